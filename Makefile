@@ -1,0 +1,95 @@
+# Hardtack. `make run` boots it, `make test` checks it; `make help` lists all.
+
+GO        ?= go
+QEMU_PKG   = qemu-system-x86
+APT        = DEBIAN_FRONTEND=noninteractive apt-get
+# One flag for all: the kernel's packages name runtime functions by linkname.
+export GOFLAGS := -buildvcs=false -ldflags=-checklinkname=0 $(GOFLAGS_EXTRA)
+export CGO_ENABLED := 0
+
+DEMO_PKGS  = redis-server nginx bash busybox-static python3-minimal
+DEMO_FILES = $(shell find tool/demo/root -type f)
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+.PHONY: help build run check test bench lint clean deps deps-cc deps-apt FORCE
+
+help:
+	@echo 'make run     boot Redis and NGINX, with a shell on the terminal (RUN="--cpus 4" adds flags)'
+	@echo 'make check   the same machine, checked from the host and powered off'
+	@echo 'make build   bin/hardtack and the kernel image bin/kernel.elf'
+	@echo 'make test    vet, unit tests, tests in the guest'
+	@echo 'make bench   the same programs here and under Linux; writes docs/bench/'
+	@echo 'make lint    gofmt, vet, staticcheck'
+	@echo 'make clean   remove bin/ and build/'
+
+build: bin/hardtack bin/kernel.elf
+
+# go build knows best what has changed.
+bin/hardtack: FORCE
+	@mkdir -p bin
+	@$(GO) build -o $@ ./cmd/hardtack
+
+bin/kernel.elf: bin/hardtack FORCE
+	@bin/hardtack build -o $@
+
+bin/demo: FORCE
+	@mkdir -p bin
+	@$(GO) build -o $@ ./tool/demo
+
+# The demonstration's root file system. Packages are cached in build/debs.
+build/demo.tar: Makefile $(DEMO_FILES) | bin/hardtack deps-apt
+	@mkdir -p build/demo/var/www/html
+	@seq 1 20000 >build/demo/var/www/html/numbers.txt
+	bin/hardtack image debian -o $@ --applets --add tool/demo/root --add build/demo $(DEMO_PKGS)
+
+run: deps build bin/demo build/demo.tar
+	@bin/demo $(RUN)
+
+check: deps build bin/demo build/demo.tar
+	@bin/demo -check $(RUN)
+
+# The tests that boot a guest look for this variable.
+test: export HARDTACK_GUEST = 1
+test: deps deps-cc
+	$(GO) vet ./...
+	$(GO) test -timeout 30m ./...
+
+bench: deps deps-cc build
+	$(GO) run ./bench/os/report
+
+lint:
+	@bad=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$bad" ]; then echo "gofmt: $$bad" >&2; exit 1; fi
+	$(GO) vet ./...
+	$(GO) run $(STATICCHECK) ./...
+
+clean:
+	rm -rf bin build
+
+# What the host must have. Root installs it; anybody else is told its name.
+# $(call need,COMMAND,PACKAGES)
+define need
+	@command -v $(1) >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo 'installing $(2)'; \
+	    $(APT) -qq update && $(APT) -qq -y --no-install-recommends install $(2) >/dev/null; \
+	  else \
+	    echo '$(1) is missing; install the package: apt-get install $(2)' >&2; exit 1; \
+	  fi; }
+endef
+
+deps:
+	@command -v $(GO) >/dev/null || { echo 'Go 1.26 is missing: https://go.dev/dl/' >&2; exit 1; }
+	$(call need,qemu-system-x86_64,$(QEMU_PKG))
+
+# The guest programs that are written in C.
+deps-cc:
+	$(call need,gcc,gcc libc6-dev)
+
+# apt's lists, which a fresh machine may not have.
+deps-apt:
+	@command -v apt-cache >/dev/null || { echo 'apt is missing: the packages for the demonstration come from Debian' >&2; exit 1; }
+	@apt-cache show redis-server >/dev/null 2>&1 || { \
+	  if [ "$$(id -u)" = 0 ]; then $(APT) -qq update; \
+	  else echo 'apt knows no packages; run: apt-get update' >&2; exit 1; fi; }
+
+FORCE:
