@@ -1,0 +1,40 @@
+package linux
+
+// Requests about network interfaces (include/uapi/linux/sockios.h).
+const (
+	SIOCADDRT      = 0x890B
+	SIOCGIFNAME    = 0x8910
+	SIOCGIFCONF    = 0x8912
+	SIOCGIFFLAGS   = 0x8913
+	SIOCSIFFLAGS   = 0x8914
+	SIOCGIFADDR    = 0x8915
+	SIOCSIFADDR    = 0x8916
+	SIOCGIFDSTADDR = 0x8917
+	SIOCGIFBRDADDR = 0x8919
+	SIOCGIFNETMASK = 0x891b
+	SIOCGIFMETRIC  = 0x891d
+	SIOCGIFMTU     = 0x8921
+	SIOCSIFMTU     = 0x8922
+	SIOCGIFHWADDR  = 0x8927
+	SIOCGIFINDEX   = 0x8933
+	SIOCGIFTXQLEN  = 0x8942
+	SIOCGIFMAP     = 0x8970
+	SIOCETHTOOL    = 0x8946
+	SizeofIfreq    = 40
+	SizeofIfconf   = 16
+)
+
+// Interface flags (include/uapi/linux/if.h).
+const (
+	IFF_UP        = 0x1
+	IFF_BROADCAST = 0x2
+	IFF_LOOPBACK  = 0x8
+	IFF_RUNNING   = 0x40
+	IFF_NOARP     = 0x80
+	IFF_PROMISC   = 0x100
+	IFF_MULTICAST = 0x1000
+	IFF_LOWER_UP  = 0x10000
+
+	ARPHRD_ETHER    = 1
+	ARPHRD_LOOPBACK = 772
+)

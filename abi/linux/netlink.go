@@ -1,0 +1,85 @@
+package linux
+
+// Netlink families (include/uapi/linux/netlink.h).
+const (
+	NETLINK_ROUTE          = 0
+	NETLINK_KOBJECT_UEVENT = 15
+)
+
+// Messages of all families, their flags and sizes.
+const (
+	NLMSG_NOOP  = 1
+	NLMSG_ERROR = 2
+	NLMSG_DONE  = 3
+
+	NLM_F_REQUEST = 0x1
+	NLM_F_MULTI   = 0x2
+	NLM_F_ACK     = 0x4
+	NLM_F_ROOT    = 0x100
+	NLM_F_MATCH   = 0x200
+	NLM_F_DUMP    = NLM_F_ROOT | NLM_F_MATCH
+
+	SizeofNlMsghdr  = 16
+	SizeofRtAttr    = 4
+	SizeofIfInfomsg = 16
+	SizeofIfAddrmsg = 8
+	SizeofRtMsg     = 12
+
+	NETLINK_ADD_MEMBERSHIP  = 1
+	NETLINK_DROP_MEMBERSHIP = 2
+	NETLINK_PKTINFO         = 3
+	NETLINK_EXT_ACK         = 11
+	NETLINK_GET_STRICT_CHK  = 12
+)
+
+// Messages of NETLINK_ROUTE and their attributes (include/uapi/linux/rtnetlink.h,
+// if_link.h, if_addr.h).
+const (
+	RTM_NEWLINK  = 16
+	RTM_GETLINK  = 18
+	RTM_NEWADDR  = 20
+	RTM_GETADDR  = 22
+	RTM_NEWROUTE = 24
+	RTM_GETROUTE = 26
+	RTM_GETNEIGH = 30
+	RTM_GETRULE  = 34
+	RTM_GETQDISC = 38
+	RTM_MAX      = 123
+
+	IFLA_ADDRESS   = 1
+	IFLA_BROADCAST = 2
+	IFLA_IFNAME    = 3
+	IFLA_MTU       = 4
+	IFLA_QDISC     = 6
+	IFLA_TXQLEN    = 13
+	IFLA_OPERSTATE = 16
+	IFLA_LINKMODE  = 17
+	IFLA_STATS64   = 23
+	IFLA_GROUP     = 27
+
+	IF_OPER_UNKNOWN = 0
+	IF_OPER_UP      = 6
+
+	IFA_ADDRESS   = 1
+	IFA_LOCAL     = 2
+	IFA_LABEL     = 3
+	IFA_BROADCAST = 4
+	IFA_CACHEINFO = 6
+	IFA_FLAGS     = 8
+
+	IFA_F_PERMANENT = 0x80
+
+	RT_SCOPE_UNIVERSE = 0
+	RT_SCOPE_LINK     = 253
+	RT_SCOPE_HOST     = 254
+	RT_TABLE_MAIN     = 254
+	RTPROT_KERNEL     = 2
+	RTPROT_BOOT       = 3
+	RTN_UNICAST       = 1
+
+	RTA_DST     = 1
+	RTA_OIF     = 4
+	RTA_GATEWAY = 5
+	RTA_PREFSRC = 7
+	RTA_TABLE   = 15
+)
