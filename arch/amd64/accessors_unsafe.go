@@ -1,0 +1,174 @@
+package amd64
+
+import "unsafe"
+
+// pointer is an address that assembly or the nucleus left, as a pointer.
+func pointer(a uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&a)) }
+
+// Thread returns the thread that runs on c or was interrupted.
+func (c *CPU) Thread() *Thread { return (*Thread)(pointer(c.thread)) }
+
+// SetThread chooses the thread that ResumeThread and the entries' ends resume.
+func (c *CPU) SetThread(t *Thread) { c.thread = uintptr(unsafe.Pointer(t)) }
+
+// User returns the user state in use on c.
+func (c *CPU) User() *UserState { return (*UserState)(pointer(c.user)) }
+
+// FPUOwner returns whose x87 registers are loaded, or nil.
+func (c *CPU) FPUOwner() *UserState { return (*UserState)(pointer(c.FPU)) }
+
+// SetFPUOwner records it. The owner stays alive: its goroutine holds it until
+// the registers were given up.
+func (c *CPU) SetFPUOwner(u *UserState) { c.FPU = uintptr(unsafe.Pointer(u)) }
+
+// Prepare sets up the parts of c that assembly uses; stacks are tops.
+func (c *CPU) Prepare(index int, nucleusSP uintptr, ist [7]uintptr) (gdtr [10]byte) {
+	c.Index = uint32(index)
+	c.self = uintptr(unsafe.Pointer(c))
+	c.nucleusSP = nucleusSP
+	c.tls = uintptr(unsafe.Pointer(&c.tlsArea[len(c.tlsArea)-1])) + 8
+	c.tlsArea[len(c.tlsArea)-1] = uint64(uintptr(unsafe.Pointer(&c.fakeG)))
+	c.inNucleus = 1
+
+	// 64-bit TSS (SDM vol. 3, 8.7): RSP0 at 4, IST1 at 36, I/O map base at 102.
+	putTSS := func(off int, v uintptr) { c.tss[off/4] = uint32(v); c.tss[off/4+1] = uint32(v >> 32) }
+	putTSS(4, nucleusSP)
+	for i := 1; i <= 6; i++ {
+		putTSS(36+8*(i-1), ist[i])
+	}
+	c.tss[25] = 104 << 16
+	base, limit := uint64(uintptr(unsafe.Pointer(&c.tss))), uint64(103)
+	c.gdt = [10]uint64{
+		SelKernelCode / 8: 0x00af9b000000ffff,
+		SelKernelData / 8: 0x00cf93000000ffff,
+		SelUserData / 8:   0x00cff3000000ffff,
+		SelUserCode / 8:   0x00affb000000ffff,
+		SelTSS / 8:        limit | base&0xffffff<<16 | 0x89<<40 | base>>24&0xff<<56,
+		SelTSS/8 + 1:      base >> 32,
+	}
+	return descriptor(unsafe.Pointer(&c.gdt), 8*len(c.gdt)-1)
+}
+
+// Descriptor returns the operand of LGDT and LIDT for a table.
+func Descriptor(table unsafe.Pointer, limit int) [10]byte { return descriptor(table, limit) }
+
+func descriptor(table unsafe.Pointer, limit int) (d [10]byte) {
+	d[0], d[1] = byte(limit), byte(limit>>8)
+	for i := range 8 {
+		d[2+i] = byte(uintptr(table) >> (8 * i))
+	}
+	return d
+}
+
+// Saved thread state, for the nucleus: arguments and result of a system call,
+// and all registers for a signal frame.
+
+// Args returns the number and the arguments of the call t makes.
+func (t *Thread) Args() (num, a, b, c, d, e, f uint64) {
+	return t.rax, t.rdi, t.rsi, t.rdx, t.r10, t.r8, t.r9
+}
+
+// SetResult sets what the call returns.
+func (t *Thread) SetResult(v uint64) { t.rax = v }
+
+// Interrupted reports whether everything was saved by an interrupt.
+func (t *Thread) Interrupted() bool { return t.iret != 0 }
+
+// SetFS sets the TLS base.
+func (t *Thread) SetFS(v uint64) { t.fs = v }
+
+// FS returns the TLS base.
+func (t *Thread) FS() uint64 { return t.fs }
+
+// PC and SP say where the thread is.
+func (t *Thread) PC() uint64 { return t.rip }
+
+// SP returns the saved stack pointer.
+func (t *Thread) SP() uint64 { return t.rsp }
+
+// Fork makes t the child of a clone call of parent: the same registers on
+// another stack, result 0.
+func (t *Thread) Fork(parent *Thread, sp, fs uint64) {
+	*t = *parent
+	t.rsp, t.fs, t.rax, t.iret = sp, fs, 0, 0
+}
+
+// InitIdle makes t start fn (an assembly routine's address) on a stack.
+func (t *Thread) InitIdle(fn, sp uintptr) {
+	*t = Thread{rip: uint64(fn), rsp: uint64(sp), rflags: FlagIF | 2}
+	t.iret = 1
+}
+
+// IdleEntry returns the address of the idle loop.
+func IdleEntry() uintptr
+
+// Frame is what a signal frame keeps of a thread, registers in the order of
+// struct sigcontext_64.
+type Frame struct {
+	R8, R9, R10, R11, R12, R13, R14, R15        uint64
+	RDI, RSI, RBP, RBX, RDX, RAX, RCX, RSP, RIP uint64
+	RFLAGS                                      uint64
+}
+
+// SaveFrame copies t's registers and vector registers out.
+func (t *Thread) SaveFrame(f *Frame, ymm *[16][32]byte) {
+	*f = Frame{t.r8, t.r9, t.r10, t.r11, t.r12, t.r13, t.r14, t.r15,
+		t.rdi, t.rsi, t.rbp, t.rbx, t.rdx, t.rax, t.rcx, t.rsp, t.rip, t.rflags}
+	*ymm = t.ymm
+}
+
+// LoadFrame replaces t's registers; it resumes with all of them.
+func (t *Thread) LoadFrame(f *Frame, ymm *[16][32]byte) {
+	t.r8, t.r9, t.r10, t.r11, t.r12, t.r13, t.r14, t.r15 = f.R8, f.R9, f.R10, f.R11, f.R12, f.R13, f.R14, f.R15
+	t.rdi, t.rsi, t.rbp, t.rbx, t.rdx, t.rax, t.rcx = f.RDI, f.RSI, f.RBP, f.RBX, f.RDX, f.RAX, f.RCX
+	t.rsp, t.rip, t.rflags = f.RSP, f.RIP, f.RFLAGS|FlagIF
+	t.ymm = *ymm
+	t.iret = 1
+}
+
+// SetHandler makes t enter a signal handler with three arguments.
+func (t *Thread) SetHandler(pc, sp, sig, info, uctx uint64) {
+	t.rip, t.rsp, t.rdi, t.rsi, t.rdx = pc, sp, sig, info, uctx
+	t.rax, t.rflags, t.iret = 0, FlagIF|2, 1
+}
+
+// Address returns where c lies.
+func (c *CPU) Address() uintptr { return uintptr(unsafe.Pointer(c)) }
+
+// Load makes c the running processor's: descriptor tables, task register, GS
+// base, and the SYSCALL registers (SDM vol. 3, 5.8.8).
+func (c *CPU) Load(index int, nucleusSP uintptr, ist [7]uintptr, idtr [10]byte) {
+	gdtr := c.Prepare(index, nucleusSP, ist)
+	for _, top := range ist[1:] {
+		*(*uintptr)(pointer(top)) = c.self
+	}
+	loadTables(&gdtr, &idtr)
+	const efer, star, lstar, fmask, gsBase, kernelGS = 0xc0000080, 0xc0000081, 0xc0000082, 0xc0000084, 0xc0000101, 0xc0000102
+	WriteMSR(gsBase, uint64(c.self))
+	WriteMSR(kernelGS, 0)
+	WriteMSR(star, SelKernelCode<<32|(SelUserData-8)<<48)
+	WriteMSR(lstar, uint64(SyscallEntry()))
+	WriteMSR(fmask, 0x57700) // TF IF DF IOPL NT RF AC
+	WriteMSR(efer, ReadMSR(efer)|1)
+}
+
+// The Go heap aligns to 8 bytes only, so FXSAVE images go through a buffer of
+// the CPU's.
+func (c *CPU) fxImage() *[512]byte {
+	return (*[512]byte)(pointer((uintptr(unsafe.Pointer(&c.fx)) + 15) &^ 15))
+}
+
+// SaveX87 writes the x87 registers to u.
+func (c *CPU) SaveX87(u *UserState) {
+	image := c.fxImage()
+	fxSave(uintptr(unsafe.Pointer(image)))
+	copy(u.X87[:], image[:])
+}
+
+// LoadX87 loads the x87 registers from u; MXCSR becomes the kernel's.
+func (c *CPU) LoadX87(u *UserState) {
+	image := c.fxImage()
+	copy(image[:], u.X87[:])
+	image[24], image[25], image[26], image[27] = 0x80, 0x1f, 0, 0
+	fxRestore(uintptr(unsafe.Pointer(image)))
+}

@@ -1,0 +1,124 @@
+package amd64
+
+// Handlers that the nucleus sets before interrupts are possible. They run on
+// the nucleus stack or an interrupt stack with interrupts off and a fake g:
+// they must not allocate, block, panic, or store Go pointers.
+var (
+	// SyscallHandler serves a SYSCALL instruction of the Go runtime itself; t
+	// holds its registers. What thread the CPU resumes is CPU.Thread's.
+	SyscallHandler func(c *CPU, t *Thread)
+	// TrapHandler serves an interrupt (from anywhere) or an exception in the
+	// kernel. The interrupted state is saved in the thread, or if user is set
+	// in the UserState.
+	TrapHandler func(c *CPU, vector, code uint64, user bool)
+	// FatalHandler prints and stops: an exception inside the nucleus, an NMI,
+	// a machine check, a double fault. The frame is vector, error code, RIP,
+	// CS, RFLAGS, RSP, SS.
+	FatalHandler func(c *CPU, frame *[7]uint64)
+	// EnterUserHandler prepares a return to user mode that needs more than the
+	// fast path: another address space, another owner of the x87 registers, a
+	// time slice to arm. It reports false if user mode must not be entered now.
+	EnterUserHandler func(c *CPU, u *UserState, space uintptr, gen uint64, root uint64) bool
+	// StartCPU runs on each further processor, on its nucleus stack.
+	StartCPU func(c *CPU)
+)
+
+// BootInfo is where the boot stub left the start information (physical).
+var BootInfo uint64
+
+// RunUser enters user mode with state u in the address space whose generation
+// counter and root are given, and returns when user mode is left; u.Trap says
+// why. It returns at once with TrapInterrupt when u or the processor was
+// kicked. Called by a goroutine with interrupts on.
+//
+//go:noescape
+func RunUser(u *UserState, space uintptr, gen *uint64, root uint64)
+
+// Syscall makes the system call num of the nucleus, as the runtime makes its own.
+//
+//go:noescape
+func Syscall(num, a, b, c uint64) uint64
+
+// loadTables loads the descriptor tables, and the selectors that go with them.
+//
+//go:noescape
+func loadTables(gdtr, idtr *[10]byte)
+
+// GetCPU returns the running processor's structure; the caller must not be
+// moved to another meanwhile (inside the nucleus it is not).
+func GetCPU() *CPU
+
+// ResumeThread leaves the nucleus to the CPU's current thread. It does not return.
+func ResumeThread()
+
+// Port input and output.
+func In8(port uint16) uint8
+func In16(port uint16) uint16
+func In32(port uint16) uint32
+func Out8(port uint16, v uint8)
+func Out16(port uint16, v uint16)
+func Out32(port uint16, v uint32)
+
+// ReadMSR and WriteMSR access a model-specific register; an unknown one faults.
+func ReadMSR(msr uint32) uint64
+func WriteMSR(msr uint32, v uint64)
+
+// CPUID executes CPUID.
+func CPUID(leaf, subleaf uint32) (eax, ebx, ecx, edx uint32)
+
+// TSC reads the time stamp counter.
+func TSC() uint64
+
+// Control registers.
+func ReadCR0() uint64
+func WriteCR0(v uint64)
+func ReadCR2() uint64
+func ReadCR3() uint64
+func WriteCR3(v uint64)
+func ReadCR4() uint64
+func WriteCR4(v uint64)
+func SetXCR0(v uint64)
+
+// Invlpg forgets one translation.
+func Invlpg(addr uintptr)
+
+// fxSave and fxRestore move x87 state (and XMM, which is ignored) to and from a
+// 16-byte aligned image.
+func fxSave(p uintptr)
+func fxRestore(p uintptr)
+
+// Pause, Halt and interrupt flag control. Halt enables interrupts and waits
+// for one.
+func Pause()
+func Halt()
+func CLI()
+func STI()
+
+// RDRAND returns a random number, or false when the processor has none now.
+func RDRAND() (uint64, bool)
+
+// StubAddress returns the address of the entry stub of interrupt 0; each takes
+// 16 bytes. SyscallEntry is where SYSCALL goes, APEntry where the start-up code
+// of the other processors goes.
+func StubAddress() uintptr
+func SyscallEntry() uintptr
+func APEntry() uintptr
+
+// SetVDSOClock makes the runtime read the clock through our routine instead of
+// the vDSO that Linux would offer.
+func SetVDSOClock()
+
+// ClockBase, ClockMult and ClockShift turn the TSC into nanoseconds since boot:
+// ns = (tsc - base) * mult >> shift, through a 128-bit product. RealtimeBase is
+// CLOCK_REALTIME at ns 0.
+var (
+	ClockBase    uint64
+	ClockMult    uint64
+	RealtimeBase uint64
+)
+
+// ClockShift is the binary point of ClockMult.
+const ClockShift = 32
+
+// BootRandom is what AT_RANDOM points the runtime at.
+var BootRandom [16]byte
