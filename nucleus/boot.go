@@ -1,0 +1,246 @@
+package nucleus
+
+import (
+	"hardtack/abi/boot"
+	"hardtack/arch/amd64"
+)
+
+// BootFn is what the first 64-bit instructions call; assembly alone uses it.
+var BootFn = start
+
+// bootInfo is what the loader told; immutable after boot.
+var bootInfo struct {
+	rsdp             uint64
+	cmdline          uint64
+	initrd, initrdSz uint64
+}
+
+// Stacks of a CPU, in pages: the nucleus's own, one for each kind of exception,
+// the idle thread's.
+const (
+	nucleusStack = 8
+	trapStack    = 4
+	idleStack    = 1
+)
+
+// idt is shared by all CPUs: 256 gates of 16 bytes (SDM vol. 3, 6.14.1).
+var idt [256][2]uint64
+
+// start runs before the Go runtime: on the boot stack, with a fake g,
+// interrupts off, physical memory still mapped at 0. It makes the machine what
+// the runtime takes for Linux.
+func start() {
+	initConsole()
+	checkCPU()
+	si := startInfo(amd64.BootInfo)
+	if si.Magic != boot.StartMagic || si.Version < 1 {
+		halt("not started through PVH with a memory map")
+	}
+	bootInfo.rsdp, bootInfo.cmdline = si.RSDP, si.Cmdline
+	var keep [][2]uint64
+	var kept [2][2]uint64
+	if si.Modules > 0 {
+		m := module(si.ModList)
+		bootInfo.initrd, bootInfo.initrdSz = m.Addr, m.Size
+		kept[0] = [2]uint64{m.Addr, m.Addr + m.Size}
+		keep = kept[:1]
+	}
+	text, etext, rodata, end := imageBounds()
+	// What the loader left below the image (start information, command line)
+	// lies in the first MiB.
+	kspace.holeStart, kspace.holeEnd = scratch()
+	initFrames(si.MemMap, int(si.MemMapEntries), end-boot.ImageBase, keep)
+	addRegion(kspace.holeStart-boot.ImageBase, kspace.holeEnd-boot.ImageBase, nil)
+	n := int(kspace.holeEnd-kspace.holeStart) / pageSize
+	frames.total += n
+	frames.free.Add(int64(n))
+	initKernelSpace(text-boot.ImageBase, etext-boot.ImageBase, rodata-boot.ImageBase, end-boot.ImageBase)
+
+	var ist [7]uintptr
+	for i := range ist[1:] {
+		ist[i+1] = mapStack(nil, trapStack)
+	}
+	stack, idle := mapStack(nil, nucleusStack), mapStack(nil, idleStack)
+	amd64.SyscallHandler = serveSyscall
+	amd64.TrapHandler = serveTrap
+	amd64.FatalHandler = serveFatal
+	amd64.EnterUserHandler = enterUser
+	amd64.StartCPU = startCPU
+	initIDT()
+	c := &cpus[0].CPU
+	numCPU.Store(1)
+	initCPU(c, 0, stack, ist)
+	maskPIC()
+	initAPIC(c)
+	initClock()
+	Entropy(amd64.BootRandom[:])
+	amd64.SetVDSOClock()
+
+	initIdle(c, idle)
+	threads[0] = thread{state: threadRunning, next: -1, altOff: true}
+	cpus[0].current = 0
+	cpus[0].online.Store(true)
+	c.SetThread(&threads[0].Thread)
+}
+
+func initIdle(c *amd64.CPU, stack uintptr) {
+	t := &threads[idleIndex(c.Index)]
+	*t = thread{state: threadIdle, cpu: int32(c.Index), next: -1, altOff: true}
+	t.InitIdle(amd64.IdleEntry(), stack)
+}
+
+// imageBounds reads the program headers that the Go linker left before the
+// text: text, end of text, end of read-only data, end of the image.
+func imageBounds() (text, etext, rodata, end uint64) {
+	const header = boot.TextBase - pageSize
+	phoff, n := load64(header+32), uintptr(load32(header+56)&0xffff)
+	for i := range n {
+		p := header + uintptr(phoff) + 56*i
+		if load32(p) != 1 {
+			continue
+		}
+		flags, va, size := load32(p+4), load64(p+16), load64(p+40)
+		top := (va + size + pageSize - 1) &^ (pageSize - 1)
+		switch {
+		case flags&1 != 0:
+			text, etext = va&^(pageSize-1), top
+		case flags&2 == 0:
+			rodata = max(rodata, top)
+		}
+		end = max(end, top)
+	}
+	if text == 0 || rodata <= etext || end <= rodata {
+		halt("the kernel image's program headers are not as the linker makes them")
+	}
+	return text, etext, rodata, end
+}
+
+// checkCPU names what the processor lacks.
+func checkCPU() {
+	_, _, ecx, edx := amd64.CPUID(1, 0)
+	_, ebx, _, _ := amd64.CPUID(7, 0)
+	_, _, _, ext := amd64.CPUID(0x80000001, 0)
+	need := func(ok bool, what string) {
+		if !ok {
+			puts("kernel: the processor lacks ")
+			halt(what)
+		}
+	}
+	need(ecx>>26&1 != 0, "XSAVE")
+	need(ecx>>28&1 != 0, "AVX")
+	need(ebx&1 != 0, "FSGSBASE")
+	need(ext>>20&1 != 0, "NX")
+	need(edx>>13&1 != 0, "global pages")
+}
+
+// Control register 4 bits (SDM vol. 3, 2.5).
+const (
+	cr4PAE, cr4PGE             = 1 << 5, 1 << 7
+	cr4FXSR, cr4XMM            = 1 << 9, 1 << 10
+	cr4UMIP, cr4FSGS           = 1 << 11, 1 << 16
+	cr4XSAVE, cr4SMEP, cr4SMAP = 1 << 18, 1 << 20, 1 << 21
+)
+
+// initCPU sets up the running processor.
+func initCPU(c *amd64.CPU, index int, stack uintptr, ist [7]uintptr) {
+	_, ebx, ecx, _ := amd64.CPUID(7, 0)
+	cr4 := uint64(cr4PAE | cr4FXSR | cr4XMM | cr4FSGS | cr4XSAVE)
+	if ebx>>7&1 != 0 {
+		cr4 |= cr4SMEP
+	}
+	if ebx>>20&1 != 0 {
+		cr4 |= cr4SMAP
+	}
+	if ecx>>2&1 != 0 {
+		cr4 |= cr4UMIP
+	}
+	amd64.WriteCR0(amd64.ReadCR0() | 1<<5) // NE: x87 errors are exceptions
+	amd64.WriteCR4(cr4)
+	amd64.WriteCR3(kspace.root)
+	amd64.WriteCR4(cr4 | cr4PGE)
+	amd64.SetXCR0(7) // x87, SSE, AVX
+	if HasTSCAux() {
+		amd64.WriteMSR(0xc0000103, uint64(index)) // what RDTSCP gives, for getcpu
+	}
+	c.Load(index, stack, ist, amd64.Descriptor(idtPointer(), 16*256-1))
+}
+
+func initIDT() {
+	base := uint64(amd64.StubAddress())
+	for v := range 256 {
+		h := base + 16*uint64(v)
+		ist, dpl := uint64(amd64.ISTInterrupt), uint64(0)
+		switch v {
+		case 1:
+			ist = amd64.ISTDebug
+		case 2:
+			ist = amd64.ISTNMI
+		case 3, 4:
+			dpl = 3
+		case 8:
+			ist = amd64.ISTDouble
+		case 14:
+			ist = amd64.ISTPageFault
+		case 18:
+			ist = amd64.ISTMachine
+		}
+		idt[v][0] = h&0xffff | amd64.SelKernelCode<<16 | ist<<32 | 0xe<<40 | dpl<<45 | 1<<47 | h>>16&0xffff<<48
+		idt[v][1] = h >> 32
+	}
+}
+
+// maskPIC moves the old interrupt controllers out of the way and masks them.
+func maskPIC() {
+	for _, w := range [...][2]uint16{{0x20, 0x11}, {0xa0, 0x11}, {0x21, 0x20}, {0xa1, 0x28},
+		{0x21, 4}, {0xa1, 2}, {0x21, 1}, {0xa1, 1}, {0x21, 0xff}, {0xa1, 0xff}} {
+		amd64.Out8(w[0], uint8(w[1]))
+	}
+}
+
+// Entropy fills b with unpredictable bytes, as far as the processor has them:
+// RDRAND, else the jitter of the clock.
+func Entropy(b []byte) {
+	_, _, ecx, _ := amd64.CPUID(1, 0)
+	for i := range b {
+		if i%8 == 0 {
+			v, ok := uint64(0), false
+			if ecx>>30&1 != 0 {
+				v, ok = amd64.RDRAND()
+			}
+			if !ok {
+				v = amd64.TSC() * 0x9e3779b97f4a7c15
+			}
+			entropy ^= v
+		}
+		b[i] = byte(entropy >> (8 * (i % 8)))
+	}
+}
+
+// entropy is the last value that Entropy took bytes of.
+var entropy uint64
+
+// RSDP returns the physical address of the ACPI root pointer, or 0.
+func RSDP() uint64 { return bootInfo.rsdp }
+
+// Initrd returns the physical address and size of the boot image's root file
+// system; size 0 if there is none.
+func Initrd() (pa, size uint64) { return bootInfo.initrd, bootInfo.initrdSz }
+
+// Cmdline returns the kernel command line.
+func Cmdline() string {
+	if bootInfo.cmdline == 0 {
+		return ""
+	}
+	b := RAM(bootInfo.cmdline, 4096)
+	n := 0
+	for n < len(b) && b[n] != 0 {
+		n++
+	}
+	return string(b[:n])
+}
+
+// HasTSCAux reports whether RDTSCP gives user programs the CPU's number.
+func HasTSCAux() bool {
+	_, _, _, edx := amd64.CPUID(0x80000001, 0)
+	return edx>>27&1 != 0
+}

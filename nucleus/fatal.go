@@ -1,0 +1,68 @@
+package nucleus
+
+import "hardtack/arch/amd64"
+
+// exitPort is QEMU's isa-debug-exit device: a status written there ends the
+// virtual machine.
+const (
+	exitPort  = 0xf4
+	exitPanic = 0x7f
+)
+
+// exit ends the machine on behalf of the Go runtime's exit call. Status 0 is an
+// orderly end; anything else is a panic, whose text the runtime has printed.
+func exit(c *amd64.CPU, status int) {
+	if status != 0 {
+		amd64.Out32(exitPort, exitPanic)
+	} else {
+		amd64.Out32(exitPort, 0)
+	}
+	halt("the machine could not be turned off")
+}
+
+// Exit ends the machine through the debug exit device with a status below 127.
+// It returns where there is no such device.
+func Exit(status int) { amd64.Out32(exitPort, uint32(min(status, exitPanic-1))) }
+
+// fatal ends the machine because of a bug inside the nucleus.
+func fatal(c *amd64.CPU, why string) {
+	puts("\nkernel panic: ")
+	puts(why)
+	puts("\n")
+	amd64.Out32(exitPort, exitPanic)
+	halt("")
+}
+
+func fatalTrap(c *amd64.CPU, vector, code, pc, sp uint64) {
+	puts("\nkernel panic: exception ")
+	puthex(vector)
+	puts(" error ")
+	puthex(code)
+	puts("\n  pc ")
+	puthex(pc)
+	puts(" sp ")
+	puthex(sp)
+	puts(" cr2 ")
+	puthex(amd64.ReadCR2())
+	puts("\n")
+	amd64.Out32(exitPort, exitPanic)
+	halt("")
+}
+
+// serveFatal is amd64.FatalHandler.
+func serveFatal(c *amd64.CPU, frame *[7]uint64) {
+	puts("\nkernel panic: exception inside the nucleus")
+	fatalTrap(c, frame[0], frame[1], frame[2], frame[5])
+}
+
+func halt(why string) {
+	if why != "" {
+		puts("kernel: ")
+		puts(why)
+		puts("\n")
+	}
+	for {
+		amd64.CLI()
+		amd64.Pause()
+	}
+}

@@ -1,0 +1,136 @@
+package nucleus
+
+import (
+	"sync/atomic"
+
+	"hardtack/arch/amd64"
+)
+
+const pageSize = 4096
+
+// frames is the physical page allocator: frames never used yet come from the
+// ends of the RAM regions (so boot-time requests can be contiguous), frames
+// that came back lie on a stack. Frame numbers are physical addresses >> 12.
+//
+// Sizes: the stack holds one 32-bit word a frame of RAM, the reference counts
+// likewise: together 0.2 % of memory.
+var frames struct {
+	region  [16]struct{ start, end uint64 } // untouched RAM; guarded by big
+	regions int
+	stack   uint64 // physical address of the stack; immutable after boot
+	depth   int    // frames on the stack; guarded by big
+	counts  uint64 // physical address of the reference counts; immutable after boot
+	top     uint64 // end of RAM; immutable after boot
+	total   int    // frames of RAM given to the allocator; immutable after boot
+
+	free    atomic.Int64 // frames that allocFrame can still give
+	reserve int64        // of those, only the kernel itself gets so many last ones
+	kernel  atomic.Int64 // frames of the Go heap and other kernel memory
+}
+
+// allocFrame returns a frame's physical address, or 0; called with big held, or
+// before interrupts exist.
+func allocFrame() uint64 {
+	f := &frames
+	if f.depth > 0 {
+		f.depth--
+		f.free.Add(-1)
+		return uint64(load32(direct(f.stack)+uintptr(f.depth)*4)) << 12
+	}
+	for i := range f.regions { // low memory first: at boot only that is mapped
+		r := &f.region[i]
+		if r.start < r.end {
+			r.start += pageSize
+			f.free.Add(-1)
+			return r.start - pageSize
+		}
+	}
+	return 0
+}
+
+func freeFrame(pa uint64) {
+	f := &frames
+	store32(direct(f.stack)+uintptr(f.depth)*4, uint32(pa>>12))
+	f.depth++
+	f.free.Add(1)
+}
+
+// allocContiguous takes n frames in a row from the untouched RAM, or returns 0.
+func allocContiguous(n int) uint64 {
+	size := uint64(n) * pageSize
+	for i := range frames.regions {
+		r := &frames.region[i]
+		if r.end-r.start >= size {
+			r.end -= size
+			frames.free.Add(-int64(n))
+			return r.end
+		}
+	}
+	return 0
+}
+
+// kernelFrame is a zeroed frame for the kernel's own use. Running out of them
+// is fatal: the reserve is there to prevent it.
+func kernelFrame(c *amd64.CPU) uint64 {
+	pa := allocFrame()
+	if pa == 0 {
+		fatal(c, "kernel memory is exhausted")
+	}
+	frames.kernel.Add(1)
+	zeroFrame(pa)
+	return pa
+}
+
+// initFrames takes over the RAM regions of the memory map but for what lies
+// below low (the first MiB, the stub, the kernel image), and the given modules.
+func initFrames(mapPA uint64, entries int, low uint64, keep [][2]uint64) {
+	f := &frames
+	for i := range entries {
+		e := memMapEntry(mapPA, i)
+		if e.Type != 1 {
+			continue
+		}
+		start, end := max((e.Addr+pageSize-1)&^(pageSize-1), low), (e.Addr+e.Size)&^(pageSize-1)
+		end = min(end, 512<<30) // what the direct map covers
+		addRegion(start, end, keep)
+	}
+	for i := range f.regions {
+		f.top = max(f.top, f.region[i].end)
+		f.total += int(f.region[i].end-f.region[i].start) / pageSize
+	}
+	for _, k := range keep { // adopted later, perhaps
+		f.top = max(f.top, (k[1]+pageSize-1)&^(pageSize-1))
+	}
+	f.free.Store(int64(f.total))
+	words := int(f.top/pageSize) * 4
+	pages := (words + pageSize - 1) / pageSize
+	f.stack = allocContiguous(pages)
+	f.counts = allocContiguous(pages)
+	if f.stack == 0 || f.counts == 0 {
+		halt("too little memory")
+	}
+	for i := range pages {
+		zeroFrame(f.counts + uint64(i)*pageSize)
+	}
+	f.total = int(f.free.Load())
+	f.reserve = min(max(int64(f.total)/16, 2048), 16384) // 8 to 64 MiB
+}
+
+// addRegion adds [start, end) minus what must be kept.
+func addRegion(start, end uint64, keep [][2]uint64) {
+	if start >= end {
+		return
+	}
+	for i, k := range keep {
+		ks, ke := k[0]&^(pageSize-1), (k[1]+pageSize-1)&^(pageSize-1)
+		if ks < end && ke > start {
+			addRegion(start, min(end, ks), keep[i+1:])
+			addRegion(max(start, ke), end, keep[i+1:])
+			return
+		}
+	}
+	if frames.regions < len(frames.region) {
+		frames.region[frames.regions].start, frames.region[frames.regions].end = start, end
+		frames.regions++
+	}
+}

@@ -1,0 +1,79 @@
+package nucleus
+
+import (
+	"unsafe"
+
+	"hardtack/arch/amd64"
+)
+
+// FrameSource gives frames to kernel/mem; it fits mem.Source but for the frame
+// type, which cmd/kernel converts.
+//
+// AllocFrames fills out with frame numbers and returns how many there were; the
+// last ones are kept for the kernel itself.
+func AllocFrames(out []uint32) int {
+	if len(out) == 0 {
+		return 0
+	}
+	return int(amd64.Syscall(sysAllocFrames, sliceAddr(out), uint64(len(out)), 0))
+}
+
+// FreeFrames takes frames back.
+func FreeFrames(in []uint32) {
+	if len(in) > 0 {
+		amd64.Syscall(sysFreeFrames, sliceAddr(in), uint64(len(in)), 0)
+	}
+}
+
+// AllocContiguous returns the physical address of n frames in a row (device
+// memory), or 0. They are not zeroed and never come back.
+func AllocContiguous(n int) uint64 { return amd64.Syscall(sysContiguous, uint64(n), 0, 0) }
+
+// MapDevice maps device registers uncached and returns their address.
+func MapDevice(pa, size uint64) unsafe.Pointer {
+	return pointer(uintptr(amd64.Syscall(sysMapDevice, pa, size, 0)))
+}
+
+// Memory is a summary in frames.
+type Memory struct{ Total, Free, Kernel, Reserve int }
+
+// MemoryInfo returns the state of physical memory.
+func MemoryInfo() Memory {
+	return Memory{frames.total, int(frames.free.Load()), int(frames.kernel.Load()), int(frames.reserve)}
+}
+
+// TopFrame returns the number of frames that reference counts exist for.
+func TopFrame() int { return int(frames.top / pageSize) }
+
+func serveAlloc(c *amd64.CPU, out, n uint64) uint64 {
+	if !touch(c, uintptr(out), int(n)*4) {
+		return 0
+	}
+	i := uint64(0)
+	for i < n && frames.free.Load() > frames.reserve {
+		pa := allocFrame()
+		if pa == 0 {
+			break
+		}
+		store32(uintptr(out+4*i), uint32(pa>>12))
+		i++
+	}
+	return i
+}
+
+func serveFree(c *amd64.CPU, in, n uint64) uint64 {
+	if touch(c, uintptr(in), int(n)*4) {
+		for i := range n {
+			freeFrame(uint64(load32(uintptr(in+4*i))) << 12)
+		}
+	}
+	return 0
+}
+
+// LowMemory reports that the kernel's own reserve is half used up: somebody's
+// memory must be taken.
+func LowMemory() bool { return frames.free.Load() < frames.reserve/2 }
+
+// GiveFrame gives the allocator a frame that it never had (a page of the boot
+// archive that nobody uses).
+func GiveFrame(f uint32) { FreeFrames([]uint32{f}) }

@@ -1,0 +1,226 @@
+package nucleus
+
+import (
+	"sync/atomic"
+
+	"hardtack/arch/amd64"
+)
+
+// Device interrupts have two halves. The first, inside, only notes that the
+// interrupt came (and masks its line if it is level-triggered). The second, the
+// bottom half, is a Go function that a goroutine calls: the goroutine of the
+// user thread that was interrupted, on its way through RunPending; or one that
+// waits in the Go runtime's poller, when the CPU had nothing else to do.
+
+// maxIRQ bounds the device interrupts: one bit each in irqs.pending.
+const maxIRQ = 64
+
+var irqs struct {
+	pending atomic.Uint64 // bit per slot: its bottom half must run
+	used    atomic.Int32  // slots given out
+	slot    [maxIRQ]irqSlot
+}
+
+// irqSlot is one interrupt. Vector vectorDevice+i belongs to slot i.
+type irqSlot struct {
+	fn    func()        // immutable once the slot is used
+	state atomic.Uint32 // bottom half: 0 rests, 1 runs, 2 must run again
+	count atomic.Uint64
+	pin   int32 // I/O APIC pin+1 to mask while the bottom half is due, or 0; guarded by big
+}
+
+// deviceInterrupt is the first half.
+func deviceInterrupt(c *amd64.CPU, vector uint64, user bool) {
+	i := vector - vectorDevice
+	if i >= maxIRQ {
+		return
+	}
+	s := &irqs.slot[i]
+	s.count.Add(1)
+	if s.pin != 0 {
+		maskPin(int(s.pin-1), true)
+	}
+	irqs.pending.Or(1 << i)
+	if user {
+		return
+	}
+	c.Kicked.Store(1)
+	if cpus[c.Index].current == idleIndex(c.Index) || anyIdle() {
+		signalIRQ(c)
+	}
+}
+
+func anyIdle() bool {
+	for i := range int(numCPU.Load()) {
+		if cpus[i].current == idleIndex(uint32(i)) {
+			return true
+		}
+	}
+	return false
+}
+
+// RunPending runs the bottom halves that are due. Goroutines call it when user
+// mode was interrupted.
+func RunPending() {
+	for irqs.pending.Load() != 0 {
+		bits := irqs.pending.Swap(0)
+		for i := 0; bits != 0; i, bits = i+1, bits>>1 {
+			if bits&1 != 0 {
+				irqs.slot[i].run(i)
+			}
+		}
+	}
+}
+
+// run calls the bottom half, or leaves that to the goroutine that is in it.
+func (s *irqSlot) run(i int) {
+	for {
+		switch {
+		case s.state.CompareAndSwap(0, 1):
+			for {
+				s.fn()
+				if s.pin != 0 {
+					amd64.Syscall(sysIRQRoute, routeUnmask, uint64(i), 0)
+				}
+				if s.state.CompareAndSwap(1, 0) {
+					return
+				}
+				s.state.Store(1)
+			}
+		case s.state.CompareAndSwap(1, 2), s.state.Load() == 2:
+			return
+		}
+	}
+}
+
+// allocIRQ takes a slot for a bottom half.
+func allocIRQ(fn func()) (int, bool) {
+	i := int(irqs.used.Add(1)) - 1
+	if i >= maxIRQ {
+		irqs.used.Add(-1)
+		return 0, false
+	}
+	irqs.slot[i].fn = fn
+	return i, true
+}
+
+// IRQCount returns how often interrupt slot i came; false past the last slot.
+func IRQCount(i int) (uint64, bool) {
+	if i >= int(irqs.used.Load()) {
+		return 0, false
+	}
+	return irqs.slot[i].count.Load(), true
+}
+
+// RouteGSI connects a global system interrupt of an I/O APIC to a bottom half.
+// It reports false where there is no such pin or no slot left.
+func RouteGSI(gsi uint32, level, activeLow bool, fn func()) bool {
+	i, ok := allocIRQ(fn)
+	if !ok {
+		return false
+	}
+	mode := uint64(0)
+	if level {
+		mode |= 1
+	}
+	if activeLow {
+		mode |= 2
+	}
+	return amd64.Syscall(sysIRQRoute, routeGSI|mode<<8, uint64(i), uint64(gsi)) == 0
+}
+
+// RouteMSI returns the address and data that a device must write to cause the
+// bottom half on a CPU.
+func RouteMSI(cpu int, fn func()) (addr uint64, data uint32, ok bool) {
+	i, ok := allocIRQ(fn)
+	if !ok || cpu >= NumCPU() {
+		return 0, 0, false
+	}
+	return 0xfee00000 | uint64(cpus[cpu].APICID)<<12, uint32(vectorDevice + i), true
+}
+
+const (
+	routeGSI    = 1
+	routeUnmask = 2
+)
+
+// maxGSI bounds the global system interrupts that can be routed.
+const maxGSI = 256
+
+// ioapics are the machine's I/O APICs; guarded by big.
+var ioapics struct {
+	n   int
+	low [maxGSI]uint32 // low half of each routed pin's entry, unmasked: reading it costs an exit
+	at  [8]struct {
+		regs    uintptr
+		gsiBase uint32
+		pins    uint32
+	}
+}
+
+// AddIOAPIC makes an I/O APIC known; all its pins are masked. Called at boot.
+func AddIOAPIC(phys uint64, gsiBase uint32) {
+	regs := uintptr(amd64.Syscall(sysMapDevice, phys, pageSize, 0))
+	a := &ioapics.at[ioapics.n]
+	a.regs, a.gsiBase = regs, gsiBase
+	a.pins = ioapicRead(regs, 1)>>16&0xff + 1
+	for p := range a.pins {
+		ioapicWrite(regs, 0x10+2*p, 1<<16)
+	}
+	ioapics.n++
+}
+
+func ioapicRead(regs uintptr, r uint32) uint32 {
+	mmioStore32(regs, r)
+	return mmioLoad32(regs + 0x10)
+}
+
+func ioapicWrite(regs uintptr, r, v uint32) {
+	mmioStore32(regs, r)
+	mmioStore32(regs+0x10, v)
+}
+
+// findPin returns the register block and the pin of a GSI.
+func findPin(gsi int) (regs uintptr, pin uint32, ok bool) {
+	for i := range ioapics.n {
+		a := &ioapics.at[i]
+		if uint32(gsi) >= a.gsiBase && uint32(gsi) < a.gsiBase+a.pins {
+			return a.regs, uint32(gsi) - a.gsiBase, true
+		}
+	}
+	return 0, 0, false
+}
+
+func maskPin(gsi int, on bool) {
+	if regs, pin, ok := findPin(gsi); ok {
+		v := ioapics.low[gsi]
+		if on {
+			v |= 1 << 16
+		}
+		ioapicWrite(regs, 0x10+2*pin, v)
+	}
+}
+
+func serveRoute(c *amd64.CPU, op, slot, gsi uint64) uint64 {
+	s := &irqs.slot[slot]
+	if op&0xff == routeUnmask {
+		maskPin(int(s.pin-1), false)
+		return 0
+	}
+	regs, pin, ok := findPin(int(gsi))
+	if !ok || gsi >= maxGSI {
+		return 1
+	}
+	low := uint32(vectorDevice + slot)
+	if op>>8&1 != 0 {
+		low |= 1 << 15
+		s.pin = int32(gsi) + 1
+	}
+	if op>>8&2 != 0 {
+		low |= 1 << 13
+	}
+	ioapicWrite(regs, 0x10+2*pin+1, cpus[0].APICID<<24)
+	ioapics.low[gsi] = low
+	ioapicWrite(regs, 0x10+2*pin, low)
+	return 0
+}

@@ -1,0 +1,129 @@
+package nucleus
+
+import (
+	"hardtack/abi/linux"
+	"hardtack/arch/amd64"
+)
+
+// The runtime's network poller sees three descriptors: an epoll instance, the
+// event counter by which it interrupts its own wait, and ours, which is ready
+// (edge-triggered) when interrupt work waits for a goroutine.
+const (
+	fdEvent = 10
+	fdEpoll = 11
+	fdIRQ   = 12
+)
+
+// poller is guarded by big.
+var poller struct {
+	counter   uint64 // of fdEvent
+	eventData uint64 // epoll user data of fdEvent and fdIRQ
+	irqData   uint64
+	eventOn   bool
+	irqOn     bool
+	irqReady  bool
+}
+
+const (
+	epollIn  = 1
+	epollAdd = 1
+)
+
+func sysEpollCtl(c *amd64.CPU, op, fd, event uint64) uint64 {
+	if op != epollAdd {
+		return 0
+	}
+	if !touch(c, uintptr(event), 12) {
+		return errno(linux.EFAULT)
+	}
+	data := uint64(load32(uintptr(event)+4)) | uint64(load32(uintptr(event)+8))<<32
+	switch fd {
+	case fdEvent:
+		poller.eventData, poller.eventOn = data, true
+	case fdIRQ:
+		poller.irqData, poller.irqOn = data, true
+	default:
+		return errno(linux.EBADF)
+	}
+	return 0
+}
+
+// collect writes the ready events to a buffer of at least two and returns
+// their number.
+func collect(c *amd64.CPU, buf uint64) uint64 {
+	n := uint64(0)
+	put := func(data uint64) {
+		at := uintptr(buf + 12*n)
+		store32(at, epollIn)
+		store32(at+4, uint32(data))
+		store32(at+8, uint32(data>>32))
+		n++
+	}
+	if poller.eventOn && poller.counter > 0 {
+		put(poller.eventData)
+	}
+	if poller.irqOn && poller.irqReady {
+		poller.irqReady = false
+		put(poller.irqData)
+	}
+	return n
+}
+
+func sysEpollWait(c *amd64.CPU, buf, max, timeout uint64) uint64 {
+	if max < 2 || !touch(c, uintptr(buf), 24) {
+		return errno(linux.EINVAL)
+	}
+	if n := collect(c, buf); n > 0 || int32(timeout) == 0 {
+		return n
+	}
+	var deadline int64
+	if ms := int32(timeout); ms > 0 {
+		if deadline = now() + int64(ms)*1e6; pollUntil() != 0 {
+			deadline = pollUntil() // what the milliseconds were rounded from
+		}
+	}
+	block(c, waitPoll, deadline).events = buf
+	return 0
+}
+
+// pollWake completes a blocked epoll_pwait if something became ready.
+func pollWake(c *amd64.CPU) {
+	for i := range threads[:threadMax] {
+		t := &threads[i]
+		if t.state == threadBlocked && t.waiting == waitPoll {
+			if n := collect(c, t.events); n > 0 {
+				wake(c, int32(i), n, true)
+			}
+			return
+		}
+	}
+}
+
+// signalIRQ makes the poller see fdIRQ.
+func signalIRQ(c *amd64.CPU) {
+	if !poller.irqReady {
+		poller.irqReady = true
+		pollWake(c)
+	}
+}
+
+func sysWriteEvent(c *amd64.CPU, buf uint64) uint64 {
+	if !touch(c, uintptr(buf), 8) {
+		return errno(linux.EFAULT)
+	}
+	poller.counter += load64(uintptr(buf))
+	pollWake(c)
+	return 8
+}
+
+func sysReadEvent(c *amd64.CPU, buf uint64) uint64 {
+	if poller.counter == 0 {
+		return errno(linux.EAGAIN)
+	}
+	if !touch(c, uintptr(buf), 8) {
+		return errno(linux.EFAULT)
+	}
+	store64(uintptr(buf), poller.counter)
+	poller.counter = 0
+	return 8
+}

@@ -1,0 +1,86 @@
+package nucleus
+
+import (
+	"errors"
+	"runtime"
+
+	"hardtack/abi/boot"
+	"hardtack/arch/amd64"
+)
+
+// StartCPU starts the processor with a local APIC ID and waits until it runs.
+// The caller raises GOMAXPROCS afterwards.
+func StartCPU(apicID uint32) error {
+	n := NumCPU()
+	if n >= maxCPUs {
+		return errors.New("nucleus: more processors than are supported")
+	}
+	amd64.Syscall(sysStartCPU, uint64(apicID), 0, 0)
+	deadline := now() + 1e9
+	for again := now() + 1e7; !cpus[n].online.Load(); runtime.Gosched() {
+		if t := now(); t > deadline {
+			return errors.New("nucleus: processor does not start")
+		} else if t > again { // the second start-up message (SDM vol. 3, 9.4.4.1)
+			amd64.Syscall(sysStartCPU, uint64(apicID), 1, 0)
+			again = deadline
+		}
+	}
+	numCPU.Store(int32(n + 1))
+	return nil
+}
+
+// serveStartCPU prepares the next CPU's memory and sends it INIT and start-up
+// messages; stage 1 only repeats the last.
+func serveStartCPU(c *amd64.CPU, apicID uint32, stage uint64) uint64 {
+	n := int(numCPU.Load())
+	if stage == 0 {
+		ap := &cpus[n].CPU
+		var ist [7]uintptr
+		for i := 1; i < len(ist); i++ {
+			ist[i] = mapStack(c, trapStack)
+		}
+		apStacks.nucleus, apStacks.idle, apStacks.ist = mapStack(c, nucleusStack), mapStack(c, idleStack), ist
+		ap.Prepare(n, apStacks.nucleus, ist)
+		t := direct(boot.Trampoline)
+		from := direct(boot.StubBase + boot.StubTrampoline)
+		for i := uintptr(0); i < boot.TrampolineSize; i += 8 {
+			store64(t+i, load64(from+i))
+		}
+		store32(t+boot.TrampolineCR3, boot.StubBase+boot.StubPML4)
+		store64(t+boot.TrampolineEntry, uint64(amd64.APEntry()))
+		store64(t+boot.TrampolineArg, uint64(ap.Address()))
+		icr(apicID, icrInit)
+		for end := now() + 200e3; now() < end; {
+			amd64.Pause()
+		}
+	}
+	icr(apicID, icrStartup|boot.Trampoline>>12)
+	return 0
+}
+
+// apStacks are for the CPU that is being started; one starts at a time.
+var apStacks struct {
+	nucleus, idle uintptr
+	ist           [7]uintptr
+}
+
+// startCPU is amd64.StartCPU: the first Go code on a further processor.
+func startCPU(c *amd64.CPU) {
+	n := int(c.Index)
+	initCPU(c, n, apStacks.nucleus, apStacks.ist)
+	initAPIC(c)
+	initIdle(c, apStacks.idle)
+	big.lock(c)
+	cpus[n].current = idleIndex(c.Index)
+	threads[idleIndex(c.Index)].state = threadRunning
+	c.SetThread(&threads[idleIndex(c.Index)].Thread)
+	big.unlock()
+	cpus[n].online.Store(true)
+}
+
+// BootAPICID returns the local APIC ID of the processor that booted.
+func BootAPICID() uint32 { return cpus[0].APICID }
+
+// CPUs returns how many processors run and which of them runs the caller, who
+// may be on another a moment later.
+func CPUs() (n, current int) { return NumCPU(), int(amd64.GetCPU().Index) }

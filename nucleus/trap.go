@@ -1,0 +1,85 @@
+package nucleus
+
+import "hardtack/arch/amd64"
+
+// Interrupt vectors. Devices get those from vectorDevice up to vectorTimer.
+const (
+	vectorDevice   = 0x30
+	vectorTimer    = 0xe0
+	vectorResched  = 0xe1 // look at the run queue, the signals; leave user mode
+	vectorFlush    = 0xe2 // forget kernel translations
+	vectorFPU      = 0xe3 // write the x87 registers back to their owner
+	vectorSpurious = 0xff
+)
+
+// serveTrap is amd64.TrapHandler.
+func serveTrap(ac *amd64.CPU, vector, code uint64, user bool) {
+	me := cpuPointer(ac)
+	if vector < 32 {
+		big.lock(ac)
+		kernelFault(ac, vector, code)
+		deliver(ac)
+		big.unlock()
+		return
+	}
+	me.Interrupts.Add(1)
+	switch vector {
+	case vectorFlush:
+		serveFlush(ac)
+		eoi()
+		return
+	case vectorFPU:
+		giveUpFPU(ac)
+		if space := me.retire.Swap(0); space != 0 {
+			dropSpace(ac, space)
+		}
+		eoi()
+		return
+	case vectorSpurious:
+		return
+	}
+	big.lock(ac)
+	switch {
+	case vector == vectorTimer:
+		eoi()
+		timerFired(ac, user)
+	case vector == vectorResched:
+		eoi()
+		me.resched = true
+	default:
+		// A level line is masked first, or it would interrupt again at once.
+		deviceInterrupt(ac, vector, user)
+		eoi()
+	}
+	schedule(ac)
+	deliver(ac)
+	big.unlock()
+}
+
+// kernelFault serves an exception in a thread of the runtime: heap memory is
+// committed, anything else becomes a signal, from which Go makes a panic.
+func kernelFault(c *amd64.CPU, vector, code uint64) {
+	t := &threads[cpus[c.Index].current]
+	sig := uint64(sigSEGV)
+	switch vector {
+	case 14:
+		addr := amd64.ReadCR2()
+		if addr >= arenaBase && code&1 == 0 && commit(c, addr&^(pageSize-1)) {
+			return
+		}
+		t.faultAddr = addr
+		t.faultCode = 1
+	case 0, 16, 19:
+		sig = sigFPE
+		t.faultAddr, t.faultCode = t.PC(), 1
+	case 13:
+		t.faultAddr, t.faultCode = 0, 0x80
+	default:
+		fatalTrap(c, vector, code, t.PC(), t.SP())
+	}
+	if t.mask>>(sig-1)&1 != 0 || actions[sig].handler <= 1 {
+		fatalTrap(c, vector, code, t.PC(), t.SP())
+	}
+	t.faultTrap, t.err = vector, code
+	t.pending |= 1 << (sig - 1)
+}

@@ -1,0 +1,219 @@
+package nucleus
+
+import (
+	"runtime"
+	"sync/atomic"
+
+	"hardtack/arch/amd64"
+)
+
+// Shapes that assembly and the kernel above share.
+type (
+	Regs     = amd64.Regs
+	Trap     = amd64.Trap
+	TrapKind = amd64.TrapKind
+)
+
+// Reasons for leaving user mode.
+const (
+	TrapSyscall   = amd64.TrapSyscall
+	TrapInterrupt = amd64.TrapInterrupt
+	TrapFault     = amd64.TrapFault
+)
+
+// Exception vectors (SDM vol. 3, table 6-1).
+const (
+	VecDivide     = 0
+	VecDebug      = 1
+	VecNMI        = 2
+	VecBreakpoint = 3
+	VecOverflow   = 4
+	VecBound      = 5
+	VecInvalidOp  = 6
+	VecNoDevice   = 7
+	VecDouble     = 8
+	VecSegment    = 11
+	VecStack      = 12
+	VecProtection = 13
+	VecPageFault  = 14
+	VecX87        = 16
+	VecAlignment  = 17
+	VecMachine    = 18
+	VecSIMD       = 19
+)
+
+// Bits of a page fault's error code.
+const (
+	FaultPresent = 1 << 0 // protection, not absence
+	FaultWrite   = 1 << 1
+	FaultUser    = 1 << 2
+	FaultFetch   = 1 << 4
+)
+
+// UserContext is a thread's complete user-mode state. Its goroutine owns it
+// while it is in the kernel; the CPU owns it inside Run.
+type UserContext struct{ amd64.UserState }
+
+// Reset gives the state a new program starts with. A zero UserContext must be
+// Reset (or copied from one by CopyFrom) before it runs.
+func (u *UserContext) Reset() {
+	u.SyncFPU()
+	u.Regs = Regs{RFLAGS: 0x202}
+	u.YMM = [16][32]byte{}
+	u.MXCSR = 0x1f80
+	u.X87 = [160]byte{0: 0x7f, 1: 0x03}
+}
+
+// CopyFrom makes u a copy of a thread's state (clone). The caller is the
+// goroutine that owns from.
+func (u *UserContext) CopyFrom(from *UserContext) {
+	from.SyncFPU()
+	u.Regs, u.YMM, u.MXCSR, u.X87 = from.Regs, from.YMM, from.MXCSR, from.X87
+}
+
+// Run enters user mode in the address space and returns when it is left; the
+// result, valid until the next Run, says why. It may return TrapInterrupt
+// without having run.
+func (u *UserContext) Run(as *AddressSpace) *Trap {
+	amd64.RunUser(&u.UserState, spaceAddr(as), genAddr(as), as.Root)
+	return &u.Trap
+}
+
+// Kick makes the present or the next Run return soon. What it is for must be
+// visible to the owner before. Callable from anywhere.
+func (u *UserContext) Kick() {
+	u.UserState.Kick.Store(1)
+	if cpu := u.CPU.Load(); cpu != 0 {
+		amd64.Syscall(sysKick, uint64(cpu-1), 0, 0)
+	}
+}
+
+// SyncFPU brings X87 and GSBase up to date and takes the state out of the
+// processor: both may be read and written until the next Run. A thread that
+// ends must call it last of all.
+func (u *UserContext) SyncFPU() {
+	for u.FPUCPU.Load() != 0 {
+		if amd64.Syscall(sysSyncFPU, uint64(stateAddr(&u.UserState)), 0, 0) != 0 {
+			runtime.Gosched()
+		}
+	}
+}
+
+// SetFPU says that X87 or GSBase was written after SyncFPU.
+func (u *UserContext) SetFPU() {}
+
+// serveSyncFPU returns 0 when done, 1 when another CPU was asked.
+func serveSyncFPU(c *amd64.CPU, state uint64) uint64 {
+	u := userStateAt(uintptr(state))
+	cpu := u.FPUCPU.Load()
+	switch {
+	case cpu == 0:
+		return 0
+	case cpu == int32(c.Index)+1:
+		giveUpFPU(c)
+		return 0
+	}
+	sendIPI(int(cpu-1), vectorFPU)
+	return 1
+}
+
+const msrKernelGS = 0xc0000102
+
+// giveUpFPU writes the x87 registers and the user's GS base to their owner.
+func giveUpFPU(c *amd64.CPU) {
+	u := c.FPUOwner()
+	if u == nil {
+		return
+	}
+	c.SaveX87(u)
+	u.GSBase = amd64.ReadMSR(msrKernelGS)
+	c.FPU = 0
+	u.FPUCPU.Store(0)
+}
+
+// enterUser is amd64.EnterUserHandler.
+func enterUser(c *amd64.CPU, u *amd64.UserState, space uintptr, gen, root uint64) bool {
+	if c.Space != space || c.Gen != gen {
+		amd64.WriteCR3(root)
+		c.Space, c.Gen = space, gen
+	}
+	if c.FPUOwner() != u {
+		if cpu := u.FPUCPU.Load(); cpu != 0 && cpu != int32(c.Index)+1 {
+			sendIPI(int(cpu-1), vectorFPU)
+			return false
+		}
+		giveUpFPU(c)
+		c.LoadX87(u)
+		amd64.WriteMSR(msrKernelGS, u.GSBase)
+		c.SetFPUOwner(u)
+		u.FPUCPU.Store(int32(c.Index) + 1)
+	}
+	if c.SliceArmed == 0 {
+		c.SliceArmed = 1
+		me := cpuPointer(c)
+		me.sliceEnd = now() + sliceUser
+		armTimer(c, me.sliceEnd)
+	}
+	return true
+}
+
+// AddressSpace is what the nucleus knows of a user address space.
+type AddressSpace struct {
+	// Root is the physical address of the PML4; immutable. Its upper half is
+	// the kernel's (KernelPML4 fills it).
+	Root uint64
+	// gen grows with every invalidation. A CPU that ran the space at an older
+	// generation reloads CR3 before it runs it again; the kernel itself never
+	// uses a user's translations.
+	gen atomic.Uint64
+}
+
+// Invalidate makes all CPUs forget the space's translations: when it returns no
+// CPU uses one that was made before the call.
+func (as *AddressSpace) Invalidate(start, end uint64) {
+	as.gen.Add(1)
+	for i := range int(numCPU.Load()) {
+		if cpus[i].UserSpace.Load() == spaceAddr(as) {
+			amd64.Syscall(sysKick, uint64(i), 0, 0)
+			for cpus[i].UserSpace.Load() == spaceAddr(as) {
+				// A CPU that entered after gen grew has the new translations.
+				if spaceGen(i) == as.gen.Load() {
+					break
+				}
+				amd64.Pause()
+			}
+		}
+	}
+}
+
+// Retire makes every CPU load another root: afterwards Root may be freed.
+func (as *AddressSpace) Retire() {
+	for i := range int(numCPU.Load()) {
+		if loadedSpace(i) != spaceAddr(as) {
+			continue
+		}
+		amd64.Syscall(sysFlushSpace, uint64(spaceAddr(as)), uint64(i), 0)
+		for loadedSpace(i) == spaceAddr(as) {
+			amd64.Pause()
+		}
+	}
+}
+
+// serveFlushSpace drops a space from the running CPU if it is the one asked
+// for, or asks the other.
+func serveFlushSpace(c *amd64.CPU, space, cpu uint64) uint64 {
+	if cpu == uint64(c.Index) {
+		dropSpace(c, uintptr(space))
+		return 0
+	}
+	cpus[cpu].retire.Store(uintptr(space))
+	sendIPI(int(cpu), vectorFPU)
+	return 1
+}
+
+func dropSpace(c *amd64.CPU, space uintptr) {
+	if c.Space == space && space != 0 {
+		amd64.WriteCR3(kspace.root)
+		c.Space = 0
+	}
+}
