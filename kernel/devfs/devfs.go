@@ -1,0 +1,126 @@
+// Package devfs is /dev: a tmpfs (devtmpfs) filled with the standard nodes, the
+// memory devices, and devpts.
+//
+// Terminals are registered by their own package; devfs only makes the nodes.
+package devfs
+
+import (
+	"strconv"
+	"sync"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
+	"hardtack/kernel/tmpfs"
+	"hardtack/kernel/vfs"
+)
+
+// node is an entry of /dev.
+type node struct {
+	name         string
+	mode         uint32
+	gid          uint32
+	major, minor uint32
+	target       string // of a symbolic link
+}
+
+const (
+	ttyGroup  = 5 // Debian's group tty
+	ptsMajor  = 136
+	ptsPerDev = 1 << 20
+)
+
+// nodes are there from the start.
+var nodes = []node{
+	{name: "null", mode: linux.S_IFCHR | 0o666, major: 1, minor: 3},
+	{name: "zero", mode: linux.S_IFCHR | 0o666, major: 1, minor: 5},
+	{name: "full", mode: linux.S_IFCHR | 0o666, major: 1, minor: 7},
+	{name: "random", mode: linux.S_IFCHR | 0o666, major: 1, minor: 8},
+	{name: "urandom", mode: linux.S_IFCHR | 0o666, major: 1, minor: 9},
+	{name: "kmsg", mode: linux.S_IFCHR | 0o644, major: 1, minor: 11},
+	{name: "tty", mode: linux.S_IFCHR | 0o666, gid: ttyGroup, major: 5, minor: 0},
+	{name: "console", mode: linux.S_IFCHR | 0o600, gid: ttyGroup, major: 5, minor: 1},
+	{name: "ptmx", mode: linux.S_IFCHR | 0o666, gid: ttyGroup, major: 5, minor: 2},
+	{name: "fd", mode: linux.S_IFLNK | 0o777, target: "/proc/self/fd"},
+	{name: "stdin", mode: linux.S_IFLNK | 0o777, target: "/proc/self/fd/0"},
+	{name: "stdout", mode: linux.S_IFLNK | 0o777, target: "/proc/self/fd/1"},
+	{name: "stderr", mode: linux.S_IFLNK | 0o777, target: "/proc/self/fd/2"},
+	{name: "pts", mode: linux.S_IFDIR | 0o755},
+	{name: "shm", mode: linux.S_IFDIR | 0o1777},
+}
+
+func init() {
+	for major, name := range map[uint32]string{1: "mem", 4: "tty", 5: "/dev/tty", 136: "pts"} {
+		vfs.NameMajor(major, name)
+	}
+	vfs.RegisterFS("devtmpfs", vfs.FSType{Make: func(string) (*vfs.FileSystem, linux.Errno) { return Dev().FileSystem, 0 }})
+	vfs.RegisterFS("devpts", vfs.FSType{Make: func(string) (*vfs.FileSystem, linux.Errno) { return pts().FileSystem, 0 }})
+}
+
+// Dev is the one devtmpfs: every mount of it shows the same tree.
+var Dev = sync.OnceValue(func() *tmpfs.FS {
+	fs := tmpfs.New(tmpfs.Options{Type: "devtmpfs", Mode: 0o755})
+	fs.Destroy = nil // it stays
+	for _, n := range nodes {
+		i, e := fs.Make(&vfs.NewNode{Mode: n.mode, GID: n.gid, Rdev: linux.Makedev(n.major, n.minor), Target: n.target})
+		if e == 0 {
+			_, e = fs.Root.AddChild(n.name, i)
+		}
+		if e != 0 {
+			panic("devfs: " + n.name + ": " + e.Error()) // only at boot, with memory to spare
+		}
+	}
+	return fs
+})
+
+// pts is the one devpts.
+var pts = sync.OnceValue(func() *tmpfs.FS {
+	fs := tmpfs.New(tmpfs.Options{Type: "devpts", Magic: linux.DEVPTS_SUPER_MAGIC, Mode: 0o755})
+	fs.Destroy = nil
+	i, e := fs.Make(&vfs.NewNode{Mode: linux.S_IFCHR | 0o666, Rdev: linux.Makedev(5, 2)})
+	if e == 0 {
+		_, e = fs.Root.AddChild("ptmx", i)
+	}
+	if e != 0 {
+		panic("devfs: ptmx: " + e.Error())
+	}
+	return fs
+})
+
+// AddPTS makes /dev/pts/n for a new pseudo-terminal whose owner is the caller.
+func AddPTS(c *kern.Ctx, n uint32) linux.Errno {
+	cred := c.Cred()
+	i, e := pts().Make(&vfs.NewNode{Mode: linux.S_IFCHR | 0o620, UID: cred.FSUID, GID: ttyGroup, Rdev: linux.Makedev(ptsMajor+n/ptsPerDev, n%ptsPerDev)})
+	if e == 0 {
+		_, e = pts().Root.AddChild(strconv.FormatUint(uint64(n), 10), i)
+	}
+	return e
+}
+
+// RemovePTS takes /dev/pts/n away.
+func RemovePTS(n uint32) { pts().Root.RemoveChild(strconv.FormatUint(uint64(n), 10)) }
+
+// PTSPath is where /dev/pts/n is, as a file opened through its master has it;
+// zero when there is none.
+func PTSPath(ns *vfs.Namespace, n uint32) vfs.Path {
+	d := pts().Root.Child(strconv.FormatUint(uint64(n), 10))
+	if d == nil {
+		return vfs.Path{}
+	}
+	for _, m := range ns.Mounts() {
+		if m.FS == pts().FileSystem {
+			return vfs.Path{Mnt: m, Dentry: d}
+		}
+	}
+	return vfs.Path{}
+}
+
+// Mount mounts /dev, /dev/pts and /dev/shm.
+func Mount(c *kern.Ctx, ctx *vfs.FSContext) linux.Errno {
+	if e := vfs.KernelMount(c, ctx, Dev().FileSystem, "devtmpfs", "/dev", linux.MS_NOSUID|linux.MS_RELATIME); e != 0 {
+		return e
+	}
+	if e := vfs.KernelMount(c, ctx, pts().FileSystem, "devpts", "/dev/pts", linux.MS_NOSUID|linux.MS_NOEXEC|linux.MS_RELATIME); e != 0 {
+		return e
+	}
+	return vfs.KernelMount(c, ctx, tmpfs.New(tmpfs.Options{}).FileSystem, "tmpfs", "/dev/shm", linux.MS_NOSUID|linux.MS_NODEV|linux.MS_RELATIME)
+}

@@ -1,0 +1,118 @@
+package devfs
+
+import (
+	crand "crypto/rand"
+	"sync"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
+	"hardtack/kernel/mem"
+	"hardtack/kernel/uio"
+	"hardtack/kernel/vfs"
+)
+
+func init() {
+	for minor, ops := range map[uint32]vfs.Ops{3: null{}, 5: zero{}, 7: full{}, 8: random{}, 9: random{}, 11: kmsg{}} {
+		vfs.RegisterChar(1, minor, func(*kern.Ctx, uint32) (vfs.Ops, linux.Errno) { return ops, 0 })
+	}
+}
+
+var zeros [mem.PageSize]byte
+
+// device is what the memory devices have in common: positions mean nothing.
+type device struct{ vfs.BaseOps }
+
+// Seek accepts everything.
+func (device) Seek(_ *kern.Ctx, f *vfs.File, _ int64, _ int) (int64, linux.Errno) {
+	f.Pos = 0
+	return 0, 0
+}
+
+// Write swallows everything.
+func (device) Write(_ *kern.Ctx, _ *vfs.File, v *uio.Vec, _ int64) (int, linux.Errno) {
+	return v.Len(), 0
+}
+
+// null is /dev/null.
+type null struct{ device }
+
+func (null) Read(*kern.Ctx, *vfs.File, *uio.Vec, int64) (int, linux.Errno) { return 0, 0 }
+
+// zero is /dev/zero.
+type zero struct{ device }
+
+func (zero) Read(c *kern.Ctx, _ *vfs.File, v *uio.Vec, _ int64) (int, linux.Errno) {
+	return produce(c, v, func([]byte) {})
+}
+
+// Map makes mappings of /dev/zero anonymous memory.
+func (zero) Map(*kern.Ctx, *vfs.File) (mem.Object, linux.Errno) { return mem.Anonymous, 0 }
+
+// full is /dev/full.
+type full struct{ zero }
+
+func (full) Write(_ *kern.Ctx, _ *vfs.File, v *uio.Vec, _ int64) (int, linux.Errno) {
+	if v.Len() == 0 {
+		return 0, 0
+	}
+	return 0, linux.ENOSPC
+}
+
+// random is /dev/random and /dev/urandom. Random is where the bytes come from.
+type random struct{ device }
+
+func (random) Read(c *kern.Ctx, _ *vfs.File, v *uio.Vec, _ int64) (int, linux.Errno) {
+	return produce(c, v, Random)
+}
+
+// Random fills b with random bytes; it never fails.
+var Random = func(b []byte) { _, _ = crand.Read(b) }
+
+var pages = sync.Pool{New: func() any { return new([mem.PageSize]byte) }}
+
+// produce fills v page by page with what fill makes of a page of zeros.
+func produce(c *kern.Ctx, v *uio.Vec, fill func([]byte)) (done int, e linux.Errno) {
+	p := pages.Get().(*[mem.PageSize]byte)
+	defer pages.Put(p)
+	*p = zeros
+	for v.Len() > 0 && e == 0 {
+		b := p[:min(v.Len(), mem.PageSize)]
+		fill(b)
+		var n int
+		n, e = v.CopyOut(b)
+		done += n
+		if done > 0 && c.Interrupted() {
+			break
+		}
+	}
+	if done > 0 {
+		return done, 0
+	}
+	return 0, e
+}
+
+// kmsg is /dev/kmsg: what programs write goes to the kernel's log.
+type kmsg struct{ vfs.BaseOps }
+
+// Log takes a line that a program wrote to /dev/kmsg; nil drops it.
+var Log func(line []byte)
+
+func (kmsg) Read(*kern.Ctx, *vfs.File, *uio.Vec, int64) (int, linux.Errno) {
+	return 0, linux.EAGAIN
+}
+
+func (kmsg) Write(_ *kern.Ctx, _ *vfs.File, v *uio.Vec, _ int64) (int, linux.Errno) {
+	n := v.Len()
+	if n > 1024 {
+		return 0, linux.EINVAL
+	}
+	var b [1024]byte
+	n, e := v.CopyIn(b[:n])
+	if e != 0 {
+		return 0, e
+	}
+	if Log != nil {
+		Log(b[:n])
+	}
+	return n, 0
+}

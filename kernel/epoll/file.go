@@ -1,0 +1,111 @@
+package epoll
+
+import (
+	"fmt"
+	"io"
+	"sync"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
+	"hardtack/kernel/vfs"
+	"hardtack/kernel/wait"
+)
+
+// Ready reports In while an item has an event. Items whose event has passed
+// leave the ready list on the way.
+func (ep *Instance) Ready(*vfs.File) wait.Events {
+	if ep.ready.Load() == 0 {
+		return 0
+	}
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	for n := ep.ready.Load(); n > 0 && ep.pop(1) > 0; n-- {
+		it := ep.batch[0]
+		ep.batch[0] = nil
+		if it.current() != 0 {
+			ep.push(it)
+			return wait.In | wait.RdNorm
+		}
+	}
+	return 0
+}
+
+// Queue is where outer instances and polls listen.
+func (ep *Instance) Queue(*vfs.File) *wait.Queue { return &ep.queue }
+
+// Release forgets all items.
+func (ep *Instance) Release(*vfs.File) {
+	ep.mu.Lock()
+	for _, it := range ep.items {
+		ep.remove(it)
+	}
+	ep.mu.Unlock()
+}
+
+// Name is the text of /proc/self/fd/N.
+func (ep *Instance) Name(*vfs.File) string { return "anon_inode:[eventpoll]" }
+
+// Stat answers fstat.
+func (ep *Instance) Stat(_ *kern.Ctx, _ *vfs.File, st *linux.Stat) linux.Errno {
+	*st = linux.Stat{Mode: 0o600, Nlink: 1, Blksize: 4096}
+	return 0
+}
+
+// FDInfo writes the items as /proc/self/fdinfo shows them.
+func (ep *Instance) FDInfo(_ *vfs.File, w io.Writer) {
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	for k, it := range ep.items {
+		fmt.Fprintf(w, "tfd: %8d events: %8x data: %16x  pos:0 ino:0 sdev:0\n", k.fd, it.events.Load(), it.data)
+	}
+}
+
+// nestMu guards who contains whom.
+var nestMu sync.Mutex
+
+// maxNests is how many instances may lie inside each other (EP_MAX_NESTS).
+const maxNests = 4
+
+// nest records that outer watches inner: ELOOP if that made a loop or too deep a chain.
+func nest(outer, inner *Instance) linux.Errno {
+	nestMu.Lock()
+	defer nestMu.Unlock()
+	down := depth(inner, outer, func(ep *Instance) map[*Instance]int { return ep.inner }, 0)
+	up := depth(outer, inner, func(ep *Instance) map[*Instance]int { return ep.outer }, 0)
+	if down+1+up > maxNests {
+		return linux.ELOOP
+	}
+	if outer.inner == nil {
+		outer.inner = make(map[*Instance]int)
+	}
+	if inner.outer == nil {
+		inner.outer = make(map[*Instance]int)
+	}
+	outer.inner[inner]++
+	inner.outer[outer]++
+	return 0
+}
+
+// depth returns the longest chain from ep, more than maxNests if it meets
+// target. Called with nestMu held.
+func depth(ep, target *Instance, next func(*Instance) map[*Instance]int, level int) int {
+	if ep == target || level > maxNests {
+		return maxNests + 1
+	}
+	n := 0
+	for x := range next(ep) {
+		n = max(n, 1+depth(x, target, next, level+1))
+	}
+	return n
+}
+
+func unnest(outer, inner *Instance) {
+	nestMu.Lock()
+	defer nestMu.Unlock()
+	if outer.inner[inner]--; outer.inner[inner] <= 0 {
+		delete(outer.inner, inner)
+	}
+	if inner.outer[outer]--; inner.outer[outer] <= 0 {
+		delete(inner.outer, outer)
+	}
+}

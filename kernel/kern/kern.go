@@ -1,0 +1,106 @@
+// Package kern holds what every part of the kernel shares: the calling thread
+// as files, sockets and devices see it, its credentials, and the clocks.
+package kern
+
+import (
+	"sync/atomic"
+
+	"hardtack/kernel/uio"
+	"hardtack/kernel/wait"
+)
+
+// Ctx is the thread on whose behalf kernel code runs. It is passed down
+// explicitly; kernel goroutines that act for nobody make one of their own
+// (NewKernelCtx). Only the thread itself uses Sleeper.Arm/Sleep, Entry and Vec.
+type Ctx struct {
+	wait.Sleeper
+	// Entry is the thread's place in the one queue that it usually waits on.
+	Entry wait.Entry
+	// Vec is the thread's transfer in progress: one read or write at a time.
+	Vec uio.Vec
+	// Scratch holds a small user structure on its way in or out (a timespec, a
+	// few iovecs …), so that no handler allocates for it; one use at a time.
+	Scratch [256]byte
+	// Mem is the thread's address space; nil for kernel goroutines.
+	Mem uio.Memory
+	// PID and TID are the numbers user programs see (getpid, gettid); immutable.
+	PID, TID int32
+	// FileSizeLimit is RLIMIT_FSIZE in bytes.
+	FileSizeLimit atomic.Uint64
+
+	cred atomic.Pointer[Cred]
+}
+
+// NewKernelCtx returns a Ctx with all rights and no address space.
+func NewKernelCtx() *Ctx {
+	c := &Ctx{}
+	c.FileSizeLimit.Store(^uint64(0))
+	c.cred.Store(&RootCred)
+	return c
+}
+
+// Cred returns the thread's credentials, which must not be changed in place.
+func (c *Ctx) Cred() *Cred { return c.cred.Load() }
+
+// SetCred replaces the credentials.
+func (c *Ctx) SetCred(n *Cred) { c.cred.Store(n) }
+
+// Cred is a set of credentials; immutable once published by SetCred.
+type Cred struct {
+	UID, EUID, SUID, FSUID uint32
+	GID, EGID, SGID, FSGID uint32
+	Groups                 []uint32
+	// Capability sets, bit n for CAP n (linux/capability.h).
+	Permitted, Effective, Inheritable, Bounding, Ambient uint64
+	NoNewPrivs, KeepCaps                                 bool
+}
+
+// AllCaps has every capability up to CAP_CHECKPOINT_RESTORE.
+const AllCaps uint64 = 1<<41 - 1
+
+// RootCred is the first process's.
+var RootCred = Cred{Permitted: AllCaps, Effective: AllCaps, Bounding: AllCaps}
+
+// Capability numbers the kernel asks for (linux/capability.h).
+const (
+	CapChown          = 0
+	CapDacOverride    = 1
+	CapDacReadSearch  = 2
+	CapFowner         = 3
+	CapFsetid         = 4
+	CapKill           = 5
+	CapSetgid         = 6
+	CapSetuid         = 7
+	CapSetpcap        = 8
+	CapNetBindService = 10
+	CapNetAdmin       = 12
+	CapNetRaw         = 13
+	CapIPCLock        = 14
+	CapIPCOwner       = 15
+	CapSysChroot      = 18
+	CapSysPtrace      = 19
+	CapSysAdmin       = 21
+	CapSysBoot        = 22
+	CapSysNice        = 23
+	CapSysResource    = 24
+	CapSysTime        = 25
+	CapSysTTYConfig   = 26
+	CapMknod          = 27
+	CapSetfcap        = 31
+)
+
+// Has reports whether a capability is effective.
+func (c *Cred) Has(capability uint) bool { return c.Effective>>capability&1 != 0 }
+
+// InGroup reports whether gid is the file-system group or a supplementary one.
+func (c *Cred) InGroup(gid uint32) bool {
+	if c.FSGID == gid {
+		return true
+	}
+	for _, g := range c.Groups {
+		if g == gid {
+			return true
+		}
+	}
+	return false
+}

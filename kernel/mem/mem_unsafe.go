@@ -1,0 +1,59 @@
+package mem
+
+import (
+	"sync/atomic"
+	"unsafe"
+)
+
+var (
+	base unsafe.Pointer // where physical address 0 is mapped
+	refs unsafe.Pointer // one atomic.Int32 a frame, indexed by frame number
+)
+
+// Init tells where physical memory is mapped, where the reference counts of
+// frames 0 … frames-1 lie (zeroed, outside the Go heap), where free frames come
+// from and how many there are in all.
+func Init(direct, counts unsafe.Pointer, s Source, n int) {
+	base, refs, source, total = direct, counts, s, n
+}
+
+// Bytes returns the frame's memory.
+func (f Frame) Bytes() []byte {
+	return unsafe.Slice((*byte)(unsafe.Add(base, uintptr(f)<<PageShift)), PageSize)
+}
+
+// Words returns the frame's memory as 64-bit words (page tables, bitmaps).
+func (f Frame) Words() *[PageSize / 8]uint64 {
+	return (*[PageSize / 8]uint64)(unsafe.Add(base, uintptr(f)<<PageShift))
+}
+
+// WordsAt and PageAt return the memory of the frame at a physical address.
+func WordsAt(phys uint64) *[PageSize / 8]uint64 {
+	return (*[PageSize / 8]uint64)(unsafe.Add(base, uintptr(phys)))
+}
+
+// PageAt returns it as bytes.
+func PageAt(phys uint64) *[PageSize]byte {
+	return (*[PageSize]byte)(unsafe.Add(base, uintptr(phys)))
+}
+
+func refOf(f Frame) *atomic.Int32 {
+	return (*atomic.Int32)(unsafe.Add(refs, uintptr(f)*4))
+}
+
+//go:linkname procPin runtime.procPin
+func procPin() int
+
+//go:linkname procUnpin runtime.procUnpin
+func procUnpin()
+
+// pageLen is PageSize in a variable: with a length that the compiler knows it
+// clears and copies with REP STOS and REP MOVS, which are slow where the CPU (or
+// its emulator) has no fast strings; the run-time's own loops choose well.
+var pageLen = PageSize
+
+// Zero clears the frame.
+func (f Frame) Zero() { clear(f.Bytes()[:pageLen]) }
+
+// Copy fills the frame with another's content.
+func (f Frame) Copy(from Frame) { copy(f.Bytes()[:pageLen], from.Bytes()[:pageLen]) }

@@ -1,0 +1,220 @@
+package pipe
+
+import (
+	"strconv"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
+	"hardtack/kernel/uio"
+	"hardtack/kernel/vfs"
+	"hardtack/kernel/wait"
+)
+
+// end is an open end of a fifo: it reads, writes or both, as it was opened.
+type end struct {
+	p    *Pipe
+	r, w bool // immutable
+	// seen is Pipe.wOpens when a reader was opened with no writer about: as
+	// long as it holds there is no hang-up to report. Immutable.
+	seen uint64
+}
+
+// anon is an open end of a pipe(2): a file without a name.
+type anon struct{ end }
+
+// Pair returns both ends of a new pipe; flags are O_NONBLOCK and O_DIRECT.
+func Pair(c *kern.Ctx, flags uint32) (r, w *vfs.File) {
+	p := New(c)
+	p.readers, p.writers, p.rOpens, p.wOpens = 1, 1, 1, 1
+	flags &= linux.O_NONBLOCK | linux.O_DIRECT
+	return vfs.NewFile(&anon{end{p: p, r: true}}, linux.O_RDONLY|flags),
+		vfs.NewFile(&anon{end{p: p, w: true}}, linux.O_WRONLY|flags)
+}
+
+// Open opens a fifo as fifo(7) tells: a reader waits for a writer and the
+// other way round, unless O_NONBLOCK or O_RDWR.
+func (p *Pipe) Open(c *kern.Ctx, flags uint32) (vfs.Ops, linux.Errno) {
+	x := &end{p: p}
+	switch flags & linux.O_ACCMODE {
+	case linux.O_RDONLY:
+		x.r = true
+	case linux.O_WRONLY:
+		x.w = true
+	case linux.O_RDWR:
+		x.r, x.w = true, true
+	default:
+		return nil, linux.EINVAL
+	}
+	nonblock := flags&linux.O_NONBLOCK != 0
+	p.mu.Lock()
+	if x.w && !x.r && nonblock && p.readers == 0 {
+		p.mu.Unlock()
+		return nil, linux.ENXIO
+	}
+	if x.r {
+		p.readers++
+		p.rOpens++
+	}
+	if x.w {
+		p.writers++
+		p.wOpens++
+	}
+	rOpens, wOpens := p.rOpens, p.wOpens
+	waitR := x.w && !x.r && p.readers == 0
+	waitW := x.r && !x.w && p.writers == 0
+	if waitW && nonblock {
+		x.seen, waitW = wOpens, false
+	}
+	p.mu.Unlock()
+	// Whoever waits in Open for this side hears of it.
+	p.queue.Notify(readable | writable)
+	var e linux.Errno
+	if waitR {
+		e = p.partner(c, &p.rOpens, rOpens)
+	} else if waitW {
+		e = p.partner(c, &p.wOpens, wOpens)
+	}
+	if e != 0 {
+		x.Release(nil)
+		return nil, e
+	}
+	return x, 0
+}
+
+// partner waits until the other side was opened once more than was times, even
+// if it is closed again by then.
+func (p *Pipe) partner(c *kern.Ctx, opens *uint64, was uint64) linux.Errno {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for interrupted := false; *opens == was; {
+		if interrupted {
+			return linux.ERESTARTSYS
+		}
+		interrupted = p.sleep(c, readable|writable, false)
+	}
+	return 0
+}
+
+func init() {
+	vfs.OpenFIFO = func(c *kern.Ctx, i *vfs.Inode, flags uint32) (vfs.Ops, linux.Errno) {
+		p, ok := i.PrivateOr(func() any { return New(c) }).(*Pipe)
+		if !ok {
+			return nil, linux.ENXIO
+		}
+		return p.Open(c, flags)
+	}
+}
+
+// Reopen opens the pipe behind /proc/PID/fd/N like a fifo.
+func (x *anon) Reopen(c *kern.Ctx, _ *vfs.File, flags uint32) (vfs.Ops, linux.Errno) {
+	ops, e := x.p.Open(c, flags)
+	if e != 0 {
+		return nil, e
+	}
+	return &anon{*ops.(*end)}, 0
+}
+
+// Read takes bytes from the pipe.
+func (x *end) Read(c *kern.Ctx, f *vfs.File, v *uio.Vec, _ int64) (int, linux.Errno) {
+	if !x.r {
+		return 0, linux.EBADF
+	}
+	return x.p.read(c, f, v)
+}
+
+// Write puts bytes into the pipe.
+func (x *end) Write(c *kern.Ctx, f *vfs.File, v *uio.Vec, _ int64) (int, linux.Errno) {
+	if !x.w {
+		return 0, linux.EBADF
+	}
+	return x.p.write(c, f, v)
+}
+
+// Ready is what poll reports.
+func (x *end) Ready(*vfs.File) wait.Events {
+	p := x.p
+	var ev wait.Events
+	p.mu.Lock()
+	if x.r {
+		if p.head != p.tail {
+			ev |= readable
+		}
+		if p.writers == 0 && p.wOpens != x.seen {
+			ev |= wait.Hup
+		}
+	}
+	if x.w {
+		if !p.full() {
+			ev |= writable
+		}
+		if p.readers == 0 {
+			ev |= wait.Err
+		}
+	}
+	p.mu.Unlock()
+	return ev
+}
+
+// Queue is where readiness is announced.
+func (x *end) Queue(*vfs.File) *wait.Queue { return &x.p.queue }
+
+// Ioctl knows FIONREAD.
+func (x *end) Ioctl(c *kern.Ctx, _ *vfs.File, cmd uint32, arg uint64) (uint64, linux.Errno) {
+	if cmd != linux.FIONREAD {
+		return 0, linux.ENOTTY
+	}
+	x.p.mu.Lock()
+	n := x.p.tail - x.p.head
+	x.p.mu.Unlock()
+	_, e := c.Mem.CopyOut(uio.Addr(arg), []byte{byte(n), byte(n >> 8), byte(n >> 16), byte(n >> 24)})
+	return 0, e
+}
+
+// Release closes the end; the last one to go throws the content away.
+func (x *end) Release(*vfs.File) {
+	p := x.p
+	p.mu.Lock()
+	if x.r {
+		p.readers--
+	}
+	if x.w {
+		p.writers--
+	}
+	last := p.readers == 0 && p.writers == 0
+	if last {
+		p.drop(0)
+		p.head, p.tail, p.packets = 0, 0, nil
+	}
+	tell := !last && (p.readers == 0 || p.writers == 0)
+	p.mu.Unlock()
+	if tell {
+		p.queue.Notify(readable | writable | wait.Err | wait.Hup)
+	}
+}
+
+// PipeOf returns the pipe behind an open file, or nil.
+func PipeOf(f *vfs.File) *Pipe {
+	switch x := f.Ops.(type) {
+	case *anon:
+		return x.p
+	case *end:
+		return x.p
+	}
+	return nil
+}
+
+// Stat answers fstat.
+func (x *anon) Stat(c *kern.Ctx, _ *vfs.File, st *linux.Stat) linux.Errno {
+	t := linux.NsecToTimespec(x.p.ctime)
+	*st = linux.Stat{
+		Dev: vfs.AnonDev(), Ino: x.p.ino, Nlink: 1, Mode: linux.S_IFIFO | 0o600,
+		UID: x.p.uid, GID: x.p.gid, Blksize: page,
+		Atime: t, Mtime: t, Ctime: t,
+	}
+	return 0
+}
+
+// Name is the text of /proc/self/fd/N.
+func (x *anon) Name(*vfs.File) string {
+	return "pipe:[" + strconv.FormatUint(x.p.ino, 10) + "]"
+}

@@ -1,0 +1,400 @@
+// Package pipe is pipes and fifos.
+//
+// A Pipe is a ring of bytes in page frames. Frames are taken from mem when a
+// write reaches them; when the last byte is read the ring starts over at its
+// first frame and gives the others back, so an idle pipe keeps one page and an
+// exchange of small messages stays in it.
+//
+// Invariants: head ≤ tail ≤ head + capacity; byte position x lies in frame
+// x/4096 modulo the number of frames. packets lists, in order, the position
+// ranges that were written with O_DIRECT.
+//
+// Lock order: Pipe.mu, then the queue's. Pipe.mu is held while user memory is
+// copied (a page fault takes vm's locks below it) and never while sleeping.
+package pipe
+
+import (
+	"math/bits"
+	"sync"
+	"sync/atomic"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
+	"hardtack/kernel/mem"
+	"hardtack/kernel/uio"
+	"hardtack/kernel/vfs"
+	"hardtack/kernel/wait"
+)
+
+const (
+	// DefaultSize is the capacity of a new pipe.
+	DefaultSize = 65536
+	// MaxSize is the most that F_SETPIPE_SZ grants an ordinary user
+	// (fs.pipe-max-size), and maxRootSize one with CAP_SYS_RESOURCE.
+	MaxSize     = 1 << 20
+	maxRootSize = 1 << 26
+
+	page = mem.PageSize
+)
+
+const (
+	readable = wait.In | wait.RdNorm
+	writable = wait.Out | wait.WrNorm
+)
+
+// Pipe is the buffer that its open ends share.
+type Pipe struct {
+	queue wait.Queue // both ends wait here: readers for In, writers for Out
+	ino   uint64     // immutable
+	ctime int64      // when it was made, CLOCK_REALTIME; immutable
+	uid   uint32     // whose it is; immutable
+	gid   uint32     // immutable
+
+	mu         sync.Mutex
+	head, tail uint64      // positions of the next byte to read and to write; guarded by mu
+	frames     []mem.Frame // the ring, a power of two long; 0 = not taken yet; guarded by mu
+	packets    []span      // guarded by mu
+	readers    int         // open files that can read; guarded by mu
+	writers    int         // open files that can write; guarded by mu
+	rOpens     uint64      // how often a reader was opened; guarded by mu
+	wOpens     uint64      // how often a writer was opened; guarded by mu
+}
+
+// span is the bytes from start to before end.
+type span struct{ start, end uint64 }
+
+// New returns a pipe of c's that nobody has open.
+func New(c *kern.Ctx) *Pipe {
+	return &Pipe{
+		ino:    vfs.AnonIno(),
+		ctime:  kern.Realtime(),
+		uid:    c.Cred().FSUID,
+		gid:    c.Cred().FSGID,
+		frames: make([]mem.Frame, DefaultSize/page),
+	}
+}
+
+// free is the room left in bytes; called with mu held.
+func (p *Pipe) free() uint64 { return uint64(len(p.frames))*page - (p.tail - p.head) }
+
+// full reports whether a writer must wait before it is told of room: a write
+// of PIPE_BUF would not fit. Called with mu held.
+func (p *Pipe) full() bool {
+	return p.free() < linux.PIPE_BUF || len(p.packets) >= len(p.frames)
+}
+
+// room returns how much of a write may go in now: all of an atomic one or
+// nothing. Called with mu held.
+func (p *Pipe) room(n int) int {
+	free := p.free()
+	if len(p.packets) >= len(p.frames) || n <= linux.PIPE_BUF && uint64(n) > free {
+		return 0
+	}
+	return int(min(uint64(n), free))
+}
+
+// sleep waits for a notification of ev and reports whether a signal came. It
+// is called with mu held, which it gives up meanwhile; with tell, readers are
+// told of data first.
+func (p *Pipe) sleep(c *kern.Ctx, ev wait.Events, tell bool) (interrupted bool) {
+	c.Arm()
+	p.queue.Add(&c.Entry, &c.Sleeper, ev)
+	p.mu.Unlock()
+	if tell {
+		p.queue.Notify(readable)
+	}
+	r := c.Sleep(wait.NoDeadline)
+	p.queue.Remove(&c.Entry)
+	p.mu.Lock()
+	return r == wait.Interrupted
+}
+
+func (p *Pipe) read(c *kern.Ctx, f *vfs.File, v *uio.Vec) (int, linux.Errno) {
+	if v.Len() == 0 {
+		return 0, 0
+	}
+	p.mu.Lock()
+	for interrupted := false; p.head == p.tail; {
+		var e linux.Errno
+		switch {
+		case p.writers == 0:
+			p.mu.Unlock()
+			return 0, 0
+		case f.NonBlock():
+			e = linux.EAGAIN
+		case interrupted:
+			e = linux.ERESTARTSYS
+		}
+		if e != 0 {
+			p.mu.Unlock()
+			return 0, e
+		}
+		interrupted = p.sleep(c, readable, false)
+	}
+	if p.tail <= page && v.Len() >= int(p.tail-p.head) && len(p.frames) > 1 && len(p.packets) == 0 {
+		// A small message, read whole; nobody can be waiting for room.
+		n, e := v.CopyOut(p.frames[0].Bytes()[p.head:p.tail])
+		if e == 0 {
+			p.head, p.tail = 0, 0
+		} else if p.head += uint64(n); n > 0 {
+			e = 0
+		}
+		p.mu.Unlock()
+		return n, e
+	}
+	wasFull := p.full()
+	n, e := p.take(v)
+	tell := wasFull && !p.full()
+	p.mu.Unlock()
+	if tell {
+		p.queue.Notify(writable)
+	}
+	return n, e
+}
+
+func (p *Pipe) write(c *kern.Ctx, f *vfs.File, v *uio.Vec) (done int, e linux.Errno) {
+	if v.Len() == 0 {
+		return 0, 0
+	}
+	packet := f.Flags()&linux.O_DIRECT != 0
+	p.mu.Lock()
+	if n := v.Len(); p.tail == 0 && n <= page && p.frames[0] != 0 && p.readers > 0 && !packet {
+		// A small message into an empty pipe.
+		if _, e = v.CopyIn(p.frames[0].Bytes()[:n]); e != 0 {
+			p.mu.Unlock()
+			return 0, e
+		}
+		p.tail = uint64(n)
+		p.mu.Unlock()
+		p.queue.Notify(readable)
+		return n, 0
+	}
+	told, interrupted := 0, false
+	for {
+		if p.readers == 0 {
+			e = linux.EPIPE
+			break
+		}
+		if room := p.room(v.Len()); room > 0 {
+			var n int
+			n, e = p.put(v, room, packet)
+			done += n
+			if e != 0 || v.Len() == 0 {
+				break
+			}
+			continue
+		}
+		if f.NonBlock() {
+			e = linux.EAGAIN
+			break
+		}
+		if interrupted {
+			e = linux.ERESTARTSYS
+			break
+		}
+		interrupted = p.sleep(c, writable, done > told)
+		told = done
+	}
+	p.mu.Unlock()
+	if done > told {
+		p.queue.Notify(readable)
+	}
+	if e == linux.EPIPE {
+		kern.SignalSelf(c, sigPipe)
+	}
+	if done > 0 {
+		e = 0
+	}
+	return done, e
+}
+
+const sigPipe = 13
+
+// put copies n bytes, which fit, to the tail; with packet it makes one packet
+// of up to PIPE_BUF. A chunk that cannot be read whole does not count. Called
+// with mu held.
+func (p *Pipe) put(v *uio.Vec, n int, packet bool) (int, linux.Errno) {
+	if packet {
+		n = min(n, linux.PIPE_BUF)
+	}
+	start := p.tail
+	for end := start + uint64(n); p.tail < end; {
+		slot := &p.frames[p.tail/page&uint64(len(p.frames)-1)]
+		if *slot == 0 {
+			f, ok := takeFrame()
+			if !ok {
+				return p.undo(start, n, linux.ENOMEM)
+			}
+			*slot = f
+		}
+		off := p.tail % page
+		m := min(end-p.tail, page-off)
+		if _, e := v.CopyIn(slot.Bytes()[off : off+m]); e != 0 {
+			return p.undo(start, n, e)
+		}
+		p.tail += m
+	}
+	if packet {
+		p.packets = append(p.packets, span{start, p.tail})
+	}
+	return n, 0
+}
+
+// inPipes counts the frames of all pipes: they may have a quarter of memory,
+// since nobody who could be killed for it owns them.
+var inPipes atomic.Int64
+
+func takeFrame() (mem.Frame, bool) {
+	if inPipes.Add(1) > int64(mem.Total()/4) {
+		inPipes.Add(-1)
+		return 0, false
+	}
+	f, ok := mem.Alloc()
+	if !ok {
+		inPipes.Add(-1)
+	}
+	return f, ok
+}
+
+func giveFrame(f mem.Frame) {
+	f.Put()
+	inPipes.Add(-1)
+}
+
+// undo takes a failed atomic write back, and keeps what was done of a longer one.
+func (p *Pipe) undo(start uint64, n int, e linux.Errno) (int, linux.Errno) {
+	if n <= linux.PIPE_BUF {
+		p.tail = start
+	}
+	return int(p.tail - start), e
+}
+
+// take moves bytes from the head into v: what fits, or one packet, of which
+// the rest is lost. Called with mu held and the pipe not empty.
+func (p *Pipe) take(v *uio.Vec) (n int, e linux.Errno) {
+	end := min(p.tail, p.head+uint64(v.Len()))
+	whole := end // where the head goes if all is copied
+	if len(p.packets) > 0 {
+		if k := p.packets[0]; k.start == p.head {
+			end, whole = min(end, k.end), k.end
+		} else {
+			end = min(end, k.start)
+			whole = end
+		}
+	}
+	for p.head < end {
+		off := p.head % page
+		m := min(end-p.head, page-off)
+		frame := p.frames[p.head/page&uint64(len(p.frames)-1)]
+		var k int
+		k, e = v.CopyOut(frame.Bytes()[off : off+m])
+		n += k
+		p.head += uint64(k)
+		if e != 0 {
+			break
+		}
+	}
+	if e == 0 {
+		p.head = whole
+	}
+	if n > 0 {
+		e = 0
+	}
+	p.trim()
+	return n, e
+}
+
+// trim drops packets that were read and, from an empty pipe, all frames but
+// the first. Called with mu held.
+func (p *Pipe) trim() {
+	if k := p.packets; len(k) > 0 {
+		if k[0].end <= p.head {
+			k = k[:copy(k, k[1:])]
+		} else if k[0].start < p.head {
+			k[0].start = p.head
+		}
+		p.packets = k
+	}
+	if p.head == p.tail {
+		if p.tail > page {
+			p.drop(1)
+		}
+		p.head, p.tail = 0, 0
+	}
+}
+
+// drop gives back the frames of an empty pipe from index i on; called with mu held.
+func (p *Pipe) drop(i int) {
+	for ; i < len(p.frames); i++ {
+		if p.frames[i] != 0 {
+			giveFrame(p.frames[i])
+			p.frames[i] = 0
+		}
+	}
+}
+
+// Size returns the capacity in bytes (F_GETPIPE_SZ).
+func (p *Pipe) Size() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.frames) * page
+}
+
+// SetSize changes the capacity to n rounded up (F_SETPIPE_SZ): EPERM beyond
+// what c may have, EBUSY if the pipe holds more.
+func (p *Pipe) SetSize(c *kern.Ctx, n uint64) (int, linux.Errno) {
+	if n == 0 {
+		n = 1
+	}
+	if n > 1<<31 {
+		return 0, linux.EINVAL
+	}
+	pages := (n + page - 1) / page
+	pages = 1 << bits.Len64(pages-1)
+	if pages*page > MaxSize && !c.Cred().Has(kern.CapSysResource) {
+		return 0, linux.EPERM
+	}
+	if pages*page > maxRootSize {
+		return 0, linux.ENOMEM
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if used := p.tail - p.head; used > pages*page || uint64(len(p.packets)) > pages {
+		return 0, linux.EBUSY
+	}
+	if e := p.move(int(pages)); e != 0 {
+		return 0, e
+	}
+	p.queue.Notify(writable)
+	return int(pages) * page, 0
+}
+
+// move copies what the pipe holds into a ring of so many frames, from position
+// 0 on. Called with mu held.
+func (p *Pipe) move(frames int) linux.Errno {
+	old, was := p.frames, span{p.head, p.tail}
+	p.frames, p.head, p.tail = make([]mem.Frame, frames), 0, 0
+	for at := was.start; at < was.end; {
+		off := at % page
+		m := min(was.end-at, page-off)
+		b := old[at/page&uint64(len(old)-1)].Bytes()[off : off+m]
+		var v uio.Vec
+		v.InitBytes(b)
+		if _, e := p.put(&v, int(m), false); e != 0 {
+			p.drop(0)
+			p.frames, p.head, p.tail = old, was.start, was.end
+			return e
+		}
+		at += m
+	}
+	for i := range p.packets {
+		p.packets[i].start -= was.start
+		p.packets[i].end -= was.start
+	}
+	for _, f := range old {
+		if f != 0 {
+			giveFrame(f)
+		}
+	}
+	return 0
+}

@@ -1,0 +1,167 @@
+// Package posixtimer is the timers of timer_create(2): each belongs to a
+// process, runs on any clock and sends a signal when it expires.
+//
+// Lock order: tablesMu, table.mu; timers are called without either. Exec and
+// the end of the last thread delete a process's timers.
+package posixtimer
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/ktime"
+	"hardtack/kernel/proc"
+)
+
+// Notify says what an expiration does.
+type Notify struct {
+	How    int32        // SIGEV_SIGNAL, SIGEV_THREAD_ID or SIGEV_NONE
+	Signal linux.Signal // 0 for SIGEV_NONE
+	Value  uint64
+	Thread *proc.Thread // for SIGEV_THREAD_ID
+	// ValueIsID makes the timer's number the value (no sigevent was given).
+	ValueIsID bool
+}
+
+// Timer is one timer.
+type Timer struct {
+	ktime.Timer
+	id      int32         // immutable
+	proc    *proc.Process // immutable
+	notify  Notify        // immutable
+	overrun atomic.Int32  // expirations since the signal that was sent last
+}
+
+// table is the timers of one process.
+type table struct {
+	mu     sync.Mutex
+	timers map[int32]*Timer // guarded by mu
+	next   int32            // guarded by mu
+}
+
+// maxTimers bounds a process's timers: they cost kernel memory.
+const maxTimers = 1024
+
+var (
+	tablesMu sync.Mutex
+	tables   = map[*proc.Process]*table{} // guarded by tablesMu
+)
+
+func init() {
+	proc.ThreadExited = append(proc.ThreadExited, func(t *proc.Thread, last bool) {
+		if last {
+			deleteAll(t.Proc)
+		}
+	})
+	proc.Execed = append(proc.Execed, func(t *proc.Thread) { deleteAll(t.Proc) })
+}
+
+// Create makes a disarmed timer; EAGAIN if the process has too many.
+func Create(p *proc.Process, c ktime.Clock, n Notify) (int32, linux.Errno) {
+	tablesMu.Lock()
+	tab := tables[p]
+	if tab == nil {
+		tab = &table{timers: make(map[int32]*Timer)}
+		tables[p] = tab
+	}
+	tablesMu.Unlock()
+	tab.mu.Lock()
+	defer tab.mu.Unlock()
+	if len(tab.timers) >= maxTimers {
+		return 0, linux.EAGAIN
+	}
+	for tab.timers[tab.next] != nil {
+		tab.next = (tab.next + 1) & math.MaxInt32
+	}
+	t := &Timer{id: tab.next, proc: p, notify: n}
+	tab.next = (tab.next + 1) & math.MaxInt32
+	if n.ValueIsID {
+		t.notify.Value = uint64(t.id)
+	}
+	t.Init(c, t.expired, nil)
+	tab.timers[t.id] = t
+	return t.id, 0
+}
+
+func tableOf(p *proc.Process) *table {
+	tablesMu.Lock()
+	defer tablesMu.Unlock()
+	return tables[p]
+}
+
+// Find returns a process's timer, or nil.
+func Find(p *proc.Process, id int32) *Timer {
+	tab := tableOf(p)
+	if tab == nil {
+		return nil
+	}
+	tab.mu.Lock()
+	defer tab.mu.Unlock()
+	return tab.timers[id]
+}
+
+// Delete stops and forgets a timer; false if there is none.
+func Delete(p *proc.Process, id int32) bool {
+	tab := tableOf(p)
+	if tab == nil {
+		return false
+	}
+	tab.mu.Lock()
+	t := tab.timers[id]
+	delete(tab.timers, id)
+	tab.mu.Unlock()
+	if t == nil {
+		return false
+	}
+	t.Stop()
+	return true
+}
+
+func deleteAll(p *proc.Process) {
+	tablesMu.Lock()
+	tab := tables[p]
+	delete(tables, p)
+	tablesMu.Unlock()
+	if tab == nil {
+		return
+	}
+	tab.mu.Lock()
+	timers := tab.timers
+	tab.timers = nil
+	tab.mu.Unlock()
+	for _, t := range timers {
+		t.Stop()
+	}
+}
+
+// Overrun returns how many expirations came while the last signal was pending.
+func (t *Timer) Overrun() int32 { return t.overrun.Load() }
+
+// pendingDelay is how long a timer whose signal is still pending is let be.
+const pendingDelay = 10 * time.Millisecond
+
+// expired is the call-back: it counts and sends the signal.
+func (t *Timer) expired() {
+	n := t.Take()
+	if n == 0 || t.notify.How == linux.SIGEV_NONE {
+		return
+	}
+	more := int32(min(n-1, math.MaxInt32))
+	info := linux.Siginfo{Signo: int32(t.notify.Signal), Code: linux.SI_TIMER}
+	info.SetTimer(t.id, more, t.notify.Value)
+	to := t.notify.Thread
+	if sum, pending := t.proc.MergeTimerSignal(to, &info); pending {
+		t.overrun.Store(sum)
+		t.Backoff(pendingDelay)
+		return
+	}
+	t.overrun.Store(more)
+	if to != nil {
+		to.Signal(&info)
+	} else {
+		t.proc.Signal(&info)
+	}
+}

@@ -1,0 +1,42 @@
+package proc
+
+import "runtime"
+
+// RegisterBarrier and BarrierRegistered keep which membarrier commands a
+// process has registered for.
+func (p *Process) RegisterBarrier(cmd uint32) { p.barriers.Or(cmd) }
+
+// BarrierRegistered reports a registration.
+func (p *Process) BarrierRegistered(cmd uint32) bool { return p.barriers.Load()&cmd != 0 }
+
+// Barrier makes every thread of the process (of the system with all) that runs
+// in user mode come into the kernel once, which orders its memory accesses. A
+// thread in the kernel is ordered by its way out.
+func (t *Thread) Barrier(all bool) {
+	kick := func(p *Process) bool {
+		for _, u := range p.Threads() {
+			if u != t {
+				u.leaveUserMode()
+			}
+		}
+		return true
+	}
+	if all {
+		Each(kick)
+	} else {
+		kick(t.Proc)
+	}
+}
+
+// leaveUserMode returns when the thread has been outside of user mode at least
+// for a moment. While it has not, the kick is still to be taken note of.
+func (t *Thread) leaveUserMode() {
+	u := &t.User
+	if u.CPU.Load() == 0 {
+		return
+	}
+	u.Kick()
+	for u.CPU.Load() != 0 && u.UserState.Kick.Load() != 0 {
+		runtime.Gosched()
+	}
+}

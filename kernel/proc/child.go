@@ -1,0 +1,139 @@
+package proc
+
+import (
+	"hardtack/abi/linux"
+	"hardtack/kernel/wait"
+)
+
+// WaitArgs say for whom and for what wait4 and waitid wait.
+type WaitArgs struct {
+	Kind    int      // P_ALL, P_PID, P_PGID or P_PIDFD
+	ID      int32    // process or group
+	Process *Process // with P_PIDFD
+	Options uint32
+	NoHang  bool // WNOHANG, or a non-blocking pidfd (EAGAIN then)
+}
+
+// WaitResult is a child's change of state; PID is 0 where WNOHANG found none.
+type WaitResult struct {
+	PID    int32
+	UID    uint32
+	Status int32 // as wait4 gives it
+	Code   int32 // CLD_*
+	Value  int32 // exit code or signal
+	Usage  linux.Rusage
+}
+
+// Wait waits for a child to change its state.
+func (t *Thread) Wait(a *WaitArgs) (r WaitResult, e linux.Errno) {
+	p := t.Proc
+	if found, e := p.findChild(a, &r); found || e != 0 || a.NoHang {
+		return r, e
+	}
+	p.Children.Add(&t.Entry, t, wait.In)
+	for {
+		t.Arm()
+		found, err := p.findChild(a, &r)
+		if found || err != 0 {
+			e = err
+			break
+		}
+		if t.Sleep(wait.NoDeadline) == wait.Interrupted {
+			e = linux.ERESTARTSYS
+			break
+		}
+	}
+	p.Children.Remove(&t.Entry)
+	return r, e
+}
+
+// findChild looks for a child with news. ECHILD: there is no child that could
+// ever have any.
+func (p *Process) findChild(a *WaitArgs, r *WaitResult) (bool, linux.Errno) {
+	treeMu.Lock()
+	defer treeMu.Unlock()
+	any := false
+	for c := p.firstChild; c != nil; c = c.nextSibling {
+		if !a.eligible(c) {
+			continue
+		}
+		if c.Zombie() {
+			if a.Options&linux.WEXITED != 0 {
+				c.collectExit(a, r)
+				return true, 0
+			}
+			continue
+		}
+		any = true
+		if a.Options&(linux.WSTOPPED|linux.WCONTINUED) != 0 && c.collectStop(a, r) {
+			return true, 0
+		}
+	}
+	if !any {
+		// A zombie that is not asked for will never have other news, yet
+		// Linux counts it as a child as well.
+		for c := p.firstChild; c != nil; c = c.nextSibling {
+			if a.eligible(c) {
+				return false, 0
+			}
+		}
+		return false, linux.ECHILD
+	}
+	return false, 0
+}
+
+// eligible reports whether a wait is for c at all.
+func (a *WaitArgs) eligible(c *Process) bool {
+	switch a.Kind {
+	case linux.P_PID:
+		if c.PID != a.ID {
+			return false
+		}
+	case linux.P_PGID:
+		if c.group.Load().ID != a.ID {
+			return false
+		}
+	case linux.P_PIDFD:
+		if c != a.Process {
+			return false
+		}
+	}
+	if a.Options&linux.WALL != 0 {
+		return true
+	}
+	return (c.exitSignal != linux.SIGCHLD) == (a.Options&linux.WCLONE != 0)
+}
+
+// collectExit reports a zombie and removes it; called with treeMu held.
+func (c *Process) collectExit(a *WaitArgs, r *WaitResult) {
+	r.PID, r.UID, r.Status = c.PID, c.uid.Load(), c.status
+	r.Code, r.Value = exitCode(c.status)
+	c.fillUsage(&r.Usage, true)
+	if a.Options&linux.WNOWAIT == 0 {
+		c.release()
+	}
+}
+
+// collectStop reports a stop or continue that has not been reported.
+func (c *Process) collectStop(a *WaitArgs, r *WaitResult) bool {
+	c.mu.Lock()
+	s := &c.sig
+	keep := a.Options&linux.WNOWAIT != 0
+	switch {
+	case a.Options&linux.WSTOPPED != 0 && s.stop == stopDone && s.stopReport:
+		s.stopReport = keep
+		r.Code, r.Value = linux.CLD_STOPPED, int32(s.stopSignal)
+		r.Status = int32(s.stopSignal)<<8 | 0x7f
+	case a.Options&linux.WCONTINUED != 0 && s.contReport:
+		s.contReport = keep
+		r.Code, r.Value = linux.CLD_CONTINUED, int32(linux.SIGCONT)
+		r.Status = 0xffff
+	default:
+		c.mu.Unlock()
+		return false
+	}
+	c.mu.Unlock()
+	r.PID, r.UID = c.PID, c.uid.Load()
+	c.fillUsage(&r.Usage, true)
+	return true
+}

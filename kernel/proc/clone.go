@@ -1,0 +1,308 @@
+package proc
+
+import (
+	"sync/atomic"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
+	"hardtack/kernel/mem"
+	"hardtack/kernel/uio"
+	"hardtack/kernel/vfs"
+	"hardtack/kernel/wait"
+)
+
+// CloneArgs are the arguments of clone, clone3, fork and vfork.
+type CloneArgs struct {
+	Flags      uint64
+	ExitSignal linux.Signal
+	Stack      uint64 // the child's stack pointer; 0: the parent's
+	TLS        uint64
+	PIDFD      uio.Addr
+	ParentTID  uio.Addr
+	ChildTID   uio.Addr
+}
+
+const namespaces = linux.CLONE_NEWNS | linux.CLONE_NEWCGROUP | linux.CLONE_NEWUTS | linux.CLONE_NEWIPC |
+	linux.CLONE_NEWUSER | linux.CLONE_NEWPID | linux.CLONE_NEWNET | linux.CLONE_NEWTIME
+
+// check refuses what Linux refuses, and what is not there.
+func (a *CloneArgs) check(p *Process) linux.Errno {
+	f := a.Flags
+	switch {
+	case f&(namespaces|linux.CLONE_INTO_CGROUP) != 0,
+		f&linux.CLONE_THREAD != 0 && f&linux.CLONE_SIGHAND == 0,
+		f&linux.CLONE_SIGHAND != 0 && f&linux.CLONE_VM == 0,
+		f&linux.CLONE_SIGHAND != 0 && f&linux.CLONE_CLEAR_SIGHAND != 0,
+		f&linux.CLONE_PIDFD != 0 && f&(linux.CLONE_THREAD|linux.CLONE_DETACHED) != 0,
+		f&linux.CLONE_PARENT != 0 && p.PID == 1,
+		a.ExitSignal < 0 || a.ExitSignal > linux.NSIG,
+		f&linux.CLONE_SETTLS != 0 && a.TLS >= TaskSize:
+		return linux.EINVAL
+	}
+	return 0
+}
+
+// vforkWait is where a parent waits until its vfork child lets go of its memory.
+type vforkWait struct {
+	done   atomic.Bool
+	parent *Thread
+}
+
+// Clone makes a thread or a process and returns its number.
+func (t *Thread) Clone(a *CloneArgs) (int32, linux.Errno) {
+	p := t.Proc
+	if e := a.check(p); e != 0 {
+		return 0, e
+	}
+	if e := t.mayClone(); e != 0 {
+		return 0, e
+	}
+	var pidfd *vfs.File
+	fd := int32(-1)
+	if a.Flags&linux.CLONE_PIDFD != 0 {
+		var e linux.Errno
+		if fd, e = t.FDs.Reserve(0, t.NoFile()); e != 0 {
+			return 0, e
+		}
+	}
+	c, e := t.copyThread(a)
+	if e != 0 {
+		if fd >= 0 {
+			t.FDs.Unreserve(fd)
+		}
+		return 0, e
+	}
+	if e := t.place(c, a); e != 0 {
+		c.abandon()
+		if fd >= 0 {
+			t.FDs.Unreserve(fd)
+		}
+		return 0, e
+	}
+	tid := c.TID
+	if fd >= 0 {
+		pidfd = newPIDFD(c.Proc, 0)
+		t.FDs.Install(fd, pidfd, true)
+		t.Space.CopyOut(a.PIDFD, le32(uint32(fd)))
+	}
+	if a.Flags&linux.CLONE_PARENT_SETTID != 0 {
+		t.Space.CopyOut(a.ParentTID, le32(uint32(tid)))
+	}
+	if a.Flags&linux.CLONE_CHILD_SETTID != 0 {
+		c.Space.CopyOut(a.ChildTID, le32(uint32(tid)))
+	}
+	var v *vforkWait
+	if a.Flags&linux.CLONE_VFORK != 0 {
+		v = &vforkWait{parent: t}
+		c.vfork = v
+	}
+	c.launch()
+	for v != nil {
+		t.Arm()
+		if v.done.Load() || t.Killed() {
+			break
+		}
+		t.SleepUninterruptible(wait.NoDeadline)
+	}
+	return tid, 0
+}
+
+func le32(v uint32) []byte { return le.AppendUint32(nil, v) }
+
+// mayClone enforces the limits that end a fork bomb.
+func (t *Thread) mayClone() linux.Errno {
+	p := t.Proc
+	cred := t.Cred()
+	if uint64(p.sig.user.threads.Load()) >= p.limits[linux.RLIMIT_NPROC].cur.Load() && cred.UID != 0 &&
+		!cred.Has(kern.CapSysResource) && !cred.Has(kern.CapSysAdmin) {
+		return linux.EAGAIN
+	}
+	if nThreads.Load() >= MaxThreads() {
+		return linux.EAGAIN
+	}
+	if mem.Total() != 0 {
+		spare := mem.Spare()
+		pause := kern.Monotonic()-lastOOM.Load() < oomPause
+		if spare < forkReserve() || pause && spare < mem.Total()/8 {
+			return linux.ENOMEM
+		}
+	}
+	return 0
+}
+
+// forkReserve is how many frames must be free for a new thread: what it will
+// touch first, and what those that run already need to go on.
+func forkReserve() int { return max(64, mem.Total()/128) }
+
+// copyThread makes the new thread with what it shares or copies, but without a
+// number and known to nobody.
+func (t *Thread) copyThread(a *CloneArgs) (*Thread, linux.Errno) {
+	p := t.Proc
+	f := a.Flags
+	var c *Thread
+	var own *newborn
+	if f&linux.CLONE_THREAD == 0 {
+		own = new(newborn)
+		c = &own.thread
+	} else {
+		c = new(Thread)
+		c.Proc = p
+	}
+	c.User.CopyFrom(&t.User)
+	c.User.RAX = 0
+	if a.Stack != 0 {
+		c.User.RSP = a.Stack
+	}
+	if f&linux.CLONE_SETTLS != 0 {
+		c.User.FSBase = a.TLS
+	}
+	if f&linux.CLONE_CHILD_CLEARTID != 0 {
+		c.clearTID = uint64(a.ChildTID)
+	}
+	c.SetCred(t.Cred())
+	c.FileSizeLimit.Store(t.FileSizeLimit.Load())
+	c.sig.blocked = t.sig.blocked
+	if t.work.Load()&workMask != 0 {
+		c.sig.blocked = t.sig.saved
+	}
+	if f&linux.CLONE_VM == 0 || f&linux.CLONE_VFORK != 0 {
+		c.sig.alt = t.sig.alt
+	}
+	c.name.Store(t.name.Load())
+	c.sched = t.sched.forChild()
+	c.startTime = kern.Monotonic()
+
+	if f&linux.CLONE_THREAD == 0 {
+		c.Proc = t.copyProcess(own, a)
+		c.FileSizeLimit.Store(c.Proc.limits[linux.RLIMIT_FSIZE].cur.Load())
+	}
+	if f&linux.CLONE_VM != 0 {
+		t.Space.Share()
+		c.Space = t.Space
+	} else {
+		s, e := t.Space.Fork(&t.Ctx)
+		if e != 0 {
+			return nil, e
+		}
+		s.Limits = c.Proc.limitOf
+		c.Space = s
+	}
+	c.Mem = c.Space
+	if f&linux.CLONE_FILES != 0 {
+		t.FDs.Share()
+		c.FDs = t.FDs
+	} else {
+		c.FDs = t.FDs.Fork()
+	}
+	if f&linux.CLONE_FS != 0 {
+		t.FS.Share()
+		c.FS = t.FS
+	} else {
+		c.FS = t.FS.Clone()
+	}
+	return c, 0
+}
+
+// newborn is a process with its first thread, made at one go.
+type newborn struct {
+	thread  Thread
+	process Process
+	actions actions
+}
+
+// copyProcess makes the new process of a fork.
+func (t *Thread) copyProcess(own *newborn, a *CloneArgs) *Process {
+	p, q := t.Proc, &own.process
+	q.exitSignal, q.startTime = a.ExitSignal, own.thread.startTime
+	p.mu.Lock()
+	if a.Flags&linux.CLONE_SIGHAND != 0 {
+		q.sig.actions = p.sig.actions.share()
+	} else {
+		q.sig.actions = p.sig.actions.fork(&own.actions)
+	}
+	img := p.image.Load()
+	if img != nil && img.File != nil {
+		img.File.Get()
+	}
+	q.image.Store(img)
+	p.mu.Unlock()
+	if a.Flags&linux.CLONE_CLEAR_SIGHAND != 0 {
+		q.sig.actions.flush()
+	}
+	q.sig.user = getUser(t.Cred().UID)
+	q.uid.Store(t.Cred().UID)
+	for i := range p.limits {
+		q.limits[i].cur.Store(p.limits[i].cur.Load())
+		q.limits[i].max.Store(p.limits[i].max.Load())
+	}
+	q.oomScore.Store(p.oomScore.Load())
+	q.dumpable.Store(p.dumpable.Load())
+	q.nice.Store(p.nice.Load())
+	q.ioprio.Store(p.ioprio.Load())
+	q.personality.Store(p.personality.Load())
+	return q
+}
+
+// abandon gives up a thread that could not be placed.
+func (c *Thread) abandon() {
+	c.FDs.Release(&c.Ctx)
+	c.FS.Release()
+	c.Space.Release()
+	if c.Proc.PID == 0 { // its own, never known
+		if img := c.Proc.image.Load(); img != nil && img.File != nil {
+			img.File.Put()
+		}
+		c.Proc.sig.user.put()
+		c.Proc.sig.actions.release()
+	}
+}
+
+// place gives the new thread its number and its place in the tree.
+func (t *Thread) place(c *Thread, a *CloneArgs) linux.Errno {
+	p, q := t.Proc, c.Proc
+	treeMu.Lock()
+	defer treeMu.Unlock()
+	// Whoever is being killed makes no more threads: the killer would miss them.
+	p.mu.Lock()
+	if p.exiting || p.execing != nil {
+		p.mu.Unlock()
+		return linux.ERESTARTNOINTR
+	}
+	id := allocPID()
+	if id == 0 {
+		p.mu.Unlock()
+		return linux.EAGAIN
+	}
+	c.TID = id
+	if q == p {
+		c.PID = p.PID
+		p.threads = append(p.threads, c)
+		if p.sig.stop != stopNone {
+			if p.sig.stop == stopUnderway {
+				p.sig.stopping++
+			}
+			c.work.Or(workStop)
+		}
+		c.work.Or(workSignal) // the process's signals may be for it
+	}
+	p.mu.Unlock()
+	if q != p {
+		q.PID, c.PID = id, id
+		q.leader = c
+		q.threads = append(q.threads, c)
+		parent := p
+		if a.Flags&linux.CLONE_PARENT != 0 {
+			parent = p.parent.Load()
+			q.exitSignal = p.exitSignal
+		}
+		q.hasSubreaper = parent.hasSubreaper || parent.subreaper
+		parent.addChild(q)
+		p.group.Load().join(q)
+		slotOf(id).proc.Store(q)
+		nProcesses.Add(1)
+	}
+	slotOf(id).thread.Store(c)
+	nThreads.Add(1)
+	q.sig.user.threads.Add(1)
+	return 0
+}

@@ -1,0 +1,287 @@
+package proc
+
+import (
+	"slices"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
+	"hardtack/kernel/vfs"
+)
+
+// The rules of credentials(7) and capabilities(7), as functions from old to new
+// credentials. Keep stands for an ID that is not to be changed.
+
+// Keep is -1: leave this ID as it is.
+const Keep = ^uint32(0)
+
+// fsCaps are the capabilities that follow the file-system user ID.
+const fsCaps = 1<<kern.CapChown | 1<<kern.CapDacOverride | 1<<kern.CapDacReadSearch |
+	1<<kern.CapFowner | 1<<kern.CapFsetid | 1<<kern.CapMknod | 1<<9
+
+// fixCaps applies the effect of a change of user IDs on capabilities.
+func fixCaps(old, n *kern.Cred) {
+	hadRoot := old.UID == 0 || old.EUID == 0 || old.SUID == 0
+	hasRoot := n.UID == 0 || n.EUID == 0 || n.SUID == 0
+	if hadRoot && !hasRoot {
+		if !old.KeepCaps {
+			n.Permitted, n.Effective = 0, 0
+		}
+		n.Ambient = 0
+	}
+	switch {
+	case old.EUID == 0 && n.EUID != 0:
+		n.Effective = 0
+	case old.EUID != 0 && n.EUID == 0:
+		n.Effective = n.Permitted
+	}
+}
+
+// SetUID is setuid.
+func SetUID(old *kern.Cred, uid uint32) (*kern.Cred, linux.Errno) {
+	if uid == Keep {
+		return nil, linux.EINVAL
+	}
+	n := *old
+	switch {
+	case old.Has(kern.CapSetuid):
+		n.UID, n.SUID = uid, uid
+	case uid != old.UID && uid != old.SUID:
+		return nil, linux.EPERM
+	}
+	n.EUID, n.FSUID = uid, uid
+	fixCaps(old, &n)
+	return &n, 0
+}
+
+// SetREUID is setreuid.
+func SetREUID(old *kern.Cred, uid, euid uint32) (*kern.Cred, linux.Errno) {
+	n := *old
+	privileged := old.Has(kern.CapSetuid)
+	if uid != Keep {
+		if uid != old.UID && uid != old.EUID && !privileged {
+			return nil, linux.EPERM
+		}
+		n.UID = uid
+	}
+	if euid != Keep {
+		if euid != old.UID && euid != old.EUID && euid != old.SUID && !privileged {
+			return nil, linux.EPERM
+		}
+		n.EUID = euid
+	}
+	if uid != Keep || euid != Keep && euid != old.UID {
+		n.SUID = n.EUID
+	}
+	n.FSUID = n.EUID
+	fixCaps(old, &n)
+	return &n, 0
+}
+
+// SetRESUID is setresuid.
+func SetRESUID(old *kern.Cred, uid, euid, suid uint32) (*kern.Cred, linux.Errno) {
+	n := *old
+	for _, v := range [...]uint32{uid, euid, suid} {
+		if v != Keep && v != old.UID && v != old.EUID && v != old.SUID && !old.Has(kern.CapSetuid) {
+			return nil, linux.EPERM
+		}
+	}
+	pick(&n.UID, uid)
+	pick(&n.EUID, euid)
+	pick(&n.SUID, suid)
+	n.FSUID = n.EUID
+	fixCaps(old, &n)
+	return &n, 0
+}
+
+func pick(id *uint32, v uint32) {
+	if v != Keep {
+		*id = v
+	}
+}
+
+// SetFSUID is setfsuid: a refusal changes nothing.
+func SetFSUID(old *kern.Cred, uid uint32) *kern.Cred {
+	if uid == Keep || uid != old.UID && uid != old.EUID && uid != old.SUID && uid != old.FSUID && !old.Has(kern.CapSetuid) {
+		return old
+	}
+	n := *old
+	n.FSUID = uid
+	switch {
+	case old.FSUID == 0 && uid != 0:
+		n.Effective &^= fsCaps
+	case old.FSUID != 0 && uid == 0:
+		n.Effective |= fsCaps & n.Permitted
+	}
+	return &n
+}
+
+// SetGID is setgid.
+func SetGID(old *kern.Cred, gid uint32) (*kern.Cred, linux.Errno) {
+	if gid == Keep {
+		return nil, linux.EINVAL
+	}
+	n := *old
+	switch {
+	case old.Has(kern.CapSetgid):
+		n.GID, n.SGID = gid, gid
+	case gid != old.GID && gid != old.SGID:
+		return nil, linux.EPERM
+	}
+	n.EGID, n.FSGID = gid, gid
+	return &n, 0
+}
+
+// SetREGID is setregid.
+func SetREGID(old *kern.Cred, gid, egid uint32) (*kern.Cred, linux.Errno) {
+	n := *old
+	privileged := old.Has(kern.CapSetgid)
+	if gid != Keep {
+		if gid != old.GID && gid != old.EGID && !privileged {
+			return nil, linux.EPERM
+		}
+		n.GID = gid
+	}
+	if egid != Keep {
+		if egid != old.GID && egid != old.EGID && egid != old.SGID && !privileged {
+			return nil, linux.EPERM
+		}
+		n.EGID = egid
+	}
+	if gid != Keep || egid != Keep && egid != old.GID {
+		n.SGID = n.EGID
+	}
+	n.FSGID = n.EGID
+	return &n, 0
+}
+
+// SetRESGID is setresgid.
+func SetRESGID(old *kern.Cred, gid, egid, sgid uint32) (*kern.Cred, linux.Errno) {
+	n := *old
+	for _, v := range [...]uint32{gid, egid, sgid} {
+		if v != Keep && v != old.GID && v != old.EGID && v != old.SGID && !old.Has(kern.CapSetgid) {
+			return nil, linux.EPERM
+		}
+	}
+	pick(&n.GID, gid)
+	pick(&n.EGID, egid)
+	pick(&n.SGID, sgid)
+	n.FSGID = n.EGID
+	return &n, 0
+}
+
+// SetFSGID is setfsgid: a refusal changes nothing.
+func SetFSGID(old *kern.Cred, gid uint32) *kern.Cred {
+	if gid == Keep || gid != old.GID && gid != old.EGID && gid != old.SGID && gid != old.FSGID && !old.Has(kern.CapSetgid) {
+		return old
+	}
+	n := *old
+	n.FSGID = gid
+	return &n
+}
+
+// MaxGroups is NGROUPS_MAX.
+const MaxGroups = 65536
+
+// SetGroups is setgroups.
+func SetGroups(old *kern.Cred, groups []uint32) (*kern.Cred, linux.Errno) {
+	if !old.Has(kern.CapSetgid) {
+		return nil, linux.EPERM
+	}
+	n := *old
+	n.Groups = slices.Clone(groups)
+	return &n, 0
+}
+
+// SetCaps is capset.
+func SetCaps(old *kern.Cred, effective, permitted, inheritable uint64) (*kern.Cred, linux.Errno) {
+	effective &= kern.AllCaps
+	permitted &= kern.AllCaps
+	inheritable &= kern.AllCaps
+	switch {
+	case inheritable&^(old.Inheritable|old.Permitted) != 0 && !old.Has(kern.CapSetpcap),
+		inheritable&^(old.Inheritable|old.Bounding) != 0,
+		permitted&^old.Permitted != 0,
+		effective&^permitted != 0:
+		return nil, linux.EPERM
+	}
+	n := *old
+	n.Effective, n.Permitted, n.Inheritable = effective, permitted, inheritable
+	n.Ambient &= permitted & inheritable
+	return &n, 0
+}
+
+// execCred returns the credentials of a program started from f, and whether it
+// must be careful with its environment (AT_SECURE).
+func execCred(old *kern.Cred, f *vfs.File) (*kern.Cred, bool) {
+	mode, uid, gid := uint32(0), uint32(0), uint32(0)
+	if !f.Path.Zero() {
+		i := f.Path.Inode()
+		mode, uid, gid = i.Mode(), i.UID(), i.GID()
+		if f.Path.Mnt != nil && f.Path.Mnt.Flags()&linux.MS_NOSUID != 0 {
+			mode = 0
+		}
+	}
+	return credFor(old, mode, uid, gid)
+}
+
+// credFor is execCred for a file with a mode and an owner.
+func credFor(old *kern.Cred, mode, uid, gid uint32) (*kern.Cred, bool) {
+	n := *old
+	n.KeepCaps = false
+	if !old.NoNewPrivs {
+		if mode&linux.S_ISUID != 0 {
+			n.EUID = uid
+		}
+		if mode&(linux.S_ISGID|0o010) == linux.S_ISGID|0o010 {
+			n.EGID = gid
+		}
+	}
+	setID := n.EUID != old.EUID || n.EGID != old.EGID
+	n.SUID, n.FSUID = n.EUID, n.EUID
+	n.SGID, n.FSGID = n.EGID, n.EGID
+	if setID {
+		n.Ambient = 0
+	}
+	if n.UID == 0 || n.EUID == 0 {
+		n.Permitted = n.Inheritable | n.Bounding
+		n.Effective = n.Ambient
+		if n.EUID == 0 {
+			n.Effective = n.Permitted
+		}
+	} else {
+		n.Permitted, n.Effective = n.Ambient, n.Ambient
+	}
+	return &n, n.EUID != n.UID || n.EGID != n.GID
+}
+
+// ChangeCred installs credentials of the calling thread, and charges the
+// process to its new real user.
+func (t *Thread) ChangeCred(n *kern.Cred) {
+	old := t.Cred()
+	t.SetCred(n)
+	if n.EUID != old.EUID || n.EGID != old.EGID || n.FSUID != old.FSUID || n.FSGID != old.FSGID || n.Permitted&^old.Permitted != 0 {
+		t.Proc.dumpable.Store(0)
+		t.Proc.deathSignal.Store(0)
+	}
+	if n.UID != old.UID {
+		t.Proc.setUser(n.UID)
+	}
+}
+
+// setUser charges the process's threads to another user.
+func (p *Process) setUser(uid uint32) {
+	p.uid.Store(uid)
+	p.mu.Lock()
+	old := p.sig.user
+	if old.uid == uid {
+		p.mu.Unlock()
+		return
+	}
+	n := getUser(uid)
+	p.sig.user = n
+	k := int32(len(p.threads))
+	p.mu.Unlock()
+	n.threads.Add(k)
+	old.threads.Add(-k)
+	old.put()
+}

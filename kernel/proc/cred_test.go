@@ -1,0 +1,113 @@
+package proc
+
+import (
+	"testing"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
+)
+
+func user(uid uint32) *kern.Cred {
+	return &kern.Cred{UID: uid, EUID: uid, SUID: uid, FSUID: uid, GID: uid, EGID: uid, SGID: uid, FSGID: uid, Bounding: kern.AllCaps}
+}
+
+func TestSetuidDropsForGood(t *testing.T) {
+	n, e := SetUID(&kern.RootCred, 1000)
+	if e != 0 || n.UID != 1000 || n.EUID != 1000 || n.SUID != 1000 || n.FSUID != 1000 || n.Effective != 0 || n.Permitted != 0 {
+		t.Fatalf("%+v %v", n, e)
+	}
+	if _, e := SetUID(n, 0); e != linux.EPERM {
+		t.Error("back to root:", e)
+	}
+	if _, e := SetGID(n, 7); e != linux.EPERM {
+		t.Error("another group:", e)
+	}
+	if _, e := SetGroups(n, []uint32{1}); e != linux.EPERM {
+		t.Error("groups:", e)
+	}
+}
+
+func TestSeteuidComesBack(t *testing.T) {
+	n, _ := SetRESUID(&kern.RootCred, Keep, 1000, Keep)
+	if n.EUID != 1000 || n.UID != 0 || n.SUID != 0 || n.FSUID != 1000 || n.Effective != 0 || n.Permitted != kern.AllCaps {
+		t.Fatalf("%+v", n)
+	}
+	n, e := SetRESUID(n, Keep, 0, Keep)
+	if e != 0 || n.EUID != 0 || n.Effective != kern.AllCaps {
+		t.Fatalf("%+v %v", n, e)
+	}
+}
+
+func TestSetreuid(t *testing.T) {
+	c := user(1000)
+	c.SUID = 1001
+	if _, e := SetREUID(c, 1001, Keep); e != linux.EPERM {
+		t.Error("real from saved:", e)
+	}
+	n, e := SetREUID(c, Keep, 1001)
+	if e != 0 || n.EUID != 1001 || n.SUID != 1001 {
+		t.Errorf("%+v %v", n, e)
+	}
+	// Swapping real and effective keeps the saved one in step.
+	c = user(1000)
+	c.EUID = 1001
+	n, e = SetREUID(c, 1001, 1000)
+	if e != 0 || n.UID != 1001 || n.EUID != 1000 || n.SUID != 1000 {
+		t.Errorf("%+v %v", n, e)
+	}
+}
+
+func TestKeepCaps(t *testing.T) {
+	c := kern.RootCred
+	c.KeepCaps = true
+	n, _ := SetUID(&c, 1000)
+	if n.Permitted != kern.AllCaps || n.Effective != 0 {
+		t.Errorf("%+v", n)
+	}
+}
+
+func TestFSUID(t *testing.T) {
+	n := SetFSUID(&kern.RootCred, 1000)
+	if n.FSUID != 1000 || n.Has(kern.CapDacOverride) || !n.Has(kern.CapSetuid) {
+		t.Errorf("%+v", n)
+	}
+	c := user(1000)
+	if SetFSUID(c, 5) != c {
+		t.Error("a user may not")
+	}
+}
+
+func TestCapset(t *testing.T) {
+	c := user(1000)
+	c.Permitted = 1 << kern.CapKill
+	if _, e := SetCaps(c, 1<<kern.CapSetuid, 1<<kern.CapSetuid, 0); e != linux.EPERM {
+		t.Error("gained a capability:", e)
+	}
+	n, e := SetCaps(c, 1<<kern.CapKill, 1<<kern.CapKill, 0)
+	if e != 0 || !n.Has(kern.CapKill) {
+		t.Errorf("%+v %v", n, e)
+	}
+}
+
+func TestExecCred(t *testing.T) {
+	const suid, sgid = 0o4755, 0o2755
+	for name, x := range map[string]struct {
+		old              *kern.Cred
+		mode             uint32
+		euid, egid, suid uint32
+		caps             uint64
+		secure           bool
+	}{
+		"user":              {user(1000), 0o755, 1000, 1000, 1000, 0, false},
+		"set-uid root":      {user(1000), suid, 0, 1000, 0, kern.AllCaps, true},
+		"set-gid root":      {user(1000), sgid, 1000, 0, 1000, 0, true},
+		"set-gid, no exec":  {user(1000), 0o2745, 1000, 1000, 1000, 0, false},
+		"root":              {&kern.RootCred, 0o755, 0, 0, 0, kern.AllCaps, false},
+		"no new privileges": {&kern.Cred{UID: 5, EUID: 5, SUID: 5, GID: 5, EGID: 5, NoNewPrivs: true}, suid, 5, 5, 5, 0, false},
+	} {
+		n, secure := credFor(x.old, x.mode, 0, 0)
+		if n.EUID != x.euid || n.EGID != x.egid || n.SUID != x.suid || n.Effective != x.caps || secure != x.secure || n.UID != x.old.UID {
+			t.Errorf("%s: %+v %v", name, n, secure)
+		}
+	}
+}

@@ -1,0 +1,158 @@
+package proc
+
+import (
+	"runtime"
+
+	"hardtack/abi/linux"
+)
+
+// handleWork does what the work word asks for before the thread returns to user
+// mode. It reports false when the thread must end instead.
+func (t *Thread) handleWork() bool {
+	for {
+		w := t.work.Load()
+		switch {
+		case w&workExit != 0:
+			return false
+		case w&workStop != 0:
+			t.stopHere()
+		case w&workTimer != 0 && t.timerDue():
+			// CPU-time limits and timers sent their signals.
+		case w&workSignal != 0:
+			t.takeSignal()
+		case t.sig.restartErr != 0:
+			t.restartCall()
+		case w&workMask != 0:
+			t.work.And(^workMask)
+			t.setBlocked(t.sig.saved)
+		case w&workResched != 0:
+			t.work.And(^workResched)
+			runtime.Gosched()
+		default:
+			return true
+		}
+	}
+}
+
+// takeSignal takes one pending signal and does what its action says.
+func (t *Thread) takeSignal() {
+	p := t.Proc
+	p.mu.Lock()
+	for !p.exiting {
+		info, ok := t.takePending()
+		if !ok {
+			break
+		}
+		sig := info.Signal()
+		act := p.sig.actions.get(sig)
+		if act.Handler == linux.SIG_IGN {
+			continue
+		}
+		if act.Handler != linux.SIG_DFL {
+			if act.Flags&linux.SA_RESETHAND != 0 {
+				p.sig.actions.set(sig, &linux.SigAction{Flags: act.Flags, Mask: act.Mask, Restorer: act.Restorer})
+			}
+			t.recalc()
+			p.mu.Unlock()
+			t.enterHandler(&info, &act)
+			return
+		}
+		if defaultIgnore.Has(sig) || p.protectedFrom(&info) {
+			continue
+		}
+		if !defaultStop.Has(sig) {
+			p.beginExit(int32(sig))
+			break
+		}
+		if sig != linux.SIGSTOP {
+			p.mu.Unlock()
+			orphaned := p.Group().IsOrphaned()
+			p.mu.Lock()
+			// SIGCONT may have come meanwhile; a stop now would be lost on
+			// nobody but would outlast it.
+			if orphaned || p.sig.pending.set.Has(linux.SIGCONT) {
+				continue
+			}
+		}
+		p.beginStop(sig)
+		break
+	}
+	t.recalc()
+	p.mu.Unlock()
+}
+
+// takePending takes the signal to deal with first; called with Proc.mu held.
+func (t *Thread) takePending() (linux.Siginfo, bool) {
+	m := ^t.sig.blocked
+	if info, ok := t.sig.pending.take(m & synchronous); ok {
+		return info, ok
+	}
+	if info, ok := t.sig.pending.take(m); ok {
+		return info, ok
+	}
+	return t.Proc.sig.pending.take(m)
+}
+
+// FinishRestart records that the call ended with a restart error, which never
+// reaches the program: a handler turns it into EINTR or a restart.
+func (t *Thread) FinishRestart(e linux.Errno) {
+	t.sig.restartErr = e
+	t.work.Or(workSignal) // at least look
+}
+
+const syscallInsnLen = 2
+
+// restartCall makes the program call again, no handler having run.
+func (t *Thread) restartCall() {
+	nr := t.sig.nr
+	if t.sig.restartErr == linux.ERESTART_RESTARTBLOCK {
+		nr = linux.SYS_restart_syscall
+	}
+	t.sig.restartErr = 0
+	t.User.RAX = nr
+	t.User.RIP -= syscallInsnLen
+}
+
+// restartForHandler settles an interrupted call before a handler runs.
+func (t *Thread) restartForHandler(act *linux.SigAction) {
+	e := t.sig.restartErr
+	if e == 0 {
+		return
+	}
+	t.sig.restartErr = 0
+	if e == linux.ERESTARTNOINTR || e == linux.ERESTARTSYS && act.Flags&linux.SA_RESTART != 0 {
+		t.User.RAX = t.sig.nr
+		t.User.RIP -= syscallInsnLen
+		return
+	}
+	t.User.RAX = ^uint64(linux.EINTR) + 1
+}
+
+// enterHandler makes the thread run a signal handler.
+func (t *Thread) enterHandler(info *linux.Siginfo, act *linux.SigAction) {
+	t.restartForHandler(act)
+	mask := t.sig.blocked
+	if t.work.Load()&workMask != 0 {
+		t.work.And(^workMask)
+		mask = t.sig.saved
+	}
+	if !t.pushFrame(info, act, mask) {
+		t.forceSegv(info.Signal())
+		return
+	}
+	blocked := t.sig.blocked | act.Mask
+	if act.Flags&linux.SA_NODEFER == 0 {
+		blocked |= info.Signal().Set()
+	}
+	t.SetBlocked(blocked)
+}
+
+// forceSegv is the end of a thread whose frame could not be written or read; if
+// that happened for SIGSEGV itself the process dies.
+func (t *Thread) forceSegv(sig linux.Signal) {
+	if sig == linux.SIGSEGV {
+		t.Proc.SetAction(linux.SIGSEGV, &linux.SigAction{})
+	}
+	info := kernelInfo(linux.SIGSEGV)
+	t.ForceSignal(&info)
+}

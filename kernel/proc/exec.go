@@ -1,0 +1,478 @@
+package proc
+
+import (
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/elf"
+	"hardtack/kernel/kern"
+	"hardtack/kernel/vfs"
+	"hardtack/kernel/vm"
+	"hardtack/kernel/wait"
+)
+
+// RandomizeVA is /proc/sys/kernel/randomize_va_space: 0 turns ASLR off.
+var RandomizeVA atomic.Int32
+
+func init() { RandomizeVA.Store(2) }
+
+// Personality bits that exec looks at.
+const addrNoRandomize = 0x0040000
+
+// maxScripts is how many "#!" lines lead to one another.
+const maxScripts = 4
+
+// ExecArgs are the arguments of execve and execveat.
+type ExecArgs struct {
+	At   *vfs.File // directory, or the program itself with an empty path; nil: working directory
+	Path string
+	Walk vfs.WalkFlags
+	Name string // what AT_EXECFN and a script's interpreter are told; Path if empty
+	Argv []string
+	Env  []string
+}
+
+// program is a program about to be started: open files and their headers.
+type program struct {
+	file, interp *vfs.File
+	elf, ielf    *elf.Program
+	argv         []string
+	name         string // AT_EXECFN
+	comm         string
+	cred         *kern.Cred
+	secure       bool
+}
+
+func (x *program) close() {
+	if x.file != nil {
+		x.file.Put()
+	}
+	if x.interp != nil {
+		x.interp.Put()
+	}
+}
+
+// Exec replaces the calling process's program. Everything that can fail is done
+// in a new address space first; only then do the other threads end and is the
+// old program given up.
+func (t *Thread) Exec(a *ExecArgs) linux.Errno {
+	x := program{argv: a.Argv, name: a.Name}
+	if x.name == "" {
+		x.name = a.Path
+	}
+	if len(x.argv) == 0 {
+		x.argv = []string{""}
+	}
+	if e := t.findProgram(&x, a); e != 0 {
+		x.close()
+		return e
+	}
+	x.cred, x.secure = execCred(t.Cred(), x.file)
+	s, img, start, e := t.buildImage(&x, a.Env)
+	if e != 0 {
+		x.close()
+		return e
+	}
+	if !t.killSiblings() {
+		s.Release()
+		x.close()
+		return linux.EAGAIN // being killed; nobody sees this
+	}
+	img.File, x.file = x.file, nil
+	x.close()
+	t.becomeProgram(&x, s, img, start)
+	return 0
+}
+
+// findProgram opens the program and follows "#!" lines and PT_INTERP.
+func (t *Thread) findProgram(x *program, a *ExecArgs) linux.Errno {
+	c := &t.Ctx
+	f, e := vfs.OpenExec(c, t.FS, a.At, a.Path, a.Walk)
+	if e != 0 {
+		return e
+	}
+	x.file = f
+	x.comm = x.name[strings.LastIndexByte(x.name, '/')+1:]
+	var head [elf.ShebangSize]byte
+	for depth := 0; ; depth++ {
+		n, e := readFile(c, x.file, head[:], 0)
+		if e != 0 {
+			return e
+		}
+		interp, arg, ok := elf.Shebang(head[:n])
+		if !ok {
+			return t.findELF(x, head[:n])
+		}
+		if depth == maxScripts {
+			return linux.ELOOP
+		}
+		script := x.name
+		if depth > 0 {
+			script = x.argv[0]
+		}
+		argv := make([]string, 0, len(x.argv)+2)
+		argv = append(argv, interp)
+		if arg != "" {
+			argv = append(argv, arg)
+		}
+		argv = append(argv, script)
+		x.argv = append(argv, x.argv[1:]...)
+		f, e := vfs.OpenExec(c, t.FS, nil, interp, vfs.FollowLast)
+		if e != 0 {
+			return e
+		}
+		x.file.Put()
+		x.file = f
+	}
+}
+
+// findELF reads the headers of the program and of its interpreter.
+func (t *Thread) findELF(x *program, head []byte) (e linux.Errno) {
+	c := &t.Ctx
+	if x.elf, e = readELF(c, x.file, head); e != 0 {
+		return e
+	}
+	r := x.elf.Interp
+	if r.Size == 0 {
+		return 0
+	}
+	b := make([]byte, r.Size)
+	n, e := readFile(c, x.file, b, int64(r.Offset))
+	if e != 0 || uint64(n) != r.Size {
+		return linux.ENOEXEC
+	}
+	if b[n-1] != 0 {
+		return linux.ENOEXEC
+	}
+	path, _, _ := strings.Cut(string(b), "\x00")
+	if x.interp, e = vfs.OpenExec(c, t.FS, nil, path, vfs.FollowLast); e != 0 {
+		return e
+	}
+	var ihead [elf.ShebangSize]byte
+	if n, e = readFile(c, x.interp, ihead[:], 0); e != 0 {
+		return e
+	}
+	if x.ielf, e = readELF(c, x.interp, ihead[:n]); e == linux.ENOEXEC {
+		e = linux.ELIBBAD
+	}
+	return e
+}
+
+// readELF parses a file whose beginning is head.
+func readELF(c *kern.Ctx, f *vfs.File, head []byte) (*elf.Program, linux.Errno) {
+	r, _, e := elf.HeadersAt(head)
+	if e != 0 {
+		return nil, e
+	}
+	var ph []byte
+	if end := r.Offset + r.Size; end <= uint64(len(head)) {
+		ph = head[r.Offset:end]
+	} else {
+		ph = make([]byte, r.Size)
+		if n, e := readFile(c, f, ph, int64(r.Offset)); e != 0 || uint64(n) != r.Size {
+			return nil, linux.ENOEXEC
+		}
+	}
+	return elf.Parse(head, ph)
+}
+
+// readFile fills b from a file's offset; a short count is its end.
+func readFile(c *kern.Ctx, f *vfs.File, b []byte, off int64) (int, linux.Errno) {
+	done := 0
+	for done < len(b) {
+		c.Vec.InitBytes(b[done:])
+		n, e := f.Ops.Read(c, f, &c.Vec, off+int64(done))
+		if e != 0 {
+			return done, e
+		}
+		if n == 0 {
+			break
+		}
+		done += n
+	}
+	return done, 0
+}
+
+// entry is where a new program starts.
+type entry struct{ rip, rsp uint64 }
+
+// buildImage makes the new address space with program, interpreter, vDSO and
+// stack in it.
+func (t *Thread) buildImage(x *program, env []string) (_ *vm.Space, _ *Image, at entry, _ linux.Errno) {
+	s, e := vm.New()
+	if e != 0 {
+		return nil, nil, at, e
+	}
+	img, at, e := t.fillImage(s, x, env)
+	if e != 0 {
+		s.Release()
+		return nil, nil, at, e
+	}
+	return s, img, at, 0
+}
+
+func (t *Thread) fillImage(s *vm.Space, x *program, env []string) (img *Image, at entry, e linux.Errno) {
+	p, c := t.Proc, &t.Ctx
+	s.Limits = p.limitOf
+	aslr := RandomizeVA.Load() != 0 && p.Personality()&addrNoRandomize == 0
+	s.PickMmapBase(aslr)
+	bias, e := loadELF(c, s, x.file, x.elf, biasFor(x, aslr))
+	if e != 0 {
+		return nil, at, e
+	}
+	start, base := x.elf.Entry+bias, uint64(0)
+	if x.ielf != nil {
+		if base, e = loadELF(c, s, x.interp, x.ielf, 0); e != 0 {
+			return nil, at, e
+		}
+		start = x.ielf.Entry + base
+	}
+	if start >= TaskSize {
+		return nil, at, linux.ENOEXEC
+	}
+	s.SetBrk(brkFor(x, bias, aslr))
+	vdso, e := mapVDSO(c, s)
+	if e != 0 {
+		return nil, at, e
+	}
+	l := stackLayout{
+		argv: x.argv, env: env, name: x.name, aslr: aslr,
+		aux: auxiliary{
+			vdso: vdso, phdr: x.elf.PHAddr + bias, phnum: uint64(x.elf.PHNum),
+			base: base, entry: x.elf.Entry + bias, cred: x.cred, secure: x.secure,
+		},
+	}
+	if x.elf.PHAddr == 0 {
+		l.aux.phdr = 0
+	}
+	if img, at.rsp, e = l.write(c, s, x.elf.ExecStack); e != 0 {
+		return nil, at, e
+	}
+	at.rip = start
+	img.Path = x.name
+	img.Entry = start
+	describe(img, x.elf, bias)
+	return img, at, 0
+}
+
+// describe records where code and data lie, for /proc/PID/stat.
+func describe(img *Image, p *elf.Program, bias uint64) {
+	for i := range p.Segments {
+		g := &p.Segments[i]
+		if g.Flags&elf.X != 0 && img.CodeStart == 0 {
+			img.CodeStart, img.CodeEnd = g.Addr+bias, g.Addr+bias+g.FileSize
+		}
+		if g.Flags&elf.W != 0 {
+			if img.DataStart == 0 {
+				img.DataStart = g.Addr + bias
+			}
+			img.DataEnd = g.Addr + bias + g.FileSize
+		}
+	}
+}
+
+// dynBase is where position-independent programs with an interpreter go
+// (two thirds of the address space, ELF_ET_DYN_BASE).
+const dynBase = (TaskSize / 3 * 2) &^ 0xfff
+
+// biasFor chooses where a position-independent program goes; 0: anywhere.
+func biasFor(x *program, aslr bool) uint64 {
+	if !x.elf.Dynamic || x.ielf == nil {
+		return 0
+	}
+	b := uint64(dynBase)
+	if aslr {
+		b += rand.Uint64N(1<<28) << 12
+	}
+	return b &^ (x.elf.Align - 1)
+}
+
+// brkFor chooses where the heap begins.
+func brkFor(x *program, bias uint64, aslr bool) uint64 {
+	b := x.elf.High + bias
+	if x.elf.Dynamic && x.ielf == nil {
+		b = dynBase // what lies above a program among the mappings is not free
+	}
+	if aslr {
+		b += rand.Uint64N(0x2000) << 12
+	}
+	return b
+}
+
+// loadELF maps a program's segments and returns what was added to its
+// addresses. A dynamic one goes to bias, or wherever there is room.
+func loadELF(c *kern.Ctx, s *vm.Space, f *vfs.File, p *elf.Program, bias uint64) (uint64, linux.Errno) {
+	if p.Dynamic && bias == 0 {
+		span := p.High - p.Low
+		room := span
+		if p.Align > 4096 {
+			room += p.Align
+		}
+		at, e := s.Mmap(c, &vm.MapArgs{Length: room, Flags: linux.MAP_PRIVATE | linux.MAP_ANONYMOUS | linux.MAP_NORESERVE})
+		if e != 0 {
+			return 0, e
+		}
+		low := (at + p.Align - 1) &^ (p.Align - 1)
+		if room != span {
+			if low > at {
+				s.Munmap(c, at, low-at)
+			}
+			if end := at + room; end > low+span {
+				s.Munmap(c, low+span, end-low-span)
+			}
+		}
+		bias = low - p.Low
+	} else if p.Dynamic {
+		bias -= p.Low
+	}
+	if p.High+bias > TaskSize || p.High+bias < bias {
+		return 0, linux.ENOMEM
+	}
+	for i := range p.Segments {
+		if e := loadSegment(c, s, f, &p.Segments[i], bias); e != 0 {
+			return 0, e
+		}
+	}
+	return bias, 0
+}
+
+func loadSegment(c *kern.Ctx, s *vm.Space, f *vfs.File, g *elf.Segment, bias uint64) linux.Errno {
+	m := vm.MapArgs{Flags: linux.MAP_PRIVATE | linux.MAP_FIXED}
+	for _, b := range [...]struct {
+		flag uint32
+		prot uint32
+	}{{elf.R, linux.PROT_READ}, {elf.W, linux.PROT_WRITE}, {elf.X, linux.PROT_EXEC}} {
+		if g.Flags&b.flag != 0 {
+			m.Prot |= b.prot
+		}
+	}
+	fileEnd := g.Start() // end of pages with file bytes
+	if g.FileSize > 0 {
+		fileEnd = g.FileEnd()
+		m.Addr, m.Length = g.Start()+bias, fileEnd-g.Start()
+		m.File, m.Offset = f, g.Offset&^0xfff
+		if _, e := s.Mmap(c, &m); e != 0 {
+			return e
+		}
+		// What follows in the last page is zero to the page's end: the dynamic
+		// linker takes its first memory there.
+		if end := g.Addr + g.FileSize; g.MemSize > g.FileSize && end < fileEnd && g.Flags&elf.W != 0 {
+			if e := zeroOut(s, end+bias, fileEnd-end); e != 0 {
+				return e
+			}
+		}
+	}
+	if g.End() > fileEnd {
+		m.Addr, m.Length = fileEnd+bias, g.End()-fileEnd
+		m.File, m.Offset = nil, 0
+		m.Flags |= linux.MAP_ANONYMOUS
+		if _, e := s.Mmap(c, &m); e != 0 {
+			return e
+		}
+	}
+	return 0
+}
+
+// killSiblings ends the process's other threads. It reports false if the
+// process is being killed instead.
+func (t *Thread) killSiblings() bool {
+	p := t.Proc
+	p.mu.Lock()
+	if p.exiting || p.execing != nil {
+		p.mu.Unlock()
+		return false
+	}
+	if len(p.threads) == 1 && t.TID == p.PID {
+		p.mu.Unlock()
+		return true
+	}
+	p.execing = t
+	for _, u := range p.threads {
+		if u != t {
+			u.notify(workExit)
+		}
+	}
+	for len(p.threads) > 1 && !p.exiting {
+		t.Arm()
+		p.mu.Unlock()
+		t.SleepUninterruptible(wait.NoDeadline)
+		p.mu.Lock()
+	}
+	p.execing = nil
+	alone := !p.exiting
+	p.mu.Unlock()
+	if alone && t.TID != p.PID {
+		t.becomeLeader()
+	}
+	return alone
+}
+
+// becomeLeader gives the last thread the number of the leader, which has ended.
+func (t *Thread) becomeLeader() {
+	p := t.Proc
+	treeMu.Lock()
+	slotOf(t.TID).thread.Store(nil)
+	dropPID(t.TID)
+	p.mu.Lock()
+	t.TID = p.PID
+	p.leader = t
+	p.mu.Unlock()
+	slotOf(p.PID).thread.Store(t)
+	treeMu.Unlock()
+}
+
+// becomeProgram is the point of no return: the thread, now alone, gives up the
+// old program and is the new one.
+func (t *Thread) becomeProgram(x *program, s *vm.Space, img *Image, at entry) {
+	p := t.Proc
+	if t.Space != nil {
+		t.leaveFutexes()
+	}
+	t.robustList, t.clearTID, t.restart = 0, 0, nil
+	old := t.Space
+	p.mu.Lock()
+	t.Space = s
+	if a := p.sig.actions; a.users.Load() > 1 {
+		p.sig.actions = a.fork(new(actions))
+		a.release()
+	}
+	p.sig.actions.flush()
+	p.mu.Unlock()
+	t.Mem = s
+	t.sig.alt = linux.StackT{}
+	if old != nil {
+		p.noteRSS(old)
+		t.vforkDone()
+		old.Release()
+	}
+	if t.FDs.Users() > 1 {
+		fds := t.FDs
+		p.mu.Lock()
+		t.FDs = fds.Fork()
+		p.mu.Unlock()
+		fds.Release(&t.Ctx)
+	}
+	t.FDs.CloseExec(&t.Ctx)
+	if prev := p.image.Swap(img); prev != nil && prev.File != nil {
+		prev.File.Put()
+	}
+	t.SetName(x.comm)
+	before := t.Cred()
+	t.SetCred(x.cred)
+	p.setUser(x.cred.UID)
+	if x.secure || x.cred.EUID != before.EUID || x.cred.EGID != before.EGID {
+		p.dumpable.Store(0)
+		p.deathSignal.Store(0)
+	} else {
+		p.dumpable.Store(1)
+	}
+	p.execed.Store(true)
+	for _, fn := range Execed {
+		fn(t)
+	}
+	u := &t.User
+	u.Reset()
+	u.RIP, u.RSP = at.rip, at.rsp
+}

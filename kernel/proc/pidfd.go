@@ -1,0 +1,57 @@
+package proc
+
+import (
+	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
+	"hardtack/kernel/uio"
+	"hardtack/kernel/vfs"
+	"hardtack/kernel/wait"
+)
+
+// pidfd is an open file that stands for a process; it is readable once the
+// process has ended.
+type pidfd struct {
+	vfs.BaseOps
+	p *Process // immutable
+}
+
+func newPIDFD(p *Process, flags uint32) *vfs.File {
+	return vfs.NewFile(&pidfd{p: p}, linux.O_RDWR|flags)
+}
+
+// OpenPIDFD is pidfd_open: a descriptor's file for a process.
+func OpenPIDFD(p *Process, flags uint32) *vfs.File { return newPIDFD(p, flags) }
+
+// FromPIDFD returns the process of a pidfd, nil for other files.
+func FromPIDFD(f *vfs.File) *Process {
+	if o, ok := f.Ops.(*pidfd); ok {
+		return o.p
+	}
+	return nil
+}
+
+// Reaped reports that nothing is left of the process but its pidfds.
+func (p *Process) Reaped() bool {
+	treeMu.Lock()
+	defer treeMu.Unlock()
+	return p.reaped
+}
+
+// Ready says readable when the process has ended.
+func (o *pidfd) Ready(*vfs.File) wait.Events {
+	if o.p.Zombie() {
+		return wait.In | wait.RdNorm
+	}
+	return 0
+}
+
+// Queue is where the end is announced.
+func (o *pidfd) Queue(*vfs.File) *wait.Queue { return &o.p.Ended }
+
+// Name is what /proc/PID/fd shows.
+func (o *pidfd) Name(*vfs.File) string { return "anon_inode:[pidfd]" }
+
+// Read refuses, as Linux does.
+func (o *pidfd) Read(*kern.Ctx, *vfs.File, *uio.Vec, int64) (int, linux.Errno) {
+	return 0, linux.EINVAL
+}

@@ -1,0 +1,314 @@
+package proc
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
+	"hardtack/kernel/vfs"
+	"hardtack/kernel/vm"
+	"hardtack/kernel/wait"
+)
+
+// Process is a thread group.
+type Process struct {
+	PID int32 // immutable
+
+	// The tree; guarded by treeMu. What is atomic may be read without it.
+	parent                   atomic.Pointer[Process]
+	firstChild, lastChild    *Process
+	prevSibling, nextSibling *Process
+	group                    atomic.Pointer[Group]
+	prevMember, nextMember   *Process     // in group
+	exitSignal               linux.Signal // what the parent gets; 0 none
+	subreaper                bool         // PR_SET_CHILD_SUBREAPER
+	hasSubreaper             bool         // an ancestor is or was one
+	reaped                   bool
+	childTime                clockTimes // of children waited for
+	childFaults, childMaxRSS atomic.Int64
+
+	execed      atomic.Bool   // has called exec (setpgid's EACCES)
+	zombie      atomic.Bool   // all threads have ended
+	uid         atomic.Uint32 // real user ID
+	oomScore    atomic.Int32  // oom_score_adj
+	dumpable    atomic.Int32  // PR_SET_DUMPABLE
+	nice        atomic.Int32
+	ioprio      atomic.Int32
+	personality atomic.Uint32
+	barriers    atomic.Uint32 // membarrier registrations
+	deathSignal atomic.Int32  // PR_SET_PDEATHSIG
+	maxRSS      atomic.Int64  // KiB, of address spaces that it left
+	image       atomic.Pointer[Image]
+	limits      [linux.RLIM_NLIMITS]limit
+	startTime   int64 // monotonic nanoseconds; immutable
+
+	// Children announces changes of the children's state to wait4.
+	Children wait.Queue
+	// Ended announces the process's end (pidfd).
+	Ended wait.Queue
+	// SigQueue announces every signal that becomes pending (signalfd).
+	SigQueue wait.Queue
+
+	mu           sync.Mutex
+	threads      []*Thread // living; guarded by mu
+	leader       *Thread   // the thread whose TID is PID, nil once it ended; guarded by mu
+	leaderName   string    // when leader ended; guarded by mu
+	leaderCred   *kern.Cred
+	leaderStatus int32
+	sig          processSignals // guarded by mu
+	exiting      bool           // exit_group or a deadly signal; guarded by mu
+	status       int32          // wait status, once exiting; guarded by mu
+	execing      *Thread        // the thread that ends its siblings; guarded by mu
+	deadTime     clockTimes     // of threads that ended; guarded by mu
+	deadFaults   int64          // guarded by mu
+	itimers      itimers        // guarded by mu
+	keep         [numKeeps]any  // guarded by mu
+}
+
+// Keeps are slots of a process for other packages.
+const (
+	KeepTimers = iota // POSIX timers
+	KeepSysV          // shared memory, semaphore undo
+	KeepOther
+	numKeeps
+)
+
+// Keep returns what another package keeps with the process; make is called if
+// there is nothing yet and is not nil.
+func (p *Process) Keep(slot int, make func() any) any {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.keep[slot] == nil && make != nil {
+		p.keep[slot] = make()
+	}
+	return p.keep[slot]
+}
+
+// Image is the program that a process runs; immutable.
+type Image struct {
+	File               *vfs.File // the program, for /proc/PID/exe
+	Path               string
+	ArgStart, ArgEnd   uint64
+	EnvStart, EnvEnd   uint64
+	aux                [maxAux]uint64
+	auxLen             int
+	StackTop           uint64
+	CodeStart, CodeEnd uint64
+	DataStart, DataEnd uint64
+	Entry              uint64
+}
+
+// Auxv returns the auxiliary vector (/proc/PID/auxv).
+func (i *Image) Auxv() []uint64 { return i.aux[:i.auxLen] }
+
+// Group is a process group.
+type Group struct {
+	ID      int32    // immutable
+	Session *Session // immutable
+	first   *Process // members; guarded by treeMu
+	n       int      // guarded by treeMu
+}
+
+// Session is a session of process groups.
+type Session struct {
+	ID     int32    // immutable
+	Leader *Process // guarded by treeMu; nil once it ended
+	groups int      // guarded by treeMu
+
+	ttyMu sync.Mutex
+	tty   any // controlling terminal; guarded by ttyMu
+}
+
+// TTY returns the controlling terminal, nil for none.
+func (s *Session) TTY() any {
+	s.ttyMu.Lock()
+	defer s.ttyMu.Unlock()
+	return s.tty
+}
+
+// SetTTY sets the controlling terminal.
+func (s *Session) SetTTY(v any) {
+	s.ttyMu.Lock()
+	s.tty = v
+	s.ttyMu.Unlock()
+}
+
+// Group returns the process's group; never nil.
+func (p *Process) Group() *Group { return p.group.Load() }
+
+// Session returns the process's session; never nil.
+func (p *Process) Session() *Session { return p.group.Load().Session }
+
+// Parent returns the parent process, nil for process 1.
+func (p *Process) Parent() *Process { return p.parent.Load() }
+
+// PPID returns the parent's number, 0 for process 1.
+func (p *Process) PPID() int32 {
+	if q := p.parent.Load(); q != nil {
+		return q.PID
+	}
+	return 0
+}
+
+// Image returns the program that runs; nil before the first exec.
+func (p *Process) Image() *Image { return p.image.Load() }
+
+// Zombie reports that all threads have ended and the parent has not waited yet.
+func (p *Process) Zombie() bool { return p.zombie.Load() }
+
+// Name returns the leader's name (comm), of a zombie too.
+func (p *Process) Name() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.leader != nil {
+		return p.leader.Name()
+	}
+	return p.leaderName
+}
+
+// Cred returns the leader's credentials, of a zombie too.
+func (p *Process) Cred() *kern.Cred {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.leader != nil {
+		return p.leader.Cred()
+	}
+	return p.leaderCred
+}
+
+// State returns what /proc shows of the process.
+func (p *Process) State() State {
+	if p.Zombie() {
+		return StateZombie
+	}
+	if t := p.Main(); t != nil {
+		return t.State()
+	}
+	return StateZombie
+}
+
+// ExitStatus returns a zombie's wait status.
+func (p *Process) ExitStatus() int32 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.status
+}
+
+// OOMScoreAdj, SetOOMScoreAdj: /proc/PID/oom_score_adj.
+func (p *Process) OOMScoreAdj() int32 { return p.oomScore.Load() }
+
+// SetOOMScoreAdj sets it.
+func (p *Process) SetOOMScoreAdj(v int32) { p.oomScore.Store(v) }
+
+// Nice returns the nice value, -20 … 19.
+func (p *Process) Nice() int32 { return p.nice.Load() }
+
+// SetNice sets the nice value, which has no effect on scheduling.
+func (p *Process) SetNice(n int32) { p.nice.Store(min(max(n, -20), 19)) }
+
+// Dumpable returns PR_GET_DUMPABLE's answer.
+func (p *Process) Dumpable() int32 { return p.dumpable.Load() }
+
+// SetDumpable sets it.
+func (p *Process) SetDumpable(v int32) { p.dumpable.Store(v) }
+
+// Personality returns personality(2)'s value.
+func (p *Process) Personality() uint32 { return p.personality.Load() }
+
+// SetPersonality sets it.
+func (p *Process) SetPersonality(v uint32) { p.personality.Store(v) }
+
+// DeathSignal returns what PR_SET_PDEATHSIG set.
+func (p *Process) DeathSignal() int32 { return p.deathSignal.Load() }
+
+// SetDeathSignal sets it.
+func (p *Process) SetDeathSignal(v int32) { p.deathSignal.Store(v) }
+
+// Subreaper reports PR_SET_CHILD_SUBREAPER.
+func (p *Process) Subreaper() bool {
+	treeMu.Lock()
+	defer treeMu.Unlock()
+	return p.subreaper
+}
+
+// SetSubreaper sets it; all descendants learn to look for one.
+func (p *Process) SetSubreaper(on bool) {
+	treeMu.Lock()
+	defer treeMu.Unlock()
+	p.subreaper = on
+	if on {
+		p.markDescendants()
+	}
+}
+
+func (p *Process) markDescendants() {
+	for c := p.firstChild; c != nil; c = c.nextSibling {
+		if !c.hasSubreaper {
+			c.hasSubreaper = true
+			c.markDescendants()
+		}
+	}
+}
+
+// Threads returns the living threads.
+func (p *Process) Threads() []*Thread {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]*Thread(nil), p.threads...)
+}
+
+// Main returns a thread that speaks for the process (its leader, or another
+// one when that has ended); nil for a zombie.
+func (p *Process) Main() *Thread {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.leader != nil || len(p.threads) == 0 {
+		return p.leader
+	}
+	return p.threads[0]
+}
+
+// AcquireSpace returns the address space with a share (Release it), or nil.
+func (p *Process) AcquireSpace() *vm.Space {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, t := range p.threads {
+		if t.Space != nil {
+			t.Space.Share()
+			return t.Space
+		}
+	}
+	return nil
+}
+
+// AcquireFDs returns the thread's descriptor table with a share (Release it), or nil.
+func (t *Thread) AcquireFDs() *vfs.FDTable {
+	t.Proc.mu.Lock()
+	defer t.Proc.mu.Unlock()
+	if t.FDs != nil {
+		t.FDs.Share()
+	}
+	return t.FDs
+}
+
+// AcquireFS returns the thread's directories with a share (Release it), or nil.
+func (t *Thread) AcquireFS() *vfs.FSContext {
+	t.Proc.mu.Lock()
+	defer t.Proc.mu.Unlock()
+	if t.FS != nil {
+		t.FS.Share()
+	}
+	return t.FS
+}
+
+// StartArgs describe process 1.
+type StartArgs struct {
+	Path    string
+	Argv    []string
+	Env     []string
+	Dir     string // working directory; "/" if empty
+	Cred    *kern.Cred
+	Console *vfs.File // descriptors 0, 1, 2; may be nil. The reference is taken over.
+	FS      *vfs.FSContext
+}

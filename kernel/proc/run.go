@@ -1,0 +1,196 @@
+package proc
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/vm"
+	"hardtack/kernel/wait"
+	"hardtack/nucleus"
+)
+
+// threadLoop is loop; the host's tests put something else in its place.
+var threadLoop = (*Thread).loop
+
+// loop is a thread's life: user mode, and what it left user mode for. It
+// returns when the thread must end.
+func (t *Thread) loop() {
+	for {
+		wait.Share()
+		trap := t.User.Run(&t.Space.AS)
+		switch trap.Kind {
+		case nucleus.TrapSyscall:
+			Syscall(t)
+		case nucleus.TrapInterrupt:
+			Interrupt()
+			t.yieldCPU()
+		default:
+			t.fault(trap)
+		}
+		if t.work.Load() != 0 && !t.handleWork() {
+			return
+		}
+	}
+}
+
+// yieldCPU lets other goroutines run; the time they take is not the thread's.
+func (t *Thread) yieldCPU() {
+	before := ticks()
+	runtime.Gosched()
+	t.away += ticks() - before
+}
+
+// globalYields is how many yields go by before one looks beyond this P.
+const globalYields = 32
+
+// Yield is sched_yield.
+func (t *Thread) Yield() {
+	if t.yields++; t.yields%globalYields == 0 {
+		t.yieldCPU()
+		return
+	}
+	before := ticks()
+	goyield()
+	t.away += ticks() - before
+}
+
+// exceptionSignals says which signal an exception gives (arch/x86/kernel/traps.c).
+var exceptionSignals = [...]struct {
+	sig  linux.Signal
+	code int32
+}{
+	nucleus.VecDivide:     {linux.SIGFPE, linux.FPE_INTDIV},
+	nucleus.VecDebug:      {linux.SIGTRAP, linux.TRAP_TRACE},
+	nucleus.VecBreakpoint: {linux.SIGTRAP, linux.SI_KERNEL},
+	nucleus.VecOverflow:   {linux.SIGSEGV, linux.SI_KERNEL},
+	nucleus.VecBound:      {linux.SIGSEGV, linux.SI_KERNEL},
+	nucleus.VecInvalidOp:  {linux.SIGILL, linux.ILL_ILLOPN},
+	nucleus.VecSegment:    {linux.SIGBUS, linux.SI_KERNEL},
+	nucleus.VecStack:      {linux.SIGBUS, linux.SI_KERNEL},
+	nucleus.VecProtection: {linux.SIGSEGV, linux.SI_KERNEL},
+	nucleus.VecX87:        {linux.SIGFPE, 0},
+	nucleus.VecAlignment:  {linux.SIGBUS, linux.BUS_ADRALN},
+	nucleus.VecSIMD:       {linux.SIGFPE, 0},
+}
+
+// fault deals with an exception in user mode.
+func (t *Thread) fault(trap *nucleus.Trap) {
+	if trap.Vector == nucleus.VecPageFault {
+		addr, code := trap.Addr, trap.Error
+		r := t.Space.Fault(addr, code)
+		switch {
+		case r == vm.FaultOK:
+			t.Faults++
+			return
+		case r == vm.FaultOOM:
+			t.outOfMemory()
+			return
+		}
+		t.sig.fault = faultInfo{nucleus.VecPageFault, code | nucleus.FaultUser, addr}
+		sig, sicode := r.Signal()
+		info := linux.Siginfo{Signo: int32(sig), Code: sicode}
+		info.SetFault(addr)
+		t.ForceSignal(&info)
+		return
+	}
+	info := linux.Siginfo{Signo: int32(linux.SIGSEGV), Code: linux.SI_KERNEL}
+	if int(trap.Vector) < len(exceptionSignals) {
+		if x := exceptionSignals[trap.Vector]; x.sig != 0 {
+			info.Signo, info.Code = int32(x.sig), x.code
+		}
+	}
+	t.sig.fault = faultInfo{uint64(trap.Vector), trap.Error, t.sig.fault.cr2}
+	switch trap.Vector {
+	case nucleus.VecDivide, nucleus.VecInvalidOp, nucleus.VecDebug:
+		info.SetFault(t.User.RIP)
+	case nucleus.VecX87, nucleus.VecSIMD:
+		info.SetFault(t.User.RIP)
+		info.Code = t.floatCode(trap.Vector)
+	}
+	t.ForceSignal(&info)
+}
+
+// floatCode says which floating-point exception happened.
+func (t *Thread) floatCode(vector uint32) int32 {
+	var status uint32
+	if vector == nucleus.VecX87 {
+		t.User.SyncFPU()
+		control := uint32(le.Uint16(t.User.X87[:]))
+		status = uint32(le.Uint16(t.User.X87[2:])) &^ control
+	} else {
+		status = t.User.MXCSR &^ (t.User.MXCSR >> 7)
+	}
+	switch {
+	case status&1 != 0:
+		return linux.FPE_FLTINV
+	case status&4 != 0:
+		return linux.FPE_FLTDIV
+	case status&8 != 0:
+		return linux.FPE_FLTOVF
+	case status&(2|16) != 0:
+		return linux.FPE_FLTUND
+	case status&32 != 0:
+		return linux.FPE_FLTRES
+	}
+	return 0
+}
+
+// A runner is a goroutine that runs one thread after the other: its stack has
+// grown to what system calls need, so that a fork does not pay for that again.
+type runner struct {
+	wait.Sleeper
+	next atomic.Pointer[Thread]
+}
+
+// maxIdleRunners of them are kept.
+const maxIdleRunners = 64
+
+var runners struct {
+	mu   sync.Mutex
+	idle []*runner // guarded by mu
+}
+
+// launch makes a goroutine run a new thread.
+func (t *Thread) launch() {
+	runners.mu.Lock()
+	var r *runner
+	if n := len(runners.idle); n > 0 {
+		r = runners.idle[n-1]
+		runners.idle = runners.idle[:n-1]
+	}
+	runners.mu.Unlock()
+	if r == nil {
+		r = new(runner)
+		r.next.Store(t)
+		go r.run()
+		return
+	}
+	r.next.Store(t)
+	r.Wake()
+}
+
+func (r *runner) run() {
+	for {
+		t := r.next.Swap(nil)
+		t.startTicks = ticks()
+		if t.work.Load() == 0 || t.handleWork() {
+			threadLoop(t)
+		}
+		t.exit()
+		t = nil
+		r.Arm()
+		runners.mu.Lock()
+		if len(runners.idle) == maxIdleRunners {
+			runners.mu.Unlock()
+			return
+		}
+		runners.idle = append(runners.idle, r)
+		runners.mu.Unlock()
+		for r.next.Load() == nil {
+			r.SleepUninterruptible(wait.NoDeadline)
+			r.Arm()
+		}
+	}
+}

@@ -1,0 +1,40 @@
+package proc
+
+import "hardtack/abi/linux"
+
+// Sched is what sched_setscheduler and sched_setaffinity set. Goroutines are
+// scheduled by the Go runtime: the values are kept and reported, no more.
+type Sched struct {
+	Policy   int32
+	Priority int32
+	Affinity uint64 // 0: all CPUs
+	Slack    uint64 // PR_SET_TIMERSLACK
+	// MemPolicy and MemNodes are set_mempolicy's.
+	MemPolicy uint32
+	MemNodes  uint64
+}
+
+// SchedResetOnFork in Policy makes children start with the default.
+const SchedResetOnFork = 0x40000000
+
+// forChild returns a child's settings.
+func (s Sched) forChild() Sched {
+	if s.Policy&SchedResetOnFork != 0 {
+		s.Policy, s.Priority = 0, 0
+	}
+	return s
+}
+
+// Sched returns the thread's settings.
+func (t *Thread) Sched() Sched {
+	t.Proc.mu.Lock()
+	defer t.Proc.mu.Unlock()
+	return t.sched
+}
+
+// SetSched changes the thread's settings.
+func (t *Thread) SetSched(fn func(s *Sched) linux.Errno) linux.Errno {
+	t.Proc.mu.Lock()
+	defer t.Proc.mu.Unlock()
+	return fn(&t.sched)
+}

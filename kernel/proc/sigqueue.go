@@ -1,0 +1,173 @@
+package proc
+
+import (
+	"math/bits"
+	"sync"
+	"sync/atomic"
+
+	"hardtack/abi/linux"
+)
+
+// queued is one signal in a queue.
+type queued struct {
+	next *queued
+	user *userCount // who is charged for it
+	info linux.Siginfo
+}
+
+// sigQueue holds pending signals in order of arrival; guarded by Proc.mu.
+// A bit in set without an entry is a signal whose siginfo was not kept.
+type sigQueue struct {
+	set         linux.SigSet
+	first, last *queued
+}
+
+// put appends a signal. A classic signal that is pending already is merged
+// with it; keep says whether there is room for the siginfo. It reports false
+// for a real-time signal that finds no room.
+func (q *sigQueue) put(info *linux.Siginfo, u *userCount, limit uint64) bool {
+	sig := info.Signal()
+	if sig < linux.SIGRTMIN && q.set.Has(sig) {
+		return true
+	}
+	if !u.chargeSignal(limit) {
+		// kill's signals are delivered without siginfo, sigqueue's refused.
+		if sig >= linux.SIGRTMIN && info.Code != linux.SI_USER {
+			return false
+		}
+		q.set |= sig.Set()
+		return true
+	}
+	e := &queued{user: u, info: *info}
+	if q.last == nil {
+		q.first = e
+	} else {
+		q.last.next = e
+	}
+	q.last = e
+	q.set |= sig.Set()
+	return true
+}
+
+// synchronous signals are taken first, so that their handler sees the registers
+// of the fault.
+const synchronous = linux.SigSet(1<<(linux.SIGSEGV-1) | 1<<(linux.SIGBUS-1) | 1<<(linux.SIGILL-1) |
+	1<<(linux.SIGTRAP-1) | 1<<(linux.SIGFPE-1) | 1<<(linux.SIGSYS-1))
+
+// lowest returns the signal of a set that is taken first; 0 for an empty set.
+func lowest(m linux.SigSet) linux.Signal {
+	if m == 0 {
+		return 0
+	}
+	if m&synchronous != 0 {
+		m &= synchronous
+	}
+	return linux.Signal(bits.TrailingZeros64(uint64(m)) + 1)
+}
+
+// take removes the first entry of the lowest signal in m.
+func (q *sigQueue) take(m linux.SigSet) (linux.Siginfo, bool) {
+	sig := lowest(q.set & m)
+	if sig == 0 {
+		return linux.Siginfo{}, false
+	}
+	return q.takeSignal(sig), true
+}
+
+func (q *sigQueue) takeSignal(sig linux.Signal) linux.Siginfo {
+	info := linux.Siginfo{Signo: int32(sig)}
+	found, more := false, false
+	var prev *queued
+	for e := q.first; e != nil; {
+		next := e.next
+		if e.info.Signal() == sig {
+			if found {
+				more = true
+				break
+			}
+			found = true
+			info = e.info
+			q.unlink(prev, e)
+		} else {
+			prev = e
+		}
+		e = next
+	}
+	if !more {
+		q.set &^= sig.Set()
+	}
+	return info
+}
+
+func (q *sigQueue) unlink(prev, e *queued) {
+	if prev == nil {
+		q.first = e.next
+	} else {
+		prev.next = e.next
+	}
+	if q.last == e {
+		q.last = prev
+	}
+	e.user.releaseSignal()
+}
+
+// drop removes all signals of a set.
+func (q *sigQueue) drop(m linux.SigSet) {
+	if q.set&m == 0 {
+		return
+	}
+	var prev *queued
+	for e := q.first; e != nil; e = e.next {
+		if m.Has(e.info.Signal()) {
+			q.unlink(prev, e)
+		} else {
+			prev = e
+		}
+	}
+	q.set &^= m
+}
+
+// userCount is what one real user ID has in use, for RLIMIT_NPROC and
+// RLIMIT_SIGPENDING.
+type userCount struct {
+	uid     uint32 // immutable
+	refs    int    // processes; guarded by usersMu
+	threads atomic.Int32
+	signals atomic.Int32
+}
+
+var (
+	usersMu sync.Mutex
+	users   = map[uint32]*userCount{} // guarded by usersMu
+)
+
+// getUser returns the counts of a user with a reference.
+func getUser(uid uint32) *userCount {
+	usersMu.Lock()
+	defer usersMu.Unlock()
+	u := users[uid]
+	if u == nil {
+		u = &userCount{uid: uid}
+		users[uid] = u
+	}
+	u.refs++
+	return u
+}
+
+func (u *userCount) put() {
+	usersMu.Lock()
+	if u.refs--; u.refs == 0 && users[u.uid] == u {
+		delete(users, u.uid)
+	}
+	usersMu.Unlock()
+}
+
+func (u *userCount) chargeSignal(limit uint64) bool {
+	if n := u.signals.Add(1); uint64(n) > limit {
+		u.signals.Add(-1)
+		return false
+	}
+	return true
+}
+
+func (u *userCount) releaseSignal() { u.signals.Add(-1) }

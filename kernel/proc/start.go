@@ -1,0 +1,73 @@
+package proc
+
+import (
+	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
+	"hardtack/kernel/vfs"
+)
+
+// Start makes process 1 and begins to run it. The program is started on the new
+// thread's own goroutine; done, where given, is told how that went before user
+// mode is entered.
+func Start(a *StartArgs) linux.Errno {
+	t := newInit(a)
+	if a.Dir != "" && a.Dir != "/" {
+		p, e := vfs.Lookup(&t.Ctx, t.FS, nil, a.Dir, vfs.FollowLast)
+		if e == 0 {
+			e = t.FS.Chdir(&t.Ctx, p)
+		}
+		if e != 0 {
+			return e
+		}
+	}
+	if e := t.Exec(&ExecArgs{Path: a.Path, Walk: vfs.FollowLast, Argv: a.Argv, Env: a.Env}); e != 0 {
+		return e
+	}
+	t.launch()
+	return 0
+}
+
+// newInit makes process 1 without a program.
+func newInit(a *StartArgs) *Thread {
+	now := kern.Monotonic()
+	p := &Process{PID: 1, exitSignal: linux.SIGCHLD, startTime: now}
+	p.firstLimits()
+	p.dumpable.Store(1)
+	t := &Thread{Proc: p, startTime: now, FS: a.FS}
+	t.PID, t.TID = 1, 1
+	cred := a.Cred
+	if cred == nil {
+		cred = &kern.RootCred
+	}
+	t.SetCred(cred)
+	t.FileSizeLimit.Store(linux.RLIM_INFINITY)
+	t.User.Reset()
+	t.FDs = vfs.NewFDTable()
+	if a.Console != nil {
+		for i := range 3 {
+			a.Console.Get()
+			if _, e := t.FDs.Add(a.Console, i, 3, false); e != 0 {
+				a.Console.Put()
+			}
+		}
+		a.Console.Put()
+	}
+	p.uid.Store(cred.UID)
+	p.sig.actions = newActions()
+	p.sig.user = getUser(cred.UID)
+	p.sig.user.threads.Add(1)
+	p.leader = t
+	p.threads = append(p.threads, t)
+	treeMu.Lock()
+	if pid := allocPID(); pid != 1 {
+		panic("proc: process 1 exists already")
+	}
+	s := slotOf(1)
+	s.proc.Store(p)
+	s.thread.Store(t)
+	newSession(p)
+	treeMu.Unlock()
+	nProcesses.Add(1)
+	nThreads.Add(1)
+	return t
+}

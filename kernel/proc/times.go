@@ -1,0 +1,152 @@
+package proc
+
+import (
+	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
+)
+
+// A thread's CPU time is the time since it began, less what it spent parked
+// (wait.Sleeper counts that) or waiting for its turn (away). How much of it
+// was spent in the kernel is measured at every sampleEvery-th system call only:
+// reading the clock at each would cost more than the call.
+
+// SampleEvery is how many calls pass between two that are measured.
+const SampleEvery = 16
+
+// clockTimes are user and system time in nanoseconds, kept under Process.mu or
+// treeMu as their owner says.
+type clockTimes struct{ user, system int64 }
+
+func (c *clockTimes) add(user, system int64) {
+	c.user += user
+	c.system += system
+}
+
+// tickOrigin and nanoOrigin let ticks be converted: both clocks since boot.
+var tickOrigin, nanoOrigin = ticks(), kern.Monotonic()
+
+// TicksToNsec converts a difference of ticks to nanoseconds.
+func TicksToNsec(d int64) int64 {
+	t, n := ticks()-tickOrigin, kern.Monotonic()-nanoOrigin
+	if t <= 0 || n <= 0 || d <= 0 {
+		return 0
+	}
+	return int64(float64(d) * (float64(n) / float64(t)))
+}
+
+// Ticks reads the time-stamp counter.
+func Ticks() int64 { return ticks() }
+
+// Sampled adds a measured call, which stands for SampleEvery of them.
+func (t *Thread) Sampled(d int64) { t.kernelTicks += d * SampleEvery }
+
+// CPUTime returns the user and system time of a thread in nanoseconds. For
+// another thread than the caller it is as old as its last change between
+// running and waiting.
+func (t *Thread) CPUTime() (user, system int64) {
+	if t.startTicks == 0 {
+		return 0, 0
+	}
+	now := ticks()
+	if t.State() == StateDead {
+		now = t.startTicks
+	}
+	total := now - t.startTicks - t.away - t.Idle(now)
+	if total < 0 {
+		total = 0
+	}
+	sys := min(t.kernelTicks, total)
+	return TicksToNsec(total - sys), TicksToNsec(sys)
+}
+
+// CPUTime returns the user and system time of a process in nanoseconds.
+func (p *Process) CPUTime() (user, system int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cpuTimeLocked()
+}
+
+func (p *Process) cpuTimeLocked() (user, system int64) {
+	user, system = p.deadTime.user, p.deadTime.system
+	for _, t := range p.threads {
+		u, s := t.CPUTime()
+		user += u
+		system += s
+	}
+	return user, system
+}
+
+// ChildrenTime returns the time of the children waited for.
+func (p *Process) ChildrenTime() (user, system int64) {
+	return p.childTime.user, p.childTime.system
+}
+
+// usageOf fills in a struct rusage.
+func usageOf(r *linux.Rusage, user, system int64, faults, maxRSS int64) {
+	*r = linux.Rusage{
+		Utime: linux.NsecToTimeval(user), Stime: linux.NsecToTimeval(system),
+		Minflt: faults, Maxrss: maxRSS,
+	}
+}
+
+// fillUsage is the usage of a process, with that of the children it waited for.
+func (p *Process) fillUsage(r *linux.Rusage, children bool) {
+	u, s := p.CPUTime()
+	f, rss := p.faults(), p.peakRSS()
+	if children {
+		cu, cs := p.ChildrenTime()
+		u, s, f = u+cu, s+cs, f+p.childFaults.Load()
+		rss = max(rss, p.childMaxRSS.Load())
+	}
+	usageOf(r, u, s, f, rss)
+}
+
+// Usage is getrusage(who).
+func (t *Thread) Usage(who int32) (r linux.Rusage, e linux.Errno) {
+	p := t.Proc
+	switch who {
+	case linux.RUSAGE_SELF:
+		p.fillUsage(&r, false)
+	case linux.RUSAGE_CHILDREN:
+		treeMu.Lock()
+		u, s := p.ChildrenTime()
+		treeMu.Unlock()
+		usageOf(&r, u, s, p.childFaults.Load(), p.childMaxRSS.Load())
+	case linux.RUSAGE_THREAD:
+		u, s := t.CPUTime()
+		usageOf(&r, u, s, t.Faults, p.peakRSS())
+	default:
+		return r, linux.EINVAL
+	}
+	return r, 0
+}
+
+func (p *Process) faults() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := p.deadFaults
+	for _, t := range p.threads {
+		n += t.Faults
+	}
+	return n
+}
+
+// Faults returns how many page faults the process had, and its children.
+func (p *Process) FaultCounts() (own, children int64) {
+	return p.faults(), p.childFaults.Load()
+}
+
+// State returns what /proc shows of the thread.
+func (t *Thread) State() State {
+	s := State(t.state.Load())
+	if s == StateRunning && t.Parked() {
+		return StateSleeping
+	}
+	return s
+}
+
+// StartTime returns when the thread began, monotonic nanoseconds.
+func (t *Thread) StartTime() int64 { return t.startTime }
+
+// StartTime returns when the process began, monotonic nanoseconds.
+func (p *Process) StartTime() int64 { return p.startTime }

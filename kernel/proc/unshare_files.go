@@ -1,0 +1,12 @@
+package proc
+
+// UnshareFiles gives the calling thread a descriptor table of its own, a copy
+// of the present one.
+func (t *Thread) UnshareFiles() {
+	n := t.FDs.Fork()
+	t.Proc.mu.Lock()
+	old := t.FDs
+	t.FDs = n
+	t.Proc.mu.Unlock()
+	old.Release(&t.Ctx)
+}

@@ -1,0 +1,392 @@
+// Package procfs is /proc.
+//
+// Nothing is kept: every look-up makes a node from a description (entry) and
+// what it is about (a process, a thread, a descriptor). A text is made when a
+// file is read from its beginning and kept by the open file until the next such
+// read. Other packages add files with Register.
+//
+// Lock order: text.mu and mu here are taken first; what makes a text may take
+// any lock of the process code.
+package procfs
+
+import (
+	"hash/fnv"
+	"strconv"
+	"strings"
+	"sync"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
+	"hardtack/kernel/proc"
+	"hardtack/kernel/uio"
+	"hardtack/kernel/vfs"
+)
+
+// entry describes a file of /proc; immutable. One of read, link, jump or list
+// (with find) says what it is.
+type entry struct {
+	name  string
+	mode  uint32 // permissions
+	read  func(x *about) ([]byte, linux.Errno)
+	write func(x *about, b []byte) linux.Errno
+	link  func(x *about) (string, linux.Errno)
+	jump  func(x *about) (vfs.Path, linux.Errno) // with link: where it really leads
+	kids  []*entry                               // a directory's fixed names
+	find  func(x *about, name string) (*entry, *about)
+	list  func(x *about, emit func(name string, e *entry, x *about) bool)
+}
+
+// about is what a file is about, and who asks.
+type about struct {
+	c  *kern.Ctx
+	p  *proc.Process
+	t  *proc.Thread
+	fd int32
+	n  string // a name, for registered files
+}
+
+func (e *entry) kind() uint32 {
+	switch {
+	case e.link != nil:
+		return linux.S_IFLNK
+	case e.read != nil || e.write != nil:
+		return linux.S_IFREG
+	}
+	return linux.S_IFDIR
+}
+
+// node is a file that was looked up.
+type node struct {
+	vfs.BaseNode
+	vfs.Inode
+	e *entry // immutable
+	x about  // immutable but for c, which is unused here
+}
+
+// jumpNode is a node that leads to a file directly.
+type jumpNode struct{ node }
+
+var fs = newFS()
+
+func newFS() *vfs.FileSystem {
+	f := vfs.NewFileSystem("proc", linux.PROC_SUPER_MAGIC, vfs.FSNoCache)
+	vfs.RegisterFS("proc", vfs.FSType{Make: func(string) (*vfs.FileSystem, linux.Errno) { return f, 0 }})
+	return f
+}
+
+func init() { fs.Root = vfs.NewRoot(newNode(root, &about{}, 1)) }
+
+// FS is the one procfs.
+func FS() *vfs.FileSystem { return fs }
+
+// Mount mounts it on /proc.
+func Mount(c *kern.Ctx, ctx *vfs.FSContext) linux.Errno {
+	return vfs.KernelMount(c, ctx, fs, "proc", "/proc", linux.MS_NOSUID|linux.MS_NODEV|linux.MS_NOEXEC|linux.MS_RELATIME)
+}
+
+func newNode(e *entry, x *about, ino uint64) *vfs.Inode {
+	var n *node
+	var ops vfs.NodeOps
+	if e.jump != nil {
+		j := &jumpNode{}
+		n, ops = &j.node, j
+	} else {
+		n = &node{}
+		ops = n
+	}
+	n.e, n.x = e, *x
+	n.x.c = nil
+	v := vfs.NewNode{Mode: e.kind() | e.mode}
+	if p := x.process(); p != nil && p.Dumpable() != 0 {
+		if cred := p.Cred(); cred != nil {
+			v.UID, v.GID = cred.EUID, cred.EGID
+		}
+	}
+	n.Init(fs, ops, &v)
+	n.Ino = ino
+	return &n.Inode
+}
+
+func (x *about) process() *proc.Process {
+	if x.t != nil {
+		return x.t.Process()
+	}
+	return x.p
+}
+
+// inoOf makes a number that a name keeps.
+func inoOf(parent uint64, name string) uint64 {
+	h := fnv.New64a()
+	var b [8]byte
+	for i := range b {
+		b[i] = byte(parent >> (8 * i))
+	}
+	h.Write(b[:])
+	h.Write([]byte(name))
+	return h.Sum64()>>8 | 1<<40
+}
+
+// child finds a name in a directory.
+func (n *node) child(c *kern.Ctx, name string) (*entry, *about) {
+	x := n.x
+	x.c = c
+	for _, k := range n.e.kids {
+		if k.name == name {
+			return k, &x
+		}
+	}
+	if n.e.find != nil {
+		return n.e.find(&x, name)
+	}
+	return nil, nil
+}
+
+// Lookup finds a name.
+func (n *node) Lookup(c *kern.Ctx, dir *vfs.Inode, name string) (*vfs.Inode, linux.Errno) {
+	if !n.alive() {
+		return nil, linux.ENOENT
+	}
+	e, x := n.child(c, name)
+	if e == nil {
+		return nil, linux.ENOENT
+	}
+	return newNode(e, x, inoOf(dir.Ino, name)), 0
+}
+
+// alive reports whether the process is still there.
+func (n *node) alive() bool {
+	return n.x.p == nil || !n.x.p.Reaped()
+}
+
+// ReadLink returns a link's text.
+func (n *node) ReadLink(c *kern.Ctx, _ *vfs.Inode) (string, linux.Errno) {
+	if n.e.link == nil {
+		return "", linux.EINVAL
+	}
+	x := n.x
+	x.c = c
+	return n.e.link(&x)
+}
+
+// Jump goes where the link leads.
+func (n *jumpNode) Jump(c *kern.Ctx, _ *vfs.Inode) (vfs.Path, linux.Errno) {
+	x := n.x
+	x.c = c
+	return n.e.jump(&x)
+}
+
+// SetAttr accepts changes of time and of length, which O_TRUNC makes.
+func (n *node) SetAttr(_ *kern.Ctx, _ *vfs.Inode, a *vfs.Attr) linux.Errno {
+	if a.Mask&^(vfs.AttrSize|vfs.AttrMtime|vfs.AttrCtime) != 0 || n.e.write == nil {
+		return linux.EPERM
+	}
+	return 0
+}
+
+// Open opens a text or a directory.
+func (n *node) Open(*kern.Ctx, vfs.Path, uint32) (vfs.Ops, linux.Errno) {
+	if n.IsDir() {
+		return &dir{n: n}, 0
+	}
+	return &text{n: n}, 0
+}
+
+// dir is an open directory.
+type dir struct {
+	vfs.BaseOps
+	n *node
+}
+
+// Read refuses.
+func (*dir) Read(*kern.Ctx, *vfs.File, *uio.Vec, int64) (int, linux.Errno) { return 0, linux.EISDIR }
+
+// Seek moves in the listing.
+func (*dir) Seek(_ *kern.Ctx, f *vfs.File, off int64, whence int) (int64, linux.Errno) {
+	return vfs.SeekDir(f, off, whence)
+}
+
+// ReadDir lists the fixed names, then those that come and go. Processes and
+// descriptors have offsets of their own number, so that a listing goes on
+// behind the last one that was taken.
+func (d *dir) ReadDir(c *kern.Ctx, f *vfs.File, emit func(*vfs.Dirent) bool) linux.Errno {
+	if !d.n.alive() {
+		return linux.ENOENT
+	}
+	if !vfs.EmitDots(f, emit) {
+		return 0
+	}
+	x := d.n.x
+	x.c = c
+	put := func(pos int64, name string, e *entry) bool {
+		if f.Pos > pos {
+			return true
+		}
+		if !emit(&vfs.Dirent{Ino: inoOf(d.n.Ino, name), Off: pos + 1, Type: uint8(e.kind() >> 12), Name: name}) {
+			return false
+		}
+		f.Pos = pos + 1
+		return true
+	}
+	const firstFixed, firstMoving, firstNumber = 2, 1 << 20, 1 << 21
+	for i, k := range d.n.e.kids {
+		if !put(firstFixed+int64(i), k.name, k) {
+			return 0
+		}
+	}
+	if d.n.e.list == nil {
+		return 0
+	}
+	pos := int64(firstMoving)
+	d.n.e.list(&x, func(name string, e *entry, _ *about) bool {
+		if num, err := strconv.ParseUint(name, 10, 31); err == nil {
+			pos = firstNumber + int64(num)
+		} else {
+			pos++
+		}
+		return put(pos, name, e)
+	})
+	return 0
+}
+
+// text is an open file.
+type text struct {
+	vfs.BaseOps
+	n    *node
+	mu   sync.Mutex
+	data []byte // guarded by mu
+	made bool   // guarded by mu
+}
+
+// maxWrite bounds what is written to a file at a time.
+const maxWrite = 4096
+
+// Read gives the text as it was when the file was last read from the beginning.
+func (t *text) Read(c *kern.Ctx, _ *vfs.File, v *uio.Vec, off int64) (int, linux.Errno) {
+	if t.n.e.read == nil {
+		return 0, linux.EINVAL
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if off == 0 || !t.made {
+		if !t.n.alive() {
+			return 0, linux.ESRCH
+		}
+		x := t.n.x
+		x.c = c
+		data, e := t.n.e.read(&x)
+		if e != 0 {
+			return 0, e
+		}
+		t.data, t.made = data, true
+	}
+	if off >= int64(len(t.data)) {
+		return 0, 0
+	}
+	n, e := v.CopyOut(t.data[off:])
+	if n > 0 {
+		e = 0
+	}
+	return n, e
+}
+
+// Write hands a whole write to the file.
+func (t *text) Write(c *kern.Ctx, _ *vfs.File, v *uio.Vec, _ int64) (int, linux.Errno) {
+	if t.n.e.write == nil {
+		return 0, linux.EACCES
+	}
+	n := v.Len()
+	if n > maxWrite {
+		return 0, linux.EINVAL
+	}
+	b := make([]byte, n)
+	if _, e := v.CopyIn(b); e != 0 {
+		return 0, e
+	}
+	x := t.n.x
+	x.c = c
+	if e := t.n.e.write(&x, b); e != 0 {
+		return 0, e
+	}
+	return n, 0
+}
+
+// Seek moves; the end is not known before the text is made.
+func (t *text) Seek(_ *kern.Ctx, f *vfs.File, off int64, whence int) (int64, linux.Errno) {
+	switch whence {
+	case linux.SEEK_SET:
+	case linux.SEEK_CUR:
+		off += f.Pos
+	default:
+		return 0, linux.EINVAL
+	}
+	if off < 0 {
+		return 0, linux.EINVAL
+	}
+	f.Pos = off
+	return off, 0
+}
+
+// Registered files, by path: "hardtack/heap", "net/tcp", "sys/net/core/somaxconn".
+var registered struct {
+	mu    sync.RWMutex
+	files map[string]*entry // guarded by mu
+}
+
+// Register adds a file that everybody may read.
+func Register(path string, text func() []byte) {
+	register(path, &entry{mode: 0o444, read: func(*about) ([]byte, linux.Errno) { return text(), 0 }})
+}
+
+// RegisterWritable adds a file that root may write to; write gets one write's
+// bytes without a newline at the end.
+func RegisterWritable(path string, text func() []byte, write func(string) linux.Errno) {
+	register(path, &entry{mode: 0o644,
+		read: func(*about) ([]byte, linux.Errno) { return text(), 0 },
+		write: func(_ *about, b []byte) linux.Errno {
+			return write(strings.TrimRight(string(b), "\n\x00"))
+		}})
+}
+
+func register(path string, e *entry) {
+	registered.mu.Lock()
+	defer registered.mu.Unlock()
+	if registered.files == nil {
+		registered.files = map[string]*entry{}
+	}
+	e.name = path[strings.LastIndexByte(path, '/')+1:]
+	registered.files[path] = e
+}
+
+// findRegistered finds name in the registered directory x.n.
+func findRegistered(x *about, name string) (*entry, *about) {
+	path := name
+	if x.n != "" {
+		path = x.n + "/" + name
+	}
+	registered.mu.RLock()
+	defer registered.mu.RUnlock()
+	if e := registered.files[path]; e != nil {
+		return e, &about{}
+	}
+	for p := range registered.files {
+		if strings.HasPrefix(p, path+"/") {
+			return registeredDir, &about{n: path}
+		}
+	}
+	return nil, nil
+}
+
+// listRegistered lists the registered directory x.n in order.
+func listRegistered(x *about, emit func(string, *entry, *about) bool) {
+	for _, name := range registeredNames(x.n) {
+		e, y := findRegistered(x, name)
+		if e != nil && !emit(name, e, y) {
+			return
+		}
+	}
+}
+
+// registeredDir is a directory of registered files. (Its functions refer to it.)
+var registeredDir = &entry{mode: 0o555}
+
+func init() { registeredDir.find, registeredDir.list = findRegistered, listRegistered }

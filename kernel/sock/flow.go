@@ -1,0 +1,333 @@
+package sock
+
+import (
+	"sync"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/uio"
+	"hardtack/kernel/vfs"
+)
+
+// Ancillary is what a message on a Flow carries besides bytes.
+type Ancillary struct {
+	Rights  []*vfs.File // references are the flow's
+	Cred    linux.Ucred
+	HasCred bool
+}
+
+// record is a message, or the part of a byte stream that something ancillary
+// belongs to.
+type record struct {
+	start, end uint64 // positions in the ring
+	anc        *Ancillary
+	from       *Addr // sender's name; immutable
+}
+
+// Flow carries bytes or messages one way, from its writers to one reader. It
+// announces nothing: methods say what happened, and the sockets notify.
+type Flow struct {
+	mu     sync.Mutex
+	ring            // guarded by mu
+	recs   []record // guarded by mu; live from head on
+	head   int      // guarded by mu
+	packet bool     // immutable: message boundaries are kept
+	eof    bool     // guarded by mu: the writer has shut down
+	gone   bool     // guarded by mu: the reader has; writes fail
+	low    bool     // guarded by mu: a writer found no room
+}
+
+// maxMessages bounds the messages that wait in one socket, for empty ones take
+// no room in the ring (net.unix.max_dgram_qlen).
+const maxMessages = 512
+
+// InitFlow readies a zero Flow; packet keeps message boundaries.
+func (f *Flow) InitFlow(packet bool) { f.packet = packet }
+
+// Write appends bytes or one message of v; limit is how many bytes may wait
+// unread. EAGAIN: no room now. EPIPE: nobody will read. EMSGSIZE: a message
+// that will never fit.
+func (f *Flow) Write(v *uio.Vec, limit int, anc *Ancillary, from *Addr) (int, linux.Errno) {
+	n := v.Len()
+	if f.packet && n > limit {
+		return 0, linux.EMSGSIZE
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.gone || f.eof {
+		return 0, linux.EPIPE
+	}
+	room := limit - f.used()
+	if f.packet {
+		if room < n || len(f.recs)-f.head >= maxMessages {
+			f.low = true
+			return 0, linux.EAGAIN
+		}
+	} else {
+		if n == 0 {
+			return 0, 0
+		}
+		if room <= 0 {
+			f.low = true
+			return 0, linux.EAGAIN
+		}
+		n = min(n, room)
+	}
+	if n > 0 {
+		if e := f.reserve(n); e != 0 {
+			return 0, e
+		}
+	}
+	start := f.w
+	done, e := f.copyIn(v, n)
+	if e != 0 && (done == 0 || f.packet) {
+		f.w = start
+		return 0, e
+	}
+	if f.packet || anc != nil {
+		f.push(record{start, f.w, anc, from})
+	}
+	return done, 0
+}
+
+// Append is Write of kernel bytes that are never refused for room (the caller
+// bounds them).
+func (f *Flow) Append(b []byte, from *Addr) linux.Errno {
+	_, e := f.Write(uio.Bytes(b), 1<<maxRingShift, nil, from)
+	return e
+}
+
+func (f *Flow) push(r record) {
+	if f.head > 0 && len(f.recs) == cap(f.recs) {
+		f.recs = f.recs[:copy(f.recs, f.recs[f.head:])]
+		f.head = 0
+	}
+	f.recs = append(f.recs, r)
+}
+
+func (f *Flow) pop() {
+	f.recs[f.head] = record{}
+	if f.head++; f.head == len(f.recs) {
+		f.recs, f.head = f.recs[:0], 0
+	}
+}
+
+// Got is what a Read found.
+type Got struct {
+	N      int  // bytes copied
+	Size   int  // the message's length
+	Trunc  bool // the message was longer than the place for it
+	Anc    *Ancillary
+	From   *Addr
+	Room   bool // writers that found no room should be told
+	EOF    bool // nothing more will come
+	Packet bool // a message was read (it may be empty)
+}
+
+// Read moves bytes or one message into v. EAGAIN: nothing is there. At the end
+// it succeeds with EOF set. With peek everything stays; Anc is then still the
+// flow's.
+func (f *Flow) Read(v *uio.Vec, limit int, peek bool) (g Got, e linux.Errno) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.packet {
+		return f.readPacket(v, limit, peek)
+	}
+	n := f.used()
+	if n == 0 {
+		if f.eof {
+			g.EOF = true
+			return g, 0
+		}
+		return g, linux.EAGAIN
+	}
+	n = min(n, v.Len())
+	var rec *record
+	if f.head < len(f.recs) {
+		rec = &f.recs[f.head]
+		if f.r < rec.start {
+			n = min(n, int(rec.start-f.r))
+			rec = nil
+		} else {
+			n = min(n, int(rec.end-f.r))
+		}
+	}
+	n, e = f.copyOut(v, f.r, n)
+	if e != 0 && n == 0 {
+		return g, e
+	}
+	g.N = n
+	if rec != nil && n > 0 {
+		g.Anc = rec.anc
+	}
+	if peek {
+		return g, 0
+	}
+	f.r += uint64(n)
+	if rec != nil && n > 0 {
+		rec.anc = nil
+		if f.r == rec.end {
+			f.pop()
+		}
+	}
+	g.Room = f.drained(limit)
+	return g, 0
+}
+
+func (f *Flow) readPacket(v *uio.Vec, limit int, peek bool) (g Got, e linux.Errno) {
+	if f.head == len(f.recs) {
+		if f.eof {
+			g.EOF = true
+			return g, 0
+		}
+		return g, linux.EAGAIN
+	}
+	rec := f.recs[f.head]
+	size := int(rec.end - rec.start)
+	n := min(size, v.Len())
+	if n > 0 {
+		n, e = f.copyOut(v, rec.start, n)
+	}
+	g = Got{N: n, Size: size, Trunc: n < size && e == 0, Anc: rec.anc, From: rec.from, Packet: true}
+	if peek {
+		return g, e
+	}
+	f.r = rec.end
+	f.pop()
+	g.Room = f.drained(limit)
+	return g, e
+}
+
+// drained decides after a read whether waiting writers are told: when half of
+// the room is free, so that they do not wake for every few bytes.
+func (f *Flow) drained(limit int) bool {
+	if f.used() == 0 {
+		f.idle()
+	}
+	if f.low && f.used() <= limit/2 && len(f.recs)-f.head <= maxMessages/2 {
+		f.low = false
+		return true
+	}
+	return false
+}
+
+// Discard drops up to n bytes of a stream (with peek it only counts them).
+func (f *Flow) Discard(n int, peek bool) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n = min(n, f.used())
+	if !peek {
+		f.r += uint64(n)
+		f.drained(1 << maxRingShift)
+	}
+	return n
+}
+
+// NextLen returns how many bytes a read would find: all of a stream, the first
+// message of a message flow (SIOCINQ).
+func (f *Flow) NextLen() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.packet {
+		if f.head == len(f.recs) {
+			return 0
+		}
+		return int(f.recs[f.head].end - f.recs[f.head].start)
+	}
+	return f.used()
+}
+
+// Used returns how many bytes wait.
+func (f *Flow) Used() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.used()
+}
+
+// Readable reports whether a read would return at once, and whether the end
+// has been announced.
+func (f *Flow) Readable() (now, eof bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.packet {
+		return f.head < len(f.recs) || f.eof, f.eof
+	}
+	return f.w != f.r || f.eof, f.eof
+}
+
+// Writable reports whether writers have room (or would fail at once).
+func (f *Flow) Writable(limit int) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.gone || f.eof {
+		return true
+	}
+	if f.used() <= limit/2 && len(f.recs)-f.head <= maxMessages/2 {
+		return true
+	}
+	f.low = true
+	return false
+}
+
+// End says that nothing more will be written (shutdown or close of the writer).
+func (f *Flow) End() {
+	f.mu.Lock()
+	f.eof = true
+	f.mu.Unlock()
+}
+
+// Stop says that nobody will read any more, and with purge drops what waits.
+// It returns how many bytes or messages were lost, and the files among them,
+// whose references are the caller's.
+func (f *Flow) Stop(purge bool) (lost int, rights []*vfs.File) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.gone = true
+	if !purge {
+		return 0, nil
+	}
+	return f.purge()
+}
+
+func (f *Flow) purge() (lost int, rights []*vfs.File) {
+	lost = f.used()
+	for i := f.head; i < len(f.recs); i++ {
+		if a := f.recs[i].anc; a != nil {
+			rights = append(rights, a.Rights...)
+		}
+		if f.packet {
+			lost++
+		}
+	}
+	f.recs, f.head = nil, 0
+	f.r = f.w
+	f.drop()
+	return lost, rights
+}
+
+// Purge drops what waits but lets writers go on.
+func (f *Flow) Purge() []*vfs.File {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, rights := f.purge()
+	return rights
+}
+
+// Gone reports whether the reader is gone.
+func (f *Flow) Gone() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.gone
+}
+
+// EachRight calls fn for every file that waits in the flow.
+func (f *Flow) EachRight(fn func(*vfs.File)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := f.head; i < len(f.recs); i++ {
+		if a := f.recs[i].anc; a != nil {
+			for _, r := range a.Rights {
+				fn(r)
+			}
+		}
+	}
+}

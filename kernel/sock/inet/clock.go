@@ -1,0 +1,31 @@
+package inet
+
+import (
+	"time"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
+
+	"hardtack/kernel/kern"
+	"hardtack/kernel/wait"
+)
+
+// clock is the time that netstack sees. (Its own takes a lock for every look.)
+type clock struct{}
+
+// Now is the wall clock.
+func (clock) Now() time.Time { return time.Unix(0, kern.Realtime()) }
+
+// NowMonotonic is CLOCK_MONOTONIC.
+func (clock) NowMonotonic() tcpip.MonotonicTime {
+	return monotonic(wait.Now())
+}
+
+// AfterFunc calls fn on a goroutine of its own after d.
+func (clock) AfterFunc(d time.Duration, fn func()) tcpip.Timer {
+	return timer{time.AfterFunc(d, fn)}
+}
+
+type timer struct{ *time.Timer }
+
+// Reset arms the timer anew.
+func (t timer) Reset(d time.Duration) { t.Timer.Reset(d) }

@@ -1,0 +1,372 @@
+package inet
+
+import (
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/icmp"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
+	"gvisor.dev/gvisor/pkg/waiter"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
+	"hardtack/kernel/sock"
+	"hardtack/kernel/uio"
+	"hardtack/kernel/vfs"
+	"hardtack/kernel/wait"
+)
+
+// Socket makes a socket of either family.
+func (n *Net) Socket(c *kern.Ctx, domain, typ, protocol int32) (sock.Socket, linux.Errno) {
+	if protocol < 0 || protocol >= linux.IPPROTO_MAX {
+		return nil, linux.EINVAL
+	}
+	if typ == linux.SOCK_STREAM {
+		if protocol != 0 && protocol != linux.IPPROTO_TCP {
+			return nil, linux.EPROTONOSUPPORT
+		}
+		s := n.newTCP(c, domain)
+		return s, 0
+	}
+	s := &Datagram{}
+	wq := new(waiter.Queue)
+	var ep tcpip.Endpoint
+	var err tcpip.Error
+	var trans tcpip.TransportProtocolNumber
+	s.init(c, n, domain, typ, protocol)
+	switch typ {
+	case linux.SOCK_DGRAM:
+		switch {
+		case protocol == 0 || protocol == linux.IPPROTO_UDP:
+			s.Protocol, trans = linux.IPPROTO_UDP, udp.ProtocolNumber
+		case protocol == linux.IPPROTO_ICMP && !s.v6:
+			trans = icmp.ProtocolNumber4
+		case protocol == linux.IPPROTO_ICMPV6 && s.v6:
+			trans = icmp.ProtocolNumber6
+		default:
+			return nil, linux.EPROTONOSUPPORT
+		}
+		ep, err = n.Stack.NewEndpoint(trans, s.netProto(), wq)
+	case linux.SOCK_RAW:
+		if !c.Cred().Has(kern.CapNetRaw) {
+			return nil, linux.EPERM
+		}
+		if protocol == 0 {
+			return nil, linux.EPROTONOSUPPORT
+		}
+		ep, err = n.Stack.NewRawEndpoint(tcpip.TransportProtocolNumber(protocol), s.netProto(), wq, protocol != linux.IPPROTO_RAW)
+		s.ip.hdrIncl = protocol == linux.IPPROTO_RAW
+	default:
+		return nil, linux.ESOCKTNOSUPPORT
+	}
+	if err != nil {
+		return nil, errno(err)
+	}
+	if typ == linux.SOCK_RAW {
+		n.raw.Add(1)
+	}
+	s.attach(ep, wq)
+	s.self = s
+	n.all.add(&s.inetSock)
+	return s, 0
+}
+
+// Datagram is a socket of UDP, ICMP or raw IP: every call goes to its endpoint.
+type Datagram struct{ inetSock }
+
+// Bind is bind(2).
+func (s *Datagram) Bind(c *kern.Ctx, _ *vfs.File, _ *vfs.FSContext, a *sock.Addr) linux.Errno {
+	fa, e := s.bindAddr(c, a)
+	if e != 0 {
+		return e
+	}
+	if s.Type == linux.SOCK_RAW {
+		fa.Port = 0
+	}
+	return errno(s.ep.Load().Bind(fa))
+}
+
+// Listen is not for datagrams.
+func (s *Datagram) Listen(*kern.Ctx, int) linux.Errno { return linux.EOPNOTSUPP }
+
+// Accept is not for datagrams.
+func (s *Datagram) Accept(*kern.Ctx, bool, uint32) (*vfs.File, linux.Errno) {
+	return nil, linux.EOPNOTSUPP
+}
+
+// Connect is connect(2): it says where send goes and from whom to receive.
+func (s *Datagram) Connect(_ *kern.Ctx, _ *vfs.FSContext, a *sock.Addr, _ bool) linux.Errno {
+	p := s.ep.Load()
+	if a.Family() == linux.AF_UNSPEC {
+		return errno(p.Disconnect())
+	}
+	fa, e := parseAddr(a, s.v6)
+	if e != 0 {
+		return e
+	}
+	return errno(p.Endpoint.Connect(fa))
+}
+
+// Shutdown is shutdown(2).
+func (s *Datagram) Shutdown(_ *kern.Ctx, how int32) linux.Errno {
+	flags := tcpip.ShutdownFlags(0)
+	if how != linux.SHUT_WR {
+		flags |= tcpip.ShutdownRead
+	}
+	if how != linux.SHUT_RD {
+		flags |= tcpip.ShutdownWrite
+	}
+	e := errno(s.ep.Load().Shutdown(flags))
+	s.Q.Notify(evIn | evOut)
+	return e
+}
+
+// LocalAddr is getsockname(2).
+func (s *Datagram) LocalAddr(a *sock.Addr) linux.Errno {
+	fa, err := s.ep.Load().GetLocalAddress()
+	if err != nil {
+		return errno(err)
+	}
+	putAddr(a, fa, s.v6)
+	return 0
+}
+
+// PeerAddr is getpeername(2).
+func (s *Datagram) PeerAddr(a *sock.Addr) linux.Errno {
+	fa, err := s.ep.Load().GetRemoteAddress()
+	if err != nil {
+		return errno(err)
+	}
+	putAddr(a, fa, s.v6)
+	return 0
+}
+
+// Ready is what poll(2) sees.
+func (s *Datagram) Ready(*vfs.File) wait.Events {
+	ev := wait.Events(s.ep.Load().Readiness(netEvents)) & wait.Events(netEvents)
+	if s.HasError() {
+		ev |= wait.Err
+	}
+	return ev
+}
+
+// Release closes the socket.
+func (s *Datagram) Release(*vfs.File) {
+	s.net.all.remove(&s.inetSock)
+	if s.Type == linux.SOCK_RAW {
+		s.net.raw.Add(-1)
+	}
+	s.ep.Load().close()
+}
+
+// Read is recv without flags.
+func (s *Datagram) Read(c *kern.Ctx, f *vfs.File, v *uio.Vec, _ int64) (int, linux.Errno) {
+	m := sock.GetMsg(v)
+	n, e := s.Recv(c, f, m)
+	sock.PutMsg(m)
+	return n, e
+}
+
+// Write is send without flags.
+func (s *Datagram) Write(c *kern.Ctx, f *vfs.File, v *uio.Vec, _ int64) (int, linux.Errno) {
+	m := sock.GetMsg(v)
+	n, e := s.Send(c, f, m)
+	sock.PutMsg(m)
+	return n, e
+}
+
+// Send is sendmsg(2).
+func (s *Datagram) Send(c *kern.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Errno) {
+	if m.Flags&linux.MSG_OOB != 0 {
+		return 0, linux.EOPNOTSUPP
+	}
+	o := tcpip.WriteOptions{Atomic: true}
+	if m.To != nil {
+		fa, e := parseAddr(m.To, s.v6)
+		if e != 0 {
+			return 0, e
+		}
+		if fa.Port == 0 && s.Protocol == linux.IPPROTO_UDP && s.Type == linux.SOCK_DGRAM {
+			return 0, linux.EINVAL
+		}
+		o.To = &fa
+	}
+	if m.TTL > 0 {
+		if s.v6 {
+			o.ControlMessages.HasHopLimit, o.ControlMessages.HopLimit = true, uint8(m.TTL)
+		} else {
+			o.ControlMessages.HasTTL, o.ControlMessages.TTL = true, uint8(m.TTL)
+		}
+	}
+	if m.HasPktInfo && m.PktInfo.V6 {
+		o.ControlMessages.HasIPv6PacketInfo = true
+		o.ControlMessages.IPv6PacketInfo.NIC = tcpip.NICID(m.PktInfo.Index)
+		if m.PktInfo.Local != [16]byte{} {
+			o.ControlMessages.IPv6PacketInfo.Addr = tcpip.AddrFrom16(m.PktInfo.Local)
+		}
+	}
+	p := s.ep.Load()
+	n := int64(0)
+	mark := m.V.Mark()
+	try := func() linux.Errno {
+		m.V.Reset(mark)
+		x := getXfer(m.V)
+		var err tcpip.Error
+		n, err = p.Endpoint.Write(x, o)
+		putXfer(x)
+		return errno(err)
+	}
+	e := try()
+	if e == linux.EAGAIN && !f.NonBlock() && m.Flags&linux.MSG_DONTWAIT == 0 {
+		e = s.Block(c, wait.Out, s.Opt.SndTimeo.Load(), try)
+	}
+	return int(n), e
+}
+
+// Recv is recvmsg(2).
+func (s *Datagram) Recv(c *kern.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Errno) {
+	if m.Flags&linux.MSG_OOB != 0 {
+		return 0, linux.EOPNOTSUPP
+	}
+	if m.Flags&linux.MSG_ERRQUEUE != 0 {
+		return 0, linux.EAGAIN
+	}
+	p := s.ep.Load()
+	var r tcpip.ReadResult
+	n := 0
+	try := func() linux.Errno {
+		x := getXfer(m.V)
+		x.whole = true
+		var err tcpip.Error
+		r, err = p.Endpoint.Read(x, tcpip.ReadOptions{Peek: m.Flags&linux.MSG_PEEK != 0, NeedRemoteAddr: m.WantFrom})
+		n = x.n
+		putXfer(x)
+		if _, closed := err.(*tcpip.ErrClosedForReceive); closed {
+			r = tcpip.ReadResult{}
+			return 0
+		}
+		return errno(err)
+	}
+	e := try()
+	if e == linux.EAGAIN && !f.NonBlock() && m.Flags&linux.MSG_DONTWAIT == 0 {
+		e = s.Block(c, wait.In, s.Opt.RcvTimeo.Load(), try)
+	}
+	if e != 0 {
+		return 0, e
+	}
+	if r.Total > n {
+		m.OutFlags |= linux.MSG_TRUNC
+		if m.Flags&linux.MSG_TRUNC != 0 {
+			n = r.Total
+		}
+	}
+	if m.WantFrom {
+		m.From.Len = 0
+		if r.RemoteAddr.Addr.Len() != 0 {
+			putAddr(&m.From, r.RemoteAddr, s.v6)
+		}
+	}
+	s.control(&r.ControlMessages, m)
+	return n, 0
+}
+
+// control turns what netstack tells of a packet into ancillary data.
+func (s *Datagram) control(cm *tcpip.ReceivableControlMessages, m *sock.Msg) {
+	if s.Opt.Has(sock.Timestamp | sock.TimestampNS) {
+		m.HasTimestamp, m.Timestamp = true, kern.Realtime()
+	}
+	switch {
+	case cm.HasTTL:
+		m.TTL = int(cm.TTL)
+	case cm.HasHopLimit:
+		m.TTL = int(cm.HopLimit)
+	default:
+		m.TTL = -1
+	}
+	switch {
+	case cm.HasTOS:
+		m.TOS = int(cm.TOS)
+	case cm.HasTClass:
+		m.TOS = int(cm.TClass)
+	default:
+		m.TOS = -1
+	}
+	put := func(to *[16]byte, a tcpip.Address) { copy(to[:], a.AsSlice()) }
+	switch {
+	case cm.HasIPPacketInfo:
+		m.HasPktInfo = true
+		m.PktInfo = sock.PktInfo{Index: int32(cm.PacketInfo.NIC)}
+		put(&m.PktInfo.Local, cm.PacketInfo.LocalAddr)
+		put(&m.PktInfo.Dest, cm.PacketInfo.DestinationAddr)
+	case cm.HasIPv6PacketInfo:
+		m.HasPktInfo = true
+		m.PktInfo = sock.PktInfo{Index: int32(cm.IPv6PacketInfo.NIC), V6: true}
+		put(&m.PktInfo.Local, cm.IPv6PacketInfo.Addr)
+	}
+}
+
+// SetOpt is setsockopt(2).
+func (s *Datagram) SetOpt(c *kern.Ctx, level, name int32, val []byte) linux.Errno {
+	switch level {
+	case linux.SOL_SOCKET:
+		return s.setSocket(c, name, val)
+	case linux.IPPROTO_IP, linux.IPPROTO_IPV6:
+		return s.setIP(c, level, name, val)
+	case linux.SOL_RAW, linux.IPPROTO_ICMPV6:
+		return s.setFilter(level, name, val)
+	case linux.IPPROTO_UDP:
+		if name == linux.UDP_CORK {
+			if v, e := sock.Int(val); e != 0 || v != 0 {
+				return linux.ENOPROTOOPT
+			}
+			return 0
+		}
+	}
+	return linux.ENOPROTOOPT
+}
+
+// setFilter is ICMP_FILTER and ICMPV6_FILTER of raw sockets.
+func (s *Datagram) setFilter(level, name int32, val []byte) linux.Errno {
+	if s.Type != linux.SOCK_RAW {
+		return linux.ENOPROTOOPT
+	}
+	switch {
+	case level == linux.SOL_RAW && name == linux.ICMP_FILTER && s.Protocol == linux.IPPROTO_ICMP:
+		return 0 // all types are delivered: the filter only saves work
+	case level == linux.IPPROTO_ICMPV6 && name == linux.ICMPV6_FILTER && s.Protocol == linux.IPPROTO_ICMPV6:
+		if len(val) < 32 {
+			return linux.EINVAL
+		}
+		var o tcpip.ICMPv6Filter
+		for i := range o.DenyType {
+			v, _ := sock.Int(val[4*i:])
+			o.DenyType[i] = uint32(v)
+		}
+		return errno(s.ep.Load().SetSockOpt(&o))
+	}
+	return linux.ENOPROTOOPT
+}
+
+// GetOpt is getsockopt(2).
+func (s *Datagram) GetOpt(_ *kern.Ctx, level, name int32, val []byte) (int, linux.Errno) {
+	switch level {
+	case linux.SOL_SOCKET:
+		return s.getSocket(name, val)
+	case linux.IPPROTO_IP, linux.IPPROTO_IPV6:
+		return s.getIP(level, name, val)
+	}
+	return 0, linux.ENOPROTOOPT
+}
+
+// Ioctl knows how long the next message is, and the requests about interfaces.
+func (s *Datagram) Ioctl(c *kern.Ctx, _ *vfs.File, cmd uint32, arg uint64) (uint64, linux.Errno) {
+	switch cmd {
+	case linux.SIOCINQ:
+		n, err := s.ep.Load().GetSockOptInt(tcpip.ReceiveQueueSizeOption)
+		if err != nil {
+			n = 0
+		}
+		return sock.CopyOutInt(c, arg, int32(n))
+	case linux.SIOCOUTQ:
+		return sock.CopyOutInt(c, arg, 0)
+	}
+	return s.net.deviceIoctl(c, cmd, arg)
+}

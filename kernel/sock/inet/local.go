@@ -1,0 +1,318 @@
+package inet
+
+import (
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
+	"hardtack/kernel/sock"
+	"hardtack/kernel/uio"
+	"hardtack/kernel/wait"
+)
+
+// Connections within the machine. Both ends know each other through far; each
+// receives into its own Flow. What TCP would do is done at the same moments:
+// shutdown announces a FIN (fin), a close with unread data or with SO_LINGER 0
+// resets the other end, the first write to an end that is gone is lost and the
+// next fails.
+
+// addListener lets local connections find a listening socket.
+func (n *Net) addListener(s *TCP) {
+	n.mu.Lock()
+	n.listeners[s.bound.Port] = append(n.listeners[s.bound.Port], s)
+	n.mu.Unlock()
+}
+
+func (n *Net) removeListener(s *TCP) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	l := n.listeners[s.bound.Port]
+	for i, x := range l {
+		if x == s {
+			l = append(l[:i:i], l[i+1:]...)
+			break
+		}
+	}
+	if len(l) == 0 {
+		delete(n.listeners, s.bound.Port)
+	} else {
+		n.listeners[s.bound.Port] = l
+	}
+}
+
+// findListener returns who listens at an address of this machine: the socket
+// bound to it, or one bound to all addresses; among equals (SO_REUSEPORT) they
+// take turns.
+func (n *Net) findListener(dst tcpip.Address, port uint16) *TCP {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	l := n.listeners[port]
+	if len(l) == 1 {
+		if l[0].fits(dst) == 0 {
+			return nil
+		}
+		return l[0]
+	}
+	best, count := 0, 0
+	for _, x := range l {
+		if f := x.fits(dst); f > best {
+			best, count = f, 1
+		} else if f == best {
+			count++
+		}
+	}
+	if best == 0 {
+		return nil
+	}
+	turn := int(n.rr.Add(1) % uint32(count))
+	for _, x := range l {
+		if x.fits(dst) == best {
+			if turn == 0 {
+				return x
+			}
+			turn--
+		}
+	}
+	return nil
+}
+
+// fits says how well a listener matches: 0 not at all, more for a more
+// particular address. Called with net.mu held.
+func (s *TCP) fits(dst tcpip.Address) int {
+	a := unmap(s.bound.Addr)
+	switch {
+	case a.Len() == 0 || a == header.IPv6Any || a == header.IPv4Any:
+		switch {
+		case !s.v6 && dst.Len() == 4:
+			return 2
+		case s.v6 && dst.Len() == 16:
+			return 2
+		case s.v6 && dst.Len() == 4 && !s.boundV6Only:
+			return 1
+		}
+		return 0
+	case a == dst:
+		return 3
+	}
+	return 0
+}
+
+// connectLocal joins the socket to a listener of this machine; false when there
+// is none with room, and the ordinary way decides what happens. Called with mu
+// held.
+func (s *TCP) connectLocal(c *kern.Ctx, fa tcpip.FullAddress) bool {
+	to := unmap(fa.Addr)
+	if to.Len() == 0 {
+		if to = header.IPv4Any; s.v6 {
+			to = header.IPv6Any
+		}
+	}
+	dst, src, ok := s.net.local(to)
+	if !ok || s.v6 && s.ip.v6only && dst.Len() == 4 || s.Opt.BindToDevice.Load() != 0 {
+		return false
+	}
+	l := s.net.findListener(dst, fa.Port)
+	if l == nil || l == s {
+		return false
+	}
+	here := tcpip.FullAddress{Addr: src}
+	if p := s.ep.Load(); p != nil { // bound
+		b, _ := p.GetLocalAddress()
+		here.Port = b.Port
+		if a := unmap(b.Addr); a.Len() != 0 && a != header.IPv4Any && a != header.IPv6Any {
+			if a.Len() != dst.Len() {
+				return false
+			}
+			here.Addr = a
+		}
+	} else {
+		here.Port = s.net.ports.take(s.net.listening)
+		if here.Port == 0 {
+			return false
+		}
+		s.port = here.Port
+	}
+	x := s.net.newTCP(c, l.Domain)
+	x.UID, x.GID = l.UID, l.GID
+	x.here, s.here = tcpip.FullAddress{Addr: dst, Port: fa.Port}, here
+	x.state.Store(stLocal)
+	x.far.Store(s)
+	if !l.enqueue(s, x) {
+		s.net.all.remove(&x.inetSock)
+		if s.port != 0 {
+			s.net.ports.put(s.port)
+			s.port = 0
+		}
+		return false
+	}
+	l.Q.Notify(evIn)
+	s.Q.Notify(evOut)
+	return true
+}
+
+// listening reports whether a port has a listener.
+func (n *Net) listening(p uint16) bool {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	return n.listeners[p] != nil
+}
+
+// enqueue puts the far end x of s into l's queue of connections; false when it
+// is full or l no longer listens. (s.mu is held, too: a listener is never the
+// one that connects.)
+func (l *TCP) enqueue(s, x *TCP) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.state.Load() != stListening || l.shut.Load() != 0 || len(l.pending) > l.backlog {
+		return false
+	}
+	x.Opt.Inherit(&l.Opt)
+	x.opt, x.ip = l.opt, l.ip
+	s.far.Store(x)
+	s.state.Store(stLocal)
+	l.pending = append(l.pending, x)
+	return true
+}
+
+// dropPending resets what nobody will accept.
+func (s *TCP) dropPending() {
+	s.mu.Lock()
+	pending := s.pending
+	s.pending = nil
+	s.mu.Unlock()
+	for _, x := range pending {
+		x.Opt.Linger.Store(1)
+		x.Release(nil)
+	}
+}
+
+// flowLimit is how many bytes the socket may have under way.
+func (s *TCP) flowLimit() int { return int(s.Opt.SndBuf.Load()) }
+
+func (s *TCP) sendLocal(x *TCP, v *uio.Vec) (int, linux.Errno) {
+	if e := s.TakeError(); e != 0 {
+		return 0, e
+	}
+	if s.shut.Load()&shutWr != 0 {
+		return 0, linux.EPIPE
+	}
+	n, e := x.in.Write(v, s.flowLimit(), nil, nil)
+	switch {
+	case n > 0:
+		x.Q.Notify(evIn)
+	case e == linux.EPIPE:
+		// The other end is gone. TCP learns it from the answer to this write.
+		if v.Len() == 0 || s.cut.Swap(true) {
+			return 0, linux.EPIPE
+		}
+		n = v.Len()
+		v.Limit(0)
+		s.shut.Or(shutRd | shutWr)
+		s.SetError(linux.EPIPE)
+		return n, 0
+	}
+	return n, e
+}
+
+func (s *TCP) recvLocal(v *uio.Vec, flags int32) (int, bool, linux.Errno) {
+	x := s.far.Load()
+	if flags&linux.MSG_TRUNC != 0 {
+		n := min(v.Len(), s.in.Discard(v.Len(), flags&linux.MSG_PEEK != 0))
+		if n > 0 {
+			v.Limit(v.Len() - n) // as if copied
+			x.Q.Notify(evOut)
+			return n, false, 0
+		}
+	}
+	g, e := s.in.Read(v, x.flowLimit(), flags&linux.MSG_PEEK != 0)
+	if g.Room {
+		x.Q.Notify(evOut)
+	}
+	if g.EOF && !s.fin.Load() || e == linux.EAGAIN {
+		if err := s.TakeError(); err != 0 {
+			return 0, false, err
+		}
+		if s.shut.Load()&shutRd != 0 {
+			return 0, true, 0
+		}
+	}
+	return g.N, g.EOF, e
+}
+
+// finBit is shutRd when the other end sends no more.
+func (s *TCP) finBit() uint32 {
+	if s.fin.Load() {
+		return shutRd
+	}
+	return 0
+}
+
+func (s *TCP) readyLocal() (ev wait.Events) {
+	if s.HasError() {
+		ev |= wait.Err | evIn
+	}
+	if now, _ := s.in.Readable(); now {
+		ev |= evIn
+	}
+	shut := s.shut.Load() | s.finBit()
+	if shut&shutRd != 0 {
+		ev |= evIn | wait.RdHup
+	}
+	if shut == shutRd|shutWr {
+		ev |= wait.Hup
+	}
+	if shut&shutWr != 0 || s.far.Load().in.Writable(s.flowLimit()) {
+		ev |= evOut
+	}
+	return ev
+}
+
+func (s *TCP) shutdownLocal(how int32) linux.Errno {
+	x := s.far.Load()
+	if s.shut.Load()&shutWr != 0 && s.fin.Load() {
+		return linux.ENOTCONN
+	}
+	if how != linux.SHUT_WR {
+		s.shut.Or(shutRd)
+	}
+	if how != linux.SHUT_RD {
+		s.shut.Or(shutWr)
+		x.fin.Store(true)
+		x.in.End()
+		x.Q.Notify(x.finEvents())
+	}
+	s.Q.Notify(evIn | evOut | wait.RdHup)
+	return 0
+}
+
+// finEvents are what an end is told when the other sends no more.
+func (s *TCP) finEvents() wait.Events {
+	if s.shut.Load()&shutWr != 0 {
+		return evIn | evOut | wait.RdHup | wait.Hup
+	}
+	return evIn | wait.RdHup
+}
+
+func (s *TCP) closeLocal() {
+	x := s.far.Load()
+	lost, _ := s.in.Stop(true)
+	if lost > 0 || s.Opt.Linger.Load() == 1 {
+		if !x.fin.Load() || lost > 0 {
+			x.NoteError(linux.ECONNRESET)
+		}
+		x.cut.Store(true)
+		x.shut.Or(shutRd | shutWr)
+		x.in.End()
+		x.Q.Notify(evIn | evOut | wait.RdHup | wait.Hup | wait.Err)
+	} else {
+		x.fin.Store(true)
+		x.in.End()
+		x.Q.Notify(x.finEvents() | evOut)
+	}
+	if s.port != 0 {
+		s.net.ports.put(s.port)
+	}
+}
+
+var _ sock.Socket = (*TCP)(nil)

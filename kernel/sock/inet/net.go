@@ -1,0 +1,295 @@
+// Package inet is AF_INET and AF_INET6: TCP, UDP, ICMP and raw sockets over
+// gVisor's netstack.
+//
+// A TCP connection between two sockets of this machine does not go through
+// netstack: connect finds the listener itself and joins the two sockets by a
+// Flow each way, as AF_UNIX does, with TCP's rules for shutdown and reset
+// (local.go). An endpoint of netstack is made only when a socket needs one: by
+// bind, listen, or connect to another machine.
+//
+// Lock order: TCP.mu, Net.mu, netstack's locks, wait.Queue's. netstack
+// announces readiness under its own locks: listeners must not call it back.
+package inet
+
+import (
+	"io"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+
+	"gvisor.dev/gvisor/pkg/log"
+	gvrand "gvisor.dev/gvisor/pkg/rand"
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
+	"gvisor.dev/gvisor/pkg/tcpip/network/arp"
+	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
+	"gvisor.dev/gvisor/pkg/tcpip/network/ipv6"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/icmp"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/raw"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/sock"
+)
+
+// Config says how the stack is made.
+type Config struct {
+	// Rand is where random numbers come from (sequence numbers, ports); it
+	// must be safe for several goroutines.
+	Rand io.Reader
+	// Log receives what netstack has to say; nil drops it.
+	Log io.Writer
+	// MaxTCPBuffer bounds what one TCP connection may buffer each way; 0 is 1 MiB.
+	MaxTCPBuffer int
+}
+
+// LoopbackNIC is the interface index of lo.
+const LoopbackNIC = 1
+
+// loopbackMTU is lo's MTU as Linux shows it.
+const loopbackMTU = 65536
+
+// Net is the machine's network: netstack, its interfaces, and the registers of
+// sockets that connect without it.
+type Net struct {
+	Stack *stack.Stack // immutable
+
+	mu        sync.RWMutex
+	listeners map[uint16][]*TCP // guarded by mu: listening sockets, by port
+	ifaces    []*Interface      // guarded by mu, ordered by index
+	ports     portSet           // own lock
+	all       register          // own lock
+	raw       atomic.Int32      // raw sockets
+	rr        atomic.Uint32     // spreads connections over SO_REUSEPORT listeners
+}
+
+// Default is the machine's network; set by Init while booting.
+var Default *Net
+
+// Init makes the machine's network and registers the families.
+func Init(cfg Config) *Net {
+	n := New(cfg)
+	Default = n
+	sock.Register(linux.AF_INET, n.Socket, nil)
+	sock.Register(linux.AF_INET6, n.Socket, nil)
+	sock.DeviceIoctl = n.deviceIoctl
+	return n
+}
+
+// New makes a network of its own, with a loopback interface only.
+func New(cfg Config) *Net {
+	if cfg.Rand != nil {
+		gvrand.Reader = cfg.Rand
+	}
+	out := cfg.Log
+	if out == nil {
+		out = io.Discard
+	}
+	log.SetTarget(&log.Writer{Next: out})
+	log.SetLevel(log.Warning)
+	if cfg.MaxTCPBuffer == 0 {
+		cfg.MaxTCPBuffer = 1 << 20
+	}
+	n := &Net{listeners: make(map[uint16][]*TCP)}
+	n.ports.init()
+	n.Stack = stack.New(stack.Options{
+		NetworkProtocols: []stack.NetworkProtocolFactory{
+			ipv4.NewProtocol,
+			ipv6.NewProtocolWithOptions(ipv6.Options{NDPConfigs: quietNDP(), DADConfigs: stack.DADConfigurations{}}),
+			arp.NewProtocol,
+		},
+		TransportProtocols: []stack.TransportProtocolFactory{
+			tcp.NewProtocol, udp.NewProtocol, icmp.NewProtocol4, icmp.NewProtocol6,
+		},
+		Clock:       clock{},
+		HandleLocal: true,
+		RawFactory:  raw.EndpointFactory{},
+		RandSource:  randSource{},
+		SecureRNG:   cfg.Rand,
+	})
+	n.tune(cfg.MaxTCPBuffer)
+	n.addLoopback()
+	return n
+}
+
+// randSource feeds netstack's insecure generator from the runtime's.
+type randSource struct{}
+
+func (randSource) Int63() int64 { return rand.Int64() }
+func (randSource) Seed(int64)   {}
+
+func quietNDP() ipv6.NDPConfigurations {
+	c := ipv6.DefaultNDPConfigurations()
+	c.HandleRAs = ipv6.HandlingRAsDisabled
+	return c
+}
+
+// tune sets what differs from netstack's defaults.
+func (n *Net) tune(maxBuffer int) {
+	set := func(proto tcpip.TransportProtocolNumber, o tcpip.SettableTransportProtocolOption) {
+		if err := n.Stack.SetTransportProtocolOption(proto, o); err != nil {
+			panic("inet: " + err.String())
+		}
+	}
+	// Linux starts with 16 KiB to send and 128 KiB to receive and grows both
+	// to 4 and 6 MiB; small machines keep less.
+	snd := tcpip.TCPSendBufferSizeRangeOption{Min: 4096, Default: min(64<<10, maxBuffer), Max: maxBuffer}
+	rcv := tcpip.TCPReceiveBufferSizeRangeOption{Min: 4096, Default: min(128<<10, maxBuffer), Max: maxBuffer}
+	sack, delay, moderate := tcpip.TCPSACKEnabled(true), tcpip.TCPDelayEnabled(true), tcpip.TCPModerateReceiveBufferOption(true)
+	// A connection in TIME-WAIT costs netstack several kilobytes, so they do
+	// not stay for Linux's minute.
+	tw := tcpip.TCPTimeWaitTimeoutOption(timeWait)
+	cc := tcpip.CongestionControlOption("cubic")
+	for _, o := range []tcpip.SettableTransportProtocolOption{&snd, &rcv, &sack, &delay, &moderate, &tw, &cc} {
+		set(tcp.ProtocolNumber, o)
+	}
+	n.Stack.SetPortRange(firstPort, lastPort)
+	send := tcpip.SendBufferSizeOption{Min: 2048, Default: linux.DefaultSocketBuffer, Max: 2 * linux.DefaultSocketBuffer}
+	recv := tcpip.ReceiveBufferSizeOption{Min: 2048, Default: linux.DefaultSocketBuffer, Max: 2 * linux.DefaultSocketBuffer}
+	n.Stack.SetOption(send)
+	n.Stack.SetOption(recv)
+}
+
+func (n *Net) addLoopback() {
+	lo := &loopback{}
+	if err := n.AddInterface(&Interface{Index: LoopbackNIC, Name: "lo", MTU: loopbackMTU, Loopback: true}, lo); err != nil {
+		panic("inet: " + err.String())
+	}
+	n.AddAddress(LoopbackNIC, tcpip.AddrFrom4([4]byte{127, 0, 0, 1}), 8)
+	n.AddAddress(LoopbackNIC, header.IPv6Loopback, 128)
+	four, _ := tcpip.NewSubnet(tcpip.AddrFrom4([4]byte{127}), tcpip.MaskFrom("\xff\x00\x00\x00"))
+	n.Stack.AddRoute(tcpip.Route{Destination: four, NIC: LoopbackNIC})
+	n.Stack.AddRoute(tcpip.Route{Destination: header.IPv6Loopback.WithPrefix().Subnet(), NIC: LoopbackNIC})
+}
+
+// Interface is a network interface as programs see it.
+type Interface struct {
+	Index    int32
+	Name     string
+	MAC      [6]byte
+	MTU      int
+	Loopback bool
+}
+
+// AddInterface makes a NIC of a link endpoint.
+func (n *Net) AddInterface(i *Interface, ep stack.LinkEndpoint) tcpip.Error {
+	// An endpoint that takes single packets saves a list for each.
+	q, _ := ep.(stack.QueueingDiscipline)
+	if err := n.Stack.CreateNICWithOptions(tcpip.NICID(i.Index), ep, stack.NICOptions{Name: i.Name, QDisc: q}); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	n.ifaces = append(n.ifaces, i)
+	n.mu.Unlock()
+	return nil
+}
+
+// RawSockets returns how many raw sockets there are: they want to see every
+// packet.
+func (n *Net) RawSockets() int { return int(n.raw.Load()) }
+
+// Interfaces returns all interfaces; the caller must not change them.
+func (n *Net) Interfaces() []*Interface {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	return n.ifaces[:len(n.ifaces):len(n.ifaces)]
+}
+
+// NextIndex returns a free interface index.
+func (n *Net) NextIndex() int32 {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	i := int32(0)
+	for _, x := range n.ifaces {
+		i = max(i, x.Index)
+	}
+	return i + 1
+}
+
+// AddAddress gives an interface an address.
+func (n *Net) AddAddress(index int32, a tcpip.Address, prefix int) tcpip.Error {
+	proto := ipv4.ProtocolNumber
+	if a.Len() == 16 {
+		proto = ipv6.ProtocolNumber
+	}
+	return n.Stack.AddProtocolAddress(tcpip.NICID(index), tcpip.ProtocolAddress{
+		Protocol:          proto,
+		AddressWithPrefix: tcpip.AddressWithPrefix{Address: a, PrefixLen: prefix},
+	}, stack.AddressProperties{})
+}
+
+// local returns the address that a connection to a goes to if that is this
+// machine, and the address it then comes from.
+func (n *Net) local(a tcpip.Address) (dst, src tcpip.Address, ok bool) {
+	switch a.Len() {
+	case 4:
+		b := a.As4()
+		switch {
+		case b == [4]byte{}:
+			return loopback4, loopback4, true
+		case b[0] == 127:
+			return a, loopback4, b != [4]byte{127, 255, 255, 255}
+		}
+		return a, a, n.Stack.CheckLocalAddress(0, ipv4.ProtocolNumber, a) != 0
+	case 16:
+		switch a {
+		case header.IPv6Any, header.IPv6Loopback:
+			return header.IPv6Loopback, header.IPv6Loopback, true
+		}
+		return a, a, n.Stack.CheckLocalAddress(0, ipv6.ProtocolNumber, a) != 0
+	}
+	return a, a, false
+}
+
+var loopback4 = tcpip.AddrFrom4([4]byte{127, 0, 0, 1})
+
+// loopback is the link endpoint of lo: what is sent is received at once, by the
+// sender's goroutine.
+type loopback struct {
+	d atomic.Pointer[stack.NetworkDispatcher]
+}
+
+func (*loopback) MTU() uint32                             { return loopbackMTU }
+func (*loopback) SetMTU(uint32)                           {}
+func (*loopback) MaxHeaderLength() uint16                 { return 0 }
+func (*loopback) LinkAddress() tcpip.LinkAddress          { return "" }
+func (*loopback) SetLinkAddress(tcpip.LinkAddress)        {}
+func (*loopback) Wait()                                   {}
+func (*loopback) ARPHardwareType() header.ARPHardwareType { return header.ARPHardwareLoopback }
+func (*loopback) AddHeader(*stack.PacketBuffer)           {}
+func (*loopback) ParseHeader(*stack.PacketBuffer) bool    { return true }
+func (*loopback) Close()                                  {}
+func (*loopback) SetOnCloseAction(func())                 {}
+
+func (*loopback) Capabilities() stack.LinkEndpointCapabilities {
+	return stack.CapabilityRXChecksumOffload | stack.CapabilityTXChecksumOffload | stack.CapabilityLoopback
+}
+
+func (l *loopback) Attach(d stack.NetworkDispatcher) {
+	if d == nil {
+		l.d.Store(nil)
+		return
+	}
+	l.d.Store(&d)
+}
+
+func (l *loopback) IsAttached() bool { return l.d.Load() != nil }
+
+func (l *loopback) WritePackets(pkts stack.PacketBufferList) (int, tcpip.Error) {
+	for _, p := range pkts.AsSlice() {
+		l.WritePacket(p)
+	}
+	return pkts.Len(), nil
+}
+
+// WritePacket delivers one packet.
+func (l *loopback) WritePacket(p *stack.PacketBuffer) tcpip.Error {
+	if d := l.d.Load(); d != nil {
+		q := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: p.ToBuffer()})
+		(*d).DeliverNetworkPacket(p.NetworkProtocolNumber, q)
+		q.DecRef()
+	}
+	return nil
+}

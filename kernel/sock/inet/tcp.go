@@ -1,0 +1,522 @@
+package inet
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
+	"gvisor.dev/gvisor/pkg/tcpip/network/ipv6"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
+	"gvisor.dev/gvisor/pkg/waiter"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
+	"hardtack/kernel/sock"
+	"hardtack/kernel/uio"
+	"hardtack/kernel/vfs"
+	"hardtack/kernel/wait"
+)
+
+// inetSock is what sockets of all protocols have.
+type inetSock struct {
+	sock.Base
+	net *Net // immutable
+	v6  bool // immutable: AF_INET6
+
+	mu sync.Mutex
+	ip ipOptions                // guarded by mu
+	ep atomic.Pointer[netPoint] // set once, under mu
+
+	next, prev *inetSock // guarded by net.all.mu
+	self       shown     // immutable: the socket that this is part of
+}
+
+// netPoint is an endpoint of netstack and its queue, which passes events on to
+// the socket's.
+type netPoint struct {
+	tcpip.Endpoint
+	wq    *waiter.Queue
+	entry waiter.Entry
+}
+
+// netEvents are those that netstack may announce.
+const netEvents = waiter.EventIn | waiter.EventOut | waiter.EventErr | waiter.EventHUp |
+	waiter.EventRdNorm | waiter.EventWrNorm | waiter.EventRdHUp
+
+// NotifyEvent passes an event of netstack on; the bits are the same.
+func (s *inetSock) NotifyEvent(ev waiter.EventMask) { s.Q.Notify(wait.Events(ev)) }
+
+func (s *inetSock) init(c *kern.Ctx, n *Net, domain, typ, protocol int32) {
+	s.Init(c, domain, typ, protocol)
+	s.net, s.v6 = n, domain == linux.AF_INET6
+	s.ip.init()
+}
+
+// netProto is the network protocol of the socket's family.
+func (s *inetSock) netProto() tcpip.NetworkProtocolNumber {
+	if s.v6 {
+		return ipv6.ProtocolNumber
+	}
+	return ipv4.ProtocolNumber
+}
+
+// attach gives the socket its endpoint; called with mu held or before the
+// socket is shared.
+func (s *inetSock) attach(ep tcpip.Endpoint, wq *waiter.Queue) *netPoint {
+	p := &netPoint{Endpoint: ep, wq: wq}
+	s.applyBase(ep)
+	s.ip.applyAll(ep, s.v6)
+	p.entry.Init(s, netEvents)
+	wq.EventRegister(&p.entry)
+	s.ep.Store(p)
+	return p
+}
+
+func (p *netPoint) close() {
+	p.Close()
+	p.wq.EventUnregister(&p.entry)
+}
+
+// TCP is a stream socket.
+type TCP struct {
+	inetSock
+	state atomic.Int32
+	opt   tcpOptions  // guarded by mu
+	held  atomic.Bool // MSG_MORE holds data back
+
+	// A connection within the machine (local.go).
+	in   sock.Flow
+	far  atomic.Pointer[TCP] // the other end; set once
+	shut atomic.Uint32       // shutRd, shutWr
+	fin  atomic.Bool         // the other end has said that it sends no more
+	cut  atomic.Bool         // the other end is gone and one write was lost to it
+	here tcpip.FullAddress   // own address; immutable once far is set
+	port uint16              // to give back to net.ports; 0 for none
+
+	// A listening socket.
+	backlog     int               // guarded by mu
+	pending     []*TCP            // guarded by mu: local connections to accept
+	bound       tcpip.FullAddress // immutable while listening: where
+	boundV6Only bool              // immutable while listening
+}
+
+// States of a TCP.
+const (
+	stFresh      int32 = iota // no connection; bound if ep is set
+	stConnecting              // netstack shakes hands
+	stRemote                  // connected through netstack
+	stLocal                   // connected within the machine
+	stListening
+	stClosed
+)
+
+const (
+	shutRd uint32 = 1
+	shutWr uint32 = 2
+
+	evIn  = wait.In | wait.RdNorm
+	evOut = wait.Out | wait.WrNorm
+)
+
+func (n *Net) newTCP(c *kern.Ctx, domain int32) *TCP {
+	s := &TCP{}
+	s.init(c, n, domain, linux.SOCK_STREAM, linux.IPPROTO_TCP)
+	s.self = s
+	s.opt.init()
+	n.all.add(&s.inetSock)
+	return s
+}
+
+// endpoint returns the socket's endpoint and makes it if need be; called with
+// mu held.
+func (s *TCP) endpoint() (*netPoint, linux.Errno) {
+	if p := s.ep.Load(); p != nil {
+		return p, 0
+	}
+	wq := new(waiter.Queue)
+	ep, err := s.net.Stack.NewEndpoint(tcp.ProtocolNumber, s.netProto(), wq)
+	if err != nil {
+		return nil, errno(err)
+	}
+	s.opt.applyAll(ep)
+	return s.attach(ep, wq), 0
+}
+
+// Bind is bind(2).
+func (s *TCP) Bind(c *kern.Ctx, _ *vfs.File, _ *vfs.FSContext, a *sock.Addr) linux.Errno {
+	fa, e := s.bindAddr(c, a)
+	if e != 0 {
+		return e
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state.Load() != stFresh {
+		return linux.EINVAL
+	}
+	fresh := s.ep.Load() == nil
+	p, e := s.endpoint()
+	if e != 0 {
+		return e
+	}
+	if e := errno(p.Bind(fa)); e != 0 {
+		if fresh { // it may try again
+			s.ep.Store(nil)
+			p.close()
+		}
+		return e
+	}
+	return 0
+}
+
+// bindAddr decodes and checks the address of bind.
+func (s *inetSock) bindAddr(c *kern.Ctx, a *sock.Addr) (tcpip.FullAddress, linux.Errno) {
+	if a.Family() == linux.AF_UNSPEC && !s.v6 && a.Len >= linux.SizeofSockaddrIn && [4]byte(a.B[4:8]) == [4]byte{} {
+		a.B[0] = linux.AF_INET // as Linux, for old programs
+	}
+	fa, e := parseAddr(a, s.v6)
+	if e != 0 {
+		return fa, e
+	}
+	if fa.Port != 0 && fa.Port < 1024 && !c.Cred().Has(kern.CapNetBindService) {
+		return fa, linux.EACCES
+	}
+	return fa, 0
+}
+
+// Listen is listen(2).
+func (s *TCP) Listen(c *kern.Ctx, backlog int) linux.Errno {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if st := s.state.Load(); st != stFresh && st != stListening {
+		return linux.EINVAL
+	}
+	p, e := s.endpoint()
+	if e != 0 {
+		return e
+	}
+	// Linux lets one more wait than the backlog says.
+	if e := errno(p.Endpoint.Listen(backlog + 1)); e != 0 {
+		return e
+	}
+	s.backlog = backlog
+	if s.state.Swap(stListening) != stListening {
+		s.bound, _ = p.GetLocalAddress()
+		s.boundV6Only = s.ip.v6only
+		s.net.addListener(s)
+	}
+	return 0
+}
+
+// Accept is accept(2).
+func (s *TCP) Accept(c *kern.Ctx, nonblock bool, flags uint32) (*vfs.File, linux.Errno) {
+	var x *TCP
+	try := func() (e linux.Errno) {
+		x, e = s.tryAccept(c)
+		return e
+	}
+	e := try()
+	if e == linux.EAGAIN && !nonblock {
+		e = s.BlockExclusive(c, wait.In, s.Opt.RcvTimeo.Load(), try)
+	}
+	if e != 0 {
+		return nil, e
+	}
+	return sock.NewFile(x, flags), 0
+}
+
+func (s *TCP) tryAccept(c *kern.Ctx) (*TCP, linux.Errno) {
+	if s.state.Load() != stListening || s.shut.Load() != 0 {
+		return nil, linux.EINVAL
+	}
+	s.mu.Lock()
+	if len(s.pending) > 0 {
+		x := s.pending[0]
+		s.pending[0] = nil
+		s.pending = s.pending[1:]
+		s.mu.Unlock()
+		return x, 0
+	}
+	s.mu.Unlock()
+	ep, wq, err := s.ep.Load().Accept(nil)
+	if err != nil {
+		return nil, errno(err)
+	}
+	x := s.net.newTCP(c, s.Domain)
+	s.inherit(x)
+	x.opt.applyAll(ep)
+	x.attach(ep, wq)
+	x.state.Store(stRemote)
+	return x, 0
+}
+
+// inherit gives a new connection its listener's options.
+func (s *TCP) inherit(x *TCP) {
+	x.Opt.Inherit(&s.Opt)
+	s.mu.Lock()
+	x.opt, x.ip = s.opt, s.ip
+	s.mu.Unlock()
+}
+
+// Connect is connect(2).
+func (s *TCP) Connect(c *kern.Ctx, _ *vfs.FSContext, a *sock.Addr, nonblock bool) linux.Errno {
+	if a.Family() == linux.AF_UNSPEC {
+		return s.disconnect()
+	}
+	fa, e := parseAddr(a, s.v6)
+	if e != 0 {
+		return e
+	}
+	s.mu.Lock()
+	switch s.state.Load() {
+	case stFresh:
+	case stConnecting, stRemote:
+		s.mu.Unlock()
+		return s.finishConnect(c, fa, nonblock)
+	case stLocal:
+		s.mu.Unlock()
+		return linux.EISCONN
+	default:
+		s.mu.Unlock()
+		return linux.EINVAL
+	}
+	if done := s.connectLocal(c, fa); done {
+		s.mu.Unlock()
+		return 0
+	}
+	p, e := s.endpoint()
+	if e != 0 {
+		s.mu.Unlock()
+		return e
+	}
+	err := p.Endpoint.Connect(fa)
+	if _, started := err.(*tcpip.ErrConnectStarted); !started && err != nil {
+		s.mu.Unlock()
+		return errno(err)
+	}
+	s.state.Store(stConnecting)
+	s.mu.Unlock()
+	if nonblock {
+		return linux.EINPROGRESS
+	}
+	return s.finishConnect(c, fa, false)
+}
+
+// finishConnect waits for the handshake, or looks at it.
+func (s *TCP) finishConnect(c *kern.Ctx, fa tcpip.FullAddress, nonblock bool) linux.Errno {
+	p := s.ep.Load()
+	if p == nil { // disconnected by another thread meanwhile
+		return linux.ECONNABORTED
+	}
+	try := func() linux.Errno {
+		e := errno(p.Endpoint.Connect(fa))
+		switch {
+		case e == 0:
+			s.state.CompareAndSwap(stConnecting, stRemote)
+		case e == linux.EALREADY && !nonblock:
+			return linux.EAGAIN
+		case e == linux.EISCONN:
+			s.state.CompareAndSwap(stConnecting, stRemote)
+		case e == linux.EALREADY:
+		default: // it failed; the socket may try again with a new endpoint
+			s.retry(p)
+		}
+		return e
+	}
+	if nonblock {
+		return try()
+	}
+	e := s.Block(c, wait.Out|wait.Err|wait.Hup, s.Opt.SndTimeo.Load(), try)
+	if e == linux.EAGAIN { // SO_SNDTIMEO
+		return linux.EINPROGRESS
+	}
+	return e
+}
+
+// retry forgets an endpoint that failed to connect.
+func (s *TCP) retry(p *netPoint) {
+	s.mu.Lock()
+	if s.ep.Load() == p && s.state.CompareAndSwap(stConnecting, stFresh) {
+		s.ep.Store(nil)
+		p.close()
+	}
+	s.mu.Unlock()
+}
+
+// disconnect is connect to AF_UNSPEC: the connection is reset and the socket
+// can be used anew.
+func (s *TCP) disconnect() linux.Errno {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch s.state.Load() {
+	case stFresh:
+		return 0
+	case stConnecting, stRemote:
+		p := s.ep.Swap(nil)
+		s.state.Store(stFresh)
+		p.Abort()
+		p.wq.EventUnregister(&p.entry)
+		s.Q.Notify(evIn | evOut | wait.Hup)
+		return 0
+	}
+	return linux.EINVAL // Linux could; nobody does
+}
+
+// Ready is what poll(2) sees.
+func (s *TCP) Ready(*vfs.File) wait.Events {
+	if s.far.Load() != nil {
+		return s.readyLocal()
+	}
+	p := s.ep.Load()
+	if p == nil {
+		return evOut | wait.Hup
+	}
+	ev := wait.Events(p.Readiness(netEvents)) & wait.Events(netEvents)
+	switch tcp.EndpointState(p.State()) {
+	case tcp.StateInitial, tcp.StateBound:
+		return evOut | wait.Hup
+	case tcp.StateListen:
+		ev &= evIn
+		s.mu.Lock()
+		if len(s.pending) > 0 {
+			ev |= evIn
+		}
+		s.mu.Unlock()
+		if s.shut.Load() != 0 {
+			ev |= evIn | wait.Hup
+		}
+	case tcp.StateError:
+		ev |= wait.Err
+	case tcp.StateClose, tcp.StateTimeWait:
+		ev &^= wait.Err
+	}
+	return ev
+}
+
+// Shutdown is shutdown(2).
+func (s *TCP) Shutdown(_ *kern.Ctx, how int32) linux.Errno {
+	if s.far.Load() != nil {
+		return s.shutdownLocal(how)
+	}
+	p := s.ep.Load()
+	if p == nil {
+		return linux.ENOTCONN
+	}
+	if s.state.Load() == stListening && how != linux.SHUT_WR {
+		s.shut.Store(shutRd)
+		s.dropPending()
+	}
+	flags := tcpip.ShutdownFlags(0)
+	if how != linux.SHUT_WR {
+		flags |= tcpip.ShutdownRead
+	}
+	if how != linux.SHUT_RD {
+		flags |= tcpip.ShutdownWrite
+		s.push(p)
+	}
+	return errno(p.Endpoint.Shutdown(flags))
+}
+
+// push sends what TCP_CORK, MSG_MORE or Nagle's rule holds back: a FIN follows,
+// and netstack would let it wait behind.
+func (s *TCP) push(p *netPoint) {
+	s.mu.Lock()
+	cork, nodelay := s.opt.cork, s.opt.nodelay
+	s.mu.Unlock()
+	if cork || s.held.Load() {
+		p.SocketOptions().SetCorkOption(false)
+	}
+	if !nodelay {
+		p.SocketOptions().SetDelayOption(false)
+	}
+}
+
+// Release closes the socket: its file is gone.
+func (s *TCP) Release(*vfs.File) {
+	was := s.state.Swap(stClosed)
+	s.net.all.remove(&s.inetSock)
+	if was == stListening {
+		s.net.removeListener(s)
+		s.dropPending()
+	}
+	if was == stLocal {
+		s.closeLocal()
+	}
+	s.mu.Lock()
+	p := s.ep.Load()
+	s.mu.Unlock()
+	if p != nil {
+		if l := s.Opt.Linger.Load(); l == 1 {
+			p.SocketOptions().SetLinger(tcpip.LingerOption{Enabled: true})
+		} else {
+			p.SocketOptions().SetLinger(tcpip.LingerOption{Enabled: l > 0, Timeout: time.Duration(l-1) * time.Second})
+			s.push(p)
+		}
+		p.close()
+	}
+}
+
+// LocalAddr is getsockname(2).
+func (s *TCP) LocalAddr(a *sock.Addr) linux.Errno {
+	if s.far.Load() != nil {
+		putAddr(a, s.here, s.v6)
+		return 0
+	}
+	var fa tcpip.FullAddress
+	if p := s.ep.Load(); p != nil {
+		fa, _ = p.GetLocalAddress()
+	}
+	putAddr(a, fa, s.v6)
+	return 0
+}
+
+// PeerAddr is getpeername(2).
+func (s *TCP) PeerAddr(a *sock.Addr) linux.Errno {
+	if x := s.far.Load(); x != nil {
+		if s.shut.Load()|s.finBit() == shutRd|shutWr && s.in.Gone() {
+			return linux.ENOTCONN
+		}
+		putAddr(a, x.here, s.v6)
+		return 0
+	}
+	p := s.ep.Load()
+	if p == nil {
+		return linux.ENOTCONN
+	}
+	fa, err := p.GetRemoteAddress()
+	if err != nil {
+		return errno(err)
+	}
+	putAddr(a, fa, s.v6)
+	return 0
+}
+
+// Read is recv without flags.
+func (s *TCP) Read(c *kern.Ctx, f *vfs.File, v *uio.Vec, _ int64) (int, linux.Errno) {
+	return s.recv(c, v, 0, f.NonBlock())
+}
+
+// Write is send without flags.
+func (s *TCP) Write(c *kern.Ctx, f *vfs.File, v *uio.Vec, _ int64) (int, linux.Errno) {
+	return s.send(c, v, 0, f.NonBlock())
+}
+
+// Send is sendmsg(2); an address given for a connected socket is ignored, as in Linux.
+func (s *TCP) Send(c *kern.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Errno) {
+	if m.Flags&(linux.MSG_OOB|linux.MSG_FASTOPEN) != 0 {
+		return 0, linux.EOPNOTSUPP
+	}
+	return s.send(c, m.V, m.Flags, f.NonBlock() || m.Flags&linux.MSG_DONTWAIT != 0)
+}
+
+// Recv is recvmsg(2).
+func (s *TCP) Recv(c *kern.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Errno) {
+	if m.Flags&linux.MSG_OOB != 0 {
+		return 0, linux.EINVAL
+	}
+	if m.Flags&linux.MSG_ERRQUEUE != 0 {
+		return 0, linux.EAGAIN
+	}
+	return s.recv(c, m.V, m.Flags, f.NonBlock() || m.Flags&linux.MSG_DONTWAIT != 0)
+}

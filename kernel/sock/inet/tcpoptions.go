@@ -1,0 +1,405 @@
+package inet
+
+import (
+	"time"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
+	"hardtack/kernel/sock"
+	"hardtack/kernel/vfs"
+)
+
+// tcpOptions are the options at IPPROTO_TCP.
+type tcpOptions struct {
+	nodelay, cork, quickack bool
+	fastopenConnect, inq    bool
+	idle, interval, count   int32 // keepalive
+	userTimeout             int32 // milliseconds
+	maxSeg, synCount        int32 // 0 for the default
+	linger2, deferAccept    int32
+	windowClamp, fastopen   int32
+	notSentLowat            int32
+	congestion              string
+}
+
+func (o *tcpOptions) init() {
+	*o = tcpOptions{
+		quickack: true, idle: linux.DefaultTCPKeepIdle, interval: linux.DefaultTCPKeepInterval,
+		count: linux.DefaultTCPKeepCount, congestion: "cubic",
+	}
+}
+
+// applyAll tells a new endpoint what differs from the defaults.
+func (o *tcpOptions) applyAll(ep tcpip.Endpoint) {
+	so := ep.SocketOptions()
+	if o.nodelay {
+		so.SetDelayOption(false)
+	}
+	if o.cork {
+		so.SetCorkOption(true)
+	}
+	if o.idle != linux.DefaultTCPKeepIdle {
+		v := tcpip.KeepaliveIdleOption(seconds(o.idle))
+		ep.SetSockOpt(&v)
+	}
+	if o.interval != linux.DefaultTCPKeepInterval {
+		v := tcpip.KeepaliveIntervalOption(seconds(o.interval))
+		ep.SetSockOpt(&v)
+	}
+	if o.count != linux.DefaultTCPKeepCount {
+		ep.SetSockOptInt(tcpip.KeepaliveCountOption, int(o.count))
+	}
+	if o.userTimeout != 0 {
+		v := tcpip.TCPUserTimeoutOption(time.Duration(o.userTimeout) * time.Millisecond)
+		ep.SetSockOpt(&v)
+	}
+	if o.maxSeg != 0 {
+		ep.SetSockOptInt(tcpip.MaxSegOption, int(o.maxSeg))
+	}
+	if o.synCount != 0 {
+		ep.SetSockOptInt(tcpip.TCPSynCountOption, int(o.synCount))
+	}
+	if o.linger2 != 0 {
+		v := tcpip.TCPLingerTimeoutOption(seconds(o.linger2))
+		ep.SetSockOpt(&v)
+	}
+	if o.congestion != "cubic" {
+		v := tcpip.CongestionControlOption(o.congestion)
+		ep.SetSockOpt(&v)
+	}
+}
+
+// SetOpt is setsockopt(2).
+func (s *TCP) SetOpt(c *kern.Ctx, level, name int32, val []byte) linux.Errno {
+	switch level {
+	case linux.SOL_SOCKET:
+		return s.setSocket(c, name, val)
+	case linux.IPPROTO_IP, linux.IPPROTO_IPV6:
+		return s.setIP(c, level, name, val)
+	case linux.IPPROTO_TCP:
+		return s.setTCP(name, val)
+	}
+	return linux.ENOPROTOOPT
+}
+
+func (s *TCP) setTCP(name int32, val []byte) linux.Errno {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := &s.opt
+	if name == linux.TCP_CONGESTION {
+		name := cstring(val)
+		if name != "cubic" && name != "reno" {
+			return linux.ENOENT
+		}
+		o.congestion = name
+		v := tcpip.CongestionControlOption(name)
+		return s.tell(&v)
+	}
+	v, e := sock.Int(val)
+	if e != 0 {
+		return e
+	}
+	p := s.ep.Load()
+	switch name {
+	case linux.TCP_NODELAY:
+		o.nodelay = v != 0
+		if p != nil {
+			p.SocketOptions().SetDelayOption(!o.nodelay)
+		}
+	case linux.TCP_CORK:
+		o.cork = v != 0
+		if p != nil {
+			p.SocketOptions().SetCorkOption(o.cork)
+		}
+	case linux.TCP_QUICKACK:
+		o.quickack = v != 0
+	case linux.TCP_KEEPIDLE, linux.TCP_KEEPINTVL:
+		if v < 1 || v > linux.TCP_MIN_KEEPALIVE_CLAMP {
+			return linux.EINVAL
+		}
+		if name == linux.TCP_KEEPIDLE {
+			o.idle = v
+			x := tcpip.KeepaliveIdleOption(seconds(v))
+			return s.tell(&x)
+		}
+		o.interval = v
+		x := tcpip.KeepaliveIntervalOption(seconds(v))
+		return s.tell(&x)
+	case linux.TCP_KEEPCNT:
+		if v < 1 || v > linux.MAX_TCP_KEEPCNT {
+			return linux.EINVAL
+		}
+		o.count = v
+		return s.tellInt(tcpip.KeepaliveCountOption, v)
+	case linux.TCP_USER_TIMEOUT:
+		if v < 0 {
+			return linux.EINVAL
+		}
+		o.userTimeout = v
+		x := tcpip.TCPUserTimeoutOption(time.Duration(v) * time.Millisecond)
+		return s.tell(&x)
+	case linux.TCP_MAXSEG:
+		if v != 0 && (v < header.TCPMinimumMSS || v > header.TCPMaximumMSS) {
+			return linux.EINVAL
+		}
+		o.maxSeg = v
+		if v != 0 {
+			return s.tellInt(tcpip.MaxSegOption, v)
+		}
+	case linux.TCP_SYNCNT:
+		if v < 1 || v > linux.MAX_TCP_SYNCNT {
+			return linux.EINVAL
+		}
+		o.synCount = v
+		return s.tellInt(tcpip.TCPSynCountOption, v)
+	case linux.TCP_LINGER2:
+		o.linger2 = v
+		x := tcpip.TCPLingerTimeoutOption(seconds(v))
+		return s.tell(&x)
+	case linux.TCP_DEFER_ACCEPT:
+		// Connections are handed over at once: data is seldom far behind, and
+		// programs cope with that.
+		o.deferAccept = max(v, 0)
+	case linux.TCP_WINDOW_CLAMP:
+		o.windowClamp = v
+		return s.tellInt(tcpip.TCPWindowClampOption, v)
+	case linux.TCP_FASTOPEN:
+		if v < 0 {
+			return linux.EINVAL
+		}
+		o.fastopen = v // never used: clients fall back to the ordinary handshake
+	case linux.TCP_FASTOPEN_CONNECT:
+		if v < 0 || v > 1 {
+			return linux.EINVAL
+		}
+		o.fastopenConnect = v != 0
+	case linux.TCP_NOTSENT_LOWAT:
+		o.notSentLowat = v
+	case linux.TCP_INQ:
+		o.inq = v != 0
+	default:
+		return linux.ENOPROTOOPT
+	}
+	return 0
+}
+
+func (s *TCP) tell(o tcpip.SettableSocketOption) linux.Errno {
+	if p := s.ep.Load(); p != nil {
+		return errno(p.SetSockOpt(o))
+	}
+	return 0
+}
+
+func (s *TCP) tellInt(o tcpip.SockOptInt, v int32) linux.Errno {
+	if p := s.ep.Load(); p != nil {
+		return errno(p.SetSockOptInt(o, int(v)))
+	}
+	return 0
+}
+
+func cstring(b []byte) string {
+	for i, x := range b {
+		if x == 0 {
+			return string(b[:i])
+		}
+	}
+	return string(b)
+}
+
+// GetOpt is getsockopt(2).
+func (s *TCP) GetOpt(_ *kern.Ctx, level, name int32, val []byte) (int, linux.Errno) {
+	switch level {
+	case linux.SOL_SOCKET:
+		if name == linux.SO_ACCEPTCONN {
+			v := int32(0)
+			if s.state.Load() == stListening {
+				v = 1
+			}
+			return sock.PutInt(val, v), 0
+		}
+		return s.getSocket(name, val)
+	case linux.IPPROTO_IP, linux.IPPROTO_IPV6:
+		return s.getIP(level, name, val)
+	case linux.IPPROTO_TCP:
+		return s.getTCP(name, val)
+	}
+	return 0, linux.ENOPROTOOPT
+}
+
+func (s *TCP) getTCP(name int32, val []byte) (int, linux.Errno) {
+	if name == linux.TCP_INFO {
+		return s.info(val), 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := &s.opt
+	v := int32(0)
+	flag := func(b bool) {
+		if b {
+			v = 1
+		}
+	}
+	switch name {
+	case linux.TCP_NODELAY:
+		flag(o.nodelay)
+	case linux.TCP_CORK:
+		flag(o.cork)
+	case linux.TCP_QUICKACK:
+		flag(o.quickack)
+	case linux.TCP_KEEPIDLE:
+		v = o.idle
+	case linux.TCP_KEEPINTVL:
+		v = o.interval
+	case linux.TCP_KEEPCNT:
+		v = o.count
+	case linux.TCP_USER_TIMEOUT:
+		v = o.userTimeout
+	case linux.TCP_MAXSEG:
+		switch {
+		case s.far.Load() != nil:
+			v = loopbackMSS
+		case o.maxSeg != 0:
+			v = o.maxSeg
+		default:
+			v = header.TCPDefaultMSS
+		}
+	case linux.TCP_SYNCNT:
+		if v = o.synCount; v == 0 {
+			v = linux.DefaultTCPSynRetries
+		}
+	case linux.TCP_LINGER2:
+		if v = o.linger2; v == 0 {
+			v = linux.DefaultTCPFinWait2Second
+		}
+	case linux.TCP_DEFER_ACCEPT:
+		v = o.deferAccept
+	case linux.TCP_WINDOW_CLAMP:
+		v = o.windowClamp
+	case linux.TCP_FASTOPEN:
+		v = o.fastopen
+	case linux.TCP_FASTOPEN_CONNECT:
+		flag(o.fastopenConnect)
+	case linux.TCP_NOTSENT_LOWAT:
+		v = o.notSentLowat
+	case linux.TCP_INQ:
+		flag(o.inq)
+	case linux.TCP_CONGESTION:
+		var b [linux.TCP_CA_NAME_MAX]byte
+		copy(b[:], o.congestion)
+		return copy(val, b[:]), 0
+	default:
+		return 0, linux.ENOPROTOOPT
+	}
+	return sock.PutInt(val, v), 0
+}
+
+// loopbackMSS is the segment size between sockets of this machine.
+const loopbackMSS = 65483
+
+// info is TCP_INFO (struct tcp_info).
+func (s *TCP) info(val []byte) int {
+	var b [linux.SizeofTCPInfo]byte
+	u32 := func(off int, v uint32) { sock.PutInt(b[off:], int32(v)) }
+	b[0] = byte(s.linuxState())
+	b[5] = linux.TCPI_OPT_TIMESTAMPS | linux.TCPI_OPT_SACK | linux.TCPI_OPT_WSCALE
+	mss := uint32(header.TCPDefaultMSS)
+	if s.far.Load() != nil {
+		mss = loopbackMSS
+	}
+	u32(16, mss)   // snd_mss
+	u32(20, mss)   // rcv_mss
+	u32(60, 65535) // pmtu
+	u32(80, 10)    // snd_cwnd
+	u32(84, mss)   // advmss
+	u32(88, 3)     // reordering
+	if p := s.ep.Load(); p != nil {
+		var o tcpip.TCPInfoOption
+		if p.GetSockOpt(&o) == nil {
+			b[1] = byte(o.CcState)
+			u32(8, uint32(o.RTO/time.Microsecond))
+			u32(68, uint32(o.RTT/time.Microsecond))
+			u32(72, uint32(o.RTTVar/time.Microsecond))
+			u32(76, o.SndSsthresh)
+			u32(80, o.SndCwnd)
+		}
+	}
+	return copy(val, b[:])
+}
+
+// linuxState is the state of the connection in Linux's numbers.
+func (s *TCP) linuxState() int {
+	if s.far.Load() != nil {
+		shut, fin := s.shut.Load(), s.fin.Load()
+		switch {
+		case s.cut.Load() || s.state.Load() == stClosed:
+			return linux.TCP_CLOSE
+		case shut&shutWr != 0 && fin:
+			return linux.TCP_CLOSE
+		case shut&shutWr != 0:
+			return linux.TCP_FIN_WAIT2
+		case fin:
+			return linux.TCP_CLOSE_WAIT
+		}
+		return linux.TCP_ESTABLISHED
+	}
+	p := s.ep.Load()
+	if p == nil {
+		return linux.TCP_CLOSE
+	}
+	switch tcp.EndpointState(p.State()) {
+	case tcp.StateEstablished:
+		return linux.TCP_ESTABLISHED
+	case tcp.StateSynSent, tcp.StateConnecting:
+		return linux.TCP_SYN_SENT
+	case tcp.StateSynRecv:
+		return linux.TCP_SYN_RECV
+	case tcp.StateFinWait1:
+		return linux.TCP_FIN_WAIT1
+	case tcp.StateFinWait2:
+		return linux.TCP_FIN_WAIT2
+	case tcp.StateTimeWait:
+		return linux.TCP_TIME_WAIT
+	case tcp.StateCloseWait:
+		return linux.TCP_CLOSE_WAIT
+	case tcp.StateLastAck:
+		return linux.TCP_LAST_ACK
+	case tcp.StateListen:
+		return linux.TCP_LISTEN
+	case tcp.StateClosing:
+		return linux.TCP_CLOSING
+	}
+	return linux.TCP_CLOSE
+}
+
+// Ioctl knows how much waits each way, and the requests about interfaces.
+func (s *TCP) Ioctl(c *kern.Ctx, _ *vfs.File, cmd uint32, arg uint64) (uint64, linux.Errno) {
+	switch cmd {
+	case linux.SIOCINQ:
+		n := 0
+		if s.far.Load() != nil {
+			n = s.in.NextLen()
+		} else if p := s.ep.Load(); p != nil {
+			v, err := p.GetSockOptInt(tcpip.ReceiveQueueSizeOption)
+			if err != nil {
+				return 0, errno(err)
+			}
+			n = v
+		}
+		return sock.CopyOutInt(c, arg, int32(n))
+	case linux.SIOCOUTQ:
+		n := 0
+		if x := s.far.Load(); x != nil {
+			n = x.in.Used()
+		} else if p := s.ep.Load(); p != nil {
+			n, _ = p.GetSockOptInt(tcpip.SendQueueSizeOption)
+		}
+		return sock.CopyOutInt(c, arg, int32(max(n, 0)))
+	case linux.SIOCATMARK:
+		return sock.CopyOutInt(c, arg, 0)
+	}
+	return s.net.deviceIoctl(c, cmd, arg)
+}

@@ -1,0 +1,271 @@
+package netlink
+
+import (
+	"encoding/binary"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/sock/inet"
+)
+
+// builder writes messages of one answer, and passes them on in datagrams that
+// fit any reader's buffer.
+type builder struct {
+	s       *Sock
+	seq     uint32
+	flags   uint16
+	b       []byte
+	message int // where the present message begins
+}
+
+// chunk is when a datagram is full; glibc reads with 4 KiB or more.
+const chunk = 3072
+
+func (w *builder) begin(typ uint16) {
+	if len(w.b) > chunk {
+		w.flush()
+	}
+	w.message = len(w.b)
+	w.u32(0) // the length, known in end
+	w.b = binary.LittleEndian.AppendUint16(w.b, typ)
+	w.b = binary.LittleEndian.AppendUint16(w.b, w.flags)
+	w.u32(w.seq)
+	w.u32(w.s.port.Load())
+}
+
+func (w *builder) end() {
+	binary.LittleEndian.PutUint32(w.b[w.message:], uint32(len(w.b)-w.message))
+}
+
+func (w *builder) flush() {
+	if len(w.b) > 0 {
+		w.s.in.Append(w.b, kernelAddr)
+		w.b = w.b[:0]
+	}
+}
+
+func (w *builder) u32(v uint32) { w.b = binary.LittleEndian.AppendUint32(w.b, v) }
+
+func (w *builder) attr(typ uint16, data []byte) {
+	w.b = binary.LittleEndian.AppendUint16(w.b, uint16(linux.SizeofRtAttr+len(data)))
+	w.b = binary.LittleEndian.AppendUint16(w.b, typ)
+	w.b = append(w.b, data...)
+	for len(w.b)&3 != 0 {
+		w.b = append(w.b, 0)
+	}
+}
+
+func (w *builder) attrU32(typ uint16, v uint32) {
+	w.attr(typ, binary.LittleEndian.AppendUint32(nil, v))
+}
+
+// answer carries out one request.
+func (s *Sock) answer(req []byte) {
+	typ := binary.LittleEndian.Uint16(req[4:])
+	flags := binary.LittleEndian.Uint16(req[6:])
+	w := &builder{s: s, seq: binary.LittleEndian.Uint32(req[8:])}
+	body := req[linux.SizeofNlMsghdr:]
+	if flags&linux.NLM_F_REQUEST == 0 || typ < linux.RTM_NEWLINK {
+		if flags&linux.NLM_F_ACK != 0 {
+			w.error(0, req)
+		}
+		return
+	}
+	dump := flags&linux.NLM_F_DUMP != 0
+	if dump {
+		w.flags = linux.NLM_F_MULTI
+	}
+	family := byte(0)
+	if len(body) > 0 {
+		family = body[0]
+	}
+	e := linux.Errno(0)
+	switch {
+	case typ > linux.RTM_MAX:
+		e = linux.EOPNOTSUPP
+	case typ == linux.RTM_GETLINK && dump:
+		for _, i := range s.net.Interfaces() {
+			w.link(s.net, i)
+		}
+	case typ == linux.RTM_GETLINK:
+		if i := s.find(body); i != nil {
+			w.link(s.net, i)
+		} else {
+			e = linux.ENODEV
+		}
+	case typ == linux.RTM_GETADDR && dump:
+		for _, i := range s.net.Interfaces() {
+			for _, a := range s.net.Addresses(i.Index) {
+				w.address(i, a, family)
+			}
+		}
+	case typ == linux.RTM_GETROUTE && dump:
+		for _, r := range s.net.Routes() {
+			w.route(r, family)
+		}
+	case dump && typ&3 == linux.RTM_GETLINK&3: // what there is none of
+	case typ&3 == linux.RTM_GETLINK&3:
+		e = linux.EOPNOTSUPP
+	default:
+		e = linux.EPERM
+	}
+	switch {
+	case e != 0:
+		w.b = w.b[:0]
+		w.flags = 0
+		w.error(e, req)
+	case dump:
+		w.begin(linux.NLMSG_DONE)
+		w.u32(0)
+		w.end()
+	case flags&linux.NLM_F_ACK != 0:
+		w.error(0, req)
+	}
+	w.flush()
+}
+
+// error is NLMSG_ERROR: the outcome of a request, with its header.
+func (w *builder) error(e linux.Errno, req []byte) {
+	w.begin(linux.NLMSG_ERROR)
+	w.u32(uint32(-int32(e)))
+	w.b = append(w.b, req[:linux.SizeofNlMsghdr]...)
+	w.end()
+	w.flush()
+}
+
+// find returns the interface that RTM_GETLINK asks for, by index or name.
+func (s *Sock) find(body []byte) *inet.Interface {
+	if len(body) < linux.SizeofIfInfomsg {
+		return nil
+	}
+	if index := int32(binary.LittleEndian.Uint32(body[4:])); index != 0 {
+		return s.net.InterfaceByIndex(index)
+	}
+	for b := body[linux.SizeofIfInfomsg:]; len(b) >= linux.SizeofRtAttr; {
+		n := int(binary.LittleEndian.Uint16(b))
+		if n < linux.SizeofRtAttr || n > len(b) {
+			return nil
+		}
+		if binary.LittleEndian.Uint16(b[2:]) == linux.IFLA_IFNAME {
+			name := b[4:n]
+			for _, i := range s.net.Interfaces() {
+				if string(name) == i.Name || string(name) == i.Name+"\x00" {
+					return i
+				}
+			}
+		}
+		b = b[min((n+3)&^3, len(b)):]
+	}
+	return nil
+}
+
+func (w *builder) link(n *inet.Net, i *inet.Interface) {
+	w.begin(linux.RTM_NEWLINK)
+	w.b = append(w.b, 0, 0, byte(i.HardwareType()), byte(i.HardwareType()>>8))
+	w.u32(uint32(i.Index))
+	w.u32(i.Flags() | linux.IFF_LOWER_UP)
+	w.u32(0)
+	w.attr(linux.IFLA_IFNAME, []byte(i.Name+"\x00"))
+	w.attrU32(linux.IFLA_TXQLEN, 1000)
+	oper := byte(linux.IF_OPER_UP)
+	if i.Loopback {
+		oper = linux.IF_OPER_UNKNOWN
+	}
+	w.attr(linux.IFLA_OPERSTATE, []byte{oper})
+	w.attr(linux.IFLA_LINKMODE, []byte{0})
+	w.attrU32(linux.IFLA_MTU, uint32(i.MTU))
+	w.attrU32(linux.IFLA_GROUP, 0)
+	w.attr(linux.IFLA_QDISC, []byte("noqueue\x00"))
+	w.attr(linux.IFLA_ADDRESS, i.MAC[:])
+	broadcast := []byte{255, 255, 255, 255, 255, 255}
+	if i.Loopback {
+		clear(broadcast)
+	}
+	w.attr(linux.IFLA_BROADCAST, broadcast)
+	rb, rp, tb, tp := n.Statistics(i.Index)
+	var st [24 * 8]byte
+	for k, v := range []uint64{rp, tp, rb, tb} {
+		binary.LittleEndian.PutUint64(st[8*k:], v)
+	}
+	w.attr(linux.IFLA_STATS64, st[:])
+	w.end()
+}
+
+func (w *builder) address(i *inet.Interface, a tcpip.AddressWithPrefix, family byte) {
+	fam := byte(linux.AF_INET)
+	if a.Address.Len() == 16 {
+		fam = linux.AF_INET6
+	}
+	if family != 0 && family != fam {
+		return
+	}
+	scope := byte(linux.RT_SCOPE_UNIVERSE)
+	ip := a.Address.AsSlice()
+	switch {
+	case i.Loopback:
+		scope = linux.RT_SCOPE_HOST
+	case fam == linux.AF_INET6 && ip[0] == 0xfe && ip[1]&0xc0 == 0x80:
+		scope = linux.RT_SCOPE_LINK
+	}
+	w.begin(linux.RTM_NEWADDR)
+	w.b = append(w.b, fam, byte(a.PrefixLen), linux.IFA_F_PERMANENT, scope)
+	w.u32(uint32(i.Index))
+	w.attr(linux.IFA_ADDRESS, ip)
+	if fam == linux.AF_INET {
+		w.attr(linux.IFA_LOCAL, ip)
+		if !i.Loopback {
+			net := a.Subnet()
+			b := net.Broadcast()
+			w.attr(linux.IFA_BROADCAST, b.AsSlice())
+		}
+		w.attr(linux.IFA_LABEL, []byte(i.Name+"\x00"))
+	}
+	w.attrU32(linux.IFA_FLAGS, linux.IFA_F_PERMANENT)
+	var cache [16]byte
+	for k := range 8 {
+		cache[k] = 0xff // preferred and valid for ever
+	}
+	w.attr(linux.IFA_CACHEINFO, cache[:])
+	w.end()
+}
+
+func (w *builder) route(r tcpip.Route, family byte) {
+	dst := r.Destination.ID()
+	fam := byte(linux.AF_INET)
+	if dst.Len() == 16 {
+		fam = linux.AF_INET6
+	}
+	if family != 0 && family != fam {
+		return
+	}
+	// Linux keeps the loopback addresses in its table "local".
+	i := w.s.net.InterfaceByIndex(int32(r.NIC))
+	if i == nil || i.Loopback && fam == linux.AF_INET {
+		return
+	}
+	scope, proto := byte(linux.RT_SCOPE_LINK), byte(linux.RTPROT_KERNEL)
+	if r.Gateway.Len() != 0 {
+		scope, proto = linux.RT_SCOPE_UNIVERSE, linux.RTPROT_BOOT
+	}
+	prefix := r.Destination.Prefix()
+	w.begin(linux.RTM_NEWROUTE)
+	w.b = append(w.b, fam, byte(prefix), 0, 0, linux.RT_TABLE_MAIN, proto, scope, linux.RTN_UNICAST)
+	w.u32(0)
+	w.attrU32(linux.RTA_TABLE, linux.RT_TABLE_MAIN)
+	if prefix > 0 {
+		w.attr(linux.RTA_DST, dst.AsSlice())
+	}
+	if r.Gateway.Len() != 0 {
+		w.attr(linux.RTA_GATEWAY, r.Gateway.AsSlice())
+	} else if fam == linux.AF_INET {
+		for _, a := range w.s.net.Addresses(i.Index) {
+			if a.Address.Len() == 4 {
+				w.attr(linux.RTA_PREFSRC, a.Address.AsSlice())
+				break
+			}
+		}
+	}
+	w.attrU32(linux.RTA_OIF, uint32(r.NIC))
+	w.end()
+}

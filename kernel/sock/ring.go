@@ -1,0 +1,128 @@
+package sock
+
+import (
+	"math/bits"
+	"sync"
+	"sync/atomic"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/uio"
+)
+
+// Memory of rings: powers of two from 2 KiB (kept by an idle connection) to
+// 1 MiB (SO_SNDBUF at its greatest is 416 KiB), pooled by size. All rings
+// together may hold MaxRingBytes; beyond it senders get ENOBUFS, so that
+// programs which fill sockets and do not read them cannot exhaust the kernel.
+const (
+	minRingShift = 11
+	maxRingShift = 20
+)
+
+// MaxRingBytes bounds the memory of all rings; boot code sets it to a share of
+// the machine's memory.
+var MaxRingBytes atomic.Int64
+
+var ringBytes atomic.Int64
+
+func init() { MaxRingBytes.Store(64 << 20) }
+
+// RingBytes returns how much memory rings hold now.
+func RingBytes() int64 { return ringBytes.Load() }
+
+type ringMem struct{ b []byte }
+
+var ringPools [maxRingShift + 1]sync.Pool
+
+func ringShift(n int) int {
+	return max(bits.Len(uint(n-1)), minRingShift)
+}
+
+// ring is a byte queue; its owner's lock guards it.
+type ring struct {
+	mem  *ringMem // nil: no memory
+	r, w uint64   // bytes ever read and written; w-r are in the ring
+}
+
+func (q *ring) used() int { return int(q.w - q.r) }
+
+// reserve makes room for n more bytes.
+func (q *ring) reserve(n int) linux.Errno {
+	need := q.used() + n
+	if q.mem != nil && need <= len(q.mem.b) {
+		return 0
+	}
+	shift := ringShift(need)
+	if shift > maxRingShift {
+		return linux.ENOBUFS
+	}
+	size := int64(1) << shift
+	if ringBytes.Add(size) > MaxRingBytes.Load() && shift > minRingShift {
+		ringBytes.Add(-size)
+		return linux.ENOBUFS
+	}
+	m, _ := ringPools[shift].Get().(*ringMem)
+	if m == nil {
+		m = &ringMem{b: make([]byte, size)}
+	}
+	if old := q.mem; old != nil {
+		for pos := q.r; pos < q.w; {
+			a := piece(old.b, pos, q.w-pos)
+			pos += uint64(copy(piece(m.b, pos, uint64(len(a))), a))
+		}
+		q.drop()
+	}
+	q.mem = m
+	return 0
+}
+
+// piece returns the bytes of ring memory from pos on, up to n or the seam.
+func piece(b []byte, pos, n uint64) []byte {
+	i := pos & uint64(len(b)-1)
+	return b[i : i+min(n, uint64(len(b))-i)]
+}
+
+// drop gives the memory back.
+func (q *ring) drop() {
+	if m := q.mem; m != nil {
+		q.mem = nil
+		ringBytes.Add(-int64(len(m.b)))
+		ringPools[ringShift(len(m.b))].Put(m)
+	}
+}
+
+// idle is called when the ring is empty: only little memory is kept.
+func (q *ring) idle() {
+	if q.mem != nil && len(q.mem.b) > 1<<minRingShift {
+		q.drop()
+	}
+}
+
+// copyIn appends n bytes of v, for which there is room.
+func (q *ring) copyIn(v *uio.Vec, n int) (int, linux.Errno) {
+	done := 0
+	for done < n {
+		p := piece(q.mem.b, q.w, uint64(n-done))
+		m, e := v.CopyIn(p)
+		q.w += uint64(m)
+		done += m
+		if e != 0 || m < len(p) {
+			return done, e
+		}
+	}
+	return done, 0
+}
+
+// copyOut copies n bytes from position pos on into v without consuming them.
+func (q *ring) copyOut(v *uio.Vec, pos uint64, n int) (int, linux.Errno) {
+	done := 0
+	for done < n {
+		p := piece(q.mem.b, pos, uint64(n-done))
+		m, e := v.CopyOut(p)
+		pos += uint64(m)
+		done += m
+		if e != 0 || m < len(p) {
+			return done, e
+		}
+	}
+	return done, 0
+}

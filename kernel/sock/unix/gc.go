@@ -1,0 +1,209 @@
+package unix
+
+import (
+	"sync"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
+	"hardtack/kernel/vfs"
+	"hardtack/kernel/wait"
+)
+
+// Files in messages under way hold references. Sockets sent over themselves or
+// over each other would live for ever once every descriptor is closed, so a
+// collector looks for them: a socket whose only references are messages under
+// way, and which no message outside such sockets holds, is garbage, and what
+// waits in it is dropped.
+
+// MaxInFlight is how many files may be under way in all; more get ETOOMANYREFS.
+const MaxInFlight = 16384
+
+// gc holds what the collector needs.
+var gc = struct {
+	mu    sync.Mutex
+	files int            // guarded by mu: all files under way
+	socks map[*Sock]bool // guarded by mu: sockets among them
+	last  int64          // guarded by mu: when the collector ran
+}{socks: make(map[*Sock]bool)}
+
+// launched notes files that go under way.
+func launched(_ *kern.Ctx, files []*vfs.File) linux.Errno {
+	gc.mu.Lock()
+	if gc.files+len(files) > MaxInFlight {
+		gc.last = 0
+		gc.mu.Unlock()
+		collectIfNeeded()
+		gc.mu.Lock()
+	}
+	defer gc.mu.Unlock()
+	if gc.files+len(files) > MaxInFlight {
+		return linux.ETOOMANYREFS
+	}
+	gc.files += len(files)
+	for _, f := range files {
+		if s, ok := f.Ops.(*Sock); ok {
+			s.inflight++
+			gc.socks[s] = true
+		}
+	}
+	return 0
+}
+
+// landed notes files that have arrived, or were dropped.
+func landed(files []*vfs.File) {
+	if len(files) == 0 {
+		return
+	}
+	gc.mu.Lock()
+	defer gc.mu.Unlock()
+	gc.files -= len(files)
+	for _, f := range files {
+		if s, ok := f.Ops.(*Sock); ok {
+			if s.inflight--; s.inflight == 0 {
+				delete(gc.socks, s)
+			}
+		}
+	}
+}
+
+// InFlight returns how many files are under way.
+func InFlight() int {
+	gc.mu.Lock()
+	defer gc.mu.Unlock()
+	return gc.files
+}
+
+// dropper closes the files of messages that nobody will read. One goroutine at
+// a time does it, in a loop: closing a socket drops what waits in it, and chains
+// of sockets inside sockets may be long.
+var dropper struct {
+	mu      sync.Mutex
+	files   []*vfs.File // guarded by mu
+	collect bool        // guarded by mu: look for garbage afterwards
+	running bool        // guarded by mu
+}
+
+// drop closes files that were under way.
+func drop(files []*vfs.File) {
+	if len(files) > 0 {
+		dispose(files, false)
+	}
+}
+
+// With more than manySocks under way the collector runs only every collectEvery
+// nanoseconds, for it looks at all of them.
+const (
+	manySocks    = 64
+	collectEvery = 100_000_000
+)
+
+// collectIfNeeded runs the collector when sockets are under way at all. It is
+// called when a socket is closed, and when too many files are under way.
+func collectIfNeeded() {
+	gc.mu.Lock()
+	n := len(gc.socks)
+	due := n > 0 && (n <= manySocks || wait.Now()-gc.last > collectEvery)
+	if due {
+		gc.last = wait.Now()
+	}
+	gc.mu.Unlock()
+	if due {
+		dispose(nil, true)
+	}
+}
+
+// dispose adds work for the dropper, and does it all unless somebody is at it.
+func dispose(files []*vfs.File, garbage bool) {
+	d := &dropper
+	d.mu.Lock()
+	d.files = append(d.files, files...)
+	d.collect = d.collect || garbage
+	if d.running {
+		d.mu.Unlock()
+		return
+	}
+	d.running = true
+	for len(d.files) > 0 || d.collect {
+		if n := len(d.files); n > 0 {
+			f := d.files[n-1]
+			d.files[n-1] = nil
+			d.files = d.files[:n-1]
+			d.mu.Unlock()
+			f.Put()
+			d.mu.Lock()
+			continue
+		}
+		d.collect = false
+		d.mu.Unlock()
+		gc.mu.Lock()
+		unreachable := collect()
+		gc.mu.Unlock()
+		for _, s := range unreachable {
+			rights := s.in.Purge()
+			landed(rights)
+			d.mu.Lock()
+			d.files = append(d.files, rights...)
+			d.mu.Unlock()
+		}
+		d.mu.Lock()
+	}
+	d.files = nil
+	d.running = false
+	d.mu.Unlock()
+}
+
+// collect returns the sockets that nobody can reach; called with gc.mu held.
+func collect() (garbage []*Sock) {
+	// Every reference to a candidate is a message under way. Nobody can take
+	// a new one while gc.mu is held, for messages arrive through landed.
+	cand := make(map[*Sock]int) // references from outside the candidates
+	for s := range gc.socks {
+		if f := s.File(); f != nil && f.Refs() == int64(s.inflight) {
+			cand[s] = s.inflight
+		}
+	}
+	for s := range cand {
+		s.eachSock(func(x *Sock) {
+			if _, ok := cand[x]; ok {
+				cand[x]--
+			}
+		})
+	}
+	// What is held from outside is reachable, and so is what waits in it.
+	var live []*Sock
+	for s, n := range cand {
+		if n > 0 {
+			live = append(live, s)
+		}
+	}
+	for len(live) > 0 {
+		s := live[len(live)-1]
+		live = live[:len(live)-1]
+		if _, ok := cand[s]; !ok {
+			continue
+		}
+		delete(cand, s)
+		s.eachSock(func(x *Sock) { live = append(live, x) })
+	}
+	for s := range cand {
+		garbage = append(garbage, s)
+	}
+	return garbage
+}
+
+// eachSock calls fn for every socket that waits in s, or in the connections
+// that wait to be accepted from it.
+func (s *Sock) eachSock(fn func(*Sock)) {
+	each := func(f *vfs.File) {
+		if x, ok := f.Ops.(*Sock); ok {
+			fn(x)
+		}
+	}
+	s.in.EachRight(each)
+	s.mu.Lock()
+	pending := append([]*Sock(nil), s.pending...)
+	s.mu.Unlock()
+	for _, x := range pending {
+		x.in.EachRight(each)
+	}
+}

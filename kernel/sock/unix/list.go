@@ -1,0 +1,70 @@
+package unix
+
+import (
+	"sync"
+
+	"hardtack/abi/linux"
+)
+
+// all lists the sockets, for /proc/net/unix.
+var all list
+
+type list struct {
+	mu    sync.Mutex
+	first *Sock // guarded by mu
+}
+
+func (l *list) add(s *Sock) {
+	l.mu.Lock()
+	if s.next = l.first; s.next != nil {
+		s.next.prev = s
+	}
+	l.first = s
+	l.mu.Unlock()
+}
+
+// remove takes a socket out; a second time does nothing.
+func (l *list) remove(s *Sock) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case s.prev != nil:
+		s.prev.next = s.next
+	case l.first == s:
+		l.first = s.next
+	default:
+		return
+	}
+	if s.next != nil {
+		s.next.prev = s.prev
+	}
+	s.next, s.prev = nil, nil
+}
+
+// Info describes a socket for /proc/net/unix.
+type Info struct {
+	Ino             uint64
+	Type            int32
+	Listening, Conn bool
+	Name            string // with a leading NUL if abstract; "" for none
+}
+
+// Each calls fn for every socket.
+func Each(fn func(Info)) {
+	all.mu.Lock()
+	var infos []Info
+	for s := all.first; s != nil; s = s.next {
+		i := Info{Ino: s.Ino, Type: s.Type, Listening: s.state.Load() == stListening, Conn: s.state.Load() == stConnected}
+		if a := s.name.Load(); a != nil && a.Len > 2 {
+			i.Name = string(a.B[2:a.Len])
+			if i.Name[0] != 0 && a.Len < linux.SizeofSockaddrUn {
+				i.Name = i.Name[:len(i.Name)-1] // without the NUL
+			}
+		}
+		infos = append(infos, i)
+	}
+	all.mu.Unlock()
+	for _, i := range infos {
+		fn(i)
+	}
+}

@@ -1,0 +1,262 @@
+package syscall
+
+import (
+	"encoding/binary"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
+	"hardtack/kernel/proc"
+	"hardtack/kernel/sock"
+	"hardtack/kernel/uio"
+	"hardtack/kernel/vfs"
+)
+
+// maxControl bounds the ancillary data of one message (net.core.optmem_max).
+const maxControl = 20480
+
+// cmsgAlign rounds up as CMSG_ALIGN does.
+func cmsgAlign(n int) int { return (n + 7) &^ 7 }
+
+// readControl decodes the ancillary data of a message to send. Files taken
+// from descriptors are m's even when it fails.
+func readControl(t *proc.Thread, addr uio.Addr, n uint64, m *sock.Msg) linux.Errno {
+	if addr == 0 || n == 0 {
+		return 0
+	}
+	if n > maxControl {
+		return linux.ENOBUFS
+	}
+	b := make([]byte, n)
+	if _, e := t.Mem.CopyIn(b, addr); e != 0 {
+		return e
+	}
+	for len(b) >= linux.SizeofCmsghdr {
+		size := binary.LittleEndian.Uint64(b)
+		if size < linux.SizeofCmsghdr || size > uint64(len(b)) {
+			return linux.EINVAL
+		}
+		level, typ := int32(binary.LittleEndian.Uint32(b[8:])), int32(binary.LittleEndian.Uint32(b[12:]))
+		if e := readOneControl(t, level, typ, b[linux.SizeofCmsghdr:size], m); e != 0 {
+			return e
+		}
+		b = b[min(cmsgAlign(int(size)), len(b)):]
+	}
+	return 0
+}
+
+func readOneControl(t *proc.Thread, level, typ int32, data []byte, m *sock.Msg) linux.Errno {
+	switch {
+	case level == linux.SOL_SOCKET && typ == linux.SCM_RIGHTS:
+		return readRights(t, data, m)
+	case level == linux.SOL_SOCKET && typ == linux.SCM_CREDENTIALS:
+		return readCredentials(t, data, m)
+	case level == linux.IPPROTO_IP && typ == linux.IP_PKTINFO:
+		if len(data) < linux.SizeofInPktinfo {
+			return linux.EINVAL
+		}
+		m.HasPktInfo = true
+		m.PktInfo.Index, _ = sock.Int(data)
+		copy(m.PktInfo.Local[:4], data[4:])
+		return 0
+	case level == linux.IPPROTO_IPV6 && typ == linux.IPV6_PKTINFO:
+		if len(data) < linux.SizeofIn6Pktinfo {
+			return linux.EINVAL
+		}
+		m.HasPktInfo, m.PktInfo.V6 = true, true
+		copy(m.PktInfo.Local[:], data)
+		m.PktInfo.Index, _ = sock.Int(data[16:])
+		return 0
+	case level == linux.IPPROTO_IP && typ == linux.IP_TTL, level == linux.IPPROTO_IPV6 && typ == linux.IPV6_HOPLIMIT:
+		v, e := sock.Int(data)
+		if e == 0 && (v < 1 || v > 255) {
+			e = linux.EINVAL
+		}
+		m.TTL = int(v)
+		return e
+	case level == linux.IPPROTO_IP && typ == linux.IP_TOS, level == linux.IPPROTO_IPV6 && typ == linux.IPV6_TCLASS:
+		return 0 // the socket's own counts
+	case level == linux.SOL_SOCKET:
+		return linux.EINVAL
+	}
+	return 0 // as Linux, other protocols' data is nobody's business
+}
+
+func readRights(t *proc.Thread, data []byte, m *sock.Msg) linux.Errno {
+	if m.Rights == nil {
+		m.Rights = make([]*vfs.File, 0, len(data)/4)
+	}
+	for ; len(data) >= 4; data = data[4:] {
+		if len(m.Rights) == linux.SCM_MAX_FD {
+			return linux.EINVAL
+		}
+		fd, _ := sock.Int(data)
+		f := t.FDs.Get(fd)
+		if f == nil {
+			return linux.EBADF
+		}
+		m.Rights = append(m.Rights, f)
+	}
+	return 0
+}
+
+// readCredentials takes what a program says that it is, if it may say so.
+func readCredentials(t *proc.Thread, data []byte, m *sock.Msg) linux.Errno {
+	if len(data) != linux.SizeofUcred {
+		return linux.EINVAL
+	}
+	pid, _ := sock.Int(data)
+	uid, _ := sock.Int(data[4:])
+	gid, _ := sock.Int(data[8:])
+	u := linux.Ucred{PID: pid, UID: uint32(uid), GID: uint32(gid)}
+	c := t.Cred()
+	if u.PID != t.PID && !c.Has(kern.CapSysAdmin) ||
+		u.UID != c.UID && u.UID != c.EUID && u.UID != c.SUID && !c.Has(kern.CapSetuid) ||
+		u.GID != c.GID && u.GID != c.EGID && u.GID != c.SGID && !c.Has(kern.CapSetgid) {
+		return linux.EPERM
+	}
+	if u.PID != t.PID && proc.Lookup(u.PID) == nil && proc.ByTID(u.PID) == nil {
+		return linux.ESRCH
+	}
+	if u.PID != t.PID && proc.Lookup(u.PID) == nil {
+		return linux.ESRCH
+	}
+	m.HasCred, m.Cred = true, u
+	return 0
+}
+
+// controlWriter puts ancillary data into a program's buffer.
+type controlWriter struct {
+	t    *proc.Thread
+	addr uio.Addr
+	room int
+	used int
+	cut  bool // something did not fit
+}
+
+// put appends one item; what does not fit is cut as Linux does.
+func (w *controlWriter) put(level, typ int32, data []byte) linux.Errno {
+	if w.room-w.used < linux.SizeofCmsghdr {
+		w.cut = true
+		return 0
+	}
+	size := linux.SizeofCmsghdr + len(data)
+	if size > w.room-w.used {
+		w.cut = true
+		size = w.room - w.used
+	}
+	b := w.t.Scratch[:linux.SizeofCmsghdr]
+	sock.PutUint64(b, uint64(size))
+	sock.PutInt(b[8:], level)
+	sock.PutInt(b[12:], typ)
+	if _, e := w.t.Mem.CopyOut(w.addr+uio.Addr(w.used), b); e != 0 {
+		return e
+	}
+	if _, e := w.t.Mem.CopyOut(w.addr+uio.Addr(w.used+linux.SizeofCmsghdr), data[:size-linux.SizeofCmsghdr]); e != 0 {
+		return e
+	}
+	w.used = min(w.used+cmsgAlign(size), w.room)
+	return 0
+}
+
+// writeControl encodes what came with a message; files become descriptors, or
+// are closed where there is no room. It returns how many bytes it wrote.
+func writeControl(t *proc.Thread, s sock.Socket, addr uio.Addr, room uint64, m *sock.Msg) (int, linux.Errno) {
+	defer dropRights(m)
+	w := controlWriter{t: t, addr: addr, room: int(min(room, maxControl))}
+	if addr == 0 {
+		w.room = 0
+	}
+	var b [64]byte
+	b2 := b[:]
+	domain := s.SockBase().Domain
+	if m.HasTimestamp {
+		typ, div := int32(linux.SCM_TIMESTAMP), int64(1000)
+		if s.SockBase().Opt.Has(sock.TimestampNS) {
+			typ, div = linux.SCM_TIMESTAMPNS, 1
+		}
+		sock.PutUint64(b2, uint64(m.Timestamp/1e9))
+		sock.PutUint64(b2[8:], uint64(m.Timestamp%1e9/div))
+		if e := w.put(linux.SOL_SOCKET, typ, b2[:16]); e != 0 {
+			return 0, e
+		}
+	}
+	if m.HasCred {
+		sock.PutUcred(b2, m.Cred)
+		if e := w.put(linux.SOL_SOCKET, linux.SCM_CREDENTIALS, b2[:linux.SizeofUcred]); e != 0 {
+			return 0, e
+		}
+	}
+	if len(m.Rights) > 0 {
+		if e := w.putRights(m); e != 0 {
+			return 0, e
+		}
+	}
+	if m.HasPktInfo {
+		level, typ, n := int32(linux.IPPROTO_IP), int32(linux.IP_PKTINFO), linux.SizeofInPktinfo
+		if m.PktInfo.V6 {
+			level, typ, n = linux.IPPROTO_IPV6, linux.IPV6_PKTINFO, linux.SizeofIn6Pktinfo
+			copy(b2, m.PktInfo.Local[:])
+			sock.PutInt(b2[16:], m.PktInfo.Index)
+		} else {
+			sock.PutInt(b2, m.PktInfo.Index)
+			copy(b2[4:8], m.PktInfo.Local[:4])
+			copy(b2[8:12], m.PktInfo.Dest[:4])
+		}
+		if e := w.put(level, typ, b2[:n]); e != 0 {
+			return 0, e
+		}
+	}
+	if domain == linux.AF_INET || domain == linux.AF_INET6 {
+		if m.TTL >= 0 {
+			sock.PutInt(b2, int32(m.TTL))
+			level, typ := int32(linux.IPPROTO_IP), int32(linux.IP_TTL)
+			if domain == linux.AF_INET6 {
+				level, typ = linux.IPPROTO_IPV6, linux.IPV6_HOPLIMIT
+			}
+			if e := w.put(level, typ, b2[:4]); e != 0 {
+				return 0, e
+			}
+		}
+		if m.TOS >= 0 {
+			var e linux.Errno
+			if domain == linux.AF_INET6 {
+				sock.PutInt(b2, int32(m.TOS))
+				e = w.put(linux.IPPROTO_IPV6, linux.IPV6_TCLASS, b2[:4])
+			} else {
+				b2[0] = byte(m.TOS)
+				e = w.put(linux.IPPROTO_IP, linux.IP_TOS, b2[:1])
+			}
+			if e != 0 {
+				return 0, e
+			}
+		}
+	}
+	if w.cut {
+		m.OutFlags |= linux.MSG_CTRUNC
+	}
+	return w.used, 0
+}
+
+// putRights makes descriptors of as many files as there is room for.
+func (w *controlWriter) putRights(m *sock.Msg) linux.Errno {
+	t := w.t
+	n := min(len(m.Rights), max(w.room-w.used-linux.SizeofCmsghdr, 0)/4)
+	if n < len(m.Rights) {
+		w.cut = true
+	}
+	fds := make([]byte, 0, 4*n)
+	for _, f := range m.Rights[:n] {
+		fd, e := t.FDs.Reserve(0, t.NoFile())
+		if e != 0 {
+			w.cut = true
+			break
+		}
+		fds = binary.LittleEndian.AppendUint32(fds, uint32(fd))
+		f.Get()
+		t.FDs.Install(fd, f, m.Flags&linux.MSG_CMSG_CLOEXEC != 0)
+	}
+	if len(fds) == 0 {
+		return 0
+	}
+	return w.put(linux.SOL_SOCKET, linux.SCM_RIGHTS, fds)
+}

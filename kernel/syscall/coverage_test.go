@@ -1,0 +1,118 @@
+package syscall
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write docs/syscalls.md")
+
+const coverageFile = "../../docs/syscalls.md"
+
+// numbers returns every call number that Linux has, with its name.
+func numbers(t *testing.T) map[int]string {
+	f, err := parser.ParseFile(token.NewFileSet(), "../../abi/linux/sysno.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[int]string{}
+	ast.Inspect(f, func(n ast.Node) bool {
+		s, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		if name, ok := strings.CutPrefix(s.Names[0].Name, "SYS_"); ok && len(s.Values) == 1 {
+			nr, err := strconv.Atoi(s.Values[0].(*ast.BasicLit).Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			names[nr] = name
+		}
+		return true
+	})
+	return names
+}
+
+// coverage is the text that docs/syscalls.md must hold.
+func coverage(names map[int]string) []byte {
+	var b bytes.Buffer
+	works := 0
+	for nr := range names {
+		if table[nr] != nil {
+			works++
+		}
+	}
+	fmt.Fprintf(&b, `# System calls
+
+Of the %d system calls of Linux 6.1 on x86-64, %d are here. Calls that are not
+listed as working give ENOSYS, flags that are not known EINVAL. This text is made
+from the table in kernel/syscall (go test ./kernel/syscall -run Coverage -update);
+a test compares the two.
+
+| number | call | coverage |
+| --- | --- | --- |
+`, len(names), works)
+	nrs := make([]int, 0, len(names))
+	for nr := range names {
+		nrs = append(nrs, nr)
+	}
+	slices.Sort(nrs)
+	for _, nr := range nrs {
+		text := "ENOSYS"
+		if c := table[nr]; c != nil {
+			text = c.Coverage
+		}
+		fmt.Fprintf(&b, "| %d | %s | %s |\n", nr, names[nr], text)
+	}
+	return b.Bytes()
+}
+
+func TestCoverage(t *testing.T) {
+	names := numbers(t)
+	for nr, c := range table {
+		if c == nil {
+			continue
+		}
+		if c.Num != nr || c.Handle == nil || c.Coverage == "" {
+			t.Errorf("row %d: %+v", nr, c)
+		}
+		if names[nr] != c.Name {
+			t.Errorf("call %d is %q in the table and %q in abi/linux", nr, c.Name, names[nr])
+		}
+		if !strings.HasPrefix(c.Coverage, "works") && !strings.HasPrefix(c.Coverage, "as ") {
+			t.Errorf("%s: coverage %q does not say what works", c.Name, c.Coverage)
+		}
+	}
+	want := coverage(names)
+	if *update {
+		if err := os.WriteFile(coverageFile, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(coverageFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Error("docs/syscalls.md differs from the table; run go test ./kernel/syscall -run Coverage -update")
+	}
+}
+
+func TestMissingCalls(t *testing.T) {
+	for nr, h := range handlers {
+		if table[nr] == nil {
+			if _, e := h(nil, nil); e != 38 {
+				t.Errorf("call %d: %v", nr, e)
+			}
+		}
+	}
+}

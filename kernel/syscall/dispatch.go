@@ -1,0 +1,115 @@
+package syscall
+
+import (
+	"sync/atomic"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/proc"
+)
+
+// handlers is the table as Do uses it: a function for every number.
+var handlers [tableSize]Handler
+
+// counters of one call number. Threads use the shard of their number, so that
+// two CPUs rarely write the same line.
+type counter struct{ calls, ticks atomic.Uint64 }
+
+const shards = 8
+
+var counters [shards][tableSize]counter
+
+func init() {
+	fillTable()
+	for i := range handlers {
+		handlers[i] = sysMissing
+		if c := table[i]; c != nil {
+			handlers[i] = c.Handle
+		}
+	}
+	proc.Syscall = Do
+}
+
+// sysMissing stands for every call that is not there.
+func sysMissing(*proc.Thread, *Args) (uint64, linux.Errno) { return 0, linux.ENOSYS }
+
+// Do carries out the call in the thread's registers. It is the path of every
+// call: no allocation, no lock, no defer.
+func Do(t *proc.Thread) {
+	u := &t.User.Regs
+	nr := uint64(uint32(u.RAX)) // as Linux, which looks at EAX
+	t.SetCallNumber(nr)
+	a := (*Args)(&t.Args)
+	a[0], a[1], a[2], a[3], a[4], a[5] = u.RDI, u.RSI, u.RDX, u.R10, u.R8, u.R9
+	if nr >= tableSize {
+		u.RAX = errnoResult(linux.ENOSYS)
+		return
+	}
+	c := &counters[uint32(t.TID)%shards][nr]
+	if n := c.calls.Add(1); n%proc.SampleEvery == 0 {
+		doSampled(t, a, nr, c)
+		return
+	}
+	v, e := handlers[nr](t, a)
+	if e != 0 {
+		finishError(t, e)
+		return
+	}
+	u.RAX = v
+}
+
+// doSampled is the rest of Do for a call that is measured. What a call spends
+// blocked is not its time.
+func doSampled(t *proc.Thread, a *Args, nr uint64, c *counter) {
+	start := proc.Ticks()
+	idle := t.Idle(start)
+	v, e := handlers[nr](t, a)
+	if e != 0 {
+		finishError(t, e)
+	} else {
+		t.User.RAX = v
+	}
+	end := proc.Ticks()
+	if d := end - start - (t.Idle(end) - idle); d > 0 {
+		c.ticks.Add(uint64(d))
+		t.Sampled(d)
+	}
+}
+
+func errnoResult(e linux.Errno) uint64 { return ^uint64(e) + 1 }
+
+func finishError(t *proc.Thread, e linux.Errno) {
+	if e >= linux.ERESTARTSYS {
+		t.FinishRestart(e)
+		return
+	}
+	t.User.RAX = errnoResult(e)
+}
+
+// Count is what is known of one call number's use.
+type Count struct {
+	Num   int
+	Name  string
+	Calls uint64
+	Nsec  uint64 // estimate of the time spent, from one call in SampleEvery
+}
+
+// Counts returns the use of every call that happened, by number.
+func Counts() []Count {
+	var out []Count
+	for nr := range tableSize {
+		var calls, ticks uint64
+		for s := range shards {
+			calls += counters[s][nr].calls.Load()
+			ticks += counters[s][nr].ticks.Load()
+		}
+		if calls == 0 {
+			continue
+		}
+		name := "unknown"
+		if c := table[nr]; c != nil {
+			name = c.Name
+		}
+		out = append(out, Count{nr, name, calls, uint64(proc.TicksToNsec(int64(ticks))) * proc.SampleEvery})
+	}
+	return out
+}

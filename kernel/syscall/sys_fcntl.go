@@ -1,0 +1,305 @@
+package syscall
+
+import (
+	"encoding/binary"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/pipe"
+	"hardtack/kernel/proc"
+	"hardtack/kernel/tmpfs"
+	"hardtack/kernel/uio"
+	"hardtack/kernel/vfs"
+	"hardtack/kernel/wait"
+)
+
+// Control of open files, and locks.
+var fcntlCalls = []Call{
+	{linux.SYS_fcntl, "fcntl", sysFcntl, "works except F_SETLEASE, F_NOTIFY (EINVAL)"},
+	{linux.SYS_flock, "flock", sysFlock, "works"},
+}
+
+// sysFcntl is fcntl(int fd, int cmd, ...).
+func sysFcntl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	f := t.FDs.Get(a.Int(0))
+	if f == nil {
+		return 0, linux.EBADF
+	}
+	defer f.Put()
+	cmd := a.Uint(1)
+	switch cmd { // these work on O_PATH descriptors too
+	case linux.F_DUPFD, linux.F_DUPFD_CLOEXEC:
+		if a[2] >= t.NoFile() {
+			return 0, linux.EINVAL
+		}
+		return dupTo(t, a.Int(0), int(a[2]), cmd == linux.F_DUPFD_CLOEXEC)
+	case linux.F_GETFD:
+		on, e := t.FDs.CloseOnExec(a.Int(0))
+		if on {
+			return linux.FD_CLOEXEC, e
+		}
+		return 0, e
+	case linux.F_SETFD:
+		return 0, t.FDs.SetCloseOnExec(a.Int(0), a[2]&linux.FD_CLOEXEC != 0)
+	case linux.F_GETFL:
+		return uint64(f.Flags()), 0
+	}
+	if f.IsPath() {
+		return 0, linux.EBADF
+	}
+	switch cmd {
+	case linux.F_SETFL:
+		return 0, setFlags(f, a.Uint(2), a.Int(0))
+	case linux.F_GETLK, linux.F_SETLK, linux.F_SETLKW, linux.F_OFD_GETLK, linux.F_OFD_SETLK, linux.F_OFD_SETLKW:
+		return 0, recordLock(t, f, cmd, a.Addr(2))
+	case linux.F_SETOWN:
+		o := vfs.Owner{Type: linux.F_OWNER_PID, ID: a.Int(2)}
+		if o.ID < 0 {
+			if o.ID == -1<<31 {
+				return 0, linux.EINVAL
+			}
+			o = vfs.Owner{Type: linux.F_OWNER_PGRP, ID: -o.ID}
+		}
+		return 0, setOwner(t, f, o)
+	case linux.F_GETOWN:
+		o, _ := f.Owner()
+		if o.Type == linux.F_OWNER_PGRP {
+			o.ID = -o.ID
+		}
+		return uint64(o.ID), 0
+	case linux.F_SETOWN_EX:
+		b, e := readUser(t, a.Addr(2), 8)
+		if e != 0 {
+			return 0, e
+		}
+		return 0, setOwner(t, f, vfs.Owner{Type: int32(binary.LittleEndian.Uint32(b)), ID: int32(binary.LittleEndian.Uint32(b[4:]))})
+	case linux.F_GETOWN_EX:
+		o, _ := f.Owner()
+		b := t.Scratch[:8]
+		binary.LittleEndian.PutUint32(b, uint32(o.Type))
+		binary.LittleEndian.PutUint32(b[4:], uint32(o.ID))
+		_, e := t.Mem.CopyOut(a.Addr(2), b)
+		return 0, e
+	case linux.F_SETSIG:
+		if a[2] > 64 {
+			return 0, linux.EINVAL
+		}
+		f.SetSig(int32(a[2]))
+		return 0, 0
+	case linux.F_GETSIG:
+		_, sig := f.Owner()
+		return uint64(sig), 0
+	case linux.F_GETLEASE:
+		return linux.F_UNLCK, 0
+	case linux.F_SETPIPE_SZ, linux.F_GETPIPE_SZ:
+		p := pipe.PipeOf(f)
+		if p == nil {
+			return 0, linux.EBADF
+		}
+		if cmd == linux.F_GETPIPE_SZ {
+			return uint64(p.Size()), 0
+		}
+		n, e := p.SetSize(&t.Ctx, a[2]&(1<<32-1))
+		return uint64(n), e
+	case linux.F_ADD_SEALS, linux.F_GET_SEALS:
+		s, ok := f.Ops.(tmpfs.Sealer)
+		if !ok {
+			return 0, linux.EINVAL
+		}
+		if cmd == linux.F_GET_SEALS {
+			return uint64(s.Seals()), 0
+		}
+		if !f.Writable() {
+			return 0, linux.EPERM
+		}
+		return 0, s.AddSeals(a.Uint(2))
+	}
+	return 0, linux.EINVAL
+}
+
+func setOwner(t *proc.Thread, f *vfs.File, o vfs.Owner) linux.Errno {
+	switch o.Type {
+	case linux.F_OWNER_TID, linux.F_OWNER_PID, linux.F_OWNER_PGRP:
+	default:
+		return linux.EINVAL
+	}
+	if o.ID < 0 {
+		return linux.EINVAL
+	}
+	if o.ID != 0 {
+		found := false
+		switch o.Type {
+		case linux.F_OWNER_TID:
+			found = proc.ByTID(o.ID) != nil
+		case linux.F_OWNER_PID:
+			found = proc.Lookup(o.ID) != nil
+		default:
+			found = len(proc.GroupMembers(o.ID)) > 0
+		}
+		if !found {
+			return linux.ESRCH
+		}
+	}
+	o.Cred = t.Cred()
+	f.SetOwner(o)
+	return 0
+}
+
+func init() { vfs.SignalIO = signalIO }
+
+// bands says which si_code and si_band an event gives (linux/signal: POLL_IN …).
+var bands = []struct {
+	ev         wait.Events
+	code, band int32
+}{
+	{wait.Hup, 6, int32(wait.Hup | wait.Err)},
+	{wait.Err, 4, int32(wait.Err)},
+	{wait.Pri, 5, int32(wait.Pri | wait.RdBand)},
+	{wait.In, 1, int32(wait.In | wait.RdNorm)},
+	{wait.Out, 2, int32(wait.Out | wait.WrNorm | wait.WrBand)},
+}
+
+// signalIO tells the owner of an O_ASYNC file of an event: by a plain SIGIO, or
+// with F_SETSIG by that signal and what happened.
+func signalIO(o vfs.Owner, sig, fd int32, ev wait.Events) {
+	info := linux.Siginfo{Signo: int32(linux.SIGIO), Code: linux.SI_KERNEL}
+	if sig != 0 {
+		info.Signo = sig
+		for _, b := range bands {
+			if ev&b.ev != 0 {
+				info.Code = b.code
+				info.SetPoll(int64(b.band), fd)
+				break
+			}
+		}
+	}
+	proc.SignalFor(int(o.Type), o.ID, &info, o.Cred)
+}
+
+// setFlags is F_SETFL through descriptor fd: only some flags can change.
+func setFlags(f *vfs.File, flags uint32, fd int32) linux.Errno {
+	const mask = linux.O_APPEND | linux.O_NONBLOCK | linux.O_DIRECT | linux.O_NOATIME
+	old := f.Flags()
+	now := old&^mask | flags&mask
+	if s, ok := f.Ops.(vfs.FlagSetter); ok {
+		if e := s.SetFlags(f, old, now); e != 0 {
+			return e
+		}
+	}
+	f.UpdateFlags(mask, now)
+	if (old^flags)&linux.O_ASYNC != 0 {
+		return f.SetAsync(flags&linux.O_ASYNC != 0, fd)
+	}
+	return 0
+}
+
+// recordLock carries out the commands about struct flock.
+func recordLock(t *proc.Thread, f *vfs.File, cmd uint32, addr uio.Addr) linux.Errno {
+	b, e := readUser(t, addr, 32)
+	if e != 0 {
+		return e
+	}
+	le := binary.LittleEndian
+	l := vfs.RecordLock{Type: int16(le.Uint16(b)), PID: t.PID, Owner: t.FDs}
+	whence, start, n := int16(le.Uint16(b[2:])), int64(le.Uint64(b[8:])), int64(le.Uint64(b[16:]))
+	ofd := cmd == linux.F_OFD_GETLK || cmd == linux.F_OFD_SETLK || cmd == linux.F_OFD_SETLKW
+	if ofd {
+		if le.Uint32(b[24:]) != 0 {
+			return linux.EINVAL
+		}
+		l.Owner, l.PID = f, -1
+	}
+	get := cmd == linux.F_GETLK || cmd == linux.F_OFD_GETLK
+	if f.Path.Zero() {
+		return linux.EINVAL
+	}
+	if l.Start, l.End, e = lockRange(f, whence, start, n); e != 0 {
+		return e
+	}
+	switch l.Type {
+	case linux.F_RDLCK:
+		if !get && !f.Readable() {
+			return linux.EBADF
+		}
+	case linux.F_WRLCK:
+		if !get && !f.Writable() {
+			return linux.EBADF
+		}
+	case linux.F_UNLCK:
+		if cmd == linux.F_GETLK {
+			return linux.EINVAL
+		}
+	default:
+		return linux.EINVAL
+	}
+	i := f.Path.Inode()
+	if !get {
+		return i.SetLock(&t.Ctx, &l, cmd == linux.F_SETLKW || cmd == linux.F_OFD_SETLKW)
+	}
+	i.GetLock(&l)
+	b = t.Scratch[:32]
+	le.PutUint16(b, uint16(l.Type))
+	if l.Type != linux.F_UNLCK {
+		le.PutUint16(b[2:], linux.SEEK_SET)
+		le.PutUint64(b[8:], uint64(l.Start))
+		n := int64(0)
+		if l.End != 1<<63-1 {
+			n = l.End - l.Start + 1
+		}
+		le.PutUint64(b[16:], uint64(n))
+		le.PutUint32(b[24:], uint32(l.PID))
+	}
+	_, e = t.Mem.CopyOut(addr, b)
+	return e
+}
+
+// lockRange turns l_whence, l_start and l_len into first and last byte.
+func lockRange(f *vfs.File, whence int16, start, n int64) (first, last int64, e linux.Errno) {
+	var base int64
+	switch whence {
+	case linux.SEEK_SET:
+	case linux.SEEK_CUR:
+		f.PosMu.Lock()
+		base = f.Pos
+		f.PosMu.Unlock()
+	case linux.SEEK_END:
+		base = f.Path.Inode().Size()
+	default:
+		return 0, 0, linux.EINVAL
+	}
+	if start > 0 && base > 1<<63-1-start {
+		return 0, 0, linux.EOVERFLOW
+	}
+	start += base
+	if start < 0 {
+		return 0, 0, linux.EINVAL
+	}
+	switch {
+	case n > 0:
+		if n-1 > 1<<63-1-start {
+			return 0, 0, linux.EOVERFLOW
+		}
+		return start, start + n - 1, 0
+	case n < 0:
+		if start+n < 0 {
+			return 0, 0, linux.EINVAL
+		}
+		return start + n, start - 1, 0
+	}
+	return start, 1<<63 - 1, 0
+}
+
+// sysFlock is flock(int fd, int operation).
+func sysFlock(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	op := int(a.Int(1))
+	switch op &^ linux.LOCK_NB {
+	case linux.LOCK_SH, linux.LOCK_EX, linux.LOCK_UN:
+	default:
+		return 0, linux.EINVAL
+	}
+	f := file(t, a.Int(0))
+	if f == nil {
+		return 0, linux.EBADF
+	}
+	defer f.Put()
+	return 0, f.Flock(&t.Ctx, op)
+}

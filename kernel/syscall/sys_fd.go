@@ -1,0 +1,143 @@
+package syscall
+
+import (
+	"encoding/binary"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/proc"
+	"hardtack/kernel/uio"
+	"hardtack/kernel/vfs"
+)
+
+// Descriptors, and device control.
+var fdCalls = []Call{
+	{linux.SYS_close, "close", sysClose, "works"},
+	{linux.SYS_close_range, "close_range", sysCloseRange, "works"},
+	{linux.SYS_dup, "dup", sysDup, "works"},
+	{linux.SYS_dup2, "dup2", sysDup2, "works"},
+	{linux.SYS_dup3, "dup3", sysDup3, "works"},
+	{linux.SYS_ioctl, "ioctl", sysIoctl, "works for the requests each file knows"},
+}
+
+// sysClose is close(int fd).
+func sysClose(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	return 0, t.FDs.Close(&t.Ctx, a.Int(0))
+}
+
+// sysCloseRange is close_range(unsigned first, unsigned last, unsigned flags).
+func sysCloseRange(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	first, last, flags := a.Uint(0), a.Uint(1), a.Uint(2)
+	if first > last || flags&^(linux.CLOSE_RANGE_UNSHARE|linux.CLOSE_RANGE_CLOEXEC) != 0 {
+		return 0, linux.EINVAL
+	}
+	if flags&linux.CLOSE_RANGE_UNSHARE != 0 && t.FDs.Users() > 1 {
+		t.UnshareFiles()
+	}
+	lo, hi := int(min(first, vfs.MaxFDs)), int(min(last, vfs.MaxFDs-1))
+	if flags&linux.CLOSE_RANGE_CLOEXEC != 0 {
+		t.FDs.MarkCloseOnExec(lo, hi)
+	} else {
+		t.FDs.CloseRange(&t.Ctx, lo, hi, nil)
+	}
+	return 0, 0
+}
+
+// dupTo gives fd's file a further descriptor, the lowest from min on.
+func dupTo(t *proc.Thread, fd int32, min int, cloexec bool) (uint64, linux.Errno) {
+	f := t.FDs.Get(fd)
+	if f == nil {
+		return 0, linux.EBADF
+	}
+	n, e := t.FDs.Add(f, min, t.NoFile(), cloexec)
+	if e != 0 {
+		f.Put()
+		return 0, e
+	}
+	return uint64(n), 0
+}
+
+// sysDup is dup(int fd).
+func sysDup(t *proc.Thread, a *Args) (uint64, linux.Errno) { return dupTo(t, a.Int(0), 0, false) }
+
+// sysDup2 is dup2(int old, int new).
+func sysDup2(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	if a.Int(0) == a.Int(1) {
+		f := t.FDs.Get(a.Int(0))
+		if f == nil {
+			return 0, linux.EBADF
+		}
+		f.Put()
+		return uint64(a.Uint(1)), 0
+	}
+	return dupOver(t, a.Int(0), a.Int(1), false)
+}
+
+// sysDup3 is dup3(int old, int new, int flags).
+func sysDup3(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	if a.Uint(2)&^linux.O_CLOEXEC != 0 || a.Int(0) == a.Int(1) {
+		return 0, linux.EINVAL
+	}
+	return dupOver(t, a.Int(0), a.Int(1), a.Uint(2) != 0)
+}
+
+func dupOver(t *proc.Thread, old, fd int32, cloexec bool) (uint64, linux.Errno) {
+	f := t.FDs.Get(old)
+	if f == nil {
+		return 0, linux.EBADF
+	}
+	if e := t.FDs.Replace(&t.Ctx, fd, f, t.NoFile(), cloexec); e != 0 {
+		f.Put()
+		return 0, e
+	}
+	return uint64(fd), 0
+}
+
+// sysIoctl is ioctl(int fd, unsigned cmd, unsigned long arg): what concerns the
+// descriptor is done here, the rest by the file.
+func sysIoctl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	f := file(t, a.Int(0))
+	if f == nil {
+		return 0, linux.EBADF
+	}
+	defer f.Put()
+	cmd := a.Uint(1)
+	switch cmd {
+	case linux.FIOCLEX, linux.FIONCLEX:
+		return 0, t.FDs.SetCloseOnExec(a.Int(0), cmd == linux.FIOCLEX)
+	case linux.FIONBIO, linux.FIOASYNC:
+		b, e := readUser(t, a.Addr(2), 4)
+		if e != 0 {
+			return 0, e
+		}
+		on := binary.LittleEndian.Uint32(b) != 0
+		flag := uint32(linux.O_NONBLOCK)
+		if cmd == linux.FIOASYNC {
+			flag = linux.O_ASYNC
+		}
+		v := f.Flags() &^ flag
+		if on {
+			v |= flag
+		}
+		return 0, setFlags(f, v, a.Int(0))
+	}
+	if !f.Path.Zero() && f.Path.Inode().Type() == linux.S_IFREG {
+		switch cmd {
+		case linux.FIONREAD:
+			f.PosMu.Lock()
+			n := f.Path.Inode().Size() - f.Pos
+			f.PosMu.Unlock()
+			return 0, writeU32(t, a.Addr(2), uint32(n))
+		case linux.FIGETBSZ:
+			return 0, writeU32(t, a.Addr(2), 4096)
+		}
+	}
+	return f.Ops.Ioctl(&t.Ctx, f, cmd, a[2])
+}
+
+// writeU32 copies an unsigned int out.
+func writeU32(t *proc.Thread, addr uio.Addr, v uint32) linux.Errno {
+	b := t.Scratch[:4]
+	binary.LittleEndian.PutUint32(b, v)
+	_, e := t.Mem.CopyOut(addr, b)
+	return e
+}

@@ -1,0 +1,184 @@
+package syscall
+
+import (
+	"cmp"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/proc"
+	"hardtack/kernel/uio"
+	"hardtack/kernel/vm"
+)
+
+// Calls by which one process looks into another.
+var inspectCalls = []Call{
+	{linux.SYS_process_vm_readv, "process_vm_readv", sysProcessVMReadv, "works"},
+	{linux.SYS_process_vm_writev, "process_vm_writev", sysProcessVMWritev, "works"},
+	{linux.SYS_kcmp, "kcmp", sysKcmp, "works except KCMP_IO, KCMP_SYSVSEM and KCMP_EPOLL_TFD (EOPNOTSUPP)"},
+	{linux.SYS_process_mrelease, "process_mrelease", sysProcessMrelease, "works: a dying process needs no help, so it only checks"},
+}
+
+// inspectSpace returns the address space of a process that the caller may look
+// into; the caller Releases it.
+func inspectSpace(t *proc.Thread, pid int32) (*vm.Space, linux.Errno) {
+	p := process(t, pid)
+	if pid <= 0 || p == nil {
+		return nil, linux.ESRCH
+	}
+	if p != t.Proc && !proc.MayInspect(t.Cred(), p) {
+		return nil, linux.EPERM
+	}
+	s := p.AcquireSpace()
+	if s == nil {
+		return nil, linux.ESRCH
+	}
+	return s, 0
+}
+
+// inspectBuffer is how much is copied at a time.
+const inspectBuffer = 16 << 10
+
+// copyBetween moves what two lists of ranges have in common from one address
+// space to another. An error counts only if nothing was moved.
+func copyBetween(dst *vm.Space, to []uio.IOVec, src *vm.Space, from []uio.IOVec) (uint64, linux.Errno) {
+	b := make([]byte, inspectBuffer)
+	done := uint64(0)
+	for len(to) > 0 && len(from) > 0 {
+		if to[0].Len == 0 {
+			to = to[1:]
+			continue
+		}
+		if from[0].Len == 0 {
+			from = from[1:]
+			continue
+		}
+		n := min(to[0].Len, from[0].Len, inspectBuffer)
+		got, e := src.CopyIn(b[:n], from[0].Base)
+		put, e2 := dst.CopyOut(to[0].Base, b[:got])
+		done += uint64(put)
+		if e = cmp.Or(e, e2); e != 0 {
+			if done == 0 {
+				return 0, e
+			}
+			return done, 0
+		}
+		for _, v := range [...]*uio.IOVec{&to[0], &from[0]} {
+			v.Base += uio.Addr(n)
+			v.Len -= n
+		}
+	}
+	return done, 0
+}
+
+// processVM is process_vm_readv and writev(pid, local, liovcnt, remote, riovcnt, flags).
+func processVM(t *proc.Thread, a *Args, write bool) (uint64, linux.Errno) {
+	if a[5] != 0 {
+		return 0, linux.EINVAL
+	}
+	local, e := readIOVec(t, a.Addr(1), a[2])
+	if e != 0 {
+		return 0, e
+	}
+	remote, e := readIOVec(t, a.Addr(3), a[4])
+	if e != 0 {
+		return 0, e
+	}
+	s, e := inspectSpace(t, a.Int(0))
+	if e != 0 {
+		return 0, e
+	}
+	defer s.Release()
+	if write {
+		return copyBetween(s, remote, t.Space, local)
+	}
+	return copyBetween(t.Space, local, s, remote)
+}
+
+// sysProcessVMReadv copies from another process.
+func sysProcessVMReadv(t *proc.Thread, a *Args) (uint64, linux.Errno) { return processVM(t, a, false) }
+
+// sysProcessVMWritev copies to another process.
+func sysProcessVMWritev(t *proc.Thread, a *Args) (uint64, linux.Errno) { return processVM(t, a, true) }
+
+// Kinds of kcmp.
+const (
+	kcmpFile    = 0
+	kcmpVM      = 1
+	kcmpFiles   = 2
+	kcmpFS      = 3
+	kcmpSighand = 4
+	kcmpTypes   = 8
+)
+
+// sysKcmp is kcmp(pid_t pid1, pid_t pid2, int type, unsigned long idx1, idx2):
+// 0 says that both have the same, 1 and 2 order what differs.
+func sysKcmp(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	var who [2]*proc.Thread
+	for i := range who {
+		if who[i] = proc.ByTID(a.Int(i)); who[i] == nil {
+			return 0, linux.ESRCH
+		}
+		if p := who[i].Proc; p != t.Proc && !proc.MayInspect(t.Cred(), p) {
+			return 0, linux.EPERM
+		}
+	}
+	kind := a.Int(2)
+	switch kind {
+	case kcmpFile, kcmpVM, kcmpFiles, kcmpFS, kcmpSighand:
+	default:
+		if kind >= 0 && kind < kcmpTypes {
+			return 0, linux.EOPNOTSUPP
+		}
+		return 0, linux.EINVAL
+	}
+	if kind != kcmpFile {
+		same := proc.Same(who[0], who[1], proc.Shared(kind))
+		if same {
+			return 0, 0
+		}
+		return order(who[0].TID, who[1].TID), 0
+	}
+	var files [2]any
+	for i, u := range who {
+		fds := u.AcquireFDs()
+		if fds == nil {
+			return 0, linux.EBADF
+		}
+		f := fds.Get(int32(a[3+i]))
+		fds.Release(&t.Ctx)
+		if f == nil {
+			return 0, linux.EBADF
+		}
+		files[i] = f
+		defer f.Put()
+	}
+	if files[0] == files[1] {
+		return 0, 0
+	}
+	return order(who[0].TID, who[1].TID), 0
+}
+
+// order is kcmp's answer for two that differ.
+func order(x, y int32) uint64 {
+	if x < y {
+		return 1
+	}
+	return 2
+}
+
+// sysProcessMrelease is process_mrelease(int pidfd, unsigned flags).
+func sysProcessMrelease(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	if a.Uint(1) != 0 {
+		return 0, linux.EINVAL
+	}
+	p, e := pidfdProcess(t, a.Int(0))
+	if e != 0 {
+		return 0, e
+	}
+	if p.Reaped() {
+		return 0, linux.ESRCH
+	}
+	if !p.Exiting() {
+		return 0, linux.EINVAL
+	}
+	return 0, 0
+}

@@ -1,0 +1,313 @@
+package syscall
+
+import (
+	"encoding/binary"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
+	"hardtack/kernel/mem"
+	"hardtack/kernel/proc"
+	"hardtack/kernel/uio"
+	"hardtack/kernel/wait"
+)
+
+var miscCalls = []Call{
+	{linux.SYS_uname, "uname", sysUname, "works"},
+	{linux.SYS_sethostname, "sethostname", sysSethostname, "works"},
+	{linux.SYS_setdomainname, "setdomainname", sysSetdomainname, "works"},
+	{linux.SYS_sysinfo, "sysinfo", sysSysinfo, "works"},
+	{linux.SYS_getrandom, "getrandom", sysGetrandom, "works"},
+	{linux.SYS_arch_prctl, "arch_prctl", sysArchPrctl, "works except CET, XCOMP and CPUID faulting"},
+	{linux.SYS_membarrier, "membarrier", sysMembarrier, "works except the RSEQ commands"},
+	{linux.SYS_getrlimit, "getrlimit", sysGetrlimit, "works"},
+	{linux.SYS_setrlimit, "setrlimit", sysSetrlimit, "works"},
+	{linux.SYS_prlimit64, "prlimit64", sysPrlimit64, "works; enforced: AS, CPU, DATA, FSIZE, MEMLOCK, NOFILE, NPROC, SIGPENDING, STACK"},
+	{linux.SYS_getrusage, "getrusage", sysGetrusage, "works except the counts of context switches and block operations, which are 0"},
+	{linux.SYS_times, "times", sysTimes, "works"},
+	{linux.SYS_personality, "personality", sysPersonality, "works for PER_LINUX with ADDR_NO_RANDOMIZE; other flags are kept"},
+	{linux.SYS_reboot, "reboot", sysReboot, "works except kexec and suspend"},
+}
+
+// SetKernelName and uname share these.
+var utsRelease, utsVersion = "6.1.0-hardtack", "#1 SMP"
+
+// fieldSize is the size of struct utsname's fields.
+const fieldSize = 65
+
+// sysUname is uname(struct utsname *buf).
+func sysUname(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	b := make([]byte, 6*fieldSize)
+	for i, s := range [...]string{"Linux", proc.Hostname(), utsRelease, utsVersion, "x86_64", proc.Domainname()} {
+		copy(b[i*fieldSize:(i+1)*fieldSize-1], s)
+	}
+	_, e := t.Mem.CopyOut(a.Addr(0), b)
+	return 0, e
+}
+
+// readName reads the new host or domain name.
+func readName(t *proc.Thread, a *Args) (string, linux.Errno) {
+	if !t.Cred().Has(kern.CapSysAdmin) {
+		return "", linux.EPERM
+	}
+	n := a.Int(1)
+	if n < 0 || n > fieldSize-1 {
+		return "", linux.EINVAL
+	}
+	b, e := readUser(t, a.Addr(0), int(n))
+	return string(b), e
+}
+
+// sysSethostname is sethostname(const char *name, int len).
+func sysSethostname(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	s, e := readName(t, a)
+	if e == 0 {
+		proc.SetHostname(s)
+	}
+	return 0, e
+}
+
+// sysSetdomainname is setdomainname(const char *name, int len).
+func sysSetdomainname(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	s, e := readName(t, a)
+	if e == 0 {
+		proc.SetDomainname(s)
+	}
+	return 0, e
+}
+
+// sysSysinfo is sysinfo(struct sysinfo *info).
+func sysSysinfo(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	b := t.Scratch[:112]
+	clear(b)
+	le := binary.LittleEndian
+	le.PutUint64(b, uint64(wait.Now()/linux.NsecPerSec))
+	for i, load := range proc.LoadAverages() {
+		le.PutUint64(b[8+8*i:], uint64(load*65536))
+	}
+	le.PutUint64(b[32:], uint64(mem.Total())*mem.PageSize)
+	le.PutUint64(b[40:], uint64(mem.Available())*mem.PageSize)
+	_, threads := proc.Counts()
+	le.PutUint16(b[80:], uint16(min(threads, 65535)))
+	le.PutUint32(b[104:], 1) // mem_unit
+	_, e := t.Mem.CopyOut(a.Addr(0), b)
+	return 0, e
+}
+
+// Flags of getrandom.
+const (
+	grndNonblock = 1
+	grndRandom   = 2
+	grndInsecure = 4
+)
+
+// sysGetrandom is getrandom(void *buf, size_t len, unsigned flags).
+func sysGetrandom(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	flags := a.Uint(2)
+	if flags&^(grndNonblock|grndRandom|grndInsecure) != 0 || flags&(grndRandom|grndInsecure) == grndRandom|grndInsecure {
+		return 0, linux.EINVAL
+	}
+	n := min(a[1], uio.MaxTransfer)
+	addr := a.Addr(0)
+	for done := uint64(0); done < n; {
+		b := t.Scratch[:min(n-done, uint64(len(t.Scratch)))]
+		proc.Random(b)
+		m, e := t.Mem.CopyOut(addr+uio.Addr(done), b)
+		done += uint64(m)
+		if e != 0 {
+			if done == 0 {
+				return 0, e
+			}
+			return done, 0
+		}
+		if done >= 4096 && t.Interrupted() {
+			return done, 0
+		}
+	}
+	return n, 0
+}
+
+// Operations of arch_prctl.
+const (
+	archSetGS = 0x1001
+	archSetFS = 0x1002
+	archGetFS = 0x1003
+	archGetGS = 0x1004
+)
+
+// sysArchPrctl is arch_prctl(int op, unsigned long addr).
+func sysArchPrctl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	u := &t.User
+	switch a.Uint(0) {
+	case archSetFS:
+		if a[1] >= proc.TaskSize {
+			return 0, linux.EPERM
+		}
+		u.FSBase = a[1]
+		return 0, 0
+	case archSetGS:
+		if a[1] >= proc.TaskSize {
+			return 0, linux.EPERM
+		}
+		u.SyncFPU()
+		u.GSBase = a[1]
+		u.SetFPU()
+		return 0, 0
+	case archGetFS:
+		return 0, writeWords(t, a.Addr(1), int64(u.FSBase))
+	case archGetGS:
+		u.SyncFPU()
+		return 0, writeWords(t, a.Addr(1), int64(u.GSBase))
+	}
+	return 0, linux.EINVAL
+}
+
+// Commands of membarrier.
+const (
+	membarrierQuery               = 0
+	membarrierGlobal              = 1
+	membarrierGlobalExpedited     = 2
+	membarrierRegGlobalExpedited  = 4
+	membarrierPrivateExpedited    = 8
+	membarrierRegPrivateExpedited = 16
+	membarrierSyncCore            = 32
+	membarrierRegSyncCore         = 64
+	membarrierKnown               = 127
+)
+
+// sysMembarrier is membarrier(int cmd, unsigned flags, int cpu_id).
+func sysMembarrier(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	if a.Uint(1) != 0 {
+		return 0, linux.EINVAL
+	}
+	switch a.Int(0) {
+	case membarrierQuery:
+		return membarrierKnown, 0
+	case membarrierRegGlobalExpedited, membarrierRegPrivateExpedited, membarrierRegSyncCore:
+		t.Proc.RegisterBarrier(uint32(a.Int(0)))
+		return 0, 0
+	case membarrierPrivateExpedited, membarrierSyncCore:
+		if !t.Proc.BarrierRegistered(uint32(a.Int(0)) << 1) {
+			return 0, linux.EPERM
+		}
+		t.Barrier(false)
+		return 0, 0
+	case membarrierGlobal, membarrierGlobalExpedited:
+		t.Barrier(true)
+		return 0, 0
+	}
+	return 0, linux.EINVAL
+}
+
+// sysGetrlimit is getrlimit(int resource, struct rlimit *rlim).
+func sysGetrlimit(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	n := a.Uint(0)
+	if n >= linux.RLIM_NLIMITS {
+		return 0, linux.EINVAL
+	}
+	l := t.Proc.Rlimit(int(n))
+	return 0, writeWords(t, a.Addr(1), int64(l.Cur), int64(l.Max))
+}
+
+// readRlimit copies a struct rlimit in.
+func readRlimit(t *proc.Thread, addr uio.Addr) (linux.Rlimit, linux.Errno) {
+	b, e := readUser(t, addr, 16)
+	if e != 0 {
+		return linux.Rlimit{}, e
+	}
+	return linux.Rlimit{Cur: le64(b), Max: le64(b[8:])}, 0
+}
+
+// sysSetrlimit is setrlimit(int resource, const struct rlimit *rlim).
+func sysSetrlimit(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	n := a.Uint(0)
+	if n >= linux.RLIM_NLIMITS {
+		return 0, linux.EINVAL
+	}
+	l, e := readRlimit(t, a.Addr(1))
+	if e != 0 {
+		return 0, e
+	}
+	return 0, t.Proc.SetRlimit(t.Cred(), int(n), l)
+}
+
+// sysPrlimit64 is prlimit64(pid_t pid, int resource, const struct rlimit64 *new, struct rlimit64 *old).
+func sysPrlimit64(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	n := a.Uint(1)
+	if n >= linux.RLIM_NLIMITS {
+		return 0, linux.EINVAL
+	}
+	var l linux.Rlimit
+	if addr := a.Addr(2); addr != 0 {
+		var e linux.Errno
+		if l, e = readRlimit(t, addr); e != 0 {
+			return 0, e
+		}
+	}
+	p := process(t, a.Int(0))
+	if p == nil {
+		return 0, linux.ESRCH
+	}
+	if p != t.Proc {
+		c, o := t.Cred(), p.Cred()
+		same := o != nil && c.UID == o.EUID && c.UID == o.SUID && c.UID == o.UID &&
+			c.GID == o.EGID && c.GID == o.SGID && c.GID == o.GID
+		if !same && !c.Has(kern.CapSysResource) {
+			return 0, linux.EPERM
+		}
+	}
+	old := p.Rlimit(int(n))
+	if a.Addr(2) != 0 {
+		if e := p.SetRlimit(t.Cred(), int(n), l); e != 0 {
+			return 0, e
+		}
+	}
+	if addr := a.Addr(3); addr != 0 {
+		return 0, writeWords(t, addr, int64(old.Cur), int64(old.Max))
+	}
+	return 0, 0
+}
+
+// sysGetrusage is getrusage(int who, struct rusage *usage).
+func sysGetrusage(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	r, e := t.Usage(a.Int(0))
+	if e != 0 {
+		return 0, e
+	}
+	return 0, writeRusage(t, a.Addr(1), &r)
+}
+
+// tickNsec is the unit of times(2).
+const tickNsec = linux.NsecPerSec / 100
+
+// sysTimes is times(struct tms *buf).
+func sysTimes(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	if addr := a.Addr(0); addr != 0 {
+		u, s := t.Proc.CPUTime()
+		cu, cs := t.Proc.ChildrenTime()
+		if e := writeWords(t, addr, u/tickNsec, s/tickNsec, cu/tickNsec, cs/tickNsec); e != 0 {
+			return 0, e
+		}
+	}
+	return uint64(wait.Now() / tickNsec), 0
+}
+
+// sysPersonality is personality(unsigned long persona); all ones only ask.
+func sysPersonality(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	old := t.Proc.Personality()
+	if v := a.Uint(0); v != 0xffffffff {
+		t.Proc.SetPersonality(v)
+	}
+	return uint64(old), 0
+}
+
+// sysReboot is reboot(int magic, int magic2, int cmd, void *arg).
+func sysReboot(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	if !t.Cred().Has(kern.CapSysBoot) {
+		return 0, linux.EPERM
+	}
+	magic2 := a.Uint(1)
+	if a.Uint(0) != 0xfee1dead || magic2 != 672274793 && magic2 != 85072278 && magic2 != 369367448 && magic2 != 537993216 {
+		return 0, linux.EINVAL
+	}
+	return 0, proc.Reboot(a.Uint(2))
+}

@@ -1,0 +1,52 @@
+package syscall
+
+import (
+	"encoding/binary"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/pipe"
+	"hardtack/kernel/proc"
+	"hardtack/kernel/uio"
+)
+
+var pipeCalls = []Call{
+	{linux.SYS_pipe, "pipe", sysPipe, "works"},
+	{linux.SYS_pipe2, "pipe2", sysPipe2, "works except O_NOTIFICATION_PIPE"},
+}
+
+// sysPipe is pipe(int fd[2]).
+func sysPipe(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	return 0, makePipe(t, a.Addr(0), 0)
+}
+
+// sysPipe2 is pipe2(int fd[2], int flags).
+func sysPipe2(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	return 0, makePipe(t, a.Addr(0), a.Uint(1))
+}
+
+func makePipe(t *proc.Thread, addr uio.Addr, flags uint32) linux.Errno {
+	if flags&^(linux.O_CLOEXEC|linux.O_NONBLOCK|linux.O_DIRECT) != 0 {
+		return linux.EINVAL
+	}
+	rfd, e := t.FDs.Reserve(0, t.NoFile())
+	if e != 0 {
+		return e
+	}
+	wfd, e := t.FDs.Reserve(0, t.NoFile())
+	if e != 0 {
+		t.FDs.Unreserve(rfd)
+		return e
+	}
+	b := t.Scratch[:8]
+	binary.LittleEndian.PutUint32(b, uint32(rfd))
+	binary.LittleEndian.PutUint32(b[4:], uint32(wfd))
+	if _, e := t.Mem.CopyOut(addr, b); e != 0 {
+		t.FDs.Unreserve(rfd)
+		t.FDs.Unreserve(wfd)
+		return e
+	}
+	r, w := pipe.Pair(&t.Ctx, flags)
+	t.FDs.Install(rfd, r, flags&linux.O_CLOEXEC != 0)
+	t.FDs.Install(wfd, w, flags&linux.O_CLOEXEC != 0)
+	return 0
+}

@@ -1,0 +1,282 @@
+package syscall
+
+import (
+	"encoding/binary"
+	"math/bits"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/epoll"
+	"hardtack/kernel/proc"
+	"hardtack/kernel/signalfd"
+	"hardtack/kernel/uio"
+	"hardtack/kernel/wait"
+)
+
+var pollCalls = []Call{
+	{linux.SYS_poll, "poll", sysPoll, "works"},
+	{linux.SYS_ppoll, "ppoll", sysPpoll, "works"},
+	{linux.SYS_select, "select", sysSelect, "works"},
+	{linux.SYS_pselect6, "pselect6", sysPselect6, "works"},
+}
+
+// sysPoll is poll(struct pollfd *fds, nfds_t nfds, int timeout).
+func sysPoll(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	return pollUntil(t, a.Addr(0), a[1], limitMillis(a.Int(2)))
+}
+
+// pollUntil is poll, which goes on after a signal without a handler.
+func pollUntil(t *proc.Thread, fds uio.Addr, nfds uint64, limit timeLimit) (uint64, linux.Errno) {
+	n, e := pollFiles(t, fds, nfds, limit)
+	if e == linux.EINTR {
+		e = t.SetRestart(func(t *proc.Thread) (uint64, linux.Errno) {
+			return pollUntil(t, fds, nfds, limit)
+		})
+	}
+	return uint64(n), e
+}
+
+// sysPpoll is ppoll(fds, nfds, struct timespec *tmo, sigset_t *mask, size).
+func sysPpoll(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	limit, e := limitTimespec(t, a.Addr(2))
+	if e != 0 {
+		return 0, e
+	}
+	mask, masked, e := readSigset(t, a.Addr(3), a[4])
+	if e != 0 {
+		return 0, e
+	}
+	if masked {
+		t.SetTempMask(mask)
+	}
+	n, e := pollFiles(t, a.Addr(0), a[1], limit)
+	return finishPoll(t, n, e, masked, limit, a.Addr(2), 1)
+}
+
+// finishPoll ends ppoll, select and pselect6: it puts the signal mask back and
+// writes the time that is left, a struct timespec (unit 1) or timeval (unit 1000).
+func finishPoll(t *proc.Thread, n int, e linux.Errno, masked bool, limit timeLimit, tmo uio.Addr, unit int64) (uint64, linux.Errno) {
+	if masked {
+		t.RestoreTempMask(e == linux.EINTR)
+	}
+	if e == linux.EINTR {
+		e = linux.ERESTARTNOHAND
+	}
+	if tmo != 0 {
+		left := linux.NsecToTimespec(limit.left())
+		if writeWords(t, tmo, left.Sec, left.Nsec/unit) != 0 && e == linux.ERESTARTNOHAND {
+			e = linux.EINTR // it could not go on with the time left
+		}
+	}
+	return uint64(n), e
+}
+
+// pollFiles is the common part of poll and ppoll.
+func pollFiles(t *proc.Thread, addr uio.Addr, nfds uint64, limit timeLimit) (int, linux.Errno) {
+	if nfds > t.NoFile() {
+		return 0, linux.EINVAL
+	}
+	n := int(nfds)
+	s, e := epoll.NewPollSet(n)
+	if e != 0 {
+		return 0, e
+	}
+	defer s.Free()
+	b := s.Buf[:]
+	if n*linux.SizeofPollFd > len(b) {
+		b = make([]byte, n*linux.SizeofPollFd)
+	}
+	b = b[:n*linux.SizeofPollFd]
+	if _, e := t.Mem.CopyIn(b, addr); e != 0 {
+		return 0, e
+	}
+	for p := b; len(p) > 0; p = p[linux.SizeofPollFd:] {
+		fd := int32(binary.LittleEndian.Uint32(p))
+		if fd < 0 {
+			s.Add(nil, 0, 0)
+		} else if f := t.FDs.Get(fd); f == nil {
+			s.Add(nil, 0, wait.Nval)
+		} else {
+			f = signalfd.As(t, f)
+			s.Add(f, wait.Events(binary.LittleEndian.Uint16(p[4:])), 0)
+		}
+	}
+	ready, e := s.Wait(&t.Ctx, limit.deadline, limit.poll)
+	if e != 0 {
+		return 0, e
+	}
+	for i := range n {
+		binary.LittleEndian.PutUint16(b[i*linux.SizeofPollFd+6:], uint16(s.Got(i)))
+	}
+	if _, e := t.Mem.CopyOut(addr, b); e != 0 {
+		return 0, e
+	}
+	return ready, 0
+}
+
+// sysSelect is select(int n, fd_set *in, *out, *ex, struct timeval *tv).
+func sysSelect(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	limit := forever
+	if a[4] != 0 {
+		tv, e := readTimespec(t, a.Addr(4)) // of the same shape
+		if e != 0 {
+			return 0, e
+		}
+		ts := linux.Timespec{Sec: tv.Sec + tv.Nsec/1e6, Nsec: tv.Nsec % 1e6 * 1000}
+		if tv.Sec < 0 || tv.Nsec < 0 || !ts.Valid() {
+			return 0, linux.EINVAL
+		}
+		limit = limitIn(ts.Nano())
+	}
+	n, e := selectFiles(t, a, limit)
+	return finishPoll(t, n, e, false, limit, a.Addr(4), 1000)
+}
+
+// sysPselect6 is pselect6(n, in, out, ex, struct timespec *ts, struct {sigset_t *mask; size} *sig).
+func sysPselect6(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	var mask linux.SigSet
+	var masked bool
+	if a[5] != 0 {
+		b, e := readUser(t, a.Addr(5), 16)
+		if e != 0 {
+			return 0, e
+		}
+		addr, size := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
+		if mask, masked, e = readSigset(t, uio.Addr(addr), size); e != 0 {
+			return 0, e
+		}
+	}
+	limit, e := limitTimespec(t, a.Addr(4))
+	if e != 0 {
+		return 0, e
+	}
+	if masked {
+		t.SetTempMask(mask)
+	}
+	n, e := selectFiles(t, a, limit)
+	return finishPoll(t, n, e, masked, limit, a.Addr(4), 1)
+}
+
+// What select's three sets wait for: events that put a bit into the set.
+var selectEvents = [3]wait.Events{
+	wait.In | wait.RdNorm | wait.RdBand | wait.Hup | wait.Err,
+	wait.Out | wait.WrNorm | wait.WrBand | wait.Err,
+	wait.Pri,
+}
+
+// selectFiles is the common part of select and pselect6.
+func selectFiles(t *proc.Thread, a *Args, limit timeLimit) (int, linux.Errno) {
+	n := int(a.Int(0))
+	if n < 0 {
+		return 0, linux.EINVAL
+	}
+	n = min(n, t.FDs.Size())
+	size := (n + 63) / 64 * 8
+
+	var small [3 * linux.FD_SETSIZE / 64]uint64
+	sets := small[:]
+	if 3*size/8 > len(sets) {
+		sets = make([]uint64, 3*size/8)
+	}
+	words := size / 8
+	var set [3][]uint64
+	for i := range set {
+		set[i] = sets[i*words : (i+1)*words]
+		if e := readBits(t, a.Addr(1+i), set[i]); e != 0 {
+			return 0, e
+		}
+		if n%64 != 0 {
+			set[i][words-1] &= 1<<(n%64) - 1
+		}
+	}
+	count := 0
+	for w := range words {
+		count += bits.OnesCount64(set[0][w] | set[1][w] | set[2][w])
+	}
+	s, e := epoll.NewPollSet(count)
+	if e != 0 {
+		return 0, e
+	}
+	defer s.Free()
+	for w := range words {
+		for m := set[0][w] | set[1][w] | set[2][w]; m != 0; m &= m - 1 {
+			bit := bits.TrailingZeros64(m)
+			var want wait.Events
+			for i := range set {
+				if set[i][w]>>bit&1 != 0 {
+					want |= selectEvents[i]
+				}
+			}
+			f := t.FDs.Get(int32(w*64 + bit))
+			if f == nil {
+				return 0, linux.EBADF
+			}
+			s.AddStrict(signalfd.As(t, f), want, 0)
+		}
+	}
+	if _, e := s.Wait(&t.Ctx, limit.deadline, limit.poll); e != 0 {
+		return 0, e
+	}
+	// Now the sets take the result.
+	ready, k := 0, 0
+	for w := range words {
+		for m := set[0][w] | set[1][w] | set[2][w]; m != 0; m &= m - 1 {
+			bit := bits.TrailingZeros64(m)
+			got := s.Got(k)
+			k++
+			for i := range set {
+				if set[i][w]>>bit&1 == 0 {
+					continue
+				}
+				if got&selectEvents[i] != 0 {
+					ready++
+				} else {
+					set[i][w] &^= 1 << bit
+				}
+			}
+		}
+	}
+	for i := range set {
+		if e := writeBits(t, a.Addr(1+i), set[i]); e != 0 {
+			return 0, e
+		}
+	}
+	return ready, 0
+}
+
+// readBits copies a bit set in; none at address 0.
+func readBits(t *proc.Thread, addr uio.Addr, set []uint64) linux.Errno {
+	if addr == 0 {
+		return 0
+	}
+	for len(set) > 0 {
+		k := min(len(set), len(t.Scratch)/8)
+		b, e := readUser(t, addr, 8*k)
+		if e != 0 {
+			return e
+		}
+		for i := range k {
+			set[i] = binary.LittleEndian.Uint64(b[8*i:])
+		}
+		set, addr = set[k:], addr+uio.Addr(8*k)
+	}
+	return 0
+}
+
+// writeBits copies a bit set out, nowhere at address 0.
+func writeBits(t *proc.Thread, addr uio.Addr, set []uint64) linux.Errno {
+	if addr == 0 {
+		return 0
+	}
+	for len(set) > 0 {
+		k := min(len(set), len(t.Scratch)/8)
+		b := t.Scratch[:8*k]
+		for i := range k {
+			binary.LittleEndian.PutUint64(b[8*i:], set[i])
+		}
+		if _, e := t.Mem.CopyOut(addr, b); e != 0 {
+			return e
+		}
+		set, addr = set[k:], addr+uio.Addr(8*k)
+	}
+	return 0
+}

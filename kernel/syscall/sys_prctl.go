@@ -1,0 +1,252 @@
+package syscall
+
+import (
+	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
+	"hardtack/kernel/proc"
+	"hardtack/kernel/uio"
+)
+
+var prctlCalls = []Call{
+	{linux.SYS_prctl, "prctl", sysPrctl, "works for SET/GET of PDEATHSIG, DUMPABLE, NAME, KEEPCAPS, NO_NEW_PRIVS, CHILD_SUBREAPER, SECUREBITS (0 only), TIMERSLACK, TSC (enabled only), THP_DISABLE, and CAPBSET_READ, CAPBSET_DROP, CAP_AMBIENT, SET_VMA, GET_TID_ADDRESS; else EINVAL"},
+}
+
+// Operations of prctl (include/uapi/linux/prctl.h).
+const (
+	prSetPdeathsig      = 1
+	prGetPdeathsig      = 2
+	prGetDumpable       = 3
+	prSetDumpable       = 4
+	prGetKeepcaps       = 7
+	prSetKeepcaps       = 8
+	prGetTiming         = 13
+	prSetTiming         = 14
+	prSetName           = 15
+	prGetName           = 16
+	prGetSeccomp        = 21
+	prCapbsetRead       = 23
+	prCapbsetDrop       = 24
+	prGetTSC            = 25
+	prSetTSC            = 26
+	prGetSecurebits     = 27
+	prSetSecurebits     = 28
+	prSetTimerslack     = 29
+	prGetTimerslack     = 30
+	prSetChildSubreaper = 36
+	prGetChildSubreaper = 37
+	prSetNoNewPrivs     = 38
+	prGetNoNewPrivs     = 39
+	prGetTIDAddress     = 40
+	prSetTHPDisable     = 41
+	prGetTHPDisable     = 42
+	prCapAmbient        = 47
+	prSetVMA            = 0x53564d41
+	prSetVMAAnonName    = 0
+	capAmbientIsSet     = 1
+	capAmbientRaise     = 2
+	capAmbientLower     = 3
+	capAmbientClearAll  = 4
+	defaultTimerSlack   = 50_000
+	lastCap             = 40
+	tscEnabled          = 1
+	prctlNameSize       = 16
+	maxVMAName          = 80
+)
+
+// sysPrctl is prctl(int op, arg2, arg3, arg4, arg5).
+func sysPrctl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	p := t.Proc
+	switch a.Int(0) {
+	case prSetPdeathsig:
+		if a[1] > uint64(linux.NSIG) {
+			return 0, linux.EINVAL
+		}
+		p.SetDeathSignal(int32(a[1]))
+	case prGetPdeathsig:
+		return 0, writeU32(t, a.Addr(1), uint32(p.DeathSignal()))
+	case prGetDumpable:
+		return uint64(p.Dumpable()), 0
+	case prSetDumpable:
+		if a[1] > 1 {
+			return 0, linux.EINVAL
+		}
+		p.SetDumpable(int32(a[1]))
+	case prSetName:
+		name, e := readCommName(t, a.Addr(1))
+		if e != 0 {
+			return 0, e
+		}
+		t.SetName(name)
+	case prGetName:
+		b := t.Scratch[:prctlNameSize]
+		clear(b)
+		copy(b, t.Name())
+		_, e := t.Mem.CopyOut(a.Addr(1), b)
+		return 0, e
+	case prGetTiming:
+		return 0, 0
+	case prSetTiming:
+		if a[1] != 0 {
+			return 0, linux.EINVAL
+		}
+	case prGetSeccomp:
+		return 0, 0
+	case prGetTSC:
+		return 0, writeU32(t, a.Addr(1), tscEnabled)
+	case prSetTSC:
+		if a[1] != tscEnabled {
+			return 0, linux.EINVAL
+		}
+	case prSetTimerslack:
+		return 0, t.SetSched(func(s *proc.Sched) linux.Errno {
+			s.Slack = a[1]
+			if int64(a[1]) <= 0 {
+				s.Slack = 0
+			}
+			return 0
+		})
+	case prGetTimerslack:
+		if s := t.Sched().Slack; s != 0 {
+			return s, 0
+		}
+		return defaultTimerSlack, 0
+	case prSetChildSubreaper:
+		p.SetSubreaper(a[1] != 0)
+	case prGetChildSubreaper:
+		return 0, writeU32(t, a.Addr(1), boolWord(p.Subreaper()))
+	case prGetTIDAddress:
+		return 0, writeWords(t, a.Addr(1), int64(t.ClearTID()))
+	case prSetTHPDisable, prGetTHPDisable:
+		if a[2]|a[3]|a[4] != 0 {
+			return 0, linux.EINVAL
+		}
+		return 0, 0 // there are no huge pages to disable
+	case prSetVMA:
+		return 0, nameMapping(t, a)
+	default:
+		return prctlCreds(t, a)
+	}
+	return 0, 0
+}
+
+func boolWord(b bool) uint32 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// readCommName reads a thread's new name, of which 15 bytes count.
+func readCommName(t *proc.Thread, addr uio.Addr) (string, linux.Errno) {
+	s, e := t.Space.ReadString(addr, prctlNameSize)
+	if e == linux.ENAMETOOLONG {
+		b, e := readUser(t, addr, prctlNameSize-1)
+		return string(b), e
+	}
+	return s, e
+}
+
+// nameMapping is PR_SET_VMA_ANON_NAME: the address range is checked, the name,
+// which only /proc/PID/maps would show, is not kept.
+func nameMapping(t *proc.Thread, a *Args) linux.Errno {
+	if a[1] != prSetVMAAnonName || a[2]&4095 != 0 {
+		return linux.EINVAL
+	}
+	if a[4] == 0 {
+		return 0
+	}
+	s, e := t.Space.ReadString(a.Addr(4), maxVMAName)
+	if e == linux.ENAMETOOLONG {
+		return linux.EINVAL
+	}
+	for i := range len(s) {
+		if c := s[i]; c < 0x20 || c > 0x7e || c == '\\' || c == '`' || c == '$' || c == '[' || c == ']' {
+			return linux.EINVAL
+		}
+	}
+	return e
+}
+
+// prctlCreds are the operations on credentials.
+func prctlCreds(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	c := t.Cred()
+	n := *c
+	switch a.Int(0) {
+	case prGetKeepcaps:
+		return uint64(boolWord(c.KeepCaps)), 0
+	case prSetKeepcaps:
+		if a[1] > 1 {
+			return 0, linux.EINVAL
+		}
+		n.KeepCaps = a[1] == 1
+	case prSetNoNewPrivs:
+		if a[1] != 1 || a[2]|a[3]|a[4] != 0 {
+			return 0, linux.EINVAL
+		}
+		n.NoNewPrivs = true
+	case prGetNoNewPrivs:
+		if a[1]|a[2]|a[3]|a[4] != 0 {
+			return 0, linux.EINVAL
+		}
+		return uint64(boolWord(c.NoNewPrivs)), 0
+	case prCapbsetRead:
+		if a[1] > lastCap {
+			return 0, linux.EINVAL
+		}
+		return c.Bounding >> a[1] & 1, 0
+	case prCapbsetDrop:
+		if !c.Has(kern.CapSetpcap) {
+			return 0, linux.EPERM
+		}
+		if a[1] > lastCap {
+			return 0, linux.EINVAL
+		}
+		n.Bounding &^= 1 << a[1]
+	case prGetSecurebits:
+		return 0, 0
+	case prSetSecurebits:
+		if !c.Has(kern.CapSetpcap) {
+			return 0, linux.EPERM
+		}
+		if a[1] != 0 {
+			return 0, linux.EINVAL
+		}
+	case prCapAmbient:
+		return ambient(t, a, n)
+	default:
+		return 0, linux.EINVAL
+	}
+	t.SetCred(&n)
+	return 0, 0
+}
+
+// ambient is PR_CAP_AMBIENT.
+func ambient(t *proc.Thread, a *Args, n kern.Cred) (uint64, linux.Errno) {
+	if a[1] == capAmbientClearAll {
+		if a[2]|a[3]|a[4] != 0 {
+			return 0, linux.EINVAL
+		}
+		n.Ambient = 0
+		t.SetCred(&n)
+		return 0, 0
+	}
+	if a[3]|a[4] != 0 || a[2] > lastCap {
+		return 0, linux.EINVAL
+	}
+	bit := uint64(1) << a[2]
+	switch a[1] {
+	case capAmbientIsSet:
+		return n.Ambient >> a[2] & 1, 0
+	case capAmbientRaise:
+		if n.Permitted&n.Inheritable&bit == 0 {
+			return 0, linux.EPERM
+		}
+		n.Ambient |= bit
+	case capAmbientLower:
+		n.Ambient &^= bit
+	default:
+		return 0, linux.EINVAL
+	}
+	t.SetCred(&n)
+	return 0, 0
+}

@@ -1,0 +1,329 @@
+package syscall
+
+import (
+	"encoding/binary"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
+	"hardtack/kernel/proc"
+)
+
+var schedCalls = []Call{
+	{linux.SYS_sched_yield, "sched_yield", sysSchedYield, "works"},
+	{linux.SYS_sched_getaffinity, "sched_getaffinity", sysSchedGetaffinity, "works"},
+	{linux.SYS_sched_setaffinity, "sched_setaffinity", sysSchedSetaffinity, "works except that the mask is kept and reported but does not bind"},
+	{linux.SYS_sched_getscheduler, "sched_getscheduler", sysSchedGetscheduler, "works"},
+	{linux.SYS_sched_setscheduler, "sched_setscheduler", sysSchedSetscheduler, "works except that the policy has no effect; SCHED_DEADLINE gives EINVAL"},
+	{linux.SYS_sched_getparam, "sched_getparam", sysSchedGetparam, "works"},
+	{linux.SYS_sched_setparam, "sched_setparam", sysSchedSetparam, "works except that the priority has no effect"},
+	{linux.SYS_sched_get_priority_max, "sched_get_priority_max", sysSchedPriorityMax, "works"},
+	{linux.SYS_sched_get_priority_min, "sched_get_priority_min", sysSchedPriorityMin, "works"},
+	{linux.SYS_sched_rr_get_interval, "sched_rr_get_interval", sysSchedRRInterval, "works"},
+	{linux.SYS_getpriority, "getpriority", sysGetpriority, "works"},
+	{linux.SYS_setpriority, "setpriority", sysSetpriority, "works except that the value has no effect on scheduling"},
+	{linux.SYS_getcpu, "getcpu", sysGetcpu, "works"},
+}
+
+// sysSchedYield is sched_yield().
+func sysSchedYield(t *proc.Thread, _ *Args) (uint64, linux.Errno) {
+	t.Yield()
+	return 0, 0
+}
+
+// threadOf returns the thread with a number; 0 is the caller.
+func threadOf(t *proc.Thread, tid int32) (*proc.Thread, linux.Errno) {
+	if tid < 0 {
+		return nil, linux.EINVAL
+	}
+	if tid == 0 {
+		return t, 0
+	}
+	if u := proc.ByTID(tid); u != nil {
+		return u, 0
+	}
+	return nil, linux.ESRCH
+}
+
+// mayRenice is the rule who may change another's scheduling.
+func mayRenice(c *kern.Cred, u *proc.Thread) bool {
+	o := u.Cred()
+	return c.EUID == o.EUID || c.EUID == o.UID || c.Has(kern.CapSysNice)
+}
+
+func allCPUs() uint64 {
+	n, _ := proc.CPUs()
+	if n >= 64 {
+		return ^uint64(0)
+	}
+	return 1<<n - 1
+}
+
+// sysSchedGetaffinity is sched_getaffinity(pid_t pid, size_t size, mask); it
+// returns how many bytes it wrote.
+func sysSchedGetaffinity(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	u, e := threadOf(t, a.Int(0))
+	if e != 0 {
+		return 0, e
+	}
+	if a.Uint(1) < 8 || a[1]&7 != 0 {
+		return 0, linux.EINVAL
+	}
+	m := u.Sched().Affinity
+	if m == 0 {
+		m = allCPUs()
+	}
+	return 8, writeWords(t, a.Addr(2), int64(m))
+}
+
+// sysSchedSetaffinity is sched_setaffinity(pid_t pid, size_t size, mask).
+func sysSchedSetaffinity(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	u, e := threadOf(t, a.Int(0))
+	if e != 0 {
+		return 0, e
+	}
+	b := t.Scratch[:8]
+	clear(b)
+	if _, e := t.Mem.CopyIn(b[:min(a[1], 8)], a.Addr(2)); e != 0 {
+		return 0, e
+	}
+	if u.Proc != t.Proc && !mayRenice(t.Cred(), u) {
+		return 0, linux.EPERM
+	}
+	m := binary.LittleEndian.Uint64(b) & allCPUs()
+	if m == 0 {
+		return 0, linux.EINVAL
+	}
+	return 0, u.SetSched(func(s *proc.Sched) linux.Errno {
+		s.Affinity = m
+		return 0
+	})
+}
+
+// Policies of sched_setscheduler.
+const (
+	schedOther       = 0
+	schedFIFO        = 1
+	schedRR          = 2
+	schedBatch       = 3
+	schedIdle        = 5
+	schedResetOnFork = 0x40000000
+)
+
+// priorities returns the range of a policy's priorities.
+func priorities(policy int32) (low, high int32, ok bool) {
+	switch policy {
+	case schedFIFO, schedRR:
+		return 1, 99, true
+	case schedOther, schedBatch, schedIdle, 6:
+		return 0, 0, true
+	}
+	return 0, 0, false
+}
+
+// setPolicy sets a thread's policy and priority with the rights of the caller.
+func setPolicy(t, u *proc.Thread, policy, priority int32) linux.Errno {
+	reset := policy & schedResetOnFork
+	policy &^= schedResetOnFork
+	low, high, ok := priorities(policy)
+	if !ok || policy == 6 || priority < low || priority > high {
+		return linux.EINVAL
+	}
+	c := t.Cred()
+	if u != t && !mayRenice(c, u) {
+		return linux.EPERM
+	}
+	if limit := u.Proc.Rlimit(linux.RLIMIT_RTPRIO).Cur; high > 0 && !c.Has(kern.CapSysNice) && uint64(priority) > limit {
+		return linux.EPERM
+	}
+	return u.SetSched(func(s *proc.Sched) linux.Errno {
+		s.Policy, s.Priority = policy|reset, priority
+		return 0
+	})
+}
+
+// sysSchedGetscheduler is sched_getscheduler(pid_t pid).
+func sysSchedGetscheduler(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	u, e := threadOf(t, a.Int(0))
+	if e != 0 {
+		return 0, e
+	}
+	return uint64(u.Sched().Policy), 0
+}
+
+// readPriority reads a struct sched_param.
+func readPriority(t *proc.Thread, a *Args, i int) (int32, linux.Errno) {
+	if a.Addr(i) == 0 {
+		return 0, linux.EINVAL
+	}
+	b, e := readUser(t, a.Addr(i), 4)
+	if e != 0 {
+		return 0, e
+	}
+	return int32(binary.LittleEndian.Uint32(b)), 0
+}
+
+// sysSchedSetscheduler is sched_setscheduler(pid_t pid, int policy, const struct sched_param *param).
+func sysSchedSetscheduler(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	if a.Int(1) < 0 {
+		return 0, linux.EINVAL
+	}
+	priority, e := readPriority(t, a, 2)
+	if e != 0 {
+		return 0, e
+	}
+	u, e := threadOf(t, a.Int(0))
+	if e != 0 {
+		return 0, e
+	}
+	return 0, setPolicy(t, u, a.Int(1), priority)
+}
+
+// sysSchedGetparam is sched_getparam(pid_t pid, struct sched_param *param).
+func sysSchedGetparam(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	if a.Addr(1) == 0 {
+		return 0, linux.EINVAL
+	}
+	u, e := threadOf(t, a.Int(0))
+	if e != 0 {
+		return 0, e
+	}
+	return 0, writeU32(t, a.Addr(1), uint32(u.Sched().Priority))
+}
+
+// sysSchedSetparam is sched_setparam(pid_t pid, const struct sched_param *param).
+func sysSchedSetparam(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	priority, e := readPriority(t, a, 1)
+	if e != 0 {
+		return 0, e
+	}
+	u, e := threadOf(t, a.Int(0))
+	if e != 0 {
+		return 0, e
+	}
+	return 0, setPolicy(t, u, u.Sched().Policy, priority)
+}
+
+// sysSchedPriorityMax is sched_get_priority_max(int policy).
+func sysSchedPriorityMax(_ *proc.Thread, a *Args) (uint64, linux.Errno) {
+	_, high, ok := priorities(a.Int(0))
+	if !ok {
+		return 0, linux.EINVAL
+	}
+	return uint64(high), 0
+}
+
+// sysSchedPriorityMin is sched_get_priority_min(int policy).
+func sysSchedPriorityMin(_ *proc.Thread, a *Args) (uint64, linux.Errno) {
+	low, _, ok := priorities(a.Int(0))
+	if !ok {
+		return 0, linux.EINVAL
+	}
+	return uint64(low), 0
+}
+
+// roundRobinSlice is what sched_rr_get_interval answers: the nucleus's slice.
+const roundRobinSlice = 10_000_000
+
+// sysSchedRRInterval is sched_rr_get_interval(pid_t pid, struct timespec *interval).
+func sysSchedRRInterval(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	u, e := threadOf(t, a.Int(0))
+	if e != 0 {
+		return 0, e
+	}
+	ts := linux.Timespec{Nsec: roundRobinSlice}
+	if u.Sched().Policy&^schedResetOnFork == schedFIFO {
+		ts.Nsec = 0
+	}
+	return 0, writeTimespec(t, a.Addr(1), ts)
+}
+
+// Kinds of getpriority.
+const (
+	prioProcess = 0
+	prioPgrp    = 1
+	prioUser    = 2
+)
+
+// priorityTargets lists the processes that getpriority and setpriority mean.
+func priorityTargets(t *proc.Thread, which, who int32) ([]*proc.Process, linux.Errno) {
+	var list []*proc.Process
+	switch which {
+	case prioProcess:
+		if p := process(t, who); p != nil {
+			list = append(list, p)
+		}
+	case prioPgrp:
+		if who == 0 {
+			who = t.Proc.Group().ID
+		}
+		list = proc.GroupMembers(who)
+	case prioUser:
+		uid := uint32(who)
+		if who == 0 {
+			uid = t.Cred().UID
+		}
+		proc.Each(func(p *proc.Process) bool {
+			if c := p.Cred(); c != nil && c.UID == uid {
+				list = append(list, p)
+			}
+			return true
+		})
+	default:
+		return nil, linux.EINVAL
+	}
+	if len(list) == 0 {
+		return nil, linux.ESRCH
+	}
+	return list, 0
+}
+
+// sysGetpriority is getpriority(int which, id_t who): 20 minus the nice value.
+func sysGetpriority(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	list, e := priorityTargets(t, a.Int(0), a.Int(1))
+	if e != 0 {
+		return 0, e
+	}
+	best := int32(1)
+	for _, p := range list {
+		best = max(best, 20-p.Nice())
+	}
+	return uint64(best), 0
+}
+
+// sysSetpriority is setpriority(int which, id_t who, int prio).
+func sysSetpriority(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	list, e := priorityTargets(t, a.Int(0), a.Int(1))
+	if e != 0 {
+		return 0, e
+	}
+	nice := a.Int(2)
+	c := t.Cred()
+	for _, p := range list {
+		u := p.Main()
+		if u == nil {
+			continue
+		}
+		if !mayRenice(c, u) {
+			e = linux.EPERM
+			continue
+		}
+		if denied := renice(t, p, nice); denied != 0 {
+			e = denied
+		}
+	}
+	return 0, e
+}
+
+// sysGetcpu is getcpu(unsigned *cpu, unsigned *node, void *unused).
+func sysGetcpu(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	_, cpu := proc.CPUs()
+	if addr := a.Addr(0); addr != 0 {
+		if e := writeU32(t, addr, uint32(cpu)); e != 0 {
+			return 0, e
+		}
+	}
+	if addr := a.Addr(1); addr != 0 {
+		return 0, writeU32(t, addr, 0)
+	}
+	return 0, 0
+}

@@ -1,0 +1,304 @@
+package syscall
+
+import (
+	"hardtack/abi/linux"
+	"hardtack/kernel/proc"
+	"hardtack/kernel/sock"
+	_ "hardtack/kernel/sock/netlink" // the families register themselves
+	_ "hardtack/kernel/sock/unix"
+	"hardtack/kernel/uio"
+	"hardtack/kernel/vfs"
+)
+
+// Sockets: making, naming, connecting, options. Messages are in sys_message.go.
+var socketCalls = []Call{
+	{linux.SYS_socket, "socket", sysSocket, "works for AF_UNIX, AF_INET, AF_INET6 and AF_NETLINK (NETLINK_ROUTE)"},
+	{linux.SYS_socketpair, "socketpair", sysSocketpair, "works"},
+	{linux.SYS_bind, "bind", sysBind, "works"},
+	{linux.SYS_listen, "listen", sysListen, "works"},
+	{linux.SYS_accept, "accept", sysAccept, "works"},
+	{linux.SYS_accept4, "accept4", sysAccept4, "works"},
+	{linux.SYS_connect, "connect", sysConnect, "works"},
+	{linux.SYS_shutdown, "shutdown", sysShutdown, "works"},
+	{linux.SYS_getsockname, "getsockname", sysGetsockname, "works"},
+	{linux.SYS_getpeername, "getpeername", sysGetpeername, "works"},
+	{linux.SYS_setsockopt, "setsockopt", sysSetsockopt, "works for the options that servers use; ENOPROTOOPT for others"},
+	{linux.SYS_getsockopt, "getsockopt", sysGetsockopt, "works for the options that servers use; ENOPROTOOPT for others"},
+}
+
+// socketOf returns the file of a descriptor, with a reference, and its socket.
+func socketOf(t *proc.Thread, fd int32) (*vfs.File, sock.Socket, linux.Errno) {
+	f := file(t, fd)
+	if f == nil {
+		return nil, nil, linux.EBADF
+	}
+	s, ok := f.Ops.(sock.Socket)
+	if !ok {
+		f.Put()
+		return nil, nil, linux.ENOTSOCK
+	}
+	return f, s, 0
+}
+
+// splitType separates the flags from a socket type.
+func splitType(v int32) (typ int32, flags uint32, e linux.Errno) {
+	flags = uint32(v) &^ linux.SOCK_TYPE_MASK
+	if flags&^(linux.SOCK_CLOEXEC|linux.SOCK_NONBLOCK) != 0 {
+		return 0, 0, linux.EINVAL
+	}
+	return v & linux.SOCK_TYPE_MASK, flags, 0
+}
+
+// sysSocket is socket(int domain, int type, int protocol).
+func sysSocket(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	typ, flags, e := splitType(a.Int(1))
+	if e != 0 {
+		return 0, e
+	}
+	f, e := sock.New(&t.Ctx, a.Int(0), typ, a.Int(2), flags)
+	if e != 0 {
+		return 0, e
+	}
+	fd, e := t.FDs.Add(f, 0, t.NoFile(), flags&linux.SOCK_CLOEXEC != 0)
+	if e != 0 {
+		f.Put()
+		return 0, e
+	}
+	return uint64(fd), 0
+}
+
+// sysSocketpair is socketpair(int domain, int type, int protocol, int fd[2]).
+func sysSocketpair(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	typ, flags, e := splitType(a.Int(1))
+	if e != 0 {
+		return 0, e
+	}
+	x, e := t.FDs.Reserve(0, t.NoFile())
+	if e != 0 {
+		return 0, e
+	}
+	y, e := t.FDs.Reserve(0, t.NoFile())
+	if e != 0 {
+		t.FDs.Unreserve(x)
+		return 0, e
+	}
+	f, g, e := sock.NewPair(&t.Ctx, a.Int(0), typ, a.Int(2), flags)
+	if e == 0 {
+		if e = writePair(t, a.Addr(3), x, y); e != 0 {
+			f.Put()
+			g.Put()
+		}
+	}
+	if e != 0 {
+		t.FDs.Unreserve(x)
+		t.FDs.Unreserve(y)
+		return 0, e
+	}
+	t.FDs.Install(x, f, flags&linux.SOCK_CLOEXEC != 0)
+	t.FDs.Install(y, g, flags&linux.SOCK_CLOEXEC != 0)
+	return 0, 0
+}
+
+func writePair(t *proc.Thread, addr uio.Addr, x, y int32) linux.Errno {
+	b := t.Scratch[:8]
+	sock.PutInt(b, x)
+	sock.PutInt(b[4:], y)
+	_, e := t.Mem.CopyOut(addr, b)
+	return e
+}
+
+// readAddr copies a socket address in.
+func readAddr(t *proc.Thread, addr uio.Addr, n int32, to *sock.Addr) linux.Errno {
+	if n < 0 || n > linux.SizeofSockaddrSpace {
+		return linux.EINVAL
+	}
+	_, e := t.Mem.CopyIn(to.B[:n], addr)
+	to.Len = int(n)
+	return e
+}
+
+// writeAddr copies a socket address out, cut to the room that the program says
+// it has, and tells how long it is.
+func writeAddr(t *proc.Thread, addr, lenAddr uio.Addr, a *sock.Addr) linux.Errno {
+	b, e := readUser(t, lenAddr, 4)
+	if e != 0 {
+		return e
+	}
+	room, _ := sock.Int(b)
+	if room < 0 {
+		return linux.EINVAL
+	}
+	if _, e := t.Mem.CopyOut(addr, a.B[:min(int(room), a.Len)]); e != 0 {
+		return e
+	}
+	return writeU32(t, lenAddr, uint32(a.Len))
+}
+
+// sysBind is bind(int fd, const struct sockaddr *addr, socklen_t len).
+func sysBind(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	f, s, e := socketOf(t, a.Int(0))
+	if e != 0 {
+		return 0, e
+	}
+	defer f.Put()
+	var addr sock.Addr
+	if e := readAddr(t, a.Addr(1), a.Int(2), &addr); e != 0 {
+		return 0, e
+	}
+	return 0, s.Bind(&t.Ctx, f, t.FS, &addr)
+}
+
+// sysListen is listen(int fd, int backlog).
+func sysListen(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	f, s, e := socketOf(t, a.Int(0))
+	if e != 0 {
+		return 0, e
+	}
+	defer f.Put()
+	return 0, s.Listen(&t.Ctx, int(min(a.Uint(1), linux.SOMAXCONN)))
+}
+
+// sysAccept is accept(int fd, struct sockaddr *addr, socklen_t *len).
+func sysAccept(t *proc.Thread, a *Args) (uint64, linux.Errno) { return accept(t, a, 0) }
+
+// sysAccept4 is accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags).
+func sysAccept4(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	if a.Uint(3)&^(linux.SOCK_CLOEXEC|linux.SOCK_NONBLOCK) != 0 {
+		return 0, linux.EINVAL
+	}
+	return accept(t, a, a.Uint(3))
+}
+
+func accept(t *proc.Thread, a *Args, flags uint32) (uint64, linux.Errno) {
+	f, s, e := socketOf(t, a.Int(0))
+	if e != 0 {
+		return 0, e
+	}
+	defer f.Put()
+	fd, e := t.FDs.Reserve(0, t.NoFile())
+	if e != 0 {
+		return 0, e
+	}
+	n, e := s.Accept(&t.Ctx, f.NonBlock(), flags)
+	if e != 0 {
+		t.FDs.Unreserve(fd)
+		return 0, e
+	}
+	if a[1] != 0 {
+		m := sock.GetMsg(nil) // for the room of its address
+		if e = n.Ops.(sock.Socket).PeerAddr(&m.From); e != 0 {
+			e = linux.ECONNABORTED
+		} else {
+			e = writeAddr(t, a.Addr(1), a.Addr(2), &m.From)
+		}
+		sock.PutMsg(m)
+		if e != 0 {
+			t.FDs.Unreserve(fd)
+			n.Put()
+			return 0, e
+		}
+	}
+	t.FDs.Install(fd, n, flags&linux.SOCK_CLOEXEC != 0)
+	return uint64(fd), 0
+}
+
+// sysConnect is connect(int fd, const struct sockaddr *addr, socklen_t len).
+func sysConnect(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	f, s, e := socketOf(t, a.Int(0))
+	if e != 0 {
+		return 0, e
+	}
+	defer f.Put()
+	var addr sock.Addr
+	if e := readAddr(t, a.Addr(1), a.Int(2), &addr); e != 0 {
+		return 0, e
+	}
+	if addr.Len < 2 {
+		return 0, linux.EINVAL
+	}
+	return 0, s.Connect(&t.Ctx, t.FS, &addr, f.NonBlock())
+}
+
+// sysShutdown is shutdown(int fd, int how).
+func sysShutdown(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	f, s, e := socketOf(t, a.Int(0))
+	if e != 0 {
+		return 0, e
+	}
+	defer f.Put()
+	if a.Uint(1) > linux.SHUT_RDWR {
+		return 0, linux.EINVAL
+	}
+	return 0, s.Shutdown(&t.Ctx, a.Int(1))
+}
+
+// sysGetsockname is getsockname(int fd, struct sockaddr *addr, socklen_t *len).
+func sysGetsockname(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	return socketName(t, a, sock.Socket.LocalAddr)
+}
+
+// sysGetpeername is getpeername(int fd, struct sockaddr *addr, socklen_t *len).
+func sysGetpeername(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	return socketName(t, a, sock.Socket.PeerAddr)
+}
+
+func socketName(t *proc.Thread, a *Args, get func(sock.Socket, *sock.Addr) linux.Errno) (uint64, linux.Errno) {
+	f, s, e := socketOf(t, a.Int(0))
+	if e != 0 {
+		return 0, e
+	}
+	defer f.Put()
+	m := sock.GetMsg(nil)
+	if e = get(s, &m.From); e == 0 {
+		e = writeAddr(t, a.Addr(1), a.Addr(2), &m.From)
+	}
+	sock.PutMsg(m)
+	return 0, e
+}
+
+// maxOption is the longest option value that is looked at.
+const maxOption = 256
+
+// sysSetsockopt is setsockopt(int fd, int level, int name, const void *val, socklen_t len).
+func sysSetsockopt(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	f, s, e := socketOf(t, a.Int(0))
+	if e != 0 {
+		return 0, e
+	}
+	defer f.Put()
+	n := a.Int(4)
+	if n < 0 {
+		return 0, linux.EINVAL
+	}
+	val, e := readUser(t, a.Addr(3), int(min(n, maxOption)))
+	if e != 0 {
+		return 0, e
+	}
+	return 0, s.SetOpt(&t.Ctx, a.Int(1), a.Int(2), val)
+}
+
+// sysGetsockopt is getsockopt(int fd, int level, int name, void *val, socklen_t *len).
+func sysGetsockopt(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	f, s, e := socketOf(t, a.Int(0))
+	if e != 0 {
+		return 0, e
+	}
+	defer f.Put()
+	b, e := readUser(t, a.Addr(4), 4)
+	if e != 0 {
+		return 0, e
+	}
+	room, _ := sock.Int(b)
+	if room < 0 {
+		return 0, linux.EINVAL
+	}
+	val := t.Scratch[:min(room, maxOption)]
+	n, e := s.GetOpt(&t.Ctx, a.Int(1), a.Int(2), val)
+	if e != 0 {
+		return 0, e
+	}
+	if _, e := t.Mem.CopyOut(a.Addr(3), val[:n]); e != 0 {
+		return 0, e
+	}
+	return 0, writeU32(t, a.Addr(4), uint32(n))
+}

@@ -1,0 +1,205 @@
+package syscall
+
+import (
+	"hardtack/abi/linux"
+	"hardtack/kernel/pipe"
+	"hardtack/kernel/proc"
+	"hardtack/kernel/uio"
+	"hardtack/kernel/vfs"
+)
+
+var spliceCalls = []Call{
+	{linux.SYS_splice, "splice", sysSplice, "works; bytes are copied"},
+	{linux.SYS_tee, "tee", sysTee, "works; bytes are copied"},
+	{linux.SYS_vmsplice, "vmsplice", sysVmsplice, "works; bytes are copied"},
+}
+
+// sysSplice is splice(int in, loff_t *offIn, int out, loff_t *offOut, size_t n, flags).
+func sysSplice(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	flags := a.Uint(5)
+	if flags&^linux.SPLICE_F_ALL != 0 {
+		return 0, linux.EINVAL
+	}
+	if a[4] == 0 {
+		return 0, 0
+	}
+	src, dst := t.FDs.Get(a.Int(0)), t.FDs.Get(a.Int(2))
+	defer putFile(src)
+	defer putFile(dst)
+	if src == nil || dst == nil || !src.Readable() || !dst.Writable() {
+		return 0, linux.EBADF
+	}
+	n := int(min(a[4], uio.MaxTransfer))
+	from, to := pipe.PipeOf(src), pipe.PipeOf(dst)
+	if from != nil && a[1] != 0 || to != nil && a[3] != 0 {
+		return 0, linux.ESPIPE
+	}
+	wait := flags&linux.SPLICE_F_NONBLOCK == 0
+	var done int
+	var e linux.Errno
+	switch {
+	case from != nil && to != nil:
+		if from == to {
+			return 0, linux.EINVAL
+		}
+		done, e = pipe.Tee(&t.Ctx, from, to, n, !wait || src.NonBlock() || dst.NonBlock(), true)
+	case from != nil:
+		done, e = spliceOut(t, from, dst, a.Addr(3), n, !wait || src.NonBlock())
+	case to != nil:
+		done, e = spliceIn(t, src, a.Addr(1), to, dst, n, !wait || dst.NonBlock())
+	default:
+		return 0, linux.EINVAL
+	}
+	return uint64(done), e
+}
+
+// position is the offset that a transfer of a file begins at: in user memory,
+// or the file's own, which stays locked until end.
+type position struct {
+	f    *vfs.File
+	addr uio.Addr
+	off  int64
+}
+
+func beginAt(t *proc.Thread, f *vfs.File, addr uio.Addr) (p position, e linux.Errno) {
+	p = position{f: f, addr: addr}
+	if addr != 0 {
+		if !f.Seekable() {
+			return p, linux.EINVAL
+		}
+		p.off, e = readOffset(t, addr)
+		return p, e
+	}
+	if f.Seekable() {
+		f.PosMu.Lock()
+		p.off = f.Pos
+	}
+	return p, 0
+}
+
+// end moves the position on by what was transferred.
+func (p *position) end(t *proc.Thread, done int) linux.Errno {
+	if p.addr != 0 {
+		return writeWords(t, p.addr, p.off+int64(done))
+	}
+	if p.f.Seekable() {
+		p.f.Pos = p.off + int64(done)
+		p.f.PosMu.Unlock()
+	}
+	return 0
+}
+
+// spliceOut moves bytes of a pipe to a file.
+func spliceOut(t *proc.Thread, p *pipe.Pipe, dst *vfs.File, addr uio.Addr, n int, nonblock bool) (int, linux.Errno) {
+	if dst.Flags()&linux.O_APPEND != 0 {
+		return 0, linux.EINVAL
+	}
+	at, e := beginAt(t, dst, addr)
+	if e != 0 {
+		return 0, e
+	}
+	off := at.off
+	done, e := p.SpliceTo(&t.Ctx, n, nonblock, func(b []byte) (int, linux.Errno) {
+		t.Vec.InitBytes(b)
+		k, e := dst.Ops.Write(&t.Ctx, dst, &t.Vec, off)
+		off += int64(k)
+		return k, e
+	})
+	if e2 := at.end(t, done); e == 0 {
+		e = e2
+	}
+	return done, e
+}
+
+// spliceIn moves what a file gives at once to a pipe.
+func spliceIn(t *proc.Thread, src *vfs.File, addr uio.Addr, p *pipe.Pipe, dst *vfs.File, n int, nonblock bool) (done int, e linux.Errno) {
+	if _, dir := src.Ops.(vfs.DirReader); dir {
+		return 0, linux.EINVAL
+	}
+	room, e := p.AwaitRoom(&t.Ctx, nonblock)
+	if e != 0 {
+		return 0, e
+	}
+	buf := transferBuffers.Get().(*[transferSize]byte)
+	defer transferBuffers.Put(buf)
+	at, e := beginAt(t, src, addr)
+	if e != 0 {
+		return 0, e
+	}
+	t.Vec.InitBytes(buf[:min(n, room, len(buf))])
+	got, e := src.Ops.Read(&t.Ctx, src, &t.Vec, at.off)
+	if got > 0 {
+		t.Vec.InitBytes(buf[:got])
+		done, e = dst.Ops.Write(&t.Ctx, dst, &t.Vec, 0)
+	}
+	if e2 := at.end(t, done); e == 0 {
+		e = e2
+	}
+	return done, e
+}
+
+// sysTee is tee(int in, int out, size_t n, flags).
+func sysTee(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	flags := a.Uint(3)
+	if flags&^linux.SPLICE_F_ALL != 0 {
+		return 0, linux.EINVAL
+	}
+	if a[2] == 0 {
+		return 0, 0
+	}
+	src, dst := t.FDs.Get(a.Int(0)), t.FDs.Get(a.Int(1))
+	defer putFile(src)
+	defer putFile(dst)
+	if src == nil || dst == nil || !src.Readable() || !dst.Writable() {
+		return 0, linux.EBADF
+	}
+	p, q := pipe.PipeOf(src), pipe.PipeOf(dst)
+	if p == nil || q == nil || p == q {
+		return 0, linux.EINVAL
+	}
+	nonblock := flags&linux.SPLICE_F_NONBLOCK != 0 || src.NonBlock() || dst.NonBlock()
+	n, e := pipe.Tee(&t.Ctx, p, q, int(min(a[2], uio.MaxTransfer)), nonblock, false)
+	return uint64(n), e
+}
+
+// sysVmsplice is vmsplice(int fd, const struct iovec *iov, size_t n, flags): a
+// readv or writev of a pipe.
+func sysVmsplice(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	flags := a.Uint(3)
+	if flags&^linux.SPLICE_F_ALL != 0 {
+		return 0, linux.EINVAL
+	}
+	f := t.FDs.Get(a.Int(0))
+	if f == nil {
+		return 0, linux.EBADF
+	}
+	defer f.Put()
+	p := pipe.PipeOf(f)
+	if p == nil {
+		return 0, linux.EBADF
+	}
+	iov, e := readIOVec(t, a.Addr(1), a[2])
+	if e == 0 {
+		e = t.Vec.InitVec(t.Mem, iov)
+	}
+	if e != 0 {
+		return 0, e
+	}
+	if t.Vec.Len() == 0 {
+		return 0, 0
+	}
+	if flags&linux.SPLICE_F_NONBLOCK != 0 && f.Writable() {
+		room, e := p.AwaitRoom(&t.Ctx, true)
+		if e != 0 {
+			return 0, e
+		}
+		t.Vec.Limit(room)
+	}
+	var n int
+	if f.Writable() {
+		n, e = f.Ops.Write(&t.Ctx, f, &t.Vec, 0)
+	} else {
+		n, e = f.Ops.Read(&t.Ctx, f, &t.Vec, 0)
+	}
+	return uint64(n), e
+}

@@ -1,0 +1,375 @@
+package syscall
+
+import (
+	"encoding/binary"
+	"sync"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/mem"
+	"hardtack/kernel/proc"
+	"hardtack/kernel/uio"
+	"hardtack/kernel/vfs"
+)
+
+// Transfers between two files, sizes and syncing.
+var transferCalls = []Call{
+	{linux.SYS_sendfile, "sendfile", sysSendfile, "works"},
+	{linux.SYS_copy_file_range, "copy_file_range", sysCopyFileRange, "works"},
+	{linux.SYS_truncate, "truncate", sysTruncate, "works"},
+	{linux.SYS_ftruncate, "ftruncate", sysFtruncate, "works"},
+	{linux.SYS_fallocate, "fallocate", sysFallocate, "works except FALLOC_FL_COLLAPSE_RANGE, INSERT_RANGE, UNSHARE_RANGE"},
+	{linux.SYS_fsync, "fsync", sysFsync, "works"},
+	{linux.SYS_fdatasync, "fdatasync", sysFdatasync, "works"},
+	{linux.SYS_sync, "sync", sysSync, "works"},
+	{linux.SYS_syncfs, "syncfs", sysSyncfs, "works"},
+	{linux.SYS_sync_file_range, "sync_file_range", sysSyncFileRange, "works"},
+	{linux.SYS_fadvise64, "fadvise64", sysFadvise, "works; the advice has no effect"},
+	{linux.SYS_readahead, "readahead", sysReadahead, "works; files are in memory"},
+}
+
+// transferSize is how much goes through kernel memory at a time.
+const transferSize = 64 << 10
+
+var transferBuffers = sync.Pool{New: func() any { return new([transferSize]byte) }}
+
+// pages is a file whose pages can be looked at in place.
+type pages interface {
+	mem.Cacher
+	Size() int64
+}
+
+// transfer moves up to n bytes from offset in of src to offset out of dst (a
+// stream ignores it) and returns how many. What the reader gave and the writer
+// did not take is not counted, so src must have offsets.
+func transfer(t *proc.Thread, dst, src *vfs.File, in, out int64, n int) (done int, e linux.Errno) {
+	buf := transferBuffers.Get().(*[transferSize]byte)
+	defer transferBuffers.Put(buf)
+	for n > 0 && e == 0 {
+		var got, put int
+		if got, put, e = transferSome(t, dst, src, in, out, n, buf[:]); got == 0 {
+			break
+		}
+		in, out, n, done = in+int64(put), out+int64(put), n-put, done+put
+		if put < got {
+			break
+		}
+		if n > 0 && t.Interrupted() {
+			e = linux.ERESTARTSYS
+		}
+	}
+	if done > 0 {
+		src.NotifyRead(done)
+		dst.NotifyWrite(done)
+		return done, 0
+	}
+	return 0, e
+}
+
+// transferSome moves one buffer; a piece within one page of a file in memory
+// is written from where it lies.
+func transferSome(t *proc.Thread, dst, src *vfs.File, in, out int64, n int, buf []byte) (got, put int, e linux.Errno) {
+	if p, ok := src.Ops.(pages); ok {
+		left := p.Size() - in
+		if left <= 0 {
+			return 0, 0, 0
+		}
+		n = int(min(int64(n), left))
+		at := int(in % mem.PageSize)
+		if at+n <= mem.PageSize {
+			if fr, ok := p.Cached(uint64(in) / mem.PageSize); ok {
+				t.Vec.InitBytes(fr.Bytes()[at : at+n])
+				put, e = dst.Ops.Write(&t.Ctx, dst, &t.Vec, out)
+				fr.Put()
+				return n, put, e
+			}
+		}
+	}
+	t.Vec.InitBytes(buf[:min(n, len(buf))])
+	if got, e = src.Ops.Read(&t.Ctx, src, &t.Vec, in); got == 0 || e != 0 {
+		return 0, 0, e
+	}
+	t.Vec.InitBytes(buf[:got])
+	put, e = dst.Ops.Write(&t.Ctx, dst, &t.Vec, out)
+	return got, put, e
+}
+
+// readOffset copies a loff_t in.
+func readOffset(t *proc.Thread, addr uio.Addr) (int64, linux.Errno) {
+	b, e := readUser(t, addr, 8)
+	if e != 0 {
+		return 0, e
+	}
+	off := int64(binary.LittleEndian.Uint64(b))
+	if off < 0 {
+		return 0, linux.EINVAL
+	}
+	return off, 0
+}
+
+// sysSendfile is sendfile(int out, int in, off_t *off, size_t n).
+func sysSendfile(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	dst, src := t.FDs.Get(a.Int(0)), t.FDs.Get(a.Int(1))
+	defer putFile(dst)
+	defer putFile(src)
+	if dst == nil || src == nil || !dst.Writable() || !src.Readable() {
+		return 0, linux.EBADF
+	}
+	if !src.Seekable() || dst.Flags()&linux.O_APPEND != 0 {
+		return 0, linux.EINVAL
+	}
+	if _, dir := src.Ops.(vfs.DirReader); dir {
+		return 0, linux.EINVAL
+	}
+	n := int(min(a[3], uio.MaxTransfer))
+	addr := a.Addr(2)
+	if addr != 0 {
+		off, e := readOffset(t, addr)
+		if e != 0 {
+			return 0, e
+		}
+		done, e := moveTo(t, dst, src, off, n)
+		if e == 0 {
+			e = writeWords(t, addr, off+int64(done))
+		}
+		return uint64(done), e
+	}
+	pos := posOf(src)
+	done, e := moveTo(t, dst, src, pos, n)
+	setPos(src, pos+int64(done))
+	return uint64(done), e
+}
+
+// moveTo transfers to dst's position. No position is locked meanwhile, as on
+// Linux: two transfers crossing each other would stand still.
+func moveTo(t *proc.Thread, dst, src *vfs.File, off int64, n int) (int, linux.Errno) {
+	if !dst.Seekable() {
+		return transfer(t, dst, src, off, 0, n)
+	}
+	pos := posOf(dst)
+	done, e := transfer(t, dst, src, off, pos, n)
+	setPos(dst, pos+int64(done))
+	return done, e
+}
+
+func posOf(f *vfs.File) int64 {
+	f.PosMu.Lock()
+	defer f.PosMu.Unlock()
+	return f.Pos
+}
+
+func setPos(f *vfs.File, pos int64) {
+	f.PosMu.Lock()
+	f.Pos = pos
+	f.PosMu.Unlock()
+}
+
+func putFile(f *vfs.File) {
+	if f != nil {
+		f.Put()
+	}
+}
+
+// sysCopyFileRange is copy_file_range(in, *off_in, out, *off_out, n, flags).
+func sysCopyFileRange(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	src, dst := t.FDs.Get(a.Int(0)), t.FDs.Get(a.Int(2))
+	defer putFile(dst)
+	defer putFile(src)
+	if dst == nil || src == nil || !dst.Writable() || !src.Readable() || dst.Flags()&linux.O_APPEND != 0 {
+		return 0, linux.EBADF
+	}
+	if a.Uint(5) != 0 {
+		return 0, linux.EINVAL
+	}
+	for _, f := range []*vfs.File{src, dst} {
+		if f.Path.Zero() {
+			return 0, linux.EINVAL
+		}
+		switch f.Path.Inode().Type() {
+		case linux.S_IFDIR:
+			return 0, linux.EISDIR
+		case linux.S_IFREG:
+		default:
+			return 0, linux.EINVAL
+		}
+	}
+	in, e := offsetOf(t, src, a.Addr(1))
+	if e != 0 {
+		return 0, e
+	}
+	out, e := offsetOf(t, dst, a.Addr(3))
+	if e != 0 {
+		return 0, e
+	}
+	n := int64(min(a[4], uio.MaxTransfer))
+	if in+n < in || out+n < out {
+		return 0, linux.EOVERFLOW
+	}
+	if src.Path.Inode() == dst.Path.Inode() && in < out+n && out < in+n {
+		return 0, linux.EINVAL
+	}
+	done, e := transfer(t, dst, src, in, out, int(n))
+	if e != 0 {
+		return 0, e
+	}
+	if e = moveOffset(t, src, a.Addr(1), in+int64(done)); e == 0 {
+		e = moveOffset(t, dst, a.Addr(3), out+int64(done))
+	}
+	return uint64(done), e
+}
+
+// offsetOf reads an offset argument, or the file's position without one.
+func offsetOf(t *proc.Thread, f *vfs.File, addr uio.Addr) (int64, linux.Errno) {
+	if addr != 0 {
+		return readOffset(t, addr)
+	}
+	return posOf(f), 0
+}
+
+func moveOffset(t *proc.Thread, f *vfs.File, addr uio.Addr, to int64) linux.Errno {
+	if addr != 0 {
+		return writeWords(t, addr, to)
+	}
+	setPos(f, to)
+	return 0
+}
+
+// sysTruncate is truncate(const char *path, off_t length).
+func sysTruncate(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	if int64(a[1]) < 0 {
+		return 0, linux.EINVAL
+	}
+	p, e := lookupUser(t, linux.AT_FDCWD, a.Addr(0), vfs.FollowLast)
+	if e != 0 {
+		return 0, e
+	}
+	return 0, vfs.Truncate(&t.Ctx, p, int64(a[1]))
+}
+
+// sysFtruncate is ftruncate(int fd, off_t length).
+func sysFtruncate(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	if int64(a[1]) < 0 {
+		return 0, linux.EINVAL
+	}
+	f := file(t, a.Int(0))
+	if f == nil {
+		return 0, linux.EBADF
+	}
+	defer f.Put()
+	return 0, f.FTruncate(&t.Ctx, int64(a[1]))
+}
+
+// sysFallocate is fallocate(int fd, int mode, off_t off, off_t n).
+func sysFallocate(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	f := file(t, a.Int(0))
+	if f == nil {
+		return 0, linux.EBADF
+	}
+	defer f.Put()
+	off, n := int64(a[2]), int64(a[3])
+	switch {
+	case off < 0 || n <= 0:
+		return 0, linux.EINVAL
+	case !f.Writable():
+		return 0, linux.EBADF
+	case off+n < 0:
+		return 0, linux.EFBIG
+	case !f.Seekable():
+		return 0, linux.ESPIPE
+	}
+	al, ok := f.Ops.(vfs.Allocator)
+	if !ok {
+		return 0, linux.ENODEV
+	}
+	e := al.Allocate(&t.Ctx, f, a.Uint(1), off, n)
+	if e == 0 {
+		f.NotifyWrite(1)
+	}
+	return 0, e
+}
+
+// sysFsync is fsync(int fd).
+func sysFsync(t *proc.Thread, a *Args) (uint64, linux.Errno) { return syncFile(t, a.Int(0), false) }
+
+// sysFdatasync is fdatasync(int fd).
+func sysFdatasync(t *proc.Thread, a *Args) (uint64, linux.Errno) { return syncFile(t, a.Int(0), true) }
+
+func syncFile(t *proc.Thread, fd int32, dataOnly bool) (uint64, linux.Errno) {
+	f := file(t, fd)
+	if f == nil {
+		return 0, linux.EBADF
+	}
+	defer f.Put()
+	if s, ok := f.Ops.(vfs.Syncer); ok {
+		return 0, s.Sync(&t.Ctx, f, dataOnly)
+	}
+	if f.Path.Zero() {
+		return 0, linux.EINVAL
+	}
+	switch f.Path.Inode().Type() {
+	case linux.S_IFREG, linux.S_IFDIR:
+		return 0, 0
+	}
+	return 0, linux.EINVAL
+}
+
+// sysSync is sync(void): all file systems are in memory.
+func sysSync(*proc.Thread, *Args) (uint64, linux.Errno) { return 0, 0 }
+
+// sysSyncfs is syncfs(int fd).
+func sysSyncfs(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	f := file(t, a.Int(0))
+	if f == nil {
+		return 0, linux.EBADF
+	}
+	f.Put()
+	return 0, 0
+}
+
+// sysSyncFileRange is sync_file_range(fd, off, n, flags).
+func sysSyncFileRange(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	f := file(t, a.Int(0))
+	if f == nil {
+		return 0, linux.EBADF
+	}
+	defer f.Put()
+	off, n := int64(a[1]), int64(a[2])
+	if off < 0 || n < 0 || off+n < off || a.Uint(3)&^7 != 0 {
+		return 0, linux.EINVAL
+	}
+	if f.Path.Zero() || !f.Seekable() {
+		return 0, linux.ESPIPE
+	}
+	return 0, 0
+}
+
+// sysFadvise is posix_fadvise(int fd, off_t off, off_t n, int advice).
+func sysFadvise(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	f := file(t, a.Int(0))
+	if f == nil {
+		return 0, linux.EBADF
+	}
+	defer f.Put()
+	if !f.Seekable() {
+		return 0, linux.ESPIPE
+	}
+	if int64(a[2]) < 0 || a.Uint(3) > 5 {
+		return 0, linux.EINVAL
+	}
+	return 0, 0
+}
+
+// sysReadahead is readahead(int fd, off_t off, size_t n).
+func sysReadahead(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	f := file(t, a.Int(0))
+	if f == nil {
+		return 0, linux.EBADF
+	}
+	defer f.Put()
+	if !f.Readable() {
+		return 0, linux.EBADF
+	}
+	if f.Path.Zero() || f.Path.Inode().Type() != linux.S_IFREG {
+		return 0, linux.EINVAL
+	}
+	return 0, 0
+}

@@ -1,0 +1,99 @@
+// Package syscall is the system call table: each handler reads like its manual
+// page (decode, act, copy out, undo on failure), one file a topic.
+package syscall
+
+import (
+	"hardtack/abi/linux"
+	"hardtack/kernel/proc"
+	"hardtack/kernel/uio"
+)
+
+// Args are the six argument registers of a call, unchecked.
+type Args [6]uint64
+
+// Int returns argument i as a C int.
+func (a *Args) Int(i int) int32 { return int32(a[i]) }
+
+// Uint returns argument i as a C unsigned int.
+func (a *Args) Uint(i int) uint32 { return uint32(a[i]) }
+
+// Addr returns argument i as a user address.
+func (a *Args) Addr(i int) uio.Addr { return uio.Addr(a[i]) }
+
+// Handler carries out one call.
+type Handler func(t *proc.Thread, a *Args) (uint64, linux.Errno)
+
+// Call is one row of the table.
+type Call struct {
+	Num    int
+	Name   string
+	Handle Handler
+	// Coverage says what works: "works", or "works except …". It is published
+	// in docs/syscalls.md, which a test compares with this table.
+	Coverage string
+}
+
+// tableSize bounds the call numbers; larger ones are ENOSYS.
+const tableSize = 512
+
+// topics are the handlers, a slice a file.
+var topics = [][]Call{
+	procCalls,
+	execCalls,
+	signalCalls,
+	futexCalls,
+	credCalls,
+	schedCalls,
+	schedAttrCalls,
+	inspectCalls,
+	numaCalls,
+	miscCalls,
+	prctlCalls,
+	pipeCalls,
+	spliceCalls,
+	pollCalls,
+	epollCalls,
+	eventCalls,
+	timeCalls,
+	timerCalls,
+	ttyCalls,
+	mmCalls,
+	mmRareCalls,
+	shmCalls,
+	sysvCalls,
+	fileCalls,
+	transferCalls,
+	fdCalls,
+	openCalls,
+	pathCalls,
+	statCalls,
+	dirCalls,
+	fcntlCalls,
+	mountCalls,
+	xattrCalls,
+	inotifyCalls,
+	socketCalls,
+	messageCalls,
+}
+
+var table [tableSize]*Call
+
+func fillTable() {
+	for _, topic := range topics {
+		for i := range topic {
+			c := &topic[i]
+			if table[c.Num] != nil {
+				panic("syscall: " + c.Name + " is listed twice")
+			}
+			table[c.Num] = c
+		}
+	}
+}
+
+// Lookup returns the row of a call number, or nil.
+func Lookup(num uint64) *Call {
+	if num >= tableSize {
+		return nil
+	}
+	return table[num]
+}

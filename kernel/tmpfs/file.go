@@ -1,0 +1,483 @@
+package tmpfs
+
+import (
+	"sync"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
+	"hardtack/kernel/mem"
+	"hardtack/kernel/uio"
+	"hardtack/kernel/vfs"
+)
+
+// maxSize is the largest file (Linux's MAX_LFS_FILESIZE).
+const maxSize = 1<<63 - 1
+
+const pageMask = mem.PageSize - 1
+
+var zeroPage [mem.PageSize]byte
+
+// file is a regular file: inode, open file and mapped object in one, so that
+// opening makes nothing but the vfs.File.
+type file struct {
+	vfs.BaseNode
+	vfs.BaseOps
+	vfs.Inode
+	fs *FS // immutable
+
+	mu    sync.Mutex // see the package comment
+	pages pages      // guarded by mu
+	seals uint32     // F_SEAL_*; guarded by mu
+	maps  mem.Mappings
+}
+
+// Open needs nothing of its own.
+func (f *file) Open(*kern.Ctx, vfs.Path, uint32) (vfs.Ops, linux.Errno) { return f, 0 }
+
+// page returns page n with a reference, or 0 for a hole.
+func (f *file) page(n uint64) mem.Frame {
+	f.mu.Lock()
+	fr := f.pages.get(n)
+	if fr != 0 {
+		fr.Get()
+	}
+	f.mu.Unlock()
+	return fr
+}
+
+// Read copies straight from the frames.
+func (f *file) Read(_ *kern.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, linux.Errno) {
+	size := f.Size()
+	if off >= size {
+		return 0, 0
+	}
+	left := v.Len()
+	if int64(left) > size-off {
+		left = int(size - off)
+		v.Limit(left)
+	}
+	done := 0
+	for left > 0 {
+		at := int(off & pageMask)
+		n := min(mem.PageSize-at, left)
+		var m int
+		var e linux.Errno
+		if fr := f.page(uint64(off) >> mem.PageShift); fr != 0 {
+			m, e = v.CopyOut(fr.Bytes()[at : at+n])
+			fr.Put()
+		} else {
+			m, e = v.CopyOut(zeroPage[:n])
+		}
+		done += m
+		if e != 0 {
+			if done > 0 {
+				break
+			}
+			return 0, e
+		}
+		off += int64(m)
+		left -= m
+	}
+	of.Accessed()
+	return done, 0
+}
+
+// Write copies straight into the frames.
+func (f *file) Write(c *kern.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, linux.Errno) {
+	if v.Len() == 0 {
+		return 0, 0
+	}
+	f.Mu.Lock()
+	n, e := f.write(c, of, v, off)
+	f.Mu.Unlock()
+	return n, e
+}
+
+func (f *file) write(c *kern.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, linux.Errno) {
+	size := f.Size()
+	appending := of.Flags()&linux.O_APPEND != 0
+	if appending {
+		off = size
+	}
+	limit := uint64(maxSize)
+	if l := c.FileSizeLimit.Load(); l < limit {
+		limit = l
+	}
+	if uint64(off) >= limit {
+		if limit < maxSize {
+			kern.SignalSelf(c, int(linux.SIGXFSZ))
+		}
+		return 0, linux.EFBIG
+	}
+	if uint64(v.Len()) > limit-uint64(off) {
+		v.Limit(int(limit - uint64(off)))
+	}
+	left := v.Len()
+	if f.seals != 0 { // changed under Mu too
+		if f.seals&(linux.F_SEAL_WRITE|linux.F_SEAL_FUTURE_WRITE) != 0 ||
+			f.seals&linux.F_SEAL_GROW != 0 && off+int64(left) > size {
+			return 0, linux.EPERM
+		}
+	}
+	f.KillSetID(c)
+	done := 0
+	var e linux.Errno
+	for left > 0 && e == 0 {
+		at := int(off & pageMask)
+		n := min(mem.PageSize-at, left)
+		var m int
+		page := uint64(off) >> mem.PageShift
+		if fr := f.page(page); fr != 0 {
+			m, e = v.CopyIn(fr.Bytes()[at : at+n])
+			fr.Put()
+		} else {
+			m, e = f.writeHole(v, page, at, n)
+		}
+		done += m
+		off += int64(m)
+		left -= m
+	}
+	if done == 0 {
+		return 0, e
+	}
+	if off > size {
+		f.SetSize(off)
+	}
+	if appending {
+		of.Pos = off
+	}
+	f.Modified()
+	return done, 0
+}
+
+// writeHole writes to a page that does not exist: bytes at … at+n-1.
+func (f *file) writeHole(v *uio.Vec, page uint64, at, n int) (int, linux.Errno) {
+	if !f.fs.charge() {
+		return 0, linux.ENOSPC
+	}
+	fr, ok := mem.Alloc()
+	if !ok {
+		f.fs.release(1)
+		return 0, linux.ENOMEM
+	}
+	b := fr.Bytes()
+	clear(b[:at])
+	m, e := v.CopyIn(b[at : at+n])
+	clear(b[at+m:])
+	if m == 0 {
+		fr.Put()
+		f.fs.release(1)
+		return 0, e
+	}
+	f.mu.Lock()
+	if now := f.pages.get(page); now != 0 { // a page fault was faster
+		copy(now.Bytes()[at:at+m], b[at:])
+		f.mu.Unlock()
+		fr.Put()
+		f.fs.release(1)
+		return m, e
+	}
+	f.pages.set(page, fr)
+	f.mu.Unlock()
+	return m, e
+}
+
+// fill returns page n, which it makes if there is none; mu is held.
+func (f *file) fill(n uint64) (mem.Frame, linux.Errno) {
+	if fr := f.pages.get(n); fr != 0 {
+		return fr, 0
+	}
+	if !f.fs.charge() {
+		return 0, linux.ENOSPC
+	}
+	fr, ok := mem.AllocZeroed()
+	if !ok {
+		f.fs.release(1)
+		return 0, linux.ENOMEM
+	}
+	f.pages.set(n, fr)
+	return fr, 0
+}
+
+// Seek moves the position; SEEK_DATA and SEEK_HOLE know the pages.
+func (f *file) Seek(_ *kern.Ctx, of *vfs.File, off int64, whence int) (int64, linux.Errno) {
+	size := f.Size()
+	switch whence {
+	case linux.SEEK_SET:
+	case linux.SEEK_CUR:
+		off += of.Pos
+	case linux.SEEK_END:
+		off += size
+	case linux.SEEK_DATA, linux.SEEK_HOLE:
+		if off < 0 || off >= size {
+			return 0, linux.ENXIO
+		}
+		first := uint64(off) >> mem.PageShift
+		end := (uint64(size) + pageMask) >> mem.PageShift
+		f.mu.Lock()
+		n := f.pages.next(first, end, whence == linux.SEEK_DATA)
+		f.mu.Unlock()
+		if n > first {
+			off = int64(n << mem.PageShift)
+		}
+		if n == end {
+			if whence == linux.SEEK_DATA {
+				return 0, linux.ENXIO
+			}
+			off = size
+		}
+	default:
+		return 0, linux.EINVAL
+	}
+	if off < 0 {
+		return 0, linux.EINVAL // a sum that wrapped comes here too
+	}
+	of.Pos = off
+	return off, 0
+}
+
+// SetAttr sets what is asked for; Mu is held.
+func (f *file) SetAttr(_ *kern.Ctx, i *vfs.Inode, a *vfs.Attr) linux.Errno {
+	if a.Mask&vfs.AttrSize != 0 {
+		if e := f.truncate(a.Size); e != 0 {
+			return e
+		}
+		b := *a
+		b.Mask &^= vfs.AttrSize
+		a = &b
+	}
+	i.Apply(a)
+	return 0
+}
+
+// truncate sets the length; Mu is held.
+func (f *file) truncate(size int64) linux.Errno {
+	old := f.Size()
+	if size < old && f.seals&linux.F_SEAL_SHRINK != 0 || size > old && f.seals&linux.F_SEAL_GROW != 0 {
+		return linux.EPERM
+	}
+	f.mu.Lock()
+	f.SetSize(size)
+	f.zeroTail(min(size, old))
+	empty := f.pages.used == 0
+	f.mu.Unlock()
+	if size <= old && !empty {
+		f.drop((uint64(size)+pageMask)>>mem.PageShift, maxSize>>mem.PageShift+1)
+	}
+	return 0
+}
+
+// zeroTail clears what follows the end in its page; mu is held.
+func (f *file) zeroTail(end int64) {
+	if at := end & pageMask; at != 0 {
+		if fr := f.pages.get(uint64(end) >> mem.PageShift); fr != 0 {
+			clear(fr.Bytes()[at:])
+		}
+	}
+}
+
+// drop unmaps and frees the pages first … end-1.
+func (f *file) drop(first, end uint64) {
+	f.maps.Zap(f, first, end-first)
+	f.mu.Lock()
+	n := f.pages.cut(first, end)
+	f.mu.Unlock()
+	f.fs.release(n)
+}
+
+// Allocate is fallocate(2).
+func (f *file) Allocate(c *kern.Ctx, of *vfs.File, mode uint32, off, n int64) linux.Errno {
+	end := off + n // checked by the caller
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	keep := mode&linux.FALLOC_FL_KEEP_SIZE != 0
+	switch mode &^ linux.FALLOC_FL_KEEP_SIZE {
+	case linux.FALLOC_FL_PUNCH_HOLE:
+		if !keep {
+			return linux.EOPNOTSUPP
+		}
+		if f.seals&(linux.F_SEAL_WRITE|linux.F_SEAL_FUTURE_WRITE) != 0 {
+			return linux.EPERM
+		}
+		f.punch(off, end)
+	case linux.FALLOC_FL_ZERO_RANGE, 0:
+		if end > f.Size() && !keep {
+			if f.seals&linux.F_SEAL_GROW != 0 {
+				return linux.EPERM
+			}
+			if uint64(end) > c.FileSizeLimit.Load() {
+				return linux.EFBIG
+			}
+		}
+		if mode&linux.FALLOC_FL_ZERO_RANGE != 0 {
+			if f.seals&(linux.F_SEAL_WRITE|linux.F_SEAL_FUTURE_WRITE) != 0 {
+				return linux.EPERM
+			}
+			f.punch(off, end)
+		}
+		if e := f.reserve(c, off, end); e != 0 {
+			return e
+		}
+		if end > f.Size() && !keep {
+			f.mu.Lock()
+			f.zeroTail(f.Size())
+			f.SetSize(end)
+			f.mu.Unlock()
+		}
+	default:
+		return linux.EOPNOTSUPP
+	}
+	f.KillSetID(c)
+	f.Modified()
+	return 0
+}
+
+// punch makes the bytes off … end-1 read as zeros and frees whole pages.
+func (f *file) punch(off, end int64) {
+	first, last := (uint64(off)+pageMask)>>mem.PageShift, uint64(end)>>mem.PageShift
+	f.mu.Lock()
+	zero := func(from, to int64) {
+		if fr := f.pages.get(uint64(from) >> mem.PageShift); fr != 0 && to > from {
+			at := int(from & pageMask)
+			clear(fr.Bytes()[at : at+int(to-from)])
+		}
+	}
+	if first > last { // inside one page
+		zero(off, end)
+	} else {
+		zero(off, int64(first<<mem.PageShift))
+		zero(int64(last<<mem.PageShift), end)
+	}
+	f.mu.Unlock()
+	if first < last {
+		f.drop(first, last)
+	}
+}
+
+// reserve makes all pages of a range exist, or none of the new ones. It ends
+// early for a signal.
+func (f *file) reserve(c *kern.Ctx, off, end int64) linux.Errno {
+	first, last := uint64(off)>>mem.PageShift, (uint64(end)+pageMask)>>mem.PageShift
+	if last-first > uint64(f.fs.maxPages.Load()) {
+		return linux.ENOSPC
+	}
+	for n := first; n < last; n++ {
+		f.mu.Lock()
+		_, e := f.fill(n)
+		f.mu.Unlock()
+		if e == 0 && c.Interrupted() {
+			e = linux.EINTR
+		}
+		if e != 0 {
+			if size := (uint64(f.Size()) + pageMask) >> mem.PageShift; n > size {
+				f.drop(max(first, size), n) // what lies beyond the end only
+			}
+			return e
+		}
+	}
+	return 0
+}
+
+// Map lets the file be mapped.
+func (f *file) Map(*kern.Ctx, *vfs.File) (mem.Object, linux.Errno) { return f, 0 }
+
+// Page is a page fault in a mapping.
+func (f *file) Page(n uint64, write bool) (mem.Frame, linux.Errno) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n >= (uint64(f.Size())+pageMask)>>mem.PageShift {
+		return 0, linux.EFAULT
+	}
+	if write && f.seals&linux.F_SEAL_WRITE != 0 {
+		return 0, linux.EFAULT
+	}
+	fr, e := f.fill(n)
+	if e != 0 {
+		if e == linux.ENOSPC {
+			e = linux.EFAULT // SIGBUS, as on Linux
+		}
+		return 0, e
+	}
+	fr.Get()
+	return fr, 0
+}
+
+// Mappings is the register of who maps the file.
+func (f *file) Mappings() *mem.Mappings { return &f.maps }
+
+// Sync has nowhere to write to.
+func (f *file) Sync(*kern.Ctx, *vfs.File, bool) linux.Errno { return 0 }
+
+// Blocks counts the frames in use.
+func (f *file) Blocks(*vfs.Inode) int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return int64(f.pages.used) * (mem.PageSize / 512)
+}
+
+// Evict frees the content.
+func (f *file) Evict(*vfs.Inode) {
+	f.mu.Lock()
+	n := 0
+	if f.pages.used != 0 {
+		n = f.pages.cut(0, maxSize>>mem.PageShift+1)
+	}
+	f.mu.Unlock()
+	f.fs.release(n)
+	f.fs.inodes.Add(-1)
+}
+
+// Seals returns F_GET_SEALS.
+func (f *file) Seals() uint32 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.seals
+}
+
+// AddSeals is F_ADD_SEALS.
+func (f *file) AddSeals(s uint32) linux.Errno {
+	const known = linux.F_SEAL_SEAL | linux.F_SEAL_SHRINK | linux.F_SEAL_GROW | linux.F_SEAL_WRITE | linux.F_SEAL_FUTURE_WRITE
+	if s&^known != 0 {
+		return linux.EINVAL
+	}
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.seals&linux.F_SEAL_SEAL != 0 {
+		return linux.EPERM
+	}
+	if s&linux.F_SEAL_WRITE != 0 && f.maps.Mapped() {
+		return linux.EBUSY
+	}
+	f.seals |= s
+	return 0
+}
+
+// Cached returns a page that is there already.
+func (f *file) Cached(n uint64) (mem.Frame, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n >= (uint64(f.Size())+pageMask)>>mem.PageShift {
+		return 0, false
+	}
+	fr := f.pages.get(n)
+	if fr == 0 {
+		return 0, false
+	}
+	fr.Get()
+	return fr, true
+}
+
+// Punch is madvise MADV_REMOVE.
+func (f *file) Punch(first, n uint64) linux.Errno {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	if f.seals&(linux.F_SEAL_WRITE|linux.F_SEAL_FUTURE_WRITE) != 0 {
+		return linux.EPERM
+	}
+	if n > 0 && first+n > first {
+		f.drop(first, first+n)
+	}
+	return 0
+}

@@ -1,0 +1,82 @@
+package vfs
+
+import (
+	"sync"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
+)
+
+// CharOpener opens a character device; flags are those of open.
+type CharOpener func(c *kern.Ctx, flags uint32) (Ops, linux.Errno)
+
+type charKey struct{ major, minor uint32 }
+
+// anyMinor registers a whole major number.
+const anyMinor = ^uint32(0)
+
+var devices struct {
+	mu   sync.RWMutex
+	char map[charKey]func(c *kern.Ctx, i *Inode, flags uint32) (Ops, linux.Errno) // guarded by mu
+	name map[uint32]string                                                        // of majors; guarded by mu
+}
+
+// RegisterChar announces a character device.
+func RegisterChar(major, minor uint32, open CharOpener) {
+	registerChar(major, minor, func(c *kern.Ctx, _ *Inode, flags uint32) (Ops, linux.Errno) { return open(c, flags) })
+}
+
+// RegisterCharMajor announces all minors of a major number; open learns which
+// from i.Rdev (ptys).
+func RegisterCharMajor(major uint32, open func(c *kern.Ctx, i *Inode, flags uint32) (Ops, linux.Errno)) {
+	registerChar(major, anyMinor, open)
+}
+
+func registerChar(major, minor uint32, open func(*kern.Ctx, *Inode, uint32) (Ops, linux.Errno)) {
+	devices.mu.Lock()
+	defer devices.mu.Unlock()
+	if devices.char == nil {
+		devices.char = map[charKey]func(*kern.Ctx, *Inode, uint32) (Ops, linux.Errno){}
+	}
+	devices.char[charKey{major, minor}] = open
+}
+
+// NameMajor gives a major number the name that /proc/devices shows.
+func NameMajor(major uint32, name string) {
+	devices.mu.Lock()
+	defer devices.mu.Unlock()
+	if devices.name == nil {
+		devices.name = map[uint32]string{}
+	}
+	devices.name[major] = name
+}
+
+// EachMajor lists the named majors in no order.
+func EachMajor(fn func(major uint32, name string)) {
+	devices.mu.RLock()
+	defer devices.mu.RUnlock()
+	for m, n := range devices.name {
+		fn(m, n)
+	}
+}
+
+func openDevice(c *kern.Ctx, i *Inode, flags uint32) (Ops, linux.Errno) {
+	if i.Type() == linux.S_IFBLK {
+		return nil, linux.ENXIO
+	}
+	major, minor := linux.Major(i.Rdev), linux.Minor(i.Rdev)
+	devices.mu.RLock()
+	open := devices.char[charKey{major, minor}]
+	if open == nil {
+		open = devices.char[charKey{major, anyMinor}]
+	}
+	devices.mu.RUnlock()
+	if open == nil {
+		return nil, linux.ENXIO
+	}
+	return open(c, i, flags)
+}
+
+// OpenFIFO opens a named pipe; the pipe package sets it. The pipe itself is
+// kept in the inode's Private slot.
+var OpenFIFO func(c *kern.Ctx, i *Inode, flags uint32) (Ops, linux.Errno)

@@ -1,0 +1,202 @@
+package vfs_test
+
+import (
+	"runtime"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
+	"hardtack/kernel/vfs"
+)
+
+// counted is a file that tells when it ends.
+type counted struct {
+	vfs.BaseOps
+	ended *int
+}
+
+func (c counted) Release(*vfs.File) { *c.ended++ }
+
+// Random use of two tables, one a fork of the other, against maps.
+func TestFDTable(t *testing.T) {
+	c := kern.NewKernelCtx()
+	type fd struct {
+		f  *vfs.File
+		ce bool
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		ended, made := 0, 0
+		tables := []*vfs.FDTable{vfs.NewFDTable()}
+		models := []map[int32]fd{{}}
+		const limit = 300
+		file := func() *vfs.File {
+			made++
+			return vfs.NewFile(counted{ended: &ended}, 0)
+		}
+		pick := func(t *rapid.T) int { return rapid.IntRange(0, len(tables)-1).Draw(t, "table") }
+		number := rapid.Custom(func(t *rapid.T) int32 {
+			return rapid.SampledFrom([]int32{0, 1, 2, 63, 64, 130, 299, 300, -1, 1 << 20}).Draw(t, "fd")
+		})
+		t.Repeat(map[string]func(*rapid.T){
+			"add": func(t *rapid.T) {
+				k, ce := pick(t), rapid.Bool().Draw(t, "cloexec")
+				low := rapid.SampledFrom([]int{0, 0, 5, 64, 290, 400}).Draw(t, "min")
+				f := file()
+				got, e := tables[k].Add(f, low, limit, ce)
+				want := int32(low)
+				for models[k][want].f != nil {
+					want++
+				}
+				if want >= limit {
+					if e != linux.EMFILE {
+						t.Fatal(got, e)
+					}
+					f.Put()
+					return
+				}
+				if e != 0 || got != want {
+					t.Fatalf("%d %v, want %d", got, e, want)
+				}
+				models[k][got] = fd{f, ce}
+			},
+			"replace": func(t *rapid.T) {
+				k, at := pick(t), number.Draw(t, "at")
+				f := file()
+				e := tables[k].Replace(c, at, f, limit, false)
+				if at < 0 || at >= limit {
+					if e != linux.EBADF {
+						t.Fatal(e)
+					}
+					f.Put()
+					return
+				}
+				if e != 0 {
+					t.Fatal(e)
+				}
+				models[k][at] = fd{f, false}
+			},
+			"close": func(t *rapid.T) {
+				k, at := pick(t), number.Draw(t, "at")
+				e := tables[k].Close(c, at)
+				if (e == 0) != (models[k][at].f != nil) {
+					t.Fatal(at, e)
+				}
+				delete(models[k], at)
+			},
+			"close range": func(t *rapid.T) {
+				k, lo, n := pick(t), rapid.IntRange(0, 310).Draw(t, "lo"), rapid.IntRange(0, 100).Draw(t, "n")
+				tables[k].CloseRange(c, lo, lo+n, nil)
+				for at := range models[k] {
+					if int(at) >= lo && int(at) <= lo+n {
+						delete(models[k], at)
+					}
+				}
+			},
+			"exec": func(t *rapid.T) {
+				k := pick(t)
+				tables[k].CloseExec(c)
+				for at, x := range models[k] {
+					if x.ce {
+						delete(models[k], at)
+					}
+				}
+			},
+			"fork": func(t *rapid.T) {
+				if len(tables) == 3 {
+					return
+				}
+				k := pick(t)
+				tables = append(tables, tables[k].Fork())
+				m := map[int32]fd{}
+				for at, x := range models[k] {
+					m[at] = x
+				}
+				models = append(models, m)
+			},
+			"": func(t *rapid.T) {
+				alive := map[*vfs.File]bool{}
+				for k, m := range models {
+					n, last := 0, int32(-1)
+					tables[k].Each(func(at int32, f *vfs.File) bool {
+						if m[at].f != f || at <= last {
+							t.Fatalf("descriptor %d", at)
+						}
+						last = at
+						n++
+						alive[f] = true
+						return true
+					})
+					if n != len(m) {
+						t.Fatalf("%d descriptors, want %d", n, len(m))
+					}
+					for at, x := range m {
+						if ce, e := tables[k].CloseOnExec(at); e != 0 || ce != x.ce {
+							t.Fatal(at, ce, e)
+						}
+					}
+				}
+				if made-ended < len(alive) {
+					t.Fatal("a file ended too early")
+				}
+			},
+		})
+		for _, x := range tables {
+			x.Release(c)
+		}
+		if ended > made {
+			t.Fatalf("%d made, %d ended", made, ended)
+		}
+	})
+}
+
+// A high descriptor must not cost a table up to it.
+func TestHighDescriptorIsCheap(t *testing.T) {
+	c := kern.NewKernelCtx()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	var tables [16]*vfs.FDTable
+	for i := range tables {
+		tables[i] = vfs.NewFDTable()
+		tables[i].Replace(c, vfs.MaxFDs-1, vfs.NewFile(vfs.BaseOps{}, 0), vfs.MaxFDs, false)
+	}
+	runtime.ReadMemStats(&after)
+	if n := (after.TotalAlloc - before.TotalAlloc) / 16; n > 200<<10 {
+		t.Fatal(n, "bytes a table")
+	}
+	for _, x := range tables {
+		x.Release(c)
+	}
+}
+
+// Look-ups run beside opens, closes and growth; nothing is used after its end.
+func TestFDTableRace(t *testing.T) {
+	table := vfs.NewFDTable()
+	var wg sync.WaitGroup
+	for w := range 2 {
+		wg.Go(func() {
+			c := kern.NewKernelCtx()
+			for i := range 2000 {
+				fd, e := table.Add(vfs.NewFile(vfs.BaseOps{}, 0), (i*37+w)%500, 1000, false)
+				if e != 0 {
+					t.Error(e)
+					return
+				}
+				table.Close(c, fd)
+			}
+		})
+		wg.Go(func() {
+			for i := range 20000 {
+				if f := table.Get(int32(i % 512)); f != nil {
+					if f.Refs() < 1 {
+						t.Error("a file without references")
+					}
+					f.Put()
+				}
+			}
+		})
+	}
+	wg.Wait()
+}

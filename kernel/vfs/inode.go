@@ -1,0 +1,413 @@
+package vfs
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
+)
+
+// Inode is a file as such, whatever its names: identity, attributes, and the
+// file system's operations. A file system embeds it in its own node.
+//
+// Attributes are atomics, so that stat, permission checks and path walks take
+// no lock. Mu serialises changes: of a directory's names, of a file's content
+// (one write at a time), of owner and mode.
+type Inode struct {
+	Node NodeOps     // immutable
+	FS   *FileSystem // immutable
+	Ino  uint64      // immutable
+	Rdev uint64      // immutable; of device nodes
+	Mu   sync.Mutex
+
+	mode  atomic.Uint32 // type and permissions; the type never changes
+	uid   atomic.Uint32
+	gid   atomic.Uint32
+	nlink atomic.Uint32
+	size  atomic.Int64
+	atime atomic.Int64 // nanoseconds since 1970, as the other times
+	mtime atomic.Int64
+	ctime atomic.Int64
+	btime int64 // immutable
+
+	// refs counts open files, and one for having names; at zero the content
+	// goes (Node.Evict). The structure itself is the collector's.
+	refs     atomic.Int64
+	linkable atomic.Bool // an O_TMPFILE file that may get its first name
+	// writers counts who has the file open for writing; below zero it counts
+	// the programs that run it, which keep writers away.
+	writers atomic.Int32
+
+	privMu sync.Mutex
+	priv   any // what is bound here (a FIFO's pipe, a socket); guarded by privMu
+
+	locks   atomic.Pointer[lockTable]  // record locks and flock; made on first use
+	watches atomic.Pointer[[]*watch]   // inotify; replaced as a whole
+	xattrs  atomic.Pointer[xattrTable] // extended attributes; made on first use
+}
+
+// NodeOps is what a file system does for one inode. Name operations are called
+// on the directory with its Mu held, after permissions were checked and the
+// name tree was consulted; the vfs updates tree, link counts and times when they succeed.
+type NodeOps interface {
+	// Lookup finds a name that the tree does not hold. It is not called for
+	// file systems whose names are all in the tree (FSInTree).
+	Lookup(c *kern.Ctx, dir *Inode, name string) (*Inode, linux.Errno)
+	// Create makes an inode for a new name; n says what. An empty name is O_TMPFILE's.
+	Create(c *kern.Ctx, dir *Inode, name string, n NewNode) (*Inode, linux.Errno)
+	// Link, Unlink and Rename agree to a change of names.
+	Link(c *kern.Ctx, dir *Inode, name string, i *Inode) linux.Errno
+	Unlink(c *kern.Ctx, dir *Inode, name string, i *Inode) linux.Errno
+	Rename(c *kern.Ctx, from *Inode, oldName string, to *Inode, newName string, flags uint32) linux.Errno
+	// ReadLink returns a symbolic link's text.
+	ReadLink(c *kern.Ctx, i *Inode) (string, linux.Errno)
+	// Open returns the operations of a newly opened file; devices, FIFOs and
+	// sockets are opened by the vfs itself.
+	Open(c *kern.Ctx, p Path, flags uint32) (Ops, linux.Errno)
+	// SetAttr changes attributes, most simply with i.Apply.
+	SetAttr(c *kern.Ctx, i *Inode, a *Attr) linux.Errno
+	// Blocks is how many units of 512 bytes the content takes.
+	Blocks(i *Inode) int64
+	// Evict frees the content: no name and no open file is left.
+	Evict(i *Inode)
+}
+
+// Jumper is a symbolic link that leads to a file directly, not through a text
+// (/proc/PID/exe, /proc/PID/fd/N).
+type Jumper interface {
+	Jump(c *kern.Ctx, i *Inode) (Path, linux.Errno)
+}
+
+// NewNode describes an inode to be made.
+type NewNode struct {
+	Mode     uint32 // type and permissions
+	UID, GID uint32
+	Rdev     uint64
+	Target   string // of a symbolic link
+}
+
+// Attr is a change of attributes; Mask says which fields count.
+type Attr struct {
+	Mask                AttrMask
+	Mode                uint32 // permissions only
+	UID, GID            uint32
+	Size                int64
+	Atime, Mtime, Ctime int64
+}
+
+// AttrMask tells the fields of an Attr that are to be set.
+type AttrMask uint32
+
+// Fields of Attr.
+const (
+	AttrMode AttrMask = 1 << iota
+	AttrUID
+	AttrGID
+	AttrSize
+	AttrAtime
+	AttrMtime
+	AttrCtime
+)
+
+// Init prepares an embedded inode: one reference for its name, one link (two
+// for a directory), all times now.
+func (i *Inode) Init(fs *FileSystem, node NodeOps, n *NewNode) {
+	i.Node, i.FS, i.Rdev = node, fs, n.Rdev
+	i.Ino = fs.nextIno.Add(1)
+	i.mode.Store(n.Mode)
+	i.uid.Store(n.UID)
+	i.gid.Store(n.GID)
+	links := uint32(1)
+	if n.Mode&linux.S_IFMT == linux.S_IFDIR {
+		links = 2
+	}
+	i.nlink.Store(links)
+	now := kern.Realtime()
+	i.atime.Store(now)
+	i.mtime.Store(now)
+	i.ctime.Store(now)
+	i.btime = now
+	i.refs.Store(1)
+}
+
+// Mode returns type and permissions.
+func (i *Inode) Mode() uint32 { return i.mode.Load() }
+
+// Type returns S_IFREG, S_IFDIR ….
+func (i *Inode) Type() uint32 { return i.mode.Load() & linux.S_IFMT }
+
+// IsDir reports whether the inode is a directory.
+func (i *Inode) IsDir() bool { return i.Type() == linux.S_IFDIR }
+
+// UID and GID return the owners.
+func (i *Inode) UID() uint32 { return i.uid.Load() }
+
+// GID returns the group.
+func (i *Inode) GID() uint32 { return i.gid.Load() }
+
+// Nlink returns the number of names.
+func (i *Inode) Nlink() uint32 { return i.nlink.Load() }
+
+// SetNlink is for file systems that count their links themselves.
+func (i *Inode) SetNlink(n uint32) { i.nlink.Store(n) }
+
+// SetOwner is for nodes made by the kernel; it changes owner, group and mode.
+func (i *Inode) SetOwner(uid, gid, mode uint32) {
+	i.uid.Store(uid)
+	i.gid.Store(gid)
+	i.mode.Store(i.Type() | mode&^linux.S_IFMT)
+}
+
+// Size returns the length in bytes.
+func (i *Inode) Size() int64 { return i.size.Load() }
+
+// SetSize is the file system's.
+func (i *Inode) SetSize(n int64) { i.size.Store(n) }
+
+// Times returns access, modification and change time, nanoseconds since 1970.
+func (i *Inode) Times() (atime, mtime, ctime int64) {
+	return i.atime.Load(), i.mtime.Load(), i.ctime.Load()
+}
+
+// SetTimes sets all three times (archives, procfs).
+func (i *Inode) SetTimes(ns int64) {
+	i.atime.Store(ns)
+	i.mtime.Store(ns)
+	i.ctime.Store(ns)
+}
+
+// Modified notes a change of content now.
+func (i *Inode) Modified() {
+	now := kern.Realtime()
+	i.mtime.Store(now)
+	i.ctime.Store(now)
+}
+
+// Changed notes a change of attributes now.
+func (i *Inode) Changed() { i.ctime.Store(kern.Realtime()) }
+
+// Accessed notes a read the way relatime does: when the access time is older
+// than the last change. (Linux does it once a day besides.)
+func (i *Inode) Accessed() {
+	at := i.atime.Load()
+	if at > i.mtime.Load() && at > i.ctime.Load() {
+		return
+	}
+	i.atime.Store(kern.Realtime())
+}
+
+// Accessed notes a read through an open file, unless it or its mount says not to.
+func (f *File) Accessed() {
+	if f.flags.Load()&linux.O_NOATIME != 0 {
+		return
+	}
+	if m := f.Path.Mnt; m != nil && m.flags.Load()&(linux.MS_NOATIME|linux.MS_RDONLY) != 0 {
+		return
+	}
+	f.Path.Dentry.Inode.Accessed()
+}
+
+// Apply sets the attributes themselves; Size is only stored.
+func (i *Inode) Apply(a *Attr) {
+	if a.Mask&AttrMode != 0 {
+		i.mode.Store(i.Type() | a.Mode&^linux.S_IFMT)
+	}
+	if a.Mask&AttrUID != 0 {
+		i.uid.Store(a.UID)
+	}
+	if a.Mask&AttrGID != 0 {
+		i.gid.Store(a.GID)
+	}
+	if a.Mask&AttrSize != 0 {
+		i.size.Store(a.Size)
+	}
+	if a.Mask&AttrAtime != 0 {
+		i.atime.Store(a.Atime)
+	}
+	if a.Mask&AttrMtime != 0 {
+		i.mtime.Store(a.Mtime)
+	}
+	if a.Mask&AttrCtime != 0 {
+		i.ctime.Store(a.Ctime)
+	}
+}
+
+// TryGet takes a reference unless the content is gone already.
+func (i *Inode) TryGet() bool {
+	for {
+		n := i.refs.Load()
+		if n <= 0 {
+			return false
+		}
+		if i.refs.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// Put drops a reference; the last one frees the content.
+func (i *Inode) Put() {
+	if n := i.refs.Add(-1); n == 0 {
+		i.dropXattrs()
+		i.Node.Evict(i)
+	} else if n < 0 {
+		panic("vfs: inode released twice")
+	}
+}
+
+// getWriter counts one more writer: ETXTBSY while the file is run.
+func (i *Inode) getWriter() linux.Errno { return i.countWriter(1) }
+
+// countWriter counts a writer (1) or a program that runs the file (-1): ETXTBSY
+// while there are some of the other kind.
+func (i *Inode) countWriter(d int32) linux.Errno {
+	for {
+		n := i.writers.Load()
+		if n*d < 0 {
+			return linux.ETXTBSY
+		}
+		if i.writers.CompareAndSwap(n, n+d) {
+			return 0
+		}
+	}
+}
+
+// Private returns what is bound to the inode: a FIFO's pipe, a listening
+// socket; nil if nothing.
+func (i *Inode) Private() any {
+	i.privMu.Lock()
+	defer i.privMu.Unlock()
+	return i.priv
+}
+
+// SetPrivate binds something, or with nil nothing.
+func (i *Inode) SetPrivate(v any) {
+	i.privMu.Lock()
+	i.priv = v
+	i.privMu.Unlock()
+}
+
+// PrivateOr returns what is bound, or binds what make returns.
+func (i *Inode) PrivateOr(make func() any) any {
+	i.privMu.Lock()
+	defer i.privMu.Unlock()
+	if i.priv == nil {
+		i.priv = make()
+	}
+	return i.priv
+}
+
+// addLink counts one more name unless the last one is gone.
+func (i *Inode) addLink() bool {
+	for {
+		n := i.nlink.Load()
+		if n == 0 {
+			return false
+		}
+		if i.nlink.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// dropLink counts one name less (n links: a directory loses two at once) and
+// drops the names' reference with the last.
+func (i *Inode) dropLink(n uint32) {
+	if i.nlink.Add(^(n - 1)) == 0 {
+		i.Put()
+	}
+}
+
+// FillStat fills a struct stat from the attributes.
+func (i *Inode) FillStat(st *linux.Stat) {
+	st.Dev, st.Ino, st.Nlink = i.FS.Dev, i.Ino, uint64(i.nlink.Load())
+	st.Mode, st.UID, st.GID = i.mode.Load(), i.uid.Load(), i.gid.Load()
+	st.Rdev, st.Size, st.Blksize = i.Rdev, i.size.Load(), 4096
+	st.Blocks = i.Node.Blocks(i)
+	st.Atime, st.Mtime, st.Ctime = timespec(i.atime.Load()), timespec(i.mtime.Load()), timespec(i.ctime.Load())
+}
+
+func timespec(ns int64) linux.Timespec {
+	s := ns / 1e9
+	n := ns % 1e9
+	if n < 0 {
+		s, n = s-1, n+1e9
+	}
+	return linux.Timespec{Sec: s, Nsec: n}
+}
+
+// BaseNode refuses everything; embed it.
+type BaseNode struct{}
+
+// Lookup finds nothing.
+func (BaseNode) Lookup(*kern.Ctx, *Inode, string) (*Inode, linux.Errno) { return nil, linux.ENOENT }
+
+// Create refuses.
+func (BaseNode) Create(*kern.Ctx, *Inode, string, NewNode) (*Inode, linux.Errno) {
+	return nil, linux.EPERM
+}
+
+// Link refuses.
+func (BaseNode) Link(*kern.Ctx, *Inode, string, *Inode) linux.Errno { return linux.EPERM }
+
+// Unlink refuses.
+func (BaseNode) Unlink(*kern.Ctx, *Inode, string, *Inode) linux.Errno { return linux.EPERM }
+
+// Rename refuses.
+func (BaseNode) Rename(*kern.Ctx, *Inode, string, *Inode, string, uint32) linux.Errno {
+	return linux.EPERM
+}
+
+// ReadLink says that this is no link.
+func (BaseNode) ReadLink(*kern.Ctx, *Inode) (string, linux.Errno) { return "", linux.EINVAL }
+
+// Open refuses.
+func (BaseNode) Open(*kern.Ctx, Path, uint32) (Ops, linux.Errno) { return nil, linux.ENXIO }
+
+// SetAttr refuses.
+func (BaseNode) SetAttr(*kern.Ctx, *Inode, *Attr) linux.Errno { return linux.EPERM }
+
+// Blocks is what the size fills.
+func (BaseNode) Blocks(i *Inode) int64 { return (i.size.Load() + 511) >> 9 }
+
+// Evict has nothing to free.
+func (BaseNode) Evict(*Inode) {}
+
+// FileSystem is one mounted or mountable tree (Linux's super block).
+type FileSystem struct {
+	Type  string  // immutable: "tmpfs", "proc" …
+	Magic int64   // immutable: f_type of statfs
+	Dev   uint64  // immutable: st_dev
+	Flags FSFlags // immutable
+	Root  *Dentry // immutable once mounted
+	// Stat fills in what statfs shows; may be nil.
+	Stat func(st *linux.Statfs)
+	// Destroy frees everything when the last mount is gone; may be nil.
+	Destroy func()
+	// Options are the mount options to show in /proc/mounts; may be nil.
+	Options func() string
+
+	nextIno atomic.Uint64
+	mounts  atomic.Int32 // mounts and users of detached mounts
+}
+
+// FSFlags tell how the tree deals with a file system's names.
+type FSFlags uint32
+
+// Kinds of file systems.
+const (
+	// FSInTree: the name tree holds all names; there is nothing to look up.
+	FSInTree FSFlags = 1 << iota
+	// FSNoCache: names come and go by themselves and are not kept.
+	FSNoCache
+	// FSXattr: inodes may have extended attributes, kept by the vfs.
+	FSXattr
+)
+
+var nextDev atomic.Uint32
+
+// NewFileSystem returns a file system with a device number of its own.
+func NewFileSystem(kind string, magic int64, flags FSFlags) *FileSystem {
+	return &FileSystem{Type: kind, Magic: magic, Flags: flags, Dev: linux.Makedev(0, nextDev.Add(1)+16)}
+}

@@ -1,0 +1,247 @@
+package vfs
+
+import (
+	"encoding/binary"
+	"sync"
+	"sync/atomic"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
+	"hardtack/kernel/uio"
+	"hardtack/kernel/wait"
+)
+
+// Inotify is an inotify instance: watches and the events nobody has read yet.
+// Only events are taken from it under mu; watches are removed outside of it,
+// since that takes watchMu first.
+type Inotify struct {
+	BaseOps
+	queue wait.Queue
+
+	mu      sync.Mutex
+	events  []event          // guarded by mu
+	bytes   int              // of all events as read; guarded by mu
+	watches map[int32]*watch // guarded by mu
+	last    int32            // watch number; guarded by mu
+	closed  bool             // guarded by mu
+}
+
+type event struct {
+	wd           int32
+	mask, cookie uint32
+	name         string
+}
+
+// Bounds (fs.inotify.max_queued_events, max_user_watches, max_user_instances):
+// of one instance, of all, of all.
+const (
+	maxQueuedEvents = 16384
+	maxUserWatches  = 65536
+	maxInstances    = 512
+)
+
+var instances atomic.Int32
+
+// size is the length of struct inotify_event with the name, padded to 16.
+func (e *event) size() int {
+	if e.name == "" {
+		return 16
+	}
+	return 16 + (len(e.name)+16)&^15
+}
+
+// NewInotify returns an open instance; flags may have O_NONBLOCK. EMFILE when
+// there are too many.
+func NewInotify(flags uint32) (*File, linux.Errno) {
+	if instances.Add(1) > maxInstances {
+		instances.Add(-1)
+		return nil, linux.EMFILE
+	}
+	return NewFile(&Inotify{watches: map[int32]*watch{}}, linux.O_RDONLY|flags&linux.O_NONBLOCK), 0
+}
+
+// Name is the text of /proc/PID/fd/N.
+func (in *Inotify) Name(*File) string { return "anon_inode:inotify" }
+
+// AddWatch watches the file at p, or changes its watch.
+func (in *Inotify) AddWatch(p Path, mask uint32) (int32, linux.Errno) {
+	i := p.Dentry.Inode
+	keep := mask & (linux.IN_ALL_EVENTS | linux.IN_ONESHOT | linux.IN_EXCL_UNLINK)
+	watchMu.Lock()
+	defer watchMu.Unlock()
+	var list []*watch
+	if l := i.watches.Load(); l != nil {
+		list = *l
+	}
+	for _, w := range list {
+		if w.in != in {
+			continue
+		}
+		if mask&linux.IN_MASK_CREATE != 0 {
+			return 0, linux.EEXIST
+		}
+		if mask&linux.IN_MASK_ADD != 0 {
+			keep |= w.mask.Load()
+		}
+		w.mask.Store(keep)
+		return w.wd, 0
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if watching.Load() >= maxUserWatches || in.closed {
+		return 0, linux.ENOSPC
+	}
+	for in.last++; in.last <= 0 || in.watches[in.last] != nil; in.last++ {
+		in.last = max(in.last, 0)
+	}
+	w := &watch{in: in, wd: in.last, inode: i}
+	w.mask.Store(keep)
+	in.watches[w.wd] = w
+	list = append(list[:len(list):len(list)], w)
+	i.watches.Store(&list)
+	watching.Add(1)
+	return w.wd, 0
+}
+
+// RemoveWatch ends a watch.
+func (in *Inotify) RemoveWatch(wd int32) linux.Errno {
+	in.mu.Lock()
+	w := in.watches[wd]
+	in.mu.Unlock()
+	if w == nil {
+		return linux.EINVAL
+	}
+	w.remove()
+	return 0
+}
+
+// forget takes a watch that has ended out of the instance.
+func (in *Inotify) forget(w *watch) {
+	in.mu.Lock()
+	delete(in.watches, w.wd)
+	closed := in.closed
+	in.mu.Unlock()
+	if !closed {
+		in.push(event{wd: w.wd, mask: linux.IN_IGNORED})
+	}
+}
+
+// push queues an event; the same one twice in a row counts once.
+func (in *Inotify) push(e event) {
+	in.mu.Lock()
+	if n := len(in.events); n > 0 {
+		if in.events[n-1] == e {
+			in.mu.Unlock()
+			return
+		}
+		if n >= maxQueuedEvents {
+			if n > maxQueuedEvents {
+				in.mu.Unlock()
+				return
+			}
+			e = event{wd: -1, mask: linux.IN_Q_OVERFLOW}
+		}
+	}
+	in.events = append(in.events, e)
+	in.bytes += e.size()
+	in.mu.Unlock()
+	in.queue.Notify(wait.In | wait.RdNorm)
+}
+
+// Read gives whole events, as many as fit; EINVAL if not even one does.
+func (in *Inotify) Read(c *kern.Ctx, f *File, v *uio.Vec, _ int64) (int, linux.Errno) {
+	in.queue.Add(&c.Entry, c, wait.In)
+	defer in.queue.Remove(&c.Entry)
+	for {
+		c.Arm()
+		if n, e := in.take(v); n > 0 || e != 0 {
+			return n, e
+		}
+		if f.NonBlock() {
+			return 0, linux.EAGAIN
+		}
+		if c.Sleep(wait.NoDeadline) == wait.Interrupted {
+			return 0, linux.ERESTARTSYS
+		}
+	}
+}
+
+// take copies queued events out.
+func (in *Inotify) take(v *uio.Vec) (done int, e linux.Errno) {
+	var buf [16 + linux.NAME_MAX + 17]byte
+	for {
+		in.mu.Lock()
+		if len(in.events) == 0 {
+			in.mu.Unlock()
+			return done, 0
+		}
+		ev := in.events[0]
+		n := ev.size()
+		if n > v.Len() {
+			in.mu.Unlock()
+			if done == 0 {
+				e = linux.EINVAL
+			}
+			return done, e
+		}
+		in.events = in.events[1:]
+		in.bytes -= n
+		in.mu.Unlock()
+		b := buf[:n]
+		clear(b)
+		binary.LittleEndian.PutUint32(b, uint32(ev.wd))
+		binary.LittleEndian.PutUint32(b[4:], ev.mask)
+		binary.LittleEndian.PutUint32(b[8:], ev.cookie)
+		binary.LittleEndian.PutUint32(b[12:], uint32(n-16))
+		copy(b[16:], ev.name)
+		if _, e := v.CopyOut(b); e != 0 {
+			if done > 0 {
+				e = 0
+			}
+			return done, e
+		}
+		done += n
+	}
+}
+
+// Ready reports whether events are queued.
+func (in *Inotify) Ready(*File) wait.Events {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if len(in.events) > 0 {
+		return wait.In | wait.RdNorm
+	}
+	return 0
+}
+
+// Queue is where new events are announced.
+func (in *Inotify) Queue(*File) *wait.Queue { return &in.queue }
+
+// Ioctl knows FIONREAD.
+func (in *Inotify) Ioctl(c *kern.Ctx, _ *File, cmd uint32, arg uint64) (uint64, linux.Errno) {
+	if cmd != linux.FIONREAD {
+		return 0, linux.ENOTTY
+	}
+	in.mu.Lock()
+	n := in.bytes
+	in.mu.Unlock()
+	var b [4]byte
+	binary.LittleEndian.PutUint32(b[:], uint32(n))
+	_, e := c.Mem.CopyOut(uio.Addr(arg), b[:])
+	return 0, e
+}
+
+// Release ends all watches.
+func (in *Inotify) Release(*File) {
+	in.mu.Lock()
+	in.closed = true
+	var all []*watch
+	for _, w := range in.watches {
+		all = append(all, w)
+	}
+	in.mu.Unlock()
+	for _, w := range all {
+		w.remove()
+	}
+	instances.Add(-1)
+}

@@ -1,0 +1,272 @@
+package vfs
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
+)
+
+// Mount is a file system (or a part of one) at a place of the tree.
+type Mount struct {
+	ID     int32       // immutable
+	FS     *FileSystem // immutable
+	Root   *Dentry     // immutable
+	Source string      // immutable; what /proc/mounts shows first
+	ns     *Namespace  // immutable
+
+	at    atomic.Pointer[Path] // where it is mounted; nil for the root and when detached
+	flags atomic.Uint32        // MS_RDONLY, MS_NOSUID …
+	users atomic.Int64         // open files, roots and working directories
+	dead  atomic.Bool          // unmounted
+}
+
+// Path is a place of the tree as a program sees it: a name in a mount.
+type Path struct {
+	Mnt    *Mount
+	Dentry *Dentry
+}
+
+// Zero reports whether the path leads nowhere (pipes, sockets).
+func (p Path) Zero() bool { return p.Dentry == nil }
+
+// Inode returns the file.
+func (p Path) Inode() *Inode { return p.Dentry.Inode }
+
+func (p Path) hold() {
+	if p.Mnt != nil {
+		p.Mnt.users.Add(1)
+	}
+}
+
+func (p Path) unhold() {
+	if p.Mnt != nil && p.Mnt.users.Add(-1) == 0 && p.Mnt.dead.Load() {
+		p.Mnt.FS.unmounted()
+	}
+}
+
+// unmounted drops a mount's hold on the file system.
+func (fs *FileSystem) unmounted() {
+	if fs.mounts.Add(-1) == 0 && fs.Destroy != nil {
+		fs.Destroy()
+	}
+}
+
+// ReadOnly reports whether the mount refuses changes.
+func (m *Mount) ReadOnly() bool { return m != nil && m.flags.Load()&linux.MS_RDONLY != 0 }
+
+// Flags returns the MS_* flags.
+func (m *Mount) Flags() uint32 { return m.flags.Load() }
+
+// Point returns where the mount is, and false at the namespace's root.
+func (m *Mount) Point() (Path, bool) {
+	if p := m.at.Load(); p != nil {
+		return *p, true
+	}
+	return Path{}, false
+}
+
+// Namespace is a mount table. Walks read it without a lock: it is replaced as
+// a whole.
+type Namespace struct {
+	mu    sync.Mutex // serialises changes
+	next  int32      // guarded by mu
+	table atomic.Pointer[mountTable]
+}
+
+type mountTable struct {
+	list []*Mount
+	at   map[Path]*Mount // by mount point: parent mount and place
+}
+
+// NewNamespace makes a tree whose root is fs.
+func NewNamespace(fs *FileSystem, source string) (*Namespace, Path) {
+	ns := &Namespace{next: 1}
+	m := ns.newMount(fs, fs.Root, source, 0)
+	ns.table.Store(&mountTable{list: []*Mount{m}})
+	return ns, Path{m, fs.Root}
+}
+
+// Namespace returns the mount table that the path belongs to.
+func (p Path) Namespace() *Namespace { return p.Mnt.ns }
+
+func (ns *Namespace) newMount(fs *FileSystem, root *Dentry, source string, flags uint32) *Mount {
+	m := &Mount{ID: ns.next + 20, FS: fs, Root: root, Source: source, ns: ns}
+	ns.next++
+	m.flags.Store(flags)
+	fs.mounts.Add(1)
+	return m
+}
+
+// Mounts returns the table's mounts in the order they were made; not to be changed.
+func (ns *Namespace) Mounts() []*Mount { return ns.table.Load().list }
+
+// Mount puts the tree at root of fs on the place p.
+func (ns *Namespace) Mount(fs *FileSystem, root *Dentry, source string, p Path, flags uint32) (*Mount, linux.Errno) {
+	if root.Inode.IsDir() != p.Dentry.Inode.IsDir() {
+		return nil, linux.ENOTDIR
+	}
+	ns.mu.Lock()
+	defer ns.mu.Unlock()
+	if p.Dentry.gone.Load() {
+		return nil, linux.ENOENT
+	}
+	old := ns.table.Load()
+	for { // another mount may have come on top meanwhile
+		m := old.at[p]
+		if m == nil {
+			break
+		}
+		p = Path{m, m.Root}
+	}
+	m := ns.newMount(fs, root, source, flags)
+	m.at.Store(&p)
+	n := &mountTable{list: append(append([]*Mount(nil), old.list...), m), at: make(map[Path]*Mount, len(old.at)+1)}
+	for k, v := range old.at {
+		n.at[k] = v
+	}
+	n.at[p] = m
+	p.Dentry.mounted.Add(1)
+	ns.table.Store(n)
+	return m, 0
+}
+
+// Umount takes m out of the tree. Without detach it must have no users and no
+// mounts on it (EBUSY); with detach those below go with it.
+func (ns *Namespace) Umount(m *Mount, detach bool) linux.Errno {
+	ns.mu.Lock()
+	defer ns.mu.Unlock()
+	old := ns.table.Load()
+	if m.at.Load() == nil || m.dead.Load() {
+		return linux.EINVAL
+	}
+	going := map[*Mount]bool{m: true}
+	for _, x := range old.list { // parents stand before what is mounted on them
+		if at := x.at.Load(); at != nil && going[at.Mnt] {
+			going[x] = true
+		}
+	}
+	if !detach && (len(going) > 1 || m.users.Load() > 0) {
+		return linux.EBUSY
+	}
+	n := &mountTable{at: make(map[Path]*Mount, len(old.at))}
+	for _, x := range old.list {
+		if !going[x] {
+			n.list = append(n.list, x)
+			if at := x.at.Load(); at != nil {
+				n.at[*at] = x
+			}
+		}
+	}
+	ns.table.Store(n)
+	for x := range going {
+		x.at.Load().Dentry.mounted.Add(-1)
+		x.users.Add(1) // so that only one of us sees the end
+		x.dead.Store(true)
+		Path{Mnt: x}.unhold()
+	}
+	return 0
+}
+
+// Remount changes a mount's flags.
+func (m *Mount) Remount(flags uint32) { m.flags.Store(flags) }
+
+// top follows mounts on p.
+func (p Path) top() Path {
+	for p.Dentry.mounted.Load() != 0 {
+		m := p.Mnt.ns.table.Load().at[p]
+		if m == nil {
+			break
+		}
+		p = Path{m, m.Root}
+	}
+	return p
+}
+
+// up returns the directory above p, not leaving root; p is a directory.
+func (p Path) up(root Path) Path {
+	for p != root {
+		if p.Dentry != p.Mnt.Root {
+			return Path{p.Mnt, p.Dentry.Parent()}.top()
+		}
+		at := p.Mnt.at.Load()
+		if at == nil {
+			break
+		}
+		p = *at
+	}
+	return p
+}
+
+// String returns the absolute name of p as seen from root, and whether p can
+// be reached from there.
+func (p Path) String(root Path) (string, bool) {
+	var buf [256]byte
+	b := buf[:]
+	n := len(b)
+	prepend := func(s string) {
+		if n < len(s)+1 {
+			more := make([]byte, 2*len(b)+len(s)+1)
+			k := copy(more[len(more)-(len(b)-n):], b[n:])
+			b, n = more, len(more)-k
+		}
+		n -= len(s)
+		copy(b[n:], s)
+		n--
+		b[n] = '/'
+	}
+	reachable := true
+	for p != root {
+		if p.Mnt != nil && p.Dentry == p.Mnt.Root {
+			at := p.Mnt.at.Load()
+			if at == nil {
+				reachable = false
+				break
+			}
+			p = *at
+			continue
+		}
+		at := p.Dentry.at.Load()
+		if at.parent == nil {
+			reachable = false
+			break
+		}
+		prepend(at.name)
+		p.Dentry = at.parent
+	}
+	if n == len(b) {
+		return "/", reachable
+	}
+	return string(b[n:]), reachable
+}
+
+// Text returns the name as /proc shows it: " (deleted)" where it is gone.
+func (p Path) Text(root Path) string {
+	s, _ := p.String(root)
+	if p.Dentry.gone.Load() {
+		s += " (deleted)"
+	}
+	return s
+}
+
+// MountPath is the mount of whatever lies at p, for mount(2) and umount(2).
+func (p Path) MountPath() (*Mount, linux.Errno) {
+	if p.Mnt == nil || p.Dentry != p.Mnt.Root {
+		return nil, linux.EINVAL
+	}
+	return p.Mnt, 0
+}
+
+// KernelMount mounts fs on the directory name, which it makes if need be.
+func KernelMount(c *kern.Ctx, ctx *FSContext, fs *FileSystem, source, name string, flags uint32) linux.Errno {
+	if e := MkdirAt(c, ctx, nil, name, 0o755); e != 0 && e != linux.EEXIST {
+		return e
+	}
+	p, e := Lookup(c, ctx, nil, name, FollowLast)
+	if e != 0 {
+		return e
+	}
+	_, e = p.Mnt.ns.Mount(fs, fs.Root, source, p, flags)
+	return e
+}

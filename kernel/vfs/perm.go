@@ -1,0 +1,108 @@
+package vfs
+
+import (
+	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
+)
+
+// Access is what permission is asked for; the bits are those of access(2).
+type Access uint32
+
+// Kinds of access.
+const (
+	MayExec  Access = linux.X_OK
+	MayWrite Access = linux.W_OK
+	MayRead  Access = linux.R_OK
+)
+
+// Permission checks owner, group and other bits, then capabilities.
+func Permission(c *kern.Ctx, i *Inode, want Access) linux.Errno {
+	return permission(c.Cred(), i, want)
+}
+
+func permission(cred *kern.Cred, i *Inode, want Access) linux.Errno {
+	mode := i.mode.Load()
+	var bits uint32
+	if cred.FSUID == i.uid.Load() {
+		bits = mode >> 6
+	} else if cred.InGroup(i.gid.Load()) {
+		bits = mode >> 3
+	} else {
+		bits = mode
+	}
+	if uint32(want)&^bits&7 == 0 {
+		return 0
+	}
+	dir := mode&linux.S_IFMT == linux.S_IFDIR
+	// Root may do everything but run a file that nobody may run.
+	if cred.Has(kern.CapDacOverride) && (dir || want&MayExec == 0 || mode&0o111 != 0) {
+		return 0
+	}
+	if cred.Has(kern.CapDacReadSearch) && (want == MayRead || dir && want&MayWrite == 0) {
+		return 0
+	}
+	return linux.EACCES
+}
+
+// searchable is the permission check of a path walk, with the usual case first.
+func searchable(cred *kern.Cred, i *Inode) linux.Errno {
+	if i.mode.Load()&0o111 == 0o111 {
+		return 0
+	}
+	return permission(cred, i, MayExec)
+}
+
+// isOwner reports whether the caller may do what only owners may.
+func isOwner(cred *kern.Cred, i *Inode) bool {
+	return cred.FSUID == i.uid.Load() || cred.Has(kern.CapFowner)
+}
+
+// mayRemove checks whether the caller may take the name of i out of dir.
+func mayRemove(cred *kern.Cred, dir, i *Inode) linux.Errno {
+	if e := permission(cred, dir, MayWrite|MayExec); e != 0 {
+		return e
+	}
+	if dir.mode.Load()&linux.S_ISVTX != 0 && cred.FSUID != i.uid.Load() &&
+		cred.FSUID != dir.uid.Load() && !cred.Has(kern.CapFowner) {
+		return linux.EPERM
+	}
+	return 0
+}
+
+// newOwner fills in owner, group and mode of what c creates in dir: a set-gid
+// directory passes on its group, and to directories the bit.
+func newOwner(c *kern.Ctx, dir *Inode, n *NewNode) {
+	cred := c.Cred()
+	n.UID, n.GID = cred.FSUID, cred.FSGID
+	if dir.mode.Load()&linux.S_ISGID == 0 {
+		return
+	}
+	n.GID = dir.gid.Load()
+	switch {
+	case n.Mode&linux.S_IFMT == linux.S_IFDIR:
+		n.Mode |= linux.S_ISGID
+	case n.Mode&(linux.S_ISGID|0o010) == linux.S_ISGID|0o010 && !cred.InGroup(n.GID) && !cred.Has(kern.CapFsetid):
+		n.Mode &^= linux.S_ISGID
+	}
+}
+
+// dropSetID is what a write or a change of owner does to set-user-id bits.
+func dropSetID(mode uint32) uint32 {
+	mode &^= linux.S_ISUID
+	if mode&0o010 != 0 {
+		mode &^= linux.S_ISGID
+	}
+	return mode
+}
+
+// KillSetID takes the set-id bits of a file away that somebody without
+// CAP_FSETID writes to; file systems call it before a write.
+func (i *Inode) KillSetID(c *kern.Ctx) {
+	mode := i.mode.Load()
+	if mode&(linux.S_ISUID|linux.S_ISGID) == 0 || mode&linux.S_IFMT != linux.S_IFREG {
+		return
+	}
+	if n := dropSetID(mode); n != mode && !c.Cred().Has(kern.CapFsetid) {
+		i.mode.Store(n)
+	}
+}

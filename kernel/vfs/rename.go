@@ -1,0 +1,252 @@
+package vfs
+
+import (
+	"strings"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
+)
+
+// RenameAt moves a name; flags are RENAME_NOREPLACE and RENAME_EXCHANGE.
+func RenameAt(c *kern.Ctx, fs *FSContext, oldAt *File, old string, newAt *File, path string, flags uint32) linux.Errno {
+	if flags&^(linux.RENAME_NOREPLACE|linux.RENAME_EXCHANGE) != 0 ||
+		flags == linux.RENAME_NOREPLACE|linux.RENAME_EXCHANGE {
+		return linux.EINVAL
+	}
+	var from, to walk
+	if e := from.parentOf(c, fs, oldAt, old); e != 0 {
+		return e
+	}
+	if e := to.parentOf(c, fs, newAt, path); e != 0 {
+		return e
+	}
+	if from.cur.Mnt != to.cur.Mnt {
+		return linux.EXDEV
+	}
+	if from.last == "" || isDots(from.last) {
+		return linux.EBUSY
+	}
+	if to.last == "" || isDots(to.last) {
+		if flags&linux.RENAME_NOREPLACE != 0 {
+			return linux.EEXIST
+		}
+		return linux.EBUSY
+	}
+	if len(to.last) > linux.NAME_MAX {
+		return linux.ENAMETOOLONG
+	}
+	renameMu.Lock()
+	defer renameMu.Unlock()
+	return rename(&from, &to, flags)
+}
+
+// rename does the work under renameMu.
+func rename(from, to *walk, flags uint32) linux.Errno {
+	c := from.c
+	a, b := from.cur.Dentry, to.cur.Dentry
+	lockTwo(a, b)
+	m := move{from: a, to: b, flags: flags}
+	e := m.check(c, from, to)
+	if e == 0 && !m.same {
+		e = m.do(c, to)
+	}
+	unlockTwo(a, b)
+	if e == 0 && !m.same {
+		m.announce(from.last, to.last)
+		if m.target != nil && flags&linux.RENAME_EXCHANGE == 0 {
+			n := uint32(1)
+			if m.target.Inode.IsDir() {
+				n = 2
+			}
+			m.target.Inode.dropLink(n)
+		}
+	}
+	return e
+}
+
+// lockTwo locks two directories, an ancestor first.
+func lockTwo(a, b *Dentry) {
+	switch {
+	case a == b:
+		a.Inode.Mu.Lock()
+		return
+	case b.isAncestor(a) || !a.isAncestor(b) && b.Inode.Ino < a.Inode.Ino:
+		a, b = b, a
+	}
+	a.Inode.Mu.Lock()
+	b.Inode.Mu.Lock()
+}
+
+func unlockTwo(a, b *Dentry) {
+	a.Inode.Mu.Unlock()
+	if a != b {
+		b.Inode.Mu.Unlock()
+	}
+}
+
+// move is one rename: source goes from a directory to another, where target may be.
+type move struct {
+	from, to       *Dentry
+	source, target *Dentry
+	flags          uint32
+	same           bool // both names are of one file: nothing to do
+}
+
+// check finds source and target and decides whether the move may be done.
+func (m *move) check(c *kern.Ctx, from, to *walk) (e linux.Errno) {
+	if m.from.gone.Load() || m.to.gone.Load() {
+		return linux.ENOENT
+	}
+	if m.source, e = m.from.lookupLocked(c, from.lastHash, from.last); e != 0 {
+		return e
+	}
+	if m.target, e = m.to.lookupLocked(c, to.lastHash, to.last); e != 0 {
+		return e
+	}
+	exchange := m.flags&linux.RENAME_EXCHANGE != 0
+	switch {
+	case m.source == nil, exchange && m.target == nil:
+		return linux.ENOENT
+	case m.target != nil && m.flags&linux.RENAME_NOREPLACE != 0:
+		return linux.EEXIST
+	}
+	isDir := m.source.Inode.IsDir()
+	targetDir := m.target != nil && m.target.Inode.IsDir()
+	switch {
+	case !isDir && from.lastDir, !exchange && !isDir && to.lastDir, exchange && !targetDir && to.lastDir:
+		return linux.ENOTDIR
+	case m.source.isAncestor(m.to):
+		return linux.EINVAL
+	case m.target != nil && m.target.isAncestor(m.from):
+		if exchange {
+			return linux.EINVAL
+		}
+		return linux.ENOTEMPTY
+	case m.target != nil && m.source.Inode == m.target.Inode:
+		m.same = true
+		return 0
+	case from.cur.Mnt.ReadOnly():
+		return linux.EROFS
+	}
+	if e := mayRemove(from.cred, m.from.Inode, m.source.Inode); e != 0 {
+		return e
+	}
+	if m.target == nil {
+		e = permission(to.cred, m.to.Inode, MayWrite|MayExec)
+	} else {
+		e = mayRemove(to.cred, m.to.Inode, m.target.Inode)
+	}
+	if e != 0 {
+		return e
+	}
+	if m.target != nil && !exchange && isDir != targetDir {
+		if isDir {
+			return linux.ENOTDIR
+		}
+		return linux.EISDIR
+	}
+	if m.from != m.to { // the directory's ".." changes
+		if isDir {
+			e = permission(from.cred, m.source.Inode, MayWrite)
+		}
+		if e == 0 && exchange && targetDir {
+			e = permission(from.cred, m.target.Inode, MayWrite)
+		}
+		if e != 0 {
+			return e
+		}
+	}
+	if m.source.mounted.Load() != 0 || m.target != nil && m.target.mounted.Load() != 0 {
+		return linux.EBUSY
+	}
+	return 0
+}
+
+// do changes the tree.
+func (m *move) do(c *kern.Ctx, to *walk) linux.Errno {
+	isDir := m.source.Inode.IsDir()
+	exchange := m.flags&linux.RENAME_EXCHANGE != 0
+	if m.target != nil && !exchange && m.target.Inode.IsDir() {
+		m.target.Inode.Mu.Lock()
+		defer m.target.Inode.Mu.Unlock()
+		if !m.target.empty() {
+			return linux.ENOTEMPTY
+		}
+	}
+	name := strings.Clone(to.last)
+	if e := m.from.Inode.Node.Rename(c, m.from.Inode, m.source.Name(), m.to.Inode, name, m.flags); e != 0 {
+		return e
+	}
+	was := m.source.at.Load()
+	m.from.kids.unlist(m.source)
+	switch {
+	case exchange:
+		is := m.target.at.Load()
+		m.to.kids.unlist(m.target)
+		is.d.Store(m.source)
+		was.d.Store(m.target)
+		m.source.at.Store(is)
+		m.target.at.Store(was)
+		m.from.kids.list(m.target)
+	case m.target != nil:
+		is := m.target.at.Load()
+		m.target.gone.Store(true)
+		m.to.kids.unlist(m.target)
+		is.d.Store(m.source)
+		m.source.at.Store(is)
+		m.from.kids.remove(was.hash, was.name)
+	default:
+		is := m.to.kids.find(to.lastHash, to.last)
+		if is == nil {
+			is = &entry{parent: m.to, name: name, hash: to.lastHash}
+			m.to.kids.insert(is)
+			// The table may have grown, with new entries.
+			was = m.source.at.Load()
+		}
+		is.d.Store(m.source)
+		m.source.at.Store(is)
+		m.from.kids.remove(was.hash, was.name)
+	}
+	m.to.kids.list(m.source)
+	m.countLinks(isDir, exchange)
+	m.source.Inode.Changed()
+	m.from.Inode.Modified()
+	m.to.Inode.Modified()
+	return 0
+}
+
+// countLinks keeps the link counts of the directories.
+func (m *move) countLinks(isDir, exchange bool) {
+	targetDir := m.target != nil && m.target.Inode.IsDir()
+	delta := func(d *Dentry, n int) { d.Inode.nlink.Add(uint32(n)) }
+	if isDir {
+		delta(m.from, -1)
+		delta(m.to, 1)
+	}
+	if targetDir {
+		delta(m.to, -1)
+		if exchange {
+			delta(m.from, 1)
+		}
+	}
+	if m.target != nil {
+		m.target.Inode.Changed()
+	}
+}
+
+func (m *move) announce(oldName, newName string) {
+	if watching.Load() == 0 {
+		return
+	}
+	ev := isDirEvent(m.source.Inode)
+	cookie := nextCookie()
+	notifyName(m.from.Inode, linux.IN_MOVED_FROM|ev, oldName, cookie)
+	notifyName(m.to.Inode, linux.IN_MOVED_TO|ev, newName, cookie)
+	notifyInode(m.source.Inode, linux.IN_MOVE_SELF)
+	if m.target != nil && m.flags&linux.RENAME_EXCHANGE == 0 {
+		notifyInode(m.target.Inode, linux.IN_ATTRIB)
+		if m.target.Inode.Nlink() <= 1 || m.target.Inode.IsDir() {
+			notifyGone(m.target.Inode)
+		}
+	}
+}

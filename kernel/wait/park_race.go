@@ -1,0 +1,51 @@
+//go:build race
+
+package wait
+
+import "time"
+
+// Under the race detector (host tests only) code may not run on the
+// scheduler's stack, so parking goes through a channel and timers through
+// goroutines.
+
+var start = time.Now()
+
+// Now returns monotonic nanoseconds since an arbitrary origin.
+func Now() int64 { return int64(time.Since(start)) + 1 }
+
+// goroutine is a parked goroutine.
+type goroutine struct{ c chan struct{} }
+
+func (g goroutine) ready() { g.c <- struct{}{} }
+
+func (s *Sleeper) park() {
+	if s.g.c == nil {
+		s.g.c = make(chan struct{}, 1)
+	}
+	if s.state.CompareAndSwap(stateArmed, stateParked) {
+		<-s.g.c
+	}
+}
+
+// timer wakes one sleeper at a time of its choosing.
+type timer struct{ t *time.Timer }
+
+func (t *timer) set(s *Sleeper, when int64) {
+	if t.t == nil {
+		t.t = time.AfterFunc(time.Duration(when-Now()), s.Wake)
+		return
+	}
+	t.t.Reset(time.Duration(when - Now()))
+}
+
+func (t *timer) stop() {
+	if t.t != nil {
+		t.t.Stop()
+	}
+}
+
+// SetProcessors has nothing to do here.
+func SetProcessors(int) {}
+
+// Share has nothing to do here.
+func Share() {}
