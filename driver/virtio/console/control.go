@@ -1,0 +1,108 @@
+package console
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ControlPort is the name of the port that the host's command line talks to the
+// kernel on. Both sides send lines:
+//
+//	host:   winsize ROWS COLS   the terminal's size, at the start and when it changes
+//	        eof                 the console's input has ended
+//	        signal NAME         a signal for process 1 (TERM, INT …)
+//	kernel: ready               the console reads its input
+//	        exit STATUS         process 1 has ended; the machine goes off
+//	        panic TEXT          the kernel has given up
+const ControlPort = "hardtack.control"
+
+// lineMax bounds a line; longer ones are dropped whole.
+const lineMax = 1024
+
+// Control is the kernel's end of the control channel.
+type Control struct {
+	// What the host's lines cause; called one at a time. Nil ones are ignored.
+	WinSize func(rows, cols uint16)
+	EOF     func()
+	Signal  func(name string)
+
+	port *Port  // set by Attach
+	line []byte // the receiver's; the beginning of a line
+	long bool   // the receiver's; the line is too long
+}
+
+// Attach connects the channel to its port.
+func (c *Control) Attach(d *Device) { c.port = d.Port(ControlPort) }
+
+// Receive takes bytes from the host.
+func (c *Control) Receive(b []byte) {
+	for {
+		part, rest, end := bytes.Cut(b, []byte("\n"))
+		if c.long = c.long || len(c.line)+len(part) > lineMax; !c.long {
+			c.line = append(c.line, part...)
+		}
+		if !end {
+			return
+		}
+		if !c.long {
+			c.hear(strings.Fields(string(c.line)))
+		}
+		c.line, c.long = c.line[:0], false
+		b = rest
+	}
+}
+
+func (c *Control) hear(words []string) {
+	switch {
+	case len(words) == 3 && words[0] == "winsize" && c.WinSize != nil:
+		rows, err1 := strconv.ParseUint(words[1], 10, 16)
+		cols, err2 := strconv.ParseUint(words[2], 10, 16)
+		if err1 == nil && err2 == nil {
+			c.WinSize(uint16(rows), uint16(cols))
+		}
+	case len(words) == 1 && words[0] == "eof" && c.EOF != nil:
+		c.EOF()
+	case len(words) == 2 && words[0] == "signal" && c.Signal != nil:
+		c.Signal(words[1])
+	}
+}
+
+// Ready tells the host that the console reads its input.
+func (c *Control) Ready() error { return c.say("ready\n") }
+
+// Exit tells the host how process 1 ended, and waits until it knows.
+func (c *Control) Exit(status uint8) error {
+	if err := c.say(fmt.Sprintf("exit %d\n", status)); err != nil {
+		return err
+	}
+	return c.port.Drain(time.Second)
+}
+
+func (c *Control) say(line string) error {
+	if c == nil || c.port == nil {
+		return errGone
+	}
+	_, err := c.port.Write([]byte(line))
+	return err
+}
+
+// Panic tells the host that the kernel has given up. It may be called in any
+// state of the kernel.
+func (c *Control) Panic(text string) {
+	if c == nil || c.port == nil {
+		return
+	}
+	var b [lineMax]byte
+	n := copy(b[:], "panic ")
+	n += copy(b[n:len(b)-1], text)
+	for i := range b[:n] {
+		if b[i] < ' ' {
+			b[i] = ' '
+		}
+	}
+	b[n] = '\n'
+	c.port.WritePolled(b[:n+1])
+}

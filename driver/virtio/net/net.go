@@ -1,0 +1,258 @@
+// Package net drives virtio network devices (virtio 1.2, section 5.1). A Device
+// fits kernel/netdev.Device.
+//
+// Receive: each queue's buffers lie with the device; the bottom half takes what
+// came in batches, hands a batch to the receiver and gives the buffers back,
+// until the queue is empty; only then does it want interrupts again. Transmit:
+// frames are copied into the queue's slots under its lock, and one doorbell is
+// rung a call. Finished slots are collected by later senders; only who finds
+// the queue full has the device interrupt.
+//
+// Memory of a queue pair: rxSize buffers of rxBufferSize and txSize slots of
+// txSlotSize, 512 KiB + 1 MiB. Nothing is allocated for a frame.
+//
+// Lock order: rxQueue.mu, what the receiver takes, txQueue.mu.
+package net
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"hardtack/driver"
+	"hardtack/driver/virtio"
+	"hardtack/driver/virtio/queue"
+	"hardtack/kernel/netdev"
+)
+
+// Feature bits (section 5.1.3).
+const (
+	featureChecksum      uint64 = 1 << 0
+	featureGuestChecksum uint64 = 1 << 1
+	featureMTU           uint64 = 1 << 3
+	featureMAC           uint64 = 1 << 5
+	featureGuestTSO4     uint64 = 1 << 7
+	featureGuestTSO6     uint64 = 1 << 8
+	featureHostTSO4      uint64 = 1 << 11
+	featureHostTSO6      uint64 = 1 << 12
+	featureMergeable     uint64 = 1 << 15
+	featureControl       uint64 = 1 << 17
+	featureMultiQueue    uint64 = 1 << 22
+)
+
+// Offsets in the configuration (section 5.1.4).
+const (
+	configMAC      = 0
+	configMaxPairs = 8
+	configMTU      = 10
+	configSize     = 12
+)
+
+const (
+	rxSize = 256 // buffers a receive queue
+	txSize = 256 // slots and descriptors a transmit queue
+	// A frame of an Ethernet fits one buffer with its header; longer ones
+	// (merged segments) span several.
+	rxBufferSize = 2048
+	// The largest frame, 64 KiB and headers, takes 17 slots; that is within
+	// the queue's indirect tables.
+	txSlotSize  = 4096
+	txMaxSlots  = 17
+	rxBatch     = 64 // frames handed up at a time
+	controlSize = 2
+)
+
+// Device is a network device.
+type Device struct {
+	dev      *virtio.Device  // immutable
+	mac      [6]byte         // immutable
+	mtu      int             // immutable
+	features netdev.Features // immutable
+	rx       []*rxQueue      // immutable
+	tx       []*txQueue      // immutable
+	recv     func([]netdev.Frame)
+	ready    atomic.Pointer[func()] // called when a full queue has room again
+}
+
+// New drives the device behind a transport with at most a number of queue
+// pairs (one a CPU is what helps). It neither sends nor receives before
+// SetReceiver.
+func New(p driver.Platform, t virtio.Transport, pairs int) (*Device, error) {
+	wanted := virtio.FeatureEventIndex | virtio.FeatureIndirect |
+		featureMTU | featureMAC | featureMergeable |
+		featureChecksum | featureHostTSO4 | featureHostTSO6 |
+		featureGuestChecksum | featureGuestTSO4 | featureGuestTSO6
+	if pairs > 1 {
+		wanted |= featureControl | featureMultiQueue
+	}
+	// Some features need others (section 5.1.3.1); we ask for merged segments
+	// only in buffers that are merged too, as others had to be of 64 KiB each.
+	// A device that offers features without what they need is not asked for them.
+	offered := t.DeviceFeatures()
+	need := func(f, base uint64) {
+		if offered&base == 0 {
+			wanted &^= f
+		}
+	}
+	need(featureHostTSO4|featureHostTSO6, featureChecksum)
+	need(featureGuestTSO4|featureGuestTSO6, featureGuestChecksum)
+	need(featureGuestTSO4|featureGuestTSO6, featureMergeable)
+	need(featureMultiQueue, featureControl)
+	need(featureControl, featureMultiQueue)
+
+	v, err := virtio.Open(p, t, wanted)
+	if err != nil {
+		return nil, err
+	}
+	d := &Device{dev: v}
+	maxPairs := d.readConfig()
+	if err := d.setup(min(max(pairs, 1), maxPairs), maxPairs); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// readConfig returns how many queue pairs the device has.
+func (d *Device) readConfig() (maxPairs int) {
+	maxPairs, d.mtu = 1, 1500
+	d.dev.ReadConfig(func(c driver.MMIO) {
+		if d.dev.Has(featureMAC) {
+			for i := range d.mac {
+				d.mac[i] = c.Read8(configMAC + uint64(i))
+			}
+		}
+		if d.dev.Has(featureMultiQueue) {
+			maxPairs = min(max(int(c.Read16(configMaxPairs)), 1), 0x8000)
+		}
+		if d.dev.Has(featureMTU) {
+			d.mtu = int(c.Read16(configMTU))
+		}
+	})
+	if !d.dev.Has(featureMAC) {
+		_, _ = rand.Read(d.mac[:])
+		d.mac[0] = d.mac[0]&^1 | 2 // one station, locally chosen
+	}
+	// A frame must fit a buffer, if buffers are not merged.
+	d.mtu = min(max(d.mtu, 68), rxBufferSize-headerSize-14)
+	for feature, name := range map[uint64]netdev.Features{
+		featureChecksum: netdev.TxChecksum, featureHostTSO4: netdev.TSO4, featureHostTSO6: netdev.TSO6,
+		featureGuestChecksum: netdev.RxChecksum,
+		featureGuestTSO4:     netdev.LRO, featureGuestTSO6: netdev.LRO,
+	} {
+		if d.dev.Has(feature) {
+			d.features |= name
+		}
+	}
+	return maxPairs
+}
+
+func (d *Device) setup(pairs, maxPairs int) error {
+	// Queues 2i and 2i+1 are pair i; the control queue comes behind all pairs
+	// that the device has, used or not.
+	specs := make([]virtio.QueueSpec, 2*pairs, 2*maxPairs+1)
+	for i := range pairs {
+		rx, tx := &rxQueue{d: d}, &txQueue{d: d}
+		d.rx, d.tx = append(d.rx, rx), append(d.tx, tx)
+		specs[2*i] = virtio.QueueSpec{MaxSize: rxSize, Handler: virtio.Handler{Func: rx.poll, CPU: i}}
+		specs[2*i+1] = virtio.QueueSpec{MaxSize: txSize, Handler: virtio.Handler{Func: tx.completed, CPU: i}}
+	}
+	control := 0
+	if d.dev.Has(featureControl) && pairs > 1 {
+		control = 2 * maxPairs
+		specs = specs[:control+1]
+		specs[control] = virtio.QueueSpec{MaxSize: controlSize}
+	}
+	queues, err := d.dev.Setup(nil, specs)
+	if err != nil {
+		return err
+	}
+	for i := range pairs {
+		if !d.rx[i].init(d.dev.Platform, queues[2*i]) || !d.tx[i].init(d.dev.Platform, queues[2*i+1]) {
+			d.dev.Fail()
+			return fmt.Errorf("%v: no memory for buffers", d.dev.Transport)
+		}
+	}
+	if err := d.dev.Ready(); err != nil {
+		return err
+	}
+	if control != 0 {
+		if err := d.usePairs(queues[control], pairs); err != nil {
+			// The device goes on with the first pair, so do we.
+			d.tx = d.tx[:1]
+		}
+	}
+	return nil
+}
+
+// Control commands (section 5.1.6.5).
+const (
+	classMultiQueue = 4
+	commandPairs    = 0
+)
+
+// usePairs tells the device how many pairs to use.
+func (d *Device) usePairs(q *queue.Queue, pairs int) error {
+	mem, ok := d.dev.Platform.AllocDMA(1)
+	if !ok {
+		return errors.New("no memory for a command")
+	}
+	b := mem.Virt
+	b[0], b[1], b[2], b[3], b[4] = classMultiQueue, commandPairs, byte(pairs), byte(pairs>>8), 0xff
+	q.DisableInterrupts()
+	q.Add(0, []queue.Segment{{Phys: mem.Phys, Len: 4}}, []queue.Segment{{Phys: mem.Phys + 4, Len: 1}})
+	q.Publish()
+	for deadline := time.Now().Add(time.Second); ; runtime.Gosched() {
+		if _, _, ok := q.Pop(); ok {
+			break
+		}
+		if q.Err() != nil || time.Now().After(deadline) {
+			return errors.New("no answer to a command")
+		}
+	}
+	if b[4] != 0 {
+		return errors.New("command refused")
+	}
+	return nil
+}
+
+// MAC implements netdev.Device.
+func (d *Device) MAC() [6]byte { return d.mac }
+
+// MTU implements netdev.Device.
+func (d *Device) MTU() int { return d.mtu }
+
+// Features implements netdev.Device.
+func (d *Device) Features() netdev.Features { return d.features }
+
+// Pairs returns how many queue pairs are in use.
+func (d *Device) Pairs() int { return len(d.tx) }
+
+// SetReceiver implements netdev.Device.
+func (d *Device) SetReceiver(recv func(batch []netdev.Frame)) {
+	d.recv = recv
+	for _, q := range d.rx {
+		q.start()
+	}
+}
+
+// OnTransmitReady names a function that is called, from the device's interrupt
+// goroutine, when there is room again after Transmit has refused frames.
+func (d *Device) OnTransmitReady(f func()) { d.ready.Store(&f) }
+
+// Err says how the device broke the protocol, nil if it did not.
+func (d *Device) Err() error {
+	for _, q := range d.tx {
+		q.mu.Lock()
+		err := q.q.Err()
+		q.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var _ netdev.Device = (*Device)(nil)
