@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bufio"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"hardtack/tool/fault"
+	"hardtack/tool/image"
+)
+
+func newBuild() *cobra.Command {
+	var out string
+	cmd := &cobra.Command{
+		Use:   "build [-o IMAGE]",
+		Short: "Build the kernel image",
+		Long: `Build the kernel with the stock Go toolchain, as an ELF file that QEMU boots
+with -kernel (PVH). The same source gives the same image, bit for bit.
+
+It needs the source: the working directory, or the one that holds this command,
+must be inside it. Without -o the image goes where "hardtack run" looks for it:
+kernel.elf beside this command.`,
+		Example: `  hardtack build
+  hardtack build -o /tmp/kernel.elf`,
+		Args: exactly(0, "no arguments"),
+		RunE: func(*cobra.Command, []string) error {
+			if out == "" {
+				var err error
+				if out, err = defaultKernel(); err != nil {
+					return err
+				}
+			}
+			dir, err := sourceDir()
+			if err != nil {
+				return err
+			}
+			t, stop := newTidy()
+			defer stop()
+			if err := t.dir(); err != nil {
+				return err
+			}
+			return t.create(out, func(tmp string) error {
+				return image.Build(image.Options{Out: tmp, Dir: dir})
+			})
+		},
+	}
+	cmd.Flags().StringVarP(&out, "output", "o", "", "write the image to this `file`")
+	return cmd
+}
+
+// defaultKernel is where build leaves the image and run finds it.
+func defaultKernel() (string, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(filepath.Dir(exe), "kernel.elf"), nil
+}
+
+// sourceDir is the module's directory: above the working directory or above
+// this command.
+func sourceDir() (string, error) {
+	var starts []string
+	if wd, err := os.Getwd(); err == nil {
+		starts = append(starts, wd)
+	}
+	if exe, err := os.Executable(); err == nil {
+		starts = append(starts, filepath.Dir(exe))
+	}
+	for _, dir := range starts {
+		for {
+			if isModule(filepath.Join(dir, "go.mod")) {
+				return dir, nil
+			}
+			up := filepath.Dir(dir)
+			if up == dir {
+				break
+			}
+			dir = up
+		}
+	}
+	return "", fault.Bad("the kernel's source is not here; run this inside it")
+}
+
+func isModule(name string) bool {
+	f, err := os.Open(name)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	s := bufio.NewScanner(f)
+	for s.Scan() {
+		if strings.TrimSpace(s.Text()) == "module hardtack" {
+			return true
+		}
+	}
+	return false
+}

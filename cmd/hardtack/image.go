@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"hardtack/tool/debian"
+	"hardtack/tool/fault"
+	"hardtack/tool/rootfs"
+	"hardtack/tool/source"
+)
+
+// imageBudget is more than any guest will hold; what does not fit a guest is
+// told when it is run.
+var imageBudget = rootfs.Budget{Bytes: 8 << 30, Entries: 4 << 20}
+
+func newImage() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "image",
+		Short: "Put a root file system together",
+		Long: `Put a root file system together, as a tar that "hardtack run" takes. The same
+input gives the same bytes.`,
+		Example: `  hardtack image debian -o root.tar bash redis-server
+  hardtack image oci -o root.tar docker.io/library/alpine:3.20`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fault.Bad("unknown command %q; see %s --help", args[0], cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newImageDebian(), newImageOCI())
+	return cmd
+}
+
+func newImageDebian() *cobra.Command {
+	var out string
+	o := debian.Options{Log: os.Stderr}
+	cmd := &cobra.Command{
+		Use:   "debian -o ROOT.tar PKG...",
+		Short: "A root file system from Debian packages",
+		Long: `Make a root file system from Debian's packages and what they depend on, with the
+host's apt and its sources; root is not needed. Downloads are kept in the cache,
+and a set of packages once resolved is made again without apt or a network.
+
+Maintainer scripts are not run. The accounts, links and files that they would
+make are made for base-files, base-passwd, redis, nginx and some others; the
+list is in tool/debian/finish.go. What packages want for their maintainer and
+start scripts only (dpkg, debconf, perl-base, adduser and the like) is left out
+unless it is named. So are documentation, manuals, translations, character set
+converters and service files, unless --keep-docs is given: the image lives in
+the guest's memory.`,
+		Example: `  hardtack image debian -o root.tar bash coreutils python3-minimal
+  hardtack image debian -o web.tar --add site/ nginx`,
+		Args: atLeast(1, "at least one package"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Packages = args
+			if o.Cache == "" {
+				o.Cache = defaultCache()
+			}
+			return writeTree(out, func() (*rootfs.Tree, error) {
+				return debian.Build(cmd.Context(), o, imageBudget)
+			})
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVarP(&out, "output", "o", "", "write the tar to this `file` (required; - is standard output)")
+	fl.StringVar(&o.Cache, "cache", "", "keep packages in this `directory` (default: build/debs in the source, else the user's cache)")
+	fl.BoolVar(&o.Refresh, "refresh", false, "ask apt again for packages that the cache has already")
+	fl.BoolVar(&o.KeepDocs, "keep-docs", false, "keep documentation, manuals, translations and service files")
+	fl.BoolVar(&o.Applets, "applets", false, "with busybox-static: link the commands that no package provides to it")
+	fl.StringArrayVar(&o.Add, "add", nil, "lay the files of this `directory` over the packages (repeatable)")
+	return cmd
+}
+
+func newImageOCI() *cobra.Command {
+	var out string
+	cmd := &cobra.Command{
+		Use:   "oci -o ROOT.tar REF|DIR|TAR",
+		Short: "A root file system from an OCI image",
+		Long: `Make a root file system from an image: a layout directory, a layout in a tar,
+what "docker save" writes, or a reference to an image in a registry. Layers are
+laid over each other with their whiteouts. The image's command, environment,
+working directory and user are kept in the tar for "hardtack run".`,
+		Example: `  hardtack image oci -o root.tar docker.io/library/alpine:3.20
+  hardtack image oci -o root.tar layout/
+  docker save redis | gzip >redis.tgz && hardtack image oci -o root.tar redis.tgz`,
+		Args: exactly(1, "one image"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return writeTree(out, func() (*rootfs.Tree, error) { return openImage(cmd.Context(), args[0]) })
+		},
+	}
+	cmd.Flags().StringVarP(&out, "output", "o", "", "write the tar to this `file` (required; - is standard output)")
+	return cmd
+}
+
+// openImage takes what exists as a file, and anything else as a reference.
+func openImage(ctx context.Context, name string) (*rootfs.Tree, error) {
+	if _, err := os.Stat(name); err != nil {
+		return source.Pull(ctx, name, imageBudget)
+	}
+	t, err := source.Open(name, imageBudget)
+	if err == nil && t.Config == nil {
+		err = fault.Bad("%s: not an image, but a plain root file system; `hardtack run` takes it as it is", name)
+	}
+	return t, err
+}
+
+// writeTree writes what open gives to a tar.
+func writeTree(out string, open func() (*rootfs.Tree, error)) error {
+	if out == "" {
+		return fault.Bad("-o is missing: which file shall have the tar?")
+	}
+	t, stop := newTidy()
+	defer stop()
+	if err := t.dir(); err != nil {
+		return err
+	}
+	tree, err := open()
+	if err != nil {
+		return err
+	}
+	return t.create(out, func(tmp string) error {
+		f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_TRUNC, 0)
+		if err != nil {
+			return err
+		}
+		if err := tree.WriteTar(f); err != nil {
+			f.Close()
+			return err
+		}
+		return f.Close()
+	})
+}
+
+// defaultCache is in the source's build directory, or the user's cache where
+// there is no source.
+func defaultCache() string {
+	if dir, err := sourceDir(); err == nil {
+		return filepath.Join(dir, "build", "debs")
+	}
+	if dir, err := os.UserCacheDir(); err == nil {
+		return filepath.Join(dir, "hardtack", "debs")
+	}
+	return filepath.Join(os.TempDir(), "hardtack-debs")
+}

@@ -1,0 +1,329 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"hardtack/tool/fault"
+	"hardtack/tool/machine"
+	"hardtack/tool/rootfs"
+	"hardtack/tool/source"
+)
+
+// runFlags are what the user says of a machine.
+type runFlags struct {
+	cfg      machine.Config
+	memory   string
+	publish  []string
+	env      []string
+	workdir  string
+	user     string
+	hostname string
+	net      string
+	pprof    int
+	dryRun   bool
+	timeout  time.Duration
+}
+
+func newRun() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "run [flags] ROOT [-- CMD ARG...]",
+		Short: "Run a root file system in a virtual machine",
+		Long: `Run a root file system under the Hardtack kernel in QEMU.
+
+ROOT is a directory, a tar (also .gz, .zst), a cpio archive in newc format (also
+compressed), or an OCI image: a layout directory, a layout in a tar, or what
+"docker save" writes. An image's config gives the default command, environment,
+working directory and user.
+
+CMD is process 1. Without it, and without a command in the image, it is the
+first of /init, /sbin/init, /bin/sh that ROOT has. When it ends the machine
+powers off and this command exits with its status (128+N if signal N killed it).
+
+Standard input and output are the guest's console. On a terminal they are in raw
+mode, and Ctrl-A x leaves; otherwise they carry plain bytes and the end of
+input. SIGINT and SIGTERM are sent on to process 1; a second one ends the
+machine.
+
+` + statuses,
+		Example: `  hardtack run root.tar
+  hardtack run --cpus 4 --memory 1G -p 8080:80 site.tar -- nginx -g 'daemon off;'
+  echo 'echo hello' | hardtack run root.tar -- /bin/sh
+  hardtack run --dry-run --machine q35 image-dir/`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			dash := cmd.ArgsLenAtDash()
+			if len(args) == 0 || dash == 0 {
+				return fault.Bad("want a ROOT; see %s --help", cmd.CommandPath())
+			}
+			if dash < 0 && len(args) > 1 || dash > 1 {
+				return fault.Bad("one ROOT only; a command goes behind --, as in: %s %s -- %s", cmd.CommandPath(), args[0], args[1])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd.Context(), args[0], args[1:])
+		},
+	}
+	fl := cmd.Flags()
+	fl.IntVar(&f.cfg.CPUs, "cpus", 2, "`number` of processors")
+	fl.StringVar(&f.memory, "memory", "512M", "`size` of the memory")
+	fl.StringArrayVarP(&f.publish, "publish", "p", nil, "lead a `port` of the host to the guest: [ADDR:]HOST:GUEST[/udp] (repeatable; loopback by default)")
+	fl.StringArrayVarP(&f.env, "env", "e", nil, "set a `variable`: NAME=VALUE, or NAME for the host's value (repeatable)")
+	fl.StringVarP(&f.workdir, "workdir", "w", "", "working `directory` of process 1")
+	fl.StringVarP(&f.user, "user", "u", "", "`user` of process 1: NAME or UID, with :GROUP or :GID")
+	fl.StringVar(&f.hostname, "hostname", "hardtack", "the guest's host `name`")
+	fl.StringVar(&f.net, "net", "static", "`how` the guest gets its address: static, dhcp, or none for no network")
+	fl.StringVar(&f.cfg.Machine, "machine", machine.MicroVM, "the `machine`: microvm or q35")
+	fl.StringVar(&f.cfg.Accel, "accel", machine.Auto, "the `accelerator`: auto, kvm or tcg (auto boots a tiny guest to see)")
+	fl.BoolVar(&f.cfg.ICount, "icount", false, "count instructions: one each nanosecond of guest time (tcg)")
+	fl.StringVar(&f.cfg.Kernel, "kernel", "", "the kernel `image` (default: kernel.elf beside this command)")
+	fl.StringVar(&f.cfg.Append, "append", "", "the kernel's command `line`")
+	fl.IntVar(&f.pprof, "pprof", 0, "serve the kernel's Go profiles on this `port` of the host's loopback")
+	fl.StringArrayVar(&f.cfg.QEMUArgs, "qemu-arg", nil, "a further `argument` for QEMU (repeatable)")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "print the QEMU command and do not run it")
+	fl.DurationVar(&f.timeout, "timeout", 0, "end the machine after this `time`, as in 30s")
+	return cmd
+}
+
+func (f *runFlags) run(ctx context.Context, root string, args []string) error {
+	if err := f.complete(ctx); err != nil {
+		return err
+	}
+	tree, err := source.Open(root, rootfs.BudgetFor(f.cfg.Memory))
+	if err != nil {
+		return err
+	}
+	boot, err := f.boot(tree, args)
+	if err != nil {
+		return err
+	}
+	if f.dryRun {
+		argv, err := f.cfg.Command()
+		if err != nil {
+			return err
+		}
+		fmt.Println(machine.Quote(argv))
+		return nil
+	}
+	initrd, err := f.initrd(tree, boot)
+	if err != nil {
+		return err
+	}
+	defer initrd.Close()
+	con := machine.Console{In: os.Stdin, Out: os.Stdout}
+	if boot.Terminal {
+		con.TTY = os.Stdin
+	}
+	if f.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, f.timeout)
+		defer cancel()
+	}
+	status, err := f.cfg.Run(ctx, initrd, con)
+	if err != nil {
+		return err
+	}
+	if status != 0 {
+		return exitStatus(status)
+	}
+	return nil
+}
+
+// complete turns flags into the machine's configuration.
+func (f *runFlags) complete(ctx context.Context) (err error) {
+	if f.cfg.Memory, err = machine.ParseMemory(f.memory); err != nil {
+		return err
+	}
+	for _, p := range f.publish {
+		forward, err := machine.ParseForward(p)
+		if err != nil {
+			return err
+		}
+		f.cfg.Publish = append(f.cfg.Publish, forward)
+	}
+	if f.pprof < 0 || f.pprof > 65535 {
+		return fault.Bad("--pprof %d: not a port", f.pprof)
+	}
+	if f.pprof > 0 {
+		f.cfg.Publish = append(f.cfg.Publish, machine.Forward{Proto: "tcp", Addr: "127.0.0.1", Host: f.pprof, Guest: f.pprof})
+	}
+	switch f.net {
+	case "static", "dhcp":
+	case "none":
+		f.cfg.NoNet = true
+	default:
+		return fault.Bad("--net %q: want static, dhcp or none", f.net)
+	}
+	if f.timeout < 0 {
+		return fault.Bad("--timeout %v: it is over before it began", f.timeout)
+	}
+	if f.hostname == "" || len(f.hostname) > 64 {
+		return fault.Bad("--hostname %q: want 1 to 64 bytes", f.hostname)
+	}
+	if err := f.cfg.Check(); err != nil {
+		return err
+	}
+	if f.cfg.Kernel == "" {
+		if f.cfg.Kernel, err = defaultKernel(); err != nil {
+			return err
+		}
+	}
+	if err := machine.CheckKernel(f.cfg.Kernel); err != nil {
+		return err
+	}
+	if f.cfg.ICount {
+		f.cfg.Accel = machine.TCG
+	}
+	f.cfg.Accel = machine.ResolveAccel(ctx, f.cfg.Accel)
+	return nil
+}
+
+// boot makes the kernel's boot record from flags, the image's config and what
+// the tree holds.
+func (f *runFlags) boot(tree *rootfs.Tree, args []string) (*rootfs.Boot, error) {
+	image := tree.Config
+	if image == nil {
+		image = new(rootfs.Config)
+	}
+	b := &rootfs.Boot{
+		User: first(f.user, image.User), Cwd: first(f.workdir, image.WorkingDir, "/"),
+		Hostname: f.hostname, Pprof: f.pprof, Rows: 24, Cols: 80,
+		Net: rootfs.Net{Mode: f.net, Address: "10.0.2.15/24", Gateway: "10.0.2.2", DNS: "10.0.2.3"},
+	}
+	if f.net == "none" {
+		b.Net = rootfs.Net{Mode: f.net}
+	}
+	if !strings.HasPrefix(b.Cwd, "/") {
+		return nil, fault.Bad("--workdir %q: want an absolute path", b.Cwd)
+	}
+	b.Cwd = path.Clean(b.Cwd)
+	if err := tree.MakeDir(b.Cwd); err != nil {
+		return nil, fault.Bad("--workdir %s: %v", b.Cwd, err)
+	}
+	user, err := tree.ResolveUser(b.User)
+	if err != nil {
+		return nil, err
+	}
+	b.UID, b.GID, b.Groups = user.UID, user.GID, user.Groups
+
+	b.Terminal = term.IsTerminal(int(os.Stdin.Fd()))
+	if b.Terminal {
+		if cols, rows, err := term.GetSize(int(os.Stdin.Fd())); err == nil && cols > 0 && rows > 0 {
+			b.Rows, b.Cols = rows, cols
+		}
+	}
+	env, err := f.environment(image.Env, user, b.Terminal)
+	if err != nil {
+		return nil, err
+	}
+	b.Env = env.list
+	if len(args) == 0 {
+		args = image.Args()
+	}
+	if len(args) == 0 {
+		program, err := tree.DefaultProgram()
+		if err != nil {
+			return nil, err
+		}
+		args = []string{program}
+	}
+	program, err := tree.FindProgram(args[0], b.Cwd, env.get("PATH"))
+	if err != nil {
+		return nil, err
+	}
+	b.Args = append([]string{program}, args[1:]...)
+	return b, nil
+}
+
+func first(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// environment is the image's variables under the user's, with what every
+// process expects where neither has it.
+func (f *runFlags) environment(image []string, user *rootfs.User, terminal bool) (*env, error) {
+	e := new(env)
+	e.set("PATH", rootfs.DefaultPath)
+	e.set("HOME", user.Home)
+	if t := os.Getenv("TERM"); terminal && t != "" {
+		e.set("TERM", t)
+	}
+	for _, v := range image {
+		name, value, _ := strings.Cut(v, "=")
+		e.set(name, value)
+	}
+	for _, v := range f.env {
+		name, value, given := strings.Cut(v, "=")
+		if name == "" {
+			return nil, fault.Bad("--env %q: want NAME=VALUE", v)
+		}
+		if !given {
+			var ok bool
+			if value, ok = os.LookupEnv(name); !ok {
+				continue
+			}
+		}
+		e.set(name, value)
+	}
+	return e, nil
+}
+
+// env is an environment in the order it was set.
+type env struct{ list []string }
+
+func (e *env) set(name, value string) {
+	for i, v := range e.list {
+		if strings.HasPrefix(v, name+"=") {
+			e.list[i] = name + "=" + value
+			return
+		}
+	}
+	e.list = append(e.list, name+"="+value)
+}
+
+func (e *env) get(name string) string {
+	for _, v := range e.list {
+		if value, ok := strings.CutPrefix(v, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// initrd writes the archive the kernel boots from.
+func (f *runFlags) initrd(tree *rootfs.Tree, boot *rootfs.Boot) (*os.File, error) {
+	file, err := rootfs.Scratch()
+	if err != nil {
+		return nil, err
+	}
+	err = tree.WriteInitrd(file, boot)
+	var size int64
+	if err == nil {
+		size, err = file.Seek(0, io.SeekEnd)
+	}
+	if err == nil && size+kernelShare > f.cfg.Memory {
+		err = fault.Bad("the root file system takes %d MiB, which does not fit in --memory %s", (size+1<<20-1)>>20, f.memory)
+	}
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+// kernelShare is what the kernel and its Go heap need beside the archive.
+const kernelShare = 24 << 20

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"fmt"
+
+	"hardtack/driver/acpi"
+	"hardtack/driver/virtio"
+	vconsole "hardtack/driver/virtio/console"
+	"hardtack/driver/virtio/find"
+	vnet "hardtack/driver/virtio/net"
+	"hardtack/driver/virtio/rng"
+	"hardtack/kernel/netdev"
+	"hardtack/nucleus"
+)
+
+// warn reports what the kernel can do without.
+func warn(format string, args ...any) { fmt.Printf("kernel: "+format+"\n", args...) }
+
+// startProcessors makes the interrupt controllers known and starts the other
+// CPUs that the firmware lists.
+func startProcessors(p *platform, tables *acpi.Tables) {
+	m, ok := tables.MADT()
+	if !ok {
+		warn("no MADT: one CPU, and the I/O APIC where PCs have it")
+		nucleus.AddIOAPIC(0xfec00000, 0)
+		return
+	}
+	p.overrides = m.Overrides
+	for _, a := range m.IOAPICs {
+		nucleus.AddIOAPIC(a.Address, a.GSIBase)
+	}
+	boot := nucleus.BootAPICID()
+	for _, c := range m.CPUs {
+		if !c.Enabled || c.APIC == boot {
+			continue
+		}
+		if err := nucleus.StartCPU(c.APIC); err != nil {
+			warn("CPU with APIC ID %d: %v", c.APIC, err)
+		}
+	}
+}
+
+// transports finds the machine's virtio devices.
+func transports(p *platform, tables *acpi.Tables, cmdline string) []virtio.Transport {
+	found, problems := find.Devices(p, tables, cmdline)
+	for _, err := range problems {
+		warn("%v", err)
+	}
+	return found
+}
+
+// startDevices starts the drivers and returns the network devices.
+func (k *kernel) startDevices(found []virtio.Transport) (devices []netdev.Device) {
+	for _, t := range found {
+		var err error
+		switch t.Type() {
+		case virtio.TypeNet:
+			var d *vnet.Device
+			if d, err = vnet.New(&k.platform, t, nucleus.NumCPU()); err == nil {
+				devices = append(devices, d)
+			}
+		case virtio.TypeRNG:
+			_, err = rng.New(&k.platform, t, stirRandom)
+		case virtio.TypeConsole:
+			err = k.startControl(t)
+		}
+		if err != nil {
+			warn("%v: %v", t, err)
+		}
+	}
+	return devices
+}
+
+// startControl connects the channel to the command that runs the machine.
+func (k *kernel) startControl(t virtio.Transport) error {
+	c := &control{EOF: k.console.eof, Signal: signalInit, WinSize: k.console.resize}
+	d, err := vconsole.New(&k.platform, t, map[string]func([]byte){vconsole.ControlPort: c.Receive})
+	if err != nil {
+		return err
+	}
+	c.Attach(d)
+	k.control = c
+	return nil
+}

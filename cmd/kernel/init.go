@@ -1,0 +1,100 @@
+package main
+
+import (
+	"hardtack/abi/linux"
+	vconsole "hardtack/driver/virtio/console"
+	"hardtack/kernel/initramfs"
+	"hardtack/kernel/kern"
+	"hardtack/kernel/proc"
+	"hardtack/kernel/tmpfs"
+	"hardtack/kernel/vfs"
+	"hardtack/nucleus"
+)
+
+// control is the channel to the command that runs the machine.
+type control = vconsole.Control
+
+// startInit starts process 1.
+func (k *kernel) startInit(config *initramfs.BootConfig, root *vfs.FSContext, _ *tmpfs.FS) {
+	args := config.Args
+	if v, ok := k.option("init"); ok {
+		args = []string{v}
+	}
+	if len(args) == 0 {
+		args = []string{"/init"}
+	}
+	if config.Hostname != "" {
+		proc.SetHostname(config.Hostname)
+	}
+	cred := kern.RootCred
+	if config.UID != 0 || config.GID != 0 {
+		cred = kern.Cred{Bounding: kern.AllCaps}
+		if config.UID == 0 {
+			cred = kern.RootCred
+		}
+		cred.UID, cred.EUID, cred.SUID, cred.FSUID = config.UID, config.UID, config.UID, config.UID
+		cred.GID, cred.EGID, cred.SGID, cred.FSGID = config.GID, config.GID, config.GID, config.GID
+	}
+	cred.Groups = config.Groups
+	e := proc.Start(&proc.StartArgs{
+		Path: args[0], Argv: args, Env: config.Env, Dir: config.Cwd, Cred: &cred,
+		Console: k.openConsole(root), FS: root,
+	})
+	if e != 0 {
+		k.fail("%s: %v", args[0], e)
+	}
+	if k.control != nil {
+		_ = k.control.Ready() // the host gave up if it does not hear this
+	}
+}
+
+// initExited ends the machine with process 1's status.
+func (k *kernel) initExited(status int32) {
+	code := status >> 8 & 0xff
+	if sig := status & 0x7f; sig != 0 {
+		code = 128 + sig
+	}
+	k.shutdown(uint8(code))
+}
+
+func (k *kernel) shutdown(code uint8) {
+	k.console.drain()
+	if k.control != nil {
+		if err := k.control.Exit(code); err == nil {
+			k.power.Off()
+		}
+	}
+	nucleus.Exit(int(code))
+	k.power.Off()
+	select {}
+}
+
+// reboot is reboot(2) for process 1's family of programs: halting and powering
+// off end the machine with status 0.
+func (k *kernel) reboot(cmd uint32) linux.Errno {
+	const restart, halt, powerOff = 0x01234567, 0xcdef0123, 0x4321fedc
+	switch cmd {
+	case restart:
+		k.console.drain()
+		if k.control != nil {
+			_ = k.control.Exit(0)
+		}
+		k.power.Reset()
+	case halt, powerOff:
+		k.shutdown(0)
+	}
+	return linux.EINVAL
+}
+
+// signalInit passes a signal of the host's on to process 1.
+func signalInit(name string) {
+	signals := map[string]linux.Signal{
+		"TERM": linux.SIGTERM, "INT": linux.SIGINT, "HUP": linux.SIGHUP, "QUIT": linux.SIGQUIT,
+		"USR1": linux.SIGUSR1, "USR2": linux.SIGUSR2, "KILL": linux.SIGKILL, "WINCH": linux.SIGWINCH,
+	}
+	if s, ok := signals[name]; ok {
+		if p := proc.Lookup(1); p != nil {
+			p.SendSignal(s)
+		}
+	}
+}

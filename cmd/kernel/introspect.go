@@ -1,0 +1,88 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/initramfs"
+	"hardtack/kernel/pprof"
+	"hardtack/kernel/procfs"
+	"hardtack/kernel/sock/inet"
+	"hardtack/kernel/syscall"
+	"hardtack/nucleus"
+)
+
+// introspect fills /proc/hardtack: what the kernel, a Go program, knows of itself.
+func (k *kernel) introspect(config *initramfs.BootConfig) {
+	procfs.RegisterWritable("hardtack/heap", heapText, collect)
+	procfs.Register("hardtack/goroutines", goroutinesText)
+	procfs.Register("hardtack/interrupts", interruptsText)
+	procfs.Register("hardtack/syscalls", syscallsText)
+	procfs.Register("hardtack/frames", framesText)
+	if config.Pprof > 0 && config.Pprof < 1<<16 {
+		if err := pprof.Serve(inet.Default, uint16(config.Pprof), nil); err != nil {
+			warn("profiles: %v", err)
+		}
+	}
+}
+
+// collect is a write to hardtack/heap: garbage is collected and free memory
+// given back, so that what is left is in use.
+func collect(string) linux.Errno {
+	debug.FreeOSMemory()
+	return 0
+}
+
+func heapText() []byte {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	b := new(bytes.Buffer)
+	for _, v := range []struct {
+		name string
+		n    uint64
+	}{
+		{"HeapAlloc", m.HeapAlloc}, {"HeapInuse", m.HeapInuse}, {"HeapIdle", m.HeapIdle}, {"HeapReleased", m.HeapReleased},
+		{"HeapObjects", m.HeapObjects}, {"StackInuse", m.StackInuse}, {"Sys", m.Sys}, {"Mallocs", m.Mallocs},
+		{"TotalAlloc", m.TotalAlloc}, {"NumGC", uint64(m.NumGC)}, {"PauseTotalNs", m.PauseTotalNs},
+	} {
+		fmt.Fprintf(b, "%-14s %d\n", v.name, v.n)
+	}
+	return b.Bytes()
+}
+
+// goroutinesText is the number of goroutines, then their stacks.
+func goroutinesText() []byte {
+	b := make([]byte, 1<<20)
+	b = b[:runtime.Stack(b, true)]
+	return fmt.Appendf(nil, "%d\n\n%s", runtime.NumGoroutine(), b)
+}
+
+func interruptsText() []byte {
+	b := new(bytes.Buffer)
+	for i := range nucleus.NumCPU() {
+		fmt.Fprintf(b, "cpu%d %d\n", i, nucleus.CPUInterrupts(i))
+	}
+	for i := 0; ; i++ {
+		n, ok := nucleus.IRQCount(i)
+		if !ok {
+			return b.Bytes()
+		}
+		fmt.Fprintf(b, "irq%d %d\n", i, n)
+	}
+}
+
+func syscallsText() []byte {
+	b := new(bytes.Buffer)
+	for _, c := range syscall.Counts() {
+		fmt.Fprintf(b, "%-24s %10d %14d ns\n", c.Name, c.Calls, c.Nsec)
+	}
+	return b.Bytes()
+}
+
+func framesText() []byte {
+	m := nucleus.MemoryInfo()
+	return fmt.Appendf(nil, "total %d\nfree %d\nkernel %d\nreserve %d\n", m.Total, m.Free, m.Kernel, m.Reserve)
+}

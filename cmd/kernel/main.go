@@ -1,0 +1,120 @@
+// Command kernel is the operating system: it plugs the parts together, in the
+// order in which they need each other, starts process 1 and waits for its end.
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"hardtack/arch/amd64"
+	"hardtack/driver/acpi"
+	"hardtack/driver/power"
+	"hardtack/driver/rtc"
+	"hardtack/kernel/kern"
+	"hardtack/kernel/ktime"
+	"hardtack/kernel/proc"
+	"hardtack/kernel/wait"
+	"hardtack/nucleus"
+)
+
+// kernel is the machine with everything on it.
+type kernel struct {
+	platform platform
+	cmdline  string
+	power    *power.Control
+	ctx      *kern.Ctx
+	console  *console
+	control  *control
+}
+
+func main() {
+	initMemory()
+	initVirtualMemory()
+	tuneCollector()
+	k := &kernel{cmdline: nucleus.Cmdline(), ctx: kern.NewKernelCtx()}
+	seedRandom()
+	tables, err := acpi.Find(&k.platform, nucleus.RSDP())
+	if err != nil {
+		warn("ACPI: %v", err)
+		tables = &acpi.Tables{}
+	}
+	k.power = power.New(&k.platform, tables)
+	startProcessors(&k.platform, tables)
+	runtime.GOMAXPROCS(nucleus.NumCPU())
+	wait.SetProcessors(nucleus.NumCPU())
+	go nucleus.ServeInterrupts()
+	initVDSO()
+	k.setClock(tables)
+
+	root, fs, config, err := unpackRoot()
+	if err != nil {
+		k.fail("the root file system: %v", err)
+	}
+	k.initProcesses()
+	k.console = newConsole(&k.platform, config)
+	mountAll(k.ctx, root)
+	devices := k.startDevices(transports(&k.platform, tables, k.cmdline))
+	k.startNetwork(devices, config, root)
+	k.introspect(config)
+	k.startInit(config, root, fs)
+	select {}
+}
+
+// option returns the value of a kernel parameter, and whether it was given.
+func (k *kernel) option(name string) (string, bool) {
+	for _, w := range strings.Fields(k.cmdline) {
+		if w == name {
+			return "", true
+		}
+		if v, ok := strings.CutPrefix(w, name+"="); ok {
+			return v, true
+		}
+	}
+	return "", false
+}
+
+// fail ends the machine because it cannot be of use.
+func (k *kernel) fail(format string, args ...any) {
+	fmt.Printf("kernel: "+format+"\n", args...)
+	if k.control != nil {
+		k.control.Exit(exitUnusable)
+	}
+	nucleus.Exit(exitUnusable)
+	k.power.Off()
+	panic("the machine cannot be turned off")
+}
+
+// exitUnusable is the status of a machine that cannot start process 1, as a
+// shell's for a command that it cannot run.
+const exitUnusable = 126
+
+// tuneCollector keeps the kernel's heap small against the machine's memory: a
+// soft limit makes the collector work harder instead of growing.
+func tuneCollector() {
+	m := nucleus.MemoryInfo()
+	debug.SetMemoryLimit(int64(m.Total) * 4096 / 4)
+}
+
+// setClock reads the wall clock.
+func (k *kernel) setClock(tables *acpi.Tables) {
+	f, _ := tables.FADT()
+	if t, err := rtc.Read(&k.platform, f.Century); err == nil {
+		ktime.SetRealtime(t.UnixNano())
+		amd64.RealtimeBase = uint64(kern.RealtimeOffset())
+	} else {
+		warn("the clock: %v", err)
+	}
+}
+
+func (k *kernel) initProcesses() {
+	proc.Interrupt = serveInterrupt
+	proc.CPUs = nucleus.CPUs
+	proc.Random = readRandom
+	proc.InitExited = k.initExited
+	proc.Reboot = k.reboot
+	if _, ok := k.option("strace"); ok {
+		traceSyscalls()
+	}
+}

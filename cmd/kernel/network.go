@@ -1,0 +1,90 @@
+package main
+
+import (
+	"net/netip"
+	"os"
+	"time"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/initramfs"
+	"hardtack/kernel/netdev"
+	"hardtack/kernel/netif"
+	"hardtack/kernel/sock"
+	"hardtack/kernel/sock/inet"
+	_ "hardtack/kernel/sock/unix" // AF_UNIX
+	"hardtack/kernel/uio"
+	"hardtack/kernel/vfs"
+	"hardtack/nucleus"
+)
+
+// startNetwork makes the TCP/IP stack and configures the first device.
+func (k *kernel) startNetwork(devices []netdev.Device, config *initramfs.BootConfig, root *vfs.FSContext) {
+	sock.MaxRingBytes.Store(int64(nucleus.MemoryInfo().Total) * 4096 / 8)
+	net := inet.Init(inet.Config{Rand: randomReader{}, Log: os.Stderr, MaxTCPBuffer: tcpBuffer()})
+	if len(devices) == 0 || config.Net.Mode == "none" {
+		return
+	}
+	link, err := netif.Add(net, devices[0], "eth0")
+	if err != nil {
+		warn("eth0: %v", err)
+		return
+	}
+	s, static, err := settings(config)
+	switch {
+	case err != nil:
+		warn("eth0: %v", err)
+	case static:
+		if err := link.Apply(s); err != nil {
+			warn("eth0: %v", err)
+			return
+		}
+		k.resolver(root, s)
+	default:
+		go func() {
+			lease, err := link.DHCP(10 * time.Second)
+			if err != nil {
+				warn("eth0: %v", err)
+				return
+			}
+			k.resolver(root, lease.Settings)
+		}()
+	}
+}
+
+// tcpBuffer bounds what one connection may buffer: less on small machines.
+func tcpBuffer() int {
+	return min(max(nucleus.MemoryInfo().Total*4096/256, 256<<10), 4<<20)
+}
+
+// settings turns the boot record's words into addresses.
+func settings(config *initramfs.BootConfig) (s netif.Settings, static bool, err error) {
+	if config.Net.Mode != "static" {
+		return s, false, nil
+	}
+	if s.Address, err = netip.ParsePrefix(config.Net.Address); err != nil {
+		return s, true, err
+	}
+	if config.Net.Gateway != "" {
+		if s.Router, err = netip.ParseAddr(config.Net.Gateway); err != nil {
+			return s, true, err
+		}
+	}
+	if config.Net.DNS != "" {
+		a, err := netip.ParseAddr(config.Net.DNS)
+		if err != nil {
+			return s, true, err
+		}
+		s.DNS = []netip.Addr{a}
+	}
+	return s, true, nil
+}
+
+// resolver writes /etc/resolv.conf where the root file system has none.
+func (k *kernel) resolver(root *vfs.FSContext, s netif.Settings) {
+	f, e := vfs.Open(k.ctx, root, nil, "/etc/resolv.conf", linux.O_CREAT|linux.O_EXCL|linux.O_WRONLY, 0o644)
+	if e != 0 {
+		return
+	}
+	_, _ = f.Ops.Write(k.ctx, f, uio.Bytes(s.ResolvConf()), 0) // a hint for programs; they work without
+	f.Put()
+}

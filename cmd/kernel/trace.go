@@ -1,0 +1,35 @@
+package main
+
+import (
+	"fmt"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
+	"hardtack/kernel/proc"
+	"hardtack/kernel/syscall"
+	"hardtack/kernel/vm"
+)
+
+// traceSyscalls prints every system call to the console (kernel parameter
+// "strace"): for looking at a program that does not start.
+func traceSyscalls() {
+	proc.TraceFault = func(t *proc.Thread, info *linux.Siginfo) {
+		u := &t.User
+		fmt.Printf("[%d %s] signal %d code %d trap %+v\n%+v\n", t.TID, t.Name(), info.Signo, info.Code, u.Trap, u.Regs)
+		t.Space.Maps(func(m vm.MapInfo) bool {
+			fmt.Printf("%+v\n", m)
+			return true
+		})
+	}
+	do := proc.Syscall
+	proc.Syscall = func(t *proc.Thread) {
+		nr := t.User.RAX
+		name := fmt.Sprint(nr)
+		if c := syscall.Lookup(nr); c != nil {
+			name = c.Name
+		}
+		pc := t.User.RIP
+		do(t)
+		fmt.Printf("%d [%d %s] %s(%#x) = %#x at %#x\n", kern.Monotonic()/1e6, t.TID, t.Name(), name, t.Args, t.User.RAX, pc)
+	}
+}

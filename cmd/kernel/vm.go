@@ -1,0 +1,56 @@
+package main
+
+import (
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"hardtack/arch/amd64"
+	"hardtack/kernel/proc"
+	"hardtack/kernel/vdso"
+	"hardtack/kernel/vm"
+	"hardtack/nucleus"
+)
+
+func initVirtualMemory() {
+	vm.MMU = vm.Hooks{
+		FillUpper:  nucleus.KernelPML4,
+		Invalidate: (*nucleus.AddressSpace).Invalidate,
+		Retire:     (*nucleus.AddressSpace).Retire,
+	}
+}
+
+// initVDSO lets user programs read the clock that the kernel reads.
+func initVDSO() {
+	if e := vdso.Init(); e != 0 {
+		warn("no vDSO: %v", e)
+		return
+	}
+	vdso.SetClock(&vdso.Clock{TSCBase: amd64.ClockBase, Mult: amd64.ClockMult, Shift: amd64.ClockShift})
+	if nucleus.HasTSCAux() {
+		vdso.SetCPUSource(vdso.CPUFromRDTSCP)
+	}
+}
+
+// relieving is set while a goroutine makes room for the kernel's heap.
+var relieving atomic.Bool
+
+// serveInterrupt is called when user mode was interrupted: bottom halves, and a
+// look at whether the kernel itself still has memory.
+func serveInterrupt() {
+	nucleus.RunPending()
+	if nucleus.LowMemory() && relieving.CompareAndSwap(false, true) {
+		go relieve()
+	}
+}
+
+// relieve gives the kernel's garbage back, and if that is not enough takes the
+// memory of the biggest process.
+func relieve() {
+	debug.FreeOSMemory()
+	if nucleus.LowMemory() {
+		proc.KillBiggest()
+		time.Sleep(100 * time.Millisecond) // until its memory has come back
+	}
+	relieving.Store(false)
+}

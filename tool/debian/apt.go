@@ -1,0 +1,356 @@
+package debian
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"hardtack/tool/fault"
+)
+
+// deb is one package to unpack.
+type deb struct {
+	Package string
+	Version string
+	File    string // in the cache
+	SHA256  string
+}
+
+// cache is a directory of downloaded packages. For each set of packages asked
+// for it also holds the list they resolved to, so that a second image needs
+// neither apt nor a network.
+type cache struct {
+	dir string
+	log io.Writer
+}
+
+func (c *cache) path(file string) string { return filepath.Join(c.dir, file) }
+
+// listName is the file of a set's list.
+func (c *cache) listName(packages []string) string {
+	sorted := slices.Compact(slices.Sorted(slices.Values(packages)))
+	sum := sha256.Sum256([]byte(strings.Join(sorted, " ")))
+	return c.path("set-" + hex.EncodeToString(sum[:8]) + ".json")
+}
+
+// fetch resolves packages and has all files of the result in the cache.
+func (c *cache) fetch(ctx context.Context, packages []string, refresh bool) ([]deb, error) {
+	if err := os.MkdirAll(c.dir, 0o755); err != nil {
+		return nil, err
+	}
+	list := c.listName(packages)
+	if !refresh {
+		if debs := c.known(list); debs != nil {
+			return debs, nil
+		}
+	}
+	if _, err := exec.LookPath("apt-get"); err != nil {
+		return nil, fault.With(fault.Host, "apt-get is not here: packages can be had on Debian and its like only")
+	}
+	chosen, err := c.resolve(ctx, packages)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.download(ctx, chosen); err != nil {
+		return nil, err
+	}
+	text, err := json.MarshalIndent(chosen, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	return chosen, os.WriteFile(list, append(text, '\n'), 0o644)
+}
+
+// known is the list of an earlier run, if all of its files are still good.
+func (c *cache) known(list string) []deb {
+	text, err := os.ReadFile(list)
+	if err != nil {
+		return nil
+	}
+	var debs []deb
+	if json.Unmarshal(text, &debs) != nil {
+		return nil
+	}
+	for _, d := range debs {
+		if filepath.Base(d.File) != d.File || !c.has(d) {
+			return nil
+		}
+	}
+	return debs
+}
+
+// has says whether a package's file is in the cache and undamaged.
+func (c *cache) has(d deb) bool {
+	f, err := os.Open(c.path(d.File))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	sum := sha256.New()
+	_, err = io.Copy(sum, f)
+	return err == nil && hex.EncodeToString(sum.Sum(nil)) == d.SHA256
+}
+
+// resolve has apt solve the dependencies on a system that has nothing, and
+// leaves out of the answer what only maintainer scripts need.
+func (c *cache) resolve(ctx context.Context, packages []string) ([]deb, error) {
+	tmp, err := os.MkdirTemp("", "hardtack-apt-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(tmp)
+	status := filepath.Join(tmp, "status")
+	if err := os.WriteFile(status, nil, 0o644); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Join(tmp, "archives", "partial"), 0o755); err != nil {
+		return nil, err
+	}
+	options := []string{
+		"-o", "Dir::State::status=" + status,
+		"-o", "Dir::Cache::archives=" + filepath.Join(tmp, "archives"),
+		"-o", "Dir::Cache::pkgcache=", "-o", "Dir::Cache::srcpkgcache=",
+		"-o", "Debug::NoLocking=1", "-o", "APT::Architecture=amd64", "-o", "APT::Architectures=amd64",
+	}
+	wanted := append(slices.Clone(base), packages...)
+	out, err := c.apt(ctx, tmp, "apt-get", slices.Concat(options,
+		[]string{"-qq", "-y", "--no-install-recommends", "--print-uris", "install"}, wanted)...)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for line := range strings.Lines(out) {
+		// 'URI' name_version_arch.deb size hash
+		if f := strings.Fields(line); len(f) >= 3 && strings.HasPrefix(f[0], "'") {
+			if part := strings.Split(f[1], "_"); len(part) == 3 {
+				names = append(names, part[0]+"="+strings.ReplaceAll(part[1], "%3a", ":"))
+			}
+		}
+	}
+	if len(names) == 0 {
+		return nil, fault.Bad("apt finds nothing to install for %s", strings.Join(packages, " "))
+	}
+	out, err = c.apt(ctx, tmp, "apt-cache", slices.Concat(options, []string{"show"}, names)...)
+	if err != nil {
+		return nil, err
+	}
+	return prune(parseControl(out), wanted), nil
+}
+
+// download brings what the cache does not have. apt compares each file with
+// the signed lists.
+func (c *cache) download(ctx context.Context, debs []deb) error {
+	var missing []string
+	var files []string
+	for _, d := range debs {
+		if !c.has(d) {
+			missing = append(missing, d.Package+"="+d.Version)
+			files = append(files, d.File)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	fmt.Fprintf(c.log, "downloading %d packages\n", len(missing))
+	tmp, err := os.MkdirTemp("", "hardtack-download-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+	if _, err := c.apt(ctx, tmp, "apt-get", append([]string{"-qq", "-o", "APT::Sandbox::User=root", "download"}, missing...)...); err != nil {
+		return err
+	}
+	for _, file := range files {
+		if err := move(filepath.Join(tmp, file), c.path(file)); err != nil {
+			return err
+		}
+	}
+	for _, d := range debs {
+		if !c.has(d) {
+			return fault.With(fault.Host, "%s is not what apt's lists say", d.File)
+		}
+	}
+	return nil
+}
+
+// move renames a file, or copies it where it comes from another file system.
+// A copy that is cut off does not have the package's digest.
+func move(from, to string) error {
+	if os.Rename(from, to) == nil {
+		return nil
+	}
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		out.Close()
+		return err
+	}
+	return out.Close()
+}
+
+// apt runs one of apt's programs and makes one line of what it complains of.
+func (c *cache) apt(ctx context.Context, dir, program string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "LC_ALL=C", "DEBIAN_FRONTEND=noninteractive")
+	var out, complaint bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &complaint
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	err := cmd.Run()
+	if err == nil {
+		return out.String(), nil
+	}
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return "", err
+	}
+	text := complaint.String()
+	for line := range strings.Lines(text) {
+		e, ok := strings.CutPrefix(strings.TrimSpace(line), "E: ")
+		if !ok {
+			continue
+		}
+		if strings.HasPrefix(e, "Unable to locate package") || strings.Contains(e, "was not found") ||
+			strings.Contains(e, "has no installation candidate") {
+			return "", fault.Bad("%s (is `apt-get update` due?)", e)
+		}
+		return "", fault.With(fault.Host, "%s: %s", program, e)
+	}
+	return "", fault.With(fault.Host, "%s: %v", program, err)
+}
+
+// control is what we need of a package's control record.
+type control struct {
+	deb
+	depends  []string // clauses, each of alternatives
+	provides []string
+}
+
+// parseControl reads the records that `apt-cache show` prints.
+func parseControl(text string) []control {
+	var all []control
+	for record := range strings.SplitSeq(text, "\n\n") {
+		var c control
+		s := bufio.NewScanner(strings.NewReader(record))
+		s.Buffer(nil, 1<<20)
+		for s.Scan() {
+			key, value, ok := strings.Cut(s.Text(), ": ")
+			if !ok || strings.HasPrefix(key, " ") {
+				continue
+			}
+			switch key {
+			case "Package":
+				c.Package = value
+			case "Version":
+				c.Version = value
+			case "SHA256":
+				c.SHA256 = value
+			case "Architecture":
+				c.File = value // completed below
+			case "Depends", "Pre-Depends":
+				c.depends = append(c.depends, strings.Split(value, ",")...)
+			case "Provides":
+				for p := range strings.SplitSeq(value, ",") {
+					c.provides = append(c.provides, packageName(p))
+				}
+			}
+		}
+		if c.Package != "" && c.Version != "" {
+			c.File = c.Package + "_" + strings.ReplaceAll(c.Version, ":", "%3a") + "_" + c.File + ".deb"
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// packageName is the name in "name:arch (>= version)".
+func packageName(s string) string {
+	name, _, _ := strings.Cut(strings.TrimSpace(s), " ")
+	name, _, _ = strings.Cut(name, ":")
+	name, _, _ = strings.Cut(name, "=")
+	return name
+}
+
+// scriptOnly are packages that others depend on for their maintainer scripts
+// and start scripts only. No script is run, so they stay out unless asked for.
+var scriptOnly = map[string]bool{
+	"adduser": true, "debconf": true, "debianutils": true, "dpkg": true, "gcc-12-base": true, "init-system-helpers": true,
+	"install-info": true, "libdebconfclient0": true, "lsb-base": true, "mawk": true, "passwd": true,
+	"perl-base": true, "perl": true, "sensible-utils": true, "sysvinit-utils": true, "ucf": true,
+	"usrmerge": true, "usr-is-merged": true,
+}
+
+// scriptUse are dependencies of the same kind on packages that other programs
+// may want in earnest.
+var scriptUse = map[[2]string]bool{
+	{"nginx", "iproute2"}:        true, // its postinst asks who has port 80
+	{"nginx-common", "iproute2"}: true,
+}
+
+// prune keeps what is reached from the wanted packages, of the alternatives
+// the first that apt has chosen.
+func prune(all []control, wanted []string) []deb {
+	byName := map[string]*control{}
+	for i := range all {
+		for _, p := range all[i].provides {
+			if byName[p] == nil {
+				byName[p] = &all[i]
+			}
+		}
+	}
+	for i := range all {
+		byName[all[i].Package] = &all[i]
+	}
+	reached := map[*control]bool{}
+	var visit func(*control)
+	visit = func(c *control) {
+		if reached[c] {
+			return
+		}
+		reached[c] = true
+		for _, clause := range c.depends {
+			for alternative := range strings.SplitSeq(clause, "|") {
+				d := byName[packageName(alternative)]
+				if d == nil {
+					continue
+				}
+				if !scriptOnly[d.Package] && !scriptUse[[2]string{c.Package, d.Package}] {
+					visit(d)
+				}
+				break
+			}
+		}
+	}
+	for _, w := range wanted {
+		if c := byName[packageName(w)]; c != nil {
+			visit(c)
+		}
+	}
+	var kept []deb
+	for i := range all {
+		if reached[&all[i]] {
+			kept = append(kept, all[i].deb)
+		}
+	}
+	slices.SortFunc(kept, func(a, b deb) int { return strings.Compare(a.Package, b.Package) })
+	return kept
+}

@@ -1,0 +1,151 @@
+// Package debian puts a root file system together from Debian's packages,
+// without root and without running anything of theirs.
+//
+// apt solves the dependencies against an empty system and downloads what is
+// chosen; the packages are unpacked here. Maintainer scripts are not run. What
+// they would have done for the packages that server images hold (accounts,
+// links, files copied from templates) is done here instead: see finish.go.
+package debian
+
+import (
+	"context"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"hardtack/tool/fault"
+	"hardtack/tool/rootfs"
+)
+
+// Options say what goes into the image.
+type Options struct {
+	Packages []string
+	Cache    string   // directory of downloaded packages
+	Refresh  bool     // ask apt again although the cache knows the answer
+	KeepDocs bool     // documentation, manuals, translations, character sets
+	Applets  bool     // links to busybox for commands that nothing else provides
+	Add      []string // directories laid over the packages, all files root's
+	Log      io.Writer
+}
+
+// base is in every image: the directories, the accounts, name resolution.
+var base = []string{"base-files", "base-passwd"}
+
+// Build makes the tree.
+func Build(ctx context.Context, o Options, b rootfs.Budget) (*rootfs.Tree, error) {
+	for _, p := range o.Packages {
+		if !validName(p) {
+			return nil, fault.Bad("%q is not the name of a package", p)
+		}
+	}
+	c := cache{dir: o.Cache, log: o.Log}
+	debs, err := c.fetch(ctx, o.Packages, o.Refresh)
+	if err != nil {
+		return nil, err
+	}
+	t := rootfs.New(b)
+	if err := mergedUsr(t); err != nil {
+		return nil, err
+	}
+	keep := func(name string) bool { return o.KeepDocs || !isDocs(name) }
+	files, err := decompressAll(ctx, &c, debs)
+	if err != nil {
+		return nil, err
+	}
+	for i, d := range debs {
+		if err := t.ReadTarIf(files[i], keep); err != nil {
+			return nil, fault.With(fault.Status(err), "%s: %w", d.File, err)
+		}
+	}
+	f := finisher{t: t, time: newest(t), has: map[string]bool{}}
+	for _, d := range debs {
+		f.has[d.Package] = true
+	}
+	if err := f.finish(o.Applets); err != nil {
+		return nil, err
+	}
+	for _, dir := range o.Add {
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			return nil, fault.Bad("--add %s: not a directory", dir)
+		}
+		if err := t.ReadDir(dir, rootfs.Superuser); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// decompressAll makes the plain tars of packages, several at a time: that is
+// most of the work.
+func decompressAll(ctx context.Context, c *cache, debs []deb) ([]*io.SectionReader, error) {
+	files := make([]*io.SectionReader, len(debs))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i, d := range debs {
+		g.Go(func() error {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			var err error
+			if files[i], err = unpack(c.path(d.File)); err != nil {
+				return fault.With(fault.Status(err), "%s: %w", d.File, err)
+			}
+			return nil
+		})
+	}
+	return files, g.Wait()
+}
+
+// validName allows what Debian does, and "name=version" as apt reads it. To apt
+// a leading dash is an option and a trailing one a removal.
+func validName(p string) bool {
+	if p == "" || p[0] == '-' || p[0] == '+' {
+		return false
+	}
+	return !strings.ContainsFunc(p, func(r rune) bool {
+		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789+-.:~=", r)
+	}) && !strings.HasSuffix(p, "-")
+}
+
+// mergedUsr makes the links through which /bin and its like are in /usr.
+func mergedUsr(t *rootfs.Tree) error {
+	for _, name := range []string{"bin", "sbin", "lib", "lib64"} {
+		if err := t.MakeDir("usr/" + name); err != nil {
+			return err
+		}
+		if err := t.Put(name, &rootfs.Inode{Mode: rootfs.Symlink | 0o777, Target: "usr/" + name}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// docs are the directories that a program does not read to do its work. The
+// image lives in the guest's memory.
+var docs = []string{
+	"usr/share/doc", "usr/share/man", "usr/share/info", "usr/share/locale", "usr/share/i18n",
+	"usr/share/lintian", "usr/share/bug", "usr/share/doc-base", "usr/share/linda",
+	"usr/lib/x86_64-linux-gnu/gconv", "lib/x86_64-linux-gnu/gconv",
+	// Upgrading, booting and hardening a host:
+	"usr/share/apport", "lib/systemd", "usr/lib/systemd", "etc/init.d", "etc/logrotate.d", "etc/cron.daily",
+	"etc/ufw", "etc/apparmor.d",
+}
+
+func isDocs(name string) bool {
+	return slices.ContainsFunc(docs, func(d string) bool { return name == d || strings.HasPrefix(name, d+"/") })
+}
+
+// newest is the youngest time in the tree: the time of what we make, so that
+// the same packages give the same image.
+func newest(t *rootfs.Tree) int64 {
+	var at int64
+	_ = t.Walk(func(_ string, n *rootfs.Inode) error {
+		at = max(at, n.Mtime)
+		return nil
+	})
+	return at
+}

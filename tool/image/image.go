@@ -1,0 +1,147 @@
+// Package image makes the kernel image: it has the stock Go toolchain link
+// cmd/kernel into the upper half of the address space, then rewrites the ELF
+// headers so that a PVH loader (QEMU -kernel) puts it at its physical address
+// and enters it through a 32-bit stub. The same source gives the same bytes.
+package image
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"hardtack/abi/boot"
+)
+
+// Options say what to build.
+type Options struct {
+	Out  string   // the image's path
+	Dir  string   // a directory inside the module; "" is the working directory
+	Tags string   // build tags
+	Args []string // more arguments for go build
+
+	// Debug is where to keep the linked program, with symbols for gdb; "" nowhere.
+	Debug string
+}
+
+// entrySymbol is where 64-bit code begins.
+const entrySymbol = "hardtack/arch/amd64.bootEntry"
+
+// Build makes the image at o.Out.
+func Build(o Options) error {
+	tmp, err := os.MkdirTemp("", "hardtack-image-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+	linked := filepath.Join(tmp, "kernel")
+	text := uint64(boot.TextBase)
+	// The linker takes -T as a signed number.
+	ldflags := fmt.Sprintf("-T %d -E %s -checklinkname=0 -buildid=", int64(text), entrySymbol)
+	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-ldflags", ldflags, "-tags", o.Tags, "-o", linked}, o.Args...)
+	cmd := exec.Command("go", append(args, "hardtack/cmd/kernel")...)
+	cmd.Dir = o.Dir
+	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0", "GOAMD64=v1", "GOFLAGS="+moduleFlags())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build: %w\n%s", err, strings.TrimSpace(string(out)))
+	}
+	in, err := os.ReadFile(linked)
+	if err != nil {
+		return err
+	}
+	if o.Debug != "" {
+		if err := os.WriteFile(o.Debug, in, 0o755); err != nil {
+			return err
+		}
+	}
+	out, err := convert(in)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(o.Out, out, 0o644)
+}
+
+// moduleFlags keeps a caller's GOFLAGS from changing the image, but for where
+// modules come from.
+func moduleFlags() string {
+	var keep []string
+	for _, f := range strings.Fields(os.Getenv("GOFLAGS")) {
+		if strings.HasPrefix(f, "-mod") {
+			keep = append(keep, f)
+		}
+	}
+	return strings.Join(keep, " ")
+}
+
+// XEN_ELFNOTE_PHYS32_ENTRY, the PVH entry point.
+const notePhys32Entry = 18
+
+// convert turns a linked Go program into a PVH image: the loadable segments,
+// each with its physical address, the stub, and the note.
+func convert(in []byte) ([]byte, error) {
+	f, err := elf.NewFile(bytes.NewReader(in))
+	if err != nil {
+		return nil, err
+	}
+	if f.Machine != elf.EM_X86_64 || f.Type != elf.ET_EXEC {
+		return nil, fmt.Errorf("not a linked x86-64 program: %v %v", f.Machine, f.Type)
+	}
+	note := new(bytes.Buffer)
+	binary.Write(note, binary.LittleEndian, []uint32{4, 8, notePhys32Entry})
+	note.WriteString("Xen\x00")
+	binary.Write(note, binary.LittleEndian, uint64(boot.StubBase))
+
+	type segment struct {
+		hdr  elf.Prog64
+		data []byte
+	}
+	segs := []segment{{elf.Prog64{Type: uint32(elf.PT_LOAD), Flags: 7, Vaddr: boot.StubBase, Paddr: boot.StubBase,
+		Filesz: boot.StubSize, Memsz: boot.StubSize, Align: 4096}, stub(f.Entry)}}
+	for _, p := range f.Progs {
+		if p.Type != elf.PT_LOAD {
+			continue
+		}
+		if p.Vaddr < boot.ImageBase {
+			return nil, fmt.Errorf("segment at %#x is not in the kernel's half", p.Vaddr)
+		}
+		data := make([]byte, p.Filesz)
+		if _, err := p.ReadAt(data, 0); err != nil {
+			return nil, err
+		}
+		segs = append(segs, segment{elf.Prog64{Type: uint32(elf.PT_LOAD), Flags: uint32(p.Flags), Vaddr: p.Vaddr,
+			Paddr: p.Vaddr - boot.ImageBase, Filesz: p.Filesz, Memsz: p.Memsz, Align: 4096}, data})
+	}
+
+	const ehsize, phsize = 64, 56
+	off := uint64(ehsize + phsize*(len(segs)+1))
+	noteOff := off
+	off += uint64(note.Len())
+	var phdrs []elf.Prog64
+	for i := range segs {
+		off = (off + 4095) &^ 4095
+		segs[i].hdr.Off = off
+		phdrs = append(phdrs, segs[i].hdr)
+		off += uint64(len(segs[i].data))
+	}
+	n := uint64(note.Len())
+	phdrs = append(phdrs, elf.Prog64{Type: uint32(elf.PT_NOTE), Flags: 4, Off: noteOff, Filesz: n, Memsz: n, Align: 4})
+
+	h := elf.Header64{Type: uint16(elf.ET_EXEC), Machine: uint16(elf.EM_X86_64), Version: 1, Entry: boot.StubBase,
+		Phoff: ehsize, Ehsize: ehsize, Phentsize: phsize, Phnum: uint16(len(phdrs)), Shentsize: 64}
+	copy(h.Ident[:], elf.ELFMAG)
+	h.Ident[elf.EI_CLASS], h.Ident[elf.EI_DATA], h.Ident[elf.EI_VERSION] = byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), 1
+
+	w := new(bytes.Buffer)
+	binary.Write(w, binary.LittleEndian, h)
+	binary.Write(w, binary.LittleEndian, phdrs)
+	w.Write(note.Bytes())
+	for _, s := range segs {
+		w.Write(make([]byte, s.hdr.Off-uint64(w.Len())))
+		w.Write(s.data)
+	}
+	return w.Bytes(), nil
+}
