@@ -1,0 +1,64 @@
+package osbench
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// modules of the cloud kernel that a virtio network card needs, in the order
+// in which they must be loaded.
+var modules = []string{
+	"drivers/virtio/virtio_ring", "drivers/virtio/virtio", "drivers/virtio/virtio_mmio",
+	"drivers/virtio/virtio_pci_legacy_dev", "drivers/virtio/virtio_pci_modern_dev", "drivers/virtio/virtio_pci",
+	"net/core/failover", "drivers/net/net_failover", "drivers/net/virtio_net",
+}
+
+// LinuxKernel is Debian's cloud kernel: the path of its image, a tree with its
+// virtio modules, and its release.
+type LinuxKernel struct {
+	Image   string
+	Modules Tree
+	Release string
+}
+
+// Linux downloads the kernel that linux-image-cloud-amd64 stands for.
+func Linux(d Dirs) (LinuxKernel, error) {
+	var packages []string
+	if _, err := os.Stat(filepath.Join(d.Cache, "linux", ".complete")); err != nil {
+		out, err := exec.Command("apt-cache", "depends", "linux-image-cloud-amd64").Output()
+		if err != nil {
+			return LinuxKernel{}, fmt.Errorf("apt-cache depends linux-image-cloud-amd64: %w", err)
+		}
+		for _, line := range strings.Split(string(out), "\n") {
+			if name, ok := strings.CutPrefix(strings.TrimSpace(line), "Depends: linux-image-"); ok {
+				packages = append(packages, "linux-image-"+name)
+			}
+		}
+		if len(packages) == 0 {
+			return LinuxKernel{}, fmt.Errorf("apt-cache names no package for linux-image-cloud-amd64")
+		}
+	}
+	root, err := fetch(d, "linux", packages)
+	if err != nil {
+		return LinuxKernel{}, err
+	}
+	images, err := filepath.Glob(filepath.Join(root, "boot", "vmlinuz-*"))
+	if err != nil || len(images) == 0 {
+		return LinuxKernel{}, fmt.Errorf("no vmlinuz in %s", root)
+	}
+	k := LinuxKernel{Image: images[0], Modules: Tree{}}
+	k.Release = strings.TrimPrefix(filepath.Base(k.Image), "vmlinuz-")
+	for i, m := range modules {
+		data, err := os.ReadFile(filepath.Join(root, "lib/modules", k.Release, "kernel", m+".ko"))
+		if err != nil {
+			return LinuxKernel{}, err
+		}
+		k.Modules.Add(fmt.Sprintf("bench/modules/%02d-%s.ko", i, filepath.Base(m)), 0o644, data)
+	}
+	k.Modules.Add("bench/modules", fs.ModeDir|0o755, nil)
+	return k, nil
+}

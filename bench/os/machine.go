@@ -1,0 +1,268 @@
+package osbench
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// An OS is one of the two kernels.
+type OS int
+
+const (
+	OnLinux OS = iota
+	OnHardtack
+)
+
+func (o OS) String() string {
+	if o == OnLinux {
+		return "Linux"
+	}
+	return "Hardtack"
+}
+
+// Boot describes one run of a machine.
+type Boot struct {
+	OS      OS
+	Root    Tree
+	CPUs    int
+	Memory  string        // as QEMU takes it
+	ICount  bool          // count instructions: one guest nanosecond each
+	Machine string        // microvm or q35
+	Ports   map[int]int   // host port → guest port
+	Timeout time.Duration // of the whole run
+}
+
+// cpuModel leaves out the fast string instructions, which TCG runs as one
+// instruction each and which would make a copy cost nothing.
+const cpuModel = "max,erms=off,fsrm=off"
+
+// A Result is one line of the programs: `name iterations median minimum`.
+type Result struct {
+	Name            string
+	Iterations      int64
+	Median, Minimum float64
+}
+
+// Machine is a booted one.
+type Machine struct {
+	cancel  context.CancelFunc
+	done    chan struct{}
+	dir     string
+	started time.Time
+
+	mu      sync.Mutex
+	results []Result        // guarded by mu
+	output  strings.Builder // guarded by mu
+	booted  time.Duration   // guarded by mu: until init's first line
+	ready   bool            // guarded by mu: init ran its commands
+}
+
+// command is the QEMU (or `hardtack run`) command line of a boot.
+func (b *Boot) command(d Dirs, linux LinuxKernel, dir string) ([]string, error) {
+	tree := Tree{}
+	tree.Merge(b.Root)
+	if b.OS == OnLinux {
+		tree.Merge(linux.Modules)
+	}
+	root := filepath.Join(dir, "root.cpio")
+	if err := os.WriteFile(root, tree.CPIO(), 0o644); err != nil {
+		return nil, err
+	}
+	if b.OS == OnHardtack {
+		arg := []string{filepath.Join(d.Repo, "bin", "hardtack"), "run", "--cpus", strconv.Itoa(b.CPUs),
+			"--memory", b.Memory, "--machine", b.Machine, "--accel", "tcg",
+			"--qemu-arg", "-cpu", "--qemu-arg", cpuModel}
+		if b.ICount {
+			arg = append(arg, "--icount")
+		}
+		for host, guest := range b.Ports {
+			arg = append(arg, "-p", fmt.Sprintf("%d:%d", host, guest))
+		}
+		return append(arg, root, "--", "/bench/init"), nil
+	}
+	machine := b.Machine
+	if machine == "microvm" {
+		machine = "microvm,acpi=on,rtc=on"
+	}
+	// The kernel need not calibrate the time-stamp counter: with -icount it
+	// ticks once an instruction and nanosecond, without it at the host's rate.
+	khz := "1000000"
+	accel := "tcg,thread=multi"
+	if b.ICount {
+		accel = "tcg"
+	} else {
+		khz = hostTSC()
+	}
+	device := "virtio-net-device"
+	if b.Machine == "q35" {
+		device = "virtio-net-pci"
+	}
+	netdev := "user,id=net"
+	for host, guest := range b.Ports {
+		netdev += fmt.Sprintf(",hostfwd=tcp:127.0.0.1:%d-:%d", host, guest)
+	}
+	arg := []string{"qemu-system-x86_64", "-M", machine, "-accel", accel, "-cpu", cpuModel,
+		"-smp", strconv.Itoa(b.CPUs), "-m", b.Memory, "-nodefaults", "-no-user-config", "-display", "none",
+		"-no-reboot", "-serial", "stdio", "-kernel", linux.Image, "-initrd", root,
+		"-append", "console=ttyS0 quiet panic=-1 reboot=t tsc_early_khz=" + khz + " rdinit=/bench/init",
+		"-netdev", netdev, "-device", device + ",netdev=net"}
+	if b.ICount {
+		arg = append(arg, "-icount", "shift=0,sleep=off")
+	}
+	return arg, nil
+}
+
+// hostTSC is the counter's rate as the host's kernel found it, in kHz.
+func hostTSC() string {
+	data, err := os.ReadFile("/proc/cpuinfo")
+	if err == nil {
+		for _, line := range strings.Split(string(data), "\n") {
+			name, value, _ := strings.Cut(line, ":")
+			if strings.TrimSpace(name) == "cpu MHz" {
+				if mhz, err := strconv.ParseFloat(strings.TrimSpace(value), 64); err == nil {
+					return strconv.Itoa(int(mhz) * 1000)
+				}
+			}
+		}
+	}
+	return "2600000"
+}
+
+// Start boots a machine.
+func (b Boot) Start(d Dirs, linux LinuxKernel) (*Machine, error) {
+	dir, err := os.MkdirTemp(d.Cache, "run")
+	if err != nil {
+		return nil, err
+	}
+	arg, err := b.command(d, linux, dir)
+	if err != nil {
+		os.RemoveAll(dir)
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), b.Timeout)
+	cmd := exec.CommandContext(ctx, arg[0], arg[1:]...)
+	// The whole group ends with the run: `hardtack run` has a QEMU below it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		cancel()
+		os.RemoveAll(dir)
+		return nil, err
+	}
+	cmd.Stderr = cmd.Stdout
+	m := &Machine{cancel: cancel, done: make(chan struct{}), dir: dir, started: time.Now()}
+	if err := cmd.Start(); err != nil {
+		cancel()
+		os.RemoveAll(dir)
+		return nil, err
+	}
+	go func() {
+		m.read(out)
+		cmd.Wait() // the output tells how it went
+		os.RemoveAll(dir)
+		close(m.done)
+	}()
+	return m, nil
+}
+
+// read takes the console's lines apart.
+func (m *Machine) read(r io.Reader) {
+	s := bufio.NewScanner(r)
+	for s.Scan() {
+		line := strings.TrimRight(s.Text(), "\r")
+		m.mu.Lock()
+		m.output.WriteString(line + "\n")
+		if line == "init: done" || strings.HasPrefix(line, "init: up") {
+			m.ready = true
+		}
+		if f := strings.Fields(line); len(f) == 4 {
+			n, err1 := strconv.ParseInt(f[1], 10, 64)
+			med, err2 := strconv.ParseFloat(f[2], 64)
+			low, err3 := strconv.ParseFloat(f[3], 64)
+			if err1 == nil && err2 == nil && err3 == nil {
+				if f[0] == "boot" && m.booted == 0 {
+					m.booted = time.Since(m.started)
+				}
+				m.results = append(m.results, Result{f[0], n, med, low})
+			}
+		}
+		m.mu.Unlock()
+	}
+}
+
+// Wait lets the machine run to its end and returns what was measured.
+func (m *Machine) Wait() ([]Result, error) {
+	<-m.done
+	m.cancel()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.ready {
+		return m.results, fmt.Errorf("the machine did not finish; its console:\n%s", tail(m.output.String()))
+	}
+	return m.results, nil
+}
+
+// Stop ends the machine at once.
+func (m *Machine) Stop() {
+	m.cancel()
+	<-m.done
+}
+
+// Output is what the console showed so far.
+func (m *Machine) Output() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.output.String()
+}
+
+// Booted is the time from starting QEMU to init's first line, zero before it.
+func (m *Machine) Booted() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.booted
+}
+
+// WaitPort waits until a forwarded server sends something in answer to
+// request: QEMU itself accepts the connection before the guest listens.
+func (m *Machine) WaitPort(port int, request string, limit time.Duration) error {
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline); {
+		select {
+		case <-m.done:
+			return fmt.Errorf("the machine ended early; its console:\n%s", tail(m.Output()))
+		case <-time.After(100 * time.Millisecond):
+		}
+		c, err := net.DialTimeout("tcp", "127.0.0.1:"+strconv.Itoa(port), time.Second)
+		if err != nil {
+			continue
+		}
+		c.SetDeadline(time.Now().Add(2 * time.Second))
+		_, err = io.WriteString(c, request)
+		if err == nil {
+			_, err = c.Read(make([]byte, 64))
+		}
+		c.Close()
+		if err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("nothing answers on port %d; the console:\n%s", port, tail(m.Output()))
+}
+
+func tail(s string) string {
+	if len(s) > 3000 {
+		return "…" + s[len(s)-3000:]
+	}
+	return s
+}

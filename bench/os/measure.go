@@ -1,0 +1,235 @@
+package osbench
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// A Bench runs everything for one or both systems.
+type Bench struct {
+	Dirs    Dirs
+	Linux   LinuxKernel
+	Machine string // microvm or q35
+	Systems []OS
+	Reps    int           // repetitions of what takes time on the wall
+	Load    time.Duration // length of one load from the host
+	Log     func(format string, args ...any)
+}
+
+// Instructions are guest instructions per operation: row → system → figure.
+type Instructions map[string]map[OS]Result
+
+// Times are repeated figures of one row: system → one figure a repetition.
+type Times map[string]map[OS][]float64
+
+func (t Times) add(name string, system OS, figure float64) {
+	if t[name] == nil {
+		t[name] = map[OS][]float64{}
+	}
+	t[name][system] = append(t[name][system], figure)
+}
+
+// Median of some figures; zero of none.
+func Median(figures []float64) float64 {
+	if len(figures) == 0 {
+		return 0
+	}
+	s := slices.Sorted(slices.Values(figures))
+	return s[len(s)/2]
+}
+
+// CountInstructions measures the rows of the table on one CPU that counts
+// instructions. The figures repeat to some tenths of a percent, so one boot a
+// system and group is enough.
+func (b *Bench) CountInstructions() (Instructions, error) {
+	servers, err := Servers(b.Dirs)
+	if err != nil {
+		return nil, err
+	}
+	all := Instructions{}
+	for _, group := range []struct {
+		commands string
+		servers  bool
+	}{{MicroCommands, false}, {ServerCommands, true}} {
+		root, err := Programs(b.Dirs, group.commands)
+		if err != nil {
+			return nil, err
+		}
+		if group.servers {
+			root.Merge(servers)
+		}
+		for _, system := range b.Systems {
+			b.Log("%v: counting instructions, servers %v", system, group.servers)
+			m, err := Boot{OS: system, Root: root, CPUs: 1, Memory: "512M", ICount: true,
+				Machine: b.Machine, Timeout: 10 * time.Minute}.Start(b.Dirs, b.Linux)
+			if err != nil {
+				return nil, err
+			}
+			results, err := m.Wait()
+			if err != nil {
+				b.Log("%v: %v", system, err)
+			}
+			for _, r := range results {
+				// The boot of the machine without the servers counts: the
+				// other unpacks them.
+				if r.Name == "boot" && group.servers {
+					continue
+				}
+				if all[r.Name] == nil {
+					all[r.Name] = map[OS]Result{}
+				}
+				all[r.Name][system] = r
+			}
+		}
+	}
+	return all, nil
+}
+
+// freePort asks the host for one.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// serve boots a machine with the servers and loads them from the host.
+func (b *Bench) serve(system OS, root Tree, cpus int, times Times) error {
+	ports := map[int]int{} // host → guest
+	host := map[int]int{}  // guest → host
+	for _, guest := range []int{6379, 80} {
+		p, err := freePort()
+		if err != nil {
+			return err
+		}
+		ports[p], host[guest] = guest, p
+	}
+	m, err := Boot{OS: system, Root: root, CPUs: cpus, Memory: "512M", Machine: b.Machine,
+		Ports: ports, Timeout: 5 * time.Minute}.Start(b.Dirs, b.Linux)
+	if err != nil {
+		return err
+	}
+	defer m.Stop()
+	if err := m.WaitPort(host[6379], "PING\r\n", time.Minute); err != nil {
+		return err
+	}
+	if err := m.WaitPort(host[80], "GET / HTTP/1.0\r\n\r\n", time.Minute); err != nil {
+		return err
+	}
+	for _, load := range Loads {
+		if _, err := load.Run(host[load.Port], b.Load/4); err != nil { // warm-up
+			return fmt.Errorf("%v: %w", system, err)
+		}
+		rate, err := load.Run(host[load.Port], b.Load)
+		if err != nil {
+			return fmt.Errorf("%v: %w", system, err)
+		}
+		b.Log("%v, %d CPU: %s %.0f", system, cpus, load.Name, rate)
+		times.add(load.Name, system, rate)
+	}
+	return nil
+}
+
+// TakeTimes measures what the clock on the wall shows, the two systems in turn.
+func (b *Bench) TakeTimes() (Times, error) {
+	times := Times{}
+	servers, err := Servers(b.Dirs)
+	if err != nil {
+		return nil, err
+	}
+	serving, err := Programs(b.Dirs, HostCommands)
+	if err != nil {
+		return nil, err
+	}
+	serving.Merge(servers)
+	spinning, err := Programs(b.Dirs, SpinCommands)
+	if err != nil {
+		return nil, err
+	}
+	for rep := range b.Reps {
+		for _, system := range b.Systems {
+			b.Log("%v: requests from the host, repetition %d", system, rep+1)
+			if err := b.serve(system, serving, 1, times); err != nil {
+				b.Log("%v: %v", system, err)
+			}
+			m, err := Boot{OS: system, Root: spinning, CPUs: 2, Memory: "512M", Machine: b.Machine,
+				Timeout: 3 * time.Minute}.Start(b.Dirs, b.Linux)
+			if err != nil {
+				return nil, err
+			}
+			results, err := m.Wait()
+			if err != nil {
+				b.Log("%v: %v", system, err)
+			}
+			for _, r := range results {
+				switch r.Name {
+				case "spin1", "spin2":
+					times.add(r.Name, system, r.Median)
+				case "delay":
+					times.add("delay", system, r.Minimum) // the worst
+				case "boot":
+					times.add("boottime", system, float64(m.Booted().Milliseconds()))
+				}
+			}
+		}
+	}
+	return times, nil
+}
+
+// HostCores says how much two spinning threads do against one on this machine:
+// near 2 means that both cores are really there.
+func HostCores() float64 {
+	spin := func(n int) float64 {
+		stop := time.Now().Add(200 * time.Millisecond)
+		done := make(chan int, n)
+		for range n {
+			go func() {
+				count, x := 0, uint64(1)
+				for time.Now().Before(stop) {
+					for range 20000 {
+						x = x*6364136223846793005 + 1
+					}
+					count++
+				}
+				if x == 0 {
+					count++
+				}
+				done <- count
+			}()
+		}
+		total := 0
+		for range n {
+			total += <-done
+		}
+		return float64(total)
+	}
+	one := spin(1)
+	if one == 0 {
+		return 0
+	}
+	return spin(2) / one
+}
+
+// format writes a figure with digits that mean something.
+func format(f float64) string {
+	switch {
+	case f == 0:
+		return "—"
+	case f >= 1e8:
+		return strconv.FormatFloat(f/1e9, 'f', 2, 64) + " G"
+	case f >= 1e3:
+		s := strconv.FormatFloat(f, 'f', 0, 64)
+		for i := len(s) - 3; i > 0; i -= 3 {
+			s = s[:i] + "," + s[i:]
+		}
+		return s
+	case f >= 100:
+		return strconv.FormatFloat(f, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(f, 'f', 2, 64)
+}

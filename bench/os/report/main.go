@@ -1,0 +1,112 @@
+// Command report measures Hardtack beside Debian's Linux and prints the table
+// of the goals; with both measured it writes docs/bench/os.md and os.svg.
+//
+//	report [-systems linux,hardtack] [-machine microvm] [-what instructions,times]
+//	       [-reps 3] [-load 3s] [-json FILE]
+//
+// It needs qemu-system-x86_64, gcc, and apt for Debian's kernel and servers,
+// which it keeps in build/bench.
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	osbench "hardtack/bench/os"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "report:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	systems := flag.String("systems", "linux,hardtack", "which kernels")
+	machine := flag.String("machine", "microvm", "QEMU's machine: microvm or q35")
+	what := flag.String("what", "instructions,times", "which tables")
+	reps := flag.Int("reps", 3, "repetitions of the times")
+	load := flag.Duration("load", 3*time.Second, "length of one load from the host")
+	dump := flag.String("json", "", "write the figures to this file too")
+	flag.Parse()
+
+	if _, err := exec.LookPath("qemu-system-x86_64"); err != nil {
+		return fmt.Errorf("install the package qemu-system-x86: %w", err)
+	}
+	dirs, err := osbench.FindDirs()
+	if err != nil {
+		return err
+	}
+	linux, err := osbench.Linux(dirs)
+	if err != nil {
+		return err
+	}
+	b := osbench.Bench{Dirs: dirs, Linux: linux, Machine: *machine, Reps: *reps, Load: *load,
+		Log: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }}
+	for _, s := range strings.Split(*systems, ",") {
+		switch s {
+		case "linux":
+			b.Systems = append(b.Systems, osbench.OnLinux)
+		case "hardtack":
+			b.Systems = append(b.Systems, osbench.OnHardtack)
+		default:
+			return fmt.Errorf("-systems %q: want linux or hardtack", s)
+		}
+	}
+	r := osbench.Report{Linux: linux.Release, Machine: *machine, Cores: osbench.HostCores(), QEMU: qemuVersion()}
+	if strings.Contains(*what, "instructions") {
+		if r.Instructions, err = b.CountInstructions(); err != nil {
+			return err
+		}
+		fmt.Println(r.Table())
+	}
+	if strings.Contains(*what, "times") {
+		// Times mean something only when both cores are really there.
+		for i := 0; r.Cores < 1.8 && i < 10; i++ {
+			fmt.Fprintf(os.Stderr, "two threads do %.2f times the work of one: the machine is busy; waiting\n", r.Cores)
+			time.Sleep(6 * time.Second)
+			r.Cores = osbench.HostCores()
+		}
+		if r.Times, err = b.TakeTimes(); err != nil {
+			return err
+		}
+		fmt.Println(r.TimesTable())
+	}
+	if *dump != "" {
+		data, err := json.MarshalIndent(r, "", "\t")
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(*dump, data, 0o644); err != nil {
+			return err
+		}
+	}
+	if len(b.Systems) != 2 || r.Instructions == nil || r.Times == nil {
+		return nil
+	}
+	docs := filepath.Join(dirs.Repo, "docs", "bench")
+	if err := os.MkdirAll(docs, 0o755); err != nil {
+		return err
+	}
+	if err := r.SVG(filepath.Join(docs, "os.svg")); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(docs, "os.md"), []byte(r.Markdown()), 0o644)
+}
+
+func qemuVersion() string {
+	out, err := exec.Command("qemu-system-x86_64", "--version").Output()
+	if err != nil {
+		return "QEMU"
+	}
+	line, _, _ := strings.Cut(string(out), "\n")
+	line, _, _ = strings.Cut(line, " (")
+	return strings.Replace(line, "QEMU emulator version", "QEMU", 1)
+}
