@@ -1,0 +1,111 @@
+// Package imports holds the directions of the project's imports: folders
+// depend towards abi, nothing depends on cmd.
+package imports
+
+import (
+	"encoding/json"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// may lists for each folder which other folders of ours its packages may
+// import, besides the folder itself. The longest matching prefix counts. A
+// folder that is missing here fails the test: new rooms are entered on purpose.
+var may = map[string][]string{
+	"abi":           {},
+	"arch":          {"abi"},
+	"lock":          {"abi"},
+	"nucleus":       {"abi", "arch", "lock"},
+	"driver":        {"abi"},
+	"driver/virtio": {"abi", "driver", "kernel/netdev"},
+	"msg":           {"abi", "lock"},
+	"task":          {"lock", "msg"},
+	"monitor":       {"nucleus", "msg"},
+	"kernel/wait":   {"abi"},
+	"kernel/uio":    {"abi"},
+	"kernel/mem":    {"abi"},
+	"kernel/elf":    {"abi"},
+	"kernel/kern":   {"abi", "kernel/uio", "kernel/wait"},
+	"kernel/netdev": {"abi"},
+	"kernel/vfs":    {"abi", "kernel/kern", "kernel/mem", "kernel/uio", "kernel/wait"},
+	"kernel/vm":     {"abi", "nucleus", "kernel/kern", "kernel/mem", "kernel/uio", "kernel/vfs", "kernel/wait"},
+	"kernel":        {"abi", "lock", "monitor", "msg", "nucleus", "kernel"},
+	"tool":          {"abi", "tool"},
+	"bench":         {"abi", "tool", "bench"},
+	"test":          {"abi", "tool", "test"},
+	"cmd/hardtack":  {"abi", "tool", "bench"},
+	"cmd/kernel":    {"abi", "arch", "nucleus", "driver", "kernel", "monitor", "msg"},
+}
+
+const module = "hardtack/"
+
+func folder(pkg string) string {
+	best := ""
+	for f := range may {
+		if (pkg == f || strings.HasPrefix(pkg, f+"/")) && len(f) > len(best) {
+			best = f
+		}
+	}
+	return best
+}
+
+func TestImportDirections(t *testing.T) {
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", module+"...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dec := json.NewDecoder(strings.NewReader(string(out)))
+	packages := 0
+	for dec.More() {
+		var p struct {
+			ImportPath string
+			Imports    []string
+		}
+		if err := dec.Decode(&p); err != nil {
+			t.Fatal(err)
+		}
+		packages++
+		from := strings.TrimPrefix(p.ImportPath, module)
+		room := folder(from)
+		if room == "" {
+			t.Errorf("%s: no folder of this name is in the list", from)
+			continue
+		}
+		for _, imp := range p.Imports {
+			to, ours := strings.CutPrefix(imp, module)
+			if !ours || folder(to) == room {
+				continue
+			}
+			allowed := false
+			for _, f := range may[room] {
+				if to == f || strings.HasPrefix(to, f+"/") {
+					allowed = true
+				}
+			}
+			if !allowed {
+				t.Errorf("%s must not import %s (folder %s)", from, to, room)
+			}
+		}
+	}
+	if packages < 20 {
+		t.Fatalf("only %d packages listed", packages)
+	}
+}
+
+// unsafe stays in accessors.
+func TestUnsafeFiles(t *testing.T) {
+	out, err := exec.Command("go", "list", "-f", `{{$d := .Dir}}{{$p := .ImportPath}}{{range .GoFiles}}{{$p}} {{$d}}/{{.}}{{"\n"}}{{end}}`, module+"...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
+		_, file, _ := strings.Cut(line, " ")
+		if strings.HasSuffix(file, "_unsafe.go") || strings.Contains(line, module+"bench/") || strings.Contains(line, module+"test/") {
+			continue // benchmarks and test programs make raw system calls
+		}
+		if n, _ := exec.Command("grep", "-cx", `\(import \|	\)"unsafe"`, file).Output(); strings.TrimSpace(string(n)) != "0" {
+			t.Errorf("%s imports unsafe but is not called *_unsafe.go", file)
+		}
+	}
+}
