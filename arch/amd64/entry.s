@@ -323,6 +323,7 @@ TEXT ·trapCommon(SB), NOSPLIT|NOFRAME|TOPFRAME, $0
 	JEQ ignore
 	CMPQ CPU_inNucleus(GS), $0
 	JNE fatal
+	CLD // memmove copies backwards at times, and the gates leave the flag
 	PUSHQ AX
 	MOVQ CPU_thread(GS), AX
 	MOVQ BX, Thread_rbx(AX)
@@ -354,6 +355,13 @@ TEXT ·trapCommon(SB), NOSPLIT|NOFRAME|TOPFRAME, $0
 
 fromUser:
 	SWAP_GS
+	// A gate leaves the user's direction flag, with which Go's string
+	// instructions would run backwards, and its AC, which suspends SMAP.
+	TESTL $const_FlagDF|const_FlagAC, 32(SP)
+	JEQ plainFlags
+	PUSHQ $2
+	POPFQ
+plainFlags:
 	PUSHQ AX
 	MOVQ CPU_user(GS), AX
 	MOVQ BX, Regs_RBX(AX)
