@@ -1,0 +1,15 @@
+//go:build amd64 && !race
+
+package lock
+
+// StoreRelease32 stores v in *p, which must be aligned to 4 bytes, after all
+// earlier memory operations of the caller.
+//
+//go:noescape
+func StoreRelease32(p *uint32, v uint32)
+
+// StoreRelease64 stores v in *p, which must be aligned to 8 bytes, after all
+// earlier memory operations of the caller.
+//
+//go:noescape
+func StoreRelease64(p *uint64, v uint64)
