@@ -216,6 +216,49 @@ TEST(flags, "flags over a system call")
 	say("nested task survived");
 }
 
+static void leave(int sig) { _exit(sig); }
+
+// The kernel must not compute with a program's direction flag: its string
+// instructions would run backwards over its own memory.
+TEST(direction, "page faults and interrupts with the direction flag set")
+{
+	enum { pages = 64 };
+	long sum = 0;
+	for (int round = 0; round < 200; round++) {
+		char *p = mmap(NULL, pages * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (p == MAP_FAILED)
+			_exit(5);
+		memset(p, 1, pages / 2 * 4096);
+		pid_t child = FORK(for (int i = 0; i < pages; i++) // copies of pages, and fresh ones
+			__asm__ volatile("std\n\tincb (%0)\n\tcld" ::"r"(p + i * 4096) : "memory"));
+		for (int i = 0; i < pages; i++)
+			__asm__ volatile("std\n\tincb (%0)\n\tcld" ::"r"(p + i * 4096) : "memory");
+		wait_for(child);
+		for (int i = 0; i < pages; i++)
+			sum += p[i * 4096] + p[i * 4096 + 4095];
+		munmap(p, pages * 4096);
+	}
+	say("sum %ld", sum);
+	int died = 0;
+	for (int i = 0; i < 300; i++) { // the kernel ends a process, or makes a signal's frame, on behalf of an exception
+		pid_t child = FORK({
+			if (i & 1)
+				signal(SIGSEGV, leave);
+			__asm__ volatile("std\n\tmov (%0), %%eax" ::"r"(8) : "eax");
+		});
+		int status = 0;
+		waitpid(child, &status, 0);
+		died += i & 1 ? WIFEXITED(status) : WIFSIGNALED(status);
+	}
+	say("exceptions: %d", died);
+	unsigned long flags;
+	__asm__ volatile("std\n\tmov $200000000, %%rcx\n1:\tdec %%rcx\n\tjnz 1b\n\tpushf\n\tpop %0\n\tcld" : "=r"(flags)::"rcx", "cc");
+	say("over interrupts: kept %lu", flags >> 10 & 1);
+	__asm__ volatile("pushf\n\torq $0x40000, (%%rsp)\n\tpopf\n\tmov $20000000, %%rcx\n1:\tdec %%rcx\n\tjnz 1b\n\tpushf\n\tpop %0\n\tpushf\n\tandq $~0x40000, (%%rsp)\n\tpopf"
+			 : "=r"(flags)::"rcx", "cc");
+	say("alignment check over interrupts: kept %lu", flags >> 18 & 1);
+}
+
 TEST(segments, "segments")
 {
 	unsigned short cs, ss, ds, es;
