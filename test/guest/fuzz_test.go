@@ -24,7 +24,7 @@ func TestFuzz(t *testing.T) {
 	}
 	tool := command(t, repo, dir)
 	root := guestRoot(t, dir, "fuzz")
-	arguments := "-n 2000000"
+	arguments := "-n 600000"
 	if a := os.Getenv("HARDTACK_FUZZ"); a != "" {
 		arguments = a
 	}
