@@ -24,11 +24,11 @@ func TestFuzz(t *testing.T) {
 	}
 	tool := command(t, repo, dir)
 	root := guestRoot(t, dir, "fuzz")
-	arguments := "-n 600000"
+	arguments := "-n 2000000"
 	if a := os.Getenv("HARDTACK_FUZZ"); a != "" {
 		arguments = a
 	}
-	out, err := inGuest(t, tool, root, 10*time.Minute, nil, append([]string{"/fuzz"}, strings.Fields(arguments)...)...)
+	out, err := inGuest(t, tool, root, 25*time.Minute, nil, append([]string{"/fuzz"}, strings.Fields(arguments)...)...)
 	if err != nil || !strings.Contains(out, "fuzz: ok") {
 		t.Fatalf("fuzz %s: %v\n%s", arguments, err, words(out, 80))
 	}
