@@ -2,15 +2,20 @@ package nucleus
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
+	"strings"
 	"testing"
 )
 
 // pollUntil reads the third word of the runtime's scheduler state.
 func TestRuntimeLayout(t *testing.T) {
-	src, err := os.ReadFile(filepath.Join(runtime.GOROOT(), "src/runtime/runtime2.go"))
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	src, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(root)), "src/runtime/runtime2.go"))
 	if err != nil {
 		t.Skip("no sources of the Go runtime:", err)
 	}

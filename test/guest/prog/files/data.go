@@ -315,10 +315,10 @@ func badBuffers(t *gt.T) {
 	t.Require("mmap", err)
 	base := uintptr(unsafe.Pointer(&m[0]))
 	t.Require("mprotect", unix.Mprotect(m[4096:], unix.PROT_NONE))
-	n, err = gt.Sys(unix.SYS_PREAD64, uintptr(fd), base+4096, 4, 0)
+	_, err = gt.Sys(unix.SYS_PREAD64, uintptr(fd), base+4096, 4, 0)
 	t.Say("pread into a guard page %s", gt.Name(err))
 	copy(m[4088:4096], "ABCDEFGH")
-	n, err = gt.Sys(unix.SYS_PWRITE64, uintptr(fd), base+4096, 4, 0)
+	_, err = gt.Sys(unix.SYS_PWRITE64, uintptr(fd), base+4096, 4, 0)
 	t.Say("pwrite from a guard page %s", gt.Name(err))
 	name := m[4088:4096]
 	copy(name, "unended!")
@@ -330,7 +330,6 @@ func badBuffers(t *gt.T) {
 	unix.Munmap(m)
 	show(t, "f")
 	unix.Close(fd)
-	_ = n
 }
 
 func badDescriptors(t *gt.T) {
@@ -352,7 +351,7 @@ func badDescriptors(t *gt.T) {
 		_, err = gt.Sys(c.nr, ^uintptr(0))
 		t.Err(c.name+"(-1)", err)
 	}
-	_, err := gt.Sys(unix.SYS_READ, 1<<32|0, 0, 0)
+	_, err := gt.Sys(unix.SYS_READ, 1<<32, 0, 0)
 	t.Say("the upper half of a descriptor is ignored: %v", err == nil || err == unix.EISDIR)
 }
 

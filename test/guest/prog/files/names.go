@@ -101,7 +101,7 @@ func symlinks(t *gt.T) {
 	buf := make([]byte, 100)
 	n, err := unix.Readlink("s", buf)
 	t.Say("readlink %q %s", buf[:max(n, 0)], gt.Name(err))
-	n, err = unix.Readlink("s", buf[:0:0])
+	_, err = unix.Readlink("s", buf[:0:0])
 	t.Say("readlink into nothing %s", gt.Name(err))
 	t.Require("symlink", unix.Symlink("a long target", "long"))
 	n, err = unix.Readlink("long", buf[:4])
