@@ -26,6 +26,7 @@ var may = map[string][]string{
 	"kernel/uio":    {"abi"},
 	"kernel/mem":    {"abi"},
 	"kernel/elf":    {"abi"},
+	"kernel/ext4":   {"abi"},
 	"kernel/kern":   {"abi", "kernel/uio", "kernel/wait"},
 	"kernel/netdev": {"abi"},
 	"kernel/vfs":    {"abi", "kernel/kern", "kernel/mem", "kernel/uio", "kernel/wait"},

@@ -1,0 +1,2 @@
+// Package ext4 is the file system of disks.
+package ext4
