@@ -32,10 +32,12 @@ var may = map[string][]string{
 	"kernel/vfs":    {"abi", "kernel/kern", "kernel/mem", "kernel/uio", "kernel/wait"},
 	"kernel/vm":     {"abi", "nucleus", "kernel/kern", "kernel/mem", "kernel/uio", "kernel/vfs", "kernel/wait"},
 	"kernel":        {"abi", "lock", "monitor", "msg", "nucleus", "kernel"},
+	"overlay":       {"tool/fault"},
+	"affinity":      {},
 	"tool":          {"abi", "tool"},
-	"bench":         {"abi", "tool", "bench"},
+	"bench":         {"abi", "affinity", "overlay", "tool", "bench"},
 	"test":          {"abi", "tool", "test"},
-	"cmd/hardtack":  {"abi", "tool", "bench"},
+	"cmd/hardtack":  {"abi", "overlay", "tool", "bench"},
 	"cmd/kernel":    {"abi", "arch", "nucleus", "driver", "kernel", "monitor", "msg"},
 }
 

@@ -1,0 +1,443 @@
+package runtime
+
+import (
+	"internal/runtime/atomic"
+	"internal/runtime/sys"
+)
+
+// The policy "group": the goroutines of one conversation are scheduled as if
+// they were one goroutine.
+//
+// A group has a queue of its runnable members that thieves do not see. At most
+// one P serves it: the P whose current goroutine is a member. While it does,
+// members that become runnable anywhere go to the group's queue, and the P goes
+// on from member to member within one time slice. When no P serves the group,
+// one runnable member, the token, is in the ordinary queues on behalf of all;
+// the P that picks it, by whatever way, becomes the server. So a group runs on
+// one P at a time, migrates whole, needs no P of its own, and the rest of the
+// program has all other Ps and its turns on this one.
+//
+// Invariant, under the group's lock: a queue that is not empty has a server or
+// a token. Whoever ends serving (affDrop) makes a token of the head.
+//
+// Being served by one P is a preference, never mutual exclusion: a member that
+// comes back from a system call on another P runs there until it next parks.
+//
+// A goroutine joins when it touches a channel of a group that is together; one
+// that computes for a whole time slice without giving way is put out, so that
+// talkers that turn to work spread over the cores one slice later.
+//
+// Whether a group is better off together is measured, not guessed: touches a
+// second, scattered and together in turn, in short windows, the best of each
+// (other programs on the machine only ever slow a window down). Together needs
+// one core instead of several, so it wins a tie.
+//
+// Rejected: binding goroutines to a home P (a wake-up must then find, wake or
+// wait for that very P, and a resize of GOMAXPROCS must evacuate it); hiding
+// members in the ordinary run queue from thieves (they take half of a ring
+// without looking); deciding by a fixed rate of touches (a pipeline whose
+// stages compute for a microsecond has the same rate as one that is slowed down
+// by the lock).
+
+type affGroup struct {
+	_      sys.NotInHeap
+	lock   mutex
+	server puintptr // the P that serves it, or 0
+	token  guintptr // the member in the ordinary queues, or 0
+	queue  gQueue   // runnable members that no P has yet
+
+	id    atomic.Uint32 // generation << 8 | index + 1, or 0 when free; a g keeps the low 16 bits
+	on    atomic.Bool   // together
+	epoch atomic.Uint32 // of the last window of one of its channels
+	last  uint32        // its last id
+
+	// The measurement. busy is the lock of what follows it.
+	count    atomic.Uint64 // touches since start
+	deadline atomic.Int64  // when the phase ends
+	busy     atomic.Uint32
+	phase    uint32
+	start    int64
+	off, tog uint64 // best touches a second scattered, together
+	rate     uint64 // what the decision was taken at
+	hold     int64  // how long the decision is kept
+	until    int64
+}
+
+var affAll [255]affGroup
+
+// Phases of the measurement. Odd ones let the change settle.
+const (
+	affProbeNS  = 2 * 1000 * 1000
+	affSettleNS = 500 * 1000
+	affPhases   = 24 // six times scattered and together, each settle and measure
+	affHolding  = 100
+	affLookNS   = 50 * 1000 * 1000 // between looks at the rate while a decision holds
+	affMaxHold  = 32               // periods
+	affKeep     = 97               // together wins from this part of the scattered rate on, in percent
+)
+
+// A channel is a candidate if a window took less than affHotNS (50,000 touches a
+// second) and the P changed affMinCross times in it. Calmer ones have little to gain.
+const (
+	affHotNS    = affWindow * 20 * 1000
+	affMinCross = 2
+)
+
+func affByID(id uint32) *affGroup {
+	if i := id & 0xff; i != 0 {
+		if g := &affAll[i-1]; uint16(g.id.Load()) == uint16(id) {
+			return g
+		}
+	}
+	return nil
+}
+
+func affNewGroup(now int64) *affGroup {
+	for i := range affAll {
+		g := &affAll[i]
+		if g.id.Load() != 0 || !g.busy.CompareAndSwap(0, 1) {
+			continue
+		}
+		if g.id.Load() != 0 {
+			g.busy.Store(0)
+			continue
+		}
+		gen := (g.last>>8 + 1) & 0xff
+		g.last = gen<<8 | uint32(i+1)
+		g.on.Store(false)
+		g.epoch.Store(aff.epoch.Load())
+		g.hold = aff.period.Load()
+		affProbe(g, now)
+		g.id.Store(g.last)
+		g.busy.Store(0)
+		return g
+	}
+	return nil
+}
+
+// affProbe starts a measurement; busy is held.
+func affProbe(g *affGroup, now int64) {
+	g.off, g.tog = 0, 0
+	affPhase(g, 0, now)
+}
+
+func affPhase(g *affGroup, phase uint32, now int64) {
+	g.phase = phase
+	g.on.Store(phase/2%2 == 1)
+	length := int64(affProbeNS)
+	if phase%2 == 0 {
+		length = affSettleNS
+	}
+	g.count.Store(0)
+	g.start = now
+	g.deadline.Store(now + length)
+}
+
+// affWindowGroup is called at the end of a window of a channel, whose lock is held.
+func affWindowGroup(s *affSlot, gp *g, now, took int64, cross uint64) {
+	g := affByID(s.group.Load())
+	if g == nil {
+		if took > affHotNS || cross < affMinCross || gomaxprocs == 1 {
+			return
+		}
+		if g = affByID(uint32(gp.aff)); g == nil {
+			if g = affNewGroup(now); g == nil {
+				return
+			}
+		}
+		s.group.Store(g.id.Load())
+	} else if other := affByID(uint32(gp.aff)); other != nil && other != g && other.id.Load()&0xff < g.id.Load()&0xff {
+		// Two conversations share a goroutine: they are one, under the smaller number.
+		g = other
+		s.group.Store(g.id.Load())
+	}
+	g.epoch.Store(aff.epoch.Load())
+	g.count.Add(affWindow)
+	if now < g.deadline.Load() || !g.busy.CompareAndSwap(0, 1) {
+		return
+	}
+	if now >= g.deadline.Load() {
+		affMeasured(g, now)
+	}
+	g.busy.Store(0)
+}
+
+// affMeasured ends a phase; busy is held.
+func affMeasured(g *affGroup, now int64) {
+	rate := g.count.Load() * 1000 * 1000 * 1000 / uint64(now-g.start+1)
+	if g.phase == affHolding {
+		switch {
+		case now >= g.until:
+			if g.hold *= 2; g.hold > affMaxHold*aff.period.Load() {
+				g.hold = affMaxHold * aff.period.Load()
+			}
+			affProbe(g, now)
+		case now < g.until-g.hold+aff.period.Load()/4:
+			affHold(g, now)
+		case rate > 2*g.rate || rate < g.rate/4:
+			// Another load than the one that was measured.
+			g.hold = aff.period.Load()
+			affProbe(g, now)
+		default:
+			affHold(g, now)
+		}
+		return
+	}
+	switch g.phase % 4 {
+	case 1:
+		g.off = max(g.off, rate)
+	case 3:
+		g.tog = max(g.tog, rate)
+	}
+	if g.phase+1 < affPhases {
+		affPhase(g, g.phase+1, now)
+		return
+	}
+	on := g.tog*100 >= g.off*affKeep
+	g.on.Store(on)
+	g.rate = g.off
+	kind := uint32(affEvScatter)
+	if on {
+		g.rate = g.tog
+		kind = affEvGroup
+	}
+	affRecord(kind, g.id.Load(), g.off, g.tog)
+	g.until = now + g.hold
+	affHold(g, now)
+}
+
+func affHold(g *affGroup, now int64) {
+	g.phase = affHolding
+	g.count.Store(0)
+	g.start = now
+	g.deadline.Store(now + affLookNS)
+}
+
+// affJoin makes the current goroutine a member of the group of a channel that
+// it touches and whose lock it holds. On a P that does not serve the group it
+// asks to be preempted: affYield then moves it.
+func affJoin(s *affSlot, id uint32, pp *p, gp *g) {
+	if uint16(id) == gp.aff && pp.aff != nil {
+		return
+	}
+	g := affByID(id)
+	if g == nil || !g.on.Load() || gp.m.curg != gp || gp.lockedm != 0 {
+		return
+	}
+	gp.aff = uint16(id)
+	if pp.aff == nil {
+		lock(&g.lock)
+		if g.server == 0 {
+			g.server.set(pp)
+			pp.aff = g
+			pp.afftick = 1
+		}
+		unlock(&g.lock)
+	}
+	if pp.aff != g {
+		gp.preempt = true
+		gp.stackguard0 = stackPreempt
+	}
+}
+
+// affReady queues gp, which has just become runnable, with its group. False
+// means that it goes to the ordinary queues.
+func affReady(pp *p, gp *g) bool {
+	g := affByID(uint32(gp.aff))
+	if g == nil || !g.on.Load() || gp.lockedm != 0 {
+		return false
+	}
+	if pp.aff == g {
+		pp.affq.pushBack(gp)
+		return true
+	}
+	lock(&g.lock)
+	if g.server != 0 || g.token != 0 {
+		g.queue.pushBack(gp)
+		unlock(&g.lock)
+		return true
+	}
+	g.token.set(gp)
+	unlock(&g.lock)
+	return false
+}
+
+// affNext is the next member for the P that serves a group, nil if there is
+// none; then it serves no longer.
+func affNext(pp *p) *g {
+	g := pp.aff
+	on := g.on.Load()
+	if on && !pp.affq.empty() {
+		pp.afftick++
+		return pp.affq.pop()
+	}
+	lock(&g.lock)
+	q := g.queue
+	g.queue = gQueue{}
+	if on && !q.empty() {
+		unlock(&g.lock)
+		pp.affq = q
+		pp.afftick++
+		return pp.affq.pop()
+	}
+	g.server = 0
+	pp.aff = nil
+	unlock(&g.lock)
+	affSpill(pp, &pp.affq)
+	affSpill(pp, &q)
+	return nil
+}
+
+// affSpill moves a queue to the ordinary one of this P.
+func affSpill(pp *p, q *gQueue) {
+	some := false
+	for !q.empty() {
+		runqput(pp, q.pop(), false)
+		some = true
+	}
+	if some {
+		wakep()
+	}
+}
+
+// affPick tells whether pp may run gp, which came from the queues. If it is a
+// member of a group that another P serves, it is queued there instead.
+func affPick(pp *p, gp *g) bool {
+	g := affByID(uint32(gp.aff))
+	if pp.aff != nil {
+		if pp.aff == g && gp.lockedm == 0 {
+			// Mostly from affNext, but it may be the token, from the global queue.
+			if g.token.ptr() == gp {
+				lock(&g.lock)
+				g.token = 0
+				unlock(&g.lock)
+			}
+			return true
+		}
+		if t := affDrop(pp); t != nil {
+			runqput(pp, t, false)
+			wakep()
+		}
+	}
+	if g == nil {
+		gp.aff = 0
+		return true
+	}
+	lock(&g.lock)
+	if g.token.ptr() == gp {
+		g.token = 0
+	}
+	if !g.on.Load() || gp.lockedm != 0 {
+		var q gQueue
+		if g.server == 0 && g.token == 0 {
+			q = g.queue
+			g.queue = gQueue{}
+		}
+		unlock(&g.lock)
+		affSpill(pp, &q)
+		return true
+	}
+	if g.server != 0 {
+		g.queue.pushBack(gp)
+		unlock(&g.lock)
+		return false
+	}
+	g.server.set(pp)
+	pp.aff = g
+	pp.afftick = 0
+	unlock(&g.lock)
+	return true
+}
+
+// affDrop ends pp's serving. The goroutine that it gives, if any, is the token
+// and must be put into an ordinary queue. It needs no P of its own: the caller
+// owns pp, or the world is stopped.
+//
+//go:nowritebarrierrec
+func affDrop(pp *p) *g {
+	g := pp.aff
+	if g == nil {
+		return nil
+	}
+	lock(&g.lock)
+	pp.affq.pushBackAll(g.queue)
+	g.queue = pp.affq
+	pp.affq = gQueue{}
+	pp.aff = nil
+	if g.server.ptr() == pp {
+		g.server = 0
+	}
+	if g.server != 0 || g.token != 0 || g.queue.empty() {
+		unlock(&g.lock)
+		return nil
+	}
+	t := g.queue.pop()
+	g.token.set(t)
+	unlock(&g.lock)
+	return t
+}
+
+// affHandoff is affDrop for a P that is about to lose its M.
+//
+//go:nowritebarrierrec
+func affHandoff(pp *p) {
+	if t := affDrop(pp); t != nil {
+		lock(&sched.lock)
+		globrunqput(t)
+		unlock(&sched.lock)
+	}
+}
+
+// affYield is told of a goroutine that gave way on pp and is runnable. True
+// means that it has been queued with its group.
+func affYield(pp *p, gp *g, preempted bool) bool {
+	g := affByID(uint32(gp.aff))
+	if pp.aff != nil && pp.aff == g {
+		if preempted && pp.afftick == 0 && !sched.gcwaiting.Load() && pp.runSafePointFn == 0 {
+			// It computed for a whole slice: no talker.
+			gp.aff = 0
+			affHandoff(pp)
+			return false
+		}
+		pp.affq.pushBack(gp)
+		affHandoff(pp)
+		return true
+	}
+	return gp.aff != 0 && affReady(pp, gp)
+}
+
+// affTogether is the number of groups that are kept on one P.
+func affTogether() (n uint32) {
+	for i := range affAll {
+		if g := &affAll[i]; g.id.Load() != 0 && g.on.Load() {
+			n++
+		}
+	}
+	return n
+}
+
+// affScatterAll ends the policy. Queues drain as their servers and tokens come by.
+func affScatterAll() {
+	for i := range affAll {
+		affAll[i].on.Store(false)
+		affAll[i].epoch.Store(aff.epoch.Load() - affStale - 1)
+	}
+}
+
+// affExpire frees groups whose channels have been quiet for some periods. Sysmon only.
+func affExpire() {
+	now := aff.epoch.Load()
+	for i := range affAll {
+		g := &affAll[i]
+		if g.id.Load() == 0 || now-g.epoch.Load() <= affStale || !g.busy.CompareAndSwap(0, 1) {
+			continue
+		}
+		lock(&g.lock)
+		if g.server == 0 && g.token == 0 && g.queue.empty() {
+			g.on.Store(false)
+			g.id.Store(0)
+		}
+		unlock(&g.lock)
+		g.busy.Store(0)
+	}
+}
