@@ -196,7 +196,7 @@ type affChannel struct {
 var affHooks = struct {
 	settings    func() (policy uint32, period, touches int64)
 	setSettings func(policy uint32, period, touches int64)
-	totals      func() (touches, cross, contended uint64)
+	totals      func() (touches, cross, contended, decisions uint64)
 	channels    func(buf []affChannel) int
 	events      func(from uint64, buf []affEvent) (n int, next uint64)
 	count       func(c unsafe.Pointer) (touches, cross uint32, site uintptr)
@@ -213,8 +213,8 @@ var affHooks = struct {
 			affScatterAll()
 		}
 	},
-	totals: func() (uint64, uint64, uint64) {
-		return aff.sumTouches.Load(), aff.sumCross.Load(), aff.sumContended.Load()
+	totals: func() (uint64, uint64, uint64, uint64) {
+		return aff.sumTouches.Load(), aff.sumCross.Load(), aff.sumContended.Load(), affEvents.n.Load()
 	},
 	channels: affChannels,
 	events: func(from uint64, buf []affEvent) (int, uint64) {
