@@ -1,0 +1,98 @@
+package task
+
+import "sync"
+
+// A Group is a set of children whose results go to an inlet: a function that is
+// called for each finished child, one call at a time, in the order in which the
+// children finish. It usually adds the result to variables of the parent, which
+// the parent may look at after Ctx.Sync, or within Do.
+type Group[R any] struct {
+	scope scope
+	mu    sync.Mutex // held while the inlet runs
+	inlet func(R)    // immutable
+}
+
+// NewGroup makes a group of children of the task c. An inlet of nil is none.
+func NewGroup[R any](c Ctx, inlet func(R)) *Group[R] {
+	w := c.a.w
+	return &Group[R]{scope: scope{outer: w.scope(), rt: w.rt}, inlet: inlet}
+}
+
+// Abort ends the group's children: those that have not begun never begin, those
+// that run unwind at their next spawn or Check, with their deferred functions.
+// The inlet is not called for them, nor for any that finishes from now on. It
+// may be called from anywhere, the inlet included.
+func (g *Group[R]) Abort() { g.scope.abort(nil) }
+
+// Aborted tells whether Abort has been called.
+func (g *Group[R]) Aborted() bool { return g.scope.ends.Load() }
+
+// Do calls fn while no inlet of the group runs.
+func (g *Group[R]) Do(fn func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	fn()
+}
+
+// A groupCall is the argument of a child in a group.
+type groupCall[A, R any] struct {
+	g   *Group[R]
+	fn  func(Ctx, A) R
+	arg A
+}
+
+// SpawnIn spawns fn(c, arg) as a child of the task c, in the group g.
+func SpawnIn[A, R any](c Ctx, g *Group[R], fn func(Ctx, A) R, arg A) {
+	Spawn(c, runInGroup[A, R], groupCall[A, R]{g, fn, arg})
+}
+
+func runInGroup[A, R any](c Ctx, x groupCall[A, R]) (none struct{}) {
+	g, a := x.g, c.a
+	w := a.w
+	if g.scope.ended() {
+		if g.scope.outer.ended() {
+			panic(abortSignal{})
+		}
+		return
+	}
+	b := w.enter(a.top(), &g.scope)
+	fine := false
+	defer func() {
+		if fine {
+			w.leave(b)
+			return
+		}
+		p := w.failed(b, recover())
+		w.leave(b)
+		if _, ok := p.Value.(abortSignal); ok && !g.scope.outer.ended() {
+			return // this is as far as the abort goes
+		}
+		if p.Value != ErrGoexit {
+			p.throw()
+		}
+	}()
+	r := x.fn(Ctx{b}, x.arg)
+	if b.n != 0 {
+		b.syncFrom(0)
+	}
+	g.finished(r)
+	fine = true
+	return
+}
+
+func (g *Group[R]) finished(r R) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.inlet != nil && !g.scope.ended() {
+		g.inlet(r)
+	}
+}
+
+// Sync waits for all children that c has spawned and not synced, in groups or
+// not. Their results are gone: Child.Sync after it is an error.
+func (c Ctx) Sync() {
+	if c.a.w.depth != c.a.depth {
+		c.a.astray()
+	}
+	c.a.syncFrom(0)
+}
