@@ -22,29 +22,32 @@ func files(m map[string]string) Read {
 
 func load(t *testing.T, name string) *Interface {
 	t.Helper()
-	i, err := Load(filepath.Join("testdata", name), os.ReadFile)
+	i, err := Load(name, os.ReadFile)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return i
 }
 
-func interfaces(t *testing.T) []string {
-	names, err := filepath.Glob("testdata/*.if")
-	if err != nil {
-		t.Fatal(err)
-	}
+// interfaces are the interface files of this package and our own.
+func interfaces(t testing.TB) []string {
 	var out []string
-	for _, n := range names {
-		if n = filepath.Base(n); n != "types.if" {
-			out = append(out, n)
+	for _, dir := range []string{"testdata", "../../idl"} {
+		names, err := filepath.Glob(dir + "/*.if")
+		if err != nil || names == nil {
+			t.Fatalf("%s: %v", dir, err)
+		}
+		for _, n := range names {
+			if filepath.Base(n) != "types.if" {
+				out = append(out, n)
+			}
 		}
 	}
 	return out
 }
 
 func TestShapes(t *testing.T) {
-	i := load(t, "shapes.if")
+	i := load(t, "../../idl/shapes.if")
 	if i.Decl.Name != "shapes" || i.Decl.Text != "Every shape of the language" || i.Decl.Doc != "" {
 		t.Errorf("interface %q %q, comment %q", i.Decl.Name, i.Decl.Text, i.Decl.Doc)
 	}
@@ -305,8 +308,8 @@ func TestFingerprint(t *testing.T) {
 }
 
 func FuzzLoad(f *testing.F) {
-	for _, n := range []string{"shapes.if", "old.if", "tasks.if", "ping.if", "types.if"} {
-		src, err := os.ReadFile(filepath.Join("testdata", n))
+	for _, n := range append(interfaces(f), "../../idl/types.if") {
+		src, err := os.ReadFile(n)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -316,7 +319,7 @@ func FuzzLoad(f *testing.F) {
 		"interface x { typedef struct { t a; } t; message m(t a); };", "import \"f.if\";", "interface x { message \xff", "\ufeffinterface"} {
 		f.Add([]byte(s))
 	}
-	types, err := os.ReadFile("testdata/types.if")
+	types, err := os.ReadFile("../../idl/types.if")
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"hardtack/tool/fault"
+	"hardtack/tool/idl"
+)
+
+func newIDL() *cobra.Command {
+	var (
+		out     string
+		imports []string
+		lang    []string
+		check   bool
+	)
+	cmd := &cobra.Command{
+		Use:   "idl FILE.if...",
+		Short: "Compile interface files to Go and C",
+		Long: `Compile interface files, in the language of Barrelfish's Flounder, to a Go package
+and a C11 header and source each. For interface NAME they are
+
+  NAME/NAME.go              beside the interface file, or below -o
+  NAME/c/NAME.h  NAME.c     to be compiled with the library in msg/c
+
+The same input gives the same bytes. A mistake is told as file:line:column, with
+what was expected; then nothing is written.`,
+		Example: `  hardtack idl ping.if
+  hardtack idl --lang c -i types.if -o build monitor.if spawn.if
+  hardtack idl --check idl/*.if`,
+		Args: atLeast(1, "at least one interface file"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			var want idl.Languages
+			for _, l := range lang {
+				switch l {
+				case "go":
+					want.Go = true
+				case "c":
+					want.C = true
+				default:
+					return fault.Bad("--lang %s: not go or c", l)
+				}
+			}
+			var all []idl.Output
+			for _, path := range args {
+				files, err := idl.Compile(path, os.ReadFile, want, imports...)
+				var wrong *idl.Error
+				switch {
+				case errors.As(err, &wrong), errors.Is(err, fs.ErrNotExist):
+					return fault.Bad("%v", err)
+				case err != nil:
+					return err
+				}
+				dir := out
+				if dir == "" {
+					dir = filepath.Dir(path)
+				}
+				for _, f := range files {
+					f.Path = filepath.Join(dir, f.Path)
+					all = append(all, f)
+				}
+			}
+			for _, f := range all {
+				if err := putOutput(f, check); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVarP(&out, "output", "o", "", "write below this `directory` (default: where the interface file is)")
+	fl.StringArrayVarP(&imports, "import", "i", nil, "see the types of this `file`, as if it were imported (repeatable)")
+	fl.StringSliceVar(&lang, "lang", []string{"go", "c"}, "the `languages` to write")
+	fl.BoolVar(&check, "check", false, "write nothing; fail if a file is not what would be written")
+	return cmd
+}
+
+// putOutput writes a file, if it differs, or only compares.
+func putOutput(f idl.Output, check bool) error {
+	old, err := os.ReadFile(f.Path)
+	if err == nil && bytes.Equal(old, f.Data) {
+		return nil
+	}
+	if check {
+		return fmt.Errorf("%s is not up to date; run hardtack idl", f.Path)
+	}
+	if err := os.MkdirAll(filepath.Dir(f.Path), 0o777); err != nil {
+		return err
+	}
+	return os.WriteFile(f.Path, f.Data, 0o666)
+}
