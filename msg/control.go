@@ -1,0 +1,230 @@
+package msg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+)
+
+// inbox is what the control goroutine of a link has received for the receiving
+// owner: descriptors and bulk pools, each announced before the slot that needs
+// it was published.
+type inbox struct {
+	mu    sync.Mutex
+	caps  []capsOf
+	bulk  *bulkRx
+	news  chan struct{} // closed and replaced when something has come
+	ended bool
+}
+
+// capsOf is what comes with message number seq of the session.
+type capsOf struct {
+	seq  uint64
+	caps []Cap
+}
+
+// Bounds of an inbox. A peer may announce what it then does not send; it gets
+// no further than this.
+const maxCapsQueued = 4096
+
+func newInbox() *inbox { return &inbox{news: make(chan struct{})} }
+
+// tell wakes who waits. The lock is held.
+func (b *inbox) tell() {
+	close(b.news)
+	b.news = make(chan struct{})
+}
+
+// end closes what nobody will receive.
+func (b *inbox) end() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ended = true
+	b.tell()
+}
+
+// drop closes the descriptors that nobody has taken.
+func (b *inbox) drop() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ended = true
+	for _, k := range b.caps {
+		closeAll(k.caps)
+	}
+	b.caps = nil
+	b.tell()
+}
+
+func closeAll(caps []Cap) {
+	for _, k := range caps {
+		k.Close()
+	}
+}
+
+// await waits until found reports true, which it is asked with the lock held.
+func (b *inbox) await(ctx context.Context, c *Conn, found func() bool) error {
+	for {
+		b.mu.Lock()
+		ok, ended, news := found(), b.ended, b.news
+		b.mu.Unlock()
+		switch {
+		case ok:
+			return nil
+		case ended:
+			return &PeerError{"what came with a message is missing"}
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// awaitBulk returns bulk pool id.
+func (c *Conn) awaitBulk(ctx context.Context, id uint32) (b *bulkRx, err error) {
+	in := c.inbox
+	err = in.await(ctx, c, func() bool {
+		if in.bulk != nil && in.bulk.id == id {
+			b = in.bulk
+		}
+		return b != nil
+	})
+	return b, err
+}
+
+// recvCaps returns what came with a message.
+func (c *Conn) recvCaps(ctx context.Context, m *Message) (caps []Cap, err error) {
+	in := c.inbox
+	seq := c.recv.rx.Seq
+	err = in.await(ctx, c, func() bool {
+		for len(in.caps) > 0 && in.caps[0].seq < seq { // of a message that came twice
+			closeAll(in.caps[0].caps)
+			in.caps = in.caps[1:]
+		}
+		if len(in.caps) == 0 || in.caps[0].seq != seq {
+			return false
+		}
+		caps, in.caps = in.caps[0].caps, in.caps[1:]
+		return true
+	})
+	if err == nil && len(caps) != m.Caps {
+		closeAll(caps)
+		return nil, &PeerError{fmt.Sprintf("%d caps with %s, not %d", len(caps), m.Name, m.Caps)}
+	}
+	return caps, err
+}
+
+// control receives the frames of a link until it ends. It is the link's one
+// receiver.
+func (c *Conn) control(b *binding) {
+	bye := false
+	for {
+		frame, files, err := b.link.Recv(context.Background())
+		if err == nil {
+			if err = c.frame(b, frame, files, &bye); err == nil {
+				continue
+			}
+			for _, f := range files {
+				f.Close()
+			}
+		}
+		c.mu.Lock()
+		moved := c.cur != b
+		c.mu.Unlock()
+		var wrong *PeerError
+		switch {
+		case moved: // nothing on this link matters any more
+		case errors.As(err, &wrong):
+			c.fail(err)
+		case bye:
+			c.fail(ErrPeerClosed)
+		case errors.Is(err, io.EOF):
+			c.fail(ErrPeerGone)
+		default:
+			b.link.Close()
+			c.lost(b.link, err)
+			return
+		}
+		b.link.Close()
+		if !moved {
+			c.inbox.end()
+		}
+		return
+	}
+}
+
+// frame handles one frame. On an error the files are still the caller's.
+func (c *Conn) frame(b *binding, frame []byte, files []*os.File, bye *bool) error {
+	in, car := c.inbox, b.car
+	if len(frame) == 0 {
+		return &PeerError{"an empty frame"}
+	}
+	if *bye {
+		return &PeerError{"a frame after the last"}
+	}
+	if len(files) > 0 && frame[0] != frameCaps && frame[0] != frameBulk {
+		return &PeerError{"descriptors that belong to nothing"}
+	}
+	switch frame[0] {
+	case frameCaps:
+		seq, caps, err := parseCaps(frame, files)
+		if err != nil {
+			return &PeerError{"caps: " + err.Error()}
+		}
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		if len(in.caps) >= maxCapsQueued {
+			return &PeerError{"too many caps without their messages"}
+		}
+		in.caps = append(in.caps, capsOf{seq, caps})
+		in.tell()
+	case frameBulk:
+		id, n, err := parseBulk(frame)
+		if err != nil {
+			return &PeerError{"bulk pool: " + err.Error()}
+		}
+		if len(files) > 1 || n > 2*alignLine(c.opts.MaxBody)+MinBulk {
+			return &PeerError{"bulk pool: too large, or too many files"}
+		}
+		var file *os.File
+		if len(files) == 1 {
+			file = files[0]
+		}
+		region, err := b.shared.MapBulk(file, n)
+		if err != nil {
+			return &PeerError{"bulk pool: " + err.Error()}
+		}
+		if file != nil {
+			file.Close()
+		}
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		in.bulk = &bulkRx{id: id, mem: region.Mem, keep: region.Keep}
+		in.tell()
+	case frameBye:
+		*bye = true
+		c.mu.Lock()
+		moved := c.cur != b
+		c.mu.Unlock()
+		if moved {
+			return io.EOF
+		}
+		// What was sent before is in the ring. Nothing more comes but the end
+		// of the link.
+		c.fail(ErrPeerClosed)
+	case frameMove:
+		go c.moveTo(string(frame[1:]))
+	case frameSlots, frameAck:
+		if car == nil {
+			return &PeerError{"messages in a frame on a link with common memory"}
+		}
+		return car.frame(frame)
+	default:
+		return &PeerError{fmt.Sprintf("frame of kind %d", frame[0])}
+	}
+	return nil
+}

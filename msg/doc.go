@@ -1,0 +1,60 @@
+// Package msg carries typed messages between goroutines, processes and
+// machines. Programs use it through packages that `hardtack idl` generates from
+// interface files; this package is what those, the transports, the name service
+// and the tools are built on.
+//
+// # Connections
+//
+// A Conn is one end of a bidirectional connection that speaks one Interface.
+// Each direction is a ring of 64-byte slots in memory that the sender writes and
+// the receiver reads. Between two goroutines that is ordinary memory, between
+// two processes memory that both have mapped; on a transport without common
+// memory each end has rings of its own and two goroutines carry their contents.
+// So there is one hot path whatever the transport:
+//
+//	sender    slot, err := c.Begin(ctx)       encode into slot      c.Commit(num, n)
+//	receiver  num, body, err := c.Next(ctx)   decode from body
+//
+// Messages of up to SlotBytes go straight into a slot. Longer ones
+// (BeginLong, CommitLong) become fragments in consecutive slots, or, from
+// BulkBytes on, one piece of the sender's bulk pool, which the receiver reads in
+// place. Neither path allocates.
+//
+// A Conn has two owners, one goroutine that sends and one that receives; they
+// may be the same. Begin…Commit and Next are not safe for concurrent use by
+// more, unless Share was called, which makes sending take a lock. (An
+// uncontended lock costs as much as everything else that sending a message
+// takes.) Close, Stats and Trace may be called by anybody. A Caller lets any
+// number of goroutines have calls in flight on one connection.
+//
+// # Bodies
+//
+// The body of a message is its fields in the order of the interface file, little
+// endian, without padding. An integer takes its width, bool and char one byte,
+// an enumeration, errval and length four, iref, uintptr and size eight; a
+// fixed array its elements, a dynamic array or a string its length and then its
+// elements. A cap is one byte, CapNone, CapFile or CapEnd; what it stands for
+// travels beside the body (CommitLong's caps, Caps). The body of a call or
+// reply of an rpc starts with the 32-bit number of the call.
+//
+// # Trust
+//
+// The peer is not trusted. Next hands out a copy of a slot or of fragments, made
+// before anything in it is looked at; headers are loaded once and checked. Only
+// the payload of a bulk message is read where the peer could still change it:
+// a decoder must load each length in it once and check it. What is wrong closes
+// the connection with an error that says what was wrong (*PeerError).
+//
+// # Sessions
+//
+// A connection has a random 128-bit token and outlives its transport. Each end
+// counts the messages it has delivered; what the other end has not acknowledged
+// is still in its ring. To bind again, over the same driver or another, both
+// exchange token and counts, and each sends again from its ring what the other
+// has not had: exactly once, in order.
+//
+// # Lock order
+//
+// Conn.sendMu (only after Share), Conn.recvMu (only in a Caller), Conn.mu.
+// A link's own locks are taken last. Nothing is called back with a lock held.
+package msg

@@ -1,0 +1,46 @@
+package msg
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Errors of connections; what a method returns may wrap them.
+var (
+	// ErrClosed: this end was closed.
+	ErrClosed = errors.New("msg: connection closed")
+	// ErrPeerClosed: the other end has closed, after all that it had sent was
+	// received.
+	ErrPeerClosed = errors.New("msg: closed by the peer")
+	// ErrPeerGone: the other end died or could not be reached again in time.
+	// Messages that it had not acknowledged may or may not have arrived.
+	ErrPeerGone = errors.New("msg: the peer is gone")
+	// ErrTooLarge: a message is longer than its interface or the connection
+	// allows. Nothing was sent.
+	ErrTooLarge = errors.New("msg: message too large")
+	// ErrNoCaps: the transport cannot pass descriptors. Nothing was sent.
+	ErrNoCaps = errors.New("msg: this transport passes no descriptors")
+	// ErrTaken: the name belongs to somebody else.
+	ErrTaken = errors.New("msg: name taken")
+	// ErrNoName: nobody has that name.
+	ErrNoName = errors.New("msg: no such name")
+)
+
+// MismatchError: the two ends were generated from different interfaces.
+type MismatchError struct {
+	OurName, PeerName string
+	Ours, Peers       Fingerprint
+}
+
+func (e *MismatchError) Error() string {
+	return fmt.Sprintf("msg: interface mismatch: this end speaks %q (%v), the peer %q (%v)", e.OurName, e.Ours, e.PeerName, e.Peers)
+}
+
+// PeerError: the peer broke the protocol, and the connection was closed.
+type PeerError struct{ Reason string }
+
+func (e *PeerError) Error() string { return "msg: the peer broke the protocol: " + e.Reason }
+
+// BadBody is what a decoder returns to say that a body is not one of message
+// name; the connection is closed with it as the reason.
+func BadBody(name, what string) error { return &PeerError{Reason: name + ": " + what} }

@@ -1,0 +1,93 @@
+package msg
+
+import (
+	"encoding/binary"
+	"errors"
+)
+
+// Frames of the control channel. The first byte says which; numbers are little
+// endian. What a frame must not be closes the connection.
+const (
+	frameHello   = 1 // greeting, from who dialled
+	frameWelcome = 2 // greeting, from who accepted
+	frameRefuse  = 3 // greeting with a reason instead of a token
+	frameCaps    = 4 // what comes with the next message that has Caps set
+	frameBulk    = 5 // id and length of a bulk pool, with its file
+	frameBye     = 6 // nothing comes after what was sent before
+	frameMove    = 7 // an address: please bind again there
+	frameSlots   = 8 // messages, on links without common memory
+	frameAck     = 9 // messages delivered, on links without common memory
+)
+
+const protocolVersion = 1
+
+// Flags of a greeting.
+const greetFence = 1 // barriers of this end do not reach the peer
+
+// Reasons in a refusal.
+const (
+	refuseMismatch = 1
+	refuseSession  = 2
+	refuseBusy     = 3
+)
+
+// greeting is the first frame in each direction.
+//
+//	kind, version, flags, reason  one byte each
+//	fingerprint, token            16 bytes each
+//	delivered                     8 bytes: messages had so far in the session
+//	name of the interface         the rest, at most 255 bytes
+type greeting struct {
+	kind, flags, reason byte
+	fingerprint         Fingerprint
+	token               token
+	delivered           uint64
+	name                string
+}
+
+const greetingBytes = 4 + 16 + 16 + 8
+
+func (g *greeting) frame() []byte {
+	b := make([]byte, greetingBytes, greetingBytes+len(g.name))
+	b[0], b[1], b[2], b[3] = g.kind, protocolVersion, g.flags, g.reason
+	copy(b[4:], g.fingerprint[:])
+	copy(b[20:], g.token[:])
+	binary.LittleEndian.PutUint64(b[36:], g.delivered)
+	return append(b, g.name...)
+}
+
+func parseGreeting(b []byte) (g greeting, err error) {
+	if len(b) < greetingBytes || len(b) > greetingBytes+255 || b[0] < frameHello || b[0] > frameRefuse {
+		return g, &PeerError{"not a greeting"}
+	}
+	if b[1] != protocolVersion {
+		return g, &PeerError{"another version of the protocol"}
+	}
+	g.kind, g.flags, g.reason = b[0], b[2], b[3]
+	copy(g.fingerprint[:], b[4:])
+	copy(g.token[:], b[20:])
+	g.delivered = binary.LittleEndian.Uint64(b[36:])
+	g.name = string(b[greetingBytes:])
+	return g, nil
+}
+
+func bulkFrame(id uint32, n int) []byte {
+	b := make([]byte, 9)
+	b[0] = frameBulk
+	binary.LittleEndian.PutUint32(b[1:], id)
+	binary.LittleEndian.PutUint32(b[5:], uint32(n))
+	return b
+}
+
+var errShort = errors.New("short frame")
+
+func parseBulk(b []byte) (id uint32, n int, err error) {
+	if len(b) != 9 {
+		return 0, 0, errShort
+	}
+	id, n = binary.LittleEndian.Uint32(b[1:]), int(binary.LittleEndian.Uint32(b[5:]))
+	if n < BulkBytes || n > 4*MaxBody || n%64 != 0 {
+		return 0, 0, errors.New("impossible size")
+	}
+	return id, n, nil
+}

@@ -1,0 +1,476 @@
+// Package ring is one direction of a connection: a ring of 64-byte slots that
+// one thread writes and another reads, perhaps in another process.
+//
+// The memory is a number of pages. Four lines of control words come first, one
+// line each so that nobody's word shares a line with another writer's; the rest
+// are slots, 60 in a ring of one page.
+//
+//	line 0  Ack      receiver writes: slots consumed, modulo 2^32
+//	line 1  Parked   receiver writes: 1 if it sleeps, or is about to
+//	line 2  Blocked  sender writes: 1 if it sleeps for want of room
+//	line 3  unused
+//	line 4… slots    sender writes
+//
+// A slot is 56 bytes of body and a header word, stored last and with release
+// meaning:
+//
+//	bits  0-15  lap    how often the sender has come round, from 1; a slot
+//	                   is full when this is the lap the receiver expects
+//	bits 16-27  num    number of the message
+//	bits 28-31  flags  More, Cont, Bulk, Caps
+//	bits 32-47  ack    slots consumed of the other direction, modulo 2^16
+//	bits 48-53  n      bytes of body, at most 56
+//	bits 54-63  seq    number of the message, modulo 2^10, for sending again
+//
+// The owner of a slot is the sender until the header is stored, the receiver
+// until it has acknowledged the slot: in the ack bits of the other direction's
+// slots, and in the Ack word when nothing flows there. What is not acknowledged
+// is never overwritten, so the ring is also what a session sends again.
+//
+// Sleeping: who wants to sleep stores its flag, has the link's barrier order
+// that against the peer's stores (membarrier(2)), looks once more, and sleeps.
+// The peer stores, then loads the flag, without a barrier of its own.
+//
+// The peer may write anything anywhere at any time. A word is loaded once and
+// then checked; a wrong one is an error, never a fault.
+package ring
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+
+	"hardtack/lock"
+)
+
+// Sizes in bytes.
+const (
+	BodyBytes    = 56
+	SlotBytes    = 64
+	ControlBytes = 4 * SlotBytes
+	PageBytes    = 4096
+	MaxBytes     = 8 * PageBytes // fewer slots than half of what seq can tell apart
+)
+
+// Flags of a slot.
+const (
+	More = 1 << iota // the message goes on in the next slot
+	Cont             // the message began in an earlier slot
+	Bulk             // the body is where in the bulk pool the message is
+	Caps             // descriptors come with it
+)
+
+const (
+	lapMask  = 0xffff
+	numShift = 16
+	numMask  = 0xfff
+	flShift  = 28
+	flMask   = 0xf
+	ackShift = 32
+	lenShift = 48
+	lenMask  = 0x3f
+	seqShift = 54
+	seqMask  = 0x3ff
+	// plain selects the lap and the flags: equal to the lap if there are none.
+	plain = lapMask | flMask<<flShift
+)
+
+// Slot is a slot as it lies in memory.
+type Slot struct {
+	Body [BodyBytes]byte
+	Hdr  uint64
+}
+
+// Control is the head of a ring as it lies in memory.
+type Control struct {
+	Ack     uint32
+	_       [15]uint32
+	Parked  uint32
+	_       [15]uint32
+	Blocked uint32
+	_       [15]uint32
+	_       [16]uint32
+}
+
+// Head is a header word, taken apart.
+type Head struct {
+	Num   uint16
+	Flags uint8
+	N     int
+}
+
+// Split takes the header word apart and says whether it is sound.
+func Split(h uint64) (Head, bool) {
+	d := Head{Num: uint16(h >> numShift & numMask), Flags: uint8(h >> flShift & flMask), N: int(h >> lenShift & lenMask)}
+	return d, d.N <= BodyBytes
+}
+
+var errSize = errors.New("ring: memory must be 1 to 8 whole pages")
+
+// Tx is the sending end. It belongs to one goroutine at a time, but for
+// the fields that say otherwise.
+type Tx struct {
+	Cur  *Slot // the next slot to fill; valid while Room > 0
+	Room int   // free slots known of
+	ctl  *Control
+	lap  uint64
+	next int    // index of the slot after Cur, or 0
+	Sent uint32 // slots published, modulo 2^32
+	Seq  uint64 // messages published in the session
+	ring []Slot
+	// Fence: the receiver's barrier does not reach this thread, so every
+	// message needs one. Immutable.
+	Fence bool
+
+	theirs *uint32 // slots consumed of the other direction (Rx.consumed)
+	told64 uint64  // Seq as of the last Refill; atomic
+	told   uint32  // what of that the headers have said; atomic
+	acked  uint32  // slots of ours that headers have acknowledged; the receiving goroutine stores it
+}
+
+// Rx is the receiving end. It belongs to one goroutine at a time, but for the
+// fields that say otherwise.
+type Rx struct {
+	cur      *Slot
+	want     uint64 // lap expected in cur
+	next     int
+	quarter  uint32 // consumed at which to say so
+	Count    uint32 // slots consumed, modulo 2^32
+	Seq      uint64 // messages delivered in the session
+	Told     uint64 // Seq as of the last Flush; atomic
+	seen     uint16 // the ack bits of the last header
+	ctl      *Control
+	ring     []Slot
+	tx       *Tx
+	consumed uint32 // Count as told to Tx; atomic
+	// Hold: slots go back to the sender by Acknowledge only. Immutable.
+	Hold bool
+}
+
+// Open makes both ends' private state over a pair of rings.
+func Open(txMem, rxMem []byte) (*Tx, *Rx, error) {
+	for _, m := range [][]byte{txMem, rxMem} {
+		if len(m) == 0 || len(m)%PageBytes != 0 || len(m) > MaxBytes {
+			return nil, nil, errSize
+		}
+	}
+	t, r := new(Tx), new(Rx)
+	t.ctl, t.ring = view(txMem)
+	r.ctl, r.ring = view(rxMem)
+	t.Cur, t.lap, t.Room, t.next = &t.ring[0], 1, len(t.ring), 1
+	r.cur, r.want, r.next = &r.ring[0], 1, 1
+	t.theirs, r.tx = &r.consumed, t
+	r.quarter = uint32(len(r.ring) / 4)
+	return t, r, nil
+}
+
+// Slots is how many slots the ring has.
+func (t *Tx) Slots() int { return len(t.ring) }
+
+// Publish hands Cur to the receiver: a body of n bytes of message num, with
+// flags. It reports whether the receiver must be woken.
+func (t *Tx) Publish(num uint16, flags uint8, n int) (wake bool) {
+	ack := atomic.LoadUint32(t.theirs)
+	h := t.lap | uint64(num)<<numShift | uint64(flags)<<flShift | uint64(uint16(ack))<<ackShift | uint64(n)<<lenShift | t.Seq<<seqShift
+	lock.StoreRelease64(&t.Cur.Hdr, h)
+	t.Sent++
+	t.Seq += 1 - uint64(flags&More)
+	t.Room--
+	if ack != t.told {
+		lock.StoreRelease32(&t.told, ack)
+	}
+	i := t.next
+	if i == len(t.ring) {
+		i = 0
+		t.lap = (t.lap + 1) & lapMask
+	}
+	t.Cur = &t.ring[i]
+	t.next = i + 1
+	if t.Fence {
+		atomic.AddUint32(&t.told, 0)
+	}
+	return atomic.LoadUint32(&t.ctl.Parked) != 0
+}
+
+// Last is the body of the slot published last.
+func (t *Tx) Last() *[BodyBytes]byte {
+	i := t.next - 2
+	if i < 0 {
+		i += len(t.ring)
+	}
+	return &t.ring[i].Body
+}
+
+// Refill looks how much room there is, and returns it.
+func (t *Tx) Refill() (int, error) {
+	n := uint32(len(t.ring))
+	out := t.Sent - atomic.LoadUint32(&t.acked)
+	if w := t.Sent - atomic.LoadUint32(&t.ctl.Ack); w < out {
+		out = w
+	}
+	if out > n {
+		return 0, fmt.Errorf("acknowledged %d slots of %d sent", t.Sent-out, t.Sent)
+	}
+	t.Room = int(n - out)
+	if t.told64 != t.Seq {
+		lock.StoreRelease64(&t.told64, t.Seq)
+	}
+	return t.Room, nil
+}
+
+// SetBlocked says whether the sender sleeps until there is room.
+func (t *Tx) SetBlocked(v bool) { lock.StoreRelease32(&t.ctl.Blocked, word(v)) }
+
+// Parked reports whether the receiver must be woken now.
+func (t *Tx) Parked() bool { return atomic.LoadUint32(&t.ctl.Parked) != 0 }
+
+// Start says that seq messages were delivered before this ring.
+func (r *Rx) Start(seq uint64) {
+	r.Seq = seq
+	lock.StoreRelease64(&r.Told, seq)
+}
+
+// Ready reports whether a slot is full.
+func (r *Rx) Ready() bool { return atomic.LoadUint64(&r.cur.Hdr)&lapMask == r.want }
+
+// Peek loads the header of the next slot, if that is full.
+func (r *Rx) Peek() (h uint64, ok bool) {
+	h = atomic.LoadUint64(&r.cur.Hdr)
+	return h, h&lapMask == r.want
+}
+
+// PeekPlain is Peek for a slot that holds a whole message without flags.
+func (r *Rx) PeekPlain() (h uint64, ok bool) {
+	h = atomic.LoadUint64(&r.cur.Hdr)
+	return h, h&plain == r.want
+}
+
+// Body is the memory of the next slot; the peer may change it at any time.
+func (r *Rx) Body() *[BodyBytes]byte { return &r.cur.Body }
+
+// Consume moves on from the slot whose header was h. At the end of a message
+// the slots go back to the sender, now and then in one go; Consume reports
+// whether that must be woken.
+func (r *Rx) Consume(h uint64) (wake bool) {
+	r.Count++
+	i := r.next
+	if i == len(r.ring) {
+		i = 0
+		r.want = (r.want + 1) & lapMask
+	}
+	r.cur = &r.ring[i]
+	r.next = i + 1
+	if a := uint16(h >> ackShift); a != r.seen {
+		r.ack(a)
+	}
+	if h>>flShift&More != 0 {
+		return false
+	}
+	r.Seq++
+	if int32(r.Count-r.quarter) >= 0 && !r.Hold {
+		return r.Flush(false)
+	}
+	return false
+}
+
+// ack notes what a header acknowledged. More than was sent is found by Refill.
+func (r *Rx) ack(a uint16) {
+	d := a - r.seen
+	r.seen = a
+	lock.StoreRelease32(&r.tx.acked, r.tx.acked+uint32(d))
+}
+
+// Flush tells the sender what was consumed: in the headers that go the other
+// way, and in the Ack word if those lag behind or now is set. It reports
+// whether the sender must be woken.
+func (r *Rx) Flush(now bool) (wake bool) {
+	r.quarter = r.Count + uint32(len(r.ring)/4)
+	if r.Told != r.Seq {
+		lock.StoreRelease64(&r.Told, r.Seq)
+	}
+	if r.consumed != r.Count {
+		lock.StoreRelease32(&r.consumed, r.Count)
+	}
+	if blocked := atomic.LoadUint32(&r.ctl.Blocked) != 0; !now && !blocked && r.Count-atomic.LoadUint32(&r.tx.told) < uint32(len(r.ring)/2) {
+		return false
+	}
+	if atomic.LoadUint32(&r.ctl.Ack) != r.Count {
+		lock.StoreRelease32(&r.ctl.Ack, r.Count)
+	}
+	return atomic.LoadUint32(&r.ctl.Blocked) != 0
+}
+
+// Acknowledge gives the slots up to count back to the sender, and reports
+// whether that must be woken.
+func (r *Rx) Acknowledge(count uint32) (wake bool) {
+	lock.StoreRelease32(&r.consumed, count)
+	lock.StoreRelease32(&r.ctl.Ack, count)
+	return atomic.LoadUint32(&r.ctl.Blocked) != 0
+}
+
+// Whole is the length of the message whose first fragment is the next slot. Its
+// sender, which must be trusted, publishes all fragments without waiting.
+func (r *Rx) Whole() (n int) {
+	at := *r
+	for {
+		h, ok := at.Peek()
+		if !ok {
+			runtime.Gosched()
+			continue
+		}
+		d, _ := Split(h)
+		n += d.N
+		if d.Flags&More == 0 {
+			return n
+		}
+		i := at.next
+		if i == len(at.ring) {
+			i = 0
+			at.want = (at.want + 1) & lapMask
+		}
+		at.cur, at.next = &at.ring[i], i+1
+	}
+}
+
+// Number is the number of a header's message, modulo 2^10; Full is the number
+// itself, which is near and not before has.
+func Number(h uint64) uint64           { return h >> seqShift & seqMask }
+func Full(h uint64, has uint64) uint64 { return has + (Number(h)-has)&seqMask }
+
+// SetParked says whether the receiver sleeps until a slot is full.
+func (r *Rx) SetParked(v bool) { lock.StoreRelease32(&r.ctl.Parked, word(v)) }
+
+func word(v bool) uint32 {
+	if v {
+		return 1
+	}
+	return 0
+}
+
+// Unread calls f for the slots of the messages from number seq on that still
+// lie in the ring of a sender, in order, with the number of their message.
+// Those before the first were acknowledged. Anybody may call it at any time: a
+// slot that is overwritten meanwhile was acknowledged.
+func (t *Tx) Unread(seq uint64, f func(seq uint64, h Head, body *[BodyBytes]byte)) {
+	n := len(t.ring)
+	const none = seqMask
+	heads := make([]uint64, n)
+	dist := func(h uint64) uint64 { // of a slot's message from seq; none if it is older
+		if d := (h>>seqShift - seq) & seqMask; h != 0 && d <= seqMask/2 {
+			return d
+		}
+		return none
+	}
+	start, least := -1, uint64(none)
+	for i := range heads {
+		heads[i] = atomic.LoadUint64(&t.ring[i].Hdr)
+		if d := dist(heads[i]); d < least && Flags(heads[i])&Cont == 0 {
+			start, least = i, d
+		}
+	}
+	if start < 0 {
+		return
+	}
+	last := least
+	for k := range n {
+		i := (start + k) % n
+		d := dist(heads[i])
+		if d == none || d < last {
+			break
+		}
+		last = d
+		h, _ := Split(heads[i])
+		f(seq+d, h, &t.ring[i].Body)
+	}
+}
+
+// Behind reports how a header's message relates to the message expected, number
+// seq: old if it was delivered before, ahead if some are missing.
+func Behind(h, seq uint64) (old, ahead bool) {
+	d := (h>>seqShift - seq) & seqMask
+	return d > seqMask/2, d != 0 && d <= seqMask/2
+}
+
+// Flags are the flags of a header word.
+func Flags(h uint64) uint8 { return uint8(h >> flShift & flMask) }
+
+// State is where the two owners of an end stand, for moving it to another
+// process.
+type State struct {
+	txSent, txAcked     uint32
+	txNext, rxNext      uint32
+	rxCount             uint32
+	rxSeen, txLap, want uint16
+	txSeq, rxSeq        uint64
+}
+
+// StateBytes is the length of a State in bytes.
+const StateBytes = 5*4 + 3*2 + 2*8
+
+// Save returns where the owners stand. Neither may be at work.
+func Save(t *Tx, r *Rx) State {
+	return State{t.Sent, atomic.LoadUint32(&t.acked), uint32(t.next), uint32(r.next), r.Count, r.seen, uint16(t.lap), uint16(r.want), t.Seq, r.Seq}
+}
+
+// Restore puts the owners where others stood. The numbers may come from anybody.
+func (s *State) Restore(t *Tx, r *Rx) error {
+	if s.txNext == 0 || int(s.txNext) > len(t.ring) || s.rxNext == 0 || int(s.rxNext) > len(r.ring) {
+		return errors.New("ring: a position beyond the ring")
+	}
+	t.Sent, t.Seq, t.lap, t.next, t.Cur, t.Room = s.txSent, s.txSeq, uint64(s.txLap), int(s.txNext), &t.ring[s.txNext-1], 0
+	t.told = s.rxCount
+	lock.StoreRelease32(&t.acked, s.txAcked)
+	r.Count, r.seen, r.want, r.next, r.cur = s.rxCount, s.rxSeen, uint64(s.want), int(s.rxNext), &r.ring[s.rxNext-1]
+	r.quarter = r.Count + uint32(len(r.ring)/4)
+	lock.StoreRelease32(&r.consumed, r.Count)
+	r.Start(s.rxSeq)
+	return nil
+}
+
+// Append puts the state into bytes.
+func (s *State) Append(b []byte) []byte {
+	for _, v := range []uint32{s.txSent, s.txAcked, s.txNext, s.rxNext, s.rxCount} {
+		b = binary.LittleEndian.AppendUint32(b, v)
+	}
+	for _, v := range []uint16{s.rxSeen, s.txLap, s.want} {
+		b = binary.LittleEndian.AppendUint16(b, v)
+	}
+	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(b, s.txSeq), s.rxSeq)
+}
+
+// Parse is the inverse of Append, for at least StateBytes bytes.
+func (s *State) Parse(b []byte) {
+	for i, p := range []*uint32{&s.txSent, &s.txAcked, &s.txNext, &s.rxNext, &s.rxCount} {
+		*p = binary.LittleEndian.Uint32(b[4*i:])
+	}
+	for i, p := range []*uint16{&s.rxSeen, &s.txLap, &s.want} {
+		*p = binary.LittleEndian.Uint16(b[20+2*i:])
+	}
+	s.txSeq, s.rxSeq = binary.LittleEndian.Uint64(b[26:]), binary.LittleEndian.Uint64(b[34:])
+}
+
+// The rest is for lookers-on; anybody may call it.
+
+// Published is how many messages were sent in the session.
+func (t *Tx) Published() uint64 { return newest(t.ring, atomic.LoadUint64(&t.told64)) }
+
+// Arrived is how many messages of the session have arrived, received or not.
+func (r *Rx) Arrived() uint64 { return newest(r.ring, atomic.LoadUint64(&r.Told)) }
+
+// newest is the number after the newest message in a ring, which is near and
+// not before has.
+func newest(ring []Slot, has uint64) uint64 {
+	n := has
+	for i := range ring {
+		h := atomic.LoadUint64(&ring[i].Hdr)
+		if after := Full(h, has-seqMask/2) + 1; h != 0 && after > n && after-has <= seqMask/2 && Flags(h)&More == 0 {
+			n = after
+		}
+	}
+	return n
+}
+
+// Parked reports whether the receiver sleeps.
+func (r *Rx) Parked() bool { return atomic.LoadUint32(&r.ctl.Parked) != 0 }

@@ -1,0 +1,117 @@
+package msg
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Options of Export, Connect and Pair. The zero value of each field is the
+// default.
+type Options struct {
+	Resolver Resolver // names; the directory of sockets
+	Schemes  []string // drivers to listen on, the best first; UMP
+	Pages    int      // pages of 4 KiB a ring, 1 to 8; 1, that is 60 slots
+	MaxBody  int      // longest body in bytes; MaxBody
+	// Spin is how long to poll before parking. 0 adapts that to what comes,
+	// up to 50 µs.
+	Spin time.Duration
+	// Grace is how long a session outlives a link that may come back; 10 s.
+	Grace time.Duration
+	// Buffer is the capacity of Go channels in the channel form; 64.
+	Buffer int
+}
+
+func (o *Options) fill() (Options, error) {
+	var f Options
+	if o != nil {
+		f = *o
+	}
+	if f.Resolver == nil {
+		f.Resolver = DefaultResolver()
+	}
+	if len(f.Schemes) == 0 {
+		f.Schemes = []string{"unix"}
+	}
+	if f.Pages == 0 {
+		f.Pages = 1
+	}
+	if f.MaxBody == 0 {
+		f.MaxBody = MaxBody
+	}
+	if f.Grace == 0 {
+		f.Grace = 10 * time.Second
+	}
+	if f.Buffer == 0 {
+		f.Buffer = 64
+	}
+	switch {
+	case f.Pages < 1 || f.Pages > 8:
+		return f, fmt.Errorf("msg: rings of %d pages, not 1 to 8", f.Pages)
+	case f.MaxBody < SlotBytes || f.MaxBody > MaxBody:
+		return f, fmt.Errorf("msg: longest body %d, not %d to %d", f.MaxBody, SlotBytes, MaxBody)
+	case f.Spin < 0 || f.Grace < 0 || f.Buffer < 0:
+		return f, errors.New("msg: negative options")
+	}
+	return f, nil
+}
+
+var drivers struct {
+	sync.Mutex
+	m map[string]Driver
+	r Resolver
+}
+
+// Register makes a driver known. Packages of drivers do so when initialised;
+// a later one of the same scheme replaces the earlier.
+func Register(d Driver) {
+	drivers.Lock()
+	defer drivers.Unlock()
+	if drivers.m == nil {
+		drivers.m = make(map[string]Driver)
+	}
+	drivers.m[d.Scheme()] = d
+}
+
+// SetResolver replaces what Options without a Resolver use.
+func SetResolver(r Resolver) {
+	drivers.Lock()
+	defer drivers.Unlock()
+	drivers.r = r
+}
+
+// DefaultResolver is the resolver that is used if none is given: what
+// SetResolver said, or the directory of sockets.
+func DefaultResolver() Resolver {
+	drivers.Lock()
+	defer drivers.Unlock()
+	if drivers.r == nil {
+		return Directory(defaultDirectory())
+	}
+	return drivers.r
+}
+
+func driver(scheme string) (Driver, error) {
+	drivers.Lock()
+	defer drivers.Unlock()
+	if d := drivers.m[scheme]; d != nil {
+		return d, nil
+	}
+	return nil, fmt.Errorf("msg: no driver for %q; its package must be imported", scheme)
+}
+
+// scheme is what stands before the colon.
+func scheme(addr string) string { s, _, _ := strings.Cut(addr, ":"); return s }
+
+func defaultDirectory() string {
+	if d := os.Getenv("HARDTACK_MSG_DIR"); d != "" {
+		return d
+	}
+	if d := os.Getenv("XDG_RUNTIME_DIR"); d != "" {
+		return d + "/hardtack"
+	}
+	return fmt.Sprintf("%s/hardtack-%d", os.TempDir(), os.Getuid())
+}

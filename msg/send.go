@@ -1,0 +1,235 @@
+package msg
+
+import (
+	"context"
+	"fmt"
+
+	"hardtack/msg/internal/ring"
+)
+
+// sender is the sending owner's half of a Conn.
+type sender struct {
+	tx     *ring.Tx
+	shared Shared
+	bound  *binding
+	locked bool   // sendMu is held, from Begin to Commit
+	n      int    // length of the message begun by BeginLong
+	long   []byte // where it is encoded, if it is neither in a slot nor in bulk
+	inBulk bool
+	bulk   bulkTx
+	spin   spinner
+
+	// What the ready function that is given to Park waits for.
+	ready func() bool
+	ctx   context.Context
+	slots int // as many free slots,
+	bytes int // and as many free bytes in bulk
+}
+
+// Share makes sending safe for any number of goroutines, by a lock that is
+// taken from Begin to Commit. It must be called before the first of them sends.
+func (c *Conn) Share() { c.attn.Or(attnShared) }
+
+// begin is Begin when there is no room or somebody wants attention.
+func (c *Conn) begin(ctx context.Context) (*Slot, error) {
+	if err := c.room(ctx, 1, 0); err != nil {
+		return nil, err
+	}
+	return &c.send.tx.Cur.Body, nil
+}
+
+// room takes the lock if there is one and waits for free slots and bytes of
+// bulk. Without an error the lock stays taken.
+func (c *Conn) room(ctx context.Context, slots, bytes int) error {
+	s := &c.send
+	if c.attn.Load()&attnShared != 0 {
+		c.sendMu.Lock()
+		s.locked = true
+	}
+	for {
+		if c.attn.Load()&(attnClosed|attnBind) != 0 {
+			if err := c.attendSend(); err != nil {
+				c.unlock()
+				return err
+			}
+		}
+		if s.tx.Room >= slots && (bytes == 0 || s.bulk.fits(s.tx, bytes)) {
+			return nil
+		}
+		if _, err := s.tx.Refill(); err != nil {
+			c.fail(&PeerError{err.Error()})
+			continue
+		}
+		if bytes > len(s.bulk.mem) && s.bulk.empty(s.tx) {
+			if err := c.growBulk(ctx, bytes); err != nil {
+				c.unlock()
+				return err
+			}
+			continue
+		}
+		if s.tx.Room >= slots && (bytes == 0 || s.bulk.fits(s.tx, bytes)) {
+			return nil
+		}
+		if err := c.waitRoom(ctx, slots, bytes); err != nil {
+			c.unlock()
+			return err
+		}
+	}
+}
+
+func (c *Conn) unlock() {
+	if c.send.locked {
+		c.send.locked = false
+		c.sendMu.Unlock()
+	}
+}
+
+// committed is the rest of Commit when the receiver sleeps or somebody wants
+// attention.
+func (c *Conn) committed(num uint16, n int) {
+	s := &c.send
+	if c.attn.Load()&attnTrace != 0 {
+		c.trace(true, num, s.tx.Last()[:n])
+	}
+	c.finish(s.tx.Parked())
+}
+
+// finish ends the sending of a message.
+func (c *Conn) finish(wake bool) {
+	if wake {
+		c.send.shared.Wake()
+	}
+	if c.attn.Load()&attnBind != 0 {
+		c.attendSend() // an error is told by the next Begin
+	}
+	c.unlock()
+}
+
+// BeginLong waits for room for a body of n bytes, whatever its length, and
+// returns where to encode it. All n bytes must be written before CommitLong.
+func (c *Conn) BeginLong(ctx context.Context, n int) ([]byte, error) {
+	s := &c.send
+	if n <= SlotBytes {
+		slot, err := c.Begin(ctx)
+		if err != nil {
+			return nil, err
+		}
+		s.n = n
+		return slot[:n], nil
+	}
+	if n > c.opts.MaxBody {
+		return nil, fmt.Errorf("%w: %d bytes, the limit is %d", ErrTooLarge, n, c.opts.MaxBody)
+	}
+	if n < BulkBytes {
+		if slots := (n + SlotBytes - 1) / SlotBytes; s.tx.Room < slots || c.attn.Load() != 0 {
+			if err := c.room(ctx, slots, 0); err != nil {
+				return nil, err
+			}
+		}
+		if s.long == nil {
+			s.long = make([]byte, BulkBytes)
+		}
+		s.n = n
+		return s.long[:n], nil
+	}
+	if s.tx.Room < 1 || c.attn.Load() != 0 || !s.bulk.fits(s.tx, n) {
+		if err := c.room(ctx, 1, n); err != nil {
+			return nil, err
+		}
+	}
+	s.n, s.inBulk = n, true
+	return s.bulk.at(n), nil
+}
+
+// Abandon gives up the message that Begin or BeginLong began.
+func (c *Conn) Abandon() {
+	c.send.inBulk = false
+	c.unlock()
+}
+
+// CommitLong sends what BeginLong made room for: message num, with caps in the
+// order of its cap fields. Without caps it does not fail. Files stay the
+// caller's; ends belong to the peer once the message was sent.
+func (c *Conn) CommitLong(ctx context.Context, num uint16, caps ...Cap) error {
+	s := &c.send
+	flags := uint8(0)
+	if len(caps) > 0 {
+		if err := c.sendCaps(ctx, caps); err != nil {
+			c.Abandon()
+			return err
+		}
+		flags = ring.Caps
+	}
+	n, wake := s.n, false
+	switch {
+	case s.inBulk:
+		s.inBulk = false
+		if c.attn.Load()&attnTrace != 0 {
+			c.trace(true, num, s.bulk.at(n))
+		}
+		s.bulk.put(s.tx, &s.tx.Cur.Body, n)
+		wake = s.tx.Publish(num, flags|ring.Bulk, bulkRefBytes)
+	case n <= SlotBytes:
+		wake = s.tx.Publish(num, flags, n)
+		if c.attn.Load()&attnTrace != 0 {
+			c.trace(true, num, s.tx.Last()[:n])
+		}
+	default:
+		if c.attn.Load()&attnTrace != 0 {
+			c.trace(true, num, s.long[:n])
+		}
+		for at := 0; at < n; {
+			k := copy(s.tx.Cur.Body[:], s.long[at:n])
+			f := flags
+			if at > 0 {
+				f |= ring.Cont
+			}
+			at += k
+			if at < n {
+				f |= ring.More
+			}
+			wake = s.tx.Publish(num, f, k)
+		}
+	}
+	c.finish(wake)
+	return nil
+}
+
+// growBulk replaces the bulk pool, which holds nothing, by one for messages of
+// n bytes.
+func (c *Conn) growBulk(ctx context.Context, n int) error {
+	s := &c.send
+	r, err := s.bound.announce(ctx, s.bulk.id+1, max(MinBulk, 2*alignLine(n)))
+	if err != nil {
+		return err
+	}
+	s.bulk.replace(r)
+	c.mu.Lock()
+	c.pool = bulkRx{s.bulk.id, s.bulk.mem, s.bulk.keep}
+	c.mu.Unlock()
+	return nil
+}
+
+// sendCaps sends what comes with the next message.
+func (c *Conn) sendCaps(ctx context.Context, caps []Cap) error {
+	s := &c.send
+	if !s.bound.link.CanPass() {
+		return ErrNoCaps
+	}
+	frame, files, err := capsFrame(s.tx.Seq, caps)
+	if err != nil {
+		return err
+	}
+	if err := s.bound.link.Send(ctx, frame, files); err != nil {
+		if cerr := ctx.Err(); cerr != nil {
+			return cerr
+		}
+		return fmt.Errorf("%w: %w", ErrPeerGone, err)
+	}
+	for _, k := range caps {
+		if k.End != nil {
+			k.End.sent()
+		}
+	}
+	return nil
+}

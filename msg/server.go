@@ -1,0 +1,277 @@
+package msg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Server is an exported service: a name at which connections arrive.
+type Server struct {
+	iface    *Interface
+	opts     Options
+	name     string
+	stop     context.CancelFunc
+	conns    chan *Conn
+	withdraw func() error
+	done     chan struct{}
+	work     sync.WaitGroup
+
+	mu        sync.Mutex
+	listeners []Listener
+	sessions  map[token]*Conn // guarded by mu
+	closed    bool            // guarded by mu
+}
+
+// greetTime is how long a peer may take to greet.
+const greetTime = 5 * time.Second
+
+// Export makes a service that speaks iface known as name. It lasts until Close
+// or the end of ctx.
+func Export(ctx context.Context, name string, iface *Interface, o *Options) (*Server, error) {
+	opts, err := o.fill()
+	if err != nil {
+		return nil, err
+	}
+	if err := iface.check(); err != nil {
+		return nil, err
+	}
+	run, stop := context.WithCancel(ctx)
+	s := &Server{iface: iface, opts: opts, name: name, stop: stop, conns: make(chan *Conn), done: make(chan struct{}), sessions: make(map[token]*Conn)}
+	e := Endpoint{Interface: iface.Name, Fingerprint: iface.Fingerprint}
+	for _, scheme := range opts.Schemes {
+		l, err := s.listen(ctx, scheme)
+		if err != nil {
+			s.Close()
+			return nil, fmt.Errorf("msg: exporting %s: %w", name, err)
+		}
+		s.listeners = append(s.listeners, l)
+		e.Addrs = append(e.Addrs, l.Addr())
+	}
+	if s.withdraw, err = opts.Resolver.Publish(ctx, name, e); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("msg: exporting %s: %w", name, err)
+	}
+	for _, l := range s.listeners {
+		s.work.Add(1)
+		go s.accept(run, l)
+	}
+	context.AfterFunc(run, func() { s.Close() })
+	return s, nil
+}
+
+func (s *Server) listen(ctx context.Context, scheme string) (Listener, error) {
+	d, err := driver(scheme)
+	if err != nil {
+		return nil, err
+	}
+	hint, err := s.opts.Resolver.Place(ctx, s.name, scheme)
+	if err != nil {
+		return nil, err
+	}
+	return d.Listen(ctx, s.name, hint)
+}
+
+// Addrs are the addresses at which the service can be reached.
+func (s *Server) Addrs() (addrs []string) {
+	for _, l := range s.listeners {
+		addrs = append(addrs, l.Addr())
+	}
+	return addrs
+}
+
+// Accept waits for the next connection.
+func (s *Server) Accept(ctx context.Context) (*Conn, error) {
+	select {
+	case c := <-s.conns:
+		return c, nil
+	case <-s.done:
+		return nil, ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Close withdraws the name. Connections that were accepted stay, but cannot be
+// bound again.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	s.mu.Unlock()
+	close(s.done)
+	s.stop()
+	var err error
+	if s.withdraw != nil {
+		err = s.withdraw()
+	}
+	for _, l := range s.listeners {
+		err = errors.Join(err, l.Close())
+	}
+	s.work.Wait()
+	return err
+}
+
+// accept takes in what arrives at one address.
+func (s *Server) accept(ctx context.Context, l Listener) {
+	defer s.work.Done()
+	for {
+		link, err := l.Accept(ctx)
+		if err != nil {
+			return // closed; Accept skips what concerns one link only
+		}
+		go s.greet(ctx, link)
+	}
+}
+
+// greet exchanges greetings with who dialled, and makes a connection of the
+// link or gives the link to the session that it asks for.
+func (s *Server) greet(ctx context.Context, link Link) {
+	limit, cancel := context.WithTimeout(ctx, greetTime)
+	defer cancel()
+	stop := context.AfterFunc(limit, func() { link.Close() })
+	frame, files, err := link.Recv(limit)
+	for _, f := range files {
+		f.Close()
+	}
+	if err != nil || !stop() {
+		link.Close()
+		return
+	}
+	theirs, err := parseGreeting(frame)
+	if err != nil || theirs.kind != frameHello {
+		link.Close()
+		return
+	}
+	refuse := func(reason byte) {
+		g := newGreeting(frameRefuse, s.iface, token{}, link)
+		g.reason = reason
+		link.Send(limit, g.frame(), nil)
+		link.Close()
+	}
+	if theirs.fingerprint != s.iface.Fingerprint {
+		refuse(refuseMismatch)
+		return
+	}
+	if theirs.token != (token{}) {
+		s.mu.Lock()
+		c := s.sessions[theirs.token]
+		s.mu.Unlock()
+		if c == nil {
+			refuse(refuseSession)
+			return
+		}
+		g := c.greeting(frameWelcome, theirs.token, link)
+		b, err := bind(link, &theirs)
+		if err == nil {
+			err = link.Send(limit, g.frame(), nil)
+		}
+		if err != nil {
+			link.Close()
+			return
+		}
+		if err := c.rebind(b, theirs.delivered); err != nil {
+			c.fail(err)
+		}
+		return
+	}
+	tok := newToken()
+	g := newGreeting(frameWelcome, s.iface, tok, link)
+	b, err := bind(link, &theirs)
+	if err == nil {
+		err = link.Send(limit, g.frame(), nil)
+	}
+	if err != nil {
+		link.Close()
+		return
+	}
+	c := newConn(s.iface, s.opts, b, session{token: tok, addr: link.Peer().Addr, gone: func() { s.forget(tok) }})
+	s.mu.Lock()
+	if c.Err() == nil {
+		s.sessions[tok] = c
+	}
+	s.mu.Unlock()
+	select {
+	case s.conns <- c:
+	case <-s.done:
+		c.Close()
+	}
+}
+
+func (s *Server) forget(tok token) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.sessions, tok)
+}
+
+// Connect connects to the service called name, which must speak iface, waiting
+// until there is one.
+func Connect(ctx context.Context, name string, iface *Interface, o *Options) (*Conn, error) {
+	opts, err := o.fill()
+	if err != nil {
+		return nil, err
+	}
+	if err := iface.check(); err != nil {
+		return nil, err
+	}
+	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 200*time.Millisecond) {
+		e, err := opts.Resolver.Resolve(ctx, name, true)
+		if err != nil {
+			return nil, fmt.Errorf("msg: connecting to %s: %w", name, err)
+		}
+		if e.Fingerprint != (Fingerprint{}) && e.Fingerprint != iface.Fingerprint {
+			return nil, &MismatchError{OurName: iface.Name, PeerName: e.Interface, Ours: iface.Fingerprint, Peers: e.Fingerprint}
+		}
+		var all error
+		for _, addr := range e.Addrs {
+			c, err := Dial(ctx, addr, iface, &opts)
+			var mismatch *MismatchError
+			if err == nil || errors.As(err, &mismatch) {
+				return c, err
+			}
+			all = errors.Join(all, err)
+		}
+		// The name is there but nobody is: the service is starting or ending.
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("msg: connecting to %s: %w: %w", name, ctx.Err(), all)
+		case <-time.After(wait):
+		}
+	}
+}
+
+// Dial connects to a service by its address.
+func Dial(ctx context.Context, addr string, iface *Interface, o *Options) (*Conn, error) {
+	opts, err := o.fill()
+	if err != nil {
+		return nil, err
+	}
+	if err := iface.check(); err != nil {
+		return nil, err
+	}
+	d, err := driver(scheme(addr))
+	if err != nil {
+		return nil, err
+	}
+	link, err := d.Dial(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	mine := newGreeting(frameHello, iface, token{}, link)
+	theirs, err := greet(ctx, link, &mine)
+	if err != nil {
+		link.Close()
+		return nil, err
+	}
+	b, err := bind(link, theirs)
+	if err != nil {
+		link.Close()
+		return nil, err
+	}
+	return newConn(iface, opts, b, session{token: theirs.token, dialled: true, addr: addr}), nil
+}

@@ -1,0 +1,516 @@
+package msg
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"hardtack/msg/internal/ring"
+)
+
+// token names a session. Nobody can guess it.
+type token [16]byte
+
+func newToken() (t token) {
+	rand.Read(t[:]) // never fails
+	return t
+}
+
+// session is what outlives a link.
+type session struct {
+	token   token
+	dialled bool   // this end dials when the link is lost
+	addr    string // where, or where the peer came from
+	cur     *binding
+	pending *binding      // not yet taken up by both owners
+	change  chan struct{} // closed and replaced at every new bind
+	gone    func()        // told when the connection is closed
+	local   bool          // closed by this end
+	pool    bulkRx        // the bulk pool sent from
+}
+
+// binding is a connection's use of one link.
+type binding struct {
+	link    Link
+	shared  Shared
+	tx      *ring.Tx
+	rx      *ring.Rx
+	car     *carrier
+	bulk    bulkTx // until the sending owner has taken it
+	sending bool   // the sending owner has taken it up
+	recving bool   // the receiving owner has
+}
+
+// bind makes a binding over a link whose greetings were exchanged; theirs is
+// the peer's.
+func bind(link Link, theirs *greeting) (*binding, error) {
+	b := &binding{link: link}
+	b.shared = link.Shared()
+	if b.shared == nil {
+		b.car, b.shared = newCarrier(link, theirs.delivered)
+	}
+	tx, rx := b.shared.Pages()
+	var err error
+	if b.tx, b.rx, err = ring.Open(tx, rx); err != nil {
+		return nil, err
+	}
+	b.tx.Fence = theirs.flags&greetFence != 0 && b.car == nil
+	return b, nil
+}
+
+// newConn makes a connection over its first binding and starts what serves it.
+func newConn(iface *Interface, opts Options, b *binding, s session) *Conn {
+	c := &Conn{iface: iface, opts: opts, session: s, done: make(chan struct{})}
+	c.limits = make([]limit, len(iface.Messages)+1)
+	c.limits[0] = limit{1, 0}
+	for i := range iface.Messages {
+		m := &iface.Messages[i]
+		c.limits[i+1] = limit{uint32(m.Min), uint32(m.Max)}
+	}
+	c.change = make(chan struct{})
+	c.inbox = newInbox()
+	c.cur = b
+	b.sending, b.recving = true, true
+	c.takeSend(b)
+	c.takeRecv(b)
+	c.send.ready, c.recv.ready = c.sendReady, c.recvReady
+	c.send.spin.budget, c.recv.spin.budget = spinMin, spinMin
+	c.serve(b)
+	enter(c)
+	return c
+}
+
+// serve starts the goroutines of a binding.
+func (c *Conn) serve(b *binding) {
+	if b.car != nil {
+		b.car.start(c, b.rx)
+	}
+	go c.control(b)
+}
+
+func (c *Conn) takeSend(b *binding) {
+	s := &c.send
+	s.tx, s.shared, s.bound, s.bulk = b.tx, b.shared, b, b.bulk
+}
+
+func (c *Conn) takeRecv(b *binding) {
+	r := &c.recv
+	if r.rx != nil {
+		b.rx.Start(r.rx.Seq)
+	}
+	r.rx, r.shared, r.held, r.slow, r.frag = b.rx, b.shared, false, false, r.frag[:0]
+}
+
+// rebind moves the session to a new link. peerHas is what the peer had been
+// delivered when it greeted.
+func (c *Conn) rebind(b *binding, peerHas uint64) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		b.link.Close()
+		return c.err
+	}
+	old := c.cur
+	// From here on an owner that publishes into its ring looks here next.
+	c.attn.Or(attnBind)
+	old.shared.Barrier()
+	b.tx.Seq = peerHas
+	b.bulk.id = c.pool.id
+	// An owner that has not moved to the last binding may have one more message
+	// in its own ring.
+	for _, tx := range []*ring.Tx{old.tx, c.send.tx} {
+		if err := c.resend(tx, b); err != nil {
+			b.link.Close()
+			return err
+		}
+	}
+	b.tx.Refill()
+	c.cur, c.pending = b, b
+	c.serve(b)
+	close(c.change)
+	c.change = make(chan struct{})
+	// The old link ends when both have said so: descriptors may be under way.
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if old.car != nil {
+		old.car.stop()
+	}
+	if old.link.Send(ctx, []byte{frameBye}, nil) != nil {
+		old.link.Close()
+	}
+	old.shared.Kick()
+	c.send.shared.Kick()
+	c.recv.shared.Kick()
+	b.shared.Wake()
+	return nil
+}
+
+// resend copies into b the messages of a ring that b has not had. A message
+// whose last fragment is not there yet waits: its owner will look again.
+func (c *Conn) resend(from *ring.Tx, b *binding) (err error) {
+	type slot struct {
+		h    ring.Head
+		body Slot
+	}
+	var whole []slot
+	from.Unread(b.tx.Seq, func(seq uint64, h ring.Head, body *Slot) {
+		whole = append(whole, slot{h, *body})
+		if err != nil || h.Flags&ring.More != 0 {
+			return
+		}
+		if b.tx.Room < len(whole) {
+			err = errors.New("msg: the new ring is smaller than what is unacknowledged")
+			return
+		}
+		b.tx.Seq = seq // what lies between was acknowledged
+		for i := range whole {
+			s := &whole[i]
+			b.tx.Cur.Body = s.body
+			if s.h.Flags&ring.Bulk != 0 {
+				if err = c.resendBulk(b, s.body[:min(s.h.N, SlotBytes)]); err != nil {
+					return
+				}
+			}
+			b.tx.Publish(s.h.Num, s.h.Flags, s.h.N)
+		}
+		whole = whole[:0]
+	})
+	return err
+}
+
+// resendBulk copies the body that ref refers to.
+func (c *Conn) resendBulk(b *binding, ref []byte) error {
+	body, bad := c.pool.find(ref)
+	if bad != "" {
+		return &PeerError{bad} // the peer wrote into our ring
+	}
+	if b.bulk.mem == nil {
+		r, err := b.announce(context.Background(), b.bulk.id+1, len(c.pool.mem))
+		if err != nil {
+			return err
+		}
+		b.bulk.replace(r)
+	}
+	if !b.bulk.fits(b.tx, len(body)) {
+		return errors.New("msg: the new bulk pool is too small for what is unacknowledged")
+	}
+	copy(b.bulk.at(len(body)), body)
+	b.bulk.put(b.tx, &b.tx.Cur.Body, len(body))
+	return nil
+}
+
+// announce makes a bulk pool for sending and tells the peer.
+func (b *binding) announce(ctx context.Context, id uint32, n int) (Region, error) {
+	r, file, err := b.shared.NewBulk(n)
+	if err != nil {
+		return r, fmt.Errorf("msg: bulk pool of %d bytes: %w", n, err)
+	}
+	switch {
+	case b.car != nil:
+		b.car.pool(id, r)
+		return r, nil
+	case file == nil:
+		return r, b.link.Send(ctx, bulkFrame(id, n), nil)
+	}
+	defer file.Close()
+	return r, b.link.Send(ctx, bulkFrame(id, n), []*os.File{file})
+}
+
+// changed is closed at the next bind.
+func (c *Conn) changed() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pending != nil {
+		return closedChan
+	}
+	return c.change
+}
+
+var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// attendSend does what is wanted of the sending owner.
+func (c *Conn) attendSend() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return c.err
+	}
+	if b := c.pending; b != nil && !b.sending {
+		if err := c.resend(c.send.tx, b); err != nil {
+			return err
+		}
+		b.sending = true
+		c.takeSend(b)
+		if b.bulk.mem != nil {
+			c.pool = bulkRx{b.bulk.id, b.bulk.mem, b.bulk.keep}
+		}
+		c.settle(b)
+	}
+	return nil
+}
+
+// attendRecv does what is wanted of the receiving owner. Messages that were
+// received before the connection closed are handed out first, unless it was
+// closed here.
+func (c *Conn) attendRecv() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if b := c.pending; b != nil && !b.recving && !c.local {
+		b.recving = true
+		c.takeRecv(b)
+		c.recv.resume, c.recv.slow = true, true
+		c.settle(b)
+	}
+	if c.err == nil || !c.local && c.recv.rx.Ready() {
+		return nil
+	}
+	return c.err
+}
+
+// settle forgets a pending binding that both owners have taken up.
+func (c *Conn) settle(b *binding) {
+	if b.sending && b.recving {
+		c.pending = nil
+		c.attn.And(^uint32(attnBind))
+	}
+}
+
+// lost is told by the control goroutine that a link broke that may come back.
+func (c *Conn) lost(link Link, cause error) {
+	c.mu.Lock()
+	if c.err != nil || c.cur.link != link {
+		c.mu.Unlock()
+		return
+	}
+	change, dialled, addr := c.change, c.dialled, c.addr
+	c.mu.Unlock()
+	grace, cancel := context.WithTimeout(context.Background(), c.opts.Grace)
+	defer cancel()
+	if !dialled {
+		select {
+		case <-change:
+		case <-c.done:
+		case <-grace.Done():
+			c.fail(fmt.Errorf("%w: %w", ErrPeerGone, cause))
+		}
+		return
+	}
+	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		err := c.Rebind(grace, addr)
+		if err == nil || c.closed() != nil {
+			return
+		}
+		select {
+		case <-c.done:
+			return
+		case <-grace.Done():
+			c.fail(fmt.Errorf("%w: %w; dialling again: %w", ErrPeerGone, cause, err))
+			return
+		case <-time.After(wait):
+		}
+	}
+}
+
+// moveTo follows the peer's wish to be reached elsewhere.
+func (c *Conn) moveTo(addr string) {
+	ctx, cancel := context.WithTimeout(context.Background(), c.opts.Grace)
+	defer cancel()
+	c.mu.Lock()
+	dialled := c.dialled
+	c.mu.Unlock()
+	if dialled {
+		c.Rebind(ctx, addr) // if it cannot be done, the old link stays
+	}
+}
+
+// Rebind moves the connection to a new link, made by dialling addr, which may
+// belong to another driver; "" is where it was. Messages under way arrive
+// exactly once and in order. The end that accepted asks its peer to dial, and
+// does not wait for that.
+func (c *Conn) Rebind(ctx context.Context, addr string) error {
+	c.mu.Lock()
+	link, dialled, err := c.cur.link, c.dialled, c.err
+	if addr == "" {
+		addr = c.addr
+	}
+	tok := c.token
+	c.mu.Unlock()
+	switch {
+	case err != nil:
+		return err
+	case addr == "":
+		return errors.New("msg: this connection cannot be bound again: it has no address")
+	case !dialled:
+		return link.Send(ctx, append([]byte{frameMove}, addr...), nil)
+	}
+	d, err := driver(scheme(addr))
+	if err != nil {
+		return err
+	}
+	next, err := d.Dial(ctx, addr)
+	if err != nil {
+		return err
+	}
+	mine := c.greeting(frameHello, tok, next)
+	theirs, err := greet(ctx, next, &mine)
+	if err != nil {
+		next.Close()
+		return err
+	}
+	b, err := bind(next, theirs)
+	if err != nil {
+		next.Close()
+		return err
+	}
+	if err := c.rebind(b, theirs.delivered); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.addr = addr
+	c.mu.Unlock()
+	return nil
+}
+
+// greeting is what this end says on a link, in an old or new session.
+func (c *Conn) greeting(kind byte, tok token, link Link) greeting {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g := newGreeting(kind, c.iface, tok, link)
+	g.delivered = atomic.LoadUint64(&c.recv.rx.Told)
+	return g
+}
+
+func newGreeting(kind byte, iface *Interface, tok token, link Link) greeting {
+	g := greeting{kind: kind, fingerprint: iface.Fingerprint, name: iface.Name, token: tok}
+	if s := link.Shared(); s != nil && !s.Barriers() {
+		g.flags |= greetFence
+	}
+	return g
+}
+
+// greet says hello and checks the answer.
+func greet(ctx context.Context, link Link, mine *greeting) (*greeting, error) {
+	if err := link.Send(ctx, mine.frame(), nil); err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { link.Close() })
+	frame, files, err := link.Recv(ctx)
+	if !stop() {
+		return nil, ctx.Err()
+	}
+	for _, f := range files {
+		f.Close()
+	}
+	if err != nil {
+		if errors.Is(err, io.EOF) {
+			err = fmt.Errorf("%w: it hung up instead of a greeting", ErrPeerGone)
+		}
+		return nil, err
+	}
+	g, err := parseGreeting(frame)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case g.kind == frameRefuse && g.reason == refuseMismatch, g.kind == frameWelcome && g.fingerprint != mine.fingerprint:
+		return nil, &MismatchError{OurName: mine.name, PeerName: g.name, Ours: mine.fingerprint, Peers: g.fingerprint}
+	case g.kind == frameRefuse && g.reason == refuseSession:
+		return nil, fmt.Errorf("%w: it does not know the session", ErrPeerGone)
+	case g.kind == frameRefuse:
+		return nil, errors.New("msg: the service does not accept connections now")
+	case g.kind != frameWelcome:
+		return nil, &PeerError{"no welcome"}
+	case mine.token != token{} && g.token != mine.token:
+		return nil, &PeerError{"a welcome to another session"}
+	}
+	return &g, nil
+}
+
+// fail closes the connection with err, once.
+func (c *Conn) fail(err error) {
+	c.mu.Lock()
+	if c.err != nil {
+		c.mu.Unlock()
+		return
+	}
+	c.err = err
+	c.attn.Or(attnClosed)
+	b, gone := c.cur, c.gone
+	c.mu.Unlock()
+	close(c.done)
+	leave(c)
+	b.shared.Kick()
+	if b.car != nil {
+		b.car.stop()
+	}
+	if !errors.Is(err, ErrPeerClosed) { // then the link ends by itself, drained
+		b.link.Close()
+	}
+	if gone != nil {
+		gone()
+	}
+}
+
+// Fail closes the connection because of err, which a decoder returned.
+func (c *Conn) Fail(err error) error {
+	c.fail(err)
+	return err
+}
+
+// closed is why the connection is closed, or nil.
+func (c *Conn) closed() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// Err is why the connection is closed, or nil if it is not.
+func (c *Conn) Err() error { return c.closed() }
+
+// Done is closed when the connection is.
+func (c *Conn) Done() <-chan struct{} { return c.done }
+
+// Close closes this end. The peer still receives everything that was sent
+// before; what it sent and was not received here is lost. It may be called by
+// anybody and more than once. Mapped memory is returned by the collector, once
+// neither owner uses the connection any more.
+func (c *Conn) Close() error {
+	c.mu.Lock()
+	if c.err != nil {
+		c.local = true
+		link := c.cur.link
+		c.mu.Unlock()
+		link.Close()
+		c.inbox.drop()
+		return nil
+	}
+	c.local = true
+	b := c.cur
+	c.mu.Unlock()
+	if b.car != nil {
+		b.car.drain(c.opts.Grace)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	b.link.Send(ctx, []byte{frameBye}, nil) // a peer that is gone needs none
+	c.fail(ErrClosed)
+	c.inbox.drop()
+	closedMapping()
+	return nil
+}
+
+// closedMapping has the collector run when many connections were closed since
+// it last did: it does not know how much mapped memory hangs on them.
+func closedMapping() {
+	if n := mappings.Add(1); n%256 == 0 {
+		go runtime.GC()
+	}
+}
+
+var mappings atomic.Int64
