@@ -4,7 +4,6 @@ import (
 	"internal/goarch"
 	"internal/runtime/atomic"
 	"internal/runtime/syscall/linux"
-	"internal/strconv"
 	"unsafe"
 )
 
@@ -223,13 +222,13 @@ func affOpenLog(name string) int32 {
 		return -1
 	}
 	copy(path[:], name)
-	// "fd:3" is a descriptor that the program was started with.
-	if len(name) > 3 && name[:3] == "fd:" {
-		if n, err := strconv.Atoi(name[3:]); err == nil && n > 2 && n < 1<<20 {
-			fcntl(int32(n), 2 /* F_SETFD */, 1 /* FD_CLOEXEC */)
-			return int32(n)
+	if n := len(name); n > 0 && name[n-1] == '%' {
+		t := &affLog.line
+		t.num(uint64(getpid()))
+		if n-1+t.n >= len(path) {
+			return -1
 		}
-		return -1
+		copy(path[n-1:], t.b[:t.n])
 	}
 	return open(&path[0], writeOnly|create|appendTo|cloexec, 0o644)
 }
