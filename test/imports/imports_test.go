@@ -22,6 +22,7 @@ var may = map[string][]string{
 	"driver/ahci":     {"abi", "driver", "kernel/blockdev"},
 	"driver/nvme":     {"abi", "driver", "kernel/blockdev"},
 	"msg":             {"abi", "lock"},
+	"idl":             {"msg"},
 	"task":            {"lock", "msg"},
 	"monitor":         {"nucleus", "msg"},
 	"kernel/wait":     {"abi"},
