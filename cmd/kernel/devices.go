@@ -51,6 +51,7 @@ func transports(p *platform, tables *acpi.Tables, cmdline string) []virtio.Trans
 
 // startDevices starts the drivers and returns the network devices.
 func (k *kernel) startDevices(found []virtio.Transport) (devices []netdev.Device) {
+	var d disks
 	for _, t := range found {
 		var err error
 		switch t.Type() {
@@ -63,6 +64,8 @@ func (k *kernel) startDevices(found []virtio.Transport) (devices []netdev.Device
 			_, err = rng.New(&k.platform, t, stirRandom)
 		case virtio.TypeConsole:
 			err = k.startControl(t)
+		case virtio.TypeBlock:
+			err = d.addVirtio(k, t)
 		}
 		if err != nil {
 			warn("%v: %v", t, err)

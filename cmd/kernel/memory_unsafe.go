@@ -23,4 +23,5 @@ func initMemory() {
 	m := nucleus.MemoryInfo()
 	mem.Init(nucleus.DirectMap(), nucleus.Counts(), frameSource{}, m.Total)
 	mem.SetFloor(m.Reserve)
+	mem.SetDirectLimit(nucleus.DirectLimit())
 }

@@ -84,7 +84,18 @@ type Device struct {
 	Platform  driver.Platform // immutable
 	Features  uint64          // immutable; what both sides agreed to
 
-	ready atomic.Bool // handlers may run
+	ready  atomic.Bool   // handlers may run
+	memory []queueMemory // of the queues; written by Setup
+}
+
+// queueMemory is what a queue was made of; size 0: the queue is not used.
+type queueMemory struct {
+	mem  driver.DMA
+	size int
+}
+
+func (d *Device) options() queue.Options {
+	return queue.Options{EventIndex: d.Has(FeatureEventIndex), Indirect: d.Has(FeatureIndirect)}
 }
 
 // Has reports whether a feature was agreed to.
@@ -134,8 +145,9 @@ func (d *Device) Setup(config func(), specs []QueueSpec) ([]*queue.Queue, error)
 	if err := d.Connect(d.guard(config), handlers); err != nil {
 		return nil, d.fail(err)
 	}
-	o := queue.Options{EventIndex: d.Has(FeatureEventIndex), Indirect: d.Has(FeatureIndirect)}
+	o := d.options()
 	queues := make([]*queue.Queue, len(specs))
+	d.memory = make([]queueMemory, len(specs))
 	for i, s := range specs {
 		if s.MaxSize == 0 {
 			continue
@@ -160,6 +172,7 @@ func (d *Device) Setup(config func(), specs []QueueSpec) ([]*queue.Queue, error)
 			return nil, d.fail(err)
 		}
 		queues[i] = q
+		d.memory[i] = queueMemory{mem, size}
 	}
 	return queues, nil
 }

@@ -72,6 +72,21 @@ var Dev = sync.OnceValue(func() *tmpfs.FS {
 	return fs
 })
 
+// diskGroup is Debian's group disk.
+const diskGroup = 6
+
+// AddDisk makes the node of a block device.
+func AddDisk(name string, dev uint64) linux.Errno {
+	i, e := Dev().Make(&vfs.NewNode{Mode: linux.S_IFBLK | 0o660, GID: diskGroup, Rdev: dev})
+	if e == 0 {
+		_, e = Dev().Root.AddChild(name, i)
+	}
+	return e
+}
+
+// RemoveDisk takes it away.
+func RemoveDisk(name string) { Dev().Root.RemoveChild(name) }
+
 // pts is the one devpts.
 var pts = sync.OnceValue(func() *tmpfs.FS {
 	fs := tmpfs.New(tmpfs.Options{Type: "devpts", Magic: linux.DEVPTS_SUPER_MAGIC, Mode: 0o755})

@@ -55,5 +55,6 @@ func InitHost(frames int) {
 		checkZeroed = true
 		counts := make([]int32, frames+1)
 		Init(unsafe.Pointer(&b[0]), unsafe.Pointer(&counts[0]), s, frames)
+		SetDirectLimit(uint64(len(b)))
 	})
 }

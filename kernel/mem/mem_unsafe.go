@@ -57,3 +57,16 @@ func (f Frame) Zero() { clear(f.Bytes()[:pageLen]) }
 
 // Copy fills the frame with another's content.
 func (f Frame) Copy(from Frame) { copy(f.Bytes()[:pageLen], from.Bytes()[:pageLen]) }
+
+// directLimit is where the memory mapped at base ends.
+var directLimit uintptr
+
+// SetDirectLimit says how many bytes of physical memory are mapped at base.
+func SetDirectLimit(n uint64) { directLimit = uintptr(n) }
+
+// PhysOf returns the physical address of memory that lies in frames, as Bytes
+// returns it; false for other memory (the Go heap's).
+func PhysOf(b []byte) (phys uint64, ok bool) {
+	off := uintptr(unsafe.Pointer(unsafe.SliceData(b))) - uintptr(base)
+	return uint64(off), off < directLimit && directLimit-off >= uintptr(len(b))
+}

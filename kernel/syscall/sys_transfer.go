@@ -312,8 +312,11 @@ func syncFile(t *proc.Thread, fd int32, dataOnly bool) (uint64, linux.Errno) {
 	return 0, linux.EINVAL
 }
 
-// sysSync is sync(void): all file systems are in memory.
-func sysSync(*proc.Thread, *Args) (uint64, linux.Errno) { return 0, 0 }
+// sysSync is sync(void).
+func sysSync(*proc.Thread, *Args) (uint64, linux.Errno) {
+	vfs.SyncAll()
+	return 0, 0
+}
 
 // sysSyncfs is syncfs(int fd).
 func sysSyncfs(t *proc.Thread, a *Args) (uint64, linux.Errno) {

@@ -106,6 +106,18 @@ func Link(path, target string) {
 	parent.AddChild(name, &l.Inode)
 }
 
+// Remove takes a file, a link, or a directory with all that it holds away.
+func Remove(path string) {
+	d := fs.Root
+	parts := strings.Split(path, "/")
+	for _, p := range parts[:len(parts)-1] {
+		if d = d.Child(p); d == nil {
+			return
+		}
+	}
+	d.RemoveTree(parts[len(parts)-1])
+}
+
 // mkdirs makes what lies above path and returns the last directory and name.
 func mkdirs(path string) (*vfs.Dentry, string) {
 	parts := strings.Split(path, "/")

@@ -331,6 +331,41 @@ func (d *Dentry) RemoveChild(name string) linux.Errno {
 	return 0
 }
 
+// RemoveTree takes a name and everything below it away without permission
+// checks.
+func (d *Dentry) RemoveTree(name string) linux.Errno {
+	n := d.Child(name)
+	if n == nil {
+		return linux.ENOENT
+	}
+	if n.kids == nil {
+		return d.RemoveChild(name)
+	}
+	for {
+		first := ""
+		n.Inode.Mu.Lock()
+		if n.kids.head != nil {
+			first = n.kids.head.Name()
+		}
+		n.Inode.Mu.Unlock()
+		if first == "" {
+			break
+		}
+		if e := n.RemoveTree(first); e != 0 {
+			return e
+		}
+	}
+	d.Inode.Mu.Lock()
+	defer d.Inode.Mu.Unlock()
+	if n.gone.Load() || !n.empty() {
+		return linux.EBUSY
+	}
+	n.detach()
+	n.Inode.dropLink(n.Inode.nlink.Load())
+	d.Inode.nlink.Add(^uint32(0))
+	return 0
+}
+
 // DropTree drops the links of everything below the root of a file system that
 // nobody can reach any more.
 func DropTree(root *Dentry) {

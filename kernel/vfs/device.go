@@ -62,7 +62,10 @@ func EachMajor(fn func(major uint32, name string)) {
 
 func openDevice(c *kern.Ctx, i *Inode, flags uint32) (Ops, linux.Errno) {
 	if i.Type() == linux.S_IFBLK {
-		return nil, linux.ENXIO
+		if OpenBlock == nil {
+			return nil, linux.ENXIO
+		}
+		return OpenBlock(c, i, flags)
 	}
 	major, minor := linux.Major(i.Rdev), linux.Minor(i.Rdev)
 	devices.mu.RLock()
@@ -75,6 +78,33 @@ func openDevice(c *kern.Ctx, i *Inode, flags uint32) (Ops, linux.Errno) {
 		return nil, linux.ENXIO
 	}
 	return open(c, i, flags)
+}
+
+// OpenBlock opens a block device; the block package sets it. i.Rdev says which.
+var OpenBlock func(c *kern.Ctx, i *Inode, flags uint32) (Ops, linux.Errno)
+
+var syncs struct {
+	mu   sync.Mutex
+	list []func() // guarded by mu
+}
+
+// RegisterSync names a function that writes back what is not on its disk yet
+// and waits for that; sync(2) calls all of them.
+func RegisterSync(f func()) {
+	syncs.mu.Lock()
+	syncs.list = append(syncs.list, f)
+	syncs.mu.Unlock()
+}
+
+// SyncAll is sync(2): what was registered last is asked first, since file
+// systems come after the disks that they lie on.
+func SyncAll() {
+	syncs.mu.Lock()
+	list := syncs.list[:len(syncs.list):len(syncs.list)]
+	syncs.mu.Unlock()
+	for i := len(list) - 1; i >= 0; i-- {
+		list[i]()
+	}
 }
 
 // OpenFIFO opens a named pipe; the pipe package sets it. The pipe itself is

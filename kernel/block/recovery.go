@@ -1,0 +1,170 @@
+package block
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/mem"
+	"hardtack/kernel/wait"
+)
+
+// Timeout is how long a command may take before the device is asked what is
+// wrong, as on Linux.
+var Timeout = 30 * time.Second
+
+// Log hears of what went wrong with disks.
+var Log = func(format string, args ...any) { fmt.Printf("kernel: "+format+"\n", args...) }
+
+// watchdog looks at the device's commands now and then while it has any.
+type watchdog struct {
+	d     *Disk // immutable
+	armed atomic.Bool
+	timer *time.Timer // immutable
+
+	mu sync.Mutex // one recovery at a time
+}
+
+func (w *watchdog) init(d *Disk) {
+	w.d = d
+	w.timer = time.AfterFunc(time.Hour, w.look)
+	w.timer.Stop()
+}
+
+// arm sees to it that the watchdog looks soon.
+func (d *Disk) arm() {
+	if w := &d.watch; !w.armed.Load() && w.armed.CompareAndSwap(false, true) {
+		w.timer.Reset(Timeout / 4)
+	}
+}
+
+// look runs in a goroutine of its own.
+func (w *watchdog) look() {
+	w.armed.Store(false)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	busy := false
+	limit := wait.Now() - int64(Timeout)
+	for i := range w.d.queues {
+		q := &w.d.queues[i]
+		late, aborted, any := q.oldest(limit)
+		busy = busy || any
+		if late == nil {
+			continue
+		}
+		Log("%s: no answer to a %v at sector %d within %v", w.d.Name, late.Op, late.Sector, Timeout)
+		if aborted || !w.d.dev.Abort(q.index, &late.Command) {
+			w.d.reset()
+			break
+		}
+	}
+	if busy {
+		w.d.arm()
+	}
+}
+
+// oldest returns the command that the device has had for longest, if that is
+// since before limit, and starts its time anew.
+func (q *queue) oldest(limit int64) (late *command, aborted, any bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i := range q.commands {
+		c := &q.commands[i]
+		if c.since == 0 {
+			continue
+		}
+		any = true
+		if c.since <= limit && (late == nil || c.since < late.since) {
+			late = c
+		}
+	}
+	if late != nil {
+		aborted = late.aborted
+		late.aborted, late.since = true, wait.Now()
+	}
+	return late, aborted, any || len(q.refused) > 0 || q.waiting.first != nil
+}
+
+// reset resets the device and gives it its commands again.
+func (d *Disk) reset() {
+	for i := range d.queues {
+		q := &d.queues[i]
+		q.mu.Lock()
+		q.frozen = true
+		q.mu.Unlock()
+	}
+	err := d.dev.Reset()
+	if err != nil {
+		Log("%s: the device is lost: %v", d.Name, err)
+	} else {
+		Log("%s: the device was reset", d.Name)
+	}
+	for i := range d.queues {
+		d.queues[i].recover(err != nil)
+	}
+}
+
+// recover takes back what the device had: to be tried again, or, of a dead
+// device, to fail.
+func (q *queue) recover(dead bool) {
+	var done list
+	q.mu.Lock()
+	now := wait.Now()
+	q.frozen, q.dead = false, dead
+	for i := range q.commands {
+		c := &q.commands[i]
+		if c.since == 0 {
+			continue
+		}
+		c.since = 0
+		q.inflight--
+		c.Err = linux.ETIMEDOUT
+		if dead {
+			abandon(c)
+			q.fail(c, now, &done)
+			continue
+		}
+		q.settle(c, now, &done)
+	}
+	if dead {
+		for _, c := range q.refused {
+			q.fail(c, now, &done)
+		}
+		q.refused = q.refused[:0]
+		for r := q.waiting.pop(); r != nil; r = q.waiting.pop() {
+			r.Err = linux.EIO
+			q.part(r).count(r, now)
+			done.push(r)
+		}
+	} else {
+		q.dispatch()
+	}
+	q.mu.Unlock()
+	for r := done.pop(); r != nil; r = done.pop() {
+		q.d.finished(r)
+	}
+}
+
+// fail ends a command's requests.
+func (q *queue) fail(c *command, now int64, done *list) {
+	for r := c.served.pop(); r != nil; r = c.served.pop() {
+		r.Err = linux.EIO
+		q.part(r).count(r, now)
+		done.push(r)
+	}
+	q.free = append(q.free, c.Index)
+}
+
+// abandon keeps the memory of a command for ever: a device that could not be
+// stopped may still read or write it.
+func abandon(c *command) {
+	for _, s := range c.Data {
+		for p := s.Phys &^ (mem.PageSize - 1); p < s.Phys+uint64(s.Len); p += mem.PageSize {
+			if f := mem.FrameOf(p); f.Refs() > 0 {
+				f.Get()
+			}
+		}
+	}
+}

@@ -1,0 +1,299 @@
+package block
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/devfs"
+	"hardtack/kernel/procfs"
+	"hardtack/kernel/sysfs"
+	"hardtack/kernel/vfs"
+)
+
+// Major numbers: those of Linux for SCSI disks and for devices of the extended
+// range, and the first that Linux gives away at run time for virtio.
+const (
+	majorSD       = 8
+	majorVirtio   = 254
+	majorExtended = 259
+
+	minors = 16 // of a disk that has a range
+)
+
+// devices are the parts that have a device file.
+var devices struct {
+	mu       sync.Mutex
+	byNumber map[uint64]*Part // guarded by mu
+	extended uint32           // guarded by mu; minors of majorExtended given away
+	claims   map[*Disk][]*Part
+	opens    map[*Disk]int
+}
+
+func init() {
+	vfs.OpenBlock = open
+	vfs.RegisterSync(SyncAll)
+	procfs.Register("partitions", partitionsText)
+	procfs.Register("diskstats", diskstatsText)
+}
+
+// SyncAll writes every disk's cache back and flushes the disks.
+func SyncAll() {
+	for _, d := range Disks() {
+		d.cache.writeBack(0, ^uint64(0))
+		d.Whole().Flush()
+	}
+}
+
+// Kind is how disks of a controller are called.
+type Kind struct {
+	Prefix string // vd, sd, nvme
+	Major  uint32 // 0: extended
+}
+
+// Kinds of disks.
+var (
+	Virtio = Kind{"vd", majorVirtio}
+	SCSI   = Kind{"sd", majorSD}
+	NVMe   = Kind{"nvme", 0}
+)
+
+// Letters is the ending of the n-th disk's name: a … z, aa, ab …
+func Letters(n int) string {
+	s := ""
+	for ; n >= 0; n = n/26 - 1 {
+		s = string(rune('a'+n%26)) + s
+	}
+	return s
+}
+
+// Add makes a disk known: its partitions are read, and both appear in /dev and
+// /sys. n is the disk's number among those of its kind.
+func (d *Disk) Add(k Kind, n int) error {
+	disks.mu.Lock()
+	disks.list = append(disks.list, d)
+	disks.mu.Unlock()
+	err := d.Scan()
+	devices.mu.Lock()
+	defer devices.mu.Unlock()
+	for _, p := range d.Parts() {
+		p.Dev = number(k, n, p.Number)
+		p.show()
+	}
+	return err
+}
+
+// number is a part's device number; devices.mu is held.
+func number(k Kind, n, part int) uint64 {
+	if k.Major != 0 && part < minors && n < 1<<16 {
+		return linux.Makedev(k.Major, uint32(n*minors+part))
+	}
+	devices.extended++
+	return linux.Makedev(majorExtended, devices.extended-1)
+}
+
+func byNumber(dev uint64) *Part {
+	devices.mu.Lock()
+	defer devices.mu.Unlock()
+	return devices.byNumber[dev]
+}
+
+// open counts open files and returns those of the disk.
+func (p *Part) open(n int) int {
+	devices.mu.Lock()
+	defer devices.mu.Unlock()
+	if devices.opens == nil {
+		devices.opens = map[*Disk]int{}
+	}
+	devices.opens[p.Disk] += n
+	return devices.opens[p.Disk]
+}
+
+// Claim reserves a part for one user that shares it with no other claim (a
+// file system, an open with O_EXCL); false when it, its disk, or a part of the
+// disk is claimed.
+func (p *Part) Claim() bool {
+	devices.mu.Lock()
+	defer devices.mu.Unlock()
+	for _, o := range devices.claims[p.Disk] {
+		if o == p || o.Number == 0 || p.Number == 0 {
+			return false
+		}
+	}
+	if devices.claims == nil {
+		devices.claims = map[*Disk][]*Part{}
+	}
+	devices.claims[p.Disk] = append(devices.claims[p.Disk], p)
+	return true
+}
+
+// Release undoes a Claim.
+func (p *Part) Release() {
+	devices.mu.Lock()
+	defer devices.mu.Unlock()
+	list := devices.claims[p.Disk]
+	for i, o := range list {
+		if o == p {
+			devices.claims[p.Disk] = append(list[:i:i], list[i+1:]...)
+			return
+		}
+	}
+}
+
+// Rescan reads the partition table again; EBUSY while a partition is claimed or
+// more than the one file that asks is open.
+func (d *Disk) Rescan() linux.Errno {
+	devices.mu.Lock()
+	defer devices.mu.Unlock()
+	if len(devices.claims[d]) > 0 || devices.opens[d] > 1 {
+		return linux.EBUSY
+	}
+	d.cache.writeBack(0, ^uint64(0))
+	whole := d.Whole()
+	old := d.Parts()[1:]
+	err := d.Scan()
+	for _, p := range old {
+		p.hide()
+	}
+	k := Kind{"", linux.Major(whole.Dev)}
+	n := int(linux.Minor(whole.Dev)) / minors
+	if k.Major == majorExtended {
+		k.Major = 0
+	}
+	for _, p := range d.Parts()[1:] {
+		p.Dev = number(k, n, p.Number)
+		p.show()
+	}
+	if err != nil {
+		Log("%v", err)
+		return linux.EIO
+	}
+	return 0
+}
+
+// Lookup finds a disk or partition by its name in /dev, nil if there is none.
+func Lookup(name string) *Part {
+	for _, d := range Disks() {
+		for _, p := range d.Parts() {
+			if p.Name == name {
+				return p
+			}
+		}
+	}
+	return nil
+}
+
+// ByNumber finds it by its device number, nil if there is none.
+func ByNumber(dev uint64) *Part { return byNumber(dev) }
+
+// path is where a part is in /sys.
+func (p *Part) path() string {
+	at := "devices/virtual/block/" + p.Disk.Name
+	if p.Number != 0 {
+		at += "/" + p.Name
+	}
+	return at
+}
+
+// show makes what programs see of a part; devices.mu is held.
+func (p *Part) show() {
+	if devices.byNumber == nil {
+		devices.byNumber = map[uint64]*Part{}
+		for major, name := range map[uint32]string{majorSD: "sd", majorVirtio: "virtblk", majorExtended: "blkext"} {
+			vfs.NameMajor(major, name)
+		}
+	}
+	devices.byNumber[p.Dev] = p
+	if e := devfs.AddDisk(p.Name, p.Dev); e != 0 {
+		Log("/dev/%s: %v", p.Name, e)
+	}
+	at := p.path() + "/"
+	dev := fmt.Sprintf("%d:%d", linux.Major(p.Dev), linux.Minor(p.Dev))
+	kind := "disk"
+	l := &p.Disk.limits
+	text := map[string]func() string{
+		"stat": func() string { return p.text() + "\n" },
+	}
+	fixed := map[string]any{
+		"size": p.Sectors, "dev": dev, "ro": bit(l.ReadOnly), "alignment_offset": 0, "discard_alignment": 0,
+	}
+	if p.Number != 0 {
+		kind = "partition"
+		fixed["partition"], fixed["start"] = p.Number, p.Start
+	} else {
+		cache := "write through"
+		if l.WriteCache {
+			cache = "write back"
+		}
+		for name, v := range map[string]any{
+			"removable": bit(l.Removable), "range": minors, "hidden": 0, "capability": 0,
+			"device/model": p.Disk.Model(), "device/serial": p.Disk.Serial(), "serial": p.Disk.Serial(),
+			"queue/logical_block_size": l.LogicalBlock, "queue/hw_sector_size": l.LogicalBlock,
+			"queue/physical_block_size": l.PhysicalBlock, "queue/minimum_io_size": l.PhysicalBlock,
+			"queue/optimal_io_size": l.OptimalIO, "queue/rotational": bit(l.Rotational),
+			"queue/max_sectors_kb": l.MaxSectors / 2, "queue/max_hw_sectors_kb": l.MaxSectors / 2,
+			"queue/max_segments": l.MaxSegments, "queue/nr_requests": len(p.Disk.queues[0].commands),
+			"queue/nr_hw_queues": len(p.Disk.queues), "queue/write_cache": cache, "queue/fua": bit(l.FUA),
+			"queue/discard_granularity": l.DiscardGrain, "queue/discard_max_bytes": uint64(l.MaxDiscard) << 9,
+			"queue/write_zeroes_max_bytes": uint64(l.MaxWriteZeroes) << 9, "queue/scheduler": "[none]",
+			"queue/read_ahead_kb": readAhead * 4, "queue/nomerges": 0, "queue/zoned": "none",
+		} {
+			fixed[name] = v
+		}
+	}
+	fixed["uevent"] = fmt.Sprintf("MAJOR=%d\nMINOR=%d\nDEVNAME=%s\nDEVTYPE=%s", linux.Major(p.Dev), linux.Minor(p.Dev), p.Name, kind)
+	for name, v := range fixed {
+		s := fmt.Sprintln(v)
+		text[name] = func() string { return s }
+	}
+	for name, f := range text {
+		sysfs.Add(at+name, f)
+	}
+	sysfs.Link("dev/block/"+dev, "../../"+p.path())
+	sysfs.Link("class/block/"+p.Name, "../../"+p.path())
+	if p.Number == 0 {
+		sysfs.Link("block/"+p.Name, "../"+p.path())
+	}
+}
+
+// hide takes it away again; devices.mu is held.
+func (p *Part) hide() {
+	delete(devices.byNumber, p.Dev)
+	devfs.RemoveDisk(p.Name)
+	sysfs.Remove(p.path())
+	sysfs.Remove(fmt.Sprintf("dev/block/%d:%d", linux.Major(p.Dev), linux.Minor(p.Dev)))
+	sysfs.Remove("class/block/" + p.Name)
+}
+
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// partitionsText is /proc/partitions.
+func partitionsText() []byte {
+	var b strings.Builder
+	for _, d := range Disks() {
+		for _, p := range d.Parts() {
+			if b.Len() == 0 {
+				b.WriteString("major minor  #blocks  name\n\n")
+			}
+			fmt.Fprintf(&b, "%4d  %7d %10d %s\n", linux.Major(p.Dev), linux.Minor(p.Dev), p.Sectors/2, p.Name)
+		}
+	}
+	return []byte(b.String())
+}
+
+// diskstatsText is /proc/diskstats.
+func diskstatsText() []byte {
+	var b strings.Builder
+	for _, d := range Disks() {
+		for _, p := range d.Parts() {
+			fmt.Fprintf(&b, "%4d %7d %s %s\n", linux.Major(p.Dev), linux.Minor(p.Dev), p.Name, p.text())
+		}
+	}
+	return []byte(b.String())
+}
