@@ -23,6 +23,7 @@ type runFlags struct {
 	cfg      machine.Config
 	memory   string
 	publish  []string
+	disks    []string
 	env      []string
 	workdir  string
 	user     string
@@ -77,6 +78,7 @@ machine.
 	fl.IntVar(&f.cfg.CPUs, "cpus", 2, "`number` of processors")
 	fl.StringVar(&f.memory, "memory", "512M", "`size` of the memory")
 	fl.StringArrayVarP(&f.publish, "publish", "p", nil, "lead a `port` of the host to the guest: [ADDR:]HOST:GUEST[/udp] (repeatable; loopback by default)")
+	fl.StringArrayVar(&f.disks, "disk", nil, "give the guest a raw image `file` as a disk: FILE[,driver=virtio|ahci|nvme][,ro] (repeatable; ahci and nvme need --machine q35)")
 	fl.StringArrayVarP(&f.env, "env", "e", nil, "set a `variable`: NAME=VALUE, or NAME for the host's value (repeatable)")
 	fl.StringVarP(&f.workdir, "workdir", "w", "", "working `directory` of process 1")
 	fl.StringVarP(&f.user, "user", "u", "", "`user` of process 1: NAME or UID, with :GROUP or :GID")
@@ -149,6 +151,13 @@ func (f *runFlags) complete(ctx context.Context) (err error) {
 			return err
 		}
 		f.cfg.Publish = append(f.cfg.Publish, forward)
+	}
+	for _, s := range f.disks {
+		disk, err := machine.ParseDisk(s)
+		if err != nil {
+			return err
+		}
+		f.cfg.Disks = append(f.cfg.Disks, disk)
 	}
 	if f.pprof < 0 || f.pprof > 65535 {
 		return fault.Bad("--pprof %d: not a port", f.pprof)

@@ -48,6 +48,7 @@ type Config struct {
 	ICount   bool
 	NoNet    bool
 	Publish  []Forward
+	Disks    []Disk
 	QEMUArgs []string
 }
 
@@ -173,7 +174,7 @@ func (c *Config) Check() error {
 	if c.NoNet && len(c.Publish) > 0 {
 		return fault.Bad("without a network no port can be published")
 	}
-	return nil
+	return c.checkDisks()
 }
 
 // QEMU is the emulator's path.
@@ -227,6 +228,7 @@ func (c *Config) Args(initrd string, console, control int) []string {
 		}
 		args = append(args, "-netdev", user, "-device", device)
 	}
+	args = append(args, c.diskArgs(bus)...)
 	return append(args, c.QEMUArgs...)
 }
 

@@ -290,6 +290,8 @@ func (s *session) refused() error {
 		line = after
 	}
 	switch {
+	case strings.Contains(text, "Failed to get") && strings.Contains(text, "lock"):
+		return fault.Bad("a disk's file is in use by another machine: %s", line)
 	case strings.Contains(line, "host forwarding rule"):
 		return fault.Bad("a published port is in use: %s", line)
 	case len(s.cfg.QEMUArgs) > 0:

@@ -1,0 +1,154 @@
+package machine
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"hardtack/tool/fault"
+)
+
+// Controllers that a disk can be behind.
+const (
+	DiskVirtio = "virtio"
+	DiskAHCI   = "ahci"
+	DiskNVMe   = "nvme"
+)
+
+// maxAHCI is how many ports q35's controller has.
+const maxAHCI = 6
+
+// Disk is a raw image, or a block device of the host, as a disk of the guest.
+type Disk struct {
+	File     string
+	Driver   string
+	ReadOnly bool
+}
+
+// ParseDisk reads FILE[,driver=virtio|ahci|nvme][,ro]. A file's name may have
+// commas, unless what follows one reads like an option.
+func ParseDisk(s string) (Disk, error) {
+	d := Disk{File: s, Driver: DiskVirtio}
+	for {
+		at := strings.LastIndexByte(d.File, ',')
+		if at < 0 {
+			break
+		}
+		option := d.File[at+1:]
+		if driver, ok := strings.CutPrefix(option, "driver="); ok {
+			switch driver {
+			case DiskVirtio, DiskAHCI, DiskNVMe:
+				d.Driver = driver
+			default:
+				return d, fault.Bad("--disk %s: driver=%s: want virtio, ahci or nvme", s, driver)
+			}
+		} else if option == "ro" {
+			d.ReadOnly = true
+		} else {
+			break
+		}
+		d.File = d.File[:at]
+	}
+	if d.File == "" {
+		return d, fault.Bad("--disk %q: want FILE[,driver=virtio|ahci|nvme][,ro]", s)
+	}
+	return d, nil
+}
+
+// check refuses a disk that the machine cannot have.
+func (d *Disk) check(machine string) error {
+	switch {
+	case machine != Q35 && d.Driver != DiskVirtio:
+		return fault.Bad("--disk %s: driver=%s needs --machine q35: %s has virtio only", d.File, d.Driver, machine)
+	case d.ReadOnly && d.Driver == DiskAHCI:
+		return fault.Bad("--disk %s: a disk with driver=ahci cannot be ro: QEMU refuses that", d.File)
+	}
+	mode := os.O_RDWR
+	if d.ReadOnly {
+		mode = os.O_RDONLY
+	}
+	st, err := os.Stat(d.File)
+	if err == nil && st.Mode()&(os.ModeDir|os.ModeCharDevice|os.ModeNamedPipe|os.ModeSocket) != 0 {
+		return fault.Bad("--disk %s: neither a file nor a block device", d.File)
+	}
+	var f *os.File
+	if err == nil {
+		f, err = os.OpenFile(d.File, mode, 0)
+	}
+	if err != nil {
+		hint := ""
+		if os.IsPermission(err) && !d.ReadOnly {
+			hint = " (,ro needs no permission to write)"
+		}
+		return fault.Bad("--disk %s: %v%s", d.File, rootCause(err), hint)
+	}
+	defer f.Close()
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return fault.Bad("--disk %s: %v", d.File, rootCause(err))
+	}
+	if size == 0 || size%512 != 0 {
+		return fault.Bad("--disk %s: %d bytes: want a multiple of 512, as in: truncate -s 4G %s", d.File, size, d.File)
+	}
+	var magic [8]byte
+	if _, err := f.ReadAt(magic[:], 0); err != nil {
+		return fault.Bad("--disk %s: %v", d.File, rootCause(err))
+	}
+	for start, kind := range map[string]string{"QFI\xfb": "qcow2", "KDMV": "VMDK", "conectix": "VHD", "vhdxfile": "VHDX"} {
+		if strings.HasPrefix(string(magic[:]), start) {
+			return fault.Bad("--disk %s: a %s image; only raw ones work: qemu-img convert -O raw makes one", d.File, kind)
+		}
+	}
+	return nil
+}
+
+// checkDisks refuses what QEMU or the guest could not do.
+func (c *Config) checkDisks() error {
+	ahci := 0
+	for i := range c.Disks {
+		d := &c.Disks[i]
+		if err := d.check(c.Machine); err != nil {
+			return err
+		}
+		if d.Driver == DiskAHCI {
+			ahci++
+		}
+		for _, other := range c.Disks[:i] {
+			a, err1 := os.Stat(d.File)
+			b, err2 := os.Stat(other.File)
+			if err1 == nil && err2 == nil && os.SameFile(a, b) && !(d.ReadOnly && other.ReadOnly) {
+				return fault.Bad("--disk %s: it is there twice, and not read-only", d.File)
+			}
+		}
+	}
+	if ahci > maxAHCI {
+		return fault.Bad("%d disks with driver=ahci: the machine has %d ports", ahci, maxAHCI)
+	}
+	return nil
+}
+
+// diskArgs are QEMU's arguments for the disks. QEMU locks the files; the
+// guest's flushes are fdatasync of the file.
+func (c *Config) diskArgs(bus string) (args []string) {
+	ahci := 0
+	for i, d := range c.Disks {
+		id := fmt.Sprintf("disk%d", i)
+		drive := fmt.Sprintf("if=none,id=%s,format=raw,cache=writeback,discard=unmap,file=%s", id, strings.ReplaceAll(d.File, ",", ",,"))
+		if d.ReadOnly {
+			drive += ",readonly=on"
+		}
+		device := ""
+		switch d.Driver {
+		case DiskAHCI:
+			device = fmt.Sprintf("ide-hd,drive=%s,bus=ide.%d,serial=%s", id, ahci, id)
+			ahci++
+		case DiskNVMe:
+			device = fmt.Sprintf("nvme,drive=%s,serial=%s", id, id)
+		default:
+			device = fmt.Sprintf("virtio-blk-%s,drive=%s,serial=%s,num-queues=%d", bus, id, id, c.CPUs)
+		}
+		args = append(args, "-drive", drive, "-device", device)
+	}
+	return args
+}

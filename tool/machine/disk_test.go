@@ -1,0 +1,87 @@
+package machine
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestParseDisk(t *testing.T) {
+	for s, want := range map[string]Disk{
+		"a.img":                         {"a.img", DiskVirtio, false},
+		"a.img,ro":                      {"a.img", DiskVirtio, true},
+		"/x/a,b.img,driver=nvme":        {"/x/a,b.img", DiskNVMe, false},
+		"a.img,ro,driver=nvme":          {"a.img", DiskNVMe, true},
+		"a.img,driver=ahci":             {"a.img", DiskAHCI, false},
+		"a.img,drvier=ahci":             {"a.img,drvier=ahci", DiskVirtio, false},
+		"a.img,driver=virtio,ro":        {"a.img", DiskVirtio, true},
+		"with=equals,driver=virtio":     {"with=equals", DiskVirtio, false},
+		"ro":                            {"ro", DiskVirtio, false},
+		"driver=nvme":                   {"driver=nvme", DiskVirtio, false},
+		"comma,at,the,end,,driver=nvme": {"comma,at,the,end,", DiskNVMe, false},
+	} {
+		if d, err := ParseDisk(s); err != nil || d != want {
+			t.Errorf("%q: %+v, %v; want %+v", s, d, err, want)
+		}
+	}
+	for _, s := range []string{"", "a.img,driver=scsi", ",ro", "a.img,driver="} {
+		if d, err := ParseDisk(s); err == nil {
+			t.Errorf("%q: %+v", s, d)
+		}
+	}
+}
+
+func TestCheckDisks(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	good := file("good", strings.Repeat("x", 1024))
+	other := file("other", strings.Repeat("x", 512))
+	for _, c := range []struct {
+		machine string
+		disks   []Disk
+		want    string // part of the error, "" for none
+	}{
+		{MicroVM, []Disk{{good, DiskVirtio, false}, {other, DiskVirtio, true}}, ""},
+		{Q35, []Disk{{good, DiskNVMe, true}, {other, DiskAHCI, false}}, ""},
+		{MicroVM, []Disk{{good, DiskNVMe, false}}, "needs --machine q35"},
+		{MicroVM, []Disk{{good, DiskAHCI, false}}, "needs --machine q35"},
+		{Q35, []Disk{{good, DiskAHCI, true}}, "cannot be ro"},
+		{MicroVM, []Disk{{good, DiskVirtio, false}, {good, DiskVirtio, true}}, "twice"},
+		{MicroVM, []Disk{{filepath.Join(dir, "none"), DiskVirtio, false}}, "no such file"},
+		{MicroVM, []Disk{{dir, DiskVirtio, false}}, "neither a file"},
+		{MicroVM, []Disk{{file("empty", ""), DiskVirtio, false}}, "multiple of 512"},
+		{MicroVM, []Disk{{file("odd", strings.Repeat("x", 700)), DiskVirtio, false}}, "multiple of 512"},
+		{MicroVM, []Disk{{file("qcow", "QFI\xfb"+strings.Repeat("x", 508)), DiskVirtio, false}}, "qcow2"},
+	} {
+		cfg := Config{CPUs: 1, Memory: MinMemory, Machine: c.machine, Accel: TCG, Disks: c.disks}
+		err := cfg.Check()
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s %+v: %v, want %q", c.machine, c.disks, err, c.want)
+		}
+	}
+}
+
+func TestDiskArgs(t *testing.T) {
+	cfg := Config{CPUs: 3, Machine: Q35, Disks: []Disk{{"a,b", DiskVirtio, false}, {"c", DiskAHCI, false}, {"d", DiskNVMe, true}, {"e", DiskAHCI, false}}}
+	args := cfg.diskArgs("pci")
+	for _, want := range []string{
+		"if=none,id=disk0,format=raw,cache=writeback,discard=unmap,file=a,,b",
+		"virtio-blk-pci,drive=disk0,serial=disk0,num-queues=3",
+		"ide-hd,drive=disk1,bus=ide.0,serial=disk1",
+		"if=none,id=disk2,format=raw,cache=writeback,discard=unmap,file=d,readonly=on",
+		"nvme,drive=disk2,serial=disk2",
+		"ide-hd,drive=disk3,bus=ide.1,serial=disk3",
+	} {
+		if !slices.Contains(args, want) {
+			t.Errorf("%q is missing in %q", want, args)
+		}
+	}
+}
