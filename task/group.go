@@ -8,14 +8,19 @@ import "sync"
 // the parent may look at after Ctx.Sync, or within Do.
 type Group[R any] struct {
 	scope scope
-	mu    sync.Mutex // held while the inlet runs
-	inlet func(R)    // immutable
+	mu    sync.Mutex  // held while the inlet runs
+	inlet func(R)     // immutable
+	a     *activation // immutable: of the task that made it
+	from  int32       // immutable: its children come from here on
 }
 
 // NewGroup makes a group of children of the task c. An inlet of nil is none.
 func NewGroup[R any](c Ctx, inlet func(R)) *Group[R] {
 	w := c.a.w
-	return &Group[R]{scope: scope{outer: w.scope(), rt: w.rt}, inlet: inlet}
+	if w.depth != c.a.depth {
+		c.a.astray()
+	}
+	return &Group[R]{scope: scope{outer: w.scope(), rt: w.rt}, inlet: inlet, a: c.a, from: c.a.n}
 }
 
 // Abort ends the group's children: those that have not begun never begin, those
@@ -88,11 +93,15 @@ func (g *Group[R]) finished(r R) {
 	}
 }
 
-// Sync waits for all children that c has spawned and not synced, in groups or
-// not. Their results are gone: Child.Sync after it is an error.
-func (c Ctx) Sync() {
-	if c.a.w.depth != c.a.depth {
-		c.a.astray()
+// Sync waits for all children that the task has spawned since NewGroup, in this
+// group or not. It is for the task that made the group. The results of those
+// outside of the group are gone: Child.Sync after it is an error.
+func (g *Group[R]) Sync(c Ctx) {
+	a := c.a
+	if a != g.a || a.w.depth != a.depth || a.n < g.from {
+		panic(ErrForeign)
 	}
-	c.a.syncFrom(0)
+	if a.n > g.from {
+		a.syncFrom(g.from)
+	}
 }

@@ -22,10 +22,11 @@ func (x Child[A, R]) syncSlow(c Ctx) R {
 		return s.call(a)
 	}
 	p := a.complete(s.f)
+	s.f.fault = nil
 	r := s.res
 	s.drop()
 	s.f.fn = fnNone
-	a.lower()
+	a.lower(0)
 	if p != nil {
 		p.throw()
 	}
@@ -63,10 +64,10 @@ func (a *activation) early(f *Frame) *Panic {
 	return f.fault
 }
 
-// lower lets go of the youngest frames that nobody needs.
-func (a *activation) lower() {
+// lower lets go of the youngest frames from n on that nobody needs.
+func (a *activation) lower(n int32) {
 	w := a.w
-	for a.n > 0 {
+	for a.n > n {
 		f := a.last()
 		if f.fn != fnNone || !f.ext.fetched() {
 			return
@@ -83,22 +84,19 @@ func (a *activation) lower() {
 // the oldest that panicked goes on when all have ended.
 func (a *activation) syncFrom(n int32) {
 	w := a.w
-	if w.depth != a.depth {
+	if w.depth != a.depth || a.n < n {
 		panic(ErrForeign)
 	}
 	var p *Panic
-	for i := a.n - 1; i >= n; i-- {
-		f := a.at(i)
-		if f.fn == fnNone && f.ext.fetched() {
-			continue
-		}
+	for a.n > n {
+		f := a.last()
 		if q := a.complete(f); q != nil {
 			p = q
 		}
+		f.fn = fnNone
 		f.ext.drop()
+		a.lower(n)
 	}
-	w.unwind(a.at(n))
-	a.n = n
 	if p != nil {
 		p.throw()
 	}

@@ -32,7 +32,6 @@ type Worker struct {
 	beat   atomic.Uint32        // changes while the worker looks at its flags
 	seen   uint32               // watcher: beat when it last looked
 	silent int                  // watcher: how often it was the same
-	trace  *ring                // owner: events, nil when nobody traces
 	counts counts
 }
 
