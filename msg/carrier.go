@@ -75,8 +75,7 @@ func newCarrier(link Link, peerHas uint64) (*carrier, *local) {
 
 func (k *carrier) start(c *Conn, mine *ring.Rx) {
 	k.mine, k.in = mine, c.inbox
-	k.bulk.id = 1 << 31   // not an identifier that the peer of another link uses
-	k.tx.SetBlocked(true) // every acknowledgement of the connection wakes us
+	k.bulk.id = 1 << 31 // not an identifier that the peer of another link uses
 	go k.send()
 }
 
@@ -116,11 +115,17 @@ func (k *carrier) send() {
 		}
 		return k.stopped() || k.rx.Ready() || k.due() || len(k.pending) > 0 && k.pending[0].seq < k.acked.Load()
 	}
-	for {
+	asleep := func() bool {
+		if news() {
+			return true
+		}
 		k.rx.SetParked(true)
+		k.tx.SetBlocked(true) // the connection's acknowledgements wake us too
 		k.peer.Barrier()
-		k.peer.gate.park(news)
-		k.rx.SetParked(false)
+		return news()
+	}
+	for {
+		k.peer.gate.park(asleep)
 		if k.stopped() {
 			return
 		}
@@ -283,11 +288,12 @@ func (k *carrier) deliver(rec []byte) error {
 		slots = 1
 	}
 	room := func() bool {
+		k.tx.SetBlocked(true)
+		k.peer.Barrier()
 		k.tx.Refill()
 		return k.stopped() || k.tx.Room >= slots && (!bulk || k.bulk.fits(k.tx, len(body)) || len(body) > len(k.bulk.mem) && k.bulk.empty(k.tx))
 	}
-	if !room() {
-		k.peer.Barrier()
+	if k.tx.Room < slots || bulk {
 		k.peer.gate.park(room)
 	}
 	if k.stopped() {
@@ -322,7 +328,7 @@ func (k *carrier) deliver(rec []byte) error {
 			break
 		}
 	}
-	if wake {
+	if wake && k.tx.TakeParked() {
 		k.peer.Wake()
 	}
 	return nil

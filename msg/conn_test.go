@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// testIface has one short message and one of any length, each with or without
+// TestIface has one short message and one of any length, each with or without
 // caps.
-var testIface = &Interface{
+var TestIface = &Interface{
 	Name:        "test",
 	Fingerprint: Fingerprint{1, 2, 3},
 	Messages: []Message{
@@ -39,7 +39,7 @@ func ctxFor(t testing.TB) context.Context {
 
 func pairFor(t testing.TB, o *Options) (a, b *Conn) {
 	t.Helper()
-	a, b, err := Pair(ctxFor(t), testIface, o)
+	a, b, err := Pair(ctxFor(t), TestIface, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,8 +191,11 @@ func testClose(t *testing.T, a, b *Conn) {
 	}
 }
 
+// Suite is what every transport must pass; make makes a connection.
+var Suite = map[string]func(*testing.T, *Conn, *Conn){"short": testShort, "long": testLong, "close": testClose}
+
 func TestInProcess(t *testing.T) {
-	for name, f := range map[string]func(*testing.T, *Conn, *Conn){"short": testShort, "long": testLong, "close": testClose} {
+	for name, f := range Suite {
 		t.Run(name, func(t *testing.T) {
 			a, b := pairFor(t, inprocOnly)
 			f(t, a, b)

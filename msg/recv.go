@@ -22,8 +22,8 @@ type receiver struct {
 	caps   []Cap // of the message last handed out
 	spin   spinner
 
-	ready func() bool // given to Park
-	ctx   context.Context
+	ready, asleep func() bool // Park gets the second
+	ctx           context.Context
 }
 
 // Caps returns what came with the message last received, in the order of its

@@ -19,11 +19,11 @@ type sender struct {
 	bulk   bulkTx
 	spin   spinner
 
-	// What the ready function that is given to Park waits for.
-	ready func() bool
-	ctx   context.Context
-	slots int // as many free slots,
-	bytes int // and as many free bytes in bulk
+	// What these, of which Park gets the second, wait for.
+	ready, asleep func() bool
+	ctx           context.Context
+	slots         int // as many free slots,
+	bytes         int // and as many free bytes in bulk
 }
 
 // Share makes sending safe for any number of goroutines, by a lock that is
@@ -96,7 +96,7 @@ func (c *Conn) committed(num uint16, n int) {
 
 // finish ends the sending of a message.
 func (c *Conn) finish(wake bool) {
-	if wake {
+	if wake && c.send.tx.TakeParked() {
 		c.send.shared.Wake()
 	}
 	if c.attn.Load()&attnBind != 0 {

@@ -100,9 +100,7 @@ func (c *Conn) waitMessage(ctx context.Context) error {
 		defer context.AfterFunc(ctx, r.shared.Kick)()
 	}
 	start := time.Now()
-	r.rx.SetParked(true)
-	r.shared.Barrier()
-	err := r.shared.Park(r.ready)
+	err := r.shared.Park(r.asleep)
 	r.rx.SetParked(false)
 	r.spin.slept(time.Since(start))
 	if r.rx.Ready() {
@@ -120,6 +118,29 @@ func (c *Conn) recvReady() bool {
 	return r.rx.Ready() || c.attn.Load()&(attnClosed|attnBind) != 0 || r.ctx.Err() != nil
 }
 
+// recvAsleep is recvReady for a receiver that sleeps if it is false. Who wakes it
+// takes its flag away.
+func (c *Conn) recvAsleep() bool {
+	r := &c.recv
+	if c.recvReady() {
+		return true
+	}
+	r.rx.SetParked(true)
+	r.shared.Barrier()
+	return c.recvReady()
+}
+
+// sendAsleep is sendReady for a sender that sleeps if it is false.
+func (c *Conn) sendAsleep() bool {
+	s := &c.send
+	if c.sendReady() {
+		return true
+	}
+	s.tx.SetBlocked(true)
+	s.shared.Barrier()
+	return c.sendReady()
+}
+
 // waitRoom waits until there may be room, or attention is wanted.
 func (c *Conn) waitRoom(ctx context.Context, slots, bytes int) error {
 	s := &c.send
@@ -131,9 +152,7 @@ func (c *Conn) waitRoom(ctx context.Context, slots, bytes int) error {
 		defer context.AfterFunc(ctx, s.shared.Kick)()
 	}
 	start := time.Now()
-	s.tx.SetBlocked(true)
-	s.shared.Barrier()
-	err := s.shared.Park(s.ready)
+	err := s.shared.Park(s.asleep)
 	s.tx.SetBlocked(false)
 	s.spin.slept(time.Since(start))
 	if cerr := ctx.Err(); cerr != nil {

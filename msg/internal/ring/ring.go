@@ -223,8 +223,14 @@ func (t *Tx) Refill() (int, error) {
 // SetBlocked says whether the sender sleeps until there is room.
 func (t *Tx) SetBlocked(v bool) { lock.StoreRelease32(&t.ctl.Blocked, word(v)) }
 
-// Parked reports whether the receiver must be woken now.
+// Parked reports whether the receiver sleeps.
 func (t *Tx) Parked() bool { return atomic.LoadUint32(&t.ctl.Parked) != 0 }
+
+// TakeParked reports whether the receiver must be woken now, once for each time
+// that it said it would sleep.
+func (t *Tx) TakeParked() bool {
+	return atomic.LoadUint32(&t.ctl.Parked) != 0 && atomic.SwapUint32(&t.ctl.Parked, 0) != 0
+}
 
 // Start says that seq messages were delivered before this ring.
 func (r *Rx) Start(seq uint64) {
@@ -299,7 +305,13 @@ func (r *Rx) Flush(now bool) (wake bool) {
 	if atomic.LoadUint32(&r.ctl.Ack) != r.Count {
 		lock.StoreRelease32(&r.ctl.Ack, r.Count)
 	}
-	return atomic.LoadUint32(&r.ctl.Blocked) != 0
+	return r.takeBlocked()
+}
+
+// takeBlocked reports whether the sender must be woken now, once for each time
+// that it said it would sleep.
+func (r *Rx) takeBlocked() bool {
+	return atomic.LoadUint32(&r.ctl.Blocked) != 0 && atomic.SwapUint32(&r.ctl.Blocked, 0) != 0
 }
 
 // Acknowledge gives the slots up to count back to the sender, and reports
@@ -307,7 +319,7 @@ func (r *Rx) Flush(now bool) (wake bool) {
 func (r *Rx) Acknowledge(count uint32) (wake bool) {
 	lock.StoreRelease32(&r.consumed, count)
 	lock.StoreRelease32(&r.ctl.Ack, count)
-	return atomic.LoadUint32(&r.ctl.Blocked) != 0
+	return r.takeBlocked()
 }
 
 // Whole is the length of the message whose first fragment is the next slot. Its

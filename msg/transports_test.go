@@ -1,0 +1,49 @@
+package msg_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"hardtack/msg"
+	_ "hardtack/msg/ump"
+)
+
+// byName makes a connection through a service.
+func byName(t *testing.T, o msg.Options) (client, server *msg.Conn) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	o.Resolver = msg.Directory(t.TempDir())
+	s, err := msg.Export(ctx, "service", msg.TestIface, &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	if client, err = msg.Connect(ctx, "service", msg.TestIface, &o); err != nil {
+		t.Fatal(err)
+	}
+	if server, err = s.Accept(ctx); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close(); server.Close() })
+	return client, server
+}
+
+func TestUMP(t *testing.T) {
+	for name, f := range msg.Suite {
+		t.Run(name, func(t *testing.T) {
+			a, b := byName(t, msg.Options{})
+			f(t, a, b)
+		})
+		t.Run(name+"/pair", func(t *testing.T) {
+			a, b, err := msg.Pair(context.Background(), msg.TestIface, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer a.Close()
+			defer b.Close()
+			f(t, a, b)
+		})
+	}
+}
