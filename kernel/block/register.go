@@ -276,11 +276,9 @@ func bit(b bool) int {
 // partitionsText is /proc/partitions.
 func partitionsText() []byte {
 	var b strings.Builder
+	b.WriteString("major minor  #blocks  name\n\n")
 	for _, d := range Disks() {
 		for _, p := range d.Parts() {
-			if b.Len() == 0 {
-				b.WriteString("major minor  #blocks  name\n\n")
-			}
 			fmt.Fprintf(&b, "%4d  %7d %10d %s\n", linux.Major(p.Dev), linux.Minor(p.Dev), p.Sectors/2, p.Name)
 		}
 	}

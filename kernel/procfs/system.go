@@ -79,8 +79,6 @@ var systemFiles = []*entry{
 	live("devices", devices),
 	file("modules", ""),
 	file("swaps", "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"),
-	file("partitions", "major minor  #blocks  name\n\n"),
-	file("diskstats", ""),
 	live("vmstat", func() string {
 		return fmt.Sprintf("nr_free_pages %d\npgfault 0\npgmajfault 0\n", mem.Available())
 	}),
