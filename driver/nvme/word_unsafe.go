@@ -1,0 +1,13 @@
+package nvme
+
+import (
+	"sync/atomic"
+	"unsafe"
+)
+
+// loadStatus reads the last dword of a completion, which the controller writes
+// last, and returns its upper half: status and phase. What is read afterwards is
+// not older.
+func loadStatus(cqe []byte) uint16 {
+	return uint16(atomic.LoadUint32((*uint32)(unsafe.Pointer(&cqe[12]))) >> 16)
+}
