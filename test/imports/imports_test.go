@@ -39,7 +39,7 @@ var may = map[string][]string{
 	"overlay":         {"tool/fault"},
 	"affinity":        {},
 	"tool":            {"abi", "tool"},
-	"bench":           {"abi", "affinity", "overlay", "tool", "bench"},
+	"bench":           {"abi", "affinity", "idl", "lock", "msg", "overlay", "tool", "bench"},
 	"test":            {"abi", "tool", "test"},
 	"cmd/hardtack":    {"abi", "overlay", "tool", "bench"},
 	"cmd/kernel":      {"abi", "arch", "nucleus", "driver", "kernel", "monitor", "msg"},
