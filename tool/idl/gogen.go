@@ -71,7 +71,11 @@ func Go(i *Interface, source string) ([]byte, error) {
 	}
 	g.p("")
 	g.p("%q", "hardtack/msg")
-	g.p("%q\n)\n", "hardtack/msg/wire")
+	g.p("_ %q // the transport that is used where none is named", "hardtack/msg/ump")
+	if bytes.Contains(body, []byte("wire.")) {
+		g.p("%q", "hardtack/msg/wire")
+	}
+	g.p(")\n")
 	g.out.Write(body)
 	out, err := format.Source(g.out.Bytes())
 	if err != nil {
