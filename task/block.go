@@ -5,6 +5,8 @@ package task
 //
 // Waiting without Block does no harm to other goroutines. To other tasks it
 // costs a worker for some 20 ms; then the runtime sees it and starts another.
+// But what a task has spawned may not be visible to others before it blocks: a
+// task that waits for its own child other than by Sync must do it in Block.
 func Block(c Ctx, fn func()) {
 	a := c.a
 	w := a.w

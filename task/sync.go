@@ -25,7 +25,7 @@ func (x Child[A, R]) syncSlow(c Ctx) R {
 	s.f.fault = nil
 	r := s.res
 	s.drop()
-	s.f.fn = fnNone
+	s.f.leave()
 	a.lower(0)
 	if p != nil {
 		p.throw()
@@ -64,6 +64,14 @@ func (a *activation) early(f *Frame) *Panic {
 	return f.fault
 }
 
+// leave makes a hole of f, whose child has ended. It does not write what is a
+// hole already: that may have been shared, and a thief be looking at it.
+func (f *Frame) leave() {
+	if f.fn != fnNone {
+		f.fn = fnNone
+	}
+}
+
 // lower lets go of the youngest frames from n on that nobody needs.
 func (a *activation) lower(n int32) {
 	w := a.w
@@ -81,10 +89,11 @@ func (a *activation) lower(n int32) {
 }
 
 // syncFrom ends the children from n on, which nobody has asked for. The panic of
-// the oldest that panicked goes on when all have ended.
+// the oldest that panicked goes on when all have ended. There may be fewer than n:
+// a child that ran in a lets go of its elder siblings' holes too.
 func (a *activation) syncFrom(n int32) {
 	w := a.w
-	if w.depth != a.depth || a.n < n {
+	if w.depth != a.depth {
 		panic(ErrForeign)
 	}
 	var p *Panic
@@ -93,8 +102,8 @@ func (a *activation) syncFrom(n int32) {
 		if q := a.complete(f); q != nil {
 			p = q
 		}
-		f.fn = fnNone
 		f.ext.drop()
+		f.leave()
 		a.lower(n)
 	}
 	if p != nil {
