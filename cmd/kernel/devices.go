@@ -50,7 +50,7 @@ func transports(p *platform, tables *acpi.Tables, cmdline string) []virtio.Trans
 }
 
 // startDevices starts the drivers and returns the network devices.
-func (k *kernel) startDevices(found []virtio.Transport) (devices []netdev.Device) {
+func (k *kernel) startDevices(found []virtio.Transport, tables *acpi.Tables) (devices []netdev.Device) {
 	var d disks
 	for _, t := range found {
 		var err error
@@ -71,6 +71,7 @@ func (k *kernel) startDevices(found []virtio.Transport) (devices []netdev.Device
 			warn("%v: %v", t, err)
 		}
 	}
+	d.addPCI(k, tables)
 	return devices
 }
 

@@ -55,7 +55,7 @@ func main() {
 	k.initProcesses()
 	k.console = newConsole(&k.platform, config)
 	mountAll(k.ctx, root)
-	devices := k.startDevices(transports(&k.platform, tables, k.cmdline))
+	devices := k.startDevices(transports(&k.platform, tables, k.cmdline), tables)
 	k.startNetwork(devices, config, root)
 	k.introspect(config)
 	k.startInit(config, root, fs)

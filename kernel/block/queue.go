@@ -39,6 +39,7 @@ type queue struct {
 	commands []command           // immutable; the elements are guarded by mu
 	free     []int32             // guarded by mu; commands that serve nothing
 	refused  []*command          // guarded by mu; made, not taken by the device; in order
+	stuck    int                 // guarded by mu; how often the watchdog saw refused commands and none under way
 	inflight int                 // guarded by mu; commands that the device has
 	frozen   bool                // guarded by mu; the device is being reset
 	dead     bool                // guarded by mu
@@ -216,6 +217,7 @@ func appendSegments(to, add []blockdev.Segment, limit uint32) []blockdev.Segment
 // completed is what the device calls: commands are done.
 func (q *queue) completed(batch []*blockdev.Command) {
 	var done list
+	lost := false
 	q.mu.Lock()
 	now := wait.Now()
 	for _, x := range batch {
@@ -225,9 +227,15 @@ func (q *queue) completed(batch []*blockdev.Command) {
 		}
 		c.since = 0
 		q.inflight--
+		lost = lost || c.Err == linux.ENODEV
 		q.settle(c, now, &done)
 	}
-	q.dispatch()
+	if lost {
+		q.frozen = true
+		go q.d.watch.lost()
+	} else {
+		q.dispatch()
+	}
 	q.mu.Unlock()
 	for r := done.pop(); r != nil; r = done.pop() {
 		q.d.finished(r)

@@ -49,8 +49,13 @@ func (w *watchdog) look() {
 	limit := wait.Now() - int64(Timeout)
 	for i := range w.d.queues {
 		q := &w.d.queues[i]
-		late, aborted, any := q.oldest(limit)
+		late, aborted, any, stuck := q.oldest(limit)
 		busy = busy || any
+		if stuck {
+			Log("%s: the device takes no commands", w.d.Name)
+			w.d.reset()
+			break
+		}
 		if late == nil {
 			continue
 		}
@@ -65,9 +70,23 @@ func (w *watchdog) look() {
 	}
 }
 
+// lost is called when the device has said that it is gone: it is asked once more.
+func (w *watchdog) lost() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.d.Dead() {
+		w.d.reset()
+	}
+}
+
+// stuckLooks is how often a device may be seen that has nothing to do and takes
+// nothing.
+const stuckLooks = 4
+
 // oldest returns the command that the device has had for longest, if that is
-// since before limit, and starts its time anew.
-func (q *queue) oldest(limit int64) (late *command, aborted, any bool) {
+// since before limit, and starts its time anew. any says that there is something
+// to look after, stuck that the device does not take it.
+func (q *queue) oldest(limit int64) (late *command, aborted, any, stuck bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for i := range q.commands {
@@ -84,7 +103,10 @@ func (q *queue) oldest(limit int64) (late *command, aborted, any bool) {
 		aborted = late.aborted
 		late.aborted, late.since = true, wait.Now()
 	}
-	return late, aborted, any || len(q.refused) > 0 || q.waiting.first != nil
+	if q.stuck++; any || len(q.refused) == 0 {
+		q.stuck = 0
+	}
+	return late, aborted, any || len(q.refused) > 0 || q.waiting.first != nil, q.stuck >= stuckLooks
 }
 
 // reset resets the device and gives it its commands again.
@@ -112,7 +134,7 @@ func (q *queue) recover(dead bool) {
 	var done list
 	q.mu.Lock()
 	now := wait.Now()
-	q.frozen, q.dead = false, dead
+	q.frozen, q.dead, q.stuck = false, dead, 0
 	for i := range q.commands {
 		c := &q.commands[i]
 		if c.since == 0 {
