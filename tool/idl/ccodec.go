@@ -110,7 +110,7 @@ func (c *cModule) appField(in string, f cField, m string) {
 	n := m + f.Len
 	c.p("%sht_put32(p, %s);\n%[1]sp += 4;", in, n)
 	if isByte(t.Elem) {
-		c.p("%sif (%s > 0)\n%[1]s\tmemcpy(p, %s, %[2]s);\n%[1]sp += %[2]s;", in, n, m+f.Name)
+		c.p("%sif (%s > 0)\n%[1]s\tmemcpy(p, %[3]s, %[2]s);\n%[1]sp += %[2]s;", in, n, m+f.Name)
 		return
 	}
 	i := c.loop(in, n)
@@ -161,7 +161,7 @@ func (c *cModule) takeField(in string, f cField, m string) {
 	// A named array decays to a pointer to its element; sizeof must see the
 	// whole, so the pointer is declared to the type.
 	c.p("%s%s = ht_reader_alloc(r, %s, sizeof(*%s));", in, c.declare(t.Elem, "(*"+a+")"), n, a)
-	c.p("%sif (%s == NULL)\n%[1]s\t%s = 0;", in, a, n)
+	c.p("%sif (%s == NULL)\n%[1]s\t%[3]s = 0;", in, a, n)
 	i := c.loop(in, n)
 	c.take(in+"\t", t.Elem, a+"["+i+"]")
 	c.p("%s}\n%[1]s%s = %s;", in, m+f.Name, c.constCast(t.Elem, a))
@@ -192,7 +192,7 @@ func (c *cModule) take(in string, t *Type, v string) {
 	case t.Kind == Array && isByte(t.Elem):
 		p := c.temp("p")
 		c.p("%sconst uint8_t *%s = ht_take(r, %d);", in, p, t.Max)
-		c.p("%sif (%s != NULL)\n%[1]s\tmemcpy(%s, %s, %d);", in, p, v, p, t.Max)
+		c.p("%sif (%s != NULL)\n%[1]s\tmemcpy(%[3]s, %[2]s, %[4]d);", in, p, v, t.Max)
 	case t.Kind == Array:
 		i := c.loop(in, fmt.Sprint(t.Len))
 		c.take(in+"\t", t.Elem, v+"["+i+"]")

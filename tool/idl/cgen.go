@@ -79,12 +79,14 @@ func (c *cModule) header(source string) {
 	for _, m := range c.messages {
 		switch m.Role {
 		case OneWay:
-			c.p("\tvoid (*%s)(struct %sconn *c, const %s *m);", cName(m.Name), p, c.structOf(m))
+			c.p("\tvoid (*%s)(struct %sconn *c, const %s *m);", m.handler(), p, c.structOf(m))
 		case Call:
 			c.p("\t/* Answer with %ssend_%s, now or later; call says which it answers. */", p, strings.TrimSuffix(m.Name, "_call")+"_reply")
-			c.p("\tvoid (*%s)(struct %sconn *c, uint32_t call, const %s *m);", cName(m.Name), p, c.structOf(m))
+			c.p("\tvoid (*%s)(struct %sconn *c, uint32_t call, const %s *m);", m.handler(), p, c.structOf(m))
 		}
 	}
+	c.p("\t/* There is room again after HT_FULL. */")
+	c.p("\tvoid (*room)(struct %sconn *c);", p)
 	c.p("\t/* The connection has ended, for the reason ht_strerror tells; c is freed after this. */")
 	c.p("\tvoid (*closed)(struct %sconn *c, int reason);\n};\n", p)
 	c.p(`/*
@@ -179,6 +181,14 @@ func (c *cModule) source(source string) {
 	}
 }
 
+// handler is the name of the message's handler.
+func (m cMessage) handler() string {
+	if m.Name == "room" || m.Name == "closed" { // the library's own
+		return m.Name + "_msg"
+	}
+	return cName(m.Name)
+}
+
 func (m cMessage) plain() bool { return m.Min == m.Max && m.Caps == 0 }
 
 // messageCodec writes the codec of a message; the number of a call is not part
@@ -222,18 +232,18 @@ func (c *cModule) deliver() {
 		case m.plain():
 			c.p("\t\tif (!get_%s%s(b, m))\n\t\t\treturn HT_BAD_PEER;", p, m.Name)
 		default:
-			reset := "\n\t\tht_arena_reset(&c->arena);"
+			reset := "\t\tht_arena_reset(&c->arena);\n"
 			if m.Min > 4096 {
 				reset = ""
 			}
 			c.p("\t\tstruct ht_reader r = {b + %d, n - %d, caps, ncaps, &c->arena, false};", head, head)
-			c.p("\t\tht_arena_reset(&c->arena);\n\t\ttake_%s%s(&r, &m);\n\t\tif (!ht_reader_done(&r))\n\t\t\treturn HT_BAD_PEER;", reset, p, m.Name)
+			c.p("%s\t\ttake_%s%s(&r, m);\n\t\tif (!ht_reader_done(&r))\n\t\t\treturn HT_BAD_PEER;", reset, p, m.Name)
 		}
 		switch m.Role {
 		case OneWay:
-			c.handle(m, "c->on->"+cName(m.Name), "(c, m)")
+			c.handle(m, "c->on->"+m.handler(), "(c, m)")
 		case Call:
-			c.handle(m, "c->on->"+cName(m.Name), "(c, call, m)")
+			c.handle(m, "c->on->"+m.handler(), "(c, call, m)")
 		case Reply:
 			c.p("\t\tif (call.done != NULL)\n\t\t\t((void (*)(struct %sconn *, const %s *, int, void *))call.done)(c, m, 0, call.arg);", p, c.structOf(m))
 			if m.Caps > 0 {
@@ -255,9 +265,16 @@ func (c *cModule) deliver() {
 	}
 	c.p("\t(void)reason;\n\tht_arena_free(&c->arena);\n\tfree(c);\n}")
 	c.p(`
+static void room(void *conn)
+{
+	struct %[1]sconn *c = conn;
+	if (c->on->room != NULL)
+		c->on->room(c);
+}
+
 static void closed(void *conn, int reason)
 {
-	struct %sconn *c = conn;
+	struct %[1]sconn *c = conn;
 	if (reason != HT_CLOSED_HERE && c->on->closed != NULL)
 		c->on->closed(c, reason);
 	destroy(c, reason);
@@ -274,7 +291,7 @@ func (c *cModule) handle(m cMessage, fn, args string) {
 
 func (c *cModule) lifecycle() {
 	c.p(`
-static const struct ht_events events = {deliver, closed};
+static const struct ht_events events = {deliver, room, closed};
 
 static struct %[1]sconn *make(const struct %[1]shandlers *on, void *user)
 {

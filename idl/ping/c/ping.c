@@ -89,6 +89,13 @@ static void destroy(struct ping_conn *c, int reason)
 	free(c);
 }
 
+static void room(void *conn)
+{
+	struct ping_conn *c = conn;
+	if (c->on->room != NULL)
+		c->on->room(c);
+}
+
 static void closed(void *conn, int reason)
 {
 	struct ping_conn *c = conn;
@@ -97,7 +104,7 @@ static void closed(void *conn, int reason)
 	destroy(c, reason);
 }
 
-static const struct ht_events events = {deliver, closed};
+static const struct ht_events events = {deliver, room, closed};
 
 static struct ping_conn *make(const struct ping_handlers *on, void *user)
 {

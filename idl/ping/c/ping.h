@@ -41,6 +41,8 @@ struct ping_conn;
 struct ping_handlers {
 	void (*ping)(struct ping_conn *c, const struct ping_ping *m);
 	void (*pong)(struct ping_conn *c, const struct ping_pong *m);
+	/* There is room again after HT_FULL. */
+	void (*room)(struct ping_conn *c);
 	/* The connection has ended, for the reason ht_strerror tells; c is freed after this. */
 	void (*closed)(struct ping_conn *c, int reason);
 };

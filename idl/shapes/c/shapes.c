@@ -106,7 +106,7 @@ static void take_shapes_segment_t(struct ht_reader *r, shapes_segment_t *m)
 	m->count = ht_take_count(r, 8, 48);
 	shapes_region_t (*a1) = ht_reader_alloc(r, m->count, sizeof(*a1));
 	if (a1 == NULL)
-		a1 = 0;
+		m->count = 0;
 	for (uint32_t i2 = 0; i2 < m->count; i2++) {
 		const uint8_t *p3 = ht_take(r, 48);
 		if (p3 != NULL && !get_shapes_region_t(p3, &a1[i2]))
@@ -118,7 +118,7 @@ static void take_shapes_segment_t(struct ht_reader *r, shapes_segment_t *m)
 	m->heading = ht_take_text(r, 40);
 	const uint8_t *p4 = ht_take(r, 4);
 	if (p4 != NULL)
-		memcpy(p4, m->tag, %!d(string=p4));
+		memcpy(m->tag, p4, 4);
 }
 
 static inline void put_shapes_address_t(uint8_t *b, const shapes_address_t *m)
@@ -230,12 +230,12 @@ static uint8_t *append_shapes_arrays(uint8_t *p, const struct shapes_arrays *m)
 	ht_put32(p, m->rawlen);
 	p += 4;
 	if (m->rawlen > 0)
-		memcpy(p, m->rawlen, m->rawlen);
+		memcpy(p, m->raw, m->rawlen);
 	p += m->rawlen;
 	ht_put32(p, m->n);
 	p += 4;
 	if (m->n > 0)
-		memcpy(p, m->n, m->n);
+		memcpy(p, m->text, m->n);
 	p += m->n;
 	for (uint32_t i2 = 0; i2 < 4; i2++) {
 		ht_put64(p, (uint64_t)m->one[i2]);
@@ -267,11 +267,11 @@ static void take_shapes_arrays(struct ht_reader *r, struct shapes_arrays *m)
 {
 	const uint8_t *p1 = ht_take(r, 6);
 	if (p1 != NULL)
-		memcpy(p1, m->mac, %!d(string=p1));
+		memcpy(m->mac, p1, 6);
 	m->nwords = ht_take_count(r, 100, 2);
 	uint16_t (*a2) = ht_reader_alloc(r, m->nwords, sizeof(*a2));
 	if (a2 == NULL)
-		a2 = 0;
+		m->nwords = 0;
 	for (uint32_t i3 = 0; i3 < m->nwords; i3++) {
 		a2[i3] = (uint16_t)ht_take16(r);
 	}
@@ -291,7 +291,7 @@ static void take_shapes_arrays(struct ht_reader *r, struct shapes_arrays *m)
 	m->nregions = ht_take_count(r, 16, 48);
 	shapes_region_t (*a7) = ht_reader_alloc(r, m->nregions, sizeof(*a7));
 	if (a7 == NULL)
-		a7 = 0;
+		m->nregions = 0;
 	for (uint32_t i8 = 0; i8 < m->nregions; i8++) {
 		const uint8_t *p9 = ht_take(r, 48);
 		if (p9 != NULL && !get_shapes_region_t(p9, &a7[i8]))
@@ -301,14 +301,14 @@ static void take_shapes_arrays(struct ht_reader *r, struct shapes_arrays *m)
 	m->nnames = ht_take_count(r, 3, 4);
 	struct ht_text (*a10) = ht_reader_alloc(r, m->nnames, sizeof(*a10));
 	if (a10 == NULL)
-		a10 = 0;
+		m->nnames = 0;
 	for (uint32_t i11 = 0; i11 < m->nnames; i11++) {
 		a10[i11] = ht_take_text(r, 65536);
 	}
 	m->names = a10;
 	const uint8_t *p12 = ht_take(r, 32);
 	if (p12 != NULL)
-		memcpy(p12, m->sum, %!d(string=p12));
+		memcpy(m->sum, p12, 32);
 }
 
 /* The length of m's encoding, or 0 if a length in it is over its limit. */
@@ -453,7 +453,7 @@ static uint8_t *append_shapes_read_block_reply(uint8_t *p, const struct shapes_r
 	ht_put32(p, m->buffer_size);
 	p += 4;
 	if (m->buffer_size > 0)
-		memcpy(p, m->buffer_size, m->buffer_size);
+		memcpy(p, m->buffer, m->buffer_size);
 	p += m->buffer_size;
 	ht_put32(p, (uint32_t)m->err);
 	p += 4;
@@ -575,11 +575,10 @@ static int deliver(void *conn, uint16_t num, const uint8_t *b, size_t n, const s
 		struct shapes_arrays room, *m = &room;
 		struct ht_reader r = {b + 0, n - 0, caps, ncaps, &c->arena, false};
 		ht_arena_reset(&c->arena);
-		take_
-		ht_arena_reset(&c->arena);shapes_(&r, &m);
+		take_shapes_arrays(&r, m);
 		if (!ht_reader_done(&r))
 			return HT_BAD_PEER;
-%!(EXTRA string=arrays)		if (c->on->arrays != NULL)
+		if (c->on->arrays != NULL)
 			c->on->arrays(c, m);
 		return 0;
 	}
@@ -587,11 +586,10 @@ static int deliver(void *conn, uint16_t num, const uint8_t *b, size_t n, const s
 		struct shapes_texts room, *m = &room;
 		struct ht_reader r = {b + 0, n - 0, caps, ncaps, &c->arena, false};
 		ht_arena_reset(&c->arena);
-		take_
-		ht_arena_reset(&c->arena);shapes_(&r, &m);
+		take_shapes_texts(&r, m);
 		if (!ht_reader_done(&r))
 			return HT_BAD_PEER;
-%!(EXTRA string=texts)		if (c->on->texts != NULL)
+		if (c->on->texts != NULL)
 			c->on->texts(c, m);
 		return 0;
 	}
@@ -599,11 +597,10 @@ static int deliver(void *conn, uint16_t num, const uint8_t *b, size_t n, const s
 		struct shapes_caps room, *m = &room;
 		struct ht_reader r = {b + 0, n - 0, caps, ncaps, &c->arena, false};
 		ht_arena_reset(&c->arena);
-		take_
-		ht_arena_reset(&c->arena);shapes_(&r, &m);
+		take_shapes_caps(&r, m);
 		if (!ht_reader_done(&r))
 			return HT_BAD_PEER;
-%!(EXTRA string=caps)		if (c->on->caps != NULL)
+		if (c->on->caps != NULL)
 			c->on->caps(c, m);
 		else
 			ht_caps_close(caps, ncaps);
@@ -613,11 +610,10 @@ static int deliver(void *conn, uint16_t num, const uint8_t *b, size_t n, const s
 		struct shapes_nested room, *m = &room;
 		struct ht_reader r = {b + 0, n - 0, caps, ncaps, &c->arena, false};
 		ht_arena_reset(&c->arena);
-		take_
-		ht_arena_reset(&c->arena);shapes_(&r, &m);
+		take_shapes_nested(&r, m);
 		if (!ht_reader_done(&r))
 			return HT_BAD_PEER;
-%!(EXTRA string=nested)		if (c->on->nested != NULL)
+		if (c->on->nested != NULL)
 			c->on->nested(c, m);
 		else
 			ht_caps_close(caps, ncaps);
@@ -655,11 +651,10 @@ static int deliver(void *conn, uint16_t num, const uint8_t *b, size_t n, const s
 			return HT_BAD_PEER;
 		struct ht_reader r = {b + 4, n - 4, caps, ncaps, &c->arena, false};
 		ht_arena_reset(&c->arena);
-		take_
-		ht_arena_reset(&c->arena);shapes_(&r, &m);
+		take_shapes_read_block_reply(&r, m);
 		if (!ht_reader_done(&r))
 			return HT_BAD_PEER;
-%!(EXTRA string=read_block_reply)		if (call.done != NULL)
+		if (call.done != NULL)
 			((void (*)(struct shapes_conn *, const struct shapes_read_block_reply *, int, void *))call.done)(c, m, 0, call.arg);
 		return 0;
 	}
@@ -668,11 +663,10 @@ static int deliver(void *conn, uint16_t num, const uint8_t *b, size_t n, const s
 		uint32_t call = ht_get32(b);
 		struct ht_reader r = {b + 4, n - 4, caps, ncaps, &c->arena, false};
 		ht_arena_reset(&c->arena);
-		take_
-		ht_arena_reset(&c->arena);shapes_(&r, &m);
+		take_shapes_look_up_call(&r, m);
 		if (!ht_reader_done(&r))
 			return HT_BAD_PEER;
-%!(EXTRA string=look_up_call)		if (c->on->look_up_call != NULL)
+		if (c->on->look_up_call != NULL)
 			c->on->look_up_call(c, call, m);
 		return 0;
 	}
@@ -683,11 +677,10 @@ static int deliver(void *conn, uint16_t num, const uint8_t *b, size_t n, const s
 			return HT_BAD_PEER;
 		struct ht_reader r = {b + 4, n - 4, caps, ncaps, &c->arena, false};
 		ht_arena_reset(&c->arena);
-		take_
-		ht_arena_reset(&c->arena);shapes_(&r, &m);
+		take_shapes_look_up_reply(&r, m);
 		if (!ht_reader_done(&r))
 			return HT_BAD_PEER;
-%!(EXTRA string=look_up_reply)		if (call.done != NULL)
+		if (call.done != NULL)
 			((void (*)(struct shapes_conn *, const struct shapes_look_up_reply *, int, void *))call.done)(c, m, 0, call.arg);
 		else
 			ht_caps_close(caps, ncaps);
@@ -723,11 +716,10 @@ static int deliver(void *conn, uint16_t num, const uint8_t *b, size_t n, const s
 		struct shapes_msg room, *m = &room;
 		struct ht_reader r = {b + 0, n - 0, caps, ncaps, &c->arena, false};
 		ht_arena_reset(&c->arena);
-		take_
-		ht_arena_reset(&c->arena);shapes_(&r, &m);
+		take_shapes_msg(&r, m);
 		if (!ht_reader_done(&r))
 			return HT_BAD_PEER;
-%!(EXTRA string=msg)		if (c->on->msg != NULL)
+		if (c->on->msg != NULL)
 			c->on->msg(c, m);
 		return 0;
 	}
@@ -762,6 +754,13 @@ static void destroy(struct shapes_conn *c, int reason)
 	free(c);
 }
 
+static void room(void *conn)
+{
+	struct shapes_conn *c = conn;
+	if (c->on->room != NULL)
+		c->on->room(c);
+}
+
 static void closed(void *conn, int reason)
 {
 	struct shapes_conn *c = conn;
@@ -770,7 +769,7 @@ static void closed(void *conn, int reason)
 	destroy(c, reason);
 }
 
-static const struct ht_events events = {deliver, closed};
+static const struct ht_events events = {deliver, room, closed};
 
 static struct shapes_conn *make(const struct shapes_handlers *on, void *user)
 {

@@ -252,6 +252,8 @@ struct shapes_handlers {
 	void (*ping_call)(struct shapes_conn *c, uint32_t call, const struct shapes_ping_call *m);
 	void (*region)(struct shapes_conn *c, const struct shapes_region *m);
 	void (*msg)(struct shapes_conn *c, const struct shapes_msg *m);
+	/* There is room again after HT_FULL. */
+	void (*room)(struct shapes_conn *c);
 	/* The connection has ended, for the reason ht_strerror tells; c is freed after this. */
 	void (*closed)(struct shapes_conn *c, int reason);
 };

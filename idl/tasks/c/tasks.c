@@ -154,11 +154,10 @@ static int deliver(void *conn, uint16_t num, const uint8_t *b, size_t n, const s
 		struct tasks_data room, *m = &room;
 		struct ht_reader r = {b + 0, n - 0, caps, ncaps, &c->arena, false};
 		ht_arena_reset(&c->arena);
-		take_
-		ht_arena_reset(&c->arena);tasks_(&r, &m);
+		take_tasks_data(&r, m);
 		if (!ht_reader_done(&r))
 			return HT_BAD_PEER;
-%!(EXTRA string=data)		if (c->on->data != NULL)
+		if (c->on->data != NULL)
 			c->on->data(c, m);
 		return 0;
 	}
@@ -176,6 +175,13 @@ static void destroy(struct tasks_conn *c, int reason)
 	free(c);
 }
 
+static void room(void *conn)
+{
+	struct tasks_conn *c = conn;
+	if (c->on->room != NULL)
+		c->on->room(c);
+}
+
 static void closed(void *conn, int reason)
 {
 	struct tasks_conn *c = conn;
@@ -184,7 +190,7 @@ static void closed(void *conn, int reason)
 	destroy(c, reason);
 }
 
-static const struct ht_events events = {deliver, closed};
+static const struct ht_events events = {deliver, room, closed};
 
 static struct tasks_conn *make(const struct tasks_handlers *on, void *user)
 {

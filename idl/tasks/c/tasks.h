@@ -76,6 +76,8 @@ struct tasks_handlers {
 	void (*server_response)(struct tasks_conn *c, const struct tasks_server_response *m);
 	void (*notify_client)(struct tasks_conn *c, const struct tasks_notify_client *m);
 	void (*data)(struct tasks_conn *c, const struct tasks_data *m);
+	/* There is room again after HT_FULL. */
+	void (*room)(struct tasks_conn *c);
 	/* The connection has ended, for the reason ht_strerror tells; c is freed after this. */
 	void (*closed)(struct tasks_conn *c, int reason);
 };

@@ -1,0 +1,255 @@
+/* The system's side of a link: sockets of packets, memory files, greetings. */
+#define _GNU_SOURCE
+#include "ht_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static _Thread_local char detail[400];
+
+const char *ht_detail(void) { return detail; }
+
+int ht_fail_system(const char *what)
+{
+	int e = errno;
+	snprintf(detail, sizeof(detail), "%s: %s", what, strerror(e));
+	return e == ENOMEM ? HT_NO_MEMORY : HT_SYSTEM;
+}
+
+static void hex(char *out, const uint8_t *b)
+{
+	for (int i = 0; i < 16; i++)
+		snprintf(out + 2 * i, 3, "%02x", b[i]);
+}
+
+int ht_fail_mismatch(const struct ht_interface *ours, const struct ht_greeting *theirs)
+{
+	char a[33], b[33];
+	hex(a, ours->fingerprint);
+	hex(b, theirs->fingerprint);
+	snprintf(detail, sizeof(detail), "this end speaks \"%s\" (%s), the peer \"%s\" (%s)", ours->name, a, theirs->name, b);
+	return HT_MISMATCH;
+}
+
+const char *ht_strerror(int err)
+{
+	static const char *const text[] = {"no error", "no room yet", "out of memory", "message too large", "closed by the peer",
+		"the peer is gone", "the peer broke the protocol", "connection closed", "interface mismatch", "no such name",
+		"name taken", "the service does not accept connections now", "a system call failed", "not a name for a service",
+		"not a cap that can be sent"};
+	int i = -err;
+	return i >= 0 && i < (int)(sizeof(text) / sizeof(*text)) ? text[i] : "unknown error";
+}
+
+int64_t ht_now_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Of linux/membarrier.h: a full barrier on all threads of all registered processes. */
+enum { GLOBAL_EXPEDITED = 1 << 1, REGISTER_GLOBAL_EXPEDITED = 1 << 2 };
+
+bool ht_register_barriers(void)
+{
+	return syscall(SYS_membarrier, REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0 && syscall(SYS_membarrier, GLOBAL_EXPEDITED, 0, 0) == 0;
+}
+
+void ht_barrier(const struct ht_loop *loop)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (loop->barriers)
+		syscall(SYS_membarrier, GLOBAL_EXPEDITED, 0, 0);
+}
+
+int ht_send_frame(int sock, const uint8_t *b, size_t n, const int *fds, size_t nfds)
+{
+	union {
+		struct cmsghdr h;
+		char room[CMSG_SPACE(HT_MAX_FILES * sizeof(int))];
+	} control;
+	struct iovec iov = {(void *)(uintptr_t)b, n};
+	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+	if (nfds > HT_MAX_FILES || n > HT_MAX_FRAME)
+		return HT_TOO_LARGE;
+	if (nfds > 0) {
+		memset(&control, 0, sizeof(control));
+		m.msg_control = &control;
+		m.msg_controllen = CMSG_SPACE(nfds * sizeof(int));
+		struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(nfds * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, nfds * sizeof(int));
+	}
+	while (sendmsg(sock, &m, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+		switch (errno) {
+		case EINTR:
+			continue;
+		case EAGAIN:
+		case ETOOMANYREFS:
+			return HT_FULL;
+		case EPIPE:
+		case ECONNRESET:
+			return HT_PEER_GONE;
+		case EBADF:
+			return HT_BAD_CAP;
+		}
+		return ht_fail_system("sendmsg");
+	}
+	return 0;
+}
+
+int ht_recv_frame(struct ht_loop *loop, int sock, struct ht_frame *f)
+{
+	union {
+		struct cmsghdr h;
+		char room[CMSG_SPACE(HT_MAX_FILES * sizeof(int))];
+	} control;
+	struct iovec iov = {loop->frame, HT_MAX_FRAME};
+	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+	ssize_t n;
+	f->nfds = 0;
+	do
+		n = recvmsg(sock, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return errno == EAGAIN ? 0 : errno == ECONNRESET ? HT_PEER_GONE : ht_fail_system("recvmsg");
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c != NULL; c = CMSG_NXTHDR(&m, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		size_t k = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		if (k > HT_MAX_FILES - f->nfds)
+			k = HT_MAX_FILES - f->nfds;
+		memcpy(f->fds + f->nfds, CMSG_DATA(c), k * sizeof(int));
+		f->nfds += k;
+	}
+	f->b = loop->frame;
+	f->n = (size_t)n;
+	if (m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
+		ht_frame_close(f);
+		return HT_BAD_PEER;
+	}
+	if (n == 0) {
+		ht_frame_close(f);
+		return HT_PEER_GONE;
+	}
+	return 1;
+}
+
+void ht_frame_close(struct ht_frame *f)
+{
+	for (size_t i = 0; i < f->nfds; i++)
+		close(f->fds[i]);
+	f->nfds = 0;
+}
+
+int ht_new_memory(size_t n, int *fd, void **mem)
+{
+	*fd = memfd_create("hardtack-msg", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (*fd < 0)
+		return ht_fail_system("memfd_create");
+	if (ftruncate(*fd, (off_t)n) == 0 && fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) {
+		*mem = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+		if (*mem != MAP_FAILED)
+			return 0;
+	}
+	int err = ht_fail_system("memory file");
+	close(*fd);
+	return err;
+}
+
+/* The peer's file must be memory that has n bytes and keeps them: looking at it then cannot raise a signal. */
+int ht_map_memory(int fd, size_t n, bool write, void **mem)
+{
+	const int seals = F_SEAL_SHRINK | F_SEAL_GROW;
+	struct stat st;
+	int have = fcntl(fd, F_GET_SEALS);
+	if (have < 0 || (have & seals) != seals || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size != (off_t)n ||
+		st.st_blksize > HT_PAGE)
+		return HT_BAD_PEER;
+	*mem = mmap(NULL, n, PROT_READ | (write ? PROT_WRITE : 0), MAP_SHARED, fd, 0);
+	return *mem == MAP_FAILED ? ht_fail_system("mmap") : 0;
+}
+
+/* Writing to anything else than a nonblocking eventfd could block, or have effects. */
+bool ht_good_bell(int fd)
+{
+	char path[40], what[40];
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	ssize_t n = readlink(path, what, sizeof(what));
+	int fl = fcntl(fd, F_GETFL);
+	return n == 20 && memcmp(what, "anon_inode:[eventfd]", 20) == 0 && fl >= 0 && (fl & O_NONBLOCK);
+}
+
+enum { VERSION = 1, GREETING = 44, FLAG_FENCE = 1 };
+
+int ht_send_greeting(struct ht_conn *c, uint8_t kind, uint8_t reason, const uint8_t *token)
+{
+	uint8_t b[GREETING + 255];
+	size_t n = strlen(c->iface->name);
+	memset(b, 0, GREETING);
+	b[0] = kind;
+	b[1] = VERSION;
+	b[2] = c->loop->barriers ? 0 : FLAG_FENCE;
+	b[3] = reason;
+	memcpy(b + 4, c->iface->fingerprint, 16);
+	if (token != NULL)
+		memcpy(b + 20, token, 16);
+	if (n > 255)
+		n = 255;
+	memcpy(b + GREETING, c->iface->name, n);
+	return ht_send_frame(c->sock, b, GREETING + n, NULL, 0);
+}
+
+bool ht_parse_greeting(const struct ht_frame *f, struct ht_greeting *g)
+{
+	if (f->n < GREETING || f->n > GREETING + 255 || f->b[0] < FRAME_HELLO || f->b[0] > FRAME_REFUSE || f->b[1] != VERSION)
+		return false;
+	g->kind = f->b[0];
+	g->flags = f->b[2];
+	g->reason = f->b[3];
+	memcpy(g->fingerprint, f->b + 4, 16);
+	memcpy(g->token, f->b + 20, 16);
+	memcpy(g->name, f->b + GREETING, f->n - GREETING);
+	g->name[f->n - GREETING] = 0;
+	return true;
+}
+
+int ht_socket_path(const char *name, char *path, size_t n, bool make)
+{
+	static const char ok[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+	char dir[108];
+	const char *e;
+	size_t len = strlen(name);
+	if (strncmp(name, "unix:", 5) == 0) { /* an address */
+		if (len - 5 >= n)
+			return HT_BAD_NAME;
+		memcpy(path, name + 5, len - 4);
+		return 0;
+	}
+	if (len == 0 || len > 80 || strspn(name, ok) != len || strspn(name, ".") == len)
+		return HT_BAD_NAME;
+	int k;
+	if ((e = getenv("HARDTACK_MSG_DIR")) != NULL && *e)
+		k = snprintf(dir, sizeof(dir), "%s", e);
+	else if ((e = getenv("XDG_RUNTIME_DIR")) != NULL && *e)
+		k = snprintf(dir, sizeof(dir), "%s/hardtack", e);
+	else
+		k = snprintf(dir, sizeof(dir), "%s/hardtack-%u", (e = getenv("TMPDIR")) != NULL && *e ? e : "/tmp", (unsigned)getuid());
+	if (k < 0 || k >= (int)sizeof(dir))
+		return HT_BAD_NAME;
+	if (make && mkdir(dir, 0700) != 0 && errno != EEXIST)
+		return ht_fail_system(dir);
+	k = snprintf(path, n, "%s/%s.sock", dir, name);
+	return k < 0 || k >= (int)n ? HT_BAD_NAME : 0;
+}

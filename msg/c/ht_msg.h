@@ -1,0 +1,153 @@
+/*
+ * Typed messages between processes, for C programs: the event-driven library
+ * under the stubs that `hardtack idl` generates.
+ *
+ * Connections belong to a loop, and a loop to one thread at a time. ht_dispatch
+ * calls the handlers of whatever has arrived; nothing else calls them. Sending
+ * never waits: where the peer has not made room yet it returns HT_FULL, and the
+ * room handler is called once there is.
+ *
+ * The wire format, the rings and the exchange at the start are those of Go's
+ * package msg with the transport msg/ump, whose comments describe them. A peer
+ * is not trusted: what it breaks closes its connection with HT_BAD_PEER.
+ *
+ * This side takes no part in moving a connection to another transport; a peer
+ * that asks for it stays where it is. Names are the sockets of a directory, as
+ * in Go without a name service: $HARDTACK_MSG_DIR, else
+ * $XDG_RUNTIME_DIR/hardtack, else /tmp/hardtack-UID.
+ */
+#ifndef HT_MSG_H
+#define HT_MSG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ht_wire.h"
+
+/* Errors. All are negative. */
+enum {
+	HT_FULL = -1,        /* no room yet; nothing was sent */
+	HT_NO_MEMORY = -2,
+	HT_TOO_LARGE = -3,   /* longer than the interface allows; nothing was sent */
+	HT_PEER_CLOSED = -4, /* after all that it had sent was received */
+	HT_PEER_GONE = -5,   /* it died */
+	HT_BAD_PEER = -6,    /* it broke the protocol */
+	HT_CLOSED_HERE = -7,
+	HT_MISMATCH = -8,    /* the ends come from different interfaces; see ht_detail */
+	HT_NO_NAME = -9,     /* nobody has that name */
+	HT_TAKEN = -10,      /* somebody else has that name */
+	HT_REFUSED = -11,
+	HT_SYSTEM = -12,     /* a system call failed; see ht_detail */
+	HT_BAD_NAME = -13,
+	HT_BAD_CAP = -14     /* an end that was sent before, or no descriptor */
+};
+
+const char *ht_strerror(int err);
+
+/* More about the last HT_MISMATCH or HT_SYSTEM of this thread. */
+const char *ht_detail(void);
+
+/* Roles of messages. */
+enum { HT_ONE_WAY = 0, HT_CALL = 1, HT_REPLY = 2 };
+
+struct ht_message {
+	const char *name;
+	int role;
+	uint32_t min, max; /* bytes of a body */
+	uint32_t caps;
+};
+
+struct ht_interface {
+	const char *name;
+	uint8_t fingerprint[16];
+	const struct ht_message *messages; /* number n is messages[n - 1] */
+	uint32_t count;
+};
+
+struct ht_loop;
+struct ht_conn;
+
+struct ht_loop *ht_loop_new(void);
+
+/* Closes all that belongs to the loop. */
+void ht_loop_free(struct ht_loop *loop);
+
+/*
+ * Handles what has arrived, waiting for something at most timeout milliseconds,
+ * or for ever if that is negative. Returns how much was handled, 0 after the
+ * timeout, or an error.
+ */
+int ht_dispatch(struct ht_loop *loop, int timeout);
+
+/* How many connections the loop has. */
+size_t ht_loop_conns(const struct ht_loop *loop);
+
+/* What stubs are told. self is what they gave or returned for the connection. */
+struct ht_events {
+	/* A message whose length is within its limits. Anything but 0 closes the connection for that reason. */
+	int (*deliver)(void *self, uint16_t num, const uint8_t *body, size_t n, const struct ht_cap *caps, size_t ncaps);
+	/* There is room again after HT_FULL. */
+	void (*room)(void *self);
+	/* The last call; the connection is freed after it. */
+	void (*closed)(void *self, int reason);
+};
+
+/* Connects to the service called name, waiting up to ten seconds for it. */
+int ht_connect(struct ht_loop *loop, const char *name, const struct ht_interface *iface,
+	const struct ht_events *events, void *self, struct ht_conn **conn);
+
+/*
+ * Makes the program reachable as name until the loop is freed. accept is asked
+ * for each connection's self; NULL refuses it. done(arg) is called at the end.
+ */
+int ht_export(struct ht_loop *loop, const char *name, const struct ht_interface *iface,
+	const struct ht_events *events, void *(*accept)(void *arg, struct ht_conn *conn), void *arg,
+	void (*done)(void *arg));
+
+/* Takes up an end that arrived as a cap; on success it belongs to the connection. */
+int ht_adopt(struct ht_loop *loop, struct ht_end *end, const struct ht_interface *iface,
+	const struct ht_events *events, void *self, struct ht_conn **conn);
+
+/* Gives up an end that was neither sent nor adopted. */
+void ht_end_close(struct ht_end *end);
+
+/* Closes what caps hold. */
+void ht_caps_close(const struct ht_cap *caps, size_t n);
+
+/*
+ * Closes this end. events->closed is called with HT_CLOSED_HERE, now or, from
+ * within a handler of the same connection, when that returns.
+ */
+void ht_close(struct ht_conn *c);
+
+/*
+ * Finds room for a body of n bytes; it must be written to *b whole and then be
+ * committed as message num, or be forgotten by not doing so.
+ */
+int ht_begin(struct ht_conn *c, size_t n, uint8_t **b);
+int ht_commit(struct ht_conn *c, uint16_t num, const struct ht_cap *caps, size_t ncaps);
+
+/* Calls under way, by number: what a stub keeps for each. */
+struct ht_call {
+	uint32_t id;
+	uint16_t num; /* of the reply; 0 if the place is free */
+	void (*done)(void);
+	void *arg;
+};
+
+struct ht_calls {
+	struct ht_call *all; /* a table with room for size, a power of two; open addressing by id */
+	uint32_t size, used, next;
+};
+
+/* Notes a call and gives it a number. */
+int ht_calls_add(struct ht_calls *c, uint16_t num, void (*done)(void), void *arg, uint32_t *id);
+/* Takes out the call that message num answers; false if there is none. */
+bool ht_calls_take(struct ht_calls *c, uint32_t id, uint16_t num, struct ht_call *out);
+/* Takes out any call; false if there is none. */
+bool ht_calls_any(struct ht_calls *c, struct ht_call *out);
+void ht_calls_drop(struct ht_calls *c, uint32_t id);
+void ht_calls_free(struct ht_calls *c);
+
+#endif
