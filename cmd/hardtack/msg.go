@@ -1,0 +1,100 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"hardtack/tool/fault"
+	"hardtack/tool/msgtop"
+)
+
+func newMsg() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "msg",
+		Short: "Look into the typed channels of running programs",
+		Long: `Look into the connections of running programs of this user, as far as they let
+others look (package msg/debug, function Start).`,
+		Example: `  hardtack msg top
+  hardtack msg trace ping`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fault.Bad("unknown command %q; see %s --help", args[0], cmd.CommandPath())
+			}
+			return cmd.Help()
+		},
+	}
+	cmd.PersistentFlags().StringVar(&dir, "dir", msgtop.Directory(), "the `directory` where the programs can be asked")
+
+	var every time.Duration
+	var count int
+	top := &cobra.Command{
+		Use:   "top",
+		Short: "Show connections: rates, queues, who is parked",
+		Long: `Show the connections, the busiest first: messages a second sent and received,
+messages that wait to be received, and whether the receivers at both ends are
+parked, that is, asleep until something comes, or awake: working or spinning.
+
+The first look has no rates. On a terminal the table is drawn again and again.`,
+		Example: `  hardtack msg top
+  hardtack msg top -n 2 --every 5s`,
+		Args: exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if every < 10*time.Millisecond {
+				return fault.Bad("--every %v: at least 10ms", every)
+			}
+			ctx, stop := untilSignal(cmd)
+			defer stop()
+			t := msgtop.Top{Dir: dir}
+			screen := term.IsTerminal(int(os.Stdout.Fd())) && count == 0
+			for i := 1; ; i++ {
+				rows, err := t.Look(ctx)
+				if err != nil {
+					return err
+				}
+				if screen {
+					fmt.Print("\x1b[H\x1b[2J")
+				}
+				if err := msgtop.Print(os.Stdout, rows); err != nil {
+					return err
+				}
+				if i == count {
+					return nil
+				}
+				select {
+				case <-ctx.Done():
+					return nil
+				case <-time.After(every):
+				}
+			}
+		},
+	}
+	top.Flags().DurationVar(&every, "every", time.Second, "the `time` between two looks")
+	top.Flags().IntVarP(&count, "count", "n", 0, "look so many `times`; 0: until interrupted")
+
+	trace := &cobra.Command{
+		Use:   "trace NAME",
+		Short: "Show messages as they pass",
+		Long: `Show messages as they pass, decoded. NAME is an interface, a process (its PID), or
+one connection as "msg top" numbers it, PID/CONN. Messages that come faster than
+they can be shown are counted and left out; the programs do not wait.`,
+		Example: `  hardtack msg trace ping
+  hardtack msg trace 4711/2`,
+		Args: exactly(1, "a NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			want, err := msgtop.ParseWant(args[0])
+			if err != nil {
+				return fault.Bad("%v", err)
+			}
+			ctx, stop := untilSignal(cmd)
+			defer stop()
+			return msgtop.Trace(ctx, os.Stdout, dir, want)
+		},
+	}
+	cmd.AddCommand(top, trace)
+	return cmd
+}
