@@ -232,7 +232,7 @@ var affHooks = struct {
 	count: func(c unsafe.Pointer) (uint32, uint32, uintptr) {
 		h := (*hchan)(c)
 		lock(&h.lock)
-		t, x := h.touches, h.cross
+		t, x := h.touches+h.key&0xff, h.cross
 		unlock(&h.lock)
 		return t, x, affSite(h.site)
 	},

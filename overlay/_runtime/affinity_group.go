@@ -74,6 +74,7 @@ const (
 	affLookNS   = 50 * 1000 * 1000 // between looks at the rate while a decision holds
 	affMaxHold  = 32               // periods
 	affKeep     = 97               // together wins from this part of the scattered rate on, in percent
+	affWorth    = 800 * 1000       // touches a second below which a group is not worth the trial
 )
 
 // A channel is a candidate if a window took less than affHotNS (50,000 touches a
@@ -172,7 +173,7 @@ func affMeasured(g *affGroup, now int64) {
 				g.hold = affMaxHold * aff.period.Load()
 			}
 			affProbe(g, now)
-		case now < g.until-g.hold+aff.period.Load()/4:
+		case now < g.until-g.hold+aff.period.Load()/2:
 			affHold(g, now)
 		case rate > 2*g.rate || rate < g.rate/4:
 			// Another load than the one that was measured.
@@ -186,6 +187,14 @@ func affMeasured(g *affGroup, now int64) {
 	switch g.phase % 4 {
 	case 1:
 		g.off = max(g.off, rate)
+		if g.phase == 1 && g.off < affWorth {
+			g.on.Store(false)
+			g.rate = g.off
+			g.hold = aff.period.Load()
+			g.until = now + g.hold
+			affHold(g, now)
+			return
+		}
 	case 3:
 		g.tog = max(g.tog, rate)
 	}

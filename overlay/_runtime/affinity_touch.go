@@ -8,18 +8,18 @@ import (
 // What a channel counts, in 16 bytes at the end of hchan, written under the
 // channel's lock:
 //
-//	touches    lock acquisitions by an operation of the program
-//	cross      those that came from another P than the one before
-//	contended  of these, how many found somebody else waiting for the lock
-//	           (since the last window only, it saturates)
-//	lastp      bits of the address of the P that came last
-//	site       where the channel was made, as an offset into the text
+//	key      tag of the P that came last << 8 | touches since the slow path
+//	touches  lock acquisitions by an operation of the program, up to then
+//	cross    those that came from another P than the one before
+//	site     where the channel was made, as an offset into the text
 //
-// The fast path counts and compares, nothing more. The slow path runs when
-// the P changes, and every affWindow touches, when the counts go to a slot: a
-// record outside the channel by which the votes and hardtack/affinity see it.
-// A slot holds no pointer, so it does not keep its channel alive; one that was
-// not refreshed for some periods is free for another channel.
+// The fast path adds one to key and compares its tag with this P's, nothing
+// more: the tag differs when the P changed, and also when the low byte ran
+// over. Then the slow path brings the counts up to date, and every affWindow
+// touches it moves them to a slot: a record outside the channel by which the
+// votes and hardtack/affinity see it. A slot holds no pointer, so it does not
+// keep its channel alive; one that was not refreshed for some periods is free
+// for another channel.
 
 // affWindow is how many touches lie between two looks at the clock.
 const affWindow = 256
@@ -46,18 +46,15 @@ type affSlot struct {
 // Slot 0 stands for none.
 var affSlots [1024]affSlot
 
-// afftouch is called under the lock of c by whoever took it. It is small
-// enough to be inlined.
+// afftouch is called under the lock of c by whoever took it. It must stay small
+// enough to be inlined. A tag is the address of the P without the bits in which
+// all Ps agree; they are at least 8 KiB apart, so a tag plus one is no other's.
 func afftouch(c *hchan) {
-	c.touches++
-	if c.lastp != uint16(getg().m.p>>affPShift) || c.touches%affWindow == 0 {
+	c.key++
+	if (c.key^uint32(getg().m.p>>2))>>8 != 0 {
 		affTouch(c)
 	}
 }
-
-// affPShift drops the address bits in which all Ps agree: they are allocated
-// from a size class of at least 8 KiB.
-const affPShift = 10
 
 // affTouch is the slow path of afftouch.
 //
@@ -65,22 +62,24 @@ const affPShift = 10
 func affTouch(c *hchan) {
 	gp := getg()
 	pp := gp.m.p.ptr()
+	before := c.touches
+	c.touches += c.key - (c.key-1)&^0xff // this touch too
+	tag := uint32(uintptr(unsafe.Pointer(pp))>>2) &^ 0xff
+	was := (c.key - 1) &^ 0xff
+	c.key = tag
 	if pp == nil {
 		return
 	}
-	me := uint16(uintptr(unsafe.Pointer(pp)) >> affPShift)
-	if c.lastp != me {
-		if c.lastp != 0 {
-			c.cross++
-			// Above the low byte are the bits of those who wait.
-			if atomic.Loaduintptr(&c.lock.key)&^0xff != 0 && c.contended != ^uint16(0) {
-				c.contended++
-			}
-		}
-		c.lastp = me
-	}
 	s := &affSlots[c.slot]
-	if c.touches%affWindow == 0 {
+	if was != tag && was != 0 {
+		c.cross++
+		// Above the low byte are the bits of those who wait.
+		if c.slot != 0 && atomic.Loaduintptr(&c.lock.key)&^0xff != 0 {
+			s.contends.Add(1)
+			aff.sumContended.Add(1)
+		}
+	}
+	if windows := c.touches/affWindow - before/affWindow; windows != 0 {
 		if s = affSlotOf(c); s == nil {
 			return
 		}
@@ -118,7 +117,7 @@ func affSlotOf(c *hchan) *affSlot {
 		s.touches.Store(0)
 		s.cross.Store(0)
 		s.contends.Store(0)
-		s.voted, s.when, s.lastX = 0, 0, 0
+		s.voted, s.when, s.lastX = 0, 0, c.cross
 		c.slot = uint16(n)
 		s.owner.Store(me)
 		return s
@@ -129,15 +128,13 @@ func affSlotOf(c *hchan) *affSlot {
 // affWindowEnd moves the counts of one window into the slot and, under the
 // group policy, looks whether the channel is a candidate.
 func affWindowEnd(c *hchan, s *affSlot, pp *p, gp *g) {
-	cross, contends := uint64(c.cross-s.lastX), uint64(c.contended)
-	s.lastX, c.contended = c.cross, 0
+	cross := uint64(c.cross - s.lastX)
+	s.lastX = c.cross
 	s.epoch.Store(aff.epoch.Load())
 	s.touches.Add(affWindow)
 	s.cross.Add(int64(cross))
-	s.contends.Add(int64(contends))
 	aff.sumTouches.Add(affWindow)
 	aff.sumCross.Add(int64(cross))
-	aff.sumContended.Add(int64(contends))
 	if aff.policy.Load() != affGroups {
 		return
 	}
