@@ -11,7 +11,7 @@ DEMO_PKGS  = redis-server nginx bash busybox-static python3-minimal
 DEMO_FILES = $(shell find tool/demo/root -type f)
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: help build run check test bench lint clean deps deps-cc deps-apt FORCE
+.PHONY: help build run check test bench bench-task lint clean deps deps-cc deps-apt FORCE
 
 help:
 	@echo 'make run     boot Redis and NGINX, with a shell on the terminal (RUN="--cpus 4" adds flags)'
@@ -19,6 +19,7 @@ help:
 	@echo 'make build   bin/hardtack and the kernel image bin/kernel.elf'
 	@echo 'make test    vet, unit tests, tests in the guest'
 	@echo 'make bench   the same programs here and under Linux; writes docs/bench/'
+	@echo 'make bench-task  fork-join tasks beside rayon, C, oneTBB, OpenMP, Go pools'
 	@echo 'make lint    gofmt, vet, staticcheck'
 	@echo 'make clean   remove bin/ and build/'
 
@@ -56,6 +57,9 @@ test: deps deps-cc
 
 bench: deps deps-cc build
 	$(GO) run ./bench/os/report
+
+bench-task: deps-cc
+	$(GO) run ./bench/task/report
 
 lint:
 	@bad=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$bad" ]; then echo "gofmt: $$bad" >&2; exit 1; fi

@@ -1,0 +1,137 @@
+package taskbench
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Contender is one system that runs the programs.
+type Contender struct {
+	Name, Title string
+	command     []string       // the process; the program, N, workers and repetitions follow
+	sizes       map[string]int // its N where it is too slow for the usual one
+	two         bool           // it runs with two workers too
+	Missing     string         // why it cannot be run here
+}
+
+// The usual N of each program.
+var Sizes = map[string]int{"fib": 35, "stress": 24, "sort": 20_000_000}
+
+func (c *Contender) size(program string) int {
+	if n, ok := c.sizes[program]; ok {
+		return n
+	}
+	return Sizes[program]
+}
+
+// Calls is the number of calls that program makes for n, or of elements.
+func Calls(program string, n int) float64 {
+	switch program {
+	case "fib":
+		a, b := 1.0, 1.0 // calls of fib(0), fib(1)
+		for i := 2; i <= n; i++ {
+			a, b = b, a+b+1
+		}
+		return b
+	case "stress":
+		return float64(uint64(2)<<n) - 1
+	default:
+		return float64(n)
+	}
+}
+
+// Build makes the programs of the other languages in dir; repo is the project's
+// root and self the program that answers to -one.
+func Build(repo, dir, self string, log func(string, ...any)) ([]*Contender, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	out := func(name string) string { return filepath.Join(dir, name) }
+	slow := map[string]int{"fib": 26, "stress": 17}
+	slower := map[string]int{"fib": 22, "stress": 14}
+	list := []*Contender{
+		{Name: "go", Title: "Go, sequential", command: []string{self, "-one", "go"}},
+		{Name: "fast", Title: "task, fast form", command: []string{self, "-one", "fast"}, two: true},
+		{Name: "ordinary", Title: "task, ordinary form", command: []string{self, "-one", "ordinary"}, two: true},
+		{Name: "direct", Title: "direct task stack in C", command: []string{out("direct")}, two: true},
+		{Name: "rayon", Title: "rayon (Rust)", command: []string{out("rayon/release/peer")}, two: true},
+		{Name: "tbb", Title: "oneTBB (C++)", command: []string{out("tbb")}, sizes: slow, two: true},
+		{Name: "omp", Title: "OpenMP (gcc)", command: []string{out("omp")}, sizes: slow, two: true},
+		{Name: "waitgroup", Title: "goroutine and WaitGroup", command: []string{out("gopools"), "waitgroup"}, sizes: slower, two: true},
+		{Name: "conc", Title: "sourcegraph/conc", command: []string{out("gopools"), "conc"}, sizes: slower, two: true},
+		{Name: "ants", Title: "panjf2000/ants", command: []string{out("gopools"), "ants"}, sizes: slower, two: true},
+		{Name: "pond", Title: "alitto/pond", command: []string{out("gopools"), "pond"}, sizes: slower, two: true},
+	}
+	ref := filepath.Join(repo, "bench/task/ref")
+	peers := filepath.Join(repo, "bench/peers")
+	build := func(in string, env []string, names string, command ...string) {
+		log("building %s", names)
+		path := command[0]
+		if found, err := exec.LookPath(path); err == nil {
+			path = found
+		} else if home, err := os.UserHomeDir(); err == nil {
+			path = filepath.Join(home, ".cargo/bin", command[0])
+		}
+		cmd := exec.Command(path, command[1:]...)
+		cmd.Dir = in
+		cmd.Env = append(os.Environ(), env...)
+		if text, err := cmd.CombinedOutput(); err != nil {
+			lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+			for _, c := range list {
+				if strings.Contains(names, c.Name) {
+					c.Missing = fmt.Sprintf("%s: %v %s", command[0], err, lines[len(lines)-1])
+				}
+			}
+		}
+	}
+	build(ref, nil, "direct", "gcc", "-O3", "-pthread", "-o", out("direct"), "direct.c")
+	build(ref, nil, "omp", "gcc", "-O3", "-fopenmp", "-o", out("omp"), "omp.c")
+	build(filepath.Join(peers, "tbb"), nil, "tbb", "g++", "-O3", "-o", out("tbb"), "main.cpp", "-ltbb")
+	build(filepath.Join(peers, "rayon"), []string{"CARGO_TARGET_DIR=" + out("rayon")}, "rayon", "cargo", "build", "--release", "--locked")
+	build(filepath.Join(peers, "gopools"), []string{"GOFLAGS=-buildvcs=false"}, "waitgroup conc ants pond", "go", "build", "-o", out("gopools"), ".")
+	return list, nil
+}
+
+// Runs tells whether c has the program.
+func (c *Contender) Runs(program string) bool {
+	if program != "sort" {
+		return true
+	}
+	switch c.Name {
+	case "ordinary", "rayon", "tbb":
+		return true
+	}
+	return false
+}
+
+// Measure runs the program reps times in a new process and gives nanoseconds
+// for each call (for sort: in all).
+func (c *Contender) Measure(program string, workers, reps int) ([]float64, error) {
+	n := c.size(program)
+	args := append(append([]string(nil), c.command[1:]...), program, strconv.Itoa(n), strconv.Itoa(workers), strconv.Itoa(reps))
+	cmd := exec.Command(c.command[0], args...)
+	cmd.Stderr = os.Stderr
+	timer := time.AfterFunc(5*time.Minute, func() { cmd.Process.Kill() })
+	defer timer.Stop()
+	text, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", c.Name, program, err)
+	}
+	var out []float64
+	for _, f := range strings.Fields(string(text)) {
+		ns, err := strconv.ParseFloat(f, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: %w", c.Name, program, err)
+		}
+		if program != "sort" {
+			ns /= Calls(program, n)
+		}
+		out = append(out, ns)
+	}
+	return out, nil
+}

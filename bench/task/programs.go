@@ -1,0 +1,146 @@
+package taskbench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"hardtack/task"
+)
+
+func plainFib(n int) int {
+	if n < 2 {
+		return n
+	}
+	return plainFib(n-1) + plainFib(n-2)
+}
+
+//go:noinline
+func plainStress(n int) {
+	if n > 0 {
+		plainStress(n - 1)
+		plainStress(n - 1)
+	}
+}
+
+// The fast form.
+
+var fibID, stressID task.ID
+
+func init() {
+	fibID = task.Register(func(f *task.Frame, n, _ uint64) uint64 { return uint64(fastFib(f, int(n))) })
+	stressID = task.Register(func(f *task.Frame, n, _ uint64) uint64 { fastStress(f, int(n)); return 0 })
+}
+
+func fastFib(f *task.Frame, n int) int {
+	if n < 2 {
+		return n
+	}
+	f.Fork(fibID, uint64(n-1))
+	y := fastFib(f.Next(), n-2)
+	if f.Mine() {
+		return fastFib(f, n-1) + y
+	}
+	return int(f.Join()) + y
+}
+
+func fastStress(f *task.Frame, n int) {
+	if n == 0 {
+		return
+	}
+	f.Fork(stressID, uint64(n-1))
+	fastStress(f.Next(), n-1)
+	if f.Mine() {
+		fastStress(f, n-1)
+	} else {
+		f.Join()
+	}
+}
+
+// The ordinary form.
+
+func fib(c task.Ctx, n int) int {
+	if n < 2 {
+		return n
+	}
+	x := task.Spawn(c, fib, n-1)
+	y := fib(c, n-2)
+	return x.Sync(c) + y
+}
+
+func stress(c task.Ctx, n int) struct{} {
+	if n > 0 {
+		x := task.Spawn(c, stress, n-1)
+		stress(c, n-1)
+		x.Sync(c)
+	}
+	return struct{}{}
+}
+
+// random fills x as the other languages' programs do.
+func random(x []int32) {
+	s := uint64(88172645463325252)
+	for i := range x {
+		s ^= s << 13
+		s ^= s >> 7
+		s ^= s << 17
+		x[i] = int32(s)
+	}
+}
+
+// One runs one of our own contenders in this process and gives the time of each
+// repetition. It is what a child process of the report does.
+func One(contender, program string, n, workers, reps int) ([]time.Duration, error) {
+	rt, err := task.New(task.WithWorkers(workers))
+	if err != nil {
+		return nil, err
+	}
+	defer rt.Close()
+	var out []time.Duration
+	for range reps {
+		var x []int32
+		if program == "sort" {
+			x = make([]int32, n)
+			random(x)
+		}
+		var took time.Duration
+		timed := func(fn func()) {
+			start := time.Now()
+			fn()
+			took = time.Since(start)
+		}
+		_, err := task.RunOn(rt, context.Background(), func(c task.Ctx) int {
+			switch contender + " " + program {
+			case "go fib":
+				timed(func() { plainFib(n) })
+			case "go stress":
+				timed(func() { plainStress(n) })
+			case "go sort":
+				timed(func() { slices.Sort(x) })
+			case "fast fib":
+				timed(func() { task.Fast(c, func(f *task.Frame) int { return fastFib(f, n) }) })
+			case "fast stress":
+				timed(func() { task.Fast(c, func(f *task.Frame) int { fastStress(f, n); return 0 }) })
+			case "ordinary fib":
+				timed(func() { fib(c, n) })
+			case "ordinary stress":
+				timed(func() { stress(c, n) })
+			case "ordinary sort":
+				timed(func() { task.Sort(c, x) })
+			}
+			return 0
+		})
+		if err != nil {
+			return nil, err
+		}
+		if took == 0 {
+			return nil, fmt.Errorf("no contender %q with program %q", contender, program)
+		}
+		if !slices.IsSorted(x) {
+			return nil, fmt.Errorf("%s %s: not sorted", contender, program)
+		}
+		out = append(out, took)
+	}
+	return out, nil
+}

@@ -1,0 +1,132 @@
+// Command report measures the task library beside other fork-join systems and
+// prints the tables; with all programs measured it writes docs/bench/task.md and
+// task.svg.
+//
+//	report [-programs fib,stress,sort] [-rounds 5] [-reps 3] [-sort 20000000] [-dir build/bench/task]
+//
+// It needs gcc; rayon needs cargo, oneTBB needs g++ and libtbb-dev. What cannot
+// be built is left out and said so.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	taskbench "hardtack/bench/task"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "report:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	one := flag.String("one", "", "measure this contender of our own in this process; PROGRAM N WORKERS REPS follow")
+	programs := flag.String("programs", "fib,stress,sort", "which programs")
+	rounds := flag.Int("rounds", 5, "rounds of all contenders")
+	reps := flag.Int("reps", 3, "repetitions in each process")
+	elements := flag.Int("sort", taskbench.Sizes["sort"], "elements to sort")
+	dir := flag.String("dir", "", "where the other programs are built (default build/bench/task)")
+	flag.Parse()
+	if *one != "" {
+		return child(*one, flag.Args())
+	}
+	if flag.NArg() > 0 || *rounds < 1 || *reps < 1 || *elements < 1 {
+		return fmt.Errorf("bad arguments; see -h")
+	}
+	log := func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+	repo, err := repoRoot()
+	if err != nil {
+		return err
+	}
+	if *dir == "" {
+		*dir = filepath.Join(repo, "build/bench/task")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	taskbench.Sizes["sort"] = *elements
+	list, err := taskbench.Build(repo, *dir, self, log)
+	if err != nil {
+		return err
+	}
+	for _, c := range list {
+		if c.Missing != "" {
+			log("left out: %s: %s", c.Title, c.Missing)
+		}
+	}
+	for i := 0; taskbench.BothCores() < 1.8 && i < 5; i++ {
+		log("the machine is busy; waiting")
+		time.Sleep(5 * time.Second)
+	}
+	want := strings.Split(*programs, ",")
+	for _, p := range want {
+		if taskbench.Sizes[p] == 0 {
+			return fmt.Errorf("-programs %q: want fib, stress, sort", *programs)
+		}
+	}
+	r, err := taskbench.Run(list, want, *rounds, *reps, log)
+	if err != nil {
+		return err
+	}
+	if r.Trace, err = taskbench.TraceShares(taskbench.Sizes["stress"], filepath.Join(*dir, "trace.json")); err != nil {
+		return err
+	}
+	page := r.Markdown(fmt.Sprintf("%d processors, %s.", runtime.NumCPU(), runtime.Version()))
+	fmt.Println(page)
+	if len(want) < len(taskbench.Sizes) {
+		return nil
+	}
+	docs := filepath.Join(repo, "docs/bench")
+	if err := os.MkdirAll(docs, 0o755); err != nil {
+		return err
+	}
+	if err := r.SVG(filepath.Join(docs, "task.svg")); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(docs, "task.md"), []byte(page), 0o644)
+}
+
+func child(name string, args []string) error {
+	if len(args) != 4 {
+		return fmt.Errorf("-one %s: want PROGRAM N WORKERS REPS", name)
+	}
+	var num [3]int
+	for i := range num {
+		n, err := strconv.Atoi(args[i+1])
+		if err != nil {
+			return err
+		}
+		num[i] = n
+	}
+	times, err := taskbench.One(name, args[0], num[0], num[1], num[2])
+	for _, t := range times {
+		fmt.Println(t.Nanoseconds())
+	}
+	return err
+}
+
+// repoRoot is the nearest folder upwards with go.mod.
+func repoRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("run it inside the project")
+		}
+	}
+}

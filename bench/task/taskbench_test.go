@@ -1,0 +1,65 @@
+package taskbench
+
+import (
+	"math"
+	"path/filepath"
+	"testing"
+)
+
+func TestCalls(t *testing.T) {
+	var count func(n int) float64
+	count = func(n int) float64 {
+		if n < 2 {
+			return 1
+		}
+		return 1 + count(n-1) + count(n-2)
+	}
+	for n := range 15 {
+		if got := Calls("fib", n); got != count(n) {
+			t.Errorf("fib(%d): %v calls, want %v", n, got, count(n))
+		}
+	}
+	if Calls("stress", 3) != 15 {
+		t.Errorf("stress(3): %v calls", Calls("stress", 3))
+	}
+}
+
+func TestOne(t *testing.T) {
+	for _, c := range []string{"go", "fast", "ordinary"} {
+		for p, n := range map[string]int{"fib": 15, "stress": 10} {
+			out, err := One(c, p, n, 2, 2)
+			if err != nil || len(out) != 2 {
+				t.Errorf("%s %s: %v %v", c, p, out, err)
+			}
+		}
+	}
+	if _, err := One("ordinary", "sort", 10_000, 2, 1); err != nil {
+		t.Error(err)
+	}
+	if _, err := One("nobody", "fib", 10, 1, 1); err == nil {
+		t.Error("an unknown contender was measured")
+	}
+}
+
+func TestShares(t *testing.T) {
+	s, err := TraceShares(12, filepath.Join(t.TempDir(), "trace.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum := s.Tasks + s.Join + s.Parked + s.Search; math.Abs(sum-1) > 0.3 || s.Tasks <= 0 {
+		t.Errorf("shares: %+v", s)
+	}
+}
+
+func TestGoals(t *testing.T) {
+	r := &Result{Figures: map[Key][]float64{
+		{"rayon", "fib", 1}: {9, 8}, {"fast", "fib", 1}: {2, 3}, {"direct", "fib", 1}: {1},
+	}}
+	met := map[string]bool{}
+	for _, g := range r.Goals() {
+		met[g.Text] = g.Met()
+	}
+	if !met["fib: rayon / fast form, one worker"] || met["fib: fast form / direct stack in C, one worker"] || met["sort: one worker / two workers"] {
+		t.Errorf("%v", met)
+	}
+}
