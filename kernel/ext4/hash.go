@@ -1,0 +1,122 @@
+package ext4
+
+import "math/bits"
+
+// The hashes that order large directories. Names are taken as signed or as
+// unsigned bytes, as the disk says: it differs between the processors that
+// Linux first ran on.
+const (
+	hashLegacy = iota
+	hashHalfMD4
+	hashTEA
+	hashUnsigned // is added to one of them
+)
+
+// hashEnd is kept free, as the end of a directory.
+const hashEnd = 0x7fffffff << 1
+
+// hashName returns a name's hash, an even number, and the minor hash; false for
+// an unknown version.
+func (s *super) hashName(version uint8, name []byte) (major, minor uint32, ok bool) {
+	if version <= hashTEA && s.hashUnsigned {
+		version += hashUnsigned
+	}
+	signed := version < hashUnsigned
+	buf := [4]uint32{0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476}
+	if s.hashSeed != [4]uint32{} {
+		buf = s.hashSeed
+	}
+	switch version % hashUnsigned {
+	case hashLegacy:
+		major = legacyHash(name, signed)
+	case hashHalfMD4:
+		var in [8]uint32
+		for p := name; len(p) > 0; p = p[min(len(p), 32):] {
+			packName(in[:], p, signed)
+			halfMD4(&buf, &in)
+		}
+		major, minor = buf[1], buf[2]
+	case hashTEA:
+		var in [4]uint32
+		for p := name; len(p) > 0; p = p[min(len(p), 16):] {
+			packName(in[:], p, signed)
+			tea(&buf, &in)
+		}
+		major, minor = buf[0], buf[1]
+	}
+	if major &^= 1; major == hashEnd {
+		major = hashEnd - 2
+	}
+	return major, minor, version < 2*hashUnsigned
+}
+
+func char(c byte, signed bool) uint32 {
+	if signed {
+		return uint32(int32(int8(c)))
+	}
+	return uint32(c)
+}
+
+func legacyHash(name []byte, signed bool) uint32 {
+	h0, h1 := uint32(0x12a3fe2d), uint32(0x37abe8f9)
+	for _, c := range name {
+		h := h1 + (h0 ^ char(c, signed)*7152373)
+		if h&0x80000000 != 0 {
+			h -= 0x7fffffff
+		}
+		h0, h1 = h, h0
+	}
+	return h0 << 1
+}
+
+// packName puts the beginning of a name into words, filled up with its length.
+func packName(out []uint32, name []byte, signed bool) {
+	pad := uint32(len(name)) | uint32(len(name))<<8
+	pad |= pad << 16
+	name = name[:min(len(name), 4*len(out))]
+	v, at := pad, 0
+	for i, c := range name {
+		v = char(c, signed) + v<<8
+		if i%4 == 3 {
+			out[at] = v
+			at++
+			v = pad
+		}
+	}
+	for ; at < len(out); at++ {
+		out[at] = v
+		v = pad
+	}
+}
+
+// halfMD4 is the reduced MD4 of Linux's directories: three rounds of eight steps.
+func halfMD4(buf *[4]uint32, in *[8]uint32) {
+	a, b, c, d := buf[0], buf[1], buf[2], buf[3]
+	step := func(f, x uint32, s int) {
+		a, b, c, d = d, bits.RotateLeft32(a+f+x, s), b, c
+	}
+	for i, s := range [8]int{3, 7, 11, 19, 3, 7, 11, 19} {
+		step(d^b&(c^d), in[i], s)
+	}
+	for i, s := range [8]int{3, 5, 9, 13, 3, 5, 9, 13} {
+		step(b&c+(b^c)&d, in[[8]int{1, 3, 5, 7, 0, 2, 4, 6}[i]]+0x5a827999, s)
+	}
+	for i, s := range [8]int{3, 9, 11, 15, 3, 9, 11, 15} {
+		step(b^c^d, in[[8]int{3, 7, 2, 6, 1, 5, 0, 4}[i]]+0x6ed9eba1, s)
+	}
+	buf[0] += a
+	buf[1] += b
+	buf[2] += c
+	buf[3] += d
+}
+
+func tea(buf *[4]uint32, in *[4]uint32) {
+	b0, b1, sum := buf[0], buf[1], uint32(0)
+	for range 16 {
+		sum += 0x9e3779b9
+		b0 += (b1<<4 + in[0]) ^ (b1 + sum) ^ (b1>>5 + in[1])
+		b1 += (b0<<4 + in[2]) ^ (b0 + sum) ^ (b0>>5 + in[3])
+	}
+	buf[0] += b0
+	buf[1] += b1
+}

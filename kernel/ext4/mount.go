@@ -1,0 +1,259 @@
+package ext4
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"hardtack/abi/linux"
+)
+
+// Options are what a mount may choose; the zero value is Linux's defaults.
+type Options struct {
+	ReadOnly bool
+	// NoLoad reads the disk as it is: no recovery, and nothing is written. Only with ReadOnly.
+	NoLoad bool
+	// Discard tells the device of freed blocks.
+	Discard bool
+	// Now is the time in nanoseconds since 1970; nil is the machine's clock.
+	Now func() int64
+	// CacheBlocks is how many blocks of metadata are wanted in memory; 0 is 16384.
+	CacheBlocks int
+}
+
+// FS is a mounted file system. All its methods may be called from many goroutines.
+type FS struct {
+	dev      BlockDevice
+	s        *super // immutable
+	o        Options
+	readOnly atomic.Bool
+	cache    cache
+	j        *journal // nil: read-only, or without one
+	groups   []group
+
+	free     atomic.Int64 // blocks that are free and not promised; see Reserve
+	freeIno  atomic.Int64
+	superBuf *buffer
+
+	inodesMu sync.Mutex
+	inodes   map[uint32]*Inode // in use; guarded by inodesMu
+
+	renameMu sync.Mutex // one directory changes its parent at a time
+	orphanMu sync.Mutex // the list of orphans; see orphan.go
+	orphans  []uint32   // newest first; guarded by orphanMu
+}
+
+// Mount opens the file system on dev. A disk that was not unmounted is recovered
+// first: the log is replayed and files that were being deleted or cut are finished.
+func Mount(dev BlockDevice, o Options) (*FS, error) {
+	if o.Now == nil {
+		o.Now = func() int64 { return time.Now().UnixNano() }
+	}
+	if o.CacheBlocks == 0 {
+		o.CacheBlocks = 16384
+	}
+	s, err := readSuper(dev)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.checkFeatures(o.ReadOnly); err != nil {
+		return nil, err
+	}
+	fs := &FS{dev: dev, s: s, o: o, inodes: map[uint32]*Inode{}}
+	fs.cache = cache{fs: fs, m: map[uint64]*buffer{}, max: o.CacheBlocks}
+	fs.readOnly.Store(true) // until all is well
+	var l *logArea
+	if s.compat&compatHasJournal != 0 && !o.NoLoad {
+		if l, err = fs.findLog(); err != nil {
+			return nil, err
+		}
+		if l.dirty() || s.incompat&incompatRecover != 0 {
+			if l.dirty() {
+				if err := l.recover(dev, s); err != nil {
+					return nil, err
+				}
+			}
+			// The log may have changed anything, the super block included.
+			if s, err = readSuper(dev); err != nil {
+				return nil, err
+			}
+			if err := s.checkFeatures(o.ReadOnly); err != nil {
+				return nil, err
+			}
+			fs.s = s
+			fs.cache.m = map[uint64]*buffer{}
+			fs.inodes = map[uint32]*Inode{}
+			if l, err = fs.findLog(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := fs.loadGroups(); err != nil {
+		return nil, err
+	}
+	if o.ReadOnly {
+		return fs, nil
+	}
+	if l == nil {
+		return nil, fmt.Errorf("the disk has no journal: %w", linux.EROFS)
+	}
+	if err := fs.openJournal(l); err != nil {
+		return nil, err
+	}
+	if err := fs.replayOrphans(); err != nil {
+		fs.j.abort(err)
+		return nil, err
+	}
+	return fs, nil
+}
+
+// openJournal makes the file system writable.
+func (fs *FS) openJournal(l *logArea) error {
+	l.now = fs.o.Now
+	b, err := fs.read(fs.superBlock())
+	if err != nil {
+		return err
+	}
+	fs.superBuf = b
+	// The flag first: a log in use on a disk without it would be overlooked.
+	if err := fs.writeSuper(func(raw []byte) {
+		le.PutUint32(raw[sbIncompat:], le.Uint32(raw[sbIncompat:])|incompatRecover)
+		le.PutUint16(raw[sbMountCount:], le.Uint16(raw[sbMountCount:])+1)
+		le.PutUint32(raw[sbMtime:], uint32(fs.o.Now()/1e9))
+		le.PutUint16(raw[sbState:], le.Uint16(raw[sbState:])&^stateClean)
+	}); err != nil {
+		return err
+	}
+	if err := l.open(fs.dev, fs.s); err != nil {
+		return err
+	}
+	j := &journal{fs: fs, log: *l, pending: map[uint64]homeless{}, nextID: 1,
+		maxBlocks: int(l.length() / 4), perRevoke: l.room(jHeader+4) / l.recordSize()}
+	j.wake.L = &j.mu
+	fs.j = j
+	fs.readOnly.Store(false)
+	return nil
+}
+
+// superBlock is the block that holds the super block.
+func (fs *FS) superBlock() uint64 { return uint64(superOffset / fs.s.blockSize) }
+
+// superBytes is the super block within its block.
+func (fs *FS) superBytes(d []byte) []byte {
+	off := superOffset % fs.s.blockSize
+	return d[off : off+superSize]
+}
+
+// writeSuper changes the super block in place, outside the journal, durably: at
+// mount and unmount, while no transaction has it.
+func (fs *FS) writeSuper(change func(raw []byte)) error {
+	b := fs.superBuf
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	raw := fs.superBytes(b.data)
+	change(raw)
+	sealSuper(raw)
+	return ioError(fs.dev.WriteAt([]Transfer{{fs.byteOf(b.blk), b.data}}, true))
+}
+
+// readSuper reads and decodes the super block.
+func readSuper(dev BlockDevice) (*super, error) {
+	size := int64(dev.BlockSize())
+	if dev.Size() < 2*superOffset+superSize {
+		return nil, fmt.Errorf("a device of %d bytes holds no file system: %w", dev.Size(), linux.EINVAL)
+	}
+	// The super block lies at 1 KiB, whatever the device's blocks are.
+	n := max(size, superSize)
+	from := superOffset / n * n
+	d := make([]byte, n)
+	if err := dev.ReadAt([]Transfer{{from, d}}); err != nil {
+		return nil, ioError(err)
+	}
+	s, err := parseSuper(d[superOffset-from:superOffset-from+superSize], dev.Size())
+	if err == nil && int(s.blockSize) < dev.BlockSize() {
+		return nil, fmt.Errorf("blocks of %d bytes on a device that has %d: %w", s.blockSize, dev.BlockSize(), linux.EINVAL)
+	}
+	return s, err
+}
+
+// findLog opens the journal's inode.
+func (fs *FS) findLog() (*logArea, error) {
+	if fs.s.journal == 0 {
+		return nil, fmt.Errorf("a journal on another device is not supported: %w", linux.EOPNOTSUPP)
+	}
+	in, err := fs.loadInode(fs.s.journal)
+	if err != nil {
+		return nil, fmt.Errorf("journal: %w", err)
+	}
+	runs, err := fs.allRuns(in)
+	if err != nil {
+		return nil, fmt.Errorf("journal: %w", err)
+	}
+	return openLog(fs.dev, fs.s, runs)
+}
+
+// Sync makes everything that was done before durable.
+func (fs *FS) Sync() error {
+	if fs.j == nil {
+		return nil
+	}
+	return fs.j.commitAll()
+}
+
+// ReadOnly reports whether nothing can be changed: so mounted, or after an error.
+func (fs *FS) ReadOnly() bool { return fs.readOnly.Load() }
+
+// Unmount writes everything home and marks the disk clean. No other call may be
+// running, or come after. Inodes still in use become orphans' business at the next mount.
+func (fs *FS) Unmount() error {
+	j := fs.j
+	if j == nil {
+		return nil
+	}
+	if err := j.commitAll(); err != nil {
+		return err
+	}
+	j.commitMu.Lock()
+	defer j.commitMu.Unlock()
+	if err := j.checkpoint(); err != nil {
+		return err
+	}
+	if err := j.log.stop(fs.dev); err != nil {
+		return j.abort(ioError(err))
+	}
+	if err := fs.writeSuper(func(raw []byte) {
+		fs.countInto(raw)
+		le.PutUint32(raw[sbIncompat:], le.Uint32(raw[sbIncompat:])&^incompatRecover)
+		le.PutUint32(raw[sbWtime:], uint32(fs.o.Now()/1e9))
+		le.PutUint16(raw[sbState:], le.Uint16(raw[sbState:])|fs.s.state())
+	}); err != nil {
+		return j.abort(err)
+	}
+	j.abort(fmt.Errorf("unmounted: %w", linux.EROFS))
+	return nil
+}
+
+// state is what to put back at unmount: a disk that was marked as damaged stays so.
+func (s *super) state() uint16 { return le.Uint16(s.raw[sbState:])&stateError | stateClean }
+
+// byteOf is the place of a block on the device.
+func (fs *FS) byteOf(blk uint64) int64 { return int64(blk) << (10 + fs.s.logBlock) }
+
+// BlockSize returns the size of a block in bytes.
+func (fs *FS) BlockSize() int { return int(fs.s.blockSize) }
+
+// Statfs fills in what statfs(2) shows.
+func (fs *FS) Statfs(st *linux.Statfs) {
+	st.Type, st.Bsize, st.Frsize = superMagic, int64(fs.s.blockSize), int64(fs.s.blockSize)
+	var over uint64
+	for g := range fs.s.groups {
+		over += uint64(fs.s.overhead(g) + 2 + fs.s.inodeTableBlocks())
+	}
+	st.Blocks = fs.s.blocks - min(over, fs.s.blocks)
+	st.Bfree = uint64(max(fs.free.Load(), 0))
+	st.Bavail = st.Bfree - min(st.Bfree, fs.s.reservedBlocks)
+	st.Files, st.Ffree = uint64(fs.s.inodes), uint64(fs.freeIno.Load())
+	st.Namelen = maxName
+	st.Fsid = [2]int32{int32(le.Uint32(fs.s.raw[sbUUID:])), int32(le.Uint32(fs.s.raw[sbUUID+4:]))}
+}

@@ -1,0 +1,402 @@
+package ext4
+
+import (
+	"fmt"
+
+	"hardtack/abi/linux"
+)
+
+// NewInode describes a file to be made.
+type NewInode struct {
+	Mode     uint32 // type and permissions
+	UID, GID uint32
+	Rdev     uint64 // of device nodes
+	Target   string // of a symbolic link
+}
+
+// Root returns the root directory, with a reference.
+func (fs *FS) Root() (*Inode, error) { return fs.Get(rootInode) }
+
+// createCredits is what making an inode with one block may change: the inode,
+// its block, and the bitmaps.
+const createCredits = inodeCredits + 1 + markCredits
+
+// checkName refuses what no entry may be called.
+func checkName(name string) error {
+	switch {
+	case len(name) > maxName:
+		return linux.ENAMETOOLONG
+	case name == "":
+		return linux.ENOENT
+	case name == "." || name == "..":
+		return linux.EEXIST
+	}
+	for i := range len(name) {
+		if name[i] == '/' || name[i] == 0 {
+			return linux.EINVAL
+		}
+	}
+	return nil
+}
+
+// absent checks that a directory can get a new name.
+func (in *Inode) absent(name string) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	p, err := in.lookup(name)
+	switch {
+	case err != nil:
+		return err
+	case p.e.ino != 0:
+		return linux.EEXIST
+	case in.links() == 0:
+		return linux.ENOENT
+	case in.flags()&flagExtents == 0:
+		return fmt.Errorf("directory %d has no extents: %w", in.ino, linux.EOPNOTSUPP)
+	}
+	return nil
+}
+
+// Create makes a file of any type under a new name and returns it with a
+// reference. The group follows the directory where that says so (S_ISGID): that is the caller's.
+func (fs *FS) Create(dir *Inode, name string, n NewInode) (*Inode, error) {
+	dir.mu.Lock()
+	defer dir.mu.Unlock()
+	if err := dir.absent(name); err != nil {
+		return nil, err
+	}
+	isDir := n.Mode&linux.S_IFMT == linux.S_IFDIR
+	if isDir && dir.links() >= maxLinks && fs.s.roCompat&roDirNlink == 0 {
+		return nil, linux.EMLINK
+	}
+	if n.Mode&linux.S_IFMT == linux.S_IFLNK && (n.Target == "" || len(n.Target) >= int(fs.s.blockSize)) {
+		return nil, linux.ENAMETOOLONG
+	}
+	if err := fs.promise(growPromise + 1); err != nil {
+		return nil, err
+	}
+	free := fs.newAccount(growPromise+1, dir)
+	h, err := fs.begin(dir.growCredits() + createCredits)
+	if err != nil {
+		free.settle()
+		return nil, err
+	}
+	defer h.end()
+	in, err := fs.newInode(h, dir.ino, n)
+	if err != nil {
+		free.settle()
+		return nil, err
+	}
+	free.watch(in)
+	err = dir.add(h, name, in.ino, fileType(n.Mode))
+	if err == nil {
+		if isDir {
+			dir.addLink()
+		}
+		dir.touch(true)
+		err = dir.store(h)
+	} else if Errno(err) == linux.ENOSPC { // a directory that cannot grow
+		if e := fs.undoCreate(h, in); e == nil {
+			e = dir.store(h)
+			free.settle()
+			fs.unref(in)
+			if e == nil {
+				return nil, err
+			}
+			err = e
+		}
+	}
+	if err != nil {
+		return nil, fs.fail(err)
+	}
+	free.settle()
+	return in, nil
+}
+
+// undoCreate frees an inode made in the same handle.
+func (fs *FS) undoCreate(h *handle, in *Inode) error {
+	if in.isDir() || in.mode()&linux.S_IFMT == linux.S_IFLNK && !in.fastSymlink() {
+		if _, _, err := in.cut(h, 0, 1, true); err != nil {
+			return err
+		}
+	}
+	in.put16(inLinks, 0)
+	in.put32(inDtime, uint32(max(fs.o.Now()/1e9, 1)))
+	if err := fs.freeInode(h, in.ino, in.isDir()); err != nil {
+		return err
+	}
+	return in.store(h)
+}
+
+// account gives back what of a promise the inodes did not use: it goes by their
+// counts of blocks.
+type account struct {
+	fs      *FS
+	promise int64
+	inodes  []*Inode
+	before  []uint64
+}
+
+func (fs *FS) newAccount(promise int64, inodes ...*Inode) *account {
+	a := &account{fs: fs, promise: promise}
+	for _, in := range inodes {
+		a.inodes, a.before = append(a.inodes, in), append(a.before, in.blocks())
+	}
+	return a
+}
+
+// watch adds an inode that had no blocks.
+func (a *account) watch(in *Inode) {
+	a.inodes, a.before = append(a.inodes, in), append(a.before, 0)
+}
+
+func (a *account) settle() {
+	left := a.promise
+	for i, in := range a.inodes {
+		if n := in.blocks(); n > a.before[i] {
+			left -= int64(n-a.before[i]) >> (a.fs.s.logBlock + 1)
+		}
+	}
+	a.fs.free.Add(left)
+}
+
+// Tmpfile makes a file without a name (O_TMPFILE); Link may give it one, else it
+// goes with the last reference.
+func (fs *FS) Tmpfile(dir *Inode, n NewInode) (*Inode, error) {
+	if t := n.Mode & linux.S_IFMT; t == linux.S_IFDIR || t == linux.S_IFLNK {
+		return nil, linux.EINVAL
+	}
+	h, err := fs.begin(createCredits + orphanCredits)
+	if err != nil {
+		return nil, err
+	}
+	defer h.end()
+	in, err := fs.newInode(h, dir.ino, n)
+	if err != nil {
+		return nil, err
+	}
+	in.put16(inLinks, 0)
+	if err = fs.addOrphan(h, in); err == nil {
+		err = in.store(h)
+	}
+	if err != nil {
+		return nil, fs.fail(err)
+	}
+	return in, nil
+}
+
+// newInode makes an inode with one link (two for a directory) and, for a
+// directory or a long symbolic link, its block, promised to the caller.
+func (fs *FS) newInode(h *handle, parent uint32, n NewInode) (*Inode, error) {
+	isDir := n.Mode&linux.S_IFMT == linux.S_IFDIR
+	ino, err := fs.allocInode(h, parent, isDir)
+	if err != nil {
+		return nil, err
+	}
+	blk, off, err := fs.inodePlace(ino)
+	if err != nil {
+		return nil, fs.fail(err)
+	}
+	in := &Inode{fs: fs, ino: ino, blk: blk, off: off, raw: make([]byte, fs.s.inodeSize), refs: 1, loaded: make(chan struct{})}
+	close(in.loaded)
+	now := fs.o.Now()
+	in.put32(inGeneration, crc32c32(uint32(now), uint32(now>>32)^ino))
+	in.seed = fs.s.inodeSeed(ino, in.u32(inGeneration))
+	in.put16(inMode, uint16(n.Mode))
+	in.setOwner(n.UID, n.GID)
+	in.put16(inLinks, 1)
+	if len(in.raw) > 128 {
+		in.put16(inExtra, fs.s.wantExtra)
+		in.setTime(inCrtime, inCrtimeX, now)
+	}
+	in.setTime(inAtime, inAtimeX, now)
+	in.touch(true)
+	switch n.Mode & linux.S_IFMT {
+	case linux.S_IFREG, linux.S_IFDIR:
+		in.initExtents()
+	case linux.S_IFLNK:
+		if len(n.Target) < inBlockLen {
+			copy(in.raw[inBlock:], n.Target)
+			in.setSize(int64(len(n.Target)))
+		} else {
+			in.initExtents()
+		}
+	case linux.S_IFCHR, linux.S_IFBLK:
+		in.setRdev(n.Rdev)
+	}
+	if err := fs.firstBlock(h, in, parent, n); err != nil {
+		return nil, fs.fail(err)
+	}
+	if err := in.store(h); err != nil {
+		return nil, fs.fail(err)
+	}
+	fs.inodesMu.Lock()
+	fs.inodes[ino] = in
+	fs.inodesMu.Unlock()
+	return in, nil
+}
+
+func (in *Inode) initExtents() {
+	in.set(inFlags, true, flagExtents)
+	initNode(in.raw[inBlock:inBlock+inBlockLen], 0, 4)
+}
+
+// firstBlock gives a directory its dots, a long symbolic link its text.
+func (fs *FS) firstBlock(h *handle, in *Inode, parent uint32, n NewInode) error {
+	switch {
+	case in.isDir():
+		_, b, err := in.addBlock(h, kindDir)
+		if err != nil {
+			return err
+		}
+		d := h.write(b)
+		putEntry(d, 0, 12, in.ino, ftDir, ".")
+		putEntry(d, 12, fs.s.dirLimit()-12, parent, ftDir, "..")
+		in.sealDir(d)
+		in.put16(inLinks, 2)
+	case n.Mode&linux.S_IFMT == linux.S_IFLNK && len(n.Target) >= inBlockLen:
+		_, b, err := in.addBlock(h, kindRaw)
+		if err != nil {
+			return err
+		}
+		copy(h.write(b), n.Target)
+		in.setSize(int64(len(n.Target)))
+	}
+	return nil
+}
+
+// addLink counts one more link. A directory with too many subdirectories says 1,
+// which means that nobody counts.
+func (in *Inode) addLink() {
+	n := in.links()
+	if in.isDir() && (n == 1 || n >= maxLinks) {
+		in.put16(inLinks, 1)
+		return
+	}
+	in.put16(inLinks, uint16(n+1))
+}
+
+// dropLink counts one less; a directory never goes below its own two.
+func (in *Inode) dropLink() {
+	if n := in.links(); !in.isDir() && n > 0 || n > 2 {
+		in.put16(inLinks, uint16(n-1))
+	}
+}
+
+// Link gives a file another name.
+func (fs *FS) Link(dir *Inode, name string, in *Inode) error {
+	dir.mu.Lock()
+	defer dir.mu.Unlock()
+	if err := dir.absent(name); err != nil {
+		return err
+	}
+	if dir == in {
+		return linux.EPERM
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	switch {
+	case in.isDir():
+		return linux.EPERM
+	case in.links() >= maxLinks:
+		return linux.EMLINK
+	case in.links() == 0 && !in.orphan.Load():
+		return linux.ENOENT
+	}
+	if err := fs.promise(growPromise); err != nil {
+		return err
+	}
+	free := fs.newAccount(growPromise, dir)
+	defer free.settle()
+	h, err := fs.begin(dir.growCredits() + orphanCredits + 1)
+	if err != nil {
+		return err
+	}
+	defer h.end()
+	if err := dir.add(h, name, in.ino, fileType(in.mode())); err != nil {
+		if Errno(err) == linux.ENOSPC {
+			fs.fail(dir.store(h))
+			return err
+		}
+		return fs.fail(err)
+	}
+	if in.links() == 0 {
+		if err := fs.removeOrphan(h, in); err != nil {
+			return fs.fail(err)
+		}
+	}
+	in.addLink()
+	in.touch(false)
+	dir.touch(true)
+	if err := in.store(h); err != nil {
+		return fs.fail(err)
+	}
+	return fs.fail(dir.store(h))
+}
+
+// Unlink takes a name of in away; with Rmdir's rules if in is a directory: it must
+// be empty. The file goes when the last name and the last reference are gone.
+func (fs *FS) Unlink(dir *Inode, name string, in *Inode) error {
+	if dir == in {
+		return linux.EINVAL
+	}
+	dir.mu.Lock()
+	defer dir.mu.Unlock()
+	p, err := dir.present(name, in.ino)
+	if err != nil {
+		return err
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.isDir() {
+		if empty, err := in.emptyDir(); err != nil {
+			return err
+		} else if !empty {
+			return linux.ENOTEMPTY
+		}
+	}
+	h, err := fs.begin(3 + orphanCredits)
+	if err != nil {
+		return err
+	}
+	defer h.end()
+	if err = dir.remove(h, p); err == nil {
+		err = fs.dropName(h, dir, in)
+	}
+	if err == nil {
+		err = in.store(h)
+	}
+	if err == nil {
+		dir.touch(true)
+		err = dir.store(h)
+	}
+	return fs.fail(err)
+}
+
+// present finds a name that must lead to inode ino.
+func (in *Inode) present(name string, ino uint32) (place, error) {
+	if name == "." || name == ".." {
+		return place{}, linux.EINVAL
+	}
+	p, err := in.lookup(name)
+	if err == nil && p.e.ino != ino {
+		err = linux.ENOENT
+	}
+	return p, err
+}
+
+// dropName counts one name less for in, which stood in dir; the caller stores both.
+func (fs *FS) dropName(h *handle, dir, in *Inode) error {
+	if in.isDir() {
+		in.put16(inLinks, 0)
+		dir.dropLink()
+	} else {
+		in.dropLink()
+	}
+	in.touch(false)
+	if in.links() == 0 {
+		return fs.addOrphan(h, in)
+	}
+	return nil
+}

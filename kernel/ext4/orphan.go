@@ -1,0 +1,335 @@
+package ext4
+
+import (
+	"fmt"
+	"slices"
+
+	"hardtack/abi/linux"
+)
+
+// Orphans are inodes that a crash would leave half done: without a name and not
+// freed yet, or being cut. They form a list on disk: the super block has the
+// first one's number, each one's time of deletion is the next one's number. The
+// next mount finishes what the list names.
+
+// orphanCredits is what a change of the list changes: super block, the inode,
+// the one before it.
+const orphanCredits = 3
+
+// addOrphan enters an inode; the caller stores it afterwards, in the same handle.
+func (fs *FS) addOrphan(h *handle, in *Inode) error {
+	fs.orphanMu.Lock()
+	defer fs.orphanMu.Unlock()
+	if in.orphan.Load() {
+		return nil
+	}
+	first := uint32(0)
+	if len(fs.orphans) > 0 {
+		first = fs.orphans[0]
+	}
+	fs.setFirstOrphan(h, in.ino)
+	in.next.Store(first)
+	in.orphan.Store(true)
+	fs.orphans = slices.Insert(fs.orphans, 0, in.ino)
+	return nil
+}
+
+// removeOrphan takes an inode off the list; the caller stores it afterwards.
+func (fs *FS) removeOrphan(h *handle, in *Inode) error {
+	fs.orphanMu.Lock()
+	defer fs.orphanMu.Unlock()
+	i := slices.Index(fs.orphans, in.ino)
+	if i < 0 {
+		return nil
+	}
+	next := uint32(0)
+	if i+1 < len(fs.orphans) {
+		next = fs.orphans[i+1]
+	}
+	if i == 0 {
+		fs.setFirstOrphan(h, next)
+	} else if err := fs.setNextOrphan(h, fs.orphans[i-1], next); err != nil {
+		return err
+	}
+	fs.orphans = slices.Delete(fs.orphans, i, i+1)
+	in.orphan.Store(false)
+	in.put32(inDtime, 0)
+	return nil
+}
+
+func (fs *FS) setFirstOrphan(h *handle, ino uint32) {
+	b := fs.superBuf
+	b.mu.Lock()
+	raw := fs.superBytes(h.writeLocked(b))
+	le.PutUint32(raw[sbLastOrphan:], ino)
+	sealSuper(raw)
+	b.mu.Unlock()
+}
+
+// setNextOrphan changes the link of an orphan that the caller has not locked.
+func (fs *FS) setNextOrphan(h *handle, ino, next uint32) error {
+	blk, off, err := fs.inodePlace(ino)
+	if err != nil {
+		return err
+	}
+	b, err := fs.checked(blk, kindTable, func([]byte) error { return nil })
+	if err != nil {
+		return err
+	}
+	fs.inodesMu.Lock()
+	in := fs.inodes[ino]
+	fs.inodesMu.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if in != nil {
+		in.next.Store(next)
+	}
+	raw := h.writeLocked(b)[off : off+int(fs.s.inodeSize)]
+	le.PutUint32(raw[inDtime:], next)
+	fs.s.sealInode(ino, raw)
+	return nil
+}
+
+// replayOrphans finishes what the list on disk names.
+func (fs *FS) replayOrphans() error {
+	raw := fs.superBytes(fs.superBuf.bytes())
+	var list []*Inode
+	seen := map[uint32]bool{}
+	defer func() {
+		for _, in := range list {
+			fs.unref(in)
+		}
+	}()
+	for ino := le.Uint32(raw[sbLastOrphan:]); ino != 0; {
+		if seen[ino] || ino > fs.s.inodes || ino < fs.s.firstIno {
+			return corrupt("the list of orphans leads to inode %d", ino)
+		}
+		seen[ino] = true
+		in, err := fs.get(ino)
+		if err != nil {
+			return fmt.Errorf("orphan: %w", err)
+		}
+		in.orphan.Store(true)
+		list = append(list, in)
+		fs.orphans = append(fs.orphans, ino)
+		ino = in.next.Load()
+	}
+	for _, in := range list {
+		var err error
+		if in.links() == 0 {
+			err = fs.destroy(in)
+		} else {
+			err = fs.finishCut(in)
+		}
+		if err != nil {
+			return fmt.Errorf("orphan %d: %w", in.ino, err)
+		}
+	}
+	return fs.replayOrphanFile()
+}
+
+// replayOrphanFile does the same for the newer form of the list, which Linux
+// leaves behind where the disk has the feature orphan_file: a file of blocks of
+// inode numbers. This package itself only writes the older form.
+func (fs *FS) replayOrphanFile() error {
+	if fs.s.compat&compatOrphanFile == 0 || fs.s.roCompat&roOrphanPresent == 0 {
+		return nil
+	}
+	file, err := fs.loadInode(le.Uint32(fs.s.raw[sbOrphanFile:]))
+	if err != nil {
+		return fmt.Errorf("orphan file: %w", err)
+	}
+	runs, err := fs.allRuns(file)
+	if err != nil {
+		return fmt.Errorf("orphan file: %w", err)
+	}
+	for _, r := range runs {
+		for blk := r.blk; blk < r.blk+r.n; blk++ {
+			if err := fs.replayOrphanBlock(blk); err != nil {
+				return err
+			}
+		}
+	}
+	h, err := fs.begin(1)
+	if err != nil {
+		return err
+	}
+	defer h.end()
+	b := fs.superBuf
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	raw := fs.superBytes(h.writeLocked(b))
+	le.PutUint32(raw[sbRoCompat:], le.Uint32(raw[sbRoCompat:])&^roOrphanPresent)
+	sealSuper(raw)
+	return nil
+}
+
+func (fs *FS) replayOrphanBlock(blk uint64) error {
+	b, err := fs.read(blk)
+	if err != nil {
+		return err
+	}
+	d := b.bytes()
+	end := len(d) - 8 // magic and checksum
+	if le.Uint32(d[end:]) != 0x0b10ca04 {
+		return corrupt("orphan file: bad magic in block %d", blk)
+	}
+	for at := 0; at+4 <= end; at += 4 {
+		ino := le.Uint32(d[at:])
+		if ino == 0 {
+			continue
+		}
+		if ino < fs.s.firstIno || ino > fs.s.inodes {
+			return corrupt("orphan file: inode %d", ino)
+		}
+		in, err := fs.get(ino)
+		if err != nil {
+			return fmt.Errorf("orphan: %w", err)
+		}
+		if in.links() == 0 {
+			err = fs.destroy(in)
+		} else {
+			err = fs.finishCut(in)
+		}
+		fs.unref(in)
+		if err != nil {
+			return fmt.Errorf("orphan %d: %w", ino, err)
+		}
+	}
+	h, err := fs.begin(1)
+	if err != nil {
+		return err
+	}
+	defer h.end()
+	b, err = fs.read(blk)
+	if err != nil {
+		return err
+	}
+	d = h.write(b)
+	clear(d[:end])
+	if fs.s.metadataCsum { // keyed by the file's own inode and the block
+		file, err := fs.loadInode(le.Uint32(fs.s.raw[sbOrphanFile:]))
+		if err != nil {
+			return err
+		}
+		var n [8]byte
+		le.PutUint64(n[:], blk)
+		le.PutUint32(d[end+4:], crc32c(crc32c(file.seed, n[:]), d[:end]))
+	}
+	return nil
+}
+
+// finishCut frees what lies beyond the end of a file and takes it off the list.
+func (fs *FS) finishCut(in *Inode) error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.flags()&flagExtents == 0 {
+		return fmt.Errorf("inode %d has no extents: %w", in.ino, linux.EOPNOTSUPP)
+	}
+	first := (uint64(in.size()) + uint64(fs.s.blockSize) - 1) >> (10 + fs.s.logBlock)
+	return fs.cutAll(in, first, maxFileBlocks, func(h *handle) error { return fs.removeOrphan(h, in) }, orphanCredits)
+}
+
+// destroy frees an inode without names, its blocks and attributes; it is on the
+// list, and nobody else has it.
+func (fs *FS) destroy(in *Inode) error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	finish := func(h *handle) error {
+		if err := fs.dropXattrs(h, in); err != nil {
+			return err
+		}
+		if err := fs.removeOrphan(h, in); err != nil {
+			return err
+		}
+		in.setSize(0)
+		in.put16(inLinks, 0)
+		in.put32(inDtime, uint32(max(fs.o.Now()/1e9, 1)))
+		return fs.freeInode(h, in.ino, in.isDir())
+	}
+	credits := orphanCredits + inodeCredits + markCredits + 1
+	if in.flags()&flagExtents == 0 {
+		if in.fastSymlink() || in.isSpecial() {
+			return fs.inHandle(in, credits, finish)
+		}
+		return fmt.Errorf("inode %d has no extents: %w", in.ino, linux.EOPNOTSUPP)
+	}
+	return fs.cutAll(in, 0, maxFileBlocks, finish, credits)
+}
+
+// isSpecial is a device node, FIFO or socket.
+func (in *Inode) isSpecial() bool {
+	switch in.mode() & linux.S_IFMT {
+	case linux.S_IFREG, linux.S_IFDIR, linux.S_IFLNK:
+		return false
+	}
+	return true
+}
+
+// inHandle runs one change of an inode, which it then stores.
+func (fs *FS) inHandle(in *Inode, credits int, do func(h *handle) error) error {
+	h, err := fs.begin(credits + 1)
+	if err != nil {
+		return err
+	}
+	defer h.end()
+	if err := do(h); err != nil {
+		return fs.fail(err)
+	}
+	return fs.fail(in.store(h))
+}
+
+// fail ends the file system's life as a writable one when damage was found in the
+// midst of a change: the disk goes read-only, so that damage does not spread, and
+// the transaction that is open never becomes durable.
+func (fs *FS) fail(err error) error {
+	if err != nil && fs.j != nil {
+		return fs.j.abort(err)
+	}
+	return err
+}
+
+// cutAll frees file blocks from … to-1, the last first, in as many handles as it
+// takes; the tree is right after each. finish runs in the last one. in.mu is held.
+func (fs *FS) cutAll(in *Inode, from, to uint64, finish func(h *handle) error, credits int) error {
+	if err := fs.promise(extentPromise); err != nil {
+		// Cutting the end of a file needs no block; a hole in the midst may.
+		if to < maxFileBlocks {
+			return err
+		}
+	} else {
+		defer func() { fs.free.Add(extentPromise) }()
+	}
+	for done := false; !done; {
+		h, err := fs.begin(credits + cutCredits + 1)
+		if err != nil {
+			return err
+		}
+		for {
+			gone, used, err := in.cut(h, from, to, true)
+			fs.free.Add(-used)
+			if err != nil {
+				h.end()
+				return fs.fail(err)
+			}
+			if gone.n == 0 {
+				done = true
+				break
+			}
+			if !h.extend(cutCredits) {
+				break
+			}
+		}
+		if done && finish != nil {
+			err = finish(h)
+		}
+		if err == nil {
+			err = in.store(h)
+		}
+		h.end()
+		if err != nil {
+			return fs.fail(err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,272 @@
+package ext4
+
+import (
+	"fmt"
+
+	"hardtack/abi/linux"
+)
+
+// openLog reads and checks the journal's super block; runs is where its inode lies.
+func openLog(dev BlockDevice, s *super, runs []run) (*logArea, error) {
+	l := &logArea{blockSize: int(s.blockSize), runs: runs, super: make([]byte, s.blockSize)}
+	var have uint64
+	for _, r := range runs {
+		if !s.valid(r.blk, r.n) {
+			return nil, corrupt("journal: blocks %d+%d", r.blk, r.n)
+		}
+		have += r.n
+	}
+	if have == 0 {
+		return nil, corrupt("journal: empty inode")
+	}
+	if err := dev.ReadAt([]Transfer{{l.phys(0), l.super}}); err != nil {
+		return nil, ioError(err)
+	}
+	b := l.super
+	if be.Uint32(b[jhMagic:]) != jMagic || be.Uint32(b[jhType:]) != jSuperV2 {
+		return nil, corrupt("journal: no super block of version 2")
+	}
+	l.first, l.maxLen = be.Uint32(b[jsFirst:]), be.Uint32(b[jsMaxLen:])
+	bad := l.incompat() &^ (jfRevoke | jf64bit | jfCsumV2 | jfCsumV3)
+	switch {
+	case bad != 0 || be.Uint32(b[jsRoCompat:]) != 0:
+		return nil, fmt.Errorf("the journal has features that are not supported: %s: %w", featureNames(bad,
+			map[uint32]string{jfAsync: "async_commit", jfFast: "fast_commit"}), linux.EOPNOTSUPP)
+	case l.incompat()&(jfCsumV2|jfCsumV3) == jfCsumV2|jfCsumV3:
+		return nil, corrupt("journal: two kinds of checksums")
+	case be.Uint32(b[jsBlock:]) != s.blockSize:
+		return nil, corrupt("journal: blocks of %d bytes", be.Uint32(b[jsBlock:]))
+	case uint64(l.maxLen) > have || l.first == 0 || l.first >= l.maxLen || l.maxLen-l.first < 64:
+		return nil, corrupt("journal: blocks %d to %d of %d", l.first, l.maxLen, have)
+	}
+	if l.csums() {
+		if b[jsCsumType] != 4 {
+			return nil, corrupt("journal: checksum type %d", b[jsCsumType])
+		}
+		var zero [4]byte
+		c := crc32c(^uint32(0), b[:jsChecksum])
+		c = crc32c(c, zero[:])
+		if crc32c(c, b[jsChecksum+4:jSuperSize]) != be.Uint32(b[jsChecksum:]) {
+			return nil, corrupt("journal: bad checksum of the super block")
+		}
+	}
+	l.seed = crc32c(^uint32(0), b[jsUUID:jsUUID+16])
+	l.nextSeq = be.Uint32(b[jsSequence:])
+	start := be.Uint32(b[jsStart:])
+	if start != 0 && (start < l.first || start >= l.maxLen) {
+		return nil, corrupt("journal: starts at block %d", start)
+	}
+	l.head, l.tail = l.first, l.first
+	return l, nil
+}
+
+// dirty reports whether the log holds transactions to replay.
+func (l *logArea) dirty() bool { return be.Uint32(l.super[jsStart:]) != 0 }
+
+// replay is what the log's transactions say.
+type replay struct {
+	end     uint32            // the first sequence number that is not complete
+	revoked map[uint64]uint32 // block: the last transaction that revoked it
+	blocks  map[uint64]uint32 // block on disk: block of the log with its newest content
+	escaped map[uint64]bool
+}
+
+// tag is one decoded tag of a descriptor block.
+type tag struct {
+	blk   uint64
+	flags uint32
+	csum  uint32
+}
+
+// parseTags decodes a descriptor block.
+func (l *logArea) parseTags(b []byte) ([]tag, error) {
+	end := jHeader + l.room(jHeader)
+	size := l.tagSize()
+	var tags []tag
+	for at := jHeader; at+size <= end; {
+		t := b[at:]
+		x := tag{blk: uint64(be.Uint32(t))}
+		if l.v3() {
+			x.flags, x.csum = be.Uint32(t[4:]), be.Uint32(t[12:])
+			if l.incompat()&jf64bit != 0 {
+				x.blk |= uint64(be.Uint32(t[8:])) << 32
+			}
+		} else {
+			x.csum, x.flags = uint32(be.Uint16(t[4:])), uint32(be.Uint16(t[6:]))
+			if l.incompat()&jf64bit != 0 {
+				x.blk |= uint64(be.Uint32(t[8:])) << 32
+			}
+		}
+		tags = append(tags, x)
+		at += size
+		if x.flags&tagSameUUID == 0 {
+			at += 16
+		}
+		if x.flags&tagLast != 0 {
+			return tags, nil
+		}
+	}
+	return nil, corrupt("journal: a descriptor without a last tag")
+}
+
+// parseRevokes decodes a revoke block.
+func (l *logArea) parseRevokes(b []byte) ([]uint64, error) {
+	n := be.Uint32(b[jHeader:])
+	size := uint32(l.recordSize())
+	if n < jHeader+4 || n > uint32(jHeader+4+l.room(jHeader+4)) || (n-jHeader-4)%size != 0 {
+		return nil, corrupt("journal: a revoke block of %d bytes", n)
+	}
+	var blks []uint64
+	for at := uint32(jHeader + 4); at < n; at += size {
+		if size == 8 {
+			blks = append(blks, be.Uint64(b[at:]))
+		} else {
+			blks = append(blks, uint64(be.Uint32(b[at:])))
+		}
+	}
+	return blks, nil
+}
+
+// scan reads the log from its start to the end of the last complete transaction.
+//
+// A transaction counts once its commit block is right: the device was flushed
+// before that was written, so what it commits must be right too; if not, the
+// disk is damaged and nothing is replayed.
+func (l *logArea) scan(dev BlockDevice, blocks uint64) (*replay, error) {
+	r := &replay{end: be.Uint32(l.super[jsSequence:]), revoked: map[uint64]uint32{},
+		blocks: map[uint64]uint32{}, escaped: map[uint64]bool{}}
+	type copyOf struct {
+		tag
+		at uint32
+	}
+	var (
+		copies  []copyOf // of the transaction being read
+		revokes []uint64
+		damage  error // in it; counts when it turns out to be committed
+	)
+	b, d := make([]byte, l.blockSize), make([]byte, l.blockSize)
+	read := func(i uint32, p []byte) error { return ioError(dev.ReadAt([]Transfer{{l.phys(i), p}})) }
+	at := be.Uint32(l.super[jsStart:])
+	for left := int64(l.length()); left > 0; left-- {
+		if err := read(at, b); err != nil {
+			return nil, err
+		}
+		if be.Uint32(b[jhMagic:]) != jMagic || be.Uint32(b[jhSeq:]) != r.end {
+			return r, nil
+		}
+		at = l.next(at)
+		switch be.Uint32(b[jhType:]) {
+		case jDescriptor:
+			if !l.sealed(b) {
+				return r, nil
+			}
+			tags, err := l.parseTags(b)
+			if err != nil {
+				return nil, err
+			}
+			if left -= int64(len(tags)); left <= 0 {
+				return r, nil
+			}
+			for _, t := range tags {
+				if t.blk >= blocks && damage == nil {
+					damage = corrupt("journal: transaction %d changes block %d of %d", r.end, t.blk, blocks)
+				}
+				if l.csums() && damage == nil {
+					if err := read(at, d); err != nil {
+						return nil, err
+					}
+					c := l.dataChecksum(r.end, d)
+					if !l.v3() {
+						c &= 0xffff
+					}
+					if c != t.csum {
+						damage = corrupt("journal: transaction %d: bad checksum of block %d", r.end, t.blk)
+					}
+				}
+				copies = append(copies, copyOf{t, at})
+				at = l.next(at)
+			}
+		case jRevoke:
+			if !l.sealed(b) {
+				return r, nil
+			}
+			blks, err := l.parseRevokes(b)
+			if err != nil {
+				return nil, err
+			}
+			revokes = append(revokes, blks...)
+		case jCommit:
+			if l.csums() {
+				c := be.Uint32(b[jCommitCsum:])
+				be.PutUint32(b[jCommitCsum:], 0)
+				if crc32c(l.seed, b) != c {
+					return r, nil
+				}
+			}
+			if damage != nil {
+				return nil, damage
+			}
+			for _, x := range copies {
+				if x.flags&tagDeleted == 0 {
+					r.blocks[x.blk], r.escaped[x.blk] = x.at, x.flags&tagEscaped != 0
+				}
+			}
+			// A revoke voids copies up to its own transaction; later ones
+			// enter the map again.
+			for _, blk := range revokes {
+				r.revoked[blk] = r.end
+				delete(r.blocks, blk)
+			}
+			copies, revokes = copies[:0], revokes[:0]
+			r.end++
+		default:
+			return r, nil
+		}
+	}
+	return r, nil
+}
+
+// recover replays the log and leaves it empty.
+func (l *logArea) recover(dev BlockDevice, s *super) error {
+	r, err := l.scan(dev, s.blocks)
+	if err != nil {
+		return err
+	}
+	d := make([]byte, l.blockSize)
+	for blk, at := range r.blocks {
+		if err := dev.ReadAt([]Transfer{{l.phys(at), d}}); err != nil {
+			return ioError(err)
+		}
+		if r.escaped[blk] {
+			be.PutUint32(d, jMagic)
+		}
+		if err := dev.WriteAt([]Transfer{{int64(blk) * int64(l.blockSize), d}}, false); err != nil {
+			return ioError(err)
+		}
+	}
+	if err := dev.Flush(); err != nil {
+		return ioError(err)
+	}
+	// One number is left out, so that what was written of the transaction
+	// that did not complete never looks like the next one.
+	l.nextSeq = r.end + 1
+	be.PutUint32(l.super[jsErrno:], 0)
+	return ioError(l.stop(dev))
+}
+
+// open prepares an empty log for use: it says which features the log has now, and
+// that it is in use.
+func (l *logArea) open(dev BlockDevice, s *super) error {
+	f := l.incompat() | jfRevoke
+	if s.incompat&incompat64bit != 0 {
+		f |= jf64bit
+	}
+	f &^= jfCsumV2 | jfCsumV3
+	if s.metadataCsum {
+		f |= jfCsumV3
+		l.super[jsCsumType] = 4
+		be.PutUint32(l.super[jsCompat:], be.Uint32(l.super[jsCompat:])&^1)
+	}
+	be.PutUint32(l.super[jsIncompat:], f)
+	return ioError(l.empty(dev, l.nextSeq))
+}

@@ -1,0 +1,316 @@
+package ext4
+
+import (
+	"fmt"
+
+	"hardtack/abi/linux"
+)
+
+// move is one rename: what is where before it. All four inodes are locked; target
+// is nil if the new name is free.
+type move struct {
+	fs             *FS
+	from, to       *Inode
+	source, target *Inode
+	old, new       string
+	flags          uint32
+}
+
+// Rename moves a name, all or nothing; flags are RENAME_NOREPLACE, RENAME_EXCHANGE
+// and RENAME_WHITEOUT, as in renameat2(2).
+func (fs *FS) Rename(from *Inode, old string, to *Inode, new string, flags uint32) error {
+	if flags&^(linux.RENAME_NOREPLACE|linux.RENAME_EXCHANGE|linux.RENAME_WHITEOUT) != 0 ||
+		flags&linux.RENAME_EXCHANGE != 0 && flags != linux.RENAME_EXCHANGE {
+		return linux.EINVAL
+	}
+	for _, name := range []string{old, new} {
+		if err := checkName(name); err != nil {
+			if err == linux.EEXIST {
+				return linux.EBUSY
+			}
+			return err
+		}
+	}
+	unlock, err := fs.lockDirs(from, to)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	m := &move{fs: fs, from: from, to: to, old: old, new: new, flags: flags}
+	if m.source, err = from.child(old); err != nil {
+		return err
+	}
+	if m.source == nil {
+		return linux.ENOENT
+	}
+	defer fs.Put(m.source)
+	if m.target, err = to.child(new); err != nil {
+		return err
+	}
+	if m.target != nil {
+		defer fs.Put(m.target)
+	}
+	if m.source == m.target {
+		return nil
+	}
+	if to.links() == 0 {
+		return linux.ENOENT
+	}
+	// Neither may move into itself. Only the tree above the directories counts,
+	// and it stands still: renameMu is held when they differ.
+	if from != to {
+		for _, x := range []struct{ dir, in *Inode }{{to, m.source}, {from, m.target}} {
+			if x.in == nil || !x.in.isDir() {
+				continue
+			}
+			in, err := fs.above(x.in, x.dir, from, to)
+			switch {
+			case err != nil:
+				return err
+			case in && (x.in == m.source || flags&linux.RENAME_EXCHANGE != 0):
+				return linux.EINVAL
+			case in:
+				return linux.ENOTEMPTY
+			}
+		}
+	}
+	a, b := m.source, m.target
+	if b != nil && b.ino < a.ino {
+		a, b = b, a
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if b != nil {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+	}
+	if err := m.check(); err != nil {
+		return err
+	}
+	return m.run()
+}
+
+// child returns the inode that a name leads to, with a reference; nil if none.
+func (in *Inode) child(name string) (*Inode, error) {
+	p, err := in.lookup(name)
+	if err != nil || p.e.ino == 0 {
+		return nil, err
+	}
+	return in.fs.get(p.e.ino)
+}
+
+// lockDirs locks one or two directories: the one above first.
+func (fs *FS) lockDirs(a, b *Inode) (unlock func(), err error) {
+	if a == b {
+		a.mu.Lock()
+		return a.mu.Unlock, nil
+	}
+	fs.renameMu.Lock()
+	below, err := fs.above(b, a, nil, nil)
+	if err != nil {
+		fs.renameMu.Unlock()
+		return nil, err
+	}
+	if !below && a.ino > b.ino {
+		if below, err = fs.above(a, b, nil, nil); err != nil {
+			fs.renameMu.Unlock()
+			return nil, err
+		}
+		below = !below
+	}
+	first, second := a, b
+	if below {
+		first, second = b, a
+	}
+	first.mu.Lock()
+	second.mu.Lock()
+	return func() {
+		second.mu.Unlock()
+		first.mu.Unlock()
+		fs.renameMu.Unlock()
+	}, nil
+}
+
+// above reports whether in is dir or lies above it. renameMu is held, and the
+// locks of lockedA and lockedB.
+func (fs *FS) above(in, dir, lockedA, lockedB *Inode) (bool, error) {
+	at := dir
+	fs.Hold(at)
+	defer func() { fs.Put(at) }()
+	for range fs.s.inodes {
+		if at.ino == in.ino {
+			return true, nil
+		}
+		if at.ino == rootInode {
+			return false, nil
+		}
+		if at != lockedA && at != lockedB {
+			at.mu.RLock()
+		}
+		p, err := at.lookup("..")
+		if at != lockedA && at != lockedB {
+			at.mu.RUnlock()
+		}
+		if err != nil {
+			return false, err
+		}
+		if p.e.ino == 0 {
+			return false, corrupt("directory %d has no ..", at.ino)
+		}
+		up, err := fs.get(p.e.ino)
+		if err != nil {
+			return false, err
+		}
+		fs.Put(at)
+		at = up
+	}
+	return false, corrupt("directory %d lies in a circle", dir.ino)
+}
+
+// check applies rename's rules about what may replace what.
+func (m *move) check() error {
+	if m.flags&linux.RENAME_EXCHANGE != 0 {
+		if m.target == nil {
+			return linux.ENOENT
+		}
+		return nil
+	}
+	if m.target == nil {
+		if m.source.isDir() && m.from != m.to && m.to.links() >= maxLinks && m.fs.s.roCompat&roDirNlink == 0 {
+			return linux.EMLINK
+		}
+		return nil
+	}
+	switch {
+	case m.flags&linux.RENAME_NOREPLACE != 0:
+		return linux.EEXIST
+	case m.source.isDir() && !m.target.isDir():
+		return linux.ENOTDIR
+	case !m.source.isDir() && m.target.isDir():
+		return linux.EISDIR
+	case m.target.isDir():
+		if empty, err := m.target.emptyDir(); err != nil {
+			return err
+		} else if !empty {
+			return linux.ENOTEMPTY
+		}
+	}
+	return nil
+}
+
+// run changes the directories in one handle.
+func (m *move) run() error {
+	fs := m.fs
+	if err := fs.promise(growPromise); err != nil {
+		return err
+	}
+	inodes := []*Inode{m.to}
+	if m.from != m.to {
+		inodes = append(inodes, m.from)
+	}
+	free := fs.newAccount(growPromise, inodes...)
+	defer free.settle()
+	h, err := fs.begin(m.to.growCredits() + 8 + orphanCredits + inodeCredits)
+	if err != nil {
+		return err
+	}
+	defer h.end()
+	var white *Inode
+	if m.flags&linux.RENAME_WHITEOUT != 0 {
+		white, err = fs.newInode(h, m.from.ino, NewInode{Mode: linux.S_IFCHR})
+		if err != nil {
+			return err
+		}
+		defer fs.unref(white)
+	}
+	err = m.names(h, white)
+	if Errno(err) == linux.ENOSPC { // the directory cannot grow; nothing else has changed
+		if white != nil {
+			if e := fs.undoCreate(h, white); e != nil {
+				return fs.fail(e)
+			}
+		}
+		fs.fail(m.to.store(h))
+		return err
+	}
+	if err == nil {
+		err = m.counts(h)
+	}
+	if err != nil {
+		return fs.fail(err)
+	}
+	for _, in := range append(inodes, m.source, m.target) {
+		if in == nil {
+			continue
+		}
+		in.touch(in == m.from || in == m.to)
+		if err := in.store(h); err != nil {
+			return fs.fail(err)
+		}
+	}
+	return nil
+}
+
+// names changes the entries.
+func (m *move) names(h *handle, white *Inode) error {
+	ft := fileType(m.source.mode())
+	if m.target != nil {
+		p, err := m.to.find(m.new)
+		if err != nil {
+			return err
+		}
+		if err := m.to.replace(h, p, m.source.ino, ft); err != nil {
+			return err
+		}
+	} else if err := m.to.add(h, m.new, m.source.ino, ft); err != nil {
+		return err
+	}
+	// The old name may have moved: both may be in one directory.
+	p, err := m.from.find(m.old)
+	switch {
+	case err != nil:
+		return err
+	case p.e.ino != m.source.ino:
+		return corrupt("directory %d: %q has changed", m.from.ino, m.old)
+	case m.flags&linux.RENAME_EXCHANGE != 0:
+		return m.from.replace(h, p, m.target.ino, fileType(m.target.mode()))
+	case white != nil:
+		return m.from.replace(h, p, white.ino, ftChr)
+	}
+	return m.from.remove(h, p)
+}
+
+// counts changes links and the way up.
+func (m *move) counts(h *handle) error {
+	exchange := m.flags&linux.RENAME_EXCHANGE != 0
+	if m.target != nil && !exchange {
+		if err := m.fs.dropName(h, m.to, m.target); err != nil {
+			return err
+		}
+	}
+	if m.from == m.to {
+		return nil
+	}
+	up := func(in, from, to *Inode) error {
+		if in == nil || !in.isDir() {
+			return nil
+		}
+		p, err := in.findDots("..")
+		if err != nil {
+			return err
+		}
+		if p.e.ino == 0 {
+			return fmt.Errorf("directory %d has no ..: %w", in.ino, linux.EUCLEAN)
+		}
+		from.dropLink()
+		to.addLink()
+		return in.replace(h, p, to.ino, ftDir)
+	}
+	if err := up(m.source, m.from, m.to); err != nil {
+		return err
+	}
+	if exchange {
+		return up(m.target, m.to, m.from)
+	}
+	return nil
+}
