@@ -46,7 +46,7 @@ func (b *bulkTx) replace(r Region) {
 
 // free forgets the bodies whose slots are acknowledged.
 func (b *bulkTx) free(t *ring.Tx) {
-	acked := t.Sent - uint32(t.Slots()-t.Room)
+	acked := t.Sent() - uint32(t.Slots()-t.Room)
 	for b.used > 0 && int32(acked-b.live[b.first].slot) > 0 {
 		b.first = (b.first + 1) % len(b.live)
 		b.used--
@@ -97,7 +97,7 @@ func (b *bulkTx) put(t *ring.Tx, ref *Slot, n int) {
 	binary.LittleEndian.PutUint32(ref[0:], b.id)
 	binary.LittleEndian.PutUint32(ref[4:], uint32(b.head))
 	binary.LittleEndian.PutUint32(ref[8:], uint32(n))
-	b.live[(b.first+b.used)%len(b.live)] = bulkLive{slot: t.Sent, off: b.head, end: b.head + alignLine(n)}
+	b.live[(b.first+b.used)%len(b.live)] = bulkLive{slot: t.Sent(), off: b.head, end: b.head + alignLine(n)}
 	b.used++
 	b.head += alignLine(n)
 	if b.head == len(b.mem) {

@@ -281,7 +281,7 @@ func (k *carrier) deliver(rec []byte) error {
 	if num == 0 || num > MaxMessages {
 		return &PeerError{fmt.Sprintf("message number %d", num)}
 	}
-	k.tx.Seq = uint64(seq)
+	k.tx.SetSeq(uint64(seq))
 	bulk := len(body) >= BulkBytes
 	slots := max(1, (len(body)+SlotBytes-1)/SlotBytes)
 	if bulk {
@@ -311,11 +311,11 @@ func (k *carrier) deliver(rec []byte) error {
 			k.bulk.fits(k.tx, len(body))
 		}
 		copy(k.bulk.at(len(body)), body)
-		k.bulk.put(k.tx, &k.tx.Cur.Body, len(body))
+		k.bulk.put(k.tx, k.tx.Body(), len(body))
 		wake = k.tx.Publish(num, ring.Bulk, bulkRefBytes)
 	}
 	for at := 0; !bulk && (at < len(body) || at == 0); {
-		n := copy(k.tx.Cur.Body[:], body[at:])
+		n := copy(k.tx.Body()[:], body[at:])
 		var f uint8
 		if at > 0 {
 			f |= ring.Cont

@@ -17,6 +17,7 @@ const (
 	attnClosed             // err is set
 	attnBind               // a new ring is waiting
 	attnTrace              // somebody watches
+	attnFence              // every message needs a barrier after it
 )
 
 // Conn is one end of a connection. See the package comment for who may call
@@ -56,7 +57,7 @@ func (c *Conn) Interface() *Interface { return c.iface }
 // caller fills it and calls Commit.
 func (c *Conn) Begin(ctx context.Context) (*Slot, error) {
 	if t := c.send.tx; t.Room > 0 && c.attn.Load() == 0 {
-		return &t.Cur.Body, nil
+		return t.Body(), nil
 	}
 	return c.begin(ctx)
 }

@@ -77,7 +77,7 @@ func (c *Conn) End() (*End, error) {
 		return nil, err
 	}
 	e := &End{name: c.iface.Name, fingerprint: c.iface.Fingerprint, scheme: c.cur.link.Peer().Scheme, link: state, files: files}
-	e.state = endState{token: c.token, dialled: c.dialled, fence: c.send.tx.Fence, bulk: c.send.bulk.id, ring: ring.Save(c.send.tx, c.recv.rx)}
+	e.state = endState{token: c.token, dialled: c.dialled, fence: c.cur.fence, bulk: c.send.bulk.id, ring: ring.Save(c.send.tx, c.recv.rx)}
 	c.local = true
 	c.attn.Or(attnClosed)
 	close(c.done)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"hardtack/msg/internal/barrier"
 	"hardtack/msg/internal/ring"
 )
 
@@ -35,7 +36,7 @@ func (c *Conn) begin(ctx context.Context) (*Slot, error) {
 	if err := c.room(ctx, 1, 0); err != nil {
 		return nil, err
 	}
-	return &c.send.tx.Cur.Body, nil
+	return c.send.tx.Body(), nil
 }
 
 // room takes the lock if there is one and waits for free slots and bytes of
@@ -96,6 +97,10 @@ func (c *Conn) committed(num uint16, n int) {
 
 // finish ends the sending of a message.
 func (c *Conn) finish(wake bool) {
+	if c.attn.Load()&attnFence != 0 {
+		barrier.Self()
+		wake = true
+	}
 	if wake && c.send.tx.TakeParked() {
 		c.send.shared.Wake()
 	}
@@ -167,7 +172,7 @@ func (c *Conn) CommitLong(ctx context.Context, num uint16, caps ...Cap) error {
 		if c.attn.Load()&attnTrace != 0 {
 			c.trace(true, num, s.bulk.at(n))
 		}
-		s.bulk.put(s.tx, &s.tx.Cur.Body, n)
+		s.bulk.put(s.tx, s.tx.Body(), n)
 		wake = s.tx.Publish(num, flags|ring.Bulk, bulkRefBytes)
 	case n <= SlotBytes:
 		wake = s.tx.Publish(num, flags, n)
@@ -179,7 +184,7 @@ func (c *Conn) CommitLong(ctx context.Context, num uint16, caps ...Cap) error {
 			c.trace(true, num, s.long[:n])
 		}
 		for at := 0; at < n; {
-			k := copy(s.tx.Cur.Body[:], s.long[at:n])
+			k := copy(s.tx.Body()[:], s.long[at:n])
 			f := flags
 			if at > 0 {
 				f |= ring.Cont
@@ -191,7 +196,9 @@ func (c *Conn) CommitLong(ctx context.Context, num uint16, caps ...Cap) error {
 			wake = s.tx.Publish(num, f, k)
 		}
 	}
-	c.finish(wake)
+	if wake || c.attn.Load() != 0 {
+		c.finish(wake)
+	}
 	return nil
 }
 
@@ -216,7 +223,7 @@ func (c *Conn) sendCaps(ctx context.Context, caps []Cap) error {
 	if !s.bound.link.CanPass() {
 		return ErrNoCaps
 	}
-	frame, files, err := capsFrame(s.tx.Seq, caps)
+	frame, files, err := capsFrame(s.tx.Seq(), caps)
 	if err != nil {
 		return err
 	}

@@ -43,6 +43,7 @@ type binding struct {
 	rx      *ring.Rx
 	car     *carrier
 	bulk    bulkTx // until the sending owner has taken it
+	fence   bool   // barriers of the peer do not reach this process
 	sending bool   // the sending owner has taken it up
 	recving bool   // the receiving owner has
 }
@@ -60,7 +61,7 @@ func bind(link Link, theirs *greeting) (*binding, error) {
 	if b.tx, b.rx, err = ring.Open(tx, rx); err != nil {
 		return nil, err
 	}
-	b.tx.Fence = theirs.flags&greetFence != 0 && b.car == nil
+	b.fence = theirs.flags&greetFence != 0 && b.car == nil
 	return b, nil
 }
 
@@ -98,6 +99,11 @@ func (c *Conn) serve(b *binding) {
 func (c *Conn) takeSend(b *binding) {
 	s := &c.send
 	s.tx, s.shared, s.bound, s.bulk = b.tx, b.shared, b, b.bulk
+	if b.fence {
+		c.attn.Or(attnFence)
+	} else {
+		c.attn.And(^uint32(attnFence))
+	}
 }
 
 func (c *Conn) takeRecv(b *binding) {
@@ -121,7 +127,7 @@ func (c *Conn) rebind(b *binding, peerHas uint64) error {
 	// From here on an owner that publishes into its ring looks here next.
 	c.attn.Or(attnBind)
 	old.shared.Barrier()
-	b.tx.Seq = peerHas
+	b.tx.SetSeq(peerHas)
 	b.bulk.id = c.pool.id
 	// An owner that has not moved to the last binding may have one more message
 	// in its own ring.
@@ -160,7 +166,7 @@ func (c *Conn) resend(from *ring.Tx, b *binding) (err error) {
 		body Slot
 	}
 	var whole []slot
-	from.Unread(b.tx.Seq, func(seq uint64, h ring.Head, body *Slot) {
+	from.Unread(b.tx.Seq(), func(seq uint64, h ring.Head, body *Slot) {
 		whole = append(whole, slot{h, *body})
 		if err != nil || h.Flags&ring.More != 0 {
 			return
@@ -169,10 +175,10 @@ func (c *Conn) resend(from *ring.Tx, b *binding) (err error) {
 			err = errors.New("msg: the new ring is smaller than what is unacknowledged")
 			return
 		}
-		b.tx.Seq = seq // what lies between was acknowledged
+		b.tx.SetSeq(seq) // what lies between was acknowledged
 		for i := range whole {
 			s := &whole[i]
-			b.tx.Cur.Body = s.body
+			*b.tx.Body() = s.body
 			if s.h.Flags&ring.Bulk != 0 {
 				if err = c.resendBulk(b, s.body[:min(s.h.N, SlotBytes)]); err != nil {
 					return
@@ -202,7 +208,7 @@ func (c *Conn) resendBulk(b *binding, ref []byte) error {
 		return errors.New("msg: the new bulk pool is too small for what is unacknowledged")
 	}
 	copy(b.bulk.at(len(body)), body)
-	b.bulk.put(b.tx, &b.tx.Cur.Body, len(body))
+	b.bulk.put(b.tx, b.tx.Body(), len(body))
 	return nil
 }
 

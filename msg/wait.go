@@ -4,6 +4,8 @@ import (
 	"context"
 	"runtime"
 	"time"
+
+	"hardtack/msg/internal/ring"
 )
 
 // Waiting: spin while that has been paying, then park. A wake across cores
@@ -52,27 +54,26 @@ func (s *spinner) slept(d time.Duration) {
 	}
 }
 
-// spin polls ready, and reports whether it came true in time.
-func (c *Conn) spin(s *spinner, ready func() bool) bool {
-	if s.rest > 0 && c.opts.Spin == 0 {
-		return ready()
-	}
+// spin polls rx, if there is one, and now and then ready, which looks at all
+// that matters. It reports whether ready came true in time.
+func (c *Conn) spin(s *spinner, rx *ring.Rx, ready func() bool) bool {
 	limit := s.budget
 	if c.opts.Spin != 0 {
 		limit = c.opts.Spin
-	}
-	for range 4 * spinBlock { // the common case, before any clock is read
-		if ready() {
-			return true
-		}
+	} else if s.rest > 0 {
+		return ready()
 	}
 	start := time.Now()
 	for {
 		for range spinBlock {
-			if ready() {
+			if rx != nil && rx.Ready() {
 				s.spun(time.Since(start))
 				return true
 			}
+		}
+		if ready() {
+			s.spun(time.Since(start))
+			return true
 		}
 		if time.Since(start) > limit {
 			return false
@@ -84,7 +85,7 @@ func (c *Conn) spin(s *spinner, ready func() bool) bool {
 // waitMessage waits until a slot is full or attention is wanted.
 func (c *Conn) waitMessage(ctx context.Context) error {
 	r := &c.recv
-	for range spinBlock {
+	for range 4 * spinBlock { // the common case, before any clock is read
 		if r.rx.Ready() {
 			return nil
 		}
@@ -93,7 +94,7 @@ func (c *Conn) waitMessage(ctx context.Context) error {
 		r.shared.Wake()
 	}
 	r.ctx = ctx
-	if c.spin(&r.spin, r.ready) {
+	if c.spin(&r.spin, r.rx, r.ready) {
 		return ctx.Err()
 	}
 	if ctx.Done() != nil {
@@ -145,7 +146,7 @@ func (c *Conn) sendAsleep() bool {
 func (c *Conn) waitRoom(ctx context.Context, slots, bytes int) error {
 	s := &c.send
 	s.ctx, s.slots, s.bytes = ctx, slots, bytes
-	if c.spin(&s.spin, s.ready) {
+	if c.spin(&s.spin, nil, s.ready) {
 		return ctx.Err()
 	}
 	if ctx.Done() != nil {

@@ -33,10 +33,13 @@ var dummy atomic.Uint32
 // Works reports whether All reaches the threads of other registered processes.
 func Works() bool { return works() }
 
+// Self is a full memory barrier on this thread.
+func Self() { dummy.Add(1) }
+
 // All is a full memory barrier on this thread and, if Works, on every thread of
 // every registered process.
 func All() {
-	dummy.Add(1)
+	Self()
 	if works() {
 		expedited()
 	}

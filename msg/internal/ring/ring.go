@@ -110,43 +110,40 @@ func Split(h uint64) (Head, bool) {
 var errSize = errors.New("ring: memory must be 1 to 8 whole pages")
 
 // Tx is the sending end. It belongs to one goroutine at a time, but for
-// the fields that say otherwise.
+// the fields that say otherwise. Positions are indices rather than pointers:
+// storing a pointer costs a look at the collector's write barrier.
 type Tx struct {
-	Cur  *Slot // the next slot to fill; valid while Room > 0
-	Room int   // free slots known of
-	ctl  *Control
-	lap  uint64
-	next int    // index of the slot after Cur, or 0
-	Sent uint32 // slots published, modulo 2^32
-	Seq  uint64 // messages published in the session
-	ring []Slot
-	// Fence: the receiver's barrier does not reach this thread, so every
-	// message needs one. Immutable.
-	Fence bool
+	ring  []Slot
+	at    int    // the next slot to fill; the sender's while Room > 0
+	Room  int    // free slots known of
+	head  uint64 // the lap and the number of the next message, as in a header
+	ctl   *Control
+	their *uint32 // slots consumed of the other direction (Rx.consumed)
+	told  uint32  // what of that the headers have said; atomic
+	limit uint32  // slots published and Room together, modulo 2^32
 
-	theirs *uint32 // slots consumed of the other direction (Rx.consumed)
-	told64 uint64  // Seq as of the last Refill; atomic
-	told   uint32  // what of that the headers have said; atomic
-	acked  uint32  // slots of ours that headers have acknowledged; the receiving goroutine stores it
+	_       [8]uint64
+	acked   uint32 // slots of ours that headers have acknowledged; the receiving goroutine stores it
+	seqTold uint64 // Seq as of the last Refill; atomic
 }
 
 // Rx is the receiving end. It belongs to one goroutine at a time, but for the
 // fields that say otherwise.
 type Rx struct {
-	cur      *Slot
-	want     uint64 // lap expected in cur
-	next     int
-	quarter  uint32 // consumed at which to say so
-	Count    uint32 // slots consumed, modulo 2^32
-	Seq      uint64 // messages delivered in the session
-	Told     uint64 // Seq as of the last Flush; atomic
-	seen     uint16 // the ack bits of the last header
-	ctl      *Control
-	ring     []Slot
-	tx       *Tx
-	consumed uint32 // Count as told to Tx; atomic
+	ring    []Slot
+	at      int    // the next slot
+	want    uint64 // lap expected there
+	quarter uint32 // Count at which to say so
+	Count   uint32 // slots consumed, modulo 2^32
+	Seq     uint64 // messages delivered in the session
+	seen    uint16 // the ack bits of the last header
 	// Hold: slots go back to the sender by Acknowledge only. Immutable.
 	Hold bool
+	ctl  *Control
+	tx   *Tx
+
+	Told     uint64 // Seq as of the last Flush; atomic
+	consumed uint32 // Count as told to Tx; atomic
 }
 
 // Open makes both ends' private state over a pair of rings.
@@ -159,9 +156,8 @@ func Open(txMem, rxMem []byte) (*Tx, *Rx, error) {
 	t, r := new(Tx), new(Rx)
 	t.ctl, t.ring = view(txMem)
 	r.ctl, r.ring = view(rxMem)
-	t.Cur, t.lap, t.Room, t.next = &t.ring[0], 1, len(t.ring), 1
-	r.cur, r.want, r.next = &r.ring[0], 1, 1
-	t.theirs, r.tx = &r.consumed, t
+	t.head, t.Room, t.limit, r.want = 1, len(t.ring), uint32(len(t.ring)), 1
+	t.their, r.tx = &r.consumed, t
 	r.quarter = uint32(len(r.ring) / 4)
 	return t, r, nil
 }
@@ -169,53 +165,58 @@ func Open(txMem, rxMem []byte) (*Tx, *Rx, error) {
 // Slots is how many slots the ring has.
 func (t *Tx) Slots() int { return len(t.ring) }
 
-// Publish hands Cur to the receiver: a body of n bytes of message num, with
-// flags. It reports whether the receiver must be woken.
-func (t *Tx) Publish(num uint16, flags uint8, n int) (wake bool) {
-	ack := atomic.LoadUint32(t.theirs)
-	h := t.lap | uint64(num)<<numShift | uint64(flags)<<flShift | uint64(uint16(ack))<<ackShift | uint64(n)<<lenShift | t.Seq<<seqShift
-	lock.StoreRelease64(&t.Cur.Hdr, h)
-	t.Sent++
-	t.Seq += 1 - uint64(flags&More)
+// Body is the memory of the next slot to fill, the sender's while Room > 0.
+func (t *Tx) Body() *[BodyBytes]byte { return &t.ring[t.at].Body }
+
+// Sent is how many slots were published, modulo 2^32.
+func (t *Tx) Sent() uint32 { return t.limit - uint32(t.Room) }
+
+// Seq is how many messages were published in the session.
+func (t *Tx) Seq() uint64 { return Full(t.head, t.seqTold) }
+
+// SetSeq says that seq messages were.
+func (t *Tx) SetSeq(seq uint64) {
+	t.head = t.head&lapMask | seq<<seqShift
+	lock.StoreRelease64(&t.seqTold, seq)
+}
+
+// Publish hands the next slot to the receiver: a body of n bytes of message
+// num, with flags. It reports whether the receiver sleeps.
+func (t *Tx) Publish(num uint16, flags uint8, n int) (parked bool) {
+	ack := atomic.LoadUint32(t.their)
+	h := t.head | uint64(num)<<numShift | uint64(flags)<<flShift | uint64(uint16(ack))<<ackShift | uint64(n)<<lenShift
+	lock.StoreRelease64(&t.ring[t.at].Hdr, h)
 	t.Room--
+	t.head += (1 - uint64(flags&More)) << seqShift
+	if t.at++; t.at == len(t.ring) {
+		t.at = 0
+		t.head = t.head&^lapMask | (t.head+1)&lapMask
+	}
 	if ack != t.told {
 		lock.StoreRelease32(&t.told, ack)
-	}
-	i := t.next
-	if i == len(t.ring) {
-		i = 0
-		t.lap = (t.lap + 1) & lapMask
-	}
-	t.Cur = &t.ring[i]
-	t.next = i + 1
-	if t.Fence {
-		atomic.AddUint32(&t.told, 0)
 	}
 	return atomic.LoadUint32(&t.ctl.Parked) != 0
 }
 
 // Last is the body of the slot published last.
 func (t *Tx) Last() *[BodyBytes]byte {
-	i := t.next - 2
-	if i < 0 {
-		i += len(t.ring)
-	}
-	return &t.ring[i].Body
+	return &t.ring[(t.at+len(t.ring)-1)%len(t.ring)].Body
 }
 
 // Refill looks how much room there is, and returns it.
 func (t *Tx) Refill() (int, error) {
-	n := uint32(len(t.ring))
-	out := t.Sent - atomic.LoadUint32(&t.acked)
-	if w := t.Sent - atomic.LoadUint32(&t.ctl.Ack); w < out {
+	n, sent := uint32(len(t.ring)), t.Sent()
+	out := sent - atomic.LoadUint32(&t.acked)
+	if w := sent - atomic.LoadUint32(&t.ctl.Ack); w < out {
 		out = w
 	}
 	if out > n {
-		return 0, fmt.Errorf("acknowledged %d slots of %d sent", t.Sent-out, t.Sent)
+		return 0, fmt.Errorf("acknowledged %d slots of %d sent", sent-out, sent)
 	}
 	t.Room = int(n - out)
-	if t.told64 != t.Seq {
-		lock.StoreRelease64(&t.told64, t.Seq)
+	t.limit = sent + uint32(t.Room)
+	if seq := t.Seq(); seq != t.seqTold {
+		lock.StoreRelease64(&t.seqTold, seq)
 	}
 	return t.Room, nil
 }
@@ -239,35 +240,32 @@ func (r *Rx) Start(seq uint64) {
 }
 
 // Ready reports whether a slot is full.
-func (r *Rx) Ready() bool { return atomic.LoadUint64(&r.cur.Hdr)&lapMask == r.want }
+func (r *Rx) Ready() bool { return atomic.LoadUint64(&r.ring[r.at].Hdr)&lapMask == r.want }
 
 // Peek loads the header of the next slot, if that is full.
 func (r *Rx) Peek() (h uint64, ok bool) {
-	h = atomic.LoadUint64(&r.cur.Hdr)
+	h = atomic.LoadUint64(&r.ring[r.at].Hdr)
 	return h, h&lapMask == r.want
 }
 
 // PeekPlain is Peek for a slot that holds a whole message without flags.
 func (r *Rx) PeekPlain() (h uint64, ok bool) {
-	h = atomic.LoadUint64(&r.cur.Hdr)
+	h = atomic.LoadUint64(&r.ring[r.at].Hdr)
 	return h, h&plain == r.want
 }
 
 // Body is the memory of the next slot; the peer may change it at any time.
-func (r *Rx) Body() *[BodyBytes]byte { return &r.cur.Body }
+func (r *Rx) Body() *[BodyBytes]byte { return &r.ring[r.at].Body }
 
 // Consume moves on from the slot whose header was h. At the end of a message
 // the slots go back to the sender, now and then in one go; Consume reports
 // whether that must be woken.
 func (r *Rx) Consume(h uint64) (wake bool) {
 	r.Count++
-	i := r.next
-	if i == len(r.ring) {
-		i = 0
+	if r.at++; r.at == len(r.ring) {
+		r.at = 0
 		r.want = (r.want + 1) & lapMask
 	}
-	r.cur = &r.ring[i]
-	r.next = i + 1
 	if a := uint16(h >> ackShift); a != r.seen {
 		r.ack(a)
 	}
@@ -337,12 +335,10 @@ func (r *Rx) Whole() (n int) {
 		if d.Flags&More == 0 {
 			return n
 		}
-		i := at.next
-		if i == len(at.ring) {
-			i = 0
+		if at.at++; at.at == len(at.ring) {
+			at.at = 0
 			at.want = (at.want + 1) & lapMask
 		}
-		at.cur, at.next = &at.ring[i], i+1
 	}
 }
 
@@ -412,7 +408,7 @@ func Flags(h uint64) uint8 { return uint8(h >> flShift & flMask) }
 // process.
 type State struct {
 	txSent, txAcked     uint32
-	txNext, rxNext      uint32
+	txAt, rxAt          uint32
 	rxCount             uint32
 	rxSeen, txLap, want uint16
 	txSeq, rxSeq        uint64
@@ -423,18 +419,19 @@ const StateBytes = 5*4 + 3*2 + 2*8
 
 // Save returns where the owners stand. Neither may be at work.
 func Save(t *Tx, r *Rx) State {
-	return State{t.Sent, atomic.LoadUint32(&t.acked), uint32(t.next), uint32(r.next), r.Count, r.seen, uint16(t.lap), uint16(r.want), t.Seq, r.Seq}
+	return State{t.Sent(), atomic.LoadUint32(&t.acked), uint32(t.at), uint32(r.at), r.Count, r.seen, uint16(t.head), uint16(r.want), t.Seq(), r.Seq}
 }
 
 // Restore puts the owners where others stood. The numbers may come from anybody.
 func (s *State) Restore(t *Tx, r *Rx) error {
-	if s.txNext == 0 || int(s.txNext) > len(t.ring) || s.rxNext == 0 || int(s.rxNext) > len(r.ring) {
+	if int(s.txAt) >= len(t.ring) || int(s.rxAt) >= len(r.ring) {
 		return errors.New("ring: a position beyond the ring")
 	}
-	t.Sent, t.Seq, t.lap, t.next, t.Cur, t.Room = s.txSent, s.txSeq, uint64(s.txLap), int(s.txNext), &t.ring[s.txNext-1], 0
+	t.at, t.Room, t.limit, t.head = int(s.txAt), 0, s.txSent, uint64(s.txLap)
+	t.SetSeq(s.txSeq)
 	t.told = s.rxCount
 	lock.StoreRelease32(&t.acked, s.txAcked)
-	r.Count, r.seen, r.want, r.next, r.cur = s.rxCount, s.rxSeen, uint64(s.want), int(s.rxNext), &r.ring[s.rxNext-1]
+	r.Count, r.seen, r.want, r.at = s.rxCount, s.rxSeen, uint64(s.want), int(s.rxAt)
 	r.quarter = r.Count + uint32(len(r.ring)/4)
 	lock.StoreRelease32(&r.consumed, r.Count)
 	r.Start(s.rxSeq)
@@ -443,7 +440,7 @@ func (s *State) Restore(t *Tx, r *Rx) error {
 
 // Append puts the state into bytes.
 func (s *State) Append(b []byte) []byte {
-	for _, v := range []uint32{s.txSent, s.txAcked, s.txNext, s.rxNext, s.rxCount} {
+	for _, v := range []uint32{s.txSent, s.txAcked, s.txAt, s.rxAt, s.rxCount} {
 		b = binary.LittleEndian.AppendUint32(b, v)
 	}
 	for _, v := range []uint16{s.rxSeen, s.txLap, s.want} {
@@ -454,7 +451,7 @@ func (s *State) Append(b []byte) []byte {
 
 // Parse is the inverse of Append, for at least StateBytes bytes.
 func (s *State) Parse(b []byte) {
-	for i, p := range []*uint32{&s.txSent, &s.txAcked, &s.txNext, &s.rxNext, &s.rxCount} {
+	for i, p := range []*uint32{&s.txSent, &s.txAcked, &s.txAt, &s.rxAt, &s.rxCount} {
 		*p = binary.LittleEndian.Uint32(b[4*i:])
 	}
 	for i, p := range []*uint16{&s.rxSeen, &s.txLap, &s.want} {
@@ -466,7 +463,7 @@ func (s *State) Parse(b []byte) {
 // The rest is for lookers-on; anybody may call it.
 
 // Published is how many messages were sent in the session.
-func (t *Tx) Published() uint64 { return newest(t.ring, atomic.LoadUint64(&t.told64)) }
+func (t *Tx) Published() uint64 { return newest(t.ring, atomic.LoadUint64(&t.seqTold)) }
 
 // Arrived is how many messages of the session have arrived, received or not.
 func (r *Rx) Arrived() uint64 { return newest(r.ring, atomic.LoadUint64(&r.Told)) }
