@@ -84,11 +84,18 @@ type snapshot struct {
 	durable int // events when an fsync or sync made it durable; -1: never
 }
 
+func (s *snapshot) setDurable(now int) {
+	if s.durable < 0 {
+		s.durable = now
+	}
+}
+
 // modelFile is a file in the model; contents are in the order of their making.
 type modelFile struct {
 	dir      bool
 	target   string // of a symbolic link
 	contents []content
+	named    int // the snapshot after the last change of its names
 }
 
 // content is a file's bytes after a change.
@@ -96,6 +103,12 @@ type content struct {
 	data   []byte
 	before int // events when the change began
 	synced int // events when an fsync of it returned; -1: never
+}
+
+func (v *content) setSynced(now int) {
+	if v.synced < 0 {
+		v.synced = now
+	}
 }
 
 func (f *modelFile) data() []byte { return f.contents[len(f.contents)-1].data }
@@ -213,7 +226,7 @@ func (w *workload) step() {
 			off = len(old)
 		}
 		w.tag++
-		data := bytes.Repeat([]byte{w.tag | 1}, 1+w.rng.IntN(9000))
+		data := bytes.Repeat([]byte{max(w.tag, 1)}, 1+w.rng.IntN(9000))
 		next := slices.Clone(old)
 		if len(next) < off+len(data) {
 			next = append(next, make([]byte, off+len(data)-len(next))...)
@@ -273,7 +286,7 @@ func (w *workload) step() {
 		if w.rng.IntN(2) == 0 {
 			to = w.pick(func(p string, f *modelFile) bool { return p != "/" && !f.dir })
 		}
-		if to == "" || to == old || strings.HasPrefix(to, old+"/") || strings.HasPrefix(old, to+"/") {
+		if to == "" || to == old || w.names[to] == w.names[old] || strings.HasPrefix(to, old+"/") || strings.HasPrefix(old, to+"/") {
 			return
 		}
 		fd, on := split(old)
@@ -325,18 +338,27 @@ func (w *workload) step() {
 		in, f := w.file(p), w.names[p]
 		must(t, fs.Fsync(in, w.rng.IntN(3) == 0))
 		must(t, fs.Put(in))
-		f.contents[len(f.contents)-1].synced = w.rec.count()
+		f.contents[len(f.contents)-1].setSynced(w.rec.count())
+		// Its name came with it, and all that happened to names before.
+		w.past[f.named].setDurable(w.rec.count())
 		return
 	default:
 		must(t, fs.Sync())
 		now := w.rec.count()
-		w.past[len(w.past)-1].durable = now
+		w.past[len(w.past)-1].setDurable(now)
 		for _, f := range w.names {
-			f.contents[len(f.contents)-1].synced = now
+			if len(f.contents) > 0 {
+				f.contents[len(f.contents)-1].setSynced(now)
+			}
 		}
 		return
 	}
 	if changed {
+		for p, f := range w.names { // whose names are not as they were
+			if w.past[len(w.past)-1].names[p] != f {
+				f.named = len(w.past)
+			}
+		}
 		w.past = append(w.past, snapshot{maps.Clone(w.names), w.rec.count(), -1})
 	}
 }

@@ -252,6 +252,17 @@ func (in *Inode) load() error {
 	}
 	b.mu.Lock()
 	copy(in.raw, b.data[in.off:])
+	if j := fs.j; j != nil {
+		// It may have been changed and forgotten: fsync must still wait.
+		var id uint32
+		if b.tx != nil {
+			id = b.tx.id
+		} else if b.shared {
+			id = j.previous()
+		}
+		in.tx.Store(id)
+		in.dataTx.Store(id)
+	}
 	b.mu.Unlock()
 	in.seed = fs.s.inodeSeed(in.ino, in.u32(inGeneration))
 	if !fs.s.inodeOK(in.ino, in.raw) {

@@ -197,7 +197,7 @@ func (h *handle) freeLater(r run) {
 	j.mu.Unlock()
 }
 
-// runningID is the number of the transaction that a change made now belongs to.
+// id is the number of the handle's transaction.
 func (h *handle) id() uint32 { return h.tx.id }
 
 // abort ends the journal: the file system is read-only from now on.
@@ -237,6 +237,16 @@ func (j *journal) durable(id uint32) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return int32(j.committed-id) >= 0
+}
+
+// previous is the newest transaction that takes no more changes.
+func (j *journal) previous() uint32 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.running != nil {
+		return j.running.id - 1
+	}
+	return j.nextID - 1
 }
 
 // commit makes transactions up to id durable. Callers that meet here share
