@@ -156,6 +156,9 @@ void ht_conn_free(struct ht_conn *c);
 int ht_conn_socket(struct ht_conn *c);
 void ht_conn_bell(struct ht_conn *c);
 
+/* ht_loop.c */
+void ht_conn_enter(struct ht_conn *c);
+
 /* ht_end.c */
 int ht_end_parse(const uint8_t *state, size_t n, const int *fds, size_t nfds, struct ht_end **end);
 

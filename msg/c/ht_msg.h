@@ -109,6 +109,14 @@ int ht_export(struct ht_loop *loop, const char *name, const struct ht_interface 
 int ht_adopt(struct ht_loop *loop, struct ht_end *end, const struct ht_interface *iface,
 	const struct ht_events *events, void *self, struct ht_conn **conn);
 
+/*
+ * Takes a connection out of use and makes it an end that can be sent as a cap.
+ * Messages that have arrived go along. HT_FULL: something is under way that
+ * cannot be moved, or this was called within a handler of the connection. The
+ * connection is freed as after ht_close.
+ */
+int ht_detach(struct ht_conn *c, struct ht_end **end);
+
 /* Gives up an end that was neither sent nor adopted. */
 void ht_end_close(struct ht_end *end);
 
@@ -116,8 +124,9 @@ void ht_end_close(struct ht_end *end);
 void ht_caps_close(const struct ht_cap *caps, size_t n);
 
 /*
- * Closes this end. events->closed is called with HT_CLOSED_HERE, now or, from
- * within a handler of the same connection, when that returns.
+ * Closes this end: the peer still receives what was sent before, and nothing more
+ * is delivered here. events->closed is called with HT_CLOSED_HERE, and the
+ * connection freed, by the next ht_dispatch or ht_loop_free.
  */
 void ht_close(struct ht_conn *c);
 

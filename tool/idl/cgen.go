@@ -115,8 +115,8 @@ void **%[1]suser(struct %[1]sconn *c);
 struct ht_conn *%[1]sraw(struct %[1]sconn *c);
 
 /*
- * Closes this end; what was sent before still arrives. closed is not called, and
- * c is freed, at the latest when the handler returns that calls this.
+ * Closes this end; what was sent before still arrives. closed is not called; c is
+ * freed by the next ht_dispatch or ht_loop_free.
  */
 void %[1]sclose(struct %[1]sconn *c);
 `, p)

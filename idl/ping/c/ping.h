@@ -73,8 +73,8 @@ void **ping_user(struct ping_conn *c);
 struct ht_conn *ping_raw(struct ping_conn *c);
 
 /*
- * Closes this end; what was sent before still arrives. closed is not called, and
- * c is freed, at the latest when the handler returns that calls this.
+ * Closes this end; what was sent before still arrives. closed is not called; c is
+ * freed by the next ht_dispatch or ht_loop_free.
  */
 void ping_close(struct ping_conn *c);
 

@@ -284,8 +284,8 @@ void **shapes_user(struct shapes_conn *c);
 struct ht_conn *shapes_raw(struct shapes_conn *c);
 
 /*
- * Closes this end; what was sent before still arrives. closed is not called, and
- * c is freed, at the latest when the handler returns that calls this.
+ * Closes this end; what was sent before still arrives. closed is not called; c is
+ * freed by the next ht_dispatch or ht_loop_free.
  */
 void shapes_close(struct shapes_conn *c);
 

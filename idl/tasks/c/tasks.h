@@ -108,8 +108,8 @@ void **tasks_user(struct tasks_conn *c);
 struct ht_conn *tasks_raw(struct tasks_conn *c);
 
 /*
- * Closes this end; what was sent before still arrives. closed is not called, and
- * c is freed, at the latest when the handler returns that calls this.
+ * Closes this end; what was sent before still arrives. closed is not called; c is
+ * freed by the next ht_dispatch or ht_loop_free.
  */
 void tasks_close(struct tasks_conn *c);
 
