@@ -3,7 +3,9 @@ package msg
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
+	"sync/atomic"
 )
 
 // Channels is the channel form of a connection: two Go channels of messages and
@@ -32,7 +34,7 @@ func (ch *Channels[M]) Close() error { return ch.c.Close() }
 // decode makes one, which must not refer to body, of what was received.
 func NewChannels[M any](c *Conn, encode func(context.Context, M) error, decode func(num uint16, body []byte) (M, error)) *Channels[M] {
 	send, recv, errs := make(chan M, c.opts.Buffer), make(chan M, c.opts.Buffer), make(chan error, 8)
-	p := &pump[M]{c: c, send: send, recv: recv, errs: errs, encode: encode, decode: decode}
+	p := &pump[M]{c: c, send: send, recv: recv, errs: errs, encode: encode, decode: decode, baton: make(chan []M, 1)}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.work.Add(2)
 	go p.sending()
@@ -48,6 +50,13 @@ func NewChannels[M any](c *Conn, encode func(context.Context, M) error, decode f
 }
 
 // pump moves messages between a connection and Go channels.
+//
+// A switch between goroutines costs as much as a cache line that moves, so on a
+// busy connection one goroutine does everything: it polls the ring and, in
+// between, sends what is in the channel. It never waits for room, or with the
+// ring empty for long; before it does, it passes the baton, that is the right to
+// take from the channel and to send, to the other goroutine, which may wait.
+// That passes it back after its next message, if the first wants it.
 type pump[M any] struct {
 	c      *Conn
 	send   <-chan M
@@ -58,7 +67,25 @@ type pump[M any] struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	work   sync.WaitGroup
+
+	baton  chan []M    // passes the baton to sending, with a message taken and not sent
+	wanted atomic.Bool // receiving wants it back
+	back   atomic.Bool // sending has given it back
+	has    bool        // receiving has it; receiving's own
 }
+
+// noTime is a context that waits for nothing.
+var noTime = func() context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(errNoRoom)
+	return ctx
+}()
+
+var errNoRoom = errors.New("msg: no room")
+
+// hotPolls is how often the first goroutine finds nothing to do before it
+// passes the baton: some 50 µs.
+const hotPolls = 4096
 
 // report puts an error into the channel, over the oldest if it is full.
 func (p *pump[M]) report(err error) {
@@ -75,18 +102,19 @@ func (p *pump[M]) report(err error) {
 	}
 }
 
+// sending sends while it has the baton.
 func (p *pump[M]) sending() {
 	defer p.work.Done()
 	for {
 		select {
-		case m, ok := <-p.send:
-			if !ok {
-				p.c.Close()
+		case first := <-p.baton:
+			for _, m := range first {
+				p.put(m)
+			}
+			if !p.sendSome() {
 				return
 			}
-			if err := p.encode(p.ctx, m); err != nil && p.c.Err() == nil {
-				p.report(err)
-			}
+			p.back.Store(true)
 		case <-p.c.Done():
 			// Whoever sends must not block for ever on a connection that ended.
 			for range p.send {
@@ -96,32 +124,128 @@ func (p *pump[M]) sending() {
 	}
 }
 
+// sendSome sends until the baton is wanted back. It reports whether there may
+// be more.
+func (p *pump[M]) sendSome() bool {
+	for !p.wanted.Load() {
+		select {
+		case m, ok := <-p.send:
+			if !ok {
+				p.c.Close()
+				return false
+			}
+			p.put(m)
+		case <-p.c.Done():
+			return true
+		}
+	}
+	return true
+}
+
+// put sends one message, waiting for room.
+func (p *pump[M]) put(m M) {
+	if err := p.encode(p.ctx, m); err != nil && p.c.Err() == nil {
+		p.report(err)
+	}
+}
+
+// pass passes the baton, if this goroutine has it.
+func (p *pump[M]) pass(unsent ...M) {
+	if p.has {
+		p.has = false
+		p.wanted.Store(false)
+		p.baton <- unsent
+	}
+}
+
+// drain sends what is in the channel as far as there is room, and reports
+// whether there was anything.
+func (p *pump[M]) drain() bool {
+	if !p.has {
+		if !p.back.Load() {
+			return false
+		}
+		p.back.Store(false)
+		p.has = true
+	}
+	for some := false; ; some = true {
+		select {
+		case m, ok := <-p.send:
+			if !ok {
+				p.has = false
+				p.c.Close()
+				return some
+			}
+			switch err := p.encode(noTime, m); {
+			case err == nil:
+			case errors.Is(err, context.Canceled):
+				p.pass(m)
+				return true
+			case p.c.Err() == nil:
+				p.report(err)
+			}
+		default:
+			return some
+		}
+	}
+}
+
 func (p *pump[M]) receiving() {
 	defer p.work.Done()
 	defer close(p.recv)
 	defer p.cancel()
-	for {
+	defer p.pass()
+	p.has = true
+	for idle := 0; ; idle++ {
+		if p.drain() {
+			idle = 0
+		}
+		if !p.c.Ready() && idle < hotPolls && p.c.Err() == nil {
+			if idle%16 == 15 {
+				runtime.Gosched()
+			}
+			continue
+		}
+		if !p.c.Ready() {
+			p.pass()
+		}
 		num, body, err := p.c.Next(p.ctx)
 		if err != nil {
 			return
+		}
+		if !p.has {
+			p.wanted.Store(true)
 		}
 		m, err := p.decode(num, body)
 		if err != nil {
 			p.c.Fail(err)
 			return
 		}
-		select {
-		case p.recv <- m:
-			continue
-		default:
+		if !p.deliver(m) {
+			return
 		}
-		select {
-		case p.recv <- m:
-		case <-p.c.Done():
-			if p.c.Err() != ErrPeerClosed {
-				return
-			}
-			p.recv <- m // what came before the end is still delivered
-		}
+		idle = 0
 	}
+}
+
+// deliver hands a message to the program.
+func (p *pump[M]) deliver(m M) bool {
+	select {
+	case p.recv <- m:
+		if len(p.recv) == 0 { // somebody was waiting for it, and can run now
+			runtime.Gosched()
+		}
+		return true
+	default:
+	}
+	p.pass() // the program may have to send before it receives
+	select {
+	case p.recv <- m:
+	case <-p.c.Done():
+		if p.c.Err() != ErrPeerClosed {
+			return false
+		}
+		p.recv <- m // what came before the end is still delivered
+	}
+	return true
 }

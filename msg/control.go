@@ -132,9 +132,7 @@ func (c *Conn) control(b *binding) {
 				f.Close()
 			}
 		}
-		c.mu.Lock()
-		moved := c.cur != b
-		c.mu.Unlock()
+		moved := c.left(b)
 		var wrong *PeerError
 		switch {
 		case moved: // nothing on this link matters any more
@@ -207,10 +205,7 @@ func (c *Conn) frame(b *binding, frame []byte, files []*os.File, bye *bool) erro
 		in.tell()
 	case frameBye:
 		*bye = true
-		c.mu.Lock()
-		moved := c.cur != b
-		c.mu.Unlock()
-		if moved {
+		if c.left(b) {
 			return io.EOF
 		}
 		// What was sent before is in the ring. Nothing more comes but the end

@@ -29,6 +29,11 @@ type Driver interface {
 	Listen(ctx context.Context, name, hint string) (Listener, error)
 }
 
+// Sized is a Driver that can make links with rings of so many pages.
+type Sized interface {
+	DialPages(ctx context.Context, addr string, pages int) (Link, error)
+}
+
 // Listener is a place where links arrive.
 type Listener interface {
 	// Accept waits for the next link. It fails when the listener was closed

@@ -17,7 +17,7 @@ type Options struct {
 	Pages    int      // pages of 4 KiB a ring, 1 to 8; 1, that is 60 slots
 	MaxBody  int      // longest body in bytes; MaxBody
 	// Spin is how long to poll before parking. 0 adapts that to what comes,
-	// up to 50 µs.
+	// up to 50 µs; less than 0 never polls.
 	Spin time.Duration
 	// Grace is how long a session outlives a link that may come back; 10 s.
 	Grace time.Duration
@@ -53,7 +53,7 @@ func (o *Options) fill() (Options, error) {
 		return f, fmt.Errorf("msg: rings of %d pages, not 1 to 8", f.Pages)
 	case f.MaxBody < SlotBytes || f.MaxBody > MaxBody:
 		return f, fmt.Errorf("msg: longest body %d, not %d to %d", f.MaxBody, SlotBytes, MaxBody)
-	case f.Spin < 0 || f.Grace < 0 || f.Buffer < 0:
+	case f.Grace < 0 || f.Buffer < 0:
 		return f, errors.New("msg: negative options")
 	}
 	return f, nil

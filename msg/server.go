@@ -166,6 +166,8 @@ func (s *Server) greet(ctx context.Context, link Link) {
 			refuse(refuseSession)
 			return
 		}
+		c.startMove()
+		defer c.endMove()
 		g := c.greeting(frameWelcome, theirs.token, link)
 		b, err := bind(link, &theirs)
 		if err == nil {
@@ -254,11 +256,7 @@ func Dial(ctx context.Context, addr string, iface *Interface, o *Options) (*Conn
 	if err := iface.check(); err != nil {
 		return nil, err
 	}
-	d, err := driver(scheme(addr))
-	if err != nil {
-		return nil, err
-	}
-	link, err := d.Dial(ctx, addr)
+	link, err := dialLink(ctx, addr, opts.Pages)
 	if err != nil {
 		return nil, err
 	}

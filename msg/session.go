@@ -30,6 +30,8 @@ type session struct {
 	cur     *binding
 	pending *binding      // not yet taken up by both owners
 	change  chan struct{} // closed and replaced at every new bind
+	moving  int           // binds that are being made
+	settled chan struct{} // closed when moving is 0 again
 	gone    func()        // told when the connection is closed
 	local   bool          // closed by this end
 	pool    bulkRx        // the bulk pool sent from
@@ -112,6 +114,39 @@ func (c *Conn) takeRecv(b *binding) {
 		b.rx.Start(r.rx.Seq)
 	}
 	r.rx, r.shared, r.held, r.slow, r.frag = b.rx, b.shared, false, false, r.frag[:0]
+}
+
+// startMove says that a bind is being made: when the old link ends, that need
+// not be the end of the connection. endMove says that it is made, or failed.
+func (c *Conn) startMove() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.moving == 0 {
+		c.settled = make(chan struct{})
+	}
+	c.moving++
+}
+
+func (c *Conn) endMove() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.moving--; c.moving == 0 {
+		close(c.settled)
+	}
+}
+
+// left reports whether the connection has moved away from b, after waiting for
+// a move that is being made.
+func (c *Conn) left(b *binding) bool {
+	for {
+		c.mu.Lock()
+		left, moving, settled := c.cur != b, c.moving, c.settled
+		c.mu.Unlock()
+		if left || moving == 0 {
+			return left
+		}
+		<-settled
+	}
 }
 
 // rebind moves the session to a new link. peerHas is what the peer had been
@@ -356,14 +391,12 @@ func (c *Conn) Rebind(ctx context.Context, addr string) error {
 	case !dialled:
 		return link.Send(ctx, append([]byte{frameMove}, addr...), nil)
 	}
-	d, err := driver(scheme(addr))
+	next, err := dialLink(ctx, addr, c.ringPages())
 	if err != nil {
 		return err
 	}
-	next, err := d.Dial(ctx, addr)
-	if err != nil {
-		return err
-	}
+	c.startMove()
+	defer c.endMove()
 	mine := c.greeting(frameHello, tok, next)
 	theirs, err := greet(ctx, next, &mine)
 	if err != nil {
@@ -382,6 +415,26 @@ func (c *Conn) Rebind(ctx context.Context, addr string) error {
 	c.addr = addr
 	c.mu.Unlock()
 	return nil
+}
+
+// ringPages is how large rings must be to take over what the present ones hold.
+func (c *Conn) ringPages() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	tx, _ := c.cur.shared.Pages()
+	return max(c.opts.Pages, len(tx)/ring.PageBytes)
+}
+
+// dialLink makes a link, with rings of so many pages where the driver can.
+func dialLink(ctx context.Context, addr string, pages int) (Link, error) {
+	d, err := driver(scheme(addr))
+	if err != nil {
+		return nil, err
+	}
+	if s, ok := d.(Sized); ok {
+		return s.DialPages(ctx, addr, pages)
+	}
+	return d.Dial(ctx, addr)
 }
 
 // greeting is what this end says on a link, in an old or new session.

@@ -58,6 +58,9 @@ func (s *spinner) slept(d time.Duration) {
 // that matters. It reports whether ready came true in time.
 func (c *Conn) spin(s *spinner, rx *ring.Rx, ready func() bool) bool {
 	limit := s.budget
+	if c.opts.Spin < 0 {
+		return ready()
+	}
 	if c.opts.Spin != 0 {
 		limit = c.opts.Spin
 	} else if s.rest > 0 {
@@ -85,7 +88,10 @@ func (c *Conn) spin(s *spinner, rx *ring.Rx, ready func() bool) bool {
 // waitMessage waits until a slot is full or attention is wanted.
 func (c *Conn) waitMessage(ctx context.Context) error {
 	r := &c.recv
-	for range 4 * spinBlock { // the common case, before any clock is read
+	if r.rx.Ready() {
+		return nil
+	}
+	for i := 0; i < 4*spinBlock && c.opts.Spin >= 0; i++ { // the common case, before any clock is read
 		if r.rx.Ready() {
 			return nil
 		}

@@ -52,7 +52,12 @@ func (Driver) Scheme() string { return scheme }
 const setupTime = 5 * time.Second
 
 // Dial connects to the socket at addr and makes the memory.
-func (Driver) Dial(ctx context.Context, addr string) (msg.Link, error) {
+func (d Driver) Dial(ctx context.Context, addr string) (msg.Link, error) {
+	return d.DialPages(ctx, addr, 1)
+}
+
+// DialPages is Dial for rings of so many pages.
+func (Driver) DialPages(ctx context.Context, addr string, pages int) (msg.Link, error) {
 	path, ok := strings.CutPrefix(addr, scheme+":")
 	if !ok {
 		return nil, fmt.Errorf("ump: %q is not an address of mine", addr)
@@ -69,7 +74,7 @@ func (Driver) Dial(ctx context.Context, addr string) (msg.Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := l.offer(ctx, 1); err != nil {
+	if err := l.offer(ctx, pages); err != nil {
 		l.Close()
 		return nil, err
 	}

@@ -1,0 +1,289 @@
+// Command load measures one thing about typed channels between two processes of
+// its own, each pinned to a CPU, and prints nanoseconds an operation. bench/msg
+// runs it beside the references in C.
+//
+//	load MODE COUNT SIZE CPU CPU
+//
+//	direct     round trip of 8 or 56 bytes, Send and Recv, polled
+//	channel    the same through Go channels
+//	rpc        round trip of a generated call
+//	parked     direct, but both sides sleep between messages
+//	adaptive   direct, spinning or sleeping as the library chooses
+//	flow       one way of 56 bytes or more
+//	chanflow   the same through Go channels
+//
+// With BENCH_FIFO set the processes ask for real-time scheduling, so that other
+// work on the machine does not come between.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"hardtack/bench/msg/trip"
+	"hardtack/msg"
+	_ "hardtack/msg/ump"
+)
+
+type job struct {
+	mode string
+	n    int
+	size int
+}
+
+func main() {
+	if len(os.Args) != 6 {
+		fail(fmt.Errorf("usage: load MODE COUNT SIZE CPU CPU"))
+	}
+	j := job{mode: os.Args[1]}
+	var cpus [2]int
+	for i, p := range []*int{&j.n, &j.size, &cpus[0], &cpus[1]} {
+		v, err := strconv.Atoi(os.Args[i+2])
+		fail(err)
+		*p = v
+	}
+	if dir := os.Getenv("LOAD_DIR"); dir != "" {
+		pinned(cpus[1])
+		fail(j.serve(dir))
+		return
+	}
+	pinned(cpus[0])
+	dir, err := os.MkdirTemp("", "load-")
+	fail(err)
+	kid := exec.Command("/proc/self/exe", os.Args[1:]...)
+	kid.Env = append(os.Environ(), "LOAD_DIR="+dir, "LOAD_PINNED=")
+	kid.Stderr = os.Stderr
+	kid.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	err = kid.Start()
+	var d time.Duration
+	if err == nil {
+		d, err = j.run(dir)
+		if err != nil {
+			kid.Process.Kill()
+		}
+		kid.Wait()
+	}
+	os.RemoveAll(dir)
+	fail(err)
+	fmt.Printf("%.2f\n", float64(d.Nanoseconds())/float64(j.n))
+}
+
+func fail(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "load:", err)
+		os.Exit(1)
+	}
+}
+
+// pinned runs this program again with all its threads on one CPU.
+func pinned(cpu int) {
+	if os.Getenv("LOAD_PINNED") == "1" {
+		return
+	}
+	var set unix.CPUSet
+	set.Set(cpu)
+	fail(unix.SchedSetaffinity(0, &set))
+	if os.Getenv("BENCH_FIFO") != "" {
+		prio := int32(10)
+		unix.RawSyscall(unix.SYS_SCHED_SETSCHEDULER, 0, 1, uintptr(unsafe.Pointer(&prio)))
+	}
+	os.Setenv("LOAD_PINNED", "1")
+	fail(syscall.Exec("/proc/self/exe", os.Args, os.Environ()))
+}
+
+func (j job) options(dir string) *msg.Options {
+	o := &msg.Options{Resolver: msg.Directory(dir)}
+	switch j.mode {
+	case "parked":
+		o.Spin = -1
+	case "adaptive":
+	default:
+		o.Spin = 100 * time.Millisecond
+	}
+	return o
+}
+
+var sink uint64
+
+func (j job) serve(dir string) error {
+	ctx := context.Background()
+	s, err := trip.Export(ctx, "load", j.options(dir))
+	if err != nil {
+		return err
+	}
+	c, err := s.Accept(ctx)
+	if err != nil {
+		return err
+	}
+	switch j.mode {
+	case "channel":
+		ch := c.Channels()
+		for m := range ch.Recv {
+			ch.Send <- m
+		}
+		return nil
+	case "chanflow":
+		ch := c.Channels()
+		for m := range ch.Recv {
+			if _, ok := m.(*trip.Done); ok {
+				ch.Send <- m
+			}
+		}
+		return nil
+	}
+	for {
+		m, err := c.Recv(ctx)
+		if err != nil {
+			return nil // the peer has closed
+		}
+		switch m := m.(type) {
+		case *trip.Small:
+			err = c.SendSmall(ctx, m)
+		case *trip.Full:
+			if j.mode == "flow" {
+				sink += m.Seq
+				continue
+			}
+			err = c.SendFull(ctx, m)
+		case *trip.Large:
+			for i := 0; i+8 <= len(m.Data); i += 64 {
+				sink += uint64(m.Data[i])
+			}
+		case *trip.Done:
+			err = c.SendDone(ctx, m)
+		case *trip.AskCall:
+			err = c.ReplyAsk(ctx, m, &trip.AskReply{Twice: 2 * m.Seq})
+		case *trip.AskReply:
+			err = fmt.Errorf("a reply to nothing")
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// run does a tenth of the work to warm up, and measures the rest.
+func (j job) run(dir string) (time.Duration, error) {
+	ctx := context.Background()
+	c, err := trip.Connect(ctx, "load", j.options(dir))
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	var do func(n int) error
+	switch j.mode {
+	case "direct", "parked", "adaptive":
+		do = func(n int) error { return direct(ctx, c, n, j.size) }
+	case "channel":
+		ch := c.Channels()
+		do = func(n int) error {
+			m := &trip.Small{}
+			for i := range n {
+				m.Seq = uint64(i)
+				ch.Send <- m
+				back, ok := <-ch.Recv
+				if !ok {
+					return c.Err()
+				}
+				m = back.(*trip.Small)
+			}
+			return nil
+		}
+	case "rpc":
+		k := trip.NewClient(c, nil)
+		do = func(n int) error {
+			for i := range uint64(n) {
+				r, err := k.Ask(ctx, trip.AskCall{Seq: i})
+				if err != nil {
+					return err
+				}
+				if r.Twice != 2*i {
+					return fmt.Errorf("%d", r.Twice)
+				}
+			}
+			return nil
+		}
+	case "flow":
+		do = func(n int) error { return flow(ctx, c, n, j.size) }
+	case "chanflow":
+		ch := c.Channels()
+		do = func(n int) error {
+			for i := range n {
+				ch.Send <- &trip.Full{Seq: uint64(i)}
+			}
+			ch.Send <- &trip.Done{}
+			if _, ok := <-ch.Recv; !ok {
+				return c.Err()
+			}
+			return nil
+		}
+	default:
+		return 0, fmt.Errorf("no mode %s", j.mode)
+	}
+	if err := do(j.n / 10); err != nil {
+		return 0, err
+	}
+	start := time.Now()
+	err = do(j.n)
+	return time.Since(start), err
+}
+
+func direct(ctx context.Context, c *trip.Conn, n, size int) error {
+	if size == 8 {
+		m := &trip.Small{}
+		for i := range n {
+			m.Seq = uint64(i)
+			if err := c.SendSmall(ctx, m); err != nil {
+				return err
+			}
+			back, err := c.Recv(ctx)
+			if err != nil {
+				return err
+			}
+			m = back.(*trip.Small)
+		}
+		return nil
+	}
+	m := &trip.Full{}
+	for i := range n {
+		m.Seq = uint64(i)
+		if err := c.SendFull(ctx, m); err != nil {
+			return err
+		}
+		back, err := c.Recv(ctx)
+		if err != nil {
+			return err
+		}
+		m = back.(*trip.Full)
+	}
+	return nil
+}
+
+func flow(ctx context.Context, c *trip.Conn, n, size int) error {
+	full, large := &trip.Full{}, &trip.Large{Data: make([]byte, max(size-4, 0))}
+	for i := range n {
+		var err error
+		if size == 56 {
+			full.Seq = uint64(i)
+			err = c.SendFull(ctx, full)
+		} else {
+			err = c.SendLarge(ctx, large)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := c.SendDone(ctx, &trip.Done{}); err != nil {
+		return err
+	}
+	_, err := c.Recv(ctx)
+	return err
+}
