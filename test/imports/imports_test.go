@@ -20,6 +20,7 @@ var may = map[string][]string{
 	"driver":          {"abi"},
 	"driver/virtio":   {"abi", "driver", "kernel/blockdev", "kernel/netdev"},
 	"driver/ahci":     {"abi", "driver", "kernel/blockdev"},
+	"driver/disktest": {"abi", "driver", "kernel/blockdev"},
 	"driver/nvme":     {"abi", "driver", "kernel/blockdev"},
 	"msg":             {"abi", "lock"},
 	"idl":             {"msg"},
