@@ -400,8 +400,11 @@ func TestTrace(t *testing.T) {
 	if count["spawn i"] != 88 || count["blocked B"] != 1 || count["blocked E"] != 1 || count["run B"] != 1 || count["workers C"] != 2 {
 		t.Errorf("events: %v", count)
 	}
-	on(t, rt, func(c Ctx) int { return fib(c, 10) })
-	if flags := (*rt.workers.Load())[0].flags.Load(); flags&flagTrace != 0 {
-		t.Error("spawns still report after the trace")
-	}
+	on(t, rt, func(c Ctx) int {
+		fib(c, 10)
+		if c.a.w.flags.Load()&flagTrace != 0 {
+			t.Error("spawns still report after the trace")
+		}
+		return 0
+	})
 }
