@@ -12,7 +12,7 @@ import (
 )
 
 // Timeout is how long a command may take before the device is asked what is
-// wrong, as on Linux.
+// wrong, as on Linux. New takes it.
 var Timeout = 30 * time.Second
 
 // Log hears of what went wrong with disks.
@@ -20,15 +20,16 @@ var Log = func(format string, args ...any) { fmt.Printf("kernel: "+format+"\n", 
 
 // watchdog looks at the device's commands now and then while it has any.
 type watchdog struct {
-	d     *Disk // immutable
-	armed atomic.Bool
-	timer *time.Timer // immutable
+	d       *Disk         // immutable
+	timeout time.Duration // immutable
+	armed   atomic.Bool
+	timer   *time.Timer // immutable
 
 	mu sync.Mutex // one recovery at a time
 }
 
 func (w *watchdog) init(d *Disk) {
-	w.d = d
+	w.d, w.timeout = d, Timeout
 	w.timer = time.AfterFunc(time.Hour, w.look)
 	w.timer.Stop()
 }
@@ -36,7 +37,7 @@ func (w *watchdog) init(d *Disk) {
 // arm sees to it that the watchdog looks soon.
 func (d *Disk) arm() {
 	if w := &d.watch; !w.armed.Load() && w.armed.CompareAndSwap(false, true) {
-		w.timer.Reset(Timeout / 4)
+		w.timer.Reset(w.timeout / 4)
 	}
 }
 
@@ -46,7 +47,7 @@ func (w *watchdog) look() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	busy := false
-	limit := wait.Now() - int64(Timeout)
+	limit := wait.Now() - int64(w.timeout)
 	for i := range w.d.queues {
 		q := &w.d.queues[i]
 		late, aborted, any, stuck := q.oldest(limit)
@@ -59,7 +60,7 @@ func (w *watchdog) look() {
 		if late == nil {
 			continue
 		}
-		Log("%s: no answer to a %v at sector %d within %v", w.d.Name, late.Op, late.Sector, Timeout)
+		Log("%s: no answer to a %v at sector %d within %v", w.d.Name, late.Op, late.Sector, w.timeout)
 		if aborted || !w.d.dev.Abort(q.index, &late.Command) {
 			w.d.reset()
 			break
