@@ -14,8 +14,13 @@ type Device interface {
 	// Transmit sends frames and returns how many of them, from the first on,
 	// it took. Their bytes are copied into the device's own buffers before it
 	// returns. It may be called by several goroutines at once, rings the
-	// doorbell once a call, and never sleeps: a full ring takes fewer frames.
+	// doorbell once a call unless frames are held, and never sleeps: a full ring takes fewer frames.
 	Transmit(pkts []Frame) int
+	// Hold keeps the frames of Transmit back until as many calls of Flush: the
+	// device then sees them all at once, for one doorbell. The time between
+	// must be short. While the receiver runs, frames are held.
+	Hold()
+	Flush()
 	// SetReceiver names who gets the received frames and starts reception; it
 	// is called once. The device calls recv from its interrupt goroutine (one
 	// at a time a queue) with as many frames as have come. Frames and bytes

@@ -2,7 +2,7 @@
 // joins a netdev.Device to the TCP/IP stack (Link), and how it gets its
 // addresses (Settings, DHCP).
 //
-// Lock order: netstack's locks, then acks.mu, then the device's.
+// Lock order: netstack's locks, then the device's.
 package netif
 
 import (
@@ -32,8 +32,6 @@ type Link struct {
 
 	up   atomic.Pointer[stack.NetworkDispatcher]
 	dhcp atomic.Pointer[func(udp []byte)] // who gets replies of DHCP servers
-
-	acks acks // own lock
 
 	// own4 is the interface's IPv4 address, and above it the subnet's
 	// broadcast address; 0 without one.
@@ -150,6 +148,12 @@ func (l *Link) ParseHeader(p *stack.PacketBuffer) bool {
 	return ok
 }
 
+// Hold keeps what is sent back until Flush.
+func (l *Link) Hold() { l.dev.Hold() }
+
+// Flush ends a Hold.
+func (l *Link) Flush() { l.dev.Flush() }
+
 // sending holds what send needs, so that it allocates nothing.
 type sending struct {
 	frames []netdev.Frame
@@ -172,7 +176,7 @@ func (l *Link) WritePackets(pkts stack.PacketBufferList) (int, tcpip.Error) {
 
 // WritePacket sends one packet: netstack's queueing discipline.
 func (l *Link) WritePacket(p *stack.PacketBuffer) tcpip.Error {
-	if l.hold(p) || l.send(p) {
+	if l.send(p) {
 		return nil
 	}
 	return &tcpip.ErrNoBufferSpace{}

@@ -66,6 +66,9 @@ func (c *cable) Transmit(pkts []netdev.Frame) int {
 	return len(pkts)
 }
 
+func (c *cable) Hold()  {}
+func (c *cable) Flush() {}
+
 func (c *cable) SetReceiver(recv func([]netdev.Frame)) {
 	go func() {
 		for f := range c.in {
@@ -259,6 +262,8 @@ func (*capture) MAC() [6]byte                          { return [6]byte{2, 0, 0,
 func (*capture) MTU() int                              { return 1500 }
 func (*capture) Features() netdev.Features             { return 0 }
 func (*capture) Transmit(p []netdev.Frame) int         { return len(p) }
+func (c *capture) Hold()                               {}
+func (c *capture) Flush()                              {}
 func (c *capture) SetReceiver(fn func([]netdev.Frame)) { c.set(fn) }
 
 func TestDamagedChecksumIsDropped(tt *testing.T) {
@@ -357,10 +362,15 @@ func TestCloseUncorks(tt *testing.T) {
 	y.Put()
 }
 
-// Requests and answers need one frame each way; a request without an answer is
+// Requests and answers need one frame each way with the kernel's netstack (the
+// overlay's test runs this one with it); a request without an answer is
 // acknowledged all the same, and so is a stream.
 func TestAcksAreHeld(tt *testing.T) {
 	t := New(tt)
+	most := 200
+	if os.Getenv("HARDTACK_NETSTACK") == "patched" {
+		most = 150
+	}
 	a, b, ca, cb := machines(tt, 0)
 	x, y := connected(t, a, b)
 	for _, f := range []*vfs.File{x, y} {
@@ -378,7 +388,7 @@ func TestAcksAreHeld(tt *testing.T) {
 		t.Write(y, "answer")
 		t.Read(x, 100)
 	}
-	if n, m := sent[0].Load(), sent[1].Load(); n > rounds*3/2 || m > rounds*3/2 {
+	if n, m := sent[0].Load(), sent[1].Load(); n > int32(most) || m > int32(most) {
 		t.Errorf("%d and %d frames for %d round trips", n, m, rounds)
 	}
 	sent[1].Store(0)

@@ -40,6 +40,7 @@ var may = map[string][]string{
 	"overlay":         {"tool/fault"},
 	"affinity":        {},
 	"tool":            {"abi", "tool"},
+	"tool/image":      {"abi", "overlay", "tool"},
 	"tool/msgtop":     {"msg", "tool"},
 	"tool/names":      {"msg", "tool"},
 	"examples":        {"idl", "msg"},

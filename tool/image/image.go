@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,6 +16,7 @@ import (
 	"strings"
 
 	"hardtack/abi/boot"
+	"hardtack/overlay"
 )
 
 // Options say what to build.
@@ -42,10 +44,14 @@ func Build(o Options) error {
 	text := uint64(boot.TextBase)
 	// The linker takes -T as a signed number.
 	ldflags := fmt.Sprintf("-T %d -E %s -checklinkname=0 -buildid=", int64(text), entrySymbol)
-	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-ldflags", ldflags, "-tags", o.Tags, "-o", linked}, o.Args...)
+	env := append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0", "GOAMD64=v1", "GOFLAGS="+moduleFlags())
+	list, err := o.netstack(filepath.Join(tmp, "overlay"), env)
+	if err != nil {
+		return err
+	}
+	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-overlay", list, "-ldflags", ldflags, "-tags", o.Tags, "-o", linked}, o.Args...)
 	cmd := exec.Command("go", append(args, "hardtack/cmd/kernel")...)
-	cmd.Dir = o.Dir
-	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0", "GOAMD64=v1", "GOFLAGS="+moduleFlags())
+	cmd.Dir, cmd.Env = o.Dir, env
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w\n%s", err, strings.TrimSpace(string(out)))
 	}
@@ -63,6 +69,32 @@ func Build(o Options) error {
 		return err
 	}
 	return os.WriteFile(o.Out, out, 0o644)
+}
+
+// netstack makes the patched files of the TCP/IP stack in dir and gives the
+// list for "go build -overlay".
+func (o *Options) netstack(dir string, env []string) (string, error) {
+	// A download tells where a module is, and has it if nothing needed it yet.
+	var module struct{ Dir, Version string }
+	var root struct{ Dir string }
+	for _, q := range []struct {
+		arg []string
+		to  any
+	}{
+		{[]string{"mod", "download", "-json", overlay.NetstackModule}, &module},
+		{[]string{"list", "-m", "-json"}, &root},
+	} {
+		cmd := exec.Command("go", q.arg...)
+		cmd.Dir, cmd.Env = o.Dir, env
+		out, err := cmd.Output()
+		if err == nil {
+			err = json.Unmarshal(out, q.to)
+		}
+		if err != nil {
+			return "", fmt.Errorf("go %s: %w\n%s", strings.Join(q.arg, " "), err, bytes.TrimSpace(out))
+		}
+	}
+	return overlay.Netstack(dir, root.Dir, module.Dir, module.Version)
 }
 
 // moduleFlags keeps a caller's GOFLAGS from changing the image, but for where

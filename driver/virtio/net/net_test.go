@@ -131,6 +131,41 @@ func TestTransmit(t *testing.T) {
 	}
 }
 
+// Held frames go at the last Flush, for one doorbell; a full ring lets them go
+// before.
+func TestHold(t *testing.T) {
+	d, tr := newDevice(t, all, 16)
+	tx := tr.Ring(1)
+	frame := []netdev.Frame{{Parts: [][]byte{random(100)}}}
+	d.Hold()
+	d.Hold()
+	before := tr.Kicks.Load()
+	for range 3 {
+		if d.Transmit(frame) != 1 {
+			t.Fatal("no room")
+		}
+	}
+	d.Flush()
+	if _, ok := tx.Next(); ok || tr.Kicks.Load() != before {
+		t.Fatal("the device saw a frame that is held")
+	}
+	d.Flush()
+	if n := len(sent(t, tx, true)); n != 3 || tr.Kicks.Load() != before+1 {
+		t.Errorf("%d frames, %d doorbells", n, tr.Kicks.Load()-before)
+	}
+	d.Hold()
+	for range 20 {
+		d.Transmit(frame)
+	}
+	if n := len(sent(t, tx, true)); n != 16 {
+		t.Errorf("a full ring showed %d frames", n)
+	}
+	d.Flush()
+	if d.Transmit(frame) != 1 || len(sent(t, tx, true)) != 1 {
+		t.Error("no frame goes after Flush")
+	}
+}
+
 func TestTransmitFull(t *testing.T) {
 	d, tr := newDevice(t, all, 16)
 	tx := tr.Ring(1)

@@ -65,7 +65,9 @@ func (r *rxQueue) poll() {
 	for {
 		n := r.batch()
 		if n > 0 {
+			r.d.Hold() // the answers go together
 			r.d.recv(r.frames[:n])
+			r.d.Flush()
 		}
 		if r.ntaken == 0 {
 			if !r.q.EnableInterrupts(0) {

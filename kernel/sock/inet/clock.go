@@ -20,12 +20,9 @@ func (clock) NowMonotonic() tcpip.MonotonicTime {
 	return monotonic(wait.Now())
 }
 
-// AfterFunc calls fn on a goroutine of its own after d.
+// AfterFunc calls fn after d.
 func (clock) AfterFunc(d time.Duration, fn func()) tcpip.Timer {
-	return timer{time.AfterFunc(d, fn)}
+	t := &timer{fn: fn}
+	timers.set(t, d)
+	return t
 }
-
-type timer struct{ *time.Timer }
-
-// Reset arms the timer anew.
-func (t timer) Reset(d time.Duration) { t.Timer.Reset(d) }

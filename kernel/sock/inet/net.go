@@ -59,6 +59,7 @@ type Net struct {
 	mu        sync.RWMutex
 	listeners map[uint16][]*TCP // guarded by mu: listening sockets, by port
 	ifaces    []*Interface      // guarded by mu, ordered by index
+	holders   []holder          // guarded by mu; its elements are immutable
 	ports     portSet           // own lock
 	all       register          // own lock
 	raw       atomic.Int32      // raw sockets
@@ -182,8 +183,31 @@ func (n *Net) AddInterface(i *Interface, ep stack.LinkEndpoint) tcpip.Error {
 	}
 	n.mu.Lock()
 	n.ifaces = append(n.ifaces, i)
+	if h, ok := ep.(holder); ok {
+		n.holders = append(n.holders[:len(n.holders):len(n.holders)], h)
+	}
 	n.mu.Unlock()
 	return nil
+}
+
+// A holder is an interface that can keep packets back, to send several at once.
+type holder interface {
+	Hold()
+	Flush()
+}
+
+// together has all that f sends go out at once.
+func (n *Net) together(f func()) {
+	n.mu.RLock()
+	holders := n.holders
+	n.mu.RUnlock()
+	for _, h := range holders {
+		h.Hold()
+	}
+	f()
+	for _, h := range holders {
+		h.Flush()
+	}
 }
 
 // RawSockets returns how many raw sockets there are: they want to see every

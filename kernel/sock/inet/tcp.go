@@ -413,9 +413,15 @@ func (s *TCP) Shutdown(_ *kern.Ctx, how int32) linux.Errno {
 	}
 	if how != linux.SHUT_RD {
 		flags |= tcpip.ShutdownWrite
-		s.push(p)
 	}
-	return errno(p.Endpoint.Shutdown(flags))
+	var err tcpip.Error
+	s.net.together(func() {
+		if how != linux.SHUT_RD {
+			s.push(p)
+		}
+		err = p.Endpoint.Shutdown(flags)
+	})
+	return errno(err)
 }
 
 // push sends what TCP_CORK, MSG_MORE or Nagle's rule holds back: a FIN follows,
@@ -451,7 +457,13 @@ func (s *TCP) Release(*vfs.File) {
 			p.SocketOptions().SetLinger(tcpip.LingerOption{Enabled: true})
 		} else {
 			p.SocketOptions().SetLinger(tcpip.LingerOption{Enabled: l > 0, Timeout: time.Duration(l-1) * time.Second})
-			s.push(p)
+			// The last data and the FIN are to arrive together: an end that
+			// has read all closes at once otherwise, and the FINs cross.
+			s.net.together(func() {
+				s.push(p)
+				p.close()
+			})
+			return
 		}
 		p.close()
 	}
