@@ -80,8 +80,8 @@ type Shared interface {
 	Wake()
 	// Kick makes this end's own Parks look again.
 	Kick()
-	// Park blocks until ready reports true. It calls ready at first and then
-	// at least once after every Wake of the peer and Kick.
+	// Park blocks until ready reports true. It calls ready before it sleeps
+	// and then at least once after every Wake of the peer and Kick.
 	Park(ready func() bool) error
 	// Barrier orders the stores of this thread before its later loads, and the
 	// same for every thread of the peer. An end calls it between storing that
@@ -90,6 +90,9 @@ type Shared interface {
 	// Barriers reports whether Barrier reaches the peer's threads. If not, the
 	// peer is told to use a full barrier with every message.
 	Barriers() bool
+	// Futex reports whether the peer is a process that naps in, and wakes by,
+	// futex(2) on a word of the rings.
+	Futex() bool
 	// NewBulk makes n bytes of memory for sending, MapBulk maps a peer's for
 	// reading; the file is what passes between, nil if the peer is in this
 	// process. MapBulk checks that the file cannot shrink.

@@ -74,6 +74,7 @@ func (l *local) Wake()                        { l.peer.gate.kick() }
 func (l *local) Kick()                        { l.gate.kick() }
 func (l *local) Barrier()                     { barrier.All() }
 func (l *local) Barriers() bool               { return barrier.Works() }
+func (l *local) Futex() bool                  { return false }
 func (l *local) Park(ready func() bool) error { l.gate.park(ready); return nil }
 
 func (l *local) NewBulk(n int) (Region, *os.File, error) {

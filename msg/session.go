@@ -84,7 +84,6 @@ func newConn(iface *Interface, opts Options, b *binding, s session) *Conn {
 	c.takeRecv(b)
 	c.send.ready, c.recv.ready = c.sendReady, c.recvReady
 	c.send.asleep, c.recv.asleep = c.sendAsleep, c.recvAsleep
-	c.send.spin.budget, c.recv.spin.budget = spinMin, spinMin
 	c.serve(b)
 	enter(c)
 	return c

@@ -8,77 +8,67 @@ import (
 	"hardtack/msg/internal/ring"
 )
 
-// Waiting: spin while that has been paying, then park. A wake across cores
-// costs some 30 µs on either side of it, so a channel whose messages come
-// closer together than that never parks, and one on which nothing comes parks
-// soon and burns nothing.
+// Waiting has three stages. Spin, while that has been paying: a wake across
+// cores costs some 30 µs on either side of it, so a channel whose messages come
+// closer together than that never sleeps. If the peer is a process on the same
+// core, which a spin would only keep from it, nap in futex(2) instead for a
+// moment: the fastest way to hand the core over. Then park in Go's poller, for
+// as long as it takes.
 
-// How long an owner spins at most and at least, in polls (of about 1 ns, or
-// 50 ns when the peer's line comes in between) between two looks at the
-// scheduler.
 const (
-	spinBlock = 64 // polls between two calls of Gosched
-	spinMax   = 50 * time.Microsecond
-	spinMin   = time.Microsecond
-	spinRest  = 256 // waits before an owner on the peer's core tries again
+	spinBlock = 64                    // polls between two looks at everything else
+	spinMax   = 50 * time.Microsecond // longest spin
+	spinFails = 4                     // spins in vain before a rest
+	restMin   = 64                    // waits without a spin, doubled
+	restMax   = 1024                  // up to this
+	napTime   = 50 * time.Microsecond // longest nap; nothing else runs on this P meanwhile
+	napIf     = time.Millisecond      // nap if the last wait was no longer
 )
 
-// spinner adapts how long an owner spins.
+// spinner decides how to wait. Spins fail when messages are far apart, and when
+// the peer needs this core to send one.
 type spinner struct {
-	budget time.Duration
-	rest   int // waits for which not to spin at all
-	wasted int // spins in a row that a short sleep followed
+	fails, rest, next int
+	last              time.Duration // of the last wait
 }
 
-// spun notes a spin that paid.
-func (s *spinner) spun(d time.Duration) {
-	s.wasted = 0
-	s.budget = min(spinMax, max(s.budget, 4*d))
-}
+func (s *spinner) paid() { s.fails, s.next, s.last = 0, 0, 0 }
 
-// slept notes a sleep of d that followed a spin of s.budget. If it was short,
-// spinning longer would have caught the message; unless the peer needed this
-// core to send it, in which case no spin ever does.
-func (s *spinner) slept(d time.Duration) {
-	switch {
-	case s.rest > 0:
-		s.rest--
-	case d > 4*spinMax:
-		s.budget = max(spinMin, s.budget/2)
-	case d < s.budget:
-		if s.wasted++; s.wasted >= 4 {
-			s.wasted, s.rest, s.budget = 0, spinRest, spinMin
-		}
-	default:
-		s.budget = min(spinMax, 2*s.budget)
+func (s *spinner) failed() {
+	if s.fails++; s.fails >= spinFails {
+		s.fails = spinFails - 1 // one more attempt after the rest
+		s.next = min(max(restMin, 2*s.next), restMax)
+		s.rest = s.next
 	}
 }
 
 // spin polls rx, if there is one, and now and then ready, which looks at all
 // that matters. It reports whether ready came true in time.
 func (c *Conn) spin(s *spinner, rx *ring.Rx, ready func() bool) bool {
-	limit := s.budget
-	if c.opts.Spin < 0 {
+	limit := spinMax
+	switch {
+	case c.opts.Spin < 0:
 		return ready()
-	}
-	if c.opts.Spin != 0 {
+	case c.opts.Spin > 0:
 		limit = c.opts.Spin
-	} else if s.rest > 0 {
+	case s.rest > 0:
+		s.rest--
 		return ready()
 	}
 	start := time.Now()
 	for {
 		for range spinBlock {
 			if rx != nil && rx.Ready() {
-				s.spun(time.Since(start))
+				s.paid()
 				return true
 			}
 		}
 		if ready() {
-			s.spun(time.Since(start))
+			s.paid()
 			return true
 		}
 		if time.Since(start) > limit {
+			s.failed()
 			return false
 		}
 		runtime.Gosched()
@@ -88,28 +78,35 @@ func (c *Conn) spin(s *spinner, rx *ring.Rx, ready func() bool) bool {
 // waitMessage waits until a slot is full or attention is wanted.
 func (c *Conn) waitMessage(ctx context.Context) error {
 	r := &c.recv
-	if r.rx.Ready() {
-		return nil
-	}
-	for i := 0; i < 4*spinBlock && c.opts.Spin >= 0; i++ { // the common case, before any clock is read
-		if r.rx.Ready() {
-			return nil
+	same := r.shared.Futex() && r.rx.SameCPU()
+	if !same && c.opts.Spin >= 0 && r.spin.rest == 0 {
+		for range 4 * spinBlock { // the common case, before any clock is read
+			if r.rx.Ready() {
+				return nil
+			}
 		}
 	}
 	if r.rx.Flush(true) {
 		r.shared.Wake()
 	}
 	r.ctx = ctx
-	if c.spin(&r.spin, r.rx, r.ready) {
+	if same {
+		if r.spin.last < napIf {
+			runtime.Gosched()
+			if r.rx.Nap(napTime) {
+				return nil
+			}
+		}
+	} else if c.spin(&r.spin, r.rx, r.ready) {
 		return ctx.Err()
 	}
+	start := time.Now()
+	defer func() { r.spin.last = time.Since(start) }()
 	if ctx.Done() != nil {
 		defer context.AfterFunc(ctx, r.shared.Kick)()
 	}
-	start := time.Now()
 	err := r.shared.Park(r.asleep)
 	r.rx.SetParked(false)
-	r.spin.slept(time.Since(start))
 	if r.rx.Ready() {
 		return nil
 	}
@@ -158,10 +155,8 @@ func (c *Conn) waitRoom(ctx context.Context, slots, bytes int) error {
 	if ctx.Done() != nil {
 		defer context.AfterFunc(ctx, s.shared.Kick)()
 	}
-	start := time.Now()
 	err := s.shared.Park(s.asleep)
 	s.tx.SetBlocked(false)
-	s.spin.slept(time.Since(start))
 	if cerr := ctx.Err(); cerr != nil {
 		return cerr
 	}

@@ -128,9 +128,6 @@ func (l *link) Wake() {
 
 // Park sleeps until ready.
 func (l *link) Park(ready func() bool) error {
-	if ready() {
-		return nil
-	}
 	b := l.bell.Load()
 	if b == nil && l.parks.Add(1) == bellAfter {
 		b = l.giveBell()

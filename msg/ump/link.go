@@ -357,6 +357,7 @@ func (l *link) Pages() (tx, rx []byte) {
 
 func (l *link) Barrier()       { barrier.All() }
 func (l *link) Barriers() bool { return barrier.Works() }
+func (l *link) Futex() bool    { return true }
 
 func (l *link) NewBulk(n int) (msg.Region, *os.File, error) {
 	f, err := newMemory(n)

@@ -6,9 +6,10 @@
 // are slots, 60 in a ring of one page.
 //
 //	line 0  Ack      receiver writes: slots consumed, modulo 2^32
-//	line 1  Parked   receiver writes: 1 if it sleeps, or is about to
+//	line 1  Parked   receiver writes: 1 if it sleeps, or is about to, and must
+//	                 be woken through the link; 2 if it naps in futex(2) here
 //	line 2  Blocked  sender writes: 1 if it sleeps for want of room
-//	line 3  unused
+//	line 3  CPU      sender writes: 1 and the processor on which it last waited
 //	line 4… slots    sender writes
 //
 // A slot is 56 bytes of body and a header word, stored last and with release
@@ -41,6 +42,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync/atomic"
+	"time"
 
 	"hardtack/lock"
 )
@@ -91,7 +93,8 @@ type Control struct {
 	_       [15]uint32
 	Blocked uint32
 	_       [15]uint32
-	_       [16]uint32
+	CPU     uint32
+	_       [15]uint32
 }
 
 // Head is a header word, taken apart.
@@ -137,6 +140,7 @@ type Rx struct {
 	Count   uint32 // slots consumed, modulo 2^32
 	Seq     uint64 // messages delivered in the session
 	seen    uint16 // the ack bits of the last header
+	cpu     uint32 // what SameCPU said last
 	// Hold: slots go back to the sender by Acknowledge only. Immutable.
 	Hold bool
 	ctl  *Control
@@ -227,10 +231,44 @@ func (t *Tx) SetBlocked(v bool) { lock.StoreRelease32(&t.ctl.Blocked, word(v)) }
 // Parked reports whether the receiver sleeps.
 func (t *Tx) Parked() bool { return atomic.LoadUint32(&t.ctl.Parked) != 0 }
 
-// TakeParked reports whether the receiver must be woken now, once for each time
-// that it said it would sleep.
+// TakeParked wakes the receiver if it naps, and reports whether it must be woken
+// through the link; once for each time that it said it would sleep.
 func (t *Tx) TakeParked() bool {
-	return atomic.LoadUint32(&t.ctl.Parked) != 0 && atomic.SwapUint32(&t.ctl.Parked, 0) != 0
+	if atomic.LoadUint32(&t.ctl.Parked) == 0 {
+		return false
+	}
+	switch atomic.SwapUint32(&t.ctl.Parked, 0) {
+	case 0:
+		return false
+	case naps:
+		futexWake(&t.ctl.Parked)
+		return false
+	}
+	return true
+}
+
+const naps = 2
+
+// SameCPU says on which processor this end is about to wait, and reports whether
+// the peer last waited on the same.
+func (r *Rx) SameCPU() bool {
+	cpu := lock.CPU() + 1
+	if r.cpu != cpu {
+		r.cpu = cpu
+		lock.StoreRelease32(&r.tx.ctl.CPU, cpu)
+	}
+	return atomic.LoadUint32(&r.ctl.CPU) == cpu
+}
+
+// Nap waits in futex(2) for a slot to be full, at most about d, and reports
+// whether one is. The peer may fail to wake it, if both look at the same moment.
+func (r *Rx) Nap(d time.Duration) bool {
+	atomic.StoreUint32(&r.ctl.Parked, naps)
+	if !r.Ready() {
+		futexWait(&r.ctl.Parked, naps, d)
+	}
+	r.SetParked(false)
+	return r.Ready()
 }
 
 // Start says that seq messages were delivered before this ring.
