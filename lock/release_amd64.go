@@ -13,3 +13,10 @@ func StoreRelease32(p *uint32, v uint32)
 //
 //go:noescape
 func StoreRelease64(p *uint64, v uint64)
+
+// PublishAhead64 is StoreRelease64, and asks for the cache line of *ahead, to
+// which the caller will soon write (PREFETCHW, Intel SDM volume 2B; elsewhere a
+// no-operation). Lines that are asked for early move beside each other.
+//
+//go:noescape
+func PublishAhead64(p *uint64, v uint64, ahead *byte)
