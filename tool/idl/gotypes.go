@@ -69,16 +69,6 @@ func (g *goPackage) nameAll() error {
 		}
 		g.messages = append(g.messages, goMessage{m, name, n, fields})
 	}
-	// Methods of connections are named after messages.
-	methods := newNames("Go")
-	for _, m := range g.messages {
-		if m.Role == Reply {
-			continue
-		}
-		if _, err := methods.take(m.Decl.Pos, m.Name(), m.Method); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 

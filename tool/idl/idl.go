@@ -32,10 +32,11 @@
 // a message are read and not used: they steer Barrelfish's own transports.
 //
 // Built in are int8 to int64, uint8 to uint64, int (int32), intptr, uintptr and
-// size (64 bits wide on the wire), bool, char, string, errval, iref, cap and
-// give_away_cap; and, as Barrelfish's types.if and its like would give them,
-// coreid, domainid, coremask, genpaddr, genvaddr, genfsize, genoff, rsrcid and
-// iref, which an interface may declare anew.
+// size (64 bits wide on the wire), bool, char, string, cap and give_away_cap; and,
+// as Barrelfish's types.if and the files for its platforms would give them,
+// errval, iref, coreid, domainid, coremask, cycles, genpaddr, genvaddr, genfsize,
+// genoff and rsrcid, which a file may declare anew. cap stands for a file
+// descriptor or an end of a connection that is passed along.
 package idl
 
 import "fmt"

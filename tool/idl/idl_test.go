@@ -1,9 +1,12 @@
 package idl
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"go/format"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -38,7 +41,7 @@ func interfaces(t testing.TB) []string {
 			t.Fatalf("%s: %v", dir, err)
 		}
 		for _, n := range names {
-			if filepath.Base(n) != "types.if" {
+			if b := filepath.Base(n); b != "types.if" && b != "platform.if" {
 				out = append(out, n)
 			}
 		}
@@ -307,6 +310,100 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
+// What is generated is what is committed, for our own interfaces.
+func TestCommitted(t *testing.T) {
+	names, err := filepath.Glob("../../idl/*.if")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range names {
+		if filepath.Base(n) == "types.if" {
+			continue
+		}
+		out, err := Compile(n, os.ReadFile, Languages{Go: true, C: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range out {
+			have, err := os.ReadFile(filepath.Join("../../idl", o.Path))
+			if err != nil || string(have) != string(o.Data) {
+				t.Errorf("%s is not what hardtack idl makes of %s; %v", o.Path, n, err)
+			}
+		}
+	}
+}
+
+// The C code of every interface compiles without a warning, and the header by
+// itself; the Go code compiles and is formatted.
+func TestCompiles(t *testing.T) {
+	gcc, err := exec.LookPath("gcc")
+	if err != nil {
+		t.Skip("no C compiler")
+	}
+	for _, n := range interfaces(t) {
+		if strings.HasPrefix(n, "../../idl") {
+			continue // by the tests there
+		}
+		dir := t.TempDir()
+		out, err := Compile(n, os.ReadFile, Languages{Go: true, C: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range out {
+			p := filepath.Join(dir, filepath.Base(o.Path))
+			if err := os.WriteFile(p, o.Data, 0o666); err != nil {
+				t.Fatal(err)
+			}
+			switch filepath.Ext(p) {
+			case ".c":
+				cmd := exec.Command(gcc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-I../../msg/c", "-I"+dir, "-c", "-o", p+".o", p)
+				if b, err := cmd.CombinedOutput(); err != nil {
+					t.Errorf("%s: %v\n%s", n, err, b)
+				}
+			case ".go":
+				if again, err := format.Source(o.Data); err != nil || string(again) != string(o.Data) {
+					t.Errorf("%s: gofmt would change it; %v", n, err)
+				}
+				build(t, p)
+			}
+		}
+	}
+}
+
+// build compiles a file as a package of this module.
+func build(t *testing.T, file string) {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := filepath.Join(root, "idl", "generated", filepath.Base(file))
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {at: file}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := filepath.Join(t.TempDir(), "overlay.json")
+	if err := os.WriteFile(list, overlay, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := exec.Command("go", "build", "-overlay", list, "hardtack/idl/generated").CombinedOutput(); err != nil {
+		t.Errorf("%s: %v\n%s", file, err, b)
+	}
+}
+
+func TestCollisions(t *testing.T) {
+	for _, c := range []struct{ src, want string }{
+		{"message a_b();\n message aB();\n message a__b();", `f.if:4:10: "a__b" would be called ABMsg in Go, as does what is declared at f.if:3:10`},
+		{"message m(uint8 a_b, uint8 aB);", `f.if:2:29: "aB" would be called AB in Go, as does what is declared at f.if:2:18`},
+		{"rpc get();\n message get_call();\n message getCall();", `f.if:4:10: "getCall" would be called GetCallMsg in Go, as does what is declared at f.if:3:10`},
+	} {
+		_, err := Compile("f.if", files(map[string]string{"f.if": "interface x {\n " + c.src + "\n};"}), Languages{Go: true, C: true})
+		if err == nil || err.Error() != c.want {
+			t.Errorf("%s:\n got %v\nwant %s", c.src, err, c.want)
+		}
+	}
+}
+
 func FuzzLoad(f *testing.F) {
 	for _, n := range append(interfaces(f), "../../idl/types.if") {
 		src, err := os.ReadFile(n)
@@ -336,6 +433,17 @@ func FuzzLoad(f *testing.F) {
 		again, err := Load("f.if", read)
 		if err != nil || again.Fingerprint() != i.Fingerprint() {
 			t.Fatalf("loaded twice: %v", err)
+		}
+		// What is generated is Go and C that is well formed, or one error.
+		out, err := Compile("f.if", read, Languages{Go: true, C: true})
+		var e *Error
+		if err != nil && !errors.As(err, &e) {
+			t.Fatal(err)
+		}
+		for _, o := range out {
+			if strings.Contains(string(o.Data), "%!") && !strings.Contains(string(src), "%!") {
+				t.Fatalf("%s has a formatting mistake", o.Path)
+			}
 		}
 	})
 }

@@ -104,7 +104,7 @@ var builtin = func() map[string]*Type {
 	for name, k := range map[string]Kind{
 		"uint8": Uint8, "uint16": Uint16, "uint32": Uint32, "uint64": Uint64, "uintptr": Uint64, "size": Uint64,
 		"int8": Int8, "int16": Int16, "int32": Int32, "int64": Int64, "intptr": Int64, "int": Int32,
-		"bool": Bool, "char": Char, "errval": Errval, "cap": Cap, "give_away_cap": Cap,
+		"bool": Bool, "char": Char, "cap": Cap, "give_away_cap": Cap,
 	} {
 		t := &Type{Kind: k, Min: width[k], Max: width[k]}
 		if k == Cap {
@@ -118,7 +118,7 @@ var builtin = func() map[string]*Type {
 // system are the types that files of Barrelfish take from its types.if and the
 // files for its platforms. A file may declare them anew.
 var system = map[string]*Type{
-	"iref":   {Kind: Iref, Min: 8, Max: 8},
+	"errval": {Kind: Errval, Min: 4, Max: 4}, "iref": {Kind: Iref, Min: 8, Max: 8}, "cycles": builtin["uint64"],
 	"coreid": builtin["uint8"], "domainid": builtin["uint32"], "coremask": builtin["uint64"],
 	"genpaddr": builtin["uint64"], "genvaddr": builtin["uint64"], "genfsize": builtin["uint64"], "genoff": builtin["uint64"],
 	"rsrcid": builtin["uint32"],
