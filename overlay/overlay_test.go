@@ -1,0 +1,199 @@
+package overlay
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// here is the toolchain that runs the test.
+func here(t *testing.T) Toolchain {
+	t.Helper()
+	out, err := exec.Command("go", "env", "GOVERSION", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := strings.Split(string(out), "\n")
+	return Toolchain{f[0], f[1], "linux", runtime.GOARCH}
+}
+
+func TestVersionIsTheModules(t *testing.T) {
+	data, err := os.ReadFile("../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(data), "\ntoolchain "+Version+"\n") {
+		t.Errorf("the overlay is made for %s, and go.mod names another toolchain", Version)
+	}
+}
+
+func TestPrepare(t *testing.T) {
+	tc := here(t)
+	o := Options{Policy: "group", Cache: t.TempDir()}
+	first, err := Prepare(tc, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := Prepare(tc, o)
+	if err != nil || !first.Changed || again.Changed || again.List != first.List {
+		t.Fatalf("the second time: %+v, %v; the first: %+v", again, err, first)
+	}
+	data, err := os.ReadFile(first.List)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list struct{ Replace map[string]string }
+	if err := json.Unmarshal(data, &list); err != nil || len(list.Replace) != len(first.Files) {
+		t.Fatalf("%d files in %s, %d told; %v", len(list.Replace), first.List, len(first.Files), err)
+	}
+	for from, to := range list.Replace {
+		data, err := os.ReadFile(to)
+		if err != nil || !strings.HasPrefix(from, tc.Root) {
+			t.Errorf("%s → %s: %v", from, to, err)
+		}
+		if strings.HasSuffix(from, "affinity_default.go") && !bytes.Contains(data, []byte("affDefault = 3 // group")) {
+			t.Errorf("%s", data)
+		}
+	}
+	// A cache that was tampered with is mended.
+	if err := os.WriteFile(list.Replace[filepath.Join(tc.Root, "src/runtime/chan.go")], []byte("package broken"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if mended, err := Prepare(tc, o); err != nil || !mended.Changed {
+		t.Errorf("a broken file was kept: %+v, %v", mended, err)
+	}
+	other, err := Prepare(tc, Options{Cache: o.Cache})
+	if err != nil || other.List == first.List {
+		t.Errorf("two policies, one list: %v", err)
+	}
+}
+
+func TestPrepareBad(t *testing.T) {
+	good := here(t)
+	for name, c := range map[string]struct {
+		change func(*Toolchain, *Options)
+		want   string
+	}{
+		"version": {func(t *Toolchain, o *Options) { t.Version = "go1.25.3" }, "GOTOOLCHAIN=" + Version},
+		"os":      {func(t *Toolchain, o *Options) { t.OS = "windows" }, "linux"},
+		"arch":    {func(t *Toolchain, o *Options) { t.Arch = "386" }, "amd64"},
+		"policy":  {func(t *Toolchain, o *Options) { o.Policy = "grup" }, "want off"},
+		"topic":   {func(t *Toolchain, o *Options) { o.Topics = []string{"gc"} }, "affinity"},
+		"root":    {func(t *Toolchain, o *Options) { t.Root = "/nonexistent" }, "missing"},
+	} {
+		tc, o := good, Options{Cache: t.TempDir()}
+		c.change(&tc, &o)
+		if _, err := Prepare(tc, o); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+	// A Go whose files were edited is not patched.
+	root := t.TempDir()
+	os.MkdirAll(filepath.Join(root, "src/runtime"), 0o755)
+	for _, f := range []string{"chan.go", "select.go", "proc.go", "runtime2.go"} {
+		data, err := os.ReadFile(filepath.Join(good.Root, "src/runtime", f))
+		if err != nil {
+			t.Fatal(err)
+		}
+		os.WriteFile(filepath.Join(root, "src/runtime", f), append(data, '\n'), 0o644)
+	}
+	tc := good
+	tc.Root = root
+	if _, err := Prepare(tc, Options{Cache: t.TempDir()}); err == nil || !strings.Contains(err.Error(), "has been changed") {
+		t.Errorf("an edited Go: %v", err)
+	}
+}
+
+// build builds a program of this module with the overlay. It uses the user's
+// cache, so that the standard library is compiled once, not in every test.
+func build(t *testing.T, flags ...string) string {
+	t.Helper()
+	o, err := Prepare(here(t), Options{Policy: "off"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	exe := filepath.Join(t.TempDir(), "program")
+	args := append([]string{"build", "-overlay=" + o.List, "-o", exe}, flags...)
+	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
+		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return exe
+}
+
+func TestStress(t *testing.T) {
+	exe := build(t, "./testdata/stress")
+	for _, policy := range Policies {
+		t.Run(policy, func(t *testing.T) {
+			cmd := exec.Command(exe, "1")
+			cmd.Env = append(os.Environ(), "HARDTACK_AFFINITY="+policy, "HARDTACK_AFFINITY_PERIOD=5ms", "GOMAXPROCS=3")
+			if out, err := cmd.CombinedOutput(); err != nil || string(out) != "ok\n" {
+				t.Errorf("%v\n%.4000s", err, out)
+			}
+		})
+	}
+}
+
+// One warning line for bad settings, and the program runs on.
+func TestBadEnvironment(t *testing.T) {
+	exe := build(t, "./testdata/settings")
+	for _, c := range []struct{ name, value, warn, policy string }{
+		{"HARDTACK_AFFINITY", "group", "", "group 500ms 800"},
+		{"HARDTACK_AFFINITY", "grup", "want off, process, node or group", "off 500ms 800"},
+		{"HARDTACK_AFFINITY", "a\nb\x1b[1m", "a?b?[1m", "off 500ms 800"},
+		{"HARDTACK_AFFINITY", strings.Repeat("x", 5000), strings.Repeat("x", 64) + ":", "off 500ms 800"},
+		{"HARDTACK_AFFINITY_PERIOD", "20ms", "", "group 20ms 800"},
+		{"HARDTACK_AFFINITY_PERIOD", "2s", "", "group 2s 800"},
+		{"HARDTACK_AFFINITY_PERIOD", "0ms", "want 1ms", "off 500ms 800"},
+		{"HARDTACK_AFFINITY_PERIOD", "-5s", "want 1ms", "off 500ms 800"},
+		{"HARDTACK_AFFINITY_PERIOD", "99999999999999999999s", "want 1ms", "off 500ms 800"},
+		{"HARDTACK_AFFINITY_PERIOD", "500", "want 1ms", "off 500ms 800"},
+		{"HARDTACK_AFFINITY_TOUCHES", "10", "", "group 500ms 10"},
+		{"HARDTACK_AFFINITY_TOUCHES", "0", "want a positive", "off 500ms 800"},
+		{"HARDTACK_AFFINITY_TOUCHES", "many", "want a positive", "off 500ms 800"},
+		{"HARDTACK_AFFINITY_LOG", "/nonexistent/log", "cannot open", "off 500ms 800"},
+	} {
+		cmd := exec.Command(exe)
+		cmd.Env = append(os.Environ(), "HARDTACK_AFFINITY=group", c.name+"="+c.value)
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		out, err := cmd.Output()
+		if err != nil || strings.TrimSpace(string(out)) != c.policy {
+			t.Errorf("%s=%.20q: %q, %v", c.name, c.value, out, err)
+		}
+		lines := strings.Count(stderr.String(), "\n")
+		if c.warn == "" && lines != 0 || c.warn != "" && (lines != 1 || !strings.Contains(stderr.String(), c.warn)) {
+			t.Errorf("%s=%.20q: standard error %q, want %q", c.name, c.value, stderr.String(), c.warn)
+		}
+	}
+}
+
+// The tests of hardtack/affinity that need the overlay.
+func TestAffinityPackage(t *testing.T) {
+	o, err := Prepare(here(t), Options{Policy: "off"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("go", "test", "-overlay="+o.List, "-v", "hardtack/affinity").CombinedOutput()
+	if err != nil || bytes.Contains(out, []byte("built without the overlay")) || !bytes.Contains(out, []byte("PASS: TestChannelsShowCreationSite")) {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// The vote binds the process and frees it; a thread that the program bound
+// itself keeps its mask.
+func TestProcessPolicy(t *testing.T) {
+	if runtime.NumCPU() < 2 {
+		t.Skip("one CPU only")
+	}
+	exe := build(t, "./testdata/pin")
+	cmd := exec.Command(exe)
+	cmd.Env = append(os.Environ(), "HARDTACK_AFFINITY=process", "HARDTACK_AFFINITY_PERIOD=20ms")
+	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "ok\n" {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
