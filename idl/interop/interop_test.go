@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -129,6 +130,7 @@ func program(t *testing.T, name, iface string) string {
 	}
 	args := []string{"-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-I../../msg/c", "-I../" + iface + "/c", "-o", out,
 		"c/" + name + ".c", "../" + iface + "/c/" + iface + ".c"}
+	args = append(args, strings.Fields(os.Getenv("INTEROP_CFLAGS"))...) // as in -fsanitize=address
 	if b, err := exec.Command(gcc, append(args, lib...)...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, b)
 	}
@@ -387,6 +389,66 @@ func TestMismatch(t *testing.T) {
 	out, err := exec.CommandContext(ctx, c, "client", "mismatch-go").CombinedOutput()
 	if err == nil || !strings.Contains(string(out), `interface mismatch (this end speaks "ping"`) || !strings.Contains(string(out), `the peer "tasks"`) {
 		t.Errorf("C to Go: %v, %s", err, out)
+	}
+}
+
+// A C program is sent bodies of any bytes: it closes the connection or sends
+// something back, and ends as it always does.
+func TestHostile(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	prog := program(t, "shapes_peer", "shapes")
+	rng := rand.New(rand.NewPCG(1, 2))
+	var refused, echoed int
+	for round := range 60 {
+		name := fmt.Sprintf("hostile%d", round)
+		s := start(t, nil, prog, "echo", name)
+		s.line(t, "ready")
+		c, err := shapes.Connect(ctx, name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 50 {
+			num := uint16(1 + rng.IntN(len(shapes.Interface.Messages)))
+			d := shapes.Interface.Message(num)
+			if d.Kind == msg.Reply || d.Caps > 0 { // it waits for no replies
+				continue
+			}
+			n := d.Min
+			if d.Max > n {
+				n += rng.IntN(min(d.Max-n, 2000) + 1)
+			}
+			b, err := c.BeginLong(ctx, n)
+			if err != nil {
+				break
+			}
+			for i := range b { // small numbers are likelier to be lengths
+				if b[i] = 0; rng.IntN(4) == 0 {
+					b[i] = byte(rng.IntN(1 << rng.IntN(9)))
+				}
+			}
+			if err := c.CommitLong(ctx, num); err != nil {
+				break
+			}
+			if _, _, err := c.Next(ctx); err != nil {
+				if !errors.Is(err, msg.ErrPeerGone) && !errors.Is(err, msg.ErrPeerClosed) {
+					t.Fatal(err)
+				}
+				refused++
+				break
+			}
+			if d.Name == "ping" {
+				c.Next(ctx) // the reply after the message
+			}
+			echoed++
+		}
+		c.Close()
+		if out := s.ended(t); out != "ended closed by the peer" && out != "ended the peer broke the protocol" {
+			t.Fatalf("it said %q", out)
+		}
+	}
+	if refused == 0 || echoed == 0 {
+		t.Errorf("%d refused, %d echoed", refused, echoed)
 	}
 }
 

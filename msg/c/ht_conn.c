@@ -87,6 +87,8 @@ static size_t align_line(size_t n) { return (n + 63) & ~(size_t)63; }
 
 static void pool_free(struct ht_conn *c)
 {
+	if (c->live_n == 0)
+		return;
 	uint32_t acked = c->tx.sent - (c->tx.r.n - c->tx.room);
 	while (c->live_n > 0 && (int32_t)(acked - c->live[c->live_first].slot) > 0) {
 		c->live_first = (c->live_first + 1) % c->tx.r.n;
@@ -463,6 +465,24 @@ static int bulk_body(struct ht_conn *c, const uint8_t *ref, size_t n, const uint
 	return 0;
 }
 
+/* True if any reply to call m can be sent now. */
+static bool can_reply(struct ht_conn *c, const struct ht_message *m)
+{
+	const struct ht_message *reply = m + 1;
+	for (int again = 0;; again = 1) {
+		bool fits = reply->max < HT_MIN_BULK_BODY || pool_fits(c, reply->max);
+		pool_free(c);
+		if (c->tx.room >= HT_FRAGMENTS && (fits || c->live_n == 0))
+			return true;
+		if (again)
+			return false;
+		if (!ht_refill(&c->tx)) {
+			ht_conn_end(c, HT_BAD_PEER);
+			return false;
+		}
+	}
+}
+
 /* Handles one message, of which the next slot, with header h, is the first or next part. */
 static int receive_one(struct ht_conn *c, uint64_t h, bool *whole)
 {
@@ -476,6 +496,9 @@ static int receive_one(struct ht_conn *c, uint64_t h, bool *whole)
 	if (n > HT_BODY || num == 0 || num > c->iface->count)
 		return HT_BAD_PEER;
 	const struct ht_message *m = &c->iface->messages[num - 1];
+	c->stalled = m->role == HT_CALL && c->frag_n == 0 && !can_reply(c, m);
+	if (c->stalled)
+		return 0;
 	memcpy(in, c->rx.r.slots[c->rx.r.at].body, HT_BODY);
 	if (((flags & HT_CONT) != 0) != (c->frag_n > 0) || ((flags & HT_BULK) && (flags & (HT_MORE | HT_CONT))))
 		return HT_BAD_PEER;
@@ -540,6 +563,8 @@ int ht_conn_receive(struct ht_conn *c, int most)
 		c->busy = false;
 		if (err != 0)
 			ht_conn_end(c, err);
+		if (c->stalled)
+			break;
 		n += whole;
 	}
 	return n;

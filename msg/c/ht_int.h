@@ -13,6 +13,7 @@ enum {
 	HT_MAX_FILES = 64,
 	HT_MAX_CAPS = 16,
 	HT_MIN_BULK_BODY = 512, /* shorter bodies go in slots */
+	HT_FRAGMENTS = (HT_MIN_BULK_BODY + HT_BODY - 1) / HT_BODY, /* slots of the longest of those */
 	HT_MIN_POOL = 256 << 10,
 	HT_MAX_BODY = 16 << 20,
 	HT_CAPS_QUEUED = 256 /* frames of caps without their messages */
@@ -92,6 +93,7 @@ struct ht_conn {
 	struct ht_came *came, **came_end;
 	size_t came_n;
 
+	bool stalled; /* the next message is a call to which no reply could be sent now */
 	bool busy, bye; /* in a handler; the peer said so, or is gone */
 	int end;        /* why it ended, or 0 */
 };

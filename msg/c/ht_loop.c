@@ -391,7 +391,7 @@ static void set_parked(struct ht_loop *l, uint32_t v)
 		if (v && ht_flush(&c->rx, &c->tx, true))
 			ht_conn_wake(c);
 		ht_store(&c->rx.r.ctl->parked, v);
-		ht_store(&c->tx.r.ctl->blocked, v && c->wants_room);
+		ht_store(&c->tx.r.ctl->blocked, v && (c->wants_room || c->stalled));
 	}
 }
 

@@ -5,7 +5,9 @@
  * Connections belong to a loop, and a loop to one thread at a time. ht_dispatch
  * calls the handlers of whatever has arrived; nothing else calls them. Sending
  * never waits: where the peer has not made room yet it returns HT_FULL, and the
- * room handler is called once there is.
+ * room handler is called once there is. A call is delivered only when there is
+ * room for its reply, so that a server which answers at once is held back by a
+ * client that does not take the answers.
  *
  * The wire format, the rings and the exchange at the start are those of Go's
  * package msg with the transport msg/ump, whose comments describe them. A peer
