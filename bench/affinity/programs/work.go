@@ -34,19 +34,23 @@ func parallel(f *flag.FlagSet) func() error {
 			return err
 		}
 		start := time.Now()
-		work(*goroutines, *units)
+		work(*goroutines, *units, 0)
 		seconds("parallel", time.Since(start))
 		return nil
 	}
 }
 
-func work(goroutines, units int) {
+// work shares out units; each goroutine pauses after a unit of its own.
+func work(goroutines, units int, pause time.Duration) {
 	var next atomic.Int64
 	var done sync.WaitGroup
 	for range goroutines {
 		done.Go(func() {
 			for n := next.Add(1); n <= int64(units); n = next.Add(1) {
 				unit(int(n))
+				if pause > 0 {
+					time.Sleep(pause)
+				}
 			}
 		})
 	}
@@ -60,6 +64,7 @@ func mixed(f *flag.FlagSet) func() error {
 	messages := f.Int("messages", 6_000_000, "sent in all")
 	goroutines := f.Int("goroutines", 8, "that compute")
 	units := f.Int("units", 1200, "of work in all")
+	pause := f.Duration("pause", 0, "of a goroutine after each unit")
 	return func() error {
 		if err := positive("producers", *producers, "messages", *messages, "goroutines", *goroutines, "units", *units); err != nil {
 			return err
@@ -68,7 +73,7 @@ func mixed(f *flag.FlagSet) func() error {
 		var talked, worked time.Duration
 		start := time.Now()
 		both.Go(func() { talkMany(*producers, 128, *messages); talked = time.Since(start) })
-		both.Go(func() { work(*goroutines, *units); worked = time.Since(start) })
+		both.Go(func() { work(*goroutines, *units, *pause); worked = time.Since(start) })
 		both.Wait()
 		seconds("all", time.Since(start))
 		seconds("talk", talked)

@@ -1,0 +1,222 @@
+// Package affinitybench runs the programs of bench/affinity/programs and two
+// that others wrote (bench/peers/affinity) as unmodified Go builds them and as
+// "hardtack go" does, with each policy, one after the other and round by round,
+// and compares the figures of one round with each other.
+package affinitybench
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Build is one way to run a program: which binary, and with which policy.
+type Build struct {
+	Name   string
+	Stock  bool   // built by unmodified Go
+	Policy string // for the others
+}
+
+// Builds in the order of the table. The first is what the others are held against.
+var Builds = []Build{
+	{"Go", true, ""}, {"off", false, "off"}, {"process", false, "process"}, {"node", false, "node"}, {"group", false, "group"},
+}
+
+// A Row is one program with its arguments and the figure that counts. Less is better.
+type Row struct {
+	Title  string
+	Args   []string // of programs
+	Metric string   // the name of the figure
+	Goal   float64  // what Go / group should reach, 0 for none
+	Peer   string   // instead of programs: scc or nsqd
+}
+
+// Rows of the table. Sizes are such that a run takes one to three seconds.
+var Rows = []Row{
+	{Title: "many-to-one, 8 producers, capacity 128", Args: []string{"many", "-messages", "10000000"}, Metric: "message", Goal: 1.5},
+	{Title: "hotpotato, 8 players, unbuffered", Args: []string{"hotpotato", "-hops", "3000000"}, Metric: "hop", Goal: 1},
+	{Title: "pipeline, 4 stages, capacity 64", Args: []string{"pipeline", "-items", "4000000"}, Metric: "item"},
+	{Title: "pipeline, 1,000 turns a stage", Args: []string{"pipeline", "-items", "300000", "-spin", "1000"}, Metric: "item"},
+	{Title: "pool, 8 workers, 200 turns a job", Args: []string{"pool", "-jobs", "3000000"}, Metric: "job"},
+	{Title: "pool, 8 workers, 10,000 turns a job", Args: []string{"pool", "-jobs", "150000", "-spin", "10000"}, Metric: "job"},
+	{Title: "fast regex, 8 workers", Args: []string{"regex"}, Metric: "search"},
+	{Title: "embarrassingly parallel", Args: []string{"parallel", "-units", "8000"}, Metric: "parallel", Goal: 0.99},
+	{Title: "mixed: talk, and work at half load", Args: []string{"mixed", "-messages", "15000000", "-units", "3000", "-pause", "500us"}, Metric: "all", Goal: 1.3},
+	{Title: "mixed: talk, and work for all cores", Args: []string{"mixed", "-messages", "15000000", "-units", "4000"}, Metric: "all"},
+	{Title: "scc over Go's own sources", Peer: "scc", Metric: "count"},
+	{Title: "nsqd, topic to channel (its own benchmark)", Peer: "nsqd", Metric: "put"},
+}
+
+// Bench says how to run.
+type Bench struct {
+	Stock, Patched map[string]string // binaries by name: programs, scc, nsqd
+	Sources        string            // what scc counts
+	RegexMiB       int
+	RegexFile      string
+	Prefix         []string // put before each command, as in chrt -f 10
+	Rounds         int
+	Log            func(format string, args ...any)
+}
+
+// Run is one start of one program; it gives the figures that it prints.
+func (b *Bench) Run(r Row, build Build) (map[string]float64, error) {
+	exe := "programs"
+	args := r.Args
+	switch r.Peer {
+	case "scc":
+		exe, args = "scc", []string{"--no-cocomo", "--format", "csv", b.Sources}
+	case "nsqd":
+		exe, args = "nsqd", []string{"-test.run", "NONE", "-test.bench", "BenchmarkTopicToChannelPut", "-test.benchtime", "200000x"}
+	}
+	if len(args) > 0 && args[0] == "regex" {
+		args = append(args, "-mib", strconv.Itoa(b.RegexMiB), "-file", b.RegexFile)
+	}
+	bin := b.Patched[exe]
+	if build.Stock {
+		bin = b.Stock[exe]
+	}
+	argv := append(append(append([]string(nil), b.Prefix...), bin), args...)
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env = append(os.Environ(), "HARDTACK_AFFINITY="+build.Policy)
+	if build.Stock {
+		cmd.Env = os.Environ()
+	}
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	start := time.Now()
+	out, err := cmd.Output()
+	took := time.Since(start)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w\n%s", strings.Join(argv, " "), err, stderr.String())
+	}
+	switch r.Peer {
+	case "scc":
+		return map[string]float64{"count": took.Seconds()}, nil
+	case "nsqd":
+		return goBenchmark(out)
+	}
+	return figures(out)
+}
+
+// figures reads NAME VALUE UNIT lines.
+func figures(out []byte) (map[string]float64, error) {
+	f := map[string]float64{}
+	for _, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
+		w := strings.Fields(line)
+		if len(w) != 3 {
+			return nil, fmt.Errorf("%q is no figure", line)
+		}
+		v, err := strconv.ParseFloat(w[1], 64)
+		if err != nil {
+			return nil, err
+		}
+		f[w[0]] = v
+	}
+	return f, nil
+}
+
+// goBenchmark reads ns/op of the one benchmark that ran.
+func goBenchmark(out []byte) (map[string]float64, error) {
+	for _, line := range strings.Split(string(out), "\n") {
+		w := strings.Fields(line)
+		for i := 2; i < len(w); i++ {
+			if w[i] == "ns/op" {
+				v, err := strconv.ParseFloat(w[i-1], 64)
+				return map[string]float64{"put": v}, err
+			}
+		}
+	}
+	return nil, fmt.Errorf("no benchmark in %q", out)
+}
+
+// Result of a row: by the build's name the figures of all rounds, in order.
+type Result map[string][]float64
+
+// Measure runs all builds of a row, round by round, each round in another order.
+func (b *Bench) Measure(r Row) (Result, error) {
+	res := Result{}
+	for round := range b.Rounds {
+		for i := range Builds {
+			build := Builds[(i+round)%len(Builds)]
+			f, err := b.Run(r, build)
+			if err != nil {
+				return nil, err
+			}
+			v, ok := f[r.Metric]
+			if !ok {
+				return nil, fmt.Errorf("%s gave no %q", r.Title, r.Metric)
+			}
+			b.Log("%s, round %d, %s: %g", r.Title, round+1, build.Name, v)
+			res[build.Name] = append(res[build.Name], v)
+			time.Sleep(100 * time.Millisecond)
+		}
+	}
+	return res, nil
+}
+
+// Median of some figures.
+func Median(v []float64) float64 {
+	if len(v) == 0 {
+		return 0
+	}
+	s := append([]float64(nil), v...)
+	sort.Float64s(s)
+	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
+}
+
+// Least of some figures.
+func Least(v []float64) float64 {
+	m := 0.0
+	for i, x := range v {
+		if i == 0 || x < m {
+			m = x
+		}
+	}
+	return m
+}
+
+// Ratio is how many times faster the named build is than Go: the median of the
+// ratios of each round, and the ratio of the minima.
+func (r Result) Ratio(name string) (median, minima float64) {
+	var q []float64
+	for i, v := range r[name] {
+		if v > 0 && i < len(r["Go"]) {
+			q = append(q, r["Go"][i]/v)
+		}
+	}
+	if least := Least(r[name]); least > 0 {
+		minima = Least(r["Go"]) / least
+	}
+	return Median(q), minima
+}
+
+// Cores measures how many cores two busy threads get: 2 when both are there.
+func Cores() float64 {
+	work := func() {
+		x := uint64(1)
+		for range 60_000_000 {
+			x = x*6364136223846793005 + 1442695040888963407
+		}
+		if x == 0 {
+			panic("arithmetic")
+		}
+	}
+	best := 0.0
+	for range 3 {
+		start := time.Now()
+		work()
+		one := time.Since(start)
+		start = time.Now()
+		done := make(chan bool)
+		go func() { work(); done <- true }()
+		work()
+		<-done
+		best = max(best, 2*one.Seconds()/time.Since(start).Seconds())
+	}
+	return best
+}

@@ -1,0 +1,173 @@
+package affinitybench
+
+import (
+	"fmt"
+	"image/color"
+	"strings"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+)
+
+// Report is all that was measured.
+type Report struct {
+	CPU      string
+	Cores    float64
+	Prefix   []string
+	RegexMiB int
+	Rounds   int
+	Results  []Result // as Rows; nil where a row was left out
+	Recovery Result   // seconds until the work runs at full speed after a talk
+	Chans    string   // benchstat's table of the runtime's own benchmarks
+}
+
+// Table is the comparison in Markdown.
+func (r *Report) Table() string {
+	var b strings.Builder
+	b.WriteString("| program | unit |")
+	for _, build := range Builds {
+		fmt.Fprintf(&b, " %s |", build.Name)
+	}
+	b.WriteString(" Go / process | Go / node | Go / group | of minima | goal |\n| --- | --- |")
+	b.WriteString(strings.Repeat(" ---: |", len(Builds)+5) + "\n")
+	for i, row := range Rows {
+		res := r.Results[i]
+		if res == nil {
+			continue
+		}
+		fmt.Fprintf(&b, "| %s | %s |", row.Title, unitOf(row))
+		for _, build := range Builds {
+			fmt.Fprintf(&b, " %s |", show(Median(res[build.Name])))
+		}
+		process, _ := res.Ratio("process")
+		node, _ := res.Ratio("node")
+		group, minima := res.Ratio("group")
+		goal := ""
+		if row.Goal > 0 {
+			goal = fmt.Sprintf("≥ %.2f", row.Goal)
+		}
+		fmt.Fprintf(&b, " %.2f | %.2f | **%.2f** | %.2f | %s |\n", process, node, group, minima, goal)
+	}
+	return b.String()
+}
+
+func unitOf(r Row) string {
+	switch r.Metric {
+	case "message", "hop", "item", "job", "put":
+		return "ns a " + r.Metric
+	}
+	return "s"
+}
+
+func show(v float64) string {
+	switch {
+	case v >= 1000:
+		return fmt.Sprintf("%.0f", v)
+	case v >= 10:
+		return fmt.Sprintf("%.1f", v)
+	}
+	return fmt.Sprintf("%.2f", v)
+}
+
+// Markdown is the page.
+func (r *Report) Markdown() string {
+	var b strings.Builder
+	prefix := ""
+	if len(r.Prefix) > 0 {
+		prefix = fmt.Sprintf(" Each run was started with `%s`, to have the cores to itself among other programs.", strings.Join(r.Prefix, " "))
+	}
+	fmt.Fprintf(&b, `# Channel-aware scheduling
+
+Written by `+"`make bench-affinity`"+`. The same sources, built by unmodified Go and by
+`+"`hardtack go`"+`; %s, GOMAXPROCS as Go chooses it; two spinning threads did %.2f times
+the work of one. Figures are medians of %d rounds, less is better; in a round all
+columns ran one after the other, and the order changes from round to round. A ratio
+is the median of the rounds' own ratios; the column beside it has the ratio of the
+minima.%s
+
+%s
+*off* is Hardtack's build with counting only. *process* is the paper's policy: a vote
+each 500 ms binds the process to one core. *node* does the same with the cores of one
+last-level cache; on a machine with one such cache it changes nothing, so its column
+shows how far two equal things lie apart. *group* keeps goroutines that meet on
+contended channels on one P. fast regex searched %d MiB.
+
+![ratios](affinity.svg)
+
+`, r.CPU, r.Cores, r.Rounds, prefix, r.Table(), r.RegexMiB)
+	if r.Recovery != nil {
+		b.WriteString("## After the talk\n\nTime from the end of a talk until the work that follows runs at full speed (the first of\nthree steps in a row within 1.1 times the usual step):\n\n| | median | least | all rounds |\n| --- | ---: | ---: | --- |\n")
+		for _, build := range Builds {
+			v := r.Recovery[build.Name]
+			var all []string
+			for _, x := range v {
+				all = append(all, fmt.Sprintf("%.0f", x*1000))
+			}
+			fmt.Fprintf(&b, "| %s | %.0f ms | %.0f ms | %s |\n", build.Name, Median(v)*1000, Least(v)*1000, strings.Join(all, ", "))
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString(`## Over time
+
+Touches of channels a second, those that came from another core than the one before
+(each moves at least one cache line: the stand-in for the paper's HITM, which this
+machine does not count), shaded while something was kept on fewer cores. These are the
+paper's figures 1, 3 and 4.
+
+![hotpotato](affinity-hotpotato.svg)
+
+![many-to-one](affinity-many.svg)
+
+![fast regex](affinity-regex.svg)
+`)
+	if r.Chans != "" {
+		b.WriteString("\n## What counting costs\n\nThe runtime's own channel benchmarks, unmodified and with the policy off, ten runs each,\ninterleaved, by benchstat:\n\n```\n" + strings.TrimRight(r.Chans, "\n") + "\n```\n")
+	}
+	return b.String()
+}
+
+// SVG draws Go / group and Go / process for each row.
+func (r *Report) SVG(name string) error {
+	p := plot.New()
+	p.Title.Text = "How many times faster than unmodified Go"
+	p.X.Label.Text = "times (1 is unmodified Go)"
+	p.X.Min = 0
+	var group, process plotter.Values
+	var titles []string
+	for i := len(Rows) - 1; i >= 0; i-- {
+		if r.Results[i] == nil {
+			continue
+		}
+		g, _ := r.Results[i].Ratio("group")
+		q, _ := r.Results[i].Ratio("process")
+		group, process = append(group, g), append(process, q)
+		titles = append(titles, Rows[i].Title)
+	}
+	if len(titles) == 0 {
+		return nil
+	}
+	width := vg.Points(8)
+	for i, set := range []struct {
+		name string
+		v    plotter.Values
+		c    color.Color
+	}{{"group", group, color.RGBA{R: 0x2f, G: 0x6f, B: 0x9f, A: 0xff}}, {"process", process, color.RGBA{R: 0xc0, G: 0xa0, B: 0x60, A: 0xff}}} {
+		bars, err := plotter.NewBarChart(set.v, width)
+		if err != nil {
+			return err
+		}
+		bars.Horizontal, bars.Color, bars.LineStyle.Width = true, set.c, 0
+		bars.Offset = width/2 - vg.Length(i)*width
+		p.Add(bars)
+		p.Legend.Add(set.name, bars)
+	}
+	line, err := plotter.NewLine(plotter.XYs{{X: 1, Y: -0.5}, {X: 1, Y: float64(len(titles)) - 0.5}})
+	if err != nil {
+		return err
+	}
+	line.Color = color.RGBA{R: 0xc0, A: 0xff}
+	p.Add(line)
+	p.NominalY(titles...)
+	return p.Save(8*vg.Inch, vg.Length(len(titles))*0.34*vg.Inch+vg.Inch, name)
+}

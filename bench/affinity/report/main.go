@@ -1,0 +1,225 @@
+// Command report measures channel-aware scheduling and writes
+// docs/bench/affinity.md with its plots.
+//
+//	report [-rounds 5] [-regex-mib 535] [-only TEXT] [-exec "chrt -f 10"] [-chans] [-out DIR]
+//
+// It builds what it needs with the go of PATH, twice. -exec goes before each
+// measured command; on a machine that others use, "chrt -f 10" (as root) keeps
+// them off. -only measures the rows whose title has the text and writes nothing.
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	affinitybench "hardtack/bench/affinity"
+	"hardtack/overlay"
+	"hardtack/tool/timeline"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "report:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	rounds := flag.Int("rounds", 5, "how often everything is measured")
+	mib := flag.Int("regex-mib", 535, "size of the log that is searched")
+	only := flag.String("only", "", "measure only rows with this text")
+	prefix := flag.String("exec", "", "put this before each measured command")
+	chans := flag.Bool("chans", true, "compare the runtime's own channel benchmarks too")
+	out := flag.String("out", "docs/bench", "directory of the page")
+	flag.Parse()
+	if *rounds < 1 || *mib < 1 {
+		return errors.New("-rounds and -regex-mib want at least 1")
+	}
+	dir, err := os.MkdirTemp("", "bench-affinity-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+
+	goroot, err := goEnv("GOROOT")
+	if err != nil {
+		return err
+	}
+	version, err := goEnv("GOVERSION")
+	if err != nil {
+		return err
+	}
+	o, err := overlay.Prepare(overlay.Toolchain{Version: version, Root: goroot, OS: "linux", Arch: "amd64"}, overlay.Options{Policy: "group"})
+	if err != nil {
+		return err
+	}
+	b := affinitybench.Bench{Sources: filepath.Join(goroot, "src"), RegexMiB: *mib, RegexFile: filepath.Join(dir, "log"),
+		Prefix: strings.Fields(*prefix), Rounds: *rounds, Stock: map[string]string{}, Patched: map[string]string{},
+		Log: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }}
+	for _, p := range []struct {
+		name, in string
+		args     []string
+	}{
+		{"programs", ".", []string{"build", "./bench/affinity/programs"}},
+		{"scc", "bench/peers/affinity", []string{"build", "github.com/boyter/scc/v3"}},
+		{"nsqd", "bench/peers/affinity", []string{"test", "-c", "github.com/nsqio/nsq/nsqd"}},
+		{"runtime", ".", []string{"test", "-c", "runtime"}},
+	} {
+		for _, patched := range []bool{false, true} {
+			exe := filepath.Join(dir, fmt.Sprintf("%s-%v", p.name, patched))
+			args := []string{p.args[0]}
+			if patched {
+				args = append(args, "-overlay="+o.List)
+			}
+			args = append(append(args, "-o", exe), p.args[1:]...)
+			cmd := exec.Command("go", args...)
+			cmd.Dir = p.in
+			if text, err := cmd.CombinedOutput(); err != nil {
+				return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, text)
+			}
+			if patched {
+				b.Patched[p.name] = exe
+			} else {
+				b.Stock[p.name] = exe
+			}
+		}
+	}
+
+	r := affinitybench.Report{CPU: cpu(), Prefix: b.Prefix, RegexMiB: *mib, Rounds: *rounds}
+	r.Cores = affinitybench.Cores()
+	for i := 0; r.Cores < 1.88 && i < 5; i++ {
+		b.Log("two threads do %.2f times the work of one: the machine is busy; waiting", r.Cores)
+		time.Sleep(3 * time.Second)
+		r.Cores = affinitybench.Cores()
+	}
+	for _, row := range affinitybench.Rows {
+		var res affinitybench.Result
+		if *only == "" || strings.Contains(row.Title, *only) {
+			if res, err = b.Measure(row); err != nil {
+				return err
+			}
+		}
+		r.Results = append(r.Results, res)
+	}
+	if *only != "" {
+		fmt.Print(r.Table())
+		return nil
+	}
+	if r.Recovery, err = b.Measure(affinitybench.Row{Title: "recovery", Args: []string{"phases"}, Metric: "recovery"}); err != nil {
+		return err
+	}
+	if *chans {
+		if r.Chans, err = chanBenchmarks(&b, dir); err != nil {
+			return err
+		}
+	}
+	fmt.Print(r.Table())
+	if err := os.MkdirAll(*out, 0o755); err != nil {
+		return err
+	}
+	for _, d := range []struct {
+		name string
+		args []string
+	}{
+		{"hotpotato", []string{"hotpotato", "-hops", "4000000", "-work", "1500"}},
+		{"many", []string{"many", "-messages", "20000000"}},
+		{"regex", []string{"regex", "-mib", fmt.Sprint(*mib), "-file", b.RegexFile}},
+	} {
+		var runs []*timeline.Run
+		for _, policy := range []string{"off", "process", "group"} {
+			run, err := watch(&b, dir, d.name, policy, d.args)
+			if err != nil {
+				return err
+			}
+			runs = append(runs, run)
+		}
+		if err := timeline.SVG(filepath.Join(*out, "affinity-"+d.name+".svg"), runs...); err != nil {
+			return err
+		}
+	}
+	if err := r.SVG(filepath.Join(*out, "affinity.svg")); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(*out, "affinity.md"), []byte(r.Markdown()), 0o644)
+}
+
+// watch runs a program with its log.
+func watch(b *affinitybench.Bench, dir, name, policy string, args []string) (*timeline.Run, error) {
+	log := filepath.Join(dir, name+"."+policy)
+	argv := append(append(append([]string(nil), b.Prefix...), b.Patched["programs"]), args...)
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env = append(os.Environ(), "HARDTACK_AFFINITY="+policy, "HARDTACK_AFFINITY_LOG="+log)
+	start := time.Now()
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%s: %w\n%s", strings.Join(argv, " "), err, text)
+	}
+	took := time.Since(start)
+	f, err := os.Open(log)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	run, err := timeline.Read(f)
+	if err == nil {
+		run.Name = fmt.Sprintf("%s, policy %s: %.2f s", name, policy, took.Seconds())
+	}
+	return run, err
+}
+
+// chanBenchmarks gives benchstat's table of BenchmarkChan*, ten runs each.
+func chanBenchmarks(b *affinitybench.Bench, dir string) (string, error) {
+	files := map[string]*bytes.Buffer{"go": {}, "off": {}}
+	for i := range 10 {
+		for _, side := range [][]string{{"go", "off"}, {"off", "go"}}[i%2] {
+			exe := b.Stock["runtime"]
+			if side == "off" {
+				exe = b.Patched["runtime"]
+			}
+			argv := append(append([]string(nil), b.Prefix...), exe, "-test.run", "NONE", "-test.bench", "^BenchmarkChan", "-test.benchtime", "30ms")
+			cmd := exec.Command(argv[0], argv[1:]...)
+			cmd.Env = append(os.Environ(), "HARDTACK_AFFINITY=off")
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				return "", fmt.Errorf("%s: %w\n%s", strings.Join(argv, " "), err, out)
+			}
+			files[side].Write(out)
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+	var names []string
+	for _, side := range []string{"go", "off"} {
+		name := filepath.Join(dir, side)
+		if err := os.WriteFile(name, files[side].Bytes(), 0o644); err != nil {
+			return "", err
+		}
+		names = append(names, side+"="+name)
+	}
+	cmd := exec.Command("go", append([]string{"run", "golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da"}, names...)...)
+	cmd.Env = append(os.Environ(), "GOFLAGS=")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	return string(out), err
+}
+
+func goEnv(name string) (string, error) {
+	out, err := exec.Command("go", "env", name).Output()
+	return strings.TrimSpace(string(out)), err
+}
+
+func cpu() string {
+	data, _ := os.ReadFile("/proc/cpuinfo")
+	m := regexp.MustCompile(`(?m)^model name\s*: (.*)$`).FindSubmatch(data)
+	n := strings.Count(string(data), "\nprocessor") + 1
+	if m == nil {
+		return fmt.Sprintf("%d CPUs", n)
+	}
+	return fmt.Sprintf("%d × %s", n, m[1])
+}
