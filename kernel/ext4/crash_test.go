@@ -122,6 +122,7 @@ type workload struct {
 	names map[string]*modelFile
 	past  []snapshot
 	tag   byte
+	open  []*Inode
 }
 
 func (w *workload) file(path string) *Inode {
@@ -187,6 +188,7 @@ func split(path string) (dir, name string) {
 func (w *workload) step() {
 	t, fs := w.t, w.fs
 	changed := true
+	var subject *modelFile // whose own names change
 	switch k := w.rng.IntN(100); {
 	case k < 22: // create
 		p := w.fresh()
@@ -212,7 +214,7 @@ func (w *workload) step() {
 		}
 		must(t, err)
 		must(t, fs.Put(in))
-		w.names[p] = f
+		w.names[p], subject = f, f
 	case k < 50: // write
 		p := w.anyFile()
 		if p == "" {
@@ -240,6 +242,9 @@ func (w *workload) step() {
 		}
 		f.contents = append(f.contents, content{next, before, -1})
 		changed = false
+		if w.rng.IntN(3) == 0 {
+			w.fsync(p)
+		}
 	case k < 56: // truncate, punch, preallocate
 		p := w.anyFile()
 		if p == "" {
@@ -274,9 +279,13 @@ func (w *workload) step() {
 		dir, name := split(p)
 		d, in := w.file(dir), w.file(p)
 		must(t, fs.Unlink(d, name, in))
+		subject = w.names[p]
 		delete(w.names, p)
 		must(t, fs.Put(d))
-		must(t, fs.Put(in))
+		w.open = append(w.open, in) // used for a while after its name is gone
+		if w.rng.IntN(3) == 0 {
+			w.close()
+		}
 	case k < 80: // rename, over something or not
 		old := w.pick(func(p string, f *modelFile) bool { return p != "/" })
 		if old == "" {
@@ -301,6 +310,7 @@ func (w *workload) step() {
 		if err != nil {
 			t.Fatalf("rename %s %s: %v", old, to, err)
 		}
+		subject = w.names[old]
 		moved := map[string]*modelFile{}
 		for p, f := range w.names {
 			if p == old || strings.HasPrefix(p, old+"/") {
@@ -320,7 +330,7 @@ func (w *workload) step() {
 		must(t, fs.Link(d, name, in))
 		must(t, fs.Put(d))
 		must(t, fs.Put(in))
-		w.names[to] = w.names[p]
+		w.names[to], subject = w.names[p], w.names[p]
 	case k < 88: // an attribute
 		p := w.anyFile()
 		if p == "" {
@@ -335,12 +345,7 @@ func (w *workload) step() {
 		if p == "" {
 			return
 		}
-		in, f := w.file(p), w.names[p]
-		must(t, fs.Fsync(in, w.rng.IntN(3) == 0))
-		must(t, fs.Put(in))
-		f.contents[len(f.contents)-1].setSynced(w.rec.count())
-		// Its name came with it, and all that happened to names before.
-		w.past[f.named].setDurable(w.rec.count())
+		w.fsync(p)
 		return
 	default:
 		must(t, fs.Sync())
@@ -354,13 +359,26 @@ func (w *workload) step() {
 		return
 	}
 	if changed {
-		for p, f := range w.names { // whose names are not as they were
-			if w.past[len(w.past)-1].names[p] != f {
-				f.named = len(w.past)
-			}
-		}
+		subject.named = len(w.past)
 		w.past = append(w.past, snapshot{maps.Clone(w.names), w.rec.count(), -1})
 	}
+}
+
+func (w *workload) close() {
+	for _, in := range w.open {
+		must(w.t, w.fs.Put(in))
+	}
+	w.open = nil
+}
+
+func (w *workload) fsync(path string) {
+	in, f := w.file(path), w.names[path]
+	must(w.t, w.fs.Fsync(in, w.rng.IntN(2) == 0))
+	must(w.t, w.fs.Put(in))
+	now := w.rec.count()
+	f.contents[len(f.contents)-1].setSynced(now)
+	// Its names came with it, and all that happened to names before.
+	w.past[f.named].setDurable(now)
 }
 
 func (w *workload) empty(dir string) bool {
@@ -384,6 +402,7 @@ func record(t testing.TB, seed uint64, n, bs int) (*memDisk, *workload) {
 	fs, err := Mount(w.rec, Options{CacheBlocks: 64})
 	must(t, err)
 	w.fs = fs
+	fs.j.fullAt = uint32(20 + w.rng.IntN(400)) // checkpoints often
 	w.past = []snapshot{{maps.Clone(w.names), w.rec.count(), 0}}
 	for range n {
 		w.step()
@@ -409,8 +428,9 @@ func (c *crasher) apply(d *memDisk, e event) {
 }
 
 // state makes a disk as it may be after a crash at event number n: everything
-// before the last flush, and some sectors of what came after.
-func (c *crasher) state(n int) *memDisk {
+// before the last flush, and some sectors of what came after (whole writes only,
+// unless torn). done is how many events the workload can have seen returning.
+func (c *crasher) state(n int, torn bool) (d *memDisk, done int) {
 	last := c.at
 	for i := c.at; i < n; i++ {
 		if c.w.rec.events[i].flush {
@@ -420,20 +440,27 @@ func (c *crasher) state(n int) *memDisk {
 	for ; c.at < last; c.at++ {
 		c.apply(c.disk, c.w.rec.events[c.at])
 	}
-	d := c.disk.clone()
+	d, done = c.disk.clone(), n
 	loose := slices.Clone(c.w.rec.events[c.at:n])
 	var fua []event // durable at once
-	for _, e := range loose {
-		if e.fua {
+	for i, e := range loose {
+		switch {
+		case e.fua && i == len(loose)-1 && c.rng.IntN(2) == 0:
+			done = n - 1 // still under way
+		case e.fua:
 			fua = append(fua, e)
 		}
 	}
-	switch c.rng.IntN(4) {
+	kind := c.rng.IntN(4)
+	if !torn && kind != 0 {
+		kind = 2
+	}
+	switch kind {
 	case 0: // all
 		for _, e := range loose {
 			c.apply(d, e)
 		}
-		return d
+		return d, done
 	case 1: // a prefix, the last write torn
 		k := c.rng.IntN(len(loose) + 1)
 		for i, e := range loose[:k] {
@@ -457,6 +484,17 @@ func (c *crasher) state(n int) *memDisk {
 	for _, e := range fua {
 		c.apply(d, e)
 	}
+	return d, done
+}
+
+// again lets the power go during the recovery of a state, too.
+func (c *crasher) again(d *memDisk) *memDisk {
+	rec := &recorder{memDisk: d.clone()}
+	if _, err := Mount(rec, Options{}); err != nil || len(rec.events) == 0 {
+		return d // check will say so
+	}
+	x := &crasher{t: c.t, rng: c.rng, disk: d, w: &workload{rec: rec}}
+	d, _ = x.state(1+c.rng.IntN(len(rec.events)), true)
 	return d
 }
 
@@ -470,7 +508,7 @@ func (c *crasher) tear(d *memDisk, e event, odds int) {
 }
 
 // check recovers a state and compares it.
-func (c *crasher) check(n int, d *memDisk) error {
+func (c *crasher) check(n, seen int, d *memDisk) error {
 	fs, err := Mount(d, Options{})
 	if err != nil {
 		return fmt.Errorf("mount: %w", err)
@@ -488,7 +526,7 @@ func (c *crasher) check(n int, d *memDisk) error {
 		return fmt.Errorf("unmount: %w", err)
 	}
 	delete(got, "/lost+found")
-	if err := c.compare(n, got); err != nil {
+	if err := c.compare(n, seen, got); err != nil {
 		return err
 	}
 	d.save(c.t, c.file)
@@ -543,10 +581,10 @@ func walkTree(fs *FS, dir *Inode, path string, out map[string]found) error {
 }
 
 // compare finds the point of the history that a state shows, and checks contents.
-func (c *crasher) compare(n int, got map[string]found) error {
+func (c *crasher) compare(n, seen int, got map[string]found) error {
 	first := 0 // the last snapshot that had to be durable
 	for i, s := range c.w.past {
-		if s.durable >= 0 && s.durable <= n {
+		if s.durable >= 0 && s.durable <= seen {
 			first = i
 		}
 	}
@@ -554,13 +592,19 @@ func (c *crasher) compare(n int, got map[string]found) error {
 	for i := len(c.w.past) - 1; i >= first; i-- {
 		err := sameNames(c.w.past[i].names, got)
 		if err == nil {
-			err = c.contents(n, c.w.past[i].names, got)
+			err = c.contents(n, seen, c.w.past[i].names, got)
 		}
 		if err == nil {
 			return nil
 		}
 		if why == nil || !strings.HasPrefix(err.Error(), "names") {
 			why = err
+		}
+	}
+	for i, s := range c.w.past {
+		if sameNames(s.names, got) == nil {
+			why = fmt.Errorf("%w; the names are those of point %d", why, i)
+			break
 		}
 	}
 	return fmt.Errorf("no point of the history from %d to %d fits: %w", first, len(c.w.past)-1, why)
@@ -583,14 +627,14 @@ func sameNames(want map[string]*modelFile, got map[string]found) error {
 
 // contents checks that each file's bytes come from versions that the crash may
 // have left: from the last that was synced on to the last that had begun.
-func (c *crasher) contents(n int, want map[string]*modelFile, got map[string]found) error {
+func (c *crasher) contents(n, seen int, want map[string]*modelFile, got map[string]found) error {
 	for p, f := range want {
 		if f.dir || f.target != "" {
 			continue
 		}
 		lo, hi := 0, 0
 		for i, v := range f.contents {
-			if v.synced >= 0 && v.synced <= n {
+			if v.synced >= 0 && v.synced <= seen {
 				lo = i
 			}
 			if v.before <= n {
@@ -654,14 +698,18 @@ func TestCrash(t *testing.T) {
 		}
 		slices.Sort(points)
 		for _, n := range points {
-			d := c.state(n)
+			d, seen := c.state(n, true)
+			if c.rng.IntN(6) == 0 {
+				d = c.again(d)
+			}
 			before := d.clone()
-			if err := c.check(n, d); err != nil {
+			if err := c.check(n, seen, d); err != nil {
 				before.save(t, filepath.Join(os.TempDir(), "ext4-crash.img"))
 				t.Fatalf("seed %d, blocks of %d, crash at event %d of %d: %v", seed, bs, n, events, err)
 			}
 			done++
 		}
+		w.close()
 		if err := w.fs.Unmount(); err != nil {
 			t.Fatal(err)
 		}
@@ -677,7 +725,7 @@ func TestCrashLinuxTools(t *testing.T) {
 	events := len(w.rec.events)
 	for i := 1; i <= 20; i++ {
 		n := events * i / 20
-		d := c.state(n)
+		d, seen := c.state(n, false)
 		d.save(t, c.file)
 		out, err := exec.Command(e, "-fp", c.file).CombinedOutput()
 		var exit *exec.ExitError
@@ -688,7 +736,7 @@ func TestCrashLinuxTools(t *testing.T) {
 			t.Fatalf("event %d: after e2fsck -fp: %s", n, out)
 		}
 		d = loadDisk(t, c.file)
-		if err := c.check(n, d); err != nil {
+		if err := c.check(n, seen, d); err != nil {
 			t.Fatalf("event %d: %v", n, err)
 		}
 	}

@@ -41,6 +41,7 @@ type journal struct {
 	committed uint32 // the last transaction that is durable
 	err       error  // what ended the journal; nothing changes any more
 	maxBlocks int    // of one transaction; immutable
+	fullAt    uint32 // blocks in use from which on the log is emptied; immutable
 	perRevoke int    // revoke records a block; immutable
 }
 
@@ -313,7 +314,7 @@ func (j *journal) commit(id uint32) error {
 	j.committed = tx.id
 	j.mu.Unlock()
 	j.fs.release(tx.freed)
-	if j.log.used() > j.log.length()/2 {
+	if j.log.used() > j.fullAt {
 		return j.checkpoint()
 	}
 	return nil

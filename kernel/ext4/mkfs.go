@@ -167,7 +167,7 @@ func (m *mkfs) plan() error {
 	raw[sbCsumType] = 1
 	sealSuper(raw)
 	var err error
-	m.s, err = parseSuper(raw, m.dev.Size())
+	m.s, err = decodeSuper(raw, m.dev.Size())
 	return err
 }
 

@@ -1,6 +1,7 @@
 package ext4
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -53,11 +54,11 @@ func Mount(dev BlockDevice, o Options) (*FS, error) {
 	if o.CacheBlocks == 0 {
 		o.CacheBlocks = 16384
 	}
-	s, err := readSuper(dev)
-	if err != nil {
+	s, torn, err := readSuper(dev)
+	if err != nil && !(torn && !o.NoLoad) {
 		return nil, err
 	}
-	if err := s.checkFeatures(o.ReadOnly); err != nil {
+	if err := s.writable(); err != nil && !o.ReadOnly {
 		return nil, err
 	}
 	fs := &FS{dev: dev, s: s, o: o, inodes: map[uint32]*Inode{}}
@@ -65,29 +66,32 @@ func Mount(dev BlockDevice, o Options) (*FS, error) {
 	fs.readOnly.Store(true) // until all is well
 	var l *logArea
 	if s.compat&compatHasJournal != 0 && !o.NoLoad {
-		if l, err = fs.findLog(); err != nil {
-			return nil, err
+		var bad error
+		if l, bad = fs.findLog(); bad == nil && l.dirty() {
+			bad = l.recover(dev, s)
+			torn = true // the log may have changed anything
 		}
-		if l.dirty() || s.incompat&incompatRecover != 0 {
-			if l.dirty() {
-				if err := l.recover(dev, s); err != nil {
-					return nil, err
-				}
-			}
-			// The log may have changed anything, the super block included.
-			if s, err = readSuper(dev); err != nil {
+		if bad != nil {
+			return nil, cmp.Or(err, bad)
+		}
+		if torn {
+			// A crash while the super block was being written leaves half of
+			// it; the log has it whole.
+			if s, _, err = readSuper(dev); err != nil {
 				return nil, err
 			}
-			if err := s.checkFeatures(o.ReadOnly); err != nil {
+			if err := s.writable(); err != nil && !o.ReadOnly {
 				return nil, err
 			}
 			fs.s = s
 			fs.cache.m = map[uint64]*buffer{}
-			fs.inodes = map[uint32]*Inode{}
 			if l, err = fs.findLog(); err != nil {
 				return nil, err
 			}
 		}
+	}
+	if err != nil {
+		return nil, err
 	}
 	if err := fs.loadGroups(); err != nil {
 		return nil, err
@@ -116,24 +120,21 @@ func (fs *FS) openJournal(l *logArea) error {
 		return err
 	}
 	fs.superBuf = b
-	// The flag first: a log in use on a disk without it would be overlooked.
-	if err := fs.writeSuper(func(raw []byte) {
-		le.PutUint32(raw[sbIncompat:], le.Uint32(raw[sbIncompat:])|incompatRecover)
-		le.PutUint16(raw[sbMountCount:], le.Uint16(raw[sbMountCount:])+1)
-		le.PutUint32(raw[sbMtime:], uint32(fs.o.Now()/1e9))
-		le.PutUint16(raw[sbState:], le.Uint16(raw[sbState:])&^stateClean)
-	}); err != nil {
-		return err
-	}
 	if err := l.open(fs.dev, fs.s); err != nil {
 		return err
 	}
 	j := &journal{fs: fs, log: *l, pending: map[uint64]homeless{}, nextID: 1,
-		maxBlocks: int(l.length() / 4), perRevoke: l.room(jHeader+4) / l.recordSize()}
+		maxBlocks: int(l.length() / 4), fullAt: l.length() / 2,
+		perRevoke: l.room(jHeader+4) / l.recordSize()}
 	j.wake.L = &j.mu
 	fs.j = j
 	fs.readOnly.Store(false)
-	return nil
+	return fs.writeSuper(func(raw []byte) {
+		le.PutUint32(raw[sbIncompat:], le.Uint32(raw[sbIncompat:])|incompatRecover)
+		le.PutUint16(raw[sbMountCount:], le.Uint16(raw[sbMountCount:])+1)
+		le.PutUint32(raw[sbMtime:], uint32(fs.o.Now()/1e9))
+		le.PutUint16(raw[sbState:], le.Uint16(raw[sbState:])&^stateClean)
+	})
 }
 
 // superBlock is the block that holds the super block.
@@ -145,36 +146,48 @@ func (fs *FS) superBytes(d []byte) []byte {
 	return d[off : off+superSize]
 }
 
-// writeSuper changes the super block in place, outside the journal, durably: at
-// mount and unmount, while no transaction has it.
+// writeSuper changes the super block in a transaction of its own and brings it
+// home: the flag that the log must be replayed has to be on disk before anything
+// else is in the log, and gone when the log is empty for good. A crash in between
+// leaves a log that says so itself.
 func (fs *FS) writeSuper(change func(raw []byte)) error {
+	h, err := fs.begin(1)
+	if err != nil {
+		return err
+	}
 	b := fs.superBuf
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	raw := fs.superBytes(b.data)
+	raw := fs.superBytes(h.writeLocked(b))
 	change(raw)
 	sealSuper(raw)
-	return ioError(fs.dev.WriteAt([]Transfer{{fs.byteOf(b.blk), b.data}}, true))
+	b.mu.Unlock()
+	h.end()
+	if err := fs.j.commitAll(); err != nil {
+		return err
+	}
+	fs.j.commitMu.Lock()
+	defer fs.j.commitMu.Unlock()
+	return fs.j.checkpoint()
 }
 
-// readSuper reads and decodes the super block.
-func readSuper(dev BlockDevice) (*super, error) {
+// readSuper reads and decodes the super block; see parseSuper.
+func readSuper(dev BlockDevice) (s *super, torn bool, err error) {
 	size := int64(dev.BlockSize())
 	if dev.Size() < 2*superOffset+superSize {
-		return nil, fmt.Errorf("a device of %d bytes holds no file system: %w", dev.Size(), linux.EINVAL)
+		return nil, false, fmt.Errorf("a device of %d bytes holds no file system: %w", dev.Size(), linux.EINVAL)
 	}
 	// The super block lies at 1 KiB, whatever the device's blocks are.
 	n := max(size, superSize)
 	from := superOffset / n * n
 	d := make([]byte, n)
 	if err := dev.ReadAt([]Transfer{{from, d}}); err != nil {
-		return nil, ioError(err)
+		return nil, false, ioError(err)
 	}
-	s, err := parseSuper(d[superOffset-from:superOffset-from+superSize], dev.Size())
-	if err == nil && int(s.blockSize) < dev.BlockSize() {
-		return nil, fmt.Errorf("blocks of %d bytes on a device that has %d: %w", s.blockSize, dev.BlockSize(), linux.EINVAL)
+	s, torn, err = parseSuper(d[superOffset-from:superOffset-from+superSize], dev.Size())
+	if (err == nil || torn) && int(s.blockSize) < dev.BlockSize() {
+		return nil, false, fmt.Errorf("blocks of %d bytes on a device that has %d: %w", s.blockSize, dev.BlockSize(), linux.EINVAL)
 	}
-	return s, err
+	return s, torn, err
 }
 
 // findLog opens the journal's inode.
@@ -214,21 +227,18 @@ func (fs *FS) Unmount() error {
 	if err := j.commitAll(); err != nil {
 		return err
 	}
-	j.commitMu.Lock()
-	defer j.commitMu.Unlock()
-	if err := j.checkpoint(); err != nil {
-		return err
-	}
-	if err := j.log.stop(fs.dev); err != nil {
-		return j.abort(ioError(err))
-	}
 	if err := fs.writeSuper(func(raw []byte) {
 		fs.countInto(raw)
 		le.PutUint32(raw[sbIncompat:], le.Uint32(raw[sbIncompat:])&^incompatRecover)
 		le.PutUint32(raw[sbWtime:], uint32(fs.o.Now()/1e9))
 		le.PutUint16(raw[sbState:], le.Uint16(raw[sbState:])|fs.s.state())
 	}); err != nil {
-		return j.abort(err)
+		return err
+	}
+	j.commitMu.Lock()
+	defer j.commitMu.Unlock()
+	if err := j.log.stop(fs.dev); err != nil {
+		return j.abort(ioError(err))
 	}
 	j.abort(fmt.Errorf("unmounted: %w", linux.EROFS))
 	return nil

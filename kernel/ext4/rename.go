@@ -50,7 +50,12 @@ func (fs *FS) Rename(from *Inode, old string, to *Inode, new string, flags uint3
 	if m.target != nil {
 		defer fs.Put(m.target)
 	}
-	if m.source == m.target {
+	switch {
+	case m.target == nil && flags&linux.RENAME_EXCHANGE != 0:
+		return linux.ENOENT
+	case m.target != nil && flags&linux.RENAME_NOREPLACE != 0:
+		return linux.EEXIST
+	case m.source == m.target:
 		return nil
 	}
 	if to.links() == 0 {
@@ -170,9 +175,6 @@ func (fs *FS) above(in, dir, lockedA, lockedB *Inode) (bool, error) {
 // check applies rename's rules about what may replace what.
 func (m *move) check() error {
 	if m.flags&linux.RENAME_EXCHANGE != 0 {
-		if m.target == nil {
-			return linux.ENOENT
-		}
 		return nil
 	}
 	if m.target == nil {
@@ -182,8 +184,6 @@ func (m *move) check() error {
 		return nil
 	}
 	switch {
-	case m.flags&linux.RENAME_NOREPLACE != 0:
-		return linux.EEXIST
 	case m.source.isDir() && !m.target.isDir():
 		return linux.ENOTDIR
 	case !m.source.isDir() && m.target.isDir():

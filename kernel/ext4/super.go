@@ -100,6 +100,7 @@ const (
 	roGdtCsum       = 0x10
 	roDirNlink      = 0x20
 	roExtraIsize    = 0x40
+	roBigalloc      = 0x200
 	roMetadataCsum  = 0x400
 	roOrphanPresent = 0x10000
 
@@ -167,8 +168,17 @@ type super struct {
 }
 
 // parseSuper decodes and checks a super block of a device of devSize bytes. It
-// refuses what no reader could work with; features are the mount's business.
-func parseSuper(raw []byte, devSize int64) (*super, error) {
+// refuses what no reader could work with. torn says that the checksum is wrong and
+// all else plausible.
+func parseSuper(raw []byte, devSize int64) (s *super, torn bool, err error) {
+	s, err = decodeSuper(raw, devSize)
+	if err == nil && s.metadataCsum && crc32c(^uint32(0), raw[:sbChecksum]) != le.Uint32(raw[sbChecksum:]) {
+		return s, true, corrupt("super block: bad checksum")
+	}
+	return s, false, err
+}
+
+func decodeSuper(raw []byte, devSize int64) (*super, error) {
 	s := &super{}
 	copy(s.raw[:], raw)
 	if le.Uint16(raw[sbMagic:]) != superMagic {
@@ -184,13 +194,13 @@ func parseSuper(raw []byte, devSize int64) (*super, error) {
 		if raw[sbCsumType] != 1 {
 			return nil, fmt.Errorf("checksum type %d is not known: %w", raw[sbCsumType], linux.EINVAL)
 		}
-		if crc32c(^uint32(0), raw[:sbChecksum]) != u32(sbChecksum) {
-			return nil, corrupt("super block: bad checksum")
-		}
 		s.csumSeed = crc32c(^uint32(0), raw[sbUUID:sbUUID+16])
 		if s.incompat&incompatCsumSeed != 0 {
 			s.csumSeed = u32(sbCsumSeed)
 		}
+	}
+	if err := s.supported(); err != nil {
+		return nil, err
 	}
 	if s.logBlock = u32(sbLogBlockSize); s.logBlock > 2 {
 		return nil, fmt.Errorf("blocks of 2^%d KiB are not supported: %w", s.logBlock, linux.EINVAL)
@@ -232,7 +242,7 @@ func parseSuper(raw []byte, devSize int64) (*super, error) {
 		return nil, corrupt("super block: %d blocks of %d bytes on a device of %d bytes", s.blocks, s.blockSize, devSize)
 	case s.reservedBlocks > s.blocks:
 		return nil, corrupt("super block: %d of %d blocks reserved", s.reservedBlocks, s.blocks)
-	case u32(sbLogClusterSize) != s.logBlock && s.roCompat&0x200 == 0:
+	case u32(sbLogClusterSize) != s.logBlock:
 		return nil, corrupt("super block: clusters of 2^%d KiB without bigalloc", u32(sbLogClusterSize))
 	}
 	groups := (s.blocks - uint64(s.firstBlock) + uint64(s.blocksPerGroup) - 1) / uint64(s.blocksPerGroup)
@@ -265,22 +275,26 @@ func parseSuper(raw []byte, devSize int64) (*super, error) {
 	return s, nil
 }
 
-// checkFeatures says whether the disk may be mounted, and whether only to be
-// read: unknown features are refused by their names.
-func (s *super) checkFeatures(readOnly bool) error {
+// supported refuses a disk with features that are not known, by their names.
+func (s *super) supported() error {
 	if bad := s.incompat &^ knownIncompat; bad != 0 {
 		return fmt.Errorf("the disk has features that are not supported: %s: %w",
 			featureNames(bad, incompatNames), linux.EOPNOTSUPP)
 	}
+	if s.roCompat&roBigalloc != 0 { // says where things lie, whatever its kind
+		return fmt.Errorf("the disk has features that are not supported: bigalloc: %w", linux.EOPNOTSUPP)
+	}
 	if s.incompat&(incompatFiletype|incompatExtents) != incompatFiletype|incompatExtents {
 		return fmt.Errorf("the disk lacks the features filetype and extent (ext2 or ext3): %w", linux.EOPNOTSUPP)
 	}
-	if bad := s.roCompat &^ (knownRoCompat | roOrphanPresent); bad != 0 && !readOnly {
+	return nil
+}
+
+// writable refuses a disk with features that only allow reading.
+func (s *super) writable() error {
+	if bad := s.roCompat &^ (knownRoCompat | roOrphanPresent); bad != 0 {
 		return fmt.Errorf("the disk has features that allow only reading: %s: %w",
 			featureNames(bad, roCompatNames), linux.EROFS)
-	}
-	if s.roCompat&0x200 != 0 {
-		return fmt.Errorf("the disk has features that are not supported: bigalloc: %w", linux.EOPNOTSUPP)
 	}
 	return nil
 }
