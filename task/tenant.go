@@ -21,6 +21,9 @@ func (m moves) run() {
 	}
 }
 
+// Runtime is the runtime that the task runs in.
+func (c Ctx) Runtime() *Runtime { return c.a.w.rt }
+
 // Seat is where the task runs now; nil when it has come back from waiting and
 // found none free.
 func (c Ctx) Seat() *Seat { return c.a.w.seat.Load() }
@@ -33,6 +36,15 @@ func (s *Seat) Attach(t Tenant) *Seat {
 	if s.gone.Load() {
 		s = s.rt.successor()
 	}
+	s.tenants = append(s.tenants, t)
+	return s
+}
+
+// Attach makes t a tenant of the seat that has the fewest.
+func (rt *Runtime) Attach(t Tenant) *Seat {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	s := rt.successor()
 	s.tenants = append(s.tenants, t)
 	return s
 }

@@ -1,0 +1,306 @@
+package conn
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"hardtack/msg"
+	_ "hardtack/msg/ump"
+	"hardtack/task"
+)
+
+var iface = &msg.Interface{
+	Name:        "taskconn",
+	Fingerprint: msg.Fingerprint{4, 2},
+	Messages:    []msg.Message{{Name: "n", Min: 8, Max: 8}, {Name: "bytes", Min: 0, Max: 4096}},
+}
+
+const (
+	numN = 1 + iota
+	numBytes
+)
+
+// ends makes a connection that can be bound again: it has an address.
+func ends(t testing.TB) (client, server *msg.Conn) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	o := &msg.Options{Resolver: msg.Directory(t.TempDir())}
+	s, err := msg.Export(ctx, "echo", iface, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	type got struct {
+		c   *msg.Conn
+		err error
+	}
+	accepted := make(chan got)
+	go func() {
+		c, err := s.Accept(ctx)
+		accepted <- got{c, err}
+	}()
+	client, err = msg.Connect(ctx, "echo", iface, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := <-accepted
+	if a.err != nil {
+		t.Fatal(a.err)
+	}
+	t.Cleanup(func() { client.Close(); a.c.Close() })
+	return client, a.c
+}
+
+func newRuntime(t testing.TB, n int) *task.Runtime {
+	rt, err := task.New(task.WithWorkers(n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { rt.Close() })
+	return rt
+}
+
+func fib(c task.Ctx, n int) int {
+	if n < 2 {
+		return n
+	}
+	x := task.Spawn(c, fib, n-1)
+	y := fib(c, n-2)
+	return x.Sync(c) + y
+}
+
+// Numbers go from tasks to a peer without tasks and back while cores come and
+// go: all arrive once and in order, and the connection moves with the cores.
+func TestMessagesWhileCoresGo(t *testing.T) {
+	near, far := ends(t)
+	const n = 3000
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	peer := make(chan error, 1)
+	go func() { // an ordinary goroutine that echoes
+		for {
+			_, body, err := far.Next(ctx)
+			if err != nil {
+				peer <- err
+				return
+			}
+			v := binary.LittleEndian.Uint64(body)
+			slot, err := far.Begin(ctx)
+			if err != nil {
+				peer <- err
+				return
+			}
+			binary.LittleEndian.PutUint64(slot[:], v)
+			far.Commit(numN, 8)
+			if v == n-1 {
+				peer <- nil
+				return
+			}
+		}
+	}()
+	rt := newRuntime(t, 3)
+	stop := make(chan struct{})
+	changes := make(chan int)
+	go func() {
+		k := 0
+		for ; ; k++ {
+			select {
+			case <-stop:
+				changes <- k
+				return
+			case <-time.After(500 * time.Microsecond):
+				rt.SetWorkers(1 + (k*7)%4)
+			}
+		}
+	}()
+	var moves, failed int64
+	_, err := task.RunOn(rt, ctx, func(c task.Ctx) int {
+		x := New(c, near)
+		send := task.Spawn(c, func(c task.Ctx, x *Conn) error {
+			var b [8]byte
+			for i := range n {
+				binary.LittleEndian.PutUint64(b[:], uint64(i))
+				if err := x.Send(c, ctx, numN, b[:]); err != nil {
+					return fmt.Errorf("send %d: %w", i, err)
+				}
+				fib(c, 6)
+			}
+			return nil
+		}, x)
+		recv := task.Spawn(c, func(c task.Ctx, x *Conn) error {
+			var buf []byte
+			for i := range n {
+				num, body, err := x.Receive(c, ctx, buf)
+				if err != nil {
+					cancel() // the sender waits for us
+					return fmt.Errorf("receive %d: %w", i, err)
+				}
+				if v := binary.LittleEndian.Uint64(body); num != numN || v != uint64(i) {
+					cancel() // the sender waits for us
+					return fmt.Errorf("message %d is %d", i, v)
+				}
+				fib(c, 6)
+			}
+			return nil
+		}, x)
+		// The two wait for each other: neither may run in the other's join.
+		task.Block(c, func() {})
+		if err := send.Sync(c); err != nil {
+			t.Error(err)
+		}
+		if err := recv.Sync(c); err != nil {
+			t.Error(err)
+		}
+		moves, failed = x.Moves()
+		return 0
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	close(stop)
+	t.Logf("%d core changes, %d moves of the connection, %d binds failed", <-changes, moves, failed)
+	if err := <-peer; err != nil {
+		t.Error(err)
+	}
+}
+
+// A connection is bound again when its core goes, between two messages.
+func TestRebind(t *testing.T) {
+	near, far := ends(t)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	rt := newRuntime(t, 2)
+	_, err := task.RunOn(rt, ctx, func(c task.Ctx) int {
+		x := New(c, near, Rebind())
+		for i := range 20 {
+			before, _ := x.Moves()
+			if err := rt.SetWorkers(1 + i%2); err != nil {
+				t.Error(err)
+			}
+			fib(c, 10)
+			if after, _ := x.Moves(); after > before {
+				for x.wanted.Load() > 0 {
+					time.Sleep(time.Millisecond)
+				}
+			}
+			var b [8]byte
+			binary.LittleEndian.PutUint64(b[:], uint64(i))
+			if err := x.Send(c, ctx, numN, b[:]); err != nil {
+				t.Error(err)
+				return 0
+			}
+			task.Block(c, func() {
+				_, body, err := far.Next(ctx)
+				if err != nil || binary.LittleEndian.Uint64(body) != uint64(i) {
+					t.Errorf("message %d: %v %v", i, body, err)
+				}
+			})
+		}
+		moves, failed := x.Moves()
+		t.Logf("%d moves, %d binds failed", moves, failed)
+		return 0
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// Several tasks send and receive on one connection.
+func TestShared(t *testing.T) {
+	near, far := ends(t)
+	a, b := newRuntime(t, 3), newRuntime(t, 2)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	const tasks, each = 5, 200
+	var sum, count atomic.Int64
+	done := make(chan error)
+	go func() {
+		_, err := task.RunOn(b, ctx, func(c task.Ctx) int {
+			x := New(c, far)
+			g := task.NewGroup[int](c, nil)
+			for range tasks {
+				task.SpawnIn(c, g, func(c task.Ctx, _ int) int {
+					for range each {
+						num, body, err := x.Receive(c, ctx, nil)
+						if err != nil {
+							t.Error(err)
+							return 0
+						}
+						if num == numBytes && len(body) != 300 {
+							t.Errorf("%d bytes", len(body))
+						}
+						sum.Add(int64(binary.LittleEndian.Uint64(body)))
+						count.Add(1)
+					}
+					return 0
+				}, 0)
+			}
+			g.Sync(c)
+			return 0
+		})
+		done <- err
+	}()
+	_, err := task.RunOn(a, ctx, func(c task.Ctx) int {
+		x := New(c, near)
+		g := task.NewGroup[int](c, nil)
+		for k := range tasks {
+			task.SpawnIn(c, g, func(c task.Ctx, k int) int {
+				for i := range each {
+					num, b := uint16(numN), make([]byte, 8)
+					if i%10 == 3 {
+						num, b = numBytes, make([]byte, 300)
+					}
+					binary.LittleEndian.PutUint64(b, uint64(k*each+i))
+					if err := x.Send(c, ctx, num, b); err != nil {
+						t.Error(err)
+						return 0
+					}
+				}
+				return 0
+			}, k)
+		}
+		g.Sync(c)
+		return 0
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	const n = tasks * each
+	if count.Load() != n || sum.Load() != n*(n-1)/2 {
+		t.Errorf("%d messages, sum %d", count.Load(), sum.Load())
+	}
+}
+
+// What is wrong with a connection comes out of Receive and Send.
+func TestClosed(t *testing.T) {
+	near, far := ends(t)
+	rt := newRuntime(t, 2)
+	_, err := task.RunOn(rt, context.Background(), func(c task.Ctx) int {
+		x := New(c, near)
+		short, cancel := context.WithTimeout(context.Background(), 5*time.Millisecond)
+		defer cancel()
+		if _, _, err := x.Receive(c, short, nil); err == nil {
+			t.Error("a message from nowhere")
+		}
+		far.Close()
+		if _, _, err := x.Receive(c, context.Background(), nil); err == nil {
+			t.Error("a message from a closed peer")
+		}
+		x.Close()
+		if err := x.Send(c, context.Background(), numN, make([]byte, 8)); err == nil {
+			t.Error("sent on a closed connection")
+		}
+		return 0
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
