@@ -68,11 +68,17 @@ type pump[M any] struct {
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 
-	baton  chan []M    // passes the baton to sending, with a message taken and not sent
-	wanted atomic.Bool // receiving wants it back
-	back   atomic.Bool // sending has given it back
-	has    bool        // receiving has it; receiving's own
+	baton chan []M     // passes the baton to sending, with a message taken and not sent
+	who   atomic.Int32 // who has the baton
 }
+
+// Who has the baton. receiving makes 0 or 2 into 1, and 1 into 2; sending makes
+// 2 into 0.
+const (
+	receivingHas = iota
+	sendingHas
+	sendingWanted // sending has it and is to give it back
+)
 
 // noTime is a context that waits for nothing.
 var noTime = func() context.Context {
@@ -114,7 +120,6 @@ func (p *pump[M]) sending() {
 			if !p.sendSome() {
 				return
 			}
-			p.back.Store(true)
 		case <-p.c.Done():
 			// Whoever sends must not block for ever on a connection that ended.
 			for range p.send {
@@ -124,10 +129,10 @@ func (p *pump[M]) sending() {
 	}
 }
 
-// sendSome sends until the baton is wanted back. It reports whether there may
-// be more.
+// sendSome sends until the baton is wanted back, and gives it back. It reports
+// whether there may be more.
 func (p *pump[M]) sendSome() bool {
-	for !p.wanted.Load() {
+	for !p.who.CompareAndSwap(sendingWanted, receivingHas) {
 		select {
 		case m, ok := <-p.send:
 			if !ok {
@@ -149,11 +154,10 @@ func (p *pump[M]) put(m M) {
 	}
 }
 
-// pass passes the baton, if this goroutine has it.
+// pass passes the baton, if this goroutine has it, and leaves it where it is
+// otherwise.
 func (p *pump[M]) pass(unsent ...M) {
-	if p.has {
-		p.has = false
-		p.wanted.Store(false)
+	if !p.who.CompareAndSwap(sendingWanted, sendingHas) && p.who.CompareAndSwap(receivingHas, sendingHas) {
 		p.baton <- unsent
 	}
 }
@@ -161,18 +165,13 @@ func (p *pump[M]) pass(unsent ...M) {
 // drain sends what is in the channel as far as there is room, and reports
 // whether there was anything.
 func (p *pump[M]) drain() bool {
-	if !p.has {
-		if !p.back.Load() {
-			return false
-		}
-		p.back.Store(false)
-		p.has = true
+	if p.who.Load() != receivingHas {
+		return false
 	}
 	for some := false; ; some = true {
 		select {
 		case m, ok := <-p.send:
 			if !ok {
-				p.has = false
 				p.c.Close()
 				return some
 			}
@@ -195,7 +194,6 @@ func (p *pump[M]) receiving() {
 	defer close(p.recv)
 	defer p.cancel()
 	defer p.pass()
-	p.has = true
 	for idle := 0; ; idle++ {
 		if p.drain() {
 			idle = 0
@@ -213,9 +211,7 @@ func (p *pump[M]) receiving() {
 		if err != nil {
 			return
 		}
-		if !p.has {
-			p.wanted.Store(true)
-		}
+		p.who.CompareAndSwap(sendingHas, sendingWanted)
 		m, err := p.decode(num, body)
 		if err != nil {
 			p.c.Fail(err)

@@ -9,6 +9,15 @@ import (
 	"time"
 )
 
+// For the tests of package msg_test.
+const (
+	NumShort  = numShort
+	NumLong   = numLong
+	NumPass   = numPass
+	NumAsk    = numAsk
+	NumAnswer = numAnswer
+)
+
 // TestIface has one short message and one of any length, each with or without
 // caps.
 var TestIface = &Interface{

@@ -60,6 +60,7 @@ func (c *Conn) next(ctx context.Context) (num uint16, body []byte, err error) {
 				c.fail(err)
 				continue
 			}
+			r.rx.Skip = again
 		}
 		var whole bool
 		num, body, whole, err = c.take(ctx, h)
@@ -72,6 +73,7 @@ func (c *Conn) next(ctx context.Context) (num uint16, body []byte, err error) {
 		case !whole:
 		case again:
 			c.release()
+			r.rx.Skip = false
 		default:
 			if c.attn.Load()&attnTrace != 0 {
 				c.trace(false, num, body)
@@ -155,7 +157,7 @@ func (c *Conn) take(ctx context.Context, h uint64) (num uint16, body []byte, who
 	if n := uint64(len(body)); n < uint64(lim.min) || n > uint64(lim.max) || n > uint64(c.opts.MaxBody) {
 		return 0, nil, false, &PeerError{fmt.Sprintf("%s of %d bytes, not %d to %d", c.iface.Message(d.Num).Name, n, lim.min, lim.max)}
 	}
-	if d.Flags&ring.Caps != 0 {
+	if d.Flags&ring.Caps != 0 && !r.rx.Skip {
 		if r.caps, err = c.recvCaps(ctx, c.iface.Message(d.Num)); err != nil {
 			return 0, nil, false, err
 		}

@@ -200,7 +200,7 @@ func (c *Conn) resend(from *ring.Tx, b *binding) (err error) {
 		body Slot
 	}
 	var whole []slot
-	from.Unread(b.tx.Seq(), func(seq uint64, h ring.Head, body *Slot) {
+	next := from.Unread(b.tx.Seq(), func(seq uint64, h ring.Head, body *Slot) {
 		whole = append(whole, slot{h, *body})
 		if err != nil || h.Flags&ring.More != 0 {
 			return
@@ -222,6 +222,10 @@ func (c *Conn) resend(from *ring.Tx, b *binding) (err error) {
 		}
 		whole = whole[:0]
 	})
+	// All may have been acknowledged since the peer said what it had.
+	if err == nil && next > b.tx.Seq() {
+		b.tx.SetSeq(next)
+	}
 	return err
 }
 

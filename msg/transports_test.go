@@ -20,6 +20,7 @@ func byName(t *testing.T, o msg.Options) (client, server *msg.Conn) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
+	lastAddrs = s.Addrs()
 	if client, err = msg.Connect(ctx, "service", msg.TestIface, &o); err != nil {
 		t.Fatal(err)
 	}
@@ -29,6 +30,11 @@ func byName(t *testing.T, o msg.Options) (client, server *msg.Conn) {
 	t.Cleanup(func() { client.Close(); server.Close() })
 	return client, server
 }
+
+// addrs are where the last service of byName can be reached.
+func addrs(*testing.T) []string { return lastAddrs }
+
+var lastAddrs []string
 
 func TestUMP(t *testing.T) {
 	for name, f := range msg.Suite {

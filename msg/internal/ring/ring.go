@@ -143,6 +143,7 @@ type Rx struct {
 	cpu     uint32 // what SameCPU said last
 	// Hold: slots go back to the sender by Acknowledge only. Immutable.
 	Hold bool
+	Skip bool // the message was delivered before: Seq does not count it
 	ctl  *Control
 	tx   *Tx
 
@@ -321,7 +322,9 @@ func (r *Rx) Consume(h uint64) (wake bool) {
 	if h>>flShift&More != 0 {
 		return false
 	}
-	r.Seq++
+	if !r.Skip {
+		r.Seq++
+	}
 	if int32(r.Count-r.quarter) >= 0 && !r.Hold {
 		return r.Flush(false)
 	}
@@ -407,40 +410,55 @@ func word(v bool) uint32 {
 }
 
 // Unread calls f for the slots of the messages from number seq on that still
-// lie in the ring of a sender, in order, with the number of their message.
-// Those before the first were acknowledged. Anybody may call it at any time: a
-// slot that is overwritten meanwhile was acknowledged.
-func (t *Tx) Unread(seq uint64, f func(seq uint64, h Head, body *[BodyBytes]byte)) {
+// lie in the ring of a sender, in order, with the number of their message, and
+// returns the number of the message after the last whole one. Those before the
+// first were acknowledged. Anybody may call it at any time: a slot that is
+// overwritten meanwhile was acknowledged.
+//
+// seq may be older than what numbers modulo 2^10 can tell, because the peer said
+// it and messages went on; so they are counted from what the sender last told,
+// which is at most a ring away from each slot.
+func (t *Tx) Unread(seq uint64, f func(seq uint64, h Head, body *[BodyBytes]byte)) (next uint64) {
 	n := len(t.ring)
-	const none = seqMask
+	told := atomic.LoadUint64(&t.seqTold)
+	next = max(told, seq)
 	heads := make([]uint64, n)
-	dist := func(h uint64) uint64 { // of a slot's message from seq; none if it is older
-		if d := (h>>seqShift - seq) & seqMask; h != 0 && d <= seqMask/2 {
-			return d
-		}
-		return none
-	}
+	numbers := make([]uint64, n) // of the slots' messages; none if older than seq
+	const none = ^uint64(0)
 	start, least := -1, uint64(none)
 	for i := range heads {
-		heads[i] = atomic.LoadUint64(&t.ring[i].Hdr)
-		if d := dist(heads[i]); d < least && Flags(heads[i])&Cont == 0 {
-			start, least = i, d
+		h := atomic.LoadUint64(&t.ring[i].Hdr)
+		heads[i], numbers[i] = h, none
+		d := (Number(h) - told) & seqMask
+		number := told + d
+		if d > seqMask/2 {
+			number -= seqMask + 1
+		}
+		if h == 0 || int64(number-seq) < 0 {
+			continue
+		}
+		numbers[i] = number
+		if Flags(h)&Cont == 0 && number < least {
+			start, least = i, number
+		}
+		if Flags(h)&More == 0 {
+			next = max(next, number+1)
 		}
 	}
 	if start < 0 {
-		return
+		return next
 	}
 	last := least
 	for k := range n {
 		i := (start + k) % n
-		d := dist(heads[i])
-		if d == none || d < last {
+		if numbers[i] == none || numbers[i] < last {
 			break
 		}
-		last = d
+		last = numbers[i]
 		h, _ := Split(heads[i])
-		f(seq+d, h, &t.ring[i].Body)
+		f(last, h, &t.ring[i].Body)
 	}
+	return next
 }
 
 // Behind reports how a header's message relates to the message expected, number
