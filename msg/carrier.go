@@ -305,7 +305,7 @@ func (k *carrier) deliver(rec []byte) error {
 			r, _, _ := k.peer.NewBulk(max(MinBulk, 2*alignLine(len(body))))
 			k.bulk.replace(r)
 			k.in.mu.Lock()
-			k.in.bulk = &bulkRx{k.bulk.id, r.Mem, r.Keep}
+			k.in.add(&bulkRx{k.bulk.id, r.Mem, r.Keep})
 			k.in.tell()
 			k.in.mu.Unlock()
 			k.bulk.fits(k.tx, len(body))

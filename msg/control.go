@@ -15,7 +15,7 @@ import (
 type inbox struct {
 	mu    sync.Mutex
 	caps  []capsOf
-	bulk  *bulkRx
+	bulk  []*bulkRx     // the newest last; a few, for a binding that is left
 	news  chan struct{} // closed and replaced when something has come
 	ended bool
 }
@@ -28,7 +28,10 @@ type capsOf struct {
 
 // Bounds of an inbox. A peer may announce what it then does not send; it gets
 // no further than this.
-const maxCapsQueued = 4096
+const (
+	maxCapsQueued = 4096
+	bulkKept      = 8
+)
 
 func newInbox() *inbox { return &inbox{news: make(chan struct{})} }
 
@@ -36,6 +39,13 @@ func newInbox() *inbox { return &inbox{news: make(chan struct{})} }
 func (b *inbox) tell() {
 	close(b.news)
 	b.news = make(chan struct{})
+}
+
+// add adds a bulk pool. The lock is held.
+func (b *inbox) add(p *bulkRx) {
+	if b.bulk = append(b.bulk, p); len(b.bulk) > bulkKept {
+		b.bulk = b.bulk[1:]
+	}
 }
 
 // end closes what nobody will receive.
@@ -73,6 +83,8 @@ func (b *inbox) await(ctx context.Context, c *Conn, found func() bool) error {
 		switch {
 		case ok:
 			return nil
+		case c.bindWaits():
+			return errAgain
 		case ended:
 			return &PeerError{"what came with a message is missing"}
 		}
@@ -84,12 +96,24 @@ func (b *inbox) await(ctx context.Context, c *Conn, found func() bool) error {
 	}
 }
 
+// errAgain: look again, in another ring.
+var errAgain = errors.New("msg: bound anew")
+
+// bindWaits reports whether the receiving owner is to take up a new binding.
+func (c *Conn) bindWaits() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pending != nil && !c.pending.recving
+}
+
 // awaitBulk returns bulk pool id.
 func (c *Conn) awaitBulk(ctx context.Context, id uint32) (b *bulkRx, err error) {
 	in := c.inbox
 	err = in.await(ctx, c, func() bool {
-		if in.bulk != nil && in.bulk.id == id {
-			b = in.bulk
+		for i, p := range in.bulk {
+			if p.id == id {
+				b, in.bulk = p, in.bulk[i:]
+			}
 		}
 		return b != nil
 	})
@@ -201,7 +225,7 @@ func (c *Conn) frame(b *binding, frame []byte, files []*os.File, bye *bool) erro
 		}
 		in.mu.Lock()
 		defer in.mu.Unlock()
-		in.bulk = &bulkRx{id: id, mem: region.Mem, keep: region.Keep}
+		in.add(&bulkRx{id: id, mem: region.Mem, keep: region.Keep})
 		in.tell()
 	case frameBye:
 		*bye = true

@@ -56,7 +56,7 @@ func (c *Conn) End() (*End, error) {
 	defer c.mu.Unlock()
 	d, ok := c.cur.link.(Detacher)
 	c.inbox.mu.Lock()
-	waiting := len(c.inbox.caps) > 0 || c.inbox.bulk != nil
+	waiting := len(c.inbox.caps) > 0 || len(c.inbox.bulk) > 0
 	c.inbox.mu.Unlock()
 	c.send.tx.Refill()
 	switch {

@@ -65,6 +65,7 @@ func (c *Conn) next(ctx context.Context) (num uint16, body []byte, err error) {
 		var whole bool
 		num, body, whole, err = c.take(ctx, h)
 		switch {
+		case err == errAgain:
 		case err != nil:
 			if _, peer := err.(*PeerError); peer {
 				c.fail(err)

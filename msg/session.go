@@ -3,6 +3,7 @@ package msg
 import (
 	"context"
 	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -44,10 +45,12 @@ type binding struct {
 	tx      *ring.Tx
 	rx      *ring.Rx
 	car     *carrier
-	bulk    bulkTx // until the sending owner has taken it
-	fence   bool   // barriers of the peer do not reach this process
-	sending bool   // the sending owner has taken it up
-	recving bool   // the receiving owner has
+	bulk    bulkTx     // until the sending owner has taken it
+	from    []*ring.Tx // what is to be copied into tx first, the oldest first
+	fence   bool       // barriers of the peer do not reach this process
+	pools   []bulkRx   // bulk pools that from refers to
+	sending bool       // the sending owner has taken it up
+	recving bool       // the receiving owner has
 }
 
 // bind makes a binding over a link whose greetings were exchanged; theirs is
@@ -162,14 +165,16 @@ func (c *Conn) rebind(b *binding, peerHas uint64) error {
 	c.attn.Or(attnBind)
 	old.shared.Barrier()
 	b.tx.SetSeq(peerHas)
-	b.bulk.id = c.pool.id
-	// An owner that has not moved to the last binding may have one more message
-	// in its own ring.
-	for _, tx := range []*ring.Tx{old.tx, c.send.tx} {
-		if err := c.resend(tx, b); err != nil {
-			b.link.Close()
-			return err
-		}
+	b.bulk.id = max(c.pool.id, old.bulk.id)
+	// An owner that has not moved to the old binding yet may have one more
+	// message in its own ring; it will bring that itself.
+	b.from, old.from = append(old.from, old.tx), nil
+	b.pools = append(old.pools, c.pool, bulkRx{old.bulk.id, old.bulk.mem, old.bulk.keep})
+	if err := c.fill(b); err != nil && err != errFull {
+		b.link.Close()
+		return err
+	} else if err != nil {
+		go c.fillLater(b)
 	}
 	b.tx.Refill()
 	c.cur, c.pending = b, b
@@ -185,6 +190,9 @@ func (c *Conn) rebind(b *binding, peerHas uint64) error {
 	if old.link.Send(ctx, []byte{frameBye}, nil) != nil {
 		old.link.Close()
 	}
+	c.inbox.mu.Lock()
+	c.inbox.tell()
+	c.inbox.mu.Unlock()
 	old.shared.Kick()
 	c.send.shared.Kick()
 	c.recv.shared.Kick()
@@ -192,9 +200,51 @@ func (c *Conn) rebind(b *binding, peerHas uint64) error {
 	return nil
 }
 
+// errFull: what is unacknowledged does not fit into a new ring at once.
+var errFull = errors.New("msg: the new ring is full")
+
+// fill copies into b what was in the rings before it.
+func (c *Conn) fill(b *binding) error {
+	for len(b.from) > 0 {
+		if err := c.resend(b.from[0], b); err != nil {
+			return err
+		}
+		b.from = b.from[1:]
+	}
+	return nil
+}
+
+// fillLater goes on with fill as the peer makes room.
+func (c *Conn) fillLater(b *binding) {
+	for wait := 20 * time.Microsecond; ; wait = min(2*wait, time.Millisecond) {
+		time.Sleep(wait)
+		c.mu.Lock()
+		done := c.err != nil || c.cur != b
+		if !done {
+			err := c.fill(b)
+			done = err == nil
+			if err != nil && err != errFull {
+				c.mu.Unlock()
+				c.fail(err)
+				return
+			}
+		}
+		c.mu.Unlock()
+		if done {
+			return
+		}
+	}
+}
+
 // resend copies into b the messages of a ring that b has not had. A message
 // whose last fragment is not there yet waits: its owner will look again.
 func (c *Conn) resend(from *ring.Tx, b *binding) (err error) {
+	wake := false
+	defer func() {
+		if wake && b.tx.TakeParked() {
+			b.shared.Wake()
+		}
+	}()
 	type slot struct {
 		h    ring.Head
 		body Slot
@@ -206,8 +256,12 @@ func (c *Conn) resend(from *ring.Tx, b *binding) (err error) {
 			return
 		}
 		if b.tx.Room < len(whole) {
-			err = errors.New("msg: the new ring is smaller than what is unacknowledged")
-			return
+			if _, err = b.tx.Refill(); err == nil && b.tx.Room < len(whole) {
+				err = errFull
+			}
+			if err != nil {
+				return
+			}
 		}
 		b.tx.SetSeq(seq) // what lies between was acknowledged
 		for i := range whole {
@@ -218,7 +272,7 @@ func (c *Conn) resend(from *ring.Tx, b *binding) (err error) {
 					return
 				}
 			}
-			b.tx.Publish(s.h.Num, s.h.Flags, s.h.N)
+			wake = b.tx.Publish(s.h.Num, s.h.Flags, s.h.N) || wake
 		}
 		whole = whole[:0]
 	})
@@ -231,19 +285,32 @@ func (c *Conn) resend(from *ring.Tx, b *binding) (err error) {
 
 // resendBulk copies the body that ref refers to.
 func (c *Conn) resendBulk(b *binding, ref []byte) error {
-	body, bad := c.pool.find(ref)
-	if bad != "" {
-		return &PeerError{bad} // the peer wrote into our ring
+	if len(ref) != bulkRefBytes {
+		return &PeerError{"the peer wrote into our ring"}
+	}
+	id := binary.LittleEndian.Uint32(ref)
+	var body []byte
+	for _, p := range append(b.pools, c.pool) { // the last of the number is the newest
+		if p.id == id && p.mem != nil {
+			body, _ = p.find(ref)
+		}
+	}
+	if body == nil {
+		return &PeerError{"the peer wrote into our ring"}
 	}
 	if b.bulk.mem == nil {
-		r, err := b.announce(context.Background(), b.bulk.id+1, len(c.pool.mem))
+		n := MinBulk
+		for _, p := range append(b.pools, c.pool) {
+			n = max(n, len(p.mem))
+		}
+		r, err := b.announce(context.Background(), b.bulk.id+1, n)
 		if err != nil {
 			return err
 		}
 		b.bulk.replace(r)
 	}
 	if !b.bulk.fits(b.tx, len(body)) {
-		return errors.New("msg: the new bulk pool is too small for what is unacknowledged")
+		return errFull
 	}
 	copy(b.bulk.at(len(body)), body)
 	b.bulk.put(b.tx, b.tx.Body(), len(body))
@@ -281,22 +348,40 @@ var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); retu
 
 // attendSend does what is wanted of the sending owner.
 func (c *Conn) attendSend() error {
+	for {
+		err := c.trySend()
+		if err != errFull {
+			return err
+		}
+		time.Sleep(20 * time.Microsecond)
+	}
+}
+
+// trySend takes up a pending binding, if there is room for what this owner has
+// not sent yet.
+func (c *Conn) trySend() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
 		return c.err
 	}
-	if b := c.pending; b != nil && !b.sending {
-		if err := c.resend(c.send.tx, b); err != nil {
-			return err
-		}
-		b.sending = true
-		c.takeSend(b)
-		if b.bulk.mem != nil {
-			c.pool = bulkRx{b.bulk.id, b.bulk.mem, b.bulk.keep}
-		}
-		c.settle(b)
+	b := c.pending
+	if b == nil || b.sending {
+		return nil
 	}
+	err := c.fill(b)
+	if err == nil {
+		err = c.resend(c.send.tx, b)
+	}
+	if err != nil {
+		return err
+	}
+	b.sending, b.pools = true, nil
+	c.takeSend(b)
+	if b.bulk.mem != nil {
+		c.pool = bulkRx{b.bulk.id, b.bulk.mem, b.bulk.keep}
+	}
+	c.settle(b)
 	return nil
 }
 
