@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// modules of the cloud kernel that a virtio network card needs, in the order
-// in which they must be loaded.
+// modules of the cloud kernel that virtio disks and network cards need, in the
+// order in which they must be loaded.
 var modules = []string{
 	"drivers/virtio/virtio_ring", "drivers/virtio/virtio", "drivers/virtio/virtio_mmio",
 	"drivers/virtio/virtio_pci_legacy_dev", "drivers/virtio/virtio_pci_modern_dev", "drivers/virtio/virtio_pci",
-	"net/core/failover", "drivers/net/net_failover", "drivers/net/virtio_net",
+	"drivers/block/virtio_blk", "net/core/failover", "drivers/net/net_failover", "drivers/net/virtio_net",
 }
 
 // LinuxKernel is Debian's cloud kernel: the path of its image, a tree with its

@@ -40,6 +40,8 @@ type Boot struct {
 	ICount  bool          // count instructions: one guest nanosecond each
 	Machine string        // microvm or q35
 	Ports   map[int]int   // host port → guest port
+	Disk    string        // a raw image, "" for none
+	Driver  string        // of the disk: virtio or nvme; nvme needs q35
 	Timeout time.Duration // of the whole run
 }
 
@@ -89,6 +91,9 @@ func (b *Boot) command(d Dirs, linux LinuxKernel, dir string) ([]string, error) 
 		for host, guest := range b.Ports {
 			arg = append(arg, "-p", fmt.Sprintf("%d:%d", host, guest))
 		}
+		if b.Disk != "" {
+			arg = append(arg, "--disk", b.Disk+",driver="+b.Driver)
+		}
 		return append(arg, root, "--", "/bench/init"), nil
 	}
 	machine := b.Machine
@@ -117,6 +122,14 @@ func (b *Boot) command(d Dirs, linux LinuxKernel, dir string) ([]string, error) 
 		"-no-reboot", "-serial", "stdio", "-kernel", linux.Image, "-initrd", root,
 		"-append", "console=ttyS0 quiet panic=-1 reboot=t tsc_early_khz=" + khz + " rdinit=/bench/init",
 		"-netdev", netdev, "-device", device + ",netdev=net"}
+	if b.Disk != "" {
+		// As hardtack run has it.
+		disk := "nvme,drive=disk0,serial=disk0"
+		if b.Driver == "virtio" {
+			disk = fmt.Sprintf("%s,drive=disk0,serial=disk0,num-queues=%d", strings.Replace(device, "net", "blk", 1), b.CPUs)
+		}
+		arg = append(arg, "-drive", "if=none,id=disk0,format=raw,cache=writeback,discard=unmap,file="+b.Disk, "-device", disk)
+	}
 	if b.ICount {
 		arg = append(arg, "-icount", "shift=0,sleep=off")
 	}

@@ -53,6 +53,7 @@ func Programs(d Dirs, commands string) (Tree, error) {
 	for out, args := range map[string][]string{
 		"init":    {"init.c"},
 		"osbench": {"main.c", "micro.c", "ipc.c", "server.c", "sched.c"},
+		"disk":    {"disk.c"},
 		"tiny":    {"-nostdlib", "tiny.S"},
 	} {
 		arg := append(append(flags[:len(flags):len(flags)], filepath.Join(d.Cache, out)), args...)
@@ -61,7 +62,7 @@ func Programs(d Dirs, commands string) (Tree, error) {
 		}
 	}
 	t := Tree{}
-	for _, name := range []string{"init", "osbench", "tiny"} {
+	for _, name := range []string{"init", "osbench", "disk", "tiny"} {
 		data, err := os.ReadFile(filepath.Join(d.Cache, name))
 		if err != nil {
 			return nil, err

@@ -256,8 +256,11 @@ func TestTimeout(t *testing.T) {
 	if !bytes.Equal(f.stable[:len(b)], b) {
 		t.Error("what was written is not on the disk")
 	}
-	if f.resets == 0 || f.aborts == 0 {
-		t.Errorf("%d resets, %d aborts", f.resets, f.aborts)
+	f.mu.Lock()
+	resets, aborts := f.resets, f.aborts
+	f.mu.Unlock()
+	if resets == 0 || aborts == 0 {
+		t.Errorf("%d resets, %d aborts", resets, aborts)
 	}
 	f.hang = func(c *blockdev.Command) bool { return c.Op == blockdev.Read } // for ever
 	if e := Move(p, blockdev.Read, []piece{{0, make([]byte, 512)}}, false); e != linux.EIO {

@@ -1,0 +1,84 @@
+// Command diskreport measures raw disks on Hardtack beside Debian's Linux and,
+// with both measured, writes docs/bench/disk.md.
+//
+//	diskreport [-systems linux,hardtack] [-drivers virtio,nvme] [-what counts,times]
+//	           [-reps 3] [-n 300] [-ms 1000]
+//
+// It needs what report needs: QEMU, gcc, apt for Debian's kernel.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	osbench "hardtack/bench/os"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "diskreport:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	systems := flag.String("systems", "linux,hardtack", "which kernels")
+	drivers := flag.String("drivers", "virtio,nvme", "which controllers")
+	what := flag.String("what", "counts,times", "which tables")
+	reps := flag.Int("reps", 3, "boots a system and driver")
+	n := flag.Int("n", 300, "operations counted at a time")
+	ms := flag.Int("ms", 1000, "milliseconds of a timed row")
+	flag.Parse()
+
+	qemu, err := exec.Command("qemu-system-x86_64", "--version").Output()
+	if err != nil {
+		return fmt.Errorf("install the package qemu-system-x86: %w", err)
+	}
+	version, _, _ := strings.Cut(string(qemu), " (")
+	dirs, err := osbench.FindDirs()
+	if err != nil {
+		return err
+	}
+	linux, err := osbench.Linux(dirs)
+	if err != nil {
+		return err
+	}
+	b := osbench.DiskBench{Drivers: strings.Split(*drivers, ","), Operations: *n, Millis: *ms,
+		Bench: osbench.Bench{Dirs: dirs, Linux: linux, Reps: *reps,
+			Log: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }}}
+	for _, s := range strings.Split(*systems, ",") {
+		switch s {
+		case "linux":
+			b.Systems = append(b.Systems, osbench.OnLinux)
+		case "hardtack":
+			b.Systems = append(b.Systems, osbench.OnHardtack)
+		default:
+			return fmt.Errorf("-systems %q: want linux or hardtack", s)
+		}
+	}
+	r := osbench.DiskReport{Drivers: b.Drivers, Linux: linux.Release, Reps: *reps, Cores: osbench.HostCores(),
+		QEMU: strings.Replace(version, "QEMU emulator version", "QEMU", 1)}
+	if strings.Contains(*what, "counts") {
+		if r.Counts, err = b.Run(true); err != nil {
+			return err
+		}
+	}
+	if strings.Contains(*what, "times") {
+		if r.Times, err = b.Run(false); err != nil {
+			return err
+		}
+	}
+	fmt.Println(r.Markdown())
+	if len(b.Systems) != 2 || r.Counts == nil || r.Times == nil {
+		return nil
+	}
+	docs := filepath.Join(dirs.Repo, "docs", "bench")
+	if err := os.MkdirAll(docs, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(docs, "disk.md"), []byte(r.Markdown()), 0o644)
+}
