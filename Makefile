@@ -11,7 +11,7 @@ DEMO_PKGS  = redis-server nginx bash busybox-static python3-minimal
 DEMO_FILES = $(shell find tool/demo/root -type f)
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: help build run check test bench bench-task lint clean deps deps-cc deps-apt FORCE
+.PHONY: help build run check test test-overlay bench bench-task bench-affinity lint clean deps deps-cc deps-apt FORCE
 
 help:
 	@echo 'make run     boot Redis and NGINX, with a shell on the terminal (RUN="--cpus 4" adds flags)'
@@ -20,6 +20,8 @@ help:
 	@echo 'make test    vet, unit tests, tests in the guest'
 	@echo 'make bench   the same programs here and under Linux; writes docs/bench/'
 	@echo 'make bench-task  fork-join tasks beside rayon, C, oneTBB, OpenMP, Go pools'
+	@echo 'make bench-affinity  channel-aware scheduling beside unmodified Go (root on a busy machine: EXEC="chrt -f 10")'
+	@echo 'make test-overlay  Go'\''s own tests with the overlay, each policy, and the race detector: an hour'
 	@echo 'make lint    gofmt, vet, staticcheck'
 	@echo 'make clean   remove bin/ and build/'
 
@@ -60,6 +62,27 @@ bench: deps deps-cc build
 
 bench-task: deps-cc
 	$(GO) run ./bench/task/report
+
+# Channel-aware scheduling. EXEC goes before each measured command.
+bench-affinity:
+	$(GO) run ./bench/affinity/report -exec "$(EXEC)" -rounds $(or $(ROUNDS),5)
+
+# Go's own tests, with the overlay also in the programs that they build. Plain
+# GOFLAGS: the tests must see what Go's own builders see.
+POLICIES   ?= off process node group
+OVERLAY_PKGS ?= runtime sync time context net/http
+test-overlay: bin/hardtack deps-cc
+	@list=$$(bin/hardtack go env | sed -n 's/^overlay *//p'); \
+	for policy in $(POLICIES); do \
+	  echo "policy $$policy"; \
+	  GOFLAGS=-overlay=$$list CGO_ENABLED=1 HARDTACK_AFFINITY=$$policy \
+	    $(GO) test -short -timeout 60m $(OVERLAY_PKGS) || exit 1; \
+	done; \
+	echo 'policy group, race detector'; \
+	GOFLAGS=-overlay=$$list CGO_ENABLED=1 HARDTACK_AFFINITY=group \
+	  $(GO) test -race -short -timeout 60m -run 'Chan|Select|Sched|Gosched|GOMAXPROCS' runtime && \
+	GOFLAGS=-overlay=$$list CGO_ENABLED=1 HARDTACK_AFFINITY=group \
+	  $(GO) test -race -short -timeout 60m sync context time
 
 lint:
 	@bad=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$bad" ]; then echo "gofmt: $$bad" >&2; exit 1; fi

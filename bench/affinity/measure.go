@@ -38,16 +38,16 @@ type Row struct {
 
 // Rows of the table. Sizes are such that a run takes one to three seconds.
 var Rows = []Row{
-	{Title: "many-to-one, 8 producers, capacity 128", Args: []string{"many", "-messages", "10000000"}, Metric: "message", Goal: 1.5},
+	{Title: "many-to-one, 8 producers, capacity 128", Args: []string{"many", "-messages", "8000000"}, Metric: "message", Goal: 1.5},
 	{Title: "hotpotato, 8 players, unbuffered", Args: []string{"hotpotato", "-hops", "3000000"}, Metric: "hop", Goal: 1},
 	{Title: "pipeline, 4 stages, capacity 64", Args: []string{"pipeline", "-items", "4000000"}, Metric: "item"},
 	{Title: "pipeline, 1,000 turns a stage", Args: []string{"pipeline", "-items", "300000", "-spin", "1000"}, Metric: "item"},
-	{Title: "pool, 8 workers, 200 turns a job", Args: []string{"pool", "-jobs", "3000000"}, Metric: "job"},
+	{Title: "pool, 8 workers, 200 turns a job", Args: []string{"pool", "-jobs", "2000000"}, Metric: "job"},
 	{Title: "pool, 8 workers, 10,000 turns a job", Args: []string{"pool", "-jobs", "150000", "-spin", "10000"}, Metric: "job"},
 	{Title: "fast regex, 8 workers", Args: []string{"regex"}, Metric: "search"},
-	{Title: "embarrassingly parallel", Args: []string{"parallel", "-units", "8000"}, Metric: "parallel", Goal: 0.99},
-	{Title: "mixed: talk, and work at half load", Args: []string{"mixed", "-messages", "15000000", "-units", "3000", "-pause", "500us"}, Metric: "all", Goal: 1.3},
-	{Title: "mixed: talk, and work for all cores", Args: []string{"mixed", "-messages", "15000000", "-units", "4000"}, Metric: "all"},
+	{Title: "embarrassingly parallel", Args: []string{"parallel", "-units", "6000"}, Metric: "parallel", Goal: 0.99},
+	{Title: "mixed: talk, and work at half load", Args: []string{"mixed", "-messages", "10000000", "-units", "2000", "-pause", "500us"}, Metric: "all", Goal: 1.3},
+	{Title: "mixed: talk, and work for all cores", Args: []string{"mixed", "-messages", "10000000", "-units", "3000"}, Metric: "all"},
 	{Title: "scc over Go's own sources", Peer: "scc", Metric: "count"},
 	{Title: "nsqd, topic to channel (its own benchmark)", Peer: "nsqd", Metric: "put"},
 }

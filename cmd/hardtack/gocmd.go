@@ -171,6 +171,7 @@ func goEnv(args []string) error {
 	}
 	fmt.Printf("go        %s, %s/%s, %s\n", t.Version, t.OS, t.Arch, t.Root)
 	fmt.Printf("policy    group (HARDTACK_AFFINITY at run time changes it)\n")
+	fmt.Printf("overlay   %s\n", o.List)
 	fmt.Printf("command   %s VERB -overlay=%s ARG...\n", goTool(), o.List)
 	for _, f := range o.Files {
 		verb := "patched"
