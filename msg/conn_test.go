@@ -58,6 +58,9 @@ func pairFor(t testing.TB, o *Options) (a, b *Conn) {
 
 var inprocOnly = &Options{Schemes: []string{"inproc"}}
 
+// SendShort sends a message of 8 bytes.
+func SendShort(ctx context.Context, c *Conn, v uint64) error { return sendShort(ctx, c, v) }
+
 func sendShort(ctx context.Context, c *Conn, v uint64) error {
 	slot, err := c.Begin(ctx)
 	if err != nil {

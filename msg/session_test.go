@@ -143,8 +143,10 @@ func TestCaps(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer x.Close()
-	if err := stream(ctx, x, 5); err != nil {
-		t.Fatal(err)
+	for i := range uint64(5) {
+		if err := msg.SendShort(ctx, x, i); err != nil {
+			t.Fatal(err)
+		}
 	}
 	end, err := y.End()
 	if err != nil {
