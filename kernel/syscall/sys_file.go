@@ -256,8 +256,7 @@ func sysPwritev(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	return withVec(t, a, func(f *vfs.File) (int, linux.Errno) { return writeAt(t, f, int64(a[3])) })
 }
 
-// rwFlags checks the flags of preadv2 and pwritev2: hints and the two sync
-// flags need nothing in a memory file system.
+// rwFlags checks the flags of preadv2 and pwritev2.
 func rwFlags(flags uint32) linux.Errno {
 	if flags&^(linux.RWF_HIPRI|linux.RWF_DSYNC|linux.RWF_SYNC) != 0 {
 		return linux.EOPNOTSUPP
@@ -281,10 +280,20 @@ func sysPwritev2(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if e := rwFlags(a.Uint(5)); e != 0 {
 		return 0, e
 	}
+	write := sysPwritev
 	if int64(a[3]) == -1 {
-		return sysWritev(t, a)
+		write = sysWritev
 	}
-	return sysPwritev(t, a)
+	n, e := write(t, a)
+	if flags := a.Uint(5); e == 0 && n > 0 && flags&(linux.RWF_DSYNC|linux.RWF_SYNC) != 0 {
+		if f := file(t, a.Int(0)); f != nil {
+			if s, ok := f.Ops.(vfs.Syncer); ok {
+				e = s.Sync(&t.Ctx, f, flags&linux.RWF_SYNC == 0)
+			}
+			f.Put()
+		}
+	}
+	return n, e
 }
 
 // sysLseek is lseek(int fd, off_t off, int whence).

@@ -22,9 +22,9 @@ var transferCalls = []Call{
 	{linux.SYS_fdatasync, "fdatasync", sysFdatasync, "works"},
 	{linux.SYS_sync, "sync", sysSync, "works"},
 	{linux.SYS_syncfs, "syncfs", sysSyncfs, "works"},
-	{linux.SYS_sync_file_range, "sync_file_range", sysSyncFileRange, "works"},
+	{linux.SYS_sync_file_range, "sync_file_range", sysSyncFileRange, "works; it syncs all of the file's data"},
 	{linux.SYS_fadvise64, "fadvise64", sysFadvise, "works; the advice has no effect"},
-	{linux.SYS_readahead, "readahead", sysReadahead, "works; files are in memory"},
+	{linux.SYS_readahead, "readahead", sysReadahead, "works; the advice has no effect"},
 }
 
 // transferSize is how much goes through kernel memory at a time.
@@ -341,6 +341,9 @@ func sysSyncFileRange(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	}
 	if f.Path.Zero() || !f.Seekable() {
 		return 0, linux.ESPIPE
+	}
+	if s, ok := f.Ops.(vfs.Syncer); ok && a.Uint(3) != 0 {
+		return 0, s.Sync(&t.Ctx, f, true) // more than was asked for
 	}
 	return 0, 0
 }
