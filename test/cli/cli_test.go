@@ -119,6 +119,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("TMPDIR", tmp)
 			e.Setenv("XDG_CACHE_HOME", filepath.Join(e.WorkDir, "cache"))
 			e.Setenv("HOME", e.WorkDir)
+			e.Setenv("GOCACHE", goCache()) // go list compiles what it finds nothing of there
 			e.Setenv("REGISTRY", host)
 			e.Setenv("BUSY", strconv.Itoa(busy.Addr().(*net.TCPAddr).Port))
 			code := []byte{0xfa, 0xf4, 0xeb, 0xfd}
@@ -128,6 +129,15 @@ func TestScripts(t *testing.T) {
 			"status": status, "clean": clean, "oneline": oneLine, "mktar": makeTar, "program": program,
 		},
 	})
+}
+
+// goCache is the cache of the go command that runs this test.
+func goCache() string {
+	dir, err := exec.Command("go", "env", "GOCACHE").Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(dir))
 }
 
 // status N CMD ARG... runs a command and wants the exit status N.
