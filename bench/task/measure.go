@@ -18,6 +18,8 @@ type Result struct {
 	Figures    map[Key][]float64
 	Both       float64 // what two threads did, as a multiple of one
 	Trace      *Shares // where two workers' time went
+	Latencies  []Latency
+	Removal    *Removal
 }
 
 func (r *Result) Min(k Key) float64 {

@@ -45,6 +45,12 @@ func (r *Result) Goals() []Goal {
 	most("sort: task / rayon, same algorithm, one worker", 1.15, r.ratio(k("ordinary", "sort", 1), k("rayon", "sort", 1)))
 	most("sort: task / rayon, same algorithm, two workers", 1.15, r.ratio(k("ordinary", "sort", 2), k("rayon", "sort", 2)))
 	least("sort: one worker / two workers", 1.9, r.ratio(k("ordinary", "sort", 1), k("ordinary", "sort", 2)))
+	if l := r.Latencies; len(l) == 4 {
+		most("message to a task of the same run-time / Go channel", 2, l[3].Min/l[0].Min)
+	}
+	if m := r.Removal; m != nil {
+		most("worst message while a core is removed, ms", 5, m.During/1000)
+	}
 	return out
 }
 
@@ -80,6 +86,7 @@ run smaller trees. Ratios are those of the least figures.
 			fmt.Fprintf(&b, "| %s | %s | %s |\n", c.Title, r.cell(Key{c.Name, "sort", 1}, 1e6), r.cell(Key{c.Name, "sort", 2}, 1e6))
 		}
 	}
+	r.messages(&b)
 	b.WriteString("\n## Goals\n\n| | goal | measured | |\n| --- | ---: | ---: | --- |\n")
 	for _, g := range r.Goals() {
 		sign, verdict := "≥", "missed"
@@ -131,4 +138,17 @@ func (r *Result) cell(k Key, unit float64) string {
 		return fmt.Sprintf("%.0f", v)
 	}
 	return fmt.Sprintf("%s (%s)", f(r.Min(k)), f(r.Median(k)))
+}
+
+// messages are the tables of figures 5.10 and 5.11.
+func (r *Result) messages(b *strings.Builder) {
+	if len(r.Latencies) > 0 {
+		b.WriteString("\n## Messages\n\nOne way, 8 bytes, half of a round trip that a task makes, by who receives; a Go\nchannel beside it. Nanoseconds, the least and in brackets the median.\n\n| receiver | |\n| --- | ---: |\n")
+		for _, l := range r.Latencies {
+			fmt.Fprintf(b, "| %s | %.0f (%.0f) |\n", l.Receiver, l.Min, l.Median)
+		}
+	}
+	if m := r.Removal; m != nil {
+		fmt.Fprintf(b, "\nWhile the receiving task's core is removed and the connection bound again, the\nworst of %d messages took %.1f µs one way; the worst of as many without a removal,\nright before, %.1f µs (the repetition with the least worst).\n\n![Messages while a core is removed](task-removal.svg)\n", len(m.Trips), m.During, m.Before)
+	}
 }

@@ -66,7 +66,7 @@ func run() error {
 	}
 	for i := 0; taskbench.BothCores() < 1.8 && i < 5; i++ {
 		log("the machine is busy; waiting")
-		time.Sleep(5 * time.Second)
+		time.Sleep(2 * time.Second)
 	}
 	want := strings.Split(*programs, ",")
 	for _, p := range want {
@@ -81,6 +81,13 @@ func run() error {
 	if r.Trace, err = taskbench.TraceShares(taskbench.Sizes["stress"], filepath.Join(*dir, "trace.json")); err != nil {
 		return err
 	}
+	log("messages")
+	if r.Latencies, err = taskbench.Messages(*rounds, 5000); err != nil {
+		return err
+	}
+	if r.Removal, err = taskbench.RemoveCore(2000, *rounds); err != nil {
+		return err
+	}
 	page := r.Markdown(fmt.Sprintf("%d processors, %s.", runtime.NumCPU(), runtime.Version()))
 	fmt.Println(page)
 	if len(want) < len(taskbench.Sizes) {
@@ -91,6 +98,9 @@ func run() error {
 		return err
 	}
 	if err := r.SVG(filepath.Join(docs, "task.svg")); err != nil {
+		return err
+	}
+	if err := r.Removal.SVG(filepath.Join(docs, "task-removal.svg")); err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(docs, "task.md"), []byte(page), 0o644)
