@@ -11,7 +11,7 @@ DEMO_PKGS  = redis-server nginx bash busybox-static python3-minimal
 DEMO_FILES = $(shell find tool/demo/root -type f)
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: help build run check test test-overlay bench bench-task bench-affinity lint clean deps deps-cc deps-apt FORCE
+.PHONY: help build run check test test-overlay bench bench-disk bench-task bench-affinity lint clean deps deps-cc deps-apt FORCE
 
 help:
 	@echo 'make run     boot Redis and NGINX, with a shell on the terminal (RUN="--cpus 4" adds flags)'
