@@ -202,7 +202,7 @@ func resealFile(m *memDisk, fs *FS, ino uint32, raw []byte) {
 			d := b.data
 			if t := d[len(d)-deTail:]; t[7] == deTailTyp {
 				le.PutUint32(t[8:], crc32c(in.seed, d[:len(d)-deTail]))
-			} else if off := dxRootOff; j == 0 && x.lblk == 0 {
+			} else if off := dxRootOff; j == 0 && x.lblk == 0 && fs.s.metadataCsum {
 				if n := int(le.Uint16(d[off+2:])); off+8*n <= len(d)-8 {
 					le.PutUint32(d[off+8*fs.s.dxLimit(off)+4:], in.dxSum(d, off))
 				}

@@ -1,2 +1,75 @@
-// Package ext4 is the file system of disks.
+// Package ext4 is the file system of disks: Linux's, as mke2fs 1.47 makes it, read
+// and written, with a journal (jbd2, ordered mode) that makes every operation whole
+// or not there after a crash. Mkfs makes such disks, Check examines them.
+//
+// It knows nothing of the kernel: a disk is a BlockDevice, an open file an *Inode, a
+// transfer a slice of bytes. File data is not kept here: ReadAt and WriteAt go to the
+// disk, and a page cache on top fills its pages by ReadAt and empties them by WriteOut,
+// with space set aside by Reserve when a page becomes dirty (delayed allocation).
+//
+// # Transactions
+//
+// What changes metadata runs in a handle (journal.go), which belongs to the one open
+// transaction. A handle states beforehand how many blocks it may change at most (its
+// credits: each constant ending in Credits says why) and how many it may allocate (a
+// promise, taken from the free blocks before it begins). So it never fails half way
+// for want of room, in the log or on the disk. Long work (cutting a large file) is
+// many handles with a tree that is right after each, and an entry in the list of
+// orphans that the next mount finishes.
+//
+// A commit closes the transaction, waits for its handles, takes the present bytes of
+// its blocks, and lets the next transaction begin at once: who changes one of these
+// blocks then copies it first (buffer.shared). Who needs something durable becomes
+// the one that commits, and those who come meanwhile find their changes in the next
+// transaction, which one of them commits for all: so fsyncs share commits without a
+// thread or a delay. The order on disk:
+//
+//	data, in blocks that nothing on disk leads to yet
+//	log: revoke blocks, descriptors, blocks
+//	flush
+//	commit block, forced (FUA)
+//	...
+//	blocks go home, flush, the log's super block is moved on (checkpoint)
+//
+// What it keeps true:
+//
+//   - New data is on its blocks before a handle links them to a file. So a commit
+//     never waits for data, and no crash shows a file with blocks of another.
+//   - A block that was freed is not allocated again before the transaction that freed
+//     it is durable; and if it was metadata, a revoke record keeps older copies in the
+//     log from being replayed over it. (group.busy, handle.forget)
+//   - The block in which a file that was cut now ends is written anew, to another
+//     place. So the old content is there until the cut is durable, and what lies
+//     beyond the end is zeros, on which Linux relies.
+//   - The disk says that its log must be replayed before anything else is in the log.
+//   - Bytes that come from the disk are checked before they are followed: first by
+//     checksum, once for each time a block is read, then in structure, each time. Damage
+//     found while something is being changed ends the journal: the file system becomes
+//     read-only and the open transaction never reaches the disk.
+//
+// # Locks, in the order in which they are taken
+//
+//	FS.renameMu          one directory changes its parent at a time
+//	Inode.mu             directories from the root down, then what they hold, by number
+//	journal.commitMu     whoever commits or checkpoints
+//	(a handle)           waits for journal.mu only; no Inode.mu is taken inside
+//	FS.orphanMu
+//	buffer.mu            bitmap before descriptor
+//	group.mu, FS.inodesMu
+//	journal.mu
+//	cache.mu             never held while waiting for a buffer
+//
+// The bytes of a block that one file owns are guarded by the file's Inode.mu, those of
+// shared blocks (inode tables, bitmaps, descriptors, the super block) by buffer.mu.
+//
+// # Limits
+//
+// Files with ext2's indirect blocks are read, not written. A transaction takes at most
+// a quarter of the log. Access times are the caller's to set. Not supported, and
+// refused with their names: bigalloc, casefold, compression, ea_inode, encrypt,
+// fast_commit, inline_data, meta_bg, mmp, an external journal; quota, project and
+// verity are only read.
+//
+// Sources: Documentation/filesystems/ext4 and jbd2's format in Linux's documentation,
+// e2fsprogs' behaviour; the grouping of operations into transactions is Biscuit's.
 package ext4

@@ -11,7 +11,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -656,6 +658,197 @@ func TestHashes(t *testing.T) {
 				!strings.Contains(string(out), fmt.Sprintf("is 0x%08x (minor 0x%08x)", major, minor)) {
 				t.Fatalf("%s of %q: %s; debugfs says %s", alg, name, want, out)
 			}
+		}
+	}
+}
+
+// Directories move about, one into another, while others come and go: no deadlock,
+// no circle.
+func TestRenameTree(t *testing.T) {
+	m := mkfsMem(t, 16<<20, 1024)
+	fs := mount(t, m)
+	paths := []string{"/a", "/a/b", "/a/b/c", "/d", "/d/e", "/f"}
+	for _, p := range paths {
+		must(t, fs.Put(create(t, fs, p, NewInode{Mode: linux.S_IFDIR | 0o755})))
+	}
+	var wg sync.WaitGroup
+	for g := range 5 {
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(g), 9))
+			for range 300 {
+				if err := renameStep(fs, rng, paths); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	must(t, fs.Unmount())
+	wantClean(t, m)
+}
+
+// renameStep moves, exchanges, removes or makes a directory; that it cannot is no error.
+func renameStep(fs *FS, rng *rand.Rand, paths []string) error {
+	pick := func() (*Inode, string) {
+		p := paths[rng.IntN(len(paths))]
+		if rng.IntN(2) == 0 {
+			p += paths[rng.IntN(len(paths))]
+		}
+		dir, name := split(p)
+		d, _ := fs.resolve(dir)
+		return d, name
+	}
+	a, on := pick()
+	if a == nil {
+		return nil
+	}
+	defer fs.Put(a)
+	b, nn := pick()
+	if b == nil {
+		return nil
+	}
+	defer fs.Put(b)
+	var err error
+	switch rng.IntN(6) {
+	case 0, 1, 2:
+		err = fs.Rename(a, on, b, nn, 0)
+	case 3:
+		err = fs.Rename(a, on, b, nn, linux.RENAME_EXCHANGE)
+	case 4:
+		var ino uint32
+		if ino, err = fs.Lookup(a, on); err == nil && ino != 0 {
+			var in *Inode
+			if in, err = fs.Get(ino); err == nil {
+				err = fs.Unlink(a, on, in)
+				fs.Put(in)
+			}
+		}
+	case 5:
+		var in *Inode
+		if in, err = fs.Create(a, on, NewInode{Mode: linux.S_IFDIR | 0o755}); err == nil {
+			fs.Put(in)
+		}
+	}
+	switch Errno(err) {
+	case 0, linux.EINVAL, linux.ENOENT, linux.ENOTEMPTY, linux.EEXIST, linux.ENOTDIR:
+		return nil
+	}
+	return err
+}
+
+// slowDisk is a disk whose flush takes a while.
+type slowDisk struct {
+	*memDisk
+	flushes atomic.Int64
+}
+
+func (d *slowDisk) wait() error {
+	d.flushes.Add(1)
+	time.Sleep(500 * time.Microsecond)
+	return nil
+}
+
+func (d *slowDisk) Flush() error { return d.wait() }
+func (d *slowDisk) WriteAt(batch []Transfer, fua bool) error {
+	if fua {
+		d.wait()
+	}
+	return d.memDisk.WriteAt(batch, fua)
+}
+
+// Fsyncs of independent files share commits: eight at once take far fewer flushes
+// than eight in turn.
+func TestGroupCommit(t *testing.T) {
+	flushes := func(workers int) float64 {
+		d := &slowDisk{memDisk: mkfsMem(t, 32<<20, 4096)}
+		fs := mount(t, d)
+		start := d.flushes.Load()
+		const each = 40
+		var wg sync.WaitGroup
+		for g := range workers {
+			in := newFile(t, fs, fmt.Sprint("/f", g))
+			wg.Go(func() {
+				defer fs.Put(in)
+				for i := range each {
+					if _, err := fs.WriteAt(in, make([]byte, 100), int64(i)*100); err != nil {
+						t.Error(err)
+					}
+					if err := fs.Fsync(in, false); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		n := float64(d.flushes.Load()-start) / float64(workers*each)
+		must(t, fs.Unmount())
+		return n
+	}
+	one, eight := flushes(1), flushes(8)
+	t.Logf("flushes a fsync: %.2f alone, %.2f with eight writers", one, eight)
+	if eight > one*0.7 {
+		t.Errorf("eight writers do not share commits: %.2f flushes a fsync, alone %.2f", eight, one)
+	}
+}
+
+// BenchmarkCreateWriteSync is CMailbench's core: make, write 1 KiB, fsync, unlink.
+func BenchmarkCreateWriteSync(b *testing.B) {
+	for _, sync := range []bool{false, true} {
+		b.Run(fmt.Sprintf("sync=%v", sync), func(b *testing.B) {
+			m := newMemDisk(256 << 20)
+			must(b, Mkfs(m, MkfsOptions{Zeroed: true}))
+			fs := mount(b, m)
+			root, err := fs.Root()
+			must(b, err)
+			data := make([]byte, 1024)
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				in, err := fs.Create(root, fmt.Sprint("f", i%1000), NewInode{Mode: linux.S_IFREG | 0o644})
+				must(b, err)
+				if _, err := fs.WriteAt(in, data, 0); err != nil {
+					b.Fatal(err)
+				}
+				if sync {
+					must(b, fs.Fsync(in, false))
+				}
+				must(b, fs.Unlink(root, fmt.Sprint("f", i%1000), in))
+				must(b, fs.Put(in))
+			}
+			must(b, fs.Unmount())
+		})
+	}
+}
+
+func BenchmarkWrite4K(b *testing.B) {
+	m := newMemDisk(64 << 20)
+	must(b, Mkfs(m, MkfsOptions{Zeroed: true}))
+	fs := mount(b, m)
+	in := newFile(b, fs, "/f")
+	data := make([]byte, 4096)
+	b.SetBytes(4096)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		if _, err := fs.WriteAt(in, data, int64(i%4096)*4096); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkLookup(b *testing.B) {
+	m := newMemDisk(256 << 20)
+	must(b, Mkfs(m, MkfsOptions{Zeroed: true}))
+	fs := mount(b, m)
+	root, err := fs.Root()
+	must(b, err)
+	one := newFile(b, fs, "/one")
+	for i := range 60000 {
+		must(b, fs.Link(root, fmt.Sprint("name", i), one))
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		if ino, err := fs.Lookup(root, fmt.Sprint("name", i%60000)); err != nil || ino == 0 {
+			b.Fatal(ino, err)
 		}
 	}
 }

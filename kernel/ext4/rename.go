@@ -31,7 +31,7 @@ func (fs *FS) Rename(from *Inode, old string, to *Inode, new string, flags uint3
 			return err
 		}
 	}
-	unlock, err := fs.lockDirs(from, to)
+	aboveFrom, aboveTo, unlock, err := fs.lockDirs(from, to)
 	if err != nil {
 		return err
 	}
@@ -61,23 +61,12 @@ func (fs *FS) Rename(from *Inode, old string, to *Inode, new string, flags uint3
 	if to.links() == 0 {
 		return linux.ENOENT
 	}
-	// Neither may move into itself. Only the tree above the directories counts,
-	// and it stands still: renameMu is held when they differ.
-	if from != to {
-		for _, x := range []struct{ dir, in *Inode }{{to, m.source}, {from, m.target}} {
-			if x.in == nil || !x.in.isDir() {
-				continue
-			}
-			in, err := fs.above(x.in, x.dir, from, to)
-			switch {
-			case err != nil:
-				return err
-			case in && (x.in == m.source || flags&linux.RENAME_EXCHANGE != 0):
-				return linux.EINVAL
-			case in:
-				return linux.ENOTEMPTY
-			}
-		}
+	// Neither may move into itself.
+	switch {
+	case aboveTo[m.source.ino], m.target != nil && aboveFrom[m.target.ino] && flags&linux.RENAME_EXCHANGE != 0:
+		return linux.EINVAL
+	case m.target != nil && aboveFrom[m.target.ino]:
+		return linux.ENOTEMPTY
 	}
 	a, b := m.source, m.target
 	if b != nil && b.ino < a.ino {
@@ -104,72 +93,70 @@ func (in *Inode) child(name string) (*Inode, error) {
 	return in.fs.get(p.e.ino)
 }
 
-// lockDirs locks one or two directories: the one above first.
-func (fs *FS) lockDirs(a, b *Inode) (unlock func(), err error) {
+// lockDirs locks one or two directories, the one above first, and returns the
+// numbers of the directories on the way from each up to the root, themselves among
+// them (of two only). While renameMu is held that does not change.
+func (fs *FS) lockDirs(a, b *Inode) (aboveA, aboveB map[uint32]bool, unlock func(), err error) {
 	if a == b {
 		a.mu.Lock()
-		return a.mu.Unlock, nil
+		return nil, nil, a.mu.Unlock, nil
 	}
 	fs.renameMu.Lock()
-	below, err := fs.above(b, a, nil, nil)
+	if aboveA, err = fs.above(a); err == nil {
+		aboveB, err = fs.above(b)
+	}
 	if err != nil {
 		fs.renameMu.Unlock()
-		return nil, err
-	}
-	if !below && a.ino > b.ino {
-		if below, err = fs.above(a, b, nil, nil); err != nil {
-			fs.renameMu.Unlock()
-			return nil, err
-		}
-		below = !below
+		return nil, nil, nil, err
 	}
 	first, second := a, b
-	if below {
+	if aboveA[b.ino] || !aboveB[a.ino] && b.ino < a.ino {
 		first, second = b, a
 	}
 	first.mu.Lock()
 	second.mu.Lock()
-	return func() {
+	return aboveA, aboveB, func() {
 		second.mu.Unlock()
 		first.mu.Unlock()
 		fs.renameMu.Unlock()
 	}, nil
 }
 
-// above reports whether in is dir or lies above it. renameMu is held, and the
-// locks of lockedA and lockedB.
-func (fs *FS) above(in, dir, lockedA, lockedB *Inode) (bool, error) {
+// above returns the numbers of a directory and of those above it. renameMu is held,
+// and no inode's lock: they are taken from the root down, and this goes up.
+func (fs *FS) above(dir *Inode) (map[uint32]bool, error) {
+	way := map[uint32]bool{}
 	at := dir
 	fs.Hold(at)
 	defer func() { fs.Put(at) }()
-	for range fs.s.inodes {
-		if at.ino == in.ino {
-			return true, nil
+	for {
+		if way[at.ino] {
+			return nil, corrupt("directory %d lies in a circle", dir.ino)
 		}
+		way[at.ino] = true
 		if at.ino == rootInode {
-			return false, nil
+			return way, nil
 		}
-		if at != lockedA && at != lockedB {
-			at.mu.RLock()
-		}
+		at.mu.RLock()
 		p, err := at.lookup("..")
-		if at != lockedA && at != lockedB {
-			at.mu.RUnlock()
+		gone := at.links() == 0
+		at.mu.RUnlock()
+		if err == nil && p.e.ino == 0 {
+			err = corrupt("directory %d has no ..", at.ino)
+		}
+		if gone {
+			err = linux.ENOENT
 		}
 		if err != nil {
-			return false, err
-		}
-		if p.e.ino == 0 {
-			return false, corrupt("directory %d has no ..", at.ino)
+			return nil, err
 		}
 		up, err := fs.get(p.e.ino)
 		if err != nil {
-			return false, err
+			return nil, err
 		}
 		fs.Put(at)
 		at = up
 	}
-	return false, corrupt("directory %d lies in a circle", dir.ino)
 }
 
 // check applies rename's rules about what may replace what.
