@@ -39,8 +39,8 @@ type bulkLive struct {
 
 func alignLine(n int) int { return (n + 63) &^ 63 }
 
-func (b *bulkTx) replace(r Region) {
-	b.id++
+func (b *bulkTx) replace(id uint32, r Region) {
+	b.id = id
 	b.mem, b.keep, b.head, b.first, b.used = r.Mem, r.Keep, 0, 0, 0
 }
 

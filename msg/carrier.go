@@ -56,6 +56,9 @@ type carried struct {
 	count uint32
 }
 
+// carrierPool numbers the pools of all carriers.
+var carrierPool atomic.Uint32
+
 // carrierPages makes rings that cover the delay of a network: 508 slots.
 const carrierPages = ring.MaxBytes / ring.PageBytes
 
@@ -75,7 +78,6 @@ func newCarrier(link Link, peerHas uint64) (*carrier, *local) {
 
 func (k *carrier) start(c *Conn, mine *ring.Rx) {
 	k.mine, k.in = mine, c.inbox
-	k.bulk.id = 1 << 31 // not an identifier that the peer of another link uses
 	go k.send()
 }
 
@@ -303,7 +305,7 @@ func (k *carrier) deliver(rec []byte) error {
 	if bulk {
 		if len(body) > len(k.bulk.mem) {
 			r, _, _ := k.peer.NewBulk(max(MinBulk, 2*alignLine(len(body))))
-			k.bulk.replace(r)
+			k.bulk.replace(carrierPool.Add(1)|1<<31, r) // no peer on another link uses that number
 			k.in.mu.Lock()
 			k.in.add(&bulkRx{k.bulk.id, r.Mem, r.Keep})
 			k.in.tell()

@@ -77,7 +77,7 @@ func (c *Conn) End() (*End, error) {
 		return nil, err
 	}
 	e := &End{name: c.iface.Name, fingerprint: c.iface.Fingerprint, scheme: c.cur.link.Peer().Scheme, link: state, files: files}
-	e.state = endState{token: c.token, dialled: c.dialled, fence: c.cur.fence, bulk: c.send.bulk.id, ring: ring.Save(c.send.tx, c.recv.rx)}
+	e.state = endState{token: c.token, dialled: c.dialled, fence: c.cur.fence, bulk: c.lastPool, ring: ring.Save(c.send.tx, c.recv.rx)}
 	c.local = true
 	c.attn.Or(attnClosed)
 	close(c.done)
@@ -140,8 +140,7 @@ func Adopt(e *End, iface *Interface, o *Options) (*Conn, error) {
 		link.Close()
 		return nil, err
 	}
-	b.bulk.id = e.state.bulk
-	return newConn(iface, opts, b, session{token: e.state.token, dialled: e.state.dialled, addr: link.Peer().Addr}), nil
+	return newConn(iface, opts, b, session{token: e.state.token, lastPool: e.state.bulk, dialled: e.state.dialled, addr: link.Peer().Addr}), nil
 }
 
 const endFixed = 1 + 16 + 16 + 1 + 4 + ring.StateBytes + 2

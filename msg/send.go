@@ -206,11 +206,15 @@ func (c *Conn) CommitLong(ctx context.Context, num uint16, caps ...Cap) error {
 // n bytes.
 func (c *Conn) growBulk(ctx context.Context, n int) error {
 	s := &c.send
-	r, err := s.bound.announce(ctx, s.bulk.id+1, max(MinBulk, 2*alignLine(n)))
+	c.mu.Lock()
+	c.lastPool++
+	id := c.lastPool
+	c.mu.Unlock()
+	r, err := s.bound.announce(ctx, id, max(MinBulk, 2*alignLine(n)))
 	if err != nil {
 		return err
 	}
-	s.bulk.replace(r)
+	s.bulk.replace(id, r)
 	c.mu.Lock()
 	c.pool = bulkRx{s.bulk.id, s.bulk.mem, s.bulk.keep}
 	c.mu.Unlock()

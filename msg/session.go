@@ -25,17 +25,18 @@ func newToken() (t token) {
 
 // session is what outlives a link.
 type session struct {
-	token   token
-	dialled bool   // this end dials when the link is lost
-	addr    string // where, or where the peer came from
-	cur     *binding
-	pending *binding      // not yet taken up by both owners
-	change  chan struct{} // closed and replaced at every new bind
-	moving  int           // binds that are being made
-	settled chan struct{} // closed when moving is 0 again
-	gone    func()        // told when the connection is closed
-	local   bool          // closed by this end
-	pool    bulkRx        // the bulk pool sent from
+	token    token
+	dialled  bool   // this end dials when the link is lost
+	addr     string // where, or where the peer came from
+	cur      *binding
+	pending  *binding      // not yet taken up by both owners
+	change   chan struct{} // closed and replaced at every new bind
+	moving   int           // binds that are being made
+	settled  chan struct{} // closed when moving is 0 again
+	gone     func()        // told when the connection is closed
+	local    bool          // closed by this end
+	pool     bulkRx        // the bulk pool that the sending owner uses
+	lastPool uint32        // number of the last pool made in this session
 }
 
 // binding is a connection's use of one link.
@@ -165,7 +166,6 @@ func (c *Conn) rebind(b *binding, peerHas uint64) error {
 	c.attn.Or(attnBind)
 	old.shared.Barrier()
 	b.tx.SetSeq(peerHas)
-	b.bulk.id = max(c.pool.id, old.bulk.id)
 	// An owner that has not moved to the old binding yet may have one more
 	// message in its own ring; it will bring that itself.
 	b.from, old.from = append(old.from, old.tx), nil
@@ -303,11 +303,12 @@ func (c *Conn) resendBulk(b *binding, ref []byte) error {
 		for _, p := range append(b.pools, c.pool) {
 			n = max(n, len(p.mem))
 		}
-		r, err := b.announce(context.Background(), b.bulk.id+1, n)
+		c.lastPool++
+		r, err := b.announce(context.Background(), c.lastPool, n)
 		if err != nil {
 			return err
 		}
-		b.bulk.replace(r)
+		b.bulk.replace(c.lastPool, r)
 	}
 	if !b.bulk.fits(b.tx, len(body)) {
 		return errFull
