@@ -128,7 +128,7 @@ func program(t *testing.T, name, iface string) string {
 	if err != nil || len(lib) == 0 {
 		t.Fatal("no library", err)
 	}
-	args := []string{"-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-I../../msg/c", "-I../" + iface + "/c", "-o", out,
+	args := []string{"-std=c11", "-Wall", "-Wextra", "-Werror", "-O0", "-I../../msg/c", "-I../" + iface + "/c", "-o", out,
 		"c/" + name + ".c", "../" + iface + "/c/" + iface + ".c"}
 	args = append(args, strings.Fields(os.Getenv("INTEROP_CFLAGS"))...) // as in -fsanitize=address
 	if b, err := exec.Command(gcc, append(args, lib...)...).CombinedOutput(); err != nil {

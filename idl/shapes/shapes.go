@@ -684,10 +684,7 @@ func (c *Conn) SendTexts(ctx context.Context, m *Texts) error {
 
 // SendCaps sends a message.
 func (c *Conn) SendCaps(ctx context.Context, m *Caps) error {
-	n := sizeCaps(m)
-	if n < 0 {
-		return wire.TooLarge("caps")
-	}
+	const n = 5
 	b, err := c.BeginLong(ctx, n)
 	if err != nil {
 		return err
@@ -1237,12 +1234,6 @@ func formatTexts(body []byte) string {
 		return err.Error()
 	}
 	return wire.Format("texts", "unbound", m.Unbound, "bound", m.Bound, "heading", m.Heading)
-}
-
-// sizeCaps is the length of m's encoding, or -1 if a length in it is over its limit.
-func sizeCaps(m *Caps) int {
-	n := 5
-	return n
 }
 
 func appendCaps(b []byte, m *Caps, caps *[]msg.Cap) []byte {

@@ -239,15 +239,14 @@ func (c *cModule) codec(name, in, out string, plain bool, least, most, off, caps
 		c.p("\treturn true;\n}")
 		return
 	}
-	c.p("\n/* The length of m's encoding, or 0 if a length in it is over its limit. */")
-	c.p("static size_t size_%s(%s *m)\n{\n\tsize_t n = %d;\n", name, in, least)
-	for _, f := range fields {
-		c.growField("\t", f, "m->")
+	if least != most {
+		c.p("\n/* The length of m's encoding, or 0 if a length in it is over its limit. */")
+		c.p("static size_t size_%s(%s *m)\n{\n\tsize_t n = %d;\n", name, in, least)
+		for _, f := range fields {
+			c.growField("\t", f, "m->")
+		}
+		c.p("\treturn n;\n}")
 	}
-	if least == most {
-		c.p("\t(void)m;")
-	}
-	c.p("\treturn n;\n}")
 	list := ""
 	if caps > 0 {
 		list = ", struct ht_cap **caps"

@@ -389,7 +389,7 @@ func (c *cModule) send(k int, m cMessage) {
 		c.p("\nint %ssend_%s(struct %[1]sconn *c, const %[3]s *m)\n{", p, m.Name, st)
 	}
 	size := fmt.Sprint(m.Max)
-	if !m.plain() {
+	if m.Min != m.Max {
 		c.p("\tsize_t n = size_%s%s(m);\n\tif (n == 0)\n\t\treturn HT_TOO_LARGE;", p, m.Name)
 		size = "n"
 	}

@@ -270,7 +270,9 @@ func (g *goPackage) codecs() {
 			g.getFunc("get"+name, name, t.Max, fields, checked(t))
 			continue
 		}
-		g.sizeFunc(name, t.Min, fields)
+		if !t.Fixed() {
+			g.sizeFunc(name, t.Min, fields)
+		}
 		caps := ""
 		if t.Caps > 0 {
 			caps = ", caps *[]msg.Cap"

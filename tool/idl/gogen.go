@@ -376,7 +376,11 @@ func (g *goPackage) send(m goMessage) {
 		begin(fmt.Sprintf("BeginLong(ctx, %d)", m.Max), "b")
 		g.p("return c.CommitLong(ctx, %d)\n}", m.Num)
 	default:
-		g.p("n := size%s(m)\nif n < 0 {\nreturn wire.TooLarge(%q)\n}", m.Type, m.Name())
+		if m.Min == m.Max {
+			g.p("const n = %d", m.Max)
+		} else {
+			g.p("n := size%s(m)\nif n < 0 {\nreturn wire.TooLarge(%q)\n}", m.Type, m.Name())
+		}
 		begin("BeginLong(ctx, n)", "b")
 		if m.Caps > 0 {
 			g.p("caps := make([]msg.Cap, 0, %d)\nappend%s(b[:%d], m, &caps)\nreturn c.CommitLong(ctx, %d, caps...)\n}", m.Caps, m.Type, head, m.Num)
@@ -394,7 +398,9 @@ func (g *goPackage) messageCodec(m goMessage) {
 			g.getFunc("get"+m.Type, m.Type, size, m.fields, m.checked())
 		}
 	} else {
-		g.sizeFunc(m.Type, m.Min, m.fields)
+		if m.Min != m.Max {
+			g.sizeFunc(m.Type, m.Min, m.fields)
+		}
 		caps := ""
 		if m.Caps > 0 {
 			caps = ", caps *[]msg.Cap"
