@@ -11,6 +11,8 @@
 //	adaptive   direct, spinning or sleeping as the library chooses
 //	flow       one way of 56 bytes or more
 //	chanflow   the same through Go channels
+//	socket     round trip over a Unix socket; sockflow one way
+//	pipe       round trip over two pipes
 //
 // With BENCH_FIFO set the processes ask for real-time scheduling, so that other
 // work on the machine does not come between.
@@ -52,6 +54,10 @@ func main() {
 	}
 	if dir := os.Getenv("LOAD_DIR"); dir != "" {
 		pinned(cpus[1])
+		if j.plain() {
+			fail(j.echo(os.NewFile(3, "in"), os.NewFile(4, "out")))
+			return
+		}
 		fail(j.serve(dir))
 		return
 	}
@@ -62,10 +68,21 @@ func main() {
 	kid.Env = append(os.Environ(), "LOAD_DIR="+dir, "LOAD_PINNED=")
 	kid.Stderr = os.Stderr
 	kid.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	var in, out *os.File
+	if j.plain() {
+		in, out, kid.ExtraFiles, err = j.files()
+		fail(err)
+	}
 	err = kid.Start()
 	var d time.Duration
 	if err == nil {
-		d, err = j.run(dir)
+		if j.plain() {
+			d, err = j.trips(in, out)
+			in.Close()
+			out.Close()
+		} else {
+			d, err = j.run(dir)
+		}
 		if err != nil {
 			kid.Process.Kill()
 		}
