@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -24,6 +25,7 @@ import (
 	"hardtack/idl/shapes"
 	"hardtack/idl/tasks"
 	"hardtack/msg"
+	"hardtack/msg/ump"
 	"hardtack/msg/wire"
 )
 
@@ -449,6 +451,76 @@ func TestHostile(t *testing.T) {
 	}
 	if refused == 0 || echoed == 0 {
 		t.Errorf("%d refused, %d echoed", refused, echoed)
+	}
+}
+
+// A C program is sent frames of any bytes, and finds anything in its ring: it
+// closes that connection and ends as it always does.
+func TestHostileRing(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	prog := program(t, "shapes_peer", "shapes")
+	rng := rand.New(rand.NewPCG(3, 4))
+	reasons := map[string]int{}
+	for round := range 80 {
+		name := fmt.Sprintf("ring%d", round)
+		s := start(t, nil, prog, "echo", name)
+		s.line(t, "ready")
+		link, err := ump.Driver{}.Dial(ctx, "unix:"+filepath.Join(os.Getenv("HARDTACK_MSG_DIR"), name+".sock"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		hello := make([]byte, 44) // see msg/frame.go
+		hello[0], hello[1] = 1, 1
+		copy(hello[4:], shapes.Interface.Fingerprint[:])
+		if err := link.Send(ctx, append(hello, "shapes"...), nil); err != nil {
+			t.Fatal(err)
+		}
+		if b, _, err := link.Recv(ctx); err != nil || b[0] != 2 {
+			t.Fatal("no welcome", err)
+		}
+		tx, _ := link.Shared().Pages()
+		if round%4 == 0 { // frames
+			for range 20 {
+				b := make([]byte, 1+rng.IntN(60))
+				for i := range b {
+					b[i] = byte(rng.IntN(1 << rng.IntN(9)))
+				}
+				b[0] = []byte{4, 4, 5, 5, 7, 9, 0xf1, 0xf2, b[0]}[rng.IntN(9)]
+				var files []*os.File
+				for range rng.IntN(3) {
+					files = append(files, os.Stderr)
+				}
+				if link.Send(ctx, b, files) != nil {
+					break
+				}
+			}
+		}
+		for at := 256; at < len(tx); at += 64 {
+			slot := tx[at : at+64]
+			for i := range slot[:56] {
+				slot[i] = byte(rng.IntN(1 << rng.IntN(9)))
+			}
+			h := rng.Uint64()
+			if rng.IntN(10) > 0 { // a header that could be one
+				num, flags, n := uint64(1+rng.IntN(16)), uint64(1)<<rng.IntN(5)&0xf, uint64(rng.IntN(57))
+				h = num<<16 | flags<<28 | n<<48 | h&(0xf<<32)
+			}
+			binary.LittleEndian.PutUint64(slot[56:], h&^0xffff|1)
+		}
+		link.Shared().Wake()
+		link.Send(ctx, []byte{6}, nil)
+		link.Close()
+		rest, _ := io.ReadAll(s.out)
+		err = s.cmd.Wait() // its status says only whether it could echo everything
+		out := strings.TrimSpace(string(rest))
+		if status, ok := err.(*exec.ExitError); err != nil && (!ok || status.ExitCode() != 1) || !strings.HasPrefix(out, "ended ") {
+			t.Fatalf("round %d: %v, it said %q\n%s", round, err, out, s.err.String())
+		}
+		reasons[out]++
+	}
+	if reasons["ended the peer broke the protocol"] == 0 {
+		t.Errorf("reasons: %v", reasons)
 	}
 }
 
