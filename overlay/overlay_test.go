@@ -127,9 +127,16 @@ func build(t *testing.T, flags ...string) string {
 
 func TestStress(t *testing.T) {
 	exe := build(t, "./testdata/stress")
-	for _, policy := range Policies {
+	for _, policy := range append([]string{"group on one CPU"}, Policies...) {
 		t.Run(policy, func(t *testing.T) {
 			cmd := exec.Command(exe, "1")
+			if p, one := strings.CutSuffix(policy, " on one CPU"); one {
+				taskset, err := exec.LookPath("taskset")
+				if err != nil {
+					t.Skip("no taskset")
+				}
+				policy, cmd = p, exec.Command(taskset, "-c", "0", exe, "1")
+			}
 			cmd.Env = append(os.Environ(), "HARDTACK_AFFINITY="+policy, "HARDTACK_AFFINITY_PERIOD=5ms", "GOMAXPROCS=3")
 			if out, err := cmd.CombinedOutput(); err != nil || string(out) != "ok\n" {
 				t.Errorf("%v\n%.4000s", err, out)

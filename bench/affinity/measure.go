@@ -195,28 +195,9 @@ func (r Result) Ratio(name string) (median, minima float64) {
 	return Median(q), minima
 }
 
-// Cores measures how many cores two busy threads get: 2 when both are there.
-func Cores() float64 {
-	work := func() {
-		x := uint64(1)
-		for range 60_000_000 {
-			x = x*6364136223846793005 + 1442695040888963407
-		}
-		if x == 0 {
-			panic("arithmetic")
-		}
-	}
-	best := 0.0
-	for range 3 {
-		start := time.Now()
-		work()
-		one := time.Since(start)
-		start = time.Now()
-		done := make(chan bool)
-		go func() { work(); done <- true }()
-		work()
-		<-done
-		best = max(best, 2*one.Seconds()/time.Since(start).Seconds())
-	}
-	return best
+// Cores measures how many cores two busy threads get, started as the programs
+// are: 2 when both are there.
+func (b *Bench) Cores() (float64, error) {
+	f, err := b.Run(Row{Args: []string{"cores"}}, Builds[0])
+	return f["cores"], err
 }

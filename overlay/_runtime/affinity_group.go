@@ -438,6 +438,9 @@ func affExpire() {
 	now := aff.epoch.Load()
 	for i := range affAll {
 		g := &affAll[i]
+		if aff.policy.Load() != affGroups {
+			g.on.Store(false) // a measurement may have been under way
+		}
 		if g.id.Load() == 0 || now-g.epoch.Load() <= affStale || !g.busy.CompareAndSwap(0, 1) {
 			continue
 		}

@@ -14,6 +14,7 @@
 //	programs parallel [-goroutines 8] [-units 4000]
 //	programs mixed [-producers 8] [-messages 1000000] [-units 2000]
 //	programs phases [-talk 1500ms] [-steps 150]
+//	programs cores
 package main
 
 import (
@@ -32,6 +33,7 @@ type program struct {
 var programs = []program{
 	{"hotpotato", hotpotato}, {"many", many}, {"pipeline", pipeline}, {"pool", pool},
 	{"regex", regex}, {"parallel", parallel}, {"mixed", mixed}, {"phases", phases},
+	{"cores", cores},
 }
 
 func main() {

@@ -174,3 +174,23 @@ func median(d []time.Duration) time.Duration {
 	}
 	return s[len(s)/2]
 }
+
+// cores tells how many cores two busy goroutines get: 2 when both are there.
+func cores(*flag.FlagSet) func() error {
+	return func() error {
+		best := 0.0
+		for range 3 {
+			start := time.Now()
+			sink.Store(spin(1, 60_000_000))
+			one := time.Since(start)
+			start = time.Now()
+			done := make(chan bool)
+			go func() { sink.Store(spin(2, 60_000_000)); done <- true }()
+			sink.Store(spin(3, 60_000_000))
+			<-done
+			best = max(best, 2*one.Seconds()/time.Since(start).Seconds())
+		}
+		fmt.Printf("cores %.2f x\n", best)
+		return nil
+	}
+}

@@ -94,11 +94,14 @@ func run() error {
 	}
 
 	r := affinitybench.Report{CPU: cpu(), Prefix: b.Prefix, RegexMiB: *mib, Rounds: *rounds}
-	r.Cores = affinitybench.Cores()
-	for i := 0; r.Cores < 1.88 && i < 5; i++ {
-		b.Log("two threads do %.2f times the work of one: the machine is busy; waiting", r.Cores)
-		time.Sleep(3 * time.Second)
-		r.Cores = affinitybench.Cores()
+	for i := 0; i < 5 && r.Cores < 1.88; i++ {
+		if i > 0 {
+			b.Log("two threads do %.2f times the work of one: the machine is busy; waiting", r.Cores)
+			time.Sleep(3 * time.Second)
+		}
+		if r.Cores, err = b.Cores(); err != nil {
+			return err
+		}
 	}
 	for _, row := range affinitybench.Rows {
 		var res affinitybench.Result
