@@ -49,10 +49,13 @@ type page struct {
 }
 
 const (
-	// readAhead pages are read at once where a file is read in order.
-	readAhead = 32
-	// batchPages are written at once.
-	batchPages = 256
+	// readAhead pages are read ahead at most where a file is read in order,
+	// minAhead the first time; fillPages while somebody waits for the first.
+	readAhead = 256
+	minAhead  = 32
+	fillPages = 64
+	// batchPages are written at once: several commands under way.
+	batchPages = 1024
 	// evictAtOnce pages are looked for when there are too many.
 	evictAtOnce = 32
 )
@@ -165,21 +168,9 @@ func (c *cache) bytes(index uint64) int {
 // fill makes a locked page valid, and up to more pages behind it that are not
 // in the cache.
 func (c *cache) fill(p *page, more int) linux.Errno {
-	batch := [readAhead]*page{p}
-	n := 1
-	last := (c.d.limits.Sectors<<blockdev.SectorShift - 1) >> mem.PageShift
-	if more > 0 {
-		c.mu.Lock()
-		for n < min(more+1, readAhead) && p.index+uint64(n) <= last && c.pages[p.index+uint64(n)] == nil {
-			q, e := c.add(p.index + uint64(n))
-			if e != 0 {
-				break
-			}
-			batch[n] = q
-			n++
-		}
-		c.mu.Unlock()
-	}
+	var batch [fillPages]*page
+	batch[0] = p
+	n := 1 + c.absent(batch[1:min(more+1, fillPages)], p.index+1)
 	call := c.d.Whole().begin()
 	call.pagesOf(blockdev.Read, c, batch[:n])
 	call.run()
@@ -196,6 +187,73 @@ func (c *cache) fill(p *page, more int) linux.Errno {
 		return c.fill(p, 0)
 	}
 	return e
+}
+
+// absent makes pages from a number on, locked, up to the first that is there.
+func (c *cache) absent(out []*page, from uint64) (n int) {
+	last := (c.d.limits.Sectors<<blockdev.SectorShift - 1) >> mem.PageShift
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for n < len(out) && from+uint64(n) <= last && c.pages[from+uint64(n)] == nil {
+		p, e := c.add(from + uint64(n))
+		if e != 0 {
+			break
+		}
+		out[n] = p
+		n++
+	}
+	return n
+}
+
+// ahead is a read of pages that nobody has asked for yet. They are locked until
+// it is done: who wants one waits there. If it fails they are not valid, and who
+// wants one tries himself.
+type ahead struct {
+	Request
+	pages []*page
+	segs  []blockdev.Segment
+}
+
+func (a *ahead) finished(r *Request) {
+	for _, p := range a.pages {
+		p.valid = r.Err == 0
+		p.mu.Unlock()
+	}
+}
+
+// prefetch starts to read pages from a number on, up to n or the first that is
+// there, and does not wait.
+func (c *cache) prefetch(from uint64, n int) {
+	n = min(n, c.limit()/4)
+	most := min(c.d.limits.MaxSegments, int(c.d.limits.MaxSectors>>3))
+	var first, last *Request
+	for n > 0 {
+		a := &ahead{pages: make([]*page, min(n, most))}
+		got := c.absent(a.pages, from)
+		if got == 0 {
+			break
+		}
+		a.pages = a.pages[:got]
+		bytes := 0
+		for _, p := range a.pages {
+			k := c.bytes(p.index)
+			a.segs = append(a.segs, blockdev.Segment{Phys: p.frame.Phys(), Len: uint32(k)})
+			bytes += k
+		}
+		a.Request = Request{Op: blockdev.Read, Sector: from << (mem.PageShift - blockdev.SectorShift),
+			Sectors: uint32(bytes >> blockdev.SectorShift), Data: a.segs, Done: a.finished}
+		if last != nil {
+			last.Then(&a.Request)
+		} else {
+			first = &a.Request
+		}
+		last = &a.Request
+		from += uint64(got)
+		n -= got
+	}
+	if first != nil {
+		c.d.SubmitAll(first, last)
+	}
 }
 
 // pagesOf adds the requests for locked pages, in order of their number.
@@ -217,8 +275,8 @@ func (c *call) pagesOf(op blockdev.Op, of *cache, pages []*page) {
 	}
 }
 
-// read copies bytes of the disk to v. ahead says that more will be read in order.
-func (c *cache) read(v *uio.Vec, off, n int64, ahead bool) (done int, e linux.Errno) {
+// read copies bytes of the disk to v.
+func (c *cache) read(v *uio.Vec, off, n int64) (done int, e linux.Errno) {
 	for n > 0 && e == 0 {
 		p, err := c.get(uint64(off) >> mem.PageShift)
 		if err != 0 {
@@ -227,11 +285,7 @@ func (c *cache) read(v *uio.Vec, off, n int64, ahead bool) (done int, e linux.Er
 		}
 		at := int(off & (mem.PageSize - 1))
 		if !p.valid {
-			want := int((int64(at) + n - 1) >> mem.PageShift)
-			if ahead {
-				want = readAhead - 1
-			}
-			e = c.fill(p, want)
+			e = c.fill(p, int((int64(at)+n-1)>>mem.PageShift))
 		}
 		if e == 0 {
 			var m int

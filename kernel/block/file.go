@@ -19,6 +19,8 @@ type file struct {
 	p         *Part
 	exclusive bool          // immutable; it claims the part
 	next      atomic.Int64  // where the last read ended: one that begins there reads ahead
+	ahead     atomic.Int32  // the window: pages that were read ahead last, 0 at first
+	until     atomic.Uint64 // page behind the last that was read ahead
 	errors    atomic.Uint32 // failed writes that fsync has told of
 }
 
@@ -59,9 +61,33 @@ func (f *file) Read(c *kern.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, linu
 	if of.Flags()&linux.O_DIRECT != 0 {
 		return f.direct(blockdev.Read, v, off, n)
 	}
-	done, e := f.p.Disk.cache.read(v, f.p.at(off), n, f.next.Load() == off)
+	if f.next.Load() == off {
+		f.readAhead(off, n)
+	} else {
+		f.ahead.Store(0)
+	}
+	done, e := f.p.Disk.cache.read(v, f.p.at(off), n)
 	f.next.Store(off + int64(done))
 	return done, e
+}
+
+// readAhead sees to it that pages behind those of a read in order are under
+// way: when less than half of a window is left, the next one is begun, twice as
+// large as the last.
+func (f *file) readAhead(off, n int64) {
+	window := f.ahead.Load()
+	last := uint64(f.p.at(off+n-1)) >> mem.PageShift
+	from := max(f.until.Load(), last+1)
+	if window > 0 && from-last > uint64(window/2) {
+		return
+	}
+	if window == 0 {
+		from = last + 1
+	}
+	window = min(max(2*window, minAhead), readAhead)
+	f.ahead.Store(window)
+	f.until.Store(from + uint64(window))
+	f.p.Disk.cache.prefetch(from, int(window))
 }
 
 // Write writes up to the end; ENOSPC there.

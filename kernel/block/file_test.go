@@ -258,3 +258,40 @@ func TestClaims(t *testing.T) {
 	}
 	one.Release()
 }
+
+// Reading in order: what is read ahead is right, is not read twice, and a bad
+// page is an error for who asks for it only.
+func TestReadAhead(t *testing.T) {
+	dev, d := newFake(t, func(l *blockdev.Limits) { l.Sectors = 8192 + 5 })
+	want := random(len(dev.data), 9)
+	copy(dev.data, want)
+	const bad = 3000 // sector
+	dev.fail = func(c *blockdev.Command) linux.Errno {
+		if c.Sector <= bad && bad < c.Sector+uint64(c.Sectors) {
+			return linux.EIO
+		}
+		return 0
+	}
+	f := openFile(t, d.Whole(), linux.O_RDWR)
+	for off := int64(0); off < int64(len(want)); {
+		b, e := pread(f, off, 5000)
+		onBad := off>>12 == bad>>3
+		switch {
+		case e == linux.EIO && onBad:
+			off = (off>>12 + 1) << 12
+			continue
+		case e != 0 || len(b) == 0:
+			t.Fatalf("at %d: %d bytes, %v", off, len(b), e)
+		case !bytes.Equal(b, want[off:off+int64(len(b))]):
+			t.Fatalf("at %d: %d bytes differ", off, len(b))
+		case onBad:
+			t.Fatalf("the bad page was read")
+		}
+		off += int64(len(b))
+	}
+	// Each page came once; the bad one and those read with it a few times more.
+	if n := d.Whole().Stats().Reads.Sectors; n > uint64(len(want)>>9)*5/4 {
+		t.Errorf("%d sectors were read of %d", n, len(want)>>9)
+	}
+	f.Put()
+}
