@@ -321,7 +321,7 @@ func FuzzExtents(f *testing.F) {
 		if err == nil && (x.N == 0 || x.Block != lblk || x.Phys != 0 && !fs.s.valid(x.Phys, uint64(x.N))) {
 			t.Fatalf("%+v", x)
 		}
-		in.readRange(make([]byte, 3000), int64(lblk))
+		in.readRange([][]byte{make([]byte, 3000)}, int64(lblk))
 	})
 }
 

@@ -34,7 +34,6 @@ type mkfs struct {
 	now   uint32
 	batch []Transfer
 	err   error
-	jUUID []byte
 }
 
 // Mkfs writes an empty file system: what mke2fs 1.47 makes, without the inode that

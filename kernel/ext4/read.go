@@ -20,26 +20,71 @@ func (fs *FS) ReadAt(in *Inode, p []byte, off int64) (n int, err error) {
 		return 0, nil
 	}
 	p = p[:min(int64(len(p)), in.size()-off)]
-	return len(p), in.readRange(p, off)
+	return len(p), in.readRange([][]byte{p}, off)
 }
 
-// readRange fills p from a file's blocks, whatever its size; in.mu is held.
-func (in *Inode) readRange(p []byte, off int64) error {
+// ReadPages fills pages with a file's bytes from off on, in as few requests as its
+// place on disk allows; beyond the end of the file they become zeros. It is for a page
+// cache, which fills what it reads ahead at once.
+func (fs *FS) ReadPages(in *Inode, pages [][]byte, off int64) error {
+	in.mu.RLock()
+	defer in.mu.RUnlock()
+	if in.isDir() {
+		return linux.EISDIR
+	}
+	if off < 0 {
+		return linux.EINVAL
+	}
+	if err := in.readRange(pages, off); err != nil {
+		return err
+	}
+	for _, p := range pages {
+		if end := in.size() - off; end < int64(len(p)) {
+			clear(p[max(end, 0):])
+		}
+		off += int64(len(p))
+	}
+	return nil
+}
+
+// edge is a block that is read in part.
+type edge struct {
+	dst, blk []byte
+	skip     int64
+}
+
+// readRange fills pages from a file's blocks, whatever its size; in.mu is held.
+func (in *Inode) readRange(pages [][]byte, off int64) (err error) {
+	batch := make([]Transfer, 0, len(pages)+2)
+	var edges []edge
+	for _, p := range pages {
+		if batch, edges, err = in.planRead(batch, edges, p, off); err != nil {
+			return err
+		}
+		off += int64(len(p))
+	}
+	if len(batch) > 0 {
+		if err := in.fs.dev.ReadAt(batch); err != nil {
+			return ioError(err)
+		}
+	}
+	for _, e := range edges {
+		copy(e.dst, e.blk[e.skip:])
+	}
+	return nil
+}
+
+// planRead appends what has to be read for p.
+func (in *Inode) planRead(batch []Transfer, edges []edge, p []byte, off int64) ([]Transfer, []edge, error) {
 	fs := in.fs
 	bs := int64(fs.s.blockSize)
-	type edge struct {
-		dst, blk []byte
-		skip     int64
-	}
-	var batch []Transfer
-	var edges []edge
 	for len(p) > 0 {
 		if off/bs >= maxFileBlocks {
-			return linux.EFBIG
+			return batch, edges, linux.EFBIG
 		}
 		m, err := in.mapBlock(uint32(off / bs))
 		if err != nil {
-			return err
+			return batch, edges, err
 		}
 		skip := off % bs
 		n := min(int64(len(p)), int64(m.N)*bs-skip)
@@ -58,15 +103,7 @@ func (in *Inode) readRange(p []byte, off int64) error {
 		}
 		p, off = p[n:], off+n
 	}
-	if len(batch) > 0 {
-		if err := fs.dev.ReadAt(batch); err != nil {
-			return ioError(err)
-		}
-	}
-	for _, e := range edges {
-		copy(e.dst, e.blk[e.skip:])
-	}
-	return nil
+	return batch, edges, nil
 }
 
 // Seek finds the next data (SEEK_DATA) or hole (SEEK_HOLE) from off: ENXIO at

@@ -32,7 +32,7 @@ func (fs *FS) WriteAt(in *Inode, p []byte, off int64) (n int, err error) {
 	for n < len(p) {
 		c := min(len(p)-n, maxChunk-int(off%int64(fs.s.blockSize)))
 		end := off + int64(c)
-		if err := in.writeChunk(p[n:n+c], off, max(in.size(), end), false); err != nil {
+		if err := in.writeChunk(source{p[n : n+c]}, off, max(in.size(), end), false); err != nil {
 			return n, err
 		}
 		n, off = n+c, end
@@ -40,27 +40,60 @@ func (fs *FS) WriteAt(in *Inode, p []byte, off int64) (n int, err error) {
 	return n, nil
 }
 
-// WriteOut is for a page cache: it writes whole blocks of a file, p from byte
-// off (both multiples of the block size), and sets the size of the file on disk
-// to size where that grows it. Holes are filled from what Reserve set aside: one
-// block for each in the range, which the call uses up or gives back.
-func (fs *FS) WriteOut(in *Inode, p []byte, off, size int64) error {
+// WriteOut is for a page cache: it writes whole blocks of a file from byte off on, a
+// multiple of the block size like the length of each page, and sets the size of the
+// file on disk to size where that grows it. Holes are filled from what Reserve set
+// aside: one block for each hole in the range, which the call uses up, or gives back
+// when it fails. The pages are left alone by the caller until it returns.
+func (fs *FS) WriteOut(in *Inode, pages [][]byte, off, size int64) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if bs := int64(fs.s.blockSize); off%bs != 0 || int64(len(p))%bs != 0 {
+	bs := int64(fs.s.blockSize)
+	if off%bs != 0 {
 		return linux.EINVAL
 	}
-	if err := fs.writable(in, off, int64(len(p))); err != nil {
+	var n int64
+	for _, p := range pages {
+		if len(p) == 0 || int64(len(p))%bs != 0 {
+			return linux.EINVAL
+		}
+		n += int64(len(p))
+	}
+	if err := fs.writable(in, off, n); err != nil {
 		return err
 	}
-	for len(p) > 0 {
-		c := min(len(p), maxChunk)
-		if err := in.writeChunk(p[:c], off, max(in.size(), min(size, off+int64(c))), true); err != nil {
+	for len(pages) > 0 {
+		c, k := int64(0), 0
+		for k < len(pages) && (k == 0 || c+int64(len(pages[k])) <= maxChunk) {
+			c, k = c+int64(len(pages[k])), k+1
+		}
+		if err := in.writeChunk(source(pages[:k]), off, max(in.size(), min(size, off+c)), true); err != nil {
 			return err
 		}
-		p, off = p[c:], off+int64(c)
+		pages, off = pages[k:], off+c
 	}
 	return nil
+}
+
+// source is the bytes of a write: one slice, or a page cache's pages.
+type source [][]byte
+
+func (s source) len() (n int64) {
+	for _, p := range s {
+		n += int64(len(p))
+	}
+	return n
+}
+
+// each calls do for the pieces of bytes from … to-1.
+func (s source) each(from, to int64, do func(p []byte)) {
+	for _, p := range s {
+		n := int64(len(p))
+		if from < n && to > 0 {
+			do(p[max(from, 0):min(to, n)])
+		}
+		from, to = from-n, to-n
+	}
 }
 
 // writable says whether n bytes at off may be written.
@@ -164,10 +197,10 @@ func (in *Inode) homeGoal() uint64 {
 }
 
 // writeChunk writes p at off and sets the size to at most size; in.mu is held.
-func (in *Inode) writeChunk(p []byte, off, size int64, reserved bool) error {
+func (in *Inode) writeChunk(p source, off, size int64, reserved bool) error {
 	fs := in.fs
 	bs := int64(fs.s.blockSize)
-	first, last := uint32(off/bs), uint32((off+int64(len(p))-1)/bs)
+	first, last := uint32(off/bs), uint32((off+p.len()-1)/bs)
 	list, taken, err := in.pieces(first, last, reserved)
 	if err != nil {
 		return err
@@ -181,17 +214,20 @@ func (in *Inode) writeChunk(p []byte, off, size int64, reserved bool) error {
 
 // writePieces sends the data of a write to its blocks. Blocks written in part are
 // completed with what they hold, or zeros.
-func (in *Inode) writePieces(p []byte, off int64, list []piece) error {
+func (in *Inode) writePieces(p source, off int64, list []piece) error {
 	fs := in.fs
-	bs := int64(fs.s.blockSize)
+	bs, n := int64(fs.s.blockSize), p.len()
 	batch := make([]Transfer, 0, len(list)+2)
 	for _, x := range list {
 		for at, end := int64(x.lblk)*bs, int64(x.end())*bs; at < end; {
 			phys := fs.byteOf(x.phys) + at - int64(x.lblk)*bs
-			lo, hi := max(at, off), min(end, off+int64(len(p)))
+			lo, hi := max(at, off), min(end, off+n)
 			if lo == at && hi-at >= bs { // whole blocks
 				hi = at + (hi-at)/bs*bs
-				batch = append(batch, Transfer{phys, p[at-off : hi-off]})
+				p.each(at-off, hi-off, func(b []byte) {
+					batch = append(batch, Transfer{phys, b})
+					phys += int64(len(b))
+				})
 				at = hi
 				continue
 			}
@@ -205,7 +241,8 @@ func (in *Inode) writePieces(p []byte, off int64, list []piece) error {
 					clear(b[max(tail, 0):])
 				}
 			}
-			copy(b[lo-at:], p[lo-off:hi-off])
+			part := b[lo-at:]
+			p.each(lo-off, hi-off, func(x []byte) { part = part[copy(part, x):] })
 			batch = append(batch, Transfer{phys, b})
 			at += bs
 		}

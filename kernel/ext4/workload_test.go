@@ -1,0 +1,385 @@
+package ext4
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"hardtack/abi/linux"
+)
+
+// event is one thing that reached the disk.
+type event struct {
+	flush bool
+	off   int64
+	data  []byte
+	fua   bool
+}
+
+// recorder is a disk that remembers.
+type recorder struct {
+	*memDisk
+	mu     sync.Mutex
+	events []event // guarded by mu
+}
+
+func (r *recorder) WriteAt(batch []Transfer, fua bool) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, t := range batch {
+		r.events = append(r.events, event{off: t.Off, data: bytes.Clone(t.Buf), fua: fua})
+	}
+	return r.memDisk.WriteAt(batch, false)
+}
+
+func (r *recorder) Flush() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, event{flush: true})
+	return nil
+}
+
+func (r *recorder) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.events)
+}
+
+// snapshot is the whole tree after one operation: path to content ("/" at the end:
+// a directory). Content is the file's, by identity.
+type snapshot struct {
+	names   map[string]*modelFile
+	after   int // events when the operation had returned
+	durable int // events when an fsync or sync made it durable; -1: never
+}
+
+func (s *snapshot) setDurable(now int) {
+	if s.durable < 0 {
+		s.durable = now
+	}
+}
+
+// modelFile is a file in the model; contents are in the order of their making.
+type modelFile struct {
+	dir      bool
+	target   string // of a symbolic link
+	contents []content
+	named    int // the snapshot after the last change of its names
+}
+
+// content is a file's bytes after a change.
+type content struct {
+	data   []byte
+	before int // events when the change began
+	synced int // events when an fsync of it returned; -1: never
+}
+
+func (v *content) setSynced(now int) {
+	if v.synced < 0 {
+		v.synced = now
+	}
+}
+
+func (f *modelFile) data() []byte { return f.contents[len(f.contents)-1].data }
+
+// workload runs random operations on a file system and on the model.
+type workload struct {
+	t     testing.TB
+	rng   *rand.Rand
+	rec   *recorder
+	fs    *FS
+	names map[string]*modelFile
+	past  []snapshot
+	tag   byte
+	open  []*Inode
+}
+
+func (w *workload) file(path string) *Inode {
+	w.t.Helper()
+	in, err := w.fs.resolve(path)
+	if err != nil {
+		w.t.Fatalf("%s: %v", path, err)
+	}
+	return in
+}
+
+// resolve walks a path such as /a/b.
+func (fs *FS) resolve(path string) (*Inode, error) {
+	in, err := fs.Root()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range strings.Split(strings.Trim(path, "/"), "/") {
+		if name == "" {
+			continue
+		}
+		ino, err := fs.Lookup(in, name)
+		fs.Put(in)
+		if err != nil {
+			return nil, err
+		}
+		if ino == 0 {
+			return nil, linux.ENOENT
+		}
+		if in, err = fs.Get(ino); err != nil {
+			return nil, err
+		}
+	}
+	return in, nil
+}
+
+// pick returns a random path of the model that ok accepts, "" if there is none.
+func (w *workload) pick(ok func(path string, f *modelFile) bool) string {
+	paths := slices.DeleteFunc(slices.Sorted(maps.Keys(w.names)), func(p string) bool { return !ok(p, w.names[p]) })
+	if len(paths) == 0 {
+		return ""
+	}
+	return paths[w.rng.IntN(len(paths))]
+}
+
+func (w *workload) anyFile() string {
+	return w.pick(func(_ string, f *modelFile) bool { return !f.dir && f.target == "" })
+}
+func (w *workload) anyDir() string {
+	return w.pick(func(_ string, f *modelFile) bool { return f.dir })
+}
+
+func (w *workload) fresh() string {
+	return fmt.Sprintf("%s/n%d%s", strings.TrimSuffix(w.anyDir(), "/"), w.rng.IntN(1000), strings.Repeat("x", w.rng.IntN(60)))
+}
+
+func split(path string) (dir, name string) {
+	i := strings.LastIndexByte(path, '/')
+	return path[:i+1], path[i+1:]
+}
+
+// step does one operation; names are remembered after those that change them.
+func (w *workload) step() {
+	t, fs := w.t, w.fs
+	changed := true
+	var subject *modelFile // whose own names change
+	switch k := w.rng.IntN(100); {
+	case k < 22: // create
+		p := w.fresh()
+		if w.names[p] != nil {
+			return
+		}
+		dir, name := split(p)
+		d := w.file(dir)
+		n := NewInode{Mode: linux.S_IFREG | 0o644}
+		f := &modelFile{contents: []content{{before: w.rec.count(), synced: -1}}}
+		switch w.rng.IntN(8) {
+		case 0, 1:
+			n.Mode, f.dir = linux.S_IFDIR|0o755, true
+		case 2:
+			n.Mode = linux.S_IFLNK | 0o777
+			f.target = strings.Repeat("l", 1+w.rng.IntN(100))
+			n.Target = f.target
+		}
+		in, err := fs.Create(d, name, n)
+		fs.Put(d)
+		if Errno(err) == linux.ENOSPC {
+			return
+		}
+		must(t, err)
+		must(t, fs.Put(in))
+		w.names[p], subject = f, f
+	case k < 50: // write
+		p := w.anyFile()
+		if p == "" {
+			return
+		}
+		in, f := w.file(p), w.names[p]
+		defer fs.Put(in)
+		old := f.data()
+		off := w.rng.IntN(len(old) + 3000)
+		if w.rng.IntN(2) == 0 {
+			off = len(old)
+		}
+		w.tag++
+		data := bytes.Repeat([]byte{max(w.tag, 1)}, 1+w.rng.IntN(9000))
+		next := slices.Clone(old)
+		if len(next) < off+len(data) {
+			next = append(next, make([]byte, off+len(data)-len(next))...)
+		}
+		copy(next[off:], data)
+		before := w.rec.count()
+		if _, err := fs.WriteAt(in, data, int64(off)); Errno(err) == linux.ENOSPC {
+			must(t, fs.Unlink(w.file("/"), "none", in)) // never reached: the disk is large enough
+		} else {
+			must(t, err)
+		}
+		f.contents = append(f.contents, content{next, before, -1})
+		changed = false
+		if w.rng.IntN(3) == 0 {
+			w.fsync(p)
+		}
+	case k < 56: // truncate, punch, preallocate
+		p := w.anyFile()
+		if p == "" {
+			return
+		}
+		in, f := w.file(p), w.names[p]
+		defer fs.Put(in)
+		next, before := slices.Clone(f.data()), w.rec.count()
+		off := w.rng.IntN(len(next) + 2000)
+		switch w.rng.IntN(3) {
+		case 0:
+			must(t, fs.Truncate(in, int64(off)))
+			next = append(next, make([]byte, max(0, off-len(next)))...)[:off]
+		case 1:
+			n := 1 + w.rng.IntN(5000)
+			must(t, fs.Fallocate(in, linux.FALLOC_FL_PUNCH_HOLE|linux.FALLOC_FL_KEEP_SIZE, int64(off), int64(n)))
+			if off < len(next) {
+				clear(next[off:min(off+n, len(next))])
+			}
+		case 2:
+			n := 1 + w.rng.IntN(9000)
+			must(t, fs.Fallocate(in, 0, int64(off), int64(n)))
+			next = append(next, make([]byte, max(0, off+n-len(next)))...)
+		}
+		f.contents = append(f.contents, content{next, before, -1})
+		changed = false
+	case k < 66: // unlink
+		p := w.pick(func(p string, f *modelFile) bool { return p != "/" && (!f.dir || w.empty(p)) })
+		if p == "" {
+			return
+		}
+		dir, name := split(p)
+		d, in := w.file(dir), w.file(p)
+		must(t, fs.Unlink(d, name, in))
+		subject = w.names[p]
+		delete(w.names, p)
+		must(t, fs.Put(d))
+		w.open = append(w.open, in) // used for a while after its name is gone
+		if w.rng.IntN(3) == 0 {
+			w.close()
+		}
+	case k < 80: // rename, over something or not
+		old := w.pick(func(p string, f *modelFile) bool { return p != "/" })
+		if old == "" {
+			return
+		}
+		to := w.fresh()
+		if w.rng.IntN(2) == 0 {
+			to = w.pick(func(p string, f *modelFile) bool { return p != "/" && !f.dir })
+		}
+		if to == "" || to == old || w.names[to] == w.names[old] || strings.HasPrefix(to, old+"/") || strings.HasPrefix(old, to+"/") {
+			return
+		}
+		fd, on := split(old)
+		td, nn := split(to)
+		a, b := w.file(fd), w.file(td)
+		defer fs.Put(a)
+		defer fs.Put(b)
+		err := fs.Rename(a, on, b, nn, 0)
+		if e := Errno(err); e == linux.ENOTDIR && w.names[old].dir && w.names[to] != nil && !w.names[to].dir || e == linux.ENOSPC {
+			return
+		}
+		if err != nil {
+			t.Fatalf("rename %s %s: %v", old, to, err)
+		}
+		subject = w.names[old]
+		moved := map[string]*modelFile{}
+		for p, f := range w.names {
+			if p == old || strings.HasPrefix(p, old+"/") {
+				moved[to+p[len(old):]] = f
+				delete(w.names, p)
+			}
+		}
+		maps.Copy(w.names, moved)
+	case k < 84: // link
+		p := w.anyFile()
+		to := w.fresh()
+		if p == "" || w.names[to] != nil {
+			return
+		}
+		dir, name := split(to)
+		d, in := w.file(dir), w.file(p)
+		must(t, fs.Link(d, name, in))
+		must(t, fs.Put(d))
+		must(t, fs.Put(in))
+		w.names[to], subject = w.names[p], w.names[p]
+	case k < 88: // an attribute
+		p := w.anyFile()
+		if p == "" {
+			return
+		}
+		in := w.file(p)
+		must(t, fs.Setxattr(in, "user.a", bytes.Repeat([]byte{'v'}, w.rng.IntN(300)), 0))
+		must(t, fs.Put(in))
+		changed = false
+	case k < 97: // fsync
+		p := w.anyFile()
+		if p == "" {
+			return
+		}
+		w.fsync(p)
+		return
+	default:
+		must(t, fs.Sync())
+		now := w.rec.count()
+		w.past[len(w.past)-1].setDurable(now)
+		for _, f := range w.names {
+			if len(f.contents) > 0 {
+				f.contents[len(f.contents)-1].setSynced(now)
+			}
+		}
+		return
+	}
+	if changed {
+		subject.named = len(w.past)
+		w.past = append(w.past, snapshot{maps.Clone(w.names), w.rec.count(), -1})
+	}
+}
+
+func (w *workload) close() {
+	for _, in := range w.open {
+		must(w.t, w.fs.Put(in))
+	}
+	w.open = nil
+}
+
+func (w *workload) fsync(path string) {
+	in, f := w.file(path), w.names[path]
+	must(w.t, w.fs.Fsync(in, w.rng.IntN(2) == 0))
+	must(w.t, w.fs.Put(in))
+	now := w.rec.count()
+	f.contents[len(f.contents)-1].setSynced(now)
+	// Its names came with it, and all that happened to names before.
+	w.past[f.named].setDurable(now)
+}
+
+func (w *workload) empty(dir string) bool {
+	for p := range w.names {
+		if strings.HasPrefix(p, dir+"/") {
+			return false
+		}
+	}
+	return true
+}
+
+// record runs a workload of n operations and returns it, with the disk as it was
+// before the mount.
+func record(t testing.TB, seed uint64, n, bs int) (*memDisk, *workload) {
+	t.Helper()
+	base := newMemDisk(12 << 20)
+	must(t, Mkfs(base, MkfsOptions{BlockSize: bs, Zeroed: true, JournalBlocks: 1024, BytesPerInode: 8192}))
+	w := &workload{t: t, rng: rand.New(rand.NewPCG(seed, 77)), rec: &recorder{memDisk: base.clone()},
+		names: map[string]*modelFile{"/": {dir: true}, "/lost+found": {dir: true}}}
+	delete(w.names, "/lost+found")
+	fs, err := Mount(w.rec, Options{CacheBlocks: 64})
+	must(t, err)
+	w.fs = fs
+	fs.j.fullAt = uint32(20 + w.rng.IntN(400)) // checkpoints often
+	w.past = []snapshot{{maps.Clone(w.names), w.rec.count(), 0}}
+	for range n {
+		w.step()
+	}
+	return base, w
+}
