@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"syscall"
@@ -313,6 +315,43 @@ func TestQuota(t *testing.T) {
 	}
 	if m := look(); len(m.cpus) == 0 || m.cores() < 1 {
 		t.Errorf("this machine: %+v", m)
+	}
+}
+
+// A limit that is written while the process runs is seen without polling.
+func TestQuotaIsWatched(t *testing.T) {
+	f := filepath.Join(t.TempDir(), "cpu.max")
+	write := func(s string) {
+		if err := os.WriteFile(f, []byte(s), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("max 100000")
+	in, err := watchFiles([]string{f})
+	if err != nil {
+		t.Skip(err)
+	}
+	defer in.Close()
+	seen := make(chan int)
+	go func() {
+		buf := make([]byte, 4096)
+		for {
+			if _, err := in.Read(buf); err != nil {
+				close(seen)
+				return
+			}
+			if n := readQuota([]string{f}); n > 0 {
+				seen <- n
+				return
+			}
+		}
+	}()
+	write("300000 100000")
+	if n := <-seen; n != 3 {
+		t.Errorf("%d cores", n)
+	}
+	if _, err := watchFiles([]string{f + ".not"}); err == nil {
+		t.Error("a file that is not there is watched")
 	}
 }
 

@@ -646,12 +646,9 @@ func TestCancel(t *testing.T) {
 	gone := errors.New("gone")
 	ctx, cancel := context.WithCancelCause(context.Background())
 	var cleaned atomic.Bool
-	go func() {
-		time.Sleep(5 * time.Millisecond)
-		cancel(gone)
-	}()
 	_, err := RunOn(rt, ctx, func(c Ctx) int {
 		defer cleaned.Store(true)
+		time.AfterFunc(5*time.Millisecond, func() { cancel(gone) })
 		for {
 			fib(c, 10) // for ever, but for the cancellation
 		}
