@@ -28,9 +28,8 @@ import (
 // talkers that turn to work spread over the cores one slice later.
 //
 // Whether a group is better off together is measured, not guessed: touches a
-// second, scattered and together in turn, in short windows, the best of each
-// (other programs on the machine only ever slow a window down). Together needs
-// one core instead of several, so it wins a tie.
+// second, scattered and together in turn, in short windows, the second best of
+// each (other programs on the machine mostly slow a window down).
 //
 // Rejected: binding goroutines to a home P (a wake-up must then find, wake or
 // wait for that very P, and a resize of GOMAXPROCS must evacuate it); hiding
@@ -57,9 +56,9 @@ type affGroup struct {
 	busy     atomic.Uint32
 	phase    uint32
 	start    int64
-	off, tog uint64 // best touches a second scattered, together
-	rate     uint64 // what the decision was taken at
-	hold     int64  // how long the decision is kept
+	off, tog affBest // touches a second scattered, together
+	rate     uint64  // what the decision was taken at
+	hold     int64   // how long the decision is kept
 	until    int64
 }
 
@@ -73,7 +72,6 @@ const (
 	affHolding  = 100
 	affLookNS   = 50 * 1000 * 1000 // between looks at the rate while a decision holds
 	affMaxHold  = 32               // periods
-	affKeep     = 97               // together wins from this part of the scattered rate on, in percent
 	affWorth    = 800 * 1000       // touches a second below which a group is not worth the trial
 )
 
@@ -118,7 +116,7 @@ func affNewGroup(now int64) *affGroup {
 
 // affProbe starts a measurement; busy is held.
 func affProbe(g *affGroup, now int64) {
-	g.off, g.tog = 0, 0
+	g.off, g.tog = affBest{}, affBest{}
 	affPhase(g, 0, now)
 }
 
@@ -163,6 +161,18 @@ func affWindowGroup(s *affSlot, gp *g, now, took int64, cross uint64) {
 	g.busy.Store(0)
 }
 
+// affBest is the best rates of some windows. The second is used: one window is
+// now and then too good.
+type affBest struct{ first, second uint64 }
+
+func (b *affBest) add(rate uint64) {
+	if rate > b.first {
+		b.first, b.second = rate, b.first
+	} else if rate > b.second {
+		b.second = rate
+	}
+}
+
 // affMeasured ends a phase; busy is held.
 func affMeasured(g *affGroup, now int64) {
 	rate := g.count.Load() * 1000 * 1000 * 1000 / uint64(now-g.start+1)
@@ -186,31 +196,31 @@ func affMeasured(g *affGroup, now int64) {
 	}
 	switch g.phase % 4 {
 	case 1:
-		g.off = max(g.off, rate)
-		if g.phase == 1 && g.off < affWorth {
+		g.off.add(rate)
+		if g.phase == 1 && rate < affWorth {
 			g.on.Store(false)
-			g.rate = g.off
+			g.rate = rate
 			g.hold = aff.period.Load()
 			g.until = now + g.hold
 			affHold(g, now)
 			return
 		}
 	case 3:
-		g.tog = max(g.tog, rate)
+		g.tog.add(rate)
 	}
 	if g.phase+1 < affPhases {
 		affPhase(g, g.phase+1, now)
 		return
 	}
-	on := g.tog*100 >= g.off*affKeep
+	on := g.tog.second >= g.off.second
 	g.on.Store(on)
-	g.rate = g.off
+	g.rate = g.off.second
 	kind := uint32(affEvScatter)
 	if on {
-		g.rate = g.tog
+		g.rate = g.tog.second
 		kind = affEvGroup
 	}
-	affRecord(kind, g.id.Load(), g.off, g.tog)
+	affRecord(kind, g.id.Load(), g.off.second, g.tog.second)
 	g.until = now + g.hold
 	affHold(g, now)
 }
