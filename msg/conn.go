@@ -38,7 +38,8 @@ type Conn struct {
 	_    [64]byte
 
 	sendMu sync.Mutex // taken by Begin, released by Commit, after Share
-	recvMu sync.Mutex // the right to receive, in a Caller
+
+	binding sync.Mutex // held while this end dials anew
 
 	mu      sync.Mutex
 	session              // guarded by mu

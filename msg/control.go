@@ -145,11 +145,11 @@ func (c *Conn) recvCaps(ctx context.Context, m *Message) (caps []Cap, err error)
 // control receives the frames of a link until it ends. It is the link's one
 // receiver.
 func (c *Conn) control(b *binding) {
-	bye := false
+	var last byte // frameBye or frameLeft, after which nothing comes
 	for {
 		frame, files, err := b.link.Recv(context.Background())
 		if err == nil {
-			if err = c.frame(b, frame, files, &bye); err == nil {
+			if err = c.frame(b, frame, files, &last); err == nil {
 				continue
 			}
 			for _, f := range files {
@@ -162,9 +162,9 @@ func (c *Conn) control(b *binding) {
 		case moved: // nothing on this link matters any more
 		case errors.As(err, &wrong):
 			c.fail(err)
-		case bye:
+		case last == frameBye:
 			c.fail(ErrPeerClosed)
-		case errors.Is(err, io.EOF):
+		case errors.Is(err, io.EOF) && last != frameLeft:
 			c.fail(ErrPeerGone)
 		default:
 			b.link.Close()
@@ -180,12 +180,12 @@ func (c *Conn) control(b *binding) {
 }
 
 // frame handles one frame. On an error the files are still the caller's.
-func (c *Conn) frame(b *binding, frame []byte, files []*os.File, bye *bool) error {
+func (c *Conn) frame(b *binding, frame []byte, files []*os.File, last *byte) error {
 	in, car := c.inbox, b.car
 	if len(frame) == 0 {
 		return &PeerError{"an empty frame"}
 	}
-	if *bye {
+	if *last != 0 {
 		return &PeerError{"a frame after the last"}
 	}
 	if len(files) > 0 && frame[0] != frameCaps && frame[0] != frameBulk {
@@ -228,13 +228,17 @@ func (c *Conn) frame(b *binding, frame []byte, files []*os.File, bye *bool) erro
 		in.add(&bulkRx{id: id, mem: region.Mem, keep: region.Keep})
 		in.tell()
 	case frameBye:
-		*bye = true
-		if c.left(b) {
-			return io.EOF
-		}
+		*last = frameBye
 		// What was sent before is in the ring. Nothing more comes but the end
 		// of the link.
 		c.fail(ErrPeerClosed)
+	case frameLeft:
+		*last = frameLeft
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.cur != b { // this end has left too
+			return io.EOF
+		}
 	case frameMove:
 		go c.moveTo(string(frame[1:]))
 	case frameSlots, frameAck:

@@ -55,6 +55,6 @@
 //
 // # Lock order
 //
-// Conn.sendMu (only after Share), Conn.recvMu (only in a Caller), Conn.mu.
-// A link's own locks are taken last. Nothing is called back with a lock held.
+// Conn.sendMu (only after Share), Conn.binding, Conn.mu, inbox.mu. A link's own
+// locks are taken last. Nothing is called back with a lock held.
 package msg

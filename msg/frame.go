@@ -8,15 +8,16 @@ import (
 // Frames of the control channel. The first byte says which; numbers are little
 // endian. What a frame must not be closes the connection.
 const (
-	frameHello   = 1 // greeting, from who dialled
-	frameWelcome = 2 // greeting, from who accepted
-	frameRefuse  = 3 // greeting with a reason instead of a token
-	frameCaps    = 4 // what comes with the next message that has Caps set
-	frameBulk    = 5 // id and length of a bulk pool, with its file
-	frameBye     = 6 // nothing comes after what was sent before
-	frameMove    = 7 // an address: please bind again there
-	frameSlots   = 8 // messages, on links without common memory
-	frameAck     = 9 // messages delivered, on links without common memory
+	frameHello   = 1  // greeting, from who dialled
+	frameWelcome = 2  // greeting, from who accepted
+	frameRefuse  = 3  // greeting with a reason instead of a token
+	frameCaps    = 4  // what comes with the next message that has Caps set
+	frameBulk    = 5  // id and length of a bulk pool, with its file
+	frameBye     = 6  // nothing comes after what was sent before
+	frameMove    = 7  // an address: please bind again there
+	frameSlots   = 8  // messages, on links without common memory
+	frameAck     = 9  // messages delivered, on links without common memory
+	frameLeft    = 10 // the session has gone to another link; nothing more comes here
 )
 
 const protocolVersion = 1

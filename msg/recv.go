@@ -57,8 +57,7 @@ func (c *Conn) next(ctx context.Context) (num uint16, body []byte, err error) {
 		again := false
 		if r.resume {
 			if again, err = c.again(h); err != nil {
-				c.fail(err)
-				continue
+				return 0, nil, c.Fail(err)
 			}
 			r.rx.Skip = again
 		}

@@ -62,7 +62,7 @@ func (c *Conn) room(ctx context.Context, slots, bytes int) error {
 			continue
 		}
 		if bytes > len(s.bulk.mem) && s.bulk.empty(s.tx) {
-			if err := c.growBulk(ctx, bytes); err != nil {
+			if err := c.growBulk(ctx, bytes); err != nil && !c.leaving() {
 				c.unlock()
 				return err
 			}
@@ -221,6 +221,14 @@ func (c *Conn) growBulk(ctx context.Context, n int) error {
 	return nil
 }
 
+// leaving reports whether a new binding waits for the sending owner; then an
+// error of the old link is none.
+func (c *Conn) leaving() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pending != nil && !c.pending.sending
+}
+
 // sendCaps sends what comes with the next message.
 func (c *Conn) sendCaps(ctx context.Context, caps []Cap) error {
 	s := &c.send
@@ -231,11 +239,20 @@ func (c *Conn) sendCaps(ctx context.Context, caps []Cap) error {
 	if err != nil {
 		return err
 	}
-	if err := s.bound.link.Send(ctx, frame, files); err != nil {
+	for link := Link(nil); ; { // any link of the session will do
+		c.mu.Lock()
+		next := c.cur.link
+		c.mu.Unlock()
+		if next == link {
+			return fmt.Errorf("%w: %w", ErrPeerGone, err)
+		}
+		link = next
+		if err = link.Send(ctx, frame, files); err == nil {
+			break
+		}
 		if cerr := ctx.Err(); cerr != nil {
 			return cerr
 		}
-		return fmt.Errorf("%w: %w", ErrPeerGone, err)
 	}
 	for _, k := range caps {
 		if k.End != nil {

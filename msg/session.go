@@ -187,7 +187,7 @@ func (c *Conn) rebind(b *binding, peerHas uint64) error {
 	if old.car != nil {
 		old.car.stop()
 	}
-	if old.link.Send(ctx, []byte{frameBye}, nil) != nil {
+	if old.link.Send(ctx, []byte{frameLeft}, nil) != nil {
 		old.link.Close()
 	}
 	c.inbox.mu.Lock()
@@ -398,7 +398,8 @@ func (c *Conn) attendRecv() error {
 		c.recv.resume, c.recv.slow = true, true
 		c.settle(b)
 	}
-	if c.err == nil || !c.local && c.recv.rx.Ready() {
+	var wrong *PeerError
+	if c.err == nil || !c.local && c.recv.rx.Ready() && !errors.As(c.err, &wrong) {
 		return nil
 	}
 	return c.err
@@ -433,7 +434,9 @@ func (c *Conn) lost(link Link, cause error) {
 		return
 	}
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		err := c.Rebind(grace, addr)
+		c.binding.Lock()
+		err := c.rebindTo(grace, addr, link)
+		c.binding.Unlock()
 		if err == nil || c.closed() != nil {
 			return
 		}
@@ -465,8 +468,20 @@ func (c *Conn) moveTo(addr string) {
 // exactly once and in order. The end that accepted asks its peer to dial, and
 // does not wait for that.
 func (c *Conn) Rebind(ctx context.Context, addr string) error {
+	c.binding.Lock()
+	defer c.binding.Unlock()
+	return c.rebindTo(ctx, addr, nil)
+}
+
+// rebindTo is Rebind with c.binding held. With a link given it does nothing if
+// that is not the connection's any more.
+func (c *Conn) rebindTo(ctx context.Context, addr string, from Link) error {
 	c.mu.Lock()
 	link, dialled, err := c.cur.link, c.dialled, c.err
+	if from != nil && from != link {
+		c.mu.Unlock()
+		return nil
+	}
 	if addr == "" {
 		addr = c.addr
 	}
