@@ -3,6 +3,7 @@ package osbench
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -90,24 +92,28 @@ func httpSession(connection string) func(net.Conn) (func() error, int) {
 // connectionLimit is NGINX's keepalive_requests: open anew before it closes.
 const connectionLimit = 1000
 
-// Run loads 127.0.0.1:port for a while and returns requests per second.
-func (l Load) Run(port int, d time.Duration) (float64, error) {
-	addr := "127.0.0.1:" + strconv.Itoa(port)
+// Run loads a server for a while and returns how many requests were served and
+// how long that took. ports are the host's ports that lead to it, one a client:
+// QEMU's user network listens with a backlog of one, and of clients that share
+// a port and connect at the same time some wait for seconds, until a lost
+// packet of the handshake is sent again.
+func (l Load) Run(ports []int, d time.Duration) (int64, time.Duration, error) {
 	var total atomic.Int64
 	var mu sync.Mutex
 	var failed error
 	var wg sync.WaitGroup
 	began := time.Now()
 	deadline := began.Add(d)
-	client := func() error {
+	client := func(i int) error {
+		addr := "127.0.0.1:" + strconv.Itoa(ports[i%len(ports)])
 		for time.Now().Before(deadline) {
-			c, err := net.Dial("tcp", addr)
+			c, err := dial(addr, i, l.Clients)
 			if err != nil {
 				return err
 			}
 			c.SetDeadline(deadline.Add(10 * time.Second))
 			exchange, requests := l.session(c)
-			for i := 0; i < connectionLimit && time.Now().Before(deadline); i++ {
+			for n := 0; n < connectionLimit && time.Now().Before(deadline); n++ {
 				if err := exchange(); err != nil {
 					c.Close()
 					return err
@@ -121,9 +127,9 @@ func (l Load) Run(port int, d time.Duration) (float64, error) {
 		}
 		return nil
 	}
-	for range l.Clients {
+	for i := range l.Clients {
 		wg.Go(func() {
-			if err := client(); err != nil {
+			if err := client(i); err != nil {
 				mu.Lock()
 				failed = fmt.Errorf("%s: %w", l.Name, err)
 				mu.Unlock()
@@ -131,5 +137,47 @@ func (l Load) Run(port int, d time.Duration) (float64, error) {
 		})
 	}
 	wg.Wait()
-	return float64(total.Load()) / time.Since(began).Seconds(), failed
+	return total.Load(), time.Since(began), failed
+}
+
+// The guest sees the client's own port as the other end of a connection,
+// whichever port of the host it came by. So two clients must not use the same
+// one at the same time, which the host's kernel would let them: they take turns
+// in a range below the one from which it picks.
+const (
+	firstSource = 12000
+	sources     = 20000
+)
+
+var nextSource atomic.Uint32
+
+// dial connects client i of some.
+func dial(addr string, i, clients int) (c net.Conn, err error) {
+	d := net.Dialer{Control: func(_, _ string, raw syscall.RawConn) error {
+		var opt error
+		err := raw.Control(func(fd uintptr) {
+			opt = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1)
+		})
+		return errors.Join(err, opt)
+	}}
+	for range 1000 { // some are taken, or were lately
+		turn := int(nextSource.Add(1))
+		d.LocalAddr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: firstSource + turn%(sources/clients)*clients + i}
+		c, err = d.Dial("tcp", addr)
+		if !errors.Is(err, syscall.EADDRINUSE) && !errors.Is(err, syscall.EADDRNOTAVAIL) {
+			return c, err
+		}
+	}
+	return nil, err
+}
+
+// Clients returns how many clients a server of the guest gets at once.
+func Clients(guest int) int {
+	n := 1
+	for _, l := range Loads {
+		if l.Port == guest {
+			n = max(n, l.Clients)
+		}
+	}
+	return n
 }

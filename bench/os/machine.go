@@ -43,11 +43,17 @@ type Boot struct {
 	Disk    string        // a raw image, "" for none
 	Driver  string        // of the disk: virtio or nvme; nvme needs q35
 	Timeout time.Duration // of the whole run
+	Kernel  string        // of Hardtack; empty for bin/kernel.elf
+	Args    []string      // more arguments for QEMU
+	Pprof   int           // the host's port for Hardtack's profiles; 0 for none
 }
 
 // cpuModel leaves out the fast string instructions, which TCG runs as one
 // instruction each and which would make a copy cost nothing.
 const cpuModel = "max,erms=off,fsrm=off"
+
+// threadNames makes QEMU name its threads, for cost to tell them apart.
+const threadNames = "bench,debug-threads=on"
 
 // A Result is one line of the programs: `name iterations median minimum`.
 type Result struct {
@@ -59,6 +65,7 @@ type Result struct {
 // Machine is a booted one.
 type Machine struct {
 	cancel  context.CancelFunc
+	pid     int // of QEMU or of what started it
 	done    chan struct{}
 	dir     string
 	started time.Time
@@ -84,7 +91,17 @@ func (b *Boot) command(d Dirs, linux LinuxKernel, dir string) ([]string, error) 
 	if b.OS == OnHardtack {
 		arg := []string{filepath.Join(d.Repo, "bin", "hardtack"), "run", "--cpus", strconv.Itoa(b.CPUs),
 			"--memory", b.Memory, "--machine", b.Machine, "--accel", "tcg",
-			"--qemu-arg", "-cpu", "--qemu-arg", cpuModel}
+			"--qemu-arg", "-cpu", "--qemu-arg", cpuModel,
+			"--qemu-arg", "-name", "--qemu-arg", threadNames}
+		if b.Kernel != "" {
+			arg = append(arg, "--kernel", b.Kernel)
+		}
+		if b.Pprof != 0 {
+			arg = append(arg, "--pprof", strconv.Itoa(b.Pprof))
+		}
+		for _, a := range b.Args {
+			arg = append(arg, "--qemu-arg", a)
+		}
 		if b.ICount {
 			arg = append(arg, "--icount")
 		}
@@ -121,7 +138,7 @@ func (b *Boot) command(d Dirs, linux LinuxKernel, dir string) ([]string, error) 
 		"-smp", strconv.Itoa(b.CPUs), "-m", b.Memory, "-nodefaults", "-no-user-config", "-display", "none",
 		"-no-reboot", "-serial", "stdio", "-kernel", linux.Image, "-initrd", root,
 		"-append", "console=ttyS0 quiet panic=-1 reboot=t tsc_early_khz=" + khz + " rdinit=/bench/init",
-		"-netdev", netdev, "-device", device + ",netdev=net"}
+		"-netdev", netdev, "-device", device + ",netdev=net", "-name", threadNames}
 	if b.Disk != "" {
 		// As hardtack run has it.
 		disk := "nvme,drive=disk0,serial=disk0"
@@ -130,6 +147,7 @@ func (b *Boot) command(d Dirs, linux LinuxKernel, dir string) ([]string, error) 
 		}
 		arg = append(arg, "-drive", "if=none,id=disk0,format=raw,cache=writeback,discard=unmap,file="+b.Disk, "-device", disk)
 	}
+	arg = append(arg, b.Args...)
 	if b.ICount {
 		arg = append(arg, "-icount", "shift=0,sleep=off")
 	}
@@ -181,6 +199,7 @@ func (b Boot) Start(d Dirs, linux LinuxKernel) (*Machine, error) {
 		os.RemoveAll(dir)
 		return nil, err
 	}
+	m.pid = cmd.Process.Pid
 	go func() {
 		m.read(out)
 		cmd.Wait() // the output tells how it went
@@ -231,6 +250,15 @@ func (m *Machine) Wait() ([]Result, error) {
 func (m *Machine) Stop() {
 	m.cancel()
 	<-m.done
+}
+
+// Cost is the processor time that the machine and this program took so far.
+func (m *Machine) Cost() (Cost, error) {
+	qemu, err := emulator(m.pid)
+	if err != nil {
+		return Cost{}, err
+	}
+	return cost(qemu)
 }
 
 // Output is what the console showed so far.

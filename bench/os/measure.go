@@ -98,40 +98,107 @@ func freePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// serve boots a machine with the servers and loads them from the host.
-func (b *Bench) serve(system OS, root Tree, cpus int, times Times) error {
-	ports := map[int]int{} // host → guest
-	host := map[int]int{}  // guest → host
+// forwards picks ports of the host that lead to the servers, one for each
+// client (see Load.Run): host → guest, and the other way.
+func forwards() (ports map[int]int, host map[int][]int, err error) {
+	ports, host = map[int]int{}, map[int][]int{}
 	for _, guest := range []int{6379, 80} {
-		p, err := freePort()
-		if err != nil {
-			return err
+		for range Clients(guest) {
+			p, err := freePort()
+			if err != nil {
+				return nil, nil, err
+			}
+			ports[p], host[guest] = guest, append(host[guest], p)
 		}
-		ports[p], host[guest] = guest, p
 	}
-	m, err := Boot{OS: system, Root: root, CPUs: cpus, Memory: "512M", Machine: b.Machine,
-		Ports: ports, Timeout: 5 * time.Minute}.Start(b.Dirs, b.Linux)
+	return ports, host, nil
+}
+
+// waitServers waits until both servers answer.
+func waitServers(m *Machine, host map[int][]int) error {
+	if err := m.WaitPort(host[6379][0], "PING\r\n", time.Minute); err != nil {
+		return err
+	}
+	return m.WaitPort(host[80][0], "GET / HTTP/1.0\r\n\r\n", time.Minute)
+}
+
+// A served machine has answering servers.
+type served struct {
+	system OS
+	*Machine
+	host map[int][]int
+}
+
+// serve boots a machine with the servers.
+func (b *Bench) serve(system OS, root Tree) (s served, err error) {
+	ports, host, err := forwards()
+	if err != nil {
+		return s, err
+	}
+	m, err := Boot{OS: system, Root: root, CPUs: 1, Memory: "512M", Machine: b.Machine,
+		Ports: ports, Timeout: 15 * time.Minute}.Start(b.Dirs, b.Linux)
+	if err != nil {
+		return s, err
+	}
+	if err := waitServers(m, host); err != nil {
+		m.Stop()
+		return s, err
+	}
+	return served{system, m, host}, nil
+}
+
+// loadServers has clients of the host load all systems' servers, the systems in
+// turn and all booted: what the host does meanwhile hits them alike.
+func (b *Bench) loadServers(root Tree, times Times) error {
+	var machines []served
+	defer func() {
+		for _, m := range machines {
+			m.Stop()
+		}
+	}()
+	for _, system := range b.Systems {
+		m, err := b.serve(system, root)
+		if err != nil {
+			return fmt.Errorf("%v: %w", system, err)
+		}
+		machines = append(machines, m)
+	}
+	for _, load := range Loads {
+		for round := range loadRounds + 1 {
+			for _, m := range machines {
+				if err := b.loadOnce(m, load, round == 0, times); err != nil {
+					return fmt.Errorf("%v: %w", m.system, err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// loadRounds is how many turns the systems take at each load in a repetition.
+const loadRounds = 4
+
+// loadOnce is one system's turn; the first is for warming up.
+func (b *Bench) loadOnce(m served, load Load, warm bool, times Times) error {
+	before, err := m.Cost()
 	if err != nil {
 		return err
 	}
-	defer m.Stop()
-	if err := m.WaitPort(host[6379], "PING\r\n", time.Minute); err != nil {
+	n, took, err := load.Run(m.host[load.Port], b.Load/loadRounds)
+	if err != nil || warm {
 		return err
 	}
-	if err := m.WaitPort(host[80], "GET / HTTP/1.0\r\n\r\n", time.Minute); err != nil {
+	after, err := m.Cost()
+	if err != nil {
 		return err
 	}
-	for _, load := range Loads {
-		if _, err := load.Run(host[load.Port], b.Load/4); err != nil { // warm-up
-			return fmt.Errorf("%v: %w", system, err)
-		}
-		rate, err := load.Run(host[load.Port], b.Load)
-		if err != nil {
-			return fmt.Errorf("%v: %w", system, err)
-		}
-		b.Log("%v, %d CPU: %s %.0f", system, cpus, load.Name, rate)
-		times.add(load.Name, system, rate)
-	}
+	rate, cost := float64(n)/took.Seconds(), after.Sub(before)
+	each := func(d time.Duration) float64 { return float64(d.Microseconds()) / float64(n) }
+	b.Log("%v: %s %.0f/s, µs a request: guest %.1f, devices %.1f, client %.1f",
+		m.system, load.Name, rate, each(cost.VCPU), each(cost.Main), each(cost.Client))
+	times.add(load.Name, m.system, rate)
+	times.add(load.Name+" guest", m.system, each(cost.VCPU))
+	times.add(load.Name+" devices", m.system, each(cost.Main))
 	return nil
 }
 
@@ -152,11 +219,11 @@ func (b *Bench) TakeTimes() (Times, error) {
 		return nil, err
 	}
 	for rep := range b.Reps {
+		b.Log("requests from the host, repetition %d", rep+1)
+		if err := b.loadServers(serving, times); err != nil {
+			b.Log("%v", err)
+		}
 		for _, system := range b.Systems {
-			b.Log("%v: requests from the host, repetition %d", system, rep+1)
-			if err := b.serve(system, serving, 1, times); err != nil {
-				b.Log("%v: %v", system, err)
-			}
 			m, err := Boot{OS: system, Root: spinning, CPUs: 2, Memory: "512M", Machine: b.Machine,
 				Timeout: 3 * time.Minute}.Start(b.Dirs, b.Linux)
 			if err != nil {

@@ -71,7 +71,8 @@ func checkMachine(hardtack string, args []string) error {
 	defer stop()
 	args = append([]string{args[0], "-e", "HARDTACK_CHECK=1"}, args[1:]...)
 	cmd := exec.Command(hardtack, args...)
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	listening := newWatch(os.Stdout, "the servers listen")
+	cmd.Stdout, cmd.Stderr = listening, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGTERM}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -88,6 +89,12 @@ func checkMachine(hardtack string, args []string) error {
 	defer cancel()
 	go func() { <-ended; cancel() }()
 
+	// Without the word, the clients try all the same and say what they see.
+	select {
+	case <-listening.seen:
+	case <-alive.Done():
+	case <-time.After(startTime):
+	}
 	err = checkServers(alive)
 	select {
 	case <-ended:

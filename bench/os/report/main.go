@@ -2,7 +2,10 @@
 // of the goals; with both measured it writes docs/bench/os.md and os.svg.
 //
 //	report [-systems linux,hardtack] [-machine microvm] [-what instructions,times]
-//	       [-reps 3] [-load 3s] [-json FILE]
+//	       [-reps 3] [-load 4s] [-json FILE]
+//	report -profile cmd/kernel/default.pgo [-load 15s]
+//
+// The second form writes the profile by which the compiler builds the kernel.
 //
 // It needs qemu-system-x86_64, gcc, and apt for Debian's kernel and servers,
 // which it keeps in build/bench.
@@ -33,7 +36,8 @@ func run() error {
 	machine := flag.String("machine", "microvm", "QEMU's machine: microvm or q35")
 	what := flag.String("what", "instructions,times", "which tables")
 	reps := flag.Int("reps", 3, "repetitions of the times")
-	load := flag.Duration("load", 3*time.Second, "length of one load from the host")
+	load := flag.Duration("load", 4*time.Second, "length of one load from the host")
+	profile := flag.String("profile", "", "profile the kernel into this file and measure nothing")
 	dump := flag.String("json", "", "write the figures to this file too")
 	flag.Parse()
 
@@ -59,6 +63,9 @@ func run() error {
 		default:
 			return fmt.Errorf("-systems %q: want linux or hardtack", s)
 		}
+	}
+	if *profile != "" {
+		return b.Profile(*profile)
 	}
 	r := osbench.Report{Linux: linux.Release, Machine: *machine, Cores: osbench.HostCores(), QEMU: qemuVersion()}
 	if strings.Contains(*what, "instructions") {
