@@ -11,7 +11,7 @@ DEMO_PKGS  = redis-server nginx bash busybox-static python3-minimal
 DEMO_FILES = $(shell find tool/demo/root -type f)
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: idl help build run check test crash test-overlay bench bench-disk bench-task bench-affinity lint clean deps deps-cc deps-fs deps-apt FORCE
+.PHONY: idl help build run check test crash test-overlay bench fuzz bench-disk bench-task bench-affinity lint clean deps deps-cc deps-fs deps-apt FORCE
 
 help:
 	@echo 'make run     boot Redis and NGINX, with a shell on the terminal (RUN="--cpus 4" adds flags)'
@@ -25,6 +25,7 @@ help:
 	@echo 'make test-overlay  Go'\''s own tests with the overlay, each policy, and the race detector: an hour'
 	@echo 'make bench-disk   raw disks here and under Linux; writes docs/bench/disk.md'
 	@echo 'make idl     generate Go and C from idl/*.if'
+	@echo 'make fuzz    each fuzz target for FUZZTIME (10m), in the folders FUZZ_IN'
 	@echo 'make lint    gofmt, vet, staticcheck'
 	@echo 'make clean   remove bin/ and build/'
 
@@ -78,7 +79,8 @@ bench-affinity:
 	$(GO) run ./bench/affinity/report -exec "$(EXEC)" -rounds $(or $(ROUNDS),5)
 
 # Go's own tests, with the overlay also in the programs that they build. Plain
-# GOFLAGS: the tests must see what Go's own builders see.
+# GOFLAGS: the tests must see what Go's own builders see. Go's cache of results does
+# not know that the runtime reads HARDTACK_AFFINITY, hence -count=1.
 POLICIES   ?= off process node group
 OVERLAY_PKGS ?= runtime sync time context net/http
 test-overlay: bin/hardtack deps-cc
@@ -86,16 +88,24 @@ test-overlay: bin/hardtack deps-cc
 	for policy in $(POLICIES); do \
 	  echo "policy $$policy"; \
 	  GOFLAGS=-overlay=$$list CGO_ENABLED=1 HARDTACK_AFFINITY=$$policy \
-	    $(GO) test -short -timeout 60m $(OVERLAY_PKGS) || exit 1; \
+	    $(GO) test -count=1 -short -timeout 60m $(OVERLAY_PKGS) || exit 1; \
 	done; \
 	echo 'policy group, race detector'; \
 	GOFLAGS=-overlay=$$list CGO_ENABLED=1 HARDTACK_AFFINITY=group \
-	  $(GO) test -race -short -timeout 60m -run 'Chan|Select|Sched|Gosched|GOMAXPROCS' runtime && \
+	  $(GO) test -count=1 -race -short -timeout 60m -run 'Chan|Select|Sched|Gosched|GOMAXPROCS' runtime && \
 	GOFLAGS=-overlay=$$list CGO_ENABLED=1 HARDTACK_AFFINITY=group \
-	  $(GO) test -race -short -timeout 60m sync context time
+	  $(GO) test -count=1 -race -short -timeout 60m sync context time
 
 bench-disk: deps deps-cc build
 	$(GO) run ./bench/os/diskreport
+
+# Every fuzz target of the module in turn; its seeds run with make test.
+FUZZTIME ?= 10m
+fuzz:
+	@grep -roE '^func Fuzz[A-Za-z0-9_]+' --include='*_test.go' $(FUZZ_IN) | while IFS=: read -r file func; do \
+	  $(GO) test -run '^$$' -fuzz "^$${func#func }\$$" -fuzztime $(FUZZTIME) ./$$(dirname $$file) </dev/null || exit 1; \
+	done
+FUZZ_IN ?= msg tool/idl idl
 
 lint:
 	@bad=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$bad" ]; then echo "gofmt: $$bad" >&2; exit 1; fi
