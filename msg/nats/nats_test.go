@@ -92,7 +92,7 @@ func child(t *testing.T, what, url string) *exec.Cmd {
 	return cmd
 }
 
-func testContext(t *testing.T) context.Context {
+func testContext(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
@@ -100,13 +100,13 @@ func testContext(t *testing.T) context.Context {
 
 // testServer runs a server that the test can stop and start at one address.
 type testServer struct {
-	t    *testing.T
+	t    testing.TB
 	opts server.Options
 	srv  *server.Server
 	url  string
 }
 
-func newServer(t *testing.T) *testServer {
+func newServer(t testing.TB) *testServer {
 	s := &testServer{t: t, opts: server.Options{
 		Host: "127.0.0.1", Port: freePort(t), NoLog: true, NoSigs: true,
 		JetStream: true, StoreDir: t.TempDir(), JetStreamMaxMemory: 64 << 20, JetStreamMaxStore: 64 << 20,
@@ -138,7 +138,7 @@ func (s *testServer) stop() {
 	}
 }
 
-func freePort(t *testing.T) int {
+func freePort(t testing.TB) int {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +147,7 @@ func freePort(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-func open(t *testing.T, url string) *Node {
+func open(t testing.TB, url string) *Node {
 	t.Helper()
 	n, err := Open(testContext(t), Options{URL: url, Lease: 2 * time.Second})
 	if err != nil {
@@ -158,7 +158,7 @@ func open(t *testing.T, url string) *Node {
 }
 
 // pair makes a link from a to b.
-func pair(t *testing.T, a, b *Node) (client, serving msg.Link) {
+func pair(t testing.TB, a, b *Node) (client, serving msg.Link) {
 	t.Helper()
 	ctx := testContext(t)
 	l, err := b.Listen(ctx, "test", "")
