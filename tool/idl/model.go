@@ -1,6 +1,9 @@
 package idl
 
-import "fmt"
+import (
+	"fmt"
+	"path"
+)
 
 // Kind is what a type is on the wire.
 type Kind uint8
@@ -499,17 +502,10 @@ func length(n uint64, each int, at Pos) error {
 	return nil
 }
 
-// join is where an import leads: beside the file that has it, and not above the
-// directory that file is in.
-func join(from, path string) (string, error) {
-	if path == "" || path[0] == '/' {
-		return "", fmt.Errorf("expected a file's name relative to this file, found %q", path)
+// join is where an import leads: beside the file that has it.
+func join(from, name string) (string, error) {
+	if name == "" || path.IsAbs(name) {
+		return "", fmt.Errorf("expected a file's name relative to this file, found %q", name)
 	}
-	dir := ""
-	for i := range from {
-		if from[i] == '/' {
-			dir = from[:i+1]
-		}
-	}
-	return dir + path, nil
+	return path.Join(path.Dir(from), name), nil
 }

@@ -1,10 +1,5 @@
 package idl
 
-import (
-	"fmt"
-	"strings"
-)
-
 // File is a parsed interface file, before names are looked up. It is never
 // changed after parsing.
 type File struct {
@@ -360,13 +355,4 @@ func (p *parser) arg(wantType, wantName string) *Arg {
 	}
 	p.punct("]", "after the length")
 	return a
-}
-
-// quoteList is names in quotes, for errors.
-func quoteList(names []string) string {
-	q := make([]string, len(names))
-	for i, n := range names {
-		q[i] = fmt.Sprintf("%q", n)
-	}
-	return strings.Join(q, ", ")
 }
