@@ -128,3 +128,84 @@ func TestHashes(t *testing.T) {
 		}
 	}
 }
+
+// A log that another program wrote is replayed: debugfs puts the difference of two
+// disks into the first one's journal, with each form of checksums and of tags.
+func TestForeignLog(t *testing.T) {
+	debugfs := tool(t, "debugfs")
+	for _, x := range []struct{ features, open string }{
+		{"64bit,metadata_csum", "jo -c -v 3"}, {"64bit,metadata_csum", "jo -c -v 2"}, {"^64bit,^metadata_csum", "jo"}, {"64bit,^metadata_csum", "jo"},
+		{"^64bit,metadata_csum", "jo -c -v 3"}, {"^64bit,metadata_csum", "jo -c -v 2"},
+	} {
+		t.Run(x.features+" "+x.open, func(t *testing.T) {
+			dir := scratch(t)
+			old := mke2fs(t, "16M", "-b", "1024", "-O", x.features)
+			after := old.clone()
+			fs := mount(t, after)
+			logged := map[uint64]bool{}
+			for _, r := range fs.j.log.runs {
+				for i := range r.n {
+					logged[r.blk+i] = true
+				}
+			}
+			workout(t, fs)
+			must(t, fs.Unmount())
+			var blocks []string
+			var data []byte
+			p, q := make([]byte, 1024), make([]byte, 1024)
+			for blk := uint64(2); blk < uint64(old.size/1024); blk++ {
+				must(t, old.ReadAt([]Transfer{{int64(blk) * 1024, p}}))
+				must(t, after.ReadAt([]Transfer{{int64(blk) * 1024, q}}))
+				switch {
+				case bytes.Equal(p, q) || logged[blk]:
+				case len(blocks) < 300: // the tables, which come first, and some data
+					blocks, data = append(blocks, fmt.Sprint(blk)), append(data, q...)
+				default: // the log is not so large
+					must(t, old.WriteAt([]Transfer{{int64(blk) * 1024, q}}, false))
+				}
+			}
+			file, content := filepath.Join(dir, "disk"), filepath.Join(dir, "blocks")
+			old.save(t, file)
+			must(t, os.WriteFile(content, data, 0o600))
+			// A transaction that a second one revokes in part, and all again.
+			half := strings.Join(blocks[:150], ",")
+			script := fmt.Sprintf("%s\njw -b %s /dev/zero\njw -r %s\njw -b %s %s\njc\n",
+				x.open, half, half, strings.Join(blocks, ","), content)
+			cmd := filepath.Join(dir, "cmd")
+			must(t, os.WriteFile(cmd, []byte(script), 0o600))
+			if out, err := exec.Command(debugfs, "-w", "-f", cmd, file).CombinedOutput(); err != nil {
+				t.Fatalf("debugfs: %v\n%s", err, out)
+			}
+			m := loadDisk(t, file)
+			s, _, err := readSuper(m)
+			must(t, err)
+			if s.incompat&incompatRecover == 0 {
+				t.Fatal("debugfs left no log to replay")
+			}
+			fs = mount(t, m)
+			got, want := map[string]found{}, map[string]found{}
+			for _, y := range []struct {
+				m   *memDisk
+				out map[string]found
+			}{{m, got}, {after, want}} {
+				if y.m != m {
+					fs = mount(t, y.m)
+				}
+				root, err := fs.Root()
+				must(t, err)
+				must(t, walkTree(fs, root, "/", y.out))
+				must(t, fs.Put(root))
+				must(t, fs.Unmount())
+			}
+			if len(want) < 100 || len(got) != len(want) {
+				t.Fatalf("%d names, want %d", len(got), len(want))
+			}
+			for p, f := range want {
+				if !bytes.Equal(got[p].data, f.data) || got[p].target != f.target {
+					t.Fatalf("%s differs", p)
+				}
+			}
+			wantClean(t, m)
+		})
+	}
+}

@@ -79,7 +79,7 @@ type tag struct {
 }
 
 // parseTags decodes a descriptor block.
-func (l *logArea) parseTags(b []byte) ([]tag, error) {
+func (l *logArea) parseTags(b []byte) []tag {
 	end := jHeader + l.room(jHeader)
 	size := l.tagSize()
 	var tags []tag
@@ -103,10 +103,10 @@ func (l *logArea) parseTags(b []byte) ([]tag, error) {
 			at += 16
 		}
 		if x.flags&tagLast != 0 {
-			return tags, nil
+			break
 		}
 	}
-	return nil, corrupt("journal: a descriptor without a last tag")
+	return tags // a full block need not mark its last one
 }
 
 // parseRevokes decodes a revoke block.
@@ -160,10 +160,7 @@ func (l *logArea) scan(dev BlockDevice, blocks uint64) (*replay, error) {
 			if !l.sealed(b) {
 				return r, nil
 			}
-			tags, err := l.parseTags(b)
-			if err != nil {
-				return nil, err
-			}
+			tags := l.parseTags(b)
 			if left -= int64(len(tags)); left <= 0 {
 				return r, nil
 			}
