@@ -39,7 +39,7 @@ type Conn struct {
 
 	sendMu sync.Mutex // taken by Begin, released by Commit, after Share
 
-	binding sync.Mutex // held while this end dials anew
+	binding sync.Mutex // held while this end dials, or is dialled, anew
 
 	mu      sync.Mutex
 	session              // guarded by mu

@@ -168,6 +168,10 @@ func (s *Server) greet(ctx context.Context, link Link) {
 		}
 		c.startMove()
 		defer c.endMove()
+		// A peer that has its welcome may at once dial again: the order of
+		// welcomes is that of new binds.
+		c.binding.Lock()
+		defer c.binding.Unlock()
 		g := c.greeting(frameWelcome, theirs.token, link)
 		b, err := bind(link, &theirs)
 		if err == nil {
