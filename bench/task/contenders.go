@@ -24,7 +24,7 @@ var Sizes = map[string]int{"fib": 35, "stress": 24, "sort": 20_000_000}
 
 func (c *Contender) size(program string) int {
 	if n, ok := c.sizes[program]; ok {
-		return n
+		return min(n, Sizes[program])
 	}
 	return Sizes[program]
 }
@@ -52,8 +52,8 @@ func Build(repo, dir, self string, log func(string, ...any)) ([]*Contender, erro
 		return nil, err
 	}
 	out := func(name string) string { return filepath.Join(dir, name) }
-	slow := map[string]int{"fib": 26, "stress": 17}
-	slower := map[string]int{"fib": 22, "stress": 14}
+	slow := map[string]int{"fib": 24, "stress": 16}
+	slower := map[string]int{"fib": 20, "stress": 13}
 	list := []*Contender{
 		{Name: "go", Title: "Go, sequential", command: []string{self, "-one", "go"}},
 		{Name: "fast", Title: "task, fast form", command: []string{self, "-one", "fast"}, two: true},

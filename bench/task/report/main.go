@@ -2,7 +2,7 @@
 // prints the tables; with all programs measured it writes docs/bench/task.md and
 // task.svg.
 //
-//	report [-programs fib,stress,sort] [-rounds 5] [-reps 3] [-sort 20000000] [-dir build/bench/task]
+//	report [-programs fib,stress,sort] [-rounds 5] [-reps 3] [-fib 35] [-stress 24] [-sort 20000000] [-dir build/bench/task]
 //
 // It needs gcc; rayon needs cargo, oneTBB needs g++ and libtbb-dev. What cannot
 // be built is left out and said so.
@@ -33,13 +33,15 @@ func run() error {
 	programs := flag.String("programs", "fib,stress,sort", "which programs")
 	rounds := flag.Int("rounds", 5, "rounds of all contenders")
 	reps := flag.Int("reps", 3, "repetitions in each process")
+	fib := flag.Int("fib", taskbench.Sizes["fib"], "fib of this; on a busy machine short runs have truer minima")
+	stress := flag.Int("stress", taskbench.Sizes["stress"], "depth of stress")
 	elements := flag.Int("sort", taskbench.Sizes["sort"], "elements to sort")
 	dir := flag.String("dir", "", "where the other programs are built (default build/bench/task)")
 	flag.Parse()
 	if *one != "" {
 		return child(*one, flag.Args())
 	}
-	if flag.NArg() > 0 || *rounds < 1 || *reps < 1 || *elements < 1 {
+	if flag.NArg() > 0 || *rounds < 1 || *reps < 1 || *elements < 1 || *fib < 2 || *fib > 45 || *stress < 1 || *stress > 30 {
 		return fmt.Errorf("bad arguments; see -h")
 	}
 	log := func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
@@ -54,7 +56,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	taskbench.Sizes["sort"] = *elements
+	taskbench.Sizes["fib"], taskbench.Sizes["stress"], taskbench.Sizes["sort"] = *fib, *stress, *elements
 	list, err := taskbench.Build(repo, *dir, self, log)
 	if err != nil {
 		return err
