@@ -165,8 +165,10 @@ func (r *DiskReport) Markdown() string {
 A raw disk through its device file, past the cache (O_DIRECT) unless said
 otherwise, on Hardtack and on Debian's Linux %s: the same static program
 (bench/os/guest/disk.c), the same image, the same QEMU (%s, machine q35, TCG,
-512 MiB), in turn. Written by `+"`make bench-disk`"+`; %d boots a system and driver.
-
+512 MiB), in turn. Written by `+"`make bench-disk`"+`; boots a system and driver: %d.
+`, r.Linux, r.QEMU, r.Reps)
+	if r.Counts != nil {
+		b.WriteString(`
 ## Guest instructions per operation
 
 One CPU that counts instructions (-icount shift=0,sleep=off). A second process
@@ -174,8 +176,12 @@ spins meanwhile and counts its rounds, which are subtracted: so the figure has t
 system call, the driver, the interrupt, and the switches from and to the spinner.
 Medians, in brackets the lowest of the boots.
 
-`, r.Linux, r.QEMU, r.Reps)
-	b.WriteString(r.table(DiskCounts, r.Counts, least))
+`)
+		b.WriteString(r.table(DiskCounts, r.Counts, least))
+	}
+	if r.Times == nil {
+		return b.String()
+	}
 	fmt.Fprintf(&b, `
 ## Operations a second
 
