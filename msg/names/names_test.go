@@ -71,7 +71,7 @@ func child(t *testing.T, what, path, name string, uid uint32) (*exec.Cmd, string
 }
 
 func testContext(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute) // machines may be slow
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -93,7 +93,7 @@ func child(t *testing.T, what, url string) *exec.Cmd {
 }
 
 func testContext(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute) // machines may be slow
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -233,7 +233,7 @@ func both(t *testing.T, a, b msg.Link, n int) {
 func TestLink(t *testing.T) {
 	s := newServer(t)
 	client, serving := pair(t, open(t, s.url), open(t, s.url))
-	both(t, client, serving, 3000)
+	both(t, client, serving, 1000)
 	ctx := testContext(t)
 
 	if err := client.Send(ctx, make([]byte, msg.MaxFrame+1), nil); !errors.Is(err, msg.ErrTooLarge) {
@@ -313,7 +313,7 @@ func TestBackPressure(t *testing.T) {
 			}
 		}
 	}
-	both(t, client, serving, 500)
+	both(t, client, serving, 100)
 }
 
 // Packets that get lost, any of them, are sent again.
@@ -331,12 +331,12 @@ func TestLoss(t *testing.T) {
 		}
 	}
 	client, serving := pair(t, a, b)
-	both(t, client, serving, 400)
+	both(t, client, serving, 200)
 	go client.Close()
 	if _, _, err := serving.Recv(testContext(t)); err != io.EOF {
 		t.Errorf("the end: %v", err)
 	}
-	if lost.Load() < 15 {
+	if lost.Load() < 5 {
 		t.Errorf("only %d packets were lost", lost.Load())
 	}
 }
@@ -360,16 +360,16 @@ func TestServerRestart(t *testing.T) {
 		}
 	})
 	ctx := testContext(t)
-	for round := range 20 {
+	for round := range 10 {
 		back := make(chan error, 1)
-		go func() { back <- stream(ctx, serving, client, 300, uint64(round)) }()
-		if err := stream(ctx, client, serving, 300, uint64(round)); err != nil {
+		go func() { back <- stream(ctx, serving, client, 100, uint64(round)) }()
+		if err := stream(ctx, client, serving, 100, uint64(round)); err != nil {
 			t.Fatalf("round %d there: %v", round, err)
 		}
 		if err := <-back; err != nil {
 			t.Fatalf("round %d back: %v", round, err)
 		}
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(40 * time.Millisecond)
 	}
 	close(stop)
 	restarts.Wait()

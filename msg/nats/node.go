@@ -21,10 +21,10 @@ const (
 	tickBusy   = 50 * time.Millisecond  // while something is unanswered
 	tickIdle   = 200 * time.Millisecond // while links are open: the time between pings
 	deadAfter  = 500 * time.Millisecond // how long nobody may be subscribed for a peer
-	deadLong   = 3 * time.Second        // the same, soon after the server was lost
-	unsettled  = 5 * time.Second        // what "soon" is
-	lostAfter  = 15 * time.Second       // how long a peer may be silent without being told dead
-	serverLost = 30 * time.Second       // how long no server may be reached
+	deadLong   = 10 * time.Second       // the same, soon after the server was lost
+	unsettled  = 15 * time.Second       // what "soon" is
+	lostAfter  = 30 * time.Second       // how long a peer may be silent without being told dead
+	serverLost = 60 * time.Second       // how long no server may be reached
 	maxLinks   = 65536                  // open links of a process
 )
 

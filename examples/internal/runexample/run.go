@@ -15,6 +15,9 @@ import (
 
 const variable = "HARDTACK_EXAMPLE"
 
+// patience is for slow machines.
+const patience = 5 * time.Minute
+
 // Main is for TestMain: it runs the tests, or main.
 func Main(m *testing.M, main func()) {
 	if os.Getenv(variable) != "" {
@@ -78,7 +81,7 @@ func StartCommand(t *testing.T, env []string, cmd *exec.Cmd) *Program {
 // Want waits for a line of output that has all the words in it, and returns it.
 func (p *Program) Want(words ...string) string {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for {
 		select {
@@ -108,7 +111,7 @@ func (p *Program) Wait() {
 		if err != nil {
 			p.t.Fatalf("%v: %v", p.cmd.Args[1:], err)
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(patience):
 		p.t.Fatalf("%v does not end", p.cmd.Args[1:])
 	}
 }
