@@ -441,9 +441,6 @@ func (t *Tx) Unread(seq uint64, f func(seq uint64, h Head, body *[BodyBytes]byte
 		if Flags(h)&Cont == 0 && number < least {
 			start, least = i, number
 		}
-		if Flags(h)&More == 0 {
-			next = max(next, number+1)
-		}
 	}
 	if start < 0 {
 		return next
@@ -457,6 +454,9 @@ func (t *Tx) Unread(seq uint64, f func(seq uint64, h Head, body *[BodyBytes]byte
 		last = numbers[i]
 		h, _ := Split(heads[i])
 		f(last, h, &t.ring[i].Body)
+		if h.Flags&More == 0 { // all of it was seen
+			next = max(next, last+1)
+		}
 	}
 	return next
 }
