@@ -55,7 +55,7 @@ func (r *Report) Table() string {
 func unitOf(r Row) string {
 	switch r.Metric {
 	case "message", "hop", "item", "job", "put":
-		return "ns a " + r.Metric
+		return "ns per " + r.Metric
 	}
 	return "s"
 }
