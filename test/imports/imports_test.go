@@ -44,7 +44,7 @@ var may = map[string][]string{
 	"tool/msgtop":     {"msg", "tool"},
 	"tool/names":      {"msg", "tool"},
 	"examples":        {"idl", "msg"},
-	"bench":           {"abi", "affinity", "idl", "lock", "msg", "overlay", "tool", "bench"},
+	"bench":           {"abi", "affinity", "idl", "lock", "msg", "overlay", "task", "tool", "bench"},
 	"test":            {"abi", "tool", "test"},
 	"cmd/hardtack":    {"abi", "overlay", "tool", "bench"},
 	"cmd/kernel":      {"abi", "arch", "nucleus", "driver", "kernel", "monitor", "msg"},
