@@ -11,7 +11,7 @@ DEMO_PKGS  = redis-server nginx bash busybox-static python3-minimal
 DEMO_FILES = $(shell find tool/demo/root -type f)
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: idl help build run check test crash test-overlay bench fuzz bench-disk bench-task bench-affinity lint clean deps deps-cc deps-fs deps-apt FORCE
+.PHONY: idl help build run check test crash test-overlay bench fuzz bench-disk bench-task bench-msg bench-affinity lint clean deps deps-cc deps-fs deps-apt FORCE
 
 help:
 	@echo 'make run     boot Redis and NGINX, with a shell on the terminal (RUN="--cpus 4" adds flags)'
@@ -21,6 +21,7 @@ help:
 	@echo 'make crash   20,000 crashed and 10,000 damaged disks (an hour on two cores)'
 	@echo 'make bench   the same programs here and under Linux; writes docs/bench/'
 	@echo 'make bench-task  fork-join tasks beside rayon, C, oneTBB, OpenMP, Go pools'
+	@echo 'make bench-msg  typed channels beside C, sockets and pipes; writes docs/bench/msg.md'
 	@echo 'make bench-affinity  channel-aware scheduling beside unmodified Go (root on a busy machine: EXEC="chrt -f 10")'
 	@echo 'make test-overlay  Go'\''s own tests with the overlay, each policy, and the race detector: an hour'
 	@echo 'make bench-disk   raw disks here and under Linux; writes docs/bench/disk.md'
@@ -73,6 +74,9 @@ bench: deps deps-cc build
 
 bench-task: deps-cc
 	$(GO) run ./bench/task/report
+
+bench-msg: deps-cc
+	$(GO) run ./bench/msg/report -rounds $(or $(ROUNDS),7)
 
 # Channel-aware scheduling. EXEC goes before each measured command.
 bench-affinity:
