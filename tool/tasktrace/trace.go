@@ -5,6 +5,7 @@ package tasktrace
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"sort"
 
@@ -70,7 +71,7 @@ func Read(r io.Reader) (*Trace, error) {
 	for i, e := range f.TraceEvents {
 		l := lanes[e.Tid]
 		if l == nil {
-			l = &building{Lane: Lane{Counts: map[string]int{}, Totals: map[string]float64{}}}
+			l = &building{Lane: Lane{Name: fmt.Sprintf("lane %d", e.Tid), Counts: map[string]int{}, Totals: map[string]float64{}}}
 			lanes[e.Tid] = l
 		}
 		if e.Time < 0 || e.Phase != "M" && e.Time < l.last {
@@ -87,8 +88,9 @@ func Read(r io.Reader) (*Trace, error) {
 		switch e.Phase {
 		case "M":
 			var a struct{ Name string }
-			json.Unmarshal(e.Args, &a) // without a name the lane stays without
-			l.Name = a.Name
+			if json.Unmarshal(e.Args, &a) == nil && a.Name != "" {
+				l.Name = a.Name
+			}
 		case "B":
 			l.stack = append(l.stack, Span{Name: e.Name, From: e.Time, Depth: len(l.stack)})
 			l.Counts[e.Name]++
