@@ -51,7 +51,7 @@ func transports(p *platform, tables *acpi.Tables, cmdline string) []virtio.Trans
 
 // startDevices starts the drivers and returns the network devices.
 func (k *kernel) startDevices(found []virtio.Transport, tables *acpi.Tables) (devices []netdev.Device) {
-	var d disks
+	d := findDisks(k, found, tables)
 	for _, t := range found {
 		var err error
 		switch t.Type() {
@@ -71,7 +71,7 @@ func (k *kernel) startDevices(found []virtio.Transport, tables *acpi.Tables) (de
 			warn("%v: %v", t, err)
 		}
 	}
-	d.addPCI(k, tables)
+	d.addPCI(k)
 	return devices
 }
 

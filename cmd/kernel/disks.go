@@ -15,11 +15,42 @@ import (
 )
 
 // disks counts the disks of a kind: their names follow.
-type disks struct{ virtio, scsi, nvme int }
+type disks struct {
+	virtio, scsi, nvme int
+	functions          []*pci.Function // AHCI and NVMe controllers
+	queues             int             // of a virtio disk or an NVMe controller
+}
+
+// diskInterrupts are shared by the queues of all disks, each of which wants one;
+// the kernel has 64 in all.
+const diskInterrupts = 32
+
+// findDisks looks for controllers and shares the interrupts among them.
+func findDisks(k *kernel, found []virtio.Transport, tables *acpi.Tables) *disks {
+	d := &disks{}
+	sharers := 0
+	for _, t := range found {
+		if t.Type() == virtio.TypeBlock {
+			sharers++
+		}
+	}
+	if spaces := tables.MCFG(); len(spaces) > 0 || pci.PortsAnswer(&k.platform) {
+		for _, f := range pci.Scan(&k.platform, pci.Open(&k.platform, spaces)) {
+			if nvme.Is(f) {
+				sharers++
+			}
+			if nvme.Is(f) || ahci.Is(f) {
+				d.functions = append(d.functions, f)
+			}
+		}
+	}
+	d.queues = max(min(nucleus.NumCPU(), diskInterrupts/max(sharers, 1)), 1)
+	return d
+}
 
 // addVirtio starts a virtio disk.
 func (d *disks) addVirtio(k *kernel, t virtio.Transport) error {
-	dev, err := vblk.New(&k.platform, t, nucleus.NumCPU())
+	dev, err := vblk.New(&k.platform, t, d.queues)
 	if err != nil {
 		return err
 	}
@@ -39,16 +70,11 @@ func addDisk(name string, dev blockdev.Device, kind block.Kind, n int) error {
 }
 
 // addPCI starts the disks behind AHCI and NVMe controllers.
-func (d *disks) addPCI(k *kernel, tables *acpi.Tables) {
-	spaces := tables.MCFG()
-	if len(spaces) == 0 && !pci.PortsAnswer(&k.platform) {
-		return
-	}
-	for _, f := range pci.Scan(&k.platform, pci.Open(&k.platform, spaces)) {
-		switch {
-		case ahci.Is(f):
+func (d *disks) addPCI(k *kernel) {
+	for _, f := range d.functions {
+		if ahci.Is(f) {
 			d.addAHCI(k, f)
-		case nvme.Is(f):
+		} else {
 			d.addNVMe(k, f)
 		}
 	}
@@ -72,7 +98,7 @@ func (d *disks) addAHCI(k *kernel, f *pci.Function) {
 }
 
 func (d *disks) addNVMe(k *kernel, f *pci.Function) {
-	c, err := nvme.New(&k.platform, f, nucleus.NumCPU())
+	c, err := nvme.New(&k.platform, f, d.queues)
 	if err != nil {
 		warn("%v", err)
 		return
