@@ -12,7 +12,7 @@ import (
 
 // Options are what a mount may choose; the zero value is Linux's defaults.
 type Options struct {
-	ReadOnly bool
+	ReadOnly bool // nothing changes but what recovery writes
 	// NoLoad reads the disk as it is: no recovery, and nothing is written. Only with ReadOnly.
 	NoLoad bool
 	// Discard tells the device of freed blocks.
