@@ -89,9 +89,9 @@ var noTime = func() context.Context {
 
 var errNoRoom = errors.New("msg: no room")
 
-// hotPolls is how often the first goroutine finds nothing to do before it
-// passes the baton: some 50 µs.
-const hotPolls = 4096
+// hotPolls is how often the first goroutine finds nothing to do, in spinBlock
+// polls, before it passes the baton: some 50 µs.
+const hotPolls = 256
 
 // report puts an error into the channel, over the oldest if it is full.
 func (p *pump[M]) report(err error) {
@@ -198,8 +198,10 @@ func (p *pump[M]) receiving() {
 		if p.drain() {
 			idle = 0
 		}
-		if !p.c.Ready() && idle < hotPolls && p.c.Err() == nil {
-			if idle%16 == 15 {
+		for i := 0; i < spinBlock && len(p.send) == 0 && !p.c.Ready(); i++ {
+		}
+		if !p.c.Ready() && idle < hotPolls && p.c.attn.Load()&attnClosed == 0 {
+			if len(p.send) == 0 || p.who.Load() != receivingHas {
 				runtime.Gosched()
 			}
 			continue
