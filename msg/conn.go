@@ -57,8 +57,10 @@ func (c *Conn) Interface() *Interface { return c.iface }
 // Begin waits for room and returns the slot that the next message goes to. The
 // caller fills it and calls Commit.
 func (c *Conn) Begin(ctx context.Context) (*Slot, error) {
-	if t := c.send.tx; t.Room > 0 && c.attn.Load() == 0 {
-		return t.Body(), nil
+	if c.attn.Load() == 0 { // first: when shared, the rest takes the lock
+		if t := c.send.tx; t.Room > 0 {
+			return t.Body(), nil
+		}
 	}
 	return c.begin(ctx)
 }

@@ -126,7 +126,7 @@ func (c *Conn) BeginLong(ctx context.Context, n int) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %d bytes, the limit is %d", ErrTooLarge, n, c.opts.MaxBody)
 	}
 	if n < BulkBytes {
-		if slots := (n + SlotBytes - 1) / SlotBytes; s.tx.Room < slots || c.attn.Load() != 0 {
+		if slots := (n + SlotBytes - 1) / SlotBytes; c.attn.Load() != 0 || s.tx.Room < slots {
 			if err := c.room(ctx, slots, 0); err != nil {
 				return nil, err
 			}
@@ -137,7 +137,7 @@ func (c *Conn) BeginLong(ctx context.Context, n int) ([]byte, error) {
 		s.n = n
 		return s.long[:n], nil
 	}
-	if s.tx.Room < 1 || c.attn.Load() != 0 || !s.bulk.fits(s.tx, n) {
+	if c.attn.Load() != 0 || s.tx.Room < 1 || !s.bulk.fits(s.tx, n) {
 		if err := c.room(ctx, 1, n); err != nil {
 			return nil, err
 		}

@@ -253,10 +253,12 @@ func TestChannels(t *testing.T) {
 		}
 		close(y.Send)
 	}()
+	all := make(chan struct{})
 	go func() {
 		for i := range uint64(n) {
 			x.Send <- i
 		}
+		close(all)
 	}()
 	for i := range uint64(n) {
 		select {
@@ -270,6 +272,7 @@ func TestChannels(t *testing.T) {
 			t.Fatalf("nothing after %d", i)
 		}
 	}
+	<-all
 	close(x.Send)
 	for range x.Recv {
 	}
