@@ -11,7 +11,7 @@ DEMO_PKGS  = redis-server nginx bash busybox-static python3-minimal
 DEMO_FILES = $(shell find tool/demo/root -type f)
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: idl help build run check test crash test-overlay bench fuzz bench-disk bench-task bench-msg bench-affinity lint clean deps deps-cc deps-fs deps-apt FORCE
+.PHONY: idl help build run check test crash test-overlay bench fuzz bench-disk bench-task bench-msg bench-affinity profile lint clean deps deps-cc deps-fs deps-apt FORCE
 
 help:
 	@echo 'make run     boot Redis and NGINX, with a shell on the terminal (RUN="--cpus 4" adds flags)'
@@ -27,6 +27,7 @@ help:
 	@echo 'make bench-disk   raw disks here and under Linux; writes docs/bench/disk.md'
 	@echo 'make idl     generate Go and C from idl/*.if'
 	@echo 'make fuzz    each fuzz target for FUZZTIME (10m), in the folders FUZZ_IN'
+	@echo 'make profile renew the profile that the kernel is built with'
 	@echo 'make lint    gofmt, vet, staticcheck'
 	@echo 'make clean   remove bin/ and build/'
 
@@ -110,6 +111,10 @@ fuzz:
 	  $(GO) test -run '^$$' -fuzz "^$${func#func }\$$" -fuzztime $(FUZZTIME) ./$$(dirname $$file) </dev/null || exit 1; \
 	done
 FUZZ_IN ?= msg tool/idl idl
+
+# The profile by which the compiler builds the kernel: cmd/kernel/default.pgo.
+profile: deps deps-cc build
+	$(GO) run ./bench/os/report -profile cmd/kernel/default.pgo -load 10s
 
 lint:
 	@bad=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$bad" ]; then echo "gofmt: $$bad" >&2; exit 1; fi
