@@ -119,6 +119,21 @@ func TestSort(t *testing.T) {
 	}
 }
 
+// Sleeping workers are woken for a run that has something to share.
+func TestOthersJoinIn(t *testing.T) {
+	rt := newRuntime(t, WithWorkers(3))
+	for range 3 {
+		before := rt.Stats().Steals
+		on(t, rt, func(c Ctx) int {
+			for rt.Stats().Steals == before { // it would never end with one worker
+				fib(c, 12)
+			}
+			return 0
+		})
+		quiet(t, rt) // and again from sleep
+	}
+}
+
 // A task that blocks in ordinary Go code does not keep the others from running,
 // with one worker only and without Block.
 func TestPlainBlocking(t *testing.T) {

@@ -243,6 +243,7 @@ func (w *Worker) runRoot(r *root) {
 	w.event(evRoot, 0)
 	fine := false
 	a := w.enter(&w.frames[0], &r.scope)
+	w.offer()
 	defer func() {
 		if !fine {
 			r.fault = w.failed(a, recover())

@@ -174,6 +174,14 @@ func (v *Worker) steal() *Frame {
 	}
 }
 
+// offer has w share its first spawn if a seat is free: who sleeps there asked
+// those that were busy then.
+func (w *Worker) offer() {
+	if w.rt.freeSeats.Load() > 0 {
+		w.ring(flagWant)
+	}
+}
+
 func (v *Worker) hasShared() bool {
 	s := word(v.word.Load())
 	return s.tail() < s.split()
@@ -220,6 +228,7 @@ func (w *Worker) runStolen(v *Frame, base *Frame) {
 	w.event(evSteal, int64(v.w.id))
 	how := uint32(stateDone | stateFailed)
 	a := w.enter(base, v.scope)
+	w.offer()
 	defer func() {
 		if how&stateFailed != 0 {
 			v.fault = w.failed(a, recover())
