@@ -42,7 +42,7 @@ func main() {
 	case len(numbers) > 0 && os.Args[1] == "ask":
 		err = ask(ctx, numbers)
 	default:
-		err = errors.New("usage: workers pool N | ask NUMBER...")
+		err = errors.New("usage: workers pool N | ask NUMBER [NUMBER]")
 	}
 	if err != nil && ctx.Err() == nil {
 		log.Fatal(err)

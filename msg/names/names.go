@@ -172,7 +172,7 @@ func checkPrefix(name string) error {
 				return fmt.Errorf("%w: name %q has a dot before nothing", ErrInvalid, name)
 			}
 		default:
-			return fmt.Errorf("%w: name %q: byte %#x is none of letters, digits, - _ / .", ErrInvalid, name, c)
+			return fmt.Errorf("%w: name %q: byte %#x is none of the letters, digits and ./_-", ErrInvalid, name, c)
 		}
 	}
 	return nil

@@ -64,10 +64,9 @@ func (r *resolver) Publish(ctx context.Context, name string, e msg.Endpoint) (wi
 
 // Resolve implements msg.Resolver.
 func (r *resolver) Resolve(ctx context.Context, name string, wait bool) (msg.Endpoint, error) {
-	err := error(ErrNotFound)
 	for i, d := range r.dirs {
-		var e Entry
-		if e, err = d.Get(ctx, name); err == nil {
+		e, err := d.Get(ctx, name)
+		if err == nil {
 			return parseEntry(e, i > 0)
 		}
 		if !errors.Is(err, ErrNotFound) {
