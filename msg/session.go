@@ -203,6 +203,11 @@ func (c *Conn) rebind(b *binding, peerHas uint64) error {
 // errFull: what is unacknowledged does not fit into a new ring at once.
 var errFull = errors.New("msg: the new ring is full")
 
+// errTorn: a reference to bulk memory that is none. Its slot is being written
+// anew, so the message was acknowledged; or the peer has written into our ring,
+// and will miss it.
+var errTorn = errors.New("msg: acknowledged meanwhile")
+
 // fill copies into b what was in the rings before it.
 func (c *Conn) fill(b *binding) error {
 	for len(b.from) > 0 {
@@ -268,7 +273,11 @@ func (c *Conn) resend(from *ring.Tx, b *binding) (err error) {
 			s := &whole[i]
 			*b.tx.Body() = s.body
 			if s.h.Flags&ring.Bulk != 0 {
-				if err = c.resendBulk(b, s.body[:min(s.h.N, SlotBytes)]); err != nil {
+				if err = c.resendBulk(b, s.body[:min(s.h.N, SlotBytes)]); err == errTorn {
+					err, whole = nil, whole[:0]
+					b.tx.SetSeq(seq + 1)
+					return
+				} else if err != nil {
 					return
 				}
 			}
@@ -286,7 +295,7 @@ func (c *Conn) resend(from *ring.Tx, b *binding) (err error) {
 // resendBulk copies the body that ref refers to.
 func (c *Conn) resendBulk(b *binding, ref []byte) error {
 	if len(ref) != bulkRefBytes {
-		return &PeerError{"the peer wrote into our ring"}
+		return errTorn
 	}
 	id := binary.LittleEndian.Uint32(ref)
 	var body []byte
@@ -296,7 +305,7 @@ func (c *Conn) resendBulk(b *binding, ref []byte) error {
 		}
 	}
 	if body == nil {
-		return &PeerError{"the peer wrote into our ring"}
+		return errTorn
 	}
 	if b.bulk.mem == nil {
 		n := MinBulk
