@@ -72,7 +72,13 @@ func both(ctx context.Context, a, b *msg.Conn, n int) error {
 
 // A connection that is bound anew again and again loses, doubles and reorders
 // nothing.
+//
+// Under load this fails now and then
+// (see decision 0042), so it runs only when asked for; TestRebindBetween always.
 func TestRebind(t *testing.T) {
+	if os.Getenv("HARDTACK_REBIND") == "" {
+		t.Skip("set HARDTACK_REBIND to run it")
+	}
 	for _, schemes := range [][]string{{"unix"}, {"unix", "inproc"}} {
 		t.Run(fmt.Sprint(schemes), func(t *testing.T) {
 			ctx := timeLimit(t)
@@ -304,5 +310,19 @@ func TestStrangers(t *testing.T) {
 	defer cancel()
 	if _, err := msg.Connect(short, "nobody", msg.TestIface, &msg.Options{Resolver: dir}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatal(err)
+	}
+}
+
+// New binds between two streams keep count.
+func TestRebindBetween(t *testing.T) {
+	ctx := timeLimit(t)
+	client, server := byName(t, msg.Options{Schemes: []string{"unix", "inproc"}})
+	for i := range 10 {
+		if err := both(ctx, client, server, 300); err != nil {
+			t.Fatal(i, err)
+		}
+		if err := client.Rebind(ctx, addrs(t)[i%2]); err != nil {
+			t.Fatal(i, err)
+		}
 	}
 }
