@@ -75,33 +75,31 @@ func (p *Pending) ID() uint32 { return p.id }
 // before anything else is done with the connection.
 func (p *Pending) Wait(ctx context.Context) ([]byte, error) {
 	k := p.caller
-	for {
-		select {
-		case <-p.done:
-			return p.body, nil
-		default:
-		}
-		select {
-		case <-p.done:
-			return p.body, nil
-		case <-k.turn:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-		select {
-		case <-p.done: // the last to receive had it
-			k.turn <- struct{}{}
-			return p.body, nil
-		default:
-		}
-		body, err := p.receive(ctx)
-		if err != nil {
-			k.turn <- struct{}{}
-			return nil, err
-		}
-		p.held, p.caps = true, k.c.Caps()
-		return body, nil
+	select {
+	case <-p.done:
+		return p.body, nil
+	default:
 	}
+	select {
+	case <-p.done:
+		return p.body, nil
+	case <-k.turn:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	select {
+	case <-p.done: // the last to receive had it
+		k.turn <- struct{}{}
+		return p.body, nil
+	default:
+	}
+	body, err := p.receive(ctx)
+	if err != nil {
+		k.turn <- struct{}{}
+		return nil, err
+	}
+	p.held, p.caps = true, k.c.Caps()
+	return body, nil
 }
 
 // receive receives for all until the reply to p comes. The caller has the turn.

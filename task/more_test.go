@@ -234,7 +234,7 @@ func TestAddedCoreIsUsed(t *testing.T) {
 	var added atomic.Int64
 	on(t, rt, func(c Ctx) int {
 		for seats[1].Load() == 0 {
-			For(c, 64, 1, func(lo, hi int) { plainFib(12) })
+			For(c, 64, 1, func(lo, hi int) { _ = plainFib(12) })
 			g := NewGroup[int](c, nil)
 			for range 8 {
 				SpawnIn(c, g, func(c Ctx, _ int) int {

@@ -1,6 +1,7 @@
 package taskbench
 
 import (
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -75,7 +76,7 @@ func Run(list []*Contender, programs []string, rounds, reps int, log func(string
 func BothCores() float64 {
 	work := func(d time.Duration) (n float64) {
 		for end := time.Now().Add(d); time.Now().Before(end); n++ {
-			plainFib(12)
+			runtime.KeepAlive(plainFib(12))
 		}
 		return n
 	}

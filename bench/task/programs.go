@@ -3,6 +3,7 @@ package taskbench
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"time"
 
@@ -113,7 +114,7 @@ func One(contender, program string, n, workers, reps int) ([]time.Duration, erro
 		_, err := task.RunOn(rt, context.Background(), func(c task.Ctx) int {
 			switch contender + " " + program {
 			case "go fib":
-				timed(func() { plainFib(n) })
+				timed(func() { runtime.KeepAlive(plainFib(n)) })
 			case "go stress":
 				timed(func() { plainStress(n) })
 			case "go sort":

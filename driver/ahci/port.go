@@ -63,11 +63,11 @@ const (
 
 // Bounds of waiting.
 const (
-	stopTime   = 500 * time.Millisecond // section 10.1.2
-	linkTime   = 100 * time.Millisecond
-	readyTime  = 3 * time.Second
-	pollPause  = 50 * time.Microsecond
-	comresetMS = 2 * time.Millisecond
+	stopTime  = 500 * time.Millisecond // section 10.1.2
+	linkTime  = 100 * time.Millisecond
+	readyTime = 3 * time.Second
+	pollPause = 50 * time.Microsecond
+	comreset  = 2 * time.Millisecond
 )
 
 func (d *Disk) read(off uint64) uint32     { return d.c.regs.Read32(d.at + off) }
@@ -104,7 +104,7 @@ func (d *Disk) stop() error {
 func (d *Disk) comreset() {
 	control := d.read(portSCTL) &^ 0xf
 	d.write(portSCTL, control|1)
-	time.Sleep(comresetMS)
+	time.Sleep(comreset)
 	d.write(portSCTL, control)
 	d.until(portSSTS, 0xf, ssstDetected, linkTime)
 }

@@ -20,7 +20,6 @@ import (
 	"sync"
 	"time"
 
-	"hardtack/abi/linux"
 	"hardtack/driver"
 	"hardtack/driver/pci"
 	"hardtack/kernel/blockdev"
@@ -415,8 +414,5 @@ func (c *Controller) namespaces() error {
 	}
 	return nil
 }
-
-// gone is the result of commands to a controller that is not there.
-const gone = linux.ENODEV
 
 var _ blockdev.Device = (*Disk)(nil)

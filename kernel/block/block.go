@@ -69,14 +69,6 @@ func (l *list) push(r *Request) {
 	l.last = r
 }
 
-// pushFront puts what was taken back in front.
-func (l *list) pushFront(r *Request) {
-	r.next = l.first
-	if l.first = r; l.last == nil {
-		l.last = r
-	}
-}
-
 func (l *list) pop() *Request {
 	r := l.first
 	if r == nil {

@@ -95,7 +95,6 @@ func server(n, clients int) error {
 		}
 	}()
 	start := time.Now()
-	var kids []*exec.Cmd
 	for range clients {
 		kid := exec.Command("/proc/self/exe", "-dial", dir, "-n", fmt.Sprint(n/clients))
 		kid.Stderr = os.Stderr
@@ -113,7 +112,6 @@ func server(n, clients int) error {
 		if err := kid.Start(); err != nil {
 			return err
 		}
-		kids = append(kids, kid)
 		defer out.Close()
 		b := make([]byte, 6)
 		if _, err := out.Read(b); err != nil || !strings.HasPrefix(string(b), "ready") {

@@ -128,7 +128,8 @@ func (j job) options(dir string) *msg.Options {
 	return o
 }
 
-var sink uint64
+// Sink is what the receiver computes of the messages, so that it reads them.
+var Sink uint64
 
 func (j job) serve(dir string) error {
 	ctx := context.Background()
@@ -166,13 +167,13 @@ func (j job) serve(dir string) error {
 			err = c.SendSmall(ctx, m)
 		case *trip.Full:
 			if j.mode == "flow" {
-				sink += m.Seq
+				Sink += m.Seq
 				continue
 			}
 			err = c.SendFull(ctx, m)
 		case *trip.Large:
 			for i := 0; i+8 <= len(m.Data); i += 64 {
-				sink += uint64(m.Data[i])
+				Sink += uint64(m.Data[i])
 			}
 		case *trip.Done:
 			err = c.SendDone(ctx, m)
