@@ -21,6 +21,9 @@ type exitStatus int
 func (e exitStatus) Error() string { return fmt.Sprintf("status %d", int(e)) }
 
 func run(args []string) int {
+	if isVetTool(args) {
+		runVetTool() // does not return
+	}
 	root := newRoot()
 	root.SetArgs(args)
 	cmd, err := root.ExecuteC()

@@ -2,8 +2,10 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/tools/go/analysis/unitchecker"
 
 	"hardtack/tool/fault"
 	"hardtack/tool/idl/exhaustive"
@@ -18,11 +20,10 @@ func newVetMsg() *cobra.Command {
 them, that leave one out. Packages are named as for "go vet"; none is ./... .
 A switch with a default clause is taken to mean what it says, but for --strict.
 
-As part of go vet:
-
-  go build -o vetmsg hardtack/tool/idl/exhaustive/cmd
-  go vet -vettool=$PWD/vetmsg ./...`,
-		Example: `  hardtack vet-msg ./...`,
+The command is a tool for go vet as well, which then looks at what has changed
+only: go vet -vettool=$(which hardtack) ./... ; its flag is -exhaustive.strict.`,
+		Example: `  hardtack vet-msg ./...
+  go vet -vettool=$(which hardtack) ./...`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				args = []string{"./..."}
@@ -43,3 +44,20 @@ As part of go vet:
 	cmd.Flags().BoolVar(&strict, "strict", false, "report switches that have a default clause too")
 	return cmd
 }
+
+// isVetTool says whether it is go vet that calls: it asks for -V=full and
+// -flags, and then gives flags and one file that describes a package.
+func isVetTool(args []string) bool {
+	if len(args) == 0 {
+		return false
+	}
+	last := args[len(args)-1]
+	for _, a := range args[:len(args)-1] {
+		if !strings.HasPrefix(a, "-") {
+			return false
+		}
+	}
+	return strings.HasSuffix(last, ".cfg") || len(args) == 1 && (last == "-V=full" || last == "-flags")
+}
+
+func runVetTool() { unitchecker.Main(exhaustive.Analyzer) }
