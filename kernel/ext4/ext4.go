@@ -4,7 +4,7 @@
 //
 // It knows nothing of the kernel: a disk is a BlockDevice, an open file an *Inode, a
 // transfer a slice of bytes. File data is not kept here: ReadAt and WriteAt go to the
-// disk, and a page cache on top fills its pages by ReadAt and empties them by WriteOut,
+// disk, and a page cache on top fills its pages by ReadPages and empties them by WritePages,
 // with space set aside by Reserve when a page becomes dirty (delayed allocation).
 //
 // # Transactions

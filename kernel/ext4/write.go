@@ -32,7 +32,7 @@ func (fs *FS) WriteAt(in *Inode, p []byte, off int64) (n int, err error) {
 	for n < len(p) {
 		c := min(len(p)-n, maxChunk-int(off%int64(fs.s.blockSize)))
 		end := off + int64(c)
-		if err := in.writeChunk(source{p[n : n+c]}, off, max(in.size(), end), false); err != nil {
+		if err := in.writeChunk(source{p[n : n+c]}, off, max(in.size(), end), nil); err != nil {
 			return n, err
 		}
 		n, off = n+c, end
@@ -40,14 +40,34 @@ func (fs *FS) WriteAt(in *Inode, p []byte, off int64) (n int, err error) {
 	return n, nil
 }
 
-// WriteOut is for a page cache: it writes whole blocks of a file from byte off on, a
-// multiple of the block size like the length of each page, and sets the size of the
-// file on disk to size where that grows it. Holes are filled from what Reserve set
-// aside: one block for each hole in the range, which the call uses up, or gives back
-// when it fails. The pages are left alone by the caller until it returns.
+// WriteOut is WritePages for a caller that knows how many holes the range has, and
+// set aside as many blocks.
 func (fs *FS) WriteOut(in *Inode, pages [][]byte, off, size int64) error {
+	return fs.WritePages(in, &Out{Pages: pages, Off: off, Size: size, exact: true})
+}
+
+// Out is what WritePages writes.
+type Out struct {
+	Pages [][]byte // each a multiple of the block size long
+	Off   int64    // where they begin in the file, a multiple of the block size
+	Size  int64    // the file's, set where that grows what the disk has
+	// Reserved is how many blocks the caller had set aside for the range. The call
+	// takes them over, whether it succeeds or not, and gives back what it did not need.
+	Reserved int64
+	// Mtime and Ctime become the file's, nanoseconds since 1970; 0 is now.
+	Mtime, Ctime int64
+
+	exact bool // Reserved is what the holes need
+}
+
+// WritePages is for a page cache: it writes whole blocks of a file and sets its
+// size. Holes are filled from what Reserve set aside. The pages are left alone by
+// the caller until it returns.
+func (fs *FS) WritePages(in *Inode, o *Out) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	defer func() { fs.free.Add(o.Reserved) }()
+	pages, off := o.Pages, o.Off
 	bs := int64(fs.s.blockSize)
 	if off%bs != 0 {
 		return linux.EINVAL
@@ -67,12 +87,40 @@ func (fs *FS) WriteOut(in *Inode, pages [][]byte, off, size int64) error {
 		for k < len(pages) && (k == 0 || c+int64(len(pages[k])) <= maxChunk) {
 			c, k = c+int64(len(pages[k])), k+1
 		}
-		if err := in.writeChunk(source(pages[:k]), off, max(in.size(), min(size, off+c)), true); err != nil {
+		if err := in.writeChunk(source(pages[:k]), off, max(in.size(), min(o.Size, off+c)), o); err != nil {
 			return err
 		}
 		pages, off = pages[k:], off+c
 	}
 	return nil
+}
+
+// draw promises n blocks, from what is set aside first.
+func (fs *FS) draw(o *Out, n int64) error {
+	if o == nil {
+		return fs.promise(n)
+	}
+	if o.exact {
+		return nil
+	}
+	if o.Reserved < n { // a hole came where blocks were
+		if err := fs.promise(n - o.Reserved); err != nil {
+			return err
+		}
+		o.Reserved = n
+	}
+	o.Reserved -= n
+	return nil
+}
+
+// touchAt is touch(true) with the times of a write that was earlier.
+func (in *Inode) touchAt(o *Out) {
+	if o == nil || o.Mtime == 0 {
+		in.touch(true)
+		return
+	}
+	in.setTime(inMtime, inMtimeX, o.Mtime)
+	in.setTime(inCtime, inCtimeX, o.Ctime)
 }
 
 // source is the bytes of a write: one slice, or a page cache's pages.
@@ -121,7 +169,7 @@ type piece struct {
 
 // pieces finds or allocates the blocks first … last of a write. Blocks taken so are
 // only in memory; the caller links them or gives them back with unbusy.
-func (in *Inode) pieces(first, last uint32, reserved bool) (list []piece, taken int64, err error) {
+func (in *Inode) pieces(first, last uint32, o *Out) (list []piece, taken int64, err error) {
 	fs := in.fs
 	var holes int64
 	for at := first; at <= last; {
@@ -139,10 +187,8 @@ func (in *Inode) pieces(first, last uint32, reserved bool) (list []piece, taken 
 	if holes == 0 {
 		return list, 0, nil
 	}
-	if !reserved {
-		if err := fs.promise(holes); err != nil {
-			return nil, 0, err
-		}
+	if err := fs.draw(o, holes); err != nil {
+		return nil, 0, err
 	}
 	var out []piece
 	goal := in.firstGoal(list)
@@ -197,11 +243,11 @@ func (in *Inode) homeGoal() uint64 {
 }
 
 // writeChunk writes p at off and sets the size to at most size; in.mu is held.
-func (in *Inode) writeChunk(p source, off, size int64, reserved bool) error {
+func (in *Inode) writeChunk(p source, off, size int64, o *Out) error {
 	fs := in.fs
 	bs := int64(fs.s.blockSize)
 	first, last := uint32(off/bs), uint32((off+p.len()-1)/bs)
-	list, taken, err := in.pieces(first, last, reserved)
+	list, taken, err := in.pieces(first, last, o)
 	if err != nil {
 		return err
 	}
@@ -209,7 +255,7 @@ func (in *Inode) writeChunk(p source, off, size int64, reserved bool) error {
 		in.undo(list, taken)
 		return err
 	}
-	return in.link(list, size)
+	return in.link(list, size, o)
 }
 
 // writePieces sends the data of a write to its blocks. Blocks written in part are
@@ -252,7 +298,7 @@ func (in *Inode) writePieces(p source, off int64, list []piece) error {
 
 // link makes written blocks the file's. Each handle leaves the file with a size
 // that its blocks reach to.
-func (in *Inode) link(list []piece, size int64) error {
+func (in *Inode) link(list []piece, size int64, o *Out) error {
 	fs := in.fs
 	bs := int64(fs.s.blockSize)
 	const each = cutCredits + extentCredits + markCredits
@@ -262,7 +308,7 @@ func (in *Inode) link(list []piece, size int64) error {
 			return err
 		}
 		defer h.end()
-		in.touch(true)
+		in.touchAt(o)
 		if size <= in.size() {
 			return in.storeTimes(h)
 		}
@@ -295,7 +341,7 @@ func (in *Inode) link(list []piece, size int64) error {
 				break
 			}
 		}
-		in.touch(true)
+		in.touchAt(o)
 		err = in.store(h)
 		h.end()
 		fs.free.Add(2*extentPromise - used)
