@@ -197,6 +197,9 @@ func (fs *FS) Getxattr(in *Inode, name string) ([]byte, error) {
 	}
 	for _, x := range list {
 		if x.index == index && x.name == rest {
+			if isACL(index) {
+				return aclFromDisk(x.value)
+			}
 			return x.value, nil
 		}
 	}
@@ -228,6 +231,12 @@ func (fs *FS) Setxattr(in *Inode, name string, value []byte, flags uint32) error
 	index, rest, ok := splitXattr(name)
 	if !ok {
 		return linux.EOPNOTSUPP
+	}
+	if isACL(index) && value != nil {
+		var err error
+		if value, err = aclToDisk(value); err != nil {
+			return err
+		}
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
