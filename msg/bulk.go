@@ -44,6 +44,9 @@ func (b *bulkTx) replace(id uint32, r Region) {
 	b.mem, b.keep, b.head, b.first, b.used = r.Mem, r.Keep, 0, 0, 0
 }
 
+// pool is the memory, for reading.
+func (b *bulkTx) pool() bulkRx { return bulkRx{id: b.id, mem: b.mem, keep: b.keep} }
+
 // free forgets the bodies whose slots are acknowledged.
 func (b *bulkTx) free(t *ring.Tx) {
 	acked := t.Sent() - uint32(t.Slots()-t.Room)
@@ -110,6 +113,7 @@ type bulkRx struct {
 	id   uint32
 	mem  []byte
 	keep any
+	link Link // over which it was announced; for the receiver
 }
 
 // find returns the body that ref, a copy, refers to.

@@ -307,7 +307,7 @@ func (k *carrier) deliver(rec []byte) error {
 			r, _, _ := k.peer.NewBulk(max(MinBulk, 2*alignLine(len(body))))
 			k.bulk.replace(carrierPool.Add(1)|1<<31, r) // no peer on another link uses that number
 			k.in.mu.Lock()
-			k.in.add(&bulkRx{k.bulk.id, r.Mem, r.Keep})
+			k.in.add(&bulkRx{id: k.bulk.id, mem: r.Mem, keep: r.Keep, link: k.link})
 			k.in.tell()
 			k.in.mu.Unlock()
 			k.bulk.fits(k.tx, len(body))

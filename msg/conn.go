@@ -15,7 +15,8 @@ type Slot = [SlotBytes]byte
 const (
 	attnShared = 1 << iota // sending takes sendMu
 	attnClosed             // err is set
-	attnBind               // a new ring is waiting
+	attnSend               // a new ring is waiting for the sending owner
+	attnRecv               // a new ring is waiting for the receiving owner
 	attnTrace              // somebody watches
 	attnFence              // every message needs a barrier after it
 )

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 )
 
@@ -106,16 +107,19 @@ func (c *Conn) bindWaits() bool {
 	return c.pending != nil && !c.pending.recving
 }
 
-// awaitBulk returns bulk pool id.
+// awaitBulk returns bulk pool id. Pools of several links come in any order.
 func (c *Conn) awaitBulk(ctx context.Context, id uint32) (b *bulkRx, err error) {
 	in := c.inbox
 	err = in.await(ctx, c, func() bool {
 		for i, p := range in.bulk {
-			if p.id == id {
-				b, in.bulk = p, in.bulk[i:]
+			if p.id == id { // those that came before on that link are not needed again
+				b = p
+				before := slices.DeleteFunc(in.bulk[:i], func(q *bulkRx) bool { return q.link == p.link })
+				in.bulk = slices.Delete(in.bulk, len(before), i)
+				return true
 			}
 		}
-		return b != nil
+		return false
 	})
 	return b, err
 }
@@ -125,15 +129,19 @@ func (c *Conn) recvCaps(ctx context.Context, m *Message) (caps []Cap, err error)
 	in := c.inbox
 	seq := c.recv.rx.Seq
 	err = in.await(ctx, c, func() bool {
-		for len(in.caps) > 0 && in.caps[0].seq < seq { // of a message that came twice
-			closeAll(in.caps[0].caps)
-			in.caps = in.caps[1:]
-		}
-		if len(in.caps) == 0 || in.caps[0].seq != seq {
-			return false
-		}
-		caps, in.caps = in.caps[0].caps, in.caps[1:]
-		return true
+		found := false
+		in.caps = slices.DeleteFunc(in.caps, func(k capsOf) bool {
+			switch {
+			case k.seq < seq || k.seq == seq && found: // of a message that came twice
+				closeAll(k.caps)
+			case k.seq == seq:
+				caps, found = k.caps, true
+			default: // of a later message, over another link
+				return false
+			}
+			return true
+		})
+		return found
 	})
 	if err == nil && len(caps) != m.Caps {
 		closeAll(caps)
@@ -225,7 +233,7 @@ func (c *Conn) frame(b *binding, frame []byte, files []*os.File, last *byte) err
 		}
 		in.mu.Lock()
 		defer in.mu.Unlock()
-		in.add(&bulkRx{id: id, mem: region.Mem, keep: region.Keep})
+		in.add(&bulkRx{id: id, mem: region.Mem, keep: region.Keep, link: b.link})
 		in.tell()
 	case frameBye:
 		*last = frameBye

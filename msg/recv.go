@@ -42,7 +42,7 @@ func (c *Conn) next(ctx context.Context) (num uint16, body []byte, err error) {
 	r := &c.recv
 	c.release()
 	for {
-		if c.attn.Load()&(attnClosed|attnBind) != 0 {
+		if c.attn.Load()&(attnClosed|attnRecv) != 0 {
 			if err := c.attendRecv(); err != nil {
 				return 0, nil, err
 			}

@@ -48,7 +48,7 @@ func (c *Conn) room(ctx context.Context, slots, bytes int) error {
 		s.locked = true
 	}
 	for {
-		if c.attn.Load()&(attnClosed|attnBind) != 0 {
+		if c.attn.Load()&(attnClosed|attnSend) != 0 {
 			if err := c.attendSend(); err != nil {
 				c.unlock()
 				return err
@@ -104,7 +104,7 @@ func (c *Conn) finish(wake bool) {
 	if wake && c.send.tx.TakeParked() {
 		c.send.shared.Wake()
 	}
-	if c.attn.Load()&attnBind != 0 {
+	if c.attn.Load()&attnSend != 0 {
 		c.attendSend() // an error is told by the next Begin
 	}
 	c.unlock()
@@ -216,7 +216,7 @@ func (c *Conn) growBulk(ctx context.Context, n int) error {
 	}
 	s.bulk.replace(id, r)
 	c.mu.Lock()
-	c.pool = bulkRx{s.bulk.id, s.bulk.mem, s.bulk.keep}
+	c.pool = s.bulk.pool()
 	c.mu.Unlock()
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"hardtack/msg/internal/barrier"
 	"hardtack/msg/internal/ring"
 )
 
@@ -104,7 +105,7 @@ func (c *Conn) serve(b *binding) {
 func (c *Conn) takeSend(b *binding) {
 	s := &c.send
 	s.tx, s.shared, s.bound, s.bulk = b.tx, b.shared, b, b.bulk
-	if b.fence {
+	if b.fence || !barrier.Works() { // then rebind's barrier does not reach this owner
 		c.attn.Or(attnFence)
 	} else {
 		c.attn.And(^uint32(attnFence))
@@ -163,13 +164,13 @@ func (c *Conn) rebind(b *binding, peerHas uint64) error {
 	}
 	old := c.cur
 	// From here on an owner that publishes into its ring looks here next.
-	c.attn.Or(attnBind)
+	c.attn.Or(attnSend | attnRecv)
 	old.shared.Barrier()
 	b.tx.SetSeq(peerHas)
 	// An owner that has not moved to the old binding yet may have one more
 	// message in its own ring; it will bring that itself.
 	b.from, old.from = append(old.from, old.tx), nil
-	b.pools = append(old.pools, c.pool, bulkRx{old.bulk.id, old.bulk.mem, old.bulk.keep})
+	b.pools = append(old.pools, c.pool, old.bulk.pool())
 	if err := c.fill(b); err != nil && err != errFull {
 		b.link.Close()
 		return err
@@ -320,7 +321,12 @@ func (c *Conn) resendBulk(b *binding, ref []byte) error {
 		b.bulk.replace(c.lastPool, r)
 	}
 	if !b.bulk.fits(b.tx, len(body)) {
-		return errFull
+		if _, err := b.tx.Refill(); err != nil {
+			return &PeerError{err.Error()}
+		}
+		if !b.bulk.fits(b.tx, len(body)) {
+			return errFull
+		}
 	}
 	copy(b.bulk.at(len(body)), body)
 	b.bulk.put(b.tx, b.tx.Body(), len(body))
@@ -343,18 +349,6 @@ func (b *binding) announce(ctx context.Context, id uint32, n int) (Region, error
 	defer file.Close()
 	return r, b.link.Send(ctx, bulkFrame(id, n), []*os.File{file})
 }
-
-// changed is closed at the next bind.
-func (c *Conn) changed() <-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.pending != nil {
-		return closedChan
-	}
-	return c.change
-}
-
-var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // attendSend does what is wanted of the sending owner.
 func (c *Conn) attendSend() error {
@@ -387,9 +381,10 @@ func (c *Conn) trySend() error {
 		return err
 	}
 	b.sending, b.pools = true, nil
+	c.attn.And(^uint32(attnSend))
 	c.takeSend(b)
 	if b.bulk.mem != nil {
-		c.pool = bulkRx{b.bulk.id, b.bulk.mem, b.bulk.keep}
+		c.pool = b.bulk.pool()
 	}
 	c.settle(b)
 	return nil
@@ -403,6 +398,7 @@ func (c *Conn) attendRecv() error {
 	defer c.mu.Unlock()
 	if b := c.pending; b != nil && !b.recving && !c.local {
 		b.recving = true
+		c.attn.And(^uint32(attnRecv))
 		c.takeRecv(b)
 		c.recv.resume, c.recv.slow = true, true
 		c.settle(b)
@@ -418,7 +414,6 @@ func (c *Conn) attendRecv() error {
 func (c *Conn) settle(b *binding) {
 	if b.sending && b.recving {
 		c.pending = nil
-		c.attn.And(^uint32(attnBind))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"sync"
 	"testing"
@@ -23,8 +24,10 @@ func timeLimit(t testing.TB) context.Context {
 }
 
 // stream sends numbered messages of many lengths until n are sent.
-func stream(ctx context.Context, c *msg.Conn, n int) error {
-	for i := range n {
+func stream(ctx context.Context, c *msg.Conn, n int) error { return streamFrom(ctx, c, 0, n) }
+
+func streamFrom(ctx context.Context, c *msg.Conn, first, n int) error {
+	for i := first; i < first+n; i++ {
 		size := 8 + (i*i)%150
 		if i%50 == 0 {
 			size = 700 + i%5000
@@ -43,8 +46,10 @@ func stream(ctx context.Context, c *msg.Conn, n int) error {
 }
 
 // expect receives what stream sends.
-func expect(ctx context.Context, c *msg.Conn, n int) error {
-	for i := range n {
+func expect(ctx context.Context, c *msg.Conn, n int) error { return expectFrom(ctx, c, 0, n) }
+
+func expectFrom(ctx context.Context, c *msg.Conn, first, n int) error {
+	for i := first; i < first+n; i++ {
 		_, b, err := c.Next(ctx)
 		if err != nil {
 			return fmt.Errorf("receiving %d: %w", i, err)
@@ -70,43 +75,81 @@ func both(ctx context.Context, a, b *msg.Conn, n int) error {
 	return all
 }
 
-// A connection that is bound anew again and again loses, doubles and reorders
-// nothing.
-//
-// Under load this fails now and then
-// (see decision 0042), so it runs only when asked for; TestRebindBetween always.
+// A connection that is bound anew again and again under full load in both
+// directions loses, doubles and reorders nothing. HARDTACK_STRESS makes it long.
 func TestRebind(t *testing.T) {
-	if os.Getenv("HARDTACK_REBIND") == "" {
-		t.Skip("set HARDTACK_REBIND to run it")
+	binds := 60
+	if os.Getenv("HARDTACK_STRESS") != "" || os.Getenv("HARDTACK_REBIND") != "" {
+		binds = 3000
 	}
 	for _, schemes := range [][]string{{"unix"}, {"unix", "inproc"}} {
 		t.Run(fmt.Sprint(schemes), func(t *testing.T) {
-			ctx := timeLimit(t)
+			ctx, cancel := context.WithTimeout(context.Background(), 10*limit)
+			defer cancel()
 			client, server := byName(t, msg.Options{Schemes: schemes})
+			stop := make(chan struct{})
 			done := make(chan error, 1)
-			go func() { done <- both(ctx, client, server, 8000) }()
-			for i := 0; ; i++ {
-				select {
-				case err := <-done:
-					if err != nil {
-						t.Fatal(err)
-					}
-					if i < 1 {
-						t.Skipf("only %d new binds came between", i)
-					}
-					return
-				case <-time.After(5 * time.Millisecond):
-					addr := ""
-					if len(schemes) > 1 {
-						addr = addrs(t)[i%2]
-					}
-					if err := client.Rebind(ctx, addr); err != nil && client.Err() == nil {
-						t.Error(i, err)
-					}
+			go func() { done <- bothUntil(ctx, client, server, stop) }()
+			for i := range binds {
+				time.Sleep(time.Duration(rand.IntN(3000)) * time.Microsecond)
+				addr := ""
+				if len(schemes) > 1 {
+					addr = addrs(t)[i%2]
 				}
+				if err := client.Rebind(ctx, addr); err != nil {
+					t.Error(i, err)
+					cancel()
+					break
+				}
+			}
+			close(stop)
+			if err := <-done; err != nil {
+				t.Fatal(err)
 			}
 		})
 	}
+}
+
+// bothUntil streams in both directions at once until told to stop, and then
+// receives the rest.
+func bothUntil(ctx context.Context, a, b *msg.Conn, stop chan struct{}) error {
+	errs := make(chan error, 4)
+	for _, ends := range [][2]*msg.Conn{{a, b}, {b, a}} {
+		last := make(chan int, 1)
+		go func() {
+			n := 0
+			for ; ; n += 100 {
+				select {
+				case <-stop:
+					last <- n
+					errs <- streamFrom(ctx, ends[0], n, 1)
+					return
+				default:
+				}
+				if err := streamFrom(ctx, ends[0], n, 100); err != nil {
+					errs <- err
+					return
+				}
+			}
+		}()
+		go func() {
+			for i := 0; ; i++ {
+				if err := expectFrom(ctx, ends[1], i, 1); err != nil {
+					errs <- err
+					return
+				}
+				if len(last) > 0 {
+					errs <- expectFrom(ctx, ends[1], i+1, <-last-i)
+					return
+				}
+			}
+		}()
+	}
+	var all error
+	for range 4 {
+		all = errors.Join(all, <-errs)
+	}
+	return all
 }
 
 // Descriptors and channel ends pass over a connection, and an end works where

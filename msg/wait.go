@@ -86,7 +86,9 @@ func (c *Conn) waitMessage(ctx context.Context) error {
 			}
 		}
 	}
-	if r.rx.Flush(true) {
+	// Not in the middle of a message: its slots are sent again if the
+	// connection is bound anew before the rest has come.
+	if len(r.frag) == 0 && r.rx.Flush(true) {
 		r.shared.Wake()
 	}
 	r.ctx = ctx
@@ -113,13 +115,13 @@ func (c *Conn) waitMessage(ctx context.Context) error {
 	if cerr := ctx.Err(); cerr != nil {
 		return cerr
 	}
-	return c.parked(err)
+	return c.parked(err, attnRecv)
 }
 
 // recvReady is what the receiver waits for.
 func (c *Conn) recvReady() bool {
 	r := &c.recv
-	return r.rx.Ready() || c.attn.Load()&(attnClosed|attnBind) != 0 || r.ctx.Err() != nil
+	return r.rx.Ready() || c.attn.Load()&(attnClosed|attnRecv) != 0 || r.ctx.Err() != nil
 }
 
 // recvAsleep is recvReady for a receiver that sleeps if it is false. Who wakes it
@@ -160,14 +162,14 @@ func (c *Conn) waitRoom(ctx context.Context, slots, bytes int) error {
 	if cerr := ctx.Err(); cerr != nil {
 		return cerr
 	}
-	return c.parked(err)
+	return c.parked(err, attnSend)
 }
 
 // sendReady is what the sender waits for. A wrong acknowledgement makes it
 // true; room finds it again.
 func (c *Conn) sendReady() bool {
 	s := &c.send
-	if c.attn.Load()&(attnClosed|attnBind) != 0 || s.ctx.Err() != nil {
+	if c.attn.Load()&(attnClosed|attnSend) != 0 || s.ctx.Err() != nil {
 		return true
 	}
 	if _, err := s.tx.Refill(); err != nil {
@@ -179,16 +181,22 @@ func (c *Conn) sendReady() bool {
 	return s.tx.Room >= s.slots && (s.bytes == 0 || s.bulk.fits(s.tx, s.bytes))
 }
 
-// parked is what an error of Park means. When the link was lost, the session
-// decides; attention is or will be wanted.
-func (c *Conn) parked(err error) error {
-	if err == nil || c.attn.Load()&(attnClosed|attnBind) != 0 {
+// parked is what an error of Park means to the owner who looks for wanted. When
+// the link was lost, the session decides; attention is or will be wanted.
+func (c *Conn) parked(err error, wanted uint32) error {
+	if err == nil {
+		return nil
+	}
+	c.mu.Lock()
+	change := c.change
+	now := c.attn.Load()&(attnClosed|wanted) != 0
+	c.mu.Unlock()
+	if now {
 		return nil
 	}
 	select {
-	case <-c.changed():
-		return nil
+	case <-change:
 	case <-c.done:
-		return nil
 	}
+	return nil
 }

@@ -412,23 +412,23 @@ func word(v bool) uint32 {
 // Unread calls f for the slots of the messages from number seq on that still
 // lie in the ring of a sender, in order, with the number of their message, and
 // returns the number of the message after the last whole one. Those before the
-// first were acknowledged. Anybody may call it at any time: a slot that is
-// overwritten meanwhile was acknowledged.
+// first were acknowledged. Anybody may call it while the sender publishes at
+// most one message more; whether that one is seen, its sender must find out.
 //
 // seq may be older than what numbers modulo 2^10 can tell, because the peer said
 // it and messages went on; so they are counted from what the sender last told,
 // which is at most a ring away from each slot.
 func (t *Tx) Unread(seq uint64, f func(seq uint64, h Head, body *[BodyBytes]byte)) (next uint64) {
-	n := len(t.ring)
 	told := atomic.LoadUint64(&t.seqTold)
 	next = max(told, seq)
-	heads := make([]uint64, n)
+	slots := t.collect()
+	n := len(slots)
 	numbers := make([]uint64, n) // of the slots' messages; none if older than seq
 	const none = ^uint64(0)
 	start, least := -1, uint64(none)
-	for i := range heads {
-		h := atomic.LoadUint64(&t.ring[i].Hdr)
-		heads[i], numbers[i] = h, none
+	for i := range slots {
+		h := slots[i].Hdr
+		numbers[i] = none
 		d := (Number(h) - told) & seqMask
 		number := told + d
 		if d > seqMask/2 {
@@ -452,15 +452,42 @@ func (t *Tx) Unread(seq uint64, f func(seq uint64, h Head, body *[BodyBytes]byte
 			break
 		}
 		last = numbers[i]
-		h, _ := Split(heads[i])
-		body := snapshot(&t.ring[i])
-		f(last, h, &body)
+		h, _ := Split(slots[i].Hdr)
+		f(last, h, &slots[i].Body)
 		if h.Flags&More == 0 { // all of it was seen
 			next = max(next, last+1)
 		}
 	}
 	return next
 }
+
+// collect copies the slots as they were at one moment: it copies them until
+// no header has changed meanwhile. (Without that, one message of several slots,
+// published while they are copied, looks as if it followed the oldest slots, and
+// hides what lies between.) A header that is the same may belong to a body that
+// is being overwritten; then its message was acknowledged.
+func (t *Tx) collect() []Slot {
+	slots := make([]Slot, len(t.ring))
+	for {
+		for i := range slots {
+			slots[i].Hdr = atomic.LoadUint64(&t.ring[i].Hdr)
+			slots[i].Body = snapshot(&t.ring[i])
+			if looked != nil {
+				looked()
+			}
+		}
+		same := true
+		for i := range slots {
+			same = same && slots[i].Hdr == atomic.LoadUint64(&t.ring[i].Hdr)
+		}
+		if same {
+			return slots
+		}
+	}
+}
+
+// looked is for tests: called between two slots.
+var looked func()
 
 // snapshot copies a body that its owner may be overwriting. It does so only if
 // the message was acknowledged; then the receiver knows its number and drops it,
