@@ -21,10 +21,11 @@ func newImage() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "image",
 		Short: "Put a root file system together",
-		Long: `Put a root file system together, as a tar that "hardtack run" takes. The same
-input gives the same bytes.`,
+		Long: `Put a root file system together, as a tar that "hardtack run" takes, or as a
+disk for "hardtack run --root". The same input gives the same tar.`,
 		Example: `  hardtack image debian -o root.tar bash redis-server
-  hardtack image oci -o root.tar docker.io/library/alpine:3.20`,
+  hardtack image oci -o root.tar docker.io/library/alpine:3.20
+  hardtack image disk -o root.img --size 4G root.tar`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return fault.Bad("unknown command %q; see %s --help", args[0], cmd.CommandPath())
@@ -33,7 +34,7 @@ input gives the same bytes.`,
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newImageDebian(), newImageOCI())
+	cmd.AddCommand(newImageDebian(), newImageOCI(), newImageDisk())
 	return cmd
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"hardtack/tool/disk"
 	"hardtack/tool/fault"
 	"hardtack/tool/machine"
 	"hardtack/tool/rootfs"
@@ -24,6 +26,8 @@ type runFlags struct {
 	memory   string
 	publish  []string
 	disks    []string
+	root     string
+	part     int // of root's disk
 	env      []string
 	workdir  string
 	user     string
@@ -37,14 +41,18 @@ type runFlags struct {
 func newRun() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
-		Use:   "run [flags] ROOT [-- CMD ARG...]",
+		Use:   "run [flags] ROOT [-- CMD ARG...]\n  hardtack run [flags] --root DISK [-- CMD ARG...]",
 		Short: "Run a root file system in a virtual machine",
 		Long: `Run a root file system under the Hardtack kernel in QEMU.
 
 ROOT is a directory, a tar (also .gz, .zst), a cpio archive in newc format (also
 compressed), or an OCI image: a layout directory, a layout in a tar, or what
 "docker save" writes. An image's config gives the default command, environment,
-working directory and user.
+working directory and user. The guest has a copy in its memory, and what it
+writes there is gone when it ends.
+
+With --root the root file system is an ext4 disk, as "hardtack image disk" or
+mke2fs make them, and what the guest writes stays on it.
 
 CMD is process 1. Without it, and without a command in the image, it is the
 first of /init, /sbin/init, /bin/sh that ROOT has. When it ends the machine
@@ -59,9 +67,17 @@ machine.
 		Example: `  hardtack run root.tar
   hardtack run --cpus 4 --memory 1G -p 8080:80 site.tar -- nginx -g 'daemon off;'
   echo 'echo hello' | hardtack run root.tar -- /bin/sh
-  hardtack run --dry-run --machine q35 image-dir/`,
+  hardtack run --dry-run --machine q35 image-dir/
+  hardtack run --root root.img -- /bin/bash`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			dash := cmd.ArgsLenAtDash()
+			if f.root != "" {
+				if dash != 0 && len(args) > 0 {
+					return fault.Bad("with --root there is no ROOT; a command goes behind --, as in: %s --root %s -- %s",
+						cmd.CommandPath(), f.root, args[0])
+				}
+				return nil
+			}
 			if len(args) == 0 || dash == 0 {
 				return fault.Bad("want a ROOT; see %s --help", cmd.CommandPath())
 			}
@@ -71,6 +87,9 @@ machine.
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.root != "" {
+				return f.run(cmd.Context(), "", args)
+			}
 			return f.run(cmd.Context(), args[0], args[1:])
 		},
 	}
@@ -79,6 +98,7 @@ machine.
 	fl.StringVar(&f.memory, "memory", "512M", "`size` of the memory")
 	fl.StringArrayVarP(&f.publish, "publish", "p", nil, "lead a `port` of the host to the guest: [ADDR:]HOST:GUEST[/udp] (repeatable; loopback by default)")
 	fl.StringArrayVar(&f.disks, "disk", nil, "give the guest a raw image `file` as a disk: FILE[,driver=virtio|ahci|nvme][,ro] (repeatable; ahci and nvme need --machine q35)")
+	fl.StringVar(&f.root, "root", "", "the root file system is on this `disk`: FILE[,part=N][,driver=virtio|ahci|nvme][,ro]")
 	fl.StringArrayVarP(&f.env, "env", "e", nil, "set a `variable`: NAME=VALUE, or NAME for the host's value (repeatable)")
 	fl.StringVarP(&f.workdir, "workdir", "w", "", "working `directory` of process 1")
 	fl.StringVarP(&f.user, "user", "u", "", "`user` of process 1: NAME or UID, with :GROUP or :GID")
@@ -100,11 +120,7 @@ func (f *runFlags) run(ctx context.Context, root string, args []string) error {
 	if err := f.complete(ctx); err != nil {
 		return err
 	}
-	tree, err := source.Open(root, rootfs.BudgetFor(f.cfg.Memory))
-	if err != nil {
-		return err
-	}
-	boot, err := f.boot(tree, args)
+	tree, boot, err := f.open(root, args)
 	if err != nil {
 		return err
 	}
@@ -140,6 +156,36 @@ func (f *runFlags) run(ctx context.Context, root string, args []string) error {
 	return nil
 }
 
+// open reads the root file system: what goes into the boot archive, and the
+// kernel's boot record.
+func (f *runFlags) open(root string, args []string) (*rootfs.Tree, *rootfs.Boot, error) {
+	if f.root != "" {
+		return f.openDisk(args)
+	}
+	tree, err := source.Open(root, rootfs.BudgetFor(f.cfg.Memory))
+	if err != nil {
+		return nil, nil, err
+	}
+	boot, err := f.boot(tree, args)
+	return tree, boot, err
+}
+
+// openDisk looks for the program on the disk; the boot archive has nothing but
+// the record.
+func (f *runFlags) openDisk(args []string) (*rootfs.Tree, *rootfs.Boot, error) {
+	d, err := disk.Open(f.cfg.Disks[0].File, f.part, false)
+	if err != nil {
+		return nil, nil, fault.With(fault.Status(err), "--root: %w", err)
+	}
+	defer d.Close()
+	tree, err := disk.Peek(d)
+	if err != nil {
+		return nil, nil, fault.With(fault.Status(err), "--root %s: %w", f.cfg.Disks[0].File, err)
+	}
+	boot, err := f.boot(tree, args)
+	return rootfs.New(rootfs.BudgetFor(f.cfg.Memory)), boot, err
+}
+
 // complete turns flags into the machine's configuration.
 func (f *runFlags) complete(ctx context.Context) (err error) {
 	if f.cfg.Memory, err = machine.ParseMemory(f.memory); err != nil {
@@ -151,6 +197,18 @@ func (f *runFlags) complete(ctx context.Context) (err error) {
 			return err
 		}
 		f.cfg.Publish = append(f.cfg.Publish, forward)
+	}
+	if f.root != "" {
+		disk, part, err := machine.ParseRoot(f.root)
+		if err != nil {
+			return err
+		}
+		f.cfg.Disks, f.part = []machine.Disk{disk}, part
+		mode := "rw"
+		if disk.ReadOnly {
+			mode = "ro"
+		}
+		f.cfg.Append = strings.TrimSpace(fmt.Sprintf("root=%s rootfstype=ext4 %s %s", f.cfg.DeviceName(0, part), mode, f.cfg.Append))
 	}
 	for _, s := range f.disks {
 		disk, err := machine.ParseDisk(s)
@@ -215,7 +273,7 @@ func (f *runFlags) boot(tree *rootfs.Tree, args []string) (*rootfs.Boot, error) 
 		return nil, fault.Bad("--workdir %q: want an absolute path", b.Cwd)
 	}
 	b.Cwd = path.Clean(b.Cwd)
-	if err := tree.MakeDir(b.Cwd); err != nil {
+	if err := f.makeCwd(tree, b.Cwd); err != nil {
 		return nil, fault.Bad("--workdir %s: %v", b.Cwd, err)
 	}
 	user, err := tree.ResolveUser(b.User)
@@ -251,6 +309,18 @@ func (f *runFlags) boot(tree *rootfs.Tree, args []string) (*rootfs.Boot, error) 
 	}
 	b.Args = append([]string{program}, args[1:]...)
 	return b, nil
+}
+
+// makeCwd makes the working directory, which a disk must have.
+func (f *runFlags) makeCwd(tree *rootfs.Tree, cwd string) error {
+	if f.root == "" {
+		return tree.MakeDir(cwd)
+	}
+	n, err := tree.Lookup(cwd, true)
+	if err == nil && n.Type() != rootfs.Dir {
+		err = errors.New("it is not a directory")
+	}
+	return err
 }
 
 func first(values ...string) string {

@@ -23,6 +23,9 @@ type checker struct {
 	shared   map[uint64]uint32 // blocks of attributes: references not seen yet
 }
 
+// NotReplayed is the problem that Check reports of a disk that was not unmounted.
+const NotReplayed = "the disk was not unmounted: its journal has not been replayed"
+
 // Check examines the file system on dev and calls report with each problem, one
 // line of text. It returns how many there were; an error means that the disk could
 // not be examined. A log that was not replayed is a problem and not looked at.
@@ -41,7 +44,7 @@ func Check(dev BlockDevice, report func(problem string)) (problems int, err erro
 	s := fs.s
 	c.used, c.inodes, c.dirs = make([]byte, s.blocks/8+1), make([]byte, s.inodes/8+1), make([]uint32, s.groups)
 	if s.incompat&incompatRecover != 0 {
-		c.bad("the disk was not unmounted: its journal has not been replayed")
+		c.bad(NotReplayed)
 	}
 	if le.Uint16(s.raw[sbState:])&stateError != 0 {
 		c.bad("the disk is marked as having errors")

@@ -49,7 +49,11 @@ func playGuest() {
 	var word, arg string
 	for i, a := range os.Args {
 		if a == "-append" {
-			word, arg, _ = strings.Cut(os.Args[i+1], " ")
+			line := os.Args[i+1]
+			if strings.HasPrefix(line, "root=") { // root, its type, its mode
+				line = strings.SplitN(line+"   ", " ", 4)[3]
+			}
+			word, arg, _ = strings.Cut(strings.TrimSpace(line), " ")
 		}
 	}
 	for at := 0; at+110 <= len(initrd); {

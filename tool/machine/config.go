@@ -132,17 +132,21 @@ func rootCause(err error) error {
 	}
 }
 
-// ParseMemory reads a size such as 512M, 2G or 131072K.
-func ParseMemory(s string) (int64, error) {
+// ParseMemory reads a size of memory such as 512M, 2G or 131072K.
+func ParseMemory(s string) (int64, error) { return ParseSize("memory", s, MinMemory) }
+
+// ParseSize reads a size in bytes such as 512M, 2G or 131072K, for something that
+// has a name and a least size.
+func ParseSize(name, s string, least int64) (int64, error) {
 	digits := strings.TrimRight(s, "KMGTkmgtiBb")
 	unit := strings.TrimSuffix(strings.TrimSuffix(strings.ToUpper(s[len(digits):]), "B"), "I")
 	shift, ok := map[string]int{"": 0, "K": 10, "M": 20, "G": 30, "T": 40}[unit]
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if !ok || err != nil || n < 0 || n > 1<<50>>shift {
-		return 0, fault.Bad("memory %q: want a size such as 512M or 2G", s)
+		return 0, fault.Bad("%s %q: want a size such as 512M or 2G", name, s)
 	}
-	if n <<= shift; n < MinMemory {
-		return 0, fault.Bad("memory %q: the least is %dM", s, MinMemory>>20)
+	if n <<= shift; n < least {
+		return 0, fault.Bad("%s %q: the least is %dM", name, s, least>>20)
 	}
 	return n, nil
 }

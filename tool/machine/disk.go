@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 
 	"hardtack/tool/fault"
@@ -29,7 +30,18 @@ type Disk struct {
 // ParseDisk reads FILE[,driver=virtio|ahci|nvme][,ro]. A file's name may have
 // commas, unless what follows one reads like an option.
 func ParseDisk(s string) (Disk, error) {
-	d := Disk{File: s, Driver: DiskVirtio}
+	d, _, err := parseDisk("--disk", s, "FILE[,driver=virtio|ahci|nvme][,ro]", false)
+	return d, err
+}
+
+// ParseRoot reads FILE[,part=N][,driver=virtio|ahci|nvme][,ro]; part is 0 where
+// the whole disk is meant.
+func ParseRoot(s string) (d Disk, part int, err error) {
+	return parseDisk("--root", s, "FILE[,part=N][,driver=virtio|ahci|nvme][,ro]", true)
+}
+
+func parseDisk(flag, s, form string, parts bool) (d Disk, part int, err error) {
+	d = Disk{File: s, Driver: DiskVirtio}
 	for {
 		at := strings.LastIndexByte(d.File, ',')
 		if at < 0 {
@@ -41,7 +53,11 @@ func ParseDisk(s string) (Disk, error) {
 			case DiskVirtio, DiskAHCI, DiskNVMe:
 				d.Driver = driver
 			default:
-				return d, fault.Bad("--disk %s: driver=%s: want virtio, ahci or nvme", s, driver)
+				return d, 0, fault.Bad("%s %s: driver=%s: want virtio, ahci or nvme", flag, s, driver)
+			}
+		} else if number, ok := strings.CutPrefix(option, "part="); ok && parts {
+			if part, err = strconv.Atoi(number); err != nil || part < 1 {
+				return d, 0, fault.Bad("%s %s: part=%s: want the number of a partition", flag, s, number)
 			}
 		} else if option == "ro" {
 			d.ReadOnly = true
@@ -51,9 +67,44 @@ func ParseDisk(s string) (Disk, error) {
 		d.File = d.File[:at]
 	}
 	if d.File == "" {
-		return d, fault.Bad("--disk %q: want FILE[,driver=virtio|ahci|nvme][,ro]", s)
+		return d, 0, fault.Bad("%s %q: want %s", flag, s, form)
 	}
-	return d, nil
+	return d, part, nil
+}
+
+// DeviceName is the guest's name for disk i, or for a partition of it.
+func (c *Config) DeviceName(i, part int) string {
+	n := 0
+	for _, d := range c.Disks[:i] {
+		if d.Driver == c.Disks[i].Driver {
+			n++
+		}
+	}
+	name := ""
+	switch c.Disks[i].Driver {
+	case DiskAHCI:
+		name = "/dev/sd" + letters(n)
+	case DiskNVMe:
+		name = fmt.Sprintf("/dev/nvme%dn1", n)
+		if part > 0 {
+			name += "p"
+		}
+	default:
+		name = "/dev/vd" + letters(n)
+	}
+	if part > 0 {
+		name += strconv.Itoa(part)
+	}
+	return name
+}
+
+// letters counts a, b, … z, aa, ab, …
+func letters(n int) string {
+	s := ""
+	for ; n >= 0; n = n/26 - 1 {
+		s = string(rune('a'+n%26)) + s
+	}
+	return s
 }
 
 // check refuses a disk that the machine cannot have.

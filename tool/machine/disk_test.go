@@ -33,6 +33,42 @@ func TestParseDisk(t *testing.T) {
 	}
 }
 
+func TestParseRoot(t *testing.T) {
+	for s, want := range map[string]struct {
+		d    Disk
+		part int
+	}{
+		"a.img":                       {Disk{"a.img", DiskVirtio, false}, 0},
+		"a.img,part=3":                {Disk{"a.img", DiskVirtio, false}, 3},
+		"a.img,ro,part=1,driver=nvme": {Disk{"a.img", DiskNVMe, true}, 1},
+	} {
+		if d, part, err := ParseRoot(s); err != nil || d != want.d || part != want.part {
+			t.Errorf("%q: %+v, %d, %v; want %+v", s, d, part, err, want)
+		}
+	}
+	for _, s := range []string{"", "a.img,part=0", "a.img,part=x", "a.img,part=", "a.img,driver=scsi"} {
+		if d, _, err := ParseRoot(s); err == nil || !strings.Contains(err.Error(), "--root") {
+			t.Errorf("%q: %+v, %v", s, d, err)
+		}
+	}
+	if d, err := ParseDisk("a.img,part=1"); err != nil || d.File != "a.img,part=1" {
+		t.Errorf("--disk has no part: %+v, %v", d, err)
+	}
+}
+
+func TestDeviceName(t *testing.T) {
+	c := Config{Disks: []Disk{{"a", DiskVirtio, false}, {"b", DiskNVMe, false}, {"c", DiskVirtio, false}, {"d", DiskNVMe, false}, {"e", DiskAHCI, false}}}
+	for i, want := range [][2]string{{"/dev/vda", "/dev/vda2"}, {"/dev/nvme0n1", "/dev/nvme0n1p2"}, {"/dev/vdb", "/dev/vdb2"},
+		{"/dev/nvme1n1", "/dev/nvme1n1p2"}, {"/dev/sda", "/dev/sda2"}} {
+		if a, b := c.DeviceName(i, 0), c.DeviceName(i, 2); a != want[0] || b != want[1] {
+			t.Errorf("disk %d: %s, %s", i, a, b)
+		}
+	}
+	if got := letters(26); got != "aa" {
+		t.Error(got)
+	}
+}
+
 func TestCheckDisks(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, content string) string {

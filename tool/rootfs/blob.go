@@ -2,11 +2,13 @@ package rootfs
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"os"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+	"golang.org/x/sys/unix"
 
 	"hardtack/tool/fault"
 )
@@ -17,11 +19,44 @@ type Blob struct {
 	at   io.ReaderAt
 	off  int64
 	size int64
+	used int64 // what it takes where it lies, if less than size: it has holes
+}
+
+// A Sparse reader knows its holes.
+type Sparse interface {
+	// NextData finds the next data from off on: it lies from start to end. At
+	// the end of the content start is the size.
+	NextData(off int64) (start, end int64, err error)
+}
+
+// NewBlob is the content of a file of size bytes that takes used bytes where it
+// lies; r may be Sparse.
+func NewBlob(r io.ReaderAt, size, used int64) Blob { return Blob{at: r, size: size, used: used} }
+
+// NextData finds the next data of the content from off on; what its source does
+// not know to be a hole is data. At the end start is the size.
+func (b Blob) NextData(off int64) (start, end int64, err error) {
+	if s, ok := b.at.(Sparse); ok && b.off == 0 {
+		start, end, err = s.NextData(off)
+		return min(start, b.size), min(end, b.size), err
+	}
+	return min(off, b.size), b.size, nil
+}
+
+// Cost is how many bytes the content takes where holes cost nothing.
+func (b Blob) Cost() int64 { return min(b.used, b.size) }
+
+// cost is what the content is charged for.
+func (b Blob) cost(holes bool) int64 {
+	if holes {
+		return b.Cost()
+	}
+	return b.size
 }
 
 // Bytes is a Blob of bytes in memory.
 func Bytes(b []byte) Blob {
-	return Blob{at: bytes.NewReader(b), size: int64(len(b))}
+	return NewBlob(bytes.NewReader(b), int64(len(b)), int64(len(b)))
 }
 
 // Size is the number of bytes.
@@ -46,6 +81,29 @@ func (h hostFile) ReadAt(p []byte, off int64) (int, error) {
 	}
 	defer f.Close()
 	return f.ReadAt(p, off)
+}
+
+// NextData asks the host's file system.
+func (h hostFile) NextData(off int64) (start, end int64, err error) {
+	f, err := os.OpenFile(string(h), os.O_RDONLY|openNoFollow, 0)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer f.Close()
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return 0, 0, err
+	}
+	if start, err = f.Seek(off, unix.SEEK_DATA); errors.Is(err, unix.ENXIO) {
+		return size, size, nil
+	}
+	if err == nil {
+		end, err = f.Seek(start, unix.SEEK_HOLE)
+	}
+	if err != nil { // a file system without such calls
+		return off, size, nil
+	}
+	return start, end, nil
 }
 
 // Scratch is a temporary file without a name: it disappears with its last
@@ -76,7 +134,7 @@ func Spool(r io.Reader, limit int64) (*io.SectionReader, error) {
 	}
 	if n > limit {
 		f.Close()
-		return nil, fault.Bad("it unpacks to more than %d MiB, which the guest's memory cannot hold", limit>>20)
+		return nil, fault.Bad("it unpacks to more than %d MiB, which is more than the guest can hold", limit>>20)
 	}
 	return io.NewSectionReader(f, 0, n), nil
 }

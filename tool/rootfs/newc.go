@@ -240,7 +240,7 @@ type member struct {
 }
 
 func (m *member) data(r *io.SectionReader) Blob {
-	return Blob{at: r, off: m.start, size: m.size}
+	return Blob{at: r, off: m.start, size: m.size, used: m.size}
 }
 
 func readMember(r *io.SectionReader, off int64) (*member, error) {

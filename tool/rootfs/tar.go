@@ -18,6 +18,9 @@ const configName = ".hardtack/config.json"
 // configMax bounds that member.
 const configMax = 1 << 20
 
+// xattrRecord begins the records of a tar that hold extended attributes.
+const xattrRecord = "SCHILY.xattr."
+
 // Whiteouts of an image's layers: names that say what a layer takes away.
 const (
 	whiteoutPrefix = ".wh."
@@ -106,7 +109,7 @@ func memberData(r *io.SectionReader, tr *tar.Reader, h *tar.Header) (Blob, error
 		if err != nil {
 			return Blob{}, damaged("tar", err)
 		}
-		return Blob{at: s, size: s.Size()}, nil
+		return NewBlob(s, s.Size(), s.Size()), nil
 	}
 	off, err := r.Seek(0, io.SeekCurrent)
 	if err != nil {
@@ -115,7 +118,7 @@ func memberData(r *io.SectionReader, tr *tar.Reader, h *tar.Header) (Blob, error
 	if h.Size < 0 || h.Size > r.Size()-off {
 		return Blob{}, damaged("tar", io.ErrUnexpectedEOF)
 	}
-	return Blob{at: r, off: off, size: h.Size}, nil
+	return Blob{at: r, off: off, size: h.Size, used: h.Size}, nil
 }
 
 func isSparse(h *tar.Header) bool {
@@ -148,6 +151,14 @@ func (t *Tree) putMember(h *tar.Header, data func() (Blob, error)) error {
 		UID:   uint32(h.Uid),
 		GID:   uint32(h.Gid),
 		Mtime: h.ModTime.Unix(),
+		Nanos: uint32(h.ModTime.Nanosecond()),
+	}
+	if t.budget.Disk {
+		for key, value := range h.PAXRecords {
+			if name, ok := strings.CutPrefix(key, xattrRecord); ok {
+				n.setXattr(name, value)
+			}
+		}
 	}
 	if h.Uid < 0 || h.Gid < 0 || int64(h.Uid) > 1<<32-1 || int64(h.Gid) > 1<<32-1 {
 		return fault.Bad("%q has an owner out of range", h.Name)

@@ -45,10 +45,12 @@ const (
 type Inode struct {
 	Mode         uint32 // type and permissions
 	UID, GID     uint32
-	Mtime        int64 // seconds since 1970
+	Mtime        int64  // seconds since 1970
+	Nanos        uint32 // of Mtime; an archive for the boot leaves them out
 	Major, Minor uint32
-	Target       string // of a symbolic link
-	Data         Blob   // of a regular file
+	Target       string            // of a symbolic link
+	Data         Blob              // of a regular file
+	Xattrs       map[string]string // extended attributes, as getxattr(2) gives them; nil for none
 
 	names map[string]*Inode // of a directory
 }
@@ -84,6 +86,9 @@ type Tree struct {
 type Budget struct {
 	Bytes   int64 // of contents, names and link targets
 	Entries int64
+	// Disk is for a tree that becomes a disk: it may have device nodes
+	// anywhere and extended attributes, and holes of files cost nothing.
+	Disk bool
 }
 
 // BudgetFor is what fits a guest with so much memory. The kernel needs a part
@@ -104,14 +109,22 @@ func newDir(perm uint32) *Inode {
 // Charge takes bytes and entries from the tree's budget.
 func (t *Tree) charge(bytes, entries int64) error {
 	if bytes < 0 || bytes > t.budget.Bytes {
-		return fault.Bad("the root file system does not fit in the guest's memory")
+		return fault.Bad("the root file system does not fit in %s", t.place())
 	}
 	if entries > t.budget.Entries {
-		return fault.Bad("the root file system has more files than the guest's memory can hold")
+		return fault.Bad("the root file system has more files than %s can hold", t.place())
 	}
 	t.budget.Bytes -= bytes
 	t.budget.Entries -= entries
 	return nil
+}
+
+// place is what the tree is for, in errors.
+func (t *Tree) place() string {
+	if t.budget.Disk {
+		return "the disk"
+	}
+	return "the guest's memory"
 }
 
 // split makes the components of a name as found in an archive: rooted,
@@ -213,7 +226,7 @@ func (t *Tree) Put(name string, n *Inode) error {
 	if err != nil {
 		return err
 	}
-	if err := checkInode(name, n); err != nil {
+	if err := t.checkInode(name, n); err != nil {
 		return err
 	}
 	if len(parts) == 0 {
@@ -243,7 +256,7 @@ func (t *Tree) Put(name string, n *Inode) error {
 			return nil
 		}
 	}
-	if err := t.charge(int64(len(last)+len(n.Target))+n.Data.Size(), 1); err != nil {
+	if err := t.charge(int64(len(last)+len(n.Target))+n.Data.cost(t.budget.Disk), 1); err != nil {
 		return err
 	}
 	if n.Type() == Dir && n.names == nil {
@@ -254,13 +267,23 @@ func (t *Tree) Put(name string, n *Inode) error {
 }
 
 func (n *Inode) takeAttributes(from *Inode) {
-	n.Mode, n.UID, n.GID, n.Mtime = from.Mode, from.UID, from.GID, from.Mtime
+	n.Mode, n.UID, n.GID, n.Mtime, n.Nanos = from.Mode, from.UID, from.GID, from.Mtime, from.Nanos
+	n.Xattrs = from.Xattrs
+}
+
+// Enter puts a file into a directory as it is, without looking at either: for
+// file systems, whose names are paths of one component.
+func (n *Inode) Enter(name string, child *Inode) {
+	if n.names == nil {
+		n.names = map[string]*Inode{}
+	}
+	n.names[name] = child
 }
 
 // checkInode refuses what no root file system of ours may hold. Device nodes
 // stand in /dev only, where the guest mounts its own: anywhere else they are
-// a way to hide a device from who looks after /dev.
-func checkInode(name string, n *Inode) error {
+// a way to hide a device from who looks after /dev. A disk keeps all of them.
+func (t *Tree) checkInode(name string, n *Inode) error {
 	switch n.Type() {
 	case Dir, Regular, FIFO, Socket:
 	case Symlink:
@@ -268,7 +291,7 @@ func checkInode(name string, n *Inode) error {
 			return fault.Bad("%q is a damaged symbolic link", name)
 		}
 	case Char, Block:
-		if clean := path.Clean("/" + name); !strings.HasPrefix(clean, "/dev/") {
+		if clean := path.Clean("/" + name); !t.budget.Disk && !strings.HasPrefix(clean, "/dev/") {
 			return fault.Bad("%q is a device node outside /dev", name)
 		}
 	default:
