@@ -1,5 +1,3 @@
-// Package lock holds synchronisation that works on memory shared with
-// anything: other goroutines, other processes, C programs.
 package lock
 
 // Stores with release meaning. What was written before the store is seen by

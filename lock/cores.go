@@ -1,0 +1,167 @@
+package lock
+
+import "sync/atomic"
+
+// MaxCores is how many cores the locks for numbered cores know.
+const MaxCores = 64
+
+// CoreQueue is a CLH queue lock among cores 0 to MaxCores-1. It holds integers
+// only, never enters the Go runtime, and its zero value is unlocked. A core may
+// neither wait for it twice at once nor be interrupted by code that wants it.
+//
+// State. There is a node for each core and one more. tail names the node of the
+// last in the queue, and the turn for which that one uses it. A node is held for
+// turn t until its word done is t; turns of one node follow one another, so a value
+// of tail never comes back (within 2^24 turns), and nothing has to be reset. A
+// core that has the lock takes over the node of its predecessor for its next turn.
+//
+// Order. As CLH: a locked exchange, and a release store that the successor's load
+// sees.
+type CoreQueue struct {
+	tail  uint32 // turn<<8 | node
+	_     [line - 4]byte
+	nodes [MaxCores + 1]struct {
+		done uint32
+		_    [line - 4]byte
+	}
+	cores [MaxCores]struct {
+		// The node that the core uses next, and its turn. The node is kept as its
+		// difference (exclusive or) to core+1, and the turn as one less, so that
+		// zeros mean that core c has node c+1 for turn 1; node 0 is done.
+		node, turn uint32
+		mine       uint32 // in the queue: what is in tail for it
+		_          [line - 12]byte
+	}
+}
+
+// Acquire waits until all cores that came before have released the lock.
+func (q *CoreQueue) Acquire(core uint32) {
+	c := &q.cores[core]
+	mine := (c.turn+1)<<8 | (c.node ^ (core + 1))
+	pred := atomic.SwapUint32(&q.tail, mine)
+	n := &q.nodes[pred&0xff].done
+	for atomic.LoadUint32(n) != pred>>8 {
+		Pause(1)
+	}
+	c.mine = mine
+	c.node, c.turn = pred&0xff^(core+1), pred>>8
+}
+
+// TryAcquire takes the lock if no core has it or waits for it, and tells whether it
+// did.
+func (q *CoreQueue) TryAcquire(core uint32) bool {
+	c := &q.cores[core]
+	pred := atomic.LoadUint32(&q.tail)
+	mine := (c.turn+1)<<8 | (c.node ^ (core + 1))
+	if atomic.LoadUint32(&q.nodes[pred&0xff].done) != pred>>8 || !atomic.CompareAndSwapUint32(&q.tail, pred, mine) {
+		return false
+	}
+	c.mine = mine
+	c.node, c.turn = pred&0xff^(core+1), pred>>8
+	return true
+}
+
+// Release gives the lock to the next core.
+func (q *CoreQueue) Release(core uint32) {
+	mine := q.cores[core].mine
+	StoreRelease32(&q.nodes[mine&0xff].done, mine>>8)
+}
+
+// CoreReaders is a big-reader lock among cores 0 to MaxCores-1; see BigReader. It
+// holds integers only, never enters the Go runtime, and its zero value is unlocked.
+type CoreReaders struct {
+	writing uint32
+	_       [line - 4]byte
+	in      [MaxCores]struct {
+		in uint32
+		_  [line - 4]byte
+	}
+	writers CoreQueue
+}
+
+// RAcquire waits while there is a writer.
+func (l *CoreReaders) RAcquire(core uint32) {
+	in := &l.in[core].in
+	for {
+		atomic.SwapUint32(in, 1) // visible before the load, see BigReader
+		if atomic.LoadUint32(&l.writing) == 0 {
+			return
+		}
+		StoreRelease32(in, 0)
+		for atomic.LoadUint32(&l.writing) != 0 {
+			Pause(1)
+		}
+	}
+}
+
+// RRelease ends reading.
+func (l *CoreReaders) RRelease(core uint32) { StoreRelease32(&l.in[core].in, 0) }
+
+// Acquire waits for the writers before, and for all readers.
+func (l *CoreReaders) Acquire(core uint32) {
+	l.writers.Acquire(core)
+	atomic.SwapUint32(&l.writing, 1)
+	for i := range l.in {
+		for atomic.LoadUint32(&l.in[i].in) != 0 {
+			Pause(1)
+		}
+	}
+}
+
+// Release ends writing.
+func (l *CoreReaders) Release(core uint32) {
+	StoreRelease32(&l.writing, 0)
+	l.writers.Release(core)
+}
+
+// CoreElided is a lock among cores 0 to MaxCores-1 whose critical sections run as
+// hardware transactions, with a CoreQueue to fall back on. It holds integers only,
+// never enters the Go runtime, and its zero value is unlocked.
+//
+// held is 1 while a core has the queue and is in its section; transactions have it,
+// and not the queue, in their read set. It is set by a locked instruction after the
+// queue has been acquired; see Elided.
+type CoreElided struct {
+	held  uint32
+	_     [line - 4]byte
+	queue CoreQueue
+}
+
+// coreTries bounds the tries of one section.
+const coreTries = 8
+
+// Acquire begins the section, and tells whether it is a transaction. The answer is
+// to be given to Release.
+func (l *CoreElided) Acquire(core uint32) (transaction bool) {
+	if hardware != nil {
+		for range coreTries {
+			status := hardware.begin(&l.held)
+			if status == started {
+				return true
+			}
+			if status&statusRetry == 0 && !wasHeld(status) {
+				break
+			}
+			for atomic.LoadUint32(&l.held) != 0 {
+				Pause(1)
+			}
+		}
+	}
+	l.queue.Acquire(core)
+	if hardware != nil {
+		hardware.take(&l.held)
+	} else {
+		atomic.SwapUint32(&l.held, 1)
+	}
+	return false
+}
+
+// Release ends the section.
+func (l *CoreElided) Release(core uint32, transaction bool) {
+	if transaction {
+		hardware.end()
+		return
+	}
+	StoreRelease32(&l.held, 0)
+	l.queue.Release(core)
+}

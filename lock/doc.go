@@ -1,0 +1,43 @@
+// Package lock holds locks for short critical sections, and stores that publish
+// in memory shared with other processes.
+//
+// For any Go program, each a sync.Locker with TryLock:
+//
+//	CLH        a queue: first come, first served, each waiter looks at a line of its own
+//	Ticket     two counters: first come, first served, eight bytes
+//	BigReader  readers touch only their own line, a writer visits all of them
+//	Elided     a critical section is a hardware transaction while that pays, else a
+//	           lock that barges as sync.Mutex does
+//
+// For code that runs on numbered cores outside the Go scheduler, with interrupts
+// off (a kernel's nucleus), without pointers, allocation or calls of the runtime:
+//
+//	Ticket.Spin, CoreQueue, CoreReaders, CoreElided
+//
+// # Waiting
+//
+// Waiters spin, then give their processor to other goroutines, then nap: a waiter
+// that spins on costs whoever would release the lock its time slice. Locks that are
+// held across a wait for something else want sync.Mutex, which parks at once.
+//
+// # Order
+//
+// Locks of the package keep no order among themselves but the one their users
+// give them: SetRank. Built with -tags lockcheck, every Lock checks that no lock of
+// a higher rank is held by the goroutine (locks of one rank are taken by ascending
+// address), that it does not hold this lock already, and every Unlock that the
+// goroutine is the owner; what is wrong panics and names both locks. A rank of 0 is
+// outside the order. Without the tag the checks are not compiled. Code outside the
+// scheduler has no goroutine and is not checked.
+//
+// # Memory order
+//
+// Release is a plain store (StoreRelease32) wherever nobody has to be woken: on
+// amd64 stores are not reordered with earlier loads or stores (Intel SDM volume 3A,
+// 8.2.2), so all of the critical section is visible before it. Acquisition is a
+// locked instruction, which no later load passes (8.2.3.9), or a load that sees the
+// release store. Elsewhere, and under the race detector, both are operations of
+// sync/atomic, sequentially consistent. Each type says what else its argument
+// needs; protocol_test.go checks the protocols on a machine with store buffers in
+// all interleavings of small configurations.
+package lock
