@@ -157,6 +157,7 @@ const (
 // Super block magic numbers (include/uapi/linux/magic.h).
 const (
 	TMPFS_MAGIC        = 0x01021994
+	EXT4_SUPER_MAGIC   = 0xef53
 	PROC_SUPER_MAGIC   = 0x9fa0
 	SYSFS_MAGIC        = 0x62656572
 	DEVPTS_SUPER_MAGIC = 0x1cd1

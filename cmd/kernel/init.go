@@ -3,6 +3,7 @@ package main
 import (
 	"hardtack/abi/linux"
 	vconsole "hardtack/driver/virtio/console"
+	"hardtack/kernel/ext4fs"
 	"hardtack/kernel/initramfs"
 	"hardtack/kernel/kern"
 	"hardtack/kernel/proc"
@@ -22,6 +23,9 @@ func (k *kernel) startInit(config *initramfs.BootConfig, root *vfs.FSContext, _ 
 	}
 	if len(args) == 0 {
 		args = []string{"/init"}
+		if _, ok := k.option("root"); ok {
+			args = firstInit(k.ctx, root)
+		}
 	}
 	if config.Hostname != "" {
 		proc.SetHostname(config.Hostname)
@@ -48,6 +52,16 @@ func (k *kernel) startInit(config *initramfs.BootConfig, root *vfs.FSContext, _ 
 	}
 }
 
+// firstInit is the first of the programs that Linux tries on a disk.
+func firstInit(c *kern.Ctx, root *vfs.FSContext) []string {
+	for _, name := range []string{"/sbin/init", "/etc/init", "/bin/init"} {
+		if _, e := vfs.Lookup(c, root, nil, name, vfs.FollowLast); e == 0 {
+			return []string{name}
+		}
+	}
+	return []string{"/bin/sh"}
+}
+
 // initExited ends the machine with process 1's status.
 func (k *kernel) initExited(status int32) {
 	code := status >> 8 & 0xff
@@ -57,7 +71,14 @@ func (k *kernel) initExited(status int32) {
 	k.shutdown(uint8(code))
 }
 
+// syncDisks leaves the disks as an unmount does.
+func syncDisks() {
+	vfs.SyncAll()
+	ext4fs.Shutdown()
+}
+
 func (k *kernel) shutdown(code uint8) {
+	syncDisks()
 	k.console.drain()
 	if k.control != nil {
 		if err := k.control.Exit(code); err == nil {
@@ -75,6 +96,7 @@ func (k *kernel) reboot(cmd uint32) linux.Errno {
 	const restart, halt, powerOff = 0x01234567, 0xcdef0123, 0x4321fedc
 	switch cmd {
 	case restart:
+		syncDisks()
 		k.console.drain()
 		if k.control != nil {
 			_ = k.control.Exit(0)

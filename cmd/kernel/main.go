@@ -48,14 +48,19 @@ func main() {
 	initVDSO()
 	k.setClock(tables)
 
-	root, fs, config, err := unpackRoot()
+	root, fs, config, err := k.unpackRoot()
 	if err != nil {
 		k.fail("the root file system: %v", err)
 	}
 	k.initProcesses()
 	k.console = newConsole(&k.platform, config)
-	mountAll(k.ctx, root)
 	devices := k.startDevices(transports(&k.platform, tables, k.cmdline), tables)
+	if name, ok := k.option("root"); ok {
+		if root, err = k.diskRoot(name); err != nil {
+			k.fail("root=%s: %v", name, err)
+		}
+	}
+	mountAll(k.ctx, root)
 	k.startNetwork(devices, config, root)
 	k.introspect(config)
 	k.startInit(config, root, fs)

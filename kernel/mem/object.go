@@ -50,6 +50,10 @@ func (anonymous) Mappings() *Mappings                    { return nil }
 
 // Mapper is an address space, as an object sees it.
 type Mapper interface {
+	// Protect takes the right to store to the object's pages first … first+n-1
+	// away: the next store is a fault, of which the object hears. Called with
+	// Mappings.mu held.
+	Protect(o Object, first, n uint64)
 	// Zap unmaps the object's pages first … first+n-1 wherever they are
 	// mapped, private copies kept. Called with Mappings.mu held.
 	Zap(o Object, first, n uint64)
@@ -156,6 +160,18 @@ func (m *Mappings) Zap(o Object, first, n uint64) {
 	}
 	for s := range m.many {
 		s.Zap(o, first, n)
+	}
+	m.mu.Unlock()
+}
+
+// Protect has the next store to each of some pages be a fault (write-back).
+func (m *Mappings) Protect(o Object, first, n uint64) {
+	m.mu.Lock()
+	for i := range m.few {
+		m.few[i].s.Protect(o, first, n)
+	}
+	for s := range m.many {
+		s.Protect(o, first, n)
 	}
 	m.mu.Unlock()
 }

@@ -14,6 +14,7 @@ import (
 	"hardtack/kernel/kern"
 	"hardtack/kernel/mem"
 	"hardtack/kernel/proc"
+	"hardtack/kernel/pagecache"
 	"hardtack/kernel/tmpfs"
 	"hardtack/kernel/vfs"
 )
@@ -71,7 +72,10 @@ var systemFiles = []*entry{
 	live("filesystems", func() string {
 		s := ""
 		for _, n := range vfs.FSTypes() {
-			s += "nodev\t" + n + "\n"
+			if !vfs.OnDevice(n) {
+				s += "nodev"
+			}
+			s += "\t" + n + "\n"
 		}
 		return s
 	}),
@@ -232,15 +236,17 @@ func newUUID() string {
 func meminfo() string {
 	total, free := memoryTotal()>>10, mem.Available()*4
 	shmem := tmpfs.Pages() * 4
+	cache := pagecache.Count()
+	cached, dirty, writing := int(cache.Pages*4), int(cache.Dirty*4), int(cache.Writing*4)
 	slab := int(kernelHeap() >> 10)
 	var b strings.Builder
 	for _, r := range []struct {
 		name string
 		kb   int
-	}{{"MemTotal", total}, {"MemFree", free}, {"MemAvailable", free}, {"Buffers", 0}, {"Cached", int(shmem)}, {"SwapCached", 0},
-		{"Active", int(shmem)}, {"Inactive", 0}, {"SwapTotal", 0}, {"SwapFree", 0}, {"Dirty", 0}, {"Writeback", 0},
-		{"AnonPages", max(total-free-int(shmem)-slab, 0)}, {"Mapped", 0}, {"Shmem", int(shmem)}, {"Slab", slab}, {"SReclaimable", 0}, {"SUnreclaim", slab},
-		{"CommitLimit", total}, {"Committed_AS", max(total-free, 0)}, {"VmallocTotal", 34359738367}, {"VmallocUsed", 0},
+	}{{"MemTotal", total}, {"MemFree", free}, {"MemAvailable", free + cached - dirty}, {"Buffers", 0}, {"Cached", int(shmem) + cached}, {"SwapCached", 0},
+		{"Active", int(shmem)}, {"Inactive", cached}, {"SwapTotal", 0}, {"SwapFree", 0}, {"Dirty", dirty}, {"Writeback", writing},
+		{"AnonPages", max(total-free-int(shmem)-cached-slab, 0)}, {"Mapped", 0}, {"Shmem", int(shmem)}, {"Slab", slab}, {"SReclaimable", 0}, {"SUnreclaim", slab},
+		{"CommitLimit", total}, {"Committed_AS", max(total-free-cached, 0)}, {"VmallocTotal", 34359738367}, {"VmallocUsed", 0},
 		{"HugePages_Total", 0}, {"Hugepagesize", 2048}} {
 		if r.name == "HugePages_Total" {
 			b.WriteString("HugePages_Total:       0\nHugePages_Free:        0\n")

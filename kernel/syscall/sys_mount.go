@@ -12,7 +12,7 @@ import (
 
 // The mount table.
 var mountCalls = []Call{
-	{linux.SYS_mount, "mount", sysMount, "works for tmpfs, proc, sysfs, devtmpfs, devpts, binds and remounts; propagation flags have no effect; no MS_MOVE"},
+	{linux.SYS_mount, "mount", sysMount, "works for ext4 on block devices, tmpfs, proc, sysfs, devtmpfs, devpts, binds and remounts; propagation flags have no effect; no MS_MOVE"},
 	{linux.SYS_umount2, "umount2", sysUmount, "works except MNT_EXPIRE"},
 }
 
@@ -50,7 +50,7 @@ func sysMount(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		m, e := p.MountPath()
 		if e == 0 {
 			if flags&linux.MS_BIND == 0 {
-				e = vfs.Reconfigure(m.FS, data)
+				e = vfs.Remount(m.FS, flags&keep, data)
 			}
 			if e == 0 {
 				m.Remount(flags & keep)
@@ -72,6 +72,9 @@ func sysMount(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	case flags&linux.MS_MOVE != 0:
 		return 0, linux.EINVAL
 	}
+	if vfs.OnDevice(kind) {
+		return 0, mountDisk(t, kind, source, data, p, flags&keep)
+	}
 	fs, e := vfs.MakeFS(kind, data)
 	if e != 0 {
 		return 0, e
@@ -81,6 +84,31 @@ func sysMount(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	}
 	_, e = p.Namespace().Mount(fs, fs.Root, source, p, flags&keep)
 	return 0, e
+}
+
+// mountDisk mounts the file system on the block device source.
+func mountDisk(t *proc.Thread, kind, source, data string, p vfs.Path, flags uint32) linux.Errno {
+	if source == "" {
+		return linux.EINVAL
+	}
+	dev, e := lookupAt(t, linux.AT_FDCWD, source, vfs.FollowLast)
+	if e != 0 {
+		return e
+	}
+	i := dev.Inode()
+	if i.Type() != linux.S_IFBLK {
+		return linux.ENOTBLK
+	}
+	if dev.Mnt != nil && dev.Mnt.Flags()&linux.MS_NODEV != 0 {
+		return linux.EACCES
+	}
+	fs, e := vfs.OpenFS(kind, i.Rdev, flags, data)
+	if e != 0 {
+		return e
+	}
+	_, e = p.Namespace().Mount(fs, fs.Root, source, p, flags)
+	fs.Drop()
+	return e
 }
 
 // bind mounts the tree at from on p; with rec also what is mounted below it.

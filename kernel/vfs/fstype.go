@@ -11,6 +11,12 @@ import (
 type FSType struct {
 	// Make makes or finds one; data are the mount options.
 	Make func(data string) (*FileSystem, linux.Errno)
+	// Open is Make for file systems that lie on a block device, which has number
+	// rdev; flags are MS_RDONLY and the like. The caller has a hold of what it
+	// returns (FileSystem.Drop).
+	Open func(rdev uint64, flags uint32, data string) (*FileSystem, linux.Errno)
+	// Remount changes flags of a mounted file system (MS_RDONLY); may be nil.
+	Remount func(fs *FileSystem, flags uint32, data string) linux.Errno
 	// Reconfigure applies the options of a remount; may be nil.
 	Reconfigure func(fs *FileSystem, data string) linux.Errno
 }
@@ -50,7 +56,39 @@ func MakeFS(name, data string) (*FileSystem, linux.Errno) {
 	if !ok {
 		return nil, linux.ENODEV
 	}
+	if t.Make == nil {
+		return nil, linux.ENOTBLK
+	}
 	return t.Make(data)
+}
+
+// OnDevice reports whether a kind of file system needs a block device.
+func OnDevice(name string) bool {
+	fsTypes.mu.Lock()
+	defer fsTypes.mu.Unlock()
+	return fsTypes.m[name].Open != nil
+}
+
+// OpenFS opens the file system on a block device; see FSType.Open.
+func OpenFS(name string, rdev uint64, flags uint32, data string) (*FileSystem, linux.Errno) {
+	fsTypes.mu.Lock()
+	t := fsTypes.m[name]
+	fsTypes.mu.Unlock()
+	if t.Open == nil {
+		return nil, linux.ENODEV
+	}
+	return t.Open(rdev, flags, data)
+}
+
+// Remount changes flags and options of a mounted file system.
+func Remount(fs *FileSystem, flags uint32, data string) linux.Errno {
+	fsTypes.mu.Lock()
+	t := fsTypes.m[fs.Type]
+	fsTypes.mu.Unlock()
+	if t.Remount != nil {
+		return t.Remount(fs, flags, data)
+	}
+	return Reconfigure(fs, data)
 }
 
 // Reconfigure applies new options to a file system.

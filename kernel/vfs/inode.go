@@ -35,6 +35,7 @@ type Inode struct {
 	// goes (Node.Evict). The structure itself is the collector's.
 	refs     atomic.Int64
 	linkable atomic.Bool // an O_TMPFILE file that may get its first name
+	nameless atomic.Bool // names' reference is dropped (FSAttrs)
 	// writers counts who has the file open for writing; below zero it counts
 	// the programs that run it, which keep writers away.
 	writers atomic.Int32
@@ -131,6 +132,46 @@ func (i *Inode) Init(fs *FileSystem, node NodeOps, n *NewNode) {
 	i.refs.Store(1)
 }
 
+// InitDisk prepares an embedded inode of a file system on a disk from what the
+// disk says (FSAttrs); st.Dev is not used. btime is the time of creation.
+func (i *Inode) InitDisk(fs *FileSystem, node NodeOps, st *linux.Stat, btime int64) {
+	i.Node, i.FS, i.Ino, i.Rdev, i.btime = node, fs, st.Ino, st.Rdev, btime
+	i.refs.Store(1)
+	i.Adopt(st)
+	i.size.Store(st.Size)
+	i.atime.Store(st.Atime.Nano())
+}
+
+// Adopt takes over what the disk says of an inode, but for size and access time,
+// which may be newer here.
+func (i *Inode) Adopt(st *linux.Stat) {
+	i.mode.Store(st.Mode)
+	i.uid.Store(st.UID)
+	i.gid.Store(st.GID)
+	i.nlink.Store(uint32(st.Nlink))
+	i.mtime.Store(st.Mtime.Nano())
+	i.ctime.Store(st.Ctime.Nano())
+}
+
+// AdoptLinks takes over the number of names and the time of their change only.
+func (i *Inode) AdoptLinks(st *linux.Stat) {
+	i.nlink.Store(uint32(st.Nlink))
+	i.ctime.Store(st.Ctime.Nano())
+}
+
+// Length is the size as the page cache shares it.
+func (i *Inode) Length() *atomic.Int64 { return &i.size }
+
+// Btime returns the time of creation, nanoseconds since 1970.
+func (i *Inode) Btime() int64 { return i.btime }
+
+// countLink counts n more names (of a directory, for its children's "..").
+func (i *Inode) countLink(n int32) {
+	if i.FS.Flags&FSAttrs == 0 {
+		i.nlink.Add(uint32(n))
+	}
+}
+
 // Mode returns type and permissions.
 func (i *Inode) Mode() uint32 { return i.mode.Load() }
 
@@ -177,15 +218,29 @@ func (i *Inode) SetTimes(ns int64) {
 	i.ctime.Store(ns)
 }
 
-// Modified notes a change of content now.
+// Written notes a change of content now, whoever keeps the attributes.
+func (i *Inode) Written() {
+	now := kern.Realtime()
+	i.mtime.Store(now)
+	i.ctime.Store(now)
+}
+
+// Modified notes a change of content now. (With FSAttrs the file system has done so.)
 func (i *Inode) Modified() {
+	if i.FS.Flags&FSAttrs != 0 {
+		return
+	}
 	now := kern.Realtime()
 	i.mtime.Store(now)
 	i.ctime.Store(now)
 }
 
 // Changed notes a change of attributes now.
-func (i *Inode) Changed() { i.ctime.Store(kern.Realtime()) }
+func (i *Inode) Changed() {
+	if i.FS.Flags&FSAttrs == 0 {
+		i.ctime.Store(kern.Realtime())
+	}
+}
 
 // Accessed notes a read the way relatime does: when the access time is older
 // than the last change. (Linux does it once a day besides.)
@@ -195,6 +250,9 @@ func (i *Inode) Accessed() {
 		return
 	}
 	i.atime.Store(kern.Realtime())
+	if i.FS.Accessed != nil {
+		i.FS.Accessed(i)
+	}
 }
 
 // Accessed notes a read through an open file, unless it or its mount says not to.
@@ -314,6 +372,12 @@ func (i *Inode) addLink() bool {
 // dropLink counts one name less (n links: a directory loses two at once) and
 // drops the names' reference with the last.
 func (i *Inode) dropLink(n uint32) {
+	if i.FS.Flags&FSAttrs != 0 {
+		if i.nlink.Load() == 0 && i.nameless.CompareAndSwap(false, true) {
+			i.Put()
+		}
+		return
+	}
 	if i.nlink.Add(^(n - 1)) == 0 {
 		i.Put()
 	}
@@ -387,6 +451,10 @@ type FileSystem struct {
 	Destroy func()
 	// Options are the mount options to show in /proc/mounts; may be nil.
 	Options func() string
+	// Sync makes everything durable (syncfs); may be nil.
+	Sync func() linux.Errno
+	// Accessed hears of a new access time; may be nil.
+	Accessed func(i *Inode)
 
 	nextIno atomic.Uint64
 	mounts  atomic.Int32 // mounts and users of detached mounts
@@ -401,11 +469,35 @@ const (
 	FSInTree FSFlags = 1 << iota
 	// FSNoCache: names come and go by themselves and are not kept.
 	FSNoCache
-	// FSXattr: inodes may have extended attributes, kept by the vfs.
+	// FSXattr: inodes may have extended attributes, kept by the vfs unless their
+	// nodes are XattrNodes.
 	FSXattr
+	// FSAttrs: the file system keeps link counts and times of change, and has
+	// stored them in the inodes before a name operation returns.
+	FSAttrs
 )
 
 var nextDev atomic.Uint32
+
+// TryHold keeps a mountable file system, that one more mount is made of, from being
+// destroyed meanwhile; false: it has no mount any more.
+func (fs *FileSystem) TryHold() bool {
+	for {
+		n := fs.mounts.Load()
+		if n <= 0 {
+			return false
+		}
+		if fs.mounts.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// Hold keeps a new file system from being destroyed until Drop.
+func (fs *FileSystem) Hold() { fs.mounts.Add(1) }
+
+// Drop ends a hold.
+func (fs *FileSystem) Drop() { fs.unmounted() }
 
 // NewFileSystem returns a file system with a device number of its own.
 func NewFileSystem(kind string, magic int64, flags FSFlags) *FileSystem {

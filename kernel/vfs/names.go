@@ -70,7 +70,7 @@ func (w *walk) makeLast(n *NewNode, excl bool) (d *Dentry, created bool, e linux
 		d.attach()
 	}
 	if i.IsDir() {
-		dir.Inode.nlink.Add(1)
+		dir.Inode.countLink(1)
 	}
 	dir.Inode.Modified()
 	notifyName(dir.Inode, linux.IN_CREATE|isDirEvent(i), name, 0)
@@ -211,10 +211,15 @@ func LinkAt(c *kern.Ctx, fs *FSContext, oldAt *File, old string, newAt *File, pa
 		return linux.EMLINK
 	}
 	name := strings.Clone(w.last)
-	if e := dir.Inode.Node.Link(c, dir.Inode, name, i); e != 0 {
+	if i.FS.Flags&FSAttrs != 0 {
+		e = linkDisk(c, dir.Inode, name, i)
+	} else {
+		e = dir.Inode.Node.Link(c, dir.Inode, name, i)
+	}
+	if e != 0 {
 		return e
 	}
-	if !i.addLink() {
+	if i.FS.Flags&FSAttrs == 0 && !i.addLink() {
 		// An O_TMPFILE file gets its first name, and names' reference, once.
 		if !i.linkable.Load() || !i.TryGet() {
 			return linux.ENOENT
@@ -245,8 +250,17 @@ func UnlinkAt(c *kern.Ctx, fs *FSContext, at *File, path string) linux.Errno {
 	dir := w.cur.Dentry
 	dir.Inode.Mu.Lock()
 	d, e := w.removable(false)
+	last := false
 	if e == 0 {
+		disk := d.Inode.FS.Flags&FSAttrs != 0
+		if disk { // the count changes in Unlink
+			d.Inode.Mu.Lock()
+		}
+		last = d.Inode.nlink.Load() == 1
 		e = dir.Inode.Node.Unlink(c, dir.Inode, d.Name(), d.Inode)
+		if disk {
+			d.Inode.Mu.Unlock()
+		}
 	}
 	if e != 0 {
 		dir.Inode.Mu.Unlock()
@@ -258,11 +272,31 @@ func UnlinkAt(c *kern.Ctx, fs *FSContext, at *File, path string) linux.Errno {
 	dir.Inode.Mu.Unlock()
 	notifyName(dir.Inode, linux.IN_DELETE, d.Name(), 0)
 	notifyInode(d.Inode, linux.IN_ATTRIB)
-	if d.Inode.nlink.Load() == 1 {
+	if last {
 		notifyGone(d.Inode)
 	}
 	d.Inode.dropLink(1)
 	return 0
+}
+
+// linkDisk is Link where the file system counts (FSAttrs): a file without names
+// gets one only if it never had any (O_TMPFILE).
+func linkDisk(c *kern.Ctx, dir *Inode, name string, i *Inode) linux.Errno {
+	i.Mu.Lock()
+	defer i.Mu.Unlock()
+	first := i.nlink.Load() == 0
+	if first && (!i.linkable.Load() || !i.TryGet()) {
+		return linux.ENOENT
+	}
+	e := dir.Node.Link(c, dir, name, i)
+	switch {
+	case first && e != 0:
+		i.Put()
+	case first:
+		i.linkable.Store(false)
+		i.nameless.Store(false)
+	}
+	return e
 }
 
 // removable finds the last component and checks that the caller may remove it;
@@ -324,7 +358,7 @@ func RmdirAt(c *kern.Ctx, fs *FSContext, at *File, path string) linux.Errno {
 	}
 	d.Inode.Mu.Unlock()
 	if e == 0 {
-		dir.Inode.nlink.Add(^uint32(0))
+		dir.Inode.countLink(-1)
 		dir.Inode.Modified()
 	}
 	dir.Inode.Mu.Unlock()

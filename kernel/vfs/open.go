@@ -303,6 +303,7 @@ func openUnnamed(c *kern.Ctx, dir Path, i *Inode, label string, flags uint32, li
 	d := newDentry(dir.Dentry, label, 0, i)
 	d.gone.Store(true)
 	i.nlink.Store(0)
+	i.nameless.Store(true) // names' reference is the file's
 	i.linkable.Store(linkable)
 	f, e := openInode(c, Path{dir.Mnt, d}, flags)
 	if e != 0 {

@@ -7,6 +7,19 @@ import (
 
 // Further things a file may do; the system calls ask with a type assertion.
 type (
+	// InodeRenamer is Rename that is told which inodes the names have; target is
+	// nil where the new name is free.
+	InodeRenamer interface {
+		RenameInodes(c *kern.Ctx, from *Inode, oldName string, to *Inode, newName string, flags uint32, source, target *Inode) linux.Errno
+	}
+	// XattrNode keeps extended attributes itself (on a disk); names are whole,
+	// "user.x", and permission was checked. Values must not be changed.
+	XattrNode interface {
+		Xattr(i *Inode, name string) ([]byte, linux.Errno)
+		Xattrs(i *Inode) ([]string, linux.Errno)
+		// SetXattr sets one (flags: XATTR_CREATE, XATTR_REPLACE); a nil value removes it.
+		SetXattr(i *Inode, name string, value []byte, flags uint32) linux.Errno
+	}
 	// Allocator is fallocate; off and n are checked for sign and overflow.
 	Allocator interface {
 		Allocate(c *kern.Ctx, f *File, mode uint32, off, n int64) linux.Errno

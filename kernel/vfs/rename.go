@@ -166,15 +166,15 @@ func (m *move) check(c *kern.Ctx, from, to *walk) (e linux.Errno) {
 func (m *move) do(c *kern.Ctx, to *walk) linux.Errno {
 	isDir := m.source.Inode.IsDir()
 	exchange := m.flags&linux.RENAME_EXCHANGE != 0
-	if m.target != nil && !exchange && m.target.Inode.IsDir() {
+	if m.target != nil && !exchange && (m.target.Inode.IsDir() || m.target.Inode.FS.Flags&FSAttrs != 0) {
 		m.target.Inode.Mu.Lock()
 		defer m.target.Inode.Mu.Unlock()
-		if !m.target.empty() {
+		if m.target.Inode.IsDir() && !m.target.empty() {
 			return linux.ENOTEMPTY
 		}
 	}
 	name := strings.Clone(to.last)
-	if e := m.from.Inode.Node.Rename(c, m.from.Inode, m.source.Name(), m.to.Inode, name, m.flags); e != 0 {
+	if e := m.rename(c, name); e != 0 {
 		return e
 	}
 	was := m.source.at.Load()
@@ -215,10 +215,23 @@ func (m *move) do(c *kern.Ctx, to *walk) linux.Errno {
 	return 0
 }
 
+// rename asks the file system.
+func (m *move) rename(c *kern.Ctx, name string) linux.Errno {
+	node := m.from.Inode.Node
+	if r, ok := node.(InodeRenamer); ok {
+		var target *Inode
+		if m.target != nil {
+			target = m.target.Inode
+		}
+		return r.RenameInodes(c, m.from.Inode, m.source.Name(), m.to.Inode, name, m.flags, m.source.Inode, target)
+	}
+	return node.Rename(c, m.from.Inode, m.source.Name(), m.to.Inode, name, m.flags)
+}
+
 // countLinks keeps the link counts of the directories.
 func (m *move) countLinks(isDir, exchange bool) {
 	targetDir := m.target != nil && m.target.Inode.IsDir()
-	delta := func(d *Dentry, n int) { d.Inode.nlink.Add(uint32(n)) }
+	delta := func(d *Dentry, n int32) { d.Inode.countLink(n) }
 	if isDir {
 		delta(m.from, -1)
 		delta(m.to, 1)

@@ -106,6 +106,12 @@ func SetXattr(c *kern.Ctx, p Path, name string, value []byte, flags uint32) linu
 	if e := checkXattr(c, p, name, true); e != 0 {
 		return e
 	}
+	if x, ok := p.Dentry.Inode.Node.(XattrNode); ok {
+		if value == nil {
+			value = []byte{}
+		}
+		return x.SetXattr(p.Dentry.Inode, name, value, flags)
+	}
 	t := p.Dentry.Inode.xattrTable()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -140,6 +146,9 @@ func GetXattr(c *kern.Ctx, p Path, name string) ([]byte, linux.Errno) {
 	if e := checkXattr(c, p, name, false); e != 0 {
 		return nil, e
 	}
+	if x, ok := p.Dentry.Inode.Node.(XattrNode); ok {
+		return x.Xattr(p.Dentry.Inode, name)
+	}
 	t := p.Dentry.Inode.xattrs.Load()
 	if t == nil {
 		return nil, linux.ENODATA
@@ -154,22 +163,25 @@ func GetXattr(c *kern.Ctx, p Path, name string) ([]byte, linux.Errno) {
 
 // ListXattr returns the names, each with a zero byte.
 func ListXattr(c *kern.Ctx, p Path) ([]byte, linux.Errno) {
-	t := p.Dentry.Inode.xattrs.Load()
-	if t == nil {
-		return nil, 0
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	names := make([]string, 0, len(t.attrs))
-	for n := range t.attrs {
-		if strings.HasPrefix(n, "trusted.") && !c.Cred().Has(kern.CapSysAdmin) {
-			continue
+	var names []string
+	if x, ok := p.Dentry.Inode.Node.(XattrNode); ok {
+		var e linux.Errno
+		if names, e = x.Xattrs(p.Dentry.Inode); e != 0 {
+			return nil, e
 		}
-		names = append(names, n)
+	} else if t := p.Dentry.Inode.xattrs.Load(); t != nil {
+		t.mu.Lock()
+		for n := range t.attrs {
+			names = append(names, n)
+		}
+		t.mu.Unlock()
 	}
 	sort.Strings(names)
 	var b []byte
 	for _, n := range names {
+		if strings.HasPrefix(n, "trusted.") && !c.Cred().Has(kern.CapSysAdmin) {
+			continue
+		}
 		b = append(append(b, n...), 0)
 	}
 	return b, 0
@@ -179,6 +191,9 @@ func ListXattr(c *kern.Ctx, p Path) ([]byte, linux.Errno) {
 func RemoveXattr(c *kern.Ctx, p Path, name string) linux.Errno {
 	if e := checkXattr(c, p, name, true); e != 0 {
 		return e
+	}
+	if x, ok := p.Dentry.Inode.Node.(XattrNode); ok {
+		return x.SetXattr(p.Dentry.Inode, name, nil, 0)
 	}
 	t := p.Dentry.Inode.xattrTable()
 	t.mu.Lock()

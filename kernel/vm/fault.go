@@ -380,3 +380,46 @@ func (s *Space) Zap(o mem.Object, first, n uint64) {
 	g.done()
 	s.pt.Unlock()
 }
+
+// Protect implements mem.Mapper: the next store to one of the pages first … first+n-1
+// of an object is a fault again.
+func (s *Space) Protect(o mem.Object, first, n uint64) {
+	lo, hi := first<<pageShift, (first+n)<<pageShift
+	s.pt.Lock()
+	s.zapped.Add(1) // who is about to map one writable asks the object again
+	g := s.gather()
+	for i := range s.vmas.len() {
+		v := s.vmas.at(i)
+		if v.obj != o || v.private() || v.off >= hi || v.off+(v.end-v.start) <= lo || atomic.LoadUint32(&v.used) == 0 {
+			continue
+		}
+		start, end := v.start, v.end
+		if lo > v.off {
+			start += lo - v.off
+		}
+		if hi-v.off < v.end-v.start {
+			end = v.start + (hi - v.off)
+		}
+		s.protectRange(g, start, end)
+	}
+	g.done()
+	s.pt.Unlock()
+}
+
+// protectRange takes the write bits of [start, end) away; the caller holds pt for writing.
+func (s *Space) protectRange(g *gather, start, end uint64) {
+	for va := start; va < end; {
+		t, at, stop := s.next(va, end)
+		if t == nil {
+			return
+		}
+		for i, last := index(at), index(stop-pageSize); i <= last; i++ {
+			if e := t[i&511]; e&pteW != 0 {
+				atomic.StoreUint64(&t[i&511], e&^(pteW|pteD))
+				page := at + uint64(i-index(at))<<pageShift
+				g.touch(page, page+pageSize)
+			}
+		}
+		va = stop
+	}
+}

@@ -1,0 +1,363 @@
+// Package ext4fs mounts kernel/ext4's file system on the block layer's disks and
+// gives it to the vfs: names are kept in the vfs's tree, file contents in the page
+// cache, everything else is ext4's.
+//
+// An inode in use has one node, found by its number (FS.inodes): hard links lead to
+// the same one. The node holds a reference of the ext4 inode from its first look-up
+// until its names and open files are gone, or the file system is unmounted.
+//
+// Attributes: link counts, owner, mode and times of changes of names are ext4's and
+// taken over into the vfs's inode after each change (vfs.FSAttrs). Size and times of a
+// file's content are the vfs inode's, newer than the disk's until its pages are
+// written; so is the access time, which is stored when the file system is synced.
+//
+// Lock order: vfs.Inode.Mu; pagecache's; FS.mu; ext4's. FS.mu is held for moments.
+package ext4fs
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/block"
+	"hardtack/kernel/block/volume"
+	"hardtack/kernel/ext4"
+	"hardtack/kernel/kern"
+	"hardtack/kernel/mem"
+	"hardtack/kernel/pagecache"
+	"hardtack/kernel/vfs"
+)
+
+// FS is one mounted file system.
+type FS struct {
+	*vfs.FileSystem
+	ext     *ext4.FS
+	part    *block.Part // nil in tests
+	options options     // immutable but for what a remount changes
+
+	mu     sync.Mutex
+	inodes map[uint32]*vfs.Inode // in use; guarded by mu
+	atimes map[*vfs.Inode]bool   // whose access time is newer than the disk's; guarded by mu
+
+	stop   chan struct{} // closed when the file system is unmounted
+	failed atomic.Bool   // it was told that the disk is read-only now
+}
+
+// options are what mount says.
+type options struct {
+	discard, noLoad bool
+	commit          time.Duration
+}
+
+// mounted are the file systems by device number: a disk that is mounted twice has
+// one file system.
+var mounted struct {
+	mu sync.Mutex
+	m  map[uint64]*FS // guarded by mu
+}
+
+func init() {
+	vfs.RegisterFS("ext4", vfs.FSType{Open: open})
+	vfs.RegisterSync(SyncAll)
+}
+
+// open is mount(2)'s: it finds or mounts what lies on a device.
+func open(rdev uint64, flags uint32, data string) (*vfs.FileSystem, linux.Errno) {
+	o, e := parse(data)
+	if e != 0 {
+		return nil, e
+	}
+	p := block.ByNumber(rdev)
+	if p == nil {
+		return nil, linux.ENXIO
+	}
+	mounted.mu.Lock()
+	defer mounted.mu.Unlock()
+	readOnly := flags&linux.MS_RDONLY != 0
+	if fs := mounted.m[rdev]; fs != nil {
+		if fs.ext.ReadOnly() != readOnly || !fs.TryHold() {
+			return nil, linux.EBUSY // the other way, or on its way out
+		}
+		return fs.FileSystem, 0
+	}
+	if p.Disk.Limits().ReadOnly && !readOnly {
+		return nil, linux.EACCES // mount(8) tries again, read-only
+	}
+	if !p.Claim() {
+		return nil, linux.EBUSY
+	}
+	fs, err := Mount(volume.Volume{Part: p}, readOnly, o)
+	if err != nil {
+		p.Release()
+		block.Log("ext4: %s: %v", p.Name, err)
+		return nil, mountErrno(err)
+	}
+	fs.part = p
+	fs.Dev = rdev
+	if mounted.m == nil {
+		mounted.m = map[uint64]*FS{}
+	}
+	mounted.m[rdev] = fs
+	fs.Hold()
+	return fs.FileSystem, 0
+}
+
+// mountErrno is what mount(2) says where ext4 has an error: EINVAL for what is no
+// file system of this kind or one with unknown features, as Linux.
+func mountErrno(err error) linux.Errno {
+	switch e := ext4.Errno(err); e {
+	case linux.EOPNOTSUPP:
+		return linux.EINVAL
+	default:
+		return e
+	}
+}
+
+// parse reads mount options.
+func parse(data string) (o options, e linux.Errno) {
+	o.commit = 5 * time.Second
+	for opt := range strings.SplitSeq(data, ",") {
+		key, val, has := strings.Cut(opt, "=")
+		switch key {
+		case "", "user_xattr", "acl", "nobarrier", "barrier", "delalloc", "nouid32", "noinit_itable", "init_itable", "auto_da_alloc", "block_validity":
+			if key == "nobarrier" || key == "barrier" && val == "0" {
+				return o, linux.EINVAL // flushes are not left out
+			}
+		case "data":
+			if val != "ordered" {
+				return o, linux.EINVAL
+			}
+		case "errors":
+			if val != "remount-ro" {
+				return o, linux.EINVAL
+			}
+		case "commit":
+			n, err := strconv.ParseUint(val, 10, 16)
+			if err != nil {
+				return o, linux.EINVAL
+			}
+			if n > 0 {
+				o.commit = time.Duration(n) * time.Second
+			}
+		case "discard", "nodiscard":
+			o.discard = key == "discard"
+		case "noload", "norecovery":
+			o.noLoad = true
+		default: // quotas among them
+			block.Log("ext4: mount option %q is not supported", key)
+			return o, linux.EINVAL
+		}
+		_ = has
+	}
+	return o, 0
+}
+
+// Mount mounts the file system on a device and starts what writes it back.
+func Mount(dev ext4.BlockDevice, readOnly bool, o options) (*FS, error) {
+	ext, err := ext4.Mount(dev, ext4.Options{
+		ReadOnly: readOnly, NoLoad: o.noLoad, Discard: o.discard, Now: kern.Realtime,
+		CacheBlocks: min(max(mem.Total()/64, 256), 16384),
+	})
+	if err != nil {
+		return nil, err
+	}
+	fs := &FS{
+		FileSystem: vfs.NewFileSystem("ext4", linux.EXT4_SUPER_MAGIC, vfs.FSXattr|vfs.FSAttrs),
+		ext:        ext, options: o, inodes: map[uint32]*vfs.Inode{}, atimes: map[*vfs.Inode]bool{}, stop: make(chan struct{}),
+	}
+	in, err := ext.Root()
+	if err != nil {
+		ext.Unmount()
+		return nil, err
+	}
+	fs.Root = vfs.NewRoot(fs.enter(in))
+	fs.FileSystem.Stat = ext.Statfs
+	fs.FileSystem.Destroy = fs.destroy
+	fs.FileSystem.Options = fs.mountOptions
+	fs.FileSystem.Sync = fs.sync
+	fs.FileSystem.Accessed = fs.accessed
+	if !ext.ReadOnly() {
+		go fs.committer(o.commit)
+	}
+	return fs, nil
+}
+
+func (fs *FS) mountOptions() string {
+	s := ",errors=remount-ro"
+	if fs.options.discard {
+		s += ",discard"
+	}
+	if n := fs.options.commit / time.Second; n != 5 {
+		s += fmt.Sprintf(",commit=%d", n)
+	}
+	return s
+}
+
+// enter makes the node of an ext4 inode, whose reference it takes over, or finds it.
+func (fs *FS) enter(in *ext4.Inode) *vfs.Inode {
+	var st linux.Stat
+	in.Stat(&st)
+	fs.mu.Lock()
+	if i := fs.inodes[in.Ino()]; i != nil {
+		fs.mu.Unlock()
+		fs.ext.Put(in) // never the last: the node has one
+		return i
+	}
+	i := fs.newNode(in, &st)
+	fs.inodes[in.Ino()] = i
+	fs.mu.Unlock()
+	return i
+}
+
+// find returns the node of an inode's number.
+func (fs *FS) find(ino uint32) (*vfs.Inode, linux.Errno) {
+	fs.mu.Lock()
+	i := fs.inodes[ino]
+	fs.mu.Unlock()
+	if i != nil {
+		return i, 0
+	}
+	in, err := fs.ext.Get(ino)
+	if err != nil {
+		return nil, fs.errno(err)
+	}
+	return fs.enter(in), 0
+}
+
+// forget takes a node out of the table.
+func (fs *FS) forget(i *vfs.Inode) {
+	fs.mu.Lock()
+	if fs.inodes[uint32(i.Ino)] == i {
+		delete(fs.inodes, uint32(i.Ino))
+	}
+	delete(fs.atimes, i)
+	fs.mu.Unlock()
+}
+
+// errno turns ext4's error into an errno, and tells the log once when the file
+// system has gone read-only for one.
+func (fs *FS) errno(err error) linux.Errno {
+	if err == nil {
+		return 0
+	}
+	e := ext4.Errno(err)
+	if (e == linux.EUCLEAN || e == linux.EIO) && fs.ext.ReadOnly() && !fs.failed.Swap(true) {
+		name := "a disk"
+		if fs.part != nil {
+			name = fs.part.Name
+		}
+		block.Log("ext4: %s: %v", name, err)
+	}
+	return e
+}
+
+// accessed hears of new access times, which are stored later.
+func (fs *FS) accessed(i *vfs.Inode) {
+	if fs.ext.ReadOnly() {
+		return
+	}
+	fs.mu.Lock()
+	if fs.inodes[uint32(i.Ino)] == i {
+		fs.atimes[i] = true
+	}
+	fs.mu.Unlock()
+}
+
+// storeTimes writes the access times that are only in memory.
+func (fs *FS) storeTimes() {
+	fs.mu.Lock()
+	list := fs.atimes
+	if len(list) > 0 {
+		fs.atimes = map[*vfs.Inode]bool{}
+	}
+	fs.mu.Unlock()
+	for i := range list {
+		n := nodeOf(i)
+		at, _, ct := i.Times()
+		fs.ext.SetAttr(n.in, ext4.Attr{Atime: &at, Ctime: &ct})
+	}
+}
+
+// sync makes everything durable.
+func (fs *FS) sync() linux.Errno {
+	if fs.ext.ReadOnly() {
+		return 0
+	}
+	e := pagecache.WriteAll(fs)
+	fs.storeTimes()
+	if err := fs.ext.Sync(); err != nil {
+		return fs.errno(err)
+	}
+	return e
+}
+
+// committer commits what changed every few seconds.
+func (fs *FS) committer(every time.Duration) {
+	t := time.NewTicker(every)
+	defer t.Stop()
+	for {
+		select {
+		case <-fs.stop:
+			return
+		case <-t.C:
+			if !fs.ext.ReadOnly() {
+				fs.errno(fs.ext.Sync())
+			}
+		}
+	}
+}
+
+// SyncAll syncs all file systems of this kind (sync(2)).
+func SyncAll() {
+	mounted.mu.Lock()
+	var list []*FS
+	for _, fs := range mounted.m {
+		if fs.TryHold() {
+			list = append(list, fs)
+		}
+	}
+	mounted.mu.Unlock()
+	for _, fs := range list {
+		fs.sync()
+		fs.Drop()
+	}
+}
+
+// destroy unmounts: nobody uses the file system any more.
+func (fs *FS) destroy() {
+	close(fs.stop)
+	fs.sync()
+	fs.mu.Lock()
+	list := fs.inodes
+	fs.inodes = map[uint32]*vfs.Inode{}
+	fs.mu.Unlock()
+	for _, i := range list {
+		nodeOf(i).close()
+	}
+	if err := fs.ext.Unmount(); err != nil {
+		fs.errno(err)
+	}
+	if fs.part != nil {
+		mounted.mu.Lock()
+		delete(mounted.m, fs.Dev)
+		mounted.mu.Unlock()
+		fs.part.Release()
+	}
+}
+
+// Shutdown leaves all disks clean when the machine ends, whoever still uses them:
+// what is done afterwards fails, or is lost.
+func Shutdown() {
+	mounted.mu.Lock()
+	defer mounted.mu.Unlock()
+	for _, fs := range mounted.m {
+		if !fs.ext.ReadOnly() {
+			fs.sync()
+			fs.errno(fs.ext.Unmount())
+		}
+	}
+}

@@ -1,0 +1,295 @@
+package ext4fs
+
+import (
+	"sync/atomic"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/ext4"
+	"hardtack/kernel/kern"
+	"hardtack/kernel/mem"
+	"hardtack/kernel/pagecache"
+	"hardtack/kernel/uio"
+	"hardtack/kernel/vfs"
+)
+
+// file is the node of a regular file, with its pages.
+type file struct {
+	node
+	pages pagecache.File
+}
+
+// opened is an open regular file.
+type opened struct {
+	vfs.BaseOps
+	*file
+	reader pagecache.Reader
+	seen   atomic.Uint32 // errors of writing that fsync has told of
+}
+
+// Open opens the file.
+func (f *file) Open(*kern.Ctx, vfs.Path, uint32) (vfs.Ops, linux.Errno) {
+	o := &opened{file: f}
+	o.seen.Store(f.pages.Errors().Sample())
+	return o, 0
+}
+
+// maxSize is the largest offset that calls work with; ext4 has limits of its own.
+const maxSize = 1<<63 - 1
+
+// Read reads through the page cache.
+func (o *opened) Read(_ *kern.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, linux.Errno) {
+	n, size := int64(v.Len()), o.Size()
+	if off >= size || n == 0 {
+		return 0, 0
+	}
+	done, e := o.pages.Read(v, &o.reader, off, int(min(n, size-off)))
+	of.Accessed()
+	return done, e
+}
+
+// Write writes into the page cache.
+func (o *opened) Write(c *kern.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, linux.Errno) {
+	if v.Len() == 0 {
+		return 0, 0
+	}
+	o.Mu.Lock()
+	n, e := o.write(c, of, v, off)
+	o.Mu.Unlock()
+	if n > 0 {
+		if of.Flags()&linux.O_DSYNC != 0 {
+			if e := o.Sync(c, of, of.Flags()&linux.O_SYNC != linux.O_SYNC); e != 0 {
+				return 0, e
+			}
+		}
+	}
+	return n, e
+}
+
+func (o *opened) write(c *kern.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, linux.Errno) {
+	f := o.file
+	if f.fs.ext.ReadOnly() {
+		return 0, linux.EROFS
+	}
+	appending := of.Flags()&linux.O_APPEND != 0
+	if appending {
+		off = f.Size()
+	}
+	limit := f.fs.maxBytes()
+	own := c.FileSizeLimit.Load()
+	if own < uint64(limit) {
+		limit = int64(own)
+	}
+	if off >= limit {
+		if uint64(off) >= own {
+			kern.SignalSelf(c, int(linux.SIGXFSZ))
+		}
+		return 0, linux.EFBIG
+	}
+	if int64(v.Len()) > limit-off {
+		v.Limit(int(limit - off))
+	}
+	if mode := f.Mode(); mode&(linux.S_ISUID|linux.S_ISGID) != 0 {
+		f.killSetID(c)
+	}
+	done, e := f.pages.Write(v, off)
+	if done > 0 {
+		if appending {
+			of.Pos = off + int64(done)
+		}
+		f.Written()
+	}
+	return done, e
+}
+
+// killSetID takes set-id bits away where a write does that, on disk too.
+func (f *file) killSetID(c *kern.Ctx) {
+	mode := f.Mode()
+	if f.KillSetID(c); f.Mode() != mode {
+		f.setAttr(&vfs.Attr{Mask: vfs.AttrMode, Mode: f.Mode() & 0o7777})
+	}
+}
+
+// maxBytes is the largest file: 2³²-2 blocks.
+func (fs *FS) maxBytes() int64 { return (1<<32 - 2) * int64(fs.ext.BlockSize()) }
+
+// Seek moves the position; holes are what is neither on disk nor dirty.
+func (o *opened) Seek(_ *kern.Ctx, of *vfs.File, off int64, whence int) (int64, linux.Errno) {
+	switch whence {
+	case linux.SEEK_SET:
+	case linux.SEEK_CUR:
+		off += of.Pos
+	case linux.SEEK_END:
+		off += o.Size()
+	case linux.SEEK_DATA, linux.SEEK_HOLE:
+		var e linux.Errno
+		if off, e = o.seekData(off, whence); e != 0 {
+			return 0, e
+		}
+	default:
+		return 0, linux.EINVAL
+	}
+	if off < 0 {
+		return 0, linux.EINVAL // a sum that wrapped comes here too
+	}
+	of.Pos = off
+	return off, 0
+}
+
+// seekData writes what is dirty, so that the disk knows where there is data.
+func (f *file) seekData(off int64, whence int) (int64, linux.Errno) {
+	if off < 0 || off >= f.Size() {
+		return 0, linux.ENXIO
+	}
+	if e := f.pages.WriteBack(0, ^uint64(0)); e != 0 {
+		return 0, e
+	}
+	off, err := f.fs.ext.Seek(f.in, off, whence)
+	return off, f.fs.errno(err)
+}
+
+// Map lets the file be mapped.
+func (o *opened) Map(*kern.Ctx, *vfs.File) (mem.Object, linux.Errno) { return &o.pages, 0 }
+
+// Cached returns a page that is in memory.
+func (f *file) Cached(n uint64) (mem.Frame, bool) { return f.pages.Cached(n) }
+
+// Punch is madvise MADV_REMOVE.
+func (f *file) Punch(first, n uint64) linux.Errno {
+	if n == 0 || first+n < first || first+n > 1<<51 {
+		return 0
+	}
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	return f.allocate(linux.FALLOC_FL_PUNCH_HOLE|linux.FALLOC_FL_KEEP_SIZE, int64(first)<<mem.PageShift, int64(n)<<mem.PageShift)
+}
+
+// Allocate is fallocate(2).
+func (o *opened) Allocate(c *kern.Ctx, _ *vfs.File, mode uint32, off, n int64) linux.Errno {
+	f := o.file
+	switch mode &^ linux.FALLOC_FL_KEEP_SIZE {
+	case 0, linux.FALLOC_FL_ZERO_RANGE:
+	case linux.FALLOC_FL_PUNCH_HOLE:
+		if mode&linux.FALLOC_FL_KEEP_SIZE == 0 {
+			return linux.EOPNOTSUPP
+		}
+	default:
+		return linux.EOPNOTSUPP
+	}
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	if f.fs.ext.ReadOnly() {
+		return linux.EROFS
+	}
+	end := off + n // checked by the caller
+	if end > f.fs.maxBytes() {
+		return linux.EFBIG
+	}
+	if end > f.Size() && mode&linux.FALLOC_FL_KEEP_SIZE == 0 && uint64(end) > c.FileSizeLimit.Load() {
+		return linux.EFBIG
+	}
+	f.killSetID(c)
+	return f.allocate(mode, off, n)
+}
+
+// allocate changes where the file has blocks; Mu is held.
+func (f *file) allocate(mode uint32, off, n int64) linux.Errno {
+	first, last := uint64(off)>>mem.PageShift, uint64(off+n-1)>>mem.PageShift
+	// Dirty pages before it are written too: ext4 must know the size.
+	e := f.pages.Bypass(first, last, func() linux.Errno {
+		if err := f.fs.ext.Fallocate(f.in, mode, off, n); err != nil {
+			return f.fs.errno(err)
+		}
+		if end := off + n; end > f.Size() && mode&linux.FALLOC_FL_KEEP_SIZE == 0 {
+			f.SetSize(end)
+		}
+		return 0
+	})
+	f.adopt()
+	return e
+}
+
+// SetAttr changes attributes, the size among them; Mu is held.
+func (f *file) SetAttr(_ *kern.Ctx, _ *vfs.Inode, a *vfs.Attr) linux.Errno {
+	if a.Mask&vfs.AttrSize == 0 {
+		return f.setAttr(a)
+	}
+	if f.fs.ext.ReadOnly() {
+		return linux.EROFS
+	}
+	if a.Size > f.fs.maxBytes() {
+		return linux.EFBIG
+	}
+	e := f.pages.Cut(a.Size, func() linux.Errno { return f.fs.errno(f.fs.ext.Truncate(f.in, a.Size)) })
+	f.adopt()
+	if e != 0 {
+		f.SetSize(f.in.Size())
+	}
+	return e
+}
+
+// Sync makes the file durable, and tells of writes that failed since it was opened.
+func (o *opened) Sync(_ *kern.Ctx, _ *vfs.File, dataOnly bool) linux.Errno {
+	f := o.file
+	f.pages.WriteBack(0, ^uint64(0))
+	err := f.fs.ext.Fsync(f.in, dataOnly)
+	if e := f.pages.Errors().Check(&o.seen); e != 0 {
+		return e
+	}
+	return f.fs.errno(err)
+}
+
+// Blocks is the space on disk, and what dirty pages will take.
+func (f *file) Blocks(*vfs.Inode) int64 {
+	return f.blocks.Load() + f.pages.Reserved()*int64(f.fs.ext.BlockSize()>>9)
+}
+
+// Evict ends a file without names and users.
+func (f *file) Evict(*vfs.Inode) {
+	f.pages.Drop()
+	f.fs.forget(&f.Inode)
+	f.release()
+}
+
+// The rest is pagecache.Store.
+
+// ReadPages reads from the disk.
+func (f *file) ReadPages(pages [][]byte, off int64) linux.Errno {
+	return f.fs.errno(f.fs.ext.ReadPages(f.in, pages, off))
+}
+
+// WritePages writes to the disk.
+func (f *file) WritePages(pages [][]byte, off, size, reserved int64) linux.Errno {
+	_, mt, ct := f.Times()
+	err := f.fs.ext.WritePages(f.in, &ext4.Out{Pages: pages, Off: off, Size: size, Reserved: reserved, Mtime: mt, Ctime: ct})
+	var st linux.Stat
+	f.in.Stat(&st)
+	f.blocks.Store(st.Blocks)
+	return f.fs.errno(err)
+}
+
+// Reserve sets blocks aside.
+func (f *file) Reserve(blocks int64) linux.Errno { return f.fs.errno(f.fs.ext.Reserve(blocks)) }
+
+// Unreserve gives them back.
+func (f *file) Unreserve(blocks int64) { f.fs.ext.Unreserve(blocks) }
+
+// Stored notes that somebody is about to store through a mapping.
+func (f *file) Stored() linux.Errno {
+	if f.fs.ext.ReadOnly() {
+		return linux.EROFS
+	}
+	f.Written()
+	return 0
+}
+
+var (
+	_ vfs.Seeker       = (*opened)(nil)
+	_ vfs.Syncer       = (*opened)(nil)
+	_ vfs.Mapper       = (*opened)(nil)
+	_ vfs.Allocator    = (*opened)(nil)
+	_ mem.Cacher       = (*file)(nil)
+	_ vfs.XattrNode    = (*file)(nil)
+	_ vfs.InodeRenamer = (*node)(nil)
+	_ vfs.DirReader    = (*dir)(nil)
+	_ pagecache.Store  = (*file)(nil)
+)

@@ -1,0 +1,228 @@
+package ext4fs
+
+import (
+	"sync/atomic"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/ext4"
+	"hardtack/kernel/kern"
+	"hardtack/kernel/vfs"
+)
+
+// node is an inode in use: of a directory, a symbolic link, a special file, or part
+// of a file.
+type node struct {
+	vfs.BaseNode
+	vfs.Inode
+	fs     *FS         // immutable
+	in     *ext4.Inode // immutable; has a reference
+	blocks atomic.Int64
+}
+
+// based is every kind of node.
+type based interface{ base() *node }
+
+func (n *node) base() *node { return n }
+
+func nodeOf(i *vfs.Inode) *node { return i.Node.(based).base() }
+
+// newNode makes a node of what the disk says.
+func (fs *FS) newNode(in *ext4.Inode, st *linux.Stat) *vfs.Inode {
+	if st.Mode&linux.S_IFMT == linux.S_IFREG {
+		f := &file{}
+		f.fs, f.in = fs, in
+		f.InitDisk(fs.FileSystem, f, st, in.Btime())
+		f.blocks.Store(st.Blocks)
+		f.pages.Init(f, f.Length(), fs.ext.BlockSize(), fs)
+		return &f.Inode
+	}
+	n := &node{fs: fs, in: in}
+	n.InitDisk(fs.FileSystem, n, st, in.Btime())
+	n.blocks.Store(st.Blocks)
+	return &n.Inode
+}
+
+// adopt takes over what ext4 has changed of a directory, or of anything whose
+// content is not newer in memory.
+func (n *node) adopt() {
+	var st linux.Stat
+	n.in.Stat(&st)
+	n.Adopt(&st)
+	n.blocks.Store(st.Blocks)
+	if n.IsDir() {
+		n.SetSize(st.Size)
+	}
+}
+
+// adoptLinks takes over link count and time of change.
+func (n *node) adoptLinks() {
+	var st linux.Stat
+	n.in.Stat(&st)
+	n.AdoptLinks(&st)
+}
+
+// Lookup finds a name on disk.
+func (n *node) Lookup(_ *kern.Ctx, _ *vfs.Inode, name string) (*vfs.Inode, linux.Errno) {
+	ino, err := n.fs.ext.Lookup(n.in, name)
+	if err != nil {
+		return nil, n.fs.errno(err)
+	}
+	if ino == 0 {
+		return nil, linux.ENOENT
+	}
+	return n.fs.find(ino)
+}
+
+// Create makes an inode, under a name or without.
+func (n *node) Create(_ *kern.Ctx, _ *vfs.Inode, name string, x vfs.NewNode) (*vfs.Inode, linux.Errno) {
+	ext := n.fs.ext
+	ni := ext4.NewInode{Mode: x.Mode, UID: x.UID, GID: x.GID, Rdev: x.Rdev, Target: x.Target}
+	var in *ext4.Inode
+	var err error
+	if name == "" {
+		in, err = ext.Tmpfile(n.in, ni)
+	} else {
+		in, err = ext.Create(n.in, name, ni)
+	}
+	if err != nil {
+		return nil, n.fs.errno(err)
+	}
+	if name != "" {
+		n.adopt()
+	}
+	return n.fs.enter(in), 0
+}
+
+// Link gives a file another name.
+func (n *node) Link(_ *kern.Ctx, _ *vfs.Inode, name string, i *vfs.Inode) linux.Errno {
+	to := nodeOf(i)
+	if err := n.fs.ext.Link(n.in, name, to.in); err != nil {
+		return n.fs.errno(err)
+	}
+	to.adoptLinks()
+	n.adopt()
+	return 0
+}
+
+// Unlink takes a name away.
+func (n *node) Unlink(_ *kern.Ctx, _ *vfs.Inode, name string, i *vfs.Inode) linux.Errno {
+	to := nodeOf(i)
+	if err := n.fs.ext.Unlink(n.in, name, to.in); err != nil {
+		return n.fs.errno(err)
+	}
+	to.adoptLinks()
+	n.adopt()
+	return 0
+}
+
+// RenameInodes moves a name. A file that replaces another is written first: so a
+// crash finds the old content or the new one, and not an empty file.
+func (n *node) RenameInodes(_ *kern.Ctx, _ *vfs.Inode, old string, to *vfs.Inode, name string, flags uint32, source, target *vfs.Inode) linux.Errno {
+	if f, ok := source.Node.(*file); ok && target != nil && flags&linux.RENAME_EXCHANGE == 0 {
+		f.pages.WriteBack(0, ^uint64(0))
+	}
+	d := nodeOf(to)
+	if err := n.fs.ext.Rename(n.in, old, d.in, name, flags); err != nil {
+		return n.fs.errno(err)
+	}
+	nodeOf(source).adoptLinks()
+	if target != nil {
+		nodeOf(target).adoptLinks()
+	}
+	n.adopt()
+	if d != n {
+		d.adopt()
+	}
+	return 0
+}
+
+// ReadLink returns a symbolic link's text.
+func (n *node) ReadLink(*kern.Ctx, *vfs.Inode) (string, linux.Errno) {
+	s, err := n.fs.ext.Readlink(n.in)
+	return s, n.fs.errno(err)
+}
+
+// Open opens a directory.
+func (n *node) Open(*kern.Ctx, vfs.Path, uint32) (vfs.Ops, linux.Errno) {
+	if !n.IsDir() {
+		return nil, linux.ELOOP
+	}
+	return (*dir)(n), 0
+}
+
+// SetAttr changes mode, owner and times.
+func (n *node) SetAttr(_ *kern.Ctx, i *vfs.Inode, a *vfs.Attr) linux.Errno {
+	if a.Mask&vfs.AttrSize != 0 {
+		return linux.EINVAL
+	}
+	return n.setAttr(a)
+}
+
+// setAttr stores attributes, those that are newer in memory with them.
+func (n *node) setAttr(a *vfs.Attr) linux.Errno {
+	at, mt, ct := n.Times()
+	x := ext4.Attr{Atime: &at, Mtime: &mt, Ctime: &ct}
+	if a.Mask&vfs.AttrAtime != 0 {
+		at = a.Atime
+	}
+	if a.Mask&vfs.AttrMtime != 0 {
+		mt = a.Mtime
+	}
+	if a.Mask&vfs.AttrCtime != 0 {
+		ct = a.Ctime
+	}
+	if a.Mask&vfs.AttrMode != 0 {
+		x.Mode = &a.Mode
+	}
+	if a.Mask&vfs.AttrUID != 0 {
+		x.UID = &a.UID
+	}
+	if a.Mask&vfs.AttrGID != 0 {
+		x.GID = &a.GID
+	}
+	if err := n.fs.ext.SetAttr(n.in, x); err != nil {
+		return n.fs.errno(err)
+	}
+	n.Apply(a)
+	return 0
+}
+
+// Blocks is the space on disk.
+func (n *node) Blocks(*vfs.Inode) int64 { return n.blocks.Load() }
+
+// Evict ends an inode without names and users: what it has on disk becomes free.
+func (n *node) Evict(*vfs.Inode) {
+	n.fs.forget(&n.Inode)
+	n.release()
+}
+
+func (n *node) release() { n.fs.errno(n.fs.ext.Put(n.in)) }
+
+// close ends a node when the file system is unmounted.
+func (n *node) close() {
+	if f, ok := n.Node.(*file); ok {
+		f.pages.Drop()
+	}
+	n.release()
+}
+
+// Xattr returns an extended attribute.
+func (n *node) Xattr(_ *vfs.Inode, name string) ([]byte, linux.Errno) {
+	v, err := n.fs.ext.Getxattr(n.in, name)
+	return v, n.fs.errno(err)
+}
+
+// Xattrs returns their names.
+func (n *node) Xattrs(*vfs.Inode) ([]string, linux.Errno) {
+	names, err := n.fs.ext.Listxattr(n.in)
+	return names, n.fs.errno(err)
+}
+
+// SetXattr sets or, with nil, removes one.
+func (n *node) SetXattr(_ *vfs.Inode, name string, value []byte, flags uint32) linux.Errno {
+	if err := n.fs.ext.Setxattr(n.in, name, value, flags); err != nil {
+		return n.fs.errno(err)
+	}
+	n.adoptLinks()
+	return 0
+}

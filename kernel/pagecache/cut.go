@@ -1,0 +1,140 @@
+package pagecache
+
+import (
+	"runtime"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/mem"
+)
+
+// Cut makes the file size bytes long: pages beyond are dropped, written or not, and
+// do lets the file system cut what it has. The caller holds the file system's lock of
+// the inode.
+func (f *File) Cut(size int64, do func() linux.Errno) linux.Errno {
+	f.gate.Lock()
+	defer f.gate.Unlock()
+	old := f.size.Load()
+	if size > old {
+		f.zeroTail(size)
+	}
+	f.size.Store(size)
+	if size < old {
+		f.drop(uint64(size+pageMask)>>mem.PageShift, ^uint64(0))
+		if at := size & pageMask; at != 0 {
+			if fr, ok := f.lookup(uint64(size) >> mem.PageShift); ok {
+				clear(fr.Bytes()[at:])
+				fr.Put()
+			}
+		}
+	}
+	return do()
+}
+
+// Bypass writes pages first … last back, drops them, and lets do change the file on
+// disk past the cache: direct writes, holes. The caller holds the file system's lock
+// of the inode.
+func (f *File) Bypass(first, last uint64, do func() linux.Errno) linux.Errno {
+	f.gate.Lock()
+	defer f.gate.Unlock()
+	if f.pages.Load() != 0 {
+		f.writing.Lock()
+		e := f.writeBack(first, last)
+		f.writing.Unlock()
+		if e != 0 {
+			return e
+		}
+		f.drop(first, last)
+	}
+	return do()
+}
+
+// Drop ends the cache of a file that nobody uses any more: what is dirty is lost.
+func (f *File) Drop() {
+	f.gate.Lock()
+	f.drop(0, ^uint64(0))
+	f.gate.Unlock()
+	cache.dirty.remove(f)
+}
+
+// Clean drops the pages first … last that are clean and not mapped.
+func (f *File) Clean(first, last uint64) {
+	f.eachLeaf(first, last, func(l *leaf) {
+		for i := range l.slots {
+			if n := l.base + uint64(i); n >= first && n <= last {
+				l.evict(i, false)
+			}
+		}
+		f.tidy(l)
+	})
+}
+
+// drop unmaps and frees the pages first … last; the gate is held alone.
+func (f *File) drop(first, last uint64) {
+	if f.pages.Load() != 0 {
+		f.maps.Zap(f, first, max(last-first, last-first+1))
+		f.eachLeaf(first, last, func(l *leaf) {
+			for i := range l.slots {
+				if n := l.base + uint64(i); n >= first && n <= last {
+					f.discard(l, &l.slots[i])
+				}
+			}
+		})
+	}
+	if f.dirty.Load() == 0 {
+		f.take()
+	}
+	f.eachLeaf(first, last, f.tidy)
+}
+
+// discard empties a word, whatever its state but busy or writing.
+func (f *File) discard(l *leaf, s *slot) {
+	for {
+		w := s.w.Load()
+		switch {
+		case w&frameBits == 0:
+			return
+		case w&pinMask != 0: // for a few instructions of somebody's
+			runtime.Gosched()
+			continue
+		case !s.w.CompareAndSwap(w, 0):
+			continue
+		}
+		if w&dirty != 0 {
+			cache.nDirty.Add(-1)
+			f.dirty.Add(-1)
+		}
+		if r := w & reservedMask >> reservedShift; r != 0 {
+			f.store.Unreserve(int64(r))
+		}
+		l.discounted()
+		frameOf(w).Put()
+		return
+	}
+}
+
+// tidy takes a leaf without pages out of the tree.
+func (f *File) tidy(l *leaf) {
+	if l.count.Load() != 0 {
+		return
+	}
+	f.mu.Lock()
+	f.prune(l)
+	f.mu.Unlock()
+}
+
+// Data returns the first page from n up to before end that is dirty (and so data,
+// whatever the disk says), or end.
+func (f *File) Data(n, end uint64) uint64 {
+	found := end
+	if f.dirty.Load() == 0 || n >= end {
+		return end
+	}
+	f.eachLeaf(n, end-1, func(l *leaf) {
+		for i := max(n, l.base); i < min(found, l.base+leafPages); i++ {
+			if l.slots[i-l.base].w.Load()&(dirty|writing) != 0 {
+				found = i
+			}
+		}
+	})
+	return found
+}

@@ -1,0 +1,145 @@
+package pagecache
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"hardtack/kernel/mem"
+)
+
+// cache is what all files together have.
+var cache struct {
+	pages    atomic.Int64 // in memory
+	nDirty   atomic.Int64
+	nWriting atomic.Int64
+	dirty    dirtyList
+}
+
+// Stats are the cache's sizes in pages.
+type Stats struct{ Pages, Dirty, Writing int64 }
+
+// Count returns them.
+func Count() Stats {
+	return Stats{cache.pages.Load(), max(cache.nDirty.Load(), 0), max(cache.nWriting.Load(), 0)}
+}
+
+// clock is a ring of all leaves in the order in which they came: what is not used
+// between two passes of the hand is evicted.
+var clock ring
+
+type ring struct {
+	mu   sync.Mutex
+	hand *leaf // guarded by mu; the next to look at
+	n    int   // guarded by mu
+}
+
+func (r *ring) add(l *leaf) {
+	r.mu.Lock()
+	l.ticking = true
+	if r.hand == nil {
+		l.newer, l.old = l, l
+		r.hand = l
+	} else { // behind the hand: it comes last
+		l.newer, l.old = r.hand, r.hand.old
+		l.old.newer = l
+		r.hand.old = l
+	}
+	r.n++
+	r.mu.Unlock()
+}
+
+func (r *ring) remove(l *leaf) {
+	r.mu.Lock()
+	if l.ticking {
+		l.ticking = false
+		r.n--
+		if l.newer == l {
+			r.hand = nil
+		} else {
+			l.newer.old, l.old.newer = l.old, l.newer
+			if r.hand == l {
+				r.hand = l.newer
+			}
+		}
+		l.newer, l.old = nil, nil
+	}
+	r.mu.Unlock()
+}
+
+// next gives up to len(out) leaves and moves the hand.
+func (r *ring) next(out []*leaf) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for ; n < len(out) && n < r.n; n++ {
+		out[n] = r.hand
+		r.hand = r.hand.newer
+	}
+	return n
+}
+
+// evict frees page i of a leaf if it is clean and nobody uses it; with lazy only if
+// it was not used lately.
+func (l *leaf) evict(i int, lazy bool) bool {
+	s := &l.slots[i]
+	w := s.w.Load()
+	if w&frameBits == 0 || w&(busy|dirty|writing|shared|pinMask|reservedMask) != 0 {
+		return false
+	}
+	if lazy && w&used != 0 {
+		s.w.CompareAndSwap(w, w&^used)
+		return false
+	}
+	if frameOf(w).Refs() > 1 || !s.w.CompareAndSwap(w, 0) {
+		return false // mapped, or somebody reads it
+	}
+	l.discounted()
+	frameOf(w).Put()
+	return true
+}
+
+// Reclaim frees up to n pages that are clean and not mapped, and returns how many.
+func Reclaim(n int) int {
+	var leaves [16]*leaf
+	freed := 0
+	clock.mu.Lock()
+	turns := 2*clock.n + 1
+	clock.mu.Unlock()
+	for freed < n && turns > 0 {
+		k := clock.next(leaves[:])
+		if k == 0 {
+			break
+		}
+		turns -= k
+		for _, l := range leaves[:k] {
+			for i := range l.slots {
+				if l.evict(i, true) {
+					freed++
+				}
+			}
+			if l.count.Load() == 0 && l.file.mu.TryLock() {
+				l.file.prune(l)
+				l.file.mu.Unlock()
+			}
+		}
+		clear(leaves[:k])
+	}
+	return freed
+}
+
+// allocate fills out with frames, as far as they go; clean pages make room.
+func allocate(out []mem.Frame) int {
+	n := mem.AllocBatch(out)
+	if n < len(out) && n == 0 {
+		Reclaim(max(len(out), 64))
+		n = mem.AllocBatch(out)
+	}
+	if mem.Spare() < lowWater() {
+		wakeWriter()
+	}
+	return n
+}
+
+// lowWater is how many frames are kept free: below, the background goroutine makes
+// room.
+func lowWater() int { return min(max(mem.Total()/64, 256), 16384) }

@@ -1,0 +1,186 @@
+package pagecache
+
+import (
+	"math/bits"
+	"slices"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
+	"hardtack/kernel/mem"
+)
+
+// maxWrite pages go to the store at once (1 MiB).
+const maxWrite = 256
+
+// WriteBack writes the dirty pages first … last and waits for that, and for those
+// that somebody else is writing. What cannot be written is told by Errors too.
+func (f *File) WriteBack(first, last uint64) (e linux.Errno) {
+	if f.dirty.Load() == 0 && cacheIdle(f) {
+		return 0
+	}
+	f.gate.RLock()
+	defer f.gate.RUnlock()
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	return f.writeBack(first, last)
+}
+
+// cacheIdle reports whether nobody writes f back just now.
+func cacheIdle(f *File) bool {
+	if !f.writing.TryLock() {
+		return false
+	}
+	f.writing.Unlock()
+	return true
+}
+
+// writeBack is WriteBack with gate and writing held.
+func (f *File) writeBack(first, last uint64) (e linux.Errno) {
+	began := kern.Monotonic()
+	leaves := f.take()
+	b := batches.Get().(*batch)
+	r := run{f: f, b: b, size: f.size.Load()}
+	for _, l := range leaves {
+		set := l.dirty.Swap(0)
+		kept := uint32(0)
+		for ; set != 0; set &= set - 1 {
+			i := uint64(bits.TrailingZeros32(set))
+			n := l.base + i
+			if n < first || n > last {
+				kept |= 1 << i
+				continue
+			}
+			if err := r.add(n, &l.slots[i]); err != 0 {
+				e = err
+			}
+		}
+		if kept != 0 {
+			l.dirty.Or(kept)
+			f.enlist(l)
+		}
+	}
+	if err := r.flush(); err != 0 {
+		e = err
+	}
+	batches.Put(b)
+	f.since.Store(began)
+	if f.dirty.Load() == 0 {
+		cache.dirty.remove(f)
+	}
+	return e
+}
+
+// take returns the leaves with dirty pages in order, and empties the list.
+func (f *File) take() (leaves []*leaf) {
+	f.mu.Lock()
+	for l := f.unclean; l != nil; {
+		next := l.next
+		l.next = nil
+		l.listed.Store(false)
+		leaves = append(leaves, l)
+		l = next
+	}
+	f.unclean = nil
+	f.mu.Unlock()
+	slices.SortFunc(leaves, func(a, b *leaf) int {
+		if a.base < b.base {
+			return -1
+		}
+		return 1
+	})
+	return leaves
+}
+
+// run is neighbouring pages on their way to the store.
+type run struct {
+	f        *File
+	b        *batch
+	size     int64
+	first    uint64 // page
+	n        int
+	reserved int64
+	exposed  bool // some space may store to one of them
+}
+
+// add begins the writing of a page if it is dirty.
+func (r *run) add(n uint64, s *slot) (e linux.Errno) {
+	if r.n == maxWrite || r.n > 0 && n != r.first+uint64(r.n) {
+		e = r.flush()
+	}
+	for {
+		w := s.w.Load()
+		if w&dirty == 0 {
+			return e
+		}
+		if s.w.CompareAndSwap(w, w&^(dirty|shared|reservedMask)|writing) {
+			r.reserved += int64(w & reservedMask >> reservedShift)
+			r.exposed = r.exposed || w&shared != 0
+			break
+		}
+	}
+	cache.nDirty.Add(-1)
+	r.f.dirty.Add(-1)
+	if r.n == 0 {
+		r.first = n
+	}
+	r.b.slots[r.n] = s
+	r.n++
+	return e
+}
+
+// flush writes what was added.
+func (r *run) flush() (e linux.Errno) {
+	if r.n == 0 {
+		return 0
+	}
+	f, b := r.f, r.b
+	cache.nWriting.Add(int64(r.n))
+	if r.exposed {
+		f.maps.Protect(f, r.first, uint64(r.n))
+	}
+	off := int64(r.first) << mem.PageShift
+	for i, s := range b.slots[:r.n] {
+		b.pages[i] = frameOf(s.w.Load()).Bytes()
+	}
+	var tail mem.Frame
+	if end := off + int64(r.n)<<mem.PageShift; end > r.size {
+		tail, e = r.cutTail(r.size - (end - mem.PageSize))
+	}
+	if e == 0 {
+		e = f.store.WritePages(b.pages[:r.n], off, r.size, r.reserved)
+	} else {
+		f.store.Unreserve(r.reserved)
+	}
+	if tail != 0 {
+		tail.Put()
+	}
+	set := uint64(backed)
+	if e != 0 {
+		set = 0
+		f.errors.Set(e)
+	}
+	for i, s := range b.slots[:r.n] {
+		s.change(writing, set)
+		b.pages[i] = nil
+	}
+	cache.nWriting.Add(-int64(r.n))
+	r.n, r.reserved, r.exposed = 0, 0, false
+	return e
+}
+
+// cutTail replaces the last page, of which the file has only some bytes, by a copy
+// whose rest is zeros, as long as the blocks that the file needs.
+func (r *run) cutTail(bytes int64) (mem.Frame, linux.Errno) {
+	var one [1]mem.Frame
+	if allocate(one[:]) == 0 {
+		return 0, linux.ENOMEM
+	}
+	p := one[0].Bytes()
+	clear(p[copy(p, r.b.pages[r.n-1][:max(bytes, 0)]):])
+	bs := r.f.blockSize
+	r.b.pages[r.n-1] = p[:max((bytes+bs-1)/bs*bs, bs)]
+	return one[0], 0
+}
+
+// Errors tells of writes that failed.
+func (f *File) Errors() *ErrSeq { return &f.errors }
