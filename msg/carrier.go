@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -231,7 +230,7 @@ func (k *carrier) frame(b []byte) error {
 		return nil
 	}
 	b = b[1:]
-	for len(b) > 0 || len(k.part) > 0 {
+	for !k.stopped() && (len(b) > 0 || len(k.part) > 0) {
 		if len(k.part) > 0 { // complete it as far as possible
 			need := recordBytes
 			if len(k.part) >= recordBytes {
@@ -299,7 +298,7 @@ func (k *carrier) deliver(rec []byte) error {
 		k.peer.gate.park(room)
 	}
 	if k.stopped() {
-		return io.EOF
+		return nil // the connection has left
 	}
 	wake := false
 	if bulk {

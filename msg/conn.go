@@ -40,7 +40,7 @@ type Conn struct {
 
 	sendMu sync.Mutex // taken by Begin, released by Commit, after Share
 
-	binding sync.Mutex // held while this end dials, or is dialled, anew
+	binding chan struct{} // full while this end dials, or is dialled, anew
 
 	mu      sync.Mutex
 	session              // guarded by mu

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"time"
 )
 
 // inbox is what the control goroutine of a link has received for the receiving
@@ -150,9 +151,14 @@ func (c *Conn) recvCaps(ctx context.Context, m *Message) (caps []Cap, err error)
 	return caps, err
 }
 
+// errLeft: the peer has left a link, but this end has not, for the bind failed
+// after the peer had done its part.
+var errLeft = errors.New("msg: the peer has left this link")
+
 // control receives the frames of a link until it ends. It is the link's one
 // receiver.
 func (c *Conn) control(b *binding) {
+	defer close(b.ended.done)
 	var last byte // frameBye or frameLeft, after which nothing comes
 	for {
 		frame, files, err := b.link.Recv(context.Background())
@@ -165,6 +171,9 @@ func (c *Conn) control(b *binding) {
 			}
 		}
 		moved := c.left(b)
+		if !moved && last == 0 && errors.Is(err, io.EOF) {
+			moved, err = c.hungUp(b)
+		}
 		var wrong *PeerError
 		switch {
 		case moved: // nothing on this link matters any more
@@ -172,9 +181,14 @@ func (c *Conn) control(b *binding) {
 			c.fail(err)
 		case last == frameBye:
 			c.fail(ErrPeerClosed)
+		case errors.Is(err, errLeft): // which stays open: that the peer has this one tells it that we are there
+			c.lost(b.link, err)
+			b.link.Close()
+			return
 		case errors.Is(err, io.EOF) && last != frameLeft:
 			c.fail(ErrPeerGone)
 		default:
+			b.ended.broken = true
 			b.link.Close()
 			c.lost(b.link, err)
 			return
@@ -185,6 +199,32 @@ func (c *Conn) control(b *binding) {
 		}
 		return
 	}
+}
+
+// hungUp says what it means that the peer has ended link b: that it is gone,
+// io.EOF, unless it may have given up a bind that this end took for made, and
+// will bind again. Then it still has the link before, or that was broken.
+func (c *Conn) hungUp(b *binding) (moved bool, err error) {
+	c.mu.Lock()
+	change, dialled := c.change, c.dialled
+	moved = c.cur != b
+	c.mu.Unlock()
+	if moved || dialled || b.bound || b.before == nil {
+		return moved, io.EOF
+	}
+	limit := time.NewTimer(c.opts.Grace)
+	defer limit.Stop()
+	select {
+	case <-b.before.done:
+		if b.before.broken {
+			err = errors.New("a bind was not made")
+			return c.left(b), err
+		}
+	case <-change:
+	case <-c.done:
+	case <-limit.C:
+	}
+	return c.left(b), io.EOF
 }
 
 // frame handles one frame. On an error the files are still the caller's.
@@ -242,11 +282,12 @@ func (c *Conn) frame(b *binding, frame []byte, files []*os.File, last *byte) err
 		c.fail(ErrPeerClosed)
 	case frameLeft:
 		*last = frameLeft
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.cur != b { // this end has left too
+		if c.left(b) {
 			return io.EOF
 		}
+		return errLeft
+	case frameBound:
+		b.bound = true
 	case frameMove:
 		go c.moveTo(string(frame[1:]))
 	case frameSlots, frameAck:

@@ -18,12 +18,16 @@ const (
 	frameSlots   = 8  // messages, on links without common memory
 	frameAck     = 9  // messages delivered, on links without common memory
 	frameLeft    = 10 // the session has gone to another link; nothing more comes here
+	frameBound   = 11 // from who dialled anew: it has had the welcome
 )
 
 const protocolVersion = 1
 
 // Flags of a greeting.
-const greetFence = 1 // barriers of this end do not reach the peer
+const (
+	greetFence = 1 // barriers of this end do not reach the peer
+	greetBound = 2 // this end knows frameBound
+)
 
 // Reasons in a refusal.
 const (

@@ -62,7 +62,11 @@ func (c *Conn) room(ctx context.Context, slots, bytes int) error {
 			continue
 		}
 		if bytes > len(s.bulk.mem) && s.bulk.empty(s.tx) {
-			if err := c.growBulk(ctx, bytes); err != nil && !c.leaving() {
+			err := c.growBulk(ctx, bytes)
+			if err == errLink {
+				err = c.awaitBind(ctx, attnSend)
+			}
+			if err != nil {
 				c.unlock()
 				return err
 			}
@@ -219,14 +223,6 @@ func (c *Conn) growBulk(ctx context.Context, n int) error {
 	c.pool = s.bulk.pool()
 	c.mu.Unlock()
 	return nil
-}
-
-// leaving reports whether a new binding waits for the sending owner; then an
-// error of the old link is none.
-func (c *Conn) leaving() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.pending != nil && !c.pending.sending
 }
 
 // sendCaps sends what comes with the next message.

@@ -170,19 +170,22 @@ func (s *Server) greet(ctx context.Context, link Link) {
 		defer c.endMove()
 		// A peer that has its welcome may at once dial again: the order of
 		// welcomes is that of new binds.
-		c.binding.Lock()
-		defer c.binding.Unlock()
-		g := c.greeting(frameWelcome, theirs.token, link)
-		b, err := bind(link, &theirs)
-		if err == nil {
-			err = link.Send(limit, g.frame(), nil)
-		}
+		err := c.oneBind(limit, func() error {
+			g := c.greeting(frameWelcome, theirs.token, link)
+			b, err := bind(link, &theirs)
+			if err == nil {
+				err = link.Send(limit, g.frame(), nil)
+			}
+			if err != nil {
+				return err
+			}
+			if err := c.rebind(b, theirs.delivered); err != nil {
+				c.fail(err)
+			}
+			return nil
+		})
 		if err != nil {
 			link.Close()
-			return
-		}
-		if err := c.rebind(b, theirs.delivered); err != nil {
-			c.fail(err)
 		}
 		return
 	}

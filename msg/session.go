@@ -53,12 +53,21 @@ type binding struct {
 	pools   []bulkRx   // bulk pools that from refers to
 	sending bool       // the sending owner has taken it up
 	recving bool       // the receiving owner has
+	ended   *ending
+	before  *ending // of the binding before; nil for the first
+	bound   bool    // the peer, who dialled, has said that it is made, or never does; control's
+}
+
+// ending is the end of a link.
+type ending struct {
+	done   chan struct{} // closed when control has ended
+	broken bool          // it was lost, rather than ended by the peer; set before done
 }
 
 // bind makes a binding over a link whose greetings were exchanged; theirs is
 // the peer's.
 func bind(link Link, theirs *greeting) (*binding, error) {
-	b := &binding{link: link}
+	b := &binding{link: link, ended: &ending{done: make(chan struct{})}}
 	b.shared = link.Shared()
 	if b.shared == nil {
 		b.car, b.shared = newCarrier(link, theirs.delivered)
@@ -69,12 +78,13 @@ func bind(link Link, theirs *greeting) (*binding, error) {
 		return nil, err
 	}
 	b.fence = theirs.flags&greetFence != 0 && b.car == nil
+	b.bound = theirs.flags&greetBound == 0
 	return b, nil
 }
 
 // newConn makes a connection over its first binding and starts what serves it.
 func newConn(iface *Interface, opts Options, b *binding, s session) *Conn {
-	c := &Conn{iface: iface, opts: opts, session: s, done: make(chan struct{})}
+	c := &Conn{iface: iface, opts: opts, session: s, done: make(chan struct{}), binding: make(chan struct{}, 1)}
 	c.limits = make([]limit, len(iface.Messages)+1)
 	c.limits[0] = limit{1, 0}
 	for i := range iface.Messages {
@@ -169,7 +179,7 @@ func (c *Conn) rebind(b *binding, peerHas uint64) error {
 	b.tx.SetSeq(peerHas)
 	// An owner that has not moved to the old binding yet may have one more
 	// message in its own ring; it will bring that itself.
-	b.from, old.from = append(old.from, old.tx), nil
+	b.from, old.from, b.before = append(old.from, old.tx), nil, old.ended
 	b.pools = append(old.pools, c.pool, old.bulk.pool())
 	if err := c.fill(b); err != nil && err != errFull {
 		b.link.Close()
@@ -187,6 +197,9 @@ func (c *Conn) rebind(b *binding, peerHas uint64) error {
 	defer cancel()
 	if old.car != nil {
 		old.car.stop()
+	}
+	if c.dialled && !b.bound {
+		b.link.Send(ctx, []byte{frameBound}, nil) // if that fails, control will know
 	}
 	if old.link.Send(ctx, []byte{frameLeft}, nil) != nil {
 		old.link.Close()
@@ -315,6 +328,9 @@ func (c *Conn) resendBulk(b *binding, ref []byte) error {
 		}
 		c.lastPool++
 		r, err := b.announce(context.Background(), c.lastPool, n)
+		if err == errLink { // until the next bind
+			return errFull
+		}
 		if err != nil {
 			return err
 		}
@@ -333,31 +349,62 @@ func (c *Conn) resendBulk(b *binding, ref []byte) error {
 	return nil
 }
 
-// announce makes a bulk pool for sending and tells the peer.
+// errLink: the link is lost.
+var errLink = errors.New("msg: the link is lost")
+
+// announce makes a bulk pool for sending and tells the peer. If the link is lost
+// it ends the link and returns errLink.
 func (b *binding) announce(ctx context.Context, id uint32, n int) (Region, error) {
 	r, file, err := b.shared.NewBulk(n)
 	if err != nil {
 		return r, fmt.Errorf("msg: bulk pool of %d bytes: %w", n, err)
 	}
-	switch {
-	case b.car != nil:
+	if b.car != nil {
 		b.car.pool(id, r)
 		return r, nil
-	case file == nil:
-		return r, b.link.Send(ctx, bulkFrame(id, n), nil)
 	}
-	defer file.Close()
-	return r, b.link.Send(ctx, bulkFrame(id, n), []*os.File{file})
+	var files []*os.File
+	if file != nil {
+		defer file.Close()
+		files = []*os.File{file}
+	}
+	if err := b.link.Send(ctx, bulkFrame(id, n), files); err != nil {
+		if cerr := ctx.Err(); cerr != nil {
+			return r, cerr
+		}
+		b.link.Close()
+		return r, errLink
+	}
+	return r, nil
+}
+
+// awaitBind waits, after a link was lost, for the next bind of the owner who
+// looks for wanted.
+func (c *Conn) awaitBind(ctx context.Context, wanted uint32) error {
+	c.mu.Lock()
+	change := c.change
+	now := c.attn.Load()&(attnClosed|wanted) != 0
+	c.mu.Unlock()
+	if now {
+		return nil
+	}
+	select {
+	case <-change:
+	case <-c.done:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
 }
 
 // attendSend does what is wanted of the sending owner.
 func (c *Conn) attendSend() error {
-	for {
+	for wait := 20 * time.Microsecond; ; wait = min(2*wait, time.Millisecond) {
 		err := c.trySend()
 		if err != errFull {
 			return err
 		}
-		time.Sleep(20 * time.Microsecond)
+		time.Sleep(wait)
 	}
 }
 
@@ -438,9 +485,7 @@ func (c *Conn) lost(link Link, cause error) {
 		return
 	}
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		c.binding.Lock()
-		err := c.rebindTo(grace, addr, link)
-		c.binding.Unlock()
+		err := c.oneBind(grace, func() error { return c.rebindTo(grace, addr, link) })
 		if err == nil || c.closed() != nil {
 			return
 		}
@@ -472,12 +517,21 @@ func (c *Conn) moveTo(addr string) {
 // exactly once and in order. The end that accepted asks its peer to dial, and
 // does not wait for that.
 func (c *Conn) Rebind(ctx context.Context, addr string) error {
-	c.binding.Lock()
-	defer c.binding.Unlock()
-	return c.rebindTo(ctx, addr, nil)
+	return c.oneBind(ctx, func() error { return c.rebindTo(ctx, addr, nil) })
 }
 
-// rebindTo is Rebind with c.binding held. With a link given it does nothing if
+// oneBind does what must not be done by two at a time: making a bind.
+func (c *Conn) oneBind(ctx context.Context, bind func() error) error {
+	select {
+	case c.binding <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-c.binding }()
+	return bind()
+}
+
+// rebindTo is Rebind, one at a time. With a link given it does nothing if
 // that is not the connection's any more.
 func (c *Conn) rebindTo(ctx context.Context, addr string, from Link) error {
 	c.mu.Lock()
@@ -556,6 +610,7 @@ func (c *Conn) greeting(kind byte, tok token, link Link) greeting {
 
 func newGreeting(kind byte, iface *Interface, tok token, link Link) greeting {
 	g := greeting{kind: kind, fingerprint: iface.Fingerprint, name: iface.Name, token: tok}
+	g.flags = greetBound
 	if s := link.Shared(); s != nil && !s.Barriers() {
 		g.flags |= greetFence
 	}
@@ -659,15 +714,23 @@ func (c *Conn) Close() error {
 		return nil
 	}
 	c.local = true
-	b := c.cur
 	c.mu.Unlock()
-	if b.car != nil {
-		b.car.drain(c.opts.Grace)
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	b.link.Send(ctx, []byte{frameBye}, nil) // a peer that is gone needs none
-	c.fail(ErrClosed)
+	bye := func() error { // on a link on which the peer finds what was sent
+		c.mu.Lock()
+		b := c.cur
+		c.mu.Unlock()
+		if b.car != nil {
+			b.car.drain(c.opts.Grace)
+		}
+		b.link.Send(ctx, []byte{frameBye}, nil) // a peer that is gone needs none
+		c.fail(ErrClosed)
+		return nil
+	}
+	if c.oneBind(ctx, bye) != nil {
+		bye()
+	}
 	c.inbox.drop()
 	closedMapping()
 	return nil

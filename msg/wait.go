@@ -187,16 +187,5 @@ func (c *Conn) parked(err error, wanted uint32) error {
 	if err == nil {
 		return nil
 	}
-	c.mu.Lock()
-	change := c.change
-	now := c.attn.Load()&(attnClosed|wanted) != 0
-	c.mu.Unlock()
-	if now {
-		return nil
-	}
-	select {
-	case <-change:
-	case <-c.done:
-	}
-	return nil
+	return c.awaitBind(context.Background(), wanted)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -75,11 +76,20 @@ func fib(c task.Ctx, n int) int {
 }
 
 // Numbers go from tasks to a peer without tasks and back while cores come and
-// go: all arrive once and in order, and the connection moves with the cores.
+// go: all arrive once and in order, and the connection moves with the cores. With
+// Rebind it is bound anew, over new rings, each time and with messages in flight.
 func TestMessagesWhileCoresGo(t *testing.T) {
+	t.Run("rings stay", func(t *testing.T) { messagesWhileCoresGo(t) })
+	t.Run("bound anew", func(t *testing.T) { messagesWhileCoresGo(t, Rebind()) })
+}
+
+func messagesWhileCoresGo(t *testing.T, options ...Option) {
 	near, far := ends(t)
-	const n = 3000
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	n := 3000
+	if os.Getenv("HARDTACK_STRESS") != "" {
+		n = 300000
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	peer := make(chan error, 1)
 	go func() { // an ordinary goroutine that echoes
@@ -97,7 +107,7 @@ func TestMessagesWhileCoresGo(t *testing.T) {
 			}
 			binary.LittleEndian.PutUint64(slot[:], v)
 			far.Commit(numN, 8)
-			if v == n-1 {
+			if v == uint64(n-1) {
 				peer <- nil
 				return
 			}
@@ -120,7 +130,7 @@ func TestMessagesWhileCoresGo(t *testing.T) {
 	}()
 	var moves, failed int64
 	_, err := task.RunOn(rt, ctx, func(c task.Ctx) int {
-		x := New(c, near)
+		x := New(c, near, options...)
 		send := task.Spawn(c, func(c task.Ctx, x *Conn) error {
 			var b [8]byte
 			for i := range n {
