@@ -18,7 +18,7 @@ help:
 	@echo 'make check   the same machine, checked from the host and powered off'
 	@echo 'make build   bin/hardtack and the kernel image bin/kernel.elf'
 	@echo 'make test    vet, unit tests, tests in the guest'
-	@echo 'make crash   20,000 crashed and 10,000 damaged disks (an hour on two cores)'
+	@echo 'make crash   20,000 crashed and 10,000 damaged disks, and Linux beside us (an hour on two cores)'
 	@echo 'make bench   the same programs here and under Linux; writes docs/bench/'
 	@echo 'make bench-task  fork-join tasks beside rayon, C, oneTBB, OpenMP, Go pools'
 	@echo 'make bench-msg  typed channels beside C, sockets and pipes; writes docs/bench/msg.md'
@@ -67,8 +67,9 @@ test: deps deps-cc deps-fs
 crash: export HARDTACK_CRASH_STATES ?= 20000
 crash: export HARDTACK_CRASH_SEED ?= $(shell date +%s)
 crash: export HARDTACK_DAMAGE ?= 10000
-crash: deps-fs
+crash: deps deps-cc deps-fs
 	$(GO) test -timeout 6h -run 'TestCrash|TestDamage' -v ./kernel/ext4
+	HARDTACK_GUEST=1 $(GO) test -timeout 1h -count=1 -v ./test/peer
 
 bench: deps deps-cc build
 	$(GO) run ./bench/os/report
