@@ -3,15 +3,20 @@ package ext4
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"hardtack/abi/linux"
 )
 
 // buffer is one block of metadata in memory. There is at most one for a block
 // that anybody may change: buffers to be changed are looked up inside the
-// handle that changes them, and only what no open handle can hold is evicted.
+// handle that changes them (or cache.gen is compared there), and only what no open
+// handle can hold is evicted.
 type buffer struct {
-	blk uint64 // immutable
+	blk    uint64                 // immutable
+	pinned bool                   // never evicted; immutable
+	next   atomic.Pointer[buffer] // in its chain of the cache; changed under cache.mu
+	used   atomic.Bool            // since the cache's hand passed
 
 	// mu guards the fields, and the bytes of blocks that several files share
 	// (inode tables, bitmaps, descriptors). The bytes of a block that one file
@@ -21,9 +26,14 @@ type buffer struct {
 	// shared: a committed transaction still needs these bytes, so a change
 	// goes to a copy that takes their place.
 	shared bool
-	tx     *transaction // the running transaction that it is part of
 	gone   bool         // freed; the transaction forgets it
-	kind   kind         // whose checksum has been found right
+	kind   kind         // as what it has been found right, or was made
+	of     uint32       // whose: the seed of its checksum; of a bitmap or descriptors the group
+	tx     *transaction // the running transaction that it is part of
+	// stale has a bit for each record whose checksum must be stored before the
+	// commit: an inode, a descriptor. Of other kinds bit 0 stands for the block.
+	stale [2]uint64
+	good  uint64 // of inodes: those whose checksum was found right
 }
 
 // kind is what a block was checked as.
@@ -33,10 +43,14 @@ const (
 	kindRaw kind = iota
 	kindExtent
 	kindDir
-	kindIndex
+	kindRoot  // of a directory's index
+	kindIndex // other nodes of it
 	kindXattr
-	kindBitmap
-	kindTable // inode tables and descriptors, whose records have checksums each
+	kindBlockBitmap
+	kindInodeBitmap
+	kindTable // of inodes, each with a checksum
+	kindDesc  // of group descriptors, the same
+	kindSuper
 )
 
 // bytes returns the present content, to be read by who holds the lock that guards it.
@@ -47,13 +61,106 @@ func (b *buffer) bytes() []byte {
 	return d
 }
 
-// cache holds the buffers of a file system. cache.mu comes before buffer.mu
-// only where a new buffer is made (nobody else can hold that one yet).
+// cache holds the buffers of a file system: a table of chains, which are read
+// without a lock. A buffer that was taken out keeps its next, so that who stands on
+// it finds the rest. cache.mu comes before buffer.mu only where a new buffer is
+// made (nobody else can hold that one yet).
 type cache struct {
-	fs  *FS
-	mu  sync.Mutex
-	m   map[uint64]*buffer // guarded by mu
-	max int                // buffers wanted at most; immutable
+	fs     *FS
+	chains []atomic.Pointer[buffer] // a power of two of them
+	max    int                      // buffers wanted at most; immutable
+	// gen counts evictions: a buffer found before is still the block's one
+	// while it stays the same, and it does while a handle is open.
+	gen atomic.Uint64
+
+	mu   sync.Mutex // whoever changes a chain
+	n    int        // buffers; guarded by mu
+	hand int        // the chain where eviction goes on; guarded by mu
+}
+
+func (c *cache) init(fs *FS, most int) {
+	size := 64
+	for size < most {
+		size *= 2
+	}
+	c.fs, c.max, c.n, c.chains = fs, most, 0, make([]atomic.Pointer[buffer], size)
+}
+
+// chain is where a block belongs. Neighbours lie side by side; the multiplication
+// keeps tables of different groups, a power of two apart, from meeting.
+func (c *cache) chain(blk uint64) *atomic.Pointer[buffer] {
+	return &c.chains[(blk+blk>>15*0x9e37)&uint64(len(c.chains)-1)]
+}
+
+// peek returns the buffer of a block, nil if there is none.
+func (c *cache) peek(blk uint64) *buffer {
+	for b := c.chain(blk).Load(); b != nil; b = b.next.Load() {
+		if b.blk == blk {
+			return b
+		}
+	}
+	return nil
+}
+
+// enter puts a buffer into its chain; mu is held.
+func (c *cache) enter(b *buffer) {
+	at := c.chain(b.blk)
+	b.next.Store(at.Load())
+	at.Store(b)
+	c.n++
+}
+
+// remove takes a buffer out of its chain; mu is held.
+func (c *cache) remove(b *buffer) {
+	for at := c.chain(b.blk); ; {
+		x := at.Load()
+		if x == nil {
+			return
+		}
+		if x == b {
+			at.Store(b.next.Load())
+			c.n--
+			return
+		}
+		at = &x.next
+	}
+}
+
+// drop takes a block out of the cache: it was freed.
+func (c *cache) drop(blk uint64) *buffer {
+	c.mu.Lock()
+	b := c.peek(blk)
+	if b != nil {
+		c.remove(b)
+	}
+	c.mu.Unlock()
+	return b
+}
+
+// shrink evicts buffers that are the same on disk until half of the room is free;
+// those that were used since the last time stay at first. No handle may be open.
+func (c *cache) shrink() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.n <= c.max {
+		return
+	}
+	c.gen.Add(1)
+	for range 2 * len(c.chains) {
+		if c.n <= c.max/2 {
+			break
+		}
+		c.hand = (c.hand + 1) & (len(c.chains) - 1)
+		for b := c.chains[c.hand].Load(); b != nil; b = b.next.Load() {
+			if b.used.Swap(false) || b.pinned || !b.mu.TryLock() {
+				continue
+			}
+			if b.data != nil && b.tx == nil && !b.shared {
+				c.remove(b)
+			}
+			b.mu.Unlock()
+		}
+	}
 }
 
 // read returns the buffer of a block, read from the disk if need be.
@@ -61,35 +168,55 @@ func (fs *FS) read(blk uint64) (*buffer, error) {
 	if blk >= fs.s.blocks {
 		return nil, corrupt("block %d of %d", blk, fs.s.blocks)
 	}
+	b, full := fs.cache.peek(blk), false
+	if b == nil {
+		b, full = fs.enter(blk, false)
+	}
+	b.mu.Lock()
+	var err error
+	if b.data == nil { // new, or an earlier try failed
+		err = fs.load(b)
+	}
+	b.mu.Unlock()
+	if !b.used.Load() {
+		b.used.Store(true)
+	}
+	if full {
+		fs.j.evict()
+	}
+	return b, err
+}
+
+// enter makes a block's buffer, or finds the one that somebody else has just made;
+// full says that there are too many now.
+func (fs *FS) enter(blk uint64, pinned bool) (b *buffer, full bool) {
 	c := &fs.cache
 	c.mu.Lock()
-	b := c.m[blk]
-	if b == nil {
-		b = &buffer{blk: blk}
-		b.mu.Lock()
-		c.m[blk] = b
-		full := len(c.m) > c.max
-		c.mu.Unlock()
-		err := fs.load(b)
-		b.mu.Unlock()
-		if full {
-			fs.j.evict()
-		}
-		return b, err
+	defer c.mu.Unlock()
+	if b = c.peek(blk); b == nil {
+		b = &buffer{blk: blk, pinned: pinned}
+		c.enter(b)
 	}
-	c.mu.Unlock()
+	return b, c.n > c.max
+}
+
+// pin is read for a block that stays in memory.
+func (fs *FS) pin(blk uint64, k kind, of uint32) (*buffer, error) {
+	if blk >= fs.s.blocks {
+		return nil, corrupt("block %d of %d", blk, fs.s.blocks)
+	}
+	fs.cache.drop(blk) // nobody can have changed it: this is mounting
+	b, _ := fs.enter(blk, true)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.data == nil {
-		return b, fs.load(b) // an earlier try failed
-	}
-	return b, nil
+	b.kind, b.of = k, of
+	return b, fs.load(b)
 }
 
 // load reads the content; b.mu is held.
 func (fs *FS) load(b *buffer) error {
 	d := make([]byte, fs.s.blockSize)
-	if err := fs.dev.ReadAt([]Transfer{{int64(b.blk) << (10 + fs.s.logBlock), d}}); err != nil {
+	if err := fs.dev.ReadAt([]Transfer{{fs.byteOf(b.blk), d}}); err != nil {
 		return ioError(err)
 	}
 	b.data = d
@@ -97,71 +224,54 @@ func (fs *FS) load(b *buffer) error {
 }
 
 // fresh returns a buffer for a newly allocated block, zeroed, as part of h.
-func (fs *FS) fresh(h *handle, blk uint64, k kind) *buffer {
+func (fs *FS) fresh(h *handle, blk uint64, k kind, of uint32) *buffer {
 	c := &fs.cache
+	b := &buffer{blk: blk, kind: k, of: of, data: make([]byte, fs.s.blockSize)}
+	b.used.Store(true)
 	c.mu.Lock()
-	b := &buffer{blk: blk, kind: k, data: make([]byte, fs.s.blockSize)}
-	c.m[blk] = b
+	if old := c.peek(blk); old != nil {
+		c.remove(old)
+	}
+	c.enter(b)
 	c.mu.Unlock()
 	h.write(b)
 	return b
 }
 
-// drop takes a block out of the cache: it was freed.
-func (c *cache) drop(blk uint64) *buffer {
-	c.mu.Lock()
-	b := c.m[blk]
-	delete(c.m, blk)
-	c.mu.Unlock()
-	return b
-}
-
-func (c *cache) peek(blk uint64) *buffer {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.m[blk]
-}
-
-// shrink evicts half of the buffers that are the same on disk. No handle may be open.
-func (c *cache) shrink() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.m) <= c.max {
-		return
-	}
-	for blk, b := range c.m { // the order is random
-		if len(c.m) <= c.max/2 {
-			break
+// checked returns a block's buffer and its bytes after its checksum (and whatever
+// else valid looks at) has been found right, once for as long as it is in memory
+// and belongs to the same owner.
+func (fs *FS) checked(blk uint64, k kind, of uint32, valid func(d []byte) error) (*buffer, []byte, error) {
+	b := fs.cache.peek(blk)
+	if b == nil {
+		if !fs.s.valid(blk, 1) {
+			return nil, nil, corrupt("block %d of %d used for metadata", blk, fs.s.blocks)
 		}
-		if !b.mu.TryLock() {
-			continue
+		var err error
+		if b, err = fs.read(blk); err != nil {
+			return nil, nil, err
 		}
-		if b.data != nil && b.tx == nil && !b.shared {
-			delete(c.m, blk)
-		}
-		b.mu.Unlock()
-	}
-}
-
-// checked returns a block's buffer after its checksum (and whatever else valid
-// looks at) has been found right once.
-func (fs *FS) checked(blk uint64, k kind, valid func(d []byte) error) (*buffer, error) {
-	if !fs.s.valid(blk, 1) {
-		return nil, corrupt("block %d of %d used for metadata", blk, fs.s.blocks)
-	}
-	b, err := fs.read(blk)
-	if err != nil {
-		return nil, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.kind != k {
-		if err := valid(b.data); err != nil {
-			return nil, fmt.Errorf("block %d: %w", blk, err)
-		}
-		b.kind = k
+	if !b.used.Load() {
+		b.used.Store(true)
 	}
-	return b, nil
+	if b.data == nil {
+		if err := fs.load(b); err != nil {
+			return nil, nil, err
+		}
+	}
+	if b.kind != k || b.of != of {
+		if b.tx != nil && b.kind != kindRaw {
+			return nil, nil, corrupt("block %d is used for two things", blk)
+		}
+		if err := valid(b.data); err != nil {
+			return nil, nil, fmt.Errorf("block %d: %w", blk, err)
+		}
+		b.kind, b.of, b.good = k, of, 0
+	}
+	return b, b.data, nil
 }
 
 // ioError makes an error of the device one with an error number.

@@ -247,7 +247,7 @@ func (c *checker) blocksOf(in *Inode) (bool, error) {
 			blk, lo := d.child(i), uint64(d.key(i))
 			c.claim(blk, 1, "inode %d's extents", in.ino)
 			count++
-			_, child, err := in.readNode(blk, d.depth()-1)
+			_, child, err := in.readNode(blk, d.depth()-1, lo, end)
 			if err == nil {
 				err = child.check(c.fs.s, d.depth()-1, lo, end)
 			}
@@ -288,7 +288,7 @@ func (c *checker) blocksOf(in *Inode) (bool, error) {
 
 // directory checks a directory's entries and counts the names.
 func (c *checker) directory(in *Inode) error {
-	c.fs.cache.shrink()
+	c.fs.cache.shrink() // nothing is changed meanwhile
 	n, seen := 0, map[string]bool{}
 	err := in.eachEntry(func(_ uint32, e entry) bool {
 		name := string(e.name)
@@ -354,23 +354,28 @@ func (c *checker) typeOf(in *Inode, name string, e entry) {
 // hashes checks that each leaf holds names of its part of the hashes, and that
 // every block belongs to the tree.
 func (c *checker) hashes(in *Inode) error {
-	x, err := in.probe(0)
+	var x index
+	err := x.open(in)
 	if err == errNoIndex {
 		return nil
+	}
+	if err == nil {
+		err = x.descend(0)
 	}
 	if err != nil {
 		return err
 	}
+	var list []hashed
 	lo, leaves := uint32(0), uint32(0)
 	for {
 		leaves++
-		list, err := in.hashLeaf(nil, x.leaf, x.version, 0)
-		if err != nil {
+		list = list[:0]
+		if err := in.hashLeaf(&list, x.leaf, x.version, 0); err != nil {
 			return err
 		}
 		for _, e := range list {
 			if h := uint32(uint64(e.pos-2)>>32) << 1; h < lo&^1 || x.end < hashEnd && h > x.end {
-				return corrupt("directory %d, block %d: %q is in the wrong place", in.ino, x.leaf, e.e.name)
+				return corrupt("directory %d, block %d: %q is in the wrong place", in.ino, x.leaf, e.name)
 			}
 		}
 		if x.end >= hashEnd {

@@ -155,13 +155,34 @@ type level struct {
 }
 
 // path is the way to the leaf where a file block belongs.
-type path []level
+type path struct {
+	n int // levels
+	l [exMaxDeep + 1]level
+}
 
-func (p path) leaf() *level { return &p[len(p)-1] }
+func (p *path) leaf() *level { return &p.l[p.n-1] }
 
-// readNode returns a block of the tree, with its checksum found right.
-func (in *Inode) readNode(blk uint64, depth int) (*buffer, node, error) {
-	b, err := in.fs.checked(blk, kindExtent, func(d []byte) error {
+// fits is what must hold each time a node is reached whose content was checked
+// before: it has the right depth, and its keys lie in lo … hi-1.
+func (d node) fits(depth int, lo, hi uint64) bool {
+	n := d.count()
+	if d.depth() != depth || n > d.room() {
+		return false
+	}
+	if n == 0 {
+		return depth == 0
+	}
+	end := uint64(d.key(n-1)) + 1
+	if depth == 0 {
+		end = uint64(d.extent(n - 1).end())
+	}
+	return uint64(d.key(0)) >= lo && end <= hi
+}
+
+// readNode returns a block of the tree whose keys must lie in lo … hi-1. It is
+// looked at as a whole once, when it comes from the disk.
+func (in *Inode) readNode(blk uint64, depth int, lo, hi uint64) (*buffer, node, error) {
+	b, d, err := in.fs.checked(blk, kindExtent, in.seed, func(d []byte) error {
 		n := node(d)
 		if le.Uint16(d) != exMagic || exHeader+n.room()*exEntry+4 > len(d) && in.fs.s.metadataCsum {
 			return corrupt("extent node: bad header")
@@ -172,26 +193,37 @@ func (in *Inode) readNode(blk uint64, depth int) (*buffer, node, error) {
 				return corrupt("extent node: bad checksum")
 			}
 		}
-		return nil
+		return n.check(in.fs.s, depth, lo, hi)
 	})
-	if err != nil {
-		return nil, nil, err
+	if err == nil && !node(d).fits(depth, lo, hi) {
+		err = corrupt("extent node %d is not where it belongs", blk)
 	}
-	return b, node(b.bytes()), nil
+	return b, node(d), err
 }
 
-// findPath walks to the leaf for lblk. Each node's header and order are checked
-// on the way, so damage is found before it is followed.
-func (in *Inode) findPath(lblk uint32) (path, error) {
-	root := node(in.raw[inBlock : inBlock+inBlockLen])
-	if in.flags()&flagExtents == 0 {
-		return nil, linux.EOPNOTSUPP
+// root returns the tree's root, looked at once.
+func (in *Inode) root() (node, error) {
+	d := node(in.raw[inBlock : inBlock+inBlockLen])
+	if !in.rootOK.Load() {
+		if in.flags()&flagExtents == 0 {
+			return nil, linux.EOPNOTSUPP
+		}
+		if err := d.check(in.fs.s, -1, 0, maxFileBlocks+1); err != nil {
+			return nil, in.blame(err)
+		}
+		in.rootOK.Store(true)
 	}
-	if err := root.check(in.fs.s, -1, 0, maxFileBlocks+1); err != nil {
-		return nil, in.blame(err)
+	return d, nil
+}
+
+// findPath walks to the leaf for lblk. Damage is found before it is followed.
+func (in *Inode) findPath(p *path, lblk uint32) error {
+	root, err := in.root()
+	if err != nil {
+		return err
 	}
-	p := make(path, 1, root.depth()+1)
-	p[0] = level{nil, root, root.find(lblk)}
+	p.n = 1
+	p.l[0] = level{nil, root, root.find(lblk)}
 	for depth := root.depth(); depth > 0; depth-- {
 		l := p.leaf()
 		l.pos = max(l.pos, 0)
@@ -199,16 +231,14 @@ func (in *Inode) findPath(lblk uint32) (path, error) {
 		if l.pos+1 < l.d.count() {
 			hi = uint64(l.d.key(l.pos + 1))
 		}
-		b, d, err := in.readNode(l.d.child(l.pos), depth-1)
-		if err == nil {
-			err = d.check(in.fs.s, depth-1, lo, hi)
-		}
+		b, d, err := in.readNode(l.d.child(l.pos), depth-1, lo, hi)
 		if err != nil {
-			return nil, in.blame(err)
+			return in.blame(err)
 		}
-		p = append(p, level{b, d, d.find(lblk)})
+		p.l[p.n] = level{b, d, d.find(lblk)}
+		p.n++
 	}
-	return p, nil
+	return nil
 }
 
 // blame says which inode is damaged.
@@ -221,9 +251,9 @@ func (in *Inode) blame(err error) error {
 
 // nextKey is the first file block after the leaf entry of p that is mapped, or
 // maxFileBlocks+1.
-func (p path) nextKey() uint64 {
-	for i := len(p) - 1; i >= 0; i-- {
-		if l := p[i]; l.pos+1 < l.d.count() {
+func (p *path) nextKey() uint64 {
+	for i := p.n - 1; i >= 0; i-- {
+		if l := &p.l[i]; l.pos+1 < l.d.count() {
 			return uint64(l.d.key(l.pos + 1))
 		}
 	}
@@ -244,8 +274,8 @@ func (in *Inode) mapBlock(lblk uint32) (Map, error) {
 	if in.flags()&flagExtents == 0 {
 		return in.mapIndirect(lblk)
 	}
-	p, err := in.findPath(lblk)
-	if err != nil {
+	var p path
+	if err := in.findPath(&p, lblk); err != nil {
 		return Map{}, err
 	}
 	l := p.leaf()

@@ -17,12 +17,10 @@ func (in *Inode) change(h *handle, l *level) {
 	}
 }
 
-// sealNode stores a changed node's checksum.
-func (in *Inode) sealNode(l *level) {
-	if l.b != nil && in.fs.s.metadataCsum {
-		tail := exHeader + l.d.room()*exEntry
-		le.PutUint32(l.d[tail:], crc32c(in.seed, l.d[:tail]))
-	}
+// sealNode stores a node's checksum.
+func sealNode(seed uint32, d node) {
+	tail := exHeader + d.room()*exEntry
+	le.PutUint32(d[tail:], crc32c(seed, d[:tail]))
 }
 
 // joins reports whether b continues a.
@@ -37,9 +35,9 @@ func (a extent) joins(b extent) bool {
 // insertExtent adds a run where there was none. Nodes that the tree needs come
 // from the caller's promise; used is how many were taken.
 func (in *Inode) insertExtent(h *handle, x extent) (used int64, err error) {
+	var p path
 	for {
-		p, err := in.findPath(x.lblk)
-		if err != nil {
+		if err := in.findPath(&p, x.lblk); err != nil {
 			return used, err
 		}
 		l := p.leaf()
@@ -49,7 +47,6 @@ func (in *Inode) insertExtent(h *handle, x extent) (used int64, err error) {
 				e.n += x.n
 				l.d.putExtent(l.pos, e)
 				in.joinNext(l)
-				in.sealNode(l)
 				return used, nil
 			}
 		}
@@ -58,9 +55,8 @@ func (in *Inode) insertExtent(h *handle, x extent) (used int64, err error) {
 				in.change(h, l)
 				e.lblk, e.phys, e.n = x.lblk, x.phys, e.n+x.n
 				l.d.putExtent(l.pos+1, e)
-				in.sealNode(l)
 				l.pos++
-				in.fixKeys(h, p)
+				in.fixKeys(h, &p)
 				return used, nil
 			}
 		}
@@ -69,11 +65,10 @@ func (in *Inode) insertExtent(h *handle, x extent) (used int64, err error) {
 			l.pos++
 			l.d.insert(l.pos)
 			l.d.putExtent(l.pos, x)
-			in.sealNode(l)
-			in.fixKeys(h, p)
+			in.fixKeys(h, &p)
 			return used, nil
 		}
-		if err := in.split(h, p); err != nil {
+		if err := in.split(h, &p); err != nil {
 			return used, err
 		}
 		used++
@@ -93,28 +88,27 @@ func (in *Inode) joinNext(l *level) {
 }
 
 // fixKeys gives the entries above the first entry of a leaf its key.
-func (in *Inode) fixKeys(h *handle, p path) {
-	for i := len(p) - 1; i > 0 && p[i].pos <= 0 && p[i].d.count() > 0; i-- {
-		up := &p[i-1]
-		if k := p[i].d.key(0); up.d.key(up.pos) != k {
+func (in *Inode) fixKeys(h *handle, p *path) {
+	for i := p.n - 1; i > 0 && p.l[i].pos <= 0 && p.l[i].d.count() > 0; i-- {
+		up := &p.l[i-1]
+		if k := p.l[i].d.key(0); up.d.key(up.pos) != k {
 			in.change(h, up)
 			le.PutUint32(up.d.entry(up.pos), k)
-			in.sealNode(up)
 		}
 	}
 }
 
 // split gives the highest full node of a path that has a parent with room a
 // sibling; or the tree another level. One block is taken.
-func (in *Inode) split(h *handle, p path) error {
-	i := len(p) - 1
-	for i > 0 && p[i-1].d.count() == p[i-1].d.room() {
+func (in *Inode) split(h *handle, p *path) error {
+	i := p.n - 1
+	for i > 0 && p.l[i-1].d.count() == p.l[i-1].d.room() {
 		i--
 	}
 	if i == 0 {
 		return in.grow(h, p)
 	}
-	old, up := &p[i], &p[i-1]
+	old, up := &p.l[i], &p.l[i-1]
 	b, err := in.fs.newMeta(h, in, old.b.blk, kindExtent)
 	if err != nil {
 		return err
@@ -133,15 +127,12 @@ func (in *Inode) split(h *handle, p path) error {
 	old.d.setCount(from)
 	up.d.insert(up.pos + 1)
 	up.d.putChild(up.pos+1, fresh.d.key(0), b.blk)
-	in.sealNode(&fresh)
-	in.sealNode(old)
-	in.sealNode(up)
 	return nil
 }
 
 // grow moves the root's entries to a block of their own.
-func (in *Inode) grow(h *handle, p path) error {
-	root := p[0].d
+func (in *Inode) grow(h *handle, p *path) error {
+	root := p.l[0].d
 	if root.depth() == exMaxDeep {
 		return corrupt("inode %d: the extent tree is too deep", in.ino)
 	}
@@ -153,7 +144,6 @@ func (in *Inode) grow(h *handle, p path) error {
 	initNode(l.d, root.depth(), in.fs.s.nodeRoom())
 	copy(l.d[exHeader:], root[exHeader:exHeader+root.count()*exEntry])
 	l.d.setCount(root.count())
-	in.sealNode(&l)
 	key := root.key(0)
 	initNode(root, root.depth()+1, root.room())
 	root.setCount(1)
@@ -171,8 +161,8 @@ const maxRevokes = 128
 // cut takes one extent's part of from … to-1 out of the tree, the last one of
 // them, and returns it; n is 0 when there was none. With free its blocks are freed.
 func (in *Inode) cut(h *handle, from, to uint64, free bool) (gone extent, used int64, err error) {
-	p, err := in.findPath(uint32(to - 1))
-	if err != nil {
+	var p path
+	if err := in.findPath(&p, uint32(to-1)); err != nil {
 		return extent{}, 0, err
 	}
 	l := p.leaf()
@@ -206,33 +196,29 @@ func (in *Inode) cut(h *handle, from, to uint64, free bool) (gone extent, used i
 	case lo > uint64(x.lblk): // the front stays
 		x.n = uint32(lo - uint64(x.lblk))
 		l.d.putExtent(l.pos, x)
-		in.sealNode(l)
 		if rest.n > 0 {
 			used, err = in.insertExtent(h, rest)
 		}
 		return gone, used, err
 	case rest.n > 0:
 		l.d.putExtent(l.pos, rest)
-		in.sealNode(l)
-		in.fixKeys(h, p)
+		in.fixKeys(h, &p)
 		return gone, 0, nil
 	}
 	l.d.remove(l.pos)
-	in.sealNode(l)
-	for i := len(p) - 1; i > 0 && p[i].d.count() == 0; i-- {
-		if err := in.fs.freeMeta(h, in, p[i].b.blk); err != nil {
+	for i := p.n - 1; i > 0 && p.l[i].d.count() == 0; i-- {
+		if err := in.fs.freeMeta(h, in, p.l[i].b.blk); err != nil {
 			return gone, 0, err
 		}
-		up := &p[i-1]
+		up := &p.l[i-1]
 		in.change(h, up)
 		up.d.remove(up.pos)
-		in.sealNode(up)
-		p = p[:i]
+		p.n = i
 	}
-	if len(p) == 1 && p[0].d.count() == 0 {
-		initNode(p[0].d, 0, p[0].d.room())
+	if p.n == 1 && p.l[0].d.count() == 0 {
+		initNode(p.l[0].d, 0, p.l[0].d.room())
 		return gone, 0, nil
 	}
-	in.fixKeys(h, p)
+	in.fixKeys(h, &p)
 	return gone, 0, nil
 }

@@ -17,7 +17,7 @@ const hashEnd = 0x7fffffff << 1
 
 // hashName returns a name's hash, an even number, and the minor hash; false for
 // an unknown version.
-func (s *super) hashName(version uint8, name []byte) (major, minor uint32, ok bool) {
+func hashName[T string | []byte](s *super, version uint8, name T) (major, minor uint32, ok bool) {
 	if version <= hashTEA && s.hashUnsigned {
 		version += hashUnsigned
 	}
@@ -57,10 +57,10 @@ func char(c byte, signed bool) uint32 {
 	return uint32(c)
 }
 
-func legacyHash(name []byte, signed bool) uint32 {
+func legacyHash[T string | []byte](name T, signed bool) uint32 {
 	h0, h1 := uint32(0x12a3fe2d), uint32(0x37abe8f9)
-	for _, c := range name {
-		h := h1 + (h0 ^ char(c, signed)*7152373)
+	for i := range len(name) {
+		h := h1 + (h0 ^ char(name[i], signed)*7152373)
 		if h&0x80000000 != 0 {
 			h -= 0x7fffffff
 		}
@@ -70,13 +70,13 @@ func legacyHash(name []byte, signed bool) uint32 {
 }
 
 // packName puts the beginning of a name into words, filled up with its length.
-func packName(out []uint32, name []byte, signed bool) {
+func packName[T string | []byte](out []uint32, name T, signed bool) {
 	pad := uint32(len(name)) | uint32(len(name))<<8
 	pad |= pad << 16
 	name = name[:min(len(name), 4*len(out))]
 	v, at := pad, 0
-	for i, c := range name {
-		v = char(c, signed) + v<<8
+	for i := range len(name) {
+		v = char(name[i], signed) + v<<8
 		if i%4 == 3 {
 			out[at] = v
 			at++
@@ -89,20 +89,28 @@ func packName(out []uint32, name []byte, signed bool) {
 	}
 }
 
-// halfMD4 is the reduced MD4 of Linux's directories: three rounds of eight steps.
+// halfMD4 is the reduced MD4 of Linux's directories: three rounds of eight steps,
+// in each of which the words come in another order.
 func halfMD4(buf *[4]uint32, in *[8]uint32) {
+	const k2, k3 = 0x5a827999, 0x6ed9eba1
 	a, b, c, d := buf[0], buf[1], buf[2], buf[3]
-	step := func(f, x uint32, s int) {
-		a, b, c, d = d, bits.RotateLeft32(a+f+x, s), b, c
+	for i := 0; i < 8; i += 4 {
+		a = bits.RotateLeft32(a+(d^b&(c^d))+in[i], 3)
+		d = bits.RotateLeft32(d+(c^a&(b^c))+in[i+1], 7)
+		c = bits.RotateLeft32(c+(b^d&(a^b))+in[i+2], 11)
+		b = bits.RotateLeft32(b+(a^c&(d^a))+in[i+3], 19)
 	}
-	for i, s := range [8]int{3, 7, 11, 19, 3, 7, 11, 19} {
-		step(d^b&(c^d), in[i], s)
+	for i := 1; i >= 0; i-- { // 1 3 5 7, 0 2 4 6
+		a = bits.RotateLeft32(a+(b&c+(b^c)&d)+in[i]+k2, 3)
+		d = bits.RotateLeft32(d+(a&b+(a^b)&c)+in[i+2]+k2, 5)
+		c = bits.RotateLeft32(c+(d&a+(d^a)&b)+in[i+4]+k2, 9)
+		b = bits.RotateLeft32(b+(c&d+(c^d)&a)+in[i+6]+k2, 13)
 	}
-	for i, s := range [8]int{3, 5, 9, 13, 3, 5, 9, 13} {
-		step(b&c+(b^c)&d, in[[8]int{1, 3, 5, 7, 0, 2, 4, 6}[i]]+0x5a827999, s)
-	}
-	for i, s := range [8]int{3, 9, 11, 15, 3, 9, 11, 15} {
-		step(b^c^d, in[[8]int{3, 7, 2, 6, 1, 5, 0, 4}[i]]+0x6ed9eba1, s)
+	for i := 3; i > 0; i -= 2 { // 3 7 2 6, 1 5 0 4
+		a = bits.RotateLeft32(a+(b^c^d)+in[i]+k3, 3)
+		d = bits.RotateLeft32(d+(a^b^c)+in[i+4]+k3, 9)
+		c = bits.RotateLeft32(c+(d^a^b)+in[i-1]+k3, 11)
+		b = bits.RotateLeft32(b+(c^d^a)+in[i+3]+k3, 15)
 	}
 	buf[0] += a
 	buf[1] += b

@@ -58,19 +58,25 @@ type Inode struct {
 	ino  uint32 // immutable
 	seed uint32 // of checksums; immutable
 	blk  uint64 // where it lies in the inode table; immutable
-	off  int    // immutable
+	off  int    // in bytes, immutable
+	rec  uint32 // in inodes, immutable
 
 	mu  sync.RWMutex
-	raw []byte // as on disk, but for inDtime while it is an orphan; guarded by mu
+	raw []byte    // as on disk, but for checksums, and inDtime while it is an orphan; guarded by mu
+	buf [256]byte // where raw mostly lies
 
-	refs   int           // guarded by FS.inodesMu
-	loaded chan struct{} // closed when loading ended
-	err    error         // how loading ended; immutable then
-	tx     atomic.Uint32 // the last transaction that changed it
-	dataTx atomic.Uint32 // the same, without changes of times alone
-	orphan atomic.Bool   // on the list of orphans; changed under FS.orphanMu
-	next   atomic.Uint32 // the next orphan; changed with the table's buffer.mu held
-	goal   uint64        // where the last block was allocated; guarded by mu
+	refs    int           // guarded by FS.inodesMu
+	loading bool          // guarded by FS.inodesMu
+	err     error         // how loading ended; immutable then
+	tx      atomic.Uint32 // the last transaction that changed it
+	dataTx  atomic.Uint32 // the same, without changes of times alone
+	orphan  atomic.Bool   // on the list of orphans; changed under FS.orphanMu
+	next    atomic.Uint32 // the next orphan; changed with the table's buffer.mu held
+	goal    uint64        // where the last block was allocated; guarded by mu
+	ahead   window        // free blocks behind its end
+	listed  atomic.Bool   // in FS.ahead, under whose lock it changes
+	batch   []Transfer    // scratch of a write; guarded by mu
+	rootOK  atomic.Bool   // the root of the tree of extents was looked at
 }
 
 // Ino returns the inode's number.
@@ -156,8 +162,7 @@ func (in *Inode) setTime(off, extra int, ns int64) {
 }
 
 // touch sets the times of change, and of modification if the content changed.
-func (in *Inode) touch(content bool) {
-	now := in.fs.o.Now()
+func (in *Inode) touch(now int64, content bool) {
 	in.setTime(inCtime, inCtimeX, now)
 	if content {
 		in.setTime(inMtime, inMtimeX, now)
@@ -240,18 +245,40 @@ func (fs *FS) loadInode(ino uint32) (*Inode, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := &Inode{fs: fs, ino: ino, blk: blk, off: off, raw: make([]byte, fs.s.inodeSize)}
+	in := fs.makeInode(ino, blk, off)
 	return in, in.load()
+}
+
+// makeInode makes the object, with one reference.
+func (fs *FS) makeInode(ino uint32, blk uint64, off int) *Inode {
+	in := &Inode{fs: fs, ino: ino, blk: blk, off: off, rec: uint32(off) / fs.s.inodeSize, refs: 1}
+	if in.raw = in.buf[:]; fs.s.inodeSize <= uint32(len(in.buf)) {
+		in.raw = in.buf[:fs.s.inodeSize]
+	} else {
+		in.raw = make([]byte, fs.s.inodeSize)
+	}
+	return in
+}
+
+// anyBytes accepts a block of inodes: each is checked when it is loaded.
+func anyBytes([]byte) error { return nil }
+
+// tableBlock returns the block where an inode lies, and its place among others there.
+func (fs *FS) tableBlock(ino uint32, blk uint64, off int) (b *buffer, rec uint32, err error) {
+	rec = uint32(off) / fs.s.inodeSize
+	b, _, err = fs.checked(blk, kindTable, ino-rec, anyBytes)
+	return b, rec, err
 }
 
 func (in *Inode) load() error {
 	fs := in.fs
-	b, err := fs.checked(in.blk, kindTable, func([]byte) error { return nil })
+	b, _, err := fs.tableBlock(in.ino, in.blk, in.off)
 	if err != nil {
 		return err
 	}
 	b.mu.Lock()
 	copy(in.raw, b.data[in.off:])
+	good := b.good>>in.rec&1 != 0
 	if j := fs.j; j != nil {
 		// It may have been changed and forgotten: fsync must still wait.
 		var id uint32
@@ -263,11 +290,15 @@ func (in *Inode) load() error {
 		in.tx.Store(id)
 		in.dataTx.Store(id)
 	}
+	if !good && fs.s.inodeOK(in.ino, in.raw) {
+		b.good |= 1 << in.rec
+		good = true
+	}
 	b.mu.Unlock()
-	in.seed = fs.s.inodeSeed(in.ino, in.u32(inGeneration))
-	if !fs.s.inodeOK(in.ino, in.raw) {
+	if !good {
 		return corrupt("inode %d: bad checksum", in.ino)
 	}
+	in.seed = fs.s.inodeSeed(in.ino, in.u32(inGeneration))
 	if len(in.raw) > 128 && (int(in.u16(inExtra))+128 > len(in.raw) || in.u16(inExtra)%4 != 0) {
 		return corrupt("inode %d: %d extra bytes", in.ino, in.u16(inExtra))
 	}
@@ -306,16 +337,20 @@ func (fs *FS) get(ino uint32) (*Inode, error) {
 			fs.inodesMu.Unlock()
 			return nil, err
 		}
-		in = &Inode{fs: fs, ino: ino, blk: blk, off: off, refs: 1, loaded: make(chan struct{}),
-			raw: make([]byte, fs.s.inodeSize)}
+		in = fs.makeInode(ino, blk, off)
+		in.loading = true
 		fs.inodes[ino] = in
 		fs.inodesMu.Unlock()
-		in.err = in.load()
-		close(in.loaded)
-	} else {
-		in.refs++
+		err = in.load()
+		fs.inodesMu.Lock()
+		in.err, in.loading = err, false
 		fs.inodesMu.Unlock()
-		<-in.loaded
+		fs.loaded.Broadcast()
+	} else {
+		for in.refs++; in.loading; {
+			fs.loaded.Wait()
+		}
+		fs.inodesMu.Unlock()
 	}
 	if in.err != nil {
 		fs.unref(in)
@@ -327,10 +362,15 @@ func (fs *FS) get(ino uint32) (*Inode, error) {
 // unref drops a reference without looking at what the file is.
 func (fs *FS) unref(in *Inode) {
 	fs.inodesMu.Lock()
-	if in.refs--; in.refs == 0 {
+	in.refs--
+	last := in.refs == 0
+	if last {
 		delete(fs.inodes, in.ino)
 	}
 	fs.inodesMu.Unlock()
+	if last {
+		fs.forgetAhead(in)
+	}
 }
 
 // Hold takes another reference to an inode in use.
@@ -346,10 +386,13 @@ func (fs *FS) Put(in *Inode) error {
 	fs.inodesMu.Lock()
 	last := in.refs == 1
 	if !last || !in.orphan.Load() {
-		if in.refs--; in.refs == 0 {
+		if in.refs--; last {
 			delete(fs.inodes, in.ino)
 		}
 		fs.inodesMu.Unlock()
+		if last {
+			fs.forgetAhead(in)
+		}
 		return nil
 	}
 	fs.inodesMu.Unlock()
@@ -366,17 +409,17 @@ func (fs *FS) Put(in *Inode) error {
 // store makes the inode's present attributes part of the handle's transaction.
 func (in *Inode) store(h *handle) error {
 	fs := in.fs
-	b, err := fs.checked(in.blk, kindTable, func([]byte) error { return nil })
+	b, rec, err := fs.tableBlock(in.ino, in.blk, in.off)
 	if err != nil {
 		return err
 	}
 	b.mu.Lock()
-	d := h.writeLocked(b)[in.off : in.off+len(in.raw)]
+	d := h.writeRecord(b, rec)
 	if in.orphan.Load() {
 		in.put32(inDtime, in.next.Load())
 	}
-	fs.s.sealInode(in.ino, in.raw)
-	copy(d, in.raw)
+	copy(d[in.off:], in.raw)
+	b.good |= 1 << rec
 	b.mu.Unlock()
 	in.tx.Store(h.id())
 	in.dataTx.Store(h.id())
@@ -503,7 +546,7 @@ func (fs *FS) SetAttr(in *Inode, a Attr) error {
 	if a.Ctime != nil {
 		in.setTime(inCtime, inCtimeX, *a.Ctime)
 	} else {
-		in.touch(false)
+		in.touch(h.now, false)
 	}
 	return in.store(h)
 }

@@ -2,8 +2,6 @@ package ext4
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 
 	"hardtack/abi/linux"
@@ -26,13 +24,20 @@ type run struct{ blk, n uint64 }
 
 // journal is the log of a mounted file system: see the package comment.
 //
-// Locks: commitMu (whoever commits or checkpoints), then buffer.mu, then mu.
+// Locks: homeMu (whoever checkpoints), commitMu (whoever commits), then buffer.mu,
+// then mu.
 type journal struct {
 	fs *FS
 
+	homeMu sync.Mutex
+	sorted []homeless // scratch of a checkpoint; guarded by homeMu
+
 	commitMu sync.Mutex
-	log      logArea             // guarded by commitMu
+	log      logArea             // guarded by commitMu; its super block by homeMu
 	pending  map[uint64]homeless // committed and not home; guarded by commitMu
+	goingTo  bool                // a checkpoint is writing; guarded by commitMu
+	held     []run               // freed meanwhile: a write to them may be on its way; guarded by commitMu
+	scratch  commitScratch       // guarded by commitMu
 
 	mu        sync.Mutex
 	wake      sync.Cond    // running changed, or its handles did
@@ -40,15 +45,12 @@ type journal struct {
 	nextID    uint32
 	committed uint32 // the last transaction that is durable
 	err       error  // what ended the journal; nothing changes any more
-	maxBlocks int    // of one transaction; immutable
-	fullAt    uint32 // blocks in use from which on the log is emptied; immutable
-	perRevoke int    // revoke records a block; immutable
-}
-
-// homeless is a block's newest committed content.
-type homeless struct {
-	data []byte
-	tx   uint32
+	idle      []*handle
+	idleTx    *transaction
+	spare     [][]byte // blocks that nothing points to any more
+	maxBlocks int      // of one transaction; immutable
+	fullAt    uint32   // blocks in use from which on the log is emptied; immutable
+	perRevoke int      // revoke records a block; immutable
 }
 
 // handle is the right to change up to some number of blocks within the running
@@ -59,6 +61,7 @@ type handle struct {
 	fs      *FS
 	tx      *transaction
 	credits int
+	now     int64 // the operation's time, nanoseconds since 1970
 }
 
 // begin opens a handle for at most credits changed blocks. It may wait for a commit.
@@ -67,6 +70,7 @@ func (fs *FS) begin(credits int) (*handle, error) {
 	if j == nil || fs.readOnly.Load() {
 		return nil, linux.EROFS
 	}
+	now := fs.o.Now()
 	j.mu.Lock()
 	for {
 		if j.err != nil {
@@ -75,9 +79,7 @@ func (fs *FS) begin(credits int) (*handle, error) {
 		}
 		tx := j.running
 		if tx == nil {
-			tx = &transaction{id: j.nextID, revokes: map[uint64]struct{}{}}
-			j.nextID++
-			j.running = tx
+			tx = j.newTransaction()
 		}
 		switch {
 		case tx.locked:
@@ -85,18 +87,43 @@ func (fs *FS) begin(credits int) (*handle, error) {
 		case j.size(tx, credits) <= j.maxBlocks:
 			tx.handles++
 			tx.credits += credits
+			h := j.newHandle()
+			*h = handle{fs, tx, credits, now}
 			j.mu.Unlock()
-			return &handle{fs, tx, credits}, nil
+			return h, nil
 		case j.size(tx, 0) == 0:
 			panic(fmt.Sprintf("ext4: a handle of %d blocks in a journal that takes %d", credits, j.maxBlocks))
 		default:
+			id := tx.id
 			j.mu.Unlock()
-			if err := j.commit(tx.id); err != nil {
+			if err := j.commit(id); err != nil {
 				return nil, err
 			}
 			j.mu.Lock()
 		}
 	}
+}
+
+// newTransaction opens the next one; mu is held.
+func (j *journal) newTransaction() *transaction {
+	tx := j.idleTx
+	if j.idleTx = nil; tx == nil {
+		tx = &transaction{revokes: map[uint64]struct{}{}}
+	}
+	tx.id = j.nextID
+	j.nextID++
+	j.running = tx
+	return tx
+}
+
+// newHandle returns one that is not in use; mu is held.
+func (j *journal) newHandle() *handle {
+	if n := len(j.idle); n > 0 {
+		h := j.idle[n-1]
+		j.idle = j.idle[:n-1]
+		return h
+	}
+	return &handle{}
 }
 
 // size is the number of blocks that tx may take in the log, with more added to
@@ -123,15 +150,17 @@ func (h *handle) extend(credits int) bool {
 	return true
 }
 
-// end closes the handle.
+// end closes the handle, which must not be used after.
 func (h *handle) end() {
 	j := h.fs.j
 	j.mu.Lock()
-	h.tx.credits -= h.credits
-	h.tx.handles--
-	if h.tx.handles == 0 {
+	tx := h.tx
+	tx.credits -= h.credits
+	if tx.handles--; tx.handles == 0 && tx.locked {
 		j.wake.Broadcast()
 	}
+	h.tx = nil
+	j.idle = append(j.idle, h)
 	j.mu.Unlock()
 }
 
@@ -141,7 +170,7 @@ func (h *handle) end() {
 var strictCredits bool
 
 // write makes the block part of the transaction and returns its bytes, which may
-// be changed until the handle ends.
+// be changed until the handle ends. Its checksum is stored at the commit.
 func (h *handle) write(b *buffer) []byte {
 	b.mu.Lock()
 	d := h.writeLocked(b)
@@ -149,7 +178,8 @@ func (h *handle) write(b *buffer) []byte {
 	return d
 }
 
-// writeLocked is write with b.mu held.
+// writeLocked is write with b.mu held. Of a block of records (inodes, descriptors)
+// the caller says which one changes, by writeRecord.
 func (h *handle) writeLocked(b *buffer) []byte {
 	if b.tx != h.tx {
 		b.tx = h.tx
@@ -166,10 +196,44 @@ func (h *handle) writeLocked(b *buffer) []byte {
 		j.mu.Unlock()
 	}
 	if b.shared {
-		b.data = slices.Clone(b.data)
+		old := b.data
+		b.data = h.fs.j.block()
+		copy(b.data, old)
 		b.shared = false
 	}
+	if b.kind != kindTable && b.kind != kindDesc {
+		b.stale[0] |= 1
+	}
 	return b.data
+}
+
+// writeRecord is writeLocked for record i of a block.
+func (h *handle) writeRecord(b *buffer, i uint32) []byte {
+	d := h.writeLocked(b)
+	b.staleRecord(i)
+	return d
+}
+
+// block returns a block's worth of memory with any content.
+func (j *journal) block() []byte {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if n := len(j.spare); n > 0 {
+		d := j.spare[n-1]
+		j.spare = j.spare[:n-1]
+		return d
+	}
+	return make([]byte, j.fs.s.blockSize)
+}
+
+// recycle takes a block's memory that nothing points to.
+func (j *journal) recycle(d []byte) {
+	const most = 256
+	j.mu.Lock()
+	if len(j.spare) < most {
+		j.spare = append(j.spare, d)
+	}
+	j.mu.Unlock()
 }
 
 // forget ends a block of metadata that was freed: it leaves the transaction, and
@@ -225,14 +289,6 @@ func (j *journal) evict() {
 	}
 }
 
-// commitAll makes everything that was done before durable.
-func (j *journal) commitAll() error {
-	j.mu.Lock()
-	id := j.nextID - 1
-	j.mu.Unlock()
-	return j.commit(id)
-}
-
 // durable reports whether transaction id is on disk.
 func (j *journal) durable(id uint32) bool {
 	j.mu.Lock()
@@ -249,109 +305,3 @@ func (j *journal) previous() uint32 {
 	}
 	return j.nextID - 1
 }
-
-// commit makes transactions up to id durable. Callers that meet here share
-// the work: the first commits for all that are in the transaction by then, while
-// others fill the next one. No handle may be open in the caller.
-func (j *journal) commit(id uint32) error {
-	j.commitMu.Lock()
-	defer j.commitMu.Unlock()
-	j.mu.Lock()
-	tx := j.running
-	if j.err != nil {
-		err := j.err
-		j.mu.Unlock()
-		return ioError(err)
-	}
-	if tx == nil || int32(tx.id-id) > 0 || int32(j.committed-id) >= 0 {
-		j.mu.Unlock()
-		return nil
-	}
-	tx.locked = true
-	for tx.handles > 0 {
-		j.wake.Wait()
-	}
-	if j.err != nil {
-		err := j.err
-		j.mu.Unlock()
-		return ioError(err)
-	}
-	j.mu.Unlock()
-
-	// No handle is open and none can begin: the bytes stand still. From here
-	// on they belong to the log, and who changes a block again copies it.
-	blocks := make([]logBlock, 0, len(tx.buffers))
-	for _, b := range tx.buffers {
-		b.mu.Lock()
-		b.tx = nil
-		if !b.gone {
-			b.shared = true
-			blocks = append(blocks, logBlock{b.blk, b.data})
-		}
-		b.mu.Unlock()
-	}
-	j.mu.Lock()
-	j.running = nil
-	j.fs.cache.shrink()
-	j.wake.Broadcast()
-	j.mu.Unlock()
-
-	revokes := slices.Sorted(maps.Keys(tx.revokes))
-	if len(blocks)+len(revokes) > 0 {
-		if err := j.writeLog(blocks, revokes); err != nil {
-			return j.abort(ioError(err))
-		}
-	} else if err := j.fs.dev.Flush(); err != nil {
-		return j.abort(ioError(err))
-	}
-	for _, b := range blocks {
-		j.pending[b.blk] = homeless{b.data, tx.id}
-	}
-	for _, blk := range revokes {
-		delete(j.pending, blk)
-	}
-	j.mu.Lock()
-	j.committed = tx.id
-	j.mu.Unlock()
-	j.fs.release(tx.freed)
-	if j.log.used() > j.fullAt {
-		return j.checkpoint()
-	}
-	return nil
-}
-
-// checkpoint writes all committed blocks home and empties the log; commitMu is held.
-func (j *journal) checkpoint() error {
-	blks := slices.Sorted(maps.Keys(j.pending))
-	batch := make([]Transfer, 0, min(len(blks), maxBatch))
-	for len(blks) > 0 {
-		batch = batch[:0]
-		for _, blk := range blks[:min(len(blks), maxBatch)] {
-			batch = append(batch, Transfer{j.fs.byteOf(blk), j.pending[blk].data})
-		}
-		blks = blks[len(batch):]
-		if err := j.fs.dev.WriteAt(batch, false); err != nil {
-			return j.abort(ioError(err))
-		}
-	}
-	if err := j.fs.dev.Flush(); err != nil {
-		return j.abort(ioError(err))
-	}
-	for blk, p := range j.pending {
-		if b := j.fs.cache.peek(blk); b != nil {
-			b.mu.Lock()
-			if b.shared && &b.data[0] == &p.data[0] {
-				b.shared = false
-			}
-			b.mu.Unlock()
-		}
-	}
-	clear(j.pending)
-	if err := j.log.empty(j.fs.dev, j.log.nextSeq); err != nil {
-		return j.abort(ioError(err))
-	}
-	return nil
-}
-
-// maxBatch is the most blocks of one call of the device.
-const maxBatch = 1024

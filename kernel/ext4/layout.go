@@ -174,8 +174,3 @@ func (s *super) bitmapOK(g groupDesc, lo, hi int, bitmap []byte) bool {
 	}
 	return g.pair(lo, hi) == c
 }
-
-// Bits of a bitmap.
-func bit(b []byte, i uint32) bool { return b[i>>3]>>(i&7)&1 != 0 }
-func setBit(b []byte, i uint32)   { b[i>>3] |= 1 << (i & 7) }
-func clearBit(b []byte, i uint32) { b[i>>3] &^= 1 << (i & 7) }

@@ -116,7 +116,7 @@ func TestHashes(t *testing.T) {
 	for v, alg := range []string{"legacy", "half_md4", "tea"} {
 		for _, n := range []int{1, 3, 4, 15, 16, 17, 31, 32, 33, 63, 64, 100, 255} {
 			name := slices.Repeat([]byte("name-with.sömething"), 20)[:n]
-			major, minor, _ := s.hashName(uint8(v), name)
+			major, minor, _ := hashName(s, uint8(v), name)
 			out, err := exec.Command(debugfs, "-R", fmt.Sprintf("dx_hash -h %s -s 12345678-9abc-def0-1234-56789abcdef0 %s", alg, name)).CombinedOutput()
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)

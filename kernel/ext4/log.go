@@ -1,11 +1,5 @@
 package ext4
 
-import (
-	"slices"
-
-	"hardtack/abi/linux"
-)
-
 // The log on disk is jbd2's: the first block of the journal's inode is its super
 // block, the others are a ring. A transaction in it is any number of descriptor
 // blocks, each followed by the blocks that its tags name, any number of revoke
@@ -156,11 +150,10 @@ func (l *logArea) writeSuper(dev BlockDevice) error {
 	return dev.WriteAt([]Transfer{{l.phys(0), l.super}}, true)
 }
 
-// empty declares that all in the ring is home; the next transaction is seq.
-// Until that is on disk the ring's blocks are not to be written again.
-func (l *logArea) empty(dev BlockDevice, seq uint32) error {
-	l.tail, l.full = l.head, false
-	be.PutUint32(l.super[jsStart:], l.tail)
+// setStart declares that all before block at of the ring is home; transaction seq
+// begins there. Until that is on disk the ring's blocks are not to be written again.
+func (l *logArea) setStart(dev BlockDevice, at, seq uint32) error {
+	be.PutUint32(l.super[jsStart:], at)
 	be.PutUint32(l.super[jsSequence:], seq)
 	return l.writeSuper(dev)
 }
@@ -172,12 +165,27 @@ func (l *logArea) stop(dev BlockDevice) error {
 	return l.writeSuper(dev)
 }
 
-func (l *logArea) header(kind, seq uint32) []byte {
-	b := make([]byte, l.blockSize)
+func putLogHeader(b []byte, kind, seq uint32) {
 	be.PutUint32(b[jhMagic:], jMagic)
 	be.PutUint32(b[jhType:], kind)
 	be.PutUint32(b[jhSeq:], seq)
-	return b
+}
+
+// putRevokes fills a revoke block with as many records as it has room for.
+func (l *logArea) putRevokes(b []byte, blks []uint64) int {
+	at := jHeader + 4
+	n := min(len(blks), l.room(at)/l.recordSize())
+	for _, blk := range blks[:n] {
+		if l.recordSize() == 8 {
+			be.PutUint64(b[at:], blk)
+		} else {
+			be.PutUint32(b[at:], uint32(blk))
+		}
+		at += l.recordSize()
+	}
+	be.PutUint32(b[jHeader:], uint32(at))
+	l.seal(b)
+	return n
 }
 
 // seal stores the checksum at the end of a descriptor or revoke block.
@@ -225,91 +233,4 @@ func (l *logArea) putTag(t []byte, blk uint64, flags, csum uint32) {
 type logBlock struct {
 	blk  uint64
 	data []byte
-}
-
-// writeLog makes one transaction durable; the journal's commitMu is held. Data
-// that was written in place before is durable too, by the flush in its midst.
-func (j *journal) writeLog(blocks []logBlock, revokes []uint64) error {
-	l := &j.log
-	seq := l.nextSeq
-	need := uint32(len(blocks)+len(blocks)/(l.room(jHeader+16)/l.tagSize())+1) +
-		uint32(len(revokes)*l.recordSize()/l.room(jHeader+4)+1) + 1
-	if need > l.length()-l.used() {
-		if err := j.checkpoint(); err != nil {
-			return err
-		}
-	}
-	if need > l.length()-l.used() {
-		return linux.ENOSPC // a transaction beyond the log: our bug, but nothing is harmed
-	}
-	var batch []Transfer
-	put := func(b []byte) { batch = append(batch, Transfer{l.phys(l.take()), b}) }
-	for len(revokes) > 0 {
-		b := l.header(jRevoke, seq)
-		at := jHeader + 4
-		n := min(len(revokes), l.room(at)/l.recordSize())
-		for _, blk := range revokes[:n] {
-			if l.recordSize() == 8 {
-				be.PutUint64(b[at:], blk)
-			} else {
-				be.PutUint32(b[at:], uint32(blk))
-			}
-			at += l.recordSize()
-		}
-		be.PutUint32(b[jHeader:], uint32(at))
-		l.seal(b)
-		put(b)
-		revokes = revokes[n:]
-	}
-	for len(blocks) > 0 {
-		b := l.header(jDescriptor, seq)
-		put(b)
-		n := min(len(blocks), 1+(l.room(jHeader)-l.tagSize()-16)/l.tagSize())
-		at := jHeader
-		for i, x := range blocks[:n] {
-			flags, d := uint32(0), x.data
-			if be.Uint32(d) == jMagic {
-				d = slices.Clone(d)
-				clear(d[:4])
-				flags |= tagEscaped
-			}
-			if i > 0 {
-				flags |= tagSameUUID
-			}
-			if i == n-1 {
-				flags |= tagLast
-			}
-			l.putTag(b[at:], x.blk, flags, l.dataChecksum(seq, d))
-			at += l.tagSize()
-			if i == 0 {
-				copy(b[at:at+16], l.super[jsUUID:])
-				at += 16
-			}
-			put(d)
-		}
-		l.seal(b)
-		blocks = blocks[n:]
-	}
-	for len(batch) > 0 {
-		n := min(len(batch), maxBatch)
-		if err := j.fs.dev.WriteAt(batch[:n], false); err != nil {
-			return err
-		}
-		batch = batch[n:]
-	}
-	if err := j.fs.dev.Flush(); err != nil {
-		return err
-	}
-	c := l.header(jCommit, seq)
-	now := l.now()
-	be.PutUint64(c[jCommitSec:], uint64(now/1e9))
-	be.PutUint32(c[jCommitSec+8:], uint32(now%1e9))
-	if l.csums() {
-		be.PutUint32(c[jCommitCsum:], crc32c(l.seed, c))
-	}
-	if err := j.fs.dev.WriteAt([]Transfer{{l.phys(l.take()), c}}, true); err != nil {
-		return err
-	}
-	l.nextSeq++
-	return nil
 }

@@ -270,7 +270,7 @@ func (m *mkfs) inode(table []byte, ino uint32, mode uint16, links uint16, size u
 	now := m.o.Now()
 	in.setTime(inAtime, inAtimeX, now)
 	in.setTime(inCrtime, inCrtimeX, now)
-	in.touch(true)
+	in.touch(now, true)
 	in.initExtents()
 	root, at := node(in.raw[inBlock:]), uint32(0)
 	for i, r := range runs {
@@ -296,8 +296,7 @@ func (m *mkfs) files(inodes []byte) error {
 	block := func(ino uint32, put func(d []byte)) []byte {
 		d := make([]byte, bs)
 		put(d)
-		dir := &Inode{fs: &FS{s: s}, seed: s.inodeSeed(ino, 0)}
-		dir.sealDir(d)
+		sealDir(s.inodeSeed(ino, 0), d)
 		return d
 	}
 	limit := s.dirLimit()

@@ -21,6 +21,14 @@ type Options struct {
 	Now func() int64
 	// CacheBlocks is how many blocks of metadata are wanted in memory; 0 is 16384.
 	CacheBlocks int
+	// Background is given work that nobody waits for: writing home what the log
+	// holds, when it is half full. It runs do once, at any time, without waiting for
+	// it. nil: the call that found the log half full does it.
+	Background func(do func())
+	// Processors is how many may allocate at once without meeting, and Processor
+	// tells which one the caller runs on: 0 … Processors-1. nil: there is one.
+	Processors int
+	Processor  func() int
 }
 
 // FS is a mounted file system. All its methods may be called from many goroutines.
@@ -38,11 +46,16 @@ type FS struct {
 	superBuf *buffer
 
 	inodesMu sync.Mutex
+	loaded   sync.Cond         // some inode of inodes has been loaded
 	inodes   map[uint32]*Inode // in use; guarded by inodesMu
+
+	windows []window            // one a processor; see window.go
+	aheadMu sync.Mutex          // before window.mu
+	ahead   map[*Inode]struct{} // with a window of their own; guarded by aheadMu
 
 	renameMu sync.Mutex // one directory changes its parent at a time
 	orphanMu sync.Mutex // the list of orphans; see orphan.go
-	orphans  []uint32   // newest first; guarded by orphanMu
+	orphans  []uint32   // newest last; guarded by orphanMu
 }
 
 // Mount opens the file system on dev. A disk that was not unmounted is recovered
@@ -61,8 +74,10 @@ func Mount(dev BlockDevice, o Options) (*FS, error) {
 	if err := s.writable(); err != nil && !o.ReadOnly {
 		return nil, err
 	}
-	fs := &FS{dev: dev, s: s, o: o, inodes: map[uint32]*Inode{}}
-	fs.cache = cache{fs: fs, m: map[uint64]*buffer{}, max: o.CacheBlocks}
+	fs := &FS{dev: dev, s: s, o: o, inodes: map[uint32]*Inode{}, ahead: map[*Inode]struct{}{},
+		windows: make([]window, max(o.Processors, 1))}
+	fs.loaded.L = &fs.inodesMu
+	fs.cache.init(fs, o.CacheBlocks)
 	fs.readOnly.Store(true) // until all is well
 	var l *logArea
 	if s.compat&compatHasJournal != 0 && !o.NoLoad {
@@ -84,7 +99,7 @@ func Mount(dev BlockDevice, o Options) (*FS, error) {
 				return nil, err
 			}
 			fs.s = s
-			fs.cache.m = map[uint64]*buffer{}
+			fs.cache.init(fs, o.CacheBlocks)
 			if l, err = fs.findLog(); err != nil {
 				return nil, err
 			}
@@ -115,7 +130,7 @@ func Mount(dev BlockDevice, o Options) (*FS, error) {
 // openJournal makes the file system writable.
 func (fs *FS) openJournal(l *logArea) error {
 	l.now = fs.o.Now
-	b, err := fs.read(fs.superBlock())
+	b, err := fs.pin(fs.superBlock(), kindSuper, 0)
 	if err != nil {
 		return err
 	}
@@ -159,14 +174,11 @@ func (fs *FS) writeSuper(change func(raw []byte)) error {
 	b.mu.Lock()
 	raw := fs.superBytes(h.writeLocked(b))
 	change(raw)
-	sealSuper(raw)
 	b.mu.Unlock()
 	h.end()
 	if err := fs.j.commitAll(); err != nil {
 		return err
 	}
-	fs.j.commitMu.Lock()
-	defer fs.j.commitMu.Unlock()
 	return fs.j.checkpoint()
 }
 
@@ -235,6 +247,8 @@ func (fs *FS) Unmount() error {
 	}); err != nil {
 		return err
 	}
+	j.homeMu.Lock()
+	defer j.homeMu.Unlock()
 	j.commitMu.Lock()
 	defer j.commitMu.Unlock()
 	if err := j.log.stop(fs.dev); err != nil {

@@ -39,16 +39,16 @@ func checkName(name string) error {
 	return nil
 }
 
-// absent checks that a directory can get a new name.
-func (in *Inode) absent(name string) error {
+// absent checks that a directory can get a new name, and finds where it has room.
+func (in *Inode) absent(p *place, name string) error {
 	if err := checkName(name); err != nil {
 		return err
 	}
-	p, err := in.lookup(name)
+	err := in.lookup(p, name, entrySize(len(name)))
 	switch {
 	case err != nil:
 		return err
-	case p.e.ino != 0:
+	case p.ino != 0:
 		return linux.EEXIST
 	case in.links() == 0:
 		return linux.ENOENT
@@ -63,7 +63,8 @@ func (in *Inode) absent(name string) error {
 func (fs *FS) Create(dir *Inode, name string, n NewInode) (*Inode, error) {
 	dir.mu.Lock()
 	defer dir.mu.Unlock()
-	if err := dir.absent(name); err != nil {
+	var p place
+	if err := dir.absent(&p, name); err != nil {
 		return nil, err
 	}
 	isDir := n.Mode&linux.S_IFMT == linux.S_IFDIR
@@ -76,7 +77,9 @@ func (fs *FS) Create(dir *Inode, name string, n NewInode) (*Inode, error) {
 	if err := fs.promise(growPromise + 1); err != nil {
 		return nil, err
 	}
-	free := fs.newAccount(growPromise+1, dir)
+	var free account
+	free.open(fs, growPromise+1)
+	free.watch(dir)
 	h, err := fs.begin(dir.growCredits() + createCredits)
 	if err != nil {
 		free.settle()
@@ -88,13 +91,13 @@ func (fs *FS) Create(dir *Inode, name string, n NewInode) (*Inode, error) {
 		free.settle()
 		return nil, err
 	}
-	free.watch(in)
-	err = dir.add(h, name, in.ino, fileType(n.Mode))
+	free.watchNew(in)
+	err = dir.add(h, &p, name, in.ino, fileType(n.Mode))
 	if err == nil {
 		if isDir {
 			dir.addLink()
 		}
-		dir.touch(true)
+		dir.touch(h.now, true)
 		err = dir.store(h)
 	} else if Errno(err) == linux.ENOSPC { // a directory that cannot grow
 		if e := fs.undoCreate(h, in); e == nil {
@@ -122,7 +125,7 @@ func (fs *FS) undoCreate(h *handle, in *Inode) error {
 		}
 	}
 	in.put16(inLinks, 0)
-	in.put32(inDtime, uint32(max(fs.o.Now()/1e9, 1)))
+	in.put32(inDtime, uint32(max(h.now/1e9, 1)))
 	if err := fs.freeInode(h, in.ino, in.isDir()); err != nil {
 		return err
 	}
@@ -134,26 +137,28 @@ func (fs *FS) undoCreate(h *handle, in *Inode) error {
 type account struct {
 	fs      *FS
 	promise int64
-	inodes  []*Inode
-	before  []uint64
+	n       int
+	inodes  [2]*Inode
+	before  [2]uint64
 }
 
-func (fs *FS) newAccount(promise int64, inodes ...*Inode) *account {
-	a := &account{fs: fs, promise: promise}
-	for _, in := range inodes {
-		a.inodes, a.before = append(a.inodes, in), append(a.before, in.blocks())
-	}
-	return a
-}
+func (a *account) open(fs *FS, promise int64) { a.fs, a.promise, a.n = fs, promise, 0 }
 
-// watch adds an inode that had no blocks.
+// watch adds an inode.
 func (a *account) watch(in *Inode) {
-	a.inodes, a.before = append(a.inodes, in), append(a.before, 0)
+	a.inodes[a.n], a.before[a.n] = in, in.blocks()
+	a.n++
+}
+
+// watchNew adds an inode that had no blocks.
+func (a *account) watchNew(in *Inode) {
+	a.inodes[a.n], a.before[a.n] = in, 0
+	a.n++
 }
 
 func (a *account) settle() {
 	left := a.promise
-	for i, in := range a.inodes {
+	for i, in := range a.inodes[:a.n] {
 		if n := in.blocks(); n > a.before[i] {
 			left -= int64(n-a.before[i]) >> (a.fs.s.logBlock + 1)
 		}
@@ -198,9 +203,8 @@ func (fs *FS) newInode(h *handle, parent uint32, n NewInode) (*Inode, error) {
 	if err != nil {
 		return nil, fs.fail(err)
 	}
-	in := &Inode{fs: fs, ino: ino, blk: blk, off: off, raw: make([]byte, fs.s.inodeSize), refs: 1, loaded: make(chan struct{})}
-	close(in.loaded)
-	now := fs.o.Now()
+	in := fs.makeInode(ino, blk, off)
+	now := h.now
 	in.put32(inGeneration, crc32c32(uint32(now), uint32(now>>32)^ino))
 	in.seed = fs.s.inodeSeed(ino, in.u32(inGeneration))
 	in.put16(inMode, uint16(n.Mode))
@@ -211,7 +215,7 @@ func (fs *FS) newInode(h *handle, parent uint32, n NewInode) (*Inode, error) {
 		in.setTime(inCrtime, inCrtimeX, now)
 	}
 	in.setTime(inAtime, inAtimeX, now)
-	in.touch(true)
+	in.touch(now, true)
 	switch n.Mode & linux.S_IFMT {
 	case linux.S_IFREG, linux.S_IFDIR:
 		in.initExtents()
@@ -253,7 +257,6 @@ func (fs *FS) firstBlock(h *handle, in *Inode, parent uint32, n NewInode) error 
 		d := h.write(b)
 		putEntry(d, 0, 12, in.ino, ftDir, ".")
 		putEntry(d, 12, fs.s.dirLimit()-12, parent, ftDir, "..")
-		in.sealDir(d)
 		in.put16(inLinks, 2)
 	case n.Mode&linux.S_IFMT == linux.S_IFLNK && len(n.Target) >= inBlockLen:
 		_, b, err := in.addBlock(h, kindRaw)
@@ -288,7 +291,8 @@ func (in *Inode) dropLink() {
 func (fs *FS) Link(dir *Inode, name string, in *Inode) error {
 	dir.mu.Lock()
 	defer dir.mu.Unlock()
-	if err := dir.absent(name); err != nil {
+	var p place
+	if err := dir.absent(&p, name); err != nil {
 		return err
 	}
 	if dir == in {
@@ -307,14 +311,16 @@ func (fs *FS) Link(dir *Inode, name string, in *Inode) error {
 	if err := fs.promise(growPromise); err != nil {
 		return err
 	}
-	free := fs.newAccount(growPromise, dir)
+	var free account
+	free.open(fs, growPromise)
+	free.watch(dir)
 	defer free.settle()
 	h, err := fs.begin(dir.growCredits() + orphanCredits + 1)
 	if err != nil {
 		return err
 	}
 	defer h.end()
-	if err := dir.add(h, name, in.ino, fileType(in.mode())); err != nil {
+	if err := dir.add(h, &p, name, in.ino, fileType(in.mode())); err != nil {
 		if Errno(err) == linux.ENOSPC {
 			fs.fail(dir.store(h))
 			return err
@@ -327,8 +333,8 @@ func (fs *FS) Link(dir *Inode, name string, in *Inode) error {
 		}
 	}
 	in.addLink()
-	in.touch(false)
-	dir.touch(true)
+	in.touch(h.now, false)
+	dir.touch(h.now, true)
 	if err := in.store(h); err != nil {
 		return fs.fail(err)
 	}
@@ -343,8 +349,8 @@ func (fs *FS) Unlink(dir *Inode, name string, in *Inode) error {
 	}
 	dir.mu.Lock()
 	defer dir.mu.Unlock()
-	p, err := dir.present(name, in.ino)
-	if err != nil {
+	var p place
+	if err := dir.present(&p, name, in.ino); err != nil {
 		return err
 	}
 	in.mu.Lock()
@@ -361,29 +367,30 @@ func (fs *FS) Unlink(dir *Inode, name string, in *Inode) error {
 		return err
 	}
 	defer h.end()
-	if err = dir.remove(h, p); err == nil {
+	if err = dir.again(&p, name); err == nil {
+		dir.remove(h, p.spot)
 		err = fs.dropName(h, dir, in)
 	}
 	if err == nil {
 		err = in.store(h)
 	}
 	if err == nil {
-		dir.touch(true)
+		dir.touch(h.now, true)
 		err = dir.store(h)
 	}
 	return fs.fail(err)
 }
 
 // present finds a name that must lead to inode ino.
-func (in *Inode) present(name string, ino uint32) (place, error) {
+func (in *Inode) present(p *place, name string, ino uint32) error {
 	if name == "." || name == ".." {
-		return place{}, linux.EINVAL
+		return linux.EINVAL
 	}
-	p, err := in.lookup(name)
-	if err == nil && p.e.ino != ino {
+	err := in.lookup(p, name, 0)
+	if err == nil && p.ino != ino {
 		err = linux.ENOENT
 	}
-	return p, err
+	return err
 }
 
 // dropName counts one name less for in, which stood in dir; the caller stores both.
@@ -394,7 +401,7 @@ func (fs *FS) dropName(h *handle, dir, in *Inode) error {
 	} else {
 		in.dropLink()
 	}
-	in.touch(false)
+	in.touch(h.now, false)
 	if in.links() == 0 {
 		return fs.addOrphan(h, in)
 	}

@@ -24,13 +24,13 @@ func (fs *FS) addOrphan(h *handle, in *Inode) error {
 		return nil
 	}
 	first := uint32(0)
-	if len(fs.orphans) > 0 {
-		first = fs.orphans[0]
+	if n := len(fs.orphans); n > 0 {
+		first = fs.orphans[n-1]
 	}
 	fs.setFirstOrphan(h, in.ino)
 	in.next.Store(first)
 	in.orphan.Store(true)
-	fs.orphans = slices.Insert(fs.orphans, 0, in.ino)
+	fs.orphans = append(fs.orphans, in.ino)
 	return nil
 }
 
@@ -38,17 +38,20 @@ func (fs *FS) addOrphan(h *handle, in *Inode) error {
 func (fs *FS) removeOrphan(h *handle, in *Inode) error {
 	fs.orphanMu.Lock()
 	defer fs.orphanMu.Unlock()
-	i := slices.Index(fs.orphans, in.ino)
+	i := len(fs.orphans) - 1
+	for i >= 0 && fs.orphans[i] != in.ino { // the newest ones mostly go first
+		i--
+	}
 	if i < 0 {
 		return nil
 	}
 	next := uint32(0)
-	if i+1 < len(fs.orphans) {
-		next = fs.orphans[i+1]
+	if i > 0 {
+		next = fs.orphans[i-1]
 	}
-	if i == 0 {
+	if i == len(fs.orphans)-1 {
 		fs.setFirstOrphan(h, next)
-	} else if err := fs.setNextOrphan(h, fs.orphans[i-1], next); err != nil {
+	} else if err := fs.setNextOrphan(h, fs.orphans[i+1], next); err != nil {
 		return err
 	}
 	fs.orphans = slices.Delete(fs.orphans, i, i+1)
@@ -62,7 +65,6 @@ func (fs *FS) setFirstOrphan(h *handle, ino uint32) {
 	b.mu.Lock()
 	raw := fs.superBytes(h.writeLocked(b))
 	le.PutUint32(raw[sbLastOrphan:], ino)
-	sealSuper(raw)
 	b.mu.Unlock()
 }
 
@@ -72,7 +74,7 @@ func (fs *FS) setNextOrphan(h *handle, ino, next uint32) error {
 	if err != nil {
 		return err
 	}
-	b, err := fs.checked(blk, kindTable, func([]byte) error { return nil })
+	b, i, err := fs.tableBlock(ino, blk, off)
 	if err != nil {
 		return err
 	}
@@ -84,9 +86,8 @@ func (fs *FS) setNextOrphan(h *handle, ino, next uint32) error {
 	if in != nil {
 		in.next.Store(next)
 	}
-	raw := h.writeLocked(b)[off : off+int(fs.s.inodeSize)]
+	raw := h.writeRecord(b, i)[off:]
 	le.PutUint32(raw[inDtime:], next)
-	fs.s.sealInode(ino, raw)
 	return nil
 }
 
@@ -114,6 +115,7 @@ func (fs *FS) replayOrphans() error {
 		fs.orphans = append(fs.orphans, ino)
 		ino = in.next.Load()
 	}
+	slices.Reverse(fs.orphans)
 	for _, in := range list {
 		var err error
 		if in.links() == 0 {
@@ -160,7 +162,6 @@ func (fs *FS) replayOrphanFile() error {
 	defer b.mu.Unlock()
 	raw := fs.superBytes(h.writeLocked(b))
 	le.PutUint32(raw[sbRoCompat:], le.Uint32(raw[sbRoCompat:])&^roOrphanPresent)
-	sealSuper(raw)
 	return nil
 }
 
@@ -244,7 +245,7 @@ func (fs *FS) destroy(in *Inode) error {
 		}
 		in.setSize(0)
 		in.put16(inLinks, 0)
-		in.put32(inDtime, uint32(max(fs.o.Now()/1e9, 1)))
+		in.put32(inDtime, uint32(max(h.now/1e9, 1)))
 		return fs.freeInode(h, in.ino, in.isDir())
 	}
 	credits := orphanCredits + inodeCredits + markCredits + 1

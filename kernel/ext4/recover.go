@@ -265,5 +265,5 @@ func (l *logArea) open(dev BlockDevice, s *super) error {
 		be.PutUint32(l.super[jsCompat:], be.Uint32(l.super[jsCompat:])&^1)
 	}
 	be.PutUint32(l.super[jsIncompat:], f)
-	return ioError(l.empty(dev, l.nextSeq))
+	return ioError(l.setStart(dev, l.head, l.nextSeq))
 }

@@ -14,6 +14,7 @@ type move struct {
 	source, target *Inode
 	old, new       string
 	flags          uint32
+	oldAt, newAt   place // where the names are, or may go
 }
 
 // Rename moves a name, all or nothing; flags are RENAME_NOREPLACE, RENAME_EXCHANGE
@@ -23,7 +24,7 @@ func (fs *FS) Rename(from *Inode, old string, to *Inode, new string, flags uint3
 		flags&linux.RENAME_EXCHANGE != 0 && flags != linux.RENAME_EXCHANGE {
 		return linux.EINVAL
 	}
-	for _, name := range []string{old, new} {
+	for _, name := range [2]string{old, new} {
 		if err := checkName(name); err != nil {
 			if err == linux.EEXIST {
 				return linux.EBUSY
@@ -31,20 +32,20 @@ func (fs *FS) Rename(from *Inode, old string, to *Inode, new string, flags uint3
 			return err
 		}
 	}
-	aboveFrom, aboveTo, unlock, err := fs.lockDirs(from, to)
+	aboveFrom, aboveTo, err := fs.lockDirs(from, to)
 	if err != nil {
 		return err
 	}
-	defer unlock()
-	m := &move{fs: fs, from: from, to: to, old: old, new: new, flags: flags}
-	if m.source, err = from.child(old); err != nil {
+	defer fs.unlockDirs(from, to)
+	m := move{fs: fs, from: from, to: to, old: old, new: new, flags: flags}
+	if m.source, err = from.child(&m.oldAt, old, 0); err != nil {
 		return err
 	}
 	if m.source == nil {
 		return linux.ENOENT
 	}
 	defer fs.Put(m.source)
-	if m.target, err = to.child(new); err != nil {
+	if m.target, err = to.child(&m.newAt, new, entrySize(len(new))); err != nil {
 		return err
 	}
 	if m.target != nil {
@@ -85,21 +86,20 @@ func (fs *FS) Rename(from *Inode, old string, to *Inode, new string, flags uint3
 }
 
 // child returns the inode that a name leads to, with a reference; nil if none.
-func (in *Inode) child(name string) (*Inode, error) {
-	p, err := in.lookup(name)
-	if err != nil || p.e.ino == 0 {
+func (in *Inode) child(p *place, name string, need int) (*Inode, error) {
+	if err := in.lookup(p, name, need); err != nil || p.ino == 0 {
 		return nil, err
 	}
-	return in.fs.get(p.e.ino)
+	return in.fs.get(p.ino)
 }
 
 // lockDirs locks one or two directories, the one above first, and returns the
 // numbers of the directories on the way from each up to the root, themselves among
 // them (of two only). While renameMu is held that does not change.
-func (fs *FS) lockDirs(a, b *Inode) (aboveA, aboveB map[uint32]bool, unlock func(), err error) {
+func (fs *FS) lockDirs(a, b *Inode) (aboveA, aboveB map[uint32]bool, err error) {
 	if a == b {
 		a.mu.Lock()
-		return nil, nil, a.mu.Unlock, nil
+		return nil, nil, nil
 	}
 	fs.renameMu.Lock()
 	if aboveA, err = fs.above(a); err == nil {
@@ -107,7 +107,7 @@ func (fs *FS) lockDirs(a, b *Inode) (aboveA, aboveB map[uint32]bool, unlock func
 	}
 	if err != nil {
 		fs.renameMu.Unlock()
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	first, second := a, b
 	if aboveA[b.ino] || !aboveB[a.ino] && b.ino < a.ino {
@@ -115,11 +115,15 @@ func (fs *FS) lockDirs(a, b *Inode) (aboveA, aboveB map[uint32]bool, unlock func
 	}
 	first.mu.Lock()
 	second.mu.Lock()
-	return aboveA, aboveB, func() {
-		second.mu.Unlock()
-		first.mu.Unlock()
+	return aboveA, aboveB, nil
+}
+
+func (fs *FS) unlockDirs(a, b *Inode) {
+	a.mu.Unlock()
+	if a != b {
+		b.mu.Unlock()
 		fs.renameMu.Unlock()
-	}, nil
+	}
 }
 
 // above returns the numbers of a directory and of those above it. renameMu is held,
@@ -137,11 +141,12 @@ func (fs *FS) above(dir *Inode) (map[uint32]bool, error) {
 		if at.ino == rootInode {
 			return way, nil
 		}
+		var p place
 		at.mu.RLock()
-		p, err := at.lookup("..")
+		err := at.lookup(&p, "..", 0)
 		gone := at.links() == 0
 		at.mu.RUnlock()
-		if err == nil && p.e.ino == 0 {
+		if err == nil && p.ino == 0 {
 			err = corrupt("directory %d has no ..", at.ino)
 		}
 		if gone {
@@ -150,7 +155,7 @@ func (fs *FS) above(dir *Inode) (map[uint32]bool, error) {
 		if err != nil {
 			return nil, err
 		}
-		up, err := fs.get(p.e.ino)
+		up, err := fs.get(p.ino)
 		if err != nil {
 			return nil, err
 		}
@@ -191,11 +196,12 @@ func (m *move) run() error {
 	if err := fs.promise(growPromise); err != nil {
 		return err
 	}
-	inodes := []*Inode{m.to}
+	var free account
+	free.open(fs, growPromise)
+	free.watch(m.to)
 	if m.from != m.to {
-		inodes = append(inodes, m.from)
+		free.watch(m.from)
 	}
-	free := fs.newAccount(growPromise, inodes...)
 	defer free.settle()
 	h, err := fs.begin(m.to.growCredits() + 8 + orphanCredits + inodeCredits)
 	if err != nil {
@@ -226,11 +232,11 @@ func (m *move) run() error {
 	if err != nil {
 		return fs.fail(err)
 	}
-	for _, in := range append(inodes, m.source, m.target) {
-		if in == nil {
+	for i, in := range [4]*Inode{m.to, m.from, m.source, m.target} {
+		if in == nil || i == 1 && m.from == m.to {
 			continue
 		}
-		in.touch(in == m.from || in == m.to)
+		in.touch(h.now, i < 2)
 		if err := in.store(h); err != nil {
 			return fs.fail(err)
 		}
@@ -242,29 +248,30 @@ func (m *move) run() error {
 func (m *move) names(h *handle, white *Inode) error {
 	ft := fileType(m.source.mode())
 	if m.target != nil {
-		p, err := m.to.find(m.new)
-		if err != nil {
+		if err := m.to.again(&m.newAt, m.new); err != nil {
 			return err
 		}
-		if err := m.to.replace(h, p, m.source.ino, ft); err != nil {
+		m.to.replace(h, m.newAt.spot, m.source.ino, ft)
+	} else {
+		if err := m.to.add(h, &m.newAt, m.new, m.source.ino, ft); err != nil {
 			return err
 		}
-	} else if err := m.to.add(h, m.new, m.source.ino, ft); err != nil {
+		if m.from == m.to { // the old name may have moved
+			m.oldAt.gen--
+		}
+	}
+	if err := m.from.again(&m.oldAt, m.old); err != nil {
 		return err
 	}
-	// The old name may have moved: both may be in one directory.
-	p, err := m.from.find(m.old)
 	switch {
-	case err != nil:
-		return err
-	case p.e.ino != m.source.ino:
-		return corrupt("directory %d: %q has changed", m.from.ino, m.old)
 	case m.flags&linux.RENAME_EXCHANGE != 0:
-		return m.from.replace(h, p, m.target.ino, fileType(m.target.mode()))
+		m.from.replace(h, m.oldAt.spot, m.target.ino, fileType(m.target.mode()))
 	case white != nil:
-		return m.from.replace(h, p, white.ino, ftChr)
+		m.from.replace(h, m.oldAt.spot, white.ino, ftChr)
+	default:
+		m.from.remove(h, m.oldAt.spot)
 	}
-	return m.from.remove(h, p)
+	return nil
 }
 
 // counts changes links and the way up.
@@ -282,16 +289,17 @@ func (m *move) counts(h *handle) error {
 		if in == nil || !in.isDir() {
 			return nil
 		}
-		p, err := in.findDots("..")
-		if err != nil {
+		var p place
+		if err := in.findDots(&p, ".."); err != nil {
 			return err
 		}
-		if p.e.ino == 0 {
+		if p.ino == 0 {
 			return fmt.Errorf("directory %d has no ..: %w", in.ino, linux.EUCLEAN)
 		}
 		from.dropLink()
 		to.addLink()
-		return in.replace(h, p, to.ino, ftDir)
+		in.replace(h, p.spot, to.ino, ftDir)
+		return nil
 	}
 	if err := up(m.source, m.from, m.to); err != nil {
 		return err

@@ -113,14 +113,19 @@ func (fs *FS) draw(o *Out, n int64) error {
 	return nil
 }
 
-// touchAt is touch(true) with the times of a write that was earlier.
-func (in *Inode) touchAt(o *Out) {
+// touchAt is touch with the times of a write that was earlier.
+func (in *Inode) touchAt(now int64, o *Out) {
 	if o == nil || o.Mtime == 0 {
-		in.touch(true)
+		in.touch(now, true)
 		return
 	}
 	in.setTime(inMtime, inMtimeX, o.Mtime)
 	in.setTime(inCtime, inCtimeX, o.Ctime)
+}
+
+// touchedAt reports whether the file has those times already.
+func (in *Inode) touchedAt(o *Out) bool {
+	return o != nil && o.Mtime != 0 && in.time(inMtime, inMtimeX) == o.Mtime && in.time(inCtime, inCtimeX) == o.Ctime
 }
 
 // source is the bytes of a write: one slice, or a page cache's pages.
@@ -131,6 +136,20 @@ func (s source) len() (n int64) {
 		n += int64(len(p))
 	}
 	return n
+}
+
+// transfers appends the pieces of bytes from … to-1, which go to phys on the device.
+func (s source) transfers(batch []Transfer, from, to, phys int64) []Transfer {
+	for _, p := range s {
+		n := int64(len(p))
+		if from < n && to > 0 {
+			b := p[max(from, 0):min(to, n)]
+			batch = append(batch, Transfer{phys, b})
+			phys += int64(len(b))
+		}
+		from, to = from-n, to-n
+	}
+	return batch
 }
 
 // each calls do for the pieces of bytes from … to-1.
@@ -167,9 +186,10 @@ type piece struct {
 	fresh bool // allocated for this write
 }
 
-// pieces finds or allocates the blocks first … last of a write. Blocks taken so are
-// only in memory; the caller links them or gives them back with unbusy.
-func (in *Inode) pieces(first, last uint32, o *Out) (list []piece, taken int64, err error) {
+// pieces finds or allocates the blocks first … last of a write, appended to list.
+// Blocks taken so are only in memory; the caller links them or gives them back with
+// undo.
+func (in *Inode) pieces(list []piece, first, last uint32, o *Out) (all []piece, taken int64, err error) {
 	fs := in.fs
 	var holes int64
 	for at := first; at <= last; {
@@ -190,27 +210,41 @@ func (in *Inode) pieces(first, last uint32, o *Out) (list []piece, taken int64, 
 	if err := fs.draw(o, holes); err != nil {
 		return nil, 0, err
 	}
-	var out []piece
-	goal := in.firstGoal(list)
-	for _, x := range list {
-		if x.phys != 0 {
-			out, goal = append(out, x), x.phys+uint64(x.n)
-			continue
-		}
-		for x.n > 0 {
-			r, err := fs.allocate(goal, min(x.n, exMaxLen))
+	goal := in.goalFor(first)
+	for i := 0; i < len(list); i++ {
+		x := &list[i]
+		if x.phys == 0 {
+			r, err := in.allocateData(goal, x.lblk, x.n)
 			if err != nil {
-				in.undo(out, taken)
+				in.undo(list, taken)
 				fs.free.Add(holes - taken)
 				return nil, 0, err
 			}
-			n := uint32(r.n)
-			out = append(out, piece{extent{x.lblk, n, r.blk, false}, true})
-			taken += int64(n)
-			x.lblk, x.n, goal = x.lblk+n, x.n-n, r.blk+r.n
+			rest := extent{lblk: x.lblk + uint32(r.n), n: x.n - uint32(r.n)}
+			x.n, x.phys, x.fresh = uint32(r.n), r.blk, true
+			taken += int64(r.n)
+			if rest.n > 0 {
+				list = slices.Insert(list, i+1, piece{extent: rest})
+				x = &list[i]
+			}
 		}
+		goal = x.phys + uint64(x.n)
 	}
-	return out, taken, nil
+	return list, taken, nil
+}
+
+// allocateData takes up to n blocks for a hole of the file from block lblk on.
+func (in *Inode) allocateData(goal uint64, lblk, n uint32) (run, error) {
+	fs := in.fs
+	n = min(n, exMaxLen)
+	end := uint64(lblk) + uint64(n)
+	switch bs := uint64(fs.s.blockSize); {
+	case end <= smallFile && uint64(in.size()) <= smallFile*bs:
+		return fs.allocateSmall(goal, n)
+	case end*bs >= uint64(in.size()): // it grows
+		return fs.allocateAhead(in, goal, n, uint32(end))
+	}
+	return fs.allocate(goal, n)
 }
 
 // undo gives back the blocks of a write that were not linked, and their promise.
@@ -223,10 +257,11 @@ func (in *Inode) undo(list []piece, promised int64) {
 	in.fs.free.Add(promised)
 }
 
-// firstGoal is where the blocks of a write had best lie: after the block before,
+// goalFor is where the blocks from lblk on had best lie: after the block before,
 // else in the inode's group.
-func (in *Inode) firstGoal(list []piece) uint64 {
-	if p, err := in.findPath(list[0].lblk); err == nil {
+func (in *Inode) goalFor(lblk uint32) uint64 {
+	var p path
+	if in.findPath(&p, lblk) == nil {
 		if l := p.leaf(); l.pos >= 0 {
 			x := l.d.extent(l.pos)
 			return x.phys + uint64(x.n)
@@ -247,7 +282,8 @@ func (in *Inode) writeChunk(p source, off, size int64, o *Out) error {
 	fs := in.fs
 	bs := int64(fs.s.blockSize)
 	first, last := uint32(off/bs), uint32((off+p.len()-1)/bs)
-	list, taken, err := in.pieces(first, last, o)
+	var room [4]piece
+	list, taken, err := in.pieces(room[:0], first, last, o)
 	if err != nil {
 		return err
 	}
@@ -263,17 +299,18 @@ func (in *Inode) writeChunk(p source, off, size int64, o *Out) error {
 func (in *Inode) writePieces(p source, off int64, list []piece) error {
 	fs := in.fs
 	bs, n := int64(fs.s.blockSize), p.len()
-	batch := make([]Transfer, 0, len(list)+2)
+	batch := in.batch[:0]
+	defer func() {
+		clear(batch)
+		in.batch = batch[:0]
+	}()
 	for _, x := range list {
 		for at, end := int64(x.lblk)*bs, int64(x.end())*bs; at < end; {
 			phys := fs.byteOf(x.phys) + at - int64(x.lblk)*bs
 			lo, hi := max(at, off), min(end, off+n)
 			if lo == at && hi-at >= bs { // whole blocks
 				hi = at + (hi-at)/bs*bs
-				p.each(at-off, hi-off, func(b []byte) {
-					batch = append(batch, Transfer{phys, b})
-					phys += int64(len(b))
-				})
+				batch = p.transfers(batch, at-off, hi-off, phys)
 				at = hi
 				continue
 			}
@@ -303,12 +340,15 @@ func (in *Inode) link(list []piece, size int64, o *Out) error {
 	bs := int64(fs.s.blockSize)
 	const each = cutCredits + extentCredits + markCredits
 	if !slices.ContainsFunc(list, func(x piece) bool { return x.fresh || x.unwritten }) {
+		if size <= in.size() && in.touchedAt(o) {
+			return nil
+		}
 		h, err := fs.begin(1)
 		if err != nil {
 			return err
 		}
 		defer h.end()
-		in.touchAt(o)
+		in.touchAt(h.now, o)
 		if size <= in.size() {
 			return in.storeTimes(h)
 		}
@@ -341,7 +381,7 @@ func (in *Inode) link(list []piece, size int64, o *Out) error {
 				break
 			}
 		}
-		in.touchAt(o)
+		in.touchAt(h.now, o)
 		err = in.store(h)
 		h.end()
 		fs.free.Add(2*extentPromise - used)
@@ -382,270 +422,4 @@ func (in *Inode) linkOne(h *handle, x piece) (used int64, err error) {
 	e.unwritten = false
 	n, err := in.insertExtent(h, e)
 	return used + n, err
-}
-
-// zeroTail makes what the last block holds beyond the end of the file zeros, before
-// the file grows over it.
-func (in *Inode) zeroTail() error {
-	bs := int64(in.fs.s.blockSize)
-	size := in.size()
-	if size%bs == 0 {
-		return nil
-	}
-	m, err := in.mapBlock(uint32(size / bs))
-	if err != nil || m.Phys == 0 || m.Unwritten {
-		return err
-	}
-	return in.zeroIn(m.Phys, size%bs, bs)
-}
-
-// zeroIn writes zeros to bytes from … to-1 of a block, in place.
-func (in *Inode) zeroIn(phys uint64, from, to int64) error {
-	fs := in.fs
-	b := make([]byte, fs.s.blockSize)
-	t := []Transfer{{fs.byteOf(phys), b}}
-	if err := fs.dev.ReadAt(t); err != nil {
-		return ioError(err)
-	}
-	clear(b[from:to])
-	return ioError(fs.dev.WriteAt(t, false))
-}
-
-// Truncate sets a file's size. A crash leaves the old file or the new one, never
-// something between: the block in which a shorter file ends is written anew.
-func (fs *FS) Truncate(in *Inode, size int64) error {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	if size < 0 {
-		return linux.EINVAL
-	}
-	if err := fs.writable(in, size, 0); err != nil {
-		return err
-	}
-	if size > in.size() {
-		if err := in.zeroTail(); err != nil {
-			return err
-		}
-		h, err := fs.begin(1)
-		if err != nil {
-			return err
-		}
-		defer h.end()
-		in.setSize(size)
-		in.touch(true)
-		return in.store(h)
-	}
-	tail, err := in.copyTail(size)
-	if err != nil {
-		return err
-	}
-	bs := int64(fs.s.blockSize)
-	first := uint64((size + bs - 1) / bs)
-	if err := fs.promise(2 * extentPromise); err != nil {
-		in.undo(tail, freshBlocks(tail))
-		return err
-	}
-	h, err := fs.begin(orphanCredits + 1 + cutCredits + extentCredits + markCredits)
-	if err != nil {
-		fs.free.Add(2 * extentPromise)
-		in.undo(tail, freshBlocks(tail))
-		return err
-	}
-	var used int64
-	err = fs.addOrphan(h, in)
-	for _, x := range tail {
-		if err == nil {
-			var n int64
-			_, n, err = in.cut(h, uint64(x.lblk), uint64(x.end()), true)
-			used += n
-		}
-		if err == nil {
-			var n int64
-			n, err = in.linkOne(h, x)
-			used += n
-		}
-	}
-	in.setSize(size)
-	in.touch(true)
-	if err == nil {
-		err = in.store(h)
-	}
-	h.end()
-	fs.free.Add(2*extentPromise - used)
-	if err != nil {
-		return fs.fail(err)
-	}
-	return fs.cutAll(in, first, maxFileBlocks, func(h *handle) error { return fs.removeOrphan(h, in) }, orphanCredits)
-}
-
-// copyTail writes the block in which a file of size bytes ends, zeros after the
-// end, to a new place, to be linked in the handle that sets the size. On a full
-// disk it is changed in place instead.
-func (in *Inode) copyTail(size int64) ([]piece, error) {
-	fs := in.fs
-	bs := int64(fs.s.blockSize)
-	if size%bs == 0 || size == in.size() {
-		return nil, nil
-	}
-	lblk := uint32(size / bs)
-	m, err := in.mapBlock(lblk)
-	if err != nil || m.Phys == 0 || m.Unwritten {
-		return nil, err
-	}
-	if fs.promise(1) != nil {
-		return nil, in.zeroIn(m.Phys, size%bs, bs)
-	}
-	r, err := fs.allocate(m.Phys, 1)
-	if err != nil {
-		fs.free.Add(1)
-		return nil, err
-	}
-	tail := []piece{{extent{lblk, 1, r.blk, false}, true}}
-	b := make([]byte, bs)
-	if err = fs.dev.ReadAt([]Transfer{{fs.byteOf(m.Phys), b}}); err == nil {
-		clear(b[size%bs:])
-		err = fs.dev.WriteAt([]Transfer{{fs.byteOf(r.blk), b}}, false)
-	}
-	if err != nil {
-		in.undo(tail, 1)
-		return nil, ioError(err)
-	}
-	return tail, nil
-}
-
-// Fallocate is fallocate(2): mode 0 and FALLOC_FL_KEEP_SIZE allocate,
-// FALLOC_FL_PUNCH_HOLE (with KEEP_SIZE) frees, FALLOC_FL_ZERO_RANGE does both;
-// EOPNOTSUPP for others.
-func (fs *FS) Fallocate(in *Inode, mode uint32, off, n int64) error {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	if off < 0 || n <= 0 {
-		return linux.EINVAL
-	}
-	if err := fs.writable(in, off, n); err != nil {
-		return err
-	}
-	keep := mode&linux.FALLOC_FL_KEEP_SIZE != 0
-	switch mode &^ linux.FALLOC_FL_KEEP_SIZE {
-	case linux.FALLOC_FL_PUNCH_HOLE:
-		if !keep {
-			return linux.EOPNOTSUPP
-		}
-		return fs.punch(in, off, n)
-	case linux.FALLOC_FL_ZERO_RANGE:
-		if err := fs.punch(in, off, n); err != nil {
-			return err
-		}
-	case 0:
-	default:
-		return linux.EOPNOTSUPP
-	}
-	return fs.preallocate(in, off, n, keep)
-}
-
-// punch makes a range zeros and frees the whole blocks in it.
-func (fs *FS) punch(in *Inode, off, n int64) error {
-	bs := int64(fs.s.blockSize)
-	end := off + n
-	first, last := (off+bs-1)/bs, end/bs // whole blocks first … last-1
-	zero := func(from, to int64) error { // within one block
-		m, err := in.mapBlock(uint32(from / bs))
-		if err != nil || m.Phys == 0 || m.Unwritten || from >= to {
-			return err
-		}
-		base := from / bs * bs
-		return in.zeroIn(m.Phys, from-base, to-base)
-	}
-	var err error
-	if first > last {
-		err = zero(off, end)
-	} else {
-		if off < first*bs {
-			err = zero(off, first*bs)
-		}
-		if err == nil && last*bs < end {
-			err = zero(last*bs, end)
-		}
-	}
-	if err != nil {
-		return err
-	}
-	if first < last {
-		if err := fs.cutAll(in, uint64(first), uint64(last), nil, 0); err != nil {
-			return err
-		}
-	}
-	h, err := fs.begin(1)
-	if err != nil {
-		return err
-	}
-	defer h.end()
-	in.touch(true)
-	return in.store(h)
-}
-
-// preallocate gives the holes of a range unwritten blocks.
-func (fs *FS) preallocate(in *Inode, off, n int64, keep bool) error {
-	bs := int64(fs.s.blockSize)
-	end := off + n
-	if !keep && end > in.size() {
-		if err := in.zeroTail(); err != nil {
-			return err
-		}
-	}
-	for at, last := uint32(off/bs), uint32((end-1)/bs); at <= last; {
-		m, err := in.mapBlock(at)
-		if err != nil {
-			return err
-		}
-		count := min(m.N, last-at+1)
-		if m.Phys == 0 {
-			count = min(count, exMaxLen-1)
-			if err := fs.preallocateRun(in, at, &count); err != nil {
-				return err
-			}
-		}
-		at += count
-	}
-	h, err := fs.begin(1)
-	if err != nil {
-		return err
-	}
-	defer h.end()
-	if !keep && end > in.size() {
-		in.setSize(end)
-	}
-	in.touch(true)
-	return in.store(h)
-}
-
-// preallocateRun fills part of a hole; count becomes what was filled.
-func (fs *FS) preallocateRun(in *Inode, at uint32, count *uint32) error {
-	promised := int64(*count) + extentPromise
-	if err := fs.promise(promised); err != nil {
-		return err
-	}
-	r, err := fs.allocate(in.firstGoal([]piece{{extent: extent{lblk: at}}}), *count)
-	if err != nil {
-		fs.free.Add(promised)
-		return err
-	}
-	h, err := fs.begin(extentCredits + markCredits + 1)
-	if err != nil {
-		fs.unbusy(r)
-		fs.free.Add(promised)
-		return err
-	}
-	defer h.end()
-	*count = uint32(r.n)
-	if err := fs.markUsed(h, r); err != nil {
-		return fs.fail(err)
-	}
-	in.addBlocks(int64(r.n))
-	used, err := in.insertExtent(h, extent{at, uint32(r.n), r.blk, true})
-	if err != nil {
-		return fs.fail(err)
-	}
-	fs.free.Add(promised - int64(r.n) - used)
-	return fs.fail(in.store(h))
 }

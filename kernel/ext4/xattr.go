@@ -151,7 +151,9 @@ func (in *Inode) xattrs() ([]xattr, error) {
 	if err != nil {
 		return nil, err
 	}
-	more, err := parseXattrs(b.bytes(), xaHeader, 0)
+	b.mu.Lock() // other files may have the block, too
+	more, err := parseXattrs(b.data, xaHeader, 0)
+	b.mu.Unlock()
 	if err != nil {
 		return nil, in.blame(err)
 	}
@@ -160,7 +162,7 @@ func (in *Inode) xattrs() ([]xattr, error) {
 
 func (in *Inode) xattrBlock() (*buffer, error) {
 	blk := in.fileACL()
-	b, err := in.fs.checked(blk, kindXattr, func(d []byte) error {
+	b, _, err := in.fs.checked(blk, kindXattr, 0, func(d []byte) error {
 		if le.Uint32(d) != xaMagic || le.Uint32(d[xaBlocks:]) != 1 || le.Uint32(d[xaRefs:]) == 0 {
 			return corrupt("attributes: bad header")
 		}
@@ -282,7 +284,9 @@ func (fs *FS) storeXattrs(in *Inode, list []xattr) error {
 	if err := fs.promise(1); err != nil {
 		return err
 	}
-	free := fs.newAccount(1, in)
+	var free account
+	free.open(fs, 1)
+	free.watch(in)
 	defer free.settle()
 	h, err := fs.begin(2*markCredits + 3)
 	if err != nil {
@@ -299,7 +303,7 @@ func (fs *FS) storeXattrs(in *Inode, list []xattr) error {
 			buildXattrs(area, 4, 4, body)
 		}
 	}
-	in.touch(false)
+	in.touch(h.now, false)
 	return fs.fail(in.store(h))
 }
 
@@ -342,9 +346,6 @@ func (fs *FS) putXattrBlock(h *handle, in *Inode, list []xattr) error {
 		sum = sum<<16 ^ sum>>16 ^ x.hash()
 	}
 	le.PutUint32(d[xaHash:], sum)
-	if fs.s.metadataCsum {
-		le.PutUint32(d[xaChecksum:], fs.s.xattrSum(b.blk, d))
-	}
 	return nil
 }
 
@@ -364,9 +365,6 @@ func (fs *FS) dropXattrs(h *handle, in *Inode) error {
 	if refs > 1 {
 		d := h.writeLocked(b)
 		le.PutUint32(d[xaRefs:], refs-1)
-		if fs.s.metadataCsum {
-			le.PutUint32(d[xaChecksum:], fs.s.xattrSum(blk, d))
-		}
 		b.mu.Unlock()
 		in.addBlocks(-1)
 		return nil

@@ -1,0 +1,114 @@
+package ext4
+
+import "hardtack/abi/linux"
+
+// growCredits is what a directory may change when a name is added: up to four new
+// blocks (a leaf and a node of the index at each level) with their places in the
+// tree of extents, the blocks that are split, the inode.
+func (in *Inode) growCredits() int {
+	depth := node(in.raw[inBlock:]).depth()
+	return 4*((depth+2)*4+3+1) + 4
+}
+
+// growPromise is how many blocks that may take.
+const growPromise = 4 * (1 + extentPromise)
+
+// addBlock appends a block to a directory; the promise is the caller's.
+func (in *Inode) addBlock(h *handle, k kind) (uint32, *buffer, error) {
+	fs := in.fs
+	lblk := in.dirBlocks()
+	r, err := fs.allocate(in.goalFor(lblk), 1)
+	if err != nil {
+		return 0, nil, err
+	}
+	if err := fs.markUsed(h, r); err != nil {
+		return 0, nil, err
+	}
+	in.addBlocks(1)
+	if _, err := in.insertExtent(h, extent{lblk, 1, r.blk, false}); err != nil {
+		return 0, nil, err
+	}
+	in.setSize(in.size() + int64(fs.s.blockSize))
+	return lblk, fs.fresh(h, r.blk, k, in.seed), nil
+}
+
+// add enters a name that is not there; p is what a search for it with need found.
+// The caller has growCredits and growPromise, and stores the inode.
+func (in *Inode) add(h *handle, p *place, name string, ino uint32, ft uint8) error {
+	if p.room.b != nil && p.holds(in.fs) {
+		enter(h.write(p.room.b), p.room.off, name, ino, ft)
+		return nil
+	}
+	s := in.fs.s
+	if in.indexed() {
+		return in.addIndexed(h, name, ino, ft)
+	}
+	n := in.dirBlocks()
+	for lblk := range n {
+		done, err := in.addAt(h, lblk, name, ino, ft)
+		if err != nil || done {
+			return err
+		}
+	}
+	if n == 1 && s.compat&compatDirIndex != 0 {
+		if err := in.makeIndex(h); err != nil {
+			return err
+		}
+		return in.addIndexed(h, name, ino, ft)
+	}
+	if int64(n+1)<<(10+s.logBlock) > 1<<31-1 {
+		return linux.ENOSPC
+	}
+	_, b, err := in.addBlock(h, kindDir)
+	if err != nil {
+		return err
+	}
+	putEntry(h.write(b), 0, s.dirLimit(), ino, ft, name)
+	return nil
+}
+
+// addAt enters a name in a block, if it has room.
+func (in *Inode) addAt(h *handle, lblk uint32, name string, ino uint32, ft uint8) (bool, error) {
+	b, d, err := in.dirBlock(lblk)
+	if err != nil {
+		return false, err
+	}
+	at, _, room, err := scanDir(d, in.fs.s.dirLimit(), name, entrySize(len(name)))
+	if err == nil && at >= 0 {
+		err = corrupt("%q is there already", name)
+	}
+	if err != nil || room < 0 {
+		return false, corruptDir(in, lblk, err)
+	}
+	enter(h.write(b), room, name, ino, ft)
+	return true, nil
+}
+
+// enter puts a name behind (or in place of) the entry at off, which has the room.
+func enter(d []byte, off int, name string, ino uint32, ft uint8) {
+	size, used := int(le.Uint16(d[off+4:])), 0
+	if le.Uint32(d[off:]) != 0 {
+		used = entrySize(int(d[off+6]))
+		le.PutUint16(d[off+4:], uint16(used))
+	}
+	putEntry(d, off+used, size-used, ino, ft, name)
+}
+
+// remove takes an entry away that find found in this handle; one changed block.
+func (in *Inode) remove(h *handle, s spot) {
+	d := h.write(s.b)
+	if s.prev >= 0 {
+		size := int(le.Uint16(d[s.off+4:]))
+		le.PutUint16(d[s.prev+4:], le.Uint16(d[s.prev+4:])+uint16(size))
+		clear(d[s.off : s.off+size])
+	} else {
+		le.PutUint32(d[s.off:], 0)
+	}
+}
+
+// replace makes an entry lead to another inode; one changed block.
+func (in *Inode) replace(h *handle, s spot, ino uint32, ft uint8) {
+	d := h.write(s.b)
+	le.PutUint32(d[s.off:], ino)
+	d[s.off+7] = ft
+}

@@ -1,0 +1,142 @@
+package ext4
+
+import (
+	"hardtack/abi/linux"
+)
+
+// Fallocate is fallocate(2): mode 0 and FALLOC_FL_KEEP_SIZE allocate,
+// FALLOC_FL_PUNCH_HOLE (with KEEP_SIZE) frees, FALLOC_FL_ZERO_RANGE does both;
+// EOPNOTSUPP for others.
+func (fs *FS) Fallocate(in *Inode, mode uint32, off, n int64) error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if off < 0 || n <= 0 {
+		return linux.EINVAL
+	}
+	if err := fs.writable(in, off, n); err != nil {
+		return err
+	}
+	keep := mode&linux.FALLOC_FL_KEEP_SIZE != 0
+	switch mode &^ linux.FALLOC_FL_KEEP_SIZE {
+	case linux.FALLOC_FL_PUNCH_HOLE:
+		if !keep {
+			return linux.EOPNOTSUPP
+		}
+		return fs.punch(in, off, n)
+	case linux.FALLOC_FL_ZERO_RANGE:
+		if err := fs.punch(in, off, n); err != nil {
+			return err
+		}
+	case 0:
+	default:
+		return linux.EOPNOTSUPP
+	}
+	return fs.preallocate(in, off, n, keep)
+}
+
+// punch makes a range zeros and frees the whole blocks in it.
+func (fs *FS) punch(in *Inode, off, n int64) error {
+	bs := int64(fs.s.blockSize)
+	end := off + n
+	first, last := (off+bs-1)/bs, end/bs // whole blocks first … last-1
+	zero := func(from, to int64) error { // within one block
+		m, err := in.mapBlock(uint32(from / bs))
+		if err != nil || m.Phys == 0 || m.Unwritten || from >= to {
+			return err
+		}
+		base := from / bs * bs
+		return in.zeroIn(m.Phys, from-base, to-base)
+	}
+	var err error
+	if first > last {
+		err = zero(off, end)
+	} else {
+		if off < first*bs {
+			err = zero(off, first*bs)
+		}
+		if err == nil && last*bs < end {
+			err = zero(last*bs, end)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if first < last {
+		if err := fs.cutAll(in, uint64(first), uint64(last), nil, 0); err != nil {
+			return err
+		}
+	}
+	h, err := fs.begin(1)
+	if err != nil {
+		return err
+	}
+	defer h.end()
+	in.touch(h.now, true)
+	return in.store(h)
+}
+
+// preallocate gives the holes of a range unwritten blocks.
+func (fs *FS) preallocate(in *Inode, off, n int64, keep bool) error {
+	bs := int64(fs.s.blockSize)
+	end := off + n
+	if !keep && end > in.size() {
+		if err := in.zeroTail(); err != nil {
+			return err
+		}
+	}
+	for at, last := uint32(off/bs), uint32((end-1)/bs); at <= last; {
+		m, err := in.mapBlock(at)
+		if err != nil {
+			return err
+		}
+		count := min(m.N, last-at+1)
+		if m.Phys == 0 {
+			count = min(count, exMaxLen-1)
+			if err := fs.preallocateRun(in, at, &count); err != nil {
+				return err
+			}
+		}
+		at += count
+	}
+	h, err := fs.begin(1)
+	if err != nil {
+		return err
+	}
+	defer h.end()
+	if !keep && end > in.size() {
+		in.setSize(end)
+	}
+	in.touch(h.now, true)
+	return in.store(h)
+}
+
+// preallocateRun fills part of a hole; count becomes what was filled.
+func (fs *FS) preallocateRun(in *Inode, at uint32, count *uint32) error {
+	promised := int64(*count) + extentPromise
+	if err := fs.promise(promised); err != nil {
+		return err
+	}
+	r, err := fs.allocate(in.goalFor(at), *count)
+	if err != nil {
+		fs.free.Add(promised)
+		return err
+	}
+	h, err := fs.begin(extentCredits + markCredits + 1)
+	if err != nil {
+		fs.unbusy(r)
+		fs.free.Add(promised)
+		return err
+	}
+	defer h.end()
+	*count = uint32(r.n)
+	if err := fs.markUsed(h, r); err != nil {
+		return fs.fail(err)
+	}
+	in.addBlocks(int64(r.n))
+	used, err := in.insertExtent(h, extent{at, uint32(r.n), r.blk, true})
+	if err != nil {
+		return fs.fail(err)
+	}
+	fs.free.Add(promised - int64(r.n) - used)
+	return fs.fail(in.store(h))
+}

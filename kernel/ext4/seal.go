@@ -1,0 +1,90 @@
+package ext4
+
+import "math/bits"
+
+// Checksums of metadata are stored once a commit, for all changes of a block
+// together: by whoever commits, when the handles have ended and the bytes stand
+// still. Until then the block in memory has an old one, which nobody looks at,
+// since what was checked once is not checked again.
+
+// staleRecord notes that a record's checksum must be stored; b.mu is held.
+func (b *buffer) staleRecord(i uint32) { b.stale[i>>6] |= 1 << (i & 63) }
+
+// seal stores the checksums of a transaction's blocks; no handle is open.
+func (fs *FS) seal(buffers []*buffer) {
+	if fs.s.roCompat&(roMetadataCsum|roGdtCsum) == 0 {
+		return
+	}
+	// A bitmap's is in its descriptor, which is part of the same transaction.
+	for _, b := range buffers {
+		fs.sealBitmap(b)
+	}
+	for _, b := range buffers {
+		b.mu.Lock()
+		if b.stale != [2]uint64{} && !b.gone {
+			fs.sealBlock(b)
+		}
+		b.stale = [2]uint64{}
+		b.mu.Unlock()
+	}
+}
+
+func (fs *FS) sealBitmap(b *buffer) {
+	s := fs.s
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.kind != kindBlockBitmap && b.kind != kindInodeBitmap {
+		return
+	}
+	gb := fs.groups[b.of].desc
+	gb.mu.Lock()
+	defer gb.mu.Unlock()
+	g := fs.descIn(gb.data, b.of)
+	if b.kind == kindBlockBitmap {
+		s.sealBitmap(g, gdBlockBmCsum, gdBlockBmCsumHi, b.data[:s.blocksPerGroup/8])
+	} else {
+		s.sealBitmap(g, gdInodeBmCsum, gdInodeBmCsumHi, b.data[:s.inodesPerGroup/8])
+	}
+	gb.staleRecord(fs.descIndex(b.of))
+}
+
+// sealBlock stores what checksums a block has itself; b.mu is held.
+func (fs *FS) sealBlock(b *buffer) {
+	s, d := fs.s, b.data
+	if b.kind == kindDesc {
+		b.eachStale(func(i uint32) {
+			n := b.of + i
+			s.sealGroup(n, fs.descIn(d, n))
+		})
+		return
+	}
+	if !s.metadataCsum {
+		return
+	}
+	switch b.kind {
+	case kindTable:
+		b.eachStale(func(i uint32) {
+			s.sealInode(b.of+i, d[i*s.inodeSize:(i+1)*s.inodeSize])
+		})
+	case kindDir:
+		sealDir(b.of, d)
+	case kindExtent:
+		sealNode(b.of, d)
+	case kindRoot:
+		s.sealDx(b.of, d, dxRootOff)
+	case kindIndex:
+		s.sealDx(b.of, d, dxNodeOff)
+	case kindXattr:
+		le.PutUint32(d[xaChecksum:], s.xattrSum(b.blk, d))
+	case kindSuper:
+		sealSuper(fs.superBytes(d))
+	}
+}
+
+func (b *buffer) eachStale(do func(i uint32)) {
+	for w, set := range b.stale {
+		for ; set != 0; set &= set - 1 {
+			do(uint32(w*64 + bits.TrailingZeros64(set)))
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package ext4
+
+import (
+	"hardtack/abi/linux"
+)
+
+// zeroTail makes what the last block holds beyond the end of the file zeros, before
+// the file grows over it.
+func (in *Inode) zeroTail() error {
+	bs := int64(in.fs.s.blockSize)
+	size := in.size()
+	if size%bs == 0 {
+		return nil
+	}
+	m, err := in.mapBlock(uint32(size / bs))
+	if err != nil || m.Phys == 0 || m.Unwritten {
+		return err
+	}
+	return in.zeroIn(m.Phys, size%bs, bs)
+}
+
+// zeroIn writes zeros to bytes from … to-1 of a block, in place.
+func (in *Inode) zeroIn(phys uint64, from, to int64) error {
+	fs := in.fs
+	b := make([]byte, fs.s.blockSize)
+	t := []Transfer{{fs.byteOf(phys), b}}
+	if err := fs.dev.ReadAt(t); err != nil {
+		return ioError(err)
+	}
+	clear(b[from:to])
+	return ioError(fs.dev.WriteAt(t, false))
+}
+
+// Truncate sets a file's size. A crash leaves the old file or the new one, never
+// something between: the block in which a shorter file ends is written anew.
+func (fs *FS) Truncate(in *Inode, size int64) error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if size < 0 {
+		return linux.EINVAL
+	}
+	if err := fs.writable(in, size, 0); err != nil {
+		return err
+	}
+	if size > in.size() {
+		if err := in.zeroTail(); err != nil {
+			return err
+		}
+		h, err := fs.begin(1)
+		if err != nil {
+			return err
+		}
+		defer h.end()
+		in.setSize(size)
+		in.touch(h.now, true)
+		return in.store(h)
+	}
+	fs.forgetAhead(in)
+	tail, err := in.copyTail(size)
+	if err != nil {
+		return err
+	}
+	bs := int64(fs.s.blockSize)
+	first := uint64((size + bs - 1) / bs)
+	if err := fs.promise(2 * extentPromise); err != nil {
+		in.undo(tail, freshBlocks(tail))
+		return err
+	}
+	h, err := fs.begin(orphanCredits + 1 + cutCredits + extentCredits + markCredits)
+	if err != nil {
+		fs.free.Add(2 * extentPromise)
+		in.undo(tail, freshBlocks(tail))
+		return err
+	}
+	var used int64
+	err = fs.addOrphan(h, in)
+	for _, x := range tail {
+		if err == nil {
+			var n int64
+			_, n, err = in.cut(h, uint64(x.lblk), uint64(x.end()), true)
+			used += n
+		}
+		if err == nil {
+			var n int64
+			n, err = in.linkOne(h, x)
+			used += n
+		}
+	}
+	in.setSize(size)
+	in.touch(h.now, true)
+	if err == nil {
+		err = in.store(h)
+	}
+	h.end()
+	fs.free.Add(2*extentPromise - used)
+	if err != nil {
+		return fs.fail(err)
+	}
+	return fs.cutAll(in, first, maxFileBlocks, func(h *handle) error { return fs.removeOrphan(h, in) }, orphanCredits)
+}
+
+// copyTail writes the block in which a file of size bytes ends, zeros after the
+// end, to a new place, to be linked in the handle that sets the size. On a full
+// disk it is changed in place instead.
+func (in *Inode) copyTail(size int64) ([]piece, error) {
+	fs := in.fs
+	bs := int64(fs.s.blockSize)
+	if size%bs == 0 || size == in.size() {
+		return nil, nil
+	}
+	lblk := uint32(size / bs)
+	m, err := in.mapBlock(lblk)
+	if err != nil || m.Phys == 0 || m.Unwritten {
+		return nil, err
+	}
+	if fs.promise(1) != nil {
+		return nil, in.zeroIn(m.Phys, size%bs, bs)
+	}
+	r, err := fs.allocate(m.Phys, 1)
+	if err != nil {
+		fs.free.Add(1)
+		return nil, err
+	}
+	tail := []piece{{extent{lblk, 1, r.blk, false}, true}}
+	b := make([]byte, bs)
+	if err = fs.dev.ReadAt([]Transfer{{fs.byteOf(m.Phys), b}}); err == nil {
+		clear(b[size%bs:])
+		err = fs.dev.WriteAt([]Transfer{{fs.byteOf(r.blk), b}}, false)
+	}
+	if err != nil {
+		in.undo(tail, 1)
+		return nil, ioError(err)
+	}
+	return tail, nil
+}
