@@ -236,3 +236,13 @@ func Major(dev uint64) uint32 { return uint32(dev>>8)&0xfff | uint32(dev>>32)&^0
 
 // Minor returns the other half.
 func Minor(dev uint64) uint32 { return uint32(dev)&0xff | uint32(dev>>12)&^0xff }
+
+// Advice of posix_fadvise.
+const (
+	POSIX_FADV_NORMAL = iota
+	POSIX_FADV_RANDOM
+	POSIX_FADV_SEQUENTIAL
+	POSIX_FADV_WILLNEED
+	POSIX_FADV_DONTNEED
+	POSIX_FADV_NOREUSE
+)

@@ -37,6 +37,7 @@ type FS struct {
 	*vfs.FileSystem
 	ext     *ext4.FS
 	part    *block.Part // nil in tests
+	sector  int         // the device's block size in bytes; immutable
 	options options     // immutable but for what a remount changes
 
 	mu     sync.Mutex
@@ -167,7 +168,7 @@ func Mount(dev ext4.BlockDevice, readOnly bool, o options) (*FS, error) {
 	}
 	fs := &FS{
 		FileSystem: vfs.NewFileSystem("ext4", linux.EXT4_SUPER_MAGIC, vfs.FSXattr|vfs.FSAttrs),
-		ext:        ext, options: o, inodes: map[uint32]*vfs.Inode{}, atimes: map[*vfs.Inode]bool{}, stop: make(chan struct{}),
+		ext:        ext, options: o, sector: dev.BlockSize(), inodes: map[uint32]*vfs.Inode{}, atimes: map[*vfs.Inode]bool{}, stop: make(chan struct{}),
 	}
 	in, err := ext.Root()
 	if err != nil {

@@ -39,6 +39,9 @@ const maxSize = 1<<63 - 1
 // Read reads through the page cache.
 func (o *opened) Read(_ *kern.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, linux.Errno) {
 	n, size := int64(v.Len()), o.Size()
+	if of.Flags()&linux.O_DIRECT != 0 {
+		return o.readDirect(of, v, off)
+	}
 	if off >= size || n == 0 {
 		return 0, 0
 	}
@@ -91,7 +94,13 @@ func (o *opened) write(c *kern.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, l
 	if mode := f.Mode(); mode&(linux.S_ISUID|linux.S_ISGID) != 0 {
 		f.killSetID(c)
 	}
-	done, e := f.pages.Write(v, off)
+	var done int
+	var e linux.Errno
+	if of.Flags()&linux.O_DIRECT != 0 {
+		done, e = f.writeDirect(v, off)
+	} else {
+		done, e = f.pages.Write(v, off)
+	}
 	if done > 0 {
 		if appending {
 			of.Pos = off + int64(done)
@@ -128,7 +137,7 @@ func (o *opened) Seek(_ *kern.Ctx, of *vfs.File, off int64, whence int) (int64, 
 	default:
 		return 0, linux.EINVAL
 	}
-	if off < 0 {
+	if off < 0 || off > o.fs.maxBytes() {
 		return 0, linux.EINVAL // a sum that wrapped comes here too
 	}
 	of.Pos = off
@@ -238,6 +247,38 @@ func (o *opened) Sync(_ *kern.Ctx, _ *vfs.File, dataOnly bool) linux.Errno {
 	return f.fs.errno(err)
 }
 
+// SyncRange writes the data of a range.
+func (o *opened) SyncRange(_ *kern.Ctx, _ *vfs.File, off, n int64) linux.Errno {
+	o.pages.WriteBack(uint64(off)>>mem.PageShift, uint64(off+n)>>mem.PageShift)
+	return o.pages.Errors().Check(&o.seen)
+}
+
+// Advise reads ahead, or drops what is not needed.
+func (o *opened) Advise(_ *vfs.File, off, n int64, advice uint32) linux.Errno {
+	end := o.Size()
+	if n != 0 && n < end-off {
+		end = off + n
+	}
+	switch advice {
+	case linux.POSIX_FADV_NORMAL, linux.POSIX_FADV_SEQUENTIAL, linux.POSIX_FADV_RANDOM:
+		o.reader.Advise(advice)
+	case linux.POSIX_FADV_WILLNEED:
+		if off >= 0 && off < end {
+			o.pages.Prefetch(uint64(off)>>mem.PageShift, uint64(end-1)>>mem.PageShift)
+		}
+	case linux.POSIX_FADV_DONTNEED:
+		// Whole pages only; the last one of the file counts as whole.
+		first, last := uint64(max(off, 0)+mem.PageSize-1)>>mem.PageShift, uint64(end)>>mem.PageShift
+		if end == o.Size() {
+			last++
+		}
+		if first < last {
+			o.pages.Clean(first, last-1)
+		}
+	}
+	return 0
+}
+
 // Blocks is the space on disk, and what dirty pages will take.
 func (f *file) Blocks(*vfs.Inode) int64 {
 	return f.blocks.Load() + f.pages.Reserved()*int64(f.fs.ext.BlockSize()>>9)
@@ -261,10 +302,15 @@ func (f *file) ReadPages(pages [][]byte, off int64) linux.Errno {
 func (f *file) WritePages(pages [][]byte, off, size, reserved int64) linux.Errno {
 	_, mt, ct := f.Times()
 	err := f.fs.ext.WritePages(f.in, &ext4.Out{Pages: pages, Off: off, Size: size, Reserved: reserved, Mtime: mt, Ctime: ct})
+	f.countBlocks()
+	return f.fs.errno(err)
+}
+
+// countBlocks takes over how many blocks the file has on disk.
+func (f *file) countBlocks() {
 	var st linux.Stat
 	f.in.Stat(&st)
 	f.blocks.Store(st.Blocks)
-	return f.fs.errno(err)
 }
 
 // Reserve sets blocks aside.

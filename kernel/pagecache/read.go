@@ -2,6 +2,7 @@ package pagecache
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/mem"
@@ -11,15 +12,28 @@ import (
 // Reader is what an open file remembers of its reads; the zero value is a new one.
 // Threads that share the file may change it at once: it is advice.
 type Reader struct {
-	next  int64 // where the last read ended; one that begins there reads ahead
-	ahead int32 // pages that were read ahead last
+	next   atomic.Int64 // where the last read ended; one that begins there reads ahead
+	ahead  atomic.Int32 // pages that were read ahead last
+	factor atomic.Int32 // from fadvise: 1 reads twice as far ahead, -1 not at all
+}
+
+// Advise is posix_fadvise's NORMAL, RANDOM or SEQUENTIAL.
+func (r *Reader) Advise(advice uint32) {
+	switch advice {
+	case linux.POSIX_FADV_SEQUENTIAL:
+		r.factor.Store(1)
+	case linux.POSIX_FADV_RANDOM:
+		r.factor.Store(-1)
+	default:
+		r.factor.Store(0)
+	}
 }
 
 const (
 	minAhead = 8  // pages; the first time
 	maxAhead = 32 // 128 KiB, as Linux
 	// fillPages are read at once at most, around is what a page fault reads.
-	fillPages = maxAhead
+	fillPages = 2 * maxAhead
 	around    = 16
 )
 
@@ -43,7 +57,7 @@ func (f *File) Read(v *uio.Vec, r *Reader, off int64, n int) (done int, e linux.
 		off += int64(m)
 		n -= m
 	}
-	r.next = off
+	r.next.Store(off)
 	if done > 0 {
 		e = 0
 	}
@@ -54,12 +68,14 @@ func (f *File) Read(v *uio.Vec, r *Reader, off int64, n int) (done int, e linux.
 // beginning of the page of off: what it needs, and more where reads are in order.
 func (r *Reader) want(off int64, n int) int {
 	pages := (n + pageMask) >> mem.PageShift
-	if off != r.next {
-		r.ahead = 0
+	factor := r.factor.Load()
+	if off != r.next.Load() || factor < 0 {
+		r.ahead.Store(0)
 		return min(pages, fillPages)
 	}
-	r.ahead = min(max(2*r.ahead, minAhead), maxAhead)
-	return min(max(pages, int(r.ahead)), fillPages)
+	ahead := min(max(2*r.ahead.Load(), minAhead), maxAhead<<factor)
+	r.ahead.Store(ahead)
+	return min(max(pages, int(ahead)), fillPages)
 }
 
 // limit is the number of the file's pages.
@@ -249,3 +265,20 @@ func (f *File) Punch(first, n uint64) linux.Errno { return f.store.Punch(first, 
 
 // Mappings is the register of who maps the file.
 func (f *File) Mappings() *mem.Mappings { return &f.maps }
+
+// Prefetch reads the pages first … last that are absent. What fails is found out by
+// who wants it.
+func (f *File) Prefetch(first, last uint64) {
+	for n := first; n <= last; {
+		if s := f.slot(n); s != nil && s.w.Load()&frameBits != 0 {
+			n++
+			continue
+		}
+		fr, e := f.fill(n, int(min(last-n+1, fillPages)))
+		if e != 0 {
+			return
+		}
+		fr.Put()
+		n++
+	}
+}

@@ -22,9 +22,9 @@ var transferCalls = []Call{
 	{linux.SYS_fdatasync, "fdatasync", sysFdatasync, "works"},
 	{linux.SYS_sync, "sync", sysSync, "works"},
 	{linux.SYS_syncfs, "syncfs", sysSyncfs, "works"},
-	{linux.SYS_sync_file_range, "sync_file_range", sysSyncFileRange, "works; it syncs all of the file's data"},
-	{linux.SYS_fadvise64, "fadvise64", sysFadvise, "works; the advice has no effect"},
-	{linux.SYS_readahead, "readahead", sysReadahead, "works; the advice has no effect"},
+	{linux.SYS_sync_file_range, "sync_file_range", sysSyncFileRange, "works"},
+	{linux.SYS_fadvise64, "fadvise64", sysFadvise, "works"},
+	{linux.SYS_readahead, "readahead", sysReadahead, "works"},
 }
 
 // transferSize is how much goes through kernel memory at a time.
@@ -324,7 +324,13 @@ func sysSyncfs(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if f == nil {
 		return 0, linux.EBADF
 	}
-	f.Put()
+	defer f.Put()
+	if f.Path.Zero() {
+		return 0, 0
+	}
+	if fs := f.Path.Inode().FS; fs.Sync != nil {
+		return 0, fs.Sync()
+	}
 	return 0, 0
 }
 
@@ -342,7 +348,16 @@ func sysSyncFileRange(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if f.Path.Zero() || !f.Seekable() {
 		return 0, linux.ESPIPE
 	}
-	if s, ok := f.Ops.(vfs.Syncer); ok && a.Uint(3) != 0 {
+	if a.Uint(3) == 0 {
+		return 0, 0
+	}
+	if n == 0 {
+		n = 1<<63 - 1 - off
+	}
+	switch s := f.Ops.(type) {
+	case vfs.RangeSyncer:
+		return 0, s.SyncRange(&t.Ctx, f, off, n)
+	case vfs.Syncer:
 		return 0, s.Sync(&t.Ctx, f, true) // more than was asked for
 	}
 	return 0, 0
@@ -361,6 +376,9 @@ func sysFadvise(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if int64(a[2]) < 0 || a.Uint(3) > 5 {
 		return 0, linux.EINVAL
 	}
+	if v, ok := f.Ops.(vfs.Advisor); ok {
+		return 0, v.Advise(f, int64(a[1]), int64(a[2]), a.Uint(3))
+	}
 	return 0, 0
 }
 
@@ -376,6 +394,9 @@ func sysReadahead(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	}
 	if f.Path.Zero() || f.Path.Inode().Type() != linux.S_IFREG {
 		return 0, linux.EINVAL
+	}
+	if v, ok := f.Ops.(vfs.Advisor); ok {
+		return 0, v.Advise(f, int64(a[1]), int64(a[2]), linux.POSIX_FADV_WILLNEED)
 	}
 	return 0, 0
 }

@@ -131,6 +131,9 @@ func (f *File) release() {
 	f.Ops.Release(f)
 	if f.writer != 0 {
 		i.writers.Add(-int32(f.writer))
+		if f.writer > 0 {
+			i.FS.writers.Add(-1)
+		}
 	}
 	i.Put()
 	f.Path.unhold()

@@ -458,6 +458,7 @@ type FileSystem struct {
 
 	nextIno atomic.Uint64
 	mounts  atomic.Int32 // mounts and users of detached mounts
+	writers atomic.Int64 // regular files open for writing
 }
 
 // FSFlags tell how the tree deals with a file system's names.
@@ -478,6 +479,9 @@ const (
 )
 
 var nextDev atomic.Uint32
+
+// Writers returns how many regular files are open for writing.
+func (fs *FileSystem) Writers() int64 { return fs.writers.Load() }
 
 // TryHold keeps a mountable file system, that one more mount is made of, from being
 // destroyed meanwhile; false: it has no mount any more.

@@ -209,9 +209,18 @@ func openAt(c *kern.Ctx, p Path, how *OpenHow, created bool) (*File, linux.Errno
 		i.Put()
 		return nil, e
 	}
-	f.writer = int8(writer)
+	f.countWriter(i, int8(writer))
 	notifyPath(p, linux.IN_OPEN)
 	return f, 0
+}
+
+// countWriter notes what an open file is to its inode, which counted it already,
+// and to the file system.
+func (f *File) countWriter(i *Inode, writer int8) {
+	f.writer = writer
+	if writer > 0 {
+		i.FS.writers.Add(1)
+	}
 }
 
 // openInode asks device, FIFO or file system for the operations. The caller
@@ -308,8 +317,11 @@ func openUnnamed(c *kern.Ctx, dir Path, i *Inode, label string, flags uint32, li
 	f, e := openInode(c, Path{dir.Mnt, d}, flags)
 	if e != 0 {
 		i.Put()
+		return nil, e
 	}
-	return f, e
+	i.writers.Add(1) // nobody can run it yet
+	f.countWriter(i, 1)
+	return f, 0
 }
 
 func utoa(v uint64) string {

@@ -7,6 +7,15 @@ import (
 
 // Further things a file may do; the system calls ask with a type assertion.
 type (
+	// RangeSyncer writes the data of a range to the disk and waits for that; what
+	// leads to it need not be durable (sync_file_range).
+	RangeSyncer interface {
+		SyncRange(c *kern.Ctx, f *File, off, n int64) linux.Errno
+	}
+	// Advisor hears what fadvise and readahead say of a range; n 0 is to the end.
+	Advisor interface {
+		Advise(f *File, off, n int64, advice uint32) linux.Errno
+	}
 	// InodeRenamer is Rename that is told which inodes the names have; target is
 	// nil where the new name is free.
 	InodeRenamer interface {

@@ -1,0 +1,143 @@
+package ext4fs
+
+import (
+	"hardtack/abi/linux"
+	"hardtack/kernel/ext4"
+	"hardtack/kernel/mem"
+	"hardtack/kernel/uio"
+	"hardtack/kernel/vfs"
+)
+
+// Direct transfers (O_DIRECT) go through pages of their own, past the page cache:
+// what it has of the range is written and dropped. Offset and length are multiples of
+// the device's blocks, memory may lie anywhere.
+
+// directPages are moved at once (256 KiB).
+const directPages = 64
+
+// aligned says whether a direct transfer may begin at off and be n bytes long.
+func (f *file) aligned(off int64, n int) bool {
+	return (off|int64(n))&int64(f.fs.sector-1) == 0
+}
+
+// readDirect reads from the disk.
+func (o *opened) readDirect(of *vfs.File, v *uio.Vec, off int64) (done int, e linux.Errno) {
+	if !o.aligned(off, v.Len()) {
+		return 0, linux.EINVAL
+	}
+	var frames [directPages]mem.Frame
+	var bytes [directPages][]byte
+	for v.Len() > 0 && e == 0 {
+		n := min(int64(v.Len()), o.Size()-off, directPages*mem.PageSize)
+		if n <= 0 {
+			break
+		}
+		o.pages.WriteBack(uint64(off)>>mem.PageShift, uint64(off+n-1)>>mem.PageShift)
+		pages, got := direct(&frames, &bytes, n)
+		if n = min(n, got); n == 0 {
+			e = linux.ENOMEM
+			break
+		}
+		if e = o.ReadPages(pages, off); e == 0 {
+			moved := 0
+			for i := 0; int64(moved) < n && e == 0; i++ {
+				var k int
+				k, e = v.CopyOut(pages[i][:min(n-int64(moved), mem.PageSize)])
+				moved += k
+			}
+			done += moved
+			off += int64(moved)
+		}
+		mem.PutBatch(frames[:len(pages)])
+	}
+	of.Accessed()
+	if done > 0 {
+		e = 0
+	}
+	return done, e
+}
+
+// direct gets pages for n bytes, as far as memory goes, and tells how many they hold.
+func direct(frames *[directPages]mem.Frame, bytes *[directPages][]byte, n int64) ([][]byte, int64) {
+	got := mem.AllocBatch(frames[:(n+mem.PageSize-1)>>mem.PageShift])
+	for i := range got {
+		bytes[i] = frames[i].Bytes()
+	}
+	return bytes[:got], int64(got) * mem.PageSize
+}
+
+// writeDirect writes to the disk; Mu is held.
+func (f *file) writeDirect(v *uio.Vec, off int64) (done int, e linux.Errno) {
+	if !f.aligned(off, v.Len()) {
+		return 0, linux.EINVAL
+	}
+	var frames [directPages]mem.Frame
+	var bytes [directPages][]byte
+	for v.Len() > 0 && e == 0 {
+		pages, n := direct(&frames, &bytes, min(int64(v.Len()), directPages*mem.PageSize))
+		if len(pages) == 0 {
+			e = linux.ENOMEM
+			break
+		}
+		n = min(n, int64(v.Len()))
+		moved := int64(0)
+		for i := 0; moved < n && e == 0; i++ {
+			var k int
+			k, e = v.CopyIn(pages[i][:min(n-moved, mem.PageSize)])
+			moved += int64(k)
+		}
+		moved &^= int64(f.fs.sector - 1)
+		if moved > 0 {
+			var err linux.Errno
+			if bs := int64(f.fs.ext.BlockSize()); (off|moved)&(bs-1) == 0 {
+				err = f.writeBlocks(pages, off, moved)
+			} else {
+				err = f.writeParts(pages, off, moved)
+			}
+			if err != 0 {
+				e, moved = err, 0
+			}
+		}
+		mem.PutBatch(frames[:len(pages)])
+		done += int(moved)
+		off += moved
+	}
+	if done > 0 {
+		e = 0
+	}
+	return done, e
+}
+
+// writeBlocks writes n bytes of pages, whole blocks, at off.
+func (f *file) writeBlocks(pages [][]byte, off, n int64) linux.Errno {
+	count := (n + mem.PageSize - 1) >> mem.PageShift
+	pages = pages[:count]
+	pages[count-1] = pages[count-1][:n-(count-1)<<mem.PageShift]
+	f.Written()
+	return f.pages.Bypass(uint64(off)>>mem.PageShift, uint64(off+n-1)>>mem.PageShift, func() linux.Errno {
+		_, mt, ct := f.Times()
+		o := ext4.Out{Pages: pages, Off: off, Size: max(f.Size(), off+n), Mtime: mt, Ctime: ct}
+		if e := f.fs.errno(f.fs.ext.WritePages(f.in, &o)); e != 0 {
+			return e
+		}
+		f.SetSize(o.Size)
+		f.countBlocks()
+		return 0
+	})
+}
+
+// writeParts writes n bytes that do not begin or end at blocks of the file system:
+// through the cache.
+func (f *file) writeParts(pages [][]byte, off, n int64) linux.Errno {
+	first, last := uint64(off)>>mem.PageShift, uint64(off+n-1)>>mem.PageShift
+	for i := 0; n > 0; i++ {
+		v := uio.Bytes(pages[i][:min(n, mem.PageSize)])
+		k, e := f.pages.Write(v, off)
+		if e != 0 {
+			return e
+		}
+		off += int64(k)
+		n -= int64(k)
+	}
+	return f.pages.WriteBack(first, last)
+}
