@@ -70,6 +70,7 @@ type pump[M any] struct {
 
 	baton chan []M     // passes the baton to sending, with a message taken and not sent
 	who   atomic.Int32 // who has the baton
+	owed  bool         // receiving has woken the program, which has not run yet
 }
 
 // Who has the baton. receiving makes 0 or 2 into 1, and 1 into 2; sending makes
@@ -132,17 +133,23 @@ func (p *pump[M]) sending() {
 // sendSome sends until the baton is wanted back, and gives it back. It reports
 // whether there may be more.
 func (p *pump[M]) sendSome() bool {
-	for !p.who.CompareAndSwap(sendingWanted, receivingHas) {
+	for p.who.Load() != sendingWanted || !p.who.CompareAndSwap(sendingWanted, receivingHas) {
+		var m M
+		ok := true
 		select {
-		case m, ok := <-p.send:
-			if !ok {
-				p.c.Close()
-				return false
+		case m, ok = <-p.send: // alone, it is quicker
+		default:
+			select {
+			case m, ok = <-p.send:
+			case <-p.c.Done():
+				return true
 			}
-			p.put(m)
-		case <-p.c.Done():
-			return true
 		}
+		if !ok {
+			p.c.Close()
+			return false
+		}
+		p.put(m)
 	}
 	return true
 }
@@ -162,29 +169,29 @@ func (p *pump[M]) pass(unsent ...M) {
 	}
 }
 
-// drain sends what is in the channel as far as there is room, and reports
-// whether there was anything.
-func (p *pump[M]) drain() bool {
+// drain sends what is in the channel as far as there is room, and returns how
+// many messages there were.
+func (p *pump[M]) drain() (n int) {
 	if p.who.Load() != receivingHas {
-		return false
+		return 0
 	}
-	for some := false; ; some = true {
+	for ; ; n++ {
 		select {
 		case m, ok := <-p.send:
 			if !ok {
 				p.c.Close()
-				return some
+				return n
 			}
 			switch err := p.encode(noTime, m); {
 			case err == nil:
 			case errors.Is(err, context.Canceled):
 				p.pass(m)
-				return true
+				return n + 1
 			case p.c.Err() == nil:
 				p.report(err)
 			}
 		default:
-			return some
+			return n
 		}
 	}
 }
@@ -195,8 +202,14 @@ func (p *pump[M]) receiving() {
 	defer p.cancel()
 	defer p.pass()
 	for idle := 0; ; idle++ {
-		if p.drain() {
-			idle = 0
+		if p.owed && !p.c.Ready() { // it has all there is
+			p.owed = false
+			runtime.Gosched()
+		}
+		if n := p.drain(); n > 0 {
+			if idle = 0; n > 1 { // the program sends more than it waits for
+				runtime.Gosched()
+			}
 		}
 		for i := 0; i < spinBlock && len(p.send) == 0 && !p.c.Ready(); i++ {
 		}
@@ -213,7 +226,9 @@ func (p *pump[M]) receiving() {
 		if err != nil {
 			return
 		}
-		p.who.CompareAndSwap(sendingHas, sendingWanted)
+		if p.who.Load() == sendingHas {
+			p.who.CompareAndSwap(sendingHas, sendingWanted)
+		}
 		m, err := p.decode(num, body)
 		if err != nil {
 			p.c.Fail(err)
@@ -230,8 +245,8 @@ func (p *pump[M]) receiving() {
 func (p *pump[M]) deliver(m M) bool {
 	select {
 	case p.recv <- m:
-		if len(p.recv) == 0 { // somebody was waiting for it, and can run now
-			runtime.Gosched()
+		if len(p.recv) == 0 { // somebody was waiting for it, and can run
+			p.owed = true
 		}
 		return true
 	default:

@@ -6,6 +6,8 @@
 //
 //	direct     round trip of 8 or 56 bytes, Send and Recv, polled
 //	channel    the same through Go channels
+//	handover   what that costs at least: direct, by a goroutine that has another
+//	           do the rest and waits for it, over channels without room
 //	rpc        round trip of a generated call
 //	parked     direct, but both sides sleep between messages
 //	adaptive   direct, spinning or sleeping as the library chooses
@@ -148,6 +150,23 @@ func (j job) serve(dir string) error {
 			ch.Send <- m
 		}
 		return nil
+	case "handover":
+		in, out := make(chan trip.Msg), make(chan trip.Msg)
+		go func() {
+			for m := range in {
+				out <- m
+			}
+		}()
+		for {
+			m, err := c.Recv(ctx)
+			if err != nil {
+				return nil // the peer has closed
+			}
+			in <- m
+			if err := c.Send(ctx, <-out); err != nil {
+				return err
+			}
+		}
 	case "chanflow":
 		ch := c.Channels()
 		for m := range ch.Recv {
@@ -212,6 +231,35 @@ func (j job) run(dir string) (time.Duration, error) {
 					return c.Err()
 				}
 				m = back.(*trip.Small)
+			}
+			return nil
+		}
+	case "handover":
+		in, out := make(chan trip.Msg), make(chan trip.Msg)
+		failed := make(chan error, 1)
+		go func() {
+			for m := range out {
+				err := c.Send(ctx, m)
+				if err == nil {
+					m, err = c.Recv(ctx)
+				}
+				if err != nil {
+					failed <- err
+					close(in)
+					return
+				}
+				in <- m
+			}
+		}()
+		do = func(n int) error {
+			m := trip.Msg(&trip.Small{})
+			for i := range n {
+				m.(*trip.Small).Seq = uint64(i)
+				out <- m
+				var ok bool
+				if m, ok = <-in; !ok {
+					return <-failed
+				}
 			}
 			return nil
 		}
