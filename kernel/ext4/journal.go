@@ -66,10 +66,10 @@ type handle struct {
 
 // begin opens a handle for at most credits changed blocks. It may wait for a commit.
 func (fs *FS) begin(credits int) (*handle, error) {
-	j := fs.j
-	if j == nil || fs.readOnly.Load() {
+	if fs.readOnly.Load() { // first: Remount sets j while it is
 		return nil, linux.EROFS
 	}
+	j := fs.j
 	now := fs.o.Now()
 	j.mu.Lock()
 	for {

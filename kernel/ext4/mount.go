@@ -233,7 +233,7 @@ func (fs *FS) ReadOnly() bool { return fs.readOnly.Load() }
 // running, or come after. Inodes still in use become orphans' business at the next mount.
 func (fs *FS) Unmount() error {
 	j := fs.j
-	if j == nil {
+	if j == nil || j.ended() == errUnmounted {
 		return nil
 	}
 	if err := j.commitAll(); err != nil {
@@ -254,7 +254,7 @@ func (fs *FS) Unmount() error {
 	if err := j.log.stop(fs.dev); err != nil {
 		return j.abort(ioError(err))
 	}
-	j.abort(fmt.Errorf("unmounted: %w", linux.EROFS))
+	j.abort(errUnmounted)
 	return nil
 }
 

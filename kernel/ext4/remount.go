@@ -1,0 +1,57 @@
+package ext4
+
+import (
+	"fmt"
+
+	"hardtack/abi/linux"
+)
+
+// ended is what ended the journal.
+func (j *journal) ended() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.err
+}
+
+var errUnmounted = fmt.Errorf("unmounted: %w", linux.EROFS)
+
+// Remount makes a mounted file system read-only, its disk clean, or writable. The
+// caller sees to it that nothing is changed meanwhile. EBUSY if files are in use that
+// have no name any more; EROFS where an error has ended writing.
+func (fs *FS) Remount(readOnly bool) error {
+	if readOnly == fs.readOnly.Load() {
+		return nil
+	}
+	if readOnly {
+		fs.orphanMu.Lock()
+		busy := len(fs.orphans) > 0
+		fs.orphanMu.Unlock()
+		if busy {
+			return linux.EBUSY
+		}
+		return fs.Unmount()
+	}
+	if fs.o.NoLoad {
+		return fmt.Errorf("mounted without its log: %w", linux.EROFS)
+	}
+	if fs.j != nil {
+		if err := fs.j.ended(); err != errUnmounted {
+			return fmt.Errorf("%v: %w", err, linux.EROFS)
+		}
+	}
+	if err := fs.s.writable(); err != nil {
+		return err
+	}
+	l, err := fs.findLog()
+	if err != nil {
+		return err
+	}
+	fs.orphans = nil
+	if err := fs.openJournal(l); err != nil {
+		return err
+	}
+	if err := fs.replayOrphans(); err != nil {
+		return fs.j.abort(err)
+	}
+	return nil
+}

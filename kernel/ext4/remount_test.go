@@ -1,0 +1,43 @@
+package ext4
+
+import (
+	"testing"
+
+	"hardtack/abi/linux"
+)
+
+// TestRemount goes to read-only and back, with a clean disk in between.
+func TestRemount(t *testing.T) {
+	dev := mkfsMem(t, 32<<20, 1024)
+	for _, first := range []bool{false, true} {
+		fs, err := Mount(dev, Options{ReadOnly: first})
+		must(t, err)
+		for i := range 3 {
+			must(t, fs.Remount(false))
+			root, err := fs.Root()
+			must(t, err)
+			name := string(rune('a'+i)) + map[bool]string{true: "1", false: "2"}[first]
+			in, err := fs.Create(root, name, NewInode{Mode: linux.S_IFREG | 0o644})
+			must(t, err)
+			_, err = fs.WriteAt(in, []byte("content"), 0)
+			must(t, err)
+			must(t, fs.Unlink(root, name, in))
+			if err := fs.Remount(true); Errno(err) != linux.EBUSY {
+				t.Fatalf("with an open file without a name: %v", err)
+			}
+			must(t, fs.Put(in))
+			in, err = fs.Create(root, name, NewInode{Mode: linux.S_IFREG | 0o644})
+			must(t, err)
+			must(t, fs.Put(in))
+			must(t, fs.Remount(true))
+			if _, err := fs.Create(root, "x", NewInode{Mode: linux.S_IFREG}); Errno(err) != linux.EROFS {
+				t.Fatalf("read-only: %v", err)
+			}
+			must(t, fs.Put(root))
+			if n, err := Check(dev, func(s string) { t.Log(s) }); n != 0 || err != nil {
+				t.Fatalf("%d problems, %v", n, err)
+			}
+		}
+		must(t, fs.Unmount())
+	}
+}
