@@ -112,8 +112,8 @@ func pingClient(ctx context.Context, name string, n int) error {
 	return nil
 }
 
-// program compiles a C program of this folder with the stubs of an interface.
-func program(t *testing.T, name, iface string) string {
+// program compiles a C program of this folder with the stubs of interfaces.
+func program(t *testing.T, name, iface string, more ...string) string {
 	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("Linux only")
@@ -130,14 +130,28 @@ func program(t *testing.T, name, iface string) string {
 	if err != nil || len(lib) == 0 {
 		t.Fatal("no library", err)
 	}
-	args := []string{"-std=c11", "-Wall", "-Wextra", "-Werror", "-O0", "-I../../msg/c", "-I../" + iface + "/c", "-o", out,
-		"c/" + name + ".c", "../" + iface + "/c/" + iface + ".c"}
-	args = append(args, strings.Fields(os.Getenv("INTEROP_CFLAGS"))...) // as in -fsanitize=address
-	if b, err := exec.Command(gcc, append(args, lib...)...).CombinedOutput(); err != nil {
+	args := []string{"-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-g", "-I../../msg/c", "-o", out, "c/" + name + ".c"}
+	for _, i := range append([]string{iface}, more...) {
+		args = append(args, "-I../"+i+"/c", "../"+i+"/c/"+i+".c")
+	}
+	args = append(append(args, sanitizers()...), lib...)
+	if b, err := exec.Command(gcc, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, b)
 	}
 	return out
 }
+
+// sanitizers are the flags for programs that watch their memory and what is not
+// defined, where the compiler has what that takes.
+var sanitizers = sync.OnceValue(func() []string {
+	flags := []string{"-fsanitize=address,undefined", "-fno-sanitize-recover=all"}
+	try := exec.Command("gcc", append(flags, "-x", "c", "-", "-o", filepath.Join(os.Getenv("HARDTACK_MSG_DIR"), "try"))...)
+	try.Stdin = strings.NewReader("int main(void) { return 0; }")
+	if try.Run() != nil || exec.Command(try.Args[len(try.Args)-1]).Run() != nil {
+		return nil
+	}
+	return flags
+})
 
 // process is another program that runs.
 type process struct {

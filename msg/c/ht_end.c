@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "ht_int.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -11,7 +12,7 @@ int ht_end_parse(const uint8_t *state, size_t n, const int *fds, size_t nfds, st
 {
 	struct ht_end *e;
 	if (nfds > sizeof(e->fds) / sizeof(*e->fds))
-		return HT_BAD_PEER;
+		return ht_wrong("an end with too many files");
 	e = calloc(1, sizeof(*e));
 	if (e == NULL)
 		return HT_NO_MEMORY;
@@ -54,9 +55,9 @@ static bool is_socket(int fd)
 
 static bool restore(struct ht_ring *r, uint32_t next, uint16_t lap)
 {
-	if (next == 0 || next > r->n)
+	if (next >= r->n)
 		return false;
-	r->at = next - 1;
+	r->at = next;
 	r->lap = lap;
 	return true;
 }
@@ -114,13 +115,16 @@ int ht_adopt(struct ht_loop *loop, struct ht_end *e, const struct ht_interface *
 	c->tx.seq = ht_get64(s + 26);
 	c->rx.seq = ht_get64(s + 34);
 	c->sock = e->fds[0];
-	c->memfd = e->fds[1];
+	ht_conn_keep(c, e->fds[1]);
 	c->bell = bell;
 	c->ring_bell = theirs;
 	c->stage = HT_OPEN;
 	e->nfds = 0;
+	if ((err = ht_conn_enter(c)) != 0) {
+		ht_conn_free(c);
+		return err;
+	}
 	ht_end_close(e);
-	ht_conn_enter(c);
 	*conn = c;
 	return 0;
 }
@@ -130,14 +134,19 @@ int ht_detach(struct ht_conn *c, struct ht_end **end)
 	size_t name = strlen(c->iface->name), n = 1 + name + 1 + 4 + FIXED + LINK_STATE;
 	if (c->end != 0 || c->stage != HT_OPEN)
 		return c->end != 0 ? c->end : HT_BAD_CAP;
+	if (c->memfd < 0) {
+		errno = EMFILE; /* the loop has too many connections to keep what this takes */
+		return ht_fail_system("moving an end");
+	}
 	if (!ht_refill(&c->tx)) {
-		ht_conn_end(c, HT_BAD_PEER);
-		return HT_BAD_PEER;
+		ht_conn_end(c, ht_wrong("acknowledged what was not sent"));
+		return c->end;
 	}
 	/* What is half received or lies in bulk memory cannot go along. */
 	uint32_t out = c->tx.r.n - c->tx.room;
-	bool bulk = c->live_n > 0 && (int32_t)(c->tx.sent - out - c->live[(c->live_first + c->live_n - 1) % c->tx.r.n].slot) <= 0;
-	if (c->busy || c->bye || bulk || c->peers != NULL || c->came != NULL || c->frag_n > 0)
+	bool bulk = c->live_n > 0 && (int32_t)(c->tx.sent - out - c->live[(c->live_first + c->live_n - 1) % c->live_cap].slot) <= 0;
+	if (c->busy || c->bye || bulk || c->npeers > 0 || c->came != NULL || c->frag_n > 0 || c->again != NULL || c->resume ||
+		c->moving || c->peer_left || c->left != NULL)
 		return HT_FULL;
 	struct ht_end *e = calloc(1, sizeof(*e));
 	uint8_t *p = malloc(n);
@@ -162,8 +171,8 @@ int ht_detach(struct ht_conn *c, struct ht_end **end)
 	p += 37;
 	ht_put32(p, c->tx.sent);
 	ht_put32(p + 4, c->tx.acked);
-	ht_put32(p + 8, c->tx.r.at + 1);
-	ht_put32(p + 12, c->rx.r.at + 1);
+	ht_put32(p + 8, c->tx.r.at);
+	ht_put32(p + 12, c->rx.r.at);
 	ht_put32(p + 16, c->rx.count);
 	ht_put16(p + 20, c->rx.seen);
 	ht_put16(p + 22, c->tx.r.lap);
@@ -175,6 +184,9 @@ int ht_detach(struct ht_conn *c, struct ht_end **end)
 	p[1] = c->second;
 	p[2] = (uint8_t)((c->bell >= 0 ? 1 : 0) | (c->ring_bell >= 0 ? 2 : 0));
 	int fds[] = {c->sock, c->memfd, c->bell, c->ring_bell};
+	ht_unwatch(c->loop, c->sock);
+	ht_unwatch(c->loop, c->bell);
+	c->loop->kept--;
 	for (int i = 0; i < 4; i++) {
 		if (fds[i] >= 0)
 			e->fds[e->nfds++] = fds[i];

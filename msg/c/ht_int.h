@@ -2,7 +2,6 @@
 #ifndef HT_INT_H
 #define HT_INT_H
 
-#include <poll.h>
 #include <sys/types.h>
 
 #include "ht_msg.h"
@@ -16,20 +15,26 @@ enum {
 	HT_FRAGMENTS = (HT_MIN_BULK_BODY + HT_BODY - 1) / HT_BODY, /* slots of the longest of those */
 	HT_MIN_POOL = 256 << 10,
 	HT_MAX_BODY = 16 << 20,
-	HT_CAPS_QUEUED = 256 /* frames of caps without their messages */
+	HT_CAPS_QUEUED = 4096, /* frames of caps without their messages */
+	HT_POOLS = 4           /* a peer has one pool, and older ones for what it sends again */
 };
 
 /* Frames: the connection's, then the driver's. */
 enum {
 	FRAME_HELLO = 1, FRAME_WELCOME = 2, FRAME_REFUSE = 3, FRAME_CAPS = 4, FRAME_BULK = 5, FRAME_BYE = 6, FRAME_MOVE = 7,
+	FRAME_LEFT = 10, FRAME_BOUND = 11,
 	FRAME_MEMORY = 0xf0, FRAME_WAKE = 0xf1, FRAME_BELL = 0xf2
 };
 
 struct ht_greeting {
 	uint8_t kind, flags, reason;
 	uint8_t fingerprint[16], token[16];
+	uint64_t delivered;
 	char name[256];
 };
+
+/* Flags of a greeting: barriers of its sender do not reach us; it knows FRAME_BOUND. */
+enum { GREET_FENCE = 1, GREET_BOUND = 2 };
 
 /* A frame that was received, with its descriptors, which are the reader's. */
 struct ht_frame {
@@ -47,32 +52,68 @@ struct ht_came {
 	struct ht_cap caps[HT_MAX_CAPS];
 };
 
+struct ht_pool { /* a peer's, mapped */
+	uint8_t *mem;
+	size_t n;
+	uint32_t id;
+};
+
 struct ht_live { /* a body in the pool */
 	uint32_t slot, off;
 };
 
 /* Where a connection is on its way. */
-enum ht_stage { HT_WAIT_MEMORY, HT_WAIT_HELLO, HT_OPEN };
+enum ht_stage {
+	HT_WAIT_MEMORY, /* accepted: the rings come first, */
+	HT_WAIT_HELLO,  /* then the greeting */
+	HT_WAIT_WELCOME, /* dialled anew for a session */
+	HT_OPEN
+};
 
+/* A link that the session has left, on which descriptors may still be under way. */
+struct ht_left {
+	struct ht_left *next;
+	struct ht_conn *conn;
+	int sock; /* -1: to be freed */
+};
+
+/*
+ * A connection. While messages come and go it is hot: the loop looks at its rings
+ * in turn. When nothing comes any more it is parked: the flag in its ring is set,
+ * and the peer wakes the loop, which then costs nothing, however many there are.
+ */
 struct ht_conn {
-	struct ht_conn *next;
+	struct ht_conn *next, *prev, *next_dead;
 	struct ht_loop *loop;
 	const struct ht_interface *iface;
 	const struct ht_events *events;
 	void *self;
 	struct ht_listener *from; /* until accepted */
+	struct ht_conn *session;  /* HT_WAIT_WELCOME: whose link this will be */
 	enum ht_stage stage;
-	int64_t deadline; /* of the greeting, in ms */
+	int64_t deadline; /* in ms, of the greeting, or of a new link after the peer left this one; or 0 */
+	size_t hot;       /* the place among the hot connections, from 1; 0 while parked */
+	uint32_t active;  /* the loop's tick when something last came or went */
+	bool parking;     /* its flags are set, and the loop will look once more */
 
+	/* the link */
 	int sock, bell, ring_bell; /* bell: on which we wait; ring_bell: the peer's; -1 if none */
 	unsigned parks;
-	bool second, dialled, fence_them;
+	bool second, fence_them;
 	int pages, memfd;
 	void *mem;
 	size_t mem_n;
 	struct ht_tx tx;
 	struct ht_rx rx;
+
+	/* the session */
 	uint8_t token[16];
+	bool dialled, moving, peer_left; /* moving: a new link is being made */
+	bool unbound, gone;              /* the peer has not said that it has the new link; and the link has ended since */
+	char addr[112];                  /* where it was dialled, or empty */
+	struct ht_left *left;
+	struct ht_slot *again; /* slots to be sent again in the new ring, */
+	uint32_t again_n, again_at; /* of which so many are */
 
 	/* sending */
 	size_t begun;
@@ -81,19 +122,19 @@ struct ht_conn {
 	uint8_t *pool;
 	size_t pool_n, head;
 	uint32_t pool_id;
-	struct ht_live *live;
-	uint32_t live_first, live_n;
+	struct ht_live *live; /* a ring of live_cap */
+	uint32_t live_first, live_n, live_cap;
 
 	/* receiving */
+	bool resume; /* after a new bind: messages may come again */
 	uint8_t *frag;
 	size_t frag_n;
-	uint8_t *peers; /* the peer's pool */
-	size_t peers_n;
-	uint32_t peers_id;
-	struct ht_came *came, **came_end;
+	struct ht_pool peers[HT_POOLS]; /* the peer's pools, the newest last */
+	size_t npeers;
+	struct ht_came *came; /* by number */
 	size_t came_n;
 
-	bool stalled; /* the next message is a call to which no reply could be sent now */
+	bool stalled; /* the next message must wait: no reply to it could be sent now, or it will come again */
 	bool busy, bye; /* in a handler; the peer said so, or is gone */
 	int end;        /* why it ended, or 0 */
 };
@@ -108,14 +149,24 @@ struct ht_listener {
 	void (*done)(void *arg);
 	int sock;
 	char path[108];
+	bool own_dir; /* the socket has a directory for itself */
+	char *name;   /* in the name service, or NULL */
 };
 
 struct ht_loop {
-	struct ht_conn *conns;
+	struct ht_conn *conns, *dead; /* dead: ended, to be freed when nothing looks at them */
 	struct ht_listener *listeners;
+	struct ht_names *names; /* the program's, or NULL */
+	struct ht_left *trash;
 	size_t nconns;
-	struct pollfd *fds;
-	size_t nfds;
+	int epoll;
+	struct ht_conn **hot;
+	size_t nhot, hot_cap;
+	size_t waiting;    /* connections with a deadline, about */
+	size_t kept, keep; /* memory files kept, so that an end can be moved, and how many may be */
+	int64_t look, full; /* when to look at deadlines, and at listeners again; ms */
+	int64_t swept;      /* ns */
+	uint32_t tick;
 	uint8_t *frame;
 	int64_t spin; /* ns */
 	unsigned round;
@@ -130,22 +181,32 @@ struct ht_end {
 	size_t nfds;
 };
 
+/* Sets what ht_detail says. */
+__attribute__((format(printf, 1, 2))) void ht_note(const char *format, ...);
 int ht_fail_system(const char *what);
+int ht_wrong(const char *what); /* HT_BAD_PEER, and why */
 int ht_fail_mismatch(const struct ht_interface *ours, const struct ht_greeting *theirs);
 int64_t ht_now_ns(void);
+
+/* What an event of epoll is about is told by the low bits of its pointer. */
+enum { HT_AT_SOCK = 0, HT_AT_BELL = 1, HT_AT_LISTENER = 2, HT_AT_LEFT = 3 };
+int ht_watch(struct ht_loop *loop, int fd, void *what, unsigned kind);
+void ht_unwatch(struct ht_loop *loop, int fd);
 
 /* ht_link.c */
 bool ht_register_barriers(void);
 void ht_barrier(const struct ht_loop *loop);
+void ht_futex_wake(uint32_t *word);
 int ht_send_frame(int sock, const uint8_t *b, size_t n, const int *fds, size_t nfds);
 int ht_recv_frame(struct ht_loop *loop, int sock, struct ht_frame *f); /* 1 a frame, 0 none now, or an error */
 void ht_frame_close(struct ht_frame *f);
 int ht_new_memory(size_t n, int *fd, void **mem);
 int ht_map_memory(int fd, size_t n, bool write, void **mem);
-int ht_send_greeting(struct ht_conn *c, uint8_t kind, uint8_t reason, const uint8_t *token);
+int ht_send_greeting(struct ht_conn *c, uint8_t kind, uint8_t reason, const uint8_t *token, uint64_t delivered);
 bool ht_parse_greeting(const struct ht_frame *f, struct ht_greeting *g);
 int ht_socket_path(const char *name, char *path, size_t n, bool make);
 bool ht_good_bell(int fd);
+int ht_dial(const char *path, int *sock);
 
 /* ht_conn.c */
 struct ht_conn *ht_conn_new(struct ht_loop *loop, const struct ht_interface *iface, const struct ht_events *events, void *self);
@@ -153,13 +214,33 @@ void ht_conn_rings(struct ht_conn *c);
 int ht_conn_frame(struct ht_conn *c, struct ht_frame *f);
 int ht_conn_receive(struct ht_conn *c, int most);
 void ht_conn_wake(struct ht_conn *c);
+void ht_conn_woken(struct ht_conn *c, uint32_t was);
 void ht_conn_end(struct ht_conn *c, int reason);
+void ht_conn_await(struct ht_conn *c);
 void ht_conn_free(struct ht_conn *c);
+void ht_conn_unlink(struct ht_conn *c);
 int ht_conn_socket(struct ht_conn *c);
 void ht_conn_bell(struct ht_conn *c);
+void ht_conn_keep(struct ht_conn *c, int memfd);
+void ht_pool_free(struct ht_conn *c);
 
 /* ht_loop.c */
-void ht_conn_enter(struct ht_conn *c);
+int ht_conn_enter(struct ht_conn *c);
+void ht_conn_heat(struct ht_conn *c);
+
+/* ht_bind.c */
+int ht_take_in(struct ht_listener *n);
+int ht_set_up(struct ht_conn *c);
+int ht_offer(struct ht_conn *c, int pages);
+void ht_listener_free(struct ht_listener *n);
+
+/* ht_session.c */
+struct ht_conn *ht_session_find(struct ht_loop *loop, const struct ht_interface *iface, const uint8_t *token);
+int ht_session_move(struct ht_conn *c, struct ht_conn *link, uint64_t peer_has);
+int ht_session_dial(struct ht_conn *c, const char *path);
+bool ht_session_again(struct ht_conn *c); /* true: all is in the ring */
+int ht_left_frames(struct ht_left *l);
+bool ht_session_returns(struct ht_conn *c); /* true: the peer may bind anew though the link has ended */
 
 /* ht_end.c */
 int ht_end_parse(const uint8_t *state, size_t n, const int *fds, size_t nfds, struct ht_end **end);

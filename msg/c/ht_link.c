@@ -4,18 +4,34 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 static _Thread_local char detail[400];
 
 const char *ht_detail(void) { return detail; }
+
+void ht_note(const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	vsnprintf(detail, sizeof(detail), format, args);
+	va_end(args);
+}
+
+int ht_wrong(const char *what)
+{
+	ht_note("%s", what);
+	return HT_BAD_PEER;
+}
 
 int ht_fail_system(const char *what)
 {
@@ -70,6 +86,9 @@ void ht_barrier(const struct ht_loop *loop)
 	if (loop->barriers)
 		syscall(SYS_membarrier, GLOBAL_EXPEDITED, 0, 0);
 }
+
+/* Of linux/futex.h. The memory is common, so the futex is not private. */
+void ht_futex_wake(uint32_t *word) { syscall(SYS_futex, word, 1, 1, NULL, NULL, 0); }
 
 int ht_send_frame(int sock, const uint8_t *b, size_t n, const int *fds, size_t nfds)
 {
@@ -137,7 +156,7 @@ int ht_recv_frame(struct ht_loop *loop, int sock, struct ht_frame *f)
 	f->n = (size_t)n;
 	if (m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
 		ht_frame_close(f);
-		return HT_BAD_PEER;
+		return ht_wrong("a packet that is too long");
 	}
 	if (n == 0) {
 		ht_frame_close(f);
@@ -176,7 +195,7 @@ int ht_map_memory(int fd, size_t n, bool write, void **mem)
 	int have = fcntl(fd, F_GET_SEALS);
 	if (have < 0 || (have & seals) != seals || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size != (off_t)n ||
 		st.st_blksize > HT_PAGE)
-		return HT_BAD_PEER;
+		return ht_wrong("memory that can shrink, or of another size");
 	*mem = mmap(NULL, n, PROT_READ | (write ? PROT_WRITE : 0), MAP_SHARED, fd, 0);
 	return *mem == MAP_FAILED ? ht_fail_system("mmap") : 0;
 }
@@ -191,20 +210,21 @@ bool ht_good_bell(int fd)
 	return n == 20 && memcmp(what, "anon_inode:[eventfd]", 20) == 0 && fl >= 0 && (fl & O_NONBLOCK);
 }
 
-enum { VERSION = 1, GREETING = 44, FLAG_FENCE = 1 };
+enum { VERSION = 1, GREETING = 44 };
 
-int ht_send_greeting(struct ht_conn *c, uint8_t kind, uint8_t reason, const uint8_t *token)
+int ht_send_greeting(struct ht_conn *c, uint8_t kind, uint8_t reason, const uint8_t *token, uint64_t delivered)
 {
 	uint8_t b[GREETING + 255];
 	size_t n = strlen(c->iface->name);
 	memset(b, 0, GREETING);
 	b[0] = kind;
 	b[1] = VERSION;
-	b[2] = c->loop->barriers ? 0 : FLAG_FENCE;
+	b[2] = (c->loop->barriers ? 0 : GREET_FENCE) | GREET_BOUND;
 	b[3] = reason;
 	memcpy(b + 4, c->iface->fingerprint, 16);
 	if (token != NULL)
 		memcpy(b + 20, token, 16);
+	ht_put64(b + 36, delivered);
 	if (n > 255)
 		n = 255;
 	memcpy(b + GREETING, c->iface->name, n);
@@ -220,6 +240,7 @@ bool ht_parse_greeting(const struct ht_frame *f, struct ht_greeting *g)
 	g->reason = f->b[3];
 	memcpy(g->fingerprint, f->b + 4, 16);
 	memcpy(g->token, f->b + 20, 16);
+	g->delivered = ht_get64(f->b + 36);
 	memcpy(g->name, f->b + GREETING, f->n - GREETING);
 	g->name[f->n - GREETING] = 0;
 	return true;
@@ -252,4 +273,23 @@ int ht_socket_path(const char *name, char *path, size_t n, bool make)
 		return ht_fail_system(dir);
 	k = snprintf(path, n, "%s/%s.sock", dir, name);
 	return k < 0 || k >= (int)n ? HT_BAD_NAME : 0;
+}
+
+/* Connects to the socket at path. HT_NO_NAME: nobody is there, or it is not ready. */
+int ht_dial(const char *path, int *sock)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	if (strlen(path) >= sizeof(a.sun_path))
+		return HT_BAD_NAME;
+	strcpy(a.sun_path, path);
+	int s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (s < 0)
+		return ht_fail_system("socket");
+	if (connect(s, (struct sockaddr *)&a, sizeof(a)) != 0) {
+		int err = errno == ENOENT || errno == ECONNREFUSED || errno == EAGAIN ? HT_NO_NAME : ht_fail_system(path);
+		close(s);
+		return err;
+	}
+	*sock = s;
+	return 0;
 }

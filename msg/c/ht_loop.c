@@ -1,61 +1,149 @@
-/* The loop: who waits for what, connecting and being connected to. */
+/*
+ * The loop: whose rings are looked at, who sleeps, and what the system has to say.
+ *
+ * A connection is hot or parked. Hot ones are polled in turn; what has been quiet
+ * for a while is parked, many at a time, since the barrier that this takes
+ * (membarrier(2), so that the peer's next message finds the flag) costs the same
+ * for all. A parked one is only known to epoll(7), by its socket and, once it was
+ * woken a few times, an eventfd, so idle connections cost a dispatch nothing.
+ */
 #define _GNU_SOURCE
 #include "ht_int.h"
 
 #include <errno.h>
 #include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
-#include <sys/mman.h>
-#include <sys/random.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <time.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
-enum { GREET_MS = 5000, CONNECT_MS = 10000, SPIN_MAX = 50000, SPIN_MIN = 1000, BATCH = 32 };
+enum {
+	SPIN_MAX = 50000, SPIN_MIN = 1000, /* ns */
+	QUIET_NS = 200000, /* between two ticks; parked after two without anything */
+	LOOK_MS = 500,     /* between two looks at deadlines */
+	REST_MS = 100,     /* of listeners, when there are no descriptors */
+	BATCH = 32, EVENTS = 64
+};
 
 struct ht_loop *ht_loop_new(void)
 {
+	struct rlimit lim;
 	struct ht_loop *l = calloc(1, sizeof(*l));
 	if (l == NULL)
 		return NULL;
 	l->frame = malloc(HT_MAX_FRAME);
-	if (l->frame == NULL) {
+	l->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (l->frame == NULL || l->epoll < 0) {
+		if (l->epoll >= 0)
+			close(l->epoll);
+		free(l->frame);
 		free(l);
 		return NULL;
 	}
+	if (getrlimit(RLIMIT_NOFILE, &lim) == 0)
+		l->keep = (lim.rlim_cur < 1 << 20 ? lim.rlim_cur : 1 << 20) / 4;
 	l->barriers = ht_register_barriers();
 	l->spin = SPIN_MAX;
 	return l;
 }
 
-void ht_conn_enter(struct ht_conn *c)
-{
-	c->next = c->loop->conns;
-	c->loop->conns = c;
-	c->loop->nconns++;
-}
-
 size_t ht_loop_conns(const struct ht_loop *l) { return l->nconns; }
 
-/* Takes out the connections that have ended. */
+int ht_watch(struct ht_loop *l, int fd, void *what, unsigned kind)
+{
+	struct epoll_event e = {.events = EPOLLIN | (kind == HT_AT_BELL ? EPOLLET : 0u)};
+	e.data.u64 = (uint64_t)(uintptr_t)what | kind;
+	if (epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &e) == 0 || (errno == EEXIST && epoll_ctl(l->epoll, EPOLL_CTL_MOD, fd, &e) == 0))
+		return 0;
+	return ht_fail_system("epoll_ctl");
+}
+
+/* A descriptor may live on in the peer, so closing it is not enough. */
+void ht_unwatch(struct ht_loop *l, int fd)
+{
+	if (fd >= 0)
+		epoll_ctl(l->epoll, EPOLL_CTL_DEL, fd, NULL);
+}
+
+/* Makes a new connection the loop's, and hot. */
+int ht_conn_enter(struct ht_conn *c)
+{
+	struct ht_loop *l = c->loop;
+	if (l->nconns == l->hot_cap) {
+		size_t cap = l->hot_cap < 16 ? 16 : 2 * l->hot_cap;
+		struct ht_conn **hot = realloc(l->hot, cap * sizeof(*hot));
+		if (hot == NULL)
+			return HT_NO_MEMORY;
+		l->hot = hot;
+		l->hot_cap = cap;
+	}
+	int err = ht_watch(l, c->sock, c, HT_AT_SOCK);
+	if (err == 0 && c->bell >= 0)
+		err = ht_watch(l, c->bell, c, HT_AT_BELL);
+	if (err != 0) {
+		ht_unwatch(l, c->sock);
+		return err;
+	}
+	c->next = l->conns;
+	if (l->conns != NULL)
+		l->conns->prev = c;
+	l->conns = c;
+	l->nconns++;
+	if (c->deadline != 0)
+		l->waiting++;
+	ht_conn_heat(c);
+	return 0;
+}
+
+/* Has a connection's rings looked at again. */
+void ht_conn_heat(struct ht_conn *c)
+{
+	struct ht_loop *l = c->loop;
+	c->active = l->tick;
+	if (c->hot != 0 || c->stage != HT_OPEN || c->end != 0)
+		return;
+	l->hot[l->nhot++] = c;
+	c->hot = l->nhot;
+	ht_store(&c->rx.r.ctl->parked, 0);
+	ht_store(&c->tx.r.ctl->blocked, 0);
+}
+
+/* Takes a connection out of the hot ones. */
+static void cool(struct ht_conn *c)
+{
+	struct ht_loop *l = c->loop;
+	if (c->hot == 0)
+		return;
+	struct ht_conn *last = l->hot[--l->nhot];
+	l->hot[c->hot - 1] = last;
+	last->hot = c->hot;
+	c->hot = 0;
+}
+
+/* Frees the connections that have ended, but for one whose handler runs. */
 static void reap(struct ht_loop *l)
 {
-	for (struct ht_conn **at = &l->conns; *at != NULL;) {
-		struct ht_conn *c = *at;
-		if (c->end == 0 || c->busy) {
-			at = &c->next;
+	struct ht_conn *later = NULL;
+	while (l->dead != NULL) {
+		struct ht_conn *c = l->dead;
+		l->dead = c->next_dead;
+		if (c->busy) {
+			c->next_dead = later;
+			later = c;
 			continue;
 		}
-		*at = c->next;
+		cool(c);
+		*(c->prev != NULL ? &c->prev->next : &l->conns) = c->next;
+		if (c->next != NULL)
+			c->next->prev = c->prev;
 		l->nconns--;
+		if (c->deadline != 0)
+			l->waiting--;
 		if (c->self != NULL)
-			c->events->closed(c->self, c->end);
+			c->events->closed(c->self, c->end); /* which may close others */
 		ht_conn_free(c);
-		at = &l->conns; /* closed may have closed others */
 	}
+	l->dead = later;
 }
 
 void ht_close(struct ht_conn *c)
@@ -64,7 +152,16 @@ void ht_close(struct ht_conn *c)
 	if (c->end == 0) {
 		if (c->stage == HT_OPEN)
 			ht_send_frame(c->sock, &bye, 1, NULL, 0);
-		c->end = HT_CLOSED_HERE;
+		ht_conn_end(c, HT_CLOSED_HERE);
+	}
+}
+
+static void empty_trash(struct ht_loop *l)
+{
+	while (l->trash != NULL) {
+		struct ht_left *left = l->trash;
+		l->trash = left->next;
+		free(left);
 	}
 }
 
@@ -78,360 +175,196 @@ void ht_loop_free(struct ht_loop *l)
 	while (l->listeners != NULL) {
 		struct ht_listener *n = l->listeners;
 		l->listeners = n->next;
-		close(n->sock);
-		unlink(n->path);
-		if (n->done != NULL)
-			n->done(n->arg);
-		free(n);
+		ht_listener_free(n);
 	}
-	free(l->fds);
+	empty_trash(l);
+	close(l->epoll);
+	free(l->hot);
 	free(l->frame);
 	free(l);
 }
 
-static int bind_name(const char *path)
+/* Handles what is in the ring of a hot connection. */
+static int look_at(struct ht_conn *c)
 {
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	if (strlen(path) >= sizeof(a.sun_path))
-		return HT_BAD_NAME;
-	strcpy(a.sun_path, path);
-	for (int again = 0;; again++) {
-		int s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-		if (s < 0)
-			return ht_fail_system("socket");
-		if (bind(s, (struct sockaddr *)&a, sizeof(a)) == 0 && listen(s, 1024) == 0)
-			return s;
-		int e = errno;
-		close(s);
-		errno = e;
-		if (e != EADDRINUSE || again)
-			return e == EADDRINUSE ? HT_TAKEN : ht_fail_system(path);
-		/* A socket at which nobody listens any more is replaced. */
-		int d = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-		if (d < 0)
-			return ht_fail_system("socket");
-		int dead = connect(d, (struct sockaddr *)&a, sizeof(a)) != 0 && errno == ECONNREFUSED;
-		close(d);
-		if (!dead)
-			return HT_TAKEN;
-		unlink(path);
+	int n = ht_conn_receive(c, BATCH);
+	if (c->again != NULL && c->end == 0 && !ht_session_again(c))
+		return n;
+	if (c->wants_room && c->end == 0) {
+		uint32_t before = c->tx.room;
+		if (!ht_refill(&c->tx)) {
+			ht_conn_end(c, ht_wrong("acknowledged what was not sent"));
+		} else if (c->tx.room > before || c->tx.room == c->tx.r.n) {
+			c->wants_room = false;
+			c->busy = true;
+			c->events->room(c->self);
+			c->busy = false;
+			n++;
+		}
 	}
+	return n;
 }
 
-int ht_export(struct ht_loop *l, const char *name, const struct ht_interface *iface, const struct ht_events *events,
-	void *(*accept_one)(void *arg, struct ht_conn *conn), void *arg, void (*done)(void *arg))
-{
-	struct ht_listener *n = calloc(1, sizeof(*n));
-	if (n == NULL)
-		return HT_NO_MEMORY;
-	int err = ht_socket_path(name, n->path, sizeof(n->path), true);
-	if (err == 0) {
-		n->sock = bind_name(n->path);
-		err = n->sock < 0 ? n->sock : 0;
-	}
-	if (err != 0) {
-		free(n);
-		return err;
-	}
-	n->loop = l;
-	n->iface = iface;
-	n->events = events;
-	n->accept = accept_one;
-	n->arg = arg;
-	n->done = done;
-	n->next = l->listeners;
-	l->listeners = n;
-	return 0;
-}
-
-/* Waits for a frame on a socket that is being set up. */
-static int wait_frame(struct ht_conn *c, int64_t until, struct ht_frame *f)
-{
-	for (;;) {
-		int got = ht_recv_frame(c->loop, c->sock, f);
-		if (got != 0)
-			return got;
-		int64_t left = (until - ht_now_ns()) / 1000000;
-		struct pollfd p = {c->sock, POLLIN, 0};
-		if (left <= 0)
-			return HT_PEER_GONE;
-		poll(&p, 1, (int)left);
-	}
-}
-
-/* Exchanges memory and greetings with the service at c->sock. */
-static int greet(struct ht_conn *c)
-{
-	uint8_t memory[2] = {FRAME_MEMORY, 1};
-	struct ht_greeting g;
-	struct ht_frame f;
-	int64_t until = ht_now_ns() + (int64_t)GREET_MS * 1000000;
-	c->pages = 1;
-	c->mem_n = 2 * HT_PAGE;
-	void *mem;
-	int err = ht_new_memory(c->mem_n, &c->memfd, &mem);
-	if (err != 0) {
-		c->memfd = -1;
-		return err;
-	}
-	c->mem = mem;
-	c->dialled = true;
-	if ((err = ht_send_frame(c->sock, memory, 2, &c->memfd, 1)) != 0 || (err = ht_send_greeting(c, FRAME_HELLO, 0, NULL)) != 0)
-		return err;
-	do {
-		if ((err = wait_frame(c, until, &f)) < 0)
-			return err;
-		/* The peer may give its bell first. */
-		if (f.b[0] >= FRAME_MEMORY) {
-			if ((err = ht_conn_frame(c, &f)) != 0)
-				return err;
-			continue;
-		}
-		break;
-	} while (true);
-	ht_frame_close(&f);
-	if (!ht_parse_greeting(&f, &g))
-		return HT_BAD_PEER;
-	if ((g.kind == FRAME_REFUSE && g.reason == 1) ||
-		(g.kind == FRAME_WELCOME && memcmp(g.fingerprint, c->iface->fingerprint, 16) != 0))
-		return ht_fail_mismatch(c->iface, &g);
-	if (g.kind == FRAME_REFUSE)
-		return HT_REFUSED;
-	if (g.kind != FRAME_WELCOME)
-		return HT_BAD_PEER;
-	memcpy(c->token, g.token, 16);
-	c->fence_them = g.flags & 1;
-	ht_conn_rings(c);
-	c->stage = HT_OPEN;
-	return 0;
-}
-
-int ht_connect(struct ht_loop *l, const char *name, const struct ht_interface *iface, const struct ht_events *events,
-	void *self, struct ht_conn **conn)
-{
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	int err = ht_socket_path(name, a.sun_path, sizeof(a.sun_path), false);
-	if (err != 0)
-		return err;
-	int64_t until = ht_now_ns() + (int64_t)CONNECT_MS * 1000000;
-	for (;;) {
-		struct ht_conn *c = ht_conn_new(l, iface, events, self);
-		if (c == NULL)
-			return HT_NO_MEMORY;
-		c->sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-		if (c->sock < 0) {
-			err = ht_fail_system("socket");
-			ht_conn_free(c);
-			return err;
-		}
-		if (connect(c->sock, (struct sockaddr *)&a, sizeof(a)) == 0) {
-			err = greet(c);
-			if (err == 0) {
-				ht_conn_enter(c);
-				*conn = c;
-				return 0;
-			}
-		} else {
-			err = errno == ENOENT || errno == ECONNREFUSED || errno == EAGAIN ? HT_NO_NAME : ht_fail_system(name);
-		}
-		ht_conn_free(c);
-		if (err != HT_NO_NAME && err != HT_PEER_GONE) /* else it is starting or ending */
-			return err;
-		if (ht_now_ns() > until)
-			return HT_NO_NAME;
-		struct timespec t = {0, 10 * 1000000};
-		nanosleep(&t, NULL);
-	}
-}
-
-/* Takes in whoever has dialled. */
-static int take_in(struct ht_listener *n)
-{
-	int got = 0;
-	for (int s; (s = accept4(n->sock, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0; got++) {
-		struct ht_conn *c = ht_conn_new(n->loop, n->iface, n->events, NULL);
-		if (c == NULL) {
-			close(s);
-			return got;
-		}
-		c->sock = s;
-		c->from = n;
-		c->second = true;
-		c->deadline = ht_now_ns() / 1000000 + GREET_MS;
-		ht_conn_enter(c);
-	}
-	return got;
-}
-
-/* Goes on with a connection that is being set up. */
-static int set_up(struct ht_conn *c)
-{
-	struct ht_greeting g;
-	struct ht_frame f;
-	void *mem;
-	for (int got; (got = ht_recv_frame(c->loop, c->sock, &f)) != 0;) {
-		if (got < 0)
-			return got;
-		if (c->stage == HT_WAIT_MEMORY) {
-			int err = HT_BAD_PEER;
-			if (f.n == 2 && f.b[0] == FRAME_MEMORY && f.b[1] >= 1 && f.b[1] <= 8 && f.nfds == 1) {
-				c->pages = f.b[1];
-				c->mem_n = 2 * (size_t)c->pages * HT_PAGE;
-				err = ht_map_memory(f.fds[0], c->mem_n, true, &mem);
-			}
-			if (err != 0) {
-				ht_frame_close(&f);
-				return err;
-			}
-			c->mem = mem;
-			c->memfd = f.fds[0];
-			c->stage = HT_WAIT_HELLO;
-			continue;
-		}
-		if (f.b[0] >= FRAME_MEMORY) {
-			int err = ht_conn_frame(c, &f);
-			if (err != 0)
-				return err;
-			continue;
-		}
-		ht_frame_close(&f);
-		static const uint8_t none[16];
-		if (!ht_parse_greeting(&f, &g) || g.kind != FRAME_HELLO)
-			return HT_BAD_PEER;
-		if (memcmp(g.fingerprint, c->iface->fingerprint, 16) != 0) {
-			ht_send_greeting(c, FRAME_REFUSE, 1, NULL);
-			return HT_MISMATCH;
-		}
-		if (memcmp(g.token, none, 16) != 0) { /* an old session, which a C program does not keep */
-			ht_send_greeting(c, FRAME_REFUSE, 2, NULL);
-			return HT_REFUSED;
-		}
-		if (getrandom(c->token, 16, 0) != 16)
-			return ht_fail_system("getrandom");
-		c->fence_them = g.flags & 1;
-		ht_conn_rings(c);
-		c->stage = HT_OPEN;
-		struct ht_listener *n = c->from;
-		c->from = NULL;
-		int err = ht_send_greeting(c, FRAME_WELCOME, 0, c->token);
-		if (err != 0)
-			return err;
-		c->busy = true;
-		c->self = n->accept(n->arg, c);
-		c->busy = false;
-		return c->self == NULL ? HT_CLOSED_HERE : 0;
-	}
-	return 0;
-}
-
-/* Handles what is in the rings. */
 static int rings(struct ht_loop *l)
 {
 	int n = 0;
-	for (struct ht_conn *c = l->conns; c != NULL; c = c->next) {
-		if (c->stage != HT_OPEN || c->end != 0)
-			continue;
-		n += ht_conn_receive(c, BATCH);
-		if (c->wants_room && c->end == 0) {
-			uint32_t before = c->tx.room;
-			if (!ht_refill(&c->tx)) {
-				ht_conn_end(c, HT_BAD_PEER);
-			} else if (c->tx.room > before || c->tx.room == c->tx.r.n) {
-				c->wants_room = false;
-				c->busy = true;
-				c->events->room(c->self);
-				c->busy = false;
-				n++;
-			}
-		}
-		if (c->end != 0)
-			n++;
-	}
-	return n;
-}
-
-/* Handles what poll reported, or looks at all sockets if all is set. */
-static int sockets(struct ht_loop *l)
-{
-	int n = 0;
-	for (struct ht_listener *k = l->listeners; k != NULL; k = k->next)
-		n += take_in(k);
-	int64_t now = ht_now_ns() / 1000000;
-	for (struct ht_conn *c = l->conns; c != NULL; c = c->next) {
+	for (size_t i = 0; i < l->nhot; i++) {
+		struct ht_conn *c = l->hot[i];
 		if (c->end != 0)
 			continue;
-		int err;
-		if (c->stage == HT_OPEN) {
-			err = ht_conn_socket(c);
-		} else {
-			err = set_up(c);
-			if (err == 0 && c->stage != HT_OPEN && now > c->deadline)
-				err = HT_PEER_GONE;
-		}
-		if (c->stage == HT_OPEN && c->end == 0 && (err == HT_PEER_CLOSED || err == HT_PEER_GONE || c->bye)) {
-			/* What it sent before comes first. */
-			while (ht_conn_receive(c, BATCH) > 0)
-				n++;
-			if (err == 0)
-				err = HT_PEER_CLOSED;
-		}
-		if (err != 0) {
-			ht_conn_end(c, err);
-			n++;
+		int got = look_at(c);
+		if (got > 0) {
+			n += got;
+			c->active = l->tick;
 		}
 	}
-	return n;
+	return n + (l->dead != NULL);
 }
 
-static void set_parked(struct ht_loop *l, uint32_t v)
+/* True if a parked connection must not stay so. */
+static bool has_news(struct ht_conn *c)
 {
-	for (struct ht_conn *c = l->conns; c != NULL; c = c->next) {
-		if (c->stage != HT_OPEN)
+	uint64_t h;
+	uint32_t before = c->tx.room;
+	if (c->end != 0 || (!c->stalled && ht_peek(&c->rx, &h)))
+		return true;
+	if (!c->wants_room && !c->stalled && c->again == NULL)
+		return false;
+	return !ht_refill(&c->tx) || c->tx.room > before;
+}
+
+/* Parks what was quiet for so many ticks. */
+static void park(struct ht_loop *l, uint32_t ticks)
+{
+	size_t parking = 0;
+	for (size_t i = 0; i < l->nhot; i++) {
+		struct ht_conn *c = l->hot[i];
+		c->parking = c->end == 0 && l->tick - c->active >= ticks;
+		if (!c->parking)
 			continue;
-		if (v && ht_flush(&c->rx, &c->tx, true))
+		parking++;
+		/* Not in the middle of a message: its slots are sent again after a new bind. */
+		if (c->frag_n == 0 && ht_flush(&c->rx, &c->tx, true))
 			ht_conn_wake(c);
-		ht_store(&c->rx.r.ctl->parked, v);
-		ht_store(&c->tx.r.ctl->blocked, v && (c->wants_room || c->stalled));
+		ht_store(&c->rx.r.ctl->parked, 1);
+		ht_store(&c->tx.r.ctl->blocked, c->wants_room || c->stalled || c->again != NULL);
+	}
+	if (parking == 0)
+		return;
+	ht_barrier(l);
+	for (size_t i = 0; i < l->nhot;) {
+		struct ht_conn *c = l->hot[i];
+		if (c->parking && !has_news(c)) {
+			cool(c); /* another takes its place */
+			ht_conn_bell(c);
+			continue;
+		}
+		if (c->parking) {
+			ht_store(&c->rx.r.ctl->parked, 0);
+			ht_store(&c->tx.r.ctl->blocked, 0);
+			c->active = l->tick;
+		}
+		i++;
 	}
 }
 
-/* Sleeps until something happens, at most so many ms. */
-static int park(struct ht_loop *l, int64_t ms)
+/* Parks what has been quiet while others were not. */
+static void sweep(struct ht_loop *l)
 {
-	size_t n = 0, want = 2 * l->nconns + 16;
-	for (struct ht_listener *k = l->listeners; k != NULL; k = k->next)
-		want++;
-	if (want > l->nfds) {
-		struct pollfd *fds = realloc(l->fds, want * sizeof(*fds));
-		if (fds == NULL)
-			return HT_NO_MEMORY;
-		l->fds = fds;
-		l->nfds = want;
+	int64_t now = ht_now_ns();
+	if (now - l->swept < QUIET_NS)
+		return;
+	l->swept = now;
+	l->tick++;
+	park(l, 2);
+}
+
+/* Handles the socket of a connection. */
+static void on_socket(struct ht_conn *c)
+{
+	int err;
+	if (c->end != 0)
+		return;
+	if (c->stage != HT_OPEN) {
+		if ((err = ht_set_up(c)) != 0)
+			ht_conn_end(c, err);
+		return;
 	}
-	for (struct ht_listener *k = l->listeners; k != NULL; k = k->next)
-		l->fds[n++] = (struct pollfd){k->sock, POLLIN, 0};
-	for (struct ht_conn *c = l->conns; c != NULL; c = c->next) {
-		l->fds[n++] = (struct pollfd){c->sock, POLLIN, 0};
-		if (c->stage != HT_OPEN) {
-			if (ms < 0 || ms > GREET_MS)
-				ms = GREET_MS; /* to give up on it */
+	ht_conn_heat(c);
+	err = ht_conn_socket(c);
+	if (err == HT_PEER_GONE && ht_session_returns(c)) {
+		ht_unwatch(c->loop, c->sock);
+		c->gone = true;
+		ht_conn_await(c);
+		return;
+	}
+	if (c->end == 0 && (err == HT_PEER_CLOSED || err == HT_PEER_GONE || c->bye)) {
+		/* What it sent before comes first. */
+		while (ht_conn_receive(c, BATCH) > 0)
 			continue;
-		}
-		ht_conn_bell(c);
-		if (c->bell >= 0)
-			l->fds[n++] = (struct pollfd){c->bell, POLLIN, 0};
+		if (err == 0)
+			err = HT_PEER_CLOSED;
 	}
-	int got = poll(l->fds, n, ms < 0 ? -1 : ms > 1000000000 ? 1000000000 : (int)ms);
+	if (err != 0)
+		ht_conn_end(c, err);
+}
+
+/* Gives up on who has let a deadline pass, and lets listeners listen again. */
+static void deadlines(struct ht_loop *l)
+{
+	int64_t now = ht_now_ns() / 1000000;
+	if (l->full != 0 && now >= l->full) {
+		l->full = 0;
+		for (struct ht_listener *n = l->listeners; n != NULL; n = n->next)
+			ht_watch(l, n->sock, n, HT_AT_LISTENER);
+	}
+	if (l->waiting == 0 || now < l->look)
+		return;
+	l->look = now + LOOK_MS;
+	for (struct ht_conn *c = l->conns; c != NULL; c = c->next) {
+		if (c->deadline != 0 && now > c->deadline && c->end == 0)
+			ht_conn_end(c, HT_PEER_GONE);
+	}
+}
+
+/* Handles what the system has to say, waiting for it at most so many ms. */
+static int events(struct ht_loop *l, int64_t ms)
+{
+	struct epoll_event all[EVENTS];
+	if (l->full != 0 && (ms < 0 || ms > REST_MS))
+		ms = REST_MS;
+	if (l->waiting > 0 && (ms < 0 || ms > LOOK_MS))
+		ms = LOOK_MS;
+	empty_trash(l); /* no event is about these any more */
+	int got = epoll_wait(l->epoll, all, EVENTS, ms < 0 ? -1 : ms > 1000000000 ? 1000000000 : (int)ms);
 	if (got < 0 && errno != EINTR)
-		return ht_fail_system("poll");
-	for (struct ht_conn *c = l->conns; c != NULL && got > 0; c = c->next) {
-		uint64_t count;
-		if (c->bell >= 0) {
-			ssize_t k = read(c->bell, &count, sizeof(count));
-			(void)k;
+		return ht_fail_system("epoll_wait");
+	for (int i = 0; i < got; i++) {
+		void *what = (void *)(uintptr_t)(all[i].data.u64 & ~(uint64_t)3);
+		switch (all[i].data.u64 & 3) {
+		case HT_AT_SOCK:
+			on_socket(what);
+			break;
+		case HT_AT_BELL:
+			ht_conn_heat(what);
+			break;
+		case HT_AT_LISTENER:
+			if (ht_take_in(what) == HT_FULL) {
+				ht_unwatch(l, ((struct ht_listener *)what)->sock);
+				l->full = ht_now_ns() / 1000000 + REST_MS;
+			}
+			break;
+		case HT_AT_LEFT: {
+			struct ht_left *left = what;
+			int err = left->conn->end == 0 ? ht_left_frames(left) : 0;
+			if (err != 0)
+				ht_conn_end(left->conn, err);
+			break;
+		}
 		}
 	}
-	return 0;
+	deadlines(l);
+	return got > 0 ? got : 0;
 }
 
 static void relax(void)
@@ -441,50 +374,57 @@ static void relax(void)
 #endif
 }
 
+/* Looks at the hot rings for a while. */
+static int spin(struct ht_loop *l, int64_t *now, int64_t until)
+{
+	int64_t end = *now + l->spin;
+	int n = 0;
+	for (unsigned i = 1; n == 0; i++) {
+		n = rings(l);
+		relax();
+		if (i % 64 == 0) {
+			*now = ht_now_ns();
+			if (*now > end || *now > until)
+				break;
+			if (i % 512 == 0)
+				sched_yield();
+		}
+	}
+	return n;
+}
+
 int ht_dispatch(struct ht_loop *l, int timeout)
 {
-	int64_t start = ht_now_ns(), until = timeout < 0 ? INT64_MAX : start + (int64_t)timeout * 1000000;
-	int n = 0;
+	int n = 0, got;
 	reap(l);
-	if (++l->round % 64 == 0)
-		n = sockets(l);
+	if (++l->round % 64 == 0) {
+		if ((n = events(l, 0)) < 0)
+			return n;
+		sweep(l);
+	}
 	n += rings(l);
-	while (n == 0) {
-		int64_t now = ht_now_ns(), spin_end = now + l->spin;
-		for (unsigned i = 1; n == 0; i++) {
-			n = rings(l);
-			relax();
-			if (i % 64 == 0) {
-				now = ht_now_ns();
-				if (now > spin_end || now > until)
+	if (n == 0) {
+		int64_t now = ht_now_ns(), until = timeout < 0 ? INT64_MAX : now + (int64_t)timeout * 1000000;
+		while (n == 0) {
+			if (l->nhot > 0) {
+				if ((n = spin(l, &now, until)) > 0) { /* it pays */
+					l->spin = SPIN_MAX;
 					break;
-				if (i % 512 == 0)
-					sched_yield();
+				}
+				l->spin = l->spin / 2 < SPIN_MIN ? SPIN_MIN : l->spin / 2;
+				park(l, 0);
 			}
-		}
-		if (n > 0) { /* spinning pays */
-			l->spin = SPIN_MAX;
-			break;
-		}
-		if (now > until)
-			break;
-		l->spin = l->spin / 2 < SPIN_MIN ? SPIN_MIN : l->spin / 2;
-		set_parked(l, 1);
-		ht_barrier(l);
-		if ((n = rings(l)) == 0) {
-			int err = park(l, timeout < 0 ? -1 : (until - now + 999999) / 1000000);
-			if (err != 0) {
-				set_parked(l, 0);
-				return err;
-			}
-			if (ht_now_ns() - now < SPIN_MAX && l->spin < SPIN_MAX)
+			bool late = now >= until;
+			if ((got = events(l, l->nhot > 0 || late ? 0 : timeout < 0 ? -1 : (until - now + 999999) / 1000000)) < 0)
+				return got;
+			int64_t woken = ht_now_ns();
+			if (woken - now < SPIN_MAX && l->spin < SPIN_MAX)
 				l->spin *= 2; /* it would have caught that */
+			now = woken;
+			n = rings(l);
+			if (late)
+				break;
 		}
-		set_parked(l, 0);
-		n += sockets(l);
-		n += rings(l);
-		if (n == 0 && ht_now_ns() > until)
-			break;
 	}
 	reap(l);
 	return n;

@@ -13,10 +13,13 @@
  * package msg with the transport msg/ump, whose comments describe them. A peer
  * is not trusted: what it breaks closes its connection with HT_BAD_PEER.
  *
- * This side takes no part in moving a connection to another transport; a peer
- * that asks for it stays where it is. Names are the sockets of a directory, as
- * in Go without a name service: $HARDTACK_MSG_DIR, else
- * $XDG_RUNTIME_DIR/hardtack, else /tmp/hardtack-UID.
+ * A connection can be bound anew to other shared memory (ht_rebind, or the peer's
+ * wish); messages under way arrive exactly once and in order. A peer that wants to
+ * move to another transport stays where it is.
+ *
+ * Names are the sockets of a directory, as in Go without a name service:
+ * $HARDTACK_MSG_DIR, else $XDG_RUNTIME_DIR/hardtack, else /tmp/hardtack-UID; or
+ * those of the name service (ht_loop_names, ht_names.h). "unix:PATH" is an address.
  */
 #ifndef HT_MSG_H
 #define HT_MSG_H
@@ -47,7 +50,7 @@ enum {
 
 const char *ht_strerror(int err);
 
-/* More about the last HT_MISMATCH or HT_SYSTEM of this thread. */
+/* More about the last HT_MISMATCH, HT_SYSTEM or HT_BAD_PEER of this thread. */
 const char *ht_detail(void);
 
 /* Roles of messages. */
@@ -85,6 +88,13 @@ int ht_dispatch(struct ht_loop *loop, int timeout);
 /* How many connections the loop has. */
 size_t ht_loop_conns(const struct ht_loop *loop);
 
+/*
+ * Has ht_connect and ht_export ask the name service, whose connection must last
+ * as long as the loop.
+ */
+struct ht_names;
+void ht_loop_names(struct ht_loop *loop, struct ht_names *names);
+
 /* What stubs are told. self is what they gave or returned for the connection. */
 struct ht_events {
 	/* A message whose length is within its limits. Anything but 0 closes the connection for that reason. */
@@ -118,6 +128,14 @@ int ht_adopt(struct ht_loop *loop, struct ht_end *end, const struct ht_interface
  * connection is freed as after ht_close.
  */
 int ht_detach(struct ht_conn *c, struct ht_end **end);
+
+/*
+ * Binds a connection anew, in new memory, at an address that begins with unix:,
+ * or where it was if addr is empty. The end that accepted asks its peer to do it.
+ * Returns before it is done; if it cannot be done, all stays as it was. HT_FULL:
+ * one is under way.
+ */
+int ht_rebind(struct ht_conn *c, const char *addr);
 
 /* Gives up an end that was neither sent nor adopted. */
 void ht_end_close(struct ht_end *end);

@@ -23,7 +23,7 @@ struct ht_slot {
 /* The head of a ring: one word in each of its four lines. */
 struct ht_control {
 	_Alignas(64) uint32_t ack;     /* the receiver writes how many slots it has consumed */
-	_Alignas(64) uint32_t parked;  /* the receiver writes: it sleeps */
+	_Alignas(64) uint32_t parked;  /* the receiver writes: 1 it sleeps, 2 it naps in futex(2) here */
 	_Alignas(64) uint32_t blocked; /* the sender writes: it sleeps for want of room */
 	_Alignas(64) uint32_t unused;
 };
@@ -69,8 +69,8 @@ static inline void ht_ring_next(struct ht_ring *r)
 static inline uint32_t ht_load(const uint32_t *p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
 static inline void ht_store(uint32_t *p, uint32_t v) { __atomic_store_n(p, v, __ATOMIC_RELEASE); }
 
-/* True once for each time that the peer said it would sleep. */
-static inline bool ht_take_flag(uint32_t *p) { return ht_load(p) != 0 && __atomic_exchange_n(p, 0, __ATOMIC_ACQ_REL) != 0; }
+/* What the flag said, once for each time that the peer set it. */
+static inline uint32_t ht_take_flag(uint32_t *p) { return ht_load(p) == 0 ? 0 : __atomic_exchange_n(p, 0, __ATOMIC_ACQ_REL); }
 
 /* Looks how much room there is; false if the peer acknowledged what was not sent. */
 static inline bool ht_refill(struct ht_tx *t)
@@ -117,7 +117,7 @@ static inline bool ht_flush(struct ht_rx *r, const struct ht_tx *t, bool now)
 		return false;
 	if (ht_load(&r->r.ctl->ack) != r->count)
 		ht_store(&r->r.ctl->ack, r->count);
-	return ht_take_flag(&r->r.ctl->blocked);
+	return ht_take_flag(&r->r.ctl->blocked) != 0;
 }
 
 /* Moves on from the slot whose header was h; true if the sender must be woken. */
