@@ -21,6 +21,7 @@ type receiver struct {
 	bulk   *bulkRx
 	caps   []Cap // of the message last handed out
 	spin   spinner
+	naps   int
 
 	ready, asleep func() bool // Park gets the second
 	ctx           context.Context

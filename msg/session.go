@@ -210,6 +210,7 @@ func (c *Conn) rebind(b *binding, peerHas uint64) error {
 	old.shared.Kick()
 	c.send.shared.Kick()
 	c.recv.shared.Kick()
+	c.recv.rx.Rouse()
 	b.shared.Wake()
 	return nil
 }
@@ -665,6 +666,7 @@ func (c *Conn) fail(err error) {
 	c.err = err
 	c.attn.Or(attnClosed)
 	b, gone := c.cur, c.gone
+	c.recv.rx.Rouse()
 	c.mu.Unlock()
 	close(c.done)
 	leave(c)

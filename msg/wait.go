@@ -21,8 +21,12 @@ const (
 	spinFails = 4                     // spins in vain before a rest
 	restMin   = 64                    // waits without a spin, doubled
 	restMax   = 1024                  // up to this
-	napTime   = 50 * time.Microsecond // longest nap; nothing else runs on this P meanwhile
-	napIf     = time.Millisecond      // nap if the last wait was no longer
+	// Longest nap, and so how late a cancelled context may be noticed. A timeout before the next tick of the kernel's clock would
+	// have it program the processor's timer each time, which in a virtual machine
+	// costs more than all the rest of a round trip.
+	napTime  = 20 * time.Millisecond
+	napYield = 4                // naps between two yields to other goroutines
+	napIf    = time.Millisecond // nap if the last wait was no longer
 )
 
 // spinner decides how to wait. Spins fail when messages are far apart, and when
@@ -94,8 +98,14 @@ func (c *Conn) waitMessage(ctx context.Context) error {
 	r.ctx = ctx
 	if same {
 		if r.spin.last < napIf {
-			runtime.Gosched()
-			if r.rx.Nap(napTime) {
+			if r.naps++; r.naps%napYield == 0 {
+				runtime.Gosched()
+			}
+			limit := napTime
+			if end, ok := ctx.Deadline(); ok {
+				limit = min(limit, time.Until(end))
+			}
+			if r.rx.Nap(limit, r.ready) {
 				return nil
 			}
 		}

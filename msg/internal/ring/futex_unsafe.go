@@ -13,11 +13,11 @@ const (
 	futexOpWake = 1
 )
 
-// futexWait sleeps while *p is v, at most d, and keeps the processor of the
-// scheduler meanwhile, which makes it quick. It may return early.
+// futexWait sleeps while *p is v, at most d. Go's scheduler may take the P away
+// meanwhile, if the sleep lasts. It may return early.
 func futexWait(p *uint32, v uint32, d time.Duration) {
 	ts := unix.NsecToTimespec(d.Nanoseconds())
-	unix.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(p)), futexOpWait, uintptr(v), uintptr(unsafe.Pointer(&ts)), 0, 0)
+	unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(p)), futexOpWait, uintptr(v), uintptr(unsafe.Pointer(&ts)), 0, 0)
 }
 
 // futexWake wakes who sleeps on *p. It does not block.

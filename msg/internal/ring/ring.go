@@ -272,15 +272,23 @@ func (r *Rx) SameCPU() bool {
 	return atomic.LoadUint32(&r.ctl.CPU) == cpu
 }
 
-// Nap waits in futex(2) for a slot to be full, at most about d, and reports
-// whether one is. The peer may fail to wake it, if both look at the same moment.
-func (r *Rx) Nap(d time.Duration) bool {
+// Nap waits in futex(2) until ready or woken, at most about d, and reports
+// whether a slot is full. The peer may fail to wake it if both look at the same
+// moment, which they cannot on one processor.
+func (r *Rx) Nap(d time.Duration, ready func() bool) bool {
 	atomic.StoreUint32(&r.ctl.Parked, naps)
-	if !r.Ready() {
+	if !ready() {
 		futexWait(&r.ctl.Parked, naps, d)
 	}
 	r.SetParked(false)
 	return r.Ready()
+}
+
+// Rouse ends a Nap. Anybody may call it.
+func (r *Rx) Rouse() {
+	if atomic.CompareAndSwapUint32(&r.ctl.Parked, naps, 0) {
+		futexWake(&r.ctl.Parked)
+	}
 }
 
 // Start says that seq messages were delivered before this ring.
