@@ -113,32 +113,60 @@ func pingClient(ctx context.Context, name string, n int) error {
 }
 
 // program compiles a C program of this folder with the stubs of interfaces.
-func program(t *testing.T, name, iface string, more ...string) string {
+func program(t *testing.T, name string, interfaces ...string) string {
 	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("Linux only")
 	}
-	gcc, err := exec.LookPath("gcc")
-	if err != nil {
+	if _, err := exec.LookPath("gcc"); err != nil {
 		t.Skip("no C compiler")
 	}
 	out := filepath.Join(os.Getenv("HARDTACK_MSG_DIR"), name)
 	if _, err := os.Stat(out); err == nil {
 		return out // an earlier test has compiled it
 	}
-	lib, err := filepath.Glob("../../msg/c/*.c")
-	if err != nil || len(lib) == 0 {
-		t.Fatal("no library", err)
+	args := []string{"-I../../msg/c"}
+	for _, i := range interfaces {
+		args = append(args, "-I../"+i+"/c")
 	}
-	args := []string{"-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-g", "-I../../msg/c", "-o", out, "c/" + name + ".c"}
-	for _, i := range append([]string{iface}, more...) {
-		args = append(args, "-I../"+i+"/c", "../"+i+"/c/"+i+".c")
+	objects := compile(t, "../../msg/c")
+	for _, i := range interfaces {
+		objects = append(objects, compile(t, "../"+i+"/c")...)
 	}
-	args = append(append(args, sanitizers()...), lib...)
-	if b, err := exec.Command(gcc, args...).CombinedOutput(); err != nil {
+	gcc(t, "", append(append(args, "-o", out, "c/"+name+".c"), objects...)...)
+	return out
+}
+
+// compile compiles the C files of a folder, once.
+func compile(t *testing.T, folder string) (objects []string) {
+	t.Helper()
+	files, err := filepath.Glob(folder + "/*.c")
+	lib, liberr := filepath.Abs("../../msg/c")
+	if err != nil || liberr != nil || len(files) == 0 {
+		t.Fatal("no C files in", folder, err, liberr)
+	}
+	dir := os.Getenv("HARDTACK_MSG_DIR")
+	args := []string{"-I" + lib, "-c"}
+	for i, f := range files {
+		objects = append(objects, filepath.Join(dir, strings.TrimSuffix(filepath.Base(f), "c")+"o"))
+		if files[i], err = filepath.Abs(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Stat(objects[0]); err != nil {
+		gcc(t, dir, append(args, files...)...)
+	}
+	return objects
+}
+
+func gcc(t *testing.T, dir string, args ...string) {
+	t.Helper()
+	args = append([]string{"-std=c11", "-Wall", "-Wextra", "-Werror", "-O0"}, append(sanitizers(), args...)...)
+	cmd := exec.Command("gcc", args...)
+	cmd.Dir = dir
+	if b, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, b)
 	}
-	return out
 }
 
 // sanitizers are the flags for programs that watch their memory and what is not
