@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hardtack/arch/amd64"
+	"hardtack/kernel/pagecache"
 	"hardtack/kernel/proc"
 	"hardtack/kernel/vdso"
 	"hardtack/kernel/vm"
@@ -44,9 +45,10 @@ func serveInterrupt() {
 	}
 }
 
-// relieve gives the kernel's garbage back, and if that is not enough takes the
+// relieve gives clean pages of files and the kernel's garbage back, and if that is not enough takes the
 // memory of the biggest process.
 func relieve() {
+	pagecache.Reclaim(2048)
 	debug.FreeOSMemory()
 	if nucleus.LowMemory() {
 		proc.KillBiggest()

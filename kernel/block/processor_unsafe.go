@@ -8,9 +8,9 @@ func procPin() int
 //go:linkname procUnpin runtime.procUnpin
 func procUnpin()
 
-// processor is the number of the Go scheduler's P, which stands for the CPU: it
+// Processor is the number of the Go scheduler's P, which stands for the CPU: it
 // spreads submitters over queues and says nothing else.
-func processor() int {
+func Processor() int {
 	n := procPin()
 	procUnpin()
 	return n

@@ -132,7 +132,7 @@ func (f *file) writeParts(pages [][]byte, off, n int64) linux.Errno {
 	first, last := uint64(off)>>mem.PageShift, uint64(off+n-1)>>mem.PageShift
 	for i := 0; n > 0; i++ {
 		v := uio.Bytes(pages[i][:min(n, mem.PageSize)])
-		k, e := f.pages.Write(v, off)
+		k, _, e := f.pages.Write(v, off)
 		if e != 0 {
 			return e
 		}

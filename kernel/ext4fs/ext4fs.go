@@ -16,6 +16,7 @@ package ext4fs
 
 import (
 	"fmt"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -62,7 +63,7 @@ var mounted struct {
 }
 
 func init() {
-	vfs.RegisterFS("ext4", vfs.FSType{Open: open})
+	vfs.RegisterFS("ext4", vfs.FSType{Open: open, Remount: remount})
 	vfs.RegisterSync(SyncAll)
 }
 
@@ -105,6 +106,31 @@ func open(rdev uint64, flags uint32, data string) (*vfs.FileSystem, linux.Errno)
 	mounted.m[rdev] = fs
 	fs.Hold()
 	return fs.FileSystem, 0
+}
+
+// remount is mount(2)'s MS_REMOUNT: read-only, the disk left clean, and back.
+func remount(v *vfs.FileSystem, flags uint32, data string) linux.Errno {
+	if _, e := parse(data); e != 0 {
+		return e
+	}
+	mounted.mu.Lock()
+	defer mounted.mu.Unlock()
+	fs := mounted.m[v.Dev]
+	readOnly := flags&linux.MS_RDONLY != 0
+	switch {
+	case fs == nil:
+		return linux.EINVAL
+	case fs.ext.ReadOnly() == readOnly:
+		return 0
+	case readOnly && v.Writers() > 0:
+		return linux.EBUSY
+	case !readOnly && fs.part.Disk.Limits().ReadOnly:
+		return linux.EACCES
+	}
+	if readOnly {
+		fs.sync()
+	}
+	return fs.errno(fs.ext.Remount(readOnly))
 }
 
 // mountErrno is what mount(2) says where ext4 has an error: EINVAL for what is no
@@ -161,7 +187,8 @@ func parse(data string) (o options, e linux.Errno) {
 func Mount(dev ext4.BlockDevice, readOnly bool, o options) (*FS, error) {
 	ext, err := ext4.Mount(dev, ext4.Options{
 		ReadOnly: readOnly, NoLoad: o.noLoad, Discard: o.discard, Now: kern.Realtime,
-		CacheBlocks: min(max(mem.Total()/64, 256), 16384),
+		CacheBlocks: min(max(mem.Total()/64, 256), 16384), Background: func(do func()) { go do() },
+		Processors: runtime.GOMAXPROCS(0), Processor: block.Processor,
 	})
 	if err != nil {
 		return nil, err
@@ -181,9 +208,7 @@ func Mount(dev ext4.BlockDevice, readOnly bool, o options) (*FS, error) {
 	fs.FileSystem.Options = fs.mountOptions
 	fs.FileSystem.Sync = fs.sync
 	fs.FileSystem.Accessed = fs.accessed
-	if !ext.ReadOnly() {
-		go fs.committer(o.commit)
-	}
+	go fs.committer(o.commit)
 	return fs, nil
 }
 
@@ -285,10 +310,10 @@ func (fs *FS) storeTimes() {
 
 // sync makes everything durable.
 func (fs *FS) sync() linux.Errno {
-	if fs.ext.ReadOnly() {
-		return 0
-	}
 	e := pagecache.WriteAll(fs)
+	if fs.ext.ReadOnly() {
+		return e
+	}
 	fs.storeTimes()
 	if err := fs.ext.Sync(); err != nil {
 		return fs.errno(err)

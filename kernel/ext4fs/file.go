@@ -56,9 +56,10 @@ func (o *opened) Write(c *kern.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, l
 		return 0, 0
 	}
 	o.Mu.Lock()
-	n, e := o.write(c, of, v, off)
+	n, fresh, e := o.write(c, of, v, off)
 	o.Mu.Unlock()
 	if n > 0 {
+		o.pages.Balance(c, fresh)
 		if of.Flags()&linux.O_DSYNC != 0 {
 			if e := o.Sync(c, of, of.Flags()&linux.O_SYNC != linux.O_SYNC); e != 0 {
 				return 0, e
@@ -68,10 +69,10 @@ func (o *opened) Write(c *kern.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, l
 	return n, e
 }
 
-func (o *opened) write(c *kern.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, linux.Errno) {
+func (o *opened) write(c *kern.Ctx, of *vfs.File, v *uio.Vec, off int64) (done, fresh int, e linux.Errno) {
 	f := o.file
 	if f.fs.ext.ReadOnly() {
-		return 0, linux.EROFS
+		return 0, 0, linux.EROFS
 	}
 	appending := of.Flags()&linux.O_APPEND != 0
 	if appending {
@@ -86,7 +87,7 @@ func (o *opened) write(c *kern.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, l
 		if uint64(off) >= own {
 			kern.SignalSelf(c, int(linux.SIGXFSZ))
 		}
-		return 0, linux.EFBIG
+		return 0, 0, linux.EFBIG
 	}
 	if int64(v.Len()) > limit-off {
 		v.Limit(int(limit - off))
@@ -94,12 +95,10 @@ func (o *opened) write(c *kern.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, l
 	if mode := f.Mode(); mode&(linux.S_ISUID|linux.S_ISGID) != 0 {
 		f.killSetID(c)
 	}
-	var done int
-	var e linux.Errno
 	if of.Flags()&linux.O_DIRECT != 0 {
 		done, e = f.writeDirect(v, off)
 	} else {
-		done, e = f.pages.Write(v, off)
+		done, fresh, e = f.pages.Write(v, off)
 	}
 	if done > 0 {
 		if appending {
@@ -107,7 +106,7 @@ func (o *opened) write(c *kern.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, l
 		}
 		f.Written()
 	}
-	return done, e
+	return done, fresh, e
 }
 
 // killSetID takes set-id bits away where a write does that, on disk too.

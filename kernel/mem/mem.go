@@ -103,7 +103,13 @@ func Alloc() (Frame, bool) {
 	m := &magazines[procPin()]
 	if m.n == 0 && !m.refill() {
 		procUnpin()
-		return 0, false
+		if !reclaimed() {
+			return 0, false
+		}
+		if m = &magazines[procPin()]; m.n == 0 && !m.refill() {
+			procUnpin()
+			return 0, false
+		}
 	}
 	m.n--
 	f := m.frames[m.n]
@@ -112,10 +118,25 @@ func Alloc() (Frame, bool) {
 	return f, true
 }
 
+// Reclaim makes frames free that hold nothing but copies of what is on disks: up to
+// n, and says how many. It is asked when there are none, wherever somebody allocates:
+// it takes no lock that anybody may hold there. Set once, before programs run.
+var Reclaim func(n int) int
+
+// reclaimed reports whether there may be frames now.
+func reclaimed() bool { return Reclaim != nil && Reclaim(magazineSize) > 0 }
+
 // AllocBatch fills out with frames as Alloc returns them, as far as they go.
-//
-//go:norace
 func AllocBatch(out []Frame) int {
+	n := allocBatch(out)
+	if n == 0 && len(out) > 0 && reclaimed() {
+		n = allocBatch(out)
+	}
+	return n
+}
+
+//go:norace
+func allocBatch(out []Frame) int {
 	m := &magazines[procPin()]
 	n := 0
 	for n < len(out) {

@@ -38,7 +38,7 @@ func (f *File) Bypass(first, last uint64, do func() linux.Errno) linux.Errno {
 	defer f.gate.Unlock()
 	if f.pages.Load() != 0 {
 		f.writing.Lock()
-		e := f.writeBack(first, last)
+		e := f.writeBack(first, last, 1<<62)
 		f.writing.Unlock()
 		if e != 0 {
 			return e

@@ -2,6 +2,7 @@ package pagecache
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"hardtack/abi/linux"
@@ -9,22 +10,25 @@ import (
 	"hardtack/kernel/mem"
 )
 
-// dirtyList is the files with dirty pages, those that have been longest first.
+// dirtyList is the files with dirty pages, in the order in which they became so.
 type dirtyList struct {
 	mu          sync.Mutex
 	first, last *File // guarded by mu
 }
 
-// Limits, as Linux's vm.dirty_* name them.
+// Times, as Linux's vm.dirty_* name them.
 const (
 	expireAfter = 30 * time.Second // dirty_expire_centisecs
 	interval    = 5 * time.Second  // dirty_writeback_centisecs
 )
 
-// backgroundPages dirty pages make the writer begin at once, limitPages make those
-// who dirty more write themselves.
-func backgroundPages() int64 { return int64(mem.Total()) / 10 }
-func limitPages() int64      { return int64(mem.Total()) / 5 }
+// dirtyable is the memory that dirty pages could be: what is free, and the cache.
+func dirtyable() int64 { return int64(mem.Spare()) + cache.pages.Load() }
+
+// background is how many dirty pages make the writer begin at once, limit how many
+// there may be: who dirties more writes.
+func background() int64 { return dirtyable() / 10 }
+func limit() int64      { return dirtyable() / 5 }
 
 func (d *dirtyList) add(f *File) {
 	d.mu.Lock()
@@ -39,7 +43,7 @@ func (d *dirtyList) add(f *File) {
 		d.last = f
 	}
 	d.mu.Unlock()
-	startOnce.Do(func() { go writer() })
+	startOnce.Do(start)
 }
 
 // remove takes a file off the list unless it has dirty pages again.
@@ -62,17 +66,38 @@ func (d *dirtyList) remove(f *File) {
 	d.mu.Unlock()
 }
 
-// oldest returns the file that has been dirty longest, if that is since before the
-// time, and moves it to the end; nil if there is none.
-func (d *dirtyList) oldest(before int64) *File {
+// before returns a file that has been dirty since before a time; nil if there is none.
+func (d *dirtyList) before(when int64) *File {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for f := d.first; f != nil; f = f.next {
-		if f.since.Load() < before {
+		if f.since.Load() < when {
 			return f
 		}
 	}
 	return nil
+}
+
+// of returns the files of an owner.
+func (d *dirtyList) of(owner any) (list []*File) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for f := d.first; f != nil; f = f.next {
+		if f.owner == owner {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// WriteAll writes back what is dirty of an owner's files, and returns the first error.
+func WriteAll(owner any) (e linux.Errno) {
+	for _, f := range cache.dirty.of(owner) {
+		if err := f.WriteBack(0, ^uint64(0)); e == 0 {
+			e = err
+		}
+	}
+	return e
 }
 
 var (
@@ -80,8 +105,13 @@ var (
 	wakeUp    = make(chan struct{}, 1)
 )
 
+func start() {
+	initSpare()
+	go writer()
+}
+
 func wakeWriter() {
-	startOnce.Do(func() { go writer() })
+	startOnce.Do(start)
 	select {
 	case wakeUp <- struct{}{}:
 	default:
@@ -95,16 +125,17 @@ func writer() {
 	for {
 		select {
 		case <-tick.C:
+			forget()
 		case <-wakeUp:
 		}
 		makeRoom()
 		began := kern.Monotonic()
-		before := began - int64(expireAfter)
 		for {
-			if cache.nDirty.Load() > backgroundPages() {
-				before = began
+			when := began - int64(expireAfter)
+			if cache.nDirty.Load() > background() || mem.Spare() < lowWater() {
+				when = began
 			}
-			f := cache.dirty.oldest(before)
+			f := cache.dirty.before(when)
 			if f == nil {
 				break
 			}
@@ -113,30 +144,62 @@ func writer() {
 	}
 }
 
-// makeRoom evicts until there is memory again.
-func makeRoom() {
-	want := lowWater()
-	if mem.Spare() >= want {
-		return
-	}
-	Reclaim(2*want - mem.Spare())
+// Who dirties pages is counted by process, in one of tallies by its number: half of
+// it is forgotten every interval. A process may have the more dirty pages around the
+// less of them were its own lately, so that one which writes all the time is stopped
+// before it stops the others.
+const tallies = 256
+
+var tally struct {
+	of  [tallies]atomic.Int64
+	all atomic.Int64
 }
 
-// WriteAll writes back what is dirty of an owner's files, and returns the first error.
-func WriteAll(owner any) (e linux.Errno) {
-	d := &cache.dirty
-	d.mu.Lock()
-	var list []*File
-	for f := d.first; f != nil; f = f.next {
-		if f.owner == owner {
-			list = append(list, f)
-		}
+func forget() {
+	sum := int64(0)
+	for i := range tally.of {
+		n := tally.of[i].Load() / 2
+		tally.of[i].Store(n)
+		sum += n
 	}
-	d.mu.Unlock()
-	for _, f := range list {
-		if err := f.WriteBack(0, ^uint64(0)); e == 0 {
-			e = err
-		}
+	tally.all.Store(sum)
+}
+
+// share is the part of the limit that is the process's: all of it where it made
+// few pages dirty, half where it made all.
+func share(pid int32, limit int64) int64 {
+	mine, all := tally.of[uint32(pid)%tallies].Load(), tally.all.Load()
+	if all <= 0 {
+		return limit
 	}
-	return e
+	return limit - limit*min(mine, all)/(2*all)
+}
+
+// writeAtLeast pages are written by who has dirtied too many.
+const writeAtLeast = 1024
+
+// Balance is called after a write that made fresh pages dirty, without a lock: it
+// counts them, and where there are too many the caller writes some of the file's
+// before it goes on.
+func (f *File) Balance(c *kern.Ctx, fresh int) {
+	if fresh == 0 {
+		return
+	}
+	tally.of[uint32(c.PID)%tallies].Add(int64(fresh))
+	tally.all.Add(int64(fresh))
+	n := cache.nDirty.Load()
+	most := limit()
+	if n <= most/2 {
+		return
+	}
+	wakeWriter()
+	if n <= share(c.PID, most) {
+		return
+	}
+	f.writeSome(max(2*fresh, writeAtLeast))
+	// What another file has may be much more: wait for the writer then.
+	for try := 0; try < 100 && cache.nDirty.Load() > limit() && !c.Interrupted(); try++ {
+		wakeWriter()
+		time.Sleep(time.Millisecond)
+	}
 }

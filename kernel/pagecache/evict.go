@@ -3,6 +3,7 @@ package pagecache
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"hardtack/kernel/mem"
 )
@@ -127,15 +128,20 @@ func Reclaim(n int) int {
 	return freed
 }
 
-// allocate fills out with frames, as far as they go; clean pages make room.
+func init() { mem.Reclaim = Reclaim }
+
+// allocate fills out with frames, as far as they go. Where all memory is used and
+// nothing clean is left it waits for the goroutine that writes. The caller holds no
+// lock of this package.
 func allocate(out []mem.Frame) int {
 	n := mem.AllocBatch(out)
-	if n < len(out) && n == 0 {
-		Reclaim(max(len(out), 64))
-		n = mem.AllocBatch(out)
-	}
 	if mem.Spare() < lowWater() {
 		wakeWriter()
+	}
+	for try := 0; n == 0 && try < 200 && cache.nDirty.Load()+cache.nWriting.Load() > 0; try++ {
+		wakeWriter()
+		time.Sleep(time.Millisecond)
+		n = mem.AllocBatch(out)
 	}
 	return n
 }
@@ -143,3 +149,45 @@ func allocate(out []mem.Frame) int {
 // lowWater is how many frames are kept free: below, the background goroutine makes
 // room.
 func lowWater() int { return min(max(mem.Total()/64, 256), 16384) }
+
+// makeRoom evicts until there is memory again: first what is not mapped, then what
+// is, which costs those who use it a fault.
+func makeRoom() {
+	for try := 0; try < 4; try++ {
+		want := lowWater() - mem.Spare()
+		if want <= 0 || cache.pages.Load() == 0 || Reclaim(want+lowWater()) >= want {
+			return
+		}
+		unmap(want + lowWater())
+	}
+}
+
+// unmap takes mapped pages that were not used lately out of the spaces that map
+// them, n at least if there are as many: if they are not wanted back they are evicted.
+func unmap(n int) {
+	var leaves [16]*leaf
+	clock.mu.Lock()
+	turns := clock.n
+	clock.mu.Unlock()
+	for n > 0 && turns > 0 {
+		k := clock.next(leaves[:])
+		if k == 0 {
+			return
+		}
+		turns -= k
+		for _, l := range leaves[:k] {
+			mapped := 0
+			for i := range l.slots {
+				w := l.slots[i].w.Load()
+				if w&frameBits != 0 && w&(busy|dirty|writing|used) == 0 && frameOf(w).Refs() > 1 {
+					mapped++
+				}
+			}
+			if mapped > 0 {
+				l.file.maps.Zap(l.file, l.base, leafPages)
+				n -= mapped
+			}
+		}
+		clear(leaves[:k])
+	}
+}

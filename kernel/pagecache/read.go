@@ -111,15 +111,22 @@ func (f *File) fill(n uint64, ahead int) (mem.Frame, linux.Errno) {
 
 // read fills absent pages from n on, up to the first that is there; 0 if that is n.
 func (f *File) read(n uint64, ahead int) (mem.Frame, linux.Errno) {
+	var frames [fillPages]mem.Frame
+	want := min(uint64(max(ahead, 1)), max(f.limit(), n+1)-n, fillPages)
+	got := allocate(frames[:want])
+	if got == 0 {
+		return 0, linux.ENOMEM
+	}
 	b := batches.Get().(*batch)
 	defer batches.Put(b)
 	f.gate.RLock()
 	defer f.gate.RUnlock()
-	count, e := f.enter(b, n, int(min(uint64(max(ahead, 1)), max(f.limit(), n+1)-n)))
+	count := f.enter(b, n, frames[:got])
+	mem.PutBatch(frames[count:got])
 	if count == 0 {
-		return 0, e
+		return 0, 0
 	}
-	e = f.store.ReadPages(b.pages[:count], int64(n)<<mem.PageShift)
+	e := f.store.ReadPages(b.pages[:count], int64(n)<<mem.PageShift)
 	if e != 0 && count > 1 { // whose fault?
 		f.leave(b.slots[1:count], n+1)
 		count = 1
@@ -140,16 +147,10 @@ func (f *File) read(n uint64, ahead int) (mem.Frame, linux.Errno) {
 }
 
 // enter makes busy pages of absent ones from n on, up to the first that is there,
-// and returns how many. ENOMEM only if there is no memory for the first.
-func (f *File) enter(b *batch, n uint64, count int) (int, linux.Errno) {
-	var frames [fillPages]mem.Frame
-	got := allocate(frames[:min(count, fillPages)])
-	if got == 0 {
-		return 0, linux.ENOMEM
-	}
+// with the frames, and returns how many.
+func (f *File) enter(b *batch, n uint64, frames []mem.Frame) (i int) {
 	f.mu.Lock()
-	i := 0
-	for ; i < got; i++ {
+	for ; i < len(frames); i++ {
 		l := f.grow(n + uint64(i))
 		s := &l.slots[(n+uint64(i))%leafPages]
 		if s.w.Load()&frameBits != 0 {
@@ -160,8 +161,7 @@ func (f *File) enter(b *batch, n uint64, count int) (int, linux.Errno) {
 		b.slots[i], b.pages[i] = s, frames[i].Bytes()
 	}
 	f.mu.Unlock()
-	mem.PutBatch(frames[i:got])
-	return i, 0
+	return i
 }
 
 // counted counts one more page of a leaf; mu is held.
@@ -223,6 +223,12 @@ func (f *File) Page(n uint64, write bool) (mem.Frame, linux.Errno) {
 		}
 		fr.Put()
 		if fr, e = f.expose(n); fr != 0 || e != 0 {
+			if n := cache.nDirty.Load(); n > limit()/2 {
+				wakeWriter()
+				if n > limit() {
+					f.writeSome(writeAtLeast)
+				}
+			}
 			return fr, e
 		}
 	}

@@ -20,8 +20,8 @@ func (f *File) reserve(w uint64) (blocks uint64, e linux.Errno) {
 }
 
 // soil makes a pinned page dirty, with blocks that were reserved for it, and gives
-// back the pin.
-func (f *File) soil(l *leaf, n, blocks, set uint64) {
+// back the pin. It returns 1 if the page was clean.
+func (f *File) soil(l *leaf, n, blocks, set uint64) int {
 	s := &l.slots[n%leafPages]
 	for {
 		w := s.w.Load()
@@ -36,10 +36,11 @@ func (f *File) soil(l *leaf, n, blocks, set uint64) {
 		if !kept && blocks != 0 { // another was faster
 			f.store.Unreserve(int64(blocks))
 		}
-		if w&dirty == 0 {
-			f.soiled(l, n)
+		if w&dirty != 0 {
+			return 0
 		}
-		return
+		f.soiled(l, n)
+		return 1
 	}
 }
 
@@ -71,25 +72,26 @@ func (f *File) enlist(l *leaf) {
 
 // Write copies what v has to off and makes it part of the file, whose size it grows.
 // The caller holds the file system's lock of the inode. It returns how many bytes
-// were written; an error only if there were none.
-func (f *File) Write(v *uio.Vec, off int64) (done int, e linux.Errno) {
+// were written and how many pages became dirty, for Balance; an error only if no byte
+// was written.
+func (f *File) Write(v *uio.Vec, off int64) (done, fresh int, e linux.Errno) {
 	f.zeroTail(off)
 	for left := v.Len(); left > 0 && e == 0; {
 		at := int(off & pageMask)
 		k := min(mem.PageSize-at, left)
 		n := uint64(off) >> mem.PageShift
-		var m int
+		var m, s int
 		l := f.leaf(n)
 		if l != nil {
 			if w, ok := l.slots[n%leafPages].pin(); ok {
-				m, e = f.overwrite(v, l, n, w, at, k)
-				done, off, left = done+m, off+int64(m), left-m
+				m, s, e = f.overwrite(v, l, n, w, at, k)
+				done, fresh, off, left = done+m, fresh+s, off+int64(m), left-m
 				continue
 			}
 		}
 		if k == mem.PageSize || int64(n)<<mem.PageShift >= f.size.Load() {
-			m, e = f.create(v, n, at, k)
-			done, off, left = done+m, off+int64(m), left-m
+			m, s, e = f.create(v, n, at, k)
+			done, fresh, off, left = done+m, fresh+s, off+int64(m), left-m
 			continue
 		}
 		var fr mem.Frame
@@ -100,16 +102,16 @@ func (f *File) Write(v *uio.Vec, off int64) (done int, e linux.Errno) {
 	if done > 0 {
 		e = 0
 	}
-	return done, e
+	return done, fresh, e
 }
 
 // overwrite copies into a pinned page in state w.
-func (f *File) overwrite(v *uio.Vec, l *leaf, n, w uint64, at, k int) (m int, e linux.Errno) {
+func (f *File) overwrite(v *uio.Vec, l *leaf, n, w uint64, at, k int) (m, fresh int, e linux.Errno) {
 	s := &l.slots[n%leafPages]
 	r, e := f.reserve(w)
 	if e != 0 {
 		s.unpin()
-		return 0, e
+		return 0, 0, e
 	}
 	m, e = v.CopyIn(frameOf(w).Bytes()[at : at+k])
 	if m == 0 {
@@ -117,11 +119,10 @@ func (f *File) overwrite(v *uio.Vec, l *leaf, n, w uint64, at, k int) (m int, e 
 			f.store.Unreserve(int64(r))
 		}
 		s.unpin()
-		return 0, e
+		return 0, 0, e
 	}
 	f.reach(n, at+m)
-	f.soil(l, n, r, 0)
-	return m, e
+	return m, f.soil(l, n, r, 0), e
 }
 
 // reach lets the size cover the first bytes of page n.
@@ -132,15 +133,15 @@ func (f *File) reach(n uint64, bytes int) {
 }
 
 // create writes to a page that is not in memory and need not be read.
-func (f *File) create(v *uio.Vec, n uint64, at, k int) (m int, e linux.Errno) {
+func (f *File) create(v *uio.Vec, n uint64, at, k int) (m, fresh int, e linux.Errno) {
 	r, e := f.reserve(0)
 	if e != 0 {
-		return 0, e
+		return 0, 0, e
 	}
 	var one [1]mem.Frame
 	if allocate(one[:]) == 0 {
 		f.store.Unreserve(int64(r))
-		return 0, linux.ENOMEM
+		return 0, 0, linux.ENOMEM
 	}
 	fr := one[0]
 	b := fr.Bytes()
@@ -150,7 +151,7 @@ func (f *File) create(v *uio.Vec, n uint64, at, k int) (m int, e linux.Errno) {
 	if m == 0 {
 		fr.Put()
 		f.store.Unreserve(int64(r))
-		return 0, e
+		return 0, 0, e
 	}
 	if m < k && int64(n)<<mem.PageShift+int64(at+m) < f.size.Load() {
 		// Part of a page that the file has: the rest must be its own.
@@ -167,18 +168,17 @@ func (f *File) create(v *uio.Vec, n uint64, at, k int) (m int, e linux.Errno) {
 	s.w.Store(uint64(fr) | used | pin)
 	f.mu.Unlock()
 	f.reach(n, at+m)
-	f.soil(l, n, r, 0)
-	return m, e
+	return m, f.soil(l, n, r, 0), e
 }
 
 // patch copies m bytes at from fr, which it frees, into page n.
-func (f *File) patch(n uint64, fr mem.Frame, at, m int, r uint64, e linux.Errno) (int, linux.Errno) {
+func (f *File) patch(n uint64, fr mem.Frame, at, m int, r uint64, e linux.Errno) (int, int, linux.Errno) {
 	defer fr.Put()
 	f.store.Unreserve(int64(r))
 	for {
 		page, err := f.fill(n, 1)
 		if err != 0 {
-			return 0, err
+			return 0, 0, err
 		}
 		page.Put()
 		l := f.leaf(n)
@@ -191,12 +191,11 @@ func (f *File) patch(n uint64, fr mem.Frame, at, m int, r uint64, e linux.Errno)
 		}
 		if r, err = f.reserve(w); err != 0 {
 			l.slots[n%leafPages].unpin()
-			return 0, err
+			return 0, 0, err
 		}
 		copy(frameOf(w).Bytes()[at:at+m], fr.Bytes()[at:])
 		f.reach(n, at+m)
-		f.soil(l, n, r, 0)
-		return m, e
+		return m, f.soil(l, n, r, 0), e
 	}
 }
 

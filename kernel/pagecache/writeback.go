@@ -3,6 +3,7 @@ package pagecache
 import (
 	"math/bits"
 	"slices"
+	"sync"
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
@@ -22,7 +23,16 @@ func (f *File) WriteBack(first, last uint64) (e linux.Errno) {
 	defer f.gate.RUnlock()
 	f.writing.Lock()
 	defer f.writing.Unlock()
-	return f.writeBack(first, last)
+	return f.writeBack(first, last, 1<<62)
+}
+
+// writeSome writes back about n of the file's pages.
+func (f *File) writeSome(n int) {
+	f.gate.RLock()
+	defer f.gate.RUnlock()
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	f.writeBack(0, ^uint64(0), n)
 }
 
 // cacheIdle reports whether nobody writes f back just now.
@@ -34,13 +44,17 @@ func cacheIdle(f *File) bool {
 	return true
 }
 
-// writeBack is WriteBack with gate and writing held.
-func (f *File) writeBack(first, last uint64) (e linux.Errno) {
+// writeBack is WriteBack with gate and writing held, for about most pages.
+func (f *File) writeBack(first, last uint64, most int) (e linux.Errno) {
 	began := kern.Monotonic()
 	leaves := f.take()
 	b := batches.Get().(*batch)
 	r := run{f: f, b: b, size: f.size.Load()}
 	for _, l := range leaves {
+		if r.total >= most {
+			f.enlist(l)
+			continue
+		}
 		set := l.dirty.Swap(0)
 		kept := uint32(0)
 		for ; set != 0; set &= set - 1 {
@@ -63,7 +77,9 @@ func (f *File) writeBack(first, last uint64) (e linux.Errno) {
 		e = err
 	}
 	batches.Put(b)
-	f.since.Store(began)
+	if r.total < most {
+		f.since.Store(began)
+	}
 	if f.dirty.Load() == 0 {
 		cache.dirty.remove(f)
 	}
@@ -100,6 +116,7 @@ type run struct {
 	n        int
 	reserved int64
 	exposed  bool // some space may store to one of them
+	total    int  // pages so far
 }
 
 // add begins the writing of a page if it is dirty.
@@ -125,6 +142,7 @@ func (r *run) add(n uint64, s *slot) (e linux.Errno) {
 	}
 	r.b.slots[r.n] = s
 	r.n++
+	r.total++
 	return e
 }
 
@@ -144,15 +162,11 @@ func (r *run) flush() (e linux.Errno) {
 	}
 	var tail mem.Frame
 	if end := off + int64(r.n)<<mem.PageShift; end > r.size {
-		tail, e = r.cutTail(r.size - (end - mem.PageSize))
+		tail = r.cutTail(r.size - (end - mem.PageSize))
 	}
-	if e == 0 {
-		e = f.store.WritePages(b.pages[:r.n], off, r.size, r.reserved)
-	} else {
-		f.store.Unreserve(r.reserved)
-	}
+	e = f.store.WritePages(b.pages[:r.n], off, r.size, r.reserved)
 	if tail != 0 {
-		tail.Put()
+		putTail(tail)
 	}
 	set := uint64(backed)
 	if e != 0 {
@@ -170,16 +184,40 @@ func (r *run) flush() (e linux.Errno) {
 
 // cutTail replaces the last page, of which the file has only some bytes, by a copy
 // whose rest is zeros, as long as the blocks that the file needs.
-func (r *run) cutTail(bytes int64) (mem.Frame, linux.Errno) {
-	var one [1]mem.Frame
-	if allocate(one[:]) == 0 {
-		return 0, linux.ENOMEM
+func (r *run) cutTail(bytes int64) mem.Frame {
+	fr, ok := mem.Alloc()
+	if !ok { // it must be written for memory to become free
+		spare.mu.Lock()
+		fr = spare.frame
 	}
-	p := one[0].Bytes()
+	p := fr.Bytes()
 	clear(p[copy(p, r.b.pages[r.n-1][:max(bytes, 0)]):])
 	bs := r.f.blockSize
 	r.b.pages[r.n-1] = p[:max((bytes+bs-1)/bs*bs, bs)]
-	return one[0], 0
+	return fr
+}
+
+// spare is a frame for when there are no others.
+var spare struct {
+	mu    sync.Mutex
+	frame mem.Frame // guarded by mu
+}
+
+// initSpare gets it while there is memory.
+func initSpare() {
+	spare.mu.Lock()
+	if spare.frame == 0 {
+		spare.frame, _ = mem.Alloc()
+	}
+	spare.mu.Unlock()
+}
+
+func putTail(fr mem.Frame) {
+	if fr == spare.frame { // ours: nobody else has it
+		spare.mu.Unlock()
+	} else {
+		fr.Put()
+	}
 }
 
 // Errors tells of writes that failed.

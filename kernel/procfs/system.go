@@ -13,8 +13,8 @@ import (
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
 	"hardtack/kernel/mem"
-	"hardtack/kernel/proc"
 	"hardtack/kernel/pagecache"
+	"hardtack/kernel/proc"
 	"hardtack/kernel/tmpfs"
 	"hardtack/kernel/vfs"
 )
