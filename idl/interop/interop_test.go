@@ -29,6 +29,18 @@ import (
 	"hardtack/msg/wire"
 )
 
+var pid = os.Getpid()
+
+// contains reports whether s has all the words.
+func contains(s string, words ...string) bool {
+	for _, w := range words {
+		if !strings.Contains(s, w) {
+			return false
+		}
+	}
+	return true
+}
+
 // patience bounds what should take milliseconds.
 const patience = 60 * time.Second
 
@@ -190,7 +202,13 @@ type process struct {
 
 func start(t *testing.T, env []string, name string, args ...string) *process {
 	t.Helper()
+	return startWith(t, nil, env, name, args...)
+}
+
+func startWith(t *testing.T, in io.Reader, env []string, name string, args ...string) *process {
+	t.Helper()
 	p := &process{cmd: exec.Command(name, args...)}
+	p.cmd.Stdin = in
 	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stderr = &p.err
 	out, err := p.cmd.StdoutPipe()
@@ -203,6 +221,19 @@ func start(t *testing.T, env []string, name string, args ...string) *process {
 	}
 	stop := time.AfterFunc(patience, func() { p.cmd.Process.Kill() })
 	t.Cleanup(func() { stop.Stop(); p.cmd.Process.Kill(); p.cmd.Wait() })
+	return p
+}
+
+// startHeld is start with an input that does not end before the process does.
+func startHeld(t *testing.T, env []string, name string, args ...string) *process {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Close() })
+	p := startWith(t, r, env, name, args...)
+	r.Close()
 	return p
 }
 

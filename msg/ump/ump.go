@@ -90,7 +90,7 @@ func (Driver) Listen(_ context.Context, name, hint string) (msg.Listener, error)
 		if err != nil {
 			return nil, err
 		}
-		path = dir + "/" + name
+		path = dir + "/socket" // the name may have slashes, or be longer than a path can be
 	}
 	addr := &net.UnixAddr{Name: path, Net: "unixpacket"}
 	l, err := net.ListenUnix("unixpacket", addr)
