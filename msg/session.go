@@ -373,7 +373,9 @@ func (b *binding) announce(ctx context.Context, id uint32, n int) (Region, error
 		if cerr := ctx.Err(); cerr != nil {
 			return r, cerr
 		}
-		b.link.Close()
+		if !errors.Is(err, io.EOF) { // otherwise control will hear of it
+			b.link.Close()
+		}
 		return r, errLink
 	}
 	return r, nil
