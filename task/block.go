@@ -8,11 +8,8 @@ package task
 // But what a task has spawned may not be visible to others before it blocks: a
 // task that waits for its own child other than by Sync must do it in Block.
 func Block(c Ctx, fn func()) {
-	a := c.a
+	a := c.live()
 	w := a.w
-	if w.depth != a.depth {
-		a.astray()
-	}
 	w.share(w.index(a.top()), true)
 	w.event(evBlock, 0)
 	w.giveSeat()

@@ -19,6 +19,26 @@ type Frame struct {
 	fault *Panic        // set before stateFailed: how the stolen task ended
 }
 
+// noJob is the ext of a frame in which nothing has been spawned yet. It looks
+// like a slot as far as slotIs looks.
+var noJob job = &emptySlot{fn: noFunc}
+
+type emptySlot struct {
+	fn    func() // first: see slotIs
+	after job
+}
+
+func noFunc() {}
+
+func (*emptySlot) run(Ctx)           {}
+func (*emptySlot) early(Ctx) *Panic  { return nil }
+func (*emptySlot) sweepBelow()       {}
+func (*emptySlot) below() bool       { return false }
+func (*emptySlot) fetched() bool     { return true }
+func (s *emptySlot) following() *job { return &s.after }
+func (*emptySlot) drop()             {}
+func (*emptySlot) forget()           {}
+
 // The bits of Frame.state. Sharing clears it; the thief adds its number; the
 // owner adds waiting before it parks; the thief adds done, with failed, last,
 // and does not touch the frame after it.

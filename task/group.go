@@ -11,16 +11,14 @@ type Group[R any] struct {
 	mu    sync.Mutex  // held while the inlet runs
 	inlet func(R)     // immutable
 	a     *activation // immutable: of the task that made it
-	from  int32       // immutable: its children come from here on
+	from  uint32      // a's: its children come from this place on
 }
 
 // NewGroup makes a group of children of the task c. An inlet of nil is none.
 func NewGroup[R any](c Ctx, inlet func(R)) *Group[R] {
-	w := c.a.w
-	if w.depth != c.a.depth {
-		c.a.astray()
-	}
-	return &Group[R]{scope: scope{outer: w.scope(), rt: w.rt}, inlet: inlet, a: c.a, from: c.a.n}
+	a := c.live()
+	w := a.w
+	return &Group[R]{scope: scope{outer: w.scope(), rt: w.rt}, inlet: inlet, a: a, from: a.used}
 }
 
 // Abort ends the group's children: those that have not begun never begin, those
@@ -48,7 +46,10 @@ type groupCall[A, R any] struct {
 
 // SpawnIn spawns fn(c, arg) as a child of the task c, in the group g.
 func SpawnIn[A, R any](c Ctx, g *Group[R], fn func(Ctx, A) R, arg A) {
-	Spawn(c, runInGroup[A, R], groupCall[A, R]{g, fn, arg})
+	x := Spawn(c, runInGroup[A, R], groupCall[A, R]{g, fn, arg})
+	if c.a == g.a { // the task's elder children may have ended since NewGroup
+		g.from = min(g.from, x.place()&^keyChecked)
+	}
 }
 
 func runInGroup[A, R any](c Ctx, x groupCall[A, R]) (none struct{}) {
@@ -77,7 +78,7 @@ func runInGroup[A, R any](c Ctx, x groupCall[A, R]) (none struct{}) {
 		}
 	}()
 	r := x.fn(Ctx{b}, x.arg)
-	if b.n != 0 {
+	if b.used != 0 {
 		b.syncFrom(0)
 	}
 	g.finished(r)
@@ -97,11 +98,11 @@ func (g *Group[R]) finished(r R) {
 // group or not. It is for the task that made the group. The results of those
 // outside of the group are gone: Child.Sync after it is an error.
 func (g *Group[R]) Sync(c Ctx) {
-	a := c.a
-	if a != g.a || a.w.depth != a.depth || a.n < g.from {
+	a := c.live()
+	if a != g.a {
 		panic(ErrForeign)
 	}
-	if a.n > g.from {
+	if a.used > g.from {
 		a.syncFrom(g.from)
 	}
 }

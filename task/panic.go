@@ -10,21 +10,35 @@ import (
 var (
 	ErrForeign = errors.New("task: a Ctx or Child is used outside of the task that it belongs to, or after that has returned")
 	ErrSynced  = errors.New("task: Sync of a child that was synced before")
+	ErrNoFunc  = errors.New("task: a nil function was spawned")
 	ErrNoChild = errors.New("task: Sync of a Child that Spawn did not make")
 	ErrDepth   = errors.New("task: too many tasks spawned and not ended on one worker (see WithDepth)")
 	ErrGoexit  = errors.New("task: runtime.Goexit was called in a task")
 	ErrClosed  = errors.New("task: the runtime has been closed")
 )
 
-// A Panic is what a task's panic becomes on its way to the parent: Sync, Join
-// and Run panic with it.
+// A Panic is what a task's panic becomes on its way to the parent: Try gives it,
+// Sync, Join and Run panic with it.
 type Panic struct {
-	Value any    // what the task panicked with
-	Stack []byte // where, as from debug.Stack
+	Value   any    // what the task panicked with
+	Stack   []byte // where, as from debug.Stack; of the parents too that ran it by a call
+	Parents []byte // the stacks of the parents that waited for it elsewhere, innermost first
 }
 
 func (p *Panic) Error() string {
-	return fmt.Sprintf("%v\n\nin a task:\n%s", p.Value, p.Stack)
+	s := fmt.Sprintf("%v\n\nin a task:\n%s", p.Value, p.Stack)
+	if len(p.Parents) > 0 {
+		s += fmt.Sprintf("\nawaited by:\n%s", p.Parents)
+	}
+	return s
+}
+
+// awaited adds the caller's stack: it has waited for a stolen task.
+func (p *Panic) awaited() *Panic {
+	if _, ok := p.Value.(abortSignal); !ok {
+		p.Parents = append(p.Parents, debug.Stack()...)
+	}
+	return p
 }
 
 func (p *Panic) Unwrap() error {
@@ -48,13 +62,13 @@ func (w *Worker) failed(a *activation, r any) *Panic {
 func caught(r any) *Panic {
 	switch r := r.(type) {
 	case nil:
-		return &Panic{ErrGoexit, debug.Stack()}
+		return &Panic{Value: ErrGoexit, Stack: debug.Stack()}
 	case *Panic:
 		return r
 	case abortSignal:
 		return &Panic{Value: r}
 	default:
-		return &Panic{r, debug.Stack()}
+		return &Panic{Value: r, Stack: debug.Stack()}
 	}
 }
 
@@ -76,10 +90,7 @@ func (w *Worker) restore(depth int32) {
 	w.scopes = w.scopes[:n]
 }
 
-// astray serves a Ctx that is not the innermost.
-func (a *activation) astray() { panic(ErrForeign) }
-
 // rethrow panics with what the stolen task in f failed with.
 func (w *Worker) rethrow(f *Frame) {
-	f.fault.throw()
+	f.fault.awaited().throw()
 }

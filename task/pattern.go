@@ -3,14 +3,14 @@ package task
 // Invoke runs the functions, in parallel if cores are free, and ends when all
 // have ended.
 func Invoke(c Ctx, fns ...func(Ctx)) {
-	n := c.a.n
+	at := c.a.used
 	for _, fn := range fns[min(1, len(fns)):] {
 		Spawn(c, invoke, fn)
 	}
 	if len(fns) > 0 {
 		fns[0](c)
 	}
-	c.a.syncFrom(n)
+	c.a.syncFrom(at)
 }
 
 func invoke(c Ctx, fn func(Ctx)) struct{} {
@@ -42,7 +42,7 @@ func For(c Ctx, n, grain int, body func(lo, hi int)) {
 }
 
 func forSpan(c Ctx, s span[func(lo, hi int)]) (none struct{}) {
-	n := c.a.n
+	at := c.a.used
 	for s.hi-s.lo > s.grain {
 		right := s
 		right.lo = s.lo + (s.hi-s.lo)/2
@@ -50,7 +50,7 @@ func forSpan(c Ctx, s span[func(lo, hi int)]) (none struct{}) {
 		s.hi = right.lo
 	}
 	s.body(s.lo, s.hi)
-	c.a.syncFrom(n)
+	c.a.syncFrom(at)
 	return
 }
 

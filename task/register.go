@@ -35,17 +35,15 @@ func Register(fn func(f *Frame, a, b uint64) uint64) ID {
 // Fast calls a function of the fast form from the ordinary one, with the first
 // free frame. While it runs, nothing may be spawned by c.
 func Fast[R any](c Ctx, fn func(f *Frame) R) R {
-	a := c.a
-	w := a.w
-	if w.depth != a.depth {
-		a.astray()
-	}
-	f, fine := a.top(), false
+	a := c.live()
+	w, f, used, fine := a.w, a.top(), a.used, false
+	a.used = usedNone // c is not in use meanwhile
 	defer func() {
 		if !fine {
 			w.restore(a.depth)
 			w.unwind(f)
 		}
+		a.used = used
 	}()
 	r := fn(f)
 	fine = true
@@ -65,7 +63,7 @@ func (f *Frame) Do(fn func(c Ctx)) {
 		w.leave(a)
 	}()
 	fn(Ctx{a})
-	if a.n != 0 {
+	if a.used != 0 {
 		a.syncFrom(0)
 	}
 	fine = true

@@ -19,6 +19,7 @@ type Runtime struct {
 	depth   int  // immutable
 	pinned  bool // immutable
 	helpAny bool // immutable
+	checks  bool // immutable
 
 	workers   atomic.Pointer[[]*Worker] // replaced under mu; nil where one has gone
 	freeSeats atomic.Int32              // len(free)
@@ -90,7 +91,7 @@ func checkWorkers(n int) error {
 
 // New makes a runtime. Its workers start when there is something to do.
 func New(options ...Option) (*Runtime, error) {
-	rt := &Runtime{depth: DefaultDepth}
+	rt := &Runtime{depth: DefaultDepth, checks: checksWanted()}
 	rt.follow.Store(true)
 	n := 0
 	for _, o := range options {
@@ -254,7 +255,7 @@ func (w *Worker) runRoot(r *root) {
 	}()
 	Ctx{a}.Check()
 	r.fn(Ctx{a})
-	if a.n != 0 {
+	if a.used != 0 {
 		a.syncFrom(0)
 	}
 	fine = true
@@ -290,10 +291,13 @@ func (rt *Runtime) newWorker() *Worker {
 	w.ready(0, min(64, rt.depth+1))
 	w.split = w.frames[0].addr()
 	atomic.StoreUintptr(&w.limit, w.end)
-	w.acts = []*activation{{w: w, base: &w.frames[0]}}
+	w.acts = []*activation{{w: w, base: &w.frames[0], used: usedNone}}
 	w.scopes = []scopeMark{{base: &w.frames[0]}}
 	if rt.tracesSpawns() {
 		w.ring(flagTrace)
+	}
+	if rt.checks {
+		w.ring(flagCheck)
 	}
 	table[id] = w
 	rt.workers.Store(&table)

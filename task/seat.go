@@ -176,6 +176,9 @@ func (w *Worker) loop() {
 	if w.rt.pinned {
 		runtime.LockOSThread()
 	}
+	if w.rt.checks {
+		w.self.Store(goroutine())
+	}
 	w.settle()
 	for idle := 0; ; idle++ {
 		w.answer()
@@ -206,8 +209,12 @@ func (w *Worker) loop() {
 func (w *Worker) answer() {
 	if atomic.LoadUintptr(&w.limit) == 0 {
 		atomic.StoreUintptr(&w.limit, w.end)
-		if w.flags.Swap(0)&flagTrace != 0 && w.rt.tracesSpawns() {
+		flags := w.flags.Swap(0)
+		if flags&flagTrace != 0 && w.rt.tracesSpawns() {
 			w.ring(flagTrace)
+		}
+		if flags&flagCheck != 0 {
+			w.ring(flagCheck)
 		}
 	}
 	w.beat.Store(w.beat.Load() + 1)

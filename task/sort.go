@@ -81,7 +81,7 @@ type merging[E any] struct{ a, b, to []E }
 
 // mergeTo merges in parallel: the middle of the longer run splits both.
 func mergeTo[E cmp.Ordered](c Ctx, m merging[E]) (none struct{}) {
-	n := c.a.n
+	at := c.a.used
 	for len(m.to) > mergeGrain {
 		var i, j int
 		if len(m.a) >= len(m.b) {
@@ -101,7 +101,7 @@ func mergeTo[E cmp.Ordered](c Ctx, m merging[E]) (none struct{}) {
 		m = merging[E]{m.a[:i], m.b[:j], m.to[:i+j]}
 	}
 	mergeRun(m.a, m.b, m.to)
-	c.a.syncFrom(n)
+	c.a.syncFrom(at)
 	return
 }
 

@@ -1,7 +1,5 @@
 package task
 
-import "sync/atomic"
-
 // Ctx stands for the task that runs: what a task function gets as its first
 // argument and hands to Spawn, Sync and the others. It is good until the
 // function returns, and for the goroutine that runs it only.
@@ -9,26 +7,39 @@ type Ctx struct{ a *activation }
 
 // An activation is a running task of the ordinary form. A worker keeps one for
 // each depth of nesting. It belongs to the worker alone.
+//
+// A child that its parent runs itself shares the parent's activation: that is
+// why an inline child costs no more than a call.
 type activation struct {
-	w     *Worker     // immutable
-	next  *activation // immutable once set: one deeper
-	depth int32       // immutable: Worker.depth while this is the innermost
-	n     int32       // its children lie in the frames base, base+1 … base+n-1
+	w     *Worker // immutable
 	base  *Frame
+	used  uint32      // bytes of the frames from base on that its children take, or usedNone
+	under uint32      // used of the activation that this one was entered from
+	depth int32       // immutable: Worker.depth while this is the innermost
+	next  *activation // immutable once set: one deeper
 }
+
+// usedNone is the used of an activation that is not the innermost of its worker,
+// or has ended. It lies beyond each stack, so that the compare with the limit
+// that each Spawn makes finds it.
+const usedNone = 1 << 31
 
 // enter begins an activation on top of base, in scope s; the caller ends it
 // with leave.
 func (w *Worker) enter(base *Frame, s *scope) *activation {
-	a := w.current().above()
-	a.base, a.n = base, 0
+	outer := w.current()
+	a := outer.above()
+	a.base, a.used, a.under = base, 0, outer.used
+	outer.used = usedNone
 	w.depth = a.depth
 	w.scopes = append(w.scopes, scopeMark{base, s, a.depth})
 	return a
 }
 
 func (w *Worker) leave(a *activation) {
+	a.used = usedNone
 	w.depth = a.depth - 1
+	w.current().used = a.under
 	n := len(w.scopes) - 1
 	w.scopes[n] = scopeMark{}
 	w.scopes = w.scopes[:n]
@@ -37,18 +48,29 @@ func (w *Worker) leave(a *activation) {
 func (w *Worker) current() *activation { return w.acts[w.depth] }
 
 func (a *activation) above() *activation {
-	if a.next == nil {
+	if a.next == nil || a.w.rt.checks { // with checks none is used again
 		a.next = &activation{w: a.w, depth: a.depth + 1}
-		a.w.acts = append(a.w.acts, a.next)
+		a.w.acts = append(a.w.acts[:a.depth+1], a.next)
 	}
 	return a.next
+}
+
+// live is c's activation, which must be the innermost of its worker.
+func (c Ctx) live() *activation {
+	a := c.a
+	if a == nil || a.w.rt.checks && !a.w.onIt() || a.used == usedNone {
+		panic(ErrForeign)
+	}
+	return a
 }
 
 // A job is the typed part of a spawned task: a *slot for some argument and
 // result.
 type job interface {
 	run(c Ctx)          // call the function, keep the result
-	early(c Ctx) *Panic // the same for a task that is the caller's own again
+	early(c Ctx) *Panic // the same out of order, for a task that is the caller's own again
+	sweepBelow()        // when this one ends, let go of the hole below too
+	below() bool        // whether that was asked for, once
 	fetched() bool      // nobody will ask for the result any more
 	following() *job    // the next slot of the same frame
 	drop()              // nobody may ask for the result from now on
@@ -58,11 +80,13 @@ type job interface {
 // A slot holds a spawned task's function, argument and result. Each frame has
 // one for each pair of types that was spawned in it, the last one used first.
 type slot[A, R any] struct {
+	fn    func(Ctx, A) R // first: see slotOf
 	f     *Frame         // immutable
-	fn    func(Ctx, A) R // nil once it has run out of order: the result is in res
+	gen   uint32         // counts up at each Spawn and Sync: odd while a Sync is due
+	held  uint32         // what gen was before hold, which keeps Sync from the short way, or 0
+	sweep bool           // see sweepBelow
 	arg   A
-	res   R
-	key   uint64 // of the newest Child
+	res   R // when it was stolen or ran out of order
 	after job
 }
 
@@ -72,38 +96,60 @@ type Child[A, R any] struct {
 	key uint64
 }
 
-// A key tells the Childs of one slot apart: its place among its parent's
-// children, a bit that says that no Sync has been done, a count.
-const (
-	keyOpen = 1 << 32
-	keyStep = 1 << 33
-)
+// A key is the slot's gen and the place of the frame: its distance from the base
+// of the parent's activation, in bytes. Childs of a runtime with checks have
+// keyChecked too, so that no Sync takes the short way.
+const keyChecked = 1
 
-func keyPlace(key uint64) int32 { return int32(uint32(key)) }
+func (x Child[A, R]) gen() uint32   { return uint32(x.key >> 32) }
+func (x Child[A, R]) place() uint32 { return uint32(x.key) }
 
 // Spawn lets fn(c, arg) run in parallel with the rest of the task c. The task
 // does not end before the child has ended, asked or not. A spawn does not
 // allocate, but for the first at each depth of a worker's stack.
+//
+// The frame remembers the function that was spawned in it last: the same again,
+// as in a recursion, takes the short way.
 func Spawn[A, R any](c Ctx, fn func(Ctx, A) R, arg A) Child[A, R] {
 	a := c.a
-	w := a.w
-	if w.depth != a.depth {
-		a.astray()
+	at := a.used
+	if a.limited() {
+		return spawnSlow(c, fn, arg)
 	}
-	n := a.n
-	f := a.at(n)
+	f := a.at(at)
+	if !slotIs(f, fn) {
+		return spawnSlow(c, fn, arg)
+	}
+	s := slotOf[A, R](f)
+	s.arg = arg
+	f.fn = fnJob
+	gen := s.gen + 1
+	s.gen = gen
+	a.used = at + frameBytes
+	return Child[A, R]{s, uint64(gen)<<32 | uint64(at)}
+}
+
+func spawnSlow[A, R any](c Ctx, fn func(Ctx, A) R, arg A) Child[A, R] {
+	if fn == nil {
+		panic(ErrNoFunc)
+	}
+	a := c.live()
+	f := a.top()
 	s, ok := f.ext.(*slot[A, R])
 	if !ok {
 		s = slotFor[A, R](f)
 	}
 	s.fn, s.arg = fn, arg
-	key := (s.key+keyStep)>>32<<32 | keyOpen | uint64(uint32(n))
-	s.key = key
+	s.gen++
 	f.fn = fnJob
-	if f.addr() >= atomic.LoadUintptr(&w.limit) {
+	if a.limited() {
 		f.pushed()
 	}
-	a.n = n + 1
+	key := uint64(s.gen)<<32 | uint64(a.used)
+	if a.w.rt.checks {
+		key |= keyChecked
+	}
+	a.used += frameBytes
 	return Child[A, R]{s, key}
 }
 
@@ -117,38 +163,91 @@ func slotFor[A, R any](f *Frame) *slot[A, R] {
 			return s
 		}
 	}
-	s := &slot[A, R]{f: f, after: f.ext}
+	s := &slot[A, R]{f: f}
+	if f.ext != noJob {
+		s.after = f.ext
+	}
 	f.ext = s
 	return s
 }
 
 // Sync waits for the child and gives its result. It runs the child here and now
-// if nobody has begun it. If the child panicked, so does Sync.
+// if nobody has begun it. If the child panicked, so does Sync: see Try.
 func (x Child[A, R]) Sync(c Ctx) R {
-	s, a := x.s, c.a
-	n := keyPlace(x.key)
-	if s == nil || s.key != x.key || a.n != n+1 {
+	s, a, at := x.s, c.a, x.place()
+	if s == nil || s.gen != x.gen() || a.used != at+frameBytes {
 		return x.syncSlow(c)
 	}
-	f, fn := s.f, s.fn
-	if f != a.at(n) || f.addr() < a.w.split || fn == nil {
+	if f := a.at(at); s.f != f || f.addr() < a.w.split {
 		return x.syncSlow(c)
 	}
-	s.key = x.key - keyOpen
-	a.n = n
-	r := fn(c, s.arg)
-	if a.n != n {
-		a.syncFrom(n)
+	s.gen = x.gen() + 1
+	a.used = at
+	r := s.fn(c, s.arg)
+	if a.used != at {
+		a.syncFrom(at)
 	}
 	return r
 }
 
+// Join runs now(c, x) and later(c, y), in parallel if a core is free, and gives
+// both results. It is Spawn of later, a call of now and Sync in one, and faster.
+func Join[A, R, B, S any](c Ctx, now func(Ctx, A) R, x A, later func(Ctx, B) S, y B) (R, S) {
+	a := c.a
+	at := a.used
+	if a.limited() {
+		return joinSlow(c, now, x, later, y)
+	}
+	f := a.at(at)
+	if !slotIs(f, later) {
+		return joinSlow(c, now, x, later, y)
+	}
+	s := slotOf[B, S](f)
+	s.arg = y
+	f.fn = fnJob
+	a.used = at + frameBytes
+	r := now(c, x)
+	if a.used != at+frameBytes {
+		return r, joinEnd(a, at, s)
+	}
+	if s.f.addr() < a.w.split {
+		return r, joinEnd(a, at, s)
+	}
+	a.used = at
+	q := s.fn(c, s.arg)
+	if a.used != at {
+		a.syncFrom(at)
+	}
+	return r, q
+}
+
+func joinSlow[A, R, B, S any](c Ctx, now func(Ctx, A) R, x A, later func(Ctx, B) S, y B) (R, S) {
+	child := spawnSlow(c, later, y)
+	n := c.a.used
+	r := now(c, x)
+	if c.a.used != n {
+		c.a.syncFrom(n)
+	}
+	return r, child.Sync(c)
+}
+
+// joinEnd ends a Join whose later has been shared, or whose now has children.
+func joinEnd[A, R any](a *activation, at uint32, s *slot[A, R]) R {
+	if a.used != at+frameBytes {
+		a.syncFrom(at + frameBytes)
+	}
+	return s.end(a)
+}
+
 // call runs the child, which is the caller's own again, by an ordinary call.
 func (s *slot[A, R]) call(a *activation) R {
-	n := a.n
+	if a.w.rt.checks {
+		return s.callChecked(a)
+	}
+	at := a.used
 	r := s.fn(Ctx{a}, s.arg)
-	if a.n != n {
-		a.syncFrom(n)
+	if a.used != at {
+		a.syncFrom(at)
 	}
 	return r
 }
@@ -156,25 +255,59 @@ func (s *slot[A, R]) call(a *activation) R {
 func (s *slot[A, R]) run(c Ctx) { s.res = s.call(c.a) }
 
 func (s *slot[A, R]) early(c Ctx) (p *Panic) {
-	a, depth, fine := c.a, c.a.w.depth, false
+	s.hold()
+	return s.guarded(c.a)
+}
+
+func (s *slot[A, R]) hold() {
+	switch {
+	case s.held != 0:
+	case s.gen&1 == 0:
+		s.held = 2 // of Join, which has no Child: any even number
+	default:
+		s.held = s.gen
+		s.gen++
+	}
+}
+
+func (s *slot[A, R]) below() bool {
+	b := s.sweep
+	s.sweep = false
+	return b
+}
+
+func (s *slot[A, R]) sweepBelow() {
+	if s.f.fn == fnNone {
+		s.sweep = true
+	} else if s.gen&1 != 0 || s.held != 0 { // else it is Join's, which would not look
+		s.sweep = true
+		s.hold()
+	}
+}
+
+// guarded runs the child and keeps its result, or gives its panic.
+func (s *slot[A, R]) guarded(a *activation) (p *Panic) {
+	depth, at, fine := a.w.depth, a.used, false
 	defer func() {
 		if !fine {
-			a.w.restore(depth)
 			p = caught(recover())
+			a.w.restore(depth)
+			a.w.unwind(a.at(at))
+			a.used = at
 		}
-		s.fn = nil
 	}()
 	s.res = s.call(a)
 	fine = true
 	return nil
 }
 
-func (s *slot[A, R]) fetched() bool   { return s.key&keyOpen == 0 }
-func (s *slot[A, R]) drop()           { s.key &^= keyOpen }
+func (s *slot[A, R]) fetched() bool   { return s.gen&1 == 0 && s.held == 0 }
+func (s *slot[A, R]) drop()           { s.gen, s.held = (s.gen+1)&^1, 0 }
 func (s *slot[A, R]) following() *job { return &s.after }
 
 func (s *slot[A, R]) forget() {
 	var arg A
 	var res R
-	s.arg, s.res, s.fn = arg, res, nil
+	s.arg, s.res = arg, res
+	unsetFunc(s)
 }

@@ -2,35 +2,94 @@ package task
 
 // syncSlow is Sync for all but the youngest child, unstolen.
 func (x Child[A, R]) syncSlow(c Ctx) R {
-	s, a := x.s, c.a
-	switch {
-	case s == nil:
+	s, a := x.s, x.check(c)
+	return s.end(a)
+}
+
+// check finds out whether x may be synced by c, and gives c's activation.
+func (x Child[A, R]) check(c Ctx) *activation {
+	s := x.s
+	if s == nil {
 		panic(ErrNoChild)
-	case a.w.depth != a.depth:
-		panic(ErrForeign)
+	}
+	a := c.live()
+	switch {
 	case s.f.w != a.w || s.f.addr() < a.base.addr() || s.f.addr() >= a.top().addr():
-		if s.f.w == a.w && s.key != x.key {
+		if s.f.w == a.w && !x.due() {
 			panic(ErrSynced)
 		}
 		panic(ErrForeign)
-	case s.key != x.key:
+	case !x.due():
 		panic(ErrSynced)
 	}
-	if s.f == a.last() && s.f.fn == fnJob && a.w.takeBack(s.f) {
-		a.n--
+	return a
+}
+
+// due tells whether x has not been synced yet.
+func (x Child[A, R]) due() bool { return x.s.gen == x.gen() || x.s.held == x.gen() }
+
+// end gives the result of the child in s, however far it is.
+func (s *slot[A, R]) end(a *activation) (r R) {
+	if a.takeLast(s.f) {
 		s.drop()
-		return s.call(a)
+		sweep := s.below()
+		r = s.call(a)
+		a.lower(a.used, sweep)
+		return r
 	}
-	p := a.complete(s.f)
-	s.f.fault = nil
-	r := s.res
-	s.drop()
-	s.f.leave()
-	a.lower(0)
+	p := a.finish(s.f)
+	r = s.res
 	if p != nil {
 		p.throw()
 	}
 	return r
+}
+
+// takeLast takes f off the stack, if it is the youngest child's and not begun.
+func (a *activation) takeLast(f *Frame) bool {
+	if f != a.last() || f.fn != fnJob || !a.w.takeBack(f) {
+		return false
+	}
+	a.used -= frameBytes
+	return true
+}
+
+// finish ends the child in f, out of order or stolen. If younger ones keep its
+// frame from being let go of, the next one is to do that.
+func (a *activation) finish(f *Frame) *Panic {
+	p := a.complete(f)
+	f.ext.drop()
+	f.leave()
+	at := a.place(f)
+	a.lower(at, false)
+	if a.used > at+frameBytes {
+		f.Next().ext.sweepBelow()
+	}
+	return p
+}
+
+// Try is Sync for a parent that goes on when the child panics: it gives the
+// panic, with the stacks of child and parent, instead of passing it on. It costs
+// some two nanoseconds more, since a deferred function guards the child.
+//
+// An abort of the task (see Ctx.Aborted) is none of the child's: it goes on.
+func (x Child[A, R]) Try(c Ctx) (r R, p *Panic) {
+	s, a := x.s, x.check(c)
+	if a.takeLast(s.f) {
+		s.drop()
+		sweep := s.below()
+		p = s.guarded(a)
+		a.lower(a.used, sweep)
+	} else {
+		p = a.finish(s.f)
+	}
+	if p == nil {
+		return s.res, nil
+	}
+	if _, ok := p.Value.(abortSignal); ok {
+		p.throw()
+	}
+	return r, p
 }
 
 // complete sees to it that the child in f has ended, and tells its panic. If it
@@ -38,7 +97,9 @@ func (x Child[A, R]) syncSlow(c Ctx) R {
 func (a *activation) complete(f *Frame) *Panic {
 	w := a.w
 	if f.fn == fnNone {
-		return f.fault // it ran early
+		p := f.fault // it ran early
+		f.fault = nil
+		return p
 	}
 	if w.takeBack(f) {
 		return a.early(f)
@@ -52,7 +113,9 @@ func (a *activation) complete(f *Frame) *Panic {
 	}
 	w.await(f, a.top())
 	if f.state.Load()&stateFailed != 0 {
-		return f.fault
+		p := f.fault.awaited()
+		f.fault = nil
+		return p
 	}
 	return nil
 }
@@ -72,10 +135,12 @@ func (f *Frame) leave() {
 	}
 }
 
-// lower lets go of the youngest frames from n on that nobody needs.
-func (a *activation) lower(n int32) {
+// lower lets go of the youngest frames from place at on that nobody needs, and
+// of holes below for which that was asked: no others, which may be those of a
+// task that runs the caller.
+func (a *activation) lower(at uint32, sweep bool) {
 	w := a.w
-	for a.n > n {
+	for a.used > at || sweep {
 		f := a.last()
 		if f.fn != fnNone || !f.ext.fetched() {
 			return
@@ -84,27 +149,26 @@ func (a *activation) lower(n int32) {
 			w.await(f, a.top())
 			w.release(f)
 		}
-		a.n--
+		a.used -= frameBytes
+		sweep = f.ext.below()
 	}
 }
 
-// syncFrom ends the children from n on, which nobody has asked for. The panic of
-// the oldest that panicked goes on when all have ended. There may be fewer than n:
-// a child that ran in a lets go of its elder siblings' holes too.
-func (a *activation) syncFrom(n int32) {
-	w := a.w
-	if w.depth != a.depth {
+// syncFrom ends the children from place at on, which nobody has asked for. The
+// panic of the oldest that panicked goes on when all have ended.
+func (a *activation) syncFrom(at uint32) {
+	if a.used == usedNone {
 		panic(ErrForeign)
 	}
 	var p *Panic
-	for a.n > n {
+	for a.used > at {
 		f := a.last()
 		if q := a.complete(f); q != nil {
 			p = q
 		}
 		f.ext.drop()
 		f.leave()
-		a.lower(n)
+		a.lower(at, false)
 	}
 	if p != nil {
 		p.throw()

@@ -103,6 +103,8 @@ type tree struct {
 	Yield    bool
 	Fast     int // fib of this in the fast form, before the syncs
 	Group    bool
+	Join     bool // the last two are joined
+	Try      bool // instead of Sync
 }
 
 func genTree(depth int) *rapid.Generator[tree] {
@@ -113,6 +115,8 @@ func genTree(depth int) *rapid.Generator[tree] {
 			Block:  rapid.IntRange(0, 15).Draw(t, "block") == 0,
 			Yield:  rapid.IntRange(0, 3).Draw(t, "yield") == 0,
 			Group:  rapid.IntRange(0, 7).Draw(t, "group") == 0,
+			Join:   rapid.IntRange(0, 2).Draw(t, "join") == 0,
+			Try:    rapid.IntRange(0, 3).Draw(t, "try") == 0,
 			Fast:   rapid.SampledFrom([]int{0, 0, 0, 5, 12}).Draw(t, "fast"),
 		}
 		if depth > 0 {
@@ -178,6 +182,14 @@ func (s step) run(c Ctx) int {
 	var kids []Child[step, int]
 	for i := range n.Children {
 		kid := step{s.w, &n.Children[i]}
+		if n.Join && i == len(n.Children)-2 {
+			last := step{s.w, &n.Children[i+1]}
+			if v, u := Join(c, runStep, kid, runStep, last); v != kid.n.Value || u != last.n.Value {
+				s.w.bad.Store(true)
+			}
+			kids = append(kids, Child[step, int]{}, Child[step, int]{})
+			break
+		}
 		if n.Direct && i == len(n.Children)-1 {
 			kid.run(c)
 			kids = append(kids, Child[step, int]{})
@@ -189,7 +201,16 @@ func (s step) run(c Ctx) int {
 		s.w.bad.Store(true)
 	}
 	for _, i := range n.Sync {
-		if kids[i].s != nil && kids[i].Sync(c) != n.Children[i].Value {
+		v, want := 0, n.Children[i].Value
+		switch {
+		case kids[i].s == nil:
+			continue
+		case n.Try:
+			v, _ = kids[i].Try(c)
+		default:
+			v = kids[i].Sync(c)
+		}
+		if v != want {
 			s.w.bad.Store(true)
 		}
 	}
@@ -385,6 +406,48 @@ func TestSyncOrder(t *testing.T) {
 				}
 				if v := e.Sync(c); v != 144 {
 					t.Errorf("fourth %d", v)
+				}
+			}
+			return 0
+		})
+	}
+}
+
+// Frames that were left in the middle do not add up.
+func TestHoles(t *testing.T) {
+	rt := newRuntime(t, WithWorkers(2), WithDepth(100))
+	on(t, rt, func(c Ctx) int {
+		for range 2000 {
+			a, b := Spawn(c, fib, 3), Spawn(c, fib, 4)
+			if v := a.Sync(c) + b.Sync(c); v != 5 {
+				t.Errorf("got %d", v)
+			}
+		}
+		return 0
+	})
+}
+
+// A group knows its children although elder siblings end in between.
+func TestGroupAmongSiblings(t *testing.T) {
+	for _, n := range []int{1, 3} {
+		rt := newRuntime(t, WithWorkers(n))
+		on(t, rt, func(c Ctx) int {
+			for range 50 {
+				sum := 0
+				x, y := Spawn(c, fib, 5), Spawn(c, fib, 6)
+				g := NewGroup(c, func(v int) { sum += v })
+				if v := y.Sync(c); v != 8 {
+					t.Errorf("got %d", v)
+				}
+				if v := x.Sync(c); v != 5 {
+					t.Errorf("got %d", v)
+				}
+				for range 3 {
+					SpawnIn(c, g, fib, 7)
+				}
+				g.Sync(c)
+				if sum != 39 {
+					t.Errorf("sum %d", sum)
 				}
 			}
 			return 0

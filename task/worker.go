@@ -33,6 +33,7 @@ type Worker struct {
 	seen   uint32               // watcher: beat when it last looked
 	silent int                  // watcher: how often it was the same
 	counts counts
+	self   atomic.Uint64 // its goroutine's number, in a runtime with checks
 }
 
 // The bits of Worker.flags.
@@ -41,6 +42,7 @@ const (
 	flagLeave             // its seat has been removed
 	flagAbort             // some scope has been aborted
 	flagTrace             // each spawn is recorded
+	flagCheck             // no spawn takes the short way; never goes down
 )
 
 // ring makes the worker's next spawn call pushed.
@@ -58,6 +60,9 @@ func (f *Frame) pushed() {
 	// The limit first: a ring in between is then answered once too often, not lost.
 	atomic.StoreUintptr(&w.limit, w.end)
 	flags := w.flags.Swap(0)
+	if flags&flagCheck != 0 {
+		w.ring(flagCheck)
+	}
 	w.beat.Store(w.beat.Load() + 1)
 	if flags&(flagTrace|flagAbort) != 0 {
 		w.pushedRarely(f, flags)
@@ -101,6 +106,9 @@ func (w *Worker) extend(f *Frame) {
 func (w *Worker) ready(from, to int) {
 	for i := from; i < to; i++ {
 		w.frames[i].w = w
+		if w.frames[i].ext == nil {
+			w.frames[i].ext = noJob
+		}
 	}
 	w.end = w.frames[to-1].addr()
 }
@@ -330,6 +338,10 @@ func (w *Worker) wake() {
 // for the others: their parent is going away.
 func (w *Worker) unwind(base *Frame) {
 	b := w.index(base)
+	for i := b; w.frames[i].w != nil; i++ { // the last is never made ready
+		w.frames[i].ext.drop()
+		w.frames[i].ext.below()
+	}
 	for {
 		old := word(w.word.Load())
 		if old.split() <= b {

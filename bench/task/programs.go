@@ -59,7 +59,42 @@ func fastStress(f *task.Frame, n int) {
 	}
 }
 
-// The ordinary form.
+// The fast form with the last call as a loop, which a C compiler makes of such
+// recursions by itself and Go's does not.
+
+var loopFibID, loopStressID task.ID
+
+func init() {
+	loopFibID = task.Register(func(f *task.Frame, n, _ uint64) uint64 { return uint64(loopFib(f, int(n))) })
+	loopStressID = task.Register(func(f *task.Frame, n, _ uint64) uint64 { loopStress(f, int(n)); return 0 })
+}
+
+func loopFib(f *task.Frame, n int) int {
+	sum := 0
+	for n >= 2 {
+		n--
+		f.Fork(loopFibID, uint64(n))
+		sum += loopFib(f.Next(), n-1)
+		if !f.Mine() {
+			return sum + int(f.Join())
+		}
+	}
+	return sum + n
+}
+
+func loopStress(f *task.Frame, n int) {
+	for n > 0 {
+		n--
+		f.Fork(loopStressID, uint64(n))
+		loopStress(f.Next(), n)
+		if !f.Mine() {
+			f.Join()
+			return
+		}
+	}
+}
+
+// The ordinary form: Spawn and Sync, and Join.
 
 func fib(c task.Ctx, n int) int {
 	if n < 2 {
@@ -75,6 +110,21 @@ func stress(c task.Ctx, n int) struct{} {
 		x := task.Spawn(c, stress, n-1)
 		stress(c, n-1)
 		x.Sync(c)
+	}
+	return struct{}{}
+}
+
+func joinFib(c task.Ctx, n int) int {
+	if n < 2 {
+		return n
+	}
+	x, y := task.Join(c, joinFib, n-2, joinFib, n-1)
+	return x + y
+}
+
+func joinStress(c task.Ctx, n int) struct{} {
+	if n > 0 {
+		task.Join(c, joinStress, n-1, joinStress, n-1)
 	}
 	return struct{}{}
 }
@@ -123,6 +173,14 @@ func One(contender, program string, n, workers, reps int) ([]time.Duration, erro
 				timed(func() { task.Fast(c, func(f *task.Frame) int { return fastFib(f, n) }) })
 			case "fast stress":
 				timed(func() { task.Fast(c, func(f *task.Frame) int { fastStress(f, n); return 0 }) })
+			case "loop fib":
+				timed(func() { task.Fast(c, func(f *task.Frame) int { return loopFib(f, n) }) })
+			case "loop stress":
+				timed(func() { task.Fast(c, func(f *task.Frame) int { loopStress(f, n); return 0 }) })
+			case "join fib":
+				timed(func() { joinFib(c, n) })
+			case "join stress":
+				timed(func() { joinStress(c, n) })
 			case "ordinary fib":
 				timed(func() { fib(c, n) })
 			case "ordinary stress":
