@@ -1,25 +1,32 @@
 // Command crowd opens many connections to one server and prints what an idle one
 // costs: memory of the server and processor time.
 //
-//	crowd [-n 10000] [-clients 2]
+//	crowd [-n 10000] [-clients 2] [-server go|FILE]
 //
-// The server and the clients are processes of their own. After all connections
-// have carried a message each way they stand idle for two seconds.
+// The server, this program again or FILE, which is compiled from c/server.c, and
+// the clients are processes of their own. After all connections have carried a
+// message each way they stand idle for two seconds; then each carries another.
+// The line printed is: connections, bytes each in the server (of Go, after its
+// collector has given back what is garbage), milliseconds of the
+// server's processor time in two idle seconds, milliseconds to open all, and
+// milliseconds until all had an answer again.
 package main
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
 
-	"hardtack/bench/msg/trip"
+	"hardtack/idl/ping"
 	"hardtack/msg"
 	_ "hardtack/msg/ump"
 )
@@ -27,13 +34,18 @@ import (
 func main() {
 	n := flag.Int("n", 10000, "how many connections")
 	clients := flag.Int("clients", 2, "from how many processes")
-	dial := flag.String("dial", "", "be a client of the server in this directory")
+	server := flag.String("server", "go", "go, or the C server's program")
+	dir := flag.String("dir", "", "where the sockets are; for this program's own use")
+	role := flag.String("role", "", "client or serve; for this program's own use")
 	flag.Parse()
 	var err error
-	if *dial != "" {
-		err = client(*dial, *n)
-	} else {
-		err = server(*n, *clients)
+	switch *role {
+	case "client":
+		err = client(*dir, *n)
+	case "serve":
+		err = serve(*dir)
+	default:
+		err = measure(*n, *clients, *server)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "crowd:", err)
@@ -41,104 +53,222 @@ func main() {
 	}
 }
 
+func options(dir string) *msg.Options { return &msg.Options{Resolver: msg.Directory(dir)} }
+
+// serve answers pings until it is killed.
+func serve(dir string) error {
+	ctx := context.Background()
+	s, err := ping.Export(ctx, "crowd", options(dir))
+	if err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	go func() { // asked to, it gives back what is garbage
+		b := make([]byte, 1)
+		for n, _ := os.Stdin.Read(b); n > 0; n, _ = os.Stdin.Read(b) {
+			debug.FreeOSMemory()
+			fmt.Println("collected")
+		}
+	}()
+	for {
+		c, err := s.Accept(ctx)
+		if err != nil {
+			return err
+		}
+		go func() { // one goroutine a connection, as programs have
+			defer c.Close()
+			for {
+				m, err := c.Recv(ctx)
+				if err != nil {
+					return
+				}
+				if p, ok := m.(*ping.Ping); !ok || c.Send(ctx, &ping.Pong{ClientID: p.ClientID, MsgID: p.MsgID}) != nil {
+					return
+				}
+			}
+		}()
+	}
+}
+
+// client opens n connections, says so, and uses each again when it is told to.
 func client(dir string, n int) error {
 	ctx := context.Background()
-	var all []*trip.Conn
+	var all []*ping.Conn
+	trip := func(c *ping.Conn, i int) error {
+		if err := c.SendPing(ctx, &ping.Ping{MsgID: uint32(i)}); err != nil {
+			return err
+		}
+		m, err := c.Recv(ctx)
+		if err != nil {
+			return err
+		}
+		if p, ok := m.(*ping.Pong); !ok || p.MsgID != uint32(i) {
+			return errors.New("another answer")
+		}
+		return nil
+	}
 	for i := range n {
-		c, err := trip.Connect(ctx, "crowd", &msg.Options{Resolver: msg.Directory(dir)})
+		c, err := ping.Connect(ctx, "crowd", options(dir))
+		if err == nil {
+			err = trip(c, i)
+		}
 		if err != nil {
 			return fmt.Errorf("connection %d: %w", i, err)
-		}
-		if err := c.SendSmall(ctx, &trip.Small{Seq: uint64(i)}); err != nil {
-			return err
-		}
-		if _, err := c.Recv(ctx); err != nil {
-			return err
 		}
 		all = append(all, c)
 	}
 	fmt.Println("ready")
-	os.Stdin.Read(make([]byte, 1)) // until the server has looked
-	runtime.KeepAlive(all)
+	os.Stdin.Read(make([]byte, 1))
+	for i, c := range all {
+		if err := trip(c, i); err != nil {
+			return fmt.Errorf("connection %d after a rest: %w", i, err)
+		}
+	}
+	fmt.Println("again")
+	os.Stdin.Read(make([]byte, 1))
 	return nil
 }
 
-func server(n, clients int) error {
+// child is another process that says a word at a time.
+type child struct {
+	cmd  *exec.Cmd
+	in   *os.File
+	said *bufio.Reader
+}
+
+func start(name string, args ...string) (*child, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	k := &child{cmd: exec.Command(name, args...), in: w}
+	k.cmd.Stdin, k.cmd.Stderr = r, os.Stderr
+	k.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := k.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	k.said = bufio.NewReader(out)
+	return k, k.cmd.Start()
+}
+
+func (k *child) wait(word string) error {
+	if s, err := k.said.ReadString('\n'); strings.TrimSpace(s) != word {
+		return fmt.Errorf("%s says %q, not %q: %w", k.cmd.Path, s, word, err)
+	}
+	return nil
+}
+
+func (k *child) stop() {
+	k.in.Close()
+	k.cmd.Process.Kill()
+	k.cmd.Wait()
+}
+
+func measure(n, clients int, server string) error {
 	dir, err := os.MkdirTemp("", "crowd-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	ctx := context.Background()
-	s, err := trip.Export(ctx, "crowd", &msg.Options{Resolver: msg.Directory(dir)})
+	args := []string{"-role", "serve", "-dir", dir}
+	if server == "go" {
+		server = "/proc/self/exe"
+	} else {
+		args = []string{dir}
+	}
+	s, err := start(server, args...)
 	if err != nil {
 		return err
 	}
-	before := memory()
-	go func() {
-		for {
-			c, err := s.Accept(ctx)
-			if err != nil {
-				return
-			}
-			go func() { // one goroutine a connection, as programs have
-				for {
-					m, err := c.Recv(ctx)
-					if err != nil {
-						return
-					}
-					if c.Send(ctx, m) != nil {
-						return
-					}
-				}
-			}()
-		}
-	}()
-	start := time.Now()
+	defer s.stop()
+	if err := s.wait("ready"); err != nil {
+		return err
+	}
+	pid := s.cmd.Process.Pid
+	before, err := memory(pid)
+	if err != nil {
+		return err
+	}
+	opened := time.Now()
+	var all []*child
 	for range clients {
-		kid := exec.Command("/proc/self/exe", "-dial", dir, "-n", fmt.Sprint(n/clients))
-		kid.Stderr = os.Stderr
-		kid.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-		hold, err := kid.StdinPipe()
+		k, err := start("/proc/self/exe", "-role", "client", "-dir", dir, "-n", fmt.Sprint(n/clients))
 		if err != nil {
 			return err
 		}
-		defer kid.Wait()
-		defer hold.Close()
-		out, err := kid.StdoutPipe()
-		if err != nil {
+		defer k.stop()
+		all = append(all, k)
+	}
+	for _, k := range all {
+		if err := k.wait("ready"); err != nil {
 			return err
-		}
-		if err := kid.Start(); err != nil {
-			return err
-		}
-		defer out.Close()
-		b := make([]byte, 6)
-		if _, err := out.Read(b); err != nil || !strings.HasPrefix(string(b), "ready") {
-			return fmt.Errorf("a client failed: %w", err)
 		}
 	}
-	took := time.Since(start)
-	after := memory()
-	var a, b syscall.Rusage
-	syscall.Getrusage(syscall.RUSAGE_SELF, &a)
+	took := time.Since(opened)
+	if server == "/proc/self/exe" {
+		s.in.Write([]byte{1})
+		if err := s.wait("collected"); err != nil {
+			return err
+		}
+	}
+	time.Sleep(time.Second) // what is being parked is not idle yet
+	after, err := memory(pid)
+	if err != nil {
+		return err
+	}
+	cpu, err := processor(pid)
+	if err != nil {
+		return err
+	}
 	time.Sleep(2 * time.Second)
-	syscall.Getrusage(syscall.RUSAGE_SELF, &b)
-	cpu := time.Duration(b.Utime.Nano() + b.Stime.Nano() - a.Utime.Nano() - a.Stime.Nano())
-	fmt.Printf("%d connections in %v; %.1f KiB each in the server; %v of processor time in 2 s idle\n",
-		n, took.Round(time.Millisecond), float64(after-before)/float64(n), cpu.Round(time.Millisecond))
+	later, err := processor(pid)
+	if err != nil {
+		return err
+	}
+	woken := time.Now()
+	for _, k := range all {
+		k.in.Write([]byte{1})
+	}
+	for _, k := range all {
+		if err := k.wait("again"); err != nil {
+			return err
+		}
+	}
+	fmt.Printf("%d %d %.2f %d %d\n", n, (after-before)/int64(n), (later-cpu).Seconds()*1000, took.Milliseconds(), time.Since(woken).Milliseconds())
 	return nil
 }
 
-// memory is the resident memory of this process in KiB.
-func memory() int {
-	debug.FreeOSMemory()
-	text, _ := os.ReadFile("/proc/self/status")
+// memory is the resident memory of a process in bytes, what it shares included.
+func memory(pid int) (int64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
 	for _, line := range strings.Split(string(text), "\n") {
-		var kib int
+		var kib int64
 		if _, err := fmt.Sscanf(line, "VmRSS: %d kB", &kib); err == nil {
-			return kib
+			return kib << 10, nil
 		}
 	}
-	return 0
+	return 0, errors.New("no VmRSS")
+}
+
+// processor is the time that all threads of a process have run.
+func processor(pid int) (d time.Duration, err error) {
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	if err != nil || len(tasks) == 0 {
+		return 0, fmt.Errorf("process %d has no times: %w", pid, err)
+	}
+	for _, t := range tasks {
+		text, err := os.ReadFile(t)
+		if err != nil {
+			continue // the thread has ended
+		}
+		var ns int64
+		fmt.Sscan(string(text), &ns)
+		d += time.Duration(ns)
+	}
+	return d, nil
 }
