@@ -27,9 +27,10 @@
 // Each process has a random number and one subscription, for all its links.
 // The server tells the sender of a message when nobody has subscribed (status
 // 503): so a killed peer shows at the next message, or at the next of the pings
-// that go to each process with which links are open (node.go). As a peer that
-// lost its server looks the same until it has connected again, it is given
-// deadAfter to come back.
+// that go to each process with which links are open, every 25 ms while one is in
+// use (node.go). A peer that lost its server looks the same until it has
+// connected again; one that was connected to the same server as we are has not
+// lost it. So that is given deadSoon to come back, others deadAfter.
 //
 // Lock order: Node.mu, link.sendMu, link.mu. The subscription's callback never
 // waits for a program or for the network.

@@ -64,6 +64,8 @@ type link struct {
 	owesAck  bool
 	toldMiss time.Time
 
+	usedAt time.Time // when a frame was last sent or came
+
 	err    error         // why Recv and Send fail, after the queue; io.EOF if the peer has closed or is dead
 	closed bool          // by Close
 	wake   chan struct{} // closed and replaced at each change that Send, Recv or Close wait for
@@ -122,8 +124,8 @@ func (l *link) Send(ctx context.Context, frame []byte, files []*os.File) error {
 	if err := l.room(ctx, len(frame)); err != nil {
 		return err
 	}
-	defer l.sendMu.Unlock()
 	l.sent++
+	idle := l.use()
 	p := packet{kind: kindData, seq: l.sent, ack: l.arrived, done: l.taken, payload: frame}
 	l.told()
 	if l.acked == l.sent-1 {
@@ -136,7 +138,26 @@ func (l *link) Send(ctx context.Context, frame []byte, files []*os.File) error {
 	peer := l.peer
 	l.mu.Unlock()
 	l.node.publish(l, peer, b)
+	l.sendMu.Unlock()
+	if idle {
+		l.node.used()
+	}
 	return nil
+}
+
+// use notes that the link is used, and reports whether it was idle before. Needs
+// mu.
+func (l *link) use() (idle bool) {
+	now := time.Now()
+	idle = now.Sub(l.usedAt) > usedFor
+	l.usedAt = now
+	return idle
+}
+
+func (l *link) usedOfLate(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return now.Sub(l.usedAt) <= usedFor
 }
 
 // room waits until a frame of n bytes fits into the window, and returns with
@@ -279,7 +300,7 @@ func (l *link) receive(p packet) {
 		return
 	}
 	l.takeAck(p.ack, p.done)
-	again, owes, missed := p.kind == kindMissed, false, false
+	again, owes, missed, idle := p.kind == kindMissed, false, false, false
 	if p.kind == kindData || p.kind == kindEnd {
 		switch {
 		case p.seq <= l.arrived:
@@ -299,6 +320,7 @@ func (l *link) receive(p packet) {
 			return
 		default:
 			l.arrived++
+			idle = l.use()
 			if p.kind == kindEnd {
 				l.peerEnd = p.seq
 			} else {
@@ -316,6 +338,9 @@ func (l *link) receive(p packet) {
 		l.sendAck(kindMissed)
 	case owes:
 		l.node.oweAck(l)
+	}
+	if idle {
+		l.node.used()
 	}
 	if again {
 		l.node.again(l)

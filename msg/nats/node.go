@@ -19,8 +19,13 @@ import (
 const (
 	ackDelay   = time.Millisecond       // acks that nothing else carries wait so long for company
 	tickBusy   = 50 * time.Millisecond  // while something is unanswered
-	tickIdle   = 200 * time.Millisecond // while links are open: the time between pings
-	deadAfter  = 500 * time.Millisecond // how long nobody may be subscribed for a peer
+	tickUsed   = 25 * time.Millisecond  // while a link has been used of late: the time between pings
+	tickIdle   = 200 * time.Millisecond // while links are open: the same
+	tickAbsent = 10 * time.Millisecond  // while nobody is subscribed for a peer
+	usedFor    = time.Second            // what "of late" is
+	deadSoon   = 50 * time.Millisecond  // how long nobody may be subscribed for a peer of our server,
+	deadAsked  = 4                      // asked so often,
+	deadAfter  = 500 * time.Millisecond // and for a peer of another
 	deadLong   = 10 * time.Second       // the same, soon after the server was lost
 	unsettled  = 15 * time.Second       // what "soon" is
 	lostAfter  = 30 * time.Second       // how long a peer may be silent without being told dead
@@ -50,6 +55,8 @@ type Node struct {
 	listeners map[*listener]struct{}
 	owed      []*link   // links that owe an ack; guarded by mu
 	repeat    []*link   // links whose peer missed something; guarded by mu
+	hurry     bool      // keep is to look soon; guarded by mu
+	server    string    // the one we are connected to; guarded by mu
 	since     time.Time // of the present connection to a server; zero without; guarded by mu
 	lost      time.Time // when it was lost; guarded by mu
 	closed    bool      // guarded by mu
@@ -64,6 +71,8 @@ type presence struct {
 	links  map[*link]struct{} // open to it
 	heard  time.Time          // when anything came from it
 	absent time.Time          // since when nobody is subscribed, or zero
+	misses int                // how often the server has said so since
+	server string             // the one that it is connected to, as it says
 }
 
 func randomID() string {
@@ -84,6 +93,7 @@ func (n *Node) start() error {
 	if err := sub.SetPendingLimits(1<<16, 64<<20); err != nil {
 		return err
 	}
+	n.server = n.nc.ConnectedServerId()
 	n.wg.Add(1)
 	go n.keep()
 	return n.nc.Flush()
@@ -112,13 +122,15 @@ func (n *Node) incoming(m *nats.Msg) {
 	switch {
 	case len(parts) == 3 && parts[2] == "ping":
 		if sender.process != "" {
-			n.nc.Publish(m.Reply, (&packet{kind: kindPong}).append(nil))
+			n.nc.Publish(m.Reply, n.presence(kindPong))
+			n.serves(sender.process, m.Data)
 		}
 	case len(parts) == 5 && parts[2] == "n":
 		if len(m.Data) == 0 && m.Header.Get("Status") == "503" {
 			n.absent(parts[3])
 		} else {
 			n.heard(parts[3])
+			n.serves(parts[3], m.Data)
 		}
 	case len(parts) == 4 && parts[2] == "l":
 		p, err := decode(m.Data)
@@ -158,7 +170,28 @@ func (n *Node) refuse(to peerID, why string) {
 func (n *Node) heard(process string) {
 	n.mu.Lock()
 	if pr := n.peers[process]; pr != nil {
-		pr.heard, pr.absent = time.Now(), time.Time{}
+		pr.heard, pr.absent, pr.misses = time.Now(), time.Time{}, 0
+	}
+	n.mu.Unlock()
+}
+
+// presence is a ping or pong.
+func (n *Node) presence(k kind) []byte {
+	n.mu.Lock()
+	server := n.server
+	n.mu.Unlock()
+	return (&packet{kind: k, payload: []byte(server)}).append(nil)
+}
+
+// serves notes which server a peer says it is connected to.
+func (n *Node) serves(process string, data []byte) {
+	p, err := decode(data)
+	if err != nil || p.kind < kindPing {
+		return
+	}
+	n.mu.Lock()
+	if pr := n.peers[process]; pr != nil {
+		pr.server = string(p.payload)
 	}
 	n.mu.Unlock()
 }
@@ -167,10 +200,21 @@ func (n *Node) heard(process string) {
 // connect learns it at once.
 func (n *Node) absent(process string) {
 	n.mu.Lock()
-	if pr := n.peers[process]; pr != nil && pr.absent.IsZero() {
-		pr.absent = time.Now()
-		n.wake()
+	if pr := n.peers[process]; pr != nil {
+		if pr.misses++; pr.absent.IsZero() {
+			pr.absent = time.Now()
+			n.hurry = true
+			n.wake()
+		}
 	}
+	n.mu.Unlock()
+}
+
+// used has the peers looked after more often, now that a link is used again.
+func (n *Node) used() {
+	n.mu.Lock()
+	n.hurry = true
+	n.wake()
 	n.mu.Unlock()
 }
 
@@ -275,8 +319,8 @@ func (n *Node) keep() {
 			time.Sleep(ackDelay)
 		}
 		n.mu.Lock()
-		owed, repeat := n.owed, n.repeat
-		n.owed, n.repeat = nil, nil
+		owed, repeat, hurry := n.owed, n.repeat, n.hurry
+		n.owed, n.repeat, n.hurry = nil, nil, false
 		n.mu.Unlock()
 		for _, l := range repeat {
 			l.resend(true)
@@ -287,6 +331,8 @@ func (n *Node) keep() {
 		next := time.Duration(0)
 		if due {
 			next = n.tick(time.Now())
+		} else if hurry {
+			next = tickAbsent
 		} else if !armed {
 			next = tickBusy // something has happened
 		}
@@ -323,7 +369,22 @@ func (n *Node) tick(now time.Time) time.Duration {
 		}
 		var end error
 		grace := deadAfter
-		if now.Sub(n.since) < unsettled {
+		used := false
+		for l := range pr.links {
+			used = used || l.usedOfLate(now)
+		}
+		pause := tickIdle
+		if used {
+			pause = tickUsed
+			next = min(next, tickUsed)
+		}
+		switch {
+		case pr.server == n.server && pr.misses >= deadAsked:
+			// Seen at our server, which has lost it and not us: had only its
+			// connection broken, it would be back.
+			grace = deadSoon
+		case pr.server == n.server:
+		case now.Sub(n.since) < unsettled:
 			grace = deadLong
 		}
 		switch {
@@ -332,9 +393,9 @@ func (n *Node) tick(now time.Time) time.Duration {
 		case now.Sub(pr.heard) >= lostAfter && now.Sub(n.since) >= lostAfter:
 			end = errSilent
 		case !pr.absent.IsZero():
-			next = tickBusy
+			next = tickAbsent
 			pings = append(pings, process)
-		case now.Sub(pr.heard) >= tickIdle/2:
+		case now.Sub(pr.heard) >= pause/2:
 			pings = append(pings, process)
 		}
 		for l := range pr.links {
@@ -347,7 +408,7 @@ func (n *Node) tick(now time.Time) time.Duration {
 	for l, err := range over {
 		l.failNow(err)
 	}
-	ping := (&packet{kind: kindPing}).append(nil)
+	ping := n.presence(kindPing)
 	for _, process := range pings {
 		n.nc.PublishRequest(n.subject("p", process, "ping"), n.reply(process, "0"), ping)
 	}
@@ -356,7 +417,7 @@ func (n *Node) tick(now time.Time) time.Duration {
 		busy := l.acked < l.sent
 		l.mu.Unlock()
 		if busy {
-			next = tickBusy
+			next = min(next, tickBusy)
 			if connected {
 				l.resend(false)
 			}
@@ -376,9 +437,9 @@ func (n *Node) disconnected() {
 func (n *Node) reconnected() {
 	n.mu.Lock()
 	now := time.Now()
-	n.since = now
+	n.since, n.server = now, n.nc.ConnectedServerId()
 	for _, pr := range n.peers {
-		pr.heard, pr.absent = now, time.Time{}
+		pr.heard, pr.absent, pr.misses, pr.server = now, time.Time{}, 0, ""
 	}
 	for _, l := range n.links {
 		n.repeat = append(n.repeat, l)

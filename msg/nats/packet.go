@@ -16,7 +16,8 @@ import (
 //	 8  u64  seq   number of this frame, from 1 (data, end)
 //	16  u64  ack   all frames up to this one have arrived
 //	24  u64  done  all frames up to this one were taken by the program
-//	32  payload: the frame (data), a peerID (open, accept), words (refuse)
+//	32  payload: the frame (data), a peerID (open, accept), words (refuse),
+//	    the name of the sender's server (ping, pong)
 //
 // Subjects are PREFIX.p.PROCESS.l.LINK for links, PREFIX.p.PROCESS.ping for
 // pings, and PREFIX.s.NAME for listeners. PROCESS and LINK are 128 random bits
@@ -77,7 +78,7 @@ func decode(b []byte) (packet, error) {
 	if p.kind < kindOpen || p.kind > kindPong {
 		return packet{}, fmt.Errorf("packet kind %d", p.kind)
 	}
-	if p.done > p.ack || len(p.payload) > 0 && p.kind >= kindEnd {
+	if p.done > p.ack || len(p.payload) > 0 && p.kind >= kindEnd && p.kind < kindPing || len(p.payload) > 64 && p.kind >= kindPing {
 		return packet{}, fmt.Errorf("packet of kind %d with ack %d, done %d and %d bytes", p.kind, p.ack, p.done, len(p.payload))
 	}
 	return p, nil
