@@ -20,11 +20,11 @@ type Frame struct {
 }
 
 // noJob is the ext of a frame in which nothing has been spawned yet. It looks
-// like a slot as far as slotIs looks.
+// like a slot as far as slotWith looks.
 var noJob job = &emptySlot{fn: noFunc}
 
 type emptySlot struct {
-	fn    func() // first: see slotIs
+	fn    func() // first: see slotWith
 	after job
 }
 

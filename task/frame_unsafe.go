@@ -8,6 +8,7 @@ import (
 const (
 	frameSize  = unsafe.Sizeof(Frame{})
 	frameBytes = uint32(frameSize)
+	wordSize   = unsafe.Sizeof(uintptr(0))
 )
 
 // Next is the frame above f: the one to hand to a callee while a task is forked
@@ -19,10 +20,13 @@ func (f *Frame) prev() *Frame { return (*Frame)(unsafe.Add(unsafe.Pointer(f), -i
 // addr orders the frames of one worker. A frame never moves: it is on the heap.
 func (f *Frame) addr() uintptr { return uintptr(unsafe.Pointer(f)) }
 
-// at is the frame at this place of a's.
-func (a *activation) at(place uint32) *Frame {
-	return (*Frame)(unsafe.Add(unsafe.Pointer(a.base), uintptr(place)))
+// up is the frame so many bytes above f.
+func (f *Frame) up(place uint32) *Frame {
+	return (*Frame)(unsafe.Add(unsafe.Pointer(f), uintptr(place)))
 }
+
+// at is the frame at this place of a's.
+func (a *activation) at(place uint32) *Frame { return a.base.up(place) }
 
 // place is where f lies in a.
 func (a *activation) place(f *Frame) uint32 { return uint32(f.addr() - a.base.addr()) }
@@ -31,10 +35,10 @@ func (a *activation) place(f *Frame) uint32 { return uint32(f.addr() - a.base.ad
 func (a *activation) top() *Frame  { return a.at(a.used) }
 func (a *activation) last() *Frame { return a.at(a.used - frameBytes) }
 
-// limited tells whether a spawn in a's first free frame has to look up, or that a
-// is not in use: then there is no such frame, but its address is beyond all.
-func (a *activation) limited() bool {
-	return a.base.addr()+uintptr(a.used) >= atomic.LoadUintptr(&a.w.limit)
+// limited tells whether a spawn in the frame base.up(place) has to look up. There
+// is no such frame if place is usedNone, but its address would be beyond all.
+func (w *Worker) limited(base *Frame, place uint32) bool {
+	return base.addr()+uintptr(place) >= atomic.LoadUintptr(&w.limit)
 }
 
 // Fork spawns task fn with one argument at f. The caller goes on with f.Next(),
@@ -59,20 +63,17 @@ func (w *Worker) index(f *Frame) uint32 {
 	return uint32((f.addr() - w.frames[0].addr()) / frameSize)
 }
 
-// slotIs tells whether the first slot of f holds fn: the same function value, so
-// a slot of the same types. A func value is a pointer to its code and variables;
-// the slot keeps it in its first word and so alive, hence no other function can
-// have the same address, nor a function of another type.
-func slotIs[A, R any](f *Frame, fn func(Ctx, A) R) bool {
-	return **(**unsafe.Pointer)(extOf(f)) == *(*unsafe.Pointer)(unsafe.Pointer(&fn))
-}
-
-// slotOf is the first slot of f after slotIs has told its type.
-func slotOf[A, R any](f *Frame) *slot[A, R] { return *(**slot[A, R])(extOf(f)) }
-
-// extOf points at the second word of the interface f.ext: the pointer to the slot.
-func extOf(f *Frame) unsafe.Pointer {
-	return unsafe.Add(unsafe.Pointer(&f.ext), unsafe.Sizeof(uintptr(0)))
+// slotWith gives the first slot of f if that holds fn: the same function value,
+// so a slot of the same types. A func value is a pointer to its code and
+// variables; the slot keeps it in its first word and so alive, hence no other
+// function can have the same address, nor a function of another type.
+func slotWith[A, R any](f *Frame, fn func(Ctx, A) R) (*slot[A, R], bool) {
+	// The second word of the interface points at the slot.
+	s := *(*unsafe.Pointer)(unsafe.Add(unsafe.Pointer(&f.ext), wordSize))
+	if *(*unsafe.Pointer)(s) != *(*unsafe.Pointer)(unsafe.Pointer(&fn)) {
+		return nil, false
+	}
+	return (*slot[A, R])(s), true
 }
 
 // unsetFunc has s hold a function that nobody can spawn.

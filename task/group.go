@@ -48,7 +48,7 @@ type groupCall[A, R any] struct {
 func SpawnIn[A, R any](c Ctx, g *Group[R], fn func(Ctx, A) R, arg A) {
 	x := Spawn(c, runInGroup[A, R], groupCall[A, R]{g, fn, arg})
 	if c.a == g.a { // the task's elder children may have ended since NewGroup
-		g.from = min(g.from, x.place()&^keyChecked)
+		g.from = min(g.from, uint32((x.key&^keyChecked)>>32))
 	}
 }
 

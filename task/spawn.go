@@ -80,10 +80,10 @@ type job interface {
 // A slot holds a spawned task's function, argument and result. Each frame has
 // one for each pair of types that was spawned in it, the last one used first.
 type slot[A, R any] struct {
-	fn    func(Ctx, A) R // first: see slotOf
+	fn    func(Ctx, A) R // first: see slotWith
 	f     *Frame         // immutable
-	gen   uint32         // counts up at each Spawn and Sync: odd while a Sync is due
-	held  uint32         // what gen was before hold, which keeps Sync from the short way, or 0
+	key   uint64         // of the newest Child; its count is even once that has been synced
+	held  uint32         // what the count was before hold, which keeps Sync from the short way, or 0
 	sweep bool           // see sweepBelow
 	arg   A
 	res   R // when it was stolen or ran out of order
@@ -96,13 +96,15 @@ type Child[A, R any] struct {
 	key uint64
 }
 
-// A key is the slot's gen and the place of the frame: its distance from the base
-// of the parent's activation, in bytes. Childs of a runtime with checks have
-// keyChecked too, so that no Sync takes the short way.
-const keyChecked = 1
+// A key tells the Childs of one slot apart: in its upper half it has the place of
+// the frame, the distance from the base of the parent's activation in bytes, in
+// its lower half a count that goes up at each Spawn and at each Sync. Childs of a
+// runtime with checks have keyChecked too, so that no Sync takes the short way.
+const keyChecked = 1 << 32
 
-func (x Child[A, R]) gen() uint32   { return uint32(x.key >> 32) }
-func (x Child[A, R]) place() uint32 { return uint32(x.key) }
+func keyOf(place, count uint32) uint64 { return uint64(place)<<32 | uint64(count) }
+
+func (x Child[A, R]) place() uint32 { return uint32(x.key >> 32) }
 
 // Spawn lets fn(c, arg) run in parallel with the rest of the task c. The task
 // does not end before the child has ended, asked or not. A spawn does not
@@ -112,21 +114,21 @@ func (x Child[A, R]) place() uint32 { return uint32(x.key) }
 // as in a recursion, takes the short way.
 func Spawn[A, R any](c Ctx, fn func(Ctx, A) R, arg A) Child[A, R] {
 	a := c.a
-	at := a.used
-	if a.limited() {
+	base, at := a.base, a.used
+	if a.w.limited(base, at) {
 		return spawnSlow(c, fn, arg)
 	}
-	f := a.at(at)
-	if !slotIs(f, fn) {
+	f := base.up(at)
+	s, ok := slotWith(f, fn)
+	if !ok {
 		return spawnSlow(c, fn, arg)
 	}
-	s := slotOf[A, R](f)
 	s.arg = arg
 	f.fn = fnJob
-	gen := s.gen + 1
-	s.gen = gen
+	key := keyOf(at, uint32(s.key)+1)
+	s.key = key
 	a.used = at + frameBytes
-	return Child[A, R]{s, uint64(gen)<<32 | uint64(at)}
+	return Child[A, R]{s, key}
 }
 
 func spawnSlow[A, R any](c Ctx, fn func(Ctx, A) R, arg A) Child[A, R] {
@@ -140,17 +142,16 @@ func spawnSlow[A, R any](c Ctx, fn func(Ctx, A) R, arg A) Child[A, R] {
 		s = slotFor[A, R](f)
 	}
 	s.fn, s.arg = fn, arg
-	s.gen++
+	s.key = keyOf(a.used, uint32(s.key)+1)
+	if a.w.rt.checks {
+		s.key |= keyChecked
+	}
 	f.fn = fnJob
-	if a.limited() {
+	if a.w.limited(f, 0) {
 		f.pushed()
 	}
-	key := uint64(s.gen)<<32 | uint64(a.used)
-	if a.w.rt.checks {
-		key |= keyChecked
-	}
 	a.used += frameBytes
-	return Child[A, R]{s, key}
+	return Child[A, R]{s, s.key}
 }
 
 // slotFor finds or makes the slot of f for these types and puts it first.
@@ -175,13 +176,13 @@ func slotFor[A, R any](f *Frame) *slot[A, R] {
 // if nobody has begun it. If the child panicked, so does Sync: see Try.
 func (x Child[A, R]) Sync(c Ctx) R {
 	s, a, at := x.s, c.a, x.place()
-	if s == nil || s.gen != x.gen() || a.used != at+frameBytes {
+	if s == nil || s.key != x.key || a.used != at+frameBytes {
 		return x.syncSlow(c)
 	}
 	if f := a.at(at); s.f != f || f.addr() < a.w.split {
 		return x.syncSlow(c)
 	}
-	s.gen = x.gen() + 1
+	s.key = x.key + 1
 	a.used = at
 	r := s.fn(c, s.arg)
 	if a.used != at {
@@ -194,15 +195,15 @@ func (x Child[A, R]) Sync(c Ctx) R {
 // both results. It is Spawn of later, a call of now and Sync in one, and faster.
 func Join[A, R, B, S any](c Ctx, now func(Ctx, A) R, x A, later func(Ctx, B) S, y B) (R, S) {
 	a := c.a
-	at := a.used
-	if a.limited() {
+	base, at := a.base, a.used
+	if a.w.limited(base, at) {
 		return joinSlow(c, now, x, later, y)
 	}
-	f := a.at(at)
-	if !slotIs(f, later) {
+	f := base.up(at)
+	s, ok := slotWith(f, later)
+	if !ok {
 		return joinSlow(c, now, x, later, y)
 	}
-	s := slotOf[B, S](f)
 	s.arg = y
 	f.fn = fnJob
 	a.used = at + frameBytes
@@ -262,11 +263,11 @@ func (s *slot[A, R]) early(c Ctx) (p *Panic) {
 func (s *slot[A, R]) hold() {
 	switch {
 	case s.held != 0:
-	case s.gen&1 == 0:
+	case s.key&1 == 0:
 		s.held = 2 // of Join, which has no Child: any even number
 	default:
-		s.held = s.gen
-		s.gen++
+		s.held = uint32(s.key)
+		s.key++
 	}
 }
 
@@ -279,7 +280,7 @@ func (s *slot[A, R]) below() bool {
 func (s *slot[A, R]) sweepBelow() {
 	if s.f.fn == fnNone {
 		s.sweep = true
-	} else if s.gen&1 != 0 || s.held != 0 { // else it is Join's, which would not look
+	} else if s.key&1 != 0 || s.held != 0 { // else it is Join's, which would not look
 		s.sweep = true
 		s.hold()
 	}
@@ -301,8 +302,8 @@ func (s *slot[A, R]) guarded(a *activation) (p *Panic) {
 	return nil
 }
 
-func (s *slot[A, R]) fetched() bool   { return s.gen&1 == 0 && s.held == 0 }
-func (s *slot[A, R]) drop()           { s.gen, s.held = (s.gen+1)&^1, 0 }
+func (s *slot[A, R]) fetched() bool   { return s.key&1 == 0 && s.held == 0 }
+func (s *slot[A, R]) drop()           { s.key, s.held = (s.key+1)&^1, 0 }
 func (s *slot[A, R]) following() *job { return &s.after }
 
 func (s *slot[A, R]) forget() {

@@ -26,7 +26,7 @@ func (x Child[A, R]) check(c Ctx) *activation {
 }
 
 // due tells whether x has not been synced yet.
-func (x Child[A, R]) due() bool { return x.s.gen == x.gen() || x.s.held == x.gen() }
+func (x Child[A, R]) due() bool { return x.s.key == x.key || x.s.held == uint32(x.key) }
 
 // end gives the result of the child in s, however far it is.
 func (s *slot[A, R]) end(a *activation) (r R) {
