@@ -66,6 +66,9 @@ func TestMain(m *testing.M) {
 func child(mode, name string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
+	if strings.HasPrefix(mode, "stream ") {
+		return streamChild(ctx, mode, name)
+	}
 	if mode == "client" {
 		return pingClient(ctx, name, 500)
 	}

@@ -140,9 +140,9 @@ int ht_recv_frame(struct ht_loop *loop, int sock, struct ht_frame *f)
 	f->nfds = 0;
 	do
 		n = recvmsg(sock, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-	while (n < 0 && errno == EINTR);
+	while (n < 0 && (errno == EINTR || errno == ECONNRESET)); /* reset is said once, and what was sent is still there */
 	if (n < 0)
-		return errno == EAGAIN ? 0 : errno == ECONNRESET ? HT_PEER_GONE : ht_fail_system("recvmsg");
+		return errno == EAGAIN ? 0 : ht_fail_system("recvmsg");
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c != NULL; c = CMSG_NXTHDR(&m, c)) {
 		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
 			continue;

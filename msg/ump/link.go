@@ -230,7 +230,9 @@ func (l *link) packet() (b []byte, files []*os.File, err error) {
 		defer controls.Put(oob)
 		for {
 			n, oobn, flags, _, err = unix.Recvmsg(int(fd), *buf, *oob, unix.MSG_CMSG_CLOEXEC|unix.MSG_DONTWAIT)
-			if err != unix.EINTR {
+			// A peer that died with frames unread resets the connection. That is
+			// said once; what it had sent is still there, and then the end.
+			if err != unix.EINTR && err != unix.ECONNRESET {
 				break
 			}
 		}
@@ -247,8 +249,6 @@ func (l *link) packet() (b []byte, files []*os.File, err error) {
 	switch {
 	case cerr != nil:
 		return nil, nil, cerr
-	case err == unix.ECONNRESET:
-		return nil, nil, io.EOF
 	case err != nil:
 		return nil, nil, err
 	case flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0:
@@ -369,7 +369,7 @@ func (l *link) NewBulk(n int) (msg.Region, *os.File, error) {
 		f.Close()
 		return msg.Region{}, nil, err
 	}
-	return m.region(), f, nil
+	return m.region(f), f, nil
 }
 
 func (l *link) MapBulk(f *os.File, n int) (msg.Region, error) {
@@ -383,7 +383,19 @@ func (l *link) MapBulk(f *os.File, n int) (msg.Region, error) {
 	if err != nil {
 		return msg.Region{}, err
 	}
-	return m.region(), nil
+	return m.region(f), nil
+}
+
+// MapSend maps the memory for sending that another process made.
+func (l *link) MapSend(f *os.File, n int) (msg.Region, error) {
+	if err := checkMemory(f, n); err != nil {
+		return msg.Region{}, err
+	}
+	m, err := mapFile(f, n, unix.PROT_READ|unix.PROT_WRITE)
+	if err != nil {
+		return msg.Region{}, err
+	}
+	return m.region(f), nil
 }
 
 // Detach gives up the link without closing it for the peer.

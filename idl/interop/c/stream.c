@@ -3,11 +3,17 @@
  *
  *   stream server NAME N EVERY
  *   stream client NAME N EVERY    ends when N messages went each way
+ *   stream survive NAME 0 0       serves one connection after the other, whose ends are killed
  *
  * After EVERY messages received, on average, the program asks for a new bind; 0: never.
- * With STREAM_NAMES set, the name is looked up in the name service.
+ * With STREAM_NAMES set, the name is looked up in the name service. Who survives answers each line of
+ * its input with the number of connections it has, how many have ended, why the last did, and how
+ * many descriptors it has and memory files it has mapped.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +24,7 @@
 #include "shapes.h"
 
 static long wanted, every, sent, got, binds;
-static int ended, reason;
+static int ended, reason, surviving;
 static struct shapes_conn *conn;
 static char text[6000];
 
@@ -94,16 +100,17 @@ static void on_caps(struct shapes_conn *c, const struct shapes_caps *m)
 
 static void on_closed(struct shapes_conn *c, int why)
 {
-	(void)c;
-	ended = 1;
+	ended++;
 	reason = why;
+	if (c == conn)
+		conn = NULL;
 }
 
 static void more(struct shapes_conn *c)
 {
 	for (int i = 0; i < 200 && sent < wanted; i++) {
 		int err = send_one(c, sent);
-		if (err == HT_FULL)
+		if (err == HT_FULL || (err == HT_PEER_GONE && surviving))
 			return;
 		if (err != 0)
 			die("sending", err);
@@ -111,7 +118,51 @@ static void more(struct shapes_conn *c)
 	}
 }
 
-static void accepted(struct shapes_conn *c) { conn = c; }
+static void accepted(struct shapes_conn *c)
+{
+	conn = c;
+	sent = got = 0;
+}
+
+static long lines_with(const char *path, const char *word)
+{
+	char line[600];
+	long n = 0;
+	FILE *f = fopen(path, "r");
+	while (f != NULL && fgets(line, sizeof(line), f) != NULL)
+		n += strstr(line, word) != NULL;
+	if (f != NULL)
+		fclose(f);
+	return n;
+}
+
+static long descriptors(void)
+{
+	long n = 0;
+	DIR *d = opendir("/proc/self/fd");
+	while (d != NULL && readdir(d) != NULL)
+		n++;
+	if (d != NULL)
+		closedir(d);
+	return n;
+}
+
+/* Answers who asks how it is; false at the end of the input. */
+static bool asked(struct ht_loop *loop)
+{
+	struct pollfd p = {0, POLLIN, 0};
+	char b[64];
+	if (poll(&p, 1, 0) <= 0)
+		return true;
+	ssize_t n = read(0, b, sizeof(b));
+	for (ssize_t i = 0; i < n; i++) {
+		if (b[i] == '\n')
+			printf("%zu connections, %d ended, the last: %s; %ld descriptors, %ld memory files\n", ht_loop_conns(loop), ended,
+				ht_strerror(reason), descriptors(), lines_with("/proc/self/maps", "hardtack-msg"));
+	}
+	fflush(stdout);
+	return n > 0;
+}
 
 int main(int argc, char **argv)
 {
@@ -130,7 +181,10 @@ int main(int argc, char **argv)
 			die("name service", err);
 		ht_loop_names(loop, names);
 	}
-	if (strcmp(argv[1], "server") == 0) {
+	surviving = strcmp(argv[1], "survive") == 0;
+	if (surviving)
+		wanted = LONG_MAX;
+	if (surviving || strcmp(argv[1], "server") == 0) {
 		if ((err = shapes_export(loop, argv[2], &on, NULL, accepted)) != 0)
 			die("export", err);
 		puts("ready");
@@ -138,14 +192,20 @@ int main(int argc, char **argv)
 	} else if ((err = shapes_connect(loop, argv[2], &on, NULL, &conn)) != 0) {
 		die("connect", err);
 	}
-	while (!ended && (got < wanted || sent < wanted || argv[1][0] == 's')) {
+	while (surviving && asked(loop)) {
+		if (conn != NULL)
+			more(conn);
+		if ((err = ht_dispatch(loop, 1)) < 0)
+			die("dispatch", err);
+	}
+	while (!surviving && !ended && (got < wanted || sent < wanted || argv[1][0] == 's')) {
 		if (conn != NULL)
 			more(conn);
 		/* Who has something to send does not wait. */
 		if ((err = ht_dispatch(loop, conn != NULL && sent < wanted ? 1 : 20000)) < 0)
 			die("dispatch", err);
 	}
-	if (ended && (got < wanted || sent < wanted || reason != HT_PEER_CLOSED))
+	if (!surviving && ended && (got < wanted || sent < wanted || reason != HT_PEER_CLOSED))
 		die("ended", reason);
 	ht_loop_free(loop);
 	if (names != NULL)
