@@ -120,7 +120,7 @@ func (f *file) writeBlocks(pages [][]byte, off, n int64) linux.Errno {
 		if e := f.fs.errno(f.fs.ext.WritePages(f.in, &o)); e != 0 {
 			return e
 		}
-		f.SetSize(o.Size)
+		f.pages.Grow(o.Size)
 		f.countBlocks()
 		return 0
 	})

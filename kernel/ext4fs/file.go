@@ -208,7 +208,7 @@ func (f *file) allocate(mode uint32, off, n int64) linux.Errno {
 			return f.fs.errno(err)
 		}
 		if end := off + n; end > f.Size() && mode&linux.FALLOC_FL_KEEP_SIZE == 0 {
-			f.SetSize(end)
+			f.pages.Grow(end)
 		}
 		return 0
 	})

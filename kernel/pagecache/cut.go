@@ -19,6 +19,12 @@ func (f *File) Cut(size int64, do func() linux.Errno) linux.Errno {
 	}
 	f.size.Store(size)
 	if size < old {
+		if s := f.slot(uint64(size) >> mem.PageShift); s != nil && size&pageMask != 0 && f.blockSize < mem.PageSize {
+			if _, ok := s.pin(); ok { // its last blocks go
+				s.change(backed, 0)
+				s.unpin()
+			}
+		}
 		f.drop(uint64(size+pageMask)>>mem.PageShift, ^uint64(0))
 		if at := size & pageMask; at != 0 {
 			if fr, ok := f.lookup(uint64(size) >> mem.PageShift); ok {
@@ -28,6 +34,12 @@ func (f *File) Cut(size int64, do func() linux.Errno) linux.Errno {
 		}
 	}
 	return do()
+}
+
+// Grow is Cut for a file system that has made the file longer itself.
+func (f *File) Grow(size int64) {
+	f.zeroTail(size)
+	f.reach(0, int(size))
 }
 
 // Bypass writes pages first … last back, drops them, and lets do change the file on
@@ -61,7 +73,8 @@ func (f *File) Clean(first, last uint64) {
 	f.eachLeaf(first, last, func(l *leaf) {
 		for i := range l.slots {
 			if n := l.base + uint64(i); n >= first && n <= last {
-				l.evict(i, false)
+				l.evict(i) // the first time only says that it was used
+				l.evict(i)
 			}
 		}
 		f.tidy(l)

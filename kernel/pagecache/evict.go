@@ -79,15 +79,16 @@ func (r *ring) next(out []*leaf) int {
 	return n
 }
 
-// evict frees page i of a leaf if it is clean and nobody uses it; with lazy only if
-// it was not used lately.
-func (l *leaf) evict(i int, lazy bool) bool {
+// evict frees page i of a leaf if it is clean, nobody uses it, and it was not used
+// since the last call. (So a reference that was taken between the look at the count
+// and the swap shows in the word.)
+func (l *leaf) evict(i int) bool {
 	s := &l.slots[i]
 	w := s.w.Load()
 	if w&frameBits == 0 || w&(busy|dirty|writing|shared|pinMask|reservedMask) != 0 {
 		return false
 	}
-	if lazy && w&used != 0 {
+	if w&used != 0 {
 		s.w.CompareAndSwap(w, w&^used)
 		return false
 	}
@@ -114,7 +115,7 @@ func Reclaim(n int) int {
 		turns -= k
 		for _, l := range leaves[:k] {
 			for i := range l.slots {
-				if l.evict(i, true) {
+				if l.evict(i) {
 					freed++
 				}
 			}

@@ -49,7 +49,7 @@ func (f *File) writeBack(first, last uint64, most int) (e linux.Errno) {
 	began := kern.Monotonic()
 	leaves := f.take()
 	b := batches.Get().(*batch)
-	r := run{f: f, b: b, size: f.size.Load()}
+	r := run{f: f, b: b}
 	for _, l := range leaves {
 		if r.total >= most {
 			f.enlist(l)
@@ -111,7 +111,6 @@ func (f *File) take() (leaves []*leaf) {
 type run struct {
 	f        *File
 	b        *batch
-	size     int64
 	first    uint64 // page
 	n        int
 	reserved int64
@@ -152,6 +151,9 @@ func (r *run) flush() (e linux.Errno) {
 		return 0
 	}
 	f, b := r.f, r.b
+	// Read after the pages were taken, so that it covers them: a page gets dirty
+	// after the size has grown over it.
+	size := f.size.Load()
 	cache.nWriting.Add(int64(r.n))
 	if r.exposed {
 		f.maps.Protect(f, r.first, uint64(r.n))
@@ -161,10 +163,10 @@ func (r *run) flush() (e linux.Errno) {
 		b.pages[i] = frameOf(s.w.Load()).Bytes()
 	}
 	var tail mem.Frame
-	if end := off + int64(r.n)<<mem.PageShift; end > r.size {
-		tail = r.cutTail(r.size - (end - mem.PageSize))
+	if end := off + int64(r.n)<<mem.PageShift; end > size {
+		tail = r.cutTail(size - (end - mem.PageSize))
 	}
-	e = f.store.WritePages(b.pages[:r.n], off, r.size, r.reserved)
+	e = f.store.WritePages(b.pages[:r.n], off, size, r.reserved)
 	if tail != 0 {
 		putTail(tail)
 	}
