@@ -2,6 +2,8 @@ package msg
 
 import (
 	"encoding/binary"
+	"errors"
+	"os"
 
 	"hardtack/msg/internal/ring"
 )
@@ -24,7 +26,8 @@ type bulkTx struct {
 	id   uint32 // of the pool; 0 before the first
 	mem  []byte
 	keep any
-	head int // where the next body goes
+	file *os.File // for moving the end; nil if it was not kept
+	head int      // where the next body goes
 	// The bodies not acknowledged yet, a ring as long as the slots.
 	live        []bulkLive
 	first, used int
@@ -41,7 +44,7 @@ func alignLine(n int) int { return (n + 63) &^ 63 }
 
 func (b *bulkTx) replace(id uint32, r Region) {
 	b.id = id
-	b.mem, b.keep, b.head, b.first, b.used = r.Mem, r.Keep, 0, 0, 0
+	b.mem, b.keep, b.file, b.head, b.first, b.used = r.Mem, r.Keep, r.File, 0, 0, 0
 }
 
 // pool is the memory, for reading.
@@ -113,7 +116,62 @@ type bulkRx struct {
 	id   uint32
 	mem  []byte
 	keep any
-	link Link // over which it was announced; for the receiver
+	// The receiver's:
+	link Link     // over which it was announced
+	file *os.File // for moving the end; nil if it was not kept
+}
+
+// appendState writes the pool and what is in use of it, for moving the end:
+// number, size and head, then slot, offset and end of each body, 32 bits each.
+func (b *bulkTx) appendState(s []byte) []byte {
+	for _, v := range []int{int(b.id), len(b.mem), b.head} {
+		s = binary.LittleEndian.AppendUint32(s, uint32(v))
+	}
+	for i := range b.used {
+		l := b.live[(b.first+i)%len(b.live)]
+		for _, v := range []uint32{l.slot, uint32(l.off), uint32(l.end)} {
+			s = binary.LittleEndian.AppendUint32(s, v)
+		}
+	}
+	return s
+}
+
+const bulkStateBytes = 12
+
+// bulkStateSound reports whether s can be a state. Anybody may have written it.
+func bulkStateSound(s []byte) bool {
+	n := bulkStateSize(s)
+	if len(s) < bulkStateBytes || len(s)%bulkStateBytes != 0 || n < BulkBytes || n > 4*MaxBody || n%64 != 0 {
+		return false
+	}
+	ok := binary.LittleEndian.Uint32(s[8:]) < uint32(n)
+	for l := s[bulkStateBytes:]; len(l) > 0; l = l[bulkStateBytes:] {
+		off, end := binary.LittleEndian.Uint32(l[4:]), binary.LittleEndian.Uint32(l[8:])
+		ok = ok && off < end && end <= uint32(n)
+	}
+	return ok
+}
+
+func bulkStateSize(s []byte) int {
+	if len(s) < bulkStateBytes {
+		return 0
+	}
+	return int(binary.LittleEndian.Uint32(s[4:]))
+}
+
+// restore is the inverse of appendState, for a sound state.
+func (b *bulkTx) restore(s []byte, r Region, t *ring.Tx) error {
+	b.replace(binary.LittleEndian.Uint32(s), r)
+	b.head = int(binary.LittleEndian.Uint32(s[8:]))
+	b.live = make([]bulkLive, t.Slots())
+	for s = s[bulkStateBytes:]; len(s) > 0; s = s[bulkStateBytes:] {
+		if b.used == len(b.live) {
+			return errors.New("msg: more bulk memory in use than slots")
+		}
+		b.live[b.used] = bulkLive{binary.LittleEndian.Uint32(s), int(binary.LittleEndian.Uint32(s[4:])), int(binary.LittleEndian.Uint32(s[8:]))}
+		b.used++
+	}
+	return nil
 }
 
 // find returns the body that ref, a copy, refers to.

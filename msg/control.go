@@ -50,6 +50,35 @@ func (b *inbox) add(p *bulkRx) {
 	}
 }
 
+// take gives what is in the inbox to an end that moves, as the frames that
+// brought it.
+func (b *inbox) take(e *End) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	size := 0
+	add := func(frame []byte, files []*os.File) {
+		e.frames = append(e.frames, endFrame{frame, len(files)})
+		e.files = append(e.files, files...)
+		size += len(frame)
+	}
+	for _, p := range b.bulk {
+		add(bulkFrame(p.id, len(p.mem)), []*os.File{p.file})
+		p.file = nil
+	}
+	for _, k := range b.caps {
+		frame, files, err := capsFrame(k.seq, k.caps)
+		if err != nil {
+			return err
+		}
+		add(frame, files)
+	}
+	b.bulk, b.caps = nil, nil
+	if size > MaxFrame/2 {
+		return errors.New("msg: the end had more under way than can be moved")
+	}
+	return nil
+}
+
 // end closes what nobody will receive.
 func (b *inbox) end() {
 	b.mu.Lock()
@@ -273,7 +302,7 @@ func (c *Conn) frame(b *binding, frame []byte, files []*os.File, last *byte) err
 		}
 		in.mu.Lock()
 		defer in.mu.Unlock()
-		in.add(&bulkRx{id: id, mem: region.Mem, keep: region.Keep, link: b.link})
+		in.add(&bulkRx{id: id, mem: region.Mem, keep: region.Keep, link: b.link, file: region.File})
 		in.tell()
 	case frameBye:
 		*last = frameBye

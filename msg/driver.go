@@ -98,12 +98,16 @@ type Shared interface {
 	// process. MapBulk checks that the file cannot shrink.
 	NewBulk(n int) (Region, *os.File, error)
 	MapBulk(file *os.File, n int) (Region, error)
+	// MapSend maps what NewBulk made in another process, to go on sending.
+	MapSend(file *os.File, n int) (Region, error)
 }
 
-// Region is memory that stays mapped while Keep is reachable.
+// Region is memory that stays mapped while Keep is reachable. File is its own
+// descriptor of the memory, for moving the end; nil if the driver did not keep one.
 type Region struct {
 	Mem  []byte
 	Keep any
+	File *os.File
 }
 
 // Peer is the process at the other end.

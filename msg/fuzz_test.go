@@ -177,3 +177,39 @@ func FuzzCarrier(f *testing.F) {
 		}
 	})
 }
+
+// FuzzEnd reads ends from anybody. One that is accepted is written the same.
+func FuzzEnd(f *testing.F) {
+	plain := &End{name: "test", scheme: "unix", link: []byte{1, 0, 0}, files: make([]*os.File, 2), nlink: 2}
+	f.Add(plain.marshal(), 2)
+	full := *plain
+	var pool bulkTx
+	pool.replace(3, Region{Mem: make([]byte, MinBulk)})
+	full.bulk = pool.appendState(nil)
+	full.frames = []endFrame{{bulkFrame(7, MinBulk), 1}, {[]byte{frameCaps, 0, 1, 0, 0, 0, 0, 0, 0, 0}, 0}}
+	f.Add(full.marshal(), 4)
+	f.Fuzz(func(t *testing.T, b []byte, files int) {
+		e, err := unmarshalEnd(b, make([]*os.File, min(max(files, 0), 300)))
+		if err != nil {
+			return
+		}
+		again, err := unmarshalEnd(e.marshal(), e.files)
+		if err != nil || again.nlink != e.nlink || string(again.marshal()) != string(e.marshal()) {
+			t.Fatalf("%+v\n%+v\n%v", e, again, err)
+		}
+		if len(e.bulk) > 0 {
+			tx, _, err := ring.Open(ring.Memory(ring.PageBytes), ring.Memory(ring.PageBytes))
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := bulkStateSize(e.bulk)
+			if n > 1<<20 {
+				return
+			}
+			var p bulkTx
+			if p.restore(e.bulk, Region{Mem: make([]byte, n)}, tx) == nil && p.fits(tx, BulkBytes) {
+				p.at(BulkBytes)
+			}
+		}
+	})
+}

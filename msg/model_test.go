@@ -450,3 +450,35 @@ func TestPartKept(t *testing.T) {
 		t.Fatal(len(body), err)
 	}
 }
+
+// An end that moves in the middle of a message of several slots takes what has
+// come of it along.
+func TestEndInPart(t *testing.T) {
+	ctx := ctxFor(t)
+	x, y := pairFor(t, &Options{})
+	want := make([]byte, 3*SlotBytes)
+	fill(want, 7)
+	put := func(i int, f uint8) {
+		copy(x.send.tx.Body()[:], want[i*SlotBytes:])
+		x.send.tx.Publish(numLong, f, SlotBytes)
+	}
+	put(0, ring.More)
+	put(1, ring.More|ring.Cont)
+	if _, _, err := y.Next(noTime); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	end, err := y.End()
+	if err != nil {
+		t.Fatal(err)
+	}
+	z, err := Adopt(end, TestIface, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer z.Close()
+	put(2, ring.Cont)
+	x.finish(true)
+	if _, body, err := z.Next(ctx); err != nil || string(body) != string(want) {
+		t.Fatal(len(body), err)
+	}
+}

@@ -201,10 +201,9 @@ func (s *Server) greet(ctx context.Context, link Link) {
 	}
 	c := newConn(s.iface, s.opts, b, session{token: tok, addr: link.Peer().Addr, gone: func() { s.forget(tok) }})
 	s.mu.Lock()
-	if c.Err() == nil {
-		s.sessions[tok] = c
-	}
+	s.sessions[tok] = c // before it can end
 	s.mu.Unlock()
+	c.start(b)
 	select {
 	case s.conns <- c:
 	case <-s.done:
@@ -278,5 +277,7 @@ func Dial(ctx context.Context, addr string, iface *Interface, o *Options) (*Conn
 		link.Close()
 		return nil, err
 	}
-	return newConn(iface, opts, b, session{token: theirs.token, dialled: true, addr: addr}), nil
+	c := newConn(iface, opts, b, session{token: theirs.token, dialled: true, addr: addr})
+	c.start(b)
+	return c, nil
 }

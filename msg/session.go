@@ -82,7 +82,7 @@ func bind(link Link, theirs *greeting) (*binding, error) {
 	return b, nil
 }
 
-// newConn makes a connection over its first binding and starts what serves it.
+// newConn makes a connection over its first binding; start starts what serves it.
 func newConn(iface *Interface, opts Options, b *binding, s session) *Conn {
 	c := &Conn{iface: iface, opts: opts, session: s, done: make(chan struct{}), binding: make(chan struct{}, 1)}
 	c.limits = make([]limit, len(iface.Messages)+1)
@@ -99,9 +99,12 @@ func newConn(iface *Interface, opts Options, b *binding, s session) *Conn {
 	c.takeRecv(b)
 	c.send.ready, c.recv.ready = c.sendReady, c.recvReady
 	c.send.asleep, c.recv.asleep = c.sendAsleep, c.recvAsleep
+	return c
+}
+
+func (c *Conn) start(b *binding) {
 	c.serve(b)
 	enter(c)
-	return c
 }
 
 // serve starts the goroutines of a binding.

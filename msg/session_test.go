@@ -228,6 +228,112 @@ func TestCaps(t *testing.T) {
 	}
 }
 
+// An end moves with bulk memory in flight in both directions, descriptors that
+// wait, and a message of which only a part has come; several times in a row.
+func TestEndLoaded(t *testing.T) {
+	ctx := timeLimit(t)
+	a, b := byName(t, msg.Options{})
+	x, y, err := msg.Pair(ctx, msg.TestIface, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	sizes := func(i int) int { return []int{20, 700, 20000, 40000, 300, 512}[i%6] }
+	send := func(c *msg.Conn, from, n int) {
+		t.Helper()
+		for i := from; i < from+n; i++ {
+			b, err := c.BeginLong(ctx, sizes(i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for k := range b {
+				b[k] = byte(i + k)
+			}
+			if err := c.CommitLong(ctx, msg.NumLong); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	recv := func(c *msg.Conn, from, n int) {
+		t.Helper()
+		for i := from; i < from+n; i++ {
+			_, b, err := c.Next(ctx)
+			if err != nil || len(b) != sizes(i) {
+				t.Fatalf("message %d of %d bytes, %v", i, len(b), err)
+			}
+			for k := range b {
+				if b[k] != byte(i+k) {
+					t.Fatalf("byte %d of message %d is %d", k, i, b[k])
+				}
+			}
+		}
+	}
+	for round := range 5 {
+		there, back := 24*round, 12*round
+		send(x, there, 6) // some are received here, some after the move
+		send(y, back, 6)
+		recv(y, there, 3)
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body, err := x.BeginLong(ctx, 1); err != nil {
+			t.Fatal(err)
+		} else {
+			body[0] = msg.CapFile
+		}
+		if err := x.CommitLong(ctx, msg.NumPass, msg.Cap{File: w}); err != nil {
+			t.Fatal(err)
+		}
+		w.Close()
+		if round%2 == 1 { // what was announced has arrived, or is still on its way
+			time.Sleep(5 * time.Millisecond)
+		}
+		end, err := y.End()
+		if err != nil {
+			t.Fatal(err)
+		}
+		send(x, there+6, 6)
+		if body, err := a.BeginLong(ctx, 1); err != nil {
+			t.Fatal(err)
+		} else {
+			body[0] = msg.CapEnd
+		}
+		if err := a.CommitLong(ctx, msg.NumPass, msg.Cap{End: end}); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := b.Next(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if y, err = msg.Adopt(b.Caps()[0].End, msg.TestIface, nil); err != nil {
+			t.Fatal(err)
+		}
+		recv(y, there+3, 3)
+		if num, _, err := y.Next(ctx); err != nil || num != msg.NumPass {
+			t.Fatal(num, err)
+		}
+		caps := y.Caps()
+		if len(caps) != 1 || caps[0].File == nil {
+			t.Fatal(caps)
+		}
+		caps[0].File.WriteString("moved")
+		caps[0].Close()
+		if text, err := io.ReadAll(r); err != nil || string(text) != "moved" {
+			t.Fatalf("%q, %v", text, err)
+		}
+		r.Close()
+		recv(y, there+6, 6)
+		send(y, back+6, 6)
+		recv(x, back, 12)
+		send(x, there+12, 12)
+		recv(y, there+12, 12)
+	}
+	y.Close()
+	if _, _, err := x.Next(ctx); !errors.Is(err, msg.ErrPeerClosed) {
+		t.Fatal(err)
+	}
+}
+
 // Many calls in flight on one connection get their own answers.
 func TestCaller(t *testing.T) {
 	ctx := timeLimit(t)

@@ -17,7 +17,26 @@ const pageBytes = 4096
 // nobody can know earlier that neither owner of a connection is just using it.
 type mapping struct{ mem []byte }
 
-func (m *mapping) region() msg.Region { return msg.Region{Mem: m.mem, Keep: m} }
+// region is the mapping of f, with a descriptor of its own if there are not too
+// many kept.
+func (m *mapping) region(f *os.File) msg.Region {
+	r := msg.Region{Mem: m.mem, Keep: m}
+	if kept.Add(1) > keepMax() {
+		kept.Add(-1)
+		return r
+	}
+	own, err := dupFile(f)
+	if err != nil {
+		kept.Add(-1)
+		return r
+	}
+	r.File = own
+	runtime.AddCleanup(m, func(f *os.File) { // it may have been sent away and closed
+		f.Close()
+		kept.Add(-1)
+	}, own)
+	return r
+}
 
 func mapFile(f *os.File, n, prot int) (*mapping, error) {
 	var mem []byte

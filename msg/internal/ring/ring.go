@@ -284,6 +284,15 @@ func (r *Rx) Nap(d time.Duration, ready func() bool) bool {
 	return r.Ready()
 }
 
+// Rewind goes back by n slots, which were consumed and not given back.
+func (r *Rx) Rewind(n int) {
+	r.Count -= uint32(n)
+	if r.at -= n; r.at < 0 {
+		r.at += len(r.ring)
+		r.want = (r.want - 1) & lapMask
+	}
+}
+
 // Rouse ends a Nap. Anybody may call it.
 func (r *Rx) Rouse() {
 	if atomic.CompareAndSwapUint32(&r.ctl.Parked, naps, 0) {
