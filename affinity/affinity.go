@@ -2,12 +2,14 @@
 // that was built by "hardtack go". In a program built by go alone the package
 // compiles and says that it is not Available; everything else is then empty.
 //
-// A channel counts how often its lock was taken (touches), how many of these
-// came from another P than the one before (cross), and how many of the latter
-// found somebody waiting (contended). The counts live in the channel and die
-// with it. Every 256 touches they are brought to a table of 1023 places, which
-// is what Channels reads: a channel with fewer is not seen there, and one that
-// was quiet for four periods drops out. Count reads one channel exactly.
+// A channel counts its messages; each is two touches, the sender's and the
+// receiver's taking of its lock. How many touches came from another P than the one
+// before (cross), and how many of the latter found somebody waiting (contended),
+// is estimated from samples of 32 touches in a row. The counts die with the
+// channel. Every 256 touches (4096 with the policy off), or when a larger buffer
+// has gone round, they are brought to a table of 1023 places, which is what
+// Channels reads: a channel with fewer is not seen there, and one that was quiet
+// for four periods drops out. Count reads one channel to the last message.
 //
 // All functions may be called from any goroutine.
 package affinity
@@ -111,8 +113,8 @@ type Channel struct {
 	Cap       int // in elements
 	ElemSize  int // in bytes
 	Touches   uint64
-	Cross     uint64  // from another P than the touch before
-	Contended uint64  // of Cross, with somebody waiting
+	Cross     uint64  // from another P than the touch before, estimated
+	Contended uint64  // of Cross, with somebody waiting, estimated
 	PerSecond float64 // touches, since the Meter's last look at this channel; 0 at the first
 	Share     float64 // Cross / Touches, since then; over its life at the first
 	Group     uint32  // the conversation it belongs to, 0 for none
@@ -178,8 +180,11 @@ func Channels() []Channel {
 	return shared.Channels()
 }
 
-// Count gives the touches of one channel, and how many of them were cross.
-// Both wrap at 2³². It is an error if c is no channel or nil.
+// Count gives the touches of one channel, and an estimate of how many of them
+// were cross. Operations that passed no message (a select that found nothing,
+// receiving from a closed channel) do not count. Both wrap at 2³². The count of a
+// channel with a buffer begins anew when it lost its place in the table to
+// another. It is an error if c is no channel or nil.
 func Count(c any) (touches, cross uint32, err error) {
 	v := reflect.ValueOf(c)
 	if v.Kind() != reflect.Chan || v.IsNil() {

@@ -24,7 +24,7 @@ var metricList = []Description{
 	{"/affinity/decisions:decisions", "Decisions taken by the policy.", true},
 	{"/affinity/groups/together:groups", "Groups of goroutines that are kept on one P.", false},
 	{"/affinity/pinned:processes", "1 while the process is bound to fewer cores.", false},
-	{"/affinity/touches:touches", "Lock acquisitions of channels, counted by windows of 256.", true},
+	{"/affinity/touches:touches", "Lock acquisitions of channels, as of each channel's last window.", true},
 	{"/affinity/vote/all:channels", "Channels that had a vote in the last period.", false},
 	{"/affinity/vote/yes:channels", "Channels that voted for fewer cores in the last period.", false},
 }

@@ -41,7 +41,7 @@ var aff struct {
 	logNext int64 // when the next line of the log is due; sysmon's
 	logFD   int32 // where the log goes, or -1
 
-	// Since the start of the program, in steps of affWindow touches.
+	// Since the start of the program, window by window.
 	sumTouches, sumCross, sumContended atomic.Uint64
 }
 
@@ -87,7 +87,18 @@ func affinit() {
 			return
 		}
 	}
+	affSet(policy)
+}
+
+func affSet(policy uint32) {
+	affBorn = 0
+	if policy != affOff {
+		affBorn = 255 * affOneLap
+	}
 	aff.policy.Store(policy)
+	if policy != affGroups {
+		affScatterAll()
+	}
 }
 
 // affWarn is the one line that bad settings cost. The policy stays off.
@@ -208,10 +219,7 @@ var affHooks = struct {
 	setSettings: func(policy uint32, period, touches int64) {
 		aff.period.Store(period)
 		aff.touches.Store(touches)
-		aff.policy.Store(policy)
-		if policy != affGroups {
-			affScatterAll()
-		}
+		affSet(policy)
 	},
 	totals: func() (uint64, uint64, uint64, uint64) {
 		return aff.sumTouches.Load(), aff.sumCross.Load(), aff.sumContended.Load(), affEvents.n.Load()
@@ -232,9 +240,9 @@ var affHooks = struct {
 	count: func(c unsafe.Pointer) (uint32, uint32, uintptr) {
 		h := (*hchan)(c)
 		lock(&h.lock)
-		t, x := h.touches+h.key&0xff, h.cross
+		t, x := affCount(h)
 		unlock(&h.lock)
-		return t, x, affSite(h.site)
+		return uint32(t), uint32(x), affSite(h.site)
 	},
 	state: func() (bool, uint32, uint32, uint32) {
 		return affPin.pinned.Load(), affTogether(), affPin.yes.Load(), affPin.voters.Load()

@@ -17,15 +17,16 @@ import (
 // one P at a time, migrates whole, needs no P of its own, and the rest of the
 // program has all other Ps and its turns on this one.
 //
-// Invariant, under the group's lock: a queue that is not empty has a server or
-// a token. Whoever ends serving (affDrop) makes a token of the head.
+// Invariants, under the group's lock: a queue that is not empty has a server or
+// a token; whoever is in it, or is the token, has the group's own id. Whoever ends serving (affDrop) makes a token of the head.
 //
 // Being served by one P is a preference, never mutual exclusion: a member that
 // comes back from a system call on another P runs there until it next parks.
 //
-// A goroutine joins when it touches a channel of a group that is together; one
-// that computes for a whole time slice without giving way is put out, so that
-// talkers that turn to work spread over the cores one slice later.
+// A goroutine is a member from when it is seen to touch a channel of the group;
+// that it shares a channel with another group makes the two one. One that computes
+// for a whole time slice without giving way is put out, so that talkers that turn
+// to work spread over the cores one slice later.
 //
 // Whether a group is better off together is measured, not guessed: touches a
 // second, scattered and together in turn, in short windows, the second best of
@@ -47,6 +48,9 @@ type affGroup struct {
 
 	id    atomic.Uint32 // generation << 8 | index + 1, or 0 when free; a g keeps the low 16 bits
 	on    atomic.Bool   // together
+	trial atomic.Bool   // it is being measured
+	again atomic.Bool   // channels came to it: what was measured is void
+	into  atomic.Uint32 // id of the group that it became part of, or 0
 	epoch atomic.Uint32 // of the last window of one of its channels
 	last  uint32        // its last id
 
@@ -64,23 +68,22 @@ type affGroup struct {
 
 var affAll [255]affGroup
 
-// Phases of the measurement. Odd ones let the change settle.
+// Phases of the measurement. Even ones let the change settle.
 const (
 	affProbeNS  = 2 * 1000 * 1000
 	affSettleNS = 500 * 1000
-	affPhases   = 24 // six times scattered and together, each settle and measure
+	affFormNS   = 3 * 1000 * 1000 // for a new group to find its channels
+	affPhases   = 24              // six times scattered and together, each settle and measure
+	affEnough   = 3               // times that will do if all of one kind were better
 	affHolding  = 100
 	affLookNS   = 50 * 1000 * 1000 // between looks at the rate while a decision holds
 	affMaxHold  = 32               // periods
 	affWorth    = 800 * 1000       // touches a second below which a group is not worth the trial
 )
 
-// A channel is a candidate if a window took less than affHotNS (50,000 touches a
-// second) and the P changed affMinCross times in it. Calmer ones have little to gain.
-const (
-	affHotNS    = affWindow * 20 * 1000
-	affMinCross = 2
-)
+// A channel is a candidate if the touches of a window took less than affHotNS each
+// (50,000 a second) and its sample saw the P change. Calmer ones have little to gain.
+const affHotNS = 20 * 1000
 
 func affByID(id uint32) *affGroup {
 	if i := id & 0xff; i != 0 {
@@ -89,6 +92,27 @@ func affByID(id uint32) *affGroup {
 		}
 	}
 	return nil
+}
+
+// affFind is the group of an id, or what that became part of.
+func affFind(id uint32) *affGroup {
+	g := affByID(id)
+	for g != nil && g.into.Load() != 0 {
+		g = affByID(g.into.Load()) // of a lower index
+	}
+	return g
+}
+
+// affMerge makes two groups one, under the lower index.
+func affMerge(g, h *affGroup) *affGroup {
+	if h.id.Load()&0xff < g.id.Load()&0xff {
+		g, h = h, g
+	}
+	h.into.Store(g.id.Load())
+	h.on.Store(false)
+	h.trial.Store(false)
+	g.again.Store(true)
+	return g
 }
 
 func affNewGroup(now int64) *affGroup {
@@ -105,8 +129,10 @@ func affNewGroup(now int64) *affGroup {
 		g.last = gen<<8 | uint32(i+1)
 		g.on.Store(false)
 		g.epoch.Store(aff.epoch.Load())
+		g.again.Store(false)
+		g.into.Store(0)
 		g.hold = aff.period.Load()
-		affProbe(g, now)
+		affProbe(g, now, affFormNS)
 		g.id.Store(g.last)
 		g.busy.Store(0)
 		return g
@@ -115,13 +141,15 @@ func affNewGroup(now int64) *affGroup {
 }
 
 // affProbe starts a measurement; busy is held.
-func affProbe(g *affGroup, now int64) {
+func affProbe(g *affGroup, now, settle int64) {
 	g.off, g.tog = affBest{}, affBest{}
 	affPhase(g, 0, now)
+	g.deadline.Store(now + settle)
 }
 
 func affPhase(g *affGroup, phase uint32, now int64) {
 	g.phase = phase
+	g.trial.Store(true)
 	g.on.Store(phase/2%2 == 1)
 	length := int64(affProbeNS)
 	if phase%2 == 0 {
@@ -133,25 +161,21 @@ func affPhase(g *affGroup, phase uint32, now int64) {
 }
 
 // affWindowGroup is called at the end of a window of a channel, whose lock is held.
-func affWindowGroup(s *affSlot, gp *g, now, took int64, cross uint64) {
-	g := affByID(s.group.Load())
+func affWindowGroup(s *affSlot, gp *g, now, took int64, touches uint64, crossed bool) {
+	g := affFind(s.group.Load())
 	if g == nil {
-		if took > affHotNS || cross < affMinCross || gomaxprocs == 1 {
+		if took > affHotNS*int64(touches) || !crossed || gomaxprocs == 1 {
 			return
 		}
-		if g = affByID(uint32(gp.aff)); g == nil {
-			if g = affNewGroup(now); g == nil {
-				return
-			}
+		if g = affFind(uint32(gp.aff)); g != nil {
+			g.again.Store(true)
+		} else if g = affNewGroup(now); g == nil {
+			return
 		}
-		s.group.Store(g.id.Load())
-	} else if other := affByID(uint32(gp.aff)); other != nil && other != g && other.id.Load()&0xff < g.id.Load()&0xff {
-		// Two conversations share a goroutine: they are one, under the smaller number.
-		g = other
 		s.group.Store(g.id.Load())
 	}
 	g.epoch.Store(aff.epoch.Load())
-	g.count.Add(affWindow)
+	g.count.Add(int64(touches))
 	if now < g.deadline.Load() || !g.busy.CompareAndSwap(0, 1) {
 		return
 	}
@@ -161,9 +185,12 @@ func affWindowGroup(s *affSlot, gp *g, now, took int64, cross uint64) {
 	g.busy.Store(0)
 }
 
-// affBest is the best rates of some windows. The second is used: one window is
-// now and then too good.
-type affBest struct{ first, second uint64 }
+// affBest is the best rates of some windows, and the least. The second is used:
+// one window is now and then too good.
+type affBest struct {
+	n                    uint32
+	first, second, least uint64
+}
 
 func (b *affBest) add(rate uint64) {
 	if rate > b.first {
@@ -171,10 +198,22 @@ func (b *affBest) add(rate uint64) {
 	} else if rate > b.second {
 		b.second = rate
 	}
+	if b.n++; b.n == 1 || rate < b.least {
+		b.least = rate
+	}
 }
+
+// clear tells whether every window was better than every one of another kind.
+func (b *affBest) clear(than *affBest) bool { return b.least > than.first }
 
 // affMeasured ends a phase; busy is held.
 func affMeasured(g *affGroup, now int64) {
+	if g.again.Load() && (g.phase != affHolding || !g.on.Load()) {
+		g.again.Store(false)
+		g.hold = aff.period.Load()
+		affProbe(g, now, affFormNS)
+		return
+	}
 	rate := g.count.Load() * 1000 * 1000 * 1000 / uint64(now-g.start+1)
 	if g.phase == affHolding {
 		switch {
@@ -182,13 +221,13 @@ func affMeasured(g *affGroup, now int64) {
 			if g.hold *= 2; g.hold > affMaxHold*aff.period.Load() {
 				g.hold = affMaxHold * aff.period.Load()
 			}
-			affProbe(g, now)
+			affProbe(g, now, affSettleNS)
 		case now < g.until-g.hold+aff.period.Load()/2:
 			affHold(g, now)
 		case rate > 2*g.rate || rate < g.rate/4:
 			// Another load than the one that was measured.
 			g.hold = aff.period.Load()
-			affProbe(g, now)
+			affProbe(g, now, affSettleNS)
 		default:
 			affHold(g, now)
 		}
@@ -208,7 +247,8 @@ func affMeasured(g *affGroup, now int64) {
 	case 3:
 		g.tog.add(rate)
 	}
-	if g.phase+1 < affPhases {
+	plain := g.tog.n >= affEnough && (g.tog.clear(&g.off) || g.off.clear(&g.tog))
+	if g.phase+1 < affPhases && !(plain && g.phase%4 == 3) {
 		affPhase(g, g.phase+1, now)
 		return
 	}
@@ -227,23 +267,34 @@ func affMeasured(g *affGroup, now int64) {
 
 func affHold(g *affGroup, now int64) {
 	g.phase = affHolding
+	g.trial.Store(false)
 	g.count.Store(0)
 	g.start = now
 	g.deadline.Store(now + affLookNS)
 }
 
-// affJoin makes the current goroutine a member of the group of a channel that
-// it touches and whose lock it holds. On a P that does not serve the group it
-// asks to be preempted: affYield then moves it.
-func affJoin(s *affSlot, id uint32, pp *p, gp *g) {
-	if uint16(id) == gp.aff && pp.aff != nil {
-		return
+// affMeet makes the current goroutine a member of the group of a channel that it
+// touches and whose lock it holds; the channel has a group. If that is together
+// and another P serves it, it asks for the goroutine to be preempted: affYield
+// then moves it. True means that all who touch the channel should come here: during
+// a trial the members must be known, and together, at once.
+func affMeet(s *affSlot, pp *p, gp *g) bool {
+	g := affFind(s.group.Load())
+	if g == nil || gp.m.curg != gp || gp.lockedm != 0 {
+		return false
 	}
-	g := affByID(id)
-	if g == nil || !g.on.Load() || gp.m.curg != gp || gp.lockedm != 0 {
-		return
+	if uint16(g.id.Load()) != gp.aff {
+		if mine := affFind(uint32(gp.aff)); mine != nil && mine != g {
+			g = affMerge(g, mine)
+			s.group.Store(g.id.Load())
+		}
+		gp.aff = uint16(g.id.Load())
+	} else if pp.aff != nil {
+		return g.trial.Load()
 	}
-	gp.aff = uint16(id)
+	if !g.on.Load() {
+		return g.trial.Load()
+	}
 	if pp.aff == nil {
 		lock(&g.lock)
 		if g.server == 0 {
@@ -257,15 +308,17 @@ func affJoin(s *affSlot, id uint32, pp *p, gp *g) {
 		gp.preempt = true
 		gp.stackguard0 = stackPreempt
 	}
+	return g.trial.Load()
 }
 
 // affReady queues gp, which has just become runnable, with its group. False
 // means that it goes to the ordinary queues.
 func affReady(pp *p, gp *g) bool {
-	g := affByID(uint32(gp.aff))
+	g := affFind(uint32(gp.aff))
 	if g == nil || !g.on.Load() || gp.lockedm != 0 {
 		return false
 	}
+	gp.aff = uint16(g.id.Load())
 	if pp.aff == g {
 		pp.affq.pushBack(gp)
 		return true
@@ -322,41 +375,39 @@ func affSpill(pp *p, q *gQueue) {
 // affPick tells whether pp may run gp, which came from the queues. If it is a
 // member of a group that another P serves, it is queued there instead.
 func affPick(pp *p, gp *g) bool {
-	g := affByID(uint32(gp.aff))
+	h := affByID(uint32(gp.aff))
+	if h != nil && pp.aff == nil && !h.on.Load() && h.token.ptr() != gp {
+		return true // by far the most, where scattered is better
+	}
+	g := affFind(uint32(gp.aff))
+	if h != nil && h.token.ptr() == gp {
+		// Mostly g is h; else those who waited for h are free.
+		var q gQueue
+		lock(&h.lock)
+		h.token = 0
+		if h.server == 0 && (g != h || !h.on.Load()) {
+			q = h.queue
+			h.queue = gQueue{}
+		}
+		unlock(&h.lock)
+		affSpill(pp, &q)
+	}
 	if pp.aff != nil {
 		if pp.aff == g && gp.lockedm == 0 {
-			// Mostly from affNext, but it may be the token, from the global queue.
-			if g.token.ptr() == gp {
-				lock(&g.lock)
-				g.token = 0
-				unlock(&g.lock)
-			}
-			return true
+			return true // mostly from affNext
 		}
-		if t := affDrop(pp); t != nil {
-			runqput(pp, t, false)
-			wakep()
-		}
+		affLeave(pp)
 	}
 	if g == nil {
 		gp.aff = 0
 		return true
 	}
-	lock(&g.lock)
-	if g.token.ptr() == gp {
-		g.token = 0
-	}
 	if !g.on.Load() || gp.lockedm != 0 {
-		var q gQueue
-		if g.server == 0 && g.token == 0 {
-			q = g.queue
-			g.queue = gQueue{}
-		}
-		unlock(&g.lock)
-		affSpill(pp, &q)
 		return true
 	}
+	lock(&g.lock)
 	if g.server != 0 {
+		gp.aff = uint16(g.id.Load())
 		g.queue.pushBack(gp)
 		unlock(&g.lock)
 		return false
@@ -396,6 +447,17 @@ func affDrop(pp *p) *g {
 	return t
 }
 
+// affLeave is called when pp turns to a goroutine that is not of its group.
+func affLeave(pp *p) {
+	if pp.aff == nil {
+		return
+	}
+	if t := affDrop(pp); t != nil {
+		runqput(pp, t, false)
+		wakep()
+	}
+}
+
 // affHandoff is affDrop for a P that is about to lose its M.
 //
 //go:nowritebarrierrec
@@ -410,7 +472,7 @@ func affHandoff(pp *p) {
 // affYield is told of a goroutine that gave way on pp and is runnable. True
 // means that it has been queued with its group.
 func affYield(pp *p, gp *g, preempted bool) bool {
-	g := affByID(uint32(gp.aff))
+	g := affFind(uint32(gp.aff))
 	if pp.aff != nil && pp.aff == g {
 		if preempted && pp.afftick == 0 && !sched.gcwaiting.Load() && pp.runSafePointFn == 0 {
 			// It computed for a whole slice: no talker.
@@ -418,6 +480,7 @@ func affYield(pp *p, gp *g, preempted bool) bool {
 			affHandoff(pp)
 			return false
 		}
+		gp.aff = uint16(g.id.Load())
 		pp.affq.pushBack(gp)
 		affHandoff(pp)
 		return true

@@ -12,8 +12,9 @@ import (
 // last-level cache. "process" is the scheme of the paper.
 //
 // A thread takes part if its mask is the process's own; one that the program
-// bound itself keeps its mask. Threads started meanwhile inherit the narrow
-// mask and are freed with the rest. All state is the monitor thread's.
+// bound itself keeps its mask, even if that is the narrow one. Threads started
+// meanwhile inherit the narrow mask and are freed with the rest. All state is the
+// monitor thread's.
 
 const affMaskWords = 128 // 8192 CPUs
 
@@ -26,7 +27,8 @@ var affPin struct {
 	base, narrow, scratch affMask
 	path                  affText
 	buf                   [4096]byte
-	refused               uint32 // periods to wait after the kernel refused
+	own                   affMask // by M, those that kept their mask when the rest was bound
+	refused               uint32  // periods to wait after the kernel refused
 }
 
 const (
@@ -47,7 +49,7 @@ func affPinTick(policy uint32, now int64, yes, voters uint32) {
 		}
 		affPinAll(policy, yes, voters)
 	case !want && affPin.pinned.Load():
-		affSetAll(&affPin.narrow, &affPin.base)
+		affFreeAll()
 		affPin.pinned.Store(false)
 		affRecord(affEvUnpin, 0, uint64(yes), uint64(voters))
 	}
@@ -76,8 +78,8 @@ func affPinAll(policy, yes, voters uint32) {
 	if !some || same {
 		return // one core only, or one cache: nothing to gain
 	}
-	if !affSetAll(&affPin.base, &affPin.narrow) {
-		affSetAll(&affPin.narrow, &affPin.base)
+	if !affBindAll() {
+		affFreeAll()
 		affPin.refused = 8
 		affRecord(affEvRefused, 0, uint64(yes), uint64(voters))
 		return
@@ -86,18 +88,29 @@ func affPinAll(policy, yes, voters uint32) {
 	affRecord(affEvPin, 0, uint64(yes), uint64(voters))
 }
 
-// affSetAll gives the threads that have one mask another.
-func affSetAll(from, to *affMask) bool {
+func affBindAll() bool {
+	affPin.own = affMask{}
+	return affSetAll(&affPin.base, &affPin.narrow, true)
+}
+
+func affFreeAll() { affSetAll(&affPin.narrow, &affPin.base, false) }
+
+// affSetAll gives the threads that have one mask another. Those that have another
+// are noted as such, or those that were so are left out.
+func affSetAll(from, to *affMask, note bool) bool {
 	size := unsafe.Sizeof(*to)
 	ok := true
 	// An M leaves the list under this lock before its thread ends.
 	lock(&sched.lock)
 	for mp := allm; mp != nil; mp = mp.alllink {
-		if mp.procid == 0 || mp == getg().m {
+		if mp.procid == 0 || mp == getg().m || !note && affPin.own.has(uint32(mp.id)) {
 			continue
 		}
 		affPin.scratch = affMask{}
 		if sched_getaffinity(uintptr(mp.procid), size, (*byte)(unsafe.Pointer(&affPin.scratch))) <= 0 || affPin.scratch != *from {
+			if note {
+				affPin.own.set(uint32(mp.id))
+			}
 			continue
 		}
 		if _, _, e := linux.Syscall6(sysSchedSetaffinity, uintptr(mp.procid), size, uintptr(unsafe.Pointer(to)), 0, 0, 0); e != 0 {
@@ -107,6 +120,8 @@ func affSetAll(from, to *affMask) bool {
 	unlock(&sched.lock)
 	return ok
 }
+
+func (m *affMask) has(n uint32) bool { return n < affMaskWords*64 && m[n/64]>>(n%64)&1 != 0 }
 
 func (m *affMask) set(cpu uint32) {
 	if cpu < affMaskWords*64 {

@@ -36,14 +36,15 @@ func main() {
 		}
 		must(unix.SchedSetaffinity(0, &mine))
 		for {
+			own <- mine
 			var now unix.CPUSet
 			must(unix.SchedGetaffinity(0, &now))
 			if now != mine {
 				panic("a thread that bound itself was bound anew")
 			}
-			own <- now
 		}
 	}()
+	<-own // from now on it is bound, perhaps to the very CPU that the vote will choose
 	var stop atomic.Bool
 	for range 4 {
 		c := make(chan int)
@@ -60,8 +61,10 @@ func main() {
 	}
 	wait(func() bool { return count() == 1 && value("/affinity/pinned:processes") == 1 })
 	<-own
+	<-own // it has looked between the two
 	stop.Store(true)
 	wait(func() bool { return count() == before.Count() && value("/affinity/pinned:processes") == 0 })
+	<-own
 	<-own
 	kinds := map[affinity.Kind]int{}
 	all, _ := affinity.Decisions(0)
