@@ -59,7 +59,7 @@ check: deps build bin/demo build/demo.tar
 
 # The tests that boot a guest look for this variable.
 test: export HARDTACK_GUEST = 1
-test: deps deps-cc deps-fs
+test: deps deps-cc deps-fs deps-apt
 	$(GO) vet ./...
 	$(GO) test -timeout 60m ./...
 
@@ -67,9 +67,10 @@ test: deps deps-cc deps-fs
 crash: export HARDTACK_CRASH_STATES ?= 20000
 crash: export HARDTACK_CRASH_SEED ?= $(shell date +%s)
 crash: export HARDTACK_DAMAGE ?= 10000
-crash: deps deps-cc deps-fs
+crash: deps deps-cc deps-fs deps-apt
 	$(GO) test -timeout 6h -run 'TestCrash|TestDamage' -v ./kernel/ext4
 	HARDTACK_GUEST=1 $(GO) test -timeout 1h -count=1 -v ./test/peer
+	HARDTACK_GUEST=1 $(GO) test -timeout 1h -count=1 -v -run TestPrograms ./test/guest
 
 bench: deps deps-cc build
 	$(GO) run ./bench/os/report
