@@ -128,7 +128,7 @@ func pingClient(ctx context.Context, name string, n int) error {
 }
 
 // program compiles a C program of this folder with the stubs of interfaces.
-func program(t *testing.T, name string, interfaces ...string) string {
+func program(t testing.TB, name string, interfaces ...string) string {
 	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("Linux only")
@@ -153,7 +153,7 @@ func program(t *testing.T, name string, interfaces ...string) string {
 }
 
 // compile compiles the C files of a folder, once.
-func compile(t *testing.T, folder string) (objects []string) {
+func compile(t testing.TB, folder string) (objects []string) {
 	t.Helper()
 	files, err := filepath.Glob(folder + "/*.c")
 	lib, liberr := filepath.Abs("../../msg/c")
@@ -174,7 +174,7 @@ func compile(t *testing.T, folder string) (objects []string) {
 	return objects
 }
 
-func gcc(t *testing.T, dir string, args ...string) {
+func gcc(t testing.TB, dir string, args ...string) {
 	t.Helper()
 	args = append([]string{"-std=c11", "-Wall", "-Wextra", "-Werror", "-O0"}, append(sanitizers(), args...)...)
 	cmd := exec.Command("gcc", args...)
@@ -203,12 +203,12 @@ type process struct {
 	err bytes.Buffer
 }
 
-func start(t *testing.T, env []string, name string, args ...string) *process {
+func start(t testing.TB, env []string, name string, args ...string) *process {
 	t.Helper()
 	return startWith(t, nil, env, name, args...)
 }
 
-func startWith(t *testing.T, in io.Reader, env []string, name string, args ...string) *process {
+func startWith(t testing.TB, in io.Reader, env []string, name string, args ...string) *process {
 	t.Helper()
 	p := &process{cmd: exec.Command(name, args...)}
 	p.cmd.Stdin = in

@@ -3,16 +3,12 @@
 #include "ht_int.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum {
-	LEFT_MS = 5000, /* a peer that left may take so long to come back */
-	LEFT_MOST = 8   /* links that were left are looked at, at a time */
-};
+enum { AWAIT_MS = 5000 }; /* a peer may take so long to come back, or to send what belongs to a message */
 
 struct ht_conn *ht_conn_new(struct ht_loop *loop, const struct ht_interface *iface, const struct ht_events *events, void *self)
 {
@@ -72,12 +68,12 @@ void ht_conn_end(struct ht_conn *c, int reason)
 	c->loop->dead = c;
 }
 
-/* Gives a peer that has left, or has lost, its link some time to come back. */
+/* Gives a peer some time. */
 void ht_conn_await(struct ht_conn *c)
 {
 	if (c->deadline == 0)
 		c->loop->waiting++;
-	c->deadline = ht_now_ns() / 1000000 + LEFT_MS;
+	c->deadline = ht_now_ns() / 1000000 + AWAIT_MS;
 }
 
 /* Keeps the memory file, so that the end can be moved, unless there are too many. */
@@ -550,30 +546,32 @@ void ht_conn_bell(struct ht_conn *c)
 /* Receiving. */
 
 /*
- * Waits a little for what was sent before the slot at hand: it is on the socket.
- * HT_FULL: perhaps on that of a link which is being made; the message will come
- * again there.
+ * Looks for what was sent before the slot at hand. HT_FULL: it is not there yet. It
+ * is on its way by the socket, or by that of a link which is being made, on which
+ * the message will come again; a peer that does not send it at all has a deadline.
  */
-static int await_frames(struct ht_conn *c, bool (*found)(struct ht_conn *, uint64_t), uint64_t what)
+static int find(struct ht_conn *c, bool (*found)(struct ht_conn *, uint64_t), uint64_t what)
 {
-	while (!found(c, what)) {
-		struct pollfd p[1 + LEFT_MOST] = {{c->sock, POLLIN, 0}};
-		nfds_t n = 1;
-		int err = ht_conn_socket(c);
-		for (struct ht_left *l = c->left; l != NULL; l = l->next) {
-			if (err == 0)
-				err = ht_left_frames(l);
-			if (l->sock >= 0 && n < 1 + LEFT_MOST)
-				p[n++] = (struct pollfd){l->sock, POLLIN, 0};
-		}
-		if (found(c, what))
-			break;
-		if (c->moving || c->peer_left)
+	int err = 0;
+	if (!found(c, what)) {
+		err = ht_conn_socket(c);
+		for (struct ht_left *l = c->left; l != NULL && err == 0; l = l->next)
+			err = ht_left_frames(l);
+		if (!found(c, what)) {
+			if (!c->moving && !c->peer_left && (err != 0 || c->bye))
+				return err == HT_NO_MEMORY || err == HT_SYSTEM ? err : ht_wrong("what came with a message is missing");
+			if (!c->missing)
+				ht_conn_await(c);
+			c->missing = c->stalled = true;
 			return HT_FULL;
-		if (err != 0 || c->bye)
-			return err == HT_NO_MEMORY || err == HT_SYSTEM ? err : ht_wrong("what came with a message is missing");
-		if (poll(p, n, 1000) == 0)
-			return ht_wrong("what came with a message is late");
+		}
+	}
+	if (c->missing) {
+		c->missing = false;
+		if (!c->peer_left && !c->gone) {
+			c->deadline = 0;
+			c->loop->waiting--;
+		}
 	}
 	return 0;
 }
@@ -596,7 +594,7 @@ static int bulk_body(struct ht_conn *c, const uint8_t *ref, size_t n, const uint
 {
 	if (n != 12)
 		return ht_wrong("a reference to bulk memory of the wrong length");
-	int err = await_frames(c, have_pool, ht_get32(ref));
+	int err = find(c, have_pool, ht_get32(ref));
 	if (err != 0)
 		return err;
 	uint32_t off = ht_get32(ref + 4), size = ht_get32(ref + 8);
@@ -663,10 +661,8 @@ static int receive_one(struct ht_conn *c, uint64_t h, bool *whole)
 	if (((flags & HT_CONT) != 0) != (c->frag_n > 0) || ((flags & HT_BULK) && (flags & (HT_MORE | HT_CONT))))
 		return ht_wrong("flags that do not fit");
 	if (flags & HT_BULK) {
-		if ((err = bulk_body(c, in, n, &body, &len)) != 0) {
-			c->stalled = err == HT_FULL;
-			return c->stalled ? 0 : err;
-		}
+		if ((err = bulk_body(c, in, n, &body, &len)) != 0)
+			return err == HT_FULL ? 0 : err;
 	} else if (flags & (HT_MORE | HT_CONT)) {
 		if (((flags & HT_MORE) && n != HT_BODY) || c->frag_n + n >= HT_MIN_BULK_BODY)
 			return ht_wrong("fragments that do not fit");
@@ -687,8 +683,7 @@ static int receive_one(struct ht_conn *c, uint64_t h, bool *whole)
 		return ht_wrong("a message that is too long or too short");
 	struct ht_came *came = NULL;
 	if (flags & HT_CAPS) {
-		if ((err = await_frames(c, have_caps, c->rx.seq)) == HT_FULL) {
-			c->stalled = true;
+		if ((err = find(c, have_caps, c->rx.seq)) == HT_FULL) {
 			if (flags & HT_CONT)
 				c->frag_n = len - n;
 			return 0;

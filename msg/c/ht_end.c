@@ -146,7 +146,7 @@ int ht_detach(struct ht_conn *c, struct ht_end **end)
 	uint32_t out = c->tx.r.n - c->tx.room;
 	bool bulk = c->live_n > 0 && (int32_t)(c->tx.sent - out - c->live[(c->live_first + c->live_n - 1) % c->live_cap].slot) <= 0;
 	if (c->busy || c->bye || bulk || c->npeers > 0 || c->came != NULL || c->frag_n > 0 || c->again != NULL || c->resume ||
-		c->moving || c->peer_left || c->left != NULL)
+		c->moving || c->peer_left || c->missing || c->left != NULL)
 		return HT_FULL;
 	struct ht_end *e = calloc(1, sizeof(*e));
 	uint8_t *p = malloc(n);

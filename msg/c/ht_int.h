@@ -135,6 +135,7 @@ struct ht_conn {
 	size_t came_n;
 
 	bool stalled; /* the next message must wait: no reply to it could be sent now, or it will come again */
+	bool missing; /* what belongs to the next message has not come */
 	bool busy, bye; /* in a handler; the peer said so, or is gone */
 	int end;        /* why it ended, or 0 */
 };

@@ -323,7 +323,7 @@ static void deadlines(struct ht_loop *l)
 	l->look = now + LOOK_MS;
 	for (struct ht_conn *c = l->conns; c != NULL; c = c->next) {
 		if (c->deadline != 0 && now > c->deadline && c->end == 0)
-			ht_conn_end(c, HT_PEER_GONE);
+			ht_conn_end(c, c->missing ? ht_wrong("what came with a message is missing") : HT_PEER_GONE);
 	}
 }
 

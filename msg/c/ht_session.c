@@ -200,7 +200,7 @@ int ht_session_move(struct ht_conn *c, struct ht_conn *link, uint64_t peer_has)
 	c->rx.seq = had;
 	c->resume = true;
 	c->frag_n = 0;
-	c->stalled = c->peer_left = c->unbound = c->gone = false;
+	c->stalled = c->missing = c->peer_left = c->unbound = c->gone = false;
 	c->parks = 0;
 	if (c->deadline != 0) {
 		c->deadline = 0;

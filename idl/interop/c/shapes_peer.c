@@ -1,6 +1,7 @@
 /*
  * shapes_peer echo NAME     sends back each message as it came, answers calls, and ends when its
  *                           first connection does
+ * shapes_peer serve NAME    the same, and does not end
  * shapes_peer calls NAME N  makes N calls, many at a time, and checks the replies
  */
 #define _GNU_SOURCE
@@ -123,12 +124,13 @@ int main(int argc, char **argv)
 	int err;
 	if (argc < 3 || loop == NULL)
 		return 2;
-	if (strcmp(argv[1], "echo") == 0) {
+	bool serves = strcmp(argv[1], "serve") == 0;
+	if (serves || strcmp(argv[1], "echo") == 0) {
 		if ((err = shapes_export(loop, argv[2], &on, NULL, NULL)) != 0)
 			return fail(argv[2], err);
 		puts("ready");
 		fflush(stdout);
-		while (!ended) {
+		while (!ended || serves) {
 			if ((err = ht_dispatch(loop, -1)) < 0)
 				return fail("dispatch", err);
 		}
