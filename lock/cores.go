@@ -2,6 +2,20 @@ package lock
 
 import "sync/atomic"
 
+// Yield, if it is set, is called now and then by those who wait for a lock for
+// numbered cores. On a host it lets more goroutines play cores than there are
+// processors; who holds the lock may be one that does not run. To be set before the
+// locks are used.
+var Yield func()
+
+// pause is turn i of a wait loop.
+func pause(i uint32) {
+	Pause(1)
+	if i%64 == 63 && Yield != nil {
+		Yield()
+	}
+}
+
 // MaxCores is how many cores the locks for numbered cores know.
 const MaxCores = 64
 
@@ -18,9 +32,9 @@ const MaxCores = 64
 // Order. As CLH: a locked exchange, and a release store that the successor's load
 // sees.
 type CoreQueue struct {
-	tail  uint32 // turn<<8 | node
+	tail  uint32 // turn<<8 | node, which is at most MaxCores
 	_     [line - 4]byte
-	nodes [MaxCores + 1]struct {
+	nodes [nodeMask + 1]struct { // 65 are used
 		done uint32
 		_    [line - 4]byte
 	}
@@ -34,37 +48,44 @@ type CoreQueue struct {
 	}
 }
 
+const nodeMask = 0x7f
+
 // Acquire waits until all cores that came before have released the lock.
 func (q *CoreQueue) Acquire(core uint32) {
-	c := &q.cores[core]
+	c := &q.cores[core%MaxCores]
 	mine := (c.turn+1)<<8 | (c.node ^ (core + 1))
 	pred := atomic.SwapUint32(&q.tail, mine)
-	n := &q.nodes[pred&0xff].done
-	for atomic.LoadUint32(n) != pred>>8 {
-		Pause(1)
+	if n := &q.nodes[pred&nodeMask].done; atomic.LoadUint32(n) != pred>>8 {
+		wait(n, pred>>8)
 	}
 	c.mine = mine
-	c.node, c.turn = pred&0xff^(core+1), pred>>8
+	c.node, c.turn = pred&nodeMask^(core+1), pred>>8
+}
+
+func wait(word *uint32, value uint32) {
+	for i := uint32(0); atomic.LoadUint32(word) != value; i++ {
+		pause(i)
+	}
 }
 
 // TryAcquire takes the lock if no core has it or waits for it, and tells whether it
 // did.
 func (q *CoreQueue) TryAcquire(core uint32) bool {
-	c := &q.cores[core]
+	c := &q.cores[core%MaxCores]
 	pred := atomic.LoadUint32(&q.tail)
 	mine := (c.turn+1)<<8 | (c.node ^ (core + 1))
-	if atomic.LoadUint32(&q.nodes[pred&0xff].done) != pred>>8 || !atomic.CompareAndSwapUint32(&q.tail, pred, mine) {
+	if atomic.LoadUint32(&q.nodes[pred&nodeMask].done) != pred>>8 || !atomic.CompareAndSwapUint32(&q.tail, pred, mine) {
 		return false
 	}
 	c.mine = mine
-	c.node, c.turn = pred&0xff^(core+1), pred>>8
+	c.node, c.turn = pred&nodeMask^(core+1), pred>>8
 	return true
 }
 
 // Release gives the lock to the next core.
 func (q *CoreQueue) Release(core uint32) {
-	mine := q.cores[core].mine
-	StoreRelease32(&q.nodes[mine&0xff].done, mine>>8)
+	mine := q.cores[core%MaxCores].mine
+	StoreRelease32(&q.nodes[mine&nodeMask].done, mine>>8)
 }
 
 // CoreReaders is a big-reader lock among cores 0 to MaxCores-1; see BigReader. It
@@ -81,30 +102,35 @@ type CoreReaders struct {
 
 // RAcquire waits while there is a writer.
 func (l *CoreReaders) RAcquire(core uint32) {
-	in := &l.in[core].in
+	atomic.SwapUint32(&l.in[core%MaxCores].in, 1) // visible before the load, see BigReader
+	if atomic.LoadUint32(&l.writing) != 0 {
+		l.goBack(core)
+	}
+}
+
+func (l *CoreReaders) goBack(core uint32) {
+	in := &l.in[core%MaxCores].in
 	for {
-		atomic.SwapUint32(in, 1) // visible before the load, see BigReader
+		StoreRelease32(in, 0)
+		for i := uint32(0); atomic.LoadUint32(&l.writing) != 0; i++ {
+			pause(i)
+		}
+		atomic.SwapUint32(in, 1)
 		if atomic.LoadUint32(&l.writing) == 0 {
 			return
-		}
-		StoreRelease32(in, 0)
-		for atomic.LoadUint32(&l.writing) != 0 {
-			Pause(1)
 		}
 	}
 }
 
 // RRelease ends reading.
-func (l *CoreReaders) RRelease(core uint32) { StoreRelease32(&l.in[core].in, 0) }
+func (l *CoreReaders) RRelease(core uint32) { StoreRelease32(&l.in[core%MaxCores].in, 0) }
 
 // Acquire waits for the writers before, and for all readers.
 func (l *CoreReaders) Acquire(core uint32) {
 	l.writers.Acquire(core)
 	atomic.SwapUint32(&l.writing, 1)
 	for i := range l.in {
-		for atomic.LoadUint32(&l.in[i].in) != 0 {
-			Pause(1)
-		}
+		wait(&l.in[i].in, 0)
 	}
 }
 
@@ -142,18 +168,22 @@ func (l *CoreElided) Acquire(core uint32) (transaction bool) {
 			if status&statusRetry == 0 && !wasHeld(status) {
 				break
 			}
-			for atomic.LoadUint32(&l.held) != 0 {
-				Pause(1)
-			}
+			wait(&l.held, 0)
 		}
 	}
+	l.AcquirePlain(core)
+	return false
+}
+
+// AcquirePlain begins a section that is too long for a transaction. Release ends it,
+// with false.
+func (l *CoreElided) AcquirePlain(core uint32) {
 	l.queue.Acquire(core)
 	if hardware != nil {
 		hardware.take(&l.held)
 	} else {
 		atomic.SwapUint32(&l.held, 1)
 	}
-	return false
 }
 
 // Release ends the section.

@@ -225,15 +225,15 @@ func TestElidedHunger(t *testing.T) {
 	}
 }
 
-// Locks for numbered cores, each core an OS thread.
+// Locks for numbered cores, each core a goroutine.
 func TestCores(t *testing.T) {
-	const cores, rounds = 3, 600
+	const cores, rounds = 4, 2000
+	Yield = runtime.Gosched
+	defer func() { Yield = nil }()
 	run := func(name string, section func(core uint32, i int)) {
 		var wg sync.WaitGroup
 		for core := range uint32(cores) {
 			wg.Go(func() {
-				runtime.LockOSThread()
-				defer runtime.UnlockOSThread()
 				for i := range rounds {
 					section(core, i)
 					if i%8 == 0 {

@@ -67,13 +67,19 @@ func (l *Ticket) Unlock() {
 // Spin is Lock for code outside the Go scheduler: it does nothing but PAUSE while
 // it waits, and is not checked. Release is its Unlock.
 func (l *Ticket) Spin() {
-	t := atomic.AddUint32(&l.next, 1) - 1
-	for {
+	if t := atomic.AddUint32(&l.next, 1) - 1; atomic.LoadUint32(&l.serving) != t {
+		l.spin(t)
+	}
+}
+
+func (l *Ticket) spin(t uint32) {
+	for i := uint32(0); ; i++ {
 		s := atomic.LoadUint32(&l.serving)
 		if s == t {
 			return
 		}
-		Pause(min(t-s, 8))
+		Pause(min(t-s-1, 8))
+		pause(i)
 	}
 }
 

@@ -1,0 +1,72 @@
+// Package ipc is the nucleus as a microkernel: threads, endpoints on which they
+// meet, notifications, and a run queue for each core. It decides who runs and moves
+// messages; registers, address spaces and interrupts are its caller's. It is plain
+// Go over package lock, so the same code runs in ring 0 with interrupts off and on
+// Linux, driven by OS threads that play the cores.
+//
+// # Operations
+//
+// The current thread of a core sends, receives, calls (sends and waits for the
+// reply), replies, signals and waits. Each operation is given the core, runs to its
+// end without waiting for anything but locks, and returns Effects: which thread the
+// core runs now, and which cores want an interrupt. The caller does that hardware
+// work afterwards, when the locks are released. What came of an operation is in the
+// thread's Result, at once or when it runs again.
+//
+// Operations have two phases, as in seL4: first everything that can fail is
+// checked, then what is to happen is done, without failing. An operation that
+// fails has changed nothing but its thread's Result.
+//
+// A message is up to ShortBytes in Thread.Short, which a kernel keeps in registers,
+// or up to LongBytes in Thread.Long; with it go up to MaxDescriptors descriptors,
+// numbers that mean something to the caller. They belong to the sender until the
+// message is received, then to the receiver.
+//
+// # Life
+//
+// A thread is Free, Stopped (made, not started), Ready (current on its core or in
+// its run queue) or blocked: Sending or Receiving (in an endpoint's queue),
+// Replying (its call was received, the reply is awaited), Waiting (in a
+// notification's queue). Threads change cores only while they are stopped.
+//
+// Names from outside are IDs: an index and a generation; a stale one is EBADF.
+// Index 0 is nobody. Inside, indices are safe: objects are destroyed only under the
+// exclusive form of the concurrency control, which unlinks them everywhere.
+//
+//	who dies           who is told
+//	sender, caller     nobody: its message is gone; a reply to it is dropped
+//	server             each caller whose call it has received: EPIPE
+//	endpoint           all in its queue: EPIPE; received calls go on
+//	notification       all in its queue: EPIPE
+//
+// # Concurrency
+//
+// One of four controls is compiled in, by build tag; control_*.go say what they are.
+// The operations are written once, for the finest: they name the locks of objects,
+// which are nothing in the other three.
+//
+//	tag             control
+//	nucleus_none    none: one core
+//	(no tag)        big: a CLH queue lock around each operation
+//	nucleus_fine    fine: a big-reader lock around, ticket locks on objects
+//	nucleus_rtm     rtm: each operation one hardware transaction, else big
+//
+// Lock order: endpoint or notification, then threads by ascending index, then run
+// queues by ascending core. Guards:
+//
+//	endpoint's lock    its queue, and the links of the threads in it
+//	thread's lock      its state and message
+//	run queue's lock   the queue, links of the threads in it, whether the core is idle
+//	the core alone     its current thread, its list of deadlines
+//	exclusive          whether objects exist, generations, a thread's core
+//
+// A blocked thread leaves its queue only under both locks, so who holds the
+// endpoint's lock may rely on the head of the queue. The message of a current
+// thread is its own.
+//
+// # Nucleus rules
+//
+// All state is integers in fixed arrays: no pointers, no allocation, no maps; a test
+// holds that. Bounded work: an operation touches at most three threads, but Destroy
+// looks at all of them, and Tick at those of its core that have deadlines.
+package ipc

@@ -1,0 +1,88 @@
+package ipc
+
+// deliver copies a message and moves its descriptors. Both threads are locked, or
+// current on this core.
+func deliver(from, to *Thread, info Info) {
+	words := (info.Bytes() + 7) / 8
+	if words <= ShortWords {
+		for i := range words {
+			to.Short[i] = from.Short[i]
+		}
+	} else {
+		for i := range min(words, LongWords) {
+			to.Long[i] = from.Long[i]
+		}
+	}
+	if d := info.Descriptors(); d > 0 {
+		for i := range min(d, MaxDescriptors) {
+			to.In[i], from.Out[i] = from.Out[i], 0
+		}
+		to.Came = uint32(d)
+	}
+}
+
+// block makes a thread, locked, wait for an object or for a reply.
+func (n *Nucleus) block(core uint32, i uint16, s State, object uint16, deadline uint64) {
+	t := n.thread(i)
+	t.state, t.object = s, object
+	if deadline != Forever {
+		n.setTimer(core, i, deadline)
+	}
+}
+
+// unblock makes a thread, locked and in no queue, ready.
+func unblock(t *Thread, r Result) {
+	t.state, t.object, t.deadline = Ready, 0, 0
+	t.result = r
+}
+
+// lockTwo locks threads in order. 0 is nobody.
+func (n *Nucleus) lockTwo(a, b uint16) {
+	if a > b {
+		a, b = b, a
+	}
+	if a != 0 && a != b {
+		n.thread(a).lock.acquire()
+	}
+	if b != 0 {
+		n.thread(b).lock.acquire()
+	}
+}
+
+func (n *Nucleus) unlockTwo(a, b uint16) {
+	if a != 0 {
+		n.thread(a).lock.release()
+	}
+	if b != 0 && b != a {
+		n.thread(b).lock.release()
+	}
+}
+
+// lockThree locks threads in order. 0 is nobody.
+func (n *Nucleus) lockThree(a, b, c uint16) {
+	if a > b {
+		a, b = b, a
+	}
+	if b > c {
+		b, c = c, b
+	}
+	if a > b {
+		a, b = b, a
+	}
+	if a != 0 && a != b {
+		n.thread(a).lock.acquire()
+	}
+	if b != 0 && b != c {
+		n.thread(b).lock.acquire()
+	}
+	if c != 0 {
+		n.thread(c).lock.acquire()
+	}
+}
+
+func (n *Nucleus) unlockThree(a, b, c uint16) {
+	n.unlockTwo(a, b)
+	if c != 0 && c != a && c != b {
+		n.thread(c).lock.release()
+	}
+}

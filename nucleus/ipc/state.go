@@ -1,0 +1,233 @@
+package ipc
+
+import (
+	"math"
+
+	"hardtack/abi/linux"
+)
+
+// Sizes. Powers of two, so that a masked index needs no check.
+const (
+	MaxThreads       = 512
+	MaxEndpoints     = 256
+	MaxNotifications = 256
+	MaxCores         = 64
+
+	ShortWords     = 6 // as many as the system call ABI has argument registers
+	LongWords      = 64
+	ShortBytes     = ShortWords * 8
+	LongBytes      = LongWords * 8
+	MaxDescriptors = 4
+
+	line = 64 // what lies behind it is on another cache line
+)
+
+// ID names an object from outside: index | generation << 16.
+type ID uint32
+
+func (id ID) index() uint32      { return uint32(id) & 0xffff }
+func (id ID) generation() uint16 { return uint16(id >> 16) }
+
+// Errno is a Linux error number; 0 is success. An operation on a core without a
+// current thread, for one that another core has destroyed, has no result.
+//
+//	EINTR      Cancel
+//	EBADF      no such object
+//	EAGAIN     it would block, and was not to; Cancel: the thread is not blocked
+//	EBUSY      descriptors received earlier have not been taken; a thread is not stopped
+//	EINVAL     a core or a caller that cannot be, no bits
+//	ENFILE     the table is full
+//	EPIPE      the other side is gone
+//	EMSGSIZE   more than LongBytes or MaxDescriptors
+//	ETIMEDOUT  the deadline has passed
+type Errno = linux.Errno
+
+// State is a thread's.
+type State uint32
+
+const (
+	Free State = iota
+	Stopped
+	Ready
+	Sending
+	Receiving
+	Replying
+	Waiting
+)
+
+var stateNames = [...]string{"free", "stopped", "ready", "sending", "receiving", "replying", "waiting"}
+
+// String is for tests and messages.
+func (s State) String() string { return stateNames[s%State(len(stateNames))] }
+
+// Info describes a message: bytes | descriptors << 16.
+type Info uint32
+
+// MakeInfo describes a message of some bytes and descriptors.
+func MakeInfo(bytes, descriptors int) Info { return Info(bytes | descriptors<<16) }
+
+// Bytes is the length of the message.
+func (i Info) Bytes() int { return int(i & 0xffff) }
+
+// Descriptors is how many come with it.
+func (i Info) Descriptors() int { return int(i >> 16) }
+
+func (i Info) ok() bool { return i.Bytes() <= LongBytes && i.Descriptors() <= MaxDescriptors }
+
+// Forever is a deadline that does not come, Now one that has passed: the operation
+// does not wait. Others are in the unit of Tick.
+const (
+	Now     = 0
+	Forever = math.MaxUint64
+)
+
+// Token is the right to reply to one call, once: the caller's index and the number
+// of its call. 0 is none.
+type Token uint64
+
+// Result is what came of a thread's last operation.
+type Result struct {
+	Err   Errno
+	Info  Info   // the message received
+	Token Token  // received from a call: for the reply
+	Badge uint64 // received: what the sender's descriptor says; waited: the bits
+}
+
+// Thread is a thread's state. The message to send is put into Short or Long and Out
+// before the operation, and a received one is found in Short or Long and In after
+// it, by whoever runs the thread.
+type Thread struct {
+	lock objectLock
+
+	state State
+	link  struct{ next, prev uint16 } // in a run queue or an object's queue
+	timed struct{ next, prev uint16 } // in its core's list of deadlines
+	core  uint16
+
+	exists     bool
+	generation uint16
+	hasTimer   bool // is in the list of deadlines
+	calls      bool // Sending: wants a reply
+
+	object   uint16 // blocked: on this endpoint or notification; Replying: on this thread
+	info     Info   // Sending: the message
+	badge    uint64
+	call     uint64 // number of its calls
+	deadline uint64 // 0: none
+
+	result Result
+
+	Short [ShortWords]uint64
+	Out   [MaxDescriptors]uint64
+	In    [MaxDescriptors]uint64
+	Came  uint32 // how many of In have not been taken: their taker sets it to 0
+	Long  [LongWords]uint64
+	_     [line]byte
+}
+
+type queue struct{ head, tail uint16 }
+
+// endpoint is where threads meet. All in the queue are of one kind.
+type endpoint struct {
+	lock       objectLock
+	queue      queue
+	receivers  bool // the queue's kind, when it is not empty
+	exists     bool
+	generation uint16
+	_          [line]byte
+}
+
+type notification struct {
+	lock       objectLock
+	queue      queue
+	exists     bool
+	generation uint16
+	bits       uint64
+	_          [line]byte
+}
+
+// coreState is a core's.
+type coreState struct {
+	// The core's own.
+	current  uint32
+	timers   uint16 // first thread in the list of deadlines
+	earliest uint64 // no deadline in the list is before
+	_        [line]byte
+
+	// Under lock.
+	lock objectLock
+	run  queue
+	idle bool
+	_    [line]byte
+}
+
+// Nucleus is all state. Its zero value wants Init.
+type Nucleus struct {
+	control       control
+	cores         [MaxCores]coreState
+	ncores        uint32
+	threads       [MaxThreads]Thread
+	endpoints     [MaxEndpoints]endpoint
+	notifications [MaxNotifications]notification
+}
+
+// Effects is what the caller has to do after an operation.
+type Effects struct {
+	Run uint32 // the index of the core's current thread; 0: none, the core idles
+	IPI uint64 // these cores have something to run, or must stop what they run
+}
+
+// Init prepares the nucleus for cores 0 to cores-1, all of them idle. It fails
+// where the concurrency control that was compiled in cannot work.
+func (n *Nucleus) Init(cores int) error {
+	if err := n.control.works(cores); err != nil {
+		return err
+	}
+	n.ncores = uint32(cores)
+	for i := range n.cores {
+		n.cores[i].idle = true
+		n.cores[i].earliest = Forever
+	}
+	return nil
+}
+
+// Control is the name of the concurrency control that was compiled in.
+func Control() string { return controlName }
+
+// Current is the index of the core's current thread; 0: none.
+func (n *Nucleus) Current(core uint32) uint32 { return n.cores[core%MaxCores].current }
+
+// Thread is the thread with an index, for its messages. Only who runs it may look.
+func (n *Nucleus) Thread(index uint32) *Thread { return &n.threads[index%MaxThreads] }
+
+// Result is what came of the last operation of a thread that runs.
+func (n *Nucleus) Result(index uint32) *Result { return &n.threads[index%MaxThreads].result }
+
+func (n *Nucleus) thread(i uint16) *Thread { return &n.threads[i%MaxThreads] }
+
+func (n *Nucleus) core(i uint32) *coreState { return &n.cores[i%MaxCores] }
+
+// endpoint gives the endpoint of an ID, and its index.
+func (n *Nucleus) endpoint(id ID) (*endpoint, uint16, Errno) {
+	e := &n.endpoints[id.index()%MaxEndpoints]
+	if id.index() >= MaxEndpoints || !e.exists || e.generation != id.generation() {
+		return nil, 0, linux.EBADF
+	}
+	return e, uint16(id.index()), 0
+}
+
+func (n *Nucleus) notification(id ID) (*notification, uint16, Errno) {
+	o := &n.notifications[id.index()%MaxNotifications]
+	if id.index() >= MaxNotifications || !o.exists || o.generation != id.generation() {
+		return nil, 0, linux.EBADF
+	}
+	return o, uint16(id.index()), 0
+}
+
+func (n *Nucleus) threadOf(id ID) (*Thread, uint16, Errno) {
+	t := &n.threads[id.index()%MaxThreads]
+	if id.index() >= MaxThreads || id.index() == 0 || !t.exists || t.generation != id.generation() {
+		return nil, 0, linux.EBADF
+	}
+	return t, uint16(id.index()), 0
+}
