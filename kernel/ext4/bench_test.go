@@ -38,24 +38,24 @@ func (d flatDisk) WriteAt(batch []Transfer, fua bool) error {
 func benchFS(b *testing.B, n int) (fs *FS, dir *Inode) {
 	b.Helper()
 	d := make(flatDisk, 1<<30)
-	must(b, Mkfs(d, MkfsOptions{Zeroed: true, BytesPerInode: 4096}))
+	fine(b, Mkfs(d, MkfsOptions{Zeroed: true, BytesPerInode: 4096}))
 	fs = mount(b, d)
 	root, err := fs.Root()
-	must(b, err)
+	fine(b, err)
 	dir, err = fs.Create(root, "d", NewInode{Mode: linux.S_IFDIR | 0o755})
-	must(b, err)
-	must(b, fs.Put(root))
+	fine(b, err)
+	fine(b, fs.Put(root))
 	for _, name := range benchNames(n) {
 		in, err := fs.Create(dir, name, NewInode{Mode: linux.S_IFREG | 0o644})
-		must(b, err)
-		must(b, fs.Put(in))
+		fine(b, err)
+		fine(b, fs.Put(in))
 	}
-	must(b, fs.Sync())
+	fine(b, fs.Sync())
 	strictCredits = false
 	b.Cleanup(func() {
 		strictCredits = true
-		must(b, fs.Put(dir))
-		must(b, fs.Unmount())
+		fine(b, fs.Put(dir))
+		fine(b, fs.Unmount())
 	})
 	b.ReportAllocs()
 	return fs, dir
@@ -82,14 +82,14 @@ func benchMail(b *testing.B, durable bool) {
 	for i := 0; b.Loop(); i++ {
 		name := names[i%len(names)]
 		in, err := fs.Create(dir, name, benchFile)
-		must(b, err)
-		must(b, fs.Reserve(1))
-		must(b, fs.WriteOut(in, pages, 0, 1024))
+		fine(b, err)
+		fine(b, fs.Reserve(1))
+		fine(b, fs.WriteOut(in, pages, 0, 1024))
 		if durable {
-			must(b, fs.Fsync(in, false))
+			fine(b, fs.Fsync(in, false))
 		}
-		must(b, fs.Unlink(dir, name, in))
-		must(b, fs.Put(in))
+		fine(b, fs.Unlink(dir, name, in))
+		fine(b, fs.Put(in))
 	}
 }
 
@@ -102,9 +102,9 @@ func BenchmarkOpCreateUnlink(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
 				name := names[i%len(names)]
 				in, err := fs.Create(dir, name, benchFile)
-				must(b, err)
-				must(b, fs.Unlink(dir, name, in))
-				must(b, fs.Put(in))
+				fine(b, err)
+				fine(b, fs.Unlink(dir, name, in))
+				fine(b, fs.Put(in))
 			}
 		})
 	}
@@ -116,7 +116,7 @@ func BenchmarkOpRename(b *testing.B) {
 			fs, dir := benchFS(b, n)
 			names := benchNames(2 * n)
 			for i := 0; b.Loop(); i++ {
-				must(b, fs.Rename(dir, names[i%(2*n)], dir, names[(i+n)%(2*n)], 0))
+				fine(b, fs.Rename(dir, names[i%(2*n)], dir, names[(i+n)%(2*n)], 0))
 			}
 		})
 	}
@@ -148,7 +148,7 @@ func BenchmarkOpReadDir(b *testing.B) {
 		}
 		got = 0
 		last := pos
-		must(b, fs.ReadDir(dir, pos, func(d Dirent) bool {
+		fine(b, fs.ReadDir(dir, pos, func(d Dirent) bool {
 			last, got = d.Next, got+1
 			return got < 1000
 		}))
@@ -165,15 +165,15 @@ func BenchmarkOpGetPut(b *testing.B) {
 	inos := make([]uint32, n)
 	for i, name := range benchNames(n) {
 		ino, err := fs.Lookup(dir, name)
-		must(b, err)
+		fine(b, err)
 		inos[i] = ino
 	}
 	var st linux.Stat
 	for i := 0; b.Loop(); i++ {
 		in, err := fs.Get(inos[i%n])
-		must(b, err)
+		fine(b, err)
 		in.Stat(&st)
-		must(b, fs.Put(in))
+		fine(b, fs.Put(in))
 	}
 }
 
@@ -181,15 +181,15 @@ func BenchmarkOpGetPut(b *testing.B) {
 func BenchmarkOpSetTimes(b *testing.B) {
 	fs, dir := benchFS(b, 1)
 	ino, err := fs.Lookup(dir, "name0")
-	must(b, err)
+	fine(b, err)
 	in, err := fs.Get(ino)
-	must(b, err)
+	fine(b, err)
 	now := int64(1e18)
 	for b.Loop() {
 		now += 1e6
-		must(b, fs.SetAttr(in, Attr{Mtime: &now, Ctime: &now}))
+		fine(b, fs.SetAttr(in, Attr{Mtime: &now, Ctime: &now}))
 	}
-	must(b, fs.Put(in))
+	fine(b, fs.Put(in))
 }
 
 // A page written over in place, and one appended.
@@ -198,26 +198,26 @@ func BenchmarkOpWriteOut(b *testing.B) {
 		b.Run(fmt.Sprintf("grow=%v", grow), func(b *testing.B) {
 			fs, dir := benchFS(b, 0)
 			in, err := fs.Create(dir, "f", benchFile)
-			must(b, err)
+			fine(b, err)
 			pages := [][]byte{make([]byte, 4096)}
 			const n = 10000
 			if !grow {
 				for i := range int64(n) {
-					must(b, fs.Reserve(1))
-					must(b, fs.WriteOut(in, pages, i<<12, (i+1)<<12))
+					fine(b, fs.Reserve(1))
+					fine(b, fs.WriteOut(in, pages, i<<12, (i+1)<<12))
 				}
 			}
 			for i := int64(0); b.Loop(); i++ {
 				at := i % n
 				if grow {
 					if at == 0 {
-						must(b, fs.Truncate(in, 0))
+						fine(b, fs.Truncate(in, 0))
 					}
-					must(b, fs.Reserve(1))
+					fine(b, fs.Reserve(1))
 				}
-				must(b, fs.WriteOut(in, pages, at<<12, (at+1)<<12))
+				fine(b, fs.WriteOut(in, pages, at<<12, (at+1)<<12))
 			}
-			must(b, fs.Put(in))
+			fine(b, fs.Put(in))
 		})
 	}
 }
@@ -226,15 +226,22 @@ func BenchmarkOpWriteOut(b *testing.B) {
 func BenchmarkOpReadPage(b *testing.B) {
 	fs, dir := benchFS(b, 0)
 	in, err := fs.Create(dir, "f", benchFile)
-	must(b, err)
+	fine(b, err)
 	pages := [][]byte{make([]byte, 4096)}
 	const n = 1000
 	for i := range int64(n) { // every other block, so that the tree is deep
-		must(b, fs.Reserve(1))
-		must(b, fs.WriteOut(in, pages, i<<13, (2*i+1)<<12))
+		fine(b, fs.Reserve(1))
+		fine(b, fs.WriteOut(in, pages, i<<13, (2*i+1)<<12))
 	}
 	for i := int64(0); b.Loop(); i++ {
-		must(b, fs.ReadPages(in, pages, i%n<<13))
+		fine(b, fs.ReadPages(in, pages, i%n<<13))
 	}
-	must(b, fs.Put(in))
+	fine(b, fs.Put(in))
+}
+
+// fine is must without the cost of Helper.
+func fine(b *testing.B, err error) {
+	if err != nil {
+		b.Fatal(err)
+	}
 }

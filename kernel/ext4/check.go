@@ -365,17 +365,17 @@ func (c *checker) hashes(in *Inode) error {
 	if err != nil {
 		return err
 	}
-	var list []hashed
+	var list hashList
 	lo, leaves := uint32(0), uint32(0)
 	for {
 		leaves++
-		list = list[:0]
+		list.list, list.text = list.list[:0], ""
 		if err := in.hashLeaf(&list, x.leaf, x.version, 0); err != nil {
 			return err
 		}
-		for _, e := range list {
+		for i, e := range list.list {
 			if h := uint32(uint64(e.pos-2)>>32) << 1; h < lo&^1 || x.end < hashEnd && h > x.end {
-				return corrupt("directory %d, block %d: %q is in the wrong place", in.ino, x.leaf, e.name)
+				return corrupt("directory %d, block %d: %q is in the wrong place", in.ino, x.leaf, list.dirent(i).Name)
 			}
 		}
 		if x.end >= hashEnd {

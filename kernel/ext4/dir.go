@@ -186,29 +186,71 @@ func (p *place) holds(fs *FS) bool { return p.gen == fs.cache.gen.Load() }
 // spare; -1 stands for none. The block was checked when it was read; what is looked
 // at here only keeps damage that a race on a damaged disk may do within the block.
 func scanDir(d []byte, limit int, name string, need int) (at, prev, room int, err error) {
-	last := name[len(name)-1]
+	left, before, gap := limit, -1, -1 // counted from the limit
 	prev, room = -1, -1
-	for off := 0; off <= limit-deHeader; {
-		size, n := int(le.Uint16(d[off+4:])), int(d[off+6])
-		end := off + deHeader + n
-		if size < 12 || end > off+size || off+size > limit {
-			return -1, -1, -1, corrupt("directory entry at %d: length %d, name %d", off, size, n)
+	for {
+		left, before, gap = skimDir(d[limit-left:limit], before, gap, uint32(len(name)), name[len(name)-1], need)
+		if gap >= 0 {
+			room, need = limit-gap, 0
 		}
-		if n == len(name) && d[end-1] == last && string(d[off+deHeader:end]) == name && le.Uint32(d[off:]) != 0 {
-			return off, prev, room, nil
-		}
-		if room < 0 && need > 0 {
-			if le.Uint32(d[off:]) != 0 {
-				size -= entrySize(n)
+		if left < 0 {
+			if left == skimDamage {
+				return -1, -1, -1, corrupt("directory entry behind the one at %d", limit-before)
 			}
-			if size >= need {
-				room = off
-			}
-			size = int(le.Uint16(d[off+4:]))
+			return -1, -1, room, nil
 		}
-		prev, off = off, off+size
+		at = limit - left
+		if string(d[at+deHeader:at+deHeader+len(name)]) == name && le.Uint32(d[at:]) != 0 {
+			if before >= 0 {
+				prev = limit - before
+			}
+			return at, prev, room, nil
+		}
+		// Another name of the same length and last letter.
+		if size := int(le.Uint16(d[at+4:])); need > 0 && spareIn(d[at:], size) >= need {
+			gap, room, need = left, at, 0
+		}
+		before, left = left, left-int(le.Uint16(d[at+4:]))
 	}
-	return -1, -1, room, nil
+}
+
+const (
+	skimEnd    = -1
+	skimDamage = -2
+)
+
+// skimDir is scanDir's inner loop, which calls nothing: it goes to the next entry
+// whose name has a given length and last byte. Places are counted from the end.
+func skimDir(rest []byte, before, gap int, want uint32, last byte, need int) (at, prev, room int) {
+	for len(rest) >= 12 {
+		size, n := int(le.Uint16(rest[4:])), uint32(rest[6])
+		if size < 12 || size > len(rest) || n+deHeader > uint32(size) {
+			return skimDamage, before, gap
+		}
+		if n == want && rest[deHeader-1+n] == last {
+			return len(rest), before, gap
+		}
+		if need > 0 {
+			spare := size
+			if le.Uint32(rest) != 0 {
+				spare -= int(n+deHeader+3) &^ 3
+			}
+			if spare >= need {
+				gap, need = len(rest), 0
+			}
+		}
+		before = len(rest)
+		rest = rest[size:]
+	}
+	return skimEnd, before, gap
+}
+
+// spareIn is how much of an entry of size bytes is free.
+func spareIn(d []byte, size int) int {
+	if le.Uint32(d) == 0 {
+		return size
+	}
+	return size - entrySize(int(d[6]))
 }
 
 // findAt looks for a name in block lblk.

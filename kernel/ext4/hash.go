@@ -18,6 +18,11 @@ const hashEnd = 0x7fffffff << 1
 // hashName returns a name's hash, an even number, and the minor hash; false for
 // an unknown version.
 func hashName[T string | []byte](s *super, version uint8, name T) (major, minor uint32, ok bool) {
+	var room [maxName]byte
+	return s.hash(version, room[:copy(room[:], name)])
+}
+
+func (s *super) hash(version uint8, name []byte) (major, minor uint32, ok bool) {
 	if version <= hashTEA && s.hashUnsigned {
 		version += hashUnsigned
 	}
@@ -57,10 +62,10 @@ func char(c byte, signed bool) uint32 {
 	return uint32(c)
 }
 
-func legacyHash[T string | []byte](name T, signed bool) uint32 {
+func legacyHash(name []byte, signed bool) uint32 {
 	h0, h1 := uint32(0x12a3fe2d), uint32(0x37abe8f9)
-	for i := range len(name) {
-		h := h1 + (h0 ^ char(name[i], signed)*7152373)
+	for _, c := range name {
+		h := h1 + (h0 ^ char(c, signed)*7152373)
 		if h&0x80000000 != 0 {
 			h -= 0x7fffffff
 		}
@@ -70,22 +75,28 @@ func legacyHash[T string | []byte](name T, signed bool) uint32 {
 }
 
 // packName puts the beginning of a name into words, filled up with its length.
-func packName[T string | []byte](out []uint32, name T, signed bool) {
+func packName(out []uint32, name []byte, signed bool) {
 	pad := uint32(len(name)) | uint32(len(name))<<8
 	pad |= pad << 16
 	name = name[:min(len(name), 4*len(out))]
-	v, at := pad, 0
-	for i := range len(name) {
-		v = char(name[i], signed) + v<<8
-		if i%4 == 3 {
-			out[at] = v
-			at++
-			v = pad
+	at := 0
+	for ; len(name) >= 4 && at < len(out); at++ {
+		v := be.Uint32(name)
+		if signed && v&0x80808080 != 0 {
+			v = 0
+			for _, c := range name[:4] {
+				v = char(c, true) + v<<8
+			}
 		}
-	}
-	for ; at < len(out); at++ {
 		out[at] = v
-		v = pad
+		name = name[4:]
+	}
+	for v := pad; at < len(out); at++ {
+		for _, c := range name { // three at most
+			v = char(c, signed) + v<<8
+		}
+		out[at] = v
+		name, v = nil, pad
 	}
 }
 

@@ -148,24 +148,41 @@ func (in *Inode) time(off, extra int) int64 {
 }
 
 func (in *Inode) setTime(off, extra int, ns int64) {
+	in.putTime(off, extra, stampOf(ns))
+}
+
+// stamp is a time as inodes have it.
+type stamp struct {
+	sec   int64
+	extra uint32 // nanoseconds, and two more bits of seconds
+	short uint32 // seconds where there is no extra field
+}
+
+func stampOf(ns int64) stamp {
 	s, n := ns/1e9, ns%1e9
 	if n < 0 {
 		s, n = s-1, n+1e9
 	}
+	t := stamp{sec: max(-1<<31, min(s, 1<<34-1<<31-1)), short: uint32(max(-1<<31, min(s, 1<<31-1)))}
+	t.extra = uint32(n)<<2 | uint32((t.sec-int64(int32(t.sec)))>>32)&3
+	return t
+}
+
+func (in *Inode) putTime(off, extra int, t stamp) {
 	if in.has(extra) {
-		s = max(-1<<31, min(s, 1<<34-1<<31-1))
-		in.put32(extra, uint32(n)<<2|uint32((s-int64(int32(s)))>>32)&3)
+		in.put32(extra, t.extra)
+		in.put32(off, uint32(t.sec))
 	} else {
-		s = max(-1<<31, min(s, 1<<31-1))
+		in.put32(off, t.short)
 	}
-	in.put32(off, uint32(s))
 }
 
 // touch sets the times of change, and of modification if the content changed.
 func (in *Inode) touch(now int64, content bool) {
-	in.setTime(inCtime, inCtimeX, now)
+	t := stampOf(now)
+	in.putTime(inCtime, inCtimeX, t)
 	if content {
-		in.setTime(inMtime, inMtimeX, now)
+		in.putTime(inMtime, inMtimeX, t)
 	}
 }
 

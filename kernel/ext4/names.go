@@ -212,9 +212,9 @@ func (fs *FS) newInode(h *handle, parent uint32, n NewInode) (*Inode, error) {
 	in.put16(inLinks, 1)
 	if len(in.raw) > 128 {
 		in.put16(inExtra, fs.s.wantExtra)
-		in.setTime(inCrtime, inCrtimeX, now)
+		in.putTime(inCrtime, inCrtimeX, stampOf(now))
 	}
-	in.setTime(inAtime, inAtimeX, now)
+	in.putTime(inAtime, inAtimeX, stampOf(now))
 	in.touch(now, true)
 	switch n.Mode & linux.S_IFMT {
 	case linux.S_IFREG, linux.S_IFDIR:

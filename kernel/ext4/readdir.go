@@ -109,14 +109,30 @@ func (fs *FS) ReadDir(dir *Inode, pos int64, emit func(d Dirent) bool) error {
 
 // hashed is an entry with the position that its hash gives it.
 type hashed struct {
-	pos   int64
-	ino   uint32
-	ftype uint8
-	name  string
+	pos int64
+	at  int // in hashList.text
+}
+
+// hashList is names of some leaves by position.
+type hashList struct {
+	list []hashed
+	text string // the leaves' blocks
 }
 
 // hashLists are lists that readHashed uses again.
-var hashLists = sync.Pool{New: func() any { return new([]hashed) }}
+var hashLists = sync.Pool{New: func() any { return new(hashList) }}
+
+// dirent decodes an entry.
+func (l *hashList) dirent(i int) Dirent {
+	h := l.list[i]
+	d := l.text[h.at:]
+	next := h.pos + 1
+	if i+1 < len(l.list) && l.list[i+1].pos == h.pos {
+		next = h.pos // the same hash: given again rather than left out
+	}
+	ino := uint32(d[0]) | uint32(d[1])<<8 | uint32(d[2])<<16 | uint32(d[3])<<24
+	return Dirent{ino, dtype(d[7]), d[deHeader : deHeader+int(d[6])], next}
+}
 
 // readHashed is ReadDir in the order of hashes. Position 0 is ".", 1 is "..",
 // and a name has 2 plus its major hash (without the lowest bit) and minor hash.
@@ -134,10 +150,9 @@ func (in *Inode) readHashed(pos int64, emit func(d Dirent) bool) error {
 		}
 	}
 	pos = max(pos, 2)
-	list := hashLists.Get().(*[]hashed)
+	list := hashLists.Get().(*hashList)
 	defer func() {
-		clear(*list)
-		*list = (*list)[:0]
+		list.text = ""
 		hashLists.Put(list)
 	}()
 	for {
@@ -145,19 +160,14 @@ func (in *Inode) readHashed(pos int64, emit func(d Dirent) bool) error {
 		if err != nil {
 			return err
 		}
-		all := *list
-		slices.SortFunc(all, func(a, b hashed) int {
+		slices.SortFunc(list.list, func(a, b hashed) int {
 			if a.pos != b.pos {
 				return cmp.Compare(a.pos, b.pos)
 			}
-			return cmp.Compare(a.name, b.name)
+			return cmp.Compare(a.at, b.at)
 		})
-		for i, x := range all {
-			next := x.pos + 1
-			if i+1 < len(all) && all[i+1].pos == x.pos {
-				next = x.pos // the same hash: given again rather than left out
-			}
-			if !emit(Dirent{x.ino, dtype(x.ftype), x.name, next}) {
+		for i := range list.list {
+			if !emit(list.dirent(i)) {
 				return nil
 			}
 		}
@@ -170,8 +180,8 @@ func (in *Inode) readHashed(pos int64, emit func(d Dirent) bool) error {
 
 // hashRange fills list with the names from pos on of the leaf where pos lies, and of
 // those that share its last hash; end is the hash where the next leaf begins.
-func (in *Inode) hashRange(list *[]hashed, pos int64) (end uint32, err error) {
-	*list = (*list)[:0]
+func (in *Inode) hashRange(list *hashList, pos int64) (end uint32, err error) {
+	list.list, list.text = list.list[:0], ""
 	if !in.indexed() { // a directory of one block
 		return hashEnd, in.hashLeaf(list, 0, in.fs.s.hashVersion, pos)
 	}
@@ -195,30 +205,30 @@ func (in *Inode) hashRange(list *[]hashed, pos int64) (end uint32, err error) {
 	}
 }
 
-// hashLeaf appends the names of a leaf from pos on. They are pieces of one string.
-func (in *Inode) hashLeaf(list *[]hashed, lblk uint32, version uint8, pos int64) error {
+// hashLeaf appends the names of a leaf from pos on.
+func (in *Inode) hashLeaf(l *hashList, lblk uint32, version uint8, pos int64) error {
 	_, d, err := in.dirBlock(lblk)
 	if err != nil {
 		return err
 	}
 	limit := in.fs.s.dirLimit()
-	text := string(d[:limit])
+	base := len(l.text)
+	l.text += string(d[:limit])
 	for off := 0; off < limit; {
 		e, err := entryAt(d, off, limit)
 		if err != nil {
 			return corruptDir(in, lblk, err)
 		}
 		off += e.size
-		if e.ino == 0 || string(e.name) == "." || string(e.name) == ".." {
+		if e.ino == 0 || len(e.name) <= 2 && (string(e.name) == "." || string(e.name) == "..") {
 			continue
 		}
-		major, minor, ok := hashName(in.fs.s, version, e.name)
+		major, minor, ok := in.fs.s.hash(version, e.name)
 		if !ok {
 			return errNoIndex
 		}
 		if at := 2 + (int64(major)>>1<<32 | int64(minor)); at >= pos {
-			from := e.off + deHeader
-			*list = append(*list, hashed{at, e.ino, e.ftype, text[from : from+len(e.name)]})
+			l.list = append(l.list, hashed{at, base + e.off})
 		}
 	}
 	return nil
