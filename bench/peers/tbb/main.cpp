@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <tbb/global_control.h>
 #include <tbb/parallel_invoke.h>
 #include <tbb/task_arena.h>
@@ -35,6 +36,23 @@ static void insertion(int32_t *x, size_t n) {
 			x[j] = x[j - 1];
 		x[j] = v;
 	}
+}
+
+// The 19 exchanges of Batcher's odd-even merge sort of eight.
+static void network(int32_t *x) {
+	int32_t v[8];
+	std::copy(x, x + 8, v);
+	auto sort2 = [&v](int i, int j) {
+		int32_t lo = std::min(v[i], v[j]), hi = std::max(v[i], v[j]);
+		v[i] = lo, v[j] = hi;
+	};
+	sort2(0, 1), sort2(2, 3), sort2(4, 5), sort2(6, 7);
+	sort2(0, 2), sort2(1, 3), sort2(4, 6), sort2(5, 7);
+	sort2(1, 2), sort2(5, 6);
+	sort2(0, 4), sort2(1, 5), sort2(2, 6), sort2(3, 7);
+	sort2(2, 4), sort2(3, 5);
+	sort2(1, 2), sort2(3, 4), sort2(5, 6);
+	std::copy(v, v + 8, x);
 }
 
 static void merge_run(const int32_t *a, size_t na, const int32_t *b, size_t nb, int32_t *to) {
@@ -73,7 +91,10 @@ static void sort_run(int32_t *x, int32_t *buf, size_t n, bool over) {
 		std::swap(src, dst);
 	}
 	for (size_t lo = 0; lo < n; lo += 8)
-		insertion(src + lo, std::min<size_t>(8, n - lo));
+		if (n - lo >= 8)
+			network(src + lo);
+		else
+			insertion(src + lo, n - lo);
 	for (size_t w = 8; w < n; w *= 2) {
 		for (size_t lo = 0; lo < n; lo += 2 * w) {
 			size_t mid = std::min(lo + w, n), hi = std::min(lo + 2 * w, n);
@@ -117,7 +138,7 @@ int main(int argc, char **argv) {
 	tbb::global_control g(tbb::global_control::max_allowed_parallelism, w);
 	tbb::task_arena arena(w);
 	bool sorting = !strcmp(argv[1], "sort");
-	std::vector<int32_t> x(sorting ? n : 0), buf(x.size());
+	std::vector<int32_t> x(sorting ? n : 0);
 	for (int r = 0; r < reps; r++) {
 		uint64_t s = 88172645463325252;
 		for (auto &v : x) {
@@ -126,9 +147,10 @@ int main(int argc, char **argv) {
 		}
 		auto t = std::chrono::steady_clock::now();
 		arena.execute([&] {
-			if (sorting)
-				sort_to(x.data(), buf.data(), x.size(), false);
-			else if (!strcmp(argv[1], "fib"))
+			if (sorting) {
+				std::unique_ptr<int32_t[]> buf(new int32_t[x.size()]);
+				sort_to(x.data(), buf.get(), x.size(), false);
+			} else if (!strcmp(argv[1], "fib"))
 				fib(n);
 			else
 				stress(n);

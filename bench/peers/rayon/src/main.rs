@@ -21,6 +21,20 @@ fn stress(n: u64) {
 
 // The merge sort of the task library: from x to itself, or to buf if over.
 
+// The 19 exchanges of Batcher's odd-even merge sort of eight.
+const NETWORK: [(usize, usize); 19] = [
+    (0, 1), (2, 3), (4, 5), (6, 7), (0, 2), (1, 3), (4, 6), (5, 7), (1, 2), (5, 6),
+    (0, 4), (1, 5), (2, 6), (3, 7), (2, 4), (3, 5), (1, 2), (3, 4), (5, 6),
+];
+
+fn network(x: &mut [i32; 8]) {
+    let mut v = *x;
+    for (i, j) in NETWORK {
+        (v[i], v[j]) = (v[i].min(v[j]), v[i].max(v[j]));
+    }
+    *x = v;
+}
+
 fn insertion(x: &mut [i32]) {
     for i in 1..x.len() {
         let v = x[i];
@@ -92,7 +106,10 @@ fn sort_run(x: &mut [i32], buf: &mut [i32], over: bool) {
         std::mem::swap(&mut src, &mut dst);
     }
     for run in src.chunks_mut(8) {
-        insertion(run);
+        match run.try_into() {
+            Ok(eight) => network(eight),
+            Err(_) => insertion(run),
+        }
     }
     let mut w = 8;
     while w < n {
