@@ -64,10 +64,9 @@ func (s *super) dxLimit(off int) int {
 func (s *super) dxSum(seed uint32, d []byte, off int) uint32 {
 	tail := off + s.dxLimit(off)*8
 	n := off + int(le.Uint16(d[off+2:]))*8
-	var zero [4]byte
 	c := crc32c(seed, d[:n])
 	c = crc32c(c, d[tail:tail+4])
-	return crc32c(c, zero[:])
+	return crc32cZeros(c, 4)
 }
 
 func (s *super) sealDx(seed uint32, d []byte, off int) {

@@ -75,7 +75,6 @@ type Inode struct {
 	goal    uint64        // where the last block was allocated; guarded by mu
 	ahead   window        // free blocks behind its end
 	listed  atomic.Bool   // in FS.ahead, under whose lock it changes
-	batch   []Transfer    // scratch of a write; guarded by mu
 	rootOK  atomic.Bool   // the root of the tree of extents was looked at
 }
 
@@ -193,15 +192,14 @@ func (s *super) inodeSeed(ino, generation uint32) uint32 {
 
 // inodeChecksum is the checksum of a raw inode.
 func (s *super) inodeChecksum(ino uint32, raw []byte) uint32 {
-	var zero [2]byte
 	c := s.inodeSeed(ino, le.Uint32(raw[inGeneration:]))
 	c = crc32c(c, raw[:inCsum])
-	c = crc32c(c, zero[:])
+	c = crc32cZeros(c, 2)
 	c = crc32c(c, raw[inCsum+2:128])
 	if len(raw) > 128 {
 		c = crc32c(c, raw[128:inCsumHi])
 		if le.Uint16(raw[inExtra:]) >= 4 {
-			c = crc32c(c, zero[:])
+			c = crc32cZeros(c, 2)
 			c = crc32c(c, raw[inCsumHi+2:])
 		} else {
 			c = crc32c(c, raw[inCsumHi:])

@@ -20,10 +20,21 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // crc32c continues a checksum as ext4 does it: no inversion at either end.
 func crc32c(seed uint32, p []byte) uint32 { return ^crc32.Update(^seed, castagnoli, p) }
 
-func crc32c32(seed, v uint32) uint32 {
-	var b [4]byte
-	le.PutUint32(b[:], v)
-	return crc32c(seed, b[:])
+// crc32c32 continues it with a little-endian number.
+func crc32c32(c, v uint32) uint32 {
+	for range 4 {
+		c = castagnoli[byte(c^v)] ^ c>>8
+		v >>= 8
+	}
+	return c
+}
+
+// crc32cZeros continues it with n zeros.
+func crc32cZeros(c uint32, n int) uint32 {
+	for range n {
+		c = castagnoli[byte(c)] ^ c>>8
+	}
+	return c
 }
 
 // crc16 is the checksum of group descriptors before metadata_csum (CRC-16/ARC).
@@ -135,12 +146,11 @@ func (g groupDesc) flags() uint16        { return le.Uint16(g[gdFlags:]) }
 
 // checksum of the descriptor of group n, by whichever rule the disk has.
 func (s *super) groupChecksum(n uint32, g groupDesc) uint16 {
-	var zero [2]byte
 	switch {
 	case s.metadataCsum:
 		c := crc32c32(s.csumSeed, n)
 		c = crc32c(c, g[:gdChecksum])
-		c = crc32c(c, zero[:])
+		c = crc32cZeros(c, 2)
 		return uint16(crc32c(c, g[gdChecksum+2:]))
 	case s.roCompat&roGdtCsum != 0:
 		var num [4]byte

@@ -1,5 +1,7 @@
 package ext4
 
+import "math/bits"
+
 // The log on disk is jbd2's: the first block of the journal's inode is its super
 // block, the others are a ring. A transaction in it is any number of descriptor
 // blocks, each followed by the blocks that its tags name, any number of revoke
@@ -199,16 +201,13 @@ func (l *logArea) sealed(b []byte) bool {
 	if !l.csums() {
 		return true
 	}
-	var zero [4]byte
-	c := crc32c(crc32c(l.seed, b[:len(b)-4]), zero[:])
+	c := crc32cZeros(crc32c(l.seed, b[:len(b)-4]), 4)
 	return c == be.Uint32(b[len(b)-4:])
 }
 
 // dataChecksum is a logged block's.
 func (l *logArea) dataChecksum(seq uint32, d []byte) uint32 {
-	var s [4]byte
-	be.PutUint32(s[:], seq)
-	return crc32c(crc32c(l.seed, s[:]), d)
+	return crc32c(crc32c32(l.seed, bits.ReverseBytes32(seq)), d)
 }
 
 // putTag stores a tag.

@@ -55,7 +55,13 @@ type edge struct {
 
 // readRange fills pages from a file's blocks, whatever its size; in.mu is held.
 func (in *Inode) readRange(pages [][]byte, off int64) (err error) {
-	batch := make([]Transfer, 0, len(pages)+2)
+	scratch := batches.Get().(*[]Transfer)
+	batch := (*scratch)[:0]
+	defer func() {
+		clear(batch)
+		*scratch = batch
+		batches.Put(scratch)
+	}()
 	var edges []edge
 	for _, p := range pages {
 		if batch, edges, err = in.planRead(batch, edges, p, off); err != nil {

@@ -43,9 +43,8 @@ func openLog(dev BlockDevice, s *super, runs []run) (*logArea, error) {
 		if b[jsCsumType] != 4 {
 			return nil, corrupt("journal: checksum type %d", b[jsCsumType])
 		}
-		var zero [4]byte
 		c := crc32c(^uint32(0), b[:jsChecksum])
-		c = crc32c(c, zero[:])
+		c = crc32cZeros(c, 4)
 		if crc32c(c, b[jsChecksum+4:jSuperSize]) != be.Uint32(b[jsChecksum:]) {
 			return nil, corrupt("journal: bad checksum of the super block")
 		}

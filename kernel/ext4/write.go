@@ -3,6 +3,7 @@ package ext4
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	"hardtack/abi/linux"
 )
@@ -127,6 +128,9 @@ func (in *Inode) touchAt(now int64, o *Out) {
 func (in *Inode) touchedAt(o *Out) bool {
 	return o != nil && o.Mtime != 0 && in.time(inMtime, inMtimeX) == o.Mtime && in.time(inCtime, inCtimeX) == o.Ctime
 }
+
+// batches are lists that reads and writes use again.
+var batches = sync.Pool{New: func() any { return new([]Transfer) }}
 
 // source is the bytes of a write: one slice, or a page cache's pages.
 type source [][]byte
@@ -299,10 +303,12 @@ func (in *Inode) writeChunk(p source, off, size int64, o *Out) error {
 func (in *Inode) writePieces(p source, off int64, list []piece) error {
 	fs := in.fs
 	bs, n := int64(fs.s.blockSize), p.len()
-	batch := in.batch[:0]
+	scratch := batches.Get().(*[]Transfer)
+	batch := (*scratch)[:0]
 	defer func() {
 		clear(batch)
-		in.batch = batch[:0]
+		*scratch = batch
+		batches.Put(scratch)
 	}()
 	for _, x := range list {
 		for at, end := int64(x.lblk)*bs, int64(x.end())*bs; at < end; {
