@@ -11,7 +11,7 @@ DEMO_PKGS  = redis-server nginx bash busybox-static python3-minimal
 DEMO_FILES = $(shell find tool/demo/root -type f)
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: idl help build run check test crash test-overlay bench fuzz bench-disk bench-task bench-msg bench-affinity profile lint clean deps deps-cc deps-fs deps-apt FORCE
+.PHONY: idl help build run check test crash test-overlay bench fuzz bench-disk bench-storage bench-task bench-msg bench-affinity profile lint clean deps deps-cc deps-fs deps-apt FORCE
 
 help:
 	@echo 'make run     boot Redis and NGINX, with a shell on the terminal (RUN="--cpus 4" adds flags)'
@@ -25,6 +25,7 @@ help:
 	@echo 'make bench-affinity  channel-aware scheduling beside unmodified Go (root on a busy machine: EXEC="chrt -f 10")'
 	@echo 'make test-overlay  Go'\''s own tests with the overlay, each policy, and the race detector: an hour'
 	@echo 'make bench-disk   raw disks here and under Linux; writes docs/bench/disk.md'
+	@echo 'make bench-storage  ext4 here and under Linux, CMailbench, LevelDB; writes docs/bench/storage.md'
 	@echo 'make idl     generate Go and C from idl/*.if'
 	@echo 'make fuzz    each fuzz target for FUZZTIME (10m), in the folders FUZZ_IN'
 	@echo 'make profile renew the profile that the kernel is built with'
@@ -82,8 +83,8 @@ bench-msg: deps-cc
 	$(GO) run ./bench/msg/report -rounds $(or $(ROUNDS),7)
 
 # Channel-aware scheduling. EXEC goes before each measured command.
-bench-affinity:
-	$(GO) run ./bench/affinity/report -exec "$(EXEC)" -rounds $(or $(ROUNDS),5)
+bench-affinity: deps deps-cc
+	$(GO) run ./bench/affinity/report -exec "$(EXEC)" -rounds $(or $(ROUNDS),3)
 
 # Go's own tests, with the overlay also in the programs that they build. Plain
 # GOFLAGS: the tests must see what Go's own builders see. Go's cache of results does
@@ -105,6 +106,11 @@ test-overlay: bin/hardtack deps-cc
 
 bench-disk: deps deps-cc build
 	$(GO) run ./bench/os/diskreport
+
+# ext4 here and under Linux; ENTRIES=1000000 for LevelDB suites as long as the paper's.
+ENTRIES    ?= 20000
+bench-storage: deps deps-cc deps-apt build
+	$(GO) run ./bench/storage/report -entries $(ENTRIES) -reps $(or $(ROUNDS),3)
 
 # Every fuzz target of the module in turn; its seeds run with make test.
 FUZZTIME ?= 10m

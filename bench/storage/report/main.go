@@ -1,0 +1,111 @@
+// Command report measures ext4 on Hardtack beside Debian's Linux and, when both were
+// measured, writes docs/bench/storage.md and storage.svg.
+//
+//	report [-systems linux,hardtack] [-what counts,times,cmail,leveldb] [-reps 3] [-n 100]
+//	       [-names 100000] [-ms 1000] [-messages 100] [-entries 20000] [-json FILE] [-add FILE]
+//
+// It needs QEMU, gcc, and apt for Debian's kernel. With -add the figures of an
+// earlier -json are kept where this run has none.
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	osbench "hardtack/bench/os"
+	storagebench "hardtack/bench/storage"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "report:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	c := storagebench.Config{}
+	systems := flag.String("systems", "linux,hardtack", "which kernels")
+	what := flag.String("what", "counts,times,cmail,leveldb", "which parts")
+	flag.IntVar(&c.Reps, "reps", 3, "boots a system of what is timed")
+	flag.IntVar(&c.Operations, "n", 100, "operations counted at a time")
+	flag.IntVar(&c.Names, "names", 100000, "names of the large directory")
+	flag.IntVar(&c.Millis, "ms", 1000, "milliseconds of a timed row")
+	flag.IntVar(&c.Messages, "messages", 100, "messages of a client where instructions are counted")
+	flag.IntVar(&c.Entries, "entries", 20000, "pairs of a LevelDB suite")
+	dump := flag.String("json", "", "write the figures to this file too")
+	old := flag.String("add", "", "add the figures of this file")
+	flag.Parse()
+
+	qemu, err := exec.Command("qemu-system-x86_64", "--version").Output()
+	if err != nil {
+		return fmt.Errorf("install the package qemu-system-x86: %w", err)
+	}
+	version, _, _ := strings.Cut(string(qemu), " (")
+	if c.Dirs, err = osbench.FindDirs(); err != nil {
+		return err
+	}
+	if c.Linux, err = osbench.Linux(c.Dirs); err != nil {
+		return err
+	}
+	c.Log = func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+	for _, s := range strings.Split(*systems, ",") {
+		switch s {
+		case "linux":
+			c.Systems = append(c.Systems, osbench.OnLinux)
+		case "hardtack":
+			c.Systems = append(c.Systems, osbench.OnHardtack)
+		default:
+			return fmt.Errorf("-systems %q: want linux or hardtack", s)
+		}
+	}
+	defer c.Close()
+	cores := osbench.HostCores()
+	figures, err := c.Measure(strings.Split(*what, ","))
+	if err != nil {
+		return err
+	}
+	if *old != "" {
+		text, err := os.ReadFile(*old)
+		if err != nil {
+			return err
+		}
+		before := storagebench.Figures{}
+		if err := json.Unmarshal(text, &before); err != nil {
+			return err
+		}
+		for name, t := range before {
+			if figures[name] == nil {
+				figures[name] = t
+			}
+		}
+	}
+	if *dump != "" {
+		text, err := json.MarshalIndent(figures, "", "\t")
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(*dump, text, 0o644); err != nil {
+			return err
+		}
+	}
+	r := storagebench.Report{Figures: figures, Config: c, Linux: c.Linux.Release, Cores: cores,
+		QEMU: strings.Replace(version, "QEMU emulator version", "QEMU", 1)}
+	fmt.Println(r.Markdown())
+	if len(c.Systems) != 2 {
+		return nil
+	}
+	docs := filepath.Join(c.Dirs.Repo, "docs", "bench")
+	if err := os.MkdirAll(docs, 0o755); err != nil {
+		return err
+	}
+	if err := r.SVG(filepath.Join(docs, "storage.svg")); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(docs, "storage.md"), []byte(r.Markdown()), 0o644)
+}

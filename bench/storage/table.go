@@ -1,0 +1,224 @@
+package storagebench
+
+import (
+	"fmt"
+	"image/color"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+
+	osbench "hardtack/bench/os"
+)
+
+// Report is what was measured, for docs/bench/storage.md.
+type Report struct {
+	Figures     Figures
+	Config      Config
+	Linux, QEMU string
+	Cores       float64
+}
+
+// medians of a row.
+func (r *Report) medians(name string) (ours, linux float64) {
+	t := r.Figures[name]
+	return osbench.Median(t["median"][osbench.OnHardtack]), osbench.Median(t["median"][osbench.OnLinux])
+}
+
+// best of a row: the least of counts, the most of rates.
+func (r *Report) best(name string, least bool) (ours, linux float64) {
+	pick := func(system osbench.OS) float64 {
+		list := r.Figures[name]["minimum"][system]
+		if len(list) == 0 {
+			return 0
+		}
+		if least {
+			return slices.Min(list)
+		}
+		return slices.Max(list)
+	}
+	return pick(osbench.OnHardtack), pick(osbench.OnLinux)
+}
+
+func number(x float64) string {
+	switch {
+	case x == 0:
+		return "—"
+	case x < 100:
+		return fmt.Sprintf("%.2f", x)
+	}
+	s := fmt.Sprintf("%.0f", x)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+func ratio(a, b float64) string {
+	if a == 0 || b == 0 {
+		return "—"
+	}
+	return fmt.Sprintf("%.2f", a/b)
+}
+
+// table has both systems' medians, in brackets the best, and the ratio.
+func (r *Report) table(b *strings.Builder, prefix string, rows []Row, least bool) {
+	b.WriteString("| | Hardtack | Linux | ratio |\n| --- | ---: | ---: | ---: |\n")
+	for _, row := range rows {
+		ours, linux := r.medians(prefix + row.Name)
+		x, y := r.best(prefix+row.Name, least)
+		fmt.Fprintf(b, "| %s | %s (%s) | %s (%s) | %s |\n", row.Title, number(ours), number(x), number(linux), number(y), ratio(ours, linux))
+	}
+}
+
+func (r *Report) has(prefix string, rows []Row) bool {
+	return slices.ContainsFunc(rows, func(x Row) bool { return r.Figures[prefix+x.Name] != nil })
+}
+
+// Markdown is docs/bench/storage.md.
+func (r *Report) Markdown() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `# Files on disk
+
+ext4 on Hardtack and on Debian's Linux %s: the same static programs, the same QEMU
+(%s, machine q35, TCG, 768 MiB), in turn, each boot with a new file system of 1 GiB
+made by `+"`kernel/ext4`"+`, default mount options. Written by `+"`make bench-storage`"+`. Two
+threads of the host did %.2f times the work of one when this was measured: 2 means
+that both cores were free. Times move with what else the host does; counted
+instructions do not.
+`, r.Linux, r.QEMU, r.Cores)
+	if r.has("", CountRows) {
+		fmt.Fprintf(&b, `
+## Guest instructions per operation
+
+One CPU that counts instructions (-icount shift=0,sleep=off), virtio-blk. A second
+process spins meanwhile, and its rounds are subtracted, so a figure has all that the
+kernel does, in whatever thread. Medians of five runs of %d operations or more, in
+brackets the least. Below 1 is less than Linux.
+
+`, r.Config.Operations)
+		r.table(&b, "", CountRows, true)
+	}
+	if r.has("", NameRows) {
+		fmt.Fprintf(&b, "\nA directory of %s names, instructions a name:\n\n", number(float64(r.Config.Names)))
+		r.table(&b, "", NameRows, true)
+	}
+	for _, d := range []string{"virtio/", "nvme/"} {
+		if r.has(d, TimeRows) {
+			fmt.Fprintf(&b, "\n## Rates on %s\n\nTwo CPUs, by the guest's clock; a file of 32 MiB. Medians of %d boots, in brackets the\nbest. Above 1 is faster than Linux.\n\n", DriverTitle(d), r.Config.Reps)
+			r.table(&b, d, TimeRows, false)
+		}
+	}
+	if r.has("ahci/", TimeRows) {
+		b.WriteString("\n## Rates on AHCI\n\nDebian's cloud kernel has no AHCI: beside our own figures on virtio-blk.\n\n| | AHCI | virtio-blk | ratio |\n| --- | ---: | ---: | ---: |\n")
+		for _, row := range TimeRows {
+			ahci, _ := r.medians("ahci/" + row.Name)
+			virtio, _ := r.medians("virtio/" + row.Name)
+			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", row.Title, number(ahci), number(virtio), ratio(ahci, virtio))
+		}
+	}
+	r.share(&b)
+	r.cmail(&b)
+	r.levelDB(&b)
+	return b.String()
+}
+
+// share is the table of fsyncs that share commits.
+func (r *Report) share(b *strings.Builder) {
+	if r.Figures["virtio/share1"] == nil {
+		return
+	}
+	b.WriteString("\n## Shared commits\n\nFiles of 1 KiB made and synced in a second, each process in a directory of its own.\n\n| | one process | eight | eight / one |\n| --- | ---: | ---: | ---: |\n")
+	for _, d := range []string{"virtio/", "nvme/"} {
+		o1, l1 := r.medians(d + "share1")
+		o8, l8 := r.medians(d + "share8")
+		fmt.Fprintf(b, "| %s, Hardtack | %s | %s | %s |\n", DriverTitle(d), number(o1), number(o8), ratio(o8, o1))
+		fmt.Fprintf(b, "| %s, Linux | %s | %s | %s |\n", DriverTitle(d), number(l1), number(l8), ratio(l8, l1))
+	}
+}
+
+func (r *Report) cmail(b *strings.Builder) {
+	if r.Figures["memory/cmail"] == nil && r.Figures["count/cmail"] == nil {
+		return
+	}
+	b.WriteString(`
+## CMailbench
+
+As paper 003 describes it: four servers, four clients, for each message two forks,
+executions and renames (bench/storage/guest/cmail.c). Every message is synced; in
+memory (tmpfs) that costs nothing.
+
+| | Hardtack | Linux | ratio |
+| --- | ---: | ---: | ---: |
+`)
+	for _, row := range []Row{{"memory/cmail", "messages/s in memory, two CPUs"}, {"disk/cmail", "messages/s on disk, two CPUs"},
+		{"count/cmail", "instructions a message in memory, one CPU"}} {
+		ours, linux := r.medians(row.Name)
+		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", row.Title, number(ours), number(linux), ratio(ours, linux))
+	}
+}
+
+func (r *Report) levelDB(b *strings.Builder) {
+	found := false
+	for _, l := range LevelDB {
+		found = found || r.Figures[l.Name+"/fillseq"] != nil
+	}
+	if !found {
+		return
+	}
+	fmt.Fprintf(b, `
+## goleveldb
+
+The suites of paper 000's figures 4.3 to 4.7 with goleveldb, one goroutine,
+GOMAXPROCS 1, one CPU, %s pairs a suite (the paper: 1,000,000; `+"`make bench-storage ENTRIES=1000000`"+`
+does that, in hours). Microseconds an operation, mean and 99th percentile (of batchwrite:
+of a batch of 1,000). The ratio is Linux's mean through ours: above 1 is faster than Linux.
+`, number(float64(r.Config.Entries)))
+	for _, l := range LevelDB {
+		if r.Figures[l.Name+"/fillseq"] == nil {
+			continue
+		}
+		fmt.Fprintf(b, "\n%s:\n\n| | Hardtack | p99 | Linux | p99 | ratio |\n| --- | ---: | ---: | ---: | ---: | ---: |\n", strings.ToUpper(l.Title[:1])+l.Title[1:])
+		for _, s := range Suites {
+			ours, linux := r.medians(l.Name + "/" + s)
+			x, y := r.best(l.Name+"/"+s, true)
+			fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s |\n", s, number(ours), number(x), number(linux), number(y), ratio(linux, ours))
+		}
+	}
+}
+
+// SVG draws the ratios of the counted rows: shorter than Linux's line is better.
+func (r *Report) SVG(name string) error {
+	p := plot.New()
+	p.Title.Text = "Guest instructions on ext4, Hardtack / Linux"
+	p.X.Label.Text = "ratio (1 is Linux)"
+	p.X.Min = 0
+	var values plotter.Values
+	var titles []string
+	rows := slices.Concat(CountRows, NameRows)
+	for _, row := range slices.Backward(rows) {
+		if ours, linux := r.medians(row.Name); ours != 0 && linux != 0 {
+			values, titles = append(values, ours/linux), append(titles, row.Title)
+		}
+	}
+	if len(values) == 0 {
+		return nil
+	}
+	bars, err := plotter.NewBarChart(values, vg.Points(14))
+	if err != nil {
+		return err
+	}
+	bars.Horizontal = true
+	bars.Color = color.RGBA{R: 0x2f, G: 0x6f, B: 0x9f, A: 0xff}
+	bars.LineStyle.Width = 0
+	line, err := plotter.NewLine(plotter.XYs{{X: 1, Y: -0.5}, {X: 1, Y: float64(len(values)) - 0.5}})
+	if err != nil {
+		return err
+	}
+	line.Color = color.RGBA{R: 0xc0, A: 0xff}
+	p.Add(bars, line)
+	p.NominalY(titles...)
+	return p.Save(8*vg.Inch, vg.Length(len(values))*0.32*vg.Inch+vg.Inch, name)
+}
