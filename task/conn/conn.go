@@ -47,6 +47,13 @@ const (
 	limits = 10 * time.Second
 )
 
+// atOnce is for who does not want to wait.
+var atOnce = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
 // An Option is for New.
 type Option func(*Conn)
 
@@ -145,10 +152,7 @@ func (x *Conn) Send(c task.Ctx, ctx context.Context, num uint16, body []byte) (e
 		})
 		return err
 	}
-	// Begin returns at once when there is room, which is the rule.
-	now, cancel := context.WithCancel(context.Background())
-	cancel()
-	slot, err := x.m.Begin(now)
+	slot, err := x.m.Begin(atOnce) // there is room, as a rule
 	if err != nil {
 		task.Block(c, func() { slot, err = x.m.Begin(ctx) })
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"sync/atomic"
 	"testing"
@@ -75,88 +76,76 @@ func fib(c task.Ctx, n int) int {
 	return x.Sync(c) + y
 }
 
-// Numbers go from tasks to a peer without tasks and back while cores come and
-// go: all arrive once and in order, and the connection moves with the cores. With
-// Rebind it is bound anew, over new rings, each time and with messages in flight.
-func TestMessagesWhileCoresGo(t *testing.T) {
-	t.Run("rings stay", func(t *testing.T) { messagesWhileCoresGo(t) })
-	t.Run("bound anew", func(t *testing.T) { messagesWhileCoresGo(t, Rebind()) })
-}
+// Numbers go from tasks to a peer without tasks and back while cores come and go
+// at random: all arrive once and in order, and the connection moves with the cores.
+func TestCoreStorms(t *testing.T)           { storms(t, 1000) }
+func TestCoreStormsWithRebind(t *testing.T) { storms(t, 1000, Rebind()) }
 
-func messagesWhileCoresGo(t *testing.T, options ...Option) {
-	near, far := ends(t)
-	n := 3000
-	if os.Getenv("HARDTACK_STRESS") != "" {
-		n = 300000
+func storms(t *testing.T, count int, options ...Option) {
+	switch {
+	case os.Getenv("HARDTACK_STRESS") != "":
+		count *= 100
+	case testing.Short():
+		count /= 10
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	near, far := ends(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
+	const last = ^uint64(0)
 	peer := make(chan error, 1)
-	go func() { // an ordinary goroutine that echoes
-		for {
-			_, body, err := far.Next(ctx)
-			if err != nil {
-				peer <- err
-				return
-			}
-			v := binary.LittleEndian.Uint64(body)
-			slot, err := far.Begin(ctx)
-			if err != nil {
-				peer <- err
-				return
-			}
-			binary.LittleEndian.PutUint64(slot[:], v)
-			far.Commit(numN, 8)
-			if v == uint64(n-1) {
-				peer <- nil
-				return
-			}
-		}
-	}()
+	go func() { peer <- echoUntil(ctx, far, last) }()
 	rt := newRuntime(t, 3)
-	stop := make(chan struct{})
-	changes := make(chan int)
+	var over atomic.Bool
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %#x", seed)
 	go func() {
-		k := 0
-		for ; ; k++ {
-			select {
-			case <-stop:
-				changes <- k
-				return
-			case <-time.After(500 * time.Microsecond):
-				rt.SetWorkers(1 + (k*7)%4)
+		rng := rand.New(rand.NewPCG(seed, 0))
+		for range count { // a storm: some changes in quick succession
+			for range 1 + rng.IntN(4) {
+				rt.SetWorkers(1 + rng.IntN(5))
 			}
+			time.Sleep(time.Duration(rng.IntN(400)) * time.Microsecond)
 		}
+		over.Store(true)
 	}()
-	var moves, failed int64
+	var sent uint64
 	_, err := task.RunOn(rt, ctx, func(c task.Ctx) int {
 		x := New(c, near, options...)
 		send := task.Spawn(c, func(c task.Ctx, x *Conn) error {
 			var b [8]byte
-			for i := range n {
-				binary.LittleEndian.PutUint64(b[:], uint64(i))
+			for ; ; sent++ {
+				v := sent
+				if over.Load() {
+					v = last
+				}
+				binary.LittleEndian.PutUint64(b[:], v)
 				if err := x.Send(c, ctx, numN, b[:]); err != nil {
-					return fmt.Errorf("send %d: %w", i, err)
+					return fmt.Errorf("send %d: %w", sent, err)
+				}
+				if v == last {
+					return nil
 				}
 				fib(c, 6)
 			}
-			return nil
 		}, x)
 		recv := task.Spawn(c, func(c task.Ctx, x *Conn) error {
 			var buf []byte
-			for i := range n {
+			for i := uint64(0); ; i++ {
 				num, body, err := x.Receive(c, ctx, buf)
 				if err != nil {
 					cancel() // the sender waits for us
 					return fmt.Errorf("receive %d: %w", i, err)
 				}
-				if v := binary.LittleEndian.Uint64(body); num != numN || v != uint64(i) {
-					cancel() // the sender waits for us
+				v := binary.LittleEndian.Uint64(body)
+				if v == last {
+					return nil
+				}
+				if num != numN || v != i {
+					cancel()
 					return fmt.Errorf("message %d is %d", i, v)
 				}
 				fib(c, 6)
 			}
-			return nil
 		}, x)
 		// The two wait for each other: neither may run in the other's join.
 		task.Block(c, func() {})
@@ -166,16 +155,41 @@ func messagesWhileCoresGo(t *testing.T, options ...Option) {
 		if err := recv.Sync(c); err != nil {
 			t.Error(err)
 		}
-		moves, failed = x.Moves()
+		for x.wanted.Load() > 0 { // a bind that is under way
+			task.Block(c, func() { time.Sleep(time.Millisecond) })
+		}
+		moves, failed := x.Moves()
+		t.Logf("%d messages, %d moves of the connection, %d binds failed", sent, moves, failed)
+		if moves == 0 && !testing.Short() {
+			t.Error("the connection has not moved")
+		}
 		return 0
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	close(stop)
-	t.Logf("%d core changes, %d moves of the connection, %d binds failed", <-changes, moves, failed)
 	if err := <-peer; err != nil {
 		t.Error(err)
+	}
+}
+
+// echoUntil sends back what it gets, up to and with the number last.
+func echoUntil(ctx context.Context, c *msg.Conn, last uint64) error {
+	for {
+		_, body, err := c.Next(ctx)
+		if err != nil {
+			return err
+		}
+		v := binary.LittleEndian.Uint64(body)
+		slot, err := c.Begin(ctx)
+		if err != nil {
+			return err
+		}
+		binary.LittleEndian.PutUint64(slot[:], v)
+		c.Commit(numN, 8)
+		if v == last {
+			return nil
+		}
 	}
 }
 
