@@ -1,0 +1,48 @@
+package guest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// channelTests are tests of typed channels, and which of them run in the guest:
+// all, or a choice where the others say nothing more about a kernel.
+var channelTests = []struct{ pkg, run string }{
+	{"msg", "UMP|Caps|End|Caller|Channels|Rebind|Kill"},
+	{"msg/names", "Test"},
+	{"examples/pingpong", "Go"},
+	{"examples/workers", "Test"},
+	{"examples/names", "Test"},
+	{"task/conn", "Test"},
+}
+
+// TestChannels runs the tests of typed channels between processes in a guest: the
+// same binaries as on Linux.
+func TestChannels(t *testing.T) {
+	needGuest(t)
+	repo, dir := repository(t), t.TempDir()
+	tool := command(t, repo, dir)
+	var names []string
+	for _, c := range channelTests {
+		name := strings.ReplaceAll(c.pkg, "/", "-") + ".test"
+		build := exec.Command("go", "test", "-c", "-o", filepath.Join(dir, name), "./"+c.pkg)
+		build.Dir, build.Env = repo, append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("go test -c %s: %v\n%s", c.pkg, err, out)
+		}
+		names = append(names, name)
+	}
+	root := guestRoot(t, dir, names...)
+	for i, c := range channelTests {
+		t.Run(c.pkg, func(t *testing.T) {
+			out, err := inGuest(t, tool, root, 10*time.Minute, []string{"--memory", "1G"}, "/"+names[i], "-test.run", c.run)
+			if err != nil || !strings.Contains(out, "PASS") {
+				t.Errorf("%v\n%s", err, tail(out, 30))
+			}
+		})
+	}
+}
