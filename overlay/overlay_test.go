@@ -185,9 +185,57 @@ func TestAffinityPackage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command("go", "test", "-overlay="+o.List, "-v", "hardtack/affinity").CombinedOutput()
-	if err != nil || bytes.Contains(out, []byte("built without the overlay")) || !bytes.Contains(out, []byte("PASS: TestChannelsShowCreationSite")) {
+	out, err := exec.Command("go", "test", "-overlay="+o.List, "-v", "hardtack/affinity/...").CombinedOutput()
+	if err != nil || bytes.Contains(out, []byte("built without the overlay")) || !bytes.Contains(out, []byte("PASS: TestChannelsShowCreationSite")) ||
+		!bytes.Contains(out, []byte("PASS: TestExpvar")) {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// Go's own tests of channels, under the policy that changes the most; "make
+// test-overlay" runs all of them with all policies.
+func TestGoItself(t *testing.T) {
+	o, err := Prepare(here(t), Options{Policy: "off"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("go", "test", "-overlay="+o.List, "-count=1", "-short", "-timeout", "30m",
+		"-run", "Chan|Select|Gosched|GOMAXPROCS|Yield|Goroutine|Timer", "runtime", "sync")
+	cmd.Env = append(os.Environ(), "HARDTACK_AFFINITY=group", "HARDTACK_AFFINITY_PERIOD=20ms", "GOFLAGS=")
+	if out, err := cmd.CombinedOutput(); err != nil || bytes.Count(out, []byte("ok  \t")) != 2 {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// A channel must not grow: 112 bytes are a size class.
+func TestSizeOfChannels(t *testing.T) {
+	exe := build(t, "./testdata/size")
+	out, err := exec.Command(exe).CombinedOutput()
+	if err != nil || string(out) != "112\n" {
+		t.Errorf("an unbuffered channel takes %s bytes, want 112 (%v)", bytes.TrimSpace(out), err)
+	}
+}
+
+// The verb runs a program, passes its output on and draws.
+func TestAffinityVerb(t *testing.T) {
+	exe := build(t, "../bench/affinity/programs")
+	hardtack := filepath.Join(t.TempDir(), "hardtack")
+	if out, err := exec.Command("go", "build", "-o", hardtack, "../cmd/hardtack").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	svg := filepath.Join(t.TempDir(), "talk.svg")
+	cmd := exec.Command(hardtack, "affinity", "--compare", "-o", svg, exe, "many", "-messages", "1000000")
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil || strings.Count(stdout.String(), "message ") != 2 || !strings.Contains(stderr.String(), "touches") {
+		t.Errorf("%v\n%s\n%s", err, stdout.String(), stderr.String())
+	}
+	if data, err := os.ReadFile(svg); err != nil || !bytes.Contains(data, []byte("<svg")) || !bytes.Contains(data, []byte("<path")) {
+		t.Errorf("the drawing: %v, %.300s", err, data)
+	}
+	cmd = exec.Command(hardtack, "affinity", exe, "many", "-messages", "0")
+	if err := cmd.Run(); cmd.ProcessState.ExitCode() != 1 {
+		t.Errorf("the program's own exit status is lost: %v", err)
 	}
 }
 

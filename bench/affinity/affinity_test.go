@@ -35,3 +35,41 @@ func TestRatioAndPage(t *testing.T) {
 		}
 	}
 }
+
+func TestMixturePage(t *testing.T) {
+	r := Report{Results: make([]Result, len(Rows)), Rounds: 1}
+	n := 0
+	for i, row := range Rows {
+		if row.Bound {
+			r.Results[i] = Result{"Go": {2}, "off": {2}, "process": {4}, "node": {2}, "group": {1.25},
+				"talk": {0.75}, "cpu": {0.5}, "alone": {0.25}, "bound": {1}}
+			n++
+		}
+	}
+	if want := "| 0.75 | 0.50 | 0.25 | 1.00 | 2.00 | 0.50 | 1.60 |"; n == 0 || strings.Count(r.Markdown(), want) != n {
+		t.Errorf("not %d times %q in\n%s", n, want, r.Markdown())
+	}
+}
+
+func TestReadCounts(t *testing.T) {
+	line := func(ns string) string { return "BenchmarkChanX \t 100\t " + ns + " ns/op\nPASS\r\n" }
+	// Two runs; the second has the sides the other way round.
+	c, err := readCounts("boot 1 2 3\n"+line("100")+line("102")+line("104")+line("98"), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g, o := c["ChanX"]["go"], c["ChanX"]["off"]; len(g) != 2 || g[0] != 100 || g[1] != 98 || len(o) != 2 || o[0] != 102 || o[1] != 104 {
+		t.Errorf("%v", c)
+	}
+	if medians, least := c.Overhead("ChanX"); medians < 0.0404 || medians > 0.0405 || least < 0.0408 || least > 0.0409 {
+		t.Errorf("overhead %v, %v", medians, least)
+	}
+	if table := c.Table(); !strings.Contains(table, "| ChanX | 99.0 | 103.0 | +4.04 % | +4.08 % | 2.04 % |") {
+		t.Errorf("%s", table)
+	}
+	for _, bad := range []string{"", line("1"), strings.Repeat("PASS\n", 4)} {
+		if _, err := readCounts(bad, 2); err == nil {
+			t.Errorf("no error for %q", bad)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sort"
 	"strconv"
 	"strings"
@@ -34,20 +35,23 @@ type Row struct {
 	Metric string   // the name of the figure
 	Goal   float64  // what Go / group should reach, 0 for none
 	Peer   string   // instead of programs: scc or nsqd
+	Third  bool     // it takes long: measured in every third round
+	Plot   string   // its run over time goes into the plot of this name
+	Bound  bool     // mixed: the program bound, with the same flags, says what is possible
 }
 
-// Rows of the table. Sizes are such that a run takes one to three seconds.
+// Rows of the table. Sizes are such that most runs take about a second.
 var Rows = []Row{
 	{Title: "many-to-one, 8 producers, capacity 128", Args: []string{"many", "-messages", "8000000"}, Metric: "message", Goal: 1.5},
 	{Title: "hotpotato, 8 players, unbuffered", Args: []string{"hotpotato", "-hops", "3000000"}, Metric: "hop", Goal: 1},
-	{Title: "pipeline, 4 stages, capacity 64", Args: []string{"pipeline", "-items", "4000000"}, Metric: "item"},
-	{Title: "pipeline, 1,000 turns a stage", Args: []string{"pipeline", "-items", "300000", "-spin", "1000"}, Metric: "item"},
-	{Title: "pool, 8 workers, 200 turns a job", Args: []string{"pool", "-jobs", "2000000"}, Metric: "job"},
-	{Title: "pool, 8 workers, 10,000 turns a job", Args: []string{"pool", "-jobs", "150000", "-spin", "10000"}, Metric: "job"},
-	{Title: "fast regex, 8 workers", Args: []string{"regex"}, Metric: "search"},
+	{Title: "pipeline, 4 stages, capacity 64", Args: []string{"pipeline", "-items", "3000000"}, Metric: "item"},
+	{Title: "pipeline, 1,000 turns a stage", Args: []string{"pipeline", "-items", "200000", "-spin", "1000"}, Metric: "item"},
+	{Title: "pool, 8 workers, 200 turns a job", Args: []string{"pool", "-jobs", "1500000"}, Metric: "job"},
+	{Title: "pool, 8 workers, 10,000 turns a job", Args: []string{"pool", "-jobs", "100000", "-spin", "10000"}, Metric: "job"},
+	{Title: "fast regex, 8 workers", Args: []string{"regex"}, Metric: "search", Third: true, Plot: "regex"},
 	{Title: "embarrassingly parallel", Args: []string{"parallel", "-units", "6000"}, Metric: "parallel", Goal: 0.99},
-	{Title: "mixed: talk, and work at half load", Args: []string{"mixed", "-messages", "10000000", "-units", "2000", "-pause", "500us"}, Metric: "all", Goal: 1.3},
-	{Title: "mixed: talk, and work for all cores", Args: []string{"mixed", "-messages", "10000000", "-units", "3000"}, Metric: "all"},
+	{Title: "mixed: talk, and work at half load", Args: []string{"mixed", "-messages", "10000000", "-units", "1000", "-pause", "2ms"}, Metric: "all", Goal: 1.3, Bound: true},
+	{Title: "mixed: talk, and work for all cores", Args: []string{"mixed", "-messages", "10000000", "-units", "3000"}, Metric: "all", Bound: true},
 	{Title: "scc over Go's own sources", Peer: "scc", Metric: "count"},
 	{Title: "nsqd, topic to channel (its own benchmark)", Peer: "nsqd", Metric: "put"},
 }
@@ -58,6 +62,7 @@ type Bench struct {
 	Sources        string            // what scc counts
 	RegexMiB       int
 	RegexFile      string
+	Plots          string   // directory of the logs of rows with a plot: NAME.POLICY
 	Prefix         []string // put before each command, as in chrt -f 10
 	Rounds         int
 	Log            func(format string, args ...any)
@@ -71,7 +76,7 @@ func (b *Bench) Run(r Row, build Build) (map[string]float64, error) {
 	case "scc":
 		exe, args = "scc", []string{"--no-cocomo", "--format", "csv", b.Sources}
 	case "nsqd":
-		exe, args = "nsqd", []string{"-test.run", "NONE", "-test.bench", "BenchmarkTopicToChannelPut", "-test.benchtime", "200000x"}
+		exe, args = "nsqd", []string{"-test.run", "NONE", "-test.bench", "BenchmarkTopicToChannelPut", "-test.benchtime", "100000x"}
 	}
 	if len(args) > 0 && args[0] == "regex" {
 		args = append(args, "-mib", strconv.Itoa(b.RegexMiB), "-file", b.RegexFile)
@@ -83,6 +88,11 @@ func (b *Bench) Run(r Row, build Build) (map[string]float64, error) {
 	argv := append(append(append([]string(nil), b.Prefix...), bin), args...)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env = append(os.Environ(), "HARDTACK_AFFINITY="+build.Policy)
+	if r.Plot != "" {
+		log := filepath.Join(b.Plots, r.Plot+"."+build.Policy)
+		os.Remove(log) // it would be appended to
+		cmd.Env = append(cmd.Env, "HARDTACK_AFFINITY_LOG="+log)
+	}
 	if build.Stock {
 		cmd.Env = os.Environ()
 	}
@@ -141,6 +151,18 @@ type Result map[string][]float64
 func (b *Bench) Measure(r Row) (Result, error) {
 	res := Result{}
 	for round := range b.Rounds {
+		if r.Third && round%3 != 0 {
+			continue
+		}
+		if r.Bound {
+			f, err := b.Run(Row{Args: append([]string{"bound"}, r.Args[1:]...)}, Builds[0])
+			if err != nil {
+				return nil, err
+			}
+			for _, name := range []string{"talk", "cpu", "alone", "bound"} {
+				res[name] = append(res[name], f[name])
+			}
+		}
 		for i := range Builds {
 			build := Builds[(i+round)%len(Builds)]
 			f, err := b.Run(r, build)
@@ -153,7 +175,7 @@ func (b *Bench) Measure(r Row) (Result, error) {
 			}
 			b.Log("%s, round %d, %s: %g", r.Title, round+1, build.Name, v)
 			res[build.Name] = append(res[build.Name], v)
-			time.Sleep(100 * time.Millisecond)
+			time.Sleep(30 * time.Millisecond)
 		}
 	}
 	return res, nil

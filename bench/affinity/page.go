@@ -20,6 +20,7 @@ type Report struct {
 	Results  []Result // as Rows; nil where a row was left out
 	Recovery Result   // seconds until the work runs at full speed after a talk
 	Chans    string   // benchstat's table of the runtime's own benchmarks
+	Counts   Counts   // their instructions
 }
 
 // Table is the comparison in Markdown.
@@ -91,11 +92,12 @@ minima.%s
 each 500 ms binds the process to one core. *node* does the same with the cores of one
 last-level cache; on a machine with one such cache it changes nothing, so its column
 shows how far two equal things lie apart. *group* keeps goroutines that meet on
-contended channels on one P. fast regex searched %d MiB.
+contended channels on one P. fast regex searched %d MiB, %s.
 
 ![ratios](affinity.svg)
 
-`, r.CPU, r.Cores, r.Rounds, prefix, r.Table(), r.RegexMiB)
+`, r.CPU, r.Cores, r.Rounds, prefix, r.Table(), r.RegexMiB, times((r.Rounds+2)/3))
+	b.WriteString(r.mixture())
 	if r.Recovery != nil {
 		b.WriteString("## After the talk\n\nTime from the end of a talk until the work that follows runs at full speed (the first of\nthree steps in a row within 1.1 times the usual step):\n\n| | median | least | all rounds |\n| --- | ---: | ---: | --- |\n")
 		for _, build := range Builds {
@@ -123,6 +125,57 @@ paper's figures 1, 3 and 4.
 `)
 	if r.Chans != "" {
 		b.WriteString("\n## What counting costs\n\nThe runtime's own channel benchmarks, unmodified and with the policy off, ten runs each,\ninterleaved, by benchstat:\n\n```\n" + strings.TrimRight(r.Chans, "\n") + "\n```\n")
+	}
+	if r.Counts != nil {
+		fmt.Fprintf(&b, `
+The same, counted in instructions: the benchmarks run in a virtual machine with one CPU
+whose clock advances by a nanosecond an instruction, so what they print as ns/op is
+instructions, the kernel's share included. Medians and least of %d runs each. The spread
+is the difference between the most and the least of unmodified Go: what wakes up when
+depends on random numbers of the scheduler, and padding that aligns jumps counts as an
+instruction too. ChanSem has here a channel of capacity 1, where each message is a lap.
+
+%s`, len(r.Counts.any()), r.Counts.Table())
+	}
+	return b.String()
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// mixture says what could be gained in the rows with a bound.
+func (r *Report) mixture() string {
+	var b strings.Builder
+	for i, row := range Rows {
+		res := r.Results[i]
+		if !row.Bound || res == nil {
+			continue
+		}
+		if b.Len() == 0 {
+			b.WriteString(`## What can be gained in a mixture
+
+The talk of the mixed rows alone on one core, where it is fastest, the work's processor
+time, and the work alone with its pauses. No schedule needs less than the longest of the
+first, the third, and the first two together divided by the cores; Go divided by that is
+the most that any policy can reach on this machine. Where the work keeps all cores busy
+it is nothing: then the talkers are on one core at a time in unmodified Go too.
+
+| row | talk, s | work, s | work alone, s | least possible, s | Go / least | Go / process | Go / group |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+`)
+		}
+		process, _ := res.Ratio("process")
+		group, _ := res.Ratio("group")
+		most, _ := res.Ratio("bound")
+		fmt.Fprintf(&b, "| %s | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f |\n", row.Title,
+			Median(res["talk"]), Median(res["cpu"]), Median(res["alone"]), Median(res["bound"]), most, process, group)
+	}
+	if b.Len() > 0 {
+		b.WriteString("\n")
 	}
 	return b.String()
 }

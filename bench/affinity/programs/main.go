@@ -13,6 +13,7 @@
 //	programs regex [-mib 535] [-workers 8] [-file FILE]
 //	programs parallel [-goroutines 8] [-units 4000]
 //	programs mixed [-producers 8] [-messages 1000000] [-units 2000]
+//	programs bound [as mixed]
 //	programs phases [-talk 1500ms] [-steps 150]
 //	programs cores
 package main
@@ -33,7 +34,7 @@ type program struct {
 var programs = []program{
 	{"hotpotato", hotpotato}, {"many", many}, {"pipeline", pipeline}, {"pool", pool},
 	{"regex", regex}, {"parallel", parallel}, {"mixed", mixed}, {"phases", phases},
-	{"cores", cores},
+	{"bound", bound}, {"cores", cores},
 }
 
 func main() {

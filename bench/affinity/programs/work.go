@@ -82,6 +82,39 @@ func mixed(f *flag.FlagSet) func() error {
 	}
 }
 
+// bound measures what mixed is made of: the talk on one P, where it is fastest;
+// the work's processor time; and the work alone, with its pauses. No schedule does
+// both in less than the longest of the first, the third, and the sum of the first
+// two divided by the cores.
+func bound(f *flag.FlagSet) func() error {
+	producers := f.Int("producers", 8, "goroutines that send")
+	messages := f.Int("messages", 6_000_000, "sent in all")
+	goroutines := f.Int("goroutines", 8, "that compute")
+	units := f.Int("units", 1200, "of work in all")
+	pause := f.Duration("pause", 0, "of a goroutine after each unit")
+	return func() error {
+		if err := positive("producers", *producers, "messages", *messages, "goroutines", *goroutines, "units", *units); err != nil {
+			return err
+		}
+		cores := runtime.GOMAXPROCS(1)
+		start := time.Now()
+		talkMany(*producers, 128, *messages)
+		talk := time.Since(start)
+		start = time.Now()
+		work(1, *units, 0)
+		cpu := time.Since(start)
+		runtime.GOMAXPROCS(cores)
+		start = time.Now()
+		work(*goroutines, *units, *pause)
+		alone := time.Since(start)
+		seconds("talk", talk)
+		seconds("cpu", cpu)
+		seconds("alone", alone)
+		seconds("bound", max(talk, alone, (talk+cpu)/time.Duration(cores)))
+		return nil
+	}
+}
+
 // phases talks for a while, then works, and tells how long after the talk the
 // work runs at full speed: until the first of three steps in a row that take no
 // more than 1.1 times the median step of the second half. A step is work for all cores.

@@ -1,7 +1,7 @@
 // Command report measures channel-aware scheduling and writes
 // docs/bench/affinity.md with its plots.
 //
-//	report [-rounds 5] [-regex-mib 535] [-only TEXT] [-exec "chrt -f 10"] [-chans] [-out DIR]
+//	report [-rounds 3] [-regex-mib 535] [-only TEXT] [-exec "chrt -f 10"] [-chans=false] [-counts=false] [-out DIR]
 //
 // It builds what it needs with the go of PATH, twice. -exec goes before each
 // measured command; on a machine that others use, "chrt -f 10" (as root) keeps
@@ -33,11 +33,12 @@ func main() {
 }
 
 func run() error {
-	rounds := flag.Int("rounds", 5, "how often everything is measured")
+	rounds := flag.Int("rounds", 3, "how often everything is measured")
 	mib := flag.Int("regex-mib", 535, "size of the log that is searched")
 	only := flag.String("only", "", "measure only rows with this text")
 	prefix := flag.String("exec", "", "put this before each measured command")
 	chans := flag.Bool("chans", true, "compare the runtime's own channel benchmarks too")
+	counts := flag.Bool("counts", true, "count their instructions too, in a virtual machine")
 	out := flag.String("out", "docs/bench", "directory of the page")
 	flag.Parse()
 	if *rounds < 1 || *mib < 1 {
@@ -57,27 +58,32 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	o, err := overlay.Prepare(overlay.Toolchain{Version: version, Root: goroot, OS: "linux", Arch: "amd64"}, overlay.Options{Policy: "group"})
-	if err != nil {
-		return err
+	lists := map[string]string{}
+	for _, policy := range []string{"group", "off"} {
+		o, err := overlay.Prepare(overlay.Toolchain{Version: version, Root: goroot, OS: "linux", Arch: "amd64"}, overlay.Options{Policy: policy})
+		if err != nil {
+			return err
+		}
+		lists[policy] = o.List
 	}
-	b := affinitybench.Bench{Sources: filepath.Join(goroot, "src"), RegexMiB: *mib, RegexFile: filepath.Join(dir, "log"),
+	b := affinitybench.Bench{Sources: filepath.Join(goroot, "src"), RegexMiB: *mib, RegexFile: filepath.Join(dir, "log"), Plots: dir,
 		Prefix: strings.Fields(*prefix), Rounds: *rounds, Stock: map[string]string{}, Patched: map[string]string{},
 		Log: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }}
 	for _, p := range []struct {
-		name, in string
-		args     []string
+		name, in, policy string
+		args             []string
 	}{
-		{"programs", ".", []string{"build", "./bench/affinity/programs"}},
-		{"scc", "bench/peers/affinity", []string{"build", "github.com/boyter/scc/v3"}},
-		{"nsqd", "bench/peers/affinity", []string{"test", "-c", "github.com/nsqio/nsq/nsqd"}},
-		{"runtime", ".", []string{"test", "-c", "runtime"}},
+		{"programs", ".", "group", []string{"build", "./bench/affinity/programs"}},
+		{"scc", "bench/peers/affinity", "group", []string{"build", "github.com/boyter/scc/v3"}},
+		{"nsqd", "bench/peers/affinity", "group", []string{"test", "-c", "github.com/nsqio/nsq/nsqd"}},
+		// It also runs where there is no environment to set a policy in.
+		{"runtime", ".", "off", []string{"test", "-c", "runtime"}},
 	} {
 		for _, patched := range []bool{false, true} {
 			exe := filepath.Join(dir, fmt.Sprintf("%s-%v", p.name, patched))
 			args := []string{p.args[0]}
 			if patched {
-				args = append(args, "-overlay="+o.List)
+				args = append(args, "-overlay="+lists[p.policy])
 			}
 			args = append(append(args, "-o", exe), p.args[1:]...)
 			cmd := exec.Command("go", args...)
@@ -124,6 +130,13 @@ func run() error {
 			return err
 		}
 	}
+	if *counts {
+		b.Log("counting instructions")
+		if r.Counts, err = affinitybench.CountChans(b.Stock["runtime"], b.Patched["runtime"], "^BenchmarkChan", "10ms", 5); err != nil {
+			return err
+		}
+		fmt.Print(r.Counts.Table())
+	}
 	fmt.Print(r.Table())
 	if err := os.MkdirAll(*out, 0o755); err != nil {
 		return err
@@ -134,11 +147,17 @@ func run() error {
 	}{
 		{"hotpotato", []string{"hotpotato", "-hops", "4000000", "-work", "1500"}},
 		{"many", []string{"many", "-messages", "20000000"}},
-		{"regex", []string{"regex", "-mib", fmt.Sprint(*mib), "-file", b.RegexFile}},
+		{"regex", nil}, // its row was logged
 	} {
 		var runs []*timeline.Run
 		for _, policy := range []string{"off", "process", "group"} {
-			run, err := watch(&b, dir, d.name, policy, d.args)
+			log := filepath.Join(dir, d.name+"."+policy)
+			if d.args != nil {
+				if err := watch(&b, log, policy, d.args); err != nil {
+					return err
+				}
+			}
+			run, err := read(log, fmt.Sprintf("%s, policy %s", d.name, policy))
 			if err != nil {
 				return err
 			}
@@ -155,16 +174,17 @@ func run() error {
 }
 
 // watch runs a program with its log.
-func watch(b *affinitybench.Bench, dir, name, policy string, args []string) (*timeline.Run, error) {
-	log := filepath.Join(dir, name+"."+policy)
+func watch(b *affinitybench.Bench, log, policy string, args []string) error {
 	argv := append(append(append([]string(nil), b.Prefix...), b.Patched["programs"]), args...)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env = append(os.Environ(), "HARDTACK_AFFINITY="+policy, "HARDTACK_AFFINITY_LOG="+log)
-	start := time.Now()
 	if text, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("%s: %w\n%s", strings.Join(argv, " "), err, text)
+		return fmt.Errorf("%s: %w\n%s", strings.Join(argv, " "), err, text)
 	}
-	took := time.Since(start)
+	return nil
+}
+
+func read(log, name string) (*timeline.Run, error) {
 	f, err := os.Open(log)
 	if err != nil {
 		return nil, err
@@ -172,7 +192,7 @@ func watch(b *affinitybench.Bench, dir, name, policy string, args []string) (*ti
 	defer f.Close()
 	run, err := timeline.Read(f)
 	if err == nil {
-		run.Name = fmt.Sprintf("%s, policy %s: %.2f s", name, policy, took.Seconds())
+		run.Name = name
 	}
 	return run, err
 }

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func main() {
@@ -22,7 +24,7 @@ func main() {
 	}
 	for range rounds {
 		for _, f := range []func(){
-			many, ring, selects, everyKind, locked, procs, syscalls, timers, dying, collector, mutexes, coroutines, all,
+			many, ring, selects, everyKind, locked, procs, cores, syscalls, timers, dying, collector, mutexes, coroutines, all,
 		} {
 			f()
 		}
@@ -222,6 +224,48 @@ func procs() {
 	stop.Store(true)
 	<-done
 	runtime.GOMAXPROCS(was)
+}
+
+// cores takes CPUs away from the process under the talk, down to one, and gives
+// them back, as a cgroup or taskset may at any time.
+func cores() {
+	var all unix.CPUSet
+	check(unix.SchedGetaffinity(0, &all) == nil, "no affinity")
+	set := func(to *unix.CPUSet) {
+		threads, err := os.ReadDir("/proc/self/task")
+		check(err == nil, "%v", err)
+		for _, t := range threads {
+			tid, _ := strconv.Atoi(t.Name())
+			unix.SchedSetaffinity(tid, to) // it may have ended meanwhile
+		}
+	}
+	var stop atomic.Bool
+	done := make(chan bool)
+	go func() {
+		for i := 0; !stop.Load(); i++ {
+			var one unix.CPUSet
+			for cpu, left := 0, i%all.Count(); cpu < 1024; cpu++ {
+				if all.IsSet(cpu) {
+					if left == 0 {
+						one.Set(cpu)
+					}
+					left--
+				}
+			}
+			set(&one)
+			time.Sleep(time.Duration(i%5) * time.Millisecond)
+			set(&all)
+			time.Sleep(time.Duration(i%3) * time.Millisecond)
+		}
+		done <- true
+	}()
+	for range 6 {
+		talk(5, 10000, 16)
+		talk(2, 3000, 0)
+	}
+	stop.Store(true)
+	<-done
+	set(&all)
 }
 
 // syscalls has talkers that block in the kernel between messages.
