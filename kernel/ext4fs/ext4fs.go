@@ -4,7 +4,10 @@
 //
 // An inode in use has one node, found by its number (FS.inodes): hard links lead to
 // the same one. The node holds a reference of the ext4 inode from its first look-up
-// until its names and open files are gone, or the file system is unmounted.
+// until its names and open files are gone, or the file system is unmounted. The table
+// holds it weakly: a node lives as long as the tree of names, an open file or pages in
+// the cache lead to it, and the garbage collector gives the reference back. Where there
+// are many, names that were not used lately leave the tree.
 //
 // Attributes: link counts, owner, mode and times of changes of names are ext4's and
 // taken over into the vfs's inode after each change (vfs.FSAttrs). Size and times of a
@@ -22,6 +25,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"weak"
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/block"
@@ -41,9 +45,13 @@ type FS struct {
 	sector  int         // the device's block size in bytes; immutable
 	options options     // immutable but for what a remount changes
 
+	nodes  atomic.Int64 // in memory
+	shrink atomic.Bool  // a goroutine takes names out of the tree
+	wanted atomic.Int64 // nodes from which on that is worth a try
+
 	mu     sync.Mutex
-	inodes map[uint32]*vfs.Inode // in use; guarded by mu
-	atimes map[*vfs.Inode]bool   // whose access time is newer than the disk's; guarded by mu
+	inodes map[uint32]weak.Pointer[vfs.Inode] // in memory; guarded by mu
+	atimes map[*vfs.Inode]bool                // whose access time is newer than the disk's; guarded by mu
 
 	stop   chan struct{} // closed when the file system is unmounted
 	failed atomic.Bool   // it was told that the disk is read-only now
@@ -195,7 +203,7 @@ func Mount(dev ext4.BlockDevice, readOnly bool, o options) (*FS, error) {
 	}
 	fs := &FS{
 		FileSystem: vfs.NewFileSystem("ext4", linux.EXT4_SUPER_MAGIC, vfs.FSXattr|vfs.FSAttrs),
-		ext:        ext, options: o, sector: dev.BlockSize(), inodes: map[uint32]*vfs.Inode{}, atimes: map[*vfs.Inode]bool{}, stop: make(chan struct{}),
+		ext:        ext, options: o, sector: dev.BlockSize(), inodes: map[uint32]weak.Pointer[vfs.Inode]{}, atimes: map[*vfs.Inode]bool{}, stop: make(chan struct{}),
 	}
 	in, err := ext.Root()
 	if err != nil {
@@ -208,6 +216,7 @@ func Mount(dev ext4.BlockDevice, readOnly bool, o options) (*FS, error) {
 	fs.FileSystem.Options = fs.mountOptions
 	fs.FileSystem.Sync = fs.sync
 	fs.FileSystem.Accessed = fs.accessed
+	fs.wanted.Store(maxNodes())
 	go fs.committer(o.commit)
 	return fs, nil
 }
@@ -228,21 +237,61 @@ func (fs *FS) enter(in *ext4.Inode) *vfs.Inode {
 	var st linux.Stat
 	in.Stat(&st)
 	fs.mu.Lock()
-	if i := fs.inodes[in.Ino()]; i != nil {
+	if i := fs.inodes[in.Ino()].Value(); i != nil {
 		fs.mu.Unlock()
 		fs.ext.Put(in) // never the last: the node has one
 		return i
 	}
 	i := fs.newNode(in, &st)
-	fs.inodes[in.Ino()] = i
+	fs.inodes[in.Ino()] = weak.Make(i)
 	fs.mu.Unlock()
+	if fs.nodes.Add(1) > fs.wanted.Load() && fs.shrink.CompareAndSwap(false, true) {
+		go fs.shrinkTree()
+	}
 	return i
+}
+
+// maxNodes is how many inodes are wanted in memory: each takes some 2 KiB of the
+// kernel's heap with its name, a 16th of memory all together.
+func maxNodes() int64 { return int64(max(mem.Total()/8, 1024)) }
+
+// shrinkTree takes names of files out of the tree, until a quarter of what is wanted
+// is free: those that nobody looked up lately. The nodes are the collector's then.
+func (fs *FS) shrinkTree() {
+	most := maxNodes()
+	drop := func(i *vfs.Inode) {
+		if f, ok := i.Node.(*file); ok {
+			f.pages.Clean(0, ^uint64(0))
+		}
+	}
+	for range 2 { // the first time may only find that all were used
+		if over := fs.nodes.Load() - most*3/4; over > 0 {
+			fs.Shrink(int(over), drop)
+		}
+	}
+	// The count falls when the collector has been there. Until then, and where
+	// all are in use, there is no point in another try soon.
+	fs.wanted.Store(max(fs.nodes.Load()+most/4, most))
+	fs.shrink.Store(false)
+}
+
+// collected is called some time after the last reference to a node went.
+func (fs *FS) collected(in *ext4.Inode) {
+	fs.mu.Lock()
+	if fs.inodes[in.Ino()].Value() == nil {
+		delete(fs.inodes, in.Ino())
+	}
+	fs.mu.Unlock()
+	fs.ext.Put(in)
+	if fs.nodes.Add(-1) == maxNodes()*3/4 {
+		fs.wanted.Store(maxNodes())
+	}
 }
 
 // find returns the node of an inode's number.
 func (fs *FS) find(ino uint32) (*vfs.Inode, linux.Errno) {
 	fs.mu.Lock()
-	i := fs.inodes[ino]
+	i := fs.inodes[ino].Value()
 	fs.mu.Unlock()
 	if i != nil {
 		return i, 0
@@ -257,7 +306,7 @@ func (fs *FS) find(ino uint32) (*vfs.Inode, linux.Errno) {
 // forget takes a node out of the table.
 func (fs *FS) forget(i *vfs.Inode) {
 	fs.mu.Lock()
-	if fs.inodes[uint32(i.Ino)] == i {
+	if fs.inodes[uint32(i.Ino)].Value() == i {
 		delete(fs.inodes, uint32(i.Ino))
 	}
 	delete(fs.atimes, i)
@@ -287,7 +336,7 @@ func (fs *FS) accessed(i *vfs.Inode) {
 		return
 	}
 	fs.mu.Lock()
-	if fs.inodes[uint32(i.Ino)] == i {
+	if fs.inodes[uint32(i.Ino)].Value() == i {
 		fs.atimes[i] = true
 	}
 	fs.mu.Unlock()
@@ -359,10 +408,12 @@ func (fs *FS) destroy() {
 	fs.sync()
 	fs.mu.Lock()
 	list := fs.inodes
-	fs.inodes = map[uint32]*vfs.Inode{}
+	fs.inodes = map[uint32]weak.Pointer[vfs.Inode]{}
 	fs.mu.Unlock()
-	for _, i := range list {
-		nodeOf(i).close()
+	for _, w := range list {
+		if i := w.Value(); i != nil {
+			nodeOf(i).close()
+		}
 	}
 	if err := fs.ext.Unmount(); err != nil {
 		fs.errno(err)

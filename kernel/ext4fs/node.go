@@ -1,6 +1,7 @@
 package ext4fs
 
 import (
+	"runtime"
 	"sync/atomic"
 
 	"hardtack/abi/linux"
@@ -16,6 +17,7 @@ type node struct {
 	vfs.Inode
 	fs     *FS         // immutable
 	in     *ext4.Inode // immutable; has a reference
+	gone   runtime.Cleanup
 	blocks atomic.Int64
 }
 
@@ -34,11 +36,13 @@ func (fs *FS) newNode(in *ext4.Inode, st *linux.Stat) *vfs.Inode {
 		f.InitDisk(fs.FileSystem, f, st, in.Btime())
 		f.blocks.Store(st.Blocks)
 		f.pages.Init(f, f.Length(), fs.ext.BlockSize(), fs)
+		f.gone = runtime.AddCleanup(f, fs.collected, in)
 		return &f.Inode
 	}
 	n := &node{fs: fs, in: in}
 	n.InitDisk(fs.FileSystem, n, st, in.Btime())
 	n.blocks.Store(st.Blocks)
+	n.gone = runtime.AddCleanup(n, fs.collected, in)
 	return &n.Inode
 }
 
@@ -196,7 +200,11 @@ func (n *node) Evict(*vfs.Inode) {
 	n.release()
 }
 
-func (n *node) release() { n.fs.errno(n.fs.ext.Put(n.in)) }
+func (n *node) release() {
+	n.gone.Stop()
+	n.fs.nodes.Add(-1)
+	n.fs.errno(n.fs.ext.Put(n.in))
+}
 
 // close ends a node when the file system is unmounted.
 func (n *node) close() {

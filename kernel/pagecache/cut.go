@@ -117,6 +117,7 @@ func (f *File) discard(l *leaf, s *slot) {
 			f.dirty.Add(-1)
 		}
 		if r := w & reservedMask >> reservedShift; r != 0 {
+			f.reserved.Add(-int64(r))
 			f.store.Unreserve(int64(r))
 		}
 		l.discounted()

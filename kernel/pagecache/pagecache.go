@@ -104,13 +104,14 @@ type File struct {
 	writing sync.Mutex   // one write-back at a time
 	maps    mem.Mappings
 
-	mu      sync.Mutex
-	first   atomic.Pointer[leaf] // pages 0 … leafPages-1; changed under mu
-	root    atomic.Pointer[node] // the others; changed under mu
-	unclean *leaf                // leaves with dirty pages; guarded by mu
-	pages   atomic.Int64         // in the cache
-	dirty   atomic.Int64
-	since   atomic.Int64 // monotonic nanoseconds: how long the oldest is dirty, about
+	mu       sync.Mutex
+	first    atomic.Pointer[leaf] // pages 0 … leafPages-1; changed under mu
+	root     atomic.Pointer[node] // the others; changed under mu
+	unclean  *leaf                // leaves with dirty pages; guarded by mu
+	pages    atomic.Int64         // in the cache
+	dirty    atomic.Int64
+	reserved atomic.Int64 // blocks, of dirty pages
+	since    atomic.Int64 // monotonic nanoseconds: how long the oldest is dirty, about
 
 	errors ErrSeq
 
@@ -135,11 +136,7 @@ func (f *File) Reserved() int64 {
 	if f.dirty.Load() == 0 {
 		return 0
 	}
-	n := int64(0)
-	f.each(0, ^uint64(0), func(_ uint64, s *slot) {
-		n += int64(s.w.Load() & reservedMask >> reservedShift)
-	})
-	return n
+	return f.reserved.Load()
 }
 
 // pin takes a pin of a page that is ready; false: it is absent or being filled (w says).

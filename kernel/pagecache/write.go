@@ -33,7 +33,11 @@ func (f *File) soil(l *leaf, n, blocks, set uint64) int {
 		if !s.w.CompareAndSwap(w, next) {
 			continue
 		}
-		if !kept && blocks != 0 { // another was faster
+		switch {
+		case blocks == 0:
+		case kept:
+			f.reserved.Add(int64(blocks))
+		default: // another was faster
 			f.store.Unreserve(int64(blocks))
 		}
 		if w&dirty != 0 {

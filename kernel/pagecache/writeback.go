@@ -155,6 +155,7 @@ func (r *run) flush() (e linux.Errno) {
 	// after the size has grown over it.
 	size := f.size.Load()
 	cache.nWriting.Add(int64(r.n))
+	f.reserved.Add(-r.reserved)
 	if r.exposed {
 		f.maps.Protect(f, r.first, uint64(r.n))
 	}

@@ -26,6 +26,7 @@ type Dentry struct {
 
 	mounted atomic.Int32 // mounts on this place
 	gone    atomic.Bool  // unlinked or removed: the name leads here no more
+	seen    atomic.Bool  // looked up since Shrink came by
 
 	// The directory's listing in order of cookies; guarded by the parent
 	// inode's Mu.

@@ -159,6 +159,9 @@ func (w *walk) step(name string, hash uint32) (Path, linux.Errno) {
 		}
 	}
 	p := Path{w.cur.Mnt, d}
+	if !d.seen.Load() {
+		d.seen.Store(true)
+	}
 	if d.mounted.Load() != 0 {
 		if p = p.top(); w.flags&NoXDev != 0 && p.Mnt != w.cur.Mnt {
 			return Path{}, linux.EXDEV
