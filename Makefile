@@ -11,7 +11,7 @@ DEMO_PKGS  = redis-server nginx bash busybox-static python3-minimal
 DEMO_FILES = $(shell find tool/demo/root -type f)
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: idl help build run check test crash test-overlay bench fuzz bench-disk bench-storage bench-task bench-msg bench-affinity profile lint clean deps deps-cc deps-fs deps-apt FORCE
+.PHONY: idl help build run check test crash test-overlay bench fuzz bench-disk bench-storage bench-task bench-msg bench-affinity bench-lock profile lint clean deps deps-cc deps-fs deps-apt FORCE
 
 help:
 	@echo 'make run     boot Redis and NGINX, with a shell on the terminal (RUN="--cpus 4" adds flags)'
@@ -23,6 +23,7 @@ help:
 	@echo 'make bench-task  fork-join tasks beside rayon, C, oneTBB, OpenMP, Go pools'
 	@echo 'make bench-msg  typed channels beside C, sockets and pipes; writes docs/bench/msg.md'
 	@echo 'make bench-affinity  channel-aware scheduling beside unmodified Go (root on a busy machine: EXEC="chrt -f 10")'
+	@echo 'make bench-lock  locks, and IPC under four concurrency controls; writes docs/bench/lock.md'
 	@echo 'make test-overlay  Go'\''s own tests with the overlay, each policy, and the race detector: an hour'
 	@echo 'make bench-disk   raw disks here and under Linux; writes docs/bench/disk.md'
 	@echo 'make bench-storage  ext4 here and under Linux, CMailbench, LevelDB; writes docs/bench/storage.md'
@@ -103,6 +104,11 @@ test-overlay: bin/hardtack deps-cc
 	  $(GO) test -count=1 -race -short -timeout 60m -run 'Chan|Select|Sched|Gosched|GOMAXPROCS' runtime && \
 	GOFLAGS=-overlay=$$list CGO_ENABLED=1 HARDTACK_AFFINITY=group \
 	  $(GO) test -count=1 -race -short -timeout 60m sync context time
+
+# Locks, and the nucleus core under its concurrency controls; as root with real-time
+# priority.
+bench-lock:
+	$(GO) run ./bench/lock/report -rounds $(or $(ROUNDS),5)
 
 bench-disk: deps deps-cc build
 	$(GO) run ./bench/os/diskreport

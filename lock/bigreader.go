@@ -72,17 +72,18 @@ func (r *Reader) Close() {
 func (r *Reader) Lock() {
 	l := r.lock
 	l.before()
-	if atomic.SwapUint32(&r.in, 1) != 0 {
-		panic("lock: Lock of a Reader that is locked")
-	}
-	if atomic.LoadUint32(&l.writing) != 0 {
-		r.wait()
+	if was := atomic.SwapUint32(&r.in, 1); was|atomic.LoadUint32(&l.writing) != 0 {
+		r.wait(was)
 	}
 	l.acquired()
 }
 
-func (r *Reader) wait() {
+// wait is Lock when there is a writer, or the Reader was locked before.
+func (r *Reader) wait(was uint32) {
 	l := r.lock
+	if was != 0 {
+		panic("lock: Lock of a Reader that is locked")
+	}
 	for {
 		StoreRelease32(&r.in, 0)
 		for i := uint32(0); atomic.LoadUint32(&l.writing) != 0; i++ {
@@ -111,11 +112,13 @@ func (r *Reader) TryLock() bool {
 // Unlock ends reading. It panics if the Reader is not locked.
 func (r *Reader) Unlock() {
 	if r.in == 0 { // the worker's own to write
-		panic("lock: Unlock of a Reader that is not locked")
+		notLocked()
 	}
 	r.lock.released()
 	StoreRelease32(&r.in, 0)
 }
+
+func notLocked() { panic("lock: Unlock of a Reader that is not locked") }
 
 // Lock waits for the writers before and for all readers.
 func (l *BigReader) Lock() {

@@ -506,24 +506,29 @@ func TestElisionProtocol(t *testing.T) {
 		{"takes the word by a load and a store", false},
 		{"marks the word by a plain store", true},
 	} {
-		var s interleave.State
-		for i := range s.T {
-			s.T[i].R[3] = 1
-		}
-		s.T[0].R[3] = 2
-		name := "Elided, three threads"
-		if v.cores {
-			name = "CoreElided, three threads"
-		}
-		explore(t, name, v.bug, interleave.Test{Start: s, Spurious: 1,
-			Programs: []func(*cpu){program(v.bug, v.cores), program(v.bug, v.cores), program(v.bug, v.cores)},
-			AtEnd: func(s *interleave.State) error {
-				for i := range s.T {
-					if s.T[i].R[5] != 0 {
-						return fmt.Errorf("a transaction found the word set when it was to end")
+		p := program(v.bug, v.cores)
+		for _, run := range []struct {
+			threads int
+			each    uint8
+		}{{3, 1}, {2, 2}} {
+			var s interleave.State
+			for i := range s.T {
+				s.T[i].R[3] = run.each
+			}
+			name := fmt.Sprintf("Elided, %d threads", run.threads)
+			if v.cores {
+				name = "Core" + name
+			}
+			explore(t, name, v.bug, interleave.Test{Start: s, Spurious: 1,
+				Programs: []func(*cpu){p, p, p}[:run.threads],
+				AtEnd: func(s *interleave.State) error {
+					for i := range s.T {
+						if s.T[i].R[5] != 0 {
+							return fmt.Errorf("a transaction found the word set when it was to end")
+						}
 					}
-				}
-				return counted(counter, func(*interleave.State) uint8 { return 4 })(s)
-			}})
+					return counted(counter, func(*interleave.State) uint8 { return uint8(run.threads) * run.each })(s)
+				}})
+		}
 	}
 }

@@ -56,12 +56,10 @@ func (n *Nucleus) send(core uint32, ep ID, badge uint64, info Info, deadline uin
 		e.lock.release()
 		return n.fail(core, self, linux.EAGAIN)
 	}
-	t.lock.acquire()
 	t.info, t.badge, t.calls = info, badge, false
-	n.block(core, self, Sending, index, deadline)
-	t.lock.release()
 	e.receivers = false
 	n.push(&e.queue, self)
+	n.block(core, self, Sending, index, deadline)
 	e.lock.release()
 	return Effects{Run: n.schedule(core)}
 }
@@ -92,14 +90,14 @@ func (n *Nucleus) call(core uint32, ep ID, badge uint64, info Info, deadline uin
 	e.lock.acquire()
 	if r := e.queue.head; r != 0 && e.receivers {
 		to := n.thread(r)
-		n.lockTwo(self, r)
+		to.lock.acquire()
 		n.remove(&e.queue, r)
 		deliver(t, to, info)
 		t.call++
 		unblock(to, Result{Info: info, Badge: badge, Token: token(self, t.call)})
 		n.block(core, self, Replying, r, deadline)
 		here := uint32(to.core) == core
-		n.unlockTwo(self, r)
+		to.lock.release()
 		e.lock.release()
 		if here {
 			return n.switchTo(core, r)
@@ -111,13 +109,11 @@ func (n *Nucleus) call(core uint32, ep ID, badge uint64, info Info, deadline uin
 		e.lock.release()
 		return n.fail(core, self, linux.EAGAIN)
 	}
-	t.lock.acquire()
 	t.call++
 	t.info, t.badge, t.calls = info, badge, true
-	n.block(core, self, Sending, index, deadline)
-	t.lock.release()
 	e.receivers = false
 	n.push(&e.queue, self)
+	n.block(core, self, Sending, index, deadline)
 	e.lock.release()
 	return Effects{Run: n.schedule(core)}
 }
@@ -169,11 +165,9 @@ func (n *Nucleus) recv(core uint32, ep ID, deadline uint64) Effects {
 		e.lock.release()
 		return n.fail(core, self, linux.EAGAIN)
 	}
-	t.lock.acquire()
-	n.block(core, self, Receiving, index, deadline)
-	t.lock.release()
 	e.receivers = true
 	n.push(&e.queue, self)
+	n.block(core, self, Receiving, index, deadline)
 	e.lock.release()
 	return Effects{Run: n.schedule(core)}
 }
@@ -188,7 +182,7 @@ func (n *Nucleus) receiveFrom(e *endpoint, sender, self uint16) (ready bool) {
 	to.result = Result{Info: from.info, Badge: from.badge}
 	if from.calls {
 		to.result.Token = token(sender, from.call)
-		from.state, from.object = Replying, self // its deadline stays
+		from.where = at(Replying, self) // its deadline stays
 		return false
 	}
 	unblock(from, Result{})
@@ -229,7 +223,7 @@ func (n *Nucleus) reply(core uint32, tok Token, info Info) Effects {
 }
 
 func (t *Thread) awaits(server uint16, tok Token) bool {
-	return t.state == Replying && t.object == server && t.call&(1<<48-1) == uint64(tok)>>16
+	return load(&t.where) == at(Replying, server) && t.call&(1<<48-1) == uint64(tok)>>16
 }
 
 // ReplyRecv is Reply and Recv as one operation: what a server does all the time.
@@ -269,7 +263,7 @@ func (n *Nucleus) replyRecv(core uint32, tok Token, info Info, ep ID, deadline u
 		e.lock.release()
 		return n.fail(core, self, linux.EAGAIN)
 	}
-	n.lockThree(c, s, self)
+	n.lockTwo(c, s)
 	to := n.thread(c)
 	replied := c != 0 && to.awaits(self, tok)
 	if replied {
@@ -281,11 +275,11 @@ func (n *Nucleus) replyRecv(core uint32, tok Token, info Info, ep ID, deadline u
 	if s != 0 {
 		woken = n.receiveFrom(e, s, self)
 	} else {
-		n.block(core, self, Receiving, index, deadline)
 		e.receivers = true
 		n.push(&e.queue, self)
+		n.block(core, self, Receiving, index, deadline)
 	}
-	n.unlockThree(c, s, self)
+	n.unlockTwo(c, s)
 	e.lock.release()
 	if s == 0 && here {
 		return n.switchTo(core, c)

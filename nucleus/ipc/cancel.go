@@ -29,14 +29,15 @@ func (n *Nucleus) interrupt(by uint32, i uint16, e Errno, now uint64) (did bool,
 	t := n.thread(i)
 	for {
 		t.lock.acquire()
-		s, object := t.state, t.object
+		where := load(&t.where)
 		t.lock.release()
+		s, object := where.state(), where.object()
 		switch s {
 		case Sending, Receiving:
 			o := &n.endpoints[object%MaxEndpoints]
 			o.lock.acquire()
 			t.lock.acquire()
-			same := t.state == s && t.object == object
+			same := load(&t.where) == where
 			if did = same && t.due(now); did {
 				n.remove(&o.queue, i)
 				unblock(t, Result{Err: e})
@@ -50,7 +51,7 @@ func (n *Nucleus) interrupt(by uint32, i uint16, e Errno, now uint64) (did bool,
 			o := &n.notifications[object%MaxNotifications]
 			o.lock.acquire()
 			t.lock.acquire()
-			same := t.state == s && t.object == object
+			same := load(&t.where) == where
 			if did = same && t.due(now); did {
 				n.remove(&o.queue, i)
 				unblock(t, Result{Err: e})
@@ -62,7 +63,7 @@ func (n *Nucleus) interrupt(by uint32, i uint16, e Errno, now uint64) (did bool,
 			}
 		case Replying:
 			t.lock.acquire()
-			same := t.state == s
+			same := load(&t.where) == where
 			if did = same && t.due(now); did {
 				unblock(t, Result{Err: e})
 			}

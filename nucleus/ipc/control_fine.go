@@ -30,3 +30,5 @@ type objectLock struct{ ticket lock.Ticket }
 
 func (l *objectLock) acquire() { l.ticket.Spin() }
 func (l *objectLock) release() { l.ticket.Release() }
+
+func publish(w *where, v where) { lock.StoreRelease32((*uint32)(w), uint32(v)) }

@@ -55,14 +55,15 @@
 // queues by ascending core. Guards:
 //
 //	endpoint's lock    its queue, and the links of the threads in it
-//	thread's lock      its state and message
+//	thread's lock      its state and message, while it is blocked
 //	run queue's lock   the queue, links of the threads in it, whether the core is idle
 //	the core alone     its current thread, its list of deadlines
 //	exclusive          whether objects exist, generations, a thread's core
 //
 // A blocked thread leaves its queue only under both locks, so who holds the
-// endpoint's lock may rely on the head of the queue. The message of a current
-// thread is its own.
+// endpoint's lock may rely on the head of the queue. A core's current thread is its
+// own, up to the store that publishes it as blocked (type where), which is why an
+// operation locks an endpoint and one other thread where seL4 locks two.
 //
 // # Nucleus rules
 //

@@ -140,7 +140,7 @@ func newScript(t *testing.T, names ...string) *script {
 func (s *script) on(name string, f func()) bool {
 	id := s.ids[name]
 	t := s.n.Thread(id.index())
-	if !t.exists || t.generation != id.generation() || t.state != Ready {
+	if !t.exists || t.generation != id.generation() || t.where.state() != Ready {
 		return false
 	}
 	for s.n.Current(0) != id.index() {
@@ -231,8 +231,8 @@ func TestDeaths(t *testing.T) {
 					}
 					continue
 				}
-				if th.state != Ready {
-					t.Errorf("%s dies after %d steps: %s is still %v", victim, after, name, th.state)
+				if th.where.state() != Ready {
+					t.Errorf("%s dies after %d steps: %s is still %v", victim, after, name, th.where.state())
 				}
 				err := n.Result(id.index()).Err
 				switch {
@@ -273,12 +273,12 @@ func TestTimeouts(t *testing.T) {
 		t.Errorf("earliest deadline %d", n.NextDeadline(0))
 	}
 	n.Tick(0, 9)
-	if n.Thread(a).state != Receiving {
+	if n.Thread(a).where.state() != Receiving {
 		t.Error("woken too early")
 	}
 	n.Tick(0, 10)
-	if n.Thread(a).state != Ready || n.Result(a).Err != linux.ETIMEDOUT || n.Thread(b).state != Waiting {
-		t.Errorf("a %v %v, b %v", n.Thread(a).state, n.Result(a).Err, n.Thread(b).state)
+	if n.Thread(a).where.state() != Ready || n.Result(a).Err != linux.ETIMEDOUT || n.Thread(b).where.state() != Waiting {
+		t.Errorf("a %v %v, b %v", n.Thread(a).where.state(), n.Result(a).Err, n.Thread(b).where.state())
 	}
 	// The deadline of a call runs on while the server works.
 	s.on("a", func() { n.Recv(0, ep, Forever) })

@@ -21,19 +21,20 @@ func deliver(from, to *Thread, info Info) {
 	}
 }
 
-// block makes a thread, locked, wait for an object or for a reply.
+// block makes the core's current thread, which is in the queue already if it is to be
+// in one, wait for an object or for a reply. It comes last: from here on others may
+// wake the thread.
 func (n *Nucleus) block(core uint32, i uint16, s State, object uint16, deadline uint64) {
-	t := n.thread(i)
-	t.state, t.object = s, object
 	if deadline != Forever {
 		n.setTimer(core, i, deadline)
 	}
+	publish(&n.thread(i).where, at(s, object))
 }
 
 // unblock makes a thread, locked and in no queue, ready.
 func unblock(t *Thread, r Result) {
-	t.state, t.object, t.deadline = Ready, 0, 0
-	t.result = r
+	t.deadline, t.result = 0, r
+	t.where = at(Ready, 0)
 }
 
 // lockTwo locks threads in order. 0 is nobody.
@@ -55,34 +56,5 @@ func (n *Nucleus) unlockTwo(a, b uint16) {
 	}
 	if b != 0 && b != a {
 		n.thread(b).lock.release()
-	}
-}
-
-// lockThree locks threads in order. 0 is nobody.
-func (n *Nucleus) lockThree(a, b, c uint16) {
-	if a > b {
-		a, b = b, a
-	}
-	if b > c {
-		b, c = c, b
-	}
-	if a > b {
-		a, b = b, a
-	}
-	if a != 0 && a != b {
-		n.thread(a).lock.acquire()
-	}
-	if b != 0 && b != c {
-		n.thread(b).lock.acquire()
-	}
-	if c != 0 {
-		n.thread(c).lock.acquire()
-	}
-}
-
-func (n *Nucleus) unlockThree(a, b, c uint16) {
-	n.unlockTwo(a, b)
-	if c != 0 && c != a && c != b {
-		n.thread(c).lock.release()
 	}
 }

@@ -83,9 +83,9 @@ func (w *world) same(what string, got, want Effects) error {
 	}
 	for i, want := range w.r.threads {
 		t := w.n.Thread(i)
-		if t.state != want.state || uint32(t.object) != want.object || t.result != want.result || t.deadline != want.deadline {
+		if t.where.state() != want.state || uint32(t.where.object()) != want.object || t.result != want.result || t.deadline != want.deadline {
 			return fmt.Errorf("%s: thread %d is %v on %d, result %+v, deadline %d; want %v on %d, %+v, %d", what, i,
-				t.state, t.object, t.result, t.deadline, want.state, want.object, want.result, want.deadline)
+				t.where.state(), t.where.object(), t.result, t.deadline, want.state, want.object, want.result, want.deadline)
 		}
 		if !slices.Equal(t.In[:t.Came], want.in) {
 			return fmt.Errorf("%s: thread %d got descriptors %v, want %v", what, i, t.In[:t.Came], want.in)

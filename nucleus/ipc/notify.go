@@ -68,10 +68,8 @@ func (n *Nucleus) wait(core uint32, note ID, deadline uint64) Effects {
 		o.lock.release()
 		return n.fail(core, self, linux.EAGAIN)
 	}
-	t.lock.acquire()
-	n.block(core, self, Waiting, index, deadline)
-	t.lock.release()
 	n.push(&o.queue, self)
+	n.block(core, self, Waiting, index, deadline)
 	o.lock.release()
 	return Effects{Run: n.schedule(core)}
 }

@@ -11,7 +11,7 @@ func (n *Nucleus) NewThread(core, home uint32) (ID, Errno) {
 	n.control.enterAlone(core)
 	for i := 1; i < MaxThreads; i++ {
 		if t := &n.threads[i]; !t.exists {
-			t.exists, t.state, t.core = true, Stopped, uint16(home)
+			t.exists, t.where, t.core = true, at(Stopped, 0), uint16(home)
 			t.generation++
 			t.result, t.Came = Result{}, 0
 			id, err = makeID(i, t.generation), 0
@@ -31,8 +31,8 @@ func (n *Nucleus) Start(core uint32, id ID) (Effects, Errno) {
 	t, i, err := n.threadOf(id)
 	if err == 0 {
 		t.lock.acquire()
-		if t.state == Stopped {
-			t.state = Ready
+		if t.where == at(Stopped, 0) {
+			t.where = at(Ready, 0)
 		} else {
 			err = linux.EBUSY
 		}
@@ -53,7 +53,7 @@ func (n *Nucleus) Move(core uint32, id ID, home uint32) Errno {
 	}
 	n.control.enterAlone(core)
 	t, i, err := n.threadOf(id)
-	if err == 0 && t.state != Stopped {
+	if err == 0 && t.where != at(Stopped, 0) {
 		err = linux.EBUSY
 	}
 	if err == 0 {
@@ -97,7 +97,7 @@ func (n *Nucleus) destroyThread(core uint32, id ID) (fx Effects, dropped Dropped
 		return fx, dropped, err
 	}
 	home := uint32(t.core)
-	switch t.state {
+	switch t.where.state() {
 	case Ready:
 		if c := n.core(home); c.current == uint32(i) {
 			c.current = 0
@@ -109,19 +109,19 @@ func (n *Nucleus) destroyThread(core uint32, id ID) (fx Effects, dropped Dropped
 		}
 	case Sending:
 		dropped.add(&t.Out, t.info.Descriptors())
-		n.remove(&n.endpoints[t.object%MaxEndpoints].queue, i)
+		n.remove(&n.endpoints[t.where.object()%MaxEndpoints].queue, i)
 	case Receiving:
-		n.remove(&n.endpoints[t.object%MaxEndpoints].queue, i)
+		n.remove(&n.endpoints[t.where.object()%MaxEndpoints].queue, i)
 	case Waiting:
-		n.remove(&n.notifications[t.object%MaxNotifications].queue, i)
+		n.remove(&n.notifications[t.where.object()%MaxNotifications].queue, i)
 	}
 	dropped.add(&t.In, int(t.Came))
 	if t.hasTimer {
 		n.removeTimer(home, i)
 	}
-	t.exists, t.state, t.object, t.deadline, t.Came = false, Free, 0, 0, 0
+	t.exists, t.where, t.deadline, t.Came = false, 0, 0, 0
 	for k := range n.threads {
-		if c := &n.threads[k]; c.state == Replying && c.object == i {
+		if c := &n.threads[k]; c.where == at(Replying, i) {
 			unblock(c, Result{Err: linux.EPIPE})
 			fx.IPI |= n.wake(core, uint16(k))
 		}

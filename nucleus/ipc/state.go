@@ -2,6 +2,7 @@ package ipc
 
 import (
 	"math"
+	"sync/atomic"
 
 	"hardtack/abi/linux"
 )
@@ -60,6 +61,20 @@ var stateNames = [...]string{"free", "stopped", "ready", "sending", "receiving",
 // String is for tests and messages.
 func (s State) String() string { return stateNames[s%State(len(stateNames))] }
 
+// where is a thread's state and what it is blocked on: state << 16 | index of the
+// endpoint or notification or, Replying, of the thread that has the call. One word,
+// so that a core can publish that its current thread is blocked without the thread's
+// lock: all else is written before, and only who has read it as blocked, under the
+// locks that belong to this state, may change the thread.
+type where uint32
+
+func at(s State, object uint16) where { return where(s)<<16 | where(object) }
+
+func (w where) state() State   { return State(w >> 16) }
+func (w where) object() uint16 { return uint16(w) }
+
+func load(w *where) where { return where(atomic.LoadUint32((*uint32)(w))) }
+
 // Info describes a message: bytes | descriptors << 16.
 type Info uint32
 
@@ -99,7 +114,7 @@ type Result struct {
 type Thread struct {
 	lock objectLock
 
-	state State
+	where where
 	link  struct{ next, prev uint16 } // in a run queue or an object's queue
 	timed struct{ next, prev uint16 } // in its core's list of deadlines
 	core  uint16
@@ -109,8 +124,7 @@ type Thread struct {
 	hasTimer   bool // is in the list of deadlines
 	calls      bool // Sending: wants a reply
 
-	object   uint16 // blocked: on this endpoint or notification; Replying: on this thread
-	info     Info   // Sending: the message
+	info     Info // Sending: the message
 	badge    uint64
 	call     uint64 // number of its calls
 	deadline uint64 // 0: none

@@ -245,7 +245,7 @@ func TestStress(t *testing.T) {
 		for k, id := range ids {
 			th := m.n.Thread(id.index())
 			t.Logf("thread %d of core %d, server %v: %v on %d, deadline %d, goods %d; result %+v", id.index(), th.core,
-				k%perCore == 0, th.state, th.object, th.deadline, m.prog[id.index()].goods, th.result)
+				k%perCore == 0, th.where.state(), th.where.object(), th.deadline, m.prog[id.index()].goods, th.result)
 		}
 		for c := range m.cores {
 			k := m.n.core(c)

@@ -1,0 +1,399 @@
+// Command drive measures one thing on pinned threads and prints a line of JSON. It
+// is built once for each concurrency control of the nucleus (package nucleus/ipc);
+// command report runs it.
+//
+//	drive ipc [-cores 1] [-delay CYCLES] [-entry] [-windows 15] [-window 20ms]
+//	drive locks [-what counter] [-cores 2] …
+//
+// -fifo runs the threads with real-time priority (root), which keeps other programs
+// off the processors.
+//
+// ipc: on each core a client calls a server of the same core, endlessly, by the real
+// nucleus code; before each operation they compute for an exponentially distributed
+// time of -delay cycles on average. -entry makes a Linux
+// system call before each operation, to stand for entry to and exit from a kernel.
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"hardtack/lock"
+	"hardtack/nucleus/ipc"
+)
+
+// Output is what is printed.
+type Output struct {
+	Control      string
+	Transactions bool
+	PerSecond    float64              // cycles
+	Windows      map[string][]float64 // operations in a window over its cycles
+}
+
+var (
+	cores   = flag.Int("cores", 1, "cores, or threads")
+	delay   = flag.Float64("delay", 0, "average delay in cycles")
+	entry   = flag.Bool("entry", false, "a system call before each operation")
+	windows = flag.Int("windows", 15, "how many windows are measured")
+	window  = flag.Duration("window", 20*time.Millisecond, "length of a window")
+	fifo    = flag.Bool("fifo", false, "real-time priority")
+	what    = flag.String("what", "alone", "locks: alone, counter, buckets or readers")
+)
+
+func main() {
+	if len(os.Args) < 2 {
+		fail(fmt.Errorf("want ipc or locks"))
+	}
+	if err := flag.CommandLine.Parse(os.Args[2:]); err != nil {
+		fail(err)
+	}
+	debug.SetGCPercent(-1)
+	runtime.GOMAXPROCS(*cores + 1) // one for this goroutine
+	runtime.LockOSThread()
+	if err := priority(20); err != nil {
+		fail(err)
+	}
+	out := Output{Control: ipc.Control(), Transactions: lock.Transactions(), PerSecond: rate()}
+	var err error
+	switch os.Args[1] {
+	case "ipc":
+		out.Windows, err = measureIPC()
+	case "locks":
+		out.Windows, err = measureLocks()
+	default:
+		err = fmt.Errorf("%s: want ipc or locks", os.Args[1])
+	}
+	if err != nil {
+		fail(err)
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(out); err != nil {
+		fail(err)
+	}
+}
+
+func fail(err error) {
+	fmt.Fprintln(os.Stderr, "drive:", err)
+	os.Exit(1)
+}
+
+// rate is the frequency of the time stamp counter.
+func rate() float64 {
+	t, c := time.Now(), lock.Cycles()
+	time.Sleep(50 * time.Millisecond)
+	return float64(lock.Cycles()-c) / time.Since(t).Seconds()
+}
+
+// pin keeps the calling goroutine on a processor for good.
+func pin(cpu int) error {
+	runtime.LockOSThread()
+	var set unix.CPUSet
+	set.Set(cpu % runtime.NumCPU())
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		return err
+	}
+	return priority(10)
+}
+
+// priority gives the calling thread a real-time priority, if they are wanted.
+func priority(p uint32) error {
+	if !*fifo {
+		return nil
+	}
+	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: p}
+	if err := unix.SchedSetAttr(0, &attr, 0); err != nil {
+		return fmt.Errorf("real-time priority %d: %w", p, err)
+	}
+	return nil
+}
+
+// sleep waits in the system, not in the Go runtime, whose timers need a thread that
+// the workers may keep off.
+func sleep(d time.Duration) {
+	ts := unix.NsecToTimespec(int64(d))
+	for unix.Nanosleep(&ts, &ts) == unix.EINTR {
+	}
+}
+
+// count is a worker's operations so far, on a line of its own.
+type count struct {
+	_ [128]byte
+	n uint64
+	_ [128]byte
+}
+
+// measure runs the workers and looks at their counts at the end of each window.
+// work does some operations, a batch, and tells how many.
+func measure(n int, work func(worker int) func() int) ([]float64, error) {
+	counts := make([]count, n)
+	var stop, ready atomic.Uint32
+	var failed atomic.Pointer[error]
+	var wg sync.WaitGroup
+	for w := range n {
+		wg.Go(func() {
+			if err := pin(w); err != nil {
+				failed.Store(&err)
+			}
+			batch := work(w)
+			c := &counts[w].n
+			total := uint64(0)
+			ready.Add(1)
+			for stop.Load() == 0 {
+				total += uint64(batch())
+				lock.StoreRelease64(c, total)
+			}
+		})
+	}
+	for ready.Load() != uint32(n) {
+		sleep(time.Millisecond)
+	}
+	sum := func() (s uint64, at uint64) {
+		for i := range counts {
+			s += atomic.LoadUint64(&counts[i].n)
+		}
+		return s, lock.Cycles()
+	}
+	sleep(*window) // warm
+	var out []float64
+	before, since := sum()
+	for range *windows {
+		sleep(*window)
+		now, at := sum()
+		if now != before { // else the processor was somebody else's all the time
+			out = append(out, float64(now-before)/float64(at-since))
+		}
+		before, since = now, at
+	}
+	stop.Store(1)
+	wg.Wait()
+	if err := failed.Load(); err != nil {
+		return nil, *err
+	}
+	return out, nil
+}
+
+func measureIPC() (map[string][]float64, error) {
+	n := new(ipc.Nucleus)
+	if err := n.Init(*cores); err != nil {
+		return nil, err
+	}
+	type pair struct {
+		ep             ipc.ID
+		client, server uint32
+	}
+	pairs := make([]pair, *cores)
+	for c := range uint32(*cores) {
+		p := &pairs[c]
+		p.ep, _ = n.NewEndpoint(0)
+		server, _ := n.NewThread(0, c)
+		client, _ := n.NewThread(0, c)
+		// Started by their own core, so that nobody needs an interrupt.
+		n.Start(c, server)
+		n.Yield(c)
+		n.Recv(c, p.ep, ipc.Forever)
+		fx, err := n.Start(c, client)
+		if err != 0 {
+			return nil, err
+		}
+		p.client, p.server = fx.Run, uint32(server)&0xffff
+	}
+	out, err := measure(*cores, func(w int) func() int {
+		core, p := uint32(w), pairs[w]
+		random := rand.New(rand.NewPCG(uint64(w), 5))
+		delays := make([]uint64, 4096)
+		for i := range delays {
+			delays[i] = uint64(random.ExpFloat64() * *delay)
+		}
+		at := 0
+		info := ipc.MakeInfo(32, 0)
+		batch := 256
+		if *delay > 0 {
+			batch = 16
+		}
+		return func() int {
+			for range batch {
+				if *delay > 0 {
+					at = (at + 1) % len(delays)
+					spin(delays[at])
+				}
+				if *entry {
+					enter()
+				}
+				fx := n.Call(core, p.ep, 0, info, ipc.Forever)
+				if fx.Run != p.server {
+					panic("the server does not run")
+				}
+				if *delay > 0 {
+					at = (at + 1) % len(delays)
+					spin(delays[at])
+				}
+				if *entry {
+					enter()
+				}
+				fx = n.ReplyRecv(core, n.Result(fx.Run).Token, info, p.ep, ipc.Forever)
+				if fx.Run != p.client {
+					panic("the client does not run")
+				}
+			}
+			return 2 * batch
+		}
+	})
+	return map[string][]float64{"ipc": out}, err
+}
+
+// spin computes for some cycles. It does not pause: a hyperthread sees a busy core.
+func spin(cycles uint64) {
+	for from := lock.Cycles(); lock.Cycles()-from < cycles; {
+	}
+}
+
+func enter() { syscall.RawSyscall(syscall.SYS_GETPPID, 0, 0, 0) }
+
+// guarded is a lock with a counter on a line of its own and buckets.
+type guarded struct {
+	_       [128]byte
+	counter uint64
+	_       [128]byte
+	buckets [4096]struct {
+		n uint64
+		_ [56]byte
+	}
+}
+
+const lockBatch = 512
+
+func measureLocks() (map[string][]float64, error) {
+	var mutex struct {
+		_ [128]byte
+		sync.Mutex
+		_ [128]byte
+	}
+	var rw struct {
+		_ [128]byte
+		sync.RWMutex
+		_ [128]byte
+	}
+	var clh lock.CLH
+	var ticket struct {
+		_ [128]byte
+		lock.Ticket
+		_ [128]byte
+	}
+	var elided lock.Elided
+	var big lock.BigReader
+	data := new(guarded)
+	out := map[string][]float64{}
+	// A lock after the other, window by window, so that all meet the same neighbours.
+	type contender struct {
+		name string
+		work func(w int) func() int
+	}
+	exclusive := func(name string, l sync.Locker) contender {
+		return contender{name, func(w int) func() int { return section(l, data, w) }}
+	}
+	all := []contender{exclusive("sync.Mutex", &mutex.Mutex), exclusive("Elided", &elided), exclusive("CLH", &clh), exclusive("Ticket", &ticket.Ticket)}
+	if *what == "readers" {
+		all = []contender{
+			{"RWMutex.RLock", func(int) func() int {
+				return func() int {
+					for range lockBatch {
+						rw.RLock()
+						rw.RUnlock()
+					}
+					return lockBatch
+				}
+			}},
+			{"BigReader", func(int) func() int {
+				r := big.NewReader()
+				return func() int {
+					for range lockBatch {
+						r.Lock()
+						r.Unlock()
+					}
+					return lockBatch
+				}
+			}},
+		}
+	}
+	rounds := *windows
+	*windows = 1
+	for range rounds {
+		for _, c := range all {
+			v, err := measure(*cores, c.work)
+			if err != nil {
+				return nil, err
+			}
+			out[c.name] = append(out[c.name], v...)
+		}
+	}
+	return out, nil
+}
+
+// section is the critical sections of one worker, by the kind of *what. The switch
+// on the lock's type keeps calls direct.
+func section(l sync.Locker, data *guarded, w int) func() int {
+	x := uint64(w)*0x9e3779b97f4a7c15 + 1
+	slot := func() *uint64 {
+		if *what == "buckets" {
+			x ^= x << 13
+			x ^= x >> 7
+			x ^= x << 17
+			// Each worker has half of the buckets: truly disjoint data.
+			return &data.buckets[x%2048*2+uint64(w%2)].n
+		}
+		return &data.counter
+	}
+	switch l := l.(type) {
+	case *sync.Mutex:
+		return func() int {
+			for range lockBatch {
+				p := slot()
+				l.Lock()
+				*p++
+				l.Unlock()
+			}
+			return lockBatch
+		}
+	case *lock.Elided:
+		return func() int {
+			for range lockBatch {
+				p := slot()
+				l.Lock()
+				*p++
+				l.Unlock()
+			}
+			return lockBatch
+		}
+	case *lock.CLH:
+		return func() int {
+			for range lockBatch {
+				p := slot()
+				l.Lock()
+				*p++
+				l.Unlock()
+			}
+			return lockBatch
+		}
+	case *lock.Ticket:
+		return func() int {
+			for range lockBatch {
+				p := slot()
+				l.Lock()
+				*p++
+				l.Unlock()
+			}
+			return lockBatch
+		}
+	}
+	panic("no such lock")
+}

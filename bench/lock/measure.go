@@ -1,0 +1,193 @@
+package lockbench
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"hardtack/tool/repairman"
+)
+
+// Controls are the concurrency controls of the nucleus, none first.
+var Controls = []string{"none", "big", "fine", "rtm"}
+
+// Delays of the model's ping-pong, in cycles: the paper's.
+var Delays = []int{500, 1000, 2000, 4000, 8000, 16000, 32000}
+
+// Bench says how to measure.
+type Bench struct {
+	Dir    string // for programs
+	FIFO   bool   // real-time priority
+	Rounds int
+	Log    func(format string, args ...any)
+
+	exe map[string]string
+}
+
+// Cell is the cycles of one operation, a figure for each window of all rounds.
+type Cell []float64
+
+// Median and Min of the windows.
+func (c Cell) Median() float64 {
+	if len(c) == 0 {
+		return 0
+	}
+	v := slices.Sorted(slices.Values(c))
+	return v[len(v)/2]
+}
+
+func (c Cell) Min() float64 {
+	if len(c) == 0 {
+		return 0
+	}
+	return slices.Min(c)
+}
+
+// Result is all that was measured. Keys are names that the page knows.
+type Result struct {
+	CPU          string
+	FIFO         bool
+	Rounds       int
+	PerSecond    float64 // cycles
+	Transactions bool
+	Missing      map[string]string // controls that do not run here, and why
+	Cells        map[string]Cell
+	Points       []repairman.Point // operations a cycle, of the control big
+}
+
+type output struct {
+	Control      string
+	Transactions bool
+	PerSecond    float64
+	Windows      map[string][]float64
+}
+
+// Run builds the programs and measures, round by round, the contenders of each row
+// one after the other.
+func (b *Bench) Run() (*Result, error) {
+	r := &Result{FIFO: b.FIFO, Rounds: b.Rounds, CPU: cpu(), Missing: map[string]string{}, Cells: map[string]Cell{}}
+	b.exe = map[string]string{}
+	for _, c := range Controls {
+		exe := filepath.Join(b.Dir, "drive-"+c)
+		cmd := exec.Command("go", "build", "-tags", "nucleus_"+c, "-o", exe, "./bench/lock/drive")
+		if text, err := cmd.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("go build: %w\n%s", err, text)
+		}
+		b.exe[c] = exe
+		if _, err := b.drive(c, "ipc", "-windows", "1"); err != nil {
+			if c != "rtm" {
+				return nil, err
+			}
+			r.Missing[c] = strings.TrimPrefix(err.Error(), "drive: ")
+		}
+	}
+	points := map[[2]int]Cell{}
+	for round := range b.Rounds {
+		b.Log("round %d of %d", round+1, b.Rounds)
+		add := func(key, control string, args ...string) error {
+			if r.Missing[control] != "" {
+				return nil
+			}
+			out, err := b.drive(control, args...)
+			if err != nil {
+				return err
+			}
+			r.PerSecond, r.Transactions = out.PerSecond, out.Transactions
+			for name, windows := range out.Windows {
+				k := key
+				if name != "ipc" {
+					k += " " + name
+				}
+				for _, w := range windows {
+					r.Cells[k] = append(r.Cells[k], 1/w)
+				}
+			}
+			return nil
+		}
+		for _, c := range Controls {
+			if err := errors.Join(
+				add("bare "+c, c, "ipc", "-windows", "6"),
+				add("entry "+c, c, "ipc", "-windows", "6", "-entry"),
+			); err != nil {
+				return nil, err
+			}
+		}
+		for _, c := range Controls[1:] {
+			for _, n := range []string{"1", "2"} {
+				if err := errors.Join(
+					add("pairs "+n+" "+c, c, "ipc", "-windows", "6", "-entry", "-cores", n),
+					add("delay "+n+" "+c, c, "ipc", "-windows", "6", "-delay", "2000", "-cores", n),
+				); err != nil {
+					return nil, err
+				}
+			}
+		}
+		for _, what := range []string{"alone", "counter", "buckets", "readers"} {
+			n := "2"
+			if what == "alone" {
+				n = "1"
+			}
+			w := what
+			if what == "alone" {
+				w = "counter"
+			}
+			if err := add(what, "none", "locks", "-what", w, "-cores", n, "-windows", "5", "-window", "10ms"); err != nil {
+				return nil, err
+			}
+		}
+		for _, d := range Delays {
+			for n := 1; n <= 2; n++ {
+				out, err := b.drive("big", "ipc", "-windows", "4", "-window", "40ms", "-delay", strconv.Itoa(d), "-cores", strconv.Itoa(n))
+				if err != nil {
+					return nil, err
+				}
+				points[[2]int{d, n}] = append(points[[2]int{d, n}], out.Windows["ipc"]...)
+			}
+		}
+	}
+	for _, d := range Delays {
+		for n := 1; n <= 2; n++ {
+			r.Points = append(r.Points, repairman.Point{Cores: n, Delay: float64(d), Throughput: points[[2]int{d, n}].Median()})
+		}
+	}
+	return r, nil
+}
+
+func (b *Bench) drive(control string, args ...string) (*output, error) {
+	if b.FIFO {
+		args = append(args, "-fifo")
+	}
+	cmd := exec.Command(b.exe[control], args...)
+	text, err := cmd.Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			return nil, errors.New(strings.TrimSpace(string(exit.Stderr)))
+		}
+		return nil, err
+	}
+	out := new(output)
+	if err := json.Unmarshal(text, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func cpu() string {
+	data, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return "unknown processor"
+	}
+	for line := range strings.Lines(string(data)) {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return "unknown processor"
+}

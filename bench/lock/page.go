@@ -1,0 +1,229 @@
+package lockbench
+
+import (
+	"fmt"
+	"image/color"
+	"os"
+	"strings"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+
+	"hardtack/tool/repairman"
+)
+
+// Fit is the model of the points, and its report.
+func (r *Result) Fit() (repairman.Fit, *repairman.Report, error) {
+	fit, err := repairman.Delays(r.Points)
+	if err != nil {
+		return fit, nil, err
+	}
+	rep := &repairman.Report{Unit: "cycles", PerSecond: r.PerSecond, Cores: 16, Efficiency: 0.9}
+	for _, s := range repairman.Series(r.Points) {
+		rep.Loads = append(rep.Loads, repairman.Load{Name: fmt.Sprintf("delay %.0f", s[0].Delay),
+			Model: repairman.Model{Service: fit.Service, Think: max(s[0].Delay+fit.Think, 0)}, Points: s})
+	}
+	return fit, rep, nil
+}
+
+// CSV is the points as "hardtack model" reads them.
+func (r *Result) CSV() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# one-way IPC under a big lock; hardtack model --ghz %.4g docs/bench/lock.csv\ncores,throughput,delay\n", r.PerSecond/1e9)
+	for _, p := range r.Points {
+		fmt.Fprintf(&b, "%d,%.0f,%.0f\n", p.Cores, p.Throughput*r.PerSecond, p.Delay)
+	}
+	return b.String()
+}
+
+// goal is a row of the goals' table.
+type goal struct {
+	text     string
+	want     float64
+	atMost   bool
+	measured float64
+	missing  string
+}
+
+func (r *Result) ratio(a, b string) float64 {
+	x, y := r.Cells[a].Median(), r.Cells[b].Median()
+	if y == 0 {
+		return 0
+	}
+	return x / y
+}
+
+func (r *Result) goals(fit repairman.Fit) []goal {
+	var out []goal
+	limits := map[string]float64{"big": 1.05, "fine": 1.2, "rtm": 1.2}
+	for _, c := range Controls[1:] {
+		out = append(out, goal{c + " / none, with a system call for entry and exit", limits[c], true, r.ratio("entry "+c, "entry none"), r.Missing[c]})
+	}
+	for _, c := range []string{"fine", "rtm"} {
+		out = append(out, goal{c + ", independent pairs: two cores / one", 1.9, false, r.ratio("pairs 1 "+c, "pairs 2 "+c), r.Missing[c]})
+	}
+	return append(out,
+		goal{"sync.Mutex / Elided, two threads, disjoint data", 1.7, false, r.ratio("buckets sync.Mutex", "buckets Elided"), ""},
+		goal{"Elided / sync.Mutex, one thread", 1.15, true, r.ratio("alone Elided", "alone sync.Mutex"), ""},
+		goal{"Elided / sync.Mutex, two threads, one counter", 1.1, true, r.ratio("counter Elided", "counter sync.Mutex"), ""},
+		goal{"RWMutex.RLock / BigReader, two readers", 8, false, r.ratio("readers RWMutex.RLock", "readers BigReader"), ""},
+		goal{"R² of the model, delays of 500 to 32,000 cycles", 0.98, false, fit.R2, ""},
+	)
+}
+
+// Markdown is the page.
+func (r *Result) Markdown() (string, error) {
+	fit, rep, err := r.Fit()
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	p("# Locks and the nucleus core\n")
+	p("Written by `make bench-lock`. %s, time stamp counter at %.2f GHz, %d rounds; in each", r.CPU, r.PerSecond/1e9, r.Rounds)
+	p("round the contenders of a row one after the other, on threads pinned to processors%s.", map[bool]string{
+		true: ",\nwith real-time priority, which keeps other programs off them", false: ""}[r.FIFO])
+	p("Figures are cycles of the time stamp counter an operation: median (least) of windows")
+	p("of 10 to 40 ms.\n")
+	if !r.Transactions {
+		p("**This processor has no hardware transactions that work.** What depends on them is")
+		p("not measured here: the control `rtm`, and what Elided gains by running sections at")
+		p("the same time. Elided is its plain lock in all figures below.\n")
+	}
+	p("## Goals\n")
+	p("| | goal | measured |\n| --- | ---: | ---: |")
+	for _, g := range r.goals(fit) {
+		sign := "≥"
+		if g.atMost {
+			sign = "≤"
+		}
+		switch {
+		case g.missing != "":
+			p("| %s | %s %v | not measured: %s |", g.text, sign, g.want, g.missing)
+		default:
+			met := "**missed**"
+			if g.atMost && g.measured <= g.want || !g.atMost && g.measured >= g.want {
+				met = "met"
+			}
+			p("| %s | %s %v | %.3g, %s |", g.text, sign, g.want, g.measured, met)
+		}
+	}
+	p("\n## One-way IPC on one core, 32 bytes\n")
+	p("A client calls, a server of the same core replies and receives, both by a switch that")
+	p("does not go through the run queue; one figure for each of the two operations. There")
+	p("are no registers and address spaces to switch here, so the bare figure is what the")
+	p("nucleus core itself takes, and a lock is a large part of it. In the second column each")
+	p("operation is preceded by a system call of Linux (getppid) for entry and exit: that is")
+	p("the ratio to hold against the paper's figure 3 (big 3 %%, fine 20 %%, rtm 17 %%), whose")
+	p("base is a whole system call too.\n")
+	p("| control | bare | / none | with entry and exit | / none |\n| --- | ---: | ---: | ---: | ---: |")
+	for _, c := range Controls {
+		if why := r.Missing[c]; why != "" {
+			p("| %s | – | | – | |", c)
+			continue
+		}
+		p("| %s | %s | %.2f | %s | %.2f |", c, r.cell("bare "+c), r.ratio("bare "+c, "bare none"), r.cell("entry "+c), r.ratio("entry "+c, "entry none"))
+	}
+	p("\n![One-way IPC](lock-ipc.svg)\n")
+	p("## Independent pairs\n")
+	p("A pair on each core; cycles for one operation of all cores together.\n")
+	p("| control | one core, entry and exit | two cores | gain | one core, delay 2,000 | two cores | gain |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+	for _, c := range Controls[1:] {
+		if r.Missing[c] == "" {
+			p("| %s | %s | %s | %.2f | %s | %s | %.2f |", c,
+				r.cell("pairs 1 "+c), r.cell("pairs 2 "+c), r.ratio("pairs 1 "+c, "pairs 2 "+c),
+				r.cell("delay 1 "+c), r.cell("delay 2 "+c), r.ratio("delay 1 "+c, "delay 2 "+c))
+		}
+	}
+	p("\n## Locks of the library\n")
+	p("A section adds 1 to a counter. Buckets: each thread has counters of its own. FIFO locks")
+	p("(CLH, Ticket) hand over to the other thread at every release; sync.Mutex and Elided let")
+	p("the one that runs go on, and bound how long the other waits.\n")
+	p("| | sync.Mutex | Elided | CLH | Ticket |\n| --- | ---: | ---: | ---: | ---: |")
+	for _, row := range [][2]string{{"alone", "one thread"}, {"counter", "two threads, one counter"}, {"buckets", "two threads, buckets"}} {
+		p("| %s | %s | %s | %s | %s |", row[1], r.cell(row[0]+" sync.Mutex"), r.cell(row[0]+" Elided"), r.cell(row[0]+" CLH"), r.cell(row[0]+" Ticket"))
+	}
+	p("\n| | RWMutex.RLock | BigReader |\n| --- | ---: | ---: |")
+	p("| two readers, lock and unlock | %s | %s |", r.cell("readers RWMutex.RLock"), r.cell("readers BigReader"))
+	p("\n## The model\n")
+	p("The control big, a pair on each core, an exponentially distributed delay before each")
+	p("operation. One service time and one overhead of an operation outside of the lock are")
+	p("fitted to all %d points: service time %.0f cycles, think time delay + %.0f cycles, R² %.4f.", len(r.Points), fit.Service, fit.Think, fit.R2)
+	p("With two cores there are two points for each delay, and most of what R² explains is the")
+	p("difference between the delays; the curves beyond two cores are predictions.\n")
+	p("| delay | one core, million/s | model | two cores | model | knee | carries at 90 %% |\n| ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+	for _, l := range rep.Loads {
+		m := func(x float64) float64 { return x * r.PerSecond / 1e6 }
+		p("| %.0f | %.3f | %.3f | %.3f | %.3f | %.1f | %d |", l.Points[0].Delay,
+			m(l.Points[0].Throughput), m(l.Model.At(1).Throughput), m(l.Points[1].Throughput), m(l.Model.At(2).Throughput),
+			l.Model.Knee(), l.Model.Carries(0.9, repairman.MaxCores))
+	}
+	p("\n![Model](lock-model.svg)\n")
+	p("The points are in [lock.csv](lock.csv), for `hardtack model --ghz %.4g docs/bench/lock.csv`.", r.PerSecond/1e9)
+	return b.String(), nil
+}
+
+func (r *Result) cell(key string) string {
+	c := r.Cells[key]
+	if len(c) == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.0f (%.0f)", c.Median(), c.Min())
+}
+
+// Write writes page, plots and points into a directory.
+func (r *Result) Write(dir string) error {
+	page, err := r.Markdown()
+	if err != nil {
+		return err
+	}
+	_, rep, err := r.Fit()
+	if err != nil {
+		return err
+	}
+	if err := rep.SVG(dir+"/lock-model.svg", "One-way IPC under a big lock: measured, and the model"); err != nil {
+		return err
+	}
+	if err := r.bars(dir + "/lock-ipc.svg"); err != nil {
+		return err
+	}
+	if err := os.WriteFile(dir+"/lock.csv", []byte(r.CSV()), 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(dir+"/lock.md", []byte(page), 0o644)
+}
+
+func (r *Result) bars(name string) error {
+	p := plot.New()
+	p.Title.Text = "One-way IPC, one core"
+	p.Y.Label.Text = "cycles"
+	p.Y.Min = 0
+	p.Legend.Top, p.Legend.Left = true, true
+	var names []string
+	var bare, entry plotter.Values
+	for _, c := range Controls {
+		if r.Missing[c] == "" {
+			names = append(names, c)
+			bare = append(bare, r.Cells["bare "+c].Median())
+			entry = append(entry, r.Cells["entry "+c].Median())
+		}
+	}
+	width := vg.Points(24)
+	for i, v := range []struct {
+		values plotter.Values
+		label  string
+		colour color.RGBA
+	}{{bare, "bare", color.RGBA{R: 0x2f, G: 0x6f, B: 0x9f, A: 0xff}}, {entry, "with entry and exit", color.RGBA{R: 0xc0, G: 0x60, A: 0xff}}} {
+		bars, err := plotter.NewBarChart(v.values, width)
+		if err != nil {
+			return err
+		}
+		bars.Color, bars.LineStyle.Width = v.colour, 0
+		bars.Offset = width * vg.Length(2*i-1) / 2
+		p.Add(bars)
+		p.Legend.Add(v.label, bars)
+	}
+	p.NominalX(names...)
+	return p.Save(6*vg.Inch, 4*vg.Inch, name)
+}

@@ -1,0 +1,58 @@
+// Command report measures locks and the nucleus core and writes docs/bench/lock.md
+// with its plots and lock.csv.
+//
+//	report [-rounds 5] [-fifo] [-out DIR]
+//
+// With -fifo (root) the measuring threads have real-time priority: on a machine that
+// others use the figures mean little without.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+
+	lockbench "hardtack/bench/lock"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "report:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	rounds := flag.Int("rounds", 5, "how often everything is measured")
+	fifo := flag.Bool("fifo", os.Geteuid() == 0, "real-time priority")
+	out := flag.String("out", "docs/bench", "directory of the page")
+	flag.Parse()
+	if *rounds < 1 {
+		return errors.New("-rounds wants at least 1")
+	}
+	if runtime.NumCPU() < 2 {
+		return errors.New("the page is about two processors; here is one")
+	}
+	dir, err := os.MkdirTemp("", "bench-lock-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	b := lockbench.Bench{Dir: dir, FIFO: *fifo, Rounds: *rounds,
+		Log: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }}
+	r, err := b.Run()
+	if err != nil {
+		return err
+	}
+	page, err := r.Markdown()
+	if err != nil {
+		return err
+	}
+	fmt.Println(page)
+	if err := os.MkdirAll(*out, 0o755); err != nil {
+		return err
+	}
+	return r.Write(*out)
+}

@@ -1,0 +1,10 @@
+//go:build !amd64
+
+package lock
+
+import "time"
+
+var cyclesFrom = time.Now()
+
+// Cycles is nanoseconds here.
+func Cycles() uint64 { return uint64(time.Since(cyclesFrom)) }
