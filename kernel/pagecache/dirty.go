@@ -66,16 +66,24 @@ func (d *dirtyList) remove(f *File) {
 	d.mu.Unlock()
 }
 
-// before returns a file that has been dirty since before a time; nil if there is none.
-func (d *dirtyList) before(when int64) *File {
+// claim returns a file that has been dirty since before a time and that nobody else
+// has claimed; nil if there is none. release ends that.
+func (d *dirtyList) claim(when int64) *File {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for f := d.first; f != nil; f = f.next {
-		if f.since.Load() < when {
+		if !f.claimed && f.since.Load() < when {
+			f.claimed = true
 			return f
 		}
 	}
 	return nil
+}
+
+func (d *dirtyList) release(f *File) {
+	d.mu.Lock()
+	f.claimed = false
+	d.mu.Unlock()
 }
 
 // of returns the files of an owner.
@@ -130,17 +138,34 @@ func writer() {
 		}
 		makeRoom()
 		began := kern.Monotonic()
-		for {
-			when := began - int64(expireAfter)
-			if cache.nDirty.Load() > background() || mem.Spare() < lowWater() {
-				when = began
+		var others sync.WaitGroup
+		if cache.nDirty.Load() > background() { // several small files on their way at once
+			for range writers - 1 {
+				others.Go(func() { writeOld(began) })
 			}
-			f := cache.dirty.before(when)
-			if f == nil {
-				break
-			}
-			f.WriteBack(0, ^uint64(0))
 		}
+		writeOld(began)
+		others.Wait()
+	}
+}
+
+// writers write at once where there is much.
+const writers = 4
+
+// writeOld writes files that have been dirty for long, or where there is much any
+// that were dirty when it began.
+func writeOld(began int64) {
+	for {
+		when := began - int64(expireAfter)
+		if cache.nDirty.Load() > background() || mem.Spare() < lowWater() {
+			when = began
+		}
+		f := cache.dirty.claim(when)
+		if f == nil {
+			return
+		}
+		f.WriteBack(0, ^uint64(0))
+		cache.dirty.release(f)
 	}
 }
 

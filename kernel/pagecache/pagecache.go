@@ -117,6 +117,7 @@ type File struct {
 
 	next, prev *File // in cache.dirty; guarded by cache.mu
 	listed     bool  // guarded by cache.mu
+	claimed    bool  // a background goroutine writes it; guarded by cache.mu
 }
 
 // Init prepares a File. size is the file's length; blockSize, at most a page, is the
