@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,7 +21,7 @@ type Contender struct {
 }
 
 // The usual N of each program.
-var Sizes = map[string]int{"fib": 35, "stress": 24, "sort": 20_000_000}
+var Sizes = map[string]int{"fib": 35, "stress": 24, "sort": 20_000_000, "bigsort": 100_000_000}
 
 func (c *Contender) size(program string) int {
 	if n, ok := c.sizes[program]; ok {
@@ -40,7 +41,7 @@ func Calls(program string, n int) float64 {
 		return b
 	case "stress":
 		return float64(uint64(2)<<n) - 1
-	default:
+	default: // sort, bigsort
 		return float64(n)
 	}
 }
@@ -56,9 +57,13 @@ func Build(repo, dir, self string, log func(string, ...any)) ([]*Contender, erro
 	slower := map[string]int{"fib": 20, "stress": 13}
 	list := []*Contender{
 		{Name: "go", Title: "Go, sequential", command: []string{self, "-one", "go"}},
+		{Name: "calls", Title: "C, sequential", command: []string{out("direct"), "calls"}},
 		{Name: "fast", Title: "task, fast form", command: []string{self, "-one", "fast"}, two: true},
-		{Name: "ordinary", Title: "task, ordinary form", command: []string{self, "-one", "ordinary"}, two: true},
-		{Name: "direct", Title: "direct task stack in C", command: []string{out("direct")}, two: true},
+		{Name: "loop", Title: "task, fast form, last call a loop", command: []string{self, "-one", "loop"}, two: true},
+		{Name: "ordinary", Title: "task, Spawn and Sync", command: []string{self, "-one", "ordinary"}, two: true},
+		{Name: "join", Title: "task, Join", command: []string{self, "-one", "join"}, two: true},
+		{Name: "lace", Title: "direct task stack in C, as Lace", command: []string{out("lace")}, two: true},
+		{Name: "direct", Title: "direct task stack in C, the least", command: []string{out("direct")}, two: true},
 		{Name: "rayon", Title: "rayon (Rust)", command: []string{out("rayon/release/peer")}, two: true},
 		{Name: "tbb", Title: "oneTBB (C++)", command: []string{out("tbb")}, sizes: slow, two: true},
 		{Name: "omp", Title: "OpenMP (gcc)", command: []string{out("omp")}, sizes: slow, two: true},
@@ -83,13 +88,14 @@ func Build(repo, dir, self string, log func(string, ...any)) ([]*Contender, erro
 		if text, err := cmd.CombinedOutput(); err != nil {
 			lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 			for _, c := range list {
-				if strings.Contains(names, c.Name) {
+				if slices.Contains(strings.Fields(names), c.Name) {
 					c.Missing = fmt.Sprintf("%s: %v %s", command[0], err, lines[len(lines)-1])
 				}
 			}
 		}
 	}
-	build(ref, nil, "direct", "gcc", "-O3", "-pthread", "-o", out("direct"), "direct.c")
+	build(ref, nil, "direct calls", "gcc", "-O3", "-pthread", "-o", out("direct"), "direct.c")
+	build(ref, nil, "lace", "gcc", "-O3", "-DLACE", "-pthread", "-o", out("lace"), "direct.c")
 	build(ref, nil, "omp", "gcc", "-O3", "-fopenmp", "-o", out("omp"), "omp.c")
 	build(filepath.Join(peers, "tbb"), nil, "tbb", "g++", "-O3", "-o", out("tbb"), "main.cpp", "-ltbb")
 	build(filepath.Join(peers, "rayon"), []string{"CARGO_TARGET_DIR=" + out("rayon")}, "rayon", "cargo", "build", "--release", "--locked")
@@ -99,21 +105,22 @@ func Build(repo, dir, self string, log func(string, ...any)) ([]*Contender, erro
 
 // Runs tells whether c has the program.
 func (c *Contender) Runs(program string) bool {
-	if program != "sort" {
+	switch {
+	case !sorts(program):
 		return true
+	case c.Name == "tbb":
+		return program == "sort"
 	}
-	switch c.Name {
-	case "ordinary", "rayon", "tbb":
-		return true
-	}
-	return false
+	return c.Name == "ordinary" || c.Name == "rayon"
 }
+
+func sorts(program string) bool { return strings.HasSuffix(program, "sort") }
 
 // Measure runs the program reps times in a new process and gives nanoseconds
 // for each call (for sort: in all).
 func (c *Contender) Measure(program string, workers, reps int) ([]float64, error) {
 	n := c.size(program)
-	args := append(append([]string(nil), c.command[1:]...), program, strconv.Itoa(n), strconv.Itoa(workers), strconv.Itoa(reps))
+	args := append(append([]string(nil), c.command[1:]...), strings.TrimPrefix(program, "big"), strconv.Itoa(n), strconv.Itoa(workers), strconv.Itoa(reps))
 	cmd := exec.Command(c.command[0], args...)
 	cmd.Stderr = os.Stderr
 	timer := time.AfterFunc(5*time.Minute, func() { cmd.Process.Kill() })
@@ -128,7 +135,7 @@ func (c *Contender) Measure(program string, workers, reps int) ([]float64, error
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: %w", c.Name, program, err)
 		}
-		if program != "sort" {
+		if !sorts(program) {
 			ns /= Calls(program, n)
 		}
 		out = append(out, ns)

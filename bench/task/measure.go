@@ -19,6 +19,7 @@ type Result struct {
 	Figures    map[Key][]float64
 	Both       float64 // what two threads did, as a multiple of one
 	Trace      *Shares // where two workers' time went
+	Parts      []Part  // what a call of stress is made of
 	Latencies  []Latency
 	Removal    *Removal
 }
@@ -46,8 +47,8 @@ func Run(list []*Contender, programs []string, rounds, reps int, log func(string
 	for round := range rounds {
 		for _, program := range programs {
 			n := reps
-			if program == "sort" {
-				if round >= max(2, rounds/2) {
+			if sorts(program) {
+				if round >= max(2, rounds/2) || program == "bigsort" && round > 0 {
 					continue
 				}
 				n = 1

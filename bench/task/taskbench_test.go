@@ -25,7 +25,7 @@ func TestCalls(t *testing.T) {
 }
 
 func TestOne(t *testing.T) {
-	for _, c := range []string{"go", "fast", "ordinary"} {
+	for _, c := range []string{"go", "fast", "loop", "ordinary", "join"} {
 		for p, n := range map[string]int{"fib": 15, "stress": 10} {
 			out, err := One(c, p, n, 2, 2)
 			if err != nil || len(out) != 2 {
@@ -41,6 +41,13 @@ func TestOne(t *testing.T) {
 	}
 }
 
+func TestBreakdown(t *testing.T) {
+	parts, err := Breakdown(12, 3)
+	if err != nil || len(parts) != 4 || parts[0].Nanos <= 0 {
+		t.Errorf("%v %v", parts, err)
+	}
+}
+
 func TestShares(t *testing.T) {
 	s, err := TraceShares(12, filepath.Join(t.TempDir(), "trace.json"))
 	if err != nil {
@@ -53,13 +60,13 @@ func TestShares(t *testing.T) {
 
 func TestGoals(t *testing.T) {
 	r := &Result{Figures: map[Key][]float64{
-		{"rayon", "fib", 1}: {9, 8}, {"fast", "fib", 1}: {2, 3}, {"direct", "fib", 1}: {1},
+		{"rayon", "fib", 1}: {9, 8}, {"fast", "fib", 1}: {2, 3}, {"loop", "fib", 1}: {2}, {"direct", "fib", 1}: {1},
 	}}
 	met := map[string]bool{}
 	for _, g := range r.Goals() {
 		met[g.Text] = g.Met()
 	}
-	if !met["fib: rayon / fast form, one worker"] || met["fib: fast form / direct stack in C, one worker"] || met["sort: one worker / two workers"] {
+	if !met["fib: rayon / fast form, one worker"] || met["fib: fast form with a loop / the least C, one worker"] || met["sort of 20 million: one worker / two workers"] {
 		t.Errorf("%v", met)
 	}
 }

@@ -2,7 +2,16 @@
 // and a shared part, after the published design of Lace and Wool. A worker's
 // word holds tail and split; the owner works below split without atomics.
 //
-//   direct fib|stress|sort N WORKERS REPS    prints nanoseconds, a line each
+//   direct [calls] fib|stress N WORKERS REPS    prints nanoseconds, a line each
+//
+// Built as it is, it does the least with which the design is still correct.
+// Built with -DLACE it does what Lace's macros do at each spawn and sync: a
+// spawn also compares with the end of the stack, marks the task as there and
+// looks at a second flag of the worker; a sync also looks whether a thief wants
+// work, marks the task as gone and reads the argument back from it.
+//
+// calls runs the same recursion without tasks, as calls that are not inlined and
+// not turned into loops: what a call costs in C.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdatomic.h>
@@ -19,12 +28,15 @@ typedef struct task {
 	void (*run)(worker *, struct task *, struct task *); // worker, its head, the task
 	uint64_t a, b, c, res;
 	_Atomic uint32_t done;
+	_Atomic uint32_t there; // with LACE
 } __attribute__((aligned(64))) task;
 
 struct worker {
 	_Atomic uint32_t want; // read at each spawn
 	task *split;           // the owner's copy
-	char pad[48];
+	task *end;             // with LACE: the stack is full
+	_Atomic uint32_t none; // with LACE: the second flag
+	char pad[36];
 	_Atomic uint64_t word; // tail << 32 | split
 	char pad2[56];
 	task *stack;
@@ -43,6 +55,8 @@ static __attribute__((noinline)) void share(worker *w, task *head) {
 	uint64_t old = atomic_load(&w->word);
 	for (;;) {
 		uint32_t t = old >> 32, s = old, top = head - w->stack, n = s + (top - s + 1) / 2;
+		if (top <= s)
+			return;
 		for (uint32_t i = s; i < n; i++)
 			atomic_store_explicit(&w->stack[i].done, 0, memory_order_relaxed);
 		if (atomic_compare_exchange_weak(&w->word, &old, pack(t, n))) {
@@ -104,10 +118,35 @@ static __attribute__((noinline)) uint64_t join(worker *w, task *f) {
 	return f->res;
 }
 
-// PUSH writes the task at t; POP is 1 when the caller has it back.
+// PUSH writes the task at t; POP is 1 when the caller has it back, with the
+// argument ARG.
+#ifdef LACE
+static __attribute__((noinline)) int pop_slow(worker *w, task *t) {
+	if (atomic_load_explicit(&w->want, memory_order_relaxed))
+		share(w, t);
+	if (t < w->split && !take_back(w, t))
+		return 0;
+	atomic_store_explicit(&t->there, 0, memory_order_relaxed);
+	return 1;
+}
+
+#define PUSH(w, t, fn, x) do { \
+	if (__builtin_expect((t) == (w)->end, 0)) abort(); \
+	(t)->run = fn; \
+	(t)->a = (x); \
+	atomic_store_explicit(&(t)->there, 1, memory_order_relaxed); \
+	atomic_thread_fence(memory_order_release); \
+	if (__builtin_expect(atomic_load_explicit(&(w)->none, memory_order_relaxed), 0) || \
+		__builtin_expect(atomic_load_explicit(&(w)->want, memory_order_relaxed), 0)) share(w, (t) + 1); } while (0)
+#define POP(w, t) (__builtin_expect(!atomic_load_explicit(&(w)->want, memory_order_relaxed), 1) && \
+	__builtin_expect((t) >= (w)->split, 1) ? (atomic_store_explicit(&(t)->there, 0, memory_order_relaxed), 1) : pop_slow(w, t))
+#define ARG(t, n) ((t)->a)
+#else
+#define ARG(t, n) (n)
 #define PUSH(w, t, fn, x) do { (t)->run = fn; (t)->a = (x); \
 	if (__builtin_expect(atomic_load_explicit(&(w)->want, memory_order_relaxed), 0)) share(w, (t) + 1); } while (0)
 #define POP(w, t) (__builtin_expect((t) >= (w)->split, 1) || take_back(w, t))
+#endif
 
 static uint64_t fib(worker *w, task *t, uint64_t n);
 static void fib_task(worker *w, task *t, task *f) { f->res = fib(w, t, f->a); }
@@ -116,7 +155,7 @@ static __attribute__((noinline)) uint64_t fib(worker *w, task *t, uint64_t n) {
 		return n;
 	PUSH(w, t, fib_task, n - 1);
 	uint64_t y = fib(w, t + 1, n - 2);
-	return (POP(w, t) ? fib(w, t, n - 1) : join(w, t)) + y;
+	return (POP(w, t) ? fib(w, t, ARG(t, n - 1)) : join(w, t)) + y;
 }
 
 static void stress(worker *w, task *t, uint64_t n);
@@ -127,12 +166,20 @@ static __attribute__((noinline)) void stress(worker *w, task *t, uint64_t n) {
 	PUSH(w, t, stress_task, n - 1);
 	stress(w, t + 1, n - 1);
 	if (POP(w, t))
-		stress(w, t, n - 1);
+		stress(w, t, ARG(t, n - 1));
 	else
 		join(w, t);
 }
 
-static __attribute__((noinline)) uint64_t seq_fib(uint64_t n) { return n < 2 ? n : seq_fib(n - 1) + seq_fib(n - 2); }
+#define PLAIN static __attribute__((noinline, noclone, optimize("no-optimize-sibling-calls")))
+PLAIN uint64_t seq_fib(uint64_t n) { return n < 2 ? n : seq_fib(n - 1) + seq_fib(n - 2); }
+PLAIN void seq_stress(uint64_t n) {
+	if (n > 0) {
+		seq_stress(n - 1);
+		seq_stress(n - 1);
+		__asm__ volatile("" ::: "memory");
+	}
+}
 
 static void *thief(void *p) {
 	worker *w = p;
@@ -149,8 +196,13 @@ static uint64_t now(void) {
 }
 
 int main(int argc, char **argv) {
-	if (argc != 5) {
-		fprintf(stderr, "usage: direct fib|stress|seq N WORKERS REPS\n");
+	int calls = argc == 6 && !strcmp(argv[1], "calls");
+	if (calls) {
+		argv++;
+		argc--;
+	}
+	if (argc != 5 || (strcmp(argv[1], "fib") && strcmp(argv[1], "stress"))) {
+		fprintf(stderr, "usage: direct [calls] fib|stress N WORKERS REPS\n");
 		return 2;
 	}
 	int n = atoi(argv[2]), reps = atoi(argv[4]);
@@ -164,20 +216,24 @@ int main(int argc, char **argv) {
 		workers[i].stack = aligned_alloc(64, STACK * sizeof(task));
 		memset(workers[i].stack, 0, STACK * sizeof(task));
 		workers[i].split = workers[i].stack;
+		workers[i].end = workers[i].stack + STACK - 1;
 	}
 	for (int i = 1; i < nworkers; i++)
 		pthread_create(&th[i], NULL, thief, &workers[i]);
 	worker *w = &workers[0];
 	for (int r = 0; r < reps; r++) {
 		uint64_t t0 = now(), v = 0;
-		if (!strcmp(argv[1], "fib"))
-			v = fib(w, w->stack, n);
-		else if (!strcmp(argv[1], "seq"))
+		int is_fib = !strcmp(argv[1], "fib");
+		if (calls && is_fib)
 			v = seq_fib(n);
+		else if (calls)
+			seq_stress(n);
+		else if (is_fib)
+			v = fib(w, w->stack, n);
 		else
 			stress(w, w->stack, n);
 		uint64_t t1 = now();
-		if (strcmp(argv[1], "stress") && v != seq_fib(n)) {
+		if (is_fib && v != seq_fib(n)) {
 			fprintf(stderr, "wrong result\n");
 			return 1;
 		}
