@@ -200,9 +200,9 @@ func TestGoItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("go", "test", "-overlay="+o.List, "-count=1", "-short", "-timeout", "30m",
-		"-run", "Chan|Select|Gosched|GOMAXPROCS|Yield|Goroutine|Timer", "runtime", "sync")
+		"-run", "Chan|Select|Gosched|GOMAXPROCS|Yield", "runtime")
 	cmd.Env = append(os.Environ(), "HARDTACK_AFFINITY=group", "HARDTACK_AFFINITY_PERIOD=20ms", "GOFLAGS=")
-	if out, err := cmd.CombinedOutput(); err != nil || bytes.Count(out, []byte("ok  \t")) != 2 {
+	if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("ok  \truntime")) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
