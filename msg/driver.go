@@ -29,9 +29,15 @@ type Driver interface {
 	Listen(ctx context.Context, name, hint string) (Listener, error)
 }
 
-// Sized is a Driver that can make links with rings of so many pages.
-type Sized interface {
-	DialPages(ctx context.Context, addr string, pages int) (Link, error)
+// Rings says what the rings of a link should be.
+type Rings struct {
+	Pages int // pages of 4 KiB each
+	Try   int // of so many the fastest; 0 and 1 try none
+}
+
+// Ringed is a Driver of links with common memory, for which rings can be chosen.
+type Ringed interface {
+	DialRings(ctx context.Context, addr string, r Rings) (Link, error)
 }
 
 // Listener is a place where links arrive.

@@ -398,7 +398,7 @@ func Pair(ctx context.Context, iface *Interface, o *Options) (a, b *Conn, err er
 		if !ok {
 			return nil, nil, errors.New("msg: the driver makes no pairs")
 		}
-		if x, y, err = p.Pair(opts.Pages); err != nil {
+		if x, y, err = p.Pair(opts.rings()); err != nil {
 			return nil, nil, err
 		}
 	} else {
@@ -422,5 +422,5 @@ func Pair(ctx context.Context, iface *Interface, o *Options) (a, b *Conn, err er
 
 // Pairer is a Driver that makes both ends of a link, which need no address.
 type Pairer interface {
-	Pair(pages int) (a, b Link, err error)
+	Pair(r Rings) (a, b Link, err error)
 }

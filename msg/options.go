@@ -15,7 +15,10 @@ type Options struct {
 	Resolver Resolver // names; the directory of sockets
 	Schemes  []string // drivers to listen on, the best first; UMP
 	Pages    int      // pages of 4 KiB a ring, 1 to 8; 1, that is 60 slots
-	MaxBody  int      // longest body in bytes; MaxBody
+	// Rings to time when this end dials, of which the fastest is kept: where memory
+	// lies matters on some machines. 8 cost a millisecond or two; 1 times none.
+	Try     int
+	MaxBody int // longest body in bytes; MaxBody
 	// Spin is how long to poll before parking. 0 adapts that to what comes,
 	// up to 50 µs; less than 0 never polls.
 	Spin time.Duration
@@ -51,6 +54,8 @@ func (o *Options) fill() (Options, error) {
 	switch {
 	case f.Pages < 1 || f.Pages > 8:
 		return f, fmt.Errorf("msg: rings of %d pages, not 1 to 8", f.Pages)
+	case f.Try < 0 || f.Try > 64:
+		return f, fmt.Errorf("msg: %d rings to try, not 1 to 64", f.Try)
 	case f.MaxBody < SlotBytes || f.MaxBody > MaxBody:
 		return f, fmt.Errorf("msg: longest body %d, not %d to %d", f.MaxBody, SlotBytes, MaxBody)
 	case f.Grace < 0 || f.Buffer < 0:
@@ -58,6 +63,8 @@ func (o *Options) fill() (Options, error) {
 	}
 	return f, nil
 }
+
+func (o *Options) rings() Rings { return Rings{Pages: o.Pages, Try: o.Try} }
 
 var drivers struct {
 	sync.Mutex

@@ -262,7 +262,7 @@ func Dial(ctx context.Context, addr string, iface *Interface, o *Options) (*Conn
 	if err := iface.check(); err != nil {
 		return nil, err
 	}
-	link, err := dialLink(ctx, addr, opts.Pages)
+	link, err := dialLink(ctx, addr, opts.rings())
 	if err != nil {
 		return nil, err
 	}

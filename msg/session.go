@@ -559,7 +559,7 @@ func (c *Conn) rebindTo(ctx context.Context, addr string, from Link) error {
 	case !dialled:
 		return link.Send(ctx, append([]byte{frameMove}, addr...), nil)
 	}
-	next, err := dialLink(ctx, addr, c.ringPages())
+	next, err := dialLink(ctx, addr, c.rings())
 	if err != nil {
 		return err
 	}
@@ -585,22 +585,24 @@ func (c *Conn) rebindTo(ctx context.Context, addr string, from Link) error {
 	return nil
 }
 
-// ringPages is how large rings must be to take over what the present ones hold.
-func (c *Conn) ringPages() int {
+// rings is how large rings must be to take over what the present ones hold.
+func (c *Conn) rings() Rings {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	tx, _ := c.cur.shared.Pages()
-	return max(c.opts.Pages, len(tx)/ring.PageBytes)
+	r := c.opts.rings()
+	r.Pages = max(r.Pages, len(tx)/ring.PageBytes)
+	return r
 }
 
-// dialLink makes a link, with rings of so many pages where the driver can.
-func dialLink(ctx context.Context, addr string, pages int) (Link, error) {
+// dialLink makes a link, with rings of choice where the driver can.
+func dialLink(ctx context.Context, addr string, r Rings) (Link, error) {
 	d, err := driver(scheme(addr))
 	if err != nil {
 		return nil, err
 	}
-	if s, ok := d.(Sized); ok {
-		return s.DialPages(ctx, addr, pages)
+	if s, ok := d.(Ringed); ok {
+		return s.DialRings(ctx, addr, r)
 	}
 	return d.Dial(ctx, addr)
 }

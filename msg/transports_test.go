@@ -53,3 +53,18 @@ func TestUMP(t *testing.T) {
 		})
 	}
 }
+
+// Rings that were timed and chosen are as new.
+func TestTry(t *testing.T) {
+	for name, f := range msg.Suite {
+		t.Run(name, func(t *testing.T) {
+			start := time.Now()
+			a, b := byName(t, msg.Options{Try: 8, Pages: 2})
+			t.Log("bound in", time.Since(start))
+			f(t, a, b)
+		})
+	}
+	if _, err := msg.Connect(context.Background(), "nobody", msg.TestIface, &msg.Options{Try: 65}); err == nil {
+		t.Error("65 rings")
+	}
+}

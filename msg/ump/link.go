@@ -116,19 +116,14 @@ func (l *link) unkeep() {
 	}
 }
 
-// offer makes the memory, with rings of so many pages, and sends it.
-func (l *link) offer(ctx context.Context, pages int) error {
-	n := 2 * pages * pageBytes
-	f, err := newMemory(n)
+// offer makes the memory and sends it.
+func (l *link) offer(ctx context.Context, r msg.Rings) error {
+	f, m, err := place(r)
 	if err != nil {
 		return err
 	}
-	if l.mem, err = mapFile(f, n, unix.PROT_READ|unix.PROT_WRITE); err != nil {
-		f.Close()
-		return err
-	}
-	l.pages = pages
-	err = l.Send(ctx, []byte{frameMemory, byte(pages)}, []*os.File{f})
+	l.mem, l.pages = m, r.Pages
+	err = l.Send(ctx, []byte{frameMemory, byte(r.Pages)}, []*os.File{f})
 	l.keep(f)
 	return err
 }

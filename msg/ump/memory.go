@@ -15,7 +15,16 @@ const pageBytes = 4096
 
 // mapping is mapped memory. It is unmapped when it is no longer reachable:
 // nobody can know earlier that neither owner of a connection is just using it.
-type mapping struct{ mem []byte }
+type mapping struct {
+	mem   []byte
+	unmap runtime.Cleanup
+}
+
+// free unmaps memory that nobody uses.
+func (m *mapping) free() {
+	m.unmap.Stop()
+	unix.Munmap(m.mem)
+}
 
 // region is the mapping of f, with a descriptor of its own if there are not too
 // many kept.
@@ -47,8 +56,8 @@ func mapFile(f *os.File, n, prot int) (*mapping, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &mapping{mem}
-	runtime.AddCleanup(m, func(mem []byte) { unix.Munmap(mem) }, mem)
+	m := &mapping{mem: mem}
+	m.unmap = runtime.AddCleanup(m, func(mem []byte) { unix.Munmap(mem) }, mem)
 	return m, nil
 }
 

@@ -53,11 +53,11 @@ const setupTime = 5 * time.Second
 
 // Dial connects to the socket at addr and makes the memory.
 func (d Driver) Dial(ctx context.Context, addr string) (msg.Link, error) {
-	return d.DialPages(ctx, addr, 1)
+	return d.DialRings(ctx, addr, msg.Rings{Pages: 1})
 }
 
-// DialPages is Dial for rings of so many pages.
-func (Driver) DialPages(ctx context.Context, addr string, pages int) (msg.Link, error) {
+// DialRings is Dial for rings of choice.
+func (Driver) DialRings(ctx context.Context, addr string, r msg.Rings) (msg.Link, error) {
 	path, ok := strings.CutPrefix(addr, scheme+":")
 	if !ok {
 		return nil, fmt.Errorf("ump: %q is not an address of mine", addr)
@@ -74,7 +74,7 @@ func (Driver) DialPages(ctx context.Context, addr string, pages int) (msg.Link, 
 	if err != nil {
 		return nil, err
 	}
-	if err := l.offer(ctx, pages); err != nil {
+	if err := l.offer(ctx, r); err != nil {
 		l.Close()
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (Driver) Listen(_ context.Context, name, hint string) (msg.Listener, error)
 }
 
 // Pair makes both ends of a link.
-func (Driver) Pair(pages int) (a, b msg.Link, err error) {
+func (Driver) Pair(r msg.Rings) (a, b msg.Link, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, err
@@ -129,7 +129,7 @@ func (Driver) Pair(pages int) (a, b msg.Link, err error) {
 		}
 	}
 	if err == nil {
-		err = ends[0].offer(context.Background(), pages)
+		err = ends[0].offer(context.Background(), r)
 	}
 	if err == nil {
 		err = ends[1].accept(context.Background())

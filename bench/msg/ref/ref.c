@@ -6,6 +6,8 @@
  *   ring N S     round trip of S bytes through rings of 64-byte slots, polled
  *   flow N S     one way of S bytes through the same; over 56 bytes by a pool
  *   futex N      round trip with both sides asleep in futex(2)
+ *   place N S    how many times longer a round trip takes on the worst of S pairs
+ *                of pages than on the best
  *
  * usage: ref MODE COUNT SIZE CPU CPU
  * prints nanoseconds an operation.
@@ -199,6 +201,48 @@ static double line(long n, int child)
 	return (now() - t0) / n;
 }
 
+/*
+ * How much it matters where a ring lies: of so many pairs of pages, each timed
+ * REPEAT times in turn, the slowest median beside the fastest.
+ */
+enum { REPEAT = 9, MOST = 256 };
+
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+static double place(long n, unsigned pairs, int child)
+{
+	static double took[MOST][REPEAT];
+	double least = 1e18, most = 0;
+	for (unsigned round = 0; round < REPEAT; round++)
+		for (unsigned k = 0; k < pairs; k++) {
+			struct ring *both = (struct ring *)pool + 2 * k;
+			_Atomic uint64_t *mine = (void *)&both[child], *theirs = (void *)&both[!child];
+			double t0 = now();
+			for (long i = 1; i <= n; i++) {
+				unsigned line = 8 * (4 + i % 60);
+				uint64_t v = round * n + i;
+				if (!child)
+					atomic_store_explicit(mine + line, v, memory_order_release);
+				while (atomic_load_explicit(theirs + line, memory_order_acquire) != v)
+					;
+				if (child)
+					atomic_store_explicit(mine + line, v, memory_order_release);
+			}
+			took[k][round] = (now() - t0) / n;
+		}
+	for (unsigned k = 0; k < pairs; k++) {
+		qsort(took[k], REPEAT, sizeof(double), by_size);
+		double median = took[k][REPEAT / 2];
+		least = median < least ? median : least;
+		most = median > most ? median : most;
+	}
+	return most / least;
+}
+
 static long futex(_Atomic uint32_t *p, int op, uint32_t v)
 {
 	return syscall(SYS_futex, p, op, v, 0, 0, 0);
@@ -234,6 +278,8 @@ static double run(const char *mode, long n, unsigned size, int child)
 		return ring_trip(n, size, child);
 	if (!strcmp(mode, "flow"))
 		return flow(n, size, child);
+	if (!strcmp(mode, "place") && size <= MOST && size * 2 * sizeof(struct ring) <= POOL)
+		return place(n, size, child);
 	if (!strcmp(mode, "futex"))
 		return futex_trip(n, child);
 	fprintf(stderr, "ref: no mode %s\n", mode);
