@@ -220,7 +220,7 @@ func (c *Config) Measure(parts []string) (Figures, error) {
 	if want("leveldb") {
 		for _, l := range LevelDB {
 			command := fmt.Sprintf("/bench/leveldb -n %d %s ", c.Entries, l.Flags)
-			j := job{what: "LevelDB " + l.Name, prefix: l.Name + "/", cpus: 1, limit: 3 * time.Hour, command: command + "memory\n"}
+			j := job{what: "LevelDB " + l.Name, prefix: l.Name + "/", counts: true, limit: 6 * time.Hour, command: command + "memory\n"}
 			if l.Disk {
 				j.driver, j.command = "virtio", mounted(command+"/mnt/db")
 			}
