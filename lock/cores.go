@@ -84,7 +84,7 @@ func (q *CoreQueue) TryAcquire(core uint32) bool {
 
 // Release gives the lock to the next core.
 func (q *CoreQueue) Release(core uint32) {
-	mine := q.cores[core%MaxCores].mine
+	mine := q.cores[core].mine
 	StoreRelease32(&q.nodes[mine&nodeMask].done, mine>>8)
 }
 

@@ -72,14 +72,10 @@ type output struct {
 // one after the other.
 func (b *Bench) Run() (*Result, error) {
 	r := &Result{FIFO: b.FIFO, Rounds: b.Rounds, CPU: cpu(), Missing: map[string]string{}, Cells: map[string]Cell{}}
-	b.exe = map[string]string{}
 	for _, c := range Controls {
-		exe := filepath.Join(b.Dir, "drive-"+c)
-		cmd := exec.Command("go", "build", "-tags", "nucleus_"+c, "-o", exe, "./bench/lock/drive")
-		if text, err := cmd.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("go build: %w\n%s", err, text)
+		if err := b.build(c); err != nil {
+			return nil, err
 		}
-		b.exe[c] = exe
 		if _, err := b.drive(c, "ipc", "-windows", "1"); err != nil {
 			if c != "rtm" {
 				return nil, err
@@ -157,6 +153,18 @@ func (b *Bench) Run() (*Result, error) {
 		}
 	}
 	return r, nil
+}
+
+func (b *Bench) build(control string) error {
+	if b.exe == nil {
+		b.exe = map[string]string{}
+	}
+	b.exe[control] = filepath.Join(b.Dir, "drive-"+control)
+	cmd := exec.Command("go", "build", "-tags", "nucleus_"+control, "-o", b.exe[control], "hardtack/bench/lock/drive")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build: %w\n%s", err, text)
+	}
+	return nil
 }
 
 func (b *Bench) drive(control string, args ...string) (*output, error) {

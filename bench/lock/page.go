@@ -149,7 +149,7 @@ func (r *Result) Markdown() (string, error) {
 	p("\n## The model\n")
 	p("The control big, a pair on each core, an exponentially distributed delay before each")
 	p("operation. One service time and one overhead of an operation outside of the lock are")
-	p("fitted to all %d points: service time %.0f cycles, think time delay + %.0f cycles, R² %.4f.", len(r.Points), fit.Service, fit.Think, fit.R2)
+	p("fitted to all %d points: service time %.0f cycles, think time delay %+.0f cycles, R² %.4f.", len(r.Points), fit.Service, fit.Think, fit.R2)
 	p("With two cores there are two points for each delay, and most of what R² explains is the")
 	p("difference between the delays; the curves beyond two cores are predictions.\n")
 	p("| delay | one core, million/s | model | two cores | model | knee | carries at 90 %% |\n| ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
