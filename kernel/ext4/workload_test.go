@@ -67,6 +67,7 @@ func (s *snapshot) setDurable(now int) {
 // modelFile is a file in the model; contents are in the order of their making.
 type modelFile struct {
 	dir      bool
+	white    bool   // a whiteout, which has no content
 	target   string // of a symbolic link
 	contents []content
 	named    int // the snapshot after the last change of its names
@@ -93,6 +94,7 @@ type workload struct {
 	rng   *rand.Rand
 	rec   *recorder
 	fs    *FS
+	root  string // of all its names: "/", or a directory of its own
 	names map[string]*modelFile
 	past  []snapshot
 	tag   byte
@@ -143,7 +145,7 @@ func (w *workload) pick(ok func(path string, f *modelFile) bool) string {
 }
 
 func (w *workload) anyFile() string {
-	return w.pick(func(_ string, f *modelFile) bool { return !f.dir && f.target == "" })
+	return w.pick(func(_ string, f *modelFile) bool { return !f.dir && !f.white && f.target == "" })
 }
 func (w *workload) anyDir() string {
 	return w.pick(func(_ string, f *modelFile) bool { return f.dir })
@@ -162,8 +164,8 @@ func split(path string) (dir, name string) {
 func (w *workload) step() {
 	t, fs := w.t, w.fs
 	changed := true
-	var subject *modelFile // whose own names change
-	switch k := w.rng.IntN(100); {
+	var subject, other *modelFile // whose own names change
+	switch k := w.rng.IntN(120); {
 	case k < 22: // create
 		p := w.fresh()
 		if w.names[p] != nil {
@@ -209,10 +211,11 @@ func (w *workload) step() {
 		}
 		copy(next[off:], data)
 		before := w.rec.count()
-		if _, err := fs.WriteAt(in, data, int64(off)); Errno(err) == linux.ENOSPC {
-			must(t, fs.Unlink(w.file("/"), "none", in)) // never reached: the disk is large enough
-		} else {
+		if w.rng.IntN(2) == 0 {
+			_, err := fs.WriteAt(in, data, int64(off))
 			must(t, err)
+		} else {
+			w.writePages(in, next, off, off+len(data))
 		}
 		f.contents = append(f.contents, content{next, before, -1})
 		changed = false
@@ -246,7 +249,7 @@ func (w *workload) step() {
 		f.contents = append(f.contents, content{next, before, -1})
 		changed = false
 	case k < 66: // unlink
-		p := w.pick(func(p string, f *modelFile) bool { return p != "/" && (!f.dir || w.empty(p)) })
+		p := w.pick(func(p string, f *modelFile) bool { return p != w.root && (!f.dir || w.empty(p)) })
 		if p == "" {
 			return
 		}
@@ -261,13 +264,13 @@ func (w *workload) step() {
 			w.close()
 		}
 	case k < 80: // rename, over something or not
-		old := w.pick(func(p string, f *modelFile) bool { return p != "/" })
+		old := w.anyName()
 		if old == "" {
 			return
 		}
 		to := w.fresh()
 		if w.rng.IntN(2) == 0 {
-			to = w.pick(func(p string, f *modelFile) bool { return p != "/" && !f.dir })
+			to = w.pick(func(p string, f *modelFile) bool { return p != w.root && !f.dir })
 		}
 		if to == "" || to == old || w.names[to] == w.names[old] || strings.HasPrefix(to, old+"/") || strings.HasPrefix(old, to+"/") {
 			return
@@ -277,7 +280,19 @@ func (w *workload) step() {
 		a, b := w.file(fd), w.file(td)
 		defer fs.Put(a)
 		defer fs.Put(b)
-		err := fs.Rename(a, on, b, nn, 0)
+		flags := uint32(0)
+		switch w.rng.IntN(4) {
+		case 0:
+			if flags = linux.RENAME_NOREPLACE; w.names[to] != nil {
+				if err := fs.Rename(a, on, b, nn, flags); Errno(err) != linux.EEXIST {
+					t.Fatalf("rename %s %s, not to replace: %v", old, to, err)
+				}
+				return
+			}
+		case 1:
+			flags = linux.RENAME_WHITEOUT
+		}
+		err := fs.Rename(a, on, b, nn, flags)
 		if e := Errno(err); e == linux.ENOTDIR && w.names[old].dir && w.names[to] != nil && !w.names[to].dir || e == linux.ENOSPC {
 			return
 		}
@@ -285,14 +300,12 @@ func (w *workload) step() {
 			t.Fatalf("rename %s %s: %v", old, to, err)
 		}
 		subject = w.names[old]
-		moved := map[string]*modelFile{}
-		for p, f := range w.names {
-			if p == old || strings.HasPrefix(p, old+"/") {
-				moved[to+p[len(old):]] = f
-				delete(w.names, p)
-			}
-		}
+		moved := w.takeTree(old, to)
 		maps.Copy(w.names, moved)
+		if flags == linux.RENAME_WHITEOUT {
+			other = &modelFile{white: true, contents: []content{{synced: -1}}}
+			w.names[old] = other
+		}
 	case k < 84: // link
 		p := w.anyFile()
 		to := w.fresh()
@@ -314,7 +327,51 @@ func (w *workload) step() {
 		must(t, fs.Setxattr(in, "user.a", bytes.Repeat([]byte{'v'}, w.rng.IntN(300)), 0))
 		must(t, fs.Put(in))
 		changed = false
-	case k < 97: // fsync
+	case k < 95: // exchange two names
+		a, b := w.anyName(), w.anyName()
+		if a == "" || b == "" || w.names[a] == w.names[b] || strings.HasPrefix(a, b+"/") || strings.HasPrefix(b, a+"/") {
+			return
+		}
+		ad, an := split(a)
+		bd, bn := split(b)
+		x, y := w.file(ad), w.file(bd)
+		defer fs.Put(x)
+		defer fs.Put(y)
+		must(t, fs.Rename(x, an, y, bn, linux.RENAME_EXCHANGE))
+		subject, other = w.names[a], w.names[b]
+		atA, atB := w.takeTree(b, a), w.takeTree(a, b)
+		maps.Copy(w.names, atA)
+		maps.Copy(w.names, atB)
+	case k < 101: // a file without a name, which mostly gets one
+		p := w.fresh()
+		if w.names[p] != nil {
+			return
+		}
+		dir, name := split(p)
+		d := w.file(dir)
+		defer fs.Put(d)
+		before := w.rec.count()
+		in, err := fs.Tmpfile(d, NewInode{Mode: linux.S_IFREG | 0o600})
+		must(t, err)
+		w.tag++
+		data := bytes.Repeat([]byte{max(w.tag, 1)}, w.rng.IntN(6000))
+		_, err = fs.WriteAt(in, data, 0)
+		must(t, err)
+		synced := -1
+		if w.rng.IntN(2) == 0 {
+			must(t, fs.Fsync(in, false))
+			synced = w.rec.count()
+		}
+		if w.rng.IntN(4) == 0 {
+			w.open = append(w.open, in)
+			return
+		}
+		must(t, fs.Link(d, name, in))
+		must(t, fs.Put(in))
+		// Written before it had a name: no crash shows the name with less.
+		subject = &modelFile{contents: []content{{data, before, synced}}}
+		w.names[p] = subject
+	case k < 117: // fsync
 		p := w.anyFile()
 		if p == "" {
 			return
@@ -334,8 +391,44 @@ func (w *workload) step() {
 	}
 	if changed {
 		subject.named = len(w.past)
+		if other != nil {
+			other.named = len(w.past)
+		}
 		w.past = append(w.past, snapshot{maps.Clone(w.names), w.rec.count(), -1})
 	}
+}
+
+func (w *workload) anyName() string {
+	return w.pick(func(p string, f *modelFile) bool { return p != w.root })
+}
+
+// takeTree removes old and what is below it from the model and returns it as it would
+// be at path to.
+func (w *workload) takeTree(old, to string) map[string]*modelFile {
+	moved := map[string]*modelFile{}
+	for p, f := range w.names {
+		if p == old || strings.HasPrefix(p, old+"/") {
+			moved[to+p[len(old):]] = f
+			delete(w.names, p)
+		}
+	}
+	return moved
+}
+
+// writePages writes bytes from … to-1 of a file's next content as a page cache does:
+// space set aside first, whole blocks, zeros behind the end.
+func (w *workload) writePages(in *Inode, next []byte, from, to int) {
+	bs := w.fs.BlockSize()
+	first, last := from/bs, (to-1)/bs
+	blocks := int64(last - first + 1)
+	must(w.t, w.fs.Reserve(blocks))
+	var pages [][]byte
+	for i := first; i <= last; i++ {
+		p := make([]byte, bs)
+		copy(p, next[i*bs:])
+		pages = append(pages, p)
+	}
+	must(w.t, w.fs.WritePages(in, &Out{Pages: pages, Off: int64(first * bs), Size: int64(len(next)), Reserved: blocks}))
 }
 
 func (w *workload) close() {
@@ -371,8 +464,7 @@ func record(t testing.TB, seed uint64, n, bs int) (*memDisk, *workload) {
 	base := newMemDisk(12 << 20)
 	must(t, Mkfs(base, MkfsOptions{BlockSize: bs, Zeroed: true, JournalBlocks: 1024, BytesPerInode: 8192}))
 	w := &workload{t: t, rng: rand.New(rand.NewPCG(seed, 77)), rec: &recorder{memDisk: base.clone()},
-		names: map[string]*modelFile{"/": {dir: true}, "/lost+found": {dir: true}}}
-	delete(w.names, "/lost+found")
+		root: "/", names: map[string]*modelFile{"/": {dir: true}}}
 	fs, err := Mount(w.rec, Options{CacheBlocks: 64})
 	must(t, err)
 	w.fs = fs
