@@ -35,7 +35,8 @@ type crasher struct {
 	rng  *rand.Rand
 	disk *memDisk // all events before the last flush before at
 	at   int      // events applied to disk
-	w    *workload
+	rec  *recorder
+	all  []*workload
 	file string
 }
 
@@ -51,15 +52,15 @@ func (c *crasher) apply(d *memDisk, e event) {
 func (c *crasher) state(n int, torn bool) (d *memDisk, done int) {
 	last := c.at
 	for i := c.at; i < n; i++ {
-		if c.w.rec.events[i].flush {
+		if c.rec.events[i].flush {
 			last = i
 		}
 	}
 	for ; c.at < last; c.at++ {
-		c.apply(c.disk, c.w.rec.events[c.at])
+		c.apply(c.disk, c.rec.events[c.at])
 	}
 	d, done = c.disk.clone(), n
-	loose := slices.Clone(c.w.rec.events[c.at:n])
+	loose := slices.Clone(c.rec.events[c.at:n])
 	var fua []event // durable at once
 	for i, e := range loose {
 		switch {
@@ -111,7 +112,7 @@ func (c *crasher) again(d *memDisk) *memDisk {
 	if _, err := Mount(rec, Options{}); err != nil || len(rec.events) == 0 {
 		return d // check will say so
 	}
-	x := &crasher{t: c.t, rng: c.rng, disk: d, w: &workload{rec: rec}}
+	x := &crasher{t: c.t, rng: c.rng, disk: d, rec: rec}
 	d, _ = x.state(1+c.rng.IntN(len(rec.events)), true)
 	return d
 }
@@ -144,8 +145,10 @@ func (c *crasher) check(n, seen int, d *memDisk) error {
 		return fmt.Errorf("unmount: %w", err)
 	}
 	delete(got, "/lost+found")
-	if err := c.compare(n, seen, got); err != nil {
-		return err
+	for _, w := range c.all {
+		if err := w.compare(n, seen, w.below(got)); err != nil {
+			return fmt.Errorf("below %s: %w", w.root, err)
+		}
 	}
 	d.save(c.t, c.file)
 	if out := e2fsck(c.t, c.file); out != "" {
@@ -198,19 +201,30 @@ func walkTree(fs *FS, dir *Inode, path string, out map[string]found) error {
 	return nil
 }
 
+// below is the part of a tree that is the workload's.
+func (w *workload) below(tree map[string]found) map[string]found {
+	mine := map[string]found{}
+	for p, f := range tree {
+		if w.root == "/" || p == w.root || strings.HasPrefix(p, w.root+"/") {
+			mine[p] = f
+		}
+	}
+	return mine
+}
+
 // compare finds the point of the history that a state shows, and checks contents.
-func (c *crasher) compare(n, seen int, got map[string]found) error {
+func (w *workload) compare(n, seen int, got map[string]found) error {
 	first := 0 // the last snapshot that had to be durable
-	for i, s := range c.w.past {
+	for i, s := range w.past {
 		if s.durable >= 0 && s.durable <= seen {
 			first = i
 		}
 	}
 	var why error
-	for i := len(c.w.past) - 1; i >= first; i-- {
-		err := sameNames(c.w.past[i].names, got)
+	for i := len(w.past) - 1; i >= first; i-- {
+		err := sameNames(w.past[i].names, got)
 		if err == nil {
-			err = c.contents(n, seen, c.w.past[i].names, got)
+			err = contents(n, seen, w.past[i].names, got)
 		}
 		if err == nil {
 			return nil
@@ -219,13 +233,13 @@ func (c *crasher) compare(n, seen int, got map[string]found) error {
 			why = err
 		}
 	}
-	for i, s := range c.w.past {
+	for i, s := range w.past {
 		if sameNames(s.names, got) == nil {
 			why = fmt.Errorf("%w; the names are those of point %d", why, i)
 			break
 		}
 	}
-	return fmt.Errorf("no point of the history from %d to %d fits: %w", first, len(c.w.past)-1, why)
+	return fmt.Errorf("no point of the history from %d to %d fits: %w", first, len(w.past)-1, why)
 }
 
 func sameNames(want map[string]*modelFile, got map[string]found) error {
@@ -245,7 +259,7 @@ func sameNames(want map[string]*modelFile, got map[string]found) error {
 
 // contents checks that each file's bytes come from versions that the crash may
 // have left: from the last that was synced on to the last that had begun.
-func (c *crasher) contents(n, seen int, want map[string]*modelFile, got map[string]found) error {
+func contents(n, seen int, want map[string]*modelFile, got map[string]found) error {
 	for p, f := range want {
 		if f.dir || f.target != "" {
 			continue
@@ -307,9 +321,17 @@ func TestCrash(t *testing.T) {
 	const perRun = 50
 	for done := 0; done < states; seed++ {
 		bs := []int{1024, 4096, 2048}[seed%3]
-		base, w := record(t, seed, 250, bs)
-		c := &crasher{t: t, rng: rand.New(rand.NewPCG(seed, 3)), disk: base, w: w, file: filepath.Join(scratch(t), "disk")}
-		events := len(w.rec.events)
+		workers := 1
+		if seed%4 == 0 { // several at once: their order is another in each run
+			workers = 3
+		}
+		base, all := record(t, seed, 250/workers, bs, workers)
+		if t.Failed() {
+			t.FailNow()
+		}
+		rec, fs := all[0].rec, all[0].fs
+		c := &crasher{t: t, rng: rand.New(rand.NewPCG(seed, 3)), disk: base, rec: rec, all: all, file: filepath.Join(scratch(t), "disk")}
+		events := rec.count()
 		points := []int{}
 		for range min(perRun, states-done) {
 			points = append(points, 1+c.rng.IntN(events))
@@ -327,20 +349,22 @@ func TestCrash(t *testing.T) {
 			}
 			done++
 		}
-		w.close()
-		if err := w.fs.Unmount(); err != nil {
+		for _, w := range all {
+			w.close()
+		}
+		if err := fs.Unmount(); err != nil {
 			t.Fatal(err)
 		}
-		wantClean(t, w.rec.memDisk)
+		wantClean(t, rec.memDisk)
 	}
 }
 
 // TestCrashLinuxTools lets e2fsck replay our log: it must find a clean disk after.
 func TestCrashLinuxTools(t *testing.T) {
 	e := tool(t, "e2fsck")
-	base, w := record(t, 99, 300, 1024)
-	c := &crasher{t: t, rng: rand.New(rand.NewPCG(9, 9)), disk: base, w: w, file: filepath.Join(scratch(t), "disk")}
-	events := len(w.rec.events)
+	base, all := record(t, 99, 300, 1024, 1)
+	c := &crasher{t: t, rng: rand.New(rand.NewPCG(9, 9)), disk: base, rec: all[0].rec, all: all, file: filepath.Join(scratch(t), "disk")}
+	events := c.rec.count()
 	for i := 1; i <= 20; i++ {
 		n := events * i / 20
 		d, seen := c.state(n, false)

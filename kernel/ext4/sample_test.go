@@ -30,10 +30,11 @@ func TestCrashSample(t *testing.T) {
 	const perRun = 5
 	for n := 0; n < left; seed++ {
 		bs := []int{1024, 4096, 2048}[seed%3]
-		base, w := record(t, seed, 250, bs)
+		base, all := record(t, seed, 250, bs, 1)
+		w := all[0]
 		rng := rand.New(rand.NewPCG(seed, 4))
 		for _, torn := range []bool{false, true} {
-			c := &crasher{t: t, rng: rng, disk: base.clone(), w: w, file: filepath.Join(scratch(t), "disk")}
+			c := &crasher{t: t, rng: rng, disk: base.clone(), rec: w.rec, all: all, file: filepath.Join(scratch(t), "disk")}
 			for i := range min(perRun, left-n) {
 				at := max(len(w.rec.events)*(i+1)/perRun-rng.IntN(20), 1)
 				d, seen := c.state(at, torn)

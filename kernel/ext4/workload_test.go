@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"hardtack/abi/linux"
@@ -24,6 +25,7 @@ type event struct {
 // recorder is a disk that remembers.
 type recorder struct {
 	*memDisk
+	calls  atomic.Int64
 	mu     sync.Mutex
 	events []event // guarded by mu
 }
@@ -457,21 +459,50 @@ func (w *workload) empty(dir string) bool {
 	return true
 }
 
-// record runs a workload of n operations and returns it, with the disk as it was
-// before the mount.
-func record(t testing.TB, seed uint64, n, bs int) (*memDisk, *workload) {
+// record runs workloads of n operations each at once and returns them, with the disk
+// as it was before the mount. A single one has the whole tree, several have a
+// directory each.
+func record(t testing.TB, seed uint64, n, bs, workers int) (*memDisk, []*workload) {
 	t.Helper()
 	base := newMemDisk(12 << 20)
 	must(t, Mkfs(base, MkfsOptions{BlockSize: bs, Zeroed: true, JournalBlocks: 1024, BytesPerInode: 8192}))
-	w := &workload{t: t, rng: rand.New(rand.NewPCG(seed, 77)), rec: &recorder{memDisk: base.clone()},
-		root: "/", names: map[string]*modelFile{"/": {dir: true}}}
-	fs, err := Mount(w.rec, Options{CacheBlocks: 64})
-	must(t, err)
-	w.fs = fs
-	fs.j.fullAt = uint32(20 + w.rng.IntN(400)) // checkpoints often
-	w.past = []snapshot{{maps.Clone(w.names), w.rec.count(), 0}}
-	for range n {
-		w.step()
+	if workers > 1 {
+		fs := mount(t, base)
+		for i := range workers {
+			must(t, fs.Put(create(t, fs, fmt.Sprint("/w", i), NewInode{Mode: linux.S_IFDIR | 0o755})))
+		}
+		must(t, fs.Unmount())
 	}
-	return base, w
+	rec := &recorder{memDisk: base.clone()}
+	rng := rand.New(rand.NewPCG(seed, 77))
+	o := Options{CacheBlocks: 64, Processors: 2}
+	var background sync.WaitGroup
+	if workers > 1 {
+		o.Background = func(do func()) { background.Go(do) }
+		o.Processor = func() int { return int(rec.calls.Add(1) % 2) }
+	}
+	fs, err := Mount(rec, o)
+	must(t, err)
+	fs.j.fullAt = uint32(20 + rng.IntN(400)) // checkpoints often
+	var all []*workload
+	for i := range workers {
+		w := &workload{t: t, rng: rand.New(rand.NewPCG(seed, uint64(78+i))), rec: rec, fs: fs, root: "/"}
+		if workers > 1 {
+			w.root = fmt.Sprint("/w", i)
+		}
+		w.names = map[string]*modelFile{w.root: {dir: true}}
+		w.past = []snapshot{{maps.Clone(w.names), rec.count(), 0}}
+		all = append(all, w)
+	}
+	var wg sync.WaitGroup
+	for _, w := range all {
+		wg.Go(func() {
+			for range n {
+				w.step()
+			}
+		})
+	}
+	wg.Wait()
+	background.Wait()
+	return base, all
 }
