@@ -83,7 +83,7 @@ func (j *journal) commitLocked(id uint32) error {
 		return nil
 	}
 	tx.locked = true
-	for tx.handles > 0 {
+	for tx.handles > 0 && j.err == nil {
 		j.wake.Wait()
 	}
 	if j.err != nil {

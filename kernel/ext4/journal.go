@@ -277,6 +277,20 @@ func (j *journal) abort(err error) error {
 	return err
 }
 
+// noteDamage writes into the log that the file system is damaged, if the disk still
+// takes it; the next mount hands it on to the super block, and fsck finds it there.
+// The journal has been aborted: no commit waits for the caller's handle any more.
+func (j *journal) noteDamage() {
+	j.homeMu.Lock()
+	defer j.homeMu.Unlock()
+	if j.log.noted() {
+		return
+	}
+	errno := int32(linux.EUCLEAN)
+	be.PutUint32(j.log.super[jsErrno:], uint32(-errno))
+	j.log.writeSuper(j.fs.dev) // nothing can be done if this fails
+}
+
 // evict shrinks the cache if no handle is open just now.
 func (j *journal) evict() {
 	if j == nil {

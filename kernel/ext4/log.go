@@ -160,6 +160,9 @@ func (l *logArea) setStart(dev BlockDevice, at, seq uint32) error {
 	return l.writeSuper(dev)
 }
 
+// noted reports whether somebody found damage and could only note it here.
+func (l *logArea) noted() bool { return be.Uint32(l.super[jsErrno:]) != 0 }
+
 // stop declares the journal empty for good: a clean unmount.
 func (l *logArea) stop(dev BlockDevice) error {
 	be.PutUint32(l.super[jsStart:], 0)

@@ -144,7 +144,13 @@ func (fs *FS) openJournal(l *logArea) error {
 	j.wake.L = &j.mu
 	fs.j = j
 	fs.readOnly.Store(false)
+	noted := l.noted()
 	return fs.writeSuper(func(raw []byte) {
+		if noted {
+			le.PutUint16(raw[sbState:], le.Uint16(raw[sbState:])|stateError)
+			le.PutUint32(raw[sbErrorCount:], le.Uint32(raw[sbErrorCount:])+1)
+			be.PutUint32(fs.j.log.super[jsErrno:], 0) // written once this is durable
+		}
 		le.PutUint32(raw[sbIncompat:], le.Uint32(raw[sbIncompat:])|incompatRecover)
 		le.PutUint16(raw[sbMountCount:], le.Uint16(raw[sbMountCount:])+1)
 		le.PutUint32(raw[sbMtime:], uint32(fs.o.Now()/1e9))
@@ -243,7 +249,7 @@ func (fs *FS) Unmount() error {
 		fs.countInto(raw)
 		le.PutUint32(raw[sbIncompat:], le.Uint32(raw[sbIncompat:])&^incompatRecover)
 		le.PutUint32(raw[sbWtime:], uint32(fs.o.Now()/1e9))
-		le.PutUint16(raw[sbState:], le.Uint16(raw[sbState:])|fs.s.state())
+		le.PutUint16(raw[sbState:], le.Uint16(raw[sbState:])&stateError|stateClean)
 	}); err != nil {
 		return err
 	}
@@ -257,9 +263,6 @@ func (fs *FS) Unmount() error {
 	j.abort(errUnmounted)
 	return nil
 }
-
-// state is what to put back at unmount: a disk that was marked as damaged stays so.
-func (s *super) state() uint16 { return le.Uint16(s.raw[sbState:])&stateError | stateClean }
 
 // byteOf is the place of a block on the device.
 func (fs *FS) byteOf(blk uint64) int64 { return int64(blk) << (10 + fs.s.logBlock) }

@@ -285,7 +285,10 @@ func (fs *FS) inHandle(in *Inode, credits int, do func(h *handle) error) error {
 // the transaction that is open never becomes durable.
 func (fs *FS) fail(err error) error {
 	if err != nil && fs.j != nil {
-		return fs.j.abort(err)
+		fs.j.abort(err)
+		if Errno(err) == linux.EUCLEAN {
+			fs.j.noteDamage()
+		}
 	}
 	return err
 }

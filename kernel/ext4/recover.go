@@ -246,7 +246,6 @@ func (l *logArea) recover(dev BlockDevice, s *super) error {
 	// One number is left out, so that what was written of the transaction
 	// that did not complete never looks like the next one.
 	l.nextSeq = r.end + 1
-	be.PutUint32(l.super[jsErrno:], 0)
 	return ioError(l.stop(dev))
 }
 
