@@ -13,19 +13,17 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
-	"syscall"
 	"time"
 
+	"hardtack/bench/msg/child"
 	"hardtack/idl/ping"
 	"hardtack/msg"
 	_ "hardtack/msg/ump"
@@ -129,43 +127,6 @@ func client(dir string, n int) error {
 	return nil
 }
 
-// child is another process that says a word at a time.
-type child struct {
-	cmd  *exec.Cmd
-	in   *os.File
-	said *bufio.Reader
-}
-
-func start(name string, args ...string) (*child, error) {
-	r, w, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	k := &child{cmd: exec.Command(name, args...), in: w}
-	k.cmd.Stdin, k.cmd.Stderr = r, os.Stderr
-	k.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	out, err := k.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	k.said = bufio.NewReader(out)
-	return k, k.cmd.Start()
-}
-
-func (k *child) wait(word string) error {
-	if s, err := k.said.ReadString('\n'); strings.TrimSpace(s) != word {
-		return fmt.Errorf("%s says %q, not %q: %w", k.cmd.Path, s, word, err)
-	}
-	return nil
-}
-
-func (k *child) stop() {
-	k.in.Close()
-	k.cmd.Process.Kill()
-	k.cmd.Wait()
-}
-
 func measure(n, clients int, server string) error {
 	dir, err := os.MkdirTemp("", "crowd-")
 	if err != nil {
@@ -178,38 +139,38 @@ func measure(n, clients int, server string) error {
 	} else {
 		args = []string{dir}
 	}
-	s, err := start(server, args...)
+	s, err := child.Start(server, args...)
 	if err != nil {
 		return err
 	}
-	defer s.stop()
-	if err := s.wait("ready"); err != nil {
+	defer s.Stop()
+	if err := s.Wait("ready"); err != nil {
 		return err
 	}
-	pid := s.cmd.Process.Pid
+	pid := s.PID()
 	before, err := memory(pid)
 	if err != nil {
 		return err
 	}
 	opened := time.Now()
-	var all []*child
+	var all []*child.Child
 	for range clients {
-		k, err := start("/proc/self/exe", "-role", "client", "-dir", dir, "-n", fmt.Sprint(n/clients))
+		k, err := child.Start("/proc/self/exe", "-role", "client", "-dir", dir, "-n", fmt.Sprint(n/clients))
 		if err != nil {
 			return err
 		}
-		defer k.stop()
+		defer k.Stop()
 		all = append(all, k)
 	}
 	for _, k := range all {
-		if err := k.wait("ready"); err != nil {
+		if err := k.Wait("ready"); err != nil {
 			return err
 		}
 	}
 	took := time.Since(opened)
 	if server == "/proc/self/exe" {
-		s.in.Write([]byte{1})
-		if err := s.wait("collected"); err != nil {
+		s.Go()
+		if err := s.Wait("collected"); err != nil {
 			return err
 		}
 	}
@@ -229,10 +190,10 @@ func measure(n, clients int, server string) error {
 	}
 	woken := time.Now()
 	for _, k := range all {
-		k.in.Write([]byte{1})
+		k.Go()
 	}
 	for _, k := range all {
-		if err := k.wait("again"); err != nil {
+		if err := k.Wait("again"); err != nil {
 			return err
 		}
 	}

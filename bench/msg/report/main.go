@@ -42,6 +42,7 @@ var rows = []row{
 	{"round trip 56 B, direct", "load direct 200000 56 0 1", "ref ring 200000 56 0 1", "C ring", "≤ 1.25", false},
 	{"round trip 8 B, as the library chooses", "load adaptive 200000 8 0 1", "ref ring 200000 8 0 1", "C ring", "", false},
 	{"round trip 8 B, Go channels", "load channel 50000 8 0 1", "ref ring 200000 8 0 1", "C ring", "≤ 2", false},
+	{"round trip 8 B, Go channels, beside one hand-over a side", "load channel 50000 8 0 1", "load handover 50000 8 0 1", "goroutines", "≤ 1.25", false},
 	{"round trip 8 B, rpc", "load rpc 100000 8 0 1", "ref ring 200000 8 0 1", "C ring", "", false},
 	{"one way 56 B, direct", "load flow 1000000 56 0 1", "ref flow 1000000 56 0 1", "C ring", "≤ 1.25", false},
 	{"one way 56 B, Go channels", "load chanflow 200000 56 0 1", "ref flow 1000000 56 0 1", "C ring", "", false},
@@ -52,6 +53,10 @@ var rows = []row{
 	{"round trip 8 B beside a Unix socket in Go", "load direct 200000 8 0 1", "load socket 5000 8 0 1", "socket", "", true},
 	{"round trip 8 B beside pipes in Go", "load direct 200000 8 0 1", "load pipe 5000 8 0 1", "pipes", "", true},
 	{"one way 56 B beside a Unix socket in Go", "load flow 1000000 56 0 1", "load sockflow 100000 56 0 1", "socket", "≥ 40", true},
+	{"round trip 8 B beside iceoryx2", "load direct 200000 8 0 1", "iceoryx2 trip 100000 8 0 1", "iceoryx2, polled", "≥ 4", true},
+	{"one way 56 B beside iceoryx2", "load flow 1000000 56 0 1", "iceoryx2 flow 200000 56 0 1", "iceoryx2, polled", "≥ 20", true},
+	{"round trip 8 B beside gRPC-Go", "load direct 200000 8 0 1", "grpc trip 5000 8", "gRPC, a stream", "", true},
+	{"one way 56 B beside gRPC-Go", "load flow 1000000 56 0 1", "grpc flow 50000 56", "gRPC, a stream", "", true},
 }
 
 func main() {
@@ -76,12 +81,16 @@ func run(rounds int, fifo, print bool) error {
 	defer os.RemoveAll(dir)
 	for _, build := range [][]string{
 		{"gcc", "-O2", "-o", filepath.Join(dir, "ref"), "bench/msg/ref/ref.c"},
-		{"go", "build", "-o", filepath.Join(dir, "load"), "./bench/msg/load"},
+		{"go", "build", "-o", dir + "/", "./bench/msg/load", "./bench/msg/crowd", "./bench/msg/clients", "./bench/msg/stages"},
+		cProgram(dir, "server", "bench/msg/crowd/c/server.c"),
+		cProgram(dir, "client", "bench/msg/clients/c/client.c"),
 	} {
 		if out, err := exec.Command(build[0], build[1:]...).CombinedOutput(); err != nil {
 			return fmt.Errorf("%s: %w\n%s", strings.Join(build, " "), err, out)
 		}
 	}
+	missing := buildPeers(dir)
+	rows = without(rows, missing)
 	got := make(map[string][]float64)
 	for i := range rounds {
 		done := make(map[string]bool) // each program once a round
@@ -101,12 +110,37 @@ func run(rounds int, fifo, print bool) error {
 		fmt.Fprintf(os.Stderr, "round %d of %d\n", i+1, rounds)
 	}
 	text, ratios := table(got)
+	fmt.Fprintln(os.Stderr, "stages, clients, many connections")
+	bound, err := bounds(dir, rounds, fifo)
+	if err != nil {
+		return err
+	}
+	where, err := stages(dir, rounds, fifo)
+	if err != nil {
+		return err
+	}
+	pairs, err := clientPairs(dir, max(1, rounds/3), fifo)
+	if err != nil {
+		return err
+	}
+	crowd, err := crowds(dir, fifo)
+	if err != nil {
+		return err
+	}
+	text += notes(missing) + bound + stagesText + where + clientsText + clientTable(pairs) + crowdText + crowd
 	if print {
 		fmt.Print(text)
 		return nil
 	}
-	page := fmt.Sprintf(preface, time.Now().Format(time.DateOnly), runtime.NumCPU(), runtime.Version(), rounds) + text + closing
+	how := "at ordinary priority"
+	if fifo {
+		how = "with real-time priority"
+	}
+	page := fmt.Sprintf(preface, time.Now().Format(time.DateOnly), runtime.NumCPU(), runtime.Version(), rounds, how) + text
 	if err := os.WriteFile("docs/bench/msg.md", []byte(page), 0o644); err != nil {
+		return err
+	}
+	if err := drawClients(pairs, "docs/bench/msg-clients.svg"); err != nil {
 		return err
 	}
 	return draw(ratios, "docs/bench/msg.svg")
@@ -115,8 +149,16 @@ func run(rounds int, fifo, print bool) error {
 // measure runs one program and returns the nanoseconds it prints.
 func measure(dir, cmd string, fifo bool) (float64, error) {
 	args := strings.Fields(cmd)
-	args[0] = filepath.Join(dir, args[0])
-	args = append([]string{"timeout", "60"}, args...)
+	out, err := output(dir, fifo, args[0], args[1:]...)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseFloat(strings.TrimSpace(out), 64)
+}
+
+// output runs one program of dir and returns what it prints.
+func output(dir string, fifo bool, name string, args ...string) (string, error) {
+	args = append([]string{"timeout", "60", filepath.Join(dir, name)}, args...)
 	if chrt, err := exec.LookPath("chrt"); err == nil && fifo {
 		args = append([]string{chrt, "-f", "10"}, args...)
 	}
@@ -124,9 +166,9 @@ func measure(dir, cmd string, fifo bool) (float64, error) {
 	c.Stderr = os.Stderr
 	out, err := c.Output()
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", cmd, err)
+		return "", fmt.Errorf("%s: %w", name, err)
 	}
-	return strconv.ParseFloat(strings.TrimSpace(string(out)), 64)
+	return string(out), nil
 }
 
 func median(v []float64) float64 {
@@ -196,20 +238,55 @@ func draw(all []ratio, name string) error {
 
 const preface = `# Typed channels between processes
 
-Measured by ` + "`make bench-msg`" + ` on %s: %d processors, %s, %d rounds, interleaved.
-Each process is pinned to a processor. The references in C are bench/msg/ref; the
+Measured by ` + "`make bench-msg`" + ` on %s: %d processors, %s, %d rounds, interleaved,
+%s. Each process is pinned to a processor. The references in C are bench/msg/ref; the
 programs on channels are bench/msg/load, on packages that ` + "`hardtack idl`" + ` generated.
 
 `
 
-const closing = `
+// notes explain the first table; a program that is missing is told with its reason.
+func notes(missing map[string]string) string {
+	text := `
 ![ratios](msg.svg)
 
-The rows beside a socket and pipes say how many times slower those are. "Parked" is
-with polling turned off on both sides. The same C program varies by 1.5 between runs
-of flows of 56 bytes, for how far the receiver lags behind decides whether lines move
-one by one.
+The rows beside a socket, pipes, iceoryx2 and gRPC say how many times slower those
+are. "Parked" is with polling turned off on both sides. The same C program varies by
+1.5 between runs of flows of 56 bytes, for how far the receiver lags behind decides
+whether lines move one by one. gRPC runs as its users have it, unpinned.
+`
+	for _, p := range peers {
+		if why, no := missing[p.name]; no {
+			text += fmt.Sprintf("\n%s is missing here: it could not be built (%s).\n", p.name, why)
+		}
+	}
+	return text
+}
 
-Not measured here: gRPC-Go and iceoryx2, and 1 to 8 clients in the four pairs of Go
-and C.
+const stagesText = `
+## Where a round trip goes
+
+Stamps that both ends take and the message carries back (bench/msg/stages), 56 bytes,
+direct, polled. An end that encodes waits for the line of the slot, which the other has
+read last, to come back to it.
+
+`
+
+const clientsText = `
+## One to eight clients
+
+A million pings in all for each number (bench/msg/clients), one after the other from
+each client; processes are not pinned, and spin or sleep as the library chooses. The
+time from one ping to the next, of all clients together, the least of the rounds.
+
+`
+
+const crowdText = `
+![clients](msg-clients.svg)
+
+## Many connections
+
+Ten thousand to one server (bench/msg/crowd), from two processes; each has carried a
+message each way before. Memory is what is resident, 8 KiB of it the pages that both
+processes share.
+
 `
