@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
@@ -84,60 +83,20 @@ func cgroupDirs() []string {
 var quota quotaWatch
 
 type quotaWatch struct {
-	once    sync.Once
-	files   []string // immutable after once
-	watched bool     // immutable after once
+	files   []string // immutable after notices.once
+	watched bool     // immutable after notices.once
 	cores   atomic.Int32
 }
 
 func (q *quotaWatch) now() int {
-	q.once.Do(q.start)
+	changes.once.Do(changes.start)
 	if !q.watched && len(q.files) > 0 {
 		return readQuota(q.files)
 	}
 	return int(q.cores.Load())
 }
 
-func (q *quotaWatch) start() {
-	for _, dir := range cgroupDirs() {
-		if f := dir + "/cpu.max"; unix.Access(f, unix.R_OK) == nil { // the root has none
-			q.files = append(q.files, f)
-		}
-	}
-	if len(q.files) == 0 {
-		return
-	}
-	fd, err := watchFiles(q.files)
-	if err != nil {
-		return
-	}
-	q.watched = true
-	q.cores.Store(int32(readQuota(q.files)))
-	go func() { // sleeps in the runtime's poller
-		buf := make([]byte, 4096)
-		for {
-			if _, err := fd.Read(buf); err != nil {
-				return
-			}
-			q.cores.Store(int32(readQuota(q.files)))
-		}
-	}()
-}
-
-// watchFiles gives a file that can be read when one of the files was written.
-func watchFiles(names []string) (*os.File, error) {
-	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
-	if err != nil {
-		return nil, err
-	}
-	for _, n := range names {
-		if _, err := unix.InotifyAddWatch(fd, n, unix.IN_MODIFY); err != nil {
-			unix.Close(fd)
-			return nil, err
-		}
-	}
-	return os.NewFile(uintptr(fd), "inotify"), nil
-}
+func (q *quotaWatch) read() { q.cores.Store(int32(readQuota(q.files))) }
 
 // readQuota is the least limit among the files, in whole cores; 0 for none.
 func readQuota(files []string) int {

@@ -342,7 +342,7 @@ func TestQuotaIsWatched(t *testing.T) {
 		}
 	}
 	write("max 100000")
-	in, err := watchFiles([]string{f})
+	in, err := watchFiles([]string{f}, []string{f + ".not"})
 	if err != nil {
 		t.Skip(err)
 	}
@@ -365,8 +365,64 @@ func TestQuotaIsWatched(t *testing.T) {
 	if n := <-seen; n != 3 {
 		t.Errorf("%d cores", n)
 	}
-	if _, err := watchFiles([]string{f + ".not"}); err == nil {
+	if _, err := watchFiles([]string{f + ".not"}, nil); err == nil {
 		t.Error("a file that is not there is watched")
+	}
+}
+
+// A core's device event is heard. The superuser can have the kernel send one.
+func TestDeviceEvents(t *testing.T) {
+	for event, want := range map[string]bool{
+		"online@/devices/system/cpu/cpu1\x00ACTION=online\x00":   true,
+		"offline@/devices/system/cpu/cpu17\x00SUBSYSTEM=cpu\x00": true,
+		"add@/devices/virtual/net/tap0\x00DEVPATH=/devices/x":    false,
+		"libudev\x00@/devices/system/cpu/cpu1":                   false,
+		"":                                                       false,
+	} {
+		if got := aboutCore([]byte(event)); got != want {
+			t.Errorf("%q: %v", event, got)
+		}
+	}
+	in, err := deviceEvents()
+	if err != nil {
+		t.Skip(err)
+	}
+	defer in.Close()
+	heard := make(chan bool, 1)
+	go heed(in, aboutCore, func() {
+		select {
+		case heard <- true:
+		default:
+		}
+	})
+	if err := os.WriteFile("/sys/devices/system/cpu/cpu0/uevent", []byte("change"), 0); err != nil {
+		t.Skip(err)
+	}
+	select {
+	case <-heard:
+	case <-time.After(time.Second): // not the first network namespace: not told
+		t.Skip("the kernel does not tell this process about devices")
+	}
+}
+
+// What is reported reaches the runtimes that work.
+func TestChangesReachRuntimes(t *testing.T) {
+	rt := newRuntime(t)
+	want := rt.Workers()
+	on(t, rt, func(c Ctx) int {
+		rt.mu.Lock()
+		moves := rt.resize(want+1, rt.watcher.last.cpus) // as if there had been more
+		rt.watcher.last = machine{}
+		rt.mu.Unlock()
+		moves.run()
+		changes.tell()
+		if n := rt.Workers(); n != want {
+			t.Errorf("%d workers, want %d", n, want)
+		}
+		return 0
+	})
+	for changes.has(rt) { // until the watcher has seen that nothing runs
+		time.Sleep(tick)
 	}
 }
 

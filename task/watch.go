@@ -6,7 +6,7 @@ import "time"
 // come or gone, and for workers that hold a seat and do not answer because they
 // are blocked in ordinary Go code. It ends with the last Run, so that an idle
 // runtime does nothing at all. What Linux reports by itself (quota, cpuset,
-// hotplug: see cores_linux.go) does not wait for the tick.
+// hotplug: see changes_linux.go) does not wait for the tick.
 type watcher struct {
 	on     bool // its goroutine runs
 	ending bool // Close has been called
@@ -25,6 +25,7 @@ const (
 func (rt *Runtime) watch() {
 	if !rt.watcher.on {
 		rt.watcher.on = true
+		changes.join(rt)
 		go rt.watchLoop()
 	}
 }
@@ -71,6 +72,7 @@ func (rt *Runtime) watchLoop() {
 		rt.mu.Lock()
 		if rt.runs == 0 {
 			rt.watcher.on = false
+			changes.leave(rt)
 			rt.mu.Unlock()
 			return
 		}
