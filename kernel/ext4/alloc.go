@@ -5,9 +5,12 @@ import "hardtack/abi/linux"
 // promise sets n free blocks aside for the caller, who allocates them later or
 // gives them back. Without privilege the reserved blocks stay. Where freed
 // blocks only wait for a commit, that is done first; so no handle may be open.
-func (fs *FS) promise(n int64) error {
+func (fs *FS) promise(n int64) error { return fs.promiseAbove(n, 0) }
+
+// promiseAbove is promise that leaves margin blocks free.
+func (fs *FS) promiseAbove(n, margin int64) error {
 	for try := 0; ; try++ {
-		if v := fs.free.Add(-n); v >= 0 {
+		if v := fs.free.Add(-n); v >= margin {
 			return nil
 		}
 		fs.free.Add(n)
@@ -23,8 +26,12 @@ func (fs *FS) promise(n int64) error {
 
 // Reserve sets blocks aside for data that is written to disk later (a page
 // cache's dirty pages), ENOSPC if there are not as many; Unreserve gives back
-// what WriteOut did not use.
-func (fs *FS) Reserve(blocks int64) error { return fs.promise(blocks) }
+// what WritePages did not use. Some blocks are left for the trees that the data will
+// need, and for files to be cut and removed: a 50th, as Linux leaves them.
+func (fs *FS) Reserve(blocks int64) error { return fs.promiseAbove(blocks, fs.margin()) }
+
+// margin is what new data and new names leave free.
+func (fs *FS) margin() int64 { return min(int64(fs.s.blocks/50), 4096) }
 
 // Unreserve gives back what Reserve set aside.
 func (fs *FS) Unreserve(blocks int64) { fs.free.Add(blocks) }

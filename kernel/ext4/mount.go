@@ -279,7 +279,7 @@ func (fs *FS) Statfs(st *linux.Statfs) {
 	}
 	st.Blocks = fs.s.blocks - min(over, fs.s.blocks)
 	st.Bfree = uint64(max(fs.free.Load(), 0))
-	st.Bavail = st.Bfree - min(st.Bfree, fs.s.reservedBlocks)
+	st.Bavail = st.Bfree - min(st.Bfree, fs.s.reservedBlocks+uint64(fs.margin()))
 	st.Files, st.Ffree = uint64(fs.s.inodes), uint64(fs.freeIno.Load())
 	st.Namelen = maxName
 	st.Fsid = [2]int32{int32(le.Uint32(fs.s.raw[sbUUID:])), int32(le.Uint32(fs.s.raw[sbUUID+4:]))}

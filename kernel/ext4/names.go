@@ -74,7 +74,7 @@ func (fs *FS) Create(dir *Inode, name string, n NewInode) (*Inode, error) {
 	if n.Mode&linux.S_IFMT == linux.S_IFLNK && (n.Target == "" || len(n.Target) >= int(fs.s.blockSize)) {
 		return nil, linux.ENAMETOOLONG
 	}
-	if err := fs.promise(growPromise + 1); err != nil {
+	if err := fs.promiseAbove(growPromise+1, fs.margin()/2); err != nil {
 		return nil, err
 	}
 	var free account
@@ -308,7 +308,7 @@ func (fs *FS) Link(dir *Inode, name string, in *Inode) error {
 	case in.links() == 0 && !in.orphan.Load():
 		return linux.ENOENT
 	}
-	if err := fs.promise(growPromise); err != nil {
+	if err := fs.promiseAbove(growPromise, fs.margin()/2); err != nil {
 		return err
 	}
 	var free account

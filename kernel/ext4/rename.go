@@ -193,7 +193,7 @@ func (m *move) check() error {
 // run changes the directories in one handle.
 func (m *move) run() error {
 	fs := m.fs
-	if err := fs.promise(growPromise); err != nil {
+	if err := fs.promiseAbove(growPromise, fs.margin()/2); err != nil {
 		return err
 	}
 	var free account

@@ -26,6 +26,9 @@ func (fs *FileSystem) Shrink(want int, drop func(i *Inode)) (n int) {
 				at := d.at.Load()
 				dir.kids.remove(at.hash, at.name)
 				dir.kids.unlist(d)
+				// The entry may lie in an array with others that stay. Who
+				// still finds it looks in the file system.
+				at.d.Store(nil)
 				drop(d.Inode)
 				n++
 			}
