@@ -18,10 +18,16 @@
 //
 //	v, err := task.Run(ctx, func(c task.Ctx) int { return fib(c, 30) })
 //
-// Children that are not synced are waited for when the task ends. On top of it
-// are For, Reduce, Sort and Invoke, and Group, whose inlet is called for each
-// finished child and which can abort the rest. A spawn and its Sync cost about
-// as much as four calls of a function.
+// Children that are not synced are waited for when the task ends. Join does the
+// spawn, the call and the Sync of this fib in one:
+//
+//	x, y := task.Join(c, fib, n-2, fib, n-1)
+//
+// On top of it are For, Reduce, Sort and Invoke, and Group, whose inlet is called
+// for each finished child and which can abort the rest. A spawn and its Sync cost
+// some four nanoseconds, about as much as two calls of a function; Join costs
+// three. It is dearer, by a few nanoseconds, when the function that is spawned at
+// one depth of the stack is another each time, as a closure is that was made anew.
 //
 // The fast form is for hot recursion. A function gets the Frame that is free on
 // its worker's stack; Fork spawns there, by a number from Register; Mine tells
@@ -40,17 +46,24 @@
 //	}
 //
 // Its spawns are two stores, two loads and a compare, its tasks take integers
-// only, and must be joined in the reverse order of their forks.
+// only, and must be joined in the reverse order of their forks. A spawn costs two
+// nanoseconds or less. Go's compiler does not make a loop of the last call, as C's
+// do; written as one (see the example of Fork) it takes two thirds of the time.
 //
 // # Rules for tasks
 //
 // A Ctx, Child or Frame is used by the task that it was given to, and not after
 // that has returned; where that can be seen it panics with ErrForeign or
-// ErrSynced. A task may block: see Block. A panic in a child comes out of Sync,
-// Join or Run: as the child's own value when the child ran on the same
-// goroutine, as a *Panic with the child's stack when it was stolen; errors.Is
-// and errors.As see through that. A parent that panics waits for the children
-// that others have begun and drops the rest. When a Run's context ends, or a
+// ErrSynced. WithChecks, or its environment variable, sees all of it.
+//
+// A task may block: see Block. A panic in a child comes out of Try as a *Panic
+// with the stacks of child and parent, wherever the child ran, and so does a
+// panic out of Run. Sync and Join pass it on: as a *Panic when the child was
+// stolen, as the panic that it is when the parent ran the child by a call, since
+// there is nothing between them that could change it (a deferred function for
+// each child makes it a third slower); errors.Is and errors.As see the same in
+// both, if the value is an error. A parent that panics waits for the children that
+// others have begun and drops the rest. When a Run's context ends, or a
 // Group is aborted, Spawn and Fork unwind the running tasks by a panic of a
 // private type that ends at the Run or Group.
 //

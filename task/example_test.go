@@ -49,6 +49,62 @@ func ExampleFast() {
 	// Output: 6765
 }
 
+// The two halves in one.
+func ExampleJoin() {
+	var fib func(c task.Ctx, n int) int
+	fib = func(c task.Ctx, n int) int {
+		if n < 2 {
+			return n
+		}
+		x, y := task.Join(c, fib, n-2, fib, n-1)
+		return x + y
+	}
+	v, _ := task.Run(context.Background(), func(c task.Ctx) int { return fib(c, 20) })
+	fmt.Println(v)
+	// Output: 6765
+}
+
+// A parent that goes on when a child panics.
+func ExampleChild_Try() {
+	task.Run(context.Background(), func(c task.Ctx) int {
+		x := task.Spawn(c, func(c task.Ctx, s []int) int { return s[3] }, []int{1, 2})
+		if _, p := x.Try(c); p != nil {
+			fmt.Println("no result:", p.Value)
+		}
+		return 0
+	})
+	// Output: no result: runtime error: index out of range [3] with length 2
+}
+
+var loopFibID task.ID
+
+func init() {
+	loopFibID = task.Register(func(f *task.Frame, n, _ uint64) uint64 { return uint64(loopFib(f, int(n))) })
+}
+
+func loopFib(f *task.Frame, n int) int {
+	sum := 0
+	for n >= 2 {
+		n--
+		f.Fork(loopFibID, uint64(n))
+		sum += loopFib(f.Next(), n-1)
+		if !f.Mine() {
+			return sum + int(f.Join()) // it was stolen
+		}
+	} // and if not, the loop goes on with it
+	return sum + n
+}
+
+// The fast form at its fastest: the last task that is taken back is not called,
+// but gone on with.
+func ExampleFrame_Fork() {
+	v, _ := task.Run(context.Background(), func(c task.Ctx) int {
+		return task.Fast(c, func(f *task.Frame) int { return loopFib(f, 20) })
+	})
+	fmt.Println(v)
+	// Output: 6765
+}
+
 func ExampleFor() {
 	squares := make([]int, 8)
 	task.Run(context.Background(), func(c task.Ctx) int {

@@ -24,6 +24,9 @@ func (m moves) run() {
 // Runtime is the runtime that the task runs in.
 func (c Ctx) Runtime() *Runtime { return c.a.w.rt }
 
+// Worker is the worker that runs the task: an identity, to compare with others.
+func (c Ctx) Worker() *Worker { return c.a.w }
+
 // Seat is where the task runs now; nil when it has come back from waiting and
 // found none free.
 func (c Ctx) Seat() *Seat { return c.a.w.seat.Load() }

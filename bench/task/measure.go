@@ -22,6 +22,7 @@ type Result struct {
 	Parts      []Part  // what a call of stress is made of
 	Latencies  []Latency
 	Removal    *Removal
+	Added      []Added
 }
 
 func (r *Result) Min(k Key) float64 {

@@ -62,6 +62,9 @@ func (r *Result) Goals() []Goal {
 	if l := r.Latencies; len(l) == 4 {
 		most("message to a task of the same run-time / Go channel", 2, l[3].Min/l[0].Min)
 	}
+	for _, a := range r.Added {
+		most("an added core's first task, by "+a.How+", ms", 10, a.Min/1000)
+	}
 	if m := r.Removal; m != nil {
 		most("worst message while a core is removed, ms", 5, m.During/1000)
 	}
@@ -105,6 +108,12 @@ run smaller trees. Ratios are those of the least figures.
 		}
 	}
 	r.messages(&b)
+	if len(r.Added) > 0 {
+		b.WriteString("\n## An added core\n\nFrom the change to the first task that another worker runs, in a busy run on one\ncore; the least and in brackets the median, ms.\n\n| added by | |\n| --- | ---: |\n")
+		for _, a := range r.Added {
+			fmt.Fprintf(&b, "| %s | %.2f (%.2f) |\n", a.How, a.Min/1000, a.Median/1000)
+		}
+	}
 	b.WriteString("\n## Goals\n\n| | goal | measured | |\n| --- | ---: | ---: | --- |\n")
 	for _, g := range r.Goals() {
 		sign, verdict := "≥", "missed"

@@ -48,6 +48,13 @@ func TestBreakdown(t *testing.T) {
 	}
 }
 
+func TestAddedCore(t *testing.T) {
+	added, err := AddedCore(2)
+	if err != nil || len(added) == 0 || added[0].Min <= 0 {
+		t.Errorf("%v %v", added, err)
+	}
+}
+
 func TestShares(t *testing.T) {
 	s, err := TraceShares(12, filepath.Join(t.TempDir(), "trace.json"))
 	if err != nil {

@@ -91,6 +91,9 @@ func run() error {
 	if r.Trace, err = taskbench.TraceShares(taskbench.Sizes["stress"], filepath.Join(*dir, "trace.json")); err != nil {
 		return err
 	}
+	if r.Added, err = taskbench.AddedCore(4 * *rounds); err != nil {
+		return err
+	}
 	log("messages")
 	if r.Latencies, err = taskbench.Messages(*rounds, 5000); err != nil {
 		return err
