@@ -6,10 +6,10 @@
 // receiver's taking of its lock. How many touches came from another P than the one
 // before (cross), and how many of the latter found somebody waiting (contended),
 // is estimated from samples of 32 touches in a row. The counts die with the
-// channel. Every 256 touches (4096 with the policy off), or when a larger buffer
-// has gone round, they are brought to a table of 1023 places, which is what
-// Channels reads: a channel with fewer is not seen there, and one that was quiet
-// for four periods drops out. Count reads one channel to the last message.
+// channel. Every 256 to 4096 touches (the latter with the policy off), or when a
+// larger buffer has gone round, they are brought to a table of 1023 places, which
+// is what Channels reads: a channel with fewer is not seen there, and one that was
+// quiet for four periods drops out. Count reads one channel to the last message.
 //
 // All functions may be called from any goroutine.
 package affinity

@@ -39,10 +39,11 @@ const (
 const affKnown = 1 << 31
 
 const (
-	affBusy   = 128  // messages a window under a policy
-	affCalm   = 2048 // messages a window with the policy off, if 255 laps are as many
+	affFine   = 128  // messages a window where a group is measured, or channels vote
+	affBusy   = 512  // messages a window under the policy group
+	affCalm   = 2048 // messages a window with the policy off or a group scattered, if 255 laps are as many
 	affSample = 32   // touches that are looked at in a row
-	affRare   = 8192 // touches between samples with the policy off
+	affRare   = 8192 // touches between samples where a window has affCalm messages
 	affStale  = 4    // after how many periods without a window a place is free
 )
 
@@ -204,7 +205,7 @@ func affPlaceFor(c *hchan) *affSlot {
 		s.contends.Store(0)
 		s.voted, s.when, s.tag = 0, 0, 0
 		s.seen, s.crossed, s.waited = 0, 0, 0
-		s.due = affLaps(c) * affOf(c)
+		s.due = affLaps(c, affMessages(nil)) * affOf(c)
 		if c.site&affKnown == 0 {
 			s.due = (256 - uint64(affBorn/affOneLap)) * affOf(c)
 		}
@@ -218,13 +219,30 @@ func affPlaceFor(c *hchan) *affSlot {
 // affOf is how many touches a lap of c is.
 func affOf(c *hchan) uint64 { return 2 * uint64(max(c.dataqsiz, 1)) }
 
-// affLaps is how many laps make a window of c.
-func affLaps(c *hchan) uint64 {
-	messages := uint64(affBusy)
-	if aff.policy.Load() == affOff {
-		messages = affCalm
-	}
+// affLaps is how many laps of c make a window of that many messages.
+func affLaps(c *hchan, messages uint64) uint64 {
 	return min(max(2*messages/affOf(c), 1), 255)
+}
+
+// affMessages is how many messages the next window of a channel has: s is its
+// place, or nil.
+func affMessages(s *affSlot) uint64 {
+	switch aff.policy.Load() {
+	case affOff:
+		return affCalm
+	case affGroups:
+		if s != nil {
+			if g := affFind(s.group.Load()); g != nil {
+				if g.trial.Load() {
+					return affFine
+				} else if !g.on.Load() {
+					return affCalm
+				}
+			}
+		}
+		return affBusy
+	}
+	return affFine
 }
 
 // affWindow brings the counts up to date: the last lap of a window is done.
@@ -234,14 +252,12 @@ func affWindow(c *hchan) {
 	gp := getg()
 	pp := gp.m.p.ptr()
 	s := affPlaceFor(c)
-	laps := affLaps(c)
-	c.laps = uint8(-laps)
 	if s == nil || pp == nil {
+		c.laps = uint8(-affLaps(c, affMessages(s)))
 		return
 	}
 	policy := aff.policy.Load()
 	before, touches := s.touches.Load(), s.due
-	s.due = laps * affOf(c)
 	s.epoch.Store(aff.epoch.Load())
 	s.touches.Add(int64(touches))
 	aff.sumTouches.Add(int64(touches))
@@ -263,7 +279,11 @@ func affWindow(c *hchan) {
 			affMeet(s, pp, gp)
 		}
 	}
-	if c.closed == affOpen && (policy != affOff || before/affRare != (before+touches)/affRare) {
+	messages := affMessages(s)
+	laps := affLaps(c, messages)
+	c.laps = uint8(-laps)
+	s.due = laps * affOf(c)
+	if c.closed == affOpen && (messages != affCalm || before/affRare != (before+touches)/affRare) {
 		s.tag = affTag(pp)
 		c.closed = affWatched
 	}
@@ -280,7 +300,7 @@ func affCount(c *hchan) (touches, cross uint64) {
 		touches = s.touches.Load()
 		first = uint8(-(s.due / affOf(c)))
 	} else if c.site&affKnown != 0 {
-		first = uint8(-affLaps(c)) // another channel took its place
+		first = uint8(-affLaps(c, affMessages(nil))) // another channel took its place
 	}
 	return touches + uint64(c.laps-first)*affOf(c) + 2*uint64(c.recvx) + uint64(c.qcount), cross
 }

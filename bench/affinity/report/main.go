@@ -88,6 +88,7 @@ func run() error {
 			args = append(append(args, "-o", exe), p.args[1:]...)
 			cmd := exec.Command("go", args...)
 			cmd.Dir = p.in
+			cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // static: the guest has no libraries
 			if text, err := cmd.CombinedOutput(); err != nil {
 				return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, text)
 			}
