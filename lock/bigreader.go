@@ -14,15 +14,19 @@ import (
 // connection. The indicator belongs to the worker, not to the core it is on:
 // goroutines change cores between RLock and RUnlock.
 //
-// State. writing is 2 while a writer has the lock or waits for readers to leave. A
+// State. writing is 1 while a writer has the lock or waits for readers to leave. A
 // Reader's in is 1 while it reads or is about to. A reader sets in, then looks at
 // writing; a writer sets writing, then looks at every in. One of the two sees the
 // other; a reader that sees the writer goes back. readers is guarded by writers.
 //
 // Order. Both must not look before their own mark is visible: a store and a later
-// load of another word are the one pair that amd64 may reorder (Intel SDM volume
-// 3A, 8.2.3.4), so both marks are made by locked instructions. They are taken back by
-// release stores.
+// load of another word are the one pair that amd64 may reorder (Intel SDM volume 3A,
+// 8.2.3.4). The writer's mark is a locked instruction. The reader's is a plain store
+// where the writer can have Linux put a barrier into every running thread of the
+// process, between its mark and its look: membarrier(2), some microseconds. If the
+// reader's store is before the barrier in its thread, the writer sees it; else the
+// reader's load comes after it and sees the writer. Elsewhere the reader's mark is a
+// locked instruction too. Marks are taken back by release stores.
 //
 // Writers come first: a reader waits while any writer has the lock or wants it.
 // Writers among themselves are served in order.
@@ -47,6 +51,7 @@ type Reader struct {
 
 // NewReader makes a Reader for another worker; Close ends it.
 func (l *BigReader) NewReader() *Reader {
+	registerBarrier()
 	r := &Reader{lock: l}
 	l.writers.Lock()
 	l.readers = append(l.readers, r)
@@ -70,31 +75,35 @@ func (r *Reader) Close() {
 
 // Lock waits while there is a writer.
 func (r *Reader) Lock() {
-	if checking { // within the inliner's budget, as a call of nothing would not be
-		r.lock.before()
-	}
-	if atomic.AddUint32(&r.in, 1)|atomic.LoadUint32(&r.lock.writing) != 1 {
+	r.lock.before()
+	r.mark()
+	if atomic.LoadUint32(&r.lock.writing) != 0 {
 		r.wait()
 	}
-	if checking {
-		r.lock.acquired()
+	r.lock.acquired()
+}
+
+// mark says that the Reader reads, or is about to.
+func (r *Reader) mark() {
+	if r.in != 0 { // the worker's own to write
+		panic("lock: Lock of a Reader that is locked")
+	}
+	if asymmetric {
+		StoreRelease32(&r.in, 1)
+	} else {
+		atomic.StoreUint32(&r.in, 1)
 	}
 }
 
-// wait is Lock when there is a writer, or the Reader was locked before.
+// wait is Lock when there is a writer.
 func (r *Reader) wait() {
 	l := r.lock
-	if r.in != 1 {
-		StoreRelease32(&r.in, 1)
-		panic("lock: Lock of a Reader that is locked")
-	}
 	for {
 		StoreRelease32(&r.in, 0)
 		for i := uint32(0); atomic.LoadUint32(&l.writing) != 0; i++ {
 			relax(i)
 		}
-		atomic.SwapUint32(&r.in, 1)
-		if atomic.LoadUint32(&l.writing) == 0 {
+		if r.mark(); atomic.LoadUint32(&l.writing) == 0 {
 			return
 		}
 	}
@@ -102,9 +111,7 @@ func (r *Reader) wait() {
 
 // TryLock locks if there is no writer, and tells whether it did.
 func (r *Reader) TryLock() bool {
-	if atomic.SwapUint32(&r.in, 1) != 0 {
-		panic("lock: TryLock of a Reader that is locked")
-	}
+	r.mark()
 	if atomic.LoadUint32(&r.lock.writing) != 0 {
 		StoreRelease32(&r.in, 0)
 		return false
@@ -128,7 +135,7 @@ func notLocked() { panic("lock: Unlock of a Reader that is not locked") }
 func (l *BigReader) Lock() {
 	l.before()
 	l.writers.Lock()
-	atomic.SwapUint32(&l.writing, 2)
+	l.mark()
 	for _, r := range l.readers {
 		for i := uint32(0); atomic.LoadUint32(&r.in) != 0; i++ {
 			relax(i)
@@ -137,13 +144,21 @@ func (l *BigReader) Lock() {
 	l.acquired()
 }
 
+// mark says that there is a writer; afterwards every reader has been seen or sees it.
+func (l *BigReader) mark() {
+	atomic.SwapUint32(&l.writing, 1)
+	if asymmetric && len(l.readers) > 0 {
+		barrier()
+	}
+}
+
 // TryLock locks if there is neither a reader nor a writer, and tells whether it
 // did.
 func (l *BigReader) TryLock() bool {
 	if !l.writers.TryLock() {
 		return false
 	}
-	atomic.SwapUint32(&l.writing, 2)
+	l.mark()
 	for _, r := range l.readers {
 		if atomic.LoadUint32(&r.in) != 0 {
 			StoreRelease32(&l.writing, 0)

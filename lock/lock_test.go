@@ -169,6 +169,18 @@ func TestBigReaderStress(t *testing.T) {
 	}
 }
 
+// Readers that leave the barrier to writers, and those that do not.
+func TestBigReaderSymmetric(t *testing.T) {
+	registerBarrier()
+	t.Logf("membarrier works: %v", asymmetric)
+	if !asymmetric {
+		t.Skip("TestBigReaderStress has tested it")
+	}
+	asymmetric = false
+	defer func() { asymmetric = true }()
+	TestBigReaderStress(t)
+}
+
 // Whoever has come first has the lock first.
 func TestFirstComeFirstServed(t *testing.T) {
 	clh, ticket := new(CLH), new(Ticket)

@@ -158,9 +158,13 @@ func TestCLHProtocol(t *testing.T) {
 		s.T[0].R = [6]uint8{3, 0, 0, 2, 4, 0} // nodes 3, 4, 5
 		s.T[1].R = [6]uint8{6, 0, 0, 2, 7, 0} // 6, 7, 8
 		s.T[2].R = [6]uint8{9, 0, 0, 1, 10, 0}
+		want := uint8(4)
+		if strings.HasPrefix(bug, "enters") { // one each shows it, two take long
+			s.T[0].R[3], s.T[1].R[3], want = 1, 1, 2
+		}
 		explore(t, "CLH, two that lock and one that tries", bug, interleave.Test{Start: s,
 			Programs: []func(*cpu){locker(bug), locker(bug), trier(bug)},
-			AtEnd:    counted(counter, func(s *interleave.State) uint8 { return 4 + s.T[2].R[5] })})
+			AtEnd:    counted(counter, func(s *interleave.State) uint8 { return want + s.T[2].R[5] })})
 	}
 	var s interleave.State
 	s.T[0].R = [6]uint8{3, 0, 0, 2, 4, 0}
@@ -304,12 +308,13 @@ func TestBigReaderProtocol(t *testing.T) {
 			c.Swap(addr, 1)
 		}
 	}
+	asymmetric := false
 	reader := func(bug string, try bool) func(*cpu) {
 		return func(c *cpu) {
 			mine := uint8(in + c.ID)
 			switch c.PC {
 			case 0:
-				mark(c, mine, bug == "marks readers by a plain store")
+				mark(c, mine, bug == "marks readers by a plain store" || asymmetric)
 				c.PC = 1
 			case 1:
 				if c.PC = 4; c.Load(writing) != 0 && bug != "does not look for a writer" {
@@ -361,7 +366,14 @@ func TestBigReaderProtocol(t *testing.T) {
 				}
 			case 2:
 				mark(c, writing, bug == "marks writers by a plain store")
-				c.PC, c.R[1] = 3, 0
+				if c.PC, c.R[1] = 3, 0; asymmetric {
+					c.PC = 8
+				}
+			case 8, 9: // the barrier, a thread at a time
+				c.Barrier(int(c.PC - 8))
+				if c.PC++; c.PC == 10 {
+					c.PC = 3
+				}
 			case 3: // R[1] is the reader looked at
 				switch {
 				case c.R[1] == 2:
@@ -393,7 +405,8 @@ func TestBigReaderProtocol(t *testing.T) {
 		}
 	}
 	for _, bug := range []string{"", "marks readers by a plain store", "marks writers by a plain store",
-		"does not look for a writer", "does not wait for readers"} {
+		"does not look for a writer", "does not wait for readers", "asymmetric", "asymmetric, marks writers by a plain store"} {
+		bug, asymmetric = strings.TrimPrefix(strings.TrimPrefix(bug, "asymmetric"), ", "), strings.HasPrefix(bug, "asymmetric")
 		var s interleave.State
 		for i := range s.T {
 			s.T[i].R[3] = 1

@@ -126,6 +126,14 @@ func (c *CPU) CAS(addr, old, value uint8) bool {
 // changes nothing.
 func (c *CPU) Wait() { c.blocked = true }
 
+// Barrier waits until the stores of another thread are visible that it has made so
+// far: the part of membarrier(2) that concerns this thread.
+func (c *CPU) Barrier(thread int) {
+	if t := &c.s.T[thread]; t.n > 0 && !t.inTxn {
+		c.blocked = true
+	}
+}
+
 // Statuses of aborts, in register 0 of the handler.
 const (
 	Conflict = 1 // another thread
