@@ -73,15 +73,17 @@ func TestNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	h.cmd.Process.Kill()
-	for {
-		e, err := w.Next(ctx)
-		if err != nil {
-			t.Fatal(err)
+	for _, want := range []names.EventKind{names.Put, names.Gone} {
+		for {
+			e, err := w.Next(ctx)
+			if err != nil {
+				t.Fatal(want, err)
+			}
+			if e.Kind == want && e.Entry.Name == "c" {
+				break
+			}
 		}
-		if e.Kind == names.Gone && e.Entry.Name == "c" {
-			break
-		}
+		h.cmd.Process.Kill()
 	}
 
 	// Services of either language are found by programs of the other.

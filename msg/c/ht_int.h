@@ -213,7 +213,6 @@ int ht_dial(const char *path, int *sock);
 struct ht_conn *ht_conn_new(struct ht_loop *loop, const struct ht_interface *iface, const struct ht_events *events, void *self);
 void ht_conn_rings(struct ht_conn *c);
 int ht_conn_frame(struct ht_conn *c, struct ht_frame *f);
-int ht_conn_receive(struct ht_conn *c, int most);
 void ht_conn_wake(struct ht_conn *c);
 void ht_conn_woken(struct ht_conn *c, uint32_t was);
 void ht_conn_end(struct ht_conn *c, int reason);
@@ -223,7 +222,14 @@ void ht_conn_unlink(struct ht_conn *c);
 int ht_conn_socket(struct ht_conn *c);
 void ht_conn_bell(struct ht_conn *c);
 void ht_conn_keep(struct ht_conn *c, int memfd);
+void ht_drop_pools(struct ht_conn *c, size_t n); /* the oldest of the peer */
+
+/* ht_send.c */
 void ht_pool_free(struct ht_conn *c);
+bool ht_pool_fits(struct ht_conn *c, size_t n);
+
+/* ht_recv.c */
+int ht_conn_receive(struct ht_conn *c, int most);
 
 /* ht_loop.c */
 int ht_conn_enter(struct ht_conn *c);

@@ -1,0 +1,191 @@
+/* Receiving: slots, which the peer may change at any time, become messages. */
+#define _GNU_SOURCE
+#include "ht_int.h"
+
+#include <stdlib.h>
+
+/*
+ * Looks for what was sent before the slot at hand. HT_FULL: it is not there yet. It
+ * is on its way by the socket, or by that of a link which is being made, on which
+ * the message will come again; a peer that does not send it at all has a deadline.
+ */
+static int find(struct ht_conn *c, bool (*found)(struct ht_conn *, uint64_t), uint64_t what)
+{
+	int err = 0;
+	if (!found(c, what)) {
+		err = ht_conn_socket(c);
+		for (struct ht_left *l = c->left; l != NULL && err == 0; l = l->next)
+			err = ht_left_frames(l);
+		if (!found(c, what)) {
+			if (!c->moving && !c->peer_left && (err != 0 || c->bye))
+				return err == HT_NO_MEMORY || err == HT_SYSTEM ? err : ht_wrong("what came with a message is missing");
+			if (!c->missing)
+				ht_conn_await(c);
+			c->missing = c->stalled = true;
+			return HT_FULL;
+		}
+	}
+	if (c->missing) {
+		c->missing = false;
+		if (!c->peer_left && !c->gone) {
+			c->deadline = 0;
+			c->loop->waiting--;
+		}
+	}
+	return 0;
+}
+
+static bool have_pool(struct ht_conn *c, uint64_t id)
+{
+	for (size_t i = c->npeers; i-- > 0;) {
+		if (c->peers[i].id == id) {
+			ht_drop_pools(c, i); /* it has come to an end with those before */
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool have_caps(struct ht_conn *c, uint64_t seq) { return c->came != NULL && c->came->seq >= seq; }
+
+/* Finds the body that a reference in ref names. */
+static int bulk_body(struct ht_conn *c, const uint8_t *ref, size_t n, const uint8_t **body, size_t *len)
+{
+	if (n != 12)
+		return ht_wrong("a reference to bulk memory of the wrong length");
+	int err = find(c, have_pool, ht_get32(ref));
+	if (err != 0)
+		return err;
+	uint32_t off = ht_get32(ref + 4), size = ht_get32(ref + 8);
+	const struct ht_pool *p = c->peers;
+	if (off > p->n || size > p->n - off || size < HT_MIN_BULK_BODY)
+		return ht_wrong("a reference beyond the bulk memory");
+	*body = p->mem + off;
+	*len = size;
+	return 0;
+}
+
+/* True if any reply to call m can be sent now. */
+static bool can_reply(struct ht_conn *c, const struct ht_message *m)
+{
+	const struct ht_message *reply = m + 1;
+	if (c->again != NULL && !ht_session_again(c))
+		return false;
+	for (int again = 0;; again = 1) {
+		bool fits = reply->max < HT_MIN_BULK_BODY || ht_pool_fits(c, reply->max);
+		ht_pool_free(c);
+		if (c->tx.room >= HT_FRAGMENTS && (fits || c->live_n == 0))
+			return true;
+		if (again)
+			return false;
+		if (!ht_refill(&c->tx)) {
+			ht_conn_end(c, ht_wrong("acknowledged what was not sent"));
+			return false;
+		}
+	}
+}
+
+/* Handles one message, of which the next slot, with header h, is the first or next part. */
+static int receive_one(struct ht_conn *c, uint64_t h, bool *whole)
+{
+	unsigned num = h >> 16 & 0xfff, flags = h >> 28 & 0xf;
+	size_t n = h >> 48 & 0x3f, len = n;
+	uint8_t in[HT_BODY];
+	const uint8_t *body = in;
+	bool wake = false;
+	int err;
+	*whole = false;
+	if (n > HT_BODY || num == 0 || num > c->iface->count)
+		return ht_wrong("a slot header that is none");
+	const struct ht_message *m = &c->iface->messages[num - 1];
+	bool twice = false;
+	if (c->resume) { /* numbers of messages are modulo 1024, more than twice the slots of a ring */
+		uint64_t d = ((h >> 54) - c->rx.seq) & 1023;
+		twice = d > 511;
+		if (d != 0 && !twice)
+			return ht_wrong("messages are missing after a new bind");
+		c->resume = twice;
+	}
+	if (twice) { /* it was delivered before the connection was bound anew */
+		if (ht_consume(&c->rx, &c->tx, h))
+			ht_conn_wake(c);
+		if (!(flags & HT_MORE))
+			c->rx.seq--;
+		return 0;
+	}
+	c->stalled = m->role == HT_CALL && c->frag_n == 0 && !can_reply(c, m);
+	if (c->stalled)
+		return 0;
+	memcpy(in, c->rx.r.slots[c->rx.r.at].body, HT_BODY);
+	if (((flags & HT_CONT) != 0) != (c->frag_n > 0) || ((flags & HT_BULK) && (flags & (HT_MORE | HT_CONT))))
+		return ht_wrong("flags that do not fit");
+	if (flags & HT_BULK) {
+		if ((err = bulk_body(c, in, n, &body, &len)) != 0)
+			return err == HT_FULL ? 0 : err;
+	} else if (flags & (HT_MORE | HT_CONT)) {
+		if (((flags & HT_MORE) && n != HT_BODY) || c->frag_n + n >= HT_MIN_BULK_BODY)
+			return ht_wrong("fragments that do not fit");
+		if (c->frag == NULL && (c->frag = malloc(HT_MIN_BULK_BODY)) == NULL)
+			return HT_NO_MEMORY;
+		memcpy(c->frag + c->frag_n, in, n);
+		c->frag_n += n;
+		if (flags & HT_MORE) {
+			if (ht_consume(&c->rx, &c->tx, h))
+				ht_conn_wake(c);
+			return 0;
+		}
+		body = c->frag;
+		len = c->frag_n;
+		c->frag_n = 0;
+	}
+	if (len < m->min || len > m->max)
+		return ht_wrong("a message that is too long or too short");
+	struct ht_came *came = NULL;
+	if (flags & HT_CAPS) {
+		if ((err = find(c, have_caps, c->rx.seq)) == HT_FULL) {
+			if (flags & HT_CONT)
+				c->frag_n = len - n;
+			return 0;
+		}
+		if (err != 0)
+			return err;
+		came = c->came;
+		if (came->seq != c->rx.seq || came->n != m->caps)
+			return ht_wrong("caps of another message, or not so many");
+		c->came = came->next;
+		c->came_n--;
+	}
+	if (!(flags & HT_BULK)) /* a body in bulk is the peer's to keep until it was handled */
+		wake = ht_consume(&c->rx, &c->tx, h);
+	err = c->events->deliver(c->self, (uint16_t)num, body, len, came ? came->caps : NULL, came ? came->n : 0);
+	if (flags & HT_BULK)
+		wake = ht_consume(&c->rx, &c->tx, h);
+	if (came != NULL) {
+		if (err != 0)
+			ht_caps_close(came->caps, came->n);
+		free(came);
+	}
+	if (wake)
+		ht_conn_wake(c);
+	*whole = true;
+	return err;
+}
+
+/* Handles up to so many messages that have arrived; returns how many. */
+int ht_conn_receive(struct ht_conn *c, int most)
+{
+	int n = 0;
+	uint64_t h;
+	while (n < most && c->end == 0 && ht_peek(&c->rx, &h)) {
+		bool whole;
+		c->busy = true;
+		int err = receive_one(c, h, &whole);
+		c->busy = false;
+		if (err != 0)
+			ht_conn_end(c, err);
+		if (c->stalled)
+			break;
+		n += whole;
+	}
+	return n;
+}
