@@ -45,7 +45,6 @@ type Boot struct {
 	Timeout time.Duration // of the whole run
 	Kernel  string        // of Hardtack; empty for bin/kernel.elf
 	Args    []string      // more arguments for QEMU
-	Append  string        // more words for Linux's command line
 	Pprof   int           // the host's port for Hardtack's profiles; 0 for none
 }
 
@@ -138,7 +137,7 @@ func (b *Boot) command(d Dirs, linux LinuxKernel, dir string) ([]string, error) 
 	arg := []string{"qemu-system-x86_64", "-M", machine, "-accel", accel, "-cpu", cpuModel,
 		"-smp", strconv.Itoa(b.CPUs), "-m", b.Memory, "-nodefaults", "-no-user-config", "-display", "none",
 		"-no-reboot", "-serial", "stdio", "-kernel", linux.Image, "-initrd", root,
-		"-append", "console=ttyS0 quiet panic=-1 reboot=t tsc_early_khz=" + khz + " rdinit=/bench/init " + b.Append,
+		"-append", "console=ttyS0 quiet panic=-1 reboot=t tsc_early_khz=" + khz + " rdinit=/bench/init",
 		"-netdev", netdev, "-device", device + ",netdev=net", "-name", threadNames}
 	if b.Disk != "" {
 		// As hardtack run has it.

@@ -16,12 +16,11 @@ import (
 // Config says what is measured.
 type Config struct {
 	osbench.Bench
-	Operations int    // counted in a repetition
-	Names      int    // of the large directory
-	Millis     int    // of a timed row
-	Messages   int    // of CMailbench where instructions are counted, a client
-	Entries    int    // of a LevelDB suite
-	Append     string // more words for Linux's command line
+	Operations int // counted in a repetition
+	Names      int // of the large directory
+	Millis     int // of a timed row
+	Messages   int // of CMailbench where instructions are counted, a client
+	Entries    int // of a LevelDB suite
 	dir        string
 }
 
@@ -107,8 +106,7 @@ func (c *Config) run(f Figures, programs osbench.Tree, system osbench.OS, j job)
 		return err
 	}
 	root.Merge(programs)
-	b := osbench.Boot{OS: system, Root: root, CPUs: max(j.cpus, 1), Memory: "768M", Machine: "q35", ICount: j.counts,
-		Append: c.Append, Timeout: j.limit}
+	b := osbench.Boot{OS: system, Root: root, CPUs: max(j.cpus, 1), Memory: "768M", Machine: "q35", ICount: j.counts, Timeout: j.limit}
 	if j.driver != "" {
 		if b.Disk, err = c.newDisk(); err != nil {
 			return err

@@ -38,7 +38,6 @@ func run() error {
 	flag.IntVar(&c.Millis, "ms", 1000, "milliseconds of a timed row")
 	flag.IntVar(&c.Messages, "messages", 100, "messages of a client where instructions are counted")
 	flag.IntVar(&c.Entries, "entries", 20000, "pairs of a LevelDB suite")
-	flag.StringVar(&c.Append, "append", "", "more words for Linux's command line")
 	dump := flag.String("json", "", "write the figures to this file too")
 	old := flag.String("add", "", "add the figures of this file")
 	flag.Parse()
