@@ -238,9 +238,10 @@ func draw(all []ratio, name string) error {
 
 const preface = `# Typed channels between processes
 
-Measured by ` + "`make bench-msg`" + ` on %s: %d processors, %s, %d rounds, interleaved,
-%s. Each process is pinned to a processor. The references in C are bench/msg/ref; the
-programs on channels are bench/msg/load, on packages that ` + "`hardtack idl`" + ` generated.
+Measured by ` + "`make bench-msg`" + ` on %s: %d processors, %s, %d rounds,
+interleaved, %s. Each process is pinned to a processor, but for the clients and the
+many connections. The references in C are bench/msg/ref; the programs on channels are
+bench/msg/load, on packages that ` + "`hardtack idl`" + ` generated.
 
 `
 
@@ -287,6 +288,6 @@ const crowdText = `
 
 Ten thousand to one server (bench/msg/crowd), from two processes; each has carried a
 message each way before. Memory is what is resident, 8 KiB of it the pages that both
-processes share.
+processes share; the goal is 16 KiB.
 
 `
