@@ -3,6 +3,8 @@ package task
 import (
 	"runtime"
 	"sync/atomic"
+
+	"hardtack/lock"
 )
 
 // A Seat is the right of one worker to run: there is one for each core that the
@@ -176,9 +178,7 @@ func (w *Worker) loop() {
 	if w.rt.pinned {
 		runtime.LockOSThread()
 	}
-	if w.rt.checks {
-		w.self.Store(goroutine())
-	}
+	w.self.Store(lock.Self())
 	w.settle()
 	for idle := 0; ; idle++ {
 		w.answer()

@@ -58,7 +58,7 @@ func (a *activation) above() *activation {
 // live is c's activation, which must be the innermost of its worker.
 func (c Ctx) live() *activation {
 	a := c.a
-	if a == nil || a.w.rt.checks && !a.w.onIt() || a.used == usedNone {
+	if a == nil || !a.w.onIt() || a.used == usedNone {
 		panic(ErrForeign)
 	}
 	return a

@@ -33,7 +33,7 @@ type Worker struct {
 	seen   uint32               // watcher: beat when it last looked
 	silent int                  // watcher: how often it was the same
 	counts counts
-	self   atomic.Uint64 // its goroutine's number, in a runtime with checks
+	self   atomic.Uintptr // its goroutine, as lock.Self tells
 }
 
 // The bits of Worker.flags.
