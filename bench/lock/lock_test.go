@@ -48,6 +48,7 @@ func TestPage(t *testing.T) {
 		}
 	}
 	r.Cells["readers RWMutex.RLock"], r.Cells["readers BigReader"] = Cell{80}, Cell{10}
+	r.ByRound = r.Cells
 	for _, d := range Delays {
 		for n := 1; n <= 2; n++ {
 			r.Points = append(r.Points, repairman.Point{Cores: n, Delay: float64(d),

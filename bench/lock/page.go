@@ -46,12 +46,17 @@ type goal struct {
 	missing  string
 }
 
+// ratio is the median of what each round gives: its two figures were taken one after
+// the other.
 func (r *Result) ratio(a, b string) float64 {
-	x, y := r.Cells[a].Median(), r.Cells[b].Median()
-	if y == 0 {
-		return 0
+	x, y := r.ByRound[a], r.ByRound[b]
+	var ratios Cell
+	for i := range min(len(x), len(y)) {
+		if y[i] != 0 {
+			ratios = append(ratios, x[i]/y[i])
+		}
 	}
-	return x / y
+	return ratios.Median()
 }
 
 func (r *Result) goals(fit repairman.Fit) []goal {
@@ -83,9 +88,9 @@ func (r *Result) Markdown() (string, error) {
 	p("# Locks and the nucleus core\n")
 	p("Written by `make bench-lock`. %s, time stamp counter at %.2f GHz, %d rounds; in each", r.CPU, r.PerSecond/1e9, r.Rounds)
 	p("round the contenders of a row one after the other, on threads pinned to processors%s.", map[bool]string{
-		true: ",\nwith real-time priority, which keeps other programs off them", false: ""}[r.FIFO])
+		true: ",\nwith real-time priority, and threads that pause on the processors without any, so that\nno other program runs", false: ""}[r.FIFO])
 	p("Figures are cycles of the time stamp counter an operation: median (least) of windows")
-	p("of 10 to 40 ms.\n")
+	p("of 10 to 40 ms. Ratios are medians of those within one round.\n")
 	if !r.Transactions {
 		p("**This processor has no hardware transactions that work.** What depends on them is")
 		p("not measured here: the control `rtm`, and what Elided gains by running sections at")

@@ -5,8 +5,8 @@
 //	drive ipc [-cores 1] [-delay CYCLES] [-entry] [-windows 15] [-window 20ms]
 //	drive locks [-what counter] [-cores 2] …
 //
-// -fifo runs the threads with real-time priority (root), which keeps other programs
-// off the processors.
+// -fifo runs the threads with real-time priority (root), and threads that pause on the
+// processors without any: no other program runs.
 //
 // ipc: on each core a client calls a server of the same core, endlessly, by the real
 // nucleus code; before each operation they compute for an exponentially distributed
@@ -59,7 +59,7 @@ func main() {
 		fail(err)
 	}
 	debug.SetGCPercent(-1)
-	runtime.GOMAXPROCS(*cores + 1) // one for this goroutine
+	runtime.GOMAXPROCS(max(*cores, runtime.NumCPU()) + 1) // one for this goroutine
 	runtime.LockOSThread()
 	if err := priority(20); err != nil {
 		fail(err)
@@ -153,6 +153,20 @@ func measure(n int, work func(worker int) func() int) ([]float64, error) {
 				lock.StoreRelease64(c, total)
 			}
 		})
+	}
+	if *fifo {
+		// The other processors may be hyperthreads of the same cores: keep others off
+		// them too.
+		for w := n; w < runtime.NumCPU(); w++ {
+			wg.Go(func() {
+				if err := pin(w); err != nil {
+					failed.Store(&err)
+				}
+				for stop.Load() == 0 {
+					lock.Pause(1000)
+				}
+			})
+		}
 	}
 	for ready.Load() != uint32(n) {
 		sleep(time.Millisecond)
