@@ -17,9 +17,10 @@
 // many handles with a tree that is right after each, and an entry in the list of
 // orphans that the next mount finishes.
 //
-// A commit closes the transaction, waits for its handles, takes the present bytes of
-// its blocks, and lets the next transaction begin at once: who changes one of these
-// blocks then copies it first (buffer.shared). Who needs something durable becomes
+// A commit closes the transaction, waits for its handles, stores the checksums of what
+// they changed (seal.go), takes the present bytes of its blocks, and lets the next
+// transaction begin at once: who changes one of these blocks then copies it first
+// (buffer.shared). Who needs something durable becomes
 // the one that commits, and those who come meanwhile find their changes in the next
 // transaction, which one of them commits for all: so fsyncs share commits without a
 // thread or a delay. The order on disk:
@@ -42,22 +43,29 @@
 //     place. So the old content is there until the cut is durable, and what lies
 //     beyond the end is zeros, on which Linux relies.
 //   - The disk says that its log must be replayed before anything else is in the log.
-//   - Bytes that come from the disk are checked before they are followed: first by
-//     checksum, once for each time a block is read, then in structure, each time. Damage
-//     found while something is being changed ends the journal: the file system becomes
-//     read-only and the open transaction never reaches the disk.
+//   - Blocks that a checkpoint may just be writing are not given to anybody else, though
+//     the transaction that freed them is durable. (journal.held)
+//   - Bytes that come from the disk are checked before they are followed, by checksum
+//     and in structure, once for each time a block is read and for each owner it is
+//     said to have (buffer.kind, of); what ties a block to the one that leads to it is
+//     looked at each time. Damage found while something is being changed ends the
+//     journal: the file system becomes read-only, the open transaction never reaches
+//     the disk, and the log's super block says that fsck should look.
 //
 // # Locks, in the order in which they are taken
 //
 //	FS.renameMu          one directory changes its parent at a time
 //	Inode.mu             directories from the root down, then what they hold, by number
-//	journal.commitMu     whoever commits or checkpoints
-//	(a handle)           waits for journal.mu only; no Inode.mu is taken inside
+//	journal.homeMu       whoever checkpoints
+//	journal.commitMu     whoever commits
+//	(a handle)           waits for journal.mu only; no Inode.mu is taken inside. (One that
+//	                     has ended the journal takes homeMu: nobody waits for it then.)
 //	FS.orphanMu
+//	FS.aheadMu, window.mu
 //	buffer.mu            bitmap before descriptor
 //	group.mu, FS.inodesMu
 //	journal.mu
-//	cache.mu             never held while waiting for a buffer
+//	cache.mu             never held while waiting for a buffer; readers do without
 //
 // The bytes of a block that one file owns are guarded by the file's Inode.mu, those of
 // shared blocks (inode tables, bitmaps, descriptors, the super block) by buffer.mu.
