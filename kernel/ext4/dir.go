@@ -318,7 +318,8 @@ func (in *Inode) lookup(p *place, name string, need int) error {
 		p.ino = 0
 		return err
 	}
-	if p.ino != 0 && (p.ino > in.fs.s.inodes || p.ino < in.fs.s.firstIno && p.ino != rootInode) {
+	if p.ino != 0 && (p.ino > in.fs.s.inodes || p.ino < in.fs.s.firstIno && p.ino != rootInode ||
+		p.ino == in.ino && name != "." && name != "..") {
 		bad := p.ino
 		p.ino = 0
 		return corrupt("directory %d: %q leads to inode %d", in.ino, name, bad)

@@ -69,6 +69,11 @@ func (fs *FS) Rename(from *Inode, old string, to *Inode, new string, flags uint3
 	case m.target != nil && aboveFrom[m.target.ino]:
 		return linux.ENOTEMPTY
 	}
+	for _, in := range [2]*Inode{m.source, m.target} {
+		if in != nil && (in == from || in == to) {
+			return corrupt("directory %d lies in itself", in.ino)
+		}
+	}
 	a, b := m.source, m.target
 	if b != nil && b.ino < a.ino {
 		a, b = b, a
