@@ -89,6 +89,9 @@ threads of the host did %.2f times the work of one when this was measured: 2 mea
 that both cores were free. Times move with what else the host does; counted
 instructions do not.
 `, r.Linux, r.QEMU, r.Cores)
+	if r.Cores < 1.8 {
+		b.WriteString("\n**The host was busy: the rates below say little, the counted instructions hold.**\n")
+	}
 	if r.has("", CountRows) {
 		fmt.Fprintf(&b, `
 ## Guest instructions per operation

@@ -176,7 +176,7 @@ func (l *linuxPeer) run(f *farm, what string, first, count int, more ...any) (ma
 	}
 	_, err = m.Wait()
 	if err == nil && !strings.Contains(m.Output(), "peer "+what+" ok") {
-		err = fmt.Errorf("Linux did not finish %s:\n%s", what, m.Output())
+		err = fmt.Errorf("no end of %s on Linux:\n%s", what, m.Output())
 	}
 	if err != nil {
 		return nil, err
