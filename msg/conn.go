@@ -28,7 +28,7 @@ type Conn struct {
 	attn   atomic.Uint32
 	limits []limit // by message number; immutable
 	iface  *Interface
-	opts   Options
+	opts   *Options // perhaps of all connections of a server; immutable
 	inbox  *inbox
 	id     uint64
 	_      [64]byte

@@ -18,7 +18,7 @@ type inbox struct {
 	mu    sync.Mutex
 	caps  []capsOf
 	bulk  []*bulkRx     // the newest last; a few, for a binding that is left
-	news  chan struct{} // closed and replaced when something has come
+	news  chan struct{} // closed when something comes; nil if nobody waits
 	ended bool
 }
 
@@ -35,12 +35,12 @@ const (
 	bulkKept      = 8
 )
 
-func newInbox() *inbox { return &inbox{news: make(chan struct{})} }
-
 // tell wakes who waits. The lock is held.
 func (b *inbox) tell() {
-	close(b.news)
-	b.news = make(chan struct{})
+	if b.news != nil {
+		close(b.news)
+		b.news = nil
+	}
 }
 
 // add adds a bulk pool. The lock is held.
@@ -109,7 +109,11 @@ func closeAll(caps []Cap) {
 func (b *inbox) await(ctx context.Context, c *Conn, found func() bool) error {
 	for {
 		b.mu.Lock()
-		ok, ended, news := found(), b.ended, b.news
+		ok, ended := found(), b.ended
+		if b.news == nil && !ok {
+			b.news = make(chan struct{})
+		}
+		news := b.news
 		b.mu.Unlock()
 		switch {
 		case ok:
@@ -184,49 +188,69 @@ func (c *Conn) recvCaps(ctx context.Context, m *Message) (caps []Cap, err error)
 // after the peer had done its part.
 var errLeft = errors.New("msg: the peer has left this link")
 
-// control receives the frames of a link until it ends. It is the link's one
-// receiver.
-func (c *Conn) control(b *binding) {
-	defer close(b.ended.done)
-	var last byte // frameBye or frameLeft, after which nothing comes
+// control receives the frames of a link until it ends, as the link's one
+// receiver. With a notifier it returns when there are none and is called again
+// when there are.
+func (c *Conn) control(b *binding, n Notifier) {
 	for {
-		frame, files, err := b.link.Recv(context.Background())
+		var frame []byte
+		var files []*os.File
+		var err error
+		if n != nil {
+			frame, files, err = n.TryRecv()
+		} else {
+			frame, files, err = b.link.Recv(context.Background())
+		}
+		if err == ErrNoFrame {
+			if n.Notify(nil) {
+				return
+			}
+			n = nil
+			continue
+		}
 		if err == nil {
-			if err = c.frame(b, frame, files, &last); err == nil {
+			if err = c.frame(b, frame, files, &b.last); err == nil {
 				continue
 			}
 			for _, f := range files {
 				f.Close()
 			}
 		}
-		moved := c.left(b)
-		if !moved && last == 0 && errors.Is(err, io.EOF) {
-			moved, err = c.hungUp(b)
-		}
-		var wrong *PeerError
-		switch {
-		case moved: // nothing on this link matters any more
-		case errors.As(err, &wrong):
-			c.fail(err)
-		case last == frameBye:
-			c.fail(ErrPeerClosed)
-		case errors.Is(err, errLeft): // which stays open: that the peer has this one tells it that we are there
-			c.lost(b.link, err)
-			b.link.Close()
-			return
-		case errors.Is(err, io.EOF) && last != frameLeft:
-			c.fail(ErrPeerGone)
-		default:
-			b.ended.broken = true
-			b.link.Close()
-			c.lost(b.link, err)
-			return
-		}
-		b.link.Close()
-		if !moved {
-			c.inbox.end()
-		}
+		c.afterLink(b, err)
+		close(b.ended.done)
 		return
+	}
+}
+
+// afterLink does what the end of a link demands, which may take until another is
+// there.
+func (c *Conn) afterLink(b *binding, err error) {
+	moved := c.left(b)
+	if !moved && b.last == 0 && errors.Is(err, io.EOF) {
+		moved, err = c.hungUp(b)
+	}
+	var wrong *PeerError
+	switch {
+	case moved: // nothing on this link matters any more
+	case errors.As(err, &wrong):
+		c.fail(err)
+	case b.last == frameBye:
+		c.fail(ErrPeerClosed)
+	case errors.Is(err, errLeft): // which stays open: that the peer has this one tells it that we are there
+		c.lost(b.link, err)
+		b.link.Close()
+		return
+	case errors.Is(err, io.EOF) && b.last != frameLeft:
+		c.fail(ErrPeerGone)
+	default:
+		b.ended.broken = true
+		b.link.Close()
+		c.lost(b.link, err)
+		return
+	}
+	b.link.Close()
+	if !moved {
+		c.inbox.end()
 	}
 }
 
@@ -235,7 +259,7 @@ func (c *Conn) control(b *binding) {
 // will bind again. Then it still has the link before, or that was broken.
 func (c *Conn) hungUp(b *binding) (moved bool, err error) {
 	c.mu.Lock()
-	change, dialled := c.change, c.dialled
+	change, dialled := c.nextBind(), c.dialled
 	moved = c.cur != b
 	c.mu.Unlock()
 	if moved || dialled || b.bound || b.before == nil {

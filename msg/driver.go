@@ -73,6 +73,16 @@ type Link interface {
 	Close() error
 }
 
+// Notifier is a Link for which no goroutine need wait in Recv.
+type Notifier interface {
+	// TryRecv is Recv, but returns ErrNoFrame rather than wait.
+	TryRecv() (frame []byte, files []*os.File, err error)
+	// Notify has f called, once and in a goroutine of its own, as soon as
+	// TryRecv would not return ErrNoFrame. It reports whether it can. nil is
+	// what f was the last time.
+	Notify(f func()) bool
+}
+
 // MaxFrame is the longest frame.
 const MaxFrame = 64 << 10
 

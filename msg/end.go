@@ -195,7 +195,7 @@ func Adopt(e *End, iface *Interface, o *Options) (*Conn, error) {
 		return nil, err
 	}
 	s := session{token: e.state.token, lastPool: e.state.bulk, dialled: e.state.dialled, addr: link.Peer().Addr, pool: b.bulk.pool()}
-	c := newConn(iface, opts, b, s)
+	c := newConn(iface, &opts, b, s)
 	c.replay(b, e.frames, files)
 	c.start(b)
 	return c, nil
@@ -414,7 +414,7 @@ func Pair(ctx context.Context, iface *Interface, o *Options) (a, b *Conn, err er
 			return nil, nil, err
 		}
 	}
-	a, b = newConn(iface, opts, ends[0], s), newConn(iface, opts, ends[1], s)
+	a, b = newConn(iface, &opts, ends[0], s), newConn(iface, &opts, ends[1], s)
 	a.start(ends[0])
 	b.start(ends[1])
 	return a, b, nil

@@ -22,6 +22,8 @@ var (
 	ErrNoCaps = errors.New("msg: this transport passes no descriptors")
 	// ErrTaken: the name belongs to somebody else.
 	ErrTaken = errors.New("msg: name taken")
+	// ErrNoFrame is Notifier.TryRecv's.
+	ErrNoFrame = errors.New("msg: no frame")
 	// ErrNoName: nobody has that name.
 	ErrNoName = errors.New("msg: no such name")
 )

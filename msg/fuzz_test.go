@@ -44,7 +44,7 @@ func FuzzRing(f *testing.F) {
 			t.Fatal(err)
 		}
 		opts, _ := (&Options{Spin: -1, Resolver: Directory("")}).fill()
-		c := newConn(TestIface, opts, b, session{token: newToken()})
+		c := newConn(TestIface, &opts, b, session{token: newToken()})
 		defer c.Close()
 		go func() { // the peer takes what we send
 			for {
@@ -164,7 +164,7 @@ func FuzzCarrier(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		k.mine, k.in = rx, newInbox()
+		k.mine, k.in = rx, new(inbox)
 		defer k.stop()
 		time.AfterFunc(20*time.Millisecond, k.stop) // nobody makes room
 		if len(b) == 0 {

@@ -125,13 +125,13 @@ func (s *Server) accept(ctx context.Context, l Listener) {
 		if err != nil {
 			return // closed; Accept skips what concerns one link only
 		}
-		go s.greet(ctx, link)
+		go s.greet(ctx, link, l.Addr())
 	}
 }
 
 // greet exchanges greetings with who dialled, and makes a connection of the
-// link or gives the link to the session that it asks for.
-func (s *Server) greet(ctx context.Context, link Link) {
+// link or gives the link to the session that it asks for. addr is where it came.
+func (s *Server) greet(ctx context.Context, link Link, addr string) {
 	limit, cancel := context.WithTimeout(ctx, greetTime)
 	defer cancel()
 	stop := context.AfterFunc(limit, func() { link.Close() })
@@ -199,7 +199,7 @@ func (s *Server) greet(ctx context.Context, link Link) {
 		link.Close()
 		return
 	}
-	c := newConn(s.iface, s.opts, b, session{token: tok, addr: link.Peer().Addr, gone: func() { s.forget(tok) }})
+	c := newConn(s.iface, &s.opts, b, session{token: tok, addr: addr, gone: func() { s.forget(tok) }})
 	s.mu.Lock()
 	s.sessions[tok] = c // before it can end
 	s.mu.Unlock()
@@ -277,7 +277,7 @@ func Dial(ctx context.Context, addr string, iface *Interface, o *Options) (*Conn
 		link.Close()
 		return nil, err
 	}
-	c := newConn(iface, opts, b, session{token: theirs.token, dialled: true, addr: addr})
+	c := newConn(iface, &opts, b, session{token: theirs.token, dialled: true, addr: addr})
 	c.start(b)
 	return c, nil
 }

@@ -31,7 +31,7 @@ type session struct {
 	addr     string // where, or where the peer came from
 	cur      *binding
 	pending  *binding      // not yet taken up by both owners
-	change   chan struct{} // closed and replaced at every new bind
+	change   chan struct{} // closed at the next bind; nil if nobody waits
 	moving   int           // binds that are being made
 	settled  chan struct{} // closed when moving is 0 again
 	gone     func()        // told when the connection is closed
@@ -53,6 +53,8 @@ type binding struct {
 	pools   []bulkRx   // bulk pools that from refers to
 	sending bool       // the sending owner has taken it up
 	recving bool       // the receiving owner has
+	again   func()     // calls control
+	last    byte       // frameBye or frameLeft, after which nothing comes; control's
 	ended   *ending
 	before  *ending // of the binding before; nil for the first
 	bound   bool    // the peer, who dialled, has said that it is made, or never does; control's
@@ -83,7 +85,7 @@ func bind(link Link, theirs *greeting) (*binding, error) {
 }
 
 // newConn makes a connection over its first binding; start starts what serves it.
-func newConn(iface *Interface, opts Options, b *binding, s session) *Conn {
+func newConn(iface *Interface, opts *Options, b *binding, s session) *Conn {
 	c := &Conn{iface: iface, opts: opts, session: s, done: make(chan struct{}), binding: make(chan struct{}, 1)}
 	c.limits = make([]limit, len(iface.Messages)+1)
 	c.limits[0] = limit{1, 0}
@@ -91,8 +93,7 @@ func newConn(iface *Interface, opts Options, b *binding, s session) *Conn {
 		m := &iface.Messages[i]
 		c.limits[i+1] = limit{uint32(m.Min), uint32(m.Max)}
 	}
-	c.change = make(chan struct{})
-	c.inbox = newInbox()
+	c.inbox = new(inbox)
 	c.cur = b
 	b.sending, b.recving = true, true
 	c.takeSend(b)
@@ -112,7 +113,12 @@ func (c *Conn) serve(b *binding) {
 	if b.car != nil {
 		b.car.start(c, b.rx)
 	}
-	go c.control(b)
+	if n, ok := b.link.(Notifier); ok {
+		if n.Notify(func() { c.control(b, n) }) {
+			return
+		}
+	}
+	go c.control(b, nil)
 }
 
 func (c *Conn) takeSend(b *binding) {
@@ -193,8 +199,10 @@ func (c *Conn) rebind(b *binding, peerHas uint64) error {
 	b.tx.Refill()
 	c.cur, c.pending = b, b
 	c.serve(b)
-	close(c.change)
-	c.change = make(chan struct{})
+	if c.change != nil {
+		close(c.change)
+		c.change = nil
+	}
 	// The old link ends when both have said so: descriptors may be under way.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -388,7 +396,7 @@ func (b *binding) announce(ctx context.Context, id uint32, n int) (Region, error
 // looks for wanted.
 func (c *Conn) awaitBind(ctx context.Context, wanted uint32) error {
 	c.mu.Lock()
-	change := c.change
+	change := c.nextBind()
 	now := c.attn.Load()&(attnClosed|wanted) != 0
 	c.mu.Unlock()
 	if now {
@@ -401,6 +409,14 @@ func (c *Conn) awaitBind(ctx context.Context, wanted uint32) error {
 		return ctx.Err()
 	}
 	return nil
+}
+
+// nextBind is closed at the next bind. Needs mu.
+func (c *Conn) nextBind() <-chan struct{} {
+	if c.change == nil {
+		c.change = make(chan struct{})
+	}
+	return c.change
 }
 
 // attendSend does what is wanted of the sending owner.
@@ -477,7 +493,7 @@ func (c *Conn) lost(link Link, cause error) {
 		c.mu.Unlock()
 		return
 	}
-	change, dialled, addr := c.change, c.dialled, c.addr
+	change, dialled, addr := c.nextBind(), c.dialled, c.addr
 	c.mu.Unlock()
 	grace, cancel := context.WithTimeout(context.Background(), c.opts.Grace)
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 // byName makes a connection through a service.
 func byName(t *testing.T, o msg.Options) (client, server *msg.Conn) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	t.Cleanup(cancel)
 	o.Resolver = msg.Directory(t.TempDir())
 	s, err := msg.Export(ctx, "service", msg.TestIface, &o)

@@ -33,10 +33,11 @@ type link struct {
 	raw  syscall.RawConn
 	peer msg.Peer
 
-	mem    *mapping
-	pages  int
-	second bool     // this end's sending ring is the second in the file
-	file   *os.File // the memory file, if it was kept
+	mem      *mapping
+	pages    int
+	accepted bool     // peer.Addr is this end's
+	second   bool     // this end's sending ring is the second in the file
+	file     *os.File // the memory file, if it was kept
 
 	closed  atomic.Bool
 	sending sync.Mutex // one frame at a time
@@ -46,6 +47,11 @@ type link struct {
 	bell  atomic.Pointer[bell]   // this end's
 	rings atomic.Pointer[ringer] // the peer's bell
 	parks atomic.Int32
+
+	// The porter's (porter.go).
+	id     atomic.Uint64
+	armed  atomic.Bool // callee is to be called
+	callee func()      // set before armed
 }
 
 // frames are buffers for received frames; an idle link has none.
@@ -132,7 +138,7 @@ func (l *link) offer(ctx context.Context, r msg.Rings) error {
 func (l *link) accept(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { l.Close() })
 	defer stop()
-	b, files, err := l.packet()
+	b, files, err := l.packet(true)
 	if err == nil && (len(b) != 2 || b[0] != frameMemory || b[1] < 1 || b[1] > 8 || len(files) != 1) {
 		err = errors.New("ump: the first packet is not the memory")
 	}
@@ -213,14 +219,12 @@ func (l *link) send(ctx context.Context, frame, control []byte) error {
 	}
 }
 
-// packet waits for a packet. Its bytes are valid until the next call.
-func (l *link) packet() (b []byte, files []*os.File, err error) {
-	if l.frame != nil {
-		frames.Put(l.frame)
-		l.frame = nil
-	}
+// packet waits for a packet, or if wait is false returns msg.ErrNoFrame if none
+// is there. Its bytes are valid until the next call.
+func (l *link) packet(wait bool) (b []byte, files []*os.File, err error) {
+	l.giveBack()
 	var n, oobn, flags int
-	cerr := l.raw.Read(func(fd uintptr) bool {
+	take := func(fd uintptr) bool {
 		buf, oob := frames.Get().(*[]byte), controls.Get().(*[]byte)
 		defer controls.Put(oob)
 		for {
@@ -240,8 +244,16 @@ func (l *link) packet() (b []byte, files []*os.File, err error) {
 			files, err = rights((*oob)[:oobn])
 		}
 		return true
-	})
+	}
+	var cerr error
+	if wait {
+		cerr = l.raw.Read(take)
+	} else {
+		cerr = l.raw.Control(func(fd uintptr) { take(fd) })
+	}
 	switch {
+	case cerr == nil && err == unix.EAGAIN:
+		return nil, nil, msg.ErrNoFrame
 	case cerr != nil:
 		return nil, nil, cerr
 	case err != nil:
@@ -254,6 +266,14 @@ func (l *link) packet() (b []byte, files []*os.File, err error) {
 		return nil, nil, io.EOF
 	}
 	return (*l.frame)[:n], files, nil
+}
+
+// giveBack returns the buffer of the frame handed out last.
+func (l *link) giveBack() {
+	if l.frame != nil {
+		frames.Put(l.frame)
+		l.frame = nil
+	}
 }
 
 // rights takes the descriptors out of a control message.
@@ -278,10 +298,17 @@ func rights(oob []byte) (files []*os.File, err error) {
 }
 
 // Recv waits for a frame that is not the driver's own.
-func (l *link) Recv(context.Context) ([]byte, []*os.File, error) {
+func (l *link) Recv(context.Context) ([]byte, []*os.File, error) { return l.recv(true) }
+
+// TryRecv implements msg.Notifier.
+func (l *link) TryRecv() ([]byte, []*os.File, error) { return l.recv(false) }
+
+func (l *link) recv(wait bool) ([]byte, []*os.File, error) {
 	for {
-		b, files, err := l.packet()
+		b, files, err := l.packet(wait)
 		switch {
+		case err == msg.ErrNoFrame:
+			return nil, nil, err
 		case err != nil:
 			if l.closed.Load() {
 				err = msg.ErrClosed
@@ -316,8 +343,16 @@ func (l *link) takeBell(f *os.File) error {
 	return nil
 }
 
-func (l *link) CanPass() bool      { return true }
-func (l *link) Peer() msg.Peer     { return l.peer }
+func (l *link) CanPass() bool { return true }
+
+func (l *link) Peer() msg.Peer {
+	p := l.peer
+	if l.accepted {
+		p.Addr = fmt.Sprintf("%s, process %d", p.Addr, p.PID)
+	}
+	return p
+}
+
 func (l *link) Shared() msg.Shared { return l }
 
 // Close closes what the kernel keeps of the link. The memory stays as long as
@@ -326,7 +361,9 @@ func (l *link) Close() error {
 	if l.closed.Swap(true) {
 		return nil
 	}
+	l.leave()
 	err := l.sock.Close()
+	l.call()
 	l.gate.kick()
 	if b := l.bell.Load(); b != nil {
 		b.close()
@@ -433,7 +470,9 @@ func (l *link) Detach() (state []byte, files []*os.File, err error) {
 		l.file = nil
 	}
 	l.closed.Store(true)
+	l.leave()
 	l.sock.Close()
+	l.call()
 	l.gate.kick()
 	return state, files, nil
 }

@@ -111,7 +111,8 @@ func (Driver) Listen(_ context.Context, name, hint string) (msg.Listener, error)
 	if err != nil {
 		return nil, err
 	}
-	ln := &listener{l: l, path: path, temporary: hint == "", links: make(chan *link), done: make(chan struct{})}
+	ln := &listener{l: l, path: path, addr: scheme + ":" + path, temporary: hint == "", links: make(chan *link), done: make(chan struct{})}
+	thePorter() // its descriptor is there from now on
 	go ln.run()
 	return ln, nil
 }
@@ -149,12 +150,13 @@ func (Driver) Pair(r msg.Rings) (a, b msg.Link, err error) {
 type listener struct {
 	l         *net.UnixListener
 	path      string
+	addr      string
 	temporary bool
 	links     chan *link
 	done      chan struct{}
 }
 
-func (n *listener) Addr() string { return scheme + ":" + n.path }
+func (n *listener) Addr() string { return n.addr }
 
 func (n *listener) run() {
 	defer close(n.done)
@@ -180,7 +182,7 @@ func (n *listener) run() {
 				l.Close()
 				return
 			}
-			l.peer.Addr = fmt.Sprintf("%s, process %d", n.Addr(), l.peer.PID)
+			l.peer.Addr, l.accepted = n.addr, true
 			select {
 			case n.links <- l:
 			case <-n.done:
