@@ -63,6 +63,7 @@ func (f *File) Bypass(first, last uint64, do func() linux.Errno) linux.Errno {
 // Drop ends the cache of a file that nobody uses any more: what is dirty is lost.
 func (f *File) Drop() {
 	f.gate.Lock()
+	f.ended = true // for goroutines that read ahead
 	f.drop(0, ^uint64(0))
 	f.gate.Unlock()
 	cache.dirty.remove(f)

@@ -101,6 +101,7 @@ type File struct {
 	owner     any           // immutable; the file system, for WriteAll
 
 	gate    sync.RWMutex // see the package comment
+	ended   bool         // by Drop; guarded by gate
 	writing sync.Mutex   // one write-back at a time
 	maps    mem.Mappings
 

@@ -12,9 +12,10 @@ import (
 // Reader is what an open file remembers of its reads; the zero value is a new one.
 // Threads that share the file may change it at once: it is advice.
 type Reader struct {
-	next   atomic.Int64 // where the last read ended; one that begins there reads ahead
-	ahead  atomic.Int32 // pages that were read ahead last
-	factor atomic.Int32 // from fadvise: 1 reads twice as far ahead, -1 not at all
+	next   atomic.Int64  // where the last read ended; one that begins there reads ahead
+	ahead  atomic.Int32  // pages that were read ahead last
+	until  atomic.Uint64 // page behind the last that was asked for in the background
+	factor atomic.Int32  // from fadvise: 1 reads twice as far ahead, -1 not at all
 }
 
 // Advise is posix_fadvise's NORMAL, RANDOM or SEQUENTIAL.
@@ -31,7 +32,7 @@ func (r *Reader) Advise(advice uint32) {
 
 const (
 	minAhead = 8  // pages; the first time
-	maxAhead = 32 // 128 KiB, as Linux
+	maxAhead = 64 // 256 KiB
 	// fillPages are read at once at most, around is what a page fault reads.
 	fillPages = 2 * maxAhead
 	around    = 16
@@ -40,6 +41,9 @@ const (
 // Read copies up to n bytes at off, which the file has, into v. It returns how many
 // were copied; an error only if there were none.
 func (f *File) Read(v *uio.Vec, r *Reader, off int64, n int) (done int, e linux.Errno) {
+	if r.ahead.Load() != 0 {
+		f.readAhead(r, off, n)
+	}
 	for n > 0 && e == 0 {
 		at := int(off & pageMask)
 		k := min(mem.PageSize-at, n)
@@ -71,11 +75,38 @@ func (r *Reader) want(off int64, n int) int {
 	factor := r.factor.Load()
 	if off != r.next.Load() || factor < 0 {
 		r.ahead.Store(0)
+		r.until.Store(0)
 		return min(pages, fillPages)
 	}
 	ahead := min(max(2*r.ahead.Load(), minAhead), maxAhead<<factor)
 	r.ahead.Store(ahead)
 	return min(max(pages, int(ahead)), fillPages)
+}
+
+// readAhead has a goroutine read what comes behind a read in order, when less than
+// half of what was read ahead is left. It begins after the first miss.
+func (f *File) readAhead(r *Reader, off int64, n int) {
+	if off != r.next.Load() {
+		return
+	}
+	ahead := uint64(r.ahead.Load())
+	last := uint64(off+int64(n)-1) >> mem.PageShift
+	from := max(r.until.Load(), last+1)
+	if from-last > ahead/2 && from > last+1 {
+		return
+	}
+	end := f.limit()
+	if from >= end {
+		return
+	}
+	if s := f.slot(from); s != nil && s.w.Load()&frameBits != 0 {
+		r.until.Store(from + ahead) // it is in memory: most likely the rest is, too
+		return
+	}
+	ahead = min(2*ahead, maxAhead<<max(r.factor.Load(), 0))
+	r.ahead.Store(int32(ahead))
+	r.until.Store(from + ahead)
+	go f.Prefetch(from, min(from+ahead, end)-1)
 }
 
 // limit is the number of the file's pages.
@@ -121,6 +152,10 @@ func (f *File) read(n uint64, ahead int) (mem.Frame, linux.Errno) {
 	defer batches.Put(b)
 	f.gate.RLock()
 	defer f.gate.RUnlock()
+	if f.ended {
+		mem.PutBatch(frames[:got])
+		return 0, linux.EIO
+	}
 	count := f.enter(b, n, frames[:got])
 	mem.PutBatch(frames[count:got])
 	if count == 0 {
