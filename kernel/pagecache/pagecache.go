@@ -30,11 +30,17 @@
 //
 // # Locks
 //
-// The file system's lock of the inode; File.gate; File.writing; File.mu; cache.mu;
+// The file system's lock of the inode; File.gate; File.writing; File.mu; cache.dirty.mu;
 // clock.mu. Mappings are zapped or protected under the gate. No lock of this package
 // is held while user memory is touched. The gate is held shared to fill and to write
 // back, and alone to cut, to punch, and to go past the cache: so no page of what was
 // cut can come back, and no write-back uses the size of before.
+//
+// # Writing back
+//
+// A leaf with dirty pages is in its file's list, a file with some in the cache's. The
+// page at the end of a file is written from a copy whose rest is zeros. Limits, who is
+// made to wait, and the goroutines that write are in dirty.go.
 //
 // Eviction takes clean pages only and none of the locks above clock.mu, so it may run
 // wherever a frame is allocated. Pages that are mapped are unmapped first, by the
@@ -116,9 +122,9 @@ type File struct {
 
 	errors ErrSeq
 
-	next, prev *File // in cache.dirty; guarded by cache.mu
-	listed     bool  // guarded by cache.mu
-	claimed    bool  // a background goroutine writes it; guarded by cache.mu
+	next, prev *File // in cache.dirty; these are guarded by its mu
+	listed     bool
+	claimed    bool // a background goroutine writes it
 }
 
 // Init prepares a File. size is the file's length; blockSize, at most a page, is the
