@@ -18,8 +18,9 @@ import (
 // transaction.
 //
 // hungry is 1 while a goroutine has waited for over a millisecond; only that one may
-// then take the lock plainly, which bounds how long others pass it. slow is held by the one goroutine
-// that looks at word, the other waiters sleep on it. No release wakes anybody.
+// then take the lock plainly, which bounds how long others pass it. slow is held by
+// the one goroutine that looks at word, the other waiters sleep on it. No release
+// wakes anybody.
 //
 // Adaptation. score, which transactions do not touch, rises by abortCost with each
 // abort and falls by one with each section that commits; over tooMany the next

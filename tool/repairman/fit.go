@@ -96,7 +96,8 @@ func Delays(points []Point) (Fit, error) {
 	return Fit{Model: Model{Service: s, Think: o}, R2: r2(points, with(s, o)), Loose: x < low+1}, nil
 }
 
-// R2 is how well models, one for each delay, explain points; NaN if all points are the same.
+// R2 is how well models, one for each delay, explain points; NaN if all points are
+// the same.
 func R2(points []Point, model func(Point) Model) float64 { return r2(points, residual(points, model)) }
 
 func residual(points []Point, model func(Point) Model) float64 {
