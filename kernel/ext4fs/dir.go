@@ -48,9 +48,10 @@ func (d *dir) ReadDir(_ *kern.Ctx, f *vfs.File, emit func(d *vfs.Dirent) bool) l
 	if f.Path.Dentry.Gone() {
 		return linux.ENOENT
 	}
+	var e vfs.Dirent // one for all names: it is on the heap
 	err := d.fs.ext.ReadDir(d.in, f.Pos, func(x ext4.Dirent) bool {
 		if x.Name != "." && x.Name != ".." {
-			e := vfs.Dirent{Ino: uint64(x.Ino), Off: x.Next, Type: x.Type, Name: x.Name}
+			e = vfs.Dirent{Ino: uint64(x.Ino), Off: x.Next, Type: x.Type, Name: x.Name}
 			if !emit(&e) {
 				return false
 			}
