@@ -57,7 +57,8 @@ func (j *journal) commit(id uint32) error {
 		}
 	}
 	err := j.commitLocked(id)
-	full := err == nil && j.log.used() > j.fullAt && !j.goingTo
+	full := err == nil && j.log.used() > j.fullAt && !j.goingTo && !j.asked
+	j.asked = j.asked || full
 	j.commitMu.Unlock()
 	if !full {
 		return err
@@ -174,7 +175,7 @@ func (j *journal) checkpoint() error {
 		list = append(list, x)
 	}
 	head, seq := j.log.head, j.log.nextSeq
-	j.goingTo = true
+	j.goingTo, j.asked = true, false
 	j.commitMu.Unlock()
 
 	slices.SortFunc(list, func(a, b homeless) int { return cmp.Compare(a.blk, b.blk) })

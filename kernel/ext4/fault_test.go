@@ -292,12 +292,15 @@ func TestDiskGone(t *testing.T) {
 		d := &faultyDisk{memDisk: mkfsMem(t, 16<<20, 1024), rng: rand.New(rand.NewPCG(seed, 5))}
 		fs := mount(t, d)
 		fs.j.fullAt = 100
+		var dirs []*Inode
+		for g := range 3 {
+			dirs = append(dirs, create(t, fs, fmt.Sprint("/d", g), NewInode{Mode: linux.S_IFDIR | 0o755}))
+		}
 		at := 30 + int(seed)*40
 		d.bad = func(_ byte, n int) bool { return n > at }
-		keepers := make([]*keeper, 3)
+		keepers := make([]*keeper, len(dirs))
 		var wg sync.WaitGroup
-		for g := range keepers {
-			dir := create(t, fs, fmt.Sprint("/d", g), NewInode{Mode: linux.S_IFDIR | 0o755})
+		for g, dir := range dirs {
 			k := &keeper{fs: fs, durable: map[string][]byte{}}
 			keepers[g] = k
 			wg.Go(func() {

@@ -36,6 +36,7 @@ type journal struct {
 	log      logArea             // guarded by commitMu; its super block by homeMu
 	pending  map[uint64]homeless // committed and not home; guarded by commitMu
 	goingTo  bool                // a checkpoint is writing; guarded by commitMu
+	asked    bool                // for one that has not begun; guarded by commitMu
 	held     []run               // freed meanwhile: a write to them may be on its way; guarded by commitMu
 	scratch  commitScratch       // guarded by commitMu
 
