@@ -297,7 +297,7 @@ func unmarshalEnd(b []byte, files []*os.File) (*End, error) {
 			b = nil
 			return ""
 		}
-		s := string(b[1 : 1+b[0]])
+		s := string(b[1 : 1+int(b[0])])
 		b = b[1+len(s):]
 		return s
 	}

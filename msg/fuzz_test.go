@@ -140,6 +140,7 @@ func FuzzFrames(f *testing.F) {
 	f.Add(bulkFrame(1, 4096))
 	caps, _, _ := capsFrame(3, []Cap{{}, {End: &End{name: "n", scheme: "unix", files: []*os.File{}}}})
 	f.Add(caps)
+	f.Add(append([]byte{255}, make([]byte, 300)...)) // a name as long as its length can say
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if g, err := parseGreeting(b); err == nil {
 			if again, err := parseGreeting(g.frame()); err != nil || again != g {

@@ -627,13 +627,21 @@ func TestKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := start(t, []string{"INTEROP_MODE=server", "INTEROP_NAME=killed-go"}, self)
-	g.line(t, "ready")
-	p := start(t, nil, prog, "client", "killed-go", "1000000000")
-	time.Sleep(50 * time.Millisecond) // wherever it is then
-	g.cmd.Process.Kill()
-	io.Copy(io.Discard, p.out)
-	if err := p.cmd.Wait(); err == nil || !strings.Contains(p.err.String(), "the peer is gone") {
-		t.Errorf("C ends with %v: %s", err, p.err.String())
+	for wait := 50 * time.Millisecond; ; wait *= 2 {
+		g := start(t, []string{"INTEROP_MODE=server", "INTEROP_NAME=killed-go"}, self)
+		g.line(t, "ready")
+		p := start(t, nil, prog, "client", "killed-go", "1000000000")
+		time.Sleep(wait) // wherever it is then
+		g.cmd.Process.Kill()
+		g.cmd.Wait()
+		io.Copy(io.Discard, p.out)
+		err := p.cmd.Wait()
+		if err != nil && strings.Contains(p.err.String(), "no such name") && wait < patience {
+			continue // it had not got that far
+		}
+		if err == nil || !strings.Contains(p.err.String(), "the peer is gone") {
+			t.Errorf("C ends with %v: %s", err, p.err.String())
+		}
+		break
 	}
 }
