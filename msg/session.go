@@ -53,7 +53,6 @@ type binding struct {
 	pools   []bulkRx   // bulk pools that from refers to
 	sending bool       // the sending owner has taken it up
 	recving bool       // the receiving owner has
-	again   func()     // calls control
 	last    byte       // frameBye or frameLeft, after which nothing comes; control's
 	ended   *ending
 	before  *ending // of the binding before; nil for the first
