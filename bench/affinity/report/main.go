@@ -123,7 +123,7 @@ func run() error {
 		fmt.Print(r.Table())
 		return nil
 	}
-	if r.Recovery, err = b.Measure(affinitybench.Row{Title: "recovery", Args: []string{"phases"}, Metric: "recovery"}); err != nil {
+	if r.Recovery, err = b.Measure(affinitybench.Row{Title: "recovery", Args: []string{"phases", "-talk", "1s"}, Metric: "recovery"}); err != nil {
 		return err
 	}
 	if *chans {
