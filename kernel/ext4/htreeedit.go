@@ -1,6 +1,7 @@
 package ext4
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -131,10 +132,10 @@ func (in *Inode) splitLeaf(h *handle, x *index) error {
 	}
 	old = slices.Clone(old)
 	type one struct {
-		hash uint32
-		size int
+		hash      uint32
+		off, size int
 	}
-	var all []one
+	all := make([]one, 0, len(old)/16)
 	total := 0
 	for off, limit := 0, in.fs.s.dirLimit(); off < limit; {
 		e, err := entryAt(old, off, limit)
@@ -142,8 +143,8 @@ func (in *Inode) splitLeaf(h *handle, x *index) error {
 			return corruptDir(in, x.leaf, err)
 		}
 		if e.ino != 0 {
-			major, _, _ := hashName(in.fs.s, x.version, e.name)
-			all = append(all, one{major, e.used()})
+			major, _, _ := in.fs.s.hash(x.version, e.name)
+			all = append(all, one{major, off, e.used()})
 			total += e.used()
 		}
 		off += e.size
@@ -151,7 +152,12 @@ func (in *Inode) splitLeaf(h *handle, x *index) error {
 	if len(all) < 2 {
 		return corrupt("directory %d: block %d is full with %d names", in.ino, x.leaf, len(all))
 	}
-	slices.SortFunc(all, func(a, b one) int { return int(int64(a.hash) - int64(b.hash)) })
+	slices.SortFunc(all, func(a, b one) int {
+		if a.hash != b.hash {
+			return cmp.Compare(a.hash, b.hash)
+		}
+		return cmp.Compare(a.off, b.off)
+	})
 	cut, sum := 1, all[0].size
 	for cut < len(all)-1 && sum+all[cut].size <= total/2 {
 		sum += all[cut].size
@@ -174,24 +180,18 @@ func (in *Inode) splitLeaf(h *handle, x *index) error {
 			cut, key = hi, all[hi].hash
 		}
 	}
-	seen := 0
-	upper := func(e entry) bool { // in the order of the block
-		major, _, _ := hashName(in.fs.s, x.version, e.name)
-		if major != key {
-			return major > key
-		}
-		seen++
-		return all[cut-1].hash != key || seen > cut // all of one hash: by count
+	moves := make([]bool, len(old)/4)
+	for _, e := range all[cut:] {
+		moves[e.off/4] = true
 	}
 	lblk, fresh, err := in.addBlock(h, kindDir)
 	if err != nil {
 		return err
 	}
-	if _, err := in.fill(h.write(fresh), old, 0, upper); err != nil {
+	if _, err := in.fill(h.write(fresh), old, 0, func(e entry) bool { return moves[e.off/4] }); err != nil {
 		return err
 	}
-	seen = 0
-	if _, err := in.fill(h.write(b), old, 0, func(e entry) bool { return !upper(e) }); err != nil {
+	if _, err := in.fill(h.write(b), old, 0, func(e entry) bool { return !moves[e.off/4] }); err != nil {
 		return err
 	}
 	if all[cut-1].hash == key {
