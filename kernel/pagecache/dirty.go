@@ -136,29 +136,39 @@ func writer() {
 			forget()
 		case <-wakeUp:
 		}
+		active.Store(true)
 		makeRoom()
-		began := kern.Monotonic()
+		// What is much is brought down to half of that, so that the next time
+		// is not at once; several small files are on their way together.
+		down := int64(1 << 62)
+		if cache.nDirty.Load() > background() {
+			down = background() / 2
+		}
 		var others sync.WaitGroup
-		if cache.nDirty.Load() > background() { // several small files on their way at once
+		if down != 1<<62 {
 			for range writers - 1 {
-				others.Go(func() { writeOld(began) })
+				others.Go(func() { writeOld(down) })
 			}
 		}
-		writeOld(began)
+		writeOld(down)
 		others.Wait()
+		active.Store(false)
 	}
 }
+
+// active is set while the background goroutine writes.
+var active atomic.Bool
 
 // writers write at once where there is much.
 const writers = 4
 
-// writeOld writes files that have been dirty for long, or where there is much any
-// that were dirty when it began.
-func writeOld(began int64) {
+// writeOld writes files that have been dirty for long, and any until no more than down
+// pages are.
+func writeOld(down int64) {
 	for {
-		when := began - int64(expireAfter)
-		if cache.nDirty.Load() > background() || mem.Spare() < lowWater() {
-			when = began
+		when := kern.Monotonic()
+		if cache.nDirty.Load() <= down && mem.Spare() >= lowWater() {
+			when -= int64(expireAfter)
 		}
 		f := cache.dirty.claim(when)
 		if f == nil {
@@ -166,6 +176,7 @@ func writeOld(began int64) {
 		}
 		f.WriteBack(0, ^uint64(0))
 		cache.dirty.release(f)
+		cache.dirty.remove(f) // its pages may have been cut, not written
 	}
 }
 
@@ -200,8 +211,12 @@ func share(pid int32, limit int64) int64 {
 	return limit - limit*min(mine, all)/(2*all)
 }
 
-// writeAtLeast pages are written by who has dirtied too many.
-const writeAtLeast = 1024
+// writeAtLeast pages are written by who has dirtied too many, of a file that has
+// worthWriting; small files are left to the background, which writes several at once.
+const (
+	writeAtLeast = 1024
+	worthWriting = 64
+)
 
 // Balance is called after a write that made fresh pages dirty, without a lock: it
 // counts them, and where there are too many the caller writes some of the file's
@@ -217,11 +232,15 @@ func (f *File) Balance(c *kern.Ctx, fresh int) {
 	if n <= most/2 {
 		return
 	}
-	wakeWriter()
+	if !active.Load() {
+		wakeWriter()
+	}
 	if n <= share(c.PID, most) {
 		return
 	}
-	f.writeSome(max(2*fresh, writeAtLeast))
+	if f.dirty.Load() >= worthWriting {
+		f.writeSome(max(2*fresh, writeAtLeast))
+	}
 	// What another file has may be much more: wait for the writer then.
 	for try := 0; try < 100 && cache.nDirty.Load() > limit() && !c.Interrupted(); try++ {
 		wakeWriter()

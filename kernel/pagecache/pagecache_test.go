@@ -315,6 +315,17 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// TestCutDirty: a file whose dirty pages were cut is not left to those who write.
+func TestCutDirty(t *testing.T) {
+	d := newDisk(t, 4096)
+	d.write(make([]byte, 100000), 0)
+	d.cut(0)
+	writeOld(0)
+	if d.f.listed || d.f.Dirty() != 0 {
+		t.Errorf("listed %v, %d dirty", d.f.listed, d.f.Dirty())
+	}
+}
+
 // TestSparse finds its pages again wherever they are, and gives the tree back.
 func TestSparse(t *testing.T) {
 	d := newDisk(t, 4096)
