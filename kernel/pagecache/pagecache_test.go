@@ -320,6 +320,7 @@ func TestCutDirty(t *testing.T) {
 	d := newDisk(t, 4096)
 	d.write(make([]byte, 100000), 0)
 	d.cut(0)
+	d.f.since.Store(-1 << 62) // long ago
 	writeOld(0)
 	if d.f.listed || d.f.Dirty() != 0 {
 		t.Errorf("listed %v, %d dirty", d.f.listed, d.f.Dirty())
