@@ -225,6 +225,10 @@ func (c *Conn) control(b *binding, n Notifier) {
 // afterLink does what the end of a link demands, which may take until another is
 // there.
 func (c *Conn) afterLink(b *binding, err error) {
+	b.ended.broken = b.last == 0 && !errors.Is(err, io.EOF)
+	if b.last == 0 && !b.bound {
+		b.ended.before = b.before
+	}
 	moved := c.left(b)
 	if !moved && b.last == 0 && errors.Is(err, io.EOF) {
 		moved, err = c.hungUp(b)
@@ -243,7 +247,7 @@ func (c *Conn) afterLink(b *binding, err error) {
 	case errors.Is(err, io.EOF) && b.last != frameLeft:
 		c.fail(ErrPeerGone)
 	default:
-		b.ended.broken = true
+		b.ended.broken = true // perhaps hungUp says so
 		b.link.Close()
 		c.lost(b.link, err)
 		return
@@ -267,15 +271,19 @@ func (c *Conn) hungUp(b *binding) (moved bool, err error) {
 	}
 	limit := time.NewTimer(c.opts.Grace)
 	defer limit.Stop()
-	select {
-	case <-b.before.done:
-		if b.before.broken {
-			err = errors.New("a bind was not made")
-			return c.left(b), err
+	for at := b.before; at != nil; at = at.before {
+		select {
+		case <-at.done:
+			if at.broken {
+				err = errors.New("a bind was not made")
+				return c.left(b), err
+			}
+			continue // if that was not made either, to the one before
+		case <-change:
+		case <-c.done:
+		case <-limit.C:
 		}
-	case <-change:
-	case <-c.done:
-	case <-limit.C:
+		break
 	}
 	return c.left(b), io.EOF
 }

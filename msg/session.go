@@ -63,6 +63,7 @@ type binding struct {
 type ending struct {
 	done   chan struct{} // closed when control has ended
 	broken bool          // it was lost, rather than ended by the peer; set before done
+	before *ending       // of the link before, if the peer may not have known of this one; the same
 }
 
 // bind makes a binding over a link whose greetings were exchanged; theirs is
@@ -211,7 +212,7 @@ func (c *Conn) rebind(b *binding, peerHas uint64) error {
 	if c.dialled && !b.bound {
 		b.link.Send(ctx, []byte{frameBound}, nil) // if that fails, control will know
 	}
-	if old.link.Send(ctx, []byte{frameLeft}, nil) != nil {
+	if err := old.link.Send(ctx, []byte{frameLeft}, nil); err != nil && !errors.Is(err, io.EOF) {
 		old.link.Close()
 	}
 	c.inbox.mu.Lock()
