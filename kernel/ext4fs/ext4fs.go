@@ -259,10 +259,14 @@ func maxNodes() int64 { return int64(max(mem.Total()/8, 1024)) }
 // is free: those that nobody looked up lately. The nodes are the collector's then.
 func (fs *FS) shrinkTree() {
 	most := maxNodes()
-	drop := func(i *vfs.Inode) {
-		if f, ok := i.Node.(*file); ok {
-			f.pages.Clean(0, ^uint64(0))
+	drop := func(i *vfs.Inode) bool {
+		f, ok := i.Node.(*file)
+		if !ok {
+			return true
 		}
+		// With its pages it would stay in memory, and nobody would come by again.
+		f.pages.Clean(0, ^uint64(0))
+		return f.pages.Pages() == 0
 	}
 	for range 2 { // the first time may only find that all were used
 		if over := fs.nodes.Load() - most*3/4; over > 0 {

@@ -270,7 +270,7 @@ func TestMany(t *testing.T) {
 	}
 	gone := 0
 	for range 2 {
-		gone += m.fs.Shrink(n, func(i *vfs.Inode) { i.Node.(*file).pages.Clean(0, ^uint64(0)) })
+		gone += m.fs.Shrink(n, func(i *vfs.Inode) bool { i.Node.(*file).pages.Clean(0, ^uint64(0)); return true })
 	}
 	if gone < n-10 {
 		t.Errorf("%d of %d names went", gone, n)
@@ -335,7 +335,7 @@ func TestTogether(t *testing.T) {
 	}
 	aside.Go(func() {
 		for !stop.Load() {
-			m.fs.Shrink(100, func(i *vfs.Inode) {})
+			m.fs.Shrink(100, func(i *vfs.Inode) bool { return true })
 			m.fs.sync()
 			runtime.GC()
 		}

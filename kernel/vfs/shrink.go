@@ -2,14 +2,14 @@ package vfs
 
 // Shrink takes about want names of files that were not looked up lately out of the
 // tree of a file system on a disk (not FSInTree), and returns how many. drop is called
-// for each file whose name went, with its directory's Mu held: it lets go of what else
-// keeps the inode in memory.
+// for each file whose name may go, with its directory's Mu held: it lets go of what else
+// keeps the inode in memory, or says that the name must stay.
 //
 // A walk may be holding such a name just now. It leads to the same inode as before
 // (the file system finds that again while anybody has it), so nothing but the text of
 // /proc/PID/fd could be told apart. Directories stay: what is below a second place of
 // the same directory would be a second truth.
-func (fs *FileSystem) Shrink(want int, drop func(i *Inode)) (n int) {
+func (fs *FileSystem) Shrink(want int, drop func(i *Inode) bool) (n int) {
 	dirs := []*Dentry{fs.Root}
 	for len(dirs) > 0 && n < want {
 		dir := dirs[len(dirs)-1]
@@ -22,14 +22,13 @@ func (fs *FileSystem) Shrink(want int, drop func(i *Inode)) (n int) {
 				dirs = append(dirs, d)
 			case d.seen.Load():
 				d.seen.Store(false)
-			case d.mounted.Load() == 0 && d.Inode.idle():
+			case d.mounted.Load() == 0 && d.Inode.idle() && drop(d.Inode):
 				at := d.at.Load()
 				dir.kids.remove(at.hash, at.name)
 				dir.kids.unlist(d)
 				// The entry may lie in an array with others that stay. Who
 				// still finds it looks in the file system.
 				at.d.Store(nil)
-				drop(d.Inode)
 				n++
 			}
 			d = next
