@@ -150,6 +150,9 @@ func (in *Inode) checkDir(d []byte) error {
 		if err != nil {
 			return err
 		}
+		if e.ino != 0 && len(e.name) == 0 { // what it spares would be too short an entry
+			return corrupt("directory entry at %d: no name", off)
+		}
 		off += e.size
 	}
 	return nil

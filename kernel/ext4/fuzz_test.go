@@ -1,6 +1,7 @@
 package ext4
 
 import (
+	"bytes"
 	"testing"
 
 	"hardtack/abi/linux"
@@ -152,6 +153,7 @@ func FuzzDirBlock(f *testing.F) {
 		if len(d) != 1024 || len(name) > maxName {
 			return
 		}
+		d = bytes.Clone(d) // the fuzzer wants its own back
 		in := &Inode{fs: &FS{s: s}, raw: make([]byte, 256)}
 		if name == "" {
 			return
