@@ -343,8 +343,14 @@ func (fs *FS) accessed(i *vfs.Inode) {
 	if fs.inodes[uint32(i.Ino)].Value() == i {
 		fs.atimes[i] = true
 	}
+	if len(fs.atimes)%maxAtimes == maxAtimes-1 { // they keep their nodes in memory
+		go fs.storeTimes()
+	}
 	fs.mu.Unlock()
 }
+
+// maxAtimes access times are kept back.
+const maxAtimes = 1024
 
 // storeTimes writes the access times that are only in memory.
 func (fs *FS) storeTimes() {
@@ -384,6 +390,7 @@ func (fs *FS) committer(every time.Duration) {
 			return
 		case <-t.C:
 			if !fs.ext.ReadOnly() {
+				fs.storeTimes()
 				fs.errno(fs.ext.Sync())
 			}
 		}
