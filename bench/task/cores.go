@@ -70,7 +70,7 @@ func addedOnce(affinity bool, all unix.CPUSet) (us float64, err error) {
 	_, err = task.RunOn(rt, ctx, func(c task.Ctx) int {
 		first := c.Worker()
 		for used.Load() == 0 {
-			task.For(c, 64, 1, func(int, int) { plainFib(10) })
+			task.For(c, 64, 1, func(int, int) { _ = plainFib(10) })
 			task.Spawn(c, func(c task.Ctx, _ int) int {
 				if c.Worker() != first && added.Load() != 0 {
 					used.CompareAndSwap(0, int64(time.Since(start)))

@@ -187,7 +187,7 @@ func (fs *FS) mark(h *handle, n, at, count uint32, used bool) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	d := h.writeLocked(b)
-	wrong := at + count
+	var wrong uint32
 	if used {
 		wrong = nextSet(d, at, at+count)
 	} else {

@@ -33,9 +33,6 @@ func (f *file) Open(*kern.Ctx, vfs.Path, uint32) (vfs.Ops, linux.Errno) {
 	return o, 0
 }
 
-// maxSize is the largest offset that calls work with; ext4 has limits of its own.
-const maxSize = 1<<63 - 1
-
 // Read reads through the page cache.
 func (o *opened) Read(_ *kern.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, linux.Errno) {
 	n, size := int64(v.Len()), o.Size()

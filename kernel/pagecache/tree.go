@@ -132,15 +132,6 @@ func (f *File) prune(l *leaf) {
 	}
 }
 
-// each calls fn for the words of the pages first … last that have a leaf, in order.
-func (f *File) each(first, last uint64, fn func(n uint64, s *slot)) {
-	f.eachLeaf(first, last, func(l *leaf) {
-		for i := max(first, l.base); i <= min(last, l.base+leafPages-1); i++ {
-			fn(i, &l.slots[i-l.base])
-		}
-	})
-}
-
 // eachLeaf calls fn for the leaves that have pages first … last, in order.
 func (f *File) eachLeaf(first, last uint64, fn func(l *leaf)) {
 	if l := f.first.Load(); l != nil && first < leafPages {
