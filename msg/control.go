@@ -138,7 +138,7 @@ var errAgain = errors.New("msg: bound anew")
 func (c *Conn) bindWaits() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.pending != nil && !c.pending.recving
+	return c.nextRecv() != nil
 }
 
 // awaitBulk returns bulk pool id. Pools of several links come in any order.
@@ -260,13 +260,14 @@ func (c *Conn) afterLink(b *binding, err error) {
 
 // hungUp says what it means that the peer has ended link b: that it is gone,
 // io.EOF, unless it may have given up a bind that this end took for made, and
-// will bind again. Then it still has the link before, or that was broken.
+// will bind again. Then it still has the link before, or that was broken. It may
+// also have closed there, which is read first.
 func (c *Conn) hungUp(b *binding) (moved bool, err error) {
 	c.mu.Lock()
 	change, dialled := c.nextBind(), c.dialled
 	moved = c.cur != b
 	c.mu.Unlock()
-	if moved || dialled || b.bound || b.before == nil {
+	if moved || dialled || b.bound && !b.mute || b.before == nil {
 		return moved, io.EOF
 	}
 	limit := time.NewTimer(c.opts.Grace)
@@ -274,6 +275,9 @@ func (c *Conn) hungUp(b *binding) (moved bool, err error) {
 	for at := b.before; at != nil; at = at.before {
 		select {
 		case <-at.done:
+			if b.mute {
+				break
+			}
 			if at.broken {
 				err = errors.New("a bind was not made")
 				return c.left(b), err
@@ -340,7 +344,7 @@ func (c *Conn) frame(b *binding, frame []byte, files []*os.File, last *byte) err
 		*last = frameBye
 		// What was sent before is in the ring. Nothing more comes but the end
 		// of the link.
-		c.fail(ErrPeerClosed)
+		c.closedOn(b)
 	case frameLeft:
 		*last = frameLeft
 		if c.left(b) {

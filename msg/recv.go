@@ -160,6 +160,9 @@ func (c *Conn) take(ctx context.Context, h uint64) (num uint16, body []byte, who
 	}
 	if d.Flags&ring.Caps != 0 && !r.rx.Skip {
 		if r.caps, err = c.recvCaps(ctx, c.iface.Message(d.Num)); err != nil {
+			if d.Flags&ring.Cont != 0 { // the last slot will be looked at again
+				r.frag = body[:len(body)-d.N]
+			}
 			return 0, nil, false, err
 		}
 	}

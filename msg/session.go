@@ -31,6 +31,7 @@ type session struct {
 	addr     string // where, or where the peer came from
 	cur      *binding
 	pending  *binding      // not yet taken up by both owners
+	final    *binding      // the peer closed on its link, so the last that it sent is in its ring; or nil
 	change   chan struct{} // closed at the next bind; nil if nobody waits
 	moving   int           // binds that are being made
 	settled  chan struct{} // closed when moving is 0 again
@@ -57,6 +58,7 @@ type binding struct {
 	ended   *ending
 	before  *ending // of the binding before; nil for the first
 	bound   bool    // the peer, who dialled, has said that it is made, or never does; control's
+	mute    bool    // it never does
 }
 
 // ending is the end of a link.
@@ -80,7 +82,8 @@ func bind(link Link, theirs *greeting) (*binding, error) {
 		return nil, err
 	}
 	b.fence = theirs.flags&greetFence != 0 && b.car == nil
-	b.bound = theirs.flags&greetBound == 0
+	b.mute = theirs.flags&greetBound == 0
+	b.bound = b.mute
 	return b, nil
 }
 
@@ -134,6 +137,7 @@ func (c *Conn) takeSend(b *binding) {
 func (c *Conn) takeRecv(b *binding) {
 	r := &c.recv
 	if r.rx != nil {
+		r.rx.Rewind(len(r.frag) / SlotBytes) // should this owner come back
 		b.rx.Start(r.rx.Seq)
 	}
 	r.rx, r.shared, r.held, r.slow, r.frag = b.rx, b.shared, false, false, r.frag[:0]
@@ -465,18 +469,43 @@ func (c *Conn) trySend() error {
 func (c *Conn) attendRecv() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if b := c.pending; b != nil && !b.recving && !c.local {
-		b.recving = true
-		c.attn.And(^uint32(attnRecv))
+	if b := c.nextRecv(); b != nil && !c.local {
 		c.takeRecv(b)
 		c.recv.resume, c.recv.slow = true, true
-		c.settle(b)
+		if b == c.pending {
+			b.recving = true
+			c.attn.And(^uint32(attnRecv))
+			c.settle(b)
+		}
 	}
 	var wrong *PeerError
 	if c.err == nil || !c.local && c.recv.rx.Ready() && !errors.As(c.err, &wrong) {
 		return nil
 	}
 	return c.err
+}
+
+// nextRecv is the binding that the receiving owner is to take up, or nil. A peer
+// that closed without making a bind that it had begun never wrote into the new
+// ring: then that is the one before, once more. Needs mu.
+func (c *Conn) nextRecv() *binding {
+	switch b := c.pending; {
+	case c.final != nil && c.final.rx != c.recv.rx:
+		return c.final
+	case c.final == nil && b != nil && !b.recving:
+		return b
+	}
+	return nil
+}
+
+// closedOn is told that the peer closed on the link of b.
+func (c *Conn) closedOn(b *binding) {
+	c.mu.Lock()
+	if c.err == nil {
+		c.final = b
+	}
+	c.mu.Unlock()
+	c.fail(ErrPeerClosed)
 }
 
 // settle forgets a pending binding that both owners have taken up.

@@ -123,6 +123,7 @@ void ht_conn_free(struct ht_conn *c)
 		ht_unwatch(c->loop, l->sock);
 		if (l->sock >= 0)
 			close(l->sock);
+		ht_left_free(l);
 		free(l);
 	}
 	if (c->pool != NULL)

@@ -70,11 +70,21 @@ enum ht_stage {
 	HT_OPEN
 };
 
-/* A link that the session has left, on which descriptors may still be under way. */
+/*
+ * A link that the session has left, on which descriptors may still be under way. A
+ * peer that closes on it never made the new bind, and its last messages lie here.
+ */
 struct ht_left {
 	struct ht_left *next;
 	struct ht_conn *conn;
 	int sock; /* -1: to be freed */
+	bool bye; /* the peer has closed here */
+	void *mem; /* the rings; NULL once they are not needed */
+	size_t mem_n;
+	struct ht_tx tx;
+	struct ht_rx rx;
+	uint8_t *frag; /* of a message that was half received */
+	size_t frag_n;
 };
 
 /*
@@ -247,6 +257,8 @@ int ht_session_move(struct ht_conn *c, struct ht_conn *link, uint64_t peer_has);
 int ht_session_dial(struct ht_conn *c, const char *path);
 bool ht_session_again(struct ht_conn *c); /* true: all is in the ring */
 int ht_left_frames(struct ht_left *l);
+void ht_left_free(struct ht_left *l); /* what it holds, but for the socket */
+int ht_left_bye(struct ht_conn *c);   /* receives the last of a peer that closed on a link before; 0 if it did not */
 bool ht_session_returns(struct ht_conn *c); /* true: the peer may bind anew though the link has ended */
 
 /* ht_end.c */

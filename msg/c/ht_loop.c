@@ -161,6 +161,7 @@ static void empty_trash(struct ht_loop *l)
 	while (l->trash != NULL) {
 		struct ht_left *left = l->trash;
 		l->trash = left->next;
+		ht_left_free(left);
 		free(left);
 	}
 }
@@ -298,6 +299,8 @@ static void on_socket(struct ht_conn *c)
 		ht_conn_await(c);
 		return;
 	}
+	if (c->end == 0 && err == HT_PEER_GONE && ht_left_bye(c) != 0)
+		err = HT_PEER_CLOSED;
 	if (c->end == 0 && (err == HT_PEER_CLOSED || err == HT_PEER_GONE || c->bye)) {
 		/* What it sent before comes first. */
 		while (ht_conn_receive(c, BATCH) > 0)
@@ -357,6 +360,8 @@ static int events(struct ht_loop *l, int64_t ms)
 		case HT_AT_LEFT: {
 			struct ht_left *left = what;
 			int err = left->conn->end == 0 ? ht_left_frames(left) : 0;
+			if (left->bye && left->conn->end == 0)
+				err = ht_left_bye(left->conn);
 			if (err != 0)
 				ht_conn_end(left->conn, err);
 			break;

@@ -6,7 +6,8 @@
  * ring: the slots that the peer has not had are copied out of it, into the new
  * ring as it has room, and what the peer sends twice is dropped by its number.
  * Bodies in bulk memory stay where they are, since the peer knows the pool. The
- * old socket is read until both have left it: descriptors may be under way.
+ * old socket is read until both have left it: descriptors may be under way. So long
+ * the old rings stay mapped: a peer that closes before it has moved closes there.
  *
  * It all happens between two looks at the rings, so nothing is sent or received
  * meanwhile; Go's package msg, where the owners are other goroutines, has more to
@@ -154,6 +155,16 @@ static int leave(struct ht_conn *c)
 		l->sock = c->sock;
 		l->next = c->left;
 		c->left = l;
+		l->mem = c->mem;
+		l->mem_n = c->mem_n;
+		l->tx = c->tx;
+		l->rx = c->rx;
+		c->mem = NULL;
+		if (c->frag_n > 0) {
+			l->frag = c->frag;
+			l->frag_n = c->frag_n;
+			c->frag = NULL;
+		}
 		ht_watch(c->loop, l->sock, l, HT_AT_LEFT);
 		if (c->peer_left)
 			shutdown(l->sock, SHUT_WR);
@@ -259,6 +270,53 @@ bool ht_session_returns(struct ht_conn *c)
 	return c->peer_left || c->moving || (c->unbound && before);
 }
 
+void ht_left_free(struct ht_left *l)
+{
+	if (l->mem != NULL)
+		munmap(l->mem, l->mem_n);
+	l->mem = NULL;
+	free(l->frag);
+	l->frag = NULL;
+}
+
+/*
+ * A link has ended. If the peer has closed on one before, it never wrote into the
+ * present ring: goes back to that one and receives what it holds.
+ */
+int ht_left_bye(struct ht_conn *c)
+{
+	struct ht_left *l = c->left;
+	for (; l != NULL && !l->bye; l = l->next) {
+		if (l->sock >= 0)
+			ht_left_frames(l);
+		if (l->bye)
+			break;
+	}
+	if (l == NULL || l->mem == NULL)
+		return l == NULL ? 0 : HT_PEER_CLOSED;
+	uint64_t had = c->rx.seq;
+	c->tx = l->tx;
+	c->rx = l->rx;
+	free(c->frag);
+	c->frag = NULL;
+	c->frag_n = 0;
+	if (had == l->rx.seq) { /* else the peer wrote into both rings */
+		c->frag = l->frag;
+		c->frag_n = l->frag_n;
+		l->frag = NULL;
+	}
+	c->rx.seq = had;
+	c->resume = true;
+	c->stalled = false;
+	c->live_n = 0; /* nobody reads that any more, */
+	free(c->again); /* nor that */
+	c->again = NULL;
+	c->again_n = c->again_at = 0;
+	while (ht_conn_receive(c, 64) > 0)
+		continue;
+	return HT_PEER_CLOSED;
+}
+
 /*
  * Reads what still comes on a link that was left, until the peer has closed it: it
  * may have sent something just before it knew. Returns why the connection ends, or 0.
@@ -272,6 +330,8 @@ int ht_left_frames(struct ht_left *l)
 			ht_unwatch(l->conn->loop, l->sock);
 			close(l->sock);
 			l->sock = -1;
+			if (!l->bye)
+				ht_left_free(l);
 			if (l->conn->gone && !ht_session_returns(l->conn))
 				return HT_PEER_GONE;
 			break;
@@ -281,8 +341,10 @@ int ht_left_frames(struct ht_left *l)
 			err = ht_conn_frame(l->conn, &f);
 		else
 			ht_frame_close(&f);
-		if (kind == FRAME_BYE)
+		if (kind == FRAME_BYE) {
+			l->bye = true;
 			return HT_PEER_CLOSED;
+		}
 		if (kind == FRAME_LEFT)
 			shutdown(l->sock, SHUT_WR); /* nothing more comes from here */
 	}
