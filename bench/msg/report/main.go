@@ -254,7 +254,8 @@ func notes(missing map[string]string) string {
 The rows beside a socket, pipes, iceoryx2 and gRPC say how many times slower those
 are. "Parked" is with polling turned off on both sides. The same C program varies by
 1.5 between runs of flows of 56 bytes, for how far the receiver lags behind decides
-whether lines move one by one. gRPC runs as its users have it, unpinned.
+whether lines move one by one. gRPC runs as its users have it, unpinned and at
+ordinary priority.
 `
 	for _, p := range peers {
 		if why, no := missing[p.name]; no {
