@@ -1,0 +1,135 @@
+// Package docs_test holds the pages that name files and functions to the tree.
+package docs_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const root = "../.."
+
+var (
+	// A file with the functions, types or marks that are named right behind it.
+	named  = regexp.MustCompile("`([\\w/.-]+\\.(?:go|s|c|patch))`((?:,?\\s+`[\\w.]+`)*)")
+	ident  = regexp.MustCompile("`([\\w.]+)`")
+	isFile = regexp.MustCompile(`\.(go|s|c|patch)$`)
+	step   = regexp.MustCompile(`(?m)^(\d+)\. `)
+)
+
+// TestPaths reads docs/paths.md: each file is there and has the names that are given
+// with it, other names are somewhere in the folders of the path, and no path has more
+// than seven steps. A file without a folder lies in that
+// of the file named before it, or in one that was named in the same path.
+func TestPaths(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "docs", "paths.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked := 0
+	for _, section := range strings.Split(string(text), "\n## ")[1:] {
+		title, body, _ := strings.Cut(section, "\n")
+		for _, m := range step.FindAllStringSubmatch(body, -1) {
+			if len(m[1]) > 1 || m[1] > "7" {
+				t.Errorf("%s: step %s; a path has seven at most", title, m[1])
+			}
+		}
+		var folders []string // named so far, the last first
+		for _, m := range named.FindAllStringSubmatch(body, -1) {
+			file, content := find(m[1], folders)
+			if content == "" {
+				t.Errorf("%s: %s is not there", title, m[1])
+				continue
+			}
+			folders = append([]string{filepath.Dir(file)}, folders...)
+			for _, id := range ident.FindAllStringSubmatch(m[2], -1) {
+				if strings.HasSuffix(id[1], ".go") || strings.HasSuffix(id[1], ".s") {
+					break // the next file
+				}
+				name := id[1][strings.LastIndexByte(id[1], '.')+1:]
+				if !regexp.MustCompile(`\b` + name + `\b`).MatchString(content) {
+					t.Errorf("%s: %s has no %s", title, file, id[1])
+				}
+				checked++
+			}
+		}
+		for _, id := range ident.FindAllStringSubmatch(body, -1) {
+			if name := id[1][strings.LastIndexByte(id[1], '.')+1:]; !isFile.MatchString(id[1]) && !within(folders, name) {
+				t.Errorf("%s: none of the folders that are named there has %s", title, id[1])
+			}
+		}
+	}
+	if checked < 50 {
+		t.Errorf("only %d names found in the page", checked)
+	}
+}
+
+// find reads a file by the path that the page gives.
+func find(name string, folders []string) (file, content string) {
+	if !strings.Contains(name, "/") {
+		for _, f := range folders {
+			if text, err := os.ReadFile(filepath.Join(root, f, name)); err == nil {
+				return filepath.Join(f, name), string(text)
+			}
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		return name, ""
+	}
+	return name, string(text)
+}
+
+// within reports whether a file of one of the folders has a word.
+func within(folders []string, word string) bool {
+	re := regexp.MustCompile(`\b` + word + `\b`)
+	for _, f := range folders {
+		files, _ := filepath.Glob(filepath.Join(root, f, "*"))
+		for _, file := range files {
+			if text, err := os.ReadFile(file); err == nil && isFile.MatchString(file) && re.Match(text) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// TestFolders reads the README: each folder in its table is there, and each folder at
+// the top is in the table.
+func TestFolders(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, ok := strings.Cut(string(text), "| folder | what is in it |")
+	if !ok {
+		t.Fatal("no table of folders")
+	}
+	table, _, _ = strings.Cut(table, "\n\n")
+	in := map[string]bool{}
+	for _, row := range strings.Split(table, "\n") {
+		cells := strings.SplitN(row, "|", 3)
+		if len(cells) < 3 {
+			continue
+		}
+		for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cells[1], -1) {
+			if _, err := os.Stat(filepath.Join(root, m[1])); err != nil {
+				t.Errorf("the folder %s is not there", m[1])
+			}
+			in[strings.Split(m[1], "/")[0]] = true
+		}
+	}
+	out, err := exec.Command("git", "-C", root, "ls-files").Output()
+	if err != nil {
+		t.Skip("not in a git checkout")
+	}
+	for _, file := range strings.Split(string(out), "\n") {
+		if top, _, below := strings.Cut(file, "/"); below && !strings.HasPrefix(top, ".") && !in[top] {
+			t.Errorf("the folder %s is not in the table", top)
+			in[top] = true
+		}
+	}
+}
