@@ -15,9 +15,6 @@
 //	chanflow   the same through Go channels
 //	socket     round trip over a Unix socket; sockflow one way
 //	pipe       round trip over two pipes
-//
-// With BENCH_FIFO set the processes ask for real-time scheduling, so that other
-// work on the machine does not come between.
 package main
 
 import (
@@ -28,7 +25,6 @@ import (
 	"strconv"
 	"syscall"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -110,10 +106,6 @@ func pinned(cpu int) {
 	var set unix.CPUSet
 	set.Set(cpu)
 	fail(unix.SchedSetaffinity(0, &set))
-	if os.Getenv("BENCH_FIFO") != "" {
-		prio := int32(10)
-		unix.RawSyscall(unix.SYS_SCHED_SETSCHEDULER, 0, 1, uintptr(unsafe.Pointer(&prio)))
-	}
 	os.Setenv("LOAD_PINNED", "1")
 	fail(syscall.Exec("/proc/self/exe", os.Args, os.Environ()))
 }

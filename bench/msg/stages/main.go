@@ -19,7 +19,6 @@ import (
 	"strconv"
 	"syscall"
 	"time"
-	_ "unsafe" // for linkname
 
 	"golang.org/x/sys/unix"
 
@@ -27,9 +26,6 @@ import (
 	"hardtack/msg"
 	_ "hardtack/msg/ump"
 )
-
-//go:linkname nanotime runtime.nanotime
-func nanotime() int64
 
 // full is the number of the message of 56 bytes: its eight-byte fields are when
 // the server saw it, had decoded it, had encoded the answer, and others.
