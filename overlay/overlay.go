@@ -39,7 +39,7 @@ var files embed.FS
 
 // topics names the new files of each topic; patches/<topic>.patch has its edits.
 var topics = map[string][]string{
-	"affinity": {"affinity.go", "affinity_touch.go", "affinity_group.go", "affinity_pin.go", "affinity_default.go"},
+	"affinity": {"affinity.go", "affinity_touch.go", "affinity_group.go", "affinity_pin.go", "affinity_unsafe.go", "affinity_default.go"},
 }
 
 // Topics lists what Options.Topics may name.

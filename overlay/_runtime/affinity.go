@@ -1,9 +1,9 @@
 // Package runtime, Hardtack's additions: channel-aware scheduling.
 //
-// Four files. This one holds the settings; affinity_touch.go counts what happens
-// on channels; affinity_group.go keeps goroutines that meet on contended
-// channels on one P; affinity_pin.go puts the whole process on fewer cores.
-// Small patches to Go's own files call them.
+// This file holds the settings; affinity_touch.go counts what happens on channels;
+// affinity_group.go keeps goroutines that meet on contended channels on one P;
+// affinity_pin.go puts the whole process on fewer cores; affinity_unsafe.go reads
+// raw memory for them. Small patches to Go's own files call them.
 //
 // Locks: a channel's lock is held in affTouch, which takes a group's lock below
 // it. A group's lock is a leaf: nothing is locked below it. procresize takes it
@@ -17,7 +17,6 @@ package runtime
 import (
 	"internal/runtime/atomic"
 	"internal/strconv"
-	"unsafe"
 )
 
 // The policies, in the order of their numbers in hardtack/affinity.
@@ -201,16 +200,15 @@ type affChannel struct {
 
 // affHooks is how hardtack/affinity reaches the runtime: that package has a
 // variable of this name and shape without a value, and the linker prefers the
-// one that has a value. Without the overlay it stays nil.
-//
-//go:linkname affHooks hardtack/affinity.hooks
+// one that has a value. Without the overlay it stays nil. affinity_unsafe.go gives
+// it its name.
 var affHooks = struct {
 	settings    func() (policy uint32, period, touches int64)
 	setSettings func(policy uint32, period, touches int64)
 	totals      func() (touches, cross, contended, decisions uint64)
 	channels    func(buf []affChannel) int
 	events      func(from uint64, buf []affEvent) (n int, next uint64)
-	count       func(c unsafe.Pointer) (touches, cross uint32, site uintptr)
+	count       func(c *hchan) (touches, cross uint32, site uintptr)
 	state       func() (pinned bool, groups uint32, yes, voters uint32)
 }{
 	settings: func() (uint32, int64, int64) {
@@ -237,12 +235,11 @@ var affHooks = struct {
 		}
 		return n, from
 	},
-	count: func(c unsafe.Pointer) (uint32, uint32, uintptr) {
-		h := (*hchan)(c)
-		lock(&h.lock)
-		t, x := affCount(h)
-		unlock(&h.lock)
-		return uint32(t), uint32(x), affSite(h.site)
+	count: func(c *hchan) (uint32, uint32, uintptr) {
+		lock(&c.lock)
+		t, x := affCount(c)
+		unlock(&c.lock)
+		return uint32(t), uint32(x), affSite(c.site)
 	},
 	state: func() (bool, uint32, uint32, uint32) {
 		return affPin.pinned.Load(), affTogether(), affPin.yes.Load(), affPin.voters.Load()

@@ -18,7 +18,8 @@ import (
 // program has all other Ps and its turns on this one.
 //
 // Invariants, under the group's lock: a queue that is not empty has a server or
-// a token; whoever is in it, or is the token, has the group's own id. Whoever ends serving (affDrop) makes a token of the head.
+// a token; whoever is in it, or is the token, has the group's own id. Whoever ends
+// serving (affDrop) makes a token of the head.
 //
 // Being served by one P is a preference, never mutual exclusion: a member that
 // comes back from a system call on another P runs there until it next parks.

@@ -3,8 +3,6 @@ package runtime
 import (
 	"internal/goarch"
 	"internal/runtime/atomic"
-	"internal/runtime/syscall/linux"
-	"unsafe"
 )
 
 // The policies "process" and "node": while most channels vote for it, the
@@ -56,13 +54,10 @@ func affPinTick(policy uint32, now int64, yes, voters uint32) {
 }
 
 func affPinAll(policy, yes, voters uint32) {
-	size := unsafe.Sizeof(affPin.base)
-	affPin.base = affMask{}
-	if sched_getaffinity(uintptr(getpid()), size, (*byte)(unsafe.Pointer(&affPin.base))) <= 0 {
+	if !affMaskOf(uintptr(getpid()), &affPin.base) {
 		return
 	}
-	var cpu uint32
-	linux.Syscall6(sysGetcpu, uintptr(unsafe.Pointer(&cpu)), 0, 0, 0, 0, 0)
+	cpu := affCPU()
 	affPin.narrow = affMask{}
 	if policy == affProcess {
 		affPin.narrow.set(cpu)
@@ -98,7 +93,6 @@ func affFreeAll() { affSetAll(&affPin.narrow, &affPin.base, false) }
 // affSetAll gives the threads that have one mask another. Those that have another
 // are noted as such, or those that were so are left out.
 func affSetAll(from, to *affMask, note bool) bool {
-	size := unsafe.Sizeof(*to)
 	ok := true
 	// An M leaves the list under this lock before its thread ends.
 	lock(&sched.lock)
@@ -106,16 +100,13 @@ func affSetAll(from, to *affMask, note bool) bool {
 		if mp.procid == 0 || mp == getg().m || !note && affPin.own.has(uint32(mp.id)) {
 			continue
 		}
-		affPin.scratch = affMask{}
-		if sched_getaffinity(uintptr(mp.procid), size, (*byte)(unsafe.Pointer(&affPin.scratch))) <= 0 || affPin.scratch != *from {
+		if !affMaskOf(uintptr(mp.procid), &affPin.scratch) || affPin.scratch != *from {
 			if note {
 				affPin.own.set(uint32(mp.id))
 			}
 			continue
 		}
-		if _, _, e := linux.Syscall6(sysSchedSetaffinity, uintptr(mp.procid), size, uintptr(unsafe.Pointer(to)), 0, 0, 0); e != 0 {
-			ok = false
-		}
+		ok = affBind(uintptr(mp.procid), to) && ok
 	}
 	unlock(&sched.lock)
 	return ok
@@ -160,7 +151,7 @@ func affReadList(m *affMask, a string, n uint32, b string, k uint32, c string) b
 	if fd < 0 {
 		return false
 	}
-	got := read(fd, unsafe.Pointer(&affPin.buf[0]), int32(len(affPin.buf)))
+	got := affRead(fd, affPin.buf[:])
 	closefd(fd)
 	return got > 0 && affParseList(m, affPin.buf[:got])
 }
@@ -276,5 +267,5 @@ func affWriteLog(kind string, fields ...uint64) {
 		t.num(f)
 	}
 	t.str("\n")
-	write1(uintptr(aff.logFD), unsafe.Pointer(&t.b[0]), int32(t.n))
+	affWrite(aff.logFD, t.b[:t.n])
 }

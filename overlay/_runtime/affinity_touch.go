@@ -1,9 +1,6 @@
 package runtime
 
-import (
-	"internal/runtime/atomic"
-	"unsafe"
-)
+import "internal/runtime/atomic"
 
 // How touches of a channel are counted: the acquisitions of its lock by those
 // who send and receive. A message is two.
@@ -78,8 +75,6 @@ var affBorn uint32
 
 const affOneLap = 1 << 24 // in the word
 
-func affWord(c *hchan) *uint32 { return (*uint32)(unsafe.Pointer(&c.elemsize)) }
-
 // affMade prepares a new channel that was made at pc.
 func affMade(c *hchan, pc uintptr) {
 	*affWord(c) |= affBorn
@@ -122,9 +117,6 @@ func affClosed(c *hchan) bool {
 	return false
 }
 
-// affTag is what a place remembers of a P: no pointer, but no other P's.
-func affTag(pp *p) uintptr { return uintptr(unsafe.Pointer(pp)) }
-
 // affTouch looks at one touch of a watched channel, by who holds its lock.
 //
 //go:noinline
@@ -152,7 +144,7 @@ func affTouch(c *hchan) {
 }
 
 func affHash(c *hchan) uint32 {
-	return uint32((uint64(uintptr(unsafe.Pointer(c))) * 0x9e3779b97f4a7c15) >> 40)
+	return uint32((uint64(affAddr(c)) * 0x9e3779b97f4a7c15) >> 40)
 }
 
 // A channel's place is one of affTries in a row, from its hash on.
@@ -170,7 +162,7 @@ func affPlace(c *hchan) *affSlot {
 	}
 	h := affHash(c)
 	for i := uint32(0); i < affTries; i++ {
-		if s, _ := affSlotAt(h, i); s.owner.Load() == uintptr(unsafe.Pointer(c)) {
+		if s, _ := affSlotAt(h, i); s.owner.Load() == affAddr(c) {
 			return s
 		}
 	}
@@ -183,7 +175,7 @@ func affPlaceFor(c *hchan) *affSlot {
 	if s := affPlace(c); s != nil {
 		return s
 	}
-	me := uintptr(unsafe.Pointer(c))
+	me := affAddr(c)
 	now := aff.epoch.Load()
 	h := affHash(c)
 	for i := uint32(0); i < affTries; i++ {
