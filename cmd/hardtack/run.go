@@ -203,7 +203,7 @@ func (f *runFlags) complete(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		f.cfg.Disks, f.part = []machine.Disk{disk}, part
+		f.cfg.Disks, f.cfg.Root, f.part = []machine.Disk{disk}, true, part
 		mode := "rw"
 		if disk.ReadOnly {
 			mode = "ro"

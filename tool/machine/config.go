@@ -49,6 +49,7 @@ type Config struct {
 	NoNet    bool
 	Publish  []Forward
 	Disks    []Disk
+	Root     bool // the first disk was given as --root, for what is said of it
 	QEMUArgs []string
 }
 

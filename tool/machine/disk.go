@@ -107,13 +107,13 @@ func letters(n int) string {
 	return s
 }
 
-// check refuses a disk that the machine cannot have.
-func (d *Disk) check(machine string) error {
+// check refuses a disk that the machine cannot have; flag named it.
+func (d *Disk) check(flag, machine string) error {
 	switch {
 	case machine != Q35 && d.Driver != DiskVirtio:
-		return fault.Bad("--disk %s: driver=%s needs --machine q35: %s has virtio only", d.File, d.Driver, machine)
+		return fault.Bad("%s %s: driver=%s needs --machine q35: %s has virtio only", flag, d.File, d.Driver, machine)
 	case d.ReadOnly && d.Driver == DiskAHCI:
-		return fault.Bad("--disk %s: a disk with driver=ahci cannot be ro: QEMU refuses that", d.File)
+		return fault.Bad("%s %s: a disk with driver=ahci cannot be ro: QEMU refuses that", flag, d.File)
 	}
 	mode := os.O_RDWR
 	if d.ReadOnly {
@@ -121,7 +121,7 @@ func (d *Disk) check(machine string) error {
 	}
 	st, err := os.Stat(d.File)
 	if err == nil && st.Mode()&(os.ModeDir|os.ModeCharDevice|os.ModeNamedPipe|os.ModeSocket) != 0 {
-		return fault.Bad("--disk %s: neither a file nor a block device", d.File)
+		return fault.Bad("%s %s: neither a file nor a block device", flag, d.File)
 	}
 	var f *os.File
 	if err == nil {
@@ -132,23 +132,23 @@ func (d *Disk) check(machine string) error {
 		if os.IsPermission(err) && !d.ReadOnly {
 			hint = " (,ro needs no permission to write)"
 		}
-		return fault.Bad("--disk %s: %v%s", d.File, rootCause(err), hint)
+		return fault.Bad("%s %s: %v%s", flag, d.File, rootCause(err), hint)
 	}
 	defer f.Close()
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
-		return fault.Bad("--disk %s: %v", d.File, rootCause(err))
+		return fault.Bad("%s %s: %v", flag, d.File, rootCause(err))
 	}
 	if size == 0 || size%512 != 0 {
-		return fault.Bad("--disk %s: %d bytes: want a multiple of 512, as in: truncate -s 4G %s", d.File, size, d.File)
+		return fault.Bad("%s %s: %d bytes: want a multiple of 512, as in: truncate -s 4G %s", flag, d.File, size, d.File)
 	}
 	var magic [8]byte
 	if _, err := f.ReadAt(magic[:], 0); err != nil {
-		return fault.Bad("--disk %s: %v", d.File, rootCause(err))
+		return fault.Bad("%s %s: %v", flag, d.File, rootCause(err))
 	}
 	for start, kind := range map[string]string{"QFI\xfb": "qcow2", "KDMV": "VMDK", "conectix": "VHD", "vhdxfile": "VHDX"} {
 		if strings.HasPrefix(string(magic[:]), start) {
-			return fault.Bad("--disk %s: a %s image; only raw ones work: qemu-img convert -O raw makes one", d.File, kind)
+			return fault.Bad("%s %s: a %s image; only raw ones work: qemu-img convert -O raw makes one", flag, d.File, kind)
 		}
 	}
 	return nil
@@ -159,7 +159,11 @@ func (c *Config) checkDisks() error {
 	ahci := 0
 	for i := range c.Disks {
 		d := &c.Disks[i]
-		if err := d.check(c.Machine); err != nil {
+		flag := "--disk"
+		if i == 0 && c.Root {
+			flag = "--root"
+		}
+		if err := d.check(flag, c.Machine); err != nil {
 			return err
 		}
 		if d.Driver == DiskAHCI {
