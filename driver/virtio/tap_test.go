@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"testing"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -65,7 +64,7 @@ func packetSocket(t *testing.T, name string) int {
 func htons(v uint16) uint16 {
 	var b [2]byte
 	binary.BigEndian.PutUint16(b[:], v)
-	return *(*uint16)(unsafe.Pointer(&b))
+	return binary.NativeEndian.Uint16(b[:])
 }
 
 // segment returns a TCP segment with n bytes of data and only the pseudo

@@ -23,7 +23,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -108,21 +107,21 @@ func run(device string) error {
 
 // properties compares what the device file tells with /sys and /proc.
 func properties(f *os.File, device string) error {
-	var size uint64
-	if _, _, e := unix.Syscall(unix.SYS_IOCTL, f.Fd(), unix.BLKGETSIZE64, uintptr(unsafe.Pointer(&size))); e != 0 {
-		return fmt.Errorf("BLKGETSIZE64: %w", e)
+	size, err := unix.IoctlGetInt(int(f.Fd()), unix.BLKGETSIZE64) // 64 bits, as an int here
+	if err != nil {
+		return fmt.Errorf("BLKGETSIZE64: %w", err)
 	}
 	sector, err := unix.IoctlGetInt(int(f.Fd()), unix.BLKSSZGET)
 	if err != nil || sector != 512 {
 		return fmt.Errorf("BLKSSZGET: %d, %v", sector, err)
 	}
 	end, err := f.Seek(0, 2)
-	if err != nil || uint64(end) != size {
+	if err != nil || end != int64(size) {
 		return fmt.Errorf("the end is at %d (%v), the size %d", end, err, size)
 	}
 	name := strings.TrimPrefix(device, "/dev/")
 	text, err := os.ReadFile("/sys/class/block/" + name + "/size")
-	if err != nil || strings.TrimSpace(string(text)) != strconv.FormatUint(size/512, 10) {
+	if err != nil || strings.TrimSpace(string(text)) != strconv.FormatInt(int64(size)/512, 10) {
 		return fmt.Errorf("/sys says %q, %v", text, err)
 	}
 	text, err = os.ReadFile("/proc/partitions")

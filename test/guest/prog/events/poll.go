@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/binary"
 	"time"
-	"unsafe"
 
 	"hardtack/test/guest/gt"
 
@@ -242,8 +241,9 @@ func signalfd(t *gt.T) {
 	n, err := unix.Read(fd, buf)
 	t.Say("read %d %s", n, gt.Name(err))
 	for i := 0; i+128 <= n; i += 128 {
-		info := (*unix.SignalfdSiginfo)(unsafe.Pointer(&buf[i]))
-		t.Say("signal %d code %d from us %v", info.Signo, info.Code, int(info.Pid) == pid)
+		// struct signalfd_siginfo: signo, errno, code, pid, each of 32 bits.
+		word := func(at int) int32 { return int32(binary.NativeEndian.Uint32(buf[i+at:])) }
+		t.Say("signal %d code %d from us %v", word(0), word(8), int(word(12)) == pid)
 	}
 	_, err = unix.Read(fd, buf)
 	t.Err("read again", err)

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"unsafe"
-
 	"hardtack/test/guest/gt"
 
 	"golang.org/x/sys/unix"
@@ -175,17 +173,17 @@ func vectored(t *gt.T) {
 	for i := range iov {
 		iov[i].Base = &buf[0]
 	}
-	_, err = gt.Sys(unix.SYS_READV, uintptr(fd), uintptr(unsafe.Pointer(&iov[0])), 1025)
+	_, err = gt.Sys(unix.SYS_READV, uintptr(fd), gt.Addr(&iov[0]), 1025)
 	t.Err("1025 vectors", err)
-	_, err = gt.Sys(unix.SYS_READV, uintptr(fd), uintptr(unsafe.Pointer(&iov[0])), 1024)
+	_, err = gt.Sys(unix.SYS_READV, uintptr(fd), gt.Addr(&iov[0]), 1024)
 	t.Err("1024 empty vectors", err)
 	iov[0].Len, iov[1].Len = 1<<63-1, 1<<63-1
-	_, err = gt.Sys(unix.SYS_READV, uintptr(fd), uintptr(unsafe.Pointer(&iov[0])), 2)
+	_, err = gt.Sys(unix.SYS_READV, uintptr(fd), gt.Addr(&iov[0]), 2)
 	t.Err("lengths that overflow", err)
 	iov[0].Len = 1 << 63
-	_, err = gt.Sys(unix.SYS_WRITEV, uintptr(fd), uintptr(unsafe.Pointer(&iov[0])), 1)
+	_, err = gt.Sys(unix.SYS_WRITEV, uintptr(fd), gt.Addr(&iov[0]), 1)
 	t.Err("a negative length", err)
-	_, err = gt.Sys(unix.SYS_READV, uintptr(fd), uintptr(unsafe.Pointer(&iov[0])), ^uintptr(0))
+	_, err = gt.Sys(unix.SYS_READV, uintptr(fd), gt.Addr(&iov[0]), ^uintptr(0))
 	t.Err("a negative count", err)
 	_, err = gt.Sys(unix.SYS_READV, uintptr(fd), 0, 0)
 	t.Err("no vectors", err)
@@ -294,7 +292,7 @@ func badBuffers(t *gt.T) {
 		t.Err("readv of "+w.Name, err)
 		_, err = gt.Sys(unix.SYS_OPENAT, ^uintptr(99), w.Addr, 0)
 		t.Err("open of "+w.Name, err)
-		_, err = gt.Sys(unix.SYS_NEWFSTATAT, ^uintptr(99), uintptr(unsafe.Pointer(&[]byte("f\x00")[0])), w.Addr, 0)
+		_, err = gt.Sys(unix.SYS_NEWFSTATAT, ^uintptr(99), gt.Addr(&[]byte("f\x00")[0]), w.Addr, 0)
 		t.Err("stat into "+w.Name, err)
 		_, err = gt.Sys(unix.SYS_FSTAT, uintptr(fd), w.Addr)
 		t.Err("fstat into "+w.Name, err)
@@ -306,14 +304,14 @@ func badBuffers(t *gt.T) {
 	_, err := gt.Sys(unix.SYS_PREAD64, uintptr(fd), 8, 0, 0)
 	t.Err("pread of nothing into the null page", err)
 	var b [16]byte
-	n, err := gt.Sys(unix.SYS_PREAD64, uintptr(fd), uintptr(unsafe.Pointer(&b)), 1<<62, 0)
+	n, err := gt.Sys(unix.SYS_PREAD64, uintptr(fd), gt.Addr(&b), 1<<62, 0)
 	t.Say("pread of 4 EiB: %v", err == nil && n == 10 || err == unix.EFAULT)
-	_, err = gt.Sys(unix.SYS_PREAD64, uintptr(fd), uintptr(unsafe.Pointer(&b)), ^uintptr(0), 0)
+	_, err = gt.Sys(unix.SYS_PREAD64, uintptr(fd), gt.Addr(&b), ^uintptr(0), 0)
 	t.Err("pread of -1 bytes", err)
 	// A transfer across the end of a mapping moves what fits.
 	m, err := unix.Mmap(-1, 0, 8192, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	t.Require("mmap", err)
-	base := uintptr(unsafe.Pointer(&m[0]))
+	base := gt.Addr(&m[0])
 	t.Require("mprotect", unix.Mprotect(m[4096:], unix.PROT_NONE))
 	_, err = gt.Sys(unix.SYS_PREAD64, uintptr(fd), base+4096, 4, 0)
 	t.Say("pread into a guard page %s", gt.Name(err))

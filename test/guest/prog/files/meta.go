@@ -7,14 +7,11 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"unsafe"
 
 	"hardtack/test/guest/gt"
 
 	"golang.org/x/sys/unix"
 )
-
-func uintptrOf(b []byte) uintptr { return uintptr(unsafe.Pointer(&b[0])) }
 
 func stat(t *gt.T) {
 	create(t, "f", "hello")

@@ -167,7 +167,7 @@ func directories(t *gt.T) {
 	wd, _ := os.Getwd()
 	t.Say("in %q", strings.TrimPrefix(wd, base))
 	t.Err("rmdir where we are", unix.Rmdir("../d"))
-	_, err := gt.Sys(unix.SYS_GETCWD, uintptrOf(make([]byte, 100)), 100)
+	_, err := gt.Sys(unix.SYS_GETCWD, gt.Addr(&make([]byte, 100)[0]), 100)
 	t.Err("getcwd in a removed directory", err)
 	fd, err := unix.Open("x", unix.O_CREAT|unix.O_RDWR, 0o644)
 	t.Err("create in a removed directory", err)
@@ -176,7 +176,7 @@ func directories(t *gt.T) {
 	t.Err("up from a removed directory", unix.Chdir(".."))
 	t.Err("chdir to a file", unix.Chdir("f"))
 	t.Err("chdir to nothing", unix.Chdir("none"))
-	_, err = gt.Sys(unix.SYS_GETCWD, uintptrOf(make([]byte, 2)), 2)
+	_, err = gt.Sys(unix.SYS_GETCWD, gt.Addr(&make([]byte, 2)[0]), 2)
 	t.Err("getcwd into 2 bytes", err)
 	fd = open(t, "e", unix.O_RDONLY|unix.O_DIRECTORY)
 	t.Err("fchdir", unix.Fchdir(fd))
@@ -303,7 +303,7 @@ func paths(t *gt.T) {
 			break
 		}
 	}
-	_, err = gt.Sys(unix.SYS_GETCWD, uintptrOf(make([]byte, 10000)), 10000)
+	_, err = gt.Sys(unix.SYS_GETCWD, gt.Addr(&make([]byte, 10000)[0]), 10000)
 	t.Err("getcwd, deeper than a path", err)
 	unix.Chdir(base)
 }

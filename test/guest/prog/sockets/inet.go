@@ -8,14 +8,11 @@ import (
 	"os/signal"
 	"sync"
 	"time"
-	"unsafe"
 
 	"hardtack/test/guest/gt"
 
 	"golang.org/x/sys/unix"
 )
-
-func uintptrOf(b []byte) uintptr { return uintptr(unsafe.Pointer(&b[0])) }
 
 var loopback = [4]byte{127, 0, 0, 1}
 
@@ -96,13 +93,13 @@ func tcpNames(t *gt.T) {
 	t.Say("unbound %v %d", sa.(*unix.SockaddrInet4).Addr, sa.(*unix.SockaddrInet4).Port)
 	raw := make([]byte, 16)
 	raw[0] = unix.AF_UNIX
-	_, err = gt.Sys(unix.SYS_BIND, uintptr(fd), uintptrOf(raw), 16)
+	_, err = gt.Sys(unix.SYS_BIND, uintptr(fd), gt.Addr(&raw[0]), 16)
 	t.Err("bind to another family", err)
 	raw[0] = unix.AF_INET
-	_, err = gt.Sys(unix.SYS_BIND, uintptr(fd), uintptrOf(raw), 8)
+	_, err = gt.Sys(unix.SYS_BIND, uintptr(fd), gt.Addr(&raw[0]), 8)
 	t.Err("bind to a short address", err)
 	size := uint32(4)
-	_, err = gt.Sys(unix.SYS_GETSOCKNAME, uintptr(c), uintptrOf(raw), uintptr(unsafe.Pointer(&size)))
+	_, err = gt.Sys(unix.SYS_GETSOCKNAME, uintptr(c), gt.Addr(&raw[0]), gt.Addr(&size))
 	t.Say("getsockname into 4 bytes: needs %d %s", size, gt.Name(err))
 	closeAll(l, c, s, fd)
 }
@@ -170,7 +167,7 @@ func tcpOptions(t *gt.T) {
 	_, err = gt.Sys(unix.SYS_SETSOCKOPT, uintptr(c), unix.SOL_SOCKET, unix.SO_KEEPALIVE, 8, 4)
 	t.Err("wild pointer", err)
 	one := []byte{1, 0, 0, 0}
-	_, err = gt.Sys(unix.SYS_SETSOCKOPT, uintptr(c), unix.SOL_SOCKET, unix.SO_KEEPALIVE, uintptrOf(one), 2)
+	_, err = gt.Sys(unix.SYS_SETSOCKOPT, uintptr(c), unix.SOL_SOCKET, unix.SO_KEEPALIVE, gt.Addr(&one[0]), 2)
 	t.Err("short value", err)
 	closeAll(c, s)
 }

@@ -131,7 +131,7 @@ func unixNames(t *gt.T) {
 	_, err = gt.Sys(unix.SYS_BIND, uintptr(l), 8, 1000)
 	t.Err("bind to a long name", err)
 	raw := []byte{1, 0}
-	_, err = gt.Sys(unix.SYS_BIND, uintptr(l), uintptrOf(raw), 2)
+	_, err = gt.Sys(unix.SYS_BIND, uintptr(l), gt.Addr(&raw[0]), 2)
 	t.Err("autobind", err)
 	sa, _ := unix.Getsockname(l)
 	t.Say("an abstract name of %d bytes", len(sa.(*unix.SockaddrUnix).Name))
