@@ -1,6 +1,7 @@
 package storagebench
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,11 +17,12 @@ import (
 // Config says what is measured.
 type Config struct {
 	osbench.Bench
-	Operations int // counted in a repetition
-	Names      int // of the large directory
-	Millis     int // of a timed row
-	Messages   int // of CMailbench where instructions are counted, a client
-	Entries    int // of a LevelDB suite
+	Operations int      // counted in a repetition
+	Names      int      // of the large directory
+	Millis     int      // of a timed row
+	Messages   int      // of CMailbench where instructions are counted, a client
+	Entries    int      // of a LevelDB suite
+	Variants   []string // of the LevelDB suites, by name; none: all
 	dir        string
 }
 
@@ -95,6 +97,7 @@ type job struct {
 	prefix  string // of its rows
 	counts  bool
 	cpus    int
+	memory  string // "" is 768M
 	limit   time.Duration
 }
 
@@ -106,7 +109,7 @@ func (c *Config) run(f Figures, programs osbench.Tree, system osbench.OS, j job)
 		return err
 	}
 	root.Merge(programs)
-	b := osbench.Boot{OS: system, Root: root, CPUs: max(j.cpus, 1), Memory: "768M", Machine: "q35", ICount: j.counts, Timeout: j.limit}
+	b := osbench.Boot{OS: system, Root: root, CPUs: max(j.cpus, 1), Memory: cmp.Or(j.memory, "768M"), Machine: "q35", ICount: j.counts, Timeout: j.limit}
 	if j.driver != "" {
 		if b.Disk, err = c.newDisk(); err != nil {
 			return err
@@ -221,18 +224,30 @@ func (c *Config) Measure(parts []string) (Figures, error) {
 	}
 	if want("leveldb") {
 		for _, l := range LevelDB {
+			if len(c.Variants) > 0 && !slices.Contains(c.Variants, l.Name) {
+				continue
+			}
 			command := fmt.Sprintf("/bench/leveldb -n %d %s ", c.Entries, l.Flags)
 			j := job{what: "LevelDB " + l.Name, prefix: l.Name + "/", counts: true, limit: 6 * time.Hour, command: command + "memory\n"}
 			if l.Disk {
 				j.driver, j.command = "virtio", mounted(command+"/mnt/db")
 			}
+			if c.Entries > smallEntries {
+				j.memory = "4G"
+			}
 			if err := c.each(f, programs, 1, j); err != nil {
 				return nil, err
 			}
+			f[l.Name+"/pairs"] = osbench.Times{}
+			add(f[l.Name+"/pairs"], "median", osbench.OnHardtack, float64(c.Entries))
 		}
 	}
 	return f, nil
 }
+
+// smallEntries is the size of suites from which on the machine has 4 GiB: without the
+// collector a million pairs take more than two.
+const smallEntries = 200000
 
 // LevelDB are the variants of the suites.
 var LevelDB = []struct {

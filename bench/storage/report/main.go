@@ -2,7 +2,7 @@
 // measured, writes docs/bench/storage.md and storage.svg.
 //
 //	report [-systems linux,hardtack] [-what counts,names,times,cmail,leveldb] [-reps 3] [-n 100]
-//	       [-names 100000] [-ms 1000] [-messages 100] [-entries 20000] [-json FILE] [-add FILE]
+//	       [-names 100000] [-ms 1000] [-messages 100] [-entries 20000] [-variants mem-c-gc,…] [-json FILE] [-add FILE]
 //
 // It needs QEMU, gcc, and apt for Debian's kernel. With -add the figures of an
 // earlier -json are kept where this run has none.
@@ -38,6 +38,7 @@ func run() error {
 	flag.IntVar(&c.Millis, "ms", 1000, "milliseconds of a timed row")
 	flag.IntVar(&c.Messages, "messages", 100, "messages of a client where instructions are counted")
 	flag.IntVar(&c.Entries, "entries", 20000, "pairs of a LevelDB suite")
+	variants := flag.String("variants", "", "which LevelDB suites; empty for all")
 	dump := flag.String("json", "", "write the figures to this file too")
 	old := flag.String("add", "", "add the figures of this file")
 	flag.Parse()
@@ -63,6 +64,9 @@ func run() error {
 		default:
 			return fmt.Errorf("-systems %q: want linux or hardtack", s)
 		}
+	}
+	if *variants != "" {
+		c.Variants = strings.Split(*variants, ",")
 	}
 	defer c.Close()
 	cores := osbench.HostCores()
