@@ -201,10 +201,11 @@ TEST(usage, "resource usage")
 	getrusage(RUSAGE_CHILDREN, &ru);
 	say("its time was counted: %d", ru.ru_utime.tv_usec + ru.ru_stime.tv_usec > 10000 || ru.ru_utime.tv_sec > 0);
 	errno = 0;
-	say("priority %d %s", getpriority(PRIO_PROCESS, 0), name_of(errno));
-	err("nice 5", setpriority(PRIO_PROCESS, 0, 5));
-	say("priority %d", getpriority(PRIO_PROCESS, 0));
-	err("raw", syscall(SYS_getpriority, PRIO_PROCESS, 0) == 15 ? 0 : -1);
+	int nice = getpriority(PRIO_PROCESS, 0); // 0, unless the test was started with another
+	say("nice value: %s", name_of(errno));
+	err("4 up", setpriority(PRIO_PROCESS, 0, nice + 4));
+	say("up by %d", getpriority(PRIO_PROCESS, 0) - nice);
+	err("raw", syscall(SYS_getpriority, PRIO_PROCESS, 0) == 20 - nice - 4 ? 0 : -1);
 }
 
 static void ids(const char *what)
