@@ -31,6 +31,32 @@ func (o OS) String() string {
 	return "Hardtack"
 }
 
+// ParseSystems reads a list as in "linux,hardtack".
+func ParseSystems(list string) (all []OS, err error) {
+	for _, s := range strings.Split(list, ",") {
+		switch s {
+		case "linux":
+			all = append(all, OnLinux)
+		case "hardtack":
+			all = append(all, OnHardtack)
+		default:
+			return nil, fmt.Errorf("-systems %q: want linux or hardtack", s)
+		}
+	}
+	return all, nil
+}
+
+// QEMUVersion is the name and version of the emulator, for a page.
+func QEMUVersion() (string, error) {
+	out, err := exec.Command("qemu-system-x86_64", "--version").Output()
+	if err != nil {
+		return "", fmt.Errorf("install the package qemu-system-x86: %w", err)
+	}
+	line, _, _ := strings.Cut(string(out), "\n")
+	line, _, _ = strings.Cut(line, " (")
+	return strings.Replace(line, "QEMU emulator version", "QEMU", 1), nil
+}
+
 // Boot describes one run of a machine.
 type Boot struct {
 	OS      OS

@@ -2,14 +2,10 @@ package storagebench
 
 import (
 	"fmt"
-	"image/color"
 	"slices"
 	"strings"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-
+	"hardtack/bench/internal/chart"
 	osbench "hardtack/bench/os"
 )
 
@@ -197,34 +193,11 @@ ratio is Linux's mean through ours: above 1 is faster than Linux.
 
 // SVG draws the ratios of the counted rows: shorter than Linux's line is better.
 func (r *Report) SVG(name string) error {
-	p := plot.New()
-	p.Title.Text = "Guest instructions on ext4, Hardtack / Linux"
-	p.X.Label.Text = "ratio (1 is Linux)"
-	p.X.Min = 0
-	var values plotter.Values
-	var titles []string
-	rows := slices.Concat(CountRows, NameRows)
-	for _, row := range slices.Backward(rows) {
+	c := chart.Ratios{Title: "Guest instructions on ext4, Hardtack / Linux", Unit: "ratio (1 is Linux)"}
+	for _, row := range slices.Concat(CountRows, NameRows) {
 		if ours, linux := r.medians(row.Name); ours != 0 && linux != 0 {
-			values, titles = append(values, ours/linux), append(titles, row.Title)
+			c.Add(row.Title, ours/linux)
 		}
 	}
-	if len(values) == 0 {
-		return nil
-	}
-	bars, err := plotter.NewBarChart(values, vg.Points(14))
-	if err != nil {
-		return err
-	}
-	bars.Horizontal = true
-	bars.Color = color.RGBA{R: 0x2f, G: 0x6f, B: 0x9f, A: 0xff}
-	bars.LineStyle.Width = 0
-	line, err := plotter.NewLine(plotter.XYs{{X: 1, Y: -0.5}, {X: 1, Y: float64(len(values)) - 0.5}})
-	if err != nil {
-		return err
-	}
-	line.Color = color.RGBA{R: 0xc0, A: 0xff}
-	p.Add(bars, line)
-	p.NominalY(titles...)
-	return p.Save(8*vg.Inch, vg.Length(len(values))*0.32*vg.Inch+vg.Inch, name)
+	return c.Save(name)
 }

@@ -11,7 +11,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -34,11 +33,10 @@ func run() error {
 	ms := flag.Int("ms", 1000, "milliseconds of a timed row")
 	flag.Parse()
 
-	qemu, err := exec.Command("qemu-system-x86_64", "--version").Output()
+	qemu, err := osbench.QEMUVersion()
 	if err != nil {
-		return fmt.Errorf("install the package qemu-system-x86: %w", err)
+		return err
 	}
-	version, _, _ := strings.Cut(string(qemu), " (")
 	dirs, err := osbench.FindDirs()
 	if err != nil {
 		return err
@@ -50,18 +48,11 @@ func run() error {
 	b := osbench.DiskBench{Drivers: strings.Split(*drivers, ","), Operations: *n, Millis: *ms,
 		Bench: osbench.Bench{Dirs: dirs, Linux: linux, Reps: *reps,
 			Log: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }}}
-	for _, s := range strings.Split(*systems, ",") {
-		switch s {
-		case "linux":
-			b.Systems = append(b.Systems, osbench.OnLinux)
-		case "hardtack":
-			b.Systems = append(b.Systems, osbench.OnHardtack)
-		default:
-			return fmt.Errorf("-systems %q: want linux or hardtack", s)
-		}
+	if b.Systems, err = osbench.ParseSystems(*systems); err != nil {
+		return err
 	}
 	r := osbench.DiskReport{Drivers: b.Drivers, Linux: linux.Release, Reps: *reps, Cores: osbench.HostCores(),
-		QEMU: strings.Replace(version, "QEMU emulator version", "QEMU", 1)}
+		QEMU: qemu}
 	if strings.Contains(*what, "counts") {
 		if r.Counts, err = b.Run(true); err != nil {
 			return err

@@ -6,28 +6,13 @@
 //	                            fdatasync follows; and MiB a second through the cache
 //	diskbench count DEVICE N    instructions an operation takes, under QEMU's -icount
 //
-// Instructions. While a program waits for the disk the processor would be idle,
-// and QEMU's counting clock would jump. So a second process spins all the time
-// and counts its rounds; what the clock shows beyond these rounds is the
-// operation's: system call, interrupt, and the switches between the two.
-//
-// A row prints as `name operations median minimum` (count) or as
-// `name operations rate rate` (time).
+// How instructions are counted, and how a row prints: disk.h.
 #define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
+#define PROGRAM "diskbench"
+#include "disk.h"
 
-#define BLOCK 4096
+#include <fcntl.h>
+
 #define AREA (64L << 20) // bytes of the disk that are used
 
 enum { SEQ = 0, RAND = 1, READ = 0, WRITE = 2, SYNC = 4 };
@@ -39,26 +24,6 @@ static const struct {
 	{"seqread", SEQ | READ}, {"randread", RAND | READ}, {"seqwrite", SEQ | WRITE}, {"randwrite", RAND | WRITE},
 	{"syncwrite", RAND | WRITE | SYNC},
 };
-
-static _Noreturn void die(const char *what)
-{
-	printf("diskbench: %s: %s\n", what, strerror(errno));
-	exit(1);
-}
-
-static uint64_t now(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
-static uint64_t ticks(void)
-{
-	uint32_t lo, hi;
-	__asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi)::"memory");
-	return (uint64_t)hi << 32 | lo;
-}
 
 // open_disk waits for the device: Linux finds disks in its own time.
 static int open_disk(const char *name, int flags)
@@ -72,24 +37,6 @@ static int open_disk(const char *name, int flags)
 	die(name);
 }
 
-static char *buffer(void)
-{
-	char *b = mmap(NULL, BLOCK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (b == MAP_FAILED)
-		die("mmap");
-	memset(b, 0x5a, BLOCK);
-	return b;
-}
-
-static uint64_t seed = 88172645463325252ull;
-
-static uint64_t next_random(void)
-{
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	return seed ^= seed << 17;
-}
-
 // one does an operation; at is the place of the one before.
 static void one(int fd, char *b, int kind, long *at)
 {
@@ -101,39 +48,32 @@ static void one(int fd, char *b, int kind, long *at)
 		die("fdatasync");
 }
 
+// What a timed process is told.
+struct job {
+	const char *device;
+	int row, processes;
+};
+
+static long transfers(int p, uint64_t end, const void *arg)
+{
+	const struct job *j = arg;
+	int fd = open_disk(j->device, O_DIRECT);
+	char *b = buffer();
+	seed += (uint64_t)p * 7919;
+	long at = AREA / j->processes * p, n = 0;
+	while (now() < end) {
+		one(fd, b, rows[j->row].kind, &at);
+		n++;
+	}
+	return n;
+}
+
 // rate lets some processes work for ms milliseconds.
 static void rate(const char *device, int row, int processes, int ms)
 {
-	volatile long *counts = mmap(NULL, BLOCK, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	uint64_t start = now();
-	for (int p = 0; p < processes; p++) {
-		pid_t pid = fork();
-		if (pid < 0)
-			die("fork");
-		if (pid > 0)
-			continue;
-		int fd = open_disk(device, O_DIRECT);
-		char *b = buffer();
-		seed += (uint64_t)p * 7919;
-		long at = AREA / processes * p, n = 0;
-		while (now() - start < (uint64_t)ms * 1000000u) {
-			one(fd, b, rows[row].kind, &at);
-			n++;
-		}
-		counts[p * 8] = n;
-		_exit(0);
-	}
-	int failed = 0, status;
-	while (wait(&status) > 0)
-		failed |= status;
-	double seconds = (double)(now() - start) / 1e9;
-	long sum = 0;
-	for (int p = 0; p < processes; p++)
-		sum += counts[p * 8];
-	if (!failed)
-		printf("%s%d %ld %.1f %.1f\n", rows[row].name, processes, sum, (double)sum / seconds, (double)sum / seconds);
-	fflush(stdout);
-	munmap((void *)counts, BLOCK);
+	char name[32];
+	snprintf(name, sizeof name, "%s%d", rows[row].name, processes);
+	at_once(name, processes, ms, transfers, &(struct job){device, row, processes});
 }
 
 // cached reads or writes AREA bytes through the cache, 64 KiB at a time.
@@ -150,58 +90,31 @@ static void cached(const char *device, int writing)
 			die("transfer");
 	if (writing && fsync(fd) < 0)
 		die("fsync");
-	double rate = (double)(AREA >> 20) / ((double)(now() - start) / 1e9);
+	rate_line(writing ? "cachedwrite" : "cachedread", AREA >> 20, (double)(AREA >> 20) / ((double)(now() - start) / 1e9));
 	close(fd);
-	printf("cached%s %ld %.1f %.1f\n", writing ? "write" : "read", AREA >> 20, rate, rate);
-	fflush(stdout);
-}
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
-static volatile uint64_t *rounds;
-
-static void sleep_ms(int ms)
-{
-	struct timespec ts = {ms / 1000, ms % 1000 * 1000000L};
-	nanosleep(&ts, NULL);
 }
 
 static void count(const char *device, int n)
 {
 	enum { REPS = 7 };
-	rounds = mmap(NULL, BLOCK, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	int fd = open_disk(device, O_DIRECT);
 	char *b = buffer();
-	pid_t spinner = fork();
-	if (spinner == 0) {
-		setpriority(PRIO_PROCESS, 0, 19);
-		for (;;)
-			(*rounds)++;
-	}
+	start_spinner();
 	for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
 		double per[REPS];
 		long at = 0;
 		for (int i = 0; i < 20; i++) // warm up
 			one(fd, b, rows[r].kind, &at);
 		for (int rep = 0; rep < REPS; rep++) {
-			uint64_t t = ticks(), c = *rounds;
-			sleep_ms(40);
-			double round = (double)(ticks() - t) / (double)(*rounds - c);
-			t = ticks(), c = *rounds;
+			double round = calibrate();
+			struct mark m = mark();
 			for (int i = 0; i < n; i++)
 				one(fd, b, rows[r].kind, &at);
-			per[rep] = ((double)(ticks() - t) - (double)(*rounds - c) * round) / n;
+			per[rep] = since(m, round) / n;
 		}
-		qsort(per, REPS, sizeof per[0], by_value);
-		printf("%s %d %.0f %.0f\n", rows[r].name, n * REPS, per[REPS / 2], per[0]);
-		fflush(stdout);
+		count_line(rows[r].name, per, REPS, (long)n * REPS);
 	}
-	kill(spinner, SIGKILL);
-	wait(NULL);
+	stop_spinner();
 }
 
 int main(int argc, char **argv)

@@ -16,7 +16,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -41,8 +40,9 @@ func run() error {
 	dump := flag.String("json", "", "write the figures to this file too")
 	flag.Parse()
 
-	if _, err := exec.LookPath("qemu-system-x86_64"); err != nil {
-		return fmt.Errorf("install the package qemu-system-x86: %w", err)
+	qemu, err := osbench.QEMUVersion()
+	if err != nil {
+		return err
 	}
 	dirs, err := osbench.FindDirs()
 	if err != nil {
@@ -54,20 +54,13 @@ func run() error {
 	}
 	b := osbench.Bench{Dirs: dirs, Linux: linux, Machine: *machine, Reps: *reps, Load: *load,
 		Log: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }}
-	for _, s := range strings.Split(*systems, ",") {
-		switch s {
-		case "linux":
-			b.Systems = append(b.Systems, osbench.OnLinux)
-		case "hardtack":
-			b.Systems = append(b.Systems, osbench.OnHardtack)
-		default:
-			return fmt.Errorf("-systems %q: want linux or hardtack", s)
-		}
+	if b.Systems, err = osbench.ParseSystems(*systems); err != nil {
+		return err
 	}
 	if *profile != "" {
 		return b.Profile(*profile)
 	}
-	r := osbench.Report{Linux: linux.Release, Machine: *machine, Cores: osbench.HostCores(), QEMU: qemuVersion()}
+	r := osbench.Report{Linux: linux.Release, Machine: *machine, Cores: osbench.HostCores(), QEMU: qemu}
 	if strings.Contains(*what, "instructions") {
 		if r.Instructions, err = b.CountInstructions(); err != nil {
 			return err
@@ -106,14 +99,4 @@ func run() error {
 		return err
 	}
 	return os.WriteFile(filepath.Join(docs, "os.md"), []byte(r.Markdown()), 0o644)
-}
-
-func qemuVersion() string {
-	out, err := exec.Command("qemu-system-x86_64", "--version").Output()
-	if err != nil {
-		return "QEMU"
-	}
-	line, _, _ := strings.Cut(string(out), "\n")
-	line, _, _ = strings.Cut(line, " (")
-	return strings.Replace(line, "QEMU emulator version", "QEMU", 1)
 }

@@ -7,67 +7,18 @@
 //	storage share DEVICE MS   files made and synced in a second, by one process and by eight
 //	storage run DEVICE CMD... mounts, and executes a command in /mnt
 //
-// Instructions are counted as bench/os/guest/disk.c does: a second process spins, so
-// that the processor is never idle, and its rounds are subtracted. A row prints as
-// `name operations median minimum`, or `name operations rate rate`.
+// How instructions are counted, and how a row prints: bench/os/guest/disk.h.
 #define _GNU_SOURCE
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/mount.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
+#define PROGRAM "storage"
+#include "../../os/guest/disk.h"
 
-#define BLOCK 4096
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
 #define AREA (32L << 20) // bytes of a file that is read or written
 #define REPS 5
-
-static _Noreturn void die(const char *what)
-{
-	printf("storage: %s: %s\n", what, strerror(errno));
-	exit(1);
-}
-
-static uint64_t now(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
-static uint64_t ticks(void)
-{
-	uint32_t lo, hi;
-	__asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi)::"memory");
-	return (uint64_t)hi << 32 | lo;
-}
-
-static uint64_t seed = 88172645463325252ull;
-
-static uint64_t next_random(void)
-{
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	return seed ^= seed << 17;
-}
-
-static char *buffer(void)
-{
-	char *b = mmap(NULL, BLOCK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (b == MAP_FAILED)
-		die("mmap");
-	memset(b, 0x5a, BLOCK);
-	return b;
-}
 
 static int must_open(const char *name, int flags)
 {
@@ -153,47 +104,6 @@ static const struct {
 	{"rename", renames, 4}, {"stat", stats, 20}, {"cachedread", cachedread, 20}, {"cachedwrite", cachedwrite, 20},
 };
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
-static volatile uint64_t *rounds;
-static pid_t spinner;
-
-static void start_spinner(void)
-{
-	rounds = mmap(NULL, BLOCK, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if ((spinner = fork()) == 0) {
-		setpriority(PRIO_PROCESS, 0, 19);
-		for (;;)
-			(*rounds)++;
-	}
-}
-
-static void stop_spinner(void)
-{
-	kill(spinner, SIGKILL);
-	wait(NULL);
-}
-
-// cost of a round of the spinner.
-static double calibrate(void)
-{
-	struct timespec ts = {0, 40 * 1000000L};
-	uint64_t t = ticks(), c = *rounds;
-	nanosleep(&ts, NULL);
-	return (double)(ticks() - t) / (double)(*rounds - c);
-}
-
-static void print(const char *name, double *per, int reps, long n)
-{
-	qsort(per, reps, sizeof per[0], by_value);
-	printf("%s %ld %.0f %.0f\n", name, n, per[reps / 2], per[0]);
-	fflush(stdout);
-}
-
 static void count(int n)
 {
 	mkdir("a", 0755), mkdir("b", 0755);
@@ -209,13 +119,13 @@ static void count(int n)
 		long i = 0, times = (long)n * rows[r].times;
 		for (int rep = -1; rep < REPS; rep++) { // the first warms up
 			double round = calibrate();
-			uint64_t t = ticks(), c = *rounds;
+			struct mark m = mark();
 			for (long end = i + times; i < end; i++)
 				rows[r].op(i);
 			if (rep >= 0)
-				per[rep] = ((double)(ticks() - t) - (double)(*rounds - c) * round) / times;
+				per[rep] = since(m, round) / times;
 		}
-		print(rows[r].name, per, REPS, times * REPS);
+		count_line(rows[r].name, per, REPS, times * REPS);
 		sync();
 	}
 	stop_spinner();
@@ -227,20 +137,20 @@ static void names(long n)
 	start_spinner();
 	double per[4];
 	double round = calibrate();
-	uint64_t t = ticks(), c = *rounds;
+	struct mark m = mark();
 	for (long i = 0; i < n; i++)
 		close(must_open(name_of("many", "a-file-", i), O_CREAT | O_EXCL | O_WRONLY));
 	sync();
-	per[0] = ((double)(ticks() - t) - (double)(*rounds - c) * round) / n;
-	print("namecreate", per, 1, n);
-	t = ticks(), c = *rounds;
+	per[0] = since(m, round) / n;
+	count_line("namecreate", per, 1, n);
+	m = mark();
 	struct stat st;
 	for (long i = 0; i < n; i++)
 		if (stat(name_of("many", "a-file-", (long)(next_random() % (uint64_t)n)), &st) < 0)
 			die("stat");
-	per[0] = ((double)(ticks() - t) - (double)(*rounds - c) * round) / n;
-	print("namestat", per, 1, n);
-	t = ticks(), c = *rounds;
+	per[0] = since(m, round) / n;
+	count_line("namestat", per, 1, n);
+	m = mark();
 	DIR *d = opendir("many");
 	long found = 0;
 	while (readdir(d))
@@ -248,22 +158,16 @@ static void names(long n)
 	closedir(d);
 	if (found != n + 2)
 		die("readdir");
-	per[0] = ((double)(ticks() - t) - (double)(*rounds - c) * round) / n;
-	print("namelist", per, 1, n);
-	t = ticks(), c = *rounds;
+	per[0] = since(m, round) / n;
+	count_line("namelist", per, 1, n);
+	m = mark();
 	for (long i = 0; i < n; i++)
 		if (unlink(name_of("many", "a-file-", i)) < 0)
 			die("unlink");
 	sync();
-	per[0] = ((double)(ticks() - t) - (double)(*rounds - c) * round) / n;
-	print("nameunlink", per, 1, n);
+	per[0] = since(m, round) / n;
+	count_line("nameunlink", per, 1, n);
 	stop_spinner();
-}
-
-static void rate_line(const char *name, long n, double rate)
-{
-	printf("%s %ld %.1f %.1f\n", name, n, rate, rate);
-	fflush(stdout);
 }
 
 // whole reads or writes the file once through the cache, 4 KiB at a time: MiB/s.
@@ -286,40 +190,32 @@ static void whole(const char *name, int writing)
 
 enum { RAND = 1, WRITE = 2, SYNC = 4 };
 
+// What a timed process is told.
+struct job {
+	int kind, processes;
+};
+
+static long transfers(int p, uint64_t end, const void *arg)
+{
+	const struct job *j = arg;
+	int fd = must_open("file", O_RDWR | O_DIRECT);
+	seed += (uint64_t)p * 7919;
+	long at = AREA / j->processes * p, n = 0;
+	while (now() < end) {
+		at = j->kind & RAND ? (long)(next_random() % (AREA / BLOCK)) * BLOCK : (at + BLOCK) % AREA;
+		if ((j->kind & WRITE ? pwrite(fd, block, BLOCK, at) : pread(fd, block, BLOCK, at)) != BLOCK)
+			die("transfer");
+		if (j->kind & SYNC && fdatasync(fd) < 0)
+			die("fdatasync");
+		n++;
+	}
+	return n;
+}
+
 // direct lets some processes transfer blocks past the cache: operations a second.
 static void direct(const char *name, int kind, int processes, int ms)
 {
-	volatile long *counts = mmap(NULL, BLOCK, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	uint64_t start = now();
-	for (int p = 0; p < processes; p++) {
-		pid_t pid = fork();
-		if (pid < 0)
-			die("fork");
-		if (pid > 0)
-			continue;
-		int fd = must_open("file", O_RDWR | O_DIRECT);
-		seed += (uint64_t)p * 7919;
-		long at = AREA / processes * p, n = 0;
-		while (now() - start < (uint64_t)ms * 1000000u) {
-			at = kind & RAND ? (long)(next_random() % (AREA / BLOCK)) * BLOCK : (at + BLOCK) % AREA;
-			if ((kind & WRITE ? pwrite(fd, block, BLOCK, at) : pread(fd, block, BLOCK, at)) != BLOCK)
-				die("transfer");
-			if (kind & SYNC && fdatasync(fd) < 0)
-				die("fdatasync");
-			n++;
-		}
-		counts[p * 8] = n;
-		_exit(0);
-	}
-	int failed = 0, status;
-	while (wait(&status) > 0)
-		failed |= status;
-	long sum = 0;
-	for (int p = 0; p < processes; p++)
-		sum += counts[p * 8];
-	if (!failed)
-		rate_line(name, sum, (double)sum / ((double)(now() - start) / 1e9));
-	munmap((void *)counts, BLOCK);
+	at_once(name, processes, ms, transfers, &(struct job){kind, processes});
 }
 
 static void timed(int ms)
@@ -333,39 +229,28 @@ static void timed(int ms)
 	direct("syncwrite1", RAND | WRITE | SYNC, 1, ms);
 }
 
+static long files(int p, uint64_t end, const void *arg)
+{
+	const struct job *j = arg;
+	char dir[32];
+	snprintf(dir, sizeof dir, "s%d-%d", j->processes, p);
+	mkdir(dir, 0755);
+	long n = 0;
+	while (now() < end) {
+		int fd = must_open(name_of(dir, "f", n++), O_CREAT | O_EXCL | O_WRONLY);
+		if (write(fd, block, 1024) != 1024 || fsync(fd) < 0)
+			die("write");
+		close(fd);
+	}
+	return n;
+}
+
 // share makes and syncs files in processes of their own directories.
 static void share(int processes, int ms)
 {
-	volatile long *counts = mmap(NULL, BLOCK, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	uint64_t start = now();
-	for (int p = 0; p < processes; p++) {
-		pid_t pid = fork();
-		if (pid < 0)
-			die("fork");
-		if (pid > 0)
-			continue;
-		char dir[32];
-		snprintf(dir, sizeof dir, "s%d-%d", processes, p);
-		mkdir(dir, 0755);
-		long n = 0;
-		while (now() - start < (uint64_t)ms * 1000000u) {
-			int fd = must_open(name_of(dir, "f", n++), O_CREAT | O_EXCL | O_WRONLY);
-			if (write(fd, block, 1024) != 1024 || fsync(fd) < 0)
-				die("write");
-			close(fd);
-		}
-		counts[p * 8] = n;
-		_exit(0);
-	}
-	while (wait(NULL) > 0)
-		;
-	long sum = 0;
-	for (int p = 0; p < processes; p++)
-		sum += counts[p * 8];
 	char name[32];
 	snprintf(name, sizeof name, "share%d", processes);
-	rate_line(name, sum, (double)sum / ((double)(now() - start) / 1e9));
-	munmap((void *)counts, BLOCK);
+	at_once(name, processes, ms, files, &(struct job){.processes = processes});
 }
 
 int main(int argc, char **argv)

@@ -13,7 +13,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -43,11 +42,10 @@ func run() error {
 	old := flag.String("add", "", "add the figures of this file")
 	flag.Parse()
 
-	qemu, err := exec.Command("qemu-system-x86_64", "--version").Output()
+	qemu, err := osbench.QEMUVersion()
 	if err != nil {
-		return fmt.Errorf("install the package qemu-system-x86: %w", err)
+		return err
 	}
-	version, _, _ := strings.Cut(string(qemu), " (")
 	if c.Dirs, err = osbench.FindDirs(); err != nil {
 		return err
 	}
@@ -55,15 +53,8 @@ func run() error {
 		return err
 	}
 	c.Log = func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
-	for _, s := range strings.Split(*systems, ",") {
-		switch s {
-		case "linux":
-			c.Systems = append(c.Systems, osbench.OnLinux)
-		case "hardtack":
-			c.Systems = append(c.Systems, osbench.OnHardtack)
-		default:
-			return fmt.Errorf("-systems %q: want linux or hardtack", s)
-		}
+	if c.Systems, err = osbench.ParseSystems(*systems); err != nil {
+		return err
 	}
 	if *variants != "" {
 		c.Variants = strings.Split(*variants, ",")
@@ -99,7 +90,7 @@ func run() error {
 		}
 	}
 	r := storagebench.Report{Figures: figures, Config: c, Linux: c.Linux.Release, Cores: cores,
-		QEMU: strings.Replace(version, "QEMU emulator version", "QEMU", 1)}
+		QEMU: qemu}
 	fmt.Println(r.Markdown())
 	if len(c.Systems) != 2 {
 		return nil
