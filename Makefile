@@ -81,7 +81,7 @@ bench-task: deps-cc
 	$(GO) run ./bench/task/report
 
 bench-msg: deps-cc
-	$(GO) run ./bench/msg/report -rounds $(or $(ROUNDS),7)
+	$(GO) run ./bench/msg/report -rounds $(or $(ROUNDS),7) $(FIFO:%=-fifo=%)
 
 # Channel-aware scheduling. EXEC goes before each measured command.
 bench-affinity: deps deps-cc
@@ -106,9 +106,9 @@ test-overlay: bin/hardtack deps-cc
 	  $(GO) test -count=1 -race -short -timeout 60m sync context time
 
 # Locks, and the nucleus core under its concurrency controls; as root with real-time
-# priority.
+# priority, unless FIFO=false, as in bench-msg.
 bench-lock:
-	$(GO) run ./bench/lock/report -rounds $(or $(ROUNDS),5)
+	$(GO) run ./bench/lock/report -rounds $(or $(ROUNDS),5) $(FIFO:%=-fifo=%)
 
 bench-disk: deps deps-cc build
 	$(GO) run ./bench/os/diskreport

@@ -17,10 +17,10 @@ keeps the best; it is off unless asked for, since here there is so little to gai
 `
 
 // bounds measures what is not a row.
-func bounds(dir string, rounds int, fifo bool) (string, error) {
+func bounds(r runner, rounds int) (string, error) {
 	var places []float64
 	for range rounds {
-		v, err := measure(dir, "ref place 1000 32 0 1", fifo)
+		v, err := r.measure("ref place 1000 32 0 1")
 		if err != nil {
 			return "", err
 		}

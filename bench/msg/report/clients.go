@@ -38,7 +38,7 @@ func mustGlob(pattern string) []string {
 }
 
 // clientPairs measures all pairs once each round.
-func clientPairs(dir string, rounds int, fifo bool) ([]pair, error) {
+func clientPairs(r runner, rounds int) ([]pair, error) {
 	var all []pair
 	for _, s := range []string{"Go", "C"} {
 		for _, c := range []string{"Go", "C"} {
@@ -49,14 +49,14 @@ func clientPairs(dir string, rounds int, fifo bool) ([]pair, error) {
 		for k := range maxClients {
 			for i := range all {
 				p := &all[i]
-				server, client := filepath.Join(dir, "crowd")+" -role serve -dir", "go"
+				server, client := filepath.Join(r.dir, "crowd")+" -role serve -dir", "go"
 				if p.server == "C" {
-					server = filepath.Join(dir, "server")
+					server = filepath.Join(r.dir, "server")
 				}
 				if p.client == "C" {
-					client = filepath.Join(dir, "client")
+					client = filepath.Join(r.dir, "client")
 				}
-				ns, err := output(dir, fifo, "clients", "-server", server, "-client", client, "-k", fmt.Sprint(k+1), "-n", fmt.Sprint(allPings))
+				ns, err := r.output("clients", "-server", server, "-client", client, "-k", fmt.Sprint(k+1), "-n", fmt.Sprint(allPings))
 				if err != nil {
 					return nil, err
 				}
@@ -116,12 +116,12 @@ func drawClients(all []pair, name string) error {
 }
 
 // crowds measures ten thousand idle connections to one server of either language.
-func crowds(dir string, fifo bool) (string, error) {
+func crowds(r runner) (string, error) {
 	var b strings.Builder
 	b.WriteString("| server | connections | memory each | processor time in 2 s idle | to open all | to use each again |\n")
 	b.WriteString("| --- | ---: | ---: | ---: | ---: | ---: |\n")
-	for _, s := range [][2]string{{"Go", "go"}, {"C", filepath.Join(dir, "server")}} {
-		out, err := output(dir, fifo, "crowd", "-server", s[1])
+	for _, s := range [][2]string{{"Go", "go"}, {"C", filepath.Join(r.dir, "server")}} {
+		out, err := r.output("crowd", "-server", s[1])
 		if err != nil {
 			return "", err
 		}
@@ -136,11 +136,11 @@ func crowds(dir string, fifo bool) (string, error) {
 }
 
 // stages measures where the time of a round trip goes: figure 4.19.
-func stages(dir string, rounds int, fifo bool) (string, error) {
+func stages(r runner, rounds int) (string, error) {
 	var order []string
 	got := make(map[string][]float64)
 	for range rounds {
-		out, err := output(dir, fifo, "stages", "0", "1")
+		out, err := r.output("stages", "0", "1")
 		if err != nil {
 			return "", err
 		}
