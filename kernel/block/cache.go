@@ -8,6 +8,7 @@ import (
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/blockdev"
+	"hardtack/kernel/errseq"
 	"hardtack/kernel/mem"
 	"hardtack/kernel/uio"
 )
@@ -29,11 +30,11 @@ type cache struct {
 	ring  []*page          // guarded by mu; all pages, for the clock
 	hand  int              // guarded by mu
 
-	count   atomic.Int64  // pages
-	errors  atomic.Uint32 // failed writes, for fsync
-	writing atomic.Bool   // a goroutine writes back
-	armed   atomic.Bool   // the timer is set
-	timer   *time.Timer   // immutable
+	count   atomic.Int64 // pages
+	errors  errseq.Seq   // failed writes, for fsync
+	writing atomic.Bool  // a goroutine writes back
+	armed   atomic.Bool  // the timer is set
+	timer   *time.Timer  // immutable
 }
 
 // page is one page of a disk.
@@ -461,7 +462,7 @@ func (c *cache) put(pages []*page) linux.Errno {
 // lose gives up what could not be written; fsync tells once.
 func (c *cache) lose(p *page) {
 	p.valid = false
-	c.errors.Add(1)
+	c.errors.Set(linux.EIO)
 	Log("%s: what was written to sector %d is lost", c.d.Name, p.index<<(mem.PageShift-blockdev.SectorShift))
 }
 

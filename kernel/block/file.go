@@ -21,7 +21,7 @@ type file struct {
 	next      atomic.Int64  // where the last read ended: one that begins there reads ahead
 	ahead     atomic.Int32  // the window: pages that were read ahead last, 0 at first
 	until     atomic.Uint64 // page behind the last that was read ahead
-	errors    atomic.Uint32 // failed writes that fsync has told of
+	errors    atomic.Uint32 // what fsync has told of the cache's
 }
 
 // open is vfs.OpenBlock.
@@ -35,7 +35,7 @@ func open(_ *kern.Ctx, i *vfs.Inode, flags uint32) (vfs.Ops, linux.Errno) {
 		return nil, linux.EBUSY
 	}
 	f := &file{p: p, exclusive: exclusive}
-	f.errors.Store(p.Disk.cache.errors.Load())
+	f.errors.Store(p.Disk.cache.errors.Sample())
 	p.open(1)
 	return f, 0
 }
@@ -239,8 +239,8 @@ func (f *file) sync(off, n int64) linux.Errno {
 	at := f.p.at(off)
 	cache.writeBack(uint64(at)>>mem.PageShift, uint64(at+max(n, 1)-1)>>mem.PageShift)
 	e := f.p.Flush()
-	if n := cache.errors.Load(); f.errors.Swap(n) != n {
-		return linux.EIO
+	if lost := cache.errors.Check(&f.errors); lost != 0 {
+		return lost
 	}
 	return e
 }

@@ -330,6 +330,7 @@ func (fs *FS) errno(err error) linux.Errno {
 			name = fs.part.Name
 		}
 		block.Log("ext4: %s: %v", name, err)
+		fs.WriteErrors.Set(linux.EIO) // changes are lost, whoever had made them
 	}
 	return e
 }
@@ -367,17 +368,15 @@ func (fs *FS) storeTimes() {
 	}
 }
 
-// sync makes everything durable.
+// sync makes everything durable. Of data that could not be written WriteErrors tells,
+// and of a commit that failed in the background.
 func (fs *FS) sync() linux.Errno {
-	e := pagecache.WriteAll(fs)
+	pagecache.WriteAll(fs) // errors are in WriteErrors
 	if fs.ext.ReadOnly() {
-		return e
+		return 0
 	}
 	fs.storeTimes()
-	if err := fs.ext.Sync(); err != nil {
-		return fs.errno(err)
-	}
-	return e
+	return fs.errno(fs.ext.Sync())
 }
 
 // committer commits what changed every few seconds.

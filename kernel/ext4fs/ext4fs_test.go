@@ -196,6 +196,66 @@ func TestErrors(t *testing.T) {
 	m.unmount()
 }
 
+// TestSyncfs: syncfs tells once through each open file, of whatever kind, of what could
+// not be written anywhere in the file system since it was opened, also if somebody else
+// met the error; and of an error that nobody has heard of yet.
+func TestSyncfs(t *testing.T) {
+	m := newMachine(t, 64<<20)
+	f := m.open("/f", linux.O_RDWR|linux.O_CREAT)
+	dir := m.open("/", linux.O_RDONLY|linux.O_DIRECTORY)
+	want := func(what string, file *vfs.File, wants ...linux.Errno) {
+		t.Helper()
+		for i, w := range wants {
+			if e := file.SyncFS(); e != w {
+				t.Errorf("%s, syncfs %d: %v, want %v", what, i, e, w)
+			}
+		}
+	}
+	want("new", f, 0, 0)
+	want("new directory", dir, 0)
+	m.d.failing(func(p []byte) bool { return p[0] == 7 && p[1] == 7 })
+	m.write(f, bytes.Repeat([]byte{7}, 8192), 0)
+	if e := fsync(m, f); e != linux.EIO {
+		t.Errorf("fsync: %v", e)
+	}
+	late := m.open("/late", linux.O_RDWR|linux.O_CREAT)
+	want("opened before syncfs told anybody", late, linux.EIO, 0)
+	want("fsync has told of its file only", f, linux.EIO, 0)
+	want("a directory", dir, linux.EIO, 0)
+	after := m.open("/", linux.O_RDONLY|linux.O_DIRECTORY)
+	want("opened when all knew", after, 0)
+	m.write(f, bytes.Repeat([]byte{7}, 4096), 0)
+	want("met by syncfs itself", dir, linux.EIO, 0)
+	want("and heard by the others", after, linux.EIO, 0)
+	m.d.failing(nil)
+	m.write(f, bytes.Repeat([]byte{8}, 8192), 0)
+	want("after the cause went", after, 0)
+	for _, x := range []*vfs.File{f, dir, late, after} {
+		x.Put()
+	}
+	m.unmount()
+}
+
+// TestSyncfsBackground: changes that a commit in the background loses are told of by
+// syncfs, though the file system is read-only then.
+func TestSyncfsBackground(t *testing.T) {
+	m := newMachine(t, 64<<20)
+	dir := m.open("/", linux.O_RDONLY|linux.O_DIRECTORY)
+	if e := vfs.MkdirAt(m.c, m.ctx, nil, "/d", 0o755); e != 0 {
+		t.Fatal(e)
+	}
+	m.d.failing(func([]byte) bool { return true })
+	m.fs.errno(m.fs.ext.Sync()) // as the committer does
+	m.d.failing(nil)
+	for i, w := range []linux.Errno{linux.EIO, 0} {
+		if e := dir.SyncFS(); e != w {
+			t.Errorf("syncfs %d: %v, want %v", i, e, w)
+		}
+	}
+	dir.Put()
+	m.fs.destroy()
+}
+
 // TestBroken: when the log cannot be written the file system is read-only, and says so.
 func TestBroken(t *testing.T) {
 	m := newMachine(t, 64<<20)

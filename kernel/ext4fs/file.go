@@ -299,7 +299,11 @@ func (f *file) WritePages(pages [][]byte, off, size, reserved int64) linux.Errno
 	_, mt, ct := f.Times()
 	err := f.fs.ext.WritePages(f.in, &ext4.Out{Pages: pages, Off: off, Size: size, Reserved: reserved, Mtime: mt, Ctime: ct})
 	f.countBlocks()
-	return f.fs.errno(err)
+	e := f.fs.errno(err)
+	if e != 0 {
+		f.fs.WriteErrors.Set(e)
+	}
+	return e
 }
 
 // countBlocks takes over how many blocks the file has on disk.

@@ -53,6 +53,7 @@ import (
 	"sync/atomic"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/errseq"
 	"hardtack/kernel/mem"
 )
 
@@ -120,7 +121,7 @@ type File struct {
 	reserved atomic.Int64 // blocks, of dirty pages
 	since    atomic.Int64 // monotonic nanoseconds: how long the oldest is dirty, about
 
-	errors ErrSeq
+	errors errseq.Seq
 
 	next, prev *File // in cache.dirty; these are guarded by its mu
 	listed     bool

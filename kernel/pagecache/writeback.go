@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/errseq"
 	"hardtack/kernel/kern"
 	"hardtack/kernel/mem"
 )
@@ -224,4 +225,4 @@ func putTail(fr mem.Frame) {
 }
 
 // Errors tells of writes that failed.
-func (f *File) Errors() *ErrSeq { return &f.errors }
+func (f *File) Errors() *errseq.Seq { return &f.errors }

@@ -325,13 +325,7 @@ func sysSyncfs(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return 0, linux.EBADF
 	}
 	defer f.Put()
-	if f.Path.Zero() {
-		return 0, 0
-	}
-	if fs := f.Path.Inode().FS; fs.Sync != nil {
-		return 0, fs.Sync()
-	}
-	return 0, 0
+	return 0, f.SyncFS()
 }
 
 // sysSyncFileRange is sync_file_range(fd, off, n, flags).

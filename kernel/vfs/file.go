@@ -42,11 +42,14 @@ type File struct {
 	Path  Path // immutable
 	holds bool // immutable: the file has a reference of Path's inode and mount
 
+	synced atomic.Uint32 // what syncfs has told of the file system's WriteErrors
+
 	writer int8 // immutable: what release takes from the inode's writers
 
-	seekable bool                  // immutable: Ops is a Seeker
-	locked   atomic.Bool           // flock was used
-	async    atomic.Pointer[Async] // F_SETOWN, F_SETSIG; made on first use
+	seekable   bool                  // immutable: Ops is a Seeker
+	remembered bool                  // immutable once it has a descriptor: the nucleus knows descriptors of it
+	locked     atomic.Bool           // flock was used
+	async      atomic.Pointer[Async] // F_SETOWN, F_SETSIG; made on first use
 
 	watches watches // who wants to hear of the end (epoll); guarded by its own lock
 }
@@ -146,8 +149,28 @@ func NewFile(ops Ops, flags uint32) *File {
 	return f
 }
 
+// SetRemembered makes descriptor tables count changes that concern the file. It has
+// no descriptor yet.
+func (f *File) SetRemembered() { f.remembered = true }
+
 // Get adds a reference for somebody who has one already.
 func (f *File) Get() { f.refs.Add(1) }
+
+// SyncFS is syncfs(2): it makes all of the file's file system durable and tells of
+// writing that failed since the file was opened, once.
+func (f *File) SyncFS() (e linux.Errno) {
+	if f.Path.Zero() {
+		return 0
+	}
+	fs := f.Path.Inode().FS
+	if fs.Sync != nil {
+		e = fs.Sync()
+	}
+	if lost := fs.WriteErrors.Check(&f.synced); e == 0 {
+		e = lost
+	}
+	return e
+}
 
 // TryGet adds a reference unless the last one is gone.
 func (f *File) TryGet() bool {

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/errseq"
 	"hardtack/kernel/kern"
 )
 
@@ -451,8 +452,11 @@ type FileSystem struct {
 	Destroy func()
 	// Options are the mount options to show in /proc/mounts; may be nil.
 	Options func() string
-	// Sync makes everything durable (syncfs); may be nil.
+	// Sync makes everything durable (syncfs) and tells of errors that WriteErrors does
+	// not have; may be nil.
 	Sync func() linux.Errno
+	// WriteErrors are the errors of writing back any of its files, for syncfs.
+	WriteErrors errseq.Seq
 	// Accessed hears of a new access time; may be nil.
 	Accessed func(i *Inode)
 

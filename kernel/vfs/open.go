@@ -261,6 +261,7 @@ func openInode(c *kern.Ctx, p Path, flags uint32) (*File, linux.Errno) {
 func (f *File) setPath(p Path) {
 	f.Path = p
 	f.holds = true
+	f.synced.Store(p.Inode().FS.WriteErrors.Sample())
 	p.hold()
 }
 

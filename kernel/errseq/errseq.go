@@ -1,4 +1,7 @@
-package pagecache
+// Package errseq counts errors of writing back, so that everybody who has a file open
+// hears of one once, and one that came while nobody had it open is not lost (as
+// Linux's errseq).
+package errseq
 
 import (
 	"sync/atomic"
@@ -6,12 +9,11 @@ import (
 	"hardtack/abi/linux"
 )
 
-// ErrSeq counts errors of writing so that each open file hears of one once (as
-// Linux's errseq). The word is the last error, whether anybody has seen it, and a
-// count:
+// Seq is the errors of one file, disk or file system: the last error, whether anybody
+// has seen it, and a count. The zero Seq has none. It needs no lock.
 //
 //	bits 0–11 errno, 12 seen, 13–31 count
-type ErrSeq struct{ w atomic.Uint32 }
+type Seq struct{ w atomic.Uint32 }
 
 const (
 	errSeen = 1 << 12
@@ -19,7 +21,7 @@ const (
 )
 
 // Set notes an error.
-func (s *ErrSeq) Set(e linux.Errno) {
+func (s *Seq) Set(e linux.Errno) {
 	for {
 		w := s.w.Load()
 		next := w&^(errSeen-1) | uint32(e)
@@ -34,7 +36,7 @@ func (s *ErrSeq) Set(e linux.Errno) {
 
 // Sample is what a file remembers when it is opened: an error that nobody has seen
 // yet will be news to it.
-func (s *ErrSeq) Sample() uint32 {
+func (s *Seq) Sample() uint32 {
 	w := s.w.Load()
 	if w&errSeen == 0 {
 		return 0
@@ -43,7 +45,7 @@ func (s *ErrSeq) Sample() uint32 {
 }
 
 // Check returns the error that came since *since, once, and moves *since on.
-func (s *ErrSeq) Check(since *atomic.Uint32) linux.Errno {
+func (s *Seq) Check(since *atomic.Uint32) linux.Errno {
 	w := s.w.Load()
 	if w == since.Load() {
 		return 0
