@@ -329,8 +329,8 @@ func (k *carrier) deliver(rec []byte) error {
 			break
 		}
 	}
-	if wake && k.tx.TakeParked() {
-		k.peer.Wake()
+	if wake {
+		wakePeer(k.tx, k.peer, nil)
 	}
 	return nil
 }

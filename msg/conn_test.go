@@ -71,6 +71,9 @@ func sendShort(ctx context.Context, c *Conn, v uint64) error {
 	return nil
 }
 
+// RecvShort receives one.
+func RecvShort(ctx context.Context, c *Conn) (uint64, error) { return recvShort(ctx, c) }
+
 func recvShort(ctx context.Context, c *Conn) (uint64, error) {
 	num, body, err := c.Next(ctx)
 	if err != nil {

@@ -3,6 +3,7 @@ package msg
 import (
 	"context"
 	"os"
+	"time"
 )
 
 // The contract of a transport, all of it.
@@ -116,6 +117,22 @@ type Shared interface {
 	MapBulk(file *os.File, n int) (Region, error)
 	// MapSend maps what NewBulk made in another process, to go on sending.
 	MapSend(file *os.File, n int) (Region, error)
+}
+
+// Handing is a Shared on a kernel that hands the processor from one process to
+// another (package lmp): an end that waits where its peer waits naps at a
+// notification of its own, which the peer signals.
+type Handing interface {
+	// Hands reports whether the kernel does so.
+	Hands() bool
+	// Hand reports whether this end can nap so. The first time it gives the peer
+	// what it needs for Rouse, and the peer's end must be a Handing too.
+	Hand() bool
+	// Await sleeps until the peer's Rouse or this end's Kick, at most about d. One
+	// that came before counts. It belongs to the receiving owner.
+	Await(d time.Duration)
+	// Rouse ends the peer's Await.
+	Rouse()
 }
 
 // Region is memory that stays mapped while Keep is reachable. File is its own

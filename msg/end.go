@@ -49,6 +49,7 @@ type endState struct {
 	token   token
 	dialled bool
 	fence   bool
+	hands   bool
 	bulk    uint32 // id of the last bulk pool
 	ring    ring.State
 }
@@ -82,7 +83,7 @@ func (c *Conn) End() (*End, error) {
 	}
 	<-b.ended.done // now nothing is added to what has come
 	e := &End{name: c.iface.Name, fingerprint: c.iface.Fingerprint, scheme: b.link.Peer().Scheme, link: state, files: files, nlink: len(files)}
-	e.state = endState{token: c.token, dialled: c.dialled, fence: b.fence, bulk: c.lastPool, ring: ring.Save(c.send.tx, c.recv.rx)}
+	e.state = endState{token: c.token, dialled: c.dialled, fence: b.fence, hands: b.hands != nil, bulk: c.lastPool, ring: ring.Save(c.send.tx, c.recv.rx)}
 	if s := &c.send; !s.bulk.empty(s.tx) {
 		e.bulk = s.bulk.appendState(nil)
 		e.files = append(e.files, s.bulk.file)
@@ -179,7 +180,10 @@ func Adopt(e *End, iface *Interface, o *Options) (*Conn, error) {
 	}
 	g := greeting{}
 	if e.state.fence {
-		g.flags = greetFence
+		g.flags |= greetFence
+	}
+	if e.state.hands {
+		g.flags |= greetHands
 	}
 	b, err := bind(link, &g)
 	if err == nil {
@@ -242,7 +246,7 @@ func closeFiles(files []*os.File) {
 //
 //	length and name of the interface, length and scheme
 //	fingerprint, token
-//	flags      endDialled, endFence, endMore
+//	flags      endDialled, endFence, endMore, endHands
 //	bulk       number of the last pool made, 32 bits
 //	ring       where both rings stand
 //	with endMore, 0xff, which no link's state starts with, then
@@ -259,7 +263,7 @@ func (e *End) marshal() []byte {
 	b = append(b, e.fingerprint[:]...)
 	b = append(b, e.state.token[:]...)
 	more := len(e.bulk) > 0 || len(e.frames) > 0
-	b = append(b, flag(e.state.dialled, endDialled)|flag(e.state.fence, endFence)|flag(more, endMore))
+	b = append(b, flag(e.state.dialled, endDialled)|flag(e.state.fence, endFence)|flag(e.state.hands, endHands)|flag(more, endMore))
 	b = binary.LittleEndian.AppendUint32(b, e.state.bulk)
 	b = e.state.ring.Append(b)
 	if more {
@@ -279,6 +283,7 @@ const (
 	endDialled = 1 << iota
 	endFence
 	endMore
+	endHands
 )
 
 func flag(v bool, bit byte) byte {
@@ -308,7 +313,7 @@ func unmarshalEnd(b []byte, files []*os.File) (*End, error) {
 	b = b[copy(e.fingerprint[:], b):]
 	b = b[copy(e.state.token[:], b):]
 	flags := b[0]
-	e.state.dialled, e.state.fence = flags&endDialled != 0, flags&endFence != 0
+	e.state.dialled, e.state.fence, e.state.hands = flags&endDialled != 0, flags&endFence != 0, flags&endHands != 0
 	e.state.bulk = binary.LittleEndian.Uint32(b[1:])
 	e.state.ring.Parse(b[5:])
 	b = b[5+ring.StateBytes:]

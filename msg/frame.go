@@ -27,6 +27,7 @@ const protocolVersion = 1
 const (
 	greetFence = 1 // barriers of this end do not reach the peer
 	greetBound = 2 // this end knows frameBound
+	greetHands = 4 // this end's link is a Handing, and its kernel hands the processor over
 )
 
 // Reasons in a refusal.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"time"
 
 	"hardtack/msg/internal/ring"
 )
@@ -12,6 +13,8 @@ import (
 type receiver struct {
 	rx     *ring.Rx
 	shared Shared
+	hands  Handing // or nil
+	await  func(time.Duration)
 	slow   bool            // something of the below keeps Next from the hot path:
 	held   bool            // the message last handed out is still in bulk;
 	heldH  uint64          // this is its header

@@ -58,8 +58,8 @@ func (c *Conn) fillLater(b *binding) {
 func (c *Conn) resend(from *ring.Tx, b *binding) (err error) {
 	wake := false
 	defer func() {
-		if wake && b.tx.TakeParked() {
-			b.shared.Wake()
+		if wake {
+			wakePeer(b.tx, b.shared, b.hands)
 		}
 	}()
 	type slot struct {

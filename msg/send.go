@@ -12,6 +12,7 @@ import (
 type sender struct {
 	tx     *ring.Tx
 	shared Shared
+	hands  Handing
 	bound  *binding
 	locked bool   // sendMu is held, from Begin to Commit
 	n      int    // length of the message begun by BeginLong
@@ -105,8 +106,8 @@ func (c *Conn) finish(wake bool) {
 		barrier.Self()
 		wake = true
 	}
-	if wake && c.send.tx.TakeParked() {
-		c.send.shared.Wake()
+	if wake {
+		wakePeer(c.send.tx, c.send.shared, c.send.hands)
 	}
 	if c.attn.Load()&attnSend != 0 {
 		c.attendSend() // an error is told by the next Begin

@@ -47,6 +47,7 @@ type binding struct {
 	bulk    bulkTx     // until the sending owner has taken it
 	from    []*ring.Tx // what is to be copied into tx first, the oldest first
 	fence   bool       // barriers of the peer do not reach this process
+	hands   Handing    // shared, if both ends can hand the processor over, or nil
 	pools   []bulkRx   // bulk pools that from refers to
 	sending bool       // the sending owner has taken it up
 	recving bool       // the receiving owner has
@@ -78,6 +79,9 @@ func bind(link Link, theirs *greeting) (*binding, error) {
 		return nil, err
 	}
 	b.fence = theirs.flags&greetFence != 0 && b.car == nil
+	if h, ok := b.shared.(Handing); ok && h.Hands() && theirs.flags&greetHands != 0 {
+		b.hands = h
+	}
 	b.mute = theirs.flags&greetBound == 0
 	b.bound = b.mute
 	return b, nil
@@ -122,7 +126,7 @@ func (c *Conn) serve(b *binding) {
 
 func (c *Conn) takeSend(b *binding) {
 	s := &c.send
-	s.tx, s.shared, s.bound, s.bulk = b.tx, b.shared, b, b.bulk
+	s.tx, s.shared, s.hands, s.bound, s.bulk = b.tx, b.shared, b.hands, b, b.bulk
 	if b.fence || !barrier.Works() { // then rebind's barrier does not reach this owner
 		c.attn.Or(attnFence)
 	} else {
@@ -136,7 +140,10 @@ func (c *Conn) takeRecv(b *binding) {
 		r.rx.Rewind(len(r.frag) / SlotBytes) // should this owner come back
 		b.rx.Start(r.rx.Seq)
 	}
-	r.rx, r.shared, r.held, r.slow, r.frag = b.rx, b.shared, false, false, r.frag[:0]
+	r.rx, r.shared, r.hands, r.held, r.slow, r.frag = b.rx, b.shared, b.hands, false, false, r.frag[:0]
+	if r.hands != nil {
+		r.await = r.hands.Await
+	}
 }
 
 // dialLink makes a link, with rings of choice where the driver can.
@@ -163,8 +170,12 @@ func (c *Conn) greeting(kind byte, tok token, link Link) greeting {
 func newGreeting(kind byte, iface *Interface, tok token, link Link) greeting {
 	g := greeting{kind: kind, fingerprint: iface.Fingerprint, name: iface.Name, token: tok}
 	g.flags = greetBound
-	if s := link.Shared(); s != nil && !s.Barriers() {
+	s := link.Shared()
+	if s != nil && !s.Barriers() {
 		g.flags |= greetFence
+	}
+	if h, ok := s.(Handing); ok && h.Hands() {
+		g.flags |= greetHands
 	}
 	return g
 }

@@ -11,9 +11,9 @@ import (
 // Waiting has three stages. Spin, while that has been paying: a wake across
 // cores costs some 30 µs on either side of it, so a channel whose messages come
 // closer together than that never sleeps. If the peer is a process on the same
-// core, which a spin would only keep from it, nap in futex(2) instead for a
-// moment: the fastest way to hand the core over. Then park in Go's poller, for
-// as long as it takes.
+// core, which a spin would only keep from it, nap instead for a moment: in futex(2),
+// or at a notification if the kernel is ours (package lmp). These are the fastest
+// ways to hand the core over. Then park in Go's poller, for as long as it takes.
 
 const (
 	spinBlock = 64                    // polls between two looks at everything else
@@ -105,7 +105,7 @@ func (c *Conn) waitMessage(ctx context.Context) error {
 			if end, ok := ctx.Deadline(); ok {
 				limit = min(limit, time.Until(end))
 			}
-			if r.rx.Nap(limit, r.ready) {
+			if c.nap(limit) {
 				return nil
 			}
 		}
@@ -126,6 +126,26 @@ func (c *Conn) waitMessage(ctx context.Context) error {
 		return cerr
 	}
 	return c.parked(err, attnRecv)
+}
+
+// nap sleeps until the peer, which is on this processor, has sent something, and
+// reports whether it has.
+func (c *Conn) nap(limit time.Duration) bool {
+	r := &c.recv
+	if r.hands != nil && r.hands.Hand() {
+		return r.rx.HandNap(limit, r.ready, r.await)
+	}
+	return r.rx.Nap(limit, r.ready)
+}
+
+// wakePeer wakes the peer's receiving owner if it sleeps. hands may be nil.
+func wakePeer(tx *ring.Tx, shared Shared, hands Handing) {
+	switch s := tx.TakeParked(); {
+	case s == ring.Handed && hands != nil:
+		hands.Rouse()
+	case s != ring.Awake:
+		shared.Wake()
+	}
 }
 
 // recvReady is what the receiver waits for.

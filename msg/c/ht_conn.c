@@ -281,6 +281,8 @@ int ht_conn_frame(struct ht_conn *c, struct ht_frame *f)
 			c->ring_bell = f->fds[0];
 			f->nfds = 0;
 			break;
+		case FRAME_PLACE: /* for another process that had this end: woken by a frame, the peer will do */
+			break;
 		default:
 			err = ht_wrong("a frame of no kind");
 		}

@@ -112,6 +112,9 @@ func (l *link) Kick() {
 	if b := l.bell.Load(); b != nil {
 		b.self.ring()
 	}
+	if p := l.place.Load(); p != nil {
+		p.Rouse()
+	}
 }
 
 // Wake makes the peer's Parks look again.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/bits"
 	"net"
 	"os"
 	"sync"
@@ -16,6 +17,7 @@ import (
 
 	"hardtack/msg"
 	"hardtack/msg/internal/barrier"
+	"hardtack/msg/lmp"
 )
 
 // Frames of the driver itself.
@@ -23,6 +25,7 @@ const (
 	frameMemory = 0xf0
 	frameWake   = 0xf1
 	frameBell   = 0xf2
+	framePlace  = 0xf3
 )
 
 // link is one end of a link.
@@ -47,6 +50,11 @@ type link struct {
 	bell  atomic.Pointer[bell]   // this end's
 	rings atomic.Pointer[ringer] // the peer's bell
 	parks atomic.Int32
+
+	// hand.go's, of ends that wait on one processor of a Hardtack.
+	place   atomic.Pointer[lmp.Place] // this end's
+	theirs  atomic.Pointer[lmp.Place] // the peer's
+	noPlace atomic.Bool
 
 	// The porter's (porter.go).
 	id     atomic.Uint64
@@ -322,6 +330,10 @@ func (l *link) recv(wait bool) ([]byte, []*os.File, error) {
 			if err := l.takeBell(files[0]); err != nil {
 				return nil, nil, &msg.PeerError{Reason: err.Error()}
 			}
+		case b[0] == framePlace && len(files) == 1 && lmp.Here():
+			if err := l.takePlace(files[0]); err != nil {
+				return nil, nil, &msg.PeerError{Reason: err.Error()}
+			}
 		default:
 			closeAll(files)
 			return nil, nil, &msg.PeerError{Reason: fmt.Sprintf("frame of kind %#x", b[0])}
@@ -368,6 +380,7 @@ func (l *link) Close() error {
 	if b := l.bell.Load(); b != nil {
 		b.close()
 	}
+	l.closePlaces()
 	l.sending.Lock()
 	defer l.sending.Unlock()
 	if r := l.rings.Swap(nil); r != nil {
@@ -465,6 +478,15 @@ func (l *link) Detach() (state []byte, files []*os.File, err error) {
 		state[2] |= 2
 		files = append(files, r.file())
 	}
+	// The peer's place goes along. This end's does not: the next owner gives one of
+	// his own, if he naps at all.
+	if p := l.theirs.Load(); p != nil {
+		if f, err := p.File(); err == nil {
+			state[2] |= 4
+			files = append(files, f)
+		}
+	}
+	l.closePlaces()
 	if l.file != nil {
 		kept.Add(-1)
 		l.file = nil
@@ -501,7 +523,7 @@ func dup(raw syscall.RawConn, name string) (f *os.File, err error) {
 func (Driver) Attach(state []byte, files []*os.File) (msg.Link, error) {
 	want := 2
 	if len(state) == 3 {
-		want += int(state[2]&1) + int(state[2]>>1&1)
+		want += bits.OnesCount8(state[2] & 7)
 	}
 	if len(state) != 3 || state[0] < 1 || state[0] > 8 || len(files) != want {
 		closeAll(files)
@@ -535,6 +557,14 @@ func (Driver) Attach(state []byte, files []*os.File) (msg.Link, error) {
 	}
 	if state[2]&2 != 0 {
 		if err := l.takeBell(rest[0]); err != nil {
+			l.Close()
+			closeAll(rest[1:])
+			return nil, err
+		}
+		rest = rest[1:]
+	}
+	if state[2]&4 != 0 {
+		if err := l.takePlace(rest[0]); err != nil {
 			l.Close()
 			return nil, err
 		}

@@ -17,6 +17,7 @@
 //	        end that dialled, whose sending ring comes first in the file
 //	wake    look again
 //	bell    with the eventfd; from now on ring it instead of sending wakes
+//	place   with the notification at which this end naps (package lmp)
 //
 // The peer's files are checked before they are mapped: they must be memory
 // files of the right size, on small pages, sealed so that they cannot shrink.

@@ -7,7 +7,8 @@
 //
 //	line 0  Ack      receiver writes: slots consumed, modulo 2^32
 //	line 1  Parked   receiver writes: 1 if it sleeps, or is about to, and must
-//	                 be woken through the link; 2 if it naps in futex(2) here
+//	                 be woken through the link; 2 if it naps in futex(2) here,
+//	                 3 at a notification that the sender was given (Handed)
 //	line 2  Blocked  sender writes: 1 if it sleeps for want of room
 //	line 3  CPU      sender writes: 1 and the processor on which it last waited
 //	line 4… slots    sender writes
@@ -243,23 +244,31 @@ func (t *Tx) SetBlocked(v bool) { lock.StoreRelease32(&t.ctl.Blocked, word(v)) }
 // Parked reports whether the receiver sleeps.
 func (t *Tx) Parked() bool { return atomic.LoadUint32(&t.ctl.Parked) != 0 }
 
-// TakeParked wakes the receiver if it naps, and reports whether it must be woken
-// through the link; once for each time that it said it would sleep.
-func (t *Tx) TakeParked() bool {
+// How a receiver sleeps, and so who has to wake it.
+type Sleep uint32
+
+const (
+	Awake  Sleep = iota // it need not be woken, or was woken in its futex
+	Linked              // through the link
+	naps                // in futex(2) on the word
+	Handed              // at its notification
+)
+
+// TakeParked wakes the receiver if it naps in futex(2), and says how it must be
+// woken if not; once for each time that it said it would sleep.
+func (t *Tx) TakeParked() Sleep {
 	if atomic.LoadUint32(&t.ctl.Parked) == 0 {
-		return false
+		return Awake
 	}
-	switch atomic.SwapUint32(&t.ctl.Parked, 0) {
-	case 0:
-		return false
+	switch s := Sleep(atomic.SwapUint32(&t.ctl.Parked, 0)); s {
+	case Awake, Handed:
+		return s
 	case naps:
 		futexWake(&t.ctl.Parked)
-		return false
+		return Awake
 	}
-	return true
+	return Linked
 }
-
-const naps = 2
 
 // SameCPU says on which processor this end is about to wait, and reports whether
 // the peer last waited on the same.
@@ -276,9 +285,26 @@ func (r *Rx) SameCPU() bool {
 // whether a slot is full. The peer may fail to wake it if both look at the same
 // moment, which they cannot on one processor.
 func (r *Rx) Nap(d time.Duration, ready func() bool) bool {
-	atomic.StoreUint32(&r.ctl.Parked, naps)
+	atomic.StoreUint32(&r.ctl.Parked, uint32(naps))
 	if !ready() {
-		futexWait(&r.ctl.Parked, naps, d)
+		futexWait(&r.ctl.Parked, uint32(naps), d)
+	}
+	r.SetParked(false)
+	return r.Ready()
+}
+
+// HandNap is Nap at a notification, in which await sleeps. A wake may be left
+// there from an earlier nap: then nobody has taken the word, and it sleeps on.
+func (r *Rx) HandNap(d time.Duration, ready func() bool, await func(time.Duration)) bool {
+	atomic.StoreUint32(&r.ctl.Parked, uint32(Handed))
+	for range 2 {
+		if ready() {
+			break
+		}
+		await(d)
+		if atomic.LoadUint32(&r.ctl.Parked) != uint32(Handed) {
+			break
+		}
 	}
 	r.SetParked(false)
 	return r.Ready()
@@ -295,7 +321,7 @@ func (r *Rx) Rewind(n int) {
 
 // Rouse ends a Nap. Anybody may call it.
 func (r *Rx) Rouse() {
-	if atomic.CompareAndSwapUint32(&r.ctl.Parked, naps, 0) {
+	if atomic.CompareAndSwapUint32(&r.ctl.Parked, uint32(naps), 0) {
 		futexWake(&r.ctl.Parked)
 	}
 }

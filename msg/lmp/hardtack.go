@@ -1,0 +1,25 @@
+package lmp
+
+import (
+	"time"
+
+	"hardtack/ipc"
+)
+
+// Hardtack is the Kernel of programs.
+type Hardtack struct{}
+
+// Here implements Kernel, as do the others.
+func (Hardtack) Here() bool { return ipc.Here() }
+
+func (Hardtack) New() (int, error) {
+	n, err := ipc.NewNotification(ipc.CloseOnExec)
+	return int(n), err
+}
+
+func (Hardtack) Signal(fd int) error { return ipc.Notification(fd).Signal(1) }
+
+func (Hardtack) Wait(fd int, d time.Duration) error {
+	_, err := ipc.Notification(fd).Wait(ipc.After(d))
+	return err
+}
