@@ -2,11 +2,13 @@ package main
 
 import (
 	"fmt"
+	"sync"
 
 	"hardtack/driver/acpi"
 	"hardtack/driver/ahci"
 	"hardtack/driver/nvme"
 	"hardtack/driver/pci"
+	"hardtack/driver/rtc"
 	"hardtack/driver/virtio"
 	vblk "hardtack/driver/virtio/blk"
 	"hardtack/kernel/block"
@@ -28,6 +30,7 @@ const diskInterrupts = 32
 // findDisks looks for controllers and shares the interrupts among them.
 func findDisks(k *kernel, found []virtio.Transport, tables *acpi.Tables) *disks {
 	d := &disks{}
+	block.SecondClock = batteryClock(k, tables)
 	sharers := 0
 	for _, t := range found {
 		if t.Type() == virtio.TypeBlock {
@@ -46,6 +49,24 @@ func findDisks(k *kernel, found []virtio.Transport, tables *acpi.Tables) *disks 
 	}
 	d.queues = max(min(nucleus.NumCPU(), diskInterrupts/max(sharers, 1)), 1)
 	return d
+}
+
+// batteryClock is the machine's clock that does not skip idle time; nil if there is none.
+func batteryClock(k *kernel, tables *acpi.Tables) func() int64 {
+	f, _ := tables.FADT()
+	last, err := rtc.Read(&k.platform, f.Century)
+	if err != nil {
+		return nil
+	}
+	var mu sync.Mutex // guards last and the clock's ports
+	return func() int64 {
+		mu.Lock()
+		defer mu.Unlock()
+		if t, err := rtc.Read(&k.platform, f.Century); err == nil {
+			last = t
+		}
+		return last.UnixNano()
+	}
 }
 
 // addVirtio starts a virtio disk.

@@ -8,12 +8,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/blockdev"
 	"hardtack/kernel/mem"
+	"hardtack/kernel/wait"
 )
 
 func random(n int, seed uint64) []byte {
@@ -269,6 +271,42 @@ func TestTimeout(t *testing.T) {
 	f.hang = nil
 	if !bytes.Equal(read(t, p, 0, len(b)), b) {
 		t.Error("afterwards the disk is not usable")
+	}
+}
+
+// A machine that skips idle time: 30 seconds by the one clock are nothing to the disk,
+// and it is left alone; one that hangs by the second clock too is reset.
+func TestSecondClock(t *testing.T) {
+	quick(t)
+	var second atomic.Int64
+	SecondClock = second.Load
+	t.Cleanup(func() { SecondClock = nil })
+	f, d := newFake(t, nil)
+	f.hang = func(c *blockdev.Command) bool { return f.resets == 0 }
+	done := make(chan linux.Errno, 1)
+	go func() { done <- Move(d.Whole(), blockdev.Read, []piece{{0, make([]byte, 512)}}, false) }()
+	looked := func() int64 {
+		d.watch.mu.Lock()
+		defer d.watch.mu.Unlock()
+		return d.watch.last
+	}
+	for end := wait.Now() + 3*int64(Timeout); looked() < end; time.Sleep(time.Millisecond) {
+	}
+	f.mu.Lock()
+	if f.aborts+f.resets != 0 {
+		t.Errorf("%d aborts, %d resets while the second clock stood still", f.aborts, f.resets)
+	}
+	f.mu.Unlock()
+	for {
+		select {
+		case e := <-done:
+			if e != 0 || f.resets == 0 {
+				t.Errorf("%v after %d resets", e, f.resets)
+			}
+			return
+		case <-time.After(time.Millisecond):
+			second.Add(int64(Timeout) / 50)
+		}
 	}
 }
 

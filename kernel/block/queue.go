@@ -25,6 +25,7 @@ type command struct {
 	blockdev.Command
 	served  list
 	since   int64 // when the device got it; 0: the device does not have it
+	waited  int64 // nanoseconds of since then, as the watchdog counts them
 	aborted bool
 	data    [maxSegments]blockdev.Segment
 }
@@ -39,7 +40,7 @@ type queue struct {
 	commands []command           // immutable; the elements are guarded by mu
 	free     []int32             // guarded by mu; commands that serve nothing
 	refused  []*command          // guarded by mu; made, not taken by the device; in order
-	stuck    int                 // guarded by mu; how often the watchdog saw refused commands and none under way
+	stuck    int64               // guarded by mu; nanoseconds for which the watchdog saw refused commands and none under way
 	inflight int                 // guarded by mu; commands that the device has
 	frozen   bool                // guarded by mu; the device is being reset
 	dead     bool                // guarded by mu
@@ -99,7 +100,7 @@ func (q *queue) dispatch() {
 		}
 		now := wait.Now()
 		for i, c := range q.batch[:n] {
-			c.since = now
+			c.since, c.waited = now, 0
 			q.out[i] = &c.Command
 		}
 		took := q.d.dev.Submit(q.index, q.out[:n])

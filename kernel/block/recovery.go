@@ -15,21 +15,48 @@ import (
 // wrong, as on Linux. New takes it.
 var Timeout = 30 * time.Second
 
+// SecondClock, where the machine has one, is nanoseconds by a clock that does not depend
+// on wait.Now's (a battery-backed clock; it may be coarse, and may be set). A command is
+// late when both say so: a machine that counts instructions skips the time in which it
+// is idle, 30 seconds in no time, while its disk does not. New takes it; nil: there is none.
+var SecondClock func() int64
+
 // Log hears of what went wrong with disks.
 var Log = func(format string, args ...any) { fmt.Printf("kernel: "+format+"\n", args...) }
 
-// watchdog looks at the device's commands now and then while it has any.
+// watchdog looks at the device's commands now and then while it has any, and counts
+// for each how long it has been there: from look to look, the lesser of two clocks'
+// times.
 type watchdog struct {
 	d       *Disk         // immutable
 	timeout time.Duration // immutable
+	clock   func() int64  // immutable; SecondClock
 	armed   atomic.Bool
 	timer   *time.Timer // immutable
 
-	mu sync.Mutex // one recovery at a time
+	mu           sync.Mutex // one recovery at a time
+	watching     bool       // guarded by mu; the last look saw something, at:
+	last, second int64      // guarded by mu; by wait.Now and by SecondClock
+}
+
+// passed is the time since the last look, 0 if that saw nothing to look after.
+func (w *watchdog) passed() int64 {
+	now := wait.Now()
+	n := now - w.last
+	w.last = now
+	if w.clock != nil {
+		second := w.clock()
+		n = min(n, second-w.second)
+		w.second = second
+	}
+	if !w.watching {
+		return 0
+	}
+	return max(n, 0)
 }
 
 func (w *watchdog) init(d *Disk) {
-	w.d, w.timeout = d, Timeout
+	w.d, w.timeout, w.clock = d, Timeout, SecondClock
 	w.timer = time.AfterFunc(time.Hour, w.look)
 	w.timer.Stop()
 }
@@ -47,10 +74,10 @@ func (w *watchdog) look() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	busy := false
-	limit := wait.Now() - int64(w.timeout)
+	passed := w.passed()
 	for i := range w.d.queues {
 		q := &w.d.queues[i]
-		late, aborted, any, stuck := q.oldest(limit)
+		late, aborted, any, stuck := q.oldest(passed, int64(w.timeout))
 		busy = busy || any
 		if stuck {
 			Log("%s: the device takes no commands", w.d.Name)
@@ -66,7 +93,7 @@ func (w *watchdog) look() {
 			break
 		}
 	}
-	if busy {
+	if w.watching = busy; busy {
 		w.d.arm()
 	}
 }
@@ -80,34 +107,33 @@ func (w *watchdog) lost() {
 	}
 }
 
-// stuckLooks is how often a device may be seen that has nothing to do and takes
-// nothing.
-const stuckLooks = 4
-
-// oldest returns the command that the device has had for longest, if that is
-// since before limit, and starts its time anew. any says that there is something
-// to look after, stuck that the device does not take it.
-func (q *queue) oldest(limit int64) (late *command, aborted, any, stuck bool) {
+// oldest counts the time that passed since the last look and returns the command that
+// the device has had for longest, if that is limit or more, and starts its time anew.
+// any says that there is something to look after, stuck that the device has had nothing
+// to do and taken nothing for so long.
+func (q *queue) oldest(passed, limit int64) (late *command, aborted, any, stuck bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	now := wait.Now()
 	for i := range q.commands {
 		c := &q.commands[i]
 		if c.since == 0 {
 			continue
 		}
 		any = true
-		if c.since <= limit && (late == nil || c.since < late.since) {
+		c.waited += min(passed, now-c.since)
+		if c.waited >= limit && (late == nil || c.waited > late.waited) {
 			late = c
 		}
 	}
 	if late != nil {
 		aborted = late.aborted
-		late.aborted, late.since = true, wait.Now()
+		late.aborted, late.waited = true, 0
 	}
-	if q.stuck++; any || len(q.refused) == 0 {
+	if q.stuck += passed; any || len(q.refused) == 0 {
 		q.stuck = 0
 	}
-	return late, aborted, any || len(q.refused) > 0 || q.waiting.first != nil, q.stuck >= stuckLooks
+	return late, aborted, any || len(q.refused) > 0 || q.waiting.first != nil, q.stuck >= limit
 }
 
 // reset resets the device and gives it its commands again.
