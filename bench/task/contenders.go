@@ -23,6 +23,12 @@ type Contender struct {
 // The usual N of each program.
 var Sizes = map[string]int{"fib": 35, "stress": 24, "sort": 20_000_000, "bigsort": 100_000_000}
 
+// The N of systems that are slower by ten times, and by a hundred.
+var (
+	slow   = map[string]int{"fib": 24, "stress": 16}
+	slower = map[string]int{"fib": 20, "stress": 13}
+)
+
 func (c *Contender) size(program string) int {
 	if n, ok := c.sizes[program]; ok {
 		return min(n, Sizes[program])
@@ -53,8 +59,6 @@ func Build(repo, dir, self string, log func(string, ...any)) ([]*Contender, erro
 		return nil, err
 	}
 	out := func(name string) string { return filepath.Join(dir, name) }
-	slow := map[string]int{"fib": 24, "stress": 16}
-	slower := map[string]int{"fib": 20, "stress": 13}
 	list := []*Contender{
 		{Name: "go", Title: "Go, sequential", command: []string{self, "-one", "go"}},
 		{Name: "calls", Title: "C, sequential", command: []string{out("direct"), "calls"}},

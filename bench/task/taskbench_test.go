@@ -67,13 +67,26 @@ func TestShares(t *testing.T) {
 
 func TestGoals(t *testing.T) {
 	r := &Result{Figures: map[Key][]float64{
-		{"rayon", "fib", 1}: {9, 8}, {"fast", "fib", 1}: {2, 3}, {"loop", "fib", 1}: {2}, {"direct", "fib", 1}: {1},
-	}}
+		{"rayon", "fib", 1}: {9, 8}, {"fast", "fib", 1}: {2, 3}, {"loop", "fib", 1}: {1.2}, {"lace", "fib", 1}: {1},
+	},
+		Latencies: []Latency{{Min: 100, Median: 110}, {}, {}, {Min: 90, Median: 400}},
+		Added:     []Added{{"SetWorkers", 100, 20000}},
+	}
 	met := map[string]bool{}
 	for _, g := range r.Goals() {
 		met[g.Text] = g.Met()
 	}
-	if !met["fib: rayon / fast form, one worker"] || met["fib: fast form with a loop / the least C, one worker"] || met["sort of 20 million: one worker / two workers"] {
-		t.Errorf("%v", met)
+	for text, want := range map[string]bool{
+		"fib: rayon / fast form, one worker":                           true,
+		"fib: fast form / C as Lace, one worker":                       false,
+		"fib: fast form with a loop / C as Lace, one worker":           true,
+		"sort of 20 million: one worker / two workers":                 false,
+		"message to a task of the same run-time / Go channel, least":   true,
+		"message to a task of the same run-time / Go channel, medians": false,
+		"an added core's first task, by SetWorkers, median, ms":        false,
+	} {
+		if got, ok := met[text]; !ok || got != want {
+			t.Errorf("%s: %v, there: %v", text, got, ok)
+		}
 	}
 }
