@@ -2,7 +2,11 @@ package ipc
 
 import (
 	"errors"
+	"fmt"
 	"math"
+	"os"
+	"os/exec"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -95,6 +99,139 @@ func TestAllocations(t *testing.T) {
 	} {
 		if n := testing.AllocsPerRun(100, f); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+}
+
+// TestMain: with an argument the program is a server on descriptor 3.
+func TestMain(m *testing.M) {
+	if os.Getenv("IPC_SERVER") == "" {
+		os.Exit(m.Run())
+	}
+	runtime.LockOSThread() // tokens are this thread's
+	r, w := Receiver(3), NewMessage()
+	for err := r.Recv(w, Forever); ; err = r.ReplyRecv(w, Forever) {
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "server:", err)
+			os.Exit(1)
+		}
+		for i, b := range w.Bytes() {
+			w.Bytes()[i] = b + byte(w.Badge)
+		}
+		fds := make([]int, w.Files())
+		for i := range fds {
+			fds[i] = w.FD(i)
+		}
+		w.Attach(fds...)
+	}
+}
+
+// Two processes call one another, in all forms.
+func TestProcesses(t *testing.T) {
+	if !Here() {
+		t.Skip("not Hardtack")
+	}
+	r, s, err := New(CloseOnExec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	badged, err := r.Mint(3, CloseOnExec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env, cmd.Stderr = append(os.Environ(), "IPC_SERVER=1"), os.Stderr
+	cmd.ExtraFiles = []*os.File{os.NewFile(uintptr(r), "endpoint")}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	cmd.ExtraFiles[0].Close()
+	m := NewMessage()
+	data := make([]byte, LongBytes)
+	for n := range LongBytes + 1 {
+		for i := range n {
+			data[i] = byte(n + 3*i)
+		}
+		m.Set(data[:n])
+		call := badged.Call
+		if n%2 == 1 {
+			call = badged.CallRaw
+		}
+		if err := call(m, Forever); err != nil || m.Len() != n {
+			t.Fatal(n, err, m.Len())
+		}
+		for i, b := range m.Bytes() {
+			if b != byte(n+3*i+3) {
+				t.Fatal(n, i, b)
+			}
+		}
+	}
+	p, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Set([]byte("pass"))
+	m.Attach(int(w.Fd()))
+	if err := s.Call(m, After(time.Minute)); err != nil || m.Files() != 1 || string(m.Bytes()) != "pass" {
+		t.Fatal(err, m.Files(), m.Bytes())
+	}
+	w.Close()
+	back := os.NewFile(uintptr(m.FD(0)), "back")
+	fmt.Fprint(back, "there and back")
+	back.Close()
+	got := make([]byte, 20)
+	if k, err := p.Read(got); err != nil || string(got[:k]) != "there and back" {
+		t.Error(err, got)
+	}
+	// While this goroutine waits, others run: the server needs none of ours, but the
+	// one that kills it does.
+	go func() {
+		time.Sleep(50 * time.Millisecond)
+		cmd.Process.Kill()
+	}()
+	if err := s.Send(m, Now); err != nil && !errors.Is(err, syscall.EAGAIN) {
+		t.Error(err)
+	}
+	cmd.Wait()
+	if err := s.Call(m, Forever); !errors.Is(err, syscall.EPIPE) {
+		t.Error(err)
+	}
+}
+
+// Goroutines of one process at a notification: a wait leaves the processor to others.
+func TestNotifications(t *testing.T) {
+	if !Here() {
+		t.Skip("not Hardtack")
+	}
+	a, err := NewNotification(CloseOnExec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := NewNotification(CloseOnExec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Wait(Now); !errors.Is(err, syscall.EAGAIN) {
+		t.Error(err)
+	}
+	if _, err := a.Wait(After(5 * time.Millisecond)); !errors.Is(err, syscall.ETIMEDOUT) {
+		t.Error(err)
+	}
+	const turns = 500
+	go func() {
+		for range turns {
+			bits, err := a.Wait(Forever)
+			if err != nil || b.Signal(bits<<1) != nil {
+				return
+			}
+		}
+	}()
+	for range turns {
+		if err := a.Signal(1); err != nil {
+			t.Fatal(err)
+		}
+		if bits, err := b.Wait(Forever); err != nil || bits != 2 {
+			t.Fatal(bits, err)
 		}
 	}
 }
