@@ -2,6 +2,7 @@ package osbench
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -83,7 +84,8 @@ func scaling(times Times, system OS) float64 {
 	return two / (2 * one)
 }
 
-// TimesTable is the table of what the wall's clock showed.
+// TimesTable is the table of what the wall's clock showed: medians, and in brackets
+// the range of what they are the medians of.
 func (r *Report) TimesTable() string {
 	var b strings.Builder
 	b.WriteString("| | Hardtack | Linux | ratio | goal | |\n| --- | ---: | ---: | ---: | --- | --- |\n")
@@ -105,9 +107,19 @@ func (r *Report) TimesTable() string {
 		case row.reached != nil:
 			result = "missed"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", row.title, format(ours), format(linux), ratio(ours, linux), row.goal, result)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", row.title, format(ours)+r.spread(row.name, OnHardtack),
+			format(linux)+r.spread(row.name, OnLinux), ratio(ours, linux), row.goal, result)
 	}
 	return b.String()
+}
+
+// spread is the least and the most of a row that was timed more than once.
+func (r *Report) spread(name string, system OS) string {
+	v := r.Times[name][system]
+	if len(v) < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" (%s–%s)", format(slices.Min(v)), format(slices.Max(v)))
 }
 
 // Markdown is the page docs/bench/os.md.
@@ -127,7 +139,7 @@ fork, exec: osbench forks itself, a static program of some 700 KiB; the goals' f
 
 ## Times
 
-Medians on one CPU (two for the scaling), the two kernels in turn, a second each; the clients are on the host and reach the guest through QEMU's user network, each by a port of its own (QEMU listens with a backlog of one: clients that connect to one port at the same time wait for a retransmitted SYN, one second or several). What rates suffer from the host's other work, processor time shows less: that of the thread that runs the guest, and that of QEMU's main thread, which is the network card and the user network. Two spinning threads did %.2f times the work of one on this machine while this was measured: these figures are noisy.
+Medians on one CPU (two for the scaling), in brackets the least and the most, the two kernels in turn, a second each; the clients are on the host and reach the guest through QEMU's user network, each by a port of its own (QEMU listens with a backlog of one: clients that connect to one port at the same time wait for a retransmitted SYN, one second or several). What rates suffer from the host's other work, processor time shows less: that of the thread that runs the guest, and that of QEMU's main thread, which is the network card and the user network. Two spinning threads did %.2f times the work of one on this machine while this was measured: these figures are noisy.
 
 %s`, r.QEMU, r.Machine, r.Linux, r.Table(), r.Cores, r.TimesTable())
 }
