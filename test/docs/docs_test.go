@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -132,4 +133,88 @@ func TestFolders(t *testing.T) {
 			in[top] = true
 		}
 	}
+}
+
+// TestFigures reads the README's tables of measurements: a row that a page of
+// docs/bench has too says the same, and the figures of a row with a link, or below
+// one, are on the page that is linked.
+func TestFigures(t *testing.T) {
+	read := func(name string) string {
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	_, measured, ok := strings.Cut(read("README.md"), "\n## Measured\n")
+	if !ok {
+		t.Fatal("nothing is measured")
+	}
+	measured, _, _ = strings.Cut(measured, "\n## ")
+	rows := map[string][]string{}
+	for _, line := range strings.Split(read("docs/bench/os.md"), "\n") {
+		if c := cells(line); len(c) > 3 {
+			rows[c[0]] = c[1:4]
+		}
+	}
+	link := regexp.MustCompile(`\]\((docs/bench/\w+\.md)\)`)
+	figure := regexp.MustCompile(`\d[\d,]*(?:\.\d+)?`)
+	page, same, found := "", 0, 0
+	for _, line := range strings.Split(measured, "\n") {
+		c := cells(line)
+		if len(c) != 4 || c[1] == "ours" || strings.HasPrefix(c[1], "Hardtack") || strings.HasPrefix(c[0], "---") {
+			continue
+		}
+		if m := link.FindStringSubmatch(c[0]); m != nil {
+			page = m[1]
+		}
+		if page == "" { // the tables beside Linux
+			for i, want := range rows[c[0]] {
+				want, _, _ = strings.Cut(want, " (") // without the range
+				if c[i+1] != want {
+					t.Errorf("%s: %s in the README, %s on the page", c[0], c[i+1], want)
+				}
+			}
+			if rows[c[0]] == nil {
+				t.Errorf("%s: not on the page", c[0])
+			}
+			same++
+			continue
+		}
+		for _, cell := range c[1:3] {
+			shown := figure.FindString(cell)
+			if shown == "" || !anyRounds(figure.FindAllString(read(page), -1), shown) {
+				t.Errorf("%s: %s has no figure that is %s", c[0], page, cell)
+			}
+			found++
+		}
+	}
+	if same < 20 || found < 10 {
+		t.Errorf("only %d rows and %d figures found", same, found)
+	}
+}
+
+// cells are those of a line of a table, or none.
+func cells(line string) (all []string) {
+	if !strings.HasPrefix(line, "|") {
+		return nil
+	}
+	for _, c := range strings.Split(strings.Trim(line, "|"), "|") {
+		all = append(all, strings.TrimSpace(c))
+	}
+	return all
+}
+
+// anyRounds reports whether one of the figures is the shown one when it is rounded to
+// as many places.
+func anyRounds(all []string, shown string) bool {
+	shown = strings.ReplaceAll(shown, ",", "")
+	_, places, _ := strings.Cut(shown, ".")
+	for _, s := range all {
+		v, err := strconv.ParseFloat(strings.ReplaceAll(s, ",", ""), 64)
+		if err == nil && strconv.FormatFloat(v, 'f', len(places), 64) == shown {
+			return true
+		}
+	}
+	return false
 }
