@@ -11,7 +11,7 @@ import (
 )
 
 var execCalls = []Call{
-	{linux.SYS_execve, "execve", sysExecve, "works except core dumps and file capabilities, which there are none"},
+	{linux.SYS_execve, "execve", sysExecve, "works except core dumps and file capabilities: there are none"},
 	{linux.SYS_execveat, "execveat", sysExecveat, "works"},
 }
 
