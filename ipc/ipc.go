@@ -7,8 +7,10 @@
 //	server   for err = recv.Recv(m, ipc.Forever); err == nil; err = recv.ReplyRecv(m, ipc.Forever) { … }
 //	client   err := send.Call(m, ipc.Forever)
 //
-// All that waits returns EINTR only where a handler without SA_RESTART ran, which in
-// Go programs there is none, or where a call had been received already.
+// Go's handlers of signals have SA_RESTART, so that what waits goes on after one. The
+// exception is a call that was received already, which is not made twice: Call fails
+// with EINTR then, and the reply is dropped. The runtime's own signal, by which it
+// preempts goroutines, does that to CallRaw when it waits for 10 ms or more.
 //
 // # Descriptors
 //
@@ -231,19 +233,20 @@ type Message struct {
 // without room has its true length, and only its first ShortBytes.
 func (m *Message) Len() int { return m.length }
 
-// Set makes b, at most LongBytes, the content.
+// Set makes b, at most LongBytes, the content, without descriptors.
 func (m *Message) Set(b []byte) error {
 	if len(b) > LongBytes || len(b) > ShortBytes && m.buffer == nil {
 		return fmt.Errorf("ipc: a message of %d bytes: %w", len(b), syscall.EMSGSIZE)
 	}
-	m.length = len(b)
+	m.length, m.files = len(b), 0
 	copy(m.Bytes(), b)
 	return nil
 }
 
 // Resize makes the content n bytes long, which the caller then writes into Bytes or,
-// up to ShortBytes, Words. More than LongBytes is refused by the kernel.
-func (m *Message) Resize(n int) { m.length = n }
+// up to ShortBytes, Words; without descriptors. More than LongBytes is refused by the
+// kernel.
+func (m *Message) Resize(n int) { m.length, m.files = n, 0 }
 
 // Bytes is the content, until the message is used again.
 func (m *Message) Bytes() []byte {

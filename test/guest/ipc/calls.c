@@ -455,4 +455,3 @@ TEST(secrets, "vector registers do not carry from one process to another")
 	}
 	end(server);
 }
-
