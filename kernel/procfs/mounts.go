@@ -27,7 +27,7 @@ func mountOptions(m *vfs.Mount) string {
 			s += f.name
 		}
 	}
-	if m.Flags()&linux.MS_NOATIME == 0 {
+	if m.Relatime() {
 		s += ",relatime"
 	}
 	return s

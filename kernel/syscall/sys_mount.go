@@ -44,7 +44,10 @@ func sysMount(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if p.Mnt == nil { // a pipe or the like, through /proc/self/fd
 		return 0, linux.ENOTDIR
 	}
-	const keep = linux.MS_RDONLY | linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC | linux.MS_NOATIME | linux.MS_NODIRATIME | linux.MS_RELATIME
+	const keep = linux.MS_RDONLY | linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC | linux.MS_NOATIME | linux.MS_NODIRATIME | linux.MS_RELATIME | linux.MS_STRICTATIME
+	if flags&linux.MS_STRICTATIME != 0 {
+		flags &^= linux.MS_NOATIME | linux.MS_RELATIME
+	}
 	switch {
 	case flags&linux.MS_REMOUNT != 0:
 		m, e := p.MountPath()

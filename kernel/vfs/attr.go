@@ -213,7 +213,7 @@ func ReadLink(c *kern.Ctx, fs *FSContext, p Path) (string, linux.Errno) {
 	if i.Type() != linux.S_IFLNK {
 		return "", linux.EINVAL
 	}
-	i.Accessed()
+	p.Accessed()
 	return i.Node.ReadLink(c, i)
 }
 
@@ -240,7 +240,7 @@ func StatFS(p Path) linux.Statfs {
 	st.Fsid = [2]int32{int32(fs.Dev), int32(fs.Dev >> 32)}
 	if p.Mnt != nil {
 		st.Flags = linux.ST_VALID | int64(p.Mnt.Flags()&(linux.MS_RDONLY|linux.MS_NOSUID|linux.MS_NODEV|linux.MS_NOEXEC))
-		if p.Mnt.Flags()&linux.MS_NOATIME == 0 {
+		if p.Mnt.Relatime() {
 			st.Flags |= 0x1000 // ST_RELATIME
 		}
 	}

@@ -243,30 +243,6 @@ func (i *Inode) Changed() {
 	}
 }
 
-// Accessed notes a read the way relatime does: when the access time is older
-// than the last change. (Linux does it once a day besides.)
-func (i *Inode) Accessed() {
-	at := i.atime.Load()
-	if at > i.mtime.Load() && at > i.ctime.Load() {
-		return
-	}
-	i.atime.Store(kern.Realtime())
-	if i.FS.Accessed != nil {
-		i.FS.Accessed(i)
-	}
-}
-
-// Accessed notes a read through an open file, unless it or its mount says not to.
-func (f *File) Accessed() {
-	if f.flags.Load()&linux.O_NOATIME != 0 {
-		return
-	}
-	if m := f.Path.Mnt; m != nil && m.flags.Load()&(linux.MS_NOATIME|linux.MS_RDONLY) != 0 {
-		return
-	}
-	f.Path.Dentry.Inode.Accessed()
-}
-
 // Apply sets the attributes themselves; Size is only stored.
 func (i *Inode) Apply(a *Attr) {
 	if a.Mask&AttrMode != 0 {

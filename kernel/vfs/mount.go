@@ -59,6 +59,9 @@ func (m *Mount) ReadOnly() bool { return m != nil && m.flags.Load()&linux.MS_RDO
 // Flags returns the MS_* flags.
 func (m *Mount) Flags() uint32 { return m.flags.Load() }
 
+// Relatime reports whether access times follow changes and days (see Path.Accessed).
+func (m *Mount) Relatime() bool { return m.Flags()&(linux.MS_NOATIME|linux.MS_STRICTATIME) == 0 }
+
 // Point returns where the mount is, and false at the namespace's root.
 func (m *Mount) Point() (Path, bool) {
 	if p := m.at.Load(); p != nil {

@@ -201,7 +201,7 @@ func (w *walk) readLink(p Path) (text string, jumped bool, e linux.Errno) {
 		w.cur = to
 		return "", true, 0
 	}
-	i.Accessed()
+	p.Accessed()
 	if text, e = i.Node.ReadLink(w.c, i); e == 0 && text == "" {
 		e = linux.ENOENT
 	}
