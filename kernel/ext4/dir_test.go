@@ -3,6 +3,7 @@ package ext4
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"os"
 	"strconv"
 	"strings"
@@ -169,6 +170,51 @@ func TestRenameTree(t *testing.T) {
 	wg.Wait()
 	must(t, fs.Unmount())
 	wantClean(t, m)
+}
+
+// On a damaged disk two directories lie in each other, and one in the root: whoever
+// removes or renames them at the same time gets an error or is done, and does not wait
+// for ever.
+func TestCircle(t *testing.T) {
+	fs := mount(t, mkfsMem(t, 16<<20, 1024))
+	root, err := fs.Root()
+	must(t, err)
+	isDir := NewInode{Mode: linux.S_IFDIR | 0o755}
+	a, b := create(t, fs, "/a", isDir), create(t, fs, "/a/b", isDir)
+	must(t, fs.Put(create(t, fs, "/a/b/a", isDir)))
+	h, err := fs.begin(4)
+	must(t, err)
+	var p place
+	must(t, b.lookup(&p, "a", 0))
+	b.replace(h, p.spot, a.ino, ftDir)
+	must(t, a.findDots(&p, ".."))
+	a.replace(h, p.spot, b.ino, ftDir)
+	h.end()
+	var wg sync.WaitGroup
+	for _, do := range []func() error{
+		func() error { return fs.Unlink(a, "b", b) },
+		func() error { return fs.Unlink(b, "a", a) },
+		func() error { return fs.Rename(a, "b", a, "b", 0) },
+		func() error { return fs.Rename(b, "a", b, "b", 0) },
+		func() error { return fs.Rename(b, "b", b, "a", 0) },
+		func() error { return fs.Rename(a, "b", b, "c", 0) },
+		func() error { return fs.Rename(root, "a", b, "c", 0) },
+		func() error { return fs.Link(a, "c", b) },
+		func() error { return fs.Link(b, "c", a) },
+	} {
+		wg.Go(func() {
+			for range 1000 {
+				switch err := do(); Errno(err) {
+				case 0, linux.ENOTEMPTY, linux.ENOENT, linux.EUCLEAN, linux.EPERM:
+				default:
+					t.Error(err)
+					return
+				}
+				runtime.Gosched()
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // renameStep moves, exchanges, removes or makes a directory; that it cannot is no error.

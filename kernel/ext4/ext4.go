@@ -54,7 +54,8 @@
 //
 // # Locks, in the order in which they are taken
 //
-//	FS.renameMu          one directory changes its parent at a time
+//	FS.renameMu          whoever locks more than one directory: so on a damaged disk, whose
+//	                     directories may lie in each other, nobody waits in a circle
 //	Inode.mu             directories from the root down, then what they hold, by number
 //	journal.homeMu       whoever checkpoints
 //	journal.commitMu     whoever commits

@@ -295,14 +295,12 @@ func (fs *FS) Link(dir *Inode, name string, in *Inode) error {
 	if err := dir.absent(&p, name); err != nil {
 		return err
 	}
-	if dir == in {
+	if in.isDir() { // before it is locked: it may lie above dir
 		return linux.EPERM
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	switch {
-	case in.isDir():
-		return linux.EPERM
 	case in.links() >= maxLinks:
 		return linux.EMLINK
 	case in.links() == 0 && !in.orphan.Load():
@@ -346,6 +344,10 @@ func (fs *FS) Link(dir *Inode, name string, in *Inode) error {
 func (fs *FS) Unlink(dir *Inode, name string, in *Inode) error {
 	if dir == in {
 		return linux.EINVAL
+	}
+	if in.isDir() {
+		fs.renameMu.Lock()
+		defer fs.renameMu.Unlock()
 	}
 	dir.mu.Lock()
 	defer dir.mu.Unlock()

@@ -102,11 +102,11 @@ func (in *Inode) child(p *place, name string, need int) (*Inode, error) {
 // numbers of the directories on the way from each up to the root, themselves among
 // them (of two only). While renameMu is held that does not change.
 func (fs *FS) lockDirs(a, b *Inode) (aboveA, aboveB map[uint32]bool, err error) {
+	fs.renameMu.Lock()
 	if a == b {
 		a.mu.Lock()
 		return nil, nil, nil
 	}
-	fs.renameMu.Lock()
 	if aboveA, err = fs.above(a); err == nil {
 		aboveB, err = fs.above(b)
 	}
@@ -127,8 +127,8 @@ func (fs *FS) unlockDirs(a, b *Inode) {
 	a.mu.Unlock()
 	if a != b {
 		b.mu.Unlock()
-		fs.renameMu.Unlock()
 	}
+	fs.renameMu.Unlock()
 }
 
 // above returns the numbers of a directory and of those above it. renameMu is held,
