@@ -82,6 +82,53 @@ func TestNameCache(t *testing.T) {
 	}
 }
 
+// fickle is a file system whose files are replaced at the moment when somebody opens
+// them for the first time.
+type fickle struct {
+	slowFS
+	replace func()
+}
+
+func (s *fickle) Open(*kern.Ctx, vfs.Path, uint32) (vfs.Ops, linux.Errno) {
+	if replace := s.replace; replace != nil {
+		s.replace = nil
+		replace()
+		return nil, linux.ENOENT // as if the last reference had gone
+	}
+	return vfs.BaseOps{}, 0
+}
+
+// A file that is replaced or removed between the walk and the open is looked for again.
+func TestOpenDuringReplace(t *testing.T) {
+	c := kern.NewKernelCtx()
+	asked := 0
+	fs := vfs.NewFileSystem("fickle", 1, vfs.FSInTree)
+	root := &slowFS{fs: fs, asked: &asked}
+	root.Init(fs, root, &vfs.NewNode{Mode: linux.S_IFDIR | 0o755})
+	fs.Root = vfs.NewRoot(&root.Inode)
+	_, at := vfs.NewNamespace(fs, "fickle")
+	ctx := vfs.NewFSContext(at)
+	file := func(replace func()) *vfs.Inode {
+		f := &fickle{slowFS: slowFS{fs: fs, asked: &asked}, replace: replace}
+		f.Init(fs, f, &vfs.NewNode{Mode: linux.S_IFREG | 0o644})
+		return &f.Inode
+	}
+	next := file(nil)
+	fs.Root.AddChild("conf", file(func() {
+		fs.Root.RemoveChild("conf")
+		fs.Root.AddChild("conf", next)
+	}))
+	f, e := vfs.Open(c, ctx, nil, "/conf", linux.O_RDONLY, 0)
+	if e != 0 || f.Path.Inode() != next {
+		t.Fatal("opened while it was replaced:", e)
+	}
+	f.Put()
+	fs.Root.AddChild("gone", file(func() { fs.Root.RemoveChild("gone") }))
+	if _, e := vfs.Open(c, ctx, nil, "gone", linux.O_RDONLY, 0); e != linux.ENOENT {
+		t.Fatal("opened while it was removed:", e)
+	}
+}
+
 func TestInotify(t *testing.T) {
 	c, ctx := newTree(t)
 	vfs.MkdirAt(c, ctx, nil, "/d", 0o755)

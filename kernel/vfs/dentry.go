@@ -16,6 +16,11 @@ import (
 // that was there all the time, and what it finds was there at some moment of
 // the look-up. Entries that were taken out live until the last reader has left
 // them: that is the garbage collector's work.
+//
+// A directory has one place at a time. Where names leave the tree to save memory
+// (Shrink) somebody may still hold a directory's place: whoever finds the directory
+// again gets that one (Inode.place). So the tree stays a tree, also on a damaged disk
+// whose directories lie in each other.
 type Dentry struct {
 	Inode *Inode // immutable
 	// at is parent and name; replaced by rename under renameMu and the
@@ -69,6 +74,7 @@ func NewRoot(i *Inode) *Dentry {
 	d.own.d.Store(d)
 	if i.IsDir() {
 		d.kids = &children{cookie: firstCookie - 1}
+		i.settle(d)
 	}
 	return d
 }
@@ -185,7 +191,9 @@ func (k *children) remove(hash uint32, name string) {
 	for e := c.Load(); e != nil; c, e = &e.next, e.next.Load() {
 		if e.hash == hash && e.name == name {
 			c.Store(e.next.Load())
-			k.n--
+			if k.n--; k.n == 0 && len(t.chain) > firstChains {
+				k.table.Store(nil) // a large directory's is large
+			}
 			return
 		}
 	}
@@ -221,8 +229,9 @@ func (k *children) unlist(d *Dentry) {
 	k.count--
 }
 
-// attach puts a new place into its parent: visible from now on. The parent's
-// Mu is held and the name does not exist (it may be known not to).
+// attach puts a place with an entry that was never in use into its parent: visible
+// from now on. The parent's Mu is held and the name does not exist (it may be known
+// not to).
 func (d *Dentry) attach() {
 	at := d.at.Load()
 	k := at.parent.kids

@@ -20,13 +20,28 @@ type FSContext struct {
 // contextDirs is replaced as a whole, so that a walk sees both of one moment.
 type contextDirs struct{ root, cwd Path }
 
+// keep holds a directory for a context: its mount, and its place in the tree of
+// names (see Shrink). ENOENT if it is gone.
+func (p Path) keep() linux.Errno {
+	if !p.Dentry.Inode.TryGet() {
+		return linux.ENOENT
+	}
+	p.hold()
+	return 0
+}
+
+func (p Path) unkeep() {
+	p.Dentry.Inode.Put()
+	p.unhold()
+}
+
 // NewFSContext returns a context with one user, at the given root, umask 022.
 func NewFSContext(root Path) *FSContext {
 	f := &FSContext{}
 	f.users.Store(1)
 	f.umask.Store(0o022)
-	root.hold()
-	root.hold()
+	root.keep()
+	root.keep()
 	f.dirs.Store(&contextDirs{root, root})
 	return f
 }
@@ -38,8 +53,8 @@ func (f *FSContext) Clone() *FSContext {
 	n.umask.Store(f.umask.Load())
 	f.mu.Lock()
 	d := f.dirs.Load()
-	d.root.hold()
-	d.cwd.hold()
+	d.root.keep()
+	d.cwd.keep()
 	f.mu.Unlock()
 	n.dirs.Store(d)
 	return n
@@ -55,8 +70,8 @@ func (f *FSContext) Users() int { return int(f.users.Load()) }
 func (f *FSContext) Release() {
 	if f.users.Add(-1) == 0 {
 		d := f.dirs.Load()
-		d.root.unhold()
-		d.cwd.unhold()
+		d.root.unkeep()
+		d.cwd.unkeep()
 	}
 }
 
@@ -72,22 +87,20 @@ func (f *FSContext) Umask() uint32 { return f.umask.Load() }
 // SetUmask replaces the mask and returns the old one.
 func (f *FSContext) SetUmask(m uint32) uint32 { return f.umask.Swap(m & 0o777) }
 
-func (f *FSContext) set(root, cwd *Path) {
+// set replaces one of the directories; pick says which.
+func (f *FSContext) set(p Path, pick func(d *contextDirs) *Path) linux.Errno {
+	if e := p.keep(); e != 0 {
+		return e
+	}
 	f.mu.Lock()
-	old := f.dirs.Load()
-	n := *old
-	if root != nil {
-		n.root = *root
-		root.hold()
-		old.root.unhold()
-	}
-	if cwd != nil {
-		n.cwd = *cwd
-		cwd.hold()
-		old.cwd.unhold()
-	}
+	n := *f.dirs.Load()
+	at := pick(&n)
+	old := *at
+	*at = p
 	f.dirs.Store(&n)
 	f.mu.Unlock()
+	old.unkeep()
+	return 0
 }
 
 // Chdir makes p the working directory.
@@ -98,8 +111,7 @@ func (f *FSContext) Chdir(c *kern.Ctx, p Path) linux.Errno {
 	if e := Permission(c, p.Dentry.Inode, MayExec); e != 0 {
 		return e
 	}
-	f.set(nil, &p)
-	return 0
+	return f.set(p, func(d *contextDirs) *Path { return &d.cwd })
 }
 
 // Chroot makes p the root directory.
@@ -113,6 +125,5 @@ func (f *FSContext) Chroot(c *kern.Ctx, p Path) linux.Errno {
 	if !c.Cred().Has(kern.CapSysChroot) {
 		return linux.EPERM
 	}
-	f.set(&p, nil)
-	return 0
+	return f.set(p, func(d *contextDirs) *Path { return &d.root })
 }

@@ -3,6 +3,7 @@ package vfs
 import (
 	"sync"
 	"sync/atomic"
+	"weak"
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/errseq"
@@ -43,6 +44,9 @@ type Inode struct {
 
 	privMu sync.Mutex
 	priv   any // what is bound here (a FIFO's pipe, a socket); guarded by privMu
+	// place is where a directory is, as long as anybody holds that; kept for
+	// file systems whose names may leave the tree. Guarded by privMu.
+	place weak.Pointer[Dentry]
 
 	locks   atomic.Pointer[lockTable]  // record locks and flock; made on first use
 	watches atomic.Pointer[[]*watch]   // inotify; replaced as a whole
@@ -331,6 +335,30 @@ func (i *Inode) PrivateOr(make func() any) any {
 		i.priv = make()
 	}
 	return i.priv
+}
+
+// settle makes d, which is new, the place of a directory, or returns the one that it
+// has: under the same name, out of the tree just now, with a fresh entry. EUCLEAN if
+// that is another name's: no directory has two but on a damaged disk. The parent's Mu
+// is held.
+func (i *Inode) settle(d *Dentry) (*Dentry, linux.Errno) {
+	if i.FS.Flags&(FSInTree|FSNoCache) != 0 {
+		return d, 0
+	}
+	i.privMu.Lock()
+	defer i.privMu.Unlock()
+	old := i.place.Value()
+	if old == nil {
+		i.place = weak.Make(d)
+		return d, 0
+	}
+	is, at := old.at.Load(), d.at.Load()
+	if old.gone.Load() || is.parent != at.parent || is.name != at.name {
+		return nil, linux.EUCLEAN
+	}
+	at.d.Store(old)
+	old.at.Store(at)
+	return old, 0
 }
 
 // addLink counts one more name unless the last one is gone.

@@ -42,6 +42,7 @@ func (p Path) hold() {
 
 func (p Path) unhold() {
 	if p.Mnt != nil && p.Mnt.users.Add(-1) == 0 && p.Mnt.dead.Load() {
+		p.Mnt.Root.Inode.Put()
 		p.Mnt.FS.unmounted()
 	}
 }
@@ -86,6 +87,7 @@ type mountTable struct {
 // NewNamespace makes a tree whose root is fs.
 func NewNamespace(fs *FileSystem, source string) (*Namespace, Path) {
 	ns := &Namespace{next: 1}
+	fs.Root.Inode.TryGet() // always: it was never mounted
 	m := ns.newMount(fs, fs.Root, source, 0)
 	ns.table.Store(&mountTable{list: []*Mount{m}})
 	return ns, Path{m, fs.Root}
@@ -94,6 +96,8 @@ func NewNamespace(fs *FileSystem, source string) (*Namespace, Path) {
 // Namespace returns the mount table that the path belongs to.
 func (p Path) Namespace() *Namespace { return p.Mnt.ns }
 
+// newMount makes a mount, which takes over a reference of the root's inode: it keeps
+// its place (see Shrink).
 func (ns *Namespace) newMount(fs *FileSystem, root *Dentry, source string, flags uint32) *Mount {
 	m := &Mount{ID: ns.next + 20, FS: fs, Root: root, Source: source, ns: ns}
 	ns.next++
@@ -113,6 +117,9 @@ func (ns *Namespace) Mount(fs *FileSystem, root *Dentry, source string, p Path, 
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
 	if p.Dentry.gone.Load() {
+		return nil, linux.ENOENT
+	}
+	if !root.Inode.TryGet() {
 		return nil, linux.ENOENT
 	}
 	old := ns.table.Load()

@@ -70,6 +70,7 @@ func (w *walk) makeLast(n *NewNode, excl bool) (d *Dentry, created bool, e linux
 		d.attach()
 	}
 	if i.IsDir() {
+		i.settle(d)
 		dir.Inode.countLink(1)
 	}
 	dir.Inode.Modified()

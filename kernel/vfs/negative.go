@@ -41,3 +41,15 @@ func (d *Dentry) remember(hash uint32, name string) {
 		dir.kids.remove(old.hash, old.name)
 	}
 }
+
+// letGo drops what the ring has of directories that left the tree, and of names that
+// exist by now: it would keep them in memory.
+func letGo() {
+	negatives.mu.Lock()
+	defer negatives.mu.Unlock()
+	for i, e := range negatives.ring {
+		if e != nil && (e.d.Load() != nil || e.parent.at.Load().d.Load() != e.parent) {
+			negatives.ring[i] = nil
+		}
+	}
+}

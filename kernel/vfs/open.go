@@ -49,6 +49,7 @@ func OpenWith(c *kern.Ctx, fs *FSContext, at *File, path string, how *OpenHow) (
 		return w.openTemp(fs, path, how)
 	}
 	for {
+		from := w.cur
 		if e := w.parent(path); e != 0 {
 			return nil, e
 		}
@@ -60,7 +61,12 @@ func OpenWith(c *kern.Ctx, fs *FSContext, at *File, path string, how *OpenHow) (
 			if w.lastDir && !p.Dentry.Inode.IsDir() {
 				return nil, linux.ENOTDIR
 			}
-			return openAt(c, p, how, created)
+			f, e := openAt(c, p, how, created)
+			if e == linux.ENOENT && p.Dentry.gone.Load() {
+				w.cur = from // removed or replaced just now: what is there instead?
+				continue
+			}
+			return f, e
 		}
 		if flags&linux.O_NOFOLLOW != 0 && !w.lastDir {
 			if flags&linux.O_PATH != 0 {

@@ -324,11 +324,16 @@ func (d *Dentry) fill(c *kern.Ctx, hash uint32, name string) (*Dentry, linux.Err
 	}
 	i, err := d.Inode.Node.Lookup(c, d.Inode, name)
 	switch {
+	case err == 0 && d.Inode.FS.Flags&FSNoCache != 0:
+		return newDentry(d, name, hash, i), 0
 	case err == 0:
 		n := newDentry(d, name, hash, i)
-		if d.Inode.FS.Flags&FSNoCache == 0 {
-			n.attach()
+		if i.IsDir() {
+			if n, err = i.settle(n); err != 0 {
+				return nil, err
+			}
 		}
+		n.attach()
 		return n, 0
 	case err == linux.ENOENT && d.Inode.FS.Flags&FSNoCache == 0:
 		d.remember(hash, name)
