@@ -65,6 +65,7 @@ func start() {
 	amd64.TrapHandler = serveTrap
 	amd64.FatalHandler = serveFatal
 	amd64.EnterUserHandler = enterUser
+	amd64.MessageHandler = serveMessage
 	amd64.StartCPU = startCPU
 	initIDT()
 	c := &cpus[0].CPU

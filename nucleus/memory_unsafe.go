@@ -67,6 +67,10 @@ func frameAt(va uintptr) *sigFrame { return (*sigFrame)(pointer(va)) }
 
 func idtPointer() unsafe.Pointer { return unsafe.Pointer(&idt) }
 
+func counterAddr(v *atomic.Uint64) uintptr { return uintptr(unsafe.Pointer(v)) }
+
+func contextOf(u *amd64.UserState) *UserContext { return (*UserContext)(unsafe.Pointer(u)) }
+
 func genAddr(as *AddressSpace) *uint64 { return (*uint64)(unsafe.Pointer(&as.gen)) }
 
 // spaceGen and loadedSpace read what another CPU has in CR3.

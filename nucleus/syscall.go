@@ -17,14 +17,19 @@ const (
 	sysStartCPU
 	sysIRQRoute
 	sysProfile
+	sysMessage
 )
 
 // serveSyscall is the runtime's system call interface: what it asks of Linux,
 // and no more. The thread's registers are saved; the result goes there.
 func serveSyscall(c *amd64.CPU, at *amd64.Thread) {
+	num, a, b, d, e, f, _ := at.Args()
+	if num == sysMessage { // has a lock of its own
+		at.SetResult(serveMeeting(c, a, b, d))
+		return
+	}
 	big.lock(c)
 	t := threadPointer(at)
-	num, a, b, d, e, f, _ := at.Args()
 	var r uint64
 	switch num {
 	case linux.SYS_futex:

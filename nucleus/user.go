@@ -19,7 +19,13 @@ const (
 	TrapSyscall   = amd64.TrapSyscall
 	TrapInterrupt = amd64.TrapInterrupt
 	TrapFault     = amd64.TrapFault
+	// TrapMessage: a message call of a thread that had no goroutine is over. If
+	// Trap.Error is not 0 its result is to be fetched.
+	TrapMessage = amd64.TrapMessage
 )
+
+// WorkLater is the bit of UserContext.Work that does not end waits.
+const WorkLater = amd64.WorkLater
 
 // Exception vectors (SDM vol. 3, table 6-1).
 const (
@@ -71,12 +77,12 @@ func (u *UserContext) CopyFrom(from *UserContext) {
 	u.Regs, u.YMM, u.MXCSR, u.X87 = from.Regs, from.YMM, from.MXCSR, from.X87
 }
 
-// Run enters user mode in the address space and returns when it is left; the
-// result, valid until the next Run, says why. It may return TrapInterrupt
+// Run enters user mode in the address space and returns when it is left. The result
+// is who left it, and its Trap, valid until its next Run, says why: u unless message
+// calls made others run, or nil if they left nobody. It may return TrapInterrupt
 // without having run.
-func (u *UserContext) Run(as *AddressSpace) *Trap {
-	amd64.RunUser(&u.UserState, spaceAddr(as), genAddr(as), as.Root)
-	return &u.Trap
+func (u *UserContext) Run(as *AddressSpace) *UserContext {
+	return contextOf(amd64.RunUser(&u.UserState, spaceAddr(as), genAddr(as), as.Root))
 }
 
 // Kick makes the present or the next Run return soon. What it is for must be

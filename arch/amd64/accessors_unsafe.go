@@ -14,6 +14,9 @@ func (c *CPU) SetThread(t *Thread) { c.thread = uintptr(unsafe.Pointer(t)) }
 // User returns the user state in use on c.
 func (c *CPU) User() *UserState { return (*UserState)(pointer(c.user)) }
 
+// SetUser chooses the user state that user mode's next entry to the kernel saves to.
+func (c *CPU) SetUser(u *UserState) { c.user = uintptr(unsafe.Pointer(u)) }
+
 // FPUOwner returns whose x87 registers are loaded, or nil.
 func (c *CPU) FPUOwner() *UserState { return (*UserState)(pointer(c.FPU)) }
 

@@ -19,6 +19,10 @@ var (
 	// fast path: another address space, another owner of the x87 registers, a
 	// time slice to arm. It reports false if user mode must not be entered now.
 	EnterUserHandler func(c *CPU, u *UserState, space uintptr, gen uint64, root uint64) bool
+	// MessageHandler serves a message call (abi/ipc) of a user thread. It returns
+	// the state that goes on, which may be another thread's, and whether in user
+	// mode: else RunUser returns it. nil and false: RunUser returns nobody.
+	MessageHandler func(c *CPU, u *UserState) (next *UserState, enter bool)
 	// StartCPU runs on each further processor, on its nucleus stack.
 	StartCPU func(c *CPU)
 )
@@ -31,8 +35,11 @@ var BootInfo uint64
 // why. It returns at once with TrapInterrupt when u or the processor was
 // kicked. Called by a goroutine with interrupts on.
 //
+// The result is whose state user mode was left with: u, unless message calls made
+// others run, or nil if they left nobody to run.
+//
 //go:noescape
-func RunUser(u *UserState, space uintptr, gen *uint64, root uint64)
+func RunUser(u *UserState, space uintptr, gen *uint64, root uint64) *UserState
 
 // Syscall makes the system call num of the nucleus, as the runtime makes its own.
 //

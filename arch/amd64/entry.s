@@ -26,6 +26,9 @@
 	VMOVDQU (off+384)(base), Y12; VMOVDQU (off+416)(base), Y13; \
 	VMOVDQU (off+448)(base), Y14; VMOVDQU (off+480)(base), Y15
 
+// Where RunUser's result lies from its stack pointer in user mode on.
+#define RUN_RESULT 48
+
 // State that Go code expects inside the nucleus. c is the CPU's structure.
 #define ENTER_NUCLEUS(c, tmp) \
 	MOVQ CPU_tls(c), tmp; \
@@ -120,7 +123,51 @@ TEXT ·syscallEntry(SB), NOSPLIT|NOFRAME|TOPFRAME, $0
 	MOVQ CPU_userSP(R12), AX
 	MOVQ AX, Regs_RSP(DI)
 	MOVL $const_TrapSyscall, (UserState_Trap+Trap_Kind)(DI)
+	MOVL Regs_RAX(DI), AX
+	SUBL $const_MessageBase, AX
+	CMPL AX, $const_MessageCalls
+	JCS message
 	JMP ·leaveUser(SB)
+
+message:
+	// Vector registers are not saved: a message call destroys them.
+	RDFSBASEQ AX
+	MOVQ AX, Regs_FSBase(DI)
+	STMXCSR UserState_MXCSR(DI)
+	CMPL UserState_MXCSR(DI), $MXCSR_DEFAULT
+	JEQ messageMXCSR
+	LDMXCSR ·defaultMXCSR(SB)
+messageMXCSR:
+	MOVQ CPU_nucleusSP(R12), SP
+	SUBQ $64, SP
+	MOVQ R12, 40(SP)
+	XORL BP, BP; ENTER_NUCLEUS(R12, AX)
+	MOVQ R12, AX
+	MOVQ DI, BX
+	MOVQ ·MessageHandler(SB), DX
+	MOVQ (DX), CX
+	CALL CX
+	MOVQ 40(SP), R12
+	MOVQ $0, CPU_inNucleus(R12)
+	MOVQ AX, DI
+	TESTB BX, BX
+	JEQ nobody
+	MOVQ CPU_thread(R12), BX
+	MOVQ Thread_runSP(BX), SP
+	VZEROALL // another process's, or ours
+	JMP ·enterUser(SB)
+
+nobody: // or somebody with a trap
+	MOVQ $0, CPU_UserSpace(R12)
+	MOVQ CPU_thread(R12), BX
+	MOVQ Thread_fs(BX), AX
+	WRFSBASEQ AX
+	MOVQ Thread_runSP(BX), SP
+	MOVQ DI, RUN_RESULT(SP)
+	MOVQ -8(AX), R14
+	STI
+	MOVQ 0(SP), BP; ADDQ $8, SP
+	RET
 
 kernel:
 	MOVQ SP, CPU_userSP(GS)
@@ -170,6 +217,7 @@ mxcsrDone:
 	MOVQ Thread_fs(BX), AX
 	WRFSBASEQ AX
 	MOVQ Thread_runSP(BX), SP
+	MOVQ DI, RUN_RESULT(SP)
 	// Go code follows without a wrapper that would restore these.
 	MOVQ -8(AX), R14
 	VXORPS X15, X15, X15
@@ -177,8 +225,8 @@ mxcsrDone:
 	MOVQ 0(SP), BP; ADDQ $8, SP
 	RET
 
-// func RunUser(u *UserState, space uintptr, gen *uint64, root uint64)
-TEXT ·RunUser(SB), NOSPLIT|NOFRAME, $0-32
+// func RunUser(u *UserState, space uintptr, gen *uint64, root uint64) *UserState
+TEXT ·RunUser(SB), NOSPLIT|NOFRAME, $0-40
 	MOVQ 8(SP), DI  // u
 	MOVQ 16(SP), SI // space
 	MOVQ 24(SP), R8 // gen
@@ -211,6 +259,39 @@ enter:
 	MOVQ CPU_thread(R12), BX
 	MOVQ SP, Thread_runSP(BX)
 	LOAD_YMM(DI, UserState_YMM)
+	JMP ·enterUser(SB)
+
+slow:
+	MOVQ SP, CPU_userSP(R12)
+	MOVQ CPU_nucleusSP(R12), SP
+	SUBQ $64, SP
+	MOVQ R12, 40(SP)
+	MOVQ DI, 48(SP)
+	ENTER_NUCLEUS(R12, AX)
+	MOVQ R12, AX
+	MOVQ DI, BX
+	MOVQ SI, CX
+	MOVQ R10, DI
+	MOVQ R9, SI
+	MOVQ ·EnterUserHandler(SB), DX
+	MOVQ (DX), R8
+	CALL R8
+	MOVQ 40(SP), R12
+	MOVQ 48(SP), DI
+	MOVQ $0, CPU_inNucleus(R12)
+	MOVQ CPU_userSP(R12), SP
+	TESTB AX, AX
+	JNE enter
+
+kicked:
+	MOVL $const_TrapInterrupt, (UserState_Trap+Trap_Kind)(DI)
+	MOVL $0, CPU_Kicked(R12)
+	MOVL $0, UserState_Kick(DI)
+	JMP ·notEntered(SB)
+
+// enterUser enters user mode with the state in DI, its vector registers loaded, on
+// the CPU in R12. SP is RunUser's.
+TEXT ·enterUser(SB), NOSPLIT|NOFRAME|TOPFRAME, $0
 	CMPL UserState_MXCSR(DI), $MXCSR_DEFAULT
 	JEQ mxcsrDone
 	LDMXCSR UserState_MXCSR(DI)
@@ -222,8 +303,7 @@ mxcsrDone:
 	SHRQ $47, AX
 	JNE badRIP
 	MOVQ Regs_RBX(DI), BX
-	MOVQ Regs_RBP(DI), BP
-	MOVQ Regs_R8(DI), R8
+	MOVQ Regs_RBP(DI), BP; MOVQ Regs_R8(DI), R8
 	MOVQ Regs_R9(DI), R9
 	MOVQ Regs_R10(DI), R10
 	MOVQ Regs_R12(DI), R12
@@ -272,35 +352,10 @@ badRIP:
 	MOVL $const_TrapFault, (UserState_Trap+Trap_Kind)(DI)
 	MOVL $13, (UserState_Trap+Trap_Vector)(DI)
 	MOVQ $0, (UserState_Trap+Trap_Error)(DI)
-	JMP back
+	JMP ·notEntered(SB)
 
-slow:
-	MOVQ SP, CPU_userSP(R12)
-	MOVQ CPU_nucleusSP(R12), SP
-	SUBQ $64, SP
-	MOVQ R12, 40(SP)
-	MOVQ DI, 48(SP)
-	ENTER_NUCLEUS(R12, AX)
-	MOVQ R12, AX
-	MOVQ DI, BX
-	MOVQ SI, CX
-	MOVQ R10, DI
-	MOVQ R9, SI
-	MOVQ ·EnterUserHandler(SB), DX
-	MOVQ (DX), R8
-	CALL R8
-	MOVQ 40(SP), R12
-	MOVQ 48(SP), DI
-	MOVQ $0, CPU_inNucleus(R12)
-	MOVQ CPU_userSP(R12), SP
-	TESTB AX, AX
-	JNE enter
-
-kicked:
-	MOVL $const_TrapInterrupt, (UserState_Trap+Trap_Kind)(DI)
-	MOVL $0, CPU_Kicked(R12)
-	MOVL $0, UserState_Kick(DI)
-back:
+// notEntered returns from RunUser with the state in DI.
+TEXT ·notEntered(SB), NOSPLIT|NOFRAME|TOPFRAME, $0
 	MOVL $0, UserState_CPU(DI)
 	MOVQ CPU_self(GS), R12
 	MOVQ $0, CPU_UserSpace(R12)
@@ -308,6 +363,7 @@ back:
 	MOVQ Thread_fs(BX), AX
 	WRFSBASEQ AX
 	LDMXCSR ·defaultMXCSR(SB)
+	MOVQ DI, RUN_RESULT(SP)
 	MOVQ -8(AX), R14
 	VXORPS X15, X15, X15
 	STI
@@ -415,6 +471,7 @@ userInterrupt:
 	MOVQ CPU_thread(R12), AX
 	MOVQ Thread_runSP(AX), CX
 	MOVQ CX, Thread_rsp(AX)
+	MOVQ DI, RUN_RESULT(CX)
 	LEAQ ·userReturn(SB), CX
 	MOVQ CX, Thread_rip(AX)
 	MOVQ $0, Thread_iret(AX)

@@ -15,7 +15,11 @@
 // Developer's Manual (SDM).
 package amd64
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"hardtack/abi/ipc"
+)
 
 // MaxCPUs bounds the processors of a machine.
 const MaxCPUs = 64
@@ -112,6 +116,7 @@ const (
 	TrapSyscall   TrapKind = iota // SYSCALL: number in RAX, arguments in RDI RSI RDX R10 R8 R9
 	TrapInterrupt                 // interrupt or kick: nothing for the thread itself to do
 	TrapFault                     // exception: Vector, Error and Addr say which
+	TrapMessage                   // a message call: others were woken, or if Error is 1 the result is to be fetched
 )
 
 // Trap describes why user mode was left.
@@ -121,6 +126,9 @@ type Trap struct {
 	Error  uint64 // error code
 	Addr   uint64 // CR2 of a page fault
 }
+
+// WorkLater is the bit of UserState.Work that can wait.
+const WorkLater = 1 << 31
 
 // UserState is a thread's user-mode state. Its goroutine owns it in the kernel,
 // the processor while user mode runs.
@@ -136,5 +144,15 @@ type UserState struct {
 	Kick   atomic.Uint32 // set: the next entry to user mode returns at once
 	CPU    atomic.Int32  // processor number+1 while in user mode
 	FPUCPU atomic.Int32  // processor number+1 whose x87 registers are ours
-	_      [4]uint32
+	// Work is not zero when the thread has something to do in the kernel. A thread
+	// does not wait inside the nucleus then, unless the bit is WorkLater.
+	Work    atomic.Uint32
+	Partner uint32 // index of the thread in the nucleus's table of those that send messages; 0: in none
+	_       [2]uint32
 }
+
+// The numbers of message calls: MessageCalls of them from MessageBase on (abi/ipc).
+const (
+	MessageBase  = ipc.Base
+	MessageCalls = ipc.Wait - ipc.Base + 1
+)

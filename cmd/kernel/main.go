@@ -44,6 +44,9 @@ func main() {
 	startProcessors(&k.platform, tables)
 	runtime.GOMAXPROCS(nucleus.NumCPU())
 	wait.SetProcessors(nucleus.NumCPU())
+	if err := nucleus.InitMessages(); err != nil {
+		warn("no message calls: %v", err)
+	}
 	go nucleus.ServeInterrupts()
 	initVDSO()
 	k.setClock(tables)

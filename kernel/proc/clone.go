@@ -162,7 +162,7 @@ func (t *Thread) copyThread(a *CloneArgs) (*Thread, linux.Errno) {
 	c.SetCred(t.Cred())
 	c.FileSizeLimit.Store(t.FileSizeLimit.Load())
 	c.sig.blocked = t.sig.blocked
-	if t.work.Load()&workMask != 0 {
+	if t.User.Work.Load()&workMask != 0 {
 		c.sig.blocked = t.sig.saved
 	}
 	if f&linux.CLONE_VM == 0 || f&linux.CLONE_VFORK != 0 {
@@ -281,9 +281,9 @@ func (t *Thread) place(c *Thread, a *CloneArgs) linux.Errno {
 			if p.sig.stop == stopUnderway {
 				p.sig.stopping++
 			}
-			c.work.Or(workStop)
+			c.User.Work.Or(workStop)
 		}
-		c.work.Or(workSignal) // the process's signals may be for it
+		c.User.Work.Or(workSignal) // the process's signals may be for it
 	}
 	p.mu.Unlock()
 	if q != p {

@@ -10,7 +10,7 @@ import (
 // mode. It reports false when the thread must end instead.
 func (t *Thread) handleWork() bool {
 	for {
-		w := t.work.Load()
+		w := t.User.Work.Load()
 		switch {
 		case w&workExit != 0:
 			return false
@@ -23,10 +23,10 @@ func (t *Thread) handleWork() bool {
 		case t.sig.restartErr != 0:
 			t.restartCall()
 		case w&workMask != 0:
-			t.work.And(^workMask)
+			t.User.Work.And(^workMask)
 			t.setBlocked(t.sig.saved)
 		case w&workResched != 0:
-			t.work.And(^workResched)
+			t.User.Work.And(^workResched)
 			runtime.Gosched()
 		default:
 			return true
@@ -97,7 +97,7 @@ func (t *Thread) takePending() (linux.Siginfo, bool) {
 // reaches the program: a handler turns it into EINTR or a restart.
 func (t *Thread) FinishRestart(e linux.Errno) {
 	t.sig.restartErr = e
-	t.work.Or(workSignal) // at least look
+	t.User.Work.Or(workSignal) // at least look
 }
 
 const syscallInsnLen = 2
@@ -132,8 +132,8 @@ func (t *Thread) restartForHandler(act *linux.SigAction) {
 func (t *Thread) enterHandler(info *linux.Siginfo, act *linux.SigAction) {
 	t.restartForHandler(act)
 	mask := t.sig.blocked
-	if t.work.Load()&workMask != 0 {
-		t.work.And(^workMask)
+	if t.User.Work.Load()&workMask != 0 {
+		t.User.Work.And(^workMask)
 		mask = t.sig.saved
 	}
 	if !t.pushFrame(info, act, mask) {

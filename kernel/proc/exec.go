@@ -431,6 +431,7 @@ func (t *Thread) becomeProgram(x *program, s *vm.Space, img *Image, at entry) {
 		t.leaveFutexes()
 	}
 	t.robustList, t.clearTID, t.restart = 0, 0, nil
+	t.leaveNucleus()
 	old := t.Space
 	p.mu.Lock()
 	t.Space = s

@@ -8,7 +8,7 @@ import (
 // Exit ends the calling thread when its call returns (exit(2)).
 func (t *Thread) Exit(code int32) {
 	t.exitStatus = code & 0xff << 8
-	t.work.Or(workExit)
+	t.User.Work.Or(workExit)
 }
 
 // ExitGroup ends the calling process (exit_group(2)).
@@ -18,17 +18,18 @@ func (t *Thread) ExitGroup(code int32) {
 	p.mu.Lock()
 	p.beginExit(t.exitStatus)
 	p.mu.Unlock()
-	t.work.Or(workExit)
+	t.User.Work.Or(workExit)
 }
 
 // Killed reports that the thread is to end: sleeps that signals do not end early
 // look at it.
-func (t *Thread) Killed() bool { return t.work.Load()&workExit != 0 }
+func (t *Thread) Killed() bool { return t.User.Work.Load()&workExit != 0 }
 
 // exit ends a thread on its own goroutine. What it holds is given up before
 // anybody hears of its end.
 func (t *Thread) exit() {
 	p := t.Proc
+	t.leaveNucleus()
 	t.User.SyncFPU() // the processor keeps no pointer to a dead thread
 	t.stopTakingSignals()
 	p.mu.Lock()
@@ -133,7 +134,7 @@ func (t *Thread) unlink() {
 		p.leaderName = t.Name()
 		p.leaderCred = t.Cred()
 	}
-	if p.sig.stop == stopUnderway && t.work.Load()&workStop != 0 {
+	if p.sig.stop == stopUnderway && t.User.Work.Load()&workStop != 0 {
 		p.oneStopped(&after)
 	}
 	t.sig.pending.drop(^linux.SigSet(0))

@@ -279,7 +279,7 @@ func TestTempMask(t *testing.T) {
 		// Without a signal the old mask is back at once.
 		c.SetTempMask(0)
 		c.RestoreTempMask(false)
-		if c.Blocked() != linux.SIGUSR1.Set() || c.work.Load()&workMask != 0 {
+		if c.Blocked() != linux.SIGUSR1.Set() || c.User.Work.Load()&workMask != 0 {
 			t.Errorf("mask %#x", c.Blocked())
 		}
 	})

@@ -134,12 +134,12 @@ func (p *Process) armTimers() {
 	x := &p.itimers
 	if !p.needTicks() {
 		for _, t := range p.threads {
-			t.work.And(^workTimer)
+			t.User.Work.And(^workTimer)
 		}
 		return
 	}
 	for _, t := range p.threads {
-		t.work.Or(workTimer)
+		t.User.Work.Or(workTimer)
 	}
 	if x.ticker == nil {
 		x.ticker = time.AfterFunc(cpuTick, p.tick)
@@ -156,7 +156,7 @@ func (p *Process) tick() {
 		return
 	}
 	for _, t := range p.threads {
-		t.work.Or(workTimer)
+		t.User.Work.Or(workTimer)
 		if !t.Parked() {
 			t.User.Kick()
 		}
@@ -168,7 +168,7 @@ func (p *Process) tick() {
 // a signal. The bit is set again by tick.
 func (t *Thread) timerDue() bool {
 	p := t.Proc
-	t.work.And(^workTimer)
+	t.User.Work.And(^workTimer)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	sent := false

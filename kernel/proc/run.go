@@ -14,23 +14,34 @@ import (
 // threadLoop is loop; the host's tests put something else in its place.
 var threadLoop = (*Thread).loop
 
-// loop is a thread's life: user mode, and what it left user mode for. It
-// returns when the thread must end.
-func (t *Thread) loop() {
+// loop is a thread's life: user mode, and what it left user mode for. Message calls
+// may make the goroutine another thread's meanwhile: loop returns the one that must
+// end, or nil if the goroutine has none.
+func (t *Thread) loop() *Thread {
 	for {
 		wait.Share()
-		trap := t.User.Run(&t.Space.AS)
+		if u := t.User.Run(&t.Space.AS); u != &t.User {
+			if t = became(u); t == nil {
+				return nil
+			}
+		}
+		trap := &t.User.Trap
 		switch trap.Kind {
 		case nucleus.TrapSyscall:
 			Syscall(t)
 		case nucleus.TrapInterrupt:
 			Interrupt()
 			t.yieldCPU()
+		case nucleus.TrapMessage:
+			nucleus.ServeMessages()
+			if trap.Error != 0 {
+				t.finishMessage()
+			}
 		default:
 			t.fault(trap)
 		}
-		if t.work.Load() != 0 && !t.handleWork() {
-			return
+		if t.User.Work.Load() != 0 && !t.handleWork() {
+			return t
 		}
 	}
 }
@@ -152,7 +163,8 @@ var runners struct {
 	idle []*runner // guarded by mu
 }
 
-// launch makes a goroutine run a new thread.
+// launch makes a goroutine run a new thread, or one that waited inside the nucleus.
+// Callers may hold Process.mu and treeMu.
 func (t *Thread) launch() {
 	runners.mu.Lock()
 	var r *runner
@@ -174,11 +186,18 @@ func (t *Thread) launch() {
 func (r *runner) run() {
 	for {
 		t := r.next.Swap(nil)
-		t.startTicks = ticks()
-		if t.work.Load() == 0 || t.handleWork() {
-			threadLoop(t)
+		if t.startTicks == 0 {
+			t.startTicks = ticks()
+		} else { // it waited inside the nucleus
+			t.User.Resumed()
+			t.finishMessage()
 		}
-		t.exit()
+		if t.User.Work.Load() == 0 || t.handleWork() {
+			t = threadLoop(t)
+		}
+		if t != nil {
+			t.exit()
+		}
 		t = nil
 		r.Arm()
 		runners.mu.Lock()

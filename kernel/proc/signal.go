@@ -193,9 +193,10 @@ func (t *Thread) wants(m linux.SigSet) bool {
 
 // notify sets work and makes the thread see it wherever it is.
 func (t *Thread) notify(work uint32) {
-	t.work.Or(work)
+	t.User.Work.Or(work)
 	t.SetInterrupted(true)
 	t.User.Kick()
+	t.endWait()
 }
 
 // beginExit makes all threads end with a wait status; called with mu held. The
@@ -216,11 +217,11 @@ func (p *Process) beginExit(status int32) {
 func (t *Thread) recalc() {
 	p := t.Proc
 	if (t.sig.pending.set|p.sig.pending.set)&^t.sig.blocked != 0 {
-		t.work.Or(workSignal)
+		t.User.Work.Or(workSignal)
 	} else {
-		t.work.And(^workSignal)
+		t.User.Work.And(^workSignal)
 	}
-	t.SetInterrupted(t.work.Load()&(workSignal|workExit|workStop) != 0)
+	t.SetInterrupted(t.User.Work.Load()&(workSignal|workExit|workStop) != 0)
 }
 
 // setBlocked changes the signal mask.
@@ -338,15 +339,15 @@ func (t *Thread) ForceSignal(info *linux.Siginfo) {
 // this mask, and the old one comes back when it returns.
 func (t *Thread) SetTempMask(mask linux.SigSet) {
 	t.sig.saved = t.sig.blocked
-	t.work.Or(workMask)
+	t.User.Work.Or(workMask)
 	t.setBlocked(mask)
 }
 
 // RestoreTempMask ends SetTempMask: unless the call was interrupted the old
 // mask is back at once.
 func (t *Thread) RestoreTempMask(interrupted bool) {
-	if !interrupted && t.work.Load()&workMask != 0 {
-		t.work.And(^workMask)
+	if !interrupted && t.User.Work.Load()&workMask != 0 {
+		t.User.Work.And(^workMask)
 		t.setBlocked(t.sig.saved)
 	}
 }

@@ -37,7 +37,7 @@ func (t *Thread) stopHere() {
 		p.mu.Lock()
 	}
 	t.state.Store(uint32(StateStopped))
-	for p.sig.stop != stopNone && t.work.Load()&workExit == 0 {
+	for p.sig.stop != stopNone && t.User.Work.Load()&workExit == 0 {
 		t.Arm()
 		p.mu.Unlock()
 		t.SleepUninterruptible(wait.NoDeadline)
@@ -46,7 +46,7 @@ func (t *Thread) stopHere() {
 		// with mu held, so nothing is lost.
 	}
 	t.state.Store(uint32(StateRunning))
-	t.work.And(^workStop)
+	t.User.Work.And(^workStop)
 	t.recalc()
 	p.mu.Unlock()
 }
@@ -85,9 +85,9 @@ func (p *Process) resumeForKill() {
 	}
 	p.sig.stop = stopNone
 	for _, t := range p.threads {
-		t.work.And(^workStop)
+		t.User.Work.And(^workStop)
 		t.SetInterrupted(true) // it recalculates when it looks
-		t.work.Or(workSignal)
+		t.User.Work.Or(workSignal)
 	}
 }
 

@@ -42,8 +42,11 @@ type Thread struct {
 	FDs   *vfs.FDTable   // replaced by exec and unshare
 	FS    *vfs.FSContext // root, working directory, umask
 
-	// work says what to do before returning to user mode.
-	work atomic.Uint32
+	// partner is the thread's name in the nucleus once it has made message calls,
+	// else 0; delivered is set when one it hosts is over.
+	partner   atomic.Uint32
+	delivered atomic.Bool
+	letter    *letter // made when a long message needs it
 
 	sig   threadSignals
 	frame *signalFrame // room to build one; made at the first signal
@@ -68,15 +71,18 @@ type Thread struct {
 	state  atomic.Uint32 // what /proc shows, a State
 }
 
-// Bits of Thread.work.
+// Bits of Thread.User.Work.
 const (
 	workSignal  uint32 = 1 << iota // a signal may be deliverable
 	workExit                       // the whole group ends, or exec removes this thread
 	workStop                       // the group is stopping or stopped
 	workMask                       // the saved signal mask is to be put back
 	workResched                    // somebody asked for the CPU
-	workTimer                      // a CPU-time limit or timer is armed: look at the clock
 )
+
+// workTimer: a CPU-time limit or timer is armed: look at the clock. It does not end
+// waits.
+const workTimer uint32 = nucleus.WorkLater
 
 // State is a thread's state as /proc shows it.
 type State uint32

@@ -51,7 +51,8 @@ func (t *Thread) CPUTime() (user, system int64) {
 	if t.State() == StateDead {
 		now = t.startTicks
 	}
-	total := now - t.startTicks - t.away - t.Idle(now)
+	waited, _ := t.inNucleus(now)
+	total := now - t.startTicks - t.away - t.Idle(now) - waited
 	if total < 0 {
 		total = 0
 	}
@@ -139,8 +140,10 @@ func (p *Process) FaultCounts() (own, children int64) {
 // State returns what /proc shows of the thread.
 func (t *Thread) State() State {
 	s := State(t.state.Load())
-	if s == StateRunning && t.Parked() {
-		return StateSleeping
+	if s == StateRunning {
+		if _, waits := t.inNucleus(0); waits || t.Parked() {
+			return StateSleeping
+		}
 	}
 	return s
 }

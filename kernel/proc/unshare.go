@@ -22,6 +22,7 @@ func (t *Thread) Unshare(flags uint64) linux.Errno {
 		p.mu.Lock()
 		t.FDs = old.Fork()
 		p.mu.Unlock()
+		t.forgetTargets()
 		old.Release(&t.Ctx)
 	}
 	if flags&linux.CLONE_FS != 0 && t.FS.Users() > 1 {

@@ -8,5 +8,6 @@ func (t *Thread) UnshareFiles() {
 	old := t.FDs
 	t.FDs = n
 	t.Proc.mu.Unlock()
+	t.forgetTargets()
 	old.Release(&t.Ctx)
 }

@@ -33,13 +33,13 @@ var world struct {
 // thread must end.
 func (t *Thread) call(fn func()) bool {
 	fn()
-	return t.work.Load() == 0 || t.handleWork()
+	return t.User.Work.Load() == 0 || t.handleWork()
 }
 
 func TestMain(m *testing.M) {
 	mem.InitHost(16384)
 	world.code = map[*Thread]script{}
-	threadLoop = func(t *Thread) {
+	threadLoop = func(t *Thread) *Thread {
 		for {
 			world.mu.Lock()
 			fn := world.code[t]
@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 			world.mu.Unlock()
 			if fn != nil {
 				fn(t)
-				return
+				return t
 			}
 			time.Sleep(time.Millisecond)
 		}
@@ -95,7 +95,7 @@ func (t *Thread) spawn(tb testing.TB, a CloneArgs, fn script) int32 {
 	}
 	world.code[ByTID(tid)] = func(c *Thread) {
 		fn(c)
-		if c.work.Load()&workExit == 0 {
+		if c.User.Work.Load()&workExit == 0 {
 			c.Exit(0)
 		}
 	}

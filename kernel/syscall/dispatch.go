@@ -41,7 +41,7 @@ func Do(t *proc.Thread) {
 	a := (*Args)(&t.Args)
 	a[0], a[1], a[2], a[3], a[4], a[5] = u.RDI, u.RSI, u.RDX, u.R10, u.R8, u.R9
 	if nr >= tableSize {
-		u.RAX = errnoResult(linux.ENOSYS)
+		own(t, a, nr)
 		return
 	}
 	c := &counters[uint32(t.TID)%shards][nr]

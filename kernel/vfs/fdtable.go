@@ -15,6 +15,10 @@ import (
 type FDTable struct {
 	users atomic.Int32 // processes and threads that share the table
 
+	// Changes counts the remembered files that a descriptor named and no longer
+	// does. It grows before the call that closed one returns.
+	Changes atomic.Uint64
+
 	mu     sync.Mutex
 	chunks atomic.Pointer[[]chunkRef] // the array is replaced under mu, when it grows
 	next   int                        // no free slot below; guarded by mu
@@ -203,6 +207,9 @@ func (t *FDTable) Close(c *kern.Ctx, fd int32) linux.Errno {
 }
 
 func (t *FDTable) closeFile(c *kern.Ctx, f *File) {
+	if f.remembered {
+		t.Changes.Add(1)
+	}
 	if fl, ok := f.Ops.(Flusher); ok {
 		fl.Flush(c, f)
 	}

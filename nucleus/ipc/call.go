@@ -96,7 +96,7 @@ func (n *Nucleus) call(core uint32, ep ID, badge uint64, info Info, deadline uin
 		t.call++
 		unblock(to, Result{Info: info, Badge: badge, Token: token(self, t.call)})
 		n.block(core, self, Replying, r, deadline)
-		here := uint32(to.core) == core
+		here := n.here(core, to)
 		to.lock.release()
 		e.lock.release()
 		if here {
@@ -270,7 +270,7 @@ func (n *Nucleus) replyRecv(core uint32, tok Token, info Info, ep ID, deadline u
 		deliver(t, to, info)
 		unblock(to, Result{Info: info})
 	}
-	here := replied && uint32(to.core) == core
+	here := replied && n.here(core, to)
 	woken := false
 	if s != 0 {
 		woken = n.receiveFrom(e, s, self)

@@ -2,8 +2,9 @@ package ipc
 
 import "hardtack/abi/linux"
 
-// Cancel ends whatever the thread waits for, with EINTR. If it is not blocked the
-// answer is EAGAIN.
+// Cancel ends whatever the thread waits for, with ERESTARTSYS: the operation can be
+// done again as if it had not begun. The wait for a reply, which cannot, ends with
+// EINTR. If the thread is not blocked the answer is EAGAIN.
 func (n *Nucleus) Cancel(core uint32, id ID) (Effects, Errno) {
 	in := n.control.enter(core)
 	_, i, err := n.threadOf(id)
@@ -32,6 +33,10 @@ func (n *Nucleus) interrupt(by uint32, i uint16, e Errno, now uint64) (did bool,
 		where := load(&t.where)
 		t.lock.release()
 		s, object := where.state(), where.object()
+		e := e
+		if e == linux.EINTR && s != Replying {
+			e = linux.ERESTARTSYS
+		}
 		switch s {
 		case Sending, Receiving:
 			o := &n.endpoints[object%MaxEndpoints]

@@ -235,7 +235,11 @@ func (w *world) act(t *rapid.T) error {
 			if e != 0 {
 				return fmt.Errorf("cancel: %v", e)
 			}
-			want.IPI = r.interrupt(core, id.index(), linux.EINTR)
+			ended := Errno(linux.ERESTARTSYS)
+			if th.state == Replying {
+				ended = linux.EINTR
+			}
+			want.IPI = r.interrupt(core, id.index(), ended)
 		}
 		want.Run = r.runs(core)
 		got = fx

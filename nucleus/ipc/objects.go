@@ -12,6 +12,9 @@ func (n *Nucleus) NewThread(core, home uint32) (ID, Errno) {
 	for i := 1; i < MaxThreads; i++ {
 		if t := &n.threads[i]; !t.exists {
 			t.exists, t.where, t.core = true, at(Stopped, 0), uint16(home)
+			if n.loose {
+				t.where = at(Ready, 0)
+			}
 			t.generation++
 			t.result, t.Came = Result{}, 0
 			id, err = makeID(i, t.generation), 0

@@ -33,7 +33,9 @@ func (n *Nucleus) remove(q *queue, i uint16) {
 // that want an interrupt for that: its core if it idles, unless it is the core that
 // wakes it, which looks itself.
 func (n *Nucleus) wake(by uint32, i uint16) (ipi uint64) {
-	core := uint32(n.thread(i).core)
+	t := n.thread(i)
+	n.here(by, t)
+	core := uint32(t.core)
 	c := n.core(core)
 	c.lock.acquire()
 	n.push(&c.run, i)

@@ -32,7 +32,7 @@ func (id ID) generation() uint16 { return uint16(id >> 16) }
 // Errno is a Linux error number; 0 is success. An operation on a core without a
 // current thread, for one that another core has destroyed, has no result.
 //
-//	EINTR      Cancel
+//	EINTR      Cancel of a call that was received; ERESTARTSYS of anything else
 //	EBADF      no such object
 //	EAGAIN     it would block, and was not to; Cancel: the thread is not blocked
 //	EBUSY      descriptors received earlier have not been taken; a thread is not stopped
@@ -180,6 +180,7 @@ type Nucleus struct {
 	control       control
 	cores         [MaxCores]coreState
 	ncores        uint32
+	loose         bool // threads belong to no core: see SetLoose
 	threads       [MaxThreads]Thread
 	endpoints     [MaxEndpoints]endpoint
 	notifications [MaxNotifications]notification

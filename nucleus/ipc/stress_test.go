@@ -130,7 +130,7 @@ func (m *machine) step(core, i uint32, random *rand.Rand) Effects {
 			if m.calm.Load() {
 				atomic.AddInt64(&p.goods, 1)
 			}
-		case linux.EPIPE, linux.EBADF, linux.ETIMEDOUT, linux.EINTR, linux.EAGAIN:
+		case linux.EPIPE, linux.EBADF, linux.ETIMEDOUT, linux.EINTR, linux.ERESTARTSYS, linux.EAGAIN:
 			m.bad.Add(1)
 		default:
 			m.fail("a client got " + r.Err.Error())

@@ -1,0 +1,94 @@
+package syscall
+
+import (
+	"encoding/binary"
+
+	"hardtack/abi/ipc"
+	"hardtack/abi/linux"
+	"hardtack/kernel/endpoint"
+	"hardtack/kernel/proc"
+	"hardtack/kernel/uio"
+	"hardtack/kernel/vfs"
+)
+
+// own carries out Hardtack's own calls (abi/ipc), whose numbers are beyond the table.
+func own(t *proc.Thread, a *Args, nr uint64) {
+	v, e := uint64(0), linux.ENOSYS
+	switch nr {
+	case ipc.Send, ipc.Recv, ipc.Call, ipc.Reply, ipc.ReplyRecv, ipc.Signal, ipc.Wait:
+		t.Message()
+		return
+	case ipc.Endpoint:
+		v, e = 0, makeEndpoint(t, a.Addr(0), a.Uint(1))
+	case ipc.Mint:
+		v, e = mintSender(t, a.Int(0), a[1], a.Uint(2))
+	case ipc.Notification:
+		v, e = makeNotification(t, a.Uint(0))
+	}
+	if e != 0 {
+		v = errnoResult(e)
+	}
+	t.User.RAX = v
+}
+
+// makeEndpoint is Endpoint(int fds[2], flags).
+func makeEndpoint(t *proc.Thread, addr uio.Addr, flags uint32) linux.Errno {
+	cloexec, e := endpoint.CloseOnExec(flags)
+	if e != 0 {
+		return e
+	}
+	rfd, e := t.FDs.Reserve(0, t.NoFile())
+	if e != 0 {
+		return e
+	}
+	sfd, e := t.FDs.Reserve(0, t.NoFile())
+	if e != 0 {
+		t.FDs.Unreserve(rfd)
+		return e
+	}
+	b := t.Scratch[:8]
+	binary.LittleEndian.PutUint32(b, uint32(rfd))
+	binary.LittleEndian.PutUint32(b[4:], uint32(sfd))
+	if _, e = t.Mem.CopyOut(addr, b); e == 0 {
+		var r, s *vfs.File
+		if r, s, e = endpoint.New(); e == 0 {
+			t.FDs.Install(rfd, r, cloexec)
+			t.FDs.Install(sfd, s, cloexec)
+			return 0
+		}
+	}
+	t.FDs.Unreserve(rfd)
+	t.FDs.Unreserve(sfd)
+	return e
+}
+
+// mintSender is Mint(fd, badge, flags).
+func mintSender(t *proc.Thread, fd int32, badge uint64, flags uint32) (uint64, linux.Errno) {
+	cloexec, e := endpoint.CloseOnExec(flags)
+	if e != 0 {
+		return 0, e
+	}
+	f := t.FDs.Get(fd)
+	if f == nil {
+		return 0, linux.EBADF
+	}
+	defer f.Put()
+	s, e := endpoint.Mint(f, badge)
+	if e != 0 {
+		return 0, e
+	}
+	return addFile(t, s, cloexec)
+}
+
+// makeNotification is Notification(flags).
+func makeNotification(t *proc.Thread, flags uint32) (uint64, linux.Errno) {
+	cloexec, e := endpoint.CloseOnExec(flags)
+	if e != 0 {
+		return 0, e
+	}
+	f, e := endpoint.NewNotification()
+	if e != 0 {
+		return 0, e
+	}
+	return addFile(t, f, cloexec)
+}

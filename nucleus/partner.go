@@ -1,0 +1,304 @@
+package nucleus
+
+import (
+	"sync/atomic"
+
+	abi "hardtack/abi/ipc"
+	"hardtack/abi/linux"
+	"hardtack/arch/amd64"
+	"hardtack/nucleus/ipc"
+)
+
+// User threads meet inside the nucleus: message calls (abi/ipc) that need no more than
+// registers are carried out there, and the CPU goes on with the thread that the call
+// set free, on the same goroutine, without the Go scheduler.
+//
+// # Goroutines and threads
+//
+// A thread that waits inside the nucleus has no goroutine, unless it is hosted. A
+// goroutine that is in RunUser serves whichever thread its CPU runs: RunUser returns
+// with another thread's state, and the goroutine goes on as that thread's. If a call
+// leaves nobody to run the goroutine is free. A thread that is woken without being
+// switched to is put into the CPU's run queue, and ServeMessages, which runs soon
+// because RunUser returns, gives it to the kernel above, which finds it a goroutine.
+//
+// Hosted threads are those whose call has a time limit, a long message or
+// descriptors, or needs the descriptor table: their goroutine makes the call for them
+// (Message) and parks. They are never switched to.
+//
+//	thread                   is in                   belongs to
+//	runs, or in the kernel   no queue                its goroutine
+//	waits                    an object's queue       the nucleus
+//	was woken                a CPU's run queue       the nucleus, then who takes it out
+//
+// # What must not be missed
+//
+// Who gives a thread something to do sets its Work word, then looks whether it waits,
+// and cancels its wait. A thread that comes to wait looks at Work afterwards, and
+// cancels its own. The same holds for pollers: a poller sets watched, then looks; who
+// comes to wait to send, or sets bits, looks at watched afterwards.
+//
+// The lock of package ipc is taken with nothing else held, and inside it nothing else
+// is taken.
+
+// meeting is the nucleus's endpoints, notifications and threads.
+var meeting ipc.Nucleus
+
+// A partner is what the nucleus keeps of a thread of package ipc, under its index.
+// It is the thread's own, which means: of whom the thread belongs to.
+type partner struct {
+	state  uintptr // *amd64.UserState; 0: no such thread
+	space  uintptr // *AddressSpace
+	gen    uintptr // of its generation
+	root   uint64
+	id     ipc.ID
+	hosted bool
+
+	// Descriptors that were used lately, by their last bits. They hold while the
+	// descriptor table has had as many changes as seen.
+	changes uintptr // *uint64
+	seen    uint64
+	known   [knownTargets]Target
+
+	since, waited int64 // ticks: waits since, has waited in all
+}
+
+const knownTargets = 8
+
+var partners [ipc.MaxThreads]partner
+
+// A Target is what a descriptor means in a message call.
+type Target struct {
+	FD    uint32
+	Kind  TargetKind
+	ID    ipc.ID
+	Badge uint64
+}
+
+// TargetKind is what a descriptor is good for.
+type TargetKind uint32
+
+// Kinds of targets.
+const (
+	NoTarget TargetKind = iota
+	SendTarget
+	ReceiveTarget
+	NotificationTarget
+)
+
+// targetOf says what each message call wants of its descriptor.
+var targetOf = [amd64.MessageCalls]TargetKind{
+	abi.Send - abi.Base:      SendTarget,
+	abi.Recv - abi.Base:      ReceiveTarget,
+	abi.Call - abi.Base:      SendTarget,
+	abi.Reply - abi.Base:     NoTarget,
+	abi.ReplyRecv - abi.Base: ReceiveTarget,
+	abi.Signal - abi.Base:    NotificationTarget,
+	abi.Wait - abi.Base:      NotificationTarget,
+}
+
+// MessageTarget says what a message call, less abi.Base, wants of its descriptor.
+func MessageTarget(op uint32) TargetKind { return targetOf[op] }
+
+// due says that ServeMessages has something to do: threads in run queues, objects
+// that are marked.
+var due atomic.Uint32
+
+// An observed object is one that is polled: who makes it ready marks it.
+type observed struct{ watched, marked atomic.Uint32 }
+
+var (
+	watchedEndpoints     [ipc.MaxEndpoints]observed
+	watchedNotifications [ipc.MaxNotifications]observed
+)
+
+// mark says that an object became ready.
+func (o *observed) mark() {
+	if o.watched.Add(0) != 0 { // locked: after the store that made it ready
+		o.marked.Store(1)
+		marks.Store(1)
+		due.Store(1)
+	}
+}
+
+// marks says that some object is marked.
+var marks atomic.Uint32
+
+// What the kernel above does with threads and objects that ServeMessages hands it.
+var (
+	// MessageWoken is told that a thread of an index was woken; hosted: that its
+	// goroutine waits for that.
+	MessageWoken func(i uint32, hosted bool)
+	// EndpointReady and NotificationReady are told that watched objects became so.
+	EndpointReady, NotificationReady func(i uint32)
+)
+
+// InitMessages prepares for as many CPUs as run now; before it there are no message
+// calls.
+func InitMessages() error {
+	if err := meeting.Init(NumCPU()); err != nil {
+		return err
+	}
+	meeting.SetLoose()
+	return nil
+}
+
+func messageCall(what, a, b uint64) (uint64, linux.Errno) {
+	r := amd64.Syscall(sysMessage, what, a, b)
+	if r > ^uint64(4095) {
+		return 0, linux.Errno(-r)
+	}
+	return r, 0
+}
+
+// ServeMessages hands over threads that were woken and objects that became ready. It
+// is to be called when user mode was left with TrapMessage or with nobody, and after
+// the other functions here that say so.
+func ServeMessages() {
+	for due.Load() != 0 {
+		due.Store(0)
+		for {
+			woken := amd64.Syscall(sysMessage, messageTake, 0, 0)
+			for w := woken; w != 0; w >>= 16 {
+				i := uint32(w & 0xffff)
+				MessageWoken(i, partners[i].hosted)
+			}
+			if woken>>48 == 0 {
+				break
+			}
+		}
+		if marks.Swap(0) == 0 {
+			continue
+		}
+		for i := range watchedEndpoints {
+			if watchedEndpoints[i].marked.Swap(0) != 0 {
+				EndpointReady(uint32(i))
+			}
+		}
+		for i := range watchedNotifications {
+			if watchedNotifications[i].marked.Swap(0) != 0 {
+				NotificationReady(uint32(i))
+			}
+		}
+	}
+}
+
+// Join makes a thread one that can make message calls, and returns its name. Its
+// goroutine calls it.
+func (u *UserContext) Join(as *AddressSpace) (ipc.ID, linux.Errno) {
+	r, e := messageCall(messageNewThread, 0, 0)
+	if e != 0 {
+		return 0, e
+	}
+	id := ipc.ID(r)
+	partners[id.Index()] = partner{state: stateAddr(&u.UserState), space: spaceAddr(as), gen: counterAddr(&as.gen), root: as.Root, id: id}
+	u.Partner = id.Index()
+	return id, 0
+}
+
+// Leave ends Join: who waits for a reply from the thread gets EPIPE. Its goroutine
+// calls it, and ServeMessages afterwards.
+func (u *UserContext) Leave() {
+	i := u.Partner
+	u.Partner = 0
+	messageCall(messageEndThread, uint64(partners[i].id), 0)
+	partners[i] = partner{}
+}
+
+// Remember makes the nucleus know what a descriptor is to a thread, as long as the
+// descriptor table has had seen changes. The thread's goroutine calls it.
+func (u *UserContext) Remember(t Target, changes *atomic.Uint64, seen uint64) {
+	p := &partners[u.Partner]
+	if at := counterAddr(changes); p.changes != at || p.seen != seen {
+		p.known = [knownTargets]Target{}
+		p.changes, p.seen = at, seen
+	}
+	p.known[t.FD%knownTargets] = t
+}
+
+// Forget ends all Remember: the thread gets another descriptor table.
+func (u *UserContext) Forget() { partners[u.Partner].known = [knownTargets]Target{} }
+
+// Host says whether the thread's goroutine waits for it from now on.
+func (u *UserContext) Host(on bool) { partners[u.Partner].hosted = on }
+
+// Message carries out a message call, number less abi.Base, in the thread's registers
+// for its hosting goroutine. If it waits MessageWoken tells when that is over.
+// ServeMessages is to be called afterwards.
+func (u *UserContext) Message(op uint32, t *Target, now bool) (waits bool) {
+	what := messagePerform | uint64(op)<<8 | uint64(u.Partner)<<16
+	if now {
+		what |= 1 << 32
+	}
+	r, _ := messageCall(what, uint64(t.ID), t.Badge)
+	return r == messageWaits
+}
+
+// MessageState is a thread's part in package ipc: the message and the result.
+func (u *UserContext) MessageState() (*ipc.Thread, *ipc.Result) {
+	return meeting.Thread(u.Partner), meeting.Result(u.Partner)
+}
+
+// TakeResult puts the result of a message call into the registers. It reports false
+// if it is a long message, descriptors, or a call to be repeated.
+func (u *UserContext) TakeResult() bool {
+	return take(&u.UserState, u.Partner, meeting.Result(u.Partner))
+}
+
+// PutResult puts the result into the registers in any case; of a long message its
+// first words, in ipc.Thread.Short.
+func (u *UserContext) PutResult() {
+	th, r := u.MessageState()
+	put(&u.UserState, th, r)
+}
+
+// Resumed says that a woken thread has a goroutine.
+func (u *UserContext) Resumed() {
+	p := &partners[u.Partner]
+	p.waited += int64(amd64.TSC()) - p.since
+	p.since = 0
+}
+
+// Waited returns how long, in ticks, a thread has waited inside the nucleus without a
+// goroutine, and whether it does now.
+func Waited(i uint32, now int64) (ticks int64, waits bool) {
+	p := &partners[i%ipc.MaxThreads]
+	since := p.since
+	if since != 0 && now > since {
+		return p.waited + now - since, true
+	}
+	return p.waited, since != 0
+}
+
+// CancelWait ends a thread's wait because it has something to do: its Work word says
+// so already. ServeMessages is to be called afterwards.
+func CancelWait(id ipc.ID) {
+	if meeting.Blocked(id.Index()) {
+		messageCall(messageCancel, uint64(id), 0)
+	}
+}
+
+// NewEndpoint and NewNotification make objects, EndEndpoint and EndNotification end
+// them: who waits there gets EPIPE, ServeMessages is to be called afterwards.
+func NewEndpoint() (ipc.ID, linux.Errno) {
+	r, e := messageCall(messageNewEndpoint, 0, 0)
+	return ipc.ID(r), e
+}
+
+func NewNotification() (ipc.ID, linux.Errno) {
+	r, e := messageCall(messageNewNotification, 0, 0)
+	return ipc.ID(r), e
+}
+
+func EndEndpoint(id ipc.ID)     { messageCall(messageEndEndpoint, uint64(id), 0) }
+func EndNotification(id ipc.ID) { messageCall(messageEndNotification, uint64(id), 0) }
+
+// WatchEndpoint and WatchNotification make EndpointReady and NotificationReady hear
+// of an object from now on, as long as it lives.
+func WatchEndpoint(id ipc.ID)     { watchedEndpoints[id.Index()].watched.Store(1) }
+func WatchNotification(id ipc.ID) { watchedNotifications[id.Index()].watched.Store(1) }
+
+// SenderWaits tells whether somebody waits to send to an endpoint, BitsSet whether a
+// notification has bits, at this moment.
+func SenderWaits(id ipc.ID) bool { return meeting.Senders(id) }
+func BitsSet(id ipc.ID) bool     { return meeting.Bits(id) != 0 }
