@@ -506,8 +506,8 @@ TEST(timers, "interval timers and alarm")
 	handle_info(SIGUSR1, remember, 0);
 	err("timer_create", timer_create(CLOCK_MONOTONIC, &ev, &timer));
 	struct itimerspec ts = {{0, 0}, {0, 10000000}};
-	err("timer_settime", timer_settime(timer, 0, &ts, NULL));
 	count = 0;
+	err("timer_settime", timer_settime(timer, 0, &ts, NULL));
 	say("it fires: %d", until(count > 0));
 	say("code %d value %d", seen.si_code, seen.si_value.sival_int);
 	err("timer_delete", timer_delete(timer));
