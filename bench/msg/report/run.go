@@ -48,6 +48,7 @@ func (r runner) output(name string, args ...string) (string, error) {
 	defer cancel()
 	c := exec.CommandContext(ctx, args[0], args[1:]...)
 	c.Stderr = os.Stderr
+	c.Env = append(os.Environ(), "TMPDIR="+r.dir) // so that what it may leave goes with us
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	group := func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
 	c.Cancel = group
