@@ -96,7 +96,9 @@ type workload struct {
 	rng   *rand.Rand
 	rec   *recorder
 	fs    *FS
-	root  string // of all its names: "/", or a directory of its own
+	root  string   // of its names: "/", or a directory of its own
+	mine  string   // what all its names begin with; "" if nobody else works
+	also  []string // directories in which others have names, too, and nobody may remove
 	names map[string]*modelFile
 	past  []snapshot
 	tag   byte
@@ -154,7 +156,7 @@ func (w *workload) anyDir() string {
 }
 
 func (w *workload) fresh() string {
-	return fmt.Sprintf("%s/n%d%s", strings.TrimSuffix(w.anyDir(), "/"), w.rng.IntN(1000), strings.Repeat("x", w.rng.IntN(60)))
+	return fmt.Sprintf("%s/%sn%d%s", strings.TrimSuffix(w.anyDir(), "/"), w.mine, w.rng.IntN(1000), strings.Repeat("x", w.rng.IntN(60)))
 }
 
 func split(path string) (dir, name string) {
@@ -251,7 +253,7 @@ func (w *workload) step() {
 		f.contents = append(f.contents, content{next, before, -1})
 		changed = false
 	case k < 66: // unlink
-		p := w.pick(func(p string, f *modelFile) bool { return p != w.root && (!f.dir || w.empty(p)) })
+		p := w.pick(func(p string, f *modelFile) bool { return !w.fixed(p) && (!f.dir || w.empty(p)) })
 		if p == "" {
 			return
 		}
@@ -272,7 +274,7 @@ func (w *workload) step() {
 		}
 		to := w.fresh()
 		if w.rng.IntN(2) == 0 {
-			to = w.pick(func(p string, f *modelFile) bool { return p != w.root && !f.dir })
+			to = w.pick(func(p string, f *modelFile) bool { return !w.fixed(p) && !f.dir })
 		}
 		if to == "" || to == old || w.names[to] == w.names[old] || strings.HasPrefix(to, old+"/") || strings.HasPrefix(old, to+"/") {
 			return
@@ -401,7 +403,18 @@ func (w *workload) step() {
 }
 
 func (w *workload) anyName() string {
-	return w.pick(func(p string, f *modelFile) bool { return p != w.root })
+	return w.pick(func(p string, f *modelFile) bool { return !w.fixed(p) })
+}
+
+// fixed says whether a name stays: the workload's directories.
+func (w *workload) fixed(path string) bool { return path == w.root || slices.Contains(w.also, path) }
+
+// has says whether a name is the workload's to know about.
+func (w *workload) has(path string) bool {
+	if w.mine == "" || w.fixed(path) || strings.HasPrefix(path, w.root+"/") {
+		return true
+	}
+	return slices.ContainsFunc(w.also, func(dir string) bool { return strings.HasPrefix(path, dir+"/"+w.mine) })
 }
 
 // takeTree removes old and what is below it from the model and returns it as it would
@@ -461,15 +474,20 @@ func (w *workload) empty(dir string) bool {
 
 // record runs workloads of n operations each at once and returns them, with the disk
 // as it was before the mount. A single one has the whole tree, several have a
-// directory each.
+// directory each and others together, in which each knows its names by how they begin.
 func record(t testing.TB, seed uint64, n, bs, workers int) (*memDisk, []*workload) {
 	t.Helper()
 	base := newMemDisk(12 << 20)
 	must(t, Mkfs(base, MkfsOptions{BlockSize: bs, Zeroed: true, JournalBlocks: 1024, BytesPerInode: 8192}))
+	var also []string
 	if workers > 1 {
+		also = []string{"/all", "/all/below"}
 		fs := mount(t, base)
 		for i := range workers {
 			must(t, fs.Put(create(t, fs, fmt.Sprint("/w", i), NewInode{Mode: linux.S_IFDIR | 0o755})))
+		}
+		for _, path := range also {
+			must(t, fs.Put(create(t, fs, path, NewInode{Mode: linux.S_IFDIR | 0o755})))
 		}
 		must(t, fs.Unmount())
 	}
@@ -488,9 +506,12 @@ func record(t testing.TB, seed uint64, n, bs, workers int) (*memDisk, []*workloa
 	for i := range workers {
 		w := &workload{t: t, rng: rand.New(rand.NewPCG(seed, uint64(78+i))), rec: rec, fs: fs, root: "/"}
 		if workers > 1 {
-			w.root = fmt.Sprint("/w", i)
+			w.root, w.mine, w.also = fmt.Sprint("/w", i), fmt.Sprintf("w%d-", i), also
 		}
 		w.names = map[string]*modelFile{w.root: {dir: true}}
+		for _, path := range w.also {
+			w.names[path] = &modelFile{dir: true}
+		}
 		w.past = []snapshot{{maps.Clone(w.names), rec.count(), 0}}
 		all = append(all, w)
 	}
