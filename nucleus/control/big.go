@@ -1,0 +1,52 @@
+//go:build !nucleus_none && !nucleus_fine && !nucleus_rtm
+
+package control
+
+import (
+	"fmt"
+
+	"hardtack/lock"
+)
+
+// Name is the control's, as hardtack build --control has it.
+const Name = "big"
+
+// Control big: one operation at a time.
+type Control struct{ queue lock.CoreQueue }
+
+// Works tells what keeps the control from working on some cores of this processor;
+// max is how many its user has room for.
+func Works(cores, max int) error {
+	if cores < 1 || cores > max {
+		return fmt.Errorf("nucleus: %d cores: want 1 to %d", cores, max)
+	}
+	return nil
+}
+
+// Enter begins an operation; what it returns is for Leave.
+func (c *Control) Enter(core uint32) bool { c.queue.Acquire(core); return false }
+
+// Leave ends an operation.
+func (c *Control) Leave(core uint32, in bool) { c.queue.Release(core) }
+
+// EnterAlone begins an operation during which there is no other.
+func (c *Control) EnterAlone(core uint32) { c.queue.Acquire(core) }
+
+// LeaveAlone ends it.
+func (c *Control) LeaveAlone(core uint32) { c.queue.Release(core) }
+
+// Object guards an object among operations that run beside each other.
+type Object struct{}
+
+// Acquire waits until the object is ours.
+func (*Object) Acquire() {}
+
+// Release gives it back.
+func (*Object) Release() {}
+
+// Publish32 stores v after all that was written before, for who reads *p without
+// the object's lock.
+func Publish32(p *uint32, v uint32) { *p = v }
+
+// Fence makes what the core wrote visible before what it reads next.
+func Fence(core uint32) {}

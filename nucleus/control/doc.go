@@ -1,0 +1,18 @@
+// Package control holds the four ways in which the nucleus lets only one CPU, or
+// those that do not meet, change its state. A build tag chooses one:
+//
+//	tag             control
+//	nucleus_none    none: one CPU
+//	(no tag)        big: a CLH queue lock around each operation
+//	nucleus_fine    fine: a big-reader lock around, ticket locks on objects
+//	nucleus_rtm     rtm: each operation one hardware transaction, else big
+//
+// Operations are written once, for the finest. They enter a Control and take the
+// locks of the objects that they touch, which are nothing in the other three;
+// operations that change what others take for granted exclude all. What an operation
+// wants of the hardware it does before it enters or after it has left: a transaction
+// would not survive it, and a lock would be held longer.
+//
+// Cores are numbered, and run with interrupts off: see the second family of package
+// lock.
+package control

@@ -1,0 +1,48 @@
+//go:build nucleus_none
+
+package control
+
+import "errors"
+
+// Name is the control's, as hardtack build --control has it.
+const Name = "none"
+
+// Control none: there is one core, and operations are not interrupted.
+type Control struct{}
+
+// Works tells what keeps the control from working on some cores of this processor;
+// max is how many its user has room for.
+func Works(cores, max int) error {
+	if cores != 1 {
+		return errors.New("nucleus: built without concurrency control (--control none), for one CPU")
+	}
+	return nil
+}
+
+// Enter begins an operation; what it returns is for Leave.
+func (*Control) Enter(core uint32) bool { return false }
+
+// Leave ends an operation.
+func (*Control) Leave(core uint32, in bool) {}
+
+// EnterAlone begins an operation during which there is no other.
+func (*Control) EnterAlone(core uint32) {}
+
+// LeaveAlone ends it.
+func (*Control) LeaveAlone(core uint32) {}
+
+// Object guards an object among operations that run beside each other.
+type Object struct{}
+
+// Acquire waits until the object is ours.
+func (*Object) Acquire() {}
+
+// Release gives it back.
+func (*Object) Release() {}
+
+// Publish32 stores v after all that was written before, for who reads *p without
+// the object's lock.
+func Publish32(p *uint32, v uint32) { *p = v }
+
+// Fence makes what the core wrote visible before what it reads next.
+func Fence(core uint32) {}
