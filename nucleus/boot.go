@@ -3,6 +3,7 @@ package nucleus
 import (
 	"hardtack/abi/boot"
 	"hardtack/arch/amd64"
+	"hardtack/lock"
 )
 
 // BootFn is what the first 64-bit instructions call; assembly alone uses it.
@@ -61,6 +62,13 @@ func start() {
 		ist[i+1] = mapStack(nil, trapStack)
 	}
 	stack, idle := mapStack(nil, nucleusStack), mapStack(nil, idleStack)
+	for i := range cpus {
+		cpus[i].run = emptyQueue
+	}
+	for i := range waits {
+		waits[i].queue = emptyQueue
+	}
+	lock.Yield = yield
 	amd64.SyscallHandler = serveSyscall
 	amd64.TrapHandler = serveTrap
 	amd64.FatalHandler = serveFatal
@@ -78,7 +86,7 @@ func start() {
 	amd64.SetVDSOClock()
 
 	initIdle(c, idle)
-	threads[0] = thread{state: threadRunning, next: -1, altOff: true}
+	threads[0] = thread{state: threadRunning, queue: noQueue, altOff: true}
 	cpus[0].current = 0
 	cpus[0].online.Store(true)
 	c.SetThread(&threads[0].Thread)
@@ -86,7 +94,7 @@ func start() {
 
 func initIdle(c *amd64.CPU, stack uintptr) {
 	t := &threads[idleIndex(c.Index)]
-	*t = thread{state: threadIdle, cpu: int32(c.Index), next: -1, altOff: true}
+	*t = thread{state: threadRunning, cpu: int32(c.Index), queue: noQueue, altOff: true}
 	t.InitIdle(amd64.IdleEntry(), stack)
 }
 

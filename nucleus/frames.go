@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"hardtack/arch/amd64"
+	"hardtack/nucleus/control"
 )
 
 const pageSize = 4096
@@ -15,10 +16,10 @@ const pageSize = 4096
 // Sizes: the stack holds one 32-bit word a frame of RAM, the reference counts
 // likewise: together 0.2 % of memory.
 var frames struct {
-	region  [16]struct{ start, end uint64 } // untouched RAM; guarded by big
+	region  [16]struct{ start, end uint64 } // untouched RAM; guarded by memory
 	regions int
 	stack   uint64 // physical address of the stack; immutable after boot
-	depth   int    // frames on the stack; guarded by big
+	depth   int    // frames on the stack; guarded by memory
 	counts  uint64 // physical address of the reference counts; immutable after boot
 	top     uint64 // end of RAM; immutable after boot
 	total   int    // frames of RAM given to the allocator; immutable after boot
@@ -28,8 +29,12 @@ var frames struct {
 	kernel  atomic.Int64 // frames of the Go heap and other kernel memory
 }
 
-// allocFrame returns a frame's physical address, or 0; called with big held, or
-// before interrupts exist.
+// memory guards frames, and the page tables of the heap where they are not alone
+// anyway.
+var memory control.Object
+
+// allocFrame returns a frame's physical address, or 0; called with memory locked,
+// alone, or before interrupts exist.
 func allocFrame() uint64 {
 	f := &frames
 	if f.depth > 0 {

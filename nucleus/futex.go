@@ -18,11 +18,10 @@ func sysFutex(c *amd64.CPU, addr, op, val, timeout uint64) uint64 {
 	if !touch(c, uintptr(addr), 4) {
 		return errno(linux.EFAULT)
 	}
+	index := futexQueue(addr)
+	q := &waits[index]
 	switch op &^ futexPrivate {
 	case futexWait:
-		if load32(uintptr(addr)) != uint32(val) {
-			return errno(linux.EAGAIN)
-		}
 		var deadline int64
 		if timeout != 0 {
 			if !touch(c, uintptr(timeout), 16) {
@@ -30,17 +29,31 @@ func sysFutex(c *amd64.CPU, addr, op, val, timeout uint64) uint64 {
 			}
 			deadline = now() + int64(load64(uintptr(timeout)))*1e9 + int64(load64(uintptr(timeout)+8))
 		}
-		block(c, waitFutex, deadline).futex = addr
+		q.lock.Acquire()
+		if load32(uintptr(addr)) != uint32(val) {
+			q.lock.Release()
+			return errno(linux.EAGAIN)
+		}
+		threads[cpus[c.Index].current].futex = addr
+		block(c, index, deadline)
+		q.lock.Release()
 		return 0
 	case futexWake:
 		n := uint64(0)
-		for i := range threads[:threadMax] {
+		q.lock.Acquire()
+		for i := q.head; i >= 0 && n < val; {
 			t := &threads[i]
-			if n < val && t.state == threadBlocked && t.waiting == waitFutex && t.futex == addr {
-				wake(c, int32(i), 0, false)
+			next := t.next
+			if t.futex == addr {
+				t.lock.Acquire()
+				unblock(i, 0)
+				t.lock.Release()
+				ready(c, i, false)
 				n++
 			}
+			i = next
 		}
+		q.lock.Release()
 		return n
 	}
 	return errno(linux.ENOSYS)

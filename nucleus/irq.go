@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"hardtack/arch/amd64"
+	"hardtack/lock"
 )
 
 // Device interrupts have two halves. The first, inside, only notes that the
@@ -26,11 +27,13 @@ type irqSlot struct {
 	fn    func()        // immutable once the slot is used
 	state atomic.Uint32 // bottom half: 0 rests, 1 runs, 2 must run again
 	count atomic.Uint64
-	pin   int32 // I/O APIC pin+1 to mask while the bottom half is due, or 0; guarded by big
+	pin   int32 // I/O APIC pin+1 to mask while the bottom half is due, or 0; immutable once routed
 }
 
-// deviceInterrupt is the first half.
-func deviceInterrupt(c *amd64.CPU, vector uint64, user bool) {
+// noteInterrupt is the first half. A level line is masked before anybody can see
+// that the interrupt came: who serves it unmasks the line. user is whether user
+// mode was interrupted, which looks for itself.
+func noteInterrupt(c *amd64.CPU, vector uint64, user bool) {
 	i := vector - vectorDevice
 	if i >= maxIRQ {
 		return
@@ -41,22 +44,9 @@ func deviceInterrupt(c *amd64.CPU, vector uint64, user bool) {
 		maskPin(int(s.pin-1), true)
 	}
 	irqs.pending.Or(1 << i)
-	if user {
-		return
+	if !user {
+		c.Kicked.Store(1)
 	}
-	c.Kicked.Store(1)
-	if cpus[c.Index].current == idleIndex(c.Index) || anyIdle() {
-		signalIRQ(c)
-	}
-}
-
-func anyIdle() bool {
-	for i := range int(numCPU.Load()) {
-		if cpus[i].current == idleIndex(uint32(i)) {
-			return true
-		}
-	}
-	return false
 }
 
 // RunPending runs the bottom halves that are due. Goroutines call it when user
@@ -80,7 +70,7 @@ func (s *irqSlot) run(i int) {
 			for {
 				s.fn()
 				if s.pin != 0 {
-					amd64.Syscall(sysIRQRoute, routeUnmask, uint64(i), 0)
+					amd64.Syscall(sysUnmask, uint64(s.pin-1), 0, 0)
 				}
 				if s.state.CompareAndSwap(1, 0) {
 					return
@@ -121,12 +111,12 @@ func RouteGSI(gsi uint32, level, activeLow bool, fn func()) bool {
 	}
 	mode := uint64(0)
 	if level {
-		mode |= 1
+		mode |= routeLevel
 	}
 	if activeLow {
-		mode |= 2
+		mode |= routeLow
 	}
-	return amd64.Syscall(sysIRQRoute, routeGSI|mode<<8, uint64(i), uint64(gsi)) == 0
+	return amd64.Syscall(sysIRQRoute, mode, uint64(i), uint64(gsi)) == 0
 }
 
 // RouteMSI returns the address and data that a device must write to cause the
@@ -140,18 +130,20 @@ func RouteMSI(cpu int, fn func()) (addr uint64, data uint32, ok bool) {
 }
 
 const (
-	routeGSI    = 1
-	routeUnmask = 2
+	routeLevel = 1
+	routeLow   = 2
 )
 
 // maxGSI bounds the global system interrupts that can be routed.
 const maxGSI = 256
 
-// ioapics are the machine's I/O APICs; guarded by big.
+// ioapics are the machine's I/O APICs. Their registers are reached through a pair
+// of others, hence a lock under each concurrency control; it comes last.
 var ioapics struct {
-	n   int
-	low [maxGSI]uint32 // low half of each routed pin's entry, unmasked: reading it costs an exit
-	at  [8]struct {
+	lock lock.Ticket
+	n    int            // set at boot, like the rest but for low, which changes alone
+	low  [maxGSI]uint32 // low half of each routed pin's entry, unmasked: reading it costs an exit
+	at   [8]struct {
 		regs    uintptr
 		gsiBase uint32
 		pins    uint32
@@ -197,30 +189,31 @@ func maskPin(gsi int, on bool) {
 		if on {
 			v |= 1 << 16
 		}
+		ioapics.lock.Spin()
 		ioapicWrite(regs, 0x10+2*pin, v)
+		ioapics.lock.Release()
 	}
 }
 
-func serveRoute(c *amd64.CPU, op, slot, gsi uint64) uint64 {
+// serveRoute sends a pin's interrupts to a slot; op is the line's mode. Alone.
+func serveRoute(op, slot, gsi uint64) uint64 {
 	s := &irqs.slot[slot]
-	if op&0xff == routeUnmask {
-		maskPin(int(s.pin-1), false)
-		return 0
-	}
 	regs, pin, ok := findPin(int(gsi))
 	if !ok || gsi >= maxGSI {
 		return 1
 	}
 	low := uint32(vectorDevice + slot)
-	if op>>8&1 != 0 {
+	if op&routeLevel != 0 {
 		low |= 1 << 15
 		s.pin = int32(gsi) + 1
 	}
-	if op>>8&2 != 0 {
+	if op&routeLow != 0 {
 		low |= 1 << 13
 	}
-	ioapicWrite(regs, 0x10+2*pin+1, cpus[0].APICID<<24)
 	ioapics.low[gsi] = low
+	ioapics.lock.Spin()
+	ioapicWrite(regs, 0x10+2*pin+1, cpus[0].APICID<<24)
 	ioapicWrite(regs, 0x10+2*pin, low)
+	ioapics.lock.Release()
 	return 0
 }

@@ -1,6 +1,8 @@
 package nucleus
 
 import (
+	"sync/atomic"
+
 	"hardtack/abi/boot"
 	"hardtack/arch/amd64"
 )
@@ -33,7 +35,7 @@ const (
 	pteAddr    = 0x000ffffffffff000
 )
 
-// kspace is the kernel's half; guarded by big after boot.
+// kspace is the kernel's half. Regions grow alone.
 var kspace struct {
 	root      uint64 // physical address of the kernel's PML4; immutable after boot
 	direct    uint64 // physical memory below is in the direct map; immutable after boot
@@ -128,16 +130,21 @@ func kernelPTE(c *amd64.CPU, va uint64, create bool) *uint64 {
 }
 
 // commit maps the page of heap memory at va if it is not yet; it reports
-// whether va is heap memory. Called with big held.
+// whether va is heap memory. Tables never go away, and pages only alone, so what is
+// there needs no lock.
 func commit(c *amd64.CPU, va uint64) bool {
 	k := &kspace
 	if !(va >= arenaBase && va < k.arenaNext || va >= smallBase && va < k.smallNext || va >= k.holeStart && va < k.holeEnd) {
 		return false
 	}
-	e := kernelPTE(c, va, true)
-	if *e&ptePresent == 0 {
-		*e = kernelFrame(c) | ptePresent | pteWrite | pteNX | pteGlobal
+	if e := kernelPTE(c, va, false); e != nil && atomic.LoadUint64(e)&ptePresent != 0 {
+		return true
 	}
+	memory.Acquire()
+	if e := kernelPTE(c, va, true); *e&ptePresent == 0 {
+		atomic.StoreUint64(e, kernelFrame(c)|ptePresent|pteWrite|pteNX|pteGlobal)
+	}
+	memory.Release()
 	return true
 }
 
@@ -183,7 +190,7 @@ func mapAnonymous(hint, size uint64) uint64 {
 }
 
 // discard takes the memory behind heap addresses away; touched again it reads
-// as zero.
+// as zero. Alone.
 func discard(c *amd64.CPU, va, size uint64) {
 	if va < arenaBase || va+size > deviceBase || va+size < va {
 		return

@@ -135,6 +135,9 @@ func flushKernel(c *amd64.CPU) {
 	}
 }
 
+// yield is lock.Yield: what a CPU does while it waits for a lock.
+func yield() { serveFlush(amd64.GetCPU()) }
+
 // serveFlush forgets the running CPU's translations if another asked for it.
 func serveFlush(c *amd64.CPU) {
 	if f := &cpus[c.Index].flush; f.Load() != 0 {

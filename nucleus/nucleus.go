@@ -8,20 +8,46 @@
 // The inside: entered by SYSCALL or an interrupt, on a per-CPU stack, interrupts
 // off, with a fake g. It is an event handler: it never blocks and never
 // allocates, uses no maps, defers, strings built at run time or stores of Go
-// pointers; its state is integers in fixed arrays. One spin lock, big, guards
-// it all; while spinning for it a CPU serves requests to forget translations,
-// so that the holder may wait for those.
+// pointers; its state is integers in fixed arrays.
 //
-// The outside: exported functions that goroutines call. They never take big;
-// they reach the inside by Syscall with private numbers, or need only atomics.
+// The outside: exported functions that goroutines call. They never enter the
+// control; they reach the inside by Syscall with private numbers, or need only
+// atomics.
 //
-// Lock order: big is a leaf. Nothing inside waits for the outside.
+// # Concurrency
+//
+// Package control has four concurrency controls, of which a build tag chooses one.
+// Each stay inside is one operation under it, written once, for the finest: it
+// names the locks of objects, which are nothing in the other three. Operations
+// that change what others rely on (threads made and ended, regions of memory,
+// signal actions, routes of interrupts) have no other beside them; alone says
+// which. What an operation wants of the hardware (messages to other CPUs, the
+// timer, another address space, the end of an interrupt) is done when the control
+// has been left, by cpu.finish; a few calls are nothing else and do not enter it.
+//
+// Lock order: a wait queue, the thread that waits in it, a run queue. memory and
+// the I/O APICs' lock are leaves. Nobody holds two of a kind. Nothing inside waits
+// for the outside. While a CPU waits for any of them it serves requests to forget
+// translations, so that an operation without others beside it may wait for those.
+//
+// Guards:
+//
+//	wait queue's lock   the queue, its threads' futex and events; the poller's: poller
+//	thread's lock       its state, CPU, queue, deadline, signals
+//	run queue's lock    the queue, whether the CPU is idle
+//	memory              page tables of the heap, frames
+//	the CPU alone       its current thread, whose registers and signal stack are it's too
+//	alone               whether threads exist, regions, actions, routes
+//
+// A thread is in one queue at most. One that has been made ready and is in no
+// queue yet belongs to the CPU that made it so.
 package nucleus
 
 import (
 	"sync/atomic"
 
 	"hardtack/arch/amd64"
+	"hardtack/nucleus/control"
 )
 
 // maxThreads bounds the Ms of the Go runtime; the last maxCPUs entries of the
@@ -31,22 +57,14 @@ const (
 	maxThreads = 512
 )
 
-// big guards everything inside the nucleus but what is said to be atomic or
-// the CPU's own.
-var big spinlock
+// guard is the concurrency control.
+var guard control.Control
 
-type spinlock struct{ v atomic.Uint32 }
+// Control is the name of the concurrency control that was compiled in.
+func Control() string { return control.Name }
 
-func (l *spinlock) lock(c *amd64.CPU) {
-	for !l.v.CompareAndSwap(0, 1) {
-		for l.v.Load() != 0 {
-			serveFlush(c)
-			amd64.Pause()
-		}
-	}
-}
-
-func (l *spinlock) unlock() { l.v.Store(0) }
+// Works tells what keeps the compiled control from working on this machine.
+func Works() error { return control.Works(NumCPU(), maxCPUs) }
 
 // cpus are the processors; entry 0 is the one that booted.
 var (
@@ -60,11 +78,55 @@ type cpu struct {
 	online     atomic.Bool
 	retire     atomic.Uintptr // address space to unload at vectorFPU, or 0
 	flush      atomic.Uint32  // set: forget all kernel translations, then clear
-	resched    bool           // the time slice is over; guarded by big
-	current    int32          // thread that runs; guarded by big
-	timerAt    int64          // when the LAPIC timer fires, or 0; the CPU's own
-	sliceEnd   int64          // end of the user's time slice, or 0; the CPU's own
 	Interrupts atomic.Uint64  // since boot
+
+	// The CPU's own; others look at current, too.
+	current  int32 // thread that runs, or -1 when it has given it up
+	resched  bool  // the time slice is over
+	timerAt  int64 // when the LAPIC timer fires, or 0
+	sliceEnd int64 // end of the user's time slice, or 0
+	after    after
+
+	_ [64]byte // others write what follows
+
+	lock control.Object
+	run  queue  // ready threads
+	idle uint32 // 1: it runs its idle thread, and nobody has given it another one
+}
+
+// after is what is left to do when the control has been left.
+type after struct {
+	ipi   uint64 // CPUs that shall look at their run queue and signals
+	timer int64  // the timer fires then at the latest; 0: it need not
+	idle  bool   // nobody shall have to wake the CPU for what it has loaded
+}
+
+// arm makes c's timer fire at a time at the latest.
+func (me *cpu) arm(at int64) {
+	if me.after.timer == 0 || at < me.after.timer {
+		me.after.timer = at
+	}
+}
+
+// finish does the hardware's part of an operation.
+func (me *cpu) finish() {
+	if bits := me.after.ipi; bits != 0 {
+		me.after.ipi = 0
+		for i := 0; bits != 0; i, bits = i+1, bits>>1 {
+			if bits&1 != 0 {
+				sendIPI(i, vectorResched)
+			}
+		}
+	}
+	if at := me.after.timer; at != 0 {
+		me.after.timer = 0
+		armTimer(&me.CPU, at)
+	}
+	if me.after.idle {
+		me.after.idle = false
+		giveUpFPU(&me.CPU)
+		dropSpace(&me.CPU, me.Space)
+	}
 }
 
 // NumCPU returns how many processors run.

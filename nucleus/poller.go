@@ -14,7 +14,7 @@ const (
 	fdIRQ   = 12
 )
 
-// poller is guarded by big.
+// poller is guarded by the lock of its wait queue; who is in it waits for events.
 var poller struct {
 	counter   uint64 // of fdEvent
 	eventData uint64 // epoll user data of fdEvent and fdIRQ
@@ -37,20 +37,24 @@ func sysEpollCtl(c *amd64.CPU, op, fd, event uint64) uint64 {
 		return errno(linux.EFAULT)
 	}
 	data := uint64(load32(uintptr(event)+4)) | uint64(load32(uintptr(event)+8))<<32
+	q := &waits[pollQueue]
+	q.lock.Acquire()
+	r := uint64(0)
 	switch fd {
 	case fdEvent:
 		poller.eventData, poller.eventOn = data, true
 	case fdIRQ:
 		poller.irqData, poller.irqOn = data, true
 	default:
-		return errno(linux.EBADF)
+		r = errno(linux.EBADF)
 	}
-	return 0
+	q.lock.Release()
+	return r
 }
 
 // collect writes the ready events to a buffer of at least two and returns
-// their number.
-func collect(c *amd64.CPU, buf uint64) uint64 {
+// their number. Called with the poller's lock.
+func collect(buf uint64) uint64 {
 	n := uint64(0)
 	put := func(data uint64) {
 		at := uintptr(buf + 12*n)
@@ -73,7 +77,10 @@ func sysEpollWait(c *amd64.CPU, buf, max, timeout uint64) uint64 {
 	if max < 2 || !touch(c, uintptr(buf), 24) {
 		return errno(linux.EINVAL)
 	}
-	if n := collect(c, buf); n > 0 || int32(timeout) == 0 {
+	q := &waits[pollQueue]
+	q.lock.Acquire()
+	if n := collect(buf); n > 0 || int32(timeout) == 0 {
+		q.lock.Release()
 		return n
 	}
 	var deadline int64
@@ -82,48 +89,63 @@ func sysEpollWait(c *amd64.CPU, buf, max, timeout uint64) uint64 {
 			deadline = pollUntil() // what the milliseconds were rounded from
 		}
 	}
-	block(c, waitPoll, deadline).events = buf
+	threads[cpus[c.Index].current].events = buf
+	block(c, pollQueue, deadline)
+	q.lock.Release()
 	return 0
 }
 
-// pollWake completes a blocked epoll_pwait if something became ready.
+// pollWake completes a blocked epoll_pwait if something became ready. Called with
+// the poller's lock.
 func pollWake(c *amd64.CPU) {
-	for i := range threads[:threadMax] {
-		t := &threads[i]
-		if t.state == threadBlocked && t.waiting == waitPoll {
-			if n := collect(c, t.events); n > 0 {
-				wake(c, int32(i), n, true)
-			}
-			return
-		}
+	i := waits[pollQueue].head
+	if i < 0 {
+		return
+	}
+	t := &threads[i]
+	if n := collect(t.events); n > 0 {
+		t.lock.Acquire()
+		unblock(i, n)
+		t.lock.Release()
+		ready(c, i, true)
 	}
 }
 
 // signalIRQ makes the poller see fdIRQ.
 func signalIRQ(c *amd64.CPU) {
+	q := &waits[pollQueue]
+	q.lock.Acquire()
 	if !poller.irqReady {
 		poller.irqReady = true
 		pollWake(c)
 	}
+	q.lock.Release()
 }
 
 func sysWriteEvent(c *amd64.CPU, buf uint64) uint64 {
 	if !touch(c, uintptr(buf), 8) {
 		return errno(linux.EFAULT)
 	}
+	q := &waits[pollQueue]
+	q.lock.Acquire()
 	poller.counter += load64(uintptr(buf))
 	pollWake(c)
+	q.lock.Release()
 	return 8
 }
 
 func sysReadEvent(c *amd64.CPU, buf uint64) uint64 {
-	if poller.counter == 0 {
-		return errno(linux.EAGAIN)
-	}
 	if !touch(c, uintptr(buf), 8) {
 		return errno(linux.EFAULT)
 	}
-	store64(uintptr(buf), poller.counter)
+	q := &waits[pollQueue]
+	q.lock.Acquire()
+	n := poller.counter
 	poller.counter = 0
+	q.lock.Release()
+	if n == 0 {
+		return errno(linux.EAGAIN)
+	}
+	store64(uintptr(buf), n)
 	return 8
 }

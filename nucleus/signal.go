@@ -1,6 +1,9 @@
 package nucleus
 
 import (
+	"math/bits"
+	"sync/atomic"
+
 	"hardtack/abi/linux"
 	"hardtack/arch/amd64"
 )
@@ -17,7 +20,7 @@ const (
 	numSig    = 64
 )
 
-// sigaction is struct kernel_sigaction. Guarded by big.
+// sigaction is struct kernel_sigaction. They change alone.
 type sigaction struct{ handler, flags, restorer, mask uint64 }
 
 var actions [numSig + 1]sigaction
@@ -85,14 +88,14 @@ func sysSigprocmask(c *amd64.CPU, t *thread, how, set, old uint64) uint64 {
 		v := load64(uintptr(set))
 		switch how {
 		case 0:
-			t.mask |= v
+			v |= t.mask
 		case 1:
-			t.mask &^= v
+			v = t.mask &^ v
 		case 2:
-			t.mask = v
 		default:
 			return errno(linux.EINVAL)
 		}
+		t.setMask(v)
 	}
 	return 0
 }
@@ -120,43 +123,52 @@ func sysSigaltstack(c *amd64.CPU, t *thread, set, old uint64) uint64 {
 	return 0
 }
 
+// setMask changes which signals the running thread t does not take. Only it does,
+// but others must not miss it when they look whom to tell of a signal.
+func (t *thread) setMask(v uint64) {
+	t.lock.Acquire()
+	t.mask = v
+	t.lock.Release()
+}
+
 // raise makes sig pending for thread i and sees that it notices.
 func raise(c *amd64.CPU, i int32, sig uint64) {
-	t := &threads[i]
-	t.pending |= 1 << (sig - 1)
-	if t.mask>>(sig-1)&1 != 0 {
-		return
-	}
-	switch t.state {
-	case threadRunning:
-		if t.cpu != int32(c.Index) {
-			sendIPI(int(t.cpu), vectorResched)
+	t, queue := lockWaiting(i)
+	atomic.StoreUint64(&t.pending, t.pending|1<<(sig-1))
+	woken := false
+	if t.mask>>(sig-1)&1 == 0 {
+		switch t.state {
+		case threadRunning:
+			if t.cpu != int32(c.Index) {
+				cpus[c.Index].after.ipi |= 1 << t.cpu
+			}
+		case threadBlocked:
+			unblock(i, errno(linux.EINTR))
+			woken = true
 		}
-	case threadBlocked:
-		wake(c, i, errno(linux.EINTR), false)
+	}
+	unlockWaiting(t, queue)
+	if woken {
+		ready(c, i, false)
 	}
 }
 
+// signalled tells whether signals wait for the running thread t.
+func (t *thread) signalled() bool { return atomic.LoadUint64(&t.pending)&^t.mask != 0 }
+
 // deliver enters handlers for the pending signals of the thread that c is about
-// to resume. Called with big held.
+// to resume.
 func deliver(c *amd64.CPU) {
-	i := cpus[c.Index].current
-	t := &threads[i]
-	for {
-		ready := t.pending &^ t.mask
-		if ready == 0 {
-			return
+	t := &threads[cpus[c.Index].current]
+	for t.signalled() {
+		t.lock.Acquire()
+		bit := bits.TrailingZeros64(t.pending &^ t.mask)
+		t.pending &^= 1 << bit
+		t.lock.Release()
+		sig := uint64(bit) + 1
+		if actions[sig].handler > 1 { // neither SIG_DFL nor SIG_IGN
+			enterHandler(c, t, sig)
 		}
-		sig := uint64(1)
-		for ready&1 == 0 {
-			ready >>= 1
-			sig++
-		}
-		t.pending &^= 1 << (sig - 1)
-		if actions[sig].handler <= 1 { // SIG_DFL, SIG_IGN
-			continue
-		}
-		enterHandler(c, t, sig)
 	}
 }
 
@@ -185,16 +197,19 @@ func enterHandler(c *amd64.CPU, t *thread, sig uint64) {
 	f.oldMask, f.mask, f.fpstate = 0, t.mask, 0
 	f.signo, f.errno_, f.code, f.addr = int32(sig), 0, int32(t.faultCode), t.faultAddr
 	t.faultCode, t.faultAddr = 0, 0
-	t.mask |= a.mask
+	mask := t.mask | a.mask
 	if a.flags&0x40000000 == 0 { // SA_NODEFER
-		t.mask |= 1 << (sig - 1)
+		mask |= 1 << (sig - 1)
 	}
+	t.setMask(mask)
 	t.SetHandler(a.handler, at, sig, at+8+304, at+8)
 }
 
-func sysSigreturn(c *amd64.CPU, t *thread) {
+// sysSigreturn returns what the register of results had.
+func sysSigreturn(t *thread) uint64 {
 	f := frameAt(uintptr(t.SP() - 8))
-	t.mask = f.mask
+	t.setMask(f.mask)
 	regs, ymm := f.regs, f.ymm
 	t.LoadFrame(&regs, &ymm)
+	return regs.RAX
 }

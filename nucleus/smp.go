@@ -6,14 +6,15 @@ import (
 
 	"hardtack/abi/boot"
 	"hardtack/arch/amd64"
+	"hardtack/nucleus/control"
 )
 
 // StartCPU starts the processor with a local APIC ID and waits until it runs.
 // The caller raises GOMAXPROCS afterwards.
 func StartCPU(apicID uint32) error {
 	n := NumCPU()
-	if n >= maxCPUs {
-		return errors.New("nucleus: more processors than are supported")
+	if err := control.Works(n+1, maxCPUs); err != nil {
+		return err
 	}
 	amd64.Syscall(sysStartCPU, uint64(apicID), 0, 0)
 	deadline := now() + 1e9
@@ -70,11 +71,8 @@ func startCPU(c *amd64.CPU) {
 	initCPU(c, n, apStacks.nucleus, apStacks.ist)
 	initAPIC(c)
 	initIdle(c, apStacks.idle)
-	big.lock(c)
-	cpus[n].current = idleIndex(c.Index)
-	threads[idleIndex(c.Index)].state = threadRunning
+	cpus[n].current, cpus[n].idle = idleIndex(c.Index), 1
 	c.SetThread(&threads[idleIndex(c.Index)].Thread)
-	big.unlock()
 	cpus[n].online.Store(true)
 }
 

@@ -16,144 +16,171 @@ const (
 	sysKick
 	sysStartCPU
 	sysIRQRoute
-	sysProfile
 	sysMessage
+	sysUnmask
 )
 
 // serveSyscall is the runtime's system call interface: what it asks of Linux,
 // and no more. The thread's registers are saved; the result goes there.
 func serveSyscall(c *amd64.CPU, at *amd64.Thread) {
 	num, a, b, d, e, f, _ := at.Args()
-	if num == sysMessage { // has a lock of its own
+	switch num {
+	case sysMessage: // under a control of its own
 		at.SetResult(serveMeeting(c, a, b, d))
 		return
+	// The hardware's business only.
+	case sysKick:
+		sendIPI(int(a), vectorResched)
+		at.SetResult(0)
+		return
+	case sysSyncFPU:
+		at.SetResult(serveSyncFPU(c, a))
+		return
+	case sysFlushSpace:
+		at.SetResult(serveFlushSpace(c, a, b))
+		return
+	case sysUnmask:
+		maskPin(int(a), false)
+		at.SetResult(0)
+		return
+	case linux.SYS_exit_group:
+		exit(c, int(a))
 	}
-	big.lock(c)
-	t := threadPointer(at)
+	me, t := cpuPointer(c), threadPointer(at)
+	var in bool
 	var r uint64
+	single := alone(num, a)
+	if single {
+		guard.EnterAlone(c.Index)
+		r = serveAlone(c, t, num, a, b, d, e, f)
+	} else {
+		in = guard.Enter(c.Index)
+		r = serveBeside(c, t, num, a, b, d, e)
+	}
+	if me.current >= 0 {
+		at.SetResult(r)
+	} // else it waits, and may already run elsewhere
+	if me.current < 0 || me.resched || t.signalled() {
+		schedule(c)
+		deliver(c)
+	}
+	if single {
+		guard.LeaveAlone(c.Index)
+	} else {
+		guard.Leave(c.Index, in)
+	}
+	me.finish()
+}
+
+// alone tells whether a call changes what others rely on; a is its first argument.
+func alone(num, a uint64) bool {
 	switch num {
-	case linux.SYS_futex:
-		r = sysFutex(c, a, b, d, e)
-	case linux.SYS_sched_yield:
-		cpus[c.Index].resched = true
-	case linux.SYS_nanosleep:
-		r = sysNanosleep(c, a)
-	case linux.SYS_epoll_pwait:
-		r = sysEpollWait(c, b, d, e)
+	case linux.SYS_mmap, linux.SYS_munmap, linux.SYS_madvise, linux.SYS_rt_sigaction, linux.SYS_clone,
+		linux.SYS_setitimer, linux.SYS_exit, sysContiguous, sysMapDevice, sysStartCPU, sysIRQRoute:
+		return true
 	case linux.SYS_write:
-		r = sysWrite(c, a, b, d)
-	case linux.SYS_read:
-		r = errno(linux.EBADF)
-		if a == fdEvent {
-			r = sysReadEvent(c, b)
-		}
+		return a != fdEvent // the console
+	}
+	return false
+}
+
+func serveAlone(c *amd64.CPU, t *thread, num, a, b, d, e, f uint64) uint64 {
+	switch num {
+	case linux.SYS_write:
+		return sysWrite(c, a, b, d)
 	case linux.SYS_mmap:
-		r = sysMmap(c, a, b, e, f)
+		return sysMmap(c, a, b, e, f)
 	case linux.SYS_munmap:
 		discard(c, a, b)
 	case linux.SYS_madvise:
 		if d == 4 || d == 8 { // MADV_DONTNEED, MADV_FREE
 			discard(c, a, b)
 		}
-	case linux.SYS_rt_sigreturn:
-		sysSigreturn(c, t)
-		deliver(c)
-		big.unlock()
-		return
-	case linux.SYS_tgkill:
-		r = sysTgkill(c, b, d)
 	case linux.SYS_rt_sigaction:
-		r = sysSigaction(c, a, b, d)
-	case linux.SYS_rt_sigprocmask:
-		r = sysSigprocmask(c, t, a, b, d)
-	case linux.SYS_sigaltstack:
-		r = sysSigaltstack(c, t, a, b)
+		return sysSigaction(c, a, b, d)
 	case linux.SYS_clone:
-		r = errno(linux.EAGAIN)
-		if i, ok := clone(t, b, f); ok {
-			r = uint64(i) + 1
-			wakeIdle(c)
+		if i, ok := clone(c, t, b, f); ok {
+			return uint64(i) + 1
 		}
-	case linux.SYS_gettid:
-		r = uint64(cpus[c.Index].current) + 1
-	case linux.SYS_getpid:
-		r = 1
-	case linux.SYS_arch_prctl:
-		if a == 0x1002 { // ARCH_SET_FS
-			at.SetFS(b)
-		} else {
-			r = errno(linux.EINVAL)
-		}
-	case linux.SYS_sched_getaffinity:
-		r = sysAffinity(c, b, d)
-	case linux.SYS_fcntl:
-		r = 2 // F_GETFD, F_GETFL of the standard descriptors: O_RDWR
-		if a > 2 {
-			r = errno(linux.EBADF)
-		}
-	case linux.SYS_getrandom:
-		r = sysGetrandom(c, a, b)
-	case linux.SYS_openat:
-		r = errno(linux.ENOENT)
-	case linux.SYS_eventfd2:
-		r = fdEvent
-	case linux.SYS_epoll_create1:
-		r = fdEpoll
-	case linux.SYS_epoll_ctl:
-		r = sysEpollCtl(c, b, d, e)
+		return errno(linux.EAGAIN)
 	case linux.SYS_setitimer:
-		r = sysSetitimer(c, a, b)
+		return sysSetitimer(c, a, b)
 	case linux.SYS_exit:
 		t.state = threadFree
-		schedule(c)
-		deliver(c)
-		big.unlock()
-		return
-	case linux.SYS_exit_group:
-		big.unlock()
-		exit(c, int(a))
-	case sysAllocFrames:
-		r = serveAlloc(c, a, b)
-	case sysFreeFrames:
-		r = serveFree(c, a, b)
+		cpus[c.Index].current = -1
 	case sysContiguous:
-		r = allocContiguous(int(a))
+		return allocContiguous(int(a))
 	case sysMapDevice:
-		r = mapDevice(c, a, b)
-	case sysFlushSpace:
-		r = serveFlushSpace(c, a, b)
-	case sysSyncFPU:
-		r = serveSyncFPU(c, a)
-	case sysKick:
-		sendIPI(int(a), vectorResched)
+		return mapDevice(c, a, b)
 	case sysStartCPU:
-		r = serveStartCPU(c, uint32(a), b)
+		return serveStartCPU(c, uint32(a), b)
 	case sysIRQRoute:
-		r = serveRoute(c, a, b, d)
-	default:
-		r = errno(linux.ENOSYS)
+		return serveRoute(a, b, d)
 	}
-	if t.state == threadRunning {
-		at.SetResult(r)
-		if t.pending&^t.mask == 0 && !cpus[c.Index].resched {
-			big.unlock()
-			return
-		}
-	}
-	schedule(c)
-	deliver(c)
-	big.unlock()
+	return 0
 }
 
-// wakeIdle tells an idle CPU that the run queue is not empty.
-func wakeIdle(c *amd64.CPU) {
-	for j := range int(numCPU.Load()) {
-		if j != int(c.Index) && cpus[j].current == idleIndex(uint32(j)) {
-			cpus[j].current = -1
-			sendIPI(j, vectorResched)
-			return
+// serveBeside serves the calls that run beside others. When the thread waits, the
+// result is what it is woken with.
+func serveBeside(c *amd64.CPU, t *thread, num, a, b, d, e uint64) uint64 {
+	switch num {
+	case linux.SYS_futex:
+		return sysFutex(c, a, b, d, e)
+	case linux.SYS_sched_yield:
+		cpus[c.Index].resched = true
+	case linux.SYS_nanosleep:
+		return sysNanosleep(c, a)
+	case linux.SYS_epoll_pwait:
+		return sysEpollWait(c, b, d, e)
+	case linux.SYS_write:
+		return sysWriteEvent(c, b)
+	case linux.SYS_read:
+		if a == fdEvent {
+			return sysReadEvent(c, b)
 		}
+		return errno(linux.EBADF)
+	case linux.SYS_rt_sigreturn:
+		return sysSigreturn(t)
+	case linux.SYS_tgkill:
+		return sysTgkill(c, b, d)
+	case linux.SYS_rt_sigprocmask:
+		return sysSigprocmask(c, t, a, b, d)
+	case linux.SYS_sigaltstack:
+		return sysSigaltstack(c, t, a, b)
+	case linux.SYS_gettid:
+		return uint64(cpus[c.Index].current) + 1
+	case linux.SYS_getpid:
+		return 1
+	case linux.SYS_arch_prctl:
+		if a != 0x1002 { // ARCH_SET_FS
+			return errno(linux.EINVAL)
+		}
+		t.SetFS(b)
+	case linux.SYS_sched_getaffinity:
+		return sysAffinity(c, b, d)
+	case linux.SYS_fcntl:
+		if a > 2 {
+			return errno(linux.EBADF)
+		}
+		return 2 // F_GETFD, F_GETFL of the standard descriptors: O_RDWR
+	case linux.SYS_getrandom:
+		return sysGetrandom(c, a, b)
+	case linux.SYS_openat:
+		return errno(linux.ENOENT)
+	case linux.SYS_eventfd2:
+		return fdEvent
+	case linux.SYS_epoll_create1:
+		return fdEpoll
+	case linux.SYS_epoll_ctl:
+		return sysEpollCtl(c, b, d, e)
+	case sysAllocFrames:
+		return serveAlloc(c, a, b)
+	case sysFreeFrames:
+		return serveFree(c, a, b)
+	default:
+		return errno(linux.ENOSYS)
 	}
+	return 0
 }
 
 // The runtime's monitor thread, the first that it starts, looks every 20 µs
@@ -172,24 +199,22 @@ func sysNanosleep(c *amd64.CPU, req uint64) uint64 {
 	if cpus[c.Index].current == sysmon {
 		d = max(d, sysmonSleep)
 	}
-	block(c, waitSleep, now()+max(d, 1))
+	block(c, noQueue, now()+max(d, 1))
 	return 0
 }
 
+// sysWrite writes to the console.
 func sysWrite(c *amd64.CPU, fd, buf, n uint64) uint64 {
-	switch fd {
-	case fdEvent:
-		return sysWriteEvent(c, buf)
-	case 1, 2:
-		if n > 1<<20 || !touch(c, uintptr(buf), int(n)) {
-			return errno(linux.EFAULT)
-		}
-		for i := range uintptr(n) {
-			putc(load8(uintptr(buf) + i))
-		}
-		return n
+	if fd != 1 && fd != 2 {
+		return errno(linux.EBADF)
 	}
-	return errno(linux.EBADF)
+	if n > 1<<20 || !touch(c, uintptr(buf), int(n)) {
+		return errno(linux.EFAULT)
+	}
+	for i := range uintptr(n) {
+		putc(load8(uintptr(buf) + i))
+	}
+	return n
 }
 
 func sysMmap(c *amd64.CPU, hint, size, flags, fd uint64) uint64 {

@@ -1,6 +1,10 @@
 package nucleus
 
-import "hardtack/arch/amd64"
+import (
+	"sync/atomic"
+
+	"hardtack/arch/amd64"
+)
 
 // sliceUser is how long a user thread runs before its goroutine looks whether
 // others want the CPU; sliceThread the same for threads of the runtime when
@@ -23,34 +27,30 @@ func armTimer(c *amd64.CPU, at int64) {
 	setTimer(max(at-now(), 1000))
 }
 
-func armSlice(c *amd64.CPU) { armTimer(c, now()+sliceThread) }
-
 // timerFired wakes what is due and arms the timer for what comes next.
 func timerFired(c *amd64.CPU, user bool) {
 	me := cpuPointer(c)
 	t := now()
-	if at := me.timerAt; at > t+20000 { // the LAPIC and the TSC disagree: early
-		setTimer(at - t)
+	at := me.timerAt
+	me.timerAt = 0
+	if at > t+20000 { // the LAPIC and the TSC disagree: early
+		me.arm(at)
 		return
 	}
-	me.timerAt = 0
-	if profile.period != 0 && t >= profile.next {
-		profileTick(c, t)
+	sample := profile.next.Load()
+	if profile.period != 0 && t >= sample && profile.next.CompareAndSwap(sample, t+profile.period) {
+		profileTick(c)
 	}
 	next := int64(0)
 	for i := range threads[:threadMax] {
 		th := &threads[i]
-		if th.state != threadBlocked || th.wakeAt == 0 {
-			continue
-		}
-		if th.wakeAt <= t {
-			result := uint64(0)
-			if th.waiting == waitFutex {
-				result = errno(110) // ETIMEDOUT
-			}
-			wake(c, int32(i), result, true)
-		} else if th.cpu == int32(c.Index) && (next == 0 || th.wakeAt < next) {
-			next = th.wakeAt
+		wakeAt := atomic.LoadInt64(&th.wakeAt)
+		switch {
+		case wakeAt == 0:
+		case wakeAt <= t:
+			timeOut(c, int32(i), t)
+		case th.cpu == int32(c.Index) && (next == 0 || wakeAt < next):
+			next = wakeAt // c armed its timer for it, and has to go on with that
 		}
 	}
 	if me.sliceEnd != 0 {
@@ -64,19 +64,39 @@ func timerFired(c *amd64.CPU, user bool) {
 			next = me.sliceEnd
 		}
 	}
-	if profile.period != 0 && (next == 0 || profile.next < next) {
-		next = profile.next
+	if sample = profile.next.Load(); profile.period != 0 && (next == 0 || sample < next) {
+		next = sample
 	}
 	if next != 0 {
-		armTimer(c, next)
+		me.arm(next)
 	}
-	if runq.head >= 0 {
+	if waiting() {
 		me.resched = true
 	}
 }
 
-// profile is the runtime's ITIMER_PROF; guarded by big.
-var profile struct{ period, next int64 }
+// timeOut ends the wait of thread i if it has lasted long enough.
+func timeOut(c *amd64.CPU, i int32, t int64) {
+	th, queue := lockWaiting(i)
+	due := th.wakeAt != 0 && th.wakeAt <= t
+	if due {
+		result := uint64(0)
+		if queue >= 0 && queue != pollQueue {
+			result = errno(110) // ETIMEDOUT
+		}
+		unblock(i, result)
+	}
+	unlockWaiting(th, queue)
+	if due {
+		ready(c, i, true)
+	}
+}
+
+// profile is the runtime's ITIMER_PROF.
+var profile struct {
+	period int64 // changes alone
+	next   atomic.Int64
+}
 
 func sysSetitimer(c *amd64.CPU, which, new uint64) uint64 {
 	if which != 2 || !touch(c, uintptr(new), 32) {
@@ -84,17 +104,17 @@ func sysSetitimer(c *amd64.CPU, which, new uint64) uint64 {
 	}
 	profile.period = int64(load64(uintptr(new)))*1e9 + int64(load64(uintptr(new)+8))*1000
 	if profile.period != 0 {
-		profile.next = now() + profile.period
-		armTimer(c, profile.next)
+		at := now() + profile.period
+		profile.next.Store(at)
+		cpus[c.Index].arm(at)
 	}
 	return 0
 }
 
 // profileTick samples the running thread of every CPU.
-func profileTick(c *amd64.CPU, t int64) {
-	profile.next = t + profile.period
+func profileTick(c *amd64.CPU) {
 	for i := range int(numCPU.Load()) {
-		if j := cpus[i].current; j >= 0 && j < int32(threadMax) && threads[j].state == threadRunning {
+		if j := atomic.LoadInt32(&cpus[i].current); j >= 0 && j < int32(threadMax) {
 			raise(c, j, sigPROF)
 		}
 	}

@@ -16,10 +16,10 @@ const (
 func serveTrap(ac *amd64.CPU, vector, code uint64, user bool) {
 	me := cpuPointer(ac)
 	if vector < 32 {
-		big.lock(ac)
+		in := guard.Enter(ac.Index)
 		kernelFault(ac, vector, code)
 		deliver(ac)
-		big.unlock()
+		guard.Leave(ac.Index, in)
 		return
 	}
 	me.Interrupts.Add(1)
@@ -38,22 +38,24 @@ func serveTrap(ac *amd64.CPU, vector, code uint64, user bool) {
 	case vectorSpurious:
 		return
 	}
-	big.lock(ac)
+	device := vector < vectorTimer
+	if device {
+		noteInterrupt(ac, vector, user)
+	}
+	in := guard.Enter(ac.Index)
 	switch {
 	case vector == vectorTimer:
-		eoi()
 		timerFired(ac, user)
 	case vector == vectorResched:
-		eoi()
 		me.resched = true
-	default:
-		// A level line is masked first, or it would interrupt again at once.
-		deviceInterrupt(ac, vector, user)
-		eoi()
+	case device && !user && (me.current == idleIndex(ac.Index) || anyIdle()):
+		signalIRQ(ac)
 	}
 	schedule(ac)
 	deliver(ac)
-	big.unlock()
+	guard.Leave(ac.Index, in)
+	eoi()
+	me.finish()
 }
 
 // kernelFault serves an exception in a thread of the runtime: heap memory is
@@ -81,5 +83,7 @@ func kernelFault(c *amd64.CPU, vector, code uint64) {
 		fatalTrap(c, vector, code, t.PC(), t.SP())
 	}
 	t.faultTrap, t.err = vector, code
+	t.lock.Acquire()
 	t.pending |= 1 << (sig - 1)
+	t.lock.Release()
 }

@@ -13,18 +13,28 @@ import (
 )
 
 func newBuild() *cobra.Command {
-	var out string
+	var out, control string
 	cmd := &cobra.Command{
-		Use:   "build [-o IMAGE]",
+		Use:   "build [--control WHICH] [-o IMAGE]",
 		Short: "Build the kernel image",
 		Long: `Build the kernel with the stock Go toolchain, as an ELF file that QEMU boots
 with -kernel (PVH). The same source gives the same image, bit for bit.
 
 It needs the source: the working directory, or the one that holds this command,
 must be inside it. Without -o the image goes where "hardtack run" looks for it:
-kernel.elf beside this command.`,
+kernel.elf beside this command.
+
+--control says how the nucleus, below the Go runtime, keeps CPUs apart:
+
+  big   one queue lock around each operation
+  fine  operations run beside each other and lock the objects that they touch
+  rtm   each operation is a hardware transaction; the kernel does not start on a
+        processor without RTM
+  none  nothing; the kernel starts one CPU only
+
+The kernel says which it has at boot, on a terminal, and in /proc/hardtack/control.`,
 		Example: `  hardtack build
-  hardtack build -o /tmp/kernel.elf`,
+  hardtack build --control fine -o /tmp/fine.elf`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
 			if out == "" {
@@ -43,11 +53,12 @@ kernel.elf beside this command.`,
 				return err
 			}
 			return t.create(out, func(tmp string) error {
-				return image.Build(image.Options{Out: tmp, Dir: dir})
+				return image.Build(image.Options{Out: tmp, Dir: dir, Control: control})
 			})
 		},
 	}
 	cmd.Flags().StringVarP(&out, "output", "o", "", "write the image to this `file`")
+	cmd.Flags().StringVar(&control, "control", "big", "the nucleus's concurrency `control`: none, big, fine or rtm")
 	return cmd
 }
 

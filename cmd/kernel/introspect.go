@@ -22,6 +22,7 @@ func (k *kernel) introspect(config *initramfs.BootConfig) {
 	procfs.Register("hardtack/interrupts", interruptsText)
 	procfs.Register("hardtack/syscalls", syscallsText)
 	procfs.Register("hardtack/frames", framesText)
+	procfs.Register("hardtack/control", func() []byte { return []byte(nucleus.Control() + "\n") })
 	if config.Pprof > 0 && config.Pprof < 1<<16 {
 		if err := pprof.Serve(inet.Default, uint16(config.Pprof), nil); err != nil {
 			warn("profiles: %v", err)

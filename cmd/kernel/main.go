@@ -41,6 +41,9 @@ func main() {
 		tables = &acpi.Tables{}
 	}
 	k.power = power.New(&k.platform, tables)
+	if err := nucleus.Works(); err != nil {
+		k.fail("%v", err)
+	}
 	startProcessors(&k.platform, tables)
 	runtime.GOMAXPROCS(nucleus.NumCPU())
 	wait.SetProcessors(nucleus.NumCPU())
@@ -57,6 +60,9 @@ func main() {
 	}
 	k.initProcesses()
 	k.console = newConsole(&k.platform, config)
+	if config.Terminal { // else the console is the program's
+		warn("%d CPUs, concurrency control %s", nucleus.NumCPU(), nucleus.Control())
+	}
 	devices := k.startDevices(transports(&k.platform, tables, k.cmdline), tables)
 	if name, ok := k.option("root"); ok {
 		if root, err = k.diskRoot(name); err != nil {

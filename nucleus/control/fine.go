@@ -57,5 +57,9 @@ var fences [lock.MaxCores]struct {
 	_    [60]byte
 }
 
-// Fence makes what the core wrote visible before what it reads next.
-func Fence(core uint32) { atomic.SwapUint32(&fences[core%lock.MaxCores].word, 0) }
+// Fence makes what the core wrote visible before what it reads next. It tells
+// whether others may have changed what it read before.
+func Fence(core uint32) bool {
+	atomic.SwapUint32(&fences[core%lock.MaxCores].word, 0)
+	return true
+}

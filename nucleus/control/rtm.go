@@ -57,5 +57,6 @@ func (*Object) Release() {}
 // the object's lock.
 func Publish32(p *uint32, v uint32) { *p = v }
 
-// Fence makes what the core wrote visible before what it reads next.
-func Fence(core uint32) {}
+// Fence makes what the core wrote visible before what it reads next. It tells
+// whether others may have changed what it read before.
+func Fence(core uint32) bool { return false }

@@ -33,18 +33,27 @@ func needGuest(t *testing.T) {
 	}
 }
 
-// command builds the command line tool and a kernel image for it.
+// command builds the command line tool and a kernel image for it, with the
+// concurrency control that HARDTACK_GUEST_CONTROL names.
 func command(t *testing.T, repo, dir string) string {
 	tool := filepath.Join(dir, "hardtack")
 	if err := goBuild(repo, tool, "./cmd/hardtack"); err != nil {
 		t.Fatal(err)
 	}
-	build := exec.Command(tool, "build", "-o", filepath.Join(dir, "kernel.elf"))
-	build.Dir = repo
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("hardtack build: %v\n%s", err, out)
+	control := os.Getenv("HARDTACK_GUEST_CONTROL")
+	if control == "" {
+		control = "big"
 	}
+	buildKernel(t, repo, tool, control, filepath.Join(dir, "kernel.elf"))
 	return tool
+}
+
+func buildKernel(t *testing.T, repo, tool, control, out string) {
+	build := exec.Command(tool, "build", "--control", control, "-o", out)
+	build.Dir = repo
+	if text, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("hardtack build: %v\n%s", err, text)
+	}
 }
 
 // onHost runs the programs on this machine's Linux, in memory where it can.

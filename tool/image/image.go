@@ -17,14 +17,16 @@ import (
 
 	"hardtack/abi/boot"
 	"hardtack/overlay"
+	"hardtack/tool/fault"
 )
 
 // Options say what to build.
 type Options struct {
-	Out  string   // the image's path
-	Dir  string   // a directory inside the module; "" is the working directory
-	Tags string   // build tags
-	Args []string // more arguments for go build
+	Out     string   // the image's path
+	Dir     string   // a directory inside the module; "" is the working directory
+	Tags    string   // build tags
+	Control string   // the nucleus's concurrency control: none, big, fine or rtm; "" is big
+	Args    []string // more arguments for go build
 
 	// Debug is where to keep the linked program, with symbols for gdb; "" nowhere.
 	Debug string
@@ -33,8 +35,16 @@ type Options struct {
 // entrySymbol is where 64-bit code begins.
 const entrySymbol = "hardtack/arch/amd64.bootEntry"
 
+// controlTags are the build tags of the concurrency controls (nucleus/control).
+var controlTags = map[string]string{"": "", "none": "nucleus_none", "big": "", "fine": "nucleus_fine", "rtm": "nucleus_rtm"}
+
 // Build makes the image at o.Out.
 func Build(o Options) error {
+	tag, ok := controlTags[o.Control]
+	if !ok {
+		return fault.Bad("concurrency control %q: want none, big, fine or rtm", o.Control)
+	}
+	tags := strings.Trim(o.Tags+","+tag, ",")
 	tmp, err := os.MkdirTemp("", "hardtack-image-*")
 	if err != nil {
 		return err
@@ -49,7 +59,7 @@ func Build(o Options) error {
 	if err != nil {
 		return err
 	}
-	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-overlay", list, "-ldflags", ldflags, "-tags", o.Tags, "-o", linked}, o.Args...)
+	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-overlay", list, "-ldflags", ldflags, "-tags", tags, "-o", linked}, o.Args...)
 	cmd := exec.Command("go", append(args, "hardtack/cmd/kernel")...)
 	cmd.Dir, cmd.Env = o.Dir, env
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -1,0 +1,248 @@
+// storm makes the kernel wake and put to sleep its processors as often as it can:
+// pairs of threads and of processes hand a turn to and fro by futex and pipe, crowds
+// wait for one word, sleepers sleep for moments, timers send signals, mappings come
+// and go so that every processor has translations to forget. Nobody's turn may get
+// lost: a wait that lasts a minute is one, and ends the program with status 1.
+//
+//	storm SECONDS
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { pairs = 4, crowd = 6, sleepers = 4, mappers = 2, patience = 60 };
+
+static time_t end; // of the storm, by the monotonic clock
+
+static time_t seconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec;
+}
+
+static void lost(const char *what)
+{
+	printf("LOST: %s waited for %d s\n", what, patience);
+	fflush(stdout);
+	_exit(1);
+}
+
+static void await(_Atomic int *word, int value, const char *who)
+{
+	for (time_t since = seconds();;) {
+		struct timespec limit = {patience, 0};
+		if (atomic_load(word) != value)
+			return;
+		if (syscall(SYS_futex, word, FUTEX_WAIT, value, &limit, NULL, 0) != 0 && errno == ETIMEDOUT &&
+		    atomic_load(word) == value && seconds() - since >= patience)
+			lost(who);
+	}
+}
+
+static void wake(_Atomic int *word, int n) { syscall(SYS_futex, word, FUTEX_WAKE, n, NULL, NULL, 0); }
+
+// Two hand the turn to and fro; the second stops when it is told to.
+struct pair {
+	_Atomic int turn;
+	_Atomic long trips;
+};
+
+static void first(struct pair *p)
+{
+	for (; seconds() < end; p->trips++) {
+		p->turn = 1;
+		wake(&p->turn, 1);
+		await(&p->turn, 1, "the first of a pair");
+	}
+	p->turn = 2;
+	wake(&p->turn, 1);
+}
+
+static void second(struct pair *p)
+{
+	for (;;) {
+		await(&p->turn, 0, "the second of a pair");
+		if (p->turn == 2)
+			return;
+		p->turn = 0;
+		wake(&p->turn, 1);
+	}
+}
+
+static void *first_thread(void *p) { first(p); return NULL; }
+static void *second_thread(void *p) { second(p); return NULL; }
+
+// All of a crowd wait for the next round.
+static _Atomic int round_no, arrived, over;
+static long rounds;
+
+static void *member(void *p)
+{
+	(void)p;
+	for (int r = 0;; r++) {
+		await(&round_no, r, "a member of the crowd");
+		if (over)
+			return NULL;
+		if (atomic_fetch_add(&arrived, 1) + 1 == crowd)
+			wake(&arrived, 1);
+	}
+}
+
+static void *caller(void *p)
+{
+	(void)p;
+	for (int go = 1; go; rounds++) {
+		arrived = 0;
+		if (seconds() >= end) {
+			over = 1;
+			go = 0;
+		}
+		round_no++;
+		wake(&round_no, crowd);
+		for (int n; go && (n = arrived) != crowd;)
+			await(&arrived, n, "who called the crowd");
+	}
+	return NULL;
+}
+
+static _Atomic long naps, maps, alarms;
+
+static void *sleeper(void *p)
+{
+	for (unsigned seed = (unsigned)(size_t)p; seconds() < end; naps++) {
+		struct timespec t = {0, rand_r(&seed) % 300000};
+		time_t before = seconds();
+		nanosleep(&t, NULL);
+		if (seconds() - before >= patience)
+			lost("a sleeper");
+		if (naps % 8 == 0)
+			sched_yield();
+	}
+	return NULL;
+}
+
+static void *mapper(void *p)
+{
+	(void)p;
+	for (; seconds() < end; maps++) {
+		char *m = mmap(NULL, 1 << 18, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (m == MAP_FAILED)
+			continue;
+		memset(m, 1, 1 << 18);
+		mprotect(m, 4096, PROT_READ);
+		munmap(m, 1 << 18);
+	}
+	return NULL;
+}
+
+static void on_alarm(int sig) { (void)sig; alarms++; }
+
+// Processes hand a byte to and fro through pipes, while others come and go.
+static long byte_trips(void)
+{
+	int there[2], back[2];
+	if (pipe(there) || pipe(back))
+		exit(2);
+	pid_t child = fork();
+	if (child == 0) {
+		char b;
+		close(there[1]);
+		while (read(there[0], &b, 1) == 1)
+			if (write(back[1], &b, 1) != 1)
+				_exit(1);
+		_exit(0);
+	}
+	long n = 0;
+	for (; seconds() < end; n++) {
+		char b = 'x';
+		struct pollfd fd = {back[0], POLLIN, 0};
+		while (write(there[1], &b, 1) < 0 && errno == EINTR)
+			;
+		int r;
+		do
+			r = poll(&fd, 1, patience * 1000);
+		while (r < 0 && errno == EINTR);
+		if (r == 0)
+			lost("a reader of a pipe");
+		while (read(back[0], &b, 1) < 0 && errno == EINTR)
+			;
+		if (n % 64 == 0) {
+			pid_t other = fork();
+			if (other == 0)
+				_exit(0);
+			while (waitpid(other, NULL, 0) < 0 && errno == EINTR)
+				;
+		}
+	}
+	close(there[1]);
+	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+		;
+	return n;
+}
+
+int main(int argc, char **argv)
+{
+	end = seconds() + (argc > 1 ? atoi(argv[1]) : 5);
+	struct sigaction sa = {.sa_handler = on_alarm};
+	sigaction(SIGALRM, &sa, NULL);
+
+	// A pair of processes, too: the word is shared.
+	struct pair *shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t partner = fork();
+	if (partner == 0) {
+		second(shared);
+		_exit(0);
+	}
+	struct itimerval every = {{0, 1000}, {0, 1000}};
+	setitimer(ITIMER_REAL, &every, NULL);
+
+	pthread_t t[64];
+	int n = 0;
+	static struct pair p[pairs];
+	for (int i = 0; i < pairs; i++) {
+		pthread_create(&t[n++], NULL, first_thread, &p[i]);
+		pthread_create(&t[n++], NULL, second_thread, &p[i]);
+	}
+	for (int i = 0; i < crowd; i++)
+		pthread_create(&t[n++], NULL, member, NULL);
+	pthread_create(&t[n++], NULL, caller, NULL);
+	for (size_t i = 0; i < sleepers; i++)
+		pthread_create(&t[n++], NULL, sleeper, (void *)(i + 1));
+	for (int i = 0; i < mappers; i++)
+		pthread_create(&t[n++], NULL, mapper, NULL);
+	pthread_create(&t[n++], NULL, first_thread, shared);
+	long bytes = byte_trips();
+	for (int i = 0; i < n; i++)
+		pthread_join(t[i], NULL);
+	every = (struct itimerval){0};
+	setitimer(ITIMER_REAL, &every, NULL);
+	while (waitpid(partner, NULL, 0) < 0 && errno == EINTR)
+		;
+	long trips = 0;
+	for (int i = 0; i < pairs; i++) {
+		if (p[i].trips == 0)
+			lost("a pair");
+		trips += p[i].trips;
+	}
+	if (!shared->trips || !rounds || !naps || !maps || !alarms || !bytes)
+		lost("somebody who did nothing");
+	printf("%ld turns of threads, %ld of processes, %ld of pipes, %ld rounds, %ld naps, %ld mappings, %ld signals\n",
+	       trips, (long)shared->trips, bytes, rounds, (long)naps, (long)maps, (long)alarms);
+	puts("the storm is over");
+	return 0;
+}
