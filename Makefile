@@ -11,7 +11,7 @@ DEMO_PKGS  = redis-server nginx bash busybox-static python3-minimal
 DEMO_FILES = $(shell find tool/demo/root -type f)
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: idl help build run check test crash test-overlay bench fuzz bench-disk bench-storage bench-task bench-msg bench-affinity bench-lock profile lint clean deps deps-cc deps-fs deps-apt FORCE
+.PHONY: idl help build run check test crash storm test-overlay bench fuzz bench-disk bench-storage bench-task bench-msg bench-affinity bench-lock profile lint clean deps deps-cc deps-fs deps-apt FORCE
 
 help:
 	@echo 'make run     boot Redis and NGINX, with a shell on the terminal (RUN="--cpus 4" adds flags)'
@@ -19,6 +19,7 @@ help:
 	@echo 'make build   bin/hardtack and the kernel image bin/kernel.elf'
 	@echo 'make test    vet, unit tests, tests in the guest'
 	@echo 'make crash   20,000 crashed and 10,000 damaged disks, and Linux beside us (an hour on two cores)'
+	@echo 'make storm   CPUs that wake one another, under each concurrency control (minutes; STORM=60)'
 	@echo 'make bench   the same programs here and under Linux; writes docs/bench/'
 	@echo 'make bench-task  fork-join tasks beside rayon, C, oneTBB, OpenMP, Go pools'
 	@echo 'make bench-msg  typed channels beside C, sockets and pipes; writes docs/bench/msg.md'
@@ -73,6 +74,12 @@ crash: deps deps-cc deps-fs deps-apt
 	$(GO) test -timeout 6h -run 'TestCrash|TestDamage' -v ./kernel/ext4
 	HARDTACK_GUEST=1 $(GO) test -timeout 1h -count=1 -v ./test/peer
 	HARDTACK_GUEST=1 $(GO) test -timeout 1h -count=1 -v -run TestPrograms ./test/guest
+
+# The long form of another: the CPUs of each concurrency control wake one another
+# and put one another to sleep for STORM seconds, then calls at random.
+STORM ?= 60
+storm: deps deps-cc
+	HARDTACK_GUEST=1 HARDTACK_STORM=$(STORM) $(GO) test -timeout 2h -count=1 -v -run TestControls ./test/guest
 
 bench: deps deps-cc build
 	$(GO) run ./bench/os/report

@@ -14,6 +14,7 @@ const (
 	sigBUS  = 7
 	sigFPE  = 8
 	sigSEGV = 11
+	sigURG  = 23
 	sigPROF = 27
 
 	saOnStack = 0x08000000

@@ -23,6 +23,7 @@ func (k *kernel) introspect(config *initramfs.BootConfig) {
 	procfs.Register("hardtack/syscalls", syscallsText)
 	procfs.Register("hardtack/frames", framesText)
 	procfs.Register("hardtack/control", func() []byte { return []byte(nucleus.Control() + "\n") })
+	procfs.Register("hardtack/nucleus", costsText)
 	if config.Pprof > 0 && config.Pprof < 1<<16 {
 		if err := pprof.Serve(inet.Default, uint16(config.Pprof), nil); err != nil {
 			warn("profiles: %v", err)
@@ -79,6 +80,15 @@ func syscallsText() []byte {
 	b := new(bytes.Buffer)
 	for _, c := range syscall.Counts() {
 		fmt.Fprintf(b, "%-24s %10d %14d ns\n", c.Name, c.Calls, c.Nsec)
+	}
+	return b.Bytes()
+}
+
+// costsText is what operations of the nucleus take, measured at the reading.
+func costsText() []byte {
+	b := new(bytes.Buffer)
+	for _, c := range nucleus.Costs() {
+		fmt.Fprintf(b, "%-24s %8.1f ns\n", c.Name, c.NS)
 	}
 	return b.Bytes()
 }

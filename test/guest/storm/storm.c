@@ -4,7 +4,9 @@
 // and go so that every processor has translations to forget. Nobody's turn may get
 // lost: a wait that lasts a minute is one, and ends the program with status 1.
 //
-//	storm SECONDS
+//	storm SECONDS [CONTROL]
+//
+// With CONTROL, on Hardtack, /proc/hardtack/control must say that.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -197,6 +199,15 @@ static long byte_trips(void)
 
 int main(int argc, char **argv)
 {
+	if (argc > 2) {
+		char is[64] = "";
+		FILE *f = fopen("/proc/hardtack/control", "r");
+		if (!f || !fgets(is, sizeof is, f) || strncmp(is, argv[2], strlen(argv[2])) || is[strlen(argv[2])] != '\n') {
+			printf("the kernel's concurrency control is %s, not %s\n", is, argv[2]);
+			return 1;
+		}
+	}
+	printf("%ld CPUs\n", sysconf(_SC_NPROCESSORS_ONLN));
 	end = seconds() + (argc > 1 ? atoi(argv[1]) : 5);
 	struct sigaction sa = {.sa_handler = on_alarm};
 	sigaction(SIGALRM, &sa, NULL);

@@ -1,0 +1,86 @@
+package guest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestControls boots a kernel with each of the nucleus's concurrency controls: it
+// must say which it has, run or refuse, and lose no wake-up while storm has its CPUs
+// put one another to sleep and wake each other, and fuzz calls at random.
+// HARDTACK_STORM is how many seconds each storm lasts (3; make storm makes it
+// minutes), which is a time of the guest's clock and not a deadline.
+func TestControls(t *testing.T) {
+	needGuest(t)
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip("needs gcc: install gcc and libc6-dev")
+	}
+	repo, dir := repository(t), t.TempDir()
+	programs := map[string]string{"storm": "storm/storm.c", "fuzz": "fuzz/fuzz.c"}
+	for name, source := range programs {
+		if err := cBuild(filepath.Join(dir, name), filepath.Join(repo, "test", "guest", source)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tool := command(t, repo, dir)
+	root := guestRoot(t, dir, "storm", "fuzz")
+	length, long := os.Getenv("HARDTACK_STORM"), true
+	if length == "" {
+		length, long = "3", false
+	}
+	for _, c := range []struct {
+		control string
+		cpus    []string
+	}{
+		{"none", []string{"1"}},
+		{"big", []string{"2", "8"}},
+		{"fine", []string{"2", "8"}},
+		{"rtm", nil},
+	} {
+		t.Run(c.control, func(t *testing.T) {
+			kernel := filepath.Join(t.TempDir(), "kernel.elf")
+			buildKernel(t, repo, tool, c.control, kernel)
+			boot := func(cpus string, argv ...string) string {
+				t.Helper()
+				// The last of two flags counts, whatever HARDTACK_GUEST_CPUS says.
+				out, err := inGuest(t, tool, root, 15*time.Minute, []string{"--kernel", kernel, "--cpus", cpus}, argv...)
+				if err != nil {
+					t.Errorf("%s CPUs, %v: %v\n%s", cpus, argv, err, words(out, 60))
+				}
+				return out
+			}
+			if c.control == "rtm" {
+				// TCG has no transactions; elsewhere the machine may, and then it must run.
+				out, err := inGuest(t, tool, root, 5*time.Minute, []string{"--kernel", kernel, "--cpus", "2"}, "/storm", "1")
+				refused := strings.Contains(out, "this processor has none (RTM)")
+				if refused == (err == nil) {
+					t.Errorf("without transactions: %v\n%s", err, out)
+				}
+				return
+			}
+			for _, cpus := range c.cpus {
+				if out := boot(cpus, "/storm", length, c.control); !strings.Contains(out, "the storm is over") {
+					t.Errorf("%s CPUs: %s", cpus, tail(out, 20))
+				} else {
+					t.Logf("%s CPUs: %s", cpus, tail(out, 2))
+				}
+			}
+			if long {
+				last := c.cpus[len(c.cpus)-1]
+				if out := boot(last, "/fuzz", "-n", "300000"); !strings.Contains(out, "fuzz: ok") {
+					t.Errorf("%s CPUs: %s", last, words(out, 60))
+				}
+			}
+			if c.control == "none" {
+				out := boot("2", "/storm", "1", c.control)
+				if !strings.Contains(out, "built without concurrency control") || !strings.Contains(out, "1 CPUs") {
+					t.Errorf("two CPUs without concurrency control:\n%s", out)
+				}
+			}
+		})
+	}
+}
