@@ -37,6 +37,19 @@ static time_t seconds(void)
 	return t.tv_sec;
 }
 
+// What has happened so far.
+static struct {
+	_Atomic long trips, rounds, naps, maps, alarms, bytes;
+} count[1];
+
+// blowing tells whether the storm goes on: for its time, and on a machine that gave
+// somebody no turn in it for longer.
+static int blowing(void)
+{
+	time_t t = seconds();
+	return t < end || (t < end + patience && !(count->trips && count->rounds && count->naps && count->maps && count->alarms && count->bytes));
+}
+
 static void lost(const char *what)
 {
 	printf("LOST: %s waited for %d s\n", what, patience);
@@ -66,7 +79,8 @@ struct pair {
 
 static void first(struct pair *p)
 {
-	for (; seconds() < end; p->trips++) {
+	for (; blowing(); p->trips++) {
+		count->trips++;
 		p->turn = 1;
 		wake(&p->turn, 1);
 		await(&p->turn, 1, "the first of a pair");
@@ -91,7 +105,6 @@ static void *second_thread(void *p) { second(p); return NULL; }
 
 // All of a crowd wait for the next round.
 static _Atomic int round_no, arrived, over;
-static long rounds;
 
 static void *member(void *p)
 {
@@ -108,9 +121,9 @@ static void *member(void *p)
 static void *caller(void *p)
 {
 	(void)p;
-	for (int go = 1; go; rounds++) {
+	for (int go = 1; go; count->rounds++) {
 		arrived = 0;
-		if (seconds() >= end) {
+		if (!blowing()) {
 			over = 1;
 			go = 0;
 		}
@@ -122,17 +135,15 @@ static void *caller(void *p)
 	return NULL;
 }
 
-static _Atomic long naps, maps, alarms;
-
 static void *sleeper(void *p)
 {
-	for (unsigned seed = (unsigned)(size_t)p; seconds() < end; naps++) {
+	for (unsigned seed = (unsigned)(size_t)p; blowing(); count->naps++) {
 		struct timespec t = {0, rand_r(&seed) % 300000};
 		time_t before = seconds();
 		nanosleep(&t, NULL);
 		if (seconds() - before >= patience)
 			lost("a sleeper");
-		if (naps % 8 == 0)
+		if (count->naps % 8 == 0)
 			sched_yield();
 	}
 	return NULL;
@@ -141,7 +152,7 @@ static void *sleeper(void *p)
 static void *mapper(void *p)
 {
 	(void)p;
-	for (; seconds() < end; maps++) {
+	for (; blowing(); count->maps++) {
 		char *m = mmap(NULL, 1 << 18, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (m == MAP_FAILED)
 			continue;
@@ -152,10 +163,10 @@ static void *mapper(void *p)
 	return NULL;
 }
 
-static void on_alarm(int sig) { (void)sig; alarms++; }
+static void on_alarm(int sig) { (void)sig; count->alarms++; }
 
 // Processes hand a byte to and fro through pipes, while others come and go.
-static long byte_trips(void)
+static void byte_trips(void)
 {
 	int there[2], back[2];
 	if (pipe(there) || pipe(back))
@@ -170,7 +181,8 @@ static long byte_trips(void)
 		_exit(0);
 	}
 	long n = 0;
-	for (; seconds() < end; n++) {
+	for (; blowing(); n++) {
+		count->bytes++;
 		char b = 'x';
 		struct pollfd fd = {back[0], POLLIN, 0};
 		while (write(there[1], &b, 1) < 0 && errno == EINTR)
@@ -194,7 +206,6 @@ static long byte_trips(void)
 	close(there[1]);
 	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
 		;
-	return n;
 }
 
 int main(int argc, char **argv)
@@ -237,23 +248,23 @@ int main(int argc, char **argv)
 	for (int i = 0; i < mappers; i++)
 		pthread_create(&t[n++], NULL, mapper, NULL);
 	pthread_create(&t[n++], NULL, first_thread, shared);
-	long bytes = byte_trips();
+	byte_trips();
 	for (int i = 0; i < n; i++)
 		pthread_join(t[i], NULL);
 	every = (struct itimerval){0};
 	setitimer(ITIMER_REAL, &every, NULL);
 	while (waitpid(partner, NULL, 0) < 0 && errno == EINTR)
 		;
-	long trips = 0;
-	for (int i = 0; i < pairs; i++) {
+	for (int i = 0; i < pairs; i++)
 		if (p[i].trips == 0)
 			lost("a pair");
-		trips += p[i].trips;
-	}
-	if (!shared->trips || !rounds || !naps || !maps || !alarms || !bytes)
+	if (!shared->trips)
+		lost("the pair of processes");
+	if (!count->rounds || !count->naps || !count->maps || !count->alarms || !count->bytes)
 		lost("somebody who did nothing");
-	printf("%ld turns of threads, %ld of processes, %ld of pipes, %ld rounds, %ld naps, %ld mappings, %ld signals\n",
-	       trips, (long)shared->trips, bytes, rounds, (long)naps, (long)maps, (long)alarms);
+	printf("%ld turns, %ld of them of processes, %ld of pipes, %ld rounds, %ld naps, %ld mappings, %ld signals\n",
+	       (long)count->trips, (long)shared->trips, (long)count->bytes, (long)count->rounds, (long)count->naps,
+	       (long)count->maps, (long)count->alarms);
 	puts("the storm is over");
 	return 0;
 }
