@@ -39,7 +39,11 @@ func (events) Signal(fd int) error {
 }
 
 func (events) Wait(fd int, d time.Duration) error {
-	unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(d.Milliseconds()))
+	ms := -1
+	if d > 0 {
+		ms = int(d.Milliseconds()) + 1
+	}
+	unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, ms)
 	_, err := unix.Read(fd, make([]byte, 8))
 	return err
 }

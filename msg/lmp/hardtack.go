@@ -20,6 +20,10 @@ func (Hardtack) New() (int, error) {
 func (Hardtack) Signal(fd int) error { return ipc.Notification(fd).Signal(1) }
 
 func (Hardtack) Wait(fd int, d time.Duration) error {
-	_, err := ipc.Notification(fd).Wait(ipc.After(d))
+	limit := ipc.Forever
+	if d > 0 {
+		limit = ipc.After(d)
+	}
+	_, err := ipc.Notification(fd).Wait(limit)
 	return err
 }

@@ -35,9 +35,15 @@ type Kernel interface {
 	New() (fd int, err error)
 	// Signal sets it. It does not block.
 	Signal(fd int) error
-	// Wait sleeps until it is set, at most about d, and clears it.
+	// Wait sleeps until it is set, at most about d or, if that is 0, without a limit,
+	// and clears it.
 	Wait(fd int, d time.Duration) error
 }
+
+// Longest is how long Await sleeps at most, about. The nucleus goes from thread to
+// thread only where it need not look at a clock, so that such a sleep has no limit of
+// its own: the sweeper ends it.
+const Longest = 20 * time.Millisecond
 
 var kernel atomic.Pointer[Kernel]
 
@@ -53,6 +59,10 @@ func Here() bool { return (*kernel.Load()).Here() }
 type Place struct {
 	mu sync.RWMutex
 	fd int // -1 once closed; guarded by mu
+
+	closing atomic.Bool
+	sleeps  atomic.Uint32 // odd while Await sleeps without a limit
+	seen    uint32        // sleeps, when the sweeper last looked; its own
 }
 
 // NewPlace makes a place of this end.
@@ -61,7 +71,9 @@ func NewPlace() (*Place, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Place{fd: fd}, nil
+	p := &Place{fd: fd}
+	theSweeper.add(p)
+	return p, nil
 }
 
 // Open takes up a place from f, which stays the caller's.
@@ -70,7 +82,7 @@ func Open(f *os.File) (*Place, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := new(Place)
+	p := &Place{fd: -1}
 	cerr := raw.Control(func(fd uintptr) { p.fd, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) })
 	if err = errors.Join(cerr, err); err != nil {
 		return nil, err
@@ -79,13 +91,20 @@ func Open(f *os.File) (*Place, error) {
 }
 
 // Await sleeps until somebody rouses it or has since the last Await, at most about
-// d. It belongs to one goroutine at a time.
+// d, which is not more than Longest. It belongs to one goroutine at a time.
 func (p *Place) Await(d time.Duration) {
 	p.mu.RLock()
-	if p.fd >= 0 {
-		(*kernel.Load()).Wait(p.fd, d) // whatever ends it, the caller looks again
+	defer p.mu.RUnlock()
+	switch k := *kernel.Load(); {
+	case p.closing.Load() || d <= 0: // one that comes later is roused by Close
+	case d < Longest:
+		k.Wait(p.fd, d) // whatever ends it, the caller looks again
+	default:
+		p.sleeps.Add(1)
+		theSweeper.start()
+		k.Wait(p.fd, 0)
+		p.sleeps.Add(1)
 	}
-	p.mu.RUnlock()
 }
 
 // Rouse ends Await.
@@ -101,6 +120,9 @@ func (p *Place) Rouse() {
 func (p *Place) File() (*os.File, error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
+	if p.fd < 0 {
+		return nil, os.ErrClosed
+	}
 	fd, err := unix.FcntlInt(uintptr(p.fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
@@ -110,6 +132,8 @@ func (p *Place) File() (*os.File, error) {
 
 // Close ends Await and gives the place up.
 func (p *Place) Close() {
+	theSweeper.remove(p)
+	p.closing.Store(true)
 	p.Rouse()
 	p.mu.Lock()
 	defer p.mu.Unlock()
