@@ -56,7 +56,6 @@ func main() {
 	serve := flag.String("serve", "", "be the child of a row")
 	only := flag.String("only", "", "one row")
 	flag.Parse()
-	runtime.LockOSThread() // tokens are a thread's
 	for _, r := range rows {
 		if *serve == r.name {
 			r.serve()
@@ -151,6 +150,7 @@ func callUnix() (func(), []*os.File) {
 }
 
 func serveCalls(recv, replyRecv func(ipc.Receiver, *ipc.Message, ipc.Deadline) error) {
+	runtime.LockOSThread() // tokens are the thread's
 	m := new(ipc.Message)
 	check(recv(3, m, ipc.Forever))
 	for {
