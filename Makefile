@@ -11,7 +11,7 @@ DEMO_PKGS  = redis-server nginx bash busybox-static python3-minimal
 DEMO_FILES = $(shell find tool/demo/root -type f)
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: idl help build run check test crash storm test-overlay bench fuzz bench-disk bench-storage bench-task bench-msg bench-affinity bench-lock profile lint clean deps deps-cc deps-fs deps-apt FORCE
+.PHONY: idl help build run check test crash storm test-overlay bench fuzz bench-disk bench-storage bench-task bench-msg bench-affinity bench-lock bench-ipc profile lint clean deps deps-cc deps-fs deps-apt FORCE
 
 help:
 	@echo 'make run     boot Redis and NGINX, with a shell on the terminal (RUN="--cpus 4" adds flags)'
@@ -21,6 +21,7 @@ help:
 	@echo 'make crash   20,000 crashed and 10,000 damaged disks, and Linux beside us (an hour on two cores)'
 	@echo 'make storm   CPUs that wake one another, under each concurrency control (minutes; STORM=60)'
 	@echo 'make bench   the same programs here and under Linux; writes docs/bench/'
+	@echo 'make bench-ipc  processes that take turns on one CPU, here and under Linux; docs/bench/ipc.md'
 	@echo 'make bench-task  fork-join tasks beside rayon, C, oneTBB, OpenMP, Go pools'
 	@echo 'make bench-msg  typed channels beside C, sockets and pipes; writes docs/bench/msg.md'
 	@echo 'make bench-affinity  channel-aware scheduling beside unmodified Go (root on a busy machine: EXEC="chrt -f 10")'
@@ -81,8 +82,12 @@ STORM ?= 60
 storm: deps deps-cc
 	HARDTACK_GUEST=1 HARDTACK_STORM=$(STORM) $(GO) test -timeout 2h -count=1 -v -run TestControls ./test/guest
 
-bench: deps deps-cc build
+bench: deps deps-cc build bench-ipc
 	$(GO) run ./bench/os/report
+
+# Processes that take turns: pipes, sockets, channels, Hardtack's own calls.
+bench-ipc: deps deps-cc build
+	$(GO) run ./bench/ipc/report
 
 bench-task: deps-cc
 	$(GO) run ./bench/task/report

@@ -1,6 +1,6 @@
 // Command turns measures two processes that take turns: messages of generated stubs,
 // one byte through a pipe and a Unix socket, and Hardtack's own calls. It prints one
-// line a row, `turns: NAME MEDIAN MINIMUM`, in nanoseconds a round trip, which are
+// line a row, `NAME TURNS MEDIAN MINIMUM`, in nanoseconds a round trip, which are
 // instructions in a machine that counts them.
 package main
 
@@ -42,10 +42,10 @@ var ctx = context.Background()
 var rows = []row{
 	{"pipe", false, servePipe, callPipe},
 	{"unix", false, servePipe, callUnix},
-	{"call, raw", true, func() { serveCalls(ipc.Receiver.RecvRaw, ipc.Receiver.ReplyRecvRaw) }, func() (func(), []*os.File) { return callCalls(ipc.Sender.CallRaw) }},
+	{"call-raw", true, func() { serveCalls(ipc.Receiver.RecvRaw, ipc.Receiver.ReplyRecvRaw) }, func() (func(), []*os.File) { return callCalls(ipc.Sender.CallRaw) }},
 	{"call", true, func() { serveCalls(ipc.Receiver.Recv, ipc.Receiver.ReplyRecv) }, func() (func(), []*os.File) { return callCalls(ipc.Sender.Call) }},
-	{"notification, raw", true, func() { serveNotes(ipc.Notification.WaitRaw) }, func() (func(), []*os.File) { return callNotes(ipc.Notification.WaitRaw) }},
-	{"notification", true, func() { serveNotes(ipc.Notification.Wait) }, func() (func(), []*os.File) { return callNotes(ipc.Notification.Wait) }},
+	{"note-raw", true, func() { serveNotes(ipc.Notification.WaitRaw) }, func() (func(), []*os.File) { return callNotes(ipc.Notification.WaitRaw) }},
+	{"note", true, func() { serveNotes(ipc.Notification.Wait) }, func() (func(), []*os.File) { return callNotes(ipc.Notification.Wait) }},
 	{"ump", false, func() { lmp.SetKernel(nobody{}); serveStubs() }, func() (func(), []*os.File) { lmp.SetKernel(nobody{}); return callStubs() }},
 	{"lmp", true, serveStubs, func() (func(), []*os.File) { lmp.SetKernel(lmp.Hardtack{}); return callStubs() }},
 }
@@ -92,7 +92,7 @@ func measure(r row, turns, reps int) {
 		each = append(each, float64(time.Since(start).Nanoseconds())/float64(turns))
 	}
 	slices.Sort(each)
-	fmt.Printf("turns: %s %.0f %.0f\n", r.name, each[len(each)/2], each[0])
+	fmt.Printf("%s %d %.0f %.0f\n", r.name, turns, each[len(each)/2], each[0])
 	check(cmd.Process.Kill())
 	cmd.Wait()
 }

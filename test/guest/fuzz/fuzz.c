@@ -37,6 +37,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../../msg/c/ht_ipc.h"
+
 enum {
 	workers = 3,
 	calls_per_child = 3000, // of one worker
@@ -55,6 +57,7 @@ static slot *slots;
 static char *arena; // where valid pointers point
 static uint64_t seed = 1;
 static pid_t self_pid;
+static volatile uint64_t last_token; // of a call that somebody made
 
 // raw makes a system call without touching thread-local storage, which the calls
 // themselves may have moved. The child of a call that shares memory or stack
@@ -184,9 +187,35 @@ static int stranger(uint64_t pid, uint64_t tid)
 	return p != self_pid && p != (int)tid && p != 0 && (p < 1 << 20);
 }
 
+// message makes one of Hardtack's own calls (abi/ipc). It destroys registers that
+// others keep.
+static __attribute__((noinline)) void message(uint64_t *s, uint64_t tid)
+{
+	struct ht_message m;
+	for (int i = 0; i < 6; i++)
+		m.words[i] = argument(s, tid);
+	m.token = next(s) % 4 ? last_token : argument(s, tid);
+	m.info = next(s) % 4 ? (uint32_t)(next(s) % 600) | (uint32_t)(next(s) % 8 ? 0 : next(s) % 6) << 16 : (uint32_t)next(s);
+	m.buffer = (struct ht_ipc_buffer *)(uintptr_t)argument(s, tid);
+	uint64_t deadline = next(s) % 3 == 0 ? argument(s, tid) : next(s) % 2 ? HT_IPC_NOW : HT_IPC_FOREVER;
+	uint64_t nr = next(s) % 14;
+	if (nr == 8) // endpoints are what the others need
+		raw(HT_IPC_BASE + 8, (long)(uintptr_t)(arena + page + next(s) % 512 * 8), next(s) % 8 ? 0 : (long)argument(s, tid), 0, 0, 0, 0);
+	else if (nr >= 9)
+		raw(HT_IPC_BASE + (long)nr, (long)argument(s, tid), (long)argument(s, tid), next(s) % 2 ? 0 : (long)argument(s, tid), 0, 0, 0);
+	else
+		ht_ipc_raw((unsigned)nr, (int)argument(s, tid), &m, deadline);
+	if (m.token != 0)
+		last_token = m.token;
+}
+
 // one makes a random call.
 static void one(uint64_t *s, uint64_t tid)
 {
+	if (next(s) % 8 == 0) {
+		message(s, tid);
+		return;
+	}
 	long nr = number(s);
 	uint64_t a[6];
 	for (int i = 0; i < 6; i++)

@@ -1,0 +1,162 @@
+// Command report measures processes that take turns on one CPU and writes
+// docs/bench/ipc.md with its plot: the same program on Hardtack and on Linux, in
+// guest instructions. It wants bin/hardtack and bin/kernel.elf (make build).
+//
+//	report [-out DIR]
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"hardtack/bench/internal/chart"
+	osbench "hardtack/bench/os"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "report:", err)
+		os.Exit(1)
+	}
+}
+
+// rows are what bench/ipc/turns prints, and what it means.
+var rows = []struct{ name, title string }{
+	{"pipe", "pipe, 1 B"},
+	{"unix", "Unix socket, 1 B"},
+	{"call-raw", "endpoint: Call and ReplyRecv, raw"},
+	{"call", "endpoint: Call and ReplyRecv"},
+	{"note-raw", "notifications: Signal and Wait, raw"},
+	{"note", "notifications: Signal and Wait"},
+	{"ump", "generated stubs, UMP"},
+	{"lmp", "generated stubs, LMP"},
+}
+
+type figures map[string]map[osbench.OS]osbench.Result
+
+func run() error {
+	out := flag.String("out", "", "directory of the page; docs/bench")
+	flag.Parse()
+	qemu, err := osbench.QEMUVersion()
+	if err != nil {
+		return err
+	}
+	dirs, err := osbench.FindDirs()
+	if err != nil {
+		return err
+	}
+	if *out == "" {
+		*out = filepath.Join(dirs.Repo, "docs", "bench")
+	}
+	linux, err := osbench.Linux(dirs)
+	if err != nil {
+		return err
+	}
+	root, err := programs(dirs)
+	if err != nil {
+		return err
+	}
+	all := figures{}
+	for _, system := range []osbench.OS{osbench.OnLinux, osbench.OnHardtack} {
+		m, err := osbench.Boot{OS: system, Root: root, CPUs: 1, Memory: "512M", ICount: true,
+			Machine: "microvm", Timeout: 10 * time.Minute}.Start(dirs, linux)
+		if err != nil {
+			return err
+		}
+		results, err := m.Wait()
+		if err != nil || !strings.Contains(m.Output(), "turns: done") {
+			return fmt.Errorf("%v: %v\n%s", system, err, m.Output())
+		}
+		for _, r := range results {
+			if all[r.Name] == nil {
+				all[r.Name] = map[osbench.OS]osbench.Result{}
+			}
+			all[r.Name][system] = r
+		}
+	}
+	page := all.markdown(qemu, linux.Release)
+	fmt.Println(page)
+	if err := os.MkdirAll(*out, 0o755); err != nil {
+		return err
+	}
+	if err := all.svg(filepath.Join(*out, "ipc.svg")); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(*out, "ipc.md"), []byte(page), 0o644)
+}
+
+// programs is the root of both guests.
+func programs(d osbench.Dirs) (osbench.Tree, error) {
+	root, err := osbench.Programs(d, "/bench/turns\n")
+	if err != nil {
+		return nil, err
+	}
+	turns := filepath.Join(d.Cache, "turns")
+	build := exec.Command("go", "build", "-o", turns, "./bench/ipc/turns")
+	build.Dir, build.Env = d.Repo, append(os.Environ(), "CGO_ENABLED=0")
+	if text, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("go build: %w\n%s", err, text)
+	}
+	data, err := os.ReadFile(turns)
+	if err != nil {
+		return nil, err
+	}
+	root.Add("bench/turns", 0o755, data)
+	return root, nil
+}
+
+func (f figures) markdown(qemu, release string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `# Processes that take turns
+
+Two Go processes on one CPU, a round trip of one message each way: guest instructions,
+both processes and the kernel together. %s (TCG, -icount shift=0,sleep=off), the same
+static program (bench/ipc/turns) on Hardtack and on Debian's Linux %s, medians of seven
+times 2,000 round trips. Written by make bench-ipc.
+
+| | Hardtack | Linux |
+| --- | ---: | ---: |
+`, qemu, release)
+	for _, r := range rows {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", r.title, count(f[r.name][osbench.OnHardtack]), count(f[r.name][osbench.OnLinux]))
+	}
+	ump, lmp := f["ump"][osbench.OnHardtack].Median, f["lmp"][osbench.OnHardtack].Median
+	fmt.Fprintf(&b, `
+LMP takes %.2f of UMP's instructions here: the stubs, the rings and who waits when are
+the same, a notification stands in place of the futex.
+
+The raw calls are made without telling Go's scheduler; the others let other goroutines
+run meanwhile (package ipc). The rows of stubs are what a program gets without doing
+anything: ends that wait on one CPU are LMP on Hardtack, and UMP elsewhere.
+
+![round trips](ipc.svg)
+`, lmp/ump)
+	return b.String()
+}
+
+func count(r osbench.Result) string {
+	if r.Median == 0 {
+		return "—"
+	}
+	s := fmt.Sprintf("%.0f", r.Median)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// svg draws each row of Hardtack's against its Unix socket.
+func (f figures) svg(name string) error {
+	c := chart.Ratios{Title: "Instructions of a round trip / those of a Unix socket, on Hardtack", Unit: "ratio (1 is a Unix socket)"}
+	for _, r := range rows {
+		if v := f[r.name][osbench.OnHardtack].Median; v != 0 {
+			c.Add(r.title, v/f["unix"][osbench.OnHardtack].Median)
+		}
+	}
+	return c.Save(name)
+}
