@@ -7,49 +7,99 @@ import (
 	"hardtack/nucleus/ipc"
 )
 
-// serveMessage is amd64.MessageHandler. What it does not finish here leaves user mode
-// with the call's registers as they were.
-func serveMessage(c *amd64.CPU, u *amd64.UserState) (next *amd64.UserState, enter bool) {
-	i, op := u.Partner, (uint32(u.RAX)-abi.Base)%amd64.MessageCalls
+// serveMessage is amd64.MessageHandler. The two operations of a call come first; what
+// is in their way is serveOther's.
+func serveMessage(c *amd64.CPU, u *amd64.UserState, op uint32, now int64) (next *amd64.UserState, enter bool) {
+	i := u.Partner
 	p := &partners[i%ipc.MaxThreads]
-	if i == 0 {
-		return elsewhere(u)
+	k := &p.known[u.RDI%knownTargets]
+	if u.RDX != abi.Forever || uint32(u.RSI) > abi.ShortBytes || i == 0 {
+		return serveOther(c, u, op, now)
 	}
-	var t *Target
-	if want := targetOf[op]; want != NoTarget {
-		fd := uint32(u.RDI)
-		t = &p.known[fd%knownTargets]
-		if t.FD != fd || t.Kind != want || p.seen != load64(p.changes) {
-			return elsewhere(u)
-		}
+	run := uint32(0)
+	switch {
+	case op == abi.Call-abi.Base && k.key == uint32(u.RDI)|uint32(SendTarget)<<24 && p.seen == load64(p.changes):
+		vacate(c, u, p, now)
+		run = meeting.CallDirect(c.Index, i, k.id, k.badge, ipc.Info(u.RSI), u.MessageWords())
+	case op == abi.ReplyRecv-abi.Base && k.key == uint32(u.RDI)|uint32(ReceiveTarget)<<24 && p.seen == load64(p.changes):
+		vacate(c, u, p, now)
+		run = meeting.ReplyDirect(c.Index, i, ipc.Token(u.R10), ipc.Info(u.RSI), k.id, u.MessageWords())
 	}
-	deadline := uint64(ipc.Forever)
-	if u.RDX == abi.Now {
-		deadline = ipc.Now
-	} else if u.RDX != abi.Forever && timed[op] {
-		return elsewhere(u)
+	if run == 0 {
+		return serveOther(c, u, op, now)
 	}
-	if uint32(u.RSI) > abi.ShortBytes && sends[op] {
-		return elsewhere(u)
-	}
+	cancelBusy(c, u, p.id)
+	q := &partners[run%ipc.MaxThreads]
+	v := userStateAt(q.state)
+	put(v, meeting.Thread(run), meeting.Result(run))
+	return occupy(c, v, q, now)
+}
 
-	// It is to be ready to wait before it does: others may switch to it at once.
-	now := int64(amd64.TSC())
+// vacate prepares a thread to wait, before it does: others may switch to it at once.
+func vacate(c *amd64.CPU, u *amd64.UserState, p *partner, now int64) {
 	p.since = now
+	c.FPU = 0
+	u.FPUCPU.Store(0)
 	u.CPU.Store(0)
-	run := perform(c, i, op, t, deadline)
+}
+
+// occupy goes on with a thread that waited, is ready and in no queue, and has its
+// result in the registers.
+func occupy(c *amd64.CPU, u *amd64.UserState, p *partner, now int64) (*amd64.UserState, bool) {
+	p.waited += now - p.since
+	p.since = 0
+	me := int32(c.Index) + 1
+	u.CPU.Store(me)
+	c.UserSpace.Store(p.space) // also the fence before the checks
+	if u.Kick.Load()|u.Work.Load()&^amd64.WorkLater|due.Load() != 0 {
+		return leave(u, true)
+	}
+	if gen := load64(p.gen); c.Space != p.space || c.Gen != gen {
+		amd64.WriteCR3(p.root)
+		c.Space, c.Gen = p.space, gen
+	}
+	c.SetUser(u)
+	c.SetFPUOwner(u)
+	u.FPUCPU.Store(me)
+	if c.SliceArmed == 0 {
+		enterUser(c, u, p.space, c.Gen, p.root)
+	}
+	return u, true
+}
+
+// serveOther serves any message call. What it does not finish leaves user mode with
+// the call's registers as they were.
+func serveOther(c *amd64.CPU, u *amd64.UserState, op uint32, now int64) (next *amd64.UserState, enter bool) {
+	i := u.Partner
+	p := &partners[i%ipc.MaxThreads]
+	shape := &callShapes[op%8]
+	k := &p.known[u.RDI%knownTargets]
+	switch {
+	case i == 0:
+		return elsewhere(u, p)
+	case shape.kind != NoTarget && (k.key != uint32(u.RDI)|uint32(shape.kind)<<24 || p.seen != load64(p.changes)):
+		return elsewhere(u, p)
+	case shape.timed && u.RDX+1 > 1: // neither Now nor Forever
+		return elsewhere(u, p)
+	case shape.sends && uint32(u.RSI) > abi.ShortBytes:
+		return elsewhere(u, p)
+	}
+	vacate(c, u, p, now)
+	run := perform(c, u, i, op, k.id, k.badge, u.RDX)
 	if run == i {
-		u.CPU.Store(int32(c.Index) + 1)
 		p.since = 0
 		meeting.Leave(c.Index)
 		r := meeting.Result(i)
 		if r.Err == linux.EBADF {
-			return elsewhere(u) // was that the endpoint's end?
+			return u, false // was that the endpoint's end?
 		}
 		whole := take(u, i, r)
-		if meeting.Put(c.Index) || due.Load() != 0 || !whole || u.Kick.Load() != 0 {
+		u.CPU.Store(int32(c.Index) + 1) // also the fence before the checks
+		if meeting.Waiting(c.Index) || due.Load() != 0 || !whole || u.Kick.Load() != 0 {
 			return leave(u, whole)
 		}
+		c.SetFPUOwner(u)
+		u.FPUCPU.Store(int32(c.Index) + 1)
 		return u, true
 	}
 	cancelBusy(c, u, p.id)
@@ -59,19 +109,20 @@ func serveMessage(c *amd64.CPU, u *amd64.UserState) (next *amd64.UserState, ente
 		}
 		return nil, false
 	}
-	return switchTo(c, run, now)
+	meeting.Leave(c.Index)
+	q := &partners[run%ipc.MaxThreads]
+	v := userStateAt(q.state)
+	if !take(v, run, meeting.Result(run)) {
+		q.waited += now - q.since
+		q.since = 0
+		return leave(v, false)
+	}
+	return occupy(c, v, q, now)
 }
 
-// timed calls have a deadline in RDX, and sends a message in RSI.
-var (
-	timed = [amd64.MessageCalls]bool{abi.Send - abi.Base: true, abi.Recv - abi.Base: true, abi.Call - abi.Base: true,
-		abi.ReplyRecv - abi.Base: true, abi.Wait - abi.Base: true}
-	sends = [amd64.MessageCalls]bool{abi.Send - abi.Base: true, abi.Call - abi.Base: true, abi.Reply - abi.Base: true,
-		abi.ReplyRecv - abi.Base: true}
-)
-
 // elsewhere leaves a call to the thread's goroutine, as any system call.
-func elsewhere(u *amd64.UserState) (*amd64.UserState, bool) {
+func elsewhere(u *amd64.UserState, p *partner) (*amd64.UserState, bool) {
+	p.since = 0
 	u.CPU.Store(0)
 	return u, false
 }
@@ -93,64 +144,44 @@ func leave(u *amd64.UserState, whole bool) (*amd64.UserState, bool) {
 func cancelBusy(c *amd64.CPU, u *amd64.UserState, id ipc.ID) {
 	if u.Work.Add(0)&^amd64.WorkLater != 0 { // locked: after the store that says it waits
 		meeting.Cancel(c.Index, id)
+		due.Store(1)
 	}
-}
-
-// switchTo goes on with a thread that waited.
-func switchTo(c *amd64.CPU, i uint32, now int64) (*amd64.UserState, bool) {
-	p := &partners[i%ipc.MaxThreads]
-	u := userStateAt(p.state)
-	p.waited += now - p.since
-	p.since = 0
-	whole := take(u, i, meeting.Result(i))
-	meeting.Leave(c.Index)
-	u.CPU.Store(int32(c.Index) + 1)
-	c.UserSpace.Store(p.space) // also the fence before the checks
-	if meeting.Put(c.Index) || due.Load() != 0 || !whole || u.Kick.Load() != 0 || u.Work.Load()&^amd64.WorkLater != 0 {
-		return leave(u, whole)
-	}
-	c.SetUser(u)
-	if gen := load64(p.gen); c.Space != p.space || c.Gen != gen || c.FPUOwner() != u || c.SliceArmed == 0 {
-		if !enterUser(c, u, p.space, gen, p.root) {
-			return leave(u, whole)
-		}
-	}
-	return u, true
 }
 
 // perform carries out an operation of a thread that is ready and in no queue. The
 // result is which thread is current on the CPU then; if it is another, or none, this
-// one waits, and is not ours any more.
-func perform(c *amd64.CPU, i, op uint32, t *Target, deadline uint64) (run uint32) {
+// one waits, and is not ours any more. The deadline is Now or Forever; a Signal's
+// bits are in its place.
+func perform(c *amd64.CPU, u *amd64.UserState, i, op uint32, id ipc.ID, badge, deadline uint64) (run uint32) {
 	n, core := &meeting, c.Index
-	u, th := userStateAt(partners[i%ipc.MaxThreads].state), n.Thread(i)
+	th := n.Thread(i)
 	n.Enter(core, i)
 	info := ipc.Info(u.RSI)
 	th.Short[0], th.Short[1], th.Short[2] = u.R8, u.R9, u.R12
 	th.Short[3], th.Short[4], th.Short[5] = u.R13, u.R14, u.R15
 	switch op + abi.Base {
 	case abi.Call:
-		if run = n.Call(core, t.ID, t.Badge, info, deadline).Run; run != i {
-			markSenders(t.ID)
+		if run = n.Call(core, id, badge, info, deadline).Run; run != i {
+			markSenders(id)
 		}
 	case abi.ReplyRecv:
-		run = n.ReplyRecv(core, ipc.Token(u.R10), info, t.ID, deadline).Run
+		run = n.ReplyRecv(core, ipc.Token(u.R10), info, id, deadline).Run
 	case abi.Send:
-		if run = n.Send(core, t.ID, t.Badge, info, deadline).Run; run != i {
-			markSenders(t.ID)
+		if run = n.Send(core, id, badge, info, deadline).Run; run != i {
+			markSenders(id)
 		}
 	case abi.Recv:
-		run = n.Recv(core, t.ID, deadline).Run
+		run = n.Recv(core, id, deadline).Run
 	case abi.Reply:
 		run = n.Reply(core, ipc.Token(u.R10), info).Run
 	case abi.Signal:
-		_, e := n.Signal(core, t.ID, u.RDX)
+		_, e := n.Signal(core, id, deadline)
 		*n.Result(i) = ipc.Result{Err: e}
-		if run = i; e == 0 && n.Bits(t.ID) != 0 {
-			watchedNotifications[t.ID.Index()%ipc.MaxNotifications].mark()
+		if run = i; e == 0 && n.Bits(id) != 0 {
+			watchedNotifications[id.Index()%ipc.MaxNotifications].mark()
 		}
 	case abi.Wait:
-		run = n.Wait(core, t.ID, deadline).Run
+		run = n.Wait(core, id, deadline).Run
 	}
 	return run
 }
@@ -249,8 +280,11 @@ func serveMeeting(c *amd64.CPU, what, a, b uint64) uint64 {
 		if what>>32 != 0 {
 			deadline = ipc.Now
 		}
-		t := Target{ID: ipc.ID(a), Badge: b}
-		if perform(c, i, uint32(what>>8&0xff)%amd64.MessageCalls, &t, deadline) != i {
+		op := uint32(what >> 8 & 0xff)
+		if op+abi.Base == abi.Signal {
+			deadline = u.RDX
+		}
+		if perform(c, u, i, op, ipc.ID(a), b, deadline) != i {
 			r = messageWaits
 			cancelBusy(c, u, id)
 		} else {

@@ -58,9 +58,18 @@ type partner struct {
 	// descriptor table has had as many changes as seen.
 	changes uintptr // *uint64
 	seen    uint64
-	known   [knownTargets]Target
+	known   [knownTargets]known
 
 	since, waited int64 // ticks: waits since, has waited in all
+
+	_ [56]byte // a power of two
+}
+
+// known is a descriptor that was used.
+type known struct {
+	key   uint32 // descriptor | kind<<24
+	id    ipc.ID
+	badge uint64
 }
 
 const knownTargets = 8
@@ -76,7 +85,7 @@ type Target struct {
 }
 
 // TargetKind is what a descriptor is good for.
-type TargetKind uint32
+type TargetKind uint8
 
 // Kinds of targets.
 const (
@@ -86,19 +95,25 @@ const (
 	NotificationTarget
 )
 
-// targetOf says what each message call wants of its descriptor.
-var targetOf = [amd64.MessageCalls]TargetKind{
-	abi.Send - abi.Base:      SendTarget,
-	abi.Recv - abi.Base:      ReceiveTarget,
-	abi.Call - abi.Base:      SendTarget,
-	abi.Reply - abi.Base:     NoTarget,
-	abi.ReplyRecv - abi.Base: ReceiveTarget,
-	abi.Signal - abi.Base:    NotificationTarget,
-	abi.Wait - abi.Base:      NotificationTarget,
+// callShape is what a message call is like: the kind of its descriptor, whether it has
+// a deadline in RDX, and a message in RSI.
+type callShape struct {
+	kind         TargetKind
+	timed, sends bool
+}
+
+var callShapes = [8]callShape{
+	abi.Send - abi.Base:      {SendTarget, true, true},
+	abi.Recv - abi.Base:      {ReceiveTarget, true, false},
+	abi.Call - abi.Base:      {SendTarget, true, true},
+	abi.Reply - abi.Base:     {NoTarget, false, true},
+	abi.ReplyRecv - abi.Base: {ReceiveTarget, true, true},
+	abi.Signal - abi.Base:    {NotificationTarget, false, false},
+	abi.Wait - abi.Base:      {NotificationTarget, true, false},
 }
 
 // MessageTarget says what a message call, less abi.Base, wants of its descriptor.
-func MessageTarget(op uint32) TargetKind { return targetOf[op] }
+func MessageTarget(op uint32) TargetKind { return callShapes[op%8].kind }
 
 // due says that ServeMessages has something to do: threads in run queues, objects
 // that are marked.
@@ -192,6 +207,7 @@ func (u *UserContext) Join(as *AddressSpace) (ipc.ID, linux.Errno) {
 	}
 	id := ipc.ID(r)
 	partners[id.Index()] = partner{state: stateAddr(&u.UserState), space: spaceAddr(as), gen: counterAddr(&as.gen), root: as.Root, id: id}
+	meeting.Direct(id.Index(), true)
 	u.Partner = id.Index()
 	return id, 0
 }
@@ -210,17 +226,20 @@ func (u *UserContext) Leave() {
 func (u *UserContext) Remember(t Target, changes *atomic.Uint64, seen uint64) {
 	p := &partners[u.Partner]
 	if at := counterAddr(changes); p.changes != at || p.seen != seen {
-		p.known = [knownTargets]Target{}
+		p.known = [knownTargets]known{}
 		p.changes, p.seen = at, seen
 	}
-	p.known[t.FD%knownTargets] = t
+	p.known[t.FD%knownTargets] = known{t.FD | uint32(t.Kind)<<24, t.ID, t.Badge}
 }
 
 // Forget ends all Remember: the thread gets another descriptor table.
-func (u *UserContext) Forget() { partners[u.Partner].known = [knownTargets]Target{} }
+func (u *UserContext) Forget() { partners[u.Partner].known = [knownTargets]known{} }
 
 // Host says whether the thread's goroutine waits for it from now on.
-func (u *UserContext) Host(on bool) { partners[u.Partner].hosted = on }
+func (u *UserContext) Host(on bool) {
+	partners[u.Partner].hosted = on
+	meeting.Direct(u.Partner, !on)
+}
 
 // Message carries out a message call, number less abi.Base, in the thread's registers
 // for its hosting goroutine. If it waits MessageWoken tells when that is over.

@@ -46,8 +46,8 @@
 //	     R8 R9 R12 R13 R14 R15  the message, if it is not longer than ShortBytes
 //
 // RDI, RSI, RBX, RBP and RSP are kept. All other registers are destroyed, as by a
-// function: RCX, R11, the flags, and the vector registers; x87 state and MXCSR are
-// kept. When a call fails RDX, R10 and the message registers have any value.
+// function: RCX, R11, the flags, the vector registers, and those of the x87, which are
+// empty then; its control word and MXCSR are kept. When a call fails RDX, R10 and the message registers have any value.
 //
 //	Send       EDI sends. Waits until somebody receives the message.
 //	Recv       EDI receives. Waits for a message.
@@ -67,7 +67,8 @@
 // first byte on, and the message registers have no meaning. So do the descriptors to
 // be passed. A message is received into the Buffer in the same way; without one
 // (RBX 0) what does not fit the registers is lost: of a long message they then
-// hold the first ShortBytes, and Info tells the length it had. Descriptors received
+// hold the first ShortBytes, and Info tells the length it had; as if there were none if
+// it cannot be written. Descriptors received
 // are new ones, close-on-exec; Info tells how many: those for which there is no
 // Buffer, or no room under RLIMIT_NOFILE, are closed.
 //
@@ -83,7 +84,7 @@
 //	           died; Reply: the caller waits no longer. No SIGPIPE
 //	EINTR      a signal's handler ran while the thread waited. Not with SA_RESTART,
 //	           which makes the call go on, unless the call had been received already
-//	EINVAL     a token, bits or flags that cannot be
+//	EINVAL     a token, bits (0 to signal) or flags that cannot be
 //	ENFILE     too many endpoints, notifications, or threads that use them
 //	EMFILE     no free descriptor
 //	EPERM      Mint from a sending descriptor with a badge

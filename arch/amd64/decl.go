@@ -19,10 +19,12 @@ var (
 	// fast path: another address space, another owner of the x87 registers, a
 	// time slice to arm. It reports false if user mode must not be entered now.
 	EnterUserHandler func(c *CPU, u *UserState, space uintptr, gen uint64, root uint64) bool
-	// MessageHandler serves a message call (abi/ipc) of a user thread. It returns
-	// the state that goes on, which may be another thread's, and whether in user
-	// mode: else RunUser returns it. nil and false: RunUser returns nobody.
-	MessageHandler func(c *CPU, u *UserState) (next *UserState, enter bool)
+	// MessageHandler serves a user thread's message call op, at the time now of the
+	// time stamp counter. All of its state is saved, x87 registers and GS base too. It
+	// returns the state that goes on, which may be another thread's, and whether in
+	// user mode, with all of that state loaded: else RunUser returns it. nil and
+	// false: RunUser returns nobody.
+	MessageHandler func(c *CPU, u *UserState, op uint32, now int64) (next *UserState, enter bool)
 	// StartCPU runs on each further processor, on its nucleus stack.
 	StartCPU func(c *CPU)
 )

@@ -4,6 +4,7 @@
 // Entry and exit of the kernel. See entry.go for the contracts.
 
 #define SWAP_GS BYTE $0x0f; BYTE $0x01; BYTE $0xf8
+#define FINIT_NOWAIT BYTE $0xdb; BYTE $0xe3
 #define MXCSR_DEFAULT 0x1f80
 
 #define SAVE_YMM(base, off) \
@@ -130,9 +131,18 @@ TEXT ·syscallEntry(SB), NOSPLIT|NOFRAME|TOPFRAME, $0
 	JMP ·leaveUser(SB)
 
 message:
-	// Vector registers are not saved: a message call destroys them.
+	// Vector and x87 registers are not saved: a message call destroys them. The
+	// image of the latter becomes that of empty registers (all but the control word
+	// 0), as FXSAVE would write it, so that their owner may change at once.
+	MOVL AX, CX
 	RDFSBASEQ AX
 	MOVQ AX, Regs_FSBase(DI)
+	SWAP_GS
+	RDGSBASEQ AX
+	SWAP_GS
+	MOVQ AX, Regs_GSBase(DI)
+	MOVQ $0, UserState_X87(DI)
+	FSTCW UserState_X87(DI)
 	STMXCSR UserState_MXCSR(DI)
 	CMPL UserState_MXCSR(DI), $MXCSR_DEFAULT
 	JEQ messageMXCSR
@@ -142,11 +152,15 @@ messageMXCSR:
 	SUBQ $64, SP
 	MOVQ R12, 40(SP)
 	XORL BP, BP; ENTER_NUCLEUS(R12, AX)
-	MOVQ R12, AX
 	MOVQ DI, BX
+	RDTSC
+	SHLQ $32, DX
+	ORQ DX, AX
+	MOVQ AX, DI
+	MOVQ R12, AX
 	MOVQ ·MessageHandler(SB), DX
-	MOVQ (DX), CX
-	CALL CX
+	MOVQ (DX), R8
+	CALL R8
 	MOVQ 40(SP), R12
 	MOVQ $0, CPU_inNucleus(R12)
 	MOVQ AX, DI
@@ -155,6 +169,12 @@ messageMXCSR:
 	MOVQ CPU_thread(R12), BX
 	MOVQ Thread_runSP(BX), SP
 	VZEROALL // another process's, or ours
+	FINIT_NOWAIT
+	FLDCW UserState_X87(DI)
+	SWAP_GS
+	MOVQ Regs_GSBase(DI), AX
+	WRGSBASEQ AX
+	SWAP_GS
 	JMP ·enterUser(SB)
 
 nobody: // or somebody with a trap

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"hardtack/abi/ipc"
 )
 
 var update = flag.Bool("update", false, "write docs/syscalls.md")
@@ -72,6 +74,32 @@ a test compares the two.
 			text = c.Coverage
 		}
 		fmt.Fprintf(&b, "| %d | %s | %s |\n", nr, names[nr], text)
+	}
+	fmt.Fprintf(&b, `
+## Hardtack's own
+
+Endpoints and notifications; registers, errors and limits are in the package comment of
+abi/ipc. Linux answers ENOSYS.
+
+| number | call | what it does |
+| --- | --- | --- |
+`)
+	for _, c := range []struct {
+		nr         uint32
+		name, does string
+	}{
+		{ipc.Send, "send", "sends a message, and waits until it is received"},
+		{ipc.Recv, "recv", "receives a message"},
+		{ipc.Call, "call", "sends a message, and waits for the reply"},
+		{ipc.Reply, "reply", "replies to a call"},
+		{ipc.ReplyRecv, "reply_recv", "replies to a call, and receives"},
+		{ipc.Signal, "signal", "sets bits of a notification"},
+		{ipc.Wait, "wait", "takes the bits of a notification, and waits until there are some"},
+		{ipc.Endpoint, "endpoint", "makes an endpoint: two descriptors, to receive and to send"},
+		{ipc.Mint, "mint", "makes another sending descriptor, with a badge"},
+		{ipc.Notification, "notification", "makes a notification"},
+	} {
+		fmt.Fprintf(&b, "| %#x | %s | %s |\n", c.nr, c.name, c.does)
 	}
 	return b.Bytes()
 }

@@ -60,6 +60,10 @@ func (n *Nucleus) Put(core uint32) bool {
 	return true
 }
 
+// Waiting tells whether somebody is in the core's run queue. Only the core puts loose
+// threads there.
+func (n *Nucleus) Waiting(core uint32) bool { return n.core(core).run.head != 0 }
+
 // Blocked tells whether a thread is blocked at this moment.
 func (n *Nucleus) Blocked(i uint32) bool {
 	return load(&n.threads[i%MaxThreads].where).state() >= Sending

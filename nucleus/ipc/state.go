@@ -123,6 +123,7 @@ type Thread struct {
 	generation uint16
 	hasTimer   bool // is in the list of deadlines
 	calls      bool // Sending: wants a reply
+	direct     bool // see Direct
 
 	info     Info // Sending: the message
 	badge    uint64

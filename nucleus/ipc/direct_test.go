@@ -1,0 +1,152 @@
+package ipc
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// What the kernel does with loose threads, one CPU at a time: it enters, operates,
+// leaves, and has whoever is ready.
+
+type looseWorld struct {
+	n     *Nucleus
+	ready map[uint32]bool
+	ends  []ID
+	token []Token
+	plain bool // never the short way
+	short int
+}
+
+func newLoose(t *rapid.T, plain bool) *looseWorld {
+	w := &looseWorld{n: newNucleus(&skipper{t: t}, 1), ready: map[uint32]bool{}, plain: plain}
+	w.n.SetLoose()
+	for i := range uint32(5) {
+		id, err := w.n.NewThread(0, 0)
+		if err != 0 {
+			t.Fatal(err)
+		}
+		w.n.Direct(id.Index(), i != 4) // one is hosted
+		w.ready[id.Index()] = true
+	}
+	for range 2 {
+		ep, _ := w.n.NewEndpoint(0)
+		w.ends = append(w.ends, ep)
+	}
+	return w
+}
+
+// after takes everybody who is ready from the nucleus.
+func (w *looseWorld) after() {
+	w.n.Put(0)
+	for i := w.n.Take(0, 0); i != 0; i = w.n.Take(0, 0) {
+		w.ready[i] = true
+	}
+}
+
+func (w *looseWorld) call(self uint32, ep ID, badge uint64, words *[8]uint64) {
+	delete(w.ready, self)
+	if !w.plain {
+		if next := w.n.CallDirect(0, self, ep, badge, MakeInfo(48, 0), words); next != 0 {
+			w.ready[next] = true
+			w.short++
+			return
+		}
+	}
+	w.enter(self, words)
+	w.n.Call(0, ep, badge, MakeInfo(48, 0), Forever)
+	w.after()
+}
+
+func (w *looseWorld) replyRecv(self uint32, tok Token, ep ID, words *[8]uint64) {
+	delete(w.ready, self)
+	if !w.plain {
+		if next := w.n.ReplyDirect(0, self, tok, MakeInfo(48, 0), ep, words); next != 0 {
+			w.ready[next] = true
+			w.short++
+			return
+		}
+	}
+	w.enter(self, words)
+	w.n.ReplyRecv(0, tok, MakeInfo(48, 0), ep, Forever)
+	w.after()
+}
+
+func (w *looseWorld) enter(self uint32, words *[8]uint64) {
+	w.n.Enter(0, self)
+	w.n.Thread(self).Short = [ShortWords]uint64{words[0], words[1], words[4], words[5], words[6], words[7]}
+}
+
+// The short way of a call does what the long one does, to everything, and takes itself
+// out where it cannot.
+func TestDirect(t *testing.T) {
+	short := 0
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := newLoose(t, false), newLoose(t, true)
+		worlds := []*looseWorld{a, b}
+		for step := range rapid.IntRange(10, 80).Draw(t, "steps") {
+			var ready []uint32
+			for i := range uint32(6) {
+				if a.ready[i] {
+					ready = append(ready, i)
+				}
+				if a.ready[i] != b.ready[i] {
+					t.Fatalf("step %d: thread %d is ready: %v, want %v", step, i, a.ready[i], b.ready[i])
+				}
+			}
+			what := rapid.SampledFrom([]string{"call", "call", "reply", "reply", "reply", "cancel", "close"}).Draw(t, "what")
+			if len(ready) == 0 {
+				what = "cancel"
+			}
+			words := [8]uint64{uint64(step), 1, 2, 3, 4, 5, 6, uint64(step) << 8}
+			badge := rapid.Uint64().Draw(t, "badge")
+			e := rapid.IntRange(0, 1).Draw(t, "endpoint")
+			switch what {
+			case "call", "reply":
+				self := rapid.SampledFrom(ready).Draw(t, "thread")
+				tok := a.n.Result(self).Token
+				if rapid.IntRange(0, 9).Draw(t, "forge") == 0 {
+					tok = Token(rapid.Uint64().Draw(t, "token"))
+				}
+				for _, w := range worlds {
+					if what == "call" {
+						w.call(self, w.ends[e], badge, &words)
+					} else {
+						w.replyRecv(self, tok, w.ends[e], &words)
+					}
+				}
+			case "cancel":
+				i := rapid.Uint32Range(1, 5).Draw(t, "thread")
+				for _, w := range worlds {
+					w.n.Cancel(0, makeID(int(i), w.n.Thread(i).generation))
+					w.after()
+				}
+			case "close":
+				for _, w := range worlds {
+					w.n.DestroyEndpoint(0, w.ends[e])
+					w.after()
+					w.ends[e], _ = w.n.NewEndpoint(0)
+				}
+			}
+			for i := range uint32(6) {
+				x, y := a.n.Thread(i), b.n.Thread(i)
+				same := x.where == y.where && x.link == y.link && x.call == y.call && x.result == y.result && x.deadline == y.deadline
+				if a.ready[i] && x.result.Info != 0 && x.result.Err == 0 {
+					same = same && x.Short == y.Short
+				}
+				if !same {
+					t.Fatalf("step %d, %s: thread %d is\n%+v, want\n%+v", step, what, i, x, y)
+				}
+			}
+			for k := range a.n.endpoints {
+				if x, y := a.n.endpoints[k], b.n.endpoints[k]; x.queue != y.queue || x.queue.head != 0 && x.receivers != y.receivers {
+					t.Fatalf("step %d, %s: endpoint %d is %+v, want %+v", step, what, k, x, y)
+				}
+			}
+		}
+		short += a.short
+	})
+	if short < 100 {
+		t.Errorf("the short way was taken %d times only", short)
+	}
+}
