@@ -50,11 +50,15 @@ func start() {
 	// What the loader left below the image (start information, command line)
 	// lies in the first MiB.
 	kspace.holeStart, kspace.holeEnd = scratch()
-	initFrames(si.MemMap, int(si.MemMapEntries), end-boot.ImageBase, keep)
-	addRegion(kspace.holeStart-boot.ImageBase, kspace.holeEnd-boot.ImageBase, nil)
-	n := int(kspace.holeEnd-kspace.holeStart) / pageSize
-	frames.total += n
-	frames.free.Add(int64(n))
+	hole := [2]uint64{kspace.holeStart - boot.ImageBase, kspace.holeEnd - boot.ImageBase}
+	// The archive lies at the end of memory: of a small one, in the hole at best, or
+	// in the rest of the hole's last page.
+	for _, part := range [2][2]uint64{{text - boot.ImageBase, hole[0]}, {hole[1] + pageSize, end - boot.ImageBase}} {
+		if part[0] < part[1] && kept[0][0] < part[1] && kept[0][1] > part[0] {
+			halt("too little memory: the boot archive lies in the kernel")
+		}
+	}
+	initFrames(si.MemMap, int(si.MemMapEntries), hole, end-boot.ImageBase, keep)
 	initKernelSpace(text-boot.ImageBase, etext-boot.ImageBase, rodata-boot.ImageBase, end-boot.ImageBase)
 
 	var ist [7]uintptr

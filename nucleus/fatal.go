@@ -29,7 +29,6 @@ func fatal(c *amd64.CPU, why string) {
 	puts("\nkernel panic: ")
 	puts(why)
 	puts("\n")
-	amd64.Out32(exitPort, exitPanic)
 	halt("")
 }
 
@@ -45,7 +44,6 @@ func fatalTrap(c *amd64.CPU, vector, code, pc, sp uint64) {
 	puts(" cr2 ")
 	puthex(amd64.ReadCR2())
 	puts("\n")
-	amd64.Out32(exitPort, exitPanic)
 	halt("")
 }
 
@@ -55,12 +53,14 @@ func serveFatal(c *amd64.CPU, frame *[7]uint64) {
 	fatalTrap(c, frame[0], frame[1], frame[2], frame[5])
 }
 
+// halt ends the machine as a panic does; without the debug exit device it stands still.
 func halt(why string) {
 	if why != "" {
 		puts("kernel: ")
 		puts(why)
 		puts("\n")
 	}
+	amd64.Out32(exitPort, exitPanic)
 	for {
 		amd64.CLI()
 		amd64.Pause()

@@ -87,17 +87,19 @@ func kernelFrame(c *amd64.CPU) uint64 {
 }
 
 // initFrames takes over the RAM regions of the memory map but for what lies
-// below low (the first MiB, the stub, the kernel image), and the given modules.
-func initFrames(mapPA uint64, entries int, low uint64, keep [][2]uint64) {
+// below low (the first MiB, the stub, the kernel image but for the hole in it), and
+// the given modules.
+func initFrames(mapPA uint64, entries int, hole [2]uint64, low uint64, keep [][2]uint64) {
 	f := &frames
 	for i := range entries {
 		e := memMapEntry(mapPA, i)
 		if e.Type != 1 {
 			continue
 		}
-		start, end := max((e.Addr+pageSize-1)&^(pageSize-1), low), (e.Addr+e.Size)&^(pageSize-1)
+		start, end := (e.Addr+pageSize-1)&^(pageSize-1), (e.Addr+e.Size)&^(pageSize-1)
 		end = min(end, 512<<30) // what the direct map covers
-		addRegion(start, end, keep)
+		addRegion(max(start, hole[0]), min(end, hole[1]), keep)
+		addRegion(max(start, low), end, keep)
 	}
 	for i := range f.regions {
 		f.top = max(f.top, f.region[i].end)

@@ -3,7 +3,6 @@ package overlay
 import (
 	"bytes"
 	"embed"
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
@@ -84,7 +83,7 @@ func Netstack(dir, root, module, version string) (string, error) {
 	if err := writeFile(replace[mod], text); err != nil {
 		return "", err
 	}
-	list, err := json.MarshalIndent(map[string]any{"Replace": replace}, "", "\t")
+	list, err := listOf(replace)
 	if err != nil {
 		return "", err
 	}

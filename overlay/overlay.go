@@ -2,6 +2,11 @@
 // patches against the pinned Go's own files, and files that are wholly ours,
 // handed to the toolchain by "go build -overlay".
 //
+// The topics are affinity, with which "hardtack go" builds any program
+// (channel-aware scheduling), and allocated, with which the kernel is built (bytes
+// allocated by each goroutine). What the kernel wants of the collector needs no patch
+// (docs/decisions/0036-the-kernels-collector.md).
+//
 // A topic is one patch in patches/ and the files it names in topics below;
 // _runtime/ holds those files (the underscore keeps them from being a package
 // of this module). Only edits are kept here. At build time Go's files are read
@@ -39,7 +44,8 @@ var files embed.FS
 
 // topics names the new files of each topic; patches/<topic>.patch has its edits.
 var topics = map[string][]string{
-	"affinity": {"affinity.go", "affinity_touch.go", "affinity_group.go", "affinity_pin.go", "affinity_unsafe.go", "affinity_default.go"},
+	"allocated": {"allocated_unsafe.go"},
+	"affinity":  {"affinity.go", "affinity_touch.go", "affinity_group.go", "affinity_pin.go", "affinity_unsafe.go", "affinity_default.go"},
 }
 
 // Topics lists what Options.Topics may name.
@@ -244,12 +250,45 @@ func write(dir, root string, content map[string][]byte) (*Overlay, error) {
 		}
 		replace[filepath.Join(root, "src", filepath.FromSlash(name))] = path
 	}
-	list, err := json.MarshalIndent(map[string]any{"Replace": replace}, "", "\t")
+	list, err := listOf(replace)
 	if err != nil {
 		return nil, err
 	}
-	if err := put(o.List, append(list, '\n')); err != nil {
+	if err := put(o.List, list); err != nil {
 		return nil, fmt.Errorf("writing the patched files: %w", err)
 	}
 	return o, nil
+}
+
+// Join writes one list for -overlay that holds all that the given lists hold. What
+// two of them replace is an error.
+func Join(name string, lists ...string) error {
+	all := map[string]string{}
+	for _, from := range lists {
+		data, err := os.ReadFile(from)
+		if err != nil {
+			return err
+		}
+		var list struct{ Replace map[string]string }
+		if err := json.Unmarshal(data, &list); err != nil {
+			return fmt.Errorf("%s: %w", from, err)
+		}
+		for file, by := range list.Replace {
+			if _, twice := all[file]; twice {
+				return fmt.Errorf("two lists replace %s", file)
+			}
+			all[file] = by
+		}
+	}
+	data, err := listOf(all)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(name, data, 0o644)
+}
+
+// listOf is the text of a list for -overlay.
+func listOf(replace map[string]string) ([]byte, error) {
+	data, err := json.MarshalIndent(map[string]any{"Replace": replace}, "", "\t")
+	return append(data, '\n'), err
 }

@@ -113,7 +113,12 @@ func TestPrepareBad(t *testing.T) {
 // cache, so that the standard library is compiled once, not in every test.
 func build(t *testing.T, flags ...string) string {
 	t.Helper()
-	o, err := Prepare(here(t), Options{Policy: "off"})
+	return buildWith(t, Options{Policy: "off"}, flags...)
+}
+
+func buildWith(t *testing.T, options Options, flags ...string) string {
+	t.Helper()
+	o, err := Prepare(here(t), options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,6 +209,41 @@ func TestGoItself(t *testing.T) {
 	cmd.Env = append(os.Environ(), "HARDTACK_AFFINITY=group", "HARDTACK_AFFINITY_PERIOD=20ms", "GOFLAGS=")
 	if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("ok  \truntime")) {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// What a goroutine has allocated is counted exactly, beside the other topic too.
+func TestAllocated(t *testing.T) {
+	exe := buildWith(t, Options{Topics: Topics()}, "-ldflags=-checklinkname=0", "./testdata/allocated")
+	if out, err := exec.Command(exe).CombinedOutput(); err != nil || string(out) != "ok\n" {
+		t.Errorf("%v\n%.2000s", err, out)
+	}
+}
+
+// One list of several; what two replace is an error.
+func TestJoin(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	a, b := write("a", `{"Replace":{"x":"1","y":"2"}}`), write("b", `{"Replace":{"z":"3"}}`)
+	all := filepath.Join(dir, "all")
+	if err := Join(all, a, b); err != nil {
+		t.Fatal(err)
+	}
+	var list struct{ Replace map[string]string }
+	if data, err := os.ReadFile(all); err != nil || json.Unmarshal(data, &list) != nil || len(list.Replace) != 3 || list.Replace["z"] != "3" {
+		t.Errorf("%v, %v", list, err)
+	}
+	if err := Join(all, a, b, a); err == nil || !strings.Contains(err.Error(), "two lists replace") {
+		t.Errorf("twice: %v", err)
+	}
+	if err := Join(all, write("bad", "{")); err == nil {
+		t.Error("half a list was taken")
 	}
 }
 

@@ -8,17 +8,21 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hardtack/overlay"
 	"hardtack/tool/fault"
 	"hardtack/tool/image"
 )
 
 func newBuild() *cobra.Command {
 	var out, control string
+	var stock bool
 	cmd := &cobra.Command{
-		Use:   "build [--control WHICH] [-o IMAGE]",
+		Use:   "build [--control WHICH] [--stock] [-o IMAGE]",
 		Short: "Build the kernel image",
 		Long: `Build the kernel with the stock Go toolchain, as an ELF file that QEMU boots
-with -kernel (PVH). The same source gives the same image, bit for bit.
+with -kernel (PVH). The same source gives the same image, bit for bit. A small
+patch to Go's runtime, which counts what goroutines allocate, needs exactly
+` + overlay.Version + `; --stock does without.
 
 It needs the source: the working directory, or the one that holds this command,
 must be inside it. Without -o the image goes where "hardtack run" looks for it:
@@ -53,12 +57,13 @@ The kernel says which it has at boot, on a terminal, and in /proc/hardtack/contr
 				return err
 			}
 			return t.create(out, func(tmp string) error {
-				return image.Build(image.Options{Out: tmp, Dir: dir, Control: control})
+				return image.Build(image.Options{Out: tmp, Dir: dir, Control: control, Stock: stock})
 			})
 		},
 	}
 	cmd.Flags().StringVarP(&out, "output", "o", "", "write the image to this `file`")
 	cmd.Flags().StringVar(&control, "control", "big", "the nucleus's concurrency `control`: none, big, fine or rtm")
+	cmd.Flags().BoolVar(&stock, "stock", false, "leave Go's runtime as it is: /proc/hardtack/allocated counts nothing")
 	return cmd
 }
 

@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/initramfs"
+	"hardtack/kernel/kern"
 	"hardtack/kernel/pprof"
+	"hardtack/kernel/proc"
 	"hardtack/kernel/procfs"
 	"hardtack/kernel/sock/inet"
 	"hardtack/kernel/syscall"
@@ -24,6 +27,7 @@ func (k *kernel) introspect(config *initramfs.BootConfig) {
 	procfs.Register("hardtack/frames", framesText)
 	procfs.Register("hardtack/control", func() []byte { return []byte(nucleus.Control() + "\n") })
 	procfs.Register("hardtack/nucleus", costsText)
+	procfs.Register("hardtack/allocated", allocatedText)
 	if config.Pprof > 0 && config.Pprof < 1<<16 {
 		if err := pprof.Serve(inet.Default, uint16(config.Pprof), nil); err != nil {
 			warn("profiles: %v", err)
@@ -49,6 +53,7 @@ func heapText() []byte {
 		{"HeapAlloc", m.HeapAlloc}, {"HeapInuse", m.HeapInuse}, {"HeapIdle", m.HeapIdle}, {"HeapReleased", m.HeapReleased},
 		{"HeapObjects", m.HeapObjects}, {"StackInuse", m.StackInuse}, {"Sys", m.Sys}, {"Mallocs", m.Mallocs},
 		{"TotalAlloc", m.TotalAlloc}, {"NumGC", uint64(m.NumGC)}, {"PauseTotalNs", m.PauseTotalNs},
+		{"PauseMaxNs", slices.Max(m.PauseNs[:])}, {"GCCPUPpm", uint64(m.GCCPUFraction * 1e6)}, {"NextGC", m.NextGC},
 	} {
 		fmt.Fprintf(b, "%-14s %d\n", v.name, v.n)
 	}
@@ -79,7 +84,7 @@ func interruptsText() []byte {
 func syscallsText() []byte {
 	b := new(bytes.Buffer)
 	for _, c := range syscall.Counts() {
-		fmt.Fprintf(b, "%-24s %10d %14d ns\n", c.Name, c.Calls, c.Nsec)
+		fmt.Fprintf(b, "%-24s %10d %14d ns %12d B\n", c.Name, c.Calls, c.Nsec, c.Bytes)
 	}
 	return b.Bytes()
 }
@@ -90,6 +95,23 @@ func costsText() []byte {
 	for _, c := range nucleus.Costs() {
 		fmt.Fprintf(b, "%-24s %8.1f ns\n", c.Name, c.NS)
 	}
+	return b.Bytes()
+}
+
+// allocatedText is what was allocated on the kernel's heap: exactly, by the goroutine
+// that runs the asking thread; by estimate, in the system calls of each thread.
+func allocatedText() []byte {
+	if !kern.CountsAllocated() {
+		return []byte("not counted: the image was built with Go's runtime as it is\n")
+	}
+	b := new(bytes.Buffer)
+	fmt.Fprintf(b, "asking %d\n", *kern.AllocatedCount())
+	proc.Each(func(p *proc.Process) bool {
+		for _, t := range p.Threads() {
+			fmt.Fprintf(b, "%d %d %d %s\n", p.PID, t.TID, t.Allocated(), t.Name())
+		}
+		return true
+	})
 	return b.Bytes()
 }
 

@@ -104,15 +104,21 @@ func (k *kernel) fail(format string, args ...any) {
 // shell's for a command that it cannot run.
 const exitUnusable = 126
 
-// tuneCollector keeps the kernel's heap small against the machine's memory: a
-// soft limit makes the collector work harder instead of growing. A machine with
-// room collects less often: the smallest heap that is collected has 4 MiB times
-// the percentage, of which little is alive.
+// setAside is the address space that the runtime has set aside when the kernel
+// starts (Sys in /proc/hardtack/heap): most of it never gets memory behind it.
+const setAside = 8 << 20
+
+// tuneCollector lets the kernel's heap grow to a quarter of the machine's memory
+// before the collector works harder instead: a soft limit. It is held against all
+// address space that is set aside; without what is so from the start a small
+// machine would do nothing but collect (docs/decisions/0036-the-kernels-collector.md).
+//
+// The smallest heap that is collected has 4 MiB times the percentage, of which
+// little is alive; a machine with room collects less often.
 func tuneCollector() {
-	m := nucleus.MemoryInfo()
-	total := int64(m.Total) * 4096
-	debug.SetMemoryLimit(total / 4)
-	debug.SetGCPercent(int(min(max(100*(total>>20)/128, 100), 400)))
+	total := int64(nucleus.MemoryInfo().Total) * 4096
+	debug.SetMemoryLimit(setAside + total/4)
+	debug.SetGCPercent(int(min(max(100*(total>>20)/64, 200), 400)))
 }
 
 // setClock reads the wall clock.

@@ -60,10 +60,11 @@ type Thread struct {
 	exitStatus int32 // wait status it ended with
 	dying      bool  // on its way out; guarded by Proc.mu
 
-	startTicks  int64 // when its goroutine took it up; 0: not yet
-	away        int64 // ticks spent waiting for a turn
-	kernelTicks int64 // estimate of the ticks spent in system calls
-	Faults      int64 // page faults
+	startTicks  int64  // when its goroutine took it up; 0: not yet
+	away        int64  // ticks spent waiting for a turn
+	kernelTicks int64  // estimate of the ticks spent in system calls
+	kernelBytes uint64 // estimate of the heap that system calls allocated
+	Faults      int64  // page faults
 	yields      uint32
 
 	vfork  *vforkWait // CLONE_VFORK: whom to wake at exec or exit

@@ -40,6 +40,13 @@ func Ticks() int64 { return ticks() }
 // Sampled adds a measured call, which stands for SampleEvery of them.
 func (t *Thread) Sampled(d int64) { t.kernelTicks += d * SampleEvery }
 
+// SampledBytes adds what a measured call allocated on the kernel's heap.
+func (t *Thread) SampledBytes(n uint64) { t.kernelBytes += n * SampleEvery }
+
+// Allocated estimates what the thread's system calls have allocated on the kernel's
+// heap, in bytes; 0 where kern.CountsAllocated is false.
+func (t *Thread) Allocated() uint64 { return t.kernelBytes }
+
 // CPUTime returns the user and system time of a thread in nanoseconds. For
 // another thread than the caller it is as old as its last change between
 // running and waiting.

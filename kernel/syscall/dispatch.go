@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
 	"hardtack/kernel/proc"
 )
 
@@ -17,6 +18,10 @@ type counter struct{ calls, ticks atomic.Uint64 }
 const shards = 8
 
 var counters [shards][tableSize]counter
+
+// sampledBytes is what the measured calls of each number allocated on the heap.
+// Most allocate nothing and do not write here, so one line for all CPUs will do.
+var sampledBytes [tableSize]atomic.Uint64
 
 func init() {
 	fillTable()
@@ -62,6 +67,8 @@ func Do(t *proc.Thread) {
 func doSampled(t *proc.Thread, a *Args, nr uint64, c *counter) {
 	start := proc.Ticks()
 	idle := t.Idle(start)
+	heap := kern.AllocatedCount()
+	before := *heap
 	v, e := handlers[nr](t, a)
 	if e != 0 {
 		finishError(t, e)
@@ -72,6 +79,10 @@ func doSampled(t *proc.Thread, a *Args, nr uint64, c *counter) {
 	if d := end - start - (t.Idle(end) - idle); d > 0 {
 		c.ticks.Add(uint64(d))
 		t.Sampled(d)
+	}
+	if n := *heap - before; n != 0 {
+		sampledBytes[nr].Add(n)
+		t.SampledBytes(n)
 	}
 }
 
@@ -91,6 +102,7 @@ type Count struct {
 	Name  string
 	Calls uint64
 	Nsec  uint64 // estimate of the time spent, from one call in SampleEvery
+	Bytes uint64 // likewise of the heap allocated; 0 if kern.CountsAllocated is false
 }
 
 // Counts returns the use of every call that happened, by number.
@@ -109,7 +121,8 @@ func Counts() []Count {
 		if c := table[nr]; c != nil {
 			name = c.Name
 		}
-		out = append(out, Count{nr, name, calls, uint64(proc.TicksToNsec(int64(ticks))) * proc.SampleEvery})
+		out = append(out, Count{nr, name, calls, uint64(proc.TicksToNsec(int64(ticks))) * proc.SampleEvery,
+			sampledBytes[nr].Load() * proc.SampleEvery})
 	}
 	return out
 }

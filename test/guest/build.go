@@ -6,6 +6,7 @@
 //	c/NAME.c      programs in C: what a Go program cannot do (c/gt.h is the frame)
 //	guesttest/    the driver: process 1 of the guest
 //	fuzz/         the random system call fuzzer
+//	allocated/    what system calls take from the kernel's heap
 package guest
 
 import (

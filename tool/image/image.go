@@ -28,6 +28,10 @@ type Options struct {
 	Control string   // the nucleus's concurrency control: none, big, fine or rtm; "" is big
 	Args    []string // more arguments for go build
 
+	// Stock leaves Go's runtime as it is: without the overlay's topics for the
+	// kernel, which so does not know what its system calls allocate.
+	Stock bool
+
 	// Debug is where to keep the linked program, with symbols for gdb; "" nowhere.
 	Debug string
 }
@@ -55,7 +59,7 @@ func Build(o Options) error {
 	// The linker takes -T as a signed number.
 	ldflags := fmt.Sprintf("-T %d -E %s -checklinkname=0 -buildid=", int64(text), entrySymbol)
 	env := append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0", "GOAMD64=v1", "GOFLAGS="+moduleFlags())
-	list, err := o.netstack(filepath.Join(tmp, "overlay"), env)
+	list, err := o.overlays(tmp, env)
 	if err != nil {
 		return err
 	}
@@ -81,18 +85,23 @@ func Build(o Options) error {
 	return os.WriteFile(o.Out, out, 0o644)
 }
 
-// netstack makes the patched files of the TCP/IP stack in dir and gives the
-// list for "go build -overlay".
-func (o *Options) netstack(dir string, env []string) (string, error) {
+// runtimeTopics are the overlay's topics that the kernel is built with.
+var runtimeTopics = []string{"allocated"}
+
+// overlays makes the patched files of the TCP/IP stack and of Go's runtime below
+// dir and gives the list for "go build -overlay".
+func (o *Options) overlays(dir string, env []string) (string, error) {
 	// A download tells where a module is, and has it if nothing needed it yet.
 	var module struct{ Dir, Version string }
 	var root struct{ Dir string }
+	var tools struct{ GOVERSION, GOROOT string }
 	for _, q := range []struct {
 		arg []string
 		to  any
 	}{
 		{[]string{"mod", "download", "-json", overlay.NetstackModule}, &module},
 		{[]string{"list", "-m", "-json"}, &root},
+		{[]string{"env", "-json", "GOVERSION", "GOROOT"}, &tools},
 	} {
 		cmd := exec.Command("go", q.arg...)
 		cmd.Dir, cmd.Env = o.Dir, env
@@ -104,7 +113,17 @@ func (o *Options) netstack(dir string, env []string) (string, error) {
 			return "", fmt.Errorf("go %s: %w\n%s", strings.Join(q.arg, " "), err, bytes.TrimSpace(out))
 		}
 	}
-	return overlay.Netstack(dir, root.Dir, module.Dir, module.Version)
+	netstack, err := overlay.Netstack(filepath.Join(dir, "netstack"), root.Dir, module.Dir, module.Version)
+	if err != nil || o.Stock {
+		return netstack, err
+	}
+	patched, err := overlay.Prepare(overlay.Toolchain{Version: tools.GOVERSION, Root: tools.GOROOT, OS: "linux", Arch: "amd64"},
+		overlay.Options{Topics: runtimeTopics, Cache: filepath.Join(dir, "runtime")})
+	if err != nil {
+		return "", fmt.Errorf("%w (the kernel can do without: --stock)", err)
+	}
+	both := filepath.Join(dir, "overlay.json")
+	return both, overlay.Join(both, netstack, patched.List)
 }
 
 // moduleFlags keeps a caller's GOFLAGS from changing the image, but for where
