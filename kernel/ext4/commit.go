@@ -122,7 +122,7 @@ func (j *journal) commitLocked(id uint32) error {
 		if err := j.writeLog(s.blocks, s.revokes); err != nil {
 			return j.abort(ioError(err))
 		}
-	} else if err := j.fs.dev.Flush(); err != nil {
+	} else if err := j.flushes.run(j.fs.dev); err != nil {
 		return j.abort(ioError(err))
 	}
 	j.committedBlocks()
@@ -300,7 +300,7 @@ func (j *journal) writeLog(blocks []logBlock, revokes []uint64) error {
 		}
 		batch = batch[n:]
 	}
-	if err := j.fs.dev.Flush(); err != nil {
+	if err := j.flushes.run(j.fs.dev); err != nil {
 		return err
 	}
 	c := header(jCommit)

@@ -70,6 +70,7 @@ type Inode struct {
 	err     error         // how loading ended; immutable then
 	tx      atomic.Uint32 // the last transaction that changed it
 	dataTx  atomic.Uint32 // the same, without changes of times alone
+	over    atomic.Uint64 // the flush that covers what was written in place last, see flushCount
 	orphan  atomic.Bool   // on the list of orphans; changed under FS.orphanMu
 	next    atomic.Uint32 // the next orphan; changed with the table's buffer.mu held
 	goal    uint64        // where the last block was allocated; guarded by mu

@@ -190,5 +190,8 @@ func (fs *FS) Fsync(in *Inode, dataOnly bool) error {
 		}
 		return ioError(fs.dev.Flush())
 	}
-	return fs.j.commit(id)
+	if err := fs.j.commit(id); err != nil || fs.j.flushes.covers(&in.over) {
+		return err
+	}
+	return ioError(fs.dev.Flush())
 }

@@ -69,18 +69,7 @@ func (fs *FS) WritePages(in *Inode, o *Out) error {
 	defer in.mu.Unlock()
 	defer func() { fs.free.Add(o.Reserved) }()
 	pages, off := o.Pages, o.Off
-	bs := int64(fs.s.blockSize)
-	if off%bs != 0 {
-		return linux.EINVAL
-	}
-	var n int64
-	for _, p := range pages {
-		if len(p) == 0 || int64(len(p))%bs != 0 {
-			return linux.EINVAL
-		}
-		n += int64(len(p))
-	}
-	if err := fs.writable(in, off, n); err != nil {
+	if _, err := fs.writablePages(in, pages, off); err != nil {
 		return err
 	}
 	for len(pages) > 0 {
@@ -94,6 +83,66 @@ func (fs *FS) WritePages(in *Inode, o *Out) error {
 		pages, off = pages[k:], off+c
 	}
 	return nil
+}
+
+// writablePages checks that pages are whole blocks that may be written at off, and
+// returns their bytes.
+func (fs *FS) writablePages(in *Inode, pages [][]byte, off int64) (n int64, err error) {
+	bs := int64(fs.s.blockSize)
+	if off%bs != 0 {
+		return 0, linux.EINVAL
+	}
+	for _, p := range pages {
+		if len(p) == 0 || int64(len(p))%bs != 0 {
+			return 0, linux.EINVAL
+		}
+		n += int64(len(p))
+	}
+	return n, fs.writable(in, off, n)
+}
+
+// Overwrite writes whole blocks of a file where all of them have written blocks on
+// disk within its size; false: that is not so, and nothing was done. Any number of
+// calls may go on at once, and reads. The times are the caller's to set: Written.
+func (fs *FS) Overwrite(in *Inode, pages [][]byte, off int64) (bool, error) {
+	in.mu.RLock()
+	defer in.mu.RUnlock()
+	n, err := fs.writablePages(in, pages, off)
+	if err != nil || n == 0 || off+n > in.size() {
+		return false, err
+	}
+	bs := int64(fs.s.blockSize)
+	var room [4]piece
+	list := room[:0]
+	for at, last := uint32(off/bs), uint32((off+n-1)/bs); at <= last; {
+		m, err := in.mapBlock(at)
+		if err != nil || m.Phys == 0 || m.Unwritten {
+			return false, err
+		}
+		k := min(m.N, last-at+1)
+		list = append(list, piece{extent: extent{at, k, m.Phys, false}})
+		at += k
+	}
+	if err := in.writePieces(pages, off, list); err != nil {
+		return true, err
+	}
+	in.wroteOver()
+	return true, nil
+}
+
+// Written sets the times of a file of which Overwrite has written some, nanoseconds
+// since 1970.
+func (fs *FS) Written(in *Inode, mtime, ctime int64) error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.link(nil, 0, &Out{Mtime: mtime, Ctime: ctime})
+}
+
+// wroteOver notes for Fsync that data was written in place.
+func (in *Inode) wroteOver() {
+	if j := in.fs.j; j != nil {
+		j.flushes.wrote(&in.over)
+	}
 }
 
 // draw promises n blocks, from what is set aside first.
@@ -346,6 +395,7 @@ func (in *Inode) link(list []piece, size int64, o *Out) error {
 	bs := int64(fs.s.blockSize)
 	const each = cutCredits + extentCredits + markCredits
 	if !slices.ContainsFunc(list, func(x piece) bool { return x.fresh || x.unwritten }) {
+		in.wroteOver()
 		if size <= in.size() && in.touchedAt(o) {
 			return nil
 		}

@@ -3,6 +3,7 @@ package ext4fs
 import (
 	"hardtack/abi/linux"
 	"hardtack/kernel/ext4"
+	"hardtack/kernel/kern"
 	"hardtack/kernel/mem"
 	"hardtack/kernel/uio"
 	"hardtack/kernel/vfs"
@@ -66,8 +67,9 @@ func direct(frames *[directPages]mem.Frame, bytes *[directPages][]byte, n int64)
 	return bytes[:got], int64(got) * mem.PageSize
 }
 
-// writeDirect writes to the disk; Mu is held.
-func (f *file) writeDirect(v *uio.Vec, off int64) (done int, e linux.Errno) {
+// writeDirect writes to the disk. Where blocks are written over, Mu need not be held;
+// where it must be, it is locked.
+func (f *file) writeDirect(v *uio.Vec, off int64, l *held) (done int, e linux.Errno) {
 	if !f.aligned(off, v.Len()) {
 		return 0, linux.EINVAL
 	}
@@ -88,13 +90,7 @@ func (f *file) writeDirect(v *uio.Vec, off int64) (done int, e linux.Errno) {
 		}
 		moved &^= int64(f.fs.sector - 1)
 		if moved > 0 {
-			var err linux.Errno
-			if bs := int64(f.fs.ext.BlockSize()); (off|moved)&(bs-1) == 0 {
-				err = f.writeBlocks(pages, off, moved)
-			} else {
-				err = f.writeParts(pages, off, moved)
-			}
-			if err != 0 {
+			if err := f.writePages(pages, off, moved, l); err != 0 {
 				e, moved = err, 0
 			}
 		}
@@ -108,11 +104,59 @@ func (f *file) writeDirect(v *uio.Vec, off int64) (done int, e linux.Errno) {
 	return done, e
 }
 
-// writeBlocks writes n bytes of pages, whole blocks, at off.
-func (f *file) writeBlocks(pages [][]byte, off, n int64) linux.Errno {
+// writePages writes n bytes of pages at off.
+func (f *file) writePages(pages [][]byte, off, n int64, l *held) linux.Errno {
+	if (off|n)&int64(f.fs.ext.BlockSize()-1) != 0 {
+		l.lock()
+		f.Written()
+		return f.writeParts(pages, off, n)
+	}
 	count := (n + mem.PageSize - 1) >> mem.PageShift
 	pages = pages[:count]
 	pages[count-1] = pages[count-1][:n-(count-1)<<mem.PageShift]
+	if !l.on {
+		if done, e := f.writeOver(pages, off, n, l); done || e != 0 {
+			return e
+		}
+		l.lock()
+	}
+	return f.writeBlocks(pages, off, n)
+}
+
+// tick is how exact the times of a file are that is written over (Linux's are as
+// coarse): to set them waits for all who write.
+const tick = 4e6
+
+// writeOver is writeBlocks where the file has all the blocks, and only what is in
+// them changes; false: it has not.
+func (f *file) writeOver(pages [][]byte, off, n int64, l *held) (bool, linux.Errno) {
+	if off+n > f.Size() {
+		return false, 0
+	}
+	first, last := uint64(off)>>mem.PageShift, uint64(off+n-1)>>mem.PageShift
+	done, stale, e := f.pages.Overwrite(first, last, func() (bool, linux.Errno) {
+		done, err := f.fs.ext.Overwrite(f.in, pages, off)
+		return done, f.fs.errno(err)
+	})
+	if stale {
+		l.lock()
+		if err := f.pages.Bypass(first, last, func() linux.Errno { return 0 }); e == 0 {
+			e = err
+		}
+	}
+	if !done || e != 0 {
+		return done, e
+	}
+	if _, mt, ct := f.Times(); uint64(kern.Realtime()-min(mt, ct)) >= tick || mt != ct {
+		f.Written()
+		_, mt, ct = f.Times()
+		e = f.fs.errno(f.fs.ext.Written(f.in, mt, ct))
+	}
+	return true, e
+}
+
+// writeBlocks writes n bytes of pages, whole blocks, at off; Mu is held.
+func (f *file) writeBlocks(pages [][]byte, off, n int64) linux.Errno {
 	f.Written()
 	return f.pages.Bypass(uint64(off)>>mem.PageShift, uint64(off+n-1)>>mem.PageShift, func() linux.Errno {
 		_, mt, ct := f.Times()

@@ -1,6 +1,7 @@
 package ext4fs
 
 import (
+	"sync"
 	"sync/atomic"
 
 	"hardtack/abi/linux"
@@ -52,9 +53,12 @@ func (o *opened) Write(c *kern.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, l
 	if v.Len() == 0 {
 		return 0, 0
 	}
-	o.Mu.Lock()
-	n, fresh, e := o.write(c, of, v, off)
-	o.Mu.Unlock()
+	l := held{mu: &o.Mu}
+	if of.Flags()&(linux.O_DIRECT|linux.O_APPEND) != linux.O_DIRECT {
+		l.lock()
+	}
+	n, fresh, e := o.write(c, of, v, off, &l)
+	l.unlock()
 	if n > 0 {
 		o.pages.Balance(c, fresh)
 		if of.Flags()&linux.O_DSYNC != 0 {
@@ -66,7 +70,26 @@ func (o *opened) Write(c *kern.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, l
 	return n, e
 }
 
-func (o *opened) write(c *kern.Ctx, of *vfs.File, v *uio.Vec, off int64) (done, fresh int, e linux.Errno) {
+// held is a mutex that is locked when it turns out to be needed.
+type held struct {
+	mu *sync.Mutex
+	on bool
+}
+
+func (l *held) lock() {
+	if !l.on {
+		l.mu.Lock()
+		l.on = true
+	}
+}
+
+func (l *held) unlock() {
+	if l.on {
+		l.mu.Unlock()
+	}
+}
+
+func (o *opened) write(c *kern.Ctx, of *vfs.File, v *uio.Vec, off int64, l *held) (done, fresh int, e linux.Errno) {
 	f := o.file
 	if f.fs.ext.ReadOnly() {
 		return 0, 0, linux.EROFS
@@ -90,18 +113,16 @@ func (o *opened) write(c *kern.Ctx, of *vfs.File, v *uio.Vec, off int64) (done, 
 		v.Limit(int(limit - off))
 	}
 	if mode := f.Mode(); mode&(linux.S_ISUID|linux.S_ISGID) != 0 {
+		l.lock()
 		f.killSetID(c)
 	}
 	if of.Flags()&linux.O_DIRECT != 0 {
-		done, e = f.writeDirect(v, off)
-	} else {
-		done, fresh, e = f.pages.Write(v, off)
-	}
-	if done > 0 {
-		if appending {
-			of.Pos = off + int64(done)
-		}
+		done, e = f.writeDirect(v, off, l)
+	} else if done, fresh, e = f.pages.Write(v, off); done > 0 {
 		f.Written()
+	}
+	if done > 0 && appending {
+		of.Pos = off + int64(done)
 	}
 	return done, fresh, e
 }

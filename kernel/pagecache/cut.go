@@ -60,6 +60,41 @@ func (f *File) Bypass(first, last uint64, do func() linux.Errno) linux.Errno {
 	return do()
 }
 
+// Overwrite lets do write over what the pages first … last have on disk, past the
+// cache, without the file system's lock of the inode. Several may do so at once, with
+// reads and write-backs of other pages. do returns false if it did nothing, since more
+// has to change; so does Overwrite where pages cannot simply be dropped: Bypass is for
+// both. stale says that somebody has read or stored to one of the pages meanwhile, and
+// the caller has to drop them by Bypass.
+func (f *File) Overwrite(first, last uint64, do func() (bool, linux.Errno)) (did, stale bool, e linux.Errno) {
+	if !f.vacate(first, last) {
+		return false, false, 0
+	}
+	f.gate.RLock()
+	did, e = do()
+	f.gate.RUnlock()
+	return did, did && !f.vacate(first, last), e
+}
+
+// vacate drops clean pages, and reports whether that left none.
+func (f *File) vacate(first, last uint64) bool {
+	if f.absent(first, last) {
+		return true
+	}
+	f.Clean(first, last)
+	return f.absent(first, last)
+}
+
+// absent reports whether none of the pages first … last is in memory, or on its way.
+func (f *File) absent(first, last uint64) bool {
+	for n := first; n <= last && f.pages.Load() != 0; n++ {
+		if s := f.slot(n); s != nil && s.w.Load()&frameBits != 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // Drop ends the cache of a file that nobody uses any more: what is dirty is lost.
 func (f *File) Drop() {
 	f.gate.Lock()
