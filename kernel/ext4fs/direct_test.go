@@ -172,4 +172,3 @@ func TestDirectTorn(t *testing.T) {
 	f.Put()
 	m.unmount()
 }
-
