@@ -163,6 +163,29 @@ func (c *Config) each(f Figures, programs osbench.Tree, reps int, j job) error {
 	return nil
 }
 
+// hostRow and a part's name are the row that says how much more two threads of the
+// host did than one, before or after the part was timed; it stands in Hardtack's column.
+const hostRow = "host/"
+
+// watched runs the timing of a part and notes what the host could do.
+func (f Figures) watched(part string, run func() error) error {
+	before := osbench.HostCores()
+	if err := run(); err != nil {
+		return err
+	}
+	f[hostRow+part] = osbench.Times{}
+	add(f[hostRow+part], "median", osbench.OnHardtack, min(before, osbench.HostCores()))
+	return nil
+}
+
+// storage is a line of init that runs the program storage; mounted one that runs a
+// command in /mnt, where it has mounted the disk.
+func storage(driver, mode string, n int) string {
+	return fmt.Sprintf("/bench/storage %s %s %d\n", mode, device(driver), n)
+}
+
+func mounted(command string) string { return fmt.Sprintf("/bench/storage run /dev/vda %s\n", command) }
+
 // Measure measures the parts that are wanted: counts, names, times, cmail, leveldb.
 func (c *Config) Measure(parts []string) (Figures, error) {
 	programs, err := c.Prepare()
@@ -170,12 +193,6 @@ func (c *Config) Measure(parts []string) (Figures, error) {
 		return nil, err
 	}
 	f := Figures{}
-	storage := func(driver, mode string, n int) string {
-		return fmt.Sprintf("/bench/storage %s %s %d\n", mode, device(driver), n)
-	}
-	mounted := func(command string) string {
-		return fmt.Sprintf("/bench/storage run /dev/vda %s\n", command)
-	}
 	want := func(part string) bool { return slices.Contains(parts, part) }
 	if want("counts") {
 		if err := c.each(f, programs, 1, job{what: "instructions of operations", driver: "virtio", counts: true, limit: 20 * time.Minute,
@@ -190,36 +207,13 @@ func (c *Config) Measure(parts []string) (Figures, error) {
 		}
 	}
 	if want("times") {
-		for _, driver := range []string{"virtio", "nvme"} {
-			if err := c.each(f, programs, c.Reps, job{what: "rates on " + driver, driver: driver, prefix: driver + "/", cpus: 2,
-				command: storage(driver, "time", c.Millis) + storage(driver, "share", c.Millis), limit: 20 * time.Minute}); err != nil {
-				return nil, err
-			}
-			// Debian's cloud kernel has no AHCI: ours beside ours on virtio.
-			if driver == "virtio" && slices.Contains(c.Systems, osbench.OnHardtack) {
-				for range c.Reps {
-					if err := c.run(f, programs, osbench.OnHardtack, job{what: "rates on ahci", driver: "ahci", prefix: "ahci/", cpus: 2,
-						command: storage("ahci", "time", c.Millis), limit: 20 * time.Minute}); err != nil {
-						return nil, err
-					}
-				}
-			}
+		if err := f.watched("times", func() error { return c.times(f, programs) }); err != nil {
+			return nil, err
 		}
 	}
 	if want("cmail") {
-		if err := c.each(f, programs, 1, job{what: "CMailbench, instructions", prefix: "count/", counts: true,
-			command: fmt.Sprintf("/bench/cmail /tmp/mail 0 %d\n", c.Messages), limit: 20 * time.Minute}); err != nil {
+		if err := f.watched("cmail", func() error { return c.cmail(f, programs) }); err != nil {
 			return nil, err
-		}
-		for _, j := range []job{
-			{what: "CMailbench in memory", prefix: "memory/", cpus: 2, limit: 20 * time.Minute,
-				command: fmt.Sprintf("/bench/cmail /tmp/mail %d\n", 4*c.Millis)},
-			{what: "CMailbench on disk", prefix: "disk/", cpus: 2, driver: "virtio", limit: 20 * time.Minute,
-				command: mounted(fmt.Sprintf("/bench/cmail /mnt/mail %d", 4*c.Millis))},
-		} {
-			if err := c.each(f, programs, c.Reps, j); err != nil {
-				return nil, err
-			}
 		}
 	}
 	if want("leveldb") {
@@ -248,6 +242,45 @@ func (c *Config) Measure(parts []string) (Figures, error) {
 // smallEntries is the size of suites from which on the machine has 4 GiB: without the
 // collector a million pairs take more than two.
 const smallEntries = 200000
+
+// times measures rates.
+func (c *Config) times(f Figures, programs osbench.Tree) error {
+	for _, driver := range []string{"virtio", "nvme"} {
+		if err := c.each(f, programs, c.Reps, job{what: "rates on " + driver, driver: driver, prefix: driver + "/", cpus: 2,
+			command: storage(driver, "time", c.Millis) + storage(driver, "share", c.Millis), limit: 20 * time.Minute}); err != nil {
+			return err
+		}
+		// Debian's cloud kernel has no AHCI: ours beside ours on virtio.
+		if driver == "virtio" && slices.Contains(c.Systems, osbench.OnHardtack) {
+			for range c.Reps {
+				if err := c.run(f, programs, osbench.OnHardtack, job{what: "rates on ahci", driver: "ahci", prefix: "ahci/", cpus: 2,
+					command: storage("ahci", "time", c.Millis), limit: 20 * time.Minute}); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// cmail measures CMailbench.
+func (c *Config) cmail(f Figures, programs osbench.Tree) error {
+	if err := c.each(f, programs, 1, job{what: "CMailbench, instructions", prefix: "count/", counts: true,
+		command: fmt.Sprintf("/bench/cmail /tmp/mail 0 %d\n", c.Messages), limit: 20 * time.Minute}); err != nil {
+		return err
+	}
+	for _, j := range []job{
+		{what: "CMailbench in memory", prefix: "memory/", cpus: 2, limit: 20 * time.Minute,
+			command: fmt.Sprintf("/bench/cmail /tmp/mail %d\n", 4*c.Millis)},
+		{what: "CMailbench on disk", prefix: "disk/", cpus: 2, driver: "virtio", limit: 20 * time.Minute,
+			command: mounted(fmt.Sprintf("/bench/cmail /mnt/mail %d", 4*c.Millis))},
+	} {
+		if err := c.each(f, programs, c.Reps, j); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // LevelDB are the variants of the suites.
 var LevelDB = []struct {

@@ -14,7 +14,6 @@ type Report struct {
 	Figures     Figures
 	Config      Config
 	Linux, QEMU string
-	Cores       float64
 }
 
 // medians of a row.
@@ -69,6 +68,19 @@ func (r *Report) table(b *strings.Builder, prefix string, rows []Row, least bool
 	}
 }
 
+// host tells what the host could do while a part was timed.
+func (r *Report) host(part string) string {
+	cores, _ := r.medians(hostRow + part)
+	if cores == 0 {
+		return ""
+	}
+	s := fmt.Sprintf("\nTwo threads of the host did %.2f times the work of one before and after (the lesser\nof both; 2 means that both cores were free).", cores)
+	if cores < 1.8 {
+		s += " **The host was busy: these figures\nsay little.**"
+	}
+	return s
+}
+
 func (r *Report) has(prefix string, rows []Row) bool {
 	return slices.ContainsFunc(rows, func(x Row) bool { return r.Figures[prefix+x.Name] != nil })
 }
@@ -80,14 +92,9 @@ func (r *Report) Markdown() string {
 
 ext4 on Hardtack and on Debian's Linux %s: the same static programs, the same QEMU
 (%s, machine q35, TCG, 768 MiB), in turn, each boot with a new file system of 1 GiB
-made by `+"`kernel/ext4`"+`, default mount options. Written by `+"`make bench-storage`"+`. Two
-threads of the host did %.2f times the work of one when this was measured: 2 means
-that both cores were free. Times move with what else the host does; counted
-instructions do not.
-`, r.Linux, r.QEMU, r.Cores)
-	if r.Cores < 1.8 {
-		b.WriteString("\n**The host was busy: the rates below say little, the counted instructions hold.**\n")
-	}
+made by `+"`kernel/ext4`"+`, default mount options. Written by `+"`make bench-storage`"+`. Times
+move with what else the host does; counted instructions do not.
+`, r.Linux, r.QEMU)
 	if r.has("", CountRows) {
 		fmt.Fprintf(&b, `
 ## Guest instructions per operation
@@ -106,7 +113,7 @@ brackets the least. Below 1 is less than Linux.
 	}
 	for _, d := range []string{"virtio/", "nvme/"} {
 		if r.has(d, TimeRows) {
-			fmt.Fprintf(&b, "\n## Rates on %s\n\nTwo CPUs, by the guest's clock; a file of 32 MiB. Medians of %d boots, in brackets the\nbest. Above 1 is faster than Linux.\n\n", DriverTitle(d), r.Config.Reps)
+			fmt.Fprintf(&b, "\n## Rates on %s\n\nTwo CPUs, by the guest's clock; a file of 32 MiB. Medians of %d boots, in brackets the\nbest. Above 1 is faster than Linux.%s\n\n", DriverTitle(d), r.Config.Reps, r.host("times"))
 			r.table(&b, d, TimeRows, false)
 		}
 	}
@@ -129,7 +136,7 @@ func (r *Report) share(b *strings.Builder) {
 	if r.Figures["virtio/share1"] == nil {
 		return
 	}
-	b.WriteString("\n## Shared commits\n\nFiles of 1 KiB made and synced in a second, each process in a directory of its own.\n\n| | one process | eight | eight / one |\n| --- | ---: | ---: | ---: |\n")
+	b.WriteString("\n## Shared commits\n\nFiles of 1 KiB made and synced in a second, each process in a directory of its own." + r.host("times") + "\n\n| | one process | eight | eight / one |\n| --- | ---: | ---: | ---: |\n")
 	for _, d := range []string{"virtio/", "nvme/"} {
 		o1, l1 := r.medians(d + "share1")
 		o8, l8 := r.medians(d + "share8")
@@ -147,7 +154,7 @@ func (r *Report) cmail(b *strings.Builder) {
 
 As paper 003 describes it: four servers, four clients, for each message two forks,
 executions and renames (bench/storage/guest/cmail.c). Every message is synced; in
-memory (tmpfs) that costs nothing.
+memory (tmpfs) that costs nothing.` + r.host("cmail") + `
 
 | | Hardtack | Linux | ratio |
 | --- | ---: | ---: | ---: |

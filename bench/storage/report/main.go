@@ -60,7 +60,6 @@ func run() error {
 		c.Variants = strings.Split(*variants, ",")
 	}
 	defer c.Close()
-	cores := osbench.HostCores()
 	figures, err := c.Measure(strings.Split(*what, ","))
 	if err != nil {
 		return err
@@ -89,8 +88,7 @@ func run() error {
 			return err
 		}
 	}
-	r := storagebench.Report{Figures: figures, Config: c, Linux: c.Linux.Release, Cores: cores,
-		QEMU: qemu}
+	r := storagebench.Report{Figures: figures, Config: c, Linux: c.Linux.Release, QEMU: qemu}
 	fmt.Println(r.Markdown())
 	if len(c.Systems) != 2 {
 		return nil
