@@ -51,7 +51,7 @@ func occupy(c *amd64.CPU, u *amd64.UserState, p *partner, now int64) (*amd64.Use
 	me := int32(c.Index) + 1
 	u.CPU.Store(me)
 	c.UserSpace.Store(p.space) // also the fence before the checks
-	if u.Kick.Load()|u.Work.Load()&^amd64.WorkLater|due.Load() != 0 {
+	if u.Kick.Load()|u.Work.Load()&^amd64.WorkLater|due.Load()&dueNow != 0 {
 		return leave(u, true)
 	}
 	if gen := load64(p.gen); c.Space != p.space || c.Gen != gen {
@@ -95,7 +95,14 @@ func serveOther(c *amd64.CPU, u *amd64.UserState, op uint32, now int64) (next *a
 		}
 		whole := take(u, i, r)
 		u.CPU.Store(int32(c.Index) + 1) // also the fence before the checks
-		if meeting.Waiting(c.Index) || due.Load() != 0 || !whole || u.Kick.Load() != 0 {
+		d := due.Load()
+		if d == 0 && meeting.Waiting(c.Index) {
+			if d = dueNow; numCPU.Load() == 1 {
+				d = dueLater // nobody else could run it: perhaps the next call does
+				due.Store(d)
+			}
+		}
+		if d == dueNow || !whole || u.Kick.Load() != 0 {
 			return leave(u, whole)
 		}
 		c.SetFPUOwner(u)
@@ -105,11 +112,14 @@ func serveOther(c *amd64.CPU, u *amd64.UserState, op uint32, now int64) (next *a
 	cancelBusy(c, u, p.id)
 	if run == 0 || partners[run%ipc.MaxThreads].hosted {
 		if meeting.Put(c.Index) {
-			due.Store(1)
+			due.Store(dueNow)
 		}
 		return nil, false
 	}
 	meeting.Leave(c.Index)
+	if due.Load() == dueLater && !meeting.Waiting(c.Index) {
+		due.Store(0) // it was the last
+	}
 	q := &partners[run%ipc.MaxThreads]
 	v := userStateAt(q.state)
 	if !take(v, run, meeting.Result(run)) {
@@ -130,7 +140,7 @@ func elsewhere(u *amd64.UserState, p *partner) (*amd64.UserState, bool) {
 // leave leaves user mode after a call that is over, whole if its result is in the
 // registers.
 func leave(u *amd64.UserState, whole bool) (*amd64.UserState, bool) {
-	due.Store(1)
+	due.Store(dueNow)
 	u.Trap.Kind, u.Trap.Error = amd64.TrapMessage, 0
 	if !whole {
 		u.Trap.Error = 1
@@ -144,7 +154,7 @@ func leave(u *amd64.UserState, whole bool) (*amd64.UserState, bool) {
 func cancelBusy(c *amd64.CPU, u *amd64.UserState, id ipc.ID) {
 	if u.Work.Add(0)&^amd64.WorkLater != 0 { // locked: after the store that says it waits
 		meeting.Cancel(c.Index, id)
-		due.Store(1)
+		due.Store(dueNow)
 	}
 }
 
@@ -292,7 +302,7 @@ func serveMeeting(c *amd64.CPU, what, a, b uint64) uint64 {
 		}
 	}
 	if n.Put(core) {
-		due.Store(1)
+		due.Store(dueNow)
 	}
 	return r
 }

@@ -119,6 +119,16 @@ func MessageTarget(op uint32) TargetKind { return callShapes[op%8].kind }
 // that are marked.
 var due atomic.Uint32
 
+// What due may be. Threads that the only CPU woke can wait until it leaves user mode:
+// if the one that it runs waits first, the nucleus goes on with them.
+const (
+	dueNow   = 1
+	dueLater = 2
+)
+
+// MessagesDue tells whether ServeMessages has something to do.
+func MessagesDue() bool { return due.Load() != 0 }
+
 // An observed object is one that is polled: who makes it ready marks it.
 type observed struct{ watched, marked atomic.Uint32 }
 
@@ -132,7 +142,7 @@ func (o *observed) mark() {
 	if o.watched.Add(0) != 0 { // locked: after the store that made it ready
 		o.marked.Store(1)
 		marks.Store(1)
-		due.Store(1)
+		due.Store(dueNow)
 	}
 }
 

@@ -25,6 +25,9 @@ func (t *Thread) loop() *Thread {
 				return nil
 			}
 		}
+		if nucleus.MessagesDue() {
+			nucleus.ServeMessages()
+		}
 		trap := &t.User.Trap
 		switch trap.Kind {
 		case nucleus.TrapSyscall:
@@ -33,7 +36,6 @@ func (t *Thread) loop() *Thread {
 			Interrupt()
 			t.yieldCPU()
 		case nucleus.TrapMessage:
-			nucleus.ServeMessages()
 			if trap.Error != 0 {
 				t.finishMessage()
 			}
