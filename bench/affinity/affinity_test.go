@@ -73,3 +73,40 @@ func TestReadCounts(t *testing.T) {
 		}
 	}
 }
+
+// A row whose baseline is not what it should be says so, and no other.
+func TestDoubt(t *testing.T) {
+	for name, c := range map[string]struct {
+		base, off []float64
+		want      []string // parts of what is said; none: nothing
+	}{
+		"quiet":       {[]float64{1, 1.05, 1.1}, []float64{1, 1.02, 1.1}, nil},
+		"apart":       {[]float64{1, 2, 2.1}, []float64{2, 2, 2}, []string{"2.00 times its own best"}},
+		"slow":        {[]float64{1.9, 1.93, 2}, []float64{0.7, 0.76, 0.8}, []string{"2.54 times as long as *off*"}},
+		"off is slow": {[]float64{1, 1, 1}, []float64{1.5, 1.5, 1.5}, []string{"0.67 times as long"}},
+		"both":        {[]float64{1, 3, 3}, []float64{1, 1, 1}, []string{"own best", ", and ", "3.00 times as long"}},
+		"no off":      {[]float64{1, 1, 1}, nil, nil},
+	} {
+		res := Result{"Go": c.base, "off": c.off, "process": c.base, "node": c.base, "group": c.off, "bound": c.off}
+		why := res.Doubt()
+		if (why == "") != (c.want == nil) {
+			t.Errorf("%s: %q", name, why)
+		}
+		r := Report{Results: make([]Result, len(Rows))}
+		for i := range Rows {
+			if Rows[i].Bound {
+				r.Results[i] = res
+			}
+		}
+		page := r.Table() + r.mixture()
+		marks := strings.Count(page, Rows[len(Rows)-3].Title+doubtMark+" |")
+		if want := 2 * min(len(c.want), 1); marks != want {
+			t.Errorf("%s: the row is marked %d times, want %d\n%s", name, marks, want, page)
+		}
+		for _, part := range c.want {
+			if !strings.Contains(page, part) {
+				t.Errorf("%s: the page does not say %q\n%s", name, part, page)
+			}
+		}
+	}
+}

@@ -217,6 +217,25 @@ func (r Result) Ratio(name string) (median, minima float64) {
 	return Median(q), minima
 }
 
+// doubtful is how far apart two figures may lie that should be the same, before a row
+// says so.
+const doubtful = 1.25
+
+// Doubt says why unmodified Go's figure is not one to hold others against: its rounds
+// lie apart, or it is not where "off" is, which does the same but for counting. It is
+// empty where there is no reason to.
+func (r Result) Doubt() string {
+	base, least, off := Median(r["Go"]), Least(r["Go"]), Median(r["off"])
+	var why []string
+	if base > doubtful*least {
+		why = append(why, fmt.Sprintf("the median of unmodified Go is %.2f times its own best round", base/least))
+	}
+	if off > 0 && (base > doubtful*off || off > doubtful*base) {
+		why = append(why, fmt.Sprintf("unmodified Go took %.2f times as long as *off*, which does the same but for counting", base/off))
+	}
+	return strings.Join(why, ", and ")
+}
+
 // Cores measures how many cores two busy threads get, started as the programs
 // are: 2 when both are there.
 func (b *Bench) Cores() (float64, error) {

@@ -32,12 +32,18 @@ func (r *Report) Table() string {
 	}
 	b.WriteString(" Go / process | Go / node | Go / group | of minima | goal |\n| --- | --- |")
 	b.WriteString(strings.Repeat(" ---: |", len(Builds)+5) + "\n")
+	var doubts strings.Builder
 	for i, row := range Rows {
 		res := r.Results[i]
 		if res == nil {
 			continue
 		}
-		fmt.Fprintf(&b, "| %s | %s |", row.Title, unitOf(row))
+		title := row.Title
+		if why := res.Doubt(); why != "" {
+			title += doubtMark
+			fmt.Fprintf(&doubts, "- %s: %s.\n", row.Title, why)
+		}
+		fmt.Fprintf(&b, "| %s | %s |", title, unitOf(row))
 		for _, build := range Builds {
 			fmt.Fprintf(&b, " %s |", show(Median(res[build.Name])))
 		}
@@ -50,8 +56,14 @@ func (r *Report) Table() string {
 		}
 		fmt.Fprintf(&b, " %.2f | %.2f | **%.2f** | %.2f | %s |\n", process, node, group, minima, goal)
 	}
+	if doubts.Len() > 0 {
+		fmt.Fprintf(&b, "\nThe ratios of rows with%s are not the policies' alone:\n\n%s", doubtMark, doubts.String())
+	}
 	return b.String()
 }
+
+// doubtMark stands behind the titles of rows with a Doubt.
+const doubtMark = " †"
 
 func unitOf(r Row) string {
 	switch r.Metric {
@@ -162,7 +174,8 @@ The talk of the mixed rows alone on one core, where it is fastest, the work's pr
 time, and the work alone with its pauses. No schedule needs less than the longest of the
 first, the third, and the first two together divided by the cores; Go divided by that is
 the most that any policy can reach on this machine. Where the work keeps all cores busy
-it is nothing: then the talkers are on one core at a time in unmodified Go too.
+it should be nothing: then the talkers are on one core at a time in unmodified Go too.
+A row with †, as above, was measured against a run of Go in which they were not.
 
 | row | talk, s | work, s | work alone, s | least possible, s | Go / least | Go / process | Go / group |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
@@ -171,7 +184,11 @@ it is nothing: then the talkers are on one core at a time in unmodified Go too.
 		process, _ := res.Ratio("process")
 		group, _ := res.Ratio("group")
 		most, _ := res.Ratio("bound")
-		fmt.Fprintf(&b, "| %s | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f |\n", row.Title,
+		title := row.Title
+		if res.Doubt() != "" {
+			title += doubtMark
+		}
+		fmt.Fprintf(&b, "| %s | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f |\n", title,
 			Median(res["talk"]), Median(res["cpu"]), Median(res["alone"]), Median(res["bound"]), most, process, group)
 	}
 	if b.Len() > 0 {
