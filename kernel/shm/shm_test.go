@@ -170,3 +170,33 @@ func TestPermissions(t *testing.T) {
 		t.Fatal(e)
 	}
 }
+
+// SHM_LOCK is for the owner, the creator, and who may lock anything.
+func TestLock(t *testing.T) {
+	owner := user(1000)
+	id, e := Get(owner, linux.IPC_PRIVATE, 4096, 0o666)
+	if e != 0 {
+		t.Fatal(e)
+	}
+	defer Remove(owner, id)
+	if e := Lock(user(1001), id, true); e != linux.EPERM {
+		t.Error("a stranger:", e)
+	}
+	if ds, e := Stat(owner, id); e != 0 || ds.Perm.Mode&linux.SHM_LOCKED != 0 {
+		t.Error(ds.Perm.Mode, e)
+	}
+	for _, c := range []*kern.Ctx{owner, kern.NewKernelCtx()} {
+		if e := Lock(c, id, true); e != 0 {
+			t.Error(e)
+		}
+		if ds, e := Stat(owner, id); e != 0 || ds.Perm.Mode&linux.SHM_LOCKED == 0 {
+			t.Error(ds.Perm.Mode, e)
+		}
+		if e := Lock(c, id, false); e != 0 {
+			t.Error(e)
+		}
+	}
+	if e := Lock(owner, id+1<<15, true); e != linux.EINVAL && e != linux.EIDRM {
+		t.Error("no such segment:", e)
+	}
+}

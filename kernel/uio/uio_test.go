@@ -50,8 +50,30 @@ func TestScatter(t *testing.T) {
 	if !bytes.Equal(m[:3], []byte("abc")) || !bytes.Equal(m[0x10:0x15], []byte("defgh")) || string(m[0x3e:]) != "XY" {
 		t.Fatalf("%q", m)
 	}
-	if e := v.InitVec(m, []IOVec{{0, 1 << 63}}); e != linux.EINVAL {
-		t.Fatal(e)
+	for _, long := range [][]IOVec{{{0, 1 << 63}}, {{0x1000, 1 << 62}, {0x1000, 1 << 62}}, {{0x1000, 1<<63 - 1}, {0x1000, 1<<63 - 1}}} {
+		if e := v.InitVec(m, long); e != linux.EINVAL {
+			t.Fatal(long, e)
+		}
+	}
+}
+
+// What was moved is not left, however it was moved.
+func TestLeft(t *testing.T) {
+	m := make(flat, 64)
+	var one, many Vec
+	one.Init(m, 0x1000, 10)
+	many.InitVec(m, []IOVec{{0x1000, 4}, {0x1010, 6}})
+	for name, v := range map[string]*Vec{"one range": &one, "many": &many} {
+		for left := 10; left > 0; {
+			n, e := v.CopyOut(make([]byte, 3))
+			left -= min(left, 3)
+			if e != 0 || v.Len() != left {
+				t.Fatalf("%s: %d moved, %d left, want %d", name, n, v.Len(), left)
+			}
+		}
+		if n, e := v.CopyIn(make([]byte, 1)); n != 0 || e != 0 {
+			t.Fatalf("%s: %d bytes behind the end, %v", name, n, e)
+		}
 	}
 }
 
