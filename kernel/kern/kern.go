@@ -3,6 +3,7 @@
 package kern
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"hardtack/kernel/uio"
@@ -94,13 +95,5 @@ func (c *Cred) Has(capability uint) bool { return c.Effective>>capability&1 != 0
 
 // InGroup reports whether gid is the file-system group or a supplementary one.
 func (c *Cred) InGroup(gid uint32) bool {
-	if c.FSGID == gid {
-		return true
-	}
-	for _, g := range c.Groups {
-		if g == gid {
-			return true
-		}
-	}
-	return false
+	return c.FSGID == gid || slices.Contains(c.Groups, gid)
 }

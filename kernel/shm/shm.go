@@ -105,34 +105,6 @@ func pagesOf(size uint64) uint64 {
 	return n
 }
 
-// allowed checks the permission bits in want (0444 to read, 0222 to write). The
-// caller holds mu.
-func (g *Segment) allowed(c *kern.Ctx, want uint32) bool {
-	cred := c.Cred()
-	want = (want>>6 | want>>3 | want) & 7
-	mode := g.perm.Mode
-	switch {
-	case cred.EUID == g.perm.CUID || cred.EUID == g.perm.UID:
-		mode >>= 6
-	case inGroup(cred, g.perm.CGID) || inGroup(cred, g.perm.GID):
-		mode >>= 3
-	}
-	return want&^mode == 0 || cred.Has(kern.CapIPCOwner)
-}
-
-// inGroup is Linux's in_egroup_p.
-func inGroup(c *kern.Cred, gid uint32) bool {
-	if c.EGID == gid {
-		return true
-	}
-	for _, g := range c.Groups {
-		if g == gid {
-			return true
-		}
-	}
-	return false
-}
-
 // Get is shmget(2).
 func Get(c *kern.Ctx, key int32, size uint64, flags uint32) (int32, linux.Errno) {
 	mu.Lock()
@@ -147,7 +119,7 @@ func Get(c *kern.Ctx, key int32, size uint64, flags uint32) (int32, linux.Errno)
 				return 0, linux.EEXIST
 			case size > g.size:
 				return 0, linux.EINVAL
-			case !g.allowed(c, flags&0o777):
+			case !c.Cred().MayIPC(&g.perm, flags&0o777):
 				return 0, linux.EACCES
 			}
 			return g.id, 0
@@ -227,7 +199,7 @@ func At(c *kern.Ctx, s *vm.Space, id int32, addr uint64, flags uint32) (uint64, 
 	}
 	mu.Lock()
 	g, e := lookup(id)
-	if e == 0 && !g.allowed(c, want) {
+	if e == 0 && !c.Cred().MayIPC(&g.perm, want) {
 		e = linux.EACCES
 	}
 	if e != 0 {
@@ -286,7 +258,7 @@ func Stat(c *kern.Ctx, id int32) (linux.ShmidDS, linux.Errno) {
 	if e != 0 {
 		return linux.ShmidDS{}, e
 	}
-	if !g.allowed(c, 0o444) {
+	if !c.Cred().MayIPC(&g.perm, 0o444) {
 		return linux.ShmidDS{}, linux.EACCES
 	}
 	return g.stat(), 0
@@ -301,7 +273,7 @@ func StatIndex(c *kern.Ctx, i int32, anyone bool) (int32, linux.ShmidDS, linux.E
 		return 0, linux.ShmidDS{}, linux.EINVAL
 	}
 	g := table[i]
-	if !anyone && !g.allowed(c, 0o444) {
+	if !anyone && !c.Cred().MayIPC(&g.perm, 0o444) {
 		return 0, linux.ShmidDS{}, linux.EACCES
 	}
 	return g.id, g.stat(), 0

@@ -74,7 +74,7 @@ func MsgSend(c *kern.Ctx, id int32, kind int64, text []byte, nowait bool) linux.
 		if e := block(c, &queues.mu, &q.object, deadline); e != 0 && e != linux.EAGAIN {
 			return e
 		}
-		if !q.allowed(c, 0o222) {
+		if !c.Cred().MayIPC(&q.perm, 0o222) {
 			return linux.EACCES
 		}
 	}
@@ -146,7 +146,7 @@ func MsgReceive(c *kern.Ctx, id int32, size uint64, kind int64, flags uint32) (i
 		if e := block(c, &queues.mu, &q.object, wait.NoDeadline); e != 0 {
 			return 0, nil, e
 		}
-		if !q.allowed(c, 0o444) {
+		if !c.Cred().MayIPC(&q.perm, 0o444) {
 			return 0, nil, linux.EACCES
 		}
 	}

@@ -88,7 +88,7 @@ func SemOp(c *kern.Ctx, id int32, ops []linux.Sembuf, deadline int64, poll bool)
 		return e
 	case int(top) >= len(s.sems):
 		return linux.EFBIG
-	case !s.allowed(c, want):
+	case !c.Cred().MayIPC(&s.perm, want):
 		return linux.EACCES
 	}
 	if undo && !s.mayUndo(c.PID) {

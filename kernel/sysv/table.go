@@ -47,33 +47,6 @@ type table[T any, P based[T]] struct {
 
 func now() int64 { return kern.Realtime() / 1e9 }
 
-// allowed checks the permission bits in want (0444 to read, 0222 to change).
-func (o *object) allowed(c *kern.Ctx, want uint32) bool {
-	cred := c.Cred()
-	want = (want>>6 | want>>3 | want) & 7
-	mode := o.perm.Mode
-	switch {
-	case cred.EUID == o.perm.CUID || cred.EUID == o.perm.UID:
-		mode >>= 6
-	case inGroup(cred, o.perm.CGID) || inGroup(cred, o.perm.GID):
-		mode >>= 3
-	}
-	return want&^mode == 0 || cred.Has(kern.CapIPCOwner)
-}
-
-// inGroup is Linux's in_egroup_p.
-func inGroup(c *kern.Cred, gid uint32) bool {
-	if c.EGID == gid {
-		return true
-	}
-	for _, g := range c.Groups {
-		if g == gid {
-			return true
-		}
-	}
-	return false
-}
-
 // get finds or makes the object of a key. check looks whether one that is there
 // will do; fill makes a new one complete.
 func (t *table[T, P]) get(c *kern.Ctx, key int32, flags uint32, check, fill func(P) linux.Errno) (int32, linux.Errno) {
@@ -90,7 +63,7 @@ func (t *table[T, P]) get(c *kern.Ctx, key int32, flags uint32, check, fill func
 			if e := check(p); e != 0 {
 				return 0, e
 			}
-			if !p.base().allowed(c, flags&0o777) {
+			if !c.Cred().MayIPC(&p.base().perm, flags&0o777) {
 				return 0, linux.EACCES
 			}
 			return p.base().id, 0
@@ -135,7 +108,7 @@ func (t *table[T, P]) lookup(c *kern.Ctx, id int32, want uint32) (P, linux.Errno
 	if p.base().id != id {
 		return nil, linux.EIDRM
 	}
-	if want != 0 && !p.base().allowed(c, want) {
+	if want != 0 && !c.Cred().MayIPC(&p.base().perm, want) {
 		return nil, linux.EACCES
 	}
 	return p, 0
@@ -146,7 +119,7 @@ func (t *table[T, P]) index(c *kern.Ctx, i int32, anyone bool) (P, linux.Errno) 
 	if i < 0 || int(i) >= len(t.all) || t.all[i] == nil {
 		return nil, linux.EINVAL
 	}
-	if !anyone && !t.all[i].base().allowed(c, 0o444) {
+	if !anyone && !c.Cred().MayIPC(&t.all[i].base().perm, 0o444) {
 		return nil, linux.EACCES
 	}
 	return t.all[i], 0
