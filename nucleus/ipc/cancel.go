@@ -32,50 +32,30 @@ func (n *Nucleus) interrupt(by uint32, i uint16, e Errno, now uint64) (did bool,
 		t.lock.acquire()
 		where := load(&t.where)
 		t.lock.release()
-		s, object := where.state(), where.object()
-		e := e
-		if e == linux.EINTR && s != Replying {
-			e = linux.ERESTARTSYS
+		o := n.waitsAt(where)
+		if o == nil && where.state() != Replying {
+			return false, 0
 		}
-		switch s {
-		case Sending, Receiving:
-			o := &n.endpoints[object%MaxEndpoints]
+		if o != nil {
 			o.lock.acquire()
-			t.lock.acquire()
-			same := load(&t.where) == where
-			if did = same && t.due(now); did {
+		}
+		t.lock.acquire()
+		same := load(&t.where) == where
+		if did = same && t.due(now); did {
+			if o != nil {
 				n.remove(&o.queue, i)
-				unblock(t, Result{Err: e})
+				if e == linux.EINTR {
+					e = linux.ERESTARTSYS
+				}
 			}
-			t.lock.release()
+			unblock(t, Result{Err: e})
+		}
+		t.lock.release()
+		if o != nil {
 			o.lock.release()
-			if !same {
-				continue
-			}
-		case Waiting:
-			o := &n.notifications[object%MaxNotifications]
-			o.lock.acquire()
-			t.lock.acquire()
-			same := load(&t.where) == where
-			if did = same && t.due(now); did {
-				n.remove(&o.queue, i)
-				unblock(t, Result{Err: e})
-			}
-			t.lock.release()
-			o.lock.release()
-			if !same {
-				continue
-			}
-		case Replying:
-			t.lock.acquire()
-			same := load(&t.where) == where
-			if did = same && t.due(now); did {
-				unblock(t, Result{Err: e})
-			}
-			t.lock.release()
-			if !same {
-				continue
-			}
+		}
+		if !same {
+			continue
 		}
 		if did {
 			ipi = n.wake(by, i)

@@ -72,13 +72,13 @@ func (n *Nucleus) Blocked(i uint32) bool {
 // Senders tells whether somebody waits to send to an endpoint at this moment.
 func (n *Nucleus) Senders(id ID) bool {
 	e := &n.endpoints[id.index()%MaxEndpoints]
-	return e.exists && e.generation == id.generation() && e.queue.head != 0 && !e.receivers
+	return e.is(id) && e.queue.head != 0 && !e.receivers
 }
 
 // Bits gives the bits that are set in a notification at this moment.
 func (n *Nucleus) Bits(id ID) uint64 {
 	o := &n.notifications[id.index()%MaxNotifications]
-	if !o.exists || o.generation != id.generation() {
+	if !o.is(id) {
 		return 0
 	}
 	return o.bits

@@ -112,11 +112,9 @@ func (n *Nucleus) destroyThread(core uint32, id ID) (fx Effects, dropped Dropped
 		}
 	case Sending:
 		dropped.add(&t.Out, t.info.Descriptors())
-		n.remove(&n.endpoints[t.where.object()%MaxEndpoints].queue, i)
-	case Receiving:
-		n.remove(&n.endpoints[t.where.object()%MaxEndpoints].queue, i)
-	case Waiting:
-		n.remove(&n.notifications[t.where.object()%MaxNotifications].queue, i)
+	}
+	if o := n.waitsAt(t.where); o != nil {
+		n.remove(&o.queue, i)
 	}
 	dropped.add(&t.In, int(t.Came))
 	if t.hasTimer {
@@ -139,9 +137,7 @@ func (n *Nucleus) NewEndpoint(core uint32) (ID, Errno) {
 	n.control.enterAlone(core)
 	for i := 1; i < MaxEndpoints; i++ {
 		if e := &n.endpoints[i]; !e.exists {
-			e.exists = true
-			e.generation++
-			id, err = makeID(i, e.generation), 0
+			id, err = e.begin(i), 0
 			break
 		}
 	}
@@ -154,8 +150,7 @@ func (n *Nucleus) DestroyEndpoint(core uint32, id ID) (fx Effects, err Errno) {
 	n.control.enterAlone(core)
 	e, _, err := n.endpoint(id)
 	if err == 0 {
-		e.exists = false
-		fx.IPI = n.refuse(core, &e.queue)
+		fx.IPI = n.end(core, &e.object)
 	}
 	fx.Run = n.running(core)
 	n.control.leaveAlone(core)
@@ -168,9 +163,8 @@ func (n *Nucleus) NewNotification(core uint32) (ID, Errno) {
 	n.control.enterAlone(core)
 	for i := 1; i < MaxNotifications; i++ {
 		if o := &n.notifications[i]; !o.exists {
-			o.exists, o.bits = true, 0
-			o.generation++
-			id, err = makeID(i, o.generation), 0
+			o.bits = 0
+			id, err = o.begin(i), 0
 			break
 		}
 	}
@@ -183,19 +177,26 @@ func (n *Nucleus) DestroyNotification(core uint32, id ID) (fx Effects, err Errno
 	n.control.enterAlone(core)
 	o, _, err := n.notification(id)
 	if err == 0 {
-		o.exists = false
-		fx.IPI = n.refuse(core, &o.queue)
+		fx.IPI = n.end(core, &o.object)
 	}
 	fx.Run = n.running(core)
 	n.control.leaveAlone(core)
 	return fx, err
 }
 
-// refuse wakes all in a queue with EPIPE.
-func (n *Nucleus) refuse(core uint32, q *queue) (ipi uint64) {
-	for q.head != 0 {
-		i := q.head
-		n.remove(q, i)
+// begin makes the object at a place exist, under a new id.
+func (o *object) begin(i int) ID {
+	o.exists = true
+	o.generation++
+	return makeID(i, o.generation)
+}
+
+// end ends an object, and wakes all that wait there with EPIPE.
+func (n *Nucleus) end(core uint32, o *object) (ipi uint64) {
+	o.exists = false
+	for o.queue.head != 0 {
+		i := o.queue.head
+		n.remove(&o.queue, i)
 		unblock(n.thread(i), Result{Err: linux.EPIPE})
 		ipi |= n.wake(core, i)
 	}

@@ -142,23 +142,28 @@ type Thread struct {
 
 type queue struct{ head, tail uint16 }
 
-// endpoint is where threads meet. All in the queue are of one kind.
-type endpoint struct {
+// object is what endpoints and notifications have in common: threads that wait.
+type object struct {
 	lock       objectLock
 	queue      queue
-	receivers  bool // the queue's kind, when it is not empty
 	exists     bool
 	generation uint16
-	_          [line]byte
+}
+
+// is reports whether the object is the one that the id names.
+func (o *object) is(id ID) bool { return o.exists && o.generation == id.generation() }
+
+// endpoint is where threads meet. All in the queue are of one kind.
+type endpoint struct {
+	object
+	receivers bool // the queue's kind, when it is not empty
+	_         [line]byte
 }
 
 type notification struct {
-	lock       objectLock
-	queue      queue
-	exists     bool
-	generation uint16
-	bits       uint64
-	_          [line]byte
+	object
+	bits uint64
+	_    [line]byte
 }
 
 // coreState is a core's.
@@ -226,7 +231,7 @@ func (n *Nucleus) core(i uint32) *coreState { return &n.cores[i%MaxCores] }
 // endpoint gives the endpoint of an ID, and its index.
 func (n *Nucleus) endpoint(id ID) (*endpoint, uint16, Errno) {
 	e := &n.endpoints[id.index()%MaxEndpoints]
-	if id.index() >= MaxEndpoints || !e.exists || e.generation != id.generation() {
+	if id.index() >= MaxEndpoints || !e.is(id) {
 		return nil, 0, linux.EBADF
 	}
 	return e, uint16(id.index()), 0
@@ -234,10 +239,22 @@ func (n *Nucleus) endpoint(id ID) (*endpoint, uint16, Errno) {
 
 func (n *Nucleus) notification(id ID) (*notification, uint16, Errno) {
 	o := &n.notifications[id.index()%MaxNotifications]
-	if id.index() >= MaxNotifications || !o.exists || o.generation != id.generation() {
+	if id.index() >= MaxNotifications || !o.is(id) {
 		return nil, 0, linux.EBADF
 	}
 	return o, uint16(id.index()), 0
+}
+
+// waitsAt is the object in whose queue a blocked thread is, or nil: it waits for a
+// reply, or is not blocked.
+func (n *Nucleus) waitsAt(w where) *object {
+	switch w.state() {
+	case Sending, Receiving:
+		return &n.endpoints[w.object()%MaxEndpoints].object
+	case Waiting:
+		return &n.notifications[w.object()%MaxNotifications].object
+	}
+	return nil
 }
 
 func (n *Nucleus) threadOf(id ID) (*Thread, uint16, Errno) {
