@@ -146,6 +146,7 @@ type queue struct{ head, tail uint16 }
 type object struct {
 	lock       objectLock
 	queue      queue
+	receivers  bool // of an endpoint: the queue's kind, when it is not empty
 	exists     bool
 	generation uint16
 }
@@ -156,8 +157,7 @@ func (o *object) is(id ID) bool { return o.exists && o.generation == id.generati
 // endpoint is where threads meet. All in the queue are of one kind.
 type endpoint struct {
 	object
-	receivers bool // the queue's kind, when it is not empty
-	_         [line]byte
+	_ [line]byte
 }
 
 type notification struct {
