@@ -11,7 +11,7 @@ DEMO_PKGS  = redis-server nginx bash busybox-static python3-minimal
 DEMO_FILES = $(shell find tool/demo/root -type f)
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: idl help build run check test crash storm test-overlay bench fuzz bench-disk bench-storage bench-task bench-msg bench-affinity bench-lock bench-ipc profile lint clean deps deps-cc deps-fs deps-apt FORCE
+.PHONY: idl help build run check test crash storm test-overlay bench fuzz bench-disk bench-storage bench-task bench-msg bench-affinity bench-lock bench-nucleus bench-ipc profile lint clean deps deps-cc deps-fs deps-apt FORCE
 
 help:
 	@echo 'make run     boot Redis and NGINX, with a shell on the terminal (RUN="--cpus 4" adds flags)'
@@ -26,6 +26,7 @@ help:
 	@echo 'make bench-msg  typed channels beside C, sockets and pipes; writes docs/bench/msg.md'
 	@echo 'make bench-affinity  channel-aware scheduling beside unmodified Go (root on a busy machine: EXEC="chrt -f 10")'
 	@echo 'make bench-lock  locks, and IPC under four concurrency controls; writes docs/bench/lock.md'
+	@echo 'make bench-nucleus  the kernel'"'"'s concurrency controls: operations, Redis on four CPUs; writes docs/bench/nucleus.md'
 	@echo 'make test-overlay  Go'\''s own tests with the overlay, each policy, and the race detector: an hour'
 	@echo 'make bench-disk   raw disks here and under Linux; writes docs/bench/disk.md'
 	@echo 'make bench-storage  ext4 here and under Linux, CMailbench, LevelDB; writes docs/bench/storage.md'
@@ -121,6 +122,10 @@ test-overlay: bin/hardtack deps-cc
 # priority, unless FIFO=false, as in bench-msg.
 bench-lock:
 	$(GO) run ./bench/lock/report -rounds $(or $(ROUNDS),5) $(FIFO:%=-fifo=%)
+
+# The kernel under its concurrency controls.
+bench-nucleus: deps deps-cc deps-apt build
+	$(GO) run ./bench/nucleus/report -rounds $(or $(ROUNDS),3)
 
 bench-disk: deps deps-cc build
 	$(GO) run ./bench/os/diskreport

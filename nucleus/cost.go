@@ -36,7 +36,7 @@ func Costs() []Cost {
 		{"wake nobody", cost(call(linux.SYS_futex, sliceAddr(word), futexWake|futexPrivate, 1))},
 		{"signal for itself", cost(call(linux.SYS_tgkill, 1, amd64.Syscall(linux.SYS_gettid, 0, 0, 0), sigURG))},
 		{"frame taken and given", cost(func() { AllocFrames(frame); FreeFrames(frame) })},
-		{"turn of two threads", turns() },
+		{"turn of two threads", turns()},
 	}
 }
 

@@ -41,15 +41,9 @@
 //
 // # Concurrency
 //
-// One of four controls is compiled in, by build tag; control_*.go say what they are.
-// The operations are written once, for the finest: they name the locks of objects,
-// which are nothing in the other three.
-//
-//	tag             control
-//	nucleus_none    none: one core
-//	(no tag)        big: a CLH queue lock around each operation
-//	nucleus_fine    fine: a big-reader lock around, ticket locks on objects
-//	nucleus_rtm     rtm: each operation one hardware transaction, else big
+// One of four controls is compiled in, by build tag: package control. The operations
+// are written once, for the finest: they name the locks of objects, which are nothing
+// in the other three.
 //
 // Lock order: endpoint or notification, then threads by ascending index, then run
 // queues by ascending core. Guards:

@@ -2,5 +2,7 @@
 
 package ipc
 
+import "hardtack/nucleus/control"
+
 // Without the instructions the tests run the other way, the queue lock.
-func init() { withoutTransactions = true }
+func init() { control.WithoutTransactions = true }

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"hardtack/abi/linux"
+	"hardtack/nucleus/control"
 )
 
 // Sizes. Powers of two, so that a masked index needs no check.
@@ -183,7 +184,7 @@ type coreState struct {
 
 // Nucleus is all state. Its zero value wants Init.
 type Nucleus struct {
-	control       control
+	control       guard
 	cores         [MaxCores]coreState
 	ncores        uint32
 	loose         bool // threads belong to no core: see SetLoose
@@ -201,7 +202,7 @@ type Effects struct {
 // Init prepares the nucleus for cores 0 to cores-1, all of them idle. It fails
 // where the concurrency control that was compiled in cannot work.
 func (n *Nucleus) Init(cores int) error {
-	if err := n.control.works(cores); err != nil {
+	if err := control.Works(cores, MaxCores); err != nil {
 		return err
 	}
 	n.ncores = uint32(cores)
@@ -213,7 +214,7 @@ func (n *Nucleus) Init(cores int) error {
 }
 
 // Control is the name of the concurrency control that was compiled in.
-func Control() string { return controlName }
+func Control() string { return control.Name }
 
 // Current is the index of the core's current thread; 0: none.
 func (n *Nucleus) Current(core uint32) uint32 { return n.cores[core%MaxCores].current }
