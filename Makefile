@@ -117,6 +117,7 @@ test-overlay: bin/hardtack deps-cc
 	  $(GO) test -count=1 -race -short -timeout 60m -run 'Chan|Select|Sched|Gosched|GOMAXPROCS' runtime && \
 	GOFLAGS=-overlay=$$list CGO_ENABLED=1 HARDTACK_AFFINITY=group \
 	  $(GO) test -count=1 -race -short -timeout 60m sync context time
+	HARDTACK_CGROUP=1 $(GO) test -count=1 -v -run TestCgroup ./overlay
 
 # Locks, and the nucleus core under its concurrency controls; as root with real-time
 # priority, unless FIFO=false, as in bench-msg.

@@ -12,7 +12,13 @@ import (
 // A thread takes part if its mask is the process's own; one that the program
 // bound itself keeps its mask, even if that is the narrow one. Threads started
 // meanwhile inherit the narrow mask and are freed with the rest. All state is the
-// monitor thread's.
+// monitor thread's, which is never bound: its mask is what a cgroup leaves of the
+// process's. A bound thread whose core a cgroup takes away gets that mask, while the
+// kernel still remembers the narrow one for when the core is back: so a thread with
+// the monitor's mask is freed too.
+//
+// A process that is bound and freed while a cgroup holds some of its cores back
+// keeps to those that it had, until it is bound and freed again.
 
 const affMaskWords = 128 // 8192 CPUs
 
@@ -23,6 +29,7 @@ var affPin struct {
 	yes, voters atomic.Uint32 // of the last vote
 
 	base, narrow, scratch affMask
+	left                  affMask // of base, by a cgroup: the monitor thread's own
 	path                  affText
 	buf                   [4096]byte
 	own                   affMask // by M, those that kept their mask when the rest was bound
@@ -88,7 +95,12 @@ func affBindAll() bool {
 	return affSetAll(&affPin.base, &affPin.narrow, true)
 }
 
-func affFreeAll() { affSetAll(&affPin.narrow, &affPin.base, false) }
+func affFreeAll() {
+	if !affMaskOf(0, &affPin.left) {
+		affPin.left = affPin.narrow
+	}
+	affSetAll(&affPin.narrow, &affPin.base, false)
+}
 
 // affSetAll gives the threads that have one mask another. Those that have another
 // are noted as such, or those that were so are left out.
@@ -100,7 +112,7 @@ func affSetAll(from, to *affMask, note bool) bool {
 		if mp.procid == 0 || mp == getg().m || !note && affPin.own.has(uint32(mp.id)) {
 			continue
 		}
-		if !affMaskOf(uintptr(mp.procid), &affPin.scratch) || affPin.scratch != *from {
+		if !affMaskOf(uintptr(mp.procid), &affPin.scratch) || affPin.scratch != *from && (note || affPin.scratch != affPin.left) {
 			if note {
 				affPin.own.set(uint32(mp.id))
 			}

@@ -143,8 +143,8 @@ func affTouch(c *hchan) {
 	}
 }
 
-func affHash(c *hchan) uint32 {
-	return uint32((uint64(affAddr(c)) * 0x9e3779b97f4a7c15) >> 40)
+func affHash(addr uintptr) uint32 {
+	return uint32((uint64(addr) * 0x9e3779b97f4a7c15) >> 40)
 }
 
 // A channel's place is one of affTries in a row, from its hash on.
@@ -160,9 +160,10 @@ func affPlace(c *hchan) *affSlot {
 	if c.site&affKnown == 0 {
 		return nil // there may be one of a channel that had this address
 	}
-	h := affHash(c)
+	me := affAddr(c)
+	h := affHash(me)
 	for i := uint32(0); i < affTries; i++ {
-		if s, _ := affSlotAt(h, i); s.owner.Load() == affAddr(c) {
+		if s, _ := affSlotAt(h, i); s.owner.Load() == me {
 			return s
 		}
 	}
@@ -177,7 +178,7 @@ func affPlaceFor(c *hchan) *affSlot {
 	}
 	me := affAddr(c)
 	now := aff.epoch.Load()
-	h := affHash(c)
+	h := affHash(me)
 	for i := uint32(0); i < affTries; i++ {
 		s, _ := affSlotAt(h, i)
 		was := s.owner.Load()
