@@ -41,6 +41,9 @@ The kernel says which it has at boot, on a terminal, and in /proc/hardtack/contr
   hardtack build --control fine -o /tmp/fine.elf`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
+			if _, err := image.ControlTag(control); err != nil {
+				return err
+			}
 			if out == "" {
 				var err error
 				if out, err = defaultKernel(); err != nil {

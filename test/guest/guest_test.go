@@ -40,12 +40,15 @@ func command(t *testing.T, repo, dir string) string {
 	if err := goBuild(repo, tool, "./cmd/hardtack"); err != nil {
 		t.Fatal(err)
 	}
-	control := os.Getenv("HARDTACK_GUEST_CONTROL")
-	if control == "" {
-		control = "big"
-	}
-	buildKernel(t, repo, tool, control, filepath.Join(dir, "kernel.elf"))
+	buildKernel(t, repo, tool, kernelControl(), filepath.Join(dir, "kernel.elf"))
 	return tool
+}
+
+func kernelControl() string {
+	if control := os.Getenv("HARDTACK_GUEST_CONTROL"); control != "" {
+		return control
+	}
+	return "big"
 }
 
 func buildKernel(t *testing.T, repo, tool, control, out string) {

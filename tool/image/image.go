@@ -42,11 +42,20 @@ const entrySymbol = "hardtack/arch/amd64.bootEntry"
 // controlTags are the build tags of the concurrency controls (nucleus/control).
 var controlTags = map[string]string{"": "", "none": "nucleus_none", "big": "", "fine": "nucleus_fine", "rtm": "nucleus_rtm"}
 
+// ControlTag is the build tag of a concurrency control.
+func ControlTag(control string) (string, error) {
+	tag, ok := controlTags[control]
+	if !ok {
+		return "", fault.Bad("concurrency control %q: want none, big, fine or rtm", control)
+	}
+	return tag, nil
+}
+
 // Build makes the image at o.Out.
 func Build(o Options) error {
-	tag, ok := controlTags[o.Control]
-	if !ok {
-		return fault.Bad("concurrency control %q: want none, big, fine or rtm", o.Control)
+	tag, err := ControlTag(o.Control)
+	if err != nil {
+		return err
 	}
 	tags := strings.Trim(o.Tags+","+tag, ",")
 	tmp, err := os.MkdirTemp("", "hardtack-image-*")
