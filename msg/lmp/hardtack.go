@@ -1,6 +1,9 @@
 package lmp
 
 import (
+	"os"
+	"strings"
+	"sync"
 	"time"
 
 	"hardtack/ipc"
@@ -9,8 +12,18 @@ import (
 // Hardtack is the Kernel of programs.
 type Hardtack struct{}
 
-// Here implements Kernel, as do the others.
-func (Hardtack) Here() bool { return ipc.Here() }
+// Here implements Kernel, as do the others. With several processors the nucleus hands
+// a thread that was woken to Go's scheduler at once, since another processor may be
+// idle; then the futex is as quick.
+func (Hardtack) Here() bool { return here() }
+
+var here = sync.OnceValue(func() bool {
+	if !ipc.Here() {
+		return false
+	}
+	online, err := os.ReadFile("/sys/devices/system/cpu/online")
+	return err != nil || !strings.ContainsAny(string(online), ",-")
+})
 
 func (Hardtack) New() (int, error) {
 	n, err := ipc.NewNotification(ipc.CloseOnExec)

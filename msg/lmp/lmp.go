@@ -29,7 +29,7 @@ import (
 // Kernel makes notifications: Hardtack's, or a test's. A notification is a
 // descriptor that can be passed.
 type Kernel interface {
-	// Here reports whether this kernel has them.
+	// Here reports whether this kernel has them, and that pays.
 	Here() bool
 	// New makes one.
 	New() (fd int, err error)

@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"hardtack/bench/msg/trip"
 	"hardtack/ipc"
 	"hardtack/msg"
@@ -55,7 +57,11 @@ func main() {
 	reps := flag.Int("reps", 7, "repetitions")
 	serve := flag.String("serve", "", "be the child of a row")
 	only := flag.String("only", "", "one row")
+	cpu := flag.Int("cpu", -1, "run on this processor alone")
 	flag.Parse()
+	if *cpu >= 0 {
+		pin(*cpu)
+	}
 	for _, r := range rows {
 		if *serve == r.name {
 			r.serve()
@@ -69,6 +75,18 @@ func main() {
 		measure(r, *turns, *reps)
 	}
 	fmt.Println("turns: done")
+}
+
+// pin starts the program once more, on one processor, which its children have too.
+func pin(cpu int) {
+	if os.Getenv("TURNS_PINNED") != "" {
+		return
+	}
+	runtime.LockOSThread()
+	var set unix.CPUSet
+	set.Set(cpu)
+	check(unix.SchedSetaffinity(0, &set))
+	check(syscall.Exec("/proc/self/exe", os.Args, append(os.Environ(), "TURNS_PINNED=1")))
 }
 
 func measure(r row, turns, reps int) {
