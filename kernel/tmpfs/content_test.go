@@ -146,6 +146,18 @@ func TestContent(t *testing.T) {
 				}
 				fr.Put()
 			},
+			"cached": func(t *rapid.T) {
+				off := offset("off")
+				o, _ := f.Ops.(vfs.Mapper).Map(c, f)
+				fr, ok := o.(mem.Cacher).Cached(uint64(off / mem.PageSize))
+				inside := off/mem.PageSize*mem.PageSize < len(m.data)
+				if ok != (inside && m.pages[off/mem.PageSize]) {
+					t.Fatalf("page at %d of %d: there %v", off, len(m.data), ok)
+				}
+				if ok {
+					fr.Put()
+				}
+			},
 			"seek": func(t *rapid.T) {
 				off := offset("off")
 				whence := rapid.SampledFrom([]int{linux.SEEK_DATA, linux.SEEK_HOLE}).Draw(t, "whence")
