@@ -129,22 +129,28 @@ func TestBlockingLocks(t *testing.T) {
 	i := f.Path.Inode()
 	i.SetLock(c, lock(linux.F_WRLCK, 0, 0, "a"), false)
 	i.SetLock(c, lock(linux.F_WRLCK, 1, 1, "b"), false)
-	got := make(chan linux.Errno)
-	other := kern.NewKernelCtx()
-	go func() { got <- i.SetLock(other, lock(linux.F_WRLCK, 1, 1, "a"), true) }()
-	time.Sleep(10 * time.Millisecond) // "a" waits for "b" now
-	if e := i.SetLock(c, lock(linux.F_WRLCK, 0, 0, "b"), true); e != linux.EDEADLK {
-		t.Fatal(e)
+	type answer struct {
+		owner string
+		at    int64
+		e     linux.Errno
 	}
-	i.SetLock(c, lock(linux.F_UNLCK, 1, 1, "b"), false)
-	if e := <-got; e != 0 {
-		t.Fatal(e)
+	got := make(chan answer, 2)
+	other, third := kern.NewKernelCtx(), kern.NewKernelCtx()
+	go func() { got <- answer{"a", 0, i.SetLock(other, lock(linux.F_WRLCK, 1, 1, "a"), true)} }()
+	go func() { got <- answer{"b", 1, i.SetLock(third, lock(linux.F_WRLCK, 0, 0, "b"), true)} }()
+	second := <-got // whoever of both came second is told, and gives up what it has
+	if second.e != linux.EDEADLK {
+		t.Fatal(second.e)
 	}
-	go func() { got <- i.SetLock(other, lock(linux.F_RDLCK, 0, 0, "b"), true) }()
+	i.SetLock(c, lock(linux.F_UNLCK, second.at, second.at, second.owner), false)
+	if first := <-got; first.e != 0 {
+		t.Fatal(first.e)
+	}
+	go func() { got <- answer{"c", 0, i.SetLock(other, lock(linux.F_RDLCK, 0, 0, "c"), true)} }()
 	time.Sleep(5 * time.Millisecond)
 	other.SetInterrupted(true)
-	if e := <-got; e != linux.ERESTARTSYS {
-		t.Fatal(e)
+	if x := <-got; x.e != linux.ERESTARTSYS {
+		t.Fatal(x.e)
 	}
 }
 
