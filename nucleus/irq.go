@@ -44,8 +44,25 @@ func noteInterrupt(c *amd64.CPU, vector uint64, user bool) {
 		maskPin(int(s.pin-1), true)
 	}
 	irqs.pending.Or(1 << i)
-	if !user {
+	if !user && cpus[c.Index].current != idleIndex(c.Index) {
 		c.Kicked.Store(1)
+	}
+}
+
+// patience is how long an interrupt waits for the kernel code that it found
+// running before an idle CPU is woken for it. Mostly that code enters user mode or
+// blocks in a moment; to wake another CPU takes longer, and the two would meet at
+// the locks.
+const patience = 200e3
+
+// postponeIRQ lets the next poll see that an interrupt came, and wakes nobody yet.
+func postponeIRQ(c *amd64.CPU) {
+	q := &waits[pollQueue]
+	q.lock.Acquire()
+	poller.irqReady = true
+	q.lock.Release()
+	if anyIdle() {
+		cpuPointer(c).arm(now() + patience)
 	}
 }
 

@@ -76,9 +76,9 @@ var (
 type cpu struct {
 	amd64.CPU
 	online     atomic.Bool
-	retire     atomic.Uintptr // address space to unload at vectorFPU, or 0
-	flush      atomic.Uint32  // set: forget all kernel translations, then clear
-	Interrupts atomic.Uint64  // since boot
+	retire     atomic.Bool   // unload the address space at vectorFPU
+	flush      atomic.Uint32 // set: forget all kernel translations, then clear
+	Interrupts atomic.Uint64 // since boot
 
 	// The CPU's own; others look at current, too.
 	current  int32 // thread that runs, or -1 when it has given it up
@@ -98,7 +98,7 @@ type cpu struct {
 type after struct {
 	ipi   uint64 // CPUs that shall look at their run queue and signals
 	timer int64  // the timer fires then at the latest; 0: it need not
-	idle  bool   // nobody shall have to wake the CPU for what it has loaded
+	idle  bool   // nobody shall have to wake the CPU for x87 registers
 }
 
 // arm makes c's timer fire at a time at the latest.
@@ -124,8 +124,9 @@ func (me *cpu) finish() {
 	}
 	if me.after.idle {
 		me.after.idle = false
+		// The address space stays: mostly the same comes back, and to load another
+		// root flushes all translations.
 		giveUpFPU(&me.CPU)
-		dropSpace(&me.CPU, me.Space)
 	}
 }
 

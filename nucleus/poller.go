@@ -1,6 +1,8 @@
 package nucleus
 
 import (
+	"sync/atomic"
+
 	"hardtack/abi/linux"
 	"hardtack/arch/amd64"
 )
@@ -68,7 +70,9 @@ func collect(buf uint64) uint64 {
 	}
 	if poller.irqOn && poller.irqReady {
 		poller.irqReady = false
-		put(poller.irqData)
+		if irqs.pending.Load() != 0 {
+			put(poller.irqData)
+		}
 	}
 	return n
 }
@@ -95,12 +99,12 @@ func sysEpollWait(c *amd64.CPU, buf, max, timeout uint64) uint64 {
 	return 0
 }
 
-// pollWake completes a blocked epoll_pwait if something became ready. Called with
-// the poller's lock.
-func pollWake(c *amd64.CPU) {
+// pollWake completes a blocked epoll_pwait if something became ready; it returns
+// false when nobody polls. Called with the poller's lock.
+func pollWake(c *amd64.CPU) bool {
 	i := waits[pollQueue].head
 	if i < 0 {
-		return
+		return false
 	}
 	t := &threads[i]
 	if n := collect(t.events); n > 0 {
@@ -109,17 +113,33 @@ func pollWake(c *amd64.CPU) {
 		t.lock.Release()
 		ready(c, i, true)
 	}
+	return true
 }
 
-// signalIRQ makes the poller see fdIRQ.
+// signalIRQ makes the poller see fdIRQ. If nobody polls, a thread in user mode is
+// interrupted, whose goroutine does the work; else whoever runs sees to it before
+// it enters user mode, polls or leaves its CPU idle.
 func signalIRQ(c *amd64.CPU) {
 	q := &waits[pollQueue]
 	q.lock.Acquire()
-	if !poller.irqReady {
-		poller.irqReady = true
-		pollWake(c)
-	}
+	poller.irqReady = true
+	polled := pollWake(c)
 	q.lock.Release()
+	if polled {
+		return
+	}
+	me := cpuPointer(c)
+	for i := range int(numCPU.Load()) {
+		o := &cpus[i]
+		if o == me || atomic.LoadUint32(&o.idle) != 0 {
+			continue
+		}
+		o.Kicked.Store(1)
+		if o.UserSpace.Load() != 0 {
+			me.after.ipi |= 1 << i
+			return
+		}
+	}
 }
 
 func sysWriteEvent(c *amd64.CPU, buf uint64) uint64 {

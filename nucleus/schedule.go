@@ -8,7 +8,8 @@ import (
 )
 
 // Each CPU has a run queue. A thread that becomes ready is given to an idle CPU,
-// else to the one that made it ready; a CPU without threads takes those of others
+// this one first (it was interrupted and needs no message), else to the one that
+// made it ready; a CPU without threads takes those of others
 // before it idles.
 
 // ready puts a thread that has been made ready into a run queue; front before all
@@ -16,6 +17,9 @@ import (
 func ready(c *amd64.CPU, i int32, front bool) {
 	me := cpuPointer(c)
 	n := int(numCPU.Load())
+	if me.give(int(c.Index), i) {
+		return
+	}
 	if last := int(threads[i].cpu); last < n && me.give(last, i) {
 		return
 	}

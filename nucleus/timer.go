@@ -37,6 +37,9 @@ func timerFired(c *amd64.CPU, user bool) {
 		me.arm(at)
 		return
 	}
+	if !user && irqs.pending.Load() != 0 {
+		signalIRQ(c)
+	}
 	sample := profile.next.Load()
 	if profile.period != 0 && t >= sample && profile.next.CompareAndSwap(sample, t+profile.period) {
 		profileTick(c)

@@ -30,8 +30,8 @@ func serveTrap(ac *amd64.CPU, vector, code uint64, user bool) {
 		return
 	case vectorFPU:
 		giveUpFPU(ac)
-		if space := me.retire.Swap(0); space != 0 {
-			dropSpace(ac, space)
+		if me.retire.Swap(false) { // whichever it is: it costs a reload at most
+			dropSpace(ac, ac.Space)
 		}
 		eoi()
 		return
@@ -48,8 +48,11 @@ func serveTrap(ac *amd64.CPU, vector, code uint64, user bool) {
 		timerFired(ac, user)
 	case vector == vectorResched:
 		me.resched = true
-	case device && !user && (me.current == idleIndex(ac.Index) || anyIdle()):
+	case !device || user: // whose goroutine runs next
+	case me.current == idleIndex(ac.Index):
 		signalIRQ(ac)
+	default:
+		postponeIRQ(ac)
 	}
 	schedule(ac)
 	deliver(ac)

@@ -212,7 +212,7 @@ func serveFlushSpace(c *amd64.CPU, space, cpu uint64) uint64 {
 		dropSpace(c, uintptr(space))
 		return 0
 	}
-	cpus[cpu].retire.Store(uintptr(space))
+	cpus[cpu].retire.Store(true)
 	sendIPI(int(cpu), vectorFPU)
 	return 1
 }

@@ -60,11 +60,11 @@ const (
 	gwaiting  = 4
 )
 
-// unshared says for each P that a goroutine was made ready on it which no other
-// P has been told of; it is the P's own.
+// unshared is for each P the last goroutine that was made ready on it and of which
+// no other P has been told, or 0; it is the P's own.
 var unshared [64]struct {
-	on bool
-	_  [63]byte
+	g uintptr
+	_ [56]byte
 }
 
 // oneP says that there is one P, so that nobody need ever be told.
@@ -86,8 +86,8 @@ func (g goroutine) ready() {
 		procUnpin()
 		return
 	}
-	second := unshared[p].on
-	unshared[p].on = true
+	second := unshared[p].g != 0
+	unshared[p].g = uintptr(g.g)
 	procUnpin()
 	if second {
 		wakep()
@@ -104,23 +104,30 @@ func Share() {
 
 func share() {
 	p := procPin()
-	on := unshared[p].on
-	unshared[p].on = false
+	some := unshared[p].g != 0
+	unshared[p].g = 0
 	procUnpin()
-	if on {
+	if some {
 		wakep()
 	}
 }
 
 func (s *Sleeper) park() {
 	if !oneP {
-		unshared[procPin()].on = false
+		unshared[procPin()].g = 0
 		procUnpin()
 	}
 	before := cputicks()
 	s.since.Store(before)
 	gopark(commitPark, unsafe.Pointer(s), waitReason, 0, 2)
 	s.since.Store(0)
+	if !oneP {
+		// It runs where it was made ready: nobody need be told any more.
+		if p := procPin(); unshared[p].g == uintptr(s.g.g) {
+			unshared[p].g = 0
+		}
+		procUnpin()
+	}
 	s.idle.Store(s.idle.Load() + cputicks() - before)
 }
 
