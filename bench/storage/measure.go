@@ -186,7 +186,7 @@ func storage(driver, mode string, n int) string {
 
 func mounted(command string) string { return fmt.Sprintf("/bench/storage run /dev/vda %s\n", command) }
 
-// Measure measures the parts that are wanted: counts, names, times, cmail, leveldb.
+// Measure measures the parts that are wanted: counts, names, walks, times, cmail, leveldb.
 func (c *Config) Measure(parts []string) (Figures, error) {
 	programs, err := c.Prepare()
 	if err != nil {
@@ -203,6 +203,11 @@ func (c *Config) Measure(parts []string) (Figures, error) {
 	if want("names") {
 		if err := c.each(f, programs, 1, job{what: "instructions of a large directory", driver: "virtio", counts: true, limit: 60 * time.Minute,
 			command: storage("virtio", "names", c.Names)}); err != nil {
+			return nil, err
+		}
+	}
+	if want("walks") {
+		if err := c.Walks(f); err != nil {
 			return nil, err
 		}
 	}

@@ -28,6 +28,9 @@ func TestMarkdown(t *testing.T) {
 	put("host/times", 1.5, 0)
 	put("host/cmail", 1.97, 0)
 	put("memory/cmail", 402, 137)
+	for row, ns := range map[string]float64{"walk/free1": 100, "walk/locked1": 250, "walk/free2": 110, "walk/locked2": 660} {
+		put(row, ns, 0)
+	}
 	r := Report{Figures: f, Config: Config{Operations: 100, Entries: 20000, Bench: osbench.Bench{Reps: 3}}}
 	page := r.Markdown()
 	for _, want := range []string{

@@ -50,7 +50,7 @@ var may = map[string][]string{
 	"tool/msgtop":      {"msg", "tool"},
 	"tool/names":       {"msg", "tool"},
 	"examples":         {"idl", "msg"},
-	"bench":            {"abi", "affinity", "idl", "ipc", "lock", "msg", "nucleus/ipc", "overlay", "task", "tool", "bench", "kernel/ext4"},
+	"bench":            {"abi", "affinity", "idl", "ipc", "lock", "msg", "nucleus/ipc", "overlay", "task", "tool", "bench", "kernel/ext4", "kernel/tmpfs", "kernel/vfs"},
 	"test":             {"abi", "tool", "test", "bench/os", "kernel/ext4"},
 	"cmd/hardtack":     {"abi", "overlay", "tool", "bench", "kernel/ext4"},
 	"cmd/kernel":       {"abi", "arch", "nucleus", "driver", "kernel", "monitor", "msg"},

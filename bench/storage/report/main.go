@@ -1,7 +1,7 @@
 // Command report measures ext4 on Hardtack beside Debian's Linux and, when both were
 // measured, writes docs/bench/storage.md and storage.svg.
 //
-//	report [-systems linux,hardtack] [-what counts,names,times,cmail,leveldb] [-reps 3] [-n 100]
+//	report [-systems linux,hardtack] [-what counts,names,walks,times,cmail,leveldb] [-reps 3] [-n 100]
 //	       [-names 100000] [-ms 1000] [-messages 100] [-entries 20000] [-variants mem-c-gc,…] [-json FILE] [-add FILE]
 //
 // It needs QEMU, gcc, and apt for Debian's kernel. With -add the figures of an
@@ -30,7 +30,7 @@ func main() {
 func run() error {
 	c := storagebench.Config{}
 	systems := flag.String("systems", "linux,hardtack", "which kernels")
-	what := flag.String("what", "counts,names,times,cmail,leveldb", "which parts")
+	what := flag.String("what", "counts,names,walks,times,cmail,leveldb", "which parts")
 	flag.IntVar(&c.Reps, "reps", 3, "boots a system of what is timed")
 	flag.IntVar(&c.Operations, "n", 100, "operations counted at a time")
 	flag.IntVar(&c.Names, "names", 100000, "names of the large directory")
