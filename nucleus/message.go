@@ -13,7 +13,7 @@ func serveMessage(c *amd64.CPU, u *amd64.UserState, op uint32, now int64) (next 
 	i := u.Partner
 	p := &partners[i%ipc.MaxThreads]
 	k := &p.known[u.RDI%knownTargets]
-	if u.RDX != abi.Forever || uint32(u.RSI) > abi.ShortBytes || i == 0 {
+	if u.RDX != abi.Forever || uint32(u.RSI) > abi.ShortBytes || i == 0 || u.Work.Load()&^amd64.WorkLater != 0 {
 		return serveOther(c, u, op, now)
 	}
 	run := uint32(0)
@@ -83,7 +83,10 @@ func serveOther(c *amd64.CPU, u *amd64.UserState, op uint32, now int64) (next *a
 		return elsewhere(u, p)
 	case shape.sends && uint32(u.RSI) > abi.ShortBytes:
 		return elsewhere(u, p)
+	case u.Work.Load()&^amd64.WorkLater != 0:
+		return elsewhere(u, p)
 	}
+	id := p.id
 	vacate(c, u, p, now)
 	run := perform(c, u, i, op, k.id, k.badge, u.RDX)
 	if run == i {
@@ -109,14 +112,15 @@ func serveOther(c *amd64.CPU, u *amd64.UserState, op uint32, now int64) (next *a
 		u.FPUCPU.Store(int32(c.Index) + 1)
 		return u, true
 	}
-	cancelBusy(c, u, p.id)
 	if run == 0 || partners[run%ipc.MaxThreads].hosted {
 		if meeting.Put(c.Index) {
 			due.Store(dueNow)
 		}
+		cancelBusy(c, u, id)
 		return nil, false
 	}
 	meeting.Leave(c.Index)
+	cancelBusy(c, u, id)
 	if due.Load() == dueLater && !meeting.Waiting(c.Index) {
 		due.Store(0) // it was the last
 	}
@@ -150,10 +154,12 @@ func leave(u *amd64.UserState, whole bool) (*amd64.UserState, bool) {
 }
 
 // cancelBusy ends the wait of a thread that has come to wait while somebody gave it
-// something to do. It may be another's already: nothing of it is changed.
+// something to do. It may be another's already: nothing of it is changed. Whoever is
+// current on the CPU goes into the run queue.
 func cancelBusy(c *amd64.CPU, u *amd64.UserState, id ipc.ID) {
 	if u.Work.Add(0)&^amd64.WorkLater != 0 { // locked: after the store that says it waits
 		meeting.Cancel(c.Index, id)
+		meeting.Put(c.Index) // Cancel made somebody current
 		due.Store(dueNow)
 	}
 }

@@ -225,10 +225,10 @@ func (u *UserContext) Join(as *AddressSpace) (ipc.ID, linux.Errno) {
 // Leave ends Join: who waits for a reply from the thread gets EPIPE. Its goroutine
 // calls it, and ServeMessages afterwards.
 func (u *UserContext) Leave() {
-	i := u.Partner
-	u.Partner = 0
-	messageCall(messageEndThread, uint64(partners[i].id), 0)
-	partners[i] = partner{}
+	p := &partners[u.Partner]
+	id := p.id
+	u.Partner, *p = 0, partner{}
+	messageCall(messageEndThread, uint64(id), 0) // from here on the place is another's
 }
 
 // Remember makes the nucleus know what a descriptor is to a thread, as long as the

@@ -69,8 +69,8 @@ func (t *Thread) leaveNucleus() {
 	waited, _ := nucleus.Waited(id.Index(), ticks())
 	t.away += waited
 	t.partner.Store(0)
+	partners[id.Index()].Store(nil) // the place may be another's once it has left
 	t.User.Leave()
-	partners[id.Index()].Store(nil)
 	nucleus.ServeMessages()
 }
 
@@ -129,6 +129,13 @@ func (t *Thread) message(op uint32) linux.Errno {
 		if u.RDX != ipc.Now && u.RDX != ipc.Forever {
 			limit = max(int64(min(u.RDX, 1<<62)), 1)
 		}
+	}
+	if u.Work.Load()&^workTimer != 0 {
+		// First that, or it would end a call that is received at once.
+		dropFiles(&th.Out)
+		t.SetCallNumber(uint64(uint32(u.RAX)))
+		t.FinishRestart(linux.ERESTARTNOINTR)
+		return 0
 	}
 	t.delivered.Store(false)
 	u.Host(true)
