@@ -2,8 +2,8 @@ package lock
 
 // MessageCall makes the call. It lies here, beside no lock, because this package
 // holds the assembly of programs. Go's scheduler does not know of it: while it
-// waits its processor (P) is nobody else's. Vector registers and flags are
-// destroyed, which the Go assembler's calls allow (ABI0).
+// waits its processor (P) is nobody else's. Vector and x87 registers and the
+// flags are destroyed, which the Go assembler's calls allow (ABI0).
 //
 //go:noescape
 func MessageCall(r *MessageRegs)

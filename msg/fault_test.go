@@ -30,6 +30,10 @@ func TestMain(m *testing.M) {
 		victim(dir)
 		return
 	}
+	if dir := os.Getenv("MSG_TEST_ECHO"); dir != "" {
+		echo(dir)
+		return
+	}
 	os.Exit(m.Run())
 }
 

@@ -3,6 +3,7 @@ package msg_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
@@ -94,22 +95,44 @@ func lowest(set *unix.CPUSet) int {
 	return 0
 }
 
-// Ends that take turns wait at their places; a wait that nobody ends, ends.
+// echo answers what a parent sends, in a process of its own.
+func echo(dir string) {
+	ctx := context.Background()
+	c, err := msg.Connect(ctx, "turns", msg.TestIface, &msg.Options{Resolver: msg.Directory(dir)})
+	for err == nil {
+		var v uint64
+		if v, err = msg.RecvShort(ctx, c); err == nil {
+			err = msg.SendShort(ctx, c, v+1)
+		}
+	}
+	if !errors.Is(err, msg.ErrPeerClosed) {
+		fmt.Fprintln(os.Stderr, "echo:", err)
+		os.Exit(1)
+	}
+}
+
+// Processes that take turns wait at their places, each roused by the other; a wait
+// that nobody ends, ends.
 func TestTurns(t *testing.T) {
 	if handed == nil {
 		t.Skip("runs as part of TestHand")
 	}
 	const turns = 2000
-	a, b := byName(t, msg.Options{})
-	ctx := timeLimit(t)
-	go func() {
-		for range turns {
-			v, err := msg.RecvShort(ctx, b)
-			if err != nil || msg.SendShort(ctx, b, v+1) != nil {
-				return
-			}
-		}
-	}()
+	ctx, dir := timeLimit(t), t.TempDir()
+	s, err := msg.Export(ctx, "turns", msg.TestIface, &msg.Options{Resolver: msg.Directory(dir)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	cmd := exec.CommandContext(ctx, "/proc/self/exe")
+	cmd.Env, cmd.Stderr = append(os.Environ(), "MSG_TEST_ECHO="+dir), os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	a, err := s.Accept(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
 	waits, signals := handed.waits.Load(), handed.signals.Load()
 	for i := range uint64(turns) {
 		if err := msg.SendShort(ctx, a, i); err != nil {
@@ -135,7 +158,7 @@ func TestTurns(t *testing.T) {
 	if _, _, err := a.Next(ctx); !errors.Is(err, msg.ErrClosed) {
 		t.Error(err)
 	}
-	if _, _, err := b.Next(ctx); !errors.Is(err, msg.ErrPeerClosed) {
+	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
 }

@@ -54,7 +54,10 @@ static inline uint32_t ht_ipc_info(unsigned bytes, unsigned descriptors) { retur
 static inline unsigned ht_ipc_bytes(uint32_t info) { return info & 0xffff; }
 static inline unsigned ht_ipc_descriptors(uint32_t info) { return info >> 16; }
 
-/* A message call. RDI, RSI, RBX, RBP and RSP are kept, all others destroyed. */
+/*
+ * A message call. RDI, RSI, RBX, RBP, RSP and the control words are kept, all others
+ * destroyed.
+ */
 static inline long ht_ipc_raw(unsigned number, int fd, struct ht_message *m, uint64_t value)
 {
 	register uint64_t r8 __asm__("r8") = m->words[0];
@@ -69,7 +72,8 @@ static inline long ht_ipc_raw(unsigned number, int fd, struct ht_message *m, uin
 		: "+a"(rax), "+d"(value), "+r"(r8), "+r"(r9), "+r"(r10), "+r"(r12), "+r"(r13), "+r"(r14), "+r"(r15)
 		: "D"((long)fd), "S"((long)m->info), "b"(m->buffer)
 		: "rcx", "r11", "memory", "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9",
-		"xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
+		"xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15",
+		"st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)");
 	m->words[0] = r8, m->words[1] = r9, m->words[2] = r12, m->words[3] = r13, m->words[4] = r14, m->words[5] = r15;
 	m->badge = value, m->token = r10;
 	return rax;

@@ -12,8 +12,8 @@
 //
 // An end gives its Place to the peer when it first finds that both wait on the same
 // processor; which is looked at each time, so that a connection is LMP or UMP as its
-// ends move. On other kernels there are no Places, and UMP's futex does the same,
-// slower.
+// ends move. On other kernels, and on machines with several processors (hardtack.go),
+// there are no Places, and UMP's futex does the same, slower.
 package lmp
 
 import (

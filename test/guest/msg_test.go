@@ -12,7 +12,7 @@ import (
 // channelTests are tests of typed channels, and which of them run in the guest:
 // all, or a choice where the others say nothing more about a kernel.
 var channelTests = []struct{ pkg, run string }{
-	{"msg", "UMP|Caps|End|Caller|Channels|Rebind|Kill"},
+	{"msg", "UMP|Caps|End|Caller|Channels|Rebind|Kill|Hand"},
 	{"msg/names", "Test"},
 	{"examples/pingpong", "Go"},
 	{"examples/workers", "Test"},
