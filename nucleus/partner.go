@@ -20,7 +20,9 @@ import (
 // with another thread's state, and the goroutine goes on as that thread's. If a call
 // leaves nobody to run the goroutine is free. A thread that is woken without being
 // switched to is put into the CPU's run queue, and ServeMessages, which runs soon
-// because RunUser returns, gives it to the kernel above, which finds it a goroutine.
+// because RunUser returns, gives it to the kernel above, which finds it a goroutine. The
+// only CPU of a machine keeps it until it leaves user mode anyway, or until a call
+// leaves nobody else to run (dueLater).
 //
 // Hosted threads are those whose call has a time limit, a long message or
 // descriptors, or needs the descriptor table: their goroutine makes the call for them

@@ -98,8 +98,9 @@
 // Senders and receivers are served in the order in which they came. A call to a
 // server that waits in Recv or ReplyRecv without a time limit, with a short message
 // without descriptors, runs the server at once on the caller's CPU, and ReplyRecv the
-// caller again, without a scheduler in between; everything else gives the same
-// results more slowly.
+// caller again, without a scheduler in between. On a machine with one CPU the same
+// holds for a thread that is woken by Signal, Send or Reply, as soon as who woke it
+// waits. Everything else gives the same results more slowly.
 package ipc
 
 import "math"
