@@ -134,7 +134,7 @@ func TestDiskErrors(t *testing.T) {
 			t.Fatal(err)
 		}
 		tree.Add("bench/faults", 0o755, code)
-		m, err := osbench.Boot{OS: osbench.OnLinux, Root: tree, CPUs: 1, Memory: "512M", Machine: "q35", Timeout: 8 * time.Minute, Args: d.args}.Start(dirs, linux)
+		m, err := osbench.Boot{OS: osbench.OnLinux, Root: tree, CPUs: 1, Memory: "512M", Machine: "q35", Timeout: 20 * time.Minute, Args: d.args}.Start(dirs, linux)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,7 +160,7 @@ func TestDiskErrors(t *testing.T) {
 				argv = append(argv, d.ro)
 			}
 			want := onLinux(t, driver)
-			out, err := inGuest(t, tool, root, 8*time.Minute, flags, argv...)
+			out, err := inGuest(t, tool, root, 20*time.Minute, flags, argv...)
 			if err != nil {
 				t.Errorf("%v\n%s\n%s", err, d.Notes(), tail(out, 20))
 			}
@@ -179,7 +179,7 @@ func testSkippedTime(t *testing.T, tool, root string) {
 	for _, a := range d.args {
 		flags = append(flags, "--qemu-arg", a)
 	}
-	out, err := inGuest(t, tool, root, 8*time.Minute, flags, "/faults", "slow", d.name)
+	out, err := inGuest(t, tool, root, 20*time.Minute, flags, "/faults", "slow", d.name)
 	if err != nil || !slices.Contains(d.noted(), "--- PASS: disk: it is slow") || strings.Contains(out, "no answer") || strings.Contains(out, "reset") {
 		t.Errorf("%v\n%s\n%s", err, d.Notes(), tail(out, 20))
 	}
