@@ -124,6 +124,11 @@ TEXT ·syscallEntry(SB), NOSPLIT|NOFRAME|TOPFRAME, $0
 	MOVQ CPU_userSP(R12), AX
 	MOVQ AX, Regs_RSP(DI)
 	MOVL $const_TrapSyscall, (UserState_Trap+Trap_Kind)(DI)
+	CMPL Regs_RAX(DI), $const_MessageBase
+	JCC own
+	JMP ·leaveUser(SB)
+
+own:
 	MOVL Regs_RAX(DI), AX
 	SUBL $const_MessageBase, AX
 	CMPL AX, $const_MessageCalls
