@@ -207,7 +207,7 @@ func (r *Report) levelDB(b *strings.Builder) {
 
 The suites of paper 000's figures 4.3 to 4.7 with goleveldb, one goroutine,
 GOMAXPROCS 1; the paper has 1,000,000 pairs a suite, which
-`+"`make bench-storage ENTRIES=1000000`"+` measures in hours, in machines with 4 GiB of
+` + "`make bench-storage ENTRIES=1000000`" + ` measures in hours, in machines with 4 GiB of
 memory. One CPU that counts instructions, 1,000 a microsecond: so the figures,
 microseconds an operation, mean and 99th percentile (of batchwrite: of a batch of 1,000),
 do not depend on the host; what the program waits for the disk is not in them, but time

@@ -3,8 +3,8 @@ package ext4
 import (
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"

@@ -40,11 +40,11 @@ func TestFullReplace(t *testing.T) {
 	for range 3 {
 		f.Put()
 		f = m.open("/f", linux.O_RDWR|linux.O_TRUNC)
-			m.write(f, text, 0)
+		m.write(f, text, 0)
 		if e := fsync(m, f); e != 0 {
 			t.Fatal(e)
 		}
-		}
+	}
 	big.Put()
 	if e := vfs.UnlinkAt(m.c, m.ctx, nil, "/big"); e != 0 {
 		t.Fatal(e)
