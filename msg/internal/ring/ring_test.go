@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -166,5 +167,39 @@ func TestLaps(t *testing.T) {
 	}
 	if tx.Seq() != 1<<17 || rx.Seq != 1<<17 {
 		t.Fatal(tx.Seq(), rx.Seq)
+	}
+}
+
+// Who naps at a notification is woken by who publishes, sleeps on over a wake that was
+// left from before, and not for ever.
+func TestHandNap(t *testing.T) {
+	tx, _, _, rx := pair(t, 1)
+	awake := func() bool { return rx.Ready() }
+	slept := 0
+	if !rx.HandNap(0, awake, func(time.Duration) {
+		if slept++; slept == 1 {
+			return // an old wake
+		}
+		put(tx, 1, 1)
+		if s := tx.TakeParked(); s != Handed {
+			t.Errorf("parked as %d", s)
+		}
+		if s := tx.TakeParked(); s != Awake {
+			t.Errorf("woken twice: %d", s)
+		}
+	}) || slept != 2 {
+		t.Fatal("slept", slept)
+	}
+	if rx.Parked() {
+		t.Error("still parked")
+	}
+	if rx.HandNap(0, awake, func(time.Duration) { slept++ }); slept != 2 {
+		t.Error("slept although a message was there")
+	}
+	if _, err := take(rx); err != nil {
+		t.Fatal(err)
+	}
+	if rx.HandNap(0, awake, func(time.Duration) { slept++ }) || slept != 4 {
+		t.Error("nobody came, and it slept", slept-2, "times")
 	}
 }
