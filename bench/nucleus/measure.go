@@ -182,6 +182,7 @@ func (b *Bench) Measure() (*Report, error) {
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", k.Name, err)
 			}
+			b.Log("  counted: %v", results)
 			for _, res := range results {
 				if row, ok := strings.CutPrefix(res.Name, "redis"); ok {
 					r.Counted.add(row, k.Name, res.Median)
@@ -190,6 +191,7 @@ func (b *Bench) Measure() (*Report, error) {
 			if results, _, err = b.boot(k, timed, CPUs, false); err != nil {
 				return nil, fmt.Errorf("%s: %w", k.Name, err)
 			}
+			b.Log("  timed: %v", results)
 			for _, res := range results {
 				if row, ok := strings.CutPrefix(res.Name, "redis"); ok {
 					r.Timed.add(row, k.Name, 1e9/res.Median)
