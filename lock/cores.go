@@ -88,6 +88,24 @@ func (q *CoreQueue) Release(core uint32) {
 	StoreRelease32(&q.nodes[mine&nodeMask].done, mine>>8)
 }
 
+// CoreFlag is a test-and-set lock among cores: whoever finds it free has it. It suits
+// virtual cores, of which the hypervisor may stop any: in a queue nobody passes a
+// waiter that does not run. The zero value is unlocked.
+type CoreFlag struct {
+	held uint32
+	_    [line - 4]byte
+}
+
+// Acquire waits until the lock is free and nobody else was quicker.
+func (f *CoreFlag) Acquire() {
+	for !atomic.CompareAndSwapUint32(&f.held, 0, 1) {
+		wait(&f.held, 0)
+	}
+}
+
+// Release frees the lock.
+func (f *CoreFlag) Release() { StoreRelease32(&f.held, 0) }
+
 // CoreReaders is a big-reader lock among cores 0 to MaxCores-1; see BigReader. It
 // holds integers only, never enters the Go runtime, and its zero value is unlocked.
 type CoreReaders struct {

@@ -292,6 +292,17 @@ func TestCores(t *testing.T) {
 		t.Errorf("CoreReaders: %d of %d", x, want)
 	}
 
+	var flag CoreFlag
+	count = 0
+	run("CoreFlag", func(uint32, int) {
+		flag.Acquire()
+		count++
+		flag.Release()
+	})
+	if count != cores*rounds {
+		t.Errorf("CoreFlag: %d of %d", count, cores*rounds)
+	}
+
 	var ticket Ticket
 	count = 0
 	run("Ticket", func(uint32, int) {

@@ -4,6 +4,7 @@ import (
 	"hardtack/abi/boot"
 	"hardtack/arch/amd64"
 	"hardtack/lock"
+	"hardtack/nucleus/control"
 )
 
 // BootFn is what the first 64-bit instructions call; assembly alone uses it.
@@ -73,6 +74,8 @@ func start() {
 		waits[i].queue = emptyQueue
 	}
 	lock.Yield = yield
+	_, _, ecx, _ := amd64.CPUID(1, 0)
+	control.Virtual = ecx>>31 != 0
 	amd64.SyscallHandler = serveSyscall
 	amd64.TrapHandler = serveTrap
 	amd64.FatalHandler = serveFatal

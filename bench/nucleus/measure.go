@@ -29,7 +29,7 @@ type Kernel struct{ Name, Path string }
 // Kernels builds an image for each control that starts here.
 func Kernels(d osbench.Dirs) ([]Kernel, error) {
 	var all []Kernel
-	for _, control := range []string{"none", "big", "fine"} {
+	for _, control := range []string{"none", "big", "queue", "fine"} {
 		k := Kernel{control, filepath.Join(d.Cache, "nucleus-"+control+".elf")}
 		if err := image.Build(image.Options{Out: k.Path, Dir: d.Repo, Control: control}); err != nil {
 			return nil, err

@@ -30,7 +30,9 @@ kernel.elf beside this command.
 
 --control says how the nucleus, below the Go runtime, keeps CPUs apart:
 
-  big   one queue lock around each operation
+  big   one lock around each operation: a queue, but on virtual processors, which
+        may not run when it is their turn, test-and-set
+  queue big, with the queue on virtual processors too
   fine  operations run beside each other and lock the objects that they touch
   rtm   each operation is a hardware transaction; the kernel does not start on a
         processor without RTM
@@ -65,7 +67,7 @@ The kernel says which it has at boot, on a terminal, and in /proc/hardtack/contr
 		},
 	}
 	cmd.Flags().StringVarP(&out, "output", "o", "", "write the image to this `file`")
-	cmd.Flags().StringVar(&control, "control", "big", "the nucleus's concurrency `control`: none, big, fine or rtm")
+	cmd.Flags().StringVar(&control, "control", "big", "the nucleus's concurrency `control`: none, big, queue, fine or rtm")
 	cmd.Flags().BoolVar(&stock, "stock", false, "leave Go's runtime as it is: /proc/hardtack/allocated counts nothing")
 	return cmd
 }

@@ -8,11 +8,13 @@ import (
 	"hardtack/lock"
 )
 
-// Name is the control's, as hardtack build --control has it.
-const Name = "big"
-
-// Control big: one operation at a time.
-type Control struct{ queue lock.CoreQueue }
+// Control big: one operation at a time. Cores queue for the lock, but for virtual
+// ones: a hypervisor may stop the next in the queue for a time slice, and then nobody
+// gets on. Linux gives up its queue locks for the same reason (virt_spin_lock).
+type Control struct {
+	queue lock.CoreQueue
+	flag  lock.CoreFlag
+}
 
 // Works tells what keeps the control from working on some cores of this processor;
 // max is how many its user has room for.
@@ -24,16 +26,28 @@ func Works(cores, max int) error {
 }
 
 // Enter begins an operation; what it returns is for Leave.
-func (c *Control) Enter(core uint32) bool { c.queue.Acquire(core); return false }
+func (c *Control) Enter(core uint32) bool { c.EnterAlone(core); return false }
 
 // Leave ends an operation.
-func (c *Control) Leave(core uint32, in bool) { c.queue.Release(core) }
+func (c *Control) Leave(core uint32, in bool) { c.LeaveAlone(core) }
 
 // EnterAlone begins an operation during which there is no other.
-func (c *Control) EnterAlone(core uint32) { c.queue.Acquire(core) }
+func (c *Control) EnterAlone(core uint32) {
+	if Virtual && !alwaysQueue {
+		c.flag.Acquire()
+		return
+	}
+	c.queue.Acquire(core)
+}
 
 // LeaveAlone ends it.
-func (c *Control) LeaveAlone(core uint32) { c.queue.Release(core) }
+func (c *Control) LeaveAlone(core uint32) {
+	if Virtual && !alwaysQueue {
+		c.flag.Release()
+		return
+	}
+	c.queue.Release(core)
+}
 
 // Object guards an object among operations that run beside each other.
 type Object struct{}

@@ -38,9 +38,13 @@ func TestControls(t *testing.T) {
 	}{
 		{"none", []string{"1"}},
 		{"big", []string{"8", "2", "4"}},
+		{"queue", []string{"2", "4", "8"}},
 		{"fine", []string{"8", "2", "4"}},
 		{"rtm", nil},
 	} {
+		if c.control == "queue" && !long {
+			continue // big, but for its lock
+		}
 		t.Run(c.control, func(t *testing.T) {
 			kernel := filepath.Join(dir, "kernel.elf") // command's
 			if c.control != kernelControl() {

@@ -25,7 +25,7 @@ type Options struct {
 	Out     string   // the image's path
 	Dir     string   // a directory inside the module; "" is the working directory
 	Tags    string   // build tags
-	Control string   // the nucleus's concurrency control: none, big, fine or rtm; "" is big
+	Control string   // the nucleus's concurrency control: none, big, queue, fine or rtm; "" is big
 	Args    []string // more arguments for go build
 
 	// Stock leaves Go's runtime as it is: without the overlay's topics for the
@@ -40,13 +40,13 @@ type Options struct {
 const entrySymbol = "hardtack/arch/amd64.bootEntry"
 
 // controlTags are the build tags of the concurrency controls (nucleus/control).
-var controlTags = map[string]string{"": "", "none": "nucleus_none", "big": "", "fine": "nucleus_fine", "rtm": "nucleus_rtm"}
+var controlTags = map[string]string{"": "", "none": "nucleus_none", "big": "", "queue": "nucleus_queue", "fine": "nucleus_fine", "rtm": "nucleus_rtm"}
 
 // ControlTag is the build tag of a concurrency control.
 func ControlTag(control string) (string, error) {
 	tag, ok := controlTags[control]
 	if !ok {
-		return "", fault.Bad("concurrency control %q: want none, big, fine or rtm", control)
+		return "", fault.Bad("concurrency control %q: want none, big, queue, fine or rtm", control)
 	}
 	return tag, nil
 }

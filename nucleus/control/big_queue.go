@@ -1,0 +1,9 @@
+//go:build !nucleus_none && !nucleus_fine && !nucleus_rtm && nucleus_queue
+
+package control
+
+// Name is the control's, as hardtack build --control has it.
+const Name = "queue"
+
+// alwaysQueue: also on virtual cores.
+const alwaysQueue = true
