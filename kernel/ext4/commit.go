@@ -3,6 +3,7 @@ package ext4
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"hardtack/abi/linux"
 )
@@ -83,6 +84,7 @@ func (j *journal) commitLocked(id uint32) error {
 		j.mu.Unlock()
 		return nil
 	}
+	began := time.Now()
 	tx.locked = true
 	for tx.handles > 0 && j.err == nil {
 		j.wake.Wait()
@@ -131,6 +133,7 @@ func (j *journal) commitLocked(id uint32) error {
 	} else {
 		j.fs.release(tx.freed)
 	}
+	j.together.committed(tx.id, time.Since(began))
 	j.mu.Lock()
 	j.committed = tx.id
 	clear(tx.buffers)

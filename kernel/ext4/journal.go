@@ -33,6 +33,7 @@ type journal struct {
 	sorted []homeless // scratch of a checkpoint; guarded by homeMu
 
 	flushes  flushCount // of commits
+	together gathering
 	commitMu sync.Mutex
 	log      logArea             // guarded by commitMu; its super block by homeMu
 	pending  map[uint64]homeless // committed and not home; guarded by commitMu

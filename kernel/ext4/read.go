@@ -190,6 +190,7 @@ func (fs *FS) Fsync(in *Inode, dataOnly bool) error {
 		}
 		return ioError(fs.dev.Flush())
 	}
+	fs.j.together.join(id)
 	if err := fs.j.commit(id); err != nil || fs.j.flushes.covers(&in.over) {
 		return err
 	}

@@ -1,0 +1,81 @@
+package ext4
+
+import (
+	"sync"
+	"time"
+)
+
+// gathering lets programs that sync at the same time share one commit, where else
+// they take turns in two halves: one half waits while the other is committed. Who
+// syncs waits, before he commits, for as many as the last commit served or kept
+// waiting, for they mostly come again at once; nobody waits longer than one and a half
+// times what that commit took, and who is alone not at all.
+type gathering struct {
+	mu     sync.Mutex
+	id     uint32        // the transaction that here counts for
+	here   int           // who came for it
+	before int           // who came for the one before it
+	opened bool          // full is closed
+	full   chan struct{} // closed when nobody waits for more
+	crowd  int           // who was there when the last commit ended
+	took   time.Duration // the last commit
+}
+
+// join waits for others that want transaction id durable.
+func (g *gathering) join(id uint32) {
+	g.mu.Lock()
+	if g.full == nil || int32(id-g.id) > 0 {
+		g.open()
+		g.before = 0
+		if id == g.id+1 {
+			g.before = g.here
+		}
+		g.id, g.here, g.full, g.opened = id, 0, make(chan struct{}), false
+	}
+	if id != g.id { // its commit is under way
+		g.mu.Unlock()
+		return
+	}
+	if g.here++; g.here >= g.crowd {
+		g.open()
+	}
+	full, limit := g.full, g.took*3/2
+	if g.opened {
+		g.mu.Unlock()
+		return
+	}
+	g.mu.Unlock()
+	t := time.NewTimer(limit)
+	defer t.Stop()
+	select {
+	case <-full:
+	case <-t.C:
+		g.mu.Lock()
+		if g.id == id {
+			g.open()
+		}
+		g.mu.Unlock()
+	}
+}
+
+// open ends the waiting; mu is held.
+func (g *gathering) open() {
+	if g.full != nil && !g.opened {
+		g.opened = true
+		close(g.full)
+	}
+}
+
+// committed notes the end of a commit.
+func (g *gathering) committed(id uint32, took time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.took, g.crowd = took, 0
+	switch g.id {
+	case id:
+		g.crowd = g.here
+		g.open()
+	case id + 1:
+		g.crowd = g.before + g.here
+	}
+}
