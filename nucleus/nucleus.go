@@ -16,9 +16,9 @@
 //
 // # Concurrency
 //
-// Package control has four concurrency controls, of which a build tag chooses one.
+// Package control has the concurrency controls, of which a build tag chooses one.
 // Each stay inside is one operation under it, written once, for the finest: it
-// names the locks of objects, which are nothing in the other three. Operations
+// names the locks of objects, which are nothing in the others. Operations
 // that change what others rely on (threads made and ended, regions of memory,
 // signal actions, routes of interrupts) have no other beside them; alone says
 // which. What an operation wants of the hardware (messages to other CPUs, the

@@ -10,7 +10,7 @@
 //	nucleus_rtm     rtm: each operation one hardware transaction, else big
 //
 // Operations are written once, for the finest. They enter a Control and take the
-// locks of the objects that they touch, which are nothing in the other three;
+// locks of the objects that they touch, which are nothing in the others;
 // operations that change what others take for granted exclude all. What an operation
 // wants of the hardware it does before it enters or after it has left: a transaction
 // would not survive it, and a lock would be held longer.
