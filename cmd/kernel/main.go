@@ -14,6 +14,7 @@ import (
 	"hardtack/driver/rtc"
 	"hardtack/kernel/kern"
 	"hardtack/kernel/ktime"
+	"hardtack/kernel/mem"
 	"hardtack/kernel/proc"
 	"hardtack/kernel/wait"
 	"hardtack/nucleus"
@@ -109,7 +110,8 @@ const exitUnusable = 126
 const setAside = 8 << 20
 
 // tuneCollector lets the kernel's heap grow to a quarter of the machine's memory
-// before the collector works harder instead: a soft limit. It is held against all
+// before the collector works harder instead: a soft limit, which names of files
+// raise while memory is free (mem.HeapCache). It is held against all
 // address space that is set aside; without what is so from the start a small
 // machine would do nothing but collect (docs/decisions/0036-the-kernels-collector.md).
 //
@@ -117,7 +119,7 @@ const setAside = 8 << 20
 // little is alive; a machine with room collects less often.
 func tuneCollector() {
 	total := int64(nucleus.MemoryInfo().Total) * 4096
-	debug.SetMemoryLimit(setAside + total/4)
+	mem.SetHeapLimit(setAside + total/4)
 	debug.SetGCPercent(int(min(max(100*(total>>20)/64, 200), 400)))
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hardtack/arch/amd64"
+	"hardtack/kernel/mem"
 	"hardtack/kernel/pagecache"
 	"hardtack/kernel/proc"
 	"hardtack/kernel/vdso"
@@ -45,11 +46,13 @@ func serveInterrupt() {
 	}
 }
 
-// relieve gives clean pages of files and the kernel's garbage back, and if that is not enough takes the
-// memory of the biggest process.
+// relieve gives clean pages of files, names and the kernel's garbage back, and if that
+// is not enough takes the memory of the biggest process.
 func relieve() {
 	pagecache.Reclaim(2048)
-	debug.FreeOSMemory()
+	if !mem.Squeeze() {
+		debug.FreeOSMemory()
+	}
 	if nucleus.LowMemory() {
 		proc.KillBiggest()
 		time.Sleep(100 * time.Millisecond) // until its memory has come back

@@ -45,9 +45,10 @@ type FS struct {
 	sector  int         // the device's block size in bytes; immutable
 	options options     // immutable but for what a remount changes
 
-	nodes  atomic.Int64 // in memory
-	shrink atomic.Bool  // a goroutine takes names out of the tree
-	wanted atomic.Int64 // nodes from which on that is worth a try
+	nodes   atomic.Int64 // in memory
+	shrink  atomic.Bool  // a goroutine looks whether there are too many
+	wanted  atomic.Int64 // nodes from which on that is worth a look
+	counted atomic.Int64 // nodes that the collector's limit has room for
 
 	mu     sync.Mutex
 	inodes map[uint32]weak.Pointer[vfs.Inode] // in memory; guarded by mu
@@ -216,7 +217,9 @@ func Mount(dev ext4.BlockDevice, readOnly bool, o options) (*FS, error) {
 	fs.FileSystem.Options = fs.mountOptions
 	fs.FileSystem.Sync = fs.sync
 	fs.FileSystem.Accessed = fs.accessed
-	fs.wanted.Store(maxNodes())
+	fs.wanted.Store(nodeStep())
+	unsqueezed.Do(func() { mem.OnPressure(squeeze) })
+	inUse.Store(fs, nil)
 	go fs.committer(o.commit)
 	return fs, nil
 }
@@ -246,37 +249,9 @@ func (fs *FS) enter(in *ext4.Inode) *vfs.Inode {
 	fs.inodes[in.Ino()] = weak.Make(i)
 	fs.mu.Unlock()
 	if fs.nodes.Add(1) > fs.wanted.Load() && fs.shrink.CompareAndSwap(false, true) {
-		go fs.shrinkTree()
+		go fs.crowded()
 	}
 	return i
-}
-
-// maxNodes is how many inodes are wanted in memory: each takes some 2 KiB of the
-// kernel's heap with its name, a 16th of memory all together.
-func maxNodes() int64 { return int64(max(mem.Total()/8, 1024)) }
-
-// shrinkTree takes names of files out of the tree, until a quarter of what is wanted
-// is free: those that nobody looked up lately. The nodes are the collector's then.
-func (fs *FS) shrinkTree() {
-	most := maxNodes()
-	drop := func(i *vfs.Inode) bool {
-		f, ok := i.Node.(*file)
-		if !ok {
-			return true
-		}
-		// With its pages it would stay in memory, and nobody would come by again.
-		f.pages.Clean(0, ^uint64(0))
-		return f.pages.Pages() == 0
-	}
-	for range 2 { // the first time may only find that all were used
-		if over := fs.nodes.Load() - most*3/4; over > 0 {
-			fs.Shrink(int(over), drop)
-		}
-	}
-	// The count falls when the collector has been there. Until then, and where
-	// all are in use, there is no point in another try soon.
-	fs.wanted.Store(max(fs.nodes.Load()+most/4, most))
-	fs.shrink.Store(false)
 }
 
 // collected is called some time after the last reference to a node went.
@@ -287,9 +262,7 @@ func (fs *FS) collected(in *ext4.Inode) {
 	}
 	fs.mu.Unlock()
 	fs.ext.Put(in)
-	if fs.nodes.Add(-1) == maxNodes()*3/4 {
-		fs.wanted.Store(maxNodes())
-	}
+	fs.nodes.Add(-1)
 }
 
 // find returns the node of an inode's number.
@@ -388,6 +361,9 @@ func (fs *FS) committer(every time.Duration) {
 		case <-fs.stop:
 			return
 		case <-t.C:
+			if fs.nodes.Load() > fs.budget() && fs.shrink.CompareAndSwap(false, true) {
+				go fs.crowded()
+			}
 			if !fs.ext.ReadOnly() {
 				fs.storeTimes()
 				fs.errno(fs.ext.Sync())
@@ -415,6 +391,7 @@ func SyncAll() {
 // destroy unmounts: nobody uses the file system any more.
 func (fs *FS) destroy() {
 	close(fs.stop)
+	inUse.Delete(fs)
 	fs.sync()
 	fs.mu.Lock()
 	list := fs.inodes
@@ -431,6 +408,7 @@ func (fs *FS) destroy() {
 		runtime.GC()
 		time.Sleep(time.Millisecond)
 	}
+	mem.HeapCache(-fs.counted.Swap(0) * nodeBytes)
 	if err := fs.ext.Unmount(); err != nil {
 		fs.errno(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
+	"hardtack/kernel/mem"
 	"hardtack/kernel/vfs"
 )
 
@@ -61,7 +62,7 @@ func TestDirectoriesLeave(t *testing.T) {
 	open := m.open("/d6/sub", linux.O_RDONLY|linux.O_DIRECTORY)
 	walk := m.lookup("/d7/sub") // as a walk on its way, that nothing counts
 	gone := 0
-	for range 4 { // looked up lately; the files; each level of directories
+	for range 2 { // the first time all were looked up lately
 		gone += m.fs.Shrink(1<<20, dropAll)
 	}
 	if want := 3*dirs - 5; gone < want || gone > 3*dirs-4 {
@@ -103,20 +104,71 @@ func TestDirectoriesLeave(t *testing.T) {
 	open.Put()
 	m.ctx.Chdir(m.c, m.ctx.Root())
 	work, walk = vfs.Path{}, vfs.Path{}
-	for range 5 {
+	for range 2 {
 		m.fs.Shrink(1<<20, dropAll)
 	}
-	for try := 0; m.fs.nodes.Load() > 3 && try < 300; try++ {
-		runtime.GC()
-		time.Sleep(time.Millisecond)
-	}
-	if n := m.fs.nodes.Load(); n > 3 {
-		t.Errorf("%d nodes in memory, want the root and what a stack may still hold", n)
-	}
+	m.collect(3) // the root's, and what a stack may still hold
 	for i := range dirs {
 		if i != 6 && i != 7 {
 			m.lookup(fmt.Sprintf("/d%d/sub/f", i))
 		}
+	}
+	m.unmount()
+}
+
+// collect waits until the collector has brought the nodes down to most.
+func (m *machine) collect(most int64) {
+	m.t.Helper()
+	for try := 0; m.fs.nodes.Load() > most && try < 100; try++ {
+		runtime.GC()
+		time.Sleep(time.Millisecond)
+	}
+	if n := m.fs.nodes.Load(); n > most {
+		m.t.Errorf("%d nodes in memory, want %d at most", n, most)
+	}
+}
+
+// TestCrowded: names stay while memory is free, leave where it gets scarce, and go all
+// when somebody would have to die otherwise.
+func TestCrowded(t *testing.T) {
+	m := newMachine(t, 64<<20)
+	const dirs, files = 20, 150
+	for i := range dirs {
+		m.mkdir(fmt.Sprintf("/d%d", i))
+		for j := range files {
+			if e := vfs.MknodAt(m.c, m.ctx, nil, fmt.Sprintf("/d%d/f%d", i, j), linux.S_IFREG|0o644, 0); e != 0 {
+				t.Fatal(e)
+			}
+		}
+	}
+	m.fs.sync()
+	if n, most := m.fs.nodes.Load(), m.fs.budget(); n < dirs*files || most < n {
+		t.Errorf("%d nodes of %d files, and memory for %d", n, dirs*files, most)
+	}
+	var held []mem.Frame
+	for mem.Spare() > mem.Total()/32 {
+		f, ok := mem.Alloc()
+		if !ok {
+			break
+		}
+		held = append(held, f)
+	}
+	few := m.fs.budget()
+	if few > dirs*files/2 {
+		t.Errorf("room for %d nodes where memory is scarce", few)
+	}
+	m.fs.crowded()
+	m.collect(few)
+	mem.PutBatch(held)
+	for i := range dirs {
+		m.lookup(fmt.Sprintf("/d%d/f%d", i, i))
+	}
+	if !mem.Squeeze() {
+		t.Error("nothing was squeezed out of many names")
+	}
+	m.collect(3)
+	if mem.Squeeze() {
+		t.Error("something was squeezed out of nothing")
 	}
 	m.unmount()
 }

@@ -10,9 +10,12 @@ import (
 	"hardtack/kernel/wait"
 )
 
-// outOfMemory is a fault that found no memory: the biggest process dies, and
-// the thread tries again.
+// outOfMemory is a fault that found no memory: the kernel gives up what it keeps in
+// its heap for speed, or the biggest process dies, and the thread tries again.
 func (t *Thread) outOfMemory() {
+	if mem.Squeeze() {
+		return
+	}
 	if victim := KillBiggest(); victim == t.Proc {
 		return
 	}

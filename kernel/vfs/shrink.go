@@ -47,11 +47,7 @@ func (fs *FileSystem) Shrink(want int, drop func(i *Inode) bool) (n int) {
 // forget takes a name out of the tree if it was not looked up since the last time
 // and nothing needs it; the parent's Mu is held.
 func (d *Dentry) forget(drop func(i *Inode) bool) bool {
-	if d.seen.Load() {
-		d.seen.Store(false)
-		return false
-	}
-	if d.mounted.Load() != 0 || !d.Inode.idle() || !drop(d.Inode) {
+	if d.seen.Swap(false) || d.mounted.Load() != 0 || !d.Inode.idle() || !drop(d.Inode) {
 		return false
 	}
 	at := d.at.Load()
@@ -73,7 +69,11 @@ func (d *Dentry) forgetDir(drop func(i *Inode) bool) bool {
 	}
 	d.Inode.Mu.Lock()
 	defer d.Inode.Mu.Unlock()
-	if !d.empty() || !d.forget(drop) {
+	if !d.empty() {
+		d.seen.Store(false)
+		return false
+	}
+	if !d.forget(drop) {
 		return false
 	}
 	d.kids.table.Store(nil) // what is known not to exist
