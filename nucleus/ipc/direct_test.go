@@ -13,7 +13,6 @@ type looseWorld struct {
 	n     *Nucleus
 	ready map[uint32]bool
 	ends  []ID
-	token []Token
 	plain bool // never the short way
 	short int
 }
