@@ -27,7 +27,7 @@ help:
 	@echo 'make bench-affinity  channel-aware scheduling beside unmodified Go (root on a busy machine: EXEC="chrt -f 10")'
 	@echo 'make bench-lock  locks, and IPC under four concurrency controls; writes docs/bench/lock.md'
 	@echo 'make bench-nucleus  the kernel'"'"'s concurrency controls: operations, Redis on four CPUs; writes docs/bench/nucleus.md'
-	@echo 'make test-overlay  Go'\''s own tests with the overlay, each policy, and the race detector: an hour'
+	@echo 'make test-overlay  Go'\''s own tests with the overlay, each policy, and the race detector: ten minutes'
 	@echo 'make bench-disk   raw disks here and under Linux; writes docs/bench/disk.md'
 	@echo 'make bench-storage  ext4 here and under Linux, CMailbench, LevelDB; writes docs/bench/storage.md'
 	@echo 'make idl     generate Go and C from idl/*.if'
