@@ -1,8 +1,6 @@
 package syscall
 
 import (
-	"encoding/binary"
-
 	"hardtack/abi/ipc"
 	"hardtack/abi/linux"
 	"hardtack/kernel/endpoint"
@@ -37,28 +35,18 @@ func makeEndpoint(t *proc.Thread, addr uio.Addr, flags uint32) linux.Errno {
 	if e != 0 {
 		return e
 	}
-	rfd, e := t.FDs.Reserve(0, t.NoFile())
+	fds, e := reservePair(t)
 	if e != 0 {
 		return e
 	}
-	sfd, e := t.FDs.Reserve(0, t.NoFile())
-	if e != 0 {
-		t.FDs.Unreserve(rfd)
-		return e
-	}
-	b := t.Scratch[:8]
-	binary.LittleEndian.PutUint32(b, uint32(rfd))
-	binary.LittleEndian.PutUint32(b[4:], uint32(sfd))
-	if _, e = t.Mem.CopyOut(addr, b); e == 0 {
+	if e = fds.write(t, addr); e == 0 {
 		var r, s *vfs.File
 		if r, s, e = endpoint.New(); e == 0 {
-			t.FDs.Install(rfd, r, cloexec)
-			t.FDs.Install(sfd, s, cloexec)
+			fds.install(t, r, s, cloexec)
 			return 0
 		}
 	}
-	t.FDs.Unreserve(rfd)
-	t.FDs.Unreserve(sfd)
+	fds.drop(t)
 	return e
 }
 

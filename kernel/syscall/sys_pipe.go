@@ -1,8 +1,6 @@
 package syscall
 
 import (
-	"encoding/binary"
-
 	"hardtack/abi/linux"
 	"hardtack/kernel/pipe"
 	"hardtack/kernel/proc"
@@ -28,25 +26,15 @@ func makePipe(t *proc.Thread, addr uio.Addr, flags uint32) linux.Errno {
 	if flags&^(linux.O_CLOEXEC|linux.O_NONBLOCK|linux.O_DIRECT) != 0 {
 		return linux.EINVAL
 	}
-	rfd, e := t.FDs.Reserve(0, t.NoFile())
+	fds, e := reservePair(t)
 	if e != 0 {
 		return e
 	}
-	wfd, e := t.FDs.Reserve(0, t.NoFile())
-	if e != 0 {
-		t.FDs.Unreserve(rfd)
-		return e
-	}
-	b := t.Scratch[:8]
-	binary.LittleEndian.PutUint32(b, uint32(rfd))
-	binary.LittleEndian.PutUint32(b[4:], uint32(wfd))
-	if _, e := t.Mem.CopyOut(addr, b); e != 0 {
-		t.FDs.Unreserve(rfd)
-		t.FDs.Unreserve(wfd)
+	if e := fds.write(t, addr); e != 0 {
+		fds.drop(t)
 		return e
 	}
 	r, w := pipe.Pair(&t.Ctx, flags)
-	t.FDs.Install(rfd, r, flags&linux.O_CLOEXEC != 0)
-	t.FDs.Install(wfd, w, flags&linux.O_CLOEXEC != 0)
+	fds.install(t, r, w, flags&linux.O_CLOEXEC != 0)
 	return 0
 }

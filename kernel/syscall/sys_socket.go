@@ -73,38 +73,23 @@ func sysSocketpair(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if e != 0 {
 		return 0, e
 	}
-	x, e := t.FDs.Reserve(0, t.NoFile())
+	fds, e := reservePair(t)
 	if e != 0 {
-		return 0, e
-	}
-	y, e := t.FDs.Reserve(0, t.NoFile())
-	if e != 0 {
-		t.FDs.Unreserve(x)
 		return 0, e
 	}
 	f, g, e := sock.NewPair(&t.Ctx, a.Int(0), typ, a.Int(2), flags)
 	if e == 0 {
-		if e = writePair(t, a.Addr(3), x, y); e != 0 {
+		if e = fds.write(t, a.Addr(3)); e != 0 {
 			f.Put()
 			g.Put()
 		}
 	}
 	if e != 0 {
-		t.FDs.Unreserve(x)
-		t.FDs.Unreserve(y)
+		fds.drop(t)
 		return 0, e
 	}
-	t.FDs.Install(x, f, flags&linux.SOCK_CLOEXEC != 0)
-	t.FDs.Install(y, g, flags&linux.SOCK_CLOEXEC != 0)
+	fds.install(t, f, g, flags&linux.SOCK_CLOEXEC != 0)
 	return 0, 0
-}
-
-func writePair(t *proc.Thread, addr uio.Addr, x, y int32) linux.Errno {
-	b := t.Scratch[:8]
-	sock.PutInt(b, x)
-	sock.PutInt(b[4:], y)
-	_, e := t.Mem.CopyOut(addr, b)
-	return e
 }
 
 // readAddr copies a socket address in.
