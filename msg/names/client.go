@@ -142,29 +142,21 @@ func (c *Client) find() (*net.UnixConn, error) {
 	return dialAt(path)
 }
 
+// greetTime is how long a server has for its first answers.
+const greetTime = 10 * time.Second
+
+// greeting is the first packet on every connection.
+var greeting = packet{op: opHello, entry: Entry{Revision: wireVersion}}
+
 // greet says hello on a new connection and sets the own entries, before
 // anything else is sent on it.
 func (c *Client) greet(conn *net.UnixConn) error {
 	buf := make([]byte, maxPacket+1)
-	ask := func(p packet) (packet, error) {
-		if _, err := conn.Write(p.append(nil)); err != nil {
-			return p, err
-		}
-		n, err := conn.Read(buf)
-		if err != nil {
-			return p, err
-		}
-		a, err := decode(buf[:n])
-		if err == nil && a.op == opError {
-			err = a.err()
-		}
-		return a, err
-	}
 	// A server that does not answer is no server.
-	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(greetTime)); err != nil {
 		return err
 	}
-	if _, err := ask(packet{op: opHello, entry: Entry{Revision: wireVersion}}); err != nil {
+	if _, err := ask(conn, greeting, buf); err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -174,7 +166,7 @@ func (c *Client) greet(conn *net.UnixConn) error {
 	}
 	c.mu.Unlock()
 	for _, e := range owned {
-		_, err := ask(packet{op: opSet, arg: uint8(Replace), entry: e})
+		_, err := ask(conn, packet{op: opSet, arg: uint8(Replace), entry: e}, buf)
 		var remote *remoteError
 		if errors.As(err, &remote) && !errors.Is(err, errProtocol) {
 			c.mu.Lock()
@@ -366,10 +358,6 @@ func (k *call) answer(c *Client, p packet) bool {
 
 func (k *call) again() (packet, bool) {
 	k.entries = nil
-	if k.request.op == opYield { // it has ended, which is what was asked
-		k.done <- result{}
-		return packet{}, false
-	}
 	return k.request, true
 }
 

@@ -451,6 +451,54 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
+// An embedded server may end before it has said that it gives way.
+func TestTakeOverWithoutAnswer(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "names")
+	lock, err := lockFile(path + ".lock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := listenAt(path, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan op, 1)
+	go func() {
+		defer close(asked)
+		defer lock.Close()
+		defer l.Close()
+		conn, err := l.AcceptUnix()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		buf := make([]byte, maxPacket+1)
+		for range 2 {
+			n, err := conn.Read(buf)
+			if err != nil {
+				return
+			}
+			p, err := decode(buf[:n])
+			if err != nil {
+				return
+			}
+			if p.op != opHello {
+				asked <- p.op
+				return
+			}
+			conn.Write((&packet{id: p.id, op: opOK, arg: 1, entry: Entry{Revision: wireVersion}}).append(nil))
+		}
+	}()
+	s, err := Listen(testContext(t), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if what := <-asked; what != opYield {
+		t.Errorf("request %v of a server that is to give way", what)
+	}
+}
+
 // An entry that the next server does not take is lost, and its owner told.
 func TestLost(t *testing.T) {
 	s, path := testServer(t)

@@ -173,7 +173,7 @@ func Listen(ctx context.Context, path string) (*Server, error) {
 				return nil, err
 			}
 		}
-		if err := askToYield(ctx, path); err != nil && !absent(err) && !errors.Is(err, ErrNoServer) {
+		if err := askToYield(path); err != nil {
 			return nil, fmt.Errorf("%s: %w: %w", path, errTaken, err)
 		}
 		select {
@@ -184,13 +184,46 @@ func Listen(ctx context.Context, path string) (*Server, error) {
 	}
 }
 
-// askToYield asks the server of a path to end.
-func askToYield(ctx context.Context, path string) error {
-	c, err := Open(ctx, Options{Path: path, NoEmbed: true})
+// askToYield asks the server of a path to end. That it has ended, or is about to,
+// is no error.
+func askToYield(path string) error {
+	conn, err := dialAt(path)
+	if absent(err) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	defer c.Close()
-	_, err = c.call(ctx, packet{op: opYield})
-	return err
+	defer conn.Close()
+	// A server that does not answer is no server.
+	if err := conn.SetDeadline(time.Now().Add(greetTime)); err != nil {
+		return err
+	}
+	buf := make([]byte, maxPacket+1)
+	for _, p := range []packet{greeting, {op: opYield}} {
+		var remote *remoteError
+		if _, err := ask(conn, p, buf); errors.As(err, &remote) {
+			return err
+		} else if err != nil {
+			return nil
+		}
+	}
+	return nil
+}
+
+// ask sends a packet on a connection that nobody else uses, and reads the answer
+// into buf, of maxPacket+1 bytes.
+func ask(conn *net.UnixConn, p packet, buf []byte) (packet, error) {
+	if _, err := conn.Write(p.append(nil)); err != nil {
+		return p, err
+	}
+	n, err := conn.Read(buf)
+	if err != nil {
+		return p, err
+	}
+	a, err := decode(buf[:n])
+	if err == nil && a.op == opError {
+		err = a.err()
+	}
+	return a, err
 }
