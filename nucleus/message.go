@@ -10,28 +10,36 @@ import (
 // serveMessage is amd64.MessageHandler. The two operations of a call come first; what
 // is in their way is serveOther's.
 func serveMessage(c *amd64.CPU, u *amd64.UserState, op uint32, now int64) (next *amd64.UserState, enter bool) {
-	i := u.Partner
-	p := &partners[i%ipc.MaxThreads]
-	k := &p.known[u.RDI%knownTargets]
-	if u.RDX != abi.Forever || uint32(u.RSI) > abi.ShortBytes || i == 0 || u.Work.Load()&^amd64.WorkLater != 0 {
+	kind := SendTarget
+	if op == abi.ReplyRecv-abi.Base {
+		kind = ReceiveTarget
+	} else if op != abi.Call-abi.Base {
 		return serveOther(c, u, op, now)
 	}
-	run := uint32(0)
-	switch {
-	case op == abi.Call-abi.Base && k.key == uint32(u.RDI)|uint32(SendTarget)<<24 && p.seen == load64(p.changes):
-		vacate(c, u, p, now)
-		run = meeting.CallDirect(c.Index, i, k.id, k.badge, ipc.Info(u.RSI), u.MessageWords())
-	case op == abi.ReplyRecv-abi.Base && k.key == uint32(u.RDI)|uint32(ReceiveTarget)<<24 && p.seen == load64(p.changes):
-		vacate(c, u, p, now)
-		run = meeting.ReplyDirect(c.Index, i, ipc.Token(u.R10), ipc.Info(u.RSI), k.id, u.MessageWords())
+	i, info := u.Partner, uint32(u.RSI)
+	p := &partners[i%ipc.MaxThreads]
+	k := &p.known[u.RDI%knownTargets] // nobody's, partner 0's, know nothing
+	if k.key != uint32(u.RDI)|uint32(kind)<<24 || p.seen != load64(p.changes) ||
+		u.RDX != abi.Forever || info > abi.ShortBytes || u.Work.Load()&^amd64.WorkLater != 0 {
+		return serveOther(c, u, op, now)
+	}
+	id, badge, run := p.id, uint64(0), uint32(0)
+	vacate(c, u, p, now)
+	if kind == SendTarget {
+		badge = k.badge
+		run = meeting.CallDirect(c.Index, i, k.id, u.MessageWords())
+	} else {
+		run = meeting.ReplyDirect(c.Index, i, k.id, u.MessageWords())
 	}
 	if run == 0 {
 		return serveOther(c, u, op, now)
 	}
-	cancelBusy(c, u, p.id)
+	if busy(u) {
+		cancelBusy(c, id)
+	}
 	q := &partners[run%ipc.MaxThreads]
 	v := userStateAt(q.state)
-	put(v, meeting.Thread(run), meeting.Result(run))
+	v.RAX, v.RDX = uint64(info), badge
 	return occupy(c, v, q, now)
 }
 
@@ -112,15 +120,19 @@ func serveOther(c *amd64.CPU, u *amd64.UserState, op uint32, now int64) (next *a
 		u.FPUCPU.Store(int32(c.Index) + 1)
 		return u, true
 	}
-	if run == 0 || partners[run%ipc.MaxThreads].hosted {
+	if run == 0 || !meeting.IsDirect(run) {
 		if meeting.Put(c.Index) {
 			due.Store(dueNow)
 		}
-		cancelBusy(c, u, id)
+		if busy(u) {
+			cancelBusy(c, id)
+		}
 		return nil, false
 	}
 	meeting.Leave(c.Index)
-	cancelBusy(c, u, id)
+	if busy(u) {
+		cancelBusy(c, id)
+	}
 	if due.Load() == dueLater && !meeting.Waiting(c.Index) {
 		due.Store(0) // it was the last
 	}
@@ -153,15 +165,18 @@ func leave(u *amd64.UserState, whole bool) (*amd64.UserState, bool) {
 	return u, false
 }
 
-// cancelBusy ends the wait of a thread that has come to wait while somebody gave it
-// something to do. It may be another's already: nothing of it is changed. Whoever is
-// current on the CPU goes into the run queue.
-func cancelBusy(c *amd64.CPU, u *amd64.UserState, id ipc.ID) {
-	if u.Work.Add(0)&^amd64.WorkLater != 0 { // locked: after the store that says it waits
-		meeting.Cancel(c.Index, id)
-		meeting.Put(c.Index) // Cancel made somebody current
-		due.Store(dueNow)
-	}
+// busy tells whether a thread that has come to wait was given something to do
+// meanwhile. It may be another CPU's already.
+func busy(u *amd64.UserState) bool {
+	return u.Work.Add(0)&^amd64.WorkLater != 0 // locked: after the store that says it waits
+}
+
+// cancelBusy ends the wait of such a thread. Whoever is current on the CPU goes into
+// the run queue.
+func cancelBusy(c *amd64.CPU, id ipc.ID) {
+	meeting.Cancel(c.Index, id)
+	meeting.Put(c.Index) // Cancel made somebody current
+	due.Store(dueNow)
 }
 
 // perform carries out an operation of a thread that is ready and in no queue. The
@@ -302,7 +317,9 @@ func serveMeeting(c *amd64.CPU, what, a, b uint64) uint64 {
 		}
 		if perform(c, u, i, op, ipc.ID(a), b, deadline) != i {
 			r = messageWaits
-			cancelBusy(c, u, id)
+			if busy(u) {
+				cancelBusy(c, id)
+			}
 		} else {
 			n.Leave(core)
 		}

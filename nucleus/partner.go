@@ -49,12 +49,11 @@ var meeting ipc.Nucleus
 // A partner is what the nucleus keeps of a thread of package ipc, under its index.
 // It is the thread's own, which means: of whom the thread belongs to.
 type partner struct {
-	state  uintptr // *amd64.UserState; 0: no such thread
-	space  uintptr // *AddressSpace
-	gen    uintptr // of its generation
-	root   uint64
-	id     ipc.ID
-	hosted bool
+	state uintptr // *amd64.UserState; 0: no such thread
+	space uintptr // *AddressSpace
+	gen   uintptr // of its generation
+	root  uint64
+	id    ipc.ID
 
 	// Descriptors that were used lately, by their last bits. They hold while the
 	// descriptor table has had as many changes as seen.
@@ -188,7 +187,7 @@ func ServeMessages() {
 			woken := amd64.Syscall(sysMessage, messageTake, 0, 0)
 			for w := woken; w != 0; w >>= 16 {
 				i := uint32(w & 0xffff)
-				MessageWoken(i, partners[i].hosted)
+				MessageWoken(i, !meeting.IsDirect(i))
 			}
 			if woken>>48 == 0 {
 				break
@@ -219,7 +218,7 @@ func (u *UserContext) Join(as *AddressSpace) (ipc.ID, linux.Errno) {
 	}
 	id := ipc.ID(r)
 	partners[id.Index()] = partner{state: stateAddr(&u.UserState), space: spaceAddr(as), gen: counterAddr(&as.gen), root: as.Root, id: id}
-	meeting.Direct(id.Index(), true)
+	meeting.Direct(id.Index(), u.MessageWords())
 	u.Partner = id.Index()
 	return id, 0
 }
@@ -229,6 +228,7 @@ func (u *UserContext) Join(as *AddressSpace) (ipc.ID, linux.Errno) {
 func (u *UserContext) Leave() {
 	p := &partners[u.Partner]
 	id := p.id
+	meeting.Direct(u.Partner, nil)
 	u.Partner, *p = 0, partner{}
 	messageCall(messageEndThread, uint64(id), 0) // from here on the place is another's
 }
@@ -249,8 +249,11 @@ func (u *UserContext) Forget() { partners[u.Partner].known = [knownTargets]known
 
 // Host says whether the thread's goroutine waits for it from now on.
 func (u *UserContext) Host(on bool) {
-	partners[u.Partner].hosted = on
-	meeting.Direct(u.Partner, !on)
+	if on {
+		meeting.Direct(u.Partner, nil)
+	} else {
+		meeting.Direct(u.Partner, u.MessageWords())
+	}
 }
 
 // Message carries out a message call, number less abi.Base, in the thread's registers

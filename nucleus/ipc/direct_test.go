@@ -13,6 +13,7 @@ type looseWorld struct {
 	n     *Nucleus
 	ready map[uint32]bool
 	ends  []ID
+	regs  [6]Words
 	plain bool // never the short way
 	short int
 }
@@ -25,7 +26,9 @@ func newLoose(t *rapid.T, plain bool) *looseWorld {
 		if err != 0 {
 			t.Fatal(err)
 		}
-		w.n.Direct(id.Index(), i != 4) // one is hosted
+		if i != 4 { // one is hosted
+			w.n.Direct(id.Index(), &w.regs[id.Index()])
+		}
 		w.ready[id.Index()] = true
 	}
 	for range 2 {
@@ -43,12 +46,21 @@ func (w *looseWorld) after() {
 	}
 }
 
-func (w *looseWorld) call(self uint32, ep ID, badge uint64, words *[8]uint64) {
+// came has what a thread got in its registers, the short way, where the long one
+// leaves it.
+func (w *looseWorld) came(next uint32, badge uint64) {
+	w.ready[next] = true
+	w.short++
+	t, words := w.n.Thread(next), &w.regs[next]
+	t.Short = [ShortWords]uint64{words[0], words[1], words[4], words[5], words[6], words[7]}
+	t.result = Result{Info: MakeInfo(48, 0), Badge: badge, Token: Token(words[tokenWord])}
+}
+
+func (w *looseWorld) call(self uint32, ep ID, badge uint64, words *Words) {
 	delete(w.ready, self)
 	if !w.plain {
-		if next := w.n.CallDirect(0, self, ep, badge, MakeInfo(48, 0), words); next != 0 {
-			w.ready[next] = true
-			w.short++
+		if next := w.n.CallDirect(0, self, ep, words); next != 0 {
+			w.came(next, badge)
 			return
 		}
 	}
@@ -57,12 +69,13 @@ func (w *looseWorld) call(self uint32, ep ID, badge uint64, words *[8]uint64) {
 	w.after()
 }
 
-func (w *looseWorld) replyRecv(self uint32, tok Token, ep ID, words *[8]uint64) {
+func (w *looseWorld) replyRecv(self uint32, tok Token, ep ID, words *Words) {
 	delete(w.ready, self)
 	if !w.plain {
-		if next := w.n.ReplyDirect(0, self, tok, MakeInfo(48, 0), ep, words); next != 0 {
-			w.ready[next] = true
-			w.short++
+		with := *words
+		with[tokenWord] = uint64(tok)
+		if next := w.n.ReplyDirect(0, self, ep, &with); next != 0 {
+			w.came(next, 0)
 			return
 		}
 	}
@@ -71,7 +84,7 @@ func (w *looseWorld) replyRecv(self uint32, tok Token, ep ID, words *[8]uint64) 
 	w.after()
 }
 
-func (w *looseWorld) enter(self uint32, words *[8]uint64) {
+func (w *looseWorld) enter(self uint32, words *Words) {
 	w.n.Enter(0, self)
 	w.n.Thread(self).Short = [ShortWords]uint64{words[0], words[1], words[4], words[5], words[6], words[7]}
 }
@@ -97,7 +110,7 @@ func TestDirect(t *testing.T) {
 			if len(ready) == 0 {
 				what = "cancel"
 			}
-			words := [8]uint64{uint64(step), 1, 2, 3, 4, 5, 6, uint64(step) << 8}
+			words := Words{uint64(step), 1, 2, 3, 4, 5, 6, uint64(step) << 8}
 			badge := rapid.Uint64().Draw(t, "badge")
 			e := rapid.IntRange(0, 1).Draw(t, "endpoint")
 			switch what {

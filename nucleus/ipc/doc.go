@@ -61,7 +61,8 @@
 //
 // # Nucleus rules
 //
-// All state is integers in fixed arrays: no pointers, no allocation, no maps; a test
-// holds that. Bounded work: an operation touches at most three threads, but Destroy
-// looks at all of them, and Tick at those of its core that have deadlines.
+// All state is integers in fixed arrays: no allocation, no maps, and no pointers but
+// those to threads' registers (Direct), which operations only read; a test holds that.
+// Bounded work: an operation touches at most three threads, but Destroy looks at all
+// of them, and Tick at those of its core that have deadlines.
 package ipc

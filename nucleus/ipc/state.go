@@ -124,7 +124,6 @@ type Thread struct {
 	generation uint16
 	hasTimer   bool // is in the list of deadlines
 	calls      bool // Sending: wants a reply
-	direct     bool // see Direct
 
 	info     Info // Sending: the message
 	badge    uint64
@@ -184,6 +183,7 @@ type coreState struct {
 
 // Nucleus is all state. Its zero value wants Init.
 type Nucleus struct {
+	words         [MaxThreads]*Words // see Direct; first, so that the collector looks no further
 	control       guard
 	cores         [MaxCores]coreState
 	ncores        uint32
