@@ -15,7 +15,7 @@ import (
 	"hardtack/msg"
 )
 
-const limit = 20 * time.Second
+const limit = 2 * time.Minute
 
 func timeLimit(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)

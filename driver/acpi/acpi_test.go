@@ -43,7 +43,8 @@ func firmware(t *testing.T, machine string, args ...string) *acpi.Tables {
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 	var last error
 	var snapshot []byte
-	for range 100 {
+	const patience = time.Minute // it is a second, but for a busy machine
+	for end := time.Now().Add(patience); time.Now().Before(end); {
 		_, _ = io.WriteString(monitor, "pmemsave 0xe0000 131072 \""+bios+"\"\n")
 		time.Sleep(100 * time.Millisecond)
 		if b, err := os.ReadFile(bios); err != nil || len(b) < 0x20000 {
@@ -60,7 +61,7 @@ func firmware(t *testing.T, machine string, args ...string) *acpi.Tables {
 		}
 		last = err
 	}
-	t.Fatalf("no tables within 10 s: %v", last)
+	t.Fatalf("no tables within %v: %v", patience, last)
 	return nil
 }
 

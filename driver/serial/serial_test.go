@@ -27,7 +27,7 @@ func open(t *testing.T, receive func([]byte)) (*serial.Port, net.Conn) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { host.Close() })
-	_ = host.SetDeadline(time.Now().Add(30 * time.Second))
+	_ = host.SetDeadline(time.Now().Add(2 * time.Minute))
 	s, err := serial.Open(m, serial.COM1, serial.COM1IRQ, receive)
 	if err != nil {
 		t.Fatal(err)
@@ -142,7 +142,7 @@ func TestInputInterrupts(t *testing.T) {
 			if c != i {
 				t.Fatalf("got %d, want %d", c, i)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("byte %d does not come", i)
 		}
 	}

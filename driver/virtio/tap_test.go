@@ -38,7 +38,7 @@ func packetSocket(t *testing.T, name string) int {
 	}
 	t.Cleanup(func() { unix.Close(fd) })
 	var index int
-	for range 500 {
+	for end := time.Now().Add(patience); time.Now().Before(end); {
 		ifr, _ := unix.NewIfreq(name)
 		if unix.IoctlIfreq(fd, unix.SIOCGIFINDEX, ifr) == nil {
 			index = int(ifr.Uint32())
@@ -57,7 +57,7 @@ func packetSocket(t *testing.T, name string) int {
 	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: htons(unix.ETH_P_IP), Ifindex: index}); err != nil {
 		t.Fatal(err)
 	}
-	_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 5})
+	_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: int64(patience / time.Second)})
 	return fd
 }
 
@@ -166,7 +166,7 @@ func TestQEMUOffloads(t *testing.T) {
 				var f netdev.Frame
 				select {
 				case f = <-got:
-				case <-time.After(10 * time.Second):
+				case <-time.After(patience):
 					t.Fatalf("flow %d: nothing arrives", flow)
 				}
 				if !bytes.Equal(f.Parts[0], b) || !f.NeedsChecksum || f.ChecksumStart != 34 || f.ChecksumOffset != 16 || f.GSO != netdev.GSOTCPv4 || f.SegmentSize != 1448 {

@@ -29,12 +29,12 @@ func TestSleep(t *testing.T) {
 		}
 	}
 	// Setting the clock wakes who sleeps until a time of it.
+	start, until := time.Now(), kern.Realtime()+int64(30*time.Minute)
 	go func() {
 		time.Sleep(3 * time.Millisecond)
 		SetRealtime(kern.Realtime() + int64(time.Hour))
 	}()
-	start := time.Now()
-	if r := Sleep(c, linux.CLOCK_REALTIME, kern.Realtime()+int64(30*time.Minute)); r != wait.TimedOut || time.Since(start) > time.Minute {
+	if r := Sleep(c, linux.CLOCK_REALTIME, until); r != wait.TimedOut || time.Since(start) > time.Minute {
 		t.Fatal(r)
 	}
 	go func() {
@@ -58,7 +58,7 @@ func TestCPUClock(t *testing.T) {
 		t.Fatal("fired though no time was spent")
 	}
 	spent.Store(3_500_000)
-	for end := time.Now().Add(time.Second); fired.Load() == 0; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); fired.Load() == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("never fired")
 		}

@@ -128,11 +128,10 @@ func (t *Thread) page(tb testing.TB, n uint64) uint64 {
 
 func eventually(tb testing.TB, what string, ok func() bool) {
 	tb.Helper()
-	for range 2000 {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if ok() {
 			return
 		}
-		time.Sleep(time.Millisecond)
 	}
 	tb.Errorf("never happened: %s", what)
 }

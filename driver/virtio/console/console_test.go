@@ -177,7 +177,7 @@ func TestSlowHost(t *testing.T) {
 			h.deaf = false
 			h.take()
 			h.mu.Unlock()
-			if err := p.Drain(time.Second); err != nil || h.out.String() != string(early)+string(text) {
+			if err := p.Drain(time.Minute); err != nil || h.out.String() != string(early)+string(text) {
 				t.Errorf("%v; host heard %d bytes of %d", err, h.out.Len(), len(early)+len(text))
 			}
 			return

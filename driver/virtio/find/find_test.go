@@ -43,7 +43,7 @@ func TestDevicesWithTables(t *testing.T) {
 			"-device", "virtio-rng-"+device, "-device", "virtio-serial-"+device)
 		var got []virtio.Transport
 		var problems []error
-		for range 40 {
+		for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 			time.Sleep(250 * time.Millisecond)
 			m.ForgetFirmware()
 			if tables, err := acpi.Find(m, 0); err == nil {

@@ -288,7 +288,7 @@ func TestNoLostWakeups(t *testing.T) {
 					}
 				}
 			})
-			timeout := time.After(30 * time.Second)
+			timeout := time.After(2 * time.Minute)
 			in := []queue.Segment{{Phys: data.Phys, Len: 8}}
 			for sent, got := 0, 0; got < total; {
 				q.DisableInterrupts()

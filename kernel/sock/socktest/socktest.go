@@ -37,12 +37,12 @@ func (t *T) Go(fn func(t *T)) <-chan struct{} {
 	return done
 }
 
-// Wait waits for a thread, at most ten seconds.
+// Wait waits for a thread, at most two minutes.
 func (t *T) Wait(done <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-done:
-	case <-time.After(10 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("the other thread hangs")
 	}
 }

@@ -112,11 +112,16 @@ func TestWaitAllAndTimeout(tt *testing.T) {
 	var tv [16]byte
 	sock.PutUint64(tv[8:], 5000)
 	t.OK(S(b).SetOpt(t.C, linux.SOL_SOCKET, linux.SO_RCVTIMEO, tv[:]), "SO_RCVTIMEO")
-	start := time.Now()
-	_, e := t.ReadErr(b, 1)
-	t.Want(e, linux.EAGAIN, "timed read")
-	if d := time.Since(start); d < 5*time.Millisecond || d > time.Second {
-		t.Fatal(d)
+	least := time.Hour
+	var e linux.Errno
+	for try := 0; try < 10 && least > time.Second; try++ {
+		start := time.Now()
+		_, e = t.ReadErr(b, 1)
+		t.Want(e, linux.EAGAIN, "timed read")
+		least = min(least, time.Since(start))
+	}
+	if least < 5*time.Millisecond || least > time.Second {
+		t.Fatal(least)
 	}
 	t.C.SetInterrupted(true)
 	_, e = t.ReadErr(b, 1)
