@@ -7,6 +7,7 @@ import (
 	mrand "math/rand/v2"
 	"net/netip"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -198,7 +199,11 @@ func TestFastPath(tt *testing.T) {
 	t.OK(e, "raw socket")
 	r := sock.NewFile(s, 0)
 	t.Write(x, "seen")
-	if got := t.Read(r, 100); !bytes.HasSuffix([]byte(got), []byte("seen")) {
+	got := t.Read(r, 100)
+	for strings.HasSuffix(got, "fast") { // sent again, on a slow machine
+		got = t.Read(r, 100)
+	}
+	if !strings.HasSuffix(got, "seen") {
 		t.Errorf("%q", got)
 	}
 	r.Put()
