@@ -74,8 +74,9 @@ func fakeQEMU(scene string) {
 				time.Sleep(time.Millisecond)
 			}
 		}
-	case "lines": // tell what the host says, up to an empty answer or a signal
+	case "lines": // tell what the host says, up to a signal, and what is typed
 		fmt.Fprintf(control, "ready\n")
+		go func() { _, _ = io.Copy(console, console) }()
 		for lines.Scan() {
 			fmt.Fprintf(console, "%s\n", lines.Text())
 			if strings.HasPrefix(lines.Text(), "signal") {
@@ -260,13 +261,15 @@ func termios(t *testing.T, tty *os.File) unix.Termios {
 }
 
 func TestWindowSize(t *testing.T) {
-	_, tty := openPTY(t)
+	master, tty := openPTY(t)
 	r, w := io.Pipe()
 	said := make(chan string, 1)
 	go func() {
-		line, _ := bufio.NewReader(r).ReadString('\n')
+		out := bufio.NewReader(r)
+		line, _ := out.ReadString('\n')
 		said <- line
-		time.Sleep(300 * time.Millisecond) // for "ready", which came before, to be heard
+		_, _ = master.WriteString("x") // passed on once "ready" has been heard
+		_, _ = out.ReadByte()
 		_ = unix.Kill(os.Getpid(), unix.SIGTERM)
 		_, _ = io.Copy(io.Discard, r)
 	}()
