@@ -119,7 +119,7 @@ func TestDirectoriesLeave(t *testing.T) {
 // collect waits until the collector has brought the nodes down to most.
 func (m *machine) collect(most int64) {
 	m.t.Helper()
-	for try := 0; m.fs.nodes.Load() > most && try < 100; try++ {
+	for end := time.Now().Add(patience); m.fs.nodes.Load() > most && time.Now().Before(end); {
 		runtime.GC()
 		time.Sleep(time.Millisecond)
 	}
