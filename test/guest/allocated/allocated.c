@@ -26,7 +26,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CALLS = 4096, WARM = 256, TRIES = 3 };
+/* FEW bytes are none: see allocatedNow in allocated_test.go. */
+enum { CALLS = 4096, WARM = 256, TRIES = 20, FEW = 1024 };
 
 static void die(const char *what)
 {
@@ -177,8 +178,11 @@ int main(void)
 		long least = -1;
 		for (int k = 0; k < WARM; k++)
 			calls[i].call();
-		/* The least of some tries: reading takes more at times. */
-		for (int k = 0; k < TRIES; k++) {
+		/*
+		 * The least of some tries: reading takes more at times, and so does a call
+		 * whose thread has just come to a CPU where a cache is empty.
+		 */
+		for (int k = 0; k < TRIES && (least < 0 || least > FEW); k++) {
 			long with = cost(calls[i].call, CALLS), without = cost(call_nothing, 0), more = with - without;
 			if (least < 0 || more < least)
 				least = more < 0 ? 0 : more;
