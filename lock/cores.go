@@ -29,8 +29,14 @@ const MaxCores = 64
 // of tail never comes back (within 2^24 turns), and nothing has to be reset. A
 // core that has the lock takes over the node of its predecessor for its next turn.
 //
+// Without a queue. Virtual cores, of which the hypervisor may stop any, do better
+// with a lock that goes to whoever finds it free: in a queue nobody passes a waiter
+// that does not run. For them the lock is taken by Seize, and by nothing else. Then
+// no core has ever had a turn, mine is 0 for all, and done of node 0 is 1 while the
+// lock is held: the same Release frees it.
+//
 // Order. As CLH: a locked exchange, and a release store that the successor's load
-// sees.
+// sees; for Seize, a locked compare-and-swap.
 type CoreQueue struct {
 	tail  uint32 // turn<<8 | node, which is at most MaxCores
 	_     [line - 4]byte
@@ -39,27 +45,42 @@ type CoreQueue struct {
 		_    [line - 4]byte
 	}
 	cores [MaxCores]struct {
-		// The node that the core uses next, and its turn. The node is kept as its
-		// difference (exclusive or) to core+1, and the turn as one less, so that
-		// zeros mean that core c has node c+1 for turn 1; node 0 is done.
-		node, turn uint32
-		mine       uint32 // in the queue: what is in tail for it
-		_          [line - 12]byte
+		// What the core puts into tail next: the node that it has, for its next turn.
+		// It is kept as the difference (exclusive or) to turn 1 of node core+1, which
+		// is what zeros mean; node 0 is done.
+		next uint32
+		mine uint32 // in the queue: what is in tail for it
+		_    [line - 8]byte
 	}
 }
 
-const nodeMask = 0x7f
+const (
+	nodeMask = 0x7f
+	oneTurn  = 1 << 8
+)
 
 // Acquire waits until all cores that came before have released the lock.
 func (q *CoreQueue) Acquire(core uint32) {
-	c := &q.cores[core%MaxCores]
-	mine := (c.turn+1)<<8 | (c.node ^ (core + 1))
-	pred := atomic.SwapUint32(&q.tail, mine)
-	if n := &q.nodes[pred&nodeMask].done; atomic.LoadUint32(n) != pred>>8 {
-		wait(n, pred>>8)
+	if !q.Join(core) {
+		q.Await(core)
 	}
-	c.mine = mine
-	c.node, c.turn = pred&nodeMask^(core+1), pred>>8
+}
+
+// Join makes the core the last in the queue, and tells whether it is the first too
+// and has the lock. If not, Await waits until it has. Together they are Acquire, for
+// callers that want the compiler to put the common case where they are.
+func (q *CoreQueue) Join(core uint32) (first bool) {
+	c := &q.cores[core%MaxCores]
+	mine := c.next ^ (core + 1 + oneTurn)
+	pred := atomic.SwapUint32(&q.tail, mine)
+	c.mine, c.next = mine, pred+oneTurn^(core+1+oneTurn)
+	return atomic.LoadUint32(&q.nodes[pred&nodeMask].done) == pred>>8
+}
+
+// Await ends a Join that was not the first.
+func (q *CoreQueue) Await(core uint32) {
+	pred := q.cores[core%MaxCores].next ^ (core + 1 + oneTurn) - oneTurn
+	wait(&q.nodes[pred&nodeMask].done, pred>>8)
 }
 
 func wait(word *uint32, value uint32) {
@@ -73,38 +94,32 @@ func wait(word *uint32, value uint32) {
 func (q *CoreQueue) TryAcquire(core uint32) bool {
 	c := &q.cores[core%MaxCores]
 	pred := atomic.LoadUint32(&q.tail)
-	mine := (c.turn+1)<<8 | (c.node ^ (core + 1))
+	mine := c.next ^ (core + 1 + oneTurn)
 	if atomic.LoadUint32(&q.nodes[pred&nodeMask].done) != pred>>8 || !atomic.CompareAndSwapUint32(&q.tail, pred, mine) {
 		return false
 	}
-	c.mine = mine
-	c.node, c.turn = pred&nodeMask^(core+1), pred>>8
+	c.mine, c.next = mine, pred+oneTurn^(core+1+oneTurn)
 	return true
 }
 
-// Release gives the lock to the next core.
-func (q *CoreQueue) Release(core uint32) {
-	mine := q.cores[core].mine
-	StoreRelease32(&q.nodes[mine&nodeMask].done, mine>>8)
-}
+// Seize takes the lock if it is free, and tells whether it did. It is for locks that
+// are not taken in any other way.
+func (q *CoreQueue) Seize() bool { return atomic.CompareAndSwapUint32(&q.nodes[0].done, 0, 1) }
 
-// CoreFlag is a test-and-set lock among cores: whoever finds it free has it. It suits
-// virtual cores, of which the hypervisor may stop any: in a queue nobody passes a
-// waiter that does not run. The zero value is unlocked.
-type CoreFlag struct {
-	held uint32
-	_    [line - 4]byte
-}
-
-// Acquire waits until the lock is free and nobody else was quicker.
-func (f *CoreFlag) Acquire() {
-	for !atomic.CompareAndSwapUint32(&f.held, 0, 1) {
-		wait(&f.held, 0)
+// AwaitSeize waits until the lock is free and nobody else was quicker.
+func (q *CoreQueue) AwaitSeize() {
+	for !q.Seize() {
+		wait(&q.nodes[0].done, 0)
 	}
 }
 
-// Release frees the lock.
-func (f *CoreFlag) Release() { StoreRelease32(&f.held, 0) }
+// Release gives the lock to the next core.
+//
+//go:noinline
+func (q *CoreQueue) Release(core uint32) {
+	mine := q.cores[core%MaxCores].mine
+	endRelease32(&q.nodes[mine&nodeMask].done, mine>>8)
+}
 
 // CoreReaders is a big-reader lock among cores 0 to MaxCores-1; see BigReader. It
 // holds integers only, never enters the Go runtime, and its zero value is unlocked.
@@ -141,7 +156,9 @@ func (l *CoreReaders) goBack(core uint32) {
 }
 
 // RRelease ends reading.
-func (l *CoreReaders) RRelease(core uint32) { StoreRelease32(&l.in[core%MaxCores].in, 0) }
+//
+//go:noinline
+func (l *CoreReaders) RRelease(core uint32) { endRelease32(&l.in[core%MaxCores].in, 0) }
 
 // Acquire waits for the writers before, and for all readers.
 func (l *CoreReaders) Acquire(core uint32) {

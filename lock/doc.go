@@ -12,7 +12,7 @@
 // For code that runs on numbered cores outside the Go scheduler, with interrupts
 // off (a kernel's nucleus), without pointers, allocation or calls of the runtime:
 //
-//	Ticket.Spin, CoreQueue, CoreFlag, CoreReaders, CoreElided
+//	Ticket.Spin, CoreQueue, CoreReaders, CoreElided
 //
 // # Waiting
 //

@@ -292,15 +292,20 @@ func TestCores(t *testing.T) {
 		t.Errorf("CoreReaders: %d of %d", x, want)
 	}
 
-	var flag CoreFlag
-	count = 0
-	run("CoreFlag", func(uint32, int) {
-		flag.Acquire()
+	var seized CoreQueue
+	count, failed = 0, 0
+	run("Seize", func(core uint32, i int) {
+		if i%2 == 0 {
+			seized.AwaitSeize()
+		} else if !seized.Seize() {
+			atomic.AddInt64(&failed, 1)
+			return
+		}
 		count++
-		flag.Release()
+		seized.Release(core)
 	})
-	if count != cores*rounds {
-		t.Errorf("CoreFlag: %d of %d", count, cores*rounds)
+	if want := cores*rounds - int(failed); count != want {
+		t.Errorf("Seize: %d of %d", count, want)
 	}
 
 	var ticket Ticket
@@ -329,7 +334,7 @@ func TestCores(t *testing.T) {
 // The turns of a CoreQueue's nodes run over.
 func TestCoreQueueTurns(t *testing.T) {
 	var q CoreQueue
-	q.cores[0].turn = 1<<24 - 3
+	q.cores[0].next = (1<<24 - 3) << 8 // turn -2 of node 1
 	for i := range 10 {
 		if q.Acquire(0); q.TryAcquire(1) {
 			t.Fatalf("turn %d: the lock was given twice", i)

@@ -2,20 +2,6 @@
 
 #include "textflag.h"
 
-// func StoreRelease32(p *uint32, v uint32)
-TEXT ·StoreRelease32(SB), NOSPLIT, $0-12
-	MOVQ	p+0(FP), AX
-	MOVL	v+8(FP), CX
-	MOVL	CX, (AX)
-	RET
-
-// func StoreRelease64(p *uint64, v uint64)
-TEXT ·StoreRelease64(SB), NOSPLIT, $0-16
-	MOVQ	p+0(FP), AX
-	MOVQ	v+8(FP), CX
-	MOVQ	CX, (AX)
-	RET
-
 // func PublishAhead64(p *uint64, v uint64, ahead *byte)
 TEXT ·PublishAhead64(SB), NOSPLIT, $0-24
 	MOVQ	p+0(FP), AX

@@ -84,4 +84,6 @@ func (l *Ticket) spin(t uint32) {
 }
 
 // Release ends a Spin.
-func (l *Ticket) Release() { StoreRelease32(&l.serving, l.serving+1) }
+//
+//go:noinline
+func (l *Ticket) Release() { endRelease32(&l.serving, l.serving+1) }

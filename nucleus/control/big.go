@@ -11,10 +11,7 @@ import (
 // Control big: one operation at a time. Cores queue for the lock, but for virtual
 // ones: a hypervisor may stop the next in the queue for a time slice, and then nobody
 // gets on. Linux gives up its queue locks for the same reason (virt_spin_lock).
-type Control struct {
-	queue lock.CoreQueue
-	flag  lock.CoreFlag
-}
+type Control struct{ queue lock.CoreQueue }
 
 // Works tells what keeps the control from working on some cores of this processor;
 // max is how many its user has room for.
@@ -26,28 +23,30 @@ func Works(cores, max int) error {
 }
 
 // Enter begins an operation; what it returns is for Leave.
-func (c *Control) Enter(core uint32) bool { c.EnterAlone(core); return false }
+func (c *Control) Enter(core uint32) (in bool) {
+	if alwaysQueue || !Virtual || !c.queue.Seize() {
+		c.wait(core)
+	}
+	return
+}
+
+// wait is Enter but for the one case that is worth its place at every caller's.
+func (c *Control) wait(core uint32) {
+	if !alwaysQueue && Virtual {
+		c.queue.AwaitSeize()
+	} else if !c.queue.Join(core) {
+		c.queue.Await(core)
+	}
+}
 
 // Leave ends an operation.
-func (c *Control) Leave(core uint32, in bool) { c.LeaveAlone(core) }
+func (c *Control) Leave(core uint32, in bool) { c.queue.Release(core) }
 
 // EnterAlone begins an operation during which there is no other.
-func (c *Control) EnterAlone(core uint32) {
-	if Virtual && !alwaysQueue {
-		c.flag.Acquire()
-		return
-	}
-	c.queue.Acquire(core)
-}
+func (c *Control) EnterAlone(core uint32) { c.Enter(core) }
 
 // LeaveAlone ends it.
-func (c *Control) LeaveAlone(core uint32) {
-	if Virtual && !alwaysQueue {
-		c.flag.Release()
-		return
-	}
-	c.queue.Release(core)
-}
+func (c *Control) LeaveAlone(core uint32) { c.queue.Release(core) }
 
 // Object guards an object among operations that run beside each other.
 type Object struct{}
