@@ -6,6 +6,7 @@ import (
 
 	"hardtack/abi/boot"
 	"hardtack/arch/amd64"
+	"hardtack/nucleus/ipc"
 )
 
 // Accessors to memory by address. The addresses are physical ones in the
@@ -62,6 +63,10 @@ func stateAddr(u *amd64.UserState) uintptr { return uintptr(unsafe.Pointer(u)) }
 func spaceAddr(as *AddressSpace) uintptr { return uintptr(unsafe.Pointer(as)) }
 
 func userStateAt(a uintptr) *amd64.UserState { return (*amd64.UserState)(pointer(a)) }
+
+// meeting does not move.
+func endpointAddr(e *ipc.Endpoint) uintptr { return uintptr(unsafe.Pointer(e)) }
+func endpointAt(a uintptr) *ipc.Endpoint   { return (*ipc.Endpoint)(pointer(a)) }
 
 func frameAt(va uintptr) *sigFrame { return (*sigFrame)(pointer(va)) }
 

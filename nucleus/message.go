@@ -9,38 +9,61 @@ import (
 
 // serveMessage is amd64.MessageHandler. The two operations of a call come first; what
 // is in their way is serveOther's.
+//
+//go:nosplit
 func serveMessage(c *amd64.CPU, u *amd64.UserState, op uint32, now int64) (next *amd64.UserState, enter bool) {
-	kind := SendTarget
-	if op == abi.ReplyRecv-abi.Base {
-		kind = ReceiveTarget
-	} else if op != abi.Call-abi.Base {
-		return serveOther(c, u, op, now)
-	}
-	i, info := u.Partner, uint32(u.RSI)
+	i := u.Partner
 	p := &partners[i%ipc.MaxThreads]
 	k := &p.known[u.RDI%knownTargets] // nobody's, partner 0's, know nothing
-	if k.key != uint32(u.RDI)|uint32(kind)<<24 || p.seen != load64(p.changes) ||
-		u.RDX != abi.Forever || info > abi.ShortBytes || u.Work.Load()&^amd64.WorkLater != 0 {
+	if k.key != uint32(u.RDI)|directKinds[op%8] || p.seen != load64(p.changes) || u.RDX != abi.Forever ||
+		uint32(u.RSI) > abi.ShortBytes || u.Work.Load()&^amd64.WorkLater != 0 {
 		return serveOther(c, u, op, now)
 	}
-	id, badge, run := p.id, uint64(0), uint32(0)
+	id, run := p.id, uint32(0)
 	vacate(c, u, p, now)
-	if kind == SendTarget {
-		badge = k.badge
-		run = meeting.CallDirect(c.Index, i, k.id, u.MessageWords())
+	if op == abi.Call-abi.Base {
+		run = meeting.CallDirect(c.Index, i, endpointAt(k.at), k.id, k.badge, u.Registers())
 	} else {
-		run = meeting.ReplyDirect(c.Index, i, k.id, u.MessageWords())
+		run = meeting.ReplyDirect(c.Index, i, endpointAt(k.at), k.id, u.Registers())
 	}
 	if run == 0 {
-		return serveOther(c, u, op, now)
+		return serveOther(c, u, uint32(u.RAX)-abi.Base, now)
 	}
 	if busy(u) {
 		cancelBusy(c, id)
 	}
+	return occupy(c, run, now)
+}
+
+// directKinds are the kinds of targets of the operations of a call, as they are in
+// known.key; no target is of the others'.
+var directKinds = [8]uint32{^uint32(0), ^uint32(0), uint32(SendTarget) << 24, ^uint32(0), uint32(ReceiveTarget) << 24, ^uint32(0), ^uint32(0), ^uint32(0)}
+
+// occupy goes on with a thread that waited, is ready and in no queue, and has its
+// result in the registers.
+//
+//go:nosplit
+func occupy(c *amd64.CPU, run uint32, now int64) (*amd64.UserState, bool) {
 	q := &partners[run%ipc.MaxThreads]
 	v := userStateAt(q.state)
-	v.RAX, v.RDX = uint64(info), badge
-	return occupy(c, v, q, now)
+	q.waited += now - q.since
+	q.since = 0
+	me := int32(c.Index) + 1
+	v.CPU.Store(me)
+	c.UserSpace.Store(q.space) // also the fence before the checks
+	if v.Kick.Load()|v.Work.Load()&^amd64.WorkLater|due.Load()&dueNow != 0 {
+		return leave(v, true), false
+	}
+	if gen := load64(q.gen); c.Space != q.space || c.Gen != gen {
+		c.NewRoot, c.Gen = q.root, gen
+	}
+	c.SetUser(v)
+	c.SetFPUOwner(v)
+	v.FPUCPU.Store(me)
+	if c.SliceArmed == 0 {
+		enterUser(c, v, q.space, c.Gen, q.root)
+	}
+	return v, true
 }
 
 // vacate prepares a thread to wait, before it does: others may switch to it at once.
@@ -49,30 +72,6 @@ func vacate(c *amd64.CPU, u *amd64.UserState, p *partner, now int64) {
 	c.FPU = 0
 	u.FPUCPU.Store(0)
 	u.CPU.Store(0)
-}
-
-// occupy goes on with a thread that waited, is ready and in no queue, and has its
-// result in the registers.
-func occupy(c *amd64.CPU, u *amd64.UserState, p *partner, now int64) (*amd64.UserState, bool) {
-	p.waited += now - p.since
-	p.since = 0
-	me := int32(c.Index) + 1
-	u.CPU.Store(me)
-	c.UserSpace.Store(p.space) // also the fence before the checks
-	if u.Kick.Load()|u.Work.Load()&^amd64.WorkLater|due.Load()&dueNow != 0 {
-		return leave(u, true)
-	}
-	if gen := load64(p.gen); c.Space != p.space || c.Gen != gen {
-		amd64.WriteCR3(p.root)
-		c.Space, c.Gen = p.space, gen
-	}
-	c.SetUser(u)
-	c.SetFPUOwner(u)
-	u.FPUCPU.Store(me)
-	if c.SliceArmed == 0 {
-		enterUser(c, u, p.space, c.Gen, p.root)
-	}
-	return u, true
 }
 
 // serveOther serves any message call. What it does not finish leaves user mode with
@@ -84,15 +83,15 @@ func serveOther(c *amd64.CPU, u *amd64.UserState, op uint32, now int64) (next *a
 	k := &p.known[u.RDI%knownTargets]
 	switch {
 	case i == 0:
-		return elsewhere(u, p)
+		return elsewhere(u), false
 	case shape.kind != NoTarget && (k.key != uint32(u.RDI)|uint32(shape.kind)<<24 || p.seen != load64(p.changes)):
-		return elsewhere(u, p)
+		return elsewhere(u), false
 	case shape.timed && u.RDX+1 > 1: // neither Now nor Forever
-		return elsewhere(u, p)
+		return elsewhere(u), false
 	case shape.sends && uint32(u.RSI) > abi.ShortBytes:
-		return elsewhere(u, p)
+		return elsewhere(u), false
 	case u.Work.Load()&^amd64.WorkLater != 0:
-		return elsewhere(u, p)
+		return elsewhere(u), false
 	}
 	id := p.id
 	vacate(c, u, p, now)
@@ -102,7 +101,7 @@ func serveOther(c *amd64.CPU, u *amd64.UserState, op uint32, now int64) (next *a
 		meeting.Leave(c.Index)
 		r := meeting.Result(i)
 		if r.Err == linux.EBADF {
-			return u, false // was that the endpoint's end?
+			return elsewhere(u), false // was that the endpoint's end?
 		}
 		whole := take(u, i, r)
 		u.CPU.Store(int32(c.Index) + 1) // also the fence before the checks
@@ -114,7 +113,7 @@ func serveOther(c *amd64.CPU, u *amd64.UserState, op uint32, now int64) (next *a
 			}
 		}
 		if d == dueNow || !whole || u.Kick.Load() != 0 {
-			return leave(u, whole)
+			return leave(u, whole), false
 		}
 		c.SetFPUOwner(u)
 		u.FPUCPU.Store(int32(c.Index) + 1)
@@ -141,28 +140,31 @@ func serveOther(c *amd64.CPU, u *amd64.UserState, op uint32, now int64) (next *a
 	if !take(v, run, meeting.Result(run)) {
 		q.waited += now - q.since
 		q.since = 0
-		return leave(v, false)
+		return leave(v, false), false
 	}
-	return occupy(c, v, q, now)
+	return occupy(c, run, now)
 }
 
-// elsewhere leaves a call to the thread's goroutine, as any system call.
-func elsewhere(u *amd64.UserState, p *partner) (*amd64.UserState, bool) {
-	p.since = 0
+// elsewhere leaves a call to the thread's goroutine, as any system call. What those
+// save and a message call does not is made up for.
+func elsewhere(u *amd64.UserState) *amd64.UserState {
+	partners[u.Partner%ipc.MaxThreads].since = 0
+	u.RCX, u.R11 = u.RIP, u.RFLAGS
+	u.Trap.Kind = amd64.TrapSyscall
 	u.CPU.Store(0)
-	return u, false
+	return u
 }
 
 // leave leaves user mode after a call that is over, whole if its result is in the
 // registers.
-func leave(u *amd64.UserState, whole bool) (*amd64.UserState, bool) {
+func leave(u *amd64.UserState, whole bool) *amd64.UserState {
 	due.Store(dueNow)
 	u.Trap.Kind, u.Trap.Error = amd64.TrapMessage, 0
 	if !whole {
 		u.Trap.Error = 1
 	}
 	u.CPU.Store(0)
-	return u, false
+	return u
 }
 
 // busy tells whether a thread that has come to wait was given something to do

@@ -63,7 +63,7 @@ type partner struct {
 
 	since, waited int64 // ticks: waits since, has waited in all
 
-	_ [56]byte // a power of two
+	_ [248]byte // a power of two
 }
 
 // known is a descriptor that was used.
@@ -71,6 +71,7 @@ type known struct {
 	key   uint32 // descriptor | kind<<24
 	id    ipc.ID
 	badge uint64
+	at    uintptr // *ipc.Endpoint
 }
 
 const knownTargets = 8
@@ -218,7 +219,7 @@ func (u *UserContext) Join(as *AddressSpace) (ipc.ID, linux.Errno) {
 	}
 	id := ipc.ID(r)
 	partners[id.Index()] = partner{state: stateAddr(&u.UserState), space: spaceAddr(as), gen: counterAddr(&as.gen), root: as.Root, id: id}
-	meeting.Direct(id.Index(), u.MessageWords())
+	meeting.Direct(id.Index(), u.Registers())
 	u.Partner = id.Index()
 	return id, 0
 }
@@ -241,7 +242,11 @@ func (u *UserContext) Remember(t Target, changes *atomic.Uint64, seen uint64) {
 		p.known = [knownTargets]known{}
 		p.changes, p.seen = at, seen
 	}
-	p.known[t.FD%knownTargets] = known{t.FD | uint32(t.Kind)<<24, t.ID, t.Badge}
+	k := known{key: t.FD | uint32(t.Kind)<<24, id: t.ID, badge: t.Badge}
+	if t.Kind != NotificationTarget {
+		k.at = endpointAddr(meeting.EndpointAt(t.ID))
+	}
+	p.known[t.FD%knownTargets] = k
 }
 
 // Forget ends all Remember: the thread gets another descriptor table.
@@ -252,7 +257,7 @@ func (u *UserContext) Host(on bool) {
 	if on {
 		meeting.Direct(u.Partner, nil)
 	} else {
-		meeting.Direct(u.Partner, u.MessageWords())
+		meeting.Direct(u.Partner, u.Registers())
 	}
 }
 

@@ -17,8 +17,8 @@ func (c *CPU) User() *UserState { return (*UserState)(pointer(c.user)) }
 // SetUser chooses the user state that user mode's next entry to the kernel saves to.
 func (c *CPU) SetUser(u *UserState) { c.user = uintptr(unsafe.Pointer(u)) }
 
-// MessageWords returns R8 to R15, some of which are a message's words (abi/ipc).
-func (u *UserState) MessageWords() *[8]uint64 { return (*[8]uint64)(unsafe.Pointer(&u.R8)) }
+// Registers returns RAX to R15, in the order of Regs.
+func (u *UserState) Registers() *[15]uint64 { return (*[15]uint64)(unsafe.Pointer(&u.RAX)) }
 
 // FPUOwner returns whose x87 registers are loaded, or nil.
 func (c *CPU) FPUOwner() *UserState { return (*UserState)(pointer(c.FPU)) }

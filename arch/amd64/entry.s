@@ -27,6 +27,28 @@
 	VMOVDQU (off+384)(base), Y12; VMOVDQU (off+416)(base), Y13; \
 	VMOVDQU (off+448)(base), Y14; VMOVDQU (off+480)(base), Y15
 
+// What user mode may have in RFLAGS (not TF: SYSRET with it traps late).
+#define SYSRET_FLAGS 0x240dd5
+
+// Registers at a SYSCALL, but for those that it changed itself.
+#define SAVE_CALL(u) \
+	MOVQ CX, Regs_RIP(u); MOVQ R11, Regs_RFLAGS(u); \
+	MOVQ AX, Regs_RAX(u); MOVQ BX, Regs_RBX(u); \
+	MOVQ DX, Regs_RDX(u); MOVQ SI, Regs_RSI(u); \
+	MOVQ DI, Regs_RDI(u); MOVQ BP, Regs_RBP(u); \
+	MOVQ R8, Regs_R8(u); MOVQ R9, Regs_R9(u); \
+	MOVQ R10, Regs_R10(u); \
+	MOVQ R12, Regs_R12(u); MOVQ R13, Regs_R13(u); \
+	MOVQ R14, Regs_R14(u); MOVQ R15, Regs_R15(u)
+
+// Those that SYSRET and the way there have no use for.
+#define LOAD_KEPT(u) \
+	MOVQ Regs_RBX(u), BX; MOVQ Regs_RBP(u), BP; \
+	MOVQ Regs_R8(u), R8; MOVQ Regs_R9(u), R9; \
+	MOVQ Regs_R10(u), R10; MOVQ Regs_R12(u), R12; \
+	MOVQ Regs_R13(u), R13; MOVQ Regs_R14(u), R14; \
+	MOVQ Regs_R15(u), R15
+
 // Where RunUser's result lies from its stack pointer in user mode on.
 #define RUN_RESULT 48
 
@@ -100,46 +122,36 @@ TEXT ·syscallEntry(SB), NOSPLIT|NOFRAME|TOPFRAME, $0
 	TESTQ CX, CX
 	JS kernel
 	SWAP_GS
+	CMPL AX, $const_MessageBase
+	JCC own
+ordinary:
 	MOVQ SP, CPU_userSP(GS)
 	MOVQ CPU_user(GS), SP
-	MOVQ AX, Regs_RAX(SP)
-	MOVQ BX, Regs_RBX(SP)
+	SAVE_CALL(SP)
 	MOVQ CX, Regs_RCX(SP)
-	MOVQ CX, Regs_RIP(SP)
-	MOVQ DX, Regs_RDX(SP)
-	MOVQ SI, Regs_RSI(SP)
-	MOVQ DI, Regs_RDI(SP)
-	MOVQ BP, Regs_RBP(SP)
-	MOVQ R8, Regs_R8(SP)
-	MOVQ R9, Regs_R9(SP)
-	MOVQ R10, Regs_R10(SP)
 	MOVQ R11, Regs_R11(SP)
-	MOVQ R11, Regs_RFLAGS(SP)
-	MOVQ R12, Regs_R12(SP)
-	MOVQ R13, Regs_R13(SP)
-	MOVQ R14, Regs_R14(SP)
-	MOVQ R15, Regs_R15(SP)
 	MOVQ SP, DI
 	MOVQ CPU_self(GS), R12
 	MOVQ CPU_userSP(R12), AX
 	MOVQ AX, Regs_RSP(DI)
 	MOVL $const_TrapSyscall, (UserState_Trap+Trap_Kind)(DI)
-	CMPL Regs_RAX(DI), $const_MessageBase
-	JCC own
 	JMP ·leaveUser(SB)
 
 own:
-	MOVL Regs_RAX(DI), AX
-	SUBL $const_MessageBase, AX
-	CMPL AX, $const_MessageCalls
-	JCS message
-	JMP ·leaveUser(SB)
-
-message:
+	CMPL AX, $(const_MessageBase+const_MessageCalls)
+	JCC ordinary
 	// Vector and x87 registers are not saved: a message call destroys them. The
 	// image of the latter becomes that of empty registers (all but the control word
-	// 0), as FXSAVE would write it, so that their owner may change at once.
-	MOVL AX, CX
+	// 0), as FXSAVE would write it, so that their owner may change at once. What RCX
+	// and R11 become, and the kind of trap, are left to nucleus.elsewhere.
+	MOVQ SP, CPU_userSP(GS)
+	MOVQ CPU_user(GS), SP
+	SAVE_CALL(SP)
+	LEAL -const_MessageBase(AX), CX
+	MOVQ SP, DI
+	MOVQ CPU_self(GS), R12
+	MOVQ CPU_userSP(R12), AX
+	MOVQ AX, Regs_RSP(DI)
 	RDFSBASEQ AX
 	MOVQ AX, Regs_FSBase(DI)
 	SWAP_GS
@@ -171,15 +183,45 @@ messageMXCSR:
 	MOVQ AX, DI
 	TESTB BX, BX
 	JEQ nobody
-	MOVQ CPU_thread(R12), BX
-	MOVQ Thread_runSP(BX), SP
+	MOVQ CPU_NewRoot(R12), AX
+	TESTQ AX, AX
+	JEQ loaded
+	MOVQ AX, CR3
+	MOVQ CPU_UserSpace(R12), AX
+	MOVQ AX, CPU_Space(R12)
+	MOVQ $0, CPU_NewRoot(R12)
+loaded:
+	// Whoever it is came by SYSCALL and can go by SYSRET (see enterUser).
 	VZEROALL // another process's, or ours
 	FINIT_NOWAIT
 	FLDCW UserState_X87(DI)
-	SWAP_GS
+	CMPL UserState_MXCSR(DI), $MXCSR_DEFAULT
+	JEQ mxcsrDone
+	LDMXCSR UserState_MXCSR(DI)
+mxcsrDone:
+	MOVQ Regs_FSBase(DI), AX
+	WRFSBASEQ AX
+	MOVQ Regs_RIP(DI), CX
+	MOVQ CX, AX
+	SHRQ $47, AX
+	JNE noncanonical
+	MOVQ Regs_RFLAGS(DI), R11
+	ANDQ $SYSRET_FLAGS, R11
+	ORQ $0x202, R11
+	LOAD_KEPT(DI)
+	MOVQ Regs_RSI(DI), SI
+	MOVQ Regs_RDX(DI), DX
+	MOVQ Regs_RSP(DI), SP
 	MOVQ Regs_GSBase(DI), AX
-	WRGSBASEQ AX
 	SWAP_GS
+	WRGSBASEQ AX
+	MOVQ Regs_RAX(DI), AX
+	MOVQ Regs_RDI(DI), DI
+	BYTE $0x48; SYSRET
+
+noncanonical:
+	MOVQ CPU_thread(R12), BX
+	MOVQ Thread_runSP(BX), SP
 	JMP ·enterUser(SB)
 
 nobody: // or somebody with a trap
@@ -327,14 +369,7 @@ mxcsrDone:
 	MOVQ CX, AX
 	SHRQ $47, AX
 	JNE badRIP
-	MOVQ Regs_RBX(DI), BX
-	MOVQ Regs_RBP(DI), BP; MOVQ Regs_R8(DI), R8
-	MOVQ Regs_R9(DI), R9
-	MOVQ Regs_R10(DI), R10
-	MOVQ Regs_R12(DI), R12
-	MOVQ Regs_R13(DI), R13
-	MOVQ Regs_R14(DI), R14
-	MOVQ Regs_R15(DI), R15
+	LOAD_KEPT(DI)
 	MOVQ Regs_RSI(DI), SI
 	// SYSRET takes RIP from RCX and RFLAGS from R11, so it can return only
 	// where a SYSCALL came from.
@@ -343,7 +378,7 @@ mxcsrDone:
 	JNE full
 	CMPQ Regs_RCX(DI), CX
 	JNE full
-	ANDQ $0x240dd5, R11 // what user mode may change (not TF: SYSRET with it traps late)
+	ANDQ $SYSRET_FLAGS, R11
 	ORQ $0x202, R11
 	MOVQ Regs_RDX(DI), DX
 	MOVQ Regs_RAX(DI), AX

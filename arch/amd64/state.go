@@ -69,6 +69,9 @@ type CPU struct {
 	Space     uintptr
 	Gen       uint64
 	UserSpace atomic.Uintptr
+	// NewRoot is, after a message call, the root of UserSpace that is to be loaded in
+	// CR3, whose generation is in Gen already; 0: it is loaded.
+	NewRoot uint64
 	// FPU is the *UserState whose x87 registers and user GS base are loaded.
 	FPU uintptr
 	// Kicked makes the next entry to user mode return at once.

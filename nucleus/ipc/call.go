@@ -175,7 +175,7 @@ func (n *Nucleus) recv(core uint32, ep ID, deadline uint64) Effects {
 // receiveFrom takes the first sender, which is locked, out of the endpoint's queue
 // and its message into self, which is current. It tells whether the sender is ready;
 // if not, it waits for the reply.
-func (n *Nucleus) receiveFrom(e *endpoint, sender, self uint16) (ready bool) {
+func (n *Nucleus) receiveFrom(e *Endpoint, sender, self uint16) (ready bool) {
 	from, to := n.thread(sender), n.thread(self)
 	n.remove(&e.queue, sender)
 	deliver(from, to, from.info)

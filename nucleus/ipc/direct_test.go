@@ -13,7 +13,7 @@ type looseWorld struct {
 	n     *Nucleus
 	ready map[uint32]bool
 	ends  []ID
-	regs  [6]Words
+	regs  [6]Registers
 	plain bool // never the short way
 	short int
 }
@@ -48,45 +48,45 @@ func (w *looseWorld) after() {
 
 // came has what a thread got in its registers, the short way, where the long one
 // leaves it.
-func (w *looseWorld) came(next uint32, badge uint64) {
+func (w *looseWorld) came(next uint32) {
 	w.ready[next] = true
 	w.short++
-	t, words := w.n.Thread(next), &w.regs[next]
-	t.Short = [ShortWords]uint64{words[0], words[1], words[4], words[5], words[6], words[7]}
-	t.result = Result{Info: MakeInfo(48, 0), Badge: badge, Token: Token(words[tokenWord])}
+	t, r := w.n.Thread(next), &w.regs[next]
+	t.Short = [ShortWords]uint64{r[r8], r[r9], r[r12], r[r13], r[r14], r[r15]}
+	t.result = Result{Info: Info(r[infoReg]), Badge: r[badgeReg], Token: Token(r[tokenReg])}
 }
 
-func (w *looseWorld) call(self uint32, ep ID, badge uint64, words *Words) {
+func (w *looseWorld) call(self uint32, ep ID, badge uint64, regs *Registers) {
 	delete(w.ready, self)
 	if !w.plain {
-		if next := w.n.CallDirect(0, self, ep, words); next != 0 {
-			w.came(next, badge)
+		if next := w.n.CallDirect(0, self, w.n.EndpointAt(ep), ep, badge, regs); next != 0 {
+			w.came(next)
 			return
 		}
 	}
-	w.enter(self, words)
+	w.enter(self, regs)
 	w.n.Call(0, ep, badge, MakeInfo(48, 0), Forever)
 	w.after()
 }
 
-func (w *looseWorld) replyRecv(self uint32, tok Token, ep ID, words *Words) {
+func (w *looseWorld) replyRecv(self uint32, tok Token, ep ID, regs *Registers) {
 	delete(w.ready, self)
 	if !w.plain {
-		with := *words
-		with[tokenWord] = uint64(tok)
-		if next := w.n.ReplyDirect(0, self, ep, &with); next != 0 {
-			w.came(next, 0)
+		with := *regs
+		with[tokenReg] = uint64(tok)
+		if next := w.n.ReplyDirect(0, self, w.n.EndpointAt(ep), ep, &with); next != 0 {
+			w.came(next)
 			return
 		}
 	}
-	w.enter(self, words)
+	w.enter(self, regs)
 	w.n.ReplyRecv(0, tok, MakeInfo(48, 0), ep, Forever)
 	w.after()
 }
 
-func (w *looseWorld) enter(self uint32, words *Words) {
+func (w *looseWorld) enter(self uint32, regs *Registers) {
 	w.n.Enter(0, self)
-	w.n.Thread(self).Short = [ShortWords]uint64{words[0], words[1], words[4], words[5], words[6], words[7]}
+	w.n.Thread(self).Short = [ShortWords]uint64{regs[r8], regs[r9], regs[r12], regs[r13], regs[r14], regs[r15]}
 }
 
 // The short way of a call does what the long one does, to everything, and takes itself
@@ -110,7 +110,7 @@ func TestDirect(t *testing.T) {
 			if len(ready) == 0 {
 				what = "cancel"
 			}
-			words := Words{uint64(step), 1, 2, 3, 4, 5, 6, uint64(step) << 8}
+			regs := Registers{sentReg: uint64(MakeInfo(48, 0)) | 7<<32, r8: uint64(step), r9: 1, r12: 4, r13: 5, r14: 6, r15: uint64(step) << 8}
 			badge := rapid.Uint64().Draw(t, "badge")
 			e := rapid.IntRange(0, 1).Draw(t, "endpoint")
 			switch what {
@@ -122,9 +122,9 @@ func TestDirect(t *testing.T) {
 				}
 				for _, w := range worlds {
 					if what == "call" {
-						w.call(self, w.ends[e], badge, &words)
+						w.call(self, w.ends[e], badge, &regs)
 					} else {
-						w.replyRecv(self, tok, w.ends[e], &words)
+						w.replyRecv(self, tok, w.ends[e], &regs)
 					}
 				}
 			case "cancel":

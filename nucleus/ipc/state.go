@@ -154,8 +154,9 @@ type object struct {
 // is reports whether the object is the one that the id names.
 func (o *object) is(id ID) bool { return o.exists && o.generation == id.generation() }
 
-// endpoint is where threads meet. All in the queue are of one kind.
-type endpoint struct {
+// Endpoint is where threads meet. All in the queue are of one kind. Outside the package
+// it is an address only.
+type Endpoint struct {
 	object
 	_ [line]byte
 }
@@ -183,13 +184,13 @@ type coreState struct {
 
 // Nucleus is all state. Its zero value wants Init.
 type Nucleus struct {
-	words         [MaxThreads]*Words // see Direct; first, so that the collector looks no further
+	regs          [MaxThreads]*Registers // see Direct; first, so that the collector looks no further
 	control       guard
 	cores         [MaxCores]coreState
 	ncores        uint32
 	loose         bool // threads belong to no core: see SetLoose
 	threads       [MaxThreads]Thread
-	endpoints     [MaxEndpoints]endpoint
+	endpoints     [MaxEndpoints]Endpoint
 	notifications [MaxNotifications]notification
 }
 
@@ -230,7 +231,7 @@ func (n *Nucleus) thread(i uint16) *Thread { return &n.threads[i%MaxThreads] }
 func (n *Nucleus) core(i uint32) *coreState { return &n.cores[i%MaxCores] }
 
 // endpoint gives the endpoint of an ID, and its index.
-func (n *Nucleus) endpoint(id ID) (*endpoint, uint16, Errno) {
+func (n *Nucleus) endpoint(id ID) (*Endpoint, uint16, Errno) {
 	e := &n.endpoints[id.index()%MaxEndpoints]
 	if id.index() >= MaxEndpoints || !e.is(id) {
 		return nil, 0, linux.EBADF
