@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,6 +30,7 @@ func main() {
 var rows = []struct{ name, title string }{
 	{"pipe", "pipe, 1 B"},
 	{"unix", "Unix socket, 1 B"},
+	{"call-c", "endpoint: call and reply from C"},
 	{"call-raw", "endpoint: Call and ReplyRecv, raw"},
 	{"call", "endpoint: Call and ReplyRecv"},
 	{"note-raw", "notifications: Signal and Wait, raw"},
@@ -92,21 +94,27 @@ func run() error {
 
 // programs is the root of both guests.
 func programs(d osbench.Dirs) (osbench.Tree, error) {
-	root, err := osbench.Programs(d, "/bench/turns\n")
+	root, err := osbench.Programs(d, "/bench/oneway\n/bench/turns\n")
 	if err != nil {
 		return nil, err
 	}
-	turns := filepath.Join(d.Cache, "turns")
-	build := exec.Command("go", "build", "-o", turns, "./bench/ipc/turns")
-	build.Dir, build.Env = d.Repo, append(os.Environ(), "CGO_ENABLED=0")
-	if text, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("go build: %w\n%s", err, text)
+	for name, build := range map[string][]string{
+		"turns":  {"go", "build", "-o", "", "./bench/ipc/turns"},
+		"oneway": {"gcc", "-O2", "-Wall", "-static", "-Imsg/c", "-o", "", "bench/ipc/oneway/oneway.c"},
+	} {
+		program := filepath.Join(d.Cache, name)
+		build[slices.Index(build, "")] = program
+		cmd := exec.Command(build[0], build[1:]...)
+		cmd.Dir, cmd.Env = d.Repo, append(os.Environ(), "CGO_ENABLED=0")
+		if text, err := cmd.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("%s: %w\n%s", build[0], err, text)
+		}
+		data, err := os.ReadFile(program)
+		if err != nil {
+			return nil, err
+		}
+		root.Add("bench/"+name, 0o755, data)
 	}
-	data, err := os.ReadFile(turns)
-	if err != nil {
-		return nil, err
-	}
-	root.Add("bench/turns", 0o755, data)
 	return root, nil
 }
 
@@ -127,6 +135,9 @@ times 2,000 round trips. Written by make bench-ipc.
 	}
 	ump, lmp := f["ump"][osbench.OnHardtack].Median, f["lmp"][osbench.OnHardtack].Median
 	fmt.Fprintf(&b, `
+One way of a call, entry and exit of the kernel and the C program included, is half of
+its row: %.0f instructions.
+
 LMP takes %.2f of UMP's instructions here: the stubs, the rings and who waits when are
 the same, a notification stands in place of the futex.
 
@@ -135,7 +146,7 @@ run meanwhile (package ipc). The rows of stubs are what a program gets without d
 anything: ends that wait on one CPU are LMP on Hardtack, and UMP elsewhere.
 
 ![round trips](ipc.svg)
-`, lmp/ump)
+`, f["call-c"][osbench.OnHardtack].Median/2, lmp/ump)
 	return b.String()
 }
 
