@@ -15,7 +15,7 @@ func serveMessage(c *amd64.CPU, u *amd64.UserState, op uint32, now int64) (next 
 	i := u.Partner
 	p := &partners[i%ipc.MaxThreads]
 	k := &p.known[u.RDI%knownTargets] // nobody's, partner 0's, know nothing
-	if k.key != uint32(u.RDI)|directKinds[op%8] || p.seen != load64(p.changes) || u.RDX != abi.Forever ||
+	if k.key != directKinds[op%8].key(u.RDI) || p.seen != load64(p.changes) || u.RDX != abi.Forever ||
 		uint32(u.RSI) > abi.ShortBytes || u.Work.Load()&^amd64.WorkLater != 0 {
 		return serveOther(c, u, op, now)
 	}
@@ -35,9 +35,9 @@ func serveMessage(c *amd64.CPU, u *amd64.UserState, op uint32, now int64) (next 
 	return occupy(c, run, now)
 }
 
-// directKinds are the kinds of targets of the operations of a call, as they are in
-// known.key; no target is of the others'.
-var directKinds = [8]uint32{^uint32(0), ^uint32(0), uint32(SendTarget) << 24, ^uint32(0), uint32(ReceiveTarget) << 24, ^uint32(0), ^uint32(0), ^uint32(0)}
+// directKinds are the kinds of targets of the operations of a call; nothing known is of
+// the others'.
+var directKinds = [8]TargetKind{^NoTarget, ^NoTarget, SendTarget, ^NoTarget, ReceiveTarget, ^NoTarget, ^NoTarget, ^NoTarget}
 
 // occupy goes on with a thread that waited, is ready and in no queue, and has its
 // result in the registers.
@@ -84,7 +84,7 @@ func serveOther(c *amd64.CPU, u *amd64.UserState, op uint32, now int64) (next *a
 	switch {
 	case i == 0:
 		return elsewhere(u), false
-	case shape.kind != NoTarget && (k.key != uint32(u.RDI)|uint32(shape.kind)<<24 || p.seen != load64(p.changes)):
+	case shape.kind != NoTarget && (k.key != shape.kind.key(u.RDI) || p.seen != load64(p.changes)):
 		return elsewhere(u), false
 	case shape.timed && u.RDX+1 > 1: // neither Now nor Forever
 		return elsewhere(u), false

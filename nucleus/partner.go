@@ -63,12 +63,12 @@ type partner struct {
 
 	since, waited int64 // ticks: waits since, has waited in all
 
-	_ [248]byte // a power of two
+	_ [184]byte // a power of two
 }
 
 // known is a descriptor that was used.
 type known struct {
-	key   uint32 // descriptor | kind<<24
+	key   uint64 // TargetKind.key; 0: none
 	id    ipc.ID
 	badge uint64
 	at    uintptr // *ipc.Endpoint
@@ -96,6 +96,10 @@ const (
 	ReceiveTarget
 	NotificationTarget
 )
+
+// key is a descriptor and what it is good for. No other register's value, whatever its
+// bits, gives the same for another kind.
+func (k TargetKind) key(rdi uint64) uint64 { return uint64(uint32(rdi)) | uint64(k)<<32 }
 
 // callShape is what a message call is like: the kind of its descriptor, whether it has
 // a deadline in RDX, and a message in RSI.
@@ -242,7 +246,7 @@ func (u *UserContext) Remember(t Target, changes *atomic.Uint64, seen uint64) {
 		p.known = [knownTargets]known{}
 		p.changes, p.seen = at, seen
 	}
-	k := known{key: t.FD | uint32(t.Kind)<<24, id: t.ID, badge: t.Badge}
+	k := known{key: t.Kind.key(uint64(t.FD)), id: t.ID, badge: t.Badge}
 	if t.Kind != NotificationTarget {
 		k.at = endpointAddr(meeting.EndpointAt(t.ID))
 	}

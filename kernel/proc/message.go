@@ -54,7 +54,7 @@ func (t *Thread) joinNucleus() linux.Errno {
 	id, e := t.User.Join(&t.Space.AS)
 	if e == 0 {
 		partners[id.Index()].Store(t)
-		t.partner.Store(uint32(id))
+		t.partner.Store(uint64(id))
 	}
 	return e
 }

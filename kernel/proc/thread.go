@@ -44,7 +44,7 @@ type Thread struct {
 
 	// partner is the thread's name in the nucleus once it has made message calls,
 	// else 0; delivered is set when one it hosts is over.
-	partner   atomic.Uint32
+	partner   atomic.Uint64
 	delivered atomic.Bool
 	letter    *letter // made when a long message needs it
 

@@ -25,7 +25,7 @@ func (n *Nucleus) NewThread(core, home uint32) (ID, Errno) {
 	return id, err
 }
 
-func makeID(index int, generation uint16) ID { return ID(uint32(index) | uint32(generation)<<16) }
+func makeID(index int, generation uint64) ID { return ID(uint64(index) | generation<<16) }
 
 // Start makes a stopped thread ready.
 func (n *Nucleus) Start(core uint32, id ID) (Effects, Errno) {

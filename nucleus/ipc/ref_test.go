@@ -37,13 +37,13 @@ type refMessage struct {
 }
 
 type refEnd struct {
-	generation uint16
+	generation uint64
 	queue      []uint32
 	receivers  bool
 }
 
 type refNote struct {
-	generation uint16
+	generation uint64
 	queue      []uint32
 	bits       uint64
 }

@@ -24,11 +24,13 @@ const (
 	line = 64 // what lies behind it is on another cache line
 )
 
-// ID names an object from outside: index | generation << 16.
-type ID uint32
+// ID names an object from outside: index | generation << 16. Whoever has a stale one
+// may keep it as long as he likes, so a generation must not come again: in a machine's
+// life 48 bits do not run out, where 16 did within a second.
+type ID uint64
 
 func (id ID) index() uint32      { return uint32(id) & 0xffff }
-func (id ID) generation() uint16 { return uint16(id >> 16) }
+func (id ID) generation() uint64 { return uint64(id >> 16) }
 
 // Errno is a Linux error number; 0 is success. An operation on a core without a
 // current thread, for one that another core has destroyed, has no result.
@@ -120,8 +122,8 @@ type Thread struct {
 	timed struct{ next, prev uint16 } // in its core's list of deadlines
 	core  uint16
 
+	generation uint64
 	exists     bool
-	generation uint16
 	hasTimer   bool // is in the list of deadlines
 	calls      bool // Sending: wants a reply
 
@@ -148,7 +150,7 @@ type object struct {
 	queue      queue
 	receivers  bool // of an endpoint: the queue's kind, when it is not empty
 	exists     bool
-	generation uint16
+	generation uint64
 }
 
 // is reports whether the object is the one that the id names.

@@ -22,8 +22,8 @@ type machine struct {
 	ipi   [MaxCores]atomic.Bool
 	user  [MaxCores]sync.Mutex // held while the core runs a thread; who kills needs it
 	clock atomic.Uint64
-	ep    atomic.Uint32 // the endpoint in use
-	note  atomic.Uint32
+	ep    atomic.Uint64 // the endpoint in use
+	note  atomic.Uint64
 	prog  [MaxThreads]program
 	calm  atomic.Bool // nobody is killed, nothing times out
 	stop  atomic.Bool
@@ -158,8 +158,8 @@ func TestStress(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
 	ep, _ := m.n.NewEndpoint(killer)
 	note, _ := m.n.NewNotification(killer)
-	m.ep.Store(uint32(ep))
-	m.note.Store(uint32(note))
+	m.ep.Store(uint64(ep))
+	m.note.Store(uint64(note))
 	var ids []ID
 	start := func(k int) {
 		home := uint32(k) % m.cores
@@ -209,7 +209,7 @@ func TestStress(t *testing.T) {
 			if err != 0 {
 				t.Fatal(err)
 			}
-			old := ID(m.ep.Swap(uint32(fresh)))
+			old := ID(m.ep.Swap(uint64(fresh)))
 			fx, _ := m.n.DestroyEndpoint(killer, old)
 			m.deliver(fx)
 		case 2, 3, 4:
