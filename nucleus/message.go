@@ -12,10 +12,13 @@ import (
 //
 //go:nosplit
 func serveMessage(c *amd64.CPU, u *amd64.UserState, op uint32, now int64) (next *amd64.UserState, enter bool) {
+	if u.RDX != abi.Forever && !limit(u, op) {
+		return serveOther(c, u, op, now)
+	}
 	i := u.Partner
 	p := &partners[i%ipc.MaxThreads]
 	k := &p.known[u.RDI%knownTargets] // nobody's, partner 0's, know nothing
-	if k.key != directKinds[op%8].key(u.RDI) || p.seen != load64(p.changes) || u.RDX != abi.Forever ||
+	if k.key != directKinds[op%8].key(u.RDI) || p.seen != load64(p.changes) ||
 		uint32(u.RSI) > abi.ShortBytes || u.Work.Load()&^amd64.WorkLater != 0 {
 		return serveOther(c, u, op, now)
 	}
@@ -66,6 +69,18 @@ func occupy(c *amd64.CPU, run uint32, now int64) (*amd64.UserState, bool) {
 	return v, true
 }
 
+// limit announces until when a thread waits in the call that it is about to make. It
+// reports false if the call has no time limit.
+func limit(u *amd64.UserState, op uint32) bool {
+	if !callShapes[op%8].timed || u.RDX == abi.Now || u.Partner == 0 {
+		return false
+	}
+	if meeting.Limit(u.Partner, u.RDX) {
+		due.Store(dueNow)
+	}
+	return true
+}
+
 // vacate prepares a thread to wait, before it does: others may switch to it at once.
 func vacate(c *amd64.CPU, u *amd64.UserState, p *partner, now int64) {
 	p.since = now
@@ -86,17 +101,19 @@ func serveOther(c *amd64.CPU, u *amd64.UserState, op uint32, now int64) (next *a
 		return elsewhere(u), false
 	case shape.kind != NoTarget && (k.key != shape.kind.key(u.RDI) || p.seen != load64(p.changes)):
 		return elsewhere(u), false
-	case shape.timed && u.RDX+1 > 1: // neither Now nor Forever
-		return elsewhere(u), false
 	case shape.sends && uint32(u.RSI) > abi.ShortBytes:
 		return elsewhere(u), false
 	case u.Work.Load()&^amd64.WorkLater != 0:
 		return elsewhere(u), false
 	}
 	id := p.id
+	limited := u.RDX != abi.Forever && limit(u, op)
 	vacate(c, u, p, now)
 	run := perform(c, u, i, op, k.id, k.badge, u.RDX)
 	if run == i {
+		if limited {
+			meeting.Unlimit(i)
+		}
 		p.since = 0
 		meeting.Leave(c.Index)
 		r := meeting.Result(i)
@@ -148,6 +165,7 @@ func serveOther(c *amd64.CPU, u *amd64.UserState, op uint32, now int64) (next *a
 // elsewhere leaves a call to the thread's goroutine, as any system call. What those
 // save and a message call does not is made up for.
 func elsewhere(u *amd64.UserState) *amd64.UserState {
+	meeting.Unlimit(u.Partner)
 	partners[u.Partner%ipc.MaxThreads].since = 0
 	u.RCX, u.R11 = u.RIP, u.RFLAGS
 	u.Trap.Kind = amd64.TrapSyscall
@@ -183,8 +201,8 @@ func cancelBusy(c *amd64.CPU, id ipc.ID) {
 
 // perform carries out an operation of a thread that is ready and in no queue. The
 // result is which thread is current on the CPU then; if it is another, or none, this
-// one waits, and is not ours any more. The deadline is Now or Forever; a Signal's
-// bits are in its place.
+// one waits, and is not ours any more. A deadline that is a time was given to Limit
+// before; a Signal's bits are in the place of the deadline.
 func perform(c *amd64.CPU, u *amd64.UserState, i, op uint32, id ipc.ID, badge, deadline uint64) (run uint32) {
 	n, core := &meeting, c.Index
 	th := n.Thread(i)
@@ -257,6 +275,7 @@ const (
 	messageCancel
 	messageTake
 	messagePerform
+	messageExpire
 )
 
 // messageWaits is messagePerform's result when the thread waits.
@@ -292,6 +311,8 @@ func serveMeeting(c *amd64.CPU, what, a, b uint64) uint64 {
 		n.DestroyNotification(core, ipc.ID(a))
 	case messageCancel:
 		n.Cancel(core, ipc.ID(a))
+	case messageExpire:
+		r = uint64(n.Expire(core, uint32(b), a))
 	case messageTake:
 		// Up to four, 16 bits each.
 		for from, k := uint32(0), 0; from < uint32(numCPU.Load()) && k < 4; {

@@ -24,9 +24,13 @@ import (
 // only CPU of a machine keeps it until it leaves user mode anyway, or until a call
 // leaves nobody else to run (dueLater).
 //
-// Hosted threads are those whose call has a time limit, a long message or
-// descriptors, or needs the descriptor table: their goroutine makes the call for them
-// (Message) and parks. They are never switched to.
+// Hosted threads are those whose call has a long message or descriptors, or needs the
+// descriptor table: their goroutine makes the call for them (Message) and parks. They
+// are never switched to.
+//
+// A thread that waits inside the nucleus until a deadline has no timer of its own. One
+// timer of the kernel above is for all of them (MessageDeadline, ExpireMessages); see
+// ipc.Limit.
 //
 //	thread                   is in                   belongs to
 //	runs, or in the kernel   no queue                its goroutine
@@ -122,7 +126,7 @@ var callShapes = [8]callShape{
 func MessageTarget(op uint32) TargetKind { return callShapes[op%8].kind }
 
 // due says that ServeMessages has something to do: threads in run queues, objects
-// that are marked.
+// that are marked, an earlier deadline.
 var due atomic.Uint32
 
 // What due may be. Threads that the only CPU woke can wait until it leaves user mode:
@@ -162,6 +166,10 @@ var (
 	MessageWoken func(i uint32, hosted bool)
 	// EndpointReady and NotificationReady are told that watched objects became so.
 	EndpointReady, NotificationReady func(i uint32)
+	// MessageDeadline is told a time, in the nanoseconds of the runtime's monotonic
+	// clock, after which ExpireMessages is to be called; MaxUint64: none. It may be the
+	// same as before. What is told later and is later does not replace it.
+	MessageDeadline func(at uint64)
 )
 
 // InitMessages prepares for as many CPUs as run now; before it there are no message
@@ -198,6 +206,7 @@ func ServeMessages() {
 				break
 			}
 		}
+		MessageDeadline(meeting.Earliest())
 		if marks.Swap(0) == 0 {
 			continue
 		}
@@ -212,6 +221,18 @@ func ServeMessages() {
 			}
 		}
 	}
+}
+
+// ExpireMessages ends the waits whose deadline has come at a time. ServeMessages is to
+// be called afterwards.
+func ExpireMessages(now int64) {
+	for first := uint64(0); ; {
+		first, _ = messageCall(messageExpire, uint64(now), first)
+		if first == 0 {
+			break
+		}
+	}
+	due.Store(dueNow) // MessageDeadline wants to know what is left
 }
 
 // Join makes a thread one that can make message calls, and returns its name. Its

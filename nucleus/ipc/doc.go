@@ -53,6 +53,7 @@
 //	run queue's lock   the queue, links of the threads in it, whether the core is idle
 //	the core alone     its current thread, its list of deadlines
 //	exclusive          whether objects exist, generations, a thread's core
+//	nobody             earliest, and the deadline of a loose thread that runs
 //
 // A blocked thread leaves its queue only under both locks, so who holds the
 // endpoint's lock may rely on the head of the queue. A core's current thread is its
@@ -64,5 +65,5 @@
 // All state is integers in fixed arrays: no allocation, no maps, and no pointers but
 // those to threads' registers (Direct), which operations only read; a test holds that.
 // Bounded work: an operation touches at most three threads, but Destroy looks at all
-// of them, and Tick at those of its core that have deadlines.
+// of them, Tick at those of its core that have deadlines, Expire at 64 in one call.
 package ipc

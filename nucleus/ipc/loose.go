@@ -4,8 +4,7 @@ package ipc
 // it decides inside one operation. Its threads are loose: each is on the core that
 // carries out its operation, and one that is woken becomes ready on the core that
 // wakes it. Between operations no thread is current, and those that are ready are in
-// no queue: the kernel has them. They have no deadlines but Now and Forever, since a
-// list of deadlines is a core's.
+// no queue: the kernel has them. Of their deadlines file limit.go tells.
 
 // SetLoose makes the threads loose. It comes before all else but Init.
 func (n *Nucleus) SetLoose() { n.loose = true }

@@ -23,9 +23,9 @@ func deliver(from, to *Thread, info Info) {
 
 // block makes the core's current thread, which is in the queue already if it is to be
 // in one, wait for an object or for a reply. It comes last: from here on others may
-// wake the thread.
+// wake the thread. A loose thread has its deadline already, by Limit.
 func (n *Nucleus) block(core uint32, i uint16, s State, object uint16, deadline uint64) {
-	if deadline != Forever {
+	if deadline != Forever && !n.loose {
 		n.setTimer(core, i, deadline)
 	}
 	publish(&n.thread(i).where, at(s, object))

@@ -130,7 +130,7 @@ type Thread struct {
 	info     Info // Sending: the message
 	badge    uint64
 	call     uint64 // number of its calls
-	deadline uint64 // 0: none
+	deadline uint64 // 0: none; a loose thread's: see Limit
 
 	result Result
 
@@ -190,7 +190,8 @@ type Nucleus struct {
 	control       guard
 	cores         [MaxCores]coreState
 	ncores        uint32
-	loose         bool // threads belong to no core: see SetLoose
+	loose         bool   // threads belong to no core: see SetLoose
+	earliest      uint64 // of loose threads: see Limit
 	threads       [MaxThreads]Thread
 	endpoints     [MaxEndpoints]Endpoint
 	notifications [MaxNotifications]notification
@@ -208,7 +209,7 @@ func (n *Nucleus) Init(cores int) error {
 	if err := control.Works(cores, MaxCores); err != nil {
 		return err
 	}
-	n.ncores = uint32(cores)
+	n.ncores, n.earliest = uint32(cores), Forever
 	for i := range n.cores {
 		n.cores[i].idle = true
 		n.cores[i].earliest = Forever
