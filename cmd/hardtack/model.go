@@ -33,14 +33,18 @@ throughput is in operations a second. A column delay, in the unit of time, tells
 several loads apart whose think times are known but for an overhead common to all;
 one service time and that overhead are then fitted to all of them, or, with
 --service-from DELAY, to the measurements with that delay alone, and the others are
-predicted. Other columns are not looked at, nor are lines that begin with #.
+predicted. With --transfer delays are taken to have no overhead, and what is fitted is
+what an operation takes more when the lock comes from another core: cores alone never
+pay that, and one service time for few and many cores is then too simple. Other columns
+are not looked at, nor are lines that begin with #.
 
 Times are in ns, or with --ghz in cycles of that clock. With --service and --think
 nothing is measured: the model alone is shown.
 
 The model wants operations at random times that do not depend on one another, and a
-lock whose cost does not grow with those who wait.`,
+lock whose cost does not grow with the number of those who wait.`,
 		Example: `  hardtack model -o lock.svg throughput.csv
+  hardtack model --ghz 2 --transfer docs/bench/lock.csv
   hardtack model --ghz 2 --service 358 --think 2000 --cores 28`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -58,6 +62,9 @@ lock whose cost does not grow with those who wait.`,
 			if f.Changed("ghz") && !(o.ghz > 0 && o.ghz < 1000) {
 				return fault.Bad("--ghz %v: want the clock's rate", o.ghz)
 			}
+			if o.given && o.transfer {
+				return fault.Bad("--transfer is fitted to a FILE.csv")
+			}
 			return o.run(cmd.OutOrStdout(), args)
 		},
 	}
@@ -69,6 +76,7 @@ lock whose cost does not grow with those who wait.`,
 	f.Float64Var(&o.service, "service", 0, "service `time`, instead of measurements")
 	f.Float64Var(&o.think, "think", 0, "think `time`, instead of measurements")
 	f.Float64Var(&o.serviceFrom, "service-from", 0, "fit only the measurements with this `delay`")
+	f.BoolVar(&o.transfer, "transfer", false, "fit what an operation takes more when the lock comes from another core")
 	return cmd
 }
 
@@ -76,7 +84,7 @@ type modelOptions struct {
 	output                                       string
 	cores                                        int
 	ghz, efficiency, service, think, serviceFrom float64
-	given, from                                  bool
+	given, from, transfer                        bool
 }
 
 func (o *modelOptions) run(w io.Writer, args []string) error {
@@ -152,6 +160,9 @@ func (o *modelOptions) fit(w io.Writer, r *repairman.Report, points []repairman.
 		if o.from {
 			return fault.Bad("--service-from: %s has no delays", name)
 		}
+		if o.transfer {
+			return fault.Bad("--transfer: %s has no delays", name)
+		}
 		fit, err := repairman.Least(points)
 		if err != nil {
 			return fault.Bad("%s: %v", name, err)
@@ -172,18 +183,24 @@ func (o *modelOptions) fit(w io.Writer, r *repairman.Report, points []repairman.
 			return fault.Bad("--service-from %v: %s has no measurement with this delay", o.serviceFrom, name)
 		}
 	}
-	fit, err := repairman.Delays(basis)
+	fitted := repairman.Delays
+	if o.transfer {
+		fitted = repairman.Transfers
+	}
+	fit, err := fitted(basis)
 	if err != nil {
 		return fault.Bad("%s: %v", name, err)
 	}
 	loose(fit)
-	model := func(p repairman.Point) repairman.Model {
-		return repairman.Model{Service: fit.Service, Think: max(p.Delay+fit.Think, 0)}
+	fmt.Fprintf(w, "service time %.4g %s, ", fit.Service, r.Unit)
+	if o.transfer {
+		fmt.Fprintf(w, "%.4g more from another core; ", fit.Transfer)
+	} else {
+		fmt.Fprintf(w, "think time delay + %.4g %s; ", fit.Think, r.Unit)
 	}
-	fmt.Fprintf(w, "service time %.4g %s, think time delay + %.4g %s; R² %.4f over all %d measurements\n\n",
-		fit.Service, r.Unit, fit.Think, r.Unit, repairman.R2(points, model), len(points))
+	fmt.Fprintf(w, "R² %.4f over all %d measurements\n\n", repairman.R2(points, fit.With), len(points))
 	for _, s := range series {
-		r.Loads = append(r.Loads, repairman.Load{Name: fmt.Sprintf("delay %v", s[0].Delay), Model: model(s[0]), Points: s})
+		r.Loads = append(r.Loads, repairman.Load{Name: fmt.Sprintf("delay %v", s[0].Delay), Model: fit.With(s[0]), Points: s})
 	}
 	return nil
 }

@@ -22,6 +22,11 @@ type Fit struct {
 	Loose bool
 }
 
+// With is the model of a point's delay, by a fit of several.
+func (f Fit) With(p Point) Model {
+	return Model{Service: f.Service, Transfer: f.Transfer, Think: max(p.Delay+f.Think, 0)}
+}
+
 // ErrFewCores says that all points have the same number of cores, from which two
 // times cannot be told.
 var ErrFewCores = errors.New("want measurements with at least two different numbers of cores")
@@ -94,6 +99,44 @@ func Delays(points []Point) (Fit, error) {
 	s := math.Exp(x)
 	o := overhead(s)
 	return Fit{Model: Model{Service: s, Think: o}, R2: r2(points, with(s, o)), Loose: x < low+1}, nil
+}
+
+// ErrNoDelays says that think times are not known, without which a transfer cannot be
+// told from them.
+var ErrNoDelays = errors.New("want measurements with delays")
+
+// Transfers fits points whose think times are their delays: one service time, and what
+// an operation takes more when the lock comes from another core.
+func Transfers(points []Point) (Fit, error) {
+	if sameCores(points) {
+		return Fit{}, ErrFewCores
+	}
+	longest := 0.0 // of the cores' cycles: what one operation can take at most
+	for _, p := range points {
+		if p.Delay == 0 {
+			return Fit{}, ErrNoDelays
+		}
+		longest = max(longest, float64(p.Cores)/p.Throughput)
+	}
+	series := Series(points)
+	with := func(s, t float64) float64 {
+		sum := 0.0
+		for _, p := range series {
+			sum += seriesResidual(p, Model{Service: s, Think: p[0].Delay, Transfer: t})
+		}
+		return sum
+	}
+	low, high := math.Log(longest*1e-7), math.Log(longest)
+	transfer := func(s float64) float64 {
+		return math.Exp(search(low, high, func(x float64) float64 { return with(s, math.Exp(x)) }))
+	}
+	x := search(low, high, func(x float64) float64 {
+		s := math.Exp(x)
+		return with(s, transfer(s))
+	})
+	s := math.Exp(x)
+	t := transfer(s)
+	return Fit{Model: Model{Service: s, Transfer: t}, R2: r2(points, with(s, t)), Loose: x < low+1}, nil
 }
 
 // R2 is how well models, one for each delay, explain points; NaN if all points are

@@ -60,24 +60,26 @@ func TestExact(t *testing.T) {
 	}
 }
 
-// Mean value analysis and the paper's equations 3 to 5 agree.
-func TestEquations(t *testing.T) {
+// The steady states against mean value analysis (Reiser, Lavenberg, 1980), which knows
+// no probabilities: a core that comes finds as many at the lock as there are on average
+// with one core less.
+func TestMeanValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := Model{Service: math.Exp(rapid.Float64Range(-3, 3).Draw(t, "s")), Think: math.Exp(rapid.Float64Range(-3, 9).Draw(t, "a"))}
-		n := rapid.IntRange(1, 300).Draw(t, "n")
-		p := m.Probabilities(n)
-		sum, queue := 0.0, 0.0
-		for k, v := range p {
-			sum += v
-			queue += float64(k) * v
+		n := rapid.IntRange(1, 1000).Draw(t, "n")
+		x, queue, wait := 0.0, 0.0, 0.0
+		for i := 1; i <= n; i++ {
+			wait = m.Service * (1 + queue)
+			x = float64(i) / (wait + m.Think)
+			queue = x * wait
 		}
 		s := m.At(n)
-		x := (1 - p[0]) / m.Service
-		if math.Abs(sum-1) > 1e-9 || math.Abs(x-s.Throughput) > 1e-9*x || math.Abs(queue-s.Queue) > 1e-8*(queue+1) {
-			t.Fatalf("%+v, %d cores: sum %v, throughput %v and %v, queue %v and %v", m, n, sum, x, s.Throughput, queue, s.Queue)
+		for _, v := range [][2]float64{{s.Throughput, x}, {s.Queue, queue}, {s.Wait, wait}, {s.Busy, x * m.Service}} {
+			if !(math.Abs(v[0]-v[1]) <= 1e-8*v[1]) {
+				t.Fatalf("%+v, %d cores: %+v, want throughput %v, queue %v, wait %v", m, n, s, x, queue, wait)
+			}
 		}
-		// Little's law: all cores are either at the lock or think.
-		if all := s.Throughput * (s.Wait + m.Think); math.Abs(all-float64(n)) > 1e-9*float64(n) {
+		if all := s.Throughput * (s.Wait + m.Think); math.Abs(all-float64(n)) > 1e-8*float64(n) {
 			t.Fatalf("%v cores of %d", all, n)
 		}
 	})
@@ -107,7 +109,43 @@ func TestSimulation(t *testing.T) {
 				done++
 			}
 		}
-		near(t, "simulated", float64(done)/now, Model{v.s, v.a}.At(v.n).Throughput, 0.02)
+		near(t, "simulated", float64(done)/now, Model{Service: v.s, Think: v.a}.At(v.n).Throughput, 0.02)
+	}
+}
+
+// The model with a transfer against cores that queue for a lock and remember who had
+// it last. They have names, so what the model says of states is no assumption here.
+func TestTransfer(t *testing.T) {
+	const operations = 100_000
+	random := rand.New(rand.NewPCG(7, 8))
+	for _, v := range []struct {
+		n int
+		m Model
+	}{
+		{1, Model{Service: 2, Think: 3, Transfer: 5}}, {2, Model{Service: 1, Think: 2, Transfer: 2}},
+		{2, Model{Service: 1, Think: 40, Transfer: 2}}, {4, Model{Service: 1, Think: 20, Transfer: 1}},
+		{8, Model{Service: 1, Think: 3, Transfer: 2}},
+	} {
+		comes := make([]float64, v.n) // when each core wants the lock
+		for i := range comes {
+			comes[i] = v.m.Think * random.ExpFloat64()
+		}
+		free, last := 0.0, -1
+		for range operations {
+			next := 0
+			for i := range comes { // first come, first served
+				if comes[i] < comes[next] {
+					next = i
+				}
+			}
+			s := v.m.Service
+			if last >= 0 && last != next {
+				s += v.m.Transfer
+			}
+			free = max(free, comes[next]) + s*random.ExpFloat64()
+			last, comes[next] = next, free+v.m.Think*random.ExpFloat64()
+		}
+		near(t, "simulated", operations/free, v.m.At(v.n).Throughput, 0.03)
 	}
 }
 
@@ -157,6 +195,31 @@ func TestDelays(t *testing.T) {
 	near(t, "service", fit.Service, 358, 0.02)
 	if fit.R2 < 0.99 || fit.R2 > 0.99999 {
 		t.Errorf("R² %v of points with noise", fit.R2)
+	}
+}
+
+func TestTransfers(t *testing.T) {
+	var points []Point
+	for delay := 500.0; delay <= 32000; delay *= 2 {
+		for n := 1; n <= 2; n++ {
+			points = append(points, Point{Cores: n, Delay: delay, Throughput: Model{Service: 290, Think: delay, Transfer: 490}.At(n).Throughput})
+		}
+	}
+	fit, err := Transfers(points)
+	if err != nil {
+		t.Fatal(err)
+	}
+	near(t, "service", fit.Service, 290, 1e-3)
+	near(t, "transfer", fit.Transfer, 490, 1e-3)
+	near(t, "R²", fit.R2, 1, 1e-6)
+	if plain, err := Delays(points); err != nil || plain.R2 > 0.99 {
+		t.Errorf("without a transfer: %+v, %v", plain, err)
+	}
+	if _, err := Transfers([]Point{{Cores: 2, Throughput: 1, Delay: 1}}); !errors.Is(err, ErrFewCores) {
+		t.Errorf("%v", err)
+	}
+	if _, err := Transfers([]Point{{Cores: 1, Throughput: 1}, {Cores: 2, Throughput: 2}}); !errors.Is(err, ErrNoDelays) {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -40,7 +40,11 @@ func (r *Report) Text(w io.Writer) error {
 		if l.Name != "" {
 			fmt.Fprintf(w, "%s: ", l.Name)
 		}
-		fmt.Fprintf(w, "service time %.4g %s, think time %.4g %s\n", m.Service, r.Unit, m.Think, r.Unit)
+		fmt.Fprintf(w, "service time %.4g %s, think time %.4g %s", m.Service, r.Unit, m.Think, r.Unit)
+		if m.Transfer > 0 {
+			fmt.Fprintf(w, ", %.4g %s more from another core", m.Transfer, r.Unit)
+		}
+		fmt.Fprintln(w)
 		if v := R2(l.Points, func(Point) Model { return m }); len(l.Points) > 0 && !math.IsNaN(v) {
 			fmt.Fprintf(w, "R² %.4f over %d measurements\n", v, len(l.Points))
 		}
