@@ -18,6 +18,7 @@ func TestDrive(t *testing.T) {
 		{"ipc", "-windows", "3", "-window", "2ms", "-entry", "-delay", "500", "-cores", "2"},
 		{"locks", "-windows", "2", "-window", "2ms", "-what", "buckets", "-cores", "2"},
 		{"locks", "-windows", "2", "-window", "2ms", "-what", "readers"},
+		{"locks", "-windows", "2", "-window", "2ms", "-what", "exchange"},
 	} {
 		out, err := b.drive("big", args...)
 		if err != nil {
@@ -48,11 +49,12 @@ func TestPage(t *testing.T) {
 		}
 	}
 	r.Cells["readers RWMutex.RLock"], r.Cells["readers BigReader"] = Cell{80}, Cell{10}
+	r.Cells["after system call"], r.Cells["after system call, exchange"] = Cell{300}, Cell{360}
 	r.ByRound = r.Cells
 	for _, d := range Delays {
 		for n := 1; n <= 2; n++ {
 			r.Points = append(r.Points, repairman.Point{Cores: n, Delay: float64(d),
-				Throughput: repairman.Model{Service: 50, Think: float64(d) + 60}.At(n).Throughput})
+				Throughput: repairman.Model{Service: 50, Think: float64(d), Transfer: 80}.At(n).Throughput})
 		}
 	}
 	page, err := r.Markdown()
@@ -61,7 +63,7 @@ func TestPage(t *testing.T) {
 	}
 	for _, want := range []string{"| big / none, with a system call for entry and exit | ≤ 1.05 | 1, met |",
 		"| fine, independent pairs: two cores / one | ≥ 1.9 | 1, **missed** |", "not measured: none here",
-		"| RWMutex.RLock / BigReader, two readers | ≥ 8 | 8, met |", "| none | 40 (30) |", "service time 50 cycles, think time delay +60 cycles"} {
+		"| RWMutex.RLock / BigReader, two readers | ≥ 8 | 8, met |", "| none | 40 (30) |", "| system call | 300 (300) | 360 (360) | 60 |", "service time 50 cycles, transfer 80, R² 1.0000"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %q in\n%s", want, page)
 		}

@@ -130,16 +130,9 @@ func (b *Bench) Run() (*Result, error) {
 				}
 			}
 		}
-		for _, what := range []string{"alone", "counter", "buckets", "readers"} {
-			n := "2"
-			if what == "alone" {
-				n = "1"
-			}
-			w := what
-			if what == "alone" {
-				w = "counter"
-			}
-			if err := add(what, "none", "locks", "-what", w, "-cores", n, "-windows", "5", "-window", "10ms"); err != nil {
+		for _, v := range [][3]string{{"alone", "counter", "1"}, {"counter", "counter", "2"}, {"buckets", "buckets", "2"},
+			{"readers", "readers", "2"}, {"after", "exchange", "1"}} {
+			if err := add(v[0], "none", "locks", "-what", v[1], "-cores", v[2], "-windows", "5", "-window", "10ms"); err != nil {
 				return nil, err
 			}
 		}

@@ -48,7 +48,7 @@ var (
 	windows = flag.Int("windows", 15, "how many windows are measured")
 	window  = flag.Duration("window", 20*time.Millisecond, "length of a window")
 	fifo    = flag.Bool("fifo", false, "real-time priority")
-	what    = flag.String("what", "alone", "locks: alone, counter, buckets or readers")
+	what    = flag.String("what", "counter", "locks: counter, buckets, readers, or exchange: a locked instruction alone")
 )
 
 func main() {
@@ -224,9 +224,15 @@ func measureIPC() (map[string][]float64, error) {
 	out, err := measure(*cores, func(w int) func() int {
 		core, p := uint32(w), pairs[w]
 		random := rand.New(rand.NewPCG(uint64(w), 5))
-		delays := make([]uint64, 4096)
-		for i := range delays {
-			delays[i] = uint64(random.ExpFloat64() * *delay)
+		var drawn [4096]float64
+		sum := 0.0
+		for i := range drawn {
+			drawn[i] = random.ExpFloat64()
+			sum += drawn[i]
+		}
+		delays := make([]uint64, len(drawn))
+		for i := range delays { // so few are 2 % off their average
+			delays[i] = uint64(drawn[i] * *delay * float64(len(drawn)) / sum)
 		}
 		at := 0
 		info := ipc.MakeInfo(32, 0)
@@ -286,6 +292,54 @@ type guarded struct {
 
 const lockBatch = 512
 
+// exchanges are loops that tell what a locked instruction costs by what is before it,
+// in pairs, without and with it.
+func exchanges() []contender {
+	var word struct {
+		_ [128]byte
+		w uint32
+		_ [128]byte
+	}
+	x := uint64(1)
+	multiply := func() {
+		for range 10 {
+			x = x*0x9e3779b97f4a7c15 + 1
+		}
+	}
+	var all []contender
+	for _, v := range []struct {
+		name   string
+		before func()
+	}{{"nothing", func() {}}, {"multiplications", multiply}, {"system call", enter},
+		{"system call, multiplications", func() { enter(); multiply() }}} {
+		for _, locked := range []bool{false, true} {
+			name := v.name
+			if locked {
+				name += ", exchange"
+			}
+			all = append(all, contender{name, func(int) func() int {
+				return func() int {
+					for range lockBatch {
+						v.before()
+						if locked {
+							atomic.SwapUint32(&word.w, 1)
+						}
+					}
+					return lockBatch
+				}
+			}})
+		}
+	}
+	return all
+}
+
+// contender is one of those that are measured one after the other, window by window,
+// so that all meet the same neighbours.
+type contender struct {
+	name string
+	work func(worker int) func() int
+}
+
 // empty is what readers read.
 var empty uint64
 
@@ -310,16 +364,14 @@ func measureLocks() (map[string][]float64, error) {
 	var big lock.BigReader
 	data := new(guarded)
 	out := map[string][]float64{}
-	// A lock after the other, window by window, so that all meet the same neighbours.
-	type contender struct {
-		name string
-		work func(w int) func() int
-	}
 	exclusive := func(name string, l sync.Locker) contender {
 		return contender{name, func(w int) func() int { return section(l, data, w) }}
 	}
 	all := []contender{exclusive("sync.Mutex", &mutex.Mutex), exclusive("Elided", &elided), exclusive("CLH", &clh), exclusive("Ticket", &ticket.Ticket)}
-	if *what == "readers" {
+	switch *what {
+	case "exchange":
+		all = exchanges()
+	case "readers":
 		all = []contender{
 			{"RWMutex.RLock", func(int) func() int {
 				return func() int {
