@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/blockdev"
 	"hardtack/kernel/mem"
 	"hardtack/kernel/wait"
 )
@@ -77,18 +78,18 @@ func (w *watchdog) look() {
 	passed := w.passed()
 	for i := range w.d.queues {
 		q := &w.d.queues[i]
-		late, aborted, any, stuck := q.oldest(passed, int64(w.timeout))
+		late, any, stuck := q.oldest(passed, int64(w.timeout))
 		busy = busy || any
 		if stuck {
 			Log("%s: the device takes no commands", w.d.Name)
 			w.d.reset()
 			break
 		}
-		if late == nil {
+		if late.command == nil {
 			continue
 		}
-		Log("%s: no answer to a %v at sector %d within %v", w.d.Name, late.Op, late.Sector, w.timeout)
-		if aborted || !w.d.dev.Abort(q.index, &late.Command) {
+		Log("%s: no answer to a %v at sector %d within %v", w.d.Name, late.op, late.sector, w.timeout)
+		if late.aborted || !w.d.dev.Abort(q.index, late.command) {
 			w.d.reset()
 			break
 		}
@@ -107,14 +108,25 @@ func (w *watchdog) lost() {
 	}
 }
 
+// overdue is a command that the device had for too long when somebody looked. It may
+// have ended since, and be another: the device knows, and to abort one in vain is only
+// a second try.
+type overdue struct {
+	command *blockdev.Command // nil: none
+	op      blockdev.Op
+	sector  uint64
+	aborted bool // before, in vain
+}
+
 // oldest counts the time that passed since the last look and returns the command that
 // the device has had for longest, if that is limit or more, and starts its time anew.
 // any says that there is something to look after, stuck that the device has had nothing
 // to do and taken nothing for so long.
-func (q *queue) oldest(passed, limit int64) (late *command, aborted, any, stuck bool) {
+func (q *queue) oldest(passed, limit int64) (late overdue, any, stuck bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := wait.Now()
+	var most *command
 	for i := range q.commands {
 		c := &q.commands[i]
 		if c.since == 0 {
@@ -122,18 +134,18 @@ func (q *queue) oldest(passed, limit int64) (late *command, aborted, any, stuck 
 		}
 		any = true
 		c.waited += min(passed, now-c.since)
-		if c.waited >= limit && (late == nil || c.waited > late.waited) {
-			late = c
+		if c.waited >= limit && (most == nil || c.waited > most.waited) {
+			most = c
 		}
 	}
-	if late != nil {
-		aborted = late.aborted
-		late.aborted, late.waited = true, 0
+	if c := most; c != nil {
+		late = overdue{&c.Command, c.Op, c.Sector, c.aborted}
+		c.aborted, c.waited = true, 0
 	}
 	if q.stuck += passed; any || len(q.refused) == 0 {
 		q.stuck = 0
 	}
-	return late, aborted, any || len(q.refused) > 0 || q.waiting.first != nil, q.stuck >= limit
+	return late, any || len(q.refused) > 0 || q.waiting.first != nil, q.stuck >= limit
 }
 
 // reset resets the device and gives it its commands again.

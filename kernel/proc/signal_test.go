@@ -155,7 +155,7 @@ func TestSignalFindsThread(t *testing.T) {
 			tid := c.spawn(t, CloneArgs{Flags: threadFlags, Stack: 4096}, func(c *Thread) {
 				c.SetBlocked(0)
 				c.Arm()
-				woken <- c.Sleep(wait.Now()+5e9) == wait.Interrupted
+				woken <- c.Sleep(wait.Now()+60e9) == wait.Interrupted
 			})
 			eventually(t, "sleep", ByTID(tid).Parked)
 			c.Proc.SendSignal(linux.SIGUSR1)

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -318,6 +319,10 @@ func TestLongTimesAndLag(t *testing.T) {
 
 // Readers never see half of an update.
 func TestSequenceLock(t *testing.T) {
+	// The writer may stop in the middle of a change, but not for ever: who reads spins
+	// in code that neither the collector nor another goroutine can interrupt.
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), 2)))
 	m := newMachine(t)
 	d := (*data)(unsafe.Pointer(&m.mem[0]))
 	d.useTSC, d.shift, d.mult, d.tscBase, d.base, d.realOffset = 1, 0, 0, 0, 0, 7
