@@ -151,14 +151,14 @@ func TestDirect(t *testing.T) {
 				}
 			}
 			for k := range a.n.endpoints {
-				if x, y := a.n.endpoints[k], b.n.endpoints[k]; x.queue != y.queue || x.queue.head != 0 && x.receivers != y.receivers {
-					t.Fatalf("step %d, %s: endpoint %d is %+v, want %+v", step, what, k, x, y)
+				if x, y := &a.n.endpoints[k], &b.n.endpoints[k]; x.queue != y.queue || x.queue.head != 0 && x.receivers != y.receivers {
+					t.Fatalf("step %d, %s: endpoint %d has %+v, receivers %v, want %+v, %v", step, what, k, x.queue, x.receivers, y.queue, y.receivers)
 				}
 			}
 		}
 		short += a.short
 	})
-	if short < 100 {
+	if short < enough(100) {
 		t.Errorf("the short way was taken %d times only", short)
 	}
 }
