@@ -108,18 +108,12 @@ func (u *UserContext) SyncFPU() {
 // SetFPU says that X87 or GSBase was written after SyncFPU.
 func (u *UserContext) SetFPU() {}
 
-// serveSyncFPU returns 0 when done, 1 when another CPU was asked.
+// serveSyncFPU returns 0 when done, 1 when another CPU was asked and takes long.
 func serveSyncFPU(c *amd64.CPU, state uint64) uint64 {
 	u := userStateAt(uintptr(state))
-	cpu := u.FPUCPU.Load()
-	switch {
-	case cpu == 0:
-		return 0
-	case cpu == int32(c.Index)+1:
-		giveUpFPU(c)
+	if u.FPUCPU.Load() == 0 || fetchFPU(c, u) {
 		return 0
 	}
-	sendIPI(int(cpu-1), vectorFPU)
 	return 1
 }
 
@@ -144,11 +138,9 @@ func enterUser(c *amd64.CPU, u *amd64.UserState, space uintptr, gen, root uint64
 		c.Space, c.Gen = space, gen
 	}
 	if c.FPUOwner() != u {
-		if cpu := u.FPUCPU.Load(); cpu != 0 && cpu != int32(c.Index)+1 {
-			sendIPI(int(cpu-1), vectorFPU)
+		if !fetchFPU(c, u) {
 			return false
 		}
-		giveUpFPU(c)
 		c.LoadX87(u)
 		amd64.WriteMSR(msrKernelGS, u.GSBase)
 		c.SetFPUOwner(u)
@@ -161,6 +153,32 @@ func enterUser(c *amd64.CPU, u *amd64.UserState, space uintptr, gen, root uint64
 		armTimer(c, me.sliceEnd)
 	}
 	return true
+}
+
+// fpuPatience is how long a CPU waits for another to give up x87 registers: some
+// messages' time. On virtual CPUs the other may not run just then, and this one may
+// have better things to do.
+const fpuPatience = 20e3
+
+// fetchFPU sees that no CPU holds u's x87 registers; false: the one that does has
+// been asked. It gives up c's own first: who has u's may wait for those.
+func fetchFPU(c *amd64.CPU, u *amd64.UserState) bool {
+	giveUpFPU(c)
+	cpu := u.FPUCPU.Load()
+	if cpu == 0 {
+		return true
+	}
+	sendIPI(int(cpu-1), vectorFPU)
+	for deadline := now() + fpuPatience; ; {
+		amd64.Pause() // an emulator that runs its CPUs in turn goes on with the next
+		if u.FPUCPU.Load() == 0 {
+			return true
+		}
+		if now() > deadline {
+			return false
+		}
+		serveFlush(c) // the other may wait for that, and not look at messages
+	}
 }
 
 // AddressSpace is what the nucleus knows of a user address space.
