@@ -176,15 +176,17 @@ func TestLimitsAtOnce(t *testing.T) {
 	var busy sync.WaitGroup
 	var over atomic.Bool
 	var wrong atomic.Pointer[string]
+	var woken [MaxThreads]atomic.Bool
 	clock.Store(1)
 	note, _ := n.NewNotification(0)
 	for core := uint32(1); core < cores; core++ {
 		id, _ := n.NewThread(core, 0)
 		i := id.Index()
 		busy.Go(func() {
-			for turn := uint64(0); turn < 1500; turn++ {
+			for turn := uint64(0); turn < 400; turn++ {
 				deadline := clock.Load() + (turn*7+uint64(core)*3)%19
 				n.Limit(i, deadline) // who looks reads Earliest all the time
+				woken[i].Store(false)
 				n.Enter(core, i)
 				run := n.Wait(core, note, deadline).Run
 				n.Leave(core)
@@ -192,7 +194,7 @@ func TestLimitsAtOnce(t *testing.T) {
 					n.Unlimit(i)
 					continue // a signal was there
 				}
-				for n.Blocked(i) {
+				for !woken[i].Load() {
 					if wrong.Load() != nil {
 						return
 					}
@@ -225,8 +227,9 @@ func TestLimitsAtOnce(t *testing.T) {
 		if turn%64 == 0 {
 			n.Signal(0, note, 1)
 		}
-		n.Leave(0)
-		for n.Take(0, 0) != 0 {
+		n.Put(0) // Signal may have made somebody current
+		for i := n.Take(0, 0); i != 0; i = n.Take(0, 0) {
+			woken[i].Store(true)
 		}
 		runtime.Gosched()
 	}
