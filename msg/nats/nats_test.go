@@ -595,6 +595,29 @@ func TestBucketOfKilled(t *testing.T) {
 	}
 }
 
+// A process is not alive because the server passed a question on to it just before it
+// saw its end; one that is only slow is.
+func TestAliveLost(t *testing.T) {
+	s := newServer(t)
+	n := open(t, s.url)
+	ask := func(process string, answered int) bool {
+		t.Helper()
+		sub, err := n.nc.SubscribeSync(n.subject("p", process, "ping"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sub.AutoUnsubscribe(answered)
+		n.nc.Flush()
+		return n.alive(testContext(t), process)
+	}
+	if ask(randomID(), 1) {
+		t.Error("one that has heard one question and gone is alive")
+	}
+	if !ask(randomID(), 1000) {
+		t.Error("one that hears and does not answer is not alive")
+	}
+}
+
 // Whatever arrives for a link or listener, nothing panics, and what is wrong
 // ends the link.
 func FuzzPackets(f *testing.F) {
