@@ -76,8 +76,6 @@ func counterAddr(v *atomic.Uint64) uintptr { return uintptr(unsafe.Pointer(v)) }
 
 func contextOf(u *amd64.UserState) *UserContext { return (*UserContext)(unsafe.Pointer(u)) }
 
-func genAddr(as *AddressSpace) *uint64 { return (*uint64)(unsafe.Pointer(&as.gen)) }
-
 // spaceGen and loadedSpace read what another CPU has in CR3.
 func spaceGen(cpu int) uint64 { return atomic.LoadUint64(&cpus[cpu].Gen) }
 

@@ -243,7 +243,7 @@ func (u *UserContext) Join(as *AddressSpace) (ipc.ID, linux.Errno) {
 		return 0, e
 	}
 	id := ipc.ID(r)
-	partners[id.Index()] = partner{state: stateAddr(&u.UserState), space: spaceAddr(as), gen: counterAddr(&as.gen), root: as.Root, id: id}
+	partners[id.Index()] = partner{state: stateAddr(&u.UserState), space: spaceAddr(as), gen: counterAddr(&as.Gen), root: as.Root, id: id}
 	meeting.Direct(id.Index(), u.Registers())
 	u.Partner = id.Index()
 	return id, 0

@@ -2,7 +2,6 @@ package nucleus
 
 import (
 	"runtime"
-	"sync/atomic"
 
 	"hardtack/arch/amd64"
 )
@@ -82,7 +81,7 @@ func (u *UserContext) CopyFrom(from *UserContext) {
 // calls made others run, or nil if they left nobody. It may return TrapInterrupt
 // without having run.
 func (u *UserContext) Run(as *AddressSpace) *UserContext {
-	return contextOf(amd64.RunUser(&u.UserState, spaceAddr(as), genAddr(as), as.Root))
+	return contextOf(amd64.RunUser(&u.UserState, &as.Space))
 }
 
 // Kick makes the present or the next Run return soon. What it is for must be
@@ -182,26 +181,18 @@ func fetchFPU(c *amd64.CPU, u *amd64.UserState) bool {
 }
 
 // AddressSpace is what the nucleus knows of a user address space.
-type AddressSpace struct {
-	// Root is the physical address of the PML4; immutable. Its upper half is
-	// the kernel's (KernelPML4 fills it).
-	Root uint64
-	// gen grows with every invalidation. A CPU that ran the space at an older
-	// generation reloads CR3 before it runs it again; the kernel itself never
-	// uses a user's translations.
-	gen atomic.Uint64
-}
+type AddressSpace struct{ amd64.Space }
 
 // Invalidate makes all CPUs forget the space's translations: when it returns no
 // CPU uses one that was made before the call.
 func (as *AddressSpace) Invalidate(start, end uint64) {
-	as.gen.Add(1)
+	as.Gen.Add(1)
 	for i := range int(numCPU.Load()) {
 		if cpus[i].UserSpace.Load() == spaceAddr(as) {
 			amd64.Syscall(sysKick, uint64(i), 0, 0)
 			for cpus[i].UserSpace.Load() == spaceAddr(as) {
 				// A CPU that entered after gen grew has the new translations.
-				if spaceGen(i) == as.gen.Load() {
+				if spaceGen(i) == as.Gen.Load() {
 					break
 				}
 				amd64.Pause()

@@ -32,8 +32,7 @@ var (
 // BootInfo is where the boot stub left the start information (physical).
 var BootInfo uint64
 
-// RunUser enters user mode with state u in the address space whose generation
-// counter and root are given, and returns when user mode is left; u.Trap says
+// RunUser enters user mode with state u in an address space, and returns when user mode is left; u.Trap says
 // why. It returns at once with TrapInterrupt when u or the processor was
 // kicked. Called by a goroutine with interrupts on.
 //
@@ -41,7 +40,7 @@ var BootInfo uint64
 // others run, or nil if they left nobody to run.
 //
 //go:noescape
-func RunUser(u *UserState, space uintptr, gen *uint64, root uint64) *UserState
+func RunUser(u *UserState, space *Space) *UserState
 
 // Syscall makes the system call num of the nucleus, as the runtime makes its own.
 //

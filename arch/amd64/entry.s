@@ -49,8 +49,9 @@
 	MOVQ Regs_R13(u), R13; MOVQ Regs_R14(u), R14; \
 	MOVQ Regs_R15(u), R15
 
-// Where RunUser's result lies from its stack pointer in user mode on.
-#define RUN_RESULT 48
+// Where RunUser's result lies from its stack pointer in user mode on. Its caller gets
+// R14 and X15 back itself, as from any function of this ABI.
+#define RUN_RESULT 32
 
 // State that Go code expects inside the nucleus. c is the CPU's structure.
 #define ENTER_NUCLEUS(c, tmp) \
@@ -231,7 +232,6 @@ nobody: // or somebody with a trap
 	WRFSBASEQ AX
 	MOVQ Thread_runSP(BX), SP
 	MOVQ DI, RUN_RESULT(SP)
-	MOVQ -8(AX), R14
 	STI
 	MOVQ 0(SP), BP; ADDQ $8, SP
 	RET
@@ -285,19 +285,14 @@ mxcsrDone:
 	WRFSBASEQ AX
 	MOVQ Thread_runSP(BX), SP
 	MOVQ DI, RUN_RESULT(SP)
-	// Go code follows without a wrapper that would restore these.
-	MOVQ -8(AX), R14
-	VXORPS X15, X15, X15
 	STI
 	MOVQ 0(SP), BP; ADDQ $8, SP
 	RET
 
-// func RunUser(u *UserState, space uintptr, gen *uint64, root uint64) *UserState
-TEXT ·RunUser(SB), NOSPLIT|NOFRAME, $0-40
+// func RunUser(u *UserState, space *Space) *UserState
+TEXT ·RunUser(SB), NOSPLIT|NOFRAME, $0-24
 	MOVQ 8(SP), DI  // u
 	MOVQ 16(SP), SI // space
-	MOVQ 24(SP), R8 // gen
-	MOVQ 32(SP), R9 // root
 	SUBQ $8, SP
 	MOVQ BP, 0(SP)
 	CLI
@@ -312,7 +307,7 @@ TEXT ·RunUser(SB), NOSPLIT|NOFRAME, $0-40
 	CMPL CPU_Kicked(R12), $0
 	JNE kicked
 	MOVQ DI, CPU_user(R12)
-	MOVQ (R8), R10
+	MOVQ Space_Gen(SI), R10
 	CMPQ CPU_Space(R12), SI
 	JNE slow
 	CMPQ CPU_Gen(R12), R10
@@ -339,7 +334,7 @@ slow:
 	MOVQ DI, BX
 	MOVQ SI, CX
 	MOVQ R10, DI
-	MOVQ R9, SI
+	MOVQ Space_Root(SI), SI
 	MOVQ ·EnterUserHandler(SB), DX
 	MOVQ (DX), R8
 	CALL R8
@@ -424,8 +419,6 @@ TEXT ·notEntered(SB), NOSPLIT|NOFRAME|TOPFRAME, $0
 	WRFSBASEQ AX
 	LDMXCSR ·defaultMXCSR(SB)
 	MOVQ DI, RUN_RESULT(SP)
-	MOVQ -8(AX), R14
-	VXORPS X15, X15, X15
 	STI
 	MOVQ 0(SP), BP; ADDQ $8, SP
 	RET

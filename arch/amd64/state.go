@@ -133,6 +133,17 @@ type Trap struct {
 // WorkLater is the bit of UserState.Work that can wait.
 const WorkLater = 1 << 31
 
+// Space is what entry to user mode wants of an address space.
+type Space struct {
+	// Root is the physical address of the PML4; immutable. Its upper half is the
+	// kernel's (nucleus.KernelPML4 fills it).
+	Root uint64
+	// Gen grows with every invalidation. A CPU that ran the space at an older
+	// generation reloads CR3 before it runs it again; the kernel itself never uses a
+	// user's translations.
+	Gen atomic.Uint64
+}
+
 // UserState is a thread's user-mode state. Its goroutine owns it in the kernel,
 // the processor while user mode runs.
 type UserState struct {
