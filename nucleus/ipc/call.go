@@ -43,11 +43,9 @@ func (n *Nucleus) send(core uint32, ep ID, badge uint64, info Info, deadline uin
 	e.lock.acquire()
 	if r := e.queue.head; r != 0 && e.receivers {
 		to := n.thread(r)
-		to.lock.acquire()
 		n.remove(&e.queue, r)
 		deliver(t, to, info)
 		unblock(to, Result{Info: info, Badge: badge})
-		to.lock.release()
 		e.lock.release()
 		t.result = Result{}
 		return Effects{Run: uint32(self), IPI: n.wake(core, r)}
@@ -90,14 +88,12 @@ func (n *Nucleus) call(core uint32, ep ID, badge uint64, info Info, deadline uin
 	e.lock.acquire()
 	if r := e.queue.head; r != 0 && e.receivers {
 		to := n.thread(r)
-		to.lock.acquire()
 		n.remove(&e.queue, r)
 		deliver(t, to, info)
 		t.call++
 		unblock(to, Result{Info: info, Badge: badge, Token: token(self, t.call)})
 		n.block(core, self, Replying, r, deadline)
 		here := n.here(core, to)
-		to.lock.release()
 		e.lock.release()
 		if here {
 			return n.switchTo(core, r)
@@ -150,10 +146,7 @@ func (n *Nucleus) recv(core uint32, ep ID, deadline uint64) Effects {
 	}
 	e.lock.acquire()
 	if s := e.queue.head; s != 0 && !e.receivers {
-		from := n.thread(s)
-		from.lock.acquire()
 		woken := n.receiveFrom(e, s, self)
-		from.lock.release()
 		e.lock.release()
 		fx := Effects{Run: uint32(self)}
 		if woken {
@@ -172,9 +165,9 @@ func (n *Nucleus) recv(core uint32, ep ID, deadline uint64) Effects {
 	return Effects{Run: n.schedule(core)}
 }
 
-// receiveFrom takes the first sender, which is locked, out of the endpoint's queue
+// receiveFrom takes the first sender out of the queue of the endpoint, which is locked,
 // and its message into self, which is current. It tells whether the sender is ready;
-// if not, it waits for the reply.
+// if not, it waits for the reply, and others may end that at once.
 func (n *Nucleus) receiveFrom(e *Endpoint, sender, self uint16) (ready bool) {
 	from, to := n.thread(sender), n.thread(self)
 	n.remove(&e.queue, sender)
@@ -182,7 +175,7 @@ func (n *Nucleus) receiveFrom(e *Endpoint, sender, self uint16) (ready bool) {
 	to.result = Result{Info: from.info, Badge: from.badge}
 	if from.calls {
 		to.result.Token = token(sender, from.call)
-		from.where = at(Replying, self) // its deadline stays
+		publish(&from.where, at(Replying, self)) // its deadline stays
 		return false
 	}
 	unblock(from, Result{})
@@ -263,14 +256,17 @@ func (n *Nucleus) replyRecv(core uint32, tok Token, info Info, ep ID, deadline u
 		e.lock.release()
 		return n.fail(core, self, linux.EAGAIN)
 	}
-	n.lockTwo(c, s)
 	to := n.thread(c)
-	replied := c != 0 && to.awaits(self, tok)
-	if replied {
-		deliver(t, to, info)
-		unblock(to, Result{Info: info})
+	replied, here := false, false
+	if c != 0 {
+		to.lock.acquire()
+		if replied = to.awaits(self, tok); replied {
+			deliver(t, to, info)
+			unblock(to, Result{Info: info})
+			here = n.here(core, to)
+		}
+		to.lock.release()
 	}
-	here := replied && n.here(core, to)
 	woken := false
 	if s != 0 {
 		woken = n.receiveFrom(e, s, self)
@@ -279,7 +275,6 @@ func (n *Nucleus) replyRecv(core uint32, tok Token, info Info, ep ID, deadline u
 		n.push(&e.queue, self)
 		n.block(core, self, Receiving, index, deadline)
 	}
-	n.unlockTwo(c, s)
 	e.lock.release()
 	if s == 0 && here {
 		return n.switchTo(core, c)

@@ -1,6 +1,10 @@
 package ipc
 
-import "hardtack/abi/linux"
+import (
+	"sync/atomic"
+
+	"hardtack/abi/linux"
+)
 
 // Cancel ends whatever the thread waits for, with ERESTARTSYS: the operation can be
 // done again as if it had not begun. The wait for a reply, which cannot, ends with
@@ -25,7 +29,8 @@ func (n *Nucleus) Cancel(core uint32, id ID) (Effects, Errno) {
 //
 // The object's lock comes before the thread's, but only the thread says which
 // object: it is asked first, and again under both locks. Another turn means that
-// the thread has gone on in between.
+// the thread has gone on in between. (Either lock keeps the thread as it is: that of
+// the object while it is in the queue, its own while it waits for a reply.)
 func (n *Nucleus) interrupt(by uint32, i uint16, e Errno, now uint64) (did bool, ipi uint64) {
 	t := n.thread(i)
 	for {
@@ -109,9 +114,8 @@ func (n *Nucleus) Tick(core uint32, now uint64) Effects {
 			if did, ipi := n.interrupt(core, i, linux.ETIMEDOUT, now); did {
 				fx.IPI |= ipi
 			}
-			t.lock.acquire()
-			deadline := t.deadline
-			t.lock.release()
+			// Who wakes the thread meanwhile makes it 0; its next one this core gives it.
+			deadline := atomic.LoadUint64(&t.deadline)
 			if deadline == 0 {
 				n.removeTimer(core, i)
 			} else {

@@ -45,20 +45,23 @@
 // are written once, for the finest: they name the locks of objects, which are nothing
 // in the other three.
 //
-// Lock order: endpoint or notification, then threads by ascending index, then run
-// queues by ascending core. Guards:
+// Lock order: endpoint or notification, then a thread, then a run queue; never two of a
+// kind. Guards:
 //
-//	endpoint's lock    its queue, and the links of the threads in it
-//	thread's lock      its state and message, while it is blocked
+//	endpoint's lock    its queue, and the threads in it: state, message, links
+//	thread's lock      its state and message while it waits for a reply, or is stopped
 //	run queue's lock   the queue, links of the threads in it, whether the core is idle
 //	the core alone     its current thread, its list of deadlines
 //	exclusive          whether objects exist, generations, a thread's core
 //	nobody             earliest, and the deadline of a loose thread that runs
 //
-// A blocked thread leaves its queue only under both locks, so who holds the
-// endpoint's lock may rely on the head of the queue. A core's current thread is its
-// own, up to the store that publishes it as blocked (type where), which is why an
-// operation locks an endpoint and one other thread where seL4 locks two.
+// So an operation that finds the other thread in the endpoint's queue wants no lock of
+// the thread, and one that replies wants the caller's. A core's current thread is its
+// own, up to the store that publishes it as blocked (type where); from there on it
+// belongs to who holds the lock that guards it, also if that was changed to another by a
+// store of where. Who wants a thread without having found it in a queue (interrupt)
+// looks at where, takes the lock that this says, and looks again. seL4 locks an endpoint
+// and two threads.
 //
 // # Nucleus rules
 //

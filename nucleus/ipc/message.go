@@ -1,7 +1,9 @@
 package ipc
 
-// deliver copies a message and moves its descriptors. Both threads are locked, or
-// current on this core.
+import "sync/atomic"
+
+// deliver copies a message and moves its descriptors. Both threads are current on this
+// core, or blocked and guarded by a lock that is held.
 func deliver(from, to *Thread, info Info) {
 	words := (info.Bytes() + 7) / 8
 	if words <= ShortWords {
@@ -31,30 +33,12 @@ func (n *Nucleus) block(core uint32, i uint16, s State, object uint16, deadline 
 	publish(&n.thread(i).where, at(s, object))
 }
 
-// unblock makes a thread, locked and in no queue, ready.
+// unblock makes a thread ready that is in no queue and was blocked under a lock that is
+// held. Others may look at deadline and where meanwhile, to see whether to come for it.
 func unblock(t *Thread, r Result) {
-	t.deadline, t.result = 0, r
-	t.where = at(Ready, 0)
-}
-
-// lockTwo locks threads in order. 0 is nobody.
-func (n *Nucleus) lockTwo(a, b uint16) {
-	if a > b {
-		a, b = b, a
+	if t.deadline != 0 {
+		atomic.StoreUint64(&t.deadline, 0)
 	}
-	if a != 0 && a != b {
-		n.thread(a).lock.acquire()
-	}
-	if b != 0 {
-		n.thread(b).lock.acquire()
-	}
-}
-
-func (n *Nucleus) unlockTwo(a, b uint16) {
-	if a != 0 {
-		n.thread(a).lock.release()
-	}
-	if b != 0 && b != a {
-		n.thread(b).lock.release()
-	}
+	t.result = r
+	publish(&t.where, at(Ready, 0))
 }

@@ -24,11 +24,8 @@ func (n *Nucleus) signal(core uint32, note ID, bits uint64) (Effects, Errno) {
 	o.bits |= bits
 	w := o.queue.head
 	if w != 0 {
-		t := n.thread(w)
-		t.lock.acquire()
 		n.remove(&o.queue, w)
-		unblock(t, Result{Badge: o.bits})
-		t.lock.release()
+		unblock(n.thread(w), Result{Badge: o.bits})
 		o.bits = 0
 	}
 	o.lock.release()
