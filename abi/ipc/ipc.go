@@ -45,6 +45,9 @@
 //	     R10  token for the reply; 0: none is wanted
 //	     R8 R9 R12 R13 R14 R15  the message, if it is not longer than ShortBytes
 //
+// All six message registers may reach the receiver, whatever the length: what he shall
+// not see does not belong there.
+//
 // RDI, RSI, RBX, RBP and RSP are kept. All other registers are destroyed, as by a
 // function: RCX, R11, the flags, the vector registers, and those of the x87, which are
 // empty then; its control word and MXCSR are kept. When a call fails RDX, R10 and the message registers have any value.
@@ -83,7 +86,9 @@
 //	EPIPE      the endpoint has ended; Call: the server that had received the call
 //	           died; Reply: the caller waits no longer. No SIGPIPE
 //	EINTR      a signal's handler ran while the thread waited. Not with SA_RESTART,
-//	           which makes the call go on, unless the call had been received already
+//	           which makes the call go on, unless the call had been received already:
+//	           it cannot be made twice. Such a call ends so, too, when the thread is
+//	           stopped (SIGSTOP)
 //	EINVAL     a token, bits (0 to signal) or flags that cannot be
 //	ENFILE     too many endpoints, notifications, or threads that use them
 //	EMFILE     no free descriptor

@@ -1,8 +1,9 @@
 // What the tests of Hardtack's own calls share. Linux cannot be asked what is right
 // here, so each test says itself what it expects.
 #pragma once
+#include "../c/gt.h" // first: it asks for GNU's extensions
+
 #include "../../../msg/c/ht_ipc.h"
-#include "../c/gt.h"
 
 #include <pthread.h>
 #include <sys/epoll.h>
