@@ -28,6 +28,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
 
 	"hardtack/tool/machine"
 )
@@ -79,10 +80,12 @@ func playGuest() {
 	case "hang":
 		time.Sleep(time.Hour)
 	case "cat": // until the host says that its input has ended
-		go func() { _, _ = io.Copy(console, console) }()
+		echoed := make(chan struct{})
+		go func() { _, _ = io.Copy(console, console); close(echoed) }()
 		lines := make([]byte, 100)
 		n, _ := control.Read(lines)
-		time.Sleep(100 * time.Millisecond)
+		_ = unix.Shutdown(int(console.Fd()), unix.SHUT_RD)
+		<-echoed
 		fmt.Fprintf(control, "exit 0\n")
 		fmt.Fprintf(console, "said %q\n", lines[:n])
 	}
