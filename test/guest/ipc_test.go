@@ -62,6 +62,31 @@ func TestIPC(t *testing.T) {
 	}
 }
 
+// TestIPCLimits has many threads on eight processors wait with short limits of time,
+// under each control that such a machine may have.
+func TestIPCLimits(t *testing.T) {
+	needGuest(t)
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip("needs gcc: install gcc and libc6-dev")
+	}
+	repo, dir := repository(t), t.TempDir()
+	if err := cBuild(filepath.Join(dir, "limits"), filepath.Join(repo, "test/guest/ipc/limits.c")); err != nil {
+		t.Fatal(err)
+	}
+	tool := command(t, repo, dir)
+	root := guestRoot(t, dir, "limits")
+	for _, control := range []string{"big", "fine"} {
+		t.Run(control, func(t *testing.T) {
+			kernel := filepath.Join(t.TempDir(), "kernel.elf")
+			buildKernel(t, repo, tool, control, kernel)
+			out, err := inGuest(t, tool, root, 8*time.Minute, []string{"--kernel", kernel, "--cpus", "8"}, "/limits")
+			if err != nil || strings.Contains(out, "--- FAIL") || !strings.Contains(out, "--- PASS: a storm of short limits") {
+				t.Errorf("%v\n%s", err, words(out, 60))
+			}
+		})
+	}
+}
+
 // failures is what a program's tests say that failed, or "".
 func failures(s *section) string {
 	if s == nil || len(s.order) == 0 {
