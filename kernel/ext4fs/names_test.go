@@ -145,6 +145,11 @@ func TestCrowded(t *testing.T) {
 	if n, most := m.fs.nodes.Load(), m.fs.budget(); n < dirs*files || most < n {
 		t.Errorf("%d nodes of %d files, and memory for %d", n, dirs*files, most)
 	}
+	// The only look while memory is scarce is the one below: of two, each would take out
+	// as many, before the collector has been there.
+	for !m.fs.shrink.CompareAndSwap(false, true) {
+		runtime.Gosched()
+	}
 	var held []mem.Frame
 	for mem.Spare() > mem.Total()/32 {
 		f, ok := mem.Alloc()
@@ -156,10 +161,6 @@ func TestCrowded(t *testing.T) {
 	few := m.fs.budget()
 	if few > dirs*files/2 {
 		t.Errorf("room for %d nodes where memory is scarce", few)
-	}
-	// One look at a time, as everywhere: of two, each would take out as many.
-	for !m.fs.shrink.CompareAndSwap(false, true) {
-		runtime.Gosched()
 	}
 	m.fs.crowded()
 	m.collect(few)
