@@ -74,7 +74,9 @@ func Trace(ctx context.Context, dir string, pid int, req Request) iter.Seq2[Trac
 		req.Trace = true
 		c, err := ask(ctx, dir, pid, req)
 		if err != nil {
-			yield(Traced{}, err)
+			if ctx.Err() == nil {
+				yield(Traced{}, err)
+			}
 			return
 		}
 		defer c.Close()

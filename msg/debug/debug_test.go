@@ -128,6 +128,9 @@ func TestTrace(t *testing.T) {
 		}
 	}
 	cancel()
+	for _, err := range Trace(ctx, dir, os.Getpid(), Request{}) {
+		t.Errorf("traced when nobody wants it any more: %v", err)
+	}
 	// The owners are left alone again.
 	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		hub.mu.Lock()

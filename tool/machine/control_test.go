@@ -122,7 +122,7 @@ func fake(t *testing.T, scene string) *Config {
 }
 
 func TestControlStatus(t *testing.T) {
-	r := start(t, fake(t, "exit 143"), Console{}, time.Minute)
+	r := start(t, fake(t, "exit 143"), Console{}, plenty)
 	if r.err != nil || r.status != 143 || r.out != "not looked at\n" {
 		t.Errorf("%+v", r)
 	}
@@ -143,13 +143,13 @@ func TestConclusions(t *testing.T) {
 		"exit 999":                       {fault.Lost, "without telling a status"},
 	} {
 		t.Run(scene, func(t *testing.T) {
-			r := start(t, fake(t, scene), Console{}, time.Minute)
+			r := start(t, fake(t, scene), Console{}, plenty)
 			if fault.Status(r.err) != want.status || !strings.Contains(r.err.Error(), want.text) || strings.Contains(r.err.Error(), "\n") {
 				t.Errorf("%+v", r)
 			}
 		})
 	}
-	if r := start(t, fake(t, "mute"), Console{}, time.Minute); r.err != nil || r.status != 3 {
+	if r := start(t, fake(t, "mute"), Console{}, plenty); r.err != nil || r.status != 3 {
 		t.Errorf("a guest that does not power off: %+v", r)
 	}
 }
@@ -158,7 +158,7 @@ func TestConclusions(t *testing.T) {
 // unread when the end was told.
 func TestEndOfInput(t *testing.T) {
 	const size = 100_000
-	r := start(t, fake(t, "eof"), Console{In: strings.NewReader(strings.Repeat("x", size))}, time.Minute)
+	r := start(t, fake(t, "eof"), Console{In: strings.NewReader(strings.Repeat("x", size))}, plenty)
 	if r.err != nil || r.status != 0 || r.out != fmt.Sprint(size) {
 		t.Errorf("%d bytes too late; guest read %s of %d; %v", r.status, r.out, size, r.err)
 	}
@@ -175,7 +175,7 @@ func (f onRead) Read([]byte) (int, error) {
 
 func TestSignalToGuest(t *testing.T) {
 	raise := onRead(func() { _ = unix.Kill(os.Getpid(), unix.SIGTERM) })
-	got := start(t, fake(t, "lines"), Console{In: raise}, time.Minute)
+	got := start(t, fake(t, "lines"), Console{In: raise}, plenty)
 	if got.err != nil || got.status != 5 {
 		t.Errorf("%+v", got)
 	}
@@ -190,7 +190,7 @@ func TestSecondSignal(t *testing.T) {
 			time.Sleep(2 * time.Second) // or a slow machine takes the two for one
 		}
 	})
-	got := start(t, fake(t, "stubborn"), Console{In: raise}, time.Minute)
+	got := start(t, fake(t, "stubborn"), Console{In: raise}, plenty)
 	if fault.Status(got.err) != 128+2 {
 		t.Errorf("%+v", got)
 	}
@@ -242,7 +242,7 @@ func TestTerminal(t *testing.T) {
 		_, _ = master.WriteString("\x01x")
 		_, _ = io.Copy(io.Discard, r)
 	}()
-	got := start(t, fake(t, "echo"), Console{In: tty, Out: w, TTY: tty}, time.Minute)
+	got := start(t, fake(t, "echo"), Console{In: tty, Out: w, TTY: tty}, plenty)
 	if got.err != nil || got.status != 0 {
 		t.Errorf("%+v", got)
 	}
@@ -273,7 +273,7 @@ func TestWindowSize(t *testing.T) {
 		_ = unix.Kill(os.Getpid(), unix.SIGTERM)
 		_, _ = io.Copy(io.Discard, r)
 	}()
-	got := start(t, fake(t, "lines"), Console{In: tty, Out: w, TTY: tty}, time.Minute)
+	got := start(t, fake(t, "lines"), Console{In: tty, Out: w, TTY: tty}, plenty)
 	if line := <-said; got.err != nil || line != "winsize 33 111\n" {
 		t.Errorf("%q, %+v", line, got)
 	}

@@ -108,6 +108,9 @@ type result struct {
 	out    string
 }
 
+// plenty is more than any of these machines needs.
+const plenty = 5 * time.Minute
+
 func start(t *testing.T, c *Config, con Console, timeout time.Duration) result {
 	t.Helper()
 	initrd, err := rootfs.Scratch()
@@ -136,7 +139,7 @@ func TestGuestStatus(t *testing.T) {
 			t.Run(fmt.Sprint(machine, v), func(t *testing.T) {
 				c := testConfig(t, join(say("hello\n"), leave(v)))
 				c.Machine = machine
-				r := start(t, c, Console{}, time.Minute)
+				r := start(t, c, Console{}, plenty)
 				if r.err != nil || r.status != int(v) || r.out != "hello\n" {
 					t.Errorf("%+v", r)
 				}
@@ -148,14 +151,14 @@ func TestGuestStatus(t *testing.T) {
 func TestICount(t *testing.T) {
 	c := testConfig(t, join(say("hello\n"), leave(3)))
 	c.ICount, c.CPUs = true, 2
-	if r := start(t, c, Console{}, time.Minute); r.err != nil || r.status != 3 || r.out != "hello\n" {
+	if r := start(t, c, Console{}, plenty); r.err != nil || r.status != 3 || r.out != "hello\n" {
 		t.Errorf("%+v", r)
 	}
 }
 
 func TestGuestPanic(t *testing.T) {
 	c := testConfig(t, join(say("up\npanic: out of biscuit\n\ngoroutine 1\n"), leave(PanicCode)))
-	r := start(t, c, Console{}, time.Minute)
+	r := start(t, c, Console{}, plenty)
 	if fault.Status(r.err) != fault.Panic || !strings.Contains(r.err.Error(), "panic: out of biscuit") || strings.Contains(r.err.Error(), "\n") {
 		t.Errorf("%+v", r)
 	}
@@ -166,7 +169,7 @@ func TestGuestPanic(t *testing.T) {
 func TestOutputComplete(t *testing.T) {
 	const lines = 20000
 	c := testConfig(t, join(repeat(lines, say("0123456789\n")), leave(0)))
-	r := start(t, c, Console{}, time.Minute)
+	r := start(t, c, Console{}, plenty)
 	if r.err != nil || r.out != strings.Repeat("0123456789\n", lines) {
 		t.Errorf("%v, status %d, %d bytes", r.err, r.status, len(r.out))
 	}
@@ -179,7 +182,7 @@ func TestInputComplete(t *testing.T) {
 	patience = 200 * time.Millisecond
 	defer func() { patience = old }()
 	text := strings.Repeat("abcdefghij\n", 2000) + "q"
-	r := start(t, testConfig(t, join(echo, leave(7))), Console{In: strings.NewReader(text)}, time.Minute)
+	r := start(t, testConfig(t, join(echo, leave(7))), Console{In: strings.NewReader(text)}, plenty)
 	if r.err != nil || r.status != 7 || r.out != text {
 		t.Errorf("%v, status %d, %d bytes", r.err, r.status, len(r.out))
 	}
@@ -213,7 +216,7 @@ func TestSignalBeforeReady(t *testing.T) {
 		go func() { _, _ = io.Copy(io.Discard, r) }()
 		_ = unix.Kill(os.Getpid(), unix.SIGTERM)
 	}()
-	got := start(t, testConfig(t, join(say("on\n"), sleep)), Console{Out: w}, time.Minute)
+	got := start(t, testConfig(t, join(say("on\n"), sleep)), Console{Out: w}, plenty)
 	if fault.Status(got.err) != 128+15 {
 		t.Errorf("%+v", got)
 	}
@@ -228,7 +231,7 @@ func TestBusyPort(t *testing.T) {
 	defer l.Close()
 	c := testConfig(t, leave(0))
 	c.Publish = []Forward{{Proto: "tcp", Addr: "127.0.0.1", Host: l.Addr().(*net.TCPAddr).Port, Guest: 80}}
-	r := start(t, c, Console{}, time.Minute)
+	r := start(t, c, Console{}, plenty)
 	if fault.Status(r.err) != 2 || !strings.Contains(r.err.Error(), "in use") {
 		t.Errorf("%+v", r)
 	}
@@ -237,7 +240,7 @@ func TestBusyPort(t *testing.T) {
 func TestQEMURefuses(t *testing.T) {
 	c := testConfig(t, leave(0))
 	c.QEMUArgs = []string{"-no-such-option"}
-	if r := start(t, c, Console{}, time.Minute); fault.Status(r.err) != 2 || strings.Contains(r.err.Error(), "\n") {
+	if r := start(t, c, Console{}, plenty); fault.Status(r.err) != 2 || strings.Contains(r.err.Error(), "\n") {
 		t.Errorf("%+v", r)
 	}
 }
@@ -248,7 +251,7 @@ func TestClosedOutput(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Close()
-	got := start(t, testConfig(t, join(repeat(100000, say("0123456789\n")), sleep)), Console{Out: w}, time.Minute)
+	got := start(t, testConfig(t, join(repeat(100000, say("0123456789\n")), sleep)), Console{Out: w}, plenty)
 	if fault.Status(got.err) != 1 {
 		t.Errorf("%+v", got)
 	}
