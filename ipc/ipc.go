@@ -196,6 +196,26 @@ func (n Notification) WaitRaw(d Deadline) (bits uint64, err error) {
 	return r.Value, result(r.Info)
 }
 
+// SignalWait is n.Wait after a Signal of another notification, in one call: who waits
+// there runs at once if this thread has to wait. The bits are set even if the wait fails.
+func (n Notification) SignalWait(to Notification, set uint64, d Deadline) (bits uint64, err error) {
+	r := n.signalWait(to, set, d)
+	lock.MessageCallBlocking(&r)
+	return r.Value, result(r.Info)
+}
+
+// SignalWaitRaw is SignalWait for peers that signal at once.
+func (n Notification) SignalWaitRaw(to Notification, set uint64, d Deadline) (bits uint64, err error) {
+	r := n.signalWait(to, set, d)
+	lock.MessageCall(&r)
+	return r.Value, result(r.Info)
+}
+
+func (n Notification) signalWait(to Notification, set uint64, d Deadline) (r lock.MessageRegs) {
+	r.Number, r.FD, r.Info, r.Value, r.Words[0] = ipc.SignalWait, uint64(n), uint64(to), uint64(d), set
+	return r
+}
+
 // result is the error of a call that answered rax.
 func result(rax uint64) error {
 	if int64(rax) >= 0 {

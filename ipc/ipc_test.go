@@ -25,8 +25,10 @@ func TestElsewhere(t *testing.T) {
 	n, noteErr := NewNotification(0)
 	_, waitErr := n.Wait(Now)
 	_, waitRawErr := n.WaitRaw(Now)
+	_, bothErr := n.SignalWait(n, 1, Now)
+	_, bothRawErr := n.SignalWaitRaw(n, 1, Now)
 	for i, err := range []error{
-		newErr, mintErr, noteErr, waitErr, waitRawErr, n.Signal(1), m.Reply(),
+		bothErr, bothRawErr, newErr, mintErr, noteErr, waitErr, waitRawErr, n.Signal(1), m.Reply(),
 		Sender(0).Send(m, Now), Sender(0).SendRaw(m, Now), Sender(0).Call(m, Now), Sender(0).CallRaw(m, Now),
 		Receiver(0).Recv(m, Now), Receiver(0).RecvRaw(m, Now), Receiver(0).ReplyRecv(m, Now), Receiver(0).ReplyRecvRaw(m, Now),
 	} {
@@ -96,6 +98,7 @@ func TestAllocations(t *testing.T) {
 		"raw":   func() { Receiver(-1).ReplyRecvRaw(m, Now) },
 		"reply": func() { m.Reply() },
 		"note":  func() { Notification(-1).Signal(1); Notification(-1).Wait(Now) },
+		"both":  func() { Notification(-1).SignalWait(-1, 1, Now) },
 	} {
 		if n := testing.AllocsPerRun(100, f); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)
@@ -230,6 +233,23 @@ func TestNotifications(t *testing.T) {
 		t.Error(err)
 	}
 	const turns = 500
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		bits, err := a.Wait(Forever)
+		for err == nil && bits != 9 {
+			bits, err = a.SignalWait(b, bits<<1, Forever)
+		}
+	}()
+	for range turns {
+		if bits, err := b.SignalWait(a, 1, Forever); err != nil || bits != 2 {
+			t.Fatal(bits, err)
+		}
+	}
+	if err := a.Signal(9); err != nil {
+		t.Fatal(err)
+	}
+	<-done
 	go func() {
 		for range turns {
 			bits, err := a.Wait(Forever)

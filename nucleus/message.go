@@ -106,10 +106,17 @@ func serveOther(c *amd64.CPU, u *amd64.UserState, op uint32, now int64) (next *a
 	case u.Work.Load()&^amd64.WorkLater != 0:
 		return elsewhere(u), false
 	}
-	id := p.id
+	id, badge := p.id, k.badge
+	if op == abi.SignalWait-abi.Base {
+		second := &p.known[(u.RDI+1)%knownTargets]
+		if second.key != NotificationTarget.key(u.RSI) {
+			return elsewhere(u), false
+		}
+		badge = uint64(second.id)
+	}
 	limited := u.RDX != abi.Forever && limit(u, op)
 	vacate(c, u, p, now)
-	run := perform(c, u, i, op, k.id, k.badge, u.RDX)
+	run := perform(c, u, i, op, k.id, badge, u.RDX)
 	if run == i {
 		if limited {
 			meeting.Unlimit(i)
@@ -233,6 +240,15 @@ func perform(c *amd64.CPU, u *amd64.UserState, i, op uint32, id ipc.ID, badge, d
 		}
 	case abi.Wait:
 		run = n.Wait(core, id, deadline).Run
+	case abi.SignalWait:
+		peer, bits := ipc.ID(badge), u.R8
+		u.RAX = abi.Wait // to be repeated once the bits are set
+		if run = n.SignalWait(core, peer, bits, id, deadline).Run; run == i {
+			u.RAX = abi.SignalWait
+		}
+		if n.Bits(peer) != 0 {
+			watchedNotifications[peer.Index()%ipc.MaxNotifications].mark()
+		}
 	}
 	return run
 }

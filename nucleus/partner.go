@@ -59,7 +59,7 @@ type partner struct {
 	root  uint64
 	id    ipc.ID
 
-	// Descriptors that were used lately, by their last bits. They hold while the
+	// Descriptors that were used lately, by their last bits (Remember). They hold while the
 	// descriptor table has had as many changes as seen.
 	changes uintptr // *uint64
 	seen    uint64
@@ -120,6 +120,8 @@ var callShapes = [8]callShape{
 	abi.ReplyRecv - abi.Base: {ReceiveTarget, true, true},
 	abi.Signal - abi.Base:    {NotificationTarget, false, false},
 	abi.Wait - abi.Base:      {NotificationTarget, true, false},
+	// The badge of SignalWait's target is the notification that is signalled.
+	abi.SignalWait - abi.Base: {NotificationTarget, true, false},
 }
 
 // MessageTarget says what a message call, less abi.Base, wants of its descriptor.
@@ -260,8 +262,10 @@ func (u *UserContext) Leave() {
 }
 
 // Remember makes the nucleus know what a descriptor is to a thread, as long as the
-// descriptor table has had seen changes. The thread's goroutine calls it.
-func (u *UserContext) Remember(t Target, changes *atomic.Uint64, seen uint64) {
+// descriptor table has had seen changes: at is the first descriptor of the call, for
+// its second one more, so that they are never in one another's place. The thread's
+// goroutine calls it.
+func (u *UserContext) Remember(at uint32, t Target, changes *atomic.Uint64, seen uint64) {
 	p := &partners[u.Partner]
 	if at := counterAddr(changes); p.changes != at || p.seen != seen {
 		p.known = [knownTargets]known{}
@@ -271,7 +275,7 @@ func (u *UserContext) Remember(t Target, changes *atomic.Uint64, seen uint64) {
 	if t.Kind != NotificationTarget {
 		k.at = endpointAddr(meeting.EndpointAt(t.ID))
 	}
-	p.known[t.FD%knownTargets] = k
+	p.known[at%knownTargets] = k
 }
 
 // Forget ends all Remember: the thread gets another descriptor table.

@@ -35,13 +35,15 @@
 //
 //	in   RAX  number
 //	     EDI  descriptor (Reply: not used)
-//	     ESI  the message's Info; Recv and Wait: not used
+//	     ESI  the message's Info; Recv and Wait: not used; SignalWait: the descriptor
+//	          that is signalled
 //	     RDX  deadline: Now, Forever, or nanoseconds of CLOCK_MONOTONIC (Signal: the bits)
 //	     R10  token of the call that is replied to (Reply, ReplyRecv)
 //	     RBX  address of a Buffer, or 0
-//	     R8 R9 R12 R13 R14 R15  the message, if it is not longer than ShortBytes
+//	     R8 R9 R12 R13 R14 R15  the message, if it is not longer than ShortBytes;
+//	          SignalWait: R8 is the bits to signal
 //	out  RAX  Info of the message received, or 0; -errno
-//	     RDX  the badge of who sent it; Wait: the bits
+//	     RDX  the badge of who sent it; Wait and SignalWait: the bits
 //	     R10  token for the reply; 0: none is wanted
 //	     R8 R9 R12 R13 R14 R15  the message, if it is not longer than ShortBytes
 //
@@ -61,6 +63,9 @@
 //	Signal     EDI a notification. Sets bits of it. Does not wait.
 //	Wait       EDI a notification. Takes the bits that are set, waiting until some are.
 //	           Deadline Now polls.
+//	SignalWait EDI and ESI notifications. Signal of ESI, and Wait for EDI. The bits are
+//	           signalled once, whatever becomes of the wait: a handler with SA_RESTART
+//	           makes it a Wait.
 //
 // Bits that are signalled several times before a Wait count once.
 //
@@ -96,14 +101,15 @@
 //	ENOSYS     another number
 //
 // An operation that fails with another error than ETIMEDOUT, EINTR and EPIPE has
-// done nothing.
+// done nothing; but SignalWait that fails with EAGAIN has signalled.
 //
 // # Who goes first
 //
 // Senders and receivers are served in the order in which they came. A call to a
 // server that waits in Recv or ReplyRecv without a time limit, with a short message
 // without descriptors, runs the server at once on the caller's CPU, and ReplyRecv the
-// caller again, without a scheduler in between. On a machine with one CPU the same
+// caller again, without a scheduler in between. SignalWait runs the thread that got the
+// bits at once in the same way, if it waits itself. On a machine with one CPU the same
 // holds for a thread that is woken by Signal, Send or Reply, as soon as who woke it
 // waits. Everything else gives the same results more slowly.
 package ipc
@@ -121,6 +127,7 @@ const (
 	ReplyRecv    = Base + 4
 	Signal       = Base + 5
 	Wait         = Base + 6
+	SignalWait   = Base + 7
 	Endpoint     = Base + 8
 	Mint         = Base + 9
 	Notification = Base + 10

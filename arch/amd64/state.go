@@ -168,5 +168,5 @@ type UserState struct {
 // The numbers of message calls: MessageCalls of them from MessageBase on (abi/ipc).
 const (
 	MessageBase  = ipc.Base
-	MessageCalls = ipc.Wait - ipc.Base + 1
+	MessageCalls = ipc.SignalWait - ipc.Base + 1
 )

@@ -187,6 +187,17 @@ func (t *Thread) target(op uint32) (nucleus.Target, linux.Errno) {
 		return nucleus.Target{}, 0
 	}
 	fd := uint32(t.User.RDI)
+	target, e := t.targetAt(fd, fd, want)
+	if e == 0 && op+ipc.Base == ipc.SignalWait {
+		var second nucleus.Target
+		second, e = t.targetAt(fd+1, uint32(t.User.RSI), want)
+		target.Badge = uint64(second.ID)
+	}
+	return target, e
+}
+
+// targetAt is target for a descriptor, remembered at a place.
+func (t *Thread) targetAt(at, fd uint32, want nucleus.TargetKind) (nucleus.Target, linux.Errno) {
 	seen := t.FDs.Changes.Load()
 	f := t.FDs.Get(int32(fd))
 	if f == nil {
@@ -199,7 +210,7 @@ func (t *Thread) target(op uint32) (nucleus.Target, linux.Errno) {
 	}
 	target.FD = fd
 	if e == 0 {
-		t.User.Remember(target, &t.FDs.Changes, seen)
+		t.User.Remember(at, target, &t.FDs.Changes, seen)
 	}
 	return target, e
 }

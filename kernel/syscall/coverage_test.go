@@ -95,6 +95,7 @@ abi/ipc. Linux answers ENOSYS.
 		{ipc.ReplyRecv, "reply_recv", "replies to a call, and receives"},
 		{ipc.Signal, "signal", "sets bits of a notification"},
 		{ipc.Wait, "wait", "takes the bits of a notification, and waits until there are some"},
+		{ipc.SignalWait, "signal_wait", "sets bits of one notification, and waits at another"},
 		{ipc.Endpoint, "endpoint", "makes an endpoint: two descriptors, to receive and to send"},
 		{ipc.Mint, "mint", "makes another sending descriptor, with a badge"},
 		{ipc.Notification, "notification", "makes a notification"},

@@ -13,7 +13,7 @@ import (
 func own(t *proc.Thread, a *Args, nr uint64) {
 	v, e := uint64(0), linux.ENOSYS
 	switch nr {
-	case ipc.Send, ipc.Recv, ipc.Call, ipc.Reply, ipc.ReplyRecv, ipc.Signal, ipc.Wait:
+	case ipc.Send, ipc.Recv, ipc.Call, ipc.Reply, ipc.ReplyRecv, ipc.Signal, ipc.Wait, ipc.SignalWait:
 		t.Message()
 		return
 	case ipc.Endpoint:

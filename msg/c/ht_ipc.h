@@ -134,6 +134,15 @@ static inline long ht_ipc_wait(int fd, uint64_t *bits, uint64_t deadline)
 	return rc;
 }
 
+/* Sets bits of the notification to, and takes those of fd, waiting until some are set. */
+static inline long ht_ipc_signal_wait(int to, uint64_t set, int fd, uint64_t *bits, uint64_t deadline)
+{
+	struct ht_message m = {.words = {set}, .info = (uint32_t)to};
+	long rc = ht_ipc_raw(7, fd, &m, deadline);
+	*bits = m.badge;
+	return rc;
+}
+
 /* Makes an endpoint: fds[0] receives, fds[1] sends with badge 0. */
 static inline long ht_ipc_endpoint(int fds[2], int flags) { return ht_ipc_plain(8, (long)fds, flags, 0); }
 

@@ -47,6 +47,7 @@ func TestNoAllocation(t *testing.T) {
 		n.Thread(client).Came = 0
 		n.Signal(0, note, 1)
 		n.Wait(0, note, Now)
+		n.SignalWait(0, note, 1, note, Now)
 		n.Yield(0)
 		id, _ := n.NewThread(0, 0)
 		n.Start(0, id)

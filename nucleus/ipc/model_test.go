@@ -186,7 +186,7 @@ func (w *world) act(t *rapid.T) error {
 	note := rapid.SampledFrom(w.notes).Draw(t, "notification")
 	tok := rapid.SampledFrom(w.tokens).Draw(t, "token")
 	what := rapid.SampledFrom([]string{"send", "call", "call", "recv", "recv", "reply", "replyrecv", "replyrecv", "take", "take",
-		"signal", "wait", "cancel", "tick", "yield", "thread", "start", "destroy", "move", "endpoint", "close", "notification", "closenote"}).Draw(t, "what")
+		"signal", "wait", "signalwait", "signalwait", "cancel", "tick", "yield", "thread", "start", "destroy", "move", "endpoint", "close", "notification", "closenote"}).Draw(t, "what")
 	var got, want Effects
 	switch what {
 	case "send", "call":
@@ -218,6 +218,10 @@ func (w *world) act(t *rapid.T) error {
 		}
 	case "wait":
 		got, want = n.Wait(core, note, deadline), r.wait(core, note, deadline)
+	case "signalwait":
+		bits := rapid.Uint64Range(0, 3).Draw(t, "bits")
+		to := rapid.SampledFrom(w.notes).Draw(t, "signalled")
+		got, want = n.SignalWait(core, to, bits, note, deadline), r.signalWait(core, to, bits, note, deadline)
 	case "cancel":
 		id := rapid.SampledFrom(w.threads).Draw(t, "thread")
 		fx, e := n.Cancel(core, id)

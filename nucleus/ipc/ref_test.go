@@ -306,6 +306,37 @@ func (r *ref) wait(core uint32, id ID, deadline uint64) Effects {
 	return r.block(core, Waiting, id.index(), deadline)
 }
 
+func (r *ref) signalWait(core uint32, to ID, bits uint64, id ID, deadline uint64) Effects {
+	self := r.current[core]
+	peer, o := r.note(to), r.note(id)
+	switch {
+	case self == 0:
+		return r.failed(core, 0)
+	case peer == nil || o == nil:
+		return r.failed(core, linux.EBADF)
+	case bits == 0:
+		return r.failed(core, linux.EINVAL)
+	}
+	waits := o.bits == 0 && deadline != Now && (peer != o || len(o.queue) > 0)
+	if waits && len(peer.queue) > 0 && r.threads[peer.queue[0]].core == core { // straight to the waiter
+		w := peer.queue[0]
+		peer.queue = peer.queue[1:]
+		t := r.threads[w]
+		t.state, t.object, t.deadline, t.result = Ready, 0, 0, Result{Badge: peer.bits | bits}
+		peer.bits = 0
+		o.queue = append(o.queue, self)
+		r.block(core, Waiting, id.index(), deadline)
+		if r.current[core] != 0 { // not the one that block chose
+			r.run[core] = append([]uint32{r.current[core]}, r.run[core]...)
+		}
+		r.current[core], r.idle[core] = w, false
+		return Effects{Run: w}
+	}
+	first, _ := r.signal(core, to, bits)
+	second := r.wait(core, id, deadline)
+	return Effects{Run: second.Run, IPI: first.IPI | second.IPI}
+}
+
 // unlink takes a thread out of whatever queue it is in.
 func (r *ref) unlink(i uint32) {
 	drop := func(q []uint32) []uint32 {

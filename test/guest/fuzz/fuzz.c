@@ -197,8 +197,10 @@ static __attribute__((noinline)) void message(uint64_t *s, uint64_t tid)
 	m.token = next(s) % 4 ? last_token : argument(s, tid);
 	m.info = next(s) % 4 ? (uint32_t)(next(s) % 600) | (uint32_t)(next(s) % 8 ? 0 : next(s) % 6) << 16 : (uint32_t)next(s);
 	m.buffer = (struct ht_ipc_buffer *)(uintptr_t)argument(s, tid);
-	uint64_t deadline = next(s) % 3 == 0 ? argument(s, tid) : next(s) % 2 ? HT_IPC_NOW : HT_IPC_FOREVER;
 	uint64_t nr = next(s) % 14;
+	if (nr == 7) // the descriptor that is signalled
+		m.info = (uint32_t)argument(s, tid);
+	uint64_t deadline = next(s) % 3 == 0 ? argument(s, tid) : next(s) % 2 ? HT_IPC_NOW : HT_IPC_FOREVER;
 	if (nr == 8) // endpoints are what the others need
 		raw(HT_IPC_BASE + 8, (long)(uintptr_t)(arena + page + next(s) % 512 * 8), next(s) % 8 ? 0 : (long)argument(s, tid), 0, 0, 0, 0);
 	else if (nr >= 9)

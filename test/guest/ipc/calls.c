@@ -273,15 +273,18 @@ TEST(wrong, "wrong arguments")
 	for (int i = 0; i < 5; i++) {
 		is(ht_ipc_signal(bad[i], 1), -EBADF);
 		is(ht_ipc_wait(bad[i], &bits, NOW), -EBADF);
+		is(ht_ipc_signal_wait(bad[i], 1, note, &bits, NOW), -EBADF);
+		is(ht_ipc_signal_wait(note, 1, bad[i], &bits, NOW), -EBADF);
+		is(ht_ipc_wait(note, &bits, NOW), -EAGAIN);
 		if (bad[i] != e.recv && bad[i] != e.send)
 			is(ht_ipc_mint(bad[i], 1, 0), -EBADF);
 	}
 	is(ht_ipc_signal(note, 0), -EINVAL);
+	is(ht_ipc_signal_wait(note, 0, note, &bits, NOW), -EINVAL);
 	is(ht_ipc_notification(1), -EINVAL);
 	is(ht_ipc_mint(e.recv, 1, 1), -EINVAL);
 	int fds[2];
 	is(ht_ipc_endpoint(fds, 4), -EINVAL);
-	is(ht_ipc_plain(7, 0, 0, 0), -ENOSYS);
 	is(ht_ipc_plain(11, 0, 0, 0), -ENOSYS);
 	is(ht_ipc_plain(0x7fffff, 0, 0, 0), -ENOSYS);
 	uint32_t infos[] = {HT_IPC_LONG + 1, 0xffff, 5 << 16, 0xffffffff, 0x80000000};

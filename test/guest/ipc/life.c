@@ -214,9 +214,9 @@ static void handle(int flags)
 TEST(signals, "EINTR, and SA_RESTART")
 {
 	endpoint e = new_endpoint();
-	int note = (int)good(ht_ipc_notification(0));
+	int note = (int)good(ht_ipc_notification(0)), other = (int)good(ht_ipc_notification(0));
 	pid_t self = getpid();
-	for (int i = 0; i < 5; i++) {
+	for (int i = 0; i < 6; i++) {
 		handle(0);
 		pid_t killer = FORK(settle(self); kill(self, SIGUSR1));
 		struct ht_message m = word(1);
@@ -228,6 +228,7 @@ TEST(signals, "EINTR, and SA_RESTART")
 		case 2: rc = ht_ipc_recv(e.recv, &m, FOREVER); break;
 		case 3: m.token = 0; rc = ht_ipc_reply_recv(e.recv, &m, in(60000)); break;
 		case 4: rc = ht_ipc_wait(note, &bits, FOREVER); break;
+		case 5: rc = ht_ipc_signal_wait(other, 1, note, &bits, FOREVER); break;
 		}
 		is(rc, -EINTR);
 		is(handled, 1);
@@ -289,6 +290,78 @@ TEST(signals, "EINTR, and SA_RESTART")
 	m = word(9);
 	good(ht_ipc_send(e.send, &m, in(60000)));
 	ended(stopped);
+}
+
+TEST(signal_wait, "SignalWait")
+{
+	int a = (int)good(ht_ipc_notification(0)), b = (int)good(ht_ipc_notification(0));
+	uint64_t bits;
+	// What is signalled counts whether or not there is something to take.
+	is(ht_ipc_signal_wait(a, 5, b, &bits, NOW), -EAGAIN);
+	good(ht_ipc_wait(a, &bits, NOW));
+	is(bits, 5);
+	is(ht_ipc_signal_wait(a, 6, b, &bits, in(20)), -ETIMEDOUT);
+	good(ht_ipc_signal(b, 1));
+	good(ht_ipc_signal_wait(a, 1, b, &bits, FOREVER));
+	is(bits, 1);
+	good(ht_ipc_wait(a, &bits, NOW));
+	is(bits, 7);
+	// To itself.
+	good(ht_ipc_signal_wait(a, 9, a, &bits, FOREVER));
+	is(bits, 9);
+	// Two processes in turn, by whatever descriptors.
+	for (int apart = 0; apart < 10; apart++) {
+		int c = dup2(b, 40 + apart);
+		pid_t peer = FORK({
+			good(ht_ipc_wait(a, &bits, FOREVER));
+			for (;;)
+				good(ht_ipc_signal_wait(c, bits + 1, a, &bits, FOREVER));
+		});
+		for (uint64_t i = 1; i < 500; i++) {
+			good(ht_ipc_signal_wait(a, i, c, &bits, FOREVER));
+			is(bits, i + 1);
+		}
+		end(peer);
+		close(c);
+		ht_ipc_wait(a, &bits, NOW);
+	}
+	// Somebody else polls for what is signalled.
+	int ep = epoll_create1(0);
+	struct epoll_event ev = {.events = EPOLLIN}, got;
+	is(epoll_ctl(ep, EPOLL_CTL_ADD, a, &ev), 0);
+	is(epoll_wait(ep, &got, 1, 0), 0);
+	pid_t poller = FORK(good(ht_ipc_signal_wait(a, 2, b, &bits, FOREVER)); is(bits, 3));
+	is(epoll_wait(ep, &got, 1, 60000), 1);
+	settle(poller);
+	good(ht_ipc_wait(a, &bits, NOW));
+	is(bits, 2);
+	good(ht_ipc_signal(b, 3));
+	ended(poller);
+	close(ep);
+	// A handler with SA_RESTART: the wait goes on, and nothing is signalled again.
+	for (int i = 0; i < 2; i++) {
+		uint64_t until = i ? in(60000) : FOREVER;
+		pid_t sleeper = FORK(handle(SA_RESTART); good(ht_ipc_signal_wait(a, 4, b, &bits, until)); is(bits, 8); is(handled, 1));
+		good(ht_ipc_wait(a, &bits, FOREVER));
+		is(bits, 4);
+		settle(sleeper);
+		kill(sleeper, SIGUSR1);
+		sleep_ms(20);
+		settle(sleeper);
+		is(ht_ipc_wait(a, &bits, NOW), -EAGAIN);
+		good(ht_ipc_signal(b, 8));
+		ended(sleeper);
+	}
+	// Who waits hears of the end of what it waits for, also when the last descriptor of
+	// what it signals is closed.
+	pid_t waiter = FORK({
+		good(ht_ipc_signal_wait(a, 1, b, &bits, FOREVER));
+		is(bits, 2);
+	});
+	good(ht_ipc_wait(a, &bits, FOREVER));
+	close(a);
+	good(ht_ipc_signal(b, 2));
+	ended(waiter);
 }
 
 TEST(caller_dies, "a caller that is killed while the server works")

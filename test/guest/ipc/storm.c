@@ -53,7 +53,7 @@ static void *operate(void *arg)
 			m.token = next(&s) >> (next(&s) % 64);
 		long rc = 0;
 		int received = 0;
-		switch (next(&s) % 12) {
+		switch (next(&s) % 13) {
 		case 0: rc = ht_ipc_send(at.send, &m, limit); break;
 		case 1: case 2: case 3: rc = ht_ipc_call(at.send, &m, limit), received = 1; break;
 		case 4: rc = ht_ipc_recv(at.recv, &m, limit), received = 1; break;
@@ -61,6 +61,9 @@ static void *operate(void *arg)
 		case 6: case 7: case 8: rc = ht_ipc_reply_recv(at.recv, &m, limit), received = 1; break;
 		case 9: rc = ht_ipc_signal(n[next(&s) % notes], next(&s)); break;
 		case 10: rc = ht_ipc_wait(n[next(&s) % notes], &bits, limit == FOREVER ? in(20) : limit); break;
+		case 12:
+			rc = ht_ipc_signal_wait(n[next(&s) % notes], next(&s), n[next(&s) % notes], &bits, limit == FOREVER ? in(20) : limit);
+			break;
 		case 11: {
 			int mine[2];
 			if ((rc = ht_ipc_endpoint(mine, 0)) == 0) {
