@@ -123,10 +123,11 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-// row measures turn, less what `less` instructions a turn are the programs' own.
+// own is what the programs have done for themselves, in loops that are counted.
 static uint64_t own(void) { return (sh->spun[0] + sh->spun[1]) * spin_cost + sh->computed * block_cost; }
 
-// row measures turn, less what `less` instructions a turn are the programs' own.
+// row measures how many instructions it takes until two have met, of which less are the
+// programs' own. Without sh->met each turn is once.
 static void row(const char *name, int turns, void (*turn)(void), double less)
 {
 	double cost[reps], share[reps];
@@ -138,8 +139,9 @@ static void row(const char *name, int turns, void (*turn)(void), double less)
 		for (int i = 0; i < turns; i++)
 			turn();
 		uint64_t took = now() - start;
-		cost[r] = (double)(took - (own() - before)) / turns - less;
-		share[r] = 100.0 * (double)sh->apart / (double)(sh->met ? sh->met : 1);
+		double met = sh->met ? (double)sh->met : turns;
+		cost[r] = (double)(took - (own() - before)) / met - less;
+		share[r] = 100.0 * (double)sh->apart / met;
 	}
 	qsort(cost, reps, sizeof *cost, by_value);
 	qsort(share, reps, sizeof *share, by_value);
@@ -234,10 +236,11 @@ static void twin_turn(int me)
 	spin(&sh->turn, (uint32_t)me, &sh->spun[me]);
 	if (twins_call)
 		call(me);
+	else
+		sh->met++;
 	__atomic_store_n(&sh->turn, (uint32_t)!me, __ATOMIC_SEQ_CST);
 }
 
-// One turn is two calls' half: the twin's is as long.
 static void first_twin(void) { twin_turn(0); }
 
 static void start_server(int on, long n, int moved)
@@ -341,6 +344,22 @@ static void pass_turn(void)
 	await(1);
 }
 
+// The same with one call for both.
+static void pass_one(void)
+{
+	uint64_t bits;
+	sh->at = cpu();
+	ok(ht_ipc_signal_wait(note[0], 1, note[1], &bits, HT_IPC_FOREVER), "signal_wait");
+}
+
+static void start_passer_one(void)
+{
+	uint64_t bits;
+	if (child(1))
+		for (await(0);; ok(ht_ipc_signal_wait(note[1], 1, note[0], &bits, HT_IPC_FOREVER), "signal_wait"))
+			sh->met++, sh->apart += cpu() != sh->at;
+}
+
 static void start_passer(void)
 {
 	if (child(1))
@@ -362,10 +381,16 @@ static void note_rows(void)
 	row("pass", many, pass_turn, 0);
 	start_passer(), computes();
 	row("pass-busy", many, pass_turn, 0);
+	if (hardtack) {
+		start_passer_one();
+		row("pass-one", many, pass_one, 0);
+		start_passer_one(), computes();
+		row("pass-one-busy", many, pass_one, 0);
+	}
 	close(note[0]), close(note[1]);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	sh = mmap(NULL, sizeof *sh, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (sh == MAP_FAILED)
@@ -373,7 +398,8 @@ int main(void)
 	struct ht_message m = {0};
 	hardtack = ht_ipc_recv(-1, &m, HT_IPC_NOW) == -EBADF;
 	pin(0);
-	server_rows();
+	if (argc < 2)
+		server_rows();
 	note_rows();
 	puts("cross: done");
 	return 0;
