@@ -63,25 +63,16 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	all := figures{}
-	for _, system := range []osbench.OS{osbench.OnLinux, osbench.OnHardtack} {
-		m, err := osbench.Boot{OS: system, Root: root, CPUs: 1, Memory: "512M", ICount: true,
-			Machine: "microvm", Timeout: 10 * time.Minute}.Start(dirs, linux)
-		if err != nil {
-			return err
-		}
-		results, err := m.Wait()
-		if err != nil || !strings.Contains(m.Output(), "turns: done") {
-			return fmt.Errorf("%v: %v\n%s", system, err, m.Output())
-		}
-		for _, r := range results {
-			if all[r.Name] == nil {
-				all[r.Name] = map[osbench.OS]osbench.Result{}
-			}
-			all[r.Name][system] = r
-		}
+	all, err := measure(dirs, linux, root, 1, "turns: done")
+	if err != nil {
+		return err
 	}
-	page := all.markdown(qemu, linux.Release)
+	root.Add("bench/run", 0o644, []byte("/bench/cross\n"))
+	apart, err := measure(dirs, linux, root, 2, "cross: done")
+	if err != nil {
+		return err
+	}
+	page := all.markdown(qemu, linux.Release) + apart.crossing()
 	fmt.Println(page)
 	if err := os.MkdirAll(*out, 0o755); err != nil {
 		return err
@@ -90,6 +81,29 @@ func run() error {
 		return err
 	}
 	return os.WriteFile(filepath.Join(*out, "ipc.md"), []byte(page), 0o644)
+}
+
+// measure runs the guests' commands, which end with a line, on both systems.
+func measure(dirs osbench.Dirs, linux osbench.LinuxKernel, root osbench.Tree, cpus int, end string) (figures, error) {
+	all := figures{}
+	for _, system := range []osbench.OS{osbench.OnLinux, osbench.OnHardtack} {
+		m, err := osbench.Boot{OS: system, Root: root, CPUs: cpus, Memory: "512M", ICount: true,
+			Machine: "microvm", Timeout: 10 * time.Minute}.Start(dirs, linux)
+		if err != nil {
+			return nil, err
+		}
+		results, err := m.Wait()
+		if err != nil || !strings.Contains(m.Output(), end) {
+			return nil, fmt.Errorf("%v: %v\n%s", system, err, m.Output())
+		}
+		for _, r := range results {
+			if all[r.Name] == nil {
+				all[r.Name] = map[osbench.OS]osbench.Result{}
+			}
+			all[r.Name][system] = r
+		}
+	}
+	return all, nil
 }
 
 // programs is the root of both guests.
@@ -101,6 +115,7 @@ func programs(d osbench.Dirs) (osbench.Tree, error) {
 	for name, build := range map[string][]string{
 		"turns":  {"go", "build", "-o", "", "./bench/ipc/turns"},
 		"oneway": {"gcc", "-O2", "-Wall", "-static", "-Imsg/c", "-o", "", "bench/ipc/oneway/oneway.c"},
+		"cross":  {"gcc", "-O2", "-Wall", "-static", "-o", "", "bench/ipc/cross/cross.c"},
 	} {
 		program := filepath.Join(d.Cache, name)
 		build[slices.Index(build, "")] = program
