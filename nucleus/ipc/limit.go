@@ -63,9 +63,9 @@ func (n *Nucleus) Expire(core, first uint32, now uint64) (next uint32) {
 		atomic.StoreUint64(&n.earliest, Forever) // also a fence
 	}
 	least := uint64(Forever)
-	next = first + expirePart
 	in := n.control.enter(core)
-	for i := first; i < next; i++ {
+	for next = first; next < min(first+expirePart, n.used); next++ {
+		i := next
 		t := &n.threads[i%MaxThreads]
 		d := t.limit()
 		if d != 0 && d <= now {
@@ -76,9 +76,12 @@ func (n *Nucleus) Expire(core, first uint32, now uint64) (next uint32) {
 			least = min(least, d)
 		}
 	}
+	if next >= n.used {
+		next = 0 // a thread made later looks at earliest later
+	}
 	n.control.leave(core, in)
 	n.lower(least)
-	return next % MaxThreads
+	return next
 }
 
 func (t *Thread) limit() uint64 {

@@ -17,6 +17,7 @@ func (n *Nucleus) NewThread(core, home uint32) (ID, Errno) {
 			}
 			t.generation++
 			t.result, t.Came = Result{}, 0
+			n.used = max(n.used, uint32(i)+1)
 			id, err = makeID(i, t.generation), 0
 			break
 		}

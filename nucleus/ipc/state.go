@@ -191,6 +191,7 @@ type Nucleus struct {
 	cores         [MaxCores]coreState
 	ncores        uint32
 	loose         bool   // threads belong to no core: see SetLoose
+	used          uint32 // no thread was ever made from this index on; under exclusive
 	earliest      uint64 // of loose threads: see Limit
 	threads       [MaxThreads]Thread
 	endpoints     [MaxEndpoints]Endpoint
