@@ -429,13 +429,20 @@ static void start_bystander(void)
 				_exit(1);
 		_exit(0);
 	}
+	close(from_bystander[1]); // or nobody would hear that it is gone
+	from_bystander[1] = -1;
 }
 
 // harmed asks the bystander, while all that was used up may still be so.
 static int harmed(void)
 {
 	char c = 'b';
-	return write(to_bystander[1], &c, 1) != 1 || read(from_bystander[0], &c, 1) != 1;
+	int st;
+	if (write(to_bystander[1], &c, 1) == 1 && read(from_bystander[0], &c, 1) == 1)
+		return 0;
+	if (waitpid(bystander, &st, 0) == bystander)
+		printf("    the bystander: %s\n", died(st));
+	return 1;
 }
 
 // works tries, with ordinary means, whether the machine does.
