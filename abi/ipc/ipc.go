@@ -100,14 +100,16 @@
 //	EPERM      Mint from a sending descriptor with a badge
 //	ENOSYS     another number
 //
+// A wait ends at its deadline or later, never before: as late as the scheduler lets a
+// timer be. A deadline in the past is one that has just come.
+//
 // An operation that fails with another error than ETIMEDOUT, EINTR and EPIPE has
 // done nothing; but SignalWait that fails with EAGAIN has signalled.
 //
 // # Who goes first
 //
 // Senders and receivers are served in the order in which they came. A call to a
-// server that waits in Recv or ReplyRecv without a time limit, with a short message
-// without descriptors, runs the server at once on the caller's CPU, and ReplyRecv the
+// server that waits in Recv or ReplyRecv, with a short message without descriptors, runs the server at once on the caller's CPU, and ReplyRecv the
 // caller again, without a scheduler in between. SignalWait runs the thread that got the
 // bits at once in the same way, if it waits itself. On a machine with one CPU the same
 // holds for a thread that is woken by Signal, Send or Reply, as soon as who woke it

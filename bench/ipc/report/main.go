@@ -72,7 +72,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	page := all.markdown(qemu, linux.Release) + apart.crossing()
+	page := all.markdown(qemu, linux.Release) + all.limits() + apart.crossing()
 	fmt.Println(page)
 	if err := os.MkdirAll(*out, 0o755); err != nil {
 		return err

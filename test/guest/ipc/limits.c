@@ -33,21 +33,23 @@ TEST(each, "each call, with a limit in the future, now, long ago")
 	int note = (int)good(ht_ipc_notification(0));
 	known(e, note);
 	long ahead[] = {30, 1, 0, -1000};
+	int other = (int)good(ht_ipc_notification(0));
 	long late = 0;
-	for (int i = 0; i < 5 * 4; i++) {
-		uint64_t until = in(ahead[i / 5]), bits;
+	for (int i = 0; i < 6 * 4; i++) {
+		uint64_t until = in(ahead[i / 6]), bits;
 		struct ht_message m = word(1);
 		m.token = 0;
 		long rc = 0;
-		switch (i % 5) {
+		switch (i % 6) {
 		case 0: rc = ht_ipc_send(e.send, &m, until); break;
 		case 1: rc = ht_ipc_call(e.send, &m, until); break;
 		case 2: rc = ht_ipc_recv(e.recv, &m, until); break;
 		case 3: rc = ht_ipc_reply_recv(e.recv, &m, until); break;
 		case 4: rc = ht_ipc_wait(note, &bits, until); break;
+		case 5: rc = ht_ipc_signal_wait(other, 1, note, &bits, until); break;
 		}
 		long by = over(rc, until);
-		late = ahead[i / 5] >= 0 && by > late ? by : late;
+		late = ahead[i / 6] >= 0 && by > late ? by : late;
 	}
 	say("late by %ld us at most", late);
 	// What had a limit and is over may wait without one, and longer.
