@@ -75,7 +75,8 @@ type Report struct {
 	Costs   Figures  // instructions an operation, one CPU
 	Counted Figures  // "1" to Servers: instructions of the machine a request
 	Timed   Figures  // the same rows: requests a second
-	Rounds  int
+	Rounds  int      // boots with Redis, counted ones at least
+	Earlier bool     // Timed and Cores are an earlier run's
 	Cores   float64
 	QEMU    string
 }
@@ -85,6 +86,7 @@ type Bench struct {
 	Dirs    osbench.Dirs
 	Kernels []Kernel
 	Rounds  int
+	NoTimes bool // count instructions only: they do not depend on what else the host does
 	Log     func(format string, args ...any)
 }
 
@@ -187,6 +189,9 @@ func (b *Bench) Measure() (*Report, error) {
 				if row, ok := strings.CutPrefix(res.Name, "redis"); ok {
 					r.Counted.add(row, k.Name, res.Median)
 				}
+			}
+			if b.NoTimes {
+				continue
 			}
 			if results, _, err = b.boot(k, timed, CPUs, false); err != nil {
 				return nil, fmt.Errorf("%s: %w", k.Name, err)

@@ -66,6 +66,13 @@ func (r *Report) redisTable(f Figures, best func(row, kernel string) float64) st
 	return b.String()
 }
 
+func (r *Report) whenTimed() string {
+	if r.Earlier {
+		return "\nThey are an earlier run's, of the kernel of that day."
+	}
+	return ""
+}
+
 // Markdown is the page.
 func (r *Report) Markdown() string {
 	return fmt.Sprintf(`# The nucleus under its concurrency controls
@@ -105,11 +112,11 @@ are fewer processors in the host than in the guest, and others use them too (two
 threads did %.2f times the work of one): with %d virtual CPUs on two processors throughput
 cannot grow beyond two servers, and a CPU that holds a lock, or is the next in a queue
 for it, is often one that does not run. So the figures tell how each control bears an
-oversubscribed host, not how it scales. Medians and, in parentheses, the greatest.
+oversubscribed host, not how it scales. Medians and, in parentheses, the greatest.%s
 
 %s
 ![requests a second](nucleus.svg)
-`, r.QEMU, r.costTable(), CPUs, r.Rounds, r.redisTable(r.Counted, r.Counted.Min), r.Cores, CPUs, r.redisTable(r.Timed, r.Timed.Max))
+`, r.QEMU, r.costTable(), CPUs, r.Rounds, r.redisTable(r.Counted, r.Counted.Min), r.Cores, CPUs, r.whenTimed(), r.redisTable(r.Timed, r.Timed.Max))
 }
 
 // SVG draws requests a second over servers.

@@ -1,10 +1,11 @@
 // Command report measures the nucleus under its concurrency controls and writes
 // docs/bench/nucleus.md and nucleus.svg.
 //
-//	report [-rounds 3] [-add NAME=KERNEL] [-json FILE]
+//	report [-rounds 3] [-add NAME=KERNEL] [-json FILE] [-times FILE]
 //
-// -add measures another kernel image beside ours. It needs QEMU, gcc, and apt for
-// Debian's Redis.
+// -add measures another kernel image beside ours. -times takes the requests a second
+// from what -json wrote on a quiet machine, and counts instructions only. It needs
+// QEMU, gcc, and apt for Debian's Redis.
 package main
 
 import (
@@ -31,6 +32,7 @@ func run() error {
 	flag.IntVar(&b.Rounds, "rounds", 3, "boots of each kernel with Redis")
 	add := flag.String("add", "", "another kernel, NAME=IMAGE")
 	dump := flag.String("json", "", "write the figures to this file too")
+	times := flag.String("times", "", "do not time; requests a second are those in this file")
 	flag.Parse()
 	qemu, err := osbench.QEMUVersion()
 	if err != nil {
@@ -47,11 +49,25 @@ func run() error {
 	} else if *add != "" {
 		return fmt.Errorf("-add %q: want NAME=IMAGE", *add)
 	}
+	var earlier nucleusbench.Report
+	if b.NoTimes = *times != ""; b.NoTimes {
+		data, err := os.ReadFile(*times)
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal(data, &earlier); err != nil {
+			return fmt.Errorf("%s: %w", *times, err)
+		}
+	}
 	r, err := b.Measure()
 	if err != nil {
 		return err
 	}
-	r.QEMU, r.Cores = qemu, osbench.HostCores()
+	if r.QEMU = qemu; b.NoTimes {
+		r.Timed, r.Cores, r.Earlier = earlier.Timed, earlier.Cores, true
+	} else {
+		r.Cores = osbench.HostCores()
+	}
 	if *dump != "" {
 		data, err := json.MarshalIndent(r, "", "\t")
 		if err != nil {
