@@ -110,10 +110,13 @@ func (u *UserContext) SetFPU() {}
 // serveSyncFPU returns 0 when done, 1 when another CPU was asked and takes long.
 func serveSyncFPU(c *amd64.CPU, state uint64) uint64 {
 	u := userStateAt(uintptr(state))
-	if u.FPUCPU.Load() == 0 || fetchFPU(c, u) {
-		return 0
+	if u.FPUCPU.Load() != 0 {
+		giveUpFPU(c) // they are u's, or another CPU may wait for them
+		if !fetchFPU(c, u) {
+			return 1
+		}
 	}
-	return 1
+	return 0
 }
 
 const msrKernelGS = 0xc0000102
@@ -137,7 +140,8 @@ func enterUser(c *amd64.CPU, u *amd64.UserState, space uintptr, gen, root uint64
 		c.Space, c.Gen = space, gen
 	}
 	if c.FPUOwner() != u {
-		if !fetchFPU(c, u) {
+		giveUpFPU(c)
+		if u.FPUCPU.Load() != 0 && !fetchFPU(c, u) {
 			return false
 		}
 		c.LoadX87(u)
@@ -159,10 +163,9 @@ func enterUser(c *amd64.CPU, u *amd64.UserState, space uintptr, gen, root uint64
 // have better things to do.
 const fpuPatience = 20e3
 
-// fetchFPU sees that no CPU holds u's x87 registers; false: the one that does has
-// been asked. It gives up c's own first: who has u's may wait for those.
+// fetchFPU waits until no CPU holds u's x87 registers; false: the one that does has
+// been asked. c has given up its own: who holds u's may wait for those.
 func fetchFPU(c *amd64.CPU, u *amd64.UserState) bool {
-	giveUpFPU(c)
 	cpu := u.FPUCPU.Load()
 	if cpu == 0 {
 		return true
