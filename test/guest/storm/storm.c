@@ -42,12 +42,27 @@ static struct {
 	_Atomic long trips, rounds, naps, maps, alarms, bytes;
 } count[1];
 
+// Two hand the turn to and fro; the second stops when it is told to.
+static struct pair {
+	_Atomic int turn;
+	_Atomic long trips;
+} pair[pairs], *shared; // of threads, and one of processes
+
+// nobody_idle tells whether everybody has done something.
+static int nobody_idle(void)
+{
+	for (int i = 0; i < pairs; i++)
+		if (!pair[i].trips)
+			return 0;
+	return shared->trips && count->rounds && count->naps && count->maps && count->alarms && count->bytes;
+}
+
 // blowing tells whether the storm goes on: for its time, and on a machine that gave
 // somebody no turn in it for longer.
 static int blowing(void)
 {
 	time_t t = seconds();
-	return t < end || (t < end + patience && !(count->trips && count->rounds && count->naps && count->maps && count->alarms && count->bytes));
+	return t < end || (t < end + patience && !nobody_idle());
 }
 
 static void lost(const char *what)
@@ -70,12 +85,6 @@ static void await(_Atomic int *word, int value, const char *who)
 }
 
 static void wake(_Atomic int *word, int n) { syscall(SYS_futex, word, FUTEX_WAKE, n, NULL, NULL, 0); }
-
-// Two hand the turn to and fro; the second stops when it is told to.
-struct pair {
-	_Atomic int turn;
-	_Atomic long trips;
-};
 
 static void first(struct pair *p)
 {
@@ -224,7 +233,7 @@ int main(int argc, char **argv)
 	sigaction(SIGALRM, &sa, NULL);
 
 	// A pair of processes, too: the word is shared.
-	struct pair *shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pid_t partner = fork();
 	if (partner == 0) {
 		second(shared);
@@ -235,10 +244,9 @@ int main(int argc, char **argv)
 
 	pthread_t t[64];
 	int n = 0;
-	static struct pair p[pairs];
 	for (int i = 0; i < pairs; i++) {
-		pthread_create(&t[n++], NULL, first_thread, &p[i]);
-		pthread_create(&t[n++], NULL, second_thread, &p[i]);
+		pthread_create(&t[n++], NULL, first_thread, &pair[i]);
+		pthread_create(&t[n++], NULL, second_thread, &pair[i]);
 	}
 	for (int i = 0; i < crowd; i++)
 		pthread_create(&t[n++], NULL, member, NULL);
@@ -255,12 +263,7 @@ int main(int argc, char **argv)
 	setitimer(ITIMER_REAL, &every, NULL);
 	while (waitpid(partner, NULL, 0) < 0 && errno == EINTR)
 		;
-	for (int i = 0; i < pairs; i++)
-		if (p[i].trips == 0)
-			lost("a pair");
-	if (!shared->trips)
-		lost("the pair of processes");
-	if (!count->rounds || !count->naps || !count->maps || !count->alarms || !count->bytes)
+	if (!nobody_idle())
 		lost("somebody who did nothing");
 	printf("%ld turns, %ld of them of processes, %ld of pipes, %ld rounds, %ld naps, %ld mappings, %ld signals\n",
 	       (long)count->trips, (long)shared->trips, (long)count->bytes, (long)count->rounds, (long)count->naps,
