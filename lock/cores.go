@@ -73,13 +73,13 @@ func (q *CoreQueue) Join(core uint32) (first bool) {
 	c := &q.cores[core%MaxCores]
 	mine := c.next ^ (core + 1 + oneTurn)
 	pred := atomic.SwapUint32(&q.tail, mine)
-	c.mine, c.next = mine, pred+oneTurn^(core+1+oneTurn)
+	c.mine, c.next = mine, (pred+oneTurn)^(core+1+oneTurn)
 	return atomic.LoadUint32(&q.nodes[pred&nodeMask].done) == pred>>8
 }
 
 // Await ends a Join that was not the first.
 func (q *CoreQueue) Await(core uint32) {
-	pred := q.cores[core%MaxCores].next ^ (core + 1 + oneTurn) - oneTurn
+	pred := (q.cores[core%MaxCores].next ^ (core + 1 + oneTurn)) - oneTurn
 	wait(&q.nodes[pred&nodeMask].done, pred>>8)
 }
 
@@ -98,7 +98,7 @@ func (q *CoreQueue) TryAcquire(core uint32) bool {
 	if atomic.LoadUint32(&q.nodes[pred&nodeMask].done) != pred>>8 || !atomic.CompareAndSwapUint32(&q.tail, pred, mine) {
 		return false
 	}
-	c.mine, c.next = mine, pred+oneTurn^(core+1+oneTurn)
+	c.mine, c.next = mine, (pred+oneTurn)^(core+1+oneTurn)
 	return true
 }
 
