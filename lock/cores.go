@@ -125,7 +125,8 @@ func (q *CoreQueue) Release(core uint32) {
 // holds integers only, never enters the Go runtime, and its zero value is unlocked.
 type CoreReaders struct {
 	writing uint32
-	_       [line - 4]byte
+	spare   uint32 // so many of the last cores never read; guarded by writers
+	_       [line - 8]byte
 	in      [MaxCores]struct {
 		in uint32
 		_  [line - 4]byte
@@ -164,10 +165,14 @@ func (l *CoreReaders) RRelease(core uint32) { endRelease32(&l.in[core%MaxCores].
 func (l *CoreReaders) Acquire(core uint32) {
 	l.writers.Acquire(core)
 	atomic.SwapUint32(&l.writing, 1)
-	for i := range l.in {
+	for i := range l.in[:MaxCores-l.spare%MaxCores] {
 		wait(&l.in[i].in, 0)
 	}
 }
+
+// SetCores says that only cores below n read, which saves writers visits to the others.
+// It is for who has the lock, or before it is used; 0 and what is too much are MaxCores.
+func (l *CoreReaders) SetCores(n uint32) { l.spare = (MaxCores - min(n, MaxCores)) % MaxCores }
 
 // Release ends writing.
 func (l *CoreReaders) Release(core uint32) {

@@ -237,6 +237,30 @@ func TestElidedHunger(t *testing.T) {
 	}
 }
 
+// A writer waits for no core that was said not to come.
+func TestSetCores(t *testing.T) {
+	for _, c := range []struct{ n, visited uint32 }{{0, MaxCores}, {1, 1}, {4, 4}, {MaxCores, MaxCores}, {MaxCores + 1, MaxCores}} {
+		var l CoreReaders
+		l.SetCores(c.n)
+		if c.visited < MaxCores {
+			l.RAcquire(c.visited) // for ever
+		}
+		l.Acquire(0)
+		l.Release(0)
+		// The last one that may come is waited for.
+		l.RAcquire(c.visited - 1)
+		done := make(chan bool)
+		go func() { l.Acquire(0); close(done) }()
+		select {
+		case <-done:
+			t.Errorf("%d cores: a writer beside reader %d", c.n, c.visited-1)
+		case <-time.After(time.Millisecond):
+			l.RRelease(c.visited - 1)
+			<-done
+		}
+	}
+}
+
 // Locks for numbered cores, each core a goroutine.
 func TestCores(t *testing.T) {
 	const cores, rounds = 4, 2000
@@ -273,6 +297,7 @@ func TestCores(t *testing.T) {
 	}
 
 	var rw CoreReaders
+	rw.SetCores(cores)
 	x, y := 0, 0
 	run("CoreReaders", func(core uint32, i int) {
 		if i%16 == 0 {

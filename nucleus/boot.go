@@ -85,6 +85,7 @@ func start() {
 	initIDT()
 	c := &cpus[0].CPU
 	numCPU.Store(1)
+	guard.SetCores(1)
 	initCPU(c, 0, stack, ist)
 	maskPIC()
 	initAPIC(c)

@@ -35,6 +35,7 @@ func StartCPU(apicID uint32) error {
 func serveStartCPU(c *amd64.CPU, apicID uint32, stage uint64) uint64 {
 	n := int(numCPU.Load())
 	if stage == 0 {
+		guard.SetCores(uint32(n) + 1)
 		ap := &cpus[n].CPU
 		var ist [7]uintptr
 		for i := 1; i < len(ist); i++ {

@@ -37,6 +37,10 @@ func (c *Control) EnterAlone(core uint32) { c.readers.Acquire(core) }
 // LeaveAlone ends it.
 func (c *Control) LeaveAlone(core uint32) { c.readers.Release(core) }
 
+// SetCores says that cores from n on do not come, unless it is called again before. The
+// caller has entered alone, or nobody has entered yet.
+func (c *Control) SetCores(n uint32) { c.readers.SetCores(n) }
+
 // Object guards an object among operations that run beside each other.
 type Object struct{ ticket lock.Ticket }
 

@@ -31,6 +31,10 @@ func (*Control) EnterAlone(core uint32) {}
 // LeaveAlone ends it.
 func (*Control) LeaveAlone(core uint32) {}
 
+// SetCores says that cores from n on do not come, unless it is called again before. The
+// caller has entered alone, or nobody has entered yet.
+func (*Control) SetCores(n uint32) {}
+
 // Object guards an object among operations that run beside each other.
 type Object struct{}
 

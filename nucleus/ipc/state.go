@@ -211,6 +211,7 @@ func (n *Nucleus) Init(cores int) error {
 		return err
 	}
 	n.ncores, n.earliest = uint32(cores), Forever
+	n.control.SetCores(uint32(cores))
 	for i := range n.cores {
 		n.cores[i].idle = true
 		n.cores[i].earliest = Forever
