@@ -132,6 +132,8 @@ func serveOther(c *amd64.CPU, u *amd64.UserState, op uint32, now int64) (next *a
 			if d = dueNow; numCPU.Load() == 1 {
 				d = dueLater // nobody else could run it: perhaps the next call does
 				due.Store(d)
+			} else if callLingerer(c) {
+				d = dueLater
 			}
 		}
 		if d == dueNow || !whole || u.Kick.Load() != 0 {
@@ -289,6 +291,7 @@ const (
 	messageCancel
 	messageTake
 	messagePerform
+	messageEndLinger
 	messageExpire
 )
 
@@ -323,6 +326,8 @@ func serveMeeting(c *amd64.CPU, what, a, b uint64) uint64 {
 		n.DestroyEndpoint(core, ipc.ID(a))
 	case messageEndNotification:
 		n.DestroyNotification(core, ipc.ID(a))
+	case messageEndLinger:
+		callLingerer(c)
 	case messageCancel:
 		n.Cancel(core, ipc.ID(a))
 	case messageExpire:

@@ -327,6 +327,13 @@ func (u *UserContext) Resumed() {
 	p.since = 0
 }
 
+// Woken is Resumed of a thread that Linger gave. Its Trap says that the result of its
+// call is to be fetched.
+func (u *UserContext) Woken() {
+	u.Resumed()
+	u.Trap.Kind, u.Trap.Error = TrapMessage, 1
+}
+
 // Waited returns how long, in ticks, a thread has waited inside the nucleus without a
 // goroutine, and whether it does now.
 func Waited(i uint32, now int64) (ticks int64, waits bool) {

@@ -18,6 +18,7 @@ const (
 	sysIRQRoute
 	sysMessage
 	sysUnmask
+	sysLinger
 )
 
 // serveSyscall is the runtime's system call interface: what it asks of Linux,
@@ -128,6 +129,8 @@ func serveBeside(c *amd64.CPU, t *thread, num, a, b, d, e uint64) uint64 {
 		return sysFutex(c, a, b, d, e)
 	case linux.SYS_sched_yield:
 		cpus[c.Index].resched = true
+	case sysLinger:
+		serveLinger(c)
 	case linux.SYS_nanosleep:
 		return sysNanosleep(c, a)
 	case linux.SYS_epoll_pwait:

@@ -14,6 +14,7 @@ const (
 	futexQueues = 1 << futexBits
 	pollQueue   = futexQueues
 	noQueue     = -1
+	lingerQueue = -2 // none: it lingers (linger.go)
 )
 
 // waitQueue is a list of blocked threads.

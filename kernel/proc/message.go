@@ -19,7 +19,10 @@ import (
 // partners are the threads that have made message calls, by their index in the nucleus.
 var partners [core.MaxThreads]atomic.Pointer[Thread]
 
-func init() { nucleus.MessageWoken = messageWoken }
+func init() {
+	nucleus.MessageWoken = messageWoken
+	wait.Tell = nucleus.EndLinger
+}
 
 // messageWoken gets a thread going that waited inside the nucleus. Callers may hold
 // Process.mu and treeMu.
@@ -36,11 +39,20 @@ func messageWoken(i uint32, hosted bool) {
 // became returns the thread that left user mode, in place of one that waits inside
 // the nucleus now; nil: nobody.
 func became(u *nucleus.UserContext) *Thread {
-	if u == nil {
-		nucleus.ServeMessages()
+	if u != nil {
+		return partners[u.Partner].Load()
+	}
+	nucleus.ServeMessages()
+	if !wait.Quiet() {
 		return nil
 	}
-	return partners[u.Partner].Load()
+	i := nucleus.Linger()
+	if i == 0 {
+		return nil
+	}
+	t := partners[i].Load()
+	t.User.Woken()
+	return t
 }
 
 // letter is room for a message's Buffer (ipc.Buffer).

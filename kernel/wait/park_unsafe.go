@@ -90,7 +90,7 @@ func (g goroutine) ready() {
 	unshared[p].g = uintptr(g.g)
 	procUnpin()
 	if second {
-		wakep()
+		tell()
 	}
 }
 
@@ -108,8 +108,29 @@ func share() {
 	unshared[p].g = 0
 	procUnpin()
 	if some {
-		wakep()
+		tell()
 	}
+}
+
+// tell finds a P for goroutines that are ready.
+func tell() {
+	if Tell != nil {
+		Tell()
+	}
+	wakep()
+}
+
+//go:linkname runqempty runtime.runqempty
+func runqempty(p unsafe.Pointer) bool
+
+// Quiet reports whether no P's run queue has a goroutine, at this moment.
+func Quiet() bool {
+	for _, p := range allp {
+		if !runqempty(p) {
+			return false
+		}
+	}
+	return true
 }
 
 func (s *Sleeper) park() {

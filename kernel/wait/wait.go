@@ -164,6 +164,10 @@ const (
 	stateParked               // owner's goroutine is parked
 )
 
+// Tell, if set, is called before the scheduler is told of goroutines that are ready: it
+// gives up a processor that is held back for something else.
+var Tell func()
+
 // Sleeper blocks one thread. The methods Arm and Sleep are the owner's alone;
 // Wake and Interrupt are anybody's.
 type Sleeper struct {

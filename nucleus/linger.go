@@ -1,0 +1,88 @@
+package nucleus
+
+import (
+	"sync/atomic"
+
+	"hardtack/arch/amd64"
+)
+
+// A CPU that message calls left without a thread stays in reach for a moment: its
+// goroutine lingers. The runtime's thread waits in the nucleus with the CPU idle, and to
+// Go's scheduler it is in a system call. The next user thread that a message call wakes,
+// on a CPU that goes on with something else, is handed to it by one interrupt, without a
+// way through Go's run queues. Who waits longer is not expected soon, and the processor
+// is the scheduler's again.
+//
+// One lingers at a time, the last who began. It is called by who takes its name out of
+// lingerer and finds it waiting; whatever else ends its wait, it looks no further.
+
+// lingerTime is how long one lingers, in nanoseconds: goroutines that become ready
+// meanwhile may have to wait for so long.
+const lingerTime = 100_000
+
+// lingerer is the index + 1 of the thread that lingers; 0: nobody.
+var lingerer atomic.Int32
+
+// lingerCalled is the result of sysLinger for one that was called.
+const lingerCalled = 1
+
+// serveLinger has the current thread linger.
+func serveLinger(c *amd64.CPU) {
+	i := cpus[c.Index].current
+	block(c, lingerQueue, now()+lingerTime)
+	lingerer.Store(i + 1)
+}
+
+// callLingerer wakes who lingers, to take threads out of the CPUs' run queues or, with
+// none there, to end. It reports false if nobody does, or no CPU is free for it.
+func callLingerer(c *amd64.CPU) bool {
+	if lingerer.Load() == 0 || !anyIdle() {
+		return false
+	}
+	i := lingerer.Swap(0) - 1
+	if i < 0 {
+		return false
+	}
+	in := guard.Enter(c.Index)
+	t, queue := lockWaiting(i)
+	lingers := t.state == threadBlocked && queue == lingerQueue
+	if lingers {
+		unblock(i, lingerCalled)
+	}
+	unlockWaiting(t, queue)
+	if lingers {
+		ready(c, i, false)
+	}
+	guard.Leave(c.Index, in)
+	cpuPointer(c).finish()
+	return lingers
+}
+
+// Linger waits, for a moment, for a thread that needs a goroutine, and returns the index
+// of one that is the caller's from now on; 0: none came. A machine with one CPU has
+// nobody to wake it.
+func Linger() (i uint32) {
+	if numCPU.Load() == 1 || linger() != lingerCalled {
+		return 0
+	}
+	for {
+		woken := amd64.Syscall(sysMessage, messageTake, 0, 0)
+		for w := woken; w != 0; w >>= 16 {
+			if next := uint32(w & 0xffff); i == 0 && meeting.IsDirect(next) {
+				i = next
+			} else {
+				MessageWoken(next, !meeting.IsDirect(next))
+			}
+		}
+		if woken>>48 == 0 {
+			return i
+		}
+	}
+}
+
+// EndLinger ends Linger: there are goroutines to run.
+func EndLinger() {
+	if lingerer.Load() != 0 {
+		amd64.Syscall(sysMessage, messageEndLinger, 0, 0)
+	}
+}
