@@ -19,8 +19,9 @@ import (
 // goroutine that is in RunUser serves whichever thread its CPU runs: RunUser returns
 // with another thread's state, and the goroutine goes on as that thread's. If a call
 // leaves nobody to run the goroutine is free. A thread that is woken without being
-// switched to is put into the CPU's run queue, and ServeMessages, which runs soon
-// because RunUser returns, gives it to the kernel above, which finds it a goroutine. The
+// switched to is put into the CPU's run queue. A CPU that lingers takes it from there
+// (linger.go); if none does, ServeMessages, which runs soon because RunUser returns,
+// gives it to the kernel above, which finds it a goroutine. The
 // only CPU of a machine keeps it until it leaves user mode anyway, or until a call
 // leaves nobody else to run (dueLater).
 //

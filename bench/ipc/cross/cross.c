@@ -5,8 +5,8 @@
 // MINIMUM`: in how many of a hundred turns they were two, by the processor's number
 // (CPUID).
 //
-// On Linux processes are pinned. Hardtack puts each where it is free: those that spin
-// are on different CPUs.
+// Hardtack puts each process where a CPU is free: those that spin are on different CPUs.
+// On another system they are pinned; on a machine with one CPU there are two rows only.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sched.h>
@@ -261,6 +261,10 @@ static void server_rows(void)
 	make_way();
 	start_server(0, 0, 0);
 	row("call", many, call_one, 0);
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2) {
+		close_way();
+		return;
+	}
 
 	// The server comes to the CPU of whoever calls.
 	twins_call = 0;
@@ -373,6 +377,11 @@ static void start_passer(void)
 static void note_rows(void)
 {
 	make_notes();
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2) {
+		start_passer();
+		row("pass", many, pass_turn, 0);
+		return;
+	}
 	start_woken();
 	row("signal", many, signal_turn, 0);
 	start_woken(), computes();
