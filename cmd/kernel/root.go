@@ -28,7 +28,10 @@ func (k *kernel) unpackRoot() (*vfs.FSContext, *tmpfs.FS, *initramfs.BootConfig,
 		}
 		return nil, nil, nil, errors.New("the loader gave no initrd")
 	}
-	fs := tmpfs.New(tmpfs.Options{Type: "rootfs", Mode: 0o755, MaxPages: int64(mem.Total()) + int64(size/mem.PageSize)})
+	// Files may have all of memory but an eighth: they stay when the program is killed
+	// that filled them, and then others would be, and process 1.
+	most := int64(mem.Total()/8*7) + int64(size/mem.PageSize)
+	fs := tmpfs.New(tmpfs.Options{Type: "rootfs", Mode: 0o755, MaxPages: most})
 	archive := nucleus.RAM(pa, int(size))
 	config, err := initramfs.Unpack(fs, archive, mem.FrameOf(pa), func(first mem.Frame, n int) {
 		for i := range n {

@@ -413,6 +413,18 @@ static pid_t patient_fork(void)
 	return pid;
 }
 
+// patient_write writes a byte to a pipe, again for some seconds when the machine has
+// no memory for it.
+static int patient_write(int fd, char c)
+{
+	for (int i = 0; write(fd, &c, 1) != 1; i++) {
+		if (errno != ENOMEM || i == 50)
+			return 0;
+		nap(100);
+	}
+	return 1;
+}
+
 // bystander answers each byte that it reads, whatever happens around it.
 static int to_bystander[2], from_bystander[2];
 static pid_t bystander;
@@ -425,7 +437,7 @@ static void start_bystander(void)
 	if (bystander == 0) {
 		char c;
 		while (read(to_bystander[0], &c, 1) == 1)
-			if (write(from_bystander[1], &c, 1) != 1)
+			if (!patient_write(from_bystander[1], c))
 				_exit(1);
 		_exit(0);
 	}
@@ -438,9 +450,10 @@ static int harmed(void)
 {
 	char c = 'b';
 	int st;
-	if (write(to_bystander[1], &c, 1) == 1 && read(from_bystander[0], &c, 1) == 1)
+	if (patient_write(to_bystander[1], c) && read(from_bystander[0], &c, 1) == 1)
 		return 0;
-	if (waitpid(bystander, &st, 0) == bystander)
+	nap(100);
+	if (waitpid(bystander, &st, WNOHANG) == bystander)
 		printf("    the bystander: %s\n", died(st));
 	return 1;
 }
