@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"sync/atomic"
 	"syscall"
@@ -121,6 +122,8 @@ func TestSort(t *testing.T) {
 
 // Sleeping workers are woken for a run that has something to share.
 func TestOthersJoinIn(t *testing.T) {
+	// Where one goroutine runs at a time, who would steal finds nothing each time.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), 2)))
 	rt := newRuntime(t, WithWorkers(3))
 	for range 3 {
 		before := rt.Stats().Steals
