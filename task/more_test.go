@@ -120,10 +120,16 @@ func TestSort(t *testing.T) {
 	}
 }
 
+// twoProcessors is for tests that end when somebody has stolen: where one goroutine
+// runs at a time, who would steal finds nothing each time.
+func twoProcessors(t *testing.T) {
+	old := runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), 2))
+	t.Cleanup(func() { runtime.GOMAXPROCS(old) })
+}
+
 // Sleeping workers are woken for a run that has something to share.
 func TestOthersJoinIn(t *testing.T) {
-	// Where one goroutine runs at a time, who would steal finds nothing each time.
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), 2)))
+	twoProcessors(t)
 	rt := newRuntime(t, WithWorkers(3))
 	for range 3 {
 		before := rt.Stats().Steals
@@ -231,6 +237,7 @@ func TestNeverYields(t *testing.T) {
 
 // An added core is used soon. The time is only logged: it is the machine's.
 func TestAddedCoreIsUsed(t *testing.T) {
+	twoProcessors(t)
 	rt := newRuntime(t, WithWorkers(1))
 	var seats [2]atomic.Int64 // when each seat was first seen, since the start
 	start := time.Now()
