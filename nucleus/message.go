@@ -12,12 +12,15 @@ import (
 //
 //go:nosplit
 func serveMessage(c *amd64.CPU, u *amd64.UserState, op uint32, now int64) (next *amd64.UserState, enter bool) {
+	// First, while nothing is in registers that would have to be kept over the call.
+	if u.RDX != abi.Forever && op < abi.Signal-abi.Base && !limit(u, op) {
+		return serveOther(c, u, op, now)
+	}
 	i := u.Partner
 	p := &partners[i%ipc.MaxThreads]
 	k := &p.known[u.RDI%knownTargets] // nobody's, partner 0's, know nothing
 	if k.key != directKinds[op%8].key(u.RDI) || p.seen != load64(p.changes) ||
-		uint32(u.RSI) > abi.ShortBytes || u.Work.Load()&^amd64.WorkLater != 0 ||
-		u.RDX != abi.Forever && !limit(u, op) {
+		uint32(u.RSI) > abi.ShortBytes || u.Work.Load()&^amd64.WorkLater != 0 {
 		return serveOther(c, u, op, now)
 	}
 	id, run := p.id, uint32(0)
