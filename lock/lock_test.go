@@ -317,6 +317,22 @@ func TestCores(t *testing.T) {
 		t.Errorf("CoreReaders: %d of %d", x, want)
 	}
 
+	var virtual Ticket
+	count, failed = 0, 0
+	run("Ticket, seized", func(core uint32, i int) {
+		if i%2 == 0 {
+			virtual.AwaitSeize()
+		} else if !virtual.Seize() {
+			atomic.AddInt64(&failed, 1)
+			return
+		}
+		count++
+		virtual.Release()
+	})
+	if want := cores*rounds - int(failed); count != want {
+		t.Errorf("Ticket: %d of %d", count, want)
+	}
+
 	var seized CoreQueue
 	count, failed = 0, 0
 	run("Seize", func(core uint32, i int) {

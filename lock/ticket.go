@@ -83,6 +83,22 @@ func (l *Ticket) spin(t uint32) {
 	}
 }
 
+// Seize takes the lock if nobody has it or waits for it, and tells whether it did.
+// Release is its Unlock, too.
+func (l *Ticket) Seize() bool {
+	s := atomic.LoadUint32(&l.serving)
+	return atomic.CompareAndSwapUint32(&l.next, s, s+1)
+}
+
+// AwaitSeize waits until the lock is free and nobody else was quicker: for virtual
+// cores, which a hypervisor may stop in a queue (see CoreQueue). If all take it so,
+// nobody has a ticket for later.
+func (l *Ticket) AwaitSeize() {
+	for i := uint32(0); !l.Seize(); i++ {
+		pause(i)
+	}
+}
+
 // Release ends a Spin.
 //
 //go:noinline

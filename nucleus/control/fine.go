@@ -44,8 +44,21 @@ func (c *Control) SetCores(n uint32) { c.readers.SetCores(n) }
 // Object guards an object among operations that run beside each other.
 type Object struct{ ticket lock.Ticket }
 
-// Acquire waits until the object is ours.
-func (o *Object) Acquire() { o.ticket.Spin() }
+// Acquire waits until the object is ours. Virtual cores do not queue, as under big.
+func (o *Object) Acquire() {
+	if !Virtual || !o.ticket.Seize() {
+		o.wait()
+	}
+}
+
+// wait is Acquire but for the one case that is worth its place at every caller's.
+func (o *Object) wait() {
+	if Virtual {
+		o.ticket.AwaitSeize()
+	} else {
+		o.ticket.Spin()
+	}
+}
 
 // Release gives it back.
 func (o *Object) Release() { o.ticket.Release() }
