@@ -13,21 +13,21 @@ import (
 // must say which it has, run or refuse, and lose no wake-up while storm has its CPUs
 // put one another to sleep and wake each other, and fuzz calls at random.
 // HARDTACK_STORM is how many seconds each storm lasts at least (make storm), with other
-// numbers of CPUs and the fuzzer too; without it there is a short one on eight.
+// numbers of CPUs, the storms of message calls and the fuzzer too; without it there is a short one on eight.
 func TestControls(t *testing.T) {
 	needGuest(t)
 	if _, err := exec.LookPath("gcc"); err != nil {
 		t.Skip("needs gcc: install gcc and libc6-dev")
 	}
 	repo, dir := repository(t), t.TempDir()
-	programs := map[string]string{"storm": "storm/storm.c", "fuzz": "fuzz/fuzz.c"}
+	programs := map[string]string{"storm": "storm/storm.c", "fuzz": "fuzz/fuzz.c", "ipcstorm": "ipc/storm.c", "races": "ipc/races.c"}
 	for name, source := range programs {
 		if err := cBuild(filepath.Join(dir, name), filepath.Join(repo, "test", "guest", source)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	tool := command(t, repo, dir)
-	root := guestRoot(t, dir, "storm", "fuzz")
+	root := guestRoot(t, dir, "storm", "fuzz", "ipcstorm", "races")
 	length, long := os.Getenv("HARDTACK_STORM"), true
 	if length == "" {
 		length, long = "2", false
@@ -54,7 +54,7 @@ func TestControls(t *testing.T) {
 			boot := func(cpus string, argv ...string) string {
 				t.Helper()
 				// The last of two flags counts, whatever HARDTACK_GUEST_CPUS says.
-				out, err := inGuest(t, tool, root, 15*time.Minute, []string{"--kernel", kernel, "--cpus", cpus}, argv...)
+				out, err := inGuest(t, tool, root, 15*time.Minute, []string{"--kernel", kernel, "--cpus", cpus, "-e", "STORM_SECONDS=" + length}, argv...)
 				if err != nil {
 					t.Errorf("%s CPUs, %v: %v\n%s", cpus, argv, err, words(out, 60))
 				}
@@ -80,6 +80,11 @@ func TestControls(t *testing.T) {
 				}
 			}
 			if long {
+				for _, program := range []string{"/ipcstorm", "/races"} {
+					if out := boot(c.cpus[0], program); !strings.Contains(out, "--- PASS") || strings.Contains(out, "--- FAIL") {
+						t.Errorf("%s CPUs, %s: %s", c.cpus[0], program, tail(out, 20))
+					}
+				}
 				if out := boot(c.cpus[0], "/fuzz", "-n", "300000"); !strings.Contains(out, "fuzz: ok") {
 					t.Errorf("%s CPUs: %s", c.cpus[0], words(out, 60))
 				}
