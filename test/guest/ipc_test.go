@@ -63,8 +63,7 @@ func TestIPC(t *testing.T) {
 }
 
 // TestIPCLimits has many threads on eight processors wait with short limits of time,
-// under each control that such a machine may have. Under fine a processor that does not
-// run holds up those behind it, so it takes minutes on a busy machine.
+// under each control that such a machine may have. On a busy machine it takes minutes.
 func TestIPCLimits(t *testing.T) {
 	needGuest(t)
 	if _, err := exec.LookPath("gcc"); err != nil {
