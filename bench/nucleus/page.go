@@ -88,7 +88,7 @@ runtime's threads: one waits or is woken when a CPU runs out of work or gets som
 Guest instructions on one CPU, entry and exit included, counted with `+"`-icount`"+`: what
 `+"`/proc/hardtack/nucleus`"+` says there. In parentheses what the control adds to none;
 nobody contends. "Alone" is an operation that under fine excludes all others, for which
-it visits the marks of all 64 possible CPUs. A turn is two goroutines with threads of
+it visits the marks of the CPUs that run. A turn is two goroutines with threads of
 their own that hand a value there and back, Go's scheduler included.
 
 %s
