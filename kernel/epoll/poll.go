@@ -129,25 +129,29 @@ func (s *PollSet) scan(c *kern.Ctx, listen bool) int {
 
 // Wait blocks until a file is ready and returns how many are: 0 when the
 // deadline passed (as for wait.Sleeper.Sleep; poll asks not to wait at all),
-// EINTR when a signal came first.
+// EINTR when a signal is pending and nothing is ready, even after the deadline.
 func (s *PollSet) Wait(c *kern.Ctx, deadline int64, poll bool) (int, linux.Errno) {
-	if n := s.scan(c, false); n > 0 || poll {
+	if n := s.scan(c, false); n > 0 {
 		return n, 0
+	}
+	if poll {
+		return 0, interrupted(c)
 	}
 	for listen := true; ; listen = false {
 		c.Arm()
 		if n := s.scan(c, listen); n > 0 {
 			return n, 0
 		}
-		switch c.Sleep(deadline) {
-		case wait.Interrupted:
-			// What became ready by now counts more than the signal.
-			if n := s.scan(c, false); n > 0 {
-				return n, 0
-			}
-			return 0, linux.EINTR
-		case wait.TimedOut:
-			return s.scan(c, false), 0
+		if c.Sleep(deadline) != wait.Woken {
+			return 0, interrupted(c)
 		}
 	}
+}
+
+// interrupted is EINTR if a signal is pending.
+func interrupted(c *kern.Ctx) linux.Errno {
+	if c.Interrupted() {
+		return linux.EINTR
+	}
+	return 0
 }

@@ -34,6 +34,16 @@ func Pair(c *kern.Ctx, flags uint32) (r, w *vfs.File) {
 // Open opens a fifo as fifo(7) tells: a reader waits for a writer and the
 // other way round, unless O_NONBLOCK or O_RDWR.
 func (p *Pipe) Open(c *kern.Ctx, flags uint32) (vfs.Ops, linux.Errno) {
+	x, e := p.open(c, flags, true)
+	if e != 0 {
+		return nil, e
+	}
+	return x, 0
+}
+
+// open makes another end. A pipe without a name has had both ends since it was
+// made, so opening it once more never waits: meet is for fifos.
+func (p *Pipe) open(c *kern.Ctx, flags uint32, meet bool) (*end, linux.Errno) {
 	x := &end{p: p}
 	switch flags & linux.O_ACCMODE {
 	case linux.O_RDONLY:
@@ -47,7 +57,7 @@ func (p *Pipe) Open(c *kern.Ctx, flags uint32) (vfs.Ops, linux.Errno) {
 	}
 	nonblock := flags&linux.O_NONBLOCK != 0
 	p.mu.Lock()
-	if x.w && !x.r && nonblock && p.readers == 0 {
+	if meet && x.w && !x.r && nonblock && p.readers == 0 {
 		p.mu.Unlock()
 		return nil, linux.ENXIO
 	}
@@ -60,8 +70,8 @@ func (p *Pipe) Open(c *kern.Ctx, flags uint32) (vfs.Ops, linux.Errno) {
 		p.wOpens++
 	}
 	rOpens, wOpens := p.rOpens, p.wOpens
-	waitR := x.w && !x.r && p.readers == 0
-	waitW := x.r && !x.w && p.writers == 0
+	waitR := meet && x.w && !x.r && p.readers == 0
+	waitW := meet && x.r && !x.w && p.writers == 0
 	if waitW && nonblock {
 		x.seen, waitW = wOpens, false
 	}
@@ -73,6 +83,9 @@ func (p *Pipe) Open(c *kern.Ctx, flags uint32) (vfs.Ops, linux.Errno) {
 		e = p.partner(c, &p.rOpens, rOpens)
 	} else if waitW {
 		e = p.partner(c, &p.wOpens, wOpens)
+	}
+	if e == 0 && flags&linux.O_DIRECT != 0 {
+		e = linux.EINVAL // packets come with pipe2 and F_SETFL only
 	}
 	if e != 0 {
 		x.Release(nil)
@@ -105,13 +118,13 @@ func init() {
 	}
 }
 
-// Reopen opens the pipe behind /proc/PID/fd/N like a fifo.
+// Reopen opens the pipe behind /proc/PID/fd/N once more.
 func (x *anon) Reopen(c *kern.Ctx, _ *vfs.File, flags uint32) (vfs.Ops, linux.Errno) {
-	ops, e := x.p.Open(c, flags)
+	y, e := x.p.open(c, flags, false)
 	if e != 0 {
 		return nil, e
 	}
-	return &anon{*ops.(*end)}, 0
+	return &anon{*y}, 0
 }
 
 // Read takes bytes from the pipe.

@@ -154,8 +154,12 @@ func TestSignalFindsThread(t *testing.T) {
 			woken := make(chan bool)
 			tid := c.spawn(t, CloneArgs{Flags: threadFlags, Stack: 4096}, func(c *Thread) {
 				c.SetBlocked(0)
-				c.Arm()
-				woken <- c.Sleep(wait.Now()+60e9) == wait.Interrupted
+				end, r := wait.Now()+60e9, wait.Woken
+				for r == wait.Woken {
+					c.Arm()
+					r = c.Sleep(end)
+				}
+				woken <- r == wait.Interrupted
 			})
 			eventually(t, "sleep", ByTID(tid).Parked)
 			c.Proc.SendSignal(linux.SIGUSR1)

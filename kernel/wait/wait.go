@@ -18,6 +18,10 @@
 // Arm comes before the condition is looked at, so that a wake-up between the
 // look and Sleep is never lost.
 //
+// What a caller waits for counts more than a signal or the time limit. Sleep
+// therefore reports those only on entry: a caller that one of them woke looks at
+// its condition once more, and hears of the reason when it sleeps again.
+//
 // Lock order: the object's own lock, then Queue.mu, then whatever the
 // listeners take (an epoll instance's ready list, another Queue). A listener
 // runs under Queue.mu: it must not block, nor add to or remove from that queue.
@@ -148,8 +152,8 @@ type Result int
 // Results of Sleep.
 const (
 	Woken       Result = iota // somebody called Wake, or it was spurious: look again
-	Interrupted               // a signal is pending for the thread
-	TimedOut                  // the deadline passed
+	Interrupted               // a signal was pending when Sleep was called
+	TimedOut                  // the deadline had passed when Sleep was called
 )
 
 // NoDeadline makes Sleep wait without a time limit.
@@ -213,16 +217,23 @@ func (s *Sleeper) NotifyEvent(*Entry, Events) bool {
 
 // Sleep blocks until Wake, a signal, or the deadline (monotonic nanoseconds as
 // Now counts them; NoDeadline for none). Arm must have been called before the
-// condition was looked at.
+// condition was looked at. Whatever ends the block, the result is Woken; if the
+// deadline has passed or a signal is pending already, Sleep does not block and
+// says so, the deadline first.
 func (s *Sleeper) Sleep(deadline int64) Result {
-	if s.interrupted.Load() {
+	if deadline != NoDeadline {
+		if Now() >= deadline {
+			return TimedOut
+		}
+		if s.interrupted.Load() {
+			return Interrupted
+		}
+		s.timer.set(s, deadline)
+	} else if s.interrupted.Load() {
 		return Interrupted
 	}
-	r := s.SleepUninterruptible(deadline)
-	if r == Woken && s.interrupted.Load() {
-		return Interrupted
-	}
-	return r
+	s.park()
+	return Woken
 }
 
 // SleepUninterruptible is Sleep that signals do not end early. (SetInterrupted

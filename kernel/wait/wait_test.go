@@ -12,8 +12,11 @@ func TestSleepTimesOut(t *testing.T) {
 	for i := 0; i < 3; i++ { // the timer is reused
 		s.Arm()
 		start := Now()
-		if r := s.Sleep(start + int64(5*time.Millisecond)); r != TimedOut {
-			t.Fatalf("round %d: %v", i, r)
+		for r := Woken; r != TimedOut; {
+			if r = s.Sleep(start + int64(5*time.Millisecond)); r == Interrupted {
+				t.Fatalf("round %d: %v", i, r)
+			}
+			s.Arm()
 		}
 		if d := Now() - start; d < int64(5*time.Millisecond) {
 			t.Fatalf("slept %d ns only", d)
@@ -25,12 +28,41 @@ func TestInterruptEndsSleep(t *testing.T) {
 	var s Sleeper
 	s.Arm()
 	go s.SetInterrupted(true)
-	if r := s.Sleep(NoDeadline); r != Interrupted {
-		t.Fatal(r)
+	for s.Sleep(NoDeadline) == Woken {
+		s.Arm()
 	}
 	s.Arm()
 	if r := s.Sleep(NoDeadline); r != Interrupted {
 		t.Fatal("a pending signal does not keep the thread from sleeping")
+	}
+}
+
+// A signal or the time limit that ends a sleep lets the caller look at its
+// condition before it is told.
+func TestLookAgainBeforeGivingUp(t *testing.T) {
+	var s Sleeper
+	s.Arm()
+	go func() {
+		for s.state.Load() != stateParked {
+			runtime.Gosched()
+		}
+		s.SetInterrupted(true)
+	}()
+	if r := s.Sleep(NoDeadline); r != Woken {
+		t.Fatalf("a signal during the sleep: %v", r)
+	}
+	s.Arm()
+	if r := s.Sleep(Now() + int64(time.Hour)); r != Interrupted {
+		t.Fatalf("a signal before the sleep: %v", r)
+	}
+	s.Arm()
+	if r := s.Sleep(Now() - 1); r != TimedOut {
+		t.Fatalf("a deadline that passed, and a signal: %v", r)
+	}
+	s.SetInterrupted(false)
+	s.Arm()
+	if r := s.Sleep(Now() + int64(time.Millisecond)); r != Woken {
+		t.Fatalf("a deadline during the sleep: %v", r)
 	}
 }
 
