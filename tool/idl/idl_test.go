@@ -124,6 +124,8 @@ func TestErrors(t *testing.T) {
 		{"interface x «\"unfinished", `this text has no end: expected " before the end of the file`},
 		{"interface x «\"unfinished\\", `this text has no end: expected " before the end of the file`},
 		{"interface x \"a«\\é\" {", `unknown escape \é; expected \", \\, \n or \t`},
+		{"interface x \"a«\\\r\" {", `unknown escape: a backslash and U+000D; expected \", \\, \n or \t`},
+		{"interface x «\"unfinished\\\n\" {", `this text has no end: expected " on the same line`},
 		{"interface x {\n «/* message m();\n};", "this comment has no end: expected */ before the end of the file"},
 		{"interface x {\n «/* /* */ message m();\n};", "this comment has no end: expected */ before the end of the file"},
 		{"interface x {\n message m();\n}«", "expected ';' after the interface's '}', found the end of the file"},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -224,10 +225,16 @@ func (l *lexer) quoted(t *token) error {
 			if i == len(rest) {
 				break
 			}
+			if rest[i] == '\n' {
+				return errorf(t.pos, `this text has no end: expected " on the same line`)
+			}
 			j := strings.IndexByte(`"\nt`, rest[i])
 			if j < 0 {
 				l.advance(i - 1)
 				r, _ := utf8.DecodeRuneInString(l.src[l.off+1:])
+				if !unicode.IsPrint(r) {
+					return errorf(l.pos, `unknown escape: a backslash and %U; expected \", \\, \n or \t`, r)
+				}
 				return errorf(l.pos, `unknown escape \%c; expected \", \\, \n or \t`, r)
 			}
 			b.WriteByte("\"\\\n\t"[j])
