@@ -3,12 +3,14 @@
 // handed to the toolchain by "go build -overlay".
 //
 // The topics are affinity, with which "hardtack go" builds any program
-// (channel-aware scheduling), and allocated, with which the kernel is built (bytes
-// allocated by each goroutine). What the kernel wants of the collector needs no patch
+// (channel-aware scheduling), allocated, with which the kernel is built (bytes
+// allocated by each goroutine), and locks, with which a kernel for tests is built (the
+// order of locks, checked). What the kernel wants of the collector needs no patch
 // (docs/decisions/0036-the-kernels-collector.md).
 //
 // A topic is one patch in patches/ and the files it names in topics below;
-// _runtime/ holds those files (the underscore keeps them from being a package
+// _runtime/ holds those files, those of another package than runtime in a folder of
+// its name (the underscore keeps them from being a package
 // of this module). Only edits are kept here. At build time Go's files are read
 // from the GOROOT that will build, must have the sums in go<version>.sums, and
 // every hunk must match at its very line: a patch applies exactly or not at all.
@@ -25,6 +27,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"sort"
@@ -45,6 +48,7 @@ var files embed.FS
 // topics names the new files of each topic; patches/<topic>.patch has its edits.
 var topics = map[string][]string{
 	"allocated": {"allocated_unsafe.go"},
+	"locks":     {"locks_unsafe.go", "sync/locks.go"},
 	"affinity":  {"affinity.go", "affinity_touch.go", "affinity_group.go", "affinity_pin.go", "affinity_unsafe.go", "affinity_default.go"},
 }
 
@@ -149,7 +153,11 @@ func (o Options) generate(root string) (map[string][]byte, error) {
 			if name == "affinity_default.go" {
 				data = bytes.Replace(data, []byte("= affOff"), fmt.Appendf(nil, "= %d // %s", slices.Index(Policies, o.Policy), o.Policy), 1)
 			}
-			content["runtime/hardtack_"+name] = data
+			dir, base := path.Split(name)
+			if dir == "" {
+				dir = "runtime"
+			}
+			content[path.Join(dir, "hardtack_"+base)] = data
 		}
 		patch, err := files.ReadFile("patches/" + topic + ".patch")
 		if err != nil {

@@ -292,3 +292,20 @@ func TestProcessPolicy(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
+
+// Locks taken in two orders are found, and both places are told.
+func TestLocks(t *testing.T) {
+	exe := buildWith(t, Options{Topics: []string{"allocated", "locks"}}, "-ldflags=-checklinkname=0", "./testdata/locks")
+	cmd := exec.Command(exe)
+	var told bytes.Buffer
+	cmd.Stderr = &told
+	out, err := cmd.Output()
+	if err != nil || string(out) != "ok\n" {
+		t.Fatalf("%v\n%s\n%.4000s", err, out, told.String())
+	}
+	for _, want := range []string{"before, the other way", "taken twice by one goroutine: main.lockData", "testdata/locks/main.go:"} {
+		if !strings.Contains(told.String(), want) {
+			t.Errorf("no %q:\n%.4000s", want, told.String())
+		}
+	}
+}

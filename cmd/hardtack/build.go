@@ -15,9 +15,9 @@ import (
 
 func newBuild() *cobra.Command {
 	var out, control string
-	var stock bool
+	var stock, checkLocks bool
 	cmd := &cobra.Command{
-		Use:   "build [--control WHICH] [--stock] [-o IMAGE]",
+		Use:   "build [--control WHICH] [--stock] [--check-locks] [-o IMAGE]",
 		Short: "Build the kernel image",
 		Long: `Build the kernel with the stock Go toolchain, as an ELF file that QEMU boots
 with -kernel (PVH). The same source gives the same image, bit for bit. A small
@@ -62,13 +62,14 @@ The kernel says which it has at boot, on a terminal, and in /proc/hardtack/contr
 				return err
 			}
 			return t.create(out, func(tmp string) error {
-				return image.Build(image.Options{Out: tmp, Dir: dir, Control: control, Stock: stock})
+				return image.Build(image.Options{Out: tmp, Dir: dir, Control: control, Stock: stock, CheckLocks: checkLocks})
 			})
 		},
 	}
 	cmd.Flags().StringVarP(&out, "output", "o", "", "write the image to this `file`")
 	cmd.Flags().StringVar(&control, "control", "big", "the nucleus's concurrency `control`: none, big, queue, fine or rtm")
 	cmd.Flags().BoolVar(&stock, "stock", false, "leave Go's runtime as it is: /proc/hardtack/allocated counts nothing")
+	cmd.Flags().BoolVar(&checkLocks, "check-locks", false, "for tests: check the order in which the kernel takes locks; /proc/hardtack/locks has the result")
 	return cmd
 }
 

@@ -28,6 +28,9 @@ func (k *kernel) introspect(config *initramfs.BootConfig) {
 	procfs.Register("hardtack/control", func() []byte { return []byte(nucleus.Control() + "\n") })
 	procfs.Register("hardtack/nucleus", costsText)
 	procfs.Register("hardtack/allocated", allocatedText)
+	if kern.ChecksLocks() {
+		procfs.Register("hardtack/locks", kern.LocksText)
+	}
 	if config.Pprof > 0 && config.Pprof < 1<<16 {
 		if err := pprof.Serve(inet.Default, uint16(config.Pprof), nil); err != nil {
 			warn("profiles: %v", err)

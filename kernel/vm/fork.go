@@ -30,13 +30,14 @@ func (s *Space) Fork(_ *kern.Ctx) (*Space, linux.Errno) {
 	if e != 0 {
 		return nil, e
 	}
+	n.mu.Lock() // which nobody else knows yet, so that mu comes before any pt
 	s.lock()
 	if tooMany(s.vmas.len(), s.vmas.len()) {
 		s.unlock()
+		n.mu.Unlock()
 		n.Release()
 		return nil, linux.ENOMEM
 	}
-	n.mu.Lock()
 	n.brkStart, n.brk = s.brkStart, s.brk
 	n.mmapBase, n.holeTop, n.holeMin = s.mmapBase, s.holeTop, s.holeMin
 	n.vmas = s.vmas.clone()

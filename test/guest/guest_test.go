@@ -3,6 +3,7 @@ package guest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -53,6 +54,9 @@ func kernelControl() string {
 
 func buildKernel(t *testing.T, repo, tool, control, out string) {
 	build := exec.Command(tool, "build", "--control", control, "-o", out)
+	if os.Getenv("HARDTACK_GUEST_CHECK_LOCKS") != "" {
+		build.Args = append(build.Args, "--check-locks")
+	}
 	build.Dir = repo
 	if text, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("hardtack build: %v\n%s", err, text)
@@ -79,7 +83,8 @@ func onHost(t *testing.T, dir string, names []string) string {
 
 // inGuest boots a machine with the directory as its root and runs a command in
 // it. It returns the console's text and the command's error. HARDTACK_GUEST_CPUS
-// gives the machine another number of processors.
+// gives the machine another number of processors, and HARDTACK_GUEST_CHECK_LOCKS a
+// kernel that checks the order in which it takes locks.
 func inGuest(t *testing.T, tool, root string, limit time.Duration, flags []string, argv ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit+30*time.Second)
 	defer cancel()
@@ -98,6 +103,9 @@ func inGuest(t *testing.T, tool, root string, limit time.Duration, flags []strin
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
+	if at := strings.Index(out.String(), "lock order: "); at >= 0 {
+		err = errors.Join(err, fmt.Errorf("the kernel's %.4000s", out.String()[at:]))
+	}
 	return out.String(), err
 }
 

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"hardtack/abi/boot"
@@ -31,6 +32,9 @@ type Options struct {
 	// Stock leaves Go's runtime as it is: without the overlay's topics for the
 	// kernel, which so does not know what its system calls allocate.
 	Stock bool
+
+	// CheckLocks has the kernel check the order in which it takes locks; for tests.
+	CheckLocks bool
 
 	// Debug is where to keep the linked program, with symbols for gdb; "" nowhere.
 	Debug string
@@ -60,6 +64,9 @@ func Build(o Options) error {
 	tag, err := ControlTag(o.Control)
 	if err != nil {
 		return err
+	}
+	if o.Stock && o.CheckLocks {
+		return fault.Bad("locks are checked by a changed Go runtime: not with --stock")
 	}
 	tags := strings.Trim(o.Tags+","+tag, ",")
 	tmp, err := os.MkdirTemp("", "hardtack-image-*")
@@ -130,8 +137,12 @@ func (o *Options) overlays(dir string, env []string) (string, error) {
 	if err != nil || o.Stock {
 		return netstack, err
 	}
+	topics := runtimeTopics
+	if o.CheckLocks {
+		topics = append(slices.Clone(topics), "locks")
+	}
 	patched, err := overlay.Prepare(overlay.Toolchain{Version: tools.GOVERSION, Root: tools.GOROOT, OS: "linux", Arch: "amd64"},
-		overlay.Options{Topics: runtimeTopics, Cache: filepath.Join(dir, "runtime")})
+		overlay.Options{Topics: topics, Cache: filepath.Join(dir, "runtime")})
 	if err != nil {
 		return "", fmt.Errorf("%w (the kernel can do without: --stock)", err)
 	}
