@@ -1,5 +1,7 @@
 package proc
 
+//oops:stop a process that is known and never starts
+
 import (
 	"sync/atomic"
 

@@ -1,5 +1,7 @@
 package proc
 
+//oops:stop half of the old program and half of the new
+
 import (
 	"math/rand/v2"
 

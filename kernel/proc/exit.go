@@ -1,5 +1,7 @@
 package proc
 
+//oops:stop a thread that cannot end keeps its process and its parent waiting
+
 import (
 	"hardtack/abi/linux"
 	"hardtack/kernel/wait"

@@ -1,5 +1,7 @@
 package proc
 
+//oops:stop a waiter that is gone would take others' wake-ups
+
 import (
 	"sync"
 	"sync/atomic"

@@ -1,5 +1,7 @@
 package proc
 
+//oops:stop the nucleus believes the thread to be in a call
+
 import (
 	"sync/atomic"
 

@@ -1,5 +1,7 @@
 package proc
 
+//oops:stop without process 1 there is nothing to go on with
+
 import (
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"

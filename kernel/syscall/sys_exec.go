@@ -1,5 +1,7 @@
 package syscall
 
+//oops:stop half of the old program and half of the new
+
 import (
 	"strconv"
 	"sync"
