@@ -34,6 +34,7 @@ type runFlags struct {
 	hostname string
 	net      string
 	pprof    int
+	panics   string // what a panic does: kill or stop
 	dryRun   bool
 	timeout  time.Duration
 }
@@ -109,6 +110,7 @@ machine.
 	fl.BoolVar(&f.cfg.ICount, "icount", false, "count instructions: one each nanosecond of guest time (tcg)")
 	fl.StringVar(&f.cfg.Kernel, "kernel", "", "the kernel `image` (default: kernel.elf beside this command)")
 	fl.StringVar(&f.cfg.Append, "append", "", "the kernel's command `line`")
+	fl.StringVar(&f.panics, "panic", "kill", "what a `panic` in a system call does: kill the process where nothing else is harmed, or stop the machine")
 	fl.IntVar(&f.pprof, "pprof", 0, "serve the kernel's Go profiles on this `port` of the host's loopback")
 	fl.StringArrayVar(&f.cfg.QEMUArgs, "qemu-arg", nil, "a further `argument` for QEMU (repeatable)")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the QEMU command and do not run it")
@@ -216,6 +218,13 @@ func (f *runFlags) complete(ctx context.Context) (err error) {
 			return err
 		}
 		f.cfg.Disks = append(f.cfg.Disks, disk)
+	}
+	switch f.panics {
+	case "kill":
+	case "stop":
+		f.cfg.Append = strings.TrimSpace(f.cfg.Append + " panic=stop")
+	default:
+		return fault.Bad("--panic %q: want kill or stop", f.panics)
 	}
 	if f.pprof < 0 || f.pprof > 65535 {
 		return fault.Bad("--pprof %d: not a port", f.pprof)

@@ -140,6 +140,7 @@ func (k *kernel) initProcesses() {
 	proc.Random = readRandom
 	proc.InitExited = k.initExited
 	proc.Reboot = k.reboot
+	k.catchPanics()
 	if _, ok := k.option("strace"); ok {
 		traceSyscalls()
 	}

@@ -4,7 +4,6 @@ import (
 	"runtime"
 	"sync/atomic"
 
-	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
 	"hardtack/kernel/mem"
 	"hardtack/kernel/wait"
@@ -64,10 +63,7 @@ func KillBiggest() *Process {
 	}
 	lastOOM.Store(kern.Monotonic())
 	if victim != nil && best != 1<<62 {
-		victim.mu.Lock()
-		victim.beginExit(int32(linux.SIGKILL))
-		victim.resumeForKill()
-		victim.mu.Unlock()
+		victim.kill()
 	}
 	runtime.Gosched()
 	return victim

@@ -12,18 +12,19 @@ import (
 )
 
 // threadLoop is loop; the host's tests put something else in its place.
-var threadLoop = (*Thread).loop
+var threadLoop = (*runner).loop
 
 // loop is a thread's life: user mode, and what it left user mode for. Message calls
 // may make the goroutine another thread's meanwhile: loop returns the one that must
 // end, or nil if the goroutine has none.
-func (t *Thread) loop() *Thread {
+func (r *runner) loop(t *Thread) *Thread {
 	for {
 		wait.Share()
 		if u := t.User.Run(&t.Space.AS); u != &t.User {
 			if t = became(u); t == nil {
 				return nil
 			}
+			r.thread = t
 		}
 		if nucleus.MessagesDue() {
 			nucleus.ServeMessages()
@@ -154,7 +155,8 @@ func (t *Thread) floatCode(vector uint32) int32 {
 // grown to what system calls need, so that a fork does not pay for that again.
 type runner struct {
 	wait.Sleeper
-	next atomic.Pointer[Thread]
+	next   atomic.Pointer[Thread]
+	thread *Thread // whom serve runs
 }
 
 // maxIdleRunners of them are kept.
@@ -185,19 +187,30 @@ func (t *Thread) launch() {
 	r.Wake()
 }
 
+// serve runs a thread until it must end, and returns it or the one that the goroutine
+// has become meanwhile; nil if it has none.
+func (r *runner) serve(t *Thread) (end *Thread) {
+	r.thread = t
+	returned := false
+	defer r.caught(&returned, &end)
+	if t.startTicks == 0 {
+		t.startTicks = ticks()
+	} else { // it waited inside the nucleus
+		t.User.Resumed()
+		t.finishMessage()
+	}
+	end = t
+	if t.User.Work.Load() == 0 || t.handleWork() {
+		end = threadLoop(r, t)
+	}
+	returned = true
+	return end
+}
+
 func (r *runner) run() {
 	for {
 		t := r.next.Swap(nil)
-		if t.startTicks == 0 {
-			t.startTicks = ticks()
-		} else { // it waited inside the nucleus
-			t.User.Resumed()
-			t.finishMessage()
-		}
-		if t.User.Work.Load() == 0 || t.handleWork() {
-			t = threadLoop(t)
-		}
-		if t != nil {
+		if t = r.serve(t); t != nil {
 			t.exit()
 		}
 		t = nil

@@ -347,6 +347,18 @@ func RegisterWritable(path string, text func() []byte, write func(string) linux.
 		}})
 }
 
+// RegisterTrigger adds a file that only who has CAP_SYS_ADMIN may write to.
+func RegisterTrigger(path string, text func() []byte, write func(string) linux.Errno) {
+	register(path, &entry{mode: 0o644,
+		read: func(*about) ([]byte, linux.Errno) { return text(), 0 },
+		write: func(x *about, b []byte) linux.Errno {
+			if !x.c.Cred().Has(kern.CapSysAdmin) {
+				return linux.EPERM
+			}
+			return write(strings.TrimRight(string(b), "\n\x00"))
+		}})
+}
+
 func register(path string, e *entry) {
 	registered.mu.Lock()
 	defer registered.mu.Unlock()

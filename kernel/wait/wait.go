@@ -123,6 +123,14 @@ func (q *Queue) Remove(e *Entry) {
 	q.mu.Unlock()
 }
 
+// Leave takes the entry out of the queue that it is in, if any. Only who adds and
+// removes it may call.
+func (e *Entry) Leave() {
+	if q := e.queue; q != nil {
+		q.Remove(e)
+	}
+}
+
 // Empty reports whether nobody listens.
 func (q *Queue) Empty() bool { return q.n.Load() == 0 }
 

@@ -83,6 +83,10 @@ func Build(o Options) error {
 	if err != nil {
 		return err
 	}
+	flags := []string{"-trimpath", "-buildvcs=false", "-overlay", list, "-gcflags", tableCalls, "-tags", tags}
+	if list, err = o.lockLines(tmp, list, env, flags); err != nil {
+		return err
+	}
 	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-overlay", list, "-gcflags", tableCalls, "-ldflags", ldflags, "-tags", tags, "-o", linked}, o.Args...)
 	cmd := exec.Command("go", append(args, "hardtack/cmd/kernel")...)
 	cmd.Dir, cmd.Env = o.Dir, env

@@ -91,8 +91,14 @@ func (w *walker) stmt(x ast.Stmt, s *state) *state {
 		s = w.deferred(x.Call, s)
 		w.mark(x.Pos(), x.End(), before, s)
 		return s
-	case *ast.GoStmt: // another goroutine's
+	case *ast.GoStmt: // what it calls runs on a stack of its own
 		w.mark(x.Pos(), x.End(), s)
+		if lit, ok := x.Call.Fun.(*ast.FuncLit); ok {
+			w.a.follow(&function{file: w.f.file, typ: lit.Type, body: lit.Body})
+		}
+		for _, arg := range x.Call.Args {
+			s = w.effects(arg, s)
+		}
 		return s
 	case *ast.ExprStmt:
 		s = w.simple(x, s)

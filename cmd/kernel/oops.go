@@ -1,0 +1,84 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/oops"
+	"hardtack/kernel/proc"
+	"hardtack/kernel/procfs"
+	"hardtack/kernel/syscall"
+	"hardtack/nucleus"
+)
+
+// Panics on the way of a system call (docs/decisions/0093-panics.md).
+
+// maxOopses ends the machine after so many panics (Linux's oops_limit): each may have
+// left references behind that nobody gives back.
+const maxOopses = 10000
+
+var oopses atomic.Uint64
+
+// catchPanics has panics kill the process at whose call they came, unless the kernel
+// parameter panic=stop is given.
+func (k *kernel) catchPanics() {
+	procfs.RegisterTrigger("hardtack/oops", func() []byte { return fmt.Appendf(nil, "%d\n", oopses.Load()) }, provoke)
+	if how, _ := k.option("panic"); how == "stop" {
+		return
+	}
+	proc.MayOutlive = func() bool {
+		where := oops.Locked()
+		if where != "" {
+			warn("a panic while a lock may be held, by %s: the machine stops", where)
+			return false
+		}
+		return oopses.Load() < maxOopses
+	}
+	proc.Oops = reportOops
+}
+
+func reportOops(t *proc.Thread, reason any) {
+	n := oopses.Add(1)
+	warn("oops %d: panic: %v", n, reason)
+	warn("process %d (%s), thread %d, uid %d, is killed; it was in %s", t.Proc.PID, t.Name(), t.TID, t.Cred().UID, doing(t))
+	b := make([]byte, 32<<10)
+	fmt.Printf("%s\n", b[:runtime.Stack(b, false)])
+}
+
+// doing says what a thread left user mode for.
+func doing(t *proc.Thread) string {
+	trap := &t.User.Trap
+	if trap.Kind != nucleus.TrapSyscall {
+		return fmt.Sprintf("an exception: vector %d, error %#x, address %#x", trap.Vector, trap.Error, trap.Addr)
+	}
+	name := fmt.Sprint("call ", t.CallNumber())
+	if c := syscall.Lookup(t.CallNumber()); c != nil {
+		name = c.Name
+	}
+	return fmt.Sprintf("%s%#x", name, t.Args)
+}
+
+// provoked is a lock that is held when a panic comes, for the test.
+var provoked sync.Mutex
+
+// provoke is a write to hardtack/oops: the panic that it names. Like
+// /proc/sysrq-trigger it is there for tests, and for who may end the machine anyway.
+func provoke(how string) linux.Errno {
+	var none *kernel
+	switch how {
+	case "panic":
+		panic("asked for")
+	case "nil":
+		none.cmdline = ""
+	case "index":
+		_ = make([]byte, 3)[len(how)]
+	case "lock":
+		provoked.Lock()
+		defer provoked.Unlock()
+		panic("asked for, with a lock")
+	}
+	return linux.EINVAL
+}
