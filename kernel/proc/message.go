@@ -40,9 +40,9 @@ func messageWoken(i uint32, hosted bool) {
 
 // became returns the thread that left user mode, in place of one that waits inside
 // the nucleus now; nil: nobody.
-func became(u *nucleus.UserContext) *Thread {
+func (r *runner) became(u *nucleus.UserContext) *Thread {
 	if u != nil {
-		return partners[u.Partner].Load()
+		return r.runs(partners[u.Partner].Load())
 	}
 	nucleus.ServeMessages()
 	if !wait.Quiet() {
@@ -54,7 +54,7 @@ func became(u *nucleus.UserContext) *Thread {
 	}
 	t := partners[i].Load()
 	t.User.Woken()
-	return t
+	return r.runs(t)
 }
 
 // letter is room for a message's Buffer (ipc.Buffer).

@@ -12,19 +12,18 @@ import (
 )
 
 // threadLoop is loop; the host's tests put something else in its place.
-var threadLoop = (*runner).loop
+var threadLoop = (*Thread).loop
 
 // loop is a thread's life: user mode, and what it left user mode for. Message calls
 // may make the goroutine another thread's meanwhile: loop returns the one that must
 // end, or nil if the goroutine has none.
-func (r *runner) loop(t *Thread) *Thread {
+func (t *Thread) loop() *Thread {
 	for {
 		wait.Share()
 		if u := t.User.Run(&t.Space.AS); u != &t.User {
-			if t = became(u); t == nil {
+			if t = t.runner.became(u); t == nil {
 				return nil
 			}
-			r.thread = t
 		}
 		if nucleus.MessagesDue() {
 			nucleus.ServeMessages()
@@ -156,7 +155,7 @@ func (t *Thread) floatCode(vector uint32) int32 {
 type runner struct {
 	wait.Sleeper
 	next   atomic.Pointer[Thread]
-	thread *Thread // whom serve runs
+	thread *Thread // whose goroutine it is
 }
 
 // maxIdleRunners of them are kept.
@@ -187,10 +186,18 @@ func (t *Thread) launch() {
 	r.Wake()
 }
 
+// runs notes whose goroutine it is; nil: nobody's.
+func (r *runner) runs(t *Thread) *Thread {
+	if t != nil {
+		r.thread, t.runner = t, r
+	}
+	return t
+}
+
 // serve runs a thread until it must end, and returns it or the one that the goroutine
 // has become meanwhile; nil if it has none.
 func (r *runner) serve(t *Thread) (end *Thread) {
-	r.thread = t
+	r.runs(t)
 	returned := false
 	defer r.caught(&returned, &end)
 	if t.startTicks == 0 {
@@ -201,7 +208,7 @@ func (r *runner) serve(t *Thread) (end *Thread) {
 	}
 	end = t
 	if t.User.Work.Load() == 0 || t.handleWork() {
-		end = threadLoop(r, t)
+		end = threadLoop(t)
 	}
 	returned = true
 	return end

@@ -66,6 +66,7 @@ type Thread struct {
 	kernelBytes uint64 // estimate of the heap that system calls allocated
 	Faults      int64  // page faults
 	yields      uint32
+	runner      *runner // the goroutine's, while it has one
 
 	vfork  *vforkWait // CLONE_VFORK: whom to wake at exec or exit
 	futexq futexWaiter

@@ -39,7 +39,7 @@ func (t *Thread) call(fn func()) bool {
 func TestMain(m *testing.M) {
 	mem.InitHost(16384)
 	world.code = map[*Thread]script{}
-	threadLoop = func(_ *runner, t *Thread) *Thread {
+	threadLoop = func(t *Thread) *Thread {
 		for {
 			world.mu.Lock()
 			fn := world.code[t]
