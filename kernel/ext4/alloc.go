@@ -224,19 +224,18 @@ func (fs *FS) newMeta(h *handle, in *Inode, goal uint64, k kind) (*buffer, error
 		return nil, err
 	}
 	in.addBlocks(1)
-	of := in.seed
+	of := in.owner()
 	if k == kindXattr { // several files may have it
 		of = 0
 	}
-	return fs.fresh(h, r.blk, k, of), nil
+	return fs.fresh(h, r.blk, k, of)
 }
 
 // freeMeta frees a block of metadata of an inode.
-func (fs *FS) freeMeta(h *handle, in *Inode, blk uint64) error {
+func (fs *FS) freeMeta(h *handle, in *Inode, blk, of uint64) error {
 	if err := fs.markFree(h, run{blk, 1}); err != nil {
 		return err
 	}
-	h.forget(blk)
 	in.addBlocks(-1)
-	return nil
+	return h.forget(blk, of)
 }

@@ -28,7 +28,7 @@ type buffer struct {
 	shared bool
 	gone   bool         // freed; the transaction forgets it
 	kind   kind         // as what it has been found right, or was made
-	of     uint32       // whose: the seed of its checksum; of a bitmap or descriptors the group
+	of     uint64       // whose: see Inode.owner; of a bitmap or descriptors the group
 	tx     *transaction // the running transaction that it is part of
 	// stale has a bit for each record whose checksum must be stored before the
 	// commit: an inode, a descriptor. Of other kinds bit 0 stands for the block.
@@ -51,6 +51,7 @@ const (
 	kindTable // of inodes, each with a checksum
 	kindDesc  // of group descriptors, the same
 	kindSuper
+	kindOrphans // of the file that lists orphans
 )
 
 // bytes returns the present content, to be read by who holds the lock that guards it.
@@ -201,7 +202,7 @@ func (fs *FS) enter(blk uint64, pinned bool) (b *buffer, full bool) {
 }
 
 // pin is read for a block that stays in memory.
-func (fs *FS) pin(blk uint64, k kind, of uint32) (*buffer, error) {
+func (fs *FS) pin(blk uint64, k kind, of uint64) (*buffer, error) {
 	if blk >= fs.s.blocks {
 		return nil, corrupt("block %d of %d", blk, fs.s.blocks)
 	}
@@ -223,11 +224,15 @@ func (fs *FS) load(b *buffer) error {
 	return nil
 }
 
-// fresh returns a buffer for a newly allocated block, zeroed, as part of h.
-func (fs *FS) fresh(h *handle, blk uint64, k kind, of uint32) *buffer {
+// fresh returns a buffer for a newly allocated block, zeroed, as part of h. A block
+// that is in memory as somebody's metadata cannot be free, whatever its bitmap says.
+func (fs *FS) fresh(h *handle, blk uint64, k kind, of uint64) (*buffer, error) {
 	c := &fs.cache
 	b := &buffer{blk: blk, kind: k, of: of, data: make([]byte, fs.s.blockSize)}
 	b.used.Store(true)
+	if old := c.peek(blk); old != nil && old.owned() {
+		return nil, corrupt("block %d is marked free and used for metadata", blk)
+	}
 	c.mu.Lock()
 	if old := c.peek(blk); old != nil {
 		c.remove(old)
@@ -235,16 +240,24 @@ func (fs *FS) fresh(h *handle, blk uint64, k kind, of uint32) *buffer {
 	c.enter(b)
 	c.mu.Unlock()
 	h.write(b)
-	return b
+	return b, nil
+}
+
+// owned reports whether the block is metadata of something.
+func (b *buffer) owned() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.pinned || b.kind != kindRaw || b.tx != nil || b.shared
 }
 
 // checked returns a block's buffer and its bytes after its checksum (and whatever
-// else valid looks at) has been found right, once for as long as it is in memory
-// and belongs to the same owner.
-func (fs *FS) checked(blk uint64, k kind, of uint32, valid func(d []byte) error) (*buffer, []byte, error) {
+// else valid looks at) has been found right, once for as long as it is in memory.
+// A block has one owner and one kind: on a damaged disk two files may lead to the
+// same one, and what the one checked the other would change.
+func (fs *FS) checked(blk uint64, k kind, of uint64, valid func(d []byte) error) (*buffer, []byte, error) {
 	b := fs.cache.peek(blk)
 	if b == nil {
-		if !fs.s.valid(blk, 1) {
+		if !fs.s.valid(blk, 1) || k != kindTable && fs.zone.meets(blk, 1) {
 			return nil, nil, corrupt("block %d of %d used for metadata", blk, fs.s.blocks)
 		}
 		var err error
@@ -263,7 +276,7 @@ func (fs *FS) checked(blk uint64, k kind, of uint32, valid func(d []byte) error)
 		}
 	}
 	if b.kind != k || b.of != of {
-		if b.tx != nil && b.kind != kindRaw {
+		if b.kind != kindRaw || b.pinned {
 			return nil, nil, corrupt("block %d is used for two things", blk)
 		}
 		if err := valid(b.data); err != nil {

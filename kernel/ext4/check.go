@@ -225,7 +225,7 @@ func (c *checker) blocksOf(in *Inode) (bool, error) {
 		return false, nil
 	}
 	root := node(in.raw[inBlock : inBlock+inBlockLen])
-	if err := root.check(c.fs.s, -1, 0, maxFileBlocks+1); err != nil {
+	if err := in.check(root, -1, 0, maxFileBlocks+1); err != nil {
 		return false, c.damage(in.blame(err))
 	}
 	var walk func(d node, hi uint64) error
@@ -249,7 +249,7 @@ func (c *checker) blocksOf(in *Inode) (bool, error) {
 			count++
 			_, child, err := in.readNode(blk, d.depth()-1, lo, end)
 			if err == nil {
-				err = child.check(c.fs.s, d.depth()-1, lo, end)
+				err = in.check(child, d.depth()-1, lo, end)
 			}
 			if err == nil && uint64(child.key(0)) != lo {
 				err = corrupt("extent node %d begins at %d, its parent says %d", blk, child.key(0), lo)

@@ -200,12 +200,13 @@ func (j *journal) checkpoint() error {
 		delete(j.pending, x.blk)
 		if b := j.fs.cache.peek(x.blk); b != nil {
 			b.mu.Lock()
-			same := &b.data[0] == &x.data[0]
+			known := b.data != nil
+			same := known && &b.data[0] == &x.data[0]
 			if same {
 				b.shared = false
 			}
 			b.mu.Unlock()
-			if !same {
+			if known && !same {
 				j.recycle(x.data)
 			}
 		}

@@ -131,7 +131,7 @@ func (in *Inode) dirBlock(lblk uint32) (*buffer, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	b, d, err := in.fs.checked(phys, kindDir, in.seed, in.checkDir)
+	b, d, err := in.fs.checked(phys, kindDir, in.owner(), in.checkDir)
 	return b, d, corruptDir(in, lblk, err)
 }
 

@@ -5,9 +5,12 @@ import "hardtack/abi/linux"
 // growCredits is what a directory may change when a name is added: up to four new
 // blocks (a leaf and a node of the index at each level) with their places in the
 // tree of extents, the blocks that are split, the inode.
-func (in *Inode) growCredits() int {
-	depth := node(in.raw[inBlock:]).depth()
-	return 4*((depth+2)*4+3+1) + 4
+func (in *Inode) growCredits() (int, error) {
+	root, err := in.root()
+	if err != nil {
+		return 0, err
+	}
+	return 4*((root.depth()+2)*4+3+1) + 4, nil
 }
 
 // growPromise is how many blocks that may take.
@@ -17,6 +20,11 @@ const growPromise = 4 * (1 + extentPromise)
 func (in *Inode) addBlock(h *handle, k kind) (uint32, *buffer, error) {
 	fs := in.fs
 	lblk := in.dirBlocks()
+	if m, err := in.mapBlock(lblk); err != nil {
+		return 0, nil, err
+	} else if m.Phys != 0 {
+		return 0, nil, corrupt("directory %d: block %d lies beyond the end", in.ino, lblk)
+	}
 	r, err := fs.allocate(in.goalFor(lblk), 1)
 	if err != nil {
 		return 0, nil, err
@@ -29,7 +37,8 @@ func (in *Inode) addBlock(h *handle, k kind) (uint32, *buffer, error) {
 		return 0, nil, err
 	}
 	in.setSize(in.size() + int64(fs.s.blockSize))
-	return lblk, fs.fresh(h, r.blk, k, in.seed), nil
+	b, err := fs.fresh(h, r.blk, k, in.owner())
+	return lblk, b, err
 }
 
 // add enters a name that is not there; p is what a search for it with need found.

@@ -99,13 +99,14 @@ func initNode(d node, depth, room int) {
 // nodeRoom is the number of entries of a node that is a block.
 func (s *super) nodeRoom() int { return int(s.blockSize-exHeader) / exEntry }
 
-// check looks at a node of the given depth (-1: a root) whose keys must lie in lo … hi-1.
-func (d node) check(s *super, depth int, lo, hi uint64) error {
+// check looks at a node of an inode's tree of the given depth (-1: a root) whose keys
+// must lie in lo … hi-1.
+func (in *Inode) check(d node, depth int, lo, hi uint64) error {
 	if len(d) < exHeader || le.Uint16(d) != exMagic {
 		return corrupt("extent node: bad magic")
 	}
-	n, room := d.count(), d.room()
-	if n > room || exHeader+room*exEntry > len(d) || depth >= 0 && d.depth() != depth || d.depth() > exMaxDeep {
+	n, room, most := d.count(), d.room(), (len(d)-exHeader)/exEntry
+	if n > room || room > most || room < most-2 || depth >= 0 && d.depth() != depth || d.depth() > exMaxDeep {
 		return corrupt("extent node: %d of %d entries at depth %d", n, room, d.depth())
 	}
 	if n == 0 && depth > 0 {
@@ -116,11 +117,11 @@ func (d node) check(s *super, depth int, lo, hi uint64) error {
 		if d.depth() == 0 {
 			x := d.extent(i)
 			next = uint64(x.lblk) + uint64(x.n)
-			if x.n == 0 || next > maxFileBlocks || uint64(x.lblk) < lo || !s.valid(x.phys, uint64(x.n)) {
+			if x.n == 0 || next > maxFileBlocks || uint64(x.lblk) < lo || !in.mayHave(x.phys, uint64(x.n)) {
 				return corrupt("extent of %d blocks from %d at %d", x.n, x.lblk, x.phys)
 			}
 		} else {
-			if k := uint64(d.key(i)); k < lo || !s.valid(d.child(i), 1) {
+			if k := uint64(d.key(i)); k < lo || !in.mayHave(d.child(i), 1) {
 				return corrupt("extent node: child %d from %d at %d", i, k, d.child(i))
 			}
 			next = uint64(d.key(i)) + 1
@@ -182,7 +183,7 @@ func (d node) fits(depth int, lo, hi uint64) bool {
 // readNode returns a block of the tree whose keys must lie in lo … hi-1. It is
 // looked at as a whole once, when it comes from the disk.
 func (in *Inode) readNode(blk uint64, depth int, lo, hi uint64) (*buffer, node, error) {
-	b, d, err := in.fs.checked(blk, kindExtent, in.seed, func(d []byte) error {
+	b, d, err := in.fs.checked(blk, kindExtent, in.owner(), func(d []byte) error {
 		n := node(d)
 		if le.Uint16(d) != exMagic || exHeader+n.room()*exEntry+4 > len(d) && in.fs.s.metadataCsum {
 			return corrupt("extent node: bad header")
@@ -193,7 +194,7 @@ func (in *Inode) readNode(blk uint64, depth int, lo, hi uint64) (*buffer, node, 
 				return corrupt("extent node: bad checksum")
 			}
 		}
-		return n.check(in.fs.s, depth, lo, hi)
+		return in.check(n, depth, lo, hi)
 	})
 	if err == nil && !node(d).fits(depth, lo, hi) {
 		err = corrupt("extent node %d is not where it belongs", blk)
@@ -208,7 +209,7 @@ func (in *Inode) root() (node, error) {
 		if in.flags()&flagExtents == 0 {
 			return nil, linux.EOPNOTSUPP
 		}
-		if err := d.check(in.fs.s, -1, 0, maxFileBlocks+1); err != nil {
+		if err := in.check(d, -1, 0, maxFileBlocks+1); err != nil {
 			return nil, in.blame(err)
 		}
 		in.rootOK.Store(true)
@@ -321,7 +322,7 @@ func (in *Inode) mapIndirect(lblk uint32) (Map, error) {
 			if at == 0 {
 				return hole, nil
 			}
-			if !in.fs.s.valid(at, 1) {
+			if !in.mayHave(at, 1) {
 				break
 			}
 			b, err := in.fs.read(at)
@@ -336,7 +337,7 @@ func (in *Inode) mapIndirect(lblk uint32) (Map, error) {
 			return hole, nil
 		}
 	}
-	if !in.fs.s.valid(at, 1) {
+	if !in.mayHave(at, 1) {
 		return Map{}, corrupt("inode %d: block %d at %d", in.ino, lblk, at)
 	}
 	return Map{Block: lblk, N: 1, Phys: at}, nil

@@ -178,6 +178,9 @@ func (in *Inode) cut(h *handle, from, to uint64, free bool) (gone extent, used i
 	if free && !in.isReg() { // each block may be in the log, and is revoked
 		lo = max(lo, hi-min(hi, maxRevokes))
 	}
+	if free { // in two groups at most
+		lo = max(lo, hi-min(hi, uint64(in.fs.s.blocksPerGroup)))
+	}
 	gone = extent{uint32(lo), uint32(hi - lo), x.phys + lo - uint64(x.lblk), x.unwritten}
 	if free {
 		if err := in.fs.markFree(h, run{gone.phys, uint64(gone.n)}); err != nil {
@@ -186,7 +189,9 @@ func (in *Inode) cut(h *handle, from, to uint64, free bool) (gone extent, used i
 		in.addBlocks(-int64(gone.n))
 		if !in.isReg() {
 			for i := range uint64(gone.n) {
-				h.forget(gone.phys + i)
+				if err := h.forget(gone.phys+i, in.owner()); err != nil {
+					return extent{}, 0, err
+				}
 			}
 		}
 	}
@@ -207,7 +212,7 @@ func (in *Inode) cut(h *handle, from, to uint64, free bool) (gone extent, used i
 	}
 	l.d.remove(l.pos)
 	for i := p.n - 1; i > 0 && p.l[i].d.count() == 0; i-- {
-		if err := in.fs.freeMeta(h, in, p.l[i].b.blk); err != nil {
+		if err := in.fs.freeMeta(h, in, p.l[i].b.blk, in.owner()); err != nil {
 			return gone, 0, err
 		}
 		up := &p.l[i-1]

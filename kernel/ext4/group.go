@@ -30,15 +30,16 @@ type group struct {
 // loadGroups reads the descriptors.
 func (fs *FS) loadGroups() error {
 	s := fs.s
-	fs.groups = make([]group, s.groups)
+	fs.groups = nil // grows with what is found right
 	per := s.blockSize / s.descSize
 	var free, freeIno int64
 	for n := range s.groups {
+		fs.groups = append(fs.groups, group{})
 		g := &fs.groups[n]
 		if n%per != 0 {
 			g.desc = fs.groups[n-1].desc
 		} else {
-			b, err := fs.pin(uint64(s.firstBlock)+1+uint64(n/per), kindDesc, n)
+			b, err := fs.pin(uint64(s.firstBlock)+1+uint64(n/per), kindDesc, uint64(n))
 			if err != nil {
 				return err
 			}
@@ -130,7 +131,7 @@ func (fs *FS) bitmap(n uint32, blk uint64, k kind) (*buffer, error) {
 	if !b.used.Load() {
 		b.used.Store(true)
 	}
-	if b.data != nil && b.kind == k && b.of == n {
+	if b.data != nil && b.kind == k && b.of == uint64(n) {
 		return b, nil
 	}
 	if b.data == nil {
@@ -138,7 +139,7 @@ func (fs *FS) bitmap(n uint32, blk uint64, k kind) (*buffer, error) {
 			return nil, err
 		}
 	}
-	if b.tx != nil || b.kind != kindRaw {
+	if b.tx != nil || b.kind != kindRaw || b.pinned {
 		return nil, corrupt("group %d: its bitmap at %d is used for something else", n, blk)
 	}
 	gb := fs.groups[n].desc
@@ -164,7 +165,7 @@ func (fs *FS) bitmap(n uint32, blk uint64, k kind) (*buffer, error) {
 	case !s.bitmapOK(desc, lo, hi, b.data[:count/8]):
 		return nil, corrupt("group %d: bad checksum of a bitmap", n)
 	}
-	b.kind, b.of = k, n
+	b.kind, b.of = k, uint64(n)
 	return b, nil
 }
 
@@ -216,6 +217,10 @@ func (fs *FS) loadBusy(n uint32) error {
 	free := uint32(0)
 	for i := 0; i < len(busy); i += 8 {
 		free += uint32(64 - bits.OnesCount64(le.Uint64(busy[i:])))
+	}
+	if err := fs.zone.marked(busy, fs.s.groupStart(n), used); err != nil {
+		g.bad = err
+		return err
 	}
 	if free != g.free {
 		g.bad = corrupt("group %d: %d free blocks in the bitmap, %d in the descriptor", n, free, g.free)

@@ -96,6 +96,11 @@ func (in *Inode) checkDx(d []byte, off int) error {
 	} else if le.Uint32(d) != 0 || int(le.Uint16(d[4:])) != len(d) {
 		return corrupt("index: bad node")
 	}
+	for f, i := (dxFrame{d: d, off: off}), 1; i < f.count(); i++ {
+		if f.hash(i) < f.hash(i-1) {
+			return corrupt("index: entry %d is not in order", i)
+		}
+	}
 	s := in.fs.s
 	tail := off + s.dxLimit(off)*8
 	if s.metadataCsum && s.dxSum(in.seed, d, off) != le.Uint32(d[tail+4:]) {
@@ -115,10 +120,10 @@ func (in *Inode) dxBlock(f *dxFrame, lblk uint32) error {
 	}
 	if lblk == 0 {
 		f.off = dxRootOff
-		f.b, f.d, err = in.fs.checked(phys, kindRoot, in.seed, in.checkRoot)
+		f.b, f.d, err = in.fs.checked(phys, kindRoot, in.owner(), in.checkRoot)
 	} else {
 		f.off = dxNodeOff
-		f.b, f.d, err = in.fs.checked(phys, kindIndex, in.seed, in.checkNode)
+		f.b, f.d, err = in.fs.checked(phys, kindIndex, in.owner(), in.checkNode)
 	}
 	if err == nil {
 		err = in.checkCounts(f.d, f.off)
@@ -153,12 +158,13 @@ type index struct {
 	frames  [dxMaxDeep + 2]dxFrame
 	version uint8
 	leaf    uint32
+	leaves  uint32 // that next came by
 	end     uint32 // the hash where the next leaf begins, hashEnd if there is none
 }
 
 // open begins a way at the root.
 func (x *index) open(in *Inode) error {
-	x.in, x.n = in, 1
+	x.in, x.n, x.leaves = in, 1, 0
 	root := &x.frames[0]
 	if err := in.dxBlock(root, 0); err != nil {
 		return err
@@ -199,12 +205,26 @@ func (x *index) descend(hash uint32) error {
 		if i == levels {
 			break
 		}
-		if err := x.in.dxBlock(&x.frames[i+1], f.block(f.at)); err != nil {
+		if err := x.enter(i+1, f.block(f.at)); err != nil {
 			return err
 		}
 		x.n = i + 2
 	}
 	x.settle()
+	return nil
+}
+
+// enter makes frame i a node. One that is on the way already leads to itself.
+func (x *index) enter(i int, lblk uint32) error {
+	f := &x.frames[i]
+	if err := x.in.dxBlock(f, lblk); err != nil {
+		return err
+	}
+	for k := range i {
+		if x.frames[k].b.blk == f.b.blk {
+			return corrupt("directory %d: the index leads to itself in block %d", x.in.ino, lblk)
+		}
+	}
 	return nil
 }
 
@@ -222,6 +242,9 @@ func (x *index) settle() {
 
 // next goes on to the leaf after this one; there must be one.
 func (x *index) next() error {
+	if x.leaves++; x.leaves > x.in.dirBlocks() {
+		return corrupt("directory %d: the index has more leaves than the directory blocks", x.in.ino)
+	}
 	i := x.n - 1
 	for i >= 0 && x.frames[i].at+1 >= x.frames[i].count() {
 		i--
@@ -231,11 +254,10 @@ func (x *index) next() error {
 	}
 	x.frames[i].at++
 	for ; i+1 < x.n; i++ {
-		f := &x.frames[i+1]
-		if err := x.in.dxBlock(f, x.frames[i].block(x.frames[i].at)); err != nil {
+		if err := x.enter(i+1, x.frames[i].block(x.frames[i].at)); err != nil {
 			return err
 		}
-		f.at = 0
+		x.frames[i+1].at = 0
 	}
 	x.settle()
 	return nil

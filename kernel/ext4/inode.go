@@ -244,6 +244,10 @@ func allZero(p []byte) bool {
 	return true
 }
 
+// owner tells the blocks of metadata that are the inode's own from those of others:
+// its number and, in the lower half, the seed of their checksums.
+func (in *Inode) owner() uint64 { return uint64(in.ino)<<32 | uint64(in.seed) }
+
 // inodePlace is where an inode lies in the tables.
 func (fs *FS) inodePlace(ino uint32) (blk uint64, off int, err error) {
 	if ino == 0 || ino > fs.s.inodes {
@@ -282,7 +286,7 @@ func anyBytes([]byte) error { return nil }
 // tableBlock returns the block where an inode lies, and its place among others there.
 func (fs *FS) tableBlock(ino uint32, blk uint64, off int) (b *buffer, rec uint32, err error) {
 	rec = uint32(off) / fs.s.inodeSize
-	b, _, err = fs.checked(blk, kindTable, ino-rec, anyBytes)
+	b, _, err = fs.checked(blk, kindTable, uint64(ino-rec), anyBytes)
 	return b, rec, err
 }
 
@@ -321,6 +325,10 @@ func (in *Inode) load() error {
 	if in.size() < 0 {
 		return corrupt("inode %d: size %d", in.ino, in.size())
 	}
+	switch blocks := uint64(in.size()) >> (10 + fs.s.logBlock); {
+	case blocks > maxFileBlocks, in.isDir() && blocks > fs.s.blocks:
+		return corrupt("inode %d: size %d", in.ino, in.size())
+	}
 	in.next.Store(in.u32(inDtime))
 	return nil
 }
@@ -330,11 +338,18 @@ func (in *Inode) load() error {
 // free inode.
 func (fs *FS) Get(ino uint32) (*Inode, error) {
 	in, err := fs.get(ino)
-	if err == nil && (in.refsToNothing()) {
+	if err != nil {
+		return nil, err
+	}
+	if in.refsToNothing() {
 		fs.Put(in)
 		return nil, linux.ENOENT
 	}
-	return in, err
+	if mode := in.Mode(); fileType(mode) == ftUnknown {
+		fs.Put(in)
+		return nil, corrupt("inode %d: mode %#o is no type of file", ino, mode)
+	}
+	return in, nil
 }
 
 func (in *Inode) refsToNothing() bool {

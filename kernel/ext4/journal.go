@@ -94,8 +94,9 @@ func (fs *FS) begin(credits int) (*handle, error) {
 			*h = handle{fs, tx, credits, now}
 			j.mu.Unlock()
 			return h, nil
-		case j.size(tx, 0) == 0:
-			panic(fmt.Sprintf("ext4: a handle of %d blocks in a journal that takes %d", credits, j.maxBlocks))
+		case j.size(tx, 0) == 0: // no operation of a sound file system needs as many
+			j.mu.Unlock()
+			return nil, corrupt("a change of %d blocks in a journal that takes %d", credits, j.maxBlocks)
 		default:
 			id := tx.id
 			j.mu.Unlock()
@@ -239,18 +240,24 @@ func (j *journal) recycle(d []byte) {
 	j.mu.Unlock()
 }
 
-// forget ends a block of metadata that was freed: it leaves the transaction, and
+// forget ends a block of metadata of owner of that was freed: it leaves the transaction, and
 // copies of it in the log must never be replayed over what comes to lie there.
-func (h *handle) forget(blk uint64) {
-	if b := h.fs.cache.drop(blk); b != nil {
+func (h *handle) forget(blk, of uint64) error {
+	if b := h.fs.cache.peek(blk); b != nil {
 		b.mu.Lock()
-		b.gone = true
+		other := b.pinned || b.kind != kindRaw && b.of != of
+		b.gone = !other
 		b.mu.Unlock()
+		if other {
+			return corrupt("block %d is used for two things", blk)
+		}
+		h.fs.cache.drop(blk)
 	}
 	j := h.fs.j
 	j.mu.Lock()
 	h.tx.revokes[blk] = struct{}{}
 	j.mu.Unlock()
+	return nil
 }
 
 // freeLater notes blocks that may be allocated again once h's transaction is durable.

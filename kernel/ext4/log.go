@@ -50,6 +50,8 @@ const (
 	tagDeleted  = 4
 	tagLast     = 8
 
+	minLog = 1023 // blocks of the ring, as Linux: any one operation fits
+
 	jCommitCsum = 16 // offset of a commit block's checksum
 	jCommitSec  = 48 // and of its time
 )

@@ -40,6 +40,7 @@ type FS struct {
 	cache    cache
 	j        *journal // nil: read-only, or without one
 	groups   []group
+	zone     zone // of the layout and the journal; immutable once mounted
 
 	free     atomic.Int64 // blocks that are free and not promised; see Reserve
 	freeIno  atomic.Int64
@@ -109,6 +110,9 @@ func Mount(dev BlockDevice, o Options) (*FS, error) {
 		return nil, err
 	}
 	if err := fs.loadGroups(); err != nil {
+		return nil, err
+	}
+	if err := fs.findZone(l); err != nil {
 		return nil, err
 	}
 	if o.ReadOnly {

@@ -80,7 +80,12 @@ func (fs *FS) Create(dir *Inode, name string, n NewInode) (*Inode, error) {
 	var free account
 	free.open(fs, growPromise+1)
 	free.watch(dir)
-	h, err := fs.begin(dir.growCredits() + createCredits)
+	grow, err := dir.growCredits()
+	if err != nil {
+		free.settle()
+		return nil, err
+	}
+	h, err := fs.begin(grow + createCredits)
 	if err != nil {
 		free.settle()
 		return nil, err
@@ -313,7 +318,11 @@ func (fs *FS) Link(dir *Inode, name string, in *Inode) error {
 	free.open(fs, growPromise)
 	free.watch(dir)
 	defer free.settle()
-	h, err := fs.begin(dir.growCredits() + orphanCredits + 1)
+	grow, err := dir.growCredits()
+	if err != nil {
+		return err
+	}
+	h, err := fs.begin(grow + orphanCredits + 1)
 	if err != nil {
 		return err
 	}

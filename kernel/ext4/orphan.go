@@ -147,7 +147,7 @@ func (fs *FS) replayOrphanFile() error {
 	}
 	for _, r := range runs {
 		for blk := r.blk; blk < r.blk+r.n; blk++ {
-			if err := fs.replayOrphanBlock(blk); err != nil {
+			if err := fs.replayOrphanBlock(file, blk); err != nil {
 				return err
 			}
 		}
@@ -165,36 +165,31 @@ func (fs *FS) replayOrphanFile() error {
 	return nil
 }
 
-func (fs *FS) replayOrphanBlock(blk uint64) error {
-	b, err := fs.read(blk)
+func (fs *FS) replayOrphanBlock(file *Inode, blk uint64) error {
+	end := int(fs.s.blockSize) - 8 // magic and checksum
+	sum := func(d []byte) uint32 {
+		var n [8]byte
+		le.PutUint64(n[:], blk)
+		return crc32c(crc32c(file.seed, n[:]), d[:end])
+	}
+	check := func(d []byte) error {
+		if le.Uint32(d[end:]) != 0x0b10ca04 {
+			return corrupt("orphan file: bad magic")
+		}
+		if fs.s.metadataCsum && le.Uint32(d[end+4:]) != sum(d) {
+			return corrupt("orphan file: bad checksum")
+		}
+		return nil
+	}
+	_, d, err := fs.checked(blk, kindOrphans, file.owner(), check)
 	if err != nil {
 		return err
 	}
-	d := b.bytes()
-	end := len(d) - 8 // magic and checksum
-	if le.Uint32(d[end:]) != 0x0b10ca04 {
-		return corrupt("orphan file: bad magic in block %d", blk)
-	}
 	for at := 0; at+4 <= end; at += 4 {
-		ino := le.Uint32(d[at:])
-		if ino == 0 {
-			continue
-		}
-		if ino < fs.s.firstIno || ino > fs.s.inodes {
-			return corrupt("orphan file: inode %d", ino)
-		}
-		in, err := fs.get(ino)
-		if err != nil {
-			return fmt.Errorf("orphan: %w", err)
-		}
-		if in.links() == 0 {
-			err = fs.destroy(in)
-		} else {
-			err = fs.finishCut(in)
-		}
-		fs.unref(in)
-		if err != nil {
-			return fmt.Errorf("orphan %d: %w", ino, err)
+		if ino := le.Uint32(d[at:]); ino != 0 {
+			if err := fs.finishOrphan(ino); err != nil {
+				return err
+			}
 		}
 	}
 	h, err := fs.begin(1)
@@ -202,20 +197,35 @@ func (fs *FS) replayOrphanBlock(blk uint64) error {
 		return err
 	}
 	defer h.end()
-	b, err = fs.read(blk)
+	b, _, err := fs.checked(blk, kindOrphans, file.owner(), check)
 	if err != nil {
 		return err
 	}
 	d = h.write(b)
 	clear(d[:end])
-	if fs.s.metadataCsum { // keyed by the file's own inode and the block
-		file, err := fs.loadInode(le.Uint32(fs.s.raw[sbOrphanFile:]))
-		if err != nil {
-			return err
-		}
-		var n [8]byte
-		le.PutUint64(n[:], blk)
-		le.PutUint32(d[end+4:], crc32c(crc32c(file.seed, n[:]), d[:end]))
+	if fs.s.metadataCsum {
+		le.PutUint32(d[end+4:], sum(d))
+	}
+	return nil
+}
+
+// finishOrphan deletes or cuts an inode that the orphan file names.
+func (fs *FS) finishOrphan(ino uint32) error {
+	if ino < fs.s.firstIno || ino > fs.s.inodes {
+		return corrupt("orphan file: inode %d", ino)
+	}
+	in, err := fs.get(ino)
+	if err != nil {
+		return fmt.Errorf("orphan: %w", err)
+	}
+	defer fs.unref(in)
+	if in.links() == 0 {
+		err = fs.destroy(in)
+	} else {
+		err = fs.finishCut(in)
+	}
+	if err != nil {
+		return fmt.Errorf("orphan %d: %w", ino, err)
 	}
 	return nil
 }

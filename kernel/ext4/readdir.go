@@ -174,7 +174,11 @@ func (in *Inode) readHashed(pos int64, emit func(d Dirent) bool) error {
 		if end >= hashEnd {
 			return nil
 		}
-		pos = max(pos, 2+int64(end)>>1<<32)
+		next := 2 + int64(end)>>1<<32
+		if next <= pos {
+			return corrupt("directory %d: the index is not in order", in.ino)
+		}
+		pos = next
 	}
 }
 

@@ -36,7 +36,7 @@ func openLog(dev BlockDevice, s *super, runs []run) (*logArea, error) {
 		return nil, corrupt("journal: two kinds of checksums")
 	case be.Uint32(b[jsBlock:]) != s.blockSize:
 		return nil, corrupt("journal: blocks of %d bytes", be.Uint32(b[jsBlock:]))
-	case uint64(l.maxLen) > have || l.first == 0 || l.first >= l.maxLen || l.maxLen-l.first < 64:
+	case uint64(l.maxLen) > have || l.first == 0 || l.first >= l.maxLen || l.maxLen-l.first < minLog:
 		return nil, corrupt("journal: blocks %d to %d of %d", l.first, l.maxLen, have)
 	}
 	if l.csums() {

@@ -208,7 +208,11 @@ func (m *move) run() error {
 		free.watch(m.from)
 	}
 	defer free.settle()
-	h, err := fs.begin(m.to.growCredits() + 8 + orphanCredits + inodeCredits)
+	grow, err := m.to.growCredits()
+	if err != nil {
+		return err
+	}
+	h, err := fs.begin(grow + 8 + orphanCredits + inodeCredits)
 	if err != nil {
 		return err
 	}

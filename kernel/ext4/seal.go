@@ -36,24 +36,25 @@ func (fs *FS) sealBitmap(b *buffer) {
 	if b.kind != kindBlockBitmap && b.kind != kindInodeBitmap {
 		return
 	}
-	gb := fs.groups[b.of].desc
+	n := uint32(b.of)
+	gb := fs.groups[n].desc
 	gb.mu.Lock()
 	defer gb.mu.Unlock()
-	g := fs.descIn(gb.data, b.of)
+	g := fs.descIn(gb.data, n)
 	if b.kind == kindBlockBitmap {
 		s.sealBitmap(g, gdBlockBmCsum, gdBlockBmCsumHi, b.data[:s.blocksPerGroup/8])
 	} else {
 		s.sealBitmap(g, gdInodeBmCsum, gdInodeBmCsumHi, b.data[:s.inodesPerGroup/8])
 	}
-	gb.staleRecord(fs.descIndex(b.of))
+	gb.staleRecord(fs.descIndex(n))
 }
 
 // sealBlock stores what checksums a block has itself; b.mu is held.
 func (fs *FS) sealBlock(b *buffer) {
-	s, d := fs.s, b.data
+	s, d, of := fs.s, b.data, uint32(b.of)
 	if b.kind == kindDesc {
 		b.eachStale(func(i uint32) {
-			n := b.of + i
+			n := of + i
 			s.sealGroup(n, fs.descIn(d, n))
 		})
 		return
@@ -64,16 +65,16 @@ func (fs *FS) sealBlock(b *buffer) {
 	switch b.kind {
 	case kindTable:
 		b.eachStale(func(i uint32) {
-			s.sealInode(b.of+i, d[i*s.inodeSize:(i+1)*s.inodeSize])
+			s.sealInode(of+i, d[i*s.inodeSize:(i+1)*s.inodeSize])
 		})
 	case kindDir:
-		sealDir(b.of, d)
+		sealDir(of, d)
 	case kindExtent:
-		sealNode(b.of, d)
+		sealNode(of, d)
 	case kindRoot:
-		s.sealDx(b.of, d, dxRootOff)
+		s.sealDx(of, d, dxRootOff)
 	case kindIndex:
-		s.sealDx(b.of, d, dxNodeOff)
+		s.sealDx(of, d, dxNodeOff)
 	case kindXattr:
 		le.PutUint32(d[xaChecksum:], s.xattrSum(b.blk, d))
 	case kindSuper:

@@ -57,6 +57,7 @@ const (
 	sbLogFlex        = 372 // 8 bits
 	sbCsumType       = 373 // 8 bits
 	sbErrorCount     = 404
+	sbBackups        = 588 // two words: groups with a copy, of sparse_super2
 	sbCsumSeed       = 624
 	sbOrphanFile     = 640
 	sbChecksum       = 1020
@@ -70,6 +71,8 @@ const (
 
 	flagSignedHash   = 1 // of sbFlags
 	flagUnsignedHash = 2
+
+	minPerGroup = 256 // blocks; mke2fs makes no smaller groups
 
 	rootInode    = 2
 	resizeInode  = 7
@@ -231,7 +234,7 @@ func decodeSuper(raw []byte, devSize int64) (*super, error) {
 		return nil, corrupt("super block: inodes of %d bytes", s.inodeSize)
 	case s.firstIno < firstInode || s.firstIno > s.inodes:
 		return nil, corrupt("super block: first inode %d of %d", s.firstIno, s.inodes)
-	case s.blocksPerGroup == 0 || s.blocksPerGroup > bits || s.blocksPerGroup%8 != 0:
+	case s.blocksPerGroup < minPerGroup || s.blocksPerGroup > bits || s.blocksPerGroup%8 != 0:
 		return nil, corrupt("super block: %d blocks a group", s.blocksPerGroup)
 	case s.inodesPerGroup == 0 || s.inodesPerGroup > bits || s.inodesPerGroup%8 != 0 ||
 		s.inodesPerGroup%(s.blockSize/s.inodeSize) != 0:
@@ -323,7 +326,13 @@ func (s *super) groupBlocks(g uint32) uint32 {
 
 // hasSuper reports whether group g begins with a copy of super block and descriptors.
 func (s *super) hasSuper(g uint32) bool {
-	if g <= 1 || s.roCompat&roSparseSuper == 0 {
+	if g == 0 {
+		return true
+	}
+	if s.compat&compatSparse2 != 0 {
+		return g == le.Uint32(s.raw[sbBackups:]) || g == le.Uint32(s.raw[sbBackups+4:])
+	}
+	if g == 1 || s.roCompat&roSparseSuper == 0 {
 		return true
 	}
 	for _, p := range []uint32{3, 5, 7} {

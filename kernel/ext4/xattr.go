@@ -370,5 +370,5 @@ func (fs *FS) dropXattrs(h *handle, in *Inode) error {
 		return nil
 	}
 	b.mu.Unlock()
-	return fs.freeMeta(h, in, blk)
+	return fs.freeMeta(h, in, blk, 0)
 }
