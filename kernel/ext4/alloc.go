@@ -33,6 +33,28 @@ func (fs *FS) Reserve(blocks int64) error { return fs.promiseAbove(blocks, fs.ma
 // margin is what new data and new names leave free.
 func (fs *FS) margin() int64 { return min(int64(fs.s.blocks/50), 4096) }
 
+// Holes counts the blocks of bytes off … off+n-1 that have no place on disk.
+func (fs *FS) Holes(in *Inode, off, n int64) (holes int64, err error) {
+	in.mu.RLock()
+	defer in.mu.RUnlock()
+	bs := int64(fs.s.blockSize)
+	if off < 0 || (off+n-1)/bs >= maxFileBlocks {
+		return 0, linux.EFBIG
+	}
+	for at, last := uint32(off/bs), uint32((off+n-1)/bs); at <= last; {
+		m, err := in.mapBlock(at)
+		if err != nil {
+			return 0, err
+		}
+		k := min(m.N, last-at+1)
+		if m.Phys == 0 {
+			holes += int64(k)
+		}
+		at += k
+	}
+	return holes, nil
+}
+
 // Unreserve gives back what Reserve set aside.
 func (fs *FS) Unreserve(blocks int64) { fs.free.Add(blocks) }
 

@@ -16,6 +16,20 @@ func (in *Inode) growCredits() (int, error) {
 // growPromise is how many blocks that may take.
 const growPromise = 4 * (1 + extentPromise)
 
+// promiseGrowth sets blocks aside for a name that is to be added at p, and for more
+// blocks of what it leads to. Where the directory has room it need not grow: then a
+// name can be added, or replaced, on a full disk.
+func (fs *FS) promiseGrowth(p *place, more int64) (int64, error) {
+	n := more
+	if p.room.b == nil && p.ino == 0 {
+		n += growPromise
+	}
+	if n == 0 {
+		return 0, nil
+	}
+	return n, fs.promiseAbove(n, fs.margin()/2)
+}
+
 // addBlock appends a block to a directory; the promise is the caller's.
 func (in *Inode) addBlock(h *handle, k kind) (uint32, *buffer, error) {
 	fs := in.fs

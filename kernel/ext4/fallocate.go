@@ -24,8 +24,13 @@ func (fs *FS) Fallocate(in *Inode, mode uint32, off, n int64) error {
 		}
 		return fs.punch(in, off, n)
 	case linux.FALLOC_FL_ZERO_RANGE:
-		if err := fs.punch(in, off, n); err != nil {
+		if err := fs.zeroEdges(in, off, n); err != nil {
 			return err
+		}
+		if first, last := fs.wholeBlocks(off, n); first < last {
+			if err := in.zeroRange(uint32(first), uint32(last)); err != nil {
+				return err
+			}
 		}
 	case 0:
 	default:
@@ -34,11 +39,17 @@ func (fs *FS) Fallocate(in *Inode, mode uint32, off, n int64) error {
 	return fs.preallocate(in, off, n, keep)
 }
 
-// punch makes a range zeros and frees the whole blocks in it.
-func (fs *FS) punch(in *Inode, off, n int64) error {
+// wholeBlocks are the blocks first … last-1 that a range covers.
+func (fs *FS) wholeBlocks(off, n int64) (first, last int64) {
+	bs := int64(fs.s.blockSize)
+	return (off + bs - 1) / bs, (off + n) / bs
+}
+
+// zeroEdges makes what a range has of blocks that it does not cover zeros.
+func (fs *FS) zeroEdges(in *Inode, off, n int64) error {
 	bs := int64(fs.s.blockSize)
 	end := off + n
-	first, last := (off+bs-1)/bs, end/bs // whole blocks first … last-1
+	first, last := fs.wholeBlocks(off, n)
 	zero := func(from, to int64) error { // within one block
 		m, err := in.mapBlock(uint32(from / bs))
 		if err != nil || m.Phys == 0 || m.Unwritten || from >= to {
@@ -47,21 +58,26 @@ func (fs *FS) punch(in *Inode, off, n int64) error {
 		base := from / bs * bs
 		return in.zeroIn(m.Phys, from-base, to-base)
 	}
-	var err error
 	if first > last {
-		err = zero(off, end)
-	} else {
-		if off < first*bs {
-			err = zero(off, first*bs)
-		}
-		if err == nil && last*bs < end {
-			err = zero(last*bs, end)
+		return zero(off, end)
+	}
+	if off < first*bs {
+		if err := zero(off, first*bs); err != nil {
+			return err
 		}
 	}
-	if err != nil {
+	if last*bs < end {
+		return zero(last*bs, end)
+	}
+	return nil
+}
+
+// punch makes a range zeros and frees the whole blocks in it.
+func (fs *FS) punch(in *Inode, off, n int64) error {
+	if err := fs.zeroEdges(in, off, n); err != nil {
 		return err
 	}
-	if first < last {
+	if first, last := fs.wholeBlocks(off, n); first < last {
 		if err := fs.cutAll(in, uint64(first), uint64(last), nil, 0); err != nil {
 			return err
 		}
@@ -113,7 +129,7 @@ func (fs *FS) preallocate(in *Inode, off, n int64, keep bool) error {
 // preallocateRun fills part of a hole; count becomes what was filled.
 func (fs *FS) preallocateRun(in *Inode, at uint32, count *uint32) error {
 	promised := int64(*count) + extentPromise
-	if err := fs.promise(promised); err != nil {
+	if err := fs.promiseAbove(promised, fs.margin()); err != nil {
 		return err
 	}
 	r, err := fs.allocate(in.goalFor(at), *count)

@@ -74,11 +74,16 @@ func (fs *FS) Create(dir *Inode, name string, n NewInode) (*Inode, error) {
 	if n.Mode&linux.S_IFMT == linux.S_IFLNK && (n.Target == "" || len(n.Target) >= int(fs.s.blockSize)) {
 		return nil, linux.ENAMETOOLONG
 	}
-	if err := fs.promiseAbove(growPromise+1, fs.margin()/2); err != nil {
+	own := int64(0)
+	if isDir || n.Mode&linux.S_IFMT == linux.S_IFLNK && len(n.Target) >= inBlockLen {
+		own = 1
+	}
+	promised, err := fs.promiseGrowth(&p, own)
+	if err != nil {
 		return nil, err
 	}
 	var free account
-	free.open(fs, growPromise+1)
+	free.open(fs, promised)
 	free.watch(dir)
 	grow, err := dir.growCredits()
 	if err != nil {
@@ -311,11 +316,12 @@ func (fs *FS) Link(dir *Inode, name string, in *Inode) error {
 	case in.links() == 0 && !in.orphan.Load():
 		return linux.ENOENT
 	}
-	if err := fs.promiseAbove(growPromise, fs.margin()/2); err != nil {
+	promised, err := fs.promiseGrowth(&p, 0)
+	if err != nil {
 		return err
 	}
 	var free account
-	free.open(fs, growPromise)
+	free.open(fs, promised)
 	free.watch(dir)
 	defer free.settle()
 	grow, err := dir.growCredits()

@@ -198,11 +198,12 @@ func (m *move) check() error {
 // run changes the directories in one handle.
 func (m *move) run() error {
 	fs := m.fs
-	if err := fs.promiseAbove(growPromise, fs.margin()/2); err != nil {
+	promised, err := fs.promiseGrowth(&m.newAt, 0)
+	if err != nil {
 		return err
 	}
 	var free account
-	free.open(fs, growPromise)
+	free.open(fs, promised)
 	free.watch(m.to)
 	if m.from != m.to {
 		free.watch(m.from)

@@ -62,13 +62,18 @@ func (fs *FS) Truncate(in *Inode, size int64) error {
 	}
 	bs := int64(fs.s.blockSize)
 	first := uint64((size + bs - 1) / bs)
-	if err := fs.promise(2 * extentPromise); err != nil {
+	promised := int64(nodesPromise)
+	if err := fs.promise(promised); err != nil {
+		// A cut needs no block, but for the copy of the block where it ends.
 		in.undo(tail, freshBlocks(tail))
-		return err
+		promised, tail = 0, nil
+		if err := in.zeroBehind(size); err != nil {
+			return err
+		}
 	}
 	h, err := fs.begin(orphanCredits + 1 + cutCredits + extentCredits + markCredits)
 	if err != nil {
-		fs.free.Add(2 * extentPromise)
+		fs.free.Add(promised)
 		in.undo(tail, freshBlocks(tail))
 		return err
 	}
@@ -92,11 +97,29 @@ func (fs *FS) Truncate(in *Inode, size int64) error {
 		err = in.store(h)
 	}
 	h.end()
-	fs.free.Add(2*extentPromise - used)
+	fs.free.Add(promised - used)
 	if err != nil {
 		return fs.fail(err)
 	}
-	return fs.cutAll(in, first, maxFileBlocks, func(h *handle) error { return fs.removeOrphan(h, in) }, orphanCredits)
+	return fs.cutAll(in, first, maxFileBlocks, func(h *handle) error {
+		if in.links() == 0 { // it stays an orphan
+			return nil
+		}
+		return fs.removeOrphan(h, in)
+	}, orphanCredits)
+}
+
+// zeroBehind clears what lies behind size in its block, in place.
+func (in *Inode) zeroBehind(size int64) error {
+	bs := int64(in.fs.s.blockSize)
+	if size%bs == 0 || size == in.size() {
+		return nil
+	}
+	m, err := in.mapBlock(uint32(size / bs))
+	if err != nil || m.Phys == 0 || m.Unwritten {
+		return err
+	}
+	return in.zeroIn(m.Phys, size%bs, bs)
 }
 
 // copyTail writes the block in which a file of size bytes ends, zeros after the
@@ -114,14 +137,14 @@ func (in *Inode) copyTail(size int64) ([]piece, error) {
 		return nil, err
 	}
 	if fs.promise(1) != nil {
-		return nil, in.zeroIn(m.Phys, size%bs, bs)
+		return nil, in.zeroBehind(size)
 	}
 	r, err := fs.allocate(m.Phys, 1)
 	if err != nil {
 		fs.free.Add(1)
 		return nil, err
 	}
-	tail := []piece{{extent{lblk, 1, r.blk, false}, true}}
+	tail := []piece{{extent: extent{lblk, 1, r.blk, false}, fresh: true}}
 	b := make([]byte, bs)
 	if err = fs.dev.ReadAt([]Transfer{{fs.byteOf(m.Phys), b}}); err == nil {
 		clear(b[size%bs:])

@@ -55,6 +55,9 @@ type Out struct {
 	// Reserved is how many blocks the caller had set aside for the range. The call
 	// takes them over, whether it succeeds or not, and gives back what it did not need.
 	Reserved int64
+	// Direct is for data that nobody set blocks aside for: new blocks leave as many
+	// free as Reserve does.
+	Direct bool
 	// Mtime and Ctime become the file's, nanoseconds since 1970; 0 is now.
 	Mtime, Ctime int64
 
@@ -153,6 +156,9 @@ func (fs *FS) draw(o *Out, n int64) error {
 	if o.exact {
 		return nil
 	}
+	if o.Direct {
+		return fs.promiseAbove(n, fs.margin())
+	}
 	if o.Reserved < n { // a hole came where blocks were
 		if err := fs.promise(n - o.Reserved); err != nil {
 			return err
@@ -236,7 +242,8 @@ func (fs *FS) writable(in *Inode, off, n int64) error {
 // piece is a run of a write: where it goes, and whether it has to be linked.
 type piece struct {
 	extent
-	fresh bool // allocated for this write
+	fresh  bool // allocated for this write
+	zeroed bool // the rest of its unwritten extent holds zeros: all of it becomes written
 }
 
 // pieces finds or allocates the blocks first … last of a write, appended to list.
@@ -412,13 +419,19 @@ func (in *Inode) link(list []piece, size int64, o *Out) error {
 		return in.store(h)
 	}
 	for len(list) > 0 {
-		if err := fs.promise(2 * extentPromise); err != nil {
+		promised, err := in.promiseNodes(list[0].lblk)
+		if Errno(err) == linux.ENOSPC && list[0].unwritten {
+			if err = in.writeZeros(list[0].extent); err == nil {
+				list[0].zeroed = true
+			}
+		}
+		if err != nil {
 			in.undo(list, freshBlocks(list))
 			return err
 		}
 		h, err := fs.begin(each + 1)
 		if err != nil {
-			fs.free.Add(2 * extentPromise)
+			fs.free.Add(promised)
 			in.undo(list, freshBlocks(list))
 			return err
 		}
@@ -433,14 +446,14 @@ func (in *Inode) link(list []piece, size int64, o *Out) error {
 				return fs.fail(err)
 			}
 			in.setSize(max(in.size(), min(size, int64(x.end())*bs)))
-			if len(list) == 0 || used > 0 || !h.extend(each) {
+			if len(list) == 0 || used > 0 || promised < nodesPromise || !h.extend(each) {
 				break
 			}
 		}
 		in.touchAt(h.now, o)
 		err = in.store(h)
 		h.end()
-		fs.free.Add(2*extentPromise - used)
+		fs.free.Add(promised - used)
 		if err != nil {
 			return fs.fail(err)
 		}
@@ -466,6 +479,8 @@ func (in *Inode) linkOne(h *handle, x piece) (used int64, err error) {
 		}
 		in.addBlocks(int64(x.n))
 		in.goal = x.phys + uint64(x.n)
+	case x.zeroed:
+		return 0, in.markWritten(h, x.lblk)
 	case x.unwritten:
 		_, used, err = in.cut(h, uint64(x.lblk), uint64(x.end()), false)
 		if err != nil {

@@ -281,7 +281,7 @@ func (fs *FS) storeXattrs(in *Inode, list []xattr) error {
 	if blockRoom < 0 {
 		return linux.ENOSPC
 	}
-	if err := fs.promise(1); err != nil {
+	if err := fs.promiseAbove(1, fs.margin()/2); err != nil {
 		return err
 	}
 	var free account

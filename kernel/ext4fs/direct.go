@@ -33,7 +33,9 @@ func (o *opened) readDirect(of *vfs.File, v *uio.Vec, off int64) (done int, e li
 		if n <= 0 {
 			break
 		}
-		o.pages.WriteBack(uint64(off)>>mem.PageShift, uint64(off+n-1)>>mem.PageShift)
+		if e = o.pages.WriteBack(uint64(off)>>mem.PageShift, uint64(off+n-1)>>mem.PageShift); e != 0 {
+			break // the disk has not what was written
+		}
 		pages, got := direct(&frames, &bytes, n)
 		if n = min(n, got); n == 0 {
 			e = linux.ENOMEM
@@ -90,8 +92,9 @@ func (f *file) writeDirect(v *uio.Vec, off int64, l *held) (done int, e linux.Er
 		}
 		moved &^= int64(f.fs.sector - 1)
 		if moved > 0 {
-			if err := f.writePages(pages, off, moved, l); err != 0 {
-				e, moved = err, 0
+			var err linux.Errno
+			if moved, err = f.writePages(pages, off, moved, l); err != 0 {
+				e = err
 			}
 		}
 		mem.PutBatch(frames[:len(pages)])
@@ -104,23 +107,47 @@ func (f *file) writeDirect(v *uio.Vec, off int64, l *held) (done int, e linux.Er
 	return done, e
 }
 
-// writePages writes n bytes of pages at off.
-func (f *file) writePages(pages [][]byte, off, n int64, l *held) linux.Errno {
-	if (off|n)&int64(f.fs.ext.BlockSize()-1) != 0 {
+// writePages writes n bytes of pages at off, and returns how many it has written: fewer
+// only with an error.
+func (f *file) writePages(pages [][]byte, off, n int64, l *held) (int64, linux.Errno) {
+	bs := int64(f.fs.ext.BlockSize())
+	if (off|n)&(bs-1) != 0 {
 		l.lock()
 		f.Written()
 		return f.writeParts(pages, off, n)
 	}
-	count := (n + mem.PageSize - 1) >> mem.PageShift
-	pages = pages[:count]
-	pages[count-1] = pages[count-1][:n-(count-1)<<mem.PageShift]
 	if !l.on {
-		if done, e := f.writeOver(pages, off, n, l); done || e != 0 {
-			return e
+		if done, e := f.writeOver(cutPages(pages, n), off, n, l); done || e != 0 {
+			return whole(n, e)
 		}
 		l.lock()
 	}
-	return f.writeBlocks(pages, off, n)
+	for short := linux.Errno(0); ; short = linux.ENOSPC {
+		e := f.writeBlocks(cutPages(pages, n), off, n)
+		if e == 0 {
+			return n, short
+		}
+		if e != linux.ENOSPC || n == bs {
+			return 0, e
+		}
+		n = (n/2 + bs - 1) &^ (bs - 1) // as much as there is room for
+	}
+}
+
+// whole is the count of a write of n bytes that is done or not.
+func whole(n int64, e linux.Errno) (int64, linux.Errno) {
+	if e != 0 {
+		n = 0
+	}
+	return n, e
+}
+
+// cutPages makes pages n bytes long together.
+func cutPages(pages [][]byte, n int64) [][]byte {
+	count := (n + mem.PageSize - 1) >> mem.PageShift
+	pages = pages[:count]
+	pages[count-1] = pages[count-1][:n-(count-1)<<mem.PageShift]
+	return pages
 }
 
 // tick is how exact the times of a file are that is written over (Linux's are as
@@ -160,7 +187,7 @@ func (f *file) writeBlocks(pages [][]byte, off, n int64) linux.Errno {
 	f.Written()
 	return f.pages.Bypass(uint64(off)>>mem.PageShift, uint64(off+n-1)>>mem.PageShift, func() linux.Errno {
 		_, mt, ct := f.Times()
-		o := ext4.Out{Pages: pages, Off: off, Size: max(f.Size(), off+n), Mtime: mt, Ctime: ct}
+		o := ext4.Out{Pages: pages, Off: off, Size: max(f.Size(), off+n), Direct: true, Mtime: mt, Ctime: ct}
 		if e := f.fs.errno(f.fs.ext.WritePages(f.in, &o)); e != 0 {
 			return e
 		}
@@ -171,17 +198,19 @@ func (f *file) writeBlocks(pages [][]byte, off, n int64) linux.Errno {
 }
 
 // writeParts writes n bytes that do not begin or end at blocks of the file system:
-// through the cache.
-func (f *file) writeParts(pages [][]byte, off, n int64) linux.Errno {
-	first, last := uint64(off)>>mem.PageShift, uint64(off+n-1)>>mem.PageShift
-	for i := 0; n > 0; i++ {
-		v := uio.Bytes(pages[i][:min(n, mem.PageSize)])
-		k, _, e := f.pages.Write(v, off)
-		if e != 0 {
-			return e
-		}
-		off += int64(k)
-		n -= int64(k)
+// through the cache. It returns how many it has written.
+func (f *file) writeParts(pages [][]byte, off, n int64) (done int64, e linux.Errno) {
+	for done < n && e == 0 {
+		p := pages[done>>mem.PageShift][done&(mem.PageSize-1):]
+		var k int
+		k, _, e = f.pages.Write(uio.Bytes(p[:min(n-done, int64(len(p)))]), off+done)
+		done += int64(k)
 	}
-	return f.pages.WriteBack(first, last)
+	if done == 0 {
+		return 0, e
+	}
+	if err := f.pages.WriteBack(uint64(off)>>mem.PageShift, uint64(off+done-1)>>mem.PageShift); err != 0 {
+		return 0, err
+	}
+	return done &^ int64(f.fs.sector-1), e
 }

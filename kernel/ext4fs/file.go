@@ -340,6 +340,12 @@ func (f *file) Reserve(blocks int64) linux.Errno { return f.fs.errno(f.fs.ext.Re
 // Unreserve gives them back.
 func (f *file) Unreserve(blocks int64) { f.fs.ext.Unreserve(blocks) }
 
+// Missing counts the holes of a page.
+func (f *file) Missing(n uint64) (int64, linux.Errno) {
+	blocks, err := f.fs.ext.Holes(f.in, int64(n)<<mem.PageShift, mem.PageSize)
+	return blocks, f.fs.errno(err)
+}
+
 // Stored notes that somebody is about to store through a mapping.
 func (f *file) Stored() linux.Errno {
 	if f.fs.ext.ReadOnly() {

@@ -72,10 +72,11 @@ func (d *disk) WritePages(pages [][]byte, off, size, reserved int64) linux.Errno
 	return 0
 }
 
-func (d *disk) Reserve(n int64) linux.Errno   { d.reserved.Add(n); return 0 }
-func (d *disk) Unreserve(n int64)             { d.reserved.Add(-n) }
-func (d *disk) Stored() linux.Errno           { return 0 }
-func (d *disk) Punch(_, _ uint64) linux.Errno { return linux.EOPNOTSUPP }
+func (d *disk) Reserve(n int64) linux.Errno         { d.reserved.Add(n); return 0 }
+func (d *disk) Unreserve(n int64)                   { d.reserved.Add(-n) }
+func (d *disk) Stored() linux.Errno                 { return 0 }
+func (d *disk) Missing(uint64) (int64, linux.Errno) { return 0, linux.ENOSPC }
+func (d *disk) Punch(_, _ uint64) linux.Errno       { return linux.EOPNOTSUPP }
 func (d *disk) write(p []byte, off int64) {
 	d.inode.Lock()
 	d.f.Write(uio.Bytes(p), off)

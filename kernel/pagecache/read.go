@@ -286,18 +286,19 @@ func (f *File) expose(n uint64) (mem.Frame, linux.Errno) {
 	if !ok {
 		return 0, 0
 	}
-	r, e := f.reserve(w)
-	if e == 0 {
-		e = f.store.Stored()
-	}
+	r, set, e := f.reserve(n, w)
 	if e != 0 {
+		s.unpin()
+		return 0, e
+	}
+	if e = f.store.Stored(); e != 0 {
 		f.store.Unreserve(int64(r))
 		s.unpin()
 		return 0, e
 	}
 	fr := frameOf(w)
 	fr.Get()
-	f.soil(l, n, r, shared)
+	f.soil(l, n, r, shared|set)
 	return fr, 0
 }
 

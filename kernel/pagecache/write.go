@@ -7,16 +7,25 @@ import (
 	"hardtack/kernel/uio"
 )
 
-// reserve sets aside what a page in state w may take on disk once it is dirty.
-func (f *File) reserve(w uint64) (blocks uint64, e linux.Errno) {
+// reserve sets aside what page n in state w may take on disk once it is dirty. set is
+// backed where that turns out to be nothing.
+func (f *File) reserve(n, w uint64) (blocks, set uint64, e linux.Errno) {
 	if w&(backed|reservedMask) != 0 {
-		return 0, 0
+		return 0, 0, 0
 	}
 	blocks = uint64(mem.PageSize / f.blockSize)
-	if e = f.store.Reserve(int64(blocks)); e != 0 {
-		blocks = 0
+	if e = f.store.Reserve(int64(blocks)); e != linux.ENOSPC {
+		return blocks, 0, e
 	}
-	return blocks, e
+	switch missing, err := f.store.Missing(n); {
+	case err != 0:
+		return 0, 0, err
+	case missing == 0:
+		return 0, backed, 0
+	case missing < int64(blocks):
+		return uint64(missing), 0, f.store.Reserve(missing)
+	}
+	return 0, 0, e
 }
 
 // soil makes a pinned page dirty, with blocks that were reserved for it, and gives
@@ -112,7 +121,7 @@ func (f *File) Write(v *uio.Vec, off int64) (done, fresh int, e linux.Errno) {
 // overwrite copies into a pinned page in state w.
 func (f *File) overwrite(v *uio.Vec, l *leaf, n, w uint64, at, k int) (m, fresh int, e linux.Errno) {
 	s := &l.slots[n%leafPages]
-	r, e := f.reserve(w)
+	r, set, e := f.reserve(n, w)
 	if e != 0 {
 		s.unpin()
 		return 0, 0, e
@@ -126,7 +135,7 @@ func (f *File) overwrite(v *uio.Vec, l *leaf, n, w uint64, at, k int) (m, fresh 
 		return 0, 0, e
 	}
 	f.reach(n, at+m)
-	return m, f.soil(l, n, r, 0), e
+	return m, f.soil(l, n, r, set), e
 }
 
 // reach lets the size cover the first bytes of page n.
@@ -138,7 +147,7 @@ func (f *File) reach(n uint64, bytes int) {
 
 // create writes to a page that is not in memory and need not be read.
 func (f *File) create(v *uio.Vec, n uint64, at, k int) (m, fresh int, e linux.Errno) {
-	r, e := f.reserve(0)
+	r, set, e := f.reserve(n, 0)
 	if e != 0 {
 		return 0, 0, e
 	}
@@ -172,7 +181,7 @@ func (f *File) create(v *uio.Vec, n uint64, at, k int) (m, fresh int, e linux.Er
 	s.w.Store(uint64(fr) | used | pin)
 	f.mu.Unlock()
 	f.reach(n, at+m)
-	return m, f.soil(l, n, r, 0), e
+	return m, f.soil(l, n, r, set), e
 }
 
 // patch copies m bytes at from fr, which it frees, into page n.
@@ -193,13 +202,14 @@ func (f *File) patch(n uint64, fr mem.Frame, at, m int, r uint64, e linux.Errno)
 		if !ok {
 			continue
 		}
-		if r, err = f.reserve(w); err != 0 {
+		r, set, err := f.reserve(n, w)
+		if err != 0 {
 			l.slots[n%leafPages].unpin()
 			return 0, 0, err
 		}
 		copy(frameOf(w).Bytes()[at:at+m], fr.Bytes()[at:])
 		f.reach(n, at+m)
-		return m, f.soil(l, n, r, 0), e
+		return m, f.soil(l, n, r, set), e
 	}
 }
 

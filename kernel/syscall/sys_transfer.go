@@ -200,13 +200,18 @@ func sysCopyFileRange(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if e != 0 {
 		return 0, e
 	}
-	n := int64(min(a[4], uio.MaxTransfer))
-	if in+n < in || out+n < out {
+	if uint64(in)+a[4] < uint64(in) || uint64(out)+a[4] < uint64(out) {
 		return 0, linux.EOVERFLOW
+	}
+	// What the file has now is copied: not what the copy itself adds to it.
+	n := int64(min(a[4], uint64(max(src.Path.Inode().Size()-in, 0))))
+	if own := t.FileSizeLimit.Load(); n > 0 && uint64(out) < own {
+		n = int64(min(uint64(n), own-uint64(out)))
 	}
 	if src.Path.Inode() == dst.Path.Inode() && in < out+n && out < in+n {
 		return 0, linux.EINVAL
 	}
+	n = min(n, uio.MaxTransfer)
 	done, e := transfer(t, dst, src, in, out, int(n))
 	if e != 0 {
 		return 0, e
