@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 
 	"hardtack/abi/linux"
@@ -56,7 +57,7 @@ func fillSome(t testing.TB, fs *FS) {
 		}
 		must(t, fs.Put(in))
 	}
-	must(t, fs.Put(create(t, fs, "/link", NewInode{Mode: linux.S_IFLNK | 0o777, Target: string(make([]byte, 100))})))
+	must(t, fs.Put(create(t, fs, "/link", NewInode{Mode: linux.S_IFLNK | 0o777, Target: strings.Repeat("t", 100)})))
 	deep := newFile(t, fs, "/deep")
 	for i := range 200 {
 		_, err := fs.WriteAt(deep, []byte("x"), int64(i)*2048)

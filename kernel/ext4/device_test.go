@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -18,7 +19,15 @@ type memDisk struct {
 	size  int64
 	pages map[int64][]byte // 64 KiB each; guarded by mu
 	fail  func(write bool) error
+	// damaged is set where a test itself writes to the disk.
+	damaged bool
+	seen    bool // clean, and not written since; guarded by mu
 }
+
+// under is a disk made of a memDisk.
+type under interface{ inMemory() *memDisk }
+
+func (m *memDisk) inMemory() *memDisk { return m }
 
 const memPage = 64 << 10
 
@@ -42,6 +51,7 @@ func (m *memDisk) move(batch []Transfer, write bool) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.seen = m.seen && !write
 	for _, t := range batch {
 		if err := checkTransfer(t, m.size); err != nil {
 			return err
@@ -173,6 +183,9 @@ func wantClean(t testing.TB, m *memDisk) {
 	if err != nil || n != 0 {
 		t.Fatalf("Check: %d problems, %v\n%s", n, err, strings.Join(ours, "\n"))
 	}
+	m.mu.Lock()
+	m.seen = true
+	m.mu.Unlock()
 }
 
 func mkfsMem(t testing.TB, size int64, bs int) *memDisk {
@@ -186,11 +199,55 @@ func mkfsMem(t testing.TB, size int64, bs int) *memDisk {
 
 func mount(t testing.TB, m BlockDevice) *FS {
 	t.Helper()
-	fs, err := Mount(m, Options{})
+	return mountWith(t, m, Options{})
+}
+
+// mountWith is how tests mount a sound disk (TestMountsAreWatched sees to that): when
+// the test ends a disk that was unmounted must be clean.
+func mountWith(t testing.TB, dev BlockDevice, o Options) *FS {
+	t.Helper()
+	fs, err := Mount(dev, o)
 	if err != nil {
 		t.Fatal(err)
 	}
+	if u, ok := dev.(under); ok {
+		m := u.inMemory()
+		t.Cleanup(func() {
+			m.mu.Lock()
+			seen := m.seen
+			m.mu.Unlock()
+			if fs.j != nil && fs.j.ended() == errUnmounted && !seen && !m.damaged && !t.Failed() {
+				m.fail = nil
+				wantClean(t, m)
+			}
+		})
+	}
 	return fs
+}
+
+// TestMountsAreWatched: no test mounts past mountWith but those that say here why.
+func TestMountsAreWatched(t *testing.T) {
+	allowed := map[string]string{
+		"crash_test.go":   "checks each state itself",
+		"damage_test.go":  "damaged disks",
+		"device_test.go":  "mountWith",
+		"fuzz_test.go":    "damaged disks",
+		"linux_test.go":   "disks that are refused",
+		"load_test.go":    "disks that fail: each is checked there",
+		"hostile_test.go": "damaged disks",
+	}
+	files, err := filepath.Glob("*_test.go")
+	must(t, err)
+	if len(files) < 10 {
+		t.Fatalf("only %d files", len(files))
+	}
+	for _, name := range files {
+		b, err := os.ReadFile(name)
+		must(t, err)
+		if regexp.MustCompile(`[^A-Za-z.]Mount\(`).Match(b) && allowed[name] == "" {
+			t.Errorf("%s mounts a disk that nobody looks at afterwards: use mount or mountWith", name)
+		}
+	}
 }
 
 func must(t testing.TB, err error) {

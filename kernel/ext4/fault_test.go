@@ -185,8 +185,7 @@ func TestFaults(t *testing.T) {
 			hit := 0
 			for n := 1; n < 90*step; n += step {
 				d := &faultyDisk{memDisk: base.clone(), rng: rand.New(rand.NewPCG(uint64(n), 9))}
-				fs, err := Mount(d, Options{CacheBlocks: 64})
-				must(t, err)
+				fs := mountWith(t, d, Options{CacheBlocks: 64})
 				fs.j.fullAt = 60 // checkpoints, too
 				seen, failed := 0, 0
 				d.bad = func(k byte, _ int) bool {
@@ -350,6 +349,7 @@ func TestDamageNoted(t *testing.T) {
 	b, err := fs.bitmapBuffer(g)
 	must(t, err)
 	clearBit(b.bytes(), at) // as if the block were free
+	m.damaged = true
 	if err := fs.Truncate(in, 0); Errno(err) != linux.EUCLEAN {
 		t.Fatalf("freeing a free block: %v", err)
 	}

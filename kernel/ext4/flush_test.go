@@ -44,11 +44,10 @@ func (d *fuaDisk) WriteAt(batch []Transfer, fua bool) error {
 func TestFsyncOver(t *testing.T) {
 	d := &fuaDisk{memDisk: newMemDisk(32 << 20)}
 	must(t, Mkfs(d, MkfsOptions{Zeroed: true}))
-	fs, err := Mount(d, Options{})
-	must(t, err)
+	fs := mount(t, d)
 	in := create(t, fs, "/f", NewInode{Mode: 0o100644})
 	data := make([]byte, 4096)
-	_, err = fs.WriteAt(in, data, 0)
+	_, err := fs.WriteAt(in, data, 0)
 	must(t, err)
 	var late sync.WaitGroup
 	d.at = func() {

@@ -48,6 +48,7 @@ type journal struct {
 	nextID    uint32
 	committed uint32 // the last transaction that is durable
 	err       error  // what ended the journal; nothing changes any more
+	closing   bool   // an unmount is under way: nothing new begins
 	idle      []*handle
 	idleTx    *transaction
 	spare     [][]byte // blocks that nothing points to any more
@@ -68,7 +69,10 @@ type handle struct {
 }
 
 // begin opens a handle for at most credits changed blocks. It may wait for a commit.
-func (fs *FS) begin(credits int) (*handle, error) {
+func (fs *FS) begin(credits int) (*handle, error) { return fs.beginAs(credits, false) }
+
+// beginAs is begin; last is the unmount's own change.
+func (fs *FS) beginAs(credits int, last bool) (*handle, error) {
 	if fs.readOnly.Load() { // first: Remount sets j while it is
 		return nil, linux.EROFS
 	}
@@ -79,6 +83,10 @@ func (fs *FS) begin(credits int) (*handle, error) {
 		if j.err != nil {
 			j.mu.Unlock()
 			return nil, fmt.Errorf("%v: %w", j.err, linux.EROFS)
+		}
+		if j.closing && !last {
+			j.mu.Unlock()
+			return nil, linux.EROFS
 		}
 		tx := j.running
 		if tx == nil {

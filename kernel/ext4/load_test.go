@@ -18,8 +18,7 @@ import (
 func TestConcurrent(t *testing.T) {
 	m := newMemDisk(48 << 20)
 	must(t, Mkfs(m, MkfsOptions{BlockSize: 1024, Zeroed: true, BytesPerInode: 4096}))
-	fs, err := Mount(m, Options{CacheBlocks: 100})
-	must(t, err)
+	fs := mountWith(t, m, Options{CacheBlocks: 100})
 	root, err := fs.Root()
 	must(t, err)
 	shared := create(t, fs, "/shared", NewInode{Mode: linux.S_IFDIR | 0o777})

@@ -149,7 +149,7 @@ func (fs *FS) openJournal(l *logArea) error {
 	fs.j = j
 	fs.readOnly.Store(false)
 	noted := l.noted()
-	return fs.writeSuper(func(raw []byte) {
+	return fs.writeSuper(false, func(raw []byte) {
 		if noted {
 			le.PutUint16(raw[sbState:], le.Uint16(raw[sbState:])|stateError)
 			le.PutUint32(raw[sbErrorCount:], le.Uint32(raw[sbErrorCount:])+1)
@@ -175,8 +175,8 @@ func (fs *FS) superBytes(d []byte) []byte {
 // home: the flag that the log must be replayed has to be on disk before anything
 // else is in the log, and gone when the log is empty for good. A crash in between
 // leaves a log that says so itself.
-func (fs *FS) writeSuper(change func(raw []byte)) error {
-	h, err := fs.begin(1)
+func (fs *FS) writeSuper(last bool, change func(raw []byte)) error {
+	h, err := fs.beginAs(1, last)
 	if err != nil {
 		return err
 	}
@@ -240,16 +240,25 @@ func (fs *FS) Sync() error {
 func (fs *FS) ReadOnly() bool { return fs.readOnly.Load() }
 
 // Unmount writes everything home and marks the disk clean. No other call may be
-// running, or come after. Inodes still in use become orphans' business at the next mount.
+// running, or come after. An error leaves the disk as a crash would: its log has what
+// could not be written home, and the next mount replays it. Inodes still in use become orphans' business at the next mount.
 func (fs *FS) Unmount() error {
 	j := fs.j
 	if j == nil || j.ended() == errUnmounted {
 		return nil
 	}
+	j.mu.Lock()
+	j.closing = true
+	j.mu.Unlock()
 	if err := j.commitAll(); err != nil {
 		return err
 	}
-	if err := fs.writeSuper(func(raw []byte) {
+	// The super block that calls the disk clean goes home with nothing else: a block
+	// that cannot be written must be found by whoever replays the log.
+	if err := j.checkpoint(); err != nil {
+		return err
+	}
+	if err := fs.writeSuper(true, func(raw []byte) {
 		fs.countInto(raw)
 		le.PutUint32(raw[sbIncompat:], le.Uint32(raw[sbIncompat:])&^incompatRecover)
 		le.PutUint32(raw[sbWtime:], uint32(fs.o.Now()/1e9))

@@ -10,8 +10,7 @@ import (
 func TestRemount(t *testing.T) {
 	dev := mkfsMem(t, 32<<20, 1024)
 	for _, first := range []bool{false, true} {
-		fs, err := Mount(dev, Options{ReadOnly: first})
-		must(t, err)
+		fs := mountWith(t, dev, Options{ReadOnly: first})
 		for i := range 3 {
 			must(t, fs.Remount(false))
 			root, err := fs.Root()

@@ -491,6 +491,7 @@ func record(t testing.TB, seed uint64, n, bs, workers int) (*memDisk, []*workloa
 		}
 		must(t, fs.Unmount())
 	}
+	base.damaged = true // crashes are made of it
 	rec := &recorder{memDisk: base.clone()}
 	rng := rand.New(rand.NewPCG(seed, 77))
 	o := Options{CacheBlocks: 64, Processors: 2}
@@ -499,8 +500,7 @@ func record(t testing.TB, seed uint64, n, bs, workers int) (*memDisk, []*workloa
 		o.Background = func(do func()) { background.Go(do) }
 		o.Processor = func() int { return int(rec.calls.Add(1) % 2) }
 	}
-	fs, err := Mount(rec, o)
-	must(t, err)
+	fs := mountWith(t, rec, o)
 	fs.j.fullAt = uint32(20 + rng.IntN(400)) // checkpoints often
 	var all []*workload
 	for i := range workers {

@@ -31,7 +31,7 @@ const patience = time.Minute
 // newDirect is a machine with a file of four blocks on disk, open for direct writes.
 func newDirect(t *testing.T) (*machine, *hooked, *vfs.File) {
 	m := newMachine(t, 64<<20)
-	m.fs.destroy()
+	m.end()
 	h := &hooked{disk: m.d}
 	fs, err := Mount(h, false, options{commit: time.Hour})
 	if err != nil {

@@ -388,8 +388,9 @@ func SyncAll() {
 	}
 }
 
-// destroy unmounts: nobody uses the file system any more.
-func (fs *FS) destroy() {
+// destroy unmounts: nobody uses the file system any more. A disk that cannot be left
+// clean is left to the next mount, and the caller hears of it.
+func (fs *FS) destroy() linux.Errno {
 	close(fs.stop)
 	inUse.Delete(fs)
 	fs.sync()
@@ -409,15 +410,14 @@ func (fs *FS) destroy() {
 		time.Sleep(time.Millisecond)
 	}
 	mem.HeapCache(-fs.counted.Swap(0) * nodeBytes)
-	if err := fs.ext.Unmount(); err != nil {
-		fs.errno(err)
-	}
+	e := fs.errno(fs.ext.Unmount())
 	if fs.part != nil {
 		mounted.mu.Lock()
 		delete(mounted.m, fs.Dev)
 		mounted.mu.Unlock()
 		fs.part.Release()
 	}
+	return e
 }
 
 // Shutdown leaves all disks clean when the machine ends, whoever still uses them:

@@ -3,6 +3,9 @@ package ext4fs
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -77,6 +80,11 @@ func newMachine(t *testing.T, size int) *machine {
 	}
 	m := &machine{t: t, d: d, c: kern.NewKernelCtx()}
 	m.mount()
+	t.Cleanup(func() {
+		if m.fs != nil && !t.Failed() {
+			m.unmount()
+		}
+	})
 	return m
 }
 
@@ -90,13 +98,48 @@ func (m *machine) mount() {
 	m.ctx = vfs.NewFSContext(root)
 }
 
-// unmount ends the mount and looks at the disk.
+// unmount ends the mount and looks at the disk. It comes by itself after a test.
 func (m *machine) unmount() {
 	m.t.Helper()
-	m.fs.destroy()
+	if e := m.end(); e != 0 {
+		m.t.Errorf("unmount: %v", e)
+	}
 	n, err := ext4.Check(m.d, func(s string) { m.t.Log(s) })
 	if n != 0 || err != nil {
 		m.t.Errorf("%d problems, %v", n, err)
+	}
+	m.e2fsck()
+}
+
+// end ends the mount of a disk that is not clean then.
+func (m *machine) end() linux.Errno {
+	e := m.fs.destroy()
+	m.fs = nil
+	return e
+}
+
+// e2fsck asks the reference program.
+func (m *machine) e2fsck() {
+	m.t.Helper()
+	tool := "e2fsck"
+	if _, err := exec.LookPath(tool); err != nil {
+		tool = "/sbin/e2fsck"
+		if _, err := os.Stat(tool); err != nil {
+			m.t.Log("e2fsck is not installed (package e2fsprogs)")
+			return
+		}
+	}
+	dir, err := os.MkdirTemp("/dev/shm", "ext4fs")
+	if err != nil {
+		dir = m.t.TempDir()
+	}
+	defer os.RemoveAll(dir)
+	name := filepath.Join(dir, "disk")
+	if err := os.WriteFile(name, m.d.b, 0o600); err != nil {
+		m.t.Fatal(err)
+	}
+	if out, err := exec.Command(tool, "-fn", name).CombinedOutput(); err != nil {
+		m.t.Errorf("e2fsck: %v\n%s", err, out)
 	}
 }
 
@@ -253,7 +296,7 @@ func TestSyncfsBackground(t *testing.T) {
 		}
 	}
 	dir.Put()
-	m.fs.destroy()
+	m.end()
 }
 
 // TestBroken: when the log cannot be written the file system is read-only, and says so.
@@ -275,7 +318,7 @@ func TestBroken(t *testing.T) {
 		}
 	}
 	f.Put()
-	m.fs.destroy()
+	m.end()
 }
 
 // TestFull: ENOSPC comes from write, before anything is lost, and goes with a file.

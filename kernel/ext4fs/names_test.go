@@ -300,7 +300,7 @@ func TestCircle(t *testing.T) {
 		}
 	})
 	wg.Wait()
-	m.fs.destroy()
+	m.end()
 }
 
 // redirect makes the first name in directory dir, which leads to inode from, lead to

@@ -63,7 +63,10 @@ func New(o Options) *FS {
 	fs.inodes.Store(1)
 	fs.Root = vfs.NewRoot(&root.Inode)
 	fs.FileSystem.Stat = fs.statfs
-	fs.FileSystem.Destroy = func() { vfs.DropTree(fs.Root) }
+	fs.FileSystem.Destroy = func() linux.Errno {
+		vfs.DropTree(fs.Root)
+		return 0
+	}
 	fs.FileSystem.Options = fs.mountOptions
 	return fs
 }

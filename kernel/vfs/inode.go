@@ -452,8 +452,9 @@ type FileSystem struct {
 	Root  *Dentry // immutable once mounted
 	// Stat fills in what statfs shows; may be nil.
 	Stat func(st *linux.Statfs)
-	// Destroy frees everything when the last mount is gone; may be nil.
-	Destroy func()
+	// Destroy frees everything when the last mount is gone, and tells what could not
+	// be written; may be nil.
+	Destroy func() linux.Errno
 	// Options are the mount options to show in /proc/mounts; may be nil.
 	Options func() string
 	// Sync makes everything durable (syncfs) and tells of errors that WriteErrors does

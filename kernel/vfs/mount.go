@@ -40,18 +40,21 @@ func (p Path) hold() {
 	}
 }
 
-func (p Path) unhold() {
+// unhold returns the error of the file system's end, if this was that.
+func (p Path) unhold() (e linux.Errno) {
 	if p.Mnt != nil && p.Mnt.users.Add(-1) == 0 && p.Mnt.dead.Load() {
 		p.Mnt.Root.Inode.Put()
-		p.Mnt.FS.unmounted()
+		e = p.Mnt.FS.unmounted()
 	}
+	return e
 }
 
 // unmounted drops a mount's hold on the file system.
-func (fs *FileSystem) unmounted() {
+func (fs *FileSystem) unmounted() linux.Errno {
 	if fs.mounts.Add(-1) == 0 && fs.Destroy != nil {
-		fs.Destroy()
+		return fs.Destroy()
 	}
+	return 0
 }
 
 // ReadOnly reports whether the mount refuses changes.
@@ -143,8 +146,9 @@ func (ns *Namespace) Mount(fs *FileSystem, root *Dentry, source string, p Path, 
 }
 
 // Umount takes m out of the tree. Without detach it must have no users and no
-// mounts on it (EBUSY); with detach those below go with it.
-func (ns *Namespace) Umount(m *Mount, detach bool) linux.Errno {
+// mounts on it (EBUSY); with detach those below go with it. It returns what a file
+// system that ended here could not write; the mount is gone all the same.
+func (ns *Namespace) Umount(m *Mount, detach bool) (e linux.Errno) {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
 	old := ns.table.Load()
@@ -174,9 +178,11 @@ func (ns *Namespace) Umount(m *Mount, detach bool) linux.Errno {
 		x.at.Load().Dentry.mounted.Add(-1)
 		x.users.Add(1) // so that only one of us sees the end
 		x.dead.Store(true)
-		Path{Mnt: x}.unhold()
+		if err := (Path{Mnt: x}).unhold(); e == 0 {
+			e = err
+		}
 	}
-	return 0
+	return e
 }
 
 // Remount changes a mount's flags.
