@@ -2,6 +2,7 @@ package ext4fs
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 
 	"hardtack/abi/linux"
@@ -53,5 +54,250 @@ func TestFullReplace(t *testing.T) {
 	m.write(g, make([]byte, 20<<20), 0)
 	g.Put()
 	f.Put()
+	m.unmount()
+}
+
+// fill takes all room that buffered writes may take but for about some pages.
+func (m *machine) fill(pages int) {
+	m.t.Helper()
+	room := m.open("/room", linux.O_RDWR|linux.O_CREAT)
+	defer room.Put()
+	m.write(room, make([]byte, pages*4096), 0)
+	if e := fsync(m, room); e != 0 {
+		m.t.Fatal(e)
+	}
+	f := m.open("/big", linux.O_RDWR|linux.O_CREAT)
+	defer f.Put()
+	off := int64(0)
+	for _, size := range []int{1 << 20, 4096} {
+		for p := make([]byte, size); ; {
+			n, e := f.Ops.Write(m.c, f, uio.Bytes(p), off)
+			off += int64(n)
+			if e == linux.ENOSPC {
+				break
+			}
+			if e != 0 {
+				m.t.Fatal(e)
+			}
+		}
+	}
+	if e := fsync(m, f); e != 0 {
+		m.t.Fatal(e)
+	}
+	if e := room.FTruncate(m.c, 0); e != 0 {
+		m.t.Fatal(e)
+	}
+}
+
+// TestFullDirect: a direct write on a full disk gives how much it has written, and what
+// it has written is what it was given; of blocks of the device and of the file system.
+func TestFullDirect(t *testing.T) {
+	for _, off := range []int64{0, 512, 2048} {
+		m := newMachine(t, 16<<20)
+		f := m.open("/f", linux.O_RDWR|linux.O_CREAT|linux.O_DIRECT)
+		m.fill(8)
+		p := make([]byte, 64<<10)
+		for i := range p {
+			p[i] = byte(i >> 9)
+		}
+		n, e := f.Ops.Write(m.c, f, uio.Bytes(p), off)
+		if e != 0 || n <= 0 || n > 8*4096 || n%512 != 0 {
+			t.Errorf("at %d: %d bytes, %v", off, n, e)
+		} else if got := m.read(f, n, off); !bytes.Equal(got, p[:n]) {
+			t.Errorf("at %d: other bytes are there", off)
+		}
+		if n, e := f.Ops.Write(m.c, f, uio.Bytes(p), 1<<20+off); e != linux.ENOSPC {
+			t.Errorf("at %d, then: %d, %v", off, n, e)
+		}
+		f.Put()
+		m.unmount()
+	}
+}
+
+// TestFullTaken: what a buffered write has taken is written, whatever fallocate and
+// direct writes take afterwards.
+func TestFullTaken(t *testing.T) {
+	m := newMachine(t, 16<<20)
+	m.fill(48)
+	var files []*vfs.File
+	for i := range 40 { // each needs a block, and some the extents' blocks
+		f := m.open(fmt.Sprint("/f", i), linux.O_RDWR|linux.O_CREAT)
+		m.write(f, page(byte(i)), int64(i)*8192)
+		files = append(files, f)
+	}
+	g := m.open("/g", linux.O_RDWR|linux.O_CREAT|linux.O_DIRECT)
+	for n := int64(1); ; n++ {
+		e := g.Ops.(vfs.Allocator).Allocate(m.c, g, 0, 0, n*4096)
+		if e == linux.ENOSPC {
+			break
+		}
+		if e != 0 || n > 8192 {
+			t.Fatalf("fallocate takes all: %v", e)
+		}
+	}
+	for off := int64(80 << 20); ; off += 4096 {
+		_, e := g.Ops.Write(m.c, g, uio.Bytes(page(1)), off)
+		if e == linux.ENOSPC {
+			break
+		}
+		if e != 0 || off > 100<<20 {
+			t.Fatalf("direct writes take all: %v", e)
+		}
+	}
+	for i, f := range files {
+		if e := fsync(m, f); e != 0 {
+			t.Errorf("file %d was taken and is lost: %v", i, e)
+		}
+		f.Put()
+	}
+	g.Put()
+	m.unmount()
+}
+
+// TestFullPrepared: space that fallocate has set aside takes buffered, direct and mapped
+// writes on a full disk, in whatever order they come.
+func TestFullPrepared(t *testing.T) {
+	const pages = 160
+	m := newMachine(t, 16<<20)
+	f := m.open("/f", linux.O_RDWR|linux.O_CREAT)
+	if e := f.Ops.(vfs.Allocator).Allocate(m.c, f, 0, 0, 3*pages*4096); e != 0 {
+		t.Fatal(e)
+	}
+	m.fill(0)
+	direct := m.open("/f", linux.O_RDWR|linux.O_DIRECT)
+	want := make([]byte, 3*pages*4096)
+	file := f.Path.Inode().Node.(*file)
+	for i := range pages {
+		for kind := range 3 {
+			n := (i*7%pages)*3 + kind
+			p := page(byte(n + 1))
+			copy(want[n*4096:], p)
+			switch kind {
+			case 0:
+				m.write(f, p, int64(n)*4096)
+			case 1:
+				m.write(direct, p, int64(n)*4096)
+			case 2:
+				fr, e := file.pages.Page(uint64(n), true)
+				if e != 0 {
+					t.Fatalf("a store to page %d: %v", n, e)
+				}
+				copy(fr.Bytes(), p)
+				fr.Put()
+			}
+		}
+		if i%16 == 0 {
+			if e := fsync(m, f); e != 0 {
+				t.Fatal(e)
+			}
+		}
+	}
+	if e := fsync(m, f); e != 0 {
+		t.Fatal(e)
+	}
+	direct.Put()
+	f.Put()
+	m.unmount()
+	m.mount()
+	f = m.open("/f", linux.O_RDONLY)
+	if got := m.read(f, len(want), 0); !bytes.Equal(got, want) {
+		t.Error("the content differs")
+	}
+	f.Put()
+	m.unmount()
+}
+
+// TestFullNames: where a directory has room a name can be added, moved and replaced on a
+// full disk; holes can be cut, ranges zeroed and content written over.
+func TestFullNames(t *testing.T) {
+	m := newMachine(t, 16<<20)
+	f := m.open("/f", linux.O_RDWR|linux.O_CREAT)
+	m.write(f, bytes.Repeat([]byte{1}, 64*4096), 0)
+	if e := fsync(m, f); e != 0 {
+		t.Fatal(e)
+	}
+	m.fill(0)
+	if e := m.fs.ext.Reserve(1); e != linux.ENOSPC {
+		t.Fatalf("the disk has room: %v", e)
+	}
+	for i := range 10 {
+		m.open(fmt.Sprint("/n", i), linux.O_RDWR|linux.O_CREAT).Put()
+	}
+	if e := vfs.RenameAt(m.c, m.ctx, nil, "/n1", nil, "/n2", 0); e != 0 {
+		t.Errorf("rename: %v", e)
+	}
+	if e := vfs.LinkAt(m.c, m.ctx, nil, "/f", nil, "/g", 0); e != 0 {
+		t.Errorf("link: %v", e)
+	}
+	want := bytes.Repeat([]byte{1}, 64*4096)
+	a := f.Ops.(vfs.Allocator)
+	if e := a.Allocate(m.c, f, linux.FALLOC_FL_ZERO_RANGE, 5000, 40000); e != 0 {
+		t.Errorf("zero a range: %v", e)
+	}
+	clear(want[5000:45000])
+	if e := a.Allocate(m.c, f, linux.FALLOC_FL_PUNCH_HOLE|linux.FALLOC_FL_KEEP_SIZE, 100000, 10000); e != 0 {
+		t.Errorf("punch a hole: %v", e)
+	}
+	clear(want[100000:110000])
+	m.write(f, page(9), 8192)
+	copy(want[8192:], page(9))
+	m.write(f, page(8), 40*4096)
+	copy(want[40*4096:], page(8))
+	if e := fsync(m, f); e != 0 {
+		t.Error(e)
+	}
+	if e := f.FTruncate(m.c, 60*4096+100); e != 0 {
+		t.Errorf("truncate: %v", e)
+	}
+	f.Put()
+	m.unmount()
+	m.mount()
+	f = m.open("/g", linux.O_RDONLY)
+	if got := m.read(f, len(want), 0); !bytes.Equal(got, want[:60*4096+100]) {
+		t.Error("the content differs")
+	}
+	f.Put()
+	m.unmount()
+}
+
+// TestDirectReadError: a direct read does not give what the disk had before a buffered
+// write that could not be written.
+func TestDirectReadError(t *testing.T) {
+	m := newMachine(t, 16<<20)
+	f := m.open("/f", linux.O_RDWR|linux.O_CREAT)
+	m.write(f, page(1), 0)
+	if e := fsync(m, f); e != 0 {
+		t.Fatal(e)
+	}
+	direct := m.open("/f", linux.O_RDONLY|linux.O_DIRECT)
+	m.d.failing(func(p []byte) bool { return p[0] == 7 && p[1] == 7 })
+	m.write(f, page(7), 0)
+	if n, e := direct.Ops.Read(m.c, direct, uio.Bytes(make([]byte, 4096)), 0); e != linux.EIO {
+		t.Errorf("%d, %v", n, e)
+	}
+	m.d.failing(nil)
+	if e := fsync(m, f); e != linux.EIO {
+		t.Errorf("fsync: %v", e)
+	}
+	direct.Put()
+	f.Put()
+	m.unmount()
+}
+
+// TestCutRemoved: a file without a name that is cut goes when it is closed, with its
+// inode and blocks.
+func TestCutRemoved(t *testing.T) {
+	m := newMachine(t, 16<<20)
+	for i := range 3 {
+		f := m.open("/f", linux.O_RDWR|linux.O_CREAT)
+		m.write(f, make([]byte, 100<<10), 0)
+		if e := vfs.UnlinkAt(m.c, m.ctx, nil, "/f"); e != 0 {
+			t.Fatal(e)
+		}
+		if e := f.FTruncate(m.c, int64(i)*10000); e != 0 {
+			t.Fatal(e)
+		}
+		f.Put()
+	}
 	m.unmount()
 }
