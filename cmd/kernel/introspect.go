@@ -19,17 +19,18 @@ import (
 )
 
 // introspect fills /proc/hardtack: what the kernel, a Go program, knows of itself.
+// What shows addresses or the kernel's heap, or measures, is for the administrator.
 func (k *kernel) introspect(config *initramfs.BootConfig) {
-	procfs.RegisterWritable("hardtack/heap", heapText, collect)
-	procfs.Register("hardtack/goroutines", goroutinesText)
+	procfs.RegisterAdmin("hardtack/heap", heapText, collect)
+	procfs.RegisterAdmin("hardtack/goroutines", goroutinesText, nil)
 	procfs.Register("hardtack/interrupts", interruptsText)
-	procfs.Register("hardtack/syscalls", syscallsText)
+	procfs.RegisterAdmin("hardtack/syscalls", syscallsText, nil)
 	procfs.Register("hardtack/frames", framesText)
 	procfs.Register("hardtack/control", func() []byte { return []byte(nucleus.Control() + "\n") })
-	procfs.Register("hardtack/nucleus", costsText)
-	procfs.Register("hardtack/allocated", allocatedText)
+	procfs.RegisterAdmin("hardtack/nucleus", costsText, nil)
+	procfs.RegisterAdmin("hardtack/allocated", allocatedText, nil)
 	if kern.ChecksLocks() {
-		procfs.Register("hardtack/locks", kern.LocksText)
+		procfs.RegisterAdmin("hardtack/locks", kern.LocksText, nil)
 	}
 	if config.Pprof > 0 && config.Pprof < 1<<16 {
 		if err := pprof.Serve(inet.Default, uint16(config.Pprof), nil); err != nil {

@@ -174,9 +174,13 @@ func (t *Thread) copyThread(a *CloneArgs) (*Thread, linux.Errno) {
 	c.sched = t.sched.forChild()
 	c.startTime = kern.Monotonic()
 
-	if f&linux.CLONE_THREAD == 0 {
-		c.Proc = t.copyProcess(own, a)
-		c.FileSizeLimit.Store(c.Proc.limits[linux.RLIMIT_FSIZE].cur.Load())
+	if f&linux.CLONE_FS != 0 {
+		if e := t.FS.Share(); e != 0 {
+			return nil, e
+		}
+		c.FS = t.FS
+	} else {
+		c.FS = t.FS.Clone()
 	}
 	if f&linux.CLONE_VM != 0 {
 		t.Space.Share()
@@ -184,23 +188,24 @@ func (t *Thread) copyThread(a *CloneArgs) (*Thread, linux.Errno) {
 	} else {
 		s, e := t.Space.Fork(&t.Ctx)
 		if e != 0 {
+			c.FS.Release()
 			return nil, e
 		}
-		s.Limits = c.Proc.limitOf
 		c.Space = s
 	}
 	c.Mem = c.Space
+	if f&linux.CLONE_THREAD == 0 {
+		c.Proc = t.copyProcess(own, a)
+		c.FileSizeLimit.Store(c.Proc.limits[linux.RLIMIT_FSIZE].cur.Load())
+	}
+	if f&linux.CLONE_VM == 0 {
+		c.Space.Limits = c.Proc.limitOf
+	}
 	if f&linux.CLONE_FILES != 0 {
 		t.FDs.Share()
 		c.FDs = t.FDs
 	} else {
 		c.FDs = t.FDs.Fork()
-	}
-	if f&linux.CLONE_FS != 0 {
-		t.FS.Share()
-		c.FS = t.FS
-	} else {
-		c.FS = t.FS.Clone()
 	}
 	return c, 0
 }
@@ -238,7 +243,6 @@ func (t *Thread) copyProcess(own *newborn, a *CloneArgs) *Process {
 		q.limits[i].max.Store(p.limits[i].max.Load())
 	}
 	q.oomScore.Store(p.oomScore.Load())
-	q.dumpable.Store(p.dumpable.Load())
 	q.nice.Store(p.nice.Load())
 	q.ioprio.Store(p.ioprio.Load())
 	q.personality.Store(p.personality.Load())

@@ -5,7 +5,6 @@ import (
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
-	"hardtack/kernel/vfs"
 )
 
 // The rules of credentials(7) and capabilities(7), as functions from old to new
@@ -208,80 +207,4 @@ func SetCaps(old *kern.Cred, effective, permitted, inheritable uint64) (*kern.Cr
 	n.Effective, n.Permitted, n.Inheritable = effective, permitted, inheritable
 	n.Ambient &= permitted & inheritable
 	return &n, 0
-}
-
-// execCred returns the credentials of a program started from f, and whether it
-// must be careful with its environment (AT_SECURE).
-func execCred(old *kern.Cred, f *vfs.File) (*kern.Cred, bool) {
-	mode, uid, gid := uint32(0), uint32(0), uint32(0)
-	if !f.Path.Zero() {
-		i := f.Path.Inode()
-		mode, uid, gid = i.Mode(), i.UID(), i.GID()
-		if f.Path.Mnt != nil && f.Path.Mnt.Flags()&linux.MS_NOSUID != 0 {
-			mode = 0
-		}
-	}
-	return credFor(old, mode, uid, gid)
-}
-
-// credFor is execCred for a file with a mode and an owner.
-func credFor(old *kern.Cred, mode, uid, gid uint32) (*kern.Cred, bool) {
-	n := *old
-	n.KeepCaps = false
-	if !old.NoNewPrivs {
-		if mode&linux.S_ISUID != 0 {
-			n.EUID = uid
-		}
-		if mode&(linux.S_ISGID|0o010) == linux.S_ISGID|0o010 {
-			n.EGID = gid
-		}
-	}
-	setID := n.EUID != old.EUID || n.EGID != old.EGID
-	n.SUID, n.FSUID = n.EUID, n.EUID
-	n.SGID, n.FSGID = n.EGID, n.EGID
-	if setID {
-		n.Ambient = 0
-	}
-	if n.UID == 0 || n.EUID == 0 {
-		n.Permitted = n.Inheritable | n.Bounding
-		n.Effective = n.Ambient
-		if n.EUID == 0 {
-			n.Effective = n.Permitted
-		}
-	} else {
-		n.Permitted, n.Effective = n.Ambient, n.Ambient
-	}
-	return &n, n.EUID != n.UID || n.EGID != n.GID
-}
-
-// ChangeCred installs credentials of the calling thread, and charges the
-// process to its new real user.
-func (t *Thread) ChangeCred(n *kern.Cred) {
-	old := t.Cred()
-	t.SetCred(n)
-	if n.EUID != old.EUID || n.EGID != old.EGID || n.FSUID != old.FSUID || n.FSGID != old.FSGID || n.Permitted&^old.Permitted != 0 {
-		t.Proc.dumpable.Store(0)
-		t.Proc.deathSignal.Store(0)
-	}
-	if n.UID != old.UID {
-		t.Proc.setUser(n.UID)
-	}
-}
-
-// setUser charges the process's threads to another user.
-func (p *Process) setUser(uid uint32) {
-	p.uid.Store(uid)
-	p.mu.Lock()
-	old := p.sig.user
-	if old.uid == uid {
-		p.mu.Unlock()
-		return
-	}
-	n := getUser(uid)
-	p.sig.user = n
-	k := int32(len(p.threads))
-	p.mu.Unlock()
-	n.threads.Add(k)
-	old.threads.Add(-k)
-	old.put()
 }

@@ -105,7 +105,8 @@ func TestExecCred(t *testing.T) {
 		"root":              {&kern.RootCred, 0o755, 0, 0, 0, kern.AllCaps, false},
 		"no new privileges": {&kern.Cred{UID: 5, EUID: 5, SUID: 5, GID: 5, EGID: 5, NoNewPrivs: true}, suid, 5, 5, 5, 0, false},
 	} {
-		n, secure := credFor(x.old, x.mode, 0, 0)
+		got := credFor(x.old, x.mode, 0, 0, false)
+		n, secure := got.cred, got.secure
 		if n.EUID != x.euid || n.EGID != x.egid || n.SUID != x.suid || n.Effective != x.caps || secure != x.secure || n.UID != x.old.UID {
 			t.Errorf("%s: %+v %v", name, n, secure)
 		}

@@ -20,9 +20,6 @@ var RandomizeVA atomic.Int32
 
 func init() { RandomizeVA.Store(2) }
 
-// Personality bits that exec looks at.
-const addrNoRandomize = 0x0040000
-
 // maxScripts is how many "#!" lines lead to one another.
 const maxScripts = 4
 
@@ -43,8 +40,8 @@ type program struct {
 	argv         []string
 	name         string // AT_EXECFN
 	comm         string
-	cred         *kern.Cred
-	secure       bool
+	unreadable   bool // the caller may run it but not read it
+	privileges
 }
 
 func (x *program) close() {
@@ -71,7 +68,11 @@ func (t *Thread) Exec(a *ExecArgs) linux.Errno {
 		x.close()
 		return e
 	}
-	x.cred, x.secure = execCred(t.Cred(), x.file)
+	shared := t.beginExec()
+	if !shared {
+		defer t.FS.EndExec()
+	}
+	x.privileges = execCred(t.Cred(), x.file, shared)
 	s, img, start, e := t.buildImage(&x, a.Env)
 	if e != 0 {
 		x.close()
@@ -105,6 +106,7 @@ func (t *Thread) findProgram(x *program, a *ExecArgs) linux.Errno {
 		}
 		interp, arg, ok := elf.Shebang(head[:n])
 		if !ok {
+			x.noteReadable(c, x.file)
 			return t.findELF(x, head[:n])
 		}
 		if depth == maxScripts {
@@ -152,6 +154,7 @@ func (t *Thread) findELF(x *program, head []byte) (e linux.Errno) {
 	if x.interp, e = vfs.OpenExec(c, t.FS, nil, path, vfs.FollowLast); e != 0 {
 		return e
 	}
+	x.noteReadable(c, x.interp)
 	var ihead [elf.ShebangSize]byte
 	if n, e = readFile(c, x.interp, ihead[:], 0); e != 0 {
 		return e
@@ -160,6 +163,14 @@ func (t *Thread) findELF(x *program, head []byte) (e linux.Errno) {
 		e = linux.ELIBBAD
 	}
 	return e
+}
+
+// noteReadable looks whether the caller could read a file of the program anyhow.
+// If not it must not read it out of the process either.
+func (x *program) noteReadable(c *kern.Ctx, f *vfs.File) {
+	if !f.Path.Zero() && vfs.Permission(c, f.Path.Inode(), vfs.MayRead) != 0 {
+		x.unreadable = true
+	}
 }
 
 // readELF parses a file whose beginning is head.
@@ -218,7 +229,10 @@ func (t *Thread) buildImage(x *program, env []string) (_ *vm.Space, _ *Image, at
 func (t *Thread) fillImage(s *vm.Space, x *program, env []string) (img *Image, at entry, e linux.Errno) {
 	p, c := t.Proc, &t.Ctx
 	s.Limits = p.limitOf
-	aslr := RandomizeVA.Load() != 0 && p.Personality()&addrNoRandomize == 0
+	if x.secure {
+		s.Limits = p.secureLimit
+	}
+	aslr := RandomizeVA.Load() != 0 && p.Personality()&^x.clear&addrNoRandomize == 0
 	s.PickMmapBase(aslr)
 	bias, e := loadELF(c, s, x.file, x.elf, biasFor(x, aslr))
 	if e != 0 {
@@ -426,7 +440,8 @@ func (t *Thread) becomeLeader() {
 }
 
 // becomeProgram is the point of no return: the thread, now alone, gives up the
-// old program and is the new one.
+// old program and is the new one. The descriptors are put in order before that:
+// until then they are the old program's.
 func (t *Thread) becomeProgram(x *program, s *vm.Space, img *Image, at entry) {
 	p := t.Proc
 	if t.Space != nil {
@@ -434,22 +449,6 @@ func (t *Thread) becomeProgram(x *program, s *vm.Space, img *Image, at entry) {
 	}
 	t.robustList, t.clearTID, t.restart = 0, 0, nil
 	t.leaveNucleus()
-	old := t.Space
-	p.mu.Lock()
-	t.Space = s
-	if a := p.sig.actions; a.users.Load() > 1 {
-		p.sig.actions = a.fork(new(actions))
-		a.release()
-	}
-	p.sig.actions.flush()
-	p.mu.Unlock()
-	t.Mem = s
-	t.sig.alt = linux.StackT{}
-	if old != nil {
-		p.noteRSS(old)
-		t.vforkDone()
-		old.Release()
-	}
 	if t.FDs.Users() > 1 {
 		fds := t.FDs
 		p.mu.Lock()
@@ -458,20 +457,20 @@ func (t *Thread) becomeProgram(x *program, s *vm.Space, img *Image, at entry) {
 		fds.Release(&t.Ctx)
 	}
 	t.FDs.CloseExec(&t.Ctx)
-	if prev := p.image.Swap(img); prev != nil && prev.File != nil {
+	t.SetName(x.comm)
+	old, prev, user := t.assume(x, s, img)
+	t.sig.alt = linux.StackT{}
+	if old != nil {
+		p.noteRSS(old)
+		t.vforkDone()
+		old.Release()
+	}
+	if prev != nil && prev.File != nil {
 		prev.File.Put()
 	}
-	t.SetName(x.comm)
-	before := t.Cred()
-	t.SetCred(x.cred)
-	p.setUser(x.cred.UID)
-	if x.secure || x.cred.EUID != before.EUID || x.cred.EGID != before.EGID {
-		p.dumpable.Store(0)
-		p.deathSignal.Store(0)
-	} else {
-		p.dumpable.Store(1)
+	if user != nil {
+		user.put()
 	}
-	p.execed.Store(true)
 	for _, fn := range Execed {
 		fn(t)
 	}

@@ -270,7 +270,7 @@ func TestExecFailsInTheMiddle(t *testing.T) {
 		c.put(t, "/clash", 0o755, b)
 		c.put(t, "/huge", 0o755, huge)
 		pid := c.spawn(t, fork, func(c *Thread) {
-			c.Proc.SetRlimit(c.Cred(), linux.RLIMIT_AS, linux.Rlimit{Cur: 1 << 30, Max: 1 << 30})
+			c.Proc.Prlimit(&c.Ctx, linux.RLIMIT_AS, &linux.Rlimit{Cur: 1 << 30, Max: 1 << 30})
 			before := c.Space
 			if e := c.Exec(&ExecArgs{Path: "/huge", Walk: vfs.FollowLast}); e != linux.ENOMEM || c.Space != before {
 				t.Errorf("huge: %v", e)

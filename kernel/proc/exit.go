@@ -46,17 +46,7 @@ func (t *Thread) exit() {
 	if t.Space != nil {
 		t.leaveFutexes()
 	}
-	t.releaseSpace()
-	p.mu.Lock()
-	fds, fs := t.FDs, t.FS
-	t.FDs, t.FS = nil, nil
-	p.mu.Unlock()
-	if fds != nil {
-		fds.Release(&t.Ctx)
-	}
-	if fs != nil {
-		fs.Release()
-	}
+	t.giveUp()
 	t.unlink()
 }
 
@@ -91,18 +81,27 @@ func (p *Process) statusOf(t *Thread) int32 {
 	return p.leaderStatus
 }
 
-// releaseSpace gives the address space up and lets a vfork parent go on.
-func (t *Thread) releaseSpace() {
+// giveUp ends the thread's share of address space, descriptors and directories,
+// and lets a vfork parent go on. All go at once: who may look into the thread is
+// asked of its address space.
+func (t *Thread) giveUp() {
 	p := t.Proc
 	p.mu.Lock()
-	space := t.Space
-	t.Space = nil
+	space, fds, fs := t.Space, t.FDs, t.FS
+	t.Space, t.FDs, t.FS = nil, nil, nil
+	last := fs != nil && fs.Leave() // what exec counts (beginExec)
 	p.mu.Unlock()
 	t.Mem = nil
 	t.vforkDone()
 	if space != nil {
 		p.noteRSS(space)
 		space.Release()
+	}
+	if fds != nil {
+		fds.Release(&t.Ctx)
+	}
+	if last {
+		fs.End()
 	}
 }
 

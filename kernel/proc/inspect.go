@@ -1,6 +1,152 @@
 package proc
 
-import "hardtack/kernel/kern"
+import (
+	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
+	"hardtack/kernel/vfs"
+	"hardtack/kernel/vm"
+)
+
+// One process may look into another if it could trace it (ptrace_may_access).
+// Exec and changes of credentials alter the answer, so that a look is a check and
+// a take under the same Process.mu: what was taken belonged to what was checked.
+// Nobody keeps a share of another's descriptor table or directories: both
+// outlive an exec, and the share would show what the new program opens.
+
+// Creds says which credentials of the asker count.
+type Creds uint8
+
+// Kinds of credentials.
+const (
+	FSCreds   Creds = iota // file-system IDs, effective capabilities: /proc
+	RealCreds              // real IDs, permitted capabilities: system calls
+)
+
+// mayInspect is the rule. o are the credentials of the thread that is looked
+// into, s its address space, nil if it has given that up.
+func mayInspect(c *kern.Cred, as Creds, o *kern.Cred, s *vm.Space) bool {
+	uid, gid, caps := c.FSUID, c.FSGID, c.Effective
+	if as == RealCreds {
+		uid, gid, caps = c.UID, c.GID, c.Permitted
+	}
+	switch {
+	case c.Has(kern.CapSysPtrace):
+		return true
+	case uid != o.UID || uid != o.EUID || uid != o.SUID:
+		return false
+	case gid != o.GID || gid != o.EGID || gid != o.SGID:
+		return false
+	case s != nil && s.Dumpable() != vm.DumpUser:
+		return false
+	}
+	return o.Permitted&^caps == 0
+}
+
+// subject returns the thread that speaks for the process, which has an address
+// space if any has, and its credentials; nil and the last leader's for a zombie.
+// Called with mu held.
+func (p *Process) subject() (*Thread, *kern.Cred) {
+	t := p.leader
+	if t == nil && len(p.threads) > 0 {
+		t = p.threads[0]
+	}
+	if t == nil {
+		return nil, p.leaderCred
+	}
+	for i := 0; t.Space == nil && i < len(p.threads); i++ {
+		if u := p.threads[i]; u.Space != nil {
+			t = u
+		}
+	}
+	return t, t.Cred()
+}
+
+// Inspect calls take with the process locked if the asker may look into its
+// thread t, or into the thread that speaks for it if t is nil; u is that
+// thread, nil for a zombie. It reports whether the asker may.
+func (p *Process) Inspect(t *Thread, c *kern.Ctx, as Creds, take func(u *Thread)) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var o *kern.Cred
+	if t == nil {
+		t, o = p.subject()
+	} else {
+		o = t.Cred()
+	}
+	if c.PID != p.PID && o != nil {
+		var s *vm.Space
+		if t != nil {
+			s = t.Space
+		}
+		if !mayInspect(c.Cred(), as, o, s) {
+			return false
+		}
+	}
+	if take != nil {
+		take(t)
+	}
+	return true
+}
+
+// InspectSpace returns the address space of a process or of its thread t, which
+// may be nil, with a share, and the program in it; nil if there is none any
+// more. EPERM if the asker may not.
+func (p *Process) InspectSpace(t *Thread, c *kern.Ctx, as Creds) (s *vm.Space, img *Image, e linux.Errno) {
+	if !p.Inspect(t, c, as, func(u *Thread) {
+		if u != nil && u.Space != nil {
+			s, img = u.Space, p.image.Load()
+			s.Share()
+		}
+	}) {
+		return nil, nil, linux.EPERM
+	}
+	return s, img, 0
+}
+
+// InspectFile returns an open file with a reference, and whether it is closed on
+// exec; nil if there is none. EPERM if the asker may not.
+func (p *Process) InspectFile(t *Thread, c *kern.Ctx, as Creds, fd int32) (f *vfs.File, cloexec bool, e linux.Errno) {
+	if !p.Inspect(t, c, as, func(u *Thread) {
+		if u == nil || u.FDs == nil {
+			return
+		}
+		if f = u.FDs.Get(fd); f != nil {
+			cloexec, _ = u.FDs.CloseOnExec(fd)
+		}
+	}) {
+		return nil, false, linux.EPERM
+	}
+	return f, cloexec, 0
+}
+
+// InspectFDs puts numbers of open descriptors from first on into list and
+// returns how many.
+func (p *Process) InspectFDs(t *Thread, c *kern.Ctx, as Creds, first int32, list []int32) (n int, e linux.Errno) {
+	if !p.Inspect(t, c, as, func(u *Thread) {
+		if u == nil || u.FDs == nil {
+			return
+		}
+		for fd := u.FDs.Next(first); fd >= 0 && n < len(list); fd = u.FDs.Next(fd + 1) {
+			list[n] = fd
+			n++
+		}
+	}) {
+		return 0, linux.EPERM
+	}
+	return n, 0
+}
+
+// InspectDirs returns root and working directory, zero paths if there are none.
+func (p *Process) InspectDirs(t *Thread, c *kern.Ctx, as Creds) (root, cwd vfs.Path, e linux.Errno) {
+	if !p.Inspect(t, c, as, func(u *Thread) {
+		if u != nil && u.FS != nil {
+			root, cwd = u.FS.Root(), u.FS.Cwd()
+		}
+	}) {
+		return root, cwd, linux.EPERM
+	}
+	return root, cwd, 0
+}
 
 // Shared says what kcmp compares.
 type Shared int
@@ -13,22 +159,41 @@ const (
 	SharedSighand Shared = 4
 )
 
-// Same reports whether two threads share something.
-func Same(a, b *Thread, what Shared) bool {
-	get := func(t *Thread) any {
-		t.Proc.mu.Lock()
-		defer t.Proc.mu.Unlock()
+// InspectShared returns what stands for what a thread may share: the same value
+// for all that share it.
+func (t *Thread) InspectShared(c *kern.Ctx, what Shared) (v any, e linux.Errno) {
+	if !t.Proc.Inspect(t, c, RealCreds, func(u *Thread) {
 		switch what {
 		case SharedVM:
-			return t.Space
+			v = u.Space
 		case SharedFiles:
-			return t.FDs
+			v = u.FDs
 		case SharedFS:
-			return t.FS
+			v = u.FS
+		default:
+			v = t.Proc.sig.actions
 		}
-		return t.Proc.sig.actions
+	}) {
+		return nil, linux.EPERM
 	}
-	return get(a) == get(b)
+	return v, 0
+}
+
+// Owner returns whose the process's files in /proc are: its effective user's, or
+// root's if the process is not dumpable and always is false.
+func (p *Process) Owner(t *Thread, always bool) (uid, gid uint32) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var o *kern.Cred
+	if t == nil {
+		t, o = p.subject()
+	} else {
+		o = t.Cred()
+	}
+	if o == nil || !always && t != nil && t.Space != nil && t.Space.Dumpable() != vm.DumpUser {
+		return 0, 0
+	}
+	return o.EUID, o.EGID
 }
 
 // Exiting reports that all threads are to end or have ended.
@@ -43,13 +208,3 @@ func (p *Process) IOPriority() int32 { return p.ioprio.Load() }
 
 // SetIOPriority sets it.
 func (p *Process) SetIOPriority(v int32) { p.ioprio.Store(v) }
-
-// MayInspect is the rule who may look into a process (ptrace's read access).
-func MayInspect(c *kern.Cred, p *Process) bool {
-	o := p.Cred()
-	if o == nil || c.Has(kern.CapSysPtrace) {
-		return true
-	}
-	return c.FSUID == o.UID && c.FSUID == o.EUID && c.FSUID == o.SUID &&
-		c.FSGID == o.GID && c.FSGID == o.EGID && c.FSGID == o.SGID && p.Dumpable() == 1
-}

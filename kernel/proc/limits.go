@@ -41,17 +41,30 @@ func (p *Process) Rlimit(n int) linux.Rlimit {
 	return linux.Rlimit{Cur: p.limits[n].cur.Load(), Max: p.limits[n].max.Load()}
 }
 
-// SetRlimit changes a resource limit with the rights of c.
-func (p *Process) SetRlimit(c *kern.Cred, n int, l linux.Rlimit) linux.Errno {
-	if l.Cur > l.Max {
-		return linux.EINVAL
-	}
-	if n == linux.RLIMIT_NOFILE && l.Max > vfs.MaxFDs {
-		return linux.EPERM
-	}
+// Prlimit returns a resource limit and, where l is not nil, changes it, with the
+// rights of c: another process must have the caller's real IDs throughout.
+func (p *Process) Prlimit(c *kern.Ctx, n int, l *linux.Rlimit) (old linux.Rlimit, e linux.Errno) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if l.Max > p.limits[n].max.Load() && !c.Has(kern.CapSysResource) {
+	cred := c.Cred()
+	if _, o := p.subject(); c.PID != p.PID && o != nil && !cred.Has(kern.CapSysResource) &&
+		(cred.UID != o.UID || cred.UID != o.EUID || cred.UID != o.SUID || cred.GID != o.GID || cred.GID != o.EGID || cred.GID != o.SGID) {
+		return old, linux.EPERM
+	}
+	old = p.Rlimit(n)
+	if l != nil {
+		e = p.setRlimit(cred, n, l)
+	}
+	return old, e
+}
+
+// setRlimit changes a resource limit with the rights of c; called with mu held.
+func (p *Process) setRlimit(c *kern.Cred, n int, l *linux.Rlimit) linux.Errno {
+	switch {
+	case l.Cur > l.Max:
+		return linux.EINVAL
+	case n == linux.RLIMIT_NOFILE && l.Max > vfs.MaxFDs,
+		l.Max > p.limits[n].max.Load() && !c.Has(kern.CapSysResource):
 		return linux.EPERM
 	}
 	p.setLimit(n, l.Cur, l.Max)

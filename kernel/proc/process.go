@@ -32,7 +32,6 @@ type Process struct {
 	zombie      atomic.Bool   // all threads have ended
 	uid         atomic.Uint32 // real user ID
 	oomScore    atomic.Int32  // oom_score_adj
-	dumpable    atomic.Int32  // PR_SET_DUMPABLE
 	nice        atomic.Int32
 	ioprio      atomic.Int32
 	personality atomic.Uint32
@@ -207,12 +206,6 @@ func (p *Process) Nice() int32 { return p.nice.Load() }
 // SetNice sets the nice value, which has no effect on scheduling.
 func (p *Process) SetNice(n int32) { p.nice.Store(min(max(n, -20), 19)) }
 
-// Dumpable returns PR_GET_DUMPABLE's answer.
-func (p *Process) Dumpable() int32 { return p.dumpable.Load() }
-
-// SetDumpable sets it.
-func (p *Process) SetDumpable(v int32) { p.dumpable.Store(v) }
-
 // Personality returns personality(2)'s value.
 func (p *Process) Personality() uint32 { return p.personality.Load() }
 
@@ -269,7 +262,8 @@ func (p *Process) Main() *Thread {
 	return p.threads[0]
 }
 
-// AcquireSpace returns the address space with a share (Release it), or nil.
+// AcquireSpace returns the address space with a share (Release it), or nil. It
+// is for sizes, which everybody may know; Inspect is the way to the content.
 func (p *Process) AcquireSpace() *vm.Space {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -280,26 +274,6 @@ func (p *Process) AcquireSpace() *vm.Space {
 		}
 	}
 	return nil
-}
-
-// AcquireFDs returns the thread's descriptor table with a share (Release it), or nil.
-func (t *Thread) AcquireFDs() *vfs.FDTable {
-	t.Proc.mu.Lock()
-	defer t.Proc.mu.Unlock()
-	if t.FDs != nil {
-		t.FDs.Share()
-	}
-	return t.FDs
-}
-
-// AcquireFS returns the thread's directories with a share (Release it), or nil.
-func (t *Thread) AcquireFS() *vfs.FSContext {
-	t.Proc.mu.Lock()
-	defer t.Proc.mu.Unlock()
-	if t.FS != nil {
-		t.FS.Share()
-	}
-	return t.FS
 }
 
 // StartArgs describe process 1.

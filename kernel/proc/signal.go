@@ -377,13 +377,15 @@ func (p *Process) SetAction(sig linux.Signal, act *linux.SigAction) (old linux.S
 	return old
 }
 
-// MaySignal is the permission check of kill(2).
-func MaySignal(c *kern.Cred, target *Process, sig linux.Signal, sameSession bool) bool {
-	t := target.Main()
-	if t == nil {
-		return true // zombies can be "signalled" by who could wait for them
+// MaySignal is the permission check of kill(2), for a signal to a process or to
+// its thread to. A zombie is asked for as its leader was.
+func MaySignal(c *kern.Cred, target *Process, to *Thread, sig linux.Signal, sameSession bool) bool {
+	var o *kern.Cred
+	if to != nil {
+		o = to.Cred()
+	} else if o = target.Cred(); o == nil {
+		return true
 	}
-	o := t.Cred()
 	return c.EUID == o.SUID || c.EUID == o.UID || c.UID == o.SUID || c.UID == o.UID ||
 		sig == linux.SIGCONT && sameSession || c.Has(kern.CapKill)
 }
@@ -392,7 +394,7 @@ func MaySignal(c *kern.Cred, target *Process, sig linux.Signal, sameSession bool
 // (2) id, as far as the credentials of who asked allow.
 func SignalFor(kind int, id int32, info *linux.Siginfo, asker *kern.Cred) {
 	send := func(p *Process, t *Thread) {
-		if MaySignal(asker, p, info.Signal(), false) {
+		if MaySignal(asker, p, t, info.Signal(), false) {
 			p.send(t, info)
 		}
 	}

@@ -196,7 +196,7 @@ func TestMaySignal(t *testing.T) {
 			{kern.Cred{UID: 5, EUID: 5}, linux.SIGCONT, false, false},
 			{kern.Cred{UID: 5, EUID: 5, Effective: 1 << kern.CapKill}, linux.SIGTERM, false, true},
 		} {
-			if got := MaySignal(&x.cred, p, x.sig, x.same); got != x.want {
+			if got := MaySignal(&x.cred, p, nil, x.sig, x.same); got != x.want {
 				t.Errorf("%+v: %v", x, got)
 			}
 		}

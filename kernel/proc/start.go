@@ -34,7 +34,6 @@ func newInit(a *StartArgs) *Thread {
 	now := kern.Monotonic()
 	p := &Process{PID: 1, exitSignal: linux.SIGCHLD, startTime: now}
 	p.firstLimits()
-	p.dumpable.Store(1)
 	t := &Thread{Proc: p, startTime: now, FS: a.FS}
 	t.PID, t.TID = 1, 1
 	cred := a.Cred

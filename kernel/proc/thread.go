@@ -37,7 +37,7 @@ type Thread struct {
 	Args [6]uint64
 
 	// The goroutine reads these freely; it replaces them under Proc.mu, under
-	// which others read them (Process.AcquireSpace and its sisters).
+	// which others read them (Process.Inspect).
 	Space *vm.Space      // nil once the thread has given it up
 	FDs   *vfs.FDTable   // replaced by exec and unshare
 	FS    *vfs.FSContext // root, working directory, umask

@@ -42,12 +42,10 @@ func eachMount(x *about, fn func(m *vfs.Mount, at string)) linux.Errno {
 	if t == nil {
 		return linux.EINVAL
 	}
-	fs := t.AcquireFS()
-	if fs == nil {
+	root, _, ok := t.Dirs()
+	if !ok {
 		return linux.EINVAL
 	}
-	root := fs.Root()
-	fs.Release()
 	for _, m := range root.Namespace().Mounts() {
 		at, reachable := vfs.Path{Mnt: m, Dentry: m.Root}.String(root)
 		if reachable {

@@ -1,8 +1,6 @@
 package procfs
 
 import (
-	"bytes"
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"strconv"
@@ -11,7 +9,6 @@ import (
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
 	"hardtack/kernel/proc"
-	"hardtack/kernel/uio"
 	"hardtack/kernel/vfs"
 	"hardtack/kernel/vm"
 )
@@ -29,18 +26,18 @@ func init() {
 		{name: "stat", mode: 0o444, read: readStat},
 		{name: "status", mode: 0o444, read: readStatus},
 		{name: "statm", mode: 0o444, read: readStatm},
-		{name: "cmdline", mode: 0o444, read: readCmdline},
+		{name: "cmdline", mode: 0o444, memory: cmdlineText, public: true},
 		{name: "comm", mode: 0o644, read: readComm, write: writeComm},
-		{name: "environ", mode: 0o400, read: readEnviron},
-		{name: "auxv", mode: 0o400, read: readAuxv},
-		{name: "maps", mode: 0o444, read: readMaps},
-		{name: "smaps", mode: 0o444, read: readSmaps},
+		{name: "environ", mode: 0o400, memory: environText},
+		{name: "auxv", mode: 0o400, memory: auxvText},
+		{name: "maps", mode: 0o444, maps: true},
+		{name: "smaps", mode: 0o444, maps: true, sizes: true},
 		{name: "limits", mode: 0o444, read: readLimits},
 		{name: "io", mode: 0o400, read: readIO},
 		{name: "exe", mode: 0o777, link: linkOf(exePath), jump: exePath},
 		{name: "cwd", mode: 0o777, link: linkOf(cwdPath), jump: cwdPath},
 		{name: "root", mode: 0o777, link: linkOf(rootPath), jump: rootPath},
-		{name: "fd", mode: 0o500, find: findFD, list: listFDs(fdLink)},
+		{name: "fd", mode: 0o500, own: true, find: findFD, list: listFDs(fdLink)},
 		{name: "fdinfo", mode: 0o555, find: findFDInfo, list: listFDs(fdInfo)},
 		{name: "mounts", mode: 0o444, read: readMounts},
 		{name: "mountinfo", mode: 0o444, read: readMountinfo},
@@ -50,9 +47,7 @@ func init() {
 		{name: "sessionid", mode: 0o444, read: fixed("4294967295")},
 		{name: "wchan", mode: 0o444, read: fixed("0")},
 		{name: "cgroup", mode: 0o444, read: fixed("0::/\n")},
-		{name: "personality", mode: 0o400, read: func(x *about) ([]byte, linux.Errno) {
-			return fmt.Appendf(nil, "%08x\n", x.process().Personality()), 0
-		}},
+		{name: "personality", mode: 0o400, read: readPersonality},
 		{name: "schedstat", mode: 0o444, read: fixed("0 0 0\n")},
 		{name: "net", mode: 0o555, find: func(_ *about, name string) (*entry, *about) {
 			return findRegistered(&about{n: "net"}, name)
@@ -75,22 +70,10 @@ func (x *about) thread() *proc.Thread {
 	return x.p.Main()
 }
 
-// mayLook decides whether the asker may see the inside of the process (what
-// ptrace may do).
-func (x *about) mayLook() linux.Errno {
-	p := x.process()
-	if x.c.PID == p.PID {
-		return 0
-	}
-	cred, other := x.c.Cred(), p.Cred()
-	if cred.Has(kern.CapSysPtrace) {
-		return 0
-	}
-	if other != nil && p.Dumpable() != 0 && cred.FSUID == other.UID && cred.FSUID == other.EUID && cred.FSUID == other.SUID &&
-		cred.FSGID == other.GID && cred.FSGID == other.EGID && cred.FSGID == other.SGID {
-		return 0
-	}
-	return linux.EACCES
+// mayLook reports whether the asker may see the inside of the process, and
+// calls take, if that is not nil, at that same moment.
+func (x *about) mayLook(take func(t *proc.Thread)) bool {
+	return x.process().Inspect(x.t, x.c, proc.FSCreds, take)
 }
 
 func linkOf(path func(*about) (vfs.Path, linux.Errno)) func(*about) (string, linux.Errno) {
@@ -111,93 +94,48 @@ func (x *about) root() vfs.Path {
 	return vfs.Path{}
 }
 
-func exePath(x *about) (vfs.Path, linux.Errno) {
-	if e := x.mayLook(); e != 0 {
-		return vfs.Path{}, e
+func exePath(x *about) (at vfs.Path, e linux.Errno) {
+	e = linux.ENOENT
+	if !x.mayLook(func(t *proc.Thread) {
+		if img := x.process().Image(); t != nil && img != nil && img.File != nil {
+			at, e = img.File.Path, 0
+		}
+	}) {
+		e = linux.EACCES
 	}
-	img := x.process().Image()
-	if img == nil || img.File == nil || x.process().Zombie() {
-		return vfs.Path{}, linux.ENOENT
-	}
-	return img.File.Path, 0
+	return at, e
 }
 
-func dirPath(x *about, which func(*vfs.FSContext) vfs.Path) (vfs.Path, linux.Errno) {
-	if e := x.mayLook(); e != 0 {
-		return vfs.Path{}, e
+func (x *about) dirs() (root, cwd vfs.Path, e linux.Errno) {
+	root, cwd, e = x.process().InspectDirs(x.t, x.c, proc.FSCreds)
+	switch {
+	case e != 0:
+		e = linux.EACCES
+	case root.Zero():
+		e = linux.ENOENT
 	}
-	t := x.thread()
-	if t == nil {
-		return vfs.Path{}, linux.ENOENT
-	}
-	fs := t.AcquireFS()
-	if fs == nil {
-		return vfs.Path{}, linux.ENOENT
-	}
-	defer fs.Release()
-	return which(fs), 0
+	return root, cwd, e
 }
 
-func cwdPath(x *about) (vfs.Path, linux.Errno) { return dirPath(x, (*vfs.FSContext).Cwd) }
+func cwdPath(x *about) (vfs.Path, linux.Errno) {
+	_, cwd, e := x.dirs()
+	return cwd, e
+}
 
-func rootPath(x *about) (vfs.Path, linux.Errno) { return dirPath(x, (*vfs.FSContext).Root) }
+func rootPath(x *about) (vfs.Path, linux.Errno) {
+	root, _, e := x.dirs()
+	return root, e
+}
 
-// space returns the process's address space with a share, or nil.
+// space returns the process's address space with a share, or nil, for sizes.
 func (x *about) space() *vm.Space { return x.process().AcquireSpace() }
 
-// readUserRange copies a range of the process's memory, at most a megabyte.
-func (x *about) readUserRange(from, to uint64) []byte {
-	s := x.space()
-	if s == nil || to <= from {
-		return nil
+func readPersonality(x *about) ([]byte, linux.Errno) {
+	v := uint32(0)
+	if !x.mayLook(func(*proc.Thread) { v = x.process().Personality() }) {
+		return nil, linux.EPERM
 	}
-	defer s.Release()
-	b := make([]byte, min(to-from, 1<<20))
-	n, _ := s.CopyIn(b, uio.Addr(from))
-	return b[:n]
-}
-
-func readCmdline(x *about) ([]byte, linux.Errno) {
-	img := x.process().Image()
-	if img == nil {
-		return nil, 0
-	}
-	b := x.readUserRange(img.ArgStart, img.ArgEnd)
-	// A program that wrote over its arguments (setproctitle) may have gone on
-	// into the environment: the text then ends with the first zero byte.
-	if len(b) > 0 && b[len(b)-1] != 0 {
-		b = append(b, x.readUserRange(img.EnvStart, img.EnvEnd)...)
-		if i := slices.Index(b, 0); i >= 0 {
-			b = b[:i]
-		}
-	}
-	return b, 0
-}
-
-func readEnviron(x *about) ([]byte, linux.Errno) {
-	if e := x.mayLook(); e != 0 {
-		return nil, e
-	}
-	img := x.process().Image()
-	if img == nil {
-		return nil, 0
-	}
-	return x.readUserRange(img.EnvStart, img.EnvEnd), 0
-}
-
-func readAuxv(x *about) ([]byte, linux.Errno) {
-	if e := x.mayLook(); e != 0 {
-		return nil, e
-	}
-	img := x.process().Image()
-	if img == nil {
-		return nil, 0
-	}
-	var b []byte
-	for _, v := range img.Auxv() {
-		b = binary.LittleEndian.AppendUint64(b, v)
-	}
-	return b, 0
+	return fmt.Appendf(nil, "%08x\n", v), 0
 }
 
 func (x *about) comm() string {
@@ -247,8 +185,8 @@ func writeOOMAdj(x *about, b []byte) linux.Errno {
 }
 
 func readIO(x *about) ([]byte, linux.Errno) {
-	if e := x.mayLook(); e != 0 {
-		return nil, e
+	if !x.mayLook(nil) {
+		return nil, linux.EACCES
 	}
 	return []byte("rchar: 0\nwchar: 0\nsyscr: 0\nsyscw: 0\nread_bytes: 0\nwrite_bytes: 0\ncancelled_write_bytes: 0\n"), 0
 }
@@ -316,112 +254,4 @@ func listTasks(x *about, emit func(string, *entry, *about) bool) {
 			return
 		}
 	}
-}
-
-// Descriptors.
-
-var (
-	fdLink = &entry{mode: 0o700, link: fdText, jump: fdPath}
-	fdInfo = &entry{mode: 0o444, read: readFDInfo}
-)
-
-// withFile hands the open file that x is about to do.
-func (x *about) withFile(do func(t *vfs.FDTable, f *vfs.File)) linux.Errno {
-	if e := x.mayLook(); e != 0 {
-		return e
-	}
-	th := x.thread()
-	if th == nil {
-		return linux.ENOENT
-	}
-	table := th.AcquireFDs()
-	if table == nil {
-		return linux.ENOENT
-	}
-	defer table.Release(x.c)
-	f := table.Get(x.fd)
-	if f == nil {
-		return linux.ENOENT
-	}
-	defer f.Put()
-	do(table, f)
-	return 0
-}
-
-func (x *about) hasFD() bool {
-	return x.withFile(func(*vfs.FDTable, *vfs.File) {}) == 0
-}
-
-func findFDEntry(x *about, name string, e *entry) (*entry, *about) {
-	fd, ok := parseNumber(name)
-	if !ok {
-		return nil, nil
-	}
-	y := *x
-	y.fd = fd
-	if !y.hasFD() {
-		return nil, nil
-	}
-	return e, &y
-}
-
-func findFD(x *about, name string) (*entry, *about) { return findFDEntry(x, name, fdLink) }
-
-func findFDInfo(x *about, name string) (*entry, *about) { return findFDEntry(x, name, fdInfo) }
-
-func listFDs(e *entry) func(*about, func(string, *entry, *about) bool) {
-	return func(x *about, emit func(string, *entry, *about) bool) {
-		if x.mayLook() != 0 {
-			return
-		}
-		th := x.thread()
-		if th == nil {
-			return
-		}
-		table := th.AcquireFDs()
-		if table == nil {
-			return
-		}
-		defer table.Release(x.c)
-		table.Each(func(fd int32, _ *vfs.File) bool { return emit(itoa(fd), e, nil) })
-	}
-}
-
-func fdText(x *about) (text string, e linux.Errno) {
-	root := x.root()
-	e = x.withFile(func(_ *vfs.FDTable, f *vfs.File) { text = f.NameOf(root) })
-	return text, e
-}
-
-func fdPath(x *about) (p vfs.Path, e linux.Errno) {
-	e = x.withFile(func(_ *vfs.FDTable, f *vfs.File) { p = f.PathOf() })
-	return p, e
-}
-
-func readFDInfo(x *about) (b []byte, e linux.Errno) {
-	e = x.withFile(func(t *vfs.FDTable, f *vfs.File) {
-		pos := int64(0)
-		if f.PosMu.TryLock() { // it may be this file that is being read
-			pos = f.Pos
-			f.PosMu.Unlock()
-		}
-		flags := f.Flags()
-		if on, _ := t.CloseOnExec(x.fd); on {
-			flags |= linux.O_CLOEXEC
-		}
-		mnt := int32(15)
-		ino := uint64(0)
-		if !f.Path.Zero() {
-			ino = f.Path.Inode().Ino
-			if f.Path.Mnt != nil {
-				mnt = f.Path.Mnt.ID
-			}
-		}
-		w := bytes.NewBuffer(fmt.Appendf(nil, "pos:\t%d\nflags:\t0%o\nmnt_id:\t%d\nino:\t%d\n", pos, flags, mnt, ino))
-		if i, ok := f.Ops.(vfs.Informer); ok {
-			i.FDInfo(f, w)
-		}
-		b = w.Bytes()
-	})
-	return b, e
 }

@@ -1,16 +1,17 @@
 // Package procfs is /proc.
 //
 // Nothing is kept: every look-up makes a node from a description (entry) and
-// what it is about (a process, a thread, a descriptor). A text is made when a
-// file is read from its beginning and kept by the open file until the next such
-// read. Other packages add files with Register.
+// what it is about (a process, a thread, a descriptor). A text is made when it is
+// read, with the rights of the reader; an open file keeps a page or two of it at
+// most. Other packages add files with Register.
 //
-// Lock order: text.mu and mu here are taken first; what makes a text may take
-// any lock of the process code.
+// Lock order: the mu of an open file and that of registered are taken first; what
+// makes a text may take any lock of the process code.
 package procfs
 
 import (
 	"hash/fnv"
+	"math"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,12 +23,21 @@ import (
 	"hardtack/kernel/vfs"
 )
 
-// entry describes a file of /proc; immutable. One of read, link, jump or list
-// (with find) says what it is.
+// entry describes a file of /proc; immutable. One of read, memory, maps, link,
+// jump or list (with find) says what it is.
 type entry struct {
 	name  string
 	mode  uint32 // permissions
 	read  func(x *about) ([]byte, linux.Errno)
+	ahead int // with read: an open file may keep so much of the text
+	// memory reads b at an offset of a text that is in the program's memory; who
+	// may is asked at open, or the text is public.
+	memory func(p *program, b []byte, off uint64) int
+	public bool
+	maps   bool // with sizes if it is smaps
+	sizes  bool
+	admin  bool // only for CAP_SYS_ADMIN
+	own    bool // a directory that the process itself may always list
 	write func(x *about, b []byte) linux.Errno
 	link  func(x *about) (string, linux.Errno)
 	jump  func(x *about) (vfs.Path, linux.Errno) // with link: where it really leads
@@ -49,7 +59,7 @@ func (e *entry) kind() uint32 {
 	switch {
 	case e.link != nil:
 		return linux.S_IFLNK
-	case e.read != nil || e.write != nil:
+	case e.read != nil || e.write != nil || e.memory != nil || e.maps:
 		return linux.S_IFREG
 	}
 	return linux.S_IFDIR
@@ -97,9 +107,10 @@ func newNode(e *entry, x *about, ino uint64) *vfs.Inode {
 	n.e, n.x = e, *x
 	n.x.c = nil
 	v := vfs.NewNode{Mode: e.kind() | e.mode}
-	if p := x.process(); p != nil && p.Dumpable() != 0 {
-		if cred := p.Cred(); cred != nil {
-			v.UID, v.GID = cred.EUID, cred.EGID
+	if p := x.process(); p != nil {
+		v.UID, v.GID = p.Owner(x.t, v.Mode == linux.S_IFDIR|0o555)
+		if e.own && x.c.PID == p.PID {
+			v.UID = x.c.Cred().FSUID
 		}
 	}
 	n.Init(fs, ops, &v)
@@ -184,9 +195,23 @@ func (n *node) SetAttr(_ *kern.Ctx, _ *vfs.Inode, a *vfs.Attr) linux.Errno {
 }
 
 // Open opens a text or a directory.
-func (n *node) Open(*kern.Ctx, vfs.Path, uint32) (vfs.Ops, linux.Errno) {
-	if n.IsDir() {
+func (n *node) Open(c *kern.Ctx, _ vfs.Path, _ uint32) (vfs.Ops, linux.Errno) {
+	switch e := n.e; {
+	case n.IsDir():
 		return &dir{n: n}, 0
+	case e.admin && !c.Cred().Has(kern.CapSysAdmin):
+		return nil, linux.EPERM
+	case e.memory != nil && e.public:
+		return &memoryText{n: n}, 0
+	case e.memory != nil || e.maps:
+		p, err := n.takeProgram(c)
+		if err != 0 {
+			return nil, err
+		}
+		if e.maps {
+			return &mapsText{n: n, space: p.space}, 0
+		}
+		return &memoryText{n: n, program: p}, 0
 	}
 	return &text{n: n}, 0
 }
@@ -237,6 +262,7 @@ func (d *dir) ReadDir(c *kern.Ctx, f *vfs.File, emit func(*vfs.Dirent) bool) lin
 		return 0
 	}
 	pos := int64(firstMoving)
+	x.fd = int32(min(max(f.Pos-firstNumber, 0), math.MaxInt32))
 	d.n.e.list(&x, func(name string, e *entry, _ *about) bool {
 		if num, err := strconv.ParseUint(name, 10, 31); err == nil {
 			pos = firstNumber + int64(num)
@@ -246,84 +272,6 @@ func (d *dir) ReadDir(c *kern.Ctx, f *vfs.File, emit func(*vfs.Dirent) bool) lin
 		return put(pos, name, e)
 	})
 	return 0
-}
-
-// text is an open file.
-type text struct {
-	vfs.BaseOps
-	n    *node
-	mu   sync.Mutex
-	data []byte // guarded by mu
-	made bool   // guarded by mu
-}
-
-// maxWrite bounds what is written to a file at a time.
-const maxWrite = 4096
-
-// Read gives the text as it was when the file was last read from the beginning.
-func (t *text) Read(c *kern.Ctx, _ *vfs.File, v *uio.Vec, off int64) (int, linux.Errno) {
-	if t.n.e.read == nil {
-		return 0, linux.EINVAL
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if off == 0 || !t.made {
-		if !t.n.alive() {
-			return 0, linux.ESRCH
-		}
-		x := t.n.x
-		x.c = c
-		data, e := t.n.e.read(&x)
-		if e != 0 {
-			return 0, e
-		}
-		t.data, t.made = data, true
-	}
-	if off >= int64(len(t.data)) {
-		return 0, 0
-	}
-	n, e := v.CopyOut(t.data[off:])
-	if n > 0 {
-		e = 0
-	}
-	return n, e
-}
-
-// Write hands a whole write to the file.
-func (t *text) Write(c *kern.Ctx, _ *vfs.File, v *uio.Vec, _ int64) (int, linux.Errno) {
-	if t.n.e.write == nil {
-		return 0, linux.EACCES
-	}
-	n := v.Len()
-	if n > maxWrite {
-		return 0, linux.EINVAL
-	}
-	b := make([]byte, n)
-	if _, e := v.CopyIn(b); e != 0 {
-		return 0, e
-	}
-	x := t.n.x
-	x.c = c
-	if e := t.n.e.write(&x, b); e != 0 {
-		return 0, e
-	}
-	return n, 0
-}
-
-// Seek moves; the end is not known before the text is made.
-func (t *text) Seek(_ *kern.Ctx, f *vfs.File, off int64, whence int) (int64, linux.Errno) {
-	switch whence {
-	case linux.SEEK_SET:
-	case linux.SEEK_CUR:
-		off += f.Pos
-	default:
-		return 0, linux.EINVAL
-	}
-	if off < 0 {
-		return 0, linux.EINVAL
-	}
-	f.Pos = off
-	return off, 0
 }
 
 // Registered files, by path: "hardtack/heap", "net/tcp", "sys/net/core/somaxconn".
@@ -357,6 +305,18 @@ func RegisterTrigger(path string, text func() []byte, write func(string) linux.E
 			}
 			return write(strings.TrimRight(string(b), "\n\x00"))
 		}})
+}
+
+// RegisterAdmin adds a file that only the machine's administrator may read: what
+// it shows of the kernel would help to attack it, or making it takes long. It is
+// made once for a reader, whatever its length. write may be nil.
+func RegisterAdmin(path string, text func() []byte, write func(string) linux.Errno) {
+	e := &entry{mode: 0o400, admin: true, ahead: math.MaxInt, read: func(*about) ([]byte, linux.Errno) { return text(), 0 }}
+	if write != nil {
+		e.mode = 0o600
+		e.write = func(_ *about, b []byte) linux.Errno { return write(strings.TrimRight(string(b), "\n\x00")) }
+	}
+	register(path, e)
 }
 
 func register(path string, e *entry) {

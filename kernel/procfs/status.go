@@ -9,7 +9,6 @@ import (
 	"hardtack/kernel/kern"
 	"hardtack/kernel/mem"
 	"hardtack/kernel/proc"
-	"hardtack/kernel/vfs"
 	"hardtack/kernel/vm"
 )
 
@@ -35,7 +34,6 @@ type facts struct {
 	mem         vm.Stats
 	threads     int
 	cred        *kern.Cred
-	img         proc.Image
 	user, sys   int64
 	start       int64
 	pend, shpnd linux.SigSet
@@ -65,9 +63,6 @@ func factsOf(x *about) *facts {
 		f.mem = s.Stats()
 		s.Release()
 	}
-	if img := p.Image(); img != nil {
-		f.img = *img
-	}
 	f.ignored, f.caught = p.SignalSets()
 	if f.t != nil {
 		f.pend, f.shpnd = f.t.PendingSets()
@@ -87,8 +82,19 @@ func readStat(x *about) ([]byte, linux.Errno) {
 	if t, ok := p.Session().TTY().(Terminal); ok {
 		tty, foreground = t.Device(), t.ForegroundGroup()
 	}
-	if x.mayLook() != 0 { // addresses are nobody else's business
-		f.img = proc.Image{}
+	// Addresses and the exit status are nobody else's business.
+	var img proc.Image
+	exit := uint64(0)
+	if !x.mayLook(func(t *proc.Thread) {
+		if i := p.Image(); t != nil && i != nil {
+			img = *i
+		}
+	}) {
+		if f.mem.Size != 0 {
+			img.CodeStart, img.CodeEnd = 1, 1 // as Linux says it
+		}
+	} else {
+		exit = uint64(p.ExitStatus())
 	}
 	priority := int64(20) + int64(p.Nice())
 	if sched.Priority > 0 {
@@ -106,10 +112,10 @@ func readStat(x *about) ([]byte, linux.Errno) {
 		b = strconv.AppendInt(append(b, ' '), v, 10)
 	}
 	for _, v := range [...]uint64{f.mem.Size, f.mem.RSS / mem.PageSize, p.Rlimit(linux.RLIMIT_RSS).Cur,
-		f.img.CodeStart, f.img.CodeEnd, f.img.StackTop, 0, 0,
+		img.CodeStart, img.CodeEnd, img.StackTop, 0, 0,
 		uint64(f.pend) & (1<<31 - 1), uint64(f.blocked) & (1<<31 - 1), uint64(f.ignored) & (1<<31 - 1), uint64(f.caught) & (1<<31 - 1),
 		0, 0, 0, uint64(p.DeathSignal()), 0, uint64(sched.Priority), uint64(sched.Policy), 0, 0, 0,
-		f.img.DataStart, f.img.DataEnd, f.img.DataEnd, f.img.ArgStart, f.img.ArgEnd, f.img.EnvStart, f.img.EnvEnd, uint64(p.ExitStatus())} {
+		img.DataStart, img.DataEnd, img.DataEnd, img.ArgStart, img.ArgEnd, img.EnvStart, img.EnvEnd, exit} {
 		b = strconv.AppendUint(append(b, ' '), v, 10)
 	}
 	return append(b, '\n'), 0
@@ -123,14 +129,10 @@ func readStatus(x *about) ([]byte, linux.Errno) {
 	umask := uint32(0o22)
 	fds := 0
 	if f.t != nil {
-		if fs := f.t.AcquireFS(); fs != nil {
-			umask = fs.Umask()
-			fs.Release()
+		if _, m, ok := f.t.Dirs(); ok {
+			umask = m
 		}
-		if t := f.t.AcquireFDs(); t != nil {
-			fds = t.Size()
-			t.Release(x.c)
-		}
+		fds = f.t.FDSize()
 	}
 	b := fmt.Appendf(nil, "Name:\t%s\nUmask:\t%04o\nState:\t%c (%s)\nTgid:\t%d\nNgid:\t0\nPid:\t%d\nPPid:\t%d\nTracerPid:\t0\n",
 		escapeName(f.name), umask, f.state, stateNames[f.state], p.PID, f.tid, p.PPID())
@@ -201,86 +203,4 @@ func readStatm(x *about) ([]byte, linux.Errno) {
 	}
 	return fmt.Appendf(nil, "%d %d %d %d 0 %d 0\n", m.Size/mem.PageSize, m.RSS/mem.PageSize,
 		(m.RSSFile+m.RSSShmem)/mem.PageSize, m.Exec/mem.PageSize, (m.Data+m.Stack)/mem.PageSize), 0
-}
-
-// appendMap writes a line of /proc/PID/maps.
-func appendMap(b []byte, m *vm.MapInfo, root vfs.Path) []byte {
-	prot := [4]byte{'-', '-', '-', 'p'}
-	for i, bit := range []uint32{linux.PROT_READ, linux.PROT_WRITE, linux.PROT_EXEC} {
-		if m.Prot&bit != 0 {
-			prot[i] = "rwx"[i]
-		}
-	}
-	if m.Shared {
-		prot[3] = 's'
-	}
-	var dev, ino, off uint64
-	name := m.Name
-	if m.File != nil && !m.File.Path.Zero() {
-		i := m.File.Path.Inode()
-		dev, ino = i.FS.Dev, i.Ino
-		if name == "" {
-			name = escapeName(m.File.Path.Text(root))
-		}
-	}
-	if m.Object != nil {
-		off = m.Offset
-	}
-	start := len(b)
-	b = fmt.Appendf(b, "%08x-%08x %s %08x %02x:%02x %d ", m.Start, m.End, prot[:], off, linux.Major(dev), linux.Minor(dev), ino)
-	if name != "" {
-		for len(b)-start < 73 {
-			b = append(b, ' ')
-		}
-		b = append(b, name...)
-	}
-	return append(b, '\n')
-}
-
-func readMaps(x *about) ([]byte, linux.Errno) { return mapsText(x, nil) }
-
-func mapsText(x *about, more func(b []byte, m *vm.MapInfo) []byte) ([]byte, linux.Errno) {
-	if e := x.mayLook(); e != 0 {
-		return nil, e
-	}
-	s := x.space()
-	if s == nil {
-		return nil, 0
-	}
-	defer s.Release()
-	root := x.root()
-	var b []byte
-	s.Maps(func(m vm.MapInfo) bool {
-		b = appendMap(b, &m, root)
-		if more != nil {
-			b = more(b, &m)
-		}
-		return len(b) < 16<<20
-	})
-	return b, 0
-}
-
-// readSmaps gives sizes; what is resident is known for the whole space only
-// and shown with the first mapping.
-func readSmaps(x *about) ([]byte, linux.Errno) {
-	var st vm.Stats
-	if s := x.space(); s != nil {
-		st = s.Stats()
-		s.Release()
-	}
-	rss, anon := st.RSS, st.RSSAnon
-	return mapsText(x, func(b []byte, m *vm.MapInfo) []byte {
-		n := m.End - m.Start
-		r := min(rss, n)
-		a := min(anon, r)
-		rss, anon = rss-r, anon-a
-		for _, f := range []struct {
-			name string
-			v    uint64
-		}{{"Size", n}, {"KernelPageSize", mem.PageSize}, {"MMUPageSize", mem.PageSize}, {"Rss", r}, {"Pss", r}, {"Shared_Clean", 0},
-			{"Shared_Dirty", 0}, {"Private_Clean", r - a}, {"Private_Dirty", a}, {"Referenced", r}, {"Anonymous", a}, {"AnonHugePages", 0}, {"Swap", 0}} {
-			b = fmt.Appendf(b, "%-15s %8d kB\n", f.name+":", f.v>>10)
-		}
-		return b
-	})
 }

@@ -110,14 +110,15 @@ func sysGetRobustList(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		if u = proc.ByTID(tid); u == nil {
 			return 0, linux.ESRCH
 		}
-		if u.Proc != t.Proc && !proc.MayInspect(t.Cred(), u.Proc) {
-			return 0, linux.EPERM
-		}
+	}
+	head := uint64(0)
+	if !u.Proc.Inspect(u, &t.Ctx, proc.RealCreds, func(u *proc.Thread) { head = u.RobustList() }) {
+		return 0, linux.EPERM
 	}
 	if e := writeWords(t, a.Addr(2), proc.SizeofRobustListHead); e != 0 {
 		return 0, e
 	}
-	return 0, writeWords(t, a.Addr(1), int64(u.RobustList()))
+	return 0, writeWords(t, a.Addr(1), int64(head))
 }
 
 // maxWaitv is the most words that futex_waitv takes; each is a struct of 24

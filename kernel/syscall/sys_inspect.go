@@ -6,6 +6,7 @@ import (
 	"hardtack/abi/linux"
 	"hardtack/kernel/proc"
 	"hardtack/kernel/uio"
+	"hardtack/kernel/vfs"
 	"hardtack/kernel/vm"
 )
 
@@ -17,21 +18,34 @@ var inspectCalls = []Call{
 	{linux.SYS_process_mrelease, "process_mrelease", sysProcessMrelease, "works: a dying process needs no help, so it only checks"},
 }
 
-// inspectSpace returns the address space of a process that the caller may look
-// into; the caller Releases it.
-func inspectSpace(t *proc.Thread, pid int32) (*vm.Space, linux.Errno) {
-	p := process(t, pid)
-	if pid <= 0 || p == nil {
+// inspectSpace returns the address space of the process that a thread number
+// names, if the caller may look into it; the caller Releases it.
+func inspectSpace(t *proc.Thread, tid int32, as proc.Creds) (*vm.Space, linux.Errno) {
+	p, u := target(tid)
+	if p == nil {
 		return nil, linux.ESRCH
 	}
-	if p != t.Proc && !proc.MayInspect(t.Cred(), p) {
-		return nil, linux.EPERM
+	s, _, e := p.InspectSpace(u, &t.Ctx, as)
+	if e == 0 && s == nil {
+		e = linux.ESRCH
 	}
-	s := p.AcquireSpace()
-	if s == nil {
-		return nil, linux.ESRCH
+	return s, e
+}
+
+// target returns the process that a thread number names, and the thread if it is
+// not the one that speaks for the process. Other threads have credentials of
+// their own.
+func target(tid int32) (*proc.Process, *proc.Thread) {
+	if tid <= 0 {
+		return nil, nil
 	}
-	return s, 0
+	if p := proc.Lookup(tid); p != nil {
+		return p, nil
+	}
+	if u := proc.ByTID(tid); u != nil {
+		return u.Proc, u
+	}
+	return nil, nil
 }
 
 // inspectBuffer is how much is copied at a time.
@@ -82,7 +96,7 @@ func processVM(t *proc.Thread, a *Args, write bool) (uint64, linux.Errno) {
 	if e != 0 {
 		return 0, e
 	}
-	s, e := inspectSpace(t, a.Int(0))
+	s, e := inspectSpace(t, a.Int(0), proc.RealCreds)
 	if e != 0 {
 		return 0, e
 	}
@@ -117,7 +131,9 @@ func sysKcmp(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		if who[i] = proc.ByTID(a.Int(i)); who[i] == nil {
 			return 0, linux.ESRCH
 		}
-		if p := who[i].Proc; p != t.Proc && !proc.MayInspect(t.Cred(), p) {
+	}
+	for _, u := range who {
+		if !u.Proc.Inspect(u, &t.Ctx, proc.RealCreds, nil) {
 			return 0, linux.EPERM
 		}
 	}
@@ -130,28 +146,25 @@ func sysKcmp(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		}
 		return 0, linux.EINVAL
 	}
-	if kind != kcmpFile {
-		same := proc.Same(who[0], who[1], proc.Shared(kind))
-		if same {
-			return 0, 0
-		}
-		return order(who[0].TID, who[1].TID), 0
-	}
-	var files [2]any
+	var what [2]any
 	for i, u := range who {
-		fds := u.AcquireFDs()
-		if fds == nil {
-			return 0, linux.EBADF
+		var e linux.Errno
+		if kind != kcmpFile {
+			what[i], e = u.InspectShared(&t.Ctx, proc.Shared(kind))
+		} else {
+			var f *vfs.File
+			if f, _, e = u.Proc.InspectFile(u, &t.Ctx, proc.RealCreds, int32(a[3+i])); f != nil {
+				defer f.Put()
+				what[i] = f
+			} else if e == 0 {
+				e = linux.EBADF
+			}
 		}
-		f := fds.Get(int32(a[3+i]))
-		fds.Release(&t.Ctx)
-		if f == nil {
-			return 0, linux.EBADF
+		if e != 0 {
+			return 0, e
 		}
-		files[i] = f
-		defer f.Put()
 	}
-	if files[0] == files[1] {
+	if what[0] == what[1] {
 		return 0, 0
 	}
 	return order(who[0].TID, who[1].TID), 0

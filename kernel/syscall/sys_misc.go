@@ -227,7 +227,8 @@ func sysSetrlimit(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if e != 0 {
 		return 0, e
 	}
-	return 0, t.Proc.SetRlimit(t.Cred(), int(n), l)
+	_, e = t.Proc.Prlimit(&t.Ctx, int(n), &l)
+	return 0, e
 }
 
 // sysPrlimit64 is prlimit64(pid_t pid, int resource, const struct rlimit64 *new, struct rlimit64 *old).
@@ -236,30 +237,21 @@ func sysPrlimit64(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if n >= linux.RLIM_NLIMITS {
 		return 0, linux.EINVAL
 	}
-	var l linux.Rlimit
+	var change *linux.Rlimit
 	if addr := a.Addr(2); addr != 0 {
-		var e linux.Errno
-		if l, e = readRlimit(t, addr); e != 0 {
+		l, e := readRlimit(t, addr)
+		if e != 0 {
 			return 0, e
 		}
+		change = &l
 	}
 	p := process(t, a.Int(0))
 	if p == nil {
 		return 0, linux.ESRCH
 	}
-	if p != t.Proc {
-		c, o := t.Cred(), p.Cred()
-		same := o != nil && c.UID == o.EUID && c.UID == o.SUID && c.UID == o.UID &&
-			c.GID == o.EGID && c.GID == o.SGID && c.GID == o.GID
-		if !same && !c.Has(kern.CapSysResource) {
-			return 0, linux.EPERM
-		}
-	}
-	old := p.Rlimit(int(n))
-	if a.Addr(2) != 0 {
-		if e := p.SetRlimit(t.Cred(), int(n), l); e != 0 {
-			return 0, e
-		}
+	old, e := p.Prlimit(&t.Ctx, int(n), change)
+	if e != 0 {
+		return 0, e
 	}
 	if addr := a.Addr(3); addr != 0 {
 		return 0, writeWords(t, addr, int64(old.Cur), int64(old.Max))

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
 	"hardtack/kernel/proc"
 	"hardtack/kernel/uio"
 )
@@ -53,7 +54,7 @@ func sysMovePages(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if pid == 0 {
 		pid = t.Proc.PID
 	}
-	s, e := inspectSpace(t, pid)
+	s, e := inspectSpace(t, pid, proc.RealCreds)
 	if e != 0 {
 		return 0, e
 	}
@@ -117,11 +118,18 @@ func sysProcessMadvise(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	default:
 		return 0, linux.EINVAL
 	}
-	s, e := inspectSpace(t, p.PID)
+	s, _, e := p.InspectSpace(nil, &t.Ctx, proc.FSCreds)
 	if e != 0 {
 		return 0, e
 	}
+	if s == nil {
+		return 0, linux.ESRCH
+	}
 	defer s.Release()
+	// It affects how fast the other runs.
+	if !t.Cred().Has(kern.CapSysNice) {
+		return 0, linux.EPERM
+	}
 	done := uint64(0)
 	for _, v := range iov {
 		if e := s.Madvise(&t.Ctx, uint64(v.Base), v.Len, advice); e != 0 {

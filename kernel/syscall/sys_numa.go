@@ -170,12 +170,14 @@ func sysMigratePages(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if e != 0 {
 		return 0, e
 	}
-	p := process(t, a.Int(0))
-	if p == nil {
-		return 0, linux.ESRCH
-	}
-	if p != t.Proc && !proc.MayInspect(t.Cred(), p) {
-		return 0, linux.EPERM
+	if tid := a.Int(0); tid != 0 {
+		p, u := target(tid)
+		if p == nil {
+			return 0, linux.ESRCH
+		}
+		if !p.Inspect(u, &t.Ctx, proc.RealCreds, nil) {
+			return 0, linux.EPERM
+		}
 	}
 	if to&1 == 0 {
 		return 0, linux.EINVAL

@@ -65,12 +65,12 @@ func sysPrctl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	case prGetPdeathsig:
 		return 0, writeU32(t, a.Addr(1), uint32(p.DeathSignal()))
 	case prGetDumpable:
-		return uint64(p.Dumpable()), 0
+		return uint64(t.Space.Dumpable()), 0
 	case prSetDumpable:
 		if a[1] > 1 {
 			return 0, linux.EINVAL
 		}
-		p.SetDumpable(int32(a[1]))
+		t.Space.SetDumpable(int32(a[1]))
 	case prSetName:
 		name, e := readCommName(t, a.Addr(1))
 		if e != 0 {

@@ -6,7 +6,6 @@ import (
 	"hardtack/abi/linux"
 	"hardtack/kernel/proc"
 	"hardtack/kernel/uio"
-	"hardtack/kernel/vfs"
 )
 
 var procCalls = []Call{
@@ -343,19 +342,13 @@ func sysPidfdGetfd(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if e != 0 {
 		return 0, e
 	}
-	m := p.Main()
-	if m == nil {
+	if p.Main() == nil {
 		return 0, linux.ESRCH
 	}
-	if !proc.MayInspect(t.Cred(), p) {
-		return 0, linux.EPERM
+	f, _, e := p.InspectFile(nil, &t.Ctx, proc.RealCreds, a.Int(1))
+	if e != 0 {
+		return 0, e
 	}
-	fds := m.AcquireFDs()
-	if fds == nil {
-		return 0, linux.ESRCH
-	}
-	f := fds.Get(a.Int(1))
-	fds.Release(&t.Ctx)
 	if f == nil {
 		return 0, linux.EBADF
 	}
@@ -389,5 +382,3 @@ func sysPidfdSendSignal(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	}
 	return 0, sendTo(t, p, nil, sig, &info)
 }
-
-var _ *vfs.File

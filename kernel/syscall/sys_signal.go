@@ -191,7 +191,7 @@ func sendTo(t *proc.Thread, p *proc.Process, u *proc.Thread, sig linux.Signal, i
 	if sig < 0 || sig > linux.NSIG {
 		return linux.EINVAL
 	}
-	if p != t.Proc && !proc.MaySignal(t.Cred(), p, sig, p.Session() == t.Proc.Session()) {
+	if p != t.Proc && !proc.MaySignal(t.Cred(), p, u, sig, p.Session() == t.Proc.Session()) {
 		return linux.EPERM
 	}
 	switch {

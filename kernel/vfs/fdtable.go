@@ -327,6 +327,9 @@ func (t *FDTable) nextOpen(first, last int) int {
 	return -1
 }
 
+// Next returns the first open descriptor from fd on, or -1.
+func (t *FDTable) Next(fd int32) int32 { return int32(t.nextOpen(max(int(fd), 0), MaxFDs-1)) }
+
 // MarkCloseOnExec sets the flag on the open descriptors first … last.
 func (t *FDTable) MarkCloseOnExec(first, last int) {
 	for fd := t.nextOpen(first, last); fd >= 0; fd = t.nextOpen(fd+1, last) {

@@ -14,6 +14,7 @@ type FSContext struct {
 	users atomic.Int32
 	umask atomic.Uint32
 	mu    sync.Mutex // serialises changes of dirs
+	execs int        // calls of exec that count on there being no new user; guarded by mu
 	dirs  atomic.Pointer[contextDirs]
 }
 
@@ -60,19 +61,54 @@ func (f *FSContext) Clone() *FSContext {
 	return n
 }
 
-// Share adds a user (CLONE_FS).
-func (f *FSContext) Share() { f.users.Add(1) }
+// Share adds a user (CLONE_FS); EAGAIN while one of them is in exec.
+func (f *FSContext) Share() linux.Errno {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.execs > 0 {
+		return linux.EAGAIN
+	}
+	f.users.Add(1)
+	return 0
+}
+
+// BeginExec reports whether there are users besides the n threads of a process
+// that is about to become another program. If not, none comes until EndExec.
+func (f *FSContext) BeginExec(n int) (shared bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if int(f.users.Load()) > n {
+		return true
+	}
+	f.execs++
+	return false
+}
+
+// EndExec ends what a BeginExec began that returned false.
+func (f *FSContext) EndExec() {
+	f.mu.Lock()
+	f.execs--
+	f.mu.Unlock()
+}
 
 // Users returns how many share the context.
 func (f *FSContext) Users() int { return int(f.users.Load()) }
 
 // Release drops a user.
 func (f *FSContext) Release() {
-	if f.users.Add(-1) == 0 {
-		d := f.dirs.Load()
-		d.root.unkeep()
-		d.cwd.unkeep()
+	if f.Leave() {
+		f.End()
 	}
+}
+
+// Leave is Release without its work, which End does where Leave says true.
+func (f *FSContext) Leave() bool { return f.users.Add(-1) == 0 }
+
+// End gives the directories up when the last user has left.
+func (f *FSContext) End() {
+	d := f.dirs.Load()
+	d.root.unkeep()
+	d.cwd.unkeep()
 }
 
 // Root returns the root directory.

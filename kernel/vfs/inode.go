@@ -192,6 +192,17 @@ func (i *Inode) UID() uint32 { return i.uid.Load() }
 // GID returns the group.
 func (i *Inode) GID() uint32 { return i.gid.Load() }
 
+// SetIDs returns mode and owners as they were at one moment, for exec: a change
+// of owner takes the set-id bits first.
+func (i *Inode) SetIDs() (mode, uid, gid uint32) {
+	if mode = i.Mode(); mode&(linux.S_ISUID|linux.S_ISGID) == 0 {
+		return mode, i.UID(), i.GID()
+	}
+	i.Mu.Lock()
+	defer i.Mu.Unlock()
+	return i.Mode(), i.UID(), i.GID()
+}
+
 // Nlink returns the number of names.
 func (i *Inode) Nlink() uint32 { return i.nlink.Load() }
 

@@ -39,6 +39,7 @@ func (s *Space) Fork(_ *kern.Ctx) (*Space, linux.Errno) {
 		return nil, linux.ENOMEM
 	}
 	n.brkStart, n.brk = s.brkStart, s.brk
+	n.dumpable.Store(s.dumpable.Load())
 	n.mmapBase, n.holeTop, n.holeMin = s.mmapBase, s.holeTop, s.holeMin
 	n.vmas = s.vmas.clone()
 	c := forker{from: s, to: n, data: eagerData, stack: eagerStack, files: eagerFile}

@@ -25,9 +25,12 @@ const mapsBatch = 32
 
 // Maps calls f for each mapping in order until it says false. No lock is held
 // meanwhile; mappings that come or go may be missed.
-func (s *Space) Maps(f func(MapInfo) bool) {
+func (s *Space) Maps(f func(MapInfo) bool) { s.MapsFrom(0, f) }
+
+// MapsFrom is Maps for the mappings that end behind an address.
+func (s *Space) MapsFrom(at uint64, f func(MapInfo) bool) {
 	var batch [mapsBatch]MapInfo
-	for at := uint64(0); ; {
+	for {
 		n := 0
 		s.mu.RLock()
 		for i := s.find(at); i < s.vmas.len() && n < mapsBatch; i++ {

@@ -90,6 +90,8 @@ type Space struct {
 	root  *table // the PML4; the pointer is immutable
 	users atomic.Int64
 
+	dumpable atomic.Int32 // DumpNone or DumpUser
+
 	mu   sync.RWMutex
 	pt   sync.RWMutex
 	vmas list // sorted, disjoint; guarded by mu and pt
@@ -180,6 +182,7 @@ func New() (*Space, linux.Errno) {
 	MMU.FillUpper((*[512]uint64)(s.root))
 	s.AS.Root = root.Phys()
 	s.users.Store(1)
+	s.dumpable.Store(DumpUser)
 	s.setBase(userTop - 128<<20)
 	return s, 0
 }

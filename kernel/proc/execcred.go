@@ -1,0 +1,98 @@
+package proc
+
+import (
+	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
+	"hardtack/kernel/vfs"
+)
+
+// Personality bits that exec looks at.
+const (
+	addrNoRandomize  = 0x0040000
+	mmapPageZero     = 0x0100000
+	addrCompatLayout = 0x0200000
+	readImpliesExec  = 0x0400000
+
+	// clearOnSetID are those that a program which is more than its caller does not
+	// inherit (PER_CLEAR_ON_SETID).
+	clearOnSetID = addrNoRandomize | mmapPageZero | addrCompatLayout | readImpliesExec
+)
+
+// privileges are what a program runs with.
+type privileges struct {
+	cred   *kern.Cred
+	secure bool   // AT_SECURE: it must be careful with its environment
+	clear  uint32 // personality bits that it does not inherit
+}
+
+// execCred returns the privileges of a program started from f; shared says that
+// another process shares directories with the caller.
+func execCred(old *kern.Cred, f *vfs.File, shared bool) privileges {
+	mode, uid, gid := uint32(0), uint32(0), uint32(0)
+	if !f.Path.Zero() && (f.Path.Mnt == nil || f.Path.Mnt.Flags()&linux.MS_NOSUID == 0) {
+		mode, uid, gid = f.Path.Inode().SetIDs()
+	}
+	return credFor(old, mode, uid, gid, shared)
+}
+
+// credFor is execCred for a file with a mode and an owner (Linux's bprm_fill_uid
+// and cap_bprm_creds_from_file).
+func credFor(old *kern.Cred, mode, uid, gid uint32, shared bool) privileges {
+	n := *old
+	n.KeepCaps = false
+	x := privileges{cred: &n}
+	if !old.NoNewPrivs {
+		if mode&linux.S_ISUID != 0 {
+			n.EUID = uid
+			x.clear = clearOnSetID
+		}
+		if mode&(linux.S_ISGID|0o010) == linux.S_ISGID|0o010 {
+			n.EGID = gid
+			x.clear = clearOnSetID
+		}
+	}
+	setID := n.EUID != old.UID || n.EGID != old.GID
+	n.Permitted = 0
+	if n.UID == 0 || n.EUID == 0 {
+		n.Permitted = n.Inheritable | n.Bounding
+	}
+	effective := n.EUID == 0
+	gained := n.Permitted&^old.Permitted != 0
+	if gained {
+		x.clear = clearOnSetID
+	}
+	if (setID || gained) && (shared || old.NoNewPrivs) {
+		// It gets no more than its caller had, and may get less.
+		if !old.Has(kern.CapSetuid) || old.NoNewPrivs {
+			n.EUID, n.EGID = n.UID, n.GID
+		}
+		n.Permitted &= old.Permitted
+	}
+	n.SUID, n.FSUID = n.EUID, n.EUID
+	n.SGID, n.FSGID = n.EGID, n.EGID
+	if setID {
+		n.Ambient = 0
+	}
+	n.Permitted |= n.Ambient
+	n.Effective = n.Ambient
+	if effective {
+		n.Effective = n.Permitted
+	}
+	x.secure = setID || n.UID != 0 && (effective || n.Permitted&^n.Ambient != 0)
+	return x
+}
+
+// beginExec reports whether another process shares the thread's directories. If
+// not, none can begin to until FS.EndExec.
+func (t *Thread) beginExec() (shared bool) {
+	p := t.Proc
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := 0
+	for _, u := range p.threads {
+		if u.FS == t.FS {
+			n++
+		}
+	}
+	return t.FS.BeginExec(n)
+}

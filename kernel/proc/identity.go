@@ -1,0 +1,106 @@
+package proc
+
+import (
+	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
+	"hardtack/kernel/vm"
+)
+
+// stackLimit is what RLIMIT_STACK is cut to for a program that is more than its
+// caller (_STK_LIM): its caller must not choose where its mappings lie.
+const stackLimit = 8 << 20
+
+// secureLimit is limitOf as it will be for such a program.
+func (p *Process) secureLimit(n int) uint64 {
+	v := p.limitOf(n)
+	if n == linux.RLIMIT_STACK {
+		v = min(v, stackLimit)
+	}
+	return v
+}
+
+// assume makes the process the new program: address space, credentials,
+// dumpability, personality and whatever else tells who may look into it change
+// at once, under mu. It returns what the caller releases.
+func (t *Thread) assume(x *program, s *vm.Space, img *Image) (old *vm.Space, prev *Image, user *userCount) {
+	p := t.Proc
+	before, n := t.Cred(), x.cred
+	dump := vm.DumpUser
+	grown := raises(before, n)
+	if grown || x.unreadable || before.EUID != before.UID || before.EGID != before.GID {
+		dump = vm.DumpNone
+	}
+	s.SetDumpable(dump)
+	s.Limits = p.limitOf
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	old = t.Space
+	t.Space, t.Mem = s, s
+	if a := p.sig.actions; a.users.Load() > 1 {
+		p.sig.actions = a.fork(new(actions))
+		a.release()
+	}
+	p.sig.actions.flush()
+	prev = p.image.Swap(img)
+	t.SetCred(n)
+	if x.secure || grown {
+		p.deathSignal.Store(0)
+	}
+	if x.secure {
+		if l := &p.limits[linux.RLIMIT_STACK].cur; l.Load() > stackLimit {
+			l.Store(stackLimit)
+		}
+	}
+	if v := p.personality.Load(); v&x.clear != 0 {
+		p.personality.Store(v &^ x.clear)
+	}
+	p.execed.Store(true)
+	return old, prev, p.chargeTo(n.UID)
+}
+
+// raises reports a change of credentials after which the old user has no business
+// in the process any more (commit_creds).
+func raises(old, n *kern.Cred) bool {
+	return n.EUID != old.EUID || n.EGID != old.EGID || n.FSUID != old.FSUID || n.FSGID != old.FSGID ||
+		n.Permitted&^old.Permitted != 0
+}
+
+// ChangeCred installs credentials of the calling thread, and charges the
+// process to its new real user. Whoever sees them sees what follows from them.
+func (t *Thread) ChangeCred(n *kern.Cred) {
+	p := t.Proc
+	p.mu.Lock()
+	if raises(t.Cred(), n) {
+		if t.Space != nil {
+			t.Space.SetDumpable(vm.DumpNone)
+		}
+		p.deathSignal.Store(0)
+	}
+	changed := n.UID != t.Cred().UID
+	t.SetCred(n)
+	var user *userCount
+	if changed {
+		user = p.chargeTo(n.UID)
+	}
+	p.mu.Unlock()
+	if user != nil {
+		user.put()
+	}
+}
+
+// chargeTo charges the process's threads to another user; the caller, who holds
+// mu, puts the returned one, which may be nil, afterwards.
+func (p *Process) chargeTo(uid uint32) *userCount {
+	p.uid.Store(uid)
+	old := p.sig.user
+	if old.uid == uid {
+		return nil
+	}
+	n := getUser(uid)
+	p.sig.user = n
+	k := int32(len(p.threads))
+	n.threads.Add(k)
+	old.threads.Add(-k)
+	return old
+}

@@ -1,0 +1,168 @@
+package procfs
+
+import (
+	"bytes"
+	"sync"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
+	"hardtack/kernel/uio"
+	"hardtack/kernel/vfs"
+)
+
+// text is an open file whose text is made as a whole. Each read makes it anew
+// with the rights of the reader, and goes on at the line where the last one
+// ended, as Linux's seq_file goes on at a record. The descriptor keeps a little
+// of what follows, for small reads, and gives it to nobody else.
+type text struct {
+	vfs.BaseOps
+	n *node
+
+	mu    sync.Mutex
+	end   int64  // where the last read ended; guarded by mu
+	at    place  // the same in lines; guarded by mu
+	ahead []byte // what follows; guarded by mu
+	last  bool   // nothing follows ahead; guarded by mu
+	asker asker  // who made ahead; guarded by mu
+}
+
+// place is a place in a text that is made anew: so many bytes into a line.
+type place struct{ line, in int }
+
+// asker is who reads. Credentials are never changed in place.
+type asker struct {
+	pid  int32
+	cred *kern.Cred
+}
+
+// maxAhead is how much a descriptor keeps.
+const maxAhead = 4096
+
+// maxWrite bounds what is written to a file at a time.
+const maxWrite = 4096
+
+// find returns the place's offset in a text.
+func (at place) find(b []byte) int {
+	off := 0
+	for range at.line {
+		i := bytes.IndexByte(b[off:], '\n')
+		if i < 0 {
+			return len(b)
+		}
+		off += i + 1
+	}
+	return min(off+at.in, len(b))
+}
+
+// move goes over bytes of the text.
+func (at *place) move(b []byte) {
+	n := bytes.Count(b, []byte{'\n'})
+	if n == 0 {
+		at.in += len(b)
+		return
+	}
+	at.line += n
+	at.in = len(b) - 1 - bytes.LastIndexByte(b, '\n')
+}
+
+// Read gives a part of the text as it is now.
+func (t *text) Read(c *kern.Ctx, _ *vfs.File, v *uio.Vec, off int64) (int, linux.Errno) {
+	if t.n.e.read == nil {
+		return 0, linux.EINVAL
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	who := asker{c.PID, c.Cred()}
+	switch {
+	case off != t.end || off == 0:
+		t.ahead, t.last = nil, false
+	case len(t.ahead) == 0:
+	case who != t.asker:
+		t.ahead, t.last = nil, false
+	default:
+		return t.give(v, t.ahead, len(t.ahead))
+	}
+	if t.last {
+		return 0, 0
+	}
+	if !t.n.alive() {
+		return 0, linux.ESRCH
+	}
+	x := t.n.x
+	x.c = c
+	b, e := t.n.e.read(&x)
+	if e != 0 {
+		return 0, e
+	}
+	if off != t.end || off == 0 {
+		t.at = place{}
+		t.at.move(b[:min(off, int64(len(b)))])
+	}
+	t.asker, t.end, t.last = who, off, true
+	return t.give(v, b[t.at.find(b):], max(t.n.e.ahead, maxAhead))
+}
+
+// give copies the beginning of b out and keeps what follows, at most so much of it.
+func (t *text) give(v *uio.Vec, b []byte, most int) (int, linux.Errno) {
+	n, e := v.CopyOut(b)
+	t.at.move(b[:n])
+	t.end += int64(n)
+	b = b[n:]
+	if len(b) > most {
+		t.last = false
+		// Whole lines, so that the next piece begins with one.
+		b = b[:most]
+		if i := bytes.LastIndexByte(b, '\n'); i >= 0 {
+			b = b[:i+1]
+		}
+	}
+	t.ahead = bytes.Clone(b)
+	if len(b) == 0 {
+		t.ahead = nil
+	}
+	if n > 0 {
+		e = 0
+	}
+	return n, e
+}
+
+// Write hands a whole write to the file.
+func (t *text) Write(c *kern.Ctx, _ *vfs.File, v *uio.Vec, _ int64) (int, linux.Errno) {
+	if t.n.e.write == nil {
+		return 0, linux.EACCES
+	}
+	n := v.Len()
+	if n > maxWrite {
+		return 0, linux.EINVAL
+	}
+	b := make([]byte, n)
+	if _, e := v.CopyIn(b); e != 0 {
+		return 0, e
+	}
+	x := t.n.x
+	x.c = c
+	if e := t.n.e.write(&x, b); e != 0 {
+		return 0, e
+	}
+	return n, 0
+}
+
+// Seek moves; the end is not known before the text is made.
+func (t *text) Seek(_ *kern.Ctx, f *vfs.File, off int64, whence int) (int64, linux.Errno) {
+	return seek(f, off, whence)
+}
+
+func seek(f *vfs.File, off int64, whence int) (int64, linux.Errno) {
+	switch whence {
+	case linux.SEEK_SET:
+	case linux.SEEK_CUR:
+		off += f.Pos
+	default:
+		return 0, linux.EINVAL
+	}
+	if off < 0 {
+		return 0, linux.EINVAL
+	}
+	f.Pos = off
+	return off, 0
+}
