@@ -112,3 +112,76 @@ func TestExecCred(t *testing.T) {
 		}
 	}
 }
+
+// What Linux's cap_bprm_creds_from_file does to a caller that somebody shares
+// directories with, and to one with capabilities.
+func TestExecCredRestricted(t *testing.T) {
+	const kill = 1 << kern.CapKill
+	setuid := user(1000)
+	setuid.Permitted, setuid.Effective = 1<<kern.CapSetuid, 1<<kern.CapSetuid
+	ambient := user(1000)
+	ambient.Permitted, ambient.Effective, ambient.Inheritable, ambient.Ambient = kill, kill, kill, kill
+	noNew := *ambient
+	noNew.NoNewPrivs = true
+	rootID := kern.RootCred
+	rootID.Permitted, rootID.Effective = kill, kill
+	for name, x := range map[string]struct {
+		old        *kern.Cred
+		mode       uint32
+		shared     bool
+		euid       uint32
+		caps, want uint64 // effective, permitted
+		secure     bool
+	}{
+		"shared":                  {user(1000), 0o4755, true, 1000, 0, 0, true},
+		"shared, plain":           {user(1000), 0o755, true, 1000, 0, 0, false},
+		"shared, may set-uid":     {setuid, 0o4755, true, 0, 1 << kern.CapSetuid, 1 << kern.CapSetuid, true},
+		"ambient":                 {ambient, 0o755, false, 1000, kill, kill, false},
+		"ambient, set-uid":        {ambient, 0o4755, false, 0, kern.AllCaps, kern.AllCaps, true},
+		"ambient, shared":         {ambient, 0o755, true, 1000, kill, kill, false},
+		"ambient, no new":         {&noNew, 0o4755, false, 1000, kill, kill, false},
+		"root, few capabilities":  {&rootID, 0o755, false, 0, kern.AllCaps, kern.AllCaps, false},
+		"root, few, and shared":   {&rootID, 0o755, true, 0, kill, kill, false},
+		"set-gid, shared, nobody": {user(1000), 0o2755, true, 1000, 0, 0, true},
+	} {
+		got := credFor(x.old, x.mode, 0, 0, x.shared)
+		n := got.cred
+		if n.EUID != x.euid || n.Effective != x.caps || n.Permitted != x.want || got.secure != x.secure ||
+			x.shared && n.EGID != n.GID && !x.old.Has(kern.CapSetuid) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+func TestMayInspect(t *testing.T) {
+	some := user(1000)
+	some.Permitted = 1 << kern.CapKill
+	tracer := user(5)
+	tracer.Effective = 1 << kern.CapSysPtrace
+	fsOnly, realOnly := user(1000), user(1000)
+	fsOnly.UID, fsOnly.GID, fsOnly.EUID, fsOnly.EGID = 5, 5, 5, 5
+	realOnly.FSUID, realOnly.FSGID = 5, 5
+	idle := *some // has it, but not in effect
+	setUID := user(1000)
+	setUID.EUID = 0
+	for name, x := range map[string]struct {
+		asker, of *kern.Cred
+		fs, real  bool
+	}{
+		"same":                {user(1000), user(1000), true, true},
+		"other":               {user(1001), user(1000), false, false},
+		"more capable":        {user(1000), some, false, false},
+		"as capable, at rest": {&idle, some, false, true},
+		"tracer":              {tracer, some, true, true},
+		"file-system IDs":     {fsOnly, user(1000), true, false},
+		"real IDs":            {realOnly, user(1000), false, true},
+		"set-uid program":     {user(1000), setUID, false, false},
+	} {
+		if got := mayInspect(x.asker, FSCreds, x.of, nil); got != x.fs {
+			t.Errorf("%s, files: %v", name, got)
+		}
+		if got := mayInspect(x.asker, RealCreds, x.of, nil); got != x.real {
+			t.Errorf("%s, calls: %v", name, got)
+		}
+	}
+}

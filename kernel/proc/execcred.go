@@ -40,7 +40,7 @@ func execCred(old *kern.Cred, f *vfs.File, shared bool) privileges {
 func credFor(old *kern.Cred, mode, uid, gid uint32, shared bool) privileges {
 	n := *old
 	n.KeepCaps = false
-	x := privileges{cred: &n}
+	x := privileges{cred: &n, clear: readImpliesExec} // no 64-bit program has that by itself
 	if !old.NoNewPrivs {
 		if mode&linux.S_ISUID != 0 {
 			n.EUID = uid

@@ -33,11 +33,13 @@ func findFDEntry(x *about, name string, e *entry) (*entry, *about) {
 	}
 	y := *x
 	y.fd = fd
-	f, _, err := y.file()
-	if err != 0 {
+	switch f, _, err := y.file(); err {
+	case 0:
+		f.Put()
+	case linux.EACCES: // whatever is to be done with it says so
+	default:
 		return nil, nil
 	}
-	f.Put()
 	return e, &y
 }
 

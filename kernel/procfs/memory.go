@@ -48,14 +48,19 @@ func (n *node) takeProgram(c *kern.Ctx) (p program, e linux.Errno) {
 // Read copies a page at a time.
 func (m *memoryText) Read(_ *kern.Ctx, _ *vfs.File, v *uio.Vec, off int64) (done int, e linux.Errno) {
 	p := m.program
-	if m.n.e.public {
+	switch {
+	case m.n.e.public:
 		if p.space, p.img = m.n.x.process().Program(); p.img == nil {
 			return 0, 0
 		}
-	} else if p.space == nil || !p.space.TryShare() {
+		defer p.space.Release()
+	case p.space == nil:
+		return 0, 0
+	case p.space.TryShare():
+		defer p.space.Release()
+	case !m.n.e.stays:
 		return 0, 0
 	}
-	defer p.space.Release()
 	b := make([]byte, min(v.Len(), mem.PageSize))
 	for v.Len() > 0 {
 		n := m.n.e.memory(&p, b[:min(len(b), v.Len())], uint64(off)+uint64(done))

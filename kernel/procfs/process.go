@@ -29,7 +29,7 @@ func init() {
 		{name: "cmdline", mode: 0o444, memory: cmdlineText, public: true},
 		{name: "comm", mode: 0o644, read: readComm, write: writeComm},
 		{name: "environ", mode: 0o400, memory: environText},
-		{name: "auxv", mode: 0o400, memory: auxvText},
+		{name: "auxv", mode: 0o400, memory: auxvText, stays: true},
 		{name: "maps", mode: 0o444, maps: true},
 		{name: "smaps", mode: 0o444, maps: true, sizes: true},
 		{name: "limits", mode: 0o444, read: readLimits},

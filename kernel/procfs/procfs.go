@@ -34,16 +34,17 @@ type entry struct {
 	// may is asked at open, or the text is public.
 	memory func(p *program, b []byte, off uint64) int
 	public bool
+	stays  bool // with memory: it needs no address space
 	maps   bool // with sizes if it is smaps
 	sizes  bool
 	admin  bool // only for CAP_SYS_ADMIN
 	own    bool // a directory that the process itself may always list
-	write func(x *about, b []byte) linux.Errno
-	link  func(x *about) (string, linux.Errno)
-	jump  func(x *about) (vfs.Path, linux.Errno) // with link: where it really leads
-	kids  []*entry                               // a directory's fixed names
-	find  func(x *about, name string) (*entry, *about)
-	list  func(x *about, emit func(name string, e *entry, x *about) bool)
+	write  func(x *about, b []byte) linux.Errno
+	link   func(x *about) (string, linux.Errno)
+	jump   func(x *about) (vfs.Path, linux.Errno) // with link: where it really leads
+	kids   []*entry                               // a directory's fixed names
+	find   func(x *about, name string) (*entry, *about)
+	list   func(x *about, emit func(name string, e *entry, x *about) bool)
 }
 
 // about is what a file is about, and who asks.

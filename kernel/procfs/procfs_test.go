@@ -1,6 +1,7 @@
 package procfs
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -150,6 +151,108 @@ func TestCPUSets(t *testing.T) {
 	for n, want := range map[int][2]string{1: {"1", "0"}, 2: {"3", "0-1"}, 32: {"ffffffff", "0-31"}, 33: {"1,ffffffff", "0-32"}, 64: {"ffffffff,ffffffff", "0-63"}} {
 		if got := [2]string{cpuMask(n), CPURange(n)}; got != want {
 			t.Errorf("%d CPUs: %q", n, got)
+		}
+	}
+}
+
+// What one reader was shown is not what another reads next from the same file.
+func TestTextIsTheReaders(t *testing.T) {
+	c, ctx := mounted(t)
+	register("test/who", &entry{mode: 0o444, read: func(x *about) ([]byte, linux.Errno) {
+		return fmt.Appendf(nil, "%d\n%d\n%d\n", x.c.Cred().UID, x.c.Cred().UID, x.c.Cred().UID), 0
+	}})
+	f, e := vfs.Open(c, ctx, nil, "/test/who", linux.O_RDONLY, 0)
+	if e != 0 {
+		t.Fatal(e)
+	}
+	defer f.Put()
+	b := make([]byte, 2)
+	step := func(c *kern.Ctx, off int64, want string) {
+		t.Helper()
+		if n, e := f.Ops.Read(c, f, uio.Bytes(b), off); e != 0 || string(b[:n]) != want {
+			t.Errorf("at %d: %q %v, want %q", off, b[:n], e, want)
+		}
+	}
+	other := kern.NewKernelCtx()
+	other.SetCred(&kern.Cred{UID: 7})
+	step(c, 0, "0\n")
+	step(other, 2, "7\n")
+	step(c, 4, "0\n")
+	step(other, 6, "")
+	step(other, 4, "7\n")
+	step(other, 1, "\n7")
+}
+
+// A long text is made anew for each piece and goes on at a whole line; the open
+// file keeps no more than a page of it.
+func TestLongTextIsNotKept(t *testing.T) {
+	c, ctx := mounted(t)
+	first := 0 // lines that are gone from the front of the list
+	register("test/long", &entry{mode: 0o444, read: func(*about) (b []byte, e linux.Errno) {
+		for i := first; i < 4000; i++ {
+			b = fmt.Appendf(b, "line %06d\n", i)
+		}
+		return b, 0
+	}})
+	for _, size := range []int{7, 1000, 4096, 100000} {
+		first = 0
+		f, e := vfs.Open(c, ctx, nil, "/test/long", linux.O_RDONLY, 0)
+		if e != 0 {
+			t.Fatal(e)
+		}
+		var all []byte
+		b := make([]byte, size)
+		for {
+			n, e := f.Ops.Read(c, f, uio.Bytes(b), int64(len(all)))
+			if e != 0 {
+				t.Fatal(e)
+			}
+			if n == 0 {
+				break
+			}
+			all = append(all, b[:n]...)
+			if kept := cap(f.Ops.(*text).ahead); kept > maxAhead {
+				t.Fatalf("%d bytes are kept", kept)
+			}
+			if len(all) > 20000 {
+				first = 5 // as if sockets had been closed
+			}
+		}
+		f.Put()
+		for _, line := range strings.SplitAfter(strings.TrimSuffix(string(all), "\n"), "\n") {
+			if len(strings.TrimSuffix(line, "\n")) != len("line 000000") {
+				t.Fatalf("by %d: %q", size, line)
+			}
+		}
+		if n := strings.Count(string(all), "\n"); n < 3990 || n > 4000 {
+			t.Errorf("by %d: %d lines", size, n)
+		}
+	}
+}
+
+// A text without line ends is cut anywhere.
+func TestLongLine(t *testing.T) {
+	c, ctx := mounted(t)
+	long := strings.Repeat("0123456789", 3000)
+	register("test/line", &entry{mode: 0o444, read: fixed(long)})
+	if s := read(t, c, ctx, "/test/line"); s != long {
+		t.Errorf("%d bytes of %d", len(s), len(long))
+	}
+}
+
+func TestAdminFiles(t *testing.T) {
+	c, ctx := mounted(t)
+	RegisterAdmin("test/secret", func() []byte { return []byte("x") }, nil)
+	if s := read(t, c, ctx, "/test/secret"); s != "x" {
+		t.Error(s)
+	}
+	for e, cred := range map[linux.Errno]*kern.Cred{
+		linux.EPERM:  {}, // user 0 without capabilities
+		linux.EACCES: {FSUID: 1000, UID: 1000},
+	} {
+		c.SetCred(cred)
+		if _, got := vfs.Open(c, ctx, nil, "/test/secret", linux.O_RDONLY, 0); got != e {
+			t.Errorf("%+v: %v", cred, got)
 		}
 	}
 }

@@ -80,7 +80,9 @@ func (t *text) Read(c *kern.Ctx, _ *vfs.File, v *uio.Vec, off int64) (int, linux
 	case who != t.asker:
 		t.ahead, t.last = nil, false
 	default:
-		return t.give(v, t.ahead, len(t.ahead))
+		n, e := t.give(v, t.ahead)
+		t.ahead = t.ahead[n:]
+		return n, e
 	}
 	if t.last {
 		return 0, 0
@@ -99,31 +101,37 @@ func (t *text) Read(c *kern.Ctx, _ *vfs.File, v *uio.Vec, off int64) (int, linux
 		t.at.move(b[:min(off, int64(len(b)))])
 	}
 	t.asker, t.end, t.last = who, off, true
-	return t.give(v, b[t.at.find(b):], max(t.n.e.ahead, maxAhead))
+	b = b[t.at.find(b):]
+	n, e := t.give(v, b)
+	t.keep(b[n:])
+	return n, e
 }
 
-// give copies the beginning of b out and keeps what follows, at most so much of it.
-func (t *text) give(v *uio.Vec, b []byte, most int) (int, linux.Errno) {
+// give copies the beginning of b out and moves on.
+func (t *text) give(v *uio.Vec, b []byte) (int, linux.Errno) {
 	n, e := v.CopyOut(b)
 	t.at.move(b[:n])
 	t.end += int64(n)
-	b = b[n:]
-	if len(b) > most {
+	if n > 0 {
+		e = 0
+	}
+	return n, e
+}
+
+// keep remembers what follows, as much of it as the file may keep: whole lines,
+// so that the next piece begins with one.
+func (t *text) keep(b []byte) {
+	t.ahead = nil
+	if most := max(t.n.e.ahead, maxAhead); len(b) > most {
 		t.last = false
-		// Whole lines, so that the next piece begins with one.
 		b = b[:most]
 		if i := bytes.LastIndexByte(b, '\n'); i >= 0 {
 			b = b[:i+1]
 		}
 	}
-	t.ahead = bytes.Clone(b)
-	if len(b) == 0 {
-		t.ahead = nil
+	if len(b) > 0 {
+		t.ahead = bytes.Clone(b)
 	}
-	if n > 0 {
-		e = 0
-	}
-	return n, e
 }
 
 // Write hands a whole write to the file.

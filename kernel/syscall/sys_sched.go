@@ -44,10 +44,11 @@ func threadOf(t *proc.Thread, tid int32) (*proc.Thread, linux.Errno) {
 	return nil, linux.ESRCH
 }
 
-// mayRenice is the rule who may change another's scheduling.
+// mayRenice is the rule who may change another's scheduling: not one with fewer
+// capabilities.
 func mayRenice(c *kern.Cred, u *proc.Thread) bool {
 	o := u.Cred()
-	return c.EUID == o.EUID || c.EUID == o.UID || c.Has(kern.CapSysNice)
+	return (c.EUID == o.EUID || c.EUID == o.UID) && o.Permitted&^c.Permitted == 0 || c.Has(kern.CapSysNice)
 }
 
 func allCPUs() uint64 {

@@ -163,7 +163,7 @@ func sysIoprioSet(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return 0, e
 	}
 	for _, p := range list {
-		if o := p.Cred(); o != nil && o.UID != c.EUID && o.UID != c.UID && !c.Has(kern.CapSysNice) {
+		if o := p.Cred(); o != nil && (o.UID != c.EUID && o.UID != c.UID || o.Permitted&^c.Permitted != 0) && !c.Has(kern.CapSysNice) {
 			return 0, linux.EPERM
 		}
 		p.SetIOPriority(int32(a.Uint(2)))
