@@ -7,8 +7,8 @@
 //
 // Lock order: treeMu (who is whose child, groups, sessions, the table of
 // numbers), then one Process.mu (threads, signals, stop state; a parent's may
-// be taken while no other is held), then actions.mu, then the queues of
-// kernel/wait. Futex buckets are leaves; two are locked in address order.
+// be taken while no other is held), then actions.mu or vfs.FSContext.mu, then the
+// queues of kernel/wait. Futex buckets are leaves; two are locked in address order.
 //
 // Invariants: a thread's work word is non-zero whenever there is something to
 // do before it may return to user mode; who sets a bit sets it first and kicks
