@@ -44,6 +44,68 @@ func parseAddr(a *sock.Addr, v6 bool) (fa tcpip.FullAddress, e linux.Errno) {
 	return fa, 0
 }
 
+// mapped reports whether an IPv6 address stands for one of IPv4.
+func mapped(a tcpip.Address) bool { return a.Len() == 16 && header.IsV4MappedAddress(a) }
+
+// mapFour makes the IPv6 address that stands for one of IPv4.
+func mapFour(fa tcpip.FullAddress) tcpip.FullAddress {
+	b := [16]byte{10: 0xff, 11: 0xff}
+	copy(b[12:], fa.Addr.AsSlice())
+	fa.Addr = tcpip.AddrFrom16(b)
+	return fa
+}
+
+// connectAddr decodes the address of a datagram socket's connect: one of IPv6
+// also takes addresses of IPv4, unless it is for IPv6 only.
+func (s *Datagram) connectAddr(a *sock.Addr) (tcpip.FullAddress, linux.Errno) {
+	if s.v6 && a.Family() == linux.AF_INET {
+		if s.onlyV6() {
+			return tcpip.FullAddress{}, linux.EAFNOSUPPORT
+		}
+		fa, e := parseAddr(a, false)
+		return mapFour(fa), e
+	}
+	fa, e := parseAddr(a, s.v6)
+	if e == 0 && mapped(fa.Addr) && s.onlyV6() {
+		e = linux.ENETUNREACH
+	}
+	return fa, e
+}
+
+// sendAddr decodes the address that a datagram goes to; none for AF_UNSPEC on
+// a UDP socket of IPv6, which then sends to its peer.
+func (s *Datagram) sendAddr(a *sock.Addr) (to *tcpip.FullAddress, e linux.Errno) {
+	udp := s.Protocol == linux.IPPROTO_UDP && s.Type == linux.SOCK_DGRAM
+	var fa tcpip.FullAddress
+	switch family := a.Family(); {
+	case !udp:
+		fa, e = parseAddr(a, s.v6)
+	case !s.v6:
+		if family == linux.AF_UNSPEC { // as Linux, for old programs
+			a.B[0] = linux.AF_INET
+		}
+		fa, e = parseAddr(a, false)
+	case family == linux.AF_UNSPEC:
+		return nil, 0
+	case family == linux.AF_INET:
+		if s.onlyV6() {
+			return nil, linux.ENETUNREACH
+		}
+		fa, e = parseAddr(a, false)
+		fa = mapFour(fa)
+	case family != linux.AF_INET6:
+		return nil, linux.EINVAL
+	default:
+		if fa, e = parseAddr(a, true); e == 0 && mapped(fa.Addr) && s.onlyV6() {
+			e = linux.ENETUNREACH
+		}
+	}
+	if e == 0 && udp && fa.Port == 0 {
+		e = linux.EINVAL
+	}
+	return &fa, e
+}
+
 // unmap turns a v4-mapped address into IPv4.
 func unmap(a tcpip.Address) tcpip.Address {
 	if a.Len() == 16 && header.IsV4MappedAddress(a) {

@@ -98,9 +98,12 @@ func (s *Datagram) Connect(_ *kern.Ctx, _ *vfs.FSContext, a *sock.Addr, _ bool) 
 	if a.Family() == linux.AF_UNSPEC {
 		return errno(p.Disconnect())
 	}
-	fa, e := parseAddr(a, s.v6)
+	fa, e := s.connectAddr(a)
 	if e != 0 {
 		return e
+	}
+	if own, err := p.GetLocalAddress(); err == nil && own.Addr.Len() == 4 && fa.Addr.Len() == 16 && !mapped(fa.Addr) {
+		return linux.EAFNOSUPPORT // it is bound to an address of IPv4
 	}
 	return errno(p.Endpoint.Connect(fa))
 }
@@ -180,14 +183,10 @@ func (s *Datagram) Send(c *kern.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Errno
 	}
 	o := tcpip.WriteOptions{Atomic: true}
 	if m.To != nil {
-		fa, e := parseAddr(m.To, s.v6)
-		if e != 0 {
+		var e linux.Errno
+		if o.To, e = s.sendAddr(m.To); e != 0 {
 			return 0, e
 		}
-		if fa.Port == 0 && s.Protocol == linux.IPPROTO_UDP && s.Type == linux.SOCK_DGRAM {
-			return 0, linux.EINVAL
-		}
-		o.To = &fa
 	}
 	if m.TTL > 0 {
 		if s.v6 {

@@ -136,8 +136,8 @@ func (s *inetSock) setIP(c *kern.Ctx, level, name int32, val []byte) linux.Errno
 	}
 	o := &s.ip
 	if f := o.flag(level, name); f != nil {
-		if f == &o.v6only && ep != nil {
-			return linux.EINVAL // only before bind
+		if f == &o.v6only && s.hasPort() {
+			return linux.EINVAL
 		}
 		*f = v != 0
 		s.applyFlag(ep, f)
@@ -233,6 +233,29 @@ func (s *inetSock) setIP(c *kern.Ctx, level, name int32, val []byte) linux.Errno
 	return linux.ENOPROTOOPT
 }
 
+// hasPort reports whether the socket was bound, by bind, connect or a first
+// send: a raw socket always is. Called with mu held.
+func (s *inetSock) hasPort() bool {
+	p := s.ep.Load()
+	switch x := s.self.(type) {
+	case *TCP:
+		return p != nil || x.far.Load() != nil
+	case *Datagram:
+		if x.Type == linux.SOCK_RAW {
+			return true
+		}
+	}
+	a, err := p.GetLocalAddress()
+	return err == nil && a.Port != 0
+}
+
+// onlyV6 reports whether IPV6_V6ONLY is set.
+func (s *inetSock) onlyV6() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.v6 && s.ip.v6only
+}
+
 // applyFlag tells the endpoint one boolean option.
 func (s *inetSock) applyFlag(ep tcpip.Endpoint, f *bool) {
 	if ep == nil {
@@ -240,6 +263,8 @@ func (s *inetSock) applyFlag(ep tcpip.Endpoint, f *bool) {
 	}
 	o, so := &s.ip, ep.SocketOptions()
 	switch f {
+	case &o.v6only:
+		so.SetV6Only(*f)
 	case &o.pktInfo:
 		so.SetReceivePacketInfo(*f)
 	case &o.pktInfo6:

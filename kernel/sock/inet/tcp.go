@@ -179,6 +179,9 @@ func (s *inetSock) bindAddr(c *kern.Ctx, a *sock.Addr) (tcpip.FullAddress, linux
 	if e != 0 {
 		return fa, e
 	}
+	if mapped(fa.Addr) && s.onlyV6() {
+		return fa, linux.EINVAL
+	}
 	if fa.Port != 0 && fa.Port < 1024 && !c.Cred().Has(kern.CapNetBindService) {
 		return fa, linux.EACCES
 	}
@@ -280,6 +283,10 @@ func (s *TCP) Connect(c *kern.Ctx, _ *vfs.FSContext, a *sock.Addr, nonblock bool
 	default:
 		s.mu.Unlock()
 		return linux.EINVAL
+	}
+	if s.ip.v6only && mapped(fa.Addr) {
+		s.mu.Unlock()
+		return linux.ENETUNREACH
 	}
 	if done := s.connectLocal(c, fa); done {
 		s.mu.Unlock()
