@@ -446,6 +446,7 @@ func (t *Thread) becomeProgram(x *program, s *vm.Space, img *Image, at entry) {
 	p := t.Proc
 	if t.Space != nil {
 		t.leaveFutexes()
+		t.pi.gone.Store(false)
 	}
 	t.robustList, t.clearTID, t.restart = 0, 0, nil
 	t.leaveNucleus()

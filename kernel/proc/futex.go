@@ -24,7 +24,7 @@ import (
 type futexMemory interface {
 	LoadU32(a uio.Addr) (uint32, linux.Errno)
 	CASU32(a uio.Addr, old, new uint32) (uint32, linux.Errno)
-	FutexKey(a uio.Addr, private bool) (vm.Key, linux.Errno)
+	FutexKey(a uio.Addr, private, write bool) (vm.Key, linux.Errno)
 }
 
 const futexBuckets = 256
@@ -51,6 +51,13 @@ type futexWaiter struct {
 	key        vm.Key                      // guarded by the bucket's mu
 	bitset     uint32                      // guarded by the bucket's mu
 	sleeper    *wait.Sleeper               // immutable while queued
+
+	// For PI (futexpi.go).
+	thread *Thread  // immutable while queued
+	pi     *piState // what it waits for; guarded by the bucket's mu
+	moves  bool     // it waits to be moved to target's lock; immutable while queued
+	moved  bool     // it was; guarded by the bucket's mu
+	target vm.Key   // immutable while queued
 }
 
 func bucketOf(k vm.Key) *futexBucket {
@@ -102,6 +109,7 @@ func (w *futexWaiter) leave() bool {
 		b.mu.Lock()
 		if w.bucket.Load() == b {
 			b.remove(w)
+			b.forget(w)
 			w.bucket.Store(nil)
 			b.mu.Unlock()
 			return true
@@ -112,7 +120,7 @@ func (w *futexWaiter) leave() bool {
 
 // futexWait blocks s until a wake, if the word at a is val.
 func futexWait(m futexMemory, s *wait.Sleeper, w *futexWaiter, a uio.Addr, private bool, val, bitset uint32, deadline int64) linux.Errno {
-	key, e := m.FutexKey(a, private)
+	key, e := m.FutexKey(a, private, false)
 	if e != 0 {
 		return e
 	}
@@ -126,7 +134,7 @@ func futexWait(m futexMemory, s *wait.Sleeper, w *futexWaiter, a uio.Addr, priva
 		b.mu.Unlock()
 		return e
 	}
-	w.key, w.bitset, w.sleeper = key, bitset, s
+	*w = futexWaiter{key: key, bitset: bitset, sleeper: s}
 	b.add(w)
 	s.Arm()
 	b.mu.Unlock()
@@ -153,28 +161,34 @@ func futexWait(m futexMemory, s *wait.Sleeper, w *futexWaiter, a uio.Addr, priva
 
 // futexWake wakes up to n waiters of a word whose bitsets meet.
 func futexWake(m futexMemory, a uio.Addr, private bool, n int, bitset uint32) (int, linux.Errno) {
-	key, e := m.FutexKey(a, private)
+	key, e := m.FutexKey(a, private, false)
 	if e != 0 {
 		return 0, e
 	}
 	b := bucketOf(key)
 	b.mu.Lock()
-	done := b.wakeKey(key, n, bitset)
+	done, e := b.wakeKey(key, n, bitset)
 	b.mu.Unlock()
-	return done, 0
+	return done, e
 }
 
-func (b *futexBucket) wakeKey(key vm.Key, n int, bitset uint32) int {
-	done := 0
+// wakeKey wakes up to n waiters of a key; EINVAL at one that is for PI. Called
+// with mu held.
+func (b *futexBucket) wakeKey(key vm.Key, n int, bitset uint32) (done int, e linux.Errno) {
 	for w := b.first; w != nil && done < n; {
 		next := w.next
-		if w.key == key && w.bitset&bitset != 0 {
-			b.wake(w)
-			done++
+		if w.key == key {
+			if w.pi != nil || w.moves {
+				return done, linux.EINVAL
+			}
+			if w.bitset&bitset != 0 {
+				b.wake(w)
+				done++
+			}
 		}
 		w = next
 	}
-	return done
+	return done, 0
 }
 
 // lockBoth locks the buckets of two keys, in order.
@@ -202,11 +216,11 @@ func unlockBoth(x, y *futexBucket) {
 // a2. With compare, the word at a must be val. It returns how many were woken
 // and moved.
 func futexRequeue(m futexMemory, a, a2 uio.Addr, private bool, nWake, nMove int, compare bool, val uint32) (woken, moved int, e linux.Errno) {
-	key, e := m.FutexKey(a, private)
+	key, e := m.FutexKey(a, private, false)
 	if e != 0 {
 		return 0, 0, e
 	}
-	key2, e := m.FutexKey(a2, private)
+	key2, e := m.FutexKey(a2, private, false)
 	if e != 0 {
 		return 0, 0, e
 	}
@@ -222,13 +236,16 @@ func futexRequeue(m futexMemory, a, a2 uio.Addr, private bool, nWake, nMove int,
 			return 0, 0, linux.EAGAIN
 		}
 	}
-	woken = b.wakeKey(key, nWake, linux.FUTEX_BITSET_MATCH_ANY)
-	if key == key2 {
-		return woken, 0, 0
+	woken, e = b.wakeKey(key, nWake, linux.FUTEX_BITSET_MATCH_ANY)
+	if e != 0 || key == key2 {
+		return woken, 0, e
 	}
 	for w := b.first; w != nil && moved < nMove; {
 		next := w.next
 		if w.key == key {
+			if w.pi != nil || w.moves {
+				return woken, moved, linux.EINVAL
+			}
 			b.remove(w)
 			w.key = key2
 			b2.add(w)
@@ -242,11 +259,11 @@ func futexRequeue(m futexMemory, a, a2 uio.Addr, private bool, nWake, nMove int,
 // futexWakeOp changes the word at a2 as op says, wakes up to n waiters of a,
 // and up to n2 of a2 if its old value compares as op says.
 func futexWakeOp(m futexMemory, a, a2 uio.Addr, private bool, n, n2 int, op uint32) (int, linux.Errno) {
-	key, e := m.FutexKey(a, private)
+	key, e := m.FutexKey(a, private, false)
 	if e != 0 {
 		return 0, e
 	}
-	key2, e := m.FutexKey(a2, private)
+	key2, e := m.FutexKey(a2, private, true)
 	if e != 0 {
 		return 0, e
 	}
@@ -261,11 +278,12 @@ func futexWakeOp(m futexMemory, a, a2 uio.Addr, private bool, n, n2 int, op uint
 	if e != 0 {
 		return 0, e
 	}
-	done := b.wakeKey(key, n, linux.FUTEX_BITSET_MATCH_ANY)
-	if matches {
-		done += b2.wakeKey(key2, n2, linux.FUTEX_BITSET_MATCH_ANY)
+	done, e := b.wakeKey(key, n, linux.FUTEX_BITSET_MATCH_ANY)
+	if e != 0 || !matches {
+		return done, e
 	}
-	return done, 0
+	done2, e := b2.wakeKey(key2, n2, linux.FUTEX_BITSET_MATCH_ANY)
+	return done + done2, e
 }
 
 // atomicOp carries out the change that FUTEX_OP encodes and returns the old value.
@@ -371,7 +389,7 @@ func futexWaitV(m futexMemory, s *wait.Sleeper, words []FutexWord, deadline int6
 	}
 	s.Arm()
 	for i, x := range words {
-		key, e := m.FutexKey(x.Addr, x.Private)
+		key, e := m.FutexKey(x.Addr, x.Private, false)
 		if e == 0 {
 			b := bucketOf(key)
 			b.mu.Lock()

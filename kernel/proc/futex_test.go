@@ -38,7 +38,7 @@ func (m *words) CASU32(a uio.Addr, old, n uint32) (uint32, linux.Errno) {
 	}
 }
 
-func (m *words) FutexKey(a uio.Addr, private bool) (vm.Key, linux.Errno) {
+func (m *words) FutexKey(a uio.Addr, private, write bool) (vm.Key, linux.Errno) {
 	if a&3 != 0 {
 		return vm.Key{}, linux.EINVAL
 	}
@@ -266,7 +266,7 @@ func TestThreadDeathWakes(t *testing.T) {
 			c.Space.StoreU32(uio.Addr(p+lock+8), word)
 			c.Space.StoreU32(uio.Addr(p+clear), uint32(tid))
 			close(gate)
-			if e := c.FutexWait(uio.Addr(p+lock+8), true, word, anyBit, wait.Now()+60e9); e != 0 && e != linux.EAGAIN {
+			if e := c.FutexWait(uio.Addr(p+lock+8), false, word, anyBit, wait.Now()+60e9); e != 0 && e != linux.EAGAIN {
 				t.Error(e)
 			}
 			if v, _ := c.Space.LoadU32(uio.Addr(p + lock + 8)); v != linux.FUTEX_WAITERS|linux.FUTEX_OWNER_DIED {

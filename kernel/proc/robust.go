@@ -21,12 +21,14 @@ func (t *Thread) SetClearTID(a uint64) { t.clearTID = a }
 func (t *Thread) ClearTID() uint64 { return t.clearTID }
 
 // leaveFutexes tells those that wait for the dying thread: it marks the locks
-// in its robust list as orphaned and clears its clear_child_tid word.
+// in its robust list as orphaned, gives up PI futexes and clears its
+// clear_child_tid word.
 func (t *Thread) leaveFutexes() {
 	if t.robustList != 0 {
 		t.walkRobustList(t.robustList)
 		t.robustList = 0
 	}
+	t.leavePI()
 	if a := uio.Addr(t.clearTID); a != 0 {
 		t.clearTID = 0
 		// A process that nobody shares the memory with has nobody to tell.
@@ -51,6 +53,7 @@ func (t *Thread) walkRobustList(head uint64) {
 	if !ok1 || !ok2 || !ok3 {
 		return
 	}
+	pendingPI := pending&1 != 0
 	pending &^= 1
 	for n := 0; entry&^1 != head && n < linux.ROBUST_LIST_LIMIT; n++ {
 		next, ok := load(entry &^ 1)
@@ -64,7 +67,7 @@ func (t *Thread) walkRobustList(head uint64) {
 		entry = next
 	}
 	if pending != 0 {
-		t.ownerDied(pending+offset, false, true)
+		t.ownerDied(pending+offset, pendingPI, true)
 	}
 }
 

@@ -70,6 +70,7 @@ type Thread struct {
 
 	vfork  *vforkWait // CLONE_VFORK: whom to wake at exec or exit
 	futexq futexWaiter
+	pi     threadPI
 	state  atomic.Uint32 // what /proc shows, a State
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 var futexCalls = []Call{
-	{linux.SYS_futex, "futex", sysFutex, "works except the PI operations and FUTEX_FD (ENOSYS)"},
+	{linux.SYS_futex, "futex", sysFutex, "works except FUTEX_FD (ENOSYS); PI operations hand locks on first come, first served, without inheriting priorities"},
 	{linux.SYS_futex_waitv, "futex_waitv", sysFutexWaitv, "works"},
 	{linux.SYS_set_robust_list, "set_robust_list", sysSetRobustList, "works"},
 	{linux.SYS_get_robust_list, "get_robust_list", sysGetRobustList, "works"},
@@ -20,28 +20,24 @@ var futexCalls = []Call{
 // sysFutex is futex(u32 *uaddr, int op, u32 val, timeout or val2, u32 *uaddr2, u32 val3).
 func sysFutex(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	addr, op, val := a.Addr(0), a.Uint(1), a.Uint(2)
-	cmd := op & 127
+	cmd := op &^ (linux.FUTEX_PRIVATE_FLAG | linux.FUTEX_CLOCK_REALTIME)
 	private := op&linux.FUTEX_PRIVATE_FLAG != 0
 	realtime := op&linux.FUTEX_CLOCK_REALTIME != 0
-	if realtime && cmd != linux.FUTEX_WAIT && cmd != linux.FUTEX_WAIT_BITSET {
+	waits := cmd == linux.FUTEX_WAIT_BITSET || cmd == linux.FUTEX_WAIT_REQUEUE_PI || cmd == linux.FUTEX_LOCK_PI2
+	if waits || cmd == linux.FUTEX_WAIT || cmd == linux.FUTEX_LOCK_PI {
+		deadline, e := futexDeadline(t, a.Addr(3), cmd != linux.FUTEX_WAIT, realtime || cmd == linux.FUTEX_LOCK_PI)
+		if e == 0 && realtime && !waits {
+			e = linux.ENOSYS
+		}
+		if e != 0 {
+			return 0, e
+		}
+		return 0, futexWait(t, cmd, a, private, deadline)
+	}
+	if realtime {
 		return 0, linux.ENOSYS
 	}
 	switch cmd {
-	case linux.FUTEX_WAIT:
-		deadline, e := futexDeadline(t, a.Addr(3), false, realtime)
-		if e != 0 {
-			return 0, e
-		}
-		return 0, t.FutexWait(addr, private, val, linux.FUTEX_BITSET_MATCH_ANY, deadline)
-	case linux.FUTEX_WAIT_BITSET:
-		deadline, e := futexDeadline(t, a.Addr(3), true, realtime)
-		if e != 0 {
-			return 0, e
-		}
-		if a.Uint(5) == 0 {
-			return 0, linux.EINVAL
-		}
-		return 0, t.FutexWait(addr, private, val, a.Uint(5), deadline)
 	case linux.FUTEX_WAKE:
 		return futexCount(t.FutexWake(addr, private, wakeCount(val), linux.FUTEX_BITSET_MATCH_ANY))
 	case linux.FUTEX_WAKE_BITSET:
@@ -49,18 +45,50 @@ func sysFutex(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 			return 0, linux.EINVAL
 		}
 		return futexCount(t.FutexWake(addr, private, wakeCount(val), a.Uint(5)))
-	case linux.FUTEX_REQUEUE, linux.FUTEX_CMP_REQUEUE:
-		nWake, nMove := int32(val), a.Int(3)
-		if nWake < 0 || nMove < 0 {
-			return 0, linux.EINVAL
-		}
-		// The manual says that FUTEX_REQUEUE counts the woken only; Linux counts both.
-		woken, moved, e := t.FutexRequeue(addr, a.Addr(4), private, int(nWake), int(nMove), cmd == linux.FUTEX_CMP_REQUEUE, a.Uint(5))
-		return uint64(woken + moved), e
+	case linux.FUTEX_REQUEUE, linux.FUTEX_CMP_REQUEUE, linux.FUTEX_CMP_REQUEUE_PI:
+		return futexRequeue(t, cmd, a, private)
 	case linux.FUTEX_WAKE_OP:
 		return futexCount(t.FutexWakeOp(addr, a.Addr(4), private, wakeCount(val), wakeCount(a.Uint(3)), a.Uint(5)))
+	case linux.FUTEX_TRYLOCK_PI:
+		return 0, t.FutexTryLockPI(addr, private)
+	case linux.FUTEX_UNLOCK_PI:
+		return 0, t.FutexUnlockPI(addr, private)
 	}
 	return 0, linux.ENOSYS
+}
+
+// futexWait is the operations with a time limit.
+func futexWait(t *proc.Thread, cmd uint32, a *Args, private bool, deadline int64) linux.Errno {
+	addr, val := a.Addr(0), a.Uint(2)
+	switch cmd {
+	case linux.FUTEX_WAIT:
+		return t.FutexWait(addr, private, val, linux.FUTEX_BITSET_MATCH_ANY, deadline)
+	case linux.FUTEX_WAIT_BITSET:
+		if a.Uint(5) == 0 {
+			return linux.EINVAL
+		}
+		return t.FutexWait(addr, private, val, a.Uint(5), deadline)
+	case linux.FUTEX_WAIT_REQUEUE_PI:
+		return t.FutexWaitRequeuePI(addr, a.Addr(4), private, val, deadline)
+	}
+	return t.FutexLockPI(addr, private, deadline)
+}
+
+// futexRequeue is the operations that move waiters.
+func futexRequeue(t *proc.Thread, cmd uint32, a *Args, private bool) (uint64, linux.Errno) {
+	addr, addr2, nWake, nMove := a.Addr(0), a.Addr(4), a.Int(2), a.Int(3)
+	if nWake < 0 || nMove < 0 {
+		return 0, linux.EINVAL
+	}
+	if cmd == linux.FUTEX_CMP_REQUEUE_PI {
+		if nWake != 1 {
+			return 0, linux.EINVAL
+		}
+		return futexCount(t.FutexRequeuePI(addr, addr2, private, int(nMove), a.Uint(5)))
+	}
+	// The manual says that FUTEX_REQUEUE counts the woken only; Linux counts both.
+	woken, moved, e := t.FutexRequeue(addr, addr2, private, int(nWake), int(nMove), cmd == linux.FUTEX_CMP_REQUEUE, a.Uint(5))
+	return uint64(woken + moved), e
 }
 
 // wakeCount is how many to wake; Linux wakes one where the count is not positive.

@@ -272,8 +272,11 @@ func (s *Space) StoreU64(a uio.Addr, v uint64) linux.Errno {
 // space's, or the object's where the memory is shared.
 type Key struct{ ID, Off uint64 }
 
-// FutexKey returns the identity of a futex word.
-func (s *Space) FutexKey(a uio.Addr, private bool) (Key, linux.Errno) {
+// FutexKey returns the identity of a futex word. Private says that only this
+// space uses it; else the page is made accessible, for writing if it can be or,
+// with write, must be, and what it belongs to decides. Private and shared uses of
+// one word do not meet.
+func (s *Space) FutexKey(a uio.Addr, private, write bool) (Key, linux.Errno) {
 	va := uint64(a)
 	if va&3 != 0 {
 		return Key{}, linux.EINVAL
@@ -284,18 +287,46 @@ func (s *Space) FutexKey(a uio.Addr, private bool) (Key, linux.Errno) {
 	if private {
 		return Key{s.id, va}, 0
 	}
+	readOnly := false
+	_, e := s.word(a, 4, pteP|pteW, writeCode)
+	if e != 0 && !write {
+		readOnly = true
+		_, e = s.word(a, 4, pteP, readCode)
+	}
+	if e != 0 {
+		return Key{}, e
+	}
+	s.pt.RUnlock()
+	return s.sharedKey(va, readOnly)
+}
+
+// sharedKey is FutexKey of a page that is accessible: by its object, or by the
+// space if it is an own copy. An own copy that is read-only can never change.
+func (s *Space) sharedKey(va uint64, readOnly bool) (Key, linux.Errno) {
+	const shared = 1 // in Off, whose low bits are free
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	v := s.at(va)
-	if v == nil || v.prot == 0 {
+	switch {
+	case v == nil || v.prot == 0:
 		return Key{}, linux.EFAULT
-	}
-	if v.private() {
-		return Key{s.id, va}, 0
+	case v.private() && !readOnly:
+		return Key{s.id, va | shared}, 0
+	case v.obj == nil || v.private() && s.ownCopy(va):
+		return Key{}, linux.EFAULT
 	}
 	m := v.obj.Mappings()
 	if m == nil {
 		return Key{}, linux.EFAULT
 	}
 	return Key{m.ID(), v.off + (va - v.start)}, 0
+}
+
+// ownCopy reports whether the page of va is anonymous; called with mu held for
+// reading.
+func (s *Space) ownCopy(va uint64) bool {
+	s.pt.RLock()
+	defer s.pt.RUnlock()
+	t := s.walk(va)
+	return t != nil && load(&t[index(va)])&pteAnon != 0
 }

@@ -409,13 +409,13 @@ func TestSharedAnonymous(t *testing.T) {
 	if b, _ := fetch(s, a+20*pageSize); b != 9 {
 		t.Fatal(b)
 	}
-	k1, e1 := s.FutexKey(uio.Addr(a+20*pageSize), false)
-	k2, e2 := n.FutexKey(uio.Addr(a+20*pageSize), false)
+	k1, e1 := s.FutexKey(uio.Addr(a+20*pageSize), false, false)
+	k2, e2 := n.FutexKey(uio.Addr(a+20*pageSize), false, false)
 	if k1 != k2 || e1 != 0 || e2 != 0 {
 		t.Fatal("keys differ", k1, k2)
 	}
-	p1, _ := s.FutexKey(uio.Addr(a), true)
-	p2, _ := n.FutexKey(uio.Addr(a), true)
+	p1, _ := s.FutexKey(uio.Addr(a), true, false)
+	p2, _ := n.FutexKey(uio.Addr(a), true, false)
 	if p1 == p2 {
 		t.Fatal("private keys of two spaces are the same")
 	}

@@ -103,7 +103,7 @@ func TestWildArguments(t *testing.T) {
 					s.ReadString(uio.Addr(addr()), r.IntN(9000))
 					s.StoreU32(uio.Addr(addr()), 1)
 				case 14:
-					s.FutexKey(uio.Addr(addr()), r.IntN(2) == 0)
+					s.FutexKey(uio.Addr(addr()), r.IntN(2) == 0, r.IntN(2) == 0)
 					s.UnmapObject(addr(), func(mem.Object) bool { return r.IntN(2) == 0 })
 					s.RemapPages(c, addr(), length(), length(), 0)
 					s.Resident(addr())
