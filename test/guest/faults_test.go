@@ -25,16 +25,24 @@ func (r ram) Sync() error                              { return nil }
 // faultyDisk is an ext4 disk that fails on command, and QEMU's arguments for it.
 type faultyDisk struct {
 	*nbd.Server
-	data ram
-	args []string
-	name string // in /dev
-	ro   string // the same disk, read-only, under this name; "" if there is none
+	data   ram
+	args   []string
+	name   string // in /dev
+	second string // the disk that takes commands or notes
+	ro     string // the same disk, read-only, under this name; "" if there is none
 }
 
 func newFaultyDisk(t *testing.T, driver string) *faultyDisk {
 	t.Helper()
-	d := &faultyDisk{data: make(ram, 64<<20)}
-	if err := ext4.Mkfs(ext4.NewFileDevice(d.data, int64(len(d.data))), ext4.MkfsOptions{Zeroed: true, BytesPerInode: 64 << 10}); err != nil {
+	return newServedDisk(t, driver, "control", 4096)
+}
+
+// newServedDisk makes a disk with another beside it: an export of the server.
+func newServedDisk(t *testing.T, driver, beside string, blockSize int) *faultyDisk {
+	t.Helper()
+	d := &faultyDisk{data: make(ram, 64<<20), second: "/dev/vda"}
+	options := ext4.MkfsOptions{Zeroed: true, BytesPerInode: 64 << 10, BlockSize: blockSize}
+	if err := ext4.Mkfs(ext4.NewFileDevice(d.data, int64(len(d.data))), options); err != nil {
 		t.Fatal(err)
 	}
 	dir, err := os.MkdirTemp("", "nbd") // a socket's name is short
@@ -53,12 +61,12 @@ func newFaultyDisk(t *testing.T, driver string) *faultyDisk {
 			"-blockdev", fmt.Sprintf("driver=raw,node-name=%s,file=%s-nbd%s", name, name, more))
 	}
 	node("data", "data", "")
-	node("control", "control", "")
+	node("control", beside, "")
 	const virtio = "virtio-blk-pci,werror=report,rerror=report,drive="
 	switch driver {
 	case "virtio":
 		node("ro", "data", ",read-only=on")
-		d.name, d.ro = "/dev/vda", "/dev/vdc"
+		d.name, d.second, d.ro = "/dev/vda", "/dev/vdb", "/dev/vdc"
 		d.args = append(d.args, "-device", virtio+"data")
 	case "nvme":
 		d.name = "/dev/nvme0n1"

@@ -12,6 +12,12 @@
 //	all        all of them fail: the disk is gone
 //	data       writes fail that contain a block of 512 bytes that begins with Bad
 //	slow N     each request of the disk takes N milliseconds
+//	some N     one request in N fails, whichever it is
+//	sectors A B  requests fail that touch a sector from A up to B
+//	gone       the connections of the disk end, and there will be no other
+//
+// A third, "notes", takes what a program does to a disk whose every write is recorded:
+// see record.go.
 //
 // What is written to the control disk from NotesAt on is the program's report: consoles
 // mix programs' lines with the kernel's.
@@ -25,8 +31,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
-	"strings"
 	"sync"
 	"time"
 )
@@ -53,6 +59,11 @@ type Server struct {
 	mode     string                      // guarded by mu; the last command
 	slow     time.Duration               // guarded by mu
 	failures int                         // guarded by mu
+	every    int                         // guarded by mu; one request in so many fails
+	bad      [2]uint64                   // guarded by mu; the sectors that fail
+	rng      *rand.Rand                  // guarded by mu
+	record   bool                        // guarded by mu
+	events   []Event                     // guarded by mu
 	notes    [controlSize - NotesAt]byte // guarded by mu
 }
 
@@ -62,7 +73,7 @@ func Listen(path string, data []byte) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{listener: l, data: data, mode: "ok", conns: map[net.Conn]bool{}}
+	s := &Server{listener: l, data: data, mode: "ok", conns: map[net.Conn]bool{}, rng: rand.New(rand.NewPCG(1, 2))}
 	s.working.Go(func() {
 		for {
 			c, err := l.Accept()
@@ -182,6 +193,8 @@ func (s *Server) serve(c net.Conn) error {
 			case "data":
 			case "control":
 				size = controlSize
+			case "notes":
+				size = notesSize
 			default:
 				if err := reply(repUnknown, nil); err != nil {
 					return err
@@ -196,7 +209,7 @@ func (s *Server) serve(c net.Conn) error {
 			if err := reply(repAck, nil); err != nil {
 				return err
 			}
-			return s.transmit(c, name == "control", size)
+			return s.transmit(c, map[string]export{"data": s.disk, "control": s.control, "notes": s.note}[name], size)
 		case optAbort:
 			return reply(repAck, nil)
 		case optExportName: // has no answer but an end
@@ -221,12 +234,16 @@ const (
 
 	errIO    = 5
 	errInval = 22
+	errGone  = 1 << 31 // no answer
 
 	maxRequest = 64 << 20
 )
 
+// export executes a request and returns its error.
+type export func(kind uint16, off uint64, b []byte) uint32
+
 // transmit answers requests one after another.
-func (s *Server) transmit(c net.Conn, control bool, size uint64) error {
+func (s *Server) transmit(c net.Conn, do export, size uint64) error {
 	for {
 		var r struct {
 			Magic          uint32
@@ -254,11 +271,10 @@ func (s *Server) transmit(c net.Conn, control bool, size uint64) error {
 		}
 		code := uint32(errInval)
 		if r.Type == cmdFlush || r.Type <= cmdWrite && r.Offset <= size && uint64(r.Len) <= size-r.Offset {
-			if control {
-				code = s.control(r.Type, r.Offset, b)
-			} else {
-				code = s.disk(r.Type, r.Offset, b)
-			}
+			code = do(r.Type, r.Offset, b)
+		}
+		if code == errGone {
+			return nil
 		}
 		if r.Type != cmdRead || code != 0 {
 			b = nil
@@ -280,24 +296,10 @@ func (s *Server) control(kind uint16, off uint64, b []byte) uint32 {
 		copy(s.notes[off-NotesAt:], b)
 	case kind == cmdWrite && off == 0:
 		line, _, ok := bytes.Cut(b, []byte("\n"))
-		word, number, _ := strings.Cut(string(line), " ")
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		switch word {
-		case "ok", "read", "write", "flush", "all", "data", "slow":
-		default:
-			ok = false
-		}
-		if !ok {
+		if !ok || !s.command(string(line)) {
 			return errInval
-		}
-		s.mode, s.slow = word, 0
-		if word == "slow" {
-			var ms int
-			if _, err := fmt.Sscan(number, &ms); err != nil {
-				return errInval
-			}
-			s.slow = time.Duration(ms) * time.Millisecond
 		}
 	}
 	return 0
@@ -311,7 +313,10 @@ func (s *Server) disk(kind uint16, off uint64, b []byte) uint32 {
 	time.Sleep(slow)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.fails(kind, b) {
+	if s.mode == "gone" {
+		return errGone
+	}
+	if s.fails(kind, off, b) {
 		s.failures++
 		return errIO
 	}
@@ -321,26 +326,6 @@ func (s *Server) disk(kind uint16, off uint64, b []byte) uint32 {
 	case cmdWrite:
 		copy(s.data[off:], b)
 	}
+	s.keep(kind, off, b)
 	return 0
-}
-
-// fails says whether a request fails; mu is held.
-func (s *Server) fails(kind uint16, b []byte) bool {
-	switch s.mode {
-	case "all":
-		return true
-	case "read":
-		return kind == cmdRead
-	case "write":
-		return kind == cmdWrite
-	case "flush":
-		return kind == cmdFlush
-	case "data":
-		for i := 0; kind == cmdWrite && i+512 <= len(b); i += 512 {
-			if bytes.HasPrefix(b[i:], []byte(Bad)) {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -108,7 +108,9 @@ func TestFaults(t *testing.T) {
 		read, write, bad, flush uint32
 	}{
 		{"ok", 0, 0, 0, 0}, {"read", errIO, 0, 0, 0}, {"write", 0, errIO, errIO, 0}, {"flush", 0, 0, 0, errIO},
-		{"data", 0, 0, errIO, 0}, {"all", errIO, errIO, errIO, errIO}, {"slow 1", 0, 0, 0, 0}, {"ok", 0, 0, 0, 0},
+		{"data", 0, 0, errIO, 0}, {"all", errIO, errIO, errIO, errIO}, {"slow 1", 0, 0, 0, 0},
+		{"sectors 9 10", errIO, errIO, errIO, 0}, {"sectors 10 11", 0, 0, 0, 0}, {"sectors 0 8", 0, 0, 0, 0}, {"some 1", errIO, errIO, errIO, errIO},
+		{"ok", 0, 0, 0, 0},
 	} {
 		block := make([]byte, 512)
 		copy(block, c.command+"\n")
@@ -132,7 +134,7 @@ func TestFaults(t *testing.T) {
 	if code, _ := control.do(cmdWrite, NotesAt, 0, []byte("a report\x00")); code != 0 || s.Notes() != "a report" {
 		t.Errorf("the report: %d, %q", code, s.Notes())
 	}
-	if s.Failures() != 9 {
+	if s.Failures() != 16 {
 		t.Errorf("%d failures", s.Failures())
 	}
 	if code, _ := control.do(cmdWrite, 0, 0, []byte("nonsense\n")); code != errInval {
@@ -140,5 +142,53 @@ func TestFaults(t *testing.T) {
 	}
 	if code, _ := d.do(cmdRead, 1<<20-512, 1024, nil); code != errInval {
 		t.Errorf("beyond the end: %d", code)
+	}
+	if code, _ := control.do(cmdWrite, 0, 0, []byte("gone\n")); code != 0 {
+		t.Fatalf("gone: %d", code)
+	}
+	d.send(uint32(magicRequest), uint16(0), uint16(cmdRead), uint64(1), uint64(0), uint32(512))
+	if n, err := d.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("a disk that is gone answered %d bytes, %v", n, err)
+	}
+}
+
+// TestCut: what was flushed is there, of the rest whole sectors or nothing, and no note.
+func TestCut(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	s, err := Listen(path, make([]byte, 64<<10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	s.Record()
+	d, notes := dial(t, path, "data"), dial(t, path, "notes")
+	sectors := func(b byte) []byte { return bytes.Repeat([]byte{b}, 4096) }
+	notes.do(cmdWrite, 4096, 0, sectors('n'))
+	d.do(cmdWrite, 0, 0, sectors('a'))
+	d.do(cmdFlush, 0, 0, nil)
+	d.do(cmdWrite, 0, 0, sectors('b'))
+	d.do(cmdWrite, 8192, 0, sectors('c'))
+	events := s.Events()
+	if len(events) != 5 || !events[0].Note || len(events[0].Data) != noteSize || !events[2].Flush {
+		t.Fatalf("%d events: %v", len(events), events)
+	}
+	seen := map[string]int{}
+	for seed := range uint64(300) {
+		disk := NewCutter(make([]byte, 64<<10), events, seed).Cut(len(events))
+		var state []byte
+		for i := 0; i < 24; i++ {
+			sector := disk[i*512:][:512]
+			if !bytes.Equal(sector, bytes.Repeat(sector[:1], 512)) {
+				t.Fatal("half a sector")
+			}
+			state = append(state, sector[0])
+		}
+		if bytes.ContainsAny(state[:8], "\x00cn") || bytes.ContainsAny(state[8:], "abn") {
+			t.Fatalf("seed %d: %q", seed, state)
+		}
+		seen[string(state)]++
+	}
+	if len(seen) < 20 {
+		t.Errorf("only %d states", len(seen))
 	}
 }

@@ -8,7 +8,8 @@ void open_file(worker *w, file *f, int flags)
 	if (f->fd < 0)
 		wrong(w, "open");
 	f->append = open(f->m->name, O_WRONLY | O_APPEND);
-	f->direct = open(f->m->name, O_RDWR | O_DIRECT);
+	errno = EINVAL;
+	f->direct = opt.without && strstr(opt.without, "direct") ? -1 : open(f->m->name, O_RDWR | O_DIRECT);
 	if (f->append < 0 || (f->direct < 0 && errno != EINVAL))
 		wrong(w, "open with O_APPEND and O_DIRECT");
 	f->map = mmap(NULL, MOST, PROT_READ | PROT_WRITE, MAP_SHARED, f->fd, 0);

@@ -70,7 +70,7 @@ typedef struct {
 } worker;
 
 struct options {
-	const char *dir, *device, *type, *data, *control, *notes, *without;
+	const char *dir, *device, *type, *data, *control, *notes, *without, *below;
 	uint64_t seed;
 	long ops, seconds;
 	int rounds, processes, threads, full, lenient;

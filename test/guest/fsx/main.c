@@ -7,6 +7,7 @@
 //	             is a device, and every file is compared
 //	-p N  -T N   processes, and threads of each: the workers (1 and 1)
 //	-m DEVICE    mount this device on the directory, -y TYPE (ext4) with -o OPTIONS
+//	-d NAME      work in this directory of it
 //	-f           the disk may be full: ENOSPC, short counts and SIGBUS are right
 //	-l           as -f, with what Linux does after a direct write that found no space
 //	-x NAMES     leave out these operations (ops.c), to narrow a failure down
@@ -25,7 +26,7 @@ static void mount_disk(void)
 	if (!opt.device)
 		return;
 	for (int i = 0; mount(opt.device, opt.dir, opt.type, 0, opt.data) < 0; i++) {
-		if (i == 100)
+		if (i == 500 || errno != ENOENT)
 			die("mount: %s", strerrorname_np(errno));
 		usleep(10000);
 	}
@@ -154,15 +155,48 @@ static void prepare(void)
 	}
 }
 
+// filler takes the space that a small disk has, but for some, so that the files meet
+// its end. What of it was accepted must be there in the end, too.
+static long filler_size;
+
+static void fill_disk(worker *w)
+{
+	int fd = open("filler", O_RDWR | O_CREAT, 0644);
+	if (fd < 0)
+		die("filler: %s", strerrorname_np(errno));
+	long n;
+	while (fill(w->a, filler_size, CHUNK, 1), (n = pwrite(fd, w->a, CHUNK, filler_size)) > 0)
+		filler_size += n;
+	if (errno != ENOSPC)
+		die("filler: %s", strerrorname_np(errno));
+	long leave = (long)rnd(w, 1536 * 1024);
+	filler_size = filler_size > leave ? filler_size - leave : 0;
+	if (ftruncate(fd, filler_size) < 0 || fsync(fd) < 0)
+		die("filler: %s", strerrorname_np(errno));
+	close(fd);
+}
+
+static void check_filler(worker *w)
+{
+	int fd = open("filler", O_RDONLY);
+	for (long off = 0; off < filler_size; off += CHUNK) {
+		long n = filler_size - off < CHUNK ? filler_size - off : CHUNK;
+		fill(w->b, off, n, 1);
+		if (pread(fd, w->a, CHUNK, off) != n || memcmp(w->a, w->b, (size_t)n))
+			die("the filler is not what it was at %ld of %ld", off, filler_size);
+	}
+	close(fd);
+}
+
 static void enter(void)
 {
-	if (chdir(opt.dir) < 0)
+	if (chdir(opt.dir) < 0 || (opt.below && ((mkdir(opt.below, 0755) < 0 && errno != EEXIST) || chdir(opt.below) < 0)))
 		die("%s: %s", opt.dir, strerrorname_np(errno));
 }
 
 static void parse(int argc, char **argv)
 {
-	for (int c; (c = getopt(argc, argv, "s:n:t:r:p:T:m:y:o:flN:c:x:")) != -1;)
+	for (int c; (c = getopt(argc, argv, "s:n:t:r:p:T:m:y:o:flN:c:x:d:")) != -1;)
 		switch (c) {
 		case 's': opt.seed = strtoul(optarg, NULL, 0); break;
 		case 'n': opt.ops = atol(optarg); break;
@@ -177,12 +211,20 @@ static void parse(int argc, char **argv)
 		case 'l': opt.full = opt.lenient = 1; break;
 		case 'N': opt.notes = optarg; break;
 		case 'c': opt.control = optarg; break;
+		case 'd': opt.below = optarg; break;
 		case 'x': opt.without = optarg; break;
 		default: _exit(2);
 		}
 	if (optind != argc - 1 || opt.processes * opt.threads > WORKERS)
 		die("usage: fsx [options] DIRECTORY");
 	opt.dir = argv[optind];
+}
+
+static int succeeded(int rounds)
+{
+	dprintf(1, "fsx: seed %lu: ok: %lu operations in %d rounds, %lu refused\n", (unsigned long)opt.seed,
+		(unsigned long)shared->done, rounds, (unsigned long)shared->refused);
+	return 0;
 }
 
 int main(int argc, char **argv)
@@ -194,20 +236,27 @@ int main(int argc, char **argv)
 	mkdir(opt.dir, 0755);
 	mount_disk();
 	enter();
+	if (opt.control)
+		return succeeded(faults_main());
 	prepare();
 	if (opt.seconds)
 		deadline = now_ms() + opt.seconds * 1000;
+	worker w = {.rng = opt.seed * 0x9e3779b97f4a7c15ul};
+	if (posix_memalign((void **)&w.a, PAGE, CHUNK) || posix_memalign((void **)&w.b, PAGE, CHUNK))
+		die("memory");
 	int r;
 	for (r = 0; r < opt.rounds && (!deadline || now_ms() < deadline); r++) {
+		if (opt.full && r % 2 == 0)
+			fill_disk(&w);
 		round_of_work();
 		if (opt.device && strcmp(opt.type, "ext4") == 0)
 			unmount_disk(), mount_disk(), enter();
 		else
 			drop_caches();
 		check_all();
+		if (opt.full)
+			check_filler(&w);
 	}
 	unmount_disk();
-	dprintf(1, "fsx: seed %lu: ok: %lu operations in %d rounds, %lu refused\n", (unsigned long)opt.seed,
-		(unsigned long)shared->done, r, (unsigned long)shared->refused);
-	return 0;
+	return succeeded(r);
 }

@@ -26,6 +26,7 @@ void note(worker *w, file *f, int kind, long off, long n, unsigned tag, file *fr
 		tag, off, n, from_off};
 	memset(block, 0, PAGE);
 	memcpy(block, &r, sizeof r);
-	if (pwrite(notes, block, PAGE, (w->number + 1) * PAGE) != PAGE)
+	// Not side by side: a kernel may make one request of two that are.
+	if (pwrite(notes, block, PAGE, (2 * w->number + 1) * PAGE) != PAGE)
 		die("a note: %s", strerrorname_np(errno));
 }

@@ -379,6 +379,8 @@ static void op_copy(worker *w, file *f)
 	file *from = rnd(w, 3) ? &w->own[rnd(w, FILES)] : f;
 	long off, n, at = (long)rnd(w, (unsigned long)from->m->size + 1);
 	range(w, &off, &n, MOST);
+	if (opt.notes && n > 32768)
+		n = 32768; // as much as each call does at once
 	if (rnd(w, 3) == 0)
 		at = at / PAGE * PAGE;
 	long had = from->m->size - at, got, want = n < had ? n : had;
@@ -431,7 +433,7 @@ static void op_copy(worker *w, file *f)
 		}
 	}
 	end(l, got);
-	if (got > 0 && got < want && !opt.full)
+	if (got > 0 && got < want && !opt.full && !opt.notes)
 		want = got; // both may do less than was asked for
 	put(f, off, w->a, accepted(w, got, want, l->what));
 }
