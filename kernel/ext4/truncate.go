@@ -27,6 +27,9 @@ func (in *Inode) zeroIn(phys uint64, from, to int64) error {
 	if err := fs.dev.ReadAt(t); err != nil {
 		return ioError(err)
 	}
+	if allZero(b[from:to]) {
+		return nil
+	}
 	clear(b[from:to])
 	return ioError(fs.dev.WriteAt(t, false))
 }

@@ -66,7 +66,7 @@ type Out struct {
 
 // WritePages is for a page cache: it writes whole blocks of a file and sets its
 // size. Holes are filled from what Reserve set aside. The pages are left alone by
-// the caller until it returns.
+// the caller until it returns. What lies between the old end and Off reads as zeros.
 func (fs *FS) WritePages(in *Inode, o *Out) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -74,6 +74,11 @@ func (fs *FS) WritePages(in *Inode, o *Out) error {
 	pages, off := o.Pages, o.Off
 	if _, err := fs.writablePages(in, pages, off); err != nil {
 		return err
+	}
+	if off > in.size() {
+		if err := in.zeroTail(); err != nil {
+			return err
+		}
 	}
 	for len(pages) > 0 {
 		c, k := int64(0), 0
