@@ -487,6 +487,30 @@ TEST(limits, "RLIMIT_FSIZE")
 	look("file", fd);
 }
 
+// resident is whether a file's first page is in memory.
+static int resident(int fd)
+{
+	unsigned char in = 0;
+	void *p = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED || mincore(p, 4096, &in) < 0)
+		fatal("mincore");
+	munmap(p, 4096);
+	return in & 1;
+}
+
+TEST(dropped, "drop_caches")
+{
+	int fd = make("f", 0), sys = must(open("/proc/sys/vm/drop_caches", O_WRONLY), "drop_caches");
+	put(fd, 0, 20480, 1);
+	say("written: in memory %d", resident(fd));
+	must(fsync(fd), "fsync");
+	err("0", write(sys, "0\n", 2));
+	err("3", write(sys, "3\n", 2));
+	say("dropped: in memory %d", resident(fd));
+	look("read again", fd);
+	say("read: in memory %d", resident(fd));
+}
+
 TEST(running, "a program on the disk")
 {
 	int from = must(open("/proc/self/exe", O_RDONLY), "open"), to = must(open("prog", O_WRONLY | O_CREAT | O_TRUNC, 0755), "open");
