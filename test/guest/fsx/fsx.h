@@ -98,6 +98,7 @@ int guarded(void (*run)(void *), void *arg); // 0, or 1 after SIGBUS
 // file.c
 void open_file(worker *w, file *f, int flags);
 void close_file(file *f);
+void load(worker *w, file *f, const unsigned char *map, long off, long n, const char *what);
 void check_file(worker *w, file *f);
 
 // ops.c

@@ -104,7 +104,7 @@ static void process(int p)
 static void check_all(void)
 {
 	worker w = {.number = -1};
-	if (posix_memalign((void **)&w.a, PAGE, CHUNK))
+	if (posix_memalign((void **)&w.a, PAGE, CHUNK) || posix_memalign((void **)&w.b, PAGE, CHUNK))
 		die("memory");
 	for (int i = 0; i < WORKERS * FILES + 2; i++) {
 		file f = {.m = &shared->files[i]};
@@ -115,7 +115,7 @@ static void check_all(void)
 		check_file(&w, &f);
 		close_file(&f);
 	}
-	free(w.a);
+	free(w.a), free(w.b);
 }
 
 static void round_of_work(void)
