@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	osbench "hardtack/bench/os"
 	"hardtack/kernel/ext4"
 	"hardtack/test/guest/power"
 	"hardtack/test/nbd"
@@ -93,6 +94,68 @@ func (x *torturer) fsx(t *testing.T, flags []string, args ...string) {
 	n, _ := strconv.Atoi(m[1])
 	refused, _ := strconv.Atoi(m[2])
 	x.done, x.refused = x.done+n, x.refused+refused
+}
+
+// onLinux runs fsx on Debian's Linux in QEMU, which has to end as well.
+func (x *torturer) onLinux(t *testing.T, boot osbench.Boot, args ...string) {
+	t.Helper()
+	dirs, err := osbench.FindDirs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	linux, err := osbench.Linux(dirs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, err := os.ReadFile(filepath.Join(x.root, "fsx"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := fmt.Sprintf("/bench/fsx -s %d %s\n", x.seed, strings.Join(args, " "))
+	if boot.Root, err = osbench.Programs(dirs, command); err != nil {
+		t.Fatal(err)
+	}
+	boot.Root.Add("bench/fsx", 0o755, code)
+	boot.OS, boot.CPUs, boot.Memory, boot.Machine, boot.Timeout = osbench.OnLinux, 2, "512M", "q35", 20*time.Minute
+	m, err := boot.Start(dirs, linux)
+	if err == nil {
+		_, err = m.Wait()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !fsxOK.MatchString(m.Output()) {
+		t.Fatalf("Linux: %s\n%s", command, tail(m.Output(), 60))
+	}
+}
+
+// TestTortureLinux asks Linux whether fsx is right: on disks with and without space, on
+// one whose power goes, and on one that fails.
+func TestTortureLinux(t *testing.T) {
+	if os.Getenv("HARDTACK_TORTURE") == "" {
+		t.Skip("boots Debian's Linux for minutes; make crash does")
+	}
+	x := newTorturer(t)
+	for _, full := range []string{"", "-l"} {
+		t.Run("disk "+full, func(t *testing.T) {
+			disk := emptyDisk(t, 4096, map[string]string{"": "32M", "-l": "12M"}[full])
+			boot := osbench.Boot{Disk: disk, Driver: "virtio"}
+			x.onLinux(t, boot, "-p 2 -T 2 -n 2000", full, "-m /dev/vda /mnt")
+			fsck(t, x.tool, disk)
+		})
+	}
+	t.Run("power", func(t *testing.T) {
+		d := newServedDisk(t, "virtio", "notes", 4096)
+		before := slices.Clone(d.data)
+		d.Record()
+		x.onLinux(t, osbench.Boot{Args: d.args}, "-p 2 -n 400 -N", d.second, "-m", d.name, "/mnt")
+		d.Close()
+		x.cut(t, d, before, 40)
+	})
+	t.Run("faults", func(t *testing.T) {
+		d := newServedDisk(t, "virtio", "control", 4096)
+		x.onLinux(t, osbench.Boot{Args: d.args}, "-r 12 -c", d.second, "-m", d.name, "/mnt")
+	})
 }
 
 // run lets fsx work in one place.
