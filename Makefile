@@ -18,7 +18,7 @@ help:
 	@echo 'make check   the same machine, checked from the host and powered off'
 	@echo 'make build   bin/hardtack and the kernel image bin/kernel.elf'
 	@echo 'make test    vet, unit tests, tests in the guest'
-	@echo 'make crash   20,000 crashed and 10,000 damaged disks, and Linux beside us (an hour on two cores)'
+	@echo 'make crash   20,000 crashed and 10,000 damaged disks, Linux beside us, files tortured (two hours on two cores)'
 	@echo 'make storm   CPUs that wake one another, under each concurrency control (minutes; STORM=60)'
 	@echo 'make bench   the same programs here and under Linux; writes docs/bench/'
 	@echo 'make bench-ipc  processes that take turns on one CPU, here and under Linux; docs/bench/ipc.md'
@@ -68,14 +68,16 @@ test: deps deps-cc deps-fs deps-apt
 	$(GO) vet ./...
 	$(GO) test -timeout 60m ./...
 
-# The long form of two tests; each state is recovered, compared and checked.
+# The long form of some tests; each state is recovered, compared and checked.
 crash: export HARDTACK_CRASH_STATES ?= 20000
 crash: export HARDTACK_CRASH_SEED ?= $(shell date +%s)
 crash: export HARDTACK_DAMAGE ?= 10000
+crash: export HARDTACK_TORTURE ?= 3600
 crash: deps deps-cc deps-fs deps-apt
 	$(GO) test -timeout 6h -run 'TestCrash|TestDamage' -v ./kernel/ext4
 	HARDTACK_GUEST=1 $(GO) test -timeout 1h -count=1 -v ./test/peer
 	HARDTACK_GUEST=1 $(GO) test -timeout 1h -count=1 -v -run TestPrograms ./test/guest
+	HARDTACK_GUEST=1 $(GO) test -timeout 12h -count=1 -v -run TestTorture ./test/guest
 
 # The long form of another: the CPUs of each concurrency control wake one another
 # and put one another to sleep for STORM seconds, then calls at random.
