@@ -36,15 +36,24 @@ type Ctx struct {
 func NewKernelCtx() *Ctx {
 	c := &Ctx{}
 	c.FileSizeLimit.Store(^uint64(0))
-	c.cred.Store(&RootCred)
+	c.SetCred(&RootCred)
 	return c
 }
 
 // Cred returns the thread's credentials, which must not be changed in place.
 func (c *Ctx) Cred() *Cred { return c.cred.Load() }
 
-// SetCred replaces the credentials.
-func (c *Ctx) SetCred(n *Cred) { c.cred.Store(n) }
+// SetCred replaces the credentials. Nobody else has n yet, unless it is somebody's
+// credentials already.
+func (c *Ctx) SetCred(n *Cred) {
+	if n.User == nil || n.User.UID != n.UID {
+		n.User = UserOf(n.UID)
+	}
+	c.cred.Store(n)
+}
+
+// User returns the account of the real user ID.
+func (c *Ctx) User() *User { return c.Cred().User }
 
 // Cred is a set of credentials; immutable once published by SetCred.
 type Cred struct {
@@ -54,13 +63,15 @@ type Cred struct {
 	// Capability sets, bit n for CAP n (linux/capability.h).
 	Permitted, Effective, Inheritable, Bounding, Ambient uint64
 	NoNewPrivs, KeepCaps                                 bool
+	// User is the account of UID; SetCred sees to it.
+	User *User
 }
 
 // AllCaps has every capability up to CAP_CHECKPOINT_RESTORE.
 const AllCaps uint64 = 1<<41 - 1
 
 // RootCred is the first process's.
-var RootCred = Cred{Permitted: AllCaps, Effective: AllCaps, Bounding: AllCaps}
+var RootCred = Cred{User: rootUser, Permitted: AllCaps, Effective: AllCaps, Bounding: AllCaps}
 
 // Capability numbers the kernel asks for (linux/capability.h).
 const (

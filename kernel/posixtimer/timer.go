@@ -29,10 +29,11 @@ type Notify struct {
 // Timer is one timer.
 type Timer struct {
 	ktime.Timer
-	id      int32         // immutable
-	proc    *proc.Process // immutable
-	notify  Notify        // immutable
-	overrun atomic.Int32  // expirations since the signal that was sent last
+	id      int32             // immutable
+	proc    *proc.Process     // immutable
+	notify  Notify            // immutable
+	signal  *proc.TimerSignal // immutable
+	overrun atomic.Int32      // expirations since the signal that was sent last
 }
 
 // table is the timers of one process.
@@ -41,9 +42,6 @@ type table struct {
 	timers map[int32]*Timer // guarded by mu
 	next   int32            // guarded by mu
 }
-
-// maxTimers bounds a process's timers: they cost kernel memory.
-const maxTimers = 1024
 
 var (
 	tablesMu sync.Mutex
@@ -59,7 +57,7 @@ func init() {
 	proc.Execed = append(proc.Execed, func(t *proc.Thread) { deleteAll(t.Proc) })
 }
 
-// Create makes a disarmed timer; EAGAIN if the process has too many.
+// Create makes a disarmed timer; EAGAIN if the user has too many (RLIMIT_SIGPENDING).
 func Create(p *proc.Process, c ktime.Clock, n Notify) (int32, linux.Errno) {
 	tablesMu.Lock()
 	tab := tables[p]
@@ -70,13 +68,14 @@ func Create(p *proc.Process, c ktime.Clock, n Notify) (int32, linux.Errno) {
 	tablesMu.Unlock()
 	tab.mu.Lock()
 	defer tab.mu.Unlock()
-	if len(tab.timers) >= maxTimers {
-		return 0, linux.EAGAIN
+	signal, e := p.NewTimerSignal()
+	if e != 0 {
+		return 0, e
 	}
 	for tab.timers[tab.next] != nil {
 		tab.next = (tab.next + 1) & math.MaxInt32
 	}
-	t := &Timer{id: tab.next, proc: p, notify: n}
+	t := &Timer{id: tab.next, proc: p, notify: n, signal: signal}
 	tab.next = (tab.next + 1) & math.MaxInt32
 	if n.ValueIsID {
 		t.notify.Value = uint64(t.id)
@@ -116,7 +115,7 @@ func Delete(p *proc.Process, id int32) bool {
 	if t == nil {
 		return false
 	}
-	t.Stop()
+	t.end()
 	return true
 }
 
@@ -133,8 +132,13 @@ func deleteAll(p *proc.Process) {
 	tab.timers = nil
 	tab.mu.Unlock()
 	for _, t := range timers {
-		t.Stop()
+		t.end()
 	}
+}
+
+func (t *Timer) end() {
+	t.Stop()
+	t.signal.End(t.proc)
 }
 
 // Overrun returns how many expirations came while the last signal was pending.
@@ -153,15 +157,10 @@ func (t *Timer) expired() {
 	info := linux.Siginfo{Signo: int32(t.notify.Signal), Code: linux.SI_TIMER}
 	info.SetTimer(t.id, more, t.notify.Value)
 	to := t.notify.Thread
-	if sum, pending := t.proc.MergeTimerSignal(to, &info); pending {
+	if sum, pending := t.signal.Send(t.proc, to, &info); pending {
 		t.overrun.Store(sum)
 		t.Backoff(pendingDelay)
 		return
 	}
 	t.overrun.Store(more)
-	if to != nil {
-		to.Signal(&info)
-	} else {
-		t.proc.Signal(&info)
-	}
 }

@@ -111,15 +111,21 @@ func (t *Thread) Clone(a *CloneArgs) (int32, linux.Errno) {
 
 func le32(v uint32) []byte { return le.AppendUint32(nil, v) }
 
+// mayExceed reports whether limits on the number of processes do not apply.
+func mayExceed(c *kern.Cred) bool {
+	return c.UID == 0 || c.Has(kern.CapSysResource) || c.Has(kern.CapSysAdmin)
+}
+
 // mayClone enforces the limits that end a fork bomb.
 func (t *Thread) mayClone() linux.Errno {
 	p := t.Proc
 	cred := t.Cred()
-	if uint64(p.sig.user.threads.Load()) >= p.limits[linux.RLIMIT_NPROC].cur.Load() && cred.UID != 0 &&
-		!cred.Has(kern.CapSysResource) && !cred.Has(kern.CapSysAdmin) {
+	privileged := mayExceed(cred)
+	if !privileged && uint64(cred.User.Threads.Load()) >= p.limits[linux.RLIMIT_NPROC].cur.Load() {
 		return linux.EAGAIN
 	}
-	if nThreads.Load() >= MaxThreads() {
+	MaxThreads() // the pool's size
+	if !threadPool.Room(cred.User, 1, privileged) {
 		return linux.EAGAIN
 	}
 	if mem.Total() != 0 {
@@ -236,7 +242,7 @@ func (t *Thread) copyProcess(own *newborn, a *CloneArgs) *Process {
 	if a.Flags&linux.CLONE_CLEAR_SIGHAND != 0 {
 		q.sig.actions.flush()
 	}
-	q.sig.user = getUser(t.Cred().UID)
+	q.sig.user = t.Ctx.User()
 	q.uid.Store(t.Cred().UID)
 	for i := range p.limits {
 		q.limits[i].cur.Store(p.limits[i].cur.Load())
@@ -258,7 +264,6 @@ func (c *Thread) abandon() {
 		if img := c.Proc.image.Load(); img != nil && img.File != nil {
 			img.File.Put()
 		}
-		c.Proc.sig.user.put()
 		c.Proc.sig.actions.release()
 	}
 }
@@ -274,7 +279,10 @@ func (t *Thread) place(c *Thread, a *CloneArgs) linux.Errno {
 		p.mu.Unlock()
 		return linux.ERESTARTNOINTR
 	}
-	id := allocPID()
+	id := int32(0)
+	if pidCount < PIDMax-firstPID-pidReserve || mayExceed(t.Cred()) {
+		id = allocPID()
+	}
 	if id == 0 {
 		p.mu.Unlock()
 		return linux.EAGAIN
@@ -309,6 +317,8 @@ func (t *Thread) place(c *Thread, a *CloneArgs) linux.Errno {
 	}
 	slotOf(id).thread.Store(c)
 	nThreads.Add(1)
-	q.sig.user.threads.Add(1)
+	q.mu.Lock()
+	q.charge()
+	q.mu.Unlock()
 	return 0
 }

@@ -434,6 +434,7 @@ func (t *Thread) becomeLeader() {
 	p.mu.Lock()
 	t.TID = p.PID
 	p.leader = t
+	p.uncharge() // for the old leader
 	p.mu.Unlock()
 	slotOf(p.PID).thread.Store(t)
 	treeMu.Unlock()

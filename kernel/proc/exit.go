@@ -129,7 +129,9 @@ func (t *Thread) unlink() {
 			break
 		}
 	}
-	if t == p.leader {
+	if t != p.leader {
+		p.uncharge()
+	} else {
 		p.leader = nil
 		p.leaderStatus = t.exitStatus
 		p.leaderName = t.Name()
@@ -149,7 +151,6 @@ func (t *Thread) unlink() {
 	after.deliver()
 
 	nThreads.Add(-1)
-	p.sig.user.threads.Add(-1)
 	t.state.Store(uint32(StateDead))
 	t.Retire()
 	treeMu.Lock()
@@ -339,5 +340,7 @@ func (p *Process) release() {
 	slotOf(p.PID).proc.Store(nil)
 	dropPID(p.PID)
 	nProcesses.Add(-1)
-	p.sig.user.put()
+	p.mu.Lock()
+	p.uncharge()
+	p.mu.Unlock()
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"hardtack/kernel/kern"
 	"hardtack/kernel/mem"
 )
 
@@ -34,6 +35,7 @@ const slotsPerChunk = 64
 var (
 	pidChunks [PIDMax / slotsPerChunk]atomic.Pointer[[slotsPerChunk]pidSlot] // made under treeMu, never removed
 	pidUsed   [PIDMax / 64]uint64                                            // guarded by treeMu; bit set: in use
+	pidCount  int                                                            // guarded by treeMu; numbers in use
 	lastPID   atomic.Int32                                                   // written under treeMu
 
 	nProcesses, nThreads atomic.Int32 // living threads; processes with zombies
@@ -51,6 +53,10 @@ func slotOf(id int32) *pidSlot {
 	return &c[id%slotsPerChunk]
 }
 
+// pidReserve numbers are only for those who may exceed limits: the numbers of groups
+// and sessions are nobody's thread.
+const pidReserve = PIDMax / 32
+
 // allocPID takes a free number; 0 if there is none. Called with treeMu held.
 func allocPID() int32 {
 	start := lastPID.Load() + 1
@@ -62,6 +68,7 @@ func allocPID() int32 {
 		return 0
 	}
 	pidUsed[id/64] |= 1 << (id % 64)
+	pidCount++
 	if c := &pidChunks[id/slotsPerChunk]; c.Load() == nil {
 		c.Store(new([slotsPerChunk]pidSlot))
 	}
@@ -86,8 +93,9 @@ func nextFree(from, to int32) int32 {
 // dropPID frees a number that nobody has any more. Called with treeMu held,
 // after the slot's field was cleared.
 func dropPID(id int32) {
-	if slotOf(id).free() {
-		pidUsed[id/64] &^= 1 << (id % 64)
+	if bit := uint64(1) << (id % 64); slotOf(id).free() && pidUsed[id/64]&bit != 0 {
+		pidUsed[id/64] &^= bit
+		pidCount--
 	}
 }
 
@@ -158,9 +166,30 @@ func MaxThreads() int32 {
 		return n
 	}
 	n := int32(min(max(uint64(mem.Total())*mem.PageSize/4/threadCost, 64), PIDMax-firstPID))
-	maxThreads.Store(n)
+	SetMaxThreads(n)
 	return n
 }
 
 // SetMaxThreads changes the limit.
-func SetMaxThreads(n int32) { maxThreads.Store(min(max(n, 20), PIDMax-firstPID)) }
+func SetMaxThreads(n int32) {
+	n = min(max(n, 20), PIDMax-firstPID)
+	threadPool.SetMax(int64(n))
+	maxThreads.Store(n)
+}
+
+// threadPool is shared by all users' threads. A process that nobody has waited for
+// counts: it has a number still.
+var threadPool = kern.NewPool(0)
+
+// charge counts a thread of the process; called with mu held.
+func (p *Process) charge() {
+	p.sig.user.Threads.Add(1)
+	threadPool.Force(p.sig.user, 1)
+}
+
+// uncharge undoes charge, for a thread other than the leader when it ends, and for
+// the leader when the process has been waited for.
+func (p *Process) uncharge() {
+	p.sig.user.Threads.Add(-1)
+	threadPool.Release(p.sig.user, 1)
+}

@@ -26,7 +26,7 @@ type faultInfo struct{ trapno, err, cr2 uint64 }
 type processSignals struct {
 	pending sigQueue
 	actions *actions // immutable while threads live; exec replaces it
-	user    *userCount
+	user    *kern.User
 
 	stop       stopState
 	stopSignal linux.Signal
@@ -84,6 +84,11 @@ func (p *Process) send(to *Thread, info *linux.Siginfo) linux.Errno {
 }
 
 func (p *Process) sendLocked(to *Thread, info *linux.Siginfo, after *notice) linux.Errno {
+	return p.queueLocked(to, info, nil, after)
+}
+
+// queueLocked is sendLocked, of a timer's signal if timer is set.
+func (p *Process) queueLocked(to *Thread, info *linux.Siginfo, timer *TimerSignal, after *notice) linux.Errno {
 	sig := info.Signal()
 	if len(p.threads) == 0 || to != nil && to.Proc != p {
 		return 0 // ended meanwhile
@@ -96,7 +101,9 @@ func (p *Process) sendLocked(to *Thread, info *linux.Siginfo, after *notice) lin
 	if to != nil {
 		q = &to.sig.pending
 	}
-	if !q.put(info, p.sig.user, p.limits[linux.RLIMIT_SIGPENDING].cur.Load()) {
+	if timer != nil {
+		q.putTimer(info, timer)
+	} else if !q.put(info, p.sig.user, p.limits[linux.RLIMIT_SIGPENDING].cur.Load()) {
 		return linux.EAGAIN
 	}
 	p.SigQueue.Notify(wait.In)

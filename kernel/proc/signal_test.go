@@ -9,8 +9,7 @@ import (
 )
 
 func TestQueueOrder(t *testing.T) {
-	u := getUser(12345)
-	defer u.put()
+	u := kern.UserOf(12345)
 	var q sigQueue
 	rt := linux.SIGRTMIN + 3
 	add := func(sig linux.Signal, v uint64) {
@@ -38,14 +37,13 @@ func TestQueueOrder(t *testing.T) {
 	if _, ok := q.take(^linux.SigSet(0)); ok || q.set != 0 || q.first != nil || q.last != nil {
 		t.Error("not empty")
 	}
-	if n := u.signals.Load(); n != 0 {
+	if n := u.Signals.Load(); n != 0 {
 		t.Errorf("%d charged", n)
 	}
 }
 
 func TestQueueLimit(t *testing.T) {
-	u := getUser(12346)
-	defer u.put()
+	u := kern.UserOf(12346)
 	var q sigQueue
 	rt := linux.Siginfo{Signo: int32(linux.SIGRTMIN), Code: linux.SI_QUEUE}
 	kill := linux.Siginfo{Signo: int32(linux.SIGTERM)}
@@ -56,7 +54,7 @@ func TestQueueLimit(t *testing.T) {
 		t.Error("kill's signal got lost")
 	}
 	q.drop(^linux.SigSet(0))
-	if q.first != nil || q.set != 0 || u.signals.Load() != 0 {
+	if q.first != nil || q.set != 0 || u.Signals.Load() != 0 {
 		t.Error("not empty")
 	}
 }

@@ -2,17 +2,18 @@ package proc
 
 import (
 	"math/bits"
-	"sync"
-	"sync/atomic"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
 )
 
 // queued is one signal in a queue.
 type queued struct {
 	next *queued
-	user *userCount // who is charged for it
+	user *kern.User // who is charged for it
 	info linux.Siginfo
+	// timer is set in a timer's signal, which is charged as long as the timer lives.
+	timer *TimerSignal
 }
 
 // sigQueue holds pending signals in order of arrival; guarded by Proc.mu.
@@ -25,12 +26,12 @@ type sigQueue struct {
 // put appends a signal. A classic signal that is pending already is merged
 // with it; keep says whether there is room for the siginfo. It reports false
 // for a real-time signal that finds no room.
-func (q *sigQueue) put(info *linux.Siginfo, u *userCount, limit uint64) bool {
+func (q *sigQueue) put(info *linux.Siginfo, u *kern.User, limit uint64) bool {
 	sig := info.Signal()
 	if sig < linux.SIGRTMIN && q.set.Has(sig) {
 		return true
 	}
-	if !u.chargeSignal(limit) {
+	if !u.ChargeSignal(limit) {
 		// kill's signals are delivered without siginfo, sigqueue's refused.
 		if sig >= linux.SIGRTMIN && info.Code != linux.SI_USER {
 			return false
@@ -38,15 +39,27 @@ func (q *sigQueue) put(info *linux.Siginfo, u *userCount, limit uint64) bool {
 		q.set |= sig.Set()
 		return true
 	}
-	e := &queued{user: u, info: *info}
+	q.append(&queued{user: u, info: *info})
+	return true
+}
+
+// putTimer is put of a timer's signal, which always has room.
+func (q *sigQueue) putTimer(info *linux.Siginfo, s *TimerSignal) {
+	if sig := info.Signal(); sig < linux.SIGRTMIN && q.set.Has(sig) {
+		return
+	}
+	s.entry.info, s.entry.next, s.queued = *info, nil, true
+	q.append(&s.entry)
+}
+
+func (q *sigQueue) append(e *queued) {
 	if q.last == nil {
 		q.first = e
 	} else {
 		q.last.next = e
 	}
 	q.last = e
-	q.set |= sig.Set()
-	return true
+	q.set |= e.info.Signal().Set()
 }
 
 // synchronous signals are taken first, so that their handler sees the registers
@@ -108,7 +121,11 @@ func (q *sigQueue) unlink(prev, e *queued) {
 	if q.last == e {
 		q.last = prev
 	}
-	e.user.releaseSignal()
+	if e.timer != nil {
+		e.timer.taken()
+	} else {
+		e.user.ReleaseSignal()
+	}
 }
 
 // drop removes all signals of a set.
@@ -117,57 +134,14 @@ func (q *sigQueue) drop(m linux.SigSet) {
 		return
 	}
 	var prev *queued
-	for e := q.first; e != nil; e = e.next {
+	for e := q.first; e != nil; {
+		next := e.next
 		if m.Has(e.info.Signal()) {
 			q.unlink(prev, e)
 		} else {
 			prev = e
 		}
+		e = next
 	}
 	q.set &^= m
 }
-
-// userCount is what one real user ID has in use, for RLIMIT_NPROC and
-// RLIMIT_SIGPENDING.
-type userCount struct {
-	uid     uint32 // immutable
-	refs    int    // processes; guarded by usersMu
-	threads atomic.Int32
-	signals atomic.Int32
-}
-
-var (
-	usersMu sync.Mutex
-	users   = map[uint32]*userCount{} // guarded by usersMu
-)
-
-// getUser returns the counts of a user with a reference.
-func getUser(uid uint32) *userCount {
-	usersMu.Lock()
-	defer usersMu.Unlock()
-	u := users[uid]
-	if u == nil {
-		u = &userCount{uid: uid}
-		users[uid] = u
-	}
-	u.refs++
-	return u
-}
-
-func (u *userCount) put() {
-	usersMu.Lock()
-	if u.refs--; u.refs == 0 && users[u.uid] == u {
-		delete(users, u.uid)
-	}
-	usersMu.Unlock()
-}
-
-func (u *userCount) chargeSignal(limit uint64) bool {
-	if n := u.signals.Add(1); uint64(n) > limit {
-		u.signals.Add(-1)
-		return false
-	}
-	return true
-}
-
-func (u *userCount) releaseSignal() { u.signals.Add(-1) }

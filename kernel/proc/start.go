@@ -55,8 +55,8 @@ func newInit(a *StartArgs) *Thread {
 	}
 	p.uid.Store(cred.UID)
 	p.sig.actions = newActions()
-	p.sig.user = getUser(cred.UID)
-	p.sig.user.threads.Add(1)
+	p.sig.user = t.Ctx.User()
+	p.charge()
 	p.leader = t
 	p.threads = append(p.threads, t)
 	treeMu.Lock()

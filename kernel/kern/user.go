@@ -1,0 +1,165 @@
+package kern
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"weak"
+)
+
+// User is what the processes of one real user ID have in use together. It lives as
+// long as anything refers to it: credentials, or an object that is charged to it.
+type User struct {
+	UID uint32 // immutable
+
+	// Threads, with zombies, count against RLIMIT_NPROC, queued signals and POSIX
+	// timers against RLIMIT_SIGPENDING, files in messages under way against
+	// RLIMIT_NOFILE.
+	Threads, Signals, InFlight atomic.Int64
+
+	used [maxPools]atomic.Int64 // what each pool has given it
+}
+
+var users = struct {
+	mu sync.Mutex
+	m  map[uint32]weak.Pointer[User] // guarded by mu
+}{m: map[uint32]weak.Pointer[User]{}}
+
+// rootUser is never forgotten.
+var rootUser = UserOf(0)
+
+// UserOf returns the account of a user ID.
+func UserOf(uid uint32) *User {
+	users.mu.Lock()
+	defer users.mu.Unlock()
+	if u := users.m[uid].Value(); u != nil {
+		return u
+	}
+	u := &User{UID: uid}
+	users.m[uid] = weak.Make(u)
+	runtime.AddCleanup(u, forgetUser, uid)
+	return u
+}
+
+// forgetUser drops an account that nobody refers to, unless the user is back.
+func forgetUser(uid uint32) {
+	users.mu.Lock()
+	defer users.mu.Unlock()
+	if users.m[uid].Value() == nil {
+		delete(users.m, uid)
+	}
+}
+
+// ChargeSignal counts a queued signal or a timer, up to a limit.
+func (u *User) ChargeSignal(limit uint64) bool {
+	if n := u.Signals.Add(1); uint64(n) > limit {
+		u.Signals.Add(-1)
+		return false
+	}
+	return true
+}
+
+// ReleaseSignal undoes ChargeSignal.
+func (u *User) ReleaseSignal() { u.Signals.Add(-1) }
+
+// Used returns how much of a pool the user has.
+func (u *User) Used(p *Pool) int64 { return u.used[p.id].Load() }
+
+// Pool is something of which the machine has only so much, and which all users
+// share. The rule of sharing: users who have much may have three quarters of it
+// together; a user who has little, up to a 64th, is served until only a 16th is
+// left, and that is root's. So nobody can take the last from all others, and
+// whoever has taken nothing gets something.
+type Pool struct {
+	id           int   // immutable
+	much, little int64 // bounds of the total for those who have much, and little
+	small, max   int64 // what is little, and all there is
+	used         atomic.Int64
+	perUser      int64 // no user but root gets more; 0: no such bound
+}
+
+// maxPools is the number of pools of the kernel, about.
+const maxPools = 24
+
+var lastPool atomic.Int32
+
+// NewPool returns a pool of n.
+func NewPool(n int64) *Pool {
+	id := int(lastPool.Add(1)) - 1
+	if id >= maxPools {
+		panic("kern: too many pools")
+	}
+	p := &Pool{id: id}
+	p.SetMax(n)
+	return p
+}
+
+// SetMax makes it a pool of n. Nobody uses it meanwhile.
+func (p *Pool) SetMax(n int64) {
+	p.max, p.much, p.little, p.small = n, n-n/4, n-n/16, max(n/64, 1)
+}
+
+// SetPerUser bounds what a user other than root gets. Nobody uses the pool meanwhile.
+func (p *Pool) SetPerUser(n int64) { p.perUser = n }
+
+// Max returns how much there is.
+func (p *Pool) Max() int64 { return p.max }
+
+// Used returns how much is given out.
+func (p *Pool) Used() int64 { return p.used.Load() }
+
+// Charge takes n out of the pool for a user, or reports false.
+func (p *Pool) Charge(u *User, n int64) bool {
+	if p.Force(u, n); p.within(u, p.used.Load(), u.UID == 0) {
+		return true
+	}
+	p.Release(u, n)
+	return false
+}
+
+// Force takes n out of the pool though there may not be as much.
+func (p *Pool) Force(u *User, n int64) {
+	u.used[p.id].Add(n)
+	p.used.Add(n)
+}
+
+// Release gives n back.
+func (p *Pool) Release(u *User, n int64) {
+	p.used.Add(-n)
+	u.used[p.id].Add(-n)
+}
+
+// Room reports whether a user would get n more; a privileged one counts as root.
+func (p *Pool) Room(u *User, n int64, privileged bool) bool {
+	all := p.used.Load() + n
+	if all <= p.much && p.perUser == 0 {
+		return true
+	}
+	return p.granted(u.used[p.id].Load()+n, all, privileged)
+}
+
+// within is granted of what the user has now, all being given out in total.
+func (p *Pool) within(u *User, all int64, privileged bool) bool {
+	if all <= p.much && p.perUser == 0 {
+		return true
+	}
+	return p.granted(u.used[p.id].Load(), all, privileged)
+}
+
+func (p *Pool) granted(own, all int64, privileged bool) bool {
+	switch {
+	case privileged:
+		return all <= p.max
+	case p.perUser > 0 && own > p.perUser:
+		return false
+	case own <= p.small:
+		return all <= p.little
+	}
+	return all <= p.much
+}
+
+// Move charges n to another user, whether or not that one has room.
+func (p *Pool) Move(from, to *User, n int64) {
+	from.used[p.id].Add(-n)
+	to.used[p.id].Add(n)
+}
