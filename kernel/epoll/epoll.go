@@ -8,7 +8,7 @@
 // events takes items off the front, asks each file what really holds now, and
 // puts level-triggered ones back at the end.
 //
-// Lock order: Instance.mu of the outer before that of an inner instance, then
+// Lock order: nesting, then Instance.mu of the outer before that of an inner instance, then
 // nestMu, the locks of files (Ops.Ready), a file's list of watches, queues; a
 // queue's lock, then Instance.readyMu (a leaf) or the Instance's own queues.
 // Nothing that Ready locks may be held while a file's last reference is dropped.
@@ -50,6 +50,9 @@ type Instance struct {
 
 	// inner and outer count the items that nest instances; guarded by nestMu.
 	inner, outer map[*Instance]int
+	nested       atomic.Int32 // how many items watch this; written under nestMu
+
+	user *kern.User // who made it, and is charged for the items; immutable
 }
 
 // batchSize is how many events go to the user at a time.
@@ -88,14 +91,19 @@ const (
 // itemCost is roughly what an item, its map entry and slack take of the heap.
 const itemCost = 512
 
-var watches atomic.Int64 // items in the whole system
+// watches is shared by all users' items. They may take a 12th of memory.
+var watches = sync.OnceValue(func() *kern.Pool {
+	p := kern.NewPool(2 * MaxWatches())
+	p.SetPerUser(MaxWatches())
+	return p
+})
 
-// MaxWatches is fs.epoll.max_user_watches: items may take a 25th of memory.
+// MaxWatches is fs.epoll.max_user_watches: a user's items may take a 25th of memory.
 func MaxWatches() int64 { return int64(mem.Total()) * mem.PageSize / 25 / itemCost }
 
-// New returns an open epoll file.
-func New() *vfs.File {
-	return vfs.NewFile(&Instance{items: make(map[key]*item)}, linux.O_RDWR)
+// New returns an open epoll file of a user's.
+func New(u *kern.User) *vfs.File {
+	return vfs.NewFile(&Instance{items: make(map[key]*item), user: u}, linux.O_RDWR)
 }
 
 // Of returns the instance behind an open file, or nil.
@@ -215,22 +223,13 @@ func (ep *Instance) Ctl(epf *vfs.File, op int32, fd int32, f *vfs.File, events u
 			return linux.EINVAL
 		}
 	}
-	if op == linux.EPOLL_CTL_ADD && inner != nil {
-		// The link is made first: two adds at a time could close a loop.
-		if e := nest(ep, inner); e != 0 {
-			return e
-		}
+	if op == linux.EPOLL_CTL_ADD {
+		return ep.add(key{f, fd}, inner, q, events, data)
 	}
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
 	it := ep.items[key{f, fd}]
 	switch op {
-	case linux.EPOLL_CTL_ADD:
-		e := ep.add(it, key{f, fd}, q, events, data)
-		if e != 0 && inner != nil {
-			unnest(ep, inner)
-		}
-		return e
 	case linux.EPOLL_CTL_MOD:
 		if it == nil {
 			return linux.ENOENT
@@ -252,13 +251,49 @@ func (ep *Instance) Ctl(epf *vfs.File, op int32, fd int32, f *vfs.File, events u
 	return linux.EINVAL
 }
 
-// add makes an item; called with mu held.
-func (ep *Instance) add(old *item, k key, q *wait.Queue, events uint32, data uint64) linux.Errno {
-	if old != nil {
+// add is EPOLL_CTL_ADD; inner is the instance behind k, or nil.
+func (ep *Instance) add(k key, inner *Instance, q *wait.Queue, events uint32, data uint64) linux.Errno {
+	ep.mu.Lock()
+	if inner == nil && ep.nested.Load() == 0 {
+		defer ep.mu.Unlock()
+		return ep.insert(k, q, events, data)
+	}
+	ep.mu.Unlock()
+	nesting.Lock()
+	defer nesting.Unlock()
+	if inner != nil {
+		// The link is made first: what is added to inner from now on is checked.
+		if e := nest(ep, inner); e != 0 {
+			return e
+		}
+	}
+	e := ep.addNested(k, inner, q, events, data)
+	if e != 0 && inner != nil {
+		unnest(ep, inner)
+	}
+	return e
+}
+
+// addNested is add where instances are, or get, inside each other; called with
+// nesting held.
+func (ep *Instance) addNested(k key, inner *Instance, q *wait.Queue, events uint32, data uint64) linux.Errno {
+	ep.mu.Lock()
+	old := ep.items[k]
+	ep.mu.Unlock()
+	if old == nil && ep.manyPaths(k, inner) {
+		return linux.EINVAL
+	}
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	return ep.insert(k, q, events, data)
+}
+
+// insert makes an item; called with mu held.
+func (ep *Instance) insert(k key, q *wait.Queue, events uint32, data uint64) linux.Errno {
+	if ep.items[k] != nil {
 		return linux.EEXIST
 	}
-	if watches.Add(1) > MaxWatches() {
-		watches.Add(-1)
+	if !watches().Charge(ep.user, 1) {
 		return linux.ENOSPC
 	}
 	it := &item{ep: ep, key: k, queue: q, data: data}
@@ -285,7 +320,7 @@ func (ep *Instance) remove(it *item) {
 		ep.unlink(it)
 	}
 	ep.readyMu.Unlock()
-	watches.Add(-1)
+	watches().Release(ep.user, 1)
 	if inner := Of(it.file); inner != nil {
 		unnest(ep, inner)
 	}

@@ -16,6 +16,8 @@ import (
 	"hardtack/kernel/wait"
 )
 
+var user = kern.UserOf(0)
+
 func TestMain(m *testing.M) {
 	mem.InitHost(1 << 15)
 	m.Run()
@@ -82,7 +84,7 @@ const both = wait.In | wait.Out | wait.Pri | wait.RdHup
 func TestAgainstPoll(t *testing.T) {
 	c := kern.NewKernelCtx()
 	rnd := rand.New(rand.NewSource(7))
-	epf := New()
+	epf := New(user)
 	ep := Of(epf)
 	type model struct {
 		l        *lamp
@@ -168,7 +170,7 @@ func TestAgainstPoll(t *testing.T) {
 
 func TestFairnessAndBatches(t *testing.T) {
 	c := kern.NewKernelCtx()
-	epf := New()
+	epf := New(user)
 	const n = 100
 	for i := 0; i < n; i++ {
 		l := &lamp{}
@@ -193,7 +195,7 @@ func TestFairnessAndBatches(t *testing.T) {
 
 func TestFaultKeepsEvents(t *testing.T) {
 	c := kern.NewKernelCtx()
-	epf := New()
+	epf := New(user)
 	l := &lamp{}
 	Of(epf).Ctl(epf, linux.EPOLL_CTL_ADD, 3, vfs.NewFile(l, 0), uint32(wait.In)|linux.EPOLLET|linux.EPOLLONESHOT, 9)
 	l.set(wait.In)
@@ -207,14 +209,14 @@ func TestFaultKeepsEvents(t *testing.T) {
 
 func TestClosedFileVanishes(t *testing.T) {
 	c := kern.NewKernelCtx()
-	epf := New()
+	epf := New(user)
 	l := &lamp{}
 	f := vfs.NewFile(l, 0)
-	before := watches.Load()
+	before := watches().Used()
 	Of(epf).Ctl(epf, linux.EPOLL_CTL_ADD, 3, f, uint32(wait.In), 9)
 	l.set(wait.In)
 	f.Put()
-	if !l.released || !l.q.Empty() || len(Of(epf).items) != 0 || watches.Load() != before {
+	if !l.released || !l.q.Empty() || len(Of(epf).items) != 0 || watches().Used() != before {
 		t.Fatal("item stayed")
 	}
 	if g := collect(t, c, epf, 1); len(g) != 0 {
@@ -236,7 +238,7 @@ func TestNesting(t *testing.T) {
 	c := kern.NewKernelCtx()
 	var eps []*vfs.File
 	for i := 0; i < 6; i++ {
-		eps = append(eps, New())
+		eps = append(eps, New(user))
 	}
 	add := func(outer, inner int) linux.Errno {
 		return Of(eps[outer]).Ctl(eps[outer], linux.EPOLL_CTL_ADD, int32(inner), eps[inner], uint32(wait.In), uint64(inner))
@@ -284,7 +286,7 @@ func TestExclusive(t *testing.T) {
 	var eps []*vfs.File
 	var threads []*kern.Ctx
 	for range 4 {
-		epf, c := New(), kern.NewKernelCtx()
+		epf, c := New(user), kern.NewKernelCtx()
 		eps, threads = append(eps, epf), append(threads, c)
 		if e := Of(epf).Ctl(epf, linux.EPOLL_CTL_ADD, 1, f, uint32(wait.In)|linux.EPOLLEXCLUSIVE, 0); e != 0 {
 			t.Fatal(e)
@@ -321,7 +323,7 @@ func TestExclusive(t *testing.T) {
 // Many threads collect edge-triggered events that many others make; each
 // event's state must be seen, and nobody may hang.
 func TestStress(t *testing.T) {
-	epf := New()
+	epf := New(user)
 	const files, rounds = 8, 3000
 	lamps := make([]*lamp, files)
 	var seen [files]atomic.Int64
@@ -372,7 +374,7 @@ func TestStress(t *testing.T) {
 
 func TestWaitDoesNotAllocate(t *testing.T) {
 	c := kern.NewKernelCtx()
-	epf := New()
+	epf := New(user)
 	l := &lamp{}
 	Of(epf).Ctl(epf, linux.EPOLL_CTL_ADD, 3, vfs.NewFile(l, 0), uint32(wait.In), 9)
 	m := uio.Memory(make(flat, 12))
@@ -391,7 +393,7 @@ func TestPollSet(t *testing.T) {
 	a, b := &lamp{}, &lamp{}
 	fa, fb := vfs.NewFile(a, 0), vfs.NewFile(b, 0)
 	poll := func(deadline int64, now bool) (int, linux.Errno, wait.Events, wait.Events) {
-		s, e := NewPollSet(2)
+		s, e := NewPollSet(user, 2)
 		if e != 0 {
 			t.Fatal(e)
 		}
@@ -432,19 +434,76 @@ func TestPollSet(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { poll(0, true) }); n > 0 {
 		t.Fatal(n)
 	}
-	if _, e := NewPollSet(maxSlots + 1); e != linux.ENOMEM {
+	if _, e := NewPollSet(user, maxSlots+1); e != linux.ENOMEM {
 		t.Fatal(e)
 	}
 }
 
 func BenchmarkEvent(b *testing.B) {
 	c := kern.NewKernelCtx()
-	epf := New()
+	epf := New(user)
 	l := &lamp{}
 	Of(epf).Ctl(epf, linux.EPOLL_CTL_ADD, 3, vfs.NewFile(l, 0), uint32(wait.In), 9)
 	m := uio.Memory(make(flat, 12*8))
 	for b.Loop() {
 		l.set(wait.In)
 		Of(epf).Wait(c, m, 0, 8, 0, false)
+	}
+}
+
+// An event must not go more ways up than Linux lets it, and finding that out must not
+// take a walk along all of them.
+func TestPathLimits(t *testing.T) {
+	const wide = 110
+	add := func(outer, inner *vfs.File, n int) linux.Errno {
+		return Of(outer).Ctl(outer, linux.EPOLL_CTL_ADD, int32(n), inner, uint32(wait.In), 0)
+	}
+	var levels [4][]*vfs.File
+	for i := range levels {
+		for range wide {
+			levels[i] = append(levels[i], New(user))
+		}
+	}
+	start := time.Now()
+	for i := 1; i < len(levels); i++ {
+		for _, outer := range levels[i] {
+			for k, inner := range levels[i-1] {
+				if e := add(outer, inner, k); e != 0 {
+					t.Fatal(i, e)
+				}
+			}
+		}
+	}
+	l := vfs.NewFile(&lamp{}, 0)
+	if e := add(levels[0][0], l, 1000); e != linux.EINVAL {
+		t.Fatal("4 levels:", e)
+	}
+	if d := time.Since(start); d > 30*time.Second {
+		t.Error("it took", d)
+	}
+	// Paths through one instance: any number. Through two: 500.
+	for _, ep := range levels[3] {
+		if e := add(ep, l, 1000); e != 0 {
+			t.Fatal("a level:", e)
+		}
+	}
+	inner := New(user)
+	many := vfs.NewFile(&lamp{}, 0)
+	if e := add(inner, many, 1); e != 0 {
+		t.Fatal(e)
+	}
+	n := 0
+	for ; n < 600; n++ {
+		if e := add(New(user), inner, n); e == linux.EINVAL {
+			break
+		} else if e != 0 {
+			t.Fatal(e)
+		}
+	}
+	if n != pathLimits[1] {
+		t.Fatal(n, "paths through two")
+	}
+	if Of(inner).nested.Load() != int32(n) {
+		t.Fatal("a refused add left a link")
 	}
 }

@@ -3,7 +3,6 @@ package epoll
 import (
 	"fmt"
 	"io"
-	"sync"
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
@@ -57,55 +56,5 @@ func (ep *Instance) FDInfo(_ *vfs.File, w io.Writer) {
 	defer ep.mu.Unlock()
 	for k, it := range ep.items {
 		fmt.Fprintf(w, "tfd: %8d events: %8x data: %16x  pos:0 ino:0 sdev:0\n", k.fd, it.events.Load(), it.data)
-	}
-}
-
-// nestMu guards who contains whom.
-var nestMu sync.Mutex
-
-// maxNests is how many instances may lie inside each other (EP_MAX_NESTS).
-const maxNests = 4
-
-// nest records that outer watches inner: ELOOP if that made a loop or too deep a chain.
-func nest(outer, inner *Instance) linux.Errno {
-	nestMu.Lock()
-	defer nestMu.Unlock()
-	down := depth(inner, outer, func(ep *Instance) map[*Instance]int { return ep.inner }, 0)
-	up := depth(outer, inner, func(ep *Instance) map[*Instance]int { return ep.outer }, 0)
-	if down+1+up > maxNests {
-		return linux.ELOOP
-	}
-	if outer.inner == nil {
-		outer.inner = make(map[*Instance]int)
-	}
-	if inner.outer == nil {
-		inner.outer = make(map[*Instance]int)
-	}
-	outer.inner[inner]++
-	inner.outer[outer]++
-	return 0
-}
-
-// depth returns the longest chain from ep, more than maxNests if it meets
-// target. Called with nestMu held.
-func depth(ep, target *Instance, next func(*Instance) map[*Instance]int, level int) int {
-	if ep == target || level > maxNests {
-		return maxNests + 1
-	}
-	n := 0
-	for x := range next(ep) {
-		n = max(n, 1+depth(x, target, next, level+1))
-	}
-	return n
-}
-
-func unnest(outer, inner *Instance) {
-	nestMu.Lock()
-	defer nestMu.Unlock()
-	if outer.inner[inner]--; outer.inner[inner] <= 0 {
-		delete(outer.inner, inner)
-	}
-	if inner.outer[outer]--; inner.outer[outer] <= 0 {
-		delete(inner.outer, outer)
 	}
 }

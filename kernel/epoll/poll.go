@@ -2,7 +2,6 @@ package epoll
 
 import (
 	"sync"
-	"sync/atomic"
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
@@ -13,7 +12,7 @@ import (
 // PollSet is the files of one poll(2) or select(2) in progress. Sets are
 // recycled, so that calls with up to smallSet files allocate nothing.
 //
-//	s, e := NewPollSet(n)
+//	s, e := NewPollSet(user, n)
 //	for … { s.Add(file, events) }       // takes the file's reference over
 //	n, e := s.Wait(c, deadline, poll)
 //	for i := range … { s.Got(i) }
@@ -21,6 +20,7 @@ import (
 type PollSet struct {
 	slots []pollSlot
 	small [smallSet]pollSlot
+	user  *kern.User // who is charged for a large set
 	// Buf is for the caller's copies of user structures.
 	Buf [smallSet * 8]byte
 }
@@ -37,29 +37,28 @@ type pollSlot struct {
 const (
 	smallSet = 64
 	// slotCost is the memory of a slot; sets larger than smallSet may together
-	// take maxSlots: 16 MiB.
+	// take maxSlots: 16 MiB, of which no user can take all.
 	slotCost = 128
 	maxSlots = 16 << 20 / slotCost
 )
 
 var (
 	pollSets   = sync.Pool{New: func() any { return new(PollSet) }}
-	largeSlots atomic.Int64 // slots of all sets larger than smallSet
+	largeSlots = kern.NewPool(maxSlots) // slots of sets larger than smallSet
 )
 
-// NewPollSet returns a set for up to n files; ENOMEM if too many wait at once.
-func NewPollSet(n int) (*PollSet, linux.Errno) {
+// NewPollSet returns a user's set for up to n files; ENOMEM if too many wait at once.
+func NewPollSet(u *kern.User, n int) (*PollSet, linux.Errno) {
 	s := pollSets.Get().(*PollSet)
 	if n <= smallSet {
 		s.slots = s.small[:0]
 		return s, 0
 	}
-	if largeSlots.Add(int64(n)) > maxSlots {
-		largeSlots.Add(-int64(n))
+	if !largeSlots.Charge(u, int64(n)) {
 		pollSets.Put(s)
 		return nil, linux.ENOMEM
 	}
-	s.slots = make([]pollSlot, 0, n)
+	s.slots, s.user = make([]pollSlot, 0, n), u
 	return s, 0
 }
 
@@ -77,9 +76,9 @@ func (s *PollSet) Free() {
 		}
 	}
 	if n := cap(s.slots); n > smallSet {
-		largeSlots.Add(-int64(n))
+		largeSlots.Release(s.user, int64(n))
 	}
-	s.slots = nil
+	s.slots, s.user = nil, nil
 	pollSets.Put(s)
 }
 

@@ -34,7 +34,7 @@ func sysEpollCreate(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if a.Int(0) <= 0 {
 		return 0, linux.EINVAL
 	}
-	return addFile(t, epoll.New(), false)
+	return addFile(t, epoll.New(t.Ctx.User()), false)
 }
 
 // sysEpollCreate1 is epoll_create1(int flags).
@@ -43,7 +43,7 @@ func sysEpollCreate1(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if flags&^linux.EPOLL_CLOEXEC != 0 {
 		return 0, linux.EINVAL
 	}
-	return addFile(t, epoll.New(), flags != 0)
+	return addFile(t, epoll.New(t.Ctx.User()), flags != 0)
 }
 
 // sysEpollCtl is epoll_ctl(int epfd, int op, int fd, struct epoll_event *event).

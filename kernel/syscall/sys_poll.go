@@ -76,7 +76,7 @@ func pollFiles(t *proc.Thread, addr uio.Addr, nfds uint64, limit timeLimit) (int
 		return 0, linux.EINVAL
 	}
 	n := int(nfds)
-	s, e := epoll.NewPollSet(n)
+	s, e := epoll.NewPollSet(t.Ctx.User(), n)
 	if e != 0 {
 		return 0, e
 	}
@@ -192,7 +192,7 @@ func selectFiles(t *proc.Thread, a *Args, limit timeLimit) (int, linux.Errno) {
 	for w := range words {
 		count += bits.OnesCount64(set[0][w] | set[1][w] | set[2][w])
 	}
-	s, e := epoll.NewPollSet(count)
+	s, e := epoll.NewPollSet(t.Ctx.User(), count)
 	if e != 0 {
 		return 0, e
 	}

@@ -7,6 +7,7 @@ import "sync"
 // at most.
 type Watch struct {
 	next  *Watch  // guarded by the file's watches.mu; the ender's once taken out
+	prev  *Watch  // guarded by the file's watches.mu
 	owner Watcher // immutable while in a list
 }
 
@@ -23,7 +24,10 @@ type watches struct {
 // Ops.Release; references must therefore not be dropped under a lock that Ended takes.
 func (f *File) AddWatch(w *Watch, owner Watcher) {
 	f.watches.mu.Lock()
-	w.owner, w.next = owner, f.watches.list
+	w.owner, w.next, w.prev = owner, f.watches.list, nil
+	if w.next != nil {
+		w.next.prev = w
+	}
 	f.watches.list = w
 	f.watches.mu.Unlock()
 }
@@ -31,13 +35,28 @@ func (f *File) AddWatch(w *Watch, owner Watcher) {
 // RemoveWatch undoes AddWatch; nothing happens if the file has ended.
 func (f *File) RemoveWatch(w *Watch) {
 	f.watches.mu.Lock()
-	for p := &f.watches.list; *p != nil; p = &(*p).next {
-		if *p == w {
-			*p, w.next = w.next, nil
-			break
-		}
+	if w.prev != nil {
+		w.prev.next = w.next
+	} else if f.watches.list == w {
+		f.watches.list = w.next
+	} else {
+		f.watches.mu.Unlock()
+		return
 	}
+	if w.next != nil {
+		w.next.prev = w.prev
+	}
+	w.next, w.prev = nil, nil
 	f.watches.mu.Unlock()
+}
+
+// EachWatch calls fn with the owners of the file's watches until it says false. The
+// list is locked meanwhile.
+func (f *File) EachWatch(fn func(Watcher) bool) {
+	f.watches.mu.Lock()
+	defer f.watches.mu.Unlock()
+	for w := f.watches.list; w != nil && fn(w.owner); w = w.next {
+	}
 }
 
 // end tells everyone. Nobody adds any more; a late RemoveWatch finds nothing.
@@ -45,6 +64,9 @@ func (l *watches) end() {
 	l.mu.Lock()
 	w := l.list
 	l.list = nil
+	for x := w; x != nil; x = x.next {
+		x.prev = nil
+	}
 	l.mu.Unlock()
 	for w != nil {
 		next := w.next
