@@ -19,7 +19,7 @@ import (
 
 // startNetwork makes the TCP/IP stack and configures the first device.
 func (k *kernel) startNetwork(devices []netdev.Device, config *initramfs.BootConfig, root *vfs.FSContext) {
-	sock.MaxRingBytes.Store(int64(nucleus.MemoryInfo().Total) * 4096 / 8)
+	sock.RingBytes.SetMax(int64(nucleus.MemoryInfo().Total) * 4096 / 8)
 	net := inet.Init(inet.Config{Rand: randomReader{}, Log: os.Stderr, MaxTCPBuffer: tcpBuffer()})
 	if len(devices) == 0 || config.Net.Mode == "none" {
 		return

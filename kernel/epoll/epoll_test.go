@@ -455,6 +455,7 @@ func BenchmarkEvent(b *testing.B) {
 // take a walk along all of them.
 func TestPathLimits(t *testing.T) {
 	const wide = 110
+	watches().SetMax(1 << 20)
 	add := func(outer, inner *vfs.File, n int) linux.Errno {
 		return Of(outer).Ctl(outer, linux.EPOLL_CTL_ADD, int32(n), inner, uint32(wait.In), 0)
 	}

@@ -12,10 +12,9 @@ import (
 type User struct {
 	UID uint32 // immutable
 
-	// Threads, with zombies, count against RLIMIT_NPROC, queued signals and POSIX
-	// timers against RLIMIT_SIGPENDING, files in messages under way against
-	// RLIMIT_NOFILE.
-	Threads, Signals, InFlight atomic.Int64
+	// Threads, with zombies, count against RLIMIT_NPROC; Signals, which are queued
+	// ones and POSIX timers, against RLIMIT_SIGPENDING.
+	Threads, Signals atomic.Int64
 
 	used [maxPools]atomic.Int64 // what each pool has given it
 }
@@ -62,9 +61,6 @@ func (u *User) ChargeSignal(limit uint64) bool {
 // ReleaseSignal undoes ChargeSignal.
 func (u *User) ReleaseSignal() { u.Signals.Add(-1) }
 
-// Used returns how much of a pool the user has.
-func (u *User) Used(p *Pool) int64 { return u.used[p.id].Load() }
-
 // Pool is something of which the machine has only so much, and which all users
 // share. The rule of sharing: users who have much may have three quarters of it
 // together; a user who has little, up to a 64th, is served until only a 16th is
@@ -104,6 +100,9 @@ func (p *Pool) SetPerUser(n int64) { p.perUser = n }
 
 // Max returns how much there is.
 func (p *Pool) Max() int64 { return p.max }
+
+// Of returns how much a user has.
+func (p *Pool) Of(u *User) int64 { return u.used[p.id].Load() }
 
 // Used returns how much is given out.
 func (p *Pool) Used() int64 { return p.used.Load() }

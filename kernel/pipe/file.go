@@ -26,6 +26,7 @@ type anon struct{ end }
 func Pair(c *kern.Ctx, flags uint32) (r, w *vfs.File) {
 	p := New(c)
 	p.readers, p.writers, p.rOpens, p.wOpens = 1, 1, 1, 1
+	slots.Force(p.user, int64(len(p.frames)))
 	flags &= linux.O_NONBLOCK | linux.O_DIRECT
 	return vfs.NewFile(&anon{end{p: p, r: true}}, linux.O_RDONLY|flags),
 		vfs.NewFile(&anon{end{p: p, w: true}}, linux.O_WRONLY|flags)
@@ -60,6 +61,9 @@ func (p *Pipe) open(c *kern.Ctx, flags uint32, meet bool) (*end, linux.Errno) {
 	if meet && x.w && !x.r && nonblock && p.readers == 0 {
 		p.mu.Unlock()
 		return nil, linux.ENXIO
+	}
+	if p.readers+p.writers == 0 {
+		slots.Force(p.user, int64(len(p.frames)))
 	}
 	if x.r {
 		p.readers++
@@ -197,6 +201,7 @@ func (x *end) Release(*vfs.File) {
 	if last {
 		p.drop(0)
 		p.head, p.tail, p.packets = 0, 0, nil
+		slots.Release(p.user, int64(len(p.frames)))
 	}
 	tell := !last && (p.readers == 0 || p.writers == 0)
 	p.mu.Unlock()

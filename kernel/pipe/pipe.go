@@ -14,6 +14,7 @@
 package pipe
 
 import (
+	"math"
 	"math/bits"
 	"sync"
 	"sync/atomic"
@@ -49,11 +50,13 @@ type Pipe struct {
 	ctime int64      // when it was made, CLOCK_REALTIME; immutable
 	uid   uint32     // whose it is; immutable
 	gid   uint32     // immutable
+	user  *kern.User // who is charged for it; immutable
 
 	mu         sync.Mutex
 	head, tail uint64      // positions of the next byte to read and to write; guarded by mu
 	frames     []mem.Frame // the ring, a power of two long; 0 = not taken yet; guarded by mu
 	packets    []span      // guarded by mu
+	busy       bool        // somebody has the front out: head stays; guarded by mu
 	readers    int         // open files that can read; guarded by mu
 	writers    int         // open files that can write; guarded by mu
 	rOpens     uint64      // how often a reader was opened; guarded by mu
@@ -63,15 +66,38 @@ type Pipe struct {
 // span is the bytes from start to before end.
 type span struct{ start, end uint64 }
 
-// New returns a pipe of c's that nobody has open.
+// New returns a pipe of c's that nobody has open. It is small if the user has many.
 func New(c *kern.Ctx) *Pipe {
-	return &Pipe{
-		ino:    vfs.AnonIno(),
-		ctime:  kern.Realtime(),
-		uid:    c.Cred().FSUID,
-		gid:    c.Cred().FSGID,
-		frames: make([]mem.Frame, DefaultSize/page),
+	cr := c.Cred()
+	p := &Pipe{
+		ino:   vfs.AnonIno(),
+		ctime: kern.Realtime(),
+		uid:   cr.FSUID,
+		gid:   cr.FSGID,
+		user:  cr.User,
 	}
+	n := int64(DefaultSize / page)
+	if slots.Of(p.user)+n > UserPagesSoft.Load() && !privileged(cr) {
+		n = leastFrames
+	}
+	p.frames = make([]mem.Frame, n)
+	return p
+}
+
+// UserPagesSoft is how many pages the pipes of an unprivileged user may have before
+// new ones are small (fs.pipe-user-pages-soft).
+var UserPagesSoft atomic.Int64
+
+// slots counts the pages that users' pipes may take, taken or not.
+var slots = kern.NewPool(math.MaxInt64)
+
+// leastFrames is the size of a small pipe.
+const leastFrames = 2
+
+func init() { UserPagesSoft.Store(16384) }
+
+func privileged(c *kern.Cred) bool {
+	return c.Has(kern.CapSysResource) || c.Has(kern.CapSysAdmin)
 }
 
 // free is the room left in bytes; called with mu held.
@@ -114,10 +140,10 @@ func (p *Pipe) read(c *kern.Ctx, f *vfs.File, v *uio.Vec) (int, linux.Errno) {
 		return 0, 0
 	}
 	p.mu.Lock()
-	for interrupted := false; p.head == p.tail; {
+	for interrupted := false; p.head == p.tail || p.busy; {
 		var e linux.Errno
 		switch {
-		case p.writers == 0:
+		case p.writers == 0 && !p.busy:
 			p.mu.Unlock()
 			return 0, 0
 		case f.NonBlock():
@@ -179,10 +205,13 @@ func (p *Pipe) write(c *kern.Ctx, f *vfs.File, v *uio.Vec) (done int, e linux.Er
 			var n int
 			n, e = p.put(v, room, packet)
 			done += n
-			if e != 0 || v.Len() == 0 {
-				break
+			if e != linux.ENOMEM || p.head == p.tail {
+				if e != 0 || v.Len() == 0 {
+					break
+				}
+				continue
 			}
-			continue
+			e = 0 // a full pipe: what is in it has its memory
 		}
 		if f.NonBlock() {
 			e = linux.EAGAIN
@@ -218,14 +247,17 @@ func (p *Pipe) put(v *uio.Vec, n int, packet bool) (int, linux.Errno) {
 		n = min(n, linux.PIPE_BUF)
 	}
 	start := p.tail
-	for end := start + uint64(n); p.tail < end; {
-		slot := &p.frames[p.tail/page&uint64(len(p.frames)-1)]
-		if *slot == 0 {
-			f, ok := takeFrame()
-			if !ok {
-				return p.undo(start, n, linux.ENOMEM)
+	end := start + uint64(n)
+	if n <= linux.PIPE_BUF && start/page != (end-1)/page && p.frameAt(end-1) == nil {
+		return 0, linux.ENOMEM // before anything is taken from v
+	}
+	for p.tail < end {
+		slot := p.frameAt(p.tail)
+		if slot == nil {
+			if p.tail > start {
+				return int(p.tail - start), 0
 			}
-			*slot = f
+			return 0, linux.ENOMEM
 		}
 		off := p.tail % page
 		m := min(end-p.tail, page-off)
@@ -240,25 +272,38 @@ func (p *Pipe) put(v *uio.Vec, n int, packet bool) (int, linux.Errno) {
 	return n, 0
 }
 
-// inPipes counts the frames of all pipes: they may have a quarter of memory,
-// since nobody who could be killed for it owns them.
-var inPipes atomic.Int64
+// inPipes is the frames of all pipes, which users share: they may have a quarter of
+// memory, since nobody who could be killed for it owns them.
+var inPipes = sync.OnceValue(func() *kern.Pool { return kern.NewPool(int64(mem.Total() / 4)) })
 
-func takeFrame() (mem.Frame, bool) {
-	if inPipes.Add(1) > int64(mem.Total()/4) {
-		inPipes.Add(-1)
+// frameAt returns the frame of a position, which it takes if need be; nil if there is
+// none. Called with mu held.
+func (p *Pipe) frameAt(pos uint64) *mem.Frame {
+	slot := &p.frames[pos/page&uint64(len(p.frames)-1)]
+	if *slot == 0 {
+		f, ok := p.takeFrame()
+		if !ok {
+			return nil
+		}
+		*slot = f
+	}
+	return slot
+}
+
+func (p *Pipe) takeFrame() (mem.Frame, bool) {
+	if !inPipes().Charge(p.user, 1) {
 		return 0, false
 	}
 	f, ok := mem.Alloc()
 	if !ok {
-		inPipes.Add(-1)
+		inPipes().Release(p.user, 1)
 	}
 	return f, ok
 }
 
-func giveFrame(f mem.Frame) {
+func (p *Pipe) giveFrame(f mem.Frame) {
 	f.Put()
-	inPipes.Add(-1)
+	inPipes().Release(p.user, 1)
 }
 
 // undo takes a failed atomic write back, and keeps what was done of a longer one.
@@ -327,7 +372,7 @@ func (p *Pipe) trim() {
 func (p *Pipe) drop(i int) {
 	for ; i < len(p.frames); i++ {
 		if p.frames[i] != 0 {
-			giveFrame(p.frames[i])
+			p.giveFrame(p.frames[i])
 			p.frames[i] = 0
 		}
 	}
@@ -359,12 +404,17 @@ func (p *Pipe) SetSize(c *kern.Ctx, n uint64) (int, linux.Errno) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if used := p.tail - p.head; used > pages*page || uint64(len(p.packets)) > pages {
+	if more := int64(pages) - int64(len(p.frames)); more > 0 && slots.Of(p.user)+more > UserPagesSoft.Load() && !privileged(c.Cred()) {
+		return 0, linux.EPERM
+	}
+	if used := p.tail - p.head; p.busy || used > pages*page || uint64(len(p.packets)) > pages {
 		return 0, linux.EBUSY
 	}
+	before := len(p.frames)
 	if e := p.move(int(pages)); e != 0 {
 		return 0, e
 	}
+	slots.Force(p.user, int64(len(p.frames)-before))
 	p.queue.Notify(writable)
 	return int(pages) * page, 0
 }
@@ -380,10 +430,10 @@ func (p *Pipe) move(frames int) linux.Errno {
 		b := old[at/page&uint64(len(old)-1)].Bytes()[off : off+m]
 		var v uio.Vec
 		v.InitBytes(b)
-		if _, e := p.put(&v, int(m), false); e != 0 {
+		if k, e := p.put(&v, int(m), false); e != 0 || k < int(m) {
 			p.drop(0)
 			p.frames, p.head, p.tail = old, was.start, was.end
-			return e
+			return linux.ENOMEM
 		}
 		at += m
 	}
@@ -393,7 +443,7 @@ func (p *Pipe) move(frames int) linux.Errno {
 	}
 	for _, f := range old {
 		if f != 0 {
-			giveFrame(f)
+			p.giveFrame(f)
 		}
 	}
 	return 0

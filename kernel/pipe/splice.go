@@ -22,10 +22,10 @@ func (p *Pipe) await(c *kern.Ctx, nonblock, write bool) (end bool, e linux.Errno
 			}
 			ev = writable
 		} else {
-			if p.head != p.tail {
+			if p.head != p.tail && !p.busy {
 				return false, 0
 			}
-			if p.writers == 0 {
+			if p.writers == 0 && !p.busy {
 				return true, 0
 			}
 		}
@@ -40,8 +40,8 @@ func (p *Pipe) await(c *kern.Ctx, nonblock, write bool) (end bool, e linux.Errno
 }
 
 // SpliceTo moves up to n bytes out of the pipe: give is shown them in place and
-// returns how many it took. The pipe is locked meanwhile. 0 bytes and no error
-// are the end of the stream.
+// returns how many it took. It may block: other readers wait meanwhile, and can be
+// killed; writers go on. 0 bytes and no error are the end of the stream.
 func (p *Pipe) SpliceTo(c *kern.Ctx, n int, nonblock bool, give func(b []byte) (int, linux.Errno)) (done int, e linux.Errno) {
 	p.mu.Lock()
 	if end, e := p.await(c, nonblock, false); end || e != 0 {
@@ -49,22 +49,25 @@ func (p *Pipe) SpliceTo(c *kern.Ctx, n int, nonblock bool, give func(b []byte) (
 		return 0, e
 	}
 	wasFull := p.full()
-	for done < n && p.head != p.tail && e == 0 {
+	p.busy = true
+	for more := true; more && done < n && p.head != p.tail && e == 0; {
 		b := p.front(p.head, min(p.tail, p.head+uint64(n-done)))
 		var k int
+		p.mu.Unlock()
 		k, e = give(b)
+		p.mu.Lock()
 		done += k
 		p.head += uint64(k)
-		if k < len(b) {
-			break
-		}
+		more = k == len(b)
 	}
+	p.busy = false
 	p.trim()
 	tell := wasFull && !p.full()
 	p.mu.Unlock()
 	if tell {
 		p.queue.Notify(writable)
 	}
+	p.queue.Notify(readable) // whoever waited for the front
 	if done > 0 {
 		e = 0
 	}
@@ -122,7 +125,7 @@ func tee(p, q *Pipe, n int, move bool) (done int, e linux.Errno) {
 		e = linux.EPIPE
 	}
 	at := p.head
-	for end := min(p.tail, p.head+uint64(n)); at < end && e == 0; {
+	for end := min(p.tail, p.head+uint64(n)); at < end && e == 0 && !p.busy; {
 		b := p.front(at, end)
 		room := min(len(b), int(q.free()))
 		if room == 0 || len(q.packets) >= len(q.frames) {

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
 	"hardtack/kernel/uio"
 	"hardtack/kernel/vfs"
 )
@@ -11,6 +12,7 @@ import (
 // Ancillary is what a message on a Flow carries besides bytes.
 type Ancillary struct {
 	Rights  []*vfs.File // references are the flow's
+	User    *kern.User  // who is charged for Rights
 	Cred    linux.Ucred
 	HasCred bool
 }
@@ -40,8 +42,9 @@ type Flow struct {
 // no room in the ring (net.unix.max_dgram_qlen).
 const maxMessages = 512
 
-// InitFlow readies a zero Flow; packet keeps message boundaries.
-func (f *Flow) InitFlow(packet bool) { f.packet = packet }
+// InitFlow readies a zero Flow, whose memory a user is charged for; packet keeps
+// message boundaries.
+func (f *Flow) InitFlow(u *kern.User, packet bool) { f.user, f.packet = u, packet }
 
 // Write appends bytes or one message of v; limit is how many bytes may wait
 // unread. EAGAIN: no room now. EPIPE: nobody will read. EMSGSIZE: a message
@@ -73,7 +76,16 @@ func (f *Flow) Write(v *uio.Vec, limit int, anc *Ancillary, from *Addr) (int, li
 		n = min(n, room)
 	}
 	if n > 0 {
-		if e := f.reserve(n); e != 0 {
+		var e linux.Errno
+		if f.packet {
+			e = f.reserve(n)
+		} else {
+			n, e = f.reserveSome(n)
+		}
+		if e == linux.ENOBUFS && f.used() > 0 { // what waits has its memory: after that
+			f.low, e = true, linux.EAGAIN
+		}
+		if e != 0 {
 			return 0, e
 		}
 	}
@@ -276,9 +288,9 @@ func (f *Flow) End() {
 }
 
 // Stop says that nobody will read any more, and with purge drops what waits.
-// It returns how many bytes or messages were lost, and the files among them,
-// whose references are the caller's.
-func (f *Flow) Stop(purge bool) (lost int, rights []*vfs.File) {
+// It returns how many bytes or messages were lost, and what carried files, whose
+// references are the caller's.
+func (f *Flow) Stop(purge bool) (lost int, rights []*Ancillary) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.gone = true
@@ -288,11 +300,11 @@ func (f *Flow) Stop(purge bool) (lost int, rights []*vfs.File) {
 	return f.purge()
 }
 
-func (f *Flow) purge() (lost int, rights []*vfs.File) {
+func (f *Flow) purge() (lost int, rights []*Ancillary) {
 	lost = f.used()
 	for i := f.head; i < len(f.recs); i++ {
-		if a := f.recs[i].anc; a != nil {
-			rights = append(rights, a.Rights...)
+		if a := f.recs[i].anc; a != nil && len(a.Rights) > 0 {
+			rights = append(rights, a)
 		}
 		if f.packet {
 			lost++
@@ -305,7 +317,7 @@ func (f *Flow) purge() (lost int, rights []*vfs.File) {
 }
 
 // Purge drops what waits but lets writers go on.
-func (f *Flow) Purge() []*vfs.File {
+func (f *Flow) Purge() []*Ancillary {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	_, rights := f.purge()

@@ -3,31 +3,24 @@ package sock
 import (
 	"math/bits"
 	"sync"
-	"sync/atomic"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
 	"hardtack/kernel/uio"
 )
 
 // Memory of rings: powers of two from 2 KiB (kept by an idle connection) to
-// 1 MiB (SO_SNDBUF at its greatest is 416 KiB), pooled by size. All rings
-// together may hold MaxRingBytes; beyond it senders get ENOBUFS, so that
-// programs which fill sockets and do not read them cannot exhaust the kernel.
+// 1 MiB (SO_SNDBUF at its greatest is 416 KiB), pooled by size. Users share
+// RingBytes: beyond a user's share its sockets hold little at a time, so that
+// programs which fill sockets and do not read them cannot exhaust the kernel, nor
+// take from others what they need.
 const (
 	minRingShift = 11
 	maxRingShift = 20
 )
 
-// MaxRingBytes bounds the memory of all rings; boot code sets it to a share of
-// the machine's memory.
-var MaxRingBytes atomic.Int64
-
-var ringBytes atomic.Int64
-
-func init() { MaxRingBytes.Store(64 << 20) }
-
-// RingBytes returns how much memory rings hold now.
-func RingBytes() int64 { return ringBytes.Load() }
+// RingBytes is the memory of all rings; boot code makes it a share of the machine's.
+var RingBytes = kern.NewPool(64 << 20)
 
 type ringMem struct{ b []byte }
 
@@ -39,13 +32,14 @@ func ringShift(n int) int {
 
 // ring is a byte queue; its owner's lock guards it.
 type ring struct {
-	mem  *ringMem // nil: no memory
-	r, w uint64   // bytes ever read and written; w-r are in the ring
+	user *kern.User // who is charged for mem; immutable
+	mem  *ringMem   // nil: no memory
+	r, w uint64     // bytes ever read and written; w-r are in the ring
 }
 
 func (q *ring) used() int { return int(q.w - q.r) }
 
-// reserve makes room for n more bytes.
+// reserve makes room for n more bytes: ENOBUFS if there is no memory.
 func (q *ring) reserve(n int) linux.Errno {
 	need := q.used() + n
 	if q.mem != nil && need <= len(q.mem.b) {
@@ -56,8 +50,9 @@ func (q *ring) reserve(n int) linux.Errno {
 		return linux.ENOBUFS
 	}
 	size := int64(1) << shift
-	if ringBytes.Add(size) > MaxRingBytes.Load() && shift > minRingShift {
-		ringBytes.Add(-size)
+	if shift == minRingShift {
+		RingBytes.Force(q.user, size)
+	} else if !RingBytes.Charge(q.user, size) {
 		return linux.ENOBUFS
 	}
 	m, _ := ringPools[shift].Get().(*ringMem)
@@ -75,6 +70,22 @@ func (q *ring) reserve(n int) linux.Errno {
 	return 0
 }
 
+// reserveSome is reserve of as many of n bytes as there is memory for.
+func (q *ring) reserveSome(n int) (int, linux.Errno) {
+	e := q.reserve(n)
+	if e == 0 {
+		return n, 0
+	}
+	if q.mem == nil {
+		n = min(n, 1<<minRingShift)
+		return n, q.reserve(n)
+	}
+	if n = len(q.mem.b) - q.used(); n == 0 {
+		return 0, e
+	}
+	return n, 0
+}
+
 // piece returns the bytes of ring memory from pos on, up to n or the seam.
 func piece(b []byte, pos, n uint64) []byte {
 	i := pos & uint64(len(b)-1)
@@ -85,7 +96,7 @@ func piece(b []byte, pos, n uint64) []byte {
 func (q *ring) drop() {
 	if m := q.mem; m != nil {
 		q.mem = nil
-		ringBytes.Add(-int64(len(m.b)))
+		RingBytes.Release(q.user, int64(len(m.b)))
 		ringPools[ringShift(len(m.b))].Put(m)
 	}
 }

@@ -110,6 +110,8 @@ type Control struct {
 	// (Send takes them when it succeeds, the caller drops them when it fails);
 	// on receive they are the caller's.
 	Rights []*vfs.File
+	// MaxFiles is the sender's RLIMIT_NOFILE, on send of Rights.
+	MaxFiles uint64
 	// Cred are the sender's credentials where HasCred.
 	Cred    linux.Ucred
 	HasCred bool

@@ -84,6 +84,7 @@ func readOneControl(t *proc.Thread, level, typ int32, data []byte, m *sock.Msg) 
 func readRights(t *proc.Thread, data []byte, m *sock.Msg) linux.Errno {
 	if m.Rights == nil {
 		m.Rights = make([]*vfs.File, 0, len(data)/4)
+		m.MaxFiles = t.NoFile()
 	}
 	for ; len(data) >= 4; data = data[4:] {
 		if len(m.Rights) == linux.SCM_MAX_FD {

@@ -53,8 +53,8 @@ func sysSplice(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	return uint64(done), e
 }
 
-// position is the offset that a transfer of a file begins at: in user memory,
-// or the file's own, which stays locked until end.
+// position is the offset that a transfer of a file begins at: in user memory, or the
+// file's own. It is not locked meanwhile, as on Linux: the transfer may wait long.
 type position struct {
 	f    *vfs.File
 	addr uio.Addr
@@ -71,8 +71,7 @@ func beginAt(t *proc.Thread, f *vfs.File, addr uio.Addr) (p position, e linux.Er
 		return p, e
 	}
 	if f.Seekable() {
-		f.PosMu.Lock()
-		p.off = f.Pos
+		p.off = posOf(f)
 	}
 	return p, 0
 }
@@ -82,9 +81,8 @@ func (p *position) end(t *proc.Thread, done int) linux.Errno {
 	if p.addr != 0 {
 		return writeWords(t, p.addr, p.off+int64(done))
 	}
-	if p.f.Seekable() {
-		p.f.Pos = p.off + int64(done)
-		p.f.PosMu.Unlock()
+	if p.f.Seekable() && done > 0 {
+		setPos(p.f, p.off+int64(done))
 	}
 	return 0
 }

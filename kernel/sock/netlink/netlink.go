@@ -45,7 +45,7 @@ func create(c *kern.Ctx, _, typ, protocol int32) (sock.Socket, linux.Errno) {
 	}
 	s := &Sock{net: inet.Default}
 	s.Init(c, linux.AF_NETLINK, typ, protocol)
-	s.in.InitFlow(true)
+	s.in.InitFlow(c.User(), true)
 	return s, 0
 }
 

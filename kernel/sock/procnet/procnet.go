@@ -194,5 +194,5 @@ func sockstat(n *inet.Net) []byte {
 	})
 	unix.Each(func(unix.Info) { un++ })
 	return fmt.Appendf(nil, "sockets: used %d\nTCP: inuse %d orphan 0 tw 0 alloc %d mem %d\nUDP: inuse %d mem 0\nRAW: inuse %d\n",
-		tcp+udp+raw+un, tcp, tcp, sock.RingBytes()/4096, udp, raw)
+		tcp+udp+raw+un, tcp, tcp, sock.RingBytes.Used()/4096, udp, raw)
 }

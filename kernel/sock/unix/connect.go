@@ -166,9 +166,7 @@ func (s *Sock) associate(c *kern.Ctx, fs *vfs.FSContext, a *sock.Addr) linux.Err
 		if old.peer.Load() == s {
 			old.SetError(linux.ECONNRESET)
 		}
-		rights := s.in.Purge()
-		landed(rights)
-		drop(rights)
+		dropAll(s.in.Purge())
 	}
 	s.Q.Notify(evOut)
 	return 0

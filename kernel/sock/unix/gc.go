@@ -1,10 +1,12 @@
 package unix
 
 import (
+	"math"
 	"sync"
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
+	"hardtack/kernel/sock"
 	"hardtack/kernel/vfs"
 	"hardtack/kernel/wait"
 )
@@ -15,31 +17,32 @@ import (
 // way, and which no message outside such sockets holds, is garbage, and what
 // waits in it is dropped.
 
-// MaxInFlight is how many files may be under way in all; more get ETOOMANYREFS.
+// MaxInFlight is how many files may be under way in all; more get ETOOMANYREFS. A user
+// may have about as many under way as RLIMIT_NOFILE says, unless privileged.
 const MaxInFlight = 16384
+
+var inFlight = kern.NewPool(MaxInFlight)
 
 // gc holds what the collector needs.
 var gc = struct {
 	mu    sync.Mutex
-	files int            // guarded by mu: all files under way
 	socks map[*Sock]bool // guarded by mu: sockets among them
 	last  int64          // guarded by mu: when the collector ran
 }{socks: make(map[*Sock]bool)}
 
-// launched notes files that go under way.
-func launched(_ *kern.Ctx, files []*vfs.File) linux.Errno {
-	gc.mu.Lock()
-	if gc.files+len(files) > MaxInFlight {
+// launched notes files of a user that go under way.
+func launched(c *kern.Ctx, u *kern.User, files []*vfs.File, limit uint64) linux.Errno {
+	if !charge(c, u, len(files), limit) {
+		gc.mu.Lock()
 		gc.last = 0
 		gc.mu.Unlock()
 		collectIfNeeded()
-		gc.mu.Lock()
+		if !charge(c, u, len(files), limit) {
+			return linux.ETOOMANYREFS
+		}
 	}
+	gc.mu.Lock()
 	defer gc.mu.Unlock()
-	if gc.files+len(files) > MaxInFlight {
-		return linux.ETOOMANYREFS
-	}
-	gc.files += len(files)
 	for _, f := range files {
 		if s, ok := f.Ops.(*Sock); ok {
 			s.inflight++
@@ -49,15 +52,26 @@ func launched(_ *kern.Ctx, files []*vfs.File) linux.Errno {
 	return 0
 }
 
+// charge counts n files under way: a user that is beyond the limit already gets no
+// more, as on Linux.
+func charge(c *kern.Ctx, u *kern.User, n int, limit uint64) bool {
+	privileged := c.Cred().Has(kern.CapSysResource) || c.Cred().Has(kern.CapSysAdmin)
+	if !privileged && uint64(inFlight.Of(u)) > limit || !inFlight.Room(u, int64(n), privileged) {
+		return false
+	}
+	inFlight.Force(u, int64(n))
+	return true
+}
+
 // landed notes files that have arrived, or were dropped.
-func landed(files []*vfs.File) {
-	if len(files) == 0 {
+func landed(a *sock.Ancillary) {
+	if len(a.Rights) == 0 {
 		return
 	}
+	inFlight.Release(a.User, int64(len(a.Rights)))
 	gc.mu.Lock()
 	defer gc.mu.Unlock()
-	gc.files -= len(files)
-	for _, f := range files {
+	for _, f := range a.Rights {
 		if s, ok := f.Ops.(*Sock); ok {
 			if s.inflight--; s.inflight == 0 {
 				delete(gc.socks, s)
@@ -67,11 +81,7 @@ func landed(files []*vfs.File) {
 }
 
 // InFlight returns how many files are under way.
-func InFlight() int {
-	gc.mu.Lock()
-	defer gc.mu.Unlock()
-	return gc.files
-}
+func InFlight() int { return int(inFlight.Used()) }
 
 // dropper closes the files of messages that nobody will read. One goroutine at
 // a time does it, in a loop: closing a socket drops what waits in it, and chains
@@ -83,10 +93,11 @@ var dropper struct {
 	running bool        // guarded by mu
 }
 
-// drop closes files that were under way.
-func drop(files []*vfs.File) {
-	if len(files) > 0 {
-		dispose(files, false)
+// dropAll closes the files that messages carried.
+func dropAll(list []*sock.Ancillary) {
+	for _, a := range list {
+		landed(a)
+		dispose(a.Rights, false)
 	}
 }
 
@@ -123,7 +134,25 @@ func dispose(files []*vfs.File, garbage bool) {
 		return
 	}
 	d.running = true
+	d.mu.Unlock()
+	if !disposeSome(maxDispose) {
+		go disposeSome(math.MaxInt)
+	}
+}
+
+// maxDispose files are closed by whoever has dropped them, who may be in a hurry.
+const maxDispose = 1024
+
+// disposeSome does the dropper's work, or about limit files of it; it reports whether
+// that was all.
+func disposeSome(limit int) bool {
+	d := &dropper
+	d.mu.Lock()
 	for len(d.files) > 0 || d.collect {
+		if limit--; limit < 0 {
+			d.mu.Unlock()
+			return false
+		}
 		if n := len(d.files); n > 0 {
 			f := d.files[n-1]
 			d.files[n-1] = nil
@@ -139,17 +168,19 @@ func dispose(files []*vfs.File, garbage bool) {
 		unreachable := collect()
 		gc.mu.Unlock()
 		for _, s := range unreachable {
-			rights := s.in.Purge()
-			landed(rights)
-			d.mu.Lock()
-			d.files = append(d.files, rights...)
-			d.mu.Unlock()
+			for _, a := range s.in.Purge() {
+				landed(a)
+				d.mu.Lock()
+				d.files = append(d.files, a.Rights...)
+				d.mu.Unlock()
+			}
 		}
 		d.mu.Lock()
 	}
 	d.files = nil
 	d.running = false
 	d.mu.Unlock()
+	return true
 }
 
 // collect returns the sockets that nobody can reach; called with gc.mu held.

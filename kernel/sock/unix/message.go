@@ -158,13 +158,13 @@ func (s *Sock) ancillary(c *kern.Ctx, m *sock.Msg, p *Sock) (*sock.Ancillary, li
 	if len(m.Rights) == 0 && !m.HasCred && !s.Opt.Has(sock.PassCred) && !p.Opt.Has(sock.PassCred) {
 		return nil, 0
 	}
-	a := &sock.Ancillary{Rights: m.Rights, Cred: m.Cred, HasCred: true}
+	a := &sock.Ancillary{Rights: m.Rights, User: c.User(), Cred: m.Cred, HasCred: true}
 	if !m.HasCred {
 		cr := c.Cred()
 		a.Cred = linux.Ucred{PID: c.PID, UID: cr.UID, GID: cr.GID}
 	}
 	if len(m.Rights) > 0 {
-		if e := launched(c, m.Rights); e != 0 {
+		if e := launched(c, a.User, m.Rights, m.MaxFiles); e != 0 {
 			return nil, e
 		}
 	}
@@ -174,7 +174,7 @@ func (s *Sock) ancillary(c *kern.Ctx, m *sock.Msg, p *Sock) (*sock.Ancillary, li
 // undo forgets an ancillary part that was not sent; its files are the caller's.
 func (s *Sock) undo(a *sock.Ancillary) {
 	if a != nil {
-		landed(a.Rights)
+		landed(a)
 	}
 }
 
@@ -277,8 +277,7 @@ const overflowID = 65534
 func (s *Sock) deliver(m *sock.Msg, a *sock.Ancillary, peek bool) {
 	if m == nil {
 		if !peek {
-			landed(a.Rights)
-			drop(a.Rights)
+			dropAll([]*sock.Ancillary{a})
 		}
 		return
 	}
@@ -295,7 +294,7 @@ func (s *Sock) deliver(m *sock.Msg, a *sock.Ancillary, peek bool) {
 		}
 		return
 	}
-	landed(a.Rights)
+	landed(a)
 	m.Rights = append(m.Rights, a.Rights...)
 }
 

@@ -92,7 +92,7 @@ func newSock(c *kern.Ctx, typ, protocol int32) (*Sock, linux.Errno) {
 	}
 	s := &Sock{}
 	s.Init(c, linux.AF_UNIX, typ, 0)
-	s.in.InitFlow(typ != linux.SOCK_STREAM)
+	s.in.InitFlow(c.User(), typ != linux.SOCK_STREAM)
 	all.add(s)
 	return s, 0
 }
@@ -283,8 +283,7 @@ func (s *Sock) Release(*vfs.File) {
 		p.Q.Notify(evIn | evOut | wait.RdHup | wait.Hup)
 	}
 	s.tellSenders()
-	landed(rights)
-	drop(rights)
+	dropAll(rights)
 	if was == stListening {
 		s.Q.Notify(evIn | evOut | wait.Hup) // those who wait to connect
 	}

@@ -91,7 +91,7 @@ func TestBlockingTransfer(tt *testing.T) {
 		t.Fatal("data damaged")
 	}
 	b.Put()
-	if n := sock.RingBytes(); n != 0 {
+	if n := sock.RingBytes.Used(); n != 0 {
 		t.Fatal(n, "bytes of rings leaked")
 	}
 }
