@@ -122,6 +122,7 @@ const (
 
 func (n *Net) newTCP(c *kern.Ctx, domain int32) *TCP {
 	s := &TCP{}
+	s.in.InitFlow(c.User(), false)
 	s.init(c, n, domain, linux.SOCK_STREAM, linux.IPPROTO_TCP)
 	s.self = s
 	s.opt.init()
