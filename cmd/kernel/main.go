@@ -16,6 +16,7 @@ import (
 	"hardtack/kernel/ktime"
 	"hardtack/kernel/mem"
 	"hardtack/kernel/proc"
+	"hardtack/kernel/vfs"
 	"hardtack/kernel/wait"
 	"hardtack/nucleus"
 )
@@ -59,6 +60,7 @@ func main() {
 	if err != nil {
 		k.fail("the root file system: %v", err)
 	}
+	vfs.SetMemory(mem.Total())
 	k.initProcesses()
 	k.console = newConsole(&k.platform, config)
 	if config.Terminal { // else the console is the program's

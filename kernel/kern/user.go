@@ -122,6 +122,13 @@ func (p *Pool) Force(u *User, n int64) {
 	p.used.Add(n)
 }
 
+// Note counts n more given out that nobody is charged for yet, Hold charges n of
+// those to a user. Release undoes both, and Note of -n only the first.
+func (p *Pool) Note(n int64) { p.used.Add(n) }
+
+// Hold charges a user for n that were noted.
+func (p *Pool) Hold(u *User, n int64) { u.used[p.id].Add(n) }
+
 // Release gives n back.
 func (p *Pool) Release(u *User, n int64) {
 	p.used.Add(-n)

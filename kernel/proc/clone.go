@@ -211,7 +211,13 @@ func (t *Thread) copyThread(a *CloneArgs) (*Thread, linux.Errno) {
 		t.FDs.Share()
 		c.FDs = t.FDs
 	} else {
-		c.FDs = t.FDs.Fork()
+		var e linux.Errno
+		if c.FDs, e = t.FDs.Fork(); e != 0 {
+			c.Space.Release()
+			c.FS.Release()
+			c.forget()
+			return nil, e
+		}
 	}
 	return c, 0
 }
@@ -260,6 +266,11 @@ func (c *Thread) abandon() {
 	c.FDs.Release(&c.Ctx)
 	c.FS.Release()
 	c.Space.Release()
+	c.forget()
+}
+
+// forget gives up the process of a thread that could not be made.
+func (c *Thread) forget() {
 	if c.Proc.PID == 0 { // its own, never known
 		if img := c.Proc.image.Load(); img != nil && img.File != nil {
 			img.File.Put()

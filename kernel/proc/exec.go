@@ -453,14 +453,20 @@ func (t *Thread) becomeProgram(x *program, s *vm.Space, img *Image, at entry) {
 	t.leaveNucleus()
 	if t.FDs.Users() > 1 {
 		fds := t.FDs
+		own, e := fds.Fork()
+		if e != 0 { // as on Linux, it is too late to go back
+			own = vfs.NewFDTable(t.Cred())
+			p.SendSignal(linux.SIGKILL)
+		}
 		p.mu.Lock()
-		t.FDs = fds.Fork()
+		t.FDs = own
 		p.mu.Unlock()
 		fds.Release(&t.Ctx)
 	}
 	t.FDs.CloseExec(&t.Ctx)
 	t.SetName(x.comm)
-	old, prev, user := t.assume(x, s, img)
+	old, prev := t.assume(x, s, img)
+	t.FDs.SetOwner(x.cred)
 	t.sig.alt = linux.StackT{}
 	if old != nil {
 		p.noteRSS(old)
@@ -469,9 +475,6 @@ func (t *Thread) becomeProgram(x *program, s *vm.Space, img *Image, at entry) {
 	}
 	if prev != nil && prev.File != nil {
 		prev.File.Put()
-	}
-	if user != nil {
-		user.put()
 	}
 	for _, fn := range Execed {
 		fn(t)

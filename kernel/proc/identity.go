@@ -22,7 +22,7 @@ func (p *Process) secureLimit(n int) uint64 {
 // assume makes the process the new program: address space, credentials,
 // dumpability, personality and whatever else tells who may look into it change
 // at once, under mu. It returns what the caller releases.
-func (t *Thread) assume(x *program, s *vm.Space, img *Image) (old *vm.Space, prev *Image, user *userCount) {
+func (t *Thread) assume(x *program, s *vm.Space, img *Image) (old *vm.Space, prev *Image) {
 	p := t.Proc
 	before, n := t.Cred(), x.cred
 	dump := vm.DumpUser
@@ -56,7 +56,8 @@ func (t *Thread) assume(x *program, s *vm.Space, img *Image) (old *vm.Space, pre
 		p.personality.Store(v &^ x.clear)
 	}
 	p.execed.Store(true)
-	return old, prev, p.chargeTo(n.UID)
+	p.chargeTo(n.User)
+	return old, prev
 }
 
 // raises reports a change of credentials after which the old user has no business
@@ -79,28 +80,26 @@ func (t *Thread) ChangeCred(n *kern.Cred) {
 	}
 	changed := n.UID != t.Cred().UID
 	t.SetCred(n)
-	var user *userCount
 	if changed {
-		user = p.chargeTo(n.UID)
+		p.chargeTo(n.User)
 	}
 	p.mu.Unlock()
-	if user != nil {
-		user.put()
-	}
+	t.FDs.SetOwner(n)
 }
 
-// chargeTo charges the process's threads to another user; the caller, who holds
-// mu, puts the returned one, which may be nil, afterwards.
-func (p *Process) chargeTo(uid uint32) *userCount {
-	p.uid.Store(uid)
+// chargeTo charges the process's threads to another user; the caller holds mu.
+func (p *Process) chargeTo(n *kern.User) {
+	p.uid.Store(n.UID)
 	old := p.sig.user
-	if old.uid == uid {
-		return nil
+	if old == n {
+		return
 	}
-	n := getUser(uid)
 	p.sig.user = n
-	k := int32(len(p.threads))
-	n.threads.Add(k)
-	old.threads.Add(-k)
-	return old
+	k := int64(len(p.threads))
+	if p.leader == nil { // it has ended, and is counted until it is waited for
+		k++
+	}
+	n.Threads.Add(k)
+	old.Threads.Add(-k)
+	threadPool.Move(old, n, k)
 }

@@ -43,7 +43,7 @@ func newInit(a *StartArgs) *Thread {
 	t.SetCred(cred)
 	t.FileSizeLimit.Store(linux.RLIM_INFINITY)
 	t.User.Reset()
-	t.FDs = vfs.NewFDTable()
+	t.FDs = vfs.NewFDTable(cred)
 	if a.Console != nil {
 		for i := range 3 {
 			a.Console.Get()

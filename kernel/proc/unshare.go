@@ -18,12 +18,9 @@ func (t *Thread) Unshare(flags uint64) linux.Errno {
 	}
 	p := t.Proc
 	if flags&linux.CLONE_FILES != 0 && t.FDs.Users() > 1 {
-		old := t.FDs
-		p.mu.Lock()
-		t.FDs = old.Fork()
-		p.mu.Unlock()
-		t.forgetTargets()
-		old.Release(&t.Ctx)
+		if e := t.UnshareFiles(); e != 0 {
+			return e
+		}
 	}
 	if flags&linux.CLONE_FS != 0 && t.FS.Users() > 1 {
 		old := t.FS

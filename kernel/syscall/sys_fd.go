@@ -31,13 +31,15 @@ func sysCloseRange(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return 0, linux.EINVAL
 	}
 	if flags&linux.CLOSE_RANGE_UNSHARE != 0 && t.FDs.Users() > 1 {
-		t.UnshareFiles()
+		if e := t.UnshareFiles(); e != 0 {
+			return 0, e
+		}
 	}
 	lo, hi := int(min(first, vfs.MaxFDs)), int(min(last, vfs.MaxFDs-1))
 	if flags&linux.CLOSE_RANGE_CLOEXEC != 0 {
 		t.FDs.MarkCloseOnExec(lo, hi)
 	} else {
-		t.FDs.CloseRange(&t.Ctx, lo, hi, nil)
+		t.FDs.CloseRange(&t.Ctx, lo, hi, false)
 	}
 	return 0, 0
 }

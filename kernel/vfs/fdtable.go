@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"math/bits"
 	"sync"
 	"sync/atomic"
 
@@ -19,86 +20,137 @@ type FDTable struct {
 	// does. It grows before the call that closed one returns.
 	Changes atomic.Uint64
 
-	mu     sync.Mutex
-	chunks atomic.Pointer[[]chunkRef] // the array is replaced under mu, when it grows
-	next   int                        // no free slot below; guarded by mu
-	max    int                        // slots in use end here; guarded by mu
+	payer      atomic.Pointer[kern.User] // who is charged; changed under mu
+	privileged atomic.Bool               // CAP_SYS_ADMIN
+
+	mu      sync.Mutex
+	charged int64                      // what payer is charged for the table; guarded by mu
+	chunks  atomic.Pointer[[]chunkRef] // the array is replaced under mu, when it grows
+	next    int                        // no free slot below; guarded by mu
+	max     int                        // slots in use end here; guarded by mu
 }
 
 const (
 	chunkShift = 6
 	chunkSlots = 1 << chunkShift
+
+	// chunkCost is what a chunk takes of the heap.
+	chunkCost = 576
 )
 
-// chunk is a piece of the table; once made it stays.
-type chunk [chunkSlots]slot
+// chunk is a piece of the table; once made it stays. A bit of its words belongs to
+// each slot.
+type chunk struct {
+	f       [chunkSlots]atomic.Pointer[File]
+	cloexec atomic.Uint64
+	taken   uint64 // reserved by Reserve, or in use; guarded by the table's mu
+}
 
 type chunkRef = atomic.Pointer[chunk]
-
-type slot struct {
-	f       atomic.Pointer[File]
-	cloexec atomic.Bool
-	taken   bool // reserved by Reserve, or in use; guarded by the table's mu
-}
 
 // MaxFDs is the highest RLIMIT_NOFILE that is granted (fs.nr_open).
 const MaxFDs = 1 << 20
 
-// NewFDTable returns an empty table with one user.
-func NewFDTable() *FDTable {
+// NewFDTable returns an empty table with one user, whose credentials say who pays.
+func NewFDTable(cr *kern.Cred) *FDTable {
 	t := &FDTable{}
 	t.users.Store(1)
+	t.payer.Store(kern.UserOf(cr.UID))
+	t.privileged.Store(cr.Has(kern.CapSysAdmin))
 	c := make([]chunkRef, 1)
 	c[0].Store(new(chunk))
 	t.chunks.Store(&c)
 	return t
 }
 
-// slot returns the place of a descriptor, nil where there was never one.
-func (t *FDTable) slot(fd int32) *slot {
+// SetOwner charges the table, and files that it gets from now on, to another user.
+func (t *FDTable) SetOwner(cr *kern.Cred) {
+	t.mu.Lock()
+	t.privileged.Store(cr.Has(kern.CapSysAdmin))
+	if old := t.payer.Load(); old.UID != cr.UID {
+		n := kern.UserOf(cr.UID)
+		t.payer.Store(n)
+		tables.Move(old, n, t.charged)
+	}
+	t.mu.Unlock()
+}
+
+// chunkOf returns the chunk of a descriptor, nil where there was never one.
+func (t *FDTable) chunkOf(fd int32) *chunk {
 	c := *t.chunks.Load()
 	if k := uint(fd) >> chunkShift; k < uint(len(c)) {
-		if p := c[k].Load(); p != nil {
-			return &p[fd&(chunkSlots-1)]
-		}
+		return c[k].Load()
 	}
 	return nil
 }
 
-// grow returns the place of a descriptor, which it makes; called with mu held.
-func (t *FDTable) grow(fd int) *slot {
+// bit is a descriptor's in the words of its chunk.
+func bit(fd int32) uint64 { return 1 << (uint32(fd) & (chunkSlots - 1)) }
+
+// at returns the slot of a descriptor.
+func (p *chunk) at(fd int32) *atomic.Pointer[File] { return &p.f[fd&(chunkSlots-1)] }
+
+// setCloexec sets or clears the flag of a descriptor.
+func (p *chunk) setCloexec(fd int32, on bool) {
+	switch b := bit(fd); {
+	case on:
+		p.cloexec.Or(b)
+	case p.cloexec.Load()&b != 0:
+		p.cloexec.And(^b)
+	}
+}
+
+// arrayCost is what an array of so many chunks is charged; the first chunk of a table
+// and its array are free.
+func arrayCost(chunks int) int64 { return int64(chunks / chunkSlots) }
+
+// grow returns the chunk of a descriptor, which it makes; nil if the user may have no
+// more. Called with mu held.
+func (t *FDTable) grow(fd int) *chunk {
 	c := *t.chunks.Load()
 	k := fd >> chunkShift
-	if k >= len(c) {
-		n := make([]chunkRef, max(2*len(c), k+1))
+	if k < len(c) {
+		if p := c[k].Load(); p != nil {
+			return p
+		}
+	}
+	size := len(c)
+	if k >= size {
+		size = max(2*size, k+1)
+	}
+	cost := 1 + arrayCost(size) - arrayCost(len(c))
+	if !tables.Charge(t.payer.Load(), cost) {
+		return nil
+	}
+	t.charged += cost
+	if size > len(c) {
+		n := make([]chunkRef, size)
 		for i := range c {
 			n[i].Store(c[i].Load())
 		}
 		t.chunks.Store(&n)
 		c = n
 	}
-	p := c[k].Load()
-	if p == nil {
-		p = new(chunk)
-		c[k].Store(p)
-	}
-	return &p[fd&(chunkSlots-1)]
+	p := new(chunk)
+	c[k].Store(p)
+	return p
 }
 
 // Get returns the file at fd with a reference, or nil. The caller Puts it.
 func (t *FDTable) Get(fd int32) *File {
-	s := t.slot(fd)
-	if s == nil {
+	p := t.chunkOf(fd)
+	if p == nil {
 		return nil
 	}
+	s := p.at(fd)
 	for {
-		f := s.f.Load()
+		f := s.Load()
 		if f == nil {
 			return nil
 		}
 		if f.TryGet() {
 			// The slot may have been reused between the two loads.
-			if s.f.Load() == f {
+			if s.Load() == f {
 				return f
 			}
 			f.Put()
@@ -107,26 +159,24 @@ func (t *FDTable) Get(fd int32) *File {
 }
 
 // Reserve takes the lowest free descriptor from min on, below limit
-// (RLIMIT_NOFILE): EMFILE when there is none, ENFILE when the system has too
-// many open files. Install or Unreserve follows.
+// (RLIMIT_NOFILE): EMFILE when there is none, ENFILE when the system or the user has
+// too many open files, ENOMEM when the user's tables are too large. Install or
+// Unreserve follows.
 func (t *FDTable) Reserve(min int, limit uint64) (int32, linux.Errno) {
-	if n, most := Files(); n >= most {
+	if !files.Room(t.payer.Load(), 1, t.privileged.Load()) {
 		return -1, linux.ENFILE
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	fd := max(min, t.next)
-	for fd < t.max {
-		s := t.slot(int32(fd))
-		if s == nil || !s.taken {
-			break
-		}
-		fd++
-	}
+	fd := t.lowest(max(min, t.next))
 	if uint64(fd) >= limit || fd >= MaxFDs {
 		return -1, linux.EMFILE
 	}
-	t.grow(fd).taken = true
+	p := t.grow(fd)
+	if p == nil {
+		return -1, linux.ENOMEM
+	}
+	p.taken |= bit(int32(fd))
 	if min <= t.next {
 		t.next = fd + 1
 	}
@@ -134,11 +184,37 @@ func (t *FDTable) Reserve(min int, limit uint64) (int32, linux.Errno) {
 	return int32(fd), 0
 }
 
+// lowest returns the first free descriptor from fd on; called with mu held.
+func (t *FDTable) lowest(fd int) int {
+	for fd < t.max {
+		p := t.chunkOf(int32(fd))
+		if p == nil {
+			break
+		}
+		off := fd & (chunkSlots - 1)
+		if free := ^p.taken >> off; free != 0 {
+			fd += bits.TrailingZeros64(free)
+			break
+		}
+		fd += chunkSlots - off
+	}
+	return fd
+}
+
 // Install puts a file, whose reference it takes over, into a reserved slot.
 func (t *FDTable) Install(fd int32, f *File, cloexec bool) {
-	s := t.slot(fd)
-	s.cloexec.Store(cloexec)
-	s.f.Store(f)
+	t.own(f)
+	p := t.chunkOf(fd)
+	p.setCloexec(fd, cloexec)
+	p.at(fd).Store(f)
+}
+
+// own charges a new file to the table's user.
+func (t *FDTable) own(f *File) {
+	if f.owner == nil {
+		f.owner = t.payer.Load()
+		files.Hold(f.owner, 1)
+	}
 }
 
 // Unreserve gives a reserved descriptor back.
@@ -149,7 +225,7 @@ func (t *FDTable) Unreserve(fd int32) {
 }
 
 func (t *FDTable) free(fd int32) {
-	t.slot(fd).taken = false
+	t.chunkOf(fd).taken &^= bit(fd)
 	t.next = min(t.next, int(fd))
 }
 
@@ -164,21 +240,27 @@ func (t *FDTable) Add(f *File, min int, limit uint64, cloexec bool) (int32, linu
 }
 
 // Replace is dup2: it puts f (taking over the reference) at fd and closes what
-// was there. EBUSY if fd is only reserved, EBADF beyond the limit.
+// was there. EBUSY if fd is only reserved, EBADF beyond the limit, ENOMEM when
+// the user's tables are too large.
 func (t *FDTable) Replace(c *kern.Ctx, fd int32, f *File, limit uint64, cloexec bool) linux.Errno {
 	if fd < 0 || uint64(fd) >= limit || fd >= MaxFDs {
 		return linux.EBADF
 	}
 	t.mu.Lock()
-	s := t.grow(int(fd))
-	old := s.f.Load()
-	if old == nil && s.taken {
+	p := t.grow(int(fd))
+	if p == nil {
+		t.mu.Unlock()
+		return linux.ENOMEM
+	}
+	old := p.at(fd).Load()
+	if old == nil && p.taken&bit(fd) != 0 {
 		t.mu.Unlock()
 		return linux.EBUSY
 	}
-	s.taken = true
-	s.cloexec.Store(cloexec)
-	s.f.Store(f)
+	t.own(f)
+	p.taken |= bit(fd)
+	p.setCloexec(fd, cloexec)
+	p.at(fd).Store(f)
 	t.max = max(t.max, int(fd)+1)
 	t.mu.Unlock()
 	if old != nil {
@@ -189,17 +271,17 @@ func (t *FDTable) Replace(c *kern.Ctx, fd int32, f *File, limit uint64, cloexec 
 
 // Close empties a slot.
 func (t *FDTable) Close(c *kern.Ctx, fd int32) linux.Errno {
-	s := t.slot(fd)
-	if s == nil {
+	p := t.chunkOf(fd)
+	if p == nil {
 		return linux.EBADF
 	}
 	t.mu.Lock()
-	f := s.f.Load()
+	f := p.at(fd).Load()
 	if f == nil {
 		t.mu.Unlock()
 		return linux.EBADF
 	}
-	s.f.Store(nil)
+	p.at(fd).Store(nil)
 	t.free(fd)
 	t.mu.Unlock()
 	t.closeFile(c, f)
@@ -219,59 +301,84 @@ func (t *FDTable) closeFile(c *kern.Ctx, f *File) {
 
 // CloseOnExec reads the flag of an open descriptor.
 func (t *FDTable) CloseOnExec(fd int32) (bool, linux.Errno) {
-	s := t.slot(fd)
-	if s == nil || s.f.Load() == nil {
+	p := t.chunkOf(fd)
+	if p == nil || p.at(fd).Load() == nil {
 		return false, linux.EBADF
 	}
-	return s.cloexec.Load(), 0
+	return p.cloexec.Load()&bit(fd) != 0, 0
 }
 
 // SetCloseOnExec sets the flag of an open descriptor.
 func (t *FDTable) SetCloseOnExec(fd int32, on bool) linux.Errno {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s := t.slot(fd)
-	if s == nil || s.f.Load() == nil {
+	p := t.chunkOf(fd)
+	if p == nil || p.at(fd).Load() == nil {
 		return linux.EBADF
 	}
-	s.cloexec.Store(on)
+	p.setCloexec(fd, on)
 	return 0
 }
 
-// Fork returns a copy with a reference to every file.
-func (t *FDTable) Fork() *FDTable {
+// Fork returns a copy with a reference to every file; ENOMEM when the user's tables
+// are too large.
+func (t *FDTable) Fork() (*FDTable, linux.Errno) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	old := *t.chunks.Load()
-	n := &FDTable{next: t.next, max: t.max}
+	size := min(len(old), max(1, (t.max+chunkSlots-1)>>chunkShift))
+	cost := arrayCost(size)
+	for k := 1; k < size; k++ {
+		if old[k].Load() != nil {
+			cost++
+		}
+	}
+	payer := t.payer.Load()
+	if cost > 0 && !tables.Charge(payer, cost) {
+		return nil, linux.ENOMEM
+	}
+	n := &FDTable{next: t.next, max: t.max, charged: cost}
 	n.users.Store(1)
-	c := make([]chunkRef, max(1, (t.max+chunkSlots-1)>>chunkShift))
-	for k := range min(len(old), len(c)) {
+	n.payer.Store(payer)
+	n.privileged.Store(t.privileged.Load())
+	c := make([]chunkRef, size)
+	for k := range c {
 		from := old[k].Load()
 		if from == nil {
 			continue
 		}
-		to := new(chunk)
-		used := false
-		for i := range from {
-			f := from[i].f.Load()
-			if f == nil {
-				if from[i].taken { // only reserved: free in the copy
-					n.next = min(n.next, k<<chunkShift+i)
-				}
-				continue
-			}
-			f.Get()
-			to[i].f.Store(f)
-			to[i].cloexec.Store(from[i].cloexec.Load())
-			to[i].taken = true
-			used = true
-		}
-		if used {
+		if to := from.fork(); to != nil {
 			c[k].Store(to)
+			if only := from.taken &^ to.taken; only != 0 { // reserved there, free here
+				n.next = min(n.next, k<<chunkShift+bits.TrailingZeros64(only))
+			}
+		} else {
+			n.next = min(n.next, k<<chunkShift)
 		}
 	}
 	n.chunks.Store(&c)
+	return n, 0
+}
+
+// fork returns a copy, nil of a chunk without files; called with the table's mu held.
+func (p *chunk) fork() *chunk {
+	var n *chunk
+	for left := p.taken; left != 0; left &= left - 1 {
+		i := bits.TrailingZeros64(left)
+		f := p.f[i].Load()
+		if f == nil {
+			continue // only reserved
+		}
+		if n == nil {
+			n = new(chunk)
+		}
+		f.Get()
+		n.f[i].Store(f)
+		n.taken |= 1 << i
+	}
+	if n != nil {
+		n.cloexec.Store(p.cloexec.Load() & n.taken)
+	}
 	return n
 }
 
@@ -284,27 +391,28 @@ func (t *FDTable) Users() int { return int(t.users.Load()) }
 // Release drops a user; the last one closes everything.
 func (t *FDTable) Release(c *kern.Ctx) {
 	if t.users.Add(-1) == 0 {
-		t.CloseRange(c, 0, MaxFDs-1, nil)
+		t.CloseRange(c, 0, MaxFDs-1, false)
+		tables.Release(t.payer.Load(), t.charged)
 	}
 }
 
 // CloseExec closes what is marked close-on-exec.
 func (t *FDTable) CloseExec(c *kern.Ctx) {
-	t.CloseRange(c, 0, MaxFDs-1, func(s *slot) bool { return s.cloexec.Load() })
+	t.CloseRange(c, 0, MaxFDs-1, true)
 }
 
-// CloseRange closes the open descriptors first … last that which accepts; nil
-// accepts all.
-func (t *FDTable) CloseRange(c *kern.Ctx, first, last int, which func(*slot) bool) {
+// CloseRange closes the open descriptors first … last, or those among them that are
+// marked close-on-exec.
+func (t *FDTable) CloseRange(c *kern.Ctx, first, last int, marked bool) {
 	for fd := t.nextOpen(first, last); fd >= 0; fd = t.nextOpen(fd+1, last) {
-		s := t.slot(int32(fd))
+		p := t.chunkOf(int32(fd))
 		t.mu.Lock()
-		f := s.f.Load()
-		if f == nil || which != nil && !which(s) {
+		f := p.at(int32(fd)).Load()
+		if f == nil || marked && p.cloexec.Load()&bit(int32(fd)) == 0 {
 			t.mu.Unlock()
 			continue
 		}
-		s.f.Store(nil)
+		p.at(int32(fd)).Store(nil)
 		t.free(int32(fd))
 		t.mu.Unlock()
 		t.closeFile(c, f)
@@ -320,7 +428,7 @@ func (t *FDTable) nextOpen(first, last int) int {
 			fd |= chunkSlots - 1
 			continue
 		}
-		if p[fd&(chunkSlots-1)].f.Load() != nil {
+		if p.at(int32(fd)).Load() != nil {
 			return fd
 		}
 	}

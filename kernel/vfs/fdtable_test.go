@@ -29,7 +29,7 @@ func TestFDTable(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		ended, made := 0, 0
-		tables := []*vfs.FDTable{vfs.NewFDTable()}
+		tables := []*vfs.FDTable{vfs.NewFDTable(&kern.RootCred)}
 		models := []map[int32]fd{{}}
 		const limit = 300
 		file := func() *vfs.File {
@@ -88,7 +88,7 @@ func TestFDTable(t *testing.T) {
 			},
 			"close range": func(t *rapid.T) {
 				k, lo, n := pick(t), rapid.IntRange(0, 310).Draw(t, "lo"), rapid.IntRange(0, 100).Draw(t, "n")
-				tables[k].CloseRange(c, lo, lo+n, nil)
+				tables[k].CloseRange(c, lo, lo+n, false)
 				for at := range models[k] {
 					if int(at) >= lo && int(at) <= lo+n {
 						delete(models[k], at)
@@ -109,7 +109,11 @@ func TestFDTable(t *testing.T) {
 					return
 				}
 				k := pick(t)
-				tables = append(tables, tables[k].Fork())
+				n, e := tables[k].Fork()
+				if e != 0 {
+					t.Fatal(e)
+				}
+				tables = append(tables, n)
 				m := map[int32]fd{}
 				for at, x := range models[k] {
 					m[at] = x
@@ -159,7 +163,7 @@ func TestHighDescriptorIsCheap(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	var tables [16]*vfs.FDTable
 	for i := range tables {
-		tables[i] = vfs.NewFDTable()
+		tables[i] = vfs.NewFDTable(&kern.RootCred)
 		tables[i].Replace(c, vfs.MaxFDs-1, vfs.NewFile(vfs.BaseOps{}, 0), vfs.MaxFDs, false)
 	}
 	runtime.ReadMemStats(&after)
@@ -173,7 +177,7 @@ func TestHighDescriptorIsCheap(t *testing.T) {
 
 // Look-ups run beside opens, closes and growth; nothing is used after its end.
 func TestFDTableRace(t *testing.T) {
-	table := vfs.NewFDTable()
+	table := vfs.NewFDTable(&kern.RootCred)
 	var wg sync.WaitGroup
 	for w := range 2 {
 		wg.Go(func() {
@@ -199,4 +203,56 @@ func TestFDTableRace(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// A user cannot multiply a large table through forks, and pays for what it has; who
+// has little still gets more.
+func TestTablesAreCharged(t *testing.T) {
+	const user = 4711
+	c := kern.NewKernelCtx()
+	f := vfs.NewFile(vfs.BaseOps{}, 0)
+	big := vfs.NewFDTable(&kern.Cred{UID: user})
+	for i := range int32(1 << 18) {
+		f.Get()
+		if e := big.Replace(c, i, f, vfs.MaxFDs, i%3 == 0); e != 0 {
+			t.Fatal(i, e)
+		}
+	}
+	all := []*vfs.FDTable{big}
+	e := linux.Errno(0)
+	for len(all) < 100 && e == 0 {
+		var n *vfs.FDTable
+		if n, e = big.Fork(); e == 0 {
+			all = append(all, n)
+		}
+	}
+	if e != linux.ENOMEM || len(all) < 3 {
+		t.Fatal(len(all), "tables, then", e)
+	}
+	other := vfs.NewFDTable(&kern.Cred{UID: user + 1})
+	f.Get()
+	if e := other.Replace(c, 1000, f, vfs.MaxFDs, false); e != 0 {
+		t.Fatal("another user:", e)
+	}
+	all[1].SetOwner(&kern.Cred{UID: user + 1})
+	for _, x := range append(all, other) {
+		x.Release(c)
+	}
+	f.Put()
+	again := vfs.NewFDTable(&kern.Cred{UID: user})
+	var list []*vfs.FDTable
+	for range 200 {
+		g := vfs.NewFile(vfs.BaseOps{}, 0)
+		if e := again.Replace(c, 5000, g, vfs.MaxFDs, false); e != 0 {
+			t.Fatal(e)
+		}
+		x, e := again.Fork()
+		if e != 0 {
+			t.Fatal("charges were left:", e)
+		}
+		list = append(list, x)
+	}
+	for _, x := range append(list, again) {
+		x.Release(c)
+	}
 }

@@ -51,6 +51,8 @@ type File struct {
 	locked     atomic.Bool           // flock was used
 	async      atomic.Pointer[Async] // F_SETOWN, F_SETSIG; made on first use
 
+	owner *kern.User // who is charged; set before anybody else has the file, by its first descriptor
+
 	watches watches // who wants to hear of the end (epoll); guarded by its own lock
 }
 
@@ -122,26 +124,32 @@ type Dirent struct {
 	Name string
 }
 
-// files counts the open files of the system.
-var files atomic.Int64
-
 // minFiles is granted on the smallest machine.
 const minFiles = 32768
 
-// Files returns how many files are open and how many may be (fs.file-max): one
-// for each page of memory, since each takes some hundred bytes of the kernel's
-// heap. Descriptor tables refuse new descriptors beyond that (ENFILE).
-func Files() (n, max int64) {
-	max = int64(mem.Total())
-	if max < minFiles {
-		max = minFiles
-	}
-	return files.Load(), max
+// files is the open files of the system, which users share, and tables the memory of
+// descriptor tables, in chunks.
+var (
+	files  = kern.NewPool(minFiles)
+	tables = kern.NewPool(minFiles)
+)
+
+// SetMemory bounds what is open by the machine's memory in pages, before there are
+// programs: a file for each page, since each takes some hundred bytes of the kernel's
+// heap, and a 16th for descriptor tables.
+func SetMemory(pages int) {
+	files.SetMax(max(int64(pages), minFiles))
+	tables.SetMax(int64(pages) * (mem.PageSize / 16) / chunkCost)
 }
+
+// Files returns how many files are open and how many may be (fs.file-max).
+// Descriptor tables refuse new descriptors beyond that (ENFILE), and before: the
+// last are for CAP_SYS_ADMIN, and for users who have few.
+func Files() (n, max int64) { return files.Used(), files.Max() }
 
 // NewFile returns an open file with one reference.
 func NewFile(ops Ops, flags uint32) *File {
-	files.Add(1)
+	files.Note(1)
 	f := &File{Ops: ops}
 	_, f.seekable = ops.(Seeker)
 	f.refs.Store(1)
@@ -188,7 +196,10 @@ func (f *File) TryGet() bool {
 // Put drops a reference.
 func (f *File) Put() {
 	if n := f.refs.Add(-1); n == 0 {
-		files.Add(-1)
+		files.Note(-1)
+		if f.owner != nil {
+			files.Hold(f.owner, -1)
+		}
 		f.watches.end()
 		f.release()
 	} else if n < 0 {

@@ -158,7 +158,7 @@ func TestBlockingLocks(t *testing.T) {
 // open file only.
 func TestLocksEndWithFiles(t *testing.T) {
 	c, ctx := newTree(t)
-	table := vfs.NewFDTable()
+	table := vfs.NewFDTable(&kern.RootCred)
 	open := func() int32 {
 		f, _ := vfs.Open(c, ctx, nil, "/f", linux.O_CREAT|linux.O_RDWR, 0o644)
 		fd, _ := table.Add(f, 0, 100, false)
