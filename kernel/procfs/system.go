@@ -11,9 +11,11 @@ import (
 	"sync"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/epoll"
 	"hardtack/kernel/kern"
 	"hardtack/kernel/mem"
 	"hardtack/kernel/pagecache"
+	"hardtack/kernel/pipe"
 	"hardtack/kernel/proc"
 	"hardtack/kernel/tmpfs"
 	"hardtack/kernel/vfs"
@@ -209,14 +211,23 @@ var fsFiles = []*entry{
 		return fmt.Sprintf("%d\t0\t%d\n", n, most)
 	}),
 	file("pipe-max-size", "1048576\n"),
-	number("pipe-user-pages-soft", 16384, nil),
+	number("pipe-user-pages-soft", 16384, func(n int64) bool {
+		if n >= 0 {
+			pipe.UserPagesSoft.Store(n)
+		}
+		return n >= 0
+	}),
 	number("protected_symlinks", 0, between(0, 1)),
 	number("protected_hardlinks", 0, between(0, 1)),
 	number("aio-max-nr", 65536, nil),
 	{name: "inotify", mode: 0o555, kids: []*entry{
-		file("max_queued_events", "16384\n"), file("max_user_instances", "128\n"), file("max_user_watches", "65536\n"),
+		file("max_queued_events", "16384\n"),
+		file("max_user_instances", fmt.Sprintf("%d\n", vfs.MaxInstances)),
+		file("max_user_watches", fmt.Sprintf("%d\n", vfs.MaxUserWatches)),
 	}},
-	{name: "epoll", mode: 0o555, kids: []*entry{file("max_user_watches", "1048576\n")}},
+	{name: "epoll", mode: 0o555, kids: []*entry{
+		live("max_user_watches", func() string { return fmt.Sprintf("%d\n", epoll.MaxWatches()) }),
+	}},
 	{name: "mqueue", mode: 0o555},
 }
 

@@ -26,7 +26,7 @@ func inotifyInit(t *proc.Thread, flags uint32) (uint64, linux.Errno) {
 	if flags&^(linux.O_CLOEXEC|linux.O_NONBLOCK) != 0 {
 		return 0, linux.EINVAL
 	}
-	f, e := vfs.NewInotify(flags)
+	f, e := vfs.NewInotify(t.Cred(), flags)
 	if e != 0 {
 		return 0, e
 	}

@@ -132,7 +132,7 @@ func TestOpenDuringReplace(t *testing.T) {
 func TestInotify(t *testing.T) {
 	c, ctx := newTree(t)
 	vfs.MkdirAt(c, ctx, nil, "/d", 0o755)
-	f, _ := vfs.NewInotify(linux.O_NONBLOCK)
+	f, _ := vfs.NewInotify(&kern.RootCred, linux.O_NONBLOCK)
 	defer f.Put()
 	in := f.Ops.(*vfs.Inotify)
 	p, _ := vfs.Lookup(c, ctx, nil, "/d", 0)

@@ -3,7 +3,6 @@ package vfs
 import (
 	"encoding/binary"
 	"sync"
-	"sync/atomic"
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
@@ -24,6 +23,8 @@ type Inotify struct {
 	watches map[int32]*watch // guarded by mu
 	last    int32            // watch number; guarded by mu
 	closed  bool             // guarded by mu
+
+	user *kern.User // who is charged; immutable
 }
 
 type event struct {
@@ -32,15 +33,19 @@ type event struct {
 	name         string
 }
 
-// Bounds (fs.inotify.max_queued_events, max_user_watches, max_user_instances):
-// of one instance, of all, of all.
+// Bounds (fs.inotify.max_queued_events, max_user_watches, max_user_instances): of an
+// instance, of a user, of a user.
 const (
 	maxQueuedEvents = 16384
-	maxUserWatches  = 65536
-	maxInstances    = 512
+	MaxUserWatches  = 65536
+	MaxInstances    = 128
 )
 
-var instances atomic.Int32
+// instances and inotifyWatches are shared by users.
+var (
+	instances      = kern.NewPool(32 * MaxInstances)
+	inotifyWatches = kern.NewPool(4 * MaxUserWatches)
+)
 
 // size is the length of struct inotify_event with the name, padded to 16.
 func (e *event) size() int {
@@ -52,12 +57,16 @@ func (e *event) size() int {
 
 // NewInotify returns an open instance; flags may have O_NONBLOCK. EMFILE when
 // there are too many.
-func NewInotify(flags uint32) (*File, linux.Errno) {
-	if instances.Add(1) > maxInstances {
-		instances.Add(-1)
+func NewInotify(c *kern.Cred, flags uint32) (*File, linux.Errno) {
+	u := kern.UserOf(c.EUID) // not the real user: as on Linux
+	if !instances.Charge(u, 1) {
 		return nil, linux.EMFILE
 	}
-	return NewFile(&Inotify{watches: map[int32]*watch{}}, linux.O_RDONLY|flags&linux.O_NONBLOCK), 0
+	if instances.Of(u) > MaxInstances {
+		instances.Release(u, 1)
+		return nil, linux.EMFILE
+	}
+	return NewFile(&Inotify{watches: map[int32]*watch{}, user: u}, linux.O_RDONLY|flags&linux.O_NONBLOCK), 0
 }
 
 // Name is the text of /proc/PID/fd/N.
@@ -88,7 +97,7 @@ func (in *Inotify) AddWatch(p Path, mask uint32) (int32, linux.Errno) {
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if watching.Load() >= maxUserWatches || in.closed {
+	if in.closed || inotifyWatches.Of(in.user) >= MaxUserWatches || !inotifyWatches.Charge(in.user, 1) {
 		return 0, linux.ENOSPC
 	}
 	for in.last++; in.last <= 0 || in.watches[in.last] != nil; in.last++ {
@@ -243,5 +252,5 @@ func (in *Inotify) Release(*File) {
 	for _, w := range all {
 		w.remove()
 	}
-	instances.Add(-1)
+	instances.Release(in.user, 1)
 }

@@ -68,6 +68,7 @@ func (w *watch) remove() {
 	watchMu.Unlock()
 	if found {
 		watching.Add(-1)
+		inotifyWatches.Release(w.in.user, 1)
 		w.in.forget(w)
 	}
 }
