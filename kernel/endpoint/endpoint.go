@@ -22,6 +22,7 @@ import (
 // object is an endpoint or a notification.
 type object struct {
 	id    core.ID     // immutable
+	user  *kern.User  // who is charged; immutable
 	ended atomic.Bool // the nucleus has it no more
 	queue wait.Queue
 }
@@ -48,6 +49,12 @@ var (
 	notifications [core.MaxNotifications]atomic.Pointer[object]
 )
 
+// The machine has few of both (place 0 is nobody's), and users share them.
+var (
+	endpointPool     = kern.NewPool(core.MaxEndpoints - 1)
+	notificationPool = kern.NewPool(core.MaxNotifications - 1)
+)
+
 func init() {
 	nucleus.EndpointReady = func(i uint32) { ready(endpoints[i].Load()) }
 	nucleus.NotificationReady = func(i uint32) { ready(notifications[i].Load()) }
@@ -59,25 +66,38 @@ func ready(o *object) {
 	}
 }
 
-// New returns the two files of a new endpoint.
-func New() (receive, send *vfs.File, e linux.Errno) {
-	id, e := nucleus.NewEndpoint()
+// New returns the two files of a user's new endpoint.
+func New(u *kern.User) (receive, send *vfs.File, e linux.Errno) {
+	o, e := newObject(u, endpointPool, nucleus.NewEndpoint)
 	if e != 0 {
 		return nil, nil, e
 	}
-	o := &object{id: id}
+	id := o.id
 	endpoints[id.Index()].Store(o)
 	return newFile(&receiver{file{o: o}}, linux.O_RDONLY), newFile(&sender{file: file{o: o}}, linux.O_WRONLY), 0
 }
 
-// NewNotification returns the file of a new notification.
-func NewNotification() (*vfs.File, linux.Errno) {
-	id, e := nucleus.NewNotification()
+// newObject takes an object of the nucleus for a user; ENFILE when there is none, or
+// the user has many.
+func newObject(u *kern.User, pool *kern.Pool, make func() (core.ID, linux.Errno)) (*object, linux.Errno) {
+	if !pool.Charge(u, 1) {
+		return nil, linux.ENFILE
+	}
+	id, e := make()
+	if e != 0 {
+		pool.Release(u, 1)
+		return nil, e
+	}
+	return &object{id: id, user: u}, 0
+}
+
+// NewNotification returns the file of a user's new notification.
+func NewNotification(u *kern.User) (*vfs.File, linux.Errno) {
+	o, e := newObject(u, notificationPool, nucleus.NewNotification)
 	if e != 0 {
 		return nil, e
 	}
-	o := &object{id: id}
-	notifications[id.Index()].Store(o)
+	notifications[o.id.Index()].Store(o)
 	return newFile(&notification{file{o: o}}, linux.O_RDWR), 0
 }
 
@@ -127,6 +147,7 @@ func (x *receiver) Release(*vfs.File) {
 	x.o.ended.Store(true)
 	endpoints[x.o.id.Index()].CompareAndSwap(x.o, nil)
 	nucleus.EndEndpoint(x.o.id)
+	endpointPool.Release(x.o.user, 1)
 	nucleus.ServeMessages()
 	x.o.queue.Notify(wait.Err)
 }
@@ -136,6 +157,7 @@ func (x *notification) Release(*vfs.File) {
 	x.o.ended.Store(true)
 	notifications[x.o.id.Index()].CompareAndSwap(x.o, nil)
 	nucleus.EndNotification(x.o.id)
+	notificationPool.Release(x.o.user, 1)
 	nucleus.ServeMessages()
 }
 

@@ -8,6 +8,7 @@ import (
 	"hardtack/abi/ipc"
 	"hardtack/abi/linux"
 	"hardtack/kernel/endpoint"
+	"hardtack/kernel/kern"
 	"hardtack/kernel/uio"
 	"hardtack/kernel/wait"
 	"hardtack/nucleus"
@@ -25,6 +26,9 @@ func init() {
 	nucleus.MessageWoken = messageWoken
 	wait.Tell = nucleus.EndLinger
 }
+
+// partnerPool is the places of partners (0 is nobody's), which users share.
+var partnerPool = kern.NewPool(core.MaxThreads - 1)
 
 // messageWoken gets a thread going that waited inside the nucleus. Callers may hold
 // Process.mu and treeMu.
@@ -65,8 +69,15 @@ func (t *Thread) joinNucleus() linux.Errno {
 	if t.partner.Load() != 0 {
 		return 0
 	}
+	u := t.Ctx.User()
+	if !partnerPool.Charge(u, 1) {
+		return linux.ENFILE
+	}
 	id, e := t.User.Join(&t.Space.AS)
-	if e == 0 {
+	if e != 0 {
+		partnerPool.Release(u, 1)
+	} else {
+		t.partnerUser = u
 		partners[id.Index()].Store(t)
 		t.partner.Store(uint64(id))
 	}
@@ -85,6 +96,7 @@ func (t *Thread) leaveNucleus() {
 	t.partner.Store(0)
 	partners[id.Index()].Store(nil) // the place may be another's once it has left
 	t.User.Leave()
+	partnerPool.Release(t.partnerUser, 1)
 	nucleus.ServeMessages()
 }
 

@@ -44,9 +44,10 @@ type Thread struct {
 
 	// partner is the thread's name in the nucleus once it has made message calls,
 	// else 0; delivered is set when one it hosts is over.
-	partner   atomic.Uint64
-	delivered atomic.Bool
-	letter    *letter // made when a long message needs it
+	partner     atomic.Uint64
+	partnerUser *kern.User // who is charged for partner; the thread's
+	delivered   atomic.Bool
+	letter      *letter // made when a long message needs it
 
 	sig   threadSignals
 	frame *signalFrame // room to build one; made at the first signal

@@ -41,7 +41,7 @@ func makeEndpoint(t *proc.Thread, addr uio.Addr, flags uint32) linux.Errno {
 	}
 	if e = fds.write(t, addr); e == 0 {
 		var r, s *vfs.File
-		if r, s, e = endpoint.New(); e == 0 {
+		if r, s, e = endpoint.New(t.Ctx.User()); e == 0 {
 			fds.install(t, r, s, cloexec)
 			return 0
 		}
@@ -74,7 +74,7 @@ func makeNotification(t *proc.Thread, flags uint32) (uint64, linux.Errno) {
 	if e != 0 {
 		return 0, e
 	}
-	f, e := endpoint.NewNotification()
+	f, e := endpoint.NewNotification(t.Ctx.User())
 	if e != 0 {
 		return 0, e
 	}

@@ -82,7 +82,7 @@ TEST(wide_paths, "epoll: paths through two instances")
 		n++;
 	say("%d, then %s", n, name_of(errno));
 	int flat = 0;
-	for (; flat < 300 && watch(epoll_create1(0), eventfd(0, 0)) == 0; flat++)
+	for (; flat < 100 && watch(epoll_create1(0), eventfd(0, 0)) == 0; flat++)
 		;
 	say("of one level %d", flat);
 	err("file in a watched instance", watch(inner, eventfd(0, 0)));
