@@ -75,7 +75,7 @@ type Pool struct {
 }
 
 // maxPools is the number of pools of the kernel, about.
-const maxPools = 24
+const maxPools = 32
 
 var lastPool atomic.Int32
 

@@ -31,6 +31,8 @@ const (
 
 // Segment is a shared memory segment; a mem.Object whose mappings are counted.
 type Segment struct {
+	user *kern.User // who is charged; immutable
+
 	pages *vm.Shared // immutable
 	size  uint64     // as asked for; immutable
 	id    int32      // immutable
@@ -45,11 +47,12 @@ type Segment struct {
 
 var (
 	mu    sync.Mutex
-	table [maxSegments]*Segment // guarded by mu
-	seqs  [maxSegments]uint16   // guarded by mu; grows when a place is used again
-	used  int                   // guarded by mu
-	top   int                   // guarded by mu; no place at or above it was ever used
-	total atomic.Int64          // pages of all segments, touched or not
+	table [maxSegments]*Segment       // guarded by mu
+	pool  = kern.NewPool(maxSegments) // of table, which users share
+	seqs  [maxSegments]uint16         // guarded by mu; grows when a place is used again
+	used  int                         // guarded by mu
+	top   int                         // guarded by mu; no place at or above it was ever used
+	total atomic.Int64                // pages of all segments, touched or not
 )
 
 // Page implements mem.Object.
@@ -91,6 +94,7 @@ func (g *Segment) free() {
 	i := g.id % seqStep
 	table[i] = nil
 	used--
+	pool.Release(g.user, 1)
 	total.Add(-int64(pagesOf(g.size)))
 	g.pages.Detach()
 }
@@ -139,7 +143,8 @@ func Get(c *kern.Ctx, key int32, size uint64, flags uint32) (int32, linux.Errno)
 	for i < maxSegments && table[i] != nil {
 		i++
 	}
-	if i == maxSegments {
+	u := c.User()
+	if i == maxSegments || !pool.Charge(u, 1) {
 		return 0, linux.ENOSPC
 	}
 	if i < top {
@@ -147,7 +152,7 @@ func Get(c *kern.Ctx, key int32, size uint64, flags uint32) (int32, linux.Errno)
 	}
 	top = max(top, i+1)
 	cred := c.Cred()
-	g := &Segment{pages: vm.NewShared(n), size: size, id: int32(seqs[i])*seqStep + int32(i), cpid: c.PID, ctime: now()}
+	g := &Segment{pages: vm.NewShared(n), size: size, id: int32(seqs[i])*seqStep + int32(i), cpid: c.PID, ctime: now(), user: u}
 	g.perm = linux.IPCPerm{Key: key, UID: cred.EUID, GID: cred.EGID, CUID: cred.EUID, CGID: cred.EGID,
 		Mode: flags & 0o777, Seq: seqs[i]}
 	table[i] = g

@@ -16,8 +16,12 @@ const (
 // message is one message of a queue.
 type message struct {
 	kind int64
-	text []byte // immutable
+	text []byte     // immutable
+	user *kern.User // who is charged; immutable
 }
+
+// cost is what the message counts for.
+func (m *message) cost() int64 { return int64(len(m.text)) + overhead }
 
 // queue is a message queue; guarded by queues.mu.
 type queue struct {
@@ -29,8 +33,8 @@ type queue struct {
 }
 
 var (
-	queues   = table[queue, *queue]{max: linux.MSGMNI}
-	allBytes uint64 // of all queues; guarded by queues.mu
+	queues   = table[queue, *queue]{max: linux.MSGMNI, pool: kern.NewPool(linux.MSGMNI)}
+	allBytes = kern.NewPool(maxBytes) // of all queues; changed under queues.mu
 )
 
 // MsgGet is msgget(2).
@@ -53,9 +57,10 @@ func MsgSend(c *kern.Ctx, id int32, kind int64, text []byte, nowait bool) linux.
 		return e
 	}
 	n := uint64(len(text))
+	m := message{kind, text, c.User()}
 	for waiting := false; ; {
 		c.Arm()
-		if q.used+n <= q.limit && uint64(len(q.list)) < q.limit && allBytes+n+overhead <= maxBytes {
+		if q.used+n <= q.limit && uint64(len(q.list)) < q.limit && allBytes.Room(m.user, m.cost(), m.user.UID == 0) {
 			break
 		}
 		if nowait {
@@ -78,9 +83,9 @@ func MsgSend(c *kern.Ctx, id int32, kind int64, text []byte, nowait bool) linux.
 			return linux.EACCES
 		}
 	}
-	q.list = append(q.list, message{kind, text})
+	q.list = append(q.list, m)
 	q.used += n
-	allBytes += n + overhead
+	allBytes.Force(m.user, m.cost())
 	q.stime, q.lspid = now(), c.PID
 	q.waiters.Notify(wait.In)
 	return 0
@@ -130,7 +135,7 @@ func MsgReceive(c *kern.Ctx, id int32, size uint64, kind int64, flags uint32) (i
 			q.list[len(q.list)-1] = message{}
 			q.list = q.list[:len(q.list)-1]
 			q.used -= uint64(len(m.text))
-			allBytes -= uint64(len(m.text)) + overhead
+			allBytes.Release(m.user, m.cost())
 			q.rtime, q.lrpid = now(), c.PID
 			q.waiters.Notify(wait.In)
 			return m.kind, m.text[:min(uint64(len(m.text)), size)], 0
@@ -204,7 +209,9 @@ func MsgRemove(c *kern.Ctx, id int32) linux.Errno {
 	if e != 0 {
 		return e
 	}
-	allBytes -= q.used + uint64(len(q.list))*overhead
+	for i := range q.list {
+		allBytes.Release(q.list[i].user, q.list[i].cost())
+	}
 	q.list = nil
 	queues.remove(q)
 	return 0

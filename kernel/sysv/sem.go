@@ -35,9 +35,9 @@ type semWaiter struct {
 }
 
 var (
-	sems    = table[semSet, *semSet]{max: linux.SEMMNI}
-	allSems int // semaphores of all sets; guarded by sems.mu
-	allUndo int // adjustments of all processes; guarded by sems.mu
+	sems    = table[semSet, *semSet]{max: linux.SEMMNI, pool: kern.NewPool(linux.SEMMNI)}
+	allSems = kern.NewPool(maxSems) // semaphores of all sets; changed under sems.mu
+	allUndo int                     // adjustments of all processes; guarded by sems.mu
 )
 
 // SemGet is semget(2).
@@ -54,10 +54,9 @@ func SemGet(c *kern.Ctx, key int32, n int32, flags uint32) (int32, linux.Errno) 
 		if n == 0 {
 			return linux.EINVAL
 		}
-		if allSems+int(n) > maxSems {
+		if !allSems.Charge(s.user, int64(n)) {
 			return linux.ENOSPC
 		}
-		allSems += int(n)
 		s.sems = make([]semaphore, n)
 		return 0
 	})
@@ -359,7 +358,7 @@ func SemRemove(c *kern.Ctx, id int32) linux.Errno {
 	s, e := sems.owned(c, id)
 	if e == 0 {
 		s.forget()
-		allSems -= len(s.sems)
+		allSems.Release(s.user, int64(len(s.sems)))
 		sems.remove(s)
 	}
 	return e
@@ -371,5 +370,5 @@ func SemUsage() (sets, highest, n int) {
 	sems.mu.Lock()
 	defer sems.mu.Unlock()
 	sets, highest = sems.usage()
-	return sets, highest, allSems
+	return sets, highest, int(allSems.Used())
 }

@@ -188,8 +188,8 @@ func TestMessages(t *testing.T) {
 	if e := <-done; e != linux.EIDRM {
 		t.Fatal(e)
 	}
-	if allBytes != 0 {
-		t.Fatal(allBytes)
+	if n := allBytes.Used(); n != 0 {
+		t.Fatal(n)
 	}
 	if e := MsgSend(a, id, 0, nil, false); e != linux.EINVAL {
 		t.Fatal(e)

@@ -25,6 +25,7 @@ type object struct {
 	id      int32 // immutable
 	ctime   int64
 	removed bool
+	user    *kern.User // who is charged; immutable
 	waiters wait.Queue // told of every change
 }
 
@@ -39,10 +40,11 @@ type based[T any] interface {
 // table is all objects of a kind.
 type table[T any, P based[T]] struct {
 	mu   sync.Mutex
-	max  int      // immutable
-	all  []P      // guarded by mu
-	seqs []uint16 // guarded by mu; how often a place was used
-	used int      // guarded by mu
+	max  int        // immutable
+	pool *kern.Pool // of max, which users share; immutable
+	all  []P        // guarded by mu
+	seqs []uint16   // guarded by mu; how often a place was used
+	used int        // guarded by mu
 }
 
 func now() int64 { return kern.Realtime() / 1e9 }
@@ -79,8 +81,14 @@ func (t *table[T, P]) get(c *kern.Ctx, key int32, flags uint32, check, fill func
 	if i == t.max {
 		return 0, linux.ENOSPC
 	}
+	u := c.User()
+	if !t.pool.Charge(u, 1) {
+		return 0, linux.ENOSPC
+	}
 	p := P(new(T))
+	p.base().user = u
 	if e := fill(p); e != 0 {
+		t.pool.Release(u, 1)
 		return 0, e
 	}
 	if i == len(t.all) {
@@ -145,6 +153,7 @@ func (t *table[T, P]) remove(p P) {
 	o.removed = true
 	t.all[o.id%seqStep] = nil
 	t.used--
+	t.pool.Release(o.user, 1)
 	o.waiters.Notify(wait.In)
 }
 

@@ -25,6 +25,7 @@ const (
 type pair struct {
 	slave TTY
 	n     uint32     // the number in /dev/pts; immutable
+	user  *kern.User // who is charged; immutable
 	queue wait.Queue // of the master
 
 	// All guarded by slave.mu.
@@ -48,7 +49,7 @@ func init() {
 
 // openMaster opens /dev/ptmx: a new pair.
 func openMaster(c *kern.Ctx, _ uint32) (vfs.Ops, linux.Errno) {
-	p, e := newPair()
+	p, e := newPair(c.User())
 	if e != 0 {
 		return nil, e
 	}
@@ -59,14 +60,21 @@ func openMaster(c *kern.Ctx, _ uint32) (vfs.Ops, linux.Errno) {
 	return &master{p}, 0
 }
 
-// newPair makes a pair with the lowest free number.
-func newPair() (*pair, linux.Errno) {
+// pairPool is the pairs that there may be, which users share.
+var pairPool = sync.OnceValue(func() *kern.Pool {
+	return kern.NewPool(int64(min(maxPairs, mem.Total()*mem.PageSize/32/pairCost)))
+})
+
+// newPair makes a user's pair with the lowest free number.
+func newPair(u *kern.User) (*pair, linux.Errno) {
+	if !pairPool().Charge(u, 1) {
+		return nil, linux.ENOSPC
+	}
 	pairsMu.Lock()
 	defer pairsMu.Unlock()
-	limit := min(maxPairs, mem.Total()*mem.PageSize/32/pairCost)
-	for n := range limit {
+	for n := range pairs {
 		if pairs[n] == nil {
-			p := &pair{n: uint32(n), locked: true}
+			p := &pair{n: uint32(n), locked: true, user: u}
 			p.slave = TTY{driver: p, major: linux.UNIX98_PTY_SLAVE, minor: p.n, pty: true, term: defaultTermios()}
 			p.slave.term.Lflag = linux.ISIG | linux.ICANON | linux.ECHO | linux.ECHOE | linux.ECHOK | linux.ECHOCTL | linux.ECHOKE | linux.IEXTEN
 			p.slave.term.Cflag = linux.B38400 | linux.CS8 | linux.CREAD
@@ -74,6 +82,7 @@ func newPair() (*pair, linux.Errno) {
 			return p, 0
 		}
 	}
+	pairPool().Release(u, 1)
 	return nil, linux.ENOSPC
 }
 
@@ -82,6 +91,7 @@ func (p *pair) forget() {
 	pairsMu.Lock()
 	if pairs[p.n] == p {
 		pairs[p.n] = nil
+		pairPool().Release(p.user, 1)
 	}
 	pairsMu.Unlock()
 }

@@ -4,20 +4,20 @@ import (
 	"slices"
 	"sort"
 	"sync"
-	"sync/atomic"
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
 	"hardtack/kernel/wait"
 )
 
-// maxRecordLocks bounds the record locks of one file, maxAllLocks those of all.
+// maxRecordLocks bounds the record locks of one file, maxAllLocks those of all, which
+// users share.
 const (
 	maxRecordLocks = 1 << 14
 	maxAllLocks    = 1 << 17
 )
 
-var allLocks atomic.Int64
+var allLocks = kern.NewPool(maxAllLocks)
 
 // RecordLock is a POSIX or OFD lock on the bytes Start … End (inclusive).
 type RecordLock struct {
@@ -25,6 +25,8 @@ type RecordLock struct {
 	Start, End int64
 	Owner      any   // *FDTable for POSIX locks, *File for OFD locks
 	PID        int32 // what F_GETLK shows: -1 for OFD locks
+
+	user *kern.User // who is charged; SetLock's
 }
 
 // lockTable is a file's locks. Lock order: lockTable.mu, deadlocks.mu, wait queue.
@@ -76,6 +78,7 @@ func (i *Inode) GetLock(l *RecordLock) {
 // SetLock is F_SETLK and, with block, F_SETLKW.
 func (i *Inode) SetLock(c *kern.Ctx, l *RecordLock, block bool) linux.Errno {
 	t := i.lockTable()
+	l.user = c.User()
 	if l.Type == linux.F_UNLCK {
 		t.mu.Lock()
 		e := t.apply(l)
@@ -123,10 +126,9 @@ func (i *Inode) SetLock(c *kern.Ctx, l *RecordLock, block bool) linux.Errno {
 
 // apply gives l its range, cutting and joining the owner's other locks; mu is held.
 func (t *lockTable) apply(l *RecordLock) linux.Errno {
-	if (len(t.records) >= maxRecordLocks || allLocks.Load() >= maxAllLocks) && l.Type != linux.F_UNLCK {
+	if (len(t.records) >= maxRecordLocks || !allLocks.Room(l.user, 1, l.user.UID == 0)) && l.Type != linux.F_UNLCK {
 		return linux.ENOLCK
 	}
-	before := len(t.records)
 	n := *l
 	// What touches n is taken out: it becomes part of n, or its ends are put
 	// back. The owner's ranges are disjoint, so there are two ends at most.
@@ -141,10 +143,12 @@ func (t *lockTable) apply(l *RecordLock) linux.Errno {
 				return false
 			}
 			n.Start, n.End = min(n.Start, r.Start), max(n.End, r.End)
+			allLocks.Release(r.user, 1)
 			return true
 		case r.Start > l.End || l.Start > r.End:
 			return false
 		}
+		allLocks.Release(r.user, 1)
 		if r.Start < l.Start {
 			ends[cut] = r
 			ends[cut].End = l.Start - 1
@@ -163,7 +167,6 @@ func (t *lockTable) apply(l *RecordLock) linux.Errno {
 	if n.Type != linux.F_UNLCK {
 		t.put(n)
 	}
-	allLocks.Add(int64(len(t.records) - before))
 	return 0
 }
 
@@ -171,6 +174,7 @@ func (t *lockTable) apply(l *RecordLock) linux.Errno {
 func (t *lockTable) put(r RecordLock) {
 	i := sort.Search(len(t.records), func(i int) bool { return t.records[i].Start > r.Start })
 	t.records = slices.Insert(t.records, i, r)
+	allLocks.Force(r.user, 1)
 }
 
 const maxOffset = 1<<63 - 1
@@ -193,10 +197,11 @@ func (i *Inode) dropLocks(owner any) {
 	for _, r := range t.records {
 		if r.Owner != owner {
 			kept = append(kept, r)
+		} else {
+			allLocks.Release(r.user, 1)
 		}
 	}
 	dropped := len(kept) != len(t.records)
-	allLocks.Add(int64(len(kept) - len(t.records)))
 	t.records = kept
 	t.mu.Unlock()
 	if dropped {
