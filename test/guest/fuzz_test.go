@@ -84,3 +84,26 @@ func TestStress(t *testing.T) {
 		t.Errorf("stress: %v\n%s", err, tail(out, 120))
 	}
 }
+
+// TestUsersShare has a user take as much as it gets of everything that there is little
+// of, and asks whether others are served. HARDTACK_STRESS names a single one.
+func TestUsersShare(t *testing.T) {
+	needGuest(t)
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip("needs gcc: install gcc and libc6-dev")
+	}
+	repo, dir := repository(t), t.TempDir()
+	if err := cBuild(filepath.Join(dir, "users"), filepath.Join(repo, "test", "guest", "stress", "users.c")); err != nil {
+		t.Fatal(err)
+	}
+	tool := command(t, repo, dir)
+	root := guestRoot(t, dir, "users")
+	argv := []string{"/users"}
+	if only := os.Getenv("HARDTACK_STRESS"); only != "" {
+		argv = append(argv, only)
+	}
+	out, err := inGuest(t, tool, root, 6*time.Minute, []string{"--memory", "192M"}, argv...)
+	if err != nil || !strings.Contains(out, "users: ok") {
+		t.Errorf("users: %v\n%s", err, tail(out, 120))
+	}
+}
