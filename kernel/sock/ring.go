@@ -19,7 +19,8 @@ const (
 	maxRingShift = 20
 )
 
-// RingBytes is the memory of all rings; boot code makes it a share of the machine's.
+// RingBytes is the memory of all rings but the smallest, of which each flow may have
+// one; boot code makes it a share of the machine's.
 var RingBytes = kern.NewPool(64 << 20)
 
 type ringMem struct{ b []byte }
@@ -50,9 +51,7 @@ func (q *ring) reserve(n int) linux.Errno {
 		return linux.ENOBUFS
 	}
 	size := int64(1) << shift
-	if shift == minRingShift {
-		RingBytes.Force(q.user, size)
-	} else if !RingBytes.Charge(q.user, size) {
+	if shift > minRingShift && !RingBytes.Charge(q.user, size) {
 		return linux.ENOBUFS
 	}
 	m, _ := ringPools[shift].Get().(*ringMem)
@@ -96,7 +95,9 @@ func piece(b []byte, pos, n uint64) []byte {
 func (q *ring) drop() {
 	if m := q.mem; m != nil {
 		q.mem = nil
-		RingBytes.Release(q.user, int64(len(m.b)))
+		if n := len(m.b); n > 1<<minRingShift {
+			RingBytes.Release(q.user, int64(n))
+		}
 		ringPools[ringShift(len(m.b))].Put(m)
 	}
 }

@@ -170,7 +170,7 @@ static void many_tables(void)
 }
 static int ask_table(void)
 {
-	if (dup2(0, 3000) < 0)
+	if (dup2(0, 1000) < 0)
 		return errno;
 	return ask_process();
 }
