@@ -22,16 +22,20 @@ const (
 
 func newFsck() *cobra.Command {
 	var part int
-	var replay, verbose bool
+	var replay, write, verbose bool
 	cmd := &cobra.Command{
-		Use:   "fsck [-v] DISK",
+		Use:   "fsck [-v] [--replay [--write]] DISK",
 		Short: "Check the file system of a disk",
 		Long: `Check the ext4 file system of a disk: a raw image or a block device. Nothing is
-repaired and nothing written. Each problem is a line on standard output.
+repaired and, without --write, nothing written. Each problem is a line on standard
+output.
 
-A disk that was not unmounted has changes in its journal that are not yet in
-their places. That is said, and what is checked is the disk without them; with
---replay it is the disk as the next mount will leave it.
+A disk that was not unmounted, or not to its end because the medium failed, has
+changes in its journal that are not yet in their places. That is said, and what is
+checked is the disk without them; with --replay it is the disk as the next mount
+will leave it. --replay --write leaves it so: the journal is replayed on the disk,
+files that were being deleted are finished, and the disk is marked clean. Nobody may
+have it mounted.
 
 Exit status, as of e2fsck -fn:
   0    the file system is clean
@@ -39,7 +43,8 @@ Exit status, as of e2fsck -fn:
   8    it could not be examined: no such file, no ext4, unknown features
   16   flags or arguments`,
 		Example: `  hardtack fsck root.img
-  hardtack fsck -v --part 1 /dev/sdb`,
+  hardtack fsck -v --part 1 /dev/sdb
+  hardtack fsck --replay --write root.img`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return fault.With(fsckUsage, "want one disk; see %s --help", cmd.CommandPath())
@@ -47,15 +52,18 @@ Exit status, as of e2fsck -fn:
 			if part < 0 {
 				return fault.With(fsckUsage, "--part %d: want the number of a partition", part)
 			}
+			if write && !replay {
+				return fault.With(fsckUsage, "--write goes with --replay: nothing else writes")
+			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := disk.Open(args[0], part, false)
+			d, err := disk.Open(args[0], part, write)
 			if err != nil {
 				return fault.With(fsckFailed, "%w", err)
 			}
 			defer d.Close()
-			c := fsck{out: cmd.OutOrStdout(), warn: cmd.ErrOrStderr(), name: args[0], verbose: verbose, replay: replay}
+			c := fsck{out: cmd.OutOrStdout(), warn: cmd.ErrOrStderr(), name: args[0], verbose: verbose, replay: replay, write: write}
 			return c.run(d)
 		},
 	}
@@ -64,20 +72,21 @@ Exit status, as of e2fsck -fn:
 	})
 	fl := cmd.Flags()
 	fl.IntVar(&part, "part", 0, "the `number` of the partition; without it the disk has none")
-	fl.BoolVar(&replay, "replay", false, "check the disk as it will be after the journal is replayed (in memory)")
+	fl.BoolVar(&replay, "replay", false, "replay the journal, in memory, and check what comes of it")
+	fl.BoolVar(&write, "write", false, "with --replay: replay it on the disk")
 	fl.BoolVarP(&verbose, "verbose", "v", false, "say more of the file system")
 	return cmd
 }
 
 // fsck is one check.
 type fsck struct {
-	out, warn       io.Writer
-	name            string
-	verbose, replay bool
+	out, warn              io.Writer
+	name                   string
+	verbose, replay, write bool
 }
 
 func (c *fsck) run(dev ext4.BlockDevice) error {
-	if c.replay {
+	if c.replay && !c.write {
 		dev = disk.Overlay(dev)
 	}
 	fs, err := ext4.Mount(dev, ext4.Options{ReadOnly: true, NoLoad: true})

@@ -45,6 +45,8 @@ func Check(dev BlockDevice, report func(problem string)) (problems int, err erro
 	c.used, c.inodes, c.dirs = make([]byte, s.blocks/8+1), make([]byte, s.inodes/8+1), make([]uint32, s.groups)
 	if s.incompat&incompatRecover != 0 {
 		c.bad(NotReplayed)
+	} else if fs.logHolds() {
+		c.bad("the disk is marked clean, and its journal holds changes that are in no other place")
 	}
 	if le.Uint16(s.raw[sbState:])&stateError != 0 {
 		c.bad("the disk is marked as having errors")

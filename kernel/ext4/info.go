@@ -28,6 +28,16 @@ var compatNames = map[uint32]string{
 	0x20: "dir_index", 0x200: "sparse_super2", 0x400: "fast_commit", 0x800: "stable_inodes", 0x1000: "orphan_file",
 }
 
+// logHolds reports whether the log of a disk that was mounted without it has something
+// to replay.
+func (fs *FS) logHolds() bool {
+	if !fs.o.NoLoad || fs.s.compat&compatHasJournal == 0 {
+		return false
+	}
+	l, err := fs.findLog()
+	return err == nil && l.dirty()
+}
+
 // Info describes the file system as it was when it was mounted, but for what is free.
 func (fs *FS) Info() Info {
 	s := fs.s
@@ -35,7 +45,7 @@ func (fs *FS) Info() Info {
 		Label:     strings.TrimRight(string(s.raw[sbLabel:sbLabel+16]), "\x00"),
 		BlockSize: int(s.blockSize), Blocks: s.blocks, FreeBlocks: uint64(max(fs.free.Load(), 0)),
 		Inodes: s.inodes, FreeInodes: uint32(max(fs.freeIno.Load(), 0)), InodeSize: int(s.inodeSize), Groups: s.groups,
-		Recover: s.incompat&incompatRecover != 0, Errors: le.Uint16(s.raw[sbState:])&stateError != 0,
+		Recover: s.incompat&incompatRecover != 0 || fs.logHolds(), Errors: le.Uint16(s.raw[sbState:])&stateError != 0,
 		Made: time.Unix(int64(le.Uint32(s.raw[sbMkfsTime:])), 0), Mounts: le.Uint16(s.raw[sbMountCount:]),
 	}
 	copy(i.UUID[:], s.raw[sbUUID:])
