@@ -11,7 +11,7 @@ DEMO_PKGS  = redis-server nginx bash busybox-static python3-minimal
 DEMO_FILES = $(shell find tool/demo/root -type f)
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: idl help build run check test crash storm test-overlay bench fuzz bench-disk bench-storage bench-task bench-msg bench-affinity bench-lock bench-nucleus bench-ipc profile lint clean deps deps-cc deps-fs deps-apt FORCE
+.PHONY: idl help build run check test crash storm test-overlay bench fuzz nightly bench-disk bench-storage bench-task bench-msg bench-affinity bench-lock bench-nucleus bench-ipc profile lint clean deps deps-cc deps-fs deps-apt FORCE
 
 help:
 	@echo 'make run     boot Redis and NGINX, with a shell on the terminal (RUN="--cpus 4" adds flags)'
@@ -31,7 +31,8 @@ help:
 	@echo 'make bench-disk   raw disks here and under Linux; writes docs/bench/disk.md'
 	@echo 'make bench-storage  ext4 here and under Linux, CMailbench, LevelDB; writes docs/bench/storage.md'
 	@echo 'make idl     generate Go and C from idl/*.if'
-	@echo 'make fuzz    each fuzz target for FUZZTIME (10m), in the folders FUZZ_IN'
+	@echo 'make fuzz    each fuzz target of the module for FUZZTIME (10m), or those in the folders FUZZ_IN'
+	@echo 'make nightly each for a minute'
 	@echo 'make profile renew the profile that the kernel is built with'
 	@echo 'make lint    gofmt, vet, staticcheck'
 	@echo 'make clean   remove bin/ and build/'
@@ -140,11 +141,12 @@ bench-storage: deps deps-cc deps-apt build
 
 # Every fuzz target of the module in turn; its seeds run with make test.
 FUZZTIME ?= 10m
-fuzz:
+FUZZ_IN  ?= $(patsubst %/,%,$(filter-out bin/ build/,$(wildcard */)))
+nightly: FUZZTIME = 1m
+fuzz nightly: deps deps-cc
 	@grep -roE '^func Fuzz[A-Za-z0-9_]+' --include='*_test.go' $(FUZZ_IN) | while IFS=: read -r file func; do \
 	  $(GO) test -run '^$$' -fuzz "^$${func#func }\$$" -fuzztime $(FUZZTIME) ./$$(dirname $$file) </dev/null || exit 1; \
 	done
-FUZZ_IN ?= msg tool/idl idl
 
 # The profile by which the compiler builds the kernel: cmd/kernel/default.pgo.
 profile: deps deps-cc build
