@@ -48,7 +48,9 @@
 //   - Bytes that come from the disk are checked before they are followed, by checksum
 //     and in structure, once for each time a block is read and for each owner it is
 //     said to have (buffer.kind, of); what ties a block to the one that leads to it is
-//     looked at each time. Damage found while something is being changed ends the
+//     looked at each time. A block of metadata has one owner and one kind while it is in
+//     memory, and what lies at fixed places (zone) belongs to no file: so content that
+//     one file has checked is never changed by another. Damage found while something is being changed ends the
 //     journal: the file system becomes read-only, the open transaction never reaches
 //     the disk, and the log's super block says that fsck should look.
 //

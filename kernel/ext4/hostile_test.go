@@ -278,3 +278,16 @@ func TestHostileIndex(t *testing.T) {
 		}
 	}
 }
+
+// A root that is a file, or a file of no type, is damage to who asks for it.
+func TestHostileTypes(t *testing.T) {
+	for mode, path := range map[uint16]string{linux.S_IFREG | 0o755: "/", 0o644: "/deep", 0xf000 | 0o644: "/deep"} {
+		h := newHostile(t)
+		h.inode(path, func(raw []byte) { le.PutUint16(raw[inMode:], mode) })
+		fs, err := Mount(strictDisk{h.m, t}, Options{})
+		must(t, err)
+		if _, err := fs.resolve(path); Errno(err) != linux.EUCLEAN {
+			t.Errorf("%s with mode %#o: %v", path, mode, err)
+		}
+	}
+}

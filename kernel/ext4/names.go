@@ -15,7 +15,14 @@ type NewInode struct {
 }
 
 // Root returns the root directory, with a reference.
-func (fs *FS) Root() (*Inode, error) { return fs.Get(rootInode) }
+func (fs *FS) Root() (*Inode, error) {
+	in, err := fs.Get(rootInode)
+	if err == nil && (in.Mode()&linux.S_IFMT != linux.S_IFDIR || in.Size() == 0) {
+		fs.Put(in)
+		return nil, corrupt("the root is no directory")
+	}
+	return in, err
+}
 
 // createCredits is what making an inode with one block may change: the inode,
 // its block, and the bitmaps.

@@ -281,11 +281,14 @@ func (fs *FS) storeXattrs(in *Inode, list []xattr) error {
 	if blockRoom < 0 {
 		return linux.ENOSPC
 	}
-	if err := fs.promiseAbove(1, fs.margin()/2); err != nil {
-		return err
+	promised := int64(min(len(block), 1))
+	if promised > 0 {
+		if err := fs.promiseAbove(promised, fs.margin()/2); err != nil {
+			return err
+		}
 	}
 	var free account
-	free.open(fs, 1)
+	free.open(fs, promised)
 	free.watch(in)
 	defer free.settle()
 	h, err := fs.begin(2*markCredits + 3)

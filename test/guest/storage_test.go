@@ -15,7 +15,7 @@ import (
 )
 
 // storageDisk makes a disk with the driver and programs on it: ours, or one of mke2fs
-// with blocks of another size.
+// with blocks of another size. When the test ends the disk must be clean.
 func storageDisk(t *testing.T, tool, root string, blockSize int) string {
 	t.Helper()
 	disk := filepath.Join(t.TempDir(), "disk.img")
@@ -32,6 +32,7 @@ func storageDisk(t *testing.T, tool, root string, blockSize int) string {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
 	}
+	t.Cleanup(func() { fsck(t, tool, disk) })
 	return disk
 }
 
@@ -94,7 +95,6 @@ func TestStorage(t *testing.T) {
 				}
 			})
 		}
-		fsck(t, tool, disk)
 	})
 	// Little memory and small blocks: pages are evicted and read again, and have
 	// several blocks.
@@ -105,7 +105,6 @@ func TestStorage(t *testing.T) {
 		if err != nil || !strings.Contains(out, "done") {
 			t.Errorf("%v\n%s", err, tail(out, 40))
 		}
-		fsck(t, tool, disk)
 	})
 	t.Run("mounts", func(t *testing.T) {
 		disk, second := storageDisk(t, tool, root, 0), storageDisk(t, tool, filepath.Join(root, "mnt"), 4096)
@@ -117,8 +116,6 @@ func TestStorage(t *testing.T) {
 		if got := strings.TrimSpace(strings.Join(lines, "\n")); got != strings.TrimSpace(mountsText) {
 			t.Errorf("got\n%s\nwant\n%s", got, mountsText)
 		}
-		fsck(t, tool, second)
-		fsck(t, tool, disk)
 	})
 }
 

@@ -57,7 +57,23 @@ func newDisk(t *testing.T, size int64, tree *rootfs.Tree) string {
 	defer f.Close()
 	must(t, f.Truncate(size))
 	must(t, Write(f, size, tree, Options{Label: "test", Zeroed: true}))
+	t.Cleanup(func() {
+		if !t.Failed() && !dirty(t, name) {
+			wantClean(t, name)
+		}
+	})
 	return name
+}
+
+// dirty reports whether a disk was left mounted, as some tests do.
+func dirty(t *testing.T, file string) bool {
+	t.Helper()
+	d, err := Open(file, 0, false)
+	must(t, err)
+	defer d.Close()
+	fs, err := ext4.Mount(d, ext4.Options{ReadOnly: true, NoLoad: true})
+	must(t, err)
+	return fs.Info().Recover
 }
 
 // wantClean asks e2fsck and our own checker.

@@ -473,6 +473,21 @@ TEST(bits, "set-id bits go with a write")
 	say("mode %o", st.st_mode & 06000);
 }
 
+TEST(cut, "files without a name are cut, and go")
+{
+	for (int i = 0; i < 20; i++) {
+		static char p[100000];
+		int fd = make("gone", 0);
+		must(write(fd, p, sizeof p), "write");
+		must(unlink("gone"), "unlink");
+		must(ftruncate(fd, i * 1000), "ftruncate");
+		if (i % 2)
+			must(ftruncate(fd, 50000), "ftruncate up");
+		close(fd);
+	}
+	say("the checker looks for them afterwards");
+}
+
 TEST(limits, "RLIMIT_FSIZE")
 {
 	struct rlimit r = {100000, 100000};
