@@ -30,8 +30,12 @@ func (t *Thread) assume(x *program, s *vm.Space, img *Image) (old *vm.Space, pre
 	if grown || x.unreadable || before.EUID != before.UID || before.EGID != before.GID {
 		dump = vm.DumpNone
 	}
-	s.SetDumpable(dump)
-	s.Limits = p.limitOf
+	if dump != vm.DumpUser {
+		s.SetDumpable(dump)
+	}
+	if x.secure {
+		s.Limits = p.limitOf
+	}
 
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 type FSContext struct {
 	users atomic.Int32
 	umask atomic.Uint32
-	mu    sync.Mutex // serialises changes of dirs
-	execs int        // calls of exec that count on there being no new user; guarded by mu
+	mu    sync.Mutex   // serialises changes of dirs
+	execs atomic.Int32 // calls of exec that count on there being no new user; grows under mu
 	dirs  atomic.Pointer[contextDirs]
 }
 
@@ -65,7 +65,7 @@ func (f *FSContext) Clone() *FSContext {
 func (f *FSContext) Share() linux.Errno {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.execs > 0 {
+	if f.execs.Load() > 0 {
 		return linux.EAGAIN
 	}
 	f.users.Add(1)
@@ -80,16 +80,12 @@ func (f *FSContext) BeginExec(n int) (shared bool) {
 	if int(f.users.Load()) > n {
 		return true
 	}
-	f.execs++
+	f.execs.Add(1)
 	return false
 }
 
 // EndExec ends what a BeginExec began that returned false.
-func (f *FSContext) EndExec() {
-	f.mu.Lock()
-	f.execs--
-	f.mu.Unlock()
-}
+func (f *FSContext) EndExec() { f.execs.Add(-1) }
 
 // Users returns how many share the context.
 func (f *FSContext) Users() int { return int(f.users.Load()) }

@@ -577,6 +577,20 @@ TEST(open_before, "a file of /proc that was opened before exec")
 	});
 }
 
+TEST(kernel_files, "what the kernel shows of itself to anybody")
+{
+	IN_CHILD("it", {
+		become(nobody);
+		const char *names[] = {"heap", "goroutines", "syscalls", "nucleus", "allocated"};
+		for (int i = 0; i < 5; i++) {
+			char path[64];
+			snprintf(path, sizeof path, "/proc/hardtack/%s", names[i]);
+			if (open(path, O_RDONLY) >= 0) // Linux has none
+				say("%s is readable", names[i]);
+		}
+	});
+}
+
 TEST(maps_in_pieces, "maps of many mappings, in pieces")
 {
 	enum { count = 1000 };
