@@ -11,6 +11,7 @@ import (
 	"hardtack/kernel/mem"
 	"hardtack/kernel/uio"
 	"hardtack/kernel/vfs"
+	"hardtack/kernel/vm"
 )
 
 func mounted(t *testing.T) (*kern.Ctx, *vfs.FSContext) {
@@ -254,5 +255,66 @@ func TestAdminFiles(t *testing.T) {
 		if _, got := vfs.Open(c, ctx, nil, "/test/secret", linux.O_RDONLY, 0); got != e {
 			t.Errorf("%+v: %v", cred, got)
 		}
+	}
+}
+
+// maps of many mappings is read a page at a time, at any offset, and an open file
+// keeps no more than that.
+func TestMapsInPieces(t *testing.T) {
+	mem.InitHost(1024)
+	s, e := vm.New()
+	if e != 0 {
+		t.Fatal(e)
+	}
+	c := kern.NewKernelCtx()
+	const count, base = 2000, 1 << 30
+	for i := range uint64(count) {
+		m := vm.MapArgs{Addr: base + 2*i*mem.PageSize, Length: mem.PageSize, Prot: linux.PROT_READ,
+			Flags: linux.MAP_PRIVATE | linux.MAP_ANONYMOUS | linux.MAP_FIXED}
+		if _, e := s.Mmap(c, &m); e != 0 {
+			t.Fatal(e)
+		}
+	}
+	f := &mapsText{n: &node{e: &entry{maps: true}}, space: s}
+	at := func(off int64, n int) string {
+		b := make([]byte, n)
+		n, e := f.Read(c, nil, uio.Bytes(b), off)
+		if e != 0 {
+			t.Fatal(e)
+		}
+		if kept := cap(f.piece); kept > 2*mapsPiece {
+			t.Fatalf("%d bytes are kept", kept)
+		}
+		return string(b[:n])
+	}
+	whole := at(0, 1<<20)
+	if n := strings.Count(whole, "\n"); n != count {
+		t.Fatalf("%d lines", n)
+	}
+	text := ""
+	for {
+		piece := at(int64(len(text)), 777)
+		if piece == "" {
+			break
+		}
+		text += piece
+	}
+	if text != whole {
+		t.Error("in pieces it is another text")
+	}
+	for _, off := range []int{50000, 3, 49999, len(whole) - 5, 0, len(whole), len(whole) + 1} {
+		if got, want := at(int64(off), 100), whole[min(off, len(whole)):min(off+100, len(whole))]; got != want {
+			t.Errorf("at %d: %q, want %q", off, got, want)
+		}
+	}
+	// What is unmapped between two reads is left out, and no line is cut.
+	first := at(0, 4096)
+	s.Munmap(c, base, 2*count*mem.PageSize-2*mem.PageSize)
+	if rest := at(int64(len(first)), 1<<20); strings.Count(rest, "\n") > 100 || !strings.HasSuffix(rest, "\n") {
+		t.Errorf("%d bytes", len(rest))
+	}
+	s.Release()
+	if got := at(0, 100); got != "" {
+		t.Errorf("after the end: %q", got)
 	}
 }
