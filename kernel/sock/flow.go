@@ -36,6 +36,7 @@ type Flow struct {
 	eof    bool     // guarded by mu: the writer has shut down
 	gone   bool     // guarded by mu: the reader has; writes fail
 	low    bool     // guarded by mu: a writer found no room
+	held   int      // guarded by mu: of a stream, bytes at the end that are not to be read yet
 }
 
 // maxMessages bounds the messages that wait in one socket, for empty ones take
@@ -50,12 +51,45 @@ func (f *Flow) InitFlow(u *kern.User, packet bool) { f.user, f.packet = u, packe
 // unread. EAGAIN: no room now. EPIPE: nobody will read. EMSGSIZE: a message
 // that will never fit.
 func (f *Flow) Write(v *uio.Vec, limit int, anc *Ancillary, from *Addr) (int, linux.Errno) {
-	n := v.Len()
-	if f.packet && n > limit {
+	if f.packet && v.Len() > limit {
 		return 0, linux.EMSGSIZE
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.held = 0
+	return f.write(v, limit, anc, from)
+}
+
+// WriteHeld is Write to a stream that keeps back what does not fill a segment,
+// until the next Write, Let or End, or until there is no room. It reports whether
+// something is kept back and whether there is something to read.
+func (f *Flow) WriteHeld(v *uio.Vec, limit, segment int) (n int, held, now bool, e linux.Errno) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n, e = f.write(v, limit, nil, nil); e == 0 {
+		f.held = (f.held + n) % segment
+	}
+	if v.Len() > 0 {
+		f.held = 0 // the writer is about to wait for the reader
+	}
+	return n, f.held > 0, f.unheld() > 0, e
+}
+
+// Let gives what was kept back to the reader and reports whether there was any.
+func (f *Flow) Let() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	was := f.held > 0
+	f.held = 0
+	return was
+}
+
+// unheld is how many bytes a reader may have; called with mu held.
+func (f *Flow) unheld() int { return f.used() - f.held }
+
+// write is the part of Write that mu is held for.
+func (f *Flow) write(v *uio.Vec, limit int, anc *Ancillary, from *Addr) (int, linux.Errno) {
+	n := v.Len()
 	if f.gone || f.eof {
 		return 0, linux.EPIPE
 	}
@@ -144,7 +178,7 @@ func (f *Flow) Read(v *uio.Vec, limit int, peek bool) (g Got, e linux.Errno) {
 	if f.packet {
 		return f.readPacket(v, limit, peek)
 	}
-	n := f.used()
+	n := f.unheld()
 	if n == 0 {
 		if f.eof {
 			g.EOF = true
@@ -226,7 +260,7 @@ func (f *Flow) drained(limit int) bool {
 func (f *Flow) Discard(n int, peek bool) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	n = min(n, f.used())
+	n = min(n, f.unheld())
 	if !peek {
 		f.r += uint64(n)
 		f.drained(1 << maxRingShift)
@@ -245,7 +279,7 @@ func (f *Flow) NextLen() int {
 		}
 		return int(f.recs[f.head].end - f.recs[f.head].start)
 	}
-	return f.used()
+	return f.unheld()
 }
 
 // Used returns how many bytes wait.
@@ -263,7 +297,7 @@ func (f *Flow) Readable() (now, eof bool) {
 	if f.packet {
 		return f.head < len(f.recs) || f.eof, f.eof
 	}
-	return f.w != f.r || f.eof, f.eof
+	return f.unheld() > 0 || f.eof, f.eof
 }
 
 // Writable reports whether writers have room (or would fail at once).
@@ -283,7 +317,7 @@ func (f *Flow) Writable(limit int) bool {
 // End says that nothing more will be written (shutdown or close of the writer).
 func (f *Flow) End() {
 	f.mu.Lock()
-	f.eof = true
+	f.eof, f.held = true, 0
 	f.mu.Unlock()
 }
 
@@ -310,7 +344,7 @@ func (f *Flow) purge() (lost int, rights []*Ancillary) {
 			lost++
 		}
 	}
-	f.recs, f.head = nil, 0
+	f.recs, f.head, f.held = nil, 0, 0
 	f.r = f.w
 	f.drop()
 	return lost, rights

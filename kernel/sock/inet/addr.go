@@ -75,7 +75,7 @@ func (s *Datagram) connectAddr(a *sock.Addr) (tcpip.FullAddress, linux.Errno) {
 // sendAddr decodes the address that a datagram goes to; none for AF_UNSPEC on
 // a UDP socket of IPv6, which then sends to its peer.
 func (s *Datagram) sendAddr(a *sock.Addr) (to *tcpip.FullAddress, e linux.Errno) {
-	udp := s.Protocol == linux.IPPROTO_UDP && s.Type == linux.SOCK_DGRAM
+	udp := s.isUDP()
 	var fa tcpip.FullAddress
 	switch family := a.Family(); {
 	case !udp:

@@ -70,7 +70,10 @@ func (n *Net) Socket(c *kern.Ctx, domain, typ, protocol int32) (sock.Socket, lin
 }
 
 // Datagram is a socket of UDP, ICMP or raw IP: every call goes to its endpoint.
-type Datagram struct{ inetSock }
+type Datagram struct {
+	inetSock
+	cork cork
+}
 
 // Bind is bind(2).
 func (s *Datagram) Bind(c *kern.Ctx, _ *vfs.File, _ *vfs.FSContext, a *sock.Addr) linux.Errno {
@@ -202,19 +205,28 @@ func (s *Datagram) Send(c *kern.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Errno
 			o.ControlMessages.IPv6PacketInfo.Addr = tcpip.AddrFrom16(m.PktInfo.Local)
 		}
 	}
+	nonblock := f.NonBlock() || m.Flags&linux.MSG_DONTWAIT != 0
+	if more := m.Flags&linux.MSG_MORE != 0; (more || s.cork.busy.Load()) && s.isUDP() {
+		return s.sendPart(c, m.V, o, nonblock, more)
+	}
+	return s.sendWhole(c, m.V, o, nonblock)
+}
+
+// sendWhole sends one datagram.
+func (s *Datagram) sendWhole(c *kern.Ctx, v *uio.Vec, o tcpip.WriteOptions, nonblock bool) (int, linux.Errno) {
 	p := s.ep.Load()
 	n := int64(0)
-	mark := m.V.Mark()
+	mark := v.Mark()
 	try := func() linux.Errno {
-		m.V.Reset(mark)
-		x := getXfer(m.V)
+		v.Reset(mark)
+		x := getXfer(v)
 		var err tcpip.Error
 		n, err = p.Endpoint.Write(x, o)
 		putXfer(x)
 		return errno(err)
 	}
 	e := try()
-	if e == linux.EAGAIN && !f.NonBlock() && m.Flags&linux.MSG_DONTWAIT == 0 {
+	if e == linux.EAGAIN && !nonblock {
 		e = s.Block(c, wait.Out, s.Opt.SndTimeo.Load(), try)
 	}
 	return int(n), e
@@ -312,11 +324,12 @@ func (s *Datagram) SetOpt(c *kern.Ctx, level, name int32, val []byte) linux.Errn
 	case linux.SOL_RAW, linux.IPPROTO_ICMPV6:
 		return s.setFilter(level, name, val)
 	case linux.IPPROTO_UDP:
-		if name == linux.UDP_CORK {
-			if v, e := sock.Int(val); e != 0 || v != 0 {
-				return linux.ENOPROTOOPT
+		if name == linux.UDP_CORK && s.isUDP() {
+			v, e := sock.Int(val)
+			if e != 0 {
+				return e
 			}
-			return 0
+			return s.setCork(c, v != 0)
 		}
 	}
 	return linux.ENOPROTOOPT
@@ -351,6 +364,10 @@ func (s *Datagram) GetOpt(_ *kern.Ctx, level, name int32, val []byte) (int, linu
 		return s.getSocket(name, val)
 	case linux.IPPROTO_IP, linux.IPPROTO_IPV6:
 		return s.getIP(level, name, val)
+	case linux.IPPROTO_UDP:
+		if name == linux.UDP_CORK && s.isUDP() {
+			return s.getCork(val)
+		}
 	}
 	return 0, linux.ENOPROTOOPT
 }

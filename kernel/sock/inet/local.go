@@ -1,6 +1,9 @@
 package inet
 
 import (
+	"sync"
+	"time"
+
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 
@@ -169,6 +172,7 @@ func (l *TCP) enqueue(s, x *TCP) bool {
 	}
 	x.Opt.Inherit(&l.Opt)
 	x.opt, x.ip = l.opt, l.ip
+	x.corked.Store(x.opt.cork)
 	s.far.Store(x)
 	s.state.Store(stLocal)
 	l.pending = append(l.pending, x)
@@ -190,29 +194,100 @@ func (s *TCP) dropPending() {
 // flowLimit is how many bytes the socket may have under way.
 func (s *TCP) flowLimit() int { return int(s.Opt.SndBuf.Load()) }
 
-func (s *TCP) sendLocal(x *TCP, v *uio.Vec) (int, linux.Errno) {
+func (s *TCP) sendLocal(x *TCP, v *uio.Vec, flags int32) (n int, e linux.Errno) {
 	if e := s.TakeError(); e != 0 {
 		return 0, e
 	}
 	if s.shut.Load()&shutWr != 0 {
 		return 0, linux.EPIPE
 	}
-	n, e := x.in.Write(v, s.flowLimit(), nil, nil)
-	switch {
-	case n > 0:
-		x.Q.Notify(evIn)
-	case e == linux.EPIPE:
-		// The other end is gone. TCP learns it from the answer to this write.
-		if v.Len() == 0 || s.cut.Swap(true) {
-			return 0, linux.EPIPE
+	now := true
+	if flags&linux.MSG_MORE != 0 || s.corked.Load() {
+		var held bool
+		if n, held, now, e = x.in.WriteHeld(v, s.flowLimit(), loopbackSegment); held {
+			s.hold.begin(s)
 		}
-		n = v.Len()
-		v.Limit(0)
-		s.shut.Or(shutRd | shutWr)
-		s.SetError(linux.EPIPE)
-		return n, 0
+	} else {
+		n, e = x.in.Write(v, s.flowLimit(), nil, nil)
+	}
+	switch {
+	case e == linux.EPIPE:
+		return s.sendLost(v)
+	case now && (n > 0 || e == linux.EAGAIN):
+		x.Q.Notify(evIn)
 	}
 	return n, e
+}
+
+// sendLost is a write to an end that is gone, which TCP learns from the answer:
+// what fits into the send buffer is lost, the rest fails.
+func (s *TCP) sendLost(v *uio.Vec) (int, linux.Errno) {
+	if v.Len() == 0 || s.cut.Swap(true) {
+		return 0, linux.EPIPE
+	}
+	n := min(v.Len(), s.flowLimit())
+	v.Limit(v.Len() - n) // as if copied
+	s.shut.Or(shutRd | shutWr)
+	s.SetError(linux.EPIPE)
+	return n, 0
+}
+
+// loopbackSegment is how much goes into one segment on lo.
+const loopbackSegment = loopbackMTU - 52
+
+// holding is data that TCP_CORK or MSG_MORE keeps back within the machine: a
+// timer sends it if the program forgets.
+type holding struct {
+	mu    sync.Mutex
+	end   int64       // when it goes at the latest; 0: nothing is kept back; guarded by mu
+	timer *time.Timer // made at the first use; guarded by mu
+	armed bool        // guarded by mu
+}
+
+// holdTime is how long data may be kept back.
+const holdTime = 200 * time.Millisecond
+
+// begin notes that data is kept back.
+func (h *holding) begin(s *TCP) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.end != 0 {
+		return
+	}
+	h.end = wait.Now() + int64(holdTime)
+	switch {
+	case h.armed:
+	case h.timer == nil:
+		h.timer = time.AfterFunc(holdTime, s.holdOver)
+	default:
+		h.timer.Reset(holdTime)
+	}
+	h.armed = true
+}
+
+// holdOver is the timer: it sends what has been kept back for long enough.
+func (s *TCP) holdOver() {
+	h := &s.hold
+	h.mu.Lock()
+	h.armed = false
+	if left := h.end - wait.Now(); h.end != 0 && left > 0 {
+		h.timer.Reset(time.Duration(left))
+		h.armed = true
+		h.mu.Unlock()
+		return
+	}
+	h.mu.Unlock()
+	s.letLocal()
+}
+
+// letLocal sends what is kept back.
+func (s *TCP) letLocal() {
+	s.hold.mu.Lock()
+	s.hold.end = 0
+	s.hold.mu.Unlock()
+	if x := s.far.Load(); x != nil && x.in.Let() {
+		x.Q.Notify(evIn)
+	}
 }
 
 func (s *TCP) recvLocal(v *uio.Vec, flags int32) (int, bool, linux.Errno) {
@@ -238,6 +313,12 @@ func (s *TCP) recvLocal(v *uio.Vec, flags int32) (int, bool, linux.Errno) {
 		}
 	}
 	return g.N, g.EOF, e
+}
+
+// over reports whether a connection within the machine has ended: it was reset,
+// or both ends have said that they send no more.
+func (s *TCP) over() bool {
+	return s.cut.Load() || s.shut.Load()&shutWr != 0 && s.fin.Load()
 }
 
 // finBit is shutRd when the other end sends no more.
@@ -270,7 +351,7 @@ func (s *TCP) readyLocal() (ev wait.Events) {
 
 func (s *TCP) shutdownLocal(how int32) linux.Errno {
 	x := s.far.Load()
-	if s.shut.Load()&shutWr != 0 && s.fin.Load() {
+	if s.over() {
 		return linux.ENOTCONN
 	}
 	if how != linux.SHUT_WR {

@@ -90,6 +90,9 @@ func (s *TCP) send(c *kern.Ctx, v *uio.Vec, flags int32, nonblock bool) (int, li
 		for {
 			m := 0
 			e = s.Block(c, wait.Out|wait.Hup, s.Opt.SndTimeo.Load(), func() (e linux.Errno) {
+				if n > 0 && s.HasError() {
+					return linux.EPIPE // that is for the next call to tell
+				}
 				m, e = s.trySend(v, flags)
 				return e
 			})
@@ -111,7 +114,7 @@ func (s *TCP) send(c *kern.Ctx, v *uio.Vec, flags int32, nonblock bool) (int, li
 // trySend sends what there is room for.
 func (s *TCP) trySend(v *uio.Vec, flags int32) (int, linux.Errno) {
 	if x := s.far.Load(); x != nil {
-		return s.sendLocal(x, v)
+		return s.sendLocal(x, v, flags)
 	}
 	p := s.ep.Load()
 	if p == nil {

@@ -94,6 +94,9 @@ type TCP struct {
 	cut  atomic.Bool         // the other end is gone and one write was lost to it
 	here tcpip.FullAddress   // own address; immutable once far is set
 	port uint16              // to give back to net.ports; 0 for none
+	hold holding             // what TCP_CORK and MSG_MORE keep back
+
+	corked atomic.Bool // TCP_CORK, as in opt
 
 	// A listening socket.
 	backlog     int               // guarded by mu
@@ -260,6 +263,7 @@ func (s *TCP) inherit(x *TCP) {
 	x.Opt.Inherit(&s.Opt)
 	s.mu.Lock()
 	x.opt, x.ip = s.opt, s.ip
+	x.corked.Store(x.opt.cork)
 	s.mu.Unlock()
 }
 
@@ -494,7 +498,7 @@ func (s *TCP) LocalAddr(a *sock.Addr) linux.Errno {
 // PeerAddr is getpeername(2).
 func (s *TCP) PeerAddr(a *sock.Addr) linux.Errno {
 	if x := s.far.Load(); x != nil {
-		if s.shut.Load()|s.finBit() == shutRd|shutWr && s.in.Gone() {
+		if s.over() {
 			return linux.ENOTCONN
 		}
 		putAddr(a, x.here, s.v6)

@@ -106,12 +106,17 @@ func (s *TCP) setTCP(name int32, val []byte) linux.Errno {
 	p := s.ep.Load()
 	switch name {
 	case linux.TCP_NODELAY:
-		o.nodelay = v != 0
+		if o.nodelay = v != 0; o.nodelay {
+			s.letLocal()
+		}
 		if p != nil {
 			p.SocketOptions().SetDelayOption(!o.nodelay)
 		}
 	case linux.TCP_CORK:
 		o.cork = v != 0
+		if s.corked.Store(o.cork); !o.cork {
+			s.letLocal()
+		}
 		if p != nil {
 			p.SocketOptions().SetCorkOption(o.cork)
 		}
