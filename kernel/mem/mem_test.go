@@ -109,8 +109,8 @@ func TestPutZeroedIsChecked(t *testing.T) {
 // space notes what it was told to unmap.
 type space struct{ zaps int }
 
-func (s *space) Zap(Object, uint64, uint64)     { s.zaps++ }
-func (s *space) Protect(Object, uint64, uint64) { s.zaps++ }
+func (s *space) Zap(Object, uint64, uint64, bool) { s.zaps++ }
+func (s *space) Protect(Object, uint64, uint64)   { s.zaps++ }
 
 func TestMappingsOfManySpaces(t *testing.T) {
 	var m Mappings

@@ -55,8 +55,9 @@ type Mapper interface {
 	// Mappings.mu held.
 	Protect(o Object, first, n uint64)
 	// Zap unmaps the object's pages first … first+n-1 wherever they are
-	// mapped, private copies kept. Called with Mappings.mu held.
-	Zap(o Object, first, n uint64)
+	// mapped; with copies, private copies of them too. Called with Mappings.mu
+	// held.
+	Zap(o Object, first, n uint64, copies bool)
 }
 
 // Mappings registers who maps an object, so that truncation can unmap.
@@ -152,14 +153,20 @@ func (m *Mappings) Remove(s Mapper, n int) {
 	}
 }
 
-// Zap unmaps pages everywhere (truncation, hole punching).
-func (m *Mappings) Zap(o Object, first, n uint64) {
+// Zap unmaps pages everywhere; private copies stay (hole punching, eviction).
+func (m *Mappings) Zap(o Object, first, n uint64) { m.zap(o, first, n, false) }
+
+// Truncate unmaps the pages from first on everywhere, private copies too: beyond
+// a file's end there is nothing, and nothing comes back if the file grows.
+func (m *Mappings) Truncate(o Object, first uint64) { m.zap(o, first, ^uint64(0)-first, true) }
+
+func (m *Mappings) zap(o Object, first, n uint64, copies bool) {
 	m.mu.Lock()
 	for i := range m.few {
-		m.few[i].s.Zap(o, first, n)
+		m.few[i].s.Zap(o, first, n, copies)
 	}
 	for s := range m.many {
-		s.Zap(o, first, n)
+		s.Zap(o, first, n, copies)
 	}
 	m.mu.Unlock()
 }

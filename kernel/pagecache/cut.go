@@ -25,7 +25,9 @@ func (f *File) Cut(size int64, do func() linux.Errno) linux.Errno {
 				s.unpin()
 			}
 		}
-		f.drop(uint64(size+pageMask)>>mem.PageShift, ^uint64(0))
+		first := uint64(size+pageMask) >> mem.PageShift
+		f.maps.Truncate(f, first)
+		f.drop(first, ^uint64(0))
 		if at := size & pageMask; at != 0 {
 			if fr, ok := f.lookup(uint64(size) >> mem.PageShift); ok {
 				clear(fr.Bytes()[at:])

@@ -261,8 +261,12 @@ func (f *file) truncate(size int64) linux.Errno {
 	f.zeroTail(min(size, old))
 	empty := f.pages.used == 0
 	f.mu.Unlock()
-	if size <= old && !empty {
-		f.drop((uint64(size)+pageMask)>>mem.PageShift, maxSize>>mem.PageShift+1)
+	if size <= old {
+		first := (uint64(size) + pageMask) >> mem.PageShift
+		f.maps.Truncate(f, first)
+		if !empty {
+			f.drop(first, maxSize>>mem.PageShift+1)
+		}
 	}
 	return 0
 }

@@ -223,7 +223,10 @@ func (s *Space) object(v *vma, t *table, va uint64, write bool) FaultResult {
 		}
 		f.Copy(p)
 		p.Put()
-		if !atomic.CompareAndSwapUint64(slot, 0, f.Phys()|v.bits()|pteW|pteD|pteAnon) {
+		s.pt.RLock()
+		ok = s.zapped.Load() == seq && atomic.CompareAndSwapUint64(slot, 0, f.Phys()|v.bits()|pteW|pteD|pteAnon)
+		s.pt.RUnlock()
+		if !ok { // perhaps the object ends before it now
 			f.Put()
 			return retry
 		}
@@ -350,9 +353,13 @@ func (s *Space) growStack(addr uint64) FaultResult {
 	return FaultOK
 }
 
-// Zap implements mem.Mapper: it unmaps the pages first … first+n-1 of an object;
-// private copies stay. It is called under the object's locks.
-func (s *Space) Zap(o mem.Object, first, n uint64) {
+// Zap implements mem.Mapper: it unmaps the pages first … first+n-1 of an object,
+// with copies private copies too. It is called under the object's locks.
+func (s *Space) Zap(o mem.Object, first, n uint64, copies bool) {
+	what := zapObject
+	if copies {
+		what = zapAll
+	}
 	lo, hi := first<<pageShift, (first+n)<<pageShift
 	if first >= 1<<51 {
 		return
@@ -375,7 +382,7 @@ func (s *Space) Zap(o mem.Object, first, n uint64) {
 		if hi-v.off < v.end-v.start {
 			end = v.start + (hi - v.off)
 		}
-		s.zapRange(g, v, start, end, zapObject)
+		s.zapRange(g, v, start, end, what)
 	}
 	g.done()
 	s.pt.Unlock()

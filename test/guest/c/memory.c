@@ -490,3 +490,56 @@ TEST(wild, "wild pointers in memory calls")
 	err("madvise that wraps", madvise((void *)(1UL << 46), -(1UL << 46), MADV_DONTNEED));
 	err("mprotect that wraps", mprotect((void *)(1UL << 46), -(1UL << 46), PROT_READ));
 }
+
+TEST(truncated, "private pages of a file that is truncated")
+{
+	catch_faults();
+	int fd = open("file", O_RDWR | O_CREAT, 0600);
+	must(ftruncate(fd, 4 * page), "ftruncate");
+	char *p = mmap(NULL, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	char *half = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 2 * page);
+	for (int i = 0; i < 4; i++)
+		p[i * page] = p[i * page + 100] = 'a' + i;
+	half[page] = 'h';
+	must(ftruncate(fd, page + 50), "ftruncate");
+	touch("the last page stays", p + page, 0, p);
+	touch("beyond the end", p + 2 * page, 0, p);
+	touch("a write there", p + 3 * page, 1, p);
+	touch("in the other mapping", half + page, 0, half);
+	must(ftruncate(fd, 4 * page), "ftruncate");
+	say("grown again: %d %d %d %d", p[0], p[page], p[2 * page], p[3 * page]);
+	say("behind the end in its page: %d", p[page + 100]);
+	say("the other mapping: %d", half[page]);
+	p[2 * page] = 'x';
+	int again = open("file", O_RDWR | O_TRUNC);
+	touch("O_TRUNC", p, 0, p);
+	must(ftruncate(fd, 4 * page), "ftruncate");
+	say("then: %d %d", p[0], p[2 * page]);
+
+	// Holes leave private copies alone.
+	must(pwrite(fd, "0123", 4, 2 * page), "pwrite");
+	p[2 * page] = 'y';
+	must(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 2 * page, page), "fallocate");
+	char c = -1;
+	must(pread(fd, &c, 1, 2 * page), "pread");
+	say("punched: the file has %d, the copy %d", c, p[2 * page]);
+
+	// The child of fork loses its copies as well.
+	p[3 * page] = 'z';
+	int *go = shared(page);
+	pid_t pid = FORK({
+		until(*(volatile int *)go);
+		touch("the child's copy", p + 3 * page, 0, p);
+	});
+	must(ftruncate(fd, 0), "ftruncate");
+	*(volatile int *)go = 1;
+	wait_for(pid);
+	touch("the parent's copy", p + 3 * page, 0, p);
+	int memory = memfd_create("m", 0);
+	must(ftruncate(memory, 2 * page), "ftruncate");
+	p = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE, memory, 0);
+	p[page] = 'm';
+	must(ftruncate(memory, page), "ftruncate");
+	must(ftruncate(memory, 2 * page), "ftruncate");
+	say("memfd: %d", p[page]);
+}
