@@ -52,11 +52,12 @@ func target(tid int32) (*proc.Process, *proc.Thread) {
 const inspectBuffer = 16 << 10
 
 // copyBetween moves what two lists of ranges have in common from one address
-// space to another. An error counts only if nothing was moved.
-func copyBetween(dst *vm.Space, to []uio.IOVec, src *vm.Space, from []uio.IOVec) (uint64, linux.Errno) {
+// space to another, unless the thread is killed. An error counts only if nothing was
+// moved.
+func copyBetween(t *proc.Thread, dst *vm.Space, to []uio.IOVec, src *vm.Space, from []uio.IOVec) (uint64, linux.Errno) {
 	b := make([]byte, inspectBuffer)
 	done := uint64(0)
-	for len(to) > 0 && len(from) > 0 {
+	for len(to) > 0 && len(from) > 0 && !t.Killed() {
 		if to[0].Len == 0 {
 			to = to[1:]
 			continue
@@ -102,9 +103,9 @@ func processVM(t *proc.Thread, a *Args, write bool) (uint64, linux.Errno) {
 	}
 	defer s.Release()
 	if write {
-		return copyBetween(s, remote, t.Space, local)
+		return copyBetween(t, s, remote, t.Space, local)
 	}
-	return copyBetween(t.Space, local, s, remote)
+	return copyBetween(t, t.Space, local, s, remote)
 }
 
 // sysProcessVMReadv copies from another process.

@@ -94,6 +94,9 @@ func sysMincore(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	}
 	var buf [512]byte
 	for left := (length + mem.PageSize - 1) / mem.PageSize; left > 0; {
+		if t.Killed() { // there may be a billion pages
+			return 0, linux.EINTR
+		}
 		b := buf[:min(left, uint64(len(buf)))]
 		if e := t.Space.Mincore(addr, b); e != 0 {
 			return 0, e

@@ -147,6 +147,18 @@ TEST(copies_wait, "transfers that wait can be killed")
 	say("%d ended", n);
 }
 
+TEST(long_calls, "a look at very many pages can be killed")
+{
+	size_t pages = 1 << 26;
+	unsigned char *vec = mmap(NULL, pages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	char *all = mmap(NULL, pages * 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (vec == MAP_FAILED || all == MAP_FAILED)
+		fatal("mmap");
+	pid_t pid = FORK(for (;;) mincore(all, pages * 4096, vec));
+	sleep_ms(100);
+	say("%d", ends(pid));
+}
+
 // send_files sends a byte with descriptor 0 some times.
 static long send_files(int to, int files)
 {
