@@ -191,22 +191,22 @@ static void look(thread *t)
 	if (me.uid == 0)
 		return;
 	if (raw(SYS_getresuid, (long)&id[0], (long)&id[1], (long)&id[2], 0, 0, 0) == 0 && (id[0] != user || id[1] != user || id[2] != user))
-		me.slot->broken = root_gained;
+		me.slot->broken = BREACH + root_gained;
 	struct {
 		uint32_t version, pid;
 	} head = {0x20080522, 0};
 	uint32_t cap[6] = {0};
 	if (raw(SYS_capget, (long)&head, (long)cap, 0, 0, 0, 0) == 0 && (cap[0] | cap[1] | cap[3] | cap[4]))
-		me.slot->broken = root_gained;
+		me.slot->broken = BREACH + root_gained;
 	if (secret_in(me.buffers + below(t, buffer_pages) * page, page) || secret_in(t->slots, 64 * 512))
-		me.slot->broken = secret_seen;
+		me.slot->broken = BREACH + secret_seen;
 	long at = raw(SYS_mmap, 0, 4 * page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (at < 0 && at > -4096)
 		return;
 	w = (uint64_t *)at;
 	for (int i = 0; i < 4 * page / 8; i++)
 		if (w[i] != 0)
-			me.slot->broken = memory_not_zero;
+			me.slot->broken = BREACH + memory_not_zero;
 	raw(SYS_munmap, at, 4 * page, 0, 0, 0, 0);
 }
 
@@ -245,7 +245,7 @@ static void memory(void)
 {
 	me.buffers = map(buffer_pages, PROT_READ | PROT_WRITE);
 	me.paths = map(4, PROT_READ | PROT_WRITE);
-	me.area = map(area_pages, PROT_READ | PROT_WRITE);
+	me.area = map(area_pages + 32, PROT_READ | PROT_WRITE); // and what calls take behind it
 	me.readonly = map(1, PROT_READ);
 	me.edge = map(3, PROT_READ | PROT_WRITE) + 2 * page;
 	munmap(me.edge, page);
@@ -325,7 +325,9 @@ _Noreturn void child(uint64_t number, uid_t uid, slot *at)
 	for (int k = 0; k < k_kinds; k++)
 		open_kind(t, k);
 	struct sigaction sa = {.sa_handler = nothing};
-	sigaction(SIGURG, &sa, NULL);
+	for (int sig = 1; sig < 65; sig++) // but for those of faults: who goes on would fault again
+		if (sig != SIGSEGV && sig != SIGBUS && sig != SIGILL && sig != SIGFPE && sig != SIGTRAP && sig != SIGSYS)
+			sigaction(sig, &sa, NULL);
 	const int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
 	for (int i = 0; i < workers; i++) {
 		worker[i].tid = -1;

@@ -49,10 +49,12 @@ enum { not_yet = -1000000 };
 typedef struct {
 	ring ring[workers];
 	volatile uint64_t calls[workers];
-	volatile uint64_t broken; // what the child saw that must not be: a number of breach
+	volatile uint64_t broken; // BREACH and what the child saw
 	char rest[page - 8 * (workers + 1)];
 } slot;
 
+// What a child saw that must not be. Random writes do not look like it.
+#define BREACH 0xb4eac4ed5eed0000UL
 enum breach { none, root_gained, secret_seen, memory_not_zero };
 
 // Kinds of descriptors. Those of sockets come first.

@@ -212,8 +212,9 @@ static const char *changed(void)
 	if (fd < 0 || read(fd, b, sizeof b) < 0 || strcmp(b, canary) != 0)
 		return "root's file has another content";
 	close(fd);
-	if (stat("/root/canary", &st) < 0 || st.st_mode != canary_before.st_mode || st.st_uid != 0 || st.st_mtim.tv_nsec != canary_before.st_mtim.tv_nsec ||
-	    st.st_nlink != 1)
+	if (stat("/root/canary", &st) < 0 || st.st_nlink != 1)
+		return "root's file has another name";
+	if ( st.st_mode != canary_before.st_mode || st.st_uid != 0 || st.st_mtim.tv_nsec != canary_before.st_mtim.tv_nsec)
 		return "root's file was changed";
 	DIR *d = opendir("/root");
 	struct dirent *e;

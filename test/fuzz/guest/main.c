@@ -148,6 +148,28 @@ static void directories(void)
 	}
 }
 
+// unmount undoes the children's mounts, wherever they are.
+static void unmount(void)
+{
+	static char before[1 << 14], now[1 << 16];
+	char *to = before[0] ? now : before, at[4096];
+	int fd = open("/proc/self/mounts", O_RDONLY);
+	ssize_t n = 0, k;
+	while (fd >= 0 && n < (1 << 14) - 1 && (k = read(fd, to + n, (size_t)((1 << 14) - 1 - n))) > 0)
+		n += k;
+	to[n] = 0;
+	if (fd >= 0)
+		close(fd);
+	for (char *line = now; to == now && *line; line += strcspn(line, "\n"), line += *line == '\n') {
+		char known[4200];
+		if (sscanf(line, "%*s %4095s", at) != 1)
+			continue;
+		snprintf(known, sizeof known, " %s ", at);
+		if (!strstr(before, known))
+			umount2(at, MNT_DETACH);
+	}
+}
+
 // clean ends what children left behind: processes that are ours by now, files.
 static void clean(void)
 {
@@ -166,12 +188,13 @@ static void clean(void)
 			break;
 		}
 	}
+	unmount();
 	remove_objects();
 	directories();
 }
 
 typedef struct {
-	long crashed, hung, children;
+	long ended[64], hung, children; // ended by signal; 0: of themselves
 	uint64_t calls;
 } totals;
 
@@ -188,8 +211,9 @@ static void begin(int i, totals *t)
 	static const char *const breaches[] = {"", "has become root", "has seen root's secret", "got memory that is not zero"};
 	uint64_t number = next_child++;
 	uid_t uid = strcmp(users, "mix") == 0 ? (number / 2 % 2 ? user : 0) : (uid_t)atoi(users);
-	if (slots[i].broken)
-		fail("child %llu %s", (unsigned long long)slots[i].ring[0].child, breaches[slots[i].broken & 3]);
+	uint64_t breach = slots[i].broken - BREACH;
+	if (breach > 0 && breach < 4)
+		fail("child %llu %s", (unsigned long long)slots[i].ring[0].child, breaches[breach]);
 	memset(&slots[i], 0, sizeof slots[i]);
 	fflush(stdout);
 	pid_t pid = fork();
@@ -248,7 +272,7 @@ static void reap(totals *t)
 		for (int i = 0; i < max_children; i++) {
 			if (running[i].pid == pid) {
 				running[i].pid = 0;
-				t->crashed += WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL;
+				t->ended[WIFSIGNALED(status) ? WTERMSIG(status) & 63 : 0]++;
 			}
 		}
 	}
@@ -426,6 +450,7 @@ int main(int argc, char **argv)
 	if (disk && mount(disk, "/disk", "ext4", 0, NULL) < 0)
 		fail("mounting %s: %m", disk);
 	printf("fuzz: seed %llu, user %s, locks %s\n", (unsigned long long)seed, users, locks < 0 ? "not checked" : "checked");
+	unmount();
 	set_scene();
 	directories();
 	totals t = {0};
@@ -454,9 +479,13 @@ int main(int argc, char **argv)
 		what = end_scene();
 	if (what)
 		fail("%s", what);
-	printf("fuzz: seed %llu, user %s, %llu calls in %lld ms, %ld processes, %ld crashed, %ld hung; witness %llu (%llu failed), guard %llu\n", (unsigned long long)seed, users,
-	       (unsigned long long)t.calls, took, t.children, t.crashed, t.hung, (unsigned long long)progress[0], (unsigned long long)progress[1],
+	printf("fuzz: seed %llu, user %s, %llu calls in %lld ms, %ld processes (%ld hung); witness %llu (%llu failed), guard %llu; ended by", (unsigned long long)seed, users,
+	       (unsigned long long)t.calls, took, t.children, t.hung, (unsigned long long)progress[0], (unsigned long long)progress[1],
 	       (unsigned long long)progress[2]);
+	for (int i = 0; i < 64; i++)
+		if (t.ended[i])
+			printf(" %s %ld", i ? sigabbrev_np(i) : "exit", t.ended[i]);
+	printf("\n");
 	if (progress[0] == 0)
 		fail("the other user's process got nothing done");
 	give_back(before);
