@@ -90,7 +90,7 @@ func run(t *testing.T, tool, root, kernel string, m machine, limit time.Duration
 	ram := ramFile(t)
 	ctx, cancel := context.WithTimeout(context.Background(), limit+time.Minute)
 	defer cancel()
-	args := []string{"run", "--accel", "tcg", "--timeout", limit.String(), "--cpus", strconv.Itoa(m.cpus), "--memory", strconv.Itoa(memory>>20) + "M",
+	args := []string{"run", "--accel", "tcg", "--timeout", limit.String(), "--cpus", strconv.Itoa(m.cpus), "--memory", strconv.Itoa(memory>>20) + "M", "--panic", "stop",
 		"--kernel", kernel, "--disk", disk,
 		// Memory in a file: the last calls can be read when the kernel has stopped.
 		"--qemu-arg", "-object", "--qemu-arg", fmt.Sprintf("memory-backend-file,id=ram,size=%d,mem-path=%s,share=on", memory, ram),

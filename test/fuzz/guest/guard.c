@@ -214,7 +214,7 @@ static const char *changed(void)
 	close(fd);
 	if (stat("/root/canary", &st) < 0 || st.st_nlink != 1)
 		return "root's file has another name";
-	if ( st.st_mode != canary_before.st_mode || st.st_uid != 0 || st.st_mtim.tv_nsec != canary_before.st_mtim.tv_nsec)
+	if (st.st_mode != canary_before.st_mode || st.st_uid != 0 || st.st_mtim.tv_nsec != canary_before.st_mtim.tv_nsec)
 		return "root's file was changed";
 	DIR *d = opendir("/root");
 	struct dirent *e;

@@ -38,7 +38,7 @@ static uint64_t next_child;
 static const char *users = "0", *disk;
 static int goroutines = -1, locks = -1;
 
-static const long stall_ms = 400, stuck_ms = 60000, witness_ms = 60000;
+static const long stall_ms = 3000, stuck_ms = 60000, witness_ms = 60000;
 
 void fail(const char *format, ...)
 {
@@ -307,6 +307,8 @@ static totals run(uint64_t most, long long until, int processes)
 		for (int i = 0; i < processes; i++) {
 			if (!running[i].pid && !over)
 				begin(i, &t);
+			if (running[i].pid && now >= until && running[i].killed == 0)
+				kill(running[i].pid, SIGKILL), running[i].killed = 1, running[i].moved = now;
 			if (running[i].pid)
 				alive++, watch(i, &t, now);
 		}
