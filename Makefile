@@ -19,7 +19,7 @@ help:
 	@echo 'make build   bin/hardtack and the kernel image bin/kernel.elf'
 	@echo 'make test    vet, unit tests, tests in the guest'
 	@echo 'make crash   20,000 crashed and 10,000 damaged disks, Linux beside us, files tortured (two hours on two cores)'
-	@echo 'make storm   CPUs that wake one another, under each concurrency control (minutes; STORM=60)'
+	@echo 'make storm   CPUs that wake one another, and system calls at random, on many machines (STORM=60 seconds each)'
 	@echo 'make bench   the same programs here and under Linux; writes docs/bench/'
 	@echo 'make bench-ipc  processes that take turns on one CPU, here and under Linux; docs/bench/ipc.md'
 	@echo 'make bench-task  fork-join tasks beside rayon, C, oneTBB, OpenMP, Go pools'
@@ -81,10 +81,13 @@ crash: deps deps-cc deps-fs deps-apt
 	HARDTACK_GUEST=1 $(GO) test -timeout 12h -count=1 -v -run TestTorture ./test/guest
 
 # The long form of another: the CPUs of each concurrency control wake one another
-# and put one another to sleep for STORM seconds, then calls at random.
+# and put one another to sleep for STORM seconds. Then system calls at random, for
+# STORM seconds on each of eleven machines; FUZZ gives other arguments, as in
+# FUZZ="-n 5000000", and STORM_TESTS=TestFuzz leaves the CPUs out.
 STORM ?= 60
-storm: deps deps-cc
-	HARDTACK_GUEST=1 HARDTACK_STORM=$(STORM) $(GO) test -timeout 2h -count=1 -v -run TestControls ./test/guest
+STORM_TESTS ?= TestControls|TestFuzz
+storm: deps deps-cc deps-fs
+	HARDTACK_GUEST=1 HARDTACK_STORM=$(STORM) HARDTACK_FUZZ="$(FUZZ)" $(GO) test -timeout 48h -p 1 -count=1 -v -run '$(STORM_TESTS)' ./test/guest ./test/fuzz
 
 bench: deps deps-cc build bench-ipc
 	$(GO) run ./bench/os/report

@@ -47,7 +47,7 @@ func TestFuzz(t *testing.T) {
 		}
 		seconds = n
 		machines = append(machines, machine{"big", 1, "1000"}, machine{"big", 4, "1000"}, machine{"big", 2, "0"}, machine{"big", 4, "mix"},
-			machine{"none", 1, "mix"}, machine{"fine", 4, "mix"}, machine{"fine", 2, "1000"})
+			machine{"none", 1, "mix"}, machine{"queue", 2, "mix"}, machine{"fine", 4, "mix"}, machine{"fine", 2, "1000"})
 	}
 	repo, dir := repository(t), t.TempDir()
 	tool := filepath.Join(dir, "hardtack")

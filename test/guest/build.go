@@ -5,7 +5,6 @@
 //	prog/NAME/    programs in Go        gt/        their frame
 //	c/NAME.c      programs in C: what a Go program cannot do (c/gt.h is the frame)
 //	guesttest/    the driver: process 1 of the guest
-//	fuzz/         the random system call fuzzer
 //	allocated/    what system calls take from the kernel's heap
 package guest
 
