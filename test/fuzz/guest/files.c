@@ -148,7 +148,7 @@ void open_kind(thread *t, int kind)
 void make_names(void)
 {
 	static const char *const names[] = {
-		"a", "b", "c", "d", "d/x", "d/y", "d/z", "link", "loop1", "loop2", "fifo", "socket", "socket2", "d/../a", "none/none", "m", "m/a",
+		"a", "b", "c", "d", "d/x", "d/y", "d/z", "link", "loop1", "loop2", "fifo", "socket", "socket2", "d/../a", "none/none", [mount_name] = "m", "m/a",
 		"disk/a", "disk/b", "disk/d", "disk/d/x", "disk/d/y", "disk/link", "disk/big", ".", "..", "", "d/", "a/b", "disk/e", "\001\377\200", "f\nile",
 	};
 	static const char *const others[] = {

@@ -102,7 +102,7 @@ typedef struct {
 	volatile uint64_t token;
 } child_state;
 
-enum { area_pages = 64, buffer_pages = 32, path_size = 128 };
+enum { area_pages = 64, buffer_pages = 32, path_size = 128, mount_name = 15 };
 
 extern child_state me;
 extern thread worker[workers];

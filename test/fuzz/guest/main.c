@@ -294,6 +294,8 @@ static void beside(long long now)
 	}
 	if (strcmp(users, "1000") == 0)
 		look_around();
+	else // root's children take from everybody what they get hold of
+		chmod("/", 0755), chmod("/tmp", 01777), chown("/tmp/witness", witness, witness), chmod("/tmp/witness", 0700);
 }
 
 // run keeps `processes` children busy until so many calls were made or the time is up.

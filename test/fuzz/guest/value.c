@@ -235,7 +235,7 @@ static uintptr_t remote(thread *t)
 	struct iovec v[4];
 	for (int i = 0; i < 4; i++) {
 		static const uint64_t places[] = {0x400000, 0x401000, 0x4a0000, 0x4c0000, 0x4d0000, 0x7ffffffde000, 0x7ffff7ff0000};
-		v[i].iov_base = one_in(t, 2) ? (void *)(places[below(t, 7)] + below(t, 4096)) : one_in(t, 2) ? (void *)&me : (void *)buffer(t);
+		v[i].iov_base = me.uid != 0 && one_in(t, 2) ? (void *)(places[below(t, 7)] + below(t, 4096)) : (void *)buffer(t);
 		v[i].iov_len = one_in(t, 2) ? below(t, 8192) : length(t);
 	}
 	return bend(t, v, sizeof v);
@@ -395,9 +395,9 @@ uint64_t argument(thread *t, int kind, int set)
 	case w_off: return one_in(t, 3) ? boundary(t) : below(t, 70000);
 	case w_offp: w[0] = below(t, 70000); return one_in(t, 2) ? 0 : bend(t, w, 8);
 	case w_flen: return one_in(t, 4) ? boundary(t) : below(t, 200000);
-	case w_addr: return one_in(t, 40) ? (one_in(t, 2) ? wild(t) : (uintptr_t)me.buffers) : one_in(t, 8) ? 0 : (uintptr_t)me.area + below(t, me.groups ? 4 : area_pages) * page + (one_in(t, 16) ? below(t, page) : 0);
+	case w_addr: return one_in(t, 80) ? wild(t) : one_in(t, 3000) ? (uintptr_t)me.buffers : one_in(t, 8) ? 0 : (uintptr_t)me.area + below(t, me.groups ? 4 : area_pages) * page + (one_in(t, 16) ? below(t, page) : 0);
 	case w_size: return one_in(t, 16) ? boundary(t) : (1 + below(t, 12)) * page - (one_in(t, 8) ? below(t, page) : 0);
-	case w_brk: return one_in(t, 2) ? 0 : (uint64_t)raw(SYS_brk, 0, 0, 0, 0, 0, 0) + below(t, 8 * page) - page;
+	case w_brk: return one_in(t, 2) ? 0 : (uint64_t)raw(SYS_brk, 0, 0, 0, 0, 0, 0) + below(t, 8 * page);
 	case w_ptr:
 		for (int i = 0; i < 8; i++)
 			w[i] = boundary(t);
