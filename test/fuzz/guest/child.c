@@ -227,7 +227,9 @@ static int work(void *arg)
 			look(t);
 		if (i % 32 == 31) // what was closed comes back
 			open_kind(t, me.groups ? me.focus[below(t, 3)] - fd_base : (int)below(t, k_kinds));
-		if (i % 128 == 127) // so do mappings
+		if (i % 256 == 255) // and what calls made goes
+			raw(SYS_close_range, 64, ~0U, 0, 0, 0, 0);
+		if (i % 128 == 127) // mappings come back, too
 			raw(SYS_mmap, (long)me.area + below(t, area_pages) * page, 8 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	}
 	t->tid = 0;
@@ -313,6 +315,22 @@ static void begin(uint64_t number, slot *at)
 	}
 }
 
+// kind_for is a kind of descriptor that calls of a group can use.
+static int kind_for(thread *t, char group)
+{
+	static const struct {
+		char group;
+		unsigned char from, to;
+	} of[] = {
+		{'s', 0, k_sockets}, {'e', k_epoll, k_epoll2 + 1}, {'E', k_receive, k_note + 1}, {'y', k_master, k_slave + 1},
+		{'t', k_tmpfs, k_regs}, {'T', k_timer, k_timer + 1}, {'x', k_pid, k_pid2 + 1}, {'n', k_dir, k_dirs},
+	};
+	for (unsigned i = 0; i < sizeof of / sizeof of[0]; i++)
+		if (of[i].group == group)
+			return of[i].from + (int)below(t, (unsigned)(of[i].to - of[i].from));
+	return (int)below(t, k_kinds);
+}
+
 _Noreturn void child(uint64_t number, uid_t uid, slot *at)
 {
 	me.number = number;
@@ -326,7 +344,7 @@ _Noreturn void child(uint64_t number, uid_t uid, slot *at)
 	if (number % 4 != 0) {
 		me.groups = races_of[below(t, sizeof races_of / sizeof races_of[0])];
 		for (int i = 0; i < 3; i++)
-			me.focus[i] = fd_base + (int)below(t, k_kinds);
+			me.focus[i] = fd_base + kind_for(t, me.groups[(unsigned)i % strlen(me.groups)]);
 	}
 	for (int k = 0; k < k_kinds; k++)
 		open_kind(t, k);

@@ -193,11 +193,11 @@ static uint64_t some_pid(thread *t)
 	return r < 11 ? 0 : 999999999;
 }
 
-static uintptr_t timespec(thread *t)
+static uintptr_t timespec(thread *t, unsigned most)
 {
 	struct timespec ts[2];
 	for (int i = 0; i < 2; i++)
-		ts[i] = (struct timespec){one_in(t, 8) ? (time_t)boundary(t) : 0, (long)below(t, 3000000)};
+		ts[i] = (struct timespec){one_in(t, 8) ? (time_t)boundary(t) : 0, (long)below(t, most)};
 	return one_in(t, 8) ? 0 : bend(t, ts, sizeof ts);
 }
 
@@ -365,7 +365,7 @@ int word(const char *text, int length, short *kind, short *set)
 static uint64_t bits(thread *t, int set)
 {
 	uint64_t v = 0;
-	unsigned n = below(t, 4);
+	unsigned n = one_in(t, 8) ? below(t, 5) : below(t, 3);
 	for (unsigned i = 0; i < n; i++)
 		v |= (uint64_t)sets[set].value[below(t, (unsigned)sets[set].n)];
 	if (one_in(t, 24))
@@ -407,7 +407,8 @@ uint64_t argument(thread *t, int kind, int set)
 	case w_uid: return one_in(t, 2) ? me.uid : one_in(t, 3) ? (uint64_t)-1 : one_in(t, 2) ? 0 : below(t, 2) ? witness : boundary(t);
 	case w_sig: return one_in(t, 12) ? boundary(t) : one_in(t, 3) ? 0 : one_in(t, 2) ? SIGURG : one_in(t, 6) ? below(t, 66) : SIGCHLD;
 	case w_mode: return one_in(t, 8) ? boundary(t) : one_in(t, 4) ? S_IFIFO | 0666 : 0777 & next(&t->rng);
-	case w_ts: case w_tv: return timespec(t);
+	case w_ts: return timespec(t, 3000000);
+	case w_tv: return timespec(t, 3000);
 	case w_its: return timers(t, 1);
 	case w_itv: return timers(t, 0);
 	case w_sigset: return signal_set(t);
