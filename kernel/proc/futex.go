@@ -193,15 +193,12 @@ func (b *futexBucket) wakeKey(key vm.Key, n int, bitset uint32) (done int, e lin
 
 // lockBoth locks the buckets of two keys, in order.
 func lockBoth(x, y *futexBucket) {
-	switch {
-	case x == y:
-		x.mu.Lock()
-	case x.index < y.index:
-		x.mu.Lock()
+	if x.index > y.index {
+		x, y = y, x
+	}
+	x.mu.Lock()
+	if x != y {
 		y.mu.Lock()
-	default:
-		y.mu.Lock()
-		x.mu.Lock()
 	}
 }
 
