@@ -107,11 +107,8 @@ func (p *Process) InspectSpace(t *Thread, c *kern.Ctx, as Creds) (s *vm.Space, i
 // exec; nil if there is none. EPERM if the asker may not.
 func (p *Process) InspectFile(t *Thread, c *kern.Ctx, as Creds, fd int32) (f *vfs.File, cloexec bool, e linux.Errno) {
 	if !p.Inspect(t, c, as, func(u *Thread) {
-		if u == nil || u.FDs == nil {
-			return
-		}
-		if f = u.FDs.Get(fd); f != nil {
-			cloexec, _ = u.FDs.CloseOnExec(fd)
+		if u != nil && u.FDs != nil {
+			f, cloexec = u.FDs.Hold(fd) // the end of a file may signal this process
 		}
 	}) {
 		return nil, false, linux.EPERM

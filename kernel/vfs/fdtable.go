@@ -158,6 +158,23 @@ func (t *FDTable) Get(fd int32) *File {
 	}
 }
 
+// Hold is Get for a caller with locks under which no file may end: it never drops
+// a reference, as Get may when the descriptor is closed meanwhile. It returns the
+// close-on-exec flag too.
+func (t *FDTable) Hold(fd int32) (f *File, cloexec bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p := t.chunkOf(fd)
+	if p == nil {
+		return nil, false
+	}
+	if f = p.at(fd).Load(); f == nil {
+		return nil, false
+	}
+	f.Get() // the slot's own reference goes after mu was held
+	return f, p.cloexec.Load()&bit(fd) != 0
+}
+
 // Reserve takes the lowest free descriptor from min on, below limit
 // (RLIMIT_NOFILE): EMFILE when there is none, ENFILE when the system or the user has
 // too many open files, ENOMEM when the user's tables are too large. Install or
