@@ -59,6 +59,7 @@ const (
 	F_SEAL_GROW         = 0x04
 	F_SEAL_WRITE        = 0x08
 	F_SEAL_FUTURE_WRITE = 0x10
+	F_SEAL_EXEC         = 0x20
 
 	F_OWNER_TID  = 0
 	F_OWNER_PID  = 1

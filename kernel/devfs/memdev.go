@@ -12,9 +12,10 @@ import (
 )
 
 func init() {
-	for minor, ops := range map[uint32]vfs.Ops{3: null{}, 5: zero{}, 7: full{}, 8: random{}, 9: random{}, 11: kmsg{}} {
+	for minor, ops := range map[uint32]vfs.Ops{3: null{}, 5: zero{}, 7: full{}, 8: random{}, 9: random{}} {
 		vfs.RegisterChar(1, minor, func(*kern.Ctx, uint32) (vfs.Ops, linux.Errno) { return ops, 0 })
 	}
+	vfs.RegisterChar(1, 11, openKmsg)
 }
 
 var zeros [mem.PageSize]byte
@@ -89,6 +90,15 @@ func produce(c *kern.Ctx, v *uio.Vec, fill func([]byte)) (done int, e linux.Errn
 		return done, 0
 	}
 	return 0, e
+}
+
+// openKmsg opens the log. Who may read the node may still not read the log.
+func openKmsg(c *kern.Ctx, flags uint32) (vfs.Ops, linux.Errno) {
+	if cred := c.Cred(); flags&linux.O_ACCMODE != linux.O_WRONLY && kern.DmesgRestrict.Get() != 0 &&
+		!cred.Has(kern.CapSyslog) && !cred.Has(kern.CapSysAdmin) {
+		return nil, linux.EPERM
+	}
+	return kmsg{}, 0
 }
 
 // kmsg is /dev/kmsg: what programs write goes to the kernel's log.

@@ -112,9 +112,9 @@ func (o *opened) write(c *kern.Ctx, of *vfs.File, v *uio.Vec, off int64, l *held
 	if int64(v.Len()) > limit-off {
 		v.Limit(int(limit - off))
 	}
-	if mode := f.Mode(); mode&(linux.S_ISUID|linux.S_ISGID) != 0 {
+	if f.Privileged() {
 		l.lock()
-		f.killSetID(c)
+		f.RemovePrivs(c)
 	}
 	if of.Flags()&linux.O_DIRECT != 0 {
 		done, e = f.writeDirect(v, off, l)
@@ -125,14 +125,6 @@ func (o *opened) write(c *kern.Ctx, of *vfs.File, v *uio.Vec, off int64, l *held
 		of.Pos = off + int64(done)
 	}
 	return done, fresh, e
-}
-
-// killSetID takes set-id bits away where a write does that, on disk too.
-func (f *file) killSetID(c *kern.Ctx) {
-	mode := f.Mode()
-	if f.KillSetID(c); f.Mode() != mode {
-		f.setAttr(&vfs.Attr{Mask: vfs.AttrMode, Mode: f.Mode() & 0o7777})
-	}
 }
 
 // maxBytes is the largest file: 2³²-2 blocks.
@@ -213,7 +205,7 @@ func (o *opened) Allocate(c *kern.Ctx, _ *vfs.File, mode uint32, off, n int64) l
 	if end > f.Size() && mode&linux.FALLOC_FL_KEEP_SIZE == 0 && uint64(end) > c.FileSizeLimit.Load() {
 		return linux.EFBIG
 	}
-	f.killSetID(c)
+	f.RemovePrivs(c)
 	return f.allocate(mode, off, n)
 }
 

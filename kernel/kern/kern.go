@@ -99,6 +99,7 @@ const (
 	CapSysTTYConfig   = 26
 	CapMknod          = 27
 	CapSetfcap        = 31
+	CapSyslog         = 34
 )
 
 // Has reports whether a capability is effective.

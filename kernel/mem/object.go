@@ -38,6 +38,16 @@ type (
 		Attach()
 		Detach()
 	}
+	// Sealed decides about shared mappings by a file's seals, and counts those
+	// that may be stored to, now or after mprotect: while there are some, it
+	// cannot be sealed against writing. MapShared is asked for a new mapping
+	// that wants to be written to at once (write) or perhaps later (later); it
+	// returns whether later holds, and has counted the mapping if so.
+	Sealed interface {
+		MapShared(write, later bool) (writable bool, e linux.Errno)
+		// AddWriters counts n more mappings like one that was counted; or fewer.
+		AddWriters(n int)
+	}
 )
 
 // Anonymous is returned by a file whose mappings are anonymous memory (/dev/zero).

@@ -144,6 +144,20 @@ func dropCaches(_ *about, b []byte) linux.Errno {
 	return 0
 }
 
+// setting is a number that the kernel obeys, from 0 to most.
+func setting(name string, v *kern.Setting, most int64) *entry {
+	return &entry{name: name, mode: 0o644,
+		read: func(*about) ([]byte, linux.Errno) { return fmt.Appendf(nil, "%d\n", v.Get()), 0 },
+		write: func(_ *about, b []byte) linux.Errno {
+			n, err := strconv.ParseInt(strings.TrimSpace(strings.TrimRight(string(b), "\x00")), 10, 64)
+			if err != nil || n < 0 || n > most {
+				return linux.EINVAL
+			}
+			v.Set(n)
+			return 0
+		}}
+}
+
 func between(lo, hi int64) func(int64) bool { return func(n int64) bool { return n >= lo && n <= hi } }
 
 var kernelFiles = []*entry{
@@ -164,7 +178,7 @@ var kernelFiles = []*entry{
 	number("panic", 0, nil),
 	file("printk", "4\t4\t1\t7\n"),
 	number("randomize_va_space", 2, between(0, 2)),
-	number("dmesg_restrict", 0, between(0, 1)),
+	setting("dmesg_restrict", &kern.DmesgRestrict, 1),
 	number("kptr_restrict", 0, between(0, 2)),
 	file("core_pattern", "core\n"),
 	number("shmmax", 1<<63-1, nil),
@@ -217,8 +231,10 @@ var fsFiles = []*entry{
 		}
 		return n >= 0
 	}),
-	number("protected_symlinks", 0, between(0, 1)),
-	number("protected_hardlinks", 0, between(0, 1)),
+	setting("protected_symlinks", &kern.ProtectedSymlinks, 1),
+	setting("protected_hardlinks", &kern.ProtectedHardlinks, 1),
+	setting("protected_fifos", &kern.ProtectedFifos, 2),
+	setting("protected_regular", &kern.ProtectedRegular, 2),
 	number("aio-max-nr", 65536, nil),
 	{name: "inotify", mode: 0o555, kids: []*entry{
 		file("max_queued_events", "16384\n"),

@@ -48,7 +48,7 @@ func sysFcntl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	}
 	switch cmd {
 	case linux.F_SETFL:
-		return 0, setFlags(f, a.Uint(2), a.Int(0))
+		return 0, setFlags(t, f, a.Uint(2), a.Int(0))
 	case linux.F_GETLK, linux.F_SETLK, linux.F_SETLKW, linux.F_OFD_GETLK, linux.F_OFD_SETLK, linux.F_OFD_SETLKW:
 		return 0, recordLock(t, f, cmd, a.Addr(2))
 	case linux.F_SETOWN:
@@ -102,14 +102,15 @@ func sysFcntl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return uint64(n), e
 	case linux.F_ADD_SEALS, linux.F_GET_SEALS:
 		s, ok := f.Ops.(tmpfs.Sealer)
-		if !ok {
-			return 0, linux.EINVAL
-		}
-		if cmd == linux.F_GET_SEALS {
+		switch {
+		case cmd == linux.F_GET_SEALS && ok:
 			return uint64(s.Seals()), 0
-		}
-		if !f.Writable() {
+		case cmd == linux.F_GET_SEALS, a[2]>>32 != 0:
+			return 0, linux.EINVAL
+		case !f.Writable():
 			return 0, linux.EPERM
+		case !ok:
+			return 0, linux.EINVAL
 		}
 		return 0, s.AddSeals(a.Uint(2))
 	}
@@ -176,10 +177,13 @@ func signalIO(o vfs.Owner, sig, fd int32, ev wait.Events) {
 }
 
 // setFlags is F_SETFL through descriptor fd: only some flags can change.
-func setFlags(f *vfs.File, flags uint32, fd int32) linux.Errno {
+func setFlags(t *proc.Thread, f *vfs.File, flags uint32, fd int32) linux.Errno {
 	const mask = linux.O_APPEND | linux.O_NONBLOCK | linux.O_DIRECT | linux.O_NOATIME
 	old := f.Flags()
 	now := old&^mask | flags&mask
+	if flags&^old&linux.O_NOATIME != 0 && !f.Path.Zero() && !vfs.IsOwner(t.Cred(), f.Path.Inode()) {
+		return linux.EPERM
+	}
 	if s, ok := f.Ops.(vfs.FlagSetter); ok {
 		if e := s.SetFlags(f, old, now); e != 0 {
 			return e

@@ -120,7 +120,7 @@ func sysIoctl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		if on {
 			v |= flag
 		}
-		return 0, setFlags(f, v, a.Int(0))
+		return 0, setFlags(t, f, v, a.Int(0))
 	}
 	if !f.Path.Zero() && f.Path.Inode().Type() == linux.S_IFREG {
 		switch cmd {

@@ -192,6 +192,7 @@ func sysMemfdCreate(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if flags&linux.MFD_NOEXEC_SEAL != 0 {
 		i := f.Path.Inode()
 		i.SetOwner(i.UID(), i.GID(), 0o666)
+		f.Ops.(tmpfs.Sealer).AddSeals(linux.F_SEAL_EXEC)
 	}
 	fd, e := t.FDs.Add(f, 0, t.NoFile(), flags&linux.MFD_CLOEXEC != 0)
 	if e != 0 {

@@ -2,6 +2,7 @@ package tmpfs
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
@@ -27,8 +28,10 @@ type file struct {
 
 	mu    sync.Mutex // see the package comment
 	pages pages      // guarded by mu
-	seals uint32     // F_SEAL_*; guarded by mu
-	maps  mem.Mappings
+	seals uint32     // F_SEAL_*; guarded by mu, and changed under Mu too
+	// writers counts shared mappings that may be written to; it leaves 0 under mu only.
+	writers atomic.Int64
+	maps    mem.Mappings
 }
 
 // Open needs nothing of its own.
@@ -115,11 +118,17 @@ func (f *file) write(c *kern.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, lin
 	left := v.Len()
 	if f.seals != 0 { // changed under Mu too
 		if f.seals&(linux.F_SEAL_WRITE|linux.F_SEAL_FUTURE_WRITE) != 0 ||
-			f.seals&linux.F_SEAL_GROW != 0 && off+int64(left) > size {
+			f.seals&linux.F_SEAL_GROW != 0 && off+int64(left) > size && off >= size&^pageMask {
 			return 0, linux.EPERM
 		}
+		if f.seals&linux.F_SEAL_GROW != 0 && off+int64(left) > size {
+			left = int(size&^pageMask - off) // whole pages, as on Linux
+			v.Limit(left)
+		}
 	}
-	f.KillSetID(c)
+	if f.Privileged() {
+		f.RemovePrivs(c)
+	}
 	done := 0
 	var e linux.Errno
 	for left > 0 && e == 0 {
@@ -246,6 +255,9 @@ func (f *file) SetAttr(_ *kern.Ctx, i *vfs.Inode, a *vfs.Attr) linux.Errno {
 		b.Mask &^= vfs.AttrSize
 		a = &b
 	}
+	if a.Mask&vfs.AttrMode != 0 && f.seals&linux.F_SEAL_EXEC != 0 && (a.Mode^f.Mode())&0o111 != 0 {
+		return linux.EPERM
+	}
 	i.Apply(a)
 	return 0
 }
@@ -295,6 +307,15 @@ func (f *file) Allocate(c *kern.Ctx, of *vfs.File, mode uint32, off, n int64) li
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
 	keep := mode&linux.FALLOC_FL_KEEP_SIZE != 0
+	if mode&linux.FALLOC_FL_PUNCH_HOLE == 0 && end > f.Size() {
+		if uint64(end) > c.FileSizeLimit.Load() {
+			kern.SignalSelf(c, int(linux.SIGXFSZ))
+			return linux.EFBIG
+		}
+		if f.seals&linux.F_SEAL_GROW != 0 {
+			return linux.EPERM
+		}
+	}
 	switch mode &^ linux.FALLOC_FL_KEEP_SIZE {
 	case linux.FALLOC_FL_PUNCH_HOLE:
 		if !keep {
@@ -305,14 +326,6 @@ func (f *file) Allocate(c *kern.Ctx, of *vfs.File, mode uint32, off, n int64) li
 		}
 		f.punch(off, end)
 	case linux.FALLOC_FL_ZERO_RANGE, 0:
-		if end > f.Size() && !keep {
-			if f.seals&linux.F_SEAL_GROW != 0 {
-				return linux.EPERM
-			}
-			if uint64(end) > c.FileSizeLimit.Load() {
-				return linux.EFBIG
-			}
-		}
 		if mode&linux.FALLOC_FL_ZERO_RANGE != 0 {
 			if f.seals&(linux.F_SEAL_WRITE|linux.F_SEAL_FUTURE_WRITE) != 0 {
 				return linux.EPERM
@@ -331,7 +344,7 @@ func (f *file) Allocate(c *kern.Ctx, of *vfs.File, mode uint32, off, n int64) li
 	default:
 		return linux.EOPNOTSUPP
 	}
-	f.KillSetID(c)
+	f.RemovePrivs(c)
 	f.Modified()
 	return 0
 }
@@ -429,33 +442,6 @@ func (f *file) Evict(*vfs.Inode) {
 	f.mu.Unlock()
 	f.fs.release(n)
 	f.fs.inodes.Add(-1)
-}
-
-// Seals returns F_GET_SEALS.
-func (f *file) Seals() uint32 {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.seals
-}
-
-// AddSeals is F_ADD_SEALS.
-func (f *file) AddSeals(s uint32) linux.Errno {
-	const known = linux.F_SEAL_SEAL | linux.F_SEAL_SHRINK | linux.F_SEAL_GROW | linux.F_SEAL_WRITE | linux.F_SEAL_FUTURE_WRITE
-	if s&^known != 0 {
-		return linux.EINVAL
-	}
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.seals&linux.F_SEAL_SEAL != 0 {
-		return linux.EPERM
-	}
-	if s&linux.F_SEAL_WRITE != 0 && f.maps.Mapped() {
-		return linux.EBUSY
-	}
-	f.seals |= s
-	return 0
 }
 
 // Cached returns a page that is there already.

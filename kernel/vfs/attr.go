@@ -24,14 +24,14 @@ func Chmod(c *kern.Ctx, p Path, mode uint32) linux.Errno {
 	i.Mu.Lock()
 	defer i.Mu.Unlock()
 	cred := c.Cred()
-	if !isOwner(cred, i) {
+	if !IsOwner(cred, i) {
 		return linux.EPERM
 	}
 	if i.Type() == linux.S_IFLNK {
 		return linux.EOPNOTSUPP
 	}
 	mode &= 0o7777
-	if mode&linux.S_ISGID != 0 && !i.IsDir() && !cred.InGroup(i.GID()) && !cred.Has(kern.CapFsetid) {
+	if mode&linux.S_ISGID != 0 && !maySetGID(cred, i.GID()) {
 		mode &^= linux.S_ISGID
 	}
 	e := i.Node.SetAttr(c, i, &Attr{Mask: AttrMode | AttrCtime, Mode: mode, Ctime: kern.Realtime()})
@@ -66,16 +66,37 @@ func Chown(c *kern.Ctx, p Path, uid, gid uint32) linux.Errno {
 	if gid != NoID {
 		a.Mask, a.GID = a.Mask|AttrGID, gid
 	}
-	if mode := i.Mode(); !i.IsDir() {
-		if n := dropSetID(mode); n != mode {
-			a.Mask, a.Mode = a.Mask|AttrMode, n&0o7777
+	if !i.IsDir() {
+		if e := clearSetID(cred, i, &a); e != 0 {
+			return e
 		}
 	}
 	e := i.Node.SetAttr(c, i, &a)
 	if e == 0 {
+		if !i.IsDir() {
+			i.dropCaps()
+		}
 		notifyPath(p, linux.IN_ATTRIB)
 	}
 	return e
+}
+
+// clearSetID adds to a change of owner that the set-id bits go. That is a change of the
+// mode, which needs the owner even where no id is changed.
+func clearSetID(cred *kern.Cred, i *Inode, a *Attr) linux.Errno {
+	mode := i.Mode()
+	n := withoutSetID(cred, mode, i.GID())
+	if n == mode {
+		return 0
+	}
+	if !IsOwner(cred, i) {
+		return linux.EPERM
+	}
+	if a.Mask&AttrGID != 0 && !maySetGID(cred, a.GID) {
+		n &^= linux.S_ISGID
+	}
+	a.Mask, a.Mode = a.Mask|AttrMode, n&0o7777
+	return 0
 }
 
 // Times is what utimensat sets: nanoseconds since 1970.
@@ -97,7 +118,7 @@ func Utimens(c *kern.Ctx, p Path, t *Times) linux.Errno {
 	i.Mu.Lock()
 	defer i.Mu.Unlock()
 	cred := c.Cred()
-	if !isOwner(cred, i) {
+	if !IsOwner(cred, i) {
 		if !(t.SetAtime && t.AtimeNow && t.SetMtime && t.MtimeNow) {
 			return linux.EPERM
 		}
@@ -179,7 +200,7 @@ func truncateInode(c *kern.Ctx, i *Inode, size int64) linux.Errno {
 	now := kern.Realtime()
 	e := i.Node.SetAttr(c, i, &Attr{Mask: AttrSize | AttrMtime | AttrCtime, Size: size, Mtime: now, Ctime: now})
 	if e == 0 {
-		i.KillSetID(c)
+		i.RemovePrivs(c)
 	}
 	return e
 }

@@ -51,6 +51,7 @@ type Inode struct {
 	locks   atomic.Pointer[lockTable]  // record locks and flock; made on first use
 	watches atomic.Pointer[[]*watch]   // inotify; replaced as a whole
 	xattrs  atomic.Pointer[xattrTable] // extended attributes; made on first use
+	capless atomic.Bool                // known not to have the attribute fileCaps
 }
 
 // NodeOps is what a file system does for one inode. Name operations are called

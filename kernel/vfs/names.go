@@ -31,7 +31,7 @@ func (w *walk) parentOf(c *kern.Ctx, fs *FSContext, at *File, path string) linux
 
 // makeLast creates the last component; without excl an existing one is
 // returned as well, created false.
-func (w *walk) makeLast(n *NewNode, excl bool) (d *Dentry, created bool, e linux.Errno) {
+func (w *walk) makeLast(n *NewNode, umask uint32, excl bool) (d *Dentry, created bool, e linux.Errno) {
 	dir := w.cur.Dentry
 	if dir.kids == nil {
 		return nil, false, linux.ENOTDIR
@@ -59,7 +59,7 @@ func (w *walk) makeLast(n *NewNode, excl bool) (d *Dentry, created bool, e linux
 	if e := permission(w.cred, dir.Inode, MayWrite|MayExec); e != 0 {
 		return nil, false, e
 	}
-	newOwner(w.c, dir.Inode, n)
+	newOwner(w.c, dir.Inode, n, umask)
 	name := strings.Clone(w.last)
 	i, e := dir.Inode.Node.Create(w.c, dir.Inode, name, *n)
 	if e != 0 {
@@ -78,8 +78,9 @@ func (w *walk) makeLast(n *NewNode, excl bool) (d *Dentry, created bool, e linux
 	return d, true, 0
 }
 
-// makeAt creates path as n says; a trailing slash is good for directories only.
-func makeAt(c *kern.Ctx, fs *FSContext, at *File, path string, n *NewNode) (Path, linux.Errno) {
+// makeAt creates path as n says, but for the bits of umask; a trailing slash is good for
+// directories only.
+func makeAt(c *kern.Ctx, fs *FSContext, at *File, path string, n *NewNode, umask uint32) (Path, linux.Errno) {
 	var w walk
 	if e := w.parentOf(c, fs, at, path); e != 0 {
 		return Path{}, e
@@ -94,7 +95,7 @@ func makeAt(c *kern.Ctx, fs *FSContext, at *File, path string, n *NewNode) (Path
 		}
 		return Path{}, linux.ENOENT
 	}
-	d, _, e := w.makeLast(n, true)
+	d, _, e := w.makeLast(n, umask, true)
 	if e != 0 {
 		return Path{}, e
 	}
@@ -103,7 +104,7 @@ func makeAt(c *kern.Ctx, fs *FSContext, at *File, path string, n *NewNode) (Path
 
 // MkdirAt creates a directory.
 func MkdirAt(c *kern.Ctx, fs *FSContext, at *File, path string, mode uint32) linux.Errno {
-	_, e := makeAt(c, fs, at, path, &NewNode{Mode: linux.S_IFDIR | mode&0o1777&^fs.Umask()})
+	_, e := makeAt(c, fs, at, path, &NewNode{Mode: linux.S_IFDIR | mode&0o1777}, fs.Umask())
 	return e
 }
 
@@ -115,7 +116,8 @@ func MknodAt(c *kern.Ctx, fs *FSContext, at *File, path string, mode uint32, rde
 	case linux.S_IFREG, linux.S_IFIFO, linux.S_IFSOCK:
 		rdev = 0
 	case linux.S_IFCHR, linux.S_IFBLK:
-		if !c.Cred().Has(kern.CapMknod) {
+		whiteout := mode&linux.S_IFMT == linux.S_IFCHR && rdev == 0 // nothing can be opened through it
+		if !whiteout && !c.Cred().Has(kern.CapMknod) {
 			return linux.EPERM
 		}
 	case linux.S_IFDIR:
@@ -123,14 +125,14 @@ func MknodAt(c *kern.Ctx, fs *FSContext, at *File, path string, mode uint32, rde
 	default:
 		return linux.EINVAL
 	}
-	_, e := makeAt(c, fs, at, path, &NewNode{Mode: mode &^ fs.Umask(), Rdev: rdev})
+	_, e := makeAt(c, fs, at, path, &NewNode{Mode: mode, Rdev: rdev}, fs.Umask())
 	return e
 }
 
 // BindSocket creates a socket's name; priv is what connect finds there.
 // EADDRINUSE if the name exists.
 func BindSocket(c *kern.Ctx, fs *FSContext, path string, mode uint32, priv any) (Path, linux.Errno) {
-	p, e := makeAt(c, fs, nil, path, &NewNode{Mode: linux.S_IFSOCK | mode&0o777&^fs.Umask()})
+	p, e := makeAt(c, fs, nil, path, &NewNode{Mode: linux.S_IFSOCK | mode&0o7777&^fs.Umask()}, 0)
 	if e == linux.EEXIST {
 		e = linux.EADDRINUSE
 	}
@@ -163,7 +165,7 @@ func SymlinkAt(c *kern.Ctx, fs *FSContext, target string, at *File, path string)
 	if target == "" {
 		return linux.ENOENT
 	}
-	_, e := makeAt(c, fs, at, path, &NewNode{Mode: linux.S_IFLNK | 0o777, Target: strings.Clone(target)})
+	_, e := makeAt(c, fs, at, path, &NewNode{Mode: linux.S_IFLNK | 0o777, Target: strings.Clone(target)}, 0)
 	return e
 }
 
@@ -201,6 +203,9 @@ func LinkAt(c *kern.Ctx, fs *FSContext, oldAt *File, old string, newAt *File, pa
 		return linux.EXDEV
 	case w.cur.Mnt.ReadOnly():
 		return linux.EROFS
+	}
+	if e := mayLink(w.cred, i); e != 0 {
+		return e
 	}
 	if e := permission(w.cred, dir.Inode, MayWrite|MayExec); e != 0 {
 		return e

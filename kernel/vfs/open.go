@@ -58,7 +58,13 @@ func OpenWith(c *kern.Ctx, fs *FSContext, at *File, path string, how *OpenHow) (
 			return nil, e
 		}
 		if p.Dentry.Inode.Type() != linux.S_IFLNK {
-			if w.lastDir && !p.Dentry.Inode.IsDir() {
+			isDir := p.Dentry.Inode.IsDir()
+			if flags&(linux.O_CREAT|linux.O_PATH) == linux.O_CREAT && !created && !isDir {
+				if e := w.mayCreateOver(p.Dentry.Inode); e != 0 {
+					return nil, e
+				}
+			}
+			if w.lastDir && !isDir {
 				return nil, linux.ENOTDIR
 			}
 			f, e := openAt(c, p, how, created)
@@ -75,6 +81,9 @@ func OpenWith(c *kern.Ctx, fs *FSContext, at *File, path string, how *OpenHow) (
 			return nil, linux.ELOOP
 		}
 		dir := w.lastDir
+		if e := w.mayFollow(p.Dentry.Inode); e != 0 {
+			return nil, e
+		}
 		text, jumped, e := w.readLink(p)
 		switch {
 		case e != 0:
@@ -113,8 +122,8 @@ func (w *walk) openLast(fs *FSContext, how *OpenHow) (p Path, created bool, e li
 	case e == 0 || e != linux.ENOENT || !create:
 		return p, false, e
 	}
-	n := NewNode{Mode: linux.S_IFREG | how.Mode&0o7777&^fs.Umask()}
-	d, created, e := w.makeLast(&n, how.Flags&linux.O_EXCL != 0)
+	n := NewNode{Mode: linux.S_IFREG | how.Mode&0o7777}
+	d, created, e := w.makeLast(&n, fs.Umask(), how.Flags&linux.O_EXCL != 0)
 	if e != 0 {
 		return p, false, e
 	}
@@ -181,7 +190,7 @@ func openAt(c *kern.Ctx, p Path, how *OpenHow, created bool) (*File, linux.Errno
 		if e := permission(c.Cred(), i, want); e != 0 {
 			return nil, e
 		}
-		if flags&linux.O_NOATIME != 0 && !isOwner(c.Cred(), i) {
+		if flags&linux.O_NOATIME != 0 && !IsOwner(c.Cred(), i) {
 			return nil, linux.EPERM
 		}
 	}
@@ -296,8 +305,8 @@ func (w *walk) openTemp(fs *FSContext, path string, how *OpenHow) (*File, linux.
 	if e := permission(w.cred, dir, MayWrite|MayExec); e != 0 {
 		return nil, e
 	}
-	n := NewNode{Mode: linux.S_IFREG | how.Mode&0o7777&^fs.Umask()}
-	newOwner(w.c, dir, &n)
+	n := NewNode{Mode: linux.S_IFREG | how.Mode&0o7777}
+	newOwner(w.c, dir, &n, fs.Umask())
 	dir.Mu.Lock()
 	i, e := dir.Node.Create(w.c, dir, "", n)
 	dir.Mu.Unlock()

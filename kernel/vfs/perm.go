@@ -52,8 +52,8 @@ func searchable(cred *kern.Cred, i *Inode) linux.Errno {
 	return permission(cred, i, MayExec)
 }
 
-// isOwner reports whether the caller may do what only owners may.
-func isOwner(cred *kern.Cred, i *Inode) bool {
+// IsOwner reports whether the caller may do what only owners may.
+func IsOwner(cred *kern.Cred, i *Inode) bool {
 	return cred.FSUID == i.uid.Load() || cred.Has(kern.CapFowner)
 }
 
@@ -70,39 +70,22 @@ func mayRemove(cred *kern.Cred, dir, i *Inode) linux.Errno {
 }
 
 // newOwner fills in owner, group and mode of what c creates in dir: a set-gid
-// directory passes on its group, and to directories the bit.
-func newOwner(c *kern.Ctx, dir *Inode, n *NewNode) {
+// directory passes on its group, and to directories the bit. Others get the bit
+// with that group only from its members. This is decided before the umask, which
+// could hide that the mode asks for an executable.
+func newOwner(c *kern.Ctx, dir *Inode, n *NewNode, umask uint32) {
 	cred := c.Cred()
 	n.UID, n.GID = cred.FSUID, cred.FSGID
-	if dir.mode.Load()&linux.S_ISGID == 0 {
-		return
+	inherits := dir.mode.Load()&linux.S_ISGID != 0
+	isDir := n.Mode&linux.S_IFMT == linux.S_IFDIR
+	if inherits {
+		n.GID = dir.gid.Load()
+		if !isDir && n.Mode&(linux.S_ISGID|0o010) == linux.S_ISGID|0o010 && !maySetGID(cred, n.GID) {
+			n.Mode &^= linux.S_ISGID
+		}
 	}
-	n.GID = dir.gid.Load()
-	switch {
-	case n.Mode&linux.S_IFMT == linux.S_IFDIR:
+	n.Mode &^= umask & 0o777
+	if inherits && isDir {
 		n.Mode |= linux.S_ISGID
-	case n.Mode&(linux.S_ISGID|0o010) == linux.S_ISGID|0o010 && !cred.InGroup(n.GID) && !cred.Has(kern.CapFsetid):
-		n.Mode &^= linux.S_ISGID
-	}
-}
-
-// dropSetID is what a write or a change of owner does to set-user-id bits.
-func dropSetID(mode uint32) uint32 {
-	mode &^= linux.S_ISUID
-	if mode&0o010 != 0 {
-		mode &^= linux.S_ISGID
-	}
-	return mode
-}
-
-// KillSetID takes the set-id bits of a file away that somebody without
-// CAP_FSETID writes to; file systems call it before a write.
-func (i *Inode) KillSetID(c *kern.Ctx) {
-	mode := i.mode.Load()
-	if mode&(linux.S_ISUID|linux.S_ISGID) == 0 || mode&linux.S_IFMT != linux.S_IFREG {
-		return
-	}
-	if n := dropSetID(mode); n != mode && !c.Cred().Has(kern.CapFsetid) {
-		i.mode.Store(n)
 	}
 }

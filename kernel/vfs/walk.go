@@ -235,6 +235,9 @@ func (w *walk) resolve(path string) (Path, linux.Errno) {
 				return p, 0
 			}
 			dir := w.lastDir
+			if e := w.mayFollow(p.Dentry.Inode); e != 0 {
+				return Path{}, e
+			}
 			text, jumped, e := w.readLink(p)
 			if e != 0 {
 				return Path{}, e

@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"encoding/binary"
 	"sort"
 	"strings"
 	"sync"
@@ -45,52 +46,74 @@ func (i *Inode) dropXattrs() {
 	t.mu.Unlock()
 }
 
-// checkXattr decides whether the caller may read or write attribute name.
+// checkXattr decides whether the caller may read or write attribute name. As on Linux
+// the right to use the file comes before the question whether there is such a name.
 func checkXattr(c *kern.Ctx, p Path, name string, write bool) linux.Errno {
-	i := p.Dentry.Inode
-	if i.FS.Flags&FSXattr == 0 {
-		return linux.EOPNOTSUPP
-	}
 	if write {
 		if e := p.writable(); e != 0 {
 			return e
 		}
 	}
+	i := p.Dentry.Inode
 	space, rest, found := strings.Cut(name, ".")
-	if !found || rest == "" {
-		return linux.EOPNOTSUPP
+	if !found {
+		space = ""
 	}
-	want := MayRead
+	if e := mayXattr(c, i, space, name, write); e != 0 {
+		return e
+	}
+	switch {
+	case i.FS.Flags&FSXattr == 0, space != "user" && space != "trusted" && space != "security":
+		return linux.EOPNOTSUPP
+	case rest == "":
+		return linux.EINVAL
+	}
+	return 0
+}
+
+// mayXattr is the rule of each name space.
+func mayXattr(c *kern.Ctx, i *Inode, space, name string, write bool) linux.Errno {
+	cred := c.Cred()
+	want, never := MayRead, linux.ENODATA
 	if write {
-		want = MayWrite
+		want, never = MayWrite, linux.EPERM
 	}
 	switch space {
-	case "user":
-		if t := i.Type(); t != linux.S_IFREG && t != linux.S_IFDIR {
-			if write {
-				return linux.EPERM
-			}
-			return linux.ENODATA
-		}
-		if write && i.IsDir() && i.Mode()&linux.S_ISVTX != 0 && !isOwner(c.Cred(), i) {
-			return linux.EPERM
-		}
-		return permission(c.Cred(), i, want)
-	case "trusted":
-		if !c.Cred().Has(kern.CapSysAdmin) {
-			if write {
-				return linux.EPERM
-			}
-			return linux.ENODATA
-		}
+	case "system":
 		return 0
 	case "security":
-		if write && !c.Cred().Has(kern.CapSysAdmin) {
+		needs := uint(kern.CapSysAdmin)
+		if name == fileCaps {
+			needs = kern.CapSetfcap
+		}
+		if write && !cred.Has(needs) {
 			return linux.EPERM
 		}
 		return 0
+	case "trusted":
+		if !cred.Has(kern.CapSysAdmin) {
+			return never
+		}
+		return 0
+	case "user":
+		if t := i.Type(); t != linux.S_IFREG && t != linux.S_IFDIR {
+			return never
+		}
+		if write && i.IsDir() && i.Mode()&linux.S_ISVTX != 0 && !IsOwner(cred, i) {
+			return linux.EPERM
+		}
 	}
-	return linux.EOPNOTSUPP
+	return permission(cred, i, want)
+}
+
+// validCaps reports whether a value is capabilities of a file: revision 2 or, with the
+// root user of a name space, 3.
+func validCaps(v []byte) bool {
+	if len(v) != 20 && len(v) != 24 {
+		return false
+	}
+	magic := binary.LittleEndian.Uint32(v)
+	return magic&^1 == 0x02000000 && len(v) == 20 || magic&^1 == 0x03000000 && len(v) == 24
 }
 
 func (i *Inode) xattrTable() *xattrTable {
@@ -103,16 +126,23 @@ func (i *Inode) xattrTable() *xattrTable {
 
 // SetXattr sets an attribute; flags are XATTR_CREATE and XATTR_REPLACE. It keeps value.
 func SetXattr(c *kern.Ctx, p Path, name string, value []byte, flags uint32) linux.Errno {
+	if name == fileCaps && !validCaps(value) {
+		return linux.EINVAL
+	}
 	if e := checkXattr(c, p, name, true); e != 0 {
 		return e
 	}
-	if x, ok := p.Dentry.Inode.Node.(XattrNode); ok {
+	i := p.Dentry.Inode
+	if name == fileCaps {
+		defer i.capless.Store(false)
+	}
+	if x, ok := i.Node.(XattrNode); ok {
 		if value == nil {
 			value = []byte{}
 		}
-		return x.SetXattr(p.Dentry.Inode, name, value, flags)
+		return x.SetXattr(i, name, value, flags)
 	}
-	t := p.Dentry.Inode.xattrTable()
+	t := i.xattrTable()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	old, had := t.attrs[name]
@@ -137,7 +167,7 @@ func SetXattr(c *kern.Ctx, p Path, name string, value []byte, flags uint32) linu
 	}
 	t.bytes = n
 	t.attrs[name] = value
-	p.Dentry.Inode.Changed()
+	i.Changed()
 	return 0
 }
 
@@ -192,10 +222,18 @@ func RemoveXattr(c *kern.Ctx, p Path, name string) linux.Errno {
 	if e := checkXattr(c, p, name, true); e != 0 {
 		return e
 	}
-	if x, ok := p.Dentry.Inode.Node.(XattrNode); ok {
-		return x.SetXattr(p.Dentry.Inode, name, nil, 0)
+	return p.Dentry.Inode.removeXattr(name)
+}
+
+// removeXattr takes an attribute away, whoever asks.
+func (i *Inode) removeXattr(name string) linux.Errno {
+	if x, ok := i.Node.(XattrNode); ok {
+		return x.SetXattr(i, name, nil, 0)
 	}
-	t := p.Dentry.Inode.xattrTable()
+	t := i.xattrs.Load()
+	if t == nil {
+		return linux.ENODATA
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	old, had := t.attrs[name]
@@ -206,6 +244,6 @@ func RemoveXattr(c *kern.Ctx, p Path, name string) linux.Errno {
 	n := len(old) + len(name) + 64
 	t.bytes -= n
 	chargeXattr(-n)
-	p.Dentry.Inode.Changed()
+	i.Changed()
 	return 0
 }

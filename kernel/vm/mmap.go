@@ -77,7 +77,7 @@ func (s *Space) Mmap(c *kern.Ctx, a *MapArgs) (uint64, linux.Errno) {
 	}
 	addr, e := s.place(a, &v, length)
 	if e != 0 {
-		b := backing{v.obj, v.file}
+		b := v.backing()
 		b.release(s, 1)
 		return 0, e
 	}
@@ -97,7 +97,7 @@ func (s *Space) back(c *kern.Ctx, a *MapArgs, v *vma, length uint64) linux.Errno
 		if a.NoWrite {
 			v.flags &^= vMayWrite
 		}
-		b := backing{v.obj, nil}
+		b := v.backing()
 		b.hold(1)
 	case a.File == nil:
 		v.off = 0
@@ -132,14 +132,23 @@ func (s *Space) back(c *kern.Ctx, a *MapArgs, v *vma, length uint64) linux.Errno
 			v.off = 0
 			if !v.private() {
 				v.obj = newShared()
-				v.flags |= vShmem | vMayWrite
+				v.flags |= vShmem
 			}
 			return 0
+		}
+		if o, ok := obj.(mem.Sealed); ok && !v.private() {
+			writable, e := o.MapShared(v.prot&linux.PROT_WRITE != 0, v.flags&vMayWrite != 0)
+			if e != 0 {
+				return e
+			}
+			if !writable {
+				v.flags &^= vMayWrite
+			}
 		}
 		f.Get()
 		v.obj, v.file = obj, f
 	}
-	b := backing{v.obj, v.file}
+	b := v.backing()
 	b.register(s, 1)
 	return 0
 }

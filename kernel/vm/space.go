@@ -122,8 +122,9 @@ type Space struct {
 
 // backing is what a mapping refers to.
 type backing struct {
-	obj  mem.Object
-	file *vfs.File
+	obj    mem.Object
+	file   *vfs.File
+	writes bool // a shared mapping that may be written to, which a mem.Sealed counts
 }
 
 // FaultResult is how a page fault ended.
@@ -266,12 +267,12 @@ func (s *Space) unlock() {
 	}
 }
 
-func (v *vma) backing() backing { return backing{v.obj, v.file} }
+func (v *vma) backing() backing { return backing{v.obj, v.file, v.writes()} }
 
 // same reports whether v has the same backing. (The same open file has the same
 // object; comparing interfaces takes longer.)
 func (b *backing) same(v *vma) bool {
-	return b.file == v.file && (b.file != nil || b.obj == v.obj)
+	return b.file == v.file && (b.file != nil || b.obj == v.obj) && b.writes == v.writes()
 }
 
 // hold takes what n more mappings need, but for the registration.
@@ -280,6 +281,7 @@ func (b *backing) hold(n int) {
 		for range n {
 			b.file.Get()
 		}
+		b.addWriters(n)
 	} else if b.obj != nil {
 		if c, ok := b.obj.(mem.Counted); ok {
 			for range n {
@@ -311,6 +313,7 @@ func (b *backing) release(s *Space, n int) {
 // drop undoes hold.
 func (b *backing) drop(n int) {
 	if b.file != nil {
+		b.addWriters(-n)
 		for range n {
 			b.file.Put()
 		}
@@ -320,6 +323,15 @@ func (b *backing) drop(n int) {
 				c.Detach()
 			}
 		}
+	}
+}
+
+func (b *backing) addWriters(n int) {
+	if !b.writes {
+		return
+	}
+	if s, ok := b.obj.(mem.Sealed); ok {
+		s.AddWriters(n)
 	}
 }
 

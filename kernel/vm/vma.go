@@ -83,6 +83,9 @@ func (v *vma) bits() pte {
 // private reports whether stores stay in this space.
 func (v *vma) private() bool { return v.flags&vShared == 0 }
 
+// writes reports whether stores may reach the object, now or after mprotect.
+func (v *vma) writes() bool { return v.flags&(vShared|vMayWrite) == vShared|vMayWrite }
+
 // committed reports whether the mapping may use up memory of its own.
 func (v *vma) committed() bool {
 	return v.private() && v.prot&linux.PROT_WRITE != 0 && v.flags&vNoReserve == 0
@@ -137,7 +140,7 @@ func (s *Space) dup(v *vma) {
 	if v.obj == nil {
 		return
 	}
-	b := backing{v.obj, v.file}
+	b := v.backing()
 	b.hold(1)
 	s.born = append(s.born, b)
 }
@@ -145,7 +148,7 @@ func (s *Space) dup(v *vma) {
 // bury has what v held released when the locks are.
 func (s *Space) bury(v *vma) {
 	if v.obj != nil {
-		s.dead = append(s.dead, backing{v.obj, v.file})
+		s.dead = append(s.dead, v.backing())
 	}
 }
 

@@ -1,0 +1,61 @@
+package vfs
+
+import (
+	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
+)
+
+const setIDBits = linux.S_ISUID | linux.S_ISGID
+
+// fileCaps is the attribute with a program's capabilities, which a write or a change
+// of owner removes as it clears the set-id bits.
+const fileCaps = "security.capability"
+
+// maySetGID reports whether the caller may give a file of group gid the set-group-id bit.
+func maySetGID(cred *kern.Cred, gid uint32) bool {
+	return cred.InGroup(gid) || cred.Has(kern.CapFsetid)
+}
+
+// withoutSetID is a mode without the set-id bits that others must not inherit. A file
+// that its group may not execute keeps set-group-id, once the mark of mandatory locks,
+// if the caller could set it.
+func withoutSetID(cred *kern.Cred, mode, gid uint32) uint32 {
+	mode &^= linux.S_ISUID
+	if mode&linux.S_ISGID != 0 && (mode&0o010 != 0 || !maySetGID(cred, gid)) {
+		mode &^= linux.S_ISGID
+	}
+	return mode
+}
+
+// Privileged reports whether a write may have to take something away: set-id bits, or
+// capabilities, unless the file is known to have none.
+func (i *Inode) Privileged() bool {
+	return !i.capless.Load() || i.mode.Load()&setIDBits != 0
+}
+
+// RemovePrivs does what a change of content by c does to a regular file: it clears the
+// set-id bits, unless c has CAP_FSETID, and removes the file's capabilities. File systems
+// call it before a write; Mu is held.
+func (i *Inode) RemovePrivs(c *kern.Ctx) {
+	if i.Type() != linux.S_IFREG {
+		return
+	}
+	if mode := i.mode.Load(); mode&setIDBits != 0 && !c.Cred().Has(kern.CapFsetid) {
+		if n := withoutSetID(c.Cred(), mode, i.GID()); n != mode {
+			i.Node.SetAttr(c, i, &Attr{Mask: AttrMode | AttrCtime, Mode: n & 0o7777, Ctime: kern.Realtime()})
+		}
+	}
+	i.dropCaps()
+}
+
+// dropCaps removes a file's capabilities. SetXattr clears capless after it has stored
+// some, so that they are not overlooked for good.
+func (i *Inode) dropCaps() {
+	if i.capless.Load() {
+		return
+	}
+	i.capless.Store(true)
+	if e := i.removeXattr(fileCaps); e != 0 && e != linux.ENODATA && e != linux.EOPNOTSUPP {
+		i.capless.Store(false)
+	}
+}
