@@ -100,6 +100,7 @@ const (
 	CapMknod          = 27
 	CapSetfcap        = 31
 	CapSyslog         = 34
+	CapWakeAlarm      = 35
 )
 
 // Has reports whether a capability is effective.

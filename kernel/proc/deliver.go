@@ -57,7 +57,7 @@ func (t *Thread) takeSignal() {
 			t.enterHandler(&info, &act)
 			return
 		}
-		if defaultIgnore.Has(sig) || p.protectedFrom(&info) {
+		if defaultIgnore.Has(sig) || p.sig.unkillable && !unblockable.Has(sig) {
 			continue
 		}
 		if !defaultStop.Has(sig) {

@@ -27,6 +27,9 @@ type processSignals struct {
 	pending sigQueue
 	actions *actions // immutable while threads live; exec replaces it
 	user    *kern.User
+	// unkillable is process 1: signals that it does not handle have no effect,
+	// whoever sends them, unless they are its own faults.
+	unkillable bool
 
 	stop       stopState
 	stopSignal linux.Signal
@@ -94,7 +97,7 @@ func (p *Process) queueLocked(to *Thread, info *linux.Siginfo, timer *TimerSigna
 		return 0 // ended meanwhile
 	}
 	p.prepare(sig, after)
-	if p.discards(to, info) {
+	if p.discards(to, sig) {
 		return 0
 	}
 	q := &p.sig.pending
@@ -134,8 +137,7 @@ func (p *Process) dropPending(m linux.SigSet) {
 
 // discards reports whether a signal has no effect at all. A blocked signal is
 // kept even when it is ignored: the action may change before it is unblocked.
-func (p *Process) discards(to *Thread, info *linux.Siginfo) bool {
-	sig := info.Signal()
+func (p *Process) discards(to *Thread, sig linux.Signal) bool {
 	m := sig.Set()
 	t := to
 	if t == nil {
@@ -148,17 +150,7 @@ func (p *Process) discards(to *Thread, info *linux.Siginfo) bool {
 	if ignored&m != 0 && unblockable&m == 0 {
 		return true
 	}
-	return caught&m == 0 && p.protectedFrom(info)
-}
-
-// protectedFrom reports whether p is process 1 and the signal another's: only
-// what it handles, does to itself or the kernel sends has an effect on it.
-func (p *Process) protectedFrom(info *linux.Siginfo) bool {
-	if p.PID != 1 || info.Code > 0 {
-		return false
-	}
-	pid, _ := info.Sender()
-	return pid != 1
+	return p.sig.unkillable && caught&m == 0 || p.PID == 1 && unblockable&m != 0
 }
 
 // speaker is the thread that stands for the process; called with mu held and
@@ -333,7 +325,11 @@ func (t *Thread) ForceSignal(info *linux.Siginfo) {
 	a := p.sig.actions
 	act := a.get(sig)
 	if act.Handler == linux.SIG_IGN || t.sig.blocked.Has(sig) {
-		a.set(sig, &linux.SigAction{})
+		act = linux.SigAction{}
+		a.set(sig, &act)
+	}
+	if act.Handler == linux.SIG_DFL {
+		p.sig.unkillable = false // even process 1 cannot go on
 	}
 	t.sig.blocked &^= sig.Set()
 	t.sig.pending.put(info, p.sig.user, linux.RLIM_INFINITY)
@@ -397,11 +393,20 @@ func MaySignal(c *kern.Cred, target *Process, to *Thread, sig linux.Signal, same
 		sig == linux.SIGCONT && sameSession || c.Has(kern.CapKill)
 }
 
+// maySignalIO is the check for SIGIO, of which who asked for it has only the user ids.
+func maySignalIO(c, o *kern.Cred) bool {
+	return c.EUID == 0 || c.EUID == o.SUID || c.EUID == o.UID || c.UID == o.SUID || c.UID == o.UID
+}
+
 // SignalFor sends what F_SETOWN asked for: to thread (0), process (1) or group
 // (2) id, as far as the credentials of who asked allow.
 func SignalFor(kind int, id int32, info *linux.Siginfo, asker *kern.Cred) {
 	send := func(p *Process, t *Thread) {
-		if MaySignal(asker, p, t, info.Signal(), false) {
+		o := p.Cred()
+		if t != nil {
+			o = t.Cred()
+		}
+		if o != nil && maySignalIO(asker, o) {
 			p.send(t, info)
 		}
 	}

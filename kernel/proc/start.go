@@ -55,6 +55,7 @@ func newInit(a *StartArgs) *Thread {
 	}
 	p.uid.Store(cred.UID)
 	p.sig.actions = newActions()
+	p.sig.unkillable = true
 	p.sig.user = t.Ctx.User()
 	p.charge()
 	p.leader = t

@@ -38,7 +38,7 @@ func init() {
 		{name: "cwd", mode: 0o777, link: linkOf(cwdPath), jump: cwdPath},
 		{name: "root", mode: 0o777, link: linkOf(rootPath), jump: rootPath},
 		{name: "fd", mode: 0o500, own: true, find: findFD, list: listFDs(fdLink)},
-		{name: "fdinfo", mode: 0o555, find: findFDInfo, list: listFDs(fdInfo)},
+		{name: "fdinfo", mode: 0o555, inside: true, find: findFDInfo, list: listFDs(fdInfo)},
 		{name: "mounts", mode: 0o444, read: readMounts},
 		{name: "mountinfo", mode: 0o444, read: readMountinfo},
 		{name: "oom_score", mode: 0o444, read: readOOMScore},

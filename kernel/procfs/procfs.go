@@ -39,6 +39,7 @@ type entry struct {
 	sizes  bool
 	admin  bool // only for CAP_SYS_ADMIN
 	own    bool // a directory that the process itself may always list
+	inside bool // a directory that opens only for who may look into the process
 	write  func(x *about, b []byte) linux.Errno
 	link   func(x *about) (string, linux.Errno)
 	jump   func(x *about) (vfs.Path, linux.Errno) // with link: where it really leads
@@ -197,6 +198,13 @@ func (n *node) SetAttr(_ *kern.Ctx, _ *vfs.Inode, a *vfs.Attr) linux.Errno {
 
 // Open opens a text or a directory.
 func (n *node) Open(c *kern.Ctx, _ vfs.Path, _ uint32) (vfs.Ops, linux.Errno) {
+	if n.e.inside {
+		x := n.x
+		x.c = c
+		if !x.mayLook(nil) {
+			return nil, linux.EACCES
+		}
+	}
 	switch e := n.e; {
 	case n.IsDir():
 		return &dir{n: n}, 0

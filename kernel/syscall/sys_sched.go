@@ -44,8 +44,8 @@ func threadOf(t *proc.Thread, tid int32) (*proc.Thread, linux.Errno) {
 	return nil, linux.ESRCH
 }
 
-// mayRenice is the rule who may change another's scheduling: not one with fewer
-// capabilities.
+// mayRenice is the rule who may change another's scheduling: who has one of its user
+// ids, and no capability less.
 func mayRenice(c *kern.Cred, u *proc.Thread) bool {
 	o := u.Cred()
 	return (c.EUID == o.EUID || c.EUID == o.UID) && o.Permitted&^c.Permitted == 0 || c.Has(kern.CapSysNice)
@@ -133,10 +133,21 @@ func setPolicy(t, u *proc.Thread, policy, priority int32) linux.Errno {
 	if u != t && !mayRenice(c, u) {
 		return linux.EPERM
 	}
-	if limit := u.Proc.Rlimit(linux.RLIMIT_RTPRIO).Cur; high > 0 && !c.Has(kern.CapSysNice) && uint64(priority) > limit {
-		return linux.EPERM
+	realtime := uint64(0)
+	if high > 0 {
+		realtime = u.Proc.Rlimit(linux.RLIMIT_RTPRIO).Cur
 	}
+	nice := maySetNice(u.Proc, u.Proc.Nice())
 	return u.SetSched(func(s *proc.Sched) linux.Errno {
+		old := s.Policy &^ schedResetOnFork
+		if !c.Has(kern.CapSysNice) {
+			switch {
+			case high > 0 && (policy != old && realtime == 0 || priority > s.Priority && uint64(priority) > realtime),
+				old == schedIdle && policy != schedIdle && !nice,
+				s.Policy&schedResetOnFork != 0 && reset == 0:
+				return linux.EPERM
+			}
+		}
 		s.Policy, s.Priority = policy|reset, priority
 		return 0
 	})

@@ -78,11 +78,16 @@ func sysSchedSetattr(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	return 0, renice(t, u.Proc, nice)
 }
 
+// maySetNice reports whether RLIMIT_NICE allows a nice value; it counts from 20 (nice
+// 0) upwards to 40 (nice -20).
+func maySetNice(p *proc.Process, nice int32) bool {
+	return uint64(20-nice) <= p.Rlimit(linux.RLIMIT_NICE).Cur
+}
+
 // renice sets a process's nice value with the rights of the caller.
 func renice(t *proc.Thread, p *proc.Process, nice int32) linux.Errno {
 	nice = min(max(nice, -20), 19)
-	// RLIMIT_NICE counts from 20 (nice 0) upwards to 40 (nice -20).
-	if nice < p.Nice() && !t.Cred().Has(kern.CapSysNice) && uint64(20-nice) > p.Rlimit(linux.RLIMIT_NICE).Cur {
+	if nice < p.Nice() && !t.Cred().Has(kern.CapSysNice) && !maySetNice(p, nice) {
 		return linux.EACCES
 	}
 	p.SetNice(nice)

@@ -249,7 +249,16 @@ func killAll(t *proc.Thread, sig linux.Signal, info *linux.Siginfo) linux.Errno 
 		}
 		return true
 	})
-	return killMany(t, list, sig, info)
+	result := linux.ESRCH
+	for _, p := range list {
+		if e := sendTo(t, p, nil, sig, info); e != linux.EPERM || result == linux.ESRCH {
+			result = e
+		}
+		if result == linux.EPERM {
+			result = 0 // there was somebody, if out of reach
+		}
+	}
+	return result
 }
 
 func killThread(t *proc.Thread, tgid, tid int32, sig linux.Signal, info *linux.Siginfo) linux.Errno {

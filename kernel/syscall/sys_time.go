@@ -110,11 +110,14 @@ const maxRealtime = 9223372036 - 30*365*24*3600
 
 // setRealtime is the common part of clock_settime and settimeofday.
 func setRealtime(t *proc.Thread, ts linux.Timespec) linux.Errno {
-	if !ts.Valid() || ts.Sec > maxRealtime || ts.Nano() < kern.Monotonic() {
+	if !ts.Valid() || ts.Sec > maxRealtime {
 		return linux.EINVAL
 	}
 	if !t.Cred().Has(kern.CapSysTime) {
 		return linux.EPERM
+	}
+	if ts.Nano() < kern.Monotonic() {
+		return linux.EINVAL
 	}
 	ktime.SetRealtime(ts.Nano())
 	return 0

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
 	"hardtack/kernel/ktime"
 	"hardtack/kernel/posixtimer"
 	"hardtack/kernel/proc"
@@ -46,6 +47,12 @@ func writeItimerspec(t *proc.Thread, addr uio.Addr, s ktime.Setting) linux.Errno
 	return writeWords(t, addr, i.Sec, i.Nsec, v.Sec, v.Nsec)
 }
 
+// mayUseAlarm reports whether the caller may set timers on a clock: the alarm clocks
+// wake a machine that sleeps.
+func mayUseAlarm(t *proc.Thread, clock int32) bool {
+	return clock != linux.CLOCK_REALTIME_ALARM && clock != linux.CLOCK_BOOTTIME_ALARM || t.Cred().Has(kern.CapWakeAlarm)
+}
+
 // sysTimerfdCreate is timerfd_create(int clock, int flags).
 func sysTimerfdCreate(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	flags := a.Uint(1)
@@ -55,6 +62,9 @@ func sysTimerfdCreate(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	switch clock := a.Int(0); clock {
 	case linux.CLOCK_REALTIME, linux.CLOCK_MONOTONIC, linux.CLOCK_BOOTTIME,
 		linux.CLOCK_REALTIME_ALARM, linux.CLOCK_BOOTTIME_ALARM:
+		if !mayUseAlarm(t, clock) {
+			return 0, linux.EPERM
+		}
 		return addFile(t, timerfd.New(clock, flags), flags&linux.TFD_CLOEXEC != 0)
 	}
 	return 0, linux.EINVAL
@@ -105,6 +115,9 @@ func sysTimerCreate(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	switch clock.ID {
 	case linux.CLOCK_MONOTONIC_RAW, linux.CLOCK_REALTIME_COARSE, linux.CLOCK_MONOTONIC_COARSE:
 		return 0, linux.EOPNOTSUPP
+	}
+	if !mayUseAlarm(t, clock.ID) {
+		return 0, linux.EPERM
 	}
 	if _, wall := ktime.Wall(clock.ID); !wall {
 		var e linux.Errno

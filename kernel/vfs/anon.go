@@ -15,6 +15,10 @@ type Reopener interface {
 	Reopen(c *kern.Ctx, f *File, flags uint32) (Ops, linux.Errno)
 }
 
+// Chmodder is a file without a name that has permissions of its own (a socket, whose
+// name gets them in bind).
+type Chmodder interface{ Chmod(mode uint32) }
+
 // anonNode stands for an open file without a path where a path is needed.
 type anonNode struct {
 	BaseNode
@@ -42,6 +46,16 @@ func (n *anonNode) Open(c *kern.Ctx, _ Path, flags uint32) (Ops, linux.Errno) {
 		return r.Reopen(c, n.f, flags)
 	}
 	return nil, linux.ENXIO
+}
+
+// SetAttr changes the permissions of those that have some.
+func (n *anonNode) SetAttr(_ *kern.Ctx, _ *Inode, a *Attr) linux.Errno {
+	m, ok := n.f.Ops.(Chmodder)
+	if !ok || a.Mask&^(AttrMode|AttrCtime) != 0 {
+		return linux.EPERM
+	}
+	m.Chmod(a.Mode)
+	return 0
 }
 
 // AnonIno returns an inode number for a new anonymous file.

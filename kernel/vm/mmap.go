@@ -49,6 +49,8 @@ func (s *Space) Mmap(c *kern.Ctx, a *MapArgs) (uint64, linux.Errno) {
 		return 0, linux.EOVERFLOW
 	case a.Flags&linux.MAP_HUGETLB != 0:
 		return 0, linux.EINVAL
+	case a.Flags&linux.MAP_LOCKED != 0 && s.memlock(c) == 0:
+		return 0, linux.EPERM
 	}
 	v := vma{prot: a.Prot & protMask, off: a.Offset, flags: vMayWrite, name: a.Name}
 	switch a.Flags & linux.MAP_TYPE {
@@ -75,7 +77,7 @@ func (s *Space) Mmap(c *kern.Ctx, a *MapArgs) (uint64, linux.Errno) {
 	if e := s.back(c, a, &v, length); e != 0 {
 		return 0, e
 	}
-	addr, e := s.place(a, &v, length)
+	addr, e := s.place(c, a, &v, length)
 	if e != 0 {
 		b := v.backing()
 		b.release(s, 1)
@@ -154,7 +156,7 @@ func (s *Space) back(c *kern.Ctx, a *MapArgs, v *vma, length uint64) linux.Errno
 }
 
 // place finds an address for v and puts it there.
-func (s *Space) place(a *MapArgs, v *vma, length uint64) (uint64, linux.Errno) {
+func (s *Space) place(c *kern.Ctx, a *MapArgs, v *vma, length uint64) (uint64, linux.Errno) {
 	s.lock()
 	defer s.unlock()
 	fixed := a.Flags&(linux.MAP_FIXED|linux.MAP_FIXED_NOREPLACE) != 0
@@ -173,6 +175,9 @@ func (s *Space) place(a *MapArgs, v *vma, length uint64) (uint64, linux.Errno) {
 	v.flags |= s.lockNext
 	if a.Flags&linux.MAP_LOCKED != 0 {
 		v.flags |= vLocked
+	}
+	if v.flags&vLocked != 0 && s.locked+length > s.memlock(c) {
+		return 0, linux.EAGAIN
 	}
 	replaced := uint64(0)
 	if fixed {
@@ -294,7 +299,7 @@ func (s *Space) Munmap(_ *kern.Ctx, addr, length uint64) linux.Errno {
 }
 
 // RemapPages is remap_file_pages(2): other pages of the shared object that is
-// mapped at addr come there.
+// mapped at addr, and may be written to, come there.
 func (s *Space) RemapPages(c *kern.Ctx, addr, length, page uint64, flags uint32) linux.Errno {
 	addr &^= pageMask
 	length &^= pageMask
@@ -303,7 +308,7 @@ func (s *Space) RemapPages(c *kern.Ctx, addr, length, page uint64, flags uint32)
 	}
 	s.mu.RLock()
 	v := s.at(addr)
-	if v == nil || v.private() || addr+length > v.end {
+	if v == nil || !v.writes() || addr+length > v.end {
 		s.mu.RUnlock()
 		return linux.EINVAL
 	}

@@ -25,7 +25,7 @@ func (s *Space) Mremap(c *kern.Ctx, addr, oldLen, newLen uint64, flags uint32, t
 			return 0, linux.EPERM
 		}
 	}
-	at, grown, e := s.remap(addr, old, length, flags, to)
+	at, grown, e := s.remap(c, addr, old, length, flags, to)
 	if e == 0 && grown > 0 {
 		s.populate(c, at+length-grown, at+length)
 	}
@@ -33,7 +33,7 @@ func (s *Space) Mremap(c *kern.Ctx, addr, oldLen, newLen uint64, flags uint32, t
 }
 
 // remap does the work; grown is how much of the end is locked and fresh.
-func (s *Space) remap(addr, old, length uint64, flags uint32, to uint64) (at, grown uint64, e linux.Errno) {
+func (s *Space) remap(c *kern.Ctx, addr, old, length uint64, flags uint32, to uint64) (at, grown uint64, e linux.Errno) {
 	s.lock()
 	defer s.unlock()
 	v := s.at(addr)
@@ -64,7 +64,7 @@ func (s *Space) remap(addr, old, length uint64, flags uint32, to uint64) (at, gr
 			return 0, 0, e
 		}
 		if v.flags&vLocked != 0 {
-			if s.locked+length-old > s.limit(linux.RLIMIT_MEMLOCK) {
+			if s.locked+length-old > s.memlock(c) {
 				return 0, 0, linux.EAGAIN
 			}
 			grown = length - old
@@ -174,7 +174,7 @@ func RandomBrk(end uint64) uint64 {
 
 // Brk is brk(2): it returns the break, moved or not.
 func (s *Space) Brk(c *kern.Ctx, to uint64) uint64 {
-	brk, grown := s.setBrk(to)
+	brk, grown := s.setBrk(c, to)
 	if grown != 0 {
 		end := (brk + pageMask) &^ pageMask
 		s.populate(c, end-grown, end)
@@ -183,7 +183,7 @@ func (s *Space) Brk(c *kern.Ctx, to uint64) uint64 {
 }
 
 // setBrk moves the break; grown is the locked part that is fresh.
-func (s *Space) setBrk(to uint64) (brk, grown uint64) {
+func (s *Space) setBrk(c *kern.Ctx, to uint64) (brk, grown uint64) {
 	s.mu.RLock()
 	brk = s.brk
 	same := to < s.brkStart || to == brk || to > userTop-pageSize
@@ -205,7 +205,7 @@ func (s *Space) setBrk(to uint64) (brk, grown uint64) {
 		if s.Limits != nil && to-s.brkStart > s.limit(linux.RLIMIT_DATA) || s.afford(&v, end-oldEnd) != 0 {
 			return s.brk, 0
 		}
-		if !s.fits(oldEnd, end-oldEnd) || s.full(1) {
+		if v.flags&vLocked != 0 && s.locked+end-oldEnd > s.memlock(c) || !s.fits(oldEnd, end-oldEnd) || s.full(1) {
 			return s.brk, 0
 		}
 		s.insert(v)

@@ -11,7 +11,7 @@ func makeNode(c *kern.Ctx, fs *vfs.FSContext, path string, s *Sock) linux.Errno 
 	if fs == nil {
 		return linux.EINVAL
 	}
-	p, e := vfs.BindSocket(c, fs, path, 0o777, s)
+	p, e := vfs.BindSocket(c, fs, path, s.Mode(), s)
 	if e == 0 {
 		s.inode = p.Dentry.Inode
 	}
