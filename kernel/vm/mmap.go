@@ -299,7 +299,8 @@ func (s *Space) Munmap(_ *kern.Ctx, addr, length uint64) linux.Errno {
 }
 
 // RemapPages is remap_file_pages(2): other pages of the shared object that is
-// mapped at addr, and may be written to, come there.
+// mapped at addr come there. On Linux a mapping of what was opened read-only does not
+// count as shared here.
 func (s *Space) RemapPages(c *kern.Ctx, addr, length, page uint64, flags uint32) linux.Errno {
 	addr &^= pageMask
 	length &^= pageMask
@@ -308,7 +309,8 @@ func (s *Space) RemapPages(c *kern.Ctx, addr, length, page uint64, flags uint32)
 	}
 	s.mu.RLock()
 	v := s.at(addr)
-	if v == nil || !v.writes() || addr+length > v.end {
+	if v == nil || v.private() || addr+length > v.end ||
+		v.file != nil && !v.file.Writable() || v.file == nil && !v.writes() {
 		s.mu.RUnlock()
 		return linux.EINVAL
 	}
