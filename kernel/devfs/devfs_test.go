@@ -56,6 +56,16 @@ func TestMemoryDevices(t *testing.T) {
 	if _, e := vfs.Open(c, ctx, nil, "/dev/kmsg", linux.O_WRONLY, 0); e != 0 {
 		t.Error(e)
 	}
+	user := kern.NewKernelCtx()
+	user.SetCred(&kern.Cred{UID: 1000, EUID: 1000, SUID: 1000, FSUID: 1000})
+	if _, e := vfs.Open(user, ctx, nil, "/dev/kmsg", linux.O_RDONLY, 0); e != linux.EPERM {
+		t.Error("a user reads the log:", e)
+	}
+	kern.DmesgRestrict.Set(0)
+	if _, e := vfs.Open(user, ctx, nil, "/dev/kmsg", linux.O_RDONLY, 0); e != 0 {
+		t.Error("a user reads the log that anybody may read:", e)
+	}
+	kern.DmesgRestrict.Set(1)
 	vfs.MknodAt(c, ctx, nil, "/dev/none", linux.S_IFCHR|0o666, linux.Makedev(250, 1))
 	if _, e := vfs.Open(c, ctx, nil, "/dev/none", linux.O_RDONLY, 0); e != linux.ENXIO {
 		t.Error("a device nobody registered:", e)
