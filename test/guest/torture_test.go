@@ -203,7 +203,7 @@ func TestTorture(t *testing.T) {
 	}
 	ops := 800
 	if x.long != 0 {
-		ops = 20000
+		ops = 5000
 	}
 	rng := rand.New(rand.NewPCG(x.seed, 6))
 	for end := time.Now().Add(x.long / 2); len(places) > 0; x.seed++ {
