@@ -136,11 +136,11 @@ func TestTortureLinux(t *testing.T) {
 		t.Skip("boots Debian's Linux for minutes; make crash does")
 	}
 	x := newTorturer(t)
-	for _, full := range []string{"", "-l"} {
+	for _, full := range []string{"", "-f"} {
 		t.Run("disk "+full, func(t *testing.T) {
-			disk := emptyDisk(t, 4096, map[string]string{"": "32M", "-l": "12M"}[full])
+			disk := emptyDisk(t, 4096, map[string]string{"": "32M", "-f": "12M"}[full])
 			boot := osbench.Boot{Disk: disk, Driver: "virtio"}
-			x.onLinux(t, boot, "-p 2 -T 2 -n 2000", full, "-m /dev/vda /mnt")
+			x.onLinux(t, boot, "-l -p 2 -T 2 -n 2000", full, "-m /dev/vda /mnt")
 			fsck(t, x.tool, disk)
 		})
 	}
@@ -154,7 +154,7 @@ func TestTortureLinux(t *testing.T) {
 	})
 	t.Run("faults", func(t *testing.T) {
 		d := newServedDisk(t, "virtio", "control", 4096)
-		x.onLinux(t, osbench.Boot{Args: d.args}, "-r 12 -c", d.second, "-m", d.name, "/mnt")
+		x.onLinux(t, osbench.Boot{Args: d.args}, "-l -r 12 -c", d.second, "-m", d.name, "/mnt")
 	})
 }
 

@@ -63,7 +63,7 @@ typedef struct {
 	uint64_t rng;
 	int number;
 	file own[FILES];
-	file region, locked;
+	file region, locked, chaos;
 	unsigned char *a, *b; // CHUNK bytes each, aligned
 	int pipe[2];
 	file *at; // what the present operation is about
@@ -81,7 +81,7 @@ struct shared {
 	atomic_int failed;
 	atomic_ulong done; // operations
 	atomic_ulong refused;
-	model files[WORKERS * FILES + 2];
+	model files[WORKERS * FILES + 3];
 };
 extern struct shared *shared;
 
@@ -105,6 +105,7 @@ void check_file(worker *w, file *f);
 void step(worker *w, file *f);
 void step_region(worker *w, file *f);
 void step_locked(worker *w, file *f);
+void step_chaos(worker *w, file *f); // chaos.c
 
 // notes.c: what is told to the host of a disk that will lose its power
 enum { NOTE_WRITE = 1, NOTE_ZERO, NOTE_SIZE, NOTE_COPY, NOTE_SYNC, NOTE_SYNCED, NOTE_RENAME };

@@ -9,13 +9,14 @@
 //	-m DEVICE    mount this device on the directory, -y TYPE (ext4) with -o OPTIONS
 //	-d NAME      work in this directory of it
 //	-f           the disk may be full: ENOSPC, short counts and SIGBUS are right
-//	-l           as -f, with what Linux does after a direct write that found no space
+//	-l           allow what Linux does: a direct write that finds no space does not tell how
+//	             much it wrote, one beside stores to the same pages makes fsync fail
 //	-x NAMES     leave out these operations (ops.c), to narrow a failure down
 //	-N DEVICE    tell this disk what is done (test/nbd)
 //	-c DEVICE    command this disk to fail (test/nbd): faults.c
 //
-// Each worker has files of its own; all have one in which each has a region, and one
-// that they lock. A worker's operations follow from the seed and its number alone.
+// Each worker has files of its own; all have one in which each has a region, one that
+// they lock, and one of which nobody knows what it holds. A worker's operations follow from the seed and its number alone.
 #include "fsx.h"
 
 struct options opt = {.seed = 1, .ops = 1000, .rounds = 2, .processes = 1, .threads = 1, .type = "ext4"};
@@ -59,15 +60,17 @@ static void *work(void *arg)
 		w.own[i].m = &shared->files[w.number * FILES + i];
 		open_file(&w, &w.own[i], flags_of(w.own[i].m));
 	}
-	w.region.m = &shared->files[WORKERS * FILES], w.locked.m = w.region.m + 1;
-	open_file(&w, &w.region, 0), open_file(&w, &w.locked, 0);
+	w.region.m = &shared->files[WORKERS * FILES], w.locked.m = w.region.m + 1, w.chaos.m = w.region.m + 2;
+	open_file(&w, &w.region, 0), open_file(&w, &w.locked, 0), open_file(&w, &w.chaos, 0);
 	long k;
 	for (k = 0; k < opt.ops && !shared->failed; k++) {
-		unsigned long x = opt.notes ? 9 : rnd(&w, 10);
-		if (x == 0)
+		unsigned long x = opt.notes ? 19 : rnd(&w, 20);
+		if (x < 2)
 			step_region(&w, &w.region);
-		else if (x == 1)
+		else if (x < 4)
 			step_locked(&w, &w.locked);
+		else if (x == 4)
+			step_chaos(&w, &w.chaos);
 		else
 			step(&w, &w.own[rnd(&w, FILES)]);
 		if (k % 64 == 0 && deadline && now_ms() > deadline)
@@ -83,7 +86,7 @@ static void *work(void *arg)
 			memset(m->data, 0, MOST);
 		}
 	}
-	close_file(&w.region), close_file(&w.locked);
+	close_file(&w.region), close_file(&w.locked), close_file(&w.chaos);
 	close(w.pipe[0]), close(w.pipe[1]), free(w.a), free(w.b);
 	return NULL;
 }
@@ -140,14 +143,14 @@ static void round_of_work(void)
 
 static void prepare(void)
 {
-	for (int i = 0; i < WORKERS * FILES + 2; i++) {
-		snprintf(shared->files[i].name, sizeof shared->files[i].name,
-			i < WORKERS * FILES ? "f%d" : i == WORKERS * FILES ? "regions" : "locked", i);
+	static const char *common[] = {"regions", "locked", "chaos"};
+	for (int i = 0; i < WORKERS * FILES + 3; i++) {
+		snprintf(shared->files[i].name, sizeof shared->files[i].name, i < WORKERS * FILES ? "f%d" : common[i - WORKERS * FILES], i);
 		unlink(shared->files[i].name);
 	}
 	model *m = &shared->files[WORKERS * FILES];
 	m->size = MOST;
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 3; i++) {
 		int fd = open(m[i].name, O_RDWR | O_CREAT | O_TRUNC, 0644);
 		if (fd < 0 || ftruncate(fd, m[i].size) < 0)
 			die("%s: %s", m[i].name, strerrorname_np(errno));
@@ -208,7 +211,7 @@ static void parse(int argc, char **argv)
 		case 'y': opt.type = optarg; break;
 		case 'o': opt.data = optarg; break;
 		case 'f': opt.full = 1; break;
-		case 'l': opt.full = opt.lenient = 1; break;
+		case 'l': opt.lenient = 1; break;
 		case 'N': opt.notes = optarg; break;
 		case 'c': opt.control = optarg; break;
 		case 'd': opt.below = optarg; break;

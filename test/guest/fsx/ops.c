@@ -262,6 +262,55 @@ static void op_private(worker *w, file *f)
 	end(l, n);
 }
 
+// adopt takes over what a refused fallocate did of its range: zeros and size.
+static void adopt(worker *w, file *f, long off, long n, int keep, int zeros)
+{
+	struct stat st;
+	long most = keep || off + n < f->m->size ? f->m->size : off + n;
+	if (fstat(f->fd, &st) < 0 || st.st_size < f->m->size || st.st_size > most)
+		wrong(w, "after a refused fallocate the size is %ld", (long)st.st_size);
+	f->m->size = st.st_size;
+	long k = pread(f->fd, w->b, (size_t)n, off);
+	for (long i = 0; zeros && i < k; i++)
+		if (w->b[i] == 0)
+			f->m->data[off + i] = 0;
+}
+
+// op_self: the kernel copies from or to memory that is a mapping of a file, of the same
+// one perhaps.
+static void op_self(worker *w, file *f)
+{
+	file *from = &w->own[rnd(w, FILES)];
+	long off, n, at, got;
+	int reading = (int)rnd(w, 2), direct = rnd(w, 3) == 0 && f->direct >= 0 && from->direct >= 0;
+	range(w, &off, &n, MOST);
+	at = (long)rnd(w, (unsigned long)from->m->size + 1);
+	if (direct)
+		off = off / SECTOR * SECTOR, at = at / SECTOR * SECTOR, n = n / SECTOR * SECTOR;
+	if (n == 0 || at + n > from->m->size || (reading && off + n > f->m->size) || (from == f && off < at + n && at < off + n))
+		return;
+	memcpy(w->a, from->m->data + at, (size_t)n);
+	note(w, f, NOTE_COPY, off, n, 0, from, at);
+	struct logged *l = begin(w, f, (const char *[]){"write from a mapping", "read to a mapping", "direct write from a mapping",
+		"direct read to a mapping"}[reading + 2 * direct], off, n, at);
+	if (reading)
+		got = pread(direct ? from->direct : from->fd, f->map + off, (size_t)n, at);
+	else
+		got = pwrite(direct ? f->direct : f->fd, from->map + at, (size_t)n, off);
+	end(l, got);
+	if (got < 0 && opt.full && errno == EFAULT) { // no page for it
+		errno = ENOSPC;
+		if (opt.lenient) // Linux's tmpfs grows nevertheless
+			adopt(w, f, off, n, reading, 0);
+	}
+	if (direct && !reading && got < 0 && opt.lenient) { // Linux does not tell how much it wrote
+		long k = pread(f->fd, w->a, (size_t)n, off);
+		memcpy(f->m->data + off, w->a, k > 0 ? (size_t)k : 0);
+		errno = ENOSPC;
+	}
+	put(f, off, w->a, accepted(w, got, n, l->what));
+}
+
 static void op_truncate(worker *w, file *f)
 {
 	long to = (long)rnd(w, MOST), size = f->m->size;
@@ -280,20 +329,6 @@ static void op_truncate(worker *w, file *f)
 	if (to < size)
 		zero(f, to, size - to);
 	f->m->size = to;
-}
-
-// adopt takes over what a refused fallocate did of its range: zeros and size.
-static void adopt(worker *w, file *f, long off, long n, int keep, int zeros)
-{
-	struct stat st;
-	long most = keep || off + n < f->m->size ? f->m->size : off + n;
-	if (fstat(f->fd, &st) < 0 || st.st_size < f->m->size || st.st_size > most)
-		wrong(w, "after a refused fallocate the size is %ld", (long)st.st_size);
-	f->m->size = st.st_size;
-	long k = pread(f->fd, w->b, (size_t)n, off);
-	for (long i = 0; zeros && i < k; i++)
-		if (w->b[i] == 0)
-			f->m->data[off + i] = 0;
 }
 
 static void op_fallocate(worker *w, file *f)
@@ -516,7 +551,7 @@ static const struct {
 	{"write", op_write, 14}, {"append", op_append, 4}, {"direct", op_direct_write, 7}, {"read", op_read, 16},
 	{"store", op_store, 9}, {"load", op_load, 9}, {"private", op_private, 2}, {"truncate", op_truncate, 8},
 	{"fallocate", op_fallocate, 14}, {"seek", op_seek, 5}, {"copy", op_copy, 10}, {"sync", op_sync, 5},
-	{"cache", op_cache, 4}, {"name", op_name, 3},
+	{"cache", op_cache, 4}, {"name", op_name, 3}, {"self", op_self, 5},
 };
 
 void step(worker *w, file *f)
