@@ -195,6 +195,15 @@ func emptyDisk(t *testing.T, blockSize int, size string) string {
 // kind of disk, with space and without, and after each mount; e2fsck finds nothing.
 func TestTorture(t *testing.T) {
 	x := newTorturer(t)
+	t.Run("disks", x.disks)
+	t.Run("power", x.power)
+	t.Run("faults", x.faults)
+	t.Logf("%d operations, %d refused for space", x.done, x.refused)
+}
+
+// disks runs fsx on one disk after another; in the long form on disks at random until
+// half of the time is over.
+func (x *torturer) disks(t *testing.T) {
 	places := []place{
 		{driver: "virtio", blockSize: 1024, cpus: 2, size: "24M"},
 		{driver: "ahci", blockSize: 4096, cpus: 4, size: "12M", full: true},
@@ -210,7 +219,7 @@ func TestTorture(t *testing.T) {
 		p := places[0]
 		places = places[1:]
 		if !t.Run(p.String(), func(t *testing.T) { x.run(t, p, ops) }) && x.long != 0 {
-			break // the disk is gone, but the seed is known
+			break // the first failure ends the long form
 		}
 		if len(places) == 0 && time.Now().Before(end) {
 			p := place{driver: []string{"virtio", "ahci", "nvme", "tmpfs"}[rng.IntN(4)], blockSize: 1024 << rng.IntN(3),
@@ -221,9 +230,6 @@ func TestTorture(t *testing.T) {
 			places = append(places, p)
 		}
 	}
-	t.Run("power", func(t *testing.T) { x.power(t) })
-	t.Run("faults", func(t *testing.T) { x.faults(t) })
-	t.Logf("%d operations, %d refused for space", x.done, x.refused)
 }
 
 // power cuts the power of a disk many times while fsx works on it. Each time our mount
