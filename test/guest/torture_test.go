@@ -241,7 +241,8 @@ func (x *torturer) power(t *testing.T) {
 	}
 	for first := true; !t.Failed() && (first || time.Now().Before(end)); x.seed++ {
 		first = false
-		driver := []string{"virtio", "nvme", "ahci"}[x.seed%3]
+		// Not NVMe: QEMU's forgets to flush after a write with FUA, and Linux loses there, too.
+		driver := []string{"virtio", "ahci"}[x.seed%2]
 		d := newServedDisk(t, driver, "notes", 1024<<(x.seed%3))
 		before := slices.Clone(d.data)
 		d.Record()
