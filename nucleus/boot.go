@@ -150,8 +150,11 @@ func checkCPU() {
 	need(edx>>13&1 != 0, "global pages")
 }
 
-// Control register 4 bits (SDM vol. 3, 2.5).
+// Control register bits (SDM vol. 3, 2.5).
 const (
+	cr0NE = 1 << 5  // x87 errors are exceptions
+	cr0WP = 1 << 16 // the kernel, too, cannot write what is read-only
+
 	cr4PAE, cr4PGE             = 1 << 5, 1 << 7
 	cr4FXSR, cr4XMM            = 1 << 9, 1 << 10
 	cr4UMIP, cr4FSGS           = 1 << 11, 1 << 16
@@ -171,10 +174,11 @@ func initCPU(c *amd64.CPU, index int, stack uintptr, ist [7]uintptr) {
 	if ecx>>2&1 != 0 {
 		cr4 |= cr4UMIP
 	}
-	amd64.WriteCR0(amd64.ReadCR0() | 1<<5) // NE: x87 errors are exceptions
+	amd64.WriteCR0(amd64.ReadCR0() | cr0NE | cr0WP)
 	amd64.WriteCR4(cr4)
 	amd64.WriteCR3(kspace.root)
 	amd64.WriteCR4(cr4 | cr4PGE)
+	protections[index] = readProtections()
 	amd64.SetXCR0(7) // x87, SSE, AVX
 	if HasTSCAux() {
 		amd64.WriteMSR(0xc0000103, uint64(index)) // what RDTSCP gives, for getcpu
@@ -213,28 +217,6 @@ func maskPIC() {
 		amd64.Out8(w[0], uint8(w[1]))
 	}
 }
-
-// Entropy fills b with unpredictable bytes, as far as the processor has them:
-// RDRAND, else the jitter of the clock.
-func Entropy(b []byte) {
-	_, _, ecx, _ := amd64.CPUID(1, 0)
-	for i := range b {
-		if i%8 == 0 {
-			v, ok := uint64(0), false
-			if ecx>>30&1 != 0 {
-				v, ok = amd64.RDRAND()
-			}
-			if !ok {
-				v = amd64.TSC() * 0x9e3779b97f4a7c15
-			}
-			entropy ^= v
-		}
-		b[i] = byte(entropy >> (8 * (i % 8)))
-	}
-}
-
-// entropy is the last value that Entropy took bytes of.
-var entropy uint64
 
 // RSDP returns the physical address of the ACPI root pointer, or 0.
 func RSDP() uint64 { return bootInfo.rsdp }

@@ -105,6 +105,9 @@ func STI()
 // RDRAND returns a random number, or false when the processor has none now.
 func RDRAND() (uint64, bool)
 
+// RDSEED is RDRAND from the source that RDRAND's generator is seeded with.
+func RDSEED() (uint64, bool)
+
 // StubAddress returns the address of the entry stub of interrupt 0; each takes
 // 16 bytes. SyscallEntry is where SYSCALL goes, APEntry where the start-up code
 // of the other processors goes.

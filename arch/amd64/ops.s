@@ -193,6 +193,21 @@ done:
 	MOVB $1, ret1+8(FP)
 	RET
 
+TEXT ·RDSEED(SB), NOSPLIT, $0-9
+	MOVL $100, CX // it runs dry sooner than RDRAND
+again:
+	RDSEEDQ AX
+	JCS done
+	PAUSE
+	DECL CX
+	JNE again
+	MOVB $0, ret1+8(FP)
+	RET
+done:
+	MOVQ AX, ret+0(FP)
+	MOVB $1, ret1+8(FP)
+	RET
+
 TEXT ·StubAddress(SB), NOSPLIT, $0-8
 	LEAQ ·stubs(SB), AX
 	MOVQ AX, ret+0(FP)

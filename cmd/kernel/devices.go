@@ -8,7 +8,6 @@ import (
 	vconsole "hardtack/driver/virtio/console"
 	"hardtack/driver/virtio/find"
 	vnet "hardtack/driver/virtio/net"
-	"hardtack/driver/virtio/rng"
 	"hardtack/kernel/netdev"
 	"hardtack/nucleus"
 )
@@ -61,7 +60,7 @@ func (k *kernel) startDevices(found []virtio.Transport, tables *acpi.Tables) (de
 				devices = append(devices, d)
 			}
 		case virtio.TypeRNG:
-			_, err = rng.New(&k.platform, t, stirRandom)
+			err = k.startEntropy(t)
 		case virtio.TypeConsole:
 			err = k.startControl(t)
 		case virtio.TypeBlock:

@@ -13,6 +13,7 @@ import (
 	"hardtack/kernel/pprof"
 	"hardtack/kernel/proc"
 	"hardtack/kernel/procfs"
+	"hardtack/kernel/random"
 	"hardtack/kernel/sock/inet"
 	"hardtack/kernel/syscall"
 	"hardtack/nucleus"
@@ -28,6 +29,7 @@ func (k *kernel) introspect(config *initramfs.BootConfig) {
 	procfs.Register("hardtack/frames", framesText)
 	procfs.Register("hardtack/control", func() []byte { return []byte(nucleus.Control() + "\n") })
 	procfs.RegisterAdmin("hardtack/nucleus", costsText, nil)
+	procfs.RegisterAdmin("hardtack/protection", protectionText, nil)
 	procfs.RegisterAdmin("hardtack/allocated", allocatedText, nil)
 	if kern.ChecksLocks() {
 		procfs.RegisterAdmin("hardtack/locks", kern.LocksText, nil)
@@ -99,6 +101,33 @@ func costsText() []byte {
 	for _, c := range nucleus.Costs() {
 		fmt.Fprintf(b, "%-24s %8.1f ns\n", c.Name, c.NS)
 	}
+	return b.Bytes()
+}
+
+// protectionText is what each CPU does to protect the kernel, how many of the kernel's
+// pages break its rules, and whether the random numbers can be guessed.
+func protectionText() []byte {
+	b := new(bytes.Buffer)
+	for i := range nucleus.NumCPU() {
+		p := nucleus.CPUProtection(i)
+		fmt.Fprintf(b, "cpu%d", i)
+		for _, f := range []struct {
+			name    string
+			on, has bool
+		}{{"wp", p.WP, true}, {"nx", p.NX, true}, {"smep", p.SMEP, p.Has.SMEP}, {"smap", p.SMAP, p.Has.SMAP}, {"umip", p.UMIP, p.Has.UMIP}} {
+			how := "on"
+			if !f.on {
+				how = "off"
+			}
+			if !f.has {
+				how = "none"
+			}
+			fmt.Fprintf(b, " %s=%s", f.name, how)
+		}
+		b.WriteByte('\n')
+	}
+	pages, wrong := nucleus.WrongPages()
+	fmt.Fprintf(b, "pages %d wrong %d\nrandom processor=%t ready=%t\n", pages, wrong, nucleus.HasRandom(), random.Ready())
 	return b.Bytes()
 }
 

@@ -12,6 +12,7 @@ import (
 	"hardtack/driver/acpi"
 	"hardtack/driver/power"
 	"hardtack/driver/rtc"
+	"hardtack/driver/virtio/rng"
 	"hardtack/kernel/kern"
 	"hardtack/kernel/ktime"
 	"hardtack/kernel/mem"
@@ -29,6 +30,7 @@ type kernel struct {
 	ctx      *kern.Ctx
 	console  *console
 	control  *control
+	entropy  []*rng.Device
 }
 
 func main() {
@@ -36,7 +38,7 @@ func main() {
 	initVirtualMemory()
 	tuneCollector()
 	k := &kernel{cmdline: nucleus.Cmdline(), ctx: kern.NewKernelCtx()}
-	seedRandom()
+	stirFromProcessor()
 	tables, err := acpi.Find(&k.platform, nucleus.RSDP())
 	if err != nil {
 		warn("ACPI: %v", err)
@@ -72,6 +74,7 @@ func main() {
 			k.fail("root=%s: %v", name, err)
 		}
 	}
+	go k.keepStirring()
 	mountAll(k.ctx, root)
 	k.startNetwork(devices, config, root)
 	k.introspect(config)
@@ -139,7 +142,6 @@ func (k *kernel) setClock(tables *acpi.Tables) {
 func (k *kernel) initProcesses() {
 	proc.Interrupt = serveInterrupt
 	proc.CPUs = nucleus.CPUs
-	proc.Random = readRandom
 	proc.InitExited = k.initExited
 	proc.Reboot = k.reboot
 	k.catchPanics()

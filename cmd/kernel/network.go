@@ -9,6 +9,7 @@ import (
 	"hardtack/kernel/initramfs"
 	"hardtack/kernel/netdev"
 	"hardtack/kernel/netif"
+	"hardtack/kernel/random"
 	"hardtack/kernel/sock"
 	"hardtack/kernel/sock/inet"
 	_ "hardtack/kernel/sock/unix" // AF_UNIX
@@ -20,7 +21,7 @@ import (
 // startNetwork makes the TCP/IP stack and configures the first device.
 func (k *kernel) startNetwork(devices []netdev.Device, config *initramfs.BootConfig, root *vfs.FSContext) {
 	sock.RingBytes.SetMax(int64(nucleus.MemoryInfo().Total) * 4096 / 8)
-	net := inet.Init(inet.Config{Rand: randomReader{}, Log: os.Stderr, MaxTCPBuffer: tcpBuffer()})
+	net := inet.Init(inet.Config{Rand: random.Reader{}, Log: os.Stderr, MaxTCPBuffer: tcpBuffer()})
 	if len(devices) == 0 || config.Net.Mode == "none" {
 		return
 	}

@@ -2,56 +2,81 @@ package main
 
 import (
 	"encoding/binary"
-	"io"
-	"math/rand/v2"
-	"sync"
+	"time"
 
 	"hardtack/arch/amd64"
-	"hardtack/kernel/devfs"
+	"hardtack/driver/virtio"
+	"hardtack/driver/virtio/rng"
+	"hardtack/kernel/random"
 	"hardtack/nucleus"
 )
 
-// pool is the kernel's generator of random numbers: ChaCha8, keyed from RDRAND
-// and the clock at boot and rekeyed with what the virtio entropy device sends.
-var pool struct {
-	mu  sync.Mutex
-	gen *rand.ChaCha8 // guarded by mu
-}
+// Entropy comes from the processor's generator (RDSEED, RDRAND), at boot and later
+// again, from virtio entropy devices, and where there is neither from the time at which
+// sleeps end.
 
-func seedRandom() {
-	pool.gen = rand.NewChaCha8([32]byte{})
-	var b [32]byte
+// stirEvery is how often the pool gets fresh entropy.
+const stirEvery = 5 * time.Minute
+
+// stirFromProcessor adds the processor's numbers. Where it has none they are the
+// jitter of the clock, which is not counted.
+func stirFromProcessor() {
+	var b [64]byte
 	nucleus.Entropy(b[:])
-	stirRandom(b[:])
-	devfs.Random = readRandom
-}
-
-// stirRandom makes a new key of the old stream and fresh bytes.
-func stirRandom(b []byte) {
-	pool.mu.Lock()
-	defer pool.mu.Unlock()
-	var key [32]byte
-	pool.gen.Read(key[:])
-	for i, x := range b {
-		key[i%32] ^= x
+	worth := 0
+	if nucleus.HasRandom() {
+		worth = 8 * len(b)
 	}
-	t := binary.LittleEndian.Uint64(key[:]) ^ amd64.TSC()
-	binary.LittleEndian.PutUint64(key[:], t)
-	pool.gen.Seed(key)
+	random.Stir(b[:], worth)
 }
 
-// readRandom fills b.
-func readRandom(b []byte) {
-	pool.mu.Lock()
-	pool.gen.Read(b)
-	pool.mu.Unlock()
+func stirFromDevice(b []byte) {
+	var t [8]byte
+	binary.LittleEndian.PutUint64(t[:], amd64.TSC())
+	random.Stir(t[:], 0)
+	random.Stir(b, 8*len(b))
 }
 
-type randomReader struct{}
-
-func (randomReader) Read(b []byte) (int, error) {
-	readRandom(b)
-	return len(b), nil
+// startEntropy starts a virtio entropy device.
+func (k *kernel) startEntropy(t virtio.Transport) error {
+	d, err := rng.New(&k.platform, t, stirFromDevice)
+	if err == nil {
+		k.entropy = append(k.entropy, d)
+	}
+	return err
 }
 
-var _ io.Reader = randomReader{}
+// keepStirring adds entropy from time to time, and before that until the pool is ready.
+func (k *kernel) keepStirring() {
+	if !nucleus.HasRandom() && len(k.entropy) == 0 {
+		stirFromTime()
+	}
+	for {
+		time.Sleep(stirEvery)
+		stirFromProcessor()
+		for _, d := range k.entropy {
+			d.Request()
+		}
+	}
+}
+
+// stirFromTime makes the pool ready with nothing but the clock: when sleeps end depends
+// on the timer, on interrupts and on what else runs. A sleep counts as one bit, and
+// only if it took another time than the one before and the change was another, too.
+func stirFromTime() {
+	var b [8]byte
+	last, delta, change := amd64.TSC(), uint64(0), uint64(0)
+	for !random.Ready() {
+		time.Sleep(time.Millisecond)
+		now := amd64.TSC()
+		d := now - last
+		c := d - delta
+		worth := 0
+		if c != 0 && c != change {
+			worth = 1
+		}
+		binary.LittleEndian.PutUint64(b[:], now)
+		random.Stir(b[:], worth)
+		last, delta, change = now, d, c
+	}
+}

@@ -1,18 +1,18 @@
 package devfs
 
 import (
-	crand "crypto/rand"
 	"sync"
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
 	"hardtack/kernel/mem"
+	"hardtack/kernel/random"
 	"hardtack/kernel/uio"
 	"hardtack/kernel/vfs"
 )
 
 func init() {
-	for minor, ops := range map[uint32]vfs.Ops{3: null{}, 5: zero{}, 7: full{}, 8: random{}, 9: random{}} {
+	for minor, ops := range map[uint32]vfs.Ops{3: null{}, 5: zero{}, 7: full{}, 8: randomDevice{waits: true}, 9: randomDevice{}} {
 		vfs.RegisterChar(1, minor, func(*kern.Ctx, uint32) (vfs.Ops, linux.Errno) { return ops, 0 })
 	}
 	vfs.RegisterChar(1, 11, openKmsg)
@@ -59,15 +59,44 @@ func (full) Write(_ *kern.Ctx, _ *vfs.File, v *uio.Vec, _ int64) (int, linux.Err
 	return 0, linux.ENOSPC
 }
 
-// random is /dev/random and /dev/urandom. Random is where the bytes come from.
-type random struct{ device }
-
-func (random) Read(c *kern.Ctx, _ *vfs.File, v *uio.Vec, _ int64) (int, linux.Errno) {
-	return produce(c, v, Random)
+// randomDevice is /dev/random, which waits until nobody can guess its bytes, and
+// /dev/urandom, which does not.
+type randomDevice struct {
+	device
+	waits bool
 }
 
-// Random fills b with random bytes; it never fails.
-var Random = func(b []byte) { _, _ = crand.Read(b) }
+func (r randomDevice) Read(c *kern.Ctx, f *vfs.File, v *uio.Vec, _ int64) (int, linux.Errno) {
+	if r.waits && !random.Ready() {
+		if f.NonBlock() {
+			return 0, linux.EAGAIN
+		}
+		if e := random.Await(c); e != 0 {
+			return 0, e
+		}
+	}
+	return produce(c, v, random.Read)
+}
+
+// Write stirs what it is given into the pool. It may be known to others, and makes
+// nothing ready.
+func (randomDevice) Write(c *kern.Ctx, _ *vfs.File, v *uio.Vec, _ int64) (done int, e linux.Errno) {
+	p := pages.Get().(*[mem.PageSize]byte)
+	defer pages.Put(p)
+	for v.Len() > 0 && e == 0 {
+		var n int
+		n, e = v.CopyIn(p[:min(v.Len(), mem.PageSize)])
+		random.Stir(p[:n], 0)
+		if done += n; c.Interrupted() {
+			break
+		}
+	}
+	*p = zeros
+	if done > 0 {
+		return done, 0
+	}
+	return 0, e
+}
 
 var pages = sync.Pool{New: func() any { return new([mem.PageSize]byte) }}
 

@@ -1,7 +1,6 @@
 package netif
 
 import (
-	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"net/netip"
@@ -13,6 +12,7 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 
 	"hardtack/kernel/netdev"
+	"hardtack/kernel/random"
 )
 
 // A client of RFC 2131. Its messages are whole frames, built here and taken out
@@ -108,7 +108,7 @@ func (l *Link) acquire(keep netip.Addr, timeout time.Duration) (Lease, error) {
 	l.dhcp.Store(&fn)
 	defer l.dhcp.Store(nil)
 	var id [4]byte
-	rand.Read(id[:])
+	random.Read(id[:])
 	xid := binary.BigEndian.Uint32(id[:])
 	deadline := time.Now().Add(timeout)
 	message, want := byte(dhcpDiscover), byte(dhcpOffer)

@@ -3,13 +3,13 @@ package proc
 //oops:stop half of the old program and half of the new
 
 import (
-	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/elf"
 	"hardtack/kernel/kern"
+	"hardtack/kernel/random"
 	"hardtack/kernel/vfs"
 	"hardtack/kernel/vm"
 	"hardtack/kernel/wait"
@@ -300,7 +300,7 @@ func biasFor(x *program, aslr bool) uint64 {
 	}
 	b := uint64(dynBase)
 	if aslr {
-		b += rand.Uint64N(1<<28) << 12
+		b += random.Uint64N(1<<28) << 12
 	}
 	return b &^ (x.elf.Align - 1)
 }
@@ -312,7 +312,7 @@ func brkFor(x *program, bias uint64, aslr bool) uint64 {
 		b = dynBase // what lies above a program among the mappings is not free
 	}
 	if aslr {
-		b += rand.Uint64N(0x2000) << 12
+		b += random.Uint64N(0x2000) << 12
 	}
 	return b
 }

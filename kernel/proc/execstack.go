@@ -3,10 +3,9 @@ package proc
 //oops:stop half of the old program and half of the new
 
 import (
-	"math/rand/v2"
-
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
+	"hardtack/kernel/random"
 	"hardtack/kernel/uio"
 	"hardtack/kernel/vm"
 )
@@ -176,13 +175,13 @@ func (l *stackLayout) auxv(v []uint64, platformAt, randomAt, execfn uint64) []ui
 func (l *stackLayout) write(c *kern.Ctx, s *vm.Space, exec bool) (*Image, uint64, linux.Errno) {
 	top, gap := uint64(TaskSize), uint64(0)
 	if l.aslr {
-		top -= rand.Uint64N(1<<22) << 12
-		gap = rand.Uint64N(8192) &^ 15
+		top -= random.Uint64N(1<<22) << 12
+		gap = random.Uint64N(8192) &^ 15
 	}
-	var random [16]byte
-	Random(random[:])
+	var seed [16]byte
+	random.Read(seed[:])
 	img := new(Image)
-	x := l.build(top, random, gap, img)
+	x := l.build(top, seed, gap, img)
 	m := vm.MapArgs{
 		Prot:  linux.PROT_READ | linux.PROT_WRITE,
 		Flags: linux.MAP_PRIVATE | linux.MAP_ANONYMOUS | linux.MAP_FIXED | linux.MAP_GROWSDOWN | linux.MAP_STACK,

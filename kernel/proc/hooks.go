@@ -1,10 +1,6 @@
 package proc
 
-import (
-	"math/rand/v2"
-
-	"hardtack/abi/linux"
-)
+import "hardtack/abi/linux"
 
 // Hooks that cmd/kernel and kernel/syscall fill before the first thread runs.
 var (
@@ -25,12 +21,6 @@ var (
 	Execed []func(t *Thread)
 	// TraceFault hears of signals that a thread's own fault causes, where set.
 	TraceFault func(t *Thread, info *linux.Siginfo)
-	// Random fills b with random bytes that nobody can guess.
-	Random = func(b []byte) {
-		for i := range b {
-			b[i] = byte(rand.Uint32())
-		}
-	}
 	// CPUs returns how many CPUs there are and which of them runs the caller.
 	CPUs = func() (n, current int) { return 1, 0 }
 )

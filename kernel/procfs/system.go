@@ -1,7 +1,6 @@
 package procfs
 
 import (
-	"crypto/rand"
 	"fmt"
 	"runtime"
 	"runtime/metrics"
@@ -17,6 +16,7 @@ import (
 	"hardtack/kernel/pagecache"
 	"hardtack/kernel/pipe"
 	"hardtack/kernel/proc"
+	"hardtack/kernel/random"
 	"hardtack/kernel/tmpfs"
 	"hardtack/kernel/vfs"
 )
@@ -272,7 +272,7 @@ var bootID = sync.OnceValue(newUUID)
 
 func newUUID() string {
 	var b [16]byte
-	_, _ = rand.Read(b[:])
+	random.Read(b[:])
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }

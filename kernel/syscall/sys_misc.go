@@ -7,6 +7,7 @@ import (
 	"hardtack/kernel/kern"
 	"hardtack/kernel/mem"
 	"hardtack/kernel/proc"
+	"hardtack/kernel/random"
 	"hardtack/kernel/uio"
 	"hardtack/kernel/wait"
 )
@@ -106,11 +107,19 @@ func sysGetrandom(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if flags&^(grndNonblock|grndRandom|grndInsecure) != 0 || flags&(grndRandom|grndInsecure) == grndRandom|grndInsecure {
 		return 0, linux.EINVAL
 	}
+	if flags&grndInsecure == 0 && !random.Ready() {
+		if flags&grndNonblock != 0 {
+			return 0, linux.EAGAIN
+		}
+		if e := random.Await(&t.Ctx); e != 0 {
+			return 0, e
+		}
+	}
 	n := min(a[1], uio.MaxTransfer)
 	addr := a.Addr(0)
 	for done := uint64(0); done < n; {
 		b := t.Scratch[:min(n-done, uint64(len(t.Scratch)))]
-		proc.Random(b)
+		random.Read(b)
 		m, e := t.Mem.CopyOut(addr+uio.Addr(done), b)
 		done += uint64(m)
 		if e != 0 {

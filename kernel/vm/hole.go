@@ -1,9 +1,8 @@
 package vm
 
 import (
-	"math/rand/v2"
-
 	"hardtack/abi/linux"
+	"hardtack/kernel/random"
 )
 
 // Where new mappings go: the highest hole below mmapBase, then the lowest one
@@ -27,7 +26,7 @@ func (s *Space) PickMmapBase(aslr bool) {
 	gap := s.limit(linux.RLIMIT_STACK)
 	gap = min(max(gap, 128<<20), userTop/6*5) + guardGap
 	if aslr {
-		gap += 16<<30 + rand.Uint64N(1<<28)<<pageShift // the stack's own offset, and ours
+		gap += 16<<30 + random.Uint64N(1<<28)<<pageShift // the stack's own offset, and ours
 	}
 	s.mu.Lock()
 	s.setBase((userTop - gap) &^ pageMask)
@@ -96,4 +95,4 @@ func (s *Space) holeAbove(n, lo, hi uint64) uint64 {
 }
 
 // randomOffset returns a multiple of align below span.
-func randomOffset(span, align uint64) uint64 { return rand.Uint64N(span/align) * align }
+func randomOffset(span, align uint64) uint64 { return random.Uint64N(span/align) * align }

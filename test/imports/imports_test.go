@@ -40,7 +40,7 @@ var may = map[string][]string{
 	"kernel/blockdev":  {"abi"},
 	"kernel/errseq":    {"abi"},
 	"kernel/vfs":       {"abi", "kernel/errseq", "kernel/kern", "kernel/mem", "kernel/uio", "kernel/wait"},
-	"kernel/vm":        {"abi", "nucleus", "kernel/kern", "kernel/mem", "kernel/uio", "kernel/vfs", "kernel/wait"},
+	"kernel/vm":        {"abi", "nucleus", "kernel/kern", "kernel/mem", "kernel/random", "kernel/uio", "kernel/vfs", "kernel/wait"},
 	"kernel":           {"abi", "lock", "monitor", "msg", "nucleus", "kernel"},
 	"overlay":          {"tool/fault"},
 	"affinity":         {},

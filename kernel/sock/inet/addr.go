@@ -1,16 +1,15 @@
 package inet
 
 import (
-	"math/rand/v2"
-
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/random"
 	"hardtack/kernel/sock"
 )
 
-func randSourceUint32() uint32 { return rand.Uint32() }
+func randSourceUint32() uint32 { return uint32(random.Uint64()) }
 
 // parseAddr decodes sockaddr_in or sockaddr_in6. An unspecified address has
 // length 0, as netstack wants it; a v4-mapped one becomes IPv4.

@@ -13,7 +13,6 @@ package inet
 
 import (
 	"io"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 
@@ -31,6 +30,7 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/random"
 	"hardtack/kernel/sock"
 )
 
@@ -118,7 +118,7 @@ func New(cfg Config) *Net {
 // randSource feeds netstack's insecure generator from the runtime's.
 type randSource struct{}
 
-func (randSource) Int63() int64 { return rand.Int64() }
+func (randSource) Int63() int64 { return int64(random.Uint64() >> 1) }
 func (randSource) Seed(int64)   {}
 
 func quietNDP() ipv6.NDPConfigurations {
