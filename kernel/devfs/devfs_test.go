@@ -7,6 +7,7 @@ import (
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
 	"hardtack/kernel/mem"
+	"hardtack/kernel/random"
 	"hardtack/kernel/tmpfs"
 	"hardtack/kernel/uio"
 	"hardtack/kernel/vfs"
@@ -14,6 +15,7 @@ import (
 
 func machine(t *testing.T) (*kern.Ctx, *vfs.FSContext) {
 	mem.InitHost(4096)
+	random.Stir(nil, 256) // /dev/random is to be ready
 	_, root := vfs.NewNamespace(tmpfs.New(tmpfs.Options{}).FileSystem, "rootfs")
 	c, ctx := kern.NewKernelCtx(), vfs.NewFSContext(root)
 	if e := Mount(c, ctx); e != 0 {
