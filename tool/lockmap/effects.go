@@ -18,6 +18,7 @@ type function struct {
 
 	state              int
 	acquires, releases []string // what it leaves locked, or unlocked for its caller
+	unlessError        bool     // as in its contract
 }
 
 // States of a function in a pass.
@@ -28,7 +29,10 @@ const (
 )
 
 // contract is what a function does to its caller's locks.
-type contract struct{ acquires, releases []string }
+type contract struct {
+	acquires, releases []string
+	unlessError        bool // its last result is an error, with which it has locked nothing
+}
 
 // position is the lock of a file's position, under whatever name.
 const position = "#position"
@@ -37,22 +41,17 @@ const position = "#position"
 // their callers know: the flow of one function does not show it. Balanced ones leave
 // everything as they found it.
 var contracts = map[string]contract{
-	"kernel/eventfd.Read":      {}, // blocked has unlocked where it returns an error
-	"kernel/eventfd.Write":     {},
-	"kernel/proc.lockBoth":     {acquires: []string{"x.mu"}}, // y may be x
-	"kernel/proc.unlockBoth":   {releases: []string{"x.mu"}},
-	"kernel/syscall.beginAt":   {acquires: []string{position}},
-	"kernel/syscall.end":       {releases: []string{position}},
-	"kernel/syscall.spliceIn":  {}, // beginAt has locked unless it returns an error
-	"kernel/syscall.spliceOut": {},
-	"kernel/vfs.UnlinkAt":      {}, // it locks and unlocks under one condition
-	"kernel/vfs.lockTwo":       {acquires: []string{"a.Inode.Mu"}},
-	"kernel/vfs.unlockTwo":     {releases: []string{"a.Inode.Mu"}},
-	"kernel/vm.LoadU32":        {}, // word has locked unless it returns an error
-	"kernel/vm.StoreU32":       {},
-	"kernel/vm.CASU32":         {},
-	"kernel/vm.LoadU64":        {},
-	"kernel/vm.StoreU64":       {},
+	"kernel/eventfd.Read":    {}, // blocked has unlocked where it returns an error
+	"kernel/eventfd.Write":   {},
+	"kernel/proc.lockBoth":   {acquires: []string{"x.mu"}}, // y may be x
+	"kernel/proc.unlockBoth": {releases: []string{"x.mu"}},
+	"kernel/syscall.beginAt": {acquires: []string{position}, unlessError: true},
+	"kernel/syscall.end":     {releases: []string{position}},
+	"kernel/vfs.UnlinkAt":    {}, // it locks and unlocks under one condition
+	"kernel/vm.word":         {acquires: []string{"s.pt"}, unlessError: true},
+	"kernel/syscall.vector":  {}, // its caller's done unlocks
+	"kernel/vfs.lockTwo":     {acquires: []string{"a.Inode.Mu"}},
+	"kernel/vfs.unlockTwo":   {releases: []string{"a.Inode.Mu"}},
 }
 
 // analysis is all functions together.
@@ -100,7 +99,7 @@ func (a *analysis) learn(f *function) {
 	f.state = underway
 	acquires, releases := a.follow(f)
 	if c, ok := contracts[f.file.dir+"."+f.name]; ok {
-		acquires, releases = c.acquires, c.releases
+		acquires, releases, f.unlessError = c.acquires, c.releases, c.unlessError
 	}
 	f.acquires, f.releases, f.state = acquires, releases, known
 }
@@ -362,6 +361,7 @@ func (s *state) lose(lhs []ast.Expr) {
 		if !ok {
 			continue
 		}
+		delete(s.unless, id.Name)
 		for _, set := range []keys{s.held, s.deferred} {
 			for k := range set {
 				if root, rest := splitKey(k); root == id.Name && rest != "" {
@@ -371,4 +371,57 @@ func (s *state) lose(lhs []ast.Expr) {
 			}
 		}
 	}
+}
+
+// assigned notes that a call's locks depend on the error that it gives.
+func (w *walker) assigned(x *ast.AssignStmt, s *state) {
+	if s == nil || len(x.Rhs) != 1 {
+		return
+	}
+	c, ok := x.Rhs[0].(*ast.CallExpr)
+	id, named := x.Lhs[len(x.Lhs)-1].(*ast.Ident)
+	if !ok || !named {
+		return
+	}
+	list, on := w.callees(c)
+	if len(list) != 1 || !list[0].unlessError {
+		return
+	}
+	locks := keys{}
+	for _, k := range list[0].acquires {
+		locks[w.inCaller(list[0], k, c, on)] = true
+	}
+	s.unless[id.Name] = locks
+}
+
+// failed splits a state where an error is compared with none.
+func failed(x *ast.BinaryExpr, s *state) (yes, no *state, ok bool) {
+	id, isName := x.X.(*ast.Ident)
+	if s == nil || !isName || x.Op != token.NEQ && x.Op != token.EQL {
+		return nil, nil, false
+	}
+	locks, depends := s.unless[id.Name]
+	switch none := x.Y.(type) {
+	case *ast.BasicLit:
+		depends = depends && none.Value == "0"
+	case *ast.Ident:
+		depends = depends && none.Name == "nil"
+	default:
+		return nil, nil, false
+	}
+	if !depends {
+		return nil, nil, false
+	}
+	yes, no = s.clone(), s.clone()
+	if x.Op == token.EQL {
+		yes, no = no, yes
+	}
+	for k := range locks {
+		delete(yes.held, k)
+		delete(yes.deferred, k)
+	}
+	if x.Op == token.EQL {
+		yes, no = no, yes
+	}
+	return yes, no, true
 }

@@ -200,6 +200,37 @@ func value(t *T) {
 	f() // L
 } // L
 
+func conditional(t *T) int {
+	t.mu.Lock() // L
+	if cond() { // L
+		t.mu.Unlock() // L
+		return 1
+	}
+	return 0 // L
+}
+
+func asks(t *T) int {
+	e := conditional(t) // L
+	if e != 0 { // L
+		work()
+		return e
+	}
+	work() // L
+	t.mu.Unlock() // L
+	work()
+	if e := conditional(t); e == 0 { // L
+		work() // L
+		t.mu.Unlock() // L
+	}
+	work()
+	e = conditional(t) // L
+	e = 0 // L
+	if e != 0 { // L
+		work() // L
+	}
+	return e // L
+}
+
 var table = []func(*T){
 	func(t *T) {
 		work()
@@ -219,6 +250,7 @@ func others(t *T) {
 
 func analyse(t *testing.T, text string) *file {
 	t.Helper()
+	contracts["sample.conditional"] = contract{acquires: []string{"t.mu"}, unlessError: true}
 	a := newAnalysis()
 	// Functions without bodies stand for others' code.
 	if err := a.add("sample", map[string]string{"sample.go": text}, noImports{}); err != nil {

@@ -12,22 +12,25 @@ type state struct {
 	deferred keys // likewise, and a deferred call unlocks it
 	promised keys // a deferred call will unlock it, and it is not locked yet
 	freed    keys // what the caller has locked and every way here has unlocked
+
+	unless map[string]keys // locks that are not held if a variable is an error
 }
 
 func newState() *state {
-	return &state{keys{}, keys{}, keys{}, keys{}}
+	return &state{keys{}, keys{}, keys{}, keys{}, map[string]keys{}}
 }
 
 func (s *state) clone() *state {
 	if s == nil {
 		return nil
 	}
-	return &state{maps.Clone(s.held), maps.Clone(s.deferred), maps.Clone(s.promised), maps.Clone(s.freed)}
+	return &state{maps.Clone(s.held), maps.Clone(s.deferred), maps.Clone(s.promised), maps.Clone(s.freed), maps.Clone(s.unless)}
 }
 
 func (s *state) locked() bool { return s != nil && len(s.held)+len(s.deferred) > 0 }
 
 func (s *state) acquire(k string) {
+	s.forget(k)
 	switch {
 	case s == nil:
 	case s.freed[k]: // given back to the caller
@@ -40,6 +43,7 @@ func (s *state) acquire(k string) {
 }
 
 func (s *state) release(k string) {
+	s.forget(k)
 	switch {
 	case s == nil:
 	case s.held[k]:
@@ -47,6 +51,18 @@ func (s *state) release(k string) {
 	case s.deferred[k]: // unlocked for a while; it counts all the same
 	default:
 		s.freed[k] = true
+	}
+}
+
+// forget ends what is known of a lock's conditions: it is locked or unlocked again.
+func (s *state) forget(k string) {
+	if s == nil {
+		return
+	}
+	for v, locks := range s.unless {
+		if locks[k] {
+			delete(s.unless, v)
+		}
 	}
 }
 
@@ -83,6 +99,11 @@ func join(a, b *state) *state {
 			delete(s.promised, k)
 		}
 	}
+	for v, locks := range s.unless {
+		if !maps.Equal(locks, b.unless[v]) {
+			delete(s.unless, v)
+		}
+	}
 	return s
 }
 
@@ -91,5 +112,6 @@ func same(a, b *state) bool {
 		return a == b
 	}
 	return maps.Equal(a.held, b.held) && maps.Equal(a.deferred, b.deferred) &&
-		maps.Equal(a.promised, b.promised) && maps.Equal(a.freed, b.freed)
+		maps.Equal(a.promised, b.promised) && maps.Equal(a.freed, b.freed) &&
+		maps.EqualFunc(a.unless, b.unless, func(x, y keys) bool { return maps.Equal(x, y) })
 }

@@ -67,6 +67,7 @@ func (w *walker) stmt(x ast.Stmt, s *state) *state {
 	case *ast.ForStmt:
 		return w.loop(x, x.Cond, x.Post, x.Body, w.optional(x.Init, s))
 	case *ast.RangeStmt:
+		clear(s.unless) // its variables may have the names
 		return w.loop(x, x.X, nil, x.Body, w.simple(x.X, s))
 	case *ast.SwitchStmt:
 		s = w.optional(x.Init, s)
@@ -109,7 +110,11 @@ func (w *walker) stmt(x ast.Stmt, s *state) *state {
 	case *ast.AssignStmt:
 		s = w.simple(x, s)
 		s.lose(x.Lhs)
+		w.assigned(x, s)
 		return s
+	}
+	if _, ok := x.(*ast.DeclStmt); ok {
+		clear(s.unless)
 	}
 	return w.simple(x, s) // IncDec, Send, Decl
 }
@@ -147,6 +152,10 @@ func (w *walker) cond(x ast.Expr, s *state) (yes, no *state) {
 		}
 	case *ast.BinaryExpr:
 		switch x.Op {
+		case token.NEQ, token.EQL:
+			if yes, no, ok := failed(x, s); ok {
+				return yes, no
+			}
 		case token.LAND:
 			y1, n1 := w.cond(x.X, s)
 			y2, n2 := w.cond(x.Y, y1)
