@@ -197,6 +197,7 @@ static void work(worker *w, tracked *f)
 		sync_it(f, 0);
 	reading(w, f);
 	shared->done++;
+	shared->steps++;
 }
 
 // make_name makes a file or takes one away; those that were synced are to be there.

@@ -80,6 +80,8 @@ extern struct options opt;
 struct shared {
 	atomic_int failed;
 	atomic_ulong done; // operations
+	atomic_ulong steps; // of all, while they work
+	const char *volatile now[WORKERS]; // what each is about
 	atomic_ulong refused;
 	model files[WORKERS * FILES + 3];
 };

@@ -46,6 +46,31 @@ static int flags_of(model *m)
 
 static long deadline;
 
+// on_alarm ends the program when nobody has done anything for PATIENCE seconds, and tells
+// what they were about: a call that hangs.
+enum { PATIENCE = 100 };
+
+static void on_alarm(int sig)
+{
+	static unsigned long before;
+	unsigned long now = shared->steps;
+	alarm(PATIENCE);
+	if (now != before || now == 0) {
+		before = now;
+		return;
+	}
+	for (int i = 0; i < WORKERS * FILES + 3; i++) {
+		model *m = &shared->files[i];
+		struct logged *l = &m->log[m->number % LOGGED];
+		if (m->number)
+			dprintf(1, "    %s: %u %s off %ld n %ld, size %ld: %ld\n", m->name, l->number, l->what, l->off, l->n, l->size, l->result);
+	}
+	for (int i = 0; i < WORKERS; i++)
+		if (shared->now[i])
+			dprintf(1, "    worker %d: %s\n", i, shared->now[i]);
+	die("nothing was done for %d seconds", PATIENCE);
+}
+
 static void *work(void *arg)
 {
 	worker w = {.number = (int)(long)arg};
@@ -65,6 +90,8 @@ static void *work(void *arg)
 	long k;
 	for (k = 0; k < opt.ops && !shared->failed; k++) {
 		unsigned long x = opt.notes ? 19 : rnd(&w, 20);
+		shared->steps++;
+		shared->now[w.number] = x < 2 ? "regions" : x < 4 ? "locked" : x == 4 ? "chaos" : "its own";
 		if (x < 2)
 			step_region(&w, &w.region);
 		else if (x < 4)
@@ -77,6 +104,7 @@ static void *work(void *arg)
 			break;
 	}
 	shared->done += (unsigned long)k;
+	shared->now[w.number] = NULL;
 	for (int i = 0; i < FILES && !shared->failed; i++) {
 		model *m = w.own[i].m;
 		check_file(&w, &w.own[i]);
@@ -236,6 +264,8 @@ int main(int argc, char **argv)
 	shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
 		die("memory");
+	signal(SIGALRM, on_alarm);
+	alarm(PATIENCE);
 	mkdir(opt.dir, 0755);
 	mount_disk();
 	enter();
