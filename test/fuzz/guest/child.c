@@ -206,14 +206,17 @@ static void look(thread *t)
 		me.slot->broken = BREACH + root_gained;
 	if (secret_in(me.buffers + below(t, buffer_pages) * page, page) || secret_in(t->slots, 64 * 512))
 		me.slot->broken = BREACH + secret_seen;
-	long at = raw(SYS_mmap, 0, 4 * page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	// At a place that no argument names: elsewhere other workers write.
+	long at = raw(SYS_mmap, (long)t->fresh, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_POPULATE, -1, 0);
 	if (at < 0 && at > -4096)
 		return;
 	w = (uint64_t *)at;
 	for (int i = 0; i < 4 * page / 8; i++)
-		if (w[i] != 0)
+		if (w[i] != 0 && me.slot->broken != BREACH + memory_not_zero) {
+			me.slot->seen[0] = (uint64_t)at, me.slot->seen[1] = (uint64_t)i, me.slot->seen[2] = w[i];
 			me.slot->broken = BREACH + memory_not_zero;
-	raw(SYS_munmap, at, 4 * page, 0, 0, 0, 0);
+		}
+	raw(SYS_madvise, at, 4 * page, MADV_DONTNEED, 0, 0, 0);
 }
 
 static int work(void *arg)
@@ -267,7 +270,7 @@ static void memory(void)
 	close(fd);
 	me.shared = common;
 	for (int i = 0; i < workers; i++)
-		worker[i].slots = map(8, PROT_READ | PROT_WRITE);
+		worker[i].slots = map(8, PROT_READ | PROT_WRITE), worker[i].fresh = map(4, PROT_READ | PROT_WRITE);
 }
 
 static void limit(int what, rlim_t value)

@@ -50,7 +50,8 @@ typedef struct {
 	ring ring[workers];
 	volatile uint64_t calls[workers];
 	volatile uint64_t broken; // BREACH and what the child saw
-	char rest[page - 8 * (workers + 1)];
+	volatile uint64_t seen[3]; // memory_not_zero: address, index and value of a word
+	char rest[page - 8 * (workers + 4)];
 } slot;
 
 // What a child saw that must not be. Random writes do not look like it.
@@ -75,6 +76,7 @@ typedef struct {
 	ring *ring;
 	char *slots; // scratch for structures: 64 of 512 bytes
 	unsigned slot;
+	char *fresh;     // where look maps pages that nobody else may have
 	uintptr_t last;  // the last buffer
 	size_t last_len; // and what fits it
 	volatile pid_t tid;

@@ -208,12 +208,8 @@ static struct {
 // begin starts a child in a slot.
 static void begin(int i, totals *t)
 {
-	static const char *const breaches[] = {"", "has become root", "has seen root's secret", "got memory that is not zero"};
 	uint64_t number = next_child++;
 	uid_t uid = strcmp(users, "mix") == 0 ? (number / 2 % 2 ? user : 0) : (uid_t)atoi(users);
-	uint64_t breach = slots[i].broken - BREACH;
-	if (breach > 0 && breach < 4)
-		fail("child %llu %s", (unsigned long long)slots[i].ring[0].child, breaches[breach]);
 	memset(&slots[i], 0, sizeof slots[i]);
 	fflush(stdout);
 	pid_t pid = fork();
@@ -262,6 +258,16 @@ static void watch(int i, totals *t, long long now)
 	}
 }
 
+// judge tells what a child saw that must not be.
+static void judge(const slot *s)
+{
+	static const char *const breaches[] = {"", "has become root", "has seen root's secret", "got memory that is not zero"};
+	uint64_t breach = s->broken - BREACH;
+	if (breach > 0 && breach < 4)
+		fail("child %llu %s (%#llx, %lld: %#llx)", (unsigned long long)s->ring[0].child, breaches[breach], (unsigned long long)s->seen[0],
+		     (long long)s->seen[1], (unsigned long long)s->seen[2]);
+}
+
 static void reap(totals *t)
 {
 	int status;
@@ -272,6 +278,7 @@ static void reap(totals *t)
 		for (int i = 0; i < max_children; i++) {
 			if (running[i].pid == pid) {
 				running[i].pid = 0;
+				judge(&slots[i]);
 				t->ended[WIFSIGNALED(status) ? WTERMSIG(status) & 63 : 0]++;
 			}
 		}
