@@ -148,6 +148,17 @@ static void directories(void)
 	}
 }
 
+// show prints a file of the kernel's, for the one who looks for a leak or a deadlock.
+static void show(int fd)
+{
+	static char text[1 << 20];
+	ssize_t n = 0, k;
+	while (n < (ssize_t)sizeof text - 1 && (k = pread(fd, text + n, sizeof text - 1 - (size_t)n, n)) > 0)
+		n += k;
+	text[n > 0 ? n : 0] = 0;
+	fputs(text, stdout);
+}
+
 // unmount undoes the children's mounts, wherever they are.
 static void unmount(void)
 {
@@ -226,17 +237,6 @@ static void begin(int i, totals *t)
 	}
 	running[i].pid = pid, running[i].seen = 0, running[i].moved = now_ms(), running[i].killed = 0;
 	t->children++;
-}
-
-// show prints a file of the kernel's, for the one who looks for a leak or a deadlock.
-static void show(int fd)
-{
-	static char text[1 << 20];
-	ssize_t n = 0, k;
-	while (n < (ssize_t)sizeof text - 1 && (k = pread(fd, text + n, sizeof text - 1 - (size_t)n, n)) > 0)
-		n += k;
-	text[n > 0 ? n : 0] = 0;
-	fputs(text, stdout);
 }
 
 static void watch(int i, totals *t, long long now)
@@ -386,13 +386,26 @@ static resources measure(void)
 			   value(frames, "total") - value(frames, "free") - value(frames, "kernel"), value(goroutines, "")};
 }
 
+// leave_disk unmounts the disk; who has been killed may hold it a moment longer.
+static int leave_disk(void)
+{
+	for (int i = 0; i < 200; i++) {
+		if (umount2("/disk", 0) == 0)
+			return 0;
+		if (errno != EBUSY)
+			break;
+		usleep(100000);
+	}
+	return -1;
+}
+
 // drop_caches takes what the disk's files have in memory for what it is: free.
 static void drop_caches(void)
 {
 	if (!have_disk)
 		return;
-	if (umount2("/disk", 0) < 0 || mount(disk, "/disk", "ext4", 0, NULL) < 0)
-		fail("unmounting and mounting the disk: %m");
+	if (leave_disk() < 0 || mount(disk, "/disk", "ext4", 0, NULL) < 0)
+		fail("unmounting and mounting the disk: %m"), show(open("/proc/self/mounts", O_RDONLY));
 }
 
 static void give_back(resources before)
@@ -506,7 +519,7 @@ int main(int argc, char **argv)
 		fail("the kernel took locks in two orders");
 		show(locks);
 	}
-	if (have_disk && (chdir("/") < 0 || umount2("/disk", 0) < 0))
+	if (have_disk && (chdir("/") < 0 || leave_disk() < 0))
 		fail("unmounting the disk: %m");
 	if (failures == 0)
 		printf("fuzz: ok\n");
