@@ -66,6 +66,11 @@ func (t *Thread) Clone(a *CloneArgs) (int32, linux.Errno) {
 		if fd, e = t.FDs.Reserve(0, t.NoFile()); e != 0 {
 			return 0, e
 		}
+		// A bad address makes no child.
+		if _, e = t.Space.CopyOut(a.PIDFD, le32(uint32(fd))); e != 0 {
+			t.FDs.Unreserve(fd)
+			return 0, e
+		}
 	}
 	c, e := t.copyThread(a)
 	if e != 0 {
@@ -85,7 +90,6 @@ func (t *Thread) Clone(a *CloneArgs) (int32, linux.Errno) {
 	if fd >= 0 {
 		pidfd = newPIDFD(c.Proc, 0)
 		t.FDs.Install(fd, pidfd, true)
-		t.Space.CopyOut(a.PIDFD, le32(uint32(fd)))
 	}
 	if a.Flags&linux.CLONE_PARENT_SETTID != 0 {
 		t.Space.CopyOut(a.ParentTID, le32(uint32(tid)))
@@ -255,8 +259,6 @@ func (t *Thread) copyProcess(own *newborn, a *CloneArgs) *Process {
 		q.limits[i].max.Store(p.limits[i].max.Load())
 	}
 	q.oomScore.Store(p.oomScore.Load())
-	q.nice.Store(p.nice.Load())
-	q.ioprio.Store(p.ioprio.Load())
 	q.personality.Store(p.personality.Load())
 	return q
 }

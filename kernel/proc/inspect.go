@@ -199,9 +199,3 @@ func (p *Process) Exiting() bool {
 	defer p.mu.Unlock()
 	return p.exiting
 }
-
-// IOPriority returns what ioprio_set set.
-func (p *Process) IOPriority() int32 { return p.ioprio.Load() }
-
-// SetIOPriority sets it.
-func (p *Process) SetIOPriority(v int32) { p.ioprio.Store(v) }

@@ -32,8 +32,6 @@ type Process struct {
 	zombie      atomic.Bool   // all threads have ended
 	uid         atomic.Uint32 // real user ID
 	oomScore    atomic.Int32  // oom_score_adj
-	nice        atomic.Int32
-	ioprio      atomic.Int32
 	personality atomic.Uint32
 	barriers    atomic.Uint32 // membarrier registrations
 	deathSignal atomic.Int32  // PR_SET_PDEATHSIG
@@ -199,12 +197,6 @@ func (p *Process) OOMScoreAdj() int32 { return p.oomScore.Load() }
 
 // SetOOMScoreAdj sets it.
 func (p *Process) SetOOMScoreAdj(v int32) { p.oomScore.Store(v) }
-
-// Nice returns the nice value, -20 … 19.
-func (p *Process) Nice() int32 { return p.nice.Load() }
-
-// SetNice sets the nice value, which has no effect on scheduling.
-func (p *Process) SetNice(n int32) { p.nice.Store(min(max(n, -20), 19)) }
 
 // Personality returns personality(2)'s value.
 func (p *Process) Personality() uint32 { return p.personality.Load() }

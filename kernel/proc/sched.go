@@ -7,8 +7,11 @@ import "hardtack/abi/linux"
 type Sched struct {
 	Policy   int32
 	Priority int32
-	Affinity uint64 // 0: all CPUs
-	Slack    uint64 // PR_SET_TIMERSLACK
+	Nice     int32 // -20 … 19
+	// IOPriority is ioprio_set's.
+	IOPriority int32
+	Affinity   uint64 // 0: all CPUs
+	Slack      uint64 // PR_SET_TIMERSLACK
 	// MemPolicy and MemNodes are set_mempolicy's.
 	MemPolicy uint32
 	MemNodes  uint64
@@ -20,7 +23,7 @@ const SchedResetOnFork = 0x40000000
 // forChild returns a child's settings.
 func (s Sched) forChild() Sched {
 	if s.Policy&SchedResetOnFork != 0 {
-		s.Policy, s.Priority = 0, 0
+		s.Policy, s.Priority, s.Nice = 0, 0, max(s.Nice, 0)
 	}
 	return s
 }

@@ -96,7 +96,7 @@ func readStat(x *about) ([]byte, linux.Errno) {
 	} else {
 		exit = uint64(p.ExitStatus())
 	}
-	priority := int64(20) + int64(p.Nice())
+	priority := int64(20) + int64(sched.Nice)
 	if sched.Priority > 0 {
 		priority = -1 - int64(sched.Priority)
 	}
@@ -108,7 +108,7 @@ func readStat(x *about) ([]byte, linux.Errno) {
 	b = append(b, f.state)
 	for _, v := range [...]int64{int64(p.PPID()), int64(p.Group().ID), int64(p.Session().ID), int64(tty), int64(foreground), 0x400000,
 		faults, childFaults, 0, 0, ticksOf(f.user), ticksOf(f.sys), ticksOf(childUser), ticksOf(childSys),
-		priority, int64(p.Nice()), int64(f.threads), 0, ticksOf(f.start - bootTime)} {
+		priority, int64(sched.Nice), int64(f.threads), 0, ticksOf(f.start - bootTime)} {
 		b = strconv.AppendInt(append(b, ' '), v, 10)
 	}
 	for _, v := range [...]uint64{f.mem.Size, f.mem.RSS / mem.PageSize, p.Rlimit(linux.RLIMIT_RSS).Cur,

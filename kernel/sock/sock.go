@@ -172,8 +172,13 @@ func NewPair(c *kern.Ctx, domain, typ, protocol int32, flags uint32) (a, b *vfs.
 	if f.create == nil {
 		return nil, nil, linux.EAFNOSUPPORT
 	}
-	if f.pair == nil {
-		return nil, nil, linux.EOPNOTSUPP
+	if f.pair == nil { // what socket would refuse is refused first
+		x, e := f.create(c, domain, typ, protocol)
+		if e == 0 {
+			NewFile(x, flags).Put()
+			e = linux.EOPNOTSUPP
+		}
+		return nil, nil, e
 	}
 	x, y, e := f.pair(c, typ, protocol)
 	if e != 0 {

@@ -130,11 +130,11 @@ func sysPread(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 }
 
 func readAt(t *proc.Thread, f *vfs.File, off int64) (int, linux.Errno) {
+	if !f.Seekable() && !f.IsPath() {
+		return 0, linux.ESPIPE
+	}
 	if !f.Readable() {
 		return 0, linux.EBADF
-	}
-	if !f.Seekable() {
-		return 0, linux.ESPIPE
 	}
 	n, e := f.Ops.Read(&t.Ctx, f, &t.Vec, off)
 	f.NotifyRead(n)
@@ -161,11 +161,11 @@ func sysPwrite(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 }
 
 func writeAt(t *proc.Thread, f *vfs.File, off int64) (n int, e linux.Errno) {
+	if !f.Seekable() && !f.IsPath() {
+		return 0, linux.ESPIPE
+	}
 	if !f.Writable() {
 		return 0, linux.EBADF
-	}
-	if !f.Seekable() {
-		return 0, linux.ESPIPE
 	}
 	if f.Flags()&linux.O_APPEND != 0 { // the file moves the position: put it back
 		f.PosMu.Lock()

@@ -31,7 +31,7 @@ func init() { vm.OutOfMemory = func() { proc.KillBiggest() } }
 func sysMmap(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	m := vm.MapArgs{Addr: a[0], Length: a[1], Prot: a.Uint(2), Flags: a.Uint(3), Offset: a[5]}
 	if m.Flags&linux.MAP_ANONYMOUS == 0 {
-		if m.File = t.FDs.Get(a.Int(4)); m.File == nil {
+		if m.File = file(t, a.Int(4)); m.File == nil {
 			return 0, linux.EBADF
 		}
 		defer m.File.Put()

@@ -2,6 +2,7 @@ package syscall
 
 import (
 	"encoding/binary"
+	"math/bits"
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
@@ -44,6 +45,14 @@ func threadOf(t *proc.Thread, tid int32) (*proc.Thread, linux.Errno) {
 	return nil, linux.ESRCH
 }
 
+// affinityOf is threadOf for the affinity calls, to which no number is invalid.
+func affinityOf(t *proc.Thread, tid int32) (*proc.Thread, linux.Errno) {
+	if tid < 0 {
+		return nil, linux.ESRCH
+	}
+	return threadOf(t, tid)
+}
+
 // mayRenice is the rule who may change another's scheduling: who has one of its user
 // ids, and no capability less.
 func mayRenice(c *kern.Cred, u *proc.Thread) bool {
@@ -62,12 +71,12 @@ func allCPUs() uint64 {
 // sysSchedGetaffinity is sched_getaffinity(pid_t pid, size_t size, mask); it
 // returns how many bytes it wrote.
 func sysSchedGetaffinity(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	u, e := threadOf(t, a.Int(0))
+	if a.Uint(1)*8 < uint32(bits.Len64(allCPUs())) || a[1]&7 != 0 {
+		return 0, linux.EINVAL
+	}
+	u, e := affinityOf(t, a.Int(0))
 	if e != 0 {
 		return 0, e
-	}
-	if a.Uint(1) < 8 || a[1]&7 != 0 {
-		return 0, linux.EINVAL
 	}
 	m := u.Sched().Affinity
 	if m == 0 {
@@ -78,7 +87,7 @@ func sysSchedGetaffinity(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 
 // sysSchedSetaffinity is sched_setaffinity(pid_t pid, size_t size, mask).
 func sysSchedSetaffinity(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	u, e := threadOf(t, a.Int(0))
+	u, e := affinityOf(t, a.Int(0))
 	if e != 0 {
 		return 0, e
 	}
@@ -137,7 +146,7 @@ func setPolicy(t, u *proc.Thread, policy, priority int32) linux.Errno {
 	if high > 0 {
 		realtime = u.Proc.Rlimit(linux.RLIMIT_RTPRIO).Cur
 	}
-	nice := maySetNice(u.Proc, u.Proc.Nice())
+	nice := maySetNice(u.Proc, u.Sched().Nice)
 	return u.SetSched(func(s *proc.Sched) linux.Errno {
 		old := s.Policy &^ schedResetOnFork
 		if !c.Has(kern.CapSysNice) {
@@ -256,27 +265,33 @@ const (
 	prioUser    = 2
 )
 
-// priorityTargets lists the processes that getpriority and setpriority mean.
-func priorityTargets(t *proc.Thread, which, who int32) ([]*proc.Process, linux.Errno) {
-	var list []*proc.Process
+// priorityTargets lists the threads that getpriority and setpriority mean.
+func priorityTargets(t *proc.Thread, which, who int32) ([]*proc.Thread, linux.Errno) {
+	var list []*proc.Thread
 	switch which {
 	case prioProcess:
-		if p := process(t, who); p != nil {
-			list = append(list, p)
+		if who == 0 {
+			list = append(list, t)
+		} else if u := proc.ByTID(who); u != nil {
+			list = append(list, u)
 		}
 	case prioPgrp:
 		if who == 0 {
 			who = t.Proc.Group().ID
 		}
-		list = proc.GroupMembers(who)
+		for _, p := range proc.GroupMembers(who) {
+			list = append(list, p.Threads()...)
+		}
 	case prioUser:
 		uid := uint32(who)
 		if who == 0 {
 			uid = t.Cred().UID
 		}
 		proc.Each(func(p *proc.Process) bool {
-			if c := p.Cred(); c != nil && c.UID == uid {
-				list = append(list, p)
+			for _, u := range p.Threads() {
+				if u.Cred().UID == uid {
+					list = append(list, u)
+				}
 			}
 			return true
 		})
@@ -296,8 +311,8 @@ func sysGetpriority(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return 0, e
 	}
 	best := int32(1)
-	for _, p := range list {
-		best = max(best, 20-p.Nice())
+	for _, u := range list {
+		best = max(best, 20-u.Sched().Nice)
 	}
 	return uint64(best), 0
 }
@@ -310,16 +325,12 @@ func sysSetpriority(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	}
 	nice := a.Int(2)
 	c := t.Cred()
-	for _, p := range list {
-		u := p.Main()
-		if u == nil {
-			continue
-		}
+	for _, u := range list {
 		if !mayRenice(c, u) {
 			e = linux.EPERM
 			continue
 		}
-		if denied := renice(t, p, nice); denied != 0 {
+		if denied := renice(t, u, nice); denied != 0 {
 			e = denied
 		}
 	}

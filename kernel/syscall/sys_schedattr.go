@@ -64,7 +64,7 @@ func sysSchedSetattr(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		policy = s.Policy &^ schedResetOnFork
 	}
 	if flags&schedFlagKeepParams != 0 {
-		priority, nice = s.Priority, u.Proc.Nice()
+		priority, nice = s.Priority, s.Nice
 	}
 	if flags&schedFlagResetOnFork != 0 {
 		policy |= schedResetOnFork
@@ -72,10 +72,10 @@ func sysSchedSetattr(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if e := setPolicy(t, u, policy, priority); e != 0 {
 		return 0, e
 	}
-	if _, high, _ := priorities(policy &^ schedResetOnFork); high > 0 || nice == u.Proc.Nice() {
+	if _, high, _ := priorities(policy &^ schedResetOnFork); high > 0 || nice == s.Nice {
 		return 0, 0
 	}
-	return 0, renice(t, u.Proc, nice)
+	return 0, renice(t, u, nice)
 }
 
 // maySetNice reports whether RLIMIT_NICE allows a nice value; it counts from 20 (nice
@@ -84,14 +84,17 @@ func maySetNice(p *proc.Process, nice int32) bool {
 	return uint64(20-nice) <= p.Rlimit(linux.RLIMIT_NICE).Cur
 }
 
-// renice sets a process's nice value with the rights of the caller.
-func renice(t *proc.Thread, p *proc.Process, nice int32) linux.Errno {
+// renice sets a thread's nice value with the rights of the caller.
+func renice(t, u *proc.Thread, nice int32) linux.Errno {
 	nice = min(max(nice, -20), 19)
-	if nice < p.Nice() && !t.Cred().Has(kern.CapSysNice) && !maySetNice(p, nice) {
-		return linux.EACCES
-	}
-	p.SetNice(nice)
-	return 0
+	may := t.Cred().Has(kern.CapSysNice) || maySetNice(u.Proc, nice)
+	return u.SetSched(func(s *proc.Sched) linux.Errno {
+		if nice < s.Nice && !may {
+			return linux.EACCES
+		}
+		s.Nice = nice
+		return 0
+	})
 }
 
 // sysSchedGetattr is sched_getattr(pid_t pid, struct sched_attr *attr, unsigned size, unsigned flags).
@@ -116,7 +119,7 @@ func sysSchedGetattr(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if s.Priority != 0 {
 		le.PutUint32(b[20:], uint32(s.Priority))
 	} else {
-		le.PutUint32(b[16:], uint32(u.Proc.Nice()))
+		le.PutUint32(b[16:], uint32(s.Nice))
 	}
 	_, e = t.Mem.CopyOut(a.Addr(1), b)
 	return 0, e
@@ -134,7 +137,7 @@ const (
 
 // ioprioTargets lists whom ioprio_get and ioprio_set mean; their kinds are one
 // more than those of getpriority.
-func ioprioTargets(t *proc.Thread, which, who int32) ([]*proc.Process, linux.Errno) {
+func ioprioTargets(t *proc.Thread, which, who int32) ([]*proc.Thread, linux.Errno) {
 	if which < 1 || which > 3 {
 		return nil, linux.EINVAL
 	}
@@ -167,11 +170,15 @@ func sysIoprioSet(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if e != 0 {
 		return 0, e
 	}
-	for _, p := range list {
-		if o := p.Cred(); o != nil && (o.UID != c.EUID && o.UID != c.UID || o.Permitted&^c.Permitted != 0) && !c.Has(kern.CapSysNice) {
+	for _, u := range list {
+		o := u.Cred()
+		if (o.UID != c.EUID && o.UID != c.UID || o.Permitted&^c.Permitted != 0) && !c.Has(kern.CapSysNice) {
 			return 0, linux.EPERM
 		}
-		p.SetIOPriority(int32(a.Uint(2)))
+		u.SetSched(func(s *proc.Sched) linux.Errno {
+			s.IOPriority = int32(a.Uint(2))
+			return 0
+		})
 	}
 	return 0, 0
 }
@@ -183,8 +190,8 @@ func sysIoprioGet(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return 0, e
 	}
 	best := int32(-1)
-	for _, p := range list {
-		v := p.IOPriority()
+	for _, u := range list {
+		v := u.Sched().IOPriority
 		if v>>ioprioClassBits == ioprioNone {
 			v = ioprioBest<<ioprioClassBits | ioprioDefault
 		}

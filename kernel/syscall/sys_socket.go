@@ -77,12 +77,9 @@ func sysSocketpair(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if e != 0 {
 		return 0, e
 	}
-	f, g, e := sock.NewPair(&t.Ctx, a.Int(0), typ, a.Int(2), flags)
-	if e == 0 {
-		if e = fds.write(t, a.Addr(3)); e != 0 {
-			f.Put()
-			g.Put()
-		}
+	var f, g *vfs.File
+	if e = fds.write(t, a.Addr(3)); e == 0 { // first, as on Linux
+		f, g, e = sock.NewPair(&t.Ctx, a.Int(0), typ, a.Int(2), flags)
 	}
 	if e != 0 {
 		fds.drop(t)

@@ -160,8 +160,9 @@ func sysTee(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	return uint64(n), e
 }
 
-// sysVmsplice is vmsplice(int fd, const struct iovec *iov, size_t n, flags): a
-// readv or writev of a pipe.
+// sysVmsplice is vmsplice(int fd, const struct iovec *iov, size_t n, flags): it
+// copies into a pipe what fits, or out of it what is there. The flags alone say
+// whether it waits.
 func sysVmsplice(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	flags := a.Uint(3)
 	if flags&^linux.SPLICE_F_ALL != 0 {
@@ -186,18 +187,16 @@ func sysVmsplice(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if t.Vec.Len() == 0 {
 		return 0, 0
 	}
-	if flags&linux.SPLICE_F_NONBLOCK != 0 && f.Writable() {
-		room, e := p.AwaitRoom(&t.Ctx, true)
-		if e != 0 {
-			return 0, e
-		}
-		t.Vec.Limit(room)
+	nonblock := flags&linux.SPLICE_F_NONBLOCK != 0
+	if !f.Writable() {
+		n, e := p.SpliceTo(&t.Ctx, t.Vec.Len(), nonblock, t.Vec.CopyOut)
+		return uint64(n), e
 	}
-	var n int
-	if f.Writable() {
-		n, e = f.Ops.Write(&t.Ctx, f, &t.Vec, 0)
-	} else {
-		n, e = f.Ops.Read(&t.Ctx, f, &t.Vec, 0)
+	room, e := p.AwaitRoom(&t.Ctx, nonblock)
+	if e != 0 {
+		return 0, e
 	}
+	t.Vec.Limit(room) // it waits for room, but not for room for all
+	n, e := f.Ops.Write(&t.Ctx, f, &t.Vec, 0)
 	return uint64(n), e
 }

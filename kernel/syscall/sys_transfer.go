@@ -6,6 +6,7 @@ import (
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/mem"
+	"hardtack/kernel/pipe"
 	"hardtack/kernel/proc"
 	"hardtack/kernel/uio"
 	"hardtack/kernel/vfs"
@@ -278,7 +279,7 @@ func sysFallocate(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return 0, linux.EBADF
 	case off+n < 0:
 		return 0, linux.EFBIG
-	case !f.Seekable():
+	case typeOf(f) == linux.S_IFIFO:
 		return 0, linux.ESPIPE
 	}
 	al, ok := f.Ops.(vfs.Allocator)
@@ -310,11 +311,25 @@ func syncFile(t *proc.Thread, fd int32, dataOnly bool) (uint64, linux.Errno) {
 	if f.Path.Zero() {
 		return 0, linux.EINVAL
 	}
-	switch f.Path.Inode().Type() {
+	switch i := f.Path.Inode(); i.Type() {
 	case linux.S_IFREG, linux.S_IFDIR:
-		return 0, 0
+		if i.FS.Magic != linux.PROC_SUPER_MAGIC {
+			return 0, 0
+		}
 	}
 	return 0, linux.EINVAL
+}
+
+// typeOf returns the kind of an open file, S_IFIFO and its sisters; 0 for one that
+// is neither in a file system nor a pipe or a socket.
+func typeOf(f *vfs.File) uint32 {
+	if !f.Path.Zero() {
+		return f.Path.Inode().Type()
+	}
+	if pipe.PipeOf(f) != nil {
+		return linux.S_IFIFO
+	}
+	return 0
 }
 
 // sysSync is sync(void).
@@ -344,7 +359,9 @@ func sysSyncFileRange(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if off < 0 || n < 0 || off+n < off || a.Uint(3)&^7 != 0 {
 		return 0, linux.EINVAL
 	}
-	if f.Path.Zero() || !f.Seekable() {
+	switch typeOf(f) {
+	case linux.S_IFREG, linux.S_IFBLK, linux.S_IFDIR:
+	default:
 		return 0, linux.ESPIPE
 	}
 	if a.Uint(3) == 0 {
@@ -369,7 +386,7 @@ func sysFadvise(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return 0, linux.EBADF
 	}
 	defer f.Put()
-	if !f.Seekable() {
+	if typeOf(f) == linux.S_IFIFO {
 		return 0, linux.ESPIPE
 	}
 	if int64(a[2]) < 0 || a.Uint(3) > 5 {

@@ -359,17 +359,20 @@ func (s *Datagram) setFilter(level, name int32, val []byte) linux.Errno {
 
 // GetOpt is getsockopt(2).
 func (s *Datagram) GetOpt(_ *kern.Ctx, level, name int32, val []byte) (int, linux.Errno) {
-	switch level {
-	case linux.SOL_SOCKET:
+	switch {
+	case level == linux.SOL_SOCKET:
 		return s.getSocket(name, val)
-	case linux.IPPROTO_IP, linux.IPPROTO_IPV6:
+	case level == linux.IPPROTO_IP || level == linux.IPPROTO_IPV6:
 		return s.getIP(level, name, val)
-	case linux.IPPROTO_UDP:
-		if name == linux.UDP_CORK && s.isUDP() {
+	case level == linux.IPPROTO_UDP && s.isUDP():
+		if name == linux.UDP_CORK {
 			return s.getCork(val)
 		}
+		return 0, linux.ENOPROTOOPT
+	case level == linux.SOL_RAW && s.Type == linux.SOCK_RAW:
+		return 0, linux.ENOPROTOOPT
 	}
-	return 0, linux.ENOPROTOOPT
+	return 0, s.noLevel()
 }
 
 // Ioctl knows how long the next message is, and the requests about interfaces.

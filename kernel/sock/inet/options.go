@@ -349,10 +349,19 @@ func (s *inetSock) member(ep tcpip.Endpoint, m tcpip.MembershipOption, add bool)
 	return 0
 }
 
+// noLevel is getsockopt's error at a level that the socket does not have; only
+// there do the families differ from a name that the level does not have.
+func (s *inetSock) noLevel() linux.Errno {
+	if s.v6 {
+		return linux.ENOPROTOOPT
+	}
+	return linux.EOPNOTSUPP
+}
+
 // getIP is getsockopt at IPPROTO_IP or IPPROTO_IPV6.
 func (s *inetSock) getIP(level, name int32, val []byte) (int, linux.Errno) {
 	if level == linux.IPPROTO_IPV6 && !s.v6 {
-		return 0, linux.ENOPROTOOPT
+		return 0, s.noLevel()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -232,7 +232,7 @@ func (s *TCP) GetOpt(_ *kern.Ctx, level, name int32, val []byte) (int, linux.Err
 	case linux.IPPROTO_TCP:
 		return s.getTCP(name, val)
 	}
-	return 0, linux.ENOPROTOOPT
+	return 0, s.noLevel()
 }
 
 func (s *TCP) getTCP(name int32, val []byte) (int, linux.Errno) {

@@ -173,3 +173,37 @@ TEST(epolled, "epoll of an end opened again")
 	get("end", fd);
 	num("wait", epoll_wait(ep, &ev, 1, 0));
 }
+
+static ssize_t splice_in(int fd, void *from, size_t n, int flags)
+{
+	struct iovec v = {from, n};
+	return syscall(SYS_vmsplice, fd, &v, 1, flags);
+}
+
+TEST(vmspliced, "vmsplice")
+{
+	enum { nonblock = 2 };
+	alarm(10);
+	signal(SIGPIPE, SIG_IGN);
+	char *big = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	memset(big, 'v', 1 << 20);
+	pipe(a);
+	num("more than fits", splice_in(a[1], big, 200000, 0));
+	num("into the full pipe", splice_in(a[1], big, 4096, nonblock));
+	fcntl(a[1], F_SETFL, O_NONBLOCK);
+	IN_CHILD("O_NONBLOCK does not count", alarm(1); num("into the full pipe", splice_in(a[1], big, 4096, 0)));
+	num("read a page", read(a[0], big + 500000, 4096));
+	num("what fits now", splice_in(a[1], big, 20000, 0));
+	char *to = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	num("out of it", splice_in(a[0], to, 1 << 20, 0));
+	say("the bytes %d", to[0] == 'v' && to[65535] == 'v' && to[65536] == 0);
+	num("out of the empty pipe", splice_in(a[0], to, 100, nonblock));
+	num("nothing", splice_in(a[1], big, 0, 0));
+	num("unknown flags", splice_in(a[1], big, 1, 0x100));
+	num("not a pipe", splice_in(open("/dev/null", O_WRONLY), big, 1, 0));
+	close(a[1]);
+	num("the end", splice_in(a[0], to, 100, 0));
+	pipe(a);
+	close(a[0]);
+	num("no reader", splice_in(a[1], big, 100, 0));
+}
