@@ -21,11 +21,10 @@ var itimerSignals = [numItimers]linux.Signal{linux.SIGALRM, linux.SIGVTALRM, lin
 // Process.mu. The real one counts on the monotonic clock, the others on the
 // process's CPU time.
 type itimers struct {
-	t        [numItimers]itimer
-	real     *time.Timer
-	gen      uint64 // of the real timer: an old expiry is void
-	ticker   *time.Timer
-	cpuWarns int64 // seconds of CPU time at which SIGXCPU was sent last
+	t      [numItimers]itimer
+	real   *time.Timer
+	gen    uint64 // of the real timer: an old expiry is void
+	ticker *time.Timer
 }
 
 // itimer is one timer: when it expires next (0: not armed), and the period.
@@ -185,13 +184,13 @@ func (t *Thread) timerDue() bool {
 			send(itimerSignals[which])
 		}
 	}
-	sec := (user + system) / linux.NsecPerSec
+	sec := uint64((user + system) / linux.NsecPerSec)
 	l := &p.limits[linux.RLIMIT_CPU]
-	switch {
-	case uint64(sec) >= l.max.Load():
+	switch soft := l.cur.Load(); {
+	case sec >= l.max.Load():
 		send(linux.SIGKILL)
-	case uint64(sec) >= l.cur.Load() && sec > p.itimers.cpuWarns:
-		p.itimers.cpuWarns = sec
+	case sec >= soft:
+		l.cur.Store(soft + 1) // the program sees this, as on Linux
 		send(linux.SIGXCPU)
 	}
 	return sent

@@ -140,6 +140,15 @@ TEST(random_bytes, "getrandom")
 	say("every byte comes often: %d", low > 3500);
 }
 
+// soft_limit tells what became of the soft limit on processor time.
+static void soft_limit(int sig)
+{
+	struct rlimit rl;
+	getrlimit(RLIMIT_CPU, &rl);
+	say("signal %d, soft limit %ld", sig, (long)rl.rlim_cur);
+	_exit(0);
+}
+
 TEST(rlimits, "resource limits")
 {
 	for (int r = 0; r < 16; r++) {
@@ -179,7 +188,23 @@ TEST(rlimits, "resource limits")
 			_exit(1);
 	});
 	IN_CHILD("processor time", {
+		// A virtual CPU that did not run for a while may find the time far beyond the
+		// limit, hence the distance between the two.
+		rl = (struct rlimit){1, 60};
+		setrlimit(RLIMIT_CPU, &rl);
+		for (;;)
+			;
+	});
+	IN_CHILD("processor time at once", {
+		rl = (struct rlimit){0, 60};
+		signal(SIGXCPU, soft_limit);
+		setrlimit(RLIMIT_CPU, &rl);
+		for (;;)
+			;
+	});
+	IN_CHILD("processor time to the end", {
 		rl = (struct rlimit){1, 2};
+		signal(SIGXCPU, SIG_IGN);
 		setrlimit(RLIMIT_CPU, &rl);
 		for (;;)
 			;
