@@ -254,10 +254,10 @@ func (fs *FS) newMeta(h *handle, in *Inode, goal uint64, k kind) (*buffer, error
 }
 
 // freeMeta frees a block of metadata of an inode.
-func (fs *FS) freeMeta(h *handle, in *Inode, blk, of uint64) error {
+func (fs *FS) freeMeta(h *handle, in *Inode, blk uint64, k kind, of uint64) error {
 	if err := fs.markFree(h, run{blk, 1}); err != nil {
 		return err
 	}
 	in.addBlocks(-1)
-	return h.forget(blk, of)
+	return h.forget(blk, k, of)
 }

@@ -109,7 +109,7 @@ func (in *Inode) check(d node, depth int, lo, hi uint64) error {
 	if n > room || room > most || room < most-2 || depth >= 0 && d.depth() != depth || d.depth() > exMaxDeep {
 		return corrupt("extent node: %d of %d entries at depth %d", n, room, d.depth())
 	}
-	if n == 0 && depth > 0 {
+	if n == 0 && d.depth() > 0 {
 		return corrupt("extent node: empty")
 	}
 	for i := range n {
@@ -302,25 +302,25 @@ func (fs *FS) MapBlock(in *Inode, lblk uint32) (Map, error) {
 func (in *Inode) mapIndirect(lblk uint32) (Map, error) {
 	per := uint64(in.fs.s.blockSize / 4)
 	n, at := uint64(lblk), uint64(0)
-	hole := Map{Block: lblk, N: 1}
+	hole := func(n uint64) (Map, error) { return Map{Block: lblk, N: uint32(n)}, nil }
 	if n < 12 {
 		if at = uint64(in.u32(inBlock + 4*int(n))); at == 0 {
-			return hole, nil
+			return hole(1)
 		}
 	} else {
 		n -= 12
 		span, deep := per, 1
 		for n >= span {
-			if deep == 3 {
-				return hole, nil
+			if deep == 3 { // beyond what numbers reach
+				return hole(maxFileBlocks - uint64(lblk))
 			}
 			n -= span
 			span, deep = span*per, deep+1
 		}
 		at = uint64(in.u32(inBlock + 4*(11+deep)))
 		for ; deep > 0; deep-- {
-			if at == 0 {
-				return hole, nil
+			if at == 0 { // with all below
+				return hole(span - n)
 			}
 			if !in.mayHave(at, 1) {
 				break
@@ -334,7 +334,7 @@ func (in *Inode) mapIndirect(lblk uint32) (Map, error) {
 			n %= span
 		}
 		if at == 0 {
-			return hole, nil
+			return hole(1)
 		}
 	}
 	if !in.mayHave(at, 1) {

@@ -189,7 +189,7 @@ func (in *Inode) cut(h *handle, from, to uint64, free bool) (gone extent, used i
 		in.addBlocks(-int64(gone.n))
 		if !in.isReg() {
 			for i := range uint64(gone.n) {
-				if err := h.forget(gone.phys+i, in.owner()); err != nil {
+				if err := h.forget(gone.phys+i, kindDir, in.owner()); err != nil {
 					return extent{}, 0, err
 				}
 			}
@@ -212,7 +212,7 @@ func (in *Inode) cut(h *handle, from, to uint64, free bool) (gone extent, used i
 	}
 	l.d.remove(l.pos)
 	for i := p.n - 1; i > 0 && p.l[i].d.count() == 0; i-- {
-		if err := in.fs.freeMeta(h, in, p.l[i].b.blk, in.owner()); err != nil {
+		if err := in.fs.freeMeta(h, in, p.l[i].b.blk, kindExtent, in.owner()); err != nil {
 			return gone, 0, err
 		}
 		up := &p.l[i-1]

@@ -291,3 +291,84 @@ func TestHostileTypes(t *testing.T) {
 		}
 	}
 }
+
+// A file's tree of extents leads to one of its own nodes as content.
+func TestHostileOwnNode(t *testing.T) {
+	h := newHostile(t)
+	in, err := h.fs.resolve("/deep")
+	must(t, err)
+	root, err := in.root()
+	must(t, err)
+	if root.depth() != 1 {
+		t.Fatalf("a tree of depth %d", root.depth())
+	}
+	leaf := root.child(root.count() - 1)
+	d := make([]byte, 1024)
+	must(t, h.m.ReadAt([]Transfer{{h.fs.byteOf(leaf), d}}))
+	n := node(d)
+	x := n.extent(n.count() - 1)
+	x.phys = leaf
+	n.putExtent(n.count()-1, x)
+	tail := exHeader + n.room()*exEntry
+	le.PutUint32(d[tail:], crc32c(in.seed, d[:tail]))
+	h.patch(h.fs.byteOf(leaf), d)
+	// Content of links is in the log, as that of directories.
+	h.inode("/deep", func(raw []byte) { le.PutUint16(raw[inMode:], linux.S_IFLNK|0o777) })
+	fs, err := Mount(strictDisk{h.m, t}, Options{})
+	must(t, err)
+	top, err := fs.Root()
+	must(t, err)
+	in, err = fs.resolve("/deep")
+	must(t, err)
+	fs.Unlink(top, "deep", in)
+	if err := fs.Put(in); Errno(err) != linux.EUCLEAN {
+		t.Errorf("removal: %v", err)
+	}
+}
+
+// An inner node in the inode without entries leads nowhere, though it has bytes behind
+// its header that would.
+func TestHostileEmptyRoot(t *testing.T) {
+	h := newHostile(t)
+	h.inode("/deep", func(raw []byte) { node(raw[inBlock : inBlock+inBlockLen]).setCount(0) })
+	fs, err := Mount(strictDisk{h.m, t}, Options{})
+	must(t, err)
+	in, err := fs.resolve("/deep")
+	must(t, err)
+	if _, err := fs.ReadAt(in, make([]byte, 1024), 0); Errno(err) != linux.EUCLEAN {
+		t.Errorf("read: %v", err)
+	}
+	if err := fs.Truncate(in, 0); Errno(err) != linux.EUCLEAN {
+		t.Errorf("truncate: %v", err)
+	}
+}
+
+// A file of ext2's kind as large as can be, without a block: who looks for data in it
+// passes over what is not there as a whole.
+func TestHostileSparse(t *testing.T) {
+	h := newHostile(t)
+	h.inode("/deep", func(raw []byte) {
+		le.PutUint32(raw[inFlags:], 0)
+		clear(raw[inBlock : inBlock+inBlockLen])
+		le.PutUint32(raw[inSize:], 0)
+		le.PutUint32(raw[inSizeHi:], 1<<(10-2)) // 2 to the 30th blocks
+	})
+	fs, err := Mount(strictDisk{h.m, t}, Options{})
+	must(t, err)
+	in, err := fs.resolve("/deep")
+	must(t, err)
+	steps := 0
+	for at := uint32(0); at < 1<<30; steps++ {
+		m, err := fs.MapBlock(in, at)
+		if err != nil || m.N == 0 || m.Phys != 0 {
+			t.Fatalf("block %d: %+v, %v", at, m, err)
+		}
+		at += m.N
+	}
+	if steps > 100 {
+		t.Errorf("%d steps", steps)
+	}
+	if _, err := fs.Seek(in, 0, linux.SEEK_DATA); Errno(err) != linux.ENXIO {
+		t.Errorf("SEEK_DATA: %v", err)
+	}
+}

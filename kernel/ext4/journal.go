@@ -248,12 +248,13 @@ func (j *journal) recycle(d []byte) {
 	j.mu.Unlock()
 }
 
-// forget ends a block of metadata of owner of that was freed: it leaves the transaction, and
-// copies of it in the log must never be replayed over what comes to lie there.
-func (h *handle) forget(blk, of uint64) error {
+// forget ends a block of metadata of kind k and owner of that was freed: it leaves the
+// transaction, and copies of it in the log must never be replayed over what comes to lie
+// there.
+func (h *handle) forget(blk uint64, k kind, of uint64) error {
 	if b := h.fs.cache.peek(blk); b != nil {
 		b.mu.Lock()
-		other := b.pinned || b.kind != kindRaw && b.of != of
+		other := b.pinned || b.kind != kindRaw && (b.kind != k || b.of != of)
 		b.gone = !other
 		b.mu.Unlock()
 		if other {

@@ -186,6 +186,9 @@ func (fs *FS) Fsync(in *Inode, dataOnly bool) error {
 	if fs.j.durable(id) {
 		// Nothing to commit, but data may have been written over in place.
 		if fs.readOnly.Load() {
+			if fs.j.ended() == errUnmounted { // it was made so, and all is home
+				return nil
+			}
 			return linux.EIO
 		}
 		return ioError(fs.dev.Flush())

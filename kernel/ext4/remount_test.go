@@ -27,8 +27,11 @@ func TestRemount(t *testing.T) {
 			must(t, fs.Put(in))
 			in, err = fs.Create(root, name, NewInode{Mode: linux.S_IFREG | 0o644})
 			must(t, err)
-			must(t, fs.Put(in))
 			must(t, fs.Remount(true))
+			if err := fs.Fsync(in, false); err != nil {
+				t.Fatalf("fsync when all is on the disk: %v", err)
+			}
+			must(t, fs.Put(in))
 			if _, err := fs.Create(root, "x", NewInode{Mode: linux.S_IFREG}); Errno(err) != linux.EROFS {
 				t.Fatalf("read-only: %v", err)
 			}

@@ -373,5 +373,5 @@ func (fs *FS) dropXattrs(h *handle, in *Inode) error {
 		return nil
 	}
 	b.mu.Unlock()
-	return fs.freeMeta(h, in, blk, 0)
+	return fs.freeMeta(h, in, blk, kindXattr, 0)
 }
