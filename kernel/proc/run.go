@@ -90,6 +90,11 @@ var exceptionSignals = [...]struct {
 
 // fault deals with an exception in user mode.
 func (t *Thread) fault(trap *nucleus.Trap) {
+	if implicit(trap) {
+		// To map the page again would change nothing: it is what the processor
+		// says of a far return that it cannot carry out.
+		trap.Vector, trap.Error = nucleus.VecProtection, 0
+	}
 	if trap.Vector == nucleus.VecPageFault {
 		addr, code := trap.Addr, trap.Error
 		r := t.Space.Fault(addr, code)
@@ -123,6 +128,14 @@ func (t *Thread) fault(trap *nucleus.Trap) {
 		info.Code = t.floatCode(trap.Vector)
 	}
 	t.ForceSignal(&info)
+}
+
+// implicit reports whether a page fault in user mode is one of the processor's own
+// accesses, with the kernel's rights, to a page of the program that is there: SMAP
+// forbids that. QEMU's emulation pops IRETQ's frame so.
+func implicit(trap *nucleus.Trap) bool {
+	return trap.Vector == nucleus.VecPageFault && trap.Addr < TaskSize &&
+		trap.Error&(nucleus.FaultUser|nucleus.FaultPresent) == nucleus.FaultPresent
 }
 
 // floatCode says which floating-point exception happened.

@@ -277,3 +277,33 @@ TEST(segments, "segments")
 		__asm__ volatile("mov $39, %%eax\n\tjmp *%0" ::"r"(p + 4094) : "rax", "memory");
 	});
 }
+
+static void selector_fault(int sig, siginfo_t *info, void *context)
+{
+	say("  SIG%s code %d address %d", sigabbrev_np(sig), info->si_code, info->si_addr != NULL);
+	_exit(0);
+}
+
+// far_return leaves for another code segment and stack segment.
+static void far_return(unsigned long cs, unsigned long ss)
+{
+	struct sigaction sa = {.sa_sigaction = selector_fault, .sa_flags = SA_SIGINFO};
+	static const int all[] = {SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGFPE};
+	for (int i = 0; i < 5; i++)
+		sigaction(all[i], &sa, NULL);
+	alarm(5);
+	__asm__ volatile("mov %%rsp, %%rcx\n\tpush %1\n\tpush %%rcx\n\tpushf\n\tpush %0\n\tlea 1f(%%rip), %%rdx\n\tpush %%rdx\n\tiretq\n1:" ::"r"(cs), "r"(ss) : "rcx", "rdx", "memory");
+	say("  it went on");
+	_exit(0);
+}
+
+TEST(selectors, "iretq to bad selectors")
+{
+	static const struct { const char *what; unsigned long cs, ss; } cases[] = {
+		{"no code segment", 0, 0x2b}, {"the kernel's code", 0x10, 0x2b}, {"data as code", 0x2b, 0x2b},
+		{"beyond the table", 0x1238 | 3, 0x2b}, {"a local one", 0x37, 0x2b}, {"no stack segment", 0x33, 0},
+		{"the kernel's stack", 0x33, 0x18}, {"code as stack", 0x33, 0x33}, {"a stack beyond the table", 0x33, 0x123b},
+		{"privilege 0", 0x30, 0x2b}, {"the task's", 0x43, 0x2b}, {"the last", 0xffff, 0x2b}};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		IN_CHILD(cases[i].what, far_return(cases[i].cs, cases[i].ss));
+}
