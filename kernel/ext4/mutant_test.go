@@ -66,6 +66,7 @@ func mkfsDisk(t testing.TB, options string) *memDisk {
 	}
 	fillSome(t, fs)
 	must(t, fs.Unmount())
+	wantClean(t, m)
 	return m
 }
 
