@@ -226,7 +226,11 @@ func mutant(t *testing.T, m *memDisk, seed uint64, name string) {
 				t.Errorf("seed %d (%s): %v\n%s", seed, name, p, debug.Stack())
 			}
 		}()
-		useDamaged(t, m)
+		if seed%2 == 0 {
+			useDamaged(t, m)
+		} else {
+			useRandom(t, m, rand.New(rand.NewPCG(seed, 13)))
+		}
 	}()
 	select {
 	case <-done:
@@ -241,4 +245,108 @@ func mutant(t *testing.T, m *memDisk, seed uint64, name string) {
 	if os.Getenv("HARDTACK_SLOW") != "" && time.Since(began) > 2*time.Second {
 		t.Logf("seed %d (%s): %v, %d MiB", seed, name, time.Since(began), (after.TotalAlloc-before.TotalAlloc)>>20)
 	}
+}
+
+// useRandom does random operations on a damaged disk, mounts it again and goes on.
+func useRandom(t testing.TB, m *memDisk, rng *rand.Rand) {
+	for range 2 {
+		fs, err := Mount(strictDisk{m, t}, Options{CacheBlocks: 64 + rng.IntN(500)})
+		if err != nil {
+			return
+		}
+		root, err := fs.Root()
+		if err != nil {
+			return
+		}
+		have := []*Inode{root}
+		for range 150 {
+			have = randomOp(fs, have, rng)
+		}
+		for _, in := range have {
+			fs.Put(in)
+		}
+		if rng.IntN(3) != 0 {
+			fs.Unmount()
+		}
+	}
+}
+
+// randomOp does something to one of the inodes, and returns those in use after it.
+func randomOp(fs *FS, have []*Inode, rng *rand.Rand) []*Inode {
+	pick := func() *Inode { return have[rng.IntN(len(have))] }
+	in, dir := pick(), pick()
+	var name string
+	for range rng.IntN(3) {
+		fs.ReadDir(dir, 0, func(d Dirent) bool {
+			name = d.Name
+			return rng.IntN(20) != 0
+		})
+		if ino, err := fs.Lookup(dir, name); err == nil && ino != 0 {
+			if in, err := fs.Get(ino); err == nil {
+				have = append(have, in)
+			}
+		}
+		dir = pick()
+	}
+	off, n := rng.Int64N(1<<uint(1+rng.IntN(44))), rng.Int64N(1<<uint(1+rng.IntN(18)))
+	long := strings.Repeat("n", 1+rng.IntN(255))
+	page := make([]byte, 4096)
+	add := func(in *Inode, err error) {
+		if err == nil {
+			have = append(have, in)
+		}
+	}
+	switch rng.IntN(20) {
+	case 0:
+		fs.Fallocate(in, 0, off, n)
+	case 1:
+		fs.Fallocate(in, linux.FALLOC_FL_PUNCH_HOLE|linux.FALLOC_FL_KEEP_SIZE, off, n)
+	case 2:
+		fs.Fallocate(in, linux.FALLOC_FL_ZERO_RANGE, off, n)
+	case 3:
+		fs.WriteAt(in, page, off)
+	case 4:
+		fs.WritePages(in, &Out{Pages: [][]byte{page}, Off: off &^ 4095, Size: off, Direct: true})
+	case 5:
+		fs.Overwrite(in, [][]byte{page}, off&^4095)
+	case 6:
+		fs.Truncate(in, off)
+	case 7:
+		add(fs.Create(dir, long, NewInode{Mode: linux.S_IFDIR | 0o755}))
+	case 8:
+		add(fs.Create(dir, long, NewInode{Mode: linux.S_IFREG | 0o644}))
+	case 9:
+		add(fs.Create(dir, long, NewInode{Mode: linux.S_IFLNK | 0o777, Target: strings.Repeat("t", 1+rng.IntN(300))}))
+	case 10:
+		add(fs.Tmpfile(dir, NewInode{Mode: linux.S_IFREG | 0o644}))
+	case 11:
+		fs.Link(dir, long, in)
+	case 12:
+		fs.Unlink(dir, name, in)
+	case 13:
+		fs.Rename(dir, name, pick(), long, uint32(rng.IntN(5)))
+	case 14:
+		fs.Rename(dir, name, dir, long, 0)
+	case 15:
+		fs.Setxattr(in, "user."+long, page[:rng.IntN(1000)], 0)
+	case 16:
+		fs.Removexattr(in, "user.long")
+		fs.Getxattr(in, "user.x")
+		fs.Listxattr(in)
+	case 17:
+		fs.Seek(in, off, linux.SEEK_DATA)
+		fs.Readlink(in)
+		fs.Holes(in, off, n+1)
+	case 18:
+		fs.Fsync(in, rng.IntN(2) == 0)
+	case 19:
+		fs.ReadPages(in, [][]byte{page, make([]byte, 4096)}, off&^4095)
+	}
+	for len(have) > 12 { // the root stays
+		i := 1 + rng.IntN(len(have)-1)
+		fs.Put(have[i])
+		have[i] = have[len(have)-1]
+		have = have[:len(have)-1]
+	}
+	return have
 }

@@ -284,6 +284,36 @@ func TestDirectReadError(t *testing.T) {
 	m.unmount()
 }
 
+// TestSeekError: lseek neither tells of a write that failed nor takes it from fsync, which
+// tells each open file once.
+func TestSeekError(t *testing.T) {
+	m := newMachine(t, 16<<20)
+	f := m.open("/f", linux.O_RDWR|linux.O_CREAT)
+	m.write(f, page(1), 0)
+	if e := fsync(m, f); e != 0 {
+		t.Fatal(e)
+	}
+	g := m.open("/f", linux.O_RDWR)
+	m.d.failing(func(p []byte) bool { return p[0] == 7 && p[1] == 7 })
+	m.write(f, page(7), 0)
+	for range 2 {
+		if off, e := f.Ops.(vfs.Seeker).Seek(m.c, f, 0, linux.SEEK_DATA); off != 0 || e != 0 {
+			t.Errorf("SEEK_DATA: %d, %v", off, e)
+		}
+	}
+	m.d.failing(nil)
+	for _, x := range []*vfs.File{f, g} {
+		if e := fsync(m, x); e != linux.EIO {
+			t.Errorf("fsync: %v", e)
+		}
+		if e := fsync(m, x); e != 0 {
+			t.Errorf("fsync once more: %v", e)
+		}
+		x.Put()
+	}
+	m.unmount()
+}
+
 // TestCutRemoved: a file without a name that is cut goes when it is closed, with its
 // inode and blocks.
 func TestCutRemoved(t *testing.T) {
