@@ -38,18 +38,59 @@ func (in *Inode) nodesFor(lblk uint32) (n int64, err error) {
 	return n, nil
 }
 
-// writeZeros writes zeros to what an unwritten extent has besides x, a part of it.
-// ENOSPC where it goes beyond the end of the file: written blocks may not lie there.
-func (in *Inode) writeZeros(x extent) error {
-	var p path
-	if err := in.findPath(&p, x.lblk); err != nil {
+// unsplit readies an unwritten extent for data in a part x of it, where no block is
+// free to split it; the file will be size bytes long. What the extent has behind that
+// end gives blocks for nodes, and promised is how many it gave. Else the extent gets
+// zeros besides x, and becomes written as a whole.
+func (in *Inode) unsplit(x extent, size int64) (promised int64, zeroed bool, err error) {
+	bs := int64(in.fs.s.blockSize)
+	limit := uint64((max(size, in.size()) + bs - 1) / bs)
+	for {
+		all, err := in.extentAt(x.lblk)
+		if err != nil {
+			return 0, false, err
+		}
+		if uint64(all.end()) <= limit {
+			return 0, true, in.writeZeros(all, x)
+		}
+		from := max(limit, uint64(x.end()), uint64(all.end())-min(uint64(all.end()), nodesPromise))
+		if from == uint64(all.end()) {
+			return 0, false, linux.ENOSPC
+		}
+		if err := in.freeEnd(from, uint64(all.end())); err != nil {
+			return 0, false, err
+		}
+		if promised, err = in.promiseNodes(x.lblk); Errno(err) != linux.ENOSPC {
+			return promised, false, err
+		}
+	}
+}
+
+// freeEnd frees blocks from … to-1, where an extent ends: its tree needs no block for that.
+func (in *Inode) freeEnd(from, to uint64) error {
+	fs := in.fs
+	h, err := fs.begin(cutCredits + 1)
+	if err != nil {
 		return err
 	}
-	all := p.leaf().d.extent(p.leaf().pos)
-	bs := int64(in.fs.s.blockSize)
-	if int64(all.end())*bs > (in.size()+bs-1)/bs*bs {
-		return linux.ENOSPC
+	defer h.end()
+	if _, _, err := in.cut(h, from, to, true); err != nil {
+		return fs.fail(err)
 	}
+	return fs.fail(in.store(h))
+}
+
+// extentAt returns the extent that has lblk.
+func (in *Inode) extentAt(lblk uint32) (extent, error) {
+	var p path
+	if err := in.findPath(&p, lblk); err != nil {
+		return extent{}, err
+	}
+	return p.leaf().d.extent(p.leaf().pos), nil
+}
+
+// writeZeros writes zeros to what an unwritten extent has besides x, a part of it.
+func (in *Inode) writeZeros(all, x extent) error {
 	if err := in.zeroBlocks(all.phys, x.lblk-all.lblk); err != nil {
 		return err
 	}

@@ -174,6 +174,14 @@ func (fs *FS) draw(o *Out, n int64) error {
 	return nil
 }
 
+// end is how long the file will be when all is written that its owner has: at least size.
+func (o *Out) end(size int64) int64 {
+	if o == nil {
+		return size
+	}
+	return max(size, o.Size)
+}
+
 // touchAt is touch with the times of a write that was earlier.
 func (in *Inode) touchAt(now int64, o *Out) {
 	if o == nil || o.Mtime == 0 {
@@ -426,9 +434,7 @@ func (in *Inode) link(list []piece, size int64, o *Out) error {
 	for len(list) > 0 {
 		promised, err := in.promiseNodes(list[0].lblk)
 		if Errno(err) == linux.ENOSPC && list[0].unwritten {
-			if err = in.writeZeros(list[0].extent); err == nil {
-				list[0].zeroed = true
-			}
+			promised, list[0].zeroed, err = in.unsplit(list[0].extent, o.end(size))
 		}
 		if err != nil {
 			in.undo(list, freshBlocks(list))
@@ -451,6 +457,9 @@ func (in *Inode) link(list []piece, size int64, o *Out) error {
 				return fs.fail(err)
 			}
 			in.setSize(max(in.size(), min(size, int64(x.end())*bs)))
+			if x.zeroed { // no written block may lie behind the end
+				in.setSize(max(in.size(), o.end(size)))
+			}
 			if len(list) == 0 || used > 0 || promised < nodesPromise || !h.extend(each) {
 				break
 			}
