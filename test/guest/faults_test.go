@@ -197,12 +197,13 @@ func testSkippedTime(t *testing.T, tool, root string) {
 // that QEMU's host could not do an error of the medium, which read(2) and its like pass
 // on as ENODATA where no cache is between; it takes groups whose bitmaps cannot be read
 // for full; and metadata that it reads ahead of need and cannot have makes it read-only,
-// sometimes.
+// sometimes. Its umount(2) does not report what could not be written.
 var faultsDiffer = map[string]string{
 	"O_DIRECT: -1 ENODATA":       "O_DIRECT: -1 EIO",
 	"fdatasync: ENODATA":         "fdatasync: EIO",
 	"mkdir or its fsync: ENOSPC": "mkdir or its fsync: EIO",
 	"still writable: EROFS":      "still writable: ok",
+	"umount: ok":                 "umount: EIO",
 }
 
 // compareFaults wants the same lines, but for those that faultsDiffer explains.

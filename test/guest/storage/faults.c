@@ -239,7 +239,8 @@ TEST(logging, "disk: nothing can be written")
 	tell("ok");
 	err("mkdir, the disk is well", mkdir("/mnt/more", 0755));
 	close(dir), close(f);
-	unmount(), mount_disk();
+	err("umount", umount("/mnt"));
+	mount_disk();
 	holds("/mnt/safe/f", 7), holds("/mnt/safe/g", 8);
 	err("mkdir after the next mount", mkdir("/mnt/more", 0755));
 	unmount();
