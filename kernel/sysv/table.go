@@ -45,6 +45,7 @@ type table[T any, P based[T]] struct {
 	all  []P        // guarded by mu
 	seqs []uint16   // guarded by mu; how often a place was used
 	used int        // guarded by mu
+	free int        // guarded by mu; no place before it is free
 }
 
 func now() int64 { return kern.Realtime() / 1e9 }
@@ -74,10 +75,11 @@ func (t *table[T, P]) get(c *kern.Ctx, key int32, flags uint32, check, fill func
 			return 0, linux.ENOENT
 		}
 	}
-	i := 0
+	i := t.free
 	for i < len(t.all) && t.all[i] != nil {
 		i++
 	}
+	t.free = i
 	if i == t.max {
 		return 0, linux.ENOSPC
 	}
@@ -151,7 +153,8 @@ func (t *table[T, P]) owned(c *kern.Ctx, id int32) (P, linux.Errno) {
 func (t *table[T, P]) remove(p P) {
 	o := p.base()
 	o.removed = true
-	t.all[o.id%seqStep] = nil
+	place := int(o.id % seqStep)
+	t.all[place], t.free = nil, min(t.free, place)
 	t.used--
 	t.pool.Release(o.user, 1)
 	o.waiters.Notify(wait.In)

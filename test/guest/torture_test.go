@@ -66,7 +66,6 @@ type place struct {
 	cpus      int
 	size      string // of the disk
 	full      bool
-	args      []string
 }
 
 func (p place) String() string {

@@ -93,7 +93,7 @@ func run(how string, uid uint32) string {
 // provoke writes to descriptor 3 while other threads sleep in the kernel and run.
 func provoke(how string) {
 	go func() {
-		for {
+		for n := 0; ; n++ {
 		}
 	}()
 	go func() {

@@ -156,9 +156,9 @@ static int ask_process(void)
 
 static void take_tables(void)
 {
-	// one file, many descriptors
-	while (*taken < 2000000 && dup(0) >= 0)
-		(*taken)++;
+	// One file, many descriptors: the table pays for 64 of them at once.
+	while (*taken < 2000000 && dup2(0, *taken + 64) >= 0)
+		*taken += 64;
 }
 static void many_tables(void)
 {
@@ -295,7 +295,7 @@ static void take_locks(void)
 		snprintf(name, sizeof name, "/tmp/lock%d", k);
 		int fd = open(name, O_CREAT | O_RDWR, 0600);
 		long i = 0;
-		for (; i < 10000; i++) {
+		for (; i < 500; i++) { // each looks at those before it
 			struct flock lk = {.l_type = F_WRLCK, .l_start = i * 2, .l_len = 1};
 			if (fcntl(fd, F_SETLK, &lk) < 0)
 				return;
