@@ -467,7 +467,7 @@ int main(int argc, char **argv)
 			for (;;)
 				pause();
 		}
-		for (int k = 0; k < 3000 && *full < 1000 && waitpid(pid, NULL, WNOHANG) == 0; k++)
+		for (int k = 0; k < 12000 && *full < 1000 && waitpid(pid, NULL, WNOHANG) == 0; k++)
 			nap(10);
 		printf("    it has %ld\n", (long)*taken);
 		int ok = served(other, start[0][1], "another user");
