@@ -101,7 +101,7 @@ func (a *WaitArgs) eligible(c *Process) bool {
 	if a.Options&linux.WALL != 0 {
 		return true
 	}
-	return (c.exitSignal != linux.SIGCHLD) == (a.Options&linux.WCLONE != 0)
+	return (c.exitSignal.Load() != int32(linux.SIGCHLD)) == (a.Options&linux.WCLONE != 0)
 }
 
 // collectExit reports a zombie and removes it; called with treeMu held.

@@ -236,7 +236,9 @@ type newborn struct {
 // copyProcess makes the new process of a fork.
 func (t *Thread) copyProcess(own *newborn, a *CloneArgs) *Process {
 	p, q := t.Proc, &own.process
-	q.exitSignal, q.startTime = a.ExitSignal, own.thread.startTime
+	q.exitSignal.Store(int32(a.ExitSignal))
+	q.parentExecs = p.execs.Load()
+	q.startTime = own.thread.startTime
 	p.mu.Lock()
 	if a.Flags&linux.CLONE_SIGHAND != 0 {
 		q.sig.actions = p.sig.actions.share()
@@ -320,7 +322,8 @@ func (t *Thread) place(c *Thread, a *CloneArgs) linux.Errno {
 		parent := p
 		if a.Flags&linux.CLONE_PARENT != 0 {
 			parent = p.parent.Load()
-			q.exitSignal = p.exitSignal
+			q.exitSignal.Store(p.exitSignal.Load())
+			q.parentExecs = p.parentExecs
 		}
 		q.hasSubreaper = parent.hasSubreaper || parent.subreaper
 		parent.addChild(q)

@@ -203,14 +203,14 @@ func (p *Process) tellParent(parent *Process) {
 		return
 	}
 	reap := false
-	if p.exitSignal != 0 {
+	if sig := p.signalAtExit(parent); sig != 0 {
 		code, status := exitCode(p.status)
 		info := p.childInfo(code, status)
-		info.Signo = int32(p.exitSignal)
+		info.Signo = int32(sig)
 		parent.mu.Lock()
 		act := parent.sig.actions.get(linux.SIGCHLD)
 		send := true
-		if p.exitSignal == linux.SIGCHLD && (act.Handler == linux.SIG_IGN || act.Flags&linux.SA_NOCLDWAIT != 0) {
+		if sig == linux.SIGCHLD && (act.Handler == linux.SIG_IGN || act.Flags&linux.SA_NOCLDWAIT != 0) {
 			reap = true
 			send = act.Handler != linux.SIG_IGN
 		}
@@ -224,6 +224,17 @@ func (p *Process) tellParent(parent *Process) {
 		p.release()
 	}
 	parent.Children.Notify(wait.In)
+}
+
+// signalAtExit is what the parent gets. Another signal than SIGCHLD is an agreement
+// with the program that made this process. If exec has replaced that, the new one,
+// which may be more than its caller, gets SIGCHLD.
+func (p *Process) signalAtExit(parent *Process) linux.Signal {
+	sig := linux.Signal(p.exitSignal.Load())
+	if sig != linux.SIGCHLD && p.parentExecs != parent.execs.Load() {
+		return linux.SIGCHLD
+	}
+	return sig
 }
 
 // exitCode splits a wait status into siginfo's code and status.
@@ -252,7 +263,7 @@ func (p *Process) giveChildrenAway() {
 			continue
 		}
 		to.addChild(c)
-		c.exitSignal = linux.SIGCHLD
+		c.exitSignal.Store(int32(linux.SIGCHLD))
 		if sig := linux.Signal(c.deathSignal.Load()); sig != 0 && !c.Zombie() {
 			info := linux.Siginfo{Signo: int32(sig), Code: linux.SI_USER}
 			info.SetSender(p.PID, p.uid.Load())

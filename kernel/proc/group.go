@@ -92,7 +92,7 @@ func (p *Process) Setpgid(pid, pgid int32) linux.Errno {
 		return linux.ESRCH
 	case q.Session() != session:
 		return linux.EPERM
-	case q.execed.Load():
+	case q.execs.Load() != 0:
 		return linux.EACCES
 	}
 	if q.Session().Leader == q {

@@ -59,7 +59,8 @@ func (t *Thread) assume(x *program, s *vm.Space, img *Image) (old *vm.Space, pre
 	if v := p.personality.Load(); v&x.clear != 0 {
 		p.personality.Store(v &^ x.clear)
 	}
-	p.execed.Store(true)
+	p.execs.Add(1)
+	p.exitSignal.Store(int32(linux.SIGCHLD))
 	p.chargeTo(n.User)
 	return old, prev
 }

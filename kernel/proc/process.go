@@ -21,14 +21,15 @@ type Process struct {
 	prevSibling, nextSibling *Process
 	group                    atomic.Pointer[Group]
 	prevMember, nextMember   *Process     // in group
-	exitSignal               linux.Signal // what the parent gets; 0 none
+	parentExecs              uint32       // what execs of the parent was when it made this one
+	exitSignal               atomic.Int32 // what the parent gets; 0 none
 	subreaper                bool         // PR_SET_CHILD_SUBREAPER
 	hasSubreaper             bool         // an ancestor is or was one
 	reaped                   bool
 	childTime                clockTimes // of children waited for
 	childFaults, childMaxRSS atomic.Int64
 
-	execed      atomic.Bool   // has called exec (setpgid's EACCES)
+	execs       atomic.Uint32 // calls of exec, at most 2³²-1
 	zombie      atomic.Bool   // all threads have ended
 	uid         atomic.Uint32 // real user ID
 	oomScore    atomic.Int32  // oom_score_adj

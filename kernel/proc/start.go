@@ -32,7 +32,8 @@ func Start(a *StartArgs) linux.Errno {
 // newInit makes process 1 without a program.
 func newInit(a *StartArgs) *Thread {
 	now := kern.Monotonic()
-	p := &Process{PID: 1, exitSignal: linux.SIGCHLD, startTime: now}
+	p := &Process{PID: 1, startTime: now}
+	p.exitSignal.Store(int32(linux.SIGCHLD))
 	p.firstLimits()
 	t := &Thread{Proc: p, startTime: now, FS: a.FS}
 	t.PID, t.TID = 1, 1

@@ -207,7 +207,7 @@ func TestGroups(t *testing.T) {
 		if e := p.Setpgid(0, 0); e != linux.EPERM {
 			t.Errorf("a session leader: %v", e)
 		}
-		Lookup(pid).execed.Store(true)
+		Lookup(pid).execs.Store(1)
 		if e := p.Setpgid(pid, pid2); e != linux.EACCES {
 			t.Errorf("after exec: %v", e)
 		}

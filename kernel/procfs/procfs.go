@@ -38,6 +38,7 @@ type entry struct {
 	maps   bool // with sizes if it is smaps
 	sizes  bool
 	admin  bool // only for CAP_SYS_ADMIN
+	sysctl bool // of /proc/sys: who reads or writes is asked, not only who opens
 	own    bool // a directory that the process itself may always list
 	inside bool // a directory that opens only for who may look into the process
 	write  func(x *about, b []byte) linux.Errno
@@ -335,6 +336,7 @@ func register(path string, e *entry) {
 		registered.files = map[string]*entry{}
 	}
 	e.name = path[strings.LastIndexByte(path, '/')+1:]
+	e.sysctl = strings.HasPrefix(path, "sys/")
 	registered.files[path] = e
 }
 

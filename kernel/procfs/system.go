@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/metrics"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -95,6 +96,33 @@ var systemFiles = []*entry{
 		{name: "net", mode: 0o555, find: registeredIn("sys/net"), list: listIn("sys/net")},
 		{name: "user", mode: 0o555, kids: []*entry{file("max_user_namespaces", "0\n")}},
 	}},
+}
+
+func init() {
+	for _, e := range systemFiles {
+		if e.name == "sys" {
+			e.markSysctls()
+		}
+	}
+}
+
+func (e *entry) markSysctls() {
+	e.sysctl = true
+	for _, k := range e.kids {
+		k.markSysctls()
+	}
+}
+
+// sysctlAllows is the check at each read and write of a file of /proc/sys: a descriptor
+// that root opened gives nobody else its rights. Capabilities do not count.
+func (e *entry) sysctlAllows(c *kern.Ctx, want vfs.Access) bool {
+	bits := e.mode
+	if cred := c.Cred(); cred.EUID == 0 {
+		bits >>= 6
+	} else if cred.EGID == 0 || slices.Contains(cred.Groups, 0) {
+		bits >>= 3
+	}
+	return uint32(want)&^bits == 0
 }
 
 func registeredIn(dir string) func(*about, string) (*entry, *about) {

@@ -70,6 +70,9 @@ func (t *text) Read(c *kern.Ctx, _ *vfs.File, v *uio.Vec, off int64) (int, linux
 	if t.n.e.read == nil {
 		return 0, linux.EINVAL
 	}
+	if t.n.e.sysctl && !t.n.e.sysctlAllows(c, vfs.MayRead) {
+		return 0, linux.EPERM
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	who := asker{c.PID, c.Cred()}
@@ -138,6 +141,9 @@ func (t *text) keep(b []byte) {
 func (t *text) Write(c *kern.Ctx, _ *vfs.File, v *uio.Vec, _ int64) (int, linux.Errno) {
 	if t.n.e.write == nil {
 		return 0, linux.EACCES
+	}
+	if e := t.n.e; e.sysctl && !e.sysctlAllows(c, vfs.MayWrite) || e.admin && !c.Cred().Has(kern.CapSysAdmin) {
+		return 0, linux.EPERM
 	}
 	n := v.Len()
 	if n > maxWrite {

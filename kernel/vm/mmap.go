@@ -122,6 +122,12 @@ func (s *Space) back(c *kern.Ctx, a *MapArgs, v *vma, length uint64) linux.Errno
 			}
 			v.flags &^= vMayWrite
 		}
+		if m := f.Path.Mnt; m != nil && m.Flags()&linux.MS_NOEXEC != 0 {
+			if v.prot&linux.PROT_EXEC != 0 {
+				return linux.EPERM
+			}
+			v.flags |= vNoExec
+		}
 		m, ok := f.Ops.(vfs.Mapper)
 		if !ok {
 			return linux.ENODEV

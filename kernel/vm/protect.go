@@ -29,6 +29,9 @@ func (s *Space) Mprotect(_ *kern.Ctx, addr, length uint64, prot uint32) linux.Er
 		addr = v.start
 	}
 	return s.change(addr, end, func(v *vma) (uint32, uint32, linux.Errno) {
+		if prot&linux.PROT_EXEC != 0 && v.flags&vNoExec != 0 {
+			return 0, 0, linux.EACCES
+		}
 		if prot&linux.PROT_WRITE != 0 {
 			if v.flags&vMayWrite == 0 {
 				return 0, 0, linux.EACCES

@@ -43,6 +43,7 @@ const (
 	vOnFault          // … without populating
 	vNoReserve        // MAP_NORESERVE
 	vMayWrite         // mprotect may add PROT_WRITE
+	vNoExec           // mprotect may not add PROT_EXEC
 	vShmem            // the object is memory, not a file: counted as such
 )
 
