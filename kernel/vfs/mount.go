@@ -200,11 +200,16 @@ func (p Path) top() Path {
 	return p
 }
 
-// up returns the directory above p, not leaving root; p is a directory.
-func (p Path) up(root Path) Path {
+// up returns the directory above p, not leaving root; p is a directory. ENOENT: p was
+// moved out of the tree that its mount shows.
+func (p Path) up(root Path) (Path, linux.Errno) {
 	for p != root {
-		if p.Dentry != p.Mnt.Root {
-			return Path{p.Mnt, p.Dentry.Parent()}.top()
+		if r := p.Mnt.Root; p.Dentry != r {
+			d := p.Dentry.Parent()
+			if r.at.Load().parent != nil && !r.isAncestor(d) {
+				return p, linux.ENOENT
+			}
+			return Path{p.Mnt, d}.top(), 0
 		}
 		at := p.Mnt.at.Load()
 		if at == nil {
@@ -212,7 +217,27 @@ func (p Path) up(root Path) Path {
 		}
 		p = *at
 	}
-	return p
+	return p, 0
+}
+
+// within reports whether p is top or lies below it.
+func (p Path) within(top Path) bool {
+	for p != top {
+		if p.Dentry == p.Mnt.Root {
+			at := p.Mnt.at.Load()
+			if at == nil {
+				return false
+			}
+			p = *at
+			continue
+		}
+		d := p.Dentry.at.Load().parent
+		if d == nil {
+			return false
+		}
+		p.Dentry = d
+	}
+	return true
 }
 
 // String returns the absolute name of p as seen from root, and whether p can

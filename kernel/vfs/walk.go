@@ -28,7 +28,7 @@ type walk struct {
 	cred  *kern.Cred
 	root  Path // "/" and where ".." ends
 	cur   Path // always a directory when a component is looked up
-	start Path // for Beneath
+	start Path // for Beneath and InRoot
 	flags WalkFlags
 	links int
 	// The last component, which parent leaves to the caller: "" is the root
@@ -174,9 +174,16 @@ func (w *walk) dotdot() (Path, linux.Errno) {
 	if w.flags&Beneath != 0 && w.cur == w.start {
 		return Path{}, linux.EXDEV
 	}
-	p := w.cur.up(w.root)
+	p, e := w.cur.up(w.root)
+	if e != 0 {
+		return Path{}, e
+	}
 	if w.flags&NoXDev != 0 && p.Mnt != w.cur.Mnt {
 		return Path{}, linux.EXDEV
+	}
+	// The current directory may have been moved out of where the walk has to stay.
+	if w.flags&(Beneath|InRoot) != 0 && !p.within(w.start) {
+		return Path{}, linux.EAGAIN
 	}
 	return p, 0
 }
@@ -197,6 +204,9 @@ func (w *walk) readLink(p Path) (text string, jumped bool, e linux.Errno) {
 		to, e := j.Jump(w.c, i)
 		if e != 0 {
 			return "", false, e
+		}
+		if w.flags&NoXDev != 0 && to.Mnt != p.Mnt {
+			return "", false, linux.EXDEV
 		}
 		w.cur = to
 		return "", true, 0
