@@ -15,9 +15,6 @@ import (
 // again, from virtio entropy devices, and where there is neither from the time at which
 // sleeps end.
 
-// stirEvery is how often the pool gets fresh entropy.
-const stirEvery = 5 * time.Minute
-
 // stirFromProcessor adds the processor's numbers. Where it has none they are the
 // jitter of the clock, which is not counted.
 func stirFromProcessor() {
@@ -46,13 +43,12 @@ func (k *kernel) startEntropy(t virtio.Transport) error {
 	return err
 }
 
-// keepStirring adds entropy from time to time, and before that until the pool is ready.
+// keepStirring adds entropy whenever the pool's is old, and before that until it is ready.
 func (k *kernel) keepStirring() {
 	if !nucleus.HasRandom() && len(k.entropy) == 0 {
 		stirFromTime()
 	}
-	for {
-		time.Sleep(stirEvery)
+	for range random.Stale {
 		stirFromProcessor()
 		for _, d := range k.entropy {
 			d.Request()

@@ -44,7 +44,8 @@ func messageWoken(i uint32, hosted bool) {
 
 // became returns the thread that left user mode, in place of one that waits inside
 // the nucleus now; nil: nobody.
-func (r *runner) became(u *nucleus.UserContext) *Thread {
+func (t *Thread) became(u *nucleus.UserContext) *Thread {
+	r := t.runner
 	if u != nil {
 		return r.runs(partners[u.Partner].Load())
 	}
@@ -56,9 +57,9 @@ func (r *runner) became(u *nucleus.UserContext) *Thread {
 	if i == 0 {
 		return nil
 	}
-	t := partners[i].Load()
-	t.User.Woken()
-	return r.runs(t)
+	next := partners[i].Load()
+	next.User.Woken()
+	return r.runs(next)
 }
 
 // letter is room for a message's Buffer (ipc.Buffer).

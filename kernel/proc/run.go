@@ -21,7 +21,7 @@ func (t *Thread) loop() *Thread {
 	for {
 		wait.Share()
 		if u := t.User.Run(&t.Space.AS); u != &t.User {
-			if t = t.runner.became(u); t == nil {
+			if t = t.became(u); t == nil {
 				return nil
 			}
 		}

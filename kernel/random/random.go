@@ -16,6 +16,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
@@ -29,9 +30,18 @@ var pool = struct {
 	mu  sync.Mutex
 	gen *rand.ChaCha8 // guarded by mu
 
+	stirred int64 // when entropy came last, or was asked for; guarded by mu
+
 	credit atomic.Int64 // bits of entropy so far, up to readyBits
 	queue  wait.Queue   // who waits for the pool to be ready
 }{gen: rand.NewChaCha8([32]byte{})}
+
+// maxAge is how old entropy gets before bytes that are read ask for more.
+const maxAge = int64(5 * time.Minute)
+
+// Stale gets an element when more is asked for. Nobody waits on a timer for that: one
+// that is set makes the scheduler read the clock at each switch.
+var Stale = make(chan struct{}, 1)
 
 // Stir adds entropy that is worth so many bits: 0 where somebody may know it.
 func Stir(b []byte, worth int) {
@@ -44,6 +54,7 @@ func Stir(b []byte, worth int) {
 	h.Sum(key[:0])
 	pool.gen.Seed(key)
 	clear(key[:])
+	pool.stirred = wait.Now()
 	pool.mu.Unlock()
 	if worth > 0 && pool.credit.Load() < readyBits && pool.credit.Add(int64(worth)) >= readyBits {
 		pool.queue.Notify(wait.In)
@@ -57,7 +68,18 @@ func Ready() bool { return pool.credit.Load() >= readyBits }
 func Read(b []byte) {
 	pool.mu.Lock()
 	_, _ = pool.gen.Read(b)
+	now := wait.Now()
+	stale := now-pool.stirred > maxAge
+	if stale {
+		pool.stirred = now
+	}
 	pool.mu.Unlock()
+	if stale {
+		select {
+		case Stale <- struct{}{}:
+		default:
+		}
+	}
 }
 
 // Reader is Read as an io.Reader.

@@ -55,9 +55,10 @@ func (f *Flow) Write(v *uio.Vec, limit int, anc *Ancillary, from *Addr) (int, li
 		return 0, linux.EMSGSIZE
 	}
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.held = 0
-	return f.write(v, limit, anc, from)
+	n, e := f.write(v, limit, anc, from)
+	f.mu.Unlock()
+	return n, e
 }
 
 // WriteHeld is Write to a stream that keeps back what does not fill a segment,
@@ -65,22 +66,23 @@ func (f *Flow) Write(v *uio.Vec, limit int, anc *Ancillary, from *Addr) (int, li
 // something is kept back and whether there is something to read.
 func (f *Flow) WriteHeld(v *uio.Vec, limit, segment int) (n int, held, now bool, e linux.Errno) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	if n, e = f.write(v, limit, nil, nil); e == 0 {
 		f.held = (f.held + n) % segment
 	}
 	if v.Len() > 0 {
 		f.held = 0 // the writer is about to wait for the reader
 	}
-	return n, f.held > 0, f.unheld() > 0, e
+	held, now = f.held > 0, f.unheld() > 0
+	f.mu.Unlock()
+	return n, held, now, e
 }
 
 // Let gives what was kept back to the reader and reports whether there was any.
 func (f *Flow) Let() bool {
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	was := f.held > 0
 	f.held = 0
+	f.mu.Unlock()
 	return was
 }
 

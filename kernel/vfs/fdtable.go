@@ -185,13 +185,18 @@ func (t *FDTable) Reserve(min int, limit uint64) (int32, linux.Errno) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	fd := t.lowest(max(min, t.next))
+	fd := max(min, t.next)
+	p := t.chunkOf(int32(fd))
+	if p == nil || p.taken&bit(int32(fd)) != 0 {
+		fd, p = t.lowest(fd), nil
+	}
 	if uint64(fd) >= limit || fd >= MaxFDs {
 		return -1, linux.EMFILE
 	}
-	p := t.grow(fd)
 	if p == nil {
-		return -1, linux.ENOMEM
+		if p = t.grow(fd); p == nil {
+			return -1, linux.ENOMEM
+		}
 	}
 	p.taken |= bit(int32(fd))
 	if min <= t.next {

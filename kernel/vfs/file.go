@@ -200,7 +200,9 @@ func (f *File) Put() {
 		if f.owner != nil {
 			files.Hold(f.owner, -1)
 		}
-		f.watches.end()
+		if f.watches.list.Load() != nil {
+			f.watches.end()
+		}
 		f.release()
 	} else if n < 0 {
 		panic("vfs: file released twice")

@@ -65,6 +65,7 @@ func (w *walk) makeLast(n *NewNode, umask uint32, excl bool) (d *Dentry, created
 	if e != 0 {
 		return nil, false, e
 	}
+	i.capless.Store(true)
 	d = newDentry(dir, name, w.lastHash, i)
 	if dir.Inode.FS.Flags&FSNoCache == 0 {
 		d.attach()

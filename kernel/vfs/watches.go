@@ -1,6 +1,9 @@
 package vfs
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // Watch is a place in an open file's list of those who want to hear that the
 // last reference is gone; epoll forgets the file then. A Watch is in one list
@@ -16,7 +19,7 @@ type Watcher interface{ Ended() }
 
 type watches struct {
 	mu   sync.Mutex
-	list *Watch // guarded by mu
+	list atomic.Pointer[Watch] // changed under mu
 }
 
 // AddWatch makes owner.Ended be called when the file is about to be released;
@@ -24,11 +27,11 @@ type watches struct {
 // Ops.Release; references must therefore not be dropped under a lock that Ended takes.
 func (f *File) AddWatch(w *Watch, owner Watcher) {
 	f.watches.mu.Lock()
-	w.owner, w.next, w.prev = owner, f.watches.list, nil
+	w.owner, w.next, w.prev = owner, f.watches.list.Load(), nil
 	if w.next != nil {
 		w.next.prev = w
 	}
-	f.watches.list = w
+	f.watches.list.Store(w)
 	f.watches.mu.Unlock()
 }
 
@@ -37,8 +40,8 @@ func (f *File) RemoveWatch(w *Watch) {
 	f.watches.mu.Lock()
 	if w.prev != nil {
 		w.prev.next = w.next
-	} else if f.watches.list == w {
-		f.watches.list = w.next
+	} else if f.watches.list.Load() == w {
+		f.watches.list.Store(w.next)
 	} else {
 		f.watches.mu.Unlock()
 		return
@@ -55,15 +58,16 @@ func (f *File) RemoveWatch(w *Watch) {
 func (f *File) EachWatch(fn func(Watcher) bool) {
 	f.watches.mu.Lock()
 	defer f.watches.mu.Unlock()
-	for w := f.watches.list; w != nil && fn(w.owner); w = w.next {
+	for w := f.watches.list.Load(); w != nil && fn(w.owner); w = w.next {
 	}
 }
 
-// end tells everyone. Nobody adds any more; a late RemoveWatch finds nothing.
+// end tells everyone. Nobody adds any more; a late RemoveWatch finds nothing. An empty
+// list stays empty, so the caller need not call.
 func (l *watches) end() {
 	l.mu.Lock()
-	w := l.list
-	l.list = nil
+	w := l.list.Load()
+	l.list.Store(nil)
 	for x := w; x != nil; x = x.next {
 		x.prev = nil
 	}

@@ -1,9 +1,6 @@
 package inet
 
 import (
-	"sync"
-	"time"
-
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 
@@ -205,7 +202,7 @@ func (s *TCP) sendLocal(x *TCP, v *uio.Vec, flags int32) (n int, e linux.Errno) 
 	if flags&linux.MSG_MORE != 0 || s.corked.Load() {
 		var held bool
 		if n, held, now, e = x.in.WriteHeld(v, s.flowLimit(), loopbackSegment); held {
-			s.hold.begin(s)
+			s.holdBegin()
 		}
 	} else {
 		n, e = x.in.Write(v, s.flowLimit(), nil, nil)
@@ -234,61 +231,6 @@ func (s *TCP) sendLost(v *uio.Vec) (int, linux.Errno) {
 
 // loopbackSegment is how much goes into one segment on lo.
 const loopbackSegment = loopbackMTU - 52
-
-// holding is data that TCP_CORK or MSG_MORE keeps back within the machine: a
-// timer sends it if the program forgets.
-type holding struct {
-	mu    sync.Mutex
-	end   int64       // when it goes at the latest; 0: nothing is kept back; guarded by mu
-	timer *time.Timer // made at the first use; guarded by mu
-	armed bool        // guarded by mu
-}
-
-// holdTime is how long data may be kept back.
-const holdTime = 200 * time.Millisecond
-
-// begin notes that data is kept back.
-func (h *holding) begin(s *TCP) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.end != 0 {
-		return
-	}
-	h.end = wait.Now() + int64(holdTime)
-	switch {
-	case h.armed:
-	case h.timer == nil:
-		h.timer = time.AfterFunc(holdTime, s.holdOver)
-	default:
-		h.timer.Reset(holdTime)
-	}
-	h.armed = true
-}
-
-// holdOver is the timer: it sends what has been kept back for long enough.
-func (s *TCP) holdOver() {
-	h := &s.hold
-	h.mu.Lock()
-	h.armed = false
-	if left := h.end - wait.Now(); h.end != 0 && left > 0 {
-		h.timer.Reset(time.Duration(left))
-		h.armed = true
-		h.mu.Unlock()
-		return
-	}
-	h.mu.Unlock()
-	s.letLocal()
-}
-
-// letLocal sends what is kept back.
-func (s *TCP) letLocal() {
-	s.hold.mu.Lock()
-	s.hold.end = 0
-	s.hold.mu.Unlock()
-	if x := s.far.Load(); x != nil && x.in.Let() {
-		x.Q.Notify(evIn)
-	}
-}
 
 func (s *TCP) recvLocal(v *uio.Vec, flags int32) (int, bool, linux.Errno) {
 	x := s.far.Load()
