@@ -206,7 +206,8 @@ static void look(thread *t)
 		me.slot->broken = BREACH + root_gained;
 	if (secret_in(me.buffers + below(t, buffer_pages) * page, page) || secret_in(t->slots, 64 * 512))
 		me.slot->broken = BREACH + secret_seen;
-	// At a place that no argument names: elsewhere other workers write.
+	// Elsewhere other workers write. No argument names this place, and a call with too
+	// great a length for its buffer does not come here either: nothing lies below.
 	long at = raw(SYS_mmap, (long)t->fresh, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_POPULATE, -1, 0);
 	if (at < 0 && at > -4096)
 		return;
@@ -255,7 +256,12 @@ static char *map(size_t pages, int prot)
 static void memory(void)
 {
 	me.buffers = map(buffer_pages, PROT_READ | PROT_WRITE);
-	me.paths = map(4, PROT_READ | PROT_WRITE);
+	if (me.uid == 0) // what root's children name must not become anything else
+		me.paths = mmap((void *)paths_at, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	else
+		me.paths = map(4, PROT_READ | PROT_WRITE);
+	if (me.paths == MAP_FAILED)
+		_exit(3);
 	me.area = map(area_pages + 600, PROT_READ | PROT_WRITE); // and what calls take behind it
 	me.readonly = map(1, PROT_READ);
 	me.edge = map(3, PROT_READ | PROT_WRITE) + 2 * page;
@@ -270,7 +276,7 @@ static void memory(void)
 	close(fd);
 	me.shared = common;
 	for (int i = 0; i < workers; i++)
-		worker[i].slots = map(8, PROT_READ | PROT_WRITE), worker[i].fresh = map(4, PROT_READ | PROT_WRITE);
+		worker[i].slots = map(8, PROT_READ | PROT_WRITE), worker[i].fresh = (char *)fresh_at + (uintptr_t)i * (16 << 20);
 }
 
 static void limit(int what, rlim_t value)

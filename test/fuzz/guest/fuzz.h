@@ -68,6 +68,9 @@ enum kind {
 	k_master, k_slave, k_null, k_zero, k_random, k_maps, k_mem, k_status, k_path,
 	k_receive, k_send, k_note, k_kinds,
 };
+// Addresses that lie far from everything else.
+static const uintptr_t fresh_at = 0x100000000000, slots_at = 0x200000000000, paths_at = 0x300000000000;
+
 enum { fd_base = 8 }; // descriptor of kind k is fd_base+k, or was
 
 // A worker. Nothing of it lies in thread-local storage, which calls move.
@@ -76,7 +79,7 @@ typedef struct {
 	ring *ring;
 	char *slots; // scratch for structures: 64 of 512 bytes
 	unsigned slot;
-	char *fresh;     // where look maps pages that nobody else may have
+	char *fresh; // where look maps pages that nobody else may have: far from all others
 	uintptr_t last;  // the last buffer
 	size_t last_len; // and what fits it
 	volatile pid_t tid;
@@ -166,6 +169,10 @@ void look_around(void);
 const char *end_scene(void);
 int secret_in(const void *at, size_t len);
 extern volatile uint64_t *progress;
+const char *complaint(void);
+
+void right_mounts(int all); // right.c
+void right_modes(void);
 
 void fail(const char *format, ...); // main.c
 extern int failures;

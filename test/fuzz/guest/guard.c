@@ -60,6 +60,26 @@ static _Noreturn void keep_secret(void)
 	}
 }
 
+static const char *const attempts[] = {"", "a pipe", "writing to a pipe", "opening its file", "writing to its file", "a child", "waiting for its child"};
+
+// attempt notes what did not work for the witness, and why.
+static int attempt(int what, int ok)
+{
+	if (!ok)
+		progress[5] = what, progress[6] = errno;
+	return ok;
+}
+
+// complaint is what went wrong for the witness last.
+const char *complaint(void)
+{
+	static char text[96];
+	if (progress[1] == 0 || progress[5] == 0 || progress[5] >= sizeof attempts / sizeof attempts[0])
+		return "nothing failed";
+	snprintf(text, sizeof text, "%s: %s", attempts[progress[5]], strerror((int)progress[6]));
+	return text;
+}
+
 // bear_witness is a user's process that does ordinary work and counts it.
 static _Noreturn void bear_witness(void)
 {
@@ -70,19 +90,19 @@ static _Noreturn void bear_witness(void)
 		own[i] = 0x1001 * i;
 	for (;;) {
 		int fd[2], status;
-		int ok = pipe(fd) == 0;
+		int ok = attempt(1, pipe(fd) == 0);
 		if (ok) {
-			ok = write(fd[1], "hello", 6) == 6 && read(fd[0], b, 6) == 6 && memcmp(b, "hello", 6) == 0;
+			ok = attempt(2, write(fd[1], "hello", 6) == 6 && read(fd[0], b, 6) == 6 && memcmp(b, "hello", 6) == 0);
 			close(fd[0]), close(fd[1]);
 		}
 		int file = open(name, O_CREAT | O_RDWR | O_TRUNC, 0600);
-		ok &= file >= 0 && write(file, "mine", 4) == 4 && pread(file, b, 4, 0) == 4 && memcmp(b, "mine", 4) == 0;
+		ok &= attempt(3, file >= 0) && attempt(4, write(file, "mine", 4) == 4 && pread(file, b, 4, 0) == 4 && memcmp(b, "mine", 4) == 0);
 		if (file >= 0)
 			close(file);
 		pid_t pid = fork();
 		if (pid == 0)
 			_exit(7);
-		ok &= pid > 0 && waitpid(pid, &status, 0) == pid && status == 7 << 8;
+		ok &= attempt(5, pid > 0) && attempt(6, waitpid(pid, &status, 0) == pid && status == 7 << 8);
 		for (size_t i = 0; i < page / 8; i++)
 			if (own[i] != 0x1001 * i)
 				progress[4]++;

@@ -159,28 +159,6 @@ static void show(int fd)
 	fputs(text, stdout);
 }
 
-// unmount undoes the children's mounts, wherever they are.
-static void unmount(void)
-{
-	static char before[1 << 14], now[1 << 16];
-	char *to = before[0] ? now : before, at[4096];
-	int fd = open("/proc/self/mounts", O_RDONLY);
-	ssize_t n = 0, k;
-	while (fd >= 0 && n < (1 << 14) - 1 && (k = read(fd, to + n, (size_t)((1 << 14) - 1 - n))) > 0)
-		n += k;
-	to[n] = 0;
-	if (fd >= 0)
-		close(fd);
-	for (char *line = now; to == now && *line; line += strcspn(line, "\n"), line += *line == '\n') {
-		char known[4200];
-		if (sscanf(line, "%*s %4095s", at) != 1)
-			continue;
-		snprintf(known, sizeof known, " %s ", at);
-		if (!strstr(before, known))
-			umount2(at, MNT_DETACH);
-	}
-}
-
 // clean ends what children left behind: processes that are ours by now, files.
 static void clean(void)
 {
@@ -199,7 +177,7 @@ static void clean(void)
 			break;
 		}
 	}
-	unmount();
+	right_mounts(1), right_modes();
 	remove_objects();
 	directories();
 }
@@ -222,6 +200,11 @@ static void begin(int i, totals *t)
 	uint64_t number = next_child++;
 	uid_t uid = strcmp(users, "mix") == 0 ? (number / 2 % 2 ? user : 0) : (uid_t)atoi(users);
 	memset(&slots[i], 0, sizeof slots[i]);
+	char own[32]; // its directory, which another one may have closed
+	snprintf(own, sizeof own, "/tmp/fuzz/w%d", (int)(number % max_children));
+	chmod(own, 0777);
+	snprintf(own, sizeof own, "/disk/w%d", (int)(number % max_children));
+	chmod(own, 0777);
 	fflush(stdout);
 	pid_t pid = fork();
 	if (pid == 0) {
@@ -296,13 +279,14 @@ static void beside(long long now)
 	if (progress[0] != seen || moved == 0)
 		seen = progress[0], moved = now;
 	if (now - moved > witness_ms) {
-		fail("the other user's process has made no progress for %ld s (%llu failures)", witness_ms / 1000, (unsigned long long)progress[1]);
+		fail("the other user's process has made no progress for %ld s (%llu failures, the last: %s)", witness_ms / 1000, (unsigned long long)progress[1],
+		     complaint());
 		moved = now;
 	}
 	if (strcmp(users, "1000") == 0)
 		look_around();
 	else // root's children take from everybody what they get hold of
-		chmod("/", 0755), chmod("/tmp", 01777), chown("/tmp/witness", witness, witness), chmod("/tmp/witness", 0700);
+		right_mounts(0), right_modes();
 }
 
 // run keeps `processes` children busy until so many calls were made or the time is up.
@@ -355,10 +339,14 @@ static const char *broken(void)
 	pid_t pid = fork();
 	if (pid == 0) {
 		execl("/proc/self/exe", "fuzz", NULL);
-		_exit(errno);
+		_exit(100 + errno);
 	}
-	if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 2 << 8)
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		return "making a process";
+	if (status != 2 << 8) {
+		errno = WIFEXITED(status) ? WEXITSTATUS(status) - 100 : 0;
 		return "executing a program";
+	}
 	int file = open("/tmp/fuzz/check", O_CREAT | O_RDWR | O_TRUNC, 0600);
 	if (file < 0 || write(file, "alive", 5) != 5 || pread(file, buf, 5, 0) != 5)
 		return "writing to a file";
@@ -463,7 +451,8 @@ int main(int argc, char **argv)
 	parent_pid = getpid();
 	goroutines = open("/proc/hardtack/goroutines", O_RDONLY | O_CLOEXEC);
 	locks = open("/proc/hardtack/locks", O_RDONLY | O_CLOEXEC);
-	slots = mmap(NULL, max_children * sizeof(slot), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	// Where no call comes that goes on beyond what its argument names.
+	slots = mmap((void *)slots_at, max_children * sizeof(slot), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	common = mmap(NULL, 4 * page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (slots == MAP_FAILED || common == MAP_FAILED) {
 		perror("fuzz");
@@ -474,9 +463,10 @@ int main(int argc, char **argv)
 	if (disk && mount(disk, "/disk", "ext4", 0, NULL) < 0)
 		fail("mounting %s: %m", disk);
 	printf("fuzz: seed %llu, user %s, locks %s\n", (unsigned long long)seed, users, locks < 0 ? "not checked" : "checked");
-	unmount();
+	right_mounts(1);
 	set_scene();
 	directories();
+	right_modes();
 	totals t = {0};
 	if (times > 0) {
 		uint64_t number = next_child;
