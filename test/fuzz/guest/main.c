@@ -26,6 +26,7 @@
 #include <sys/msg.h>
 #include <sys/sem.h>
 #include <sys/shm.h>
+#include <sys/socket.h>
 #include <sys/utsname.h>
 
 uint64_t seed = 1;
@@ -177,6 +178,9 @@ static void clean(void)
 			break;
 		}
 	}
+	int fd[2]; // sockets that wait in one another go when a socket is closed
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, fd) == 0)
+		close(fd[0]), close(fd[1]);
 	right_mounts(1), right_modes();
 	remove_objects();
 	directories();
@@ -393,7 +397,7 @@ static void drop_caches(void)
 	if (!have_disk)
 		return;
 	if (leave_disk() < 0 || mount(disk, "/disk", "ext4", 0, NULL) < 0)
-		fail("unmounting and mounting the disk: %m"), show(open("/proc/self/mounts", O_RDONLY));
+		fail("unmounting and mounting the disk: %m"), show(open("/proc/self/mounts", O_RDONLY)), show(open("/proc/net/unix", O_RDONLY));
 }
 
 static void give_back(resources before)
