@@ -3,6 +3,7 @@ package unix
 import (
 	"math"
 	"sync"
+	"time"
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
@@ -28,6 +29,7 @@ var gc = struct {
 	mu    sync.Mutex
 	socks map[*Sock]bool // guarded by mu: sockets among them
 	last  int64          // guarded by mu: when the collector ran
+	later bool           // guarded by mu: it runs by itself when it may
 }{socks: make(map[*Sock]bool)}
 
 // launched notes files of a user that go under way.
@@ -102,7 +104,9 @@ func dropAll(list []*sock.Ancillary) {
 }
 
 // With more than manySocks under way the collector runs only every collectEvery
-// nanoseconds, for it looks at all of them.
+// nanoseconds, for it looks at all of them. Who comes too early has it run later: the
+// socket that was closed may have been the last, and what hangs on garbage (a file system
+// that is to be unmounted) must not wait for another one.
 const (
 	manySocks    = 64
 	collectEvery = 100_000_000
@@ -116,9 +120,24 @@ func collectIfNeeded() {
 	due := n > 0 && (n <= manySocks || wait.Now()-gc.last > collectEvery)
 	if due {
 		gc.last = wait.Now()
+	} else if n > 0 && !gc.later {
+		gc.later = true
+		time.AfterFunc(time.Duration(gc.last+collectEvery-wait.Now()), collectLater)
 	}
 	gc.mu.Unlock()
 	if due {
+		dispose(nil, true)
+	}
+}
+
+// collectLater is collectIfNeeded for one that came too early.
+func collectLater() {
+	gc.mu.Lock()
+	gc.later = false
+	n := len(gc.socks)
+	gc.last = wait.Now()
+	gc.mu.Unlock()
+	if n > 0 {
 		dispose(nil, true)
 	}
 }

@@ -330,6 +330,29 @@ func TestGarbageCycle(tt *testing.T) {
 	}
 }
 
+// What becomes garbage soon after the collector ran is collected, though no socket is
+// closed any more.
+func TestGarbageOfMany(tt *testing.T) {
+	t := New(tt)
+	var ends []*vfs.File
+	for range 100 {
+		a, b := t.Pair(linux.SOCK_STREAM)
+		b.Get()
+		_, e := t.Send(a, "x", &sock.Msg{Control: sock.Control{Rights: []*vfs.File{b}}})
+		t.OK(e, "send")
+		b.Put()
+		ends = append(ends, a)
+	}
+	for _, a := range ends {
+		a.Put()
+	}
+	for until := time.Now().Add(30 * time.Second); unix.InFlight() != 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatal(unix.InFlight(), "files were not collected")
+		}
+	}
+}
+
 // Sockets that hold only themselves do not use up what may be under way.
 func TestTooManyReferences(tt *testing.T) {
 	t := New(tt)
