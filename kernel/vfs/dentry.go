@@ -378,13 +378,21 @@ func (d *Dentry) RemoveTree(name string) linux.Errno {
 
 // DropTree drops the links of everything below the root of a file system that
 // nobody can reach any more.
+//
+// Users decide how deep the tree is: it is walked without recursion.
 func DropTree(root *Dentry) {
-	for d := root.kids.head; d != nil; d = d.next {
-		if d.kids != nil {
-			DropTree(d)
-			d.Inode.dropLink(d.Inode.nlink.Load())
-		} else {
+	for dir, d := root, root.kids.head; ; {
+		switch {
+		case d == nil && dir == root:
+			return
+		case d == nil: // the directory is done
+			dir.Inode.dropLink(dir.Inode.nlink.Load())
+			d, dir = dir.next, dir.Parent()
+		case d.kids != nil:
+			dir, d = d, d.kids.head
+		default:
 			d.Inode.dropLink(1)
+			d = d.next
 		}
 	}
 }

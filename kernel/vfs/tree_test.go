@@ -3,6 +3,7 @@ package vfs_test
 import (
 	"fmt"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"sort"
 	"strings"
@@ -365,5 +366,35 @@ func compare(t *rapid.T, c *kern.Ctx, ctx *vfs.FSContext, path string, want *thi
 	}
 	if n := int(p.Inode().Nlink()); n != 2+subdirs {
 		t.Fatalf("%s has %d links, want %d", path, n, 2+subdirs)
+	}
+}
+
+// The end of a file system does not use more stack the deeper its tree is.
+func TestDropDeepTree(t *testing.T) {
+	defer debug.SetMaxStack(debug.SetMaxStack(1 << 18))
+	newTree(t)
+	fs := tmpfs.New(tmpfs.Options{Mode: 0o755, MaxInodes: 1 << 20})
+	_, root := vfs.NewNamespace(fs.FileSystem, "test")
+	c, ctx := kern.NewKernelCtx(), vfs.NewFSContext(root)
+	for range 10000 {
+		for _, name := range []string{"a", "b"} {
+			if e := vfs.MkdirAt(c, ctx, nil, name, 0o755); e != 0 {
+				t.Fatal(e)
+			}
+		}
+		next, e := vfs.Lookup(c, ctx, nil, "a", vfs.FollowLast)
+		if e == 0 {
+			e = ctx.Chdir(c, next)
+		}
+		if e != 0 {
+			t.Fatal(e)
+		}
+	}
+	var st linux.Statfs
+	ctx.Release()
+	vfs.DropTree(fs.Root)
+	fs.FileSystem.Stat(&st)
+	if used := st.Files - st.Ffree; used != 1 {
+		t.Errorf("%d inodes are left", used)
 	}
 }
