@@ -10,8 +10,8 @@ import (
 	"hardtack/kernel/wait"
 )
 
-// maxRecordLocks bounds the record locks of one file, maxAllLocks those of all, which
-// users share.
+// maxRecordLocks bounds the record locks that a user has on one file, maxAllLocks those
+// of all, which users share.
 const (
 	maxRecordLocks = 1 << 14
 	maxAllLocks    = 1 << 17
@@ -126,7 +126,7 @@ func (i *Inode) SetLock(c *kern.Ctx, l *RecordLock, block bool) linux.Errno {
 
 // apply gives l its range, cutting and joining the owner's other locks; mu is held.
 func (t *lockTable) apply(l *RecordLock) linux.Errno {
-	if (len(t.records) >= maxRecordLocks || !allLocks.Room(l.user, 1, l.user.UID == 0)) && l.Type != linux.F_UNLCK {
+	if (l.Type != linux.F_UNLCK || t.splits(l)) && !t.room(l.user) {
 		return linux.ENOLCK
 	}
 	n := *l
@@ -168,6 +168,33 @@ func (t *lockTable) apply(l *RecordLock) linux.Errno {
 		t.put(n)
 	}
 	return 0
+}
+
+// room reports whether a user gets one more lock on the file; mu is held.
+func (t *lockTable) room(u *kern.User) bool {
+	if !allLocks.Room(u, 1, u.UID == 0) {
+		return false
+	}
+	if len(t.records) < maxRecordLocks {
+		return true
+	}
+	n := 0
+	for i := range t.records {
+		if t.records[i].user == u {
+			n++
+		}
+	}
+	return n < maxRecordLocks
+}
+
+// splits reports whether l, which unlocks, makes two locks of one; mu is held.
+func (t *lockTable) splits(l *RecordLock) bool {
+	for i := range t.records {
+		if r := &t.records[i]; r.Owner == l.Owner && r.Start < l.Start && r.End > l.End {
+			return true
+		}
+	}
+	return false
 }
 
 // put inserts a lock in the order of Start.

@@ -194,3 +194,42 @@ func TestLocksEndWithFiles(t *testing.T) {
 		t.Fatal("the open file's lock outlives it")
 	}
 }
+
+// A lock that is unlocked in the middle is two: a user gets no more than the limit that
+// way, and leaves others theirs.
+func TestUnlockSplits(t *testing.T) {
+	c, ctx := newTree(t)
+	f, _ := vfs.Open(c, ctx, nil, "/f", linux.O_CREAT|linux.O_RDWR, 0o644)
+	defer f.Put()
+	i := f.Path.Inode()
+	user := kern.NewKernelCtx()
+	user.SetCred(&kern.Cred{UID: 1000})
+	if e := i.SetLock(user, lock(linux.F_RDLCK, 0, 1<<40, "a"), false); e != 0 {
+		t.Fatal(e)
+	}
+	n := int64(0)
+	for ; n < 1<<15; n++ {
+		if e := i.SetLock(user, lock(linux.F_UNLCK, 2*n+1, 2*n+1, "a"), false); e != 0 {
+			if e != linux.ENOLCK {
+				t.Fatal(e)
+			}
+			break
+		}
+	}
+	if n != 1<<14-1 {
+		t.Errorf("%d splits", n)
+	}
+	if e := i.SetLock(user, lock(linux.F_RDLCK, 1<<50, 1<<50, "b"), false); e != linux.ENOLCK {
+		t.Errorf("one more: %v", e)
+	}
+	other := kern.NewKernelCtx()
+	other.SetCred(&kern.Cred{UID: 1001})
+	if e := i.SetLock(other, lock(linux.F_RDLCK, 0, 10, "c"), false); e != 0 {
+		t.Errorf("another user: %v", e)
+	}
+	for _, owner := range []string{"a", "c"} {
+		if e := i.SetLock(user, lock(linux.F_UNLCK, 0, 1<<63-1, owner), false); e != 0 {
+			t.Error(e)
+		}
+	}
+}
