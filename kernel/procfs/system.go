@@ -194,7 +194,7 @@ var kernelFiles = []*entry{
 	live("version", func() string { return Version + "\n" }),
 	name("hostname", &nameVar{proc.Hostname, proc.SetHostname}),
 	name("domainname", &nameVar{proc.Domainname, proc.SetDomainname}),
-	{name: "pid_max", mode: 0o444, read: func(*about) ([]byte, linux.Errno) { return fmt.Appendf(nil, "%d\n", pidMax), 0 }},
+	{name: "pid_max", mode: 0o444, read: func(*about) ([]byte, linux.Errno) { return fmt.Appendf(nil, "%d\n", proc.PIDMax), 0 }},
 	live("threads-max", func() string { return fmt.Sprintf("%d\n", proc.MaxThreads()) }),
 	file("ngroups_max", "65536\n"),
 	file("cap_last_cap", "40\n"),
@@ -223,9 +223,6 @@ var kernelFiles = []*entry{
 		file("poolsize", "256\n"),
 	}},
 }
-
-// pidMax is where process numbers begin again.
-const pidMax = 1 << 22
 
 var vmFiles = []*entry{
 	number("overcommit_memory", 0, between(0, 2)),
