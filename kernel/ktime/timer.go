@@ -124,18 +124,31 @@ func (t *Timer) Take() uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.now()
-	t.advance(now)
-	n := t.count
-	t.count = 0
+	n := t.takeLocked(now)
 	if n > 0 {
 		t.rearm(now)
 	}
 	return n
 }
 
-// Backoff puts the next call-back off for at least d: nobody has looked at the
-// last one yet. No expiration is lost, they are counted from the clock.
-func (t *Timer) Backoff(d time.Duration) {
+func (t *Timer) takeLocked(now int64) uint64 {
+	t.advance(now)
+	n := t.count
+	t.count = 0
+	return n
+}
+
+// TakeOnly returns the expirations since the last Take. The next call-back comes after
+// Resume: call-backs that each take long do not pile up.
+func (t *Timer) TakeOnly() uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.takeLocked(t.now())
+}
+
+// Resume waits for the next expiration, for at least d. No expiration is lost, they
+// are counted from the clock.
+func (t *Timer) Resume(d time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.setAlarm(max(t.delay(t.now()), d))

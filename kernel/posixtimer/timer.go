@@ -144,23 +144,23 @@ func (t *Timer) end() {
 // Overrun returns how many expirations came while the last signal was pending.
 func (t *Timer) Overrun() int32 { return t.overrun.Load() }
 
-// pendingDelay is how long a timer whose signal is still pending is let be.
-const pendingDelay = 10 * time.Millisecond
-
-// expired is the call-back: it counts and sends the signal.
+// expired is the call-back: it counts and sends the signal. A timer without one is
+// only asked for its time, which needs no call-back.
 func (t *Timer) expired() {
-	n := t.Take()
-	if n == 0 || t.notify.How == linux.SIGEV_NONE {
+	if t.notify.How == linux.SIGEV_NONE {
 		return
 	}
-	more := int32(min(n-1, math.MaxInt32))
+	n := t.TakeOnly()
+	if n == 0 {
+		return
+	}
 	info := linux.Siginfo{Signo: int32(t.notify.Signal), Code: linux.SI_TIMER}
-	info.SetTimer(t.id, more, t.notify.Value)
-	to := t.notify.Thread
-	if sum, pending := t.signal.Send(t.proc, to, &info); pending {
-		t.overrun.Store(sum)
-		t.Backoff(pendingDelay)
-		return
+	info.SetTimer(t.id, int32(min(n-1, math.MaxInt32)), t.notify.Value)
+	overrun, sent := t.signal.Send(t.proc, t.notify.Thread, &info)
+	t.overrun.Store(overrun)
+	delay := time.Duration(0)
+	if !sent {
+		delay = t.signal.Delay()
 	}
-	t.overrun.Store(more)
+	t.Resume(delay)
 }

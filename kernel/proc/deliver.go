@@ -90,7 +90,16 @@ func (t *Thread) takePending() (linux.Siginfo, bool) {
 	if info, ok := t.sig.pending.take(m); ok {
 		return info, ok
 	}
-	return t.Proc.sig.pending.take(m)
+	return t.Proc.takeShared(m)
+}
+
+// takeShared takes a signal of the process; mu is held.
+func (p *Process) takeShared(m linux.SigSet) (linux.Siginfo, bool) {
+	info, ok := p.sig.pending.take(m)
+	if ok && info.Signal() == linux.SIGALRM {
+		p.alarmTaken()
+	}
+	return info, ok
 }
 
 // FinishRestart records that the call ended with a restart error, which never

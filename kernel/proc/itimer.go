@@ -24,6 +24,7 @@ type itimers struct {
 	t      [numItimers]itimer
 	real   *time.Timer
 	gen    uint64 // of the real timer: an old expiry is void
+	held   bool   // the real timer waits for its last signal to be taken
 	ticker *time.Timer
 }
 
@@ -74,17 +75,18 @@ func (p *Process) SetItimer(which int, value, interval int64) (left, oldInterval
 		}
 	}
 	if which == ItimerReal {
-		p.armReal()
+		p.armReal(0)
 	} else {
 		p.armTimers()
 	}
 	return left, oldInterval
 }
 
-// armReal sets the real timer going; called with mu held.
-func (p *Process) armReal() {
+// armReal sets the real timer going, for a while at least; called with mu held.
+func (p *Process) armReal(least time.Duration) {
 	x := &p.itimers
 	x.gen++
+	x.held = false
 	if x.real != nil {
 		x.real.Stop()
 		x.real = nil
@@ -94,7 +96,7 @@ func (p *Process) armReal() {
 		return
 	}
 	gen := x.gen
-	x.real = time.AfterFunc(time.Duration(max(when-kern.Monotonic(), 0)), func() { p.realExpired(gen) })
+	x.real = time.AfterFunc(max(time.Duration(when-kern.Monotonic()), least), func() { p.realExpired(gen) })
 }
 
 func (p *Process) realExpired(gen uint64) {
@@ -106,11 +108,29 @@ func (p *Process) realExpired(gen uint64) {
 	}
 	t := &x.t[ItimerReal]
 	t.next(kern.Monotonic())
-	p.armReal()
 	var after notice
 	info := kernelInfo(linux.SIGALRM)
 	p.sendLocked(nil, &info, &after)
+	if p.sig.pending.set.Has(linux.SIGALRM) {
+		x.held = true
+	} else {
+		p.armReal(timerDelay(p.sig.user))
+	}
 	p.mu.Unlock()
+}
+
+// alarmTaken is told that no SIGALRM is pending any more: the real timer goes on. A
+// period of a microsecond would otherwise take the machine without the process ever
+// running. Called with mu held.
+func (p *Process) alarmTaken() {
+	x := &p.itimers
+	if !x.held {
+		return
+	}
+	if t, now := &x.t[ItimerReal], kern.Monotonic(); t.when <= now {
+		t.next(now)
+	}
+	p.armReal(0)
 }
 
 // next moves an expired timer to its next time after now.

@@ -130,6 +130,9 @@ func (p *Process) prepare(sig linux.Signal, after *notice) {
 
 func (p *Process) dropPending(m linux.SigSet) {
 	p.sig.pending.drop(m)
+	if m.Has(linux.SIGALRM) {
+		p.alarmTaken()
+	}
 	for _, t := range p.threads {
 		t.sig.pending.drop(m)
 	}
@@ -307,7 +310,7 @@ func (t *Thread) DequeueSignal(set linux.SigSet) (linux.Siginfo, bool) {
 	defer p.mu.Unlock()
 	info, ok := t.sig.pending.take(set)
 	if !ok {
-		info, ok = p.sig.pending.take(set)
+		info, ok = p.takeShared(set)
 	}
 	if ok {
 		t.recalc()

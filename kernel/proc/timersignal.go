@@ -2,9 +2,25 @@ package proc
 
 import (
 	"math"
+	"time"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
 )
+
+// timerDelay is how long a timer is let be that finds its last signal pending, or
+// ignored: the longer, the more timers, signals and threads the user has. So a user's
+// timers together take no more of the machine than a few, whatever their periods.
+func timerDelay(u *kern.User) time.Duration {
+	const delay, few = 10 * time.Millisecond, 32
+	if u == nil {
+		return delay // a process of a test
+	}
+	return delay * time.Duration(1+(u.Signals.Load()+u.Threads.Load())/few)
+}
+
+// Delay is how long the signal's timer is let be.
+func (s *TimerSignal) Delay() time.Duration { return timerDelay(s.entry.user) }
 
 // TimerSignal is the signal of a POSIX timer: there is one in a queue at most. Its
 // place is charged to the user when the timer is made, so that a timer's signal
@@ -33,8 +49,9 @@ func (p *Process) NewTimerSignal() (*TimerSignal, linux.Errno) {
 }
 
 // Send queues the signal for a thread or (nil) the process. If it is queued still,
-// the timer's expirations go to its overrun count, and Send returns the sum.
-func (s *TimerSignal) Send(p *Process, to *Thread, info *linux.Siginfo) (overrun int32, pending bool) {
+// the timer's expirations go to its overrun count. It returns that count, and whether
+// the signal was queued: it is not if it is pending still, by another timer, or ignored.
+func (s *TimerSignal) Send(p *Process, to *Thread, info *linux.Siginfo) (overrun int32, sent bool) {
 	var after notice
 	p.mu.Lock()
 	if s.queued {
@@ -43,14 +60,16 @@ func (s *TimerSignal) Send(p *Process, to *Thread, info *linux.Siginfo) (overrun
 		sum := int32(min(int64(n)+int64(more)+1, math.MaxInt32))
 		s.entry.info.SetTimer(id, sum, s.entry.info.Value())
 		p.mu.Unlock()
-		return sum, true
+		return sum, false
 	}
 	if !s.ended {
 		p.queueLocked(to, info, s, &after)
 	}
+	sent = s.queued
 	p.mu.Unlock()
 	after.deliver()
-	return 0, false
+	_, overrun = info.Timer()
+	return overrun, sent
 }
 
 // End is told that the timer is gone. A signal that is queued stays, and is

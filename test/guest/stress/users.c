@@ -25,6 +25,7 @@
 #include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -341,6 +342,27 @@ static void take_notifications(void)
 }
 static int ask_notification(void) { return syscall(call_notification, 0) < 0 ? errno : 0; }
 
+// Timers with periods that no machine can follow.
+static void ring(int sig) { (void)sig; }
+static void take_timers(void)
+{
+	struct itimerval it = {{0, 1}, {0, 1}};
+	for (int i = 0; i < 100; i++)
+		if (fork() == 0) {
+			signal(SIGALRM, ring);
+			setitimer(ITIMER_REAL, &it, NULL);
+			for (;;)
+				pause();
+		}
+	signal(SIGUSR1, SIG_IGN);
+	struct sigevent ev = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
+	struct itimerspec its = {{0, 1}, {0, 1}};
+	for (timer_t t; timer_create(CLOCK_MONOTONIC, &ev, &t) == 0;) {
+		timer_settime(t, 0, &its, NULL);
+		(*taken)++;
+	}
+}
+
 static const struct {
 	const char *name;
 	void (*take)(void);
@@ -361,6 +383,7 @@ static const struct {
 	{"terminals", take_terminals, ask_terminal},
 	{"endpoints", take_endpoints, ask_endpoint},
 	{"notifications", take_notifications, ask_notification},
+	{"timers", take_timers, ask_process},
 	{"processes", many_processes, ask_process},
 };
 
