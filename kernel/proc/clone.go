@@ -128,6 +128,7 @@ func (t *Thread) mayClone() linux.Errno {
 	if !privileged && uint64(cred.User.Threads.Load()) >= p.limits[linux.RLIMIT_NPROC].cur.Load() {
 		return linux.EAGAIN
 	}
+	t.tooMany = false
 	MaxThreads() // the pool's size
 	if !threadPool.Room(cred.User, 1, privileged) {
 		return linux.EAGAIN

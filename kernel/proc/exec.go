@@ -57,6 +57,10 @@ func (x *program) close() {
 // in a new address space first; only then do the other threads end and is the
 // old program given up.
 func (t *Thread) Exec(a *ExecArgs) linux.Errno {
+	// setuid does not fail for it, since programs do not look: they would go on as root.
+	if t.tooMany = t.tooMany && t.Proc.manyThreads(t.Cred().User); t.tooMany {
+		return linux.EAGAIN
+	}
 	x := program{argv: a.Argv, name: a.Name}
 	if x.name == "" {
 		x.name = a.Path

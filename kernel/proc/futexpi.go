@@ -1,5 +1,7 @@
 package proc
 
+//oops:stop a lock half handed on has waiters and no owner
+
 import (
 	"sync"
 	"sync/atomic"

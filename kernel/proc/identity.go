@@ -86,10 +86,16 @@ func (t *Thread) ChangeCred(n *kern.Cred) {
 	changed := n.UID != t.Cred().UID
 	t.SetCred(n)
 	if changed {
+		t.tooMany = n.UID != 0 && p.manyThreads(n.User)
 		p.chargeTo(n.User)
 	}
 	p.mu.Unlock()
 	t.FDs.SetOwner(n)
+}
+
+// manyThreads reports that a user has more threads than RLIMIT_NPROC says.
+func (p *Process) manyThreads(u *kern.User) bool {
+	return uint64(u.Threads.Load()) > p.limits[linux.RLIMIT_NPROC].cur.Load()
 }
 
 // chargeTo charges the process's threads to another user; the caller holds mu.

@@ -228,13 +228,32 @@ func (p *Process) SetSubreaper(on bool) {
 	}
 }
 
+// markDescendants walks the tree without recursion: a user decides how deep it is.
 func (p *Process) markDescendants() {
-	for c := p.firstChild; c != nil; c = c.nextSibling {
-		if !c.hasSubreaper {
+	for q := p; ; {
+		if c := q.firstChild.unmarked(); c != nil {
 			c.hasSubreaper = true
-			c.markDescendants()
+			q = c
+			continue
 		}
+		for q != p && q.nextSibling.unmarked() == nil {
+			q = q.parent.Load()
+		}
+		if q == p {
+			return
+		}
+		q = q.nextSibling.unmarked()
+		q.hasSubreaper = true
 	}
+}
+
+// unmarked returns p, or the first of its next siblings that does not know of a
+// subreaper yet.
+func (p *Process) unmarked() *Process {
+	for p != nil && p.hasSubreaper {
+		p = p.nextSibling
+	}
+	return p
 }
 
 // Threads returns the living threads.

@@ -297,3 +297,33 @@ TEST(zombies, "processes that nobody has waited for count")
 	while (wait(NULL) > 0)
 		;
 }
+
+TEST(exec_over, "exec after setuid to a user with too many processes")
+{
+	char *argv[] = {"/proc/self/exe", "--exit", NULL};
+	volatile int *ready = shared(4096);
+	pid_t other[2];
+	for (int i = 0; i < 2; i++)
+		other[i] = FORK({
+			become(innocent);
+			ready[i] = 1;
+			for (;;)
+				pause();
+		});
+	until(ready[0] && ready[1]);
+	IN_CHILD("over the limit", {
+		limit(RLIMIT_NPROC, 1);
+		become(innocent);
+		err("execve", execv("/nowhere", argv));
+		err("again", execv("/nowhere", argv));
+	});
+	IN_CHILD("until the limit is higher", {
+		struct rlimit rl = {1, 100};
+		must(setrlimit(RLIMIT_NPROC, &rl), "setrlimit");
+		become(innocent);
+		err("execve", execv("/nowhere", argv));
+		limit(RLIMIT_NPROC, 100);
+		err("execve", execv("/nowhere", argv));
+	});
+	say("%d%d", ends(other[0]), ends(other[1]));
+}
