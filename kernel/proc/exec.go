@@ -15,7 +15,8 @@ import (
 	"hardtack/kernel/wait"
 )
 
-// RandomizeVA is /proc/sys/kernel/randomize_va_space: 0 turns ASLR off.
+// RandomizeVA is /proc/sys/kernel/randomize_va_space: 0 turns ASLR off, 1 leaves
+// the heap behind the program.
 var RandomizeVA atomic.Int32
 
 func init() { RandomizeVA.Store(2) }
@@ -252,7 +253,7 @@ func (t *Thread) fillImage(s *vm.Space, x *program, env []string) (img *Image, a
 	if start >= TaskSize {
 		return nil, at, linux.ENOEXEC
 	}
-	s.SetBrk(brkFor(x, bias, aslr))
+	s.SetBrk(brkFor(x, bias, aslr && RandomizeVA.Load() > 1))
 	vdso, e := mapVDSO(c, s)
 	if e != 0 {
 		return nil, at, e

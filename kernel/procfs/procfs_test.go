@@ -9,6 +9,7 @@ import (
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
 	"hardtack/kernel/mem"
+	"hardtack/kernel/proc"
 	"hardtack/kernel/uio"
 	"hardtack/kernel/vfs"
 	"hardtack/kernel/vm"
@@ -104,7 +105,8 @@ func TestSystemFiles(t *testing.T) {
 
 func TestValuesCanBeSet(t *testing.T) {
 	c, ctx := mounted(t)
-	const path = "/sys/vm/overcommit_memory"
+	path := "/sys/kernel/randomize_va_space"
+	defer proc.RandomizeVA.Store(proc.RandomizeVA.Load())
 	write := func(s string) linux.Errno {
 		f, e := vfs.Open(c, ctx, nil, path, linux.O_WRONLY|linux.O_TRUNC, 0)
 		if e != 0 {
@@ -114,6 +116,12 @@ func TestValuesCanBeSet(t *testing.T) {
 		_, e = f.Ops.Write(c, f, uio.Bytes([]byte(s)), 0)
 		return e
 	}
+	for _, n := range []int32{0, 1, 2} {
+		if e := write(fmt.Sprintln(n)); e != 0 || proc.RandomizeVA.Load() != n {
+			t.Errorf("%d: %v", n, e)
+		}
+	}
+	path = "/sys/vm/overcommit_memory"
 	if e := write("1\n"); e != 0 || read(t, c, ctx, path) != "1\n" {
 		t.Error(e)
 	}

@@ -205,7 +205,13 @@ var kernelFiles = []*entry{
 	file("core_uses_pid", "0\n"),
 	number("panic", 0, nil),
 	file("printk", "4\t4\t1\t7\n"),
-	number("randomize_va_space", 2, between(0, 2)),
+	number("randomize_va_space", 2, func(n int64) bool {
+		if n < 0 || n > 2 {
+			return false
+		}
+		proc.RandomizeVA.Store(int32(n))
+		return true
+	}),
 	setting("dmesg_restrict", &kern.DmesgRestrict, 1),
 	number("kptr_restrict", 0, between(0, 2)),
 	file("core_pattern", "core\n"),
