@@ -54,6 +54,14 @@ const (
 	kindOrphans // of the file that lists orphans
 )
 
+// use is the kind without what tells a directory's blocks apart: all are its content.
+func (k kind) use() kind {
+	if k == kindRoot || k == kindIndex {
+		return kindDir
+	}
+	return k
+}
+
 // bytes returns the present content, to be read by who holds the lock that guards it.
 func (b *buffer) bytes() []byte {
 	b.mu.Lock()

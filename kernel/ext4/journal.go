@@ -254,7 +254,7 @@ func (j *journal) recycle(d []byte) {
 func (h *handle) forget(blk uint64, k kind, of uint64) error {
 	if b := h.fs.cache.peek(blk); b != nil {
 		b.mu.Lock()
-		other := b.pinned || b.kind != kindRaw && (b.kind != k || b.of != of)
+		other := b.pinned || b.kind != kindRaw && (b.kind.use() != k || b.of != of)
 		b.gone = !other
 		b.mu.Unlock()
 		if other {

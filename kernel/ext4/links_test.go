@@ -118,3 +118,33 @@ func TestSharedXattrs(t *testing.T) {
 	must(t, fs.Unmount())
 	wantClean(t, dev)
 }
+
+// TestIndexedDirectoryGoes: a directory is removed whose index has a root and inner nodes
+// in memory; all its blocks are free again.
+func TestIndexedDirectoryGoes(t *testing.T) {
+	dev := mkfsMem(t, 32<<20, 1024)
+	fs := mount(t, dev)
+	root, err := fs.Root()
+	must(t, err)
+	var before, after linux.Statfs
+	fs.Statfs(&before)
+	d := create(t, fs, "/d", NewInode{Mode: linux.S_IFDIR | 0o755})
+	f := newFile(t, fs, "/f")
+	const names = 3000
+	for i := range names {
+		must(t, fs.Link(d, fmt.Sprintf("%0100d", i), f))
+	}
+	for i := range names {
+		must(t, fs.Unlink(d, fmt.Sprintf("%0100d", i), f))
+	}
+	must(t, fs.Unlink(root, "d", d))
+	must(t, fs.Put(d))
+	must(t, fs.Put(f))
+	must(t, fs.Sync())
+	if fs.Statfs(&after); after.Bfree != before.Bfree {
+		t.Errorf("%d blocks free, %d before", after.Bfree, before.Bfree)
+	}
+	must(t, fs.Put(root))
+	must(t, fs.Unmount())
+	wantClean(t, dev)
+}
