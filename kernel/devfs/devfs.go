@@ -114,15 +114,21 @@ func AddPTS(c *kern.Ctx, n uint32) linux.Errno {
 // RemovePTS takes /dev/pts/n away.
 func RemovePTS(n uint32) { pts().Root.RemoveChild(strconv.FormatUint(uint64(n), 10)) }
 
-// PTSPath is where /dev/pts/n is, as a file opened through its master has it;
-// zero when there is none.
-func PTSPath(ns *vfs.Namespace, n uint32) vfs.Path {
+// PTSPath is where pseudo-terminal n is for who opened its master at ptmx: in the
+// devpts that has ptmx itself, or in the one mounted on "pts" beside it. It is zero
+// when there is none.
+func PTSPath(ptmx vfs.Path, n uint32) vfs.Path {
 	d := pts().Root.Child(strconv.FormatUint(uint64(n), 10))
-	if d == nil {
+	if d == nil || ptmx.Mnt == nil {
 		return vfs.Path{}
 	}
-	for _, m := range ns.Mounts() {
-		if m.FS == pts().FileSystem {
+	if ptmx.Mnt.FS == pts().FileSystem {
+		return vfs.Path{Mnt: ptmx.Mnt, Dentry: d}
+	}
+	dir := ptmx.Dentry.Parent()
+	for _, m := range ptmx.Namespace().Mounts() {
+		at, ok := m.Point()
+		if ok && m.FS == pts().FileSystem && at.Mnt == ptmx.Mnt && at.Dentry.Parent() == dir && at.Dentry.Name() == "pts" {
 			return vfs.Path{Mnt: m, Dentry: d}
 		}
 	}

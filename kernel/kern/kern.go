@@ -98,6 +98,7 @@ const (
 	CapSysTime        = 25
 	CapSysTTYConfig   = 26
 	CapMknod          = 27
+	CapAuditControl   = 30
 	CapSetfcap        = 31
 	CapSyslog         = 34
 	CapWakeAlarm      = 35

@@ -182,6 +182,7 @@ func (t *Thread) copyThread(a *CloneArgs) (*Thread, linux.Errno) {
 		c.sig.alt = t.sig.alt
 	}
 	c.name.Store(t.name.Load())
+	c.login.Store(t.login.Load())
 	c.sched = t.sched.forChild()
 	c.startTime = kern.Monotonic()
 

@@ -53,6 +53,7 @@ type Thread struct {
 	frame *signalFrame // room to build one; made at the first signal
 
 	name       atomic.Pointer[string] // PR_SET_NAME, exec
+	login      atomic.Uint64          // see Login
 	clearTID   uint64                 // CLONE_CHILD_CLEARTID, set_tid_address
 	robustList uint64                 // set_robust_list
 	restart    func(t *Thread) (uint64, linux.Errno)

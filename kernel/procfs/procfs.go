@@ -42,6 +42,7 @@ type entry struct {
 	own    bool // a directory that the process itself may always list
 	inside bool // a directory that opens only for who may look into the process
 	write  func(x *about, b []byte) linux.Errno
+	whole  bool // with write: only at the file's start
 	link   func(x *about) (string, linux.Errno)
 	jump   func(x *about) (vfs.Path, linux.Errno) // with link: where it really leads
 	kids   []*entry                               // a directory's fixed names

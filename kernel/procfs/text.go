@@ -138,7 +138,7 @@ func (t *text) keep(b []byte) {
 }
 
 // Write hands a whole write to the file.
-func (t *text) Write(c *kern.Ctx, _ *vfs.File, v *uio.Vec, _ int64) (int, linux.Errno) {
+func (t *text) Write(c *kern.Ctx, _ *vfs.File, v *uio.Vec, off int64) (int, linux.Errno) {
 	if t.n.e.write == nil {
 		return 0, linux.EACCES
 	}
@@ -146,7 +146,7 @@ func (t *text) Write(c *kern.Ctx, _ *vfs.File, v *uio.Vec, _ int64) (int, linux.
 		return 0, linux.EPERM
 	}
 	n := v.Len()
-	if n > maxWrite {
+	if n > maxWrite || t.n.e.whole && off != 0 {
 		return 0, linux.EINVAL
 	}
 	b := make([]byte, n)

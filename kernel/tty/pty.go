@@ -334,7 +334,7 @@ func (m *master) Ioctl(c *kern.Ctx, f *vfs.File, cmd uint32, arg uint64) (uint64
 		t.unlock()
 		return 0, 0
 	case linux.TIOCGPTPEER:
-		return m.openPeer(c, uint32(arg))
+		return m.openPeer(c, f, uint32(arg))
 	case linux.FIONREAD:
 		t.mu.Lock()
 		n := t.out.len()
@@ -361,19 +361,20 @@ func (m *master) Ioctl(c *kern.Ctx, f *vfs.File, cmd uint32, arg uint64) (uint64
 	return t.ioctl(c, f, cmd, arg, true)
 }
 
-// openPeer is TIOCGPTPEER: a descriptor of the slave without its name.
-func (m *master) openPeer(c *kern.Ctx, flags uint32) (uint64, linux.Errno) {
-	ops, e := m.p.slave.open(c, flags, true)
+// openPeer is TIOCGPTPEER: a descriptor of the slave for who has the master, however
+// the caller sees /dev/pts.
+func (m *master) openPeer(c *kern.Ctx, f *vfs.File, flags uint32) (uint64, linux.Errno) {
+	at := devfs.PTSPath(f.Path, m.p.n)
+	if at.Zero() {
+		return 0, linux.ENODEV
+	}
+	peer, e := vfs.OpenGranted(c, at, flags)
 	if e != 0 {
 		return 0, e
 	}
-	m.p.slave.mu.Lock()
-	m.p.seen = true
-	m.p.slave.mu.Unlock()
-	f := vfs.NewFile(ops, flags&(linux.O_ACCMODE|linux.O_NONBLOCK))
-	fd, e := jobs.Install(c, f, flags&linux.O_CLOEXEC != 0)
+	fd, e := jobs.Install(c, peer, flags&linux.O_CLOEXEC != 0)
 	if e != 0 {
-		f.Put()
+		peer.Put()
 		return 0, e
 	}
 	return uint64(fd), 0

@@ -285,6 +285,22 @@ func OpenPath(c *kern.Ctx, p Path, flags uint32) (*File, linux.Errno) {
 	return openAt(c, p, &OpenHow{Flags: flags}, false)
 }
 
+// OpenGranted opens a place for which another right than its permissions speaks: the
+// slave of a pseudo-terminal for who has its master.
+func OpenGranted(c *kern.Ctx, p Path, flags uint32) (*File, linux.Errno) {
+	i := p.Dentry.Inode
+	if !i.TryGet() {
+		return nil, linux.ENOENT
+	}
+	f, e := openInode(c, p, flags)
+	if e != 0 {
+		i.Put()
+		return nil, e
+	}
+	notifyPath(p, linux.IN_OPEN)
+	return f, 0
+}
+
 // openTemp is O_TMPFILE: a file without a name in the directory path.
 func (w *walk) openTemp(fs *FSContext, path string, how *OpenHow) (*File, linux.Errno) {
 	if accessOf[how.Flags&linux.O_ACCMODE]&MayWrite == 0 {
