@@ -83,8 +83,14 @@ func TestPseudoTerminals(t *testing.T) {
 	if e != 0 || p.Inode().Rdev != linux.Makedev(136, 3) || p.Inode().Mode() != linux.S_IFCHR|0o620 {
 		t.Fatal(e)
 	}
-	if got := PTSPath(ctx.Root().Namespace(), 3); got != p {
-		t.Error("the path of the slave is another one")
+	for _, name := range []string{"/dev/ptmx", "/dev/pts/ptmx"} {
+		ptmx, e := vfs.Lookup(c, ctx, nil, name, 0)
+		if got := PTSPath(ptmx, 3); e != 0 || got != p {
+			t.Errorf("%s: the path of the slave is another one (%v)", name, e)
+		}
+	}
+	if elsewhere, e := vfs.Lookup(c, ctx, nil, "/dev/null", 0); e != 0 || PTSPath(elsewhere, 3) != p || !PTSPath(ctx.Root(), 3).Zero() {
+		t.Error("a devpts is found beside what is not there", e)
 	}
 	if e := AddPTS(c, 3); e != linux.EEXIST {
 		t.Error(e)
