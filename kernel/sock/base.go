@@ -21,6 +21,8 @@ type Base struct {
 	Q wait.Queue
 	// Opt are the options of SOL_SOCKET.
 	Opt Options
+	// Filters says that the socket heeds SO_ATTACH_FILTER; immutable.
+	Filters bool
 
 	err  atomic.Uint32            // SO_ERROR: errno that the next call reports
 	file atomic.Pointer[vfs.File] // the socket's file, not counted

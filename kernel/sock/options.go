@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/kern"
+	"hardtack/kernel/sock/bpf"
 )
 
 // Options are the options of SOL_SOCKET that every socket keeps. All are
@@ -18,6 +18,33 @@ type Options struct {
 	Priority, Mark     atomic.Int32
 	BufSet             atomic.Uint32 // bit 0: RcvBuf was set by the program, bit 1: SndBuf
 	BindToDevice       atomic.Int32  // interface index; 0 for any
+	rare               atomic.Pointer[rareOptions]
+	filter             atomic.Pointer[bpf.Program]
+}
+
+// rareOptions are what few programs set; immutable, each change makes a copy.
+type rareOptions struct {
+	ints     [len(rareInts)]int32
+	pacing   uint64   // SO_MAX_PACING_RATE
+	txtime   [8]byte  // struct sock_txtime
+	linger   int32    // l_linger while SO_LINGER is off
+	stamping [2]int32 // struct so_timestamping
+}
+
+var noRareOptions = rareOptions{ints: [len(rareInts)]int32{0, 0, 0, -1, 1}, pacing: ^uint64(0)}
+
+// rareInts are options that are kept for getsockopt: nothing in this kernel
+// depends on them. The bounds are those of setsockopt.
+var rareInts = [...]struct {
+	name, least, most int32
+	admin             bool // more than the present value needs CAP_NET_ADMIN
+	hidden            bool // getsockopt does not know it
+}{
+	{name: linux.SO_BUSY_POLL, most: 1<<31 - 1, admin: true},
+	{name: linux.SO_PREFER_BUSY_POLL, most: 1, admin: true},
+	{name: linux.SO_BUSY_POLL_BUDGET, most: 65535, admin: true, hidden: true},
+	{name: linux.SO_INCOMING_CPU, least: -1 << 31, most: 1<<31 - 1},
+	{name: linux.SO_TXREHASH, least: -1, most: 1},
 }
 
 // Boolean options, by bit.
@@ -31,9 +58,18 @@ const (
 	NoCheck
 	ReusePort
 	PassCred
-	Timestamp
-	TimestampNS
+	Timestamp    // a time goes with what is received
+	TimestampNS  // as a timespec
+	TimestampNew // with 64 bits on every machine
 	PassSec
+	RxqOvfl
+	WifiStatus
+	NoFCS
+	LockFilter
+	SelectErrQueue
+	ZeroCopy
+	RcvMark
+	Txtime
 )
 
 var boolOptions = [...]struct {
@@ -43,7 +79,9 @@ var boolOptions = [...]struct {
 	{linux.SO_DEBUG, Debug}, {linux.SO_REUSEADDR, ReuseAddr}, {linux.SO_DONTROUTE, DontRoute},
 	{linux.SO_BROADCAST, Broadcast}, {linux.SO_KEEPALIVE, KeepAlive}, {linux.SO_OOBINLINE, OOBInline},
 	{linux.SO_NO_CHECK, NoCheck}, {linux.SO_REUSEPORT, ReusePort}, {linux.SO_PASSCRED, PassCred},
-	{linux.SO_TIMESTAMP, Timestamp}, {linux.SO_TIMESTAMPNS, TimestampNS},
+	{linux.SO_PASSSEC, PassSec}, {linux.SO_RXQ_OVFL, RxqOvfl}, {linux.SO_WIFI_STATUS, WifiStatus},
+	{linux.SO_NOFCS, NoFCS}, {linux.SO_LOCK_FILTER, LockFilter}, {linux.SO_SELECT_ERR_QUEUE, SelectErrQueue},
+	{linux.SO_ZEROCOPY, ZeroCopy}, {linux.SO_RCVMARK, RcvMark},
 }
 
 func (o *Options) init() {
@@ -64,6 +102,36 @@ func (o *Options) Set(bit uint32, on bool) {
 	}
 }
 
+func (o *Options) getRare() *rareOptions {
+	if r := o.rare.Load(); r != nil {
+		return r
+	}
+	return &noRareOptions
+}
+
+// setRare changes rare options: no change by another thread is lost.
+func (o *Options) setRare(change func(*rareOptions)) {
+	for {
+		old := o.rare.Load()
+		r := *o.getRare()
+		change(&r)
+		if o.rare.CompareAndSwap(old, &r) {
+			return
+		}
+	}
+}
+
+// Timestamping returns SO_TIMESTAMPING's flags.
+func (o *Options) Timestamping() int32 {
+	if r := o.rare.Load(); r != nil {
+		return r.stamping[0]
+	}
+	return 0
+}
+
+// Filter returns the program that looks at what comes in; nil for none.
+func (o *Options) Filter() *bpf.Program { return o.filter.Load() }
+
 // Inherit copies what an accepted connection takes over from its listener.
 func (o *Options) Inherit(from *Options) {
 	o.bits.Store(from.bits.Load())
@@ -77,177 +145,12 @@ func (o *Options) Inherit(from *Options) {
 	o.Mark.Store(from.Mark.Load())
 	o.BufSet.Store(from.BufSet.Load())
 	o.BindToDevice.Store(from.BindToDevice.Load())
-}
-
-// SetSocketOpt is setsockopt at SOL_SOCKET; ENOPROTOOPT for what it does not know.
-func (b *Base) SetSocketOpt(c *kern.Ctx, name int32, val []byte) linux.Errno {
-	o := &b.Opt
-	switch name {
-	case linux.SO_LINGER:
-		if len(val) < linux.SizeofLinger {
-			return linux.EINVAL
-		}
-		on, _ := Int(val)
-		sec, _ := Int(val[4:])
-		switch {
-		case on == 0:
-			o.Linger.Store(0)
-		case sec < 0 || sec > 1<<20:
-			o.Linger.Store(1 << 20)
-		default:
-			o.Linger.Store(sec + 1)
-		}
-		return 0
-	case linux.SO_RCVTIMEO, linux.SO_SNDTIMEO, linux.SO_RCVTIMEO_NEW, linux.SO_SNDTIMEO_NEW:
-		return o.setTimeout(name, val)
-	case linux.SO_TYPE, linux.SO_PROTOCOL, linux.SO_DOMAIN, linux.SO_ERROR, linux.SO_ACCEPTCONN,
-		linux.SO_PEERCRED, linux.SO_PEERGROUPS, linux.SO_SNDLOWAT, linux.SO_PEERSEC:
-		return linux.ENOPROTOOPT
-	case linux.SO_ATTACH_FILTER, linux.SO_BINDTODEVICE:
-		return linux.ENOPROTOOPT
+	if r := from.rare.Load(); r != nil {
+		o.rare.Store(r)
 	}
-	v, e := Int(val)
-	if e != 0 {
-		return e
+	if f := from.filter.Load(); f != nil {
+		o.filter.Store(f)
 	}
-	for _, x := range boolOptions {
-		if x.name == name {
-			if x.bit == Debug && v != 0 && !c.Cred().Has(kern.CapNetAdmin) {
-				return linux.EACCES
-			}
-			o.Set(x.bit, v != 0)
-			if x.bit == Timestamp && v != 0 {
-				o.Set(TimestampNS, false)
-			} else if x.bit == TimestampNS && v != 0 {
-				o.Set(Timestamp, false)
-			}
-			return 0
-		}
-	}
-	switch name {
-	case linux.SO_RCVBUF, linux.SO_RCVBUFFORCE:
-		if name == linux.SO_RCVBUFFORCE && !c.Cred().Has(kern.CapNetAdmin) {
-			return linux.EPERM
-		}
-		o.RcvBuf.Store(bufferSize(v, linux.MinimumReceiveBuffer))
-		o.BufSet.Or(1)
-	case linux.SO_SNDBUF, linux.SO_SNDBUFFORCE:
-		if name == linux.SO_SNDBUFFORCE && !c.Cred().Has(kern.CapNetAdmin) {
-			return linux.EPERM
-		}
-		o.SndBuf.Store(bufferSize(v, linux.MinimumSendBuffer))
-		o.BufSet.Or(2)
-	case linux.SO_RCVLOWAT:
-		switch {
-		case v < 0:
-			v = 1 << 30
-		case v == 0:
-			v = 1
-		}
-		o.RcvLowat.Store(v)
-	case linux.SO_PRIORITY:
-		if (v < 0 || v > 6) && !c.Cred().Has(kern.CapNetAdmin) {
-			return linux.EPERM
-		}
-		o.Priority.Store(v)
-	case linux.SO_MARK:
-		if !c.Cred().Has(kern.CapNetAdmin) {
-			return linux.EPERM
-		}
-		o.Mark.Store(v)
-	case linux.SO_INCOMING_CPU:
-	default:
-		return linux.ENOPROTOOPT
-	}
-	return 0
-}
-
-// bufferSize doubles what a program asks for, within the limits, as Linux does.
-func bufferSize(v int32, least int32) int32 {
-	if v < 0 || v > linux.DefaultSocketBuffer {
-		v = linux.DefaultSocketBuffer
-	}
-	return max(2*v, least)
-}
-
-func (o *Options) setTimeout(name int32, val []byte) linux.Errno {
-	if len(val) < 16 {
-		return linux.EINVAL
-	}
-	sec, usec := int64(Uint64(val)), int64(Uint64(val[8:]))
-	if usec < 0 || usec >= 1_000_000 {
-		return linux.EDOM
-	}
-	ns := int64(0)
-	switch {
-	case sec < 0:
-		ns = 1 // do not wait (0 would be for ever)
-	case sec < 1<<33:
-		ns = sec*1_000_000_000 + usec*1000
-	}
-	if name == linux.SO_RCVTIMEO || name == linux.SO_RCVTIMEO_NEW {
-		o.RcvTimeo.Store(ns)
-	} else {
-		o.SndTimeo.Store(ns)
-	}
-	return 0
-}
-
-// GetSocketOpt is getsockopt at SOL_SOCKET for what a Base knows itself.
-func (b *Base) GetSocketOpt(name int32, val []byte) (int, linux.Errno) {
-	o := &b.Opt
-	for _, x := range boolOptions {
-		if x.name == name {
-			return PutInt(val, b2i(o.Has(x.bit))), 0
-		}
-	}
-	switch name {
-	case linux.SO_TYPE:
-		return PutInt(val, b.Type), 0
-	case linux.SO_DOMAIN:
-		return PutInt(val, b.Domain), 0
-	case linux.SO_PROTOCOL:
-		return PutInt(val, b.Protocol), 0
-	case linux.SO_ERROR:
-		return PutInt(val, int32(b.TakeError())), 0
-	case linux.SO_SNDBUF:
-		return PutInt(val, o.SndBuf.Load()), 0
-	case linux.SO_RCVBUF:
-		return PutInt(val, o.RcvBuf.Load()), 0
-	case linux.SO_RCVLOWAT:
-		return PutInt(val, o.RcvLowat.Load()), 0
-	case linux.SO_SNDLOWAT:
-		return PutInt(val, 1), 0
-	case linux.SO_PRIORITY:
-		return PutInt(val, o.Priority.Load()), 0
-	case linux.SO_MARK:
-		return PutInt(val, o.Mark.Load()), 0
-	case linux.SO_INCOMING_CPU:
-		return PutInt(val, -1), 0
-	case linux.SO_ACCEPTCONN:
-		return PutInt(val, 0), 0
-	case linux.SO_LINGER:
-		var b [8]byte
-		if l := o.Linger.Load(); l != 0 {
-			PutInt(b[:], 1)
-			PutInt(b[4:], l-1)
-		}
-		return copy(val, b[:]), 0
-	case linux.SO_RCVTIMEO, linux.SO_RCVTIMEO_NEW:
-		return putTimeval(val, o.RcvTimeo.Load()), 0
-	case linux.SO_SNDTIMEO, linux.SO_SNDTIMEO_NEW:
-		return putTimeval(val, o.SndTimeo.Load()), 0
-	case linux.SO_BINDTODEVICE:
-		return 0, 0
-	}
-	return 0, linux.ENOPROTOOPT
-}
-
-func putTimeval(val []byte, ns int64) int {
-	var b [16]byte
-	PutUint64(b[:], uint64(ns/1_000_000_000))
-	PutUint64(b[8:], uint64(ns%1_000_000_000/1000))
-	return copy(val, b[:])
 }
 
 // Uint64 decodes a little-endian number.

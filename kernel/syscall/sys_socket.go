@@ -253,7 +253,13 @@ func sysSetsockopt(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return 0, linux.EINVAL
 	}
 	val, e := readUser(t, a.Addr(3), int(min(n, maxOption)))
+	if a[3] == 0 && n > 0 && a.Int(1) == linux.IPPROTO_IPV6 { // no value is 0 there
+		val, e = make([]byte, min(n, 4)), 0
+	}
 	if e != 0 {
+		if k, ok := s.(optionNames); ok && !k.KnowsOption(a.Int(1), a.Int(2)) {
+			e = linux.ENOPROTOOPT
+		}
 		return 0, e
 	}
 	return 0, s.SetOpt(&t.Ctx, a.Int(1), a.Int(2), val)
@@ -272,15 +278,42 @@ func sysGetsockopt(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	}
 	room, _ := sock.Int(b)
 	if room < 0 {
-		return 0, linux.EINVAL
+		n, e := negativeLength(s, a.Int(1))
+		if e != 0 {
+			return 0, e
+		}
+		room = int32(n)
 	}
 	val := t.Scratch[:min(room, maxOption)]
 	n, e := s.GetOpt(&t.Ctx, a.Int(1), a.Int(2), val)
 	if e != 0 {
 		return 0, e
 	}
-	if _, e := t.Mem.CopyOut(a.Addr(3), val[:n]); e != 0 {
+	out := val[:min(n, len(val))]
+	if a.Int(1) == linux.SOL_SOCKET && a.Int(2) == linux.SO_GET_FILTER { // its length counts instructions
+		if out = nil; room > 0 {
+			out = s.SockBase().Opt.FilterText()
+		}
+	}
+	if _, e := t.Mem.CopyOut(a.Addr(3), out); e != 0 {
 		return 0, e
 	}
 	return 0, writeU32(t, a.Addr(4), uint32(n))
+}
+
+// optionNames is a socket that can tell whether it knows an option before its
+// value has been read.
+type optionNames interface {
+	KnowsOption(level, name int32) bool
+}
+
+// negativeLength answers getsockopt for a length below 0: with an error, or how
+// much the socket gives none the less.
+func negativeLength(s sock.Socket, level int32) (int, linux.Errno) {
+	if x, ok := s.(interface {
+		NegativeLength(level int32) (int, linux.Errno)
+	}); ok {
+		return x.NegativeLength(level)
+	}
+	return 0, linux.EINVAL
 }

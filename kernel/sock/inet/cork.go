@@ -27,11 +27,6 @@ type cork struct {
 // maxUDP is the most that one datagram carries over IPv4.
 const maxUDP = 65535 - 20 - 8
 
-// isUDP reports whether this is a socket of UDP, not a raw or an ICMP one.
-func (s *Datagram) isUDP() bool {
-	return s.Protocol == linux.IPPROTO_UDP && s.Type == linux.SOCK_DGRAM
-}
-
 // sendPart adds v to the datagram that was begun, or begins one; without more
 // and without UDP_CORK it sends it. An error throws it away.
 func (s *Datagram) sendPart(c *kern.Ctx, v *uio.Vec, o tcpip.WriteOptions, nonblock, more bool) (int, linux.Errno) {

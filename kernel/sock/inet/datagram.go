@@ -1,6 +1,8 @@
 package inet
 
 import (
+	"sync/atomic"
+
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/icmp"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
@@ -32,6 +34,9 @@ func (n *Net) Socket(c *kern.Ctx, domain, typ, protocol int32) (sock.Socket, lin
 	var err tcpip.Error
 	var trans tcpip.TransportProtocolNumber
 	s.init(c, n, domain, typ, protocol)
+	s.peekOff.Store(-1)
+	s.checksum.Store(-1)
+	s.Filters = true
 	switch typ {
 	case linux.SOCK_DGRAM:
 		switch {
@@ -72,7 +77,11 @@ func (n *Net) Socket(c *kern.Ctx, domain, typ, protocol int32) (sock.Socket, lin
 // Datagram is a socket of UDP, ICMP or raw IP: every call goes to its endpoint.
 type Datagram struct {
 	inetSock
-	cork cork
+	cork        cork
+	noCheck6    [2]atomic.Bool // UDP_NO_CHECK6_TX and RX: there are always checksums
+	checksum    atomic.Int32   // IPV6_CHECKSUM
+	icmpFilter  atomic.Uint32  // ICMP_FILTER: a bit for each type not to deliver
+	icmp6Filter [32]byte       // ICMPV6_FILTER; guarded by mu
 }
 
 // Bind is bind(2).
@@ -312,67 +321,6 @@ func (s *Datagram) control(cm *tcpip.ReceivableControlMessages, m *sock.Msg) {
 		m.PktInfo = sock.PktInfo{Index: int32(cm.IPv6PacketInfo.NIC), V6: true}
 		put(&m.PktInfo.Local, cm.IPv6PacketInfo.Addr)
 	}
-}
-
-// SetOpt is setsockopt(2).
-func (s *Datagram) SetOpt(c *kern.Ctx, level, name int32, val []byte) linux.Errno {
-	switch level {
-	case linux.SOL_SOCKET:
-		return s.setSocket(c, name, val)
-	case linux.IPPROTO_IP, linux.IPPROTO_IPV6:
-		return s.setIP(c, level, name, val)
-	case linux.SOL_RAW, linux.IPPROTO_ICMPV6:
-		return s.setFilter(level, name, val)
-	case linux.IPPROTO_UDP:
-		if name == linux.UDP_CORK && s.isUDP() {
-			v, e := sock.Int(val)
-			if e != 0 {
-				return e
-			}
-			return s.setCork(c, v != 0)
-		}
-	}
-	return linux.ENOPROTOOPT
-}
-
-// setFilter is ICMP_FILTER and ICMPV6_FILTER of raw sockets.
-func (s *Datagram) setFilter(level, name int32, val []byte) linux.Errno {
-	if s.Type != linux.SOCK_RAW {
-		return linux.ENOPROTOOPT
-	}
-	switch {
-	case level == linux.SOL_RAW && name == linux.ICMP_FILTER && s.Protocol == linux.IPPROTO_ICMP:
-		return 0 // all types are delivered: the filter only saves work
-	case level == linux.IPPROTO_ICMPV6 && name == linux.ICMPV6_FILTER && s.Protocol == linux.IPPROTO_ICMPV6:
-		if len(val) < 32 {
-			return linux.EINVAL
-		}
-		var o tcpip.ICMPv6Filter
-		for i := range o.DenyType {
-			v, _ := sock.Int(val[4*i:])
-			o.DenyType[i] = uint32(v)
-		}
-		return errno(s.ep.Load().SetSockOpt(&o))
-	}
-	return linux.ENOPROTOOPT
-}
-
-// GetOpt is getsockopt(2).
-func (s *Datagram) GetOpt(_ *kern.Ctx, level, name int32, val []byte) (int, linux.Errno) {
-	switch {
-	case level == linux.SOL_SOCKET:
-		return s.getSocket(name, val)
-	case level == linux.IPPROTO_IP || level == linux.IPPROTO_IPV6:
-		return s.getIP(level, name, val)
-	case level == linux.IPPROTO_UDP && s.isUDP():
-		if name == linux.UDP_CORK {
-			return s.getCork(val)
-		}
-		return 0, linux.ENOPROTOOPT
-	case level == linux.SOL_RAW && s.Type == linux.SOCK_RAW:
-		return 0, linux.ENOPROTOOPT
-	}
-	return 0, s.noLevel()
 }
 
 // Ioctl knows how long the next message is, and the requests about interfaces.

@@ -17,24 +17,30 @@ import (
 
 // ipOptions are the options at IPPROTO_IP and IPPROTO_IPV6.
 type ipOptions struct {
-	tos, ttl, hops       int32 // ttl and hops: -1 is the default
-	tclass               int32
-	mtuDiscover          int32
-	mcastTTL, mcastHops  int32
-	mcastIf              int32
-	mcastIfAddr          [4]byte
-	mcastLoop, v6only    bool
-	recvErr, recvErr6    bool
-	pktInfo, pktInfo6    bool
-	recvTTL, recvTOS     bool
-	recvHops, recvTClass bool
-	freebind, bindNoPort bool
-	hdrIncl, recvOrigDst bool
-	mcastAll, autoFlow   bool
+	kept                  *kept // what is only kept; nil while nothing differs from a new socket
+	tos, ttl, hops        int32 // ttl and hops: -1 is the default
+	tclass                int32
+	mtuDiscover           int32
+	mtuDiscover6          int32
+	fragSize              int32 // IPV6_MTU
+	srcPrefs              int32 // IPV6_ADDR_PREFERENCES
+	mcastTTL, mcastHops   int32
+	mcastIf               int32
+	mcastIfAddr           [4]byte
+	mcastLoop, mcastLoop6 bool
+	v6only, transparent   bool
+	recvErr, recvErr6     bool
+	pktInfo, pktInfo6     bool
+	recvTTL, recvTOS      bool
+	recvHops, recvTClass  bool
+	freebind, bindNoPort  bool
+	hdrIncl, recvOrigDst  bool
+	recvOrigDst6          bool
+	sticky                [linux.SizeofIn6Pktinfo]byte // IPV6_PKTINFO
 }
 
 func (o *ipOptions) init() {
-	*o = ipOptions{ttl: -1, hops: -1, mtuDiscover: linux.IP_PMTUDISC_WANT, mcastTTL: 1, mcastHops: 1, mcastLoop: true, mcastAll: true}
+	*o = ipOptions{ttl: -1, hops: -1, mtuDiscover: linux.IP_PMTUDISC_WANT, mtuDiscover6: linux.IP_PMTUDISC_WANT, mcastTTL: 1, mcastHops: 1, mcastLoop: true, mcastLoop6: true}
 }
 
 // applyAll tells a new endpoint what differs from the defaults.
@@ -78,8 +84,8 @@ func (o *ipOptions) flag(level, name int32) *bool {
 			return &o.bindNoPort
 		case linux.IP_MULTICAST_LOOP:
 			return &o.mcastLoop
-		case linux.IP_MULTICAST_ALL:
-			return &o.mcastAll
+		case linux.IP_TRANSPARENT:
+			return &o.transparent
 		case linux.IP_RECVORIGDSTADDR:
 			return &o.recvOrigDst
 		}
@@ -97,20 +103,20 @@ func (o *ipOptions) flag(level, name int32) *bool {
 	case linux.IPV6_RECVTCLASS:
 		return &o.recvTClass
 	case linux.IPV6_MULTICAST_LOOP:
-		return &o.mcastLoop
+		return &o.mcastLoop6
 	case linux.IPV6_FREEBIND:
 		return &o.freebind
-	case linux.IPV6_AUTOFLOWLABEL:
-		return &o.autoFlow
-	case linux.IPV6_MULTICAST_ALL:
-		return &o.mcastAll
+	case linux.IPV6_TRANSPARENT:
+		return &o.transparent
+	case linux.IPV6_RECVORIGDSTADDR:
+		return &o.recvOrigDst6
 	}
 	return nil
 }
 
 // setIP is setsockopt at IPPROTO_IP or IPPROTO_IPV6.
 func (s *inetSock) setIP(c *kern.Ctx, level, name int32, val []byte) linux.Errno {
-	if level == linux.IPPROTO_IPV6 && !s.v6 {
+	if !s.hasLevel(level) {
 		return linux.ENOPROTOOPT
 	}
 	s.mu.Lock()
@@ -119,95 +125,183 @@ func (s *inetSock) setIP(c *kern.Ctx, level, name int32, val []byte) linux.Errno
 	if p := s.ep.Load(); p != nil {
 		ep = p.Endpoint
 	}
-	switch {
-	case level == linux.IPPROTO_IP && name >= linux.IP_MULTICAST_IF && name <= linux.IP_DROP_MEMBERSHIP && name != linux.IP_MULTICAST_TTL && name != linux.IP_MULTICAST_LOOP,
-		level == linux.IPPROTO_IPV6 && (name == linux.IPV6_ADD_MEMBERSHIP || name == linux.IPV6_DROP_MEMBERSHIP):
+	if isMulticast(level, name) {
 		return s.setMulticast(ep, level, name, val)
 	}
-	// As Linux: a single byte is accepted at IPPROTO_IP.
-	var v int32
-	if level == linux.IPPROTO_IP && len(val) >= 1 && len(val) < 4 {
+	// As Linux: at IPPROTO_IP a single byte is a value, at both levels nothing
+	// is 0 for some options.
+	v, e := sock.Int(val)
+	if e != 0 && level == linux.IPPROTO_IP && len(val) > 0 {
 		v = int32(val[0])
-	} else {
-		var e linux.Errno
-		if v, e = sock.Int(val); e != 0 {
-			return e
-		}
 	}
-	o := &s.ip
-	if f := o.flag(level, name); f != nil {
-		if f == &o.v6only && s.hasPort() {
-			return linux.EINVAL
-		}
-		*f = v != 0
-		s.applyFlag(ep, f)
-		return 0
+	if i := keptIndex(level, name); i >= 0 {
+		return s.setKept(c, i, v, len(val))
 	}
-	tell := func(opt tcpip.SockOptInt, v int32) linux.Errno {
-		if ep == nil {
-			return 0
-		}
-		return errno(ep.SetSockOptInt(opt, int(v)))
+	if f := s.ip.flag(level, name); f != nil {
+		return s.setFlag(c, ep, level, name, f, v, len(val))
 	}
 	if level == linux.IPPROTO_IP {
-		switch name {
-		case linux.IP_TOS:
-			o.tos = v & 0xff
-			return tell(tcpip.IPv4TOSOption, o.tos)
-		case linux.IP_TTL:
-			if v != -1 && (v < 1 || v > 255) {
-				return linux.EINVAL
-			}
-			o.ttl = v
-			return tell(tcpip.IPv4TTLOption, max(v, 0))
-		case linux.IP_MTU_DISCOVER:
-			if v < linux.IP_PMTUDISC_DONT || v > 5 {
-				return linux.EINVAL
-			}
-			o.mtuDiscover = v
+		return s.setIPv4(ep, name, v, val)
+	}
+	return s.setIPv6(c, ep, name, v, val)
+}
+
+// hasLevel reports whether the socket takes options at IPPROTO_IP or
+// IPPROTO_IPV6: those of IPv6 take both, but raw ones.
+func (s *inetSock) hasLevel(level int32) bool {
+	if level == linux.IPPROTO_IPV6 {
+		return s.v6
+	}
+	return !s.v6 || s.Type != linux.SOCK_RAW && s.Protocol != linux.IPPROTO_ICMPV6
+}
+
+// setFlag sets a boolean option, given with n bytes; called with mu held.
+func (s *inetSock) setFlag(c *kern.Ctx, ep tcpip.Endpoint, level, name int32, f *bool, v int32, n int) linux.Errno {
+	o := &s.ip
+	switch {
+	case f == &o.transparent && v != 0 && !c.Cred().Has(kern.CapNetRaw) && !c.Cred().Has(kern.CapNetAdmin):
+		return linux.EPERM
+	case level == linux.IPPROTO_IPV6 && n < 4,
+		level == linux.IPPROTO_IP && n < 1 && (f == &o.transparent || f == &o.freebind || f == &o.mcastLoop),
+		f == &o.mcastLoop6 && v != 0 && v != 1,
+		f == &o.v6only && s.hasPort():
+		return linux.EINVAL
+	}
+	*f = v != 0
+	s.applyFlag(ep, f)
+	if (f == &o.recvErr || f == &o.recvErr6) && v == 0 {
+		purgeErrors(ep)
+	}
+	return 0
+}
+
+// tellInt tells an endpoint an int option, if there is one.
+func tellInt(ep tcpip.Endpoint, opt tcpip.SockOptInt, v int32) linux.Errno {
+	if ep == nil {
+		return 0
+	}
+	return errno(ep.SetSockOptInt(opt, int(v)))
+}
+
+// setIPv4 sets an option at IPPROTO_IP; called with mu held.
+func (s *inetSock) setIPv4(ep tcpip.Endpoint, name, v int32, val []byte) linux.Errno {
+	o := &s.ip
+	switch name {
+	case linux.IP_TOS:
+		if v &= 0xff; s.Type == linux.SOCK_STREAM { // the lowest two bits are TCP's
+			v = v&^3 | o.tos&3
+		}
+		o.tos = v
+		return tellInt(ep, tcpip.IPv4TOSOption, o.tos)
+	case linux.IP_TTL:
+		if len(val) < 1 || v != -1 && (v < 1 || v > 255) {
+			return linux.EINVAL
+		}
+		o.ttl = v
+		return tellInt(ep, tcpip.IPv4TTLOption, max(v, 0))
+	case linux.IP_MTU_DISCOVER:
+		if v < linux.IP_PMTUDISC_DONT || v > linux.IP_PMTUDISC_OMIT {
+			return linux.EINVAL
+		}
+		o.mtuDiscover = v
+		return 0
+	case linux.IP_MULTICAST_TTL:
+		if v == -1 {
+			v = 1
+		}
+		if len(val) < 1 || v < 0 || v > 255 || s.Type == linux.SOCK_STREAM {
+			return linux.EINVAL
+		}
+		o.mcastTTL = v
+		return tellInt(ep, tcpip.MulticastTTLOption, v)
+	case linux.IP_HDRINCL:
+		if s.Type != linux.SOCK_RAW {
+			return linux.ENOPROTOOPT
+		}
+		o.hdrIncl = v != 0
+		if ep != nil {
+			ep.SocketOptions().SetHeaderIncluded(o.hdrIncl)
+		}
+		return 0
+	case linux.IP_OPTIONS:
+		switch {
+		case len(val) == 0: // no packet has any
 			return 0
-		case linux.IP_MULTICAST_TTL:
-			if v < -1 || v > 255 {
-				return linux.EINVAL
-			}
-			if v == -1 {
-				v = 1
-			}
-			o.mcastTTL = v
-			return tell(tcpip.MulticastTTLOption, v)
-		case linux.IP_HDRINCL:
-			if s.Type != linux.SOCK_RAW {
-				return linux.ENOPROTOOPT
-			}
-			o.hdrIncl = v != 0
-			if ep != nil {
-				ep.SocketOptions().SetHeaderIncluded(o.hdrIncl)
-			}
+		case len(val) > 40:
+			return linux.EINVAL
+		}
+	case linux.IP_ROUTER_ALERT:
+		if s.Type != linux.SOCK_RAW || s.Protocol == linux.IPPROTO_RAW {
+			return linux.EINVAL
+		}
+	}
+	return linux.ENOPROTOOPT
+}
+
+// setIPv6 sets an option at IPPROTO_IPV6; called with mu held.
+func (s *inetSock) setIPv6(c *kern.Ctx, ep tcpip.Endpoint, name, v int32, val []byte) linux.Errno {
+	o := &s.ip
+	stream, short := s.Type == linux.SOCK_STREAM, len(val) < 4
+	switch name {
+	case linux.IPV6_HOPOPTS, linux.IPV6_RTHDRDSTOPTS, linux.IPV6_RTHDR, linux.IPV6_DSTOPTS:
+		if name != linux.IPV6_RTHDR && !c.Cred().Has(kern.CapNetRaw) {
+			return linux.EPERM
+		}
+		switch {
+		case len(val) == 0: // no packet has any
 			return 0
-		case linux.IP_TRANSPARENT:
-			if v != 0 && !c.Cred().Has(kern.CapNetAdmin) {
-				return linux.EPERM
-			}
-			if v != 0 {
-				return linux.ENOPROTOOPT
-			}
-			return 0
+		case len(val) < 8 || len(val)&7 != 0:
+			return linux.EINVAL
 		}
 		return linux.ENOPROTOOPT
+	case linux.IPV6_2292PKTOPTIONS:
+		if len(val) < linux.SizeofCmsghdr {
+			return 0
+		}
+		return linux.EINVAL
+	case linux.IPV6_PKTINFO:
+		if len(val) < linux.SizeofIn6Pktinfo {
+			return linux.EINVAL
+		}
+		if index, _ := sock.Int(val[16:]); index != 0 && s.Opt.BindToDevice.Load() != 0 && index != s.Opt.BindToDevice.Load() {
+			return linux.EINVAL
+		}
+		copy(o.sticky[:], val)
+		return 0
+	case linux.IPV6_MULTICAST_HOPS, linux.IPV6_MULTICAST_IF:
+		if stream {
+			return linux.ENOPROTOOPT
+		}
+	case linux.IPV6_TCLASS, linux.IPV6_UNICAST_HOPS, linux.IPV6_MTU_DISCOVER, linux.IPV6_MTU,
+		linux.IPV6_ADDR_PREFERENCES, linux.IPV6_ADDRFORM, linux.IPV6_ROUTER_ALERT, linux.IPV6_FLOWLABEL_MGR:
+	default:
+		return linux.ENOPROTOOPT
 	}
+	if short {
+		return linux.EINVAL
+	}
+	return s.setIPv6Int(ep, name, v)
+}
+
+// setIPv6Int is setIPv6 of what is an int.
+func (s *inetSock) setIPv6Int(ep tcpip.Endpoint, name, v int32) linux.Errno {
+	o := &s.ip
 	switch name {
 	case linux.IPV6_TCLASS:
 		if v < -1 || v > 255 {
 			return linux.EINVAL
 		}
-		o.tclass = max(v, 0)
-		return tell(tcpip.IPv6TrafficClassOption, o.tclass)
+		if v = max(v, 0); s.Type == linux.SOCK_STREAM {
+			v = v&^3 | o.tclass&3
+		}
+		o.tclass = v
+		return tellInt(ep, tcpip.IPv6TrafficClassOption, v)
 	case linux.IPV6_UNICAST_HOPS:
 		if v < -1 || v > 255 {
 			return linux.EINVAL
 		}
 		o.hops = v
-		return tell(tcpip.IPv6HopLimitOption, v)
+		return tellInt(ep, tcpip.IPv6HopLimitOption, v)
 	case linux.IPV6_MULTICAST_HOPS:
 		if v < -1 || v > 255 {
 			return linux.EINVAL
@@ -216,21 +310,91 @@ func (s *inetSock) setIP(c *kern.Ctx, level, name int32, val []byte) linux.Errno
 			v = 1
 		}
 		o.mcastHops = v
-		return tell(tcpip.MulticastTTLOption, v)
+		return tellInt(ep, tcpip.MulticastTTLOption, v)
 	case linux.IPV6_MULTICAST_IF:
-		o.mcastIf = v
-		if ep != nil {
-			return errno(ep.SetSockOptInt(tcpip.IPv6MulticastInterfaceOption, int(v)))
+		if v != 0 && s.net.InterfaceByIndex(v) == nil {
+			return linux.ENODEV
 		}
-		return 0
-	case linux.IPV6_MTU_DISCOVER:
-		if v < linux.IP_PMTUDISC_DONT || v > 5 {
+		if d := s.Opt.BindToDevice.Load(); v != 0 && d != 0 && d != v {
 			return linux.EINVAL
 		}
-		o.mtuDiscover = v
+		o.mcastIf = v
+		return tellInt(ep, tcpip.IPv6MulticastInterfaceOption, v)
+	case linux.IPV6_MTU_DISCOVER:
+		if v < linux.IP_PMTUDISC_DONT || v > linux.IP_PMTUDISC_OMIT {
+			return linux.EINVAL
+		}
+		o.mtuDiscover6 = v
 		return 0
+	case linux.IPV6_MTU:
+		if v != 0 && v < linux.IPV6_MIN_MTU {
+			return linux.EINVAL
+		}
+		o.fragSize = v
+		return 0
+	case linux.IPV6_ADDR_PREFERENCES:
+		p, e := addrPreferences(v)
+		if e == 0 {
+			o.srcPrefs = p
+		}
+		return e
+	case linux.IPV6_ADDRFORM:
+		return s.addrForm(v)
+	case linux.IPV6_FLOWLABEL_MGR:
+		return linux.EINVAL
 	}
-	return linux.ENOPROTOOPT
+	return linux.ENOPROTOOPT // IPV6_ROUTER_ALERT
+}
+
+// addrForm is IPV6_ADDRFORM, which would make a socket of IPv4 of one of IPv6;
+// no socket here changes its family.
+func (s *inetSock) addrForm(v int32) linux.Errno {
+	var a sock.Addr
+	switch {
+	case v != linux.AF_INET:
+		return linux.EINVAL
+	case s.Type == linux.SOCK_RAW || s.Protocol == linux.IPPROTO_ICMPV6:
+		return linux.ENOPROTOOPT
+	case s.self.linuxState() != linux.TCP_ESTABLISHED:
+		return linux.ENOTCONN
+	case s.self.PeerAddr(&a) == 0 && !mapped(tcpip.AddrFrom16([16]byte(a.B[8:24]))):
+		return linux.EADDRNOTAVAIL
+	}
+	return linux.EBUSY
+}
+
+// Preferences for source addresses (IPV6_ADDR_PREFERENCES).
+const (
+	preferTmp, preferPublic, preferDefault = 0x1, 0x2, 0x100
+	preferCoa, preferHome                  = 0x4, 0x400
+	preferCga, preferNonCga                = 0x8, 0x800
+)
+
+// addrPreferences checks a value and returns what getsockopt then shows.
+func addrPreferences(v int32) (int32, linux.Errno) {
+	shown := int32(0)
+	switch v & (preferTmp | preferPublic | preferDefault) {
+	case preferTmp:
+		shown = preferTmp
+	case preferPublic:
+		shown = preferPublic
+	case preferDefault, 0:
+		shown = preferDefault
+	default:
+		return 0, linux.EINVAL
+	}
+	switch v & (preferHome | preferCoa) {
+	case preferCoa:
+		shown |= preferCoa
+	case preferHome, 0:
+		shown |= preferHome
+	default:
+		return 0, linux.EINVAL
+	}
+	if v&(preferCga|preferNonCga) == preferCga|preferNonCga {
+		return 0, linux.EINVAL
+	}
+	return shown, 0
 }
 
 // hasPort reports whether the socket was bound, by bind, connect or a first
@@ -277,76 +441,21 @@ func (s *inetSock) applyFlag(ep tcpip.Endpoint, f *bool) {
 		so.SetReceiveHopLimit(*f)
 	case &o.recvTClass:
 		so.SetReceiveTClass(*f)
-	case &o.mcastLoop:
+	case &o.mcastLoop, &o.mcastLoop6:
 		so.SetMulticastLoop(*f)
-	case &o.recvOrigDst:
+	case &o.recvErr:
+		so.SetIPv4RecvError(*f)
+	case &o.recvErr6:
+		so.SetIPv6RecvError(*f)
+	case &o.recvOrigDst, &o.recvOrigDst6:
 		so.SetReceiveOriginalDstAddress(*f)
 	}
 }
 
-// setMulticast is IP_MULTICAST_IF and the membership options.
-func (s *inetSock) setMulticast(ep tcpip.Endpoint, level, name int32, val []byte) linux.Errno {
-	if ep == nil || s.Type == linux.SOCK_STREAM {
-		return linux.EOPNOTSUPP
+// purgeErrors empties the error queue.
+func purgeErrors(ep tcpip.Endpoint) {
+	for ep != nil && ep.SocketOptions().DequeueErr() != nil {
 	}
-	if level == linux.IPPROTO_IPV6 {
-		if len(val) < linux.SizeofIPv6Mreq {
-			return linux.EINVAL
-		}
-		nic, _ := sock.Int(val[16:])
-		m := tcpip.MembershipOption{NIC: tcpip.NICID(nic), MulticastAddr: tcpip.AddrFrom16([16]byte(val))}
-		return s.member(ep, m, name == linux.IPV6_ADD_MEMBERSHIP)
-	}
-	if name == linux.IP_MULTICAST_IF {
-		if len(val) < 4 {
-			return linux.EINVAL
-		}
-		o := tcpip.MulticastInterfaceOption{}
-		addr := val[:4]
-		if len(val) >= linux.SizeofIPMreq {
-			addr = val[4:8]
-		}
-		if len(val) >= linux.SizeofIPMreqn {
-			nic, _ := sock.Int(val[8:])
-			o.NIC = tcpip.NICID(nic)
-		}
-		if [4]byte(addr) != [4]byte{} {
-			o.InterfaceAddr = tcpip.AddrFrom4([4]byte(addr))
-		}
-		s.ip.mcastIfAddr = [4]byte(addr)
-		return errno(ep.SetSockOpt(&o))
-	}
-	if len(val) < linux.SizeofIPMreq {
-		return linux.EINVAL
-	}
-	m := tcpip.MembershipOption{MulticastAddr: tcpip.AddrFrom4([4]byte(val))}
-	if [4]byte(val[4:8]) != [4]byte{} {
-		m.InterfaceAddr = tcpip.AddrFrom4([4]byte(val[4:8]))
-	}
-	if len(val) >= linux.SizeofIPMreqn {
-		nic, _ := sock.Int(val[8:])
-		m.NIC = tcpip.NICID(nic)
-	}
-	return s.member(ep, m, name == linux.IP_ADD_MEMBERSHIP)
-}
-
-func (s *inetSock) member(ep tcpip.Endpoint, m tcpip.MembershipOption, add bool) linux.Errno {
-	if !header.IsV4MulticastAddress(m.MulticastAddr) && !header.IsV6MulticastAddress(m.MulticastAddr) {
-		return linux.EINVAL
-	}
-	if add {
-		o := tcpip.AddMembershipOption(m)
-		e := errno(ep.SetSockOpt(&o))
-		if e == linux.EINVAL {
-			e = linux.ENODEV
-		}
-		return e
-	}
-	o := tcpip.RemoveMembershipOption(m)
-	if e := errno(ep.SetSockOpt(&o)); e != 0 {
-		return linux.EADDRNOTAVAIL
-	}
-	return 0
 }
 
 // noLevel is getsockopt's error at a level that the socket does not have; only
@@ -360,75 +469,165 @@ func (s *inetSock) noLevel() linux.Errno {
 
 // getIP is getsockopt at IPPROTO_IP or IPPROTO_IPV6.
 func (s *inetSock) getIP(level, name int32, val []byte) (int, linux.Errno) {
-	if level == linux.IPPROTO_IPV6 && !s.v6 {
+	if !s.hasLevel(level) {
 		return 0, s.noLevel()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	o := &s.ip
-	v := int32(0)
-	if f := o.flag(level, name); f != nil {
-		if *f {
-			v = 1
-		}
-		return sock.PutInt(val, v), 0
-	}
-	or := func(v, def int32) int32 {
-		if v < 0 {
-			return def
-		}
-		return v
-	}
-	if level == linux.IPPROTO_IP {
+	var v int32
+	var e linux.Errno
+	if i := keptIndex(level, name); i >= 0 {
+		v = s.getKept(i)
+	} else if f := s.ip.flag(level, name); f != nil {
+		v = b2i(*f)
+	} else if level == linux.IPPROTO_IPV6 {
+		return s.getIPv6(name, val)
+	} else {
 		switch name {
-		case linux.IP_TOS:
-			v = o.tos
-		case linux.IP_TTL:
-			v = or(o.ttl, linux.DefaultTTL)
-		case linux.IP_MTU_DISCOVER:
-			v = o.mtuDiscover
-		case linux.IP_MULTICAST_TTL:
-			v = o.mcastTTL
 		case linux.IP_MULTICAST_IF:
-			return copy(val, o.mcastIfAddr[:]), 0
+			return copy(val, s.ip.mcastIfAddr[:]), 0
 		case linux.IP_OPTIONS:
 			return 0, 0
-		case linux.IP_TRANSPARENT:
-		case linux.IP_HDRINCL:
-			if s.Type != linux.SOCK_RAW {
-				return 0, linux.ENOPROTOOPT
+		case linux.IP_PKTOPTIONS:
+			if s.Type == linux.SOCK_STREAM {
+				return 0, 0
 			}
-			if o.hdrIncl {
-				v = 1
-			}
-		case linux.IP_MTU:
-			if v = s.pathMTU(); v == 0 {
-				return 0, linux.ENOTCONN
-			}
-		default:
-			return 0, linux.ENOPROTOOPT
 		}
+		v, e = s.getIPv4(name)
+	}
+	if e != 0 {
+		return 0, e
+	}
+	if level == linux.IPPROTO_IPV6 {
 		return sock.PutInt(val, v), 0
 	}
+	return putIP(val, v)
+}
+
+// getIPv4 returns an int option at IPPROTO_IP; called with mu held.
+func (s *inetSock) getIPv4(name int32) (int32, linux.Errno) {
+	o := &s.ip
+	switch name {
+	case linux.IP_TOS:
+		return o.tos, 0
+	case linux.IP_TTL:
+		if o.ttl < 0 {
+			return linux.DefaultTTL, 0
+		}
+		return o.ttl, 0
+	case linux.IP_MTU_DISCOVER:
+		return o.mtuDiscover, 0
+	case linux.IP_MULTICAST_TTL:
+		return o.mcastTTL, 0
+	case linux.IP_HDRINCL:
+		return b2i(o.hdrIncl), 0
+	case linux.IP_MTU:
+		if v := s.pathMTU(); v != 0 {
+			return v, 0
+		}
+		return 0, linux.ENOTCONN
+	case linux.IP_PROTOCOL:
+		if s.Type == linux.SOCK_RAW {
+			return s.Protocol, 0
+		}
+		var a sock.Addr
+		s.self.LocalAddr(&a)
+		return int32(a.B[2])<<8 | int32(a.B[3]), 0
+	case linux.IP_MSFILTER, linux.MCAST_MSFILTER:
+		return 0, linux.EINVAL
+	}
+	return 0, linux.ENOPROTOOPT
+}
+
+// getIPv6 answers getsockopt at IPPROTO_IPV6; called with mu held.
+func (s *inetSock) getIPv6(name int32, val []byte) (int, linux.Errno) {
+	o := &s.ip
+	v := int32(0)
 	switch name {
 	case linux.IPV6_TCLASS:
 		v = o.tclass
 	case linux.IPV6_UNICAST_HOPS:
-		v = or(o.hops, linux.DefaultTTL)
+		if v = o.hops; v < 0 {
+			v = linux.DefaultTTL
+		}
 	case linux.IPV6_MULTICAST_HOPS:
 		v = o.mcastHops
 	case linux.IPV6_MULTICAST_IF:
 		v = o.mcastIf
 	case linux.IPV6_MTU_DISCOVER:
-		v = o.mtuDiscover
+		v = o.mtuDiscover6
 	case linux.IPV6_MTU:
 		if v = s.pathMTU(); v == 0 {
 			return 0, linux.ENOTCONN
 		}
+	case linux.IPV6_PATHMTU:
+		var b [32]byte
+		if len(val) < len(b) {
+			return 0, linux.EINVAL
+		}
+		if v = s.pathMTU(); v == 0 {
+			return 0, linux.ENOTCONN
+		}
+		sock.PutInt(b[28:], v)
+		return copy(val, b[:]), 0
+	case linux.IPV6_ADDR_PREFERENCES:
+		if v = o.srcPrefs; v == 0 {
+			v = preferDefault | preferHome
+		}
+	case linux.IPV6_ADDRFORM:
+		switch {
+		case s.Type == linux.SOCK_RAW || s.Protocol == linux.IPPROTO_ICMPV6:
+			return 0, linux.ENOPROTOOPT
+		case s.self.linuxState() != linux.TCP_ESTABLISHED:
+			return 0, linux.ENOTCONN
+		}
+		v = linux.AF_INET6
+	case linux.IPV6_HOPOPTS, linux.IPV6_RTHDRDSTOPTS, linux.IPV6_RTHDR, linux.IPV6_DSTOPTS:
+		return 0, 0
+	case linux.IPV6_2292PKTOPTIONS:
+		if s.Type != linux.SOCK_STREAM {
+			return 0, linux.ENOPROTOOPT
+		}
+		return 0, 0
+	case linux.IPV6_FLOWLABEL_MGR, linux.MCAST_MSFILTER:
+		return 0, linux.EINVAL
 	default:
 		return 0, linux.ENOPROTOOPT
 	}
 	return sock.PutInt(val, v), 0
+}
+
+// knowsIP reports whether an option at IPPROTO_IP or IPPROTO_IPV6 has a value
+// that setsockopt reads.
+func (s *inetSock) knowsIP(level, name int32) bool {
+	switch {
+	case level != linux.IPPROTO_IP && level != linux.IPPROTO_IPV6 || !s.hasLevel(level):
+		return false
+	case level == linux.IPPROTO_IPV6, keptIndex(level, name) >= 0, s.ip.flag(level, name) != nil, isMulticast(level, name):
+		return true
+	}
+	switch name {
+	case linux.IP_TOS, linux.IP_TTL, linux.IP_MTU_DISCOVER, linux.IP_MULTICAST_TTL, linux.IP_HDRINCL,
+		linux.IP_OPTIONS, linux.IP_ROUTER_ALERT:
+		return true
+	}
+	return false
+}
+
+// NegativeLength answers getsockopt for a length below 0: Linux takes it for a
+// great one at IPPROTO_IPV6.
+func (s *inetSock) NegativeLength(level int32) (int, linux.Errno) {
+	switch {
+	case level == linux.SOL_SOCKET, level == s.Protocol && level == linux.IPPROTO_TCP,
+		s.Protocol == linux.IPPROTO_UDP && s.Type == linux.SOCK_DGRAM && (level == linux.IPPROTO_UDP || level == linux.SOL_UDPLITE),
+		level == linux.IPPROTO_IP && s.hasLevel(level):
+		return 0, linux.EINVAL
+	case level == linux.IPPROTO_IPV6 && s.v6:
+		return 4, 0
+	case s.Type == linux.SOCK_RAW && level == linux.SOL_RAW:
+		return 0, linux.ENOPROTOOPT
+	}
+	return 0, s.noLevel()
 }
 
 // pathMTU returns the MTU towards the peer; 0 without one.
@@ -484,8 +683,24 @@ func (s *inetSock) applyBase(ep tcpip.Endpoint) {
 
 // setSocket is setsockopt at SOL_SOCKET.
 func (s *inetSock) setSocket(c *kern.Ctx, name int32, val []byte) linux.Errno {
-	if name == linux.SO_BINDTODEVICE {
-		return s.bindToDevice(val)
+	switch name {
+	case linux.SO_BINDTODEVICE:
+		return s.bindToDevice(c, val)
+	case linux.SO_BINDTOIFINDEX, linux.SO_PEEK_OFF, linux.SO_ATTACH_FILTER, linux.SO_RCVLOWAT:
+		v, e := sock.Int(val)
+		switch {
+		case e != 0:
+			return e
+		case name == linux.SO_BINDTOIFINDEX:
+			return s.bindToIndex(c, v)
+		case name == linux.SO_PEEK_OFF && s.isUDP():
+			s.peekOff.Store(v)
+			return 0
+		case name == linux.SO_ATTACH_FILTER && s.Type == linux.SOCK_STREAM:
+			return linux.ENOPROTOOPT
+		case name == linux.SO_RCVLOWAT && s.Type == linux.SOCK_STREAM:
+			return s.setLowat(v)
+		}
 	}
 	if e := s.SetSocketOpt(c, name, val); e != 0 {
 		return e
@@ -514,25 +729,31 @@ func (s *inetSock) setSocket(c *kern.Ctx, name int32, val []byte) linux.Errno {
 	return 0
 }
 
-func (s *inetSock) bindToDevice(val []byte) linux.Errno {
-	for i, b := range val {
-		if b == 0 {
-			val = val[:i]
-			break
-		}
-	}
+// bindToDevice is SO_BINDTODEVICE, with a name.
+func (s *inetSock) bindToDevice(c *kern.Ctx, val []byte) linux.Errno {
 	index := int32(0)
-	if len(val) > 0 {
-		i := s.net.interfaceByName(string(val))
+	if name := cstring(val[:min(len(val), linux.IFNAMSIZ-1)]); name != "" {
+		i := s.net.interfaceByName(name)
 		if i == nil {
 			return linux.ENODEV
 		}
 		index = i.Index
 	}
+	return s.bindToIndex(c, index)
+}
+
+// bindToIndex has the socket use one interface only, or all with 0.
+func (s *inetSock) bindToIndex(c *kern.Ctx, index int32) linux.Errno {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	switch {
+	case s.Opt.BindToDevice.Load() != 0 && !c.Cred().Has(kern.CapNetRaw):
+		return linux.EPERM
+	case index < 0:
+		return linux.EINVAL
+	}
 	s.Opt.BindToDevice.Store(index)
-	if p := s.ep.Load(); p != nil {
+	if p := s.ep.Load(); p != nil && s.net.InterfaceByIndex(index) != nil || p != nil && index == 0 {
 		return errno(p.SocketOptions().SetBindToDevice(index))
 	}
 	return 0
@@ -556,12 +777,89 @@ func (s *inetSock) getSocket(name int32, val []byte) (int, linux.Errno) {
 			}
 		}
 		return 0, 0
+	case linux.SO_RCVBUF, linux.SO_SNDBUF:
+		if s.Type == linux.SOCK_STREAM {
+			return sock.PutInt(val, s.streamBuffer(name)), 0
+		}
+	case linux.SO_MEMINFO:
+		if s.Type == linux.SOCK_STREAM {
+			var b [linux.SizeofMeminfo]byte
+			sock.PutInt(b[4:], s.streamBuffer(linux.SO_RCVBUF))
+			sock.PutInt(b[12:], s.streamBuffer(linux.SO_SNDBUF))
+			return copy(val, b[:]), 0
+		}
+	case linux.SO_PEEK_OFF:
+		if s.isUDP() {
+			return sock.PutInt(val, s.peekOff.Load()), 0
+		}
+	case linux.SO_PEERNAME:
+		var a sock.Addr
+		if s.self.PeerAddr(&a) != 0 {
+			return 0, linux.ENOTCONN
+		}
+		if a.Len < len(val) {
+			return 0, linux.EINVAL
+		}
+		return copy(val, a.Bytes()), 0
+	case linux.SO_PEERGROUPS:
+		return 0, linux.ENODATA
 	case linux.SO_PEERCRED:
 		var b [linux.SizeofUcred]byte
 		sock.PutUcred(b[:], linux.Ucred{UID: ^uint32(0), GID: ^uint32(0)})
 		return copy(val, b[:]), 0
 	}
 	return s.GetSocketOpt(name, val)
+}
+
+// What Linux gives a stream at first, and what it grows to on lo.
+const (
+	firstReceiveBuffer = 131072
+	firstSendBuffer    = 16384
+	loopbackSendBuffer = 2626560
+)
+
+// streamBuffer is the size of a stream's buffer as getsockopt shows it: the
+// connections of this machine do not grow theirs.
+func (s *inetSock) streamBuffer(name int32) int32 {
+	set := s.Opt.BufSet.Load()
+	switch {
+	case name == linux.SO_RCVBUF && set&1 == 0:
+		return firstReceiveBuffer
+	case name == linux.SO_RCVBUF:
+		return s.Opt.RcvBuf.Load()
+	case set&2 != 0:
+		return s.Opt.SndBuf.Load()
+	case s.self.linuxState() == linux.TCP_CLOSE || s.self.linuxState() == linux.TCP_LISTEN:
+		return firstSendBuffer
+	}
+	return loopbackSendBuffer
+}
+
+// setLowat is SO_RCVLOWAT of a stream.
+func (s *inetSock) setLowat(v int32) linux.Errno {
+	most := int32(1<<31 - 1)
+	if s.Opt.BufSet.Load()&1 != 0 {
+		most = s.Opt.RcvBuf.Load() / 2
+	} else {
+		most = receiveMost / 2
+	}
+	switch {
+	case v < 0 || v > most:
+		v = most
+	case v == 0:
+		v = 1
+	}
+	s.Opt.RcvLowat.Store(v)
+	s.Q.Notify(evIn)
+	return 0
+}
+
+// receiveMost is the most that a stream's receive buffer grows to (net.ipv4.tcp_rmem).
+const receiveMost = 6 << 20
+
+// isUDP reports whether this is a socket of UDP, not a raw or an ICMP one.
+func (s *inetSock) isUDP() bool {
+	return s.Protocol == linux.IPPROTO_UDP && s.Type == linux.SOCK_DGRAM
 }
 
 // seconds is a whole number of seconds as a time.Duration.

@@ -29,6 +29,8 @@ type inetSock struct {
 	ip ipOptions                // guarded by mu
 	ep atomic.Pointer[netPoint] // set once, under mu
 
+	peekOff atomic.Int32 // SO_PEEK_OFF of UDP
+
 	next, prev *inetSock // guarded by net.all.mu
 	self       shown     // immutable: the socket that this is part of
 }
@@ -96,7 +98,9 @@ type TCP struct {
 	port uint16              // to give back to net.ports; 0 for none
 	hold holding             // what TCP_CORK and MSG_MORE keep back
 
-	corked atomic.Bool // TCP_CORK, as in opt
+	corked      atomic.Bool  // TCP_CORK, as in opt
+	inq         atomic.Bool  // TCP_INQ, as in opt
+	deferAccept atomic.Int32 // TCP_DEFER_ACCEPT, as in opt
 
 	// A listening socket.
 	backlog     int               // guarded by mu

@@ -11,6 +11,7 @@ import (
 	"hardtack/kernel/kern"
 	"hardtack/kernel/sock"
 	"hardtack/kernel/vfs"
+	"hardtack/kernel/wait"
 )
 
 // tcpOptions are the options at IPPROTO_TCP.
@@ -23,6 +24,7 @@ type tcpOptions struct {
 	linger2, deferAccept    int32
 	windowClamp, fastopen   int32
 	notSentLowat            int32
+	thinTimeouts, noCookie  bool
 	congestion              string
 }
 
@@ -64,7 +66,7 @@ func (o *tcpOptions) applyAll(ep tcpip.Endpoint) {
 		ep.SetSockOptInt(tcpip.TCPSynCountOption, int(o.synCount))
 	}
 	if o.linger2 != 0 {
-		v := tcpip.TCPLingerTimeoutOption(seconds(o.linger2))
+		v := o.lingerTimeout()
 		ep.SetSockOpt(&v)
 	}
 	if o.congestion != "cubic" {
@@ -86,18 +88,31 @@ func (s *TCP) SetOpt(c *kern.Ctx, level, name int32, val []byte) linux.Errno {
 	return linux.ENOPROTOOPT
 }
 
+// lingerTimeout is TCP_LINGER2 as netstack takes it.
+func (o *tcpOptions) lingerTimeout() tcpip.TCPLingerTimeoutOption {
+	return tcpip.TCPLingerTimeoutOption(seconds(o.linger2))
+}
+
+// setName sets an option whose value is a name.
+func (s *TCP) setName(name int32, val []byte) linux.Errno {
+	if len(val) < 1 {
+		return linux.EINVAL
+	}
+	text := cstring(val[:min(len(val), linux.TCP_CA_NAME_MAX-1)])
+	if name == linux.TCP_ULP || text != "cubic" && text != "reno" {
+		return linux.ENOENT
+	}
+	s.opt.congestion = text
+	v := tcpip.CongestionControlOption(text)
+	return s.tell(&v)
+}
+
 func (s *TCP) setTCP(name int32, val []byte) linux.Errno {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o := &s.opt
-	if name == linux.TCP_CONGESTION {
-		name := cstring(val)
-		if name != "cubic" && name != "reno" {
-			return linux.ENOENT
-		}
-		o.congestion = name
-		v := tcpip.CongestionControlOption(name)
-		return s.tell(&v)
+	if name == linux.TCP_CONGESTION || name == linux.TCP_ULP {
+		return s.setName(name, val)
 	}
 	v, e := sock.Int(val)
 	if e != 0 {
@@ -148,7 +163,7 @@ func (s *TCP) setTCP(name int32, val []byte) linux.Errno {
 		x := tcpip.TCPUserTimeoutOption(time.Duration(v) * time.Millisecond)
 		return s.tell(&x)
 	case linux.TCP_MAXSEG:
-		if v != 0 && (v < header.TCPMinimumMSS || v > header.TCPMaximumMSS) {
+		if v != 0 && (v < header.TCPMinimumMSS || v > linux.TCP_MAX_WINDOW) {
 			return linux.EINVAL
 		}
 		o.maxSeg = v
@@ -162,34 +177,93 @@ func (s *TCP) setTCP(name int32, val []byte) linux.Errno {
 		o.synCount = v
 		return s.tellInt(tcpip.TCPSynCountOption, v)
 	case linux.TCP_LINGER2:
-		o.linger2 = v
-		x := tcpip.TCPLingerTimeoutOption(seconds(v))
+		o.linger2 = min(max(v, -1), linux.TCP_FIN_TIMEOUT_MAX)
+		x := o.lingerTimeout()
 		return s.tell(&x)
 	case linux.TCP_DEFER_ACCEPT:
-		// Connections are handed over at once: data is seldom far behind, and
-		// programs cope with that.
-		o.deferAccept = max(v, 0)
+		o.deferAccept = secondsOf(retransmissions(v))
+		s.deferAccept.Store(o.deferAccept)
 	case linux.TCP_WINDOW_CLAMP:
+		if v == 0 && s.linuxState() != linux.TCP_CLOSE {
+			return linux.EINVAL
+		}
+		if v > 0 {
+			v = max(v, linux.MinimumReceiveBuffer/2)
+		}
 		o.windowClamp = v
 		return s.tellInt(tcpip.TCPWindowClampOption, v)
-	case linux.TCP_FASTOPEN:
-		if v < 0 {
-			return linux.EINVAL
-		}
-		o.fastopen = v // never used: clients fall back to the ordinary handshake
-	case linux.TCP_FASTOPEN_CONNECT:
-		if v < 0 || v > 1 {
-			return linux.EINVAL
-		}
-		o.fastopenConnect = v != 0
 	case linux.TCP_NOTSENT_LOWAT:
 		o.notSentLowat = v
-	case linux.TCP_INQ:
-		o.inq = v != 0
+	case linux.TCP_TIMESTAMP:
+		return linux.EPERM // it wants TCP_REPAIR
+	default:
+		return s.setTCPBool(name, v)
+	}
+	return 0
+}
+
+// setTCPBool sets an option that takes 0 or 1, or TCP_FASTOPEN; called with mu held.
+func (s *TCP) setTCPBool(name, v int32) linux.Errno {
+	o := &s.opt
+	state := s.linuxState()
+	fresh := state == linux.TCP_CLOSE || state == linux.TCP_LISTEN
+	switch name {
+	case linux.TCP_FASTOPEN: // never used: clients fall back to the ordinary handshake
+		if v < 0 || !fresh {
+			return linux.EINVAL
+		}
+		o.fastopen = min(v, linux.SOMAXCONN)
+		return 0
+	case linux.TCP_FASTOPEN_CONNECT, linux.TCP_FASTOPEN_NO_COOKIE, linux.TCP_INQ,
+		linux.TCP_THIN_LINEAR_TIMEOUTS, linux.TCP_THIN_DUPACK:
 	default:
 		return linux.ENOPROTOOPT
 	}
+	if v < 0 || v > 1 {
+		return linux.EINVAL
+	}
+	switch name {
+	case linux.TCP_FASTOPEN_CONNECT:
+		if state != linux.TCP_CLOSE {
+			return linux.EINVAL
+		}
+		o.fastopenConnect = v != 0
+	case linux.TCP_FASTOPEN_NO_COOKIE:
+		if !fresh {
+			return linux.EINVAL
+		}
+		o.noCookie = v != 0
+	case linux.TCP_INQ:
+		o.inq = v != 0
+		s.inq.Store(o.inq)
+	case linux.TCP_THIN_LINEAR_TIMEOUTS:
+		o.thinTimeouts = v != 0
+	}
 	return 0
+}
+
+// retransmissions returns how often a SYN is answered within so many seconds,
+// and secondsOf how long so many answers take: TCP_DEFER_ACCEPT counts answers.
+func retransmissions(seconds int32) int {
+	if seconds <= 0 {
+		return 0
+	}
+	n, timeout, period := 1, int32(1), int32(1)
+	for seconds > period && n < 255 {
+		n++
+		timeout = min(timeout<<1, linux.TCP_RTO_MAX)
+		period += timeout
+	}
+	return n
+}
+
+func secondsOf(n int) int32 {
+	timeout, period := int32(1), int32(0)
+	for ; n > 0; n-- {
+		period += timeout
+		timeout = min(timeout<<1, linux.TCP_RTO_MAX)
+	}
+	return period
 }
 
 func (s *TCP) tell(o tcpip.SettableSocketOption) linux.Errno {
@@ -235,6 +309,11 @@ func (s *TCP) GetOpt(_ *kern.Ctx, level, name int32, val []byte) (int, linux.Err
 	return 0, s.noLevel()
 }
 
+// KnowsOption reports whether setsockopt looks at the value of an option at all.
+func (s *TCP) KnowsOption(level, name int32) bool {
+	return level == linux.SOL_SOCKET || level == linux.IPPROTO_TCP || s.knowsIP(level, name)
+}
+
 func (s *TCP) getTCP(name int32, val []byte) (int, linux.Errno) {
 	if name == linux.TCP_INFO {
 		return s.info(val), 0
@@ -264,14 +343,7 @@ func (s *TCP) getTCP(name int32, val []byte) (int, linux.Errno) {
 	case linux.TCP_USER_TIMEOUT:
 		v = o.userTimeout
 	case linux.TCP_MAXSEG:
-		switch {
-		case s.far.Load() != nil:
-			v = loopbackMSS
-		case o.maxSeg != 0:
-			v = o.maxSeg
-		default:
-			v = header.TCPDefaultMSS
-		}
+		v = int32(s.segment())
 	case linux.TCP_SYNCNT:
 		if v = o.synCount; v == 0 {
 			v = linux.DefaultTCPSynRetries
@@ -288,6 +360,15 @@ func (s *TCP) getTCP(name int32, val []byte) (int, linux.Errno) {
 		v = o.fastopen
 	case linux.TCP_FASTOPEN_CONNECT:
 		flag(o.fastopenConnect)
+	case linux.TCP_FASTOPEN_NO_COOKIE:
+		flag(o.noCookie)
+	case linux.TCP_THIN_LINEAR_TIMEOUTS:
+		flag(o.thinTimeouts)
+	case linux.TCP_THIN_DUPACK:
+	case linux.TCP_TIMESTAMP:
+		v = int32(wait.Now() / 1_000_000)
+	case linux.TCP_ULP, linux.TCP_CC_INFO:
+		return 0, 0
 	case linux.TCP_NOTSENT_LOWAT:
 		v = o.notSentLowat
 	case linux.TCP_INQ:
@@ -300,6 +381,20 @@ func (s *TCP) getTCP(name int32, val []byte) (int, linux.Errno) {
 		return 0, linux.ENOPROTOOPT
 	}
 	return sock.PutInt(val, v), 0
+}
+
+// segment is the size of the segments that the socket sends; called with mu held.
+func (s *TCP) segment() int {
+	own := int(s.opt.maxSeg)
+	switch {
+	case s.far.Load() != nil && own != 0:
+		return min(own-12, loopbackMSS) // less the time stamps
+	case s.far.Load() != nil:
+		return loopbackMSS
+	case own != 0:
+		return own
+	}
+	return header.TCPDefaultMSS
 }
 
 // loopbackMSS is the segment size between sockets of this machine.
