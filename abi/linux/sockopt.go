@@ -128,3 +128,12 @@ const (
 	IP_ORIGDSTADDR            = IP_RECVORIGDSTADDR
 	IPV6_MIN_MTU              = 1280
 )
+
+// Ethernet protocols (include/uapi/linux/if_ether.h).
+const (
+	ETH_P_LOOP = 0x0060
+	ETH_P_ALL  = 0x0003
+	ETH_P_IP   = 0x0800
+	ETH_P_ARP  = 0x0806
+	ETH_P_IPV6 = 0x86dd
+)

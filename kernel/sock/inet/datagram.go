@@ -78,6 +78,7 @@ func (n *Net) Socket(c *kern.Ctx, domain, typ, protocol int32) (sock.Socket, lin
 type Datagram struct {
 	inetSock
 	cork        cork
+	sieve       sieve
 	noCheck6    [2]atomic.Bool // UDP_NO_CHECK6_TX and RX: there are always checksums
 	checksum    atomic.Int32   // IPV6_CHECKSUM
 	icmpFilter  atomic.Uint32  // ICMP_FILTER: a bit for each type not to deliver
@@ -156,6 +157,7 @@ func (s *Datagram) PeerAddr(a *sock.Addr) linux.Errno {
 
 // Ready is what poll(2) sees.
 func (s *Datagram) Ready(*vfs.File) wait.Events {
+	s.ready()
 	ev := wait.Events(s.ep.Load().Readiness(netEvents)) & wait.Events(netEvents)
 	if s.HasError() {
 		ev |= wait.Err
@@ -253,12 +255,23 @@ func (s *Datagram) Recv(c *kern.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Errno
 	var r tcpip.ReadResult
 	n := 0
 	try := func() linux.Errno {
+		keep := -1
+		if s.filtered() {
+			s.sieve.mu.Lock()
+			defer s.sieve.mu.Unlock()
+			if keep = s.sift(); keep >= 0 {
+				m.V.Limit(keep)
+			}
+		}
 		x := getXfer(m.V)
 		x.whole = true
 		var err tcpip.Error
 		r, err = p.Endpoint.Read(x, tcpip.ReadOptions{Peek: m.Flags&linux.MSG_PEEK != 0, NeedRemoteAddr: m.WantFrom})
 		n = x.n
 		putXfer(x)
+		if keep >= 0 {
+			r.Total = min(r.Total, keep)
+		}
 		if _, closed := err.(*tcpip.ErrClosedForReceive); closed {
 			r = tcpip.ReadResult{}
 			return 0
@@ -327,11 +340,12 @@ func (s *Datagram) control(cm *tcpip.ReceivableControlMessages, m *sock.Msg) {
 func (s *Datagram) Ioctl(c *kern.Ctx, _ *vfs.File, cmd uint32, arg uint64) (uint64, linux.Errno) {
 	switch cmd {
 	case linux.SIOCINQ:
+		most := s.ready()
 		n, err := s.ep.Load().GetSockOptInt(tcpip.ReceiveQueueSizeOption)
 		if err != nil {
 			n = 0
 		}
-		return sock.CopyOutInt(c, arg, int32(n))
+		return sock.CopyOutInt(c, arg, int32(min(n, most)))
 	case linux.SIOCOUTQ:
 		return sock.CopyOutInt(c, arg, 0)
 	}
