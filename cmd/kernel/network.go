@@ -20,8 +20,9 @@ import (
 
 // startNetwork makes the TCP/IP stack and configures the first device.
 func (k *kernel) startNetwork(devices []netdev.Device, config *initramfs.BootConfig, root *vfs.FSContext) {
-	sock.RingBytes.SetMax(int64(nucleus.MemoryInfo().Total) * 4096 / 8)
-	net := inet.Init(inet.Config{Rand: random.Reader{}, Log: os.Stderr, MaxTCPBuffer: tcpBuffer()})
+	most := int64(nucleus.MemoryInfo().Total) * 4096 / 8
+	sock.RingBytes.SetMax(most)
+	net := inet.Init(inet.Config{Rand: random.Reader{}, Log: os.Stderr, MaxTCPBuffer: tcpBuffer(), MaxQueued: most})
 	if len(devices) == 0 || config.Net.Mode == "none" {
 		return
 	}

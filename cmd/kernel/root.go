@@ -31,7 +31,7 @@ func (k *kernel) unpackRoot() (*vfs.FSContext, *tmpfs.FS, *initramfs.BootConfig,
 	// Files may have all of memory but an eighth: they stay when the program is killed
 	// that filled them, and then others would be, and process 1.
 	most := int64(mem.Total()/8*7) + int64(size/mem.PageSize)
-	fs := tmpfs.New(tmpfs.Options{Type: "rootfs", Mode: 0o755, MaxPages: most})
+	fs := tmpfs.New(tmpfs.Options{Type: "rootfs", Mode: 0o755, MaxPages: most, Shared: true})
 	archive := nucleus.RAM(pa, int(size))
 	config, err := initramfs.Unpack(fs, archive, mem.FrameOf(pa), func(first mem.Frame, n int) {
 		for i := range n {

@@ -61,21 +61,41 @@ func (u *User) ChargeSignal(limit uint64) bool {
 // ReleaseSignal undoes ChargeSignal.
 func (u *User) ReleaseSignal() { u.Signals.Add(-1) }
 
-// Pool is something of which the machine has only so much, and which all users
-// share. The rule of sharing: users who have much may have three quarters of it
-// together; a user who has little, up to a 64th, is served until only a 16th is
-// left, and that is root's. So nobody can take the last from all others, and
-// whoever has taken nothing gets something.
+// Shares says how users share what there is only so much of: users who have much may
+// have three quarters of it together; a user who has little, up to a 64th, is served
+// until only a 16th is left, and that is root's. So nobody can take the last from all
+// others, and whoever has taken nothing gets something.
+type Shares struct {
+	Much, Little int64 // bounds of the total for those who have much, and little
+	Small, Max   int64 // what is little, and all there is
+}
+
+// SharesOf returns the shares of n.
+func SharesOf(n int64) Shares {
+	return Shares{Max: n, Much: n - n/4, Little: n - n/16, Small: max(n/64, 1)}
+}
+
+// Grant decides whether a user may have own, all users together having all.
+func (s *Shares) Grant(own, all int64, privileged bool) bool {
+	switch {
+	case privileged:
+		return all <= s.Max
+	case own <= s.Small:
+		return all <= s.Little
+	}
+	return all <= s.Much
+}
+
+// Pool is something of which the machine has only so much, and which all users share.
 type Pool struct {
-	id           int   // immutable
-	much, little int64 // bounds of the total for those who have much, and little
-	small, max   int64 // what is little, and all there is
-	used         atomic.Int64
-	perUser      int64 // no user but root gets more; 0: no such bound
+	id      int // immutable
+	shares  Shares
+	used    atomic.Int64
+	perUser int64 // no user but root gets more; 0: no such bound
 }
 
 // maxPools is the number of pools of the kernel, about.
-const maxPools = 32
+const maxPools = 48
 
 var lastPool atomic.Int32
 
@@ -92,14 +112,14 @@ func NewPool(n int64) *Pool {
 
 // SetMax makes it a pool of n. Nobody uses it meanwhile.
 func (p *Pool) SetMax(n int64) {
-	p.max, p.much, p.little, p.small = n, n-n/4, n-n/16, max(n/64, 1)
+	p.shares = SharesOf(n)
 }
 
 // SetPerUser bounds what a user other than root gets. Nobody uses the pool meanwhile.
 func (p *Pool) SetPerUser(n int64) { p.perUser = n }
 
 // Max returns how much there is.
-func (p *Pool) Max() int64 { return p.max }
+func (p *Pool) Max() int64 { return p.shares.Max }
 
 // Of returns how much a user has.
 func (p *Pool) Of(u *User) int64 { return u.used[p.id].Load() }
@@ -138,7 +158,7 @@ func (p *Pool) Release(u *User, n int64) {
 // Room reports whether a user would get n more; a privileged one counts as root.
 func (p *Pool) Room(u *User, n int64, privileged bool) bool {
 	all := p.used.Load() + n
-	if all <= p.much && p.perUser == 0 {
+	if all <= p.shares.Much && p.perUser == 0 {
 		return true
 	}
 	return p.granted(u.used[p.id].Load()+n, all, privileged)
@@ -146,22 +166,17 @@ func (p *Pool) Room(u *User, n int64, privileged bool) bool {
 
 // within is granted of what the user has now, all being given out in total.
 func (p *Pool) within(u *User, all int64, privileged bool) bool {
-	if all <= p.much && p.perUser == 0 {
+	if all <= p.shares.Much && p.perUser == 0 {
 		return true
 	}
 	return p.granted(u.used[p.id].Load(), all, privileged)
 }
 
 func (p *Pool) granted(own, all int64, privileged bool) bool {
-	switch {
-	case privileged:
-		return all <= p.max
-	case p.perUser > 0 && own > p.perUser:
+	if !privileged && p.perUser > 0 && own > p.perUser {
 		return false
-	case own <= p.small:
-		return all <= p.little
 	}
-	return all <= p.much
+	return p.shares.Grant(own, all, privileged)
 }
 
 // Move charges n to another user, whether or not that one has room.

@@ -18,6 +18,7 @@ func (fs *FS) Adopt(i *vfs.Inode, first mem.Frame, n int) {
 		mem.Adopt(first + mem.Frame(k))
 		f.pages.set(uint64(k), first+mem.Frame(k))
 	}
+	f.account.pages.Add(int64(n))
 	fs.pages.Add(int64(n))
 	allPages.Add(int64(n))
 	f.SetSize(int64(n) * mem.PageSize)

@@ -24,7 +24,7 @@ type file struct {
 	vfs.BaseNode
 	vfs.BaseOps
 	vfs.Inode
-	fs *FS // immutable
+	account *account // changed under Mu and mu
 
 	mu    sync.Mutex // see the package comment
 	pages pages      // guarded by mu
@@ -161,12 +161,12 @@ func (f *file) write(c *kern.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, lin
 
 // writeHole writes to a page that does not exist: bytes at … at+n-1.
 func (f *file) writeHole(v *uio.Vec, page uint64, at, n int) (int, linux.Errno) {
-	if !f.fs.charge() {
+	if !f.account.charge() {
 		return 0, linux.ENOSPC
 	}
 	fr, ok := mem.Alloc()
 	if !ok {
-		f.fs.release(1)
+		f.account.release(1)
 		return 0, linux.ENOMEM
 	}
 	b := fr.Bytes()
@@ -175,7 +175,7 @@ func (f *file) writeHole(v *uio.Vec, page uint64, at, n int) (int, linux.Errno) 
 	clear(b[at+m:])
 	if m == 0 {
 		fr.Put()
-		f.fs.release(1)
+		f.account.release(1)
 		return 0, e
 	}
 	f.mu.Lock()
@@ -183,7 +183,7 @@ func (f *file) writeHole(v *uio.Vec, page uint64, at, n int) (int, linux.Errno) 
 		copy(now.Bytes()[at:at+m], b[at:])
 		f.mu.Unlock()
 		fr.Put()
-		f.fs.release(1)
+		f.account.release(1)
 		return m, e
 	}
 	f.pages.set(page, fr)
@@ -196,12 +196,12 @@ func (f *file) fill(n uint64) (mem.Frame, linux.Errno) {
 	if fr := f.pages.get(n); fr != 0 {
 		return fr, 0
 	}
-	if !f.fs.charge() {
+	if !f.account.charge() {
 		return 0, linux.ENOSPC
 	}
 	fr, ok := mem.AllocZeroed()
 	if !ok {
-		f.fs.release(1)
+		f.account.release(1)
 		return 0, linux.ENOMEM
 	}
 	f.pages.set(n, fr)
@@ -258,6 +258,11 @@ func (f *file) SetAttr(_ *kern.Ctx, i *vfs.Inode, a *vfs.Attr) linux.Errno {
 	if a.Mask&vfs.AttrMode != 0 && f.seals&linux.F_SEAL_EXEC != 0 && (a.Mode^f.Mode())&0o111 != 0 {
 		return linux.EPERM
 	}
+	if a.Mask&vfs.AttrUID != 0 {
+		f.mu.Lock()
+		f.account = f.account.move(a.UID, int64(f.pages.used))
+		f.mu.Unlock()
+	}
 	i.Apply(a)
 	return 0
 }
@@ -298,7 +303,7 @@ func (f *file) drop(first, end uint64) {
 	f.mu.Lock()
 	n := f.pages.cut(first, end)
 	f.mu.Unlock()
-	f.fs.release(n)
+	f.account.release(n)
 }
 
 // Allocate is fallocate(2).
@@ -375,7 +380,7 @@ func (f *file) punch(off, end int64) {
 // early for a signal.
 func (f *file) reserve(c *kern.Ctx, off, end int64) linux.Errno {
 	first, last := uint64(off)>>mem.PageShift, (uint64(end)+pageMask)>>mem.PageShift
-	if last-first > uint64(f.fs.maxPages.Load()) {
+	if last-first > uint64(f.account.fs.maxPages.Load()) {
 		return linux.ENOSPC
 	}
 	for n := first; n < last; n++ {
@@ -440,8 +445,8 @@ func (f *file) Evict(*vfs.Inode) {
 		n = f.pages.cut(0, maxSize>>mem.PageShift+1)
 	}
 	f.mu.Unlock()
-	f.fs.release(n)
-	f.fs.inodes.Add(-1)
+	f.account.release(n)
+	f.account.leave()
 }
 
 // Cached returns a page that is there already.

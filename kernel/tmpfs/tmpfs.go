@@ -10,6 +10,7 @@ package tmpfs
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"hardtack/abi/linux"
@@ -26,6 +27,12 @@ type FS struct {
 	maxPages  atomic.Int64
 	maxInodes atomic.Int64
 	options   Options // immutable but for the limits
+
+	// Limits that mount did not name are shared by users; immutable.
+	sharePages, shareInodes bool
+
+	mu       sync.Mutex          // a leaf
+	accounts map[uint32]*account // guarded by mu: of the users who have files
 }
 
 // Options are what mount says.
@@ -34,6 +41,7 @@ type Options struct {
 	Magic     int64
 	MaxPages  int64 // 0: half of memory
 	MaxInodes int64 // 0: as many as half of memory has pages
+	Shared    bool  // users share MaxPages as they do a limit that nobody named
 	Mode      uint32
 	UID, GID  uint32
 }
@@ -49,6 +57,7 @@ func New(o Options) *FS {
 	if o.Mode == 0 {
 		o.Mode = 0o1777
 	}
+	sharePages, shareInodes := o.Shared || o.MaxPages == 0, o.MaxInodes == 0
 	half := int64(mem.Total() / 2)
 	if o.MaxPages == 0 {
 		o.MaxPages = half
@@ -56,11 +65,11 @@ func New(o Options) *FS {
 	if o.MaxInodes == 0 {
 		o.MaxInodes = max(half, 1024)
 	}
-	fs := &FS{FileSystem: vfs.NewFileSystem(o.Type, o.Magic, vfs.FSInTree|vfs.FSXattr), options: o}
+	fs := &FS{FileSystem: vfs.NewFileSystem(o.Type, o.Magic, vfs.FSInTree|vfs.FSXattr), options: o,
+		sharePages: sharePages, shareInodes: shareInodes, accounts: map[uint32]*account{}}
 	fs.maxPages.Store(o.MaxPages)
 	fs.maxInodes.Store(o.MaxInodes)
-	root := fs.newDir(&vfs.NewNode{Mode: linux.S_IFDIR | o.Mode, UID: o.UID, GID: o.GID})
-	fs.inodes.Store(1)
+	root := fs.newDir(fs.enter(o.UID), &vfs.NewNode{Mode: linux.S_IFDIR | o.Mode, UID: o.UID, GID: o.GID})
 	fs.Root = vfs.NewRoot(&root.Inode)
 	fs.FileSystem.Stat = fs.statfs
 	fs.FileSystem.Destroy = func() linux.Errno {
@@ -75,7 +84,7 @@ func (fs *FS) statfs(st *linux.Statfs) {
 	free := func(limit, used int64) uint64 { return uint64(max(limit-used, 0)) }
 	st.Blocks = uint64(fs.maxPages.Load())
 	st.Bfree = free(fs.maxPages.Load(), fs.pages.Load())
-	st.Bavail = st.Bfree
+	st.Bavail = available(fs.maxPages.Load(), fs.pages.Load(), fs.sharePages)
 	st.Files = uint64(fs.maxInodes.Load())
 	st.Ffree = free(fs.maxInodes.Load(), fs.inodes.Load())
 }
@@ -100,31 +109,16 @@ var allPages atomic.Int64
 // Pages returns how many frames the files of all file systems hold.
 func Pages() int64 { return allPages.Load() }
 
-// charge counts one more frame, if the limit allows.
-func (fs *FS) charge() bool {
-	if fs.pages.Add(1) > fs.maxPages.Load() {
-		fs.pages.Add(-1)
-		return false
-	}
-	allPages.Add(1)
-	return true
-}
-
-// release counts n frames less.
-func (fs *FS) release(n int) {
-	fs.pages.Add(-int64(n))
-	allPages.Add(-int64(n))
-}
-
 // dir is a directory.
 type dir struct {
 	vfs.BaseNode
 	vfs.Inode
-	fs *FS // immutable
+	account *account // guarded by Inode.Mu
+	fs      *FS      // immutable
 }
 
-func (fs *FS) newDir(n *vfs.NewNode) *dir {
-	d := &dir{fs: fs}
+func (fs *FS) newDir(a *account, n *vfs.NewNode) *dir {
+	d := &dir{account: a, fs: fs}
 	d.Init(fs.FileSystem, d, n)
 	return d
 }
@@ -136,37 +130,28 @@ func (d *dir) Create(_ *kern.Ctx, _ *vfs.Inode, _ string, n vfs.NewNode) (*vfs.I
 
 // Make makes an inode without a name.
 func (fs *FS) Make(n *vfs.NewNode) (*vfs.Inode, linux.Errno) {
-	if fs.inodes.Add(1) > fs.maxInodes.Load() {
-		fs.inodes.Add(-1)
+	a := fs.enter(n.UID)
+	if a == nil {
 		return nil, linux.ENOSPC
 	}
 	switch n.Mode & linux.S_IFMT {
 	case linux.S_IFREG:
-		f := &file{fs: fs}
+		f := &file{account: a}
 		f.Init(fs.FileSystem, f, n)
 		return &f.Inode, 0
 	case linux.S_IFDIR:
-		return &fs.newDir(n).Inode, 0
-	default:
-		s := &special{fs: fs, target: n.Target}
-		if len(n.Target) > maxShortLink {
-			if !fs.charge() {
-				fs.inodes.Add(-1)
-				return nil, linux.ENOSPC
-			}
-			f, ok := mem.Alloc()
-			if !ok {
-				fs.release(1)
-				fs.inodes.Add(-1)
-				return nil, linux.ENOMEM
-			}
-			copy(f.Bytes(), n.Target)
-			s.target, s.long = "", f
-		}
-		s.Init(fs.FileSystem, s, n)
-		s.SetSize(int64(len(n.Target)))
-		return &s.Inode, 0
+		return &fs.newDir(a, n).Inode, 0
 	}
+	s := &special{account: a, target: n.Target}
+	if len(n.Target) > maxShortLink {
+		if e := s.keep(n.Target); e != 0 {
+			a.leave()
+			return nil, e
+		}
+	}
+	s.Init(fs.FileSystem, s, n)
+	s.SetSize(int64(len(n.Target)))
+	return &s.Inode, 0
 }
 
 // Link agrees.
@@ -183,25 +168,43 @@ func (d *dir) Open(*kern.Ctx, vfs.Path, uint32) (vfs.Ops, linux.Errno) { return 
 
 // SetAttr sets what is asked for.
 func (d *dir) SetAttr(_ *kern.Ctx, i *vfs.Inode, a *vfs.Attr) linux.Errno {
+	if a.Mask&vfs.AttrUID != 0 {
+		d.account = d.account.move(a.UID, 0)
+	}
 	i.Apply(a)
 	return 0
 }
 
 // Evict gives the inode back.
-func (d *dir) Evict(*vfs.Inode) { d.fs.inodes.Add(-1) }
+func (d *dir) Evict(*vfs.Inode) { d.account.leave() }
 
 // special is a symbolic link, device node, FIFO or socket.
 type special struct {
 	vfs.BaseNode
 	vfs.Inode
-	fs     *FS       // immutable
-	target string    // immutable; of a symbolic link up to maxShortLink
-	long   mem.Frame // immutable; holds the text of a longer one
+	account *account  // guarded by Inode.Mu
+	target  string    // immutable; of a symbolic link up to maxShortLink
+	long    mem.Frame // immutable; holds the text of a longer one
 }
 
 // maxShortLink is the longest text of a symbolic link that is kept in the
 // kernel's heap.
 const maxShortLink = 128
+
+// keep puts the text of a long symbolic link into a frame.
+func (s *special) keep(target string) linux.Errno {
+	if !s.account.charge() {
+		return linux.ENOSPC
+	}
+	f, ok := mem.Alloc()
+	if !ok {
+		s.account.release(1)
+		return linux.ENOMEM
+	}
+	copy(f.Bytes(), target)
+	s.target, s.long = "", f
+	return 0
+}
 
 // ReadLink returns the link's text.
 func (s *special) ReadLink(*kern.Ctx, *vfs.Inode) (string, linux.Errno) {
@@ -223,6 +226,9 @@ func (s *special) SetAttr(_ *kern.Ctx, i *vfs.Inode, a *vfs.Attr) linux.Errno {
 	if a.Mask&vfs.AttrSize != 0 {
 		return linux.EINVAL
 	}
+	if a.Mask&vfs.AttrUID != 0 {
+		s.account = s.account.move(a.UID, s.Blocks(i)/(mem.PageSize/512))
+	}
 	i.Apply(a)
 	return 0
 }
@@ -239,7 +245,7 @@ func (s *special) Blocks(*vfs.Inode) int64 {
 func (s *special) Evict(*vfs.Inode) {
 	if s.long != 0 {
 		s.long.Put()
-		s.fs.release(1)
+		s.account.release(1)
 	}
-	s.fs.inodes.Add(-1)
+	s.account.leave()
 }

@@ -6,6 +6,7 @@ import (
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
+	"hardtack/kernel/mem"
 	"hardtack/kernel/uio"
 	"hardtack/kernel/wait"
 )
@@ -47,6 +48,12 @@ var (
 	inotifyWatches = kern.NewPool(4 * MaxUserWatches)
 )
 
+// eventBytes is the memory of events that nobody has read yet. Who gets no more loses
+// events as when the queue is full, and is told so.
+var eventBytes = sync.OnceValue(func() *kern.Pool {
+	return kern.NewPool(int64(mem.Total()) * mem.PageSize / 32)
+})
+
 // size is the length of struct inotify_event with the name, padded to 16.
 func (e *event) size() int {
 	if e.name == "" {
@@ -54,6 +61,9 @@ func (e *event) size() int {
 	}
 	return 16 + (len(e.name)+16)&^15
 }
+
+// cost is what an event in a queue takes of the kernel's heap, about.
+func (e *event) cost() int64 { return int64(40 + e.size()) }
 
 // NewInotify returns an open instance; flags may have O_NONBLOCK. EMFILE when
 // there are too many.
@@ -137,24 +147,28 @@ func (in *Inotify) forget(w *watch) {
 
 // push queues an event; the same one twice in a row counts once.
 func (in *Inotify) push(e event) {
+	if in.add(e) {
+		in.queue.Notify(wait.In | wait.RdNorm)
+	}
+}
+
+func (in *Inotify) add(e event) bool {
 	in.mu.Lock()
-	if n := len(in.events); n > 0 {
-		if in.events[n-1] == e {
-			in.mu.Unlock()
-			return
+	defer in.mu.Unlock()
+	n := len(in.events)
+	if in.closed || n > maxQueuedEvents || n > 0 && in.events[n-1] == e {
+		return false
+	}
+	if n == maxQueuedEvents || !eventBytes().Charge(in.user, e.cost()) {
+		e = event{wd: -1, mask: linux.IN_Q_OVERFLOW}
+		if n > 0 && in.events[n-1] == e {
+			return false
 		}
-		if n >= maxQueuedEvents {
-			if n > maxQueuedEvents {
-				in.mu.Unlock()
-				return
-			}
-			e = event{wd: -1, mask: linux.IN_Q_OVERFLOW}
-		}
+		eventBytes().Force(in.user, e.cost())
 	}
 	in.events = append(in.events, e)
 	in.bytes += e.size()
-	in.mu.Unlock()
-	in.queue.Notify(wait.In | wait.RdNorm)
+	return true
 }
 
 // Read gives whole events, as many as fit; EINVAL if not even one does.
@@ -195,6 +209,7 @@ func (in *Inotify) take(v *uio.Vec) (done int, e linux.Errno) {
 		}
 		in.events = in.events[1:]
 		in.bytes -= n
+		eventBytes().Release(in.user, ev.cost())
 		in.mu.Unlock()
 		b := buf[:n]
 		clear(b)
@@ -244,6 +259,10 @@ func (in *Inotify) Ioctl(c *kern.Ctx, _ *File, cmd uint32, arg uint64) (uint64, 
 func (in *Inotify) Release(*File) {
 	in.mu.Lock()
 	in.closed = true
+	for _, ev := range in.events {
+		eventBytes().Release(in.user, ev.cost())
+	}
+	in.events = nil
 	var all []*watch
 	for _, w := range in.watches {
 		all = append(all, w)

@@ -5,7 +5,6 @@ import (
 	"sort"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
@@ -15,23 +14,55 @@ import (
 // xattrTable is an inode's extended attributes.
 type xattrTable struct {
 	mu    sync.Mutex
-	attrs map[string][]byte // guarded by mu; values are never changed in place
-	bytes int               // of all names and values; guarded by mu
+	attrs map[string]xattr // guarded by mu; nil when the inode has gone
+	bytes int              // of all names and values; guarded by mu
+}
+
+// xattr is an attribute. Its value is never changed in place.
+type xattr struct {
+	value []byte
+	payer *kern.User
 }
 
 // maxXattrBytes bounds what one inode keeps in the kernel's heap.
 const maxXattrBytes = 2 * linux.XATTR_SIZE_MAX
 
-// xattrBytes counts the bytes of all inodes: the kernel's heap must not be
-// filled by programs, so all together get a 64th of memory.
-var xattrBytes atomic.Int64
+// xattrBytes is the bytes of all inodes, which users share: the kernel's heap must not
+// be filled by programs.
+var xattrBytes = sync.OnceValue(func() *kern.Pool {
+	return kern.NewPool(int64(mem.Total()) * mem.PageSize / 64)
+})
 
-func chargeXattr(n int) bool {
-	if xattrBytes.Add(int64(n)) > int64(mem.Total())*mem.PageSize/64 && n > 0 {
-		xattrBytes.Add(-int64(n))
-		return false
+func xattrCost(name string, value []byte) int { return len(name) + len(value) + 64 }
+
+// set stores an attribute in place of one that cost as much as old; mu is held.
+func (t *xattrTable) set(name string, value []byte, u *kern.User) linux.Errno {
+	before := 0
+	old, had := t.attrs[name]
+	if had {
+		before = xattrCost(name, old.value)
 	}
-	return true
+	cost := xattrCost(name, value)
+	switch {
+	case t.attrs == nil: // the last name went meanwhile
+		return linux.ENOENT
+	case t.bytes+cost-before > maxXattrBytes || !xattrBytes().Charge(u, int64(cost)):
+		return linux.ENOSPC
+	}
+	if had {
+		xattrBytes().Release(old.payer, int64(before))
+	}
+	t.bytes += cost - before
+	t.attrs[name] = xattr{value, u}
+	return 0
+}
+
+// drop takes an attribute away; mu is held.
+func (t *xattrTable) drop(name string, a xattr) {
+	cost := xattrCost(name, a.value)
+	xattrBytes().Release(a.payer, int64(cost))
+	t.bytes -= cost
+	delete(t.attrs, name)
 }
 
 // dropXattrs ends the attributes with their inode.
@@ -41,8 +72,10 @@ func (i *Inode) dropXattrs() {
 		return
 	}
 	t.mu.Lock()
-	chargeXattr(-t.bytes)
-	t.bytes, t.attrs = 0, nil
+	for name, a := range t.attrs {
+		t.drop(name, a)
+	}
+	t.attrs = nil
 	t.mu.Unlock()
 }
 
@@ -120,7 +153,7 @@ func (i *Inode) xattrTable() *xattrTable {
 	if t := i.xattrs.Load(); t != nil {
 		return t
 	}
-	i.xattrs.CompareAndSwap(nil, &xattrTable{attrs: map[string][]byte{}})
+	i.xattrs.CompareAndSwap(nil, &xattrTable{attrs: map[string]xattr{}})
 	return i.xattrs.Load()
 }
 
@@ -145,30 +178,18 @@ func SetXattr(c *kern.Ctx, p Path, name string, value []byte, flags uint32) linu
 	t := i.xattrTable()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	old, had := t.attrs[name]
+	_, had := t.attrs[name]
 	switch {
 	case had && flags&linux.XATTR_CREATE != 0:
 		return linux.EEXIST
 	case !had && flags&linux.XATTR_REPLACE != 0:
 		return linux.ENODATA
 	}
-	n := t.bytes + len(value) - len(old)
-	if !had {
-		n += len(name) + 64
+	e := t.set(name, value, c.User())
+	if e == 0 {
+		i.Changed()
 	}
-	if n > maxXattrBytes {
-		return linux.ENOSPC
-	}
-	if t.attrs == nil { // the last name went meanwhile
-		return linux.ENOENT
-	}
-	if !chargeXattr(n - t.bytes) {
-		return linux.ENOSPC
-	}
-	t.bytes = n
-	t.attrs[name] = value
-	i.Changed()
-	return 0
+	return e
 }
 
 // GetXattr returns an attribute's value, which must not be changed.
@@ -185,8 +206,8 @@ func GetXattr(c *kern.Ctx, p Path, name string) ([]byte, linux.Errno) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if v, ok := t.attrs[name]; ok {
-		return v, 0
+	if a, ok := t.attrs[name]; ok {
+		return a.value, 0
 	}
 	return nil, linux.ENODATA
 }
@@ -240,10 +261,7 @@ func (i *Inode) removeXattr(name string) linux.Errno {
 	if !had {
 		return linux.ENODATA
 	}
-	delete(t.attrs, name)
-	n := len(old) + len(name) + 64
-	t.bytes -= n
-	chargeXattr(-n)
+	t.drop(name, old)
 	i.Changed()
 	return 0
 }

@@ -38,15 +38,15 @@ func (s *Datagram) sendPart(c *kern.Ctx, v *uio.Vec, o tcpip.WriteOptions, nonbl
 			return 0, linux.EDESTADDRREQ
 		}
 	}
-	n, e := k.add(v, o)
+	n, e := k.add(s.user, v, o)
 	if e != 0 {
-		k.take()
+		k.take(s.user)
 	}
 	if e != 0 || more || k.on {
 		k.mu.Unlock()
 		return n, e
 	}
-	data, opts := k.take()
+	data, opts := k.take(s.user)
 	k.mu.Unlock()
 	if _, e := s.sendWhole(c, uio.Bytes(data), opts, nonblock); e != 0 {
 		return 0, e
@@ -55,10 +55,13 @@ func (s *Datagram) sendPart(c *kern.Ctx, v *uio.Vec, o tcpip.WriteOptions, nonbl
 }
 
 // add copies v behind what there is; called with mu held.
-func (k *cork) add(v *uio.Vec, o tcpip.WriteOptions) (int, linux.Errno) {
+func (k *cork) add(u *kern.User, v *uio.Vec, o tcpip.WriteOptions) (int, linux.Errno) {
 	n, was := v.Len(), len(k.data)
 	if was+n > maxUDP {
 		return 0, linux.EMSGSIZE
+	}
+	if !sock.RingBytes.Charge(u, int64(n)) {
+		return 0, linux.ENOBUFS
 	}
 	if !k.open {
 		k.open, k.opts = true, o
@@ -72,8 +75,9 @@ func (k *cork) add(v *uio.Vec, o tcpip.WriteOptions) (int, linux.Errno) {
 }
 
 // take ends the datagram that was begun; called with mu held.
-func (k *cork) take() ([]byte, tcpip.WriteOptions) {
+func (k *cork) take(u *kern.User) ([]byte, tcpip.WriteOptions) {
 	data, o := k.data, k.opts
+	sock.RingBytes.Release(u, int64(len(data)))
 	k.data, k.opts, k.open = nil, tcpip.WriteOptions{}, false
 	k.busy.Store(k.on)
 	return data, o
@@ -90,10 +94,17 @@ func (s *Datagram) setCork(c *kern.Ctx, on bool) linux.Errno {
 		k.mu.Unlock()
 		return 0
 	}
-	data, o := k.take()
+	data, o := k.take(s.user)
 	k.mu.Unlock()
 	_, e := s.sendWhole(c, uio.Bytes(data), o, true)
 	return e
+}
+
+// drop throws away what was collected: the socket is closed.
+func (k *cork) drop(u *kern.User) {
+	k.mu.Lock()
+	k.take(u)
+	k.mu.Unlock()
 }
 
 // getCork answers getsockopt for UDP_CORK.

@@ -83,6 +83,9 @@ type Datagram struct {
 	checksum    atomic.Int32   // IPV6_CHECKSUM
 	icmpFilter  atomic.Uint32  // ICMP_FILTER: a bit for each type not to deliver
 	icmp6Filter [32]byte       // ICMPV6_FILTER; guarded by mu
+
+	taken atomic.Uint64 // datagrams that were read
+	shut  atomic.Int64  // size of the queue before it was shut; 0 while it is open
 }
 
 // Bind is bind(2).
@@ -93,6 +96,9 @@ func (s *Datagram) Bind(c *kern.Ctx, _ *vfs.File, _ *vfs.FSContext, a *sock.Addr
 	}
 	if s.Type == linux.SOCK_RAW {
 		fa.Port = 0
+	}
+	if s.isUDP() && !s.claim(udpPorts, fa.Port) {
+		return linux.EADDRINUSE
 	}
 	return errno(s.ep.Load().Bind(fa))
 }
@@ -117,6 +123,9 @@ func (s *Datagram) Connect(_ *kern.Ctx, _ *vfs.FSContext, a *sock.Addr, _ bool) 
 	}
 	if own, err := p.GetLocalAddress(); err == nil && own.Addr.Len() == 4 && fa.Addr.Len() == 16 && !mapped(fa.Addr) {
 		return linux.EAFNOSUPPORT // it is bound to an address of IPv4
+	}
+	if s.isUDP() && !s.claim(udpPorts, 0) {
+		return linux.EAGAIN
 	}
 	return errno(p.Endpoint.Connect(fa))
 }
@@ -172,6 +181,8 @@ func (s *Datagram) Release(*vfs.File) {
 		s.net.raw.Add(-1)
 	}
 	s.ep.Load().close()
+	s.cork.drop(s.user)
+	s.giveBack(udpPorts)
 }
 
 // Read is recv without flags.
@@ -226,6 +237,9 @@ func (s *Datagram) Send(c *kern.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Errno
 // sendWhole sends one datagram.
 func (s *Datagram) sendWhole(c *kern.Ctx, v *uio.Vec, o tcpip.WriteOptions, nonblock bool) (int, linux.Errno) {
 	p := s.ep.Load()
+	if s.claimed.Load() == unclaimed && s.isUDP() && !s.claim(udpPorts, 0) {
+		return 0, linux.EAGAIN
+	}
 	n := int64(0)
 	mark := v.Mark()
 	try := func() linux.Errno {
@@ -240,6 +254,7 @@ func (s *Datagram) sendWhole(c *kern.Ctx, v *uio.Vec, o tcpip.WriteOptions, nonb
 	if e == linux.EAGAIN && !nonblock {
 		e = s.Block(c, wait.Out, s.Opt.SndTimeo.Load(), try)
 	}
+	s.net.Waits(int(n))
 	return int(n), e
 }
 
@@ -269,6 +284,9 @@ func (s *Datagram) Recv(c *kern.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Errno
 		r, err = p.Endpoint.Read(x, tcpip.ReadOptions{Peek: m.Flags&linux.MSG_PEEK != 0, NeedRemoteAddr: m.WantFrom})
 		n = x.n
 		putXfer(x)
+		if _, fault := err.(*tcpip.ErrBadBuffer); (err == nil || fault) && m.Flags&linux.MSG_PEEK == 0 {
+			s.took(r.Total)
+		}
 		if keep >= 0 {
 			r.Total = min(r.Total, keep)
 		}

@@ -44,6 +44,7 @@ func (s *Datagram) sift() int {
 			return keep
 		}
 		s.ep.Load().Read(io.Discard, tcpip.ReadOptions{})
+		s.took(len(w.b))
 	}
 }
 

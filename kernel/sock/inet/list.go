@@ -9,7 +9,7 @@ import (
 	"hardtack/kernel/sock"
 )
 
-// register lists the sockets, for /proc/net.
+// register lists the sockets.
 type register struct {
 	mu    sync.Mutex
 	first *inetSock // guarded by mu
@@ -42,6 +42,16 @@ func (r *register) remove(s *inetSock) {
 	s.next, s.prev = nil, nil
 }
 
+// list returns all sockets there are.
+func (r *register) list() (socks []*inetSock) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for s := r.first; s != nil; s = s.next {
+		socks = append(socks, s)
+	}
+	return socks
+}
+
 // shown is what a socket tells of itself.
 type shown interface {
 	sock.Socket
@@ -63,13 +73,7 @@ type Info struct {
 
 // Each calls fn for every socket.
 func (n *Net) Each(fn func(*Info)) {
-	n.all.mu.Lock()
-	var socks []*inetSock
-	for s := n.all.first; s != nil; s = s.next {
-		socks = append(socks, s)
-	}
-	n.all.mu.Unlock()
-	for _, s := range socks {
+	for _, s := range n.all.list() {
 		i := Info{Type: s.Type, Protocol: s.Protocol, V6: s.v6, UID: s.UID, Ino: s.Ino, State: s.self.linuxState()}
 		s.self.LocalAddr(&i.Local)
 		if s.self.PeerAddr(&i.Peer) != 0 {

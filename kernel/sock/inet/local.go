@@ -1,11 +1,15 @@
 package inet
 
 import (
+	"math"
+	"sync"
+
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
+	"hardtack/kernel/mem"
 	"hardtack/kernel/sock"
 	"hardtack/kernel/uio"
 	"hardtack/kernel/wait"
@@ -101,7 +105,7 @@ func (s *TCP) fits(dst tcpip.Address) int {
 // connectLocal joins the socket to a listener of this machine; false when there
 // is none with room, and the ordinary way decides what happens. Called with mu
 // held.
-func (s *TCP) connectLocal(c *kern.Ctx, fa tcpip.FullAddress) bool {
+func (s *TCP) connectLocal(c *kern.Ctx, fa tcpip.FullAddress) (bool, linux.Errno) {
 	to := unmap(fa.Addr)
 	if to.Len() == 0 {
 		if to = header.IPv4Any; s.v6 {
@@ -110,11 +114,11 @@ func (s *TCP) connectLocal(c *kern.Ctx, fa tcpip.FullAddress) bool {
 	}
 	dst, src, ok := s.net.local(to)
 	if !ok || s.v6 && s.ip.v6only && dst.Len() == 4 || s.Opt.BindToDevice.Load() != 0 {
-		return false
+		return false, 0
 	}
 	l := s.net.findListener(dst, fa.Port)
 	if l == nil || l == s {
-		return false
+		return false, 0
 	}
 	here := tcpip.FullAddress{Addr: src}
 	if p := s.ep.Load(); p != nil { // bound
@@ -122,14 +126,17 @@ func (s *TCP) connectLocal(c *kern.Ctx, fa tcpip.FullAddress) bool {
 		here.Port = b.Port
 		if a := unmap(b.Addr); a.Len() != 0 && a != header.IPv4Any && a != header.IPv6Any {
 			if a.Len() != dst.Len() {
-				return false
+				return false, 0
 			}
 			here.Addr = a
 		}
 	} else {
+		if !s.claim(tcpPorts, 0) {
+			return false, linux.EADDRNOTAVAIL
+		}
 		here.Port = s.net.ports.take(s.net.listening)
 		if here.Port == 0 {
-			return false
+			return false, 0
 		}
 		s.port = here.Port
 	}
@@ -138,17 +145,18 @@ func (s *TCP) connectLocal(c *kern.Ctx, fa tcpip.FullAddress) bool {
 	x.here, s.here = tcpip.FullAddress{Addr: dst, Port: fa.Port}, here
 	x.state.Store(stLocal)
 	x.far.Store(s)
-	if !l.enqueue(s, x) {
+	ok, e := l.enqueue(s, x)
+	if !ok {
 		s.net.all.remove(&x.inetSock)
 		if s.port != 0 {
 			s.net.ports.put(s.port)
 			s.port = 0
 		}
-		return false
+		return false, e
 	}
 	l.Q.Notify(evIn)
 	s.Q.Notify(evOut)
-	return true
+	return true, 0
 }
 
 // listening reports whether a port has a listener.
@@ -158,14 +166,24 @@ func (n *Net) listening(p uint16) bool {
 	return n.listeners[p] != nil
 }
 
+// pendingPool is connections between sockets of this machine that nobody has accepted
+// yet: they outlive the socket that connected.
+var pendingPool = sync.OnceValue(func() *kern.Pool { return kern.NewPool(int64(max(mem.Total()/4, 4096))) })
+
 // enqueue puts the far end x of s into l's queue of connections; false when it
 // is full or l no longer listens. (s.mu is held, too: a listener is never the
 // one that connects.)
-func (l *TCP) enqueue(s, x *TCP) bool {
+func (l *TCP) enqueue(s, x *TCP) (bool, linux.Errno) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.state.Load() != stListening || l.shut.Load() != 0 || len(l.pending) > l.backlog {
-		return false
+	if l.state.Load() != stListening || l.shut.Load() != 0 {
+		return false, 0
+	}
+	if len(l.pending) > l.backlog {
+		return false, l.enterStack()
+	}
+	if !pendingPool().Charge(x.user, 1) {
+		return false, linux.ENOBUFS
 	}
 	x.Opt.Inherit(&l.Opt)
 	x.opt, x.ip = l.opt, l.ip
@@ -173,7 +191,29 @@ func (l *TCP) enqueue(s, x *TCP) bool {
 	s.far.Store(x)
 	s.state.Store(stLocal)
 	l.pending = append(l.pending, x)
-	return true
+	return true, 0
+}
+
+// enterStack charges the listener's user for a connection that goes on to netstack's
+// queue, which holds as many as this one; called with mu held.
+func (l *TCP) enterStack() linux.Errno {
+	if l.stacked > l.backlog {
+		return 0
+	}
+	if !pendingPool().Charge(l.user, 1) {
+		return linux.ENOBUFS
+	}
+	l.stacked++
+	return 0
+}
+
+// leaveStack undoes enterStack for up to n connections.
+func (l *TCP) leaveStack(n int) {
+	l.mu.Lock()
+	n = min(n, l.stacked)
+	l.stacked -= n
+	l.mu.Unlock()
+	pendingPool().Release(l.user, int64(n))
 }
 
 // dropPending resets what nobody will accept.
@@ -182,7 +222,9 @@ func (s *TCP) dropPending() {
 	pending := s.pending
 	s.pending = nil
 	s.mu.Unlock()
+	s.leaveStack(math.MaxInt)
 	for _, x := range pending {
+		pendingPool().Release(x.user, 1)
 		x.Opt.Linger.Store(1)
 		x.Release(nil)
 	}

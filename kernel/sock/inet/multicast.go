@@ -160,7 +160,14 @@ func (s *inetSock) setMulticastIf(ep tcpip.Endpoint, val []byte) linux.Errno {
 	return 0
 }
 
-// member joins or leaves a group.
+// The most groups that a socket joins: igmp_max_memberships, and for IPv6 about what
+// Linux's optmem_max has room for.
+const (
+	maxGroups4 = 20
+	maxGroups6 = 400
+)
+
+// member joins or leaves a group; called with mu held.
 func (s *inetSock) member(ep tcpip.Endpoint, m tcpip.MembershipOption, add bool) linux.Errno {
 	if !header.IsV4MulticastAddress(m.MulticastAddr) && !header.IsV6MulticastAddress(m.MulticastAddr) {
 		return linux.EINVAL
@@ -168,10 +175,20 @@ func (s *inetSock) member(ep tcpip.Endpoint, m tcpip.MembershipOption, add bool)
 	if m.NIC != 0 && s.net.InterfaceByIndex(int32(m.NIC)) == nil {
 		return linux.ENODEV
 	}
+	have, most, full := &s.ip.groups4, maxGroups4, linux.ENOBUFS
+	if m.MulticastAddr.Len() == 16 {
+		have, most, full = &s.ip.groups6, maxGroups6, linux.ENOMEM
+	}
+	leave := tcpip.RemoveMembershipOption(m)
 	if add {
 		o := tcpip.AddMembershipOption(m)
 		switch err := ep.SetSockOpt(&o).(type) {
 		case nil:
+			if *have == most { // only now, since a group joined twice is another error
+				ep.SetSockOpt(&leave)
+				return full
+			}
+			*have++
 			return 0
 		case *tcpip.ErrPortInUse:
 			return linux.EADDRINUSE
@@ -182,9 +199,9 @@ func (s *inetSock) member(ep tcpip.Endpoint, m tcpip.MembershipOption, add bool)
 			return linux.ENODEV
 		}
 	}
-	o := tcpip.RemoveMembershipOption(m)
-	if e := errno(ep.SetSockOpt(&o)); e != 0 {
+	if e := errno(ep.SetSockOpt(&leave)); e != 0 {
 		return linux.EADDRNOTAVAIL
 	}
+	*have--
 	return 0
 }

@@ -43,6 +43,8 @@ type Config struct {
 	Log io.Writer
 	// MaxTCPBuffer bounds what one TCP connection may buffer each way; 0 is 1 MiB.
 	MaxTCPBuffer int
+	// MaxQueued bounds the memory of all datagrams that wait in sockets; 0 is 32 MiB.
+	MaxQueued int64
 }
 
 // LoopbackNIC is the interface index of lo.
@@ -62,6 +64,7 @@ type Net struct {
 	holders   []holder          // guarded by mu; its elements are immutable
 	ports     portSet           // own lock
 	all       register          // own lock
+	queued    queued            // own lock
 	raw       atomic.Int32      // raw sockets
 	rr        atomic.Uint32     // spreads connections over SO_REUSEPORT listeners
 }
@@ -93,7 +96,11 @@ func New(cfg Config) *Net {
 	if cfg.MaxTCPBuffer == 0 {
 		cfg.MaxTCPBuffer = 1 << 20
 	}
+	if cfg.MaxQueued == 0 {
+		cfg.MaxQueued = 32 << 20
+	}
 	n := &Net{listeners: make(map[uint16][]*TCP)}
+	n.queued.init(cfg.MaxQueued)
 	n.ports.init()
 	n.Stack = stack.New(stack.Options{
 		NetworkProtocols: []stack.NetworkProtocolFactory{

@@ -37,6 +37,7 @@ type ipOptions struct {
 	hdrIncl, recvOrigDst  bool
 	recvOrigDst6          bool
 	sticky                [linux.SizeofIn6Pktinfo]byte // IPV6_PKTINFO
+	groups4, groups6      int                          // of multicast, which the socket has joined
 }
 
 func (o *ipOptions) init() {

@@ -3,6 +3,8 @@ package inet
 import (
 	"sync"
 	"time"
+
+	"hardtack/kernel/kern"
 )
 
 // The range of ports that connect takes from (net.ipv4.ip_local_port_range).
@@ -10,6 +12,49 @@ const (
 	firstPort = 32768
 	lastPort  = 60999
 )
+
+// Users share the ports of that range. A socket claims one when it is bound, or sends
+// without being bound, and gives it back when it is closed.
+var (
+	tcpPorts = kern.NewPool(lastPort - firstPort + 1)
+	udpPorts = kern.NewPool(lastPort - firstPort + 1)
+)
+
+// A socket's claim.
+const (
+	unclaimed    = iota
+	nothingToPay // its port is not of the range
+	claimed
+)
+
+// claim charges the socket's user for a port, or for any with port 0, unless it has one.
+// The register of ports decides about root.
+func (s *inetSock) claim(p *kern.Pool, port uint16) bool {
+	if port != 0 && (port < firstPort || port > lastPort) {
+		s.claimed.CompareAndSwap(unclaimed, nothingToPay)
+		return true
+	}
+	if s.claimed.Load() == claimed || port == 0 && s.claimed.Load() == nothingToPay {
+		return true
+	}
+	if s.claimed.Swap(claimed) == claimed {
+		return true
+	}
+	if s.user.UID == 0 {
+		p.Force(s.user, 1)
+	} else if !p.Charge(s.user, 1) {
+		s.claimed.Store(unclaimed)
+		return false
+	}
+	return true
+}
+
+// giveBack ends a claim.
+func (s *inetSock) giveBack(p *kern.Pool) {
+	if s.claimed.Swap(unclaimed) == claimed {
+		p.Release(s.user, 1)
+	}
+}
 
 // timeWait is how long a closed connection remembers its ports.
 const timeWait = 3 * time.Second

@@ -22,8 +22,11 @@ import (
 // inetSock is what sockets of all protocols have.
 type inetSock struct {
 	sock.Base
-	net *Net // immutable
-	v6  bool // immutable: AF_INET6
+	net  *Net       // immutable
+	v6   bool       // immutable: AF_INET6
+	user *kern.User // who made it, and is charged for what it keeps; immutable
+
+	claimed atomic.Uint32 // a port that user is charged for
 
 	mu sync.Mutex
 	ip ipOptions                // guarded by mu
@@ -52,7 +55,7 @@ func (s *inetSock) NotifyEvent(ev waiter.EventMask) { s.Q.Notify(wait.Events(ev)
 
 func (s *inetSock) init(c *kern.Ctx, n *Net, domain, typ, protocol int32) {
 	s.Init(c, domain, typ, protocol)
-	s.net, s.v6 = n, domain == linux.AF_INET6
+	s.net, s.v6, s.user = n, domain == linux.AF_INET6, c.User()
 	s.ip.init()
 }
 
@@ -105,6 +108,7 @@ type TCP struct {
 	// A listening socket.
 	backlog     int               // guarded by mu
 	pending     []*TCP            // guarded by mu: local connections to accept
+	stacked     int               // guarded by mu: others from this machine, which netstack has
 	bound       tcpip.FullAddress // immutable while listening: where
 	boundV6Only bool              // immutable while listening
 }
@@ -163,6 +167,9 @@ func (s *TCP) Bind(c *kern.Ctx, _ *vfs.File, _ *vfs.FSContext, a *sock.Addr) lin
 	if s.state.Load() != stFresh {
 		return linux.EINVAL
 	}
+	if !s.claim(tcpPorts, fa.Port) {
+		return linux.EADDRINUSE
+	}
 	fresh := s.ep.Load() == nil
 	p, e := s.endpoint()
 	if e != 0 {
@@ -207,6 +214,9 @@ func (s *TCP) Listen(c *kern.Ctx, backlog int) linux.Errno {
 	if e != 0 {
 		return e
 	}
+	if !s.claim(tcpPorts, 0) {
+		return linux.EADDRINUSE
+	}
 	// Linux lets one more wait than the backlog says.
 	if e := errno(p.Endpoint.Listen(backlog + 1)); e != 0 {
 		return e
@@ -247,6 +257,7 @@ func (s *TCP) tryAccept(c *kern.Ctx) (*TCP, linux.Errno) {
 		s.pending[0] = nil
 		s.pending = s.pending[1:]
 		s.mu.Unlock()
+		pendingPool().Release(x.user, 1)
 		return x, 0
 	}
 	s.mu.Unlock()
@@ -254,6 +265,7 @@ func (s *TCP) tryAccept(c *kern.Ctx) (*TCP, linux.Errno) {
 	if err != nil {
 		return nil, errno(err)
 	}
+	s.leaveStack(1)
 	x := s.net.newTCP(c, s.Domain)
 	s.inherit(x)
 	x.opt.applyAll(ep)
@@ -297,9 +309,9 @@ func (s *TCP) Connect(c *kern.Ctx, _ *vfs.FSContext, a *sock.Addr, nonblock bool
 		s.mu.Unlock()
 		return linux.ENETUNREACH
 	}
-	if done := s.connectLocal(c, fa); done {
+	if done, e := s.connectLocal(c, fa); done || e != 0 {
 		s.mu.Unlock()
-		return 0
+		return e
 	}
 	p, e := s.endpoint()
 	if e != 0 {
@@ -458,6 +470,7 @@ func (s *TCP) push(p *netPoint) {
 func (s *TCP) Release(*vfs.File) {
 	was := s.state.Swap(stClosed)
 	s.net.all.remove(&s.inetSock)
+	s.giveBack(tcpPorts)
 	if was == stListening {
 		s.net.removeListener(s)
 		s.dropPending()

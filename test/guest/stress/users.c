@@ -4,6 +4,7 @@
 // It runs as process 1 of a Hardtack guest: Linux serves the other user only in part.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -24,9 +25,11 @@
 #include <sys/sem.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -313,6 +316,99 @@ static int ask_lock(void)
 	return fcntl(fd, F_SETLK, &lk) < 0 ? errno : 0;
 }
 
+static void take_space(void)
+{
+	int fd = open("/home/big", O_CREAT | O_WRONLY, 0600);
+	static char buf[1 << 20];
+	for (ssize_t n; (n = write(fd, buf, sizeof buf)) > 0;)
+		*taken += n >> 12;
+}
+static int ask_space(void)
+{
+	char name[32];
+	static char buf[1 << 16];
+	snprintf(name, sizeof name, "/home/f%d", getuid());
+	int fd = open(name, O_CREAT | O_WRONLY, 0600);
+	return fd < 0 || write(fd, buf, sizeof buf) < 0 ? errno : 0;
+}
+
+static void take_names(void)
+{
+	char name[32];
+	for (;; (*taken)++) {
+		snprintf(name, sizeof name, "/home/n%ld", (long)*taken);
+		int fd = open(name, O_CREAT | O_WRONLY, 0600);
+		if (fd < 0)
+			return;
+		close(fd);
+	}
+}
+static int ask_name(void)
+{
+	char name[32];
+	for (int i = 0; i < 20; i++) {
+		snprintf(name, sizeof name, "/home/d%d-%d", getuid(), i);
+		if (mkdir(name, 0700) < 0)
+			return errno;
+	}
+	return 0;
+}
+
+// One file has up to 128 KiB of attributes.
+static void take_attributes(void)
+{
+	static char value[60000];
+	char name[32];
+	int k = 0;
+	for (size_t size = sizeof value; size > 4; size /= 4)
+		for (int room = 1; room; k++) {
+			snprintf(name, sizeof name, "/home/x%d", k);
+			int fd = open(name, O_CREAT | O_WRONLY, 0600);
+			room = fd >= 0 && fsetxattr(fd, "user.one", value, size, 0) == 0;
+			if (room && fsetxattr(fd, "user.two", value, size, 0) == 0)
+				(*taken)++;
+			close(fd);
+		}
+}
+static int ask_attribute(void)
+{
+	char name[32];
+	snprintf(name, sizeof name, "/home/a%d", getuid());
+	int fd = open(name, O_CREAT | O_WRONLY, 0600);
+	return fd < 0 || fsetxattr(fd, "user.one", name, sizeof name, 0) < 0 ? errno : 0;
+}
+
+// Events that nobody reads: few files with long names, many instances.
+static void take_events(void)
+{
+	char name[256] = "/home/w/";
+	int n = 0;
+	mkdir(name, 0700);
+	memset(name + 8, 'n', 240);
+	while (n < 128) {
+		int fd = inotify_init();
+		if (fd < 0 || inotify_add_watch(fd, "/home/w", IN_ALL_EVENTS) < 0)
+			break;
+		n++;
+	}
+	for (int i = 0; i < 1000; i++) {
+		close(open(name, O_CREAT | O_WRONLY, 0600));
+		unlink(name);
+	}
+	*taken = n;
+}
+static int ask_event(void)
+{
+	char name[32], buf[4096];
+	snprintf(name, sizeof name, "/home/e%d", getuid());
+	mkdir(name, 0700);
+	int fd = inotify_init();
+	inotify_add_watch(fd, name, IN_ALL_EVENTS);
+	rmdir(name);
+	struct inotify_event *e = (void *)buf;
+	return fd >= 0 && read(fd, buf, sizeof buf) > 0 && e->mask & IN_DELETE_SELF ? 0 : EIO;
+}
+
 static void take_terminals(void)
 {
 	while (open("/dev/ptmx", O_RDWR | O_NOCTTY) >= 0)
@@ -380,6 +476,10 @@ static const struct {
 	{"shared memory segments", take_segments, ask_segment},
 	{"semaphores", take_semaphores, ask_semaphore},
 	{"record locks", take_locks, ask_lock},
+	{"space in memory", take_space, ask_space},
+	{"names in memory", take_names, ask_name},
+	{"attributes", take_attributes, ask_attribute},
+	{"events to be read", take_events, ask_event},
 	{"terminals", take_terminals, ask_terminal},
 	{"endpoints", take_endpoints, ask_endpoint},
 	{"notifications", take_notifications, ask_notification},
@@ -428,6 +528,19 @@ static int served(pid_t pid, int start, const char *who)
 	return 0;
 }
 
+// clean_home removes what was made in /home, which anybody may write to.
+static void clean_home(void)
+{
+	for (int found = 1; found;) {
+		found = 0;
+		DIR *d = opendir("/home");
+		for (struct dirent *e; d && (e = readdir(d));)
+			if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
+				found |= unlinkat(dirfd(d), e->d_name, e->d_type == DT_DIR ? AT_REMOVEDIR : 0) == 0;
+		closedir(d);
+	}
+}
+
 static void clean(void)
 {
 	for (int i = 0; i < 200 && kill(-1, SIGKILL) == 0; i++) {
@@ -437,6 +550,7 @@ static void clean(void)
 	}
 	while (waitpid(-1, NULL, WNOHANG) > 0)
 		;
+	clean_home();
 	struct shmid_ds ds;
 	struct msqid_ds qs;
 	struct seminfo si;
@@ -468,6 +582,8 @@ int main(int argc, char **argv)
 	taken = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	full = (atomic_int *)(taken + 1);
 	int failed = 0;
+	mkdir("/home", 0755);
+	chmod("/home", 0777);
 	for (size_t i = 0; i < sizeof things / sizeof things[0]; i++) {
 		if (argc > 1 && !strstr(things[i].name, argv[1]))
 			continue;

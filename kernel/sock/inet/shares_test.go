@@ -1,0 +1,161 @@
+package inet_test
+
+import (
+	"testing"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
+	"hardtack/kernel/sock"
+	. "hardtack/kernel/sock/socktest"
+	"hardtack/kernel/vfs"
+)
+
+// user returns a thread of a user without rights.
+func user(t *T, uid uint32) *T {
+	u := New(t.TB)
+	u.C.SetCred(&kern.Cred{UID: uid, EUID: uid, SUID: uid, FSUID: uid})
+	return u
+}
+
+func closeAll(files []*vfs.File) {
+	for _, f := range files {
+		f.Put()
+	}
+}
+
+// One user binds as many sockets as it gets; another user and root find ports yet.
+func TestPortsAreShared(tt *testing.T) {
+	for _, typ := range []int32{linux.SOCK_STREAM, linux.SOCK_DGRAM} {
+		t := New(tt)
+		bind := func(u *T) (*vfs.File, linux.Errno) {
+			f := u.Socket(linux.AF_INET, typ, 0)
+			return f, S(f).Bind(u.C, f, nil, In4(127, 0, 0, 1, 0))
+		}
+		greedy := user(t, 1000)
+		var all []*vfs.File
+		for {
+			f, e := bind(greedy)
+			all = append(all, f)
+			if e != 0 {
+				break
+			}
+		}
+		if len(all) < 10000 {
+			t.Errorf("type %d: one user gets %d ports", typ, len(all))
+		}
+		for _, u := range []*T{user(t, 1001), t} {
+			f, e := bind(u)
+			t.OK(e, "bind of another user")
+			f.Put()
+			if typ == linux.SOCK_STREAM {
+				l, addr := listen(t, 1)
+				f := u.Socket(linux.AF_INET, typ, 0)
+				t.OK(S(f).Connect(u.C, nil, addr, false), "connect of another user")
+				f.Put()
+				l.Put()
+			} else {
+				f := u.Socket(linux.AF_INET, typ, 0)
+				_, e := u.Send(f, "x", &sock.Msg{To: In4(127, 0, 0, 1, 9)})
+				t.OK(e, "send of another user")
+				f.Put()
+			}
+		}
+		closeAll(all)
+		f, e := bind(greedy)
+		t.OK(e, "bind after all is closed")
+		f.Put()
+	}
+}
+
+// Connections that nobody accepts outlive the sockets that made them.
+func TestUnacceptedAreShared(tt *testing.T) {
+	t := New(tt)
+	greedy, n := user(t, 1000), 0
+	var all []*vfs.File
+	for e := linux.Errno(0); e == 0; {
+		l, addr := listen(greedy, 500)
+		all = append(all, l)
+		for range 500 {
+			f := greedy.Socket(linux.AF_INET, linux.SOCK_STREAM, 0)
+			if e = S(f).Connect(greedy.C, nil, addr, false); e == 0 {
+				n++
+			}
+			f.Put()
+		}
+		if n > 1<<20 {
+			t.Fatal("one user has a million connections that nobody accepted")
+		}
+	}
+	for _, u := range []*T{user(t, 1001), t} {
+		l, addr := listen(u, 1)
+		f := u.Socket(linux.AF_INET, linux.SOCK_STREAM, 0)
+		t.OK(S(f).Connect(u.C, nil, addr, false), "connect of another user")
+		f.Put()
+		l.Put()
+	}
+	closeAll(all)
+	l, addr := listen(greedy, 1)
+	f := greedy.Socket(linux.AF_INET, linux.SOCK_STREAM, 0)
+	t.OK(S(f).Connect(greedy.C, nil, addr, false), "connect after all is closed")
+	f.Put()
+	l.Put()
+}
+
+// Datagrams without bytes cost memory, too, and many sockets hold more than one.
+func TestDatagramsAreShared(tt *testing.T) {
+	for _, size := range []int{0, 1, 30000} {
+		t := New(tt)
+		greedy := user(t, 1000)
+		text := string(make([]byte, size))
+		var all []*vfs.File
+		var addrs []*sock.Addr
+		for range 200 {
+			f := greedy.Socket(linux.AF_INET, linux.SOCK_DGRAM, 0)
+			NonBlock(f)
+			t.OK(S(f).Bind(greedy.C, f, nil, In4(127, 0, 0, 1, 0)), "bind")
+			all, addrs = append(all, f), append(addrs, In4(127, 0, 0, 1, t.Port(f)))
+		}
+		from := greedy.Socket(linux.AF_INET, linux.SOCK_DGRAM, 0)
+		for i := range 50_000 {
+			greedy.Send(from, text, &sock.Msg{To: addrs[i%len(addrs)]})
+		}
+		got := 0
+		for _, f := range all {
+			for {
+				if _, _, e := greedy.Recv(f, 1, 0); e != 0 {
+					break
+				}
+				got++
+			}
+		}
+		if most := 40 << 20; got*(size+1024) > most || got == 0 {
+			t.Errorf("%d bytes: %d datagrams were kept", size, got)
+		}
+		// What was shut opens again, and others have been served all the time.
+		for _, f := range []*vfs.File{all[0], all[199]} {
+			greedy.Send(from, "again", &sock.Msg{To: In4(127, 0, 0, 1, t.Port(f))})
+			if s, _, e := greedy.Recv(f, 10, 0); e != 0 || s != "again" {
+				t.Errorf("%d bytes: a drained socket gives %q, %v", size, s, e)
+			}
+		}
+		from.Put()
+		closeAll(all)
+	}
+}
+
+func TestGroupsPerSocket(tt *testing.T) {
+	t := New(tt)
+	f := t.Socket(linux.AF_INET, linux.SOCK_DGRAM, 0)
+	defer f.Put()
+	for i := range 21 {
+		e := S(f).SetOpt(t.C, linux.IPPROTO_IP, linux.IP_ADD_MEMBERSHIP, []byte{224, 1, 1, byte(i), 127, 0, 0, 1})
+		if want := linux.Errno(0); i == 20 {
+			want = linux.ENOBUFS
+			t.Want(e, want, "one group more")
+		} else {
+			t.OK(e, "join")
+		}
+	}
+	t.OK(S(f).SetOpt(t.C, linux.IPPROTO_IP, linux.IP_DROP_MEMBERSHIP, []byte{224, 1, 1, 3, 127, 0, 0, 1}), "leave")
+	t.OK(S(f).SetOpt(t.C, linux.IPPROTO_IP, linux.IP_ADD_MEMBERSHIP, []byte{224, 1, 1, 200, 127, 0, 0, 1}), "join again")
+}

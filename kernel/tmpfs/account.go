@@ -1,0 +1,109 @@
+package tmpfs
+
+import (
+	"sync/atomic"
+
+	"hardtack/kernel/kern"
+)
+
+// account is what one user's files take of a file system. A file belongs to the account
+// of its owner.
+type account struct {
+	fs     *FS
+	uid    uint32
+	pages  atomic.Int64
+	inodes int64 // guarded by fs.mu; the account goes with the last
+}
+
+// enter counts one more inode of a user and returns the account, nil if there is no room.
+func (fs *FS) enter(uid uint32) *account {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	a := fs.accounts[uid]
+	own := int64(1)
+	if a != nil {
+		own += a.inodes
+	}
+	if !fs.granted(uid, own, fs.inodes.Load()+1, fs.maxInodes.Load(), fs.shareInodes) {
+		return nil
+	}
+	return fs.count(a, uid)
+}
+
+// count adds an inode to an account, which it makes if a is nil; mu is held.
+func (fs *FS) count(a *account, uid uint32) *account {
+	if a == nil {
+		a = &account{fs: fs, uid: uid}
+		fs.accounts[uid] = a
+	}
+	a.inodes++
+	fs.inodes.Add(1)
+	return a
+}
+
+// leave counts one inode less; its pages were released before.
+func (a *account) leave() {
+	a.fs.mu.Lock()
+	a.inodes--
+	if a.inodes == 0 {
+		delete(a.fs.accounts, a.uid)
+	}
+	a.fs.inodes.Add(-1)
+	a.fs.mu.Unlock()
+}
+
+// move puts an inode with its pages into another user's account, whether or not that
+// one has room, as a change of owner does.
+func (a *account) move(uid uint32, pages int64) *account {
+	if uid == a.uid {
+		return a
+	}
+	fs := a.fs
+	fs.mu.Lock()
+	to := fs.count(fs.accounts[uid], uid)
+	fs.mu.Unlock()
+	to.pages.Add(pages)
+	a.pages.Add(-pages)
+	a.leave()
+	return to
+}
+
+// charge counts one more frame, if there is room.
+func (a *account) charge() bool {
+	fs := a.fs
+	own, all := a.pages.Add(1), fs.pages.Add(1)
+	if limit := fs.maxPages.Load(); all > limit-limit/4 && !fs.granted(a.uid, own, all, limit, fs.sharePages) {
+		a.pages.Add(-1)
+		fs.pages.Add(-1)
+		return false
+	}
+	allPages.Add(1)
+	return true
+}
+
+// release counts n frames less.
+func (a *account) release(n int) {
+	if n != 0 {
+		a.pages.Add(-int64(n))
+		a.fs.pages.Add(-int64(n))
+		allPages.Add(-int64(n))
+	}
+}
+
+// granted decides whether a user may have own of a limit, all users having all. A limit
+// that mount named is a budget, for whoever comes; any other is shared.
+func (fs *FS) granted(uid uint32, own, all, limit int64, shared bool) bool {
+	if !shared {
+		return all <= limit
+	}
+	s := kern.SharesOf(limit)
+	return s.Grant(own, all, uid == 0)
+}
+
+// available is what there is for a user who has taken little.
+func available(limit, used int64, shared bool) uint64 {
+	if shared {
+		limit = kern.SharesOf(limit).Little
+	}
+	return uint64(max(limit-used, 0))
+}
