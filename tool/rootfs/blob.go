@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -70,12 +72,43 @@ func (b Blob) Open() *io.SectionReader {
 	return io.NewSectionReader(b.at, b.off, b.size)
 }
 
-// hostFile is a file of the host as content. It is opened for each read, so a
-// tree of a hundred thousand files does not hold as many descriptors.
-type hostFile string
+// hostFile is a file of the host as content: a name in a directory. It is opened for
+// each read, so a tree of a hundred thousand files does not hold as many descriptors.
+type hostFile struct {
+	root *os.File
+	rel  string
+	id   fileID
+}
 
-func (h hostFile) ReadAt(p []byte, off int64) (int, error) {
-	f, err := os.OpenFile(string(h), os.O_RDONLY|openNoFollow, 0)
+// open opens the file, if it is the same still. No link is followed on the way.
+func (h *hostFile) open() (*os.File, error) {
+	dir, parts := int(h.root.Fd()), strings.Split(h.rel, "/")
+	fd := dir
+	for i, part := range parts {
+		flags := unix.O_PATH | unix.O_DIRECTORY
+		if i == len(parts)-1 {
+			flags = unix.O_RDONLY | unix.O_NONBLOCK
+		}
+		next, err := unix.Openat(fd, part, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if fd != dir {
+			unix.Close(fd)
+		}
+		if err != nil {
+			return nil, openError(filepath.Join(h.root.Name(), h.rel), err)
+		}
+		fd = next
+	}
+	f := os.NewFile(uintptr(fd), filepath.Join(h.root.Name(), h.rel))
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || idOf(&st) != h.id {
+		f.Close()
+		return nil, fault.Bad("%s was replaced while it was read", f.Name())
+	}
+	return f, nil
+}
+
+func (h *hostFile) ReadAt(p []byte, off int64) (int, error) {
+	f, err := h.open()
 	if err != nil {
 		return 0, err
 	}
@@ -84,8 +117,8 @@ func (h hostFile) ReadAt(p []byte, off int64) (int, error) {
 }
 
 // NextData asks the host's file system.
-func (h hostFile) NextData(off int64) (start, end int64, err error) {
-	f, err := os.OpenFile(string(h), os.O_RDONLY|openNoFollow, 0)
+func (h *hostFile) NextData(off int64) (start, end int64, err error) {
+	f, err := h.open()
 	if err != nil {
 		return 0, 0, err
 	}
