@@ -5,6 +5,7 @@ import (
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/proc"
+	"hardtack/kernel/sock"
 	"hardtack/kernel/uio"
 	"hardtack/kernel/vfs"
 )
@@ -230,14 +231,32 @@ func withVec(t *proc.Thread, a *Args, do func(f *vfs.File) (int, linux.Errno)) (
 	return uint64(n), e
 }
 
+// unasked reports whether a vector does not reach the file: one of nothing does not
+// reach a socket, as write(2) of nothing does. It sends no empty datagram, waits for
+// nothing and takes no error.
+func unasked(t *proc.Thread, f *vfs.File) bool {
+	_, ok := f.Ops.(sock.Socket)
+	return ok && t.Vec.Len() == 0
+}
+
 // sysReadv is readv(int fd, const struct iovec *iov, int n).
 func sysReadv(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	return withVec(t, a, func(f *vfs.File) (int, linux.Errno) { return readFile(t, f) })
+	return withVec(t, a, func(f *vfs.File) (int, linux.Errno) {
+		if unasked(t, f) {
+			return 0, 0
+		}
+		return readFile(t, f)
+	})
 }
 
 // sysWritev is writev(int fd, const struct iovec *iov, int n).
 func sysWritev(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	return withVec(t, a, func(f *vfs.File) (int, linux.Errno) { return writeFile(t, f) })
+	return withVec(t, a, func(f *vfs.File) (int, linux.Errno) {
+		if unasked(t, f) {
+			return 0, 0
+		}
+		return writeFile(t, f)
+	})
 }
 
 // sysPreadv is preadv(fd, iov, n, off_low, off_high); on this machine off_low is all.

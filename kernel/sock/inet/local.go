@@ -259,8 +259,11 @@ func (s *TCP) sendLocal(x *TCP, v *uio.Vec, flags int32) (n int, e linux.Errno) 
 }
 
 // sendLost is a write to an end that is gone, which TCP learns from the answer:
-// what fits into the send buffer is lost, the rest fails.
+// what fits into the send buffer is lost, the rest fails. Nothing gets no answer.
 func (s *TCP) sendLost(v *uio.Vec) (int, linux.Errno) {
+	if v.Len() == 0 && !s.cut.Load() {
+		return 0, 0
+	}
 	if v.Len() == 0 || s.cut.Swap(true) {
 		return 0, linux.EPIPE
 	}

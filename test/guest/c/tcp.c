@@ -274,3 +274,54 @@ TEST(datagrams, "MSG_MORE and UDP_CORK")
 	err("get", getsockopt(a, IPPROTO_UDP, UDP_CORK, &on, &len));
 	say("%d", on);
 }
+
+TEST(nothing, "a send of nothing")
+{
+	for (int state = 0; state < 4; state++) {
+		connected();
+		if (state == 1)
+			close(b);
+		else if (state == 2)
+			reset(b);
+		else if (state == 3)
+			shutdown(a, SHUT_WR);
+		sleep_ms(20);
+		say("state %d", state);
+		num("  send", send(a, "", 0, 0));
+		num("  write", write(a, "", 0));
+		num("  writev", writev(a, NULL, 0));
+		num("  a byte", send(a, "x", 1, 0));
+		sleep_ms(20);
+		num("  send", send(a, "", 0, 0));
+		num("  again", send(a, "", 0, 0));
+		close(a), close(l);
+		if (state == 0 || state == 3)
+			close(b);
+	}
+}
+
+TEST(vectors, "vectors of nothing do not reach a socket")
+{
+	struct sockaddr_in to = {AF_INET, 0, {htonl(INADDR_LOOPBACK)}};
+	socklen_t len = sizeof to;
+	struct iovec none = {"", 0};
+	char c;
+	int u = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+	must(bind(u, (void *)&to, sizeof to), "bind");
+	getsockname(u, (void *)&to, &len);
+	must(connect(u, (void *)&to, sizeof to), "connect");
+	num("writev of none", writev(u, NULL, 0));
+	num("writev of nothing", writev(u, &none, 1));
+	num("nothing came", recv(u, &c, 1, 0));
+	num("write of nothing", write(u, "", 0));
+	num("an empty datagram came", recv(u, &c, 1, 0));
+	num("readv of none", readv(u, NULL, 0));
+	num("readv of nothing", readv(u, &none, 1));
+	num("preadv of nothing", preadv(u, &none, 1, 0));
+	int p[2];
+	must(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, p), "socketpair");
+	num("unix: writev of nothing", writev(p[0], &none, 1));
+	num("unix: nothing came", recv(p[1], &c, 1, 0));
+	close(p[1]);
+	num("unix: writev after the end", writev(p[0], NULL, 0));
+}
