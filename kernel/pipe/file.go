@@ -229,8 +229,12 @@ func (x *anon) Stat(c *kern.Ctx, _ *vfs.File, st *linux.Stat) linux.Errno {
 		UID: x.p.uid, GID: x.p.gid, Blksize: page,
 		Atime: t, Mtime: t, Ctime: t,
 	}
+	x.p.attr.Overlay(st)
 	return 0
 }
+
+// SetAttr is fchmod and fchown.
+func (x *anon) SetAttr(a *vfs.Attr) { x.p.attr.SetAttr(a) }
 
 // Name is the text of /proc/self/fd/N.
 func (x *anon) Name(*vfs.File) string {

@@ -51,6 +51,7 @@ type Pipe struct {
 	uid   uint32     // whose it is; immutable
 	gid   uint32     // immutable
 	user  *kern.User // who is charged for it; immutable
+	attr  vfs.AnonAttr
 
 	mu         sync.Mutex
 	head, tail uint64      // positions of the next byte to read and to write; guarded by mu

@@ -12,10 +12,10 @@ import (
 
 // Base is the part of a socket that all families have; embed it.
 type Base struct {
-	Domain, Type, Protocol int32         // immutable
-	Ino                    uint64        // immutable; also the order of locks
-	UID, GID               uint32        // who made it; immutable
-	mode                   atomic.Uint32 // permissions
+	Domain, Type, Protocol int32  // immutable
+	Ino                    uint64 // immutable; also the order of locks
+	UID, GID               uint32 // who made it; immutable once it has a file
+	vfs.AnonAttr
 
 	// Q is where the socket announces readiness.
 	Q wait.Queue
@@ -34,7 +34,6 @@ func (b *Base) Init(c *kern.Ctx, domain, typ, protocol int32) {
 	b.Ino = lastIno.Add(1)
 	cr := c.Cred()
 	b.UID, b.GID = cr.FSUID, cr.FSGID
-	b.mode.Store(0o777)
 	b.Opt.init()
 }
 
@@ -110,17 +109,19 @@ func (b *Base) block(c *kern.Ctx, timeout int64, try func() linux.Errno) linux.E
 // Stat is fstat(2).
 func (b *Base) Stat(_ *kern.Ctx, _ *vfs.File, st *linux.Stat) linux.Errno {
 	*st = linux.Stat{
-		Dev: sockfsDev, Ino: b.Ino, Nlink: 1, Mode: linux.S_IFSOCK | b.Mode(),
+		Dev: sockfsDev, Ino: b.Ino, Nlink: 1, Mode: linux.S_IFSOCK | 0o777,
 		UID: b.UID, GID: b.GID, Blksize: 4096,
 	}
+	b.Overlay(st)
 	return 0
 }
 
 // Mode returns the permissions, which a name in the file system gets.
-func (b *Base) Mode() uint32 { return b.mode.Load() }
-
-// Chmod changes them (fchmod).
-func (b *Base) Chmod(mode uint32) { b.mode.Store(mode & 0o7777) }
+func (b *Base) Mode() uint32 {
+	var st linux.Stat
+	b.Stat(nil, nil, &st)
+	return st.Mode & 0o7777
+}
 
 // sockfsDev is the anonymous device number that sockets show.
 const sockfsDev = 8

@@ -1,7 +1,9 @@
 package sock
 
 import (
+	"math"
 	"sync"
+	"sync/atomic"
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
@@ -17,13 +19,40 @@ type Ancillary struct {
 	HasCred bool
 }
 
+// Rest is what belongs to the rest of the bytes, once a part of them was sent: the files
+// went with that part.
+func (a *Ancillary) Rest() *Ancillary {
+	if a == nil || !a.HasCred {
+		return nil
+	}
+	if len(a.Rights) == 0 {
+		return a
+	}
+	return &Ancillary{Cred: a.Cred, HasCred: true}
+}
+
+// same reports whether two parts of a stream have the same sender, as far as anybody
+// noted it.
+func (a *Ancillary) same(b *Ancillary) bool {
+	if a == nil || !a.HasCred {
+		return b == nil || !b.HasCred
+	}
+	return b != nil && b.HasCred && a.Cred == b.Cred
+}
+
 // record is a message, or the part of a byte stream that something ancillary
 // belongs to.
 type record struct {
 	start, end uint64 // positions in the ring
 	anc        *Ancillary
-	from       *Addr // sender's name; immutable
+	from       *Name
+	cost       int  // of a message: what it takes of the sender's buffer
+	urgent     bool // one byte that was sent with MSG_OOB
+	taken      bool // it was read with MSG_OOB
 }
+
+// Name is what a sender is called; a receiver looks when it takes the message.
+type Name = atomic.Pointer[Addr]
 
 // Flow carries bytes or messages one way, from its writers to one reader. It
 // announces nothing: methods say what happened, and the sockets notify.
@@ -36,29 +65,79 @@ type Flow struct {
 	eof    bool     // guarded by mu: the writer has shut down
 	gone   bool     // guarded by mu: the reader has; writes fail
 	low    bool     // guarded by mu: a writer found no room
+	crowd  bool     // guarded by mu: a writer found the queue too long
+	cost   int      // guarded by mu: of the messages that wait
+	mark   uint64   // guarded by mu: where the urgent byte ends that waits; 0 for none
 	held   int      // guarded by mu: of a stream, bytes at the end that are not to be read yet
 }
 
-// maxMessages bounds the messages that wait in one socket, for empty ones take
-// no room in the ring (net.unix.max_dgram_qlen).
-const maxMessages = 512
+// messageCost is what a message takes of its sender's buffer: Linux counts the memory
+// that it allocates for the bytes and for the header, so small messages are dear.
+func messageCost(n int) int {
+	const header, tail, most = 256, 320, 16 << 10
+	linear := min(n, most-tail)
+	size := 512
+	for size < (linear+63)&^63+tail {
+		size *= 2
+	}
+	return header + size + (n-linear+4095)&^4095
+}
 
 // InitFlow readies a zero Flow, whose memory a user is charged for; packet keeps
 // message boundaries.
 func (f *Flow) InitFlow(u *kern.User, packet bool) { f.user, f.packet = u, packet }
 
-// Write appends bytes or one message of v; limit is how many bytes may wait
-// unread. EAGAIN: no room now. EPIPE: nobody will read. EMSGSIZE: a message
-// that will never fit.
-func (f *Flow) Write(v *uio.Vec, limit int, anc *Ancillary, from *Addr) (int, linux.Errno) {
-	if f.packet && v.Len() > limit {
-		return 0, linux.EMSGSIZE
-	}
+// Write appends bytes to a stream; limit is how many may wait unread. EAGAIN: no room
+// now. EPIPE: nobody will read.
+func (f *Flow) Write(v *uio.Vec, limit int, anc *Ancillary) (int, linux.Errno) {
 	f.mu.Lock()
 	f.held = 0
-	n, e := f.write(v, limit, anc, from)
+	n, e := f.write(v, limit, anc)
 	f.mu.Unlock()
 	return n, e
+}
+
+// Message is how WriteMessage sends one.
+type Message struct {
+	Limit int // the sender's buffer
+	Queue int // how many messages may wait; 0 for any number
+	Anc   *Ancillary
+	From  *Name
+}
+
+// WriteMessage appends v as one message. EAGAIN: no room now. EPIPE: nobody will read.
+func (f *Flow) WriteMessage(v *uio.Vec, m Message) (int, linux.Errno) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := v.Len()
+	if f.gone || f.eof {
+		return 0, linux.EPIPE
+	}
+	if m.Queue > 0 && len(f.recs)-f.head > m.Queue {
+		f.low, f.crowd = true, true
+		return 0, linux.EAGAIN
+	}
+	if f.cost >= m.Limit {
+		f.low = true
+		return 0, linux.EAGAIN
+	}
+	start := f.w
+	if n > 0 {
+		if e := f.reserve(n); e == linux.ENOBUFS && f.used() > 0 { // what waits has its memory: after that
+			f.low = true
+			return 0, linux.EAGAIN
+		} else if e != 0 {
+			return 0, e
+		}
+		if _, e := f.copyIn(v, n); e != 0 {
+			f.w = start
+			return 0, e
+		}
+	}
+	cost := messageCost(n)
+	f.cost += cost
+	f.push(record{start: start, end: f.w, anc: m.Anc, from: m.From, cost: cost})
+	return n, 0
 }
 
 // WriteHeld is Write to a stream that keeps back what does not fill a segment,
@@ -66,7 +145,7 @@ func (f *Flow) Write(v *uio.Vec, limit int, anc *Ancillary, from *Addr) (int, li
 // something is kept back and whether there is something to read.
 func (f *Flow) WriteHeld(v *uio.Vec, limit, segment int) (n int, held, now bool, e linux.Errno) {
 	f.mu.Lock()
-	if n, e = f.write(v, limit, nil, nil); e == 0 {
+	if n, e = f.write(v, limit, nil); e == 0 {
 		f.held = (f.held + n) % segment
 	}
 	if v.Len() > 0 {
@@ -90,57 +169,42 @@ func (f *Flow) Let() bool {
 func (f *Flow) unheld() int { return f.used() - f.held }
 
 // write is the part of Write that mu is held for.
-func (f *Flow) write(v *uio.Vec, limit int, anc *Ancillary, from *Addr) (int, linux.Errno) {
+func (f *Flow) write(v *uio.Vec, limit int, anc *Ancillary) (int, linux.Errno) {
 	n := v.Len()
 	if f.gone || f.eof {
 		return 0, linux.EPIPE
 	}
-	room := limit - f.used()
-	if f.packet {
-		if room < n || len(f.recs)-f.head >= maxMessages {
-			f.low = true
-			return 0, linux.EAGAIN
-		}
-	} else {
-		if n == 0 {
-			return 0, 0
-		}
-		if room <= 0 {
-			f.low = true
-			return 0, linux.EAGAIN
-		}
-		n = min(n, room)
+	if n == 0 {
+		return 0, 0
 	}
-	if n > 0 {
-		var e linux.Errno
-		if f.packet {
-			e = f.reserve(n)
-		} else {
-			n, e = f.reserveSome(n)
-		}
-		if e == linux.ENOBUFS && f.used() > 0 { // what waits has its memory: after that
-			f.low, e = true, linux.EAGAIN
-		}
-		if e != 0 {
-			return 0, e
-		}
+	room := limit - f.used()
+	if room <= 0 {
+		f.low = true
+		return 0, linux.EAGAIN
+	}
+	n, e := f.reserveSome(min(n, room))
+	if e == linux.ENOBUFS && f.used() > 0 { // what waits has its memory: after that
+		f.low, e = true, linux.EAGAIN
+	}
+	if e != 0 {
+		return 0, e
 	}
 	start := f.w
 	done, e := f.copyIn(v, n)
-	if e != 0 && (done == 0 || f.packet) {
+	if e != 0 && done == 0 {
 		f.w = start
 		return 0, e
 	}
-	if f.packet || anc != nil {
-		f.push(record{start, f.w, anc, from})
+	if anc != nil {
+		f.push(record{start: start, end: f.w, anc: anc})
 	}
 	return done, 0
 }
 
-// Append is Write of kernel bytes that are never refused for room (the caller
-// bounds them).
-func (f *Flow) Append(b []byte, from *Addr) linux.Errno {
-	_, e := f.Write(uio.Bytes(b), 1<<maxRingShift, nil, from)
+// Append is WriteMessage of kernel bytes that are refused only for lack of memory (the
+// caller bounds them).
+func (f *Flow) Append(b []byte) linux.Errno {
+	_, e := f.WriteMessage(uio.Bytes(b), Message{Limit: math.MaxInt})
 	return e
 }
 
@@ -165,10 +229,11 @@ type Got struct {
 	Size   int  // the message's length
 	Trunc  bool // the message was longer than the place for it
 	Anc    *Ancillary
-	From   *Addr
+	From   *Name
 	Room   bool // writers that found no room should be told
 	EOF    bool // nothing more will come
 	Packet bool // a message was read (it may be empty)
+	Sender bool // of a stream: Anc says who the sender is (nil: it is not known)
 }
 
 // Read moves bytes or one message into v. EAGAIN: nothing is there. At the end
@@ -178,7 +243,7 @@ func (f *Flow) Read(v *uio.Vec, limit int, peek bool) (g Got, e linux.Errno) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.packet {
-		return f.readPacket(v, limit, peek)
+		return f.readPacket(v, limit, peek, 0)
 	}
 	n := f.unheld()
 	if n == 0 {
@@ -188,40 +253,22 @@ func (f *Flow) Read(v *uio.Vec, limit int, peek bool) (g Got, e linux.Errno) {
 		}
 		return g, linux.EAGAIN
 	}
-	n = min(n, v.Len())
-	var rec *record
-	if f.head < len(f.recs) {
-		rec = &f.recs[f.head]
-		if f.r < rec.start {
-			n = min(n, int(rec.start-f.r))
-			rec = nil
-		} else {
-			n = min(n, int(rec.end-f.r))
-		}
-	}
-	n, e = f.copyOut(v, f.r, n)
+	n, e = f.copyOut(v, f.r, min(n, v.Len()))
 	if e != 0 && n == 0 {
 		return g, e
 	}
 	g.N = n
-	if rec != nil && n > 0 {
-		g.Anc = rec.anc
-	}
 	if peek {
 		return g, 0
 	}
 	f.r += uint64(n)
-	if rec != nil && n > 0 {
-		rec.anc = nil
-		if f.r == rec.end {
-			f.pop()
-		}
-	}
 	g.Room = f.drained(limit)
 	return g, 0
 }
 
-func (f *Flow) readPacket(v *uio.Vec, limit int, peek bool) (g Got, e linux.Errno) {
+// readPacket takes a message; with peek it leaves it, and looks at what lies from byte
+// skip on, counted over all messages.
+func (f *Flow) readPacket(v *uio.Vec, limit int, peek bool, skip int) (g Got, e linux.Errno) {
 	if f.head == len(f.recs) {
 		if f.eof {
 			g.EOF = true
@@ -229,33 +276,51 @@ func (f *Flow) readPacket(v *uio.Vec, limit int, peek bool) (g Got, e linux.Errn
 		}
 		return g, linux.EAGAIN
 	}
-	rec := f.recs[f.head]
-	size := int(rec.end - rec.start)
+	at := f.head
+	for ; skip > 0 && at < len(f.recs) && skip >= f.recs[at].size(); at++ {
+		skip -= f.recs[at].size()
+	}
+	if at == len(f.recs) {
+		return g, linux.EAGAIN
+	}
+	rec := f.recs[at]
+	size := rec.size() - skip
 	n := min(size, v.Len())
 	if n > 0 {
-		n, e = f.copyOut(v, rec.start, n)
+		n, e = f.copyOut(v, rec.start+uint64(skip), n)
 	}
 	g = Got{N: n, Size: size, Trunc: n < size && e == 0, Anc: rec.anc, From: rec.from, Packet: true}
 	if peek {
 		return g, e
 	}
 	f.r = rec.end
+	f.cost -= rec.cost
 	f.pop()
 	g.Room = f.drained(limit)
 	return g, e
 }
 
-// drained decides after a read whether waiting writers are told: when half of
+func (r *record) size() int { return int(r.end - r.start) }
+
+// drained decides after a read whether waiting writers are told: when a good part of
 // the room is free, so that they do not wake for every few bytes.
 func (f *Flow) drained(limit int) bool {
 	if f.used() == 0 {
 		f.idle()
 	}
-	if f.low && f.used() <= limit/2 && len(f.recs)-f.head <= maxMessages/2 {
-		f.low = false
+	if f.low && (f.crowd || f.roomy(limit)) {
+		f.low, f.crowd = false, false
 		return true
 	}
 	return false
+}
+
+// roomy says whether writers that look for room find enough; called with mu held.
+func (f *Flow) roomy(limit int) bool {
+	if f.packet {
+		return f.cost <= limit/4
+	}
+	return f.used() <= limit/2
 }
 
 // Discard drops up to n bytes of a stream (with peek it only counts them).
@@ -309,11 +374,22 @@ func (f *Flow) Writable(limit int) bool {
 	if f.gone || f.eof {
 		return true
 	}
-	if f.used() <= limit/2 && len(f.recs)-f.head <= maxMessages/2 {
+	if f.roomy(limit) {
 		return true
 	}
 	f.low = true
 	return false
+}
+
+// Crowded reports whether more than queue messages wait.
+func (f *Flow) Crowded(queue int) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.recs)-f.head <= queue || f.gone || f.eof {
+		return false
+	}
+	f.low, f.crowd = true, true
+	return true
 }
 
 // End says that nothing more will be written (shutdown or close of the writer).
@@ -346,18 +422,17 @@ func (f *Flow) purge() (lost int, rights []*Ancillary) {
 			lost++
 		}
 	}
-	f.recs, f.head, f.held = nil, 0, 0
+	f.recs, f.head, f.held, f.cost, f.mark = nil, 0, 0, 0, 0
 	f.r = f.w
 	f.drop()
 	return lost, rights
 }
 
-// Purge drops what waits but lets writers go on.
-func (f *Flow) Purge() []*Ancillary {
+// Purge drops what waits but lets writers go on. It returns what Stop returns.
+func (f *Flow) Purge() (lost int, rights []*Ancillary) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_, rights := f.purge()
-	return rights
+	return f.purge()
 }
 
 // Gone reports whether the reader is gone.

@@ -17,6 +17,8 @@ import (
 const (
 	minRingShift = 11
 	maxRingShift = 20
+	// MaxFlow is the most that can wait in a Flow.
+	MaxFlow = 1 << maxRingShift
 )
 
 // RingBytes is the memory of all rings but the smallest, of which each flow may have

@@ -191,7 +191,7 @@ func familyOf(domain, typ int32) (*family, linux.Errno) {
 	if domain < 0 || domain >= linux.AF_MAX {
 		return nil, linux.EAFNOSUPPORT
 	}
-	if typ <= 0 || typ > linux.SOCK_PACKET {
+	if typ < 0 || typ > linux.SOCK_PACKET {
 		return nil, linux.EINVAL
 	}
 	return &families[domain], 0

@@ -109,6 +109,9 @@ func readCredentials(t *proc.Thread, data []byte, m *sock.Msg) linux.Errno {
 	uid, _ := sock.Int(data[4:])
 	gid, _ := sock.Int(data[8:])
 	u := linux.Ucred{PID: pid, UID: uint32(uid), GID: uint32(gid)}
+	if uid == -1 || gid == -1 {
+		return linux.EINVAL
+	}
 	c := t.Cred()
 	if u.PID != t.PID && !c.Has(kern.CapSysAdmin) ||
 		u.UID != c.UID && u.UID != c.EUID && u.UID != c.SUID && !c.Has(kern.CapSetuid) ||

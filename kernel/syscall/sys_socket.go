@@ -286,6 +286,11 @@ func sysGetsockopt(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	}
 	val := t.Scratch[:min(room, maxOption)]
 	n, e := s.GetOpt(&t.Ctx, a.Int(1), a.Int(2), val)
+	if e == linux.ERANGE { // n is the room that is needed
+		if e := writeU32(t, a.Addr(4), uint32(n)); e != 0 {
+			return 0, e
+		}
+	}
 	if e != 0 {
 		return 0, e
 	}

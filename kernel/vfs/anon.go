@@ -1,6 +1,8 @@
 package vfs
 
 import (
+	"sync/atomic"
+
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
 )
@@ -15,9 +17,76 @@ type Reopener interface {
 	Reopen(c *kern.Ctx, f *File, flags uint32) (Ops, linux.Errno)
 }
 
-// Chmodder is a file without a name that has permissions of its own (a socket, whose
-// name gets them in bind).
-type Chmodder interface{ Chmod(mode uint32) }
+// AttrSetter is a file without a name that has attributes of its own (a pipe, a socket).
+type AttrSetter interface{ SetAttr(a *Attr) }
+
+// AnonAttr is what fchmod, fchown and futimens have set of such a file; embed it. The
+// zero AnonAttr is nothing.
+type AnonAttr struct{ set atomic.Pointer[Attr] }
+
+// SetAttr notes attributes.
+func (x *AnonAttr) SetAttr(a *Attr) {
+	for {
+		old := x.set.Load()
+		n := Attr{}
+		if old != nil {
+			n = *old
+		}
+		n.merge(a)
+		if x.set.CompareAndSwap(old, &n) {
+			return
+		}
+	}
+}
+
+// Overlay puts what was set into st.
+func (x *AnonAttr) Overlay(st *linux.Stat) {
+	a := x.set.Load()
+	if a == nil {
+		return
+	}
+	if a.Mask&AttrMode != 0 {
+		st.Mode = st.Mode&linux.S_IFMT | a.Mode
+	}
+	if a.Mask&AttrUID != 0 {
+		st.UID = a.UID
+	}
+	if a.Mask&AttrGID != 0 {
+		st.GID = a.GID
+	}
+	if a.Mask&AttrAtime != 0 {
+		st.Atime = linux.NsecToTimespec(a.Atime)
+	}
+	if a.Mask&AttrMtime != 0 {
+		st.Mtime = linux.NsecToTimespec(a.Mtime)
+	}
+	if a.Mask&AttrCtime != 0 {
+		st.Ctime = linux.NsecToTimespec(a.Ctime)
+	}
+}
+
+// merge adds the fields that b sets.
+func (a *Attr) merge(b *Attr) {
+	if b.Mask&AttrMode != 0 {
+		a.Mode = b.Mode
+	}
+	if b.Mask&AttrUID != 0 {
+		a.UID = b.UID
+	}
+	if b.Mask&AttrGID != 0 {
+		a.GID = b.GID
+	}
+	if b.Mask&AttrAtime != 0 {
+		a.Atime = b.Atime
+	}
+	if b.Mask&AttrMtime != 0 {
+		a.Mtime = b.Mtime
+	}
+	if b.Mask&AttrCtime != 0 {
+		a.Ctime = b.Ctime
+	}
+	a.Mask |= b.Mask
+}
 
 // anonNode stands for an open file without a path where a path is needed.
 type anonNode struct {
@@ -48,13 +117,13 @@ func (n *anonNode) Open(c *kern.Ctx, _ Path, flags uint32) (Ops, linux.Errno) {
 	return nil, linux.ENXIO
 }
 
-// SetAttr changes the permissions of those that have some.
+// SetAttr changes the attributes of those that have some.
 func (n *anonNode) SetAttr(_ *kern.Ctx, _ *Inode, a *Attr) linux.Errno {
-	m, ok := n.f.Ops.(Chmodder)
-	if !ok || a.Mask&^(AttrMode|AttrCtime) != 0 {
+	m, ok := n.f.Ops.(AttrSetter)
+	if !ok || a.Mask&AttrSize != 0 {
 		return linux.EPERM
 	}
-	m.Chmod(a.Mode)
+	m.SetAttr(a)
 	return 0
 }
 

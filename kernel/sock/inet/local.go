@@ -247,7 +247,7 @@ func (s *TCP) sendLocal(x *TCP, v *uio.Vec, flags int32) (n int, e linux.Errno) 
 			s.holdBegin()
 		}
 	} else {
-		n, e = x.in.Write(v, s.flowLimit(), nil, nil)
+		n, e = x.in.Write(v, s.flowLimit(), nil)
 	}
 	switch {
 	case e == linux.EPIPE:

@@ -40,7 +40,7 @@ func (w *builder) end() {
 
 func (w *builder) flush() {
 	if len(w.b) > 0 {
-		w.s.in.Append(w.b, kernelAddr)
+		w.s.in.Append(w.b)
 		w.b = w.b[:0]
 	}
 }

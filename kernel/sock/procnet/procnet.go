@@ -70,7 +70,7 @@ var settings = map[string]string{
 	"ipv4/tcp_fastopen":                     "0",
 	"ipv6/bindv6only":                       "0",
 	"ipv6/conf/all/disable_ipv6":            "0",
-	"unix/max_dgram_qlen":                   "512",
+	"unix/max_dgram_qlen":                   "10",
 }
 
 // hexAddr writes an address as the kernel's tables do: 32-bit words in the

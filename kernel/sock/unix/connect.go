@@ -43,7 +43,7 @@ func (s *Sock) Accept(c *kern.Ctx, nonblock bool, flags uint32) (*vfs.File, linu
 			return linux.EINVAL
 		}
 		if len(s.pending) == 0 {
-			if s.shut.Load()&shutRd != 0 {
+			if s.shut.Load()&shutRd != 0 && !nonblock { // Linux looks only when it waits
 				return linux.EINVAL
 			}
 			return linux.EAGAIN
@@ -61,6 +61,7 @@ func (s *Sock) Accept(c *kern.Ctx, nonblock bool, flags uint32) (*vfs.File, linu
 		return nil, e
 	}
 	s.Q.Notify(evOut) // room for another connection
+	x.UID, x.GID = c.Cred().FSUID, c.Cred().FSGID
 	return sock.NewFile(x, flags), 0
 }
 
@@ -72,20 +73,6 @@ func (s *Sock) Connect(c *kern.Ctx, fs *vfs.FSContext, a *sock.Addr, nonblock bo
 	if a.Family() != linux.AF_UNIX {
 		return linux.EINVAL
 	}
-	if !s.state.CompareAndSwap(stOpen, stConnecting) {
-		if s.state.Load() == stConnected {
-			return linux.EISCONN
-		}
-		return linux.EINVAL
-	}
-	e := s.connect(c, fs, a, nonblock)
-	if e != 0 {
-		s.state.CompareAndSwap(stConnecting, stOpen)
-	}
-	return e
-}
-
-func (s *Sock) connect(c *kern.Ctx, fs *vfs.FSContext, a *sock.Addr, nonblock bool) linux.Errno {
 	if s.Opt.Has(sock.PassCred) && s.name.Load() == nil {
 		if e := s.autobind(); e != 0 {
 			return e
@@ -97,7 +84,6 @@ func (s *Sock) connect(c *kern.Ctx, fs *vfs.FSContext, a *sock.Addr, nonblock bo
 	}
 	// The other end exists at once; accept only gives it a file.
 	x, _ := newSock(c, s.Type, 0)
-	x.UID, x.GID = l.UID, l.GID
 	x.Opt.Set(sock.PassCred, l.Opt.Has(sock.PassCred))
 	x.name.Store(l.name.Load())
 	x.peer.Store(s)
@@ -112,14 +98,19 @@ func (s *Sock) connect(c *kern.Ctx, fs *vfs.FSContext, a *sock.Addr, nonblock bo
 		if len(l.pending) > l.backlog {
 			return linux.EAGAIN
 		}
-		if s.state.Load() != stConnecting {
-			return linux.EBADF // closed by another thread meanwhile
+		if !s.state.CompareAndSwap(stOpen, stConnecting) {
+			if s.state.Load() == stConnected {
+				return linux.EISCONN
+			}
+			return linux.EINVAL
 		}
 		listener := l.cred.Load().own
 		s.cred.Store(&credPair{own, listener})
 		x.cred.Store(&credPair{listener, own})
 		s.peer.Store(x)
-		s.state.Store(stConnected)
+		if !s.state.CompareAndSwap(stConnecting, stConnected) {
+			return linux.EBADF // closed by another thread meanwhile
+		}
 		l.pending = append(l.pending, x)
 		return 0
 	}
@@ -162,11 +153,13 @@ func (s *Sock) associate(c *kern.Ctx, fs *vfs.FSContext, a *sock.Addr) linux.Err
 		s.state.CompareAndSwap(stOpen, stConnected)
 	}
 	if old := s.peer.Swap(p); old != nil && old != p {
-		// What the old peer has sent is not for the new association.
-		if old.peer.Load() == s {
+		// What waits is not for the new association; the old peer hears of the loss.
+		lost, rights := s.in.Purge()
+		if lost > 0 && old.peer.Load() == s && old.state.Load() != stClosed {
 			old.SetError(linux.ECONNRESET)
 		}
-		dropAll(s.in.Purge())
+		dropAll(rights)
+		s.tellSenders()
 	}
 	s.Q.Notify(evOut)
 	return 0

@@ -187,7 +187,8 @@ func disposeSome(limit int) bool {
 		unreachable := collect()
 		gc.mu.Unlock()
 		for _, s := range unreachable {
-			for _, a := range s.in.Purge() {
+			_, rights := s.in.Purge()
+			for _, a := range rights {
 				landed(a)
 				d.mu.Lock()
 				d.files = append(d.files, a.Rights...)

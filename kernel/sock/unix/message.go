@@ -9,22 +9,19 @@ import (
 	"hardtack/kernel/wait"
 )
 
-// Flags that Send and Recv take; MSG_OOB data does not exist here.
-const (
-	sendFlags = linux.MSG_DONTWAIT | linux.MSG_NOSIGNAL | linux.MSG_EOR | linux.MSG_MORE | linux.MSG_CONFIRM |
-		linux.MSG_DONTROUTE | linux.MSG_BATCH | linux.MSG_CMSG_CLOEXEC | linux.MSG_WAITALL | linux.MSG_TRUNC | linux.MSG_CTRUNC | linux.MSG_PEEK
-)
-
-// Send is sendmsg(2).
+// Send is sendmsg(2). Flags that mean nothing here are ignored, as on Linux.
 func (s *Sock) Send(c *kern.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Errno) {
-	if m.Flags&^int32(sendFlags) != 0 {
+	if m.Flags&linux.MSG_OOB != 0 && (s.Type != linux.SOCK_STREAM || m.V.Len() == 0) {
 		return 0, linux.EOPNOTSUPP
 	}
-	if s.dgram() {
-		return s.sendDatagram(c, f, m)
+	if m.To != nil && m.To.Len == 0 {
+		m.To = nil
+	}
+	if s.Type != linux.SOCK_STREAM {
+		return s.sendMessage(c, f, m)
 	}
 	p := s.peer.Load()
-	if m.To != nil && s.Type == linux.SOCK_STREAM {
+	if m.To != nil {
 		if p != nil {
 			return 0, linux.EISCONN
 		}
@@ -40,14 +37,18 @@ func (s *Sock) Send(c *kern.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Errno) {
 	if e != 0 {
 		return 0, e
 	}
-	done, e := p.in.Write(m.V, s.limit(), anc, nil)
+	done, e := s.put(p, m, anc)
 	if e == 0 {
+		if done == 0 { // without bytes nothing goes
+			s.undo(anc)
+			return 0, 0
+		}
 		m.Rights = nil
 		p.Q.Notify(evIn)
-		if m.V.Len() == 0 || s.Type != linux.SOCK_STREAM {
+		if m.V.Len() == 0 {
 			return done, 0
 		}
-		anc = nil
+		anc = anc.Rest()
 	} else if e != linux.EAGAIN {
 		s.undo(anc)
 		if e == linux.EPIPE {
@@ -66,7 +67,7 @@ func (s *Sock) Send(c *kern.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Errno) {
 	for {
 		n := 0
 		e = s.Block(c, wait.Out, s.Opt.SndTimeo.Load(), func() (e linux.Errno) {
-			n, e = p.in.Write(m.V, s.limit(), anc, nil)
+			n, e = s.put(p, m, anc)
 			return e
 		})
 		if e != 0 {
@@ -79,17 +80,30 @@ func (s *Sock) Send(c *kern.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Errno) {
 			}
 			return 0, e
 		}
-		m.Rights, anc = nil, nil
+		m.Rights, anc = nil, anc.Rest()
 		p.Q.Notify(evIn)
-		if done += n; m.V.Len() == 0 || s.Type != linux.SOCK_STREAM {
+		if done += n; m.V.Len() == 0 {
 			return done, 0
 		}
 	}
 }
 
-func (s *Sock) sendDatagram(c *kern.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Errno) {
+// put writes what there is room for to the peer of a stream.
+func (s *Sock) put(p *Sock, m *sock.Msg, anc *sock.Ancillary) (int, linux.Errno) {
+	if m.Flags&linux.MSG_OOB == 0 {
+		return p.in.Write(m.V, s.limit(), anc)
+	}
+	n, e := p.in.WriteUrgent(m.V, s.limit(), anc)
+	if e == 0 {
+		p.Q.Notify(wait.Pri)
+	}
+	return n, e
+}
+
+// sendMessage is Send of a datagram or seqpacket.
+func (s *Sock) sendMessage(c *kern.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Errno) {
 	p := s.peer.Load()
-	if m.To != nil {
+	if m.To != nil && s.dgram() {
 		var e linux.Errno
 		if p, e = s.find(c, m.FS, m.To); e != 0 {
 			return 0, e
@@ -104,6 +118,9 @@ func (s *Sock) sendDatagram(c *kern.Ctx, f *vfs.File, m *sock.Msg) (int, linux.E
 	if q := p.peer.Load(); q != nil && q != s {
 		return 0, linux.EPERM
 	}
+	if m.V.Len() > s.limit()-messageOverhead {
+		return 0, linux.EMSGSIZE
+	}
 	if s.Opt.Has(sock.PassCred) && s.name.Load() == nil {
 		if e := s.autobind(); e != 0 {
 			return 0, e
@@ -115,7 +132,7 @@ func (s *Sock) sendDatagram(c *kern.Ctx, f *vfs.File, m *sock.Msg) (int, linux.E
 	}
 	n := 0
 	try := func() (e linux.Errno) {
-		n, e = p.in.Write(m.V, s.limit()-datagramOverhead, anc, s.name.Load())
+		n, e = p.in.WriteMessage(m.V, sock.Message{Limit: s.limit(), Queue: s.queueFor(p), Anc: anc, From: &s.name})
 		return e
 	}
 	if e = try(); e == linux.EAGAIN {
@@ -133,7 +150,7 @@ func (s *Sock) sendDatagram(c *kern.Ctx, f *vfs.File, m *sock.Msg) (int, linux.E
 			})
 		}
 	}
-	if e == linux.EPIPE && p.state.Load() == stClosed {
+	if e == linux.EPIPE && s.dgram() && p.state.Load() == stClosed {
 		s.peer.CompareAndSwap(p, nil)
 		e = linux.ECONNREFUSED
 	}
@@ -149,17 +166,30 @@ func (s *Sock) sendDatagram(c *kern.Ctx, f *vfs.File, m *sock.Msg) (int, linux.E
 	return n, 0
 }
 
-// datagramOverhead is what Linux keeps of the send buffer for itself.
-const datagramOverhead = 32
+// messageOverhead is what Linux keeps of the send buffer for itself.
+const messageOverhead = 32
+
+// maxQueue is how many messages may wait in a socket whose peer is not the sender, and
+// one more (net.unix.max_dgram_qlen).
+const maxQueue = 10
+
+// queueFor returns how many messages of s may wait at p: any number between two peers.
+func (s *Sock) queueFor(p *Sock) int {
+	if p == s || p.peer.Load() == s {
+		return 0
+	}
+	return maxQueue
+}
 
 // ancillary makes what goes with a message; nil for nothing. From here on the
 // files count as under way.
 func (s *Sock) ancillary(c *kern.Ctx, m *sock.Msg, p *Sock) (*sock.Ancillary, linux.Errno) {
-	if len(m.Rights) == 0 && !m.HasCred && !s.Opt.Has(sock.PassCred) && !p.Opt.Has(sock.PassCred) {
+	asked := s.Opt.Has(sock.PassCred) || p.Opt.Has(sock.PassCred) || p.File() == nil
+	if len(m.Rights) == 0 && !m.HasCred && !asked {
 		return nil, 0
 	}
-	a := &sock.Ancillary{Rights: m.Rights, User: c.User(), Cred: m.Cred, HasCred: true}
-	if !m.HasCred {
+	a := &sock.Ancillary{Rights: m.Rights, User: c.User(), Cred: m.Cred, HasCred: m.HasCred || asked}
+	if asked && !m.HasCred {
 		cr := c.Cred()
 		a.Cred = linux.Ucred{PID: c.PID, UID: cr.UID, GID: cr.GID}
 	}
@@ -193,12 +223,24 @@ func nonblock(f *vfs.File, m *sock.Msg) bool {
 // Recv is recvmsg(2).
 func (s *Sock) Recv(c *kern.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Errno) {
 	if m.Flags&linux.MSG_OOB != 0 {
-		return 0, linux.EOPNOTSUPP
-	}
-	if m.Flags&linux.MSG_ERRQUEUE != 0 {
-		return 0, linux.EAGAIN
+		return s.recvUrgent(m)
 	}
 	return s.recv(c, m.V, m, m.Flags, nonblock(f, m))
+}
+
+// recvUrgent is Recv with MSG_OOB.
+func (s *Sock) recvUrgent(m *sock.Msg) (int, linux.Errno) {
+	switch {
+	case s.Type != linux.SOCK_STREAM:
+		return 0, linux.EOPNOTSUPP
+	case s.state.Load() != stConnected || s.Opt.Has(sock.OOBInline):
+		return 0, linux.EINVAL
+	}
+	n, e := s.in.ReadUrgent(m.V, m.Flags&linux.MSG_PEEK != 0)
+	if e == 0 {
+		m.OutFlags |= linux.MSG_OOB
+	}
+	return n, e
 }
 
 // recv takes a message, or what there is of a stream, into v. What else the
@@ -210,81 +252,113 @@ func (s *Sock) recv(c *kern.Ctx, v *uio.Vec, m *sock.Msg, flags int32, nonblock 
 		}
 		return 0, linux.ENOTCONN
 	}
-	g, e := s.read(v, m, flags)
-	done := g.N
-	if e == 0 && (flags&linux.MSG_WAITALL == 0 || nonblock || enough(v, &g, flags)) {
-		return s.finish(m, &g, flags, done), 0
+	var g sock.Got
+	target := s.target(v.Len(), flags)
+	e := s.read(v, &g, flags)
+	if e == 0 && (g.N >= target || nonblock || enough(v, &g, flags)) {
+		if g.EOF && nonblock && s.dgram() {
+			return 0, linux.EAGAIN // Linux looks for a shutdown only when it waits
+		}
+		return s.finish(m, &g, flags), 0
 	}
 	if e != 0 && (e != linux.EAGAIN || nonblock) {
 		return 0, e
 	}
 	for {
-		e = s.Block(c, wait.In, s.Opt.RcvTimeo.Load(), func() (e linux.Errno) {
-			g, e = s.read(v, m, flags)
-			return e
-		})
+		e = s.Block(c, wait.In, s.Opt.RcvTimeo.Load(), func() linux.Errno { return s.read(v, &g, flags) })
 		if e != 0 {
-			if done > 0 {
-				return done, 0
+			if g.N > 0 {
+				return s.finish(m, &g, flags), 0
 			}
 			return 0, e
 		}
-		done += g.N
-		if flags&linux.MSG_WAITALL == 0 || enough(v, &g, flags) {
-			return s.finish(m, &g, flags, done), 0
+		if g.N >= target || enough(v, &g, flags) {
+			return s.finish(m, &g, flags), 0
 		}
 	}
 }
 
-// enough says whether a read with MSG_WAITALL ends here: at the end, behind a
+// target is how many bytes a receive of a stream waits for.
+func (s *Sock) target(n int, flags int32) int {
+	if flags&linux.MSG_WAITALL == 0 {
+		n = min(n, int(s.Opt.RcvLowat.Load()))
+	}
+	return max(n, 1)
+}
+
+// enough says whether a read that waits for more ends here: at the end, behind a
 // message or files, or when the place is full.
 func enough(v *uio.Vec, g *sock.Got, flags int32) bool {
 	return g.EOF || g.Packet || v.Len() == 0 || flags&linux.MSG_PEEK != 0 || g.Anc != nil && len(g.Anc.Rights) > 0
 }
 
 // read is one attempt: EAGAIN when nothing is there.
-func (s *Sock) read(v *uio.Vec, m *sock.Msg, flags int32) (sock.Got, linux.Errno) {
-	peek := flags&linux.MSG_PEEK != 0
-	limit := linux.DefaultSocketBuffer
+func (s *Sock) read(v *uio.Vec, g *sock.Got, flags int32) linux.Errno {
+	h := sock.How{Limit: linux.DefaultSocketBuffer, Peek: flags&linux.MSG_PEEK != 0, Creds: s.Opt.Has(sock.PassCred),
+		Inline: s.Opt.Has(sock.OOBInline)}
 	if p := s.peer.Load(); p != nil {
-		limit = p.limit()
+		h.Limit = p.limit()
 	}
-	g, e := s.in.Read(v, limit, peek)
+	peekOff := s.peekOff.Load()
+	if h.Peek && peekOff > 0 {
+		h.Skip = int(peekOff)
+	}
+	before := g.N
+	e := s.in.Receive(v, h, g)
 	if g.Room {
 		s.tellSenders()
 	}
-	switch {
-	case g.Anc != nil:
-		s.deliver(m, g.Anc, peek)
-	case e == 0 && m != nil && !g.EOF && !m.HasCred && s.Opt.Has(sock.PassCred):
-		m.HasCred, m.Cred = true, linux.Ucred{UID: overflowID, GID: overflowID}
+	if peekOff >= 0 && e == 0 {
+		s.movePeekOff(h.Peek, g, before)
 	}
 	if e == linux.EAGAIN || g.EOF {
 		if err := s.TakeError(); err != 0 {
-			return g, err
+			return err
 		}
 		if e == linux.EAGAIN && s.shut.Load()&shutRd != 0 {
-			return sock.Got{EOF: true}, 0
+			g.EOF = true
+			return 0
 		}
 	}
-	return g, e
+	return e
+}
+
+// movePeekOff keeps SO_PEEK_OFF true: peeks move it on, and what is read moves it back.
+func (s *Sock) movePeekOff(peek bool, g *sock.Got, before int) {
+	n := int32(g.N - before)
+	if peek {
+		s.peekOff.Add(n)
+		return
+	}
+	if g.Packet {
+		n = int32(g.Size)
+	}
+	for {
+		old := s.peekOff.Load()
+		if old < 0 || s.peekOff.CompareAndSwap(old, max(old-n, 0)) {
+			return
+		}
+	}
 }
 
 // overflowID is nobody, where the sender's identity is unknown.
 const overflowID = 65534
 
-// deliver hands an ancillary part to the receiver.
+// deliver hands what came with a message to the receiver.
 func (s *Sock) deliver(m *sock.Msg, a *sock.Ancillary, peek bool) {
 	if m == nil {
-		if !peek {
+		if !peek && a != nil {
 			dropAll([]*sock.Ancillary{a})
 		}
 		return
 	}
 	if s.Opt.Has(sock.PassCred) {
-		m.HasCred, m.Cred = true, a.Cred
+		m.HasCred, m.Cred = true, linux.Ucred{UID: overflowID, GID: overflowID}
+		if a != nil && a.HasCred {
+			m.Cred = a.Cred
+		}
 	}
-	if len(a.Rights) == 0 {
+	if a == nil || len(a.Rights) == 0 {
 		return
 	}
 	if peek {
@@ -299,26 +373,36 @@ func (s *Sock) deliver(m *sock.Msg, a *sock.Ancillary, peek bool) {
 }
 
 // finish fills what the caller is told about a message, and returns its length.
-func (s *Sock) finish(m *sock.Msg, g *sock.Got, flags int32, done int) int {
+func (s *Sock) finish(m *sock.Msg, g *sock.Got, flags int32) int {
+	if g.Packet || g.Sender {
+		s.deliver(m, g.Anc, flags&linux.MSG_PEEK != 0)
+	}
+	done := g.N
 	if g.Packet && flags&linux.MSG_TRUNC != 0 {
 		done = g.Size
 	}
 	if m == nil {
 		return done
 	}
-	if g.Packet {
-		if s.Type == linux.SOCK_SEQPACKET {
-			m.OutFlags |= linux.MSG_EOR
-		}
-		if g.Trunc {
-			m.OutFlags |= linux.MSG_TRUNC
-		}
+	if g.Trunc {
+		m.OutFlags |= linux.MSG_TRUNC
 	}
-	if m.WantFrom && s.dgram() {
-		m.From.Len = 0
-		if g.From != nil {
-			m.From = *g.From
-		}
+	if m.WantFrom {
+		s.putSender(m, g)
 	}
 	return done
+}
+
+// putSender tells the sender's name as it is now; nothing where it has none.
+func (s *Sock) putSender(m *sock.Msg, g *sock.Got) {
+	m.From.Len = 0
+	from := g.From
+	if p := s.peer.Load(); g.Sender && p != nil {
+		from = &p.name
+	}
+	if from != nil {
+		if a := from.Load(); a != nil {
+			m.From = *a
+		}
+	}
 }

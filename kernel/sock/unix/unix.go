@@ -39,7 +39,7 @@ const (
 // Events that a peer is told.
 const (
 	evIn  = wait.In | wait.RdNorm
-	evOut = wait.Out | wait.WrNorm
+	evOut = wait.Out | wait.WrNorm | wait.WrBand
 )
 
 // Sock is a socket of AF_UNIX.
@@ -51,8 +51,10 @@ type Sock struct {
 	// peer is the other end of a stream or seqpacket connection, for ever; of
 	// a datagram socket where send goes, replaced by connect.
 	peer atomic.Pointer[Sock]
-	name atomic.Pointer[sock.Addr] // set once by bind
+	name sock.Name // set once by bind
 	cred atomic.Pointer[credPair]
+	// peekOff is SO_PEEK_OFF; negative for off.
+	peekOff atomic.Int32
 
 	mu      sync.Mutex
 	backlog int                // guarded by mu
@@ -65,9 +67,15 @@ type Sock struct {
 	inflight int // guarded by gc.mu: messages under way that carry this socket's file
 }
 
-// credPair is what SO_PEERCRED is made of: the credentials of this end when it
-// connected or listened, and those of the other.
-type credPair struct{ own, peer linux.Ucred }
+// peerCred is what SO_PEERCRED and SO_PEERGROUPS are made of.
+type peerCred struct {
+	linux.Ucred
+	groups []uint32
+}
+
+// credPair is the credentials of this end when it connected or listened, and those of
+// the other. A listener shows its own.
+type credPair struct{ own, peer peerCred }
 
 func init() { sock.Register(linux.AF_UNIX, create, pair) }
 
@@ -91,6 +99,7 @@ func newSock(c *kern.Ctx, typ, protocol int32) (*Sock, linux.Errno) {
 		return nil, linux.ESOCKTNOSUPPORT
 	}
 	s := &Sock{}
+	s.peekOff.Store(-1)
 	s.Init(c, linux.AF_UNIX, typ, 0)
 	s.in.InitFlow(c.User(), typ != linux.SOCK_STREAM)
 	all.add(s)
@@ -114,18 +123,21 @@ func pair(c *kern.Ctx, typ, protocol int32) (sock.Socket, sock.Socket, linux.Err
 }
 
 // ucred is what SO_PEERCRED shows of the calling thread.
-func ucred(c *kern.Ctx) linux.Ucred {
+func ucred(c *kern.Ctx) peerCred {
 	cr := c.Cred()
-	return linux.Ucred{PID: c.PID, UID: cr.EUID, GID: cr.EGID}
+	return peerCred{linux.Ucred{PID: c.PID, UID: cr.EUID, GID: cr.EGID}, cr.Groups}
 }
 
 func (s *Sock) dgram() bool { return s.Type == linux.SOCK_DGRAM }
 
 // limit is how many bytes of this socket may wait unread.
-func (s *Sock) limit() int { return int(s.Opt.SndBuf.Load()) }
+func (s *Sock) limit() int { return min(int(s.Opt.SndBuf.Load()), sock.MaxFlow) }
 
 // Read is recv without flags.
 func (s *Sock) Read(c *kern.Ctx, f *vfs.File, v *uio.Vec, _ int64) (int, linux.Errno) {
+	if v.Len() == 0 {
+		return 0, 0
+	}
 	return s.recv(c, v, nil, 0, f.NonBlock())
 }
 
@@ -134,8 +146,8 @@ func (s *Sock) Read(c *kern.Ctx, f *vfs.File, v *uio.Vec, _ int64) (int, linux.E
 func (s *Sock) Write(c *kern.Ctx, f *vfs.File, v *uio.Vec, _ int64) (int, linux.Errno) {
 	done := 0
 	if p := s.peer.Load(); p != nil && s.Type == linux.SOCK_STREAM && s.shut.Load()&shutWr == 0 &&
-		!s.Opt.Has(sock.PassCred) && !p.Opt.Has(sock.PassCred) {
-		n, e := p.in.Write(v, s.limit(), nil, nil)
+		!s.Opt.Has(sock.PassCred) && !p.Opt.Has(sock.PassCred) && p.File() != nil {
+		n, e := p.in.Write(v, s.limit(), nil)
 		if e == 0 {
 			p.Q.Notify(evIn)
 			if v.Len() == 0 {
@@ -183,18 +195,29 @@ func (s *Sock) Ready(*vfs.File) (ev wait.Events) {
 	}
 	if now, _ := s.in.Readable(); now {
 		ev |= evIn
+		if urgent, _ := s.in.Urgent(); urgent {
+			ev |= wait.Pri
+		}
 	}
 	p := s.peer.Load()
 	switch {
-	case p == nil || p.in.Writable(s.limit()):
+	case p == nil || s.roomAt(p):
 		ev |= evOut
 	case s.dgram():
 		p.addSender(s)
-		if p.in.Writable(s.limit()) {
+		if s.roomAt(p) {
 			ev |= evOut
 		}
 	}
 	return ev
+}
+
+// roomAt reports whether a send to p would find room.
+func (s *Sock) roomAt(p *Sock) bool {
+	if s.dgram() && p.peer.Load() != s {
+		return p == s || !p.in.Crowded(maxQueue)
+	}
+	return p.in.Writable(s.limit())
 }
 
 // addSender asks to be told when in has room again.
@@ -304,6 +327,15 @@ func (s *Sock) Ioctl(c *kern.Ctx, _ *vfs.File, cmd uint32, arg uint64) (uint64, 
 			n = p.in.Used()
 		}
 		return sock.CopyOutInt(c, arg, int32(n))
+	case linux.SIOCATMARK:
+		if s.Type != linux.SOCK_STREAM {
+			return 0, linux.EOPNOTSUPP
+		}
+		v := int32(0)
+		if _, next := s.in.Urgent(); next {
+			v = 1
+		}
+		return sock.CopyOutInt(c, arg, v)
 	}
 	return sock.DeviceIoctl(c, cmd, arg)
 }
@@ -313,8 +345,12 @@ func (s *Sock) SetOpt(c *kern.Ctx, level, name int32, val []byte) linux.Errno {
 	if level != linux.SOL_SOCKET {
 		return linux.EOPNOTSUPP
 	}
-	if name == linux.SO_REUSEPORT {
-		return linux.EOPNOTSUPP
+	if name == linux.SO_PEEK_OFF {
+		v, e := sock.Int(val)
+		if e == 0 {
+			s.peekOff.Store(v)
+		}
+		return e
 	}
 	return s.SetSocketOpt(c, name, val)
 }
@@ -327,12 +363,16 @@ func (s *Sock) GetOpt(_ *kern.Ctx, level, name int32, val []byte) (int, linux.Er
 	switch name {
 	case linux.SO_PEERCRED:
 		u := linux.Ucred{UID: ^uint32(0), GID: ^uint32(0)}
-		if p := s.cred.Load(); p != nil && s.state.Load() != stListening {
-			u = p.peer
+		if p := s.peerCred(); p != nil {
+			u = p.Ucred
 		}
 		var b [linux.SizeofUcred]byte
 		sock.PutUcred(b[:], u)
 		return copy(val, b[:]), 0
+	case linux.SO_PEERGROUPS:
+		return s.peerGroups(val)
+	case linux.SO_PEEK_OFF:
+		return sock.PutInt(val, s.peekOff.Load()), 0
 	case linux.SO_ACCEPTCONN:
 		v := int32(0)
 		if s.state.Load() == stListening {
@@ -341,4 +381,32 @@ func (s *Sock) GetOpt(_ *kern.Ctx, level, name int32, val []byte) (int, linux.Er
 		return sock.PutInt(val, v), 0
 	}
 	return s.GetSocketOpt(name, val)
+}
+
+// peerCred returns the credentials that SO_PEERCRED shows, or nil.
+func (s *Sock) peerCred() *peerCred {
+	p := s.cred.Load()
+	switch {
+	case p == nil:
+		return nil
+	case s.state.Load() == stListening:
+		return &p.own
+	}
+	return &p.peer
+}
+
+// peerGroups is SO_PEERGROUPS: ERANGE tells how much room is needed.
+func (s *Sock) peerGroups(val []byte) (int, linux.Errno) {
+	p := s.peerCred()
+	if p == nil {
+		return 0, linux.ENODATA
+	}
+	n := 4 * len(p.groups)
+	if n > len(val) {
+		return n, linux.ERANGE
+	}
+	for i, g := range p.groups {
+		sock.PutInt(val[4*i:], int32(g))
+	}
+	return n, 0
 }
