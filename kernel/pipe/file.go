@@ -240,3 +240,12 @@ func (x *anon) SetAttr(a *vfs.Attr) { x.p.attr.SetAttr(a) }
 func (x *anon) Name(*vfs.File) string {
 	return "pipe:[" + strconv.FormatUint(x.p.ino, 10) + "]"
 }
+
+// LockInode is where the locks of both ends are.
+func (x *anon) LockInode() *vfs.Inode {
+	if i := x.p.locks.Load(); i != nil {
+		return i
+	}
+	x.p.locks.CompareAndSwap(nil, new(vfs.Inode))
+	return x.p.locks.Load()
+}

@@ -52,6 +52,7 @@ type Pipe struct {
 	gid   uint32     // immutable
 	user  *kern.User // who is charged for it; immutable
 	attr  vfs.AnonAttr
+	locks atomic.Pointer[vfs.Inode] // made on first use
 
 	mu         sync.Mutex
 	head, tail uint64      // positions of the next byte to read and to write; guarded by mu
@@ -163,8 +164,8 @@ func (p *Pipe) read(c *kern.Ctx, f *vfs.File, v *uio.Vec) (int, linux.Errno) {
 		n, e := v.CopyOut(p.frames[0].Bytes()[p.head:p.tail])
 		if e == 0 {
 			p.head, p.tail = 0, 0
-		} else if p.head += uint64(n); n > 0 {
-			e = 0
+		} else {
+			n = 0 // as on Linux, a piece that could not be copied whole stays
 		}
 		p.mu.Unlock()
 		return n, e
@@ -333,12 +334,11 @@ func (p *Pipe) take(v *uio.Vec) (n int, e linux.Errno) {
 		m := min(end-p.head, page-off)
 		frame := p.frames[p.head/page&uint64(len(p.frames)-1)]
 		var k int
-		k, e = v.CopyOut(frame.Bytes()[off : off+m])
+		if k, e = v.CopyOut(frame.Bytes()[off : off+m]); e != 0 {
+			break // a piece that could not be copied whole stays
+		}
 		n += k
 		p.head += uint64(k)
-		if e != 0 {
-			break
-		}
 	}
 	if e == 0 {
 		p.head = whole

@@ -245,25 +245,21 @@ func (f *Flow) Read(v *uio.Vec, limit int, peek bool) (g Got, e linux.Errno) {
 	if f.packet {
 		return f.readPacket(v, limit, peek, 0)
 	}
+	if !peek {
+		e = f.takeBytes(v, limit, &g)
+		return g, e
+	}
 	n := f.unheld()
 	if n == 0 {
-		if f.eof {
-			g.EOF = true
+		if g.EOF = f.eof; g.EOF {
 			return g, 0
 		}
 		return g, linux.EAGAIN
 	}
-	n, e = f.copyOut(v, f.r, min(n, v.Len()))
-	if e != 0 && n == 0 {
-		return g, e
+	if g.N, e = f.copyOut(v, f.r, min(n, v.Len())); g.N > 0 {
+		e = 0
 	}
-	g.N = n
-	if peek {
-		return g, 0
-	}
-	f.r += uint64(n)
-	g.Room = f.drained(limit)
-	return g, 0
+	return g, e
 }
 
 // readPacket takes a message; with peek it leaves it, and looks at what lies from byte

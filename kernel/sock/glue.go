@@ -20,12 +20,42 @@ type How struct {
 // descriptor together with what the descriptor belongs to, as Linux does, and ends there.
 func (f *Flow) Receive(v *uio.Vec, h How, g *Got) linux.Errno {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.packet {
-		var e linux.Errno
+	var e linux.Errno
+	switch {
+	case f.packet:
 		*g, e = f.readPacket(v, h.Limit, h.Peek, h.Skip)
+	case f.head == len(f.recs) && !h.Peek && !h.Creds:
+		e = f.takeBytes(v, h.Limit, g)
+	default:
+		e = f.receive(v, h, g)
+	}
+	f.mu.Unlock()
+	return e
+}
+
+// takeBytes reads a stream of mere bytes; called with mu held.
+func (f *Flow) takeBytes(v *uio.Vec, limit int, g *Got) linux.Errno {
+	g.Room = false
+	n := f.unheld()
+	if n == 0 {
+		if f.eof {
+			g.EOF = true
+			return 0
+		}
+		return linux.EAGAIN
+	}
+	n, e := f.copyOut(v, f.r, min(n, v.Len()))
+	if e != 0 && n == 0 {
 		return e
 	}
+	g.N += n
+	f.r += uint64(n)
+	g.Room = f.drained(limit)
+	return 0
+}
+
+// receive is the part of Receive for a stream with records; called with mu held.
+func (f *Flow) receive(v *uio.Vec, h How, g *Got) linux.Errno {
 	g.Room = false
 	pos, at, touched := f.r, f.head, false
 	if h.Peek {

@@ -52,20 +52,9 @@ func sysFcntl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	case linux.F_GETLK, linux.F_SETLK, linux.F_SETLKW, linux.F_OFD_GETLK, linux.F_OFD_SETLK, linux.F_OFD_SETLKW:
 		return 0, recordLock(t, f, cmd, a.Addr(2))
 	case linux.F_SETOWN:
-		o := vfs.Owner{Type: linux.F_OWNER_PID, ID: a.Int(2)}
-		if o.ID < 0 {
-			if o.ID == -1<<31 {
-				return 0, linux.EINVAL
-			}
-			o = vfs.Owner{Type: linux.F_OWNER_PGRP, ID: -o.ID}
-		}
-		return 0, setOwner(t, f, o)
+		return 0, setOwnerID(t, f, a.Int(2))
 	case linux.F_GETOWN:
-		o, _ := f.Owner()
-		if o.Type == linux.F_OWNER_PGRP {
-			o.ID = -o.ID
-		}
-		return uint64(o.ID), 0
+		return uint64(ownerID(f)), 0
 	case linux.F_SETOWN_EX:
 		b, e := readUser(t, a.Addr(2), 8)
 		if e != 0 {
@@ -115,6 +104,26 @@ func sysFcntl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return 0, s.AddSeals(a.Uint(2))
 	}
 	return 0, linux.EINVAL
+}
+
+// setOwnerID is F_SETOWN: a negative number is a process group.
+func setOwnerID(t *proc.Thread, f *vfs.File, id int32) linux.Errno {
+	switch {
+	case id == -1<<31:
+		return linux.EINVAL
+	case id < 0:
+		return setOwner(t, f, vfs.Owner{Type: linux.F_OWNER_PGRP, ID: -id})
+	}
+	return setOwner(t, f, vfs.Owner{Type: linux.F_OWNER_PID, ID: id})
+}
+
+// ownerID is F_GETOWN.
+func ownerID(f *vfs.File) int32 {
+	o, _ := f.Owner()
+	if o.Type == linux.F_OWNER_PGRP {
+		return -o.ID
+	}
+	return o.ID
 }
 
 func setOwner(t *proc.Thread, f *vfs.File, o vfs.Owner) linux.Errno {
@@ -184,13 +193,16 @@ func setFlags(t *proc.Thread, f *vfs.File, flags uint32, fd int32) linux.Errno {
 	if flags&^old&linux.O_NOATIME != 0 && !f.Path.Zero() && !vfs.IsOwner(t.Cred(), f.Path.Inode()) {
 		return linux.EPERM
 	}
+	if typ, _, _ := driver(f); flags&linux.O_DIRECT != 0 && (typ == 0 || typ == linux.S_IFSOCK || typ == linux.S_IFCHR) {
+		return linux.EINVAL
+	}
 	if s, ok := f.Ops.(vfs.FlagSetter); ok {
 		if e := s.SetFlags(f, old, now); e != 0 {
 			return e
 		}
 	}
 	f.UpdateFlags(mask, now)
-	if (old^flags)&linux.O_ASYNC != 0 {
+	if (old^flags)&linux.O_ASYNC != 0 && signalsIO(f) {
 		return f.SetAsync(flags&linux.O_ASYNC != 0, fd)
 	}
 	return 0
@@ -213,9 +225,6 @@ func recordLock(t *proc.Thread, f *vfs.File, cmd uint32, addr uio.Addr) linux.Er
 		l.Owner, l.PID = f, -1
 	}
 	get := cmd == linux.F_GETLK || cmd == linux.F_OFD_GETLK
-	if f.Path.Zero() {
-		return linux.EINVAL
-	}
 	if l.Start, l.End, e = lockRange(f, whence, start, n); e != 0 {
 		return e
 	}
@@ -235,7 +244,7 @@ func recordLock(t *proc.Thread, f *vfs.File, cmd uint32, addr uio.Addr) linux.Er
 	default:
 		return linux.EINVAL
 	}
-	i := f.Path.Inode()
+	i := f.LockInode()
 	if !get {
 		return i.SetLock(&t.Ctx, &l, cmd == linux.F_SETLKW || cmd == linux.F_OFD_SETLKW)
 	}
@@ -266,7 +275,7 @@ func lockRange(f *vfs.File, whence int16, start, n int64) (first, last int64, e 
 		base = f.Pos
 		f.PosMu.Unlock()
 	case linux.SEEK_END:
-		base = f.Path.Inode().Size()
+		base = f.LockInode().Size()
 	default:
 		return 0, 0, linux.EINVAL
 	}

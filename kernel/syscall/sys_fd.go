@@ -5,6 +5,7 @@ import (
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/proc"
+	"hardtack/kernel/sock"
 	"hardtack/kernel/uio"
 	"hardtack/kernel/vfs"
 )
@@ -115,12 +116,21 @@ func sysIoctl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		flag := uint32(linux.O_NONBLOCK)
 		if cmd == linux.FIOASYNC {
 			flag = linux.O_ASYNC
+			if on != (f.Flags()&flag != 0) && !signalsIO(f) {
+				return 0, linux.ENOTTY
+			}
 		}
 		v := f.Flags() &^ flag
 		if on {
 			v |= flag
 		}
 		return 0, setFlags(t, f, v, a.Int(0))
+	}
+	if cmd == linux.FIGETBSZ && (f.Path.Zero() || f.Path.Inode().Type() != linux.S_IFREG) {
+		return 0, writeU32(t, a.Addr(2), 4096)
+	}
+	if _, ok := f.Ops.(sock.Socket); ok && cmd >= linux.FIOSETOWN && cmd <= linux.SIOCGPGRP {
+		return 0, socketOwner(t, f, cmd, a.Addr(2))
 	}
 	if !f.Path.Zero() && f.Path.Inode().Type() == linux.S_IFREG {
 		switch cmd {
@@ -134,6 +144,19 @@ func sysIoctl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		}
 	}
 	return f.Ops.Ioctl(&t.Ctx, f, cmd, a[2])
+}
+
+// socketOwner is F_SETOWN and F_GETOWN by ioctl.
+func socketOwner(t *proc.Thread, f *vfs.File, cmd uint32, addr uio.Addr) linux.Errno {
+	switch cmd {
+	case linux.FIOSETOWN, linux.SIOCSPGRP:
+		b, e := readUser(t, addr, 4)
+		if e != 0 {
+			return e
+		}
+		return setOwnerID(t, f, int32(binary.LittleEndian.Uint32(b)))
+	}
+	return writeU32(t, addr, uint32(ownerID(f)))
 }
 
 // writeU32 copies an unsigned int out.

@@ -4,6 +4,7 @@ import (
 	"hardtack/abi/linux"
 	"hardtack/kernel/pipe"
 	"hardtack/kernel/proc"
+	"hardtack/kernel/sock"
 	"hardtack/kernel/uio"
 	"hardtack/kernel/vfs"
 )
@@ -29,7 +30,6 @@ func sysSplice(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if src == nil || dst == nil || !src.Readable() || !dst.Writable() {
 		return 0, linux.EBADF
 	}
-	n := int(min(a[4], uio.MaxTransfer))
 	from, to := pipe.PipeOf(src), pipe.PipeOf(dst)
 	if from != nil && a[1] != 0 || to != nil && a[3] != 0 {
 		return 0, linux.ESPIPE
@@ -42,11 +42,11 @@ func sysSplice(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		if from == to {
 			return 0, linux.EINVAL
 		}
-		done, e = pipe.Tee(&t.Ctx, from, to, n, !wait || src.NonBlock() || dst.NonBlock(), true)
+		done, e = pipe.Tee(&t.Ctx, from, to, int(min(a[4], uio.MaxTransfer)), !wait || src.NonBlock() || dst.NonBlock(), true)
 	case from != nil:
-		done, e = spliceOut(t, from, dst, a.Addr(3), n, !wait || src.NonBlock())
+		done, e = spliceOut(t, from, dst, a.Addr(3), a[4], !wait || src.NonBlock())
 	case to != nil:
-		done, e = spliceIn(t, src, a.Addr(1), to, dst, n, !wait || dst.NonBlock())
+		done, e = spliceIn(t, src, a.Addr(1), to, dst, a[4], !wait || dst.NonBlock())
 	default:
 		return 0, linux.EINVAL
 	}
@@ -63,17 +63,23 @@ type position struct {
 
 func beginAt(t *proc.Thread, f *vfs.File, addr uio.Addr) (p position, e linux.Errno) {
 	p = position{f: f, addr: addr}
-	if addr != 0 {
-		if !f.Seekable() {
-			return p, linux.EINVAL
-		}
-		p.off, e = readOffset(t, addr)
-		return p, e
-	}
-	if f.Seekable() {
+	switch {
+	case addr == 0 && f.Seekable():
 		p.off = posOf(f)
+	case addr != 0 && !f.Seekable():
+		return p, linux.EINVAL
+	case addr != 0:
+		p.off, e = readOffset(t, addr)
 	}
-	return p, 0
+	return p, e
+}
+
+// fits is the check of a transfer's length that Linux makes before anything else.
+func (p *position) fits(n uint64) linux.Errno {
+	if int64(n) < 0 || p.off+int64(n) < 0 {
+		return linux.EINVAL
+	}
+	return 0
 }
 
 // end moves the position on by what was transferred.
@@ -87,17 +93,24 @@ func (p *position) end(t *proc.Thread, done int) linux.Errno {
 	return 0
 }
 
-// spliceOut moves bytes of a pipe to a file.
-func spliceOut(t *proc.Thread, p *pipe.Pipe, dst *vfs.File, addr uio.Addr, n int, nonblock bool) (int, linux.Errno) {
-	if dst.Flags()&linux.O_APPEND != 0 {
-		return 0, linux.EINVAL
-	}
+// spliceOut moves bytes of a pipe to a file. It does not wait for them if the file could
+// not take them.
+func spliceOut(t *proc.Thread, p *pipe.Pipe, dst *vfs.File, addr uio.Addr, n uint64, nonblock bool) (int, linux.Errno) {
 	at, e := beginAt(t, dst, addr)
+	if e == 0 && dst.Flags()&linux.O_APPEND != 0 {
+		e = linux.EINVAL
+	}
+	if e == 0 {
+		e = at.fits(n)
+	}
+	if e == 0 && !spliceInto(dst) {
+		e = linux.EINVAL
+	}
 	if e != 0 {
 		return 0, e
 	}
 	off := at.off
-	done, e := p.SpliceTo(&t.Ctx, n, nonblock, func(b []byte) (int, linux.Errno) {
+	done, e := p.SpliceTo(&t.Ctx, int(min(n, uio.MaxTransfer)), nonblock, func(b []byte) (int, linux.Errno) {
 		t.Vec.InitBytes(b)
 		k, e := dst.Ops.Write(&t.Ctx, dst, &t.Vec, off)
 		off += int64(k)
@@ -109,23 +122,27 @@ func spliceOut(t *proc.Thread, p *pipe.Pipe, dst *vfs.File, addr uio.Addr, n int
 	return done, e
 }
 
-// spliceIn moves what a file gives at once to a pipe.
-func spliceIn(t *proc.Thread, src *vfs.File, addr uio.Addr, p *pipe.Pipe, dst *vfs.File, n int, nonblock bool) (done int, e linux.Errno) {
-	if _, dir := src.Ops.(vfs.DirReader); dir {
-		return 0, linux.EINVAL
+// spliceIn moves what a file gives at once to a pipe. As on Linux it waits for room
+// before it looks whether the file can give anything.
+func spliceIn(t *proc.Thread, src *vfs.File, addr uio.Addr, p *pipe.Pipe, dst *vfs.File, n uint64, nonblock bool) (done int, e linux.Errno) {
+	at, e := beginAt(t, src, addr)
+	if e != 0 {
+		return 0, e
 	}
 	room, e := p.AwaitRoom(&t.Ctx, nonblock)
+	if e == 0 {
+		e = at.fits(n)
+	}
+	if e == 0 && !spliceFrom(src) {
+		e = linux.EINVAL
+	}
 	if e != 0 {
 		return 0, e
 	}
 	buf := transferBuffers.Get().(*[transferSize]byte)
 	defer transferBuffers.Put(buf)
-	at, e := beginAt(t, src, addr)
-	if e != 0 {
-		return 0, e
-	}
-	t.Vec.InitBytes(buf[:min(n, room, len(buf))])
-	got, e := src.Ops.Read(&t.Ctx, src, &t.Vec, at.off)
+	t.Vec.InitBytes(buf[:min(n, uint64(room), uint64(len(buf)))])
+	got, e := spliceRead(t, src, at.off, nonblock)
 	if got > 0 {
 		t.Vec.InitBytes(buf[:got])
 		done, e = dst.Ops.Write(&t.Ctx, dst, &t.Vec, 0)
@@ -134,6 +151,20 @@ func spliceIn(t *proc.Thread, src *vfs.File, addr uio.Addr, p *pipe.Pipe, dst *v
 		e = e2
 	}
 	return done, e
+}
+
+// spliceRead reads into the thread's Vec. SPLICE_F_NONBLOCK holds for a local socket too.
+func spliceRead(t *proc.Thread, src *vfs.File, off int64, nonblock bool) (int, linux.Errno) {
+	s, ok := src.Ops.(sock.Socket)
+	if !ok || !nonblock || s.SockBase().Domain != linux.AF_UNIX {
+		return src.Ops.Read(&t.Ctx, src, &t.Vec, off)
+	}
+	m := sock.GetMsg(&t.Vec)
+	m.Flags = linux.MSG_DONTWAIT
+	n, e := s.Recv(&t.Ctx, src, m)
+	dropRights(m)
+	sock.PutMsg(m)
+	return n, e
 }
 
 // sysTee is tee(int in, int out, size_t n, flags).

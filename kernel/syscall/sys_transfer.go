@@ -112,32 +112,58 @@ func sysSendfile(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	dst, src := t.FDs.Get(a.Int(0)), t.FDs.Get(a.Int(1))
 	defer putFile(dst)
 	defer putFile(src)
-	if dst == nil || src == nil || !dst.Writable() || !src.Readable() {
+	if src == nil || !src.Readable() {
 		return 0, linux.EBADF
 	}
-	if !src.Seekable() || dst.Flags()&linux.O_APPEND != 0 {
-		return 0, linux.EINVAL
-	}
-	if _, dir := src.Ops.(vfs.DirReader); dir {
-		return 0, linux.EINVAL
-	}
-	n := int(min(a[3], uio.MaxTransfer))
-	addr := a.Addr(2)
-	if addr != 0 {
-		off, e := readOffset(t, addr)
-		if e != 0 {
+	at := position{f: src, addr: a.Addr(2)}
+	var e linux.Errno
+	switch {
+	case at.addr != 0 && !src.Seekable():
+		return 0, linux.ESPIPE
+	case at.addr != 0:
+		if at.off, e = readOffset(t, at.addr); e != 0 {
 			return 0, e
 		}
-		done, e := moveTo(t, dst, src, off, n)
-		if e == 0 {
-			e = writeWords(t, addr, off+int64(done))
-		}
-		return uint64(done), e
+	case src.Seekable():
+		at.off = posOf(src)
 	}
-	pos := posOf(src)
-	done, e := moveTo(t, dst, src, pos, n)
-	setPos(src, pos+int64(done))
+	if e = at.fits(a[3]); e != 0 {
+		return 0, e
+	}
+	if dst == nil || !dst.Writable() {
+		return 0, linux.EBADF
+	}
+	if e = mayMove(dst, src, min(a[3], uio.MaxTransfer)); e != 0 {
+		return 0, e
+	}
+	done, e := moveTo(t, dst, src, at.off, int(min(a[3], uio.MaxTransfer)))
+	if e2 := at.end(t, done); e == 0 {
+		e = e2
+	}
 	return uint64(done), e
+}
+
+// mayMove says what sendfile refuses.
+func mayMove(dst, src *vfs.File, n uint64) linux.Errno {
+	out := position{f: dst}
+	if dst.Seekable() {
+		out.off = posOf(dst)
+	}
+	if e := out.fits(n); e != 0 {
+		return e
+	}
+	if n == 0 {
+		return 0
+	}
+	switch typ, _, _ := driver(src); typ {
+	case linux.S_IFREG, linux.S_IFBLK:
+	default:
+		return linux.EINVAL
+	}
+	if dst.Flags()&linux.O_APPEND != 0 || !spliceFrom(src) || !spliceInto(dst) {
+		return linux.EINVAL
+	}
+	return 0
 }
 
 // moveTo transfers to dst's position. No position is locked meanwhile, as on

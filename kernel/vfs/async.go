@@ -111,16 +111,14 @@ func (f *File) release() {
 		f.SetAsync(false, -1)
 	}
 	if !f.holds {
+		if i := f.lockInode.Load(); i != nil {
+			f.unlock(i)
+		}
 		f.Ops.Release(f)
 		return
 	}
 	i := f.Path.Dentry.Inode
-	if t := i.locks.Load(); t != nil {
-		i.dropLocks(f)
-		if f.locked.Load() {
-			t.unflock(f)
-		}
-	}
+	f.unlock(i)
 	if watching.Load() != 0 && !f.IsPath() {
 		if f.Writable() {
 			notifyPath(f.Path, linux.IN_CLOSE_WRITE)
@@ -143,5 +141,7 @@ func (f *File) release() {
 func (f *File) closed(t *FDTable) {
 	if f.holds {
 		f.Path.Dentry.Inode.dropLocks(t)
+	} else if i := f.lockInode.Load(); i != nil {
+		i.dropLocks(t)
 	}
 }

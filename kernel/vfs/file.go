@@ -50,6 +50,7 @@ type File struct {
 	remembered bool                  // immutable once it has a descriptor: the nucleus knows descriptors of it
 	locked     atomic.Bool           // flock was used
 	async      atomic.Pointer[Async] // F_SETOWN, F_SETSIG; made on first use
+	lockInode  atomic.Pointer[Inode] // where locks are, of a file without a path; made on first use
 
 	owner *kern.User // who is charged; set before anybody else has the file, by its first descriptor
 

@@ -236,12 +236,40 @@ func (i *Inode) dropLocks(owner any) {
 	}
 }
 
+// lockPlace is a file without a name of which several open files have their locks in
+// common (a pipe).
+type lockPlace interface{ LockInode() *Inode }
+
+// LockInode is where the file's locks are. A file without a name gets a place when it is
+// first locked.
+func (f *File) LockInode() *Inode {
+	if !f.Path.Zero() {
+		return f.Path.Dentry.Inode
+	}
+	if i := f.lockInode.Load(); i != nil {
+		return i
+	}
+	i := new(Inode)
+	if p, ok := f.Ops.(lockPlace); ok {
+		i = p.LockInode()
+	}
+	f.lockInode.CompareAndSwap(nil, i)
+	return f.lockInode.Load()
+}
+
+// unlock drops the locks that belong to the open file.
+func (f *File) unlock(i *Inode) {
+	if t := i.locks.Load(); t != nil {
+		i.dropLocks(f)
+		if f.locked.Load() {
+			t.unflock(f)
+		}
+	}
+}
+
 // Flock is flock(2): op is LOCK_SH, LOCK_EX or LOCK_UN, perhaps with LOCK_NB.
 func (f *File) Flock(c *kern.Ctx, op int) linux.Errno {
-	if f.Path.Zero() {
-		return linux.EINVAL
-	}
-	t := f.Path.Dentry.Inode.lockTable()
+	t := f.LockInode().lockTable()
 	block := op&linux.LOCK_NB == 0
 	op &^= linux.LOCK_NB
 	if op == linux.LOCK_UN {

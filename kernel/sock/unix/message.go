@@ -397,7 +397,7 @@ func (s *Sock) finish(m *sock.Msg, g *sock.Got, flags int32) int {
 func (s *Sock) putSender(m *sock.Msg, g *sock.Got) {
 	m.From.Len = 0
 	from := g.From
-	if p := s.peer.Load(); g.Sender && p != nil {
+	if p := s.peer.Load(); s.Type == linux.SOCK_STREAM && p != nil && !g.EOF {
 		from = &p.name
 	}
 	if from != nil {

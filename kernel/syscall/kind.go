@@ -1,0 +1,93 @@
+package syscall
+
+import (
+	"hardtack/abi/linux"
+	"hardtack/kernel/pipe"
+	"hardtack/kernel/sock"
+	"hardtack/kernel/vfs"
+)
+
+// What an open file's driver offers, where Linux asks for it before anything else.
+
+// driver says what kind of file f is: S_IFREG and its sisters, 0 for one without a name
+// that is neither pipe nor socket; and the number of a character device.
+func driver(f *vfs.File) (typ uint32, major, minor uint32) {
+	if pipe.PipeOf(f) != nil {
+		return linux.S_IFIFO, 0, 0
+	}
+	if _, ok := f.Ops.(sock.Socket); ok {
+		return linux.S_IFSOCK, 0, 0
+	}
+	if f.Path.Zero() {
+		return 0, 0, 0
+	}
+	i := f.Path.Inode()
+	if typ = i.Type(); typ == linux.S_IFCHR {
+		major, minor = linux.Major(i.Rdev), linux.Minor(i.Rdev)
+	}
+	return typ, major, minor
+}
+
+// Character devices of major number 1.
+const (
+	memMajor     = 1
+	nullMinor    = 3
+	zeroMinor    = 5
+	randomMinor  = 8
+	urandomMinor = 9
+)
+
+// isTerminal says whether a major number is one of terminals.
+func isTerminal(major uint32) bool { return major == 4 || major == 5 || major >= 136 && major < 144 }
+
+func isRandom(major, minor uint32) bool {
+	return major == memMajor && (minor == randomMinor || minor == urandomMinor)
+}
+
+// signalsIO reports whether f sends SIGIO when O_ASYNC is set. For others the flag means
+// nothing.
+func signalsIO(f *vfs.File) bool {
+	switch typ, major, minor := driver(f); typ {
+	case linux.S_IFIFO, linux.S_IFSOCK:
+		return true
+	case linux.S_IFCHR:
+		return isTerminal(major) || isRandom(major, minor)
+	}
+	_, ok := f.Ops.(*vfs.Inotify)
+	return ok
+}
+
+// spliceFrom reports whether splice can read f.
+func spliceFrom(f *vfs.File) bool {
+	switch typ, major, minor := driver(f); typ {
+	case linux.S_IFREG:
+		return !isText(f)
+	case linux.S_IFBLK, linux.S_IFSOCK:
+		return true
+	case linux.S_IFCHR:
+		return isTerminal(major) || isRandom(major, minor)
+	}
+	return false
+}
+
+// spliceInto reports whether splice can write f.
+func spliceInto(f *vfs.File) bool {
+	typ, major, minor := driver(f)
+	if typ == linux.S_IFCHR && major == memMajor && (minor == nullMinor || minor == zeroMinor) {
+		return true
+	}
+	return typ == linux.S_IFIFO || spliceFrom(f)
+}
+
+// isText reports whether f is a text of procfs that is made for each reader; those of
+// /proc/sys are not.
+func isText(f *vfs.File) bool {
+	if f.Path.Inode().FS.Magic != linux.PROC_SUPER_MAGIC {
+		return false
+	}
+	d := f.Path.Dentry
+	for d.Parent() != d && d.Parent().Parent() != d.Parent() {
+		d = d.Parent()
+	}
+	return d.Name() != "sys"
+}
