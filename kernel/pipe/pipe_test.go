@@ -297,14 +297,14 @@ func TestFaults(t *testing.T) {
 	}
 	write(c, w, make([]byte, 200))
 	c.Vec.Init(faulty{}, 50, 200)
-	if n, e := r.Ops.Read(c, r, &c.Vec, 0); n != 50 || e != 0 {
+	if n, e := r.Ops.Read(c, r, &c.Vec, 0); n != 0 || e != linux.EFAULT {
 		t.Fatal(n, e)
 	}
 	c.Vec.Init(faulty{}, 100, 200)
 	if n, e := r.Ops.Read(c, r, &c.Vec, 0); n != 0 || e != linux.EFAULT {
 		t.Fatal(n, e)
 	}
-	if n, e := read(c, r, make([]byte, 300)); n != 150 || e != 0 {
+	if n, e := read(c, r, make([]byte, 300)); n != 200 || e != 0 {
 		t.Fatal(n, e)
 	}
 }
