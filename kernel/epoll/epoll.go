@@ -72,8 +72,8 @@ type item struct {
 	entry wait.Entry  // in queue while the item lives
 	watch vfs.Watch   // in the file's watches while the item lives
 
-	// events is the interest set with its EPOLL* flags; 0 but for flags when a
-	// one-shot item has fired. Written under ep.mu.
+	// events is the interest set, always with Err and Hup, and its EPOLL* flags; only
+	// the flags when a one-shot item has fired. Written under ep.mu.
 	events atomic.Uint32
 	data   uint64 // guarded by ep.mu
 	gone   bool   // guarded by ep.mu
@@ -85,6 +85,7 @@ type item struct {
 const (
 	flagBits = linux.EPOLLWAKEUP | linux.EPOLLONESHOT | linux.EPOLLET | linux.EPOLLEXCLUSIVE
 	// exclusiveBits may go with EPOLLEXCLUSIVE.
+	always        = uint32(wait.Err | wait.Hup)
 	exclusiveBits = uint32(wait.In|wait.Out|wait.Err|wait.Hup) | linux.EPOLLWAKEUP | linux.EPOLLET | linux.EPOLLEXCLUSIVE
 )
 
@@ -117,7 +118,7 @@ func Of(f *vfs.File) *Instance {
 // event asks for.
 func (it *item) NotifyEvent(_ *wait.Entry, ev wait.Events) bool {
 	want := it.events.Load()
-	if want&^flagBits == 0 || ev&(wait.Events(want)|wait.Err|wait.Hup) == 0 {
+	if want&^flagBits == 0 || ev&wait.Events(want) == 0 {
 		return want&linux.EPOLLEXCLUSIVE == 0
 	}
 	it.ep.push(it)
@@ -195,7 +196,7 @@ func (it *item) current() wait.Events {
 	if want&^flagBits == 0 {
 		return 0
 	}
-	return it.file.Ops.Ready(it.file) & (wait.Events(want&^flagBits) | wait.Err | wait.Hup)
+	return it.file.Ops.Ready(it.file) & wait.Events(want&^flagBits)
 }
 
 // announce makes an item ready if its file is; called with ep.mu held, after
@@ -238,7 +239,7 @@ func (ep *Instance) Ctl(epf *vfs.File, op int32, fd int32, f *vfs.File, events u
 			return linux.EINVAL
 		}
 		it.data = data
-		it.events.Store(events)
+		it.events.Store(events | always)
 		ep.announce(it)
 		return 0
 	case linux.EPOLL_CTL_DEL:
@@ -297,7 +298,7 @@ func (ep *Instance) insert(k key, q *wait.Queue, events uint32, data uint64) lin
 		return linux.ENOSPC
 	}
 	it := &item{ep: ep, key: k, queue: q, data: data}
-	it.events.Store(events)
+	it.events.Store(events | always)
 	ep.items[k] = it
 	k.file.AddWatch(&it.watch, it)
 	if events&linux.EPOLLEXCLUSIVE != 0 {

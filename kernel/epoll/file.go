@@ -29,6 +29,9 @@ func (ep *Instance) Ready(*vfs.File) wait.Events {
 	return 0
 }
 
+// NoPosition lets lseek succeed.
+func (ep *Instance) NoPosition() {}
+
 // Queue is where outer instances and polls listen.
 func (ep *Instance) Queue(*vfs.File) *wait.Queue { return &ep.queue }
 

@@ -56,7 +56,7 @@ func (x *file) Read(c *kern.Ctx, f *vfs.File, v *uio.Vec, _ int64) (int, linux.E
 	binary.LittleEndian.PutUint64(x.buf[:], n)
 	_, e := v.CopyOut(x.buf[:])
 	x.mu.Unlock()
-	x.queue.Notify(wait.Out | wait.WrNorm)
+	x.queue.Notify(wait.Out)
 	if e != 0 {
 		return 0, e
 	}
@@ -65,7 +65,7 @@ func (x *file) Read(c *kern.Ctx, f *vfs.File, v *uio.Vec, _ int64) (int, linux.E
 
 // Write adds to the count, waiting until there is room.
 func (x *file) Write(c *kern.Ctx, f *vfs.File, v *uio.Vec, _ int64) (int, linux.Errno) {
-	if v.Len() < 8 {
+	if v.First() < 8 { // Linux writes the parts of a writev one by one
 		return 0, linux.EINVAL
 	}
 	x.mu.Lock()
@@ -86,7 +86,7 @@ func (x *file) Write(c *kern.Ctx, f *vfs.File, v *uio.Vec, _ int64) (int, linux.
 	}
 	x.count += n
 	x.mu.Unlock()
-	x.queue.Notify(wait.In | wait.RdNorm)
+	x.queue.Notify(wait.In)
 	return 8, 0
 }
 
@@ -118,14 +118,17 @@ func (x *file) sleep(c *kern.Ctx, ev wait.Events) (interrupted bool) {
 func (x *file) Ready(*vfs.File) (ev wait.Events) {
 	x.mu.Lock()
 	if x.count > 0 {
-		ev |= wait.In | wait.RdNorm
+		ev |= wait.In
 	}
 	if x.count < maxCount {
-		ev |= wait.Out | wait.WrNorm
+		ev |= wait.Out
 	}
 	x.mu.Unlock()
 	return ev
 }
+
+// NoPosition lets lseek succeed.
+func (x *file) NoPosition() {}
 
 // Queue is where readiness is announced.
 func (x *file) Queue(*vfs.File) *wait.Queue { return &x.queue }

@@ -119,6 +119,14 @@ func (t *Timer) Expired() uint64 {
 	return t.count
 }
 
+// SetCount makes the expirations that Take returns next n.
+func (t *Timer) SetCount(n uint64) {
+	t.mu.Lock()
+	t.advance(t.now())
+	t.count = n
+	t.mu.Unlock()
+}
+
 // Take returns the expirations since the last Take and waits for the next.
 func (t *Timer) Take() uint64 {
 	t.mu.Lock()

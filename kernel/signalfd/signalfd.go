@@ -166,10 +166,13 @@ func (x *File) Ready(*vfs.File) wait.Events {
 		t = x.owner.Main()
 	}
 	if t != nil && t.Pending()&x.set() != 0 {
-		return wait.In | wait.RdNorm
+		return wait.In
 	}
 	return 0
 }
+
+// NoPosition lets lseek succeed.
+func (x *File) NoPosition() {}
 
 // Queue is where pending signals are announced.
 func (x *File) Queue(*vfs.File) *wait.Queue { return &x.owner.SigQueue }

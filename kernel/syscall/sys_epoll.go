@@ -63,7 +63,7 @@ func sysEpollCtl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return 0, linux.EBADF
 	}
 	defer epf.Put()
-	f := t.FDs.Get(fd)
+	f := file(t, fd)
 	if f == nil {
 		return 0, linux.EBADF
 	}

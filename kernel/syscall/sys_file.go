@@ -322,8 +322,14 @@ func sysLseek(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return 0, linux.EBADF
 	}
 	defer f.Put()
+	if a.Uint(2) > linux.SEEK_HOLE {
+		return 0, linux.EINVAL
+	}
 	s, ok := f.Ops.(vfs.Seeker)
 	if !ok {
+		if _, ok := f.Ops.(vfs.Unpositioned); ok {
+			return 0, 0
+		}
 		return 0, linux.ESPIPE
 	}
 	f.PosMu.Lock()

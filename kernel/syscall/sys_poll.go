@@ -93,7 +93,7 @@ func pollFiles(t *proc.Thread, addr uio.Addr, nfds uint64, limit timeLimit) (int
 		fd := int32(binary.LittleEndian.Uint32(p))
 		if fd < 0 {
 			s.Add(nil, 0, 0)
-		} else if f := t.FDs.Get(fd); f == nil {
+		} else if f := file(t, fd); f == nil {
 			s.Add(nil, 0, wait.Nval)
 		} else {
 			f = signalfd.As(t, f)
@@ -158,10 +158,14 @@ func sysPselect6(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 
 // What select's three sets wait for: events that put a bit into the set.
 var selectEvents = [3]wait.Events{
-	wait.In | wait.RdNorm | wait.RdBand | wait.Hup | wait.Err,
-	wait.Out | wait.WrNorm | wait.WrBand | wait.Err,
-	wait.Pri,
+	wait.In | wait.RdNorm | wait.RdBand | wait.Hup | wait.Err | wait.Nval,
+	wait.Out | wait.WrNorm | wait.WrBand | wait.Err | wait.Nval,
+	wait.Pri | wait.Nval,
 }
+
+// leastTable is how many descriptors select looks at at least: the size of Linux's
+// smallest table.
+const leastTable = 64
 
 // selectFiles is the common part of select and pselect6.
 func selectFiles(t *proc.Thread, a *Args, limit timeLimit) (int, linux.Errno) {
@@ -169,7 +173,7 @@ func selectFiles(t *proc.Thread, a *Args, limit timeLimit) (int, linux.Errno) {
 	if n < 0 {
 		return 0, linux.EINVAL
 	}
-	n = min(n, t.FDs.Size())
+	n = min(n, max(t.FDs.Size(), leastTable))
 	size := (n + 63) / 64 * 8
 
 	var small [3 * linux.FD_SETSIZE / 64]uint64
@@ -209,6 +213,11 @@ func selectFiles(t *proc.Thread, a *Args, limit timeLimit) (int, linux.Errno) {
 			f := t.FDs.Get(int32(w*64 + bit))
 			if f == nil {
 				return 0, linux.EBADF
+			}
+			if f.IsPath() {
+				f.Put()
+				s.AddStrict(nil, 0, wait.Nval)
+				continue
 			}
 			s.AddStrict(signalfd.As(t, f), want, 0)
 		}

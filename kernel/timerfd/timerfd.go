@@ -41,7 +41,7 @@ func Of(f *vfs.File) *File {
 	return x
 }
 
-func (x *File) announce() { x.queue.Notify(wait.In | wait.RdNorm) }
+func (x *File) announce() { x.queue.Notify(wait.In) }
 
 func (x *File) clockSet() {
 	if x.cancelable.Load() {
@@ -110,9 +110,33 @@ func (x *File) take() (uint64, linux.Errno) {
 // Ready is what poll reports.
 func (x *File) Ready(*vfs.File) wait.Events {
 	if x.cancelled.Load() || x.timer.Expired() > 0 {
-		return wait.In | wait.RdNorm
+		return wait.In
 	}
 	return 0
+}
+
+// NoPosition lets lseek succeed.
+func (x *File) NoPosition() {}
+
+// Ioctl knows TFD_IOC_SET_TICKS: as many expirations wait to be read.
+func (x *File) Ioctl(c *kern.Ctx, _ *vfs.File, cmd uint32, arg uint64) (uint64, linux.Errno) {
+	if cmd != linux.TFD_IOC_SET_TICKS {
+		return 0, linux.ENOTTY
+	}
+	b := c.Scratch[:8]
+	if _, e := c.Mem.CopyIn(b, uio.Addr(arg)); e != 0 {
+		return 0, e
+	}
+	n := binary.LittleEndian.Uint64(b)
+	if n == 0 {
+		return 0, linux.EINVAL
+	}
+	if x.cancelled.Swap(false) {
+		return 0, linux.ECANCELED
+	}
+	x.timer.SetCount(n)
+	x.announce()
+	return 0, 0
 }
 
 // Queue is where readiness is announced.

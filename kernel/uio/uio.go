@@ -69,6 +69,17 @@ func Bytes(b []byte) *Vec {
 // Len returns how many bytes are left.
 func (v *Vec) Len() int { return v.left }
 
+// First returns how many bytes the next range has.
+func (v *Vec) First() int {
+	if v.cur.Len == 0 && v.kern == nil && len(v.rest) > 0 {
+		return int(min(v.rest[0].Len, uint64(v.left)))
+	}
+	if v.kern != nil {
+		return v.left
+	}
+	return int(min(v.cur.Len, uint64(v.left)))
+}
+
 // Limit cuts what is left to at most n bytes.
 func (v *Vec) Limit(n int) { v.left = min(v.left, max(n, 0)) }
 

@@ -110,6 +110,8 @@ type (
 	FlagSetter interface {
 		SetFlags(f *File, old, flags uint32) linux.Errno
 	}
+	// Unpositioned is a file of which lseek succeeds and does nothing (an eventfd).
+	Unpositioned interface{ NoPosition() }
 	// Namer gives the text of /proc/self/fd/N for a file without a path:
 	// "pipe:[123]", "socket:[7]", "anon_inode:[eventpoll]".
 	Namer interface {

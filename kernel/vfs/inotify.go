@@ -238,6 +238,9 @@ func (in *Inotify) Ready(*File) wait.Events {
 	return 0
 }
 
+// NoPosition lets lseek succeed.
+func (in *Inotify) NoPosition() {}
+
 // Queue is where new events are announced.
 func (in *Inotify) Queue(*File) *wait.Queue { return &in.queue }
 
