@@ -1,4 +1,4 @@
-// Program events tests epoll, poll and select and the descriptors that events come
+// Program waiting tests epoll, poll and select and the descriptors that events come
 // through: eventfd, timerfd, signalfd, pidfd.
 #include "gt.h"
 
