@@ -115,7 +115,6 @@ const (
 	SO_MARK              = 36
 	SO_PROTOCOL          = 38
 	SO_DOMAIN            = 39
-	SO_PEEK_OFF          = 42
 	SO_INCOMING_CPU      = 49
 	SO_ATTACH_REUSEPORT  = 51
 	SO_PEERGROUPS        = 59
