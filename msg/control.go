@@ -17,6 +17,7 @@ import (
 type inbox struct {
 	mu    sync.Mutex
 	caps  []capsOf
+	files int           // of caps
 	bulk  []*bulkRx     // the newest last; a few, for a binding that is left
 	news  chan struct{} // closed when something comes; nil if nobody waits
 	ended bool
@@ -24,15 +25,17 @@ type inbox struct {
 
 // capsOf is what comes with message number seq of the session.
 type capsOf struct {
-	seq  uint64
-	caps []Cap
+	seq   uint64
+	caps  []Cap
+	files int // that the frame brought
 }
 
 // Bounds of an inbox. A peer may announce what it then does not send; it gets
 // no further than this.
 const (
-	maxCapsQueued = 4096
-	bulkKept      = 8
+	maxCapsQueued  = 4096
+	maxFilesQueued = 256 // more than an honest peer has under way: see maxFilesOut
+	bulkKept       = 8
 )
 
 // tell wakes who waits. The lock is held.
@@ -72,7 +75,7 @@ func (b *inbox) take(e *End) error {
 		}
 		add(frame, files)
 	}
-	b.bulk, b.caps = nil, nil
+	b.bulk, b.caps, b.files = nil, nil, 0
 	if size > MaxFrame/2 {
 		return errors.New("msg: the end had more under way than can be moved")
 	}
@@ -95,7 +98,7 @@ func (b *inbox) drop() {
 	for _, k := range b.caps {
 		closeAll(k.caps)
 	}
-	b.caps = nil
+	b.caps, b.files = nil, 0
 	b.tell()
 }
 
@@ -173,6 +176,7 @@ func (c *Conn) recvCaps(ctx context.Context, m *Message) (caps []Cap, err error)
 			default: // of a later message, over another link
 				return false
 			}
+			in.files -= k.files
 			return true
 		})
 		return found
@@ -312,10 +316,11 @@ func (c *Conn) frame(b *binding, frame []byte, files []*os.File, last *byte) err
 		}
 		in.mu.Lock()
 		defer in.mu.Unlock()
-		if len(in.caps) >= maxCapsQueued {
+		if len(in.caps) >= maxCapsQueued || in.files+len(files) > maxFilesQueued {
 			return &PeerError{"too many caps without their messages"}
 		}
-		in.caps = append(in.caps, capsOf{seq, caps})
+		in.caps = append(in.caps, capsOf{seq, caps, len(files)})
+		in.files += len(files)
 		in.tell()
 	case frameBulk:
 		id, n, err := parseBulk(frame)

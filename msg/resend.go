@@ -125,8 +125,10 @@ func (c *Conn) resendBulk(b *binding, ref []byte) error {
 			n = max(n, len(p.mem))
 		}
 		c.lastPool++
-		r, err := b.announce(context.Background(), c.lastPool, n)
-		if err == errLink { // until the next bind
+		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond) // mu is held
+		defer cancel()
+		r, err := b.announce(ctx, c.lastPool, n)
+		if err == errLink || errors.Is(err, context.DeadlineExceeded) { // until the next bind, or the peer takes frames
 			return errFull
 		}
 		if err != nil {

@@ -26,7 +26,21 @@ type sender struct {
 	ctx           context.Context
 	slots         int // as many free slots,
 	bytes         int // and as many free bytes in bulk
+
+	out      []filesOut // messages with descriptors, the oldest first
+	filesOut int        // and all their descriptors
 }
+
+// filesOut is a message whose descriptors the peer may not have taken yet.
+type filesOut struct {
+	slot  uint32 // slots sent up to its end
+	files int
+}
+
+// maxFilesOut is how many descriptors may be under way to the peer, which has them
+// open until it receives their messages. A connection that is bound anew at the same
+// moment may have a message more.
+const maxFilesOut = 64
 
 // Share makes sending safe for any number of goroutines, by a lock that is
 // taken from Begin to Commit. It must be called before the first of them sends.
@@ -162,9 +176,10 @@ func (c *Conn) Abandon() {
 // caller's; ends belong to the peer once the message was sent.
 func (c *Conn) CommitLong(ctx context.Context, num uint16, caps ...Cap) error {
 	s := &c.send
-	flags := uint8(0)
+	flags, files := uint8(0), 0
 	if len(caps) > 0 {
-		if err := c.sendCaps(ctx, caps); err != nil {
+		var err error
+		if files, err = c.sendCaps(ctx, caps); err != nil {
 			c.Abandon()
 			return err
 		}
@@ -201,8 +216,36 @@ func (c *Conn) CommitLong(ctx context.Context, num uint16, caps ...Cap) error {
 			wake = s.tx.Publish(num, f, k)
 		}
 	}
+	if files > 0 {
+		s.out = append(s.out, filesOut{s.tx.Sent(), files})
+		s.filesOut += files
+	}
 	if wake || c.attn.Load() != 0 {
 		c.finish(wake)
+	}
+	return nil
+}
+
+// awaitFiles waits until n more descriptors may be sent: a message's count until its
+// last slot is acknowledged. It does not wait while the connection is to be bound anew,
+// closed or traced, since a message that has been begun comes first.
+func (c *Conn) awaitFiles(ctx context.Context, n int) error {
+	s := &c.send
+	for len(s.out) > 0 && s.filesOut+n > maxFilesOut {
+		if _, err := s.tx.Refill(); err != nil {
+			return nil // the next Begin says what is wrong
+		}
+		acked := s.tx.Acked()
+		for len(s.out) > 0 && int32(acked-s.out[0].slot) >= 0 {
+			s.filesOut -= s.out[0].files
+			s.out = s.out[1:]
+		}
+		if len(s.out) == 0 || s.filesOut+n <= maxFilesOut || c.attn.Load()&(attnClosed|attnSend) != 0 {
+			return nil
+		}
+		if err := c.waitRoom(ctx, s.tx.Slots()-int(s.tx.Sent()-s.out[0].slot), 0); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -226,29 +269,33 @@ func (c *Conn) growBulk(ctx context.Context, n int) error {
 	return nil
 }
 
-// sendCaps sends what comes with the next message.
-func (c *Conn) sendCaps(ctx context.Context, caps []Cap) error {
+// sendCaps sends what comes with the next message, and says how many descriptors
+// that is.
+func (c *Conn) sendCaps(ctx context.Context, caps []Cap) (n int, err error) {
 	s := &c.send
 	if !s.bound.link.CanPass() {
-		return ErrNoCaps
+		return 0, ErrNoCaps
 	}
 	frame, files, err := capsFrame(s.tx.Seq(), caps)
 	if err != nil {
-		return err
+		return 0, err
+	}
+	if err := c.awaitFiles(ctx, len(files)); err != nil {
+		return 0, err
 	}
 	for link := Link(nil); ; { // any link of the session will do
 		c.mu.Lock()
 		next := c.cur.link
 		c.mu.Unlock()
 		if next == link {
-			return fmt.Errorf("%w: %w", ErrPeerGone, err)
+			return 0, fmt.Errorf("%w: %w", ErrPeerGone, err)
 		}
 		link = next
 		if err = link.Send(ctx, frame, files); err == nil {
 			break
 		}
 		if cerr := ctx.Err(); cerr != nil {
-			return cerr
+			return 0, cerr
 		}
 	}
 	for _, k := range caps {
@@ -256,5 +303,5 @@ func (c *Conn) sendCaps(ctx context.Context, caps []Cap) error {
 			k.End.sent()
 		}
 	}
-	return nil
+	return len(files), nil
 }

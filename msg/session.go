@@ -106,9 +106,11 @@ func newConn(iface *Interface, opts *Options, b *binding, s session) *Conn {
 	return c
 }
 
+// start registers the connection and then serves it: what serves it may fail at once,
+// and then takes it off the register.
 func (c *Conn) start(b *binding) {
-	c.serve(b)
 	enter(c)
+	c.serve(b)
 }
 
 // serve starts the goroutines of a binding.
@@ -127,6 +129,7 @@ func (c *Conn) serve(b *binding) {
 func (c *Conn) takeSend(b *binding) {
 	s := &c.send
 	s.tx, s.shared, s.hands, s.bound, s.bulk = b.tx, b.shared, b.hands, b, b.bulk
+	s.out, s.filesOut = nil, 0       // places in the old ring
 	if b.fence || !barrier.Works() { // then rebind's barrier does not reach this owner
 		c.attn.Or(attnFence)
 	} else {

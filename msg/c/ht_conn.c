@@ -4,8 +4,8 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum { AWAIT_MS = 5000 }; /* a peer may take so long to come back, or to send what belongs to a message */
@@ -39,10 +39,10 @@ void ht_conn_rings(struct ht_conn *c)
 void ht_conn_wake(struct ht_conn *c)
 {
 	static const uint8_t wake = FRAME_WAKE;
-	static const uint64_t one = 1;
+	static const uint8_t one = 1;
 	if (c->ring_bell >= 0) {
-		/* A full counter is a wake as well. */
-		ssize_t n = write(c->ring_bell, &one, sizeof(one));
+		/* A full bell was rung and not heard yet. The call itself says that it must not wait: the peer may change O_NONBLOCK. */
+		ssize_t n = send(c->ring_bell, &one, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 		(void)n;
 	} else {
 		ht_send_frame(c->sock, &wake, 1, NULL, 0); /* a full buffer holds wakes enough */
@@ -149,7 +149,8 @@ static int take_caps(struct ht_conn *c, struct ht_frame *f)
 {
 	const uint8_t *p = f->b, *end = f->b + f->n;
 	size_t at = 0;
-	if (f->n < 10 || p[1] > HT_MAX_CAPS || c->came_n >= HT_CAPS_QUEUED)
+	if (f->n < 10 || p[1] > HT_MAX_CAPS || c->came_n >= HT_CAPS_QUEUED ||
+		c->came_files + f->nfds > HT_FILES_QUEUED)
 		return ht_wrong("caps: short, or too many");
 	struct ht_came *k = calloc(1, sizeof(*k));
 	if (k == NULL)
@@ -200,6 +201,8 @@ static int take_caps(struct ht_conn *c, struct ht_frame *f)
 	k->next = *last;
 	*last = k;
 	c->came_n++;
+	k->files = at;
+	c->came_files += at;
 	return 0;
 }
 
@@ -313,14 +316,24 @@ void ht_conn_bell(struct ht_conn *c)
 	if (c->bell >= 0 || ++c->parks < 4)
 		return;
 	c->parks = 0;
-	c->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (c->bell < 0)
+	int ends[2];
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
 		return;
-	if (ht_watch(c->loop, c->bell, c, HT_AT_BELL) != 0 || ht_send_frame(c->sock, &frame, 1, &c->bell, 1) != 0) {
+	c->bell = ends[0];
+	if (ht_watch(c->loop, c->bell, c, HT_AT_BELL) != 0 || ht_send_frame(c->sock, &frame, 1, &ends[1], 1) != 0) {
 		ht_unwatch(c->loop, c->bell);
 		close(c->bell);
 		c->bell = -1;
 	}
+	close(ends[1]);
+}
+
+/* Takes what was rung: every ring is an edge for epoll, until the buffer is full. */
+void ht_conn_quiet(struct ht_conn *c)
+{
+	char rung[256];
+	ssize_t n = recv(c->bell, rung, sizeof(rung), MSG_DONTWAIT);
+	(void)n;
 }
 
 void ht_caps_close(const struct ht_cap *caps, size_t n)

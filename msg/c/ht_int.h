@@ -11,6 +11,8 @@ enum {
 	HT_MAX_FRAME = 64 << 10,
 	HT_MAX_FILES = 64,
 	HT_MAX_CAPS = 16,
+	HT_FILES_OUT = 64,     /* descriptors in messages that the peer has not had, */
+	HT_FILES_QUEUED = 256, /* and how many of them this end keeps; more than an honest peer has under way */
 	HT_MIN_BULK_BODY = 512, /* shorter bodies go in slots */
 	HT_FRAGMENTS = (HT_MIN_BULK_BODY + HT_BODY - 1) / HT_BODY, /* slots of the longest of those */
 	HT_MIN_POOL = 256 << 10,
@@ -48,7 +50,7 @@ struct ht_frame {
 struct ht_came {
 	struct ht_came *next;
 	uint64_t seq;
-	size_t n;
+	size_t n, files;
 	struct ht_cap caps[HT_MAX_CAPS];
 };
 
@@ -127,6 +129,8 @@ struct ht_conn {
 
 	/* sending */
 	size_t begun;
+	struct ht_live out[HT_FILES_OUT]; /* a ring: where messages with descriptors end, and how many these are */
+	uint32_t out_first, out_n, files_out;
 	bool in_bulk, wants_room;
 	uint8_t *longer;
 	uint8_t *pool;
@@ -142,7 +146,7 @@ struct ht_conn {
 	struct ht_pool peers[HT_POOLS]; /* the peer's pools, the newest last */
 	size_t npeers;
 	struct ht_came *came; /* by number */
-	size_t came_n;
+	size_t came_n, came_files;
 
 	bool stalled; /* the next message must wait: no reply to it could be sent now, or it will come again */
 	bool missing; /* what belongs to the next message has not come */
@@ -231,6 +235,7 @@ void ht_conn_free(struct ht_conn *c);
 void ht_conn_unlink(struct ht_conn *c);
 int ht_conn_socket(struct ht_conn *c);
 void ht_conn_bell(struct ht_conn *c);
+void ht_conn_quiet(struct ht_conn *c);
 void ht_conn_keep(struct ht_conn *c, int memfd);
 void ht_drop_pools(struct ht_conn *c, size_t n); /* the oldest of the peer */
 

@@ -5,7 +5,7 @@
  * for a while is parked, many at a time, since the barrier that this takes
  * (membarrier(2), so that the peer's next message finds the flag) costs the same
  * for all. A parked one is only known to epoll(7), by its socket and, once it was
- * woken a few times, an eventfd, so idle connections cost a dispatch nothing.
+ * woken a few times, a pair of sockets, so idle connections cost a dispatch nothing.
  */
 #define _GNU_SOURCE
 #include "ht_int.h"
@@ -349,6 +349,7 @@ static int events(struct ht_loop *l, int64_t ms)
 			on_socket(what);
 			break;
 		case HT_AT_BELL:
+			ht_conn_quiet(what);
 			ht_conn_heat(what);
 			break;
 		case HT_AT_LISTENER:

@@ -154,6 +154,7 @@ static int receive_one(struct ht_conn *c, uint64_t h, bool *whole)
 			return ht_wrong("caps of another message, or not so many");
 		c->came = came->next;
 		c->came_n--;
+		c->came_files -= came->files;
 	}
 	if (!(flags & HT_BULK)) /* a body in bulk is the peer's to keep until it was handled */
 		wake = ht_consume(&c->rx, &c->tx, h);

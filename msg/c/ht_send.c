@@ -133,8 +133,27 @@ int ht_begin(struct ht_conn *c, size_t n, uint8_t **b)
 	return 0;
 }
 
-/* Sends the frame of what comes with the next message. */
-static int send_caps(struct ht_conn *c, const struct ht_cap *caps, size_t n)
+/*
+ * Whether n descriptors may be sent: all that the peer has not had yet are open at its end, and no more than
+ * HT_FILES_OUT may be. Descriptors count as had when the last slot of their message is acknowledged.
+ */
+static bool out_fits(struct ht_conn *c, size_t n)
+{
+	if (n == 0 || c->files_out + n <= HT_FILES_OUT)
+		return true;
+	if (!ht_refill(&c->tx))
+		return true; /* the next ht_begin says what is wrong */
+	uint32_t acked = c->tx.sent - (c->tx.r.n - c->tx.room);
+	while (c->out_n > 0 && (int32_t)(acked - c->out[c->out_first].slot) >= 0) {
+		c->files_out -= c->out[c->out_first].off;
+		c->out_first = (c->out_first + 1) % HT_FILES_OUT;
+		c->out_n--;
+	}
+	return c->out_n == 0 || c->files_out + n <= HT_FILES_OUT;
+}
+
+/* Sends the frame of what comes with the next message, and says how many descriptors that was. */
+static int send_caps(struct ht_conn *c, const struct ht_cap *caps, size_t n, size_t *sent)
 {
 	uint8_t b[2048], *p = b;
 	int fds[HT_MAX_FILES] = {0};
@@ -176,9 +195,12 @@ static int send_caps(struct ht_conn *c, const struct ht_cap *caps, size_t n)
 		if (b + sizeof(b) - p < 8)
 			return HT_TOO_LARGE;
 	}
+	if (!out_fits(c, nfds))
+		return HT_FULL;
 	int err = ht_send_frame(c->sock, b, (size_t)(p - b), fds, nfds);
 	if (err != 0)
 		return err;
+	*sent = nfds;
 	for (size_t i = 0; i < n; i++) {
 		if (caps[i].kind == HT_CAP_END)
 			ht_end_close(caps[i].end);
@@ -191,8 +213,9 @@ int ht_commit(struct ht_conn *c, uint16_t num, const struct ht_cap *caps, size_t
 	struct ht_tx *t = &c->tx;
 	unsigned flags = 0;
 	bool wake = false;
+	size_t files = 0;
 	if (ncaps > 0) {
-		int err = send_caps(c, caps, ncaps);
+		int err = send_caps(c, caps, ncaps, &files);
 		if (err != 0) {
 			if (err == HT_FULL)
 				want_room(c);
@@ -221,6 +244,10 @@ int ht_commit(struct ht_conn *c, uint16_t num, const struct ht_cap *caps, size_t
 			at += k;
 			wake = ht_publish(t, &c->rx, num, f | (at < c->begun ? HT_MORE : 0), k);
 		}
+	}
+	if (files > 0) {
+		c->out[(c->out_first + c->out_n++) % HT_FILES_OUT] = (struct ht_live){t->sent, (uint32_t)files};
+		c->files_out += (uint32_t)files;
 	}
 	if (wake)
 		ht_conn_woken(c, ht_take_flag(&t->r.ctl->parked));

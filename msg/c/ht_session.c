@@ -204,6 +204,7 @@ int ht_session_move(struct ht_conn *c, struct ht_conn *link, uint64_t peer_has)
 	link->sock = link->ring_bell = link->memfd = -1;
 	link->mem = NULL;
 	memset(&c->tx, 0, sizeof(c->tx));
+	c->out_n = c->files_out = 0; /* places in the old ring */
 	uint64_t had = c->rx.seq;
 	memset(&c->rx, 0, sizeof(c->rx));
 	ht_conn_rings(c);

@@ -2,10 +2,12 @@ package ump
 
 import (
 	"context"
+	"errors"
 	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -62,30 +64,44 @@ func (g *gate) park(ready func() bool) {
 	g.mu.Unlock()
 }
 
-// bell is an eventfd on which this end waits. Its counter is never read: the
-// poller reports every write, since it watches for edges.
+// bell is a socket on which this end waits; the peer has the other end. Every call on
+// it says itself that it must not wait: O_NONBLOCK belongs to an open file that the
+// peer may share, and can be taken away.
 type bell struct {
 	file  *os.File
 	raw   syscall.RawConn
-	self  *ringer
 	led   atomic.Bool // one goroutine waits on the bell; it kicks the others
 	ready func() bool // of that goroutine
 	look  func(uintptr) bool
+	woken bool // look was called since lead began
 }
 
 // bellAfter is how often an end must have slept to be given a bell.
 const bellAfter = 4
 
-func newBell() (*bell, error) {
-	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+// newBell makes a bell, and the descriptor with which the peer rings it.
+func newBell() (b *bell, far int, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
-		return nil, err
+		return nil, -1, err
 	}
-	return openBell(os.NewFile(uintptr(fd), "bell"))
+	if b, err = openBell(os.NewFile(uintptr(fds[0]), "bell")); err != nil {
+		unix.Close(fds[1])
+		return nil, -1, err
+	}
+	return b, fds[1], nil
 }
 
+// openBell takes f, which may come from another process.
 func openBell(f *os.File) (*bell, error) {
-	if err := withFD(f, func(fd int) error { return unix.SetNonblock(fd, true) }); err != nil {
+	err := withFD(f, func(fd int) error {
+		if err := checkPair(fd); err != nil {
+			return err
+		}
+		return unix.SetNonblock(fd, true)
+	})
+	if err != nil {
+		f.Close()
 		return nil, err
 	}
 	raw, err := f.SyscallConn()
@@ -93,24 +109,26 @@ func openBell(f *os.File) (*bell, error) {
 		f.Close()
 		return nil, err
 	}
-	self, err := newRinger(f)
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return &bell{file: f, raw: raw, self: self}, nil
+	return &bell{file: f, raw: raw}, nil
 }
 
-func (b *bell) close() {
-	b.file.Close()
-	b.self.close()
+// quiet takes what was rung. Every ring is an edge for the poller, so that what is
+// left does no harm until the socket's buffer is full.
+func (b *bell) quiet(fd uintptr) {
+	var rung [256]byte
+	unix.Recvfrom(int(fd), rung[:], unix.MSG_DONTWAIT)
 }
+
+// kick makes who waits on the bell look again.
+func (b *bell) kick() { b.file.SetReadDeadline(time.Unix(1, 0)) }
+
+func (b *bell) close() { b.file.Close() }
 
 // Kick makes this end's Parks look again.
 func (l *link) Kick() {
 	l.gate.kick()
 	if b := l.bell.Load(); b != nil {
-		b.self.ring()
+		b.kick()
 	}
 	if p := l.place.Load(); p != nil {
 		p.Rouse()
@@ -160,41 +178,67 @@ func (l *link) Park(ready func() bool) error {
 	}
 }
 
-// lead waits on the bell.
+// lead waits on the bell. A kick ends a wait by the deadline, which is taken back
+// before anything is looked at: a kick after that ends the next wait.
 func (l *link) lead(b *bell, ready func() bool) error {
 	if b.look == nil {
-		b.look = func(uintptr) bool {
+		b.look = func(fd uintptr) bool {
+			if b.woken {
+				b.quiet(fd)
+			}
+			b.woken = true
 			l.gate.kick()
 			return l.closed.Load() || b.ready()
 		}
 	}
 	b.ready = ready
-	if err := b.raw.Read(b.look); err != nil || l.closed.Load() {
-		return msg.ErrClosed
+	for {
+		b.woken = false
+		err := b.raw.Read(b.look)
+		if l.closed.Load() {
+			return msg.ErrClosed
+		}
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			if err != nil {
+				return msg.ErrClosed
+			}
+			return nil
+		}
+		b.file.SetReadDeadline(time.Time{})
 	}
-	return nil
 }
 
-// giveBell makes a bell and gives the peer a duplicate.
+// giveBell makes a bell and gives the peer its other end. It does not wait: while the
+// socket is full, or somebody else is sending, wakes go through it as before.
 func (l *link) giveBell() *bell {
-	b, err := newBell()
-	if err != nil {
-		return nil // out of descriptors; wakes go through the socket
-	}
-	l.sending.Lock()
-	defer l.sending.Unlock()
-	if l.closed.Load() {
-		b.close()
+	if !l.sending.TryLock() {
+		l.parks.Store(0) // another time
 		return nil
 	}
-	err = withFD(b.file, func(fd int) error {
-		return l.send(context.Background(), []byte{frameBell}, unix.UnixRights(fd))
-	})
+	defer l.sending.Unlock()
+	if l.closed.Load() {
+		return nil
+	}
+	b, far, err := newBell()
 	if err != nil {
+		return nil // out of descriptors
+	}
+	defer unix.Close(far)
+	if err := l.send(atOnce, []byte{frameBell}, unix.UnixRights(far)); err != nil {
 		b.close()
 		return nil
 	}
 	l.bell.Store(b)
+	if l.closed.Load() { // by somebody who did not see the bell
+		b.close()
+	}
 	l.gate.kick()
 	return b
 }
+
+// atOnce is a context that waits for nothing.
+var atOnce = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()

@@ -1,7 +1,7 @@
 package ump
 
 import (
-	"context"
+	"errors"
 	"os"
 	"time"
 
@@ -22,6 +22,9 @@ func (l *link) Hand() bool {
 		return false
 	}
 	p, err := l.givePlace()
+	if err == errSending {
+		return false // another time
+	}
 	if err != nil {
 		l.noPlace.Store(true) // out of notifications or descriptors: the futex will do
 		return false
@@ -33,7 +36,15 @@ func (l *link) Hand() bool {
 	return true
 }
 
+// errSending: somebody else is sending a frame, and the peer may not take it.
+var errSending = errors.New("ump: the link is busy")
+
+// givePlace makes a place and gives it to the peer, without waiting.
 func (l *link) givePlace() (*lmp.Place, error) {
+	if !l.sending.TryLock() {
+		return nil, errSending
+	}
+	defer l.sending.Unlock()
 	p, err := lmp.NewPlace()
 	if err != nil {
 		return nil, err
@@ -44,10 +55,8 @@ func (l *link) givePlace() (*lmp.Place, error) {
 		return nil, err
 	}
 	defer f.Close()
-	l.sending.Lock()
-	defer l.sending.Unlock()
 	err = withFD(f, func(fd int) error {
-		return l.send(context.Background(), []byte{framePlace}, unix.UnixRights(fd))
+		return l.send(atOnce, []byte{framePlace}, unix.UnixRights(fd))
 	})
 	if err != nil {
 		p.Close()

@@ -2,31 +2,44 @@ package ump
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"sync"
 
 	"golang.org/x/sys/unix"
 )
 
-// ringer is a duplicate of an eventfd for ringing only. It is no os.File: that
-// would have Go's poller watch it, and wake this process at each ring.
+// ringer is the end of a bell with which it is rung. It is no os.File: that would have
+// Go's poller watch it.
 type ringer struct {
 	mu sync.RWMutex
 	fd int // -1 once closed
 }
 
-var errBell = errors.New("ump: a bell that is no eventfd")
+var errBell = errors.New("ump: a bell that is no pair of sockets")
+
+// checkPair checks that a descriptor is a Unix socket of bytes, connected, of which
+// neither end has a name, as only socketpair(2) makes them: a byte sent there can have
+// no effect on anybody but the peer.
+func checkPair(fd int) error {
+	for _, want := range [][2]int{{unix.SO_DOMAIN, unix.AF_UNIX}, {unix.SO_TYPE, unix.SOCK_STREAM}, {unix.SO_ACCEPTCONN, 0}} {
+		if v, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, want[0]); err != nil || v != want[1] {
+			return errBell
+		}
+	}
+	for _, name := range []func(int) (unix.Sockaddr, error){unix.Getsockname, unix.Getpeername} {
+		sa, err := name(fd)
+		if un, ok := sa.(*unix.SockaddrUnix); err != nil || !ok || un.Name != "" {
+			return errBell
+		}
+	}
+	return nil
+}
 
 func newRinger(f *os.File) (r *ringer, err error) {
 	r = new(ringer)
 	err = withFD(f, func(fd int) (err error) {
-		// Writing to anything else could block, or have effects.
-		if what, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd)); err != nil || what != "anon_inode:[eventfd]" {
-			return errBell
-		}
-		if fl, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0); err != nil || fl&unix.O_NONBLOCK == 0 {
-			return errBell
+		if err := checkPair(fd); err != nil {
+			return err
 		}
 		r.fd, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 		return err
@@ -34,15 +47,13 @@ func newRinger(f *os.File) (r *ringer, err error) {
 	return r, err
 }
 
-var one = []byte{1, 0, 0, 0, 0, 0, 0, 0}
+var one = []byte{1}
 
-// ring writes to the eventfd. A peer that has made it blocking since, and
-// filled it, holds up the goroutine that sends to it, not the process: the
-// scheduler is told of the call.
+// ring rings the bell. It never waits: a full bell is rung already.
 func (r *ringer) ring() {
 	r.mu.RLock()
 	if r.fd >= 0 {
-		unix.Write(r.fd, one)
+		unix.SendmsgN(r.fd, one, nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
 	}
 	r.mu.RUnlock()
 }

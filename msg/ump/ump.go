@@ -7,8 +7,8 @@
 // socket carries what is rare: the files of the rings and of bulk pools,
 // descriptors, the first wakes, and the news that the peer has closed or died,
 // which the kernel gives at once. A receiver that is woken more often gets a
-// bell, an eventfd on which it waits through Go's poller without reading it, and
-// of which the peer has a duplicate. So an idle connection costs a descriptor,
+// bell, a pair of sockets: on one it waits through Go's poller, the other is the
+// peer's. So an idle connection costs a descriptor,
 // two pages and a goroutine in each process.
 //
 // Frames of the driver itself start with a byte from 0xf0 on:
@@ -16,7 +16,7 @@
 //	memory  pages of a ring, 8 bits; with the memory file. First, from the
 //	        end that dialled, whose sending ring comes first in the file
 //	wake    look again
-//	bell    with the eventfd; from now on ring it instead of sending wakes
+//	bell    with a socket; from now on send a byte there instead of wakes
 //	place   with the notification at which this end naps (package lmp)
 //
 // The peer's files are checked before they are mapped: they must be memory

@@ -177,6 +177,9 @@ func (t *Tx) Body() *[BodyBytes]byte { return &t.ring[t.at].Body }
 // Sent is how many slots were published, modulo 2^32.
 func (t *Tx) Sent() uint32 { return t.limit - uint32(t.Room) }
 
+// Acked is how many of them were acknowledged as of the last Refill, modulo 2^32.
+func (t *Tx) Acked() uint32 { return t.limit - uint32(len(t.ring)) }
+
 // Seq is how many messages were published in the session.
 func (t *Tx) Seq() uint64 { return Full(t.head, t.seqTold) }
 
