@@ -2,17 +2,25 @@ package msg
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"hardtack/msg/internal/owndir"
 )
 
 // Directory is the resolver that needs no service: a service called name has a
-// Unix socket of that name in a directory, and who may reach it is what the
-// file system says. It knows the driver "unix" only, and cannot tell what
-// interface a name speaks; the exchange of greetings does.
+// Unix socket of that name in a directory. It knows the driver "unix" only, and
+// cannot tell what interface a name speaks; the exchange of greetings does.
+//
+// Names are the directory's owner's: it must not be a symbolic link, nobody else may
+// write to it, and Options.Users says whether its owner is trusted. Who may reach a
+// service is what the file system says; a directory that Place makes is its owner's
+// alone.
 type Directory string
 
 const socketSuffix = ".sock"
@@ -40,7 +48,17 @@ func (d Directory) Place(_ context.Context, name, scheme string) (string, error)
 	if err != nil || scheme != "unix" {
 		return "", err
 	}
-	return p, os.MkdirAll(string(d), 0o700)
+	if d == Directory(owndir.Default()) {
+		return p, owndir.Make(string(d))
+	}
+	if err := os.MkdirAll(string(d), 0o700); err != nil {
+		return "", err
+	}
+	uid, err := owndir.Owner(string(d))
+	if err == nil && uid != os.Geteuid() && uid != 0 {
+		err = fmt.Errorf("%w: %s belongs to user %d", owndir.ErrUnsafe, d, uid)
+	}
+	return p, err
 }
 
 // Publish has nothing to do: the socket is the entry, and the driver refuses
@@ -56,14 +74,21 @@ func (d Directory) Resolve(ctx context.Context, name string, wait bool) (Endpoin
 		return Endpoint{}, err
 	}
 	for {
-		if _, err := os.Stat(p); err == nil {
-			return Endpoint{Addrs: []string{"unix:" + p}}, nil
-		} else if !os.IsNotExist(err) || !wait {
-			return Endpoint{}, fmt.Errorf("%w: %s", ErrNoName, name)
+		uid, err := owndir.Owner(string(d))
+		if err == nil {
+			_, err = os.Stat(p)
+		}
+		switch {
+		case err == nil:
+			return Endpoint{Addrs: []string{"unix:" + p}, Owner: uid}, nil
+		case !errors.Is(err, fs.ErrNotExist):
+			return Endpoint{}, fmt.Errorf("msg: %s: %w", name, err)
+		case !wait:
+			return Endpoint{}, fmt.Errorf("%w: %s (there is no %s)", ErrNoName, name, p)
 		}
 		select {
 		case <-ctx.Done():
-			return Endpoint{}, ctx.Err()
+			return Endpoint{}, fmt.Errorf("%w: %s (there is no %s): %w", ErrNoName, name, p, ctx.Err())
 		case <-time.After(10 * time.Millisecond):
 		}
 	}

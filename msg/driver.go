@@ -150,3 +150,7 @@ type Peer struct {
 	Scheme   string // the driver's
 	Addr     string // where it is, for people
 }
+
+// Opener is a Listener that lets only its own user in until OpenToUsers lets others dial;
+// who of them is served is then Options.Users.
+type Opener interface{ OpenToUsers() error }

@@ -35,6 +35,7 @@ const (
 	refuseMismatch = 1
 	refuseSession  = 2
 	refuseBusy     = 3
+	refuseUser     = 4
 )
 
 // greeting is the first frame in each direction.

@@ -1,6 +1,7 @@
 package msg
 
 import (
+	"slices"
 	"sync"
 
 	"hardtack/msg/internal/barrier"
@@ -83,6 +84,14 @@ func (l *local) NewBulk(n int) (Region, *os.File, error) {
 	l.bulk = append(l.bulk, r)
 	l.mu.Unlock()
 	return r, nil, nil
+}
+
+// forget takes back what NewBulk made, which the peer was not told of: it takes what is
+// made in order.
+func (l *local) forget(r Region) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.bulk = slices.DeleteFunc(l.bulk, func(q Region) bool { return &q.Mem[0] == &r.Mem[0] })
 }
 
 // MapSend has no use: ends within the process do not move.

@@ -7,14 +7,23 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"hardtack/msg/internal/owndir"
 )
 
 // Options of Export, Connect and Pair. The zero value of each field is the
 // default.
 type Options struct {
 	Resolver Resolver // names; the directory of sockets
-	Schemes  []string // drivers to listen on, the best first; UMP
-	Pages    int      // pages of 4 KiB a ring, 1 to 8; 1, that is 60 slots
+	// Users may be at the other end, as clients of Export and as services of Connect
+	// and Dial, beside this process's own user and root; AnyUser allows all. It
+	// concerns ends on this machine.
+	Users []int
+	// Wait is how long Connect waits for a name that nobody has yet, or at which
+	// nobody answers; 30 s. Less than 0: not at all.
+	Wait    time.Duration
+	Schemes []string // drivers to listen on, the best first; UMP
+	Pages   int      // pages of 4 KiB a ring, 1 to 8; 1, that is 60 slots
 	// Rings to time when this end dials, of which the fastest is kept: where memory
 	// lies matters on some machines. 8 cost a millisecond or two; 1 times none.
 	Try     int
@@ -50,6 +59,9 @@ func (o *Options) fill() (Options, error) {
 	}
 	if f.Buffer == 0 {
 		f.Buffer = 64
+	}
+	if f.Wait == 0 {
+		f.Wait = 30 * time.Second
 	}
 	switch {
 	case f.Pages < 1 || f.Pages > 8:
@@ -117,8 +129,5 @@ func defaultDirectory() string {
 	if d := os.Getenv("HARDTACK_MSG_DIR"); d != "" {
 		return d
 	}
-	if d := os.Getenv("XDG_RUNTIME_DIR"); d != "" {
-		return d + "/hardtack"
-	}
-	return fmt.Sprintf("%s/hardtack-%d", os.TempDir(), os.Getuid())
+	return owndir.Default()
 }

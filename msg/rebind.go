@@ -52,6 +52,11 @@ func (c *Conn) rebindTo(ctx context.Context, addr string, from Link) error {
 		return link.Send(ctx, append([]byte{frameMove}, addr...), nil)
 	}
 	next, err := dialLink(ctx, addr, c.rings())
+	if err == nil {
+		if err = c.opts.allowPeer(next, 0); err != nil { // before it hears the token
+			next.Close()
+		}
+	}
 	if err != nil {
 		return err
 	}

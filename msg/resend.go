@@ -169,6 +169,9 @@ func (b *binding) announce(ctx context.Context, id uint32, n int) (Region, error
 		files = []*os.File{file}
 	}
 	if err := b.link.Send(ctx, bulkFrame(id, n), files); err != nil {
+		if l, ok := b.shared.(*local); ok {
+			l.forget(r)
+		}
 		if cerr := ctx.Err(); cerr != nil {
 			return r, cerr
 		}

@@ -7,6 +7,9 @@ type Endpoint struct {
 	Interface   string // its name
 	Fingerprint Fingerprint
 	Addrs       []string // the best first; scheme and colon in front
+	// Owner is the user who has the name on this machine, and so the one, beside root,
+	// who may serve it. 0, which is also root, says nothing about who serves.
+	Owner int
 }
 
 // Resolver turns names into endpoints: the name service, or the directory of

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"sync"
 	"time"
 )
@@ -71,7 +72,13 @@ func (s *Server) listen(ctx context.Context, scheme string) (Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d.Listen(ctx, s.name, hint)
+	l, err := d.Listen(ctx, s.name, hint)
+	if o, ok := l.(Opener); ok && err == nil && len(s.opts.Users) > 0 {
+		if err = o.OpenToUsers(); err != nil {
+			l.Close()
+		}
+	}
+	return l, err
 }
 
 // Addrs are the addresses at which the service can be reached.
@@ -148,6 +155,13 @@ func (s *Server) greet(ctx context.Context, link Link, addr string) {
 		link.Close()
 		return
 	}
+	if s.opts.allowPeer(link, 0) != nil {
+		g := newGreeting(frameRefuse, s.iface, token{}, link)
+		g.reason = refuseUser
+		link.Send(limit, g.frame(), nil)
+		link.Close()
+		return
+	}
 	refuse := func(reason byte) {
 		g := newGreeting(frameRefuse, s.iface, token{}, link)
 		g.reason = reason
@@ -217,8 +231,10 @@ func (s *Server) forget(tok token) {
 	delete(s.sessions, tok)
 }
 
-// Connect connects to the service called name, which must speak iface, waiting
-// until there is one.
+// Connect connects to the service called name, which must speak iface. While nobody has
+// the name, or nobody answers there, it waits, for Options.Wait or until the end of ctx;
+// then the error wraps ErrNoName. What waiting cannot mend is returned at once:
+// *MismatchError, *UserError, fs.ErrPermission.
 func Connect(ctx context.Context, name string, iface *Interface, o *Options) (*Conn, error) {
 	opts, err := o.fill()
 	if err != nil {
@@ -227,33 +243,77 @@ func Connect(ctx context.Context, name string, iface *Interface, o *Options) (*C
 	if err := iface.check(); err != nil {
 		return nil, err
 	}
+	limit := ctx
+	if opts.Wait > 0 {
+		var cancel context.CancelFunc
+		limit, cancel = context.WithTimeout(ctx, opts.Wait)
+		defer cancel()
+	}
+	begun := time.Now()
+	failed := func(err error) error {
+		if cerr := ctx.Err(); cerr != nil && !errors.Is(err, cerr) {
+			err = fmt.Errorf("%w: %w", cerr, err)
+		}
+		if waited := time.Since(begun); waited > time.Millisecond {
+			return fmt.Errorf("msg: connecting to %s, for %v: %w", name, waited.Round(time.Millisecond), err)
+		}
+		return fmt.Errorf("msg: connecting to %s: %w", name, err)
+	}
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 200*time.Millisecond) {
-		e, err := opts.Resolver.Resolve(ctx, name, true)
+		e, err := opts.Resolver.Resolve(limit, name, opts.Wait > 0)
 		if err != nil {
-			return nil, fmt.Errorf("msg: connecting to %s: %w", name, err)
-		}
-		if e.Fingerprint != (Fingerprint{}) && e.Fingerprint != iface.Fingerprint {
-			return nil, &MismatchError{OurName: iface.Name, PeerName: e.Interface, Ours: iface.Fingerprint, Peers: e.Fingerprint}
-		}
-		var all error
-		for _, addr := range e.Addrs {
-			c, err := Dial(ctx, addr, iface, &opts)
-			var mismatch *MismatchError
-			if err == nil || errors.As(err, &mismatch) {
-				return c, err
+			if limit.Err() != nil && !errors.Is(err, ErrNoName) {
+				err = fmt.Errorf("%w: %w", ErrNoName, err)
 			}
-			all = errors.Join(all, err)
+			return nil, failed(err)
+		}
+		c, err := dialAny(limit, &e, iface, &opts)
+		if err == nil {
+			return c, nil
 		}
 		// The name is there but nobody is: the service is starting or ending.
+		if opts.Wait < 0 || !mayCome(err) {
+			return nil, failed(err)
+		}
 		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("msg: connecting to %s: %w: %w", name, ctx.Err(), all)
+		case <-limit.Done():
+			return nil, failed(fmt.Errorf("%w: nobody answers: %w", ErrNoName, err))
 		case <-time.After(wait):
 		}
 	}
 }
 
-// Dial connects to a service by its address.
+// dialAny dials the addresses of an endpoint in turn.
+func dialAny(ctx context.Context, e *Endpoint, iface *Interface, opts *Options) (*Conn, error) {
+	if e.Fingerprint != (Fingerprint{}) && e.Fingerprint != iface.Fingerprint {
+		return nil, &MismatchError{OurName: iface.Name, PeerName: e.Interface, Ours: iface.Fingerprint, Peers: e.Fingerprint}
+	}
+	if err := opts.allow(e.Owner, "the name"); err != nil {
+		return nil, err
+	}
+	all := fmt.Errorf("%w: it has no address", ErrNoName)
+	for i, addr := range e.Addrs {
+		c, err := dial(ctx, addr, iface, opts, e.Owner)
+		if err == nil || !mayCome(err) {
+			return c, err
+		}
+		if i == 0 {
+			all = err
+		} else {
+			all = errors.Join(all, err)
+		}
+	}
+	return nil, all
+}
+
+// mayCome says whether an error of dialling may pass when the service has started, or
+// has another address.
+func mayCome(err error) bool {
+	var mismatch *MismatchError
+	return !errors.As(err, &mismatch) && !errors.Is(err, fs.ErrPermission)
+}
+
+// Dial connects to a service by its address, once.
 func Dial(ctx context.Context, addr string, iface *Interface, o *Options) (*Conn, error) {
 	opts, err := o.fill()
 	if err != nil {
@@ -262,8 +322,17 @@ func Dial(ctx context.Context, addr string, iface *Interface, o *Options) (*Conn
 	if err := iface.check(); err != nil {
 		return nil, err
 	}
+	return dial(ctx, addr, iface, &opts, 0)
+}
+
+// dial is Dial for the service of a name that belongs to the user owner.
+func dial(ctx context.Context, addr string, iface *Interface, opts *Options, owner int) (*Conn, error) {
 	link, err := dialLink(ctx, addr, opts.rings())
 	if err != nil {
+		return nil, err
+	}
+	if err := opts.allowPeer(link, owner); err != nil {
+		link.Close()
 		return nil, err
 	}
 	mine := newGreeting(frameHello, iface, token{}, link)
@@ -277,7 +346,7 @@ func Dial(ctx context.Context, addr string, iface *Interface, o *Options) (*Conn
 		link.Close()
 		return nil, err
 	}
-	c := newConn(iface, &opts, b, session{token: theirs.token, dialled: true, addr: addr})
+	c := newConn(iface, opts, b, session{token: theirs.token, dialled: true, addr: addr})
 	c.start(b)
 	return c, nil
 }

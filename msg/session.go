@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"sync/atomic"
 
 	"hardtack/msg/internal/barrier"
@@ -211,6 +212,8 @@ func greet(ctx context.Context, link Link, mine *greeting) (*greeting, error) {
 		return nil, &MismatchError{OurName: mine.name, PeerName: g.name, Ours: mine.fingerprint, Peers: g.fingerprint}
 	case g.kind == frameRefuse && g.reason == refuseSession:
 		return nil, fmt.Errorf("%w: it does not know the session", ErrPeerGone)
+	case g.kind == frameRefuse && g.reason == refuseUser:
+		return nil, fmt.Errorf("msg: the service does not serve this user: %w", os.ErrPermission)
 	case g.kind == frameRefuse:
 		return nil, errors.New("msg: the service does not accept connections now")
 	case g.kind != frameWelcome:

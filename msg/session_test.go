@@ -147,7 +147,11 @@ func bothUntil(ctx context.Context, a, b *msg.Conn, stop chan struct{}) error {
 	}
 	var all error
 	for range 4 {
-		all = errors.Join(all, <-errs)
+		err := <-errs
+		if all = errors.Join(all, err); err != nil { // who waits for the rest waits in vain
+			a.Close()
+			b.Close()
+		}
 	}
 	return all
 }

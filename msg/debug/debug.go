@@ -18,18 +18,17 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"hardtack/msg"
+	"hardtack/msg/internal/owndir"
 )
 
 // Request is what is asked of a process.
@@ -72,13 +71,7 @@ type Traced struct {
 }
 
 // Directory is where a user's processes have their sockets.
-func Directory() string {
-	dir := os.Getenv("XDG_RUNTIME_DIR")
-	if dir == "" {
-		return filepath.Join(os.TempDir(), fmt.Sprintf("hardtack-%d", os.Getuid()), "debug")
-	}
-	return filepath.Join(dir, "hardtack", "debug")
-}
+func Directory() string { return filepath.Join(owndir.Default(), "debug") }
 
 const (
 	askTime  = 10 * time.Second // how long a request or a line of an answer may take
@@ -90,11 +83,10 @@ const (
 // Start lets others look into this process until stop is called.
 func Start() (stop func(), err error) {
 	dir := Directory()
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	if err := private(dir); err != nil {
-		return nil, err
+	for _, d := range []string{filepath.Dir(dir), dir} {
+		if err := owndir.Make(d); err != nil {
+			return nil, err
+		}
 	}
 	path := filepath.Join(dir, strconv.Itoa(os.Getpid()))
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -112,18 +104,6 @@ func Start() (stop func(), err error) {
 		l.Close()
 		work.Wait()
 	}, nil
-}
-
-// private refuses a directory that is not this user's alone.
-func private(dir string) error {
-	info, err := os.Stat(dir)
-	if err != nil {
-		return err
-	}
-	if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Geteuid() || info.Mode().Perm()&0o077 != 0 {
-		return fmt.Errorf("%s is not a directory of this user alone", dir)
-	}
-	return nil
 }
 
 func serve(ctx context.Context, l *net.UnixListener, work *sync.WaitGroup) {

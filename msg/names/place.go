@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"hardtack/msg/internal/owndir"
 )
 
 // Where the server is. A server for all users is root's, at SystemPath. Who
@@ -42,13 +44,7 @@ func places(path string) []string {
 	case uid == 0:
 		return []string{SystemPath}
 	}
-	dir := os.Getenv("XDG_RUNTIME_DIR")
-	if dir == "" {
-		dir = filepath.Join(os.TempDir(), fmt.Sprintf("hardtack-%d", uid))
-	} else {
-		dir = filepath.Join(dir, "hardtack")
-	}
-	return []string{SystemPath, filepath.Join(dir, "names")}
+	return []string{SystemPath, filepath.Join(owndir.Default(), "names")}
 }
 
 // dialAt connects to the server of a path and makes sure whose it is: a name
@@ -85,7 +81,11 @@ func serveAt(path string, embedded bool) (*Server, error) {
 		dirMode, mode = 0o755, 0o666
 	}
 	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, dirMode); err != nil {
+	if dir == owndir.Default() {
+		if err := owndir.Make(dir); err != nil {
+			return nil, err
+		}
+	} else if err := os.MkdirAll(dir, dirMode); err != nil {
 		return nil, err
 	}
 	if err := checkDir(dir); err != nil {
@@ -134,9 +134,12 @@ func lockFile(path string) (*os.File, error) {
 
 // checkDir refuses a directory in which others could replace the socket.
 func checkDir(dir string) error {
-	info, err := os.Stat(dir)
+	info, err := os.Lstat(dir)
 	if err != nil {
 		return err
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s is no directory", dir)
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

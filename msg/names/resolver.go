@@ -91,6 +91,9 @@ func (r *resolver) Resolve(ctx context.Context, name string, wait bool) (msg.End
 		}()
 	}
 	f := <-first
+	if f.err != nil && ctx.Err() != nil {
+		return msg.Endpoint{}, fmt.Errorf("%w: %s: %w", msg.ErrNoName, name, f.err)
+	}
 	if f.err != nil {
 		return msg.Endpoint{}, f.err
 	}
@@ -129,6 +132,9 @@ func parseEntry(e Entry, far bool) (msg.Endpoint, error) {
 	ep, err := ParseEndpoint(e.Value)
 	if err != nil {
 		return ep, fmt.Errorf("%s: %w", e.Name, err)
+	}
+	if !far && e.UID != NoUser {
+		ep.Owner = int(e.UID)
 	}
 	if far {
 		if ep.Addrs = remote(ep.Addrs); len(ep.Addrs) == 0 {

@@ -73,7 +73,6 @@ type bell struct {
 	led   atomic.Bool // one goroutine waits on the bell; it kicks the others
 	ready func() bool // of that goroutine
 	look  func(uintptr) bool
-	woken bool // look was called since lead began
 }
 
 // bellAfter is how often an end must have slept to be given a bell.
@@ -112,8 +111,8 @@ func openBell(f *os.File) (*bell, error) {
 	return &bell{file: f, raw: raw}, nil
 }
 
-// quiet takes what was rung. Every ring is an edge for the poller, so that what is
-// left does no harm until the socket's buffer is full.
+// quiet takes what was rung: a ring that finds the socket's buffer full is lost. It comes
+// before each look at what is waited for, since what is rung afterwards wakes the poller.
 func (b *bell) quiet(fd uintptr) {
 	var rung [256]byte
 	unix.Recvfrom(int(fd), rung[:], unix.MSG_DONTWAIT)
@@ -183,17 +182,13 @@ func (l *link) Park(ready func() bool) error {
 func (l *link) lead(b *bell, ready func() bool) error {
 	if b.look == nil {
 		b.look = func(fd uintptr) bool {
-			if b.woken {
-				b.quiet(fd)
-			}
-			b.woken = true
+			b.quiet(fd)
 			l.gate.kick()
 			return l.closed.Load() || b.ready()
 		}
 	}
 	b.ready = ready
 	for {
-		b.woken = false
 		err := b.raw.Read(b.look)
 		if l.closed.Load() {
 			return msg.ErrClosed

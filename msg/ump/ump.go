@@ -87,11 +87,12 @@ func (Driver) DialRings(ctx context.Context, addr string, r msg.Rings) (msg.Link
 func (Driver) Listen(_ context.Context, name, hint string) (msg.Listener, error) {
 	path := hint
 	if path == "" {
-		dir, err := os.MkdirTemp("", "hardtack-")
+		sweepOnce()
+		dir, err := os.MkdirTemp("", temporary+"*")
 		if err != nil {
 			return nil, err
 		}
-		path = dir + "/socket" // the name may have slashes, or be longer than a path can be
+		path = dir + "/" + socketName // the name may have slashes, or be longer than a path can be
 	}
 	addr := &net.UnixAddr{Name: path, Net: "unixpacket"}
 	l, err := net.ListenUnix("unixpacket", addr)
@@ -191,6 +192,17 @@ func (n *listener) run() {
 			}
 		}()
 	}
+}
+
+// OpenToUsers implements msg.Opener. A directory that was not made here is its maker's
+// to open.
+func (n *listener) OpenToUsers() error {
+	if n.temporary {
+		if err := os.Chmod(filepath.Dir(n.path), 0o711); err != nil {
+			return err
+		}
+	}
+	return os.Chmod(n.path, 0o666)
 }
 
 func (n *listener) Accept(ctx context.Context) (msg.Link, error) {
