@@ -95,6 +95,16 @@ static int address(const struct ht_interface *iface, const struct ht_name *entry
 	return HT_NO_NAME; /* it is on another machine, or in another process only */
 }
 
+/* Lets other users pass through the directory of a socket. */
+static int open_dir(char *path)
+{
+	char *slash = strrchr(path, '/');
+	*slash = 0;
+	int err = chmod(path, 0711);
+	*slash = '/';
+	return err;
+}
+
 int ht_export(struct ht_loop *l, const char *name, const struct ht_interface *iface, const struct ht_events *events,
 	void *(*accept_one)(void *arg, struct ht_conn *conn), void *arg, void (*done)(void *arg))
 {
@@ -109,21 +119,23 @@ int ht_export(struct ht_loop *l, const char *name, const struct ht_interface *if
 	n->arg = arg;
 	int err = 0;
 	if (l->names == NULL || strncmp(name, "unix:", 5) == 0) {
-		err = ht_socket_path(name, n->path, sizeof(n->path), true);
+		err = ht_socket_path(l, name, n->path, sizeof(n->path), true);
 	} else { /* the socket is anywhere, and the name service knows where */
 		const char *tmp = getenv("TMPDIR");
 		char dir[64];
-		int k = snprintf(dir, sizeof(dir), "%s/hardtack-XXXXXX", tmp != NULL && *tmp ? tmp : "/tmp");
+		int k = snprintf(dir, sizeof(dir), "%s/hardtack-msg-XXXXXX", tmp != NULL && *tmp ? tmp : "/tmp");
 		if (k < 0 || k >= (int)sizeof(dir) || mkdtemp(dir) == NULL)
 			err = ht_fail_system("directory for a socket");
 		else
-			snprintf(n->path, sizeof(n->path), "%s/s", dir);
+			snprintf(n->path, sizeof(n->path), "%s/socket", dir);
 		n->own_dir = err == 0;
 	}
 	if (err == 0) {
 		n->sock = bind_name(n->path);
 		err = n->sock < 0 ? n->sock : ht_watch(l, n->sock, n, HT_AT_LISTENER);
 	}
+	if (err == 0 && l->nusers > 0 && (chmod(n->path, 0666) != 0 || (n->own_dir && open_dir(n->path) != 0)))
+		err = ht_fail_system(n->path);
 	if (err == 0 && n->own_dir)
 		err = publish(n, name);
 	if (err != 0) {
@@ -238,9 +250,11 @@ static int resolve(struct ht_loop *l, const char *name, const struct ht_interfac
 {
 	struct ht_name entry;
 	if (l->names == NULL || strncmp(name, "unix:", 5) == 0)
-		return ht_socket_path(name, path, n, false);
+		return ht_socket_path(l, name, path, n, false);
 	int64_t left = (until - ht_now_ns()) / 1000000;
 	int err = ht_names_wait_for(l->names, name, left < 0 ? 0 : (int)left, &entry);
+	if (err == 0 && !ht_user_allowed(l, entry.uid))
+		err = HT_REFUSED;
 	return err != 0 ? err : address(iface, &entry, path, n);
 }
 
@@ -256,7 +270,7 @@ int ht_connect(struct ht_loop *l, const char *name, const struct ht_interface *i
 		struct ht_conn *c = ht_conn_new(l, iface, events, self);
 		if (c == NULL)
 			return HT_NO_MEMORY;
-		if ((err = ht_dial(path, &c->sock)) == 0 && (err = greet(c)) == 0) {
+		if ((err = ht_dial(path, &c->sock)) == 0 && (err = ht_peer_allowed(l, c->sock)) == 0 && (err = greet(c)) == 0) {
 			strcpy(c->addr, path);
 			if ((err = ht_conn_enter(c)) == 0) {
 				*conn = c;
@@ -323,6 +337,10 @@ static int hello(struct ht_conn *c, const struct ht_frame *f)
 	int err;
 	if (!ht_parse_greeting(f, &g) || g.kind != FRAME_HELLO)
 		return ht_wrong("no hello");
+	if ((err = ht_peer_allowed(c->loop, c->sock)) != 0) {
+		ht_send_greeting(c, FRAME_REFUSE, 4, NULL, 0);
+		return err;
+	}
 	if (memcmp(g.fingerprint, c->iface->fingerprint, 16) != 0) {
 		ht_send_greeting(c, FRAME_REFUSE, 1, NULL, 0);
 		return HT_MISMATCH;

@@ -173,6 +173,8 @@ struct ht_loop {
 	struct ht_listener *listeners;
 	struct ht_names *names; /* the program's, or NULL */
 	struct ht_left *trash;
+	uint32_t *users; /* who may be at the other end, beside this process's user and root */
+	size_t nusers;
 	size_t nconns;
 	int epoll;
 	struct ht_conn **hot;
@@ -219,7 +221,9 @@ int ht_new_memory(size_t n, int *fd, void **mem);
 int ht_map_memory(int fd, size_t n, bool write, void **mem);
 int ht_send_greeting(struct ht_conn *c, uint8_t kind, uint8_t reason, const uint8_t *token, uint64_t delivered);
 bool ht_parse_greeting(const struct ht_frame *f, struct ht_greeting *g);
-int ht_socket_path(const char *name, char *path, size_t n, bool make);
+int ht_socket_path(const struct ht_loop *l, const char *name, char *path, size_t n, bool make);
+bool ht_user_allowed(const struct ht_loop *l, uint32_t uid);
+int ht_peer_allowed(const struct ht_loop *l, int sock);
 bool ht_good_bell(int fd);
 int ht_dial(const char *path, int *sock);
 

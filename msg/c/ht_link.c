@@ -254,7 +254,45 @@ bool ht_parse_greeting(const struct ht_frame *f, struct ht_greeting *g)
 	return true;
 }
 
-int ht_socket_path(const char *name, char *path, size_t n, bool make)
+bool ht_user_allowed(const struct ht_loop *l, uint32_t uid)
+{
+	if (uid == 0 || uid == geteuid())
+		return true;
+	for (size_t i = 0; i < l->nusers; i++) {
+		if (l->users[i] == uid || l->users[i] == HT_ANY_USER)
+			return true;
+	}
+	ht_note("user %u, who is not this process's user, not root, and not named by ht_loop_users", (unsigned)uid);
+	return false;
+}
+
+int ht_peer_allowed(const struct ht_loop *l, int sock)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0)
+		return ht_fail_system("SO_PEERCRED");
+	return ht_user_allowed(l, cred.uid) ? 0 : HT_REFUSED;
+}
+
+/* Names are the directory's owner's: nobody else may put a socket there, or take the directory's place. */
+static int check_dir(const struct ht_loop *l, const char *dir, bool own, mode_t closed)
+{
+	struct stat st;
+	if (lstat(dir, &st) != 0)
+		return errno == ENOENT ? HT_NO_NAME : ht_fail_system(dir);
+	if (!S_ISDIR(st.st_mode) || (st.st_mode & closed)) {
+		ht_note("%s is a link, or others can write to it (mode %04o)", dir, (unsigned)st.st_mode & 07777);
+		return HT_REFUSED;
+	}
+	if (own && st.st_uid != geteuid() && st.st_uid != 0) {
+		ht_note("%s belongs to user %u", dir, (unsigned)st.st_uid);
+		return HT_REFUSED;
+	}
+	return ht_user_allowed(l, st.st_uid) ? 0 : HT_REFUSED;
+}
+
+int ht_socket_path(const struct ht_loop *l, const char *name, char *path, size_t n, bool make)
 {
 	static const char ok[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
 	char dir[108];
@@ -269,16 +307,20 @@ int ht_socket_path(const char *name, char *path, size_t n, bool make)
 	if (len == 0 || len > 80 || strspn(name, ok) != len || strspn(name, ".") == len)
 		return HT_BAD_NAME;
 	int k;
+	mode_t closed = 022;
 	if ((e = getenv("HARDTACK_MSG_DIR")) != NULL && *e)
 		k = snprintf(dir, sizeof(dir), "%s", e);
-	else if ((e = getenv("XDG_RUNTIME_DIR")) != NULL && *e)
+	else if ((closed = 077, e = getenv("XDG_RUNTIME_DIR")) != NULL && *e)
 		k = snprintf(dir, sizeof(dir), "%s/hardtack", e);
 	else
-		k = snprintf(dir, sizeof(dir), "%s/hardtack-%u", (e = getenv("TMPDIR")) != NULL && *e ? e : "/tmp", (unsigned)getuid());
+		k = snprintf(dir, sizeof(dir), "%s/hardtack-%u", (e = getenv("TMPDIR")) != NULL && *e ? e : "/tmp", (unsigned)geteuid());
 	if (k < 0 || k >= (int)sizeof(dir))
 		return HT_BAD_NAME;
 	if (make && mkdir(dir, 0700) != 0 && errno != EEXIST)
 		return ht_fail_system(dir);
+	int err = check_dir(l, dir, make, make ? closed : 022);
+	if (err != 0)
+		return err;
 	k = snprintf(path, n, "%s/%s.sock", dir, name);
 	return k < 0 || k >= (int)n ? HT_BAD_NAME : 0;
 }

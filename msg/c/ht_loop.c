@@ -166,6 +166,18 @@ static void empty_trash(struct ht_loop *l)
 	}
 }
 
+int ht_loop_users(struct ht_loop *l, const uint32_t *uids, size_t n)
+{
+	uint32_t *users = malloc(n > 0 ? n * sizeof(*users) : 1);
+	if (users == NULL)
+		return HT_NO_MEMORY;
+	memcpy(users, uids, n * sizeof(*users));
+	free(l->users);
+	l->users = users;
+	l->nusers = n;
+	return 0;
+}
+
 void ht_loop_free(struct ht_loop *l)
 {
 	while (l->conns != NULL) {
@@ -180,6 +192,7 @@ void ht_loop_free(struct ht_loop *l)
 	}
 	empty_trash(l);
 	close(l->epoll);
+	free(l->users);
 	free(l->hot);
 	free(l->frame);
 	free(l);

@@ -42,7 +42,7 @@ enum {
 	HT_MISMATCH = -8,    /* the ends come from different interfaces; see ht_detail */
 	HT_NO_NAME = -9,     /* nobody has that name */
 	HT_TAKEN = -10,      /* somebody else has that name */
-	HT_REFUSED = -11,
+	HT_REFUSED = -11,    /* by the peer, or its user is not one to trust; see ht_detail */
 	HT_SYSTEM = -12,     /* a system call failed; see ht_detail */
 	HT_BAD_NAME = -13,
 	HT_BAD_CAP = -14     /* an end that was sent before, or no descriptor */
@@ -94,6 +94,14 @@ size_t ht_loop_conns(const struct ht_loop *loop);
  */
 struct ht_names;
 void ht_loop_names(struct ht_loop *loop, struct ht_names *names);
+
+/*
+ * Says which users may be at the other end of the loop's connections, as clients and as
+ * services, beside this process's user and root; HT_ANY_USER among them allows all. Must
+ * come before ht_export and ht_connect. Returns 0 or HT_NO_MEMORY.
+ */
+#define HT_ANY_USER ((uint32_t)-1)
+int ht_loop_users(struct ht_loop *loop, const uint32_t *uids, size_t n);
 
 /* What stubs are told. self is what they gave or returned for the connection. */
 struct ht_events {

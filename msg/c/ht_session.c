@@ -361,6 +361,8 @@ int ht_session_dial(struct ht_conn *c, const char *path)
 	if (n == NULL)
 		return HT_NO_MEMORY;
 	int err = ht_dial(path, &n->sock);
+	if (err == 0)
+		err = ht_peer_allowed(c->loop, n->sock); /* before it hears the token */
 	if (err == 0 && (err = ht_offer(n, c->pages)) == 0)
 		err = ht_send_greeting(n, FRAME_HELLO, 0, c->token, c->rx.seq);
 	n->dialled = true;
