@@ -27,11 +27,40 @@ func (fs *FS) promiseAbove(n, margin int64) error {
 // Reserve sets blocks aside for data that is written to disk later (a page
 // cache's dirty pages), ENOSPC if there are not as many; Unreserve gives back
 // what WritePages did not use. Some blocks are left for the trees that the data will
-// need, and for files to be cut and removed: a 50th, as Linux leaves them.
-func (fs *FS) Reserve(blocks int64) error { return fs.promiseAbove(blocks, fs.margin()) }
+// need, and for files to be cut and removed.
+func (fs *FS) Reserve(blocks int64) error {
+	late := fs.late.Add(blocks)
+	err := fs.promiseAbove(blocks, fs.keep(fs.margin(), late))
+	if err != nil {
+		fs.late.Add(-blocks)
+	}
+	return err
+}
 
-// margin is what new data and new names leave free.
+// Unreserve gives back what Reserve set aside.
+func (fs *FS) Unreserve(blocks int64) {
+	fs.late.Add(-blocks)
+	fs.free.Add(blocks)
+}
+
+// margin is what new data leaves free, a 50th as Linux.
 func (fs *FS) margin() int64 { return min(int64(fs.s.blocks/50), 4096) }
+
+// keep is how many blocks must stay free, a margin at least, while late blocks wait to
+// be written: nodes for their extents. In the worst order each becomes an extent of its
+// own, every full leaf that the disk can have splits at once, and new leaves stay half
+// full.
+func (fs *FS) keep(margin, late int64) int64 {
+	room := int64(fs.s.nodeRoom())
+	return max(margin, min(late, int64(fs.s.blocks)/room)) + late/(room/2-2)
+}
+
+// Crowded reports whether there would be more room if what is late were written: each
+// late block keeps some others free.
+func (fs *FS) Crowded() bool {
+	late := fs.late.Load()
+	return late > 0 && fs.free.Load() < fs.keep(fs.margin(), late)+4096/int64(fs.s.blockSize)
+}
 
 // Holes counts the blocks of bytes off … off+n-1 that have no place on disk.
 func (fs *FS) Holes(in *Inode, off, n int64) (holes int64, err error) {
@@ -54,9 +83,6 @@ func (fs *FS) Holes(in *Inode, off, n int64) (holes int64, err error) {
 	}
 	return holes, nil
 }
-
-// Unreserve gives back what Reserve set aside.
-func (fs *FS) Unreserve(blocks int64) { fs.free.Add(blocks) }
 
 // allocate takes up to want blocks in one run, near goal if it can; the caller
 // was promised them. They are nobody's on disk until markUsed.

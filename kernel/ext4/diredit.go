@@ -27,7 +27,7 @@ func (fs *FS) promiseGrowth(p *place, more int64) (int64, error) {
 	if n == 0 {
 		return 0, nil
 	}
-	return n, fs.promiseAbove(n, fs.margin()/2)
+	return n, fs.promiseAbove(n, fs.keep(fs.margin()/2, fs.late.Load()))
 }
 
 // addBlock appends a block to a directory; the promise is the caller's.

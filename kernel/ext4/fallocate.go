@@ -129,7 +129,7 @@ func (fs *FS) preallocate(in *Inode, off, n int64, keep bool) error {
 // preallocateRun fills part of a hole; count becomes what was filled.
 func (fs *FS) preallocateRun(in *Inode, at uint32, count *uint32) error {
 	promised := int64(*count) + extentPromise
-	if err := fs.promiseAbove(promised, fs.margin()); err != nil {
+	if err := fs.promiseAbove(promised, fs.keep(fs.margin(), fs.late.Load())); err != nil {
 		return err
 	}
 	r, err := fs.allocate(in.goalFor(at), *count)

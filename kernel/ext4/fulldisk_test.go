@@ -2,6 +2,7 @@ package ext4
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 
 	"hardtack/abi/linux"
@@ -67,5 +68,68 @@ func TestFullTree(t *testing.T) {
 			must(t, fs.Unmount())
 			wantClean(t, dev)
 		}
+	}
+}
+
+// TestLateBlocks: what Reserve has accepted can be written, in the order that takes the
+// most nodes: backwards, so that leaves stay half full, or into a tree whose leaves are
+// full, one block for each of them at a time. Names take what they get before.
+func TestLateBlocks(t *testing.T) {
+	for _, kind := range []string{"backwards", "full leaves"} {
+		dev := mkfsMem(t, 32<<20, 1024)
+		fs := mount(t, dev)
+		f := newFile(t, fs, "/f")
+		block := make([]byte, 1024)
+		write := func(at int64, reserved int64) error {
+			return fs.WritePages(f, &Out{Pages: [][]byte{block}, Off: at * 1024, Size: (at + 1) * 1024, Reserved: reserved})
+		}
+		before := int64(0)
+		if kind == "full leaves" {
+			before = int64(fs.s.blocks) / 2
+			for i := range before {
+				must(t, write(3*i, 0))
+			}
+		}
+		n, free := int64(0), fs.free.Load()
+		for ; ; n++ {
+			if err := fs.Reserve(1); err != nil {
+				if Errno(err) != linux.ENOSPC {
+					t.Fatal(err)
+				}
+				break
+			}
+		}
+		root, err := fs.resolve("/")
+		must(t, err)
+		for i := 0; err == nil; i++ {
+			var in *Inode
+			name := fmt.Sprintf("%0200d", i)
+			if in, err = fs.Create(root, name, NewInode{Mode: linux.S_IFREG | 0o644}); err == nil {
+				must(t, fs.Put(in))
+			}
+		}
+		if Errno(err) != linux.ENOSPC {
+			t.Fatal(err)
+		}
+		must(t, fs.Put(root))
+		if n < free*9/10 {
+			t.Errorf("%s: %d blocks were accepted of %d", kind, n, free)
+		}
+		leaf := int64(fs.s.nodeRoom())
+		for i := range n {
+			at := 2 * (n - 1 - i)
+			if kind == "full leaves" {
+				at = 3*((i*leaf)%before+i*leaf/before) + 1
+			}
+			if err := write(at, 1); err != nil {
+				t.Fatalf("%s: block %d of %d: %v", kind, i, n, err)
+			}
+		}
+		if late := fs.late.Load(); late != 0 {
+			t.Errorf("%s: %d blocks are late after all were written", kind, late)
+		}
+		must(t, fs.Put(f))
+		must(t, fs.Unmount())
+		wantClean(t, dev)
 	}
 }

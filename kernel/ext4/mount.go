@@ -43,6 +43,7 @@ type FS struct {
 	zone     zone // of the layout and the journal; immutable once mounted
 
 	free     atomic.Int64 // blocks that are free and not promised; see Reserve
+	late     atomic.Int64 // blocks that Reserve promised and nobody has written yet
 	freeIno  atomic.Int64
 	superBuf *buffer
 

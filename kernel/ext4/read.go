@@ -179,18 +179,18 @@ func (fs *FS) Fsync(in *Inode, dataOnly bool) error {
 	if fs.j == nil {
 		return nil
 	}
+	if fs.readOnly.Load() {
+		if fs.j.ended() == errUnmounted { // it was made so, and all is home
+			return nil
+		}
+		return linux.EROFS // after an error, as on Linux, whatever the file has to write
+	}
 	id := in.tx.Load()
 	if dataOnly {
 		id = in.dataTx.Load()
 	}
 	if fs.j.durable(id) {
 		// Nothing to commit, but data may have been written over in place.
-		if fs.readOnly.Load() {
-			if fs.j.ended() == errUnmounted { // it was made so, and all is home
-				return nil
-			}
-			return linux.EIO
-		}
 		return ioError(fs.dev.Flush())
 	}
 	fs.j.together.join(id)

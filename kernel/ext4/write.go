@@ -70,7 +70,11 @@ type Out struct {
 func (fs *FS) WritePages(in *Inode, o *Out) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	defer func() { fs.free.Add(o.Reserved) }()
+	late := o.Reserved
+	defer func() {
+		fs.free.Add(o.Reserved)
+		fs.late.Add(-late)
+	}()
 	pages, off := o.Pages, o.Off
 	if _, err := fs.writablePages(in, pages, off); err != nil {
 		return err
@@ -162,7 +166,7 @@ func (fs *FS) draw(o *Out, n int64) error {
 		return nil
 	}
 	if o.Direct {
-		return fs.promiseAbove(n, fs.margin())
+		return fs.promiseAbove(n, fs.keep(fs.margin(), fs.late.Load()))
 	}
 	if o.Reserved < n { // a hole came where blocks were
 		if err := fs.promise(n - o.Reserved); err != nil {

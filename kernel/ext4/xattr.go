@@ -283,7 +283,7 @@ func (fs *FS) storeXattrs(in *Inode, list []xattr) error {
 	}
 	promised := int64(min(len(block), 1))
 	if promised > 0 {
-		if err := fs.promiseAbove(promised, fs.margin()/2); err != nil {
+		if err := fs.promiseAbove(promised, fs.keep(fs.margin()/2, fs.late.Load())); err != nil {
 			return err
 		}
 	}

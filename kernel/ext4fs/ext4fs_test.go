@@ -299,6 +299,31 @@ func TestSyncfsBackground(t *testing.T) {
 	m.end()
 }
 
+// TestFsyncAborted: after an error in the log every fsync says EROFS, of whatever file, and
+// with nothing to write. The error in data that it met is told with that.
+func TestFsyncAborted(t *testing.T) {
+	m := newMachine(t, 64<<20)
+	clean, dirty := m.open("/clean", linux.O_RDWR|linux.O_CREAT), m.open("/dirty", linux.O_RDWR|linux.O_CREAT)
+	dir := m.open("/", linux.O_RDONLY|linux.O_DIRECTORY)
+	m.fs.sync()
+	m.write(dirty, []byte("x"), 0)
+	if e := vfs.MkdirAt(m.c, m.ctx, nil, "/d", 0o755); e != 0 {
+		t.Fatal(e)
+	}
+	m.d.failing(func([]byte) bool { return true })
+	m.fs.errno(m.fs.ext.Sync())
+	m.d.failing(nil)
+	for name, f := range map[string]*vfs.File{"clean": clean, "dirty": dirty, "directory": dir} {
+		for i := range 3 {
+			if e := fsync(m, f); e != linux.EROFS {
+				t.Errorf("%s, fsync %d: %v", name, i, e)
+			}
+		}
+		f.Put()
+	}
+	m.end()
+}
+
 // TestBroken: when the log cannot be written the file system is read-only, and says so.
 func TestBroken(t *testing.T) {
 	m := newMachine(t, 64<<20)

@@ -118,13 +118,28 @@ func (o *opened) write(c *kern.Ctx, of *vfs.File, v *uio.Vec, off int64, l *held
 	}
 	if of.Flags()&linux.O_DIRECT != 0 {
 		done, e = f.writeDirect(v, off, l)
-	} else if done, fresh, e = f.pages.Write(v, off); done > 0 {
+	} else if done, fresh, e = f.writeCached(v, off); done > 0 {
 		f.Written()
 	}
 	if done > 0 && appending {
 		of.Pos = off + int64(done)
 	}
 	return done, fresh, e
+}
+
+// writeCached copies into the page cache. Where the disk is nearly full everything is
+// written back before ENOSPC.
+func (f *file) writeCached(v *uio.Vec, off int64) (done, fresh int, e linux.Errno) {
+	done, fresh, e = f.pages.Write(v, off)
+	if v.Len() == 0 || e != 0 && e != linux.ENOSPC || !f.fs.ext.Crowded() {
+		return done, fresh, e
+	}
+	pagecache.WriteAll(f.fs)
+	m, k, err := f.pages.Write(v, off+int64(done))
+	if done == 0 {
+		e = err
+	}
+	return done + m, fresh + k, e
 }
 
 // maxBytes is the largest file: 2³²-2 blocks.
@@ -249,7 +264,7 @@ func (o *opened) Sync(_ *kern.Ctx, _ *vfs.File, dataOnly bool) linux.Errno {
 	f := o.file
 	f.pages.WriteBack(0, ^uint64(0))
 	err := f.fs.ext.Fsync(f.in, dataOnly)
-	if e := f.pages.Errors().Check(&o.seen); e != 0 {
+	if e := f.pages.Errors().Check(&o.seen); e != 0 && ext4.Errno(err) != linux.EROFS {
 		return e
 	}
 	return f.fs.errno(err)
