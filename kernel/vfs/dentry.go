@@ -102,6 +102,19 @@ func (d *Dentry) Parent() *Dentry {
 	return d
 }
 
+// lockParent takes the Mu of the directory that d lies in, or of d itself if that is a
+// root, and returns it.
+func (d *Dentry) lockParent() *Dentry {
+	for {
+		p := d.Parent()
+		p.Inode.Mu.Lock()
+		if p == d.Parent() {
+			return p
+		}
+		p.Inode.Mu.Unlock() // it was moved meanwhile
+	}
+}
+
 // Gone reports whether the name was removed.
 func (d *Dentry) Gone() bool { return d.gone.Load() }
 
@@ -376,23 +389,31 @@ func (d *Dentry) RemoveTree(name string) linux.Errno {
 	return 0
 }
 
-// DropTree drops the links of everything below the root of a file system that
-// nobody can reach any more.
+// DropTree drops the links of everything below the root of a file system that has no
+// mount any more. Calls that found a place there before may still be under way: what
+// they reach is gone when they ask.
 //
 // Users decide how deep the tree is: it is walked without recursion.
 func DropTree(root *Dentry) {
-	for dir, d := root, root.kids.head; ; {
+	for dir := root; ; {
+		dir.Inode.Mu.Lock()
+		dir.gone.Store(true)
+		d := dir.kids.head
+		if d != nil {
+			d.detach()
+		}
+		dir.Inode.Mu.Unlock()
 		switch {
 		case d == nil && dir == root:
 			return
-		case d == nil: // the directory is done
+		case d == nil:
+			up := dir.Parent()
 			dir.Inode.dropLink(dir.Inode.nlink.Load())
-			d, dir = dir.next, dir.Parent()
+			dir = up
 		case d.kids != nil:
-			dir, d = d, d.kids.head
+			dir = d
 		default:
 			d.Inode.dropLink(1)
-			d = d.next
 		}
 	}
 }

@@ -27,7 +27,10 @@ func (p Path) keep() linux.Errno {
 	if !p.Dentry.Inode.TryGet() {
 		return linux.ENOENT
 	}
-	p.hold()
+	if !p.tryHold() {
+		p.Dentry.Inode.Put()
+		return linux.ENOENT
+	}
 	return 0
 }
 

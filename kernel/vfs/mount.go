@@ -18,8 +18,10 @@ type Mount struct {
 
 	at    atomic.Pointer[Path] // where it is mounted; nil for the root and when detached
 	flags atomic.Uint32        // MS_RDONLY, MS_NOSUID …
-	users atomic.Int64         // open files, roots and working directories
-	dead  atomic.Bool          // unmounted
+	// users are open files, roots and working directories, and the mount table's one.
+	// Once there are none the mount has ended, and nobody becomes one again.
+	users atomic.Int64
+	dead  atomic.Bool // unmounted
 }
 
 // Path is a place of the tree as a program sees it: a name in a mount.
@@ -34,19 +36,42 @@ func (p Path) Zero() bool { return p.Dentry == nil }
 // Inode returns the file.
 func (p Path) Inode() *Inode { return p.Dentry.Inode }
 
+// hold adds a user for somebody who is one already, tryHold for who found the place
+// just now; false: the mount has ended.
 func (p Path) hold() {
 	if p.Mnt != nil {
 		p.Mnt.users.Add(1)
 	}
 }
 
-// unhold returns the error of the file system's end, if this was that.
-func (p Path) unhold() (e linux.Errno) {
-	if p.Mnt != nil && p.Mnt.users.Add(-1) == 0 && p.Mnt.dead.Load() {
-		p.Mnt.Root.Inode.Put()
-		e = p.Mnt.FS.unmounted()
+func (p Path) tryHold() bool {
+	for m := p.Mnt; m != nil; {
+		n := m.users.Load()
+		if n == 0 {
+			return false
+		}
+		if m.users.CompareAndSwap(n, n+1) {
+			break
+		}
 	}
-	return e
+	return true
+}
+
+// unhold returns the error of the file system's end, if this was that.
+func (p Path) unhold() linux.Errno {
+	if p.Mnt != nil && p.Mnt.users.Add(-1) == 0 {
+		return p.Mnt.end()
+	}
+	return 0
+}
+
+// ended reports whether the mount of p has no user any more.
+func (p Path) ended() bool { return p.Mnt != nil && p.Mnt.users.Load() == 0 }
+
+// end gives up the file system: the last user has left.
+func (m *Mount) end() linux.Errno {
+	m.Root.Inode.Put()
+	return m.FS.unmounted()
 }
 
 // unmounted drops a mount's hold on the file system.
@@ -105,6 +130,7 @@ func (ns *Namespace) newMount(fs *FileSystem, root *Dentry, source string, flags
 	m := &Mount{ID: ns.next + 20, FS: fs, Root: root, Source: source, ns: ns}
 	ns.next++
 	m.flags.Store(flags)
+	m.users.Store(1)
 	fs.mounts.Add(1)
 	return m
 }
@@ -117,6 +143,8 @@ func (ns *Namespace) Mount(fs *FileSystem, root *Dentry, source string, p Path, 
 	if root.Inode.IsDir() != p.Dentry.Inode.IsDir() {
 		return nil, linux.ENOTDIR
 	}
+	parent := p.Dentry.lockParent() // whoever removes or renames the place has that
+	defer parent.Inode.Mu.Unlock()
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
 	if p.Dentry.gone.Load() {
@@ -149,11 +177,23 @@ func (ns *Namespace) Mount(fs *FileSystem, root *Dentry, source string, p Path, 
 // mounts on it (EBUSY); with detach those below go with it. It returns what a file
 // system that ended here could not write; the mount is gone all the same.
 func (ns *Namespace) Umount(m *Mount, detach bool) (e linux.Errno) {
+	going, e := ns.takeOut(m, detach)
+	for _, x := range going { // not under mu: a disk takes its time
+		if err := x.end(); e == 0 {
+			e = err
+		}
+	}
+	return e
+}
+
+// takeOut takes m, and what is mounted below, out of the table. It returns the mounts
+// that have ended by that.
+func (ns *Namespace) takeOut(m *Mount, detach bool) (ended []*Mount, e linux.Errno) {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
 	old := ns.table.Load()
 	if m.at.Load() == nil || m.dead.Load() {
-		return linux.EINVAL
+		return nil, linux.EINVAL
 	}
 	going := map[*Mount]bool{m: true}
 	for _, x := range old.list { // parents stand before what is mounted on them
@@ -161,8 +201,8 @@ func (ns *Namespace) Umount(m *Mount, detach bool) (e linux.Errno) {
 			going[x] = true
 		}
 	}
-	if !detach && (len(going) > 1 || m.users.Load() > 0) {
-		return linux.EBUSY
+	if !detach && (len(going) > 1 || !m.users.CompareAndSwap(1, 0)) {
+		return nil, linux.EBUSY
 	}
 	n := &mountTable{at: make(map[Path]*Mount, len(old.at))}
 	for _, x := range old.list {
@@ -176,13 +216,12 @@ func (ns *Namespace) Umount(m *Mount, detach bool) (e linux.Errno) {
 	ns.table.Store(n)
 	for x := range going {
 		x.at.Load().Dentry.mounted.Add(-1)
-		x.users.Add(1) // so that only one of us sees the end
 		x.dead.Store(true)
-		if err := (Path{Mnt: x}).unhold(); e == 0 {
-			e = err
+		if !detach || x.users.Add(-1) == 0 {
+			ended = append(ended, x)
 		}
 	}
-	return e
+	return ended, 0
 }
 
 // Remount changes a mount's flags.

@@ -1,6 +1,8 @@
 package vfs
 
 import (
+	"runtime"
+
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
 	"hardtack/kernel/uio"
@@ -68,8 +70,9 @@ func OpenWith(c *kern.Ctx, fs *FSContext, at *File, path string, how *OpenHow) (
 				return nil, linux.ENOTDIR
 			}
 			f, e := openAt(c, p, how, created)
-			if e == linux.ENOENT && p.Dentry.gone.Load() {
+			if e == linux.ENOENT && (p.Dentry.gone.Load() || p.ended()) && !from.ended() {
 				w.cur = from // removed or replaced just now: what is there instead?
+				runtime.Gosched()
 				continue
 			}
 			return f, e
@@ -145,8 +148,8 @@ func openAt(c *kern.Ctx, p Path, how *OpenHow, created bool) (*File, linux.Errno
 		return nil, linux.ENOTDIR
 	}
 	if flags&linux.O_PATH != 0 {
-		if !i.TryGet() {
-			return nil, linux.ENOENT
+		if e := p.keep(); e != 0 {
+			return nil, e
 		}
 		f := NewFile(pathOps{}, flags&(linux.O_PATH|linux.O_DIRECTORY|linux.O_NOFOLLOW))
 		f.setPath(p)
@@ -239,8 +242,11 @@ func (f *File) countWriter(i *Inode, writer int8) {
 }
 
 // openInode asks device, FIFO or file system for the operations. The caller
-// holds a reference of the inode, which the file takes over.
+// holds a reference of the inode, which the file takes over. ENOENT: the mount has ended.
 func openInode(c *kern.Ctx, p Path, flags uint32) (*File, linux.Errno) {
+	if !p.tryHold() {
+		return nil, linux.ENOENT
+	}
 	i := p.Dentry.Inode
 	var ops Ops
 	var e linux.Errno
@@ -265,6 +271,7 @@ func openInode(c *kern.Ctx, p Path, flags uint32) (*File, linux.Errno) {
 		ops, e = i.Node.Open(c, p, flags)
 	}
 	if e != 0 {
+		p.unhold()
 		return nil, e
 	}
 	f := NewFile(ops, flags&^(linux.O_CREAT|linux.O_EXCL|linux.O_NOCTTY|linux.O_TRUNC|linux.O_CLOEXEC)|linux.O_LARGEFILE)
@@ -272,12 +279,11 @@ func openInode(c *kern.Ctx, p Path, flags uint32) (*File, linux.Errno) {
 	return f, 0
 }
 
-// setPath gives a new file its place; the inode's reference is the caller's.
+// setPath gives a new file its place, which the caller holds as it does the inode.
 func (f *File) setPath(p Path) {
 	f.Path = p
 	f.holds = true
 	f.synced.Store(p.Inode().FS.WriteErrors.Sample())
-	p.hold()
 }
 
 // OpenPath opens a place found by Lookup (memfd, exec's interpreter, tests).
