@@ -66,3 +66,34 @@ func TestUsersShare(t *testing.T) {
 		t.Errorf("users: %v\n%s", err, tail(out, 120))
 	}
 }
+
+// TestClash has threads and processes use what others close, unmount, exit from or
+// replace at the same moment, on a kernel that checks its locks. HARDTACK_STORM is for how
+// many seconds each, HARDTACK_STRESS names a single one.
+func TestClash(t *testing.T) {
+	needGuest(t)
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip("needs gcc: install gcc and libc6-dev")
+	}
+	t.Setenv("HARDTACK_GUEST_CHECK_LOCKS", "1")
+	t.Setenv("HARDTACK_GUEST_CPUS", "")
+	repo, dir := repository(t), t.TempDir()
+	if err := cBuild(filepath.Join(dir, "clash"), filepath.Join(repo, "test", "guest", "storm", "clash.c")); err != nil {
+		t.Fatal(err)
+	}
+	tool := command(t, repo, dir)
+	root := guestRoot(t, dir, "clash")
+	argv := []string{"/clash", "1"}
+	if long := os.Getenv("HARDTACK_STORM"); long != "" {
+		argv[1] = long
+	}
+	if only := os.Getenv("HARDTACK_STRESS"); only != "" {
+		argv = append(argv, only)
+	}
+	for _, cpus := range []string{"2", "4"} {
+		out, err := inGuest(t, tool, root, 10*time.Minute, []string{"--memory", "256M", "--cpus", cpus}, argv...)
+		if err != nil || !strings.Contains(out, "clash: over") {
+			t.Errorf("clash on %s CPUs: %v\n%s", cpus, err, words(out, 60))
+		}
+	}
+}
