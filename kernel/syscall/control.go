@@ -137,7 +137,8 @@ type controlWriter struct {
 	cut  bool // something did not fit
 }
 
-// put appends one item; what does not fit is cut as Linux does.
+// put appends one item; what does not fit is cut as Linux does. What cannot be written is
+// left out: the message is there all the same.
 func (w *controlWriter) put(level, typ int32, data []byte) linux.Errno {
 	if w.room-w.used < linux.SizeofCmsghdr {
 		w.cut = true
@@ -148,18 +149,21 @@ func (w *controlWriter) put(level, typ int32, data []byte) linux.Errno {
 		w.cut = true
 		size = w.room - w.used
 	}
+	if _, e := w.t.Mem.CopyOut(w.addr+uio.Addr(w.used+linux.SizeofCmsghdr), data[:size-linux.SizeofCmsghdr]); e == 0 {
+		w.head(level, typ, size)
+	}
+	return 0
+}
+
+// head writes the header of an item whose data is there, and goes on behind it.
+func (w *controlWriter) head(level, typ int32, size int) {
 	b := w.t.Scratch[:linux.SizeofCmsghdr]
 	sock.PutUint64(b, uint64(size))
 	sock.PutInt(b[8:], level)
 	sock.PutInt(b[12:], typ)
-	if _, e := w.t.Mem.CopyOut(w.addr+uio.Addr(w.used), b); e != 0 {
-		return e
+	if _, e := w.t.Mem.CopyOut(w.addr+uio.Addr(w.used), b); e == 0 {
+		w.used = min(w.used+cmsgAlign(size), w.room)
 	}
-	if _, e := w.t.Mem.CopyOut(w.addr+uio.Addr(w.used+linux.SizeofCmsghdr), data[:size-linux.SizeofCmsghdr]); e != 0 {
-		return e
-	}
-	w.used = min(w.used+cmsgAlign(size), w.room)
-	return 0
 }
 
 // writeControl encodes what came with a message; files become descriptors, or
@@ -248,19 +252,25 @@ func (w *controlWriter) putRights(m *sock.Msg) linux.Errno {
 	if n < len(m.Rights) {
 		w.cut = true
 	}
-	fds := make([]byte, 0, 4*n)
+	size := linux.SizeofCmsghdr
 	for _, f := range m.Rights[:n] {
 		fd, e := t.FDs.Reserve(0, t.NoFile())
+		if e == 0 {
+			// The number first: a program that cannot be told of a descriptor gets none.
+			if e = writeU32(t, w.addr+uio.Addr(w.used+size), uint32(fd)); e != 0 {
+				t.FDs.Unreserve(fd)
+			}
+		}
 		if e != 0 {
 			w.cut = true
 			break
 		}
-		fds = binary.LittleEndian.AppendUint32(fds, uint32(fd))
+		size += 4
 		f.Get()
 		t.FDs.Install(fd, f, m.Flags&linux.MSG_CMSG_CLOEXEC != 0)
 	}
-	if len(fds) == 0 {
-		return 0
+	if size > linux.SizeofCmsghdr {
+		w.head(linux.SOL_SOCKET, linux.SCM_RIGHTS, size)
 	}
-	return w.put(linux.SOL_SOCKET, linux.SCM_RIGHTS, fds)
+	return 0
 }

@@ -305,6 +305,10 @@ func (s *Sock) read(v *uio.Vec, g *sock.Got, flags int32) linux.Errno {
 	}
 	before := g.N
 	e := s.in.Receive(v, h, g)
+	if e != 0 && g.Packet && !h.Peek { // taken, and cannot be handed out: its files go, as on Linux
+		s.deliver(nil, g.Anc, false)
+		g.Anc = nil
+	}
 	if g.Room {
 		s.tellSenders()
 	}

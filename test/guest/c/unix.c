@@ -1034,3 +1034,35 @@ TEST(watched, "epoll on the states of a stream")
 	WAIT("peer's close");
 	WAIT("again");
 }
+
+// A message that is taken and cannot be handed out gives its files back: the other end of
+// a pipe in it sees the end.
+TEST(rights_and_faults, "descriptors in a message with a bad buffer")
+{
+	EACH_TYPE(type) {
+		int s[2], p[2];
+		char c[10], control[64];
+		pair(type, s);
+		for (int bad = 0; bad < 4; bad++) {
+			must(pipe2(p, O_NONBLOCK), "pipe");
+			send_with(s[0], "abc", 3, &p[1], 1, NULL, 0);
+			close(p[1]);
+			struct iovec iov = {bad == 0 ? (void *)8 : c, sizeof c};
+			struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = bad == 1 ? (void *)8 : control,
+					   .msg_controllen = bad == 2 ? 4 : sizeof control, .msg_name = bad == 3 ? (void *)8 : NULL, .msg_namelen = 100};
+			static const char *const what[] = {"buffer", "control", "short control", "name"};
+			char line[80];
+			snprintf(line, sizeof line, "%s, bad %s: recvmsg", type_name(type), what[bad]);
+			num(line, recvmsg(s[1], &m, MSG_DONTWAIT));
+			num("then", recv(s[1], c, sizeof c, MSG_DONTWAIT));
+			int got = bad == 3 ? 1 : 0;
+			if (got && m.msg_controllen >= CMSG_LEN(4)) // a stream's sender has no name: the file came
+				for (struct cmsghdr *h = CMSG_FIRSTHDR(&m); h; h = NULL)
+					if (h->cmsg_type == SCM_RIGHTS && h->cmsg_len == CMSG_LEN(4))
+						close(*(int *)CMSG_DATA(h));
+			num("the pipe", read(p[0], c, 1));
+			close(p[0]);
+		}
+		close(s[0]), close(s[1]);
+	}
+}
