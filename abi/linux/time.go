@@ -94,6 +94,9 @@ const (
 // Bits and states of adjtimex (include/uapi/linux/timex.h).
 const (
 	STA_UNSYNC = 0x0040
+
+	// ADJ_OFFSET_SS_READ asks for the rest of an old-style adjustment.
+	ADJ_OFFSET_SS_READ = 0xa001
 	STA_NANO   = 0x2000
 	TIME_OK    = 0
 	TIME_ERROR = 5

@@ -27,13 +27,13 @@ type WaitResult struct {
 // Wait waits for a child to change its state.
 func (t *Thread) Wait(a *WaitArgs) (r WaitResult, e linux.Errno) {
 	p := t.Proc
-	if found, e := p.findChild(a, &r); found || e != 0 || a.NoHang {
+	if found, e := t.findChild(a, &r); found || e != 0 || a.NoHang {
 		return r, e
 	}
 	p.Children.Add(&t.Entry, t, wait.In)
 	for {
 		t.Arm()
-		found, err := p.findChild(a, &r)
+		found, err := t.findChild(a, &r)
 		if found || err != 0 {
 			e = err
 			break
@@ -49,12 +49,13 @@ func (t *Thread) Wait(a *WaitArgs) (r WaitResult, e linux.Errno) {
 
 // findChild looks for a child with news. ECHILD: there is no child that could
 // ever have any.
-func (p *Process) findChild(a *WaitArgs, r *WaitResult) (bool, linux.Errno) {
+func (t *Thread) findChild(a *WaitArgs, r *WaitResult) (bool, linux.Errno) {
+	p := t.Proc
 	treeMu.Lock()
 	defer treeMu.Unlock()
 	any := false
 	for c := p.firstChild; c != nil; c = c.nextSibling {
-		if !a.eligible(c) {
+		if !a.eligible(c) || a.Options&linux.WNOTHREAD != 0 && !t.made(c) {
 			continue
 		}
 		if c.Zombie() {
@@ -70,16 +71,15 @@ func (p *Process) findChild(a *WaitArgs, r *WaitResult) (bool, linux.Errno) {
 		}
 	}
 	if !any {
-		// A zombie that is not asked for will never have other news, yet
-		// Linux counts it as a child as well.
-		for c := p.firstChild; c != nil; c = c.nextSibling {
-			if a.eligible(c) {
-				return false, 0
-			}
-		}
-		return false, linux.ECHILD
+		return false, linux.ECHILD // a zombie that is not asked for has no other news
 	}
 	return false, 0
+}
+
+// made reports whether c is a child of this thread: one that it made, or one whose
+// thread is gone if this is the first that is left. Called with treeMu held.
+func (t *Thread) made(c *Process) bool {
+	return c.maker == t.TID || c.maker == 0 && (t == t.Proc.leader || t.Proc.leader == nil)
 }
 
 // eligible reports whether a wait is for c at all.

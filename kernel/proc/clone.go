@@ -22,6 +22,7 @@ type CloneArgs struct {
 	PIDFD      uio.Addr
 	ParentTID  uio.Addr
 	ChildTID   uio.Addr
+	TID        int32 // the child's number; 0: any
 }
 
 const namespaces = linux.CLONE_NEWNS | linux.CLONE_NEWCGROUP | linux.CLONE_NEWUTS | linux.CLONE_NEWIPC |
@@ -31,15 +32,17 @@ const namespaces = linux.CLONE_NEWNS | linux.CLONE_NEWCGROUP | linux.CLONE_NEWUT
 func (a *CloneArgs) check(p *Process) linux.Errno {
 	f := a.Flags
 	switch {
-	case f&(namespaces|linux.CLONE_INTO_CGROUP) != 0,
+	case f&namespaces != 0,
 		f&linux.CLONE_THREAD != 0 && f&linux.CLONE_SIGHAND == 0,
 		f&linux.CLONE_SIGHAND != 0 && f&linux.CLONE_VM == 0,
 		f&linux.CLONE_SIGHAND != 0 && f&linux.CLONE_CLEAR_SIGHAND != 0,
 		f&linux.CLONE_PIDFD != 0 && f&(linux.CLONE_THREAD|linux.CLONE_DETACHED) != 0,
-		f&linux.CLONE_PARENT != 0 && p.PID == 1,
-		a.ExitSignal < 0 || a.ExitSignal > linux.NSIG,
-		f&linux.CLONE_SETTLS != 0 && a.TLS >= TaskSize:
+		f&linux.CLONE_PARENT != 0 && p.PID == 1:
 		return linux.EINVAL
+	case f&linux.CLONE_INTO_CGROUP != 0:
+		return linux.EBADF // no descriptor is a control group's
+	case f&linux.CLONE_SETTLS != 0 && a.TLS >= TaskSize:
+		return linux.EPERM
 	}
 	return 0
 }
@@ -264,6 +267,7 @@ func (t *Thread) copyProcess(own *newborn, a *CloneArgs) *Process {
 	}
 	q.oomScore.Store(p.oomScore.Load())
 	q.personality.Store(p.personality.Load())
+	q.THPDisable.Store(p.THPDisable.Load())
 	return q
 }
 
@@ -298,10 +302,13 @@ func (t *Thread) place(c *Thread, a *CloneArgs) linux.Errno {
 	}
 	id := int32(0)
 	if pidCount < PIDMax-firstPID-pidReserve || mayExceed(t.Cred()) {
-		id = allocPID()
+		id = allocPID(a.TID)
 	}
 	if id == 0 {
 		p.mu.Unlock()
+		if a.TID != 0 {
+			return linux.EEXIST
+		}
 		return linux.EAGAIN
 	}
 	c.TID = id
@@ -321,13 +328,14 @@ func (t *Thread) place(c *Thread, a *CloneArgs) linux.Errno {
 		q.PID, c.PID = id, id
 		q.leader = c
 		q.threads = append(q.threads, c)
-		parent := p
+		parent, maker := p, t.TID
 		if a.Flags&linux.CLONE_PARENT != 0 {
-			parent = p.parent.Load()
+			parent, maker = p.parent.Load(), p.maker
 			q.exitSignal.Store(p.exitSignal.Load())
 			q.parentExecs = p.parentExecs
 		}
 		q.hasSubreaper = parent.hasSubreaper || parent.subreaper
+		q.maker = maker
 		parent.addChild(q)
 		p.group.Load().join(q)
 		slotOf(id).proc.Store(q)

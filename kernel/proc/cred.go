@@ -15,14 +15,17 @@ const Keep = ^uint32(0)
 
 // fsCaps are the capabilities that follow the file-system user ID.
 const fsCaps = 1<<kern.CapChown | 1<<kern.CapDacOverride | 1<<kern.CapDacReadSearch |
-	1<<kern.CapFowner | 1<<kern.CapFsetid | 1<<kern.CapMknod | 1<<9
+	1<<kern.CapFowner | 1<<kern.CapFsetid | 1<<kern.CapLinuxImmutable | 1<<kern.CapMknod | 1<<kern.CapMACOverride
 
 // fixCaps applies the effect of a change of user IDs on capabilities.
 func fixCaps(old, n *kern.Cred) {
+	if old.Secure(kern.SecureNoSetuidFixup) {
+		return
+	}
 	hadRoot := old.UID == 0 || old.EUID == 0 || old.SUID == 0
 	hasRoot := n.UID == 0 || n.EUID == 0 || n.SUID == 0
 	if hadRoot && !hasRoot {
-		if !old.KeepCaps {
+		if !old.Secure(kern.SecureKeepCaps) {
 			n.Permitted, n.Effective = 0, 0
 		}
 		n.Ambient = 0
@@ -106,6 +109,7 @@ func SetFSUID(old *kern.Cred, uid uint32) *kern.Cred {
 	n := *old
 	n.FSUID = uid
 	switch {
+	case old.Secure(kern.SecureNoSetuidFixup):
 	case old.FSUID == 0 && uid != 0:
 		n.Effective &^= fsCaps
 	case old.FSUID != 0 && uid == 0:
@@ -186,8 +190,12 @@ func SetGroups(old *kern.Cred, groups []uint32) (*kern.Cred, linux.Errno) {
 	if !old.Has(kern.CapSetgid) {
 		return nil, linux.EPERM
 	}
+	if slices.Contains(groups, Keep) {
+		return nil, linux.EINVAL
+	}
 	n := *old
 	n.Groups = slices.Clone(groups)
+	slices.Sort(n.Groups) // as getgroups shows them
 	return &n, 0
 }
 
@@ -206,5 +214,17 @@ func SetCaps(old *kern.Cred, effective, permitted, inheritable uint64) (*kern.Cr
 	n := *old
 	n.Effective, n.Permitted, n.Inheritable = effective, permitted, inheritable
 	n.Ambient &= permitted & inheritable
+	return &n, 0
+}
+
+// SetSecureBits is PR_SET_SECUREBITS: what is locked stays as it is.
+func SetSecureBits(old *kern.Cred, bits uint64) (*kern.Cred, linux.Errno) {
+	locked := old.SecureBits & kern.SecureLocks
+	if bits&^(kern.SecureBits|kern.SecureLocks) != 0 || (old.SecureBits^uint32(bits))&(locked|locked>>1) != 0 ||
+		!old.Has(kern.CapSetpcap) {
+		return nil, linux.EPERM
+	}
+	n := *old
+	n.SecureBits = uint32(bits)
 	return &n, 0
 }

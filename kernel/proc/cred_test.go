@@ -59,7 +59,7 @@ func TestSetreuid(t *testing.T) {
 
 func TestKeepCaps(t *testing.T) {
 	c := kern.RootCred
-	c.KeepCaps = true
+	c.SecureBits = kern.SecureKeepCaps
 	n, _ := SetUID(&c, 1000)
 	if n.Permitted != kern.AllCaps || n.Effective != 0 {
 		t.Errorf("%+v", n)

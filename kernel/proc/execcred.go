@@ -39,7 +39,7 @@ func execCred(old *kern.Cred, f *vfs.File, shared bool) privileges {
 // and cap_bprm_creds_from_file).
 func credFor(old *kern.Cred, mode, uid, gid uint32, shared bool) privileges {
 	n := *old
-	n.KeepCaps = false
+	n.SecureBits &^= kern.SecureKeepCaps
 	x := privileges{cred: &n, clear: readImpliesExec} // no 64-bit program has that by itself
 	if !old.NoNewPrivs {
 		if mode&linux.S_ISUID != 0 {
@@ -53,10 +53,11 @@ func credFor(old *kern.Cred, mode, uid, gid uint32, shared bool) privileges {
 	}
 	setID := n.EUID != old.UID || n.EGID != old.GID
 	n.Permitted = 0
-	if n.UID == 0 || n.EUID == 0 {
+	root := !old.Secure(kern.SecureNoRoot)
+	if root && (n.UID == 0 || n.EUID == 0) {
 		n.Permitted = n.Inheritable | n.Bounding
 	}
-	effective := n.EUID == 0
+	effective := root && n.EUID == 0
 	gained := n.Permitted&^old.Permitted != 0
 	if gained {
 		x.clear = clearOnSetID

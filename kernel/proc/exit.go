@@ -158,6 +158,8 @@ func (t *Thread) unlink() {
 	dropPID(t.TID)
 	if last {
 		p.finish(t)
+	} else {
+		p.leaveChildren(t)
 	}
 	treeMu.Unlock()
 	if last {
@@ -203,7 +205,7 @@ func (p *Process) tellParent(parent *Process) {
 		return
 	}
 	reap := false
-	if sig := p.signalAtExit(parent); sig != 0 {
+	if sig := p.signalAtExit(parent); sig.Valid() {
 		code, status := exitCode(p.status)
 		info := p.childInfo(code, status)
 		info.Signo = int32(sig)
@@ -262,17 +264,34 @@ func (p *Process) giveChildrenAway() {
 			c.parent.Store(nil)
 			continue
 		}
+		c.maker = 0
 		to.addChild(c)
 		c.exitSignal.Store(int32(linux.SIGCHLD))
-		if sig := linux.Signal(c.deathSignal.Load()); sig != 0 && !c.Zombie() {
-			info := linux.Siginfo{Signo: int32(sig), Code: linux.SI_USER}
-			info.SetSender(p.PID, p.uid.Load())
-			c.send(nil, &info)
-		}
+		c.parentDied(p)
 		if c.Zombie() {
 			c.tellParent(to)
 		} else {
 			p.orphanCheck(c.group.Load(), p, nil)
+		}
+	}
+}
+
+// parentDied sends what PR_SET_PDEATHSIG asked for; called with treeMu held.
+func (p *Process) parentDied(parent *Process) {
+	if sig := linux.Signal(p.deathSignal.Load()); sig != 0 && !p.Zombie() {
+		info := linux.Siginfo{Signo: int32(sig), Code: linux.SI_USER}
+		info.SetSender(parent.PID, parent.uid.Load())
+		p.send(nil, &info)
+	}
+}
+
+// leaveChildren gives the children of a thread that ended to the others of its
+// process; called with treeMu held.
+func (p *Process) leaveChildren(t *Thread) {
+	for c := p.firstChild; c != nil; c = c.nextSibling {
+		if c.maker == t.TID {
+			c.maker = 0
+			c.parentDied(p)
 		}
 	}
 }

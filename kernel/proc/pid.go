@@ -57,12 +57,17 @@ func slotOf(id int32) *pidSlot {
 // and sessions are nobody's thread.
 const pidReserve = PIDMax / 32
 
-// allocPID takes a free number; 0 if there is none. Called with treeMu held.
-func allocPID() int32 {
-	start := lastPID.Load() + 1
-	id := nextFree(start, PIDMax)
-	if id == 0 {
-		id = nextFree(firstPID, min(start, PIDMax))
+// allocPID takes a free number, or the one that is wanted if it is free; 0 if there
+// is none. Called with treeMu held.
+func allocPID(want int32) int32 {
+	id := want
+	if want != 0 {
+		id = nextFree(want, want+1)
+	} else {
+		start := lastPID.Load() + 1
+		if id = nextFree(start, PIDMax); id == 0 {
+			id = nextFree(firstPID, min(start, PIDMax))
+		}
 	}
 	if id == 0 {
 		return 0
@@ -72,7 +77,9 @@ func allocPID() int32 {
 	if c := &pidChunks[id/slotsPerChunk]; c.Load() == nil {
 		c.Store(new([slotsPerChunk]pidSlot))
 	}
-	lastPID.Store(id)
+	if want == 0 {
+		lastPID.Store(id)
+	}
 	return id
 }
 

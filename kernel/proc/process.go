@@ -21,6 +21,7 @@ type Process struct {
 	prevSibling, nextSibling *Process
 	group                    atomic.Pointer[Group]
 	prevMember, nextMember   *Process     // in group
+	maker                    int32        // the thread of the parent whose child it is; 0: any that is left
 	parentExecs              uint32       // what execs of the parent was when it made this one
 	exitSignal               atomic.Int32 // what the parent gets; 0 none
 	subreaper                bool         // PR_SET_CHILD_SUBREAPER
@@ -34,6 +35,7 @@ type Process struct {
 	uid         atomic.Uint32 // real user ID
 	oomScore    atomic.Int32  // oom_score_adj
 	personality atomic.Uint32
+	THPDisable  atomic.Bool   // PR_SET_THP_DISABLE
 	barriers    atomic.Uint32 // membarrier registrations
 	deathSignal atomic.Int32  // PR_SET_PDEATHSIG
 	maxRSS      atomic.Int64  // KiB, of address spaces that it left

@@ -9,9 +9,12 @@ type Sched struct {
 	Priority int32
 	Nice     int32 // -20 … 19
 	// IOPriority is ioprio_set's.
-	IOPriority int32
-	Affinity   uint64 // 0: all CPUs
-	Slack      uint64 // PR_SET_TIMERSLACK
+	IOPriority   int32
+	Affinity     uint64 // 0: all CPUs
+	Slack        uint64 // PR_SET_TIMERSLACK; 0: DefaultSlack
+	DefaultSlack uint64 // the parent's; 0: the first process's
+	IOFlusher    bool   // PR_SET_IO_FLUSHER
+	MachineCheck uint32 // PR_MCE_KILL
 	// MemPolicy and MemNodes are set_mempolicy's.
 	MemPolicy uint32
 	MemNodes  uint64
@@ -24,6 +27,9 @@ const SchedResetOnFork = 0x40000000
 func (s Sched) forChild() Sched {
 	if s.Policy&SchedResetOnFork != 0 {
 		s.Policy, s.Priority, s.Nice = 0, 0, max(s.Nice, 0)
+	}
+	if s.Slack != 0 {
+		s.DefaultSlack, s.Slack = s.Slack, 0
 	}
 	return s
 }

@@ -62,7 +62,7 @@ func newInit(a *StartArgs) *Thread {
 	p.leader = t
 	p.threads = append(p.threads, t)
 	treeMu.Lock()
-	if pid := allocPID(); pid != 1 {
+	if pid := allocPID(0); pid != 1 {
 		panic("proc: process 1 exists already")
 	}
 	s := slotOf(1)

@@ -359,7 +359,7 @@ func TestPIDs(t *testing.T) {
 	old := lastPID.Load()
 	defer lastPID.Store(old)
 	lastPID.Store(PIDMax - 2)
-	a, b := allocPID(), allocPID()
+	a, b := allocPID(0), allocPID(0)
 	if a != PIDMax-1 || b != firstPID {
 		t.Errorf("%d %d", a, b)
 	}

@@ -15,7 +15,7 @@ func mapVDSO(c *kern.Ctx, s *vm.Space) (uint64, linux.Errno) {
 	}
 	data := vm.MapArgs{
 		Length: vdso.ImageOffset + 4096, Prot: linux.PROT_READ, Flags: linux.MAP_PRIVATE,
-		Object: vdso.Object(), Name: "[vvar]",
+		Object: vdso.Object(), NoWrite: true, Special: true, Name: "[vvar]",
 	}
 	at, e := s.Mmap(c, &data)
 	if e != 0 {
@@ -24,7 +24,7 @@ func mapVDSO(c *kern.Ctx, s *vm.Space) (uint64, linux.Errno) {
 	image := vm.MapArgs{
 		Addr: at + vdso.ImageOffset, Length: 4096, Offset: vdso.ImageOffset,
 		Prot: linux.PROT_READ | linux.PROT_EXEC, Flags: linux.MAP_PRIVATE | linux.MAP_FIXED,
-		Object: vdso.Object(), Name: "[vdso]",
+		Object: vdso.Object(), Special: true, Name: "[vdso]",
 	}
 	if _, e := s.Mmap(c, &image); e != 0 {
 		return 0, e

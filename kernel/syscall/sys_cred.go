@@ -197,6 +197,9 @@ func sysCapget(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		}
 		return 0, linux.EINVAL
 	}
+	if a.Addr(1) == 0 {
+		return 0, 0
+	}
 	if pid < 0 {
 		return 0, linux.EINVAL
 	}
@@ -207,9 +210,6 @@ func sysCapget(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 			return 0, linux.ESRCH
 		}
 		c = u.Cred()
-	}
-	if a.Addr(1) == 0 {
-		return 0, 0
 	}
 	b := t.Scratch[:12*halves]
 	for i := range halves {

@@ -188,7 +188,7 @@ func sysProcessMrelease(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if e != 0 {
 		return 0, e
 	}
-	if p.Reaped() {
+	if p.Zombie() {
 		return 0, linux.ESRCH
 	}
 	if !p.Exiting() {

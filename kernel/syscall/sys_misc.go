@@ -2,6 +2,8 @@ package syscall
 
 import (
 	"encoding/binary"
+	"fmt"
+	"strings"
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
@@ -18,14 +20,14 @@ var miscCalls = []Call{
 	{linux.SYS_setdomainname, "setdomainname", sysSetdomainname, "works"},
 	{linux.SYS_sysinfo, "sysinfo", sysSysinfo, "works"},
 	{linux.SYS_getrandom, "getrandom", sysGetrandom, "works"},
-	{linux.SYS_arch_prctl, "arch_prctl", sysArchPrctl, "works except CET, XCOMP and CPUID faulting"},
+	{linux.SYS_arch_prctl, "arch_prctl", sysArchPrctl, "works except CET and XCOMP; CPUID cannot be made to fault (ENODEV)"},
 	{linux.SYS_membarrier, "membarrier", sysMembarrier, "works except the RSEQ commands"},
 	{linux.SYS_getrlimit, "getrlimit", sysGetrlimit, "works"},
 	{linux.SYS_setrlimit, "setrlimit", sysSetrlimit, "works"},
 	{linux.SYS_prlimit64, "prlimit64", sysPrlimit64, "works; enforced: AS, CPU, DATA, FSIZE, MEMLOCK, NOFILE, NPROC, SIGPENDING, STACK"},
 	{linux.SYS_getrusage, "getrusage", sysGetrusage, "works except the counts of context switches and block operations, which are 0"},
 	{linux.SYS_times, "times", sysTimes, "works"},
-	{linux.SYS_personality, "personality", sysPersonality, "works for PER_LINUX with ADDR_NO_RANDOMIZE; other flags are kept"},
+	{linux.SYS_personality, "personality", sysPersonality, "works for PER_LINUX, PER_LINUX32, ADDR_NO_RANDOMIZE and UNAME26; other flags are kept"},
 	{linux.SYS_reboot, "reboot", sysReboot, "works except kexec and suspend"},
 }
 
@@ -35,10 +37,38 @@ var utsRelease, utsVersion = "6.1.0-hardtack", "#1 SMP"
 // fieldSize is the size of struct utsname's fields.
 const fieldSize = 65
 
+// Personalities that change what uname says.
+const (
+	perMask    = 0xff
+	perLinux32 = 8
+	uname26    = 0x0020000
+)
+
+// oldNames returns the release and the machine that uname shows to a personality. As
+// 2.6.60 and later, the releases behind 2.6 suit programs that know no others.
+func oldNames(personality uint32) (release, machine string) {
+	release, machine = utsRelease, "x86_64"
+	if personality&perMask == perLinux32 {
+		machine = "i686"
+	}
+	if personality&uname26 != 0 {
+		var major, minor int
+		if n, _ := fmt.Sscanf(utsRelease, "%d.%d", &major, &minor); n == 2 {
+			rest := strings.TrimLeft(utsRelease, "0123456789.")
+			release = fmt.Sprintf("2.6.%d%s", minor+60, rest)
+		}
+	}
+	return release, machine
+}
+
 // sysUname is uname(struct utsname *buf).
 func sysUname(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	release, machine := utsRelease, "x86_64"
+	if v := t.Proc.Personality(); v != 0 {
+		release, machine = oldNames(v)
+	}
 	b := make([]byte, 6*fieldSize)
-	for i, s := range [...]string{"Linux", proc.Hostname(), utsRelease, utsVersion, "x86_64", proc.Domainname()} {
+	for i, s := range [...]string{"Linux", proc.Hostname(), release, utsVersion, machine, proc.Domainname()} {
 		copy(b[i*fieldSize:(i+1)*fieldSize-1], s)
 	}
 	_, e := t.Mem.CopyOut(a.Addr(0), b)
@@ -137,10 +167,12 @@ func sysGetrandom(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 
 // Operations of arch_prctl.
 const (
-	archSetGS = 0x1001
-	archSetFS = 0x1002
-	archGetFS = 0x1003
-	archGetGS = 0x1004
+	archSetGS    = 0x1001
+	archSetFS    = 0x1002
+	archGetFS    = 0x1003
+	archGetGS    = 0x1004
+	archGetCPUID = 0x1011
+	archSetCPUID = 0x1012
 )
 
 // sysArchPrctl is arch_prctl(int op, unsigned long addr).
@@ -166,6 +198,10 @@ func sysArchPrctl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	case archGetGS:
 		u.SyncFPU()
 		return 0, writeWords(t, a.Addr(1), int64(u.GSBase))
+	case archGetCPUID:
+		return 1, 0
+	case archSetCPUID:
+		return 0, linux.ENODEV // the instruction cannot be made to fault
 	}
 	return 0, linux.EINVAL
 }

@@ -9,11 +9,11 @@ import (
 )
 
 var mmCalls = []Call{
-	{linux.SYS_mmap, "mmap", sysMmap, "works except MAP_HUGETLB and MAP_SYNC; nothing below 64 KiB, even for root"},
+	{linux.SYS_mmap, "mmap", sysMmap, "works except MAP_SYNC; there are no huge pages (ENOMEM), and nothing below 64 KiB, even for root"},
 	{linux.SYS_munmap, "munmap", sysMunmap, "works"},
 	{linux.SYS_mprotect, "mprotect", sysMprotect, "works"},
 	{linux.SYS_pkey_mprotect, "pkey_mprotect", sysPkeyMprotect, "works except keys: -1 only"},
-	{linux.SYS_mremap, "mremap", sysMremap, "works except MREMAP_DONTUNMAP"},
+	{linux.SYS_mremap, "mremap", sysMremap, "works"},
 	{linux.SYS_brk, "brk", sysBrk, "works"},
 	{linux.SYS_madvise, "madvise", sysMadvise, "works except MADV_HWPOISON, MADV_SOFT_OFFLINE and MADV_COLLAPSE; MADV_FREE frees at once"},
 	{linux.SYS_msync, "msync", sysMsync, "works"},
@@ -48,6 +48,9 @@ func sysMunmap(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 
 // sysMprotect is mprotect(void *addr, size_t len, int prot).
 func sysMprotect(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	if a[2]>>32 != 0 && a[1] != 0 {
+		return 0, linux.EINVAL
+	}
 	return 0, t.Space.Mprotect(&t.Ctx, a[0], a[1], a.Uint(2))
 }
 

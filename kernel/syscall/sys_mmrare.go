@@ -119,6 +119,9 @@ func sysProcessMadvise(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return 0, linux.EINVAL
 	}
 	s, _, e := p.InspectSpace(nil, &t.Ctx, proc.FSCreds)
+	if e == linux.EPERM {
+		e = linux.EACCES
+	}
 	if e != 0 {
 		return 0, e
 	}

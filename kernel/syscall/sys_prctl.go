@@ -1,6 +1,8 @@
 package syscall
 
 import (
+	"cmp"
+
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
 	"hardtack/kernel/proc"
@@ -8,7 +10,7 @@ import (
 )
 
 var prctlCalls = []Call{
-	{linux.SYS_prctl, "prctl", sysPrctl, "works for SET/GET of PDEATHSIG, DUMPABLE, NAME, KEEPCAPS, NO_NEW_PRIVS, CHILD_SUBREAPER, SECUREBITS (0 only), TIMERSLACK, TSC (enabled only), THP_DISABLE, and CAPBSET_READ, CAPBSET_DROP, CAP_AMBIENT, SET_VMA, GET_TID_ADDRESS; else EINVAL"},
+	{linux.SYS_prctl, "prctl", sysPrctl, "works for SET/GET of PDEATHSIG, DUMPABLE, NAME, KEEPCAPS, NO_NEW_PRIVS, CHILD_SUBREAPER, SECUREBITS, TIMERSLACK, TSC (enabled only), THP_DISABLE, and CAPBSET_READ, CAPBSET_DROP, CAP_AMBIENT, SET_VMA, GET_TID_ADDRESS; MCE_KILL and IO_FLUSHER are kept without effect, TASK_PERF_EVENTS has no events to act on; else EINVAL"},
 }
 
 // Operations of prctl (include/uapi/linux/prctl.h).
@@ -32,6 +34,10 @@ const (
 	prSetSecurebits     = 28
 	prSetTimerslack     = 29
 	prGetTimerslack     = 30
+	prPerfDisable       = 31
+	prPerfEnable        = 32
+	prMCEKill           = 33
+	prMCEKillGet        = 34
 	prSetChildSubreaper = 36
 	prGetChildSubreaper = 37
 	prSetNoNewPrivs     = 38
@@ -40,6 +46,8 @@ const (
 	prSetTHPDisable     = 41
 	prGetTHPDisable     = 42
 	prCapAmbient        = 47
+	prSetIOFlusher      = 57
+	prGetIOFlusher      = 58
 	prSetVMA            = 0x53564d41
 	prSetVMAAnonName    = 0
 	capAmbientIsSet     = 1
@@ -106,21 +114,14 @@ func sysPrctl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 			return 0
 		})
 	case prGetTimerslack:
-		if s := t.Sched().Slack; s != 0 {
-			return s, 0
-		}
-		return defaultTimerSlack, 0
+		s := t.Sched()
+		return cmp.Or(s.Slack, s.DefaultSlack, defaultTimerSlack), 0
 	case prSetChildSubreaper:
 		p.SetSubreaper(a[1] != 0)
 	case prGetChildSubreaper:
 		return 0, writeU32(t, a.Addr(1), boolWord(p.Subreaper()))
 	case prGetTIDAddress:
 		return 0, writeWords(t, a.Addr(1), int64(t.ClearTID()))
-	case prSetTHPDisable, prGetTHPDisable:
-		if a[2]|a[3]|a[4] != 0 {
-			return 0, linux.EINVAL
-		}
-		return 0, 0 // there are no huge pages to disable
 	case prSetVMA:
 		return 0, nameMapping(t, a)
 	default:
@@ -173,12 +174,18 @@ func prctlCreds(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	n := *c
 	switch a.Int(0) {
 	case prGetKeepcaps:
-		return uint64(boolWord(c.KeepCaps)), 0
+		return uint64(boolWord(c.Secure(kern.SecureKeepCaps))), 0
 	case prSetKeepcaps:
 		if a[1] > 1 {
 			return 0, linux.EINVAL
 		}
-		n.KeepCaps = a[1] == 1
+		if c.Secure(kern.SecureKeepCaps << 1) {
+			return 0, linux.EPERM
+		}
+		n.SecureBits &^= kern.SecureKeepCaps
+		if a[1] == 1 {
+			n.SecureBits |= kern.SecureKeepCaps
+		}
 	case prSetNoNewPrivs:
 		if a[1] != 1 || a[2]|a[3]|a[4] != 0 {
 			return 0, linux.EINVAL
@@ -203,18 +210,17 @@ func prctlCreds(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		}
 		n.Bounding &^= 1 << a[1]
 	case prGetSecurebits:
-		return 0, 0
+		return uint64(c.SecureBits), 0
 	case prSetSecurebits:
-		if !c.Has(kern.CapSetpcap) {
-			return 0, linux.EPERM
+		n, e := proc.SetSecureBits(c, a[1])
+		if e == 0 {
+			t.SetCred(n)
 		}
-		if a[1] != 0 {
-			return 0, linux.EINVAL
-		}
+		return 0, e
 	case prCapAmbient:
 		return ambient(t, a, n)
 	default:
-		return 0, linux.EINVAL
+		return prctlKept(t, a)
 	}
 	t.SetCred(&n)
 	return 0, 0
@@ -238,7 +244,7 @@ func ambient(t *proc.Thread, a *Args, n kern.Cred) (uint64, linux.Errno) {
 	case capAmbientIsSet:
 		return n.Ambient >> a[2] & 1, 0
 	case capAmbientRaise:
-		if n.Permitted&n.Inheritable&bit == 0 {
+		if n.Permitted&n.Inheritable&bit == 0 || n.Secure(kern.SecureNoAmbientRaise) {
 			return 0, linux.EPERM
 		}
 		n.Ambient |= bit
@@ -249,4 +255,69 @@ func ambient(t *proc.Thread, a *Args, n kern.Cred) (uint64, linux.Errno) {
 	}
 	t.SetCred(&n)
 	return 0, 0
+}
+
+// Values of PR_MCE_KILL.
+const (
+	mceKillClear   = 0
+	mceKillSet     = 1
+	mceKillDefault = 2 // 1 is early, 0 late
+)
+
+// prctlKept are settings that are kept and reported but change nothing: there are
+// no huge pages, no events to count, and no memory that reports its errors.
+func prctlKept(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	p, rest := t.Proc, a[2]|a[3]|a[4]
+	switch a.Int(0) {
+	case prSetTHPDisable:
+		if rest == 0 {
+			p.THPDisable.Store(a[1] != 0)
+			return 0, 0
+		}
+	case prGetTHPDisable:
+		if a[1]|rest == 0 {
+			return uint64(boolWord(p.THPDisable.Load())), 0
+		}
+	case prPerfDisable, prPerfEnable:
+		return 0, 0
+	case prMCEKill:
+		return 0, setMachineCheck(t, a)
+	case prMCEKillGet:
+		if a[1]|rest == 0 {
+			return uint64(t.Sched().MachineCheck+mceKillDefault) % 3, 0
+		}
+	case prSetIOFlusher:
+		if !t.Cred().Has(kern.CapSysResource) {
+			return 0, linux.EPERM
+		}
+		if rest == 0 && a[1] <= 1 {
+			return 0, t.SetSched(func(s *proc.Sched) linux.Errno {
+				s.IOFlusher = a[1] == 1
+				return 0
+			})
+		}
+	case prGetIOFlusher:
+		if !t.Cred().Has(kern.CapSysResource) {
+			return 0, linux.EPERM
+		}
+		if a[1]|rest == 0 {
+			return uint64(boolWord(t.Sched().IOFlusher)), 0
+		}
+	}
+	return 0, linux.EINVAL
+}
+
+// setMachineCheck is PR_MCE_KILL. What is kept counts from the default.
+func setMachineCheck(t *proc.Thread, a *Args) linux.Errno {
+	v := a[2]
+	switch {
+	case a[3]|a[4] != 0, a[1] == mceKillClear && v != 0, a[1] == mceKillSet && v > mceKillDefault, a[1] > mceKillSet:
+		return linux.EINVAL
+	case a[1] == mceKillClear:
+		v = mceKillDefault
+	}
+	return t.SetSched(func(s *proc.Sched) linux.Errno {
+		s.MachineCheck = (uint32(v) + 3 - mceKillDefault) % 3
+		return 0
+	})
 }

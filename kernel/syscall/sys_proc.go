@@ -2,8 +2,10 @@ package syscall
 
 import (
 	"encoding/binary"
+	"math"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
 	"hardtack/kernel/proc"
 	"hardtack/kernel/uio"
 )
@@ -20,13 +22,13 @@ var procCalls = []Call{
 	{linux.SYS_fork, "fork", sysFork, "works"},
 	{linux.SYS_vfork, "vfork", sysVfork, "works"},
 	{linux.SYS_clone, "clone", sysClone, "works except the namespaces (EINVAL); CLONE_PTRACE, CLONE_IO and CLONE_SYSVSEM are ignored"},
-	{linux.SYS_clone3, "clone3", sysClone3, "works except the namespaces, set_tid and CLONE_INTO_CGROUP (EINVAL)"},
+	{linux.SYS_clone3, "clone3", sysClone3, "works except the namespaces (EINVAL); there are no control groups for CLONE_INTO_CGROUP (EBADF)"},
 	{linux.SYS_unshare, "unshare", sysUnshare, "works except the namespaces (EINVAL)"},
 	{linux.SYS_set_tid_address, "set_tid_address", sysSetTIDAddress, "works"},
 	{linux.SYS_exit, "exit", sysExit, "works"},
 	{linux.SYS_exit_group, "exit_group", sysExitGroup, "works"},
-	{linux.SYS_wait4, "wait4", sysWait4, "works except __WNOTHREAD, which is ignored"},
-	{linux.SYS_waitid, "waitid", sysWaitid, "works except __WNOTHREAD, which is ignored"},
+	{linux.SYS_wait4, "wait4", sysWait4, "works"},
+	{linux.SYS_waitid, "waitid", sysWaitid, "works"},
 	{linux.SYS_pidfd_open, "pidfd_open", sysPidfdOpen, "works"},
 	{linux.SYS_pidfd_getfd, "pidfd_getfd", sysPidfdGetfd, "works"},
 	{linux.SYS_pidfd_send_signal, "pidfd_send_signal", sysPidfdSendSignal, "works"},
@@ -127,15 +129,43 @@ func sysClone3(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	switch {
 	case flags&(linux.CSIGNAL|linux.CLONE_DETACHED) != 0, exitSignal > uint64(linux.NSIG),
 		flags>>34 != 0,
-		f(8) != 0 || f(9) != 0, // set_tid
+		f(9) > maxSetTID, (f(8) == 0) != (f(9) == 0),
+		flags&linux.CLONE_INTO_CGROUP != 0 && (a[1] < cloneArgsMax || f(10) > math.MaxInt32),
 		(stack == 0) != (size == 0), stack+size < stack,
 		flags&(linux.CLONE_THREAD|linux.CLONE_PARENT) != 0 && exitSignal != 0:
 		return 0, linux.EINVAL
 	}
-	return clone(t, &proc.CloneArgs{
+	c := proc.CloneArgs{
 		Flags: flags, ExitSignal: linux.Signal(exitSignal), Stack: stack + size,
 		PIDFD: uio.Addr(f(1)), ChildTID: uio.Addr(f(2)), ParentTID: uio.Addr(f(3)), TLS: f(7),
-	})
+	}
+	if f(9) != 0 {
+		var e linux.Errno
+		if c.TID, e = readSetTID(t, uio.Addr(f(8)), int(f(9))); e != 0 {
+			return 0, e
+		}
+	}
+	return clone(t, &c)
+}
+
+// maxSetTID is how many namespaces clone3 takes numbers for; there is one.
+const maxSetTID = 32
+
+// readSetTID reads the number that the child is to have.
+func readSetTID(t *proc.Thread, addr uio.Addr, n int) (int32, linux.Errno) {
+	b, e := readUser(t, addr, 4*n)
+	if e != 0 {
+		return 0, e
+	}
+	tid := int32(binary.LittleEndian.Uint32(b))
+	c := t.Cred()
+	switch {
+	case n > 1, tid < 1, tid >= proc.PIDMax:
+		return 0, linux.EINVAL
+	case !c.Has(kern.CapSysAdmin) && !c.Has(kern.CapCheckpointRestore):
+		return 0, linux.EPERM
+	}
+	return tid, 0
 }
 
 // readExtensible reads a structure whose size the caller gives: a shorter one
@@ -236,71 +266,82 @@ func writeRusage(t *proc.Thread, addr uio.Addr, r *linux.Rusage) linux.Errno {
 
 // sysWaitid is waitid(idtype, id, siginfo_t *info, int options, struct rusage *ru).
 func sysWaitid(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	opts := a.Uint(3)
-	const kinds = linux.WEXITED | linux.WSTOPPED | linux.WCONTINUED
-	if opts&^(kinds|linux.WNOHANG|linux.WNOWAIT|linux.WNOTHREAD|linux.WALL|linux.WCLONE) != 0 || opts&kinds == 0 {
-		return 0, linux.EINVAL
-	}
-	w := proc.WaitArgs{Kind: int(a.Int(0)), ID: a.Int(1), Options: opts, NoHang: opts&linux.WNOHANG != 0}
-	blockingPidfd := true
-	switch w.Kind {
-	case linux.P_ALL:
-	case linux.P_PID:
-		if w.ID <= 0 {
-			return 0, linux.EINVAL
-		}
-	case linux.P_PGID:
-		if w.ID < 0 {
-			return 0, linux.EINVAL
-		}
-		if w.ID == 0 {
-			w.ID = t.Proc.Group().ID
-		}
-	case linux.P_PIDFD:
-		if w.ID < 0 {
-			return 0, linux.EINVAL
-		}
-		f := t.FDs.Get(w.ID)
-		if f == nil {
-			return 0, linux.EBADF
-		}
-		w.Process = proc.FromPIDFD(f)
-		blockingPidfd = !f.NonBlock()
-		f.Put()
-		if w.Process == nil {
-			return 0, linux.EBADF
-		}
-	default:
-		return 0, linux.EINVAL
-	}
-	hang := !w.NoHang
-	w.NoHang = w.NoHang || !blockingPidfd
-	r, e := t.Wait(&w)
-	if e == 0 && r.PID == 0 && hang {
-		e = linux.EAGAIN // of a non-blocking pidfd
-	}
-	if e != 0 {
-		return 0, e
-	}
-	if addr := a.Addr(4); addr != 0 && r.PID != 0 {
+	r, e := waitID(t, a)
+	if addr := a.Addr(4); e == 0 && addr != 0 && r.PID != 0 {
 		if e := writeRusage(t, addr, &r.Usage); e != 0 {
 			return 0, e
 		}
 	}
 	addr := a.Addr(2)
 	if addr == 0 {
-		return 0, 0
+		return 0, e
 	}
 	var info linux.Siginfo
-	if r.PID != 0 {
+	if e == 0 && r.PID != 0 {
 		info.Signo, info.Code = int32(linux.SIGCHLD), r.Code
 		info.SetChild(r.PID, r.UID, r.Value, 0, 0)
 	}
-	// Linux writes the fields up to si_status only.
+	// Linux writes the fields up to si_status only, and them also where it fails.
 	b := proc.EncodeSiginfo(&info)
 	copy(t.Scratch[:], b[:28])
-	_, e = t.Mem.CopyOut(addr, t.Scratch[:28])
+	if _, bad := t.Mem.CopyOut(addr, t.Scratch[:28]); bad != 0 {
+		e = bad
+	}
 	return 0, e
+}
+
+// waitID checks the arguments of waitid and waits.
+func waitID(t *proc.Thread, a *Args) (r proc.WaitResult, e linux.Errno) {
+	opts := a.Uint(3)
+	const kinds = linux.WEXITED | linux.WSTOPPED | linux.WCONTINUED
+	if opts&^(kinds|linux.WNOHANG|linux.WNOWAIT|linux.WNOTHREAD|linux.WALL|linux.WCLONE) != 0 || opts&kinds == 0 {
+		return r, linux.EINVAL
+	}
+	w := proc.WaitArgs{Kind: int(a.Int(0)), ID: a.Int(1), Options: opts, NoHang: opts&linux.WNOHANG != 0}
+	switch w.Kind {
+	case linux.P_ALL:
+	case linux.P_PID:
+		if w.ID <= 0 {
+			return r, linux.EINVAL
+		}
+	case linux.P_PGID:
+		if w.ID < 0 {
+			return r, linux.EINVAL
+		}
+		if w.ID == 0 {
+			w.ID = t.Proc.Group().ID
+		}
+	case linux.P_PIDFD:
+		return waitPidfd(t, &w)
+	default:
+		return r, linux.EINVAL
+	}
+	return t.Wait(&w)
+}
+
+// waitPidfd waits for the process behind the descriptor w.ID, which may be
+// non-blocking.
+func waitPidfd(t *proc.Thread, w *proc.WaitArgs) (r proc.WaitResult, e linux.Errno) {
+	if w.ID < 0 {
+		return r, linux.EINVAL
+	}
+	f := t.FDs.Get(w.ID)
+	if f == nil {
+		return r, linux.EBADF
+	}
+	w.Process = proc.FromPIDFD(f)
+	nonBlocking := f.NonBlock()
+	f.Put()
+	if w.Process == nil {
+		return r, linux.EBADF
+	}
+	hang := !w.NoHang
+	w.NoHang = w.NoHang || nonBlocking
+	r, e = t.Wait(w)
+	if e == 0 && r.PID == 0 && hang {
+		e = linux.EAGAIN
+	}
+	return r, e
 }
 
 // sysPidfdOpen is pidfd_open(pid_t pid, unsigned flags).

@@ -87,13 +87,13 @@ func sysSchedGetaffinity(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 
 // sysSchedSetaffinity is sched_setaffinity(pid_t pid, size_t size, mask).
 func sysSchedSetaffinity(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	u, e := affinityOf(t, a.Int(0))
-	if e != 0 {
-		return 0, e
-	}
 	b := t.Scratch[:8]
 	clear(b)
-	if _, e := t.Mem.CopyIn(b[:min(a[1], 8)], a.Addr(2)); e != 0 {
+	if _, e := t.Mem.CopyIn(b[:min(a.Uint(1), 8)], a.Addr(2)); e != 0 {
+		return 0, e
+	}
+	u, e := affinityOf(t, a.Int(0))
+	if e != 0 {
 		return 0, e
 	}
 	if u.Proc != t.Proc && !mayRenice(t.Cred(), u) {
@@ -130,18 +130,29 @@ func priorities(policy int32) (low, high int32, ok bool) {
 	return 0, 0, false
 }
 
-// setPolicy sets a thread's policy and priority with the rights of the caller.
-func setPolicy(t, u *proc.Thread, policy, priority int32) linux.Errno {
-	reset := policy & schedResetOnFork
+// mayHavePolicy reports whether a policy and a priority go together, and whether the
+// caller may change the thread's.
+func mayHavePolicy(t, u *proc.Thread, policy, priority int32) linux.Errno {
 	policy &^= schedResetOnFork
 	low, high, ok := priorities(policy)
-	if !ok || policy == 6 || priority < low || priority > high {
+	switch {
+	case !ok || policy == 6 || priority < low || priority > high:
 		return linux.EINVAL
-	}
-	c := t.Cred()
-	if u != t && !mayRenice(c, u) {
+	case u != t && !mayRenice(t.Cred(), u):
 		return linux.EPERM
 	}
+	return 0
+}
+
+// setPolicy sets a thread's policy and priority with the rights of the caller.
+func setPolicy(t, u *proc.Thread, policy, priority int32) linux.Errno {
+	if e := mayHavePolicy(t, u, policy, priority); e != 0 {
+		return e
+	}
+	reset := policy & schedResetOnFork
+	policy &^= schedResetOnFork
+	_, high, _ := priorities(policy)
+	c := t.Cred()
 	realtime := uint64(0)
 	if high > 0 {
 		realtime = u.Proc.Rlimit(linux.RLIMIT_RTPRIO).Cur

@@ -266,6 +266,11 @@ func killThread(t *proc.Thread, tgid, tid int32, sig linux.Signal, info *linux.S
 		return linux.EINVAL
 	}
 	u := proc.ByTID(tid)
+	if u == nil && (tgid == 0 || tgid == tid) {
+		if p := proc.Lookup(tid); p != nil && p.Zombie() {
+			return sendTo(t, p, nil, sig, info) // it is still there to be asked for
+		}
+	}
 	if u == nil || tgid != 0 && u.Proc.PID != tgid {
 		return linux.ESRCH
 	}
@@ -365,9 +370,6 @@ func sysGetitimer(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 // sysSetitimer is setitimer(int which, const struct itimerval *new, struct itimerval *old).
 func sysSetitimer(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	which := a.Int(0)
-	if which < proc.ItimerReal || which > proc.ItimerProf {
-		return 0, linux.EINVAL
-	}
 	var v [4]int64
 	if addr := a.Addr(1); addr != 0 {
 		b, e := readUser(t, addr, 32)
@@ -385,6 +387,9 @@ func sysSetitimer(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	value, e := timevalNano(v[2], v[3])
 	if e != 0 {
 		return 0, e
+	}
+	if which < proc.ItimerReal || which > proc.ItimerProf {
+		return 0, linux.EINVAL
 	}
 	left, old := t.Proc.SetItimer(int(which), value, interval)
 	if addr := a.Addr(2); addr != 0 {

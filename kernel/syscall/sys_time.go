@@ -24,15 +24,22 @@ var timeCalls = []Call{
 	{linux.SYS_clock_adjtime, "clock_adjtime", sysClockAdjtime, "as adjtimex, for CLOCK_REALTIME"},
 }
 
+// A negative clock is a process's or thread's number, inverted, and these bits.
+const (
+	clockPerThread = 4
+	clockKind      = 3 // mask of the kinds:
+	clockVirtual   = 1 // user time
+	clockSched     = 2 // what clock_getcpuclockid makes
+	clockFile      = 3 // without clockPerThread: a file's clock
+)
+
+// fileClock reports a clock made of a file descriptor; there is no such file.
+func fileClock(clock int32) bool { return clock < 0 && clock&7 == clockFile }
+
 // cpuClock returns how to read a CPU-time clock: one of the caller's, or one
 // that clock_getcpuclockid made of a process's or thread's number. EINVAL for
 // what is none.
 func cpuClock(t *proc.Thread, clock int32) (func() int64, linux.Errno) {
-	const (
-		perThread = 4 // bit of a made clock
-		virtual   = 1 // kinds: user time,
-		file      = 3 // or a file's clock
-	)
 	sum := func(user, system int64) int64 { return user + system }
 	p, th, kind := t.Proc, t, int32(0)
 	switch {
@@ -41,10 +48,10 @@ func cpuClock(t *proc.Thread, clock int32) (func() int64, linux.Errno) {
 	case clock == linux.CLOCK_THREAD_CPUTIME_ID:
 	case clock < 0:
 		id := ^(clock >> 3)
-		if kind = clock & 3; kind == file {
+		if kind = clock & clockKind; kind == clockFile {
 			return nil, linux.EINVAL
 		}
-		if clock&perThread != 0 {
+		if clock&clockPerThread != 0 {
 			if id != 0 {
 				th = proc.ByTID(id)
 			}
@@ -63,7 +70,7 @@ func cpuClock(t *proc.Thread, clock int32) (func() int64, linux.Errno) {
 	default:
 		return nil, linux.EINVAL
 	}
-	if kind == virtual {
+	if kind == clockVirtual {
 		sum = func(user, _ int64) int64 { return user }
 	}
 	if th != nil {
@@ -101,7 +108,21 @@ func sysClockGetres(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if a[1] == 0 {
 		return 0, 0
 	}
-	return 0, writeTimespec(t, a.Addr(1), linux.Timespec{Nsec: 1})
+	return 0, writeTimespec(t, a.Addr(1), linux.Timespec{Nsec: resolution(a.Int(0))})
+}
+
+// tickLength is the resolution that Debian's kernel names for clocks that run by ticks.
+const tickLength = 4_000_000
+
+// resolution is what clock_getres answers: a tick for the coarse clocks and for those
+// that count user time, though they run as finely as the others.
+func resolution(clock int32) int64 {
+	switch {
+	case clock == linux.CLOCK_REALTIME_COARSE, clock == linux.CLOCK_MONOTONIC_COARSE,
+		clock < 0 && clock&clockKind < clockSched:
+		return tickLength
+	}
+	return 1
 }
 
 // maxRealtime bounds what CLOCK_REALTIME may be set to (TIME_SETTOD_SEC_MAX:
@@ -125,12 +146,19 @@ func setRealtime(t *proc.Thread, ts linux.Timespec) linux.Errno {
 
 // sysClockSettime is clock_settime(clockid_t clock, const struct timespec *ts).
 func sysClockSettime(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	if a.Int(0) != linux.CLOCK_REALTIME {
+	clock := a.Int(0)
+	if clock > linux.CLOCK_REALTIME {
 		return 0, linux.EINVAL
 	}
 	ts, e := readTimespec(t, a.Addr(1))
 	if e != 0 {
 		return 0, e
+	}
+	if clock < 0 {
+		if _, e := cpuClock(t, clock); e != 0 {
+			return 0, e
+		}
+		return 0, linux.EPERM
 	}
 	return 0, setRealtime(t, ts)
 }
@@ -159,12 +187,31 @@ func sysSettimeofday(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		if tv.Nsec < 0 || tv.Nsec > 1e6 {
 			return 0, linux.EINVAL
 		}
+		if e := checkZone(t, a.Addr(1)); e != 0 {
+			return 0, e
+		}
 		return 0, setRealtime(t, linux.Timespec{Sec: tv.Sec + tv.Nsec/1e6, Nsec: tv.Nsec % 1e6 * 1000})
 	}
-	if !t.Cred().Has(kern.CapSysTime) {
-		return 0, linux.EPERM
+	return 0, checkZone(t, a.Addr(1))
+}
+
+// checkZone reads a struct timezone, which is not kept.
+func checkZone(t *proc.Thread, addr uio.Addr) linux.Errno {
+	west := int32(0)
+	if addr != 0 {
+		b, e := readUser(t, addr, 8)
+		if e != 0 {
+			return e
+		}
+		west = int32(binary.LittleEndian.Uint32(b))
 	}
-	return 0, 0
+	switch {
+	case !t.Cred().Has(kern.CapSysTime):
+		return linux.EPERM
+	case west < -15*60 || west > 15*60:
+		return linux.EINVAL
+	}
+	return 0
 }
 
 // sysTime is time(time_t *t).
@@ -183,13 +230,20 @@ func sysAdjtimex(t *proc.Thread, a *Args) (uint64, linux.Errno) { return adjtime
 
 // sysClockAdjtime is clock_adjtime(clockid_t clock, struct timex *buf).
 func sysClockAdjtime(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	if a.Int(0) != linux.CLOCK_REALTIME {
-		if _, e := readClock(t, a.Int(0)); e != 0 {
-			return 0, e
-		}
+	clock := a.Int(0)
+	if clock == linux.CLOCK_REALTIME {
+		return adjtime(t, a.Addr(1))
+	}
+	if _, e := readUser(t, a.Addr(1), linux.SizeofTimex); e != 0 {
+		return 0, e
+	}
+	if clock < 0 && !fileClock(clock) {
 		return 0, linux.EOPNOTSUPP
 	}
-	return adjtime(t, a.Addr(1))
+	if _, e := readClock(t, clock); e != 0 {
+		return 0, e
+	}
+	return 0, linux.EOPNOTSUPP
 }
 
 // adjtime reports an unsynchronised clock that nobody adjusts.
@@ -198,7 +252,7 @@ func adjtime(t *proc.Thread, addr uio.Addr) (uint64, linux.Errno) {
 	if e != 0 {
 		return 0, e
 	}
-	if binary.LittleEndian.Uint32(b) != 0 {
+	if modes := binary.LittleEndian.Uint32(b); modes != 0 && modes != linux.ADJ_OFFSET_SS_READ {
 		if !t.Cred().Has(kern.CapSysTime) {
 			return 0, linux.EPERM
 		}
@@ -273,10 +327,15 @@ func sysClockNanosleep(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	case linux.CLOCK_MONOTONIC_RAW, linux.CLOCK_REALTIME_COARSE, linux.CLOCK_MONOTONIC_COARSE:
 		return 0, linux.EOPNOTSUPP
 	case linux.CLOCK_THREAD_CPUTIME_ID:
-		return 0, linux.EINVAL
+		return 0, linux.EOPNOTSUPP
 	}
-	if _, e := readClock(t, clock); e != 0 {
-		return 0, e
+	if fileClock(clock) {
+		return 0, linux.EOPNOTSUPP
+	}
+	if clock >= 0 {
+		if _, e := readClock(t, clock); e != 0 {
+			return 0, e
+		}
 	}
 	ts, e := readTimespec(t, a.Addr(2))
 	if e != 0 {
@@ -284,6 +343,9 @@ func sysClockNanosleep(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	}
 	if !ts.Valid() {
 		return 0, linux.EINVAL
+	}
+	if self := ^(clock >> 3); clock < 0 && clock&clockPerThread != 0 && (self == 0 || self == t.TID) {
+		return 0, linux.EINVAL // it does not run while it waits
 	}
 	absolute := a[1]&linux.TIMER_ABSTIME != 0
 	if _, wall := ktime.Wall(clock); !wall {

@@ -116,6 +116,9 @@ func sysTimerCreate(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	case linux.CLOCK_MONOTONIC_RAW, linux.CLOCK_REALTIME_COARSE, linux.CLOCK_MONOTONIC_COARSE:
 		return 0, linux.EOPNOTSUPP
 	}
+	if fileClock(clock.ID) {
+		return 0, linux.EOPNOTSUPP
+	}
 	if !mayUseAlarm(t, clock.ID) {
 		return 0, linux.EPERM
 	}

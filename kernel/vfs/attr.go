@@ -211,9 +211,11 @@ func CheckAccess(c *kern.Ctx, p Path, want Access, effective bool) linux.Errno {
 	if !effective {
 		real := *cred
 		real.FSUID, real.FSGID = cred.UID, cred.GID
-		if cred.UID != 0 {
+		switch {
+		case cred.Secure(kern.SecureNoSetuidFixup):
+		case cred.UID != 0:
 			real.Effective = 0
-		} else {
+		default:
 			real.Effective = cred.Permitted
 		}
 		cred = &real

@@ -40,13 +40,8 @@ func (s *Space) Madvise(c *kern.Ctx, addr, length uint64, advice int32) linux.Er
 	case linux.MADV_POPULATE_READ, linux.MADV_POPULATE_WRITE:
 		return s.advisePopulate(c, addr, end, advice == linux.MADV_POPULATE_WRITE)
 	}
-	if set|reset == 0 { // a hint: nothing to do but to look for gaps
-		s.mu.RLock()
-		defer s.mu.RUnlock()
-		if s.mapped(addr, end) != end-addr {
-			return linux.ENOMEM
-		}
-		return 0
+	if set|reset == 0 {
+		return s.hinted(addr, end, advice)
 	}
 	s.lock()
 	defer s.unlock()
@@ -59,7 +54,7 @@ func (s *Space) Madvise(c *kern.Ctx, addr, length uint64, advice int32) linux.Er
 		v := s.vmas.at(i)
 		from, to := max(at, v.start), min(end, v.end)
 		if e := s.change(from, to, func(v *vma) (uint32, uint32, linux.Errno) {
-			if set == vWipe && (v.obj != nil || !v.private()) {
+			if set == vWipe && (v.obj != nil || !v.private()) || reset == vDontFork && v.kernels() {
 				return 0, 0, linux.EINVAL
 			}
 			return v.prot, v.flags&^reset | set, 0
@@ -69,6 +64,30 @@ func (s *Space) Madvise(c *kern.Ctx, addr, length uint64, advice int32) linux.Er
 		at = to
 	}
 	if gap {
+		return linux.ENOMEM
+	}
+	return 0
+}
+
+// hinted is advice that changes nothing here: what is left is to refuse it where
+// Linux does, and to look for gaps.
+func (s *Space) hinted(addr, end uint64, advice int32) linux.Errno {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for i := s.find(addr); i < s.vmas.len() && s.vmas.at(i).start < end; i++ {
+		v := s.vmas.at(i)
+		switch advice {
+		case linux.MADV_COLD, linux.MADV_PAGEOUT:
+			if v.flags&vLocked != 0 || v.kernels() {
+				return linux.EINVAL
+			}
+		case linux.MADV_HUGEPAGE, linux.MADV_DODUMP:
+			if v.flags&vSpecial != 0 {
+				return linux.EINVAL
+			}
+		}
+	}
+	if s.mapped(addr, end) != end-addr {
 		return linux.ENOMEM
 	}
 	return 0
@@ -86,7 +105,7 @@ func (s *Space) discard(addr, end uint64, advice int32) linux.Errno {
 	var e linux.Errno
 	for i := s.find(addr); i < s.vmas.len() && s.vmas.at(i).start < end; i++ {
 		v := s.vmas.at(i)
-		if v.flags&vLocked != 0 && advice != linux.MADV_DONTNEED_LOCKED ||
+		if v.flags&vLocked != 0 && advice != linux.MADV_DONTNEED_LOCKED || v.kernels() ||
 			advice == linux.MADV_FREE && (v.obj != nil || !v.private()) {
 			e = linux.EINVAL
 			break
@@ -164,7 +183,7 @@ func (s *Space) advisePopulate(c *kern.Ctx, addr, end uint64, write bool) linux.
 		switch {
 		case v == nil:
 			e = linux.ENOMEM
-		case v.prot == 0, write && v.prot&linux.PROT_WRITE == 0:
+		case v.prot == 0, write && v.prot&linux.PROT_WRITE == 0, v.kernels():
 			e = linux.EINVAL
 		default:
 			if r = s.handle(v, addr, write, true); r != FaultOK {
@@ -185,6 +204,9 @@ func (s *Space) Msync(c *kern.Ctx, addr, length uint64, flags uint32) linux.Errn
 	if flags&^(linux.MS_ASYNC|linux.MS_INVALIDATE|linux.MS_SYNC) != 0 ||
 		flags&(linux.MS_ASYNC|linux.MS_SYNC) == linux.MS_ASYNC|linux.MS_SYNC {
 		return linux.EINVAL
+	}
+	if n, ok := pages(length); !ok {
+		length = n // as Linux rounds it: to nothing
 	}
 	end, e := checkRange(addr, length, linux.ENOMEM, linux.ENOMEM)
 	if e != 0 {
@@ -287,13 +309,13 @@ func (s *Space) Mlock(c *kern.Ctx, addr, length uint64, flags uint32) linux.Errn
 	if flags != 0 {
 		add |= vOnFault
 	}
-	start, end, e := lockRange(addr, length)
-	if e != 0 || start == end {
-		return e
-	}
 	limit := s.memlock(c)
 	if limit == 0 {
 		return linux.EPERM
+	}
+	start, end, e := lockRange(addr, length)
+	if e != 0 || start == end {
+		return e
 	}
 	s.lock()
 	if limit != ^uint64(0) && s.locked+(end-start)-s.lockedIn(start, end) > limit {
@@ -389,15 +411,19 @@ func (s *Space) memlock(c *kern.Ctx) uint64 {
 
 func lockRange(addr, length uint64) (start, end uint64, e linux.Errno) {
 	start = addr &^ pageMask
-	if addr+length < addr {
-		return 0, 0, linux.EINVAL
+	length += addr - start
+	if n, ok := pages(length); !ok {
+		length = n // as Linux rounds it: to nothing
 	}
-	end, e = checkRange(start, addr+length-start, linux.EINVAL, linux.ENOMEM)
+	end, e = checkRange(start, length, linux.EINVAL, linux.ENOMEM)
 	return start, end, e
 }
 
 func (s *Space) setLocked(start, end uint64, add uint32) linux.Errno {
 	return s.change(start, end, func(v *vma) (uint32, uint32, linux.Errno) {
+		if v.flags&vSpecial != 0 {
+			return v.prot, v.flags, 0
+		}
 		return v.prot, v.flags&^(vLocked|vOnFault) | add, 0
 	})
 }

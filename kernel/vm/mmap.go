@@ -18,6 +18,7 @@ type MapArgs struct {
 	Object       mem.Object // maps this instead of a file (vDSO, shared memory segments)
 	Offset       uint64
 	NoWrite      bool   // Object may not be made writable later
+	Special      bool   // the kernel's own pages: they neither grow nor count as locked
 	Name         string // shown in /proc/PID/maps: "[vdso]", …
 }
 
@@ -28,7 +29,11 @@ const (
 	// refuses others, the older types ignore them.
 	mapFlags = linux.MAP_TYPE | linux.MAP_FIXED | linux.MAP_ANONYMOUS | linux.MAP_32BIT | linux.MAP_GROWSDOWN |
 		linux.MAP_DENYWRITE | linux.MAP_EXECUTABLE | linux.MAP_LOCKED | linux.MAP_NORESERVE | linux.MAP_POPULATE |
-		linux.MAP_NONBLOCK | linux.MAP_STACK | linux.MAP_FIXED_NOREPLACE
+		linux.MAP_NONBLOCK | linux.MAP_STACK | linux.MAP_FIXED_NOREPLACE | hugeSizes
+
+	// hugeSizes are the bits of the sizes of huge pages that Linux knows.
+	hugeShift = 26
+	hugeSizes = (21 | 30) << hugeShift
 )
 
 // pages rounds a length up; false: it overflows.
@@ -45,10 +50,10 @@ func (s *Space) Mmap(c *kern.Ctx, a *MapArgs) (uint64, linux.Errno) {
 		return 0, linux.EINVAL
 	case !ok || length > userTop:
 		return 0, linux.ENOMEM
-	case a.Offset+length < a.Offset || a.Offset+length > 1<<63:
+	case a.Offset+length < a.Offset || a.Offset+length >= 1<<63:
 		return 0, linux.EOVERFLOW
 	case a.Flags&linux.MAP_HUGETLB != 0:
-		return 0, linux.EINVAL
+		return 0, hugeError(a)
 	case a.Flags&linux.MAP_LOCKED != 0 && s.memlock(c) == 0:
 		return 0, linux.EPERM
 	}
@@ -56,6 +61,9 @@ func (s *Space) Mmap(c *kern.Ctx, a *MapArgs) (uint64, linux.Errno) {
 	switch a.Flags & linux.MAP_TYPE {
 	case linux.MAP_PRIVATE:
 	case linux.MAP_SHARED_VALIDATE:
+		if a.Flags&linux.MAP_ANONYMOUS != 0 {
+			return 0, linux.EINVAL
+		}
 		if a.Flags&^mapFlags != 0 {
 			return 0, linux.EOPNOTSUPP
 		}
@@ -89,6 +97,15 @@ func (s *Space) Mmap(c *kern.Ctx, a *MapArgs) (uint64, linux.Errno) {
 	return addr, 0
 }
 
+// hugeError is the answer to MAP_HUGETLB: there are no huge pages.
+func hugeError(a *MapArgs) linux.Errno {
+	switch size := a.Flags >> hugeShift; {
+	case a.Flags&linux.MAP_ANONYMOUS == 0, size != 0 && size != 21 && size != 30:
+		return linux.EINVAL
+	}
+	return linux.ENOMEM
+}
+
 // back finds what v maps and takes the references it holds; on failure it
 // holds nothing.
 func (s *Space) back(c *kern.Ctx, a *MapArgs, v *vma, length uint64) linux.Errno {
@@ -98,6 +115,12 @@ func (s *Space) back(c *kern.Ctx, a *MapArgs, v *vma, length uint64) linux.Errno
 		v.flags |= vShmem
 		if a.NoWrite {
 			v.flags &^= vMayWrite
+		}
+		if a.Special {
+			v.flags |= vSpecial
+			if a.NoWrite {
+				v.flags |= vNoExec
+			}
 		}
 		b := v.backing()
 		b.hold(1)
@@ -109,7 +132,7 @@ func (s *Space) back(c *kern.Ctx, a *MapArgs, v *vma, length uint64) linux.Errno
 		if v.flags&vNoReserve == 0 && length>>pageShift > uint64(mem.Total()) {
 			return linux.ENOMEM
 		}
-		v.obj = newShared()
+		v.obj = newShared(length >> pageShift)
 		v.flags |= vShmem
 	default:
 		f := a.File
@@ -139,7 +162,7 @@ func (s *Space) back(c *kern.Ctx, a *MapArgs, v *vma, length uint64) linux.Errno
 		if obj == mem.Anonymous {
 			v.off = 0
 			if !v.private() {
-				v.obj = newShared()
+				v.obj = newShared(length >> pageShift)
 				v.flags |= vShmem
 			}
 			return 0

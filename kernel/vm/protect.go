@@ -10,13 +10,15 @@ import (
 // Mprotect is mprotect(2).
 func (s *Space) Mprotect(_ *kern.Ctx, addr, length uint64, prot uint32) linux.Errno {
 	grow := prot & (linux.PROT_GROWSDOWN | linux.PROT_GROWSUP)
-	if prot&^(protMask|linux.PROT_SEM|linux.PROT_GROWSDOWN|linux.PROT_GROWSUP) != 0 ||
-		grow == linux.PROT_GROWSDOWN|linux.PROT_GROWSUP || grow == linux.PROT_GROWSUP {
+	if grow == linux.PROT_GROWSDOWN|linux.PROT_GROWSUP {
 		return linux.EINVAL
 	}
 	end, e := checkRange(addr, length, linux.ENOMEM, linux.ENOMEM)
 	if e != 0 || length == 0 {
 		return e
+	}
+	if prot&^(protMask|linux.PROT_SEM|linux.PROT_GROWSDOWN) != 0 {
+		return linux.EINVAL
 	}
 	prot &= protMask
 	s.lock()

@@ -199,7 +199,7 @@ func BenchmarkForkExit(b *testing.B) {
 	mmap(b, s, MapArgs{Addr: bss, Length: 6 * pageSize, Prot: rw, Flags: linux.MAP_PRIVATE | linux.MAP_FIXED | linux.MAP_ANONYMOUS})
 	s.SetBrk(heap)
 	s.Brk(nil, heap+34*pageSize)
-	vdso := newShared()
+	vdso := newShared(2)
 	mmap(b, s, MapArgs{Length: pageSize, Prot: linux.PROT_READ, Flags: linux.MAP_PRIVATE, Object: vdso})
 	mmap(b, s, MapArgs{Length: pageSize, Prot: linux.PROT_READ | linux.PROT_EXEC, Flags: linux.MAP_PRIVATE, Object: vdso, Offset: pageSize})
 	top, _ := s.MapStack(true, false)

@@ -8,22 +8,15 @@ import (
 
 // Mremap is mremap(2).
 func (s *Space) Mremap(c *kern.Ctx, addr, oldLen, newLen uint64, flags uint32, to uint64) (uint64, linux.Errno) {
-	if flags&^(linux.MREMAP_MAYMOVE|linux.MREMAP_FIXED) != 0 ||
-		flags&linux.MREMAP_FIXED != 0 && flags&linux.MREMAP_MAYMOVE == 0 || newLen == 0 {
-		return 0, linux.EINVAL
-	}
 	old, ok1 := pages(oldLen)
 	length, ok2 := pages(newLen)
-	if addr&pageMask != 0 || !ok1 || !ok2 || old > userTop || length > userTop {
+	keep := flags&linux.MREMAP_DONTUNMAP != 0
+	switch {
+	case flags&^(linux.MREMAP_MAYMOVE|linux.MREMAP_FIXED|linux.MREMAP_DONTUNMAP) != 0,
+		flags&(linux.MREMAP_FIXED|linux.MREMAP_DONTUNMAP) != 0 && flags&linux.MREMAP_MAYMOVE == 0,
+		keep && oldLen != newLen, newLen == 0,
+		addr&pageMask != 0, !ok1, !ok2:
 		return 0, linux.EINVAL
-	}
-	if flags&linux.MREMAP_FIXED != 0 {
-		if to&pageMask != 0 || to > userTop-length || addr < to+length && to < addr+max(old, pageSize) {
-			return 0, linux.EINVAL
-		}
-		if to < userMin {
-			return 0, linux.EPERM
-		}
 	}
 	at, grown, e := s.remap(c, addr, old, length, flags, to)
 	if e == 0 && grown > 0 {
@@ -43,20 +36,37 @@ func (s *Space) remap(c *kern.Ctx, addr, old, length uint64, flags uint32, to ui
 	if old == 0 && v.private() {
 		return 0, 0, linux.EINVAL
 	}
-	fixed := flags&linux.MREMAP_FIXED != 0
-	if !fixed && old >= length && old != 0 { // shrink
+	fixed, keep := flags&linux.MREMAP_FIXED != 0, flags&linux.MREMAP_DONTUNMAP != 0
+	switch {
+	case !fixed && !keep:
+	case to&pageMask != 0, length > userTop, to > userTop-length, addr < to+length && to < addr+max(old, pageSize):
+		return 0, 0, linux.EINVAL
+	case fixed && to < userMin:
+		return 0, 0, linux.EPERM
+	}
+	if !fixed && !keep && old >= length && old != 0 { // shrink
 		if old > length {
-			if addr+old > userTop || s.full(2) {
+			if old > userTop-addr || s.full(2) {
 				return 0, 0, linux.ENOMEM
 			}
 			s.unmap(addr+length, addr+old)
 		}
 		return addr, 0, 0
 	}
-	if old > v.end-addr {
+	switch {
+	case keep && v.flags&vSpecial != 0:
+		return 0, 0, linux.EINVAL
+	case old > v.end-addr, length > old && v.flags&vSpecial != 0:
 		return 0, 0, linux.EFAULT
 	}
-	if length > old {
+	if keep {
+		if e := s.afford(v, length); e != 0 {
+			return 0, 0, e
+		}
+	} else if length > old {
+		if length > userTop {
+			return 0, 0, linux.ENOMEM
+		}
 		if v.off+(addr-v.start)+length < v.off {
 			return 0, 0, linux.EINVAL
 		}
@@ -70,7 +80,7 @@ func (s *Space) remap(c *kern.Ctx, addr, old, length uint64, flags uint32, to ui
 			grown = length - old
 		}
 	}
-	if !fixed && old > 0 && addr+old == v.end && s.fits(v.end, length-old) {
+	if !fixed && !keep && old > 0 && addr+old == v.end && s.fits(v.end, length-old) {
 		more := *v
 		more.start, more.end = v.end, addr+length
 		if more.obj != nil {
@@ -86,16 +96,20 @@ func (s *Space) remap(c *kern.Ctx, addr, old, length uint64, flags uint32, to ui
 	if s.full(4) {
 		return 0, 0, linux.ENOMEM
 	}
+	hint := MapArgs{}
+	if keep {
+		hint.Addr = to
+	}
 	if fixed {
 		s.unmap(to, to+length)
-	} else if to = s.findHole(length); to == 0 {
+	} else if to = s.choose(&hint, length); to == 0 {
 		return 0, 0, linux.ENOMEM
 	}
 	if old > length { // MREMAP_FIXED that shrinks
 		s.unmap(addr+length, addr+old)
 		old = length
 	}
-	if e := s.move(addr, old, to, length); e != 0 {
+	if e := s.move(addr, old, to, length, keep); e != 0 {
 		return 0, 0, e
 	}
 	return to, grown, 0
@@ -103,8 +117,8 @@ func (s *Space) remap(c *kern.Ctx, addr, old, length uint64, flags uint32, to ui
 
 // move makes the mapping at addr, or old bytes of it, one of length bytes at to,
 // which is free; its pages go along. With old 0 (shared memory) it stays where
-// it was, too.
-func (s *Space) move(addr, old, to, length uint64) linux.Errno {
+// it was, too, and with keep, then without its pages.
+func (s *Space) move(addr, old, to, length uint64, keep bool) linux.Errno {
 	// Tables first: afterwards nothing can fail.
 	w := *s.at(addr)
 	w.off += addr - w.start
@@ -153,6 +167,9 @@ func (s *Space) move(addr, old, to, length uint64) linux.Errno {
 	// First the new place, so that its tables are not taken for unused ones.
 	s.dup(&w)
 	s.insert(w)
+	if keep {
+		return s.setLocked(addr, addr+old, 0)
+	}
 	s.split(addr)
 	s.split(addr + old)
 	s.remove(g, addr, addr+old)

@@ -16,7 +16,7 @@ type Shared struct {
 	refs atomic.Int64 // mappings, and the segment's own
 
 	mu     sync.Mutex
-	limit  uint64            // pages; 0: as many as are asked for; immutable
+	limit  uint64            // pages; immutable
 	chunks map[uint64]*chunk // guarded by mu
 	n      atomic.Int64      // pages present
 }
@@ -26,23 +26,19 @@ const chunkPages = 64
 
 type chunk [chunkPages]mem.Frame
 
-// newShared returns an object with the reference of its first mapping.
-func newShared() *Shared {
-	o := &Shared{chunks: make(map[uint64]*chunk)}
+// newShared returns an object of so many pages with the reference of its first mapping.
+func newShared(n uint64) *Shared {
+	o := &Shared{chunks: make(map[uint64]*chunk), limit: n}
 	o.refs.Store(1)
 	return o
 }
 
 // NewShared returns an object of so many pages; Detach drops the caller's reference.
-func NewShared(n uint64) *Shared {
-	o := newShared()
-	o.limit = n
-	return o
-}
+func NewShared(n uint64) *Shared { return newShared(n) }
 
 // Page returns page i, made at the first touch.
 func (o *Shared) Page(i uint64, _ bool) (mem.Frame, linux.Errno) {
-	if o.limit != 0 && i >= o.limit {
+	if i >= o.limit {
 		return 0, linux.EFAULT
 	}
 	o.mu.Lock()

@@ -44,6 +44,7 @@ const (
 	vNoReserve        // MAP_NORESERVE
 	vMayWrite         // mprotect may add PROT_WRITE
 	vNoExec           // mprotect may not add PROT_EXEC
+	vSpecial          // the kernel's own pages
 	vShmem            // the object is memory, not a file: counted as such
 )
 
@@ -83,6 +84,9 @@ func (v *vma) bits() pte {
 
 // private reports whether stores stay in this space.
 func (v *vma) private() bool { return v.flags&vShared == 0 }
+
+// kernels reports whether v shows what the kernel keeps up to date.
+func (v *vma) kernels() bool { return v.flags&(vSpecial|vMayWrite) == vSpecial }
 
 // writes reports whether stores may reach the object, now or after mprotect.
 func (v *vma) writes() bool { return v.flags&(vShared|vMayWrite) == vShared|vMayWrite }
