@@ -13,10 +13,8 @@ import (
 const (
 	HeaderSize = 64 // of the ELF header
 	entrySize  = 56 // of a program header
-	// maxHeaders bounds the program headers, as Linux does with 64 KiB.
-	maxHeaders = 65536 / entrySize
-	// maxSegments bounds what is mapped; no linker makes more than a dozen.
-	maxSegments = 256
+	// maxHeaders bounds the program headers: they fit in a page.
+	maxHeaders = pageSize / entrySize
 	// MaxInterp is the longest path of an interpreter (PATH_MAX).
 	MaxInterp = 4096
 
@@ -30,7 +28,6 @@ const (
 const (
 	ptLoad     = 1
 	ptInterp   = 3
-	ptPhdr     = 6
 	ptGNUStack = 0x6474e551
 
 	// X, W and R are permissions of a segment.
@@ -45,8 +42,8 @@ const (
 	machine  = 62 // EM_X86_64
 )
 
-// Segment is one mapping: file bytes and the zeroes behind them. All but Flags
-// are as the file says, relative to the load bias.
+// Segment is one mapping: file bytes and the zeroes behind them. All is as the file
+// says, relative to the load bias.
 type Segment struct {
 	Addr     uint64 // where the first byte of the file goes
 	Offset   uint64
@@ -64,14 +61,23 @@ func (s *Segment) FileEnd() uint64 { return (s.Addr + s.FileSize + pageMask) &^ 
 // End returns the end of the pages that the segment takes.
 func (s *Segment) End() uint64 { return (s.Addr + s.MemSize + pageMask) &^ pageMask }
 
+// FileOffset returns where in the file the segment's first page is. It is no multiple
+// of the page size, and cannot be mapped, where address and offset do not agree.
+func (s *Segment) FileOffset() uint64 { return s.Offset - s.Addr&pageMask }
+
+// fits reports whether the segment lies within user memory.
+func (s *Segment) fits() bool {
+	return s.Addr < addressEnd && s.FileSize <= s.MemSize && s.MemSize <= addressEnd-s.Addr
+}
+
 // Program is what a file's headers say.
 type Program struct {
+	Loadable  bool // of a type that can be loaded, with segments within user memory
 	Dynamic   bool // ET_DYN: may be loaded anywhere
 	Entry     uint64
-	Segments  []Segment // by address, apart from each other
+	Segments  []Segment // as the file has them: in any order, apart or not
 	Low, High uint64    // pages that the segments span
 	Align     uint64    // greatest alignment of a segment
-	PHOff     uint64
 	PHNum     int
 	PHAddr    uint64 // where the program headers lie in memory; 0: nowhere
 	Interp    Range  // the interpreter's path in the file; size 0: none
@@ -82,15 +88,14 @@ type Program struct {
 type Range struct{ Offset, Size uint64 }
 
 // HeadersAt returns where a file's program headers lie. b is the beginning of
-// the file, at least HeaderSize bytes for success.
+// the file, at least HeaderSize bytes for success. As in Linux neither class nor
+// version of the file matter.
 func HeadersAt(b []byte) (r Range, n int, e linux.Errno) {
-	if len(b) < HeaderSize || b[0] != 0x7f || b[1] != 'E' || b[2] != 'L' || b[3] != 'F' ||
-		b[4] != 2 || b[5] != 1 || b[6] != 1 {
+	if len(b) < HeaderSize || b[0] != 0x7f || b[1] != 'E' || b[2] != 'L' || b[3] != 'F' {
 		return r, 0, linux.ENOEXEC
 	}
 	le := binary.LittleEndian
-	kind := le.Uint16(b[16:])
-	if kind != typeExec && kind != typeDyn || le.Uint16(b[18:]) != machine || le.Uint16(b[54:]) != entrySize {
+	if le.Uint16(b[18:]) != machine || le.Uint16(b[54:]) != entrySize {
 		return r, 0, linux.ENOEXEC
 	}
 	off := le.Uint64(b[32:])
@@ -101,8 +106,15 @@ func HeadersAt(b []byte) (r Range, n int, e linux.Errno) {
 	return Range{off, uint64(n) * entrySize}, n, 0
 }
 
+// Executable reports whether a file's type is that of a program or a shared object.
+func Executable(b []byte) bool {
+	kind := binary.LittleEndian.Uint16(b[16:])
+	return kind == typeExec || kind == typeDyn
+}
+
 // Parse reads the headers: b is the beginning of the file, ph the program
-// headers as HeadersAt told.
+// headers as HeadersAt told. What it refuses is no program; a program that cannot be
+// loaded is not Loadable.
 func Parse(b, ph []byte) (*Program, linux.Errno) {
 	at, n, e := HeadersAt(b)
 	if e != 0 {
@@ -113,11 +125,11 @@ func Parse(b, ph []byte) (*Program, linux.Errno) {
 	}
 	le := binary.LittleEndian
 	p := &Program{
-		Dynamic: le.Uint16(b[16:]) == typeDyn,
-		Entry:   le.Uint64(b[24:]),
-		PHOff:   at.Offset,
-		PHNum:   n,
-		Align:   pageSize,
+		Loadable: Executable(b),
+		Dynamic:  le.Uint16(b[16:]) == typeDyn,
+		Entry:    le.Uint64(b[24:]),
+		PHNum:    n,
+		Align:    pageSize,
 	}
 	for i := range n {
 		h := ph[i*entrySize:]
@@ -131,12 +143,7 @@ func Parse(b, ph []byte) (*Program, linux.Errno) {
 		}
 		switch le.Uint32(h) {
 		case ptLoad:
-			if s.MemSize == 0 {
-				continue
-			}
-			if e := p.addSegment(s, le.Uint64(h[48:])); e != 0 {
-				return nil, e
-			}
+			p.addSegment(s, le.Uint64(h[48:]), at.Offset)
 		case ptInterp:
 			if p.Interp.Size != 0 {
 				continue
@@ -146,36 +153,19 @@ func Parse(b, ph []byte) (*Program, linux.Errno) {
 				return nil, linux.ENOEXEC
 			}
 			p.Interp = Range{s.Offset, s.FileSize}
-		case ptPhdr:
-			p.PHAddr = s.Addr
 		case ptGNUStack:
 			p.ExecStack = flags&X != 0
 		}
 	}
-	if len(p.Segments) == 0 {
-		return nil, linux.ENOEXEC
-	}
-	p.findHeaders()
 	return p, 0
 }
 
-// addSegment checks a PT_LOAD header and appends it.
-func (p *Program) addSegment(s Segment, align uint64) linux.Errno {
-	switch {
-	case len(p.Segments) == maxSegments,
-		s.FileSize > s.MemSize,
-		s.Addr&pageMask != s.Offset&pageMask,
-		s.Offset > 1<<62:
-		return linux.ENOEXEC
-	case s.Addr > addressEnd || s.MemSize > addressEnd-s.Addr || s.End() > addressEnd:
-		return linux.ENOMEM
-	}
-	if n := len(p.Segments); n > 0 {
-		// The ABI has them in ascending order. A page that two of them share
-		// belongs to the later one; bytes must not overlap.
-		if last := &p.Segments[n-1]; s.Addr < last.Addr+last.MemSize {
-			return linux.ENOEXEC
-		}
+// addSegment appends a segment. The last one that has the program headers says where
+// they lie.
+func (p *Program) addSegment(s Segment, align, headers uint64) {
+	if !s.fits() {
+		p.Loadable = false
+		return
 	}
 	if align&(align-1) == 0 && align > p.Align && align <= 1<<30 {
 		p.Align = align
@@ -183,23 +173,12 @@ func (p *Program) addSegment(s Segment, align uint64) linux.Errno {
 	if len(p.Segments) == 0 {
 		p.Low = s.Start()
 	}
+	if headers >= s.Offset && headers-s.Offset < s.FileSize {
+		p.PHAddr = s.Addr + (headers - s.Offset)
+	}
+	p.Low = min(p.Low, s.Start())
+	p.High = max(p.High, s.End())
 	p.Segments = append(p.Segments, s)
-	p.High = s.End()
-	return 0
-}
-
-// findHeaders finds where the program headers are mapped, unless PT_PHDR said so.
-func (p *Program) findHeaders() {
-	if p.PHAddr != 0 {
-		return
-	}
-	for i := range p.Segments {
-		s := &p.Segments[i]
-		if p.PHOff >= s.Offset && p.PHOff-s.Offset < s.FileSize {
-			p.PHAddr = s.Addr + (p.PHOff - s.Offset)
-			return
-		}
-	}
 }
 
 // Shebang splits the first line of a script: the interpreter and its one
@@ -222,6 +201,7 @@ func Shebang(b []byte) (interp, arg string, ok bool) {
 		// interpreter's name must.
 		end = len(line)
 		if len(b) >= ShebangSize {
+			end-- // where Linux ends the text
 			if _, rest := field(line); len(rest) == 0 {
 				return "", "", false
 			}

@@ -22,16 +22,18 @@ var RandomizeVA atomic.Int32
 func init() { RandomizeVA.Store(2) }
 
 // maxScripts is how many "#!" lines lead to one another.
-const maxScripts = 4
+const maxScripts = 5
 
 // ExecArgs are the arguments of execve and execveat.
 type ExecArgs struct {
 	At   *vfs.File // directory, or the program itself with an empty path; nil: working directory
 	Path string
 	Walk vfs.WalkFlags
-	Name string // what AT_EXECFN and a script's interpreter are told; Path if empty
-	Argv []string
-	Env  []string
+	// Closes says that Name goes through a descriptor that is closed on exec.
+	Closes bool
+	Name   string // what AT_EXECFN and a script's interpreter are told; Path if empty
+	Argv   []string
+	Env    []string
 }
 
 // program is a program about to be started: open files and their headers.
@@ -42,6 +44,7 @@ type program struct {
 	name         string // AT_EXECFN
 	comm         string
 	unreadable   bool // the caller may run it but not read it
+	lost         bool // it cannot be loaded, and there was no way back
 	privileges
 }
 
@@ -80,6 +83,9 @@ func (t *Thread) Exec(a *ExecArgs) linux.Errno {
 	x.privileges = execCred(t.Cred(), x.file, shared)
 	s, img, start, e := t.buildImage(&x, a.Env)
 	if e != 0 {
+		if x.lost {
+			t.dieLoading()
+		}
 		x.close()
 		return e
 	}
@@ -92,6 +98,15 @@ func (t *Thread) Exec(a *ExecArgs) linux.Errno {
 	x.close()
 	t.becomeProgram(&x, s, img, start)
 	return 0
+}
+
+// dieLoading ends a process whose new program proved not to be loadable when, on
+// Linux, the old one was gone.
+func (t *Thread) dieLoading() {
+	p := t.Proc
+	p.mu.Lock()
+	p.beginExit(int32(linux.SIGSEGV))
+	p.mu.Unlock()
 }
 
 // findProgram opens the program and follows "#!" lines and PT_INTERP.
@@ -117,6 +132,9 @@ func (t *Thread) findProgram(x *program, a *ExecArgs) linux.Errno {
 		if depth == maxScripts {
 			return linux.ELOOP
 		}
+		if depth == 0 && a.Closes {
+			return linux.ENOENT // the interpreter could not open the script
+		}
 		script := x.name
 		if depth > 0 {
 			script = x.argv[0]
@@ -140,6 +158,9 @@ func (t *Thread) findProgram(x *program, a *ExecArgs) linux.Errno {
 // findELF reads the headers of the program and of its interpreter.
 func (t *Thread) findELF(x *program, head []byte) (e linux.Errno) {
 	c := &t.Ctx
+	if len(head) < elf.HeaderSize || !elf.Executable(head) {
+		return linux.ENOEXEC
+	}
 	if x.elf, e = readELF(c, x.file, head); e != 0 {
 		return e
 	}
@@ -148,11 +169,10 @@ func (t *Thread) findELF(x *program, head []byte) (e linux.Errno) {
 		return 0
 	}
 	b := make([]byte, r.Size)
-	n, e := readFile(c, x.file, b, int64(r.Offset))
-	if e != 0 || uint64(n) != r.Size {
-		return linux.ENOEXEC
+	if e := readAll(c, x.file, b, int64(r.Offset)); e != 0 {
+		return e
 	}
-	if b[n-1] != 0 {
+	if b[len(b)-1] != 0 {
 		return linux.ENOEXEC
 	}
 	path, _, _ := strings.Cut(string(b), "\x00")
@@ -161,11 +181,24 @@ func (t *Thread) findELF(x *program, head []byte) (e linux.Errno) {
 	}
 	x.noteReadable(c, x.interp)
 	var ihead [elf.ShebangSize]byte
-	if n, e = readFile(c, x.interp, ihead[:], 0); e != 0 {
+	n, e := readFile(c, x.interp, ihead[:], 0)
+	if e != 0 {
 		return e
+	}
+	if n < elf.HeaderSize {
+		return linux.EIO
 	}
 	if x.ielf, e = readELF(c, x.interp, ihead[:n]); e == linux.ENOEXEC {
 		e = linux.ELIBBAD
+	}
+	return e
+}
+
+// readAll is readFile of bytes that must be there.
+func readAll(c *kern.Ctx, f *vfs.File, b []byte, off int64) linux.Errno {
+	n, e := readFile(c, f, b, off)
+	if e == 0 && n != len(b) {
+		e = linux.EIO
 	}
 	return e
 }
@@ -239,6 +272,7 @@ func (t *Thread) fillImage(s *vm.Space, x *program, env []string) (img *Image, a
 	}
 	aslr := RandomizeVA.Load() != 0 && p.Personality()&^x.clear&addrNoRandomize == 0
 	s.PickMmapBase(aslr)
+	x.lost = true
 	bias, e := loadELF(c, s, x.file, x.elf, biasFor(x, aslr))
 	if e != 0 {
 		return nil, at, e
@@ -251,8 +285,9 @@ func (t *Thread) fillImage(s *vm.Space, x *program, env []string) (img *Image, a
 		start = x.ielf.Entry + base
 	}
 	if start >= TaskSize {
-		return nil, at, linux.ENOEXEC
+		return nil, at, linux.EINVAL
 	}
+	x.lost = false
 	s.SetBrk(brkFor(x, bias, aslr && RandomizeVA.Load() > 1))
 	vdso, e := mapVDSO(c, s)
 	if e != 0 {
@@ -265,9 +300,6 @@ func (t *Thread) fillImage(s *vm.Space, x *program, env []string) (img *Image, a
 			base: base, entry: x.elf.Entry + bias, cred: x.cred, secure: x.secure,
 		},
 	}
-	if x.elf.PHAddr == 0 {
-		l.aux.phdr = 0
-	}
 	if img, at.rsp, e = l.write(c, s, x.elf.ExecStack); e != 0 {
 		return nil, at, e
 	}
@@ -278,19 +310,18 @@ func (t *Thread) fillImage(s *vm.Space, x *program, env []string) (img *Image, a
 	return img, at, 0
 }
 
-// describe records where code and data lie, for /proc/PID/stat.
+// describe records where code and data lie, for /proc/PID/stat, as Linux reckons it.
 func describe(img *Image, p *elf.Program, bias uint64) {
 	for i := range p.Segments {
 		g := &p.Segments[i]
-		if g.Flags&elf.X != 0 && img.CodeStart == 0 {
-			img.CodeStart, img.CodeEnd = g.Addr+bias, g.Addr+bias+g.FileSize
-		}
-		if g.Flags&elf.W != 0 {
-			if img.DataStart == 0 {
-				img.DataStart = g.Addr + bias
+		start, end := g.Addr+bias, g.Addr+bias+g.FileSize
+		if g.Flags&elf.X != 0 {
+			if img.CodeStart == 0 {
+				img.CodeStart = start
 			}
-			img.DataEnd = g.Addr + bias + g.FileSize
+			img.CodeStart, img.CodeEnd = min(img.CodeStart, start), max(img.CodeEnd, end)
 		}
+		img.DataStart, img.DataEnd = max(img.DataStart, start), max(img.DataEnd, end)
 	}
 }
 
@@ -320,80 +351,6 @@ func brkFor(x *program, bias uint64, aslr bool) uint64 {
 		b += random.Uint64N(0x2000) << 12
 	}
 	return b
-}
-
-// loadELF maps a program's segments and returns what was added to its
-// addresses. A dynamic one goes to bias, or wherever there is room.
-func loadELF(c *kern.Ctx, s *vm.Space, f *vfs.File, p *elf.Program, bias uint64) (uint64, linux.Errno) {
-	if p.Dynamic && bias == 0 {
-		span := p.High - p.Low
-		room := span
-		if p.Align > 4096 {
-			room += p.Align
-		}
-		at, e := s.Mmap(c, &vm.MapArgs{Length: room, Flags: linux.MAP_PRIVATE | linux.MAP_ANONYMOUS | linux.MAP_NORESERVE})
-		if e != 0 {
-			return 0, e
-		}
-		low := (at + p.Align - 1) &^ (p.Align - 1)
-		if room != span {
-			if low > at {
-				s.Munmap(c, at, low-at)
-			}
-			if end := at + room; end > low+span {
-				s.Munmap(c, low+span, end-low-span)
-			}
-		}
-		bias = low - p.Low
-	} else if p.Dynamic {
-		bias -= p.Low
-	}
-	if p.High+bias > TaskSize || p.High+bias < bias {
-		return 0, linux.ENOMEM
-	}
-	for i := range p.Segments {
-		if e := loadSegment(c, s, f, &p.Segments[i], bias); e != 0 {
-			return 0, e
-		}
-	}
-	return bias, 0
-}
-
-func loadSegment(c *kern.Ctx, s *vm.Space, f *vfs.File, g *elf.Segment, bias uint64) linux.Errno {
-	m := vm.MapArgs{Flags: linux.MAP_PRIVATE | linux.MAP_FIXED}
-	for _, b := range [...]struct {
-		flag uint32
-		prot uint32
-	}{{elf.R, linux.PROT_READ}, {elf.W, linux.PROT_WRITE}, {elf.X, linux.PROT_EXEC}} {
-		if g.Flags&b.flag != 0 {
-			m.Prot |= b.prot
-		}
-	}
-	fileEnd := g.Start() // end of pages with file bytes
-	if g.FileSize > 0 {
-		fileEnd = g.FileEnd()
-		m.Addr, m.Length = g.Start()+bias, fileEnd-g.Start()
-		m.File, m.Offset = f, g.Offset&^0xfff
-		if _, e := s.Mmap(c, &m); e != 0 {
-			return e
-		}
-		// What follows in the last page is zero to the page's end: the dynamic
-		// linker takes its first memory there.
-		if end := g.Addr + g.FileSize; g.MemSize > g.FileSize && end < fileEnd && g.Flags&elf.W != 0 {
-			if e := zeroOut(s, end+bias, fileEnd-end); e != 0 {
-				return e
-			}
-		}
-	}
-	if g.End() > fileEnd {
-		m.Addr, m.Length = fileEnd+bias, g.End()-fileEnd
-		m.File, m.Offset = nil, 0
-		m.Flags |= linux.MAP_ANONYMOUS
-		if _, e := s.Mmap(c, &m); e != 0 {
-			return e
-		}
-	}
-	return 0
 }
 
 // killSiblings ends the process's other threads. It reports false if the

@@ -206,10 +206,10 @@ func (l *stackLayout) write(c *kern.Ctx, s *vm.Space, exec bool) (*Image, uint64
 
 var zeroPage [4096]byte
 
-// zeroOut clears n bytes, less than a page.
+// zeroOut clears n bytes, less than a page, if there is one: the file may be shorter.
 func zeroOut(s *vm.Space, addr, n uint64) linux.Errno {
-	if _, e := s.CopyOut(uio.Addr(addr), zeroPage[:n]); e != 0 {
-		return linux.ENOMEM
+	if _, e := s.CopyOut(uio.Addr(addr), zeroPage[:n]); e == linux.ENOMEM {
+		return e
 	}
 	return 0
 }

@@ -127,6 +127,7 @@ func sysExecveat(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		if path != "" {
 			x.Name += "/" + path
 		}
+		x.Closes, _ = t.FDs.CloseOnExec(fd)
 	}
 	return exec(t, &x, a.Addr(2), a.Addr(3))
 }

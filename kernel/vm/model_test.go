@@ -200,6 +200,10 @@ func TestAgainstAnArrayOfPages(t *testing.T) {
 				overlap := flags != 0 && to < i+n && i < to+n2
 				_, e := s.Mremap(nil, modelAddr(i), uint64(n)*pageSize, uint64(n2)*pageSize, flags, at)
 				switch {
+				case flags != 0 && !m[i].mapped:
+					if e != linux.EFAULT {
+						t.Fatal(e)
+					}
 				case overlap:
 					if e != linux.EINVAL {
 						t.Fatal(e)
