@@ -54,7 +54,7 @@ func (s *Space) Madvise(c *kern.Ctx, addr, length uint64, advice int32) linux.Er
 		v := s.vmas.at(i)
 		from, to := max(at, v.start), min(end, v.end)
 		if e := s.change(from, to, func(v *vma) (uint32, uint32, linux.Errno) {
-			if set == vWipe && (v.obj != nil || !v.private()) || reset == vDontFork && v.kernels() {
+			if set == vWipe && (v.obj != nil && v.flags&vSpecial == 0 || !v.private()) || reset == vDontFork && v.kernels() {
 				return 0, 0, linux.EINVAL
 			}
 			return v.prot, v.flags&^reset | set, 0
@@ -81,7 +81,7 @@ func (s *Space) hinted(addr, end uint64, advice int32) linux.Errno {
 			if v.flags&vLocked != 0 || v.kernels() {
 				return linux.EINVAL
 			}
-		case linux.MADV_HUGEPAGE, linux.MADV_DODUMP:
+		case linux.MADV_DODUMP:
 			if v.flags&vSpecial != 0 {
 				return linux.EINVAL
 			}
