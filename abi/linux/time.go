@@ -97,7 +97,7 @@ const (
 
 	// ADJ_OFFSET_SS_READ asks for the rest of an old-style adjustment.
 	ADJ_OFFSET_SS_READ = 0xa001
-	STA_NANO   = 0x2000
-	TIME_OK    = 0
-	TIME_ERROR = 5
+	STA_NANO           = 0x2000
+	TIME_OK            = 0
+	TIME_ERROR         = 5
 )
