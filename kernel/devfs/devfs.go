@@ -98,8 +98,31 @@ var pts = sync.OnceValue(func() *tmpfs.FS {
 	if e != 0 {
 		panic("devfs: ptmx: " + e.Error())
 	}
+	fs.Root.Inode.Node = ptsDir{fs.Root.Inode.Node}
 	return fs
 })
+
+// ptsDir is the root of devpts: names come and go with terminals only.
+type ptsDir struct{ vfs.NodeOps }
+
+// Create refuses files and everything else.
+func (ptsDir) Create(_ *kern.Ctx, _ *vfs.Inode, _ string, n vfs.NewNode) (*vfs.Inode, linux.Errno) {
+	if n.Mode&linux.S_IFMT == linux.S_IFREG {
+		return nil, linux.EACCES
+	}
+	return nil, linux.EPERM
+}
+
+// Link refuses.
+func (ptsDir) Link(*kern.Ctx, *vfs.Inode, string, *vfs.Inode) linux.Errno { return linux.EPERM }
+
+// Unlink refuses.
+func (ptsDir) Unlink(*kern.Ctx, *vfs.Inode, string, *vfs.Inode) linux.Errno { return linux.EPERM }
+
+// Rename refuses.
+func (ptsDir) Rename(*kern.Ctx, *vfs.Inode, string, *vfs.Inode, string, uint32) linux.Errno {
+	return linux.EPERM
+}
 
 // AddPTS makes /dev/pts/n for a new pseudo-terminal whose owner is the caller.
 func AddPTS(c *kern.Ctx, n uint32) linux.Errno {

@@ -7,6 +7,7 @@ import (
 	"hardtack/kernel/pipe"
 	"hardtack/kernel/proc"
 	"hardtack/kernel/tmpfs"
+	"hardtack/kernel/tty"
 	"hardtack/kernel/uio"
 	"hardtack/kernel/vfs"
 	"hardtack/kernel/wait"
@@ -203,9 +204,26 @@ func setFlags(t *proc.Thread, f *vfs.File, flags uint32, fd int32) linux.Errno {
 	}
 	f.UpdateFlags(mask, now)
 	if (old^flags)&linux.O_ASYNC != 0 && signalsIO(f) {
+		ownTerminal(t, f)
 		return f.SetAsync(flags&linux.O_ASYNC != 0, fd)
 	}
 	return 0
+}
+
+// ownTerminal gives the signals of a terminal that nobody owns to the group in the
+// foreground, or to the caller.
+func ownTerminal(t *proc.Thread, f *vfs.File) {
+	typ, major, _ := driver(f)
+	if o, _ := f.Owner(); o.ID != 0 || typ != linux.S_IFCHR || !isTerminal(major) {
+		return
+	}
+	o := vfs.Owner{Type: linux.F_OWNER_PID, ID: t.PID, Cred: t.Cred()}
+	if x := tty.TTYOf(f); x != nil {
+		if group := x.ForegroundGroup(); group != 0 {
+			o.Type, o.ID = linux.F_OWNER_PGRP, group
+		}
+	}
+	f.SetOwner(o)
 }
 
 // recordLock carries out the commands about struct flock.

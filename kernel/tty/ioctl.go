@@ -20,12 +20,12 @@ func (x *file) Ioctl(c *kern.Ctx, f *vfs.File, cmd uint32, arg uint64) (uint64, 
 	}
 	t := x.t
 	switch cmd {
-	case linux.TIOCSCTTY:
-		return 0, t.steal(c, f, arg == 1)
 	case linux.TIOCNOTTY:
 		return 0, t.giveUp(c)
 	case linux.TIOCSTI:
-		return 0, linux.EIO // as with dev.tty.legacy_tiocsti=0
+		return 0, t.typeFor(c, arg)
+	case linux.TIOCGPTPEER:
+		return 0, linux.EIO // asked of a master
 	case linux.TIOCVHANGUP:
 		if !c.Cred().Has(kern.CapSysAdmin) {
 			return 0, linux.EPERM
@@ -47,6 +47,20 @@ func (x *file) Ioctl(c *kern.Ctx, f *vfs.File, cmd uint32, arg uint64) (uint64, 
 		return 0, writeU32(c, arg, uint32(n))
 	}
 	return t.ioctl(c, f, cmd, arg, false)
+}
+
+// typeFor is TIOCSTI: a character that counts as typed. Only the session's own terminal
+// takes it from everybody.
+func (t *TTY) typeFor(c *kern.Ctx, arg uint64) linux.Errno {
+	if Controlling(c) != t && !c.Cred().Has(kern.CapSysAdmin) {
+		return linux.EPERM
+	}
+	b := c.Scratch[:1]
+	if _, e := c.Mem.CopyIn(b, uio.Addr(arg)); e != 0 {
+		return e
+	}
+	t.Receive(b)
+	return 0
 }
 
 // unread is FIONREAD: in canonical mode the bytes of finished lines, without
@@ -74,6 +88,8 @@ func (t *TTY) ioctl(c *kern.Ctx, f *vfs.File, cmd uint32, arg uint64, master boo
 	case linux.TCSETS, linux.TCSETSW, linux.TCSETSF, linux.TCSETS2, linux.TCSETSW2, linux.TCSETSF2,
 		linux.TCSETA, linux.TCSETAW, linux.TCSETAF:
 		return 0, t.setTermios(c, cmd, arg)
+	case linux.TIOCSCTTY:
+		return 0, t.steal(c, f, arg == 1)
 	case linux.TIOCGWINSZ:
 		t.mu.Lock()
 		w := t.size
@@ -153,6 +169,17 @@ func (t *TTY) ioctl(c *kern.Ctx, f *vfs.File, cmd uint32, arg uint64, master boo
 		return 0, e
 	case linux.TIOCGDEV:
 		return 0, writeU32(c, arg, t.minor&0xff|t.major<<8|t.minor&^0xff<<12)
+	case linux.TIOCSSOFTCAR:
+		on, e := readU32(c, arg)
+		if e != 0 {
+			return 0, e
+		}
+		t.mu.Lock()
+		if t.term.Cflag &^= linux.CLOCAL; on != 0 {
+			t.term.Cflag |= linux.CLOCAL
+		}
+		t.mu.Unlock()
+		return 0, 0
 	case linux.TIOCGSOFTCAR:
 		t.mu.Lock()
 		on := t.term.Cflag&linux.CLOCAL != 0

@@ -188,7 +188,8 @@ func (t *TTY) flush(input, output bool) {
 	if input {
 		t.in.reset()
 		t.in.backlog = t.in.backlog[:0]
-		t.after.events |= writable // the master may go on writing
+		t.after.events |= writable
+		t.after.kick = true // the master may go on writing
 		t.driver.packet(t, linux.TIOCPKT_FLUSHREAD)
 	}
 	if output {
