@@ -18,6 +18,7 @@ const (
 	NLM_F_ROOT    = 0x100
 	NLM_F_MATCH   = 0x200
 	NLM_F_DUMP    = NLM_F_ROOT | NLM_F_MATCH
+	NLM_F_CAPPED  = 0x100 // of an acknowledgement: the request is not repeated
 
 	SizeofNlMsghdr  = 16
 	SizeofRtAttr    = 4
@@ -25,11 +26,16 @@ const (
 	SizeofIfAddrmsg = 8
 	SizeofRtMsg     = 12
 
-	NETLINK_ADD_MEMBERSHIP  = 1
-	NETLINK_DROP_MEMBERSHIP = 2
-	NETLINK_PKTINFO         = 3
-	NETLINK_EXT_ACK         = 11
-	NETLINK_GET_STRICT_CHK  = 12
+	NETLINK_ADD_MEMBERSHIP   = 1
+	NETLINK_DROP_MEMBERSHIP  = 2
+	NETLINK_PKTINFO          = 3
+	NETLINK_BROADCAST_ERROR  = 4
+	NETLINK_NO_ENOBUFS       = 5
+	NETLINK_LISTEN_ALL_NSID  = 8
+	NETLINK_LIST_MEMBERSHIPS = 9
+	NETLINK_CAP_ACK          = 10
+	NETLINK_EXT_ACK          = 11
+	NETLINK_GET_STRICT_CHK   = 12
 )
 
 // Messages of NETLINK_ROUTE and their attributes (include/uapi/linux/rtnetlink.h,
@@ -83,3 +89,6 @@ const (
 	RTA_PREFSRC = 7
 	RTA_TABLE   = 15
 )
+
+// RTNLGRP_MAX is the last multicast group of NETLINK_ROUTE.
+const RTNLGRP_MAX = 36

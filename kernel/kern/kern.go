@@ -102,6 +102,7 @@ const (
 	CapSetpcap           = 8
 	CapLinuxImmutable    = 9
 	CapNetBindService    = 10
+	CapNetBroadcast      = 11
 	CapNetAdmin          = 12
 	CapNetRaw            = 13
 	CapIPCLock           = 14

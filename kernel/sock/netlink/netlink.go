@@ -1,8 +1,12 @@
 // Package netlink is AF_NETLINK as far as programs look for interfaces,
 // addresses and routes (getifaddrs, ip): NETLINK_ROUTE answers requests and
 // dumps; nothing can be changed through it, and no events are announced.
+// NETLINK_KOBJECT_UEVENT can be listened to, but no device ever comes or goes.
+// Programs may send each other messages.
 //
 // A request is answered while it is sent: the answers wait in the socket's Flow.
+//
+// Lock order: ports.mu, then Flow.mu.
 package netlink
 
 import (
@@ -23,8 +27,11 @@ type Sock struct {
 	sock.Base
 	net    *inet.Net // immutable
 	in     sock.Flow
-	port   atomic.Uint32 // nl_pid; 0 before bind
-	groups atomic.Uint32
+	port   atomic.Uint32 // nl_pid; 0 before bind; written under ports.mu
+	name   sock.Name     // the address, as receivers see it
+	groups atomic.Uint64 // memberships; bit 0 is group 1
+	peer   atomic.Uint32 // the port that connect named
+	flags  atomic.Uint32 // options of SOL_NETLINK, bit n for option n
 }
 
 // kernelAddr is where answers come from.
@@ -36,11 +43,19 @@ var kernelAddr = func() *sock.Addr {
 
 func init() { sock.Register(linux.AF_NETLINK, create, nil) }
 
+// maxProtocol is the number of protocols that AF_NETLINK has room for.
+const maxProtocol = 32
+
 func create(c *kern.Ctx, _, typ, protocol int32) (sock.Socket, linux.Errno) {
 	if typ != linux.SOCK_RAW && typ != linux.SOCK_DGRAM {
 		return nil, linux.ESOCKTNOSUPPORT
 	}
-	if protocol != linux.NETLINK_ROUTE || inet.Default == nil {
+	if protocol < 0 || protocol >= maxProtocol || inet.Default == nil {
+		return nil, linux.EPROTONOSUPPORT
+	}
+	switch protocol {
+	case linux.NETLINK_ROUTE, linux.NETLINK_KOBJECT_UEVENT:
+	default:
 		return nil, linux.EPROTONOSUPPORT
 	}
 	s := &Sock{net: inet.Default}
@@ -48,25 +63,6 @@ func create(c *kern.Ctx, _, typ, protocol int32) (sock.Socket, linux.Errno) {
 	s.in.InitFlow(c.User(), true)
 	return s, 0
 }
-
-// Bind is bind(2).
-func (s *Sock) Bind(c *kern.Ctx, _ *vfs.File, _ *vfs.FSContext, a *sock.Addr) linux.Errno {
-	if a.Family() != linux.AF_NETLINK || a.Len < linux.SizeofSockaddrNl {
-		return linux.EINVAL
-	}
-	pid := binary.LittleEndian.Uint32(a.B[4:])
-	if pid == 0 {
-		s.autobind(c)
-	} else if !s.port.CompareAndSwap(0, pid) && s.port.Load() != pid {
-		return linux.EINVAL
-	}
-	s.groups.Store(binary.LittleEndian.Uint32(a.B[8:]))
-	return 0
-}
-
-// autobind takes the process's number, as Linux does for its first socket; who
-// has several cannot tell them apart by it, but nobody sends to them.
-func (s *Sock) autobind(c *kern.Ctx) { s.port.CompareAndSwap(0, uint32(c.PID)) }
 
 // Listen is not for messages.
 func (s *Sock) Listen(*kern.Ctx, int) linux.Errno { return linux.EOPNOTSUPP }
@@ -76,18 +72,21 @@ func (s *Sock) Accept(*kern.Ctx, bool, uint32) (*vfs.File, linux.Errno) {
 	return nil, linux.EOPNOTSUPP
 }
 
-// Connect is connect(2): the kernel is the only peer.
+// Connect is connect(2): it says where send goes. Only root talks to other programs.
 func (s *Sock) Connect(c *kern.Ctx, _ *vfs.FSContext, a *sock.Addr, _ bool) linux.Errno {
 	if a.Family() == linux.AF_UNSPEC {
+		s.peer.Store(0)
 		return 0
 	}
 	if a.Family() != linux.AF_NETLINK || a.Len < linux.SizeofSockaddrNl {
 		return linux.EINVAL
 	}
-	if binary.LittleEndian.Uint32(a.B[4:]) != 0 {
-		return linux.ECONNREFUSED
+	port, groups := binary.LittleEndian.Uint32(a.B[4:]), binary.LittleEndian.Uint32(a.B[8:])
+	if port|groups != 0 && !c.Cred().Has(kern.CapNetAdmin) {
+		return linux.EPERM
 	}
 	s.autobind(c)
+	s.peer.Store(port)
 	return 0
 }
 
@@ -98,19 +97,20 @@ func (s *Sock) Shutdown(*kern.Ctx, int32) linux.Errno { return linux.EOPNOTSUPP 
 func (s *Sock) LocalAddr(a *sock.Addr) linux.Errno {
 	*a = *kernelAddr
 	binary.LittleEndian.PutUint32(a.B[4:], s.port.Load())
-	binary.LittleEndian.PutUint32(a.B[8:], s.groups.Load())
+	binary.LittleEndian.PutUint32(a.B[8:], uint32(s.groups.Load()))
 	return 0
 }
 
 // PeerAddr is getpeername(2).
 func (s *Sock) PeerAddr(a *sock.Addr) linux.Errno {
 	*a = *kernelAddr
+	binary.LittleEndian.PutUint32(a.B[4:], s.peer.Load())
 	return 0
 }
 
 // Ready is what poll(2) sees.
 func (s *Sock) Ready(*vfs.File) wait.Events {
-	ev := wait.Out | wait.WrNorm
+	ev := wait.Out | wait.WrNorm | wait.WrBand
 	if now, _ := s.in.Readable(); now {
 		ev |= wait.In | wait.RdNorm
 	}
@@ -118,7 +118,10 @@ func (s *Sock) Ready(*vfs.File) wait.Events {
 }
 
 // Release closes the socket.
-func (s *Sock) Release(*vfs.File) { s.in.Stop(true) }
+func (s *Sock) Release(*vfs.File) {
+	s.unbind()
+	s.in.Stop(true)
+}
 
 // Ioctl knows the requests about interfaces.
 func (s *Sock) Ioctl(c *kern.Ctx, _ *vfs.File, cmd uint32, arg uint64) (uint64, linux.Errno) {
@@ -128,30 +131,11 @@ func (s *Sock) Ioctl(c *kern.Ctx, _ *vfs.File, cmd uint32, arg uint64) (uint64, 
 	return sock.DeviceIoctl(c, cmd, arg)
 }
 
-// SetOpt is setsockopt(2). Group memberships are taken and never used.
-func (s *Sock) SetOpt(c *kern.Ctx, level, name int32, val []byte) linux.Errno {
-	switch level {
-	case linux.SOL_SOCKET:
-		return s.SetSocketOpt(c, name, val)
-	case linux.SOL_NETLINK:
-		switch name {
-		case linux.NETLINK_ADD_MEMBERSHIP, linux.NETLINK_DROP_MEMBERSHIP, linux.NETLINK_EXT_ACK, linux.NETLINK_GET_STRICT_CHK:
-			return 0
-		}
-	}
-	return linux.ENOPROTOOPT
-}
-
-// GetOpt is getsockopt(2).
-func (s *Sock) GetOpt(_ *kern.Ctx, level, name int32, val []byte) (int, linux.Errno) {
-	if level != linux.SOL_SOCKET {
-		return 0, linux.ENOPROTOOPT
-	}
-	return s.GetSocketOpt(name, val)
-}
-
 // Read is recv without flags.
 func (s *Sock) Read(c *kern.Ctx, f *vfs.File, v *uio.Vec, _ int64) (int, linux.Errno) {
+	if v.Len() == 0 {
+		return 0, 0
+	}
 	m := sock.GetMsg(v)
 	n, e := s.Recv(c, f, m)
 	sock.PutMsg(m)
@@ -169,45 +153,80 @@ func (s *Sock) Write(c *kern.Ctx, f *vfs.File, v *uio.Vec, _ int64) (int, linux.
 // maxRequest bounds the messages of one send.
 const maxRequest = 16 << 10
 
-// Send is sendmsg(2): each message in it is answered.
+// Send is sendmsg(2): to the kernel, which answers each message in it, or to another
+// program.
 func (s *Sock) Send(c *kern.Ctx, _ *vfs.File, m *sock.Msg) (int, linux.Errno) {
 	if m.Flags&linux.MSG_OOB != 0 {
 		return 0, linux.EOPNOTSUPP
 	}
-	if m.To != nil && (m.To.Family() != linux.AF_NETLINK || m.To.Len < linux.SizeofSockaddrNl) {
-		return 0, linux.EINVAL
-	}
-	if m.To != nil && binary.LittleEndian.Uint32(m.To.B[4:]) != 0 {
-		return 0, linux.ECONNREFUSED
-	}
 	n := m.V.Len()
-	if n > maxRequest {
+	if n == 0 {
+		return 0, linux.ENODATA
+	}
+	port := s.peer.Load()
+	if m.To != nil && m.To.Len > 0 {
+		if m.To.Family() != linux.AF_NETLINK || m.To.Len < linux.SizeofSockaddrNl {
+			return 0, linux.EINVAL
+		}
+		port = binary.LittleEndian.Uint32(m.To.B[4:])
+		if port|binary.LittleEndian.Uint32(m.To.B[8:]) != 0 && !c.Cred().Has(kern.CapNetAdmin) {
+			return 0, linux.EPERM
+		}
+	}
+	s.autobind(c)
+	if n > int(s.Opt.SndBuf.Load())-messageOverhead || n > maxRequest {
 		return 0, linux.EMSGSIZE
+	}
+	if port != 0 {
+		return s.sendTo(c, port, m)
+	}
+	if s.Protocol != linux.NETLINK_ROUTE {
+		return 0, linux.ECONNREFUSED
 	}
 	b := make([]byte, n)
 	if _, e := m.V.CopyIn(b); e != 0 {
 		return 0, e
 	}
-	s.autobind(c)
 	for len(b) >= linux.SizeofNlMsghdr {
 		size := binary.LittleEndian.Uint32(b)
 		if size < linux.SizeofNlMsghdr || size > uint32(len(b)) {
 			break
 		}
-		s.answer(b[:size])
+		s.answer(c, b[:size])
 		b = b[min(int(size+3)&^3, len(b)):]
 	}
 	s.Q.Notify(wait.In | wait.RdNorm)
 	return n, 0
 }
 
-// Recv is recvmsg(2).
+// messageOverhead is what Linux keeps of the send buffer for itself.
+const messageOverhead = 32
+
+// sendTo sends a message to another program.
+func (s *Sock) sendTo(c *kern.Ctx, port uint32, m *sock.Msg) (int, linux.Errno) {
+	x := find(s.Protocol, port)
+	if x == nil {
+		return 0, linux.ECONNREFUSED
+	}
+	cr := c.Cred()
+	n, e := x.in.WriteMessage(m.V, sock.Message{
+		Limit: int(x.Opt.RcvBuf.Load()),
+		Anc:   &sock.Ancillary{Cred: linux.Ucred{PID: c.PID, UID: cr.UID, GID: cr.GID}, HasCred: true},
+		From:  &s.name,
+	})
+	if e == linux.EPIPE {
+		e = linux.ECONNREFUSED
+	}
+	if e == 0 {
+		x.Q.Notify(wait.In | wait.RdNorm)
+	}
+	return n, e
+}
+
+// Recv is recvmsg(2). What comes from the kernel has its credentials: zeros.
 func (s *Sock) Recv(c *kern.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Errno) {
 	if m.Flags&linux.MSG_OOB != 0 {
 		return 0, linux.EOPNOTSUPP
-	}
-	if m.Flags&linux.MSG_ERRQUEUE != 0 {
-		return 0, linux.EAGAIN
 	}
 	var g sock.Got
 	try := func() (e linux.Errno) {
@@ -223,6 +242,15 @@ func (s *Sock) Recv(c *kern.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Errno) {
 	}
 	if m.WantFrom {
 		m.From = *kernelAddr
+		if g.From != nil && g.From.Load() != nil {
+			m.From = *g.From.Load()
+		}
+	}
+	if s.Opt.Has(sock.PassCred) {
+		m.HasCred, m.Cred = true, linux.Ucred{}
+		if g.Anc != nil {
+			m.Cred = g.Anc.Cred
+		}
 	}
 	n := g.N
 	if g.Trunc {

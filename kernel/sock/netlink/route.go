@@ -6,6 +6,7 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
 	"hardtack/kernel/sock/inet"
 )
 
@@ -61,103 +62,126 @@ func (w *builder) attrU32(typ uint16, v uint32) {
 }
 
 // answer carries out one request.
-func (s *Sock) answer(req []byte) {
+func (s *Sock) answer(c *kern.Ctx, req []byte) {
 	typ := binary.LittleEndian.Uint16(req[4:])
 	flags := binary.LittleEndian.Uint16(req[6:])
 	w := &builder{s: s, seq: binary.LittleEndian.Uint32(req[8:])}
-	body := req[linux.SizeofNlMsghdr:]
-	if flags&linux.NLM_F_REQUEST == 0 || typ < linux.RTM_NEWLINK {
-		if flags&linux.NLM_F_ACK != 0 {
-			w.error(0, req)
-		}
-		return
-	}
-	dump := flags&linux.NLM_F_DUMP != 0
-	if dump {
-		w.flags = linux.NLM_F_MULTI
-	}
-	family := byte(0)
-	if len(body) > 0 {
-		family = body[0]
-	}
 	e := linux.Errno(0)
-	switch {
-	case typ > linux.RTM_MAX:
-		e = linux.EOPNOTSUPP
-	case typ == linux.RTM_GETLINK && dump:
-		for _, i := range s.net.Interfaces() {
-			w.link(s.net, i)
-		}
-	case typ == linux.RTM_GETLINK:
-		if i := s.find(body); i != nil {
-			w.link(s.net, i)
-		} else {
-			e = linux.ENODEV
-		}
-	case typ == linux.RTM_GETADDR && dump:
-		for _, i := range s.net.Interfaces() {
-			for _, a := range s.net.Addresses(i.Index) {
-				w.address(i, a, family)
-			}
-		}
-	case typ == linux.RTM_GETROUTE && dump:
-		for _, r := range s.net.Routes() {
-			w.route(r, family)
-		}
-	case dump && typ&3 == linux.RTM_GETLINK&3: // what there is none of
-	case typ&3 == linux.RTM_GETLINK&3:
-		e = linux.EOPNOTSUPP
-	default:
-		e = linux.EPERM
+	done := false
+	if body := req[linux.SizeofNlMsghdr:]; flags&linux.NLM_F_REQUEST != 0 && typ >= linux.RTM_NEWLINK {
+		done, e = w.request(c, typ, flags&linux.NLM_F_DUMP == linux.NLM_F_DUMP, body)
 	}
-	switch {
-	case e != 0:
+	if e != 0 {
 		w.b = w.b[:0]
+	}
+	w.flush() // the end comes by itself, as on Linux: whoever reads with little room sees it
+	switch {
+	case e != 0 || flags&linux.NLM_F_ACK != 0 && !done:
 		w.flags = 0
 		w.error(e, req)
-	case dump:
+	case done:
 		w.begin(linux.NLMSG_DONE)
 		w.u32(0)
 		w.end()
-	case flags&linux.NLM_F_ACK != 0:
-		w.error(0, req)
 	}
 	w.flush()
 }
 
-// error is NLMSG_ERROR: the outcome of a request, with its header.
+// request answers what is asked; done says that it was a dump.
+func (w *builder) request(c *kern.Ctx, typ uint16, dump bool, body []byte) (done bool, e linux.Errno) {
+	get := typ&3 == linux.RTM_GETLINK&3
+	admin := c.Cred().Has(kern.CapNetAdmin)
+	switch {
+	case typ > linux.RTM_MAX:
+		return false, linux.EOPNOTSUPP
+	case len(body) == 0: // Linux wants a family
+		return false, 0
+	case !get && !admin:
+		return false, linux.EPERM
+	case !get:
+		return false, linux.EOPNOTSUPP
+	case dump:
+		w.flags = linux.NLM_F_MULTI
+		w.dump(typ, body[0])
+		return true, 0
+	case typ != linux.RTM_GETLINK:
+		return false, linux.EOPNOTSUPP
+	}
+	i, e := w.s.find(body)
+	if e == 0 {
+		w.link(w.s.net, i)
+	}
+	return false, e
+}
+
+// dump lists what there is of one kind.
+func (w *builder) dump(typ uint16, family byte) {
+	n := w.s.net
+	switch typ {
+	case linux.RTM_GETLINK:
+		for _, i := range n.Interfaces() {
+			w.link(n, i)
+		}
+	case linux.RTM_GETADDR:
+		for _, i := range n.Interfaces() {
+			for _, a := range n.Addresses(i.Index) {
+				w.address(i, a, family)
+			}
+		}
+	case linux.RTM_GETROUTE:
+		for _, r := range n.Routes() {
+			w.route(r, family)
+		}
+	}
+}
+
+// error is NLMSG_ERROR: the outcome of a request, with all of it if it failed.
 func (w *builder) error(e linux.Errno, req []byte) {
+	if e == 0 || w.s.has(linux.NETLINK_CAP_ACK) {
+		w.flags = linux.NLM_F_CAPPED
+		req = req[:linux.SizeofNlMsghdr]
+	}
 	w.begin(linux.NLMSG_ERROR)
 	w.u32(uint32(-int32(e)))
-	w.b = append(w.b, req[:linux.SizeofNlMsghdr]...)
+	w.b = append(w.b, req...)
+	for len(w.b)&3 != 0 {
+		w.b = append(w.b, 0)
+	}
 	w.end()
 	w.flush()
 }
 
 // find returns the interface that RTM_GETLINK asks for, by index or name.
-func (s *Sock) find(body []byte) *inet.Interface {
+func (s *Sock) find(body []byte) (*inet.Interface, linux.Errno) {
 	if len(body) < linux.SizeofIfInfomsg {
-		return nil
+		return nil, linux.EINVAL
 	}
-	if index := int32(binary.LittleEndian.Uint32(body[4:])); index != 0 {
-		return s.net.InterfaceByIndex(index)
+	if index := int32(binary.LittleEndian.Uint32(body[4:])); index > 0 {
+		if i := s.net.InterfaceByIndex(index); i != nil {
+			return i, 0
+		}
+		return nil, linux.ENODEV
 	}
 	for b := body[linux.SizeofIfInfomsg:]; len(b) >= linux.SizeofRtAttr; {
 		n := int(binary.LittleEndian.Uint16(b))
 		if n < linux.SizeofRtAttr || n > len(b) {
-			return nil
+			break
 		}
 		if binary.LittleEndian.Uint16(b[2:]) == linux.IFLA_IFNAME {
-			name := b[4:n]
-			for _, i := range s.net.Interfaces() {
-				if string(name) == i.Name || string(name) == i.Name+"\x00" {
-					return i
-				}
-			}
+			return s.named(b[linux.SizeofRtAttr:n])
 		}
 		b = b[min((n+3)&^3, len(b)):]
 	}
-	return nil
+	return nil, linux.EINVAL
+}
+
+func (s *Sock) named(name []byte) (*inet.Interface, linux.Errno) {
+	for _, i := range s.net.Interfaces() {
+		if string(name) == i.Name || string(name) == i.Name+"\x00" {
+			return i, 0
+		}
+	}
+	return nil, linux.ENODEV
 }
 
 func (w *builder) link(n *inet.Net, i *inet.Interface) {
