@@ -1,7 +1,6 @@
 package sock
 
 import (
-	"math"
 	"sync"
 	"sync/atomic"
 
@@ -201,10 +200,9 @@ func (f *Flow) write(v *uio.Vec, limit int, anc *Ancillary) (int, linux.Errno) {
 	return done, 0
 }
 
-// Append is WriteMessage of kernel bytes that are refused only for lack of memory (the
-// caller bounds them).
-func (f *Flow) Append(b []byte) linux.Errno {
-	_, e := f.WriteMessage(uio.Bytes(b), Message{Limit: math.MaxInt})
+// Append is WriteMessage of kernel bytes.
+func (f *Flow) Append(b []byte, limit int) linux.Errno {
+	_, e := f.WriteMessage(uio.Bytes(b), Message{Limit: limit})
 	return e
 }
 

@@ -12,7 +12,7 @@ import (
 
 // Sockets: making, naming, connecting, options. Messages are in sys_message.go.
 var socketCalls = []Call{
-	{linux.SYS_socket, "socket", sysSocket, "works for AF_UNIX, AF_INET, AF_INET6 and AF_NETLINK (NETLINK_ROUTE)"},
+	{linux.SYS_socket, "socket", sysSocket, "works for AF_UNIX, AF_INET, AF_INET6 and AF_NETLINK (NETLINK_ROUTE without changes and events; NETLINK_KOBJECT_UEVENT, which stays silent)"},
 	{linux.SYS_socketpair, "socketpair", sysSocketpair, "works"},
 	{linux.SYS_bind, "bind", sysBind, "works"},
 	{linux.SYS_listen, "listen", sysListen, "works"},

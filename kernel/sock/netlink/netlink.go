@@ -111,6 +111,9 @@ func (s *Sock) PeerAddr(a *sock.Addr) linux.Errno {
 // Ready is what poll(2) sees.
 func (s *Sock) Ready(*vfs.File) wait.Events {
 	ev := wait.Out | wait.WrNorm | wait.WrBand
+	if s.HasError() {
+		ev |= wait.Err
+	}
 	if now, _ := s.in.Readable(); now {
 		ev |= wait.In | wait.RdNorm
 	}
@@ -233,7 +236,10 @@ func (s *Sock) Recv(c *kern.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Errno) {
 		g, e = s.in.Read(m.V, linux.DefaultSocketBuffer, m.Flags&linux.MSG_PEEK != 0)
 		return e
 	}
-	e := try()
+	e := s.TakeError()
+	if e == 0 {
+		e = try()
+	}
 	if e == linux.EAGAIN && m.Flags&linux.MSG_DONTWAIT == 0 && !f.NonBlock() {
 		e = s.Block(c, wait.In, s.Opt.RcvTimeo.Load(), try)
 	}

@@ -41,7 +41,9 @@ func (w *builder) end() {
 
 func (w *builder) flush() {
 	if len(w.b) > 0 {
-		w.s.in.Append(w.b)
+		if w.s.in.Append(w.b, int(w.s.Opt.RcvBuf.Load())) != 0 && !w.s.has(linux.NETLINK_NO_ENOBUFS) {
+			w.s.NoteError(linux.ENOBUFS) // as on Linux, whoever reads too slowly loses answers
+		}
 		w.b = w.b[:0]
 	}
 }

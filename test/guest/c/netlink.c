@@ -283,6 +283,24 @@ TEST(receives, "receives that do not fit, peeks, credentials")
 	say("poll %#x", f.revents);
 }
 
+TEST(overrun, "answers that nobody reads")
+{
+	int s = route(), n = 0;
+	char b[8192];
+	bind_to(s, 0, 0);
+	struct request r = request(NLMSG_NOOP, NLM_F_REQUEST | NLM_F_ACK, 0);
+	for (int i = 0; i < 2000; i++)
+		send(s, &r, r.h.nlmsg_len, 0);
+	struct pollfd f = {s, POLLIN, 0};
+	poll(&f, 1, 0);
+	say("poll %#x", f.revents);
+	num("the loss is told first", recv(s, b, sizeof b, 0));
+	num("then an answer", recv(s, b, sizeof b, 0));
+	while (recv(s, b, sizeof b, 0) > 0)
+		n++;
+	say("some %d, then %s", n > 20 && n < 1999, name_of(errno));
+}
+
 TEST(messages, "one program to another")
 {
 	int s = route(), t = route();
