@@ -336,7 +336,7 @@ TEST(selects, "select and pselect")
 	num("negative time", select(10, NULL, &out, NULL, &tv));
 	tv = (struct timeval){0, -1};
 	num("negative microseconds", select(10, NULL, &out, NULL, &tv));
-	num("bad time", select(10, NULL, &out, NULL, (void *)8));
+	num("bad time", syscall(SYS_select, 10, NULL, &out, NULL, (void *)8));
 	tv = (struct timeval){0, 0};
 	num("bad set", select(10, (void *)8, NULL, NULL, &tv));
 	num("bad set, no descriptors", select(0, (void *)8, NULL, NULL, &tv));
