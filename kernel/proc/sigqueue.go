@@ -31,6 +31,9 @@ func (q *sigQueue) put(info *linux.Siginfo, u *kern.User, limit uint64) bool {
 	if sig < linux.SIGRTMIN && q.set.Has(sig) {
 		return true
 	}
+	if sig < linux.SIGRTMIN && info.Code >= 0 {
+		limit = linux.RLIM_INFINITY // there is at most one of each
+	}
 	if !u.ChargeSignal(limit) {
 		// kill's signals are delivered without siginfo, sigqueue's refused.
 		if sig >= linux.SIGRTMIN && info.Code != linux.SI_USER {

@@ -100,9 +100,6 @@ func sysExecve(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 func sysExecveat(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	walk := vfs.FollowLast
 	flags := a.Uint(4)
-	if flags&^(linux.AT_EMPTY_PATH|linux.AT_SYMLINK_NOFOLLOW) != 0 {
-		return 0, linux.EINVAL
-	}
 	if flags&linux.AT_SYMLINK_NOFOLLOW != 0 {
 		walk = 0
 	}
@@ -110,8 +107,13 @@ func sysExecveat(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		walk |= vfs.EmptyPath
 	}
 	path, e := readPath(t, a.Addr(1))
-	if e != 0 {
+	switch {
+	case e != 0:
 		return 0, e
+	case path == "" && flags&linux.AT_EMPTY_PATH == 0:
+		return 0, linux.ENOENT
+	case flags&^(linux.AT_EMPTY_PATH|linux.AT_SYMLINK_NOFOLLOW) != 0:
+		return 0, linux.EINVAL
 	}
 	fd := a.Int(0)
 	at, e := dirAt(t, fd, path)

@@ -34,7 +34,7 @@ func le64(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }
 // sysRtSigaction is rt_sigaction(int sig, const struct sigaction *act, struct sigaction *old, size_t size).
 func sysRtSigaction(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	sig := linux.Signal(a.Int(0))
-	if a[3] != 8 || !sig.Valid() {
+	if a[3] != 8 {
 		return 0, linux.EINVAL
 	}
 	var act *linux.SigAction
@@ -43,7 +43,7 @@ func sysRtSigaction(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		if e != 0 {
 			return 0, e
 		}
-		if sig == linux.SIGKILL || sig == linux.SIGSTOP {
+		if !sig.Valid() || sig == linux.SIGKILL || sig == linux.SIGSTOP {
 			return 0, linux.EINVAL
 		}
 		act = &linux.SigAction{
@@ -52,6 +52,9 @@ func sysRtSigaction(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		const known = linux.SA_NOCLDSTOP | linux.SA_NOCLDWAIT | linux.SA_SIGINFO | linux.SA_EXPOSE_TAGBITS |
 			linux.SA_RESTORER | linux.SA_ONSTACK | linux.SA_RESTART | linux.SA_NODEFER | linux.SA_RESETHAND
 		act.Flags &= known
+	}
+	if !sig.Valid() {
+		return 0, linux.EINVAL
 	}
 	old := t.Proc.SetAction(sig, act)
 	if addr := a.Addr(2); addr != 0 {
@@ -206,9 +209,6 @@ func sendTo(t *proc.Thread, p *proc.Process, u *proc.Thread, sig linux.Signal, i
 // sysKill is kill(pid_t pid, int sig).
 func sysKill(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	pid, sig := a.Int(0), linux.Signal(a.Int(1))
-	if sig < 0 || sig > linux.NSIG {
-		return 0, linux.EINVAL
-	}
 	info := proc.UserInfo(&t.Ctx, sig, linux.SI_USER)
 	switch {
 	case pid > 0:
