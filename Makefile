@@ -11,7 +11,7 @@ DEMO_PKGS  = redis-server nginx bash busybox-static python3-minimal
 DEMO_FILES = $(shell find tool/demo/root -type f)
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: idl help build run check test crash storm test-overlay bench fuzz nightly bench-disk bench-storage bench-task bench-msg bench-affinity bench-lock bench-nucleus bench-ipc profile lint clean deps deps-cc deps-fs deps-apt FORCE
+.PHONY: abi abi-known idl help build run check test crash storm test-overlay bench fuzz nightly bench-disk bench-storage bench-task bench-msg bench-affinity bench-lock bench-nucleus bench-ipc profile lint clean deps deps-cc deps-fs deps-apt FORCE
 
 help:
 	@echo 'make run     boot Redis and NGINX, with a shell on the terminal (RUN="--cpus 4" adds flags)'
@@ -34,6 +34,7 @@ help:
 	@echo 'make fuzz    each fuzz target of the module for FUZZTIME (10m), or those in the folders FUZZ_IN'
 	@echo 'make nightly each for a minute'
 	@echo 'make profile renew the profile that the kernel is built with'
+	@echo 'make abi     renew Linux'"'"'s answers to the cases of test/abi; make abi-known: the list of known differences'
 	@echo 'make lint    gofmt, vet, staticcheck'
 	@echo 'make clean   remove bin/ and build/'
 
@@ -160,6 +161,13 @@ lint:
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
 	$(GO) run ./cmd/hardtack vet-msg ./idl/... ./msg/...
+
+# Linux's answers to test/abi's cases, and the differences from them that are known.
+abi: deps deps-cc deps-fs deps-apt
+	$(GO) test -timeout 60m -count=1 -run TestLinux -v ./test/abi -linux
+
+abi-known: deps deps-cc deps-fs
+	HARDTACK_GUEST=1 $(GO) test -timeout 30m -count=1 -run TestAnswers -v ./test/abi -known
 
 # The generated packages; a test compares them with what is committed.
 idl: bin/hardtack

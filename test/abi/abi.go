@@ -14,9 +14,9 @@ import (
 	osbench "hardtack/bench/os"
 )
 
-// build compiles the program.
-func build(repo, out string) error {
-	sources, err := filepath.Glob(filepath.Join(repo, "test/abi/guest/*.c"))
+// build compiles the program, whose sources are in a directory.
+func build(dir, out string) error {
+	sources, err := filepath.Glob(filepath.Join(dir, "*.c"))
 	if err != nil {
 		return err
 	}

@@ -87,7 +87,7 @@ func TestLinux(t *testing.T) {
 	}
 	dir := t.TempDir()
 	program := filepath.Join(dir, "abi")
-	if err := build("../..", program); err != nil {
+	if err := build("guest", program); err != nil {
 		t.Fatal(err)
 	}
 	text, err := onLinux(program, dir, 30*time.Minute)
@@ -122,7 +122,7 @@ func hardtackText(t *testing.T) string {
 	}
 	dir := t.TempDir()
 	program, tool, kernel := filepath.Join(dir, "abi"), filepath.Join(dir, "hardtack"), filepath.Join(dir, "kernel.elf")
-	if err := build("../..", program); err != nil {
+	if err := build("guest", program); err != nil {
 		t.Fatal(err)
 	}
 	for _, cmd := range [][]string{{"go", "build", "-o", tool, "./cmd/hardtack"}, {tool, "build", "-o", kernel}} {
