@@ -59,7 +59,9 @@ func onLinux(program, dir string, limit time.Duration) (string, error) {
 	}
 	root := osbench.Tree{}
 	root.Add("bench/init", 0o755, data)
-	boot := osbench.Boot{OS: osbench.OnLinux, Root: root, CPUs: 2, Memory: "512M", Machine: "microvm", Disk: image, Driver: "virtio", Timeout: limit}
+	boot := osbench.Boot{OS: osbench.OnLinux, Root: root, CPUs: 2, Memory: "512M", Machine: "microvm", Disk: image, Driver: "virtio", Timeout: limit,
+		// Addresses of 47 bits, as most machines have them and as Hardtack has.
+		Args: []string{"-cpu", "max,la57=off"}}
 	m, err := boot.Start(dirs, linux)
 	if err != nil {
 		return "", err

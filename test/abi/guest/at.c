@@ -141,8 +141,7 @@ void call_reopen(subject *s)
 		}
 		name[n] = 0;
 		for (char *c = name; *c; c++)
-			if (*c >= '0' && *c <= '9')
-				*c = 'N';
+			*c = *c == ' ' ? '_' : *c >= '0' && *c <= '9' ? 'N' : *c;
 		note("%s", name[0] == '/' && strstr(name, "/proc/") ? "/proc" : name);
 	}
 }

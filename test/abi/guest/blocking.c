@@ -115,14 +115,14 @@ static void datagrams_full(wait_state *w)
 
 static void receive_timeout(wait_state *w)
 {
-	struct timeval tv = {10, 0};
+	struct timeval tv = {60, 0};
 	stream(w);
 	setsockopt(w->fd[0], SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof tv);
 }
 
 static void send_timeout(wait_state *w)
 {
-	struct timeval tv = {10, 0};
+	struct timeval tv = {60, 0};
 	stream_full(w);
 	setsockopt(w->fd[1], SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof tv);
 }
@@ -163,7 +163,15 @@ static void tcp_pair(wait_state *w)
 	w->fd[0] = accept(w->fd[0], NULL, NULL);
 }
 
-static void tcp_full(wait_state *w) { tcp_pair(w), fill(w->fd[1]); }
+
+// tcp_full fills a connection, whose buffers grow meanwhile.
+static void tcp_full(wait_state *w)
+{
+	tcp_pair(w);
+	for (int i = 0; i < 4; i++)
+		fill(w->fd[1]), usleep(30000);
+}
+
 
 static void udp_pair(wait_state *w)
 {
@@ -217,18 +225,18 @@ static void pty(wait_state *w)
 }
 
 static long poll_it(wait_state *w) { struct pollfd p = {w->fd[0], POLLIN, 0}; return S(poll, P(&p), 1, -1); }
-static long poll_timed(wait_state *w) { struct pollfd p = {w->fd[0], POLLIN, 0}; return S(poll, P(&p), 1, 10000); }
+static long poll_timed(wait_state *w) { struct pollfd p = {w->fd[0], POLLIN, 0}; return S(poll, P(&p), 1, 60000); }
 
 static long ppoll_it(wait_state *w)
 {
 	struct pollfd p = {w->fd[0], POLLIN, 0};
-	w->left = (struct timespec){10, 0};
+	w->left = (struct timespec){60, 0};
 	return S(ppoll, P(&p), 1, P(&w->left), 0, 8);
 }
 
 static long select_it(wait_state *w)
 {
-	struct timeval tv = {10, 0};
+	struct timeval tv = {60, 0};
 	fd_set set;
 	FD_ZERO(&set);
 	FD_SET(w->fd[0], &set);
@@ -242,7 +250,7 @@ static long pselect_it(wait_state *w)
 	fd_set set;
 	FD_ZERO(&set);
 	FD_SET(w->fd[0], &set);
-	w->left = (struct timespec){10, 0};
+	w->left = (struct timespec){60, 0};
 	return S(pselect6, w->fd[0] + 1, P(&set), 0, 0, P(&w->left), 0);
 }
 
@@ -255,16 +263,16 @@ static void epolled(wait_state *w)
 }
 
 static long epoll_it(wait_state *w) { return S(epoll_wait, w->fd[2], P(buffer), 1, -1); }
-static long epoll_timed(wait_state *w) { return S(epoll_pwait, w->fd[2], P(buffer), 1, 10000, 0, 8); }
+static long epoll_timed(wait_state *w) { return S(epoll_pwait, w->fd[2], P(buffer), 1, 60000, 0, 8); }
 
-static long sleep_it(wait_state *w) { struct timespec ts = {0, 300000000}; return S(nanosleep, P(&ts), P(&w->left)); }
-static long sleep_clock(wait_state *w) { struct timespec ts = {0, 300000000}; return S(clock_nanosleep, 1, 0, P(&ts), P(&w->left)); }
+static long sleep_it(wait_state *w) { struct timespec ts = {30, 0}; return S(nanosleep, P(&ts), P(&w->left)); }
+static long sleep_clock(wait_state *w) { struct timespec ts = {30, 0}; return S(clock_nanosleep, 1, 0, P(&ts), P(&w->left)); }
 
 static long sleep_until(wait_state *w)
 {
 	struct timespec ts;
 	clock_gettime(CLOCK_MONOTONIC, &ts);
-	ts.tv_nsec += 300000000, ts.tv_sec += ts.tv_nsec / 1000000000, ts.tv_nsec %= 1000000000;
+	ts.tv_sec += 30;
 	return S(clock_nanosleep, 1, TIMER_ABSTIME, P(&ts), P(&w->left));
 }
 
@@ -274,7 +282,7 @@ static long suspend_it(wait_state *w) { long set = 0; return S(rt_sigsuspend, P(
 static long wait_signal(wait_state *w)
 {
 	long set = 1L << (SIGWINCH - 1);
-	struct timespec ts = {10, 0};
+	struct timespec ts = {60, 0};
 	return S(rt_sigtimedwait, P(&set), 0, P(&ts), 8);
 }
 
@@ -304,14 +312,14 @@ static int *shared_word(void)
 
 static void word(wait_state *w) { *shared_word() = 0; }
 static long futex_it(wait_state *w) { return S(futex, P(shared_word()), FUTEX_WAIT, 0, 0, 0, 0); }
-static long futex_timed(wait_state *w) { struct timespec ts = {10, 0}; return S(futex, P(shared_word()), FUTEX_WAIT, 0, P(&ts), 0, 0); }
+static long futex_timed(wait_state *w) { struct timespec ts = {60, 0}; return S(futex, P(shared_word()), FUTEX_WAIT, 0, P(&ts), 0, 0); }
 static void wake(wait_state *w) { S(futex, P(shared_word()), FUTEX_WAKE, 1, 0, 0, 0); }
 
 static long futex_bitset(wait_state *w)
 {
 	struct timespec ts;
 	clock_gettime(CLOCK_MONOTONIC, &ts);
-	ts.tv_sec += 10;
+	ts.tv_sec += 60;
 	return S(futex, P(shared_word()), FUTEX_WAIT_BITSET, 0, P(&ts), 0, -1);
 }
 
@@ -348,7 +356,7 @@ static long ofd_setlkw(wait_state *w) { struct flock f = {F_WRLCK}; return S(fcn
 
 static void semaphore(wait_state *w) { w->word = semget(IPC_PRIVATE, 1, 0600); }
 static long semop_it(wait_state *w) { struct sembuf b = {0, -1, 0}; return S(semop, w->word, P(&b), 1); }
-static long semtimedop_it(wait_state *w) { struct sembuf b = {0, -1, 0}; struct timespec ts = {10, 0}; return S(semtimedop, w->word, P(&b), 1, P(&ts)); }
+static long semtimedop_it(wait_state *w) { struct sembuf b = {0, -1, 0}; struct timespec ts = {60, 0}; return S(semtimedop, w->word, P(&b), 1, P(&ts)); }
 
 static void post(wait_state *w)
 {
@@ -378,7 +386,7 @@ const blocking blocking_calls[] = {
 	{"send-tcp", tcp_full, send_it, empty}, {"recv-udp", udp_pair, receive, feed}, {"read-pty", pty, read_it, feed},
 	{"poll", pipes, poll_it, feed}, {"poll-timed", pipes, poll_timed, feed}, {"ppoll", pipes, ppoll_it, feed}, {"select", pipes, select_it, feed},
 	{"pselect", pipes, pselect_it, feed}, {"epoll_wait", epolled, epoll_it, feed}, {"epoll_pwait", epolled, epoll_timed, feed},
-	{"nanosleep", none, sleep_it, none}, {"clock_nanosleep", none, sleep_clock, none}, {"clock_nanosleep-abs", none, sleep_until, none},
+	{"nanosleep", none, sleep_it, NULL}, {"clock_nanosleep", none, sleep_clock, NULL}, {"clock_nanosleep-abs", none, sleep_until, NULL},
 	{"pause", none, pause_it, NULL}, {"sigsuspend", none, suspend_it, NULL}, {"sigtimedwait", none, wait_signal, send_winch},
 	{"wait4", pipes, wait_child, feed}, {"waitid", pipes, waitid_child, feed}, {"futex", word, futex_it, wake},
 	{"futex-timed", word, futex_timed, wake}, {"futex-bitset", word, futex_bitset, wake}, {"futex-pi", lock_word, lock_it, unlock_word},

@@ -14,7 +14,7 @@ CALLER(call_fstat); CALLER(call_statx); CALLER(call_fstatfs); CALLER(call_fchmod
 CALLER(call_utimens); CALLER(call_getxattr); CALLER(call_setxattr); CALLER(call_listxattr); CALLER(call_removexattr);
 CALLER(call_fcntl); CALLER(call_setfl); CALLER(call_owner); CALLER(call_pipesize); CALLER(call_seals); CALLER(call_lease); CALLER(call_flock);
 CALLER(call_posixlock); CALLER(call_ofdlock); CALLER(call_dup); CALLER(call_closerange); CALLER(call_poll); CALLER(call_select); CALLER(call_epoll);
-CALLER(call_epollwait); CALLER(call_mmap); CALLER(call_mapped); CALLER(call_ioctl); CALLER(call_ioctlbits); CALLER(call_ioctlmore);
+CALLER(call_epollwait); CALLER(call_mmap); CALLER(call_mapped); CALLER(call_ioctl); CALLER(call_ioctlbits);
 CALLER(call_at); CALLER(call_linkat); CALLER(call_execveat); CALLER(call_watch); CALLER(call_handle); CALLER(call_fchdir);
 CALLER(call_bind); CALLER(call_listen); CALLER(call_accept); CALLER(call_connect); CALLER(call_send); CALLER(call_recv);
 CALLER(call_names); CALLER(call_shutdown); CALLER(call_sockopt); CALLER(call_fdcalls); CALLER(call_reopen); CALLER(call_fdinfo);

@@ -208,7 +208,7 @@ static void flags(subject *s)
 	EACH(bit, 0, 31, "setns") result(S(setns, 0, 1L << bit));
 	EACH(bit, 0, 31, "process_vm") result(S(process_vm_readv, getpid(), 0, 0, 0, 0, 1L << bit));
 	EACH(bit, 0, 31, "pidfd_send_signal") result(S(pidfd_send_signal, S(pidfd_open, getpid(), 0), 0, 0, 1L << bit));
-	EACH(bit, 0, 31, "syncfs") result(S(mount, 0, P("/nowhere"), 0, 1L << bit, 0));
+	EACH(bit, 0, 31, "mountflag") result(S(mount, 0, P("/nowhere"), 0, 1L << bit, 0));
 	EACH(bit, 0, 31, "fanotify") fd(S(fanotify_init, 1L << bit, 0));
 	EACH(bit, 0, 31, "userfaultfd") fd(S(userfaultfd, 1L << bit));
 	EACH(bit, 0, 31, "pkey") ok(S(pkey_alloc, 1L << bit, 0));

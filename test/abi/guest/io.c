@@ -92,7 +92,7 @@ void call_pread(subject *s)
 {
 	CASE("16at0") got(s, S(pread64, s->fd, P(buffer), 16, 0), buffer);
 	CASE("16at30") got(s, S(pread64, s->fd, P(buffer), 16, 30), buffer);
-	CASE("16at1000") got(s, S(pread64, s->fd, P(buffer), 16, 100000), buffer);
+	CASE("16at100000") got(s, S(pread64, s->fd, P(buffer), 16, 100000), buffer);
 	CASE("0") result(S(pread64, s->fd, P(buffer), 0, 0));
 	CASE("0at-1") result(S(pread64, s->fd, P(buffer), 0, -1));
 	CASE("at-1") result(S(pread64, s->fd, P(buffer), 16, -1));

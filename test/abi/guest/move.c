@@ -10,12 +10,6 @@ static int full_pipe(int fd[2], int bytes)
 	return 0;
 }
 
-// moved notes a count; of a file that varies only that there was one.
-static void moved(long n)
-{
-	result(n);
-}
-
 static long zero, five, minus = -1, far;
 
 void call_splice_in(subject *s)
@@ -23,29 +17,29 @@ void call_splice_in(subject *s)
 	int p[2];
 	full_pipe(p, 10);
 	zero = 0, five = 5, minus = -1, far = LONG_MAX;
-	CASE("10") moved(S(splice, p[0], 0, s->fd, 0, 10, 0));
-	CASE("4") moved(S(splice, p[0], 0, s->fd, 0, 4, 0));
-	CASE("nonblock") moved(S(splice, p[0], 0, s->fd, 0, 10, 2));
-	CASE("more") moved(S(splice, p[0], 0, s->fd, 0, 10, 4));
+	CASE("10") result(S(splice, p[0], 0, s->fd, 0, 10, 0));
+	CASE("4") result(S(splice, p[0], 0, s->fd, 0, 4, 0));
+	CASE("nonblock") result(S(splice, p[0], 0, s->fd, 0, 10, 2));
+	CASE("more") result(S(splice, p[0], 0, s->fd, 0, 10, 4));
 	CASE("0") result(S(splice, p[0], 0, s->fd, 0, 0, 0));
-	CASE("huge") moved(S(splice, p[0], 0, s->fd, 0, LONG_MAX, 0));
-	CASE("negative") moved(S(splice, p[0], 0, s->fd, 0, -1, 0));
-	CASE("at5") moved(S(splice, p[0], 0, s->fd, P(&five), 10, 0)), note("%ld", five);
-	CASE("at-1") moved(S(splice, p[0], 0, s->fd, P(&minus), 10, 0));
-	CASE("atfar") moved(S(splice, p[0], 0, s->fd, P(&far), 10, 0));
-	CASE("atbad") moved(S(splice, p[0], 0, s->fd, P(bad), 10, 0));
-	CASE("inat") moved(S(splice, p[0], P(&zero), s->fd, 0, 10, 0));
-	CASE("wrongend") moved(S(splice, p[1], 0, s->fd, 0, 10, 0));
+	CASE("huge") result(S(splice, p[0], 0, s->fd, 0, LONG_MAX, 0));
+	CASE("negative") result(S(splice, p[0], 0, s->fd, 0, -1, 0));
+	CASE("at5") result(S(splice, p[0], 0, s->fd, P(&five), 10, 0)), note("%ld", five);
+	CASE("at-1") result(S(splice, p[0], 0, s->fd, P(&minus), 10, 0));
+	CASE("atfar") result(S(splice, p[0], 0, s->fd, P(&far), 10, 0));
+	CASE("atbad") result(S(splice, p[0], 0, s->fd, P(bad), 10, 0));
+	CASE("inat") result(S(splice, p[0], P(&zero), s->fd, 0, 10, 0));
+	CASE("wrongend") result(S(splice, p[1], 0, s->fd, 0, 10, 0));
 	CASE("flag16") result(S(splice, p[0], 0, s->fd, 0, 10, 16));
-	CASE("flag8") moved(S(splice, p[0], 0, s->fd, 0, 10, 8));
-	CASE("gone") close(p[1]), moved(S(splice, p[0], 0, s->fd, 0, 100, 0));
+	CASE("flag8") result(S(splice, p[0], 0, s->fd, 0, 10, 8));
+	CASE("gone") close(p[1]), result(S(splice, p[0], 0, s->fd, 0, 100, 0));
 	CASE("empty")
 	{
 		int e[2];
 		full_pipe(e, 0);
-		moved(S(splice, e[0], 0, s->fd, 0, 10, 0));
+		result(S(splice, e[0], 0, s->fd, 0, 10, 0));
 		close(e[1]);
-		moved(S(splice, e[0], 0, s->fd, 0, 10, 0));
+		result(S(splice, e[0], 0, s->fd, 0, 10, 0));
 	}
 }
 
@@ -54,17 +48,17 @@ void call_splice_out(subject *s)
 	int p[2];
 	full_pipe(p, 0);
 	zero = 0, five = 5, minus = -1, far = LONG_MAX;
-	CASE("10") moved(S(splice, s->fd, 0, p[1], 0, 10, 2));
+	CASE("10") result(S(splice, s->fd, 0, p[1], 0, 10, 2));
 	CASE("0") result(S(splice, s->fd, 0, p[1], 0, 0, 2));
-	CASE("negative") moved(S(splice, s->fd, 0, p[1], 0, -1, 2) > 64 ? 99 : -1);
-	CASE("at5") moved(S(splice, s->fd, P(&five), p[1], 0, 10, 2)), note("%ld", five);
-	CASE("at-1") moved(S(splice, s->fd, P(&minus), p[1], 0, 10, 2));
-	CASE("atfar") moved(S(splice, s->fd, P(&far), p[1], 0, 10, 2));
-	CASE("atbad") moved(S(splice, s->fd, P(bad), p[1], 0, 10, 2));
-	CASE("outat") moved(S(splice, s->fd, 0, p[1], P(&zero), 10, 2));
-	CASE("wrongend") moved(S(splice, s->fd, 0, p[0], 0, 10, 2));
+	CASE("negative") result(S(splice, s->fd, 0, p[1], 0, -1, 2) > 64 ? 99 : -1);
+	CASE("at5") result(S(splice, s->fd, P(&five), p[1], 0, 10, 2)), note("%ld", five);
+	CASE("at-1") result(S(splice, s->fd, P(&minus), p[1], 0, 10, 2));
+	CASE("atfar") result(S(splice, s->fd, P(&far), p[1], 0, 10, 2));
+	CASE("atbad") result(S(splice, s->fd, P(bad), p[1], 0, 10, 2));
+	CASE("outat") result(S(splice, s->fd, 0, p[1], P(&zero), 10, 2));
+	CASE("wrongend") result(S(splice, s->fd, 0, p[0], 0, 10, 2));
 	CASE("flag16") result(S(splice, s->fd, 0, p[1], 0, 10, 16));
-	CASE("broken") close(p[0]), moved(S(splice, s->fd, 0, p[1], 0, 10, 2));
+	CASE("broken") close(p[0]), result(S(splice, s->fd, 0, p[1], 0, 10, 2));
 	CASE("tofile") result(S(splice, s->fd, 0, open("other", O_RDWR | O_CREAT, 0666), 0, 10, 2));
 	CASE("toappend") result(S(splice, s->fd, 0, open("other", O_RDWR | O_CREAT | O_APPEND, 0666), 0, 10, 2));
 	CASE("toself") result(S(splice, s->fd, 0, s->fd, 0, 10, 2));
@@ -74,7 +68,7 @@ void call_splice_out(subject *s)
 		full_pipe(f, 0);
 		while (write(f[1], buffer, 4096) > 0)
 			;
-		moved(S(splice, s->fd, 0, f[1], 0, 10, 2));
+		result(S(splice, s->fd, 0, f[1], 0, 10, 2));
 	}
 }
 
@@ -118,20 +112,20 @@ void call_sendfile_in(subject *s)
 {
 	int fd = other_file(O_RDWR);
 	zero = 0, five = 5, minus = -1, far = LONG_MAX;
-	CASE("10") moved(S(sendfile, s->fd, fd, 0, 10));
+	CASE("10") result(S(sendfile, s->fd, fd, 0, 10));
 	CASE("0") result(S(sendfile, s->fd, fd, 0, 0));
-	CASE("100") moved(S(sendfile, s->fd, fd, 0, 100));
-	CASE("negative") moved(S(sendfile, s->fd, fd, 0, -1));
-	CASE("at5") moved(S(sendfile, s->fd, fd, P(&five), 10)), note("%ld", five);
-	CASE("at-1") moved(S(sendfile, s->fd, fd, P(&minus), 10));
-	CASE("atfar") moved(S(sendfile, s->fd, fd, P(&far), 10));
-	CASE("atbad") moved(S(sendfile, s->fd, fd, P(bad), 10));
-	CASE("badfd") moved(S(sendfile, s->fd, -1, 0, 10));
+	CASE("100") result(S(sendfile, s->fd, fd, 0, 100));
+	CASE("negative") result(S(sendfile, s->fd, fd, 0, -1));
+	CASE("at5") result(S(sendfile, s->fd, fd, P(&five), 10)), note("%ld", five);
+	CASE("at-1") result(S(sendfile, s->fd, fd, P(&minus), 10));
+	CASE("atfar") result(S(sendfile, s->fd, fd, P(&far), 10));
+	CASE("atbad") result(S(sendfile, s->fd, fd, P(bad), 10));
+	CASE("badfd") result(S(sendfile, s->fd, -1, 0, 10));
 	CASE("pipe")
 	{
 		int p[2];
 		full_pipe(p, 10);
-		moved(S(sendfile, s->fd, p[0], 0, 10));
+		result(S(sendfile, s->fd, p[0], 0, 10));
 	}
 }
 
@@ -139,26 +133,26 @@ void call_sendfile_out(subject *s)
 {
 	int fd = other_file(O_RDWR);
 	zero = 0, five = 5, minus = -1, far = LONG_MAX;
-	CASE("10") moved(S(sendfile, fd, s->fd, 0, 10));
+	CASE("10") result(S(sendfile, fd, s->fd, 0, 10));
 	CASE("0") result(S(sendfile, fd, s->fd, 0, 0));
-	CASE("at5") moved(S(sendfile, fd, s->fd, P(&five), 10)), note("%ld", five);
-	CASE("at-1") moved(S(sendfile, fd, s->fd, P(&minus), 10));
-	CASE("atfar") moved(S(sendfile, fd, s->fd, P(&far), 10));
-	CASE("atbad") moved(S(sendfile, fd, s->fd, P(bad), 10));
-	CASE("append") moved(S(sendfile, other_file(O_RDWR | O_APPEND), s->fd, 0, 10));
-	CASE("readonly") moved(S(sendfile, other_file(O_RDONLY), s->fd, 0, 10));
-	CASE("self") moved(S(sendfile, s->fd, s->fd, 0, 10));
+	CASE("at5") result(S(sendfile, fd, s->fd, P(&five), 10)), note("%ld", five);
+	CASE("at-1") result(S(sendfile, fd, s->fd, P(&minus), 10));
+	CASE("atfar") result(S(sendfile, fd, s->fd, P(&far), 10));
+	CASE("atbad") result(S(sendfile, fd, s->fd, P(bad), 10));
+	CASE("append") result(S(sendfile, other_file(O_RDWR | O_APPEND), s->fd, 0, 10));
+	CASE("readonly") result(S(sendfile, other_file(O_RDONLY), s->fd, 0, 10));
+	CASE("self") result(S(sendfile, s->fd, s->fd, 0, 10));
 	CASE("pipe")
 	{
 		int p[2];
 		full_pipe(p, 0);
-		moved(S(sendfile, p[1], s->fd, 0, 10));
+		result(S(sendfile, p[1], s->fd, 0, 10));
 	}
 	CASE("socket")
 	{
 		int p[2];
 		socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, p);
-		moved(S(sendfile, p[1], s->fd, 0, 10));
+		result(S(sendfile, p[1], s->fd, 0, 10));
 	}
 }
 
@@ -167,19 +161,19 @@ static void copies(subject *s, int in)
 	int fd = other_file(O_RDWR);
 	long a = in ? fd : s->fd, b = in ? s->fd : fd;
 	zero = 0, five = 5, minus = -1, far = LONG_MAX;
-	CASE("10") moved(S(copy_file_range, a, 0, b, 0, 10, 0));
+	CASE("10") result(S(copy_file_range, a, 0, b, 0, 10, 0));
 	CASE("0") result(S(copy_file_range, a, 0, b, 0, 0, 0));
-	CASE("negative") moved(S(copy_file_range, a, 0, b, 0, -1, 0));
-	CASE("at5") moved(S(copy_file_range, a, P(&five), b, P(&zero), 10, 0)), note("%ld,%ld", five, zero);
-	CASE("from-1") moved(S(copy_file_range, a, P(&minus), b, 0, 10, 0));
-	CASE("to-1") moved(S(copy_file_range, a, 0, b, P(&minus), 10, 0));
-	CASE("fromfar") moved(S(copy_file_range, a, P(&far), b, 0, 10, 0));
-	CASE("tofar") moved(S(copy_file_range, a, 0, b, P(&far), 10, 0));
-	CASE("atbad") moved(S(copy_file_range, a, P(bad), b, 0, 10, 0));
+	CASE("negative") result(S(copy_file_range, a, 0, b, 0, -1, 0));
+	CASE("at5") result(S(copy_file_range, a, P(&five), b, P(&zero), 10, 0)), note("%ld,%ld", five, zero);
+	CASE("from-1") result(S(copy_file_range, a, P(&minus), b, 0, 10, 0));
+	CASE("to-1") result(S(copy_file_range, a, 0, b, P(&minus), 10, 0));
+	CASE("fromfar") result(S(copy_file_range, a, P(&far), b, 0, 10, 0));
+	CASE("tofar") result(S(copy_file_range, a, 0, b, P(&far), 10, 0));
+	CASE("atbad") result(S(copy_file_range, a, P(bad), b, 0, 10, 0));
 	CASE("flag1") result(S(copy_file_range, a, 0, b, 0, 10, 1));
-	CASE("self") moved(S(copy_file_range, s->fd, 0, s->fd, 0, 10, 0));
-	CASE("append") moved(S(copy_file_range, in ? other_file(O_RDONLY) : s->fd, 0, in ? s->fd : other_file(O_RDWR | O_APPEND), 0, 10, 0));
-	CASE("mode") moved(S(copy_file_range, in ? other_file(O_WRONLY) : s->fd, 0, in ? s->fd : other_file(O_RDONLY), 0, 10, 0));
+	CASE("self") result(S(copy_file_range, s->fd, 0, s->fd, 0, 10, 0));
+	CASE("append") result(S(copy_file_range, in ? other_file(O_RDONLY) : s->fd, 0, in ? s->fd : other_file(O_RDWR | O_APPEND), 0, 10, 0));
+	CASE("mode") result(S(copy_file_range, in ? other_file(O_WRONLY) : s->fd, 0, in ? s->fd : other_file(O_RDONLY), 0, 10, 0));
 }
 
 void call_copy_in(subject *s) { copies(s, 1); }

@@ -34,10 +34,10 @@ static const kind fresh_kinds[] = {
 static const struct { const char *name; int number, count; } levels[] = {
 	{"socket", SOL_SOCKET, 80}, {"ip", IPPROTO_IP, 52}, {"tcp", IPPROTO_TCP, 42}, {"udp", IPPROTO_UDP, 10}, {"ipv6", IPPROTO_IPV6, 82},
 	{"udplite", IPPROTO_UDPLITE, 4}, {"icmp", IPPROTO_ICMP, 3}, {"raw", IPPROTO_RAW, 3}, {"icmpv6", IPPROTO_ICMPV6, 3},
-	{"netlink", SOL_NETLINK, 14}, {"packet", 263, 3}, {"unix", 1, 0}, {"level99", 99, 3}, {"level-1", -1, 2},
+	{"netlink", SOL_NETLINK, 14}, {"packet", 263, 3}, {"level99", 99, 3}, {"level-1", -1, 2},
 };
 
-// machines says which options tell of the machine or of time.
+// tells_time says which options tell of time, or of what differs between two runs.
 static int tells_time(int level, int option)
 {
 	if (level == SOL_SOCKET)
@@ -128,8 +128,8 @@ LEVEL(level_raw, 7)
 LEVEL(level_icmpv6, 8)
 LEVEL(level_netlink, 9)
 LEVEL(level_packet, 10)
-LEVEL(level_99, 12)
-LEVEL(level_minus, 13)
+LEVEL(level_99, 11)
+LEVEL(level_minus, 12)
 
 static const call options[] = {
 	{"socket", level_socket}, {"ip", level_ip}, {"tcp", level_tcp}, {"udp", level_udp}, {"ipv6", level_ipv6},

@@ -55,7 +55,7 @@ int want(const char *format, ...)
 		return 0;
 	va_list ap;
 	va_start(ap, format);
-	add(" ");
+	add(" %s", prefix);
 	append(format, ap);
 	add("=");
 	va_end(ap);
