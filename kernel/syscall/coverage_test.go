@@ -44,6 +44,29 @@ func numbers(t *testing.T) map[int]string {
 	return names
 }
 
+// differences are those that test/abi finds, by kind; its list has each.
+const differences = `
+## Where answers differ
+
+` + "`test/abi` compares generated cases with the answers of Linux 6.1; `test/abi/testdata/known`" + `
+names each that differs. They are of these kinds:
+
+- Two errors at once: where a call has two reasons to refuse, another one is told. Most are
+  bad addresses and lengths beside a descriptor that cannot do the call at all, and flags
+  that nobody knows.
+- Absent calls give ENOSYS before any other error.
+- Subjects that are absent: packet sockets; unknown address families, socket options and
+  ioctl requests are refused as such.
+- Splice and sendfile move bytes of a few files (devices, /proc) that Linux refuses.
+- /proc and /sys: some files can be moved in, polled or written otherwise; rights of links
+  in /proc/PID/fd, statx masks and attributes of the files there.
+- Sockets: options that are kept and have no effect on Linux are refused, default buffer
+  sizes, what is told of a connection whose peer has gone.
+- Access control lists and attributes of devices, pipes and sockets.
+- Leases, dnotify, F_SETFL's unknown flags, user ids of F_GETOWNER_UIDS.
+- Numbers: limits, policies and prctl options that the machine lacks, bounds of addresses.
+`
+
 // coverage is the text that docs/syscalls.md must hold.
 func coverage(names map[int]string) []byte {
 	var b bytes.Buffer
@@ -75,6 +98,7 @@ a test compares the two.
 		}
 		fmt.Fprintf(&b, "| %d | %s | %s |\n", nr, names[nr], text)
 	}
+	b.WriteString(differences)
 	fmt.Fprintf(&b, `
 ## Hardtack's own
 

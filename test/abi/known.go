@@ -97,11 +97,9 @@ func matches(pattern, name string) bool {
 	return false
 }
 
-// covers says whether the entry names a case, and remembers by what.
+// covers says whether the entry, which is about the case's call, names it, and remembers
+// by what.
 func (e *entry) covers(c Case) bool {
-	if !matches(e.table, c.Table) || !matches(e.call, c.Call) {
-		return false
-	}
 	var kinds, cases []string
 	for _, k := range e.kinds {
 		if matches(k, c.Kind) || matches(k, strings.TrimSuffix(strings.TrimSuffix(c.Kind, users[0]), users[1])) {
@@ -148,16 +146,34 @@ func (e *entry) String() string {
 	return fmt.Sprintf("%s %s %s %s", e.table, e.call, strings.Join(e.kinds, ","), strings.Join(e.cases, ","))
 }
 
+// about are the entries that name a table's call.
+func about(table, call string, known []*reason) []*entry {
+	var all []*entry
+	for _, r := range known {
+		for _, e := range r.entries {
+			if matches(e.table, table) && matches(e.call, call) {
+				all = append(all, e)
+			}
+		}
+	}
+	return all
+}
+
 // check holds the differences against the list: new are those that it does not name,
 // gone its lines, or parts of them, that name none.
 func check(all []Difference, known []*reason) (unknown []Difference, gone []string) {
+	of := map[[2]string][]*entry{} // a table's call
 	for _, d := range all {
+		place := [2]string{d.Table, d.Call}
+		entries, ok := of[place]
+		if !ok {
+			entries = about(d.Table, d.Call, known)
+			of[place] = entries
+		}
 		named := false
-		for _, r := range known {
-			for _, e := range r.entries {
-				if e.covers(d.Case) {
-					named = true
-				}
+		for _, e := range entries {
+			if e.covers(d.Case) {
+				named = true
 			}
 		}
 		if !named {

@@ -231,24 +231,22 @@ static void child(const table *t, const call *c, const char *only_kind)
 static int attend(pid_t pid)
 {
 	unsigned long beats = log_->beats;
-	int still = 0, status;
+	int status;
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
 	for (;;) {
 		if (waitpid(pid, &status, WNOHANG) == pid)
 			return status;
-		struct timespec ts = {10, 0};
-		sigset_t set;
-		sigemptyset(&set);
-		sigaddset(&set, SIGCHLD);
-		sigtimedwait(&set, NULL, &ts);
-		still = beats == log_->beats ? still + 1 : 0;
-		beats = log_->beats;
-		if (waitpid(pid, &status, WNOHANG) == pid)
-			return status;
-		if (still > 0) {
+		struct timespec ts = {20, 0};
+		if (sigtimedwait(&set, NULL, &ts) == SIGCHLD)
+			continue; // this child's, or one before it
+		if (beats == log_->beats) {
 			kill(pid, SIGKILL);
 			waitpid(pid, &status, 0);
 			return -1;
 		}
+		beats = log_->beats;
 	}
 }
 
