@@ -19,7 +19,6 @@ type Options struct {
 	BufSet             atomic.Uint32 // bit 0: RcvBuf was set by the program, bit 1: SndBuf
 	BindToDevice       atomic.Int32  // interface index; 0 for any
 	rare               atomic.Pointer[rareOptions]
-	filter             atomic.Pointer[bpf.Program]
 }
 
 // rareOptions are what few programs set; immutable, each change makes a copy.
@@ -29,6 +28,7 @@ type rareOptions struct {
 	txtime   [8]byte  // struct sock_txtime
 	linger   int32    // l_linger while SO_LINGER is off
 	stamping [2]int32 // struct so_timestamping
+	filter   *bpf.Program
 }
 
 var noRareOptions = rareOptions{ints: [len(rareInts)]int32{0, 0, 0, -1, 1}, pacing: ^uint64(0)}
@@ -130,7 +130,12 @@ func (o *Options) Timestamping() int32 {
 }
 
 // Filter returns the program that looks at what comes in; nil for none.
-func (o *Options) Filter() *bpf.Program { return o.filter.Load() }
+func (o *Options) Filter() *bpf.Program {
+	if r := o.rare.Load(); r != nil {
+		return r.filter
+	}
+	return nil
+}
 
 // Inherit copies what an accepted connection takes over from its listener.
 func (o *Options) Inherit(from *Options) {
@@ -147,9 +152,6 @@ func (o *Options) Inherit(from *Options) {
 	o.BindToDevice.Store(from.BindToDevice.Load())
 	if r := from.rare.Load(); r != nil {
 		o.rare.Store(r)
-	}
-	if f := from.filter.Load(); f != nil {
-		o.filter.Store(f)
 	}
 }
 

@@ -120,8 +120,24 @@ type Control struct {
 	HasTimestamp bool
 	Timestamp    int64 // CLOCK_REALTIME, ns
 	TTL, TOS     int   // -1 for none
+	V6           bool  // TTL and TOS are of IPv6
+	HasInq       bool
+	Inq          int32 // TCP_INQ: what else there is to read
+	HasOrigDst   bool
+	OrigDst      Addr // where a datagram went to
+	HasError     bool
+	Error        ExtendedError
 	HasPktInfo   bool
 	PktInfo      PktInfo
+}
+
+// ExtendedError is an error of the network, from a socket's error queue.
+type ExtendedError struct {
+	Errno              linux.Errno
+	Origin, Type, Code uint8
+	Info               uint32
+	V6                 bool
+	Offender           Addr
 }
 
 // PktInfo says where a datagram came in or should go out.

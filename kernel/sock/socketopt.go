@@ -256,7 +256,7 @@ func (o *Options) attachFilter(c *kern.Ctx, val []byte) linux.Errno {
 	if e != 0 {
 		return e
 	}
-	o.filter.Store(p)
+	o.setRare(func(r *rareOptions) { r.filter = p })
 	return 0
 }
 
@@ -264,15 +264,16 @@ func (o *Options) detachFilter() linux.Errno {
 	if o.Has(LockFilter) {
 		return linux.EPERM
 	}
-	if o.filter.Swap(nil) == nil {
+	if o.Filter() == nil {
 		return linux.ENOENT
 	}
+	o.setRare(func(r *rareOptions) { r.filter = nil })
 	return 0
 }
 
 // getFilter is SO_GET_FILTER: the length counts instructions.
 func (o *Options) getFilter(val []byte) (int, linux.Errno) {
-	p := o.filter.Load()
+	p := o.Filter()
 	if p == nil {
 		return 0, 0
 	}
@@ -288,7 +289,7 @@ func (o *Options) getFilter(val []byte) (int, linux.Errno) {
 
 // FilterText returns the program that SO_GET_FILTER copies out.
 func (o *Options) FilterText() []byte {
-	if p := o.filter.Load(); p != nil {
+	if p := o.Filter(); p != nil {
 		return p.Bytes()
 	}
 	return nil

@@ -179,8 +179,14 @@ func writeControl(t *proc.Thread, s sock.Socket, addr uio.Addr, room uint64, m *
 	domain := s.SockBase().Domain
 	if m.HasTimestamp {
 		typ, div := int32(linux.SCM_TIMESTAMP), int64(1000)
-		if s.SockBase().Opt.Has(sock.TimestampNS) {
+		o := &s.SockBase().Opt
+		switch ns := o.Has(sock.TimestampNS); {
+		case ns && o.Has(sock.TimestampNew):
+			typ, div = linux.SO_TIMESTAMPNS_NEW, 1
+		case ns:
 			typ, div = linux.SCM_TIMESTAMPNS, 1
+		case o.Has(sock.TimestampNew):
+			typ = linux.SO_TIMESTAMP_NEW
 		}
 		sock.PutUint64(b2, uint64(m.Timestamp/1e9))
 		sock.PutUint64(b2[8:], uint64(m.Timestamp%1e9/div))
@@ -218,7 +224,7 @@ func writeControl(t *proc.Thread, s sock.Socket, addr uio.Addr, room uint64, m *
 		if m.TTL >= 0 {
 			sock.PutInt(b2, int32(m.TTL))
 			level, typ := int32(linux.IPPROTO_IP), int32(linux.IP_TTL)
-			if domain == linux.AF_INET6 {
+			if m.V6 {
 				level, typ = linux.IPPROTO_IPV6, linux.IPV6_HOPLIMIT
 			}
 			if e := w.put(level, typ, b2[:4]); e != 0 {
@@ -227,7 +233,7 @@ func writeControl(t *proc.Thread, s sock.Socket, addr uio.Addr, room uint64, m *
 		}
 		if m.TOS >= 0 {
 			var e linux.Errno
-			if domain == linux.AF_INET6 {
+			if m.V6 {
 				sock.PutInt(b2, int32(m.TOS))
 				e = w.put(linux.IPPROTO_IPV6, linux.IPV6_TCLASS, b2[:4])
 			} else {
@@ -239,10 +245,44 @@ func writeControl(t *proc.Thread, s sock.Socket, addr uio.Addr, room uint64, m *
 			}
 		}
 	}
+	if e := w.putRare(m); e != 0 {
+		return 0, e
+	}
 	if w.cut {
 		m.OutFlags |= linux.MSG_CTRUNC
 	}
 	return w.used, 0
+}
+
+// putRare puts what few messages carry.
+func (w *controlWriter) putRare(m *sock.Msg) linux.Errno {
+	if m.HasInq {
+		var b [4]byte
+		sock.PutInt(b[:], m.Inq)
+		return w.put(linux.IPPROTO_TCP, linux.TCP_CM_INQ, b[:])
+	}
+	if m.HasOrigDst {
+		level, typ := int32(linux.IPPROTO_IP), int32(linux.IP_ORIGDSTADDR)
+		if m.OrigDst.Family() == linux.AF_INET6 {
+			level, typ = linux.IPPROTO_IPV6, linux.IPV6_ORIGDSTADDR
+		}
+		if e := w.put(level, typ, m.OrigDst.Bytes()); e != 0 {
+			return e
+		}
+	}
+	if !m.HasError {
+		return 0
+	}
+	x := &m.Error
+	var b [16 + linux.SizeofSockaddrIn6]byte
+	sock.PutInt(b[:], int32(x.Errno))
+	b[4], b[5], b[6] = x.Origin, x.Type, x.Code
+	sock.PutInt(b[8:], int32(x.Info))
+	copy(b[16:], x.Offender.Bytes())
+	if x.V6 {
+		return w.put(linux.IPPROTO_IPV6, linux.IPV6_RECVERR, b[:])
+	}
+	return w.put(linux.IPPROTO_IP, linux.IP_RECVERR, b[:16+linux.SizeofSockaddrIn])
 }
 
 // putRights makes descriptors of as many files as there is room for.

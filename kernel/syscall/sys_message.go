@@ -13,9 +13,9 @@ import (
 // Messages through sockets. (Ancillary data is in control.go.)
 var messageCalls = []Call{
 	{linux.SYS_sendto, "sendto", sysSendto, "works except MSG_OOB on TCP, MSG_FASTOPEN, MSG_ZEROCOPY"},
-	{linux.SYS_recvfrom, "recvfrom", sysRecvfrom, "works except MSG_OOB on TCP; MSG_ERRQUEUE finds nothing"},
+	{linux.SYS_recvfrom, "recvfrom", sysRecvfrom, "works except MSG_OOB on TCP; only UDP has an error queue (MSG_ERRQUEUE)"},
 	{linux.SYS_sendmsg, "sendmsg", sysSendmsg, "works except MSG_OOB on TCP, MSG_FASTOPEN, MSG_ZEROCOPY"},
-	{linux.SYS_recvmsg, "recvmsg", sysRecvmsg, "works except MSG_OOB on TCP; MSG_ERRQUEUE finds nothing"},
+	{linux.SYS_recvmsg, "recvmsg", sysRecvmsg, "works except MSG_OOB on TCP; only UDP has an error queue (MSG_ERRQUEUE)"},
 	{linux.SYS_sendmmsg, "sendmmsg", sysSendmmsg, "works"},
 	{linux.SYS_recvmmsg, "recvmmsg", sysRecvmmsg, "works"},
 }

@@ -68,6 +68,13 @@ func (s *Datagram) connectAddr(a *sock.Addr) (tcpip.FullAddress, linux.Errno) {
 	if e == 0 && mapped(fa.Addr) && s.onlyV6() {
 		e = linux.ENETUNREACH
 	}
+	if s.v6 && fa.Addr.Len() == 0 {
+		fa.Addr = header.IPv6Loopback
+		if own, err := s.ep.Load().GetLocalAddress(); err == nil && (own.Addr.Len() == 4 || mapped(own.Addr)) {
+			fa.Addr = loopback4
+			fa = mapFour(fa)
+		}
+	}
 	return fa, e
 }
 

@@ -81,6 +81,8 @@ type Datagram struct {
 	sieve       sieve
 	noCheck6    [2]atomic.Bool // UDP_NO_CHECK6_TX and RX: there are always checksums
 	checksum    atomic.Int32   // IPV6_CHECKSUM
+	ended       atomic.Uint32  // shutRd, shutWr
+	stamp       atomic.Int64   // when the last datagram was read, as CLOCK_REALTIME; 0 for none
 	icmpFilter  atomic.Uint32  // ICMP_FILTER: a bit for each type not to deliver
 	icmp6Filter [32]byte       // ICMPV6_FILTER; guarded by mu
 
@@ -97,10 +99,17 @@ func (s *Datagram) Bind(c *kern.Ctx, _ *vfs.File, _ *vfs.FSContext, a *sock.Addr
 	if s.Type == linux.SOCK_RAW {
 		fa.Port = 0
 	}
-	if s.isUDP() && !s.claim(udpPorts, fa.Port) {
+	p := s.ep.Load()
+	if !s.isUDP() {
+		return errno(p.Bind(fa))
+	}
+	if a, err := p.GetLocalAddress(); err == nil && a.Port != 0 {
+		return linux.EINVAL
+	}
+	if !s.claim(udpPorts, fa.Port) {
 		return linux.EADDRINUSE
 	}
-	return errno(s.ep.Load().Bind(fa))
+	return s.bindTo(fa, s.v6Only.Load(), p.Bind)
 }
 
 // Listen is not for datagrams.
@@ -140,7 +149,15 @@ func (s *Datagram) Shutdown(_ *kern.Ctx, how int32) linux.Errno {
 		flags |= tcpip.ShutdownWrite
 	}
 	e := errno(s.ep.Load().Shutdown(flags))
-	s.Q.Notify(evIn | evOut)
+	switch how {
+	case linux.SHUT_RD:
+		s.ended.Or(shutRd)
+	case linux.SHUT_WR:
+		s.ended.Or(shutWr)
+	default:
+		s.ended.Or(shutRd | shutWr)
+	}
+	s.Q.Notify(evIn | evOut | wait.RdHup | wait.Hup)
 	return e
 }
 
@@ -170,6 +187,18 @@ func (s *Datagram) Ready(*vfs.File) wait.Events {
 	ev := wait.Events(s.ep.Load().Readiness(netEvents)) & wait.Events(netEvents)
 	if s.HasError() {
 		ev |= wait.Err
+	}
+	if p := s.ep.Load(); p.errs.Load() > 0 && p.SocketOptions().PeekErr() != nil {
+		ev |= wait.Err
+	}
+	if shut := s.ended.Load(); shut != 0 {
+		if shut&shutRd != 0 {
+			ev |= evIn | wait.RdHup
+		}
+		if shut == shutRd|shutWr {
+			ev |= wait.Hup
+		}
+		ev |= evOut
 	}
 	return ev
 }
@@ -260,13 +289,12 @@ func (s *Datagram) sendWhole(c *kern.Ctx, v *uio.Vec, o tcpip.WriteOptions, nonb
 
 // Recv is recvmsg(2).
 func (s *Datagram) Recv(c *kern.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Errno) {
-	if m.Flags&linux.MSG_OOB != 0 {
-		return 0, linux.EOPNOTSUPP
-	}
 	if m.Flags&linux.MSG_ERRQUEUE != 0 {
-		return 0, linux.EAGAIN
+		return s.recvError(m)
 	}
 	p := s.ep.Load()
+	nonblock := f.NonBlock() || m.Flags&linux.MSG_DONTWAIT != 0
+	peek := m.Flags&linux.MSG_PEEK != 0
 	var r tcpip.ReadResult
 	n := 0
 	try := func() linux.Errno {
@@ -280,8 +308,11 @@ func (s *Datagram) Recv(c *kern.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Errno
 		}
 		x := getXfer(m.V)
 		x.whole = true
+		if peek {
+			x.skip = int(max(s.peekOff.Load(), 0))
+		}
 		var err tcpip.Error
-		r, err = p.Endpoint.Read(x, tcpip.ReadOptions{Peek: m.Flags&linux.MSG_PEEK != 0, NeedRemoteAddr: m.WantFrom})
+		r, err = p.Endpoint.Read(x, tcpip.ReadOptions{Peek: peek, NeedRemoteAddr: m.WantFrom})
 		n = x.n
 		putXfer(x)
 		if _, fault := err.(*tcpip.ErrBadBuffer); (err == nil || fault) && m.Flags&linux.MSG_PEEK == 0 {
@@ -292,16 +323,27 @@ func (s *Datagram) Recv(c *kern.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Errno
 		}
 		if _, closed := err.(*tcpip.ErrClosedForReceive); closed {
 			r = tcpip.ReadResult{}
+			if nonblock {
+				return linux.EAGAIN
+			}
 			return 0
 		}
 		return errno(err)
 	}
 	e := try()
-	if e == linux.EAGAIN && !f.NonBlock() && m.Flags&linux.MSG_DONTWAIT == 0 {
+	if e == linux.EAGAIN && !nonblock {
 		e = s.Block(c, wait.In, s.Opt.RcvTimeo.Load(), try)
 	}
 	if e != 0 {
 		return 0, e
+	}
+	if off := s.peekOff.Load(); off >= 0 {
+		if peek {
+			r.Total -= int(off)
+			s.peekOff.Add(int32(n))
+		} else {
+			s.peekOff.Store(max(off-int32(r.Total), 0))
+		}
 	}
 	if r.Total > n {
 		m.OutFlags |= linux.MSG_TRUNC
@@ -321,14 +363,16 @@ func (s *Datagram) Recv(c *kern.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Errno
 
 // control turns what netstack tells of a packet into ancillary data.
 func (s *Datagram) control(cm *tcpip.ReceivableControlMessages, m *sock.Msg) {
-	if s.Opt.Has(sock.Timestamp | sock.TimestampNS) {
-		m.HasTimestamp, m.Timestamp = true, kern.Realtime()
+	now := kern.Realtime()
+	s.stamp.Store(now)
+	if s.Opt.Has(sock.Timestamp) {
+		m.HasTimestamp, m.Timestamp = true, now
 	}
 	switch {
 	case cm.HasTTL:
 		m.TTL = int(cm.TTL)
 	case cm.HasHopLimit:
-		m.TTL = int(cm.HopLimit)
+		m.TTL, m.V6 = int(cm.HopLimit), true
 	default:
 		m.TTL = -1
 	}
@@ -336,12 +380,16 @@ func (s *Datagram) control(cm *tcpip.ReceivableControlMessages, m *sock.Msg) {
 	case cm.HasTOS:
 		m.TOS = int(cm.TOS)
 	case cm.HasTClass:
-		m.TOS = int(cm.TClass)
+		m.TOS, m.V6 = int(cm.TClass), true
 	default:
 		m.TOS = -1
 	}
 	put := func(to *[16]byte, a tcpip.Address) { copy(to[:], a.AsSlice()) }
 	switch {
+	case cm.HasIPPacketInfo && s.mapsInfo():
+		m.HasPktInfo = true
+		m.PktInfo = sock.PktInfo{Index: int32(cm.PacketInfo.NIC), V6: true}
+		m.PktInfo.Local = mapFour(tcpip.FullAddress{Addr: cm.PacketInfo.DestinationAddr}).Addr.As16()
 	case cm.HasIPPacketInfo:
 		m.HasPktInfo = true
 		m.PktInfo = sock.PktInfo{Index: int32(cm.PacketInfo.NIC)}
@@ -352,6 +400,20 @@ func (s *Datagram) control(cm *tcpip.ReceivableControlMessages, m *sock.Msg) {
 		m.PktInfo = sock.PktInfo{Index: int32(cm.IPv6PacketInfo.NIC), V6: true}
 		put(&m.PktInfo.Local, cm.IPv6PacketInfo.Addr)
 	}
+	if cm.HasOriginalDstAddress {
+		six := cm.OriginalDstAddress.Addr.Len() == 16
+		s.mu.Lock()
+		m.HasOrigDst = six && s.ip.recvOrigDst6 || !six && s.ip.recvOrigDst
+		s.mu.Unlock()
+		putAddr(&m.OrigDst, cm.OriginalDstAddress, six)
+	}
+}
+
+// mapsInfo reports whether IPV6_RECVPKTINFO tells of datagrams of IPv4, too.
+func (s *Datagram) mapsInfo() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ip.pktInfo6
 }
 
 // Ioctl knows how long the next message is, and the requests about interfaces.
@@ -366,6 +428,24 @@ func (s *Datagram) Ioctl(c *kern.Ctx, _ *vfs.File, cmd uint32, arg uint64) (uint
 		return sock.CopyOutInt(c, arg, int32(min(n, most)))
 	case linux.SIOCOUTQ:
 		return sock.CopyOutInt(c, arg, 0)
+	case linux.SIOCGSTAMP, linux.SIOCGSTAMPNS:
+		ns, e := s.stampTime()
+		if e != 0 {
+			return 0, e
+		}
+		return copyOutStamp(c, cmd, arg, ns)
 	}
 	return s.net.deviceIoctl(c, cmd, arg)
+}
+
+// copyOutStamp writes a time as SIOCGSTAMP and SIOCGSTAMPNS do.
+func copyOutStamp(c *kern.Ctx, cmd uint32, arg uint64, ns int64) (uint64, linux.Errno) {
+	var b [16]byte
+	sock.PutUint64(b[:], uint64(ns/1e9))
+	sock.PutUint64(b[8:], uint64(ns%1e9))
+	if cmd == linux.SIOCGSTAMP {
+		sock.PutUint64(b[8:], uint64(ns%1e9/1000))
+	}
+	_, e := c.Mem.CopyOut(uio.Addr(arg), b[:])
+	return 0, e
 }

@@ -73,11 +73,16 @@ func keptIndex(level, name int32) int {
 
 // kept are the values; nil while all are the first. Immutable: a change makes a
 // copy, so that accepted connections share their listener's.
-type kept [len(keptOptions)]int32
+type kept struct {
+	ints     [len(keptOptions)]int32
+	fragSize int32                        // IPV6_MTU
+	srcPrefs int32                        // IPV6_ADDR_PREFERENCES
+	sticky   [linux.SizeofIn6Pktinfo]byte // IPV6_PKTINFO
+}
 
 func (s *inetSock) getKept(i int) int32 {
 	if k := s.ip.kept; k != nil {
-		return k[i]
+		return k.ints[i]
 	}
 	return s.firstKept(i)
 }
@@ -111,13 +116,22 @@ func (s *inetSock) setKept(c *kern.Ctx, i int, v int32, n int) linux.Errno {
 	case v < k.least || v > k.most:
 		return linux.EINVAL
 	}
-	all := new(kept)
-	for j := range all {
-		all[j] = s.getKept(j)
-	}
-	all[i] = v
-	s.ip.kept = all
+	s.changeKept(func(k *kept) { k.ints[i] = v })
 	return 0
+}
+
+// changeKept changes what is kept; called with mu held.
+func (s *inetSock) changeKept(change func(*kept)) {
+	k := new(kept)
+	if s.ip.kept != nil {
+		*k = *s.ip.kept
+	} else {
+		for i := range k.ints {
+			k.ints[i] = s.firstKept(i)
+		}
+	}
+	change(k)
+	s.ip.kept = k
 }
 
 func swap32(v uint32) uint32 { return v<<24 | v>>24 | v<<8&0xff0000 | v>>8&0xff00 }

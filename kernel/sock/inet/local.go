@@ -1,7 +1,6 @@
 package inet
 
 import (
-	"math"
 	"sync"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
@@ -10,7 +9,6 @@ import (
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
 	"hardtack/kernel/mem"
-	"hardtack/kernel/sock"
 	"hardtack/kernel/uio"
 	"hardtack/kernel/wait"
 )
@@ -140,23 +138,47 @@ func (s *TCP) connectLocal(c *kern.Ctx, fa tcpip.FullAddress) (bool, linux.Errno
 		}
 		s.port = here.Port
 	}
+	j := lateJoin{l, dst, here}
+	switch s.join(c, &j) {
+	case linux.EAGAIN:
+		s.to = &lateJoin{l, dst, here}
+		s.state.Store(stLate)
+	case linux.ENOBUFS:
+		s.putPort()
+		return false, linux.ENOBUFS
+	case 0:
+	default:
+		s.putPort()
+		return false, 0
+	}
+	return true, 0
+}
+
+// join makes the far end of a connection to a listener and puts it into the
+// listener's queue. EAGAIN: there is no room; ECONNREFUSED: it no longer
+// listens. Called with s.mu held.
+func (s *TCP) join(c *kern.Ctx, j *lateJoin) linux.Errno {
+	l := j.l
 	x := s.net.newTCP(c, l.Domain)
 	x.UID, x.GID = l.UID, l.GID
-	x.here, s.here = tcpip.FullAddress{Addr: dst, Port: fa.Port}, here
+	x.here, s.here = tcpip.FullAddress{Addr: j.dst, Port: l.bound.Port}, j.here
 	x.state.Store(stLocal)
 	x.far.Store(s)
-	ok, e := l.enqueue(s, x)
-	if !ok {
+	if e := l.enqueue(s, x); e != 0 {
 		s.net.all.remove(&x.inetSock)
-		if s.port != 0 {
-			s.net.ports.put(s.port)
-			s.port = 0
-		}
-		return false, e
+		return e
 	}
 	l.Q.Notify(evIn)
 	s.Q.Notify(evOut)
-	return true, 0
+	return 0
+}
+
+// putPort gives back the port that connect took.
+func (s *TCP) putPort() {
+	if s.port != 0 {
+		s.net.ports.put(s.port)
+		s.port = 0
+	}
 }
 
 // listening reports whether a port has a listener.
@@ -170,63 +192,52 @@ func (n *Net) listening(p uint16) bool {
 // yet: they outlive the socket that connected.
 var pendingPool = sync.OnceValue(func() *kern.Pool { return kern.NewPool(int64(max(mem.Total()/4, 4096))) })
 
-// enqueue puts the far end x of s into l's queue of connections; false when it
-// is full or l no longer listens. (s.mu is held, too: a listener is never the
-// one that connects.)
-func (l *TCP) enqueue(s, x *TCP) (bool, linux.Errno) {
+// enqueue puts the far end x of s into l's queue of connections; EAGAIN when it
+// is full, and s will be called when there is room. (s.mu is held, too: a
+// listener is never the one that connects.)
+func (l *TCP) enqueue(s, x *TCP) linux.Errno {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.state.Load() != stListening || l.shut.Load() != 0 {
-		return false, 0
-	}
-	if len(l.pending) > l.backlog {
-		return false, l.enterStack()
-	}
-	if !pendingPool().Charge(x.user, 1) {
-		return false, linux.ENOBUFS
+	switch {
+	case l.state.Load() != stListening:
+		return linux.ECONNREFUSED
+	case len(l.pending) > l.backlog:
+		l.late = append(l.late, s)
+		return linux.EAGAIN
+	case !pendingPool().Charge(x.user, 1):
+		return linux.ENOBUFS
 	}
 	x.Opt.Inherit(&l.Opt)
 	x.opt, x.ip = l.opt, l.ip
+	x.v6Only.Store(x.ip.v6only)
 	x.corked.Store(x.opt.cork)
+	x.inq.Store(x.opt.inq)
+	if x.opt.linger2 != 0 {
+		x.linger2.Store(x.opt.linger2)
+	}
 	s.far.Store(x)
 	s.state.Store(stLocal)
-	l.pending = append(l.pending, x)
-	return true, 0
-}
-
-// enterStack charges the listener's user for a connection that goes on to netstack's
-// queue, which holds as many as this one; called with mu held.
-func (l *TCP) enterStack() linux.Errno {
-	if l.stacked > l.backlog {
+	if d := l.opt.deferAccept; d > 0 {
+		l.deferOne(s, x, d)
 		return 0
 	}
-	if !pendingPool().Charge(l.user, 1) {
-		return linux.ENOBUFS
-	}
-	l.stacked++
+	l.pending = append(l.pending, x)
 	return 0
 }
 
-// leaveStack undoes enterStack for up to n connections.
-func (l *TCP) leaveStack(n int) {
-	l.mu.Lock()
-	n = min(n, l.stacked)
-	l.stacked -= n
-	l.mu.Unlock()
-	pendingPool().Release(l.user, int64(n))
-}
-
-// dropPending resets what nobody will accept.
+// dropPending resets what nobody will accept, and refuses what waits for room.
 func (s *TCP) dropPending() {
 	s.mu.Lock()
-	pending := s.pending
-	s.pending = nil
+	pending, late := append(s.pending, s.deferred...), s.late
+	s.pending, s.deferred, s.late = nil, nil, nil
 	s.mu.Unlock()
-	s.leaveStack(math.MaxInt)
 	for _, x := range pending {
 		pendingPool().Release(x.user, 1)
 		x.Opt.Linger.Store(1)
 		x.Release(nil)
+	}
+	for _, x := range late {
+		x.giveUp(linux.ECONNREFUSED)
 	}
 }
 
@@ -237,9 +248,19 @@ func (s *TCP) sendLocal(x *TCP, v *uio.Vec, flags int32) (n int, e linux.Errno) 
 	if e := s.TakeError(); e != 0 {
 		return 0, e
 	}
-	if s.shut.Load()&shutWr != 0 {
+	if shut := s.shut.Load(); shut&(shutWr|deferredBit) != 0 {
+		if shut&shutWr == 0 {
+			n, e = s.sendNow(x, v, flags)
+			s.undefer()
+			return n, e
+		}
 		return 0, linux.EPIPE
 	}
+	return s.sendNow(x, v, flags)
+}
+
+// sendNow is sendLocal on a connection that accept may have.
+func (s *TCP) sendNow(x *TCP, v *uio.Vec, flags int32) (n int, e linux.Errno) {
 	now := true
 	if flags&linux.MSG_MORE != 0 || s.corked.Load() {
 		var held bool
@@ -345,10 +366,14 @@ func (s *TCP) shutdownLocal(how int32) linux.Errno {
 		s.shut.Or(shutRd)
 	}
 	if how != linux.SHUT_RD {
-		s.shut.Or(shutWr)
+		s.closesFirst(x)
+		was := s.shut.Or(shutWr)
 		x.fin.Store(true)
 		x.in.End()
 		x.Q.Notify(x.finEvents())
+		if was&deferredBit != 0 {
+			s.undefer()
+		}
 	}
 	s.Q.Notify(evIn | evOut | wait.RdHup)
 	return 0
@@ -374,13 +399,16 @@ func (s *TCP) closeLocal() {
 		x.in.End()
 		x.Q.Notify(evIn | evOut | wait.RdHup | wait.Hup | wait.Err)
 	} else {
+		s.closesFirst(x)
+		if !s.fin.Load() {
+			s.finWait()
+		}
 		x.fin.Store(true)
 		x.in.End()
 		x.Q.Notify(x.finEvents() | evOut)
+		if s.shut.Load()&deferredBit != 0 {
+			s.undefer()
+		}
 	}
-	if s.port != 0 {
-		s.net.ports.put(s.port)
-	}
+	s.putPort()
 }
-
-var _ sock.Socket = (*TCP)(nil)

@@ -7,7 +7,8 @@
 // (local.go). An endpoint of netstack is made only when a socket needs one: by
 // bind, listen, or connect to another machine.
 //
-// Lock order: TCP.mu, Net.mu, netstack's locks, wait.Queue's. netstack
+// Lock order: TCP.mu (of a socket that connects, then of its listener),
+// Net.binding, Net.mu, register.mu, netstack's locks, wait.Queue's. netstack
 // announces readiness under its own locks: listeners must not call it back.
 package inet
 
@@ -65,6 +66,8 @@ type Net struct {
 	ports     portSet           // own lock
 	all       register          // own lock
 	queued    queued            // own lock
+	waits     timeWaits         // own lock
+	binding   sync.Mutex        // held from the check for a conflict to the bind
 	raw       atomic.Int32      // raw sockets
 	rr        atomic.Uint32     // spreads connections over SO_REUSEPORT listeners
 }

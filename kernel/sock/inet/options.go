@@ -22,8 +22,6 @@ type ipOptions struct {
 	tclass                int32
 	mtuDiscover           int32
 	mtuDiscover6          int32
-	fragSize              int32 // IPV6_MTU
-	srcPrefs              int32 // IPV6_ADDR_PREFERENCES
 	mcastTTL, mcastHops   int32
 	mcastIf               int32
 	mcastIfAddr           [4]byte
@@ -36,8 +34,7 @@ type ipOptions struct {
 	freebind, bindNoPort  bool
 	hdrIncl, recvOrigDst  bool
 	recvOrigDst6          bool
-	sticky                [linux.SizeofIn6Pktinfo]byte // IPV6_PKTINFO
-	groups4, groups6      int                          // of multicast, which the socket has joined
+	groups4, groups6      int // of multicast, which the socket has joined
 }
 
 func (o *ipOptions) init() {
@@ -169,6 +166,9 @@ func (s *inetSock) setFlag(c *kern.Ctx, ep tcpip.Endpoint, level, name int32, f 
 		return linux.EINVAL
 	}
 	*f = v != 0
+	if f == &o.v6only {
+		s.v6Only.Store(v != 0)
+	}
 	s.applyFlag(ep, f)
 	if (f == &o.recvErr || f == &o.recvErr6) && v == 0 {
 		purgeErrors(ep)
@@ -241,7 +241,6 @@ func (s *inetSock) setIPv4(ep tcpip.Endpoint, name, v int32, val []byte) linux.E
 
 // setIPv6 sets an option at IPPROTO_IPV6; called with mu held.
 func (s *inetSock) setIPv6(c *kern.Ctx, ep tcpip.Endpoint, name, v int32, val []byte) linux.Errno {
-	o := &s.ip
 	stream, short := s.Type == linux.SOCK_STREAM, len(val) < 4
 	switch name {
 	case linux.IPV6_HOPOPTS, linux.IPV6_RTHDRDSTOPTS, linux.IPV6_RTHDR, linux.IPV6_DSTOPTS:
@@ -267,7 +266,7 @@ func (s *inetSock) setIPv6(c *kern.Ctx, ep tcpip.Endpoint, name, v int32, val []
 		if index, _ := sock.Int(val[16:]); index != 0 && s.Opt.BindToDevice.Load() != 0 && index != s.Opt.BindToDevice.Load() {
 			return linux.EINVAL
 		}
-		copy(o.sticky[:], val)
+		s.changeKept(func(k *kept) { copy(k.sticky[:], val) })
 		return 0
 	case linux.IPV6_MULTICAST_HOPS, linux.IPV6_MULTICAST_IF:
 		if stream {
@@ -331,12 +330,12 @@ func (s *inetSock) setIPv6Int(ep tcpip.Endpoint, name, v int32) linux.Errno {
 		if v != 0 && v < linux.IPV6_MIN_MTU {
 			return linux.EINVAL
 		}
-		o.fragSize = v
+		s.changeKept(func(k *kept) { k.fragSize = v })
 		return 0
 	case linux.IPV6_ADDR_PREFERENCES:
 		p, e := addrPreferences(v)
 		if e == 0 {
-			o.srcPrefs = p
+			s.changeKept(func(k *kept) { k.srcPrefs = p })
 		}
 		return e
 	case linux.IPV6_ADDRFORM:
@@ -430,10 +429,9 @@ func (s *inetSock) applyFlag(ep tcpip.Endpoint, f *bool) {
 	switch f {
 	case &o.v6only:
 		so.SetV6Only(*f)
-	case &o.pktInfo:
-		so.SetReceivePacketInfo(*f)
-	case &o.pktInfo6:
-		so.SetIPv6ReceivePacketInfo(*f)
+	case &o.pktInfo, &o.pktInfo6: // that of IPv6 tells of datagrams of IPv4, too
+		so.SetReceivePacketInfo(o.pktInfo || o.pktInfo6)
+		so.SetIPv6ReceivePacketInfo(o.pktInfo6)
 	case &o.recvTTL:
 		so.SetReceiveTTL(*f)
 	case &o.recvTOS:
@@ -449,7 +447,7 @@ func (s *inetSock) applyFlag(ep tcpip.Endpoint, f *bool) {
 	case &o.recvErr6:
 		so.SetIPv6RecvError(*f)
 	case &o.recvOrigDst, &o.recvOrigDst6:
-		so.SetReceiveOriginalDstAddress(*f)
+		so.SetReceiveOriginalDstAddress(o.recvOrigDst || o.recvOrigDst6)
 	}
 }
 
@@ -572,8 +570,9 @@ func (s *inetSock) getIPv6(name int32, val []byte) (int, linux.Errno) {
 		sock.PutInt(b[28:], v)
 		return copy(val, b[:]), 0
 	case linux.IPV6_ADDR_PREFERENCES:
-		if v = o.srcPrefs; v == 0 {
-			v = preferDefault | preferHome
+		v = preferDefault | preferHome
+		if o.kept != nil && o.kept.srcPrefs != 0 {
+			v = o.kept.srcPrefs
 		}
 	case linux.IPV6_ADDRFORM:
 		switch {
@@ -768,6 +767,7 @@ func (s *inetSock) getSocket(name int32, val []byte) (int, linux.Errno) {
 		if p := s.ep.Load(); e == 0 && p != nil {
 			if e = errno(p.LastError()); e != 0 {
 				p.LastError() // netstack keeps a failed connect twice
+				p.told.Store(true)
 			}
 		}
 		return sock.PutInt(val, int32(e)), 0

@@ -87,6 +87,17 @@ func (s *portSet) take(unfit func(uint16) bool) uint16 {
 	return 0
 }
 
+// pick returns the next port in turn for bind to port 0, whoever has it.
+func (s *portSet) pick() uint16 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := s.next
+	if s.next++; s.next > lastPort-firstPort {
+		s.next = 0
+	}
+	return uint16(firstPort + i)
+}
+
 // put gives a port back.
 func (s *portSet) put(p uint16) {
 	i := uint32(p) - firstPort

@@ -20,6 +20,7 @@ type xfer struct {
 	discard bool // MSG_TRUNC: count, do not copy
 	left    int  // of what may be discarded
 	whole   bool // a message: what does not fit is lost
+	skip    int  // bytes of a message to pass over first
 	n       int  // bytes copied out
 }
 
@@ -63,6 +64,15 @@ func (x *xfer) Write(p []byte) (int, error) {
 			return n, io.ErrShortWrite
 		}
 		return n, nil
+	}
+	if x.skip > 0 {
+		n := min(x.skip, len(p))
+		x.skip -= n
+		if p = p[n:]; len(p) == 0 {
+			return n, nil
+		}
+		m, err := x.Write(p)
+		return n + m, err
 	}
 	n, e := x.v.CopyOut(p)
 	x.n += n
@@ -117,6 +127,9 @@ func (s *TCP) trySend(v *uio.Vec, flags int32) (int, linux.Errno) {
 		return s.sendLocal(x, v, flags)
 	}
 	p := s.ep.Load()
+	if s.state.Load() == stLate {
+		return 0, linux.EAGAIN
+	}
 	if p == nil {
 		return 0, linux.EPIPE
 	}
@@ -198,6 +211,9 @@ func (s *TCP) tryRecv(v *uio.Vec, flags int32) (n int, eof bool, e linux.Errno) 
 		return s.recvLocal(v, flags)
 	}
 	p := s.ep.Load()
+	if s.state.Load() == stLate {
+		return 0, false, linux.EAGAIN
+	}
 	if p == nil {
 		return 0, false, linux.ENOTCONN
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
 	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
 	"gvisor.dev/gvisor/pkg/tcpip/network/ipv6"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
@@ -28,6 +29,8 @@ type inetSock struct {
 
 	claimed atomic.Uint32 // a port that user is charged for
 
+	v6Only atomic.Bool // IPV6_V6ONLY, as in ip
+
 	mu sync.Mutex
 	ip ipOptions                // guarded by mu
 	ep atomic.Pointer[netPoint] // set once, under mu
@@ -44,14 +47,13 @@ type netPoint struct {
 	tcpip.Endpoint
 	wq    *waiter.Queue
 	entry waiter.Entry
+	told  atomic.Bool  // SO_ERROR has told its error
+	errs  atomic.Int32 // how many errors have come and were not taken, at most
 }
 
 // netEvents are those that netstack may announce.
 const netEvents = waiter.EventIn | waiter.EventOut | waiter.EventErr | waiter.EventHUp |
 	waiter.EventRdNorm | waiter.EventWrNorm | waiter.EventRdHUp
-
-// NotifyEvent passes an event of netstack on; the bits are the same.
-func (s *inetSock) NotifyEvent(ev waiter.EventMask) { s.Q.Notify(wait.Events(ev)) }
 
 func (s *inetSock) init(c *kern.Ctx, n *Net, domain, typ, protocol int32) {
 	s.Init(c, domain, typ, protocol)
@@ -92,23 +94,34 @@ type TCP struct {
 	held  atomic.Bool // MSG_MORE holds data back
 
 	// A connection within the machine (local.go).
-	in   sock.Flow
-	far  atomic.Pointer[TCP] // the other end; set once
-	shut atomic.Uint32       // shutRd, shutWr
-	fin  atomic.Bool         // the other end has said that it sends no more
-	cut  atomic.Bool         // the other end is gone and one write was lost to it
-	here tcpip.FullAddress   // own address; immutable once far is set
-	port uint16              // to give back to net.ports; 0 for none
-	hold holding             // what TCP_CORK and MSG_MORE keep back
+	in       sock.Flow
+	far      atomic.Pointer[TCP] // the other end; set once
+	shut     atomic.Uint32       // shutRd, shutWr
+	fin      atomic.Bool         // the other end has said that it sends no more
+	cut      atomic.Bool         // the other end is gone and one write was lost to it
+	here     tcpip.FullAddress   // own address; immutable once far is set
+	port     uint16              // to give back to net.ports; 0 for none
+	finTime  atomic.Int64        // until when it keeps its port, closed before the other end
+	linger2  atomic.Int32        // TCP_LINGER2, as in opt
+	first    atomic.Bool         // this end has sent its FIN first
+	begun    bool                // guarded by mu: connect said EINPROGRESS
+	to       *lateJoin           // guarded by mu: what a late or deferred connection needs
+	bindPort bool                // guarded by mu: bind was asked for a port
+	hold     holding             // what TCP_CORK and MSG_MORE keep back
 
 	corked      atomic.Bool  // TCP_CORK, as in opt
 	inq         atomic.Bool  // TCP_INQ, as in opt
 	deferAccept atomic.Int32 // TCP_DEFER_ACCEPT, as in opt
 
-	// A listening socket.
+	*listening // a listening socket's; set by the first listen, guarded by mu
+}
+
+// listening is what only a socket that listens has.
+type listening struct {
 	backlog     int               // guarded by mu
 	pending     []*TCP            // guarded by mu: local connections to accept
-	stacked     int               // guarded by mu: others from this machine, which netstack has
+	late        []*TCP            // guarded by mu: sockets that wait for room among them
+	deferred    []*TCP            // guarded by mu: TCP_DEFER_ACCEPT, no data yet
 	bound       tcpip.FullAddress // immutable while listening: where
 	boundV6Only bool              // immutable while listening
 }
@@ -121,6 +134,7 @@ const (
 	stLocal                   // connected within the machine
 	stListening
 	stClosed
+	stLate // waits until a listener of this machine has room
 )
 
 const (
@@ -175,13 +189,18 @@ func (s *TCP) Bind(c *kern.Ctx, _ *vfs.File, _ *vfs.FSContext, a *sock.Addr) lin
 	if e != 0 {
 		return e
 	}
-	if e := errno(p.Bind(fa)); e != 0 {
+	if a, _ := p.GetLocalAddress(); a.Port != 0 {
+		return linux.EINVAL
+	}
+	want := fa.Port
+	if e := s.bindTo(fa, s.ip.v6only, p.Bind); e != 0 {
 		if fresh { // it may try again
 			s.ep.Store(nil)
 			p.close()
 		}
 		return e
 	}
+	s.bindPort = want != 0
 	return 0
 }
 
@@ -196,6 +215,14 @@ func (s *inetSock) bindAddr(c *kern.Ctx, a *sock.Addr) (tcpip.FullAddress, linux
 	}
 	if mapped(fa.Addr) && s.onlyV6() {
 		return fa, linux.EINVAL
+	}
+	if header.IsV6LinkLocalUnicastAddress(fa.Addr) {
+		switch d := tcpip.NICID(s.Opt.BindToDevice.Load()); {
+		case fa.NIC == 0 && d == 0:
+			return fa, linux.EINVAL
+		case fa.NIC != 0 && s.net.InterfaceByIndex(int32(fa.NIC)) == nil:
+			return fa, linux.ENODEV
+		}
 	}
 	if fa.Port != 0 && fa.Port < 1024 && !c.Cred().Has(kern.CapNetBindService) {
 		return fa, linux.EACCES
@@ -217,9 +244,26 @@ func (s *TCP) Listen(c *kern.Ctx, backlog int) linux.Errno {
 	if !s.claim(tcpPorts, 0) {
 		return linux.EADDRINUSE
 	}
+	if s.state.Load() == stFresh {
+		a, _ := p.GetLocalAddress()
+		if a.Port == 0 {
+			if e := s.bindTo(a, s.ip.v6only, p.Bind); e != 0 {
+				return e
+			}
+		} else {
+			s.net.binding.Lock()
+			defer s.net.binding.Unlock()
+			if s.bindConflict(a, s.ip.v6only) {
+				return linux.EADDRINUSE
+			}
+		}
+	}
 	// Linux lets one more wait than the backlog says.
 	if e := errno(p.Endpoint.Listen(backlog + 1)); e != 0 {
 		return e
+	}
+	if s.listening == nil {
+		s.listening = new(listening)
 	}
 	s.backlog = backlog
 	if s.state.Swap(stListening) != stListening {
@@ -248,24 +292,29 @@ func (s *TCP) Accept(c *kern.Ctx, nonblock bool, flags uint32) (*vfs.File, linux
 }
 
 func (s *TCP) tryAccept(c *kern.Ctx) (*TCP, linux.Errno) {
-	if s.state.Load() != stListening || s.shut.Load() != 0 {
+	s.mu.Lock()
+	if s.state.Load() != stListening {
+		s.mu.Unlock()
 		return nil, linux.EINVAL
 	}
-	s.mu.Lock()
 	if len(s.pending) > 0 {
 		x := s.pending[0]
 		s.pending[0] = nil
 		s.pending = s.pending[1:]
+		late := s.late != nil
 		s.mu.Unlock()
 		pendingPool().Release(x.user, 1)
+		if late {
+			s.joinLate(c)
+		}
 		return x, 0
 	}
+	p := s.ep.Load()
 	s.mu.Unlock()
-	ep, wq, err := s.ep.Load().Accept(nil)
+	ep, wq, err := p.Accept(nil)
 	if err != nil {
 		return nil, errno(err)
 	}
-	s.leaveStack(1)
 	x := s.net.newTCP(c, s.Domain)
 	s.inherit(x)
 	x.opt.applyAll(ep)
@@ -299,6 +348,16 @@ func (s *TCP) Connect(c *kern.Ctx, _ *vfs.FSContext, a *sock.Addr, nonblock bool
 		s.mu.Unlock()
 		return s.finishConnect(c, fa, nonblock)
 	case stLocal:
+		defer s.mu.Unlock()
+		if s.begun { // the call that began it said EINPROGRESS
+			s.begun = false
+			return 0
+		}
+		return linux.EISCONN
+	case stLate:
+		s.mu.Unlock()
+		return s.waitLate(c, nonblock, true)
+	case stListening:
 		s.mu.Unlock()
 		return linux.EISCONN
 	default:
@@ -309,9 +368,20 @@ func (s *TCP) Connect(c *kern.Ctx, _ *vfs.FSContext, a *sock.Addr, nonblock bool
 		s.mu.Unlock()
 		return linux.ENETUNREACH
 	}
-	if done, e := s.connectLocal(c, fa); done || e != 0 {
+	if done, e := s.connectLocal(c, fa); e != 0 {
 		s.mu.Unlock()
 		return e
+	} else if done {
+		late := s.state.Load() == stLate
+		s.begun = nonblock
+		s.mu.Unlock()
+		switch {
+		case late:
+			return s.waitLate(c, nonblock, false)
+		case nonblock:
+			return linux.EINPROGRESS
+		}
+		return 0
 	}
 	p, e := s.endpoint()
 	if e != 0 {
@@ -397,13 +467,13 @@ func (s *TCP) Ready(*vfs.File) wait.Events {
 		return s.readyLocal()
 	}
 	p := s.ep.Load()
-	if p == nil {
-		return evOut | wait.Hup
+	if st := s.state.Load(); p == nil || st == stLate {
+		return s.readyIdle(st)
 	}
 	ev := wait.Events(p.Readiness(netEvents)) & wait.Events(netEvents)
 	switch tcp.EndpointState(p.State()) {
 	case tcp.StateInitial, tcp.StateBound:
-		return evOut | wait.Hup
+		return s.readyIdle(stFresh)
 	case tcp.StateListen:
 		ev &= evIn
 		s.mu.Lock()
@@ -411,11 +481,11 @@ func (s *TCP) Ready(*vfs.File) wait.Events {
 			ev |= evIn
 		}
 		s.mu.Unlock()
-		if s.shut.Load() != 0 {
-			ev |= evIn | wait.Hup
-		}
 	case tcp.StateError:
-		ev |= wait.Err
+		ev &^= wait.Err
+		if !p.told.Load() {
+			ev |= wait.Err
+		}
 	case tcp.StateClose, tcp.StateTimeWait:
 		ev &^= wait.Err
 	}
@@ -428,12 +498,16 @@ func (s *TCP) Shutdown(_ *kern.Ctx, how int32) linux.Errno {
 		return s.shutdownLocal(how)
 	}
 	p := s.ep.Load()
-	if p == nil {
+	switch st := s.state.Load(); {
+	case st == stListening && how == linux.SHUT_WR:
+		return 0
+	case st == stListening:
+		return s.unlisten()
+	case st == stLate:
+		s.giveUp(0)
+		return 0
+	case p == nil || st == stFresh:
 		return linux.ENOTCONN
-	}
-	if s.state.Load() == stListening && how != linux.SHUT_WR {
-		s.shut.Store(shutRd)
-		s.dropPending()
 	}
 	flags := tcpip.ShutdownFlags(0)
 	if how != linux.SHUT_WR {
@@ -477,6 +551,9 @@ func (s *TCP) Release(*vfs.File) {
 	}
 	if was == stLocal {
 		s.closeLocal()
+	}
+	if was == stLate {
+		s.giveUp(0)
 	}
 	s.mu.Lock()
 	p := s.ep.Load()

@@ -178,6 +178,7 @@ func (s *TCP) setTCP(name int32, val []byte) linux.Errno {
 		return s.tellInt(tcpip.TCPSynCountOption, v)
 	case linux.TCP_LINGER2:
 		o.linger2 = min(max(v, -1), linux.TCP_FIN_TIMEOUT_MAX)
+		s.linger2.Store(o.linger2)
 		x := o.lingerTimeout()
 		return s.tell(&x)
 	case linux.TCP_DEFER_ACCEPT:
@@ -447,6 +448,9 @@ func (s *TCP) linuxState() int {
 		return linux.TCP_ESTABLISHED
 	}
 	p := s.ep.Load()
+	if s.state.Load() == stLate {
+		return linux.TCP_SYN_SENT
+	}
 	if p == nil {
 		return linux.TCP_CLOSE
 	}
@@ -498,6 +502,8 @@ func (s *TCP) Ioctl(c *kern.Ctx, _ *vfs.File, cmd uint32, arg uint64) (uint64, l
 			n, _ = p.GetSockOptInt(tcpip.SendQueueSizeOption)
 		}
 		return sock.CopyOutInt(c, arg, int32(max(n, 0)))
+	case linux.SIOCGSTAMP, linux.SIOCGSTAMPNS:
+		return 0, linux.ENOENT
 	case linux.SIOCATMARK:
 		return sock.CopyOutInt(c, arg, 0)
 	}
