@@ -1,6 +1,7 @@
 package inet
 
 import (
+	"slices"
 	"sync"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
@@ -83,7 +84,8 @@ func (s *inetSock) ownAddr() (fa tcpip.FullAddress) {
 }
 
 // bindConflict reports whether the socket cannot have an address because of
-// another socket or of a connection that is not forgotten yet.
+// another socket or of a connection that is not forgotten yet. Called with
+// Net.binding held.
 func (s *inetSock) bindConflict(fa tcpip.FullAddress, v6only bool) bool {
 	o := owner{
 		addr: fa.Addr, port: fa.Port, v6: s.v6, v6only: v6only, uid: s.UID, device: s.Opt.BindToDevice.Load(),
@@ -93,11 +95,19 @@ func (s *inetSock) bindConflict(fa tcpip.FullAddress, v6only bool) bool {
 	if !udp && s.net.waits.conflicts(&o) {
 		return true
 	}
+	for _, t := range s.net.bound[s.portKey(fa.Port)] {
+		if x, ok := t.owner(); t != s && ok && o.conflicts(&x, udp) {
+			return true
+		}
+	}
+	if udp || s.net.conns[fa.Port].Load() == 0 {
+		return false
+	}
 	r := &s.net.all
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for t := r.first; t != nil; t = t.next {
-		if t == s || t.Type != s.Type || t.Protocol != s.Protocol {
+		if t == s || t.Type != linux.SOCK_STREAM {
 			continue
 		}
 		if x, ok := t.owner(); ok && o.conflicts(&x, udp) {
@@ -162,6 +172,58 @@ func (w *timeWaits) conflicts(o *owner) bool {
 	return false
 }
 
+// portKey is a port's place in Net.bound.
+func (s *inetSock) portKey(port uint16) uint32 {
+	return uint32(port) | uint32(s.Type)<<16
+}
+
+// index notes that bind gave the socket a port; called with Net.binding held.
+func (s *inetSock) index(err tcpip.Error, port uint16) linux.Errno {
+	if err == nil {
+		k := s.portKey(port)
+		s.net.bound[k] = append(s.net.bound[k], s)
+		s.indexed = port
+	}
+	return errno(err)
+}
+
+// unindex undoes index.
+func (s *inetSock) unindex() {
+	if s.indexed == 0 {
+		return
+	}
+	n := s.net
+	n.binding.Lock()
+	k := s.portKey(s.indexed)
+	s.indexed = 0
+	n.bound[k] = slices.DeleteFunc(n.bound[k], func(x *inetSock) bool { return x == s })
+	if len(n.bound[k]) == 0 {
+		delete(n.bound, k)
+	}
+	n.binding.Unlock()
+}
+
+// connected counts a connection for the ports of both ends, disconnected undoes
+// that when the second end is closed.
+func (s *TCP) connected(x *TCP) {
+	s.net.conns[s.here.Port].Add(1)
+	s.net.conns[x.here.Port].Add(1)
+}
+
+func (s *TCP) disconnected(x *TCP) {
+	one := s
+	if x.Ino < s.Ino {
+		one = x
+	}
+	if one.shut.Or(halfGone)&halfGone != 0 {
+		s.net.conns[s.here.Port].Add(-1)
+		s.net.conns[x.here.Port].Add(-1)
+	}
+}
+
+// halfGone in TCP.shut of the older end says that one end is closed.
+const halfGone uint32 = 8
+
 // bindTries is how many ports bind to port 0 may find held before it gives up.
 const bindTries = 200
 
@@ -173,14 +235,15 @@ func (s *inetSock) bindTo(fa tcpip.FullAddress, v6only bool, bind func(tcpip.Ful
 		if s.bindConflict(fa, v6only) {
 			return linux.EADDRINUSE
 		}
-		return errno(bind(fa))
+		return s.index(bind(fa), fa.Port)
 	}
 	for range bindTries {
 		try := fa
-		if try.Port = s.net.ports.pick(); s.bindConflict(try, v6only) {
+		try.Port = s.net.ports.pick()
+		if s.net.conns[try.Port].Load() != 0 || s.bindConflict(try, v6only) {
 			continue
 		}
-		e := errno(bind(try))
+		e := s.index(bind(try), try.Port)
 		if e != linux.EADDRINUSE {
 			return e
 		}

@@ -212,6 +212,7 @@ func (s *Datagram) Release(*vfs.File) {
 	s.ep.Load().close()
 	s.cork.drop(s.user)
 	s.giveBack(udpPorts)
+	s.unindex()
 }
 
 // Read is recv without flags.

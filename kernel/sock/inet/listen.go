@@ -176,7 +176,9 @@ func (s *TCP) unlisten() linux.Errno {
 	s.net.removeListener(s)
 	p := s.ep.Swap(nil)
 	p.close()
-	if s.bindPort {
+	if !s.bindPort {
+		s.unindex()
+	} else {
 		to := tcpip.FullAddress{NIC: s.bound.NIC, Addr: s.bound.Addr, Port: s.bound.Port}
 		if q, e := s.endpoint(); e == 0 {
 			q.Bind(to)

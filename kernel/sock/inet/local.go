@@ -168,6 +168,7 @@ func (s *TCP) join(c *kern.Ctx, j *lateJoin) linux.Errno {
 		s.net.all.remove(&x.inetSock)
 		return e
 	}
+	s.connected(x)
 	l.Q.Notify(evIn)
 	s.Q.Notify(evOut)
 	return 0
@@ -344,7 +345,7 @@ func (s *TCP) readyLocal() (ev wait.Events) {
 	if now, _ := s.in.Readable(); now {
 		ev |= evIn
 	}
-	shut := s.shut.Load() | s.finBit()
+	shut := (s.shut.Load() | s.finBit()) & (shutRd | shutWr)
 	if shut&shutRd != 0 {
 		ev |= evIn | wait.RdHup
 	}
@@ -410,5 +411,6 @@ func (s *TCP) closeLocal() {
 			s.undefer()
 		}
 	}
+	s.disconnected(x)
 	s.putPort()
 }

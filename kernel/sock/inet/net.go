@@ -60,16 +60,18 @@ type Net struct {
 	Stack *stack.Stack // immutable
 
 	mu        sync.RWMutex
-	listeners map[uint16][]*TCP // guarded by mu: listening sockets, by port
-	ifaces    []*Interface      // guarded by mu, ordered by index
-	holders   []holder          // guarded by mu; its elements are immutable
-	ports     portSet           // own lock
-	all       register          // own lock
-	queued    queued            // own lock
-	waits     timeWaits         // own lock
-	binding   sync.Mutex        // held from the check for a conflict to the bind
-	raw       atomic.Int32      // raw sockets
-	rr        atomic.Uint32     // spreads connections over SO_REUSEPORT listeners
+	listeners map[uint16][]*TCP      // guarded by mu: listening sockets, by port
+	ifaces    []*Interface           // guarded by mu, ordered by index
+	holders   []holder               // guarded by mu; its elements are immutable
+	ports     portSet                // own lock
+	all       register               // own lock
+	queued    queued                 // own lock
+	waits     timeWaits              // own lock
+	conns     [1 << 16]atomic.Int32  // how many connections within the machine have a port
+	bound     map[uint32][]*inetSock // guarded by binding: who was bound, by type and port
+	binding   sync.Mutex             // held from the check for a conflict to the bind
+	raw       atomic.Int32           // raw sockets
+	rr        atomic.Uint32          // spreads connections over SO_REUSEPORT listeners
 }
 
 // Default is the machine's network; set by Init while booting.
@@ -102,7 +104,7 @@ func New(cfg Config) *Net {
 	if cfg.MaxQueued == 0 {
 		cfg.MaxQueued = 32 << 20
 	}
-	n := &Net{listeners: make(map[uint16][]*TCP)}
+	n := &Net{listeners: make(map[uint16][]*TCP), bound: make(map[uint32][]*inetSock)}
 	n.queued.init(cfg.MaxQueued)
 	n.ports.init()
 	n.Stack = stack.New(stack.Options{

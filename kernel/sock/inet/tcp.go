@@ -28,6 +28,7 @@ type inetSock struct {
 	user *kern.User // who made it, and is charged for what it keeps; immutable
 
 	claimed atomic.Uint32 // a port that user is charged for
+	indexed uint16        // in Net.bound; written with Net.binding held
 
 	v6Only atomic.Bool // IPV6_V6ONLY, as in ip
 
@@ -545,6 +546,7 @@ func (s *TCP) Release(*vfs.File) {
 	was := s.state.Swap(stClosed)
 	s.net.all.remove(&s.inetSock)
 	s.giveBack(tcpPorts)
+	s.unindex()
 	if was == stListening {
 		s.net.removeListener(s)
 		s.dropPending()
