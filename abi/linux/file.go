@@ -24,5 +24,26 @@ const (
 	FIGETBSZ = 2
 )
 
+// Requests of ioctl that regular files and directories have (include/uapi/linux/fs.h).
+const (
+	FIBMAP          = 1
+	FS_IOC_GETFLAGS = 0x80086601
+	FS_IOC_SETFLAGS = 0x40086602
+	FS_IOC_FIEMAP   = 0xc020660b
+	FICLONE         = 0x40049409
+	FICLONERANGE    = 0x4020940d
+	FIDEDUPERANGE   = 0xc0189436
+)
+
+// Flags of an inode (chattr).
+const (
+	FS_SYNC_FL      = 0x8
+	FS_IMMUTABLE_FL = 0x10
+	FS_APPEND_FL    = 0x20
+	FS_NODUMP_FL    = 0x40
+	FS_NOATIME_FL   = 0x80
+	FS_DIRSYNC_FL   = 0x10000
+)
+
 // OPEN_HOW_SIZE_VER0 is the size of struct open_how.
 const OPEN_HOW_SIZE_VER0 = 24

@@ -108,9 +108,12 @@ const (
 
 // Flags of fallocate.
 const (
-	FALLOC_FL_KEEP_SIZE  = 0x01
-	FALLOC_FL_PUNCH_HOLE = 0x02
-	FALLOC_FL_ZERO_RANGE = 0x10
+	FALLOC_FL_KEEP_SIZE      = 0x01
+	FALLOC_FL_PUNCH_HOLE     = 0x02
+	FALLOC_FL_ZERO_RANGE     = 0x10
+	FALLOC_FL_COLLAPSE_RANGE = 0x8
+	FALLOC_FL_INSERT_RANGE   = 0x20
+	FALLOC_FL_UNSHARE_RANGE  = 0x40
 )
 
 // Flags of memfd_create.
@@ -207,6 +210,16 @@ const (
 	STATX_BTIME       = 0x800
 	STATX_MNT_ID      = 0x1000
 	STATX__RESERVED   = 0x80000000
+
+	STATX_ATTR_COMPRESSED = 0x4
+	STATX_ATTR_IMMUTABLE  = 0x10
+	STATX_ATTR_APPEND     = 0x20
+	STATX_ATTR_NODUMP     = 0x40
+	STATX_ATTR_ENCRYPTED  = 0x800
+	STATX_ATTR_AUTOMOUNT  = 0x1000
+	STATX_ATTR_MOUNT_ROOT = 0x2000
+	STATX_ATTR_VERITY     = 0x100000
+	STATX_ATTR_DAX        = 0x200000
 )
 
 // Nanosecond marks of utimensat.
@@ -224,7 +237,16 @@ const (
 	XATTR_LIST_MAX = 65536
 	XATTR_CREATE   = 1
 	XATTR_REPLACE  = 2
-	IOV_MAX        = 1024
+
+	POSIX_ACL_XATTR_VERSION = 2
+
+	ACL_USER_OBJ  = 0x01
+	ACL_USER      = 0x02
+	ACL_GROUP_OBJ = 0x04
+	ACL_GROUP     = 0x08
+	ACL_MASK      = 0x10
+	ACL_OTHER     = 0x20
+	IOV_MAX       = 1024
 )
 
 // Makedev packs a device number the way user programs see it in st_dev.

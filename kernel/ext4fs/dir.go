@@ -41,13 +41,13 @@ func (d *dir) Seek(_ *kern.Ctx, f *vfs.File, off int64, whence int) (int64, linu
 
 // ReadDir lists the directory from f.Pos on.
 func (d *dir) ReadDir(_ *kern.Ctx, f *vfs.File, emit func(d *vfs.Dirent) bool) linux.Errno {
+	if f.Path.Dentry.Gone() {
+		return linux.ENOENT
+	}
 	if !vfs.EmitDots(f, emit) {
 		return 0
 	}
 	f.Accessed()
-	if f.Path.Dentry.Gone() {
-		return linux.ENOENT
-	}
 	var e vfs.Dirent // one for all names: it is on the heap
 	err := d.fs.ext.ReadDir(d.in, f.Pos, func(x ext4.Dirent) bool {
 		if x.Name != "." && x.Name != ".." {

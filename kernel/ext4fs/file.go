@@ -54,14 +54,14 @@ func (o *opened) Write(c *kern.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, l
 		return 0, 0
 	}
 	l := held{mu: &o.Mu}
-	if of.Flags()&(linux.O_DIRECT|linux.O_APPEND) != linux.O_DIRECT {
+	if of.Flags()&(linux.O_DIRECT|linux.O_APPEND) != linux.O_DIRECT || c.Append {
 		l.lock()
 	}
 	n, fresh, e := o.write(c, of, v, off, &l)
 	l.unlock()
 	if n > 0 {
 		o.pages.Balance(c, fresh)
-		if of.Flags()&linux.O_DSYNC != 0 {
+		if of.Flags()&linux.O_DSYNC != 0 || o.Attrs()&linux.FS_SYNC_FL != 0 {
 			if e := o.Sync(c, of, of.Flags()&linux.O_SYNC != linux.O_SYNC); e != 0 {
 				return 0, e
 			}
@@ -94,11 +94,14 @@ func (o *opened) write(c *kern.Ctx, of *vfs.File, v *uio.Vec, off int64, l *held
 	if f.fs.ext.ReadOnly() {
 		return 0, 0, linux.EROFS
 	}
-	appending := of.Flags()&linux.O_APPEND != 0
+	if f.Attrs()&vfs.Immutable != 0 {
+		return 0, 0, linux.EPERM
+	}
+	appending := of.Flags()&linux.O_APPEND != 0 || c.Append
 	if appending {
 		off = f.Size()
 	}
-	limit := f.fs.maxBytes()
+	limit := f.fs.MaxBytes
 	own := c.FileSizeLimit.Load()
 	if own < uint64(limit) {
 		limit = int64(own)
@@ -142,9 +145,6 @@ func (f *file) writeCached(v *uio.Vec, off int64) (done, fresh int, e linux.Errn
 	return done + m, fresh + k, e
 }
 
-// maxBytes is the largest file: 2³²-2 blocks.
-func (fs *FS) maxBytes() int64 { return (1<<32 - 2) * int64(fs.ext.BlockSize()) }
-
 // Seek moves the position; holes are what is neither on disk nor dirty.
 func (o *opened) Seek(_ *kern.Ctx, of *vfs.File, off int64, whence int) (int64, linux.Errno) {
 	switch whence {
@@ -161,7 +161,7 @@ func (o *opened) Seek(_ *kern.Ctx, of *vfs.File, off int64, whence int) (int64, 
 	default:
 		return 0, linux.EINVAL
 	}
-	if off < 0 || off > o.fs.maxBytes() {
+	if off < 0 || off > o.fs.MaxBytes {
 		return 0, linux.EINVAL // a sum that wrapped comes here too
 	}
 	of.Pos = off
@@ -213,10 +213,8 @@ func (o *opened) Allocate(c *kern.Ctx, _ *vfs.File, mode uint32, off, n int64) l
 		return linux.EROFS
 	}
 	end := off + n // checked by the caller
-	if end > f.fs.maxBytes() {
-		return linux.EFBIG
-	}
 	if end > f.Size() && mode&linux.FALLOC_FL_KEEP_SIZE == 0 && uint64(end) > c.FileSizeLimit.Load() {
+		kern.SignalSelf(c, int(linux.SIGXFSZ))
 		return linux.EFBIG
 	}
 	f.RemovePrivs(c)
@@ -248,7 +246,7 @@ func (f *file) SetAttr(_ *kern.Ctx, _ *vfs.Inode, a *vfs.Attr) linux.Errno {
 	if f.fs.ext.ReadOnly() {
 		return linux.EROFS
 	}
-	if a.Size > f.fs.maxBytes() {
+	if a.Size > f.fs.MaxBytes {
 		return linux.EFBIG
 	}
 	e := f.pages.Cut(a.Size, func() linux.Errno { return f.fs.errno(f.fs.ext.Truncate(f.in, a.Size)) })

@@ -34,6 +34,7 @@ func (fs *FS) newNode(in *ext4.Inode, st *linux.Stat) *vfs.Inode {
 		f := &file{}
 		f.fs, f.in = fs, in
 		f.InitDisk(fs.FileSystem, f, st, in.Btime())
+		f.adoptRest()
 		f.blocks.Store(st.Blocks)
 		f.pages.Init(f, f.Length(), fs.ext.BlockSize(), fs)
 		f.gone = runtime.AddCleanup(f, fs.collected, in)
@@ -41,9 +42,28 @@ func (fs *FS) newNode(in *ext4.Inode, st *linux.Stat) *vfs.Inode {
 	}
 	n := &node{fs: fs, in: in}
 	n.InitDisk(fs.FileSystem, n, st, in.Btime())
+	n.adoptRest()
 	n.blocks.Store(st.Blocks)
 	n.gone = runtime.AddCleanup(n, fs.collected, in)
 	return &n.Inode
+}
+
+// adoptRest takes over the flags of a new node, and whether it may have attributes.
+func (n *node) adoptRest() {
+	n.AdoptAttrs(n.in.Flags())
+	if n.in.HasXattrs() {
+		n.MayHaveACL()
+	}
+}
+
+// SetAttrs changes the flags that chattr(1) knows.
+func (n *node) SetAttrs(_ *vfs.Inode, attrs uint32) linux.Errno {
+	if err := n.fs.ext.SetFlags(n.in, attrs); err != nil {
+		return n.fs.errno(err)
+	}
+	n.AdoptAttrs(n.in.Flags())
+	n.adoptLinks()
+	return 0
 }
 
 // adopt takes over what ext4 has changed of a directory, or of anything whose

@@ -28,6 +28,8 @@ type Ctx struct {
 	PID, TID int32
 	// FileSizeLimit is RLIMIT_FSIZE in bytes.
 	FileSizeLimit atomic.Uint64
+	// Append makes the write in progress one at the end (RWF_APPEND); the thread's own.
+	Append bool
 
 	cred atomic.Pointer[Cred]
 }

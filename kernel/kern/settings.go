@@ -18,6 +18,7 @@ var (
 	ProtectedSymlinks  Setting // fs.protected_symlinks
 	ProtectedFifos     Setting // fs.protected_fifos
 	ProtectedRegular   Setting // fs.protected_regular
+	MountMax           Setting // fs.mount-max
 )
 
 func init() {
@@ -26,4 +27,5 @@ func init() {
 	ProtectedSymlinks.Set(1)
 	ProtectedFifos.Set(1)
 	ProtectedRegular.Set(2)
+	MountMax.Set(100000)
 }

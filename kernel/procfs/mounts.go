@@ -14,7 +14,7 @@ var mountFlags = []struct {
 	name string
 }{
 	{linux.MS_NOSUID, ",nosuid"}, {linux.MS_NODEV, ",nodev"}, {linux.MS_NOEXEC, ",noexec"},
-	{linux.MS_NOATIME, ",noatime"}, {linux.MS_NODIRATIME, ",nodiratime"},
+	{linux.MS_NOATIME, ",noatime"}, {linux.MS_NODIRATIME, ",nodiratime"}, {linux.MS_NOSYMFOLLOW, ",nosymfollow"},
 }
 
 func mountOptions(m *vfs.Mount) string {
@@ -76,7 +76,7 @@ func readMountinfo(x *about) (b []byte, e linux.Errno) {
 			parent = p.Mnt.ID
 		}
 		rw := "rw"
-		if m.ReadOnly() {
+		if m.FS.ReadOnly() {
 			rw = "ro"
 		}
 		// The part of the file system that is mounted: below its root for a bind.

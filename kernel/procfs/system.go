@@ -266,6 +266,12 @@ var fsFiles = []*entry{
 	setting("protected_hardlinks", &kern.ProtectedHardlinks, 1),
 	setting("protected_fifos", &kern.ProtectedFifos, 2),
 	setting("protected_regular", &kern.ProtectedRegular, 2),
+	number("mount-max", 100000, func(n int64) bool {
+		if n > 0 {
+			kern.MountMax.Set(n)
+		}
+		return n > 0
+	}),
 	number("aio-max-nr", 65536, nil),
 	{name: "inotify", mode: 0o555, kids: []*entry{
 		file("max_queued_events", "16384\n"),

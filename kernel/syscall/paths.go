@@ -27,6 +27,9 @@ func dirAt(t *proc.Thread, fd int32, path string) (*vfs.File, linux.Errno) {
 
 // lookupAt finds a path relative to a descriptor.
 func lookupAt(t *proc.Thread, fd int32, path string, flags vfs.WalkFlags) (vfs.Path, linux.Errno) {
+	if path == "" && flags&vfs.EmptyPath == 0 {
+		return vfs.Path{}, linux.ENOENT
+	}
 	at, e := dirAt(t, fd, path)
 	if e != 0 {
 		return vfs.Path{}, e

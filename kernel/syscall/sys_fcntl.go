@@ -197,6 +197,9 @@ func setFlags(t *proc.Thread, f *vfs.File, flags uint32, fd int32) linux.Errno {
 	if typ, _, _ := driver(f); flags&linux.O_DIRECT != 0 && (typ == 0 || typ == linux.S_IFSOCK || typ == linux.S_IFCHR) {
 		return linux.EINVAL
 	}
+	if (old^flags)&linux.O_APPEND != 0 && !f.Path.Zero() && f.Path.Inode().Attrs()&vfs.AppendOnly != 0 {
+		return linux.EPERM
+	}
 	if s, ok := f.Ops.(vfs.FlagSetter); ok {
 		if e := s.SetFlags(f, old, now); e != 0 {
 			return e

@@ -143,6 +143,20 @@ func sysIoctl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 			return 0, writeU32(t, a.Addr(2), 4096)
 		}
 	}
+	switch cmd {
+	case linux.FS_IOC_GETFLAGS:
+		if attrs, e := f.FileAttrs(); e == 0 {
+			return 0, writeU32(t, a.Addr(2), attrs)
+		}
+	case linux.FS_IOC_SETFLAGS:
+		if _, e := f.FileAttrs(); e == 0 {
+			b, e := readUser(t, a.Addr(2), 4)
+			if e == 0 {
+				e = f.SetFileAttrs(&t.Ctx, binary.LittleEndian.Uint32(b))
+			}
+			return 0, e
+		}
+	}
 	return f.Ops.Ioctl(&t.Ctx, f, cmd, a[2])
 }
 

@@ -5,7 +5,6 @@ import (
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/proc"
-	"hardtack/kernel/sock"
 	"hardtack/kernel/uio"
 	"hardtack/kernel/vfs"
 )
@@ -20,8 +19,8 @@ var fileCalls = []Call{
 	{linux.SYS_writev, "writev", sysWritev, "works"},
 	{linux.SYS_preadv, "preadv", sysPreadv, "works"},
 	{linux.SYS_pwritev, "pwritev", sysPwritev, "works"},
-	{linux.SYS_preadv2, "preadv2", sysPreadv2, "works except RWF_NOWAIT and RWF_APPEND (EOPNOTSUPP)"},
-	{linux.SYS_pwritev2, "pwritev2", sysPwritev2, "works except RWF_NOWAIT and RWF_APPEND (EOPNOTSUPP)"},
+	{linux.SYS_preadv2, "preadv2", sysPreadv2, "works except RWF_NOWAIT (EOPNOTSUPP)"},
+	{linux.SYS_pwritev2, "pwritev2", sysPwritev2, "works except RWF_NOWAIT (EOPNOTSUPP)"},
 	{linux.SYS_lseek, "lseek", sysLseek, "works"},
 }
 
@@ -50,22 +49,41 @@ func sysRead(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return 0, linux.EBADF
 	}
 	if !userRange(a.Addr(1), a[2]) {
-		f.Put()
-		return 0, linux.EFAULT
+		return 0, badRange(f, f.Readable())
 	}
 	t.Vec.Init(t.Mem, a.Addr(1), a[2])
-	n, e := readFile(t, f)
+	n, e := readFile(t, f, a[2])
 	f.Put()
 	return uint64(n), e
 }
 
-// readFile reads at the file's position into the thread's Vec.
-func readFile(t *proc.Thread, f *vfs.File) (n int, e linux.Errno) {
+// badRange gives up a file for a buffer outside of user memory. The access mode,
+// right or not, is looked at first.
+func badRange(f *vfs.File, right bool) linux.Errno {
+	f.Put()
+	if !right {
+		return linux.EBADF
+	}
+	return linux.EFAULT
+}
+
+// maxOffset is the end of what an offset can name.
+const maxOffset = 1<<63 - 1
+
+// beyond reports whether n bytes from pos on end where no offset can name them.
+func beyond(pos int64, n uint64) bool { return uint64(pos)+n > maxOffset }
+
+// readFile reads at the file's position into the thread's Vec; n is the length asked for.
+func readFile(t *proc.Thread, f *vfs.File, length uint64) (n int, e linux.Errno) {
 	if !f.Readable() {
 		return 0, linux.EBADF
 	}
 	if f.Seekable() {
 		f.PosMu.Lock()
+		if beyond(f.Pos, length) {
+			f.PosMu.Unlock()
+			return 0, linux.EINVAL
+		}
 		n, e = f.Ops.Read(&t.Ctx, f, &t.Vec, f.Pos)
 		f.Pos += int64(n)
 		f.PosMu.Unlock()
@@ -83,24 +101,27 @@ func sysWrite(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return 0, linux.EBADF
 	}
 	if !userRange(a.Addr(1), a[2]) {
-		f.Put()
-		return 0, linux.EFAULT
+		return 0, badRange(f, f.Writable())
 	}
 	t.Vec.Init(t.Mem, a.Addr(1), a[2])
-	n, e := writeFile(t, f)
+	n, e := writeFile(t, f, a[2])
 	f.Put()
 	return uint64(n), e
 }
 
 // writeFile writes the thread's Vec at the file's position.
-func writeFile(t *proc.Thread, f *vfs.File) (n int, e linux.Errno) {
+func writeFile(t *proc.Thread, f *vfs.File, length uint64) (n int, e linux.Errno) {
 	if !f.Writable() {
 		return 0, linux.EBADF
 	}
 	if f.Seekable() {
 		f.PosMu.Lock()
+		if beyond(f.Pos, length) {
+			f.PosMu.Unlock()
+			return 0, linux.EINVAL
+		}
 		n, e = f.Ops.Write(&t.Ctx, f, &t.Vec, f.Pos)
-		if f.Flags()&linux.O_APPEND == 0 {
+		if f.Flags()&linux.O_APPEND == 0 && !t.Append {
 			f.Pos += int64(n)
 		}
 		f.PosMu.Unlock()
@@ -120,22 +141,24 @@ func sysPread(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if f == nil {
 		return 0, linux.EBADF
 	}
-	if !userRange(a.Addr(1), a[2]) {
-		f.Put()
-		return 0, linux.EFAULT
+	if f.Seekable() && !userRange(a.Addr(1), a[2]) {
+		return 0, badRange(f, f.Readable())
 	}
 	t.Vec.Init(t.Mem, a.Addr(1), a[2])
-	n, e := readAt(t, f, int64(a[3]))
+	n, e := readAt(t, f, a[2], int64(a[3]))
 	f.Put()
 	return uint64(n), e
 }
 
-func readAt(t *proc.Thread, f *vfs.File, off int64) (int, linux.Errno) {
+func readAt(t *proc.Thread, f *vfs.File, length uint64, off int64) (int, linux.Errno) {
 	if !f.Seekable() && !f.IsPath() {
 		return 0, linux.ESPIPE
 	}
 	if !f.Readable() {
 		return 0, linux.EBADF
+	}
+	if beyond(off, length) {
+		return 0, linux.EINVAL
 	}
 	n, e := f.Ops.Read(&t.Ctx, f, &t.Vec, off)
 	f.NotifyRead(n)
@@ -151,24 +174,26 @@ func sysPwrite(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if f == nil {
 		return 0, linux.EBADF
 	}
-	if !userRange(a.Addr(1), a[2]) {
-		f.Put()
-		return 0, linux.EFAULT
+	if f.Seekable() && !userRange(a.Addr(1), a[2]) {
+		return 0, badRange(f, f.Writable())
 	}
 	t.Vec.Init(t.Mem, a.Addr(1), a[2])
-	n, e := writeAt(t, f, int64(a[3]))
+	n, e := writeAt(t, f, a[2], int64(a[3]))
 	f.Put()
 	return uint64(n), e
 }
 
-func writeAt(t *proc.Thread, f *vfs.File, off int64) (n int, e linux.Errno) {
+func writeAt(t *proc.Thread, f *vfs.File, length uint64, off int64) (n int, e linux.Errno) {
 	if !f.Seekable() && !f.IsPath() {
 		return 0, linux.ESPIPE
 	}
 	if !f.Writable() {
 		return 0, linux.EBADF
 	}
-	if f.Flags()&linux.O_APPEND != 0 { // the file moves the position: put it back
+	if beyond(off, length) {
+		return 0, linux.EINVAL
+	}
+	if f.Flags()&linux.O_APPEND != 0 || t.Append { // the file moves the position: put it back
 		f.PosMu.Lock()
 		pos := f.Pos
 		n, e = f.Ops.Write(&t.Ctx, f, &t.Vec, off)
@@ -212,9 +237,19 @@ func readIOVec(t *proc.Thread, addr uio.Addr, count uint64) ([]uio.IOVec, linux.
 	return iov, 0
 }
 
-// withVec makes the iovecs at args 1 and 2 the thread's Vec and hands the file
-// of args 0 to do.
-func withVec(t *proc.Thread, a *Args, do func(f *vfs.File) (int, linux.Errno)) (uint64, linux.Errno) {
+// vectored is what the calls with iovecs have in common: args 0 is the file, 1 and 2 are
+// the iovecs. Without at (-1) the transfer is at the file's position.
+type vectored struct {
+	write bool
+	at    int64
+	flags uint32 // RWF_*
+}
+
+// atPosition is the offset that stands for the file's position.
+const atPosition = -1
+
+// do makes the iovecs the thread's Vec and reads or writes.
+func (x *vectored) do(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	f := t.FDs.Get(a.Int(0))
 	if f == nil {
 		return 0, linux.EBADF
@@ -227,93 +262,81 @@ func withVec(t *proc.Thread, a *Args, do func(f *vfs.File) (int, linux.Errno)) (
 	if e != 0 {
 		return 0, e
 	}
-	n, e := do(f)
+	n, e := x.transfer(t, f)
 	return uint64(n), e
 }
 
-// unasked reports whether a vector does not reach the file: one of nothing does not
-// reach a socket, as write(2) of nothing does. It sends no empty datagram, waits for
-// nothing and takes no error.
-func unasked(t *proc.Thread, f *vfs.File) bool {
-	_, ok := f.Ops.(sock.Socket)
-	return ok && t.Vec.Len() == 0
-}
-
-// sysReadv is readv(int fd, const struct iovec *iov, int n).
-func sysReadv(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	return withVec(t, a, func(f *vfs.File) (int, linux.Errno) {
-		if unasked(t, f) {
-			return 0, 0
-		}
-		return readFile(t, f)
-	})
-}
-
-// sysWritev is writev(int fd, const struct iovec *iov, int n).
-func sysWritev(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	return withVec(t, a, func(f *vfs.File) (int, linux.Errno) {
-		if unasked(t, f) {
-			return 0, 0
-		}
-		return writeFile(t, f)
-	})
-}
-
-// sysPreadv is preadv(fd, iov, n, off_low, off_high); on this machine off_low is all.
-func sysPreadv(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	if int64(a[3]) < 0 {
-		return 0, linux.EINVAL
+// transfer reads or writes the thread's Vec. No bytes are nothing to do.
+func (x *vectored) transfer(t *proc.Thread, f *vfs.File) (n int, e linux.Errno) {
+	length := uint64(t.Vec.Len())
+	switch {
+	case x.at != atPosition && !f.Seekable() && !f.IsPath():
+		return 0, linux.ESPIPE
+	case x.write && !f.Writable(), !x.write && !f.Readable():
+		return 0, linux.EBADF
+	case length == 0:
+		return 0, 0
+	case x.flags&^(linux.RWF_HIPRI|linux.RWF_DSYNC|linux.RWF_SYNC|linux.RWF_APPEND) != 0:
+		return 0, linux.EOPNOTSUPP
 	}
-	return withVec(t, a, func(f *vfs.File) (int, linux.Errno) { return readAt(t, f, int64(a[3])) })
-}
-
-// sysPwritev is pwritev(fd, iov, n, off_low, off_high).
-func sysPwritev(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	if int64(a[3]) < 0 {
-		return 0, linux.EINVAL
+	switch {
+	case !x.write && x.at == atPosition:
+		return readFile(t, f, length)
+	case !x.write:
+		return readAt(t, f, length, x.at)
 	}
-	return withVec(t, a, func(f *vfs.File) (int, linux.Errno) { return writeAt(t, f, int64(a[3])) })
-}
-
-// rwFlags checks the flags of preadv2 and pwritev2.
-func rwFlags(flags uint32) linux.Errno {
-	if flags&^(linux.RWF_HIPRI|linux.RWF_DSYNC|linux.RWF_SYNC) != 0 {
-		return linux.EOPNOTSUPP
+	t.Append = x.flags&linux.RWF_APPEND != 0
+	if x.at == atPosition {
+		n, e = writeFile(t, f, length)
+	} else {
+		n, e = writeAt(t, f, length, x.at)
 	}
-	return 0
-}
-
-// sysPreadv2 is preadv2(fd, iov, n, off_low, off_high, flags); offset -1 is the position.
-func sysPreadv2(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	if e := rwFlags(a.Uint(5)); e != 0 {
-		return 0, e
-	}
-	if int64(a[3]) == -1 {
-		return sysReadv(t, a)
-	}
-	return sysPreadv(t, a)
-}
-
-// sysPwritev2 is pwritev2(fd, iov, n, off_low, off_high, flags).
-func sysPwritev2(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	if e := rwFlags(a.Uint(5)); e != 0 {
-		return 0, e
-	}
-	write := sysPwritev
-	if int64(a[3]) == -1 {
-		write = sysWritev
-	}
-	n, e := write(t, a)
-	if flags := a.Uint(5); e == 0 && n > 0 && flags&(linux.RWF_DSYNC|linux.RWF_SYNC) != 0 {
-		if f := file(t, a.Int(0)); f != nil {
-			if s, ok := f.Ops.(vfs.Syncer); ok {
-				e = s.Sync(&t.Ctx, f, flags&linux.RWF_SYNC == 0)
+	t.Append = false
+	if n > 0 && x.flags&(linux.RWF_DSYNC|linux.RWF_SYNC) != 0 {
+		if s, ok := f.Ops.(vfs.Syncer); ok {
+			if e := s.Sync(&t.Ctx, f, x.flags&linux.RWF_SYNC == 0); e != 0 {
+				return 0, e
 			}
-			f.Put()
 		}
 	}
 	return n, e
 }
+
+// vectorAt is do with the offset and the flags that args 3 and 5 give.
+func vectorAt(t *proc.Thread, a *Args, write, v2 bool) (uint64, linux.Errno) {
+	x := vectored{write: write, at: int64(a[3])}
+	if v2 {
+		x.flags = a.Uint(5)
+	}
+	if x.at < 0 && !(v2 && x.at == atPosition) {
+		return 0, linux.EINVAL
+	}
+	return x.do(t, a)
+}
+
+// sysReadv is readv(int fd, const struct iovec *iov, int n).
+func sysReadv(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	x := vectored{at: atPosition}
+	return x.do(t, a)
+}
+
+// sysWritev is writev(int fd, const struct iovec *iov, int n).
+func sysWritev(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	x := vectored{write: true, at: atPosition}
+	return x.do(t, a)
+}
+
+// sysPreadv is preadv(fd, iov, n, off_low, off_high); on this machine off_low is all.
+func sysPreadv(t *proc.Thread, a *Args) (uint64, linux.Errno) { return vectorAt(t, a, false, false) }
+
+// sysPwritev is pwritev(fd, iov, n, off_low, off_high).
+func sysPwritev(t *proc.Thread, a *Args) (uint64, linux.Errno) { return vectorAt(t, a, true, false) }
+
+// sysPreadv2 is preadv2(fd, iov, n, off_low, off_high, flags); offset -1 is the position.
+func sysPreadv2(t *proc.Thread, a *Args) (uint64, linux.Errno) { return vectorAt(t, a, false, true) }
+
+// sysPwritev2 is pwritev2(fd, iov, n, off_low, off_high, flags).
+func sysPwritev2(t *proc.Thread, a *Args) (uint64, linux.Errno) { return vectorAt(t, a, true, true) }
 
 // sysLseek is lseek(int fd, off_t off, int whence).
 func sysLseek(t *proc.Thread, a *Args) (uint64, linux.Errno) {

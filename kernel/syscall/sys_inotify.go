@@ -10,7 +10,7 @@ import (
 var inotifyCalls = []Call{
 	{linux.SYS_inotify_init, "inotify_init", sysInotifyInit, "works"},
 	{linux.SYS_inotify_init1, "inotify_init1", sysInotifyInit1, "works"},
-	{linux.SYS_inotify_add_watch, "inotify_add_watch", sysInotifyAddWatch, "works; IN_DELETE_SELF comes with the last name's removal"},
+	{linux.SYS_inotify_add_watch, "inotify_add_watch", sysInotifyAddWatch, "works"},
 	{linux.SYS_inotify_rm_watch, "inotify_rm_watch", sysInotifyRmWatch, "works"},
 }
 
@@ -55,7 +55,9 @@ func inotifyOf(t *proc.Thread, fd int32) (*vfs.Inotify, *vfs.File, linux.Errno) 
 // sysInotifyAddWatch is inotify_add_watch(int fd, const char *path, uint32_t mask).
 func sysInotifyAddWatch(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	mask := a.Uint(2)
-	if mask&linux.IN_ALL_EVENTS == 0 || mask&linux.IN_MASK_ADD != 0 && mask&linux.IN_MASK_CREATE != 0 {
+	const known = linux.IN_ALL_EVENTS | linux.IN_UNMOUNT | linux.IN_Q_OVERFLOW | linux.IN_IGNORED | linux.IN_ONLYDIR |
+		linux.IN_DONT_FOLLOW | linux.IN_EXCL_UNLINK | linux.IN_MASK_CREATE | linux.IN_MASK_ADD | linux.IN_ISDIR | linux.IN_ONESHOT
+	if mask&^known != 0 || mask == 0 {
 		return 0, linux.EINVAL
 	}
 	in, f, e := inotifyOf(t, a.Int(0))
@@ -63,6 +65,9 @@ func sysInotifyAddWatch(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return 0, e
 	}
 	defer f.Put()
+	if mask&linux.IN_MASK_ADD != 0 && mask&linux.IN_MASK_CREATE != 0 {
+		return 0, linux.EINVAL
+	}
 	w := vfs.FollowLast
 	if mask&linux.IN_DONT_FOLLOW != 0 {
 		w = 0

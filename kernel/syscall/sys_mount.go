@@ -12,15 +12,12 @@ import (
 
 // The mount table.
 var mountCalls = []Call{
-	{linux.SYS_mount, "mount", sysMount, "works for ext4 on block devices, tmpfs, proc, sysfs, devtmpfs, devpts, binds and remounts; propagation flags have no effect; no MS_MOVE"},
-	{linux.SYS_umount2, "umount2", sysUmount, "works except MNT_EXPIRE"},
+	{linux.SYS_mount, "mount", sysMount, "works for ext4 on block devices, tmpfs, proc, sysfs, devtmpfs, devpts, binds, moves and remounts; propagation flags have no effect"},
+	{linux.SYS_umount2, "umount2", sysUmount, "works"},
 }
 
 // sysMount is mount(source, target, type, unsigned long flags, data).
 func sysMount(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	if !t.Cred().Has(kern.CapSysAdmin) {
-		return 0, linux.EPERM
-	}
 	flags := uint32(a[3])
 	if flags&0xffff0000 == 0xc0ed0000 {
 		flags &= 0xffff // the magic of old programs
@@ -41,42 +38,44 @@ func sysMount(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if e != 0 {
 		return 0, e
 	}
+	if !t.Cred().Has(kern.CapSysAdmin) {
+		return 0, linux.EPERM
+	}
 	if p.Mnt == nil { // a pipe or the like, through /proc/self/fd
 		return 0, linux.ENOTDIR
 	}
-	const keep = linux.MS_RDONLY | linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC | linux.MS_NOATIME | linux.MS_NODIRATIME | linux.MS_RELATIME | linux.MS_STRICTATIME
-	if flags&linux.MS_STRICTATIME != 0 {
-		flags &^= linux.MS_NOATIME | linux.MS_RELATIME
-	}
+	const propagation = linux.MS_SHARED | linux.MS_PRIVATE | linux.MS_SLAVE | linux.MS_UNBINDABLE
 	switch {
 	case flags&linux.MS_REMOUNT != 0:
-		m, e := p.MountPath()
+		return 0, remount(p, flags, data)
+	case flags&linux.MS_BIND != 0:
+		from, e := mountSource(t, source)
 		if e == 0 {
-			if flags&linux.MS_BIND == 0 {
-				e = vfs.Remount(m.FS, flags&keep, data)
-			}
-			if e == 0 {
-				m.Remount(flags & keep)
-			}
+			e = p.Namespace().Bind(from, p, flags&linux.MS_REC != 0)
 		}
 		return 0, e
-	case flags&linux.MS_BIND != 0:
-		from, e := lookupAt(t, linux.AT_FDCWD, source, vfs.FollowLast)
-		if e != 0 {
-			return 0, e
-		}
-		if from.Mnt == nil {
+	case flags&propagation != 0:
+		kind := flags & propagation
+		if kind&(kind-1) != 0 || flags&^(propagation|linux.MS_REC|linux.MS_SILENT) != 0 {
 			return 0, linux.EINVAL
 		}
-		return 0, bind(p, from, flags&linux.MS_REC != 0)
-	case flags&(linux.MS_SHARED|linux.MS_PRIVATE|linux.MS_SLAVE|linux.MS_UNBINDABLE) != 0:
 		_, e := p.MountPath() // there is one namespace: nothing propagates
 		return 0, e
 	case flags&linux.MS_MOVE != 0:
+		from, e := mountSource(t, source)
+		if e != 0 {
+			return 0, e
+		}
+		m, e := from.MountPath()
+		if e == 0 {
+			e = p.Namespace().Move(m, p)
+		}
+		return 0, e
+	case kind == "":
 		return 0, linux.EINVAL
 	}
 	if vfs.OnDevice(kind) {
-		return 0, mountDisk(t, kind, source, data, p, flags&keep)
+		return 0, mountDisk(t, kind, source, data, p, mountFlags(flags, 0))
 	}
 	fs, e := vfs.MakeFS(kind, data)
 	if e != 0 {
@@ -85,8 +84,59 @@ func sysMount(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if source == "" {
 		source = "none"
 	}
-	_, e = p.Namespace().Mount(fs, fs.Root, source, p, flags&keep)
+	if _, e = p.Namespace().Mount(fs, fs.Root, source, p, mountFlags(flags, 0)); e == 0 && flags&linux.MS_RDONLY != 0 {
+		fs.SetReadOnly(true)
+	}
 	return 0, e
+}
+
+// mountFlags are the flags of mount(2) that a mount keeps. Without a word about access
+// times a remount keeps those that the mount had.
+func mountFlags(flags, had uint32) uint32 {
+	const atimes = linux.MS_NOATIME | linux.MS_NODIRATIME | linux.MS_RELATIME | linux.MS_STRICTATIME
+	const keep = linux.MS_RDONLY | linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC | linux.MS_NOSYMFOLLOW | atimes
+	if flags&linux.MS_REMOUNT != 0 && flags&atimes == 0 {
+		flags |= had & atimes
+	}
+	if flags&linux.MS_STRICTATIME != 0 {
+		flags &^= linux.MS_NOATIME | linux.MS_RELATIME
+	}
+	return flags & keep
+}
+
+// remount changes the flags of the mount at p, and unless it is of the mount alone
+// (MS_BIND) the file system's.
+func remount(p vfs.Path, flags uint32, data string) linux.Errno {
+	m, e := p.MountPath()
+	if e != 0 {
+		return e
+	}
+	keep := mountFlags(flags, m.Flags())
+	if flags&linux.MS_BIND != 0 {
+		return m.Remount(keep)
+	}
+	if flags&linux.MS_RDONLY != 0 && !m.FS.ReadOnly() && m.FS.Writers() > 0 {
+		return linux.EBUSY
+	}
+	if e := vfs.Remount(m.FS, keep, data); e != 0 {
+		return e
+	}
+	if e := m.FS.SetReadOnly(flags&linux.MS_RDONLY != 0); e != 0 {
+		return e
+	}
+	return m.Remount(keep)
+}
+
+// mountSource finds what a bind or a move takes.
+func mountSource(t *proc.Thread, source string) (vfs.Path, linux.Errno) {
+	if source == "" {
+		return vfs.Path{}, linux.EINVAL
+	}
+	from, e := lookupAt(t, linux.AT_FDCWD, source, vfs.FollowLast)
+	if e == 0 && from.Mnt == nil {
+		e = linux.EINVAL
+	}
+	return from, e
 }
 
 // mountDisk mounts the file system on the block device source.
@@ -109,35 +159,16 @@ func mountDisk(t *proc.Thread, kind, source, data string, p vfs.Path, flags uint
 	if e != 0 {
 		return e
 	}
+	if m, e := p.MountPath(); e == 0 && m.FS == fs {
+		fs.Drop()
+		return linux.EBUSY // it is here already
+	}
 	_, e = p.Namespace().Mount(fs, fs.Root, source, p, flags)
+	if e == 0 {
+		fs.SetReadOnly(flags&linux.MS_RDONLY != 0)
+	}
 	fs.Drop()
 	return e
-}
-
-// bind mounts the tree at from on p; with rec also what is mounted below it.
-func bind(p, from vfs.Path, rec bool) linux.Errno {
-	ns := p.Namespace()
-	m, e := ns.Mount(from.Mnt.FS, from.Dentry, from.Mnt.Source, p, from.Mnt.Flags())
-	if e != 0 || !rec {
-		return e
-	}
-	copies := map[*vfs.Mount]*vfs.Mount{from.Mnt: m}
-	for _, x := range ns.Mounts() {
-		at, ok := x.Point()
-		if !ok || x == m {
-			continue
-		}
-		parent := copies[at.Mnt]
-		if parent == nil || at.Mnt == from.Mnt && !at.Dentry.Below(from.Dentry) {
-			continue
-		}
-		c, e := ns.Mount(x.FS, x.Root, x.Source, vfs.Path{Mnt: parent, Dentry: at.Dentry}, x.Flags())
-		if e != 0 {
-			return e
-		}
-		copies[x] = c
-	}
-	return 0
 }
 
 // optionalString copies a string in; "" at address 0.
@@ -155,11 +186,8 @@ func optionalString(t *proc.Thread, addr uio.Addr) (string, linux.Errno) {
 // sysUmount is umount2(const char *target, int flags).
 func sysUmount(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	flags := a.Uint(1)
-	if flags&^(linux.MNT_FORCE|linux.MNT_DETACH|linux.UMOUNT_NOFOLLOW) != 0 {
+	if flags&^(linux.MNT_FORCE|linux.MNT_DETACH|linux.MNT_EXPIRE|linux.UMOUNT_NOFOLLOW) != 0 {
 		return 0, linux.EINVAL
-	}
-	if !t.Cred().Has(kern.CapSysAdmin) {
-		return 0, linux.EPERM
 	}
 	w := vfs.FollowLast
 	if flags&linux.UMOUNT_NOFOLLOW != 0 {
@@ -169,9 +197,21 @@ func sysUmount(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if e != 0 {
 		return 0, e
 	}
-	m, e := p.MountPath()
+	if !t.Cred().Has(kern.CapSysAdmin) {
+		return 0, linux.EPERM
+	}
+	if p.Mnt == nil {
+		return 0, linux.EINVAL
+	}
+	m, e := p.Top().MountPath() // what lies on "." too
 	if e != 0 {
 		return 0, e
+	}
+	if flags&linux.MNT_EXPIRE != 0 {
+		if flags&(linux.MNT_FORCE|linux.MNT_DETACH) != 0 || m == t.FS.Root().Mnt {
+			return 0, linux.EINVAL
+		}
+		return 0, p.Namespace().Expire(m)
 	}
 	return 0, p.Namespace().Umount(m, flags&linux.MNT_DETACH != 0)
 }

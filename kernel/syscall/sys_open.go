@@ -51,15 +51,11 @@ func openUser(t *proc.Thread, fd int32, addr uio.Addr, flags, mode uint32) (uint
 // openHow opens and installs.
 func openHow(t *proc.Thread, dir int32, addr uio.Addr, how *vfs.OpenHow) (uint64, linux.Errno) {
 	const tmpfile = linux.O_TMPFILE &^ linux.O_DIRECTORY
-	if how.Flags&tmpfile != 0 && (how.Flags&linux.O_DIRECTORY == 0 || how.Flags&linux.O_CREAT != 0) ||
+	if how.Flags&tmpfile != 0 && (how.Flags&linux.O_DIRECTORY == 0 || how.Flags&linux.O_CREAT != 0 || how.Flags&linux.O_ACCMODE == linux.O_RDONLY) ||
 		how.Flags&(linux.O_DIRECTORY|linux.O_CREAT) == linux.O_DIRECTORY|linux.O_CREAT {
 		return 0, linux.EINVAL
 	}
-	path, e := readPath(t, addr)
-	if e != 0 {
-		return 0, e
-	}
-	at, e := dirAt(t, dir, path)
+	path, at, e := pathAt(t, dir, addr)
 	if e != 0 {
 		return 0, e
 	}
@@ -123,16 +119,30 @@ func sysOpenat2(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if resolve != 0 || how.Walk&(vfs.Beneath|vfs.InRoot) == vfs.Beneath|vfs.InRoot {
 		return 0, linux.EINVAL
 	}
-	if how.Walk&vfs.InRoot != 0 || how.Walk&vfs.Beneath != 0 {
-		// An absolute path starts at the directory too.
-		return openBelow(t, a.Int(0), a.Addr(1), &how)
+	cached := b[16]&linux.RESOLVE_CACHED != 0
+	if cached && how.Flags&(linux.O_TRUNC|linux.O_CREAT|linux.O_TMPFILE&^linux.O_DIRECTORY) != 0 {
+		return 0, linux.EAGAIN
 	}
-	return openHow(t, a.Int(0), a.Addr(1), &how)
+	open := openHow
+	if how.Walk&vfs.InRoot != 0 || how.Walk&vfs.Beneath != 0 {
+		open = openBelow // an absolute path starts at the directory too
+	}
+	fd, e := open(t, a.Int(0), a.Addr(1), &how)
+	switch e {
+	case linux.ENOENT, linux.ENOTDIR, linux.ENAMETOOLONG:
+		if cached { // what is not there needs a look at the disk
+			e = linux.EAGAIN
+		}
+	}
+	return fd, e
 }
 
 // openBelow is openHow where the descriptor counts even for absolute paths.
 func openBelow(t *proc.Thread, dir int32, addr uio.Addr, how *vfs.OpenHow) (uint64, linux.Errno) {
 	path, e := readPath(t, addr)
+	if e == 0 && path == "" {
+		e = linux.ENOENT
+	}
 	if e != 0 {
 		return 0, e
 	}

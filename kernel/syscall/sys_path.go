@@ -33,8 +33,33 @@ var pathCalls = []Call{
 	{linux.SYS_umask, "umask", sysUmask, "works"},
 }
 
+// pathAt copies a path in and finds the directory that it starts at, to be given to
+// putFile.
+func pathAt(t *proc.Thread, fd int32, addr uio.Addr) (string, *vfs.File, linux.Errno) {
+	path, e := readPath(t, addr)
+	if e != 0 {
+		return "", nil, e
+	}
+	if path == "" {
+		return "", nil, linux.ENOENT
+	}
+	at, e := dirAt(t, fd, path)
+	return path, at, e
+}
+
 // withPath hands the path at addr and its starting directory to do.
 func withPath(t *proc.Thread, fd int32, addr uio.Addr, do func(at *vfs.File, path string) linux.Errno) (uint64, linux.Errno) {
+	path, at, e := pathAt(t, fd, addr)
+	if e != 0 {
+		return 0, e
+	}
+	e = do(at, path)
+	putFile(at)
+	return 0, e
+}
+
+// withAnyPath is withPath where the path may be empty.
+func withAnyPath(t *proc.Thread, fd int32, addr uio.Addr, do func(at *vfs.File, path string) linux.Errno) (uint64, linux.Errno) {
 	path, e := readPath(t, addr)
 	if e != 0 {
 		return 0, e
@@ -108,10 +133,15 @@ func sysRenameat2(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 
 func rename(t *proc.Thread, oldfd int32, old uio.Addr, newfd int32, new uio.Addr, flags uint32) (uint64, linux.Errno) {
 	return withPath(t, oldfd, old, func(oldAt *vfs.File, oldPath string) linux.Errno {
-		_, e := withPath(t, newfd, new, func(newAt *vfs.File, newPath string) linux.Errno {
-			return vfs.RenameAt(&t.Ctx, t.FS, oldAt, oldPath, newAt, newPath, flags)
-		})
-		return e
+		newPath, newAt, e := pathAt(t, newfd, new)
+		if e != 0 {
+			if e2 := vfs.CheckParent(&t.Ctx, t.FS, oldAt, oldPath); e2 != 0 {
+				return e2
+			}
+			return e
+		}
+		defer putFile(newAt)
+		return vfs.RenameAt(&t.Ctx, t.FS, oldAt, oldPath, newAt, newPath, flags)
 	})
 }
 
@@ -140,11 +170,20 @@ func sysLinkat(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 }
 
 func link(t *proc.Thread, oldfd int32, old uio.Addr, newfd int32, new uio.Addr, flags vfs.WalkFlags) (uint64, linux.Errno) {
-	return withPath(t, oldfd, old, func(oldAt *vfs.File, oldPath string) linux.Errno {
-		_, e := withPath(t, newfd, new, func(newAt *vfs.File, newPath string) linux.Errno {
-			return vfs.LinkAt(&t.Ctx, t.FS, oldAt, oldPath, newAt, newPath, flags)
-		})
-		return e
+	from := withPath
+	if flags&vfs.EmptyPath != 0 {
+		from = withAnyPath
+	}
+	return from(t, oldfd, old, func(oldAt *vfs.File, oldPath string) linux.Errno {
+		newPath, newAt, e := pathAt(t, newfd, new)
+		if e != 0 {
+			if _, e2 := vfs.Lookup(&t.Ctx, t.FS, oldAt, oldPath, flags); e2 != 0 {
+				return e2
+			}
+			return e
+		}
+		defer putFile(newAt)
+		return vfs.LinkAt(&t.Ctx, t.FS, oldAt, oldPath, newAt, newPath, flags)
 	})
 }
 
@@ -179,6 +218,13 @@ func sysMknodat(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 }
 
 func mknod(t *proc.Thread, fd int32, addr uio.Addr, mode, dev uint32) (uint64, linux.Errno) {
+	switch mode & linux.S_IFMT { // before the path is looked at
+	case 0, linux.S_IFREG, linux.S_IFIFO, linux.S_IFSOCK, linux.S_IFCHR, linux.S_IFBLK:
+	case linux.S_IFDIR:
+		return 0, linux.EPERM
+	default:
+		return 0, linux.EINVAL
+	}
 	return withPath(t, fd, addr, func(at *vfs.File, path string) linux.Errno {
 		return vfs.MknodAt(&t.Ctx, t.FS, at, path, mode&^0o7777&0xffff|mode&0o7777, uint64(dev))
 	})

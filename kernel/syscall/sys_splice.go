@@ -111,10 +111,16 @@ func spliceOut(t *proc.Thread, p *pipe.Pipe, dst *vfs.File, addr uio.Addr, n uin
 	}
 	off := at.off
 	done, e := p.SpliceTo(&t.Ctx, int(min(n, uio.MaxTransfer)), nonblock, func(b []byte) (int, linux.Errno) {
-		t.Vec.InitBytes(b)
-		k, e := dst.Ops.Write(&t.Ctx, dst, &t.Vec, off)
-		off += int64(k)
-		return k, e
+		done := 0
+		for {
+			t.Vec.InitBytes(b[done:])
+			k, e := dst.Ops.Write(&t.Ctx, dst, &t.Vec, off)
+			off += int64(k)
+			// A file that did not take all is asked again: it says why.
+			if done += k; e != 0 || k == 0 || done == len(b) || kindOf(dst) != linux.S_IFREG {
+				return done, e
+			}
+		}
 	})
 	if e2 := at.end(t, done); e == 0 {
 		e = e2

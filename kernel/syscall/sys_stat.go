@@ -138,31 +138,11 @@ func sysStatx(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if flags&linux.AT_STATX_SYNC_TYPE == linux.AT_STATX_SYNC_TYPE || a.Uint(3)&linux.STATX__RESERVED != 0 {
 		return 0, linux.EINVAL
 	}
-	st, e := statPath(t, a.Int(0), a.Addr(1), w)
-	if e != 0 {
+	var x statxResult
+	if e := x.find(t, a.Int(0), a.Addr(1), w); e != 0 {
 		return 0, e
 	}
-	b := t.Scratch[:256]
-	clear(b)
-	le := binary.LittleEndian
-	le.PutUint32(b[0:], linux.STATX_BASIC_STATS)
-	le.PutUint32(b[4:], uint32(st.Blksize))
-	le.PutUint32(b[16:], uint32(st.Nlink))
-	le.PutUint32(b[20:], st.UID)
-	le.PutUint32(b[24:], st.GID)
-	le.PutUint16(b[28:], uint16(st.Mode))
-	le.PutUint64(b[32:], st.Ino)
-	le.PutUint64(b[40:], uint64(st.Size))
-	le.PutUint64(b[48:], uint64(st.Blocks))
-	for i, ts := range [...]linux.Timespec{st.Atime, {}, st.Ctime, st.Mtime} {
-		le.PutUint64(b[64+16*i:], uint64(ts.Sec))
-		le.PutUint32(b[72+16*i:], uint32(ts.Nsec))
-	}
-	le.PutUint32(b[128:], linux.Major(st.Rdev))
-	le.PutUint32(b[132:], linux.Minor(st.Rdev))
-	le.PutUint32(b[136:], linux.Major(st.Dev))
-	le.PutUint32(b[140:], linux.Minor(st.Dev))
-	_, e = t.Mem.CopyOut(a.Addr(4), b)
+	_, e = t.Mem.CopyOut(a.Addr(4), x.encode(t.Scratch[:256], a.Uint(3)))
 	return 0, e
 }
 
@@ -336,6 +316,9 @@ func sysUtimensat(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	tm, e := readTimes(t, a.Addr(2), 1)
 	if e != 0 {
 		return 0, e
+	}
+	if a[1] == 0 && a.Int(0) != linux.AT_FDCWD && a.Uint(3) != 0 {
+		return 0, linux.EINVAL
 	}
 	if a[1] != 0 || a.Int(0) == linux.AT_FDCWD {
 		return utimens(t, a.Int(0), a.Addr(1), tm, w)

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
 	"hardtack/kernel/mem"
 	"hardtack/kernel/pipe"
 	"hardtack/kernel/proc"
@@ -51,8 +52,8 @@ func transfer(t *proc.Thread, dst, src *vfs.File, in, out int64, n int) (done in
 			break
 		}
 		in, out, n, done = in+int64(put), out+int64(put), n-put, done+put
-		if put < got {
-			break
+		if put < got && kindOf(dst) != linux.S_IFREG {
+			break // a file is asked again: it says why it took no more
 		}
 		if n > 0 && t.Interrupted() {
 			e = linux.ERESTARTSYS
@@ -133,10 +134,14 @@ func sysSendfile(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if dst == nil || !dst.Writable() {
 		return 0, linux.EBADF
 	}
-	if e = mayMove(dst, src, min(a[3], uio.MaxTransfer)); e != 0 {
+	n, e := sendable(dst, src, at.off, min(a[3], uio.MaxTransfer))
+	if e == 0 {
+		e = mayMove(dst, src, n)
+	}
+	if e != 0 {
 		return 0, e
 	}
-	done, e := moveTo(t, dst, src, at.off, int(min(a[3], uio.MaxTransfer)))
+	done, e := moveTo(t, dst, src, at.off, int(n))
 	if e2 := at.end(t, done); e == 0 {
 		e = e2
 	}
@@ -164,6 +169,27 @@ func mayMove(dst, src *vfs.File, n uint64) linux.Errno {
 		return linux.EINVAL
 	}
 	return 0
+}
+
+// sendable is how many of n bytes from off on the file systems of both files can hold;
+// EOVERFLOW for none.
+func sendable(dst, src *vfs.File, off int64, n uint64) (uint64, linux.Errno) {
+	most := min(maxBytes(src), maxBytes(dst))
+	if uint64(off)+n <= uint64(most) {
+		return n, 0
+	}
+	if off >= most {
+		return 0, linux.EOVERFLOW
+	}
+	return uint64(most - off), 0
+}
+
+// maxBytes is the end of what the file's file system can hold in a file.
+func maxBytes(f *vfs.File) int64 {
+	if f.Path.Zero() {
+		return maxOffset
+	}
+	return f.Path.Inode().FS.MaxBytes
 }
 
 // moveTo transfers to dst's position. No position is locked meanwhile, as on
@@ -198,26 +224,11 @@ func putFile(f *vfs.File) {
 
 // sysCopyFileRange is copy_file_range(in, *off_in, out, *off_out, n, flags).
 func sysCopyFileRange(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	src, dst := t.FDs.Get(a.Int(0)), t.FDs.Get(a.Int(2))
+	src, dst := file(t, a.Int(0)), file(t, a.Int(2))
 	defer putFile(dst)
 	defer putFile(src)
-	if dst == nil || src == nil || !dst.Writable() || !src.Readable() || dst.Flags()&linux.O_APPEND != 0 {
+	if dst == nil || src == nil {
 		return 0, linux.EBADF
-	}
-	if a.Uint(5) != 0 {
-		return 0, linux.EINVAL
-	}
-	for _, f := range []*vfs.File{src, dst} {
-		if f.Path.Zero() {
-			return 0, linux.EINVAL
-		}
-		switch f.Path.Inode().Type() {
-		case linux.S_IFDIR:
-			return 0, linux.EISDIR
-		case linux.S_IFREG:
-		default:
-			return 0, linux.EINVAL
-		}
 	}
 	in, e := offsetOf(t, src, a.Addr(1))
 	if e != 0 {
@@ -227,20 +238,18 @@ func sysCopyFileRange(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if e != 0 {
 		return 0, e
 	}
-	if uint64(in)+a[4] < uint64(in) || uint64(out)+a[4] < uint64(out) {
-		return 0, linux.EOVERFLOW
-	}
-	// What the file has now is copied: not what the copy itself adds to it.
-	n := int64(min(a[4], uint64(max(src.Path.Inode().Size()-in, 0))))
-	if own := t.FileSizeLimit.Load(); n > 0 && uint64(out) < own {
-		n = int64(min(uint64(n), own-uint64(out)))
-	}
-	if src.Path.Inode() == dst.Path.Inode() && in < out+n && out < in+n {
+	if a.Uint(5) != 0 {
 		return 0, linux.EINVAL
 	}
-	n = min(n, uio.MaxTransfer)
-	done, e := transfer(t, dst, src, in, out, int(n))
-	if e != 0 {
+	if e := copyable(dst, src); e != 0 {
+		return 0, e
+	}
+	n, e := copyLength(t, dst, src, in, out, a[4])
+	if e != 0 || n == 0 {
+		return 0, e
+	}
+	done, e := transfer(t, dst, src, in, out, n)
+	if e != 0 || done == 0 {
 		return 0, e
 	}
 	if e = moveOffset(t, src, a.Addr(1), in+int64(done)); e == 0 {
@@ -249,10 +258,71 @@ func sysCopyFileRange(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	return uint64(done), e
 }
 
+// copyable decides whether ranges can be copied between two files: regular ones of one
+// file system.
+func copyable(dst, src *vfs.File) linux.Errno {
+	from, to := kindOf(src), kindOf(dst)
+	switch {
+	case from == linux.S_IFDIR || to == linux.S_IFDIR:
+		return linux.EISDIR
+	case from != linux.S_IFREG || to != linux.S_IFREG:
+		return linux.EINVAL
+	case !src.Readable() || !dst.Writable() || dst.Flags()&linux.O_APPEND != 0:
+		return linux.EBADF
+	case src.Path.Inode().FS != dst.Path.Inode().FS:
+		return linux.EXDEV
+	case dst.Path.Inode().Attrs()&vfs.Immutable != 0:
+		return linux.EPERM
+	}
+	return 0
+}
+
+// copyLength is how many of the n bytes that are to be copied there are, and that dst
+// may hold.
+func copyLength(t *proc.Thread, dst, src *vfs.File, in, out int64, n uint64) (int, linux.Errno) {
+	if uint64(in)+n < uint64(in) || uint64(out)+n < uint64(out) {
+		return 0, linux.EOVERFLOW
+	}
+	// What the file has now is copied: not what the copy itself adds to it.
+	if size := src.Path.Inode().Size(); in >= size {
+		n = 0
+	} else {
+		n = min(n, uint64(size)-uint64(in))
+	}
+	if own := t.FileSizeLimit.Load(); own <= maxOffset {
+		if out >= int64(own) {
+			kern.SignalSelf(&t.Ctx, int(linux.SIGXFSZ))
+			return 0, linux.EFBIG
+		}
+		n = min(n, own-uint64(out))
+	}
+	most := maxBytes(dst)
+	if out >= most {
+		return 0, linux.EFBIG
+	}
+	n = min(n, uint64(most)-uint64(out))
+	if src.Path.Inode() == dst.Path.Inode() && in < out+int64(n) && out < in+int64(n) {
+		return 0, linux.EINVAL
+	}
+	if n > maxOffset || in < 0 || out < 0 || beyond(in, n) || beyond(out, n) {
+		return 0, linux.EINVAL
+	}
+	return int(min(n, uio.MaxTransfer)), 0
+}
+
+// kindOf returns the kind of an open file in a file system; 0 for another.
+func kindOf(f *vfs.File) uint32 {
+	if f.Path.Zero() {
+		return 0
+	}
+	return f.Path.Inode().Type()
+}
+
 // offsetOf reads an offset argument, or the file's position without one.
 func offsetOf(t *proc.Thread, f *vfs.File, addr uio.Addr) (int64, linux.Errno) {
 	if addr != 0 {
-		return readOffset(t, addr)
+		b, e := readUser(t, addr, 8)
+		return int64(binary.LittleEndian.Uint64(b)), e
 	}
 	return posOf(f), 0
 }
@@ -297,26 +367,62 @@ func sysFallocate(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return 0, linux.EBADF
 	}
 	defer f.Put()
-	off, n := int64(a[2]), int64(a[3])
-	switch {
-	case off < 0 || n <= 0:
+	off, n, mode := int64(a[2]), int64(a[3]), a.Uint(1)
+	if off < 0 || n <= 0 {
 		return 0, linux.EINVAL
-	case !f.Writable():
-		return 0, linux.EBADF
-	case off+n < 0:
-		return 0, linux.EFBIG
-	case typeOf(f) == linux.S_IFIFO:
-		return 0, linux.ESPIPE
+	}
+	if e := checkAllocate(f, mode, off, n); e != 0 {
+		return 0, e
 	}
 	al, ok := f.Ops.(vfs.Allocator)
 	if !ok {
-		return 0, linux.ENODEV
+		return 0, linux.EOPNOTSUPP
 	}
-	e := al.Allocate(&t.Ctx, f, a.Uint(1), off, n)
+	e := al.Allocate(&t.Ctx, f, mode, off, n)
 	if e == 0 {
 		f.NotifyWrite(1)
 	}
 	return 0, e
+}
+
+// checkAllocate decides whether a range of f can be allocated or freed as mode says.
+func checkAllocate(f *vfs.File, mode uint32, off, n int64) linux.Errno {
+	const (
+		keep     = linux.FALLOC_FL_KEEP_SIZE
+		punch    = linux.FALLOC_FL_PUNCH_HOLE
+		zero     = linux.FALLOC_FL_ZERO_RANGE
+		collapse = linux.FALLOC_FL_COLLAPSE_RANGE
+		insert   = linux.FALLOC_FL_INSERT_RANGE
+		unshare  = linux.FALLOC_FL_UNSHARE_RANGE
+	)
+	switch {
+	case mode&^(keep|punch|zero|collapse|insert|unshare) != 0, mode&punch != 0 && mode&(zero|keep) != keep:
+		return linux.EOPNOTSUPP
+	case mode&collapse != 0 && mode != collapse, mode&insert != 0 && mode != insert,
+		mode&unshare != 0 && mode&^(unshare|keep) != 0:
+		return linux.EINVAL
+	case !f.Writable():
+		return linux.EBADF
+	}
+	if !f.Path.Zero() {
+		attrs := f.Path.Inode().Attrs()
+		if attrs&vfs.Immutable != 0 || attrs&vfs.AppendOnly != 0 && mode&^keep != 0 {
+			return linux.EPERM
+		}
+	}
+	switch typeOf(f) {
+	case linux.S_IFIFO:
+		return linux.ESPIPE
+	case linux.S_IFDIR:
+		return linux.EISDIR
+	case linux.S_IFREG, linux.S_IFBLK:
+	default:
+		return linux.ENODEV
+	}
+	if off+n < 0 || off+n > maxBytes(f) {
+		return linux.EFBIG
+	}
+	return 0
 }
 
 // sysFsync is fsync(int fd).

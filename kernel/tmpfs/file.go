@@ -98,7 +98,7 @@ func (f *file) Write(c *kern.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, lin
 
 func (f *file) write(c *kern.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, linux.Errno) {
 	size := f.Size()
-	appending := of.Flags()&linux.O_APPEND != 0
+	appending := of.Flags()&linux.O_APPEND != 0 || c.Append
 	if appending {
 		off = size
 	}
@@ -309,6 +309,9 @@ func (f *file) drop(first, end uint64) {
 // Allocate is fallocate(2).
 func (f *file) Allocate(c *kern.Ctx, of *vfs.File, mode uint32, off, n int64) linux.Errno {
 	end := off + n // checked by the caller
+	if mode&^(linux.FALLOC_FL_KEEP_SIZE|linux.FALLOC_FL_PUNCH_HOLE) != 0 {
+		return linux.EOPNOTSUPP
+	}
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
 	keep := mode&linux.FALLOC_FL_KEEP_SIZE != 0
@@ -330,13 +333,7 @@ func (f *file) Allocate(c *kern.Ctx, of *vfs.File, mode uint32, off, n int64) li
 			return linux.EPERM
 		}
 		f.punch(off, end)
-	case linux.FALLOC_FL_ZERO_RANGE, 0:
-		if mode&linux.FALLOC_FL_ZERO_RANGE != 0 {
-			if f.seals&(linux.F_SEAL_WRITE|linux.F_SEAL_FUTURE_WRITE) != 0 {
-				return linux.EPERM
-			}
-			f.punch(off, end)
-		}
+	case 0:
 		if e := f.reserve(c, off, end); e != 0 {
 			return e
 		}

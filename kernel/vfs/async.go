@@ -121,9 +121,9 @@ func (f *File) release() {
 	f.unlock(i)
 	if watching.Load() != 0 && !f.IsPath() {
 		if f.Writable() {
-			notifyPath(f.Path, linux.IN_CLOSE_WRITE)
+			notifyOpened(f.Path, linux.IN_CLOSE_WRITE)
 		} else {
-			notifyPath(f.Path, linux.IN_CLOSE_NOWRITE)
+			notifyOpened(f.Path, linux.IN_CLOSE_NOWRITE)
 		}
 	}
 	f.Ops.Release(f)
@@ -131,6 +131,9 @@ func (f *File) release() {
 		i.writers.Add(-int32(f.writer))
 		if f.writer > 0 {
 			i.FS.writers.Add(-1)
+			if f.Path.Mnt != nil {
+				f.Path.Mnt.writers.Add(-1)
+			}
 		}
 	}
 	i.Put()

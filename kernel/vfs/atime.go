@@ -19,7 +19,7 @@ func (p Path) Accessed() {
 		flags = p.Mnt.flags.Load()
 	}
 	switch {
-	case flags&linux.MS_RDONLY != 0, flags&linux.MS_NODIRATIME != 0 && i.IsDir():
+	case flags&linux.MS_RDONLY != 0, i.attrs.Load()&linux.FS_NOATIME_FL != 0, flags&linux.MS_NODIRATIME != 0 && i.IsDir():
 		return
 	case flags&linux.MS_STRICTATIME != 0:
 		i.accessed(kern.Realtime())

@@ -27,6 +27,9 @@ func Chmod(c *kern.Ctx, p Path, mode uint32) linux.Errno {
 	if !IsOwner(cred, i) {
 		return linux.EPERM
 	}
+	if i.fixed() {
+		return linux.EPERM
+	}
 	if i.Type() == linux.S_IFLNK {
 		return linux.EOPNOTSUPP
 	}
@@ -35,6 +38,9 @@ func Chmod(c *kern.Ctx, p Path, mode uint32) linux.Errno {
 		mode &^= linux.S_ISGID
 	}
 	e := i.Node.SetAttr(c, i, &Attr{Mask: AttrMode | AttrCtime, Mode: mode, Ctime: kern.Realtime()})
+	if e == 0 {
+		e = i.chmodACL(c.User(), mode)
+	}
 	if e == 0 {
 		notifyPath(p, linux.IN_ATTRIB)
 	}
@@ -50,6 +56,9 @@ func Chown(c *kern.Ctx, p Path, uid, gid uint32) linux.Errno {
 	i.Mu.Lock()
 	defer i.Mu.Unlock()
 	cred := c.Cred()
+	if (uid != NoID || gid != NoID) && i.fixed() {
+		return linux.EPERM
+	}
 	if !cred.Has(kern.CapChown) {
 		mine := cred.FSUID == i.UID()
 		if uid != NoID && !(mine && uid == i.UID()) {
@@ -76,7 +85,9 @@ func Chown(c *kern.Ctx, p Path, uid, gid uint32) linux.Errno {
 		if !i.IsDir() {
 			i.dropCaps()
 		}
-		notifyPath(p, linux.IN_ATTRIB)
+		if a.Mask&^AttrCtime != 0 {
+			notifyPath(p, linux.IN_ATTRIB)
+		}
 	}
 	return e
 }
@@ -118,8 +129,12 @@ func Utimens(c *kern.Ctx, p Path, t *Times) linux.Errno {
 	i.Mu.Lock()
 	defer i.Mu.Unlock()
 	cred := c.Cred()
+	touch := t.SetAtime && t.AtimeNow && t.SetMtime && t.MtimeNow
+	if attrs := i.attrs.Load(); attrs&Immutable != 0 || attrs&AppendOnly != 0 && !touch {
+		return linux.EPERM
+	}
 	if !IsOwner(cred, i) {
-		if !(t.SetAtime && t.AtimeNow && t.SetMtime && t.MtimeNow) {
+		if !touch {
 			return linux.EPERM
 		}
 		if e := permission(cred, i, MayWrite); e != 0 {
@@ -142,9 +157,21 @@ func Utimens(c *kern.Ctx, p Path, t *Times) linux.Errno {
 	}
 	e := i.Node.SetAttr(c, i, &a)
 	if e == 0 {
-		notifyPath(p, linux.IN_ATTRIB)
+		notifyPath(p, timesEvent(t))
 	}
 	return e
+}
+
+// timesEvent is what a change of times looks like: of one alone, like the use of the
+// file that it pretends.
+func timesEvent(t *Times) uint32 {
+	switch {
+	case !t.SetMtime:
+		return linux.IN_ACCESS
+	case !t.SetAtime:
+		return linux.IN_MODIFY
+	}
+	return linux.IN_ATTRIB
 }
 
 // Truncate sets the length of the file at p.
@@ -162,6 +189,9 @@ func Truncate(c *kern.Ctx, p Path, size int64) linux.Errno {
 	}
 	if e := Permission(c, i, MayWrite); e != 0 {
 		return e
+	}
+	if i.attrs.Load()&AppendOnly != 0 {
+		return linux.EPERM
 	}
 	if !i.TryGet() {
 		return linux.ENOENT
@@ -183,6 +213,9 @@ func (f *File) FTruncate(c *kern.Ctx, size int64) linux.Errno {
 	if f.Path.Zero() || f.Path.Dentry.Inode.Type() != linux.S_IFREG || !f.Writable() || f.IsPath() {
 		return linux.EINVAL
 	}
+	if f.Path.Dentry.Inode.attrs.Load()&AppendOnly != 0 {
+		return linux.EPERM
+	}
 	e := truncateInode(c, f.Path.Dentry.Inode, size)
 	if e == 0 {
 		notifyPath(f.Path, linux.IN_MODIFY)
@@ -193,6 +226,9 @@ func (f *File) FTruncate(c *kern.Ctx, size int64) linux.Errno {
 func truncateInode(c *kern.Ctx, i *Inode, size int64) linux.Errno {
 	if uint64(size) > c.FileSizeLimit.Load() && size > i.Size() {
 		kern.SignalSelf(c, int(linux.SIGXFSZ))
+		return linux.EFBIG
+	}
+	if size > i.FS.MaxBytes && size > i.Size() {
 		return linux.EFBIG
 	}
 	i.Mu.Lock()
@@ -262,7 +298,13 @@ func StatFS(p Path) linux.Statfs {
 	}
 	st.Fsid = [2]int32{int32(fs.Dev), int32(fs.Dev >> 32)}
 	if p.Mnt != nil {
-		st.Flags = linux.ST_VALID | int64(p.Mnt.Flags()&(linux.MS_RDONLY|linux.MS_NOSUID|linux.MS_NODEV|linux.MS_NOEXEC))
+		st.Flags = linux.ST_VALID | int64(p.Mnt.Flags()&(linux.MS_NOSUID|linux.MS_NODEV|linux.MS_NOEXEC|linux.MS_NOATIME|linux.MS_NODIRATIME))
+		if p.Mnt.ReadOnly() {
+			st.Flags |= linux.MS_RDONLY
+		}
+		if p.Mnt.Flags()&linux.MS_NOSYMFOLLOW != 0 {
+			st.Flags |= 0x2000 // ST_NOSYMFOLLOW
+		}
 		if p.Mnt.Relatime() {
 			st.Flags |= 0x1000 // ST_RELATIME
 		}

@@ -37,6 +37,9 @@ func SeekDir(f *File, off int64, whence int) (int64, linux.Errno) {
 // ReadDir lists "." and "..", then the names in the order they came.
 func (DirOps) ReadDir(_ *kern.Ctx, f *File, emit func(d *Dirent) bool) linux.Errno {
 	dir := f.Path.Dentry
+	if dir.gone.Load() {
+		return linux.ENOENT
+	}
 	if !EmitDots(f, emit) {
 		return 0
 	}

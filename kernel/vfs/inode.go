@@ -51,6 +51,8 @@ type Inode struct {
 	locks   atomic.Pointer[lockTable]  // record locks and flock; made on first use
 	watches atomic.Pointer[[]*watch]   // inotify; replaced as a whole
 	xattrs  atomic.Pointer[xattrTable] // extended attributes; made on first use
+	acl     atomic.Pointer[aclPair]    // access control lists; nil without, replaced under Mu
+	attrs   atomic.Uint32              // FS_IMMUTABLE_FL …; changed under Mu
 	capless atomic.Bool                // known not to have the attribute fileCaps
 }
 
@@ -300,7 +302,9 @@ func (i *Inode) TryGet() bool {
 // Put drops a reference; the last one frees the content.
 func (i *Inode) Put() {
 	if n := i.refs.Add(-1); n == 0 {
+		notifyEnd(i, linux.IN_DELETE_SELF)
 		i.dropXattrs()
+		i.dropACL()
 		i.Node.Evict(i)
 	} else if n < 0 {
 		panic("vfs: inode released twice")
@@ -461,7 +465,9 @@ type FileSystem struct {
 	Magic int64   // immutable: f_type of statfs
 	Dev   uint64  // immutable: st_dev
 	Flags FSFlags // immutable
-	Root  *Dentry // immutable once mounted
+	// MaxBytes is the largest file; immutable once mounted.
+	MaxBytes int64
+	Root     *Dentry // immutable once mounted
 	// Stat fills in what statfs shows; may be nil.
 	Stat func(st *linux.Statfs)
 	// Destroy frees everything when the last mount is gone, and tells what could not
@@ -480,6 +486,8 @@ type FileSystem struct {
 	nextIno atomic.Uint64
 	mounts  atomic.Int32 // mounts and users of detached mounts
 	writers atomic.Int64 // regular files open for writing
+
+	readOnly atomic.Bool // all mounts refuse changes
 }
 
 // FSFlags tell how the tree deals with a file system's names.
@@ -526,5 +534,5 @@ func (fs *FileSystem) Drop() { fs.unmounted() }
 
 // NewFileSystem returns a file system with a device number of its own.
 func NewFileSystem(kind string, magic int64, flags FSFlags) *FileSystem {
-	return &FileSystem{Type: kind, Magic: magic, Flags: flags, Dev: linux.Makedev(0, nextDev.Add(1)+16)}
+	return &FileSystem{Type: kind, Magic: magic, Flags: flags, MaxBytes: maxOffset, Dev: linux.Makedev(0, nextDev.Add(1)+16)}
 }

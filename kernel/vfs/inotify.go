@@ -34,6 +34,11 @@ type event struct {
 	name         string
 }
 
+// same reports whether two events in a row count as one.
+func (e event) same(f event) bool {
+	return e.wd == f.wd && e.mask == f.mask && e.name == f.name && e.mask&linux.IN_IGNORED == 0
+}
+
 // Bounds (fs.inotify.max_queued_events, max_user_watches, max_user_instances): of an
 // instance, of a user, of a user.
 const (
@@ -85,7 +90,7 @@ func (in *Inotify) Name(*File) string { return "anon_inode:inotify" }
 // AddWatch watches the file at p, or changes its watch.
 func (in *Inotify) AddWatch(p Path, mask uint32) (int32, linux.Errno) {
 	i := p.Dentry.Inode
-	keep := mask & (linux.IN_ALL_EVENTS | linux.IN_ONESHOT | linux.IN_EXCL_UNLINK)
+	keep := mask&(linux.IN_ALL_EVENTS|linux.IN_ONESHOT|linux.IN_EXCL_UNLINK) | linux.IN_UNMOUNT
 	watchMu.Lock()
 	defer watchMu.Unlock()
 	var list []*watch
@@ -118,6 +123,7 @@ func (in *Inotify) AddWatch(p Path, mask uint32) (int32, linux.Errno) {
 	in.watches[w.wd] = w
 	list = append(list[:len(list):len(list)], w)
 	i.watches.Store(&list)
+	watched[w] = true
 	watching.Add(1)
 	return w.wd, 0
 }
@@ -156,12 +162,12 @@ func (in *Inotify) add(e event) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	n := len(in.events)
-	if in.closed || n > maxQueuedEvents || n > 0 && in.events[n-1] == e {
+	if in.closed || n > maxQueuedEvents || n > 0 && in.events[n-1].same(e) {
 		return false
 	}
 	if n == maxQueuedEvents || !eventBytes().Charge(in.user, e.cost()) {
 		e = event{wd: -1, mask: linux.IN_Q_OVERFLOW}
-		if n > 0 && in.events[n-1] == e {
+		if n > 0 && in.events[n-1].same(e) {
 			return false
 		}
 		eventBytes().Force(in.user, e.cost())

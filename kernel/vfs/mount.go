@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -22,6 +23,9 @@ type Mount struct {
 	// Once there are none the mount has ended, and nobody becomes one again.
 	users atomic.Int64
 	dead  atomic.Bool // unmounted
+	stale atomic.Bool // nobody has used it since MNT_EXPIRE marked it
+
+	writers atomic.Int64 // regular files open for writing
 }
 
 // Path is a place of the tree as a program sees it: a name in a mount.
@@ -41,6 +45,9 @@ func (p Path) Inode() *Inode { return p.Dentry.Inode }
 func (p Path) hold() {
 	if p.Mnt != nil {
 		p.Mnt.users.Add(1)
+		if p.Mnt.stale.Load() {
+			p.Mnt.stale.Store(false)
+		}
 	}
 }
 
@@ -49,6 +56,9 @@ func (p Path) tryHold() bool {
 		n := m.users.Load()
 		if n == 0 {
 			return false
+		}
+		if m.stale.Load() {
+			m.stale.Store(false)
 		}
 		if m.users.CompareAndSwap(n, n+1) {
 			break
@@ -76,14 +86,20 @@ func (m *Mount) end() linux.Errno {
 
 // unmounted drops a mount's hold on the file system.
 func (fs *FileSystem) unmounted() linux.Errno {
-	if fs.mounts.Add(-1) == 0 && fs.Destroy != nil {
+	if fs.mounts.Add(-1) != 0 {
+		return 0
+	}
+	notifyUnmount(fs)
+	if fs.Destroy != nil {
 		return fs.Destroy()
 	}
 	return 0
 }
 
 // ReadOnly reports whether the mount refuses changes.
-func (m *Mount) ReadOnly() bool { return m != nil && m.flags.Load()&linux.MS_RDONLY != 0 }
+func (m *Mount) ReadOnly() bool {
+	return m != nil && (m.flags.Load()&linux.MS_RDONLY != 0 || m.FS.readOnly.Load())
+}
 
 // Flags returns the MS_* flags.
 func (m *Mount) Flags() uint32 { return m.flags.Load() }
@@ -147,30 +163,156 @@ func (ns *Namespace) Mount(fs *FileSystem, root *Dentry, source string, p Path, 
 	defer parent.Inode.Mu.Unlock()
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
+	if len(ns.table.Load().list) >= int(kern.MountMax.Get()) {
+		return nil, linux.ENOSPC
+	}
 	if p.Dentry.gone.Load() {
 		return nil, linux.ENOENT
 	}
 	if !root.Inode.TryGet() {
 		return nil, linux.ENOENT
 	}
+	n := ns.table.Load().copy(1)
+	m := ns.newMount(fs, root, source, flags)
+	n.add(m, n.top(p))
+	ns.table.Store(n)
+	return m, 0
+}
+
+// Bind mounts the tree at from on p; with rec also what is mounted below it, all at once.
+func (ns *Namespace) Bind(from, p Path, rec bool) linux.Errno {
+	if from.Dentry.Inode.IsDir() != p.Dentry.Inode.IsDir() {
+		return linux.ENOTDIR
+	}
+	parent := p.Dentry.lockParent() // as in Mount
+	defer parent.Inode.Mu.Unlock()
+	ns.mu.Lock()
+	defer ns.mu.Unlock()
 	old := ns.table.Load()
-	for { // another mount may have come on top meanwhile
-		m := old.at[p]
+	var below []*Mount
+	if rec {
+		below = old.below(from)
+	}
+	if len(old.list)+1+len(below) > int(kern.MountMax.Get()) {
+		return linux.ENOSPC
+	}
+	if p.Dentry.gone.Load() || !from.Dentry.Inode.TryGet() {
+		return linux.ENOENT
+	}
+	n := old.copy(1 + len(below))
+	m := ns.newMount(from.Mnt.FS, from.Dentry, from.Mnt.Source, from.Mnt.Flags())
+	n.add(m, n.top(p))
+	copies := map[*Mount]*Mount{from.Mnt: m}
+	for _, x := range below { // parents stand before what is mounted on them
+		at := *x.at.Load()
+		x.Root.Inode.TryGet() // always: x is mounted
+		c := ns.newMount(x.FS, x.Root, x.Source, x.Flags())
+		n.add(c, Path{copies[at.Mnt], at.Dentry})
+		copies[x] = c
+	}
+	ns.table.Store(n)
+	return 0
+}
+
+// below returns the mounts on the tree at from and on those.
+func (t *mountTable) below(from Path) (list []*Mount) {
+	in := map[*Mount]bool{from.Mnt: true}
+	for _, x := range t.list {
+		at := x.at.Load()
+		if at != nil && in[at.Mnt] && x != from.Mnt && (at.Mnt != from.Mnt || at.Dentry.Below(from.Dentry)) {
+			in[x] = true
+			list = append(list, x)
+		}
+	}
+	return list
+}
+
+// copy returns a copy of the table with room for more mounts.
+func (t *mountTable) copy(more int) *mountTable {
+	n := &mountTable{list: make([]*Mount, len(t.list), len(t.list)+more), at: make(map[Path]*Mount, len(t.at)+more)}
+	copy(n.list, t.list)
+	for k, v := range t.at {
+		n.at[k] = v
+	}
+	return n
+}
+
+// top follows the mounts of the table from p up.
+func (t *mountTable) top(p Path) Path {
+	for {
+		m := t.at[p]
 		if m == nil {
-			break
+			return p
 		}
 		p = Path{m, m.Root}
 	}
-	m := ns.newMount(fs, root, source, flags)
+}
+
+// add mounts m on p.
+func (t *mountTable) add(m *Mount, p Path) {
 	m.at.Store(&p)
-	n := &mountTable{list: append(append([]*Mount(nil), old.list...), m), at: make(map[Path]*Mount, len(old.at)+1)}
-	for k, v := range old.at {
-		n.at[k] = v
-	}
-	n.at[p] = m
+	t.list = append(t.list, m)
+	t.at[p] = m
 	p.Dentry.mounted.Add(1)
+}
+
+// Move takes the mount m with all below it to p (MS_MOVE).
+func (ns *Namespace) Move(m *Mount, p Path) linux.Errno {
+	parent := p.Dentry.lockParent() // as in Mount
+	defer parent.Inode.Mu.Unlock()
+	ns.mu.Lock()
+	defer ns.mu.Unlock()
+	old := ns.table.Load()
+	at := m.at.Load()
+	switch {
+	case at == nil || m.dead.Load(), m.Root.Inode.IsDir() != p.Dentry.Inode.IsDir():
+		return linux.EINVAL
+	case p.Dentry.gone.Load():
+		return linux.ENOENT
+	}
+	for x := p.Mnt; x != nil; {
+		if x == m {
+			return linux.ELOOP
+		}
+		up := x.at.Load()
+		if up == nil {
+			break
+		}
+		x = up.Mnt
+	}
+	n := old.copy(0)
+	delete(n.at, *at)
+	at.Dentry.mounted.Add(-1)
+	n.list = slices.DeleteFunc(n.list, func(x *Mount) bool { return x == m })
+	n.add(m, n.top(p))
+	n.sort()
 	ns.table.Store(n)
-	return m, 0
+	return 0
+}
+
+// sort brings the list in an order where parents stand before what is mounted on them.
+func (t *mountTable) sort() {
+	depth := map[*Mount]int{}
+	for _, x := range t.list {
+		n := 0
+		for at := x.at.Load(); at != nil; at = at.Mnt.at.Load() {
+			n++
+		}
+		depth[x] = n
+	}
+	slices.SortStableFunc(t.list, func(a, b *Mount) int { return depth[a] - depth[b] })
+}
+
+// Expire takes m out of the tree if nobody has used it since it was called last
+// (MNT_EXPIRE).
+func (ns *Namespace) Expire(m *Mount) linux.Errno {
+	if m.users.Load() > 1 {
+		return linux.EBUSY
+	}
+	if !m.stale.Swap(true) {
+		return linux.EAGAIN
+	}
+	return ns.Umount(m, false)
 }
 
 // Umount takes m out of the tree. Without detach it must have no users and no
@@ -215,7 +357,7 @@ func (ns *Namespace) takeOut(m *Mount, detach bool) (ended []*Mount, e linux.Err
 	}
 	ns.table.Store(n)
 	for x := range going {
-		x.at.Load().Dentry.mounted.Add(-1)
+		x.at.Swap(nil).Dentry.mounted.Add(-1)
 		x.dead.Store(true)
 		if !detach || x.users.Add(-1) == 0 {
 			ended = append(ended, x)
@@ -224,8 +366,31 @@ func (ns *Namespace) takeOut(m *Mount, detach bool) (ended []*Mount, e linux.Err
 	return ended, 0
 }
 
-// Remount changes a mount's flags.
-func (m *Mount) Remount(flags uint32) { m.flags.Store(flags) }
+// Remount changes a mount's flags; EBUSY if files are open for writing that could not
+// be written any more.
+func (m *Mount) Remount(flags uint32) linux.Errno {
+	if flags&linux.MS_RDONLY != 0 && !m.ReadOnly() && m.writers.Load() > 0 {
+		return linux.EBUSY
+	}
+	m.flags.Store(flags)
+	return 0
+}
+
+// ReadOnly reports whether the file system itself refuses changes.
+func (fs *FileSystem) ReadOnly() bool { return fs.readOnly.Load() }
+
+// SetReadOnly makes a file system read-only, or not, wherever it is mounted; EBUSY as
+// Remount.
+func (fs *FileSystem) SetReadOnly(on bool) linux.Errno {
+	if on && !fs.readOnly.Load() && fs.writers.Load() > 0 {
+		return linux.EBUSY
+	}
+	fs.readOnly.Store(on)
+	return 0
+}
+
+// Top follows mounts on p.
+func (p Path) Top() Path { return p.top() }
 
 // top follows mounts on p.
 func (p Path) top() Path {

@@ -59,13 +59,25 @@ func (w *walk) makeLast(n *NewNode, umask uint32, excl bool) (d *Dentry, created
 	if e := permission(w.cred, dir.Inode, MayWrite|MayExec); e != 0 {
 		return nil, false, e
 	}
-	newOwner(w.c, dir.Inode, n, umask)
+	lists, e := newOwner(w.c, dir.Inode, n, umask)
+	if e != 0 {
+		return nil, false, e
+	}
 	name := strings.Clone(w.last)
 	i, e := dir.Inode.Node.Create(w.c, dir.Inode, name, *n)
 	if e != 0 {
 		return nil, false, e
 	}
 	i.capless.Store(true)
+	if lists.orNil() != nil {
+		if e := i.setInherited(w.c.User(), &lists); e != 0 {
+			dir.unmake(w.c, name, i)
+			return nil, false, e
+		}
+	}
+	if dir.Inode.attrs.Load() != 0 {
+		i.inheritAttrs(dir.Inode)
+	}
 	d = newDentry(dir, name, w.lastHash, i)
 	if dir.Inode.FS.Flags&FSNoCache == 0 {
 		d.attach()
@@ -77,6 +89,20 @@ func (w *walk) makeLast(n *NewNode, umask uint32, excl bool) (d *Dentry, created
 	dir.Inode.Modified()
 	notifyName(dir.Inode, linux.IN_CREATE|isDirEvent(i), name, 0)
 	return d, true, 0
+}
+
+// unmake takes back what was just created, and has no place in the tree.
+func (d *Dentry) unmake(c *kern.Ctx, name string, i *Inode) {
+	i.Mu.Lock()
+	e := d.Inode.Node.Unlink(c, d.Inode, name, i)
+	i.Mu.Unlock()
+	if e == 0 {
+		n := uint32(1)
+		if i.IsDir() {
+			n = 2
+		}
+		i.dropLink(n)
+	}
 }
 
 // makeAt creates path as n says, but for the bits of umask; a trailing slash is good for
@@ -113,7 +139,7 @@ func MkdirAt(c *kern.Ctx, fs *FSContext, at *File, path string, mode uint32) lin
 func MknodAt(c *kern.Ctx, fs *FSContext, at *File, path string, mode uint32, rdev uint64) linux.Errno {
 	switch mode & linux.S_IFMT {
 	case 0:
-		mode |= linux.S_IFREG
+		mode, rdev = mode|linux.S_IFREG, 0
 	case linux.S_IFREG, linux.S_IFIFO, linux.S_IFSOCK:
 		rdev = 0
 	case linux.S_IFCHR, linux.S_IFBLK:
@@ -170,6 +196,13 @@ func SymlinkAt(c *kern.Ctx, fs *FSContext, target string, at *File, path string)
 	return e
 }
 
+// CheckParent walks to the directory of path's last component: the error of a call with
+// two paths whose second one is bad.
+func CheckParent(c *kern.Ctx, fs *FSContext, at *File, path string) linux.Errno {
+	var w walk
+	return w.parentOf(c, fs, at, path)
+}
+
 // LinkAt gives the file at old a further name.
 func LinkAt(c *kern.Ctx, fs *FSContext, oldAt *File, old string, newAt *File, path string, flags WalkFlags) linux.Errno {
 	from, e := Lookup(c, fs, oldAt, old, flags)
@@ -211,7 +244,7 @@ func LinkAt(c *kern.Ctx, fs *FSContext, oldAt *File, old string, newAt *File, pa
 	if e := permission(w.cred, dir.Inode, MayWrite|MayExec); e != 0 {
 		return e
 	}
-	if i.IsDir() {
+	if i.IsDir() || i.fixed() {
 		return linux.EPERM
 	}
 	if i.Nlink() >= maxNameLinks {
@@ -240,8 +273,8 @@ func LinkAt(c *kern.Ctx, fs *FSContext, oldAt *File, old string, newAt *File, pa
 	newDentry(dir, name, w.lastHash, i).attach()
 	i.Changed()
 	dir.Inode.Modified()
-	notifyName(dir.Inode, linux.IN_CREATE, name, 0)
 	notifyInode(i, linux.IN_ATTRIB)
+	notifyName(dir.Inode, linux.IN_CREATE, name, 0)
 	return 0
 }
 
@@ -257,13 +290,11 @@ func UnlinkAt(c *kern.Ctx, fs *FSContext, at *File, path string) linux.Errno {
 	dir := w.cur.Dentry
 	dir.Inode.Mu.Lock()
 	d, e := w.removable(false)
-	last := false
 	if e == 0 {
 		disk := d.Inode.FS.Flags&FSAttrs != 0
 		if disk { // the count changes in Unlink
 			d.Inode.Mu.Lock()
 		}
-		last = d.Inode.nlink.Load() == 1
 		e = dir.Inode.Node.Unlink(c, dir.Inode, d.Name(), d.Inode)
 		if disk {
 			d.Inode.Mu.Unlock()
@@ -277,12 +308,9 @@ func UnlinkAt(c *kern.Ctx, fs *FSContext, at *File, path string) linux.Errno {
 	d.Inode.Changed()
 	dir.Inode.Modified()
 	dir.Inode.Mu.Unlock()
-	notifyName(dir.Inode, linux.IN_DELETE, d.Name(), 0)
 	notifyInode(d.Inode, linux.IN_ATTRIB)
-	if last {
-		notifyGone(d.Inode)
-	}
 	d.Inode.dropLink(1)
+	notifyName(dir.Inode, linux.IN_DELETE, d.Name(), 0)
 	return 0
 }
 
@@ -370,9 +398,8 @@ func RmdirAt(c *kern.Ctx, fs *FSContext, at *File, path string) linux.Errno {
 	}
 	dir.Inode.Mu.Unlock()
 	if e == 0 {
-		notifyName(dir.Inode, linux.IN_DELETE|linux.IN_ISDIR, d.Name(), 0)
-		notifyGone(d.Inode)
 		d.Inode.dropLink(2)
+		notifyName(dir.Inode, linux.IN_DELETE|linux.IN_ISDIR, d.Name(), 0)
 	}
 	return e
 }

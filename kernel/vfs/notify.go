@@ -15,6 +15,9 @@ var watching atomic.Int32
 // under directories' Mu, and before Inotify.mu.
 var watchMu sync.Mutex
 
+// watched is all watches, for the end of a file system; guarded by watchMu.
+var watched = map[*watch]bool{}
+
 var moveCookie atomic.Uint32
 
 func nextCookie() uint32 { return moveCookie.Add(1) }
@@ -28,14 +31,17 @@ type watch struct {
 }
 
 // tell sends an event to an inode's watches.
-func (i *Inode) tell(mask uint32, name string, cookie uint32) {
+func (i *Inode) tell(mask uint32, name string, cookie uint32) { i.tellBut(0, mask, name, cookie) }
+
+// tellBut is tell without the watches that have one of the flags but.
+func (i *Inode) tellBut(but, mask uint32, name string, cookie uint32) {
 	list := i.watches.Load()
 	if list == nil {
 		return
 	}
 	for _, w := range *list {
 		want := w.mask.Load()
-		if want&mask&(linux.IN_ALL_EVENTS|linux.IN_UNMOUNT) == 0 {
+		if want&mask&(linux.IN_ALL_EVENTS|linux.IN_UNMOUNT) == 0 || want&but != 0 {
 			continue
 		}
 		w.in.push(event{w.wd, mask, cookie, name})
@@ -57,6 +63,7 @@ func (w *watch) remove() {
 				kept = append(kept, x)
 			} else {
 				found = true
+				delete(watched, w)
 			}
 		}
 		if len(kept) == 0 {
@@ -99,44 +106,77 @@ func notifyInode(i *Inode, mask uint32) {
 }
 
 // notifyPath tells the watches of a file and those of the directory it was
-// found in.
+// found in of a change of its attributes.
 func notifyPath(p Path, mask uint32) {
-	if watching.Load() == 0 {
-		return
+	if watching.Load() != 0 {
+		p.notify(mask, 0)
 	}
-	d := p.Dentry
-	mask |= isDirEvent(d.Inode)
-	if at := d.at.Load(); at.parent != nil && !d.gone.Load() {
-		at.parent.Inode.tell(mask, at.name, 0)
-	}
-	d.Inode.tell(mask, "", 0)
 }
 
-// notifyGone says that the last name is gone, and ends the watches.
-func notifyGone(i *Inode) {
+// notifyOpened is notifyPath for what is done through an open file. Watches may want
+// to hear nothing of that once the name is gone (IN_EXCL_UNLINK), and what goes through
+// a device, a FIFO or a socket is none of its directory's business.
+func notifyOpened(p Path, mask uint32) {
 	if watching.Load() == 0 {
 		return
 	}
+	but := uint32(0)
+	if p.Dentry.gone.Load() {
+		but = linux.IN_EXCL_UNLINK
+	}
+	p.notify(mask, but)
+}
+
+func (p Path) notify(mask, but uint32) {
+	i := p.Dentry.Inode
+	mask |= isDirEvent(i)
+	special := mask&(linux.IN_ACCESS|linux.IN_MODIFY) != 0 && i.Type() != linux.S_IFREG && !i.IsDir()
+	if at := p.Dentry.at.Load(); at.parent != nil && !special {
+		at.parent.Inode.tellBut(but, mask, at.name, 0)
+	}
+	i.tellBut(but, mask, "", 0)
+}
+
+// notifyEnd sends the last event of an inode, and ends the watches.
+func notifyEnd(i *Inode, mask uint32) {
 	list := i.watches.Load()
-	if list == nil {
+	if watching.Load() == 0 || list == nil {
 		return
 	}
-	i.tell(linux.IN_DELETE_SELF, "", 0)
+	i.tell(mask, "", 0)
 	for _, w := range *list {
 		w.remove()
+	}
+}
+
+// notifyUnmount tells the watches of all files of a file system that it ends.
+func notifyUnmount(fs *FileSystem) {
+	if watching.Load() == 0 {
+		return
+	}
+	var inodes []*Inode
+	watchMu.Lock()
+	for w := range watched {
+		if w.inode.FS == fs {
+			inodes = append(inodes, w.inode)
+		}
+	}
+	watchMu.Unlock()
+	for _, i := range inodes {
+		notifyEnd(i, linux.IN_UNMOUNT)
 	}
 }
 
 // NotifyRead tells of a read of n bytes.
 func (f *File) NotifyRead(n int) {
 	if n > 0 && watching.Load() != 0 && f.holds {
-		notifyPath(f.Path, linux.IN_ACCESS)
+		notifyOpened(f.Path, linux.IN_ACCESS)
 	}
 }
 
 // NotifyWrite tells of a write of n bytes.
 func (f *File) NotifyWrite(n int) {
 	if n > 0 && watching.Load() != 0 && f.holds {
-		notifyPath(f.Path, linux.IN_MODIFY)
+		notifyOpened(f.Path, linux.IN_MODIFY)
 	}
 }

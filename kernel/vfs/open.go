@@ -81,6 +81,9 @@ func OpenWith(c *kern.Ctx, fs *FSContext, at *File, path string, how *OpenHow) (
 			if flags&linux.O_PATH != 0 {
 				return openAt(c, p, how, false)
 			}
+			if flags&linux.O_DIRECTORY != 0 {
+				return nil, linux.ENOTDIR
+			}
 			return nil, linux.ELOOP
 		}
 		dir := w.lastDir
@@ -107,6 +110,9 @@ func OpenWith(c *kern.Ctx, fs *FSContext, at *File, path string, how *OpenHow) (
 func (w *walk) openLast(fs *FSContext, how *OpenHow) (p Path, created bool, e linux.Errno) {
 	create := how.Flags&linux.O_CREAT != 0 && how.Flags&linux.O_PATH == 0
 	if w.last == "" || isDots(w.last) {
+		if create && how.Flags&linux.O_EXCL != 0 {
+			return p, false, linux.EEXIST
+		}
 		if create {
 			return p, false, linux.EISDIR
 		}
@@ -116,12 +122,13 @@ func (w *walk) openLast(fs *FSContext, how *OpenHow) (p Path, created bool, e li
 		p, e = w.step(w.last, w.lastHash)
 		return p, false, e
 	}
+	if create && w.lastDir {
+		return p, false, linux.EISDIR
+	}
 	p, e = w.step(w.last, w.lastHash)
 	switch {
 	case e == 0 && create && how.Flags&linux.O_EXCL != 0:
 		return p, false, linux.EEXIST
-	case e == 0 && create && w.lastDir && !p.Dentry.Inode.IsDir(), e == linux.ENOENT && create && w.lastDir:
-		return p, false, linux.EISDIR
 	case e == 0 || e != linux.ENOENT || !create:
 		return p, false, e
 	}
@@ -193,6 +200,10 @@ func openAt(c *kern.Ctx, p Path, how *OpenHow, created bool) (*File, linux.Errno
 		if e := permission(c.Cred(), i, want); e != 0 {
 			return nil, e
 		}
+		if i.attrs.Load()&AppendOnly != 0 &&
+			(flags&linux.O_ACCMODE != linux.O_RDONLY && flags&linux.O_APPEND == 0 || flags&linux.O_TRUNC != 0) {
+			return nil, linux.EPERM
+		}
 		if flags&linux.O_NOATIME != 0 && !IsOwner(c.Cred(), i) {
 			return nil, linux.EPERM
 		}
@@ -217,7 +228,9 @@ func openAt(c *kern.Ctx, p Path, how *OpenHow, created bool) (*File, linux.Errno
 	var f *File
 	var e linux.Errno
 	if flags&linux.O_TRUNC != 0 && kind == linux.S_IFREG && !created {
-		e = truncateInode(c, i, 0)
+		if e = truncateInode(c, i, 0); e == 0 {
+			notifyPath(p, linux.IN_MODIFY)
+		}
 	}
 	if e == 0 {
 		f, e = openInode(c, p, flags)
@@ -228,7 +241,7 @@ func openAt(c *kern.Ctx, p Path, how *OpenHow, created bool) (*File, linux.Errno
 		return nil, e
 	}
 	f.countWriter(i, int8(writer))
-	notifyPath(p, linux.IN_OPEN)
+	notifyOpened(p, linux.IN_OPEN)
 	return f, 0
 }
 
@@ -238,6 +251,9 @@ func (f *File) countWriter(i *Inode, writer int8) {
 	f.writer = writer
 	if writer > 0 {
 		i.FS.writers.Add(1)
+		if f.Path.Mnt != nil {
+			f.Path.Mnt.writers.Add(1)
+		}
 	}
 }
 
@@ -309,9 +325,6 @@ func OpenGranted(c *kern.Ctx, p Path, flags uint32) (*File, linux.Errno) {
 
 // openTemp is O_TMPFILE: a file without a name in the directory path.
 func (w *walk) openTemp(fs *FSContext, path string, how *OpenHow) (*File, linux.Errno) {
-	if accessOf[how.Flags&linux.O_ACCMODE]&MayWrite == 0 {
-		return nil, linux.EINVAL
-	}
 	w.flags |= FollowLast
 	p, e := w.resolve(path)
 	if e != 0 {
@@ -328,14 +341,21 @@ func (w *walk) openTemp(fs *FSContext, path string, how *OpenHow) (*File, linux.
 		return nil, e
 	}
 	n := NewNode{Mode: linux.S_IFREG | how.Mode&0o7777}
-	newOwner(w.c, dir, &n, fs.Umask())
+	lists, e := newOwner(w.c, dir, &n, fs.Umask())
+	if e != 0 {
+		return nil, e
+	}
 	dir.Mu.Lock()
 	i, e := dir.Node.Create(w.c, dir, "", n)
 	dir.Mu.Unlock()
 	if e != 0 {
 		return nil, e
 	}
-	return openUnnamed(w.c, Path{p.Mnt, p.Dentry}, i, "#"+utoa(i.Ino), how.Flags&^linux.O_TMPFILE, how.Flags&linux.O_EXCL == 0)
+	if e := i.setInherited(w.c.User(), &lists); e != 0 {
+		i.Put()
+		return nil, e
+	}
+	return openUnnamed(w.c, Path{p.Mnt, p.Dentry}, i, "#"+utoa(i.Ino), how.Flags, how.Flags&linux.O_EXCL == 0)
 }
 
 // OpenUnnamed opens a new inode that gets no name; label is what /proc shows

@@ -22,13 +22,24 @@ func Permission(c *kern.Ctx, i *Inode, want Access) linux.Errno {
 
 func permission(cred *kern.Cred, i *Inode, want Access) linux.Errno {
 	mode := i.mode.Load()
+	if want&MayWrite != 0 && i.attrs.Load()&Immutable != 0 {
+		return linux.EPERM
+	}
 	var bits uint32
 	if cred.FSUID == i.uid.Load() {
 		bits = mode >> 6
-	} else if cred.InGroup(i.gid.Load()) {
-		bits = mode >> 3
+	} else if i.acl.Load() != nil && mode&0o070 != 0 {
+		p, e := i.acls()
+		switch {
+		case e != 0:
+			return e
+		case p.of(aclAccess) == nil:
+			bits = othersBits(cred, i, mode)
+		case p.access.allows(cred, i, want):
+			return 0
+		}
 	} else {
-		bits = mode
+		bits = othersBits(cred, i, mode)
 	}
 	if uint32(want)&^bits&7 == 0 {
 		return 0
@@ -44,9 +55,17 @@ func permission(cred *kern.Cred, i *Inode, want Access) linux.Errno {
 	return linux.EACCES
 }
 
+// othersBits are the permission bits for somebody who does not own the file.
+func othersBits(cred *kern.Cred, i *Inode, mode uint32) uint32 {
+	if cred.InGroup(i.gid.Load()) {
+		return mode >> 3
+	}
+	return mode
+}
+
 // searchable is the permission check of a path walk, with the usual case first.
 func searchable(cred *kern.Cred, i *Inode) linux.Errno {
-	if i.mode.Load()&0o111 == 0o111 {
+	if i.mode.Load()&0o111 == 0o111 && i.acl.Load() == nil {
 		return 0
 	}
 	return permission(cred, i, MayExec)
@@ -62,6 +81,9 @@ func mayRemove(cred *kern.Cred, dir, i *Inode) linux.Errno {
 	if e := permission(cred, dir, MayWrite|MayExec); e != 0 {
 		return e
 	}
+	if dir.attrs.Load()&AppendOnly != 0 || i.fixed() {
+		return linux.EPERM
+	}
 	if dir.mode.Load()&linux.S_ISVTX != 0 && cred.FSUID != i.uid.Load() &&
 		cred.FSUID != dir.uid.Load() && !cred.Has(kern.CapFowner) {
 		return linux.EPERM
@@ -72,8 +94,9 @@ func mayRemove(cred *kern.Cred, dir, i *Inode) linux.Errno {
 // newOwner fills in owner, group and mode of what c creates in dir: a set-gid
 // directory passes on its group, and to directories the bit. Others get the bit
 // with that group only from its members. This is decided before the umask, which
-// could hide that the mode asks for an executable.
-func newOwner(c *kern.Ctx, dir *Inode, n *NewNode, umask uint32) {
+// could hide that the mode asks for an executable. It returns the access control lists
+// that the new file gets.
+func newOwner(c *kern.Ctx, dir *Inode, n *NewNode, umask uint32) (aclPair, linux.Errno) {
 	cred := c.Cred()
 	n.UID, n.GID = cred.FSUID, cred.FSGID
 	inherits := dir.mode.Load()&linux.S_ISGID != 0
@@ -84,8 +107,9 @@ func newOwner(c *kern.Ctx, dir *Inode, n *NewNode, umask uint32) {
 			n.Mode &^= linux.S_ISGID
 		}
 	}
-	n.Mode &^= umask & 0o777
+	lists, e := n.inheritACL(dir, umask)
 	if inherits && isDir {
 		n.Mode |= linux.S_ISGID
 	}
+	return lists, e
 }

@@ -32,9 +32,6 @@ func RenameAt(c *kern.Ctx, fs *FSContext, oldAt *File, old string, newAt *File, 
 		}
 		return linux.EBUSY
 	}
-	if len(to.last) > linux.NAME_MAX {
-		return linux.ENAMETOOLONG
-	}
 	renameMu.Lock()
 	defer renameMu.Unlock()
 	return rename(&from, &to, flags)
@@ -100,12 +97,15 @@ func (m *move) check(c *kern.Ctx, from, to *walk) (e linux.Errno) {
 	if m.source, e = m.from.lookupLocked(c, from.lastHash, from.last); e != 0 {
 		return e
 	}
+	if m.source == nil {
+		return linux.ENOENT
+	}
 	if m.target, e = m.to.lookupLocked(c, to.lastHash, to.last); e != 0 {
 		return e
 	}
 	exchange := m.flags&linux.RENAME_EXCHANGE != 0
 	switch {
-	case m.source == nil, exchange && m.target == nil:
+	case exchange && m.target == nil:
 		return linux.ENOENT
 	case m.target != nil && m.flags&linux.RENAME_NOREPLACE != 0:
 		return linux.EEXIST
@@ -251,15 +251,26 @@ func (m *move) announce(oldName, newName string) {
 	if watching.Load() == 0 {
 		return
 	}
-	ev := isDirEvent(m.source.Inode)
-	cookie := nextCookie()
-	notifyName(m.from.Inode, linux.IN_MOVED_FROM|ev, oldName, cookie)
-	notifyName(m.to.Inode, linux.IN_MOVED_TO|ev, newName, cookie)
-	notifyInode(m.source.Inode, linux.IN_MOVE_SELF)
-	if m.target != nil && m.flags&linux.RENAME_EXCHANGE == 0 {
-		notifyInode(m.target.Inode, linux.IN_ATTRIB)
-		if m.target.Inode.Nlink() <= 1 || m.target.Inode.IsDir() {
-			notifyGone(m.target.Inode)
-		}
+	exchange := m.flags&linux.RENAME_EXCHANGE != 0
+	var replaced *Inode
+	if m.target != nil && !exchange {
+		replaced = m.target.Inode
 	}
+	announceMove(m.from, oldName, m.to, newName, m.source.Inode, replaced)
+	if exchange {
+		announceMove(m.to, newName, m.from, oldName, m.target.Inode, nil)
+	}
+}
+
+// announceMove tells both directories and the file of a move, and the file that it
+// replaced.
+func announceMove(from *Dentry, oldName string, to *Dentry, newName string, moved, replaced *Inode) {
+	ev := isDirEvent(moved)
+	cookie := nextCookie()
+	notifyName(from.Inode, linux.IN_MOVED_FROM|ev, oldName, cookie)
+	notifyName(to.Inode, linux.IN_MOVED_TO|ev, newName, cookie)
+	if replaced != nil {
+		notifyInode(replaced, linux.IN_ATTRIB)
+	}
+	notifyInode(moved, linux.IN_MOVE_SELF)
 }

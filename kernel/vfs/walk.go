@@ -193,6 +193,9 @@ func (w *walk) readLink(p Path) (text string, jumped bool, e linux.Errno) {
 	if w.links++; w.links > maxLinks || w.flags&NoSymlinks != 0 {
 		return "", false, linux.ELOOP
 	}
+	if p.Mnt != nil && p.Mnt.flags.Load()&linux.MS_NOSYMFOLLOW != 0 {
+		return "", false, linux.ELOOP
+	}
 	i := p.Dentry.Inode
 	if j, ok := i.Node.(Jumper); ok {
 		if w.flags&NoMagicLinks != 0 {

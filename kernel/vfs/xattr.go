@@ -109,6 +109,9 @@ func mayXattr(c *kern.Ctx, i *Inode, space, name string, write bool) linux.Errno
 	cred := c.Cred()
 	want, never := MayRead, linux.ENODATA
 	if write {
+		if i.fixed() {
+			return linux.EPERM
+		}
 		want, never = MayWrite, linux.EPERM
 	}
 	switch space {
@@ -162,6 +165,12 @@ func SetXattr(c *kern.Ctx, p Path, name string, value []byte, flags uint32) linu
 	if name == fileCaps && !validCaps(value) {
 		return linux.EINVAL
 	}
+	if name == aclAccess || name == aclDefault {
+		if e := p.writable(); e != 0 {
+			return e
+		}
+		return told(p, p.Dentry.Inode.setACL(c, name, value))
+	}
 	if e := checkXattr(c, p, name, true); e != 0 {
 		return e
 	}
@@ -169,6 +178,19 @@ func SetXattr(c *kern.Ctx, p Path, name string, value []byte, flags uint32) linu
 	if name == fileCaps {
 		defer i.capless.Store(false)
 	}
+	return told(p, i.setXattr(c, name, value, flags))
+}
+
+// told tells the watches of a file of a change of its attributes that succeeded.
+func told(p Path, e linux.Errno) linux.Errno {
+	if e == 0 {
+		notifyPath(p, linux.IN_ATTRIB)
+	}
+	return e
+}
+
+// setXattr stores an attribute, whoever asks.
+func (i *Inode) setXattr(c *kern.Ctx, name string, value []byte, flags uint32) linux.Errno {
 	if x, ok := i.Node.(XattrNode); ok {
 		if value == nil {
 			value = []byte{}
@@ -194,6 +216,9 @@ func SetXattr(c *kern.Ctx, p Path, name string, value []byte, flags uint32) linu
 
 // GetXattr returns an attribute's value, which must not be changed.
 func GetXattr(c *kern.Ctx, p Path, name string) ([]byte, linux.Errno) {
+	if name == aclAccess || name == aclDefault {
+		return p.Dentry.Inode.getACL(name)
+	}
 	if e := checkXattr(c, p, name, false); e != 0 {
 		return nil, e
 	}
@@ -227,6 +252,13 @@ func ListXattr(c *kern.Ctx, p Path) ([]byte, linux.Errno) {
 		}
 		t.mu.Unlock()
 	}
+	if _, disk := p.Dentry.Inode.Node.(XattrNode); !disk {
+		for _, name := range []string{aclAccess, aclDefault} {
+			if p.Dentry.Inode.acl.Load().of(name) != nil {
+				names = append(names, name)
+			}
+		}
+	}
 	sort.Strings(names)
 	var b []byte
 	for _, n := range names {
@@ -240,10 +272,16 @@ func ListXattr(c *kern.Ctx, p Path) ([]byte, linux.Errno) {
 
 // RemoveXattr takes an attribute away.
 func RemoveXattr(c *kern.Ctx, p Path, name string) linux.Errno {
+	if name == aclAccess || name == aclDefault {
+		if e := p.writable(); e != 0 {
+			return e
+		}
+		return told(p, p.Dentry.Inode.setACL(c, name, nil))
+	}
 	if e := checkXattr(c, p, name, true); e != 0 {
 		return e
 	}
-	return p.Dentry.Inode.removeXattr(name)
+	return told(p, p.Dentry.Inode.removeXattr(name))
 }
 
 // removeXattr takes an attribute away, whoever asks.
