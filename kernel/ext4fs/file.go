@@ -246,6 +246,9 @@ func (f *file) SetAttr(_ *kern.Ctx, _ *vfs.Inode, a *vfs.Attr) linux.Errno {
 	if f.fs.ext.ReadOnly() {
 		return linux.EROFS
 	}
+	if f.Attrs()&vfs.Immutable != 0 {
+		return linux.EPERM
+	}
 	if a.Size > f.fs.MaxBytes {
 		return linux.EFBIG
 	}

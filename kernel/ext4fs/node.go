@@ -184,6 +184,9 @@ func (n *node) SetAttr(_ *kern.Ctx, i *vfs.Inode, a *vfs.Attr) linux.Errno {
 
 // setAttr stores attributes, those that are newer in memory with them.
 func (n *node) setAttr(a *vfs.Attr) linux.Errno {
+	if n.Attrs()&vfs.Immutable != 0 {
+		return linux.EPERM
+	}
 	at, mt, ct := n.Times()
 	x := ext4.Attr{Atime: &at, Mtime: &mt, Ctime: &ct}
 	if a.Mask&vfs.AttrAtime != 0 {

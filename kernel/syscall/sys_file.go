@@ -281,9 +281,15 @@ func (x *vectored) transfer(t *proc.Thread, f *vfs.File) (n int, e linux.Errno) 
 	}
 	switch {
 	case !x.write && x.at == atPosition:
-		return readFile(t, f, length)
+		n, e = readFile(t, f, length)
 	case !x.write:
-		return readAt(t, f, length, x.at)
+		n, e = readAt(t, f, length, x.at)
+	}
+	if !x.write {
+		if n == 0 && e == 0 {
+			f.NotifyRead(1) // unlike with read, watches hear of the end, too
+		}
+		return n, e
 	}
 	t.Append = x.flags&linux.RWF_APPEND != 0
 	if x.at == atPosition {

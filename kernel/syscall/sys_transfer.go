@@ -55,7 +55,7 @@ func transfer(t *proc.Thread, dst, src *vfs.File, in, out int64, n int) (done in
 		if put < got && kindOf(dst) != linux.S_IFREG {
 			break // a file is asked again: it says why it took no more
 		}
-		if n > 0 && t.Interrupted() {
+		if e == 0 && n > 0 && t.Interrupted() {
 			e = linux.ERESTARTSYS
 		}
 	}

@@ -227,6 +227,13 @@ func (p *aclPair) of(name string) acl {
 	return p.access
 }
 
+// release gives back what the lists took.
+func (p *aclPair) release() {
+	if p != nil && p.payer != nil {
+		xattrBytes().Release(p.payer, p.cost())
+	}
+}
+
 // getACL is getxattr of a list.
 func (i *Inode) getACL(name string) ([]byte, linux.Errno) {
 	if !i.takesACL() {
@@ -318,11 +325,12 @@ func (i *Inode) storeACL(u *kern.User, name string, a acl) linux.Errno {
 			return linux.ENOSPC
 		}
 		n.payer = u
-		if i.dropACL(); n.orNil() == nil {
-			xattrBytes().Release(u, n.cost())
-		}
 	}
 	i.acl.Store(n.orNil())
+	old.release()
+	if n.orNil() == nil {
+		n.release()
+	}
 	i.Changed()
 	return 0
 }
@@ -332,10 +340,7 @@ func (p *aclPair) cost() int64 { return int64(64 + 8*(len(p.access)+len(p.inheri
 
 // dropACL gives back what the lists of an inode in memory took.
 func (i *Inode) dropACL() {
-	if p := i.acl.Load(); p != nil && p.payer != nil {
-		xattrBytes().Release(p.payer, p.cost())
-		i.acl.Store(nil)
-	}
+	i.acl.Swap(nil).release()
 }
 
 // chmodACL makes the access list follow a change of mode; Mu is held.

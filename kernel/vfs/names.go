@@ -233,10 +233,10 @@ func LinkAt(c *kern.Ctx, fs *FSContext, oldAt *File, old string, newAt *File, pa
 		return linux.EEXIST
 	case w.lastDir:
 		return linux.ENOENT
-	case from.Mnt != w.cur.Mnt || i.FS != dir.Inode.FS:
-		return linux.EXDEV
 	case w.cur.Mnt.ReadOnly():
 		return linux.EROFS
+	case from.Mnt != w.cur.Mnt || i.FS != dir.Inode.FS:
+		return linux.EXDEV
 	}
 	if e := mayLink(w.cred, i); e != 0 {
 		return e

@@ -325,6 +325,9 @@ func OpenGranted(c *kern.Ctx, p Path, flags uint32) (*File, linux.Errno) {
 
 // openTemp is O_TMPFILE: a file without a name in the directory path.
 func (w *walk) openTemp(fs *FSContext, path string, how *OpenHow) (*File, linux.Errno) {
+	if accessOf[how.Flags&linux.O_ACCMODE]&MayWrite == 0 {
+		return nil, linux.EINVAL
+	}
 	w.flags |= FollowLast
 	p, e := w.resolve(path)
 	if e != 0 {
@@ -355,7 +358,11 @@ func (w *walk) openTemp(fs *FSContext, path string, how *OpenHow) (*File, linux.
 		i.Put()
 		return nil, e
 	}
-	return openUnnamed(w.c, Path{p.Mnt, p.Dentry}, i, "#"+utoa(i.Ino), how.Flags, how.Flags&linux.O_EXCL == 0)
+	f, e := openUnnamed(w.c, Path{p.Mnt, p.Dentry}, i, "#"+utoa(i.Ino), how.Flags, how.Flags&linux.O_EXCL == 0)
+	if e == 0 {
+		notifyOpened(f.Path, linux.IN_OPEN)
+	}
+	return f, e
 }
 
 // OpenUnnamed opens a new inode that gets no name; label is what /proc shows

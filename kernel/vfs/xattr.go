@@ -169,6 +169,9 @@ func SetXattr(c *kern.Ctx, p Path, name string, value []byte, flags uint32) linu
 		if e := p.writable(); e != 0 {
 			return e
 		}
+		if len(value) == 0 {
+			value = nil
+		}
 		return told(p, p.Dentry.Inode.setACL(c, name, value))
 	}
 	if e := checkXattr(c, p, name, true); e != 0 {
