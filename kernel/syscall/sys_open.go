@@ -55,7 +55,14 @@ func openHow(t *proc.Thread, dir int32, addr uio.Addr, how *vfs.OpenHow) (uint64
 		how.Flags&(linux.O_DIRECTORY|linux.O_CREAT) == linux.O_DIRECTORY|linux.O_CREAT {
 		return 0, linux.EINVAL
 	}
-	path, at, e := pathAt(t, dir, addr)
+	path, e := readPath(t, addr)
+	if e == 0 && path == "" {
+		e = linux.ENOENT
+	}
+	if e != 0 {
+		return 0, e
+	}
+	at, e := dirAt(t, dir, path)
 	if e != 0 {
 		return 0, e
 	}

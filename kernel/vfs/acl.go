@@ -357,23 +357,25 @@ func (i *Inode) chmodACL(u *kern.User, mode uint32) linux.Errno {
 
 // inheritACL says what lists a new inode gets, and cuts its mode by them; without a list
 // to inherit by the umask.
-func (n *NewNode) inheritACL(dir *Inode, umask uint32) (lists aclPair, e linux.Errno) {
+func (n *NewNode) inheritACL(dir *Inode, umask uint32) (*aclPair, linux.Errno) {
 	kind := n.Mode & linux.S_IFMT
 	if kind == linux.S_IFLNK {
-		return lists, 0
+		return nil, 0
 	}
-	var from acl
-	if dir.acl.Load() != nil {
-		p, e := dir.acls()
-		if e != 0 {
-			return lists, e
-		}
-		from = p.of(aclDefault)
+	if dir.acl.Load() == nil {
+		n.Mode &^= umask & 0o777
+		return nil, 0
 	}
+	p, e := dir.acls()
+	if e != 0 {
+		return nil, e
+	}
+	from := p.of(aclDefault)
 	if from == nil {
 		n.Mode &^= umask & 0o777
-		return lists, 0
+		return nil, 0
 	}
+	lists := &aclPair{}
 	a := from.withMode(n.Mode, true)
 	bits, exact := a.mode()
 	n.Mode = n.Mode&^0o777 | bits
@@ -388,6 +390,9 @@ func (n *NewNode) inheritACL(dir *Inode, umask uint32) (lists aclPair, e linux.E
 
 // setInherited stores the lists of a new inode.
 func (i *Inode) setInherited(u *kern.User, lists *aclPair) linux.Errno {
+	if lists == nil {
+		return 0
+	}
 	if lists.access != nil {
 		if e := i.storeACL(u, aclAccess, lists.access); e != 0 {
 			return e

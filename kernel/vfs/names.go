@@ -69,8 +69,8 @@ func (w *walk) makeLast(n *NewNode, umask uint32, excl bool) (d *Dentry, created
 		return nil, false, e
 	}
 	i.capless.Store(true)
-	if lists.orNil() != nil {
-		if e := i.setInherited(w.c.User(), &lists); e != 0 {
+	if lists != nil {
+		if e := i.setInherited(w.c.User(), lists); e != 0 {
 			dir.unmake(w.c, name, i)
 			return nil, false, e
 		}

@@ -354,7 +354,7 @@ func (w *walk) openTemp(fs *FSContext, path string, how *OpenHow) (*File, linux.
 	if e != 0 {
 		return nil, e
 	}
-	if e := i.setInherited(w.c.User(), &lists); e != 0 {
+	if e := i.setInherited(w.c.User(), lists); e != 0 {
 		i.Put()
 		return nil, e
 	}

@@ -96,7 +96,7 @@ func mayRemove(cred *kern.Cred, dir, i *Inode) linux.Errno {
 // with that group only from its members. This is decided before the umask, which
 // could hide that the mode asks for an executable. It returns the access control lists
 // that the new file gets.
-func newOwner(c *kern.Ctx, dir *Inode, n *NewNode, umask uint32) (aclPair, linux.Errno) {
+func newOwner(c *kern.Ctx, dir *Inode, n *NewNode, umask uint32) (*aclPair, linux.Errno) {
 	cred := c.Cred()
 	n.UID, n.GID = cred.FSUID, cred.FSGID
 	inherits := dir.mode.Load()&linux.S_ISGID != 0
