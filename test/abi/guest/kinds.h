@@ -12,7 +12,7 @@ MAKER(unixdg_new); MAKER(unixdg_bound); MAKER(unixdg_pair); MAKER(unixdg_closed)
 MAKER(unixseq_new); MAKER(unixseq_pair); MAKER(unixseq_listen); MAKER(unixseq_closed); MAKER(unixseq_data);
 MAKER(tcp_new); MAKER(tcp_bound); MAKER(tcp_listen); MAKER(tcp_listen_waiting); MAKER(tcp_connected); MAKER(tcp_data);
 MAKER(tcp_closed); MAKER(tcp_reset); MAKER(tcp_shut_write); MAKER(tcp_shut_read); MAKER(tcp_shut_both); MAKER(tcp_refused);
-MAKER(tcp_connecting); MAKER(tcp_listen_shut); MAKER(tcp_peer_gone); MAKER(tcp_accepted); MAKER(tcp_disconnected);
+MAKER(tcp_listen_shut); MAKER(tcp_peer_gone); MAKER(tcp_accepted); MAKER(tcp_disconnected);
 MAKER(tcp_last_ack);
 MAKER(tcp6_new); MAKER(tcp6_listen); MAKER(tcp6_connected); MAKER(tcp6_mapped);
 MAKER(udp_new); MAKER(udp_bound); MAKER(udp_connected); MAKER(udp_data); MAKER(udp_refused); MAKER(udp_shut); MAKER(udp6_new);

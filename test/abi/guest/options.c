@@ -16,7 +16,7 @@ const kind socket_kinds[] = {
 	{"tcp-listenshut", tcp_listen_shut}, {"tcp-conn", tcp_connected}, {"tcp-accepted", tcp_accepted}, {"tcp-data", tcp_data},
 	{"tcp-eof", tcp_closed}, {"tcp-shutw", tcp_shut_write}, {"tcp-shutr", tcp_shut_read}, {"tcp-shut", tcp_shut_both},
 	{"tcp-ended", tcp_last_ack}, {"tcp-reset", tcp_reset}, {"tcp-gone", tcp_peer_gone}, {"tcp-refused", tcp_refused},
-	{"tcp-connecting", tcp_connecting}, {"tcp-disconnected", tcp_disconnected},
+	{"tcp-disconnected", tcp_disconnected},
 	{"tcp6", tcp6_new}, {"tcp6-listen", tcp6_listen}, {"tcp6-conn", tcp6_connected}, {"tcp6-mapped", tcp6_mapped},
 	{"udp", udp_new}, {"udp-bound", udp_bound}, {"udp-conn", udp_connected}, {"udp-data", udp_data}, {"udp-refused", udp_refused},
 	{"udp-shut", udp_shut}, {"udp6", udp6_new}, {"udp6-bound", udp6_bound}, {"udp6-conn", udp6_connected}, {"udp6-mapped", udp6_mapped},

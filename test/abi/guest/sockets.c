@@ -217,19 +217,6 @@ void tcp_refused(subject *s)
 	close(other);
 }
 
-// tcp_connecting waits for a listener whose queue is full.
-void tcp_connecting(subject *s)
-{
-	struct sockaddr_storage a;
-	socklen_t n;
-	s->more = inet_at(AF_INET, SOCK_STREAM, &a, &n);
-	must(listen(s->more, 0), "listen");
-	for (int i = 0; i < 3; i++) {
-		s->fd = sock(AF_INET, SOCK_STREAM, 0);
-		connect(s->fd, (struct sockaddr *)&a, n);
-	}
-}
-
 void tcp_disconnected(subject *s)
 {
 	struct sockaddr a = {.sa_family = AF_UNSPEC};
