@@ -196,14 +196,18 @@ static void look(thread *t)
 	uint64_t *w;
 	if (me.uid == 0)
 		return;
-	if (raw(SYS_getresuid, (long)&id[0], (long)&id[1], (long)&id[2], 0, 0, 0) == 0 && (id[0] != user || id[1] != user || id[2] != user))
+	if (raw(SYS_getresuid, (long)&id[0], (long)&id[1], (long)&id[2], 0, 0, 0) == 0 && (id[0] != user || id[1] != user || id[2] != user)) {
+		me.slot->seen[0] = id[0], me.slot->seen[1] = id[1], me.slot->seen[2] = id[2];
 		me.slot->broken = BREACH + root_gained;
+	}
 	struct {
 		uint32_t version, pid;
 	} head = {0x20080522, 0};
 	uint32_t cap[6] = {0};
-	if (raw(SYS_capget, (long)&head, (long)cap, 0, 0, 0, 0) == 0 && (cap[0] | cap[1] | cap[3] | cap[4]))
+	if (raw(SYS_capget, (long)&head, (long)cap, 0, 0, 0, 0) == 0 && (cap[0] | cap[1] | cap[3] | cap[4])) {
+		me.slot->seen[0] = cap[0], me.slot->seen[1] = cap[1], me.slot->seen[2] = cap[3];
 		me.slot->broken = BREACH + root_gained;
+	}
 	if (secret_in(me.buffers + below(t, buffer_pages) * page, page) || secret_in(t->slots, 64 * 512))
 		me.slot->broken = BREACH + secret_seen;
 	// Elsewhere other workers write. No argument names this place, and a call with too
