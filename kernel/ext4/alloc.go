@@ -55,11 +55,10 @@ func (fs *FS) keep(margin, late int64) int64 {
 	return max(margin, min(late, int64(fs.s.blocks)/room)) + late/(room/2-2)
 }
 
-// Crowded reports whether there would be more room if what is late were written: each
-// late block keeps some others free.
+// Crowded reports whether the disk is nearly full: there may be more room when what is
+// late has been written, since each late block keeps some others free.
 func (fs *FS) Crowded() bool {
-	late := fs.late.Load()
-	return late > 0 && fs.free.Load() < fs.keep(fs.margin(), late)+4096/int64(fs.s.blockSize)
+	return fs.free.Load() < 4*fs.keep(fs.margin(), fs.late.Load())
 }
 
 // Holes counts the blocks of bytes off … off+n-1 that have no place on disk.

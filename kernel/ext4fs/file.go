@@ -117,7 +117,9 @@ func (o *opened) write(c *kern.Ctx, of *vfs.File, v *uio.Vec, off int64, l *held
 	}
 	if f.Privileged() {
 		l.lock()
-		f.RemovePrivs(c)
+		if e := f.RemovePrivs(c); e != 0 {
+			return 0, 0, e
+		}
 	}
 	if of.Flags()&linux.O_DIRECT != 0 {
 		done, e = f.writeDirect(v, off, l)
@@ -217,7 +219,9 @@ func (o *opened) Allocate(c *kern.Ctx, _ *vfs.File, mode uint32, off, n int64) l
 		kern.SignalSelf(c, int(linux.SIGXFSZ))
 		return linux.EFBIG
 	}
-	f.RemovePrivs(c)
+	if e := f.RemovePrivs(c); e != 0 {
+		return e
+	}
 	return f.allocate(mode, off, n)
 }
 

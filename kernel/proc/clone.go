@@ -266,6 +266,7 @@ func (t *Thread) copyProcess(own *newborn, a *CloneArgs) *Process {
 		q.limits[i].max.Store(p.limits[i].max.Load())
 	}
 	q.oomScore.Store(p.oomScore.Load())
+	q.oomMin.Store(p.oomMin.Load())
 	q.personality.Store(p.personality.Load())
 	q.THPDisable.Store(p.THPDisable.Load())
 	return q

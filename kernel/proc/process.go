@@ -34,6 +34,7 @@ type Process struct {
 	zombie      atomic.Bool   // all threads have ended
 	uid         atomic.Uint32 // real user ID
 	oomScore    atomic.Int32  // oom_score_adj
+	oomMin      atomic.Int32  // the least it may become without CAP_SYS_RESOURCE
 	personality atomic.Uint32
 	THPDisable  atomic.Bool   // PR_SET_THP_DISABLE
 	barriers    atomic.Uint32 // membarrier registrations
@@ -198,8 +199,17 @@ func (p *Process) ExitStatus() int32 {
 // OOMScoreAdj, SetOOMScoreAdj: /proc/PID/oom_score_adj.
 func (p *Process) OOMScoreAdj() int32 { return p.oomScore.Load() }
 
-// SetOOMScoreAdj sets it.
-func (p *Process) SetOOMScoreAdj(v int32) { p.oomScore.Store(v) }
+// SetOOMScoreAdj sets it: without privilege not below what was set with it.
+func (p *Process) SetOOMScoreAdj(v int32, privileged bool) linux.Errno {
+	if v < p.oomMin.Load() && !privileged {
+		return linux.EACCES
+	}
+	p.oomScore.Store(v)
+	if privileged {
+		p.oomMin.Store(v)
+	}
+	return 0
+}
 
 // Personality returns personality(2)'s value.
 func (p *Process) Personality() uint32 { return p.personality.Load() }

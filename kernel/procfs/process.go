@@ -177,11 +177,7 @@ func writeOOMAdj(x *about, b []byte) linux.Errno {
 		return linux.EINVAL
 	}
 	p := x.process()
-	if int32(n) < p.OOMScoreAdj() && !x.c.Cred().Has(kern.CapSysResource) {
-		return linux.EACCES
-	}
-	p.SetOOMScoreAdj(int32(n))
-	return 0
+	return p.SetOOMScoreAdj(int32(n), x.c.Cred().Has(kern.CapSysResource))
 }
 
 func readIO(x *about) ([]byte, linux.Errno) {

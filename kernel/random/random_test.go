@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"hardtack/kernel/kern"
+	"hardtack/kernel/wait"
 )
 
 // fresh gives the test a pool without entropy.
@@ -44,6 +45,44 @@ func TestStir(t *testing.T) {
 		if Ready() {
 			t.Errorf("%q: ready without entropy", pieces)
 		}
+	}
+}
+
+// TestStale: whoever reads when the entropy is old asks for more, once each time it gets
+// old, and nobody waits for that.
+func TestStale(t *testing.T) {
+	asked := func() bool {
+		select {
+		case <-Stale:
+			return true
+		default:
+			return false
+		}
+	}
+	Stir([]byte("fresh"), 0)
+	asked()
+	var b [8]byte
+	if Read(b[:]); asked() {
+		t.Error("asked for more right after some came")
+	}
+	old := func() {
+		pool.mu.Lock()
+		pool.stirred = wait.Now() - maxAge - 1
+		pool.mu.Unlock()
+	}
+	old()
+	if Read(b[:]); !asked() {
+		t.Error("nobody asked for more")
+	}
+	if Read(b[:]); asked() {
+		t.Error("asked twice")
+	}
+	for range 3 { // nobody answers
+		old()
+		Read(b[:])
+	}
+	if !asked() || asked() {
+		t.Error("there is not one request")
 	}
 }
 

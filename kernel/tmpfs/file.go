@@ -127,7 +127,9 @@ func (f *file) write(c *kern.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, lin
 		}
 	}
 	if f.Privileged() {
-		f.RemovePrivs(c)
+		if e := f.RemovePrivs(c); e != 0 {
+			return 0, e
+		}
 	}
 	done := 0
 	var e linux.Errno
@@ -346,9 +348,9 @@ func (f *file) Allocate(c *kern.Ctx, of *vfs.File, mode uint32, off, n int64) li
 	default:
 		return linux.EOPNOTSUPP
 	}
-	f.RemovePrivs(c)
+	e := f.RemovePrivs(c)
 	f.Modified()
-	return 0
+	return e
 }
 
 // punch makes the bytes off … end-1 read as zeros and frees whole pages.

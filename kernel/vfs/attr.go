@@ -236,7 +236,7 @@ func truncateInode(c *kern.Ctx, i *Inode, size int64) linux.Errno {
 	now := kern.Realtime()
 	e := i.Node.SetAttr(c, i, &Attr{Mask: AttrSize | AttrMtime | AttrCtime, Size: size, Mtime: now, Ctime: now})
 	if e == 0 {
-		i.RemovePrivs(c)
+		e = i.RemovePrivs(c)
 	}
 	return e
 }

@@ -330,49 +330,65 @@ func (t *lockTable) unflock(f *File) {
 
 // waits knows which thread waits for whose POSIX lock.
 type waits struct {
-	mu  sync.Mutex
-	who map[*kern.Ctx]lockWait // guarded by mu
+	mu    sync.Mutex
+	who   map[*kern.Ctx]any // the owner for whom a thread waits; guarded by mu
+	waits map[any][]waiter  // the threads that wait for an owner; guarded by mu
 }
 
-type lockWait struct{ owner, blocker any }
+type waiter struct {
+	c       *kern.Ctx
+	blocker any // who has the lock
+}
 
 var deadlocks waits
 
 // maxWaitChain is how far a circle of waiting owners is looked for.
 const maxWaitChain = 64
 
-// wait notes that owner waits for blocker; false if that would close a circle.
+// wait notes that owner waits for blocker; false if that would close a circle. Of an
+// owner with several threads that wait the first counts.
 func (w *waits) wait(c *kern.Ctx, owner, blocker any) bool {
 	if _, ofd := owner.(*File); ofd {
 		return true // an open file waits for nobody else: not detected, as on Linux
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	cur := blocker
-	for n := 0; n < maxWaitChain; n++ {
+	w.drop(c) // it may be that it waited for another lock of the file
+	for n, cur := 0, blocker; n < maxWaitChain; n++ {
 		if cur == owner {
 			return false
 		}
-		found := false
-		for _, x := range w.who {
-			if x.owner == cur {
-				cur, found = x.blocker, true
-				break
-			}
-		}
-		if !found {
+		next := w.waits[cur]
+		if len(next) == 0 {
 			break
 		}
+		cur = next[0].blocker
 	}
 	if w.who == nil {
-		w.who = map[*kern.Ctx]lockWait{}
+		w.who, w.waits = map[*kern.Ctx]any{}, map[any][]waiter{}
 	}
-	w.who[c] = lockWait{owner, blocker}
+	w.who[c] = owner
+	w.waits[owner] = append(w.waits[owner], waiter{c, blocker})
 	return true
 }
 
 func (w *waits) forget(c *kern.Ctx) {
 	w.mu.Lock()
-	delete(w.who, c)
+	w.drop(c)
 	w.mu.Unlock()
+}
+
+// drop is forget with mu held.
+func (w *waits) drop(c *kern.Ctx) {
+	owner, ok := w.who[c]
+	if !ok {
+		return
+	}
+	delete(w.who, c)
+	left := slices.DeleteFunc(w.waits[owner], func(x waiter) bool { return x.c == c })
+	if len(left) == 0 {
+		delete(w.waits, owner)
+	} else {
+		w.waits[owner] = left
+	}
 }

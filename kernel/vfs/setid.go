@@ -35,27 +35,32 @@ func (i *Inode) Privileged() bool {
 
 // RemovePrivs does what a change of content by c does to a regular file: it clears the
 // set-id bits, unless c has CAP_FSETID, and removes the file's capabilities. File systems
-// call it before a write; Mu is held.
-func (i *Inode) RemovePrivs(c *kern.Ctx) {
+// call it before a write, which fails if this does; Mu is held.
+func (i *Inode) RemovePrivs(c *kern.Ctx) linux.Errno {
 	if i.Type() != linux.S_IFREG {
-		return
+		return 0
 	}
 	if mode := i.mode.Load(); mode&setIDBits != 0 && !c.Cred().Has(kern.CapFsetid) {
 		if n := withoutSetID(c.Cred(), mode, i.GID()); n != mode {
-			i.Node.SetAttr(c, i, &Attr{Mask: AttrMode | AttrCtime, Mode: n & 0o7777, Ctime: kern.Realtime()})
+			if e := i.Node.SetAttr(c, i, &Attr{Mask: AttrMode | AttrCtime, Mode: n & 0o7777, Ctime: kern.Realtime()}); e != 0 {
+				return e
+			}
 		}
 	}
-	i.dropCaps()
+	return i.dropCaps()
 }
 
 // dropCaps removes a file's capabilities. SetXattr clears capless after it has stored
 // some, so that they are not overlooked for good.
-func (i *Inode) dropCaps() {
+func (i *Inode) dropCaps() linux.Errno {
 	if i.capless.Load() {
-		return
+		return 0
 	}
 	i.capless.Store(true)
-	if e := i.removeXattr(fileCaps); e != 0 && e != linux.ENODATA && e != linux.EOPNOTSUPP {
-		i.capless.Store(false)
+	e := i.removeXattr(fileCaps)
+	if e == 0 || e == linux.ENODATA || e == linux.EOPNOTSUPP {
+		return 0
 	}
+	i.capless.Store(false)
+	return e
 }
