@@ -270,9 +270,16 @@ enum { by_kill, by_exit_group, by_exec, ways };
 
 static int how;
 
+// turn is shared by the processes of a step: when to die, and that a call has come.
+static struct {
+	_Atomic int die, received;
+} *turn;
+
 static void *dies(void *arg)
 {
 	(void)arg;
+	while (!turn->die) // asleep is not enough: nobody may have received its call yet
+		sleep_ms(1);
 	settle_threads();
 	if (how == by_exit_group)
 		_exit(0);
@@ -288,7 +295,7 @@ int child_main(int argc, char **argv)
 	return 0;
 }
 
-// dying runs a statement in a process that dies when it waits in it.
+// dying runs a statement in a process that dies when it waits in it and dead is called.
 #define dying(...)                                             \
 	FORK({                                                 \
 		pthread_t dying_t;                             \
@@ -303,14 +310,18 @@ static void dead(pid_t pid)
 		settle(pid);
 		kill(pid, SIGKILL);
 	}
+	turn->die = 1;
 	wait_for(pid);
+	turn->die = 0;
 }
 
 TEST(steps, "either party dies at each step, each way: short, long, with descriptors, with a limit")
 {
+	turn = shared(sizeof *turn);
 	for (how = 0; how < ways; how++)
 		for (int kind = 0; kind < 4; kind++) {
 			endpoint e = new_endpoint();
+			turn->received = 0;
 			int p[2];
 			is(pipe(p), 0);
 			struct ht_ipc_buffer buffer = {.data = {1}, .fds = {p[0]}};
@@ -342,9 +353,12 @@ TEST(steps, "either party dies at each step, each way: short, long, with descrip
 				struct ht_message w = {.buffer = &buffer};
 				good(ht_ipc_recv(e.recv, &w, limit));
 				close(e.recv), close(e.send);
+				turn->received = 1;
 			});
 			m = first;
 			pid_t calls = FORK(is(ht_ipc_call(e.send, &m, limit), -EPIPE));
+			while (!turn->received)
+				sleep_ms(1);
 			dead(server);
 			ended(calls);
 			// The server in ReplyRecv, whose last caller has its answer.
