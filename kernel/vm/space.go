@@ -51,7 +51,8 @@ const (
 	// userTop is the first address that user programs cannot map (Linux's
 	// TASK_SIZE).
 	userTop = 0x7ffffffff000
-	// userMin is the lowest address that may be mapped (vm.mmap_min_addr).
+	// userMin is the lowest address that may be mapped (vm.mmap_min_addr), by root too: a
+	// nil pointer of the kernel must not reach a program's page where SMAP lacks.
 	userMin = 0x10000
 )
 
