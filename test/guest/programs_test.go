@@ -26,30 +26,11 @@ var programPackages = []string{"bash", "coreutils", "busybox-static", "diffutils
 // programDisk makes the disk from which the programs run.
 func programDisk(t *testing.T, repo, tool, dir string) string {
 	t.Helper()
-	if err := exec.Command("apt-cache", "show", "sqlite3", "postgresql-15").Run(); err != nil {
-		t.Skip("apt knows no sqlite3 and postgresql-15; apt-get update on Debian 12")
-	}
 	add := filepath.Join(dir, "add")
-	if err := os.MkdirAll(add, 0o755); err != nil {
-		t.Fatal(err)
-	}
 	if err := os.CopyFS(filepath.Join(add, "scripts"), os.DirFS(filepath.Join(repo, "test/guest/scripts"))); err != nil {
 		t.Fatal(err)
 	}
-	tar, disk := filepath.Join(dir, "programs.tar"), filepath.Join(dir, "programs.img")
-	cache := filepath.Join(repo, "build", "debs")
-	for _, args := range [][]string{
-		append([]string{"image", "debian", "-o", tar, "--cache", cache, "--add", add}, programPackages...),
-		{"image", "disk", "-o", disk, "--size", "3G", tar},
-	} {
-		if out, err := exec.Command(tool, args...).CombinedOutput(); err != nil {
-			t.Fatalf("hardtack %s: %v\n%s", strings.Join(args, " "), err, out)
-		}
-	}
-	if err := os.Remove(tar); err != nil {
-		t.Fatal(err)
-	}
-	return disk
+	return debianDisk(t, repo, tool, dir, "programs", add, "3G", programPackages)
 }
 
 // copyDisk copies a disk's file with its holes.
