@@ -11,7 +11,7 @@ DEMO_PKGS  = redis-server nginx bash busybox-static python3-minimal
 DEMO_FILES = $(shell find tool/demo/root -type f)
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: abi abi-known idl help build run check test crash storm test-overlay bench fuzz nightly bench-disk bench-storage bench-task bench-msg bench-affinity bench-lock bench-nucleus bench-ipc profile lint clean deps deps-cc deps-fs deps-apt FORCE
+.PHONY: abi abi-known idl help build run check test crash suites storm test-overlay bench fuzz nightly bench-disk bench-storage bench-task bench-msg bench-affinity bench-lock bench-nucleus bench-ipc profile lint clean deps deps-cc deps-fs deps-apt FORCE
 
 help:
 	@echo 'make run     boot Redis and NGINX, with a shell on the terminal (RUN="--cpus 4" adds flags)'
@@ -19,6 +19,7 @@ help:
 	@echo 'make build   bin/hardtack and the kernel image bin/kernel.elf'
 	@echo 'make test    vet, unit tests, tests in the guest'
 	@echo 'make crash   20,000 crashed and 10,000 damaged disks, Linux beside us, files tortured (two hours on two cores)'
+	@echo 'make suites  the suites of CPython and Go, here and on this Linux, compared (an hour or more)'
 	@echo 'make storm   CPUs that wake one another, and system calls at random, on many machines (STORM=60 seconds each)'
 	@echo 'make bench   the same programs here and under Linux; writes docs/bench/'
 	@echo 'make bench-ipc  processes that take turns on one CPU, here and under Linux; docs/bench/ipc.md'
@@ -80,6 +81,11 @@ crash: deps deps-cc deps-fs deps-apt
 	HARDTACK_GUEST=1 $(GO) test -timeout 1h -count=1 -v ./test/peer
 	HARDTACK_GUEST=1 $(GO) test -timeout 1h -count=1 -v -run TestPrograms ./test/guest
 	HARDTACK_GUEST=1 $(GO) test -timeout 12h -count=1 -v -run TestTorture ./test/guest
+
+# The long form of another: all listed suites of CPython and Go, on this machine's
+# Linux and in the guest.
+suites: deps deps-cc deps-apt
+	HARDTACK_GUEST=1 HARDTACK_SUITES=1 $(GO) test -timeout 8h -count=1 -v -run TestSuites ./test/guest
 
 # The long form of another: the CPUs of each concurrency control wake one another
 # and put one another to sleep for STORM seconds. Then system calls at random, for

@@ -16,7 +16,7 @@ mkdir -p /run/sshd /run/lock
 touch /run/utmp
 mount -t tmpfs tmpfs /tmp
 useradd -m -s /bin/bash joe
-echo joe:secret | chpasswd -c SHA256
+echo joe:secret | chpasswd -c SHA256 -s 1000
 # Close to the end of a minute, so that cron has something to do soon.
 date -s "@$((($(date +%s) / 60 + 1) * 60 - 5))" >/dev/null
 

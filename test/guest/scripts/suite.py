@@ -121,8 +121,10 @@ def run(module, limit):
             return
 
 
-if sys.argv[1] == "--child":
-    child(sys.argv[3], set(sys.argv[4:]), int(sys.argv[2]))
-else:
-    for m in sys.argv[2:]:
-        run(m, float(sys.argv[1]))
+# Tests of multiprocessing import the program anew.
+if __name__ == "__main__":
+    if sys.argv[1] == "--child":
+        child(sys.argv[3], set(sys.argv[4:]), int(sys.argv[2]))
+    else:
+        for m in sys.argv[2:]:
+            run(m, float(sys.argv[1]))
