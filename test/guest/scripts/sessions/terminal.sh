@@ -7,7 +7,9 @@ expect_before timeout { exit 1 } eof { exit 2 }
 send "PS1='P''> '; tty\r"
 expect -re {/dev/pts/[0-9]+}
 expect "P> "
-send "read line; echo \"<\$line>\"\r"
+# What is typed while the shell edits a line would not end one for read.
+send "echo re''ady; read line; echo \"<\$line>\"\r"
+expect "ready"
 send "words of a line\r"
 expect "<words of a line>"
 send "exit 3\r"
