@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -52,7 +53,11 @@ func TestSessions(t *testing.T) {
 	}
 	disk := debianDisk(t, repo, tool, dir, "sessions", add, "2G", sessionPackages)
 	var out console
-	if err := fromDisk(tool, disk, &out, "sessions", sessions...).Run(); err != nil {
+	cmd := fromDisk(tool, disk, &out, "sessions", sessions...)
+	if i := slices.Index(cmd.Args, "--timeout"); i > 0 {
+		cmd.Args[i+1] = "40m" // of a machine that has much else to do
+	}
+	if err := cmd.Run(); err != nil {
 		t.Errorf("sessions: %v", err)
 	}
 	text := strings.ReplaceAll(out.String(), "\r", "")
