@@ -7,49 +7,45 @@ import (
 )
 
 // account is what one user's files take of a file system. A file belongs to the account
-// of its owner.
+// of its owner. Accounts stay as long as the file system: there is one for each owner.
 type account struct {
 	fs     *FS
 	uid    uint32
 	pages  atomic.Int64
-	inodes int64 // guarded by fs.mu; the account goes with the last
+	inodes atomic.Int64
 }
 
-// enter counts one more inode of a user and returns the account, nil if there is no room.
-func (fs *FS) enter(uid uint32) *account {
+// accountOf returns a user's account, which it makes if there is none.
+func (fs *FS) accountOf(uid uint32) *account {
+	if a := fs.recent.Load(); a != nil && a.uid == uid {
+		return a
+	}
 	fs.mu.Lock()
-	defer fs.mu.Unlock()
 	a := fs.accounts[uid]
-	own := int64(1)
-	if a != nil {
-		own += a.inodes
-	}
-	if !fs.granted(uid, own, fs.inodes.Load()+1, fs.maxInodes.Load(), fs.shareInodes) {
-		return nil
-	}
-	return fs.count(a, uid)
-}
-
-// count adds an inode to an account, which it makes if a is nil; mu is held.
-func (fs *FS) count(a *account, uid uint32) *account {
 	if a == nil {
 		a = &account{fs: fs, uid: uid}
 		fs.accounts[uid] = a
 	}
-	a.inodes++
-	fs.inodes.Add(1)
+	fs.mu.Unlock()
+	fs.recent.Store(a)
+	return a
+}
+
+// enter counts one more inode of a user and returns the account, nil if there is no room.
+func (fs *FS) enter(uid uint32) *account {
+	a := fs.accountOf(uid)
+	own, all := a.inodes.Add(1), fs.inodes.Add(1)
+	if limit := fs.maxInodes.Load(); all > limit-limit/4 && !fs.granted(uid, own, all, limit, fs.shareInodes) {
+		a.leave()
+		return nil
+	}
 	return a
 }
 
 // leave counts one inode less; its pages were released before.
 func (a *account) leave() {
-	a.fs.mu.Lock()
-	a.inodes--
-	if a.inodes == 0 {
-		delete(a.fs.accounts, a.uid)
-	}
+	a.inodes.Add(-1)
 	a.fs.inodes.Add(-1)
-	a.fs.mu.Unlock()
 }
 
 // move puts an inode with its pages into another user's account, whether or not that
@@ -58,13 +54,11 @@ func (a *account) move(uid uint32, pages int64) *account {
 	if uid == a.uid {
 		return a
 	}
-	fs := a.fs
-	fs.mu.Lock()
-	to := fs.count(fs.accounts[uid], uid)
-	fs.mu.Unlock()
+	to := a.fs.accountOf(uid)
+	to.inodes.Add(1)
 	to.pages.Add(pages)
 	a.pages.Add(-pages)
-	a.leave()
+	a.inodes.Add(-1)
 	return to
 }
 

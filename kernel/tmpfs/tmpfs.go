@@ -32,7 +32,8 @@ type FS struct {
 	sharePages, shareInodes bool
 
 	mu       sync.Mutex          // a leaf
-	accounts map[uint32]*account // guarded by mu: of the users who have files
+	accounts map[uint32]*account // guarded by mu: of the users who have had files
+	recent   atomic.Pointer[account]
 }
 
 // Options are what mount says.
