@@ -3,6 +3,9 @@ package linux
 import "encoding/binary"
 
 // System V semaphores and messages (include/uapi/linux/sem.h, msg.h).
+// IPCMNI is the most objects of a kind.
+const IPCMNI = 32768
+
 const (
 	SEM_UNDO = 0x1000
 

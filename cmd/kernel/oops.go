@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
 	"hardtack/kernel/oops"
 	"hardtack/kernel/proc"
 	"hardtack/kernel/procfs"
@@ -15,10 +16,6 @@ import (
 )
 
 // Panics on the way of a system call (docs/decisions/0093-panics.md).
-
-// maxOopses ends the machine after so many panics (Linux's oops_limit): each may have
-// left references behind that nobody gives back.
-const maxOopses = 10000
 
 var oopses atomic.Uint64
 
@@ -35,7 +32,7 @@ func (k *kernel) catchPanics() {
 			warn("a panic while a lock may be held, by %s: the machine stops", where)
 			return false
 		}
-		return oopses.Load() < maxOopses
+		return kern.PanicOnOops.Get() == 0 && (kern.OopsLimit.Get() == 0 || oopses.Load() < uint64(kern.OopsLimit.Get()))
 	}
 	proc.Oops = reportOops
 }

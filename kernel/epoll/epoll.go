@@ -94,13 +94,20 @@ const itemCost = 512
 
 // watches is shared by all users' items. They may take a 12th of memory.
 var watches = sync.OnceValue(func() *kern.Pool {
-	p := kern.NewPool(2 * MaxWatches())
-	p.SetPerUser(MaxWatches())
+	n := int64(mem.Total()) * mem.PageSize / 25 / itemCost // a 25th of memory
+	p := kern.NewPool(2 * n)
+	p.SetPerUser(n)
 	return p
 })
 
-// MaxWatches is fs.epoll.max_user_watches: a user's items may take a 25th of memory.
-func MaxWatches() int64 { return int64(mem.Total()) * mem.PageSize / 25 / itemCost }
+// MaxWatches is fs.epoll.max_user_watches.
+func MaxWatches() int64 { return watches().PerUser() }
+
+// SetMaxWatches changes it.
+func SetMaxWatches(n int64) {
+	watches().SetMax(max(min(n, 1<<62), 1) * 2)
+	watches().SetPerUser(max(n, 1))
+}
 
 // New returns an open epoll file of a user's.
 func New(u *kern.User) *vfs.File {

@@ -109,6 +109,7 @@ const (
 	CapNetRaw            = 13
 	CapIPCLock           = 14
 	CapIPCOwner          = 15
+	CapSysRawio          = 17
 	CapSysChroot         = 18
 	CapSysPtrace         = 19
 	CapSysAdmin          = 21

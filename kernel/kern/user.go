@@ -89,9 +89,9 @@ func (s *Shares) Grant(own, all int64, privileged bool) bool {
 // Pool is something of which the machine has only so much, and which all users share.
 type Pool struct {
 	id      int // immutable
-	shares  Shares
+	shares  atomic.Pointer[Shares]
 	used    atomic.Int64
-	perUser int64 // no user but root gets more; 0: no such bound
+	perUser atomic.Int64 // no user but root gets more; 0: no such bound
 }
 
 // maxPools is the number of pools of the kernel, about.
@@ -110,16 +110,20 @@ func NewPool(n int64) *Pool {
 	return p
 }
 
-// SetMax makes it a pool of n. Nobody uses it meanwhile.
+// SetMax makes it a pool of n; what was given out stays.
 func (p *Pool) SetMax(n int64) {
-	p.shares = SharesOf(n)
+	s := SharesOf(n)
+	p.shares.Store(&s)
 }
 
-// SetPerUser bounds what a user other than root gets. Nobody uses the pool meanwhile.
-func (p *Pool) SetPerUser(n int64) { p.perUser = n }
+// SetPerUser bounds what a user other than root gets.
+func (p *Pool) SetPerUser(n int64) { p.perUser.Store(n) }
+
+// PerUser returns what a user other than root gets, 0 if there is no such bound.
+func (p *Pool) PerUser() int64 { return p.perUser.Load() }
 
 // Max returns how much there is.
-func (p *Pool) Max() int64 { return p.shares.Max }
+func (p *Pool) Max() int64 { return p.shares.Load().Max }
 
 // Of returns how much a user has.
 func (p *Pool) Of(u *User) int64 { return u.used[p.id].Load() }
@@ -158,7 +162,7 @@ func (p *Pool) Release(u *User, n int64) {
 // Room reports whether a user would get n more; a privileged one counts as root.
 func (p *Pool) Room(u *User, n int64, privileged bool) bool {
 	all := p.used.Load() + n
-	if all <= p.shares.Much && p.perUser == 0 {
+	if all <= p.shares.Load().Much && p.perUser.Load() == 0 {
 		return true
 	}
 	return p.granted(u.used[p.id].Load()+n, all, privileged)
@@ -166,17 +170,17 @@ func (p *Pool) Room(u *User, n int64, privileged bool) bool {
 
 // within is granted of what the user has now, all being given out in total.
 func (p *Pool) within(u *User, all int64, privileged bool) bool {
-	if all <= p.shares.Much && p.perUser == 0 {
+	if all <= p.shares.Load().Much && p.perUser.Load() == 0 {
 		return true
 	}
 	return p.granted(u.used[p.id].Load(), all, privileged)
 }
 
 func (p *Pool) granted(own, all int64, privileged bool) bool {
-	if !privileged && p.perUser > 0 && own > p.perUser {
+	if most := p.perUser.Load(); !privileged && most > 0 && own > most {
 		return false
 	}
-	return p.shares.Grant(own, all, privileged)
+	return p.shares.Load().Grant(own, all, privileged)
 }
 
 // Move charges n to another user, whether or not that one has room.

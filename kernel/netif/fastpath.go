@@ -21,7 +21,7 @@ import (
 // receiveTCP takes a frame if it is such a packet; false leaves it to others.
 func (l *Link) receiveTCP(d stack.TransportDispatcher, f *netdev.Frame) bool {
 	own := l.own4.Load()
-	if own == 0 || len(f.Parts) != 1 || l.net.RawSockets() != 0 {
+	if own == 0 || len(f.Parts) != 1 || l.net.RawSockets() != 0 || l.net.Checking() {
 		return false
 	}
 	b := f.Parts[0]

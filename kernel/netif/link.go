@@ -291,6 +291,8 @@ func (l *Link) receiveOne(d stack.NetworkDispatcher, f *netdev.Frame) {
 	if l.features&netdev.RxChecksum != 0 && !f.ChecksumValid && !f.NeedsChecksum && !checksumsValid(p, proto) {
 		return
 	}
-	l.net.Waits(p.Size())
-	d.DeliverNetworkPacket(proto, p)
+	if !l.net.Refuses(l.index, proto, p) {
+		l.net.Waits(p.Size())
+		d.DeliverNetworkPacket(proto, p)
+	}
 }

@@ -16,19 +16,53 @@ type dirtyList struct {
 	first, last *File // guarded by mu
 }
 
-// Times, as Linux's vm.dirty_* name them.
-const (
-	expireAfter = 30 * time.Second // dirty_expire_centisecs
-	interval    = 5 * time.Second  // dirty_writeback_centisecs
-)
+// Share is a part of the memory that pages could take: so many bytes, or if that is 0,
+// so many hundredths.
+type Share struct{ Bytes, Percent kern.Setting }
+
+func (s *Share) pages() int64 {
+	if n := s.Bytes.Get(); n != 0 {
+		return (n + mem.PageSize - 1) / mem.PageSize
+	}
+	return dirtyable() * s.Percent.Get() / 100
+}
+
+// Background is how many dirty pages make the writer begin at once (vm.dirty_background_*),
+// Limit how many there may be: who dirties more writes (vm.dirty_bytes, vm.dirty_ratio).
+var Background, Limit Share
+
+func init() {
+	Background.Percent.Set(10)
+	Limit.Percent.Set(20)
+}
+
+// expireAfter is when a page has been dirty for too long.
+func expireAfter() int64 { return kern.DirtyExpire.Get() * int64(10*time.Millisecond) }
+
+// interval is how often the writer looks. It looks now and then though it is told not
+// to, for it keeps memory free too.
+func interval() time.Duration {
+	if n := kern.DirtyWriteback.Get(); n > 0 {
+		return time.Duration(n) * 10 * time.Millisecond
+	}
+	return time.Hour
+}
+
+// Tick makes the writer heed a change of the interval.
+func Tick() {
+	if tick := ticker.Load(); tick != nil {
+		tick.Reset(interval())
+	}
+}
+
+// ticker is the writer's, once it runs.
+var ticker atomic.Pointer[time.Ticker]
 
 // dirtyable is the memory that dirty pages could be: what is free, and the cache.
 func dirtyable() int64 { return int64(mem.Spare()) + cache.pages.Load() }
 
-// background is how many dirty pages make the writer begin at once, limit how many
-// there may be: who dirties more writes.
-func background() int64 { return dirtyable() / 10 }
-func limit() int64      { return dirtyable() / 5 }
+func background() int64 { return min(Background.pages(), max(limit()/2, 1)) }
+func limit() int64      { return max(Limit.pages(), 1) }
 
 func (d *dirtyList) add(f *File) {
 	d.mu.Lock()
@@ -129,7 +163,8 @@ func wakeWriter() {
 // writer is the background goroutine: it writes what has been dirty for long, or
 // anything where there is much, and keeps some memory free.
 func writer() {
-	tick := time.NewTicker(interval)
+	tick := time.NewTicker(interval())
+	ticker.Store(tick)
 	for {
 		select {
 		case <-tick.C:
@@ -168,7 +203,7 @@ func writeOld(down int64) {
 	for {
 		when := kern.Monotonic()
 		if cache.nDirty.Load() <= down && mem.Spare() >= lowWater() {
-			when -= int64(expireAfter)
+			when -= expireAfter()
 		}
 		f := cache.dirty.claim(when)
 		if f == nil {

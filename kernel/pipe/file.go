@@ -22,14 +22,18 @@ type end struct {
 // anon is an open end of a pipe(2): a file without a name.
 type anon struct{ end }
 
-// Pair returns both ends of a new pipe; flags are O_NONBLOCK and O_DIRECT.
-func Pair(c *kern.Ctx, flags uint32) (r, w *vfs.File) {
+// Pair returns both ends of a new pipe; flags are O_NONBLOCK and O_DIRECT. ENFILE: the
+// user has too many.
+func Pair(c *kern.Ctx, flags uint32) (r, w *vfs.File, e linux.Errno) {
 	p := New(c)
+	if p == nil {
+		return nil, nil, linux.ENFILE
+	}
 	p.readers, p.writers, p.rOpens, p.wOpens = 1, 1, 1, 1
 	slots.Force(p.user, int64(len(p.frames)))
 	flags &= linux.O_NONBLOCK | linux.O_DIRECT
 	return vfs.NewFile(&anon{end{p: p, r: true}}, linux.O_RDONLY|flags),
-		vfs.NewFile(&anon{end{p: p, w: true}}, linux.O_WRONLY|flags)
+		vfs.NewFile(&anon{end{p: p, w: true}}, linux.O_WRONLY|flags), 0
 }
 
 // Open opens a fifo as fifo(7) tells: a reader waits for a writer and the
@@ -114,8 +118,16 @@ func (p *Pipe) partner(c *kern.Ctx, opens *uint64, was uint64) linux.Errno {
 
 func init() {
 	vfs.OpenFIFO = func(c *kern.Ctx, i *vfs.Inode, flags uint32) (vfs.Ops, linux.Errno) {
-		p, ok := i.PrivateOr(func() any { return New(c) }).(*Pipe)
+		p, ok := i.PrivateOr(func() any {
+			if p := New(c); p != nil {
+				return p
+			}
+			return nil
+		}).(*Pipe)
 		if !ok {
+			if p == nil && i.PrivateOr(func() any { return nil }) == nil {
+				return nil, linux.ENOMEM
+			}
 			return nil, linux.ENXIO
 		}
 		return p.Open(c, flags)

@@ -17,7 +17,6 @@ import (
 	"math"
 	"math/bits"
 	"sync"
-	"sync/atomic"
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
@@ -30,9 +29,8 @@ import (
 const (
 	// DefaultSize is the capacity of a new pipe.
 	DefaultSize = 65536
-	// MaxSize is the most that F_SETPIPE_SZ grants an ordinary user
-	// (fs.pipe-max-size), and maxRootSize one with CAP_SYS_RESOURCE.
-	MaxSize     = 1 << 20
+	// maxRootSize is the most that F_SETPIPE_SZ grants with CAP_SYS_RESOURCE; without
+	// it is fs.pipe-max-size.
 	maxRootSize = 1 << 26
 
 	page = mem.PageSize
@@ -68,7 +66,8 @@ type Pipe struct {
 // span is the bytes from start to before end.
 type span struct{ start, end uint64 }
 
-// New returns a pipe of c's that nobody has open. It is small if the user has many.
+// New returns a pipe of c's that nobody has open, nil if the user has too many. It is
+// small if the user has many.
 func New(c *kern.Ctx) *Pipe {
 	cr := c.Cred()
 	p := &Pipe{
@@ -79,24 +78,30 @@ func New(c *kern.Ctx) *Pipe {
 		user:  cr.User,
 	}
 	n := int64(DefaultSize / page)
-	if slots.Of(p.user)+n > UserPagesSoft.Load() && !privileged(cr) {
-		n = leastFrames
+	if most := kern.PipeMaxSize.Get(); n > most/page && !cr.Has(kern.CapSysResource) {
+		n = most / page
+	}
+	if tooMany(slots.Of(p.user)+n, &kern.PipePagesSoft) && !privileged(cr) {
+		n = min(n, leastFrames)
+	}
+	if tooMany(slots.Of(p.user)+n, &kern.PipePagesHard) && !privileged(cr) {
+		return nil
 	}
 	p.frames = make([]mem.Frame, n)
 	return p
 }
 
-// UserPagesSoft is how many pages the pipes of an unprivileged user may have before
-// new ones are small (fs.pipe-user-pages-soft).
-var UserPagesSoft atomic.Int64
+// tooMany reports whether a user has more than a limit of pages in pipes, 0 being none.
+func tooMany(n int64, limit *kern.Setting) bool {
+	most := limit.Get()
+	return most > 0 && n > most
+}
 
 // slots counts the pages that users' pipes may take, taken or not.
 var slots = kern.NewPool(math.MaxInt64)
 
 // leastFrames is the size of a small pipe.
 const leastFrames = 2
-
-func init() { UserPagesSoft.Store(16384) }
 
 func privileged(c *kern.Cred) bool {
 	return c.Has(kern.CapSysResource) || c.Has(kern.CapSysAdmin)
@@ -397,15 +402,16 @@ func (p *Pipe) SetSize(c *kern.Ctx, n uint64) (int, linux.Errno) {
 	}
 	pages := (n + page - 1) / page
 	pages = 1 << bits.Len64(pages-1)
-	if pages*page > MaxSize && !c.Cred().Has(kern.CapSysResource) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if pages*page > uint64(kern.PipeMaxSize.Get()) && int(pages) > len(p.frames) && !c.Cred().Has(kern.CapSysResource) {
 		return 0, linux.EPERM
 	}
 	if pages*page > maxRootSize {
 		return 0, linux.ENOMEM
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if more := int64(pages) - int64(len(p.frames)); more > 0 && slots.Of(p.user)+more > UserPagesSoft.Load() && !privileged(c.Cred()) {
+	if more := int64(pages) - int64(len(p.frames)); more > 0 && !privileged(c.Cred()) &&
+		(tooMany(slots.Of(p.user)+more, &kern.PipePagesSoft) || tooMany(slots.Of(p.user)+more, &kern.PipePagesHard)) {
 		return 0, linux.EPERM
 	}
 	if used := p.tail - p.head; p.busy || used > pages*page || uint64(len(p.packets)) > pages {

@@ -44,7 +44,7 @@ func pattern(from, n int) []byte {
 func TestAgainstByteQueue(t *testing.T) {
 	c := kern.NewKernelCtx()
 	before, charged := mem.Available(), inPipes().Used()
-	r, w := Pair(c, linux.O_NONBLOCK)
+	r, w, _ := Pair(c, linux.O_NONBLOCK)
 	p := PipeOf(r)
 	rnd := rand.New(rand.NewSource(1))
 	var model []byte
@@ -118,7 +118,7 @@ func TestAgainstByteQueue(t *testing.T) {
 
 func TestPackets(t *testing.T) {
 	c := kern.NewKernelCtx()
-	r, w := Pair(c, linux.O_NONBLOCK|linux.O_DIRECT)
+	r, w, _ := Pair(c, linux.O_NONBLOCK|linux.O_DIRECT)
 	write(c, w, []byte("hello"))
 	write(c, w, []byte("wide world"))
 	w.UpdateFlags(linux.O_DIRECT, 0)
@@ -162,7 +162,7 @@ func TestPackets(t *testing.T) {
 // with readers and writers that block.
 func TestAtomicityAndBlocking(t *testing.T) {
 	c := kern.NewKernelCtx()
-	r, w := Pair(c, 0)
+	r, w, _ := Pair(c, 0)
 	const writers, records, size = 4, 400, 1000
 	var wg sync.WaitGroup
 	for id := 0; id < writers; id++ {
@@ -203,7 +203,7 @@ func TestAtomicityAndBlocking(t *testing.T) {
 
 func TestLargeWriteBlocksUntilRead(t *testing.T) {
 	c := kern.NewKernelCtx()
-	r, w := Pair(c, 0)
+	r, w, _ := Pair(c, 0)
 	const total = 1 << 20
 	go func() {
 		c := kern.NewKernelCtx()
@@ -231,7 +231,7 @@ func TestBrokenPipe(t *testing.T) {
 	kern.OnSignalSelf(func(_ *kern.Ctx, sig int) { sent = sig })
 	defer kern.OnSignalSelf(nil)
 	c := kern.NewKernelCtx()
-	r, w := Pair(c, 0)
+	r, w, _ := Pair(c, 0)
 	done := make(chan linux.Errno)
 	go func() {
 		c := kern.NewKernelCtx()
@@ -254,7 +254,7 @@ func TestBrokenPipe(t *testing.T) {
 
 func TestSignalEndsWait(t *testing.T) {
 	c := kern.NewKernelCtx()
-	r, w := Pair(c, 0)
+	r, w, _ := Pair(c, 0)
 	go func() {
 		time.Sleep(2 * time.Millisecond)
 		c.SetInterrupted(true)
@@ -287,7 +287,7 @@ func (f faulty) CopyOut(a uio.Addr, s []byte) (int, linux.Errno) { return f.Copy
 
 func TestFaults(t *testing.T) {
 	c := kern.NewKernelCtx()
-	r, w := Pair(c, linux.O_NONBLOCK)
+	r, w, _ := Pair(c, linux.O_NONBLOCK)
 	c.Vec.Init(faulty{}, 50, 200)
 	if n, e := w.Ops.Write(c, w, &c.Vec, 0); n != 0 || e != linux.EFAULT {
 		t.Fatal(n, e)
@@ -367,7 +367,7 @@ func TestFifoOpen(t *testing.T) {
 
 func TestSmallMessagesDoNotAllocate(t *testing.T) {
 	c := kern.NewKernelCtx()
-	r, w := Pair(c, 0)
+	r, w, _ := Pair(c, 0)
 	b := make([]byte, 5)
 	if n := testing.AllocsPerRun(100, func() {
 		write(c, w, b)
@@ -379,7 +379,7 @@ func TestSmallMessagesDoNotAllocate(t *testing.T) {
 
 func BenchmarkWriteRead5(b *testing.B) {
 	c := kern.NewKernelCtx()
-	r, w := Pair(c, 0)
+	r, w, _ := Pair(c, 0)
 	buf := make([]byte, 5)
 	for b.Loop() {
 		write(c, w, buf)
@@ -389,8 +389,8 @@ func BenchmarkWriteRead5(b *testing.B) {
 
 func BenchmarkRoundTrip5(b *testing.B) {
 	c := kern.NewKernelCtx()
-	r1, w1 := Pair(c, 0)
-	r2, w2 := Pair(c, 0)
+	r1, w1, _ := Pair(c, 0)
+	r2, w2, _ := Pair(c, 0)
 	go func() {
 		c := kern.NewKernelCtx()
 		buf := make([]byte, 5)
@@ -411,8 +411,8 @@ func BenchmarkRoundTrip5(b *testing.B) {
 
 func TestSpliceAndTee(t *testing.T) {
 	c := kern.NewKernelCtx()
-	r1, w1 := Pair(c, linux.O_NONBLOCK)
-	r2, w2 := Pair(c, linux.O_NONBLOCK)
+	r1, w1, _ := Pair(c, linux.O_NONBLOCK)
+	r2, w2, _ := Pair(c, linux.O_NONBLOCK)
 	p, q := PipeOf(r1), PipeOf(r2)
 	if _, e := Tee(c, p, q, 10, true, true); e != linux.EAGAIN {
 		t.Fatal(e)

@@ -302,7 +302,7 @@ func (t *Thread) place(c *Thread, a *CloneArgs) linux.Errno {
 		return linux.ERESTARTNOINTR
 	}
 	id := int32(0)
-	if pidCount < PIDMax-firstPID-pidReserve || mayExceed(t.Cred()) {
+	if pidCount < maxPID-firstPID-pidReserve || mayExceed(t.Cred()) {
 		id = allocPID(a.TID)
 	}
 	if id == 0 {

@@ -4,7 +4,6 @@ package proc
 
 import (
 	"strings"
-	"sync/atomic"
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/elf"
@@ -14,12 +13,6 @@ import (
 	"hardtack/kernel/vm"
 	"hardtack/kernel/wait"
 )
-
-// RandomizeVA is /proc/sys/kernel/randomize_va_space: 0 turns ASLR off, 1 leaves
-// the heap behind the program.
-var RandomizeVA atomic.Int32
-
-func init() { RandomizeVA.Store(2) }
 
 // maxScripts is how many "#!" lines lead to one another.
 const maxScripts = 5
@@ -270,7 +263,7 @@ func (t *Thread) fillImage(s *vm.Space, x *program, env []string) (img *Image, a
 	if x.secure {
 		s.Limits = p.secureLimit
 	}
-	aslr := RandomizeVA.Load() != 0 && p.Personality()&^x.clear&addrNoRandomize == 0
+	aslr := kern.RandomizeVA.Get() != 0 && p.Personality()&^x.clear&addrNoRandomize == 0
 	s.PickMmapBase(aslr)
 	x.lost = true
 	bias, e := loadELF(c, s, x.file, x.elf, biasFor(x, aslr))
@@ -288,7 +281,7 @@ func (t *Thread) fillImage(s *vm.Space, x *program, env []string) (img *Image, a
 		return nil, at, linux.EINVAL
 	}
 	x.lost = false
-	s.SetBrk(brkFor(x, bias, aslr && RandomizeVA.Load() > 1))
+	s.SetBrk(brkFor(x, bias, aslr && kern.RandomizeVA.Get() > 1))
 	vdso, e := mapVDSO(c, s)
 	if e != 0 {
 		return nil, at, e

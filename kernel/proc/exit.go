@@ -118,6 +118,7 @@ func (t *Thread) vforkDone() {
 func (t *Thread) unlink() {
 	p := t.Proc
 	user, system := t.CPUTime()
+	ended.add(user, system, t.demand())
 	var after notice
 	p.mu.Lock()
 	for i, u := range p.threads {

@@ -28,7 +28,7 @@ func (t *Thread) assume(x *program, s *vm.Space, img *Image) (old *vm.Space, pre
 	dump := vm.DumpUser
 	grown := raises(before, n)
 	if grown || x.unreadable || before.EUID != before.UID || before.EGID != before.GID {
-		dump = vm.DumpNone
+		dump = int32(kern.SuidDumpable.Get())
 	}
 	if dump != vm.DumpUser {
 		s.SetDumpable(dump)
@@ -79,7 +79,7 @@ func (t *Thread) ChangeCred(n *kern.Cred) {
 	p.mu.Lock()
 	if raises(t.Cred(), n) {
 		if t.Space != nil {
-			t.Space.SetDumpable(vm.DumpNone)
+			t.Space.SetDumpable(int32(kern.SuidDumpable.Get()))
 		}
 		p.deathSignal.Store(0)
 	}

@@ -5,7 +5,6 @@ import (
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
-	"hardtack/kernel/vfs"
 )
 
 // limit is one resource limit; readers take no lock, writers hold Process.mu.
@@ -20,7 +19,7 @@ func (p *Process) firstLimits() {
 	p.setLimit(linux.RLIMIT_STACK, 8<<20, linux.RLIM_INFINITY)
 	p.setLimit(linux.RLIMIT_CORE, 0, linux.RLIM_INFINITY)
 	p.setLimit(linux.RLIMIT_NPROC, half, half)
-	p.setLimit(linux.RLIMIT_NOFILE, 1024, vfs.MaxFDs)
+	p.setLimit(linux.RLIMIT_NOFILE, 1024, uint64(kern.NrOpen.Get()))
 	p.setLimit(linux.RLIMIT_MEMLOCK, 8<<20, 8<<20)
 	p.setLimit(linux.RLIMIT_SIGPENDING, half, half)
 	p.setLimit(linux.RLIMIT_MSGQUEUE, 819200, 819200)
@@ -63,7 +62,7 @@ func (p *Process) setRlimit(c *kern.Cred, n int, l *linux.Rlimit) linux.Errno {
 	switch {
 	case l.Cur > l.Max:
 		return linux.EINVAL
-	case n == linux.RLIMIT_NOFILE && l.Max > vfs.MaxFDs,
+	case n == linux.RLIMIT_NOFILE && l.Max > uint64(kern.NrOpen.Get()),
 		l.Max > p.limits[n].max.Load() && !c.Has(kern.CapSysResource):
 		return linux.EPERM
 	}

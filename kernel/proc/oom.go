@@ -15,6 +15,11 @@ func (t *Thread) outOfMemory() {
 	if mem.Squeeze() {
 		return
 	}
+	if kern.OOMKillAllocator.Get() != 0 && t.Proc.OOMScoreAdj() != -1000 && t.Proc.PID != 1 {
+		lastOOM.Store(kern.Monotonic())
+		t.Proc.kill()
+		return
+	}
 	if victim := KillBiggest(); victim == t.Proc {
 		return
 	}

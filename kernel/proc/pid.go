@@ -5,15 +5,32 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
 	"hardtack/kernel/mem"
 )
 
-// PIDMax bounds process and thread numbers (/proc/sys/kernel/pid_max).
-const PIDMax = 32768
+// maxPID bounds process and thread numbers, whatever kernel.pid_max says.
+const maxPID = 32768
 
-// firstPID is where the search for a number begins again after PIDMax.
+// firstPID is where the search for a number begins again behind the last.
 const firstPID = 300
+
+// What kernel.pid_max may be.
+const (
+	MinPIDMax = firstPID + 1
+	MaxPIDMax = 1 << 22
+)
+
+var pidMax kern.Setting
+
+func init() { pidMax.Set(maxPID) }
+
+// PIDMax returns kernel.pid_max: numbers are smaller.
+func PIDMax() int64 { return pidMax.Get() }
+
+// SetPIDMax changes it. Numbers in use stay.
+func SetPIDMax(n int64) { pidMax.Set(n) }
 
 // treeMu guards the tree of processes, groups and sessions and who has which number.
 var treeMu sync.Mutex
@@ -33,8 +50,8 @@ func (s *pidSlot) free() bool {
 const slotsPerChunk = 64
 
 var (
-	pidChunks [PIDMax / slotsPerChunk]atomic.Pointer[[slotsPerChunk]pidSlot] // made under treeMu, never removed
-	pidUsed   [PIDMax / 64]uint64                                            // guarded by treeMu; bit set: in use
+	pidChunks [maxPID / slotsPerChunk]atomic.Pointer[[slotsPerChunk]pidSlot] // made under treeMu, never removed
+	pidUsed   [maxPID / 64]uint64                                            // guarded by treeMu; bit set: in use
 	pidCount  int                                                            // guarded by treeMu; numbers in use
 	lastPID   atomic.Int32                                                   // written under treeMu
 
@@ -43,7 +60,7 @@ var (
 )
 
 func slotOf(id int32) *pidSlot {
-	if uint32(id) >= PIDMax {
+	if uint32(id) >= maxPID {
 		return nil
 	}
 	c := pidChunks[id/slotsPerChunk].Load()
@@ -55,7 +72,7 @@ func slotOf(id int32) *pidSlot {
 
 // pidReserve numbers are only for those who may exceed limits: the numbers of groups
 // and sessions are nobody's thread.
-const pidReserve = PIDMax / 32
+const pidReserve = maxPID / 32
 
 // allocPID takes a free number, or the one that is wanted if it is free; 0 if there
 // is none. Called with treeMu held.
@@ -64,9 +81,9 @@ func allocPID(want int32) int32 {
 	if want != 0 {
 		id = nextFree(want, want+1)
 	} else {
-		start := lastPID.Load() + 1
-		if id = nextFree(start, PIDMax); id == 0 {
-			id = nextFree(firstPID, min(start, PIDMax))
+		start, end := lastPID.Load()+1, int32(min(pidMax.Get(), maxPID))
+		if id = nextFree(start, end); id == 0 {
+			id = nextFree(firstPID, min(start, end))
 		}
 	}
 	if id == 0 {
@@ -161,6 +178,17 @@ func Counts() (processes, threads int) {
 // LastPID returns the number given out last (/proc/loadavg).
 func LastPID() int32 { return lastPID.Load() }
 
+// SetLastPID has the search for the next number begin behind n.
+func SetLastPID(n int32) linux.Errno {
+	if n >= maxPID {
+		return linux.EINVAL
+	}
+	treeMu.Lock()
+	lastPID.Store(n)
+	treeMu.Unlock()
+	return 0
+}
+
 // threadCost is what a thread may take of memory: 16 KiB of goroutine stack,
 // 8 KiB of Thread, Process and tables, and a share of the collector's slack as
 // large; no more than a quarter of memory may go there.
@@ -172,14 +200,14 @@ func MaxThreads() int32 {
 	if n := maxThreads.Load(); n != 0 {
 		return n
 	}
-	n := int32(min(max(uint64(mem.Total())*mem.PageSize/4/threadCost, 64), PIDMax-firstPID))
+	n := int32(min(max(uint64(mem.Total())*mem.PageSize/4/threadCost, 64), maxPID-firstPID))
 	SetMaxThreads(n)
 	return n
 }
 
 // SetMaxThreads changes the limit.
 func SetMaxThreads(n int32) {
-	n = min(max(n, 20), PIDMax-firstPID)
+	n = min(max(n, 20), maxPID-firstPID)
 	threadPool.SetMax(int64(n))
 	maxThreads.Store(n)
 }

@@ -30,6 +30,18 @@ func FromPIDFD(f *vfs.File) *Process {
 	return nil
 }
 
+// DirOfProcess is an open /proc/PID, which pidfd_send_signal takes too.
+type DirOfProcess interface{ DirOfProcess() *Process }
+
+// FromSignalFD returns the process of a pidfd or of an open /proc/PID, nil for other
+// files.
+func FromSignalFD(f *vfs.File) *Process {
+	if d, ok := f.Ops.(DirOfProcess); ok {
+		return d.DirOfProcess()
+	}
+	return FromPIDFD(f)
+}
+
 // Reaped reports that nothing is left of the process but its pidfds.
 func (p *Process) Reaped() bool {
 	treeMu.Lock()

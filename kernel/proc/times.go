@@ -51,21 +51,23 @@ func (t *Thread) Allocated() uint64 { return t.kernelBytes }
 // another thread than the caller it is as old as its last change between
 // running and waiting.
 func (t *Thread) CPUTime() (user, system int64) {
-	if t.startTicks == 0 {
-		return 0, 0
-	}
-	now := ticks()
-	if t.State() == StateDead {
-		now = t.startTicks
-	}
-	waited, _ := t.inNucleus(now)
-	total := now - t.startTicks - t.away - t.Idle(now) - waited
-	if total < 0 {
-		total = 0
-	}
+	total := max(t.wanted()-t.away, 0)
 	sys := min(t.kernelTicks, total)
 	return TicksToNsec(total - sys), TicksToNsec(sys)
 }
+
+// wanted returns for how many ticks the thread was not blocked.
+func (t *Thread) wanted() int64 {
+	if t.startTicks == 0 || t.State() == StateDead {
+		return 0
+	}
+	now := ticks()
+	waited, _ := t.inNucleus(now)
+	return max(now-t.startTicks-t.Idle(now)-waited, 0)
+}
+
+// demand is wanted in nanoseconds.
+func (t *Thread) demand() int64 { return TicksToNsec(t.wanted()) }
 
 // CPUTime returns the user and system time of a process in nanoseconds.
 func (p *Process) CPUTime() (user, system int64) {

@@ -358,9 +358,9 @@ func TestPIDs(t *testing.T) {
 	defer treeMu.Unlock()
 	old := lastPID.Load()
 	defer lastPID.Store(old)
-	lastPID.Store(PIDMax - 2)
+	lastPID.Store(maxPID - 2)
 	a, b := allocPID(0), allocPID(0)
-	if a != PIDMax-1 || b != firstPID {
+	if a != maxPID-1 || b != firstPID {
 		t.Errorf("%d %d", a, b)
 	}
 	dropPID(a)

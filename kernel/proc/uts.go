@@ -1,12 +1,19 @@
 package proc
 
-import "sync"
+import (
+	"sync"
+
+	"hardtack/kernel/sysctl"
+)
 
 // Host and domain name (uname).
 var (
 	namesMu              sync.RWMutex
 	hostname, domainname = "hardtack", "(none)" // guarded by namesMu
 )
+
+// HostnameEvent and DomainnameEvent tell of changes, whoever makes them.
+var HostnameEvent, DomainnameEvent sysctl.Event
 
 // Hostname returns the host name.
 func Hostname() string {
@@ -20,6 +27,7 @@ func SetHostname(s string) {
 	namesMu.Lock()
 	hostname = s
 	namesMu.Unlock()
+	HostnameEvent.Happened()
 }
 
 // Domainname returns the NIS domain name.
@@ -34,4 +42,5 @@ func SetDomainname(s string) {
 	namesMu.Lock()
 	domainname = s
 	namesMu.Unlock()
+	DomainnameEvent.Happened()
 }

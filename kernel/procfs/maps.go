@@ -85,7 +85,7 @@ func (t *mapsText) make(root vfs.Path) []byte {
 
 // Seek moves in the text.
 func (t *mapsText) Seek(_ *kern.Ctx, f *vfs.File, off int64, whence int) (int64, linux.Errno) {
-	return seek(f, off, whence)
+	return t.n.e.seek(f, off, whence)
 }
 
 // appendMap writes a line of /proc/PID/maps.

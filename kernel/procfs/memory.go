@@ -81,7 +81,7 @@ func (m *memoryText) Read(_ *kern.Ctx, _ *vfs.File, v *uio.Vec, off int64) (done
 
 // Seek moves in the text.
 func (m *memoryText) Seek(_ *kern.Ctx, f *vfs.File, off int64, whence int) (int64, linux.Errno) {
-	return seek(f, off, whence)
+	return m.n.e.seek(f, off, whence)
 }
 
 // copyRange reads at off in the range from … to of the program's memory.

@@ -36,15 +36,21 @@ func mountOptions(m *vfs.Mount) string {
 // escapeMount writes blanks and the like in octal, as getmntent reads them.
 var escapeMount = strings.NewReplacer(" ", `\040`, "\t", `\011`, "\n", `\012`, `\`, `\134`).Replace
 
+// dirRoot is the process's root directory; EINVAL of a zombie.
+func (x *about) dirRoot() (vfs.Path, linux.Errno) {
+	if t := x.thread(); t != nil {
+		if root, _, ok := t.Dirs(); ok {
+			return root, 0
+		}
+	}
+	return vfs.Path{}, linux.EINVAL
+}
+
 // eachMount calls fn for the mounts below the process's root.
 func eachMount(x *about, fn func(m *vfs.Mount, at string)) linux.Errno {
-	t := x.thread()
-	if t == nil {
-		return linux.EINVAL
-	}
-	root, _, ok := t.Dirs()
-	if !ok {
-		return linux.EINVAL
+	root, e := x.dirRoot()
+	if e != 0 {
+		return e
 	}
 	for _, m := range root.Namespace().Mounts() {
 		at, reachable := vfs.Path{Mnt: m, Dentry: m.Root}.String(root)

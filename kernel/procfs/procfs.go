@@ -19,6 +19,7 @@ import (
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
 	"hardtack/kernel/proc"
+	"hardtack/kernel/sysctl"
 	"hardtack/kernel/uio"
 	"hardtack/kernel/vfs"
 )
@@ -37,10 +38,12 @@ type entry struct {
 	stays  bool // with memory: it needs no address space
 	maps   bool // with sizes if it is smaps
 	sizes  bool
-	admin  bool // only for CAP_SYS_ADMIN
-	sysctl bool // of /proc/sys: who reads or writes is asked, not only who opens
-	own    bool // a directory that the process itself may always list
-	inside bool // a directory that opens only for who may look into the process
+	admin  bool         // only for CAP_SYS_ADMIN
+	ctl    *sysctl.File // of /proc/sys
+	sized  bool         // lseek knows an end, which is 0, as generic_file_llseek does
+	mounts bool         // with read: polls for changes of the mounts
+	own    bool         // a directory that the process itself may always list
+	inside bool         // a directory that opens only for who may look into the process
 	write  func(x *about, b []byte) linux.Errno
 	whole  bool // with write: only at the file's start
 	link   func(x *about) (string, linux.Errno)
@@ -52,18 +55,20 @@ type entry struct {
 
 // about is what a file is about, and who asks.
 type about struct {
-	c  *kern.Ctx
-	p  *proc.Process
-	t  *proc.Thread
-	fd int32
-	n  string // a name, for registered files
+	c   *kern.Ctx
+	p   *proc.Process
+	t   *proc.Thread
+	fd  int32
+	n   string      // a name, for registered files
+	dir *sysctl.Dir // for directories of /proc/sys
+	at  int64       // the file position of a write
 }
 
 func (e *entry) kind() uint32 {
 	switch {
 	case e.link != nil:
 		return linux.S_IFLNK
-	case e.read != nil || e.write != nil || e.memory != nil || e.maps:
+	case e.read != nil || e.write != nil || e.memory != nil || e.maps || e.ctl != nil:
 		return linux.S_IFREG
 	}
 	return linux.S_IFDIR
@@ -192,14 +197,14 @@ func (n *jumpNode) Jump(c *kern.Ctx, _ *vfs.Inode) (vfs.Path, linux.Errno) {
 
 // SetAttr accepts changes of time and of length, which O_TRUNC makes.
 func (n *node) SetAttr(_ *kern.Ctx, _ *vfs.Inode, a *vfs.Attr) linux.Errno {
-	if a.Mask&^(vfs.AttrSize|vfs.AttrMtime|vfs.AttrCtime) != 0 || n.e.write == nil {
+	if a.Mask&^(vfs.AttrSize|vfs.AttrMtime|vfs.AttrCtime) != 0 || n.e.write == nil && n.e.ctl == nil {
 		return linux.EPERM
 	}
 	return 0
 }
 
 // Open opens a text or a directory.
-func (n *node) Open(c *kern.Ctx, _ vfs.Path, _ uint32) (vfs.Ops, linux.Errno) {
+func (n *node) Open(c *kern.Ctx, _ vfs.Path, flags uint32) (vfs.Ops, linux.Errno) {
 	if n.e.inside {
 		x := n.x
 		x.c = c
@@ -210,6 +215,8 @@ func (n *node) Open(c *kern.Ctx, _ vfs.Path, _ uint32) (vfs.Ops, linux.Errno) {
 	switch e := n.e; {
 	case n.IsDir():
 		return &dir{n: n}, 0
+	case e.ctl != nil:
+		return n.openCtl(c, flags)
 	case e.admin && !c.Cred().Has(kern.CapSysAdmin):
 		return nil, linux.EPERM
 	case e.memory != nil && e.public:
@@ -224,6 +231,9 @@ func (n *node) Open(c *kern.Ctx, _ vfs.Path, _ uint32) (vfs.Ops, linux.Errno) {
 		}
 		return &memoryText{n: n, program: p}, 0
 	}
+	if n.e.mounts {
+		return n.openMounts(c)
+	}
 	return &text{n: n}, 0
 }
 
@@ -237,8 +247,19 @@ type dir struct {
 func (*dir) Read(*kern.Ctx, *vfs.File, *uio.Vec, int64) (int, linux.Errno) { return 0, linux.EISDIR }
 
 // Seek moves in the listing.
-func (*dir) Seek(_ *kern.Ctx, f *vfs.File, off int64, whence int) (int64, linux.Errno) {
-	return vfs.SeekDir(f, off, whence)
+func (d *dir) Seek(_ *kern.Ctx, f *vfs.File, off int64, whence int) (int64, linux.Errno) {
+	return dirSeek.seek(f, off, whence)
+}
+
+// dirSeek is how all directories seek.
+var dirSeek = &entry{sized: true}
+
+// DirOfProcess returns the process of /proc/PID, nil for other directories.
+func (d *dir) DirOfProcess() *proc.Process {
+	if d.n.e == processDir {
+		return d.n.x.p
+	}
+	return nil
 }
 
 // ReadDir lists the fixed names, then those that come and go. Processes and
@@ -285,7 +306,7 @@ func (d *dir) ReadDir(c *kern.Ctx, f *vfs.File, emit func(*vfs.Dirent) bool) lin
 	return 0
 }
 
-// Registered files, by path: "hardtack/heap", "net/tcp", "sys/net/core/somaxconn".
+// Registered files, by path: "hardtack/heap", "net/tcp".
 var registered struct {
 	mu    sync.RWMutex
 	files map[string]*entry // guarded by mu
@@ -337,7 +358,6 @@ func register(path string, e *entry) {
 		registered.files = map[string]*entry{}
 	}
 	e.name = path[strings.LastIndexByte(path, '/')+1:]
-	e.sysctl = strings.HasPrefix(path, "sys/")
 	registered.files[path] = e
 }
 

@@ -9,7 +9,6 @@ import (
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
 	"hardtack/kernel/mem"
-	"hardtack/kernel/proc"
 	"hardtack/kernel/uio"
 	"hardtack/kernel/vfs"
 	"hardtack/kernel/vm"
@@ -106,7 +105,7 @@ func TestSystemFiles(t *testing.T) {
 func TestValuesCanBeSet(t *testing.T) {
 	c, ctx := mounted(t)
 	path := "/sys/kernel/randomize_va_space"
-	defer proc.RandomizeVA.Store(proc.RandomizeVA.Load())
+	defer kern.RandomizeVA.Set(kern.RandomizeVA.Get())
 	write := func(s string) linux.Errno {
 		f, e := vfs.Open(c, ctx, nil, path, linux.O_WRONLY|linux.O_TRUNC, 0)
 		if e != 0 {
@@ -116,8 +115,8 @@ func TestValuesCanBeSet(t *testing.T) {
 		_, e = f.Ops.Write(c, f, uio.Bytes([]byte(s)), 0)
 		return e
 	}
-	for _, n := range []int32{0, 1, 2} {
-		if e := write(fmt.Sprintln(n)); e != 0 || proc.RandomizeVA.Load() != n {
+	for _, n := range []int64{0, 1, 2} {
+		if e := write(fmt.Sprintln(n)); e != 0 || kern.RandomizeVA.Get() != n {
 			t.Errorf("%d: %v", n, e)
 		}
 	}
@@ -125,7 +124,7 @@ func TestValuesCanBeSet(t *testing.T) {
 	if e := write("1\n"); e != 0 || read(t, c, ctx, path) != "1\n" {
 		t.Error(e)
 	}
-	for _, s := range []string{"3", "x", "", "1 2"} {
+	for _, s := range []string{"3", "x", "1x", "-1", " "} {
 		if e := write(s); e != linux.EINVAL {
 			t.Errorf("%q: %v", s, e)
 		}

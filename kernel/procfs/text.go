@@ -8,6 +8,7 @@ import (
 	"hardtack/kernel/kern"
 	"hardtack/kernel/uio"
 	"hardtack/kernel/vfs"
+	"hardtack/kernel/wait"
 )
 
 // text is an open file whose text is made as a whole. Each read makes it anew
@@ -69,9 +70,6 @@ func (at *place) move(b []byte) {
 func (t *text) Read(c *kern.Ctx, _ *vfs.File, v *uio.Vec, off int64) (int, linux.Errno) {
 	if t.n.e.read == nil {
 		return 0, linux.EINVAL
-	}
-	if t.n.e.sysctl && !t.n.e.sysctlAllows(c, vfs.MayRead) {
-		return 0, linux.EPERM
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -142,7 +140,7 @@ func (t *text) Write(c *kern.Ctx, _ *vfs.File, v *uio.Vec, off int64) (int, linu
 	if t.n.e.write == nil {
 		return 0, linux.EACCES
 	}
-	if e := t.n.e; e.sysctl && !e.sysctlAllows(c, vfs.MayWrite) || e.admin && !c.Cred().Has(kern.CapSysAdmin) {
+	if t.n.e.admin && !c.Cred().Has(kern.CapSysAdmin) {
 		return 0, linux.EPERM
 	}
 	n := v.Len()
@@ -154,23 +152,39 @@ func (t *text) Write(c *kern.Ctx, _ *vfs.File, v *uio.Vec, off int64) (int, linu
 		return 0, e
 	}
 	x := t.n.x
-	x.c = c
+	x.c, x.at = c, off
 	if e := t.n.e.write(&x, b); e != 0 {
 		return 0, e
 	}
 	return n, 0
 }
 
-// Seek moves; the end is not known before the text is made.
-func (t *text) Seek(_ *kern.Ctx, f *vfs.File, off int64, whence int) (int64, linux.Errno) {
-	return seek(f, off, whence)
+// never is the queue of files that can be polled and are always ready.
+var never wait.Queue
+
+// Queue is for epoll, which takes the files that are of no process only.
+func (t *text) Queue(*vfs.File) *wait.Queue {
+	if t.n.x.p != nil {
+		return nil
+	}
+	return &never
 }
 
-func seek(f *vfs.File, off int64, whence int) (int64, linux.Errno) {
-	switch whence {
-	case linux.SEEK_SET:
-	case linux.SEEK_CUR:
+// Seek moves; the end is not known before the text is made.
+func (t *text) Seek(_ *kern.Ctx, f *vfs.File, off int64, whence int) (int64, linux.Errno) {
+	return t.n.e.seek(f, off, whence)
+}
+
+// seek is lseek of a text. Most have no end to count from; where Linux counts from
+// the size of the inode, that is 0, and there is neither data nor a hole.
+func (e *entry) seek(f *vfs.File, off int64, whence int) (int64, linux.Errno) {
+	switch {
+	case whence == linux.SEEK_SET:
+	case whence == linux.SEEK_CUR:
 		off += f.Pos
+	case whence == linux.SEEK_END && e.sized:
+	case e.sized && (whence == linux.SEEK_DATA || whence == linux.SEEK_HOLE):
+		return 0, linux.ENXIO
 	default:
 		return 0, linux.EINVAL
 	}

@@ -20,13 +20,10 @@ import (
 )
 
 const (
-	// maxSegments bounds the segments (SHMMNI); seqStep tells apart segments
-	// that had the same place in the table, as Linux's IPCMNI does.
-	maxSegments = 4096
-	seqStep     = 32768
-
-	// maxSize is SHMMAX and SHMALL.
-	maxSize = 1<<64 - 1 - 1<<24
+	// maxSegments is the most that kernel.shmmni may be; seqStep tells apart segments
+	// that had the same place in the table.
+	maxSegments = linux.IPCMNI
+	seqStep     = linux.IPCMNI
 )
 
 // Segment is a shared memory segment; a mem.Object whose mappings are counted.
@@ -47,12 +44,11 @@ type Segment struct {
 
 var (
 	mu    sync.Mutex
-	table [maxSegments]*Segment       // guarded by mu
-	pool  = kern.NewPool(maxSegments) // of table, which users share
-	seqs  [maxSegments]uint16         // guarded by mu; grows when a place is used again
-	used  int                         // guarded by mu
-	top   int                         // guarded by mu; no place at or above it was ever used
-	total atomic.Int64                // pages of all segments, touched or not
+	table []*Segment                        // guarded by mu; as long as it was ever needed
+	pool  = kern.NewPool(kern.ShmMni.Get()) // of table, which users share
+	seqs  []uint16                          // guarded by mu; grows when a place is used again
+	used  int                               // guarded by mu
+	total atomic.Int64                      // pages of all segments, touched or not
 )
 
 // Page implements mem.Object.
@@ -114,7 +110,7 @@ func Get(c *kern.Ctx, key int32, size uint64, flags uint32) (int32, linux.Errno)
 	mu.Lock()
 	defer mu.Unlock()
 	if key != linux.IPC_PRIVATE {
-		for _, g := range table[:top] {
+		for _, g := range table {
 			if g == nil || g.perm.Key != key || g.removed {
 				continue
 			}
@@ -132,25 +128,29 @@ func Get(c *kern.Ctx, key int32, size uint64, flags uint32) (int32, linux.Errno)
 			return 0, linux.ENOENT
 		}
 	}
-	if size == 0 || size > maxSize || flags&linux.SHM_HUGETLB != 0 {
+	if size == 0 || size > uint64(kern.ShmMax.Get()) || flags&linux.SHM_HUGETLB != 0 {
 		return 0, linux.EINVAL
 	}
 	n := pagesOf(size)
 	if flags&linux.SHM_NORESERVE == 0 && n > uint64(mem.Total()) || n > 1<<35 {
 		return 0, linux.ENOMEM
 	}
+	if all := uint64(total.Load()); all+n < all || all+n > uint64(kern.ShmAll.Get()) {
+		return 0, linux.ENOSPC
+	}
 	i := 0
-	for i < maxSegments && table[i] != nil {
+	for i < len(table) && table[i] != nil {
 		i++
 	}
 	u := c.User()
-	if i == maxSegments || !pool.Charge(u, 1) {
+	if used >= int(kern.ShmMni.Get()) || i == maxSegments || !pool.Charge(u, 1) {
 		return 0, linux.ENOSPC
 	}
-	if i < top {
+	if i < len(table) {
 		seqs[i] = (seqs[i] + 1) & 0x7fff
+	} else {
+		table, seqs = append(table, nil), append(seqs, 0)
 	}
-	top = max(top, i+1)
 	cred := c.Cred()
 	g := &Segment{pages: vm.NewShared(n), size: size, id: int32(seqs[i])*seqStep + int32(i), cpid: c.PID, ctime: now(), user: u}
 	g.perm = linux.IPCPerm{Key: key, UID: cred.EUID, GID: cred.EGID, CUID: cred.EUID, CGID: cred.EGID,
@@ -163,7 +163,7 @@ func Get(c *kern.Ctx, key int32, size uint64, flags uint32) (int32, linux.Errno)
 
 // lookup returns a segment by its number. The caller holds mu.
 func lookup(id int32) (*Segment, linux.Errno) {
-	if id < 0 || int(id%seqStep) >= maxSegments {
+	if id < 0 || int(id%seqStep) >= len(table) {
 		return nil, linux.EINVAL
 	}
 	g := table[id%seqStep]
@@ -274,7 +274,7 @@ func Stat(c *kern.Ctx, id int32) (linux.ShmidDS, linux.Errno) {
 func StatIndex(c *kern.Ctx, i int32, anyone bool) (int32, linux.ShmidDS, linux.Errno) {
 	mu.Lock()
 	defer mu.Unlock()
-	if i < 0 || i >= maxSegments || table[i] == nil {
+	if i < 0 || int(i) >= len(table) || table[i] == nil {
 		return 0, linux.ShmidDS{}, linux.EINVAL
 	}
 	g := table[i]
@@ -353,7 +353,7 @@ func Lock(c *kern.Ctx, id int32, on bool) linux.Errno {
 func Usage() (segments, highest int, pages, resident uint64) {
 	mu.Lock()
 	defer mu.Unlock()
-	for i, g := range table[:top] {
+	for i, g := range table {
 		if g != nil {
 			highest = i
 			resident += uint64(g.pages.Resident())
@@ -363,13 +363,21 @@ func Usage() (segments, highest int, pages, resident uint64) {
 }
 
 // Limits returns SHMMAX, SHMMNI and SHMALL.
-func Limits() (size, segments, all uint64) { return maxSize, maxSegments, maxSize }
+func Limits() (size, segments, all uint64) {
+	return uint64(kern.ShmMax.Get()), uint64(kern.ShmMni.Get()), uint64(kern.ShmAll.Get())
+}
+
+// SetSegments changes kernel.shmmni.
+func SetSegments(n int64) {
+	kern.ShmMni.Set(n)
+	pool.SetMax(max(n, 1))
+}
 
 // Each calls f for every segment (/proc/sysvipc/shm), with its number.
 func Each(f func(id int32, d linux.ShmidDS, resident int64)) {
 	for i := range maxSegments {
 		mu.Lock()
-		if i >= top {
+		if i >= len(table) {
 			mu.Unlock()
 			return
 		}

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
 	"hardtack/kernel/sock/bpf"
 )
 
@@ -85,8 +86,8 @@ var boolOptions = [...]struct {
 }
 
 func (o *Options) init() {
-	o.RcvBuf.Store(linux.DefaultSocketBuffer)
-	o.SndBuf.Store(linux.DefaultSocketBuffer)
+	o.RcvBuf.Store(int32(kern.RmemDefault.Get()))
+	o.SndBuf.Store(int32(kern.WmemDefault.Get()))
 	o.RcvLowat.Store(1)
 }
 

@@ -10,13 +10,14 @@ import (
 )
 
 // Memory of rings: powers of two from 2 KiB (kept by an idle connection) to
-// 1 MiB (SO_SNDBUF at its greatest is 416 KiB), pooled by size. Users share
+// 16 MiB (SO_SNDBUF at its greatest is 416 KiB unless root raises
+// net.core.wmem_max), pooled by size. Users share
 // RingBytes: beyond a user's share its sockets hold little at a time, so that
 // programs which fill sockets and do not read them cannot exhaust the kernel, nor
 // take from others what they need.
 const (
 	minRingShift = 11
-	maxRingShift = 20
+	maxRingShift = 24
 	// MaxFlow is the most that can wait in a Flow.
 	MaxFlow = 1 << maxRingShift
 )

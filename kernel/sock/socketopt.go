@@ -34,13 +34,13 @@ func (b *Base) SetSocketOpt(c *kern.Ctx, name int32, val []byte) linux.Errno {
 		if name == linux.SO_RCVBUFFORCE && !cred.Has(kern.CapNetAdmin) {
 			return linux.EPERM
 		}
-		o.RcvBuf.Store(bufferSize(v, linux.MinimumReceiveBuffer, name == linux.SO_RCVBUFFORCE))
+		o.RcvBuf.Store(bufferSize(v, &kern.RmemMax, linux.MinimumReceiveBuffer, name == linux.SO_RCVBUFFORCE))
 		o.BufSet.Or(1)
 	case linux.SO_SNDBUF, linux.SO_SNDBUFFORCE:
 		if name == linux.SO_SNDBUFFORCE && !cred.Has(kern.CapNetAdmin) {
 			return linux.EPERM
 		}
-		o.SndBuf.Store(bufferSize(v, linux.MinimumSendBuffer, name == linux.SO_SNDBUFFORCE))
+		o.SndBuf.Store(bufferSize(v, &kern.WmemMax, linux.MinimumSendBuffer, name == linux.SO_SNDBUFFORCE))
 		o.BufSet.Or(2)
 	case linux.SO_RCVLOWAT:
 		switch {
@@ -297,12 +297,12 @@ func (o *Options) FilterText() []byte {
 
 // bufferSize doubles what a program asks for, within the limits (unless it is
 // forced), as Linux does.
-func bufferSize(v, least int32, force bool) int32 {
+func bufferSize(v int32, limit *kern.Setting, least int32, force bool) int32 {
 	switch {
 	case force:
 		v = min(max(v, 0), 1<<30-1)
-	case v < 0 || v > linux.DefaultSocketBuffer:
-		v = linux.DefaultSocketBuffer
+	case v < 0 || int64(v) > limit.Get():
+		v = int32(limit.Get())
 	}
 	return max(2*v, least)
 }

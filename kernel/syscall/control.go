@@ -11,7 +11,7 @@ import (
 	"hardtack/kernel/vfs"
 )
 
-// maxControl bounds the ancillary data of one message (net.core.optmem_max).
+// maxControl bounds the ancillary data of one message that is received.
 const maxControl = 20480
 
 // cmsgAlign rounds up as CMSG_ALIGN does.
@@ -23,7 +23,7 @@ func readControl(t *proc.Thread, addr uio.Addr, n uint64, m *sock.Msg) linux.Err
 	if addr == 0 || n == 0 {
 		return 0
 	}
-	if n > maxControl {
+	if n > uint64(min(max(kern.OptmemMax.Get(), 0), 1<<20)) {
 		return linux.ENOBUFS
 	}
 	b := make([]byte, n)

@@ -184,7 +184,7 @@ func sysProcessMrelease(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if a.Uint(1) != 0 {
 		return 0, linux.EINVAL
 	}
-	p, e := pidfdProcess(t, a.Int(0))
+	p, e := pidfdProcess(t, a.Int(0), proc.FromPIDFD)
 	if e != 0 {
 		return 0, e
 	}

@@ -109,7 +109,7 @@ func sysProcessMadvise(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if e != 0 {
 		return 0, e
 	}
-	p, e := pidfdProcess(t, a.Int(0))
+	p, e := pidfdProcess(t, a.Int(0), proc.FromPIDFD)
 	if e != 0 {
 		return 0, e
 	}

@@ -34,7 +34,11 @@ func makePipe(t *proc.Thread, addr uio.Addr, flags uint32) linux.Errno {
 		fds.drop(t)
 		return e
 	}
-	r, w := pipe.Pair(&t.Ctx, flags)
+	r, w, e := pipe.Pair(&t.Ctx, flags)
+	if e != 0 {
+		fds.drop(t)
+		return e
+	}
 	fds.install(t, r, w, flags&linux.O_CLOEXEC != 0)
 	return 0
 }

@@ -8,6 +8,7 @@ import (
 	"hardtack/kernel/kern"
 	"hardtack/kernel/proc"
 	"hardtack/kernel/uio"
+	"hardtack/kernel/vfs"
 )
 
 var procCalls = []Call{
@@ -360,14 +361,14 @@ func sysPidfdOpen(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	return addFile(t, proc.OpenPIDFD(p, flags), true)
 }
 
-// pidfdProcess returns the process behind a pidfd of the caller.
-func pidfdProcess(t *proc.Thread, fd int32) (*proc.Process, linux.Errno) {
+// pidfdProcess returns the process behind a descriptor of the caller as of tells it.
+func pidfdProcess(t *proc.Thread, fd int32, of func(*vfs.File) *proc.Process) (*proc.Process, linux.Errno) {
 	f := t.FDs.Get(fd)
 	if f == nil {
 		return nil, linux.EBADF
 	}
 	defer f.Put()
-	p := proc.FromPIDFD(f)
+	p := of(f)
 	if p == nil {
 		return nil, linux.EBADF
 	}
@@ -379,7 +380,7 @@ func sysPidfdGetfd(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if a.Uint(2) != 0 {
 		return 0, linux.EINVAL
 	}
-	p, e := pidfdProcess(t, a.Int(0))
+	p, e := pidfdProcess(t, a.Int(0), proc.FromPIDFD)
 	if e != 0 {
 		return 0, e
 	}
@@ -401,7 +402,7 @@ func sysPidfdSendSignal(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if a.Uint(3) != 0 {
 		return 0, linux.EINVAL
 	}
-	p, e := pidfdProcess(t, a.Int(0))
+	p, e := pidfdProcess(t, a.Int(0), proc.FromSignalFD)
 	if e != 0 {
 		return 0, e
 	}

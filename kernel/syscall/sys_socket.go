@@ -2,6 +2,7 @@ package syscall
 
 import (
 	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
 	"hardtack/kernel/proc"
 	"hardtack/kernel/sock"
 	_ "hardtack/kernel/sock/netlink" // the families register themselves
@@ -137,7 +138,7 @@ func sysListen(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return 0, e
 	}
 	defer f.Put()
-	return 0, s.Listen(&t.Ctx, int(min(a.Uint(1), linux.SOMAXCONN)))
+	return 0, s.Listen(&t.Ctx, int(min(a.Uint(1), uint32(kern.Somaxconn.Get()))))
 }
 
 // sysAccept is accept(int fd, struct sockaddr *addr, socklen_t *len).

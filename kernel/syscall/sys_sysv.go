@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
 	"hardtack/kernel/proc"
 	"hardtack/kernel/sysv"
 	"hardtack/kernel/uio"
@@ -52,7 +53,7 @@ func semop(t *proc.Thread, a *Args, limit timeLimit) (uint64, linux.Errno) {
 	if a[2] < 1 || a.Int(0) < 0 {
 		return 0, linux.EINVAL
 	}
-	if a[2] > linux.SEMOPM {
+	if a[2] > uint64(kern.SemOpm.Get()) {
 		return 0, linux.E2BIG
 	}
 	b := make([]byte, a[2]*linux.SizeofSembuf)
@@ -127,8 +128,8 @@ func sysSemctl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return uint64(id), e
 	case linux.IPC_INFO, linux.SEM_INFO:
 		sets, highest, n := sysv.SemUsage()
-		info := []int32{linux.SEMMNS, linux.SEMMNI, linux.SEMMNS, linux.SEMMNS, linux.SEMMSL, linux.SEMOPM,
-			linux.SEMOPM, 20, linux.SEMVMX, linux.SEMVMX}
+		info := []int32{int32(kern.SemMns.Get()), int32(kern.SemMni.Get()), int32(kern.SemMns.Get()), int32(kern.SemMns.Get()), int32(kern.SemMsl.Get()), int32(kern.SemOpm.Get()),
+			int32(kern.SemOpm.Get()), 20, linux.SEMVMX, linux.SEMVMX}
 		if cmd == linux.SEM_INFO {
 			info[7], info[9] = int32(sets), int32(n)
 		}
@@ -164,7 +165,7 @@ func sysMsgget(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 
 // sysMsgsnd is msgsnd(int msqid, const void *msgp, size_t msgsz, int msgflg).
 func sysMsgsnd(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	if a[2] > linux.MSGMAX || a.Int(0) < 0 {
+	if a[2] > uint64(kern.MsgMax.Get()) || a.Int(0) < 0 {
 		return 0, linux.EINVAL
 	}
 	b := make([]byte, 8+a[2])
@@ -221,7 +222,7 @@ func sysMsgctl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return uint64(id), e
 	case linux.IPC_INFO, linux.MSG_INFO:
 		n, highest, messages, bytes := sysv.MsgUsage()
-		info := []int32{0, 0, linux.MSGMAX, linux.MSGMNB, linux.MSGMNI, 16, linux.MSGMNB, 0xffff}
+		info := []int32{0, 0, int32(kern.MsgMax.Get()), int32(kern.MsgMnb.Get()), int32(kern.MsgMni.Get()), 16, int32(kern.MsgMnb.Get()), 0xffff}
 		if cmd == linux.MSG_INFO {
 			info[0], info[1], info[6] = int32(n), int32(messages), int32(bytes)
 		}

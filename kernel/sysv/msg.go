@@ -33,21 +33,21 @@ type queue struct {
 }
 
 var (
-	queues   = table[queue, *queue]{max: linux.MSGMNI, pool: kern.NewPool(linux.MSGMNI)}
+	queues   = table[queue, *queue]{max: &kern.MsgMni, pool: kern.NewPool(kern.MsgMni.Get())}
 	allBytes = kern.NewPool(maxBytes) // of all queues; changed under queues.mu
 )
 
 // MsgGet is msgget(2).
 func MsgGet(c *kern.Ctx, key int32, flags uint32) (int32, linux.Errno) {
 	return queues.get(c, key, flags, func(*queue) linux.Errno { return 0 }, func(q *queue) linux.Errno {
-		q.limit = linux.MSGMNB
+		q.limit = uint64(kern.MsgMnb.Get())
 		return 0
 	})
 }
 
 // MsgSend is msgsnd(2); it keeps text.
 func MsgSend(c *kern.Ctx, id int32, kind int64, text []byte, nowait bool) linux.Errno {
-	if kind < 1 || len(text) > linux.MSGMAX {
+	if kind < 1 || int64(len(text)) > kern.MsgMax.Get() {
 		return linux.EINVAL
 	}
 	queues.mu.Lock()
@@ -192,7 +192,7 @@ func MsgChange(c *kern.Ctx, id int32, uid, gid, mode uint32, limit uint64) linux
 	if e != 0 {
 		return e
 	}
-	if limit > linux.MSGMNB && !c.Cred().Has(kern.CapSysResource) {
+	if limit > uint64(kern.MsgMnb.Get()) && !c.Cred().Has(kern.CapSysResource) {
 		return linux.EPERM
 	}
 	q.set(uid, gid, mode)

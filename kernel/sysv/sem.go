@@ -35,14 +35,14 @@ type semWaiter struct {
 }
 
 var (
-	sems    = table[semSet, *semSet]{max: linux.SEMMNI, pool: kern.NewPool(linux.SEMMNI)}
+	sems    = table[semSet, *semSet]{max: &kern.SemMni, pool: kern.NewPool(kern.SemMni.Get())}
 	allSems = kern.NewPool(maxSems) // semaphores of all sets; changed under sems.mu
 	allUndo int                     // adjustments of all processes; guarded by sems.mu
 )
 
 // SemGet is semget(2).
 func SemGet(c *kern.Ctx, key int32, n int32, flags uint32) (int32, linux.Errno) {
-	if n < 0 || n > linux.SEMMSL {
+	if n < 0 || int64(n) > kern.SemMsl.Get() {
 		return 0, linux.EINVAL
 	}
 	return sems.get(c, key, flags, func(s *semSet) linux.Errno {
@@ -54,7 +54,7 @@ func SemGet(c *kern.Ctx, key int32, n int32, flags uint32) (int32, linux.Errno) 
 		if n == 0 {
 			return linux.EINVAL
 		}
-		if !allSems.Charge(s.user, int64(n)) {
+		if allSems.Used()+int64(n) > kern.SemMns.Get() || !allSems.Charge(s.user, int64(n)) {
 			return linux.ENOSPC
 		}
 		s.sems = make([]semaphore, n)
@@ -67,7 +67,7 @@ func SemOp(c *kern.Ctx, id int32, ops []linux.Sembuf, deadline int64, poll bool)
 	if len(ops) == 0 {
 		return linux.EINVAL
 	}
-	if len(ops) > linux.SEMOPM {
+	if int64(len(ops)) > kern.SemOpm.Get() {
 		return linux.E2BIG
 	}
 	want, undo := uint32(0o444), false

@@ -40,15 +40,30 @@ type based[T any] interface {
 // table is all objects of a kind.
 type table[T any, P based[T]] struct {
 	mu   sync.Mutex
-	max  int        // immutable
-	pool *kern.Pool // of max, which users share; immutable
-	all  []P        // guarded by mu
-	seqs []uint16   // guarded by mu; how often a place was used
-	used int        // guarded by mu
-	free int        // guarded by mu; no place before it is free
+	max  *kern.Setting // objects that there may be; immutable
+	pool *kern.Pool    // of max, which users share; immutable
+	all  []P           // guarded by mu
+	seqs []uint16      // guarded by mu; how often a place was used
+	used int           // guarded by mu
+	free int           // guarded by mu; no place before it is free
 }
 
 func now() int64 { return kern.Realtime() / 1e9 }
+
+// resize follows a change of max.
+func (t *table[T, P]) resize() { t.pool.SetMax(max(t.max.Get(), 1)) }
+
+// SetMsgMni bounds the message queues.
+func SetMsgMni(n int64) {
+	kern.MsgMni.Set(n)
+	queues.resize()
+}
+
+// SetSemMni bounds the semaphore sets.
+func SetSemMni(n int64) {
+	kern.SemMni.Set(n)
+	sems.resize()
+}
 
 // get finds or makes the object of a key. check looks whether one that is there
 // will do; fill makes a new one complete.
@@ -80,7 +95,7 @@ func (t *table[T, P]) get(c *kern.Ctx, key int32, flags uint32, check, fill func
 		i++
 	}
 	t.free = i
-	if i == t.max {
+	if t.used >= int(t.max.Get()) {
 		return 0, linux.ENOSPC
 	}
 	u := c.User()

@@ -72,7 +72,7 @@ func newPair(u *kern.User) (*pair, linux.Errno) {
 	}
 	pairsMu.Lock()
 	defer pairsMu.Unlock()
-	for n := range pairs {
+	for n := range int(min(maxPairs, kern.PtyMax.Get())) {
 		if pairs[n] == nil {
 			p := &pair{n: uint32(n), locked: true, user: u}
 			p.slave = TTY{driver: p, major: linux.UNIX98_PTY_SLAVE, minor: p.n, pty: true, term: defaultTermios()}

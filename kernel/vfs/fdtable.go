@@ -48,8 +48,8 @@ type chunk struct {
 
 type chunkRef = atomic.Pointer[chunk]
 
-// MaxFDs is the highest RLIMIT_NOFILE that is granted (fs.nr_open).
-const MaxFDs = 1 << 20
+// MaxFDs is the most that fs.nr_open may be, which bounds RLIMIT_NOFILE.
+const MaxFDs = 1 << 30
 
 // NewFDTable returns an empty table with one user, whose credentials say who pays.
 func NewFDTable(cr *kern.Cred) *FDTable {
@@ -190,7 +190,7 @@ func (t *FDTable) Reserve(min int, limit uint64) (int32, linux.Errno) {
 	if p == nil || p.taken&bit(int32(fd)) != 0 {
 		fd, p = t.lowest(fd), nil
 	}
-	if uint64(fd) >= limit || fd >= MaxFDs {
+	if uint64(fd) >= limit || int64(fd) >= kern.NrOpen.Get() {
 		return -1, linux.EMFILE
 	}
 	if p == nil {
@@ -265,7 +265,7 @@ func (t *FDTable) Add(f *File, min int, limit uint64, cloexec bool) (int32, linu
 // was there. EBUSY if fd is only reserved, EBADF beyond the limit, ENOMEM when
 // the user's tables are too large.
 func (t *FDTable) Replace(c *kern.Ctx, fd int32, f *File, limit uint64, cloexec bool) linux.Errno {
-	if fd < 0 || uint64(fd) >= limit || fd >= MaxFDs {
+	if fd < 0 || uint64(fd) >= limit || int64(fd) >= kern.NrOpen.Get() {
 		return linux.EBADF
 	}
 	t.mu.Lock()
@@ -343,12 +343,15 @@ func (t *FDTable) SetCloseOnExec(fd int32, on bool) linux.Errno {
 }
 
 // Fork returns a copy with a reference to every file; ENOMEM when the user's tables
-// are too large.
+// are too large, EMFILE when one is open beyond what fs.nr_open came to be.
 func (t *FDTable) Fork() (*FDTable, linux.Errno) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	old := *t.chunks.Load()
 	size := min(len(old), max(1, (t.max+chunkSlots-1)>>chunkShift))
+	if size > 1 && int64(size-1)<<chunkShift >= kern.NrOpen.Get() {
+		return nil, linux.EMFILE
+	}
 	cost := arrayCost(size)
 	for k := 1; k < size; k++ {
 		if old[k].Load() != nil {

@@ -150,6 +150,9 @@ func SetMemory(pages int) {
 // last are for CAP_SYS_ADMIN, and for users who have few.
 func Files() (n, max int64) { return files.Used(), files.Max() }
 
+// SetMaxFiles changes fs.file-max.
+func SetMaxFiles(n int64) { files.SetMax(n) }
+
 // NewFile returns an open file with one reference.
 func NewFile(ops Ops, flags uint32) *File {
 	files.Note(1)

@@ -26,6 +26,7 @@ type Inotify struct {
 	closed  bool             // guarded by mu
 
 	user *kern.User // who is charged; immutable
+	most int        // events that it may hold (fs.inotify.max_queued_events); immutable
 }
 
 type event struct {
@@ -39,19 +40,24 @@ func (e event) same(f event) bool {
 	return e.wd == f.wd && e.mask == f.mask && e.name == f.name && e.mask&linux.IN_IGNORED == 0
 }
 
-// Bounds (fs.inotify.max_queued_events, max_user_watches, max_user_instances): of an
-// instance, of a user, of a user.
-const (
-	maxQueuedEvents = 16384
-	MaxUserWatches  = 65536
-	MaxInstances    = 128
+// instances and inotifyWatches are shared by users, each of whom may have what
+// fs.inotify says.
+var (
+	instances      = kern.NewPool(32 * kern.InotifyInstances.Get())
+	inotifyWatches = kern.NewPool(4 * kern.InotifyWatches.Get())
 )
 
-// instances and inotifyWatches are shared by users.
-var (
-	instances      = kern.NewPool(32 * MaxInstances)
-	inotifyWatches = kern.NewPool(4 * MaxUserWatches)
-)
+// SetInotifyInstances changes how many instances a user may have.
+func SetInotifyInstances(n int64) {
+	kern.InotifyInstances.Set(n)
+	instances.SetMax(max(32*n, 1))
+}
+
+// SetInotifyWatches changes how many watches a user may have.
+func SetInotifyWatches(n int64) {
+	kern.InotifyWatches.Set(n)
+	inotifyWatches.SetMax(max(4*n, 1))
+}
 
 // eventBytes is the memory of events that nobody has read yet. Who gets no more loses
 // events as when the queue is full, and is told so.
@@ -77,11 +83,11 @@ func NewInotify(c *kern.Cred, flags uint32) (*File, linux.Errno) {
 	if !instances.Charge(u, 1) {
 		return nil, linux.EMFILE
 	}
-	if instances.Of(u) > MaxInstances {
+	if instances.Of(u) > kern.InotifyInstances.Get() {
 		instances.Release(u, 1)
 		return nil, linux.EMFILE
 	}
-	return NewFile(&Inotify{watches: map[int32]*watch{}, user: u}, linux.O_RDONLY|flags&linux.O_NONBLOCK), 0
+	return NewFile(&Inotify{watches: map[int32]*watch{}, user: u, most: int(kern.InotifyQueue.Get())}, linux.O_RDONLY|flags&linux.O_NONBLOCK), 0
 }
 
 // Name is the text of /proc/PID/fd/N.
@@ -112,7 +118,7 @@ func (in *Inotify) AddWatch(p Path, mask uint32) (int32, linux.Errno) {
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if in.closed || inotifyWatches.Of(in.user) >= MaxUserWatches || !inotifyWatches.Charge(in.user, 1) {
+	if in.closed || inotifyWatches.Of(in.user) >= kern.InotifyWatches.Get() || !inotifyWatches.Charge(in.user, 1) {
 		return 0, linux.ENOSPC
 	}
 	for in.last++; in.last <= 0 || in.watches[in.last] != nil; in.last++ {
@@ -162,10 +168,10 @@ func (in *Inotify) add(e event) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	n := len(in.events)
-	if in.closed || n > maxQueuedEvents || n > 0 && in.events[n-1].same(e) {
+	if in.closed || n > in.most || n > 0 && in.events[n-1].same(e) {
 		return false
 	}
-	if n == maxQueuedEvents || !eventBytes().Charge(in.user, e.cost()) {
+	if n == in.most || !eventBytes().Charge(in.user, e.cost()) {
 		e = event{wd: -1, mask: linux.IN_Q_OVERFLOW}
 		if n > 0 && in.events[n-1].same(e) {
 			return false

@@ -7,6 +7,7 @@ import (
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
+	"hardtack/kernel/wait"
 )
 
 // Mount is a file system (or a part of one) at a place of the tree.
@@ -121,6 +122,10 @@ type Namespace struct {
 	mu    sync.Mutex // serialises changes
 	next  int32      // guarded by mu
 	table atomic.Pointer[mountTable]
+
+	// Changed announces that the table or the flags of a mount changed.
+	Changed wait.Queue
+	changes atomic.Uint64
 }
 
 type mountTable struct {
@@ -135,6 +140,15 @@ func NewNamespace(fs *FileSystem, source string) (*Namespace, Path) {
 	m := ns.newMount(fs, fs.Root, source, 0)
 	ns.table.Store(&mountTable{list: []*Mount{m}})
 	return ns, Path{m, fs.Root}
+}
+
+// Changes returns how often the mounts changed.
+func (ns *Namespace) Changes() uint64 { return ns.changes.Load() }
+
+// changed notes a change and tells of it.
+func (ns *Namespace) changed() {
+	ns.changes.Add(1)
+	ns.Changed.Notify(wait.Err | wait.Pri)
 }
 
 // Namespace returns the mount table that the path belongs to.
@@ -176,6 +190,7 @@ func (ns *Namespace) Mount(fs *FileSystem, root *Dentry, source string, p Path, 
 	m := ns.newMount(fs, root, source, flags)
 	n.add(m, n.top(p))
 	ns.table.Store(n)
+	ns.changed()
 	return m, 0
 }
 
@@ -211,6 +226,7 @@ func (ns *Namespace) Bind(from, p Path, rec bool) linux.Errno {
 		copies[x] = c
 	}
 	ns.table.Store(n)
+	ns.changed()
 	return 0
 }
 
@@ -287,6 +303,7 @@ func (ns *Namespace) Move(m *Mount, p Path) linux.Errno {
 	n.add(m, n.top(p))
 	n.sort()
 	ns.table.Store(n)
+	ns.changed()
 	return 0
 }
 
@@ -356,6 +373,7 @@ func (ns *Namespace) takeOut(m *Mount, detach bool) (ended []*Mount, e linux.Err
 		}
 	}
 	ns.table.Store(n)
+	ns.changed()
 	for x := range going {
 		x.at.Swap(nil).Dentry.mounted.Add(-1)
 		x.dead.Store(true)
@@ -373,6 +391,7 @@ func (m *Mount) Remount(flags uint32) linux.Errno {
 		return linux.EBUSY
 	}
 	m.flags.Store(flags)
+	m.ns.changed()
 	return 0
 }
 

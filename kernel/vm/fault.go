@@ -338,7 +338,7 @@ func (s *Space) growStack(addr uint64) FaultResult {
 	if v.start <= addr {
 		return FaultOK // another thread was faster
 	}
-	if v.flags&vGrowsDown == 0 || addr < userMin || v.end-addr > s.limit(linux.RLIMIT_STACK) {
+	if v.flags&vGrowsDown == 0 || addr < lowest() || v.end-addr > s.limit(linux.RLIMIT_STACK) {
 		return FaultMapErr
 	}
 	if i > 0 && s.vmas.at(i-1).end+guardGap > addr {

@@ -32,7 +32,8 @@ func (s *Space) Fork(_ *kern.Ctx) (*Space, linux.Errno) {
 	}
 	n.mu.Lock() // which nobody else knows yet, so that mu comes before any pt
 	s.lock()
-	if tooMany(s.vmas.len(), s.vmas.len()) {
+	if tooMany(s.vmas.len(), s.vmas.len()) ||
+		kern.OvercommitMemory.Get() == overcommitNever && !s.mayCommit(uint64(max(s.committed, 0))) {
 		s.unlock()
 		n.mu.Unlock()
 		n.Release()

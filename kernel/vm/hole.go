@@ -36,7 +36,7 @@ func (s *Space) PickMmapBase(aslr bool) {
 // fits reports whether n bytes at addr are free, with the guard gap of a stack
 // above.
 func (s *Space) fits(addr, n uint64) bool {
-	if addr < userMin || addr > userTop || n > userTop-addr {
+	if addr < lowest() || addr > userTop || n > userTop-addr {
 		return false
 	}
 	i := s.find(addr)
@@ -54,7 +54,7 @@ func (s *Space) findHole(n uint64) uint64 {
 		s.holeTop, s.holeMin = addr, n
 		return addr
 	}
-	return s.holeAbove(n, userMin, userTop)
+	return s.holeAbove(n, lowest(), userTop)
 }
 
 // holeBelow returns the end of the highest hole of n bytes below top, less n.
@@ -65,7 +65,7 @@ func (s *Space) holeBelow(n, top uint64) uint64 {
 		hi = min(hi, s.vmas.at(i).low())
 	}
 	for i--; ; i-- {
-		lo := uint64(userMin)
+		lo := lowest()
 		if i >= 0 {
 			lo = max(lo, s.vmas.at(i).end)
 		}

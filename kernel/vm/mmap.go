@@ -73,7 +73,7 @@ func (s *Space) Mmap(c *kern.Ctx, a *MapArgs) (uint64, linux.Errno) {
 	default:
 		return 0, linux.EINVAL
 	}
-	if a.Flags&linux.MAP_NORESERVE != 0 {
+	if a.Flags&linux.MAP_NORESERVE != 0 && kern.OvercommitMemory.Get() != overcommitNever {
 		v.flags |= vNoReserve
 	}
 	if a.Flags&linux.MAP_GROWSDOWN != 0 {
@@ -129,7 +129,7 @@ func (s *Space) back(c *kern.Ctx, a *MapArgs, v *vma, length uint64) linux.Errno
 		if v.private() {
 			return 0
 		}
-		if v.flags&vNoReserve == 0 && length>>pageShift > uint64(mem.Total()) {
+		if v.flags&vNoReserve == 0 && !s.mayCommit(length) {
 			return linux.ENOMEM
 		}
 		v.obj = newShared(length >> pageShift)
@@ -231,7 +231,7 @@ func checkFixed(addr, length uint64) linux.Errno {
 		return linux.EINVAL
 	case length > userTop || addr > userTop-length:
 		return linux.ENOMEM
-	case addr < userMin:
+	case addr < lowest():
 		return linux.EPERM
 	}
 	return 0
@@ -240,7 +240,7 @@ func checkFixed(addr, length uint64) linux.Errno {
 // choose returns a free place for a mapping, or 0.
 func (s *Space) choose(a *MapArgs, length uint64) uint64 {
 	if hint := (a.Addr + pageMask) &^ pageMask; hint >= a.Addr && hint != 0 {
-		hint = max(hint, userMin)
+		hint = max(hint, lowest())
 		if s.fits(hint, length) && (a.Flags&linux.MAP_32BIT == 0 || hint+length <= high32) {
 			return hint
 		}
@@ -263,7 +263,7 @@ func (s *Space) mapped(start, end uint64) uint64 {
 // afford checks the limits for more bytes of a mapping like v: memory that can
 // never be there (the overcommit heuristic), RLIMIT_AS and RLIMIT_DATA.
 func (s *Space) afford(v *vma, more uint64) linux.Errno {
-	if v.committed() && more>>pageShift > uint64(mem.Total()) {
+	if v.committed() && !s.mayCommit(more) {
 		return linux.ENOMEM
 	}
 	if s.Limits == nil || more == 0 {

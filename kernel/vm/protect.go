@@ -39,8 +39,8 @@ func (s *Space) Mprotect(_ *kern.Ctx, addr, length uint64, prot uint32) linux.Er
 				return 0, 0, linux.EACCES
 			}
 			if w := (vma{prot: prot, flags: v.flags}); !v.committed() && w.committed() {
-				if e := s.afford(&w, 0); e != 0 {
-					return 0, 0, e
+				if e := s.afford(&w, 0); e != 0 || !s.mayCommit(min(v.end, end)-max(v.start, addr)) {
+					return 0, 0, linux.ENOMEM
 				}
 			}
 		}

@@ -41,7 +41,7 @@ func (s *Space) remap(c *kern.Ctx, addr, old, length uint64, flags uint32, to ui
 	case !fixed && !keep:
 	case to&pageMask != 0, length > userTop, to > userTop-length, addr < to+length && to < addr+max(old, pageSize):
 		return 0, 0, linux.EINVAL
-	case fixed && to < userMin:
+	case fixed && to < lowest():
 		return 0, 0, linux.EPERM
 	}
 	if !fixed && !keep && old >= length && old != 0 { // shrink

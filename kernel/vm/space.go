@@ -38,6 +38,7 @@ import (
 	"sync/atomic"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
 	"hardtack/kernel/mem"
 	"hardtack/kernel/vfs"
 	"hardtack/nucleus"
@@ -51,10 +52,10 @@ const (
 	// userTop is the first address that user programs cannot map (Linux's
 	// TASK_SIZE).
 	userTop = 0x7ffffffff000
-	// userMin is the lowest address that may be mapped (vm.mmap_min_addr), by root too: a
-	// nil pointer of the kernel must not reach a program's page where SMAP lacks.
-	userMin = 0x10000
 )
+
+// lowest is the lowest address that may be mapped.
+func lowest() uint64 { return uint64(kern.MmapMinAddr.Get()) }
 
 // MMU is what the machine does for address spaces; cmd/kernel fills it before
 // the first process. On the host it stays as it is.
@@ -97,12 +98,13 @@ type Space struct {
 	pt   sync.RWMutex
 	vmas list // sorted, disjoint; guarded by mu and pt
 
-	size     uint64 // sum of the mappings' lengths; guarded by mu
-	peak     uint64 // greatest size; guarded by mu
-	locked   uint64 // bytes under mlock; guarded by mu
-	lockNext uint32 // vma flags of mappings to come (mlockall); guarded by mu
-	brkStart uint64 // guarded by mu
-	brk      uint64 // guarded by mu
+	size      uint64 // sum of the mappings' lengths; guarded by mu
+	peak      uint64 // greatest size; guarded by mu
+	locked    uint64 // bytes under mlock; guarded by mu
+	committed int64  // bytes of private writable mappings; guarded by mu
+	lockNext  uint32 // vma flags of mappings to come (mlockall); guarded by mu
+	brkStart  uint64 // guarded by mu
+	brk       uint64 // guarded by mu
 
 	mmapBase uint64 // mappings go below it; guarded by mu
 	holeTop  uint64 // every hole between it and mmapBase … guarded by mu
@@ -245,6 +247,7 @@ func (s *Space) Release() {
 		b.release(s, n)
 	}
 	allMaps.Add(-int64(gone.len()))
+	allCommitted.Add(-s.committed)
 	mem.FrameOf(s.AS.Root).Put()
 }
 

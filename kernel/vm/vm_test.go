@@ -667,7 +667,7 @@ func TestManyMappingsHaveALimit(t *testing.T) {
 	leakCheck(t)
 	s := newSpace(t)
 	defer s.Release()
-	n := 0
+	n, maxMaps := 0, int(kern.MaxMapCount.Get())
 	for ; n < maxMaps+10; n++ {
 		prot := uint32(n & 1)
 		if _, e := s.Mmap(nil, &MapArgs{Length: pageSize, Prot: prot, Flags: linux.MAP_PRIVATE | linux.MAP_ANONYMOUS}); e != 0 {

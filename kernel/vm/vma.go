@@ -4,12 +4,10 @@ import (
 	"sync/atomic"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
 	"hardtack/kernel/mem"
 	"hardtack/kernel/vfs"
 )
-
-// maxMaps bounds the mappings of a space (Linux's vm.max_map_count).
-const maxMaps = 65530
 
 // allMaps counts the mappings of all spaces. They lie in the kernel's heap, about
 // 100 bytes each, so there may be no more of them than the machine has frames
@@ -24,7 +22,7 @@ const (
 
 // tooMany reports whether a space may not come to have n mappings, more of them new.
 func tooMany(n, more int) bool {
-	return n > fewMaps && (n > maxMaps || allMaps.Load()+int64(more) > int64(max(mem.Total(), leastMaps)))
+	return n > fewMaps && (int64(n) > kern.MaxMapCount.Get() || allMaps.Load()+int64(more) > int64(max(mem.Total(), leastMaps)))
 }
 
 // full reports whether n mappings more are too many. The caller holds mu.
@@ -229,12 +227,18 @@ func (s *Space) grow(v *vma) {
 	if v.flags&vLocked != 0 {
 		s.locked += v.end - v.start
 	}
+	if v.committed() {
+		s.commit(int64(v.end - v.start))
+	}
 }
 
 func (s *Space) shrink(v *vma) {
 	s.size -= v.end - v.start
 	if v.flags&vLocked != 0 {
 		s.locked -= v.end - v.start
+	}
+	if v.committed() {
+		s.commit(-int64(v.end - v.start))
 	}
 }
 

@@ -33,7 +33,7 @@ func TestWildArguments(t *testing.T) {
 			defer wg.Done()
 			r := rand.New(rand.NewPCG(uint64(w), seed))
 			c := kern.NewKernelCtx()
-			places := []uint64{0, 1, pageSize, userMin, 0x555500000000, top - 64*pageSize, top, userTop - pageSize, userTop,
+			places := []uint64{0, 1, pageSize, lowest(), 0x555500000000, top - 64*pageSize, top, userTop - pageSize, userTop,
 				1 << 47, 1 << 63, ^uint64(0), ^uint64(pageMask)}
 			addr := func() uint64 {
 				a := places[r.IntN(len(places))]

@@ -7,6 +7,7 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/transport/icmp"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
 	"gvisor.dev/gvisor/pkg/waiter"
+	"slices"
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
@@ -49,6 +50,9 @@ func (n *Net) Socket(c *kern.Ctx, domain, typ, protocol int32) (sock.Socket, lin
 		default:
 			return nil, linux.EPROTONOSUPPORT
 		}
+		if s.Protocol != linux.IPPROTO_UDP && !mayPing(c.Cred()) {
+			return nil, linux.EACCES
+		}
 		ep, err = n.Stack.NewEndpoint(trans, s.netProto(), wq)
 	case linux.SOCK_RAW:
 		if !c.Cred().Has(kern.CapNetRaw) {
@@ -72,6 +76,14 @@ func (n *Net) Socket(c *kern.Ctx, domain, typ, protocol int32) (sock.Socket, lin
 	s.self = s
 	n.all.add(&s.inetSock)
 	return s, 0
+}
+
+// mayPing reports whether net.ipv4.ping_group_range has one of the groups.
+func mayPing(c *kern.Cred) bool {
+	in := func(gid uint32) bool {
+		return int64(gid) >= kern.PingGroupLo.Get() && int64(gid) <= kern.PingGroupHi.Get()
+	}
+	return in(c.EGID) || slices.ContainsFunc(c.Groups, in)
 }
 
 // Datagram is a socket of UDP, ICMP or raw IP: every call goes to its endpoint.

@@ -366,6 +366,10 @@ func TestUDP(tt *testing.T) {
 }
 
 func TestPing(tt *testing.T) {
+	defer kern.PingGroupHi.Set(kern.PingGroupHi.Get())
+	kern.PingGroupLo.Set(0)
+	defer kern.PingGroupLo.Set(1)
+	kern.PingGroupHi.Set(1 << 30)
 	t := New(tt)
 	a := t.Socket(linux.AF_INET, linux.SOCK_DGRAM, linux.IPPROTO_ICMP)
 	_, e := t.Send(a, "\x08\x00\x00\x00\x00\x00\x00\x01payload", &sock.Msg{To: In4(127, 0, 0, 1, 0)})

@@ -31,6 +31,7 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
 	"hardtack/kernel/random"
 	"hardtack/kernel/sock"
 )
@@ -72,7 +73,20 @@ type Net struct {
 	binding   sync.Mutex             // held from the check for a conflict to the bind
 	raw       atomic.Int32           // raw sockets
 	rr        atomic.Uint32          // spreads connections over SO_REUSEPORT listeners
+	log       io.Writer              // immutable
+
+	// Filter, AllInterfaces and NewInterfaces are what /proc/sys/net says.
+	Filter                       Filter
+	AllInterfaces, NewInterfaces InterfaceSettings
+
+	// By interface: which pass packets on, and the addresses of those that have none
+	// of IPv6 for now. Guarded by mu; the maps are immutable.
+	forward4, forward6 map[int32]bool
+	without6           map[int32][]tcpip.ProtocolAddress
 }
+
+// InterfaceAdded hears of each new interface; set before there is a network.
+var InterfaceAdded = func(*Net, *Interface) {}
 
 // Default is the machine's network; set by Init while booting.
 var Default *Net
@@ -104,7 +118,9 @@ func New(cfg Config) *Net {
 	if cfg.MaxQueued == 0 {
 		cfg.MaxQueued = 32 << 20
 	}
-	n := &Net{listeners: make(map[uint16][]*TCP), bound: make(map[uint32][]*inetSock)}
+	n := &Net{listeners: make(map[uint16][]*TCP), bound: make(map[uint32][]*inetSock), log: out,
+		forward4: map[int32]bool{}, forward6: map[int32]bool{}, without6: map[int32][]tcpip.ProtocolAddress{}}
+	n.Filter.IgnoreBroadcast.Set(1)
 	n.queued.init(cfg.MaxQueued)
 	n.ports.init()
 	n.Stack = stack.New(stack.Options{
@@ -155,18 +171,16 @@ func (n *Net) tune(maxBuffer int) {
 	// not stay for Linux's minute.
 	tw := tcpip.TCPTimeWaitTimeoutOption(timeWait)
 	cc := tcpip.CongestionControlOption("cubic")
-	for _, o := range []tcpip.SettableTransportProtocolOption{&snd, &rcv, &sack, &delay, &moderate, &tw, &cc} {
+	syn, fin := tcpip.TCPSynRetriesOption(kern.SynRetries.Get()), tcpip.TCPLingerTimeoutOption(seconds(int32(kern.FinTimeout.Get())))
+	for _, o := range []tcpip.SettableTransportProtocolOption{&snd, &rcv, &sack, &delay, &moderate, &tw, &cc, &syn, &fin} {
 		set(tcp.ProtocolNumber, o)
 	}
-	n.Stack.SetPortRange(firstPort, lastPort)
-	send := tcpip.SendBufferSizeOption{Min: 2048, Default: linux.DefaultSocketBuffer, Max: 2 * linux.DefaultSocketBuffer}
-	recv := tcpip.ReceiveBufferSizeOption{Min: 2048, Default: linux.DefaultSocketBuffer, Max: 2 * linux.DefaultSocketBuffer}
-	n.Stack.SetOption(send)
-	n.Stack.SetOption(recv)
+	n.SetPortRange(n.PortRange())
+	n.TuneBuffers()
 }
 
 func (n *Net) addLoopback() {
-	lo := &loopback{}
+	lo := &loopback{net: n}
 	if err := n.AddInterface(&Interface{Index: LoopbackNIC, Name: "lo", MTU: loopbackMTU, Loopback: true}, lo); err != nil {
 		panic("inet: " + err.String())
 	}
@@ -184,6 +198,8 @@ type Interface struct {
 	MAC      [6]byte
 	MTU      int
 	Loopback bool
+
+	Settings InterfaceSettings // net.ipv4.conf.NAME
 }
 
 // AddInterface makes a NIC of a link endpoint.
@@ -198,7 +214,14 @@ func (n *Net) AddInterface(i *Interface, ep stack.LinkEndpoint) tcpip.Error {
 	if h, ok := ep.(holder); ok {
 		n.holders = append(n.holders[:len(n.holders):len(n.holders)], h)
 	}
+	n.forward4[i.Index], n.forward6[i.Index] = n.forward4[0], n.forward6[0]
+	if _, off := n.without6[0]; off {
+		n.without6[i.Index] = nil
+	}
 	n.mu.Unlock()
+	n.SetReversePath(&i.Settings, n.NewInterfaces.ReversePath.Get())
+	i.Settings.LogMartians.Set(n.NewInterfaces.LogMartians.Get())
+	InterfaceAdded(n, i)
 	return nil
 }
 
@@ -250,10 +273,20 @@ func (n *Net) AddAddress(index int32, a tcpip.Address, prefix int) tcpip.Error {
 	if a.Len() == 16 {
 		proto = ipv6.ProtocolNumber
 	}
-	return n.Stack.AddProtocolAddress(tcpip.NICID(index), tcpip.ProtocolAddress{
-		Protocol:          proto,
-		AddressWithPrefix: tcpip.AddressWithPrefix{Address: a, PrefixLen: prefix},
-	}, stack.AddressProperties{})
+	p := tcpip.ProtocolAddress{Protocol: proto, AddressWithPrefix: tcpip.AddressWithPrefix{Address: a, PrefixLen: prefix}}
+	if proto == ipv6.ProtocolNumber {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if gone, off := n.without6[index]; off { // it gets it once it may
+			n.without6[index] = append(gone, p)
+			return nil
+		}
+	}
+	return n.addProtocolAddress(index, p)
+}
+
+func (n *Net) addProtocolAddress(index int32, p tcpip.ProtocolAddress) tcpip.Error {
+	return n.Stack.AddProtocolAddress(tcpip.NICID(index), p, stack.AddressProperties{})
 }
 
 // local returns the address that a connection to a goes to if that is this
@@ -284,7 +317,8 @@ var loopback4 = tcpip.AddrFrom4([4]byte{127, 0, 0, 1})
 // loopback is the link endpoint of lo: what is sent is received at once, by the
 // sender's goroutine.
 type loopback struct {
-	d atomic.Pointer[stack.NetworkDispatcher]
+	net *Net // immutable
+	d   atomic.Pointer[stack.NetworkDispatcher]
 }
 
 func (*loopback) MTU() uint32                             { return loopbackMTU }
@@ -324,6 +358,10 @@ func (l *loopback) WritePackets(pkts stack.PacketBufferList) (int, tcpip.Error) 
 func (l *loopback) WritePacket(p *stack.PacketBuffer) tcpip.Error {
 	if d := l.d.Load(); d != nil {
 		q := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: p.ToBuffer()})
+		if l.net.Refuses(LoopbackNIC, p.NetworkProtocolNumber, q) {
+			q.DecRef()
+			return nil
+		}
 		(*d).DeliverNetworkPacket(p.NetworkProtocolNumber, q)
 		q.DecRef()
 	}

@@ -38,7 +38,8 @@ type ipOptions struct {
 }
 
 func (o *ipOptions) init() {
-	*o = ipOptions{ttl: -1, hops: -1, mtuDiscover: linux.IP_PMTUDISC_WANT, mtuDiscover6: linux.IP_PMTUDISC_WANT, mcastTTL: 1, mcastHops: 1, mcastLoop: true, mcastLoop6: true}
+	*o = ipOptions{ttl: -1, hops: -1, mtuDiscover: linux.IP_PMTUDISC_WANT, mtuDiscover6: linux.IP_PMTUDISC_WANT, mcastTTL: 1, mcastHops: 1, mcastLoop: true, mcastLoop6: true,
+		v6only: kern.BindV6Only.Get() != 0}
 }
 
 // applyAll tells a new endpoint what differs from the defaults.
@@ -511,7 +512,7 @@ func (s *inetSock) getIPv4(name int32) (int32, linux.Errno) {
 		return o.tos, 0
 	case linux.IP_TTL:
 		if o.ttl < 0 {
-			return linux.DefaultTTL, 0
+			return int32(kern.DefaultTTL.Get()), 0
 		}
 		return o.ttl, 0
 	case linux.IP_MTU_DISCOVER:

@@ -2,18 +2,20 @@ package inet
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
 )
 
-// The range of ports that connect takes from (net.ipv4.ip_local_port_range).
+// The range of ports that connect takes from at first (net.ipv4.ip_local_port_range).
 const (
 	firstPort = 32768
 	lastPort  = 60999
 )
 
-// Users share the ports of that range. A socket claims one when it is bound, or sends
+// Users share the ports of the range. A socket claims one when it is bound, or sends
 // without being bound, and gives it back when it is closed.
 var (
 	tcpPorts = kern.NewPool(lastPort - firstPort + 1)
@@ -30,7 +32,7 @@ const (
 // claim charges the socket's user for a port, or for any with port 0, unless it has one.
 // The register of ports decides about root.
 func (s *inetSock) claim(p *kern.Pool, port uint16) bool {
-	if port != 0 && (port < firstPort || port > lastPort) {
+	if r := &s.net.ports; port != 0 && (int32(port) < r.first.Load() || int32(port) > r.last.Load()) {
 		s.claimed.CompareAndSwap(unclaimed, nothingToPay)
 		return true
 	}
@@ -63,25 +65,34 @@ const timeWait = 3 * time.Second
 // keeps its own register for the others: equal numbers there do not collide,
 // since the remote ends differ.
 type portSet struct {
-	mu   sync.Mutex
-	used [(lastPort - firstPort + 64) / 64]uint64 // guarded by mu
-	next uint32                                   // guarded by mu
+	first, last atomic.Int32 // the range that connect takes from (net.ipv4.ip_local_port_range)
+
+	mu       sync.Mutex
+	used     [1 << 16 / 64]uint64 // guarded by mu
+	reserved [1 << 16 / 64]uint64 // net.ipv4.ip_local_reserved_ports; guarded by mu
+	next     int32                // guarded by mu
 }
 
-func (s *portSet) init() { s.next = randSourceUint32() % (lastPort - firstPort + 1) }
+func (s *portSet) init() {
+	s.first.Store(firstPort)
+	s.last.Store(lastPort)
+	s.next = firstPort + int32(randSourceUint32()%(lastPort-firstPort+1))
+}
 
 // take returns a free port, or 0.
 func (s *portSet) take(unfit func(uint16) bool) uint16 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for range lastPort - firstPort + 1 {
-		i := s.next
-		if s.next++; s.next > lastPort-firstPort {
-			s.next = 0
+	first, last := s.first.Load(), s.last.Load()
+	for range last - first + 1 {
+		if s.next < first || s.next > last {
+			s.next = first
 		}
-		if s.used[i/64]>>(i%64)&1 == 0 && !unfit(uint16(firstPort+i)) {
+		i := s.next
+		s.next++
+		if (s.used[i/64]|s.reserved[i/64])>>(i%64)&1 == 0 && !unfit(uint16(i)) {
 			s.used[i/64] |= 1 << (i % 64)
-			return uint16(firstPort + i)
+			return uint16(i)
 		}
 	}
 	return 0
@@ -100,8 +111,41 @@ func (s *portSet) pick() uint16 {
 
 // put gives a port back.
 func (s *portSet) put(p uint16) {
-	i := uint32(p) - firstPort
 	s.mu.Lock()
-	s.used[i/64] &^= 1 << (i % 64)
+	s.used[p/64] &^= 1 << (p % 64)
 	s.mu.Unlock()
+}
+
+// PortRange returns which ports connect takes from.
+func (n *Net) PortRange() (first, last int64) {
+	return int64(n.ports.first.Load()), int64(n.ports.last.Load())
+}
+
+// SetPortRange changes it.
+func (n *Net) SetPortRange(first, last int64) linux.Errno {
+	if first < 1 || last > 65535 || first > last {
+		return linux.EINVAL
+	}
+	n.ports.mu.Lock()
+	defer n.ports.mu.Unlock()
+	n.ports.first.Store(int32(first))
+	n.ports.last.Store(int32(last))
+	n.Stack.SetPortRange(uint16(first), uint16(last))
+	tcpPorts.SetMax(last - first + 1)
+	udpPorts.SetMax(last - first + 1)
+	return 0
+}
+
+// ReservedPorts returns the ports that connect does not take, a bit each.
+func (n *Net) ReservedPorts() [1 << 16 / 64]uint64 {
+	n.ports.mu.Lock()
+	defer n.ports.mu.Unlock()
+	return n.ports.reserved
+}
+
+// SetReservedPorts changes them.
+func (n *Net) SetReservedPorts(ports [1 << 16 / 64]uint64) {
+	n.ports.mu.Lock()
+	n.ports.reserved = ports
+	n.ports.mu.Unlock()
 }

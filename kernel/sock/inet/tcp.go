@@ -225,7 +225,7 @@ func (s *inetSock) bindAddr(c *kern.Ctx, a *sock.Addr) (tcpip.FullAddress, linux
 			return fa, linux.ENODEV
 		}
 	}
-	if fa.Port != 0 && fa.Port < 1024 && !c.Cred().Has(kern.CapNetBindService) {
+	if fa.Port != 0 && int64(fa.Port) < kern.UnprivilegedPorts.Get() && !c.Cred().Has(kern.CapNetBindService) {
 		return fa, linux.EACCES
 	}
 	return fa, 0

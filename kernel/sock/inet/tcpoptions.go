@@ -1,6 +1,7 @@
 package inet
 
 import (
+	"sync/atomic"
 	"time"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
@@ -13,6 +14,29 @@ import (
 	"hardtack/kernel/vfs"
 	"hardtack/kernel/wait"
 )
+
+// cubic is what netstack begins with.
+const cubic = "cubic"
+
+var congestion atomic.Pointer[string]
+
+// Congestion returns the congestion control of new sockets
+// (net.ipv4.tcp_congestion_control).
+func Congestion() string {
+	if p := congestion.Load(); p != nil {
+		return *p
+	}
+	return cubic
+}
+
+// SetCongestion changes it.
+func SetCongestion(name string) linux.Errno {
+	if name != cubic && name != "reno" {
+		return linux.ENOENT
+	}
+	congestion.Store(&name)
+	return 0
+}
 
 // tcpOptions are the options at IPPROTO_TCP.
 type tcpOptions struct {
@@ -30,8 +54,8 @@ type tcpOptions struct {
 
 func (o *tcpOptions) init() {
 	*o = tcpOptions{
-		quickack: true, idle: linux.DefaultTCPKeepIdle, interval: linux.DefaultTCPKeepInterval,
-		count: linux.DefaultTCPKeepCount, congestion: "cubic",
+		quickack: true, idle: int32(kern.KeepTime.Get()), interval: int32(kern.KeepInterval.Get()),
+		count: int32(kern.KeepProbes.Get()), congestion: Congestion(),
 	}
 }
 
@@ -69,7 +93,7 @@ func (o *tcpOptions) applyAll(ep tcpip.Endpoint) {
 		v := o.lingerTimeout()
 		ep.SetSockOpt(&v)
 	}
-	if o.congestion != "cubic" {
+	if o.congestion != cubic {
 		v := tcpip.CongestionControlOption(o.congestion)
 		ep.SetSockOpt(&v)
 	}
@@ -347,11 +371,11 @@ func (s *TCP) getTCP(name int32, val []byte) (int, linux.Errno) {
 		v = int32(s.segment())
 	case linux.TCP_SYNCNT:
 		if v = o.synCount; v == 0 {
-			v = linux.DefaultTCPSynRetries
+			v = int32(kern.SynRetries.Get())
 		}
 	case linux.TCP_LINGER2:
 		if v = o.linger2; v == 0 {
-			v = linux.DefaultTCPFinWait2Second
+			v = int32(kern.FinTimeout.Get())
 		}
 	case linux.TCP_DEFER_ACCEPT:
 		v = o.deferAccept

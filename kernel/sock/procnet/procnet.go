@@ -40,37 +40,6 @@ func register(network func() *inet.Net) {
 			return nil
 		})
 	}
-	for name, text := range settings {
-		procfs.Register("sys/net/"+name, func() []byte { return []byte(text + "\n") })
-	}
-}
-
-// settings are what programs read of /proc/sys/net, as this kernel behaves.
-var settings = map[string]string{
-	"core/somaxconn":                        fmt.Sprint(linux.SOMAXCONN),
-	"core/rmem_default":                     fmt.Sprint(linux.DefaultSocketBuffer),
-	"core/rmem_max":                         fmt.Sprint(linux.DefaultSocketBuffer),
-	"core/wmem_default":                     fmt.Sprint(linux.DefaultSocketBuffer),
-	"core/wmem_max":                         fmt.Sprint(linux.DefaultSocketBuffer),
-	"core/optmem_max":                       "20480",
-	"ipv4/ip_local_port_range":              "32768\t60999",
-	"ipv4/ip_unprivileged_port_start":       "1024",
-	"ipv4/ip_forward":                       "0",
-	"ipv4/tcp_congestion_control":           "cubic",
-	"ipv4/tcp_available_congestion_control": "reno cubic",
-	"ipv4/tcp_fin_timeout":                  "60",
-	"ipv4/tcp_keepalive_time":               "7200",
-	"ipv4/tcp_keepalive_intvl":              "75",
-	"ipv4/tcp_keepalive_probes":             "9",
-	"ipv4/tcp_max_syn_backlog":              fmt.Sprint(linux.SOMAXCONN),
-	"ipv4/tcp_syncookies":                   "1",
-	"ipv4/tcp_sack":                         "1",
-	"ipv4/tcp_timestamps":                   "1",
-	"ipv4/tcp_window_scaling":               "1",
-	"ipv4/tcp_fastopen":                     "0",
-	"ipv6/bindv6only":                       "0",
-	"ipv6/conf/all/disable_ipv6":            "0",
-	"unix/max_dgram_qlen":                   "10",
 }
 
 // hexAddr writes an address as the kernel's tables do: 32-bit words in the

@@ -102,6 +102,9 @@ func newSock(c *kern.Ctx, typ, protocol int32) (*Sock, linux.Errno) {
 	s.peekOff.Store(-1)
 	s.Init(c, linux.AF_UNIX, typ, 0)
 	s.in.InitFlow(c.User(), typ != linux.SOCK_STREAM)
+	if typ == linux.SOCK_DGRAM {
+		s.in.Bound(kern.UnixDgramQlen.Get() + 1)
+	}
 	all.add(s)
 	return s, 0
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
 	"hardtack/kernel/sock"
 	. "hardtack/kernel/sock/socktest"
 	"hardtack/kernel/sock/unix"
@@ -351,6 +352,8 @@ func TestGarbageOfMany(tt *testing.T) {
 
 // Sockets that hold only themselves do not use up what may be under way.
 func TestTooManyReferences(tt *testing.T) {
+	defer kern.UnixDgramQlen.Set(kern.UnixDgramQlen.Get())
+	kern.UnixDgramQlen.Set(511)
 	t := New(tt)
 	keep, other := t.Pair(linux.SOCK_DGRAM)
 	files := make([]*vfs.File, 0, linux.SCM_MAX_FD)

@@ -1,0 +1,78 @@
+package procfs
+
+import (
+	"math"
+	"math/bits"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/epoll"
+	"hardtack/kernel/kern"
+	"hardtack/kernel/mem"
+	"hardtack/kernel/sysctl"
+	"hardtack/kernel/vfs"
+)
+
+// Reasons why a number is only kept.
+const (
+	noAIO     = "kept: asynchronous I/O is not there (ENOSYS), so that there is nothing to bound"
+	noCore    = "kept: no core dumps are written"
+	noDetect  = "kept: there is no such detector, as in a Linux without it"
+	noSwap    = "kept: there is no swap space, and without it Linux's has no effect either"
+	noZones   = "kept: memory has no zones and no free lists per CPU that it would tune"
+	noKeys    = "kept: keyrings are not there (ENOSYS), so that there is nothing to bound"
+	noPerf    = "kept: perf_event_open is not there (ENOSYS), so that there is nothing to bound"
+	noClasses = "kept: threads are scheduled alike, whatever their class (sched_setscheduler)"
+	noMessage = "kept: the kernel has no such message"
+	noHugetlb = "kept: there are no huge pages to give"
+)
+
+// set stores a number by a function.
+func set(f func(int64)) func(*kern.Ctx, int64) linux.Errno {
+	return func(_ *kern.Ctx, v int64) linux.Errno { f(v); return 0 }
+}
+
+func init() {
+	sysctl.Add(
+		sysctl.Kept("fs/aio-max-nr", 65536, 0, sysctl.MaxInt, noAIO),
+		sysctl.Number("fs/aio-nr", func() int64 { return 0 }),
+		sysctl.Kept("fs/dir-notify-enable", 1, 0, 1, "kept: F_NOTIFY is not there (EINVAL)"),
+		sysctl.HookUlong("fs/epoll/max_user_watches", 0, math.MaxInt64/2, epoll.MaxWatches, set(epoll.SetMaxWatches)),
+		sysctl.HookUlong("fs/file-max", 0, math.MaxInt64, func() int64 { _, most := vfs.Files(); return most }, set(vfs.SetMaxFiles)),
+		sysctl.Numbers("fs/file-nr", 3, func(v []int64) { v[0], v[2] = vfs.Files() }),
+		sysctl.Int("fs/inotify/max_queued_events", &kern.InotifyQueue, 0, sysctl.MaxInt),
+		sysctl.Hook("fs/inotify/max_user_instances", 0, sysctl.MaxInt, kern.InotifyInstances.Get, set(vfs.SetInotifyInstances)),
+		sysctl.Hook("fs/inotify/max_user_watches", 0, sysctl.MaxInt, kern.InotifyWatches.Get, set(vfs.SetInotifyWatches)),
+		sysctl.Kept("fs/lease-break-time", 45, 0, sysctl.MaxInt, "kept: F_SETLEASE is not there (EINVAL)"),
+		sysctl.Kept("fs/leases-enable", 1, 0, 1, "kept: F_SETLEASE is not there (EINVAL)"),
+		sysctl.Uint("fs/mount-max", &kern.MountMax, 1, math.MaxUint32),
+		sysctl.Uint("fs/nr_open", &kern.NrOpen, 64, vfs.MaxFDs),
+		sysctl.Kept("fs/overflowuid", 65534, 0, 65535, "kept: no file system here has IDs of 16 bits"),
+		sysctl.Kept("fs/overflowgid", 65534, 0, 65535, "kept: no file system here has IDs of 16 bits"),
+		sysctl.HookUint("fs/pipe-max-size", 0, math.MaxUint32, kern.PipeMaxSize.Get, setPipeMaxSize),
+		sysctl.Ulong("fs/pipe-user-pages-hard", &kern.PipePagesHard, 0, math.MaxInt64),
+		sysctl.Ulong("fs/pipe-user-pages-soft", &kern.PipePagesSoft, 0, math.MaxInt64),
+		sysctl.Int("fs/protected_fifos", &kern.ProtectedFifos, 0, 2),
+		sysctl.Int("fs/protected_hardlinks", &kern.ProtectedHardlinks, 0, 1),
+		sysctl.Int("fs/protected_regular", &kern.ProtectedRegular, 0, 2),
+		sysctl.Int("fs/protected_symlinks", &kern.ProtectedSymlinks, 0, 1),
+		sysctl.Int("fs/suid_dumpable", &kern.SuidDumpable, 0, 2),
+		sysctl.Hook("user/max_inotify_instances", 0, sysctl.MaxInt, kern.InotifyInstances.Get, set(vfs.SetInotifyInstances)),
+		sysctl.Hook("user/max_inotify_watches", 0, sysctl.MaxInt, kern.InotifyWatches.Get, set(vfs.SetInotifyWatches)),
+	)
+	for _, n := range []string{"cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts"} {
+		sysctl.Add(sysctl.Fixed("user/max_"+n+"_namespaces", 0, "always 0: namespaces cannot be made"))
+	}
+	sysctl.AddDir("fs/mqueue")
+}
+
+// setPipeMaxSize rounds to a size that a pipe can have.
+func setPipeMaxSize(_ *kern.Ctx, v int64) linux.Errno {
+	switch {
+	case v == 0 || v > 1<<31:
+		return linux.EINVAL
+	case v < mem.PageSize:
+		v = mem.PageSize
+	}
+	kern.PipeMaxSize.Set(1 << bits.Len64(uint64(v-1)))
+	return 0
+}

@@ -1,0 +1,107 @@
+package procfs
+
+import (
+	"math"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
+	"hardtack/kernel/mem"
+	"hardtack/kernel/pagecache"
+	"hardtack/kernel/sysctl"
+)
+
+func init() {
+	const any, most = sysctl.MinInt, sysctl.MaxInt
+	kept := sysctl.Kept
+	sysctl.Add(
+		sysctl.Int("vm/overcommit_memory", &kern.OvercommitMemory, 0, 2),
+		sysctl.Hook("vm/overcommit_ratio", 0, most, kern.OvercommitRatio.Get, set(func(v int64) {
+			kern.OvercommitRatio.Set(v)
+			kern.OvercommitKbytes.Set(0)
+		})),
+		sysctl.HookUlong("vm/overcommit_kbytes", 0, math.MaxInt64, kern.OvercommitKbytes.Get, set(func(v int64) {
+			kern.OvercommitKbytes.Set(v)
+			kern.OvercommitRatio.Set(0)
+		})),
+		sysctl.Ulong("vm/user_reserve_kbytes", &kern.UserReserve, 0, math.MaxInt64),
+		sysctl.Int("vm/max_map_count", &kern.MaxMapCount, 0, most),
+		minAddr(),
+		sysctl.Fixed("vm/panic_on_oom", 0, "always 0: a process dies, not the machine"),
+		sysctl.Int("vm/oom_kill_allocating_task", &kern.OOMKillAllocator, any, most),
+		sysctl.Int("vm/dirty_expire_centisecs", &kern.DirtyExpire, 0, most),
+		sysctl.Hook("vm/dirty_writeback_centisecs", 0, most, kern.DirtyWriteback.Get, set(func(v int64) {
+			kern.DirtyWriteback.Set(v)
+			pagecache.Tick()
+		})),
+		sysctl.Trigger("vm/drop_caches", 1, 4, dropCaches),
+		sysctl.Trigger("vm/compact_memory", 1, 1, func(int64) linux.Errno { return 0 }),
+	)
+	addShare("vm/dirty_", &pagecache.Limit, 2*mem.PageSize)
+	addShare("vm/dirty_background_", &pagecache.Background, 1)
+	sysctl.Add(
+		kept("vm/admin_reserve_kbytes", 8192, 0, most, "kept: where overcommit_memory is 2, root has no more than others"),
+		kept("vm/swappiness", 60, 0, 200, noSwap),
+		kept("vm/page-cluster", 3, 0, most, noSwap),
+		kept("vm/vfs_cache_pressure", 100, 0, most, "kept: names and inodes are given up all at once, and only when memory is short"),
+		kept("vm/min_free_kbytes", 4096, 0, most, noZones),
+		kept("vm/watermark_boost_factor", 15000, 0, most, noZones),
+		kept("vm/watermark_scale_factor", 10, 1, 3000, noZones),
+		kept("vm/percpu_pagelist_high_fraction", 0, 0, most, noZones),
+		sysctl.KeptInts("vm/lowmem_reserve_ratio", any, most, noZones, 256, 256, 32, 0, 0),
+		kept("vm/extfrag_threshold", 500, 0, 1000, noZones),
+		kept("vm/compaction_proactiveness", 20, 0, 100, noZones),
+		kept("vm/compact_unevictable_allowed", 1, 0, 1, noZones),
+		kept("vm/dirtytime_expire_seconds", 43200, 0, most, "kept: times are written with the inode"),
+		kept("vm/laptop_mode", 0, 0, most, "kept: no disk here spins down"),
+		kept("vm/stat_interval", 1, 0, most, "kept: /proc/vmstat is made when it is read"),
+		kept("vm/oom_dump_tasks", 1, any, most, noMessage),
+		sysctl.Fixed("vm/zone_reclaim_mode", 0, "always 0: there is one node"),
+		sysctl.Fixed("vm/legacy_va_layout", 0, "always 0: mappings go downwards"),
+		noPages("vm/nr_hugepages"), noPages("vm/nr_hugepages_mempolicy"), noPages("vm/nr_overcommit_hugepages"),
+		kept("vm/hugetlb_shm_group", 0, any, most, noHugetlb),
+		kept("vm/unprivileged_userfaultfd", 0, 0, 1, "kept: userfaultfd is not there (ENOSYS)"),
+	)
+}
+
+// minAddr is vm.mmap_min_addr, for who may reach devices. Page 0 cannot be given free.
+func minAddr() sysctl.File {
+	f := sysctl.Ulong("vm/mmap_min_addr", &kern.MmapMinAddr, mem.PageSize, 1<<46)
+	f.Value = &privileged{f.Value, kern.CapSysRawio}
+	f.Note = "at least 4096, for root too: nobody maps page 0"
+	return f
+}
+
+// noPages is a number of huge pages to reserve: as many as there can be, which is none.
+func noPages(name string) sysctl.File {
+	f := sysctl.HookUlong(name, 0, math.MaxInt64, func() int64 { return 0 }, func(*kern.Ctx, int64) linux.Errno { return 0 })
+	f.Note = "stays 0 whatever is asked for, as in a Linux that finds none"
+	return f
+}
+
+// addShare shows a share of memory as two numbers, of which setting one takes the
+// other back.
+func addShare(name string, s *pagecache.Share, least int64) {
+	sysctl.Add(
+		sysctl.Hook(name+"ratio", 0, 100, s.Percent.Get, set(func(v int64) {
+			s.Percent.Set(v)
+			s.Bytes.Set(0)
+		})),
+		sysctl.HookUlong(name+"bytes", least, math.MaxInt64, s.Bytes.Get, set(func(v int64) {
+			s.Bytes.Set(v)
+			s.Percent.Set(0)
+		})),
+	)
+}
+
+// dropCaches frees what is in memory only to be there sooner, as far as nobody uses it:
+// bit 0 for pages of files, bit 1 for names and inodes. Bit 2, on Linux, ends its
+// messages, of which there are none here.
+func dropCaches(n int64) linux.Errno {
+	if n&1 != 0 {
+		pagecache.Reclaim(1 << 30)
+	}
+	if n&2 != 0 {
+		mem.Squeeze()
+	}
+	return 0
+}

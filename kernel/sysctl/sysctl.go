@@ -1,0 +1,168 @@
+// Package sysctl is what lies under /proc/sys: numbers and texts by name, with
+// Linux's rules of reading and writing them (kernel/sysctl.c). The packages that obey
+// a value add it; procfs shows them all.
+//
+// Lock order: vector.mu, then what get and set functions take; tree.mu is a leaf.
+package sysctl
+
+import (
+	"sort"
+	"strings"
+	"sync"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
+)
+
+// File is a value under /proc/sys; immutable once added.
+type File struct {
+	Name  string // "net/core/somaxconn"
+	Mode  uint32
+	Value Value
+	// Note says what a value does here where that is not what Linux does; it is part
+	// of docs/sysctl.md.
+	Note string
+}
+
+// Value is how a file is read and written.
+type Value interface {
+	// Read returns at most most bytes of the text at an offset.
+	Read(c *kern.Ctx, most int, off int64) ([]byte, linux.Errno)
+	// Write takes bytes written at an offset and returns how many it used.
+	Write(c *kern.Ctx, b []byte, off int64) (int, linux.Errno)
+}
+
+// Strict is kernel.sysctl_writes_strict: 1 ignores numbers that are not written at
+// the beginning of the file.
+var Strict kern.Setting
+
+func init() { Strict.Set(1) }
+
+// Dir is a directory. Those made stay until they are removed with all below them.
+type Dir struct {
+	names []string       // sorted; guarded by tree.mu
+	files map[string]any // *File or *Dir; guarded by tree.mu
+}
+
+var tree struct {
+	mu   sync.RWMutex
+	root Dir // guarded by mu
+}
+
+// Root is /proc/sys.
+func Root() *Dir { return &tree.root }
+
+// Add shows files, and the directories that they lie in.
+func Add(files ...File) {
+	tree.mu.Lock()
+	defer tree.mu.Unlock()
+	for i := range files {
+		f := &files[i]
+		dir, name := &tree.root, f.Name
+		for {
+			first, rest, more := strings.Cut(name, "/")
+			if !more {
+				break
+			}
+			next, _ := dir.files[first].(*Dir)
+			if next == nil {
+				next = &Dir{}
+				dir.put(first, next)
+			}
+			dir, name = next, rest
+		}
+		dir.put(name, f)
+	}
+}
+
+// AddDir shows a directory that may stay empty.
+func AddDir(name string) {
+	Add(File{Name: name + "/.", Value: nil})
+	tree.mu.Lock()
+	defer tree.mu.Unlock()
+	if d := find(name); d != nil {
+		d.drop(".")
+	}
+}
+
+// Remove takes a directory away with all that it holds.
+func Remove(name string) {
+	tree.mu.Lock()
+	defer tree.mu.Unlock()
+	dir := &tree.root
+	if i := strings.LastIndexByte(name, '/'); i >= 0 {
+		if dir = find(name[:i]); dir == nil {
+			return
+		}
+		name = name[i+1:]
+	}
+	dir.drop(name)
+}
+
+// find returns a directory by its whole name; called with tree.mu held.
+func find(name string) *Dir {
+	d := &tree.root
+	for part := range strings.SplitSeq(name, "/") {
+		if d, _ = d.files[part].(*Dir); d == nil {
+			return nil
+		}
+	}
+	return d
+}
+
+func (d *Dir) put(name string, v any) {
+	if d.files == nil {
+		d.files = map[string]any{}
+	}
+	if d.files[name] == nil {
+		i := sort.SearchStrings(d.names, name)
+		d.names = append(d.names, "")
+		copy(d.names[i+1:], d.names[i:])
+		d.names[i] = name
+	}
+	d.files[name] = v
+}
+
+func (d *Dir) drop(name string) {
+	if d.files[name] != nil {
+		delete(d.files, name)
+		i := sort.SearchStrings(d.names, name)
+		d.names = append(d.names[:i], d.names[i+1:]...)
+	}
+}
+
+// Find returns the file or directory of a name, or neither.
+func (d *Dir) Find(name string) (*File, *Dir) {
+	tree.mu.RLock()
+	defer tree.mu.RUnlock()
+	switch v := d.files[name].(type) {
+	case *File:
+		return v, nil
+	case *Dir:
+		return nil, v
+	}
+	return nil, nil
+}
+
+// Names returns the names in order.
+func (d *Dir) Names() []string {
+	tree.mu.RLock()
+	defer tree.mu.RUnlock()
+	return append([]string(nil), d.names...)
+}
+
+// All returns every file in the order of the names.
+func All() (all []*File) {
+	var walk func(d *Dir)
+	walk = func(d *Dir) {
+		for _, name := range d.Names() {
+			if f, sub := d.Find(name); f != nil {
+				all = append(all, f)
+			} else if sub != nil {
+				walk(sub)
+			}
+		}
+	}
+	walk(Root())
+	return all
+}
