@@ -42,7 +42,7 @@ func init() {
 		sysctl.Int("fs/inotify/max_queued_events", &kern.InotifyQueue, 0, sysctl.MaxInt),
 		sysctl.Hook("fs/inotify/max_user_instances", 0, sysctl.MaxInt, kern.InotifyInstances.Get, set(vfs.SetInotifyInstances)),
 		sysctl.Hook("fs/inotify/max_user_watches", 0, sysctl.MaxInt, kern.InotifyWatches.Get, set(vfs.SetInotifyWatches)),
-		sysctl.Kept("fs/lease-break-time", 45, 0, sysctl.MaxInt, "kept: F_SETLEASE is not there (EINVAL)"),
+		sysctl.Kept("fs/lease-break-time", 45, sysctl.MinInt, sysctl.MaxInt, "kept: F_SETLEASE is not there (EINVAL)"),
 		sysctl.Kept("fs/leases-enable", 1, 0, 1, "kept: F_SETLEASE is not there (EINVAL)"),
 		sysctl.Uint("fs/mount-max", &kern.MountMax, 1, math.MaxUint32),
 		sysctl.Uint("fs/nr_open", &kern.NrOpen, 64, vfs.MaxFDs),
@@ -68,7 +68,7 @@ func init() {
 // setPipeMaxSize rounds to a size that a pipe can have.
 func setPipeMaxSize(_ *kern.Ctx, v int64) linux.Errno {
 	switch {
-	case v == 0 || v > 1<<31:
+	case v > 1<<31:
 		return linux.EINVAL
 	case v < mem.PageSize:
 		v = mem.PageSize

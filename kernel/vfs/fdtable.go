@@ -104,6 +104,11 @@ func (p *chunk) setCloexec(fd int32, on bool) {
 // and its array are free.
 func arrayCost(chunks int) int64 { return int64(chunks / chunkSlots) }
 
+// beyond reports whether the table would have to grow further than fs.nr_open says.
+func (t *FDTable) beyond(fd int) bool {
+	return fd>>chunkShift >= len(*t.chunks.Load()) && int64(fd) >= kern.NrOpen.Get()
+}
+
 // grow returns the chunk of a descriptor, which it makes; nil if the user may have no
 // more. Called with mu held.
 func (t *FDTable) grow(fd int) *chunk {
@@ -190,7 +195,7 @@ func (t *FDTable) Reserve(min int, limit uint64) (int32, linux.Errno) {
 	if p == nil || p.taken&bit(int32(fd)) != 0 {
 		fd, p = t.lowest(fd), nil
 	}
-	if uint64(fd) >= limit || int64(fd) >= kern.NrOpen.Get() {
+	if uint64(fd) >= limit || t.beyond(fd) {
 		return -1, linux.EMFILE
 	}
 	if p == nil {
@@ -265,7 +270,7 @@ func (t *FDTable) Add(f *File, min int, limit uint64, cloexec bool) (int32, linu
 // was there. EBUSY if fd is only reserved, EBADF beyond the limit, ENOMEM when
 // the user's tables are too large.
 func (t *FDTable) Replace(c *kern.Ctx, fd int32, f *File, limit uint64, cloexec bool) linux.Errno {
-	if fd < 0 || uint64(fd) >= limit || int64(fd) >= kern.NrOpen.Get() {
+	if fd < 0 || uint64(fd) >= limit || t.beyond(int(fd)) {
 		return linux.EBADF
 	}
 	t.mu.Lock()

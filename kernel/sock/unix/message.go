@@ -169,16 +169,12 @@ func (s *Sock) sendMessage(c *kern.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Er
 // messageOverhead is what Linux keeps of the send buffer for itself.
 const messageOverhead = 32
 
-// maxQueue is how many messages may wait in a socket whose peer is not the sender, and
-// one more (net.unix.max_dgram_qlen).
-const maxQueue = 10
-
 // queueFor returns how many messages of s may wait at p: any number between two peers.
 func (s *Sock) queueFor(p *Sock) int {
 	if p == s || p.peer.Load() == s {
 		return 0
 	}
-	return maxQueue
+	return p.queue
 }
 
 // ancillary makes what goes with a message; nil for nothing. From here on the

@@ -58,6 +58,7 @@ type Sock struct {
 
 	mu      sync.Mutex
 	backlog int                // guarded by mu
+	queue   int                // how many messages of strangers may wait, and one more; immutable
 	pending []*Sock            // guarded by mu: connections to accept
 	senders map[*Sock]struct{} // guarded by mu: datagram sockets that wait for room here
 	inode   *vfs.Inode         // guarded by mu: the node of a name in the file system
@@ -102,9 +103,7 @@ func newSock(c *kern.Ctx, typ, protocol int32) (*Sock, linux.Errno) {
 	s.peekOff.Store(-1)
 	s.Init(c, linux.AF_UNIX, typ, 0)
 	s.in.InitFlow(c.User(), typ != linux.SOCK_STREAM)
-	if typ == linux.SOCK_DGRAM {
-		s.in.Bound(kern.UnixDgramQlen.Get() + 1)
-	}
+	s.queue = int(max(min(kern.UnixDgramQlen.Get(), 1<<20), 1))
 	all.add(s)
 	return s, 0
 }
@@ -218,7 +217,7 @@ func (s *Sock) Ready(*vfs.File) (ev wait.Events) {
 // roomAt reports whether a send to p would find room.
 func (s *Sock) roomAt(p *Sock) bool {
 	if s.dgram() && p.peer.Load() != s {
-		return p == s || !p.in.Crowded(maxQueue)
+		return p == s || !p.in.Crowded(p.queue)
 	}
 	return p.in.Writable(s.limit())
 }
