@@ -7,6 +7,7 @@ import (
 
 	"hardtack/arch/amd64"
 	"hardtack/kernel/procfs"
+	"hardtack/kernel/sysfs"
 	"hardtack/nucleus"
 )
 
@@ -14,6 +15,17 @@ import (
 func init() {
 	procfs.CommandLine = nucleus.Cmdline
 	procfs.CPUInfo = cpuInfo
+	sysfs.Caches = caches
+	procfs.CPUInterrupts = nucleus.CPUInterrupts
+	procfs.IRQs = func() (list []procfs.IRQ) {
+		for i := 0; ; i++ {
+			n, ok := nucleus.IRQCount(i)
+			if !ok {
+				return list
+			}
+			list = append(list, procfs.IRQ{Count: n, Name: "device"})
+		}
+	}
 	procfs.Interrupts = func() (n uint64) {
 		for i := range nucleus.NumCPU() {
 			n += uint64(nucleus.CPUInterrupts(i))
@@ -24,7 +36,7 @@ func init() {
 
 // cpuInfo is the text of /proc/cpuinfo.
 func cpuInfo() string {
-	_, b, c, d := amd64.CPUID(0, 0)
+	level, b, c, d := amd64.CPUID(0, 0)
 	vendor := registers(b, d, c)
 	signature, _, ecx, edx := amd64.CPUID(1, 0)
 	family, model := signature>>8&15, signature>>4&15
@@ -43,14 +55,44 @@ func cpuInfo() string {
 		}
 	}
 	hz, _ := nucleus.TSCFrequency()
+	widths, _, _, _ := amd64.CPUID(0x80000008, 0)
+	size := 0 // of the last cache
+	for _, c := range caches() {
+		size = c.Size
+	}
 	var text strings.Builder
 	for i := range nucleus.NumCPU() {
 		fmt.Fprintf(&text, "processor\t: %d\nvendor_id\t: %s\ncpu family\t: %d\nmodel\t\t: %d\nmodel name\t: %s\nstepping\t: %d\ncpu MHz\t\t: %d.%03d\n",
 			i, vendor, family, model, brand(), signature&15, hz/1e6, hz/1000%1000)
-		fmt.Fprintf(&text, "physical id\t: 0\nsiblings\t: %d\ncore id\t\t: %d\ncpu cores\t: %d\nfpu\t\t: yes\nflags\t\t: %s\nbogomips\t: %d.%02d\nclflush size\t: 64\ncache_alignment\t: 64\n\n",
-			nucleus.NumCPU(), i, nucleus.NumCPU(), strings.Join(flags, " "), hz/500000, hz/5000%100)
+		if size > 0 {
+			fmt.Fprintf(&text, "cache size\t: %d KB\n", size>>10)
+		}
+		fmt.Fprintf(&text, "physical id\t: 0\nsiblings\t: %d\ncore id\t\t: %d\ncpu cores\t: %d\napicid\t\t: %d\ninitial apicid\t: %d\n",
+			nucleus.NumCPU(), i, nucleus.NumCPU(), i, i)
+		fmt.Fprintf(&text, "fpu\t\t: yes\nfpu_exception\t: yes\ncpuid level\t: %d\nwp\t\t: yes\nflags\t\t: %s\nbugs\t\t:\nbogomips\t: %d.%02d\nclflush size\t: 64\ncache_alignment\t: 64\n",
+			level, strings.Join(flags, " "), hz/500000, hz/5000%100)
+		fmt.Fprintf(&text, "address sizes\t: %d bits physical, %d bits virtual\npower management:\n\n", widths&255, widths>>8&255)
 	}
 	return text.String()
+}
+
+// caches tells of a CPU's caches as CPUID leaf 4 describes them.
+func caches() (list []sysfs.Cache) {
+	if top, _, _, _ := amd64.CPUID(0, 0); top < 4 {
+		return nil
+	}
+	for i := uint32(0); i < 8; i++ {
+		a, b, c, _ := amd64.CPUID(4, i)
+		kind := [...]string{"", "Data", "Instruction", "Unified"}[min(a&31, 3)]
+		if a&31 == 0 || a&31 > 3 {
+			break
+		}
+		x := sysfs.Cache{Level: int(a >> 5 & 7), Type: kind, Line: int(b&0xfff) + 1, Partitions: int(b>>12&0x3ff) + 1,
+			Ways: int(b>>22) + 1, Sets: int(c) + 1, Shared: a>>5&7 >= 3}
+		x.Size = x.Line * x.Partitions * x.Ways * x.Sets
+		list = append(list, x)
+	}
+	return list
 }
 
 // featureNames are the features that programs look for: bits of CPUID leaf 1

@@ -119,6 +119,7 @@ func (t *Thread) unlink() {
 	p := t.Proc
 	user, system := t.CPUTime()
 	ended.add(user, system, t.demand())
+	ended.faults.Add(t.Faults)
 	var after notice
 	p.mu.Lock()
 	for i, u := range p.threads {

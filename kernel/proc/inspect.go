@@ -193,6 +193,20 @@ func (p *Process) Owner(t *Thread, always bool) (uid, gid uint32) {
 	return o.EUID, o.EGID
 }
 
+// Children returns the numbers of the children of the process, if t is its first
+// thread.
+func (t *Thread) Children() (pids []int32) {
+	if t.TID != t.Proc.PID {
+		return nil
+	}
+	treeMu.Lock()
+	defer treeMu.Unlock()
+	for c := t.Proc.firstChild; c != nil; c = c.nextSibling {
+		pids = append(pids, c.PID)
+	}
+	return pids
+}
+
 // Exiting reports that all threads are to end or have ended.
 func (p *Process) Exiting() bool {
 	p.mu.Lock()

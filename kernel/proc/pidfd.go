@@ -1,6 +1,9 @@
 package proc
 
 import (
+	"fmt"
+	"io"
+
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
 	"hardtack/kernel/uio"
@@ -62,6 +65,15 @@ func (o *pidfd) Queue(*vfs.File) *wait.Queue { return &o.p.Ended }
 
 // Name is what /proc/PID/fd shows.
 func (o *pidfd) Name(*vfs.File) string { return "anon_inode:[pidfd]" }
+
+// FDInfo tells whose it is: -1 once nothing is left.
+func (o *pidfd) FDInfo(_ *vfs.File, w io.Writer) {
+	pid := o.p.PID
+	if o.p.Reaped() {
+		pid = -1
+	}
+	fmt.Fprintf(w, "Pid:\t%d\nNSpid:\t%d\n", pid, pid)
+}
 
 // Read refuses, as Linux does.
 func (o *pidfd) Read(*kern.Ctx, *vfs.File, *uio.Vec, int64) (int, linux.Errno) {

@@ -20,6 +20,9 @@ type Sched struct {
 	MemNodes  uint64
 }
 
+// DefaultSlack is a timer slack of 0, in nanoseconds.
+const DefaultSlack = 50_000
+
 // SchedResetOnFork in Policy makes children start with the default.
 const SchedResetOnFork = 0x40000000
 

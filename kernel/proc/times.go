@@ -146,6 +146,13 @@ func (p *Process) FaultCounts() (own, children int64) {
 	return p.faults(), p.childFaults.Load()
 }
 
+// TotalFaults returns the page faults of all threads since boot.
+func TotalFaults() int64 {
+	n := ended.faults.Load()
+	eachThread(func(t *Thread) { n += t.Faults })
+	return n
+}
+
 // State returns what /proc shows of the thread.
 func (t *Thread) State() State {
 	s := State(t.state.Load())

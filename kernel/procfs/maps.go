@@ -6,7 +6,6 @@ import (
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
-	"hardtack/kernel/mem"
 	"hardtack/kernel/uio"
 	"hardtack/kernel/vfs"
 	"hardtack/kernel/vm"
@@ -76,6 +75,7 @@ func (t *mapsText) make(root vfs.Path) []byte {
 		b = appendMap(b, &m, root)
 		if t.n.e.sizes {
 			b = appendSizes(b, t.space, &m)
+			b = fmt.Appendf(b, "THPeligible:    0\nVmFlags: %s\n", m.Flags())
 		}
 		t.next = m.End
 		return len(b) < mapsPiece
@@ -120,18 +120,4 @@ func appendMap(b []byte, m *vm.MapInfo, root vfs.Path) []byte {
 		b = append(b, name...)
 	}
 	return append(b, '\n')
-}
-
-// appendSizes writes what smaps says of a mapping besides.
-func appendSizes(b []byte, s *vm.Space, m *vm.MapInfo) []byte {
-	r := s.Residency(m.Start, m.End)
-	for _, f := range []struct {
-		name string
-		v    uint64
-	}{{"Size", m.End - m.Start}, {"KernelPageSize", mem.PageSize}, {"MMUPageSize", mem.PageSize}, {"Rss", r.RSS}, {"Pss", r.PSS},
-		{"Shared_Clean", r.SharedClean}, {"Shared_Dirty", r.SharedDirty}, {"Private_Clean", r.PrivateClean}, {"Private_Dirty", r.PrivateDirty},
-		{"Referenced", r.Referenced}, {"Anonymous", r.Anonymous}, {"AnonHugePages", 0}, {"Swap", 0}} {
-		b = fmt.Appendf(b, "%-15s %8d kB\n", f.name+":", f.v>>10)
-	}
-	return b
 }

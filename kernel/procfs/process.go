@@ -26,12 +26,21 @@ func init() {
 		{name: "stat", mode: 0o444, read: readStat},
 		{name: "status", mode: 0o444, read: readStatus},
 		{name: "statm", mode: 0o444, read: readStatm},
-		{name: "cmdline", mode: 0o444, memory: cmdlineText, public: true},
+		{name: "cmdline", mode: 0o444, sized: true, memory: cmdlineText, public: true},
 		{name: "comm", mode: 0o644, read: readComm, write: writeComm},
 		{name: "environ", mode: 0o400, memory: environText},
-		{name: "auxv", mode: 0o400, memory: auxvText, stays: true},
+		{name: "auxv", mode: 0o400, sized: true, memory: auxvText, stays: true},
 		{name: "maps", mode: 0o444, maps: true},
 		{name: "smaps", mode: 0o444, maps: true, sizes: true},
+		{name: "smaps_rollup", mode: 0o444, read: readRollup},
+		{name: "mem", mode: 0o600, mem: true},
+		{name: "pagemap", mode: 0o400, mem: true, pages: true},
+		{name: "timerslack_ns", mode: 0o666, read: readSlack, write: writeSlack},
+		{name: "uid_map", mode: 0o644, read: fixed("         0          0 4294967295\n"), write: refuse},
+		{name: "gid_map", mode: 0o644, read: fixed("         0          0 4294967295\n"), write: refuse},
+		{name: "projid_map", mode: 0o644, read: fixed("         0          0 4294967295\n"), write: refuse},
+		{name: "setgroups", mode: 0o644, read: fixed("allow\n"), write: refuse},
+		{name: "cpuset", mode: 0o444, read: fixed("/\n")},
 		{name: "limits", mode: 0o444, read: readLimits},
 		{name: "io", mode: 0o400, read: readIO},
 		{name: "exe", mode: 0o777, link: linkOf(exePath), jump: exePath},
@@ -42,9 +51,9 @@ func init() {
 		{name: "mounts", mode: 0o444, mounts: true, read: readMounts},
 		{name: "mountinfo", mode: 0o444, mounts: true, read: readMountinfo},
 		{name: "oom_score", mode: 0o444, read: readOOMScore},
-		{name: "oom_score_adj", mode: 0o644, read: readOOMAdj, write: writeOOMAdj},
-		{name: "loginuid", mode: 0o644, read: readLoginUID, write: writeLoginUID, whole: true},
-		{name: "sessionid", mode: 0o444, read: readSessionID},
+		{name: "oom_score_adj", mode: 0o644, sized: true, read: readOOMAdj, write: writeOOMAdj},
+		{name: "loginuid", mode: 0o644, sized: true, read: readLoginUID, write: writeLoginUID, whole: true},
+		{name: "sessionid", mode: 0o444, sized: true, read: readSessionID},
 		{name: "wchan", mode: 0o444, read: fixed("0")},
 		{name: "cgroup", mode: 0o444, read: fixed("0::/\n")},
 		{name: "personality", mode: 0o400, read: readPersonality},
@@ -53,7 +62,7 @@ func init() {
 			return findRegistered(&about{n: "net"}, name)
 		}, list: func(_ *about, emit func(string, *entry, *about) bool) { listRegistered(&about{n: "net"}, emit) }},
 	}
-	threadDir.kids = common
+	threadDir.kids = append(slices.Clip(common), &entry{name: "children", mode: 0o444, read: readChildren})
 	processDir.kids = append(slices.Clip(common), &entry{name: "task", mode: 0o555, find: findTask, list: listTasks})
 }
 

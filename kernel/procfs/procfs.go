@@ -41,6 +41,8 @@ type entry struct {
 	admin  bool         // only for CAP_SYS_ADMIN
 	ctl    *sysctl.File // of /proc/sys
 	sized  bool         // lseek knows an end, which is 0, as generic_file_llseek does
+	mem    bool         // the process's memory
+	pages  bool         // with mem: entries of its pages
 	mounts bool         // with read: polls for changes of the mounts
 	own    bool         // a directory that the process itself may always list
 	inside bool         // a directory that opens only for who may look into the process
@@ -68,7 +70,7 @@ func (e *entry) kind() uint32 {
 	switch {
 	case e.link != nil:
 		return linux.S_IFLNK
-	case e.read != nil || e.write != nil || e.memory != nil || e.maps || e.ctl != nil:
+	case e.read != nil || e.write != nil || e.memory != nil || e.maps || e.mem || e.ctl != nil:
 		return linux.S_IFREG
 	}
 	return linux.S_IFDIR
@@ -217,6 +219,8 @@ func (n *node) Open(c *kern.Ctx, _ vfs.Path, flags uint32) (vfs.Ops, linux.Errno
 		return &dir{n: n}, 0
 	case e.ctl != nil:
 		return n.openCtl(c, flags)
+	case e.mem:
+		return n.openMem(c)
 	case e.admin && !c.Cred().Has(kern.CapSysAdmin):
 		return nil, linux.EPERM
 	case e.memory != nil && e.public:

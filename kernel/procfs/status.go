@@ -148,13 +148,19 @@ func readStatus(x *about) ([]byte, linux.Errno) {
 			v    uint64
 		}{{"VmPeak", f.mem.Peak}, {"VmSize", f.mem.Size}, {"VmLck", f.mem.Locked}, {"VmPin", 0}, {"VmHWM", f.mem.HWM}, {"VmRSS", f.mem.RSS},
 			{"RssAnon", f.mem.RSSAnon}, {"RssFile", f.mem.RSSFile}, {"RssShmem", f.mem.RSSShmem}, {"VmData", f.mem.Data}, {"VmStk", f.mem.Stack},
-			{"VmExe", f.mem.Exec}, {"VmLib", f.mem.Lib}, {"VmPTE", f.mem.Tables}, {"VmSwap", 0}} {
+			{"VmExe", f.mem.Exec}, {"VmLib", f.mem.Lib}, {"VmPTE", f.mem.Tables}, {"VmSwap", 0}, {"HugetlbPages", 0}} {
 			b = fmt.Appendf(b, "%s:\t%8d kB\n", r.name, r.v>>10)
 		}
 	}
-	limit := p.Rlimit(linux.RLIMIT_SIGPENDING).Cur
-	b = fmt.Appendf(b, "Threads:\t%d\nSigQ:\t0/%d\nSigPnd:\t%016x\nShdPnd:\t%016x\nSigBlk:\t%016x\nSigIgn:\t%016x\nSigCgt:\t%016x\n",
-		f.threads, limit, uint64(f.pend), uint64(f.shpnd), uint64(f.blocked), uint64(f.ignored), uint64(f.caught))
+	if f.mem.Size != 0 {
+		b = append(b, "CoreDumping:\t0\nTHP_enabled:\t0\n"...)
+	}
+	limit, queued := p.Rlimit(linux.RLIMIT_SIGPENDING).Cur, int64(0)
+	if c.User != nil {
+		queued = c.User.Signals.Load()
+	}
+	b = fmt.Appendf(b, "Threads:\t%d\nSigQ:\t%d/%d\nSigPnd:\t%016x\nShdPnd:\t%016x\nSigBlk:\t%016x\nSigIgn:\t%016x\nSigCgt:\t%016x\n",
+		f.threads, queued, limit, uint64(f.pend), uint64(f.shpnd), uint64(f.blocked), uint64(f.ignored), uint64(f.caught))
 	b = fmt.Appendf(b, "CapInh:\t%016x\nCapPrm:\t%016x\nCapEff:\t%016x\nCapBnd:\t%016x\nCapAmb:\t%016x\n",
 		c.Inheritable, c.Permitted, c.Effective, c.Bounding, c.Ambient)
 	n, _ := proc.CPUs()
@@ -180,6 +186,17 @@ func cpuMask(n int) string {
 		return fmt.Sprintf("%x,%08x", m>>32, uint32(m))
 	}
 	return fmt.Sprintf("%x", m)
+}
+
+// CPUMask is the set of n CPUs as hexadecimal words.
+func CPUMask(n int) string { return cpuMask(n) }
+
+// CPUMaskOf is CPU i as such a set where there are n.
+func CPUMaskOf(n, i int) string {
+	if n > 32 {
+		return fmt.Sprintf("%08x,%08x", uint64(1)<<i>>32, uint32(uint64(1)<<i))
+	}
+	return fmt.Sprintf("%x", uint64(1)<<i)
 }
 
 // CPURange is the set of n CPUs as a list: "0" or "0-3".

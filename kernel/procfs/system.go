@@ -3,19 +3,14 @@ package procfs
 import (
 	"fmt"
 	"runtime"
-	"runtime/metrics"
 	"sort"
 	"strconv"
 	"strings"
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
-	"hardtack/kernel/mem"
-	"hardtack/kernel/pagecache"
 	"hardtack/kernel/proc"
-	"hardtack/kernel/tmpfs"
 	"hardtack/kernel/vfs"
-	"hardtack/kernel/vm"
 )
 
 // What the machine's parts know; cmd/kernel sets what it can.
@@ -41,10 +36,6 @@ var (
 var bootTime = kern.Monotonic()
 
 func uptime() int64 { return kern.Monotonic() - bootTime }
-
-// memoryTotal is all memory that programs and files can have, with what the boot
-// archive brought.
-func memoryTotal() int { return mem.Total() * mem.PageSize }
 
 func file(name, text string) *entry { return &entry{name: name, mode: 0o444, read: fixed(text)} }
 
@@ -77,44 +68,17 @@ var systemFiles = []*entry{
 	}),
 	live("cmdline", func() string { return CommandLine() + "\n" }),
 	live("devices", devices),
+	live("interrupts", interrupts),
+	live("locks", locks),
+	live("consoles", func() string { return "ttyS0                -W- (EC p  )    4:64\n" }),
+	live("misc", func() string { return "" }),
+	{name: "sysvipc", mode: 0o555, kids: []*entry{live("msg", sysvMsg), live("sem", sysvSem), live("shm", sysvShm)}},
+	live("buddyinfo", buddyinfo),
+	live("zoneinfo", zoneinfo),
 	file("modules", ""),
 	file("swaps", "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"),
-	live("vmstat", func() string {
-		return fmt.Sprintf("nr_free_pages %d\npgfault 0\npgmajfault 0\n", mem.Available())
-	}),
+	live("vmstat", vmstat),
 	sysDir,
-}
-
-func meminfo() string {
-	total, free := memoryTotal()>>10, mem.Available()*4
-	shmem := tmpfs.Pages() * 4
-	cache := pagecache.Count()
-	cached, dirty, writing := int(cache.Pages*4), int(cache.Dirty*4), int(cache.Writing*4)
-	slab := int(kernelHeap() >> 10)
-	committed, limit := vm.Committed()
-	var b strings.Builder
-	for _, r := range []struct {
-		name string
-		kb   int
-	}{{"MemTotal", total}, {"MemFree", free}, {"MemAvailable", free + cached - dirty}, {"Buffers", 0}, {"Cached", int(shmem) + cached}, {"SwapCached", 0},
-		{"Active", int(shmem)}, {"Inactive", cached}, {"SwapTotal", 0}, {"SwapFree", 0}, {"Dirty", dirty}, {"Writeback", writing},
-		{"AnonPages", max(total-free-int(shmem)-cached-slab, 0)}, {"Mapped", 0}, {"Shmem", int(shmem)}, {"Slab", slab}, {"SReclaimable", 0}, {"SUnreclaim", slab},
-		{"CommitLimit", int(limit >> 10)}, {"Committed_AS", int(max(committed, 0) >> 10)}, {"VmallocTotal", 34359738367}, {"VmallocUsed", 0},
-		{"HugePages_Total", 0}, {"Hugepagesize", 2048}} {
-		if r.name == "HugePages_Total" {
-			b.WriteString("HugePages_Total:       0\nHugePages_Free:        0\n")
-			continue
-		}
-		fmt.Fprintf(&b, "%-16s%8d kB\n", r.name+":", r.kb)
-	}
-	return b.String()
-}
-
-// kernelHeap returns the bytes that the kernel's own heap occupies.
-func kernelHeap() uint64 {
-	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
-	metrics.Read(sample)
-	return sample[0].Value.Uint64() - sample[1].Value.Uint64()
 }
 
 func cpuinfo() string {

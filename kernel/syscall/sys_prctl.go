@@ -54,7 +54,6 @@ const (
 	capAmbientRaise     = 2
 	capAmbientLower     = 3
 	capAmbientClearAll  = 4
-	defaultTimerSlack   = 50_000
 	lastCap             = 40
 	tscEnabled          = 1
 	prctlNameSize       = 16
@@ -115,7 +114,7 @@ func sysPrctl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		})
 	case prGetTimerslack:
 		s := t.Sched()
-		return cmp.Or(s.Slack, s.DefaultSlack, defaultTimerSlack), 0
+		return cmp.Or(s.Slack, s.DefaultSlack, proc.DefaultSlack), 0
 	case prSetChildSubreaper:
 		p.SetSubreaper(a[1] != 0)
 	case prGetChildSubreaper:

@@ -161,7 +161,7 @@ func readSetTID(t *proc.Thread, addr uio.Addr, n int) (int32, linux.Errno) {
 	tid := int32(binary.LittleEndian.Uint32(b))
 	c := t.Cred()
 	switch {
-	case n > 1, tid < 1, tid >= proc.PIDMax:
+	case n > 1, tid < 1, int64(tid) >= proc.PIDMax():
 		return 0, linux.EINVAL
 	case !c.Has(kern.CapSysAdmin) && !c.Has(kern.CapCheckpointRestore):
 		return 0, linux.EPERM

@@ -9,10 +9,9 @@ import (
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/procfs"
 	"hardtack/kernel/uio"
 	"hardtack/kernel/vfs"
+	"hardtack/kernel/wait"
 )
 
 var fs = newFS()
@@ -73,10 +72,19 @@ func (f *file) Read(_ *kern.Ctx, _ *vfs.File, v *uio.Vec, off int64) (int, linux
 	return n, e
 }
 
-// Seek moves the position.
-func (*file) Seek(_ *kern.Ctx, f *vfs.File, off int64, whence int) (int64, linux.Errno) {
+// Seek moves the position; the end is where the inode's size says.
+func (x *file) Seek(_ *kern.Ctx, f *vfs.File, off int64, whence int) (int64, linux.Errno) {
+	if whence == linux.SEEK_END {
+		off, whence = off+x.Size(), linux.SEEK_SET
+	}
 	return vfs.SeekDir(f, off, whence)
 }
+
+// never is the queue of all files: epoll takes them, and they are always ready.
+var never wait.Queue
+
+// Queue is where nothing is announced.
+func (*file) Queue(*vfs.File) *wait.Queue { return &never }
 
 // link is a symbolic link.
 type link struct {
@@ -161,29 +169,15 @@ func AddInterface(i Interface) {
 
 // fill makes the fixed part, when the number of CPUs is known.
 var fill = sync.OnceFunc(func() {
-	n, _ := proc.CPUs()
-	cpus := func() string { return procfs.CPURange(n) + "\n" }
-	for _, f := range []string{"online", "possible", "present"} {
-		Add("devices/system/cpu/"+f, cpus)
-	}
-	Add("devices/system/cpu/offline", func() string { return "\n" })
-	Add("devices/system/cpu/kernel_max", func() string { return "63\n" })
-	for i := range n {
-		at := fmt.Sprintf("devices/system/cpu/cpu%d/topology/", i)
-		Add(at+"physical_package_id", func() string { return "0\n" })
-		Add(at+"core_id", func() string { return fmt.Sprintf("%d\n", i) })
-		Add(at+"thread_siblings_list", func() string { return fmt.Sprintf("%d\n", i) })
-		Add(at+"core_siblings_list", cpus)
-	}
-	Add("devices/system/node/online", func() string { return "0\n" })
-	Add("devices/system/node/possible", func() string { return "0\n" })
-	Add("devices/system/node/node0/cpulist", cpus)
+	addCPUs()
 	Add("devices/system/clocksource/clocksource0/current_clocksource", func() string { return "tsc\n" })
 	Add("devices/system/clocksource/clocksource0/available_clocksource", func() string { return "tsc \n" })
 	Add("kernel/mm/transparent_hugepage/enabled", func() string { return "always madvise [never]\n" })
 	Add("kernel/mm/transparent_hugepage/defrag", func() string { return "always defer defer+madvise madvise [never]\n" })
 	Add("kernel/mm/transparent_hugepage/hpage_pmd_size", func() string { return "2097152\n" })
 	AddInterface(Interface{Name: "lo", Index: 1, Address: "00:00:00:00:00:00", MTU: 65536, Flags: 0x9, Type: 772})
+	Add("kernel/mm/transparent_hugepage/shmem_enabled", func() string { return "always within_size advise [never] deny force\n" })
+	mkdirs("kernel/mm/hugepages/x")
 	mkdirs("fs/x")
 	mkdirs("block/x")
 	mkdirs("bus/x")

@@ -2,6 +2,10 @@ package vfs
 
 import (
 	"encoding/binary"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
 	"sync"
 
 	"hardtack/abi/linux"
@@ -92,6 +96,17 @@ func NewInotify(c *kern.Cred, flags uint32) (*File, linux.Errno) {
 
 // Name is the text of /proc/PID/fd/N.
 func (in *Inotify) Name(*File) string { return "anon_inode:inotify" }
+
+// FDInfo tells of the watches.
+func (in *Inotify) FDInfo(_ *File, w io.Writer) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for _, wd := range slices.Sorted(maps.Keys(in.watches)) {
+		x := in.watches[wd]
+		fmt.Fprintf(w, "inotify wd:%x ino:%x sdev:%x mask:%x ignored_mask:0 fhandle-bytes:0 fhandle-type:0 f_handle:\n",
+			wd, x.inode.Ino, x.inode.FS.Dev, x.mask.Load())
+	}
+}
 
 // AddWatch watches the file at p, or changes its watch.
 func (in *Inotify) AddWatch(p Path, mask uint32) (int32, linux.Errno) {

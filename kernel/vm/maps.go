@@ -14,10 +14,13 @@ type MapInfo struct {
 	Prot       uint32 // PROT_*
 	Shared     bool
 	GrowsDown  bool
+	Locked     bool
 	Offset     uint64
 	Object     mem.Object // nil for private anonymous memory
 	File       *vfs.File  // valid during the call only
 	Name       string     // "[heap]", "[stack]", … or empty
+
+	flags uint32
 }
 
 // mapsBatch mappings are looked at for each time the lock is taken.
@@ -35,8 +38,8 @@ func (s *Space) MapsFrom(at uint64, f func(MapInfo) bool) {
 		s.mu.RLock()
 		for i := s.find(at); i < s.vmas.len() && n < mapsBatch; i++ {
 			v := s.vmas.at(i)
-			m := MapInfo{Start: v.start, End: v.end, Prot: v.prot, Shared: !v.private(), GrowsDown: v.flags&vGrowsDown != 0,
-				Object: v.obj, File: v.file, Name: v.name}
+			m := MapInfo{Start: v.start, End: v.end, Prot: v.prot, Shared: !v.private(), GrowsDown: v.flags&vGrowsDown != 0, Locked: v.flags&vLocked != 0,
+				Object: v.obj, flags: v.flags, File: v.file, Name: v.name}
 			if v.obj != nil {
 				m.Offset = v.off
 			}
@@ -119,4 +122,23 @@ func (s *Space) notePeak() {
 			return
 		}
 	}
+}
+
+// Flags is the mapping's VmFlags of smaps.
+func (m *MapInfo) Flags() string {
+	s := ""
+	for _, f := range []struct {
+		on   bool
+		name string
+	}{
+		{m.Prot&linux.PROT_READ != 0, "rd "}, {m.Prot&linux.PROT_WRITE != 0, "wr "}, {m.Prot&linux.PROT_EXEC != 0, "ex "},
+		{m.Shared, "sh "}, {true, "mr "}, {m.flags&vMayWrite != 0, "mw "}, {m.flags&vNoExec == 0, "me "}, {m.Shared, "ms "},
+		{m.GrowsDown, "gd "}, {m.Locked, "lo "}, {m.flags&vDontFork != 0, "dc "}, {m.flags&vNoReserve != 0, "nr "},
+		{m.flags&vWipe != 0, "wf "}, {(&vma{prot: m.Prot, flags: m.flags}).committed(), "ac "}, {true, "sd "},
+	} {
+		if f.on {
+			s += f.name
+		}
+	}
+	return s
 }

@@ -32,6 +32,18 @@ func (s *Space) Residency(start, end uint64) (r Residency) {
 	return r
 }
 
+// Add adds the sizes of another range.
+func (r *Residency) Add(o *Residency) {
+	r.RSS += o.RSS
+	r.PSS += o.PSS
+	r.SharedClean += o.SharedClean
+	r.SharedDirty += o.SharedDirty
+	r.PrivateClean += o.PrivateClean
+	r.PrivateDirty += o.PrivateDirty
+	r.Referenced += o.Referenced
+	r.Anonymous += o.Anonymous
+}
+
 func (r *Residency) add(e pte) {
 	users := int64(frameOf(e).Refs())
 	dirty := e&pteD != 0

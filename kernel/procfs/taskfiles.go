@@ -1,0 +1,61 @@
+package procfs
+
+import (
+	"fmt"
+	"strconv"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
+	"hardtack/kernel/proc"
+)
+
+// refuse is a write to a map of IDs: there is one user namespace, whose map is fixed.
+func refuse(*about, []byte) linux.Errno { return linux.EPERM }
+
+// readChildren lists the children that a thread has: all are the first thread's.
+func readChildren(x *about) ([]byte, linux.Errno) {
+	var b []byte
+	for _, pid := range x.t.Children() {
+		b = append(strconv.AppendInt(b, int64(pid), 10), ' ')
+	}
+	return b, 0
+}
+
+// slackOf returns the thread whose timer slack the asker may see and set.
+func (x *about) slackOf() (*proc.Thread, linux.Errno) {
+	t := x.thread()
+	switch {
+	case t == nil:
+		return nil, linux.ESRCH
+	case t != proc.Of(x.c) && !x.c.Cred().Has(kern.CapSysNice):
+		return nil, linux.EPERM
+	}
+	return t, 0
+}
+
+func readSlack(x *about) ([]byte, linux.Errno) {
+	t, e := x.slackOf()
+	if e != 0 {
+		return nil, e
+	}
+	v := t.Sched().Slack
+	if v == 0 {
+		v = proc.DefaultSlack
+	}
+	return fmt.Appendf(nil, "%d\n", v), 0
+}
+
+func writeSlack(x *about, b []byte) linux.Errno {
+	v, e := parseUint(b, 0, 64)
+	if e != 0 {
+		return e
+	}
+	t, e := x.slackOf()
+	if e != 0 {
+		return e
+	}
+	return t.SetSched(func(s *proc.Sched) linux.Errno {
+		s.Slack = v
+		return 0
+	})
+}
