@@ -28,7 +28,7 @@ func init() {
 		{name: "statm", mode: 0o444, read: readStatm},
 		{name: "cmdline", mode: 0o444, sized: true, memory: cmdlineText, public: true},
 		{name: "comm", mode: 0o644, read: readComm, write: writeComm},
-		{name: "environ", mode: 0o400, memory: environText},
+		{name: "environ", mode: 0o400, sized: true, memory: environText},
 		{name: "auxv", mode: 0o400, sized: true, memory: auxvText, stays: true},
 		{name: "maps", mode: 0o444, maps: true},
 		{name: "smaps", mode: 0o444, maps: true, sizes: true},

@@ -98,7 +98,7 @@ TEST(smaps, "smaps")
 
 TEST(positions, "positions")
 {
-	static const char *const names[] = {"/proc/self/status", "/proc/self/maps", "/proc/self/cmdline", "/proc/meminfo", "/proc/self/mounts",
+	static const char *const names[] = {"/proc/self/status", "/proc/self/maps", "/proc/self/environ", "/proc/self/cmdline", "/proc/meminfo", "/proc/self/mounts",
 		"/proc/self/comm", "/proc/self/limits", "/proc/self/loginuid", "/proc/self/oom_score_adj", "/proc", "/proc/self", "/proc/self/fd", "/proc/sys", "/proc/sys/vm/swappiness",
 		"/proc/self/auxv", "/proc/self/io", "/proc/self/fdinfo/0"};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
