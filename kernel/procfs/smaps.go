@@ -28,7 +28,7 @@ func appendSizes(b []byte, s *vm.Space, m *vm.MapInfo) []byte {
 }
 
 func appendSize(b []byte, name string, v uint64) []byte {
-	return fmt.Appendf(b, "%-15s %8d kB\n", name+":", v>>10)
+	return fmt.Appendf(b, "%-16s%8d kB\n", name+":", v>>10)
 }
 
 // appendRest writes the lines that smaps and smaps_rollup have in common.

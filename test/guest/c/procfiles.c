@@ -190,12 +190,15 @@ TEST(locks, "locks")
 	for (char *l = strtok(slurp("/proc/locks"), "\n"); l && n < 8; l = strtok(NULL, "\n"))
 		if (strstr(l, ino))
 			found[n++] = l;
-	for (int kind = 0; kind < 2; kind++)
+	static const char *const kinds[] = {"POSIX WRITE", "POSIX READ", "FLOCK READ"};
+	for (int kind = 0; kind < 3; kind++)
 		for (int i = 0; i < n; i++) {
 			int id, pid;
 			char a[16], b[16], c[16], d[32], from[32], to[32];
 			sscanf(found[i], "%d: %15s %15s %15s %d %31s %31s %31s", &id, a, b, c, &pid, d, from, to);
-			if ((a[0] == 'F') == kind)
+			char what[40];
+			snprintf(what, sizeof what, "%s %s", a, c);
+			if (!strcmp(what, kinds[kind]))
 				say("%s %s %s mine %d %s %s", a, b, c, pid == getpid(), from, to);
 		}
 	int id = shmget(IPC_PRIVATE, 5000, 0640);
