@@ -63,11 +63,15 @@ func init() {
 	)
 }
 
-// minAddr is vm.mmap_min_addr, for who may reach devices. Page 0 cannot be given free.
+// leastAddr is the least that vm.mmap_min_addr may be: a nil pointer of the kernel must
+// not reach a program's page where SMAP lacks.
+const leastAddr = 65536
+
+// minAddr is vm.mmap_min_addr, for who may reach devices.
 func minAddr() sysctl.File {
-	f := sysctl.Ulong("vm/mmap_min_addr", &kern.MmapMinAddr, mem.PageSize, 1<<46)
+	f := sysctl.Ulong("vm/mmap_min_addr", &kern.MmapMinAddr, leastAddr, 1<<46)
 	f.Value = &privileged{f.Value, kern.CapSysRawio}
-	f.Note = "at least 4096, for root too: nobody maps page 0"
+	f.Note = "at least 65536, and for root too"
 	return f
 }
 

@@ -1,6 +1,7 @@
 package procfs
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 
@@ -38,11 +39,8 @@ func readSlack(x *about) ([]byte, linux.Errno) {
 	if e != 0 {
 		return nil, e
 	}
-	v := t.Sched().Slack
-	if v == 0 {
-		v = proc.DefaultSlack
-	}
-	return fmt.Appendf(nil, "%d\n", v), 0
+	s := t.Sched()
+	return fmt.Appendf(nil, "%d\n", cmp.Or(s.Slack, s.DefaultSlack, proc.DefaultSlack)), 0
 }
 
 func writeSlack(x *about, b []byte) linux.Errno {
