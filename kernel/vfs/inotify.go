@@ -104,7 +104,7 @@ func (in *Inotify) FDInfo(_ *File, w io.Writer) {
 	for _, wd := range slices.Sorted(maps.Keys(in.watches)) {
 		x := in.watches[wd]
 		fmt.Fprintf(w, "inotify wd:%x ino:%x sdev:%x mask:%x ignored_mask:0 fhandle-bytes:0 fhandle-type:0 f_handle:\n",
-			wd, x.inode.Ino, x.inode.FS.Dev, x.mask.Load())
+			wd, x.inode.Ino, x.inode.FS.Dev, x.mask.Load()&^linux.IN_UNMOUNT)
 	}
 }
 

@@ -102,11 +102,18 @@ func (s *portSet) take(unfit func(uint16) bool) uint16 {
 func (s *portSet) pick() uint16 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	first, last := s.first.Load(), s.last.Load()
 	i := s.next
-	if s.next++; s.next > lastPort-firstPort {
-		s.next = 0
+	for range last - first + 1 {
+		if i = s.next; i < first || i > last {
+			i = first
+		}
+		s.next = i + 1
+		if s.reserved[i/64]>>(i%64)&1 == 0 {
+			break
+		}
 	}
-	return uint16(firstPort + i)
+	return uint16(i)
 }
 
 // put gives a port back.

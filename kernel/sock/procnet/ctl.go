@@ -123,7 +123,7 @@ func ipFiles() []sysctl.File {
 			}
 			return net().SetPortRange(v[0], v[1])
 		}),
-		noted(reservedPorts(), "heeded by connections within the machine; netstack chooses the port of others"),
+		noted(reservedPorts(), "heeded by bind and by connections within the machine; netstack chooses the port of connections to others"),
 		sysctl.Hook("net/ipv4/ip_unprivileged_port_start", 0, 65535, kern.UnprivilegedPorts.Get, func(_ *kern.Ctx, v int64) linux.Errno {
 			if first, _ := net().PortRange(); v > first {
 				return linux.EINVAL // the two ranges must not overlap
