@@ -36,7 +36,7 @@ void call_owner(subject *s)
 	CASE("setex") result(S(fcntl, s->fd, F_SETOWN_EX, P(&ex)));
 	CASE("setexwrong") result(S(fcntl, s->fd, F_SETOWN_EX, P(&wrong)));
 	CASE("setexbad") result(S(fcntl, s->fd, F_SETOWN_EX, P(bad)));
-	CASE("getex") result(S(fcntl, s->fd, F_GETOWN_EX, P(&ex))), note("%d,%d", ex.type, ex.pid);
+	CASE("getex") result(S(fcntl, s->fd, F_GETOWN_EX, P(&ex))), note("%d,%s", ex.type, ex.pid == getpid() ? "self" : ex.pid ? "other" : "0");
 	CASE("setsig") result(S(fcntl, s->fd, F_SETSIG, 34)), result(S(fcntl, s->fd, F_GETSIG));
 	CASE("setsig0") result(S(fcntl, s->fd, F_SETSIG, 0));
 	CASE("setsig65") result(S(fcntl, s->fd, F_SETSIG, 65));

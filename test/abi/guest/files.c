@@ -38,7 +38,7 @@ static void after(subject *s)
 	if (s->nofile)
 		return;
 	look(s->fd, &now);
-	if (now.pos > 64 && now.pos != was.pos && varies(s))
+	if (now.pos != was.pos && (now.pos > 1L << 40 || (now.pos > 64 && varies(s))))
 		note("pos:far");
 	else if (now.pos != was.pos)
 		note("pos:%ld", now.pos);

@@ -317,8 +317,8 @@ static void prctls(subject *s)
 
 static void futexes(subject *s)
 {
-	int word = 5, other = 6;
-	struct timespec none = {0, 0}, wrong = {0, -1};
+	static int word = 5, other = 6; // not on the stack: their addresses are taken for counts
+	static struct timespec none = {0, 0}, wrong = {0, -1};
 	EACH(op, 0, 16, "op") word = 5, result(S(futex, P(&word), op, 7, P(&none), P(&other), 0));
 	EACH(op, 0, 16, "private") word = 5, result(S(futex, P(&word), op | 128, 7, P(&none), P(&other), 0));
 	EACH(op, 0, 16, "clock") word = 5, result(S(futex, P(&word), op | 256, 7, P(&none), P(&other), 0));

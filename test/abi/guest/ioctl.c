@@ -51,7 +51,7 @@ static void request(subject *s, const struct request *r)
 		strcpy(buffer, "lo"), strcmp(r->name, "SIOCGIFNAME") ? 0 : (*(int *)(buffer + 16) = 1);
 	long arg = !strcmp(r->name, "FICLONE") ? -1 : P(buffer);
 	result(S(ioctl, s->fd, r->number, arg));
-	static const char *const shown[] = {"FIONREAD", "TIOCOUTQ", "FIGETBSZ", "TIOCGPTLCK", "TIOCGPKT", "TIOCGEXCL", "TIOCGETD",
+	static const char *const shown[] = {"FIONREAD", "FIGETBSZ", "TIOCGPTLCK", "TIOCGPKT", "TIOCGEXCL", "TIOCGETD",
 					    "SIOCATMARK", "FIOGETOWN", "FS_IOC_GETFLAGS", "BLKSSZGET", "BLKBSZGET", "SIOCOUTQNSD", "FIOQSIZE"};
 	memcpy(&after, buffer, 4);
 	for (unsigned i = 0; i < sizeof shown / sizeof *shown; i++)

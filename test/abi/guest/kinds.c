@@ -67,7 +67,6 @@ OPEN_KIND(proc_root, "/proc", O_RDONLY)
 OPEN_KIND(proc_self, "/proc/self", O_RDONLY)
 OPEN_KIND(proc_fd, "/proc/self/fd", O_RDONLY)
 OPEN_KIND(proc_ns, "/proc/self/ns/pid", O_RDONLY)
-OPEN_KIND(proc_exe, "/proc/self/exe", O_RDONLY)
 OPEN_KIND(proc_link, "/proc/self/exe", O_PATH | O_NOFOLLOW)
 OPEN_KIND(sys_file, "/sys/devices/system/cpu/online", O_RDONLY)
 OPEN_KIND(sys_dir, "/sys/devices/system/cpu", O_RDONLY)
@@ -329,7 +328,7 @@ const kind file_kinds[] = {
 	{"proc-comm-r", proc_text}, {"proc-comm", proc_comm}, {"proc-version", proc_version}, {"proc-status", proc_status},
 	{"proc-maps", proc_maps}, {"proc-mounts", proc_mounts}, {"proc-mem", proc_mem}, {"proc-environ", proc_environ},
 	{"proc-ostype", proc_sysctl}, {"proc-threads-max", proc_sysctl_rw}, {"proc", proc_root}, {"proc-self", proc_self},
-	{"proc-fd", proc_fd}, {"proc-ns", proc_ns}, {"proc-exe", proc_exe}, {"proc-link", proc_link},
+	{"proc-fd", proc_fd}, {"proc-ns", proc_ns}, {"proc-link", proc_link},
 	{"sys-file", sys_file}, {"sys-dir", sys_dir}, {"pts-dir", pts_dir},
 	{"unix", unix_new}, {"unix-bound", unix_bound}, {"unix-listen", unix_listen}, {"unix-conn", unix_connected},
 	{"unix-data", unix_data}, {"unix-eof", unix_closed}, {"unix-shutw", unix_shut_write}, {"unixdg", unixdg_new},

@@ -41,7 +41,7 @@ static const struct { const char *name; int number, count; } levels[] = {
 static int tells_time(int level, int option)
 {
 	if (level == SOL_SOCKET)
-		return option == SO_PEERNAME || option == SO_PEERCRED || option == SO_INCOMING_CPU || option == 55 || option == 56 || option == 57 || option == 64 || option == 71;
+		return option == SO_PEERNAME || option == SO_RCVLOWAT || option == SO_PEERCRED || option == SO_INCOMING_CPU || option == 55 || option == 56 || option == 57 || option == 64 || option == 71;
 	if (level == IPPROTO_TCP)
 		return option == TCP_INFO || option == TCP_TIMESTAMP || option == TCP_CC_INFO || option == 35 || option == 40;
 	return level == IPPROTO_IPV6 && option == 6;

@@ -303,10 +303,15 @@ static void print(const table *t, const call *c)
 	fflush(stdout);
 }
 
+// make_buffers puts them where they are on every machine and in every run: some calls take
+// an address for a number.
 void make_buffers(void)
 {
-	buffer = mmap(NULL, BUFFER, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	bad = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
+	buffer = mmap((void *)0x20000000, BUFFER, PROT_READ | PROT_WRITE, flags, -1, 0);
+	char *last = mmap((void *)0x30000000, 8192, PROT_READ | PROT_WRITE, flags, -1, 0);
+	bad = last + 4096;
+	mprotect(bad, 4096, PROT_NONE);
 }
 
 void run_table(const table *t, const char *only_call, const char *only_kind)
