@@ -23,8 +23,8 @@ var socketCalls = []Call{
 	{linux.SYS_shutdown, "shutdown", sysShutdown, "works"},
 	{linux.SYS_getsockname, "getsockname", sysGetsockname, "works"},
 	{linux.SYS_getpeername, "getpeername", sysGetpeername, "works"},
-	{linux.SYS_setsockopt, "setsockopt", sysSetsockopt, "works; TCP_FASTOPEN is kept without effect; ENOPROTOOPT for IP options, extension headers, sources of groups, TCP_REPAIR, eBPF, UDP_SEGMENT, UDP_GRO and SO_ATTACH_FILTER on streams"},
-	{linux.SYS_getsockopt, "getsockopt", sysGetsockopt, "works; TCP_FASTOPEN is kept without effect; ENOPROTOOPT for IP options, extension headers, sources of groups, TCP_REPAIR, eBPF, UDP_SEGMENT, UDP_GRO and SO_ATTACH_FILTER on streams"},
+	{linux.SYS_setsockopt, "setsockopt", sysSetsockopt, "works; kept without effect: TCP_FASTOPEN, TCP_INQ, SO_RCVLOWAT on TCP, SO_ZEROCOPY, SO_TXTIME, SO_TIMESTAMPING, IP_MINTTL, IP_FREEBIND, IP_TRANSPARENT, IP_UNICAST_IF; ENOPROTOOPT for IP options, extension headers, sources of groups, TCP_REPAIR, eBPF, UDP_SEGMENT, UDP_GRO and SO_ATTACH_FILTER on streams"},
+	{linux.SYS_getsockopt, "getsockopt", sysGetsockopt, "works; kept without effect: TCP_FASTOPEN, TCP_INQ, SO_RCVLOWAT on TCP, SO_ZEROCOPY, SO_TXTIME, SO_TIMESTAMPING, IP_MINTTL, IP_FREEBIND, IP_TRANSPARENT, IP_UNICAST_IF; ENOPROTOOPT for IP options, extension headers, sources of groups, TCP_REPAIR, eBPF, UDP_SEGMENT, UDP_GRO and SO_ATTACH_FILTER on streams"},
 }
 
 // socketOf returns the file of a descriptor, with a reference, and its socket.
