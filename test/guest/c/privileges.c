@@ -246,7 +246,8 @@ TEST(processes, "others' processes")
 	settle(pid);
 	AS(USER, 0, err("a zombie", kill(pid, SIGTERM)); err("0 to a zombie", kill(pid, 0)));
 	pid_t mine = FORK(become(USER, USER, 0));
-	sleep_ms(50);
+	siginfo_t ended;
+	waitid(P_PID, mine, &ended, WEXITED | WNOWAIT);
 	AS(USER, 0, err("my zombie", kill(mine, 0)));
 	AS(OTHER, 0, err("another's zombie", kill(mine, 0)));
 	AS(USER, 0, err("PRIO_USER of another", setpriority(PRIO_USER, 77777, 1)); err("kill everybody", kill(-1, 0)));

@@ -241,7 +241,13 @@ TEST(flushing, "a flush wakes the master's writer")
 	status("the poll", wait_for(p));
 }
 
-static void on_io(int sig) { say("SIGIO"); }
+static volatile int came;
+
+static void on_io(int sig)
+{
+	say("SIGIO");
+	came = 1;
+}
 
 TEST(asynchronous, "O_ASYNC")
 {
@@ -252,7 +258,8 @@ TEST(asynchronous, "O_ASYNC")
 	err("on", fcntl(slave, F_SETFL, O_NONBLOCK | O_ASYNC));
 	num("the owner is set", fcntl(slave, F_GETOWN) == getpid());
 	write(master, "a", 1);
-	settled();
+	for (int i = 0; i < 500 && !came; i++)
+		settled();
 	err("off", fcntl(slave, F_SETFL, O_NONBLOCK));
 	write(master, "a", 1);
 	settled();
