@@ -79,8 +79,8 @@ type Net struct {
 	Filter                       Filter
 	AllInterfaces, NewInterfaces InterfaceSettings
 
-	// By interface: which pass packets on, and the addresses of those that have none
-	// of IPv6 for now. Guarded by mu; the maps are immutable.
+	// By interface: which pass packets on, and the addresses to give back where
+	// disable_ipv6 has taken them. Guarded by mu; the maps are immutable.
 	forward4, forward6 map[int32]bool
 	without6           map[int32][]tcpip.ProtocolAddress
 }
