@@ -3,6 +3,7 @@ package mem
 import (
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -82,5 +83,29 @@ func Squeeze() bool {
 	heap.mu.Lock()
 	heap.squeezed++
 	heap.mu.Unlock()
+	return true
+}
+
+// Between two collections that Relieve asks for passes at least so much time: who is
+// refused memory again and again may not keep the collector busy.
+const relieveEvery = 100 * time.Millisecond
+
+var (
+	started     = time.Now()
+	lastRelieve atomic.Int64 // time since started, in nanoseconds
+)
+
+// Relieve is for a call that found no frame and would fail: it squeezes the caches, or
+// else gives back the kernel's garbage, and reports whether to try again. It takes
+// milliseconds and is called without locks.
+func Relieve() bool {
+	if Squeeze() {
+		return true
+	}
+	last, now := lastRelieve.Load(), int64(time.Since(started))
+	if last != 0 && now-last < int64(relieveEvery) || !lastRelieve.CompareAndSwap(last, now) {
+		return false
+	}
+	debug.FreeOSMemory()
 	return true
 }

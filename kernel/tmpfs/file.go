@@ -93,6 +93,11 @@ func (f *file) Write(c *kern.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, lin
 	f.Mu.Lock()
 	n, e := f.write(c, of, v, off)
 	f.Mu.Unlock()
+	if e == linux.ENOMEM && n == 0 && mem.Relieve() {
+		f.Mu.Lock()
+		n, e = f.write(c, of, v, off)
+		f.Mu.Unlock()
+	}
 	return n, e
 }
 
