@@ -32,7 +32,13 @@ func set(f func(int64)) func(*kern.Ctx, int64) linux.Errno {
 }
 
 func init() {
-	sysctl.Add(
+	sysctl.Later("fs", fsFiles)
+	sysctl.AddDir("fs/mqueue")
+	sysctl.Later("user", userFiles)
+}
+
+func fsFiles() []sysctl.File {
+	return []sysctl.File{
 		sysctl.Kept("fs/aio-max-nr", 65536, 0, sysctl.MaxInt, noAIO),
 		sysctl.Number("fs/aio-nr", func() int64 { return 0 }),
 		sysctl.Kept("fs/dir-notify-enable", 1, 0, 1, "kept: F_NOTIFY is not there (EINVAL)"),
@@ -56,13 +62,19 @@ func init() {
 		sysctl.Int("fs/protected_regular", &kern.ProtectedRegular, 0, 2),
 		sysctl.Int("fs/protected_symlinks", &kern.ProtectedSymlinks, 0, 1),
 		sysctl.Int("fs/suid_dumpable", &kern.SuidDumpable, 0, 2),
+	}
+}
+
+// userFiles bound what a user may have of each kind.
+func userFiles() []sysctl.File {
+	files := []sysctl.File{
 		sysctl.Hook("user/max_inotify_instances", 0, sysctl.MaxInt, kern.InotifyInstances.Get, set(vfs.SetInotifyInstances)),
 		sysctl.Hook("user/max_inotify_watches", 0, sysctl.MaxInt, kern.InotifyWatches.Get, set(vfs.SetInotifyWatches)),
-	)
-	for _, n := range []string{"cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts"} {
-		sysctl.Add(sysctl.Fixed("user/max_"+n+"_namespaces", 0, "always 0: namespaces cannot be made"))
 	}
-	sysctl.AddDir("fs/mqueue")
+	for _, n := range []string{"cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts"} {
+		files = append(files, sysctl.Fixed("user/max_"+n+"_namespaces", 0, "always 0: namespaces cannot be made"))
+	}
+	return files
 }
 
 // setPipeMaxSize rounds to a size that a pipe can have.

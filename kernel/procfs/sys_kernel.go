@@ -16,7 +16,13 @@ import (
 func constant(s string) func() string { return func() string { return s } }
 
 func init() {
-	sysctl.Add(
+	sysctl.Later("kernel", kernelFiles)
+	sysctl.Later("kernel", ipcNumbers)
+	sysctl.Later("kernel", keptKernel)
+}
+
+func kernelFiles() []sysctl.File {
+	return []sysctl.File{
 		sysctl.Line("kernel/ostype", constant("Linux")),
 		sysctl.Line("kernel/osrelease", func() string { return Release }),
 		sysctl.Line("kernel/version", func() string { return Version }),
@@ -45,9 +51,7 @@ func init() {
 		sysctl.Kept("kernel/random/write_wakeup_threshold", 256, sysctl.MinInt, sysctl.MaxInt, "kept, as in Linux"),
 		sysctl.Int("kernel/pty/max", &kern.PtyMax, 0, sysctl.MaxInt),
 		sysctl.Kept("kernel/pty/reserve", 1024, 0, sysctl.MaxInt, "kept: there is one devpts, for which nothing is reserved"),
-	)
-	sysctl.Add(ipcNumbers()...)
-	sysctl.Add(keptKernel()...)
+	}
 }
 
 // ipcNumbers bound System V objects.

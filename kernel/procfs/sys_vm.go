@@ -10,10 +10,12 @@ import (
 	"hardtack/kernel/sysctl"
 )
 
-func init() {
+func init() { sysctl.Later("vm", vmFiles) }
+
+func vmFiles() []sysctl.File {
 	const any, most = sysctl.MinInt, sysctl.MaxInt
 	kept := sysctl.Kept
-	sysctl.Add(
+	files := []sysctl.File{
 		sysctl.Int("vm/overcommit_memory", &kern.OvercommitMemory, 0, 2),
 		sysctl.Hook("vm/overcommit_ratio", 0, most, kern.OvercommitRatio.Get, set(func(v int64) {
 			kern.OvercommitRatio.Set(v)
@@ -35,10 +37,10 @@ func init() {
 		})),
 		sysctl.Trigger("vm/drop_caches", 1, 4, dropCaches),
 		sysctl.Trigger("vm/compact_memory", 1, 1, func(int64) linux.Errno { return 0 }),
-	)
-	addShare("vm/dirty_", &pagecache.Limit, 2*mem.PageSize)
-	addShare("vm/dirty_background_", &pagecache.Background, 1)
-	sysctl.Add(
+	}
+	files = append(files, share("vm/dirty_", &pagecache.Limit, 2*mem.PageSize)...)
+	files = append(files, share("vm/dirty_background_", &pagecache.Background, 1)...)
+	return append(files,
 		kept("vm/admin_reserve_kbytes", 8192, 0, most, "kept: where overcommit_memory is 2, root has no more than others"),
 		kept("vm/swappiness", 60, 0, 200, noSwap),
 		kept("vm/page-cluster", 3, 0, most, noSwap),
@@ -82,10 +84,10 @@ func noPages(name string) sysctl.File {
 	return f
 }
 
-// addShare shows a share of memory as two numbers, of which setting one takes the
-// other back.
-func addShare(name string, s *pagecache.Share, least int64) {
-	sysctl.Add(
+// share is a share of memory as two numbers, of which setting one takes the other
+// back.
+func share(name string, s *pagecache.Share, least int64) []sysctl.File {
+	return []sysctl.File{
 		sysctl.Hook(name+"ratio", 0, 100, s.Percent.Get, set(func(v int64) {
 			s.Percent.Set(v)
 			s.Bytes.Set(0)
@@ -94,7 +96,7 @@ func addShare(name string, s *pagecache.Share, least int64) {
 			s.Bytes.Set(v)
 			s.Percent.Set(0)
 		})),
-	)
+	}
 }
 
 // dropCaches frees what is in memory only to be there sooner, as far as nobody uses it:

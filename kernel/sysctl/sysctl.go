@@ -1,8 +1,10 @@
 // Package sysctl is what lies under /proc/sys: numbers and texts by name, with
 // Linux's rules of reading and writing them (kernel/sysctl.c). The packages that obey
-// a value add it; procfs shows them all.
+// a value add it; procfs shows them all. There are some hundred: they are made when
+// somebody first looks into their directory (Later).
 //
-// Lock order: vector.mu, then what get and set functions take; tree.mu is a leaf.
+// Lock order: vector.mu, then what get and set functions take; tree.filling, then
+// tree.mu, which is a leaf.
 package sysctl
 
 import (
@@ -40,13 +42,15 @@ func init() { Strict.Set(1) }
 
 // Dir is a directory. Those made stay until they are removed with all below them.
 type Dir struct {
-	names []string       // sorted; guarded by tree.mu
-	files map[string]any // *File or *Dir; guarded by tree.mu
+	names []string        // sorted; guarded by tree.mu
+	files map[string]any  // *File or *Dir; guarded by tree.mu
+	later []func() []File // make files that are not there yet; guarded by tree.mu
 }
 
 var tree struct {
-	mu   sync.RWMutex
-	root Dir // guarded by mu
+	filling sync.Mutex // held while files are made: who comes meanwhile waits for them
+	mu      sync.RWMutex
+	root    Dir // guarded by mu
 }
 
 // Root is /proc/sys.
@@ -59,17 +63,8 @@ func Add(files ...File) {
 	for i := range files {
 		f := &files[i]
 		dir, name := &tree.root, f.Name
-		for {
-			first, rest, more := strings.Cut(name, "/")
-			if !more {
-				break
-			}
-			next, _ := dir.files[first].(*Dir)
-			if next == nil {
-				next = &Dir{}
-				dir.put(first, next)
-			}
-			dir, name = next, rest
+		if i := strings.LastIndexByte(name, '/'); i >= 0 {
+			dir, name = mkdirs(name[:i]), name[i+1:]
 		}
 		dir.put(name, f)
 	}
@@ -77,11 +72,55 @@ func Add(files ...File) {
 
 // AddDir shows a directory that may stay empty.
 func AddDir(name string) {
-	Add(File{Name: name + "/.", Value: nil})
 	tree.mu.Lock()
 	defer tree.mu.Unlock()
-	if d := find(name); d != nil {
-		d.drop(".")
+	mkdirs(name)
+}
+
+// Later shows a directory whose files, and those in directories below it, are made
+// when somebody first looks into it.
+func Later(name string, files func() []File) {
+	tree.mu.Lock()
+	defer tree.mu.Unlock()
+	d := mkdirs(name)
+	d.later = append(d.later, files)
+}
+
+// mkdirs returns a directory by its whole name and makes it if need be; called with
+// tree.mu held.
+func mkdirs(name string) *Dir {
+	d := &tree.root
+	for part := range strings.SplitSeq(name, "/") {
+		next, _ := d.files[part].(*Dir)
+		if next == nil {
+			next = &Dir{}
+			d.put(part, next)
+		}
+		d = next
+	}
+	return d
+}
+
+// fill makes the files that were to come later.
+func (d *Dir) fill() {
+	tree.filling.Lock()
+	defer tree.filling.Unlock()
+	tree.mu.RLock()
+	later := d.later
+	tree.mu.RUnlock()
+	for _, files := range later {
+		Add(files()...)
+	}
+	tree.mu.Lock()
+	defer tree.mu.Unlock()
+	d.later = d.later[len(later):]
+}
+
+// rlock takes tree.mu for reading, with all files of d made.
+func (d *Dir) rlock() {
+	for tree.mu.RLock(); len(d.later) > 0; tree.mu.RLock() {
+		tree.mu.RUnlock()
+		d.fill()
 	}
 }
 
@@ -133,7 +172,7 @@ func (d *Dir) drop(name string) {
 
 // Find returns the file or directory of a name, or neither.
 func (d *Dir) Find(name string) (*File, *Dir) {
-	tree.mu.RLock()
+	d.rlock()
 	defer tree.mu.RUnlock()
 	switch v := d.files[name].(type) {
 	case *File:
@@ -146,7 +185,7 @@ func (d *Dir) Find(name string) (*File, *Dir) {
 
 // Names returns the names in order.
 func (d *Dir) Names() []string {
-	tree.mu.RLock()
+	d.rlock()
 	defer tree.mu.RUnlock()
 	return append([]string(nil), d.names...)
 }

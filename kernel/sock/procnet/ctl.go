@@ -53,19 +53,16 @@ func noted(f sysctl.File, note string) sysctl.File {
 }
 
 func init() {
-	sysctl.Add(coreFiles()...)
-	sysctl.Add(ipFiles()...)
-	sysctl.Add(tcpFiles()...)
-	sysctl.Add(keptFiles()...)
-	sysctl.Add(neighbourFiles("ipv4")...)
-	sysctl.Add(neighbourFiles("ipv6")...)
-	addConf4("all", -1, func(n *inet.Net) *inet.InterfaceSettings { return &n.AllInterfaces })
-	addConf4("default", 0, func(n *inet.Net) *inet.InterfaceSettings { return &n.NewInterfaces })
-	addConf6("all", -1)
-	addConf6("default", 0)
+	for _, files := range []func() []sysctl.File{coreFiles, ipFiles, tcpFiles, keptFiles} {
+		sysctl.Later("net", files)
+	}
+	for _, family := range []string{"ipv4", "ipv6"} {
+		sysctl.Later("net/"+family+"/neigh/default", func() []sysctl.File { return neighbourFiles(family) })
+	}
+	addConf("all", -1, func(n *inet.Net) *inet.InterfaceSettings { return &n.AllInterfaces })
+	addConf("default", 0, func(n *inet.Net) *inet.InterfaceSettings { return &n.NewInterfaces })
 	inet.InterfaceAdded = func(_ *inet.Net, i *inet.Interface) {
-		addConf4(i.Name, i.Index, func(*inet.Net) *inet.InterfaceSettings { return &i.Settings })
-		addConf6(i.Name, i.Index)
+		addConf(i.Name, i.Index, func(*inet.Net) *inet.InterfaceSettings { return &i.Settings })
 	}
 }
 

@@ -7,9 +7,16 @@ import (
 	"hardtack/kernel/sysctl"
 )
 
-// addConf4 shows net.ipv4.conf.NAME; index -1 is all, 0 the default of new interfaces.
-func addConf4(name string, index int32, of func(*inet.Net) *inet.InterfaceSettings) {
-	at := "net/ipv4/conf/" + name + "/"
+// addConf shows net.ipv4.conf.NAME and net.ipv6.conf.NAME; index -1 is all, 0 the
+// default of new interfaces.
+func addConf(name string, index int32, of func(*inet.Net) *inet.InterfaceSettings) {
+	at4, at6 := "net/ipv4/conf/"+name, "net/ipv6/conf/"+name
+	sysctl.Later(at4, func() []sysctl.File { return conf4(at4+"/", index, of) })
+	sysctl.Later(at6, func() []sysctl.File { return conf6(at6+"/", index) })
+}
+
+// conf4 are the files of net.ipv4.conf.NAME.
+func conf4(at string, index int32, of func(*inet.Net) *inet.InterfaceSettings) []sysctl.File {
 	with := func(f func(n *inet.Net, s *inet.InterfaceSettings) int64) func() int64 {
 		return func() int64 {
 			if n := net(); n != nil {
@@ -18,7 +25,7 @@ func addConf4(name string, index int32, of func(*inet.Net) *inet.InterfaceSettin
 			return 0
 		}
 	}
-	sysctl.Add(
+	files := []sysctl.File{
 		forwarding(at+"forwarding", index, false),
 		sysctl.Hook(at+"rp_filter", 0, 2, with(func(_ *inet.Net, s *inet.InterfaceSettings) int64 { return s.ReversePath.Get() }),
 			func(_ *kern.Ctx, v int64) linux.Errno {
@@ -31,7 +38,7 @@ func addConf4(name string, index int32, of func(*inet.Net) *inet.InterfaceSettin
 				of(net()).LogMartians.Set(v)
 				return 0
 			}), "tells of packets that rp_filter drops"),
-	)
+	}
 	for _, x := range []struct {
 		name, note string
 	}{
@@ -44,13 +51,13 @@ func addConf4(name string, index int32, of func(*inet.Net) *inet.InterfaceSettin
 		{"bootp_relay", "always 0: no packets of 0.0.0.0/8 are forwarded"},
 		{"bc_forwarding", "always 0: broadcasts are not forwarded"},
 	} {
-		sysctl.Add(sysctl.Fixed(at+x.name, 0, x.note))
+		files = append(files, sysctl.Fixed(at+x.name, 0, x.note))
 	}
 	const redirects = "kept: redirects are neither heeded nor sent"
 	const arp = "kept: netstack answers for the addresses of the interface that was asked, and announces none"
 	kept := sysctl.Kept
 	const any, most = sysctl.MinInt, sysctl.MaxInt
-	sysctl.Add(
+	return append(files,
 		kept(at+"secure_redirects", 1, any, most, redirects), kept(at+"shared_media", 1, any, most, redirects),
 		kept(at+"arp_announce", 0, any, most, arp), kept(at+"arp_filter", 0, any, most, arp),
 		kept(at+"arp_ignore", 0, any, most, arp), kept(at+"arp_notify", 0, any, most, arp), kept(at+"arp_accept", 0, any, most, arp),
@@ -62,10 +69,9 @@ func addConf4(name string, index int32, of func(*inet.Net) *inet.InterfaceSettin
 	)
 }
 
-// addConf6 shows net.ipv6.conf.NAME.
-func addConf6(name string, index int32) {
-	at := "net/ipv6/conf/" + name + "/"
-	sysctl.Add(
+// conf6 are the files of net.ipv6.conf.NAME.
+func conf6(at string, index int32) []sysctl.File {
+	files := []sysctl.File{
 		forwarding(at+"forwarding", index, true),
 		sysctl.Hook(at+"disable_ipv6", sysctl.MinInt, sysctl.MaxInt, func() int64 {
 			if n := net(); n != nil && n.IPv6Disabled(index) {
@@ -76,7 +82,7 @@ func addConf6(name string, index int32) {
 			net().DisableIPv6(index, v != 0)
 			return 0
 		}),
-	)
+	}
 	for _, x := range []struct {
 		name, note string
 	}{
@@ -87,16 +93,16 @@ func addConf6(name string, index int32) {
 		{"use_tempaddr", "always 0: there are no temporary addresses"},
 		{"proxy_ndp", "always 0: only own addresses are answered for"},
 	} {
-		sysctl.Add(sysctl.Fixed(at+x.name, 0, x.note))
+		files = append(files, sysctl.Fixed(at+x.name, 0, x.note))
 	}
 	const routers = "kept: what routers advertise is not heeded"
 	for _, x := range []struct {
 		name  string
 		value int64
 	}{{"accept_ra_defrtr", 1}, {"accept_ra_pinfo", 1}, {"accept_ra_rtr_pref", 1}, {"router_solicitations", 0}, {"max_addresses", 16}} {
-		sysctl.Add(sysctl.Kept(at+x.name, x.value, sysctl.MinInt, sysctl.MaxInt, routers))
+		files = append(files, sysctl.Kept(at+x.name, x.value, sysctl.MinInt, sysctl.MaxInt, routers))
 	}
-	sysctl.Add(
+	return append(files,
 		sysctl.Fixed(at+"dad_transmits", 0, "always 0: addresses are used at once"),
 		sysctl.Fixed(at+"accept_dad", 0, "always 0: addresses are used at once"),
 		sysctl.Number(at+"mc_forwarding", func() int64 { return 0 }),
