@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"sync"
 
 	"hardtack/abi/linux"
 )
@@ -15,15 +16,17 @@ var (
 	be = binary.BigEndian
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+// castagnoli is made for the first disk: that takes as long as a tenth of a boot.
+var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
 
 // crc32c continues a checksum as ext4 does it: no inversion at either end.
-func crc32c(seed uint32, p []byte) uint32 { return ^crc32.Update(^seed, castagnoli, p) }
+func crc32c(seed uint32, p []byte) uint32 { return ^crc32.Update(^seed, castagnoli(), p) }
 
 // crc32c32 continues it with a little-endian number.
 func crc32c32(c, v uint32) uint32 {
+	table := castagnoli()
 	for range 4 {
-		c = castagnoli[byte(c^v)] ^ c>>8
+		c = table[byte(c^v)] ^ c>>8
 		v >>= 8
 	}
 	return c
@@ -31,8 +34,9 @@ func crc32c32(c, v uint32) uint32 {
 
 // crc32cZeros continues it with n zeros.
 func crc32cZeros(c uint32, n int) uint32 {
+	table := castagnoli()
 	for range n {
-		c = castagnoli[byte(c)] ^ c>>8
+		c = table[byte(c)] ^ c>>8
 	}
 	return c
 }
