@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 
 	"github.com/spf13/cobra"
 
@@ -20,6 +21,7 @@ func newIDL() *cobra.Command {
 		imports []string
 		lang    []string
 		check   bool
+		module  string
 	)
 	cmd := &cobra.Command{
 		Use:   "idl FILE.if...",
@@ -30,11 +32,15 @@ and a C11 header and source each. For interface NAME they are
   NAME/NAME.go              beside the interface file, or below -o
   NAME/c/NAME.h  NAME.c     to be compiled with the library in msg/c
 
+The Go package imports msg from the module hardtack. Where a copy of that library is
+part of another module, --module says at which path.
+
 The same input gives the same bytes. A mistake is told as file:line:column, with
 what was expected; then nothing is written.`,
 		Example: `  hardtack idl ping.if
   hardtack idl --lang c -i types.if -o build monitor.if spawn.if
-  hardtack idl --check idl/*.if`,
+  hardtack idl --check idl/*.if
+  hardtack idl --module example.com/shop/hardtack shop.if`,
 		Args: atLeast(1, "at least one interface file"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			var want idl.Languages
@@ -47,6 +53,9 @@ what was expected; then nothing is written.`,
 				default:
 					return fault.Bad("--lang %s: not go or c", l)
 				}
+			}
+			if want.Module = module; !modulePath.MatchString(module) {
+				return fault.Bad("--module %q: not the path of a module", module)
 			}
 			var all []idl.Output
 			for _, path := range args {
@@ -79,9 +88,13 @@ what was expected; then nothing is written.`,
 	fl.StringVarP(&out, "output", "o", "", "write below this `directory` (default: where the interface file is)")
 	fl.StringArrayVarP(&imports, "import", "i", nil, "see the types of this `file`, as if it were imported (repeatable)")
 	fl.StringSliceVar(&lang, "lang", []string{"go", "c"}, "the `languages` to write")
+	fl.StringVar(&module, "module", idl.DefaultModule, "Go packages import msg from the module at this `path`")
 	fl.BoolVar(&check, "check", false, "write nothing; fail if a file is not what would be written")
 	return cmd
 }
+
+// modulePath is what Go takes for the path of a module.
+var modulePath = regexp.MustCompile(`^[\w.~-]+(/[\w.~-]+)*$`)
 
 // putOutput writes a file, if it differs, or only compares.
 func putOutput(f idl.Output, check bool) error {

@@ -36,8 +36,11 @@ var goKeyword = func() map[string]bool {
 }()
 
 // Go writes the package; source is the name of the interface file, for its
-// first line.
-func Go(i *Interface, source string) ([]byte, error) {
+// first line, and module as in Languages.
+func Go(i *Interface, source, module string) ([]byte, error) {
+	if module == "" {
+		module = DefaultModule
+	}
 	g := &goPackage{Interface: i}
 	if err := g.nameAll(); err != nil {
 		return nil, err
@@ -70,10 +73,10 @@ func Go(i *Interface, source string) ([]byte, error) {
 		}
 	}
 	g.p("")
-	g.p("%q", "hardtack/msg")
-	g.p("_ %q // the transport that is used where none is named", "hardtack/msg/ump")
+	g.p("%q", module+"/msg")
+	g.p("_ %q // the transport that is used where none is named", module+"/msg/ump")
 	if bytes.Contains(body, []byte("wire.")) {
-		g.p("%q", "hardtack/msg/wire")
+		g.p("%q", module+"/msg/wire")
 	}
 	g.p(")\n")
 	g.out.Write(body)

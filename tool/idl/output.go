@@ -11,7 +11,15 @@ type Output struct {
 }
 
 // Languages say what to generate.
-type Languages struct{ Go, C bool }
+type Languages struct {
+	Go, C bool
+	// Module is the module in which generated Go finds the packages msg, msg/ump
+	// and msg/wire; "": DefaultModule.
+	Module string
+}
+
+// DefaultModule is the module that package msg belongs to.
+const DefaultModule = "hardtack"
 
 // Compile makes the files for the interface file path. Go's go to
 // PACKAGE/NAME.go, C's to PACKAGE/c/NAME.h and .c, a directory of their own since
@@ -25,7 +33,7 @@ func Compile(path string, read Read, want Languages, extra ...string) ([]Output,
 	source := filepath.Base(path)
 	dir := i.PackageName()
 	if want.Go {
-		code, err := Go(i, source)
+		code, err := Go(i, source, want.Module)
 		if err != nil {
 			return nil, err
 		}
