@@ -11,12 +11,14 @@ DEMO_PKGS  = redis-server nginx bash busybox-static python3-minimal
 DEMO_FILES = $(shell find tool/demo/root -type f)
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: abi abi-known idl help build run check test crash suites storm test-overlay bench fuzz nightly bench-disk bench-storage bench-task bench-msg bench-affinity bench-lock bench-nucleus bench-ipc profile lint clean deps deps-cc deps-fs deps-apt FORCE
+.PHONY: abi abi-known idl help build run check test crash suites storm test-overlay bench fuzz nightly bench-disk bench-storage bench-task bench-msg bench-affinity bench-lock bench-nucleus bench-ipc profile lint clean install install-libraries deps deps-cc deps-pc deps-fs deps-apt FORCE
 
 help:
 	@echo 'make run     boot Redis and NGINX, with a shell on the terminal (RUN="--cpus 4" adds flags)'
 	@echo 'make check   the same machine, checked from the host and powered off'
 	@echo 'make build   bin/hardtack and the kernel image bin/kernel.elf'
+	@echo 'make install  the command, the kernel, the C and Go libraries and the guides to PREFIX (/usr/local)'
+	@echo 'make install-libraries  the same without the kernel'
 	@echo 'make test    vet, unit tests, tests in the guest'
 	@echo 'make crash   20,000 crashed and 10,000 damaged disks, Linux beside us, files tortured (two hours on two cores)'
 	@echo 'make suites  the suites of CPython and Go, here and on this Linux, compared (an hour or more)'
@@ -67,7 +69,7 @@ check: deps build bin/demo build/demo.tar
 
 # The tests that boot a guest look for this variable.
 test: export HARDTACK_GUEST = 1
-test: deps deps-cc deps-fs deps-apt
+test: deps deps-cc deps-pc deps-fs deps-apt
 	$(GO) vet ./...
 	$(GO) test -timeout 60m ./...
 
@@ -175,6 +177,39 @@ abi: deps deps-cc deps-fs deps-apt
 abi-known: deps deps-cc deps-fs
 	HARDTACK_GUEST=1 $(GO) test -timeout 30m -count=1 -run TestAnswers -v ./test/abi -known
 
+# What other projects build with: the command, the C library with its headers and its
+# description for pkg-config, the Go libraries as a module of their own, the guides. It
+# leaves bin/ alone. C_BUILD is where the C library is compiled.
+PREFIX     ?= /usr/local
+INSTALLED   = $(abspath $(PREFIX))
+C_BUILD    ?= build/c
+C_FLAGS    ?= -O2 -g
+C_PUBLIC    = $(filter-out msg/c/ht_int.h msg/c/ht_ring.h,$(wildcard msg/c/*.h))
+C_OBJECTS   = $(patsubst msg/c/%.c,$(C_BUILD)/%.o,$(wildcard msg/c/*.c))
+INSTALL_TO  = $(DESTDIR)$(INSTALLED)
+
+$(C_BUILD)/%.o: msg/c/%.c $(wildcard msg/c/*.h)
+	@mkdir -p $(@D)
+	$(CC) -std=c11 -fPIC $(C_FLAGS) -c -o $@ $<
+
+$(C_BUILD)/libhardtack.a: $(C_OBJECTS)
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+# hardtack run looks for the kernel there, if none lies beside the command.
+install: install-libraries
+	@mkdir -p '$(INSTALL_TO)/lib/hardtack'
+	'$(INSTALL_TO)/bin/hardtack' build -o '$(INSTALL_TO)/lib/hardtack/kernel.elf'
+
+install-libraries: deps-cc $(C_BUILD)/libhardtack.a
+	@mkdir -p '$(INSTALL_TO)/bin' '$(INSTALL_TO)/include/hardtack' '$(INSTALL_TO)/lib/pkgconfig' '$(INSTALL_TO)/share/doc/hardtack'
+	$(GO) build -o '$(INSTALL_TO)/bin/hardtack' ./cmd/hardtack
+	install -m 644 $(C_PUBLIC) '$(INSTALL_TO)/include/hardtack'
+	install -m 644 $(C_BUILD)/libhardtack.a '$(INSTALL_TO)/lib'
+	sed 's|@PREFIX@|$(INSTALLED)|' msg/c/hardtack.pc.in >'$(INSTALL_TO)/lib/pkgconfig/hardtack.pc'
+	$(GO) run ./tool/library -o '$(INSTALL_TO)/share/hardtack/go'
+	install -m 644 LICENSE docs/guides/*.md '$(INSTALL_TO)/share/doc/hardtack'
+
 # The generated packages; a test compares them with what is committed.
 idl: bin/hardtack
 	bin/hardtack idl $(filter-out idl/types.if,$(wildcard idl/*.if))
@@ -205,6 +240,10 @@ deps-fs:
 # The guest programs that are written in C.
 deps-cc:
 	$(call need,gcc,gcc libc6-dev)
+
+# A test installs the C library and asks pkg-config for it.
+deps-pc:
+	$(call need,pkg-config,pkg-config)
 
 # apt's lists, which a fresh machine may not have.
 deps-apt:

@@ -22,7 +22,7 @@ type runtimeEvent struct {
 // value and one without, the linker keeps the first. In a build without the
 // overlay this one stays, and all is nil.
 //
-//go:linkname hooks
+//go:linkname hooks hardtack/affinity.hooks
 var hooks struct {
 	settings    func() (policy uint32, period, touches int64)
 	setSettings func(policy uint32, period, touches int64)

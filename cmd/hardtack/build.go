@@ -73,13 +73,29 @@ The kernel says which it has at boot, on a terminal, and in /proc/hardtack/contr
 	return cmd
 }
 
-// defaultKernel is where build leaves the image and run finds it.
+// defaultKernel is where build leaves the image.
 func defaultKernel() (string, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return "", err
 	}
 	return filepath.Join(filepath.Dir(exe), "kernel.elf"), nil
+}
+
+// installedKernel is where run finds the image: beside this command, else where
+// "make install" puts it.
+func installedKernel() (string, error) {
+	beside, err := defaultKernel()
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(beside); err != nil {
+		lib := filepath.Join(filepath.Dir(beside), "..", "lib", "hardtack", "kernel.elf")
+		if _, err := os.Stat(lib); err == nil {
+			return lib, nil
+		}
+	}
+	return beside, nil
 }
 
 // sourceDir is the module's directory: above the working directory or above

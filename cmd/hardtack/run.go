@@ -108,7 +108,7 @@ machine.
 	fl.StringVar(&f.cfg.Machine, "machine", machine.MicroVM, "the `machine`: microvm or q35")
 	fl.StringVar(&f.cfg.Accel, "accel", machine.Auto, "the `accelerator`: auto, kvm or tcg (auto boots a tiny guest to see)")
 	fl.BoolVar(&f.cfg.ICount, "icount", false, "count instructions: one each nanosecond of guest time (tcg)")
-	fl.StringVar(&f.cfg.Kernel, "kernel", "", "the kernel `image` (default: kernel.elf beside this command)")
+	fl.StringVar(&f.cfg.Kernel, "kernel", "", "the kernel `image` (default: kernel.elf beside this command, else the one that make install left)")
 	fl.StringVar(&f.cfg.Append, "append", "", "the kernel's command `line`")
 	fl.StringVar(&f.panics, "panic", "kill", "what a `panic` in a system call does: kill the process where nothing else is harmed, or stop the machine")
 	fl.IntVar(&f.pprof, "pprof", 0, "serve the kernel's Go profiles on this `port` of the host's loopback")
@@ -249,7 +249,7 @@ func (f *runFlags) complete(ctx context.Context) (err error) {
 		return err
 	}
 	if f.cfg.Kernel == "" {
-		if f.cfg.Kernel, err = defaultKernel(); err != nil {
+		if f.cfg.Kernel, err = installedKernel(); err != nil {
 			return err
 		}
 	}
