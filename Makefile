@@ -162,7 +162,7 @@ fuzz nightly: deps deps-cc
 
 # The profile by which the compiler builds the kernel: cmd/kernel/default.pgo.
 profile: deps deps-cc build
-	$(GO) run ./bench/os/report -profile cmd/kernel/default.pgo -load 10s
+	$(GO) run ./bench/os/report -profile cmd/kernel/default.pgo -load 20s
 
 lint:
 	@bad=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$bad" ]; then echo "gofmt: $$bad" >&2; exit 1; fi

@@ -1,5 +1,7 @@
 package osbench
 
+import "strings"
+
 // A Row is one line of the table: what osbench calls it, what it means, and
 // the goal in guest instructions.
 type Row struct {
@@ -43,3 +45,15 @@ const (
 	SpinCommands = "/bench/osbench spin 1 300\n/bench/osbench spin 2 300\n/bench/osbench spin 1 300\n" +
 		"/bench/osbench spin 2 300\n/bench/osbench delay 3000\n"
 )
+
+// RowCommands run every row of the table for part of a second, again and again,
+// longer than anybody watches.
+func RowCommands() string {
+	turn := "/bench/osbench -r 1 -u 150000000"
+	for _, r := range Rows {
+		if r.Name != "boot" {
+			turn += " " + r.Name
+		}
+	}
+	return serverStart + strings.Repeat(turn+"\n", 1000)
+}

@@ -3,7 +3,7 @@
 //
 //	report [-systems linux,hardtack] [-machine microvm] [-what instructions,times]
 //	       [-reps 3] [-load 4s] [-json FILE]
-//	report -profile cmd/kernel/default.pgo [-load 15s]
+//	report -profile cmd/kernel/default.pgo [-load 20s]
 //
 // The second form writes the profile by which the compiler builds the kernel.
 //
