@@ -2,8 +2,10 @@ package task_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"hardtack/task"
 )
@@ -204,4 +206,65 @@ func ExampleBlock() {
 	})
 	fmt.Println(v)
 	// Output: 42
+}
+
+// A context ends a Run: what runs unwinds at its next Spawn or Check.
+func ExampleRun_context() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+	defer cancel()
+	_, err := task.Run(ctx, func(c task.Ctx) int {
+		for {
+			c.Check()
+		}
+	})
+	fmt.Println(errors.Is(err, context.DeadlineExceeded))
+	// Output: true
+}
+
+// An error is a result like any other.
+func ExampleRun_error() {
+	type result struct {
+		n   int
+		err error
+	}
+	r, err := task.Run(context.Background(), func(c task.Ctx) result {
+		return result{0, errors.New("no such file")}
+	})
+	fmt.Println(r.err, err)
+	// Output: no such file <nil>
+}
+
+// A runtime of its own, with two workers.
+func ExampleRunOn() {
+	rt, err := task.New(task.WithWorkers(2))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer rt.Close()
+	v, err := task.RunOn(rt, context.Background(), func(c task.Ctx) int { return fib(c, 20) })
+	fmt.Println(v, err, rt.Workers())
+	// Output: 6765 <nil> 2
+}
+
+// A task that gets its input from a channel gives the core away while it waits.
+func ExampleReceive() {
+	numbers := make(chan int)
+	go func() {
+		defer close(numbers)
+		for n := range 4 {
+			numbers <- n
+		}
+	}()
+	sum, _ := task.Run(context.Background(), func(c task.Ctx) (sum int) {
+		for {
+			n, ok := task.Receive(c, numbers)
+			if !ok {
+				return sum
+			}
+			sum += n
+		}
+	})
+	fmt.Println(sum)
+	// Output: 6
 }
