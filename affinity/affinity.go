@@ -1,6 +1,22 @@
-// Package affinity shows and sets the channel-aware scheduling of a program
-// that was built by "hardtack go". In a program built by go alone the package
-// compiles and says that it is not Available; everything else is then empty.
+// Package affinity shows and sets the channel-aware scheduling of a program that was
+// built by "hardtack go".
+//
+//	hardtack go build -o server ./cmd/server
+//
+// Such a program is scheduled so without a change. It imports this package to see what
+// its channels do, or to change the policy:
+//
+//	for _, c := range affinity.Channels() {
+//		log.Printf("%s:%d: %.0f uses a second, %.0f %% from another core", c.File, c.Line, c.PerSecond, 100*c.Share)
+//	}
+//	err := affinity.SetPolicy(affinity.Off)
+//
+// In a program built by go alone the package compiles and says that it is not
+// Available; lists are empty, and setting gives ErrNotBuilt. No function waits, and all
+// may be called from any goroutine. The guide docs/guides/affinity.md has programs to
+// copy.
+//
+// # How channels are counted
 //
 // A channel counts its messages; each is two touches, the sender's and the
 // receiver's taking of its lock. How many touches came from another P than the one
@@ -10,8 +26,6 @@
 // larger buffer has gone round, they are brought to a table of 1023 places, which
 // is what Channels reads: a channel with fewer is not seen there, and one that was
 // quiet for four periods drops out. Count reads one channel to the last message.
-//
-// All functions may be called from any goroutine.
 package affinity
 
 import (

@@ -3,6 +3,9 @@
 // a few nanoseconds and no allocation. Workers follow the cores that the process
 // may use while they come and go.
 //
+// The guide docs/guides/task.md has programs to copy, and tells which function is for
+// what.
+//
 // # Two forms
 //
 // The ordinary form takes any function of a Ctx and an argument:
