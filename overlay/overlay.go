@@ -3,9 +3,9 @@
 // handed to the toolchain by "go build -overlay".
 //
 // The topics are affinity, with which "hardtack go" builds any program
-// (channel-aware scheduling), allocated, with which the kernel is built (bytes
-// allocated by each goroutine), and locks, with which a kernel for tests is built (the
-// order of locks, checked). What the kernel wants of the collector needs no patch
+// (channel-aware scheduling), allocated and ran, with which the kernel is built (the
+// bytes that each goroutine has allocated, the time for which it has run), and locks,
+// with which a kernel for tests is built (the order of locks, checked). What the kernel wants of the collector needs no patch
 // (docs/decisions/0036-the-kernels-collector.md).
 //
 // A topic is one patch in patches/ and the files it names in topics below;
@@ -49,6 +49,7 @@ var files embed.FS
 var topics = map[string][]string{
 	"allocated": {"allocated_unsafe.go"},
 	"locks":     {"locks_unsafe.go", "sync/locks.go"},
+	"ran":       {"ran_unsafe.go"},
 	"affinity":  {"affinity.go", "affinity_touch.go", "affinity_group.go", "affinity_pin.go", "affinity_unsafe.go", "affinity_default.go"},
 }
 

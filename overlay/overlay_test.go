@@ -220,6 +220,14 @@ func TestAllocated(t *testing.T) {
 	}
 }
 
+// A goroutine's clock runs while it does, and not while it is blocked in any way.
+func TestRan(t *testing.T) {
+	exe := buildWith(t, Options{Topics: Topics()}, "-ldflags=-checklinkname=0", "./testdata/ran")
+	if out, err := exec.Command(exe).CombinedOutput(); err != nil || string(out) != "ok\n" {
+		t.Errorf("%v\n%.2000s", err, out)
+	}
+}
+
 // One list of several; what two replace is an error.
 func TestJoin(t *testing.T) {
 	dir := t.TempDir()
@@ -295,7 +303,7 @@ func TestProcessPolicy(t *testing.T) {
 
 // Locks taken in two orders are found, and both places are told.
 func TestLocks(t *testing.T) {
-	exe := buildWith(t, Options{Topics: []string{"allocated", "locks"}}, "-ldflags=-checklinkname=0", "./testdata/locks")
+	exe := buildWith(t, Options{Topics: []string{"allocated", "locks", "ran"}}, "-ldflags=-checklinkname=0", "./testdata/locks")
 	cmd := exec.Command(exe)
 	var told bytes.Buffer
 	cmd.Stderr = &told

@@ -49,6 +49,7 @@ func (t *Thread) became(u *nucleus.UserContext) *Thread {
 	if u != nil {
 		return r.runs(partners[u.Partner].Load())
 	}
+	r.runs(nil)
 	nucleus.ServeMessages()
 	if !wait.Quiet() {
 		return nil
@@ -93,8 +94,10 @@ func (t *Thread) leaveNucleus() {
 		return
 	}
 	waited, _ := nucleus.Waited(id.Index(), ticks())
+	t.Proc.mu.Lock()
 	t.away += waited
 	t.partner.Store(0)
+	t.Proc.mu.Unlock()
 	partners[id.Index()].Store(nil) // the place may be another's once it has left
 	t.User.Leave()
 	partnerPool.Release(t.partnerUser, 1)

@@ -62,6 +62,7 @@ type Process struct {
 	status       int32          // wait status, once exiting; guarded by mu
 	execing      *Thread        // the thread that ends its siblings; guarded by mu
 	deadTime     clockTimes     // of threads that ended; guarded by mu
+	told         clockTimes     // what was last told of the process; guarded by mu
 	deadFaults   int64          // guarded by mu
 	itimers      itimers        // guarded by mu
 	keep         [numKeeps]any  // guarded by mu

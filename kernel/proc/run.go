@@ -50,9 +50,9 @@ func (t *Thread) loop() *Thread {
 
 // yieldCPU lets other goroutines run; the time they take is not the thread's.
 func (t *Thread) yieldCPU() {
-	before := ticks()
+	before := t.Off()
 	runtime.Gosched()
-	t.away += ticks() - before
+	t.turns += t.Off() - before
 }
 
 // globalYields is how many yields go by before one looks beyond this P.
@@ -64,9 +64,9 @@ func (t *Thread) Yield() {
 		t.yieldCPU()
 		return
 	}
-	before := ticks()
+	before := t.Off()
 	goyield()
-	t.away += ticks() - before
+	t.turns += t.Off() - before
 }
 
 // exceptionSignals says which signal an exception gives (arch/x86/kernel/traps.c).
@@ -168,7 +168,8 @@ func (t *Thread) floatCode(vector uint32) int32 {
 type runner struct {
 	wait.Sleeper
 	next   atomic.Pointer[Thread]
-	thread *Thread // whose goroutine it is
+	thread *Thread     // whose goroutine it is
+	clock  *wait.Clock // the goroutine's
 }
 
 // maxIdleRunners of them are kept.
@@ -201,8 +202,13 @@ func (t *Thread) launch() {
 
 // runs notes whose goroutine it is; nil: nobody's.
 func (r *runner) runs(t *Thread) *Thread {
+	if r.thread != nil {
+		r.thread.leaveClock(r.clock)
+	}
+	r.thread = t
 	if t != nil {
-		r.thread, t.runner = t, r
+		t.runner = r
+		t.takeClock(r.clock)
 	}
 	return t
 }
@@ -210,12 +216,14 @@ func (r *runner) runs(t *Thread) *Thread {
 // serve runs a thread until it must end, and returns it or the one that the goroutine
 // has become meanwhile; nil if it has none.
 func (r *runner) serve(t *Thread) (end *Thread) {
-	r.runs(t)
+	r.thread, t.runner = t, r
 	returned := false
 	defer r.caught(&returned, &end)
 	if t.startTicks == 0 {
+		t.clock, t.clockBase = r.clock, r.clock.Off(0)
 		t.startTicks = ticks()
 	} else { // it waited inside the nucleus
+		t.takeClock(r.clock)
 		t.User.Resumed()
 		t.finishMessage()
 	}
@@ -228,12 +236,13 @@ func (r *runner) serve(t *Thread) (end *Thread) {
 }
 
 func (r *runner) run() {
+	r.clock = wait.MyClock()
 	for {
 		t := r.next.Swap(nil)
 		if t = r.serve(t); t != nil {
 			t.exit()
 		}
-		t = nil
+		t, r.thread = nil, nil
 		r.Arm()
 		runners.mu.Lock()
 		if len(runners.idle) == maxIdleRunners {

@@ -23,6 +23,7 @@ import (
 	"hardtack/kernel/kern"
 	"hardtack/kernel/vfs"
 	"hardtack/kernel/vm"
+	"hardtack/kernel/wait"
 	"hardtack/nucleus"
 )
 
@@ -63,11 +64,15 @@ type Thread struct {
 	dying      bool  // on its way out; guarded by Proc.mu
 	tooMany    bool  // its new user had too many threads; the goroutine's
 
-	startTicks  int64  // when its goroutine took it up; 0: not yet
-	away        int64  // ticks spent waiting for a turn
-	kernelTicks int64  // estimate of the ticks spent in system calls
-	kernelBytes uint64 // estimate of the heap that system calls allocated
-	Faults      int64  // page faults
+	startTicks  int64       // when its goroutine took it up; 0: not yet
+	clock       *wait.Clock // of the goroutine that it is on; changed under Proc.mu
+	clockBase   int64       // what clock told then; guarded by Proc.mu
+	away        int64       // ticks not on a CPU before; guarded by Proc.mu
+	turns       int64       // ticks spent waiting for a turn
+	told        clockTimes  // what was last told of the thread; guarded by Proc.mu
+	kernelTicks int64       // estimate of the ticks spent in system calls
+	kernelBytes uint64      // estimate of the heap that system calls allocated
+	Faults      int64       // page faults
 	yields      uint32
 	runner      *runner // the goroutine's, while it has one
 

@@ -3,12 +3,16 @@ package proc
 import (
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
+	"hardtack/kernel/wait"
 )
 
-// A thread's CPU time is the time since it began, less what it spent parked
-// (wait.Sleeper counts that) or waiting for its turn (away). How much of it
-// was spent in the kernel is measured at every sampleEvery-th system call only:
-// reading the clock at each would cost more than the call.
+// A thread's CPU time is the time since it began, less what its goroutine did not
+// run: blocked, by whatever it was, or waiting for its turn. The Go scheduler keeps
+// that clock (wait.Clock), which the thread takes when a goroutine takes it up and
+// leaves when that becomes another's. What a thread waits inside the nucleus, the
+// nucleus counts. How much of the time was spent in the kernel is measured at every
+// sampleEvery-th system call only: reading the time at each would cost more than the
+// call.
 
 // SampleEvery is how many calls pass between two that are measured.
 const SampleEvery = 16
@@ -47,27 +51,70 @@ func (t *Thread) SampledBytes(n uint64) { t.kernelBytes += n * SampleEvery }
 // heap, in bytes; 0 where kern.CountsAllocated is false.
 func (t *Thread) Allocated() uint64 { return t.kernelBytes }
 
-// CPUTime returns the user and system time of a thread in nanoseconds. For
-// another thread than the caller it is as old as its last change between
-// running and waiting.
-func (t *Thread) CPUTime() (user, system int64) {
-	total := max(t.wanted()-t.away, 0)
-	sys := min(t.kernelTicks, total)
-	return TicksToNsec(total - sys), TicksToNsec(sys)
+// takeClock begins the thread's time on a goroutine, which calls it. A thread that
+// waited inside the nucleus may be on this one before its last one has noticed.
+func (t *Thread) takeClock(c *wait.Clock) {
+	p := t.Proc
+	p.mu.Lock()
+	now := ticks()
+	if t.clock != nil {
+		t.away += t.clock.Off(now) - t.clockBase
+	}
+	t.clock, t.clockBase = c, c.Off(now)
+	p.mu.Unlock()
 }
 
-// wanted returns for how many ticks the thread was not blocked.
-func (t *Thread) wanted() int64 {
+// leaveClock ends it.
+func (t *Thread) leaveClock(c *wait.Clock) {
+	p := t.Proc
+	p.mu.Lock()
+	if t.clock == c && c != nil {
+		t.away += c.Off(ticks()) - t.clockBase
+		t.clock, t.clockBase = nil, 0
+	}
+	p.mu.Unlock()
+}
+
+// Off returns for how many ticks the thread has not been on a CPU, counted from any
+// moment; it is for the thread itself.
+func (t *Thread) Off() int64 {
+	if t.clock == nil {
+		return t.Idle(0)
+	}
+	return t.clock.Off(0)
+}
+
+// ran returns for how many ticks the thread has run; called with Proc.mu held.
+func (t *Thread) ran() int64 {
 	if t.startTicks == 0 || t.State() == StateDead {
 		return 0
 	}
 	now := ticks()
 	waited, _ := t.inNucleus(now)
-	return max(now-t.startTicks-t.Idle(now)-waited, 0)
+	off := t.clock.Off(now) - t.clockBase + t.Idle(now)
+	return max(now-t.startTicks-t.away-off-waited, 0)
 }
 
-// demand is wanted in nanoseconds.
-func (t *Thread) demand() int64 { return TicksToNsec(t.wanted()) }
+// demand returns for how many nanoseconds the thread ran or waited for its turn.
+func (t *Thread) demand() int64 {
+	t.Proc.mu.Lock()
+	defer t.Proc.mu.Unlock()
+	return TicksToNsec(t.ran() + t.turns)
+}
+
+// CPUTime returns the user and system time of a thread in nanoseconds.
+func (t *Thread) CPUTime() (user, system int64) {
+	t.Proc.mu.Lock()
+	defer t.Proc.mu.Unlock()
+	t.told.advance(t.cpuTime())
+	return t.told.user, t.told.system
+}
+
+func (t *Thread) cpuTime() (user, system int64) {
+	total := t.ran()
+	sys := min(t.kernelTicks, total)
+	return TicksToNsec(total - sys), TicksToNsec(sys)
+}
 
 // CPUTime returns the user and system time of a process in nanoseconds.
 func (p *Process) CPUTime() (user, system int64) {
@@ -79,11 +126,24 @@ func (p *Process) CPUTime() (user, system int64) {
 func (p *Process) cpuTimeLocked() (user, system int64) {
 	user, system = p.deadTime.user, p.deadTime.system
 	for _, t := range p.threads {
-		u, s := t.CPUTime()
+		u, s := t.cpuTime()
 		user += u
 		system += s
 	}
-	return user, system
+	p.told.advance(user, system)
+	return p.told.user, p.told.system
+}
+
+// advance moves both times on to a new measure. The sum is exact, the share of the
+// system is an estimate that may get smaller; neither time goes back.
+func (c *clockTimes) advance(user, system int64) {
+	total := user + system
+	if total <= c.user+c.system {
+		return
+	}
+	system = max(system, c.system)
+	user = max(total-system, c.user)
+	c.user, c.system = user, total-user
 }
 
 // ChildrenTime returns the time of the children waited for.

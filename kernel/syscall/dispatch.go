@@ -66,7 +66,7 @@ func Do(t *proc.Thread) {
 // blocked is not its time.
 func doSampled(t *proc.Thread, a *Args, nr uint64, c *counter) {
 	start := proc.Ticks()
-	idle := t.Idle(start)
+	off := t.Off()
 	heap := kern.AllocatedCount()
 	before := *heap
 	v, e := handlers[nr](t, a)
@@ -76,7 +76,7 @@ func doSampled(t *proc.Thread, a *Args, nr uint64, c *counter) {
 		t.User.RAX = v
 	}
 	end := proc.Ticks()
-	if d := end - start - (t.Idle(end) - idle); d > 0 {
+	if d := end - start - (t.Off() - off); d > 0 {
 		c.ticks.Add(uint64(d))
 		t.Sampled(d)
 	}

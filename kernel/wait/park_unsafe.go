@@ -138,10 +138,11 @@ func (s *Sleeper) park() {
 		unshared[procPin()].g = 0
 		procUnpin()
 	}
-	before := cputicks()
-	s.since.Store(before)
-	gopark(commitPark, unsafe.Pointer(s), waitReason, 0, 2)
-	s.since.Store(0)
+	if ran != nil {
+		gopark(commitPark, unsafe.Pointer(s), waitReason, 0, 2)
+	} else {
+		s.parkCounted()
+	}
 	if !oneP {
 		// It runs where it was made ready: nobody need be told any more.
 		if p := procPin(); unshared[p].g == uintptr(s.g.g) {
@@ -149,6 +150,14 @@ func (s *Sleeper) park() {
 		}
 		procUnpin()
 	}
+}
+
+// parkCounted counts the time where nobody else does.
+func (s *Sleeper) parkCounted() {
+	before := cputicks()
+	s.since.Store(before)
+	gopark(commitPark, unsafe.Pointer(s), waitReason, 0, 2)
+	s.since.Store(0)
 	s.idle.Store(s.idle.Load() + cputicks() - before)
 }
 

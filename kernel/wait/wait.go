@@ -188,7 +188,7 @@ type Sleeper struct {
 	g           goroutine // set by the owner before state becomes parked
 	timer       timer     // the owner's; made at the first timed sleep, then left set
 
-	idle, since atomic.Int64 // ticks spent parked, and since when; written by the owner
+	idle, since atomic.Int64 // see Idle; written by the owner
 }
 
 // Arm begins a wait: a Wake from now on ends the next Sleep.

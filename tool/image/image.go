@@ -110,7 +110,7 @@ func Build(o Options) error {
 }
 
 // runtimeTopics are the overlay's topics that the kernel is built with.
-var runtimeTopics = []string{"allocated"}
+var runtimeTopics = []string{"allocated", "ran"}
 
 // overlays makes the patched files of the TCP/IP stack and of Go's runtime below
 // dir and gives the list for "go build -overlay".

@@ -1,15 +1,11 @@
 package wait
 
-import _ "unsafe" // for linkname
-
-//go:linkname cputicks runtime.cputicks
-func cputicks() int64
-
 // Parked reports whether the sleeper's goroutine is blocked now.
 func (s *Sleeper) Parked() bool { return s.state.Load() == stateParked }
 
-// Idle returns how long, in ticks of the time-stamp counter, the sleeper's
-// goroutine has been blocked in all, at the time now.
+// Idle returns how long, in ticks of the time-stamp counter, the sleeper has been
+// blocked in all, at the time now. With clocks of goroutines (MyClock), which tell
+// that too, it is 0.
 func (s *Sleeper) Idle(now int64) int64 {
 	n := s.idle.Load()
 	if since := s.since.Load(); since != 0 && now > since {

@@ -1,0 +1,19 @@
+package runtime
+
+import _ "unsafe" // for linkname
+
+// For how long each goroutine has run, in ticks of the time-stamp counter (cputicks).
+// What a program's CPU time is depends on it: a goroutine that is blocked, be it by a
+// mutex or a channel, or that waits for its turn, does not run.
+//
+// One word of the g tells both states. While the goroutine does not run, it is the
+// ticks that it has run, negated. execute adds the time, so that it is the time less
+// what has run; dropg takes the time away again. Only the scheduler writes it, anybody
+// may read it.
+
+// ran is how the kernel learns where the calling goroutine's word lies (a g is never
+// freed): hardtack/kernel/wait has a variable of this name and shape without a value,
+// and the linker prefers the one that has a value. Without the overlay it stays nil.
+//
+//go:linkname ran hardtack/kernel/wait.ran
+var ran = func() *int64 { return &getg().ran }
