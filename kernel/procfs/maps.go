@@ -1,7 +1,8 @@
 package procfs
 
 import (
-	"fmt"
+	"strconv"
+	"strings"
 	"sync"
 
 	"hardtack/abi/linux"
@@ -75,7 +76,7 @@ func (t *mapsText) make(root vfs.Path) []byte {
 		b = appendMap(b, &m, root)
 		if t.n.e.sizes {
 			b = appendSizes(b, t.space, &m)
-			b = fmt.Appendf(b, "THPeligible:    0\nVmFlags: %s\n", m.Flags())
+			b = append(m.AppendFlags(append(b, "THPeligible:    0\nVmFlags: "...)), '\n')
 		}
 		t.next = m.End
 		return len(b) < mapsPiece
@@ -105,14 +106,20 @@ func appendMap(b []byte, m *vm.MapInfo, root vfs.Path) []byte {
 		i := m.File.Path.Inode()
 		dev, ino = i.FS.Dev, i.Ino
 		if name == "" {
-			name = escapeName(m.File.Path.Text(root))
+			name = strings.ReplaceAll(m.File.Path.Text(root), "\n", `\012`)
 		}
 	}
 	if m.Object != nil {
 		off = m.Offset
 	}
 	start := len(b)
-	b = fmt.Appendf(b, "%08x-%08x %s %08x %02x:%02x %d ", m.Start, m.End, prot[:], off, linux.Major(dev), linux.Minor(dev), ino)
+	b = append(appendHex(b, m.Start, 8), '-')
+	b = append(appendHex(b, m.End, 8), ' ')
+	b = append(append(b, prot[:]...), ' ')
+	b = append(appendHex(b, off, 8), ' ')
+	b = append(appendHex(b, uint64(linux.Major(dev)), 2), ':')
+	b = append(appendHex(b, uint64(linux.Minor(dev)), 2), ' ')
+	b = append(strconv.AppendUint(b, ino, 10), ' ')
 	if name != "" {
 		for len(b)-start < 73 {
 			b = append(b, ' ')

@@ -2,12 +2,27 @@ package procfs
 
 import (
 	"fmt"
+	"strconv"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/mem"
 	"hardtack/kernel/proc"
 	"hardtack/kernel/vm"
 )
+
+// A line of sizes is a name and so many kB, right in eight columns. Nearly all are 0,
+// and a program may have very many mappings: a line begins as a copy of the one with 0.
+
+// sizeLine is how long a line is whose number fits.
+const sizeLine = 28
+
+// sizeRest are the lines that smaps and smaps_rollup have in common, all of them 0.
+var sizeRest = func() (b []byte) {
+	for _, name := range [...]string{"Shared_Clean", "Shared_Dirty", "Private_Clean", "Private_Dirty", "Referenced", "Anonymous",
+		"LazyFree", "AnonHugePages", "ShmemPmdMapped", "FilePmdMapped", "Shared_Hugetlb", "Private_Hugetlb", "Swap", "SwapPss", "Locked"} {
+		b = appendSize(b, name, 0)
+	}
+	return b
+}()
 
 // appendSizes writes what smaps says of a mapping besides.
 func appendSizes(b []byte, s *vm.Space, m *vm.MapInfo) []byte {
@@ -16,30 +31,50 @@ func appendSizes(b []byte, s *vm.Space, m *vm.MapInfo) []byte {
 	if m.Locked {
 		locked = r.PSS
 	}
-	for _, f := range []struct {
-		name string
-		v    uint64
-	}{{"Size", m.End - m.Start}, {"KernelPageSize", mem.PageSize}, {"MMUPageSize", mem.PageSize}} {
-		b = appendSize(b, f.name, f.v)
-	}
+	b = appendSize(b, "Size", m.End-m.Start)
+	b = append(b, "KernelPageSize:        4 kB\nMMUPageSize:           4 kB\n"...)
 	b = appendSize(b, "Rss", r.RSS)
 	b = appendSize(b, "Pss", r.PSS)
 	return appendRest(b, &r, locked)
 }
 
+// appendSize writes a line.
 func appendSize(b []byte, name string, v uint64) []byte {
-	return fmt.Appendf(b, "%-16s%8d kB\n", name+":", v>>10)
+	n := len(b)
+	b = append(append(b, name...), ':')
+	b = append(b, "                       0 kB\n"[len(b)-n:]...)
+	if v != 0 {
+		b = putSize(b, n, v)
+	}
+	return b
+}
+
+// putSize puts a size into a line with 0 that begins at n and is followed by such
+// lines only.
+func putSize(b []byte, n int, v uint64) []byte {
+	v >>= 10
+	if v >= 1e8 { // it is wider than its columns
+		rest := string(b[n+sizeLine:])
+		b = append(strconv.AppendUint(b[:n+16], v, 10), " kB\n"...)
+		return append(b, rest...)
+	}
+	for i := n + sizeLine - 5; v > 0; i-- {
+		b[i] = byte('0' + v%10)
+		v /= 10
+	}
+	return b
 }
 
 // appendRest writes the lines that smaps and smaps_rollup have in common.
 func appendRest(b []byte, r *vm.Residency, locked uint64) []byte {
-	for _, f := range []struct {
-		name string
-		v    uint64
-	}{{"Shared_Clean", r.SharedClean}, {"Shared_Dirty", r.SharedDirty}, {"Private_Clean", r.PrivateClean}, {"Private_Dirty", r.PrivateDirty},
-		{"Referenced", r.Referenced}, {"Anonymous", r.Anonymous}, {"LazyFree", 0}, {"AnonHugePages", 0}, {"ShmemPmdMapped", 0}, {"FilePmdMapped", 0},
-		{"Shared_Hugetlb", 0}, {"Private_Hugetlb", 0}, {"Swap", 0}, {"SwapPss", 0}, {"Locked", locked}} {
-		b = appendSize(b, f.name, f.v)
+	n := len(b)
+	b = append(b, sizeRest...)
+	// From the last on: a line that is longer moves those behind it.
+	b = putSize(b, n+14*sizeLine, locked)
+	for i, v := range [...]uint64{r.Anonymous, r.Referenced, r.PrivateDirty, r.PrivateClean, r.SharedDirty, r.SharedClean} {
+		if v != 0 {
+			b = putSize(b, n+(5-i)*sizeLine, v)
+		}
 	}
 	return b
 }

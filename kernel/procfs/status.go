@@ -207,10 +207,10 @@ func CPURange(n int) string {
 	return fmt.Sprintf("0-%d", n-1)
 }
 
+var nameEscapes = strings.NewReplacer("\n", "\\n", "\\", "\\\\")
+
 // escapeName keeps a name on one line.
-func escapeName(s string) string {
-	return strings.NewReplacer("\n", "\\n", "\\", "\\\\").Replace(s)
-}
+func escapeName(s string) string { return nameEscapes.Replace(s) }
 
 func readStatm(x *about) ([]byte, linux.Errno) {
 	var m vm.Stats

@@ -23,7 +23,8 @@ type MapInfo struct {
 	flags uint32
 }
 
-// mapsBatch mappings are looked at for each time the lock is taken.
+// mapsBatch is how many mappings are looked at in the end for each time the lock is
+// taken: two at first, as many callers want no more, then twice as many each time.
 const mapsBatch = 32
 
 // Maps calls f for each mapping in order until it says false. No lock is held
@@ -33,10 +34,10 @@ func (s *Space) Maps(f func(MapInfo) bool) { s.MapsFrom(0, f) }
 // MapsFrom is Maps for the mappings that end behind an address.
 func (s *Space) MapsFrom(at uint64, f func(MapInfo) bool) {
 	var batch [mapsBatch]MapInfo
-	for {
+	for most := 2; ; most = min(2*most, mapsBatch) {
 		n := 0
 		s.mu.RLock()
-		for i := s.find(at); i < s.vmas.len() && n < mapsBatch; i++ {
+		for i := s.find(at); i < s.vmas.len() && n < most; i++ {
 			v := s.vmas.at(i)
 			m := MapInfo{Start: v.start, End: v.end, Prot: v.prot, Shared: !v.private(), GrowsDown: v.flags&vGrowsDown != 0, Locked: v.flags&vLocked != 0,
 				Object: v.obj, flags: v.flags, File: v.file, Name: v.name}
@@ -58,7 +59,7 @@ func (s *Space) MapsFrom(at uint64, f func(MapInfo) bool) {
 				m.File.Put()
 			}
 		}
-		if !more || n < mapsBatch {
+		if !more || n < most {
 			return
 		}
 	}
@@ -124,21 +125,21 @@ func (s *Space) notePeak() {
 	}
 }
 
-// Flags is the mapping's VmFlags of smaps.
-func (m *MapInfo) Flags() string {
-	s := ""
-	for _, f := range []struct {
+// AppendFlags writes the mapping's VmFlags of smaps.
+func (m *MapInfo) AppendFlags(b []byte) []byte {
+	v := vma{prot: m.Prot, flags: m.flags}
+	for _, f := range [...]struct {
 		on   bool
 		name string
 	}{
 		{m.Prot&linux.PROT_READ != 0, "rd "}, {m.Prot&linux.PROT_WRITE != 0, "wr "}, {m.Prot&linux.PROT_EXEC != 0, "ex "},
 		{m.Shared, "sh "}, {true, "mr "}, {m.flags&vMayWrite != 0, "mw "}, {m.flags&vNoExec == 0, "me "}, {m.Shared, "ms "},
 		{m.GrowsDown, "gd "}, {m.Locked, "lo "}, {m.flags&vDontFork != 0, "dc "}, {m.flags&vNoReserve != 0, "nr "},
-		{m.flags&vWipe != 0, "wf "}, {(&vma{prot: m.Prot, flags: m.flags}).committed(), "ac "}, {true, "sd "},
+		{m.flags&vWipe != 0, "wf "}, {v.committed(), "ac "}, {true, "sd "},
 	} {
 		if f.on {
-			s += f.name
+			b = append(b, f.name...)
 		}
 	}
-	return s
+	return b
 }
