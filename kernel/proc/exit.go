@@ -117,11 +117,12 @@ func (t *Thread) vforkDone() {
 // unlink takes the ended thread out of its process; the last one ends that too.
 func (t *Thread) unlink() {
 	p := t.Proc
-	user, system := t.CPUTime()
-	ended.add(user, system, t.demand())
 	ended.faults.Add(t.Faults)
 	var after notice
 	p.mu.Lock()
+	user, system, demand := t.times()
+	t.told.advance(user, system)
+	ended.add(t.told.user, t.told.system, demand)
 	for i, u := range p.threads {
 		if u == t {
 			n := len(p.threads) - 1
@@ -143,8 +144,9 @@ func (t *Thread) unlink() {
 		p.oneStopped(&after)
 	}
 	t.sig.pending.drop(^linux.SigSet(0))
-	p.deadTime.add(user, system)
+	p.deadTime.add(t.told.user, t.told.system)
 	p.deadFaults += t.Faults
+	p.noteSwitches(t)
 	last := len(p.threads) == 0
 	if p.execing != nil {
 		p.execing.Wake()
@@ -180,6 +182,7 @@ func (p *Process) finish(t *Thread) {
 	}
 	p.sig.pending.drop(^linux.SigSet(0))
 	p.sig.stop = stopNone
+	p.cpuTimeLocked()
 	p.itimers.stop()
 	p.sig.actions.release()
 	img := p.image.Load()
@@ -365,6 +368,9 @@ func (p *Process) release() {
 		u, s := p.CPUTime()
 		cu, cs := p.ChildrenTime()
 		parent.childTime.add(u+cu, s+cs)
+		for i := range p.deadSwitches {
+			parent.childSwitches[i] += p.deadSwitches[i] + p.childSwitches[i]
+		}
 		parent.childFaults.Add(p.deadFaults)
 		parent.childMaxRSS.Store(max(parent.childMaxRSS.Load(), p.maxRSS.Load(), p.childMaxRSS.Load()))
 	}

@@ -13,7 +13,7 @@ import (
 // ended is what threads that have ended took of the CPUs.
 var ended endedTimes
 
-type endedTimes struct{ user, system, demand, faults atomic.Int64 }
+type endedTimes struct{ user, system, demand, faults, switches atomic.Int64 }
 
 // add counts a thread that ends.
 func (e *endedTimes) add(user, system, demand int64) {

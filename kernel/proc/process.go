@@ -29,6 +29,7 @@ type Process struct {
 	reaped                   bool
 	childTime                clockTimes // of children waited for
 	childFaults, childMaxRSS atomic.Int64
+	childSwitches            [2]int64 // of children waited for
 
 	execs       atomic.Uint32 // calls of exec, at most 2³²-1
 	zombie      atomic.Bool   // all threads have ended
@@ -64,6 +65,7 @@ type Process struct {
 	deadTime     clockTimes     // of threads that ended; guarded by mu
 	told         clockTimes     // what was last told of the process; guarded by mu
 	deadFaults   int64          // guarded by mu
+	deadSwitches [2]int64       // guarded by mu
 	itimers      itimers        // guarded by mu
 	keep         [numKeeps]any  // guarded by mu
 }

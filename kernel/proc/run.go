@@ -50,9 +50,10 @@ func (t *Thread) loop() *Thread {
 
 // yieldCPU lets other goroutines run; the time they take is not the thread's.
 func (t *Thread) yieldCPU() {
-	before := t.Off()
+	before := t.clock.Mine()
 	runtime.Gosched()
-	t.turns += t.Off() - before
+	t.turns += t.clock.Mine() - before
+	t.preempted++
 }
 
 // globalYields is how many yields go by before one looks beyond this P.
@@ -64,9 +65,9 @@ func (t *Thread) Yield() {
 		t.yieldCPU()
 		return
 	}
-	before := t.Off()
+	before := t.clock.Mine()
 	goyield()
-	t.turns += t.Off() - before
+	t.turns += t.clock.Mine() - before
 }
 
 // exceptionSignals says which signal an exception gives (arch/x86/kernel/traps.c).
@@ -220,7 +221,7 @@ func (r *runner) serve(t *Thread) (end *Thread) {
 	returned := false
 	defer r.caught(&returned, &end)
 	if t.startTicks == 0 {
-		t.clock, t.clockBase = r.clock, r.clock.Off(0)
+		t.clock, t.clockBase, t.stops = r.clock, r.clock.Mine(), -r.clock.Stops()
 		t.startTicks = ticks()
 	} else { // it waited inside the nucleus
 		t.takeClock(r.clock)

@@ -69,6 +69,8 @@ type Thread struct {
 	clockBase   int64       // what clock told then; guarded by Proc.mu
 	away        int64       // ticks not on a CPU before; guarded by Proc.mu
 	turns       int64       // ticks spent waiting for a turn
+	stops       uint64      // how often it gave up the CPU, less clock's; guarded by Proc.mu
+	preempted   uint64      // how often others had their turn first
 	told        clockTimes  // what was last told of the thread; guarded by Proc.mu
 	kernelTicks int64       // estimate of the ticks spent in system calls
 	kernelBytes uint64      // estimate of the heap that system calls allocated

@@ -31,11 +31,18 @@ var tickOrigin, nanoOrigin = ticks(), kern.Monotonic()
 
 // TicksToNsec converts a difference of ticks to nanoseconds.
 func TicksToNsec(d int64) int64 {
-	t, n := ticks()-tickOrigin, kern.Monotonic()-nanoOrigin
-	if t <= 0 || n <= 0 || d <= 0 {
+	if d <= 0 {
 		return 0
 	}
-	return int64(float64(d) * (float64(n) / float64(t)))
+	return int64(float64(d) * nsecPerTick())
+}
+
+func nsecPerTick() float64 {
+	t, n := ticks()-tickOrigin, kern.Monotonic()-nanoOrigin
+	if t <= 0 || n <= 0 {
+		return 0
+	}
+	return float64(n) / float64(t)
 }
 
 // Ticks reads the time-stamp counter.
@@ -57,9 +64,8 @@ func (t *Thread) takeClock(c *wait.Clock) {
 	p := t.Proc
 	p.mu.Lock()
 	now := ticks()
-	if t.clock != nil {
-		t.away += t.clock.Off(now) - t.clockBase
-	}
+	t.away += t.clock.Off(now) - t.clockBase
+	t.stops += t.clock.Stops() - c.Stops()
 	t.clock, t.clockBase = c, c.Off(now)
 	p.mu.Unlock()
 }
@@ -68,21 +74,17 @@ func (t *Thread) takeClock(c *wait.Clock) {
 func (t *Thread) leaveClock(c *wait.Clock) {
 	p := t.Proc
 	p.mu.Lock()
-	if t.clock == c && c != nil {
-		t.away += c.Off(ticks()) - t.clockBase
-		t.clock, t.clockBase = nil, 0
+	if t.clock == c {
+		t.away += c.Mine() - t.clockBase
+		t.stops += c.Stops()
+		t.clock, t.clockBase = wait.Still, wait.Still.Mine()
 	}
 	p.mu.Unlock()
 }
 
 // Off returns for how many ticks the thread has not been on a CPU, counted from any
 // moment; it is for the thread itself.
-func (t *Thread) Off() int64 {
-	if t.clock == nil {
-		return t.Idle(0)
-	}
-	return t.clock.Off(0)
-}
+func (t *Thread) Off() int64 { return t.clock.Mine() }
 
 // ran returns for how many ticks the thread has run; called with Proc.mu held.
 func (t *Thread) ran() int64 {
@@ -99,25 +101,34 @@ func (t *Thread) ran() int64 {
 func (t *Thread) demand() int64 {
 	t.Proc.mu.Lock()
 	defer t.Proc.mu.Unlock()
-	return TicksToNsec(t.ran() + t.turns)
+	_, _, d := t.times()
+	return d
 }
 
 // CPUTime returns the user and system time of a thread in nanoseconds.
 func (t *Thread) CPUTime() (user, system int64) {
 	t.Proc.mu.Lock()
 	defer t.Proc.mu.Unlock()
-	t.told.advance(t.cpuTime())
+	user, system, _ = t.times()
+	t.told.advance(user, system)
 	return t.told.user, t.told.system
 }
 
-func (t *Thread) cpuTime() (user, system int64) {
+// times measures the thread's times; called with Proc.mu held.
+func (t *Thread) times() (user, system, demand int64) {
 	total := t.ran()
-	sys := min(t.kernelTicks, total)
-	return TicksToNsec(total - sys), TicksToNsec(sys)
+	if total == 0 {
+		return 0, 0, 0
+	}
+	sys, scale := min(t.kernelTicks, total), nsecPerTick()
+	return int64(float64(total-sys) * scale), int64(float64(sys) * scale), int64(float64(total+t.turns) * scale)
 }
 
 // CPUTime returns the user and system time of a process in nanoseconds.
 func (p *Process) CPUTime() (user, system int64) {
+	if p.Zombie() {
+		return p.told.user, p.told.system // since finish
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.cpuTimeLocked()
@@ -126,12 +137,71 @@ func (p *Process) CPUTime() (user, system int64) {
 func (p *Process) cpuTimeLocked() (user, system int64) {
 	user, system = p.deadTime.user, p.deadTime.system
 	for _, t := range p.threads {
-		u, s := t.cpuTime()
+		u, s, _ := t.times()
 		user += u
 		system += s
 	}
 	p.told.advance(user, system)
 	return p.told.user, p.told.system
+}
+
+// Switches returns how often the thread gave up the CPU because it had to wait, and
+// how often because others had their turn.
+func (t *Thread) Switches() (voluntary, preempted int64) {
+	t.Proc.mu.Lock()
+	defer t.Proc.mu.Unlock()
+	return t.switches()
+}
+
+// switches is Switches with Proc.mu held.
+func (t *Thread) switches() (voluntary, preempted int64) {
+	if t.startTicks == 0 {
+		return 0, 0
+	}
+	preempted = int64(t.preempted)
+	return max(int64(t.stops+t.clock.Stops())-preempted, 0), preempted
+}
+
+// Switches is that of all its threads.
+func (p *Process) Switches() (voluntary, preempted int64) {
+	if p.Zombie() {
+		return p.deadSwitches[0], p.deadSwitches[1]
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	voluntary, preempted = p.deadSwitches[0], p.deadSwitches[1]
+	for _, t := range p.threads {
+		v, n := t.switches()
+		voluntary += v
+		preempted += n
+	}
+	return voluntary, preempted
+}
+
+// noteSwitches counts those of a thread that ends; called with mu held.
+func (p *Process) noteSwitches(t *Thread) {
+	v, n := t.switches()
+	p.deadSwitches[0] += v
+	p.deadSwitches[1] += n
+	ended.switches.Add(v + n)
+}
+
+// TotalSwitches returns the switches of all threads since boot.
+func TotalSwitches() int64 {
+	n := ended.switches.Load()
+	eachThread(func(t *Thread) {
+		v, k := t.Switches()
+		n += v + k
+	})
+	return n
+}
+
+// Queue returns for how many nanoseconds the thread ran, and waited for its turn.
+func (t *Thread) Queue() (ran, waited int64) {
+	t.Proc.mu.Lock()
+	defer t.Proc.mu.Unlock()
+	user, system, demand := t.times()
+	return user + system, demand - user - system
 }
 
 // advance moves both times on to a new measure. The sum is exact, the share of the
@@ -153,10 +223,8 @@ func (p *Process) ChildrenTime() (user, system int64) {
 
 // usageOf fills in a struct rusage.
 func usageOf(r *linux.Rusage, user, system int64, faults, maxRSS int64) {
-	*r = linux.Rusage{
-		Utime: linux.NsecToTimeval(user), Stime: linux.NsecToTimeval(system),
-		Minflt: faults, Maxrss: maxRSS,
-	}
+	r.Utime, r.Stime = linux.NsecToTimeval(user), linux.NsecToTimeval(system)
+	r.Minflt, r.Maxrss = faults, maxRSS
 }
 
 // fillUsage is the usage of a process, with that of the children it waited for.
@@ -169,6 +237,11 @@ func (p *Process) fillUsage(r *linux.Rusage, children bool) {
 		rss = max(rss, p.childMaxRSS.Load())
 	}
 	usageOf(r, u, s, f, rss)
+	r.Nvcsw, r.Nivcsw = p.Switches()
+	if children {
+		r.Nvcsw += p.childSwitches[0]
+		r.Nivcsw += p.childSwitches[1]
+	}
 }
 
 // Usage is getrusage(who).
@@ -180,11 +253,13 @@ func (t *Thread) Usage(who int32) (r linux.Rusage, e linux.Errno) {
 	case linux.RUSAGE_CHILDREN:
 		treeMu.Lock()
 		u, s := p.ChildrenTime()
+		r.Nvcsw, r.Nivcsw = p.childSwitches[0], p.childSwitches[1]
 		treeMu.Unlock()
 		usageOf(&r, u, s, p.childFaults.Load(), p.childMaxRSS.Load())
 	case linux.RUSAGE_THREAD:
 		u, s := t.CPUTime()
 		usageOf(&r, u, s, t.Faults, p.peakRSS())
+		r.Nvcsw, r.Nivcsw = t.Switches()
 	default:
 		return r, linux.EINVAL
 	}

@@ -57,7 +57,7 @@ func init() {
 		{name: "wchan", mode: 0o444, read: fixed("0")},
 		{name: "cgroup", mode: 0o444, read: fixed("0::/\n")},
 		{name: "personality", mode: 0o400, read: readPersonality},
-		{name: "schedstat", mode: 0o444, read: fixed("0 0 0\n")},
+		{name: "schedstat", mode: 0o444, read: readSchedstat},
 		{name: "net", mode: 0o555, find: func(_ *about, name string) (*entry, *about) {
 			return findRegistered(&about{n: "net"}, name)
 		}, list: func(_ *about, emit func(string, *entry, *about) bool) { listRegistered(&about{n: "net"}, emit) }},

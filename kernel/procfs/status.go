@@ -164,8 +164,12 @@ func readStatus(x *about) ([]byte, linux.Errno) {
 	b = fmt.Appendf(b, "CapInh:\t%016x\nCapPrm:\t%016x\nCapEff:\t%016x\nCapBnd:\t%016x\nCapAmb:\t%016x\n",
 		c.Inheritable, c.Permitted, c.Effective, c.Bounding, c.Ambient)
 	n, _ := proc.CPUs()
-	b = fmt.Appendf(b, "NoNewPrivs:\t%d\nSeccomp:\t0\nSeccomp_filters:\t0\nCpus_allowed:\t%s\nCpus_allowed_list:\t%s\nMems_allowed:\t1\nMems_allowed_list:\t0\nvoluntary_ctxt_switches:\t0\nnonvoluntary_ctxt_switches:\t0\n",
-		btoi(c.NoNewPrivs), cpuMask(n), CPURange(n))
+	var voluntary, preempted int64
+	if f.t != nil {
+		voluntary, preempted = f.t.Switches()
+	}
+	b = fmt.Appendf(b, "NoNewPrivs:\t%d\nSeccomp:\t0\nSeccomp_filters:\t0\nCpus_allowed:\t%s\nCpus_allowed_list:\t%s\nMems_allowed:\t1\nMems_allowed_list:\t0\nvoluntary_ctxt_switches:\t%d\nnonvoluntary_ctxt_switches:\t%d\n",
+		btoi(c.NoNewPrivs), cpuMask(n), CPURange(n), voluntary, preempted)
 	return b, 0
 }
 

@@ -19,8 +19,6 @@ var (
 	CommandLine = func() string { return "" }
 	// CPUInfo is the text of /proc/cpuinfo; nil gives one with the number of CPUs only.
 	CPUInfo func() string
-	// Idle returns nanoseconds the CPUs were idle in all since boot.
-	Idle = func() int64 { return 0 }
 	// Interrupts returns how many interrupts there were.
 	Interrupts = func() uint64 { return 0 }
 )
@@ -37,6 +35,13 @@ var bootTime = kern.Monotonic()
 
 func uptime() int64 { return kern.Monotonic() - bootTime }
 
+// idle returns for how many nanoseconds no thread ran, of all processors since boot.
+func idle() int64 {
+	user, sys := proc.Totals()
+	n, _ := proc.CPUs()
+	return max(uptime()*int64(n)-user-sys, 0)
+}
+
 func file(name, text string) *entry { return &entry{name: name, mode: 0o444, read: fixed(text)} }
 
 func live(name string, text func() string) *entry {
@@ -49,7 +54,7 @@ var systemFiles = []*entry{
 	live("stat", stat),
 	live("uptime", func() string {
 		u := uptime()
-		i := Idle()
+		i := idle()
 		return fmt.Sprintf("%d.%02d %d.%02d\n", u/1e9, u%1e9/1e7, i/1e9, i%1e9/1e7)
 	}),
 	live("loadavg", loadavg),
@@ -96,10 +101,7 @@ func cpuinfo() string {
 func stat() string {
 	user, sys := proc.Totals()
 	n, _ := proc.CPUs()
-	idle := Idle()
-	if idle == 0 {
-		idle = max(uptime()*int64(n)-user-sys, 0)
-	}
+	idle := max(uptime()*int64(n)-user-sys, 0)
 	var b strings.Builder
 	line := func(name string, user, sys, idle int64) {
 		fmt.Fprintf(&b, "%s %d 0 %d %d 0 0 0 0 0 0\n", name, ticksOf(user), ticksOf(sys), ticksOf(idle))
@@ -110,7 +112,7 @@ func stat() string {
 	}
 	run := proc.Running()
 	boot := (kern.RealtimeOffset() + bootTime) / 1e9
-	fmt.Fprintf(&b, "intr %d\nctxt 0\nbtime %d\nprocesses %d\nprocs_running %d\nprocs_blocked 0\n", Interrupts(), boot, proc.LastPID(), max(run, 1))
+	fmt.Fprintf(&b, "intr %d\nctxt %d\nbtime %d\nprocesses %d\nprocs_running %d\nprocs_blocked 0\n", Interrupts(), proc.TotalSwitches(), boot, proc.LastPID(), max(run, 1))
 	return b.String()
 }
 

@@ -13,6 +13,18 @@ import (
 // refuse is a write to a map of IDs: there is one user namespace, whose map is fixed.
 func refuse(*about, []byte) linux.Errno { return linux.EPERM }
 
+// readSchedstat tells for how many nanoseconds the thread ran and waited for its turn,
+// and how often it was given the CPU.
+func readSchedstat(x *about) ([]byte, linux.Errno) {
+	var ran, waited, v, n int64
+	if t := x.thread(); t != nil {
+		ran, waited = t.Queue()
+		v, n = t.Switches()
+		v++ // the turn that goes on
+	}
+	return fmt.Appendf(nil, "%d %d %d\n", ran, waited, v+n), 0
+}
+
 // readChildren lists the children that a thread has: all are the first thread's.
 func readChildren(x *about) ([]byte, linux.Errno) {
 	var b []byte

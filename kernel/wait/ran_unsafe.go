@@ -2,7 +2,7 @@ package wait
 
 import (
 	"sync/atomic"
-	"unsafe"
+	_ "unsafe" // for linkname
 )
 
 //go:linkname cputicks runtime.cputicks
@@ -15,30 +15,41 @@ func Ticks() int64 { return cputicks() }
 // (overlay/_runtime/ran_unsafe.go), and else stays nil.
 //
 //go:linkname ran
-var ran func() *int64
+var ran func() *Clock
 
 // Clock tells for how long a goroutine has not run, in ticks of the time-stamp
-// counter. The Go scheduler keeps it.
-type Clock struct{ v atomic.Int64 }
-
-// MyClock returns the calling goroutine's clock, which is its own for ever; nil where
-// the image is built without one.
-func MyClock() *Clock {
-	if ran == nil {
-		return nil
-	}
-	return (*Clock)(unsafe.Pointer(ran()))
+// counter, and how often it stopped. The Go scheduler keeps it.
+type Clock struct {
+	v     atomic.Int64
+	stops atomic.Uint64
 }
 
+// Stops returns how often the goroutine has given up the processor.
+func (c *Clock) Stops() uint64 { return c.stops.Load() }
+
+// Still is a clock that tells nothing.
+var Still = new(Clock)
+
+func init() { Still.v.Store(1) }
+
+// MyClock returns the calling goroutine's clock, which is its own for ever; Still
+// where the image is built without clocks.
+func MyClock() *Clock {
+	if ran == nil {
+		return Still
+	}
+	return ran()
+}
+
+// Mine is Off for the goroutine itself.
+func (c *Clock) Mine() int64 { return c.v.Load() }
+
 // Off returns for how many ticks since tick 0 the goroutine has not run, at the time
-// now. The goroutine itself may give any time.
+// now.
 func (c *Clock) Off(now int64) int64 {
-	if c == nil {
-		return 0
-	}
-	if v := c.v.Load(); v > 0 {
+	v := c.v.Load()
+	if v > 0 {
 		return v // it runs: the time less what it has run
-	} else {
-		return now + v
 	}
+	return now + v
 }

@@ -11,9 +11,15 @@ import _ "unsafe" // for linkname
 // what has run; dropg takes the time away again. Only the scheduler writes it, anybody
 // may read it.
 
-// ran is how the kernel learns where the calling goroutine's word lies (a g is never
-// freed): hardtack/kernel/wait has a variable of this name and shape without a value,
-// and the linker prefers the one that has a value. Without the overlay it stays nil.
+// ranClock is the word, and how often the goroutine stopped.
+type ranClock struct {
+	v     int64
+	stops uint64
+}
+
+// ran is how the kernel learns where the calling goroutine's clock lies (a g is never
+// freed): hardtack/kernel/wait has a variable of this name without a value, and the
+// linker prefers the one that has a value. Without the overlay it stays nil.
 //
 //go:linkname ran hardtack/kernel/wait.ran
-var ran = func() *int64 { return &getg().ran }
+var ran = func() *ranClock { return &getg().ran }
