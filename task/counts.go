@@ -5,6 +5,12 @@ import "sync/atomic"
 // counts are a worker's; it alone adds to them.
 type counts struct{ shares, steals, helps, moves, wakes atomic.Uint64 }
 
+func (c *counts) reset() {
+	for _, n := range []*atomic.Uint64{&c.shares, &c.steals, &c.helps, &c.moves, &c.wakes} {
+		n.Store(0)
+	}
+}
+
 // runtimeCounts are guarded by Runtime.mu.
 type runtimeCounts struct {
 	retaken, changes uint64
@@ -29,6 +35,7 @@ type Stats struct {
 
 // Stats tells what the runtime does and has done.
 func (rt *Runtime) Stats() Stats {
+	rt.made()
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	s := Stats{Workers: rt.active(), Running: len(rt.surplus), Sleeping: len(rt.spares), Waiting: rt.waiting,

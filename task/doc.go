@@ -121,5 +121,5 @@
 // Runtime.mu guards who has which seat and is taken on the slow ways only: to
 // sleep, wake, change the number of workers, begin and end a Run. A Group's mu
 // is held while its inlet runs; Runtime.mu may be taken inside of it, not the
-// other way round. A tracer's locks are innermost.
+// other way round. A tracer's locks and a clock's are innermost.
 package task

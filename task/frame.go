@@ -38,6 +38,7 @@ func (*emptySlot) fetched() bool     { return true }
 func (s *emptySlot) following() *job { return &s.after }
 func (*emptySlot) drop()             {}
 func (*emptySlot) forget()           {}
+func (*emptySlot) ofGroup() bool     { return false }
 
 // The bits of Frame.state. Sharing clears it; the thief adds its number; the
 // owner adds waiting before it parks; the thief adds done, with failed, last,

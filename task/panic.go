@@ -10,10 +10,12 @@ import (
 var (
 	ErrForeign = errors.New("task: a Ctx or Child is used outside of the task that it belongs to, or after that has returned")
 	ErrSynced  = errors.New("task: Sync of a child that was synced before")
-	ErrNoFunc  = errors.New("task: a nil function was spawned")
-	ErrNoChild = errors.New("task: Sync of a Child that Spawn did not make")
-	ErrDepth   = errors.New("task: too many tasks spawned and not ended on one worker (see WithDepth)")
+	ErrNoFunc  = errors.New("task: a nil function; Run, Spawn and the others want one to call")
+	ErrNoChild = errors.New("task: Sync of a zero Child; use the one that Spawn gave")
+	ErrDepth   = errors.New("task: too many tasks forked and not ended on one worker; make the Runtime with a larger WithDepth, or use Spawn")
 	ErrGoexit  = errors.New("task: runtime.Goexit was called in a task")
+	ErrNoGroup = errors.New("task: a Group that NewGroup did not make; use g := task.NewGroup(c, inlet)")
+	ErrNoCtx   = errors.New("task: a zero Ctx; use the one that Run, RunOn or Spawn gave to the task's function")
 	ErrClosed  = errors.New("task: the runtime has been closed")
 )
 

@@ -3,7 +3,7 @@ package task
 // Invoke runs the functions, in parallel if cores are free, and ends when all
 // have ended.
 func Invoke(c Ctx, fns ...func(Ctx)) {
-	at := c.a.used
+	at := c.must().used
 	for _, fn := range fns[min(1, len(fns)):] {
 		Spawn(c, invoke, fn)
 	}
@@ -30,12 +30,13 @@ func (c Ctx) grainFor(n, grain int) int {
 	if grain > 0 {
 		return grain
 	}
-	return max(1, n/(8*max(1, int(c.a.w.rt.seatCount.Load()))))
+	return max(1, n/(8*max(1, int(c.must().w.rt.seatCount.Load()))))
 }
 
 // For calls body for parts [lo, hi) of [0, n), each of grain steps or fewer, in
 // parallel. A grain of 0 picks one that suits steps of about the same length.
 func For(c Ctx, n, grain int, body func(lo, hi int)) {
+	c.must()
 	if n > 0 {
 		forSpan(c, span[func(lo, hi int)]{0, n, c.grainFor(n, grain), body})
 	}
@@ -58,6 +59,7 @@ func forSpan(c Ctx, s span[func(lo, hi int)]) (none struct{}) {
 // steps or fewer (0: see For), from left to right: combine must be associative,
 // it need not be commutative. For n ≤ 0 it gives the zero value.
 func Reduce[T any](c Ctx, n, grain int, part func(lo, hi int) T, combine func(left, right T) T) T {
+	c.must()
 	if n <= 0 {
 		var none T
 		return none

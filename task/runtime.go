@@ -30,6 +30,7 @@ type Runtime struct {
 	tracer    atomic.Pointer[Tracer]    // nil while nobody traces
 	follow    atomic.Bool               // the number of seats follows the machine
 	alive     sync.WaitGroup            // the workers
+	clock     clock
 
 	mu      sync.Mutex
 	seats   []*Seat // all there ever were, by number; the rest is guarded by mu
@@ -40,8 +41,9 @@ type Runtime struct {
 	lost    []*Worker // have lost their seat because they did not look up
 	waiting int       // sleep in a join or in Block
 	roots   []*root
-	strays  []*Frame // stolen and not begun
-	runs    int      // of Run, not ended
+	strays  []*Frame  // stolen and not begun
+	retired []*Worker // that have been dismissed, to be used again
+	runs    int       // of Run, not ended
 	watcher watcher
 	counts  runtimeCounts
 }
@@ -58,8 +60,9 @@ func WithWorkers(n int) Option {
 	}
 }
 
-// WithDepth sets how many tasks one worker may have spawned and not ended. Each
-// takes 64 bytes once it has been used.
+// WithDepth sets how many tasks one worker may have spawned and not ended: with so many
+// Spawn runs the child at once, and Fork panics. Each takes 64 bytes once it has been
+// used.
 func WithDepth(n int) Option {
 	return func(rt *Runtime) (int, error) {
 		if n < 16 || n > 1<<24 {
@@ -126,6 +129,7 @@ func Default() *Runtime { return theDefault() }
 // Close ends the runtime when the Runs under way have ended; Run refuses new
 // ones. It waits for the workers.
 func (rt *Runtime) Close() error {
+	rt.made()
 	rt.mu.Lock()
 	if rt.closing.Load() {
 		rt.mu.Unlock()
@@ -155,10 +159,22 @@ func Run[R any](ctx context.Context, fn func(Ctx) R) (R, error) {
 // RunOn is Run on the runtime rt.
 func RunOn[R any](rt *Runtime, ctx context.Context, fn func(Ctx) R) (R, error) {
 	var res, none R
+	switch {
+	case ctx == nil:
+		panic("task: Run with a nil context; use context.Background()")
+	case fn == nil:
+		panic(ErrNoFunc)
+	}
+	rt.made()
 	r := &root{scope: scope{rt: rt}, done: make(chan struct{})}
 	r.fn = func(c Ctx) { res = fn(c) }
-	if err := ctx.Err(); err != nil {
-		return none, context.Cause(ctx)
+	if ctx.Err() != nil {
+		return none, cancelled(ctx)
+	}
+	if ctx.Done() != nil {
+		r.scope.limits(ctx)
+		rt.clock.want(rt)
+		defer rt.clock.unwant()
 	}
 	if rt.follow.Load() && !rt.watching() {
 		rt.refresh()
@@ -166,16 +182,14 @@ func RunOn[R any](rt *Runtime, ctx context.Context, fn func(Ctx) R) (R, error) {
 	if err := rt.submit(r); err != nil {
 		return none, err
 	}
-	stop := context.AfterFunc(ctx, func() { r.scope.abort(context.Cause(ctx)) })
+	stop := context.AfterFunc(ctx, r.scope.abort)
 	<-r.done
 	stop()
 	if r.fault == nil {
 		return res, nil
 	}
 	if _, ok := r.fault.Value.(abortSignal); ok {
-		rt.mu.Lock()
-		defer rt.mu.Unlock()
-		return none, r.scope.cause
+		return none, cancelled(ctx)
 	}
 	panic(r.fault)
 }
@@ -285,14 +299,15 @@ func (rt *Runtime) newWorker() *Worker {
 		}
 		table = append(table, nil)
 	}
-	w := &Worker{rt: rt, id: id, note: make(chan struct{}, 1), bound: -1, rng: uint64(id)*0x9e3779b97f4a7c15 | 1}
-	// One frame more than can be spawned in, since the callee gets the next one.
-	w.frames = make([]Frame, rt.depth+2)
+	w := rt.recruit()
+	w.id, w.bound, w.rng = id, -1, uint64(id)*0x9e3779b97f4a7c15|1
+	// More than can be spawned in: the callee gets the next one, and see lateFrames.
+	w.frames = make([]Frame, rt.depth+2+lateFrames)
 	w.ready(0, min(64, rt.depth+1))
 	w.split = w.frames[0].addr()
 	atomic.StoreUintptr(&w.limit, w.end)
 	w.acts = []*activation{{w: w, base: &w.frames[0], used: usedNone}}
-	w.scopes = []scopeMark{{base: &w.frames[0]}}
+	w.scopes, w.depth = []scopeMark{{base: &w.frames[0]}}, 0
 	if rt.tracesSpawns() {
 		w.ring(flagTrace)
 	}
@@ -315,19 +330,44 @@ func (rt *Runtime) dismiss(w *Worker) {
 	old.wakes.Add(w.counts.wakes.Load())
 	old.moves.Add(w.counts.moves.Load())
 	rt.workers.Store(&table)
+	rt.retired = append(rt.retired, w)
 	rt.alive.Done()
+}
+
+// recruit gives a retired worker, or a new one. Workers are used again because the
+// clock's thread may look at any that there ever was. rt.mu is held.
+func (rt *Runtime) recruit() *Worker {
+	if n := len(rt.retired); n > 0 {
+		w := rt.retired[n-1]
+		rt.retired = rt.retired[:n-1]
+		w.word.Store(0)
+		w.flags.Store(0)
+		w.counts.reset()
+		w.silent = 0
+		return w
+	}
+	w := &Worker{rt: rt, note: make(chan struct{}, 1)}
+	rt.clock.add(w)
+	return w
 }
 
 // forget drops what the slots refer to, so that a resting worker holds nothing.
 func (w *Worker) forget() {
 	for i := range w.frames {
 		f := &w.frames[i]
-		if f.w == nil || f.addr() == w.end {
+		if f.w == nil {
 			break
 		}
 		f.scope, f.fault = nil, nil
 		for j := f.ext; j != nil; j = *j.following() {
 			j.forget()
 		}
+	}
+}
+
+// made refuses a Runtime that New did not make.
+func (rt *Runtime) made() {
+	if rt == nil || rt.workers.Load() == nil {
+		panic("task: a Runtime that New did not make; use task.New or task.Default")
 	}
 }

@@ -1,6 +1,10 @@
 package task
 
-import "sync/atomic"
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
 
 // A scope is a set of tasks that can be aborted together: a Run, or a Group
 // within it. A task inherits its parent's scope.
@@ -8,7 +12,10 @@ type scope struct {
 	outer *scope      // immutable
 	rt    *Runtime    // immutable
 	ends  atomic.Bool // set once
-	cause error       // guarded by Runtime.mu; why, for the outermost
+
+	// For the scope of a Run whose context can end. Immutable.
+	ctx      context.Context
+	deadline time.Time // zero: none
 }
 
 // A scopeMark says that a worker's frames from base on belong to s.
@@ -33,12 +40,7 @@ func (s *scope) ended() bool {
 
 // abort ends the scope's tasks: those not begun never begin, the others see it
 // at their next spawn or Check.
-func (s *scope) abort(cause error) {
-	s.rt.mu.Lock()
-	if s.cause == nil {
-		s.cause = cause
-	}
-	s.rt.mu.Unlock()
+func (s *scope) abort() {
 	if s.ends.Swap(true) {
 		return
 	}
@@ -52,7 +54,11 @@ func (s *scope) abort(cause error) {
 // Aborted tells whether the task should end, because its Run's context was
 // cancelled or its Group aborted. Spawn in such a task unwinds it by a panic
 // that runs its deferred functions and stops at the edge of the Run or Group.
-func (c Ctx) Aborted() bool { return c.a.w.scope().ended() }
+func (c Ctx) Aborted() bool {
+	w := c.must().w
+	w.checkContext()
+	return w.scope().ended()
+}
 
 // Check unwinds the task, as Spawn would, if it has been aborted.
 func (c Ctx) Check() {

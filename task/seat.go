@@ -57,7 +57,7 @@ func (rt *Runtime) setFree(free []*Seat) {
 // press tells idle workers that others want their seats. rt.mu is held.
 func (rt *Runtime) press() { rt.pressed.Store(len(rt.orphans)+len(rt.surplus) > 0) }
 
-func without(list []*Worker, w *Worker) []*Worker {
+func without[T comparable](list []T, w T) []T {
 	for i, v := range list {
 		if v == w {
 			return append(list[:i], list[i+1:]...)

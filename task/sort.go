@@ -14,6 +14,7 @@ const (
 // Sort sorts x in ascending order. It is a merge sort whose merges are parallel
 // too; it allocates a second x. Not a number sorts before all numbers.
 func Sort[E cmp.Ordered](c Ctx, x []E) {
+	c.must()
 	buf := make([]E, len(x))
 	sortTo(c, sorting[E]{x, buf, false})
 }

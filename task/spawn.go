@@ -57,11 +57,19 @@ func (a *activation) above() *activation {
 
 // live is c's activation, which must be the innermost of its worker.
 func (c Ctx) live() *activation {
-	a := c.a
-	if a == nil || !a.w.onIt() || a.used == usedNone {
+	a := c.must()
+	if !a.w.onIt() || a.used == usedNone {
 		panic(ErrForeign)
 	}
 	return a
+}
+
+// must is c's activation, which a zero Ctx has not.
+func (c Ctx) must() *activation {
+	if c.a == nil {
+		panic(ErrNoCtx)
+	}
+	return c.a
 }
 
 // A job is the typed part of a spawned task: a *slot for some argument and
@@ -75,16 +83,18 @@ type job interface {
 	following() *job    // the next slot of the same frame
 	drop()              // nobody may ask for the result from now on
 	forget()            // let go of what it refers to
+	ofGroup() bool      // it is a Group's child
 }
 
 // A slot holds a spawned task's function, argument and result. Each frame has
 // one for each pair of types that was spawned in it, the last one used first.
 type slot[A, R any] struct {
 	fn    func(Ctx, A) R // first: see slotWith
-	f     *Frame         // immutable
+	f     *Frame         // immutable; nil when the child ran at once (full.go)
 	key   uint64         // of the newest Child; its count is even once that has been synced
 	held  uint32         // what the count was before hold, which keeps Sync from the short way, or 0
 	sweep bool           // see sweepBelow
+	group bool           // it is a Group's child
 	arg   A
 	res   R // when it was stolen or ran out of order
 	after job
@@ -108,12 +118,14 @@ func (x Child[A, R]) place() uint32 { return uint32(x.key >> 32) }
 
 // Spawn lets fn(c, arg) run in parallel with the rest of the task c. The task
 // does not end before the child has ended, asked or not. A spawn does not
-// allocate, but for the first at each depth of a worker's stack.
+// allocate, but for the first at each depth of a worker's stack. With as many tasks
+// spawned and not ended as the stack holds (see WithDepth), Spawn runs the child at
+// once, and its panic waits for Sync, Try or the parent's end.
 //
 // The frame remembers the function that was spawned in it last: the same again,
 // as in a recursion, takes the short way.
 func Spawn[A, R any](c Ctx, fn func(Ctx, A) R, arg A) Child[A, R] {
-	a := c.a
+	a := c.must()
 	base, at := a.base, a.used
 	if a.w.limited(base, at) {
 		return spawnSlow(c, fn, arg)
@@ -136,6 +148,9 @@ func spawnSlow[A, R any](c Ctx, fn func(Ctx, A) R, arg A) Child[A, R] {
 		panic(ErrNoFunc)
 	}
 	a := c.live()
+	if a.full() {
+		return spawnAtOnce(a, fn, arg)
+	}
 	f := a.top()
 	s, ok := f.ext.(*slot[A, R])
 	if !ok {
@@ -194,7 +209,7 @@ func (x Child[A, R]) Sync(c Ctx) R {
 // Join runs now(c, x) and later(c, y), in parallel if a core is free, and gives
 // both results. It is Spawn of later, a call of now and Sync in one, and faster.
 func Join[A, R, B, S any](c Ctx, now func(Ctx, A) R, x A, later func(Ctx, B) S, y B) (R, S) {
-	a := c.a
+	a := c.must()
 	base, at := a.base, a.used
 	if a.w.limited(base, at) {
 		return joinSlow(c, now, x, later, y)
@@ -304,6 +319,7 @@ func (s *slot[A, R]) guarded(a *activation) (p *Panic) {
 
 func (s *slot[A, R]) fetched() bool   { return s.key&1 == 0 && s.held == 0 }
 func (s *slot[A, R]) drop()           { s.key, s.held = (s.key+1)&^1, 0 }
+func (s *slot[A, R]) ofGroup() bool   { return s.group }
 func (s *slot[A, R]) following() *job { return &s.after }
 
 func (s *slot[A, R]) forget() {

@@ -3,6 +3,13 @@ package task
 // syncSlow is Sync for all but the youngest child, unstolen.
 func (x Child[A, R]) syncSlow(c Ctx) R {
 	s, a := x.s, x.check(c)
+	if s.f == nil {
+		s.key++
+		if p := s.after.(*atOnce).asked(a); p != nil {
+			p.throw()
+		}
+		return s.res
+	}
 	return s.end(a)
 }
 
@@ -13,6 +20,15 @@ func (x Child[A, R]) check(c Ctx) *activation {
 		panic(ErrNoChild)
 	}
 	a := c.live()
+	if s.f == nil {
+		switch {
+		case s.after.(*atOnce).a != a:
+			panic(ErrForeign)
+		case s.key != x.key:
+			panic(ErrSynced)
+		}
+		return a
+	}
 	switch {
 	case s.f.w != a.w || s.f.addr() < a.base.addr() || s.f.addr() >= a.top().addr():
 		if s.f.w == a.w && !x.due() {
@@ -75,7 +91,10 @@ func (a *activation) finish(f *Frame) *Panic {
 // An abort of the task (see Ctx.Aborted) is none of the child's: it goes on.
 func (x Child[A, R]) Try(c Ctx) (r R, p *Panic) {
 	s, a := x.s, x.check(c)
-	if a.takeLast(s.f) {
+	if s.f == nil {
+		s.key++
+		p = s.after.(*atOnce).asked(a)
+	} else if a.takeLast(s.f) {
 		s.drop()
 		sweep := s.below()
 		p = s.guarded(a)
@@ -162,6 +181,9 @@ func (a *activation) syncFrom(at uint32) {
 	}
 	var p *Panic
 	for a.used > at {
+		if a.w.rung() {
+			a.w.lookUp(a.w.index(a.top()))
+		}
 		f := a.last()
 		if q := a.complete(f); q != nil {
 			p = q

@@ -22,14 +22,14 @@ func (m moves) run() {
 }
 
 // Runtime is the runtime that the task runs in.
-func (c Ctx) Runtime() *Runtime { return c.a.w.rt }
+func (c Ctx) Runtime() *Runtime { return c.must().w.rt }
 
 // Worker is the worker that runs the task: an identity, to compare with others.
-func (c Ctx) Worker() *Worker { return c.a.w }
+func (c Ctx) Worker() *Worker { return c.must().w }
 
 // Seat is where the task runs now; nil when it has come back from waiting and
 // found none free.
-func (c Ctx) Seat() *Seat { return c.a.w.seat.Load() }
+func (c Ctx) Seat() *Seat { return c.must().w.seat.Load() }
 
 // Attach makes t a tenant of s, or of its successor when s has been removed
 // meanwhile; it gives the seat that it became.
@@ -45,6 +45,7 @@ func (s *Seat) Attach(t Tenant) *Seat {
 
 // Attach makes t a tenant of the seat that has the fewest.
 func (rt *Runtime) Attach(t Tenant) *Seat {
+	rt.made()
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	s := rt.successor()
@@ -54,6 +55,7 @@ func (rt *Runtime) Attach(t Tenant) *Seat {
 
 // Detach ends that, wherever t lives by now; it tells whether t was a tenant.
 func (rt *Runtime) Detach(t Tenant) bool {
+	rt.made()
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	for _, s := range rt.seats {

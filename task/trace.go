@@ -89,6 +89,7 @@ var ErrTracing = errors.New("task: the runtime is being traced already")
 // if asked, spawns. While no trace is made, tracing costs a spawn nothing: it
 // uses the limit that each spawn compares with anyway.
 func (rt *Runtime) StartTrace(o TraceOptions) (*Tracer, error) {
+	rt.made()
 	if o.Limit == 0 {
 		o.Limit = 1_000_000
 	}

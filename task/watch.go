@@ -146,6 +146,7 @@ func (rt *Runtime) lookForBlocked() {
 // (a task that does neither is let finish), and what those had to do, spawned
 // tasks and running ones, goes to the workers that stay. It does not wait.
 func (rt *Runtime) SetWorkers(n int) error {
+	rt.made()
 	if err := checkWorkers(n); err != nil {
 		return err
 	}
@@ -163,6 +164,7 @@ func (rt *Runtime) SetWorkers(n int) error {
 
 // Workers is the number of seats: how many tasks run at once.
 func (rt *Runtime) Workers() int {
+	rt.made()
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	return rt.active()

@@ -26,6 +26,9 @@ type Worker struct {
 	scopes []scopeMark   // owner: what the running tasks belong to, innermost last
 	rng    uint64        // owner
 
+	nextAll *Worker // immutable: the runtime's next one, see clock_unsafe.go
+	ticks   uint32  // owner: Runtime.ticks when it last looked at its Run's context
+
 	seat   atomic.Pointer[Seat] // nil: runs without, or sleeps; changed under rt.mu
 	note   chan struct{}        // one token: a wake-up
 	bound  int                  // owner, pinned runtimes: the core its thread is bound to, or -1
@@ -54,9 +57,18 @@ func (w *Worker) ring(flag uint32) {
 // pushed is the slow end of a spawn: f is beyond the limit.
 func (f *Frame) pushed() {
 	w := f.w
-	if f.addr() >= w.end {
-		w.extend(f)
+	if f.addr() >= w.end && !w.extend() {
+		panic(ErrDepth)
 	}
+	w.lookUp(w.index(f) + 1)
+}
+
+// rung tells whether somebody wants the worker to look up.
+func (w *Worker) rung() bool { return atomic.LoadUintptr(&w.limit) == 0 }
+
+// lookUp answers who rang; top is the first free frame.
+func (w *Worker) lookUp(top uint32) {
+	w.checkContext()
 	// The limit first: a ring in between is then answered once too often, not lost.
 	atomic.StoreUintptr(&w.limit, w.end)
 	flags := w.flags.Swap(0)
@@ -65,21 +77,21 @@ func (f *Frame) pushed() {
 	}
 	w.beat.Store(w.beat.Load() + 1)
 	if flags&(flagTrace|flagAbort) != 0 {
-		w.pushedRarely(f, flags)
+		w.lookUpRarely(top, flags)
 	}
-	if flags&flagWant != 0 && w.share(w.index(f)+1, false) {
+	if flags&flagWant != 0 && w.share(top, false) {
 		w.rt.wakeIfSeat()
 	}
 	if flags&flagLeave != 0 {
-		w.leaveSeat(w.index(f) + 1)
+		w.leaveSeat(top)
 	}
 }
 
-// pushedRarely serves tracing and aborts, whose flags stay up.
-func (w *Worker) pushedRarely(f *Frame, flags uint32) {
+// lookUpRarely serves tracing and aborts, whose flags stay up.
+func (w *Worker) lookUpRarely(top, flags uint32) {
 	if flags&flagTrace != 0 && w.rt.tracesSpawns() {
 		w.ring(flagTrace)
-		w.event(evSpawn, int64(w.index(f)))
+		w.event(evSpawn, int64(top)-1)
 	}
 	if flags&flagAbort != 0 {
 		for _, m := range w.scopes {
@@ -94,13 +106,14 @@ func (w *Worker) pushedRarely(f *Frame, flags uint32) {
 	}
 }
 
-// extend makes frames ready up to twice as far.
-func (w *Worker) extend(f *Frame) {
+// extend makes frames ready up to twice as far, or tells that the stack is full.
+func (w *Worker) extend() bool {
 	have := int((w.end-w.frames[0].addr())/frameSize) + 1
-	if have == len(w.frames)-1 {
-		panic(ErrDepth)
+	if have > w.rt.depth {
+		return false
 	}
-	w.ready(have, min(2*have, len(w.frames)-1))
+	w.ready(have, min(2*have, w.rt.depth+1))
+	return true
 }
 
 func (w *Worker) ready(from, to int) {
@@ -111,6 +124,11 @@ func (w *Worker) ready(from, to int) {
 		}
 	}
 	w.end = w.frames[to-1].addr()
+	if to > w.rt.depth { // those beyond, for late panics
+		for i := to; i < len(w.frames)-1; i++ {
+			w.frames[i].w, w.frames[i].ext = w, noJob
+		}
+	}
 }
 
 // share makes private frames stealable, the older half or all of them.
