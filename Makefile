@@ -28,7 +28,7 @@ help:
 	@echo 'make bench-task  fork-join tasks beside rayon, C, oneTBB, OpenMP, Go pools'
 	@echo 'make bench-msg  typed channels beside C, sockets and pipes; writes docs/bench/msg.md'
 	@echo 'make bench-affinity  channel-aware scheduling beside unmodified Go (root on a busy machine: EXEC="chrt -f 10")'
-	@echo 'make bench-lock  locks, and IPC under four concurrency controls; writes docs/bench/lock.md'
+	@echo 'make bench-lock  locks, and IPC under four concurrency controls; writes docs/bench/lock.md, lock-rtm.md where transactions commit'
 	@echo 'make bench-nucleus  the kernel'"'"'s concurrency controls: operations, Redis on four CPUs; writes docs/bench/nucleus.md'
 	@echo 'make test-overlay  Go'\''s own tests with the overlay, each policy, and the race detector: ten minutes'
 	@echo 'make bench-disk   raw disks here and under Linux; writes docs/bench/disk.md'

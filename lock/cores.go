@@ -199,9 +199,9 @@ const coreTries = 8
 // Acquire begins the section, and tells whether it is a transaction. The answer is
 // to be given to Release.
 func (l *CoreElided) Acquire(core uint32) (transaction bool) {
-	if hardware != nil {
+	if Transactions() {
 		for range coreTries {
-			status := hardware.begin(&l.held)
+			status := begin(&l.held)
 			if status == started {
 				return true
 			}
@@ -219,8 +219,8 @@ func (l *CoreElided) Acquire(core uint32) (transaction bool) {
 // with false.
 func (l *CoreElided) AcquirePlain(core uint32) {
 	l.queue.Acquire(core)
-	if hardware != nil {
-		hardware.take(&l.held)
+	if modelled != nil {
+		modelled.take(&l.held)
 	} else {
 		atomic.SwapUint32(&l.held, 1)
 	}
@@ -229,7 +229,11 @@ func (l *CoreElided) AcquirePlain(core uint32) {
 // Release ends the section.
 func (l *CoreElided) Release(core uint32, transaction bool) {
 	if transaction {
-		hardware.end()
+		if modelled != nil {
+			modelled.end()
+		} else {
+			xend()
+		}
 		return
 	}
 	StoreRelease32(&l.held, 0)

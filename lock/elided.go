@@ -8,9 +8,9 @@ import (
 
 // Elided is a lock whose critical sections run as hardware transactions where the
 // processor has them and that pays: sections that touch different data run at the
-// same time. Elsewhere, and while aborts dominate, it is a plain lock that barges,
-// as sync.Mutex does: whoever comes while it is free has it. The zero value is
-// unlocked. It fills lines of its own, 256 bytes; data it guards lies elsewhere.
+// same time. Otherwise it is a plain lock that barges, as sync.Mutex does: whoever
+// comes while it is free has it. The zero value is unlocked. It fills lines of its
+// own, 256 bytes; data it guards lies elsewhere.
 //
 // State. word is 1 while a goroutine holds the lock plainly. A transaction reads
 // word first and goes on only if it is 0, so word is in its read set until it
@@ -22,14 +22,7 @@ import (
 // the one goroutine that looks at word, the other waiters sleep on it. No release
 // wakes anybody.
 //
-// Adaptation. score, which transactions do not touch, rises by abortCost with each
-// abort and falls by one with each section that commits; over tooMany the next
-// penalty sections are plain, and penalty doubles until the score has once been down
-// to 0. So a lock on which more than one in abortCost sections aborts is a plain
-// lock but for a few tries, and one that meets an abort now and then is not. The
-// counts are kept with loads and stores that may lose one another: they are hints.
-// A section is tried at most maxTries times: a page that is not there aborts it for
-// ever.
+// Whether the lock is eliding is decided in adapt.go.
 //
 // Order. Taking the lock is a compare-and-swap, and must be a full barrier: a plain
 // holder that read data before its 1 was visible could miss what a transaction
@@ -41,53 +34,46 @@ import (
 // at once when the status does not say retry).
 type Elided struct {
 	Checker
-	word   uint32
-	hungry uint32
-	_      [line - 8]byte
+	word    uint32
+	hungry  uint32
+	eliding uint32 // sections are tried as transactions
+	_       [line - 12]byte
 
-	skip    uint32 // sections still to be plain
-	penalty uint32 // what skip was set to the last time
-	score   uint32
-	slow    sync.Mutex
-	_       [line - 20]byte
+	adaptation
+	slow sync.Mutex
+	_    [line - 72]byte
 }
 
 const (
-	maxTries     = 3
-	abortCost    = 4
-	tooMany      = 32
-	firstPenalty = 16
-	maxPenalty   = 4096
-	hunger       = time.Millisecond
+	maxTries = 3
+	hunger   = time.Millisecond
 )
 
 // Lock begins the critical section: as a transaction, or when nobody else has the
 // lock.
 func (l *Elided) Lock() {
 	l.before()
-	if hardware == nil {
-		if atomic.LoadUint32(&l.hungry) != 0 || !atomic.CompareAndSwapUint32(&l.word, 0, 1) {
-			l.wait()
-		}
-	} else if !l.elide(maxTries) {
-		if atomic.LoadUint32(&l.hungry) != 0 || !hardware.take(&l.word) {
-			l.wait()
-		}
+	if atomic.LoadUint32(&l.eliding) != 0 {
+		l.lockEliding()
+	} else if atomic.LoadUint32(&l.hungry) != 0 || !take(&l.word) {
+		l.wait()
 	}
 	l.acquired()
+}
+
+func (l *Elided) lockEliding() {
+	if !l.elide(maxTries) && (atomic.LoadUint32(&l.hungry) != 0 || !take(&l.word)) {
+		l.wait()
+	}
 }
 
 // TryLock begins the critical section unless another goroutine holds the lock
 // plainly or waits for it, and tells whether it did.
 func (l *Elided) TryLock() bool {
-	switch {
-	case atomic.LoadUint32(&l.hungry) != 0:
+	if atomic.LoadUint32(&l.hungry) != 0 {
 		return false
-	case hardware == nil:
-		if !atomic.CompareAndSwapUint32(&l.word, 0, 1) {
-			return false
-		}
-	case !l.elide(1) && !hardware.take(&l.word):
+	}
+	if !(atomic.LoadUint32(&l.eliding) != 0 && l.elide(1)) && !take(&l.word) {
 		return false
 	}
 	l.acquired()
@@ -105,14 +91,18 @@ func (l *Elided) Unlock() {
 }
 
 func (l *Elided) commit() {
-	if hardware == nil || !hardware.inside() {
-		panic("lock: Unlock of an Elided lock that is not locked")
-	}
-	hardware.end()
-	if s := atomic.LoadUint32(&l.score); s != 0 {
-		if s == 1 {
-			atomic.StoreUint32(&l.penalty, 0)
+	if modelled != nil {
+		if !modelled.inside() {
+			panic("lock: Unlock of an Elided lock that is not locked")
 		}
+		modelled.end()
+	} else {
+		if !Transactions() || !xtest() {
+			panic("lock: Unlock of an Elided lock that is not locked")
+		}
+		xend()
+	}
+	if s := atomic.LoadUint32(&l.score); s != 0 {
 		atomic.StoreUint32(&l.score, s-1)
 	}
 }
@@ -120,47 +110,36 @@ func (l *Elided) commit() {
 // elide begins a transaction and tells whether it runs in one. After an abort it
 // runs again from the begin within.
 func (l *Elided) elide(tries int) bool {
-	if s := atomic.LoadUint32(&l.skip); s != 0 {
-		atomic.StoreUint32(&l.skip, s-1)
-		return false
-	}
+	last := uint64(0) // when the last try aborted
 	for range tries {
-		status := hardware.begin(&l.word)
+		status := begin(&l.word)
 		if status == started {
 			return true
 		}
+		now := cycles()
+		cost := uint64(abortCycles)
+		if last != 0 {
+			cost = now - last
+		}
+		last = now
 		if wasHeld(status) {
 			for i := uint32(0); i < spins && atomic.LoadUint32(&l.word) != 0; i++ {
 				relax(i)
 			}
-			continue
 		}
-		if l.aborted() || status&statusRetry == 0 {
+		if l.aborted(now, cost, !wasHeld(status)) || !wasHeld(status) && status&statusRetry == 0 {
 			break
 		}
 	}
 	return false
 }
 
-// aborted counts an abort and tells whether there are too many.
-func (l *Elided) aborted() bool {
-	s := atomic.LoadUint32(&l.score) + abortCost
-	if s <= tooMany {
-		atomic.StoreUint32(&l.score, s)
-		return false
-	}
-	p := max(firstPenalty, min(2*atomic.LoadUint32(&l.penalty), maxPenalty))
-	atomic.StoreUint32(&l.penalty, p)
-	atomic.StoreUint32(&l.skip, p)
-	atomic.StoreUint32(&l.score, tooMany/2)
-	return true
-}
-
 // wait takes the lock plainly, when it is free.
 func (l *Elided) wait() {
+	from := cycles()
 	l.slow.Lock()
 	var since time.Time
-	for i := uint32(0); !l.take(); i++ {
+	for i := uint32(0); atomic.LoadUint32(&l.word) != 0 || !take(&l.word); i++ {
 		relax(i)
 		if i < spins {
 			continue
@@ -172,15 +151,27 @@ func (l *Elided) wait() {
 		}
 	}
 	StoreRelease32(&l.hungry, 0)
+	if Transactions() {
+		now := cycles()
+		l.waitedFor(now, now-from)
+	}
 	l.slow.Unlock()
 }
 
-func (l *Elided) take() bool {
-	if atomic.LoadUint32(&l.word) != 0 {
+// waitedFor counts a wait. The caller holds slow and the lock.
+func (l *Elided) waitedFor(now, cost uint64) {
+	if atomic.LoadUint32(&l.eliding) != 0 {
+		l.aborted(now, cost, false)
+	} else if l.waited(now, cost) {
+		atomic.StoreUint32(&l.eliding, 1)
+	}
+}
+
+// aborted counts an abort, and tells whether the lock is plain from now on.
+func (l *Elided) aborted(now, cost uint64, score bool) bool {
+	if !l.failed(now, cost, score) {
 		return false
 	}
-	if hardware != nil {
-		return hardware.take(&l.word)
-	}
-	return atomic.CompareAndSwapUint32(&l.word, 0, 1)
+	atomic.StoreUint32(&l.eliding, 0)
+	return true
 }

@@ -20,6 +20,8 @@ type software struct {
 	begins  atomic.Int64
 	commits atomic.Int64
 	takes   atomic.Int64
+	clock   atomic.Uint64 // what cycles gives, and step more each time
+	step    uint64
 }
 
 func (s *software) begin(word *uint32) uint32 {
@@ -51,14 +53,23 @@ func (s *software) take(word *uint32) bool {
 	return atomic.CompareAndSwapUint32(word, 0, 1)
 }
 
+func (s *software) cycles() uint64 { return s.clock.Add(s.step) }
+
 func withSoftware(t *testing.T, status func() uint32) *software {
-	s := &software{status: status}
-	old := hardware
-	hardware = s
-	t.Cleanup(func() { hardware = old })
+	s := &software{status: status, step: 50}
+	modelled = s
+	t.Cleanup(func() { modelled = nil })
 	return s
 }
 
+// elidesFrom has l elide as if waiters had lost that part of the time, in 1/256.
+func elidesFrom(l *Elided, s *software, share uint32) {
+	now := s.clock.Load()
+	l.since, l.spent, l.share, l.began, l.eliding = now, 0, share, uint32(now>>20), 1
+}
+
+// How many sections are tried as transactions, and how many are plain, once waiting
+// has made the lock elide.
 func TestElisionCounts(t *testing.T) {
 	const rounds = 4000
 	for _, v := range []struct {
@@ -69,11 +80,11 @@ func TestElisionCounts(t *testing.T) {
 		plain  [2]int64
 	}{
 		{"no aborts", 0, 0, [2]int64{rounds, rounds}, [2]int64{0, 0}},
-		{"a page that is not there", 1, 0, [2]int64{1, 200}, [2]int64{rounds, rounds}},
-		{"always a conflict", 1, statusRetry, [2]int64{1, 200}, [2]int64{rounds, rounds}},
+		{"a page that is not there", 1, 0, [2]int64{1, 40}, [2]int64{rounds, rounds}},
+		{"always a conflict", 1, statusRetry, [2]int64{1, 40}, [2]int64{rounds, rounds}},
 		{"conflicts dominate", 0.6, statusRetry, [2]int64{1, rounds / 2}, [2]int64{rounds / 2, rounds}},
-		{"conflicts now and then", 0.05, statusRetry, [2]int64{rounds, rounds + rounds/8}, [2]int64{0, rounds / 100}},
-		{"interrupts now and then", 0.02, 0, [2]int64{rounds * 9 / 10, rounds}, [2]int64{1, rounds / 20}},
+		{"conflicts now and then", 0.03, statusRetry, [2]int64{rounds, rounds + rounds/8}, [2]int64{0, rounds / 100}},
+		{"interrupts now and then", 0.01, 0, [2]int64{rounds * 9 / 10, rounds}, [2]int64{1, rounds / 20}},
 	} {
 		t.Run(v.name, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(1, 2))
@@ -84,7 +95,10 @@ func TestElisionCounts(t *testing.T) {
 				return started
 			})
 			var l Elided
+			s.clock.Add(1 << 30)
+			elidesFrom(&l, s, 256)
 			for range rounds {
+				s.clock.Add(200) // a section
 				pass(&l)
 			}
 			mustPanic(t, l.Unlock)
@@ -99,32 +113,90 @@ func TestElisionCounts(t *testing.T) {
 	}
 }
 
-// After a bad time a lock goes back to transactions.
-func TestElisionRecovers(t *testing.T) {
-	bad := true
-	s := withSoftware(t, func() uint32 {
-		if bad {
-			return statusRetry
-		}
-		return started
-	})
+// A lock that nobody waits for has no transactions, and one with few waits neither.
+func TestElisionNeedsWaiters(t *testing.T) {
+	s := withSoftware(t, func() uint32 { return started })
 	var l Elided
-	for range 50_000 {
-		pass(&l)
-	}
-	if n := s.begins.Load(); n > 500 {
-		t.Errorf("%d tries of 50,000 sections whose transactions all abort", n)
-	}
-	bad = false
-	for range 2 * maxPenalty {
-		pass(&l)
-	}
-	before := s.commits.Load()
 	for range 1000 {
 		pass(&l)
 	}
-	if n := s.commits.Load() - before; n != 1000 || l.penalty != 0 {
-		t.Errorf("%d of 1000 sections are transactions again, penalty %d", n, l.penalty)
+	for range 100 {
+		s.clock.Add(100_000)
+		l.waitedFor(s.clock.Load(), 1000)
+	}
+	if s.begins.Load() != 0 || l.eliding != 0 {
+		t.Errorf("%d transactions without waiters", s.begins.Load())
+	}
+	for range 2 * waitRound {
+		s.clock.Add(1000)
+		l.waitedFor(s.clock.Load(), 900)
+		if l.eliding != 0 {
+			break
+		}
+	}
+	pass(&l)
+	if s.commits.Load() != 1 {
+		t.Error("no transactions although one waits all the time")
+	}
+}
+
+// A lock whose transactions do not pay is plain ever longer; when they do it goes
+// back to them, and when nobody waits any more it stays plain.
+func TestElisionFollows(t *testing.T) {
+	status := uint32(statusRetry)
+	s := withSoftware(t, func() uint32 { return status })
+	var l Elided
+	s.clock.Add(1 << 40)
+	run := func(sections int, waiters bool) (tried int64) {
+		before := s.begins.Load()
+		for range sections {
+			s.clock.Add(1000)
+			pass(&l)
+			if waiters && l.eliding == 0 {
+				l.waitedFor(s.clock.Load(), 900)
+			}
+		}
+		return s.begins.Load() - before
+	}
+	if n := run(1_000_000, true); n < 40 || n > 4000 {
+		t.Errorf("%d tries in a million sections whose transactions all abort", n)
+	}
+	status = started
+	s.clock.Add(maxPause)
+	if n := run(1000, true); n < 900 {
+		t.Errorf("%d of 1000 sections are transactions when they commit", n)
+	}
+	// An interrupt now and then, but nobody would wait any more.
+	for range 200 {
+		s.clock.Add(1 << 20)
+		if status = 0; !l.TryLock() {
+			t.Fatal("TryLock")
+		}
+		l.Unlock()
+		status = started
+		run(10, false)
+	}
+	if n := run(1000, false); n != 0 {
+		t.Errorf("%d transactions though nobody waits any more", n)
+	}
+}
+
+// Aborts cost more than waiting did: the lock is plain although its score is low.
+func TestElisionCountsTime(t *testing.T) {
+	s := withSoftware(t, func() uint32 { return started })
+	var l Elided
+	s.clock.Add(1 << 40)
+	elidesFrom(&l, s, 100)
+	for i := range abortRound {
+		if l.eliding == 0 {
+			t.Fatalf("plain after %d aborts", i)
+		}
+		s.clock.Add(1000)
+		l.score = 0
+		l.aborted(s.clock.Load(), 300, true) // 30 % of the time, waiting took 39 %
+	}
+	if l.eliding != 0 {
+		t.Error("elides at a loss")
 	}
 }
 
@@ -133,6 +205,7 @@ func TestElisionStress(t *testing.T) {
 	statuses := []uint32{started, started, started, statusRetry, 0}
 	withSoftware(t, func() uint32 { return statuses[rand.IntN(len(statuses))] })
 	var l Elided
+	l.eliding, l.share = 1, 1<<16
 	var cores CoreElided
 	count, sections, coreCount := 0, int64(0), 0
 	var wg sync.WaitGroup

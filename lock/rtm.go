@@ -13,7 +13,12 @@ const (
 
 func wasHeld(status uint32) bool { return status&statusMask == statusHeld }
 
-// transactor is the processor's transactions, or a test's.
+// hardware tells whether transactions work here.
+var hardware = !checking && transactions() // the checks do not fit into a transaction
+
+// modelled is a test's model of the instructions, or nil.
+var modelled transactor
+
 type transactor interface {
 	begin(word *uint32) (status uint32) // as xbegin
 	end()                               // as xend
@@ -21,23 +26,31 @@ type transactor interface {
 	// take sets *word from 0 to 1 and tells whether it did: the step of a holder
 	// that is no transaction, which aborts all that are.
 	take(word *uint32) bool
+	cycles() uint64
 }
 
-// hardware is nil where transactions do not work.
-var hardware = func() transactor {
-	if checking || !transactions() { // the checks do not fit into a transaction
-		return nil
+// Transactions tells whether hardware transactions work here: a fact of the processor
+// and of the hypervisor that this run has met. Without them the locks of this package
+// that use them are plain locks.
+func Transactions() bool { return hardware || modelled != nil }
+
+func begin(word *uint32) uint32 {
+	if modelled != nil {
+		return modelled.begin(word)
 	}
-	return processor{}
-}()
+	return xbegin(word)
+}
 
-// Transactions tells whether hardware transactions work here. Without them the
-// locks of this package that use them are plain locks.
-func Transactions() bool { return hardware != nil }
+func take(word *uint32) bool {
+	if modelled != nil {
+		return modelled.take(word)
+	}
+	return atomic.CompareAndSwapUint32(word, 0, 1)
+}
 
-type processor struct{}
-
-func (processor) begin(word *uint32) uint32 { return xbegin(word) }
-func (processor) end()                      { xend() }
-func (processor) inside() bool              { return xtest() }
-func (processor) take(word *uint32) bool    { return atomic.CompareAndSwapUint32(word, 0, 1) }
+func cycles() uint64 {
+	if modelled != nil {
+		return modelled.cycles()
+	}
+	return Cycles()
+}

@@ -32,7 +32,7 @@ func (r *Result) Fit() (plain, fit repairman.Fit, rep *repairman.Report, err err
 // CSV is the points as "hardtack model" reads them.
 func (r *Result) CSV() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# one-way IPC under a big lock; hardtack model --ghz %.4g --transfer docs/bench/lock.csv\ncores,throughput,delay\n", r.PerSecond/1e9)
+	fmt.Fprintf(&b, "# one-way IPC under a big lock; hardtack model --ghz %.4g --transfer docs/bench/%s.csv\ncores,throughput,delay\n", r.PerSecond/1e9, r.name())
 	for _, p := range r.Points {
 		fmt.Fprintf(&b, "%d,%.0f,%.0f\n", p.Cores, p.Throughput*r.PerSecond, p.Delay)
 	}
@@ -97,7 +97,11 @@ func (r *Result) Markdown() (string, error) {
 	if !r.Transactions {
 		p("**This processor has no hardware transactions that work.** What depends on them is")
 		p("not measured here: the control `rtm`, and what Elided gains by running sections at")
-		p("the same time. Elided is its plain lock in all figures below.\n")
+		p("the same time. Elided is its plain lock in all figures below. The figures of one that")
+		p("has them are in [lock-rtm.md](lock-rtm.md).\n")
+	} else {
+		p("**Hardware transactions commit here.** The figures of a processor without them are in")
+		p("[lock.md](lock.md).\n")
 	}
 	p("## Goals\n")
 	p("| | goal | measured |\n| --- | ---: | ---: |")
@@ -145,7 +149,7 @@ func (r *Result) Markdown() (string, error) {
 		p("| %s | %s | %s | %.0f |", strings.Replace(v, "multiplications", "ten multiplications in a chain", 1), r.cell(k), r.cell(k+", exchange"),
 			r.Cells[k+", exchange"].Median()-r.Cells[k].Median())
 	}
-	p("\n![One-way IPC](lock-ipc.svg)\n")
+	p("\n![One-way IPC](%s-ipc.svg)\n", r.name())
 	p("## Independent pairs\n")
 	p("A pair on each core; cycles for one operation of all cores together.\n")
 	p("| control | one core, entry and exit | two cores | gain | one core, delay 2,000 | two cores | gain |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
@@ -196,8 +200,8 @@ func (r *Result) Markdown() (string, error) {
 		p("| %.0f | %s | %s | %+.1f %%, %+.1f %% | %.1f | %d |", l.Points[0].Delay, point(0), point(1), off(0), off(1),
 			l.Model.Knee(), l.Model.Carries(0.9, repairman.MaxCores))
 	}
-	p("\n![Model](lock-model.svg)\n")
-	p("The points are in [lock.csv](lock.csv), for `hardtack model --ghz %.4g --transfer docs/bench/lock.csv`.", r.PerSecond/1e9)
+	p("\n![Model](%s-model.svg)\n", r.name())
+	p("The points are in [%[1]s.csv](%[1]s.csv), for `hardtack model --ghz %.4[2]g --transfer docs/bench/%[1]s.csv`.", r.name(), r.PerSecond/1e9)
 	return b.String(), nil
 }
 
@@ -227,6 +231,15 @@ func (r *Result) cell(key string) string {
 	return fmt.Sprintf("%.0f (%.0f)", c.Median(), c.Min())
 }
 
+// name is that of the page's files: there is a page for processors whose transactions
+// commit, and one for those without any, and neither run writes over the other's.
+func (r *Result) name() string {
+	if r.Transactions {
+		return "lock-rtm"
+	}
+	return "lock"
+}
+
 // Write writes page, plots and points into a directory.
 func (r *Result) Write(dir string) error {
 	page, err := r.Markdown()
@@ -237,16 +250,16 @@ func (r *Result) Write(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := rep.SVG(dir+"/lock-model.svg", "One-way IPC under a big lock: measured, and the model"); err != nil {
+	if err := rep.SVG(dir+"/"+r.name()+"-model.svg", "One-way IPC under a big lock: measured, and the model"); err != nil {
 		return err
 	}
-	if err := r.bars(dir + "/lock-ipc.svg"); err != nil {
+	if err := r.bars(dir + "/"+r.name()+"-ipc.svg"); err != nil {
 		return err
 	}
-	if err := os.WriteFile(dir+"/lock.csv", []byte(r.CSV()), 0o644); err != nil {
+	if err := os.WriteFile(dir+"/"+r.name()+".csv", []byte(r.CSV()), 0o644); err != nil {
 		return err
 	}
-	return os.WriteFile(dir+"/lock.md", []byte(page), 0o644)
+	return os.WriteFile(dir+"/"+r.name()+".md", []byte(page), 0o644)
 }
 
 func (r *Result) bars(name string) error {

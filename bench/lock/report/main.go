@@ -1,5 +1,6 @@
 // Command report measures locks and the nucleus core and writes docs/bench/lock.md
-// with its plots and lock.csv.
+// with its plots and lock.csv, or lock-rtm.md on a processor whose hardware
+// transactions commit.
 //
 //	report [-rounds 5] [-fifo] [-out DIR]
 //
