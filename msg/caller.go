@@ -3,23 +3,31 @@ package msg
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"sync"
 )
 
 // Caller lets any number of goroutines have calls in flight on one connection.
-// It owns both directions. There is no goroutine that receives: whoever waits
-// and finds nobody receiving does so, for all, until its own reply has come;
-// a lone caller so polls the ring itself.
+// It owns both directions. No goroutine receives while nobody waits, unless one
+// does so in Run: whoever waits for a reply and finds nobody receiving does so, for
+// all, until its own reply has come; a lone caller so polls the ring itself.
 type Caller struct {
-	c *Conn
+	c     *Conn
+	other func(num uint16, body []byte) (deliver func(), err error)
 
-	turn chan struct{} // one token: the right to receive
+	turn  chan struct{} // one token: the right to receive
+	space chan struct{} // full after a message was delivered
+	wake  chan struct{} // full when Run has something to deliver
 
-	mu    sync.Mutex
-	next  uint32
-	calls map[uint32]*Pending // guarded by mu
-	free  *Pending            // guarded by mu
-	other func(num uint16, body []byte)
+	mu         sync.Mutex
+	next       uint32
+	calls      map[uint32]*Pending // guarded by mu
+	free       *Pending            // guarded by mu
+	queue      []func()            // messages to deliver; guarded by mu
+	delivering bool                // somebody does; guarded by mu
+	running    bool                // somebody is in Run; guarded by mu
+	givenUp    []uint32            // calls of which the peer is to be told; guarded by mu
+	telling    bool                // somebody does; guarded by mu
 }
 
 // Pending is a call in flight.
@@ -28,20 +36,32 @@ type Pending struct {
 	id     uint32
 	num    uint16 // of the reply
 	held   bool   // Wait returned the ring's copy, and holds the turn
+	left   bool   // Wait returned before the reply
 	body   []byte // copy of the reply, if another received it
+	err    error  // or the error that came instead
 	caps   []Cap
-	done   chan struct{} // one token: body is there
+	done   chan struct{} // one token: body or err is there
 	next   *Pending
 }
 
 // CallBytes is what stands before the fields of a call and a reply: its number.
 const CallBytes = 4
 
+// maxQueued is how many messages that are no replies may wait for their delivery.
+// When there are more nothing is received until one was delivered.
+const maxQueued = 256
+
 // NewCaller makes a caller of a connection, whose Next belongs to it from then
-// on. Messages that are no replies go to other, one at a time; it may be nil.
-func NewCaller(c *Conn, other func(num uint16, body []byte)) *Caller {
+// on. Messages that are no replies go to other, which decodes one before the next is
+// received; what it returns delivers the message to the program, one at a time, in
+// order, and may make calls itself. An error closes the connection. other may be
+// nil: then such messages are dropped.
+func NewCaller(c *Conn, other func(num uint16, body []byte) (deliver func(), err error)) *Caller {
+	c.made("NewCaller with")
 	c.Share()
-	k := &Caller{c: c, turn: make(chan struct{}, 1), calls: make(map[uint32]*Pending), other: other}
+	c.recv.own = true
+	k := &Caller{c: c, other: other, calls: make(map[uint32]*Pending),
+		turn: make(chan struct{}, 1), space: make(chan struct{}, 1), wake: make(chan struct{}, 1)}
 	k.turn <- struct{}{}
 	return k
 }
@@ -52,6 +72,9 @@ func (k *Caller) Conn() *Conn { return k.c }
 // Start registers a call whose reply is message num. The caller sends the
 // message with the call's ID and then waits, or gives up by Done.
 func (k *Caller) Start(num uint16) *Pending {
+	if k == nil || k.c == nil {
+		panic("msg: a zero Caller or Client: make it with NewCaller or NewClient")
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	p := k.free
@@ -72,70 +95,235 @@ func (p *Pending) ID() uint32 { return p.id }
 
 // Wait waits for the reply and returns its body after the number of the call.
 // It and what Caps returns are valid until Done, which must follow soon and
-// before anything else is done with the connection.
+// before anything else is done with the connection. A call that failed at the
+// other end is a *CallError. When ctx ends first, Wait returns its error, and the
+// context of the call's handler at the other end ends too.
 func (p *Pending) Wait(ctx context.Context) ([]byte, error) {
+	needContext(ctx, "a call")
 	k := p.caller
-	select {
-	case <-p.done:
-		return p.body, nil
-	default:
-	}
-	select {
-	case <-p.done:
-		return p.body, nil
-	case <-k.turn:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	select {
-	case <-p.done: // the last to receive had it
+	for {
+		select {
+		case <-p.done:
+			return p.body, p.err
+		default:
+		}
+		select {
+		case <-p.done:
+			return p.body, p.err
+		case <-k.turn:
+		case <-ctx.Done():
+			p.left = true
+			return nil, ctx.Err()
+		}
+		select {
+		case <-p.done: // the last to receive had it
+			k.turn <- struct{}{}
+			return p.body, p.err
+		default:
+		}
+		body, err := k.receive(ctx, p)
+		if err == nil {
+			p.held, p.caps = true, k.c.Caps()
+			return body, nil
+		}
 		k.turn <- struct{}{}
-		return p.body, nil
-	default:
-	}
-	body, err := p.receive(ctx)
-	if err != nil {
-		k.turn <- struct{}{}
+		if err == errQueued {
+			k.deliver(false)
+			continue
+		}
+		p.left = ctx.Err() != nil && k.c.Err() == nil && !isCallError(err)
 		return nil, err
 	}
-	p.held, p.caps = true, k.c.Caps()
-	return body, nil
 }
 
-// receive receives for all until the reply to p comes. The caller has the turn.
-func (p *Pending) receive(ctx context.Context) ([]byte, error) {
-	k := p.caller
+func isCallError(err error) bool { _, ok := err.(*CallError); return ok }
+
+// errQueued: a message is to be delivered, by who has received it.
+var errQueued = errors.New("msg: a message is queued")
+
+// receive receives for all until the reply to p comes; p may be nil. The caller
+// has the turn.
+func (k *Caller) receive(ctx context.Context, p *Pending) (body []byte, err error) {
 	for {
 		num, body, err := k.c.Next(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if m := k.c.iface.Message(num); m.Kind != Reply {
-			if k.other != nil {
-				k.other(num, body)
+		switch m := k.c.iface.Message(num); {
+		case num == numGivenUp: // this end serves no calls
+		case num == numFailed:
+			e, err := k.failed(body, p)
+			if err != nil {
+				return nil, k.c.Fail(err)
 			}
-			continue
+			if e != nil {
+				return nil, e
+			}
+		case m.Kind != Reply:
+			if k.other == nil {
+				continue
+			}
+			deliver, err := k.other(num, body)
+			if err != nil {
+				return nil, k.c.Fail(err)
+			}
+			if ours, err := k.push(ctx, deliver, p == nil); err != nil {
+				return nil, err
+			} else if ours {
+				return nil, errQueued
+			}
+		default:
+			if len(body) < CallBytes {
+				return nil, k.c.Fail(BadBody(m.Name, "shorter than the number of a call"))
+			}
+			mine, err := k.answered(num, body, p)
+			if err != nil {
+				return nil, k.c.Fail(err)
+			}
+			if mine {
+				return body[CallBytes:], nil
+			}
 		}
-		if len(body) < CallBytes {
-			return nil, k.c.Fail(BadBody(k.c.iface.Message(num).Name, "shorter than the number of a call"))
+	}
+}
+
+// answered gives a reply to who waits for it, and reports whether that is p.
+func (k *Caller) answered(num uint16, body []byte, p *Pending) (mine bool, err error) {
+	id := binary.LittleEndian.Uint32(body)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	q := k.calls[id]
+	if q != nil && q.num != num {
+		return false, BadBody(k.c.iface.Message(num).Name, "not the reply to that call")
+	}
+	delete(k.calls, id)
+	if q == nil { // nobody waits any more
+		return false, nil
+	}
+	if q != p {
+		q.body, q.caps = append(q.body[:0], body[CallBytes:]...), k.c.Caps()
+		q.done <- struct{}{}
+	}
+	return q == p, nil
+}
+
+// failed gives an error reply to who waits for it. It is returned if that is p.
+func (k *Caller) failed(body []byte, p *Pending) (mine *CallError, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	q := k.calls[binary.LittleEndian.Uint32(body)]
+	name := ""
+	if q != nil {
+		name = k.c.iface.Message(q.num).Name
+	}
+	e, err := k.c.failure(body, name)
+	if err != nil || q == nil {
+		return nil, err
+	}
+	delete(k.calls, q.id)
+	if q == p {
+		return e, nil
+	}
+	q.err = e
+	q.done <- struct{}{}
+	return nil, nil
+}
+
+// push queues a message, and reports whether the caller, who has the turn, is to
+// deliver it after giving the turn up; running says that it is Run. It waits while
+// too many are queued.
+func (k *Caller) push(ctx context.Context, deliver func(), running bool) (ours bool, err error) {
+	k.mu.Lock()
+	k.queue = append(k.queue, deliver)
+	if k.running && !k.delivering && !running {
+		select {
+		case k.wake <- struct{}{}:
+		default:
 		}
-		id := binary.LittleEndian.Uint32(body)
+	}
+	ours = !k.delivering && k.running == running
+	full := len(k.queue) >= maxQueued
+	k.mu.Unlock()
+	for full && !ours {
+		select {
+		case <-k.space:
+		case <-k.c.Done():
+			return false, nil
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
 		k.mu.Lock()
-		q := k.calls[id]
-		if q != nil && q.num != num {
-			k.mu.Unlock()
-			return nil, k.c.Fail(BadBody(k.c.iface.Message(num).Name, "not the reply to that call"))
-		}
-		delete(k.calls, id)
-		if q == p {
-			k.mu.Unlock()
-			return body[CallBytes:], nil
-		}
-		if q != nil { // nil if nobody waits any more
-			q.body, q.caps = append(q.body[:0], body[CallBytes:]...), k.c.Caps()
-			q.done <- struct{}{}
-		}
+		full, ours = len(k.queue) >= maxQueued, !k.delivering && k.running == running
 		k.mu.Unlock()
+	}
+	return ours, nil
+}
+
+// deliver delivers what is queued, unless somebody does so already, or is in Run
+// and this is not.
+func (k *Caller) deliver(running bool) {
+	k.mu.Lock()
+	if k.delivering || k.running && !running {
+		k.mu.Unlock()
+		return
+	}
+	k.delivering = true
+	for len(k.queue) > 0 {
+		next := k.queue[0]
+		k.queue = k.queue[1:]
+		k.mu.Unlock()
+		select {
+		case k.space <- struct{}{}:
+		default:
+		}
+		next()
+		k.mu.Lock()
+	}
+	k.queue, k.delivering = nil, false
+	k.mu.Unlock()
+}
+
+// Run receives and delivers, whether or not a call waits, until the connection or
+// ctx ends. It returns nil when either end has closed the connection, otherwise why
+// it ended; ctx's error leaves the connection as it was. One goroutine at a time may
+// be in Run; calls may be made meanwhile, and cost one switch between goroutines
+// more.
+func (k *Caller) Run(ctx context.Context) error {
+	if k == nil || k.c == nil {
+		panic("msg: Run of a zero Caller or Client: make it with NewCaller or NewClient")
+	}
+	needContext(ctx, "Run")
+	k.mu.Lock()
+	if k.running {
+		k.mu.Unlock()
+		return errors.New("msg: another goroutine is in Run")
+	}
+	k.running = true
+	k.mu.Unlock()
+	defer func() {
+		k.mu.Lock()
+		k.running = false
+		k.mu.Unlock()
+	}()
+	for {
+		k.deliver(true)
+		select {
+		case <-k.turn:
+		case <-k.wake:
+			continue
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		_, err := k.receive(ctx, nil)
+		k.turn <- struct{}{}
+		switch {
+		case err == errQueued:
+		case errors.Is(err, ErrPeerClosed), errors.Is(err, ErrClosed):
+			k.deliver(true)
+			return nil
+		case err != nil:
+			return err
+		}
 	}
 }
 
@@ -163,6 +351,35 @@ func (p *Pending) Done() {
 		closeAll(p.caps)
 		p.caps = nil
 	default:
+		if p.left && k.c.calls {
+			k.giveUp(p.id)
+		}
 	}
+	p.left, p.err = false, nil
 	p.next, k.free = k.free, p
+}
+
+// giveUp has the peer told that nobody waits for a call. Who gave it up waits for
+// nothing, not for room either, so a goroutine does that. The lock is held.
+func (k *Caller) giveUp(id uint32) {
+	k.givenUp = append(k.givenUp, id)
+	if k.telling {
+		return
+	}
+	k.telling = true
+	go func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		for len(k.givenUp) > 0 {
+			id := k.givenUp[0]
+			k.givenUp = k.givenUp[1:]
+			k.mu.Unlock()
+			err := k.c.tellGivenUp(context.Background(), id)
+			k.mu.Lock()
+			if err != nil { // the connection has ended
+				k.givenUp = nil
+			}
+		}
+		k.telling = false
+	}()
 }

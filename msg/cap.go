@@ -16,7 +16,8 @@ const (
 
 // Cap is the value of a cap field: a file, a channel end, or nothing. Sending
 // one leaves the file open; a channel end is moved: it can no longer be used
-// here. A received one is the receiver's to close.
+// here. A received one is the receiver's to close;
+// a file that was received is called by the field of the message that it came in.
 type Cap struct {
 	File *os.File
 	End  *End
@@ -43,6 +44,9 @@ func (c Cap) Close() error {
 	}
 	return nil
 }
+
+// CloseCaps closes what caps hold. An end that was sent is closed already.
+func CloseCaps(caps []Cap) { closeAll(caps) }
 
 // A caps frame is the kind, the number of caps, the 64-bit number of the
 // message, and for each cap its kind, how many files are its, and the 16-bit

@@ -17,7 +17,7 @@ type Channels[M any] struct {
 	// Recv brings what was received, in order, and is closed after the last.
 	Recv <-chan M
 	// Errs brings every error: of a message that could not be sent, which is
-	// dropped, and, last, why the connection ended; nothing if either end
+	// dropped, of a call that failed at the other end (*CallError), and, last, why the connection ended; nothing if either end
 	// closed it. It is closed after the last. It has room for a few; when
 	// nobody takes them, later ones but the last are dropped.
 	Errs <-chan error
@@ -223,6 +223,10 @@ func (p *pump[M]) receiving() {
 			p.pass()
 		}
 		num, body, err := p.c.Next(p.ctx)
+		if failed := (*CallError)(nil); errors.As(err, &failed) {
+			p.report(err) // of a call that this program sent
+			continue
+		}
 		if err != nil {
 			return
 		}

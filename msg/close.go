@@ -25,9 +25,12 @@ func (c *Conn) fail(err error) {
 		c.mu.Unlock()
 		return
 	}
+	if c.local && errors.Is(err, ErrPeerGone) {
+		err = ErrClosed // it went because this end said that it closes
+	}
 	c.err = err
 	c.attn.Or(attnClosed)
-	b, gone := c.cur, c.gone
+	b, gone, stop := c.cur, c.gone, c.stop
 	c.recv.rx.Rouse()
 	c.mu.Unlock()
 	close(c.done)
@@ -38,6 +41,9 @@ func (c *Conn) fail(err error) {
 	}
 	if !errors.Is(err, ErrPeerClosed) { // then the link ends by itself, drained
 		b.link.Close()
+		if stop != nil { // what the peer sent before it closed is still served
+			stop(err)
+		}
 	}
 	if gone != nil {
 		gone()
@@ -68,6 +74,7 @@ func (c *Conn) Done() <-chan struct{} { return c.done }
 // anybody and more than once. Mapped memory is returned by the collector, once
 // neither owner uses the connection any more.
 func (c *Conn) Close() error {
+	c.made("Close of")
 	c.mu.Lock()
 	if c.err != nil {
 		c.local = true

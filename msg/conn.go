@@ -19,6 +19,7 @@ const (
 	attnRecv               // a new ring is waiting for the receiving owner
 	attnTrace              // somebody watches
 	attnFence              // every message needs a barrier after it
+	attnMade               // always, but in a Conn that nobody has made
 )
 
 // Conn is one end of a connection. See the package comment for who may call
@@ -58,7 +59,7 @@ func (c *Conn) Interface() *Interface { return c.iface }
 // Begin waits for room and returns the slot that the next message goes to. The
 // caller fills it and calls Commit.
 func (c *Conn) Begin(ctx context.Context) (*Slot, error) {
-	if c.attn.Load() == 0 { // first: when shared, the rest takes the lock
+	if c != nil && c.attn.Load() == attnMade { // first: when shared, the rest takes the lock
 		if t := c.send.tx; t.Room > 0 {
 			return t.Body(), nil
 		}
@@ -68,7 +69,7 @@ func (c *Conn) Begin(ctx context.Context) (*Slot, error) {
 
 // Commit sends what was put into the slot: message num with a body of n bytes.
 func (c *Conn) Commit(num uint16, n int) {
-	if c.send.tx.Publish(num, 0, n) || c.attn.Load() != 0 {
+	if c.send.tx.Publish(num, 0, n) || c.attn.Load() != attnMade {
 		c.committed(num, n)
 	}
 }
@@ -77,8 +78,11 @@ func (c *Conn) Commit(num uint16, n int) {
 // until the next call. The number is one of the interface's, and the length
 // within that message's limits.
 func (c *Conn) Next(ctx context.Context) (num uint16, body []byte, err error) {
+	if c == nil || c.attn.Load() != attnMade {
+		return c.next(ctx)
+	}
 	r := c.recv.rx
-	if h, ok := r.PeekPlain(); ok && c.attn.Load() == 0 && !c.recv.slow {
+	if h, ok := r.PeekPlain(); ok && !c.recv.slow {
 		d, sound := ring.Split(h)
 		if sound && int(d.Num) < len(c.limits) {
 			if l := &c.limits[d.Num]; uint32(d.N) >= l.min && uint32(d.N) <= l.max {

@@ -185,7 +185,23 @@ func (c *Conn) recvCaps(ctx context.Context, m *Message) (caps []Cap, err error)
 		closeAll(caps)
 		return nil, &PeerError{fmt.Sprintf("%d caps with %s, not %d", len(caps), m.Name, m.Caps)}
 	}
+	nameCaps(caps, m.CapNames)
 	return caps, err
+}
+
+// nameCaps has files called by the fields that they came in. They were opened before
+// their message was known, and a File cannot be renamed.
+func nameCaps(caps []Cap, names []string) {
+	for i := range min(len(caps), len(names)) {
+		f := caps[i].File
+		if f == nil {
+			continue
+		}
+		if named, err := dupNamed(f, names[i]); err == nil { // else without
+			f.Close()
+			caps[i].File = named
+		}
+	}
 }
 
 // errLeft: the peer has left a link, but this end has not, for the bind failed

@@ -50,6 +50,7 @@ type endState struct {
 	dialled bool
 	fence   bool
 	hands   bool
+	calls   bool
 	bulk    uint32 // id of the last bulk pool
 	ring    ring.State
 }
@@ -63,6 +64,7 @@ func (e *End) Interface() (name string, f Fingerprint) { return e.name, e.finger
 // does bulk memory that the peer has not read yet. A transport that cannot move
 // gives an error, and the connection stays.
 func (c *Conn) End() (*End, error) {
+	c.made("End of")
 	c.release()
 	d, err := c.endable()
 	if err != nil {
@@ -83,7 +85,7 @@ func (c *Conn) End() (*End, error) {
 	}
 	<-b.ended.done // now nothing is added to what has come
 	e := &End{name: c.iface.Name, fingerprint: c.iface.Fingerprint, scheme: b.link.Peer().Scheme, link: state, files: files, nlink: len(files)}
-	e.state = endState{token: c.token, dialled: c.dialled, fence: b.fence, hands: b.hands != nil, bulk: c.lastPool, ring: ring.Save(c.send.tx, c.recv.rx)}
+	e.state = endState{token: c.token, dialled: c.dialled, fence: b.fence, hands: b.hands != nil, calls: c.calls, bulk: c.lastPool, ring: ring.Save(c.send.tx, c.recv.rx)}
 	if s := &c.send; !s.bulk.empty(s.tx) {
 		e.bulk = s.bulk.appendState(nil)
 		e.files = append(e.files, s.bulk.file)
@@ -153,6 +155,9 @@ func (e *End) Close() error {
 
 // Adopt makes a connection of an end that speaks iface.
 func Adopt(e *End, iface *Interface, o *Options) (*Conn, error) {
+	if e == nil || e.scheme == "" {
+		panic("msg: Adopt of an End that is nil or zero: it is what a cap that arrived holds")
+	}
 	opts, err := o.fill()
 	if err != nil {
 		return nil, err
@@ -184,6 +189,9 @@ func Adopt(e *End, iface *Interface, o *Options) (*Conn, error) {
 	}
 	if e.state.hands {
 		g.flags |= greetHands
+	}
+	if e.state.calls {
+		g.flags |= greetCalls
 	}
 	b, err := bind(link, &g)
 	if err == nil {
@@ -246,7 +254,7 @@ func closeFiles(files []*os.File) {
 //
 //	length and name of the interface, length and scheme
 //	fingerprint, token
-//	flags      endDialled, endFence, endMore, endHands
+//	flags      endDialled, endFence, endMore, endHands, endCalls
 //	bulk       number of the last pool made, 32 bits
 //	ring       where both rings stand
 //	with endMore, 0xff, which no link's state starts with, then
@@ -263,7 +271,7 @@ func (e *End) marshal() []byte {
 	b = append(b, e.fingerprint[:]...)
 	b = append(b, e.state.token[:]...)
 	more := len(e.bulk) > 0 || len(e.frames) > 0
-	b = append(b, flag(e.state.dialled, endDialled)|flag(e.state.fence, endFence)|flag(e.state.hands, endHands)|flag(more, endMore))
+	b = append(b, flag(e.state.dialled, endDialled)|flag(e.state.fence, endFence)|flag(e.state.hands, endHands)|flag(e.state.calls, endCalls)|flag(more, endMore))
 	b = binary.LittleEndian.AppendUint32(b, e.state.bulk)
 	b = e.state.ring.Append(b)
 	if more {
@@ -284,6 +292,7 @@ const (
 	endFence
 	endMore
 	endHands
+	endCalls
 )
 
 func flag(v bool, bit byte) byte {
@@ -314,6 +323,7 @@ func unmarshalEnd(b []byte, files []*os.File) (*End, error) {
 	b = b[copy(e.state.token[:], b):]
 	flags := b[0]
 	e.state.dialled, e.state.fence, e.state.hands = flags&endDialled != 0, flags&endFence != 0, flags&endHands != 0
+	e.state.calls = flags&endCalls != 0
 	e.state.bulk = binary.LittleEndian.Uint32(b[1:])
 	e.state.ring.Parse(b[5:])
 	b = b[5+ring.StateBytes:]
@@ -370,8 +380,8 @@ func (e *End) unmarshalMore(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// dupFile duplicates a descriptor.
-func dupFile(f *os.File) (*os.File, error) {
+// dupNamed duplicates a descriptor.
+func dupNamed(f *os.File, name string) (*os.File, error) {
 	raw, err := f.SyscallConn()
 	if err != nil {
 		return nil, err
@@ -384,12 +394,13 @@ func dupFile(f *os.File) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return os.NewFile(uintptr(fd), f.Name()), nil
+	return os.NewFile(uintptr(fd), name), nil
 }
 
 // Pair makes a connection whose two ends are both here; one of them may be
 // sent to another process as a Cap. It uses the first of the schemes that can.
 func Pair(ctx context.Context, iface *Interface, o *Options) (a, b *Conn, err error) {
+	needContext(ctx, "Pair")
 	opts, err := o.fill()
 	if err != nil {
 		return nil, nil, err

@@ -24,9 +24,23 @@ var (
 	ErrTaken = errors.New("msg: name taken")
 	// ErrNoFrame is Notifier.TryRecv's.
 	ErrNoFrame = errors.New("msg: no frame")
+	// ErrOldPeer: a call failed, and the program at the other end was built before
+	// calls could. The connection is closed.
+	ErrOldPeer = errors.New("msg: the peer speaks a protocol without error replies")
+	// ErrGivenUp is context.Cause of a handler's context when its caller has given
+	// the call up.
+	ErrGivenUp = errors.New("msg: the caller gave the call up")
 	// ErrNoName: nobody has that name.
 	ErrNoName = errors.New("msg: no such name")
 )
+
+// VersionError: the two ends speak different versions of the protocol. See
+// ProtocolVersion.
+type VersionError struct{ Ours, Peers int }
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("msg: this end speaks version %d of the protocol, the peer version %d: build both from versions that go together", e.Ours, e.Peers)
+}
 
 // MismatchError: the two ends were generated from different interfaces.
 type MismatchError struct {

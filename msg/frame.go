@@ -21,13 +21,26 @@ const (
 	frameBound   = 11 // from who dialled anew: it has had the welcome
 )
 
-const protocolVersion = 1
+// ProtocolVersion is the version of the protocol that this package speaks; ends
+// of different versions refuse each other with a *VersionError. What was added
+// later within a version is a flag of the greeting, and is used only between two
+// ends that both have it:
+//
+//	1  the first
+//	   greetBound  frameBound: who dialled anew says that it has the welcome
+//	   greetHands  the processor is handed over by notifications
+//	   greetCalls  messages 4001, a call failed, and 4002, a call was given up
+//
+// An end without greetCalls is never told that a call was given up; a call that
+// fails closes its connection (ErrOldPeer).
+const ProtocolVersion = 1
 
 // Flags of a greeting.
 const (
 	greetFence = 1 // barriers of this end do not reach the peer
 	greetBound = 2 // this end knows frameBound
 	greetHands = 4 // this end's link is a Handing, and its kernel hands the processor over
+	greetCalls = 8 // this end knows numFailed and numGivenUp
 )
 
 // Reasons in a refusal.
@@ -36,6 +49,7 @@ const (
 	refuseSession  = 2
 	refuseBusy     = 3
 	refuseUser     = 4
+	refuseVersion  = 5
 )
 
 // greeting is the first frame in each direction.
@@ -56,7 +70,7 @@ const greetingBytes = 4 + 16 + 16 + 8
 
 func (g *greeting) frame() []byte {
 	b := make([]byte, greetingBytes, greetingBytes+len(g.name))
-	b[0], b[1], b[2], b[3] = g.kind, protocolVersion, g.flags, g.reason
+	b[0], b[1], b[2], b[3] = g.kind, ProtocolVersion, g.flags, g.reason
 	copy(b[4:], g.fingerprint[:])
 	copy(b[20:], g.token[:])
 	binary.LittleEndian.PutUint64(b[36:], g.delivered)
@@ -67,8 +81,8 @@ func parseGreeting(b []byte) (g greeting, err error) {
 	if len(b) < greetingBytes || len(b) > greetingBytes+255 || b[0] < frameHello || b[0] > frameRefuse {
 		return g, &PeerError{"not a greeting"}
 	}
-	if b[1] != protocolVersion {
-		return g, &PeerError{"another version of the protocol"}
+	if b[1] != ProtocolVersion {
+		return g, &VersionError{Ours: ProtocolVersion, Peers: int(b[1])}
 	}
 	g.kind, g.flags, g.reason = b[0], b[2], b[3]
 	copy(g.fingerprint[:], b[4:])

@@ -109,7 +109,7 @@ func inprocPair(addr string, pages int) (a, b *inprocLink) {
 func (l *inprocLink) Send(ctx context.Context, frame []byte, files []*os.File) error {
 	f := inprocFrame{b: append([]byte(nil), frame...)}
 	for _, file := range files {
-		dup, err := dupFile(file)
+		dup, err := dupNamed(file, file.Name())
 		if err != nil {
 			f.close()
 			return err

@@ -35,6 +35,8 @@ type Interface struct {
 	Fingerprint Fingerprint
 	// Messages in the order of the file; message number n is Messages[n-1].
 	Messages []Message
+	// Errors that calls can end with; error number n is Errors[n-1].
+	Errors []ErrorInfo
 }
 
 // Kind is the role of a message.
@@ -57,6 +59,9 @@ type Message struct {
 	Min, Max int
 	// Caps is how many cap fields it has.
 	Caps int
+	// CapNames are the names of the fields that the caps belong to, which a file
+	// that arrives is called by (os.File.Name). It may be nil.
+	CapNames []string
 	// Format renders a body for people, as in `ping{id: 3, msg: "hi"}`. It is
 	// not on any hot path, and must not trust the body.
 	Format func(body []byte) string
@@ -77,6 +82,9 @@ func (i *Interface) check() error {
 		return fmt.Errorf("msg: an interface must have a name")
 	case len(i.Messages) == 0 || len(i.Messages) > MaxMessages:
 		return fmt.Errorf("msg: interface %s has %d messages, not 1 to %d", i.Name, len(i.Messages), MaxMessages)
+	}
+	if len(i.Errors) > MaxErrors {
+		return fmt.Errorf("msg: interface %s has %d errors, more than %d", i.Name, len(i.Errors), MaxErrors)
 	}
 	for k := range i.Messages {
 		m := &i.Messages[k]

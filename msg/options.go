@@ -45,6 +45,7 @@ func (o *Options) fill() (Options, error) {
 	if f.Resolver == nil {
 		f.Resolver = DefaultResolver()
 	}
+	needValue(f.Resolver, "Resolver of the Options")
 	if len(f.Schemes) == 0 {
 		f.Schemes = []string{"unix"}
 	}
@@ -87,6 +88,10 @@ var drivers struct {
 // Register makes a driver known. Packages of drivers do so when initialised;
 // a later one of the same scheme replaces the earlier.
 func Register(d Driver) {
+	if d == nil {
+		panic("msg: Register of a nil Driver")
+	}
+	needValue(d, "Driver to Register")
 	drivers.Lock()
 	defer drivers.Unlock()
 	if drivers.m == nil {
@@ -97,6 +102,9 @@ func Register(d Driver) {
 
 // SetResolver replaces what Options without a Resolver use.
 func SetResolver(r Resolver) {
+	if r != nil {
+		needValue(r, "Resolver")
+	}
 	drivers.Lock()
 	defer drivers.Unlock()
 	drivers.r = r

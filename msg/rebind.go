@@ -15,6 +15,8 @@ import (
 // exactly once and in order. The end that accepted asks its peer to dial, and
 // does not wait for that.
 func (c *Conn) Rebind(ctx context.Context, addr string) error {
+	c.made("Rebind of")
+	needContext(ctx, "Rebind")
 	return c.oneBind(ctx, func() error { return c.rebindTo(ctx, addr, nil) })
 }
 

@@ -23,6 +23,7 @@ type receiver struct {
 	frag   []byte          // fragments so far
 	bulk   *bulkRx
 	caps   []Cap // of the message last handed out
+	own    bool  // messages of this package's own are handed out: a Caller or ServeCalls receives
 	spin   spinner
 	naps   int
 
@@ -43,6 +44,8 @@ func (c *Conn) Ready() bool { return c.recv.rx.Ready() }
 
 // next is Next for all but a whole message in a slot that is there.
 func (c *Conn) next(ctx context.Context) (num uint16, body []byte, err error) {
+	c.made("receiving on")
+	needContext(ctx, "receiving")
 	r := &c.recv
 	c.release()
 	for {
@@ -81,6 +84,12 @@ func (c *Conn) next(ctx context.Context) (num uint16, body []byte, err error) {
 		default:
 			if c.attn.Load()&attnTrace != 0 {
 				c.trace(false, num, body)
+			}
+			if num > MaxMessages && !r.own {
+				if err := c.own(num, body); err != nil {
+					return 0, nil, err
+				}
+				continue
 			}
 			return num, body, nil
 		}
@@ -129,13 +138,19 @@ func (c *Conn) take(ctx context.Context, h uint64) (num uint16, body []byte, who
 	if !sound {
 		return 0, nil, false, &PeerError{fmt.Sprintf("slot header %#x", h)}
 	}
-	if int(d.Num) >= len(c.limits) || d.Num == 0 {
+	lim, own := ownLimit(d.Num)
+	switch {
+	case own && d.Flags&(ring.Caps|ring.Bulk) != 0:
+		return 0, nil, false, &PeerError{fmt.Sprintf("flags %#x with %s", d.Flags, c.nameOf(d.Num))}
+	case own:
+	case int(d.Num) >= len(c.limits) || d.Num == 0:
 		return 0, nil, false, &PeerError{fmt.Sprintf("message %d of %d", d.Num, len(c.limits)-1)}
+	default:
+		lim = c.limits[d.Num]
 	}
 	if (d.Flags&ring.Cont != 0) != (len(r.frag) > 0) || d.Flags&ring.Bulk != 0 && d.Flags&(ring.More|ring.Cont) != 0 {
 		return 0, nil, false, &PeerError{fmt.Sprintf("flags %#x after %d bytes", d.Flags, len(r.frag))}
 	}
-	lim := c.limits[d.Num]
 	r.in = *r.rx.Body()
 	body = r.in[:d.N]
 	if d.Flags&ring.Bulk != 0 {
@@ -158,8 +173,8 @@ func (c *Conn) take(ctx context.Context, h uint64) (num uint16, body []byte, who
 		}
 		body, r.frag = r.frag, r.frag[:0]
 	}
-	if n := uint64(len(body)); n < uint64(lim.min) || n > uint64(lim.max) || n > uint64(c.opts.MaxBody) {
-		return 0, nil, false, &PeerError{fmt.Sprintf("%s of %d bytes, not %d to %d", c.iface.Message(d.Num).Name, n, lim.min, lim.max)}
+	if n := uint64(len(body)); n < uint64(lim.min) || n > uint64(lim.max) || n > uint64(c.opts.MaxBody) && !own {
+		return 0, nil, false, &PeerError{fmt.Sprintf("%s of %d bytes, not %d to %d", c.nameOf(d.Num), n, lim.min, lim.max)}
 	}
 	if d.Flags&ring.Caps != 0 && !r.rx.Skip {
 		if r.caps, err = c.recvCaps(ctx, c.iface.Message(d.Num)); err != nil {

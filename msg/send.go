@@ -57,6 +57,8 @@ func (c *Conn) begin(ctx context.Context) (*Slot, error) {
 // room takes the lock if there is one and waits for free slots and bytes of
 // bulk. Without an error the lock stays taken.
 func (c *Conn) room(ctx context.Context, slots, bytes int) error {
+	c.made("sending on")
+	needContext(ctx, "sending")
 	s := &c.send
 	if c.attn.Load()&attnShared != 0 {
 		c.sendMu.Lock()
@@ -141,11 +143,12 @@ func (c *Conn) BeginLong(ctx context.Context, n int) ([]byte, error) {
 		s.n = n
 		return slot[:n], nil
 	}
+	c.made("sending on")
 	if n > c.opts.MaxBody {
 		return nil, fmt.Errorf("%w: %d bytes, the limit is %d", ErrTooLarge, n, c.opts.MaxBody)
 	}
 	if n < BulkBytes {
-		if slots := (n + SlotBytes - 1) / SlotBytes; c.attn.Load() != 0 || s.tx.Room < slots {
+		if slots := (n + SlotBytes - 1) / SlotBytes; c.attn.Load() != attnMade || s.tx.Room < slots {
 			if err := c.room(ctx, slots, 0); err != nil {
 				return nil, err
 			}
@@ -156,7 +159,7 @@ func (c *Conn) BeginLong(ctx context.Context, n int) ([]byte, error) {
 		s.n = n
 		return s.long[:n], nil
 	}
-	if c.attn.Load() != 0 || s.tx.Room < 1 || !s.bulk.fits(s.tx, n) {
+	if c.attn.Load() != attnMade || s.tx.Room < 1 || !s.bulk.fits(s.tx, n) {
 		if err := c.room(ctx, 1, n); err != nil {
 			return nil, err
 		}
@@ -220,7 +223,7 @@ func (c *Conn) CommitLong(ctx context.Context, num uint16, caps ...Cap) error {
 		s.out = append(s.out, filesOut{s.tx.Sent(), files})
 		s.filesOut += files
 	}
-	if wake || c.attn.Load() != 0 {
+	if wake || c.attn.Load() != attnMade {
 		c.finish(wake)
 	}
 	return nil

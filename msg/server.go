@@ -32,6 +32,7 @@ const greetTime = 5 * time.Second
 // Export makes a service that speaks iface known as name. It lasts until Close
 // or the end of ctx.
 func Export(ctx context.Context, name string, iface *Interface, o *Options) (*Server, error) {
+	needContext(ctx, "Export")
 	opts, err := o.fill()
 	if err != nil {
 		return nil, err
@@ -83,6 +84,7 @@ func (s *Server) listen(ctx context.Context, scheme string) (Listener, error) {
 
 // Addrs are the addresses at which the service can be reached.
 func (s *Server) Addrs() (addrs []string) {
+	s.made("Addrs")
 	for _, l := range s.listeners {
 		addrs = append(addrs, l.Addr())
 	}
@@ -91,6 +93,8 @@ func (s *Server) Addrs() (addrs []string) {
 
 // Accept waits for the next connection.
 func (s *Server) Accept(ctx context.Context) (*Conn, error) {
+	s.made("Accept")
+	needContext(ctx, "Accept")
 	select {
 	case c := <-s.conns:
 		return c, nil
@@ -104,6 +108,7 @@ func (s *Server) Accept(ctx context.Context) (*Conn, error) {
 // Close withdraws the name. Connections that were accepted stay, but cannot be
 // bound again.
 func (s *Server) Close() error {
+	s.made("Close")
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -151,6 +156,15 @@ func (s *Server) greet(ctx context.Context, link Link, addr string) {
 		return
 	}
 	theirs, err := parseGreeting(frame)
+	if other := (*VersionError)(nil); errors.As(err, &other) && frame[0] == frameHello {
+		g := newGreeting(frameRefuse, s.iface, token{ProtocolVersion}, link)
+		g.reason = refuseVersion
+		f := g.frame()
+		f[1] = byte(other.Peers) // a version that it reads
+		link.Send(limit, f, nil)
+		link.Close()
+		return
+	}
 	if err != nil || theirs.kind != frameHello {
 		link.Close()
 		return
@@ -236,6 +250,7 @@ func (s *Server) forget(tok token) {
 // then the error wraps ErrNoName. What waiting cannot mend is returned at once:
 // *MismatchError, *UserError, fs.ErrPermission.
 func Connect(ctx context.Context, name string, iface *Interface, o *Options) (*Conn, error) {
+	needContext(ctx, "Connect")
 	opts, err := o.fill()
 	if err != nil {
 		return nil, err
@@ -315,6 +330,7 @@ func mayCome(err error) bool {
 
 // Dial connects to a service by its address, once.
 func Dial(ctx context.Context, addr string, iface *Interface, o *Options) (*Conn, error) {
+	needContext(ctx, "Dial")
 	opts, err := o.fill()
 	if err != nil {
 		return nil, err

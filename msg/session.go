@@ -36,6 +36,8 @@ type session struct {
 	local    bool          // closed by this end
 	pool     bulkRx        // the bulk pool that the sending owner uses
 	lastPool uint32        // number of the last pool made in this session
+	calls    bool          // the peer knows messages about calls; immutable
+	stop     func(error)   // ends what serves the connection; nil if nothing does
 }
 
 // binding is a connection's use of one link.
@@ -57,6 +59,7 @@ type binding struct {
 	before  *ending // of the binding before; nil for the first
 	bound   bool    // the peer, who dialled, has said that it is made, or never does; control's
 	mute    bool    // it never does
+	calls   bool    // the peer knows messages about calls
 }
 
 // ending is the end of a link.
@@ -84,6 +87,7 @@ func bind(link Link, theirs *greeting) (*binding, error) {
 		b.hands = h
 	}
 	b.mute = theirs.flags&greetBound == 0
+	b.calls = theirs.flags&greetCalls != 0
 	b.bound = b.mute
 	return b, nil
 }
@@ -98,7 +102,8 @@ func newConn(iface *Interface, opts *Options, b *binding, s session) *Conn {
 		c.limits[i+1] = limit{uint32(m.Min), uint32(m.Max)}
 	}
 	c.inbox = new(inbox)
-	c.cur = b
+	c.cur, c.calls = b, b.calls
+	c.attn.Store(attnMade)
 	b.sending, b.recving = true, true
 	c.takeSend(b)
 	c.takeRecv(b)
@@ -173,7 +178,7 @@ func (c *Conn) greeting(kind byte, tok token, link Link) greeting {
 
 func newGreeting(kind byte, iface *Interface, tok token, link Link) greeting {
 	g := greeting{kind: kind, fingerprint: iface.Fingerprint, name: iface.Name, token: tok}
-	g.flags = greetBound
+	g.flags = greetBound | greetCalls
 	s := link.Shared()
 	if s != nil && !s.Barriers() {
 		g.flags |= greetFence
@@ -212,6 +217,8 @@ func greet(ctx context.Context, link Link, mine *greeting) (*greeting, error) {
 		return nil, &MismatchError{OurName: mine.name, PeerName: g.name, Ours: mine.fingerprint, Peers: g.fingerprint}
 	case g.kind == frameRefuse && g.reason == refuseSession:
 		return nil, fmt.Errorf("%w: it does not know the session", ErrPeerGone)
+	case g.kind == frameRefuse && g.reason == refuseVersion:
+		return nil, &VersionError{Ours: ProtocolVersion, Peers: int(g.token[0])}
 	case g.kind == frameRefuse && g.reason == refuseUser:
 		return nil, fmt.Errorf("msg: the service does not serve this user: %w", os.ErrPermission)
 	case g.kind == frameRefuse:

@@ -6,6 +6,7 @@ package ping
 import (
 	"context"
 	"encoding/binary"
+	"iter"
 
 	"hardtack/msg"
 	_ "hardtack/msg/ump" // the transport that is used where none is named
@@ -66,7 +67,12 @@ type Conn struct {
 }
 
 // New makes a Conn of a connection that speaks Interface.
-func New(c *msg.Conn) *Conn { return &Conn{Conn: c} }
+func New(c *msg.Conn) *Conn {
+	if c == nil {
+		panic("ping: New of a nil Conn: get one from Connect, Accept, Pair or Adopt")
+	}
+	return &Conn{Conn: c}
+}
 
 // Connect connects to the service called name. o may be nil.
 func Connect(ctx context.Context, name string, o *msg.Options) (*Conn, error) {
@@ -187,6 +193,57 @@ func (c *Conn) SendPong(ctx context.Context, m *Pong) error {
 	putPong((*[8]byte)(slot[0:]), m)
 	c.Commit(2, 8)
 	return nil
+}
+
+// All are the messages that arrive, as Recv returns them, until the other end has
+// closed the connection. An error, ctx's too, is the last of the sequence.
+func (c *Conn) All(ctx context.Context) iter.Seq2[Msg, error] { return msg.All(ctx, c.Recv) }
+
+// Handler is what a server does with what its clients send; Serve calls it. A method
+// that answers an rpc runs on a goroutine of its own, many at a time, and what it
+// gets is its to keep, caps to close; those that it returns are closed once they were
+// sent. An error that it returns is the caller's: one
+// that the interface declares, or wraps such, is told apart by errors.Is. Its context
+// ends when the caller gives the call up, and when the connection ends. A method that
+// takes a message runs by itself, before anything that the client sent later is
+// looked at.
+type Handler interface {
+	// Ping takes the message ping.
+	Ping(ctx context.Context, m Ping)
+	// Pong takes the message pong.
+	Pong(ctx context.Context, m Pong)
+}
+
+// Serve has h handle what arrives until the connection or ctx ends; then it closes
+// the connection and waits for the methods that still run. It returns nil if either
+// end closed the connection, otherwise why it ended. Methods may send on c.
+func (c *Conn) Serve(ctx context.Context, h Handler) error {
+	if h == nil {
+		panic("ping: Serve with a nil Handler")
+	}
+	return c.ServeCalls(ctx, func(ctx context.Context, num uint16, body []byte) (func(context.Context) error, error) {
+		m, err := clone(c.Conn, num, body)
+		if err != nil {
+			return nil, err
+		}
+		switch m := m.(type) {
+		case *Ping:
+			h.Ping(ctx, *m)
+		case *Pong:
+			h.Pong(ctx, *m)
+		}
+		return nil, nil
+	})
+}
+
+// Serve accepts connections until ctx ends or the server is closed, and has each
+// served by what handler returns for it, which may be the same for all. Then it
+// waits for those that are open to end. It returns ctx's error, or nil.
+func (s Server) Serve(ctx context.Context, handler func(*Conn) Handler) error {
+	return s.ServeConns(ctx, func(ctx context.Context, m *msg.Conn) {
+		c := New(m)
+		c.Serve(ctx, handler(c))
+	})
 }
 
 func putPing(b *[8]byte, m *Ping) {

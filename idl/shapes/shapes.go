@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"iter"
 
 	"hardtack/msg"
 	_ "hardtack/msg/ump" // the transport that is used where none is named
@@ -25,14 +26,14 @@ var Interface = &msg.Interface{
 		{Name: "scalars", Kind: msg.OneWay, Min: 94, Max: 94, Caps: 0, Format: formatScalars},
 		{Name: "arrays", Kind: msg.OneWay, Min: 154, Max: 267374, Caps: 0, Format: formatArrays},
 		{Name: "texts", Kind: msg.OneWay, Min: 12, Max: 65844, Caps: 0, Format: formatTexts},
-		{Name: "caps", Kind: msg.OneWay, Min: 5, Max: 5, Caps: 5, Format: formatCaps},
-		{Name: "nested", Kind: msg.OneWay, Min: 35, Max: 65995, Caps: 1, Format: formatNested},
+		{Name: "caps", Kind: msg.OneWay, Min: 5, Max: 5, Caps: 5, CapNames: []string{"first", "second", "more[0]", "more[1]", "more[2]"}, Format: formatCaps},
+		{Name: "nested", Kind: msg.OneWay, Min: 35, Max: 65995, Caps: 1, CapNames: []string{"seg.memory"}, Format: formatNested},
 		{Name: "ask", Kind: msg.OneWay, Min: 8, Max: 8, Caps: 0, Format: formatAsk},
 		{Name: "answer", Kind: msg.OneWay, Min: 12, Max: 12, Caps: 0, Format: formatAnswer},
 		{Name: "read_block", Kind: msg.Call, Min: 8, Max: 8, Caps: 0, Format: formatReadBlockCall},
 		{Name: "read_block", Kind: msg.Reply, Min: 12, Max: 2060, Caps: 0, Format: formatReadBlockReply},
 		{Name: "look_up", Kind: msg.Call, Min: 16, Max: 80, Caps: 0, Format: formatLookUpCall},
-		{Name: "look_up", Kind: msg.Reply, Min: 29, Max: 65989, Caps: 1, Format: formatLookUpReply},
+		{Name: "look_up", Kind: msg.Reply, Min: 29, Max: 65989, Caps: 1, CapNames: []string{"seg.memory"}, Format: formatLookUpReply},
 		{Name: "ping", Kind: msg.Call, Min: 4, Max: 4, Caps: 0, Format: formatPingCall},
 		{Name: "ping", Kind: msg.Reply, Min: 4, Max: 4, Caps: 0, Format: formatPingReply},
 		{Name: "region", Kind: msg.OneWay, Min: 48, Max: 48, Caps: 0, Format: formatRegionMsg},
@@ -64,6 +65,48 @@ type Msg interface {
 	// Num is the message's number on the wire.
 	Num() uint16
 	sealed()
+}
+
+// ToServer is a message that a client sends and a server receives: one of
+//   - *Nothing
+//   - *Scalars
+//   - *Arrays
+//   - *Texts
+//   - *Caps
+//   - *Nested
+//   - *Ask
+//   - *ReadBlockCall
+//   - *LookUpCall
+//   - *PingCall
+//   - *RegionMsg
+//   - *MsgMsg
+//
+// A type switch on a Msg that has a case for each of these is complete for
+// `hardtack vet-msg`, as is one that has all.
+type ToServer interface {
+	Msg
+	toServer()
+}
+
+// ToClient is a message that a server sends and a client receives: one of
+//   - *Nothing
+//   - *Scalars
+//   - *Arrays
+//   - *Texts
+//   - *Caps
+//   - *Nested
+//   - *Answer
+//   - *ReadBlockReply
+//   - *LookUpReply
+//   - *PingReply
+//   - *RegionMsg
+//   - *MsgMsg
+//
+// A type switch on a Msg that has a case for each of these is complete for
+// `hardtack vet-msg`, as is one that has all.
+type ToClient interface {
+	Msg
+	toClient()
 }
 
 // Coreid is coreid.
@@ -150,6 +193,8 @@ type Nothing struct {
 
 func (*Nothing) Num() uint16 { return 1 }
 func (*Nothing) sealed()     {}
+func (*Nothing) toServer()   {}
+func (*Nothing) toClient()   {}
 
 // Scalars is the message scalars, number 2.
 //
@@ -180,6 +225,8 @@ type Scalars struct {
 
 func (*Scalars) Num() uint16 { return 2 }
 func (*Scalars) sealed()     {}
+func (*Scalars) toServer()   {}
+func (*Scalars) toClient()   {}
 
 // Arrays is the message arrays, number 3.
 type Arrays struct {
@@ -196,6 +243,8 @@ type Arrays struct {
 
 func (*Arrays) Num() uint16 { return 3 }
 func (*Arrays) sealed()     {}
+func (*Arrays) toServer()   {}
+func (*Arrays) toClient()   {}
 
 // Texts is the message texts, number 4.
 type Texts struct {
@@ -206,6 +255,8 @@ type Texts struct {
 
 func (*Texts) Num() uint16 { return 4 }
 func (*Texts) sealed()     {}
+func (*Texts) toServer()   {}
+func (*Texts) toClient()   {}
 
 // Caps is the message caps, number 5.
 type Caps struct {
@@ -216,6 +267,8 @@ type Caps struct {
 
 func (*Caps) Num() uint16 { return 5 }
 func (*Caps) sealed()     {}
+func (*Caps) toServer()   {}
+func (*Caps) toClient()   {}
 
 // Nested is the message nested, number 6.
 type Nested struct {
@@ -225,6 +278,8 @@ type Nested struct {
 
 func (*Nested) Num() uint16 { return 6 }
 func (*Nested) sealed()     {}
+func (*Nested) toServer()   {}
+func (*Nested) toClient()   {}
 
 // Ask is the call ask, number 7.
 type Ask struct {
@@ -233,6 +288,7 @@ type Ask struct {
 
 func (*Ask) Num() uint16 { return 7 }
 func (*Ask) sealed()     {}
+func (*Ask) toServer()   {}
 
 // Answer is the response answer, number 8.
 type Answer struct {
@@ -242,6 +298,7 @@ type Answer struct {
 
 func (*Answer) Num() uint16 { return 8 }
 func (*Answer) sealed()     {}
+func (*Answer) toClient()   {}
 
 // ReadBlockCall asks for the rpc read_block; message 9.
 type ReadBlockCall struct {
@@ -252,6 +309,7 @@ type ReadBlockCall struct {
 
 func (*ReadBlockCall) Num() uint16 { return 9 }
 func (*ReadBlockCall) sealed()     {}
+func (*ReadBlockCall) toServer()   {}
 
 // ReadBlockReply answers the rpc read_block; message 10.
 type ReadBlockReply struct {
@@ -263,6 +321,7 @@ type ReadBlockReply struct {
 
 func (*ReadBlockReply) Num() uint16 { return 10 }
 func (*ReadBlockReply) sealed()     {}
+func (*ReadBlockReply) toClient()   {}
 
 // LookUpCall asks for the rpc look_up; message 11.
 type LookUpCall struct {
@@ -274,6 +333,7 @@ type LookUpCall struct {
 
 func (*LookUpCall) Num() uint16 { return 11 }
 func (*LookUpCall) sealed()     {}
+func (*LookUpCall) toServer()   {}
 
 // LookUpReply answers the rpc look_up; message 12.
 type LookUpReply struct {
@@ -285,6 +345,7 @@ type LookUpReply struct {
 
 func (*LookUpReply) Num() uint16 { return 12 }
 func (*LookUpReply) sealed()     {}
+func (*LookUpReply) toClient()   {}
 
 // PingCall asks for the rpc ping; message 13.
 type PingCall struct {
@@ -293,6 +354,7 @@ type PingCall struct {
 
 func (*PingCall) Num() uint16 { return 13 }
 func (*PingCall) sealed()     {}
+func (*PingCall) toServer()   {}
 
 // PingReply answers the rpc ping; message 14.
 type PingReply struct {
@@ -301,6 +363,7 @@ type PingReply struct {
 
 func (*PingReply) Num() uint16 { return 14 }
 func (*PingReply) sealed()     {}
+func (*PingReply) toClient()   {}
 
 // RegionMsg is the message region, number 15.
 type RegionMsg struct {
@@ -309,6 +372,8 @@ type RegionMsg struct {
 
 func (*RegionMsg) Num() uint16 { return 15 }
 func (*RegionMsg) sealed()     {}
+func (*RegionMsg) toServer()   {}
+func (*RegionMsg) toClient()   {}
 
 // MsgMsg is the message msg, number 16.
 //
@@ -319,6 +384,8 @@ type MsgMsg struct {
 
 func (*MsgMsg) Num() uint16 { return 16 }
 func (*MsgMsg) sealed()     {}
+func (*MsgMsg) toServer()   {}
+func (*MsgMsg) toClient()   {}
 
 // Conn is one end of a connection that speaks shapes. One goroutine at a time may
 // send and one receive, unless Share was called; see [msg.Conn].
@@ -345,7 +412,12 @@ type Conn struct {
 }
 
 // New makes a Conn of a connection that speaks Interface.
-func New(c *msg.Conn) *Conn { return &Conn{Conn: c} }
+func New(c *msg.Conn) *Conn {
+	if c == nil {
+		panic("shapes: New of a nil Conn: get one from Connect, Accept, Pair or Adopt")
+	}
+	return &Conn{Conn: c}
+}
 
 // Connect connects to the service called name. o may be nil.
 func Connect(ctx context.Context, name string, o *msg.Options) (*Conn, error) {
@@ -415,15 +487,15 @@ func (c *Conn) Send(ctx context.Context, m Msg) error {
 	case *ReadBlockCall:
 		return c.SendReadBlockCall(ctx, m)
 	case *ReadBlockReply:
-		return c.replyReadBlock(ctx, m.call, m)
+		return c.Replied(ctx, m.call, c.replyReadBlock(ctx, m.call, m))
 	case *LookUpCall:
 		return c.SendLookUpCall(ctx, m)
 	case *LookUpReply:
-		return c.replyLookUp(ctx, m.call, m)
+		return c.Replied(ctx, m.call, c.replyLookUp(ctx, m.call, m))
 	case *PingCall:
 		return c.SendPingCall(ctx, m)
 	case *PingReply:
-		return c.replyPing(ctx, m.call, m)
+		return c.Replied(ctx, m.call, c.replyPing(ctx, m.call, m))
 	case *RegionMsg:
 		return c.SendRegionMsg(ctx, m)
 	case *MsgMsg:
@@ -434,6 +506,7 @@ func (c *Conn) Send(ctx context.Context, m Msg) error {
 
 // Recv waits for a message. It is valid until the next call; a []byte in it may
 // lie in memory that the peer can change. Its caps are the caller's to close.
+// A call sent by Send that failed is a *msg.CallError; the connection goes on.
 func (c *Conn) Recv(ctx context.Context) (Msg, error) {
 	num, body, err := c.Next(ctx)
 	if err != nil {
@@ -743,9 +816,15 @@ func (c *Conn) SendReadBlockCall(ctx context.Context, m *ReadBlockCall) error {
 	return nil
 }
 
-// ReplyReadBlock answers a call.
+// ReplyReadBlock answers a call. Where it returns an error the caller has got one too,
+// unless the connection or ctx has ended.
 func (c *Conn) ReplyReadBlock(ctx context.Context, to *ReadBlockCall, m *ReadBlockReply) error {
-	return c.replyReadBlock(ctx, to.call, m)
+	return c.Replied(ctx, to.call, c.replyReadBlock(ctx, to.call, m))
+}
+
+// FailReadBlock answers a call with an error instead; see [msg.Conn.ReplyError].
+func (c *Conn) FailReadBlock(ctx context.Context, to *ReadBlockCall, err error) error {
+	return c.ReplyError(ctx, to.call, err)
 }
 
 func (c *Conn) replyReadBlock(ctx context.Context, call uint32, m *ReadBlockReply) error {
@@ -778,9 +857,15 @@ func (c *Conn) SendLookUpCall(ctx context.Context, m *LookUpCall) error {
 	return c.CommitLong(ctx, 11)
 }
 
-// ReplyLookUp answers a call.
+// ReplyLookUp answers a call. Where it returns an error the caller has got one too,
+// unless the connection or ctx has ended.
 func (c *Conn) ReplyLookUp(ctx context.Context, to *LookUpCall, m *LookUpReply) error {
-	return c.replyLookUp(ctx, to.call, m)
+	return c.Replied(ctx, to.call, c.replyLookUp(ctx, to.call, m))
+}
+
+// FailLookUp answers a call with an error instead; see [msg.Conn.ReplyError].
+func (c *Conn) FailLookUp(ctx context.Context, to *LookUpCall, err error) error {
+	return c.ReplyError(ctx, to.call, err)
 }
 
 func (c *Conn) replyLookUp(ctx context.Context, call uint32, m *LookUpReply) error {
@@ -810,9 +895,15 @@ func (c *Conn) SendPingCall(ctx context.Context, m *PingCall) error {
 	return nil
 }
 
-// ReplyPing answers a call.
+// ReplyPing answers a call. Where it returns an error the caller has got one too,
+// unless the connection or ctx has ended.
 func (c *Conn) ReplyPing(ctx context.Context, to *PingCall, m *PingReply) error {
-	return c.replyPing(ctx, to.call, m)
+	return c.Replied(ctx, to.call, c.replyPing(ctx, to.call, m))
+}
+
+// FailPing answers a call with an error instead; see [msg.Conn.ReplyError].
+func (c *Conn) FailPing(ctx context.Context, to *PingCall, err error) error {
+	return c.ReplyError(ctx, to.call, err)
 }
 
 func (c *Conn) replyPing(ctx context.Context, call uint32, m *PingReply) error {
@@ -851,27 +942,171 @@ func (c *Conn) SendMsgMsg(ctx context.Context, m *MsgMsg) error {
 	return c.CommitLong(ctx, 16)
 }
 
+// All are the messages that arrive, as Recv returns them, until the other end has
+// closed the connection. An error, ctx's too, is the last of the sequence, but for that of a
+// call that failed, which is none of the connection.
+func (c *Conn) All(ctx context.Context) iter.Seq2[Msg, error] { return msg.All(ctx, c.Recv) }
+
+// Handler is what a server does with what its clients send; Serve calls it. A method
+// that answers an rpc runs on a goroutine of its own, many at a time, and what it
+// gets is its to keep, caps to close; those that it returns are closed once they were
+// sent. An error that it returns is the caller's: one
+// that the interface declares, or wraps such, is told apart by errors.Is. Its context
+// ends when the caller gives the call up, and when the connection ends. A method that
+// takes a message runs by itself, before anything that the client sent later is
+// looked at.
+type Handler interface {
+	// Nothing takes the message nothing.
+	Nothing(ctx context.Context, m Nothing)
+	// Scalars takes the message scalars.
+	//
+	// All scalars.
+	Scalars(ctx context.Context, m Scalars)
+	// Arrays takes the message arrays.
+	Arrays(ctx context.Context, m Arrays)
+	// Texts takes the message texts.
+	Texts(ctx context.Context, m Texts)
+	// Caps takes the message caps.
+	Caps(ctx context.Context, m Caps)
+	// Nested takes the message nested.
+	Nested(ctx context.Context, m Nested)
+	// Ask takes the call ask.
+	Ask(ctx context.Context, m Ask)
+	// ReadBlock answers the rpc read_block.
+	ReadBlock(ctx context.Context, in ReadBlockCall) (out ReadBlockReply, err error)
+	// LookUp answers the rpc look_up.
+	LookUp(ctx context.Context, in LookUpCall) (out LookUpReply, err error)
+	// Ping answers the rpc ping.
+	Ping(ctx context.Context, in PingCall) (out PingReply, err error)
+	// Region takes the message region.
+	Region(ctx context.Context, m RegionMsg)
+	// Msg takes the message msg.
+	//
+	// as the type
+	Msg(ctx context.Context, m MsgMsg)
+}
+
+// Serve has h handle what arrives until the connection or ctx ends; then it closes
+// the connection and waits for the methods that still run. It returns nil if either
+// end closed the connection, otherwise why it ended. Methods may send on c.
+func (c *Conn) Serve(ctx context.Context, h Handler) error {
+	if h == nil {
+		panic("shapes: Serve with a nil Handler")
+	}
+	return c.ServeCalls(ctx, func(ctx context.Context, num uint16, body []byte) (func(context.Context) error, error) {
+		m, err := clone(c.Conn, num, body)
+		if err != nil {
+			return nil, err
+		}
+		switch m := m.(type) {
+		case *Nothing:
+			h.Nothing(ctx, *m)
+		case *Scalars:
+			h.Scalars(ctx, *m)
+		case *Arrays:
+			h.Arrays(ctx, *m)
+		case *Texts:
+			h.Texts(ctx, *m)
+		case *Caps:
+			h.Caps(ctx, *m)
+		case *Nested:
+			h.Nested(ctx, *m)
+		case *Ask:
+			h.Ask(ctx, *m)
+		case *Answer:
+			return nil, msg.BadBody("answer", "a client does not send it")
+		case *ReadBlockCall:
+			return func(ctx context.Context) error {
+				out, err := h.ReadBlock(ctx, *m)
+				if err != nil {
+					return err
+				}
+				return c.replyReadBlock(ctx, m.call, &out)
+			}, nil
+		case *ReadBlockReply:
+			return nil, msg.BadBody("read_block", "a client does not send it")
+		case *LookUpCall:
+			return func(ctx context.Context) error {
+				out, err := h.LookUp(ctx, *m)
+				defer func() {
+					var caps []msg.Cap
+					appendLookUpReply(nil, &out, &caps)
+					msg.CloseCaps(caps)
+				}()
+				if err != nil {
+					return err
+				}
+				return c.replyLookUp(ctx, m.call, &out)
+			}, nil
+		case *LookUpReply:
+			return nil, msg.BadBody("look_up", "a client does not send it")
+		case *PingCall:
+			return func(ctx context.Context) error {
+				out, err := h.Ping(ctx, *m)
+				if err != nil {
+					return err
+				}
+				return c.replyPing(ctx, m.call, &out)
+			}, nil
+		case *PingReply:
+			return nil, msg.BadBody("ping", "a client does not send it")
+		case *RegionMsg:
+			h.Region(ctx, *m)
+		case *MsgMsg:
+			h.Msg(ctx, *m)
+		}
+		return nil, nil
+	})
+}
+
+// Serve accepts connections until ctx ends or the server is closed, and has each
+// served by what handler returns for it, which may be the same for all. Then it
+// waits for those that are open to end. It returns ctx's error, or nil.
+func (s Server) Serve(ctx context.Context, handler func(*Conn) Handler) error {
+	return s.ServeConns(ctx, func(ctx context.Context, m *msg.Conn) {
+		c := New(m)
+		c.Serve(ctx, handler(c))
+	})
+}
+
 // Client makes calls on a connection, any number at a time, from any number of
-// goroutines. The connection receives for nobody else from then on.
+// goroutines. The connection receives for nobody else from then on. A call that
+// failed at the other end returns a *msg.CallError; one whose context ends is given
+// up there too.
 type Client struct {
 	conn   *Conn
 	caller *msg.Caller
 }
 
 // NewClient makes a client of a connection. Messages that are no replies go to
-// other while a call waits, one at a time; it may be nil.
+// other, one at a time and in order, while a call waits or Run runs; other may make
+// calls itself. Each message is other's to keep. other may be nil: then they are
+// dropped.
 func NewClient(c *Conn, other func(Msg)) *Client {
+	if c == nil {
+		panic("shapes: NewClient with a nil Conn: get one from Connect, New, Pair or Adopt")
+	}
 	k := &Client{conn: c}
-	var take func(num uint16, body []byte)
+	var take func(num uint16, body []byte) (func(), error)
 	if other != nil {
-		take = func(num uint16, body []byte) {
-			if m, err := clone(c.Conn, num, body); err == nil {
-				other(m)
-			}
+		take = func(num uint16, body []byte) (func(), error) {
+			m, err := clone(c.Conn, num, body)
+			return func() { other(m) }, err
 		}
 	}
 	k.caller = msg.NewCaller(c.Conn, take)
 	return k
+}
+
+// Run delivers messages to the function given to NewClient whether or not a call
+// waits, until the connection or ctx ends. It returns nil when either end has closed
+// the connection, otherwise why it ended. A program that is sent messages has a
+// goroutine in it.
+func (k *Client) Run(ctx context.Context) error {
+	if k == nil {
+		panic("shapes: Run of a nil Client: make it with NewClient")
+	}
+	return k.caller.Run(ctx)
 }
 
 // ReadBlock calls the rpc read_block and waits for its reply.

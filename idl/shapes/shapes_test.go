@@ -2,6 +2,7 @@ package shapes
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"strings"
 	"sync"
@@ -208,6 +209,9 @@ func TestLimits(t *testing.T) {
 		if err := a.Send(ctx, m); err == nil {
 			t.Errorf("%T over a limit was sent", m)
 		}
+	}
+	if _, err := b.Recv(ctx); !errors.Is(err, msg.ErrTooLarge) || b.Err() != nil {
+		t.Errorf("who waits for the reply is told %v; the connection: %v", err, b.Err())
 	}
 	if err := a.Send(ctx, &Texts{Bound: strings.Repeat("x", 256)}); err != nil {
 		t.Error(err)

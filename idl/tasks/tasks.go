@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"iter"
 
 	"hardtack/msg"
 	_ "hardtack/msg/ump" // the transport that is used where none is named
@@ -128,7 +129,12 @@ type Conn struct {
 }
 
 // New makes a Conn of a connection that speaks Interface.
-func New(c *msg.Conn) *Conn { return &Conn{Conn: c} }
+func New(c *msg.Conn) *Conn {
+	if c == nil {
+		panic("tasks: New of a nil Conn: get one from Connect, Accept, Pair or Adopt")
+	}
+	return &Conn{Conn: c}
+}
 
 // Connect connects to the service called name. o may be nil.
 func Connect(ctx context.Context, name string, o *msg.Options) (*Conn, error) {
@@ -327,6 +333,69 @@ func (c *Conn) SendData(ctx context.Context, m *Data) error {
 	}
 	appendData(b[:0], m)
 	return c.CommitLong(ctx, 5)
+}
+
+// All are the messages that arrive, as Recv returns them, until the other end has
+// closed the connection. An error, ctx's too, is the last of the sequence.
+func (c *Conn) All(ctx context.Context) iter.Seq2[Msg, error] { return msg.All(ctx, c.Recv) }
+
+// Handler is what a server does with what its clients send; Serve calls it. A method
+// that answers an rpc runs on a goroutine of its own, many at a time, and what it
+// gets is its to keep, caps to close; those that it returns are closed once they were
+// sent. An error that it returns is the caller's: one
+// that the interface declares, or wraps such, is told apart by errors.Is. Its context
+// ends when the caller gives the call up, and when the connection ends. A method that
+// takes a message runs by itself, before anything that the client sent later is
+// looked at.
+type Handler interface {
+	// ClientNew takes the message client_new.
+	ClientNew(ctx context.Context, m ClientNew)
+	// ClientReconnect takes the message client_reconnect.
+	ClientReconnect(ctx context.Context, m ClientReconnect)
+	// ServerResponse takes the message server_response.
+	ServerResponse(ctx context.Context, m ServerResponse)
+	// NotifyClient takes the message notify_client.
+	NotifyClient(ctx context.Context, m NotifyClient)
+	// Data takes the message data.
+	Data(ctx context.Context, m Data)
+}
+
+// Serve has h handle what arrives until the connection or ctx ends; then it closes
+// the connection and waits for the methods that still run. It returns nil if either
+// end closed the connection, otherwise why it ended. Methods may send on c.
+func (c *Conn) Serve(ctx context.Context, h Handler) error {
+	if h == nil {
+		panic("tasks: Serve with a nil Handler")
+	}
+	return c.ServeCalls(ctx, func(ctx context.Context, num uint16, body []byte) (func(context.Context) error, error) {
+		m, err := clone(c.Conn, num, body)
+		if err != nil {
+			return nil, err
+		}
+		switch m := m.(type) {
+		case *ClientNew:
+			h.ClientNew(ctx, *m)
+		case *ClientReconnect:
+			h.ClientReconnect(ctx, *m)
+		case *ServerResponse:
+			h.ServerResponse(ctx, *m)
+		case *NotifyClient:
+			h.NotifyClient(ctx, *m)
+		case *Data:
+			h.Data(ctx, *m)
+		}
+		return nil, nil
+	})
+}
+
+// Serve accepts connections until ctx ends or the server is closed, and has each
+// served by what handler returns for it, which may be the same for all. Then it
+// waits for those that are open to end. It returns ctx's error, or nil.
+func (s Server) Serve(ctx context.Context, handler func(*Conn) Handler) error {
+	return s.ServeConns(ctx, func(ctx context.Context, m *msg.Conn) {
+		c := New(m)
+		c.Serve(ctx, handler(c))
+	})
 }
 
 func putClientNew(b *[2]byte, m *ClientNew) {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"go/format"
+	"go/scanner"
+	gotoken "go/token"
 	"strings"
 )
 
@@ -46,11 +48,14 @@ func Go(i *Interface, source, module string) ([]byte, error) {
 		return nil, err
 	}
 	g.describe()
+	g.errorVars()
 	g.typeDecls()
 	for _, m := range g.messages {
 		g.message(m)
 	}
 	g.conn()
+	g.streams()
+	g.server()
 	if g.rpcs() {
 		g.client()
 	}
@@ -67,15 +72,16 @@ func Go(i *Interface, source, module string) ([]byte, error) {
 	}
 	g.comment("", fmt.Sprintf("Package %s speaks the interface %s: %s.", i.PackageName(), i.Decl.Name, strings.TrimRight(text, ".")), i.Decl.Doc)
 	g.p("package %s\n\nimport (", i.PackageName())
-	for _, imp := range []struct{ use, path string }{{"context.", "context"}, {"binary.", "encoding/binary"}, {"fmt.", "fmt"}} {
-		if bytes.Contains(body, []byte(imp.use)) {
+	used := packages(body)
+	for _, imp := range []struct{ name, path string }{{"context", "context"}, {"binary", "encoding/binary"}, {"fmt", "fmt"}, {"io", "io"}, {"iter", "iter"}} {
+		if used[imp.name] {
 			g.p("%q", imp.path)
 		}
 	}
 	g.p("")
 	g.p("%q", module+"/msg")
 	g.p("_ %q // the transport that is used where none is named", module+"/msg/ump")
-	if bytes.Contains(body, []byte("wire.")) {
+	if used["wire"] {
 		g.p("%q", module+"/msg/wire")
 	}
 	g.p(")\n")
@@ -85,6 +91,29 @@ func Go(i *Interface, source, module string) ([]byte, error) {
 		return nil, fmt.Errorf("the generated package is not Go, which is a mistake of this program: %w", err)
 	}
 	return out, nil
+}
+
+// packages are the names that a dot follows and none precedes, outside of comments:
+// those of packages, and of variables.
+func packages(src []byte) map[string]bool {
+	var s scanner.Scanner
+	fset := gotoken.NewFileSet()
+	s.Init(fset.AddFile("", -1, len(src)), src, nil, 0)
+	used := map[string]bool{}
+	for before, name := gotoken.ILLEGAL, ""; ; {
+		_, tok, lit := s.Scan()
+		if tok == gotoken.EOF {
+			return used
+		}
+		if tok == gotoken.PERIOD && name != "" {
+			used[name] = true
+		}
+		name = ""
+		if tok == gotoken.IDENT && before != gotoken.PERIOD {
+			name = lit
+		}
+		before = tok
+	}
 }
 
 // comment writes a doc comment: a sentence of ours and the interface's comment.
@@ -112,15 +141,95 @@ func (g *goPackage) describe() {
 	g.p("},\nMessages: []msg.Message{")
 	for _, m := range g.messages {
 		role := [...]string{OneWay: "msg.OneWay", Call: "msg.Call", Reply: "msg.Reply"}[m.Role]
-		g.p("{Name: %q, Kind: %s, Min: %d, Max: %d, Caps: %d, Format: format%s},", m.Name(), role, m.Min, m.Max, m.Caps, m.Type)
+		names := ""
+		if m.Caps > 0 {
+			names = fmt.Sprintf(", CapNames: []string{%s}", strings.Join(capNames(m.Fields, ""), ", "))
+		}
+		g.p("{Name: %q, Kind: %s, Min: %d, Max: %d, Caps: %d%s, Format: format%s},", m.Name(), role, m.Min, m.Max, m.Caps, names, m.Type)
 	}
-	g.p("},\n}")
+	g.p("},")
+	if len(g.Errors) > 0 {
+		g.p("Errors: []msg.ErrorInfo{")
+		for _, e := range g.Errors {
+			g.p("{Name: %q, Text: %q},", e.Name, e.Text)
+		}
+		g.p("},")
+	}
+	g.p("}")
 	g.p("\n// Msg is a message of the interface: one of")
 	for _, m := range g.messages {
 		g.p("//   - *%s", m.Type)
 	}
 	g.p("//\n// No other type is, so that `hardtack vet-msg` can check that a type switch leaves\n// out none.")
 	g.p("type Msg interface {\n// Num is the message's number on the wire.\nNum() uint16\nsealed()\n}")
+	if !g.directed() {
+		return
+	}
+	for _, d := range []struct {
+		name, marker, who string
+		goes              func(*Message) bool
+	}{{g.toServer, "toServer", "a client sends and a server receives", (*Message).ToServer},
+		{g.toClient, "toClient", "a server sends and a client receives", (*Message).ToClient}} {
+		g.p("\n// %s is a message that %s: one of", d.name, d.who)
+		for _, m := range g.messages {
+			if d.goes(m.Message) {
+				g.p("//   - *%s", m.Type)
+			}
+		}
+		g.p("//\n// A type switch on a Msg that has a case for each of these is complete for\n// `hardtack vet-msg`, as is one that has all.")
+		g.p("type %s interface {\nMsg\n%s()\n}", d.name, d.marker)
+	}
+}
+
+// directed says that some message goes one way only.
+func (g *goPackage) directed() bool {
+	for _, m := range g.messages {
+		if !m.ToServer() || !m.ToClient() {
+			return true
+		}
+	}
+	return false
+}
+
+// capNames are the names of the fields that hold caps, quoted, one for each cap.
+func capNames(fields []*Field, prefix string) (names []string) {
+	for _, f := range fields {
+		names = append(names, typeCapNames(f.Type, prefix+f.Name)...)
+	}
+	return names
+}
+
+func typeCapNames(t *Type, name string) (names []string) {
+	t = t.Under()
+	switch {
+	case t.Caps == 0:
+	case t.Kind == Struct:
+		return capNames(t.Fields, name+".")
+	case t.Kind == Array:
+		for i := range t.Len {
+			names = append(names, typeCapNames(t.Elem, fmt.Sprintf("%s[%d]", name, i))...)
+		}
+	default:
+		return []string{fmt.Sprintf("%q", name)}
+	}
+	return names
+}
+
+// errorVars writes a variable for each error that the interface declares.
+func (g *goPackage) errorVars() {
+	if len(g.Errors) == 0 {
+		return
+	}
+	g.p("\n// The errors that calls can end with. A handler returns one, or an error that wraps\n// one; for the caller errors.Is holds, and the text is that of the handler's error.\nvar (")
+	for i, e := range g.Errors {
+		text := e.Name
+		if e.Text != "" {
+			text += ": " + strings.TrimRight(e.Text, ".")
+		}
+		g.comment("", fmt.Sprintf("%s is the error %s.", g.errors[i], text), e.Doc)
+		g.p("%s = Interface.Error(%d)", g.errors[i], i+1)
+	}
+	g.p(")")
 }
 
 // message writes a message's type.
@@ -140,6 +249,14 @@ func (g *goPackage) message(m goMessage) {
 		g.p("\ncall uint32 // which call it is or answers")
 	}
 	g.p("}\n\nfunc (*%s) Num() uint16 { return %d }\nfunc (*%[1]s) sealed() {}", m.Type, m.Num)
+	if g.directed() {
+		if m.ToServer() {
+			g.p("func (*%s) toServer() {}", m.Type)
+		}
+		if m.ToClient() {
+			g.p("func (*%s) toClient() {}", m.Type)
+		}
+	}
 }
 
 // fast says that a message travels in one slot, always, without caps.
@@ -178,7 +295,12 @@ type Conn struct {
 }
 
 // New makes a Conn of a connection that speaks Interface.
-func New(c *msg.Conn) *Conn { return &Conn{Conn: c} }
+func New(c *msg.Conn) *Conn {
+	if c == nil {
+		panic("%[2]s: New of a nil Conn: get one from Connect, Accept, Pair or Adopt")
+	}
+	return &Conn{Conn: c}
+}
 
 // Connect connects to the service called name. o may be nil.
 func Connect(ctx context.Context, name string, o *msg.Options) (*Conn, error) {
@@ -228,12 +350,21 @@ func Adopt(e *msg.End, o *msg.Options) (*Conn, error) {
 
 // Send sends any message.
 func (c *Conn) Send(ctx context.Context, m Msg) error {
-	switch m := m.(type) {`)
+	switch m := m.(type) {`, g.Decl.Name, g.PackageName())
 	for _, m := range g.messages {
 		if m.Role == Reply {
-			g.p("case *%s:\nreturn c.reply%s(ctx, m.call, m)", m.Type, m.Method)
+			g.p("case *%s:\nreturn c.Replied(ctx, m.call, c.reply%s(ctx, m.call, m))", m.Type, m.Method)
 		} else {
 			g.p("case *%s:\nreturn c.Send%[1]s(ctx, m)", m.Type)
+		}
+	}
+	failures, body := "", "_"
+	if g.rpcs() {
+		failures = "\n// A call sent by Send that failed is a *msg.CallError; the connection goes on."
+	}
+	for _, m := range g.messages {
+		if m.Max > 0 {
+			body = "body"
 		}
 	}
 	g.p(`}
@@ -241,13 +372,13 @@ func (c *Conn) Send(ctx context.Context, m Msg) error {
 }
 
 // Recv waits for a message. It is valid until the next call; a []byte in it may
-// lie in memory that the peer can change. Its caps are the caller's to close.
+// lie in memory that the peer can change. Its caps are the caller's to close.%s
 func (c *Conn) Recv(ctx context.Context) (Msg, error) {
-	num, body, err := c.Next(ctx)
+	num, %s, err := c.Next(ctx)
 	if err != nil {
 		return nil, err
 	}
-	switch num {`)
+	switch num {`, failures, body)
 	for _, m := range g.messages {
 		g.p("case %d:", m.Num)
 		if in := fmt.Sprintf("c.in.m%d", m.Num); m.large() {
@@ -351,8 +482,10 @@ func (g *goPackage) send(m goMessage) {
 		g.p("\n// Send%s sends a call without waiting for its reply; a Client does both.", m.Type)
 		g.p("func (c *Conn) Send%s(ctx context.Context, m *%[1]s) error {", m.Type)
 	case Reply:
-		g.p("\n// Reply%s answers a call.", m.Method)
-		g.p("func (c *Conn) Reply%s(ctx context.Context, to *%[1]sCall, m *%s) error {\nreturn c.reply%[1]s(ctx, to.call, m)\n}", m.Method, m.Type)
+		g.p("\n// Reply%s answers a call. Where it returns an error the caller has got one too,\n// unless the connection or ctx has ended.", m.Method)
+		g.p("func (c *Conn) Reply%s(ctx context.Context, to *%[1]sCall, m *%s) error {\nreturn c.Replied(ctx, to.call, c.reply%[1]s(ctx, to.call, m))\n}", m.Method, m.Type)
+		g.p("\n// Fail%s answers a call with an error instead; see [msg.Conn.ReplyError].", m.Method)
+		g.p("func (c *Conn) Fail%s(ctx context.Context, to *%[1]sCall, err error) error {\nreturn c.ReplyError(ctx, to.call, err)\n}", m.Method)
 		g.p("\nfunc (c *Conn) reply%s(ctx context.Context, call uint32, m *%s) error {\nm.call = call", m.Method, m.Type)
 	default:
 		g.p("\n// Send%s sends a message.", m.Type)
@@ -465,27 +598,44 @@ func (g *goPackage) rpcs() bool {
 func (g *goPackage) client() {
 	g.p(`
 // Client makes calls on a connection, any number at a time, from any number of
-// goroutines. The connection receives for nobody else from then on.
+// goroutines. The connection receives for nobody else from then on. A call that
+// failed at the other end returns a *msg.CallError; one whose context ends is given
+// up there too.
 type Client struct {
 	conn   *Conn
 	caller *msg.Caller
 }
 
 // NewClient makes a client of a connection. Messages that are no replies go to
-// other while a call waits, one at a time; it may be nil.
+// other, one at a time and in order, while a call waits or %[1]s runs; other may make
+// calls itself. Each message is other's to keep. other may be nil: then they are
+// dropped.
 func NewClient(c *Conn, other func(Msg)) *Client {
+	if c == nil {
+		panic("%[2]s: NewClient with a nil Conn: get one from Connect, New, Pair or Adopt")
+	}
 	k := &Client{conn: c}
-	var take func(num uint16, body []byte)
+	var take func(num uint16, body []byte) (func(), error)
 	if other != nil {
-		take = func(num uint16, body []byte) {
-			if m, err := clone(c.Conn, num, body); err == nil {
-				other(m)
-			}
+		take = func(num uint16, body []byte) (func(), error) {
+			m, err := clone(c.Conn, num, body)
+			return func() { other(m) }, err
 		}
 	}
 	k.caller = msg.NewCaller(c.Conn, take)
 	return k
-}`)
+}
+
+// %[1]s delivers messages to the function given to NewClient whether or not a call
+// waits, until the connection or ctx ends. It returns nil when either end has closed
+// the connection, otherwise why it ended. A program that is sent messages has a
+// goroutine in it.
+func (k *Client) %[1]s(ctx context.Context) error {
+	if k == nil {
+		panic("%[2]s: %[1]s of a nil Client: make it with NewClient")
+	}
+	return k.caller.Run(ctx)
+}`, g.run, g.PackageName())
 	for n, m := range g.messages {
 		if m.Role != Call {
 			continue

@@ -12,6 +12,11 @@ type goPackage struct {
 	messages []goMessage
 	out      bytes.Buffer
 	bufs     int // temporary names given out
+	errors   []string
+	handler  string // the interface of handlers
+	toServer string
+	toClient string
+	run      string // Client's method that delivers messages
 }
 
 type goMessage struct {
@@ -19,6 +24,9 @@ type goMessage struct {
 	Type   string // of Go
 	Method string // as part of names: Get of the rpc get, whose types are GetCall and GetReply
 	fields []goField
+	handle string // the method of a handler
+	writer string // methods of Conn, if the message is a piece of a stream
+	reader string
 }
 
 type goField struct {
@@ -67,10 +75,51 @@ func (g *goPackage) nameAll() error {
 		if err != nil {
 			return err
 		}
-		g.messages = append(g.messages, goMessage{m, name, n, fields})
+		for i := range fields {
+			if fields[i].Name == "Num" { // a method of all messages
+				fields[i].Name = "NumField"
+			}
+		}
+		g.messages = append(g.messages, goMessage{Message: m, Type: name, Method: n, fields: fields})
 	}
+	for _, e := range g.Errors {
+		n := "Err" + camel(e.Name)
+		name, err := space.take(e.Pos, e.Name, n, n+"Error")
+		if err != nil {
+			return err
+		}
+		g.errors = append(g.errors, name)
+	}
+	g.handler, g.toServer, g.toClient = space.free("Handler"), space.free("ToServer"), space.free("ToClient")
+	g.nameMethods()
 	return nil
 }
+
+// nameMethods chooses the names of methods that give way to others.
+func (g *goPackage) nameMethods() {
+	conn, client, handler := newNames("Go", connMethods...), newNames("Go"), newNames("Go")
+	for _, m := range g.messages {
+		conn.of["Send"+m.Type], conn.of["Reply"+m.Method], conn.of["Fail"+m.Method] = Pos{}, Pos{}, Pos{}
+		if m.Role == Call {
+			client.of[m.Method], handler.of[m.Method] = Pos{}, Pos{}
+		}
+	}
+	g.run = client.free("Run")
+	for i := range g.messages {
+		m := &g.messages[i]
+		if m.handle = m.Method; m.Role == OneWay {
+			m.handle = handler.free(m.Method)
+		}
+		if _, ok := m.bytes(); ok {
+			m.writer, m.reader = conn.free(m.Type+"Writer"), conn.free(m.Type+"Reader")
+		}
+	}
+}
+
+// connMethods are what a Conn has beside what messages give it, and its fields.
+var connMethods = []string{"Conn", "Send", "Recv", "Channels", "All", "Serve", "Begin", "BeginLong", "Commit", "CommitLong",
+	"Abandon", "Next", "Caps", "Ready", "Share", "Close", "Fail", "Err", "Done", "End", "Interface", "Rebind", "Replied",
+	"ReplyError", "ServeCalls", "Stats", "Trace"}
 
 func goFields(fields []*Field) ([]goField, error) {
 	space := newNames("Go")

@@ -18,10 +18,18 @@
 //	    typedef TYPE NAME[N];                an array of N elements
 //	    typedef struct { TYPE NAME; … } NAME;
 //	    typedef enum { A, B, … } NAME;       numbered from 0
+//	    error NAME "description";            ours: how a call can fail; numbered from 1
 //	    message NAME(TYPE NAME, …);          either side may send it
-//	    call NAME(…); response NAME(…);      the same, by another name
+//	    call NAME(…);                        a client sends it to its server
+//	    response NAME(…);                    a server sends it to a client
 //	    rpc NAME(in TYPE NAME, out TYPE NAME, …);
 //	};
+//
+// Every rpc can fail instead of answering: with one of the interface's errors, of
+// which the description may be left out, or with one that all interfaces have
+// (msg.Code). The text of an error reaches the caller with it. Which rpc fails how
+// is not declared; say it in comments. error is a key word only where a
+// declaration begins, so that older files mean what they did.
 //
 // An argument is TYPE NAME, an array of given length TYPE NAME[N] (ours; a
 // struct's field can have it too), an array of any length up to MAX with the
@@ -48,6 +56,7 @@ const (
 	MaxMessages = 4000     // messages of an interface; an rpc counts for two
 	MaxArgs     = 128      // arguments of a message, fields of a struct
 	MaxValues   = 4096     // values of an enum
+	MaxErrors   = 4096     // errors of an interface
 	MaxTypes    = 1024     // declared types of a file with its imports
 	MaxDepth    = 16       // structs and arrays within each other
 	MaxCaps     = 16       // caps in a message

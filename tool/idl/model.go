@@ -91,10 +91,17 @@ type Message struct {
 // Name is the message's name in the interface; an rpc's two share one.
 func (m *Message) Name() string { return m.Decl.Name }
 
+// ToServer says that a client may send the message to its server.
+func (m *Message) ToServer() bool { return m.Role != Reply && m.Decl.Key != "response" }
+
+// ToClient says that a server may send it to a client.
+func (m *Message) ToClient() bool { return m.Role != Call && m.Decl.Key != "call" }
+
 // Interface is a checked interface file: what the writers look at.
 type Interface struct {
 	Decl     *IfaceDecl
-	Types    []*Type // the declared types in use, each after those that it uses
+	Errors   []*ErrorDecl // error number n is Errors[n-1]
+	Types    []*Type      // the declared types in use, each after those that it uses
 	Messages []*Message
 }
 
@@ -250,7 +257,14 @@ type checker struct {
 // file mean something.
 func check(f *File, s *scope) (*Interface, error) {
 	c := &checker{}
-	i := &Interface{Decl: f.Iface}
+	i := &Interface{Decl: f.Iface, Errors: f.Iface.Errors}
+	wrong := map[string]*ErrorDecl{}
+	for _, d := range i.Errors {
+		if first := wrong[d.Name]; first != nil {
+			return nil, errorf(d.Pos, "error %q is declared twice; the first is at %v", d.Name, first.Pos)
+		}
+		wrong[d.Name] = d
+	}
 	seen := map[string]*MessageDecl{}
 	for _, d := range f.Types {
 		if _, err := c.declared(s.decls[d.Name], d.Pos); err != nil {

@@ -57,3 +57,14 @@ func (n *names) take(at Pos, source string, wanted ...string) (string, error) {
 	}
 	return "", errorf(at, "%q would be called %s in %s, which has another meaning there", source, last, n.what)
 }
+
+// free takes a name of ours, which gives way to those of the interface.
+func (n *names) free(name string) string {
+	for {
+		if _, taken := n.of[name]; !taken {
+			n.of[name] = Pos{}
+			return name
+		}
+		name += "X"
+	}
+}

@@ -22,6 +22,15 @@ type IfaceDecl struct {
 	Text     string // the description
 	Doc      string
 	Messages []*MessageDecl
+	Errors   []*ErrorDecl
+}
+
+// ErrorDecl declares an error that calls can end with.
+type ErrorDecl struct {
+	Pos  Pos // of the name
+	Name string
+	Text string // for people; may be empty
+	Doc  string
 }
 
 // TypeDecl declares a type.
@@ -185,7 +194,7 @@ func (p *parser) file(name string) *File {
 	}
 	p.punct("{", "to open the interface")
 	for !p.accept("}") {
-		if p.typeDecl(f) {
+		if p.typeDecl(f) || p.errorDecl(f.Iface) {
 			continue
 		}
 		p.message(f.Iface)
@@ -265,6 +274,25 @@ func (p *parser) typedef(d *TypeDecl) {
 	}
 }
 
+// errorDecl reads an error, if one is next.
+func (p *parser) errorDecl(i *IfaceDecl) bool {
+	d := &ErrorDecl{Doc: p.tok.doc}
+	if !p.accept("error") {
+		return false
+	}
+	n := p.name("the error's name")
+	d.Pos, d.Name = n.pos, n.text
+	if p.tok.kind == tokString {
+		d.Text = p.next().text
+	}
+	p.punct(";", "after the error")
+	i.Errors = append(i.Errors, d)
+	if len(i.Errors) > MaxErrors {
+		panic(errorf(d.Pos, "more than %d errors", MaxErrors))
+	}
+	return true
+}
+
 func (p *parser) message(i *IfaceDecl) {
 	doc := p.tok.doc
 	for p.accept("@") {
@@ -277,7 +305,7 @@ func (p *parser) message(i *IfaceDecl) {
 		}
 	}
 	if key == "" {
-		p.expected("message, rpc, call, response, alias, typedef or '}'")
+		p.expected("message, rpc, call, response, error, alias, typedef or '}'")
 	}
 	n := p.name("the name of the " + key)
 	m := &MessageDecl{Pos: n.pos, Key: key, Name: n.text, Doc: doc}

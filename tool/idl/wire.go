@@ -11,7 +11,8 @@ const FingerprintBytes = 16
 
 // Fingerprint identifies what an interface means on the wire. It depends on the
 // names and numbers of the interface and its messages, on the names, order and
-// types of their fields, and on the lengths, fields and values of those types. It
+// types of their fields, on the lengths, fields and values of those types, and on
+// the names and order of errors. It
 // does not depend on the names of types, aliases, lengths and files, on
 // descriptions, comments and annotations, nor on declared types that no message
 // uses. Each part is hashed with SHA-256 over the hashes of its parts.
@@ -20,6 +21,9 @@ func (i *Interface) Fingerprint() [FingerprintBytes]byte {
 	lines := []string{fmt.Sprintf("hardtack interface 1 %s", i.Decl.Name)}
 	for _, m := range i.Messages {
 		lines = append(lines, fmt.Sprintf("%d %d %s", m.Num, m.Role, m.Name()), h.fields(m.Fields))
+	}
+	for n, e := range i.Errors {
+		lines = append(lines, fmt.Sprintf("error %d %s", n+1, e.Name))
 	}
 	sum := sha256.Sum256([]byte(strings.Join(lines, "\n")))
 	return [FingerprintBytes]byte(sum[:FingerprintBytes])

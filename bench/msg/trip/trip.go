@@ -8,8 +8,11 @@ package trip
 import (
 	"context"
 	"encoding/binary"
+	"io"
+	"iter"
 
 	"hardtack/msg"
+	_ "hardtack/msg/ump" // the transport that is used where none is named
 	"hardtack/msg/wire"
 )
 
@@ -46,6 +49,34 @@ type Msg interface {
 	sealed()
 }
 
+// ToServer is a message that a client sends and a server receives: one of
+//   - *Small
+//   - *Full
+//   - *Large
+//   - *Done
+//   - *AskCall
+//
+// A type switch on a Msg that has a case for each of these is complete for
+// `hardtack vet-msg`, as is one that has all.
+type ToServer interface {
+	Msg
+	toServer()
+}
+
+// ToClient is a message that a server sends and a client receives: one of
+//   - *Small
+//   - *Full
+//   - *Large
+//   - *Done
+//   - *AskReply
+//
+// A type switch on a Msg that has a case for each of these is complete for
+// `hardtack vet-msg`, as is one that has all.
+type ToClient interface {
+	Msg
+	toClient()
+}
+
 // Small is the message small, number 1.
 //
 // 8 and 56 bytes, each in one slot.
@@ -55,6 +86,8 @@ type Small struct {
 
 func (*Small) Num() uint16 { return 1 }
 func (*Small) sealed()     {}
+func (*Small) toServer()   {}
+func (*Small) toClient()   {}
 
 // Full is the message full, number 2.
 type Full struct {
@@ -64,6 +97,8 @@ type Full struct {
 
 func (*Full) Num() uint16 { return 2 }
 func (*Full) sealed()     {}
+func (*Full) toServer()   {}
+func (*Full) toClient()   {}
 
 // Large is the message large, number 3.
 //
@@ -74,6 +109,8 @@ type Large struct {
 
 func (*Large) Num() uint16 { return 3 }
 func (*Large) sealed()     {}
+func (*Large) toServer()   {}
+func (*Large) toClient()   {}
 
 // Done is the message done, number 4.
 type Done struct {
@@ -81,6 +118,8 @@ type Done struct {
 
 func (*Done) Num() uint16 { return 4 }
 func (*Done) sealed()     {}
+func (*Done) toServer()   {}
+func (*Done) toClient()   {}
 
 // AskCall asks for the rpc ask; message 5.
 type AskCall struct {
@@ -91,6 +130,7 @@ type AskCall struct {
 
 func (*AskCall) Num() uint16 { return 5 }
 func (*AskCall) sealed()     {}
+func (*AskCall) toServer()   {}
 
 // AskReply answers the rpc ask; message 6.
 type AskReply struct {
@@ -101,6 +141,7 @@ type AskReply struct {
 
 func (*AskReply) Num() uint16 { return 6 }
 func (*AskReply) sealed()     {}
+func (*AskReply) toClient()   {}
 
 // Conn is one end of a connection that speaks trip. One goroutine at a time may
 // send and one receive, unless Share was called; see [msg.Conn].
@@ -117,7 +158,12 @@ type Conn struct {
 }
 
 // New makes a Conn of a connection that speaks Interface.
-func New(c *msg.Conn) *Conn { return &Conn{Conn: c} }
+func New(c *msg.Conn) *Conn {
+	if c == nil {
+		panic("trip: New of a nil Conn: get one from Connect, Accept, Pair or Adopt")
+	}
+	return &Conn{Conn: c}
+}
 
 // Connect connects to the service called name. o may be nil.
 func Connect(ctx context.Context, name string, o *msg.Options) (*Conn, error) {
@@ -179,13 +225,14 @@ func (c *Conn) Send(ctx context.Context, m Msg) error {
 	case *AskCall:
 		return c.SendAskCall(ctx, m)
 	case *AskReply:
-		return c.replyAsk(ctx, m.call, m)
+		return c.Replied(ctx, m.call, c.replyAsk(ctx, m.call, m))
 	}
 	return wire.ErrNil
 }
 
 // Recv waits for a message. It is valid until the next call; a []byte in it may
 // lie in memory that the peer can change. Its caps are the caller's to close.
+// A call sent by Send that failed is a *msg.CallError; the connection goes on.
 func (c *Conn) Recv(ctx context.Context) (Msg, error) {
 	num, body, err := c.Next(ctx)
 	if err != nil {
@@ -323,9 +370,15 @@ func (c *Conn) SendAskCall(ctx context.Context, m *AskCall) error {
 	return nil
 }
 
-// ReplyAsk answers a call.
+// ReplyAsk answers a call. Where it returns an error the caller has got one too,
+// unless the connection or ctx has ended.
 func (c *Conn) ReplyAsk(ctx context.Context, to *AskCall, m *AskReply) error {
-	return c.replyAsk(ctx, to.call, m)
+	return c.Replied(ctx, to.call, c.replyAsk(ctx, to.call, m))
+}
+
+// FailAsk answers a call with an error instead; see [msg.Conn.ReplyError].
+func (c *Conn) FailAsk(ctx context.Context, to *AskCall, err error) error {
+	return c.ReplyError(ctx, to.call, err)
 }
 
 func (c *Conn) replyAsk(ctx context.Context, call uint32, m *AskReply) error {
@@ -340,27 +393,153 @@ func (c *Conn) replyAsk(ctx context.Context, call uint32, m *AskReply) error {
 	return nil
 }
 
+// All are the messages that arrive, as Recv returns them, until the other end has
+// closed the connection. An error, ctx's too, is the last of the sequence, but for that of a
+// call that failed, which is none of the connection.
+func (c *Conn) All(ctx context.Context) iter.Seq2[Msg, error] { return msg.All(ctx, c.Recv) }
+
+// LargeWriter writes bytes as large messages, each as full as what is written at once
+// makes it. Close ends the stream with one that is empty; the connection stays
+// open.
+func (c *Conn) LargeWriter(ctx context.Context) io.WriteCloser {
+	var m Large
+	return msg.NewWriter(65536, func(b []byte) error {
+		m.Data = b
+		return c.SendLarge(ctx, &m)
+	})
+}
+
+// LargeReader reads the bytes of large messages until one that is empty, or until the
+// other end closes the connection, which is io.ErrUnexpectedEOF. It receives from
+// the connection; other messages go to other meanwhile, and are an error if that
+// is nil.
+func (c *Conn) LargeReader(ctx context.Context, other func(Msg)) io.Reader {
+	return msg.NewReader(func() ([]byte, error) {
+		for {
+			got, err := c.Recv(ctx)
+			if err != nil {
+				return nil, err
+			}
+			if m, ok := got.(*Large); ok {
+				return m.Data, nil
+			}
+			if other == nil {
+				return nil, msg.Unexpected(Interface, got.Num())
+			}
+			other(got)
+		}
+	})
+}
+
+// Handler is what a server does with what its clients send; Serve calls it. A method
+// that answers an rpc runs on a goroutine of its own, many at a time, and what it
+// gets is its to keep, caps to close; those that it returns are closed once they were
+// sent. An error that it returns is the caller's: one
+// that the interface declares, or wraps such, is told apart by errors.Is. Its context
+// ends when the caller gives the call up, and when the connection ends. A method that
+// takes a message runs by itself, before anything that the client sent later is
+// looked at.
+type Handler interface {
+	// Small takes the message small.
+	//
+	// 8 and 56 bytes, each in one slot.
+	Small(ctx context.Context, m Small)
+	// Full takes the message full.
+	Full(ctx context.Context, m Full)
+	// Large takes the message large.
+	//
+	// Larger ones, which travel in the bulk pool.
+	Large(ctx context.Context, m Large)
+	// Done takes the message done.
+	Done(ctx context.Context, m Done)
+	// Ask answers the rpc ask.
+	Ask(ctx context.Context, in AskCall) (out AskReply, err error)
+}
+
+// Serve has h handle what arrives until the connection or ctx ends; then it closes
+// the connection and waits for the methods that still run. It returns nil if either
+// end closed the connection, otherwise why it ended. Methods may send on c.
+func (c *Conn) Serve(ctx context.Context, h Handler) error {
+	if h == nil {
+		panic("trip: Serve with a nil Handler")
+	}
+	return c.ServeCalls(ctx, func(ctx context.Context, num uint16, body []byte) (func(context.Context) error, error) {
+		m, err := clone(c.Conn, num, body)
+		if err != nil {
+			return nil, err
+		}
+		switch m := m.(type) {
+		case *Small:
+			h.Small(ctx, *m)
+		case *Full:
+			h.Full(ctx, *m)
+		case *Large:
+			h.Large(ctx, *m)
+		case *Done:
+			h.Done(ctx, *m)
+		case *AskCall:
+			return func(ctx context.Context) error {
+				out, err := h.Ask(ctx, *m)
+				if err != nil {
+					return err
+				}
+				return c.replyAsk(ctx, m.call, &out)
+			}, nil
+		case *AskReply:
+			return nil, msg.BadBody("ask", "a client does not send it")
+		}
+		return nil, nil
+	})
+}
+
+// Serve accepts connections until ctx ends or the server is closed, and has each
+// served by what handler returns for it, which may be the same for all. Then it
+// waits for those that are open to end. It returns ctx's error, or nil.
+func (s Server) Serve(ctx context.Context, handler func(*Conn) Handler) error {
+	return s.ServeConns(ctx, func(ctx context.Context, m *msg.Conn) {
+		c := New(m)
+		c.Serve(ctx, handler(c))
+	})
+}
+
 // Client makes calls on a connection, any number at a time, from any number of
-// goroutines. The connection receives for nobody else from then on.
+// goroutines. The connection receives for nobody else from then on. A call that
+// failed at the other end returns a *msg.CallError; one whose context ends is given
+// up there too.
 type Client struct {
 	conn   *Conn
 	caller *msg.Caller
 }
 
 // NewClient makes a client of a connection. Messages that are no replies go to
-// other while a call waits, one at a time; it may be nil.
+// other, one at a time and in order, while a call waits or Run runs; other may make
+// calls itself. Each message is other's to keep. other may be nil: then they are
+// dropped.
 func NewClient(c *Conn, other func(Msg)) *Client {
+	if c == nil {
+		panic("trip: NewClient with a nil Conn: get one from Connect, New, Pair or Adopt")
+	}
 	k := &Client{conn: c}
-	var take func(num uint16, body []byte)
+	var take func(num uint16, body []byte) (func(), error)
 	if other != nil {
-		take = func(num uint16, body []byte) {
-			if m, err := clone(c.Conn, num, body); err == nil {
-				other(m)
-			}
+		take = func(num uint16, body []byte) (func(), error) {
+			m, err := clone(c.Conn, num, body)
+			return func() { other(m) }, err
 		}
 	}
 	k.caller = msg.NewCaller(c.Conn, take)
 	return k
+}
+
+// Run delivers messages to the function given to NewClient whether or not a call
+// waits, until the connection or ctx ends. It returns nil when either end has closed
+// the connection, otherwise why it ended. A program that is sent messages has a
+// goroutine in it.
+func (k *Client) Run(ctx context.Context) error {
+	if k == nil {
+		panic("trip: Run of a nil Client: make it with NewClient")
+	}
+	return k.caller.Run(ctx)
 }
 
 // Ask calls the rpc ask and waits for its reply.

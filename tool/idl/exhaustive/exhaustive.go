@@ -8,6 +8,10 @@
 // checked against them. So a message that is added to an interface file shows
 // every switch that does not know it.
 //
+// Some messages go one way only: a client never receives a call, nor a server a
+// reply. A message says so by methods called toServer and toClient. A switch that has
+// a case for all that go one way is complete.
+//
 // A switch with a default clause has said what it does with the rest and is not
 // reported, unless the flag -strict is set. A case nil is neither wanted nor in
 // the way.
@@ -16,6 +20,7 @@ package exhaustive
 import (
 	"go/ast"
 	"go/types"
+	"slices"
 	"sort"
 	"strings"
 
@@ -49,22 +54,17 @@ func run(pass *analysis.Pass) (any, error) {
 		if named == nil {
 			return
 		}
-		missing := members(named)
+		var cases []types.Type
 		for _, clause := range sw.Body.List {
 			list := clause.(*ast.CaseClause).List
 			if list == nil && !strict {
 				return
 			}
 			for _, e := range list {
-				t := pass.TypesInfo.TypeOf(e)
-				for i := 0; i < len(missing); i++ {
-					if covers(t, missing[i]) {
-						missing = append(missing[:i], missing[i+1:]...)
-						i--
-					}
-				}
+				cases = append(cases, pass.TypesInfo.TypeOf(e))
 			}
 		}
+		missing, who := left(named, cases)
 		if len(missing) == 0 {
 			return
 		}
@@ -73,9 +73,67 @@ func run(pass *analysis.Pass) (any, error) {
 			names[i] = types.TypeString(m, types.RelativeTo(pass.Pkg))
 		}
 		sort.Strings(names)
-		pass.Reportf(sw.Pos(), "type switch on %s leaves out %s", types.TypeString(named, types.RelativeTo(pass.Pkg)), strings.Join(names, ", "))
+		pass.Reportf(sw.Pos(), "type switch on %s leaves out %s%s", types.TypeString(named, types.RelativeTo(pass.Pkg)), strings.Join(names, ", "), who)
 	})
 	return nil, nil
+}
+
+// directions are the methods that mark the messages of one direction, and who
+// receives them.
+var directions = []struct{ marker, who string }{
+	{"toServer", ", which a server receives"},
+	{"toClient", ", which a client receives"},
+}
+
+// left is which messages the cases leave out, and of whose: of those of one
+// direction if the cases name no message that goes the other way only.
+func left(sealed *types.Named, cases []types.Type) (missing []types.Type, who string) {
+	all := members(sealed)
+	missing = uncovered(all, cases)
+	for _, d := range directions { // unless the type is that of one direction
+		if marked(sealed, "toServer", sealed.Obj().Pkg()) || marked(sealed, "toClient", sealed.Obj().Pkg()) {
+			break
+		}
+		var way, other []types.Type
+		for _, m := range all {
+			if marked(m, d.marker, sealed.Obj().Pkg()) {
+				way = append(way, m)
+			} else {
+				other = append(other, m)
+			}
+		}
+		if len(way) == 0 || named(other, cases) {
+			continue
+		}
+		if rest := uncovered(way, cases); len(rest) < len(missing) {
+			missing, who = rest, d.who
+		}
+	}
+	return missing, who
+}
+
+// marked says that t has the method.
+func marked(t types.Type, method string, pkg *types.Package) bool {
+	found, _, _ := types.LookupFieldOrMethod(t, true, pkg, method)
+	_, ok := found.(*types.Func)
+	return ok
+}
+
+// uncovered are the messages that no case takes.
+func uncovered(messages, cases []types.Type) (out []types.Type) {
+	for _, m := range messages {
+		if !slices.ContainsFunc(cases, func(t types.Type) bool { return covers(t, m) }) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// named says that a case is one of the messages.
+func named(messages, cases []types.Type) bool {
+	return slices.ContainsFunc(messages, func(m types.Type) bool {
+		return slices.ContainsFunc(cases, func(t types.Type) bool { return types.Identical(t, m) })
+	})
 }
 
 // subject is the sealed type that sw switches on, or nil.

@@ -7,7 +7,7 @@ import (
 )
 
 func TestAnalyzer(t *testing.T) {
-	analysistest.Run(t, analysistest.TestData(), Analyzer, "use", "wire")
+	analysistest.Run(t, analysistest.TestData(), Analyzer, "use", "wire", "ways")
 }
 
 func TestStrict(t *testing.T) {
