@@ -26,6 +26,7 @@ var frames struct {
 
 	free    atomic.Int64 // frames that allocFrame can still give
 	reserve int64        // of those, only the kernel itself gets so many last ones
+	short   int64        // with fewer than so many, threads wait (MemoryShort); immutable after boot
 	kernel  atomic.Int64 // frames of the Go heap and other kernel memory
 }
 
@@ -82,6 +83,9 @@ func kernelFrame(c *amd64.CPU) uint64 {
 		fatal(c, "kernel memory is exhausted")
 	}
 	frames.kernel.Add(1)
+	if frames.free.Load() < frames.short {
+		attention.short.Store(1)
+	}
 	zeroFrame(pa)
 	return pa
 }
@@ -121,6 +125,7 @@ func initFrames(mapPA uint64, entries int, hole [2]uint64, low uint64, keep [][2
 	}
 	f.total = int(f.free.Load())
 	f.reserve = min(max(int64(f.total)/16, 2048), 16384) // 8 to 64 MiB
+	f.short = f.reserve * 3 / 4
 }
 
 // addRegion adds [start, end) minus what must be kept.

@@ -1,6 +1,7 @@
 package nucleus
 
 import (
+	"sync/atomic"
 	"unsafe"
 
 	"hardtack/arch/amd64"
@@ -74,9 +75,22 @@ func serveFree(c *amd64.CPU, in, n uint64) uint64 {
 	return 0
 }
 
-// LowMemory reports that the kernel's own reserve is half used up: somebody's
-// memory must be taken.
-func LowMemory() bool { return frames.free.Load() < frames.reserve/2 }
+// Attention tells whether MessagesDue or MemoryShort may have something to say.
+func Attention() bool { return (*atomic.Uint64)(unsafe.Pointer(&attention)).Load() != 0 }
+
+// MemoryShort reports that a part of the kernel's own reserve is used up: memory must be
+// made free before threads go on to take more.
+func MemoryShort() bool {
+	if attention.short.Load() == 0 {
+		return false
+	}
+	attention.short.Store(0)
+	if frames.free.Load() >= frames.short {
+		return false
+	}
+	attention.short.Store(1)
+	return true
+}
 
 // GiveFrame gives the allocator a frame that it never had (a page of the boot
 // archive that nobody uses).

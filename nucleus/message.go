@@ -55,7 +55,7 @@ func occupy(c *amd64.CPU, run uint32, now int64) (*amd64.UserState, bool) {
 	me := int32(c.Index) + 1
 	v.CPU.Store(me)
 	c.UserSpace.Store(q.space) // also the fence before the checks
-	if v.Kick.Load()|v.Work.Load()&^amd64.WorkLater|due.Load()&dueNow != 0 {
+	if v.Kick.Load()|v.Work.Load()&^amd64.WorkLater|attention.due.Load()&dueNow != 0 {
 		return leave(v, true), false
 	}
 	if gen := load64(q.gen); c.Space != q.space || c.Gen != gen {
@@ -77,7 +77,7 @@ func limit(u *amd64.UserState, op uint32) bool {
 		return false
 	}
 	if meeting.Limit(u.Partner, u.RDX) {
-		due.Store(dueNow)
+		attention.due.Store(dueNow)
 	}
 	return true
 }
@@ -130,11 +130,11 @@ func serveOther(c *amd64.CPU, u *amd64.UserState, op uint32, now int64) (next *a
 		}
 		whole := take(u, i, r)
 		u.CPU.Store(int32(c.Index) + 1) // also the fence before the checks
-		d := due.Load()
+		d := attention.due.Load()
 		if d == 0 && meeting.Waiting(c.Index) {
 			if d = dueNow; numCPU.Load() == 1 {
 				d = dueLater // nobody else could run it: perhaps the next call does
-				due.Store(d)
+				attention.due.Store(d)
 			} else if callLingerer(c) {
 				d = dueLater
 			}
@@ -148,7 +148,7 @@ func serveOther(c *amd64.CPU, u *amd64.UserState, op uint32, now int64) (next *a
 	}
 	if run == 0 || !meeting.IsDirect(run) {
 		if meeting.Put(c.Index) {
-			due.Store(dueNow)
+			attention.due.Store(dueNow)
 		}
 		if busy(u) {
 			cancelBusy(c, id)
@@ -159,8 +159,8 @@ func serveOther(c *amd64.CPU, u *amd64.UserState, op uint32, now int64) (next *a
 	if busy(u) {
 		cancelBusy(c, id)
 	}
-	if due.Load() == dueLater && !meeting.Waiting(c.Index) {
-		due.Store(0) // it was the last
+	if attention.due.Load() == dueLater && !meeting.Waiting(c.Index) {
+		attention.due.Store(0) // it was the last
 	}
 	q := &partners[run%ipc.MaxThreads]
 	v := userStateAt(q.state)
@@ -186,7 +186,7 @@ func elsewhere(u *amd64.UserState) *amd64.UserState {
 // leave leaves user mode after a call that is over, whole if its result is in the
 // registers.
 func leave(u *amd64.UserState, whole bool) *amd64.UserState {
-	due.Store(dueNow)
+	attention.due.Store(dueNow)
 	u.Trap.Kind, u.Trap.Error = amd64.TrapMessage, 0
 	if !whole {
 		u.Trap.Error = 1
@@ -206,7 +206,7 @@ func busy(u *amd64.UserState) bool {
 func cancelBusy(c *amd64.CPU, id ipc.ID) {
 	meeting.Cancel(c.Index, id)
 	meeting.Put(c.Index) // Cancel made somebody current
-	due.Store(dueNow)
+	attention.due.Store(dueNow)
 }
 
 // perform carries out an operation of a thread that is ready and in no queue. The
@@ -370,7 +370,7 @@ func serveMeeting(c *amd64.CPU, what, a, b uint64) uint64 {
 		}
 	}
 	if n.Put(core) {
-		due.Store(dueNow)
+		attention.due.Store(dueNow)
 	}
 	return r
 }

@@ -128,9 +128,16 @@ var callShapes = [8]callShape{
 // MessageTarget says what a message call, less abi.Base, wants of its descriptor.
 func MessageTarget(op uint32) TargetKind { return callShapes[op%8].kind }
 
-// due says that ServeMessages has something to do: threads in run queues, objects
-// that are marked, an earlier deadline.
-var due atomic.Uint32
+// attention is what a thread's goroutine looks at, with one load (Attention), whenever
+// user mode was left.
+var attention struct {
+	// due says that ServeMessages has something to do: threads in run queues, objects
+	// that are marked, an earlier deadline.
+	due atomic.Uint32
+	// short says that little is left of the kernel's reserve of frames.
+	short atomic.Uint32
+	_     [0]atomic.Uint64 // for the alignment
+}
 
 // What due may be. Threads that the only CPU woke can wait until it leaves user mode:
 // if the one that it runs waits first, the nucleus goes on with them.
@@ -140,7 +147,7 @@ const (
 )
 
 // MessagesDue tells whether ServeMessages has something to do.
-func MessagesDue() bool { return due.Load() != 0 }
+func MessagesDue() bool { return attention.due.Load() != 0 }
 
 // An observed object is one that is polled: who makes it ready marks it.
 type observed struct{ watched, marked atomic.Uint32 }
@@ -155,7 +162,7 @@ func (o *observed) mark() {
 	if o.watched.Add(0) != 0 { // locked: after the store that made it ready
 		o.marked.Store(1)
 		marks.Store(1)
-		due.Store(dueNow)
+		attention.due.Store(dueNow)
 	}
 }
 
@@ -197,8 +204,8 @@ func messageCall(what, a, b uint64) (uint64, linux.Errno) {
 // is to be called when user mode was left with TrapMessage or with nobody, and after
 // the other functions here that say so.
 func ServeMessages() {
-	for due.Load() != 0 {
-		due.Store(0)
+	for attention.due.Load() != 0 {
+		attention.due.Store(0)
 		for {
 			woken := amd64.Syscall(sysMessage, messageTake, 0, 0)
 			for w := woken; w != 0; w >>= 16 {
@@ -235,7 +242,7 @@ func ExpireMessages(now int64) {
 			break
 		}
 	}
-	due.Store(dueNow) // MessageDeadline wants to know what is left
+	attention.due.Store(dueNow) // MessageDeadline wants to know what is left
 }
 
 // Join makes a thread one that can make message calls, and returns its name. Its

@@ -141,6 +141,7 @@ func (k *kernel) setClock(tables *acpi.Tables) {
 
 func (k *kernel) initProcesses() {
 	proc.Interrupt = serveInterrupt
+	proc.Relieve, proc.Killed = startRelief, reportKilled
 	proc.CPUs = nucleus.CPUs
 	proc.InitExited = k.initExited
 	proc.Reboot = k.reboot

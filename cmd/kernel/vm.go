@@ -41,21 +41,42 @@ var relieving atomic.Bool
 // look at whether the kernel itself still has memory.
 func serveInterrupt() {
 	nucleus.RunPending()
-	if nucleus.LowMemory() && relieving.CompareAndSwap(false, true) {
+	if nucleus.MemoryShort() {
+		startRelief()
+	}
+}
+
+func startRelief() {
+	if relieving.CompareAndSwap(false, true) {
 		go relieve()
 	}
 }
 
 // relieve gives clean pages of files, names and the kernel's garbage back, and if that
-// is not enough takes the memory of the biggest process.
+// is not enough takes the memory of the biggest process, and of the next.
 func relieve() {
-	pagecache.Reclaim(2048)
-	if !mem.Squeeze() {
-		debug.FreeOSMemory()
+	defer relieving.Store(false)
+	for nucleus.MemoryShort() {
+		pagecache.Reclaim(2048)
+		if !mem.Squeeze() {
+			debug.FreeOSMemory()
+		}
+		if !nucleus.MemoryShort() {
+			return
+		}
+		if victim := proc.KillBiggest(); victim != nil {
+			for range 100 { // until its memory has come back
+				if victim.Zombie() {
+					break
+				}
+				time.Sleep(time.Millisecond)
+			}
+		}
 	}
-	if nucleus.LowMemory() {
-		proc.KillBiggest()
-		time.Sleep(100 * time.Millisecond) // until its memory has come back
-	}
-	relieving.Store(false)
+}
+
+// reportKilled says on the console who died for memory.
+func reportKilled(p *proc.Process, had proc.Holding) {
+	warn("out of memory: process %d (%s), uid %d, is killed; it has %d KiB of pages, and about %d KiB in the kernel",
+		p.PID, p.Name(), had.UID, had.Pages>>10, had.Kernel>>10)
 }

@@ -5,6 +5,7 @@ import (
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
+	"hardtack/kernel/mem"
 	"hardtack/kernel/uio"
 	"hardtack/kernel/vfs"
 	"hardtack/kernel/wait"
@@ -260,4 +261,18 @@ func (x *anon) LockInode() *vfs.Inode {
 	}
 	x.p.locks.CompareAndSwap(nil, new(vfs.Inode))
 	return x.p.locks.Load()
+}
+
+// Held is the end's part of the pages.
+func (e *end) Held() int64 {
+	p := e.p
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := int64(0)
+	for _, f := range p.frames {
+		if f != 0 {
+			n += mem.PageSize
+		}
+	}
+	return n / int64(max(p.readers+p.writers, 1))
 }

@@ -2,12 +2,41 @@ package proc
 
 import (
 	"runtime"
+	"sync"
 	"sync/atomic"
 
 	"hardtack/kernel/kern"
 	"hardtack/kernel/mem"
+	"hardtack/kernel/vfs"
 	"hardtack/kernel/wait"
+	"hardtack/nucleus"
 )
+
+// Hooks for want of memory, which cmd/kernel fills.
+var (
+	// Relieve makes memory free, in a goroutine of its own; the call returns at once.
+	Relieve = func() {}
+	// Killed hears who was killed for memory and what it had.
+	Killed = func(p *Process, had Holding) {}
+)
+
+// memoryPause is how long a thread waits before it looks again, in nanoseconds.
+const memoryPause = 1_000_000
+
+// awaitMemory holds a thread back that wants something of the kernel while the kernel's
+// own reserve of memory is used up in part. The thread holds nothing. What calls under
+// way still need comes from the rest of the reserve. A thread that is to end goes on:
+// its end gives memory back.
+func (t *Thread) awaitMemory() {
+	for nucleus.MemoryShort() {
+		Relieve()
+		t.Arm()
+		if t.User.Work.Load()&workExit != 0 {
+			return
+		}
+		t.SleepUninterruptible(wait.Now() + memoryPause)
+	}
+}
 
 // outOfMemory is a fault that found no memory: the kernel gives up what it keeps in
 // its heap for speed, or the biggest process dies, and the thread tries again.
@@ -36,50 +65,121 @@ var lastOOM atomic.Int64 // monotonic nanoseconds
 
 func init() { lastOOM.Store(-1 << 62) }
 
-// KillBiggest kills the process that uses most memory (oom_score_adj counted
+// victimTime is how long a process that dies may take to give its memory back before
+// another is killed, in nanoseconds.
+const victimTime = 2_000_000_000
+
+// killer knows whose death is waited for.
+var killer struct {
+	mu     sync.Mutex
+	victim *Process // guarded by mu; nil for nobody
+	since  int64    // guarded by mu; monotonic nanoseconds
+}
+
+// KillBiggest kills the process that holds most memory (oom_score_adj counted
 // in thousandths of all memory) and returns it; process 1 only when it is
-// alone. A victim that is still on its way out is enough: nobody else dies.
+// alone. A victim that is still on its way out is enough: nobody else dies before it
+// has given its memory back, or had time to.
 func KillBiggest() *Process {
-	var victim *Process
-	best := int64(-1)
-	Each(func(p *Process) bool {
-		if p.Zombie() {
-			return true
-		}
-		p.mu.Lock()
-		dying := p.exiting && len(p.threads) > 0
-		p.mu.Unlock()
-		adj := int64(p.oomScore.Load())
-		if adj == -1000 || p.PID == 1 {
-			return true
-		}
-		score := p.residentPages()
-		if dying && score > 0 {
-			victim, best = p, 1<<62
-			return false
-		}
-		if score += adj * int64(mem.Total()) / 1000; score >= best { // of equals the youngest
-			victim, best = p, score
-		}
-		return true
-	})
+	killer.mu.Lock()
+	defer killer.mu.Unlock()
+	now := kern.Monotonic()
+	lastOOM.Store(now)
+	if v := killer.victim; v != nil && !v.Zombie() && now-killer.since < victimTime {
+		return v
+	}
+	victim, had, dying := biggest()
+	if dying != nil && dying != killer.victim {
+		killer.victim, killer.since = dying, now
+		return dying
+	}
 	if victim == nil {
-		victim = Lookup(1)
+		if victim = Lookup(1); victim == nil {
+			return nil
+		}
 	}
-	lastOOM.Store(kern.Monotonic())
-	if victim != nil && best != 1<<62 {
-		victim.kill()
-	}
+	killer.victim, killer.since = victim, now
+	Killed(victim, had)
+	victim.kill()
 	runtime.Gosched()
 	return victim
 }
 
-// residentPages returns how many frames the process's address space holds.
-func (p *Process) residentPages() int64 {
-	s := p.AcquireSpace()
-	if s == nil {
-		return 0
+// biggest finds who is to die; dying is somebody who does already and has not given its
+// memory back.
+func biggest() (victim *Process, had Holding, dying *Process) {
+	best := int64(-1 << 62)
+	Each(func(p *Process) bool {
+		adj := int64(p.oomScore.Load())
+		if p.Zombie() || adj == -1000 || p.PID == 1 {
+			return true
+		}
+		p.mu.Lock()
+		ends := p.exiting && len(p.threads) > 0
+		p.mu.Unlock()
+		if ends {
+			dying = p
+			return true
+		}
+		h := p.Holding()
+		if score := h.all() + adj*int64(mem.Total())*mem.PageSize/1000; score >= best { // of equals the youngest
+			victim, had, best = p, h, score
+		}
+		return true
+	})
+	return victim, had, dying
+}
+
+// Holding is what a process holds of memory, in bytes.
+type Holding struct {
+	UID    uint32 // whose process it is
+	Pages  int64  // of its address space, with page tables
+	Kernel int64  // of the kernel's heap and of pages that its open files keep, about
+}
+
+func (h Holding) all() int64 { return h.Pages + h.Kernel }
+
+// What a thread takes of the kernel's heap, with its goroutine's stack, and a process.
+const (
+	threadBytes  = 16 << 10
+	processBytes = 8 << 10
+)
+
+// Holding estimates what would be free if the process ended. What it shares with others
+// counts in part.
+func (p *Process) Holding() Holding {
+	h := Holding{UID: p.uid.Load(), Kernel: processBytes + p.fileBytes()}
+	p.mu.Lock()
+	h.Kernel += int64(len(p.threads)) * threadBytes
+	p.mu.Unlock()
+	if s := p.AcquireSpace(); s != nil {
+		h.Pages = s.RSS() * mem.PageSize
+		s.Release()
 	}
-	defer s.Release()
-	return s.RSS()
+	return h
+}
+
+// fileBytes is the process's part of what its open files take.
+func (p *Process) fileBytes() (sum int64) {
+	var batch [64]*vfs.File
+	for fd := int32(0); fd >= 0; {
+		n := 0
+		p.mu.Lock()
+		if t, _ := p.subject(); t != nil && t.FDs != nil {
+			for fd = t.FDs.Next(fd); fd >= 0 && n < len(batch); fd = t.FDs.Next(fd + 1) {
+				if f, _ := t.FDs.Hold(fd); f != nil { // the end of a file may signal this process
+					batch[n] = f
+					n++
+				}
+			}
+		} else {
+			fd = -1
+		}
+		p.mu.Unlock()
+		for _, f := range batch[:n] {
+			sum += f.HeldBytes() / max(f.Refs()-1, 1)
+			f.Put()
+		}
+	}
+	return sum
 }

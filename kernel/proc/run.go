@@ -25,10 +25,10 @@ func (t *Thread) loop() *Thread {
 				return nil
 			}
 		}
-		if nucleus.MessagesDue() {
-			nucleus.ServeMessages()
-		}
 		trap := &t.User.Trap
+		if nucleus.Attention() {
+			t.attend(trap)
+		}
 		switch trap.Kind {
 		case nucleus.TrapSyscall:
 			Syscall(t)
@@ -45,6 +45,17 @@ func (t *Thread) loop() *Thread {
 		if t.User.Work.Load() != 0 && !t.handleWork() {
 			return t
 		}
+	}
+}
+
+// attend does what is due whenever user mode is left. A thread that wants something of
+// the kernel waits while the kernel's memory is short.
+func (t *Thread) attend(trap *nucleus.Trap) {
+	if nucleus.MessagesDue() {
+		nucleus.ServeMessages()
+	}
+	if trap.Kind != nucleus.TrapInterrupt && trap.Kind != nucleus.TrapMessage {
+		t.awaitMemory()
 	}
 }
 

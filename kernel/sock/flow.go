@@ -448,3 +448,25 @@ func (f *Flow) EachRight(fn func(*vfs.File)) {
 		}
 	}
 }
+
+// What a record takes, and a file that is under way.
+const (
+	recordBytes = 160
+	rightBytes  = 768
+)
+
+// Held is the memory of what waits in the flow.
+func (f *Flow) Held() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := int64(cap(f.recs)) * recordBytes
+	if f.mem != nil {
+		n += int64(len(f.mem.b))
+	}
+	for i := f.head; i < len(f.recs); i++ {
+		if a := f.recs[i].anc; a != nil {
+			n += recordBytes + int64(len(a.Rights))*rightBytes
+		}
+	}
+	return n
+}

@@ -303,3 +303,10 @@ func (in *Inotify) Release(*File) {
 	}
 	instances.Release(in.user, 1)
 }
+
+// Held counts watches and events.
+func (in *Inotify) Held() int64 {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return int64(cap(in.events))*64 + int64(in.bytes) + int64(len(in.watches))*fileBytes
+}

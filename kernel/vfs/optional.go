@@ -12,6 +12,11 @@ type (
 	RangeSyncer interface {
 		SyncRange(c *kern.Ctx, f *File, off, n int64) linux.Errno
 	}
+	// Holder says how many bytes of the kernel's heap, and of pages that nobody else
+	// has, live because the file is open, about.
+	Holder interface {
+		Held() int64
+	}
 	// Advisor hears what fadvise and readahead say of a range; n 0 is to the end.
 	Advisor interface {
 		Advise(f *File, off, n int64, advice uint32) linux.Errno
@@ -34,3 +39,14 @@ type (
 		Allocate(c *kern.Ctx, f *File, mode uint32, off, n int64) linux.Errno
 	}
 )
+
+// fileBytes is what an open file takes by itself, with what it is about.
+const fileBytes = 512
+
+// HeldBytes estimates the kernel's memory that lives because the file is open.
+func (f *File) HeldBytes() int64 {
+	if h, ok := f.Ops.(Holder); ok {
+		return fileBytes + h.Held()
+	}
+	return fileBytes
+}
