@@ -53,7 +53,8 @@ func startRelief() {
 }
 
 // relieve gives clean pages of files, names and the kernel's garbage back, and if that
-// is not enough takes the memory of the biggest process, and of the next.
+// is not enough takes the memory of the biggest process, and of the next, until a
+// sixteenth of all memory may come back.
 func relieve() {
 	defer relieving.Store(false)
 	for nucleus.MemoryShort() {
@@ -64,7 +65,7 @@ func relieve() {
 		if !nucleus.MemoryShort() {
 			return
 		}
-		if victim := proc.KillBiggest(); victim != nil {
+		if victim := proc.Kill(int64(nucleus.MemoryInfo().Total) * mem.PageSize / 16); victim != nil {
 			for range 100 { // until its memory has come back
 				if victim.Zombie() {
 					break

@@ -80,7 +80,11 @@ var killer struct {
 // in thousandths of all memory) and returns it; process 1 only when it is
 // alone. A victim that is still on its way out is enough: nobody else dies before it
 // has given its memory back, or had time to.
-func KillBiggest() *Process {
+func KillBiggest() *Process { return Kill(1) }
+
+// Kill is KillBiggest for so many bytes. If the biggest process has less, others of its
+// user die with it that have nearly as much.
+func Kill(bytes int64) *Process {
 	killer.mu.Lock()
 	defer killer.mu.Unlock()
 	now := kern.Monotonic()
@@ -88,27 +92,41 @@ func KillBiggest() *Process {
 	if v := killer.victim; v != nil && !v.Zombie() && now-killer.since < victimTime {
 		return v
 	}
-	victim, had, dying := biggest()
+	list, dying := candidates()
 	if dying != nil && dying != killer.victim {
 		killer.victim, killer.since = dying, now
 		return dying
 	}
-	if victim == nil {
-		if victim = Lookup(1); victim == nil {
+	first := list[0]
+	if first.p == nil {
+		if first.p = Lookup(1); first.p == nil {
 			return nil
 		}
 	}
-	killer.victim, killer.since = victim, now
-	Killed(victim, had)
-	victim.kill()
+	killer.victim, killer.since = first.p, now
+	list[0] = first
+	for _, v := range list {
+		if v.p == nil || v.had.UID != first.had.UID || v.score < first.score/2 || bytes <= 0 {
+			break
+		}
+		Killed(v.p, v.had)
+		v.p.kill()
+		bytes -= v.had.all()
+	}
 	runtime.Gosched()
-	return victim
+	return first.p
 }
 
-// biggest finds who is to die; dying is somebody who does already and has not given its
-// memory back.
-func biggest() (victim *Process, had Holding, dying *Process) {
-	best := int64(-1 << 62)
+// candidate is a process that may die.
+type candidate struct {
+	p     *Process // nil for none
+	had   Holding
+	score int64
+}
+
+// candidates finds the biggest processes, in order, and somebody who dies already and
+// has not given memory back.
+func candidates() (list [16]candidate, dying *Process) {
 	Each(func(p *Process) bool {
 		adj := int64(p.oomScore.Load())
 		if p.Zombie() || adj == -1000 || p.PID == 1 {
@@ -121,13 +139,16 @@ func biggest() (victim *Process, had Holding, dying *Process) {
 			dying = p
 			return true
 		}
-		h := p.Holding()
-		if score := h.all() + adj*int64(mem.Total())*mem.PageSize/1000; score >= best { // of equals the youngest
-			victim, had, best = p, h, score
+		c := candidate{p: p, had: p.Holding()}
+		c.score = c.had.all() + adj*int64(mem.Total())*mem.PageSize/1000
+		for i := range list { // of equals the youngest is first
+			if list[i].p == nil || c.score >= list[i].score {
+				list[i], c = c, list[i]
+			}
 		}
 		return true
 	})
-	return victim, had, dying
+	return list, dying
 }
 
 // Holding is what a process holds of memory, in bytes.

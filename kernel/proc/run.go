@@ -25,10 +25,10 @@ func (t *Thread) loop() *Thread {
 				return nil
 			}
 		}
-		trap := &t.User.Trap
 		if nucleus.Attention() {
-			t.attend(trap)
+			t.attend()
 		}
+		trap := &t.User.Trap
 		switch trap.Kind {
 		case nucleus.TrapSyscall:
 			Syscall(t)
@@ -50,11 +50,11 @@ func (t *Thread) loop() *Thread {
 
 // attend does what is due whenever user mode is left. A thread that wants something of
 // the kernel waits while the kernel's memory is short.
-func (t *Thread) attend(trap *nucleus.Trap) {
+func (t *Thread) attend() {
 	if nucleus.MessagesDue() {
 		nucleus.ServeMessages()
 	}
-	if trap.Kind != nucleus.TrapInterrupt && trap.Kind != nucleus.TrapMessage {
+	if trap := &t.User.Trap; trap.Kind != nucleus.TrapInterrupt && trap.Kind != nucleus.TrapMessage {
 		t.awaitMemory()
 	}
 }

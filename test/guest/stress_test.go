@@ -67,6 +67,32 @@ func TestUsersShare(t *testing.T) {
 	}
 }
 
+// TestHeap has a user leave no memory to files and then fill the kernel's heap: nobody's
+// program may stop the machine so. HARDTACK_STRESS names a single way.
+func TestHeap(t *testing.T) {
+	needGuest(t)
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip("needs gcc: install gcc and libc6-dev")
+	}
+	repo, dir := repository(t), t.TempDir()
+	if err := cBuild(filepath.Join(dir, "heap"), filepath.Join(repo, "test", "guest", "stress", "heap.c")); err != nil {
+		t.Fatal(err)
+	}
+	tool := command(t, repo, dir)
+	root := guestRoot(t, dir, "heap")
+	argv := []string{"/heap"}
+	if only := os.Getenv("HARDTACK_STRESS"); only != "" {
+		argv = append(argv, only)
+	}
+	out, err := inGuest(t, tool, root, 6*time.Minute, []string{"--memory", "128M"}, argv...)
+	if err != nil || !strings.Contains(out, "heap: ok") {
+		t.Errorf("heap: %v\n%s", err, words(out, 60))
+	}
+	if !strings.Contains(out, "out of memory: process") {
+		t.Errorf("nobody was killed\n%s", words(out, 60))
+	}
+}
+
 // TestClash has threads and processes use what others close, unmount, exit from or
 // replace at the same moment, on a kernel that checks its locks. HARDTACK_STORM is for how
 // many seconds each, HARDTACK_STRESS names a single one.
