@@ -327,7 +327,7 @@ func (t *Thread) place(c *Thread, a *CloneArgs) linux.Errno {
 	p.mu.Unlock()
 	if q != p {
 		q.PID, c.PID = id, id
-		q.leader = c
+		q.leader, q.first = c, c
 		q.threads = append(q.threads, c)
 		parent, maker := p, t.TID
 		if a.Flags&linux.CLONE_PARENT != 0 {

@@ -388,7 +388,7 @@ func (t *Thread) becomeLeader() {
 	dropPID(t.TID)
 	p.mu.Lock()
 	t.TID = p.PID
-	p.leader = t
+	p.leader, p.first = t, t
 	p.uncharge() // for the old leader
 	p.mu.Unlock()
 	slotOf(p.PID).thread.Store(t)

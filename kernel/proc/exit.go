@@ -72,13 +72,10 @@ func (p *Process) aliveBut(t *Thread) (n int) {
 func (p *Process) statusOf(t *Thread) int32 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	switch {
-	case p.exiting:
+	if p.exiting {
 		return p.status
-	case t.TID == p.PID:
-		return t.exitStatus
 	}
-	return p.leaderStatus
+	return t.exitStatus
 }
 
 // giveUp ends the thread's share of address space, descriptors and directories,
@@ -136,9 +133,6 @@ func (t *Thread) unlink() {
 		p.uncharge()
 	} else {
 		p.leader = nil
-		p.leaderStatus = t.exitStatus
-		p.leaderName = t.Name()
-		p.leaderCred = t.Cred()
 	}
 	if p.sig.stop == stopUnderway && t.User.Work.Load()&workStop != 0 {
 		p.oneStopped(&after)
@@ -155,7 +149,11 @@ func (t *Thread) unlink() {
 	after.deliver()
 
 	nThreads.Add(-1)
-	t.state.Store(uint32(StateDead))
+	if t.TID == p.PID {
+		t.state.Store(uint32(StateZombie))
+	} else {
+		t.state.Store(uint32(StateDead))
+	}
 	t.Retire()
 	treeMu.Lock()
 	slotOf(t.TID).thread.CompareAndSwap(t, nil)
@@ -178,7 +176,7 @@ func (p *Process) finish(t *Thread) {
 	p.mu.Lock()
 	if !p.exiting {
 		p.exiting = true
-		p.status = p.leaderStatus
+		p.status = t.exitStatus
 	}
 	p.sig.pending.drop(^linux.SigSet(0))
 	p.sig.stop = stopNone

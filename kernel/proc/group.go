@@ -82,6 +82,9 @@ func (p *Process) Setpgid(pid, pgid int32) linux.Errno {
 	treeMu.Lock()
 	defer treeMu.Unlock()
 	q := Lookup(pid)
+	if q == nil && ByTID(pid) != nil {
+		return linux.EINVAL // a thread that is not the first
+	}
 	if q == nil || q.reaped {
 		return linux.ESRCH
 	}

@@ -42,28 +42,14 @@ func mayInspect(c *kern.Cred, as Creds, o *kern.Cred, s *vm.Space) bool {
 	return o.Permitted&^caps == 0
 }
 
-// subject returns the thread that speaks for the process, which has an address
-// space if any has, and its credentials; nil and the last leader's for a zombie.
-// Called with mu held.
-func (p *Process) subject() (*Thread, *kern.Cred) {
-	t := p.leader
-	if t == nil && len(p.threads) > 0 {
-		t = p.threads[0]
-	}
-	if t == nil {
-		return nil, p.leaderCred
-	}
-	for i := 0; t.Space == nil && i < len(p.threads); i++ {
-		if u := p.threads[i]; u.Space != nil {
-			t = u
-		}
-	}
-	return t, t.Cred()
-}
+// subject returns the thread that speaks for the process, its first one, and its
+// credentials. The thread is nil once it has ended: nothing can be seen through it
+// then. Called with mu held.
+func (p *Process) subject() (*Thread, *kern.Cred) { return p.leader, p.first.Cred() }
 
 // Inspect calls take with the process locked if the asker may look into its
-// thread t, or into the thread that speaks for it if t is nil; u is that
-// thread, nil for a zombie. It reports whether the asker may.
+// thread t, or into its first thread if t is nil; u is that
+// thread, nil if the first has ended. It reports whether the asker may.
 func (p *Process) Inspect(t *Thread, c *kern.Ctx, as Creds, take func(u *Thread)) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -131,6 +131,22 @@ func ByTID(tid int32) *Thread {
 	return nil
 }
 
+// Task returns the thread with a number, and the first thread of a process even if it
+// has ended and waits for the others or for the parent; nil if there is none.
+func Task(tid int32) *Thread {
+	s := slotOf(tid)
+	if s == nil {
+		return nil
+	}
+	if t := s.thread.Load(); t != nil {
+		return t
+	}
+	if p := s.proc.Load(); p != nil {
+		return p.First()
+	}
+	return nil
+}
+
 // Lookup returns the process with a number (zombies too), or nil.
 func Lookup(pid int32) *Process {
 	if s := slotOf(pid); s != nil {

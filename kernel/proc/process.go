@@ -53,11 +53,9 @@ type Process struct {
 	SigQueue wait.Queue
 
 	mu           sync.Mutex
-	threads      []*Thread // living; guarded by mu
-	leader       *Thread   // the thread whose TID is PID, nil once it ended; guarded by mu
-	leaderName   string    // when leader ended; guarded by mu
-	leaderCred   *kern.Cred
-	leaderStatus int32
+	threads      []*Thread      // living; guarded by mu
+	leader       *Thread        // the thread whose TID is PID, nil once it ended; guarded by mu
+	first        *Thread        // the same, which stays; guarded by mu
 	sig          processSignals // guarded by mu
 	exiting      bool           // exit_group or a deadly signal; guarded by mu
 	status       int32          // wait status, once exiting; guarded by mu
@@ -165,20 +163,14 @@ func (p *Process) Zombie() bool { return p.zombie.Load() }
 func (p *Process) Name() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.leader != nil {
-		return p.leader.Name()
-	}
-	return p.leaderName
+	return p.first.Name()
 }
 
 // Cred returns the leader's credentials, of a zombie too.
 func (p *Process) Cred() *kern.Cred {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.leader != nil {
-		return p.leader.Cred()
-	}
-	return p.leaderCred
+	return p.first.Cred()
 }
 
 // State returns what /proc shows of the process.
@@ -186,10 +178,27 @@ func (p *Process) State() State {
 	if p.Zombie() {
 		return StateZombie
 	}
-	if t := p.Main(); t != nil {
-		return t.State()
+	return p.First().State()
+}
+
+// First returns the process's first thread. If that has ended it is a zombie until the
+// process is waited for, though others run.
+func (p *Process) First() *Thread {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.first
+}
+
+// CountThreads returns how many threads there are, the first one with them even if it
+// has ended.
+func (p *Process) CountThreads() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := len(p.threads)
+	if p.leader == nil {
+		n++
 	}
-	return StateZombie
+	return n
 }
 
 // ExitStatus returns a zombie's wait status.

@@ -29,14 +29,12 @@ func (t *Thread) FDSize() int {
 }
 
 // Program returns the address space with a share, or nil, and the program in it.
-func (p *Process) Program() (*vm.Space, *Image) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, t := range p.threads {
-		if t.Space != nil {
-			t.Space.Share()
-			return t.Space, p.image.Load()
-		}
+func (t *Thread) Program() (*vm.Space, *Image) {
+	t.Proc.mu.Lock()
+	defer t.Proc.mu.Unlock()
+	if t.Space == nil {
+		return nil, nil
 	}
-	return nil, nil
+	t.Space.Share()
+	return t.Space, t.Proc.image.Load()
 }

@@ -59,7 +59,7 @@ func newInit(a *StartArgs) *Thread {
 	p.sig.unkillable = true
 	p.sig.user = t.Ctx.User()
 	p.charge()
-	p.leader = t
+	p.leader, p.first = t, t
 	p.threads = append(p.threads, t)
 	treeMu.Lock()
 	if pid := allocPID(0); pid != 1 {

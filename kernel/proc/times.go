@@ -88,7 +88,7 @@ func (t *Thread) Off() int64 { return t.clock.Mine() }
 
 // ran returns for how many ticks the thread has run; called with Proc.mu held.
 func (t *Thread) ran() int64 {
-	if t.startTicks == 0 || t.State() == StateDead {
+	if t.startTicks == 0 || t.State() >= StateZombie {
 		return 0
 	}
 	now := ticks()

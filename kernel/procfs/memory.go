@@ -50,7 +50,7 @@ func (m *memoryText) Read(_ *kern.Ctx, _ *vfs.File, v *uio.Vec, off int64) (done
 	p := m.program
 	switch {
 	case m.n.e.public:
-		if p.space, p.img = m.n.x.process().Program(); p.img == nil {
+		if p.space, p.img = m.n.x.thread().Program(); p.img == nil {
 			return 0, 0
 		}
 		defer p.space.Release()

@@ -70,13 +70,13 @@ func fixed(s string) func(*about) ([]byte, linux.Errno) {
 	return func(*about) ([]byte, linux.Errno) { return []byte(s), 0 }
 }
 
-// thread returns the thread that the file is about: one that speaks for the
-// process where none is named; nil for a zombie.
+// thread returns the thread that the file is about: the process's first one where
+// none is named, which may have ended.
 func (x *about) thread() *proc.Thread {
 	if x.t != nil {
 		return x.t
 	}
-	return x.p.Main()
+	return x.p.First()
 }
 
 // mayLook reports whether the asker may see the inside of the process, and
@@ -137,7 +137,12 @@ func rootPath(x *about) (vfs.Path, linux.Errno) {
 }
 
 // space returns the process's address space with a share, or nil, for sizes.
-func (x *about) space() *vm.Space { return x.process().AcquireSpace() }
+func (x *about) space() *vm.Space {
+	if x.thread().State() >= proc.StateZombie {
+		return nil
+	}
+	return x.process().AcquireSpace()
+}
 
 func readPersonality(x *about) ([]byte, linux.Errno) {
 	v := uint32(0)
@@ -241,7 +246,7 @@ func findTask(x *about, name string) (*entry, *about) {
 	if !ok {
 		return nil, nil
 	}
-	t := proc.ByTID(tid)
+	t := proc.Task(tid)
 	if t == nil || t.Process() != x.p {
 		return nil, nil
 	}
@@ -250,6 +255,10 @@ func findTask(x *about, name string) (*entry, *about) {
 
 func listTasks(x *about, emit func(string, *entry, *about) bool) {
 	var tids []int32
+	first := x.p.First()
+	if first.State() == proc.StateZombie {
+		tids = append(tids, first.TID)
+	}
 	for _, t := range x.p.Threads() {
 		tids = append(tids, t.TID)
 	}

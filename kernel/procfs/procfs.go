@@ -175,9 +175,9 @@ func (n *node) Lookup(c *kern.Ctx, dir *vfs.Inode, name string) (*vfs.Inode, lin
 	return newNode(e, x, inoOf(dir.Ino, name)), 0
 }
 
-// alive reports whether the process is still there.
+// alive reports whether the process is still there, and the thread if it is about one.
 func (n *node) alive() bool {
-	return n.x.p == nil || !n.x.p.Reaped()
+	return n.x.p == nil || !n.x.p.Reaped() && (n.x.t == nil || n.x.t.State() != proc.StateDead)
 }
 
 // ReadLink returns a link's text.

@@ -33,7 +33,7 @@ func init() {
 				return processDir, &about{p: p}
 			}
 			if t := proc.ByTID(pid); t != nil {
-				return processDir, &about{p: t.Process()}
+				return processDir, &about{p: t.Process(), t: t}
 			}
 			return nil, nil
 		}

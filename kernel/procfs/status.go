@@ -27,7 +27,7 @@ type Terminal interface {
 type facts struct {
 	x           *about
 	p           *proc.Process
-	t           *proc.Thread // nil for a zombie
+	t           *proc.Thread
 	name        string
 	state       byte
 	tid         int32
@@ -44,7 +44,7 @@ type facts struct {
 
 func factsOf(x *about) *facts {
 	p := x.process()
-	f := &facts{x: x, p: p, t: x.thread(), name: x.comm(), tid: p.PID, cred: p.Cred(), threads: len(p.Threads())}
+	f := &facts{x: x, p: p, t: x.thread(), name: x.comm(), tid: p.PID, cred: p.Cred(), threads: p.CountThreads()}
 	if f.cred == nil {
 		f.cred = &kern.Cred{}
 	}

@@ -205,7 +205,7 @@ func sysCapget(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	}
 	c := t.Cred()
 	if pid != 0 && pid != t.TID {
-		u := proc.ByTID(pid)
+		u := proc.Task(pid)
 		if u == nil {
 			return 0, linux.ESRCH
 		}

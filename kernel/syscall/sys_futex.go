@@ -135,7 +135,7 @@ func sysSetRobustList(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 func sysGetRobustList(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	u := t
 	if tid := a.Int(0); tid != 0 && tid != t.TID {
-		if u = proc.ByTID(tid); u == nil {
+		if u = proc.Task(tid); u == nil {
 			return 0, linux.ESRCH
 		}
 	}

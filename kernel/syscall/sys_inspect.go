@@ -129,7 +129,7 @@ const (
 func sysKcmp(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	var who [2]*proc.Thread
 	for i := range who {
-		if who[i] = proc.ByTID(a.Int(i)); who[i] == nil {
+		if who[i] = proc.Task(a.Int(i)); who[i] == nil {
 			return 0, linux.ESRCH
 		}
 	}

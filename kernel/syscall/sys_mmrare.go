@@ -54,7 +54,14 @@ func sysMovePages(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if pid == 0 {
 		pid = t.Proc.PID
 	}
-	s, e := inspectSpace(t, pid, proc.RealCreds)
+	p, u := target(pid)
+	if p == nil {
+		return 0, linux.ESRCH
+	}
+	s, _, e := p.InspectSpace(u, &t.Ctx, proc.RealCreds)
+	if e == 0 && s == nil {
+		e = linux.EINVAL
+	}
 	if e != 0 {
 		return 0, e
 	}

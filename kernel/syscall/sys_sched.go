@@ -39,7 +39,7 @@ func threadOf(t *proc.Thread, tid int32) (*proc.Thread, linux.Errno) {
 	if tid == 0 {
 		return t, 0
 	}
-	if u := proc.ByTID(tid); u != nil {
+	if u := proc.Task(tid); u != nil {
 		return u, 0
 	}
 	return nil, linux.ESRCH
@@ -276,6 +276,14 @@ const (
 	prioUser    = 2
 )
 
+// appendThreads adds the threads of a process; of one that has ended, the first.
+func appendThreads(list []*proc.Thread, p *proc.Process) []*proc.Thread {
+	if p.Zombie() {
+		return append(list, p.First())
+	}
+	return append(list, p.Threads()...)
+}
+
 // priorityTargets lists the threads that getpriority and setpriority mean.
 func priorityTargets(t *proc.Thread, which, who int32) ([]*proc.Thread, linux.Errno) {
 	var list []*proc.Thread
@@ -283,7 +291,7 @@ func priorityTargets(t *proc.Thread, which, who int32) ([]*proc.Thread, linux.Er
 	case prioProcess:
 		if who == 0 {
 			list = append(list, t)
-		} else if u := proc.ByTID(who); u != nil {
+		} else if u := proc.Task(who); u != nil {
 			list = append(list, u)
 		}
 	case prioPgrp:
@@ -291,7 +299,7 @@ func priorityTargets(t *proc.Thread, which, who int32) ([]*proc.Thread, linux.Er
 			who = t.Proc.Group().ID
 		}
 		for _, p := range proc.GroupMembers(who) {
-			list = append(list, p.Threads()...)
+			list = appendThreads(list, p)
 		}
 	case prioUser:
 		uid := uint32(who)

@@ -267,7 +267,7 @@ func killThread(t *proc.Thread, tgid, tid int32, sig linux.Signal, info *linux.S
 	}
 	u := proc.ByTID(tid)
 	if u == nil && (tgid == 0 || tgid == tid) {
-		if p := proc.Lookup(tid); p != nil && p.Zombie() {
+		if p := proc.Lookup(tid); p != nil {
 			return sendTo(t, p, nil, sig, info) // it is still there to be asked for
 		}
 	}
