@@ -158,6 +158,9 @@ type stamp struct {
 	short uint32 // seconds where there is no extra field
 }
 
+// Clamp returns the time nearest to ns, nanoseconds since 1970, that an inode can hold.
+func Clamp(ns int64) int64 { return max(ns, -1e9<<31) }
+
 func stampOf(ns int64) stamp {
 	s, n := ns/1e9, ns%1e9
 	if n < 0 {

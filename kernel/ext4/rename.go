@@ -15,11 +15,17 @@ type move struct {
 	old, new       string
 	flags          uint32
 	oldAt, newAt   place // where the names are, or may go
+	white          NewInode
 }
 
 // Rename moves a name, all or nothing; flags are RENAME_NOREPLACE, RENAME_EXCHANGE
 // and RENAME_WHITEOUT, as in renameat2(2).
 func (fs *FS) Rename(from *Inode, old string, to *Inode, new string, flags uint32) error {
+	return fs.RenameAs(from, old, to, new, flags, 0, 0)
+}
+
+// RenameAs is Rename with the owners of a whiteout.
+func (fs *FS) RenameAs(from *Inode, old string, to *Inode, new string, flags, uid, gid uint32) error {
 	if flags&^(linux.RENAME_NOREPLACE|linux.RENAME_EXCHANGE|linux.RENAME_WHITEOUT) != 0 ||
 		flags&linux.RENAME_EXCHANGE != 0 && flags != linux.RENAME_EXCHANGE {
 		return linux.EINVAL
@@ -37,7 +43,8 @@ func (fs *FS) Rename(from *Inode, old string, to *Inode, new string, flags uint3
 		return err
 	}
 	defer fs.unlockDirs(from, to)
-	m := move{fs: fs, from: from, to: to, old: old, new: new, flags: flags}
+	m := move{fs: fs, from: from, to: to, old: old, new: new, flags: flags,
+		white: NewInode{Mode: linux.S_IFCHR, UID: uid, GID: gid}}
 	if m.source, err = from.child(&m.oldAt, old, 0); err != nil {
 		return err
 	}
@@ -220,7 +227,7 @@ func (m *move) run() error {
 	defer h.end()
 	var white *Inode
 	if m.flags&linux.RENAME_WHITEOUT != 0 {
-		white, err = fs.newInode(h, m.from.ino, NewInode{Mode: linux.S_IFCHR})
+		white, err = fs.newInode(h, m.from.ino, m.white)
 		if err != nil {
 			return err
 		}

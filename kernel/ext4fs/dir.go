@@ -44,10 +44,10 @@ func (d *dir) ReadDir(_ *kern.Ctx, f *vfs.File, emit func(d *vfs.Dirent) bool) l
 	if f.Path.Dentry.Gone() {
 		return linux.ENOENT
 	}
+	f.Accessed()
 	if !vfs.EmitDots(f, emit) {
 		return 0
 	}
-	f.Accessed()
 	var e vfs.Dirent // one for all names: it is on the heap
 	err := d.fs.ext.ReadDir(d.in, f.Pos, func(x ext4.Dirent) bool {
 		if x.Name != "." && x.Name != ".." {

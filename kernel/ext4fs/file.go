@@ -40,12 +40,14 @@ func (o *opened) Read(_ *kern.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, li
 	if of.Flags()&linux.O_DIRECT != 0 {
 		return o.readDirect(of, v, off)
 	}
-	if off >= size || n == 0 {
+	if n == 0 {
 		return 0, 0
 	}
-	done, e := o.pages.Read(v, &o.reader, off, int(min(n, size-off)))
-	of.Accessed()
-	return done, e
+	of.Accessed() // at the end of the file too, as on Linux
+	if off >= size {
+		return 0, 0
+	}
+	return o.pages.Read(v, &o.reader, off, int(min(n, size-off)))
 }
 
 // Write writes into the page cache.
@@ -123,8 +125,9 @@ func (o *opened) write(c *kern.Ctx, of *vfs.File, v *uio.Vec, off int64, l *held
 	}
 	if of.Flags()&linux.O_DIRECT != 0 {
 		done, e = f.writeDirect(v, off, l)
-	} else if done, fresh, e = f.writeCached(v, off); done > 0 {
-		f.Written()
+	} else {
+		done, fresh, e = f.writeCached(v, off)
+		f.Written() // even if no byte could be copied, as on Linux
 	}
 	if done > 0 && appending {
 		of.Pos = off + int64(done)
@@ -181,8 +184,11 @@ func (f *file) seekData(off int64, whence int) (int64, linux.Errno) {
 	return off, f.fs.errno(err)
 }
 
-// Map lets the file be mapped.
-func (o *opened) Map(*kern.Ctx, *vfs.File) (mem.Object, linux.Errno) { return &o.pages, 0 }
+// Map lets the file be mapped, which counts as a read.
+func (o *opened) Map(_ *kern.Ctx, of *vfs.File) (mem.Object, linux.Errno) {
+	of.Accessed()
+	return &o.pages, 0
+}
 
 // Cached returns a page that is in memory.
 func (f *file) Cached(n uint64) (mem.Frame, bool) { return f.pages.Cached(n) }

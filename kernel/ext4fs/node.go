@@ -141,12 +141,13 @@ func (n *node) Unlink(_ *kern.Ctx, _ *vfs.Inode, name string, i *vfs.Inode) linu
 
 // RenameInodes moves a name. A file that replaces another is written first: so a
 // crash finds the old content or the new one, and not an empty file.
-func (n *node) RenameInodes(_ *kern.Ctx, _ *vfs.Inode, old string, to *vfs.Inode, name string, flags uint32, source, target *vfs.Inode) linux.Errno {
+func (n *node) RenameInodes(c *kern.Ctx, dir *vfs.Inode, old string, to *vfs.Inode, name string, flags uint32, source, target *vfs.Inode) linux.Errno {
 	if f, ok := source.Node.(*file); ok && target != nil && flags&linux.RENAME_EXCHANGE == 0 {
 		f.pages.WriteBack(0, ^uint64(0))
 	}
 	d := nodeOf(to)
-	if err := n.fs.ext.Rename(n.in, old, d.in, name, flags); err != nil {
+	white := vfs.Whiteout(c, dir)
+	if err := n.fs.ext.RenameAs(n.in, old, d.in, name, flags, white.UID, white.GID); err != nil {
 		return n.fs.errno(err)
 	}
 	nodeOf(source).adoptLinks()
@@ -187,6 +188,7 @@ func (n *node) setAttr(a *vfs.Attr) linux.Errno {
 	if n.Attrs()&vfs.Immutable != 0 {
 		return linux.EPERM
 	}
+	a.Atime, a.Mtime = ext4.Clamp(a.Atime), ext4.Clamp(a.Mtime)
 	at, mt, ct := n.Times()
 	x := ext4.Attr{Atime: &at, Mtime: &mt, Ctime: &ct}
 	if a.Mask&vfs.AttrAtime != 0 {

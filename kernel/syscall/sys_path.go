@@ -17,7 +17,7 @@ var pathCalls = []Call{
 	{linux.SYS_unlinkat, "unlinkat", sysUnlinkat, "works"},
 	{linux.SYS_rename, "rename", sysRename, "works"},
 	{linux.SYS_renameat, "renameat", sysRenameat, "works"},
-	{linux.SYS_renameat2, "renameat2", sysRenameat2, "works except RENAME_WHITEOUT"},
+	{linux.SYS_renameat2, "renameat2", sysRenameat2, "works"},
 	{linux.SYS_link, "link", sysLink, "works"},
 	{linux.SYS_linkat, "linkat", sysLinkat, "works"},
 	{linux.SYS_symlink, "symlink", sysSymlink, "works"},

@@ -323,7 +323,12 @@ func sysUtimensat(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if a[1] != 0 || a.Int(0) == linux.AT_FDCWD {
 		return utimens(t, a.Int(0), a.Addr(1), tm, w)
 	}
-	f := file(t, a.Int(0)) // futimens
+	return futimens(t, a.Int(0), tm)
+}
+
+// futimens sets the times of an open file.
+func futimens(t *proc.Thread, fd int32, tm *vfs.Times) (uint64, linux.Errno) {
+	f := file(t, fd)
 	if f == nil {
 		return 0, linux.EBADF
 	}
@@ -353,6 +358,9 @@ func sysFutimesat(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	tm, e := readTimes(t, a.Addr(2), 1000)
 	if e != 0 {
 		return 0, e
+	}
+	if a[1] == 0 && a.Int(0) != linux.AT_FDCWD {
+		return futimens(t, a.Int(0), tm)
 	}
 	return utimens(t, a.Int(0), a.Addr(1), tm, vfs.FollowLast)
 }

@@ -82,6 +82,7 @@ func transferSome(t *proc.Thread, dst, src *vfs.File, in, out int64, n int, buf 
 				t.Vec.InitBytes(fr.Bytes()[at : at+n])
 				put, e = dst.Ops.Write(&t.Ctx, dst, &t.Vec, out)
 				fr.Put()
+				src.Accessed()
 				return n, put, e
 			}
 		}

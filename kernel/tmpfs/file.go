@@ -51,6 +51,7 @@ func (f *file) page(n uint64) mem.Frame {
 // Read copies straight from the frames.
 func (f *file) Read(_ *kern.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, linux.Errno) {
 	size := f.Size()
+	of.Accessed() // whatever comes of it, as on Linux
 	if off >= size {
 		return 0, 0
 	}
@@ -81,7 +82,6 @@ func (f *file) Read(_ *kern.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, linu
 		off += int64(m)
 		left -= m
 	}
-	of.Accessed()
 	return done, 0
 }
 
@@ -153,6 +153,7 @@ func (f *file) write(c *kern.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, lin
 		off += int64(m)
 		left -= m
 	}
+	f.Modified() // even if no byte could be copied, as on Linux
 	if done == 0 {
 		return 0, e
 	}
@@ -162,7 +163,6 @@ func (f *file) write(c *kern.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, lin
 	if appending {
 		of.Pos = off
 	}
-	f.Modified()
 	return done, 0
 }
 
@@ -404,8 +404,11 @@ func (f *file) reserve(c *kern.Ctx, off, end int64) linux.Errno {
 	return 0
 }
 
-// Map lets the file be mapped.
-func (f *file) Map(*kern.Ctx, *vfs.File) (mem.Object, linux.Errno) { return f, 0 }
+// Map lets the file be mapped, which counts as a read.
+func (f *file) Map(_ *kern.Ctx, of *vfs.File) (mem.Object, linux.Errno) {
+	of.Accessed()
+	return f, 0
+}
 
 // Page is a page fault in a mapping.
 func (f *file) Page(n uint64, write bool) (mem.Frame, linux.Errno) {
@@ -425,6 +428,9 @@ func (f *file) Page(n uint64, write bool) (mem.Frame, linux.Errno) {
 		return 0, e
 	}
 	fr.Get()
+	if write {
+		f.Modified()
+	}
 	return fr, 0
 }
 

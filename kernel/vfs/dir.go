@@ -40,10 +40,10 @@ func (DirOps) ReadDir(_ *kern.Ctx, f *File, emit func(d *Dirent) bool) linux.Err
 	if dir.gone.Load() {
 		return linux.ENOENT
 	}
+	f.Accessed()
 	if !EmitDots(f, emit) {
 		return 0
 	}
-	f.Accessed()
 	dir.Inode.Mu.Lock()
 	defer dir.Inode.Mu.Unlock()
 	if dir.gone.Load() {

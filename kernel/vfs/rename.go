@@ -7,10 +7,10 @@ import (
 	"hardtack/kernel/kern"
 )
 
-// RenameAt moves a name; flags are RENAME_NOREPLACE and RENAME_EXCHANGE.
+// RenameAt moves a name; flags are RENAME_NOREPLACE, RENAME_EXCHANGE and RENAME_WHITEOUT.
 func RenameAt(c *kern.Ctx, fs *FSContext, oldAt *File, old string, newAt *File, path string, flags uint32) linux.Errno {
-	if flags&^(linux.RENAME_NOREPLACE|linux.RENAME_EXCHANGE) != 0 ||
-		flags == linux.RENAME_NOREPLACE|linux.RENAME_EXCHANGE {
+	if flags&^(linux.RENAME_NOREPLACE|linux.RENAME_EXCHANGE|linux.RENAME_WHITEOUT) != 0 ||
+		flags&linux.RENAME_EXCHANGE != 0 && flags != linux.RENAME_EXCHANGE {
 		return linux.EINVAL
 	}
 	var from, to walk
@@ -174,7 +174,15 @@ func (m *move) do(c *kern.Ctx, to *walk) linux.Errno {
 		}
 	}
 	name := strings.Clone(to.last)
+	white, e := m.whiteout(c)
+	if e != 0 {
+		return e
+	}
+	oldName, oldHash := m.source.Name(), m.source.at.Load().hash
 	if e := m.rename(c, name); e != 0 {
+		if white != nil {
+			m.from.unmake(c, oldName, white)
+		}
 		return e
 	}
 	was := m.source.at.Load()
@@ -208,11 +216,34 @@ func (m *move) do(c *kern.Ctx, to *walk) linux.Errno {
 		m.from.kids.remove(was.hash, was.name)
 	}
 	m.to.kids.list(m.source)
+	if white != nil {
+		newDentry(m.from, oldName, oldHash, white).attach()
+	}
 	m.countLinks(isDir, exchange)
 	m.source.Inode.Changed()
 	m.from.Inode.Modified()
 	m.to.Inode.Modified()
 	return 0
+}
+
+// Whiteout describes the device that RENAME_WHITEOUT leaves behind in dir: with it, a
+// name of a lower layer is hidden in an overlay.
+func Whiteout(c *kern.Ctx, dir *Inode) NewNode {
+	n := NewNode{Mode: linux.S_IFCHR, UID: c.Cred().FSUID, GID: c.Cred().FSGID}
+	if dir.mode.Load()&linux.S_ISGID != 0 {
+		n.GID = dir.gid.Load()
+	}
+	return n
+}
+
+// whiteout makes what is left behind, if that is asked for. A file system on a disk
+// makes it itself, in one step with the move.
+func (m *move) whiteout(c *kern.Ctx) (*Inode, linux.Errno) {
+	dir := m.from.Inode
+	if m.flags&linux.RENAME_WHITEOUT == 0 || dir.FS.Flags&FSAttrs != 0 {
+		return nil, 0
+	}
+	return dir.Node.Create(c, dir, m.source.Name(), Whiteout(c, dir))
 }
 
 // rename asks the file system.
