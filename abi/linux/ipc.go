@@ -39,6 +39,16 @@ type IPCPerm struct {
 	Seq                  uint16
 }
 
+// Set changes owner and permissions, as IPC_SET does; EINVAL for no user or group.
+func (p *IPCPerm) Set(uid, gid, mode uint32) Errno {
+	if uid == ^uint32(0) || gid == ^uint32(0) {
+		return EINVAL
+	}
+	p.UID, p.GID = uid, gid
+	p.Mode = p.Mode&^0o777 | mode&0o777
+	return 0
+}
+
 // SizeofIPCPerm is the size of struct ipc64_perm.
 const SizeofIPCPerm = 48
 

@@ -128,7 +128,7 @@ func Get(c *kern.Ctx, key int32, size uint64, flags uint32) (int32, linux.Errno)
 			return 0, linux.ENOENT
 		}
 	}
-	if size == 0 || size > uint64(kern.ShmMax.Get()) || flags&linux.SHM_HUGETLB != 0 {
+	if size == 0 || size > uint64(kern.ShmMax.Get()) || size > 1<<63-1 || flags&linux.SHM_HUGETLB != 0 {
 		return 0, linux.EINVAL
 	}
 	n := pagesOf(size)
@@ -213,9 +213,15 @@ func At(c *kern.Ctx, s *vm.Space, id int32, addr uint64, flags uint32) (uint64, 
 	}
 	g.attached++ // keeps it while it is being mapped
 	mu.Unlock()
+	if addr != 0 && flags&linux.SHM_REMAP == 0 && m.Addr+g.size < m.Addr {
+		e = linux.EINVAL // unlike other bad addresses
+	}
 	m.Object, m.Length = g, g.size
 	m.Name = fmt.Sprintf("/SYSV%08x (deleted)", uint32(g.perm.Key))
-	at, e := s.Mmap(c, &m)
+	var at uint64
+	if e == 0 {
+		at, e = s.Mmap(c, &m)
+	}
 	mu.Lock()
 	if e == 0 {
 		g.atime, g.lpid = now(), c.PID
@@ -305,8 +311,9 @@ func Set(c *kern.Ctx, id int32, uid, gid, mode uint32) linux.Errno {
 	if e != 0 {
 		return e
 	}
-	g.perm.UID, g.perm.GID = uid, gid
-	g.perm.Mode = g.perm.Mode&^0o777 | mode&0o777
+	if e := g.perm.Set(uid, gid, mode); e != 0 {
+		return e
+	}
 	g.ctime = now()
 	return 0
 }

@@ -35,6 +35,9 @@ func sysShmdt(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 // sysShmctl is shmctl(int shmid, int cmd, struct shmid_ds *buf).
 func sysShmctl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	id, cmd, buf := a.Int(0), a.Int(1), a.Addr(2)
+	if id < 0 {
+		return 0, linux.EINVAL
+	}
 	switch cmd {
 	case linux.IPC_RMID:
 		return 0, shm.Remove(&t.Ctx, id)

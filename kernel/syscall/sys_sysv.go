@@ -17,7 +17,7 @@ var sysvCalls = []Call{
 	{linux.SYS_semctl, "semctl", sysSemctl, "works"},
 	{linux.SYS_msgget, "msgget", sysMsgget, "works"},
 	{linux.SYS_msgsnd, "msgsnd", sysMsgsnd, "works"},
-	{linux.SYS_msgrcv, "msgrcv", sysMsgrcv, "works except MSG_COPY"},
+	{linux.SYS_msgrcv, "msgrcv", sysMsgrcv, "works"},
 	{linux.SYS_msgctl, "msgctl", sysMsgctl, "works"},
 }
 

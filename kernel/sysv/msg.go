@@ -113,14 +113,17 @@ func MsgReceive(c *kern.Ctx, id int32, size uint64, kind int64, flags uint32) (i
 	if size > 1<<63-1 {
 		return 0, nil, linux.EINVAL
 	}
-	if flags&linux.MSG_COPY != 0 {
-		return 0, nil, linux.ENOSYS
+	if flags&linux.MSG_COPY != 0 && flags&(linux.MSG_EXCEPT|linux.IPC_NOWAIT) != linux.IPC_NOWAIT {
+		return 0, nil, linux.EINVAL
 	}
 	queues.mu.Lock()
 	defer queues.mu.Unlock()
 	q, e := queues.lookup(c, id, 0o444)
 	if e != 0 {
 		return 0, nil, e
+	}
+	if flags&linux.MSG_COPY != 0 {
+		return q.peek(size, kind, flags)
 	}
 	for waiting := false; ; {
 		c.Arm()
@@ -155,6 +158,22 @@ func MsgReceive(c *kern.Ctx, id int32, size uint64, kind int64, flags uint32) (i
 			return 0, nil, linux.EACCES
 		}
 	}
+}
+
+// peek is MSG_COPY: message number i, which stays in the queue. Unlike other
+// messages it cannot be cut.
+func (q *queue) peek(size uint64, i int64, flags uint32) (int64, []byte, linux.Errno) {
+	if i < 0 || i >= int64(len(q.list)) {
+		return 0, nil, linux.ENOMSG
+	}
+	m := q.list[i]
+	switch {
+	case uint64(len(m.text)) <= size:
+		return m.kind, m.text, 0
+	case flags&linux.MSG_NOERROR != 0:
+		return 0, nil, linux.EINVAL
+	}
+	return 0, nil, linux.E2BIG
 }
 
 func (q *queue) stat() linux.MsqidDS {
@@ -195,7 +214,9 @@ func MsgChange(c *kern.Ctx, id int32, uid, gid, mode uint32, limit uint64) linux
 	if limit > uint64(kern.MsgMnb.Get()) && !c.Cred().Has(kern.CapSysResource) {
 		return linux.EPERM
 	}
-	q.set(uid, gid, mode)
+	if e := q.set(uid, gid, mode); e != 0 {
+		return e
+	}
 	q.limit = limit
 	q.waiters.Notify(wait.In)
 	return 0

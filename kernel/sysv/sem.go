@@ -346,7 +346,7 @@ func SemChange(c *kern.Ctx, id int32, uid, gid, mode uint32) linux.Errno {
 	defer sems.mu.Unlock()
 	s, e := sems.owned(c, id)
 	if e == 0 {
-		s.set(uid, gid, mode)
+		e = s.set(uid, gid, mode)
 	}
 	return e
 }

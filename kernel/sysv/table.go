@@ -176,10 +176,12 @@ func (t *table[T, P]) remove(p P) {
 }
 
 // set is IPC_SET. The caller holds mu.
-func (o *object) set(uid, gid, mode uint32) {
-	o.perm.UID, o.perm.GID = uid, gid
-	o.perm.Mode = o.perm.Mode&^0o777 | mode&0o777
+func (o *object) set(uid, gid, mode uint32) linux.Errno {
+	if e := o.perm.Set(uid, gid, mode); e != 0 {
+		return e
+	}
 	o.ctime = now()
+	return 0
 }
 
 // usage returns how many objects there are and the highest place in use.

@@ -58,7 +58,9 @@ func (s *Space) Madvise(c *kern.Ctx, addr, length uint64, advice int32) linux.Er
 				return 0, 0, linux.EINVAL
 			}
 			return v.prot, v.flags&^reset | set, 0
-		}); e != 0 {
+		}); e == linux.ENOMEM {
+			return linux.EAGAIN // too many mappings
+		} else if e != 0 {
 			return e
 		}
 		at = to
@@ -134,9 +136,9 @@ func (s *Space) punch(addr, end uint64) linux.Errno {
 		first, n := v.page(addr), (stop-addr)>>pageShift
 		var e linux.Errno
 		switch {
-		case v.flags&vLocked != 0, v.obj == nil, v.private():
+		case v.flags&vLocked != 0, v.obj == nil:
 			e = linux.EINVAL
-		case v.flags&vMayWrite == 0:
+		case v.private(), v.flags&vMayWrite == 0:
 			e = linux.EACCES
 		}
 		p, ok := obj.(mem.Puncher)

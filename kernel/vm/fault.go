@@ -341,8 +341,10 @@ func (s *Space) growStack(addr uint64) FaultResult {
 	if v.flags&vGrowsDown == 0 || addr < lowest() || v.end-addr > s.limit(linux.RLIMIT_STACK) {
 		return FaultMapErr
 	}
-	if i > 0 && s.vmas.at(i-1).end+guardGap > addr {
-		return FaultMapErr
+	if i > 0 { // what nobody can reach is a guard by itself
+		if below := s.vmas.at(i - 1); below.prot != 0 && below.flags&vGrowsDown == 0 && below.end+guardGap > addr {
+			return FaultMapErr
+		}
 	}
 	if s.afford(v, v.start-addr) != 0 {
 		return FaultMapErr

@@ -222,7 +222,7 @@ func (s *Space) setBrk(c *kern.Ctx, to uint64) (brk, grown uint64) {
 		if s.Limits != nil && to-s.brkStart > s.limit(linux.RLIMIT_DATA) || s.afford(&v, end-oldEnd) != 0 {
 			return s.brk, 0
 		}
-		if v.flags&vLocked != 0 && s.locked+end-oldEnd > s.memlock(c) || !s.fits(oldEnd, end-oldEnd) || s.full(1) {
+		if v.flags&vLocked != 0 && s.locked+end-oldEnd > s.memlock(c) || !s.fits(oldEnd, end-oldEnd+pageSize) || s.full(1) {
 			return s.brk, 0
 		}
 		s.insert(v)
