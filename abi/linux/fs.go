@@ -44,6 +44,13 @@ const (
 	F_SETLEASE      = 1024
 	F_GETLEASE      = 1025
 	F_NOTIFY        = 1026
+	DN_ACCESS       = 1 // of F_NOTIFY
+	DN_MODIFY       = 2
+	DN_CREATE       = 4
+	DN_DELETE       = 8
+	DN_RENAME       = 0x10
+	DN_ATTRIB       = 0x20
+	DN_MULTISHOT    = 0x80000000
 	F_DUPFD_CLOEXEC = 1030
 	F_ADD_SEALS     = 1033
 	F_GET_SEALS     = 1034

@@ -119,6 +119,7 @@ const (
 	CapSysTime           = 25
 	CapSysTTYConfig      = 26
 	CapMknod             = 27
+	CapLease             = 28
 	CapAuditControl      = 30
 	CapSetfcap           = 31
 	CapMACOverride       = 32

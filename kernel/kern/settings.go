@@ -43,6 +43,8 @@ var (
 	PtyMax           Setting // kernel.pty.max
 
 	MsgMax, MsgMnb, MsgMni         Setting // kernel.msg*
+	LeasesEnable, LeaseBreakTime   Setting // fs.leases-enable, fs.lease-break-time (seconds)
+	DirNotifyEnable                Setting // fs.dir-notify-enable
 	SemMsl, SemMns, SemOpm, SemMni Setting // kernel.sem
 	ShmMax, ShmAll, ShmMni         Setting // kernel.shm*; the first two unsigned
 )
@@ -84,7 +86,7 @@ func init() {
 		{&RandomizeVA, 2}, {&MmapMinAddr, 65536}, {&OopsLimit, 10000},
 		{&NrOpen, 1 << 20}, {&MountMax, 100000}, {&PipeMaxSize, 1 << 20}, {&PipePagesSoft, 16384},
 		{&InotifyQueue, 16384}, {&InotifyInstances, 128}, {&InotifyWatches, 65536}, {&MaxMapCount, 65530}, {&PtyMax, 4096},
-		{&MsgMax, 8192}, {&MsgMnb, 16384}, {&MsgMni, 32000}, {&SemMsl, 32000}, {&SemMns, 32000 * 32000}, {&SemOpm, 500}, {&SemMni, 32000},
+		{&LeasesEnable, 1}, {&LeaseBreakTime, 45}, {&DirNotifyEnable, 1}, {&MsgMax, 8192}, {&MsgMnb, 16384}, {&MsgMni, 32000}, {&SemMsl, 32000}, {&SemMns, 32000 * 32000}, {&SemOpm, 500}, {&SemMni, 32000},
 		{&ShmMax, -1 - 1<<24}, {&ShmAll, -1 - 1<<24}, {&ShmMni, 4096},
 		{&OvercommitRatio, 50}, {&UserReserve, 131072}, {&DirtyExpire, 3000}, {&DirtyWriteback, 500},
 		{&Somaxconn, 4096}, {&RmemDefault, 212992}, {&RmemMax, 212992}, {&WmemDefault, 212992}, {&WmemMax, 212992},

@@ -61,18 +61,26 @@ func eachFile(p *proc.Process, c *kern.Ctx, fn func(*vfs.File)) {
 }
 
 func appendLock(b []byte, n int, i *vfs.Inode, l *vfs.RecordLock, of *vfs.File, held map[*vfs.File]int32) []byte {
-	kind, pid := "POSIX ", l.PID
+	kind, how, pid := "POSIX ", "ADVISORY", l.PID
 	switch {
+	case l.Lease != vfs.NoLease:
+		kind, how, pid = "LEASE ", "ACTIVE  ", held[of]
+		if l.Lease == vfs.LeaseBreaking {
+			how = "BREAKING"
+		}
 	case of != nil:
 		kind, pid = "FLOCK ", held[of]
 	case l.PID == -1:
 		kind = "OFDLCK"
 	}
 	typ := "READ"
-	if l.Type == linux.F_WRLCK {
+	switch l.Type {
+	case linux.F_WRLCK:
 		typ = "WRITE"
+	case linux.F_UNLCK:
+		typ = "UNLCK"
 	}
-	b = fmt.Appendf(b, "%d: %s ADVISORY  %s %d %02x:%02x:%d %d ", n, kind, typ, pid, linux.Major(i.FS.Dev), linux.Minor(i.FS.Dev), i.Ino, l.Start)
+	b = fmt.Appendf(b, "%d: %s %s  %s %d %02x:%02x:%d %d ", n, kind, how, typ, pid, linux.Major(i.FS.Dev), linux.Minor(i.FS.Dev), i.Ino, l.Start)
 	if of != nil || l.End == math.MaxInt64 {
 		return append(b, "EOF\n"...)
 	}

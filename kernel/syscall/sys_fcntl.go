@@ -15,7 +15,7 @@ import (
 
 // Control of open files, and locks.
 var fcntlCalls = []Call{
-	{linux.SYS_fcntl, "fcntl", sysFcntl, "works except F_SETLEASE, F_NOTIFY (EINVAL)"},
+	{linux.SYS_fcntl, "fcntl", sysFcntl, "works"},
 	{linux.SYS_flock, "flock", sysFlock, "works"},
 }
 
@@ -79,7 +79,11 @@ func sysFcntl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		_, sig := f.Owner()
 		return uint64(sig), 0
 	case linux.F_GETLEASE:
-		return linux.F_UNLCK, 0
+		return uint64(f.Lease()), 0
+	case linux.F_SETLEASE:
+		return 0, f.SetLease(&t.Ctx, a[2], a.Int(0))
+	case linux.F_NOTIFY:
+		return 0, f.NotifyDir(&t.Ctx, t.FDs, a.Int(0), a.Uint(2))
 	case linux.F_SETPIPE_SZ, linux.F_GETPIPE_SZ:
 		p := pipe.PipeOf(f)
 		if p == nil {
@@ -162,6 +166,7 @@ var bands = []struct {
 	ev         wait.Events
 	code, band int32
 }{
+	{wait.Msg, 3, int32(wait.In | wait.RdNorm | wait.Msg)},
 	{wait.Hup, 6, int32(wait.Hup | wait.Err)},
 	{wait.Err, 4, int32(wait.Err)},
 	{wait.Pri, 5, int32(wait.Pri | wait.RdBand)},

@@ -23,6 +23,8 @@ type Async struct {
 	queue *wait.Queue // guarded by mu; where entry is while O_ASYNC is on
 	entry wait.Entry  // the queue's
 	fd    int32       // guarded by mu; through which O_ASYNC was set
+
+	dirs []*dirNotify // guarded by mu
 }
 
 // SignalIO sends the signal sig (0: SIGIO) because of ev; the system calls set it.
@@ -53,6 +55,16 @@ func (f *File) SetOwner(o Owner) {
 	a := f.asyncState()
 	a.mu.Lock()
 	a.owner = o
+	a.mu.Unlock()
+}
+
+// ownByDefault gives the signals of a file that nobody owns to the caller's process.
+func (f *File) ownByDefault(c *kern.Ctx) {
+	a := f.asyncState()
+	a.mu.Lock()
+	if a.owner.ID == 0 {
+		a.owner = Owner{Type: linux.F_OWNER_PID, ID: c.PID, Cred: c.Cred()}
+	}
 	a.mu.Unlock()
 }
 
@@ -110,6 +122,9 @@ func (f *File) release() {
 	if f.Flags()&linux.O_ASYNC != 0 {
 		f.SetAsync(false, -1)
 	}
+	if f.async.Load() != nil {
+		f.dropNotify(nil)
+	}
 	if !f.holds {
 		if i := f.lockInode.Load(); i != nil {
 			f.unlock(i)
@@ -140,8 +155,11 @@ func (f *File) release() {
 	f.Path.unhold()
 }
 
-// closed drops the POSIX locks of the process that closes a descriptor.
+// closed drops the POSIX locks and F_NOTIFY of the process that closes a descriptor.
 func (f *File) closed(t *FDTable) {
+	if f.async.Load() != nil {
+		f.dropNotify(t)
+	}
 	if f.holds {
 		f.Path.Dentry.Inode.dropLocks(t)
 	} else if i := f.lockInode.Load(); i != nil {

@@ -200,7 +200,10 @@ func Truncate(c *kern.Ctx, p Path, size int64) linux.Errno {
 	if e := i.getWriter(); e != 0 {
 		return e
 	}
-	e := truncateInode(c, i, size)
+	e := i.breakLeases(c, true, true)
+	if e == 0 {
+		e = truncateInode(c, i, size)
+	}
 	i.writers.Add(-1)
 	if e == 0 {
 		notifyPath(p, linux.IN_MODIFY)

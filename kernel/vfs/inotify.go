@@ -119,7 +119,7 @@ func (in *Inotify) AddWatch(p Path, mask uint32) (int32, linux.Errno) {
 		list = *l
 	}
 	for _, w := range list {
-		if w.in != in {
+		if w.in != listener(in) {
 			continue
 		}
 		if mask&linux.IN_MASK_CREATE != 0 {
@@ -142,10 +142,7 @@ func (in *Inotify) AddWatch(p Path, mask uint32) (int32, linux.Errno) {
 	w := &watch{in: in, wd: in.last, inode: i}
 	w.mask.Store(keep)
 	in.watches[w.wd] = w
-	list = append(list[:len(list):len(list)], w)
-	i.watches.Store(&list)
-	watched[w] = true
-	watching.Add(1)
+	w.addLocked()
 	return w.wd, 0
 }
 
@@ -163,6 +160,7 @@ func (in *Inotify) RemoveWatch(wd int32) linux.Errno {
 
 // forget takes a watch that has ended out of the instance.
 func (in *Inotify) forget(w *watch) {
+	inotifyWatches.Release(in.user, 1)
 	in.mu.Lock()
 	delete(in.watches, w.wd)
 	closed := in.closed

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sort"
 	"sync"
+	"sync/atomic"
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
@@ -25,6 +26,7 @@ type RecordLock struct {
 	Start, End int64
 	Owner      any   // *FDTable for POSIX locks, *File for OFD locks
 	PID        int32 // what F_GETLK shows: -1 for OFD locks
+	Lease      Lease // of EachLock's leases only
 
 	user *kern.User // who is charged; SetLock's
 }
@@ -34,6 +36,8 @@ type lockTable struct {
 	mu      sync.Mutex
 	records []RecordLock  // guarded by mu; by owner's ranges disjoint, in order of Start
 	flocks  map[*File]int // guarded by mu; LOCK_SH or LOCK_EX
+	leases  []*lease      // guarded by mu
+	leased  atomic.Int32  // how many; changed under mu
 	changed wait.Queue
 }
 
@@ -263,6 +267,9 @@ func (f *File) unlock(i *Inode) {
 		i.dropLocks(f)
 		if f.locked.Load() {
 			t.unflock(f)
+		}
+		if t.leased.Load() != 0 {
+			t.dropLease(f)
 		}
 	}
 }

@@ -22,9 +22,16 @@ var moveCookie atomic.Uint32
 
 func nextCookie() uint32 { return moveCookie.Add(1) }
 
-// watch is one inotify watch of one inode.
+// listener hears of the events of a watch: an inotify instance, or F_NOTIFY.
+type listener interface {
+	push(e event)
+	// forget is called once the watch is removed.
+	forget(w *watch)
+}
+
+// watch is one watch of one inode.
 type watch struct {
-	in    *Inotify      // immutable
+	in    listener      // immutable
 	wd    int32         // immutable
 	inode *Inode        // immutable
 	mask  atomic.Uint32 // IN_* that are wanted, and IN_ONESHOT, IN_EXCL_UNLINK
@@ -51,6 +58,25 @@ func (i *Inode) tellBut(but, mask uint32, name string, cookie uint32) {
 	}
 }
 
+// add puts a new watch into its inode's list.
+func (w *watch) add() {
+	watchMu.Lock()
+	defer watchMu.Unlock()
+	w.addLocked()
+}
+
+// addLocked is add with watchMu held.
+func (w *watch) addLocked() {
+	var list []*watch
+	if l := w.inode.watches.Load(); l != nil {
+		list = *l
+	}
+	list = append(list[:len(list):len(list)], w)
+	w.inode.watches.Store(&list)
+	watched[w] = true
+	watching.Add(1)
+}
+
 // remove ends a watch: IN_IGNORED is its last event.
 func (w *watch) remove() {
 	watchMu.Lock()
@@ -75,7 +101,6 @@ func (w *watch) remove() {
 	watchMu.Unlock()
 	if found {
 		watching.Add(-1)
-		inotifyWatches.Release(w.in.user, 1)
 		w.in.forget(w)
 	}
 }

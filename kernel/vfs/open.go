@@ -227,7 +227,10 @@ func openAt(c *kern.Ctx, p Path, how *OpenHow, created bool) (*File, linux.Errno
 	}
 	var f *File
 	var e linux.Errno
-	if flags&linux.O_TRUNC != 0 && kind == linux.S_IFREG && !created {
+	if kind == linux.S_IFREG {
+		e = i.breakLeases(c, flags&linux.O_ACCMODE != linux.O_RDONLY, flags&linux.O_NONBLOCK == 0)
+	}
+	if e == 0 && flags&linux.O_TRUNC != 0 && kind == linux.S_IFREG && !created {
 		if e = truncateInode(c, i, 0); e == 0 {
 			notifyPath(p, linux.IN_MODIFY)
 		}

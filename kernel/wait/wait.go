@@ -47,6 +47,7 @@ const (
 	RdBand Events = 0x080
 	WrNorm Events = 0x100
 	WrBand Events = 0x200
+	Msg    Events = 0x400
 	RdHup  Events = 0x2000
 
 	// All passes every event to a listener.
