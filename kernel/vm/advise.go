@@ -136,7 +136,7 @@ func (s *Space) punch(addr, end uint64) linux.Errno {
 		first, n := v.page(addr), (stop-addr)>>pageShift
 		var e linux.Errno
 		switch {
-		case v.flags&vLocked != 0, v.obj == nil:
+		case v.flags&vLocked != 0, v.obj == nil, v.private() && v.file == nil:
 			e = linux.EINVAL
 		case v.private(), v.flags&vMayWrite == 0:
 			e = linux.EACCES

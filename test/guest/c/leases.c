@@ -15,6 +15,24 @@ static void make(const char *name)
 
 static long lease(int fd, int k) { return fcntl(fd, F_SETLEASE, k); }
 
+// rests waits until a process sleeps or has ended.
+static void rests(pid_t pid)
+{
+	char path[64], state[64] = "";
+	snprintf(path, sizeof path, "/proc/%d/stat", pid);
+	for (long long end = now_ms() + 10000; now_ms() < end; sleep_ms(2)) {
+		int fd = open(path, O_RDONLY);
+		ssize_t n = read(fd, state, sizeof state - 1);
+		close(fd);
+		if (n > 0 && strstr(state, ") Z"))
+			return;
+		if (n > 0 && strstr(state, ") S")) {
+			settle(pid);
+			return;
+		}
+	}
+}
+
 // taken prints the signals that have come, at most ms milliseconds later.
 static void taken(const char *what, int ms)
 {
@@ -88,12 +106,12 @@ TEST(broken, "what breaks a lease")
 			if (s)
 				fcntl(fd, F_SETSIG, MY_SIGNAL);
 			must(lease(fd, opens[i].kind), "lease");
-			pid_t p = FORK(err(opens[i].what, open("f", opens[i].flags, 0600)));
-			settle(p);
+			pid_t p = FORK(exit(open("f", opens[i].flags, 0600) < 0 ? errno : 0));
+			rests(p);
 			taken(opens[i].what, 50);
 			say("now %s", kind(fcntl(fd, F_GETLEASE)));
 			err("lowered", lease(fd, F_RDLCK));
-			settle(p), say("now %s", kind(fcntl(fd, F_GETLEASE)));
+			rests(p), say("now %s", kind(fcntl(fd, F_GETLEASE)));
 			err("given up", lease(fd, F_UNLCK));
 			status("the opener", wait_for(p));
 			close(fd);
@@ -102,20 +120,20 @@ TEST(broken, "what breaks a lease")
 	struct {
 		const char *what;
 		void (*run)(void);
-	} calls[] = {{"truncate", ({ void run(void) { err("truncate", truncate("f", 0)); } run; })}, {"stat", ({ void run(void) { struct stat st; err("stat", stat("f", &st)); } run; })}, {"chmod", ({ void run(void) { err("chmod", chmod("f", 0600)); } run; })},
-		{"rename", ({ void run(void) { err("rename", rename("f", "g")); rename("g", "f"); } run; })}, {"link", ({ void run(void) { err("link", link("f", "h")); unlink("h"); } run; })}, {"exec", ({ void run(void) { chmod("f", 0755); execl("./f", "f", NULL); err("exec", -1); } run; })}};
+	} calls[] = {{"truncate", ({ void run(void) { must(truncate("f", 0), "truncate"); } run; })}, {"stat", ({ void run(void) { struct stat st; must(stat("f", &st), "stat"); } run; })}, {"chmod", ({ void run(void) { must(chmod("f", 0600), "chmod"); } run; })},
+		{"rename", ({ void run(void) { must(rename("f", "g"), "rename"); rename("g", "f"); } run; })}, {"link", ({ void run(void) { must(link("f", "h"), "link"); unlink("h"); } run; })}, {"exec", ({ void run(void) { chmod("f", 0755); execl("./f", "f", NULL); exit(errno); } run; })}};
 	for (int i = 0; i < (int)(sizeof calls / sizeof *calls); i++) {
 		err("lease", lease(fd, F_WRLCK));
 		pid_t p = FORK(calls[i].run());
-		settle(p), taken(calls[i].what, 30), say("now %s", kind(fcntl(fd, F_GETLEASE)));
+		rests(p), taken(calls[i].what, 30), say("now %s", kind(fcntl(fd, F_GETLEASE)));
 		lease(fd, F_UNLCK), status(calls[i].what, wait_for(p));
 	}
 	err("lease", lease(fd, F_WRLCK));
-	pid_t p = FORK(signal(SIGUSR1, SIG_DFL); open("f", O_RDONLY); say("opened"));
-	settle(p), taken("killed meanwhile", 50), kill(p, SIGKILL), status("killed", wait_for(p));
+	pid_t p = FORK(open("f", O_RDONLY); say("opened"));
+	rests(p), taken("killed meanwhile", 50), kill(p, SIGKILL), status("killed", wait_for(p));
 	say("still to be %s", kind(fcntl(fd, F_GETLEASE)));
-	p = FORK(err("to write", open("f", O_WRONLY)));
-	settle(p), taken("a second one", 50), say("now %s", kind(fcntl(fd, F_GETLEASE)));
+	p = FORK(close(fd); exit(open("f", O_WRONLY) < 0 ? errno : 0));
+	rests(p), taken("a second one", 50), say("now %s", kind(fcntl(fd, F_GETLEASE)));
 	err("lowered while a writer waits", lease(fd, F_RDLCK)), say("now %s", kind(fcntl(fd, F_GETLEASE)));
 	close(fd), status("closed", wait_for(p));
 }

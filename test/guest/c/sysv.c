@@ -343,10 +343,10 @@ TEST(messages, "message queues")
 	settle(p), m.type = 2, msgsnd(id, &m, 3, 0);
 	status("woken", wait_for(p));
 	num("it is still there", msgrcv(id, &m, 100, 2, IPC_NOWAIT));
-	p = FORK(err("removed", msgrcv(id, &m, 100, 7, 0)));
-	pid_t q = FORK(m.type = 1; err("a sender", msgsnd(id, &m, 100, 0)));
+	p = FORK(exit(msgrcv(id, &m, 100, 7, 0) < 0 && errno == EIDRM));
+	pid_t q = FORK(m.type = 1; msgsnd(id, &m, 60, 0); exit(msgsnd(id, &m, 60, 0) < 0 && errno == EIDRM));
 	settle(p), settle(q), must(msgctl(id, IPC_RMID, NULL), "remove");
-	wait_for(p), status("woken", wait_for(q));
+	status("a receiver of what is removed", wait_for(p)), status("a sender", wait_for(q));
 	struct msginfo info;
 	num("MSG_INFO", msgctl(0, MSG_INFO, (void *)&info) >= 0), num("IPC_INFO", msgctl(0, IPC_INFO, (void *)&info) >= 0);
 	say("%d %d %d %d", info.msgmax, info.msgmnb, info.msgssz, info.msgseg);
