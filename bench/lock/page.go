@@ -253,7 +253,7 @@ func (r *Result) Write(dir string) error {
 	if err := rep.SVG(dir+"/"+r.name()+"-model.svg", "One-way IPC under a big lock: measured, and the model"); err != nil {
 		return err
 	}
-	if err := r.bars(dir + "/"+r.name()+"-ipc.svg"); err != nil {
+	if err := r.bars(dir + "/" + r.name() + "-ipc.svg"); err != nil {
 		return err
 	}
 	if err := os.WriteFile(dir+"/"+r.name()+".csv", []byte(r.CSV()), 0o644); err != nil {
