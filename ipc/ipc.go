@@ -43,7 +43,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hardtack/abi/ipc"
-	"hardtack/lock"
+	"hardtack/lock/core"
 )
 
 // Limits of a message.
@@ -177,22 +177,22 @@ func (r Receiver) ReplyRecvRaw(m *Message, d Deadline) error {
 
 // Signal sets bits.
 func (n Notification) Signal(bits uint64) error {
-	r := lock.MessageRegs{Number: ipc.Signal, FD: uint64(n), Value: bits}
-	lock.MessageCall(&r)
+	r := core.MessageRegs{Number: ipc.Signal, FD: uint64(n), Value: bits}
+	core.MessageCall(&r)
 	return result(r.Info)
 }
 
 // Wait takes the bits that are set, waiting until some are.
 func (n Notification) Wait(d Deadline) (bits uint64, err error) {
-	r := lock.MessageRegs{Number: ipc.Wait, FD: uint64(n), Value: uint64(d)}
-	lock.MessageCallBlocking(&r)
+	r := core.MessageRegs{Number: ipc.Wait, FD: uint64(n), Value: uint64(d)}
+	core.MessageCallBlocking(&r)
 	return r.Value, result(r.Info)
 }
 
 // WaitRaw is Wait for peers that signal at once.
 func (n Notification) WaitRaw(d Deadline) (bits uint64, err error) {
-	r := lock.MessageRegs{Number: ipc.Wait, FD: uint64(n), Value: uint64(d)}
-	lock.MessageCall(&r)
+	r := core.MessageRegs{Number: ipc.Wait, FD: uint64(n), Value: uint64(d)}
+	core.MessageCall(&r)
 	return r.Value, result(r.Info)
 }
 
@@ -200,18 +200,18 @@ func (n Notification) WaitRaw(d Deadline) (bits uint64, err error) {
 // there runs at once if this thread has to wait. The bits are set even if the wait fails.
 func (n Notification) SignalWait(to Notification, set uint64, d Deadline) (bits uint64, err error) {
 	r := n.signalWait(to, set, d)
-	lock.MessageCallBlocking(&r)
+	core.MessageCallBlocking(&r)
 	return r.Value, result(r.Info)
 }
 
 // SignalWaitRaw is SignalWait for peers that signal at once.
 func (n Notification) SignalWaitRaw(to Notification, set uint64, d Deadline) (bits uint64, err error) {
 	r := n.signalWait(to, set, d)
-	lock.MessageCall(&r)
+	core.MessageCall(&r)
 	return r.Value, result(r.Info)
 }
 
-func (n Notification) signalWait(to Notification, set uint64, d Deadline) (r lock.MessageRegs) {
+func (n Notification) signalWait(to Notification, set uint64, d Deadline) (r core.MessageRegs) {
 	r.Number, r.FD, r.Info, r.Value, r.Words[0] = ipc.SignalWait, uint64(n), uint64(to), uint64(d), set
 	return r
 }
@@ -245,7 +245,7 @@ type Message struct {
 	Token uint64
 
 	length, files int
-	regs          lock.MessageRegs // Words is the content of a short message
+	regs          core.MessageRegs // Words is the content of a short message
 	buffer        *ipc.Buffer
 }
 
@@ -300,13 +300,13 @@ func (m *Message) FD(i int) int { return int(m.buffer.FDs[i]) }
 
 func (m *Message) do(number uint64, fd int, d Deadline) error {
 	m.in(number, fd, d)
-	lock.MessageCallBlocking(&m.regs)
+	core.MessageCallBlocking(&m.regs)
 	return m.out(number)
 }
 
 func (m *Message) doRaw(number uint64, fd int, d Deadline) error {
 	m.in(number, fd, d)
-	lock.MessageCall(&m.regs)
+	core.MessageCall(&m.regs)
 	return m.out(number)
 }
 

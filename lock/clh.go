@@ -9,6 +9,9 @@ import (
 // cache line that one other writes once. The zero value is unlocked. It must not be
 // copied after first use.
 //
+// It is never for more runnable threads than cores: the next in the queue may not be
+// running, and nobody can pass it. Use sync.Mutex or Elided there.
+//
 // State. tail is the node of the last in the queue, nil before the first Lock. A
 // node's word is 1 from the time before it enters the queue until its owner
 // unlocks. A goroutine that locks swaps its own node into tail and waits for the

@@ -9,10 +9,13 @@
 //	Elided     a critical section is a hardware transaction while that pays, else a
 //	           lock that barges as sync.Mutex does
 //
-// For code that runs on numbered cores outside the Go scheduler, with interrupts
-// off (a kernel's nucleus), without pointers, allocation or calls of the runtime:
+// CLH and Ticket are never for more runnable threads than cores: the one whose turn
+// it is may not be running, and all others wait until it does. With four threads for
+// each core a median Lock took 150 µs, and up to 500 µs on a busy machine, where
+// sync.Mutex and Elided took 50 ns. Threads of other processes count too.
 //
-//	Ticket.Spin, CoreQueue, CoreReaders, CoreElided
+// Locks for code on numbered cores outside of the Go scheduler, as a kernel's nucleus
+// is, are in package lock/core, which is for this module only.
 //
 // # Waiting
 //
@@ -27,8 +30,7 @@
 // a higher rank is held by the goroutine (locks of one rank are taken by ascending
 // address), that it does not hold this lock already, and every Unlock that the
 // goroutine is the owner; what is wrong panics and names both locks. A rank of 0 is
-// outside the order. Without the tag the checks are not compiled. Code outside the
-// scheduler has no goroutine and is not checked.
+// outside the order. Without the tag the checks are not compiled.
 //
 // # Memory order
 //

@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"hardtack/lock/core"
 )
 
 // Elided is a lock whose critical sections run as hardware transactions where the
@@ -55,14 +57,14 @@ func (l *Elided) Lock() {
 	l.before()
 	if atomic.LoadUint32(&l.eliding) != 0 {
 		l.lockEliding()
-	} else if atomic.LoadUint32(&l.hungry) != 0 || !take(&l.word) {
+	} else if atomic.LoadUint32(&l.hungry) != 0 || !core.Take(&l.word) {
 		l.wait()
 	}
 	l.acquired()
 }
 
 func (l *Elided) lockEliding() {
-	if !l.elide(maxTries) && (atomic.LoadUint32(&l.hungry) != 0 || !take(&l.word)) {
+	if !l.elide(maxTries) && (atomic.LoadUint32(&l.hungry) != 0 || !core.Take(&l.word)) {
 		l.wait()
 	}
 }
@@ -73,7 +75,7 @@ func (l *Elided) TryLock() bool {
 	if atomic.LoadUint32(&l.hungry) != 0 {
 		return false
 	}
-	if !(atomic.LoadUint32(&l.eliding) != 0 && l.elide(1)) && !take(&l.word) {
+	if !(atomic.LoadUint32(&l.eliding) != 0 && l.elide(1)) && !core.Take(&l.word) {
 		return false
 	}
 	l.acquired()
@@ -91,17 +93,10 @@ func (l *Elided) Unlock() {
 }
 
 func (l *Elided) commit() {
-	if modelled != nil {
-		if !modelled.inside() {
-			panic("lock: Unlock of an Elided lock that is not locked")
-		}
-		modelled.end()
-	} else {
-		if !Transactions() || !xtest() {
-			panic("lock: Unlock of an Elided lock that is not locked")
-		}
-		xend()
+	if !core.Inside() {
+		panic("lock: Unlock of an Elided lock that is not locked")
 	}
+	core.End()
 	if s := atomic.LoadUint32(&l.score); s != 0 {
 		atomic.StoreUint32(&l.score, s-1)
 	}
@@ -112,22 +107,22 @@ func (l *Elided) commit() {
 func (l *Elided) elide(tries int) bool {
 	last := uint64(0) // when the last try aborted
 	for range tries {
-		status := begin(&l.word)
-		if status == started {
+		status := core.Begin(&l.word)
+		if status == core.Started {
 			return true
 		}
-		now := cycles()
+		now := core.Now()
 		cost := uint64(abortCycles)
 		if last != 0 {
 			cost = now - last
 		}
 		last = now
-		if wasHeld(status) {
+		if core.WasHeld(status) {
 			for i := uint32(0); i < spins && atomic.LoadUint32(&l.word) != 0; i++ {
 				relax(i)
 			}
 		}
-		if l.aborted(now, cost, !wasHeld(status)) || !wasHeld(status) && status&statusRetry == 0 {
+		if l.aborted(now, cost, !core.WasHeld(status)) || !core.WasHeld(status) && status&core.StatusRetry == 0 {
 			break
 		}
 	}
@@ -136,10 +131,10 @@ func (l *Elided) elide(tries int) bool {
 
 // wait takes the lock plainly, when it is free.
 func (l *Elided) wait() {
-	from := cycles()
+	from := core.Now()
 	l.slow.Lock()
 	var since time.Time
-	for i := uint32(0); atomic.LoadUint32(&l.word) != 0 || !take(&l.word); i++ {
+	for i := uint32(0); atomic.LoadUint32(&l.word) != 0 || !core.Take(&l.word); i++ {
 		relax(i)
 		if i < spins {
 			continue
@@ -152,7 +147,7 @@ func (l *Elided) wait() {
 	}
 	StoreRelease32(&l.hungry, 0)
 	if Transactions() {
-		now := cycles()
+		now := core.Now()
 		l.waitedFor(now, now-from)
 	}
 	l.slow.Unlock()

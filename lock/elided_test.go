@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"hardtack/lock/core"
 )
 
 // software stands in for the processor's transactions: it runs one at a time, and
@@ -24,41 +26,41 @@ type software struct {
 	step    uint64
 }
 
-func (s *software) begin(word *uint32) uint32 {
+func (s *software) Begin(word *uint32) uint32 {
 	s.begins.Add(1)
-	if status := s.status(); status != started {
+	if status := s.status(); status != core.Started {
 		return status
 	}
 	s.one.Lock()
 	if atomic.LoadUint32(word) != 0 {
 		s.one.Unlock()
-		return statusHeld
+		return 0xff<<24 | 1
 	}
 	s.running.Store(true)
-	return started
+	return core.Started
 }
 
-func (s *software) end() {
+func (s *software) End() {
 	s.commits.Add(1)
 	s.running.Store(false)
 	s.one.Unlock()
 }
 
-func (s *software) inside() bool { return s.running.Load() }
+func (s *software) Inside() bool { return s.running.Load() }
 
-func (s *software) take(word *uint32) bool {
+func (s *software) Take(word *uint32) bool {
 	s.one.Lock()
 	defer s.one.Unlock()
 	s.takes.Add(1)
 	return atomic.CompareAndSwapUint32(word, 0, 1)
 }
 
-func (s *software) cycles() uint64 { return s.clock.Add(s.step) }
+func (s *software) Cycles() uint64 { return s.clock.Add(s.step) }
 
 func withSoftware(t *testing.T, status func() uint32) *software {
 	s := &software{status: status, step: 50}
-	modelled = s
-	t.Cleanup(func() { modelled = nil })
+	core.Model = s
+	t.Cleanup(func() { core.Model = nil })
 	return s
 }
 
@@ -81,9 +83,9 @@ func TestElisionCounts(t *testing.T) {
 	}{
 		{"no aborts", 0, 0, [2]int64{rounds, rounds}, [2]int64{0, 0}},
 		{"a page that is not there", 1, 0, [2]int64{1, 40}, [2]int64{rounds, rounds}},
-		{"always a conflict", 1, statusRetry, [2]int64{1, 40}, [2]int64{rounds, rounds}},
-		{"conflicts dominate", 0.6, statusRetry, [2]int64{1, rounds / 2}, [2]int64{rounds / 2, rounds}},
-		{"conflicts now and then", 0.03, statusRetry, [2]int64{rounds, rounds + rounds/8}, [2]int64{0, rounds / 100}},
+		{"always a conflict", 1, core.StatusRetry, [2]int64{1, 40}, [2]int64{rounds, rounds}},
+		{"conflicts dominate", 0.6, core.StatusRetry, [2]int64{1, rounds / 2}, [2]int64{rounds / 2, rounds}},
+		{"conflicts now and then", 0.03, core.StatusRetry, [2]int64{rounds, rounds + rounds/8}, [2]int64{0, rounds / 100}},
 		{"interrupts now and then", 0.01, 0, [2]int64{rounds * 9 / 10, rounds}, [2]int64{1, rounds / 20}},
 	} {
 		t.Run(v.name, func(t *testing.T) {
@@ -92,7 +94,7 @@ func TestElisionCounts(t *testing.T) {
 				if random.Float64() < v.aborts {
 					return v.status
 				}
-				return started
+				return core.Started
 			})
 			var l Elided
 			s.clock.Add(1 << 30)
@@ -115,7 +117,7 @@ func TestElisionCounts(t *testing.T) {
 
 // A lock that nobody waits for has no transactions, and one with few waits neither.
 func TestElisionNeedsWaiters(t *testing.T) {
-	s := withSoftware(t, func() uint32 { return started })
+	s := withSoftware(t, func() uint32 { return core.Started })
 	var l Elided
 	for range 1000 {
 		pass(&l)
@@ -143,7 +145,7 @@ func TestElisionNeedsWaiters(t *testing.T) {
 // A lock whose transactions do not pay is plain ever longer; when they do it goes
 // back to them, and when nobody waits any more it stays plain.
 func TestElisionFollows(t *testing.T) {
-	status := uint32(statusRetry)
+	status := uint32(core.StatusRetry)
 	s := withSoftware(t, func() uint32 { return status })
 	var l Elided
 	s.clock.Add(1 << 40)
@@ -161,7 +163,7 @@ func TestElisionFollows(t *testing.T) {
 	if n := run(1_000_000, true); n < 40 || n > 4000 {
 		t.Errorf("%d tries in a million sections whose transactions all abort", n)
 	}
-	status = started
+	status = core.Started
 	s.clock.Add(maxPause)
 	if n := run(1000, true); n < 900 {
 		t.Errorf("%d of 1000 sections are transactions when they commit", n)
@@ -173,7 +175,7 @@ func TestElisionFollows(t *testing.T) {
 			t.Fatal("TryLock")
 		}
 		l.Unlock()
-		status = started
+		status = core.Started
 		run(10, false)
 	}
 	if n := run(1000, false); n != 0 {
@@ -183,7 +185,7 @@ func TestElisionFollows(t *testing.T) {
 
 // Aborts cost more than waiting did: the lock is plain although its score is low.
 func TestElisionCountsTime(t *testing.T) {
-	s := withSoftware(t, func() uint32 { return started })
+	s := withSoftware(t, func() uint32 { return core.Started })
 	var l Elided
 	s.clock.Add(1 << 40)
 	elidesFrom(&l, s, 100)
@@ -202,11 +204,11 @@ func TestElisionCountsTime(t *testing.T) {
 
 // Both kinds of sections, with aborts at random, exclude one another.
 func TestElisionStress(t *testing.T) {
-	statuses := []uint32{started, started, started, statusRetry, 0}
+	statuses := []uint32{core.Started, core.Started, core.Started, core.StatusRetry, 0}
 	withSoftware(t, func() uint32 { return statuses[rand.IntN(len(statuses))] })
 	var l Elided
 	l.eliding, l.share = 1, 1<<16
-	var cores CoreElided
+	var cores core.Elided
 	count, sections, coreCount := 0, int64(0), 0
 	var wg sync.WaitGroup
 	for g := range uint32(4) {

@@ -1,10 +1,17 @@
 package lock
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"hardtack/lock/core"
+)
 
 // Ticket is a lock of two counters: who comes first gets it first. All waiters
 // look at one cache line, so that a release costs more the more there are; for more
 // than a few, CLH is better. The zero value is unlocked.
+//
+// It is never for more runnable threads than cores: whose turn it is may not be
+// running, and nobody can pass it. Use sync.Mutex or Elided there.
 //
 // State. next is the number that the next to come draws, serving the number that
 // may enter; the lock is free when they are equal. serving is written only by the
@@ -36,7 +43,7 @@ func (l *Ticket) Lock() {
 			break
 		}
 		if i < spins {
-			Pause(min(t-s, 8))
+			core.Pause(min(t-s, 8))
 		} else {
 			relax(i)
 		}
@@ -63,43 +70,3 @@ func (l *Ticket) Unlock() {
 	}
 	StoreRelease32(&l.serving, s+1)
 }
-
-// Spin is Lock for code outside the Go scheduler: it does nothing but PAUSE while
-// it waits, and is not checked. Release is its Unlock.
-func (l *Ticket) Spin() {
-	if t := atomic.AddUint32(&l.next, 1) - 1; atomic.LoadUint32(&l.serving) != t {
-		l.spin(t)
-	}
-}
-
-func (l *Ticket) spin(t uint32) {
-	for i := uint32(0); ; i++ {
-		s := atomic.LoadUint32(&l.serving)
-		if s == t {
-			return
-		}
-		Pause(min(t-s-1, 8))
-		pause(i)
-	}
-}
-
-// Seize takes the lock if nobody has it or waits for it, and tells whether it did.
-// Release is its Unlock, too.
-func (l *Ticket) Seize() bool {
-	s := atomic.LoadUint32(&l.serving)
-	return atomic.CompareAndSwapUint32(&l.next, s, s+1)
-}
-
-// AwaitSeize waits until the lock is free and nobody else was quicker: for virtual
-// cores, which a hypervisor may stop in a queue (see CoreQueue). If all take it so,
-// nobody has a ticket for later.
-func (l *Ticket) AwaitSeize() {
-	for i := uint32(0); !l.Seize(); i++ {
-		pause(i)
-	}
-}
-
-// Release ends a Spin.
-//
-//go:noinline
-func (l *Ticket) Release() { endRelease32(&l.serving, l.serving+1) }

@@ -3,6 +3,8 @@ package lock
 import (
 	"runtime"
 	"time"
+
+	"hardtack/lock/core"
 )
 
 // Turns of a wait loop of locks for goroutines: spinTurns of PAUSE, ever more
@@ -25,7 +27,7 @@ var spins = func() uint32 {
 func relax(i uint32) {
 	switch {
 	case i < spins:
-		Pause(min(1+i/4, 8))
+		core.Pause(min(1+i/4, 8))
 	case i < spins+yieldTurns:
 		runtime.Gosched()
 	default:

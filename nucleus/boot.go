@@ -3,7 +3,7 @@ package nucleus
 import (
 	"hardtack/abi/boot"
 	"hardtack/arch/amd64"
-	"hardtack/lock"
+	"hardtack/lock/core"
 	"hardtack/nucleus/control"
 )
 
@@ -73,7 +73,7 @@ func start() {
 	for i := range waits {
 		waits[i].queue = emptyQueue
 	}
-	lock.Yield = yield
+	core.Yield = yield
 	_, _, ecx, _ := amd64.CPUID(1, 0)
 	control.Virtual = ecx>>31 != 0
 	amd64.SyscallHandler = serveSyscall

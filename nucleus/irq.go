@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 
 	"hardtack/arch/amd64"
-	"hardtack/lock"
+	"hardtack/lock/core"
 )
 
 // Device interrupts have two halves. The first, inside, only notes that the
@@ -157,7 +157,7 @@ const maxGSI = 256
 // ioapics are the machine's I/O APICs. Their registers are reached through a pair
 // of others, hence a lock under each concurrency control; it comes last.
 var ioapics struct {
-	lock lock.Ticket
+	lock core.Ticket
 	n    int            // set at boot, like the rest but for low, which changes alone
 	low  [maxGSI]uint32 // low half of each routed pin's entry, unmasked: reading it costs an exit
 	at   [8]struct {

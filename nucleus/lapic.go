@@ -135,7 +135,7 @@ func flushKernel(c *amd64.CPU) {
 	}
 }
 
-// yield is lock.Yield: what a CPU does while it waits for a lock.
+// yield is core.Yield: what a CPU does while it waits for a lock.
 func yield() { serveFlush(amd64.GetCPU()) }
 
 // serveFlush forgets the running CPU's translations if another asked for it.

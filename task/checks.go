@@ -3,7 +3,7 @@ package task
 import (
 	"os"
 
-	"hardtack/lock"
+	"hardtack/lock/core"
 )
 
 // ChecksEnv names the environment variable that gives all runtimes WithChecks
@@ -28,7 +28,7 @@ func WithChecks() Option {
 func checksWanted() bool { return os.Getenv(ChecksEnv) != "" }
 
 // onIt tells whether the caller is w's goroutine.
-func (w *Worker) onIt() bool { return w.self.Load() == lock.Self() }
+func (w *Worker) onIt() bool { return w.self.Load() == core.Self() }
 
 // callChecked is call with an activation of the child's own.
 func (s *slot[A, R]) callChecked(a *activation) R {

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"hardtack/lock"
+	"hardtack/lock/core"
 )
 
 // A Group is a set of children whose results go to an inlet: a function that is
@@ -17,7 +17,7 @@ type Group[R any] struct {
 	inlet func(R)        // immutable
 	a     *activation    // immutable: of the task that made it
 	from  uint32         // a's: its children come from this place on
-	owner atomic.Uintptr // the goroutine that holds mu, as lock.Self tells
+	owner atomic.Uintptr // the goroutine that holds mu, as core.Self tells
 	later []R            // results that came while that one held it
 }
 
@@ -43,7 +43,7 @@ func (g *Group[R]) Aborted() bool { return g.scope.ends.Load() }
 // Do calls fn while no inlet of the group runs.
 func (g *Group[R]) Do(fn func()) {
 	g.made()
-	self := lock.Self()
+	self := core.Self()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.owner.Store(self)
@@ -113,7 +113,7 @@ func runInGroup[A, R any](c Ctx, x groupCall[A, R]) (none struct{}) {
 }
 
 func (g *Group[R]) finished(r R) {
-	self := lock.Self()
+	self := core.Self()
 	if g.owner.Load() == self { // SpawnIn in Do or the inlet has run a child at once
 		g.later = append(g.later, r)
 		return

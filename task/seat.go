@@ -4,7 +4,7 @@ import (
 	"runtime"
 	"sync/atomic"
 
-	"hardtack/lock"
+	"hardtack/lock/core"
 )
 
 // A Seat is the right of one worker to run: there is one for each core that the
@@ -178,7 +178,7 @@ func (w *Worker) loop() {
 	if w.rt.pinned {
 		runtime.LockOSThread()
 	}
-	w.self.Store(lock.Self())
+	w.self.Store(core.Self())
 	w.settle()
 	for idle := 0; ; idle++ {
 		w.answer()

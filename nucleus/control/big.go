@@ -5,13 +5,13 @@ package control
 import (
 	"fmt"
 
-	"hardtack/lock"
+	"hardtack/lock/core"
 )
 
 // Control big: one operation at a time. Cores queue for the lock, but for virtual
 // ones: a hypervisor may stop the next in the queue for a time slice, and then nobody
 // gets on. Linux gives up its queue locks for the same reason (virt_spin_lock).
-type Control struct{ queue lock.CoreQueue }
+type Control struct{ queue core.Queue }
 
 // Works tells what keeps the control from working on some cores of this processor;
 // max is how many its user has room for.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"hardtack/lock"
+	"hardtack/lock/core"
 )
 
 // Name is the control's, as hardtack build --control has it.
@@ -14,7 +14,7 @@ const Name = "fine"
 
 // Control fine: operations run beside each other, and lock the objects they touch.
 // Making and destroying objects excludes all others.
-type Control struct{ readers lock.CoreReaders }
+type Control struct{ readers core.Readers }
 
 // Works tells what keeps the control from working on some cores of this processor;
 // max is how many its user has room for.
@@ -42,7 +42,7 @@ func (c *Control) LeaveAlone(core uint32) { c.readers.Release(core) }
 func (c *Control) SetCores(n uint32) { c.readers.SetCores(n) }
 
 // Object guards an object among operations that run beside each other.
-type Object struct{ ticket lock.Ticket }
+type Object struct{ ticket core.Ticket }
 
 // Acquire waits until the object is ours. Virtual cores do not queue, as under big.
 func (o *Object) Acquire() {
@@ -65,11 +65,13 @@ func (o *Object) Release() { o.ticket.Release() }
 
 // Publish32 stores v after all that was written before, for who reads *p without
 // the object's lock.
-func Publish32(p *uint32, v uint32) { lock.StoreRelease32(p, v) }
+func Publish32(p *uint32, v uint32) { core.StoreRelease32(p, v) }
+
+const maxCores = core.MaxCores
 
 // fences are words to exchange, a cache line for each core: a locked instruction is
 // a full barrier, and quicker than MFENCE.
-var fences [lock.MaxCores]struct {
+var fences [maxCores]struct {
 	word uint32
 	_    [60]byte
 }
@@ -77,6 +79,6 @@ var fences [lock.MaxCores]struct {
 // Fence makes what the core wrote visible before what it reads next. It tells
 // whether others may have changed what it read before.
 func Fence(core uint32) bool {
-	atomic.SwapUint32(&fences[core%lock.MaxCores].word, 0)
+	atomic.SwapUint32(&fences[core%maxCores].word, 0)
 	return true
 }

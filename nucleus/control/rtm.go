@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"hardtack/lock"
+	"hardtack/lock/core"
 )
 
 // Name is the control's, as hardtack build --control has it.
@@ -14,7 +14,7 @@ const Name = "rtm"
 
 // Control rtm: each operation is a hardware transaction, or the only one.
 // Operations that touch too much for a transaction do not try.
-type Control struct{ elided lock.CoreElided }
+type Control struct{ elided core.Elided }
 
 // WithoutTransactions lets tests run the way that is taken when a transaction
 // aborts for good, on processors that have none.
@@ -26,7 +26,7 @@ func Works(cores, max int) error {
 	if cores < 1 || cores > max {
 		return fmt.Errorf("nucleus: %d cores: want 1 to %d", cores, max)
 	}
-	if !lock.Transactions() && !WithoutTransactions {
+	if !core.Transactions() && !WithoutTransactions {
 		return errors.New("nucleus: built for hardware transactions (--control rtm), and this processor has none (RTM)")
 	}
 	return nil

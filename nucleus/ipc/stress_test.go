@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"hardtack/abi/linux"
-	"hardtack/lock"
+	"hardtack/lock/core"
 )
 
 // machine plays some cores with goroutines. Each runs what the nucleus says: its
@@ -147,8 +147,8 @@ func (m *machine) step(core, i uint32, random *rand.Rand) Effects {
 // Many calls over cores, at first with deaths, cancelled waits, timeouts and
 // endpoints that are closed; then in peace, when every client must get on.
 func TestStress(t *testing.T) {
-	lock.Yield = runtime.Gosched
-	defer func() { lock.Yield = nil }()
+	core.Yield = runtime.Gosched
+	defer func() { core.Yield = nil }()
 	if Control() == "none" {
 		t.Skip("one core only")
 	}
@@ -223,7 +223,7 @@ func TestStress(t *testing.T) {
 			m.deliver(fx)
 			signals++
 		}
-		lock.Pause(uint32(random.IntN(100)))
+		core.Pause(uint32(random.IntN(100)))
 		runtime.Gosched()
 	}
 	m.calm.Store(true)

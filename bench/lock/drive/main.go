@@ -30,6 +30,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hardtack/lock"
+	"hardtack/lock/core"
 	"hardtack/nucleus/ipc"
 )
 
@@ -89,9 +90,9 @@ func fail(err error) {
 
 // rate is the frequency of the time stamp counter.
 func rate() float64 {
-	t, c := time.Now(), lock.Cycles()
+	t, c := time.Now(), core.Cycles()
 	time.Sleep(50 * time.Millisecond)
-	return float64(lock.Cycles()-c) / time.Since(t).Seconds()
+	return float64(core.Cycles()-c) / time.Since(t).Seconds()
 }
 
 // pin keeps the calling goroutine on a processor for good.
@@ -163,7 +164,7 @@ func measure(n int, work func(worker int) func() int) ([]float64, error) {
 					failed.Store(&err)
 				}
 				for stop.Load() == 0 {
-					lock.Pause(1000)
+					core.Pause(1000)
 				}
 			})
 		}
@@ -175,7 +176,7 @@ func measure(n int, work func(worker int) func() int) ([]float64, error) {
 		for i := range counts {
 			s += atomic.LoadUint64(&counts[i].n)
 		}
-		return s, lock.Cycles()
+		return s, core.Cycles()
 	}
 	sleep(*window) // warm
 	var out []float64
@@ -273,7 +274,7 @@ func measureIPC() (map[string][]float64, error) {
 
 // spin computes for some cycles. It does not pause: a hyperthread sees a busy core.
 func spin(cycles uint64) {
-	for from := lock.Cycles(); lock.Cycles()-from < cycles; {
+	for from := core.Cycles(); core.Cycles()-from < cycles; {
 	}
 }
 

@@ -46,6 +46,7 @@ import (
 	"time"
 
 	"hardtack/lock"
+	"hardtack/lock/core"
 )
 
 // Sizes in bytes.
@@ -202,7 +203,7 @@ func (t *Tx) Publish(num uint16, flags uint8, n int) (parked bool) {
 		next -= len(t.ring)
 	}
 	if t.Room > ahead {
-		lock.PublishAhead64(&t.ring[t.at].Hdr, h, &t.ring[next].Body[0])
+		core.PublishAhead64(&t.ring[t.at].Hdr, h, &t.ring[next].Body[0])
 	} else {
 		lock.StoreRelease64(&t.ring[t.at].Hdr, h)
 	}
@@ -276,7 +277,7 @@ func (t *Tx) TakeParked() Sleep {
 // SameCPU says on which processor this end is about to wait, and reports whether
 // the peer last waited on the same.
 func (r *Rx) SameCPU() bool {
-	cpu := lock.CPU() + 1
+	cpu := core.CPU() + 1
 	if r.cpu != cpu {
 		r.cpu = cpu
 		lock.StoreRelease32(&r.tx.ctl.CPU, cpu)

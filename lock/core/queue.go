@@ -1,4 +1,4 @@
-package lock
+package core
 
 import "sync/atomic"
 
@@ -19,7 +19,7 @@ func pause(i uint32) {
 // MaxCores is how many cores the locks for numbered cores know.
 const MaxCores = 64
 
-// CoreQueue is a CLH queue lock among cores 0 to MaxCores-1. It holds integers
+// Queue is a CLH queue lock among cores 0 to MaxCores-1. It holds integers
 // only, never enters the Go runtime, and its zero value is unlocked. A core may
 // neither wait for it twice at once nor be interrupted by code that wants it.
 //
@@ -35,9 +35,9 @@ const MaxCores = 64
 // no core has ever had a turn, mine is 0 for all, and done of node 0 is 1 while the
 // lock is held: the same Release frees it.
 //
-// Order. As CLH: a locked exchange, and a release store that the successor's load
+// Order. As lock.CLH: a locked exchange, and a release store that the successor's load
 // sees; for Seize, a locked compare-and-swap.
-type CoreQueue struct {
+type Queue struct {
 	tail  uint32 // turn<<8 | node, which is at most MaxCores
 	_     [line - 4]byte
 	nodes [nodeMask + 1]struct { // 65 are used
@@ -55,12 +55,13 @@ type CoreQueue struct {
 }
 
 const (
+	line     = 128 // what different cores write lies so far apart, as in package lock
 	nodeMask = 0x7f
 	oneTurn  = 1 << 8
 )
 
 // Acquire waits until all cores that came before have released the lock.
-func (q *CoreQueue) Acquire(core uint32) {
+func (q *Queue) Acquire(core uint32) {
 	if !q.Join(core) {
 		q.Await(core)
 	}
@@ -69,7 +70,7 @@ func (q *CoreQueue) Acquire(core uint32) {
 // Join makes the core the last in the queue, and tells whether it is the first too
 // and has the lock. If not, Await waits until it has. Together they are Acquire, for
 // callers that want the compiler to put the common case where they are.
-func (q *CoreQueue) Join(core uint32) (first bool) {
+func (q *Queue) Join(core uint32) (first bool) {
 	c := &q.cores[core%MaxCores]
 	mine := c.next ^ (core + 1 + oneTurn)
 	pred := atomic.SwapUint32(&q.tail, mine)
@@ -78,7 +79,7 @@ func (q *CoreQueue) Join(core uint32) (first bool) {
 }
 
 // Await ends a Join that was not the first.
-func (q *CoreQueue) Await(core uint32) {
+func (q *Queue) Await(core uint32) {
 	pred := (q.cores[core%MaxCores].next ^ (core + 1 + oneTurn)) - oneTurn
 	wait(&q.nodes[pred&nodeMask].done, pred>>8)
 }
@@ -91,7 +92,7 @@ func wait(word *uint32, value uint32) {
 
 // TryAcquire takes the lock if no core has it or waits for it, and tells whether it
 // did.
-func (q *CoreQueue) TryAcquire(core uint32) bool {
+func (q *Queue) TryAcquire(core uint32) bool {
 	c := &q.cores[core%MaxCores]
 	pred := atomic.LoadUint32(&q.tail)
 	mine := c.next ^ (core + 1 + oneTurn)
@@ -104,10 +105,10 @@ func (q *CoreQueue) TryAcquire(core uint32) bool {
 
 // Seize takes the lock if it is free, and tells whether it did. It is for locks that
 // are not taken in any other way.
-func (q *CoreQueue) Seize() bool { return atomic.CompareAndSwapUint32(&q.nodes[0].done, 0, 1) }
+func (q *Queue) Seize() bool { return atomic.CompareAndSwapUint32(&q.nodes[0].done, 0, 1) }
 
 // AwaitSeize waits until the lock is free and nobody else was quicker.
-func (q *CoreQueue) AwaitSeize() {
+func (q *Queue) AwaitSeize() {
 	for !q.Seize() {
 		wait(&q.nodes[0].done, 0)
 	}
@@ -116,14 +117,14 @@ func (q *CoreQueue) AwaitSeize() {
 // Release gives the lock to the next core.
 //
 //go:noinline
-func (q *CoreQueue) Release(core uint32) {
+func (q *Queue) Release(core uint32) {
 	mine := q.cores[core%MaxCores].mine
 	endRelease32(&q.nodes[mine&nodeMask].done, mine>>8)
 }
 
-// CoreReaders is a big-reader lock among cores 0 to MaxCores-1; see BigReader. It
+// Readers is a big-reader lock among cores 0 to MaxCores-1; see lock.BigReader. It
 // holds integers only, never enters the Go runtime, and its zero value is unlocked.
-type CoreReaders struct {
+type Readers struct {
 	writing uint32
 	spare   uint32 // so many of the last cores never read; guarded by writers
 	_       [line - 8]byte
@@ -131,18 +132,18 @@ type CoreReaders struct {
 		in uint32
 		_  [line - 4]byte
 	}
-	writers CoreQueue
+	writers Queue
 }
 
 // RAcquire waits while there is a writer.
-func (l *CoreReaders) RAcquire(core uint32) {
-	atomic.SwapUint32(&l.in[core%MaxCores].in, 1) // visible before the load, see BigReader
+func (l *Readers) RAcquire(core uint32) {
+	atomic.SwapUint32(&l.in[core%MaxCores].in, 1) // visible before the load, see lock.BigReader
 	if atomic.LoadUint32(&l.writing) != 0 {
 		l.goBack(core)
 	}
 }
 
-func (l *CoreReaders) goBack(core uint32) {
+func (l *Readers) goBack(core uint32) {
 	in := &l.in[core%MaxCores].in
 	for {
 		StoreRelease32(in, 0)
@@ -159,10 +160,10 @@ func (l *CoreReaders) goBack(core uint32) {
 // RRelease ends reading.
 //
 //go:noinline
-func (l *CoreReaders) RRelease(core uint32) { endRelease32(&l.in[core%MaxCores].in, 0) }
+func (l *Readers) RRelease(core uint32) { endRelease32(&l.in[core%MaxCores].in, 0) }
 
 // Acquire waits for the writers before, and for all readers.
-func (l *CoreReaders) Acquire(core uint32) {
+func (l *Readers) Acquire(core uint32) {
 	l.writers.Acquire(core)
 	atomic.SwapUint32(&l.writing, 1)
 	for i := range l.in[:MaxCores-l.spare%MaxCores] {
@@ -172,25 +173,25 @@ func (l *CoreReaders) Acquire(core uint32) {
 
 // SetCores says that only cores below n read, which saves writers visits to the others.
 // It is for who has the lock, or before it is used; 0 and what is too much are MaxCores.
-func (l *CoreReaders) SetCores(n uint32) { l.spare = (MaxCores - min(n, MaxCores)) % MaxCores }
+func (l *Readers) SetCores(n uint32) { l.spare = (MaxCores - min(n, MaxCores)) % MaxCores }
 
 // Release ends writing.
-func (l *CoreReaders) Release(core uint32) {
+func (l *Readers) Release(core uint32) {
 	StoreRelease32(&l.writing, 0)
 	l.writers.Release(core)
 }
 
-// CoreElided is a lock among cores 0 to MaxCores-1 whose critical sections run as
-// hardware transactions, with a CoreQueue to fall back on. It holds integers only,
+// Elided is a lock among cores 0 to MaxCores-1 whose critical sections run as
+// hardware transactions, with a Queue to fall back on. It holds integers only,
 // never enters the Go runtime, and its zero value is unlocked.
 //
 // held is 1 while a core has the queue and is in its section; transactions have it,
 // and not the queue, in their read set. It is set by a locked instruction after the
-// queue has been acquired; see Elided.
-type CoreElided struct {
+// queue has been acquired; see lock.Elided.
+type Elided struct {
 	held  uint32
 	_     [line - 4]byte
-	queue CoreQueue
+	queue Queue
 }
 
 // coreTries bounds the tries of one section.
@@ -198,14 +199,14 @@ const coreTries = 8
 
 // Acquire begins the section, and tells whether it is a transaction. The answer is
 // to be given to Release.
-func (l *CoreElided) Acquire(core uint32) (transaction bool) {
+func (l *Elided) Acquire(core uint32) (transaction bool) {
 	if Transactions() {
 		for range coreTries {
-			status := begin(&l.held)
-			if status == started {
+			status := Begin(&l.held)
+			if status == Started {
 				return true
 			}
-			if status&statusRetry == 0 && !wasHeld(status) {
+			if status&StatusRetry == 0 && !WasHeld(status) {
 				break
 			}
 			wait(&l.held, 0)
@@ -217,23 +218,19 @@ func (l *CoreElided) Acquire(core uint32) (transaction bool) {
 
 // AcquirePlain begins a section that is too long for a transaction. Release ends it,
 // with false.
-func (l *CoreElided) AcquirePlain(core uint32) {
+func (l *Elided) AcquirePlain(core uint32) {
 	l.queue.Acquire(core)
-	if modelled != nil {
-		modelled.take(&l.held)
+	if Model != nil {
+		Model.Take(&l.held)
 	} else {
 		atomic.SwapUint32(&l.held, 1)
 	}
 }
 
 // Release ends the section.
-func (l *CoreElided) Release(core uint32, transaction bool) {
+func (l *Elided) Release(core uint32, transaction bool) {
 	if transaction {
-		if modelled != nil {
-			modelled.end()
-		} else {
-			xend()
-		}
+		End()
 		return
 	}
 	StoreRelease32(&l.held, 0)

@@ -1,6 +1,6 @@
 //go:build !amd64
 
-package lock
+package core
 
 // MessageCall answers that there is no such call.
 func MessageCall(r *MessageRegs) { r.Info = ^uint64(38 - 1) } // -ENOSYS

@@ -1,4 +1,4 @@
-package lock
+package core
 
 // MessageRegs are the registers of one of Hardtack's message calls (package
 // abi/ipc), into it and out of it; the fields are in the order in which

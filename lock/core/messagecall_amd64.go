@@ -1,4 +1,4 @@
-package lock
+package core
 
 // MessageCall makes the call. It lies here, beside no lock, because this package
 // holds the assembly of programs. Go's scheduler does not know of it: while it

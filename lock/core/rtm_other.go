@@ -1,6 +1,6 @@
 //go:build !amd64 || race
 
-package lock
+package core
 
 // The race detector does not see that one transaction comes before another.
 

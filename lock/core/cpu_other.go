@@ -1,6 +1,6 @@
 //go:build !amd64
 
-package lock
+package core
 
 // CPU is the number of the processor that the caller runs on, which is not
 // known here: all are taken for different.

@@ -1,6 +1,6 @@
 //go:build !race
 
-package lock
+package core
 
 // Restricted transactional memory (Intel SDM volume 1, chapter 16). What a thread
 // reads and writes between XBEGIN and XEND happens at once, or, when another
@@ -8,7 +8,7 @@ package lock
 // system is called, not at all: registers and memory are as they were at XBEGIN,
 // and the thread goes on at the address that XBEGIN names, its status in EAX.
 
-// xbegin begins a transaction that has *word in its read set, and returns started
+// xbegin begins a transaction that has *word in its read set, and returns Started
 // if the word is 0. When the transaction aborts, at any time until xend, it returns
 // again, from the same call, with the status; if the word was not 0 that is
 // statusHeld.
@@ -41,7 +41,7 @@ func transactions() bool {
 	}
 	var word uint32
 	for range 100 {
-		if xbegin(&word) == started {
+		if xbegin(&word) == Started {
 			xend()
 			return true
 		}

@@ -1,6 +1,6 @@
 //go:build amd64 && !race
 
-package lock
+package core
 
 // StoreRelease32 stores v in *p, which must be aligned to 4 bytes, after all
 // earlier memory operations of the caller.

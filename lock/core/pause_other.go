@@ -1,6 +1,6 @@
 //go:build !amd64
 
-package lock
+package core
 
 import "sync/atomic"
 

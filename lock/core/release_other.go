@@ -1,6 +1,6 @@
 //go:build !amd64 || race
 
-package lock
+package core
 
 import "sync/atomic"
 

@@ -1,4 +1,4 @@
-package lock
+package core
 
 // Self tells goroutines apart: it is the same number in all calls by one goroutine,
 // and no two that live at the same time have the same. It is the address of the

@@ -1,0 +1,5 @@
+//go:build lockcheck
+
+package core
+
+const checking = true
