@@ -1,7 +1,19 @@
-// Package msg carries typed messages between goroutines, processes and
-// machines. Programs use it through packages that `hardtack idl` generates from
-// interface files; this package is what those, the transports, the name service
-// and the tools are built on.
+// Package msg carries typed messages between goroutines, processes and machines. A
+// program describes its messages in an interface file, has `hardtack idl` make a
+// package of that, and uses the package:
+//
+//	rpc order(in String dish[100], in uint32 count, out uint32 ticket);  // in shop.if
+//
+//	server, err := shop.Export(ctx, "shop", nil)                         // the server
+//	err = server.Serve(ctx, func(*shop.Conn) shop.Handler { return kitchen{} })
+//
+//	conn, err := shop.Connect(ctx, "shop", nil)                          // a client
+//	reply, err := shop.NewClient(conn, nil).Order(ctx, shop.OrderCall{Dish: "soup", Count: 2})
+//
+// Of this package such programs need Options, Cap and the errors. The guide
+// docs/guides/msg.md has complete programs, and tables of who owns a message for how
+// long and which calls wait; docs/guides/idl.md describes interface files. The rest is
+// what generated packages, transports, the name service and the tools are built on.
 //
 // # Connections
 //

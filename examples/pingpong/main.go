@@ -69,7 +69,6 @@ func serve(ctx context.Context) error {
 // another.
 func answer(ctx context.Context, c *ping.Conn) {
 	ch := c.Channels()
-	defer close(ch.Send)
 	for m := range ch.Recv {
 		switch m := m.(type) {
 		case *ping.Ping:
@@ -78,6 +77,7 @@ func answer(ctx context.Context, c *ping.Conn) {
 			log.Print("a client sent a pong")
 		}
 	}
+	close(ch.Send) // Errs is closed once nothing is left to send
 	for err := range ch.Errs {
 		log.Print(err)
 	}

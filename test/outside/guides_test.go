@@ -47,7 +47,7 @@ func blocks(t *testing.T, page string) (all []block) {
 // anything in a line).
 func TestGuides(t *testing.T) {
 	pages, err := filepath.Glob(filepath.Join(root(t), "docs/guides/*.md"))
-	if err != nil || len(pages) < 3 {
+	if err != nil || len(pages) < 6 {
 		t.Fatalf("%d guides, %v", len(pages), err)
 	}
 	at := prefix(t)

@@ -10,7 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // root is this module's folder.
@@ -113,9 +115,15 @@ func (o *outside) sh(t *testing.T, lines string) string {
 	t.Helper()
 	cmd := exec.Command("sh", "-euc", lines)
 	cmd.Dir, cmd.Env = o.dir, o.env
+	// A guide's servers are in the shell's process group and do not outlive it.
+	cmd.SysProcAttr, cmd.WaitDelay = &syscall.SysProcAttr{Setpgid: true}, 10*time.Second
 	var out, diag bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &diag
-	if err := cmd.Run(); err != nil {
+	err := cmd.Run()
+	if cmd.Process != nil {
+		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	}
+	if err != nil {
 		t.Fatalf("%s\n%v\n%s%s", lines, err, out.Bytes(), diag.Bytes())
 	}
 	return out.String()
