@@ -53,27 +53,65 @@ func (t *Thread) findChild(a *WaitArgs, r *WaitResult) (bool, linux.Errno) {
 	p := t.Proc
 	treeMu.Lock()
 	defer treeMu.Unlock()
-	any := false
-	for c := p.firstChild; c != nil; c = c.nextSibling {
-		if !a.eligible(c) || a.Options&linux.WNOTHREAD != 0 && !t.made(c) {
-			continue
+	switch a.Kind {
+	case linux.P_PID, linux.P_PIDFD:
+		c := a.Process
+		if a.Kind == linux.P_PID {
+			c = Lookup(a.ID)
 		}
-		if c.Zombie() {
-			if a.Options&linux.WEXITED != 0 {
-				c.collectExit(a, r)
-				return true, 0
-			}
-			continue
+		if c == nil || c.reaped || c.parent.Load() != p {
+			return false, linux.ECHILD
 		}
-		any = true
-		if a.Options&(linux.WSTOPPED|linux.WCONTINUED) != 0 && c.collectStop(a, r) {
+		if living, found := t.askChild(a, c, r); living || found {
+			return found, 0
+		}
+		return false, linux.ECHILD // a zombie that is not asked for has no other news
+	}
+	return t.findAmong(a, r)
+}
+
+// findAmong is findChild for a wait for several children; called with treeMu held. The
+// oldest with news is told first. Nearly always that is the first of the zombies; if
+// there are none, and no child was ever stopped, one child that lives is enough to know.
+func (t *Thread) findAmong(a *WaitArgs, r *WaitResult) (bool, linux.Errno) {
+	p := t.Proc
+	jobs := a.Options&(linux.WSTOPPED|linux.WCONTINUED) != 0 && p.jobs.Load()
+	if a.Options&linux.WEXITED != 0 && !jobs && len(p.zombies) > 0 {
+		if _, found := t.askChild(a, p.zombies[0], r); found {
 			return true, 0
 		}
 	}
+	any := false
+	for c := p.firstChild; c != nil; c = c.nextSibling {
+		living, found := t.askChild(a, c, r)
+		if found {
+			return true, 0
+		}
+		any = any || living
+		if any && !jobs && (len(p.zombies) == 0 || a.Options&linux.WEXITED == 0) {
+			break
+		}
+	}
 	if !any {
-		return false, linux.ECHILD // a zombie that is not asked for has no other news
+		return false, linux.ECHILD
 	}
 	return false, 0
+}
+
+// askChild reports whether a child that is waited for lives, so that it may have news
+// yet, and whether it has news now, which it takes; called with treeMu held.
+func (t *Thread) askChild(a *WaitArgs, c *Process, r *WaitResult) (living, found bool) {
+	switch {
+	case !a.eligible(c) || a.Options&linux.WNOTHREAD != 0 && !t.made(c):
+		return false, false
+	case c.Zombie():
+		if a.Options&linux.WEXITED != 0 {
+			c.collectExit(a, r)
+			return false, true
+		}
+		return false, false
+	}
+	return true, a.Options&(linux.WSTOPPED|linux.WCONTINUED) != 0 && c.collectStop(a, r)
 }
 
 // made reports whether c is a child of this thread: one that it made, or one whose

@@ -336,7 +336,7 @@ func (t *Thread) place(c *Thread, a *CloneArgs) linux.Errno {
 			q.parentExecs = p.parentExecs
 		}
 		q.hasSubreaper = parent.hasSubreaper || parent.subreaper
-		q.maker = maker
+		q.maker, t.maker = maker, true
 		parent.addChild(q)
 		p.group.Load().join(q)
 		slotOf(id).proc.Store(q)

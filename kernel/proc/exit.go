@@ -194,7 +194,9 @@ func (p *Process) finish(t *Thread) {
 	p.giveChildrenAway()
 	parent := p.parent.Load()
 	p.zombie.Store(true)
+	p.group.Load().sink(p)
 	if parent != nil {
+		parent.zombies.push(p)
 		p.orphanCheck(p.group.Load(), parent, p)
 	}
 	p.tellParent(parent)
@@ -274,6 +276,7 @@ func (p *Process) giveChildrenAway() {
 		if c.Zombie() {
 			c.tellParent(to)
 		} else {
+			to.jobs.Store(true) // it may be stopped
 			p.orphanCheck(c.group.Load(), p, nil)
 		}
 	}
@@ -291,6 +294,9 @@ func (p *Process) parentDied(parent *Process) {
 // leaveChildren gives the children of a thread that ended to the others of its
 // process; called with treeMu held.
 func (p *Process) leaveChildren(t *Thread) {
+	if !t.maker {
+		return
+	}
 	for c := p.firstChild; c != nil; c = c.nextSibling {
 		if c.maker == t.TID {
 			c.maker = 0
@@ -329,9 +335,17 @@ func (p *Process) orphanCheck(g *Group, parent, dying *Process) {
 	}
 }
 
+// births numbers children; guarded by treeMu.
+var births uint64
+
 // addChild and removeChild keep the list of children; called with treeMu held.
 func (p *Process) addChild(c *Process) {
+	births++
 	c.parent.Store(p)
+	c.born = births
+	if c.Zombie() {
+		p.zombies.push(c)
+	}
 	c.prevSibling, c.nextSibling = p.lastChild, nil
 	if p.lastChild != nil {
 		p.lastChild.nextSibling = c
@@ -342,6 +356,7 @@ func (p *Process) addChild(c *Process) {
 }
 
 func (p *Process) removeChild(c *Process) {
+	p.zombies.remove(c)
 	if c.prevSibling != nil {
 		c.prevSibling.nextSibling = c.nextSibling
 	} else {

@@ -9,6 +9,8 @@ func (g *Group) join(p *Process) {
 	p.prevMember, p.nextMember = nil, g.first
 	if g.first != nil {
 		g.first.prevMember = p
+	} else {
+		g.last = p
 	}
 	g.first = p
 	g.n++
@@ -19,15 +21,7 @@ func (g *Group) join(p *Process) {
 // treeMu held. The group pointer stays, for readers without the lock.
 func (p *Process) leave() {
 	g := p.group.Load()
-	if p.prevMember != nil {
-		p.prevMember.nextMember = p.nextMember
-	} else {
-		g.first = p.nextMember
-	}
-	if p.nextMember != nil {
-		p.nextMember.prevMember = p.prevMember
-	}
-	p.prevMember, p.nextMember = nil, nil
+	g.unlink(p)
 	if g.n--; g.n > 0 {
 		return
 	}
@@ -38,6 +32,32 @@ func (p *Process) leave() {
 		slotOf(s.ID).session.Store(nil)
 		dropPID(s.ID)
 	}
+}
+
+// unlink takes p out of the list of members; called with treeMu held.
+func (g *Group) unlink(p *Process) {
+	if p.prevMember != nil {
+		p.prevMember.nextMember = p.nextMember
+	} else {
+		g.first = p.nextMember
+	}
+	if p.nextMember != nil {
+		p.nextMember.prevMember = p.prevMember
+	} else {
+		g.last = p.prevMember
+	}
+	p.prevMember, p.nextMember = nil, nil
+}
+
+// sink moves a zombie behind the living members; called with treeMu held.
+func (g *Group) sink(p *Process) {
+	if p == g.last {
+		return
+	}
+	g.unlink(p)
+	p.prevMember = g.last
+	g.last.nextMember = p
+	g.last = p
 }
 
 // newGroup makes an empty group with p's number; called with treeMu held.
@@ -131,7 +151,10 @@ func (g *Group) IsOrphaned() bool {
 // orphaned is IsOrphaned as if ignore were gone; called with treeMu held.
 func (g *Group) orphaned(ignore *Process) bool {
 	for p := g.first; p != nil; p = p.nextMember {
-		if p == ignore || p.Zombie() {
+		if p.Zombie() {
+			break
+		}
+		if p == ignore {
 			continue
 		}
 		q := p.parent.Load()

@@ -19,6 +19,9 @@ type Process struct {
 	parent                   atomic.Pointer[Process]
 	firstChild, lastChild    *Process
 	prevSibling, nextSibling *Process
+	zombies                  zombies // of its children
+	zombieAt                 int     // place among its parent's zombies
+	born                     uint64  // a later child of its parent has a higher number
 	group                    atomic.Pointer[Group]
 	prevMember, nextMember   *Process     // in group
 	maker                    int32        // the thread of the parent whose child it is; 0: any that is left
@@ -47,6 +50,7 @@ type Process struct {
 
 	// Children announces changes of the children's state to wait4.
 	Children wait.Queue
+	jobs     atomic.Bool // a child may have been stopped, once
 	// Ended announces the process's end (pidfd).
 	Ended wait.Queue
 	// SigQueue announces every signal that becomes pending (signalfd).
@@ -108,7 +112,8 @@ func (i *Image) Auxv() []uint64 { return i.aux[:i.auxLen] }
 type Group struct {
 	ID      int32    // immutable
 	Session *Session // immutable
-	first   *Process // members; guarded by treeMu
+	first   *Process // members, the zombies last; guarded by treeMu
+	last    *Process // guarded by treeMu
 	n       int      // guarded by treeMu
 }
 

@@ -14,6 +14,9 @@ func (p *Process) beginStop(sig linux.Signal) {
 	if p.sig.stop != stopNone || p.exiting {
 		return
 	}
+	if parent := p.Parent(); parent != nil {
+		parent.jobs.Store(true)
+	}
 	p.sig.stop = stopUnderway
 	p.sig.stopSignal = sig
 	p.sig.contReport = false
@@ -107,6 +110,7 @@ func (n *notice) deliver() {
 	if parent == nil {
 		return
 	}
+	parent.jobs.Store(true)
 	info := n.p.childInfo(n.code, n.status)
 	parent.mu.Lock()
 	act := parent.sig.actions.get(linux.SIGCHLD)

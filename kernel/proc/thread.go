@@ -62,6 +62,7 @@ type Thread struct {
 	startTime  int64 // monotonic nanoseconds; immutable
 	exitStatus int32 // wait status it ended with
 	dying      bool  // on its way out; guarded by Proc.mu
+	maker      bool  // it has made a process; guarded by treeMu
 	tooMany    bool  // its new user had too many threads; the goroutine's
 
 	startTicks  int64       // when its goroutine took it up; 0: not yet
