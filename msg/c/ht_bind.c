@@ -210,11 +210,16 @@ static int welcome(struct ht_conn *c, const struct ht_frame *f, struct ht_greeti
 	if ((g->kind == FRAME_REFUSE && g->reason == 1) ||
 		(g->kind == FRAME_WELCOME && memcmp(g->fingerprint, c->iface->fingerprint, 16) != 0))
 		return ht_fail_mismatch(c->iface, g);
+	if (g->kind == FRAME_REFUSE && g->reason == 5) {
+		ht_wrong("it speaks another version of the protocol");
+		return HT_REFUSED;
+	}
 	if (g->kind == FRAME_REFUSE)
 		return HT_REFUSED;
 	if (g->kind != FRAME_WELCOME)
 		return ht_wrong("no welcome");
 	c->fence_them = g->flags & GREET_FENCE;
+	c->calls = g->flags & GREET_CALLS;
 	ht_conn_rings(c);
 	return 0;
 }
@@ -335,8 +340,10 @@ static int hello(struct ht_conn *c, const struct ht_frame *f)
 	static const uint8_t none[16];
 	struct ht_greeting g;
 	int err;
-	if (!ht_parse_greeting(f, &g) || g.kind != FRAME_HELLO)
+	if (!ht_parse_greeting(f, &g) || g.kind != FRAME_HELLO) {
+		ht_refuse_version(c, f);
 		return ht_wrong("no hello");
+	}
 	if ((err = ht_peer_allowed(c->loop, c->sock)) != 0) {
 		ht_send_greeting(c, FRAME_REFUSE, 4, NULL, 0);
 		return err;
@@ -346,6 +353,7 @@ static int hello(struct ht_conn *c, const struct ht_frame *f)
 		return HT_MISMATCH;
 	}
 	c->fence_them = g.flags & GREET_FENCE;
+	c->calls = g.flags & GREET_CALLS;
 	if (memcmp(g.token, none, 16) != 0) {
 		struct ht_conn *old = ht_session_find(c->loop, c->iface, g.token);
 		if (old == NULL) {

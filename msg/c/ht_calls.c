@@ -81,6 +81,16 @@ bool ht_calls_take(struct ht_calls *c, uint32_t id, uint16_t num, struct ht_call
 	return true;
 }
 
+bool ht_calls_take_id(struct ht_calls *c, uint32_t id, struct ht_call *out)
+{
+	struct ht_call *p = find(c, id);
+	if (p == NULL)
+		return false;
+	*out = *p;
+	take_out(c, p);
+	return true;
+}
+
 bool ht_calls_any(struct ht_calls *c, struct ht_call *out)
 {
 	for (uint32_t i = 0; i < c->size; i++) {

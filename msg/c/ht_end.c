@@ -42,7 +42,7 @@ void ht_end_close(struct ht_end *e)
  * length and name of the transport, fingerprint, token, flags, the number of the
  * last bulk pool, where both rings stand, and the link's pages, side and bells.
  */
-enum { RING_STATE = 5 * 4 + 3 * 2 + 2 * 8, FIXED = 16 + 16 + 1 + 4 + RING_STATE, LINK_STATE = 3, DIALLED = 1, FENCE = 2 };
+enum { RING_STATE = 5 * 4 + 3 * 2 + 2 * 8, FIXED = 16 + 16 + 1 + 4 + RING_STATE, LINK_STATE = 3, DIALLED = 1, FENCE = 2, CALLS = 16 };
 
 static bool is_socket(int fd)
 {
@@ -88,6 +88,7 @@ int ht_adopt(struct ht_loop *loop, struct ht_end *e, const struct ht_interface *
 	memcpy(c->token, p + 16, 16);
 	c->dialled = p[32] & DIALLED;
 	c->fence_them = (p[32] & FENCE) != 0;
+	c->calls = (p[32] & CALLS) != 0;
 	c->pool_id = ht_get32(p + 33);
 	c->pages = link[0];
 	c->second = link[1] != 0;
@@ -166,7 +167,7 @@ int ht_detach(struct ht_conn *c, struct ht_end **end)
 	p += 5;
 	memcpy(p, c->iface->fingerprint, 16);
 	memcpy(p + 16, c->token, 16);
-	p[32] = (uint8_t)((c->dialled ? DIALLED : 0) | (c->fence_them ? FENCE : 0));
+	p[32] = (uint8_t)((c->dialled ? DIALLED : 0) | (c->fence_them ? FENCE : 0) | (c->calls ? CALLS : 0));
 	ht_put32(p + 33, c->pool_id);
 	p += 37;
 	ht_put32(p, c->tx.sent);

@@ -36,7 +36,10 @@ struct ht_greeting {
 };
 
 /* Flags of a greeting: barriers of its sender do not reach us; it knows FRAME_BOUND. */
-enum { GREET_FENCE = 1, GREET_BOUND = 2 };
+enum { GREET_FENCE = 1, GREET_BOUND = 2, GREET_CALLS = 8 }; /* and it knows messages about calls */
+
+/* Messages of the library's own: a call failed, or its caller waits no more. */
+enum { NUM_FAILED = 4001, NUM_GIVEN_UP = 4002, FAILED_BYTES = 12, GIVEN_UP_BYTES = 4 };
 
 /* A frame that was received, with its descriptors, which are the reader's. */
 struct ht_frame {
@@ -112,6 +115,8 @@ struct ht_conn {
 	int sock, bell, ring_bell; /* bell: on which we wait; ring_bell: the peer's; -1 if none */
 	unsigned parks;
 	bool second, fence_them;
+	bool calls; /* the peer knows messages about calls */
+	struct ht_error error; /* while events->failed runs */
 	int pages, memfd;
 	void *mem;
 	size_t mem_n;
@@ -220,6 +225,8 @@ void ht_frame_close(struct ht_frame *f);
 int ht_new_memory(size_t n, int *fd, void **mem);
 int ht_map_memory(int fd, size_t n, bool write, void **mem);
 int ht_send_greeting(struct ht_conn *c, uint8_t kind, uint8_t reason, const uint8_t *token, uint64_t delivered);
+/* Tells a peer that greets in another version of the protocol which this one is. */
+void ht_refuse_version(struct ht_conn *c, const struct ht_frame *f);
 bool ht_parse_greeting(const struct ht_frame *f, struct ht_greeting *g);
 int ht_socket_path(const struct ht_loop *l, const char *name, char *path, size_t n, bool make);
 bool ht_user_allowed(const struct ht_loop *l, uint32_t uid);

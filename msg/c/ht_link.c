@@ -60,7 +60,7 @@ const char *ht_strerror(int err)
 	static const char *const text[] = {"no error", "no room yet", "out of memory", "message too large", "closed by the peer",
 		"the peer is gone", "the peer broke the protocol", "connection closed", "interface mismatch", "no such name",
 		"name taken", "the service does not accept connections now", "a system call failed", "not a name for a service",
-		"not a cap that can be sent"};
+		"not a cap that can be sent", "the call failed", "the peer speaks a protocol without error replies"};
 	int i = -err;
 	return i >= 0 && i < (int)(sizeof(text) / sizeof(*text)) ? text[i] : "unknown error";
 }
@@ -227,7 +227,7 @@ int ht_send_greeting(struct ht_conn *c, uint8_t kind, uint8_t reason, const uint
 	memset(b, 0, GREETING);
 	b[0] = kind;
 	b[1] = VERSION;
-	b[2] = (c->loop->barriers ? 0 : GREET_FENCE) | GREET_BOUND;
+	b[2] = (c->loop->barriers ? 0 : GREET_FENCE) | GREET_BOUND | GREET_CALLS;
 	b[3] = reason;
 	memcpy(b + 4, c->iface->fingerprint, 16);
 	if (token != NULL)
@@ -237,6 +237,19 @@ int ht_send_greeting(struct ht_conn *c, uint8_t kind, uint8_t reason, const uint
 		n = 255;
 	memcpy(b + GREETING, c->iface->name, n);
 	return ht_send_frame(c->sock, b, GREETING + n, NULL, 0);
+}
+
+void ht_refuse_version(struct ht_conn *c, const struct ht_frame *f)
+{
+	uint8_t b[GREETING];
+	if (f->n < GREETING || f->b[0] != FRAME_HELLO || f->b[1] == VERSION)
+		return;
+	memset(b, 0, GREETING);
+	b[0] = FRAME_REFUSE;
+	b[1] = f->b[1]; /* one that it reads */
+	b[3] = 5;
+	b[20] = VERSION;
+	ht_send_frame(c->sock, b, GREETING, NULL, 0);
 }
 
 bool ht_parse_greeting(const struct ht_frame *f, struct ht_greeting *g)

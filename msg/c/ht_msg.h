@@ -45,13 +45,34 @@ enum {
 	HT_REFUSED = -11,    /* by the peer, or its user is not one to trust; see ht_detail */
 	HT_SYSTEM = -12,     /* a system call failed; see ht_detail */
 	HT_BAD_NAME = -13,
-	HT_BAD_CAP = -14     /* an end that was sent before, or no descriptor */
+	HT_BAD_CAP = -14,    /* an end that was sent before, or no descriptor */
+	HT_CALL_FAILED = -15, /* by the peer's handler; see ht_call_error */
+	HT_OLD_PEER = -16    /* a call failed, and the peer was built before calls could: the connection is closed */
 };
 
 const char *ht_strerror(int err);
 
 /* More about the last HT_MISMATCH, HT_SYSTEM or HT_BAD_PEER of this thread. */
 const char *ht_detail(void);
+
+/*
+ * Why a call failed: the number of an error that the interface declares, from 1, or
+ * one of these; and a text of at most HT_MAX_ERROR_TEXT bytes with a zero behind it, not
+ * to be trusted.
+ */
+enum {
+	HT_CODE_FAILED = 1 << 16, /* the text says why */
+	HT_CODE_TOO_LARGE,        /* the reply is longer than the interface or the connection allows */
+	HT_CODE_NO_CAPS,          /* the reply has descriptors, and the transport passes none */
+	HT_CODE_CANCELED          /* the handler gave up */
+};
+
+enum { HT_MAX_ERROR_TEXT = 480 };
+
+struct ht_error {
+	uint32_t code;
+	struct ht_text text;
+};
 
 /* Roles of messages. */
 enum { HT_ONE_WAY = 0, HT_CALL = 1, HT_REPLY = 2 };
@@ -111,6 +132,9 @@ struct ht_events {
 	void (*room)(void *self);
 	/* The last call; the connection is freed after it. */
 	void (*closed)(void *self, int reason);
+	/* A call of ours failed, as ht_call_error says; or the peer does not wait for its call any more. Both may be NULL. */
+	void (*failed)(void *self, uint32_t call);
+	void (*given_up)(void *self, uint32_t call);
 };
 
 /* Connects to the service called name, waiting up to ten seconds for it. */
@@ -165,6 +189,22 @@ void ht_close(struct ht_conn *c);
 int ht_begin(struct ht_conn *c, size_t n, uint8_t **b);
 int ht_commit(struct ht_conn *c, uint16_t num, const struct ht_cap *caps, size_t ncaps);
 
+/*
+ * Answers a call with an error instead of its reply. text may be NULL, and is cut off
+ * where it is too long. Returns 0, HT_FULL, or another error. A peer that was built before
+ * calls could fail is not left waiting: its connection ends, with HT_OLD_PEER.
+ */
+int ht_reply_error(struct ht_conn *c, uint32_t call, uint32_t code, const char *text);
+
+/*
+ * For stubs: err is what sending the reply to a call returned. Where it can never be sent,
+ * the caller is told. Returns err, or HT_FULL if there is no room for that.
+ */
+int ht_replied(struct ht_conn *c, uint32_t call, int err);
+
+/* Why a call failed: valid while its done runs with HT_CALL_FAILED. */
+const struct ht_error *ht_call_error(const struct ht_conn *c);
+
 /* Calls under way, by number: what a stub keeps for each. */
 struct ht_call {
 	uint32_t id;
@@ -182,6 +222,8 @@ struct ht_calls {
 int ht_calls_add(struct ht_calls *c, uint16_t num, void (*done)(void), void *arg, uint32_t *id);
 /* Takes out the call that message num answers; false if there is none. */
 bool ht_calls_take(struct ht_calls *c, uint32_t id, uint16_t num, struct ht_call *out);
+/* Takes out the call with that number, whatever answers it; false if there is none. */
+bool ht_calls_take_id(struct ht_calls *c, uint32_t id, struct ht_call *out);
 /* Takes out any call; false if there is none. */
 bool ht_calls_any(struct ht_calls *c, struct ht_call *out);
 void ht_calls_drop(struct ht_calls *c, uint32_t id);

@@ -85,6 +85,32 @@ static bool can_reply(struct ht_conn *c, const struct ht_message *m)
 	}
 }
 
+/* Handles a whole message of the library's own. */
+static int receive_own(struct ht_conn *c, unsigned num, const uint8_t *body, size_t n)
+{
+	char text[HT_MAX_ERROR_TEXT + 1];
+	uint32_t call = n >= GIVEN_UP_BYTES ? ht_get32(body) : 0;
+	if (num == NUM_GIVEN_UP) {
+		if (n != GIVEN_UP_BYTES)
+			return ht_wrong("a call given up of another length");
+		if (c->events->given_up != NULL)
+			c->events->given_up(c->self, call);
+		return 0;
+	}
+	if (n < FAILED_BYTES || n > FAILED_BYTES + HT_MAX_ERROR_TEXT || ht_get32(body + 8) != n - FAILED_BYTES)
+		return ht_wrong("an error reply of another length");
+	uint32_t len = (uint32_t)(n - FAILED_BYTES);
+	memcpy(text, body + FAILED_BYTES, len);
+	text[len] = 0;
+	c->error = (struct ht_error){ht_get32(body + 4), {text, len}};
+	if (c->events->failed != NULL)
+		c->events->failed(c->self, call);
+	c->error = (struct ht_error){0, {"", 0}};
+	return 0;
+}
+
+const struct ht_error *ht_call_error(const struct ht_conn *c) { return &c->error; }
+
 /* Handles one message, of which the next slot, with header h, is the first or next part. */
 static int receive_one(struct ht_conn *c, uint64_t h, bool *whole)
 {
@@ -95,9 +121,13 @@ static int receive_one(struct ht_conn *c, uint64_t h, bool *whole)
 	bool wake = false;
 	int err;
 	*whole = false;
-	if (n > HT_BODY || num == 0 || num > c->iface->count)
+	bool own = num == NUM_FAILED || num == NUM_GIVEN_UP;
+	if (n > HT_BODY || num == 0 || (num > c->iface->count && !own))
 		return ht_wrong("a slot header that is none");
-	const struct ht_message *m = &c->iface->messages[num - 1];
+	if (own && (flags & (HT_BULK | HT_CAPS)))
+		return ht_wrong("flags that do not fit");
+	static const struct ht_message any = {"", HT_ONE_WAY, 0, FAILED_BYTES + HT_MAX_ERROR_TEXT, 0};
+	const struct ht_message *m = own ? &any : &c->iface->messages[num - 1];
 	bool twice = false;
 	if (c->resume) { /* numbers of messages are modulo 1024, more than twice the slots of a ring */
 		uint64_t d = ((h >> 54) - c->rx.seq) & 1023;
@@ -158,7 +188,10 @@ static int receive_one(struct ht_conn *c, uint64_t h, bool *whole)
 	}
 	if (!(flags & HT_BULK)) /* a body in bulk is the peer's to keep until it was handled */
 		wake = ht_consume(&c->rx, &c->tx, h);
-	err = c->events->deliver(c->self, (uint16_t)num, body, len, came ? came->caps : NULL, came ? came->n : 0);
+	if (own)
+		err = receive_own(c, num, body, len);
+	else
+		err = c->events->deliver(c->self, (uint16_t)num, body, len, came ? came->caps : NULL, came ? came->n : 0);
 	if (flags & HT_BULK)
 		wake = ht_consume(&c->rx, &c->tx, h);
 	if (came != NULL) {

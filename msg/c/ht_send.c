@@ -3,6 +3,7 @@
 #include "ht_int.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -254,4 +255,34 @@ int ht_commit(struct ht_conn *c, uint16_t num, const struct ht_cap *caps, size_t
 	if (c->hot == 0)
 		ht_conn_heat(c); /* an answer may come soon */
 	return 0;
+}
+
+int ht_reply_error(struct ht_conn *c, uint32_t call, uint32_t code, const char *text)
+{
+	size_t n = text == NULL ? 0 : strlen(text);
+	uint8_t *b;
+	if (!c->calls) {
+		ht_conn_end(c, HT_OLD_PEER);
+		return HT_OLD_PEER;
+	}
+	if (n > HT_MAX_ERROR_TEXT)
+		for (n = HT_MAX_ERROR_TEXT; n > 0 && ((uint8_t)text[n] & 0xc0) == 0x80; n--)
+			; /* not within a character */
+	int err = ht_begin(c, FAILED_BYTES + n, &b);
+	if (err != 0)
+		return err;
+	ht_put32(b, call);
+	ht_put32(b + 4, code);
+	ht_put32(b + 8, (uint32_t)n);
+	if (n > 0)
+		memcpy(b + FAILED_BYTES, text, n);
+	return ht_commit(c, NUM_FAILED, NULL, 0);
+}
+
+int ht_replied(struct ht_conn *c, uint32_t call, int err)
+{
+	if ((err != HT_TOO_LARGE && err != HT_BAD_CAP) || !c->calls)
+		return err;
+	int sent = ht_reply_error(c, call, err == HT_TOO_LARGE ? HT_CODE_TOO_LARGE : HT_CODE_FAILED, ht_strerror(err));
+	return sent == HT_FULL ? sent : err;
 }

@@ -52,6 +52,19 @@ func (c *cModule) header(source string) {
 	c.comment("", c.Decl.Doc)
 	c.p("\nextern const struct ht_interface %sinterface;", c.prefix)
 	c.typeDecls()
+	if len(c.errors) > 0 {
+		c.p("")
+		c.comment("", "The errors that calls can end with: the code of a struct ht_error.")
+		c.p("enum {")
+		for i, name := range c.errors {
+			if text := strings.Join(commentLines(c.Errors[i].Text), " "); text != "" {
+				c.p("\t%s = %d, /* %s */", name, i+1, text)
+			} else {
+				c.p("\t%s = %d,", name, i+1)
+			}
+		}
+		c.p("};")
+	}
 	for _, m := range c.messages {
 		what := fmt.Sprintf("The %s %s, number %d.", m.Decl.Key, m.Message.Name(), m.Num)
 		switch m.Role {
@@ -84,6 +97,10 @@ func (c *cModule) header(source string) {
 			c.p("\t/* Answer with %ssend_%s, now or later; call says which it answers. */", p, strings.TrimSuffix(m.Name, "_call")+"_reply")
 			c.p("\tvoid (*%s)(struct %sconn *c, uint32_t call, const %s *m);", m.handler(), p, c.structOf(m))
 		}
+	}
+	if c.rpcs() {
+		c.p("\t/* The peer waits no more for its call, which is better not answered. */")
+		c.p("\tvoid (*%s)(struct %sconn *c, uint32_t call);", c.givenUp, p)
 	}
 	c.p("\t/* There is room again after HT_FULL. */")
 	c.p("\tvoid (*room)(struct %sconn *c);", p)
@@ -131,7 +148,9 @@ void %[1]sclose(struct %[1]sconn *c);
 	}
 	if c.rpcs() {
 		c.p("")
-		c.comment("", "Each sends a call and has done called with the reply, or with NULL and the reason\nif the connection ends before. Any number can be under way.")
+		c.p("/*\n * Answers a call with an error instead of its reply: one of the interface's, or one of\n * those in ht_msg.h. text may be NULL.\n */")
+		c.p("int %s%s(struct %[1]sconn *c, uint32_t call, uint32_t code, const char *text);\n", p, c.fail)
+		c.comment("", "Each sends a call and has done called with the reply, or with NULL and the reason:\nHT_CALL_FAILED if the peer answers with an error, for ht_call_error, or why the connection\nhas ended. Any number can be under way.")
 		for k, m := range c.messages {
 			if m.Role == Call {
 				reply := c.messages[k+1]
@@ -253,15 +272,35 @@ func (c *cModule) deliver() {
 		c.p("\t\treturn 0;\n\t}")
 	}
 	c.p("\t}\n\t(void)n;\n\t(void)caps;\n\t(void)ncaps;\n\treturn HT_BAD_PEER;\n}")
-	c.p("\nstatic void destroy(struct %sconn *c, int reason)\n{", p)
 	if c.rpcs() {
-		c.p("\tstruct ht_call call;\n\twhile (ht_calls_any(&c->calls, &call)) {\n\t\tif (call.done == NULL)\n\t\t\tcontinue;\n\t\tswitch (call.num) {")
+		c.p("\n/* Tells who waits for a call that there will be no reply. */")
+		c.p("static void unanswered(struct %sconn *c, const struct ht_call *call, int reason)\n{\n\tif (call->done == NULL)\n\t\treturn;\n\tswitch (call->num) {", p)
 		for _, m := range c.messages {
 			if m.Role == Reply {
-				c.p("\t\tcase %d:\n\t\t\t((void (*)(struct %sconn *, const %s *, int, void *))call.done)(c, NULL, reason, call.arg);\n\t\t\tbreak;", m.Num, p, c.structOf(m))
+				c.p("\tcase %d:\n\t\t((void (*)(struct %sconn *, const %s *, int, void *))call->done)(c, NULL, reason, call->arg);\n\t\tbreak;", m.Num, p, c.structOf(m))
 			}
 		}
-		c.p("\t\t}\n\t}\n\tht_calls_free(&c->calls);")
+		c.p(`	}
+}
+
+static void failed(void *conn, uint32_t number)
+{
+	struct %[1]sconn *c = conn;
+	struct ht_call call;
+	if (ht_calls_take_id(&c->calls, number, &call))
+		unanswered(c, &call, HT_CALL_FAILED);
+}
+
+static void given_up(void *conn, uint32_t number)
+{
+	struct %[1]sconn *c = conn;
+	if (c->on->%[2]s != NULL)
+		c->on->%[2]s(c, number);
+}`, p, c.givenUp)
+	}
+	c.p("\nstatic void destroy(struct %sconn *c, int reason)\n{", p)
+	if c.rpcs() {
+		c.p("\tstruct ht_call call;\n\twhile (ht_calls_any(&c->calls, &call))\n\t\tunanswered(c, &call, reason);\n\tht_calls_free(&c->calls);")
 	}
 	c.p("\t(void)reason;\n\tht_arena_free(&c->arena);\n\tfree(c);\n}")
 	c.p(`
@@ -290,8 +329,12 @@ func (c *cModule) handle(m cMessage, fn, args string) {
 }
 
 func (c *cModule) lifecycle() {
+	more := ""
+	if c.rpcs() {
+		more = ", .failed = failed, .given_up = given_up"
+	}
 	c.p(`
-static const struct ht_events events = {deliver, room, closed};
+static const struct ht_events events = {.deliver = deliver, .room = room, .closed = closed%[2]s};
 
 static struct %[1]sconn *make(const struct %[1]shandlers *on, void *user)
 {
@@ -371,7 +414,14 @@ void **%[1]suser(struct %[1]sconn *c) { return &c->user; }
 
 struct ht_conn *%[1]sraw(struct %[1]sconn *c) { return c->raw; }
 
-void %[1]sclose(struct %[1]sconn *c) { ht_close(c->raw); }`, c.prefix)
+void %[1]sclose(struct %[1]sconn *c) { ht_close(c->raw); }`, c.prefix, more)
+	if c.rpcs() {
+		c.p(`
+int %[1]s%[2]s(struct %[1]sconn *c, uint32_t call, uint32_t code, const char *text)
+{
+	return ht_reply_error(c->raw, call, code, text);
+}`, c.prefix, c.fail)
+	}
 }
 
 // send writes the function that sends m.
@@ -389,8 +439,14 @@ func (c *cModule) send(k int, m cMessage) {
 		c.p("\nint %ssend_%s(struct %[1]sconn *c, const %[3]s *m)\n{", p, m.Name, st)
 	}
 	size := fmt.Sprint(m.Max)
+	ret := func(err string) string {
+		if m.Role == Reply {
+			return "ht_replied(c->raw, call, " + err + ")"
+		}
+		return err
+	}
 	if m.Min != m.Max {
-		c.p("\tsize_t n = size_%s%s(m);\n\tif (n == 0)\n\t\treturn HT_TOO_LARGE;", p, m.Name)
+		c.p("\tsize_t n = size_%s%s(m);\n\tif (n == 0)\n\t\treturn %s;", p, m.Name, ret("HT_TOO_LARGE"))
 		size = "n"
 	}
 	if m.Role == Call {
@@ -400,7 +456,7 @@ func (c *cModule) send(k int, m cMessage) {
 	if m.Role == Call {
 		c.p("\t\tgoto failed;")
 	} else {
-		c.p("\t\treturn err;")
+		c.p("\t\treturn %s;", ret("err"))
 	}
 	if head > 0 {
 		c.p("\tht_put32(b, call);")
@@ -418,7 +474,7 @@ func (c *cModule) send(k int, m cMessage) {
 		c.p("\tappend_%s%s(b + %d, m);", p, m.Name, head)
 	}
 	if m.Role != Call {
-		c.p("\treturn ht_commit(c->raw, %d, %s);\n}", m.Num, list)
+		c.p("\treturn %s;\n}", ret(fmt.Sprintf("ht_commit(c->raw, %d, %s)", m.Num, list)))
 		return
 	}
 	c.p("\terr = ht_commit(c->raw, %d, %s);\n\tif (err == 0)\n\t\treturn 0;\nfailed:\n\tht_calls_drop(&c->calls, call);\n\treturn err;\n}", m.Num, list)

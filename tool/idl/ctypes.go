@@ -14,6 +14,9 @@ type cModule struct {
 	types    map[*Type]string // declared types
 	values   map[*Type][]string
 	messages []cMessage
+	errors   []string // of the declared errors, with the prefix
+	fail     string   // the function that answers a call with an error, without the prefix
+	givenUp  string   // the member of the handlers
 	out      *bytes.Buffer
 	vars     int // temporary names given out
 }
@@ -90,6 +93,18 @@ func (c *cModule) nameAll() error {
 		}
 		c.messages = append(c.messages, cMessage{m, name, fields})
 	}
+	for _, e := range c.Errors {
+		name, err := space.take(e.Pos, e.Name, strings.ToUpper("error_"+e.Name), "error_"+e.Name)
+		if err != nil {
+			return err
+		}
+		c.errors = append(c.errors, c.macro+name)
+	}
+	handlers := newNames("C", "room", "closed")
+	for _, m := range c.messages {
+		handlers.of[m.handler()] = Pos{}
+	}
+	c.fail, c.givenUp = space.free("fail"), handlers.free("given_up")
 	return nil
 }
 

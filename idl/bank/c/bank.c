@@ -397,30 +397,50 @@ static int deliver(void *conn, uint16_t num, const uint8_t *b, size_t n, const s
 	return HT_BAD_PEER;
 }
 
+/* Tells who waits for a call that there will be no reply. */
+static void unanswered(struct bank_conn *c, const struct ht_call *call, int reason)
+{
+	if (call->done == NULL)
+		return;
+	switch (call->num) {
+	case 2:
+		((void (*)(struct bank_conn *, const struct bank_open_reply *, int, void *))call->done)(c, NULL, reason, call->arg);
+		break;
+	case 4:
+		((void (*)(struct bank_conn *, const struct bank_withdraw_reply *, int, void *))call->done)(c, NULL, reason, call->arg);
+		break;
+	case 6:
+		((void (*)(struct bank_conn *, const struct bank_statement_reply *, int, void *))call->done)(c, NULL, reason, call->arg);
+		break;
+	case 8:
+		((void (*)(struct bank_conn *, const struct bank_receipt_reply *, int, void *))call->done)(c, NULL, reason, call->arg);
+		break;
+	case 10:
+		((void (*)(struct bank_conn *, const struct bank_watch_reply *, int, void *))call->done)(c, NULL, reason, call->arg);
+		break;
+	}
+}
+
+static void failed(void *conn, uint32_t number)
+{
+	struct bank_conn *c = conn;
+	struct ht_call call;
+	if (ht_calls_take_id(&c->calls, number, &call))
+		unanswered(c, &call, HT_CALL_FAILED);
+}
+
+static void given_up(void *conn, uint32_t number)
+{
+	struct bank_conn *c = conn;
+	if (c->on->given_up != NULL)
+		c->on->given_up(c, number);
+}
+
 static void destroy(struct bank_conn *c, int reason)
 {
 	struct ht_call call;
-	while (ht_calls_any(&c->calls, &call)) {
-		if (call.done == NULL)
-			continue;
-		switch (call.num) {
-		case 2:
-			((void (*)(struct bank_conn *, const struct bank_open_reply *, int, void *))call.done)(c, NULL, reason, call.arg);
-			break;
-		case 4:
-			((void (*)(struct bank_conn *, const struct bank_withdraw_reply *, int, void *))call.done)(c, NULL, reason, call.arg);
-			break;
-		case 6:
-			((void (*)(struct bank_conn *, const struct bank_statement_reply *, int, void *))call.done)(c, NULL, reason, call.arg);
-			break;
-		case 8:
-			((void (*)(struct bank_conn *, const struct bank_receipt_reply *, int, void *))call.done)(c, NULL, reason, call.arg);
-			break;
-		case 10:
-			((void (*)(struct bank_conn *, const struct bank_watch_reply *, int, void *))call.done)(c, NULL, reason, call.arg);
-			break;
-		}
-	}
+	while (ht_calls_any(&c->calls, &call))
+		unanswered(c, &call, reason);
 	ht_calls_free(&c->calls);
 	(void)reason;
 	ht_arena_free(&c->arena);
@@ -442,7 +462,7 @@ static void closed(void *conn, int reason)
 	destroy(c, reason);
 }
 
-static const struct ht_events events = {deliver, room, closed};
+static const struct ht_events events = {.deliver = deliver, .room = room, .closed = closed, .failed = failed, .given_up = given_up};
 
 static struct bank_conn *make(const struct bank_handlers *on, void *user)
 {
@@ -524,6 +544,11 @@ struct ht_conn *bank_raw(struct bank_conn *c) { return c->raw; }
 
 void bank_close(struct bank_conn *c) { ht_close(c->raw); }
 
+int bank_fail(struct bank_conn *c, uint32_t call, uint32_t code, const char *text)
+{
+	return ht_reply_error(c->raw, call, code, text);
+}
+
 int bank_send_open_call(struct bank_conn *c, const struct bank_open_call *m,
 	void (*done)(struct bank_conn *c, const struct bank_open_reply *reply, int reason, void *arg), void *arg)
 {
@@ -553,10 +578,10 @@ int bank_send_open_reply(struct bank_conn *c, uint32_t call, const struct bank_o
 	uint8_t *b;
 	int err = ht_begin(c->raw, 12, &b);
 	if (err != 0)
-		return err;
+		return ht_replied(c->raw, call, err);
 	ht_put32(b, call);
 	put_bank_open_reply(b, m);
-	return ht_commit(c->raw, 2, NULL, 0);
+	return ht_replied(c->raw, call, ht_commit(c->raw, 2, NULL, 0));
 }
 
 int bank_send_withdraw_call(struct bank_conn *c, const struct bank_withdraw_call *m,
@@ -585,10 +610,10 @@ int bank_send_withdraw_reply(struct bank_conn *c, uint32_t call, const struct ba
 	uint8_t *b;
 	int err = ht_begin(c->raw, 12, &b);
 	if (err != 0)
-		return err;
+		return ht_replied(c->raw, call, err);
 	ht_put32(b, call);
 	put_bank_withdraw_reply(b, m);
-	return ht_commit(c->raw, 4, NULL, 0);
+	return ht_replied(c->raw, call, ht_commit(c->raw, 4, NULL, 0));
 }
 
 int bank_send_statement_call(struct bank_conn *c, const struct bank_statement_call *m,
@@ -616,14 +641,14 @@ int bank_send_statement_reply(struct bank_conn *c, uint32_t call, const struct b
 {
 	size_t n = size_bank_statement_reply(m);
 	if (n == 0)
-		return HT_TOO_LARGE;
+		return ht_replied(c->raw, call, HT_TOO_LARGE);
 	uint8_t *b;
 	int err = ht_begin(c->raw, n, &b);
 	if (err != 0)
-		return err;
+		return ht_replied(c->raw, call, err);
 	ht_put32(b, call);
 	append_bank_statement_reply(b + 4, m);
-	return ht_commit(c->raw, 6, NULL, 0);
+	return ht_replied(c->raw, call, ht_commit(c->raw, 6, NULL, 0));
 }
 
 int bank_send_receipt_call(struct bank_conn *c, const struct bank_receipt_call *m,
@@ -652,11 +677,11 @@ int bank_send_receipt_reply(struct bank_conn *c, uint32_t call, const struct ban
 	uint8_t *b;
 	int err = ht_begin(c->raw, 5, &b);
 	if (err != 0)
-		return err;
+		return ht_replied(c->raw, call, err);
 	ht_put32(b, call);
 	struct ht_cap caps[1], *next = caps;
 	append_bank_receipt_reply(b + 4, m, &next);
-	return ht_commit(c->raw, 8, caps, 1);
+	return ht_replied(c->raw, call, ht_commit(c->raw, 8, caps, 1));
 }
 
 int bank_send_watch_call(struct bank_conn *c, const struct bank_watch_call *m,
@@ -685,10 +710,10 @@ int bank_send_watch_reply(struct bank_conn *c, uint32_t call, const struct bank_
 	uint8_t *b;
 	int err = ht_begin(c->raw, 4, &b);
 	if (err != 0)
-		return err;
+		return ht_replied(c->raw, call, err);
 	ht_put32(b, call);
 	(void)m;
-	return ht_commit(c->raw, 10, NULL, 0);
+	return ht_replied(c->raw, call, ht_commit(c->raw, 10, NULL, 0));
 }
 
 int bank_send_cheer(struct bank_conn *c, const struct bank_cheer *m)

@@ -17,6 +17,15 @@
 extern const struct ht_interface bank_interface;
 
 /*
+ * The errors that calls can end with: the code of a struct ht_error.
+ */
+enum {
+	BANK_ERROR_NO_ACCOUNT = 1, /* there is no such account */
+	BANK_ERROR_NOT_ENOUGH = 2, /* the account holds less than that */
+	BANK_ERROR_CLOSED = 3,
+};
+
+/*
  * What the rpc open asks; message 1.
  */
 struct bank_open_call {
@@ -142,6 +151,8 @@ struct bank_handlers {
 	void (*changed)(struct bank_conn *c, const struct bank_changed *m);
 	void (*ledger)(struct bank_conn *c, const struct bank_ledger *m);
 	void (*letter)(struct bank_conn *c, const struct bank_letter *m);
+	/* The peer waits no more for its call, which is better not answered. */
+	void (*given_up)(struct bank_conn *c, uint32_t call);
 	/* There is room again after HT_FULL. */
 	void (*room)(struct bank_conn *c);
 	/* The connection has ended, for the reason ht_strerror tells; c is freed after this. */
@@ -194,8 +205,15 @@ int bank_send_ledger(struct bank_conn *c, const struct bank_ledger *m);
 int bank_send_letter(struct bank_conn *c, const struct bank_letter *m);
 
 /*
- * Each sends a call and has done called with the reply, or with NULL and the reason
- * if the connection ends before. Any number can be under way.
+ * Answers a call with an error instead of its reply: one of the interface's, or one of
+ * those in ht_msg.h. text may be NULL.
+ */
+int bank_fail(struct bank_conn *c, uint32_t call, uint32_t code, const char *text);
+
+/*
+ * Each sends a call and has done called with the reply, or with NULL and the reason:
+ * HT_CALL_FAILED if the peer answers with an error, for ht_call_error, or why the connection
+ * has ended. Any number can be under way.
  */
 int bank_send_open_call(struct bank_conn *c, const struct bank_open_call *m,
 	void (*done)(struct bank_conn *c, const struct bank_open_reply *reply, int reason, void *arg), void *arg);

@@ -104,7 +104,7 @@ static void closed(void *conn, int reason)
 	destroy(c, reason);
 }
 
-static const struct ht_events events = {deliver, room, closed};
+static const struct ht_events events = {.deliver = deliver, .room = room, .closed = closed};
 
 static struct ping_conn *make(const struct ping_handlers *on, void *user)
 {

@@ -721,24 +721,44 @@ static int deliver(void *conn, uint16_t num, const uint8_t *b, size_t n, const s
 	return HT_BAD_PEER;
 }
 
+/* Tells who waits for a call that there will be no reply. */
+static void unanswered(struct shapes_conn *c, const struct ht_call *call, int reason)
+{
+	if (call->done == NULL)
+		return;
+	switch (call->num) {
+	case 10:
+		((void (*)(struct shapes_conn *, const struct shapes_read_block_reply *, int, void *))call->done)(c, NULL, reason, call->arg);
+		break;
+	case 12:
+		((void (*)(struct shapes_conn *, const struct shapes_look_up_reply *, int, void *))call->done)(c, NULL, reason, call->arg);
+		break;
+	case 14:
+		((void (*)(struct shapes_conn *, const struct shapes_ping_reply *, int, void *))call->done)(c, NULL, reason, call->arg);
+		break;
+	}
+}
+
+static void failed(void *conn, uint32_t number)
+{
+	struct shapes_conn *c = conn;
+	struct ht_call call;
+	if (ht_calls_take_id(&c->calls, number, &call))
+		unanswered(c, &call, HT_CALL_FAILED);
+}
+
+static void given_up(void *conn, uint32_t number)
+{
+	struct shapes_conn *c = conn;
+	if (c->on->given_up != NULL)
+		c->on->given_up(c, number);
+}
+
 static void destroy(struct shapes_conn *c, int reason)
 {
 	struct ht_call call;
-	while (ht_calls_any(&c->calls, &call)) {
-		if (call.done == NULL)
-			continue;
-		switch (call.num) {
-		case 10:
-			((void (*)(struct shapes_conn *, const struct shapes_read_block_reply *, int, void *))call.done)(c, NULL, reason, call.arg);
-			break;
-		case 12:
-			((void (*)(struct shapes_conn *, const struct shapes_look_up_reply *, int, void *))call.done)(c, NULL, reason, call.arg);
-			break;
-		case 14:
-			((void (*)(struct shapes_conn *, const struct shapes_ping_reply *, int, void *))call.done)(c, NULL, reason, call.arg);
-			break;
-		}
-	}
+	while (ht_calls_any(&c->calls, &call))
+		unanswered(c, &call, reason);
 	ht_calls_free(&c->calls);
 	(void)reason;
 	ht_arena_free(&c->arena);
@@ -760,7 +780,7 @@ static void closed(void *conn, int reason)
 	destroy(c, reason);
 }
 
-static const struct ht_events events = {deliver, room, closed};
+static const struct ht_events events = {.deliver = deliver, .room = room, .closed = closed, .failed = failed, .given_up = given_up};
 
 static struct shapes_conn *make(const struct shapes_handlers *on, void *user)
 {
@@ -841,6 +861,11 @@ void **shapes_user(struct shapes_conn *c) { return &c->user; }
 struct ht_conn *shapes_raw(struct shapes_conn *c) { return c->raw; }
 
 void shapes_close(struct shapes_conn *c) { ht_close(c->raw); }
+
+int shapes_fail(struct shapes_conn *c, uint32_t call, uint32_t code, const char *text)
+{
+	return ht_reply_error(c->raw, call, code, text);
+}
 
 int shapes_send_nothing(struct shapes_conn *c, const struct shapes_nothing *m)
 {
@@ -958,14 +983,14 @@ int shapes_send_read_block_reply(struct shapes_conn *c, uint32_t call, const str
 {
 	size_t n = size_shapes_read_block_reply(m);
 	if (n == 0)
-		return HT_TOO_LARGE;
+		return ht_replied(c->raw, call, HT_TOO_LARGE);
 	uint8_t *b;
 	int err = ht_begin(c->raw, n, &b);
 	if (err != 0)
-		return err;
+		return ht_replied(c->raw, call, err);
 	ht_put32(b, call);
 	append_shapes_read_block_reply(b + 4, m);
-	return ht_commit(c->raw, 10, NULL, 0);
+	return ht_replied(c->raw, call, ht_commit(c->raw, 10, NULL, 0));
 }
 
 int shapes_send_look_up_call(struct shapes_conn *c, const struct shapes_look_up_call *m,
@@ -996,15 +1021,15 @@ int shapes_send_look_up_reply(struct shapes_conn *c, uint32_t call, const struct
 {
 	size_t n = size_shapes_look_up_reply(m);
 	if (n == 0)
-		return HT_TOO_LARGE;
+		return ht_replied(c->raw, call, HT_TOO_LARGE);
 	uint8_t *b;
 	int err = ht_begin(c->raw, n, &b);
 	if (err != 0)
-		return err;
+		return ht_replied(c->raw, call, err);
 	ht_put32(b, call);
 	struct ht_cap caps[1], *next = caps;
 	append_shapes_look_up_reply(b + 4, m, &next);
-	return ht_commit(c->raw, 12, caps, 1);
+	return ht_replied(c->raw, call, ht_commit(c->raw, 12, caps, 1));
 }
 
 int shapes_send_ping_call(struct shapes_conn *c, const struct shapes_ping_call *m,
@@ -1033,10 +1058,10 @@ int shapes_send_ping_reply(struct shapes_conn *c, uint32_t call, const struct sh
 	uint8_t *b;
 	int err = ht_begin(c->raw, 4, &b);
 	if (err != 0)
-		return err;
+		return ht_replied(c->raw, call, err);
 	ht_put32(b, call);
 	(void)m;
-	return ht_commit(c->raw, 14, NULL, 0);
+	return ht_replied(c->raw, call, ht_commit(c->raw, 14, NULL, 0));
 }
 
 int shapes_send_region(struct shapes_conn *c, const struct shapes_region *m)

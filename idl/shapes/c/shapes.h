@@ -252,6 +252,8 @@ struct shapes_handlers {
 	void (*ping_call)(struct shapes_conn *c, uint32_t call, const struct shapes_ping_call *m);
 	void (*region)(struct shapes_conn *c, const struct shapes_region *m);
 	void (*msg)(struct shapes_conn *c, const struct shapes_msg *m);
+	/* The peer waits no more for its call, which is better not answered. */
+	void (*given_up)(struct shapes_conn *c, uint32_t call);
 	/* There is room again after HT_FULL. */
 	void (*room)(struct shapes_conn *c);
 	/* The connection has ended, for the reason ht_strerror tells; c is freed after this. */
@@ -308,8 +310,15 @@ int shapes_send_region(struct shapes_conn *c, const struct shapes_region *m);
 int shapes_send_msg(struct shapes_conn *c, const struct shapes_msg *m);
 
 /*
- * Each sends a call and has done called with the reply, or with NULL and the reason
- * if the connection ends before. Any number can be under way.
+ * Answers a call with an error instead of its reply: one of the interface's, or one of
+ * those in ht_msg.h. text may be NULL.
+ */
+int shapes_fail(struct shapes_conn *c, uint32_t call, uint32_t code, const char *text);
+
+/*
+ * Each sends a call and has done called with the reply, or with NULL and the reason:
+ * HT_CALL_FAILED if the peer answers with an error, for ht_call_error, or why the connection
+ * has ended. Any number can be under way.
  */
 int shapes_send_read_block_call(struct shapes_conn *c, const struct shapes_read_block_call *m,
 	void (*done)(struct shapes_conn *c, const struct shapes_read_block_reply *reply, int reason, void *arg), void *arg);

@@ -190,7 +190,7 @@ static void closed(void *conn, int reason)
 	destroy(c, reason);
 }
 
-static const struct ht_events events = {deliver, room, closed};
+static const struct ht_events events = {.deliver = deliver, .room = room, .closed = closed};
 
 static struct tasks_conn *make(const struct tasks_handlers *on, void *user)
 {

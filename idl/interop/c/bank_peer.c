@@ -1,0 +1,172 @@
+/*
+ * bank_peer serve NAME    answers calls, some with errors, until its first connection ends
+ * bank_peer calls NAME    makes calls that fail, and checks how
+ */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bank.h"
+
+static int ended, reason, waiting;
+
+static void must(const char *what, int err, int want)
+{
+	if (err == want)
+		return;
+	fprintf(stderr, "%s: %s, not %s (%s)\n", what, ht_strerror(err), ht_strerror(want), ht_detail());
+	exit(1);
+}
+
+static void on_closed(struct bank_conn *c, int why)
+{
+	(void)c;
+	ended = 1;
+	reason = why;
+}
+
+static void on_open(struct bank_conn *c, uint32_t call, const struct bank_open_call *m)
+{
+	struct bank_open_reply r = {m->owner.len};
+	if (m->owner.len == 0)
+		must("open", bank_fail(c, call, HT_CODE_FAILED, "an account wants an owner"), 0);
+	else
+		must("open", bank_send_open_reply(c, call, &r), 0);
+}
+
+static void on_withdraw(struct bank_conn *c, uint32_t call, const struct bank_withdraw_call *m)
+{
+	struct bank_withdraw_reply r = {100 - m->cents};
+	char text[2000];
+	if (m->account == 0) {
+		must("withdraw", bank_fail(c, call, BANK_ERROR_NO_ACCOUNT, NULL), 0);
+	} else if (m->cents > 100) {
+		memset(text, 'x', sizeof(text));
+		text[sizeof(text) - 1] = 0;
+		must("withdraw", bank_fail(c, call, BANK_ERROR_NOT_ENOUGH, text), 0);
+	} else {
+		must("withdraw", bank_send_withdraw_reply(c, call, &r), 0);
+	}
+}
+
+static void on_statement(struct bank_conn *c, uint32_t call, const struct bank_statement_call *m)
+{
+	char *text = calloc(1, m->account + 1);
+	struct bank_statement_reply r = {{text, (uint32_t)m->account}};
+	must("statement", bank_send_statement_reply(c, call, &r), m->account > 2000 ? HT_TOO_LARGE : 0);
+	free(text);
+}
+
+static void on_receipt(struct bank_conn *c, uint32_t call, const struct bank_receipt_call *m)
+{
+	(void)m;
+	struct bank_receipt_reply r = {{.kind = HT_CAP_FILE, .fd = -1}};
+	must("receipt", bank_send_receipt_reply(c, call, &r), HT_BAD_CAP);
+}
+
+/* Calls to watch are not answered. The client hears of each that it gives up. */
+static void on_given_up(struct bank_conn *c, uint32_t call)
+{
+	struct bank_changed m = {call, 1};
+	must("changed", bank_send_changed(c, &m), 0);
+}
+
+static void on_watch(struct bank_conn *c, uint32_t call, const struct bank_watch_call *m)
+{
+	struct bank_changed changed = {call, m->account};
+	must("changed", bank_send_changed(c, &changed), 0);
+}
+
+struct want {
+	const char *what;
+	uint32_t code; /* 0: it succeeds */
+	const char *text;
+};
+
+static void check(struct bank_conn *c, bool reply, int why, struct want *w)
+{
+	waiting--;
+	must(w->what, why, w->code == 0 ? 0 : HT_CALL_FAILED);
+	if (reply != (w->code == 0)) {
+		fprintf(stderr, "%s: a reply and a reason\n", w->what);
+		exit(1);
+	}
+	const struct ht_error *e = ht_call_error(bank_raw(c));
+	if (w->code != 0 && (e->code != w->code || strcmp(e->text.s, w->text) != 0 || strlen(e->text.s) != e->text.len)) {
+		fprintf(stderr, "%s: %u \"%s\"\n", w->what, e->code, e->text.s);
+		exit(1);
+	}
+}
+
+static void opened(struct bank_conn *c, const struct bank_open_reply *r, int why, void *w) { check(c, r != NULL, why, w); }
+static void withdrawn(struct bank_conn *c, const struct bank_withdraw_reply *r, int why, void *w) { check(c, r != NULL, why, w); }
+static void stated(struct bank_conn *c, const struct bank_statement_reply *r, int why, void *w) { check(c, r != NULL, why, w); }
+static void watched(struct bank_conn *c, const struct bank_watch_reply *r, int why, void *w)
+{
+	(void)w;
+	(void)c;
+	if (r == NULL)
+		must("the last call", why, HT_CLOSED_HERE);
+}
+
+static int fail(const char *what, int err)
+{
+	fprintf(stderr, "%s: %s (%s)\n", what, ht_strerror(err), ht_detail());
+	return 1;
+}
+
+int main(int argc, char **argv)
+{
+	const struct bank_handlers on = {
+		.open_call = on_open, .withdraw_call = on_withdraw, .statement_call = on_statement, .receipt_call = on_receipt,
+		.watch_call = on_watch, .given_up = on_given_up, .closed = on_closed,
+	};
+	struct ht_loop *loop = ht_loop_new();
+	int err;
+	if (argc < 3 || loop == NULL)
+		return 2;
+	if (strcmp(argv[1], "serve") == 0) {
+		if ((err = bank_export(loop, argv[2], &on, NULL, NULL)) != 0)
+			return fail(argv[2], err);
+		puts("ready");
+		fflush(stdout);
+		while (!ended) {
+			if ((err = ht_dispatch(loop, -1)) < 0)
+				return fail("dispatch", err);
+		}
+		ht_loop_free(loop);
+		printf("ended %s\n", ht_strerror(reason));
+		return 0;
+	}
+	/* The text of a declared error is what the service says. */
+	struct want all[] = {
+		{"open", 0, ""}, {"open without owner", HT_CODE_FAILED, "an account wants an owner"}, {"withdraw", 0, ""},
+		{"of no account", BANK_ERROR_NO_ACCOUNT, argc > 3 ? argv[3] : ""}, {"statement", 0, ""},
+		{"a long statement", HT_CODE_TOO_LARGE, argc > 4 ? argv[4] : "message too large"},
+	};
+	struct bank_conn *c;
+	if ((err = bank_connect(loop, argv[2], &on, NULL, &c)) != 0)
+		return fail(argv[2], err);
+	for (int round = 0; round < 200; round++) {
+		struct bank_open_call with = {ht_text("me")}, without = {ht_text("")};
+		struct bank_withdraw_call some = {7, 30}, none = {0, 30};
+		struct bank_statement_call s = {7}, longer = {2001};
+		waiting = 6;
+		must("open", bank_send_open_call(c, &with, opened, &all[0]), 0);
+		must("open", bank_send_open_call(c, &without, opened, &all[1]), 0);
+		must("withdraw", bank_send_withdraw_call(c, &some, withdrawn, &all[2]), 0);
+		must("withdraw", bank_send_withdraw_call(c, &none, withdrawn, &all[3]), 0);
+		must("statement", bank_send_statement_call(c, &s, stated, &all[4]), 0);
+		must("statement", bank_send_statement_call(c, &longer, stated, &all[5]), 0);
+		while (waiting > 0)
+			if ((err = ht_dispatch(loop, 20000)) <= 0 || ended)
+				return fail("dispatch", ended ? reason : err);
+	}
+	struct bank_watch_call w = {1};
+	must("watch", bank_send_watch_call(c, &w, watched, NULL), 0);
+	bank_close(c);
+	ht_loop_free(loop);
+	puts("checked");
+	return 0;
+}
