@@ -576,7 +576,7 @@ func (c *Conn) ReplyOpen(ctx context.Context, to *OpenCall, m *OpenReply) error 
 
 // FailOpen answers a call with an error instead; see [msg.Conn.ReplyError].
 func (c *Conn) FailOpen(ctx context.Context, to *OpenCall, err error) error {
-	return c.ReplyError(ctx, to.call, err)
+	return c.Conn.ReplyError(ctx, to.call, err)
 }
 
 func (c *Conn) replyOpen(ctx context.Context, call uint32, m *OpenReply) error {
@@ -611,7 +611,7 @@ func (c *Conn) ReplyWithdraw(ctx context.Context, to *WithdrawCall, m *WithdrawR
 
 // FailWithdraw answers a call with an error instead; see [msg.Conn.ReplyError].
 func (c *Conn) FailWithdraw(ctx context.Context, to *WithdrawCall, err error) error {
-	return c.ReplyError(ctx, to.call, err)
+	return c.Conn.ReplyError(ctx, to.call, err)
 }
 
 func (c *Conn) replyWithdraw(ctx context.Context, call uint32, m *WithdrawReply) error {
@@ -646,7 +646,7 @@ func (c *Conn) ReplyStatement(ctx context.Context, to *StatementCall, m *Stateme
 
 // FailStatement answers a call with an error instead; see [msg.Conn.ReplyError].
 func (c *Conn) FailStatement(ctx context.Context, to *StatementCall, err error) error {
-	return c.ReplyError(ctx, to.call, err)
+	return c.Conn.ReplyError(ctx, to.call, err)
 }
 
 func (c *Conn) replyStatement(ctx context.Context, call uint32, m *StatementReply) error {
@@ -684,7 +684,7 @@ func (c *Conn) ReplyReceipt(ctx context.Context, to *ReceiptCall, m *ReceiptRepl
 
 // FailReceipt answers a call with an error instead; see [msg.Conn.ReplyError].
 func (c *Conn) FailReceipt(ctx context.Context, to *ReceiptCall, err error) error {
-	return c.ReplyError(ctx, to.call, err)
+	return c.Conn.ReplyError(ctx, to.call, err)
 }
 
 func (c *Conn) replyReceipt(ctx context.Context, call uint32, m *ReceiptReply) error {
@@ -720,7 +720,7 @@ func (c *Conn) ReplyWatch(ctx context.Context, to *WatchCall, m *WatchReply) err
 
 // FailWatch answers a call with an error instead; see [msg.Conn.ReplyError].
 func (c *Conn) FailWatch(ctx context.Context, to *WatchCall, err error) error {
-	return c.ReplyError(ctx, to.call, err)
+	return c.Conn.ReplyError(ctx, to.call, err)
 }
 
 func (c *Conn) replyWatch(ctx context.Context, call uint32, m *WatchReply) error {

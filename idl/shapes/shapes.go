@@ -824,7 +824,7 @@ func (c *Conn) ReplyReadBlock(ctx context.Context, to *ReadBlockCall, m *ReadBlo
 
 // FailReadBlock answers a call with an error instead; see [msg.Conn.ReplyError].
 func (c *Conn) FailReadBlock(ctx context.Context, to *ReadBlockCall, err error) error {
-	return c.ReplyError(ctx, to.call, err)
+	return c.Conn.ReplyError(ctx, to.call, err)
 }
 
 func (c *Conn) replyReadBlock(ctx context.Context, call uint32, m *ReadBlockReply) error {
@@ -865,7 +865,7 @@ func (c *Conn) ReplyLookUp(ctx context.Context, to *LookUpCall, m *LookUpReply) 
 
 // FailLookUp answers a call with an error instead; see [msg.Conn.ReplyError].
 func (c *Conn) FailLookUp(ctx context.Context, to *LookUpCall, err error) error {
-	return c.ReplyError(ctx, to.call, err)
+	return c.Conn.ReplyError(ctx, to.call, err)
 }
 
 func (c *Conn) replyLookUp(ctx context.Context, call uint32, m *LookUpReply) error {
@@ -903,7 +903,7 @@ func (c *Conn) ReplyPing(ctx context.Context, to *PingCall, m *PingReply) error 
 
 // FailPing answers a call with an error instead; see [msg.Conn.ReplyError].
 func (c *Conn) FailPing(ctx context.Context, to *PingCall, err error) error {
-	return c.ReplyError(ctx, to.call, err)
+	return c.Conn.ReplyError(ctx, to.call, err)
 }
 
 func (c *Conn) replyPing(ctx context.Context, call uint32, m *PingReply) error {

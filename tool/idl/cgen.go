@@ -271,7 +271,7 @@ func (c *cModule) deliver() {
 		}
 		c.p("\t\treturn 0;\n\t}")
 	}
-	c.p("\t}\n\t(void)n;\n\t(void)caps;\n\t(void)ncaps;\n\treturn HT_BAD_PEER;\n}")
+	c.p("\t}\n\t(void)c;\n\t(void)b;\n\t(void)n;\n\t(void)caps;\n\t(void)ncaps;\n\treturn HT_BAD_PEER;\n}")
 	if c.rpcs() {
 		c.p("\n/* Tells who waits for a call that there will be no reply. */")
 		c.p("static void unanswered(struct %sconn *c, const struct ht_call *call, int reason)\n{\n\tif (call->done == NULL)\n\t\treturn;\n\tswitch (call->num) {", p)

@@ -58,6 +58,9 @@ func cName(name string) string {
 
 func (c *cModule) nameAll() error {
 	c.prefix = cName(c.Decl.Name) + "_"
+	if strings.HasPrefix(c.prefix, "ht_") { // the library's
+		c.prefix = "x_" + c.prefix
+	}
 	c.macro = strings.ToUpper(c.prefix)
 	space := newNames("C", cFixed...)
 	c.types, c.values = map[*Type]string{}, map[*Type][]string{}

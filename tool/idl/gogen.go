@@ -485,7 +485,7 @@ func (g *goPackage) send(m goMessage) {
 		g.p("\n// Reply%s answers a call. Where it returns an error the caller has got one too,\n// unless the connection or ctx has ended.", m.Method)
 		g.p("func (c *Conn) Reply%s(ctx context.Context, to *%[1]sCall, m *%s) error {\nreturn c.Replied(ctx, to.call, c.reply%[1]s(ctx, to.call, m))\n}", m.Method, m.Type)
 		g.p("\n// Fail%s answers a call with an error instead; see [msg.Conn.ReplyError].", m.Method)
-		g.p("func (c *Conn) Fail%s(ctx context.Context, to *%[1]sCall, err error) error {\nreturn c.ReplyError(ctx, to.call, err)\n}", m.Method)
+		g.p("func (c *Conn) Fail%s(ctx context.Context, to *%[1]sCall, err error) error {\nreturn c.Conn.ReplyError(ctx, to.call, err)\n}", m.Method)
 		g.p("\nfunc (c *Conn) reply%s(ctx context.Context, call uint32, m *%s) error {\nm.call = call", m.Method, m.Type)
 	default:
 		g.p("\n// Send%s sends a message.", m.Type)

@@ -378,7 +378,7 @@ func (c *Conn) ReplyAsk(ctx context.Context, to *AskCall, m *AskReply) error {
 
 // FailAsk answers a call with an error instead; see [msg.Conn.ReplyError].
 func (c *Conn) FailAsk(ctx context.Context, to *AskCall, err error) error {
-	return c.ReplyError(ctx, to.call, err)
+	return c.Conn.ReplyError(ctx, to.call, err)
 }
 
 func (c *Conn) replyAsk(ctx context.Context, call uint32, m *AskReply) error {

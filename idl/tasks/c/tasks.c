@@ -162,6 +162,8 @@ static int deliver(void *conn, uint16_t num, const uint8_t *b, size_t n, const s
 		return 0;
 	}
 	}
+	(void)c;
+	(void)b;
 	(void)n;
 	(void)caps;
 	(void)ncaps;
