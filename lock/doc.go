@@ -1,7 +1,20 @@
 // Package lock holds locks for short critical sections, and stores that publish
 // in memory shared with other processes.
 //
-// For any Go program, each a sync.Locker with TryLock:
+//	var mu lock.BigReader     // readers do not slow one another down
+//
+//	reader := mu.NewReader()  // one for each goroutine that reads
+//	reader.Lock()
+//	price := prices["bread"]
+//	reader.Unlock()
+//
+//	mu.Lock()                 // waits until nobody reads
+//	prices["bread"] = 3
+//	mu.Unlock()
+//
+// Begin with sync.Mutex; the guide docs/guides/lock.md tells when another lock is
+// better, and has programs to copy. Each lock is a sync.Locker with TryLock, for any Go
+// program, and its zero value is unlocked:
 //
 //	CLH        a queue: first come, first served, each waiter looks at a line of its own
 //	Ticket     two counters: first come, first served, eight bytes

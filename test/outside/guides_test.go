@@ -112,3 +112,34 @@ func TestMatches(t *testing.T) {
 		}
 	}
 }
+
+// TestLinks: the pages that guides link to are there, and so are the sections.
+func TestLinks(t *testing.T) {
+	pages, err := filepath.Glob(filepath.Join(root(t), "docs/guides/*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#([^)]+))?\)`)
+	found := 0
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+			found++
+			to, err := os.ReadFile(filepath.Join(filepath.Dir(page), m[1]))
+			if err != nil {
+				t.Errorf("%s: %v", filepath.Base(page), err)
+				continue
+			}
+			heading := "\n## " + strings.ReplaceAll(m[2], "-", " ") + "\n"
+			if m[2] != "" && !strings.Contains(strings.ToLower(string(to)), heading) {
+				t.Errorf("%s: %s has no section %s", filepath.Base(page), m[1], m[2])
+			}
+		}
+	}
+	if found < 20 {
+		t.Errorf("only %d links found", found)
+	}
+}
