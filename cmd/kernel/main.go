@@ -56,6 +56,7 @@ func main() {
 	}
 	go nucleus.ServeInterrupts()
 	initVDSO()
+	wait.SetClock(amd64.ClockBase, amd64.ClockMult)
 	k.setClock(tables)
 
 	root, fs, config, err := k.unpackRoot()

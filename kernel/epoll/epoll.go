@@ -75,11 +75,11 @@ type item struct {
 	// events is the interest set, always with Err and Hup, and its EPOLL* flags; only
 	// the flags when a one-shot item has fired. Written under ep.mu.
 	events atomic.Uint32
-	data   uint64 // guarded by ep.mu
 	gone   bool   // guarded by ep.mu
+	queued bool   // in the ready list; guarded by ep.readyMu
+	data   uint64 // guarded by ep.mu
 
 	next, prev *item // guarded by ep.readyMu
-	queued     bool  // in the ready list; guarded by ep.readyMu
 }
 
 const (
@@ -93,20 +93,20 @@ const (
 const itemCost = 512
 
 // watches is shared by all users' items. They may take a 12th of memory.
-var watches = sync.OnceValue(func() *kern.Pool {
+var watches = kern.LatePool{Make: func() *kern.Pool {
 	n := int64(mem.Total()) * mem.PageSize / 25 / itemCost // a 25th of memory
 	p := kern.NewPool(2 * n)
 	p.SetPerUser(n)
 	return p
-})
+}}
 
 // MaxWatches is fs.epoll.max_user_watches.
-func MaxWatches() int64 { return watches().PerUser() }
+func MaxWatches() int64 { return watches.Get().PerUser() }
 
 // SetMaxWatches changes it.
 func SetMaxWatches(n int64) {
-	watches().SetMax(max(min(n, 1<<62), 1) * 2)
-	watches().SetPerUser(max(n, 1))
+	watches.Get().SetMax(max(min(n, 1<<62), 1) * 2)
+	watches.Get().SetPerUser(max(n, 1))
 }
 
 // New returns an open epoll file of a user's.
@@ -301,7 +301,7 @@ func (ep *Instance) insert(k key, q *wait.Queue, events uint32, data uint64) lin
 	if ep.items[k] != nil {
 		return linux.EEXIST
 	}
-	if !watches().Charge(ep.user, 1) {
+	if !watches.Get().Charge(ep.user, 1) {
 		return linux.ENOSPC
 	}
 	it := &item{ep: ep, key: k, queue: q, data: data}
@@ -328,7 +328,7 @@ func (ep *Instance) remove(it *item) {
 		ep.unlink(it)
 	}
 	ep.readyMu.Unlock()
-	watches().Release(ep.user, 1)
+	watches.Get().Release(ep.user, 1)
 	if inner := Of(it.file); inner != nil {
 		unnest(ep, inner)
 	}

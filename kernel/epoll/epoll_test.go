@@ -212,11 +212,11 @@ func TestClosedFileVanishes(t *testing.T) {
 	epf := New(user)
 	l := &lamp{}
 	f := vfs.NewFile(l, 0)
-	before := watches().Used()
+	before := watches.Get().Used()
 	Of(epf).Ctl(epf, linux.EPOLL_CTL_ADD, 3, f, uint32(wait.In), 9)
 	l.set(wait.In)
 	f.Put()
-	if !l.released || !l.q.Empty() || len(Of(epf).items) != 0 || watches().Used() != before {
+	if !l.released || !l.q.Empty() || len(Of(epf).items) != 0 || watches.Get().Used() != before {
 		t.Fatal("item stayed")
 	}
 	if g := collect(t, c, epf, 1); len(g) != 0 {
@@ -454,7 +454,7 @@ func BenchmarkEvent(b *testing.B) {
 // An event must not go more ways up than Linux lets it.
 func TestPathLimits(t *testing.T) {
 	const wide = 30
-	watches().SetMax(1 << 20)
+	watches.Get().SetMax(1 << 20)
 	add := func(outer, inner *vfs.File, n int) linux.Errno {
 		return Of(outer).Ctl(outer, linux.EPOLL_CTL_ADD, int32(n), inner, uint32(wait.In), 0)
 	}

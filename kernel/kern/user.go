@@ -110,6 +110,30 @@ func NewPool(n int64) *Pool {
 	return p
 }
 
+// LatePool is a pool that is made at its first use: when memory is known.
+type LatePool struct {
+	Make func() *Pool // immutable
+	pool atomic.Pointer[Pool]
+	mu   sync.Mutex // held while it is made
+}
+
+// Get returns the pool.
+func (l *LatePool) Get() *Pool {
+	if p := l.pool.Load(); p != nil {
+		return p
+	}
+	return l.first()
+}
+
+func (l *LatePool) first() *Pool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.pool.Load() == nil {
+		l.pool.Store(l.Make())
+	}
+	return l.pool.Load()
+}
+
 // SetMax makes it a pool of n; what was given out stays.
 func (p *Pool) SetMax(n int64) {
 	s := SharesOf(n)

@@ -282,7 +282,7 @@ func (p *Pipe) put(v *uio.Vec, n int, packet bool) (int, linux.Errno) {
 
 // inPipes is the frames of all pipes, which users share: they may have a quarter of
 // memory, since nobody who could be killed for it owns them.
-var inPipes = sync.OnceValue(func() *kern.Pool { return kern.NewPool(int64(mem.Total() / 4)) })
+var inPipes = kern.LatePool{Make: func() *kern.Pool { return kern.NewPool(int64(mem.Total() / 4)) }}
 
 // frameAt returns the frame of a position, which it takes if need be; nil if there is
 // none. Called with mu held.
@@ -299,19 +299,19 @@ func (p *Pipe) frameAt(pos uint64) *mem.Frame {
 }
 
 func (p *Pipe) takeFrame() (mem.Frame, bool) {
-	if !inPipes().Charge(p.user, 1) {
+	if !inPipes.Get().Charge(p.user, 1) {
 		return 0, false
 	}
 	f, ok := mem.Alloc()
 	if !ok {
-		inPipes().Release(p.user, 1)
+		inPipes.Get().Release(p.user, 1)
 	}
 	return f, ok
 }
 
 func (p *Pipe) giveFrame(f mem.Frame) {
 	f.Put()
-	inPipes().Release(p.user, 1)
+	inPipes.Get().Release(p.user, 1)
 }
 
 // undo takes a failed atomic write back, and keeps what was done of a longer one.

@@ -43,7 +43,7 @@ func pattern(from, n int) []byte {
 // A pipe without blocking behaves like a queue of bytes with a capacity.
 func TestAgainstByteQueue(t *testing.T) {
 	c := kern.NewKernelCtx()
-	before, charged := mem.Available(), inPipes().Used()
+	before, charged := mem.Available(), inPipes.Get().Used()
 	r, w, _ := Pair(c, linux.O_NONBLOCK)
 	p := PipeOf(r)
 	rnd := rand.New(rand.NewSource(1))
@@ -111,8 +111,8 @@ func TestAgainstByteQueue(t *testing.T) {
 	}
 	r.Put()
 	w.Put()
-	if n := mem.Available(); n != before || inPipes().Used() != charged {
-		t.Fatalf("%d frames lost, %d charged", before-n, inPipes().Used()-charged)
+	if n := mem.Available(); n != before || inPipes.Get().Used() != charged {
+		t.Fatalf("%d frames lost, %d charged", before-n, inPipes.Get().Used()-charged)
 	}
 }
 

@@ -100,7 +100,7 @@ func GetMsg(v *uio.Vec) *Msg {
 func PutMsg(m *Msg) {
 	m.V, m.FS, m.To, m.WantFrom = nil, nil, nil, false
 	m.Flags, m.OutFlags, m.From.Len = 0, 0, 0
-	m.Control = Control{}
+	m.Control.clear()
 	msgs.Put(m)
 }
 
@@ -129,6 +129,19 @@ type Control struct {
 	Error        ExtendedError
 	HasPktInfo   bool
 	PktInfo      PktInfo
+}
+
+// clear empties c: what is large only where it was used.
+func (c *Control) clear() {
+	if c.HasOrigDst || c.HasError || c.HasPktInfo {
+		*c = Control{}
+		return
+	}
+	c.Rights, c.MaxFiles = nil, 0
+	c.Cred, c.HasCred = linux.Ucred{}, false
+	c.HasTimestamp, c.Timestamp = false, 0
+	c.TTL, c.TOS, c.V6 = 0, 0, false
+	c.HasInq, c.Inq = false, 0
 }
 
 // ExtendedError is an error of the network, from a socket's error queue.

@@ -12,6 +12,9 @@ import (
 // driver says what kind of file f is: S_IFREG and its sisters, 0 for one without a name
 // that is neither pipe nor socket; and the number of a character device.
 func driver(f *vfs.File) (typ uint32, major, minor uint32) {
+	if !f.Path.Zero() && f.Path.Inode().Type() == linux.S_IFREG { // the usual one, without asking its driver
+		return linux.S_IFREG, 0, 0
+	}
 	if pipe.PipeOf(f) != nil {
 		return linux.S_IFIFO, 0, 0
 	}
@@ -59,7 +62,13 @@ func signalsIO(f *vfs.File) bool {
 
 // spliceFrom reports whether splice can read f.
 func spliceFrom(f *vfs.File) bool {
-	switch typ, major, minor := driver(f); typ {
+	typ, major, minor := driver(f)
+	return readable(f, typ, major, minor)
+}
+
+// readable is spliceFrom of a file whose driver is known.
+func readable(f *vfs.File, typ, major, minor uint32) bool {
+	switch typ {
 	case linux.S_IFREG:
 		return !isText(f)
 	case linux.S_IFBLK, linux.S_IFSOCK:
@@ -76,7 +85,7 @@ func spliceInto(f *vfs.File) bool {
 	if typ == linux.S_IFCHR && major == memMajor && (minor == nullMinor || minor == zeroMinor) {
 		return true
 	}
-	return typ == linux.S_IFIFO || spliceFrom(f)
+	return typ == linux.S_IFIFO || readable(f, typ, major, minor)
 }
 
 // isText reports whether f is a text of procfs that is made for each reader; those of

@@ -161,12 +161,11 @@ func mayMove(dst, src *vfs.File, n uint64) linux.Errno {
 	if n == 0 {
 		return 0
 	}
-	switch typ, _, _ := driver(src); typ {
-	case linux.S_IFREG, linux.S_IFBLK:
-	default:
+	typ, major, minor := driver(src)
+	if typ != linux.S_IFREG && typ != linux.S_IFBLK {
 		return linux.EINVAL
 	}
-	if dst.Flags()&linux.O_APPEND != 0 || !spliceFrom(src) || !spliceInto(dst) {
+	if dst.Flags()&linux.O_APPEND != 0 || !readable(src, typ, major, minor) || !spliceInto(dst) {
 		return linux.EINVAL
 	}
 	return 0

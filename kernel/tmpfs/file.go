@@ -30,7 +30,7 @@ type file struct {
 	pages pages      // guarded by mu
 	seals uint32     // F_SEAL_*; guarded by mu, and changed under Mu too
 	// writers counts shared mappings that may be written to; it leaves 0 under mu only.
-	writers atomic.Int64
+	writers atomic.Int32
 	maps    mem.Mappings
 }
 

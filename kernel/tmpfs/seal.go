@@ -56,4 +56,4 @@ func (f *file) MapShared(write, later bool) (bool, linux.Errno) {
 
 // AddWriters counts mappings that may be written to. It needs no lock: who adds some
 // has one already, so that the count does not leave 0 here.
-func (f *file) AddWriters(n int) { f.writers.Add(int64(n)) }
+func (f *file) AddWriters(n int) { f.writers.Add(int32(n)) }

@@ -28,6 +28,8 @@ import (
 // File is an open file description (what dup shares and fork inherits). It is
 // counted: descriptors, mappings and messages in flight hold references, and
 // the last one to go calls Ops.Release.
+//
+// Its fields lie so that it has 112 bytes, a size that Go's allocator has.
 type File struct {
 	Ops Ops // immutable
 
@@ -35,22 +37,22 @@ type File struct {
 	flags atomic.Uint32 // O_APPEND, O_NONBLOCK, O_DIRECT … and the access mode
 
 	// PosMu serialises calls that use and move Pos (as Linux's f_pos_lock).
-	PosMu sync.Mutex
-	Pos   int64 // guarded by PosMu
+	PosMu  sync.Mutex
+	locked atomic.Bool // flock was used
+	Pos    int64       // guarded by PosMu
 
 	// Path is where the file was found; zero for pipes, sockets and the like.
-	Path  Path // immutable
-	holds bool // immutable: the file has a reference of Path's inode and mount
+	Path Path // immutable
 
 	synced atomic.Uint32 // what syncfs has told of the file system's WriteErrors
 
-	writer int8 // immutable: what release takes from the inode's writers
+	writer     int8 // immutable: what release takes from the inode's writers
+	holds      bool // immutable: the file has a reference of Path's inode and mount
+	seekable   bool // immutable: Ops is a Seeker
+	remembered bool // immutable once it has a descriptor: the nucleus knows descriptors of it
 
-	seekable   bool                  // immutable: Ops is a Seeker
-	remembered bool                  // immutable once it has a descriptor: the nucleus knows descriptors of it
-	locked     atomic.Bool           // flock was used
-	async      atomic.Pointer[Async] // F_SETOWN, F_SETSIG; made on first use
-	lockInode  atomic.Pointer[Inode] // where locks are, of a file without a path; made on first use
+	async     atomic.Pointer[Async] // F_SETOWN, F_SETSIG; made on first use
+	lockInode atomic.Pointer[Inode] // where locks are, of a file without a path; made on first use
 
 	owner *kern.User // who is charged; set before anybody else has the file, by its first descriptor
 

@@ -49,7 +49,12 @@ func stopTimer(t unsafe.Pointer) bool
 const waitReason = 14
 
 // Now returns monotonic nanoseconds since an arbitrary origin.
-func Now() int64 { return nanotime() }
+func Now() int64 {
+	if clock.mult != 0 {
+		return sinceBoot(cputicks())
+	}
+	return nanotime()
+}
 
 // goroutine is a parked goroutine.
 type goroutine struct{ g unsafe.Pointer }

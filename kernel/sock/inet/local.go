@@ -1,8 +1,6 @@
 package inet
 
 import (
-	"sync"
-
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 
@@ -161,7 +159,8 @@ func (s *TCP) join(c *kern.Ctx, j *lateJoin) linux.Errno {
 	l := j.l
 	x := s.net.newTCP(c, l.Domain)
 	x.UID, x.GID = l.UID, l.GID
-	x.here, s.here = tcpip.FullAddress{Addr: j.dst, Port: l.bound.Port}, j.here
+	x.here.Addr, x.here.Port = j.dst, l.bound.Port
+	s.here.Addr, s.here.Port = j.here.Addr, j.here.Port
 	x.state.Store(stLocal)
 	x.far.Store(s)
 	if e := l.enqueue(s, x); e != 0 {
@@ -191,7 +190,7 @@ func (n *Net) listening(p uint16) bool {
 
 // pendingPool is connections between sockets of this machine that nobody has accepted
 // yet: they outlive the socket that connected.
-var pendingPool = sync.OnceValue(func() *kern.Pool { return kern.NewPool(int64(max(mem.Total()/4, 4096))) })
+var pendingPool = kern.LatePool{Make: func() *kern.Pool { return kern.NewPool(int64(max(mem.Total()/4, 4096))) }}
 
 // enqueue puts the far end x of s into l's queue of connections; EAGAIN when it
 // is full, and s will be called when there is room. (s.mu is held, too: a
@@ -205,7 +204,7 @@ func (l *TCP) enqueue(s, x *TCP) linux.Errno {
 	case len(l.pending) > l.backlog:
 		l.late = append(l.late, s)
 		return linux.EAGAIN
-	case !pendingPool().Charge(x.user, 1):
+	case !pendingPool.Get().Charge(x.user, 1):
 		return linux.ENOBUFS
 	}
 	x.Opt.Inherit(&l.Opt)
@@ -233,7 +232,7 @@ func (s *TCP) dropPending() {
 	s.pending, s.deferred, s.late = nil, nil, nil
 	s.mu.Unlock()
 	for _, x := range pending {
-		pendingPool().Release(x.user, 1)
+		pendingPool.Get().Release(x.user, 1)
 		x.Opt.Linger.Store(1)
 		x.Release(nil)
 	}

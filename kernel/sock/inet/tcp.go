@@ -304,7 +304,7 @@ func (s *TCP) tryAccept(c *kern.Ctx) (*TCP, linux.Errno) {
 		s.pending = s.pending[1:]
 		late := s.late != nil
 		s.mu.Unlock()
-		pendingPool().Release(x.user, 1)
+		pendingPool.Get().Release(x.user, 1)
 		if late {
 			s.joinLate(c)
 		}

@@ -134,6 +134,12 @@ func (s *TCP) setName(name int32, val []byte) linux.Errno {
 func (s *TCP) setTCP(name int32, val []byte) linux.Errno {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.setHeld(name, val)
+}
+
+// setHeld is setTCP with mu held. (With as many returns as it has, a defer in it would
+// cost a hundred instructions.)
+func (s *TCP) setHeld(name int32, val []byte) linux.Errno {
 	o := &s.opt
 	if name == linux.TCP_CONGESTION || name == linux.TCP_ULP {
 		return s.setName(name, val)

@@ -1,0 +1,20 @@
+package wait
+
+import (
+	"testing"
+	"time"
+)
+
+func TestClock(t *testing.T) {
+	defer SetClock(0, 0)
+	start, began := Ticks(), time.Now()
+	time.Sleep(20 * time.Millisecond)
+	ticks, took := Ticks()-start, time.Since(began)
+	SetClock(uint64(start), uint64(float64(took)/float64(ticks)*(1<<32)))
+	if got := time.Duration(sinceBoot(start + ticks)); (got - took).Abs() > took/100 {
+		t.Errorf("%d ticks are %v, want %v", ticks, got, took)
+	}
+	if got := sinceBoot(start + 1000*ticks); time.Duration(got/1000)-took > took/100 {
+		t.Errorf("%d ticks are %d ns, want a thousand times %v", 1000*ticks, got, took)
+	}
+}
