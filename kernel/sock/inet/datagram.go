@@ -35,6 +35,7 @@ func (n *Net) Socket(c *kern.Ctx, domain, typ, protocol int32) (sock.Socket, lin
 	var err tcpip.Error
 	var trans tcpip.TransportProtocolNumber
 	s.init(c, n, domain, typ, protocol)
+	s.ip.init()
 	s.peekOff.Store(-1)
 	s.checksum.Store(-1)
 	s.Filters = true

@@ -157,12 +157,13 @@ func (s *TCP) connectLocal(c *kern.Ctx, fa tcpip.FullAddress) (bool, linux.Errno
 // listens. Called with s.mu held.
 func (s *TCP) join(c *kern.Ctx, j *lateJoin) linux.Errno {
 	l := j.l
-	x := s.net.newTCP(c, l.Domain)
+	x := s.net.bareTCP(c, l.Domain)
 	x.UID, x.GID = l.UID, l.GID
 	x.here.Addr, x.here.Port = j.dst, l.bound.Port
 	s.here.Addr, s.here.Port = j.here.Addr, j.here.Port
 	x.state.Store(stLocal)
 	x.far.Store(s)
+	s.net.all.add(&x.inetSock)
 	if e := l.enqueue(s, x); e != 0 {
 		s.net.all.remove(&x.inetSock)
 		return e

@@ -59,7 +59,6 @@ const netEvents = waiter.EventIn | waiter.EventOut | waiter.EventErr | waiter.Ev
 func (s *inetSock) init(c *kern.Ctx, n *Net, domain, typ, protocol int32) {
 	s.Init(c, domain, typ, protocol)
 	s.net, s.v6, s.user = n, domain == linux.AF_INET6, c.User()
-	s.ip.init()
 }
 
 // netProto is the network protocol of the socket's family.
@@ -147,12 +146,20 @@ const (
 )
 
 func (n *Net) newTCP(c *kern.Ctx, domain int32) *TCP {
+	s := n.bareTCP(c, domain)
+	s.ip.init()
+	s.opt.init()
+	n.all.add(&s.inetSock)
+	return s
+}
+
+// bareTCP returns a socket without options, since its listener's follow, and which
+// Net.all does not have yet.
+func (n *Net) bareTCP(c *kern.Ctx, domain int32) *TCP {
 	s := &TCP{}
 	s.in.InitFlow(c.User(), false)
 	s.init(c, n, domain, linux.SOCK_STREAM, linux.IPPROTO_TCP)
 	s.self = s
-	s.opt.init()
-	n.all.add(&s.inetSock)
 	return s
 }
 
@@ -316,8 +323,9 @@ func (s *TCP) tryAccept(c *kern.Ctx) (*TCP, linux.Errno) {
 	if err != nil {
 		return nil, errno(err)
 	}
-	x := s.net.newTCP(c, s.Domain)
+	x := s.net.bareTCP(c, s.Domain)
 	s.inherit(x)
+	s.net.all.add(&x.inetSock)
 	x.opt.applyAll(ep)
 	x.attach(ep, wq)
 	x.state.Store(stRemote)
