@@ -323,7 +323,9 @@ func (f *Flow) Discard(n int, peek bool) int {
 	defer f.mu.Unlock()
 	n = min(n, f.unheld())
 	if !peek {
-		f.r += uint64(n)
+		if f.r += uint64(n); f.mark <= f.r {
+			f.mark = 0
+		}
 		f.drained(1 << maxRingShift)
 	}
 	return n

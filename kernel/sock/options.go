@@ -130,6 +130,9 @@ func (o *Options) Timestamping() int32 {
 	return 0
 }
 
+// PacingRate is SO_MAX_PACING_RATE.
+func (o *Options) PacingRate() uint64 { return o.getRare().pacing }
+
 // Filter returns the program that looks at what comes in; nil for none.
 func (o *Options) Filter() *bpf.Program {
 	if r := o.rare.Load(); r != nil {

@@ -26,6 +26,10 @@ func (f *Flow) WriteUrgent(v *uio.Vec, limit int, anc *Ancillary) (int, linux.Er
 			f.recs = f.recs[:len(f.recs)-1]
 		}
 	}
+	if last := len(f.recs) - 1; last >= f.head && f.recs[last].plain() {
+		f.recs[last] = record{} // the byte before has become an ordinary one
+		f.recs = f.recs[:last]
+	}
 	f.push(record{start: f.w - 1, end: f.w, anc: anc, urgent: true})
 	f.mark = f.w
 	return n, 0
@@ -82,4 +86,43 @@ func (f *Flow) Urgent() (waits, next bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.mark != 0, f.mark != 0 && f.r+1 == f.mark
+}
+
+// plain reports whether only the mark made the record's byte special.
+func (r *record) plain() bool { return r.urgent && !r.taken && r.anc == nil }
+
+// AtMark reports whether the next byte is, or was, urgent (SIOCATMARK of TCP).
+func (f *Flow) AtMark() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.atMarkNow()
+}
+
+// atMarkNow is AtMark with mu held.
+func (f *Flow) atMarkNow() bool {
+	for i := f.head; i < len(f.recs); i++ {
+		if rec := &f.recs[i]; rec.end > f.r {
+			return rec.urgent && rec.start == f.r && (rec.taken || rec.end == f.mark)
+		}
+	}
+	return false
+}
+
+// ReadableAtLeast reports whether a read of a stream finds as many bytes as SO_RCVLOWAT
+// says, not counting an urgent one that is next, or the end. Urgent says whether an urgent
+// byte waits.
+func (f *Flow) ReadableAtLeast(least int, inline bool) (now, urgent bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !inline && f.atMarkNow() {
+		least++
+	}
+	return f.unheld() >= least || f.eof, f.mark != 0
+}
+
+// Passed returns how many bytes were ever written and how many of them were read.
+func (f *Flow) Passed() (written, read uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.w, f.r
 }

@@ -178,7 +178,10 @@ var bands = []struct {
 // with F_SETSIG by that signal and what happened.
 func signalIO(o vfs.Owner, sig, fd int32, ev wait.Events) {
 	info := linux.Siginfo{Signo: int32(linux.SIGIO), Code: linux.SI_KERNEL}
-	if sig != 0 {
+	switch {
+	case sig < 0:
+		info.Signo = int32(linux.SIGURG)
+	case sig > 0:
 		info.Signo = sig
 		for _, b := range bands {
 			if ev&b.ev != 0 {

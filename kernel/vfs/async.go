@@ -27,7 +27,7 @@ type Async struct {
 	dirs []*dirNotify // guarded by mu
 }
 
-// SignalIO sends the signal sig (0: SIGIO) because of ev; the system calls set it.
+// SignalIO sends the signal sig (0: SIGIO, -1: SIGURG) because of ev; the system calls set it.
 var SignalIO func(o Owner, sig, fd int32, ev wait.Events)
 
 // asyncState returns the file's state, which it makes if there is none.
@@ -74,6 +74,13 @@ func (f *File) SetSig(sig int32) {
 	a.mu.Lock()
 	a.sig = sig
 	a.mu.Unlock()
+}
+
+// SignalUrgent sends SIGURG to the file's owner, if it has one; it needs no O_ASYNC.
+func (f *File) SignalUrgent() {
+	if o, _ := f.Owner(); o.ID != 0 && SignalIO != nil {
+		SignalIO(o, -1, -1, wait.Pri)
+	}
 }
 
 // NotifyEvent sends the signal, from a goroutine: a listener must not block.

@@ -449,7 +449,7 @@ func (s *Datagram) Ioctl(c *kern.Ctx, _ *vfs.File, cmd uint32, arg uint64) (uint
 		}
 		return copyOutStamp(c, cmd, arg, ns)
 	}
-	return s.net.deviceIoctl(c, cmd, arg)
+	return s.inetIoctl(c, cmd, arg)
 }
 
 // copyOutStamp writes a time as SIOCGSTAMP and SIOCGSTAMPNS do.

@@ -86,7 +86,7 @@ func (n *Net) Each(fn func(*Info)) {
 
 func (s *TCP) queues() (tx, rx int) {
 	if x := s.far.Load(); x != nil {
-		return x.in.Used(), s.in.Used()
+		return x.unacknowledged(), s.in.Used()
 	}
 	if s.state.Load() == stListening {
 		s.mu.Lock()

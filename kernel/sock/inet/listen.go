@@ -126,7 +126,11 @@ func (s *TCP) readyIdle(state int32) wait.Events {
 	if state != stLate {
 		ev = evOut | wait.Hup
 	}
-	if s.HasError() {
+	switch {
+	case !s.HasError():
+	case s.spent.Load():
+		ev |= wait.Err
+	default:
 		ev |= evIn | evOut | wait.Err | wait.Hup | wait.RdHup
 	}
 	return ev

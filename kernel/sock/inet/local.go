@@ -7,6 +7,7 @@ import (
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
 	"hardtack/kernel/mem"
+	"hardtack/kernel/sock"
 	"hardtack/kernel/uio"
 	"hardtack/kernel/wait"
 )
@@ -109,7 +110,7 @@ func (s *TCP) connectLocal(c *kern.Ctx, fa tcpip.FullAddress) (bool, linux.Errno
 		}
 	}
 	dst, src, ok := s.net.local(to)
-	if !ok || s.v6 && s.ip.v6only && dst.Len() == 4 || s.Opt.BindToDevice.Load() != 0 {
+	if !ok || s.spent.Load() || s.v6 && s.ip.v6only && dst.Len() == 4 || s.Opt.BindToDevice.Load() != 0 {
 		return false, 0
 	}
 	l := s.net.findListener(dst, fa.Port)
@@ -213,6 +214,9 @@ func (l *TCP) enqueue(s, x *TCP) linux.Errno {
 	x.v6Only.Store(x.ip.v6only)
 	x.corked.Store(x.opt.cork)
 	x.inq.Store(x.opt.inq)
+	if x.Opt.RcvLowat.Load() > 1 {
+		x.shut.Or(lowatBit)
+	}
 	if x.opt.linger2 != 0 {
 		x.linger2.Store(x.opt.linger2)
 	}
@@ -263,10 +267,14 @@ func (s *TCP) sendLocal(x *TCP, v *uio.Vec, flags int32) (n int, e linux.Errno) 
 // sendNow is sendLocal on a connection that accept may have.
 func (s *TCP) sendNow(x *TCP, v *uio.Vec, flags int32) (n int, e linux.Errno) {
 	now := true
-	if flags&linux.MSG_MORE != 0 || s.corked.Load() {
-		var held bool
-		if n, held, now, e = x.in.WriteHeld(v, s.flowLimit(), loopbackSegment); held {
-			s.holdBegin()
+	if flags&(linux.MSG_MORE|linux.MSG_OOB) != 0 || s.corked.Load() {
+		if flags&linux.MSG_OOB != 0 {
+			n, e = s.sendUrgent(x, v)
+		} else {
+			var held bool
+			if n, held, now, e = x.in.WriteHeld(v, s.flowLimit(), loopbackSegment); held {
+				s.holdBegin()
+			}
 		}
 	} else {
 		n, e = x.in.Write(v, s.flowLimit(), nil)
@@ -299,8 +307,7 @@ func (s *TCP) sendLost(v *uio.Vec) (int, linux.Errno) {
 // loopbackSegment is how much goes into one segment on lo.
 const loopbackSegment = loopbackMTU - 52
 
-func (s *TCP) recvLocal(v *uio.Vec, flags int32) (int, bool, linux.Errno) {
-	x := s.far.Load()
+func (s *TCP) recvLocal(x *TCP, v *uio.Vec, flags int32) (int, bool, linux.Errno) {
 	if flags&linux.MSG_TRUNC != 0 {
 		n := min(v.Len(), s.in.Discard(v.Len(), flags&linux.MSG_PEEK != 0))
 		if n > 0 {
@@ -309,7 +316,13 @@ func (s *TCP) recvLocal(v *uio.Vec, flags int32) (int, bool, linux.Errno) {
 			return n, false, 0
 		}
 	}
-	g, e := s.in.Read(v, x.flowLimit(), flags&linux.MSG_PEEK != 0)
+	var g sock.Got
+	var e linux.Errno
+	if s.shut.Load()&urgentBit != 0 {
+		e = s.in.Receive(v, sock.How{Limit: x.flowLimit(), Peek: flags&linux.MSG_PEEK != 0, Inline: s.Opt.Has(sock.OOBInline)}, &g)
+	} else {
+		g, e = s.in.Read(v, x.flowLimit(), flags&linux.MSG_PEEK != 0)
+	}
 	if g.Room {
 		x.Q.Notify(evOut)
 	}
@@ -338,28 +351,30 @@ func (s *TCP) finBit() uint32 {
 	return 0
 }
 
-func (s *TCP) readyLocal() (ev wait.Events) {
+func (s *TCP) readyLocal(x *TCP) (ev wait.Events) {
 	if s.HasError() {
 		ev |= wait.Err | evIn
 	}
-	if now, _ := s.in.Readable(); now {
+	shut := s.shut.Load() | s.finBit()
+	if shut&(urgentBit|lowatBit) != 0 {
+		ev |= s.readableAtLeast()
+	} else if now, _ := s.in.Readable(); now {
 		ev |= evIn
 	}
-	shut := (s.shut.Load() | s.finBit()) & (shutRd | shutWr)
+	shut &= shutRd | shutWr
 	if shut&shutRd != 0 {
 		ev |= evIn | wait.RdHup
 	}
 	if shut == shutRd|shutWr {
 		ev |= wait.Hup
 	}
-	if shut&shutWr != 0 || s.far.Load().in.Writable(s.flowLimit()) {
+	if shut&shutWr != 0 || x.in.Writable(s.flowLimit()) {
 		ev |= evOut
 	}
 	return ev
 }
 
-func (s *TCP) shutdownLocal(how int32) linux.Errno {
-	x := s.far.Load()
+func (s *TCP) shutdownLocal(x *TCP, how int32) linux.Errno {
 	if s.over() {
 		return linux.ENOTCONN
 	}
@@ -388,10 +403,10 @@ func (s *TCP) finEvents() wait.Events {
 	return evIn | wait.RdHup
 }
 
-func (s *TCP) closeLocal() {
-	x := s.far.Load()
+// closeLocal ends the connection to x; reset says that x is told of it by a reset.
+func (s *TCP) closeLocal(x *TCP, reset bool) {
 	lost, _ := s.in.Stop(true)
-	if lost > 0 || s.Opt.Linger.Load() == 1 {
+	if lost > 0 || reset {
 		if !x.fin.Load() || lost > 0 {
 			x.NoteError(linux.ECONNRESET)
 		}

@@ -208,6 +208,9 @@ func (s *inetSock) setLowat(v int32) linux.Errno {
 		v = 1
 	}
 	s.Opt.RcvLowat.Store(v)
+	if t, ok := s.self.(*TCP); ok && v > 1 {
+		t.shut.Or(lowatBit)
+	}
 	s.Q.Notify(evIn)
 	return 0
 }

@@ -131,6 +131,9 @@ func (s *TCP) trySend(v *uio.Vec, flags int32) (int, linux.Errno) {
 		return 0, linux.EAGAIN
 	}
 	if p == nil {
+		if e := s.TakeError(); e != 0 {
+			return 0, e
+		}
 		return 0, linux.EPIPE
 	}
 	more := flags&linux.MSG_MORE != 0
@@ -178,7 +181,7 @@ func (s *TCP) recv(c *kern.Ctx, v *uio.Vec, flags int32, nonblock bool) (int, li
 		return 0, 0
 	}
 	n, eof, e := s.tryRecv(v, flags)
-	if n > 0 && (flags&linux.MSG_WAITALL == 0 || v.Len() == 0 || nonblock) || eof || e != 0 && e != linux.EAGAIN || flags&linux.MSG_PEEK != 0 && n > 0 {
+	if n > 0 && (flags&linux.MSG_WAITALL == 0 && n >= int(s.Opt.RcvLowat.Load()) || v.Len() == 0 || nonblock) || eof || e != 0 && e != linux.EAGAIN || flags&linux.MSG_PEEK != 0 && n > 0 {
 		return n, e
 	}
 	if nonblock {
@@ -191,7 +194,7 @@ func (s *TCP) recv(c *kern.Ctx, v *uio.Vec, flags int32, nonblock bool) (int, li
 			return e
 		})
 		n += m
-		if e != 0 || eof || flags&linux.MSG_WAITALL == 0 || v.Len() == 0 || flags&linux.MSG_PEEK != 0 {
+		if e != 0 || eof || flags&linux.MSG_WAITALL == 0 && n >= int(s.Opt.RcvLowat.Load()) || v.Len() == 0 || flags&linux.MSG_PEEK != 0 {
 			break
 		}
 	}
@@ -207,8 +210,8 @@ const moderateFrom = 16 << 10
 
 // tryRecv takes what is there; eof when nothing more will come.
 func (s *TCP) tryRecv(v *uio.Vec, flags int32) (n int, eof bool, e linux.Errno) {
-	if s.far.Load() != nil {
-		return s.recvLocal(v, flags)
+	if x := s.far.Load(); x != nil {
+		return s.recvLocal(x, v, flags)
 	}
 	p := s.ep.Load()
 	if s.state.Load() == stLate {

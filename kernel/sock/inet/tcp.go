@@ -95,7 +95,7 @@ type TCP struct {
 
 	// A connection within the machine (local.go).
 	in       sock.Flow
-	far      atomic.Pointer[TCP] // the other end; set once
+	far      atomic.Pointer[TCP] // the other end; set once, and taken away by connect to AF_UNSPEC
 	shut     atomic.Uint32       // shutRd, shutWr
 	fin      atomic.Bool         // the other end has said that it sends no more
 	cut      atomic.Bool         // the other end is gone and one write was lost to it
@@ -109,6 +109,7 @@ type TCP struct {
 	bindPort bool                // guarded by mu: bind was asked for a port
 	hold     holding             // what TCP_CORK and MSG_MORE keep back
 
+	spent       atomic.Bool  // a connection within the machine was cut by connect: the next goes through netstack
 	corked      atomic.Bool  // TCP_CORK, as in opt
 	inq         atomic.Bool  // TCP_INQ, as in opt
 	deferAccept atomic.Int32 // TCP_DEFER_ACCEPT, as in opt
@@ -451,29 +452,10 @@ func (s *TCP) retry(p *netPoint) {
 	s.mu.Unlock()
 }
 
-// disconnect is connect to AF_UNSPEC: the connection is reset and the socket
-// can be used anew.
-func (s *TCP) disconnect() linux.Errno {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch s.state.Load() {
-	case stFresh:
-		return 0
-	case stConnecting, stRemote:
-		p := s.ep.Swap(nil)
-		s.state.Store(stFresh)
-		p.Abort()
-		p.wq.EventUnregister(&p.entry)
-		s.Q.Notify(evIn | evOut | wait.Hup)
-		return 0
-	}
-	return linux.EINVAL // Linux could; nobody does
-}
-
 // Ready is what poll(2) sees.
 func (s *TCP) Ready(*vfs.File) wait.Events {
-	if s.far.Load() != nil {
-		return s.readyLocal()
+	if x := s.far.Load(); x != nil {
+		return s.readyLocal(x)
 	}
 	p := s.ep.Load()
 	if st := s.state.Load(); p == nil || st == stLate {
@@ -497,14 +479,20 @@ func (s *TCP) Ready(*vfs.File) wait.Events {
 		}
 	case tcp.StateClose, tcp.StateTimeWait:
 		ev &^= wait.Err
+	case tcp.StateEstablished:
+		if ev&evIn != 0 && s.shut.Load()&lowatBit != 0 {
+			if n, _ := p.GetSockOptInt(tcpip.ReceiveQueueSizeOption); n < int(s.Opt.RcvLowat.Load()) {
+				ev &^= evIn
+			}
+		}
 	}
 	return ev
 }
 
 // Shutdown is shutdown(2).
 func (s *TCP) Shutdown(_ *kern.Ctx, how int32) linux.Errno {
-	if s.far.Load() != nil {
-		return s.shutdownLocal(how)
+	if x := s.far.Load(); x != nil {
+		return s.shutdownLocal(x, how)
 	}
 	p := s.ep.Load()
 	switch st := s.state.Load(); {
@@ -560,7 +548,7 @@ func (s *TCP) Release(*vfs.File) {
 		s.dropPending()
 	}
 	if was == stLocal {
-		s.closeLocal()
+		s.closeLocal(s.far.Load(), s.Opt.Linger.Load() == 1)
 	}
 	if was == stLate {
 		s.giveUp(0)
@@ -632,19 +620,23 @@ func (s *TCP) Write(c *kern.Ctx, f *vfs.File, v *uio.Vec, _ int64) (int, linux.E
 
 // Send is sendmsg(2); an address given for a connected socket is ignored, as in Linux.
 func (s *TCP) Send(c *kern.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Errno) {
-	if m.Flags&(linux.MSG_OOB|linux.MSG_FASTOPEN) != 0 {
-		return 0, linux.EOPNOTSUPP
+	if m.Flags&(linux.MSG_OOB|linux.MSG_FASTOPEN) != 0 && (m.Flags&linux.MSG_FASTOPEN != 0 || s.ep.Load() != nil && s.far.Load() == nil) {
+		return 0, linux.EOPNOTSUPP // netstack has no urgent data
 	}
 	return s.send(c, m.V, m.Flags, f.NonBlock() || m.Flags&linux.MSG_DONTWAIT != 0)
 }
 
 // Recv is recvmsg(2).
 func (s *TCP) Recv(c *kern.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Errno) {
-	if m.Flags&linux.MSG_OOB != 0 {
-		return 0, linux.EINVAL
+	if m.Flags&(linux.MSG_OOB|linux.MSG_ERRQUEUE) != 0 {
+		if m.Flags&linux.MSG_ERRQUEUE != 0 {
+			return 0, linux.EAGAIN
+		}
+		return s.recvUrgent(m)
 	}
-	if m.Flags&linux.MSG_ERRQUEUE != 0 {
-		return 0, linux.EAGAIN
+	n, e := s.recv(c, m.V, m.Flags, f.NonBlock() || m.Flags&linux.MSG_DONTWAIT != 0)
+	if e == 0 && s.inq.Load() {
+		m.HasInq, m.Inq = true, s.moreToRead()
 	}
-	return s.recv(c, m.V, m.Flags, f.NonBlock() || m.Flags&linux.MSG_DONTWAIT != 0)
+	return n, e
 }

@@ -431,36 +431,6 @@ func (s *TCP) segment() int {
 // loopbackMSS is the segment size between sockets of this machine.
 const loopbackMSS = 65483
 
-// info is TCP_INFO (struct tcp_info).
-func (s *TCP) info(val []byte) int {
-	var b [linux.SizeofTCPInfo]byte
-	u32 := func(off int, v uint32) { sock.PutInt(b[off:], int32(v)) }
-	b[0] = byte(s.linuxState())
-	b[5] = linux.TCPI_OPT_TIMESTAMPS | linux.TCPI_OPT_SACK | linux.TCPI_OPT_WSCALE
-	mss := uint32(header.TCPDefaultMSS)
-	if s.far.Load() != nil {
-		mss = loopbackMSS
-	}
-	u32(16, mss)   // snd_mss
-	u32(20, mss)   // rcv_mss
-	u32(60, 65535) // pmtu
-	u32(80, 10)    // snd_cwnd
-	u32(84, mss)   // advmss
-	u32(88, 3)     // reordering
-	if p := s.ep.Load(); p != nil {
-		var o tcpip.TCPInfoOption
-		if p.GetSockOpt(&o) == nil {
-			b[1] = byte(o.CcState)
-			u32(8, uint32(o.RTO/time.Microsecond))
-			u32(68, uint32(o.RTT/time.Microsecond))
-			u32(72, uint32(o.RTTVar/time.Microsecond))
-			u32(76, o.SndSsthresh)
-			u32(80, o.SndCwnd)
-		}
-	}
-	return copy(val, b[:])
-}
-
 // linuxState is the state of the connection in Linux's numbers.
 func (s *TCP) linuxState() int {
 	if s.far.Load() != nil {
@@ -514,6 +484,9 @@ func (s *TCP) Ioctl(c *kern.Ctx, _ *vfs.File, cmd uint32, arg uint64) (uint64, l
 	switch cmd {
 	case linux.SIOCINQ:
 		n := 0
+		if s.state.Load() == stListening {
+			return 0, linux.EINVAL
+		}
 		if s.far.Load() != nil {
 			n = s.in.NextLen()
 		} else if p := s.ep.Load(); p != nil {
@@ -524,10 +497,13 @@ func (s *TCP) Ioctl(c *kern.Ctx, _ *vfs.File, cmd uint32, arg uint64) (uint64, l
 			n = v
 		}
 		return sock.CopyOutInt(c, arg, int32(n))
-	case linux.SIOCOUTQ:
+	case linux.SIOCOUTQ, linux.SIOCOUTQNSD:
 		n := 0
+		if s.state.Load() == stListening {
+			return 0, linux.EINVAL
+		}
 		if x := s.far.Load(); x != nil {
-			n = x.in.Used()
+			n = x.unacknowledged()
 		} else if p := s.ep.Load(); p != nil {
 			n, _ = p.GetSockOptInt(tcpip.SendQueueSizeOption)
 		}
@@ -535,7 +511,7 @@ func (s *TCP) Ioctl(c *kern.Ctx, _ *vfs.File, cmd uint32, arg uint64) (uint64, l
 	case linux.SIOCGSTAMP, linux.SIOCGSTAMPNS:
 		return 0, linux.ENOENT
 	case linux.SIOCATMARK:
-		return sock.CopyOutInt(c, arg, 0)
+		return sock.CopyOutInt(c, arg, b2i(s.far.Load() != nil && s.in.AtMark()))
 	}
-	return s.net.deviceIoctl(c, cmd, arg)
+	return s.inetIoctl(c, cmd, arg)
 }

@@ -96,6 +96,9 @@ func (s *Sock) put(p *Sock, m *sock.Msg, anc *sock.Ancillary) (int, linux.Errno)
 	n, e := p.in.WriteUrgent(m.V, s.limit(), anc)
 	if e == 0 {
 		p.Q.Notify(wait.Pri)
+		if f := p.File(); f != nil {
+			f.SignalUrgent()
+		}
 	}
 	return n, e
 }
