@@ -26,14 +26,15 @@ const (
 
 // Protocols (include/uapi/linux/in.h).
 const (
-	IPPROTO_IP     = 0
-	IPPROTO_ICMP   = 1
-	IPPROTO_TCP    = 6
-	IPPROTO_UDP    = 17
-	IPPROTO_IPV6   = 41
-	IPPROTO_ICMPV6 = 58
-	IPPROTO_RAW    = 255
-	IPPROTO_MAX    = 263
+	IPPROTO_IP      = 0
+	IPPROTO_ICMP    = 1
+	IPPROTO_TCP     = 6
+	IPPROTO_UDP     = 17
+	IPPROTO_UDPLITE = 136
+	IPPROTO_IPV6    = 41
+	IPPROTO_ICMPV6  = 58
+	IPPROTO_RAW     = 255
+	IPPROTO_MAX     = 263
 )
 
 // Flags of send(2) and recv(2) and their kin.

@@ -172,6 +172,19 @@ func (w *timeWaits) conflicts(o *owner) bool {
 	return false
 }
 
+// count returns how many are remembered.
+func (w *timeWaits) count() (n int) {
+	now := wait.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range w.ring {
+		if w.ring[i].until > now {
+			n++
+		}
+	}
+	return n
+}
+
 // portKey is a port's place in Net.bound.
 func (s *inetSock) portKey(port uint16) uint32 {
 	return uint32(port) | uint32(s.Type)<<16
@@ -208,6 +221,7 @@ func (s *inetSock) unindex() {
 func (s *TCP) connected(x *TCP) {
 	s.net.conns[s.here.Port].Add(1)
 	s.net.conns[x.here.Port].Add(1)
+	s.net.counts.opens.Add(1)
 }
 
 func (s *TCP) disconnected(x *TCP) {

@@ -298,6 +298,9 @@ func (s *Datagram) sendWhole(c *kern.Ctx, v *uio.Vec, o tcpip.WriteOptions, nonb
 		e = s.Block(c, wait.Out, s.Opt.SndTimeo.Load(), try)
 	}
 	s.net.Waits(int(n))
+	if s.v6 && e == 0 {
+		s.countSent6(o.To)
+	}
 	return int(n), e
 }
 
@@ -326,7 +329,7 @@ func (s *Datagram) Recv(c *kern.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Errno
 			x.skip = int(max(s.peekOff.Load(), 0))
 		}
 		var err tcpip.Error
-		r, err = p.Endpoint.Read(x, tcpip.ReadOptions{Peek: peek, NeedRemoteAddr: m.WantFrom})
+		r, err = p.Endpoint.Read(x, tcpip.ReadOptions{Peek: peek, NeedRemoteAddr: m.WantFrom || s.v6})
 		n = x.n
 		putXfer(x)
 		if _, fault := err.(*tcpip.ErrBadBuffer); (err == nil || fault) && m.Flags&linux.MSG_PEEK == 0 {
@@ -350,6 +353,9 @@ func (s *Datagram) Recv(c *kern.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Errno
 	}
 	if e != 0 {
 		return 0, e
+	}
+	if s.v6 && !peek {
+		s.countUDP6(countIn, r.RemoteAddr.Addr)
 	}
 	if off := s.peekOff.Load(); off >= 0 {
 		if peek {

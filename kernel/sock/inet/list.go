@@ -1,6 +1,7 @@
 package inet
 
 import (
+	"reflect"
 	"sync"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
@@ -91,7 +92,7 @@ func (s *TCP) queues() (tx, rx int) {
 	if s.state.Load() == stListening {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return s.backlog, len(s.pending)
+		return 0, len(s.pending)
 	}
 	if p := s.ep.Load(); p != nil {
 		rx, _ = p.GetSockOptInt(tcpip.ReceiveQueueSizeOption)
@@ -111,3 +112,9 @@ func (s *Datagram) linuxState() int {
 	}
 	return linux.TCP_CLOSE
 }
+
+// What a socket takes, in bytes.
+var (
+	SizeOfTCP      = int(reflect.TypeFor[TCP]().Size())
+	SizeOfDatagram = int(reflect.TypeFor[Datagram]().Size())
+)

@@ -407,6 +407,7 @@ func (s *TCP) finEvents() wait.Events {
 func (s *TCP) closeLocal(x *TCP, reset bool) {
 	lost, _ := s.in.Stop(true)
 	if lost > 0 || reset {
+		s.net.countReset(s, x)
 		if !x.fin.Load() || lost > 0 {
 			x.NoteError(linux.ECONNRESET)
 		}

@@ -72,8 +72,9 @@ type Net struct {
 	bound     map[uint32][]*inetSock // guarded by binding: who was bound, by type and port
 	binding   sync.Mutex             // held from the check for a conflict to the bind
 	raw       atomic.Int32           // raw sockets
-	rr        atomic.Uint32          // spreads connections over SO_REUSEPORT listeners
-	log       io.Writer              // immutable
+	counts    counters
+	rr        atomic.Uint32 // spreads connections over SO_REUSEPORT listeners
+	log       io.Writer     // immutable
 
 	// Filter, AllInterfaces and NewInterfaces are what /proc/sys/net says.
 	Filter                       Filter

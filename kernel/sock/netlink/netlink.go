@@ -61,6 +61,7 @@ func create(c *kern.Ctx, _, typ, protocol int32) (sock.Socket, linux.Errno) {
 	s := &Sock{net: inet.Default}
 	s.Init(c, linux.AF_NETLINK, typ, protocol)
 	s.in.InitFlow(c.User(), true)
+	register(s)
 	return s, 0
 }
 
@@ -122,6 +123,7 @@ func (s *Sock) Ready(*vfs.File) wait.Events {
 
 // Release closes the socket.
 func (s *Sock) Release(*vfs.File) {
+	unregister(s)
 	s.unbind()
 	s.in.Stop(true)
 }

@@ -21,17 +21,32 @@ func init() { register(func() *inet.Net { return inet.Default }) }
 
 func register(network func() *inet.Net) {
 	for path, text := range map[string]func(*inet.Net) []byte{
-		"net/tcp":      func(n *inet.Net) []byte { return sockets(n, linux.IPPROTO_TCP, false) },
-		"net/tcp6":     func(n *inet.Net) []byte { return sockets(n, linux.IPPROTO_TCP, true) },
-		"net/udp":      func(n *inet.Net) []byte { return sockets(n, linux.IPPROTO_UDP, false) },
-		"net/udp6":     func(n *inet.Net) []byte { return sockets(n, linux.IPPROTO_UDP, true) },
-		"net/raw":      func(n *inet.Net) []byte { return sockets(n, -1, false) },
-		"net/raw6":     func(n *inet.Net) []byte { return sockets(n, -1, true) },
-		"net/unix":     unixSockets,
-		"net/dev":      devices,
-		"net/route":    routes,
-		"net/if_inet6": addresses6,
-		"net/sockstat": sockstat,
+		"net/tcp":        func(n *inet.Net) []byte { return sockets(n, &tcp4) },
+		"net/tcp6":       func(n *inet.Net) []byte { return sockets(n, &tcp6) },
+		"net/udp":        func(n *inet.Net) []byte { return sockets(n, &udp4) },
+		"net/udp6":       func(n *inet.Net) []byte { return sockets(n, &udp6) },
+		"net/udplite":    func(n *inet.Net) []byte { return sockets(n, &udplite4) },
+		"net/udplite6":   func(n *inet.Net) []byte { return sockets(n, &udplite6) },
+		"net/icmp":       func(n *inet.Net) []byte { return sockets(n, &icmp4) },
+		"net/icmp6":      func(n *inet.Net) []byte { return sockets(n, &icmp6) },
+		"net/raw":        func(n *inet.Net) []byte { return sockets(n, &raw4) },
+		"net/raw6":       func(n *inet.Net) []byte { return sockets(n, &raw6) },
+		"net/unix":       unixSockets,
+		"net/netlink":    netlinkSockets,
+		"net/packet":     packetSockets,
+		"net/protocols":  protocols,
+		"net/dev":        devices,
+		"net/arp":        neighbors,
+		"net/route":      routes,
+		"net/ipv6_route": routes6,
+		"net/if_inet6":   addresses6,
+		"net/sockstat":   sockstat,
+		"net/sockstat6":  sockstat6,
+		"net/snmp":       snmp,
+		"net/snmp6":      snmp6,
+		"net/netstat":    netstat,
+		"net/psched":     psched,
+		"net/ptype":      packetTypes,
 	} {
 		procfs.Register(path, func() []byte {
 			if n := network(); n != nil {
@@ -53,31 +68,6 @@ func hexAddr(b *bytes.Buffer, a *sock.Addr) {
 		fmt.Fprintf(b, "%08X", binary.LittleEndian.Uint32(ip))
 	}
 	fmt.Fprintf(b, ":%04X", binary.BigEndian.Uint16(a.B[2:]))
-}
-
-// sockets is /proc/net/tcp and its kin; protocol -1 takes raw sockets.
-func sockets(n *inet.Net, protocol int32, v6 bool) []byte {
-	var b bytes.Buffer
-	b.WriteString("  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n")
-	line := 0
-	n.Each(func(i *inet.Info) {
-		raw := i.Type == linux.SOCK_RAW
-		if i.V6 != v6 || raw != (protocol == -1) || !raw && i.Protocol != protocol {
-			return
-		}
-		// As Linux, a socket that is neither bound nor connected is in no table.
-		if !raw && i.Local.B[2] == 0 && i.Local.B[3] == 0 {
-			return
-		}
-		fmt.Fprintf(&b, "%4d: ", line)
-		hexAddr(&b, &i.Local)
-		b.WriteByte(' ')
-		hexAddr(&b, &i.Peer)
-		fmt.Fprintf(&b, " %02X %08X:%08X 00:00000000 00000000 %5d        0 %d 1 0000000000000000 100 0 0 10 0\n",
-			i.State, i.TxQueue, i.RxQueue, i.UID, i.Ino)
-		line++
-	})
-	return b.Bytes()
 }
 
 func unixSockets(*inet.Net) []byte {
@@ -115,7 +105,7 @@ func devices(n *inet.Net) []byte {
 
 func routes(n *inet.Net) []byte {
 	var b bytes.Buffer
-	b.WriteString("Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n")
+	fmt.Fprintf(&b, "%-127s\n", "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT")
 	for _, r := range n.Routes() {
 		dst, gw := r.Destination.ID(), r.Gateway
 		i := n.InterfaceByIndex(int32(r.NIC))
@@ -127,8 +117,9 @@ func routes(n *inet.Net) []byte {
 			flags, via = 3, binary.LittleEndian.Uint32(gw.AsSlice())
 		}
 		mask := r.Destination.Mask()
-		fmt.Fprintf(&b, "%s\t%08X\t%08X\t%04X\t0\t0\t0\t%08X\t0\t0\t0\n", i.Name,
+		line := fmt.Sprintf("%s\t%08X\t%08X\t%04X\t0\t0\t0\t%08X\t0\t0\t0", i.Name,
 			binary.LittleEndian.Uint32(dst.AsSlice()), via, flags, binary.LittleEndian.Uint32(mask.AsSlice()))
+		fmt.Fprintf(&b, "%-127s\n", line)
 	}
 	return b.Bytes()
 }
@@ -147,21 +138,4 @@ func addresses6(n *inet.Net) []byte {
 		}
 	}
 	return b.Bytes()
-}
-
-func sockstat(n *inet.Net) []byte {
-	tcp, udp, raw, un := 0, 0, 0, 0
-	n.Each(func(i *inet.Info) {
-		switch {
-		case i.Type == linux.SOCK_RAW:
-			raw++
-		case i.Protocol == linux.IPPROTO_TCP:
-			tcp++
-		default:
-			udp++
-		}
-	})
-	unix.Each(func(unix.Info) { un++ })
-	return fmt.Appendf(nil, "sockets: used %d\nTCP: inuse %d orphan 0 tw 0 alloc %d mem %d\nUDP: inuse %d mem 0\nRAW: inuse %d\n",
-		tcp+udp+raw+un, tcp, tcp, sock.RingBytes.Used()/4096, udp, raw)
 }

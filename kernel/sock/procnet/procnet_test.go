@@ -31,8 +31,8 @@ func TestTables(tt *testing.T) {
 			}
 		}
 	}
-	has(sockets(n, linux.IPPROTO_TCP, false), "0100007F:1F90 00000000:0000 0A 00000005:00000001", " 0100007F:1F90 01 00000005:00000000", "00000000:00000005")
-	has(sockets(n, linux.IPPROTO_UDP, true), "00000000000000000000000000000000:0035")
+	has(sockets(n, &tcp4), "0100007F:1F90 00000000:0000 0A 00000000:00000001", " 0100007F:1F90 01 00000000:00000000", "00000000:00000005")
+	has(sockets(n, &udp6), "00000000000000000000000000000000:0035")
 	has(unixSockets(n), " @name\n")
 	has(devices(n), "    lo: ")
 	has(addresses6(n), "00000000000000000000000000000001 01 80 10 80       lo\n")
@@ -40,7 +40,7 @@ func TestTables(tt *testing.T) {
 	c.Put()
 	u.Put()
 	x.Put()
-	if text := string(sockets(n, linux.IPPROTO_TCP, false)); strings.Count(text, "\n") != 1 {
+	if text := string(sockets(n, &tcp4)); strings.Count(text, "\n") != 1 {
 		t.Error("closed sockets are listed:", text)
 	}
 	if text := string(unixSockets(n)); strings.Contains(text, "@name") {

@@ -1,6 +1,7 @@
 package unix
 
 import (
+	"reflect"
 	"sync"
 
 	"hardtack/abi/linux"
@@ -68,3 +69,6 @@ func Each(fn func(Info)) {
 		fn(i)
 	}
 }
+
+// SizeOfSock is what a socket takes, in bytes.
+var SizeOfSock = int(reflect.TypeFor[Sock]().Size())
