@@ -12,13 +12,16 @@ const (
 	NLMSG_ERROR = 2
 	NLMSG_DONE  = 3
 
-	NLM_F_REQUEST = 0x1
-	NLM_F_MULTI   = 0x2
-	NLM_F_ACK     = 0x4
-	NLM_F_ROOT    = 0x100
-	NLM_F_MATCH   = 0x200
-	NLM_F_DUMP    = NLM_F_ROOT | NLM_F_MATCH
-	NLM_F_CAPPED  = 0x100 // of an acknowledgement: the request is not repeated
+	NLM_F_REQUEST  = 0x1
+	NLM_F_MULTI    = 0x2
+	NLM_F_ACK      = 0x4
+	NLM_F_ROOT     = 0x100
+	NLM_F_MATCH    = 0x200
+	NLM_F_DUMP     = NLM_F_ROOT | NLM_F_MATCH
+	NLM_F_REPLACE  = 0x100
+	NLM_F_EXCL     = 0x200
+	NLA_TYPE_FLAGS = 0xc000
+	NLM_F_CAPPED   = 0x100 // of an acknowledgement: the request is not repeated
 
 	SizeofNlMsghdr  = 16
 	SizeofRtAttr    = 4
@@ -42,10 +45,14 @@ const (
 // if_link.h, if_addr.h).
 const (
 	RTM_NEWLINK  = 16
+	RTM_DELLINK  = 17
 	RTM_GETLINK  = 18
+	RTM_SETLINK  = 19
 	RTM_NEWADDR  = 20
+	RTM_DELADDR  = 21
 	RTM_GETADDR  = 22
 	RTM_NEWROUTE = 24
+	RTM_DELROUTE = 25
 	RTM_GETROUTE = 26
 	RTM_GETNEIGH = 30
 	RTM_GETRULE  = 34
@@ -82,12 +89,27 @@ const (
 	RTPROT_KERNEL     = 2
 	RTPROT_BOOT       = 3
 	RTN_UNICAST       = 1
+	RTN_LOCAL         = 2
+	RTM_F_CLONED      = 0x200
+	RTCF_LOCAL        = 0x80000000
 
-	RTA_DST     = 1
-	RTA_OIF     = 4
-	RTA_GATEWAY = 5
-	RTA_PREFSRC = 7
-	RTA_TABLE   = 15
+	RTA_DST            = 1
+	RTA_OIF            = 4
+	RTA_GATEWAY        = 5
+	RTA_PREFSRC        = 7
+	RTA_CACHEINFO      = 12
+	RTA_TABLE          = 15
+	RTA_UID            = 25
+	SizeofRtaCacheinfo = 32
+)
+
+// Multicast groups of NETLINK_ROUTE.
+const (
+	RTNLGRP_LINK        = 1
+	RTNLGRP_IPV4_IFADDR = 5
+	RTNLGRP_IPV4_ROUTE  = 7
+	RTNLGRP_IPV6_IFADDR = 9
+	RTNLGRP_IPV6_ROUTE  = 11
 )
 
 // RTNLGRP_MAX is the last multicast group of NETLINK_ROUTE.

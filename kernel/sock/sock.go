@@ -118,9 +118,11 @@ type Control struct {
 
 	// What a datagram of the Internet families carries.
 	HasTimestamp bool
-	Timestamp    int64 // CLOCK_REALTIME, ns
-	TTL, TOS     int   // -1 for none
-	V6           bool  // TTL and TOS are of IPv6
+	Timestamp    int64  // CLOCK_REALTIME, ns
+	TTL, TOS     int    // -1 for none
+	SendTOS      int16  // on send, one more than it is; 0 for none
+	Segment      uint16 // on send, UDP_SEGMENT; 0 for none
+	V6           bool   // TTL and TOS are of IPv6
 	HasInq       bool
 	Inq          int32 // TCP_INQ: what else there is to read
 	HasOrigDst   bool
@@ -148,7 +150,7 @@ func (c *Control) clear() {
 type ExtendedError struct {
 	Errno              linux.Errno
 	Origin, Type, Code uint8
-	Info               uint32
+	Info, Data         uint32
 	V6                 bool
 	Offender           Addr
 }

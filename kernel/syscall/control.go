@@ -19,7 +19,7 @@ func cmsgAlign(n int) int { return (n + 7) &^ 7 }
 
 // readControl decodes the ancillary data of a message to send. Files taken
 // from descriptors are m's even when it fails.
-func readControl(t *proc.Thread, addr uio.Addr, n uint64, m *sock.Msg) linux.Errno {
+func readControl(t *proc.Thread, s *sock.Base, addr uio.Addr, n uint64, m *sock.Msg) linux.Errno {
 	if addr == 0 || n == 0 {
 		return 0
 	}
@@ -36,7 +36,7 @@ func readControl(t *proc.Thread, addr uio.Addr, n uint64, m *sock.Msg) linux.Err
 			return linux.EINVAL
 		}
 		level, typ := int32(binary.LittleEndian.Uint32(b[8:])), int32(binary.LittleEndian.Uint32(b[12:]))
-		if e := readOneControl(t, level, typ, b[linux.SizeofCmsghdr:size], m); e != 0 {
+		if e := readOneControl(t, s, level, typ, b[linux.SizeofCmsghdr:size], m); e != 0 {
 			return e
 		}
 		b = b[min(cmsgAlign(int(size)), len(b)):]
@@ -44,41 +44,132 @@ func readControl(t *proc.Thread, addr uio.Addr, n uint64, m *sock.Msg) linux.Err
 	return 0
 }
 
-func readOneControl(t *proc.Thread, level, typ int32, data []byte, m *sock.Msg) linux.Errno {
+func readOneControl(t *proc.Thread, s *sock.Base, level, typ int32, data []byte, m *sock.Msg) linux.Errno {
+	inet := s.Domain == linux.AF_INET || s.Domain == linux.AF_INET6
+	datagram := inet && s.Type != linux.SOCK_STREAM
 	switch {
+	case level == linux.SOL_SOCKET && inet:
+		return readSocketControl(t, s, typ, data)
 	case level == linux.SOL_SOCKET && typ == linux.SCM_RIGHTS:
 		return readRights(t, data, m)
 	case level == linux.SOL_SOCKET && typ == linux.SCM_CREDENTIALS:
 		return readCredentials(t, data, m)
-	case level == linux.IPPROTO_IP && typ == linux.IP_PKTINFO:
-		if len(data) < linux.SizeofInPktinfo {
+	case level == linux.SOL_SOCKET:
+		return linux.EINVAL
+	case datagram && level == linux.IPPROTO_UDP && s.Protocol == linux.IPPROTO_UDP && s.Type == linux.SOCK_DGRAM:
+		if typ != linux.UDP_SEGMENT || len(data) != 2 {
+			return linux.EINVAL
+		}
+		m.Segment = binary.LittleEndian.Uint16(data)
+	case datagram && level == linux.IPPROTO_IP && s.Domain == linux.AF_INET:
+		return readIPControl(typ, data, m)
+	case datagram && level == linux.IPPROTO_IPV6 && s.Domain == linux.AF_INET6:
+		return readIPv6Control(typ, data, m)
+	}
+	return 0 // as Linux, other protocols' data is nobody's business
+}
+
+// readSocketControl checks what any socket of the Internet families takes at SOL_SOCKET;
+// nothing of it changes a packet of this machine.
+func readSocketControl(t *proc.Thread, s *sock.Base, typ int32, data []byte) linux.Errno {
+	const transmit = 1<<0 | 1<<1 | 1<<8 | 1<<9 // SOF_TIMESTAMPING_TX_*
+	switch typ {
+	case linux.SCM_RIGHTS, linux.SCM_CREDENTIALS:
+		return 0
+	case linux.SO_MARK:
+		if !t.Cred().Has(kern.CapNetAdmin) && !t.Cred().Has(kern.CapNetRaw) {
+			return linux.EPERM
+		}
+	case linux.SO_TIMESTAMPING, linux.SO_TIMESTAMPING_NEW:
+		if v, e := sock.Int(data); e != 0 || v&^transmit != 0 {
+			return linux.EINVAL
+		}
+	case linux.SO_TXTIME:
+		if !s.Opt.Has(sock.Txtime) || len(data) != 8 {
+			return linux.EINVAL
+		}
+		return 0
+	default:
+		return linux.EINVAL
+	}
+	if len(data) != 4 {
+		return linux.EINVAL
+	}
+	return 0
+}
+
+// readIPControl takes what a socket of IPv4 is told about one datagram.
+func readIPControl(typ int32, data []byte, m *sock.Msg) linux.Errno {
+	v, e := sock.Int(data)
+	switch typ {
+	case linux.IP_PKTINFO:
+		if len(data) != linux.SizeofInPktinfo {
 			return linux.EINVAL
 		}
 		m.HasPktInfo = true
-		m.PktInfo.Index, _ = sock.Int(data)
+		m.PktInfo.Index = v
 		copy(m.PktInfo.Local[:4], data[4:])
-		return 0
-	case level == linux.IPPROTO_IPV6 && typ == linux.IPV6_PKTINFO:
+	case linux.IP_TTL:
+		if e != 0 || len(data) != 4 || v < 1 || v > 255 {
+			return linux.EINVAL
+		}
+		m.TTL = int(v)
+	case linux.IP_TOS:
+		if len(data) == 1 {
+			v = int32(data[0])
+		}
+		if len(data) != 1 && len(data) != 4 || v < 0 || v > 255 {
+			return linux.EINVAL
+		}
+		m.SendTOS = int16(v) + 1
+	case linux.IP_RETOPTS:
+		if len(data) > 40 {
+			return linux.EINVAL
+		}
+	default:
+		return linux.EINVAL
+	}
+	return 0
+}
+
+// readIPv6Control takes what a socket of IPv6 is told about one datagram.
+func readIPv6Control(typ int32, data []byte, m *sock.Msg) linux.Errno {
+	v, e := sock.Int(data)
+	switch typ {
+	case linux.IPV6_PKTINFO, linux.IPV6_2292PKTINFO:
 		if len(data) < linux.SizeofIn6Pktinfo {
 			return linux.EINVAL
 		}
 		m.HasPktInfo, m.PktInfo.V6 = true, true
 		copy(m.PktInfo.Local[:], data)
 		m.PktInfo.Index, _ = sock.Int(data[16:])
-		return 0
-	case level == linux.IPPROTO_IP && typ == linux.IP_TTL, level == linux.IPPROTO_IPV6 && typ == linux.IPV6_HOPLIMIT:
-		v, e := sock.Int(data)
-		if e == 0 && (v < 1 || v > 255) {
-			e = linux.EINVAL
+	case linux.IPV6_HOPLIMIT, linux.IPV6_2292HOPLIMIT:
+		if e != 0 || len(data) != 4 || v < -1 || v > 255 {
+			return linux.EINVAL
 		}
-		m.TTL = int(v)
-		return e
-	case level == linux.IPPROTO_IP && typ == linux.IP_TOS, level == linux.IPPROTO_IPV6 && typ == linux.IPV6_TCLASS:
-		return 0 // the socket's own counts
-	case level == linux.SOL_SOCKET:
+		m.TTL = int(max(v, 0))
+	case linux.IPV6_TCLASS:
+		if len(data) != 4 || v < -1 || v > 255 {
+			return linux.EINVAL
+		}
+		if v >= 0 {
+			m.SendTOS = int16(v) + 1
+		}
+	case linux.IPV6_DONTFRAG:
+		if len(data) != 4 || v < 0 || v > 1 {
+			return linux.EINVAL
+		}
+	case linux.IPV6_FLOWINFO:
+		if len(data) < 4 {
+			return linux.EINVAL
+		}
+	case linux.IPV6_HOPOPTS, linux.IPV6_2292HOPOPTS, linux.IPV6_DSTOPTS, linux.IPV6_2292DSTOPTS, linux.IPV6_RTHDRDSTOPTS,
+		linux.IPV6_RTHDR, linux.IPV6_2292RTHDR:
+		return linux.EOPNOTSUPP // no packet has extension headers
+	default:
 		return linux.EINVAL
 	}
-	return 0 // as Linux, other protocols' data is nobody's business
+	return 0
 }
 
 func readRights(t *proc.Thread, data []byte, m *sock.Msg) linux.Errno {
@@ -278,6 +369,7 @@ func (w *controlWriter) putRare(m *sock.Msg) linux.Errno {
 	sock.PutInt(b[:], int32(x.Errno))
 	b[4], b[5], b[6] = x.Origin, x.Type, x.Code
 	sock.PutInt(b[8:], int32(x.Info))
+	sock.PutInt(b[12:], int32(x.Data))
 	copy(b[16:], x.Offender.Bytes())
 	if x.V6 {
 		return w.put(linux.IPPROTO_IPV6, linux.IPV6_RECVERR, b[:])

@@ -12,10 +12,10 @@ import (
 
 // Messages through sockets. (Ancillary data is in control.go.)
 var messageCalls = []Call{
-	{linux.SYS_sendto, "sendto", sysSendto, "works except MSG_OOB on TCP, MSG_FASTOPEN, MSG_ZEROCOPY"},
-	{linux.SYS_recvfrom, "recvfrom", sysRecvfrom, "works except MSG_OOB on TCP; only UDP has an error queue (MSG_ERRQUEUE)"},
-	{linux.SYS_sendmsg, "sendmsg", sysSendmsg, "works except MSG_OOB on TCP, MSG_FASTOPEN, MSG_ZEROCOPY"},
-	{linux.SYS_recvmsg, "recvmsg", sysRecvmsg, "works except MSG_OOB on TCP; only UDP has an error queue (MSG_ERRQUEUE)"},
+	{linux.SYS_sendto, "sendto", sysSendto, "works; MSG_OOB on TCP only between sockets of this machine; MSG_ZEROCOPY copies and says so"},
+	{linux.SYS_recvfrom, "recvfrom", sysRecvfrom, "works; MSG_OOB on TCP only between sockets of this machine; errors of the network are queued (MSG_ERRQUEUE) only for UDP"},
+	{linux.SYS_sendmsg, "sendmsg", sysSendmsg, "works; MSG_OOB on TCP only between sockets of this machine; MSG_ZEROCOPY copies and says so"},
+	{linux.SYS_recvmsg, "recvmsg", sysRecvmsg, "works; MSG_OOB on TCP only between sockets of this machine; errors of the network are queued (MSG_ERRQUEUE) only for UDP"},
 	{linux.SYS_sendmmsg, "sendmmsg", sysSendmmsg, "works"},
 	{linux.SYS_recvmmsg, "recvmmsg", sysRecvmmsg, "works"},
 }
@@ -147,7 +147,7 @@ func sendMessage(t *proc.Thread, f *vfs.File, s sock.Socket, addr uio.Addr, flag
 		}
 		m.To = &m.From
 	}
-	if e := readControl(t, h.control, h.controlLen, m); e != 0 {
+	if e := readControl(t, s.SockBase(), h.control, h.controlLen, m); e != 0 {
 		dropRights(m)
 		return 0, e
 	}

@@ -13,7 +13,7 @@ import (
 
 // Sockets: making, naming, connecting, options. Messages are in sys_message.go.
 var socketCalls = []Call{
-	{linux.SYS_socket, "socket", sysSocket, "works for AF_UNIX, AF_INET, AF_INET6 and AF_NETLINK (NETLINK_ROUTE without changes and events; NETLINK_KOBJECT_UEVENT, which stays silent)"},
+	{linux.SYS_socket, "socket", sysSocket, "works for AF_UNIX, AF_INET, AF_INET6 and AF_NETLINK (NETLINK_ROUTE, where interfaces cannot be made or changed; NETLINK_KOBJECT_UEVENT, which stays silent)"},
 	{linux.SYS_socketpair, "socketpair", sysSocketpair, "works"},
 	{linux.SYS_bind, "bind", sysBind, "works"},
 	{linux.SYS_listen, "listen", sysListen, "works"},
@@ -23,8 +23,8 @@ var socketCalls = []Call{
 	{linux.SYS_shutdown, "shutdown", sysShutdown, "works"},
 	{linux.SYS_getsockname, "getsockname", sysGetsockname, "works"},
 	{linux.SYS_getpeername, "getpeername", sysGetpeername, "works"},
-	{linux.SYS_setsockopt, "setsockopt", sysSetsockopt, "works; kept without effect: TCP_FASTOPEN, TCP_INQ, SO_RCVLOWAT on TCP, SO_ZEROCOPY, SO_TXTIME, SO_TIMESTAMPING, IP_MINTTL, IP_FREEBIND, IP_TRANSPARENT, IP_UNICAST_IF; ENOPROTOOPT for IP options, extension headers, sources of groups, TCP_REPAIR, eBPF, UDP_SEGMENT, UDP_GRO and SO_ATTACH_FILTER on streams"},
-	{linux.SYS_getsockopt, "getsockopt", sysGetsockopt, "works; kept without effect: TCP_FASTOPEN, TCP_INQ, SO_RCVLOWAT on TCP, SO_ZEROCOPY, SO_TXTIME, SO_TIMESTAMPING, IP_MINTTL, IP_FREEBIND, IP_TRANSPARENT, IP_UNICAST_IF; ENOPROTOOPT for IP options, extension headers, sources of groups, TCP_REPAIR, eBPF, UDP_SEGMENT, UDP_GRO and SO_ATTACH_FILTER on streams"},
+	{linux.SYS_setsockopt, "setsockopt", sysSetsockopt, "works; kept without effect: TCP_FASTOPEN, SO_TXTIME, SO_TIMESTAMPING of what is sent, IP_MINTTL, IP_FREEBIND, IP_TRANSPARENT, IP_UNICAST_IF, UDP_GRO; ENOPROTOOPT for IP options, extension headers, sources of groups, TCP_REPAIR, eBPF and SO_ATTACH_FILTER on streams"},
+	{linux.SYS_getsockopt, "getsockopt", sysGetsockopt, "works; kept without effect: TCP_FASTOPEN, SO_TXTIME, SO_TIMESTAMPING of what is sent, IP_MINTTL, IP_FREEBIND, IP_TRANSPARENT, IP_UNICAST_IF, UDP_GRO; ENOPROTOOPT for IP options, extension headers, sources of groups, TCP_REPAIR, eBPF and SO_ATTACH_FILTER on streams"},
 }
 
 // socketOf returns the file of a descriptor, with a reference, and its socket.

@@ -1,6 +1,7 @@
 package inet
 
 import (
+	"sync"
 	"sync/atomic"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
@@ -92,6 +93,9 @@ type Datagram struct {
 	inetSock
 	cork        cork
 	sieve       sieve
+	segment     atomic.Int32   // UDP_SEGMENT
+	gro         atomic.Bool    // UDP_GRO: datagrams may come joined, and do not
+	tos         sync.Mutex     // held while a send has a TOS of its own
 	noCheck6    [2]atomic.Bool // UDP_NO_CHECK6_TX and RX: there are always checksums
 	checksum    atomic.Int32   // IPV6_CHECKSUM
 	ended       atomic.Uint32  // shutRd, shutWr
@@ -146,6 +150,9 @@ func (s *Datagram) Connect(_ *kern.Ctx, _ *vfs.FSContext, a *sock.Addr, _ bool) 
 	if own, err := p.GetLocalAddress(); err == nil && own.Addr.Len() == 4 && fa.Addr.Len() == 16 && !mapped(fa.Addr) {
 		return linux.EAFNOSUPPORT // it is bound to an address of IPv4
 	}
+	if !s.Opt.Has(sock.Broadcast) && s.net.isBroadcast(unmap(fa.Addr)) {
+		return linux.EACCES
+	}
 	if s.isUDP() && !s.claim(udpPorts, 0) {
 		return linux.EAGAIN
 	}
@@ -154,14 +161,15 @@ func (s *Datagram) Connect(_ *kern.Ctx, _ *vfs.FSContext, a *sock.Addr, _ bool) 
 
 // Shutdown is shutdown(2).
 func (s *Datagram) Shutdown(_ *kern.Ctx, how int32) linux.Errno {
-	flags := tcpip.ShutdownFlags(0)
-	if how != linux.SHUT_WR {
-		flags |= tcpip.ShutdownRead
+	p := s.ep.Load()
+	if _, err := p.GetRemoteAddress(); err != nil {
+		return linux.ENOTCONN
 	}
+	// Only sending ends: as on Linux, what comes is still delivered.
+	e := linux.Errno(0)
 	if how != linux.SHUT_RD {
-		flags |= tcpip.ShutdownWrite
+		e = errno(p.Shutdown(tcpip.ShutdownWrite))
 	}
-	e := errno(s.ep.Load().Shutdown(flags))
 	switch how {
 	case linux.SHUT_RD:
 		s.ended.Or(shutRd)
@@ -201,7 +209,7 @@ func (s *Datagram) Ready(*vfs.File) wait.Events {
 	if s.HasError() {
 		ev |= wait.Err
 	}
-	if p := s.ep.Load(); p.errs.Load() > 0 && p.SocketOptions().PeekErr() != nil {
+	if p := s.ep.Load(); p.errs.Load() > 0 && p.SocketOptions().PeekErr() != nil || s.zeroCopied() {
 		ev |= wait.Err
 	}
 	if shut := s.ended.Load(); shut != 0 {
@@ -270,7 +278,15 @@ func (s *Datagram) Send(c *kern.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Errno
 			o.ControlMessages.IPv6PacketInfo.Addr = tcpip.AddrFrom16(m.PktInfo.Local)
 		}
 	}
+	if m.HasPktInfo && !m.PktInfo.V6 {
+		if e := s.checkPktInfo(&m.PktInfo); e != 0 {
+			return 0, e
+		}
+	}
 	nonblock := f.NonBlock() || m.Flags&linux.MSG_DONTWAIT != 0
+	if m.SendTOS != 0 || m.Segment != 0 || m.Flags&linux.MSG_ZEROCOPY != 0 || s.segment.Load() != 0 {
+		return s.sendRare(c, m, o, nonblock)
+	}
 	if more := m.Flags&linux.MSG_MORE != 0; (more || s.cork.busy.Load()) && s.isUDP() {
 		return s.sendPart(c, m.V, o, nonblock, more)
 	}
@@ -345,7 +361,12 @@ func (s *Datagram) Recv(c *kern.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Errno
 			}
 			return 0
 		}
-		return errno(err)
+		e := errno(err)
+		if e == linux.EAGAIN && !nonblock && s.ended.Load()&shutRd != 0 {
+			r = tcpip.ReadResult{}
+			return 0
+		}
+		return e
 	}
 	e := try()
 	if e == linux.EAGAIN && !nonblock {

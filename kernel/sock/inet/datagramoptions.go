@@ -38,6 +38,13 @@ func (s *Datagram) setUDP(c *kern.Ctx, name int32, val []byte) linux.Errno {
 		s.noCheck6[0].Store(v != 0)
 	case linux.UDP_NO_CHECK6_RX:
 		s.noCheck6[1].Store(v != 0)
+	case linux.UDP_SEGMENT:
+		if v < 0 || v > 65535 {
+			return linux.EINVAL
+		}
+		s.segment.Store(v)
+	case linux.UDP_GRO:
+		s.gro.Store(v != 0)
 	case linux.UDP_ENCAP:
 		if v != 0 {
 			return linux.ENOPROTOOPT
@@ -57,6 +64,10 @@ func (s *Datagram) getUDP(name int32, val []byte) (int, linux.Errno) {
 		return sock.PutInt(val, b2i(s.noCheck6[0].Load())), 0
 	case linux.UDP_NO_CHECK6_RX:
 		return sock.PutInt(val, b2i(s.noCheck6[1].Load())), 0
+	case linux.UDP_SEGMENT:
+		return sock.PutInt(val, s.segment.Load()), 0
+	case linux.UDP_GRO:
+		return sock.PutInt(val, b2i(s.gro.Load())), 0
 	case linux.UDP_ENCAP, udpliteSend, udpliteReceive:
 		return sock.PutInt(val, 0), 0
 	}

@@ -26,6 +26,9 @@ func (s *inetSock) NotifyEvent(ev waiter.EventMask) {
 
 // recvError is recvmsg with MSG_ERRQUEUE.
 func (s *Datagram) recvError(m *sock.Msg) (int, linux.Errno) {
+	if s.takeZeroCopies(m) {
+		return 0, 0
+	}
 	p := s.ep.Load()
 	x := p.SocketOptions().DequeueErr()
 	if x == nil {

@@ -356,7 +356,7 @@ func (s *TCP) readyLocal(x *TCP) (ev wait.Events) {
 		ev |= wait.Err | evIn
 	}
 	shut := s.shut.Load() | s.finBit()
-	if shut&(urgentBit|lowatBit) != 0 {
+	if shut&(urgentBit|lowatBit|zeroBit) != 0 {
 		ev |= s.readableAtLeast()
 	} else if now, _ := s.in.Readable(); now {
 		ev |= evIn

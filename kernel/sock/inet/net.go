@@ -313,6 +313,24 @@ func (n *Net) local(a tcpip.Address) (dst, src tcpip.Address, ok bool) {
 	return a, a, false
 }
 
+// isBroadcast reports whether an address of IPv4 is for all machines of a link.
+func (n *Net) isBroadcast(a tcpip.Address) bool {
+	if a.Len() != 4 {
+		return false
+	}
+	if a == header.IPv4Broadcast {
+		return true
+	}
+	for _, i := range n.Interfaces() {
+		for _, own := range n.Addresses(i.Index) {
+			if s := own.Subnet(); own.Address.Len() == 4 && own.PrefixLen < 31 && s.Broadcast() == a {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 var loopback4 = tcpip.AddrFrom4([4]byte{127, 0, 0, 1})
 
 // loopback is the link endpoint of lo: what is sent is received at once, by the

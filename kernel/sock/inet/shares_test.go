@@ -159,3 +159,43 @@ func TestGroupsPerSocket(tt *testing.T) {
 	t.OK(S(f).SetOpt(t.C, linux.IPPROTO_IP, linux.IP_DROP_MEMBERSHIP, []byte{224, 1, 1, 3, 127, 0, 0, 1}), "leave")
 	t.OK(S(f).SetOpt(t.C, linux.IPPROTO_IP, linux.IP_ADD_MEMBERSHIP, []byte{224, 1, 1, 200, 127, 0, 0, 1}), "join again")
 }
+
+// What UDP_CORK and MSG_MORE collect is charged to the sockets' user until it is sent or
+// the socket is closed, and one user cannot take what another needs.
+func TestCorkedDataIsCharged(tt *testing.T) {
+	t := New(tt)
+	part := make([]byte, 60000)
+	to := In4(127, 0, 0, 1, 9)
+	cork := func(u *T) (*vfs.File, linux.Errno) {
+		f := u.Socket(linux.AF_INET, linux.SOCK_DGRAM, 0)
+		_, e := u.Send(f, string(part), &sock.Msg{To: to, Flags: linux.MSG_MORE})
+		return f, e
+	}
+	before := sock.RingBytes.Used()
+	f, e := cork(t)
+	t.OK(e, "send of a part")
+	if got := sock.RingBytes.Used() - before; got != int64(len(part)) {
+		t.Errorf("%d bytes are charged for %d", got, len(part))
+	}
+	_, e = t.Send(f, "", &sock.Msg{To: to})
+	t.OK(e, "send of the rest")
+	if got := sock.RingBytes.Used() - before; got != 0 {
+		t.Errorf("%d bytes are charged for what was sent", got)
+	}
+	f.Put()
+	greedy := user(t, 1002)
+	var all []*vfs.File
+	for e = 0; e == 0 && len(all) < 4000; {
+		var f *vfs.File
+		f, e = cork(greedy)
+		all = append(all, f)
+	}
+	t.Want(e, linux.ENOBUFS, "parts beyond a user's share")
+	f, e = cork(user(t, 1003))
+	t.OK(e, "part of another user")
+	f.Put()
+	closeAll(all)
+	if got := sock.RingBytes.Used() - before; got != 0 {
+		t.Errorf("%d bytes are charged for closed sockets", got)
+	}
+}

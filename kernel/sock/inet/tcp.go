@@ -37,6 +37,7 @@ type inetSock struct {
 	ep atomic.Pointer[netPoint] // set once, under mu
 
 	peekOff atomic.Int32 // SO_PEEK_OFF of UDP
+	zero    atomic.Pointer[zeroCopies]
 
 	next, prev *inetSock // guarded by net.all.mu
 	self       shown     // immutable: the socket that this is part of
@@ -393,6 +394,10 @@ func (s *TCP) Connect(c *kern.Ctx, _ *vfs.FSContext, a *sock.Addr, nonblock bool
 		}
 		return 0
 	}
+	if e := s.mayConnect(fa.Addr); e != 0 {
+		s.mu.Unlock()
+		return e
+	}
 	p, e := s.endpoint()
 	if e != 0 {
 		s.mu.Unlock()
@@ -409,6 +414,18 @@ func (s *TCP) Connect(c *kern.Ctx, _ *vfs.FSContext, a *sock.Addr, nonblock bool
 		return linux.EINPROGRESS
 	}
 	return s.finishConnect(c, fa, false)
+}
+
+// mayConnect checks what netstack does not: a connection goes to one machine, and takes a
+// port that the socket's user may have.
+func (s *TCP) mayConnect(to tcpip.Address) linux.Errno {
+	if a := unmap(to); header.IsV4MulticastAddress(a) || header.IsV6MulticastAddress(a) || s.net.isBroadcast(a) {
+		return linux.ENETUNREACH
+	}
+	if !s.claim(tcpPorts, 0) {
+		return linux.EADDRNOTAVAIL
+	}
+	return 0
 }
 
 // finishConnect waits for the handshake, or looks at it.
@@ -461,6 +478,15 @@ func (s *TCP) Ready(*vfs.File) wait.Events {
 	if st := s.state.Load(); p == nil || st == stLate {
 		return s.readyIdle(st)
 	}
+	ev := s.readyRemote(p)
+	if s.shut.Load()&zeroBit != 0 && s.zeroCopied() {
+		ev |= wait.Err
+	}
+	return ev
+}
+
+// readyRemote is Ready of a socket that has an endpoint of netstack.
+func (s *TCP) readyRemote(p *netPoint) wait.Events {
 	ev := wait.Events(p.Readiness(netEvents)) & wait.Events(netEvents)
 	switch tcp.EndpointState(p.State()) {
 	case tcp.StateInitial, tcp.StateBound:
@@ -620,8 +646,9 @@ func (s *TCP) Write(c *kern.Ctx, f *vfs.File, v *uio.Vec, _ int64) (int, linux.E
 
 // Send is sendmsg(2); an address given for a connected socket is ignored, as in Linux.
 func (s *TCP) Send(c *kern.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Errno) {
-	if m.Flags&(linux.MSG_OOB|linux.MSG_FASTOPEN) != 0 && (m.Flags&linux.MSG_FASTOPEN != 0 || s.ep.Load() != nil && s.far.Load() == nil) {
-		return 0, linux.EOPNOTSUPP // netstack has no urgent data
+	const rare = linux.MSG_OOB | linux.MSG_FASTOPEN | linux.MSG_ZEROCOPY
+	if m.Flags&rare != 0 {
+		return s.sendRare(c, f, m)
 	}
 	return s.send(c, m.V, m.Flags, f.NonBlock() || m.Flags&linux.MSG_DONTWAIT != 0)
 }
@@ -629,10 +656,13 @@ func (s *TCP) Send(c *kern.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Errno) {
 // Recv is recvmsg(2).
 func (s *TCP) Recv(c *kern.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Errno) {
 	if m.Flags&(linux.MSG_OOB|linux.MSG_ERRQUEUE) != 0 {
-		if m.Flags&linux.MSG_ERRQUEUE != 0 {
-			return 0, linux.EAGAIN
+		if m.Flags&linux.MSG_ERRQUEUE == 0 {
+			return s.recvUrgent(m)
 		}
-		return s.recvUrgent(m)
+		if s.takeZeroCopies(m) {
+			return 0, 0
+		}
+		return 0, linux.EAGAIN
 	}
 	n, e := s.recv(c, m.V, m.Flags, f.NonBlock() || m.Flags&linux.MSG_DONTWAIT != 0)
 	if e == 0 && s.inq.Load() {

@@ -61,6 +61,9 @@ func (s *TCP) readableAtLeast() (ev wait.Events) {
 	if urgent {
 		ev |= wait.Pri
 	}
+	if s.zeroCopied() {
+		ev |= wait.Err
+	}
 	return ev
 }
 

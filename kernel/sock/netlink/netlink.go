@@ -1,6 +1,7 @@
 // Package netlink is AF_NETLINK as far as programs look for interfaces,
 // addresses and routes (getifaddrs, ip): NETLINK_ROUTE answers requests and
-// dumps; nothing can be changed through it, and no events are announced.
+// dumps, changes addresses and routes for root, and announces that to the members
+// of its groups. Interfaces are neither made nor changed.
 // NETLINK_KOBJECT_UEVENT can be listened to, but no device ever comes or goes.
 // Programs may send each other messages.
 //

@@ -71,7 +71,7 @@ func (s *Sock) answer(c *kern.Ctx, req []byte) {
 	e := linux.Errno(0)
 	done := false
 	if body := req[linux.SizeofNlMsghdr:]; flags&linux.NLM_F_REQUEST != 0 && typ >= linux.RTM_NEWLINK {
-		done, e = w.request(c, typ, flags&linux.NLM_F_DUMP == linux.NLM_F_DUMP, body)
+		done, e = w.request(c, typ, flags, body)
 	}
 	if e != 0 {
 		w.b = w.b[:0]
@@ -90,7 +90,8 @@ func (s *Sock) answer(c *kern.Ctx, req []byte) {
 }
 
 // request answers what is asked; done says that it was a dump.
-func (w *builder) request(c *kern.Ctx, typ uint16, dump bool, body []byte) (done bool, e linux.Errno) {
+func (w *builder) request(c *kern.Ctx, typ, flags uint16, body []byte) (done bool, e linux.Errno) {
+	dump := flags&linux.NLM_F_DUMP == linux.NLM_F_DUMP
 	get := typ&3 == linux.RTM_GETLINK&3
 	admin := c.Cred().Has(kern.CapNetAdmin)
 	switch {
@@ -101,11 +102,13 @@ func (w *builder) request(c *kern.Ctx, typ uint16, dump bool, body []byte) (done
 	case !get && !admin:
 		return false, linux.EPERM
 	case !get:
-		return false, linux.EOPNOTSUPP
+		return false, w.change(c, typ, flags, body)
 	case dump:
 		w.flags = linux.NLM_F_MULTI
 		w.dump(typ, body[0])
 		return true, 0
+	case typ == linux.RTM_GETROUTE:
+		return false, w.lookup(c, body)
 	case typ != linux.RTM_GETLINK:
 		return false, linux.EOPNOTSUPP
 	}
