@@ -162,12 +162,10 @@ func (s *Datagram) Connect(_ *kern.Ctx, _ *vfs.FSContext, a *sock.Addr, _ bool) 
 // Shutdown is shutdown(2).
 func (s *Datagram) Shutdown(_ *kern.Ctx, how int32) linux.Errno {
 	p := s.ep.Load()
-	if _, err := p.GetRemoteAddress(); err != nil {
-		return linux.ENOTCONN
-	}
-	// Only sending ends: as on Linux, what comes is still delivered.
 	e := linux.Errno(0)
-	if how != linux.SHUT_RD {
+	if _, err := p.GetRemoteAddress(); err != nil {
+		e = linux.ENOTCONN // it counts all the same
+	} else if how != linux.SHUT_RD { // what comes is still delivered
 		e = errno(p.Shutdown(tcpip.ShutdownWrite))
 	}
 	switch how {
@@ -295,6 +293,9 @@ func (s *Datagram) Send(c *kern.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Errno
 
 // sendWhole sends one datagram.
 func (s *Datagram) sendWhole(c *kern.Ctx, v *uio.Vec, o tcpip.WriteOptions, nonblock bool) (int, linux.Errno) {
+	if s.ended.Load()&shutWr != 0 {
+		return 0, linux.EPIPE
+	}
 	p := s.ep.Load()
 	if s.claimed.Load() == unclaimed && s.isUDP() && !s.claim(udpPorts, 0) {
 		return 0, linux.EAGAIN

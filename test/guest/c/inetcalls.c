@@ -336,6 +336,15 @@ TEST(udpodd, "UDP oddities") {
 	num("encap", opt(seg, IPPROTO_UDP, UDP_ENCAP, 1));
 }
 
+TEST(udpshut, "shutdown of an unconnected UDP socket")
+{
+	struct sockaddr_in a;
+	int s = udp("127.0.0.1", &a);
+	num("shutdown", shutdown(s, SHUT_WR));
+	num("sendto", sendto(s, "x", 1, MSG_NOSIGNAL, (void *)&a, sizeof a));
+	num("recv", recv(s, &a, 1, MSG_DONTWAIT));
+}
+
 TEST(tcpodd, "TCP oddities") {
 	int p[2];
 	char b[100];
