@@ -293,7 +293,7 @@ func (s *Datagram) Send(c *kern.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Errno
 
 // sendWhole sends one datagram.
 func (s *Datagram) sendWhole(c *kern.Ctx, v *uio.Vec, o tcpip.WriteOptions, nonblock bool) (int, linux.Errno) {
-	if s.ended.Load()&shutWr != 0 {
+	if s.ended.Load()&shutWr != 0 && s.Type != linux.SOCK_RAW {
 		return 0, linux.EPIPE
 	}
 	p := s.ep.Load()
