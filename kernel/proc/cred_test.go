@@ -105,7 +105,7 @@ func TestExecCred(t *testing.T) {
 		"root":              {&kern.RootCred, 0o755, 0, 0, 0, kern.AllCaps, false},
 		"no new privileges": {&kern.Cred{UID: 5, EUID: 5, SUID: 5, GID: 5, EGID: 5, NoNewPrivs: true}, suid, 5, 5, 5, 0, false},
 	} {
-		got := credFor(x.old, x.mode, 0, 0, false)
+		got := credFor(x.old, x.mode, 0, 0, fileCaps{}, false)
 		n, secure := got.cred, got.secure
 		if n.EUID != x.euid || n.EGID != x.egid || n.SUID != x.suid || n.Effective != x.caps || secure != x.secure || n.UID != x.old.UID {
 			t.Errorf("%s: %+v %v", name, n, secure)
@@ -144,7 +144,7 @@ func TestExecCredRestricted(t *testing.T) {
 		"root, few, and shared":   {&rootID, 0o755, true, 0, kill, kill, false},
 		"set-gid, shared, nobody": {user(1000), 0o2755, true, 1000, 0, 0, true},
 	} {
-		got := credFor(x.old, x.mode, 0, 0, x.shared)
+		got := credFor(x.old, x.mode, 0, 0, fileCaps{}, x.shared)
 		n := got.cred
 		if n.EUID != x.euid || n.Effective != x.caps || n.Permitted != x.want || got.secure != x.secure ||
 			x.shared && n.EGID != n.GID && !x.old.Has(kern.CapSetuid) {

@@ -73,7 +73,11 @@ func (t *Thread) Exec(a *ExecArgs) linux.Errno {
 	if !shared {
 		defer t.FS.EndExec()
 	}
-	x.privileges = execCred(t.Cred(), x.file, shared)
+	var e linux.Errno
+	if x.privileges, e = execCred(t.Cred(), x.file, shared); e != 0 {
+		x.close()
+		return e
+	}
 	s, img, start, e := t.buildImage(&x, a.Env)
 	if e != 0 {
 		if x.lost {

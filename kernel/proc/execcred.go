@@ -1,6 +1,8 @@
 package proc
 
 import (
+	"encoding/binary"
+
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
 	"hardtack/kernel/vfs"
@@ -27,17 +29,64 @@ type privileges struct {
 
 // execCred returns the privileges of a program started from f; shared says that
 // another process shares directories with the caller.
-func execCred(old *kern.Cred, f *vfs.File, shared bool) privileges {
-	mode, uid, gid := uint32(0), uint32(0), uint32(0)
-	if !f.Path.Zero() && (f.Path.Mnt == nil || f.Path.Mnt.Flags()&linux.MS_NOSUID == 0) {
-		mode, uid, gid = f.Path.Inode().SetIDs()
+func execCred(old *kern.Cred, f *vfs.File, shared bool) (privileges, linux.Errno) {
+	if f.Path.Zero() || f.Path.Mnt != nil && f.Path.Mnt.Flags()&linux.MS_NOSUID != 0 {
+		return credFor(old, 0, 0, 0, fileCaps{}, shared), 0
 	}
-	return credFor(old, mode, uid, gid, shared)
+	mode, uid, gid := f.Path.Inode().SetIDs()
+	attr, e := f.Path.Inode().FileCaps()
+	if e != 0 {
+		return privileges{}, e
+	}
+	caps, e := parseCaps(attr)
+	if e == 0 && caps.effective && caps.permitted&^(old.Bounding|old.Inheritable&caps.inheritable) != 0 {
+		e = linux.EPERM // a program that cannot know that it lacks some is not started
+	}
+	return credFor(old, mode, uid, gid, caps, shared), e
 }
 
-// credFor is execCred for a file with a mode and an owner (Linux's bprm_fill_uid
-// and cap_bprm_creds_from_file).
-func credFor(old *kern.Cred, mode, uid, gid uint32, shared bool) privileges {
+// fileCaps are the capabilities of a program.
+type fileCaps struct {
+	present                bool
+	effective              bool // what is permitted is effective at once
+	permitted, inheritable uint64
+}
+
+// parseCaps reads the attribute security.capability: two revisions of Linux's struct
+// vfs_cap_data, and one for user name spaces with the uid of their root.
+func parseCaps(b []byte) (c fileCaps, e linux.Errno) {
+	if len(b) == 0 {
+		return c, 0
+	}
+	if len(b) < 4 {
+		return c, linux.EINVAL
+	}
+	le := binary.LittleEndian
+	magic, words := le.Uint32(b), 2
+	switch {
+	case magic>>24 == 1 && len(b) == 12:
+		words = 1
+	case magic>>24 == 2 && len(b) == 20:
+	case magic>>24 == 3 && len(b) == 24:
+		if le.Uint32(b[20:]) != 0 {
+			return c, 0 // of a name space that is not here
+		}
+	default:
+		return c, linux.EINVAL
+	}
+	for i := range words {
+		c.permitted |= uint64(le.Uint32(b[4+8*i:])) << (32 * i)
+		c.inheritable |= uint64(le.Uint32(b[8+8*i:])) << (32 * i)
+	}
+	c.permitted &= kern.AllCaps
+	c.inheritable &= kern.AllCaps
+	c.present, c.effective = true, magic&1 != 0
+	return c, 0
+}
+
+// credFor is execCred for a file with a mode, an owner and capabilities (Linux's
+// bprm_fill_uid and cap_bprm_creds_from_file).
+func credFor(old *kern.Cred, mode, uid, gid uint32, caps fileCaps, shared bool) privileges {
 	n := *old
 	n.SecureBits &^= kern.SecureKeepCaps
 	x := privileges{cred: &n, clear: readImpliesExec} // no 64-bit program has that by itself
@@ -52,12 +101,15 @@ func credFor(old *kern.Cred, mode, uid, gid uint32, shared bool) privileges {
 		}
 	}
 	setID := n.EUID != old.UID || n.EGID != old.GID
-	n.Permitted = 0
+	n.Permitted = n.Bounding&caps.permitted | n.Inheritable&caps.inheritable
 	root := !old.Secure(kern.SecureNoRoot)
+	if caps.present && n.UID != 0 && n.EUID == 0 {
+		root = false // a set-user-id program of root gets what its capabilities say
+	}
 	if root && (n.UID == 0 || n.EUID == 0) {
 		n.Permitted = n.Inheritable | n.Bounding
 	}
-	effective := root && n.EUID == 0
+	effective := caps.effective || root && n.EUID == 0
 	gained := n.Permitted&^old.Permitted != 0
 	if gained {
 		x.clear = clearOnSetID
@@ -71,7 +123,7 @@ func credFor(old *kern.Cred, mode, uid, gid uint32, shared bool) privileges {
 	}
 	n.SUID, n.FSUID = n.EUID, n.EUID
 	n.SGID, n.FSGID = n.EGID, n.EGID
-	if setID {
+	if setID || caps.present {
 		n.Ambient = 0
 	}
 	n.Permitted |= n.Ambient

@@ -9,7 +9,7 @@ import (
 
 // Extended attributes.
 var xattrCalls = []Call{
-	{linux.SYS_setxattr, "setxattr", sysSetxattr, "works for user., trusted., security. and access control lists on tmpfs and ext4; EOPNOTSUPP for others; a program gets nothing from security.capability"},
+	{linux.SYS_setxattr, "setxattr", sysSetxattr, "works for user., trusted., security. and access control lists on tmpfs and ext4; EOPNOTSUPP for others"},
 	{linux.SYS_lsetxattr, "lsetxattr", sysLsetxattr, "as setxattr"},
 	{linux.SYS_fsetxattr, "fsetxattr", sysFsetxattr, "as setxattr"},
 	{linux.SYS_getxattr, "getxattr", sysGetxattr, "as setxattr"},

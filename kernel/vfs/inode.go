@@ -53,7 +53,7 @@ type Inode struct {
 	xattrs  atomic.Pointer[xattrTable] // extended attributes; made on first use
 	acl     atomic.Pointer[aclPair]    // access control lists; nil without, replaced under Mu
 	attrs   atomic.Uint32              // FS_IMMUTABLE_FL …; changed under Mu
-	capless atomic.Bool                // known not to have the attribute fileCaps
+	caps    atomic.Uint32              // what is known of the attribute fileCaps: capsUnknown …
 }
 
 // NodeOps is what a file system does for one inode. Name operations are called

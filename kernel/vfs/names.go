@@ -68,7 +68,7 @@ func (w *walk) makeLast(n *NewNode, umask uint32, excl bool) (d *Dentry, created
 	if e != 0 {
 		return nil, false, e
 	}
-	i.capless.Store(true)
+	i.caps.Store(capsNone)
 	if lists != nil {
 		if e := i.setInherited(w.c.User(), lists); e != 0 {
 			dir.unmake(w.c, name, i)

@@ -11,6 +11,14 @@ const setIDBits = linux.S_ISUID | linux.S_ISGID
 // of owner removes as it clears the set-id bits.
 const fileCaps = "security.capability"
 
+// What is known of a file's capabilities. SetXattr goes back to capsUnknown after it has
+// stored some.
+const (
+	capsUnknown = iota
+	capsNone
+	capsSought // somebody looks: capsNone follows if nothing happens meanwhile
+)
+
 // maySetGID reports whether the caller may give a file of group gid the set-group-id bit.
 func maySetGID(cred *kern.Cred, gid uint32) bool {
 	return cred.InGroup(gid) || cred.Has(kern.CapFsetid)
@@ -30,7 +38,7 @@ func withoutSetID(cred *kern.Cred, mode, gid uint32) uint32 {
 // Privileged reports whether a write may have to take something away: set-id bits, or
 // capabilities, unless the file is known to have none.
 func (i *Inode) Privileged() bool {
-	return !i.capless.Load() || i.mode.Load()&setIDBits != 0
+	return i.caps.Load() != capsNone || i.mode.Load()&setIDBits != 0
 }
 
 // RemovePrivs does what a change of content by c does to a regular file: it clears the
@@ -50,17 +58,34 @@ func (i *Inode) RemovePrivs(c *kern.Ctx) linux.Errno {
 	return i.dropCaps()
 }
 
-// dropCaps removes a file's capabilities. SetXattr clears capless after it has stored
-// some, so that they are not overlooked for good.
+// dropCaps removes a file's capabilities.
 func (i *Inode) dropCaps() linux.Errno {
-	if i.capless.Load() {
+	if i.caps.Load() == capsNone {
 		return 0
 	}
-	i.capless.Store(true)
+	i.caps.Store(capsNone)
 	e := i.removeXattr(fileCaps)
 	if e == 0 || e == linux.ENODATA || e == linux.EOPNOTSUPP {
 		return 0
 	}
-	i.capless.Store(false)
+	i.caps.Store(capsUnknown)
 	return e
+}
+
+// FileCaps returns the attribute with the capabilities of a program, empty without.
+func (i *Inode) FileCaps() ([]byte, linux.Errno) {
+	if i.caps.Load() == capsNone || i.FS.Flags&FSXattr == 0 {
+		return nil, 0
+	}
+	i.caps.CompareAndSwap(capsUnknown, capsSought)
+	v, e := i.xattr(fileCaps)
+	switch e {
+	case 0:
+		i.caps.CompareAndSwap(capsSought, capsUnknown)
+		return v, 0
+	case linux.ENODATA, linux.EOPNOTSUPP:
+		i.caps.CompareAndSwap(capsSought, capsNone)
+		return nil, 0
+	}
+	return nil, e
 }

@@ -179,7 +179,7 @@ func SetXattr(c *kern.Ctx, p Path, name string, value []byte, flags uint32) linu
 	}
 	i := p.Dentry.Inode
 	if name == fileCaps {
-		defer i.capless.Store(false)
+		defer i.caps.Store(capsUnknown)
 	}
 	return told(p, i.setXattr(c, name, value, flags))
 }
@@ -225,10 +225,15 @@ func GetXattr(c *kern.Ctx, p Path, name string) ([]byte, linux.Errno) {
 	if e := checkXattr(c, p, name, false); e != 0 {
 		return nil, e
 	}
-	if x, ok := p.Dentry.Inode.Node.(XattrNode); ok {
-		return x.Xattr(p.Dentry.Inode, name)
+	return p.Dentry.Inode.xattr(name)
+}
+
+// xattr returns an attribute, whoever asks.
+func (i *Inode) xattr(name string) ([]byte, linux.Errno) {
+	if x, ok := i.Node.(XattrNode); ok {
+		return x.Xattr(i, name)
 	}
-	t := p.Dentry.Inode.xattrs.Load()
+	t := i.xattrs.Load()
 	if t == nil {
 		return nil, linux.ENODATA
 	}
