@@ -19,8 +19,8 @@ var fileCalls = []Call{
 	{linux.SYS_writev, "writev", sysWritev, "works"},
 	{linux.SYS_preadv, "preadv", sysPreadv, "works"},
 	{linux.SYS_pwritev, "pwritev", sysPwritev, "works"},
-	{linux.SYS_preadv2, "preadv2", sysPreadv2, "works except RWF_NOWAIT (EOPNOTSUPP)"},
-	{linux.SYS_pwritev2, "pwritev2", sysPwritev2, "works except RWF_NOWAIT (EOPNOTSUPP)"},
+	{linux.SYS_preadv2, "preadv2", sysPreadv2, "works; RWF_NOWAIT for ext4 files, null, zero and random devices"},
+	{linux.SYS_pwritev2, "pwritev2", sysPwritev2, "works; RWF_NOWAIT for direct writes to ext4 files, null, zero and random devices"},
 	{linux.SYS_lseek, "lseek", sysLseek, "works"},
 }
 
@@ -276,8 +276,14 @@ func (x *vectored) transfer(t *proc.Thread, f *vfs.File) (n int, e linux.Errno) 
 		return 0, linux.EBADF
 	case length == 0:
 		return 0, 0
-	case x.flags&^(linux.RWF_HIPRI|linux.RWF_DSYNC|linux.RWF_SYNC|linux.RWF_APPEND) != 0:
+	case x.flags&^(linux.RWF_HIPRI|linux.RWF_DSYNC|linux.RWF_SYNC|linux.RWF_NOWAIT|linux.RWF_APPEND) != 0:
 		return 0, linux.EOPNOTSUPP
+	}
+	if x.flags&linux.RWF_NOWAIT != 0 {
+		if e := x.mayNotWait(t, f); e != 0 {
+			return 0, e
+		}
+		length = uint64(t.Vec.Len())
 	}
 	switch {
 	case !x.write && x.at == atPosition:

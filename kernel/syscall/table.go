@@ -67,6 +67,7 @@ var topics = [][]Call{
 	openCalls,
 	pathCalls,
 	statCalls,
+	fsInfoCalls,
 	dirCalls,
 	fcntlCalls,
 	mountCalls,

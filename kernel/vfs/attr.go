@@ -299,6 +299,15 @@ func StatFS(p Path) linux.Statfs {
 	if fs.Stat != nil {
 		fs.Stat(&st)
 	}
+	if fs == anonFS {
+		switch p.Dentry.Inode.Type() {
+		case linux.S_IFIFO:
+			st.Type = linux.PIPEFS_MAGIC
+		case linux.S_IFSOCK:
+			st.Type = linux.SOCKFS_MAGIC
+		}
+		st.Flags = linux.ST_VALID
+	}
 	st.Fsid = [2]int32{int32(fs.Dev), int32(fs.Dev >> 32)}
 	if p.Mnt != nil {
 		st.Flags = linux.ST_VALID | int64(p.Mnt.Flags()&(linux.MS_NOSUID|linux.MS_NODEV|linux.MS_NOEXEC|linux.MS_NOATIME|linux.MS_NODIRATIME))

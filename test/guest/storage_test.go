@@ -77,7 +77,7 @@ func TestStorage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	names := []string{"exercise", "files", "memory", "storage", "times"}
+	names := []string{"exercise", "files", "fsinfo", "memory", "storage", "times"}
 	want := storageOnHost(t, root, names)
 	t.Run("programs", func(t *testing.T) {
 		disk := storageDisk(t, tool, root, 0)
