@@ -76,7 +76,7 @@ puts root file systems together and runs them in QEMU.
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fault.Bad("%v; see %s --help", err, cmd.CommandPath())
 	})
-	root.AddCommand(newBuild(), newImage(), newFsck(), newRun(), newGo(), newAffinity(), newIDL(), newVetMsg(), newNames(), newMsg(), newTask(), newModel())
+	root.AddCommand(newBuild(), newImage(), newFsck(), newRun(), newGo(), newAffinity(), newIDL(), newVetMsg(), newNames(), newMsg(), newTask(), newModel(), newMaxlive())
 	return root
 }
 

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bufio"
+	"os"
+	"regexp"
+
+	"github.com/spf13/cobra"
+
+	"hardtack/tool/fault"
+	"hardtack/tool/maxlive"
+)
+
+func newMaxlive() *cobra.Command {
+	var c maxlive.Config
+	var entries, format, tags, overlay string
+	cmd := &cobra.Command{
+		Use:   "maxlive --entries REGEXP [PACKAGE...]",
+		Short: "Bound the heap that calls of Go functions need",
+		Long: `Find, for each function that --entries names, how many bytes of what one call of it
+allocates can be live at once, and how many of them stay live after it: an upper
+bound, found without running the program. A loop, a length or a recursion without a
+bound that can be derived is an error, unless a comment gives one:
+
+  //maxlive:loop 64 because a name has at most 64 parts
+  //maxlive:len 4096 because the caller checked it
+  //maxlive:recursion 40 because a path crosses at most 40 links
+
+A comment that nothing needs is an error as well. Functions are named as in
+"example.com/m/pkg.Func" and "(*example.com/m/pkg.Type).Method". Packages are named as
+for "go build"; none is ./... . See docs/maxlive.md.`,
+		Example: `  hardtack maxlive --entries '\.Handle[A-Z]' ./...
+  hardtack maxlive --table hardtack/kernel/syscall.Call --format summary ./cmd/kernel`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if entries == "" && c.Table == "" {
+				return fault.Bad("which functions? give --entries or --table")
+			}
+			var err error
+			if entries != "" {
+				if c.Entries, err = regexp.Compile(entries); err != nil {
+					return fault.Bad("--entries: %v", err)
+				}
+			}
+			if c.Patterns = args; len(args) == 0 {
+				c.Patterns = []string{"./..."}
+			}
+			if tags != "" {
+				c.BuildFlags = append(c.BuildFlags, "-tags="+tags)
+			}
+			if err := c.UseOverlay(overlay); err != nil {
+				return fault.Bad("--overlay: %v", err)
+			}
+			return runMaxlive(&c, format)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&entries, "entries", "", "bound the functions whose full name matches this `regexp`")
+	f.StringVar(&c.Table, "table", "", "bound the functions in composite literals of this struct `type`: import/path.Type")
+	f.StringVar(&format, "format", "text", "write `text`, json or summary")
+	f.StringVar(&c.Models, "models", "", "take the costs of functions that are not looked into from this `file`")
+	f.StringVar(&tags, "tags", "", "build tags, as for go build")
+	f.StringVar(&overlay, "overlay", "", "replaced files, as for go build")
+	f.Uint64Var(&c.Stack, "stack", 8192, "the most `bytes` that the stack of a started goroutine reaches")
+	f.BoolVar(&c.Panics, "panics", false, "count what is allocated on the way to a panic")
+	return cmd
+}
+
+func runMaxlive(c *maxlive.Config, format string) error {
+	w := bufio.NewWriter(os.Stdout)
+	var write func(*maxlive.Result) error
+	switch format {
+	case "text":
+		write = func(r *maxlive.Result) error { return r.Text(w) }
+	case "json":
+		write = func(r *maxlive.Result) error { return r.JSON(w) }
+	case "summary":
+		write = func(r *maxlive.Result) error { return r.Summary(w) }
+	default:
+		return fault.Bad("--format %s: want text, json or summary", format)
+	}
+	r, err := maxlive.Run(c)
+	if err != nil {
+		return fault.Bad("%v", err)
+	}
+	if err := write(r); err != nil {
+		return err
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if !r.OK() {
+		return fault.With(fault.Host, "%d of %d entry points have no bound, %d problems", len(r.Bounds)-r.Bounded(), len(r.Bounds), len(r.Problems))
+	}
+	return nil
+}

@@ -1,0 +1,200 @@
+package maxlive
+
+import (
+	"bufio"
+	"fmt"
+	"go/types"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/tools/go/ssa"
+)
+
+// model is what is known of a function without looking into it.
+type model struct {
+	lasting, transient uint64 // bytes, of one object
+	sudogs             uint64 // records of goroutines that wait
+	keeps              bool   // it may keep its arguments
+	reason             string
+	used               bool
+}
+
+// builtinModels are functions of the runtime, and those that reach it by linkname. What
+// is not listed and has no body in Go or assembly has no bound.
+const builtinModels = `
+runtime.KeepAlive 0 0
+runtime.Gosched 0 0
+runtime.GC 0 0
+runtime.Callers 0 0
+runtime.Caller 0 0
+runtime.NumCPU 0 0
+runtime.NumGoroutine 0 0
+runtime.GOMAXPROCS 0 0
+runtime.ReadMemStats 0 0
+runtime.LockOSThread 0 0
+runtime.UnlockOSThread 0 0
+runtime.Goexit 0 0
+sync.runtime_Semacquire 0 0 sudogs=1
+sync.runtime_SemacquireWaitGroup 0 0 sudogs=1
+sync.runtime_SemacquireRWMutexR 0 0 sudogs=1
+sync.runtime_SemacquireRWMutex 0 0 sudogs=1
+sync.runtime_Semrelease 0 0
+sync.runtime_notifyListAdd 0 0
+sync.runtime_notifyListWait 0 0 sudogs=1
+sync.runtime_notifyListNotifyAll 0 0
+sync.runtime_notifyListNotifyOne 0 0
+sync.runtime_notifyListCheck 0 0
+sync.runtime_procPin 0 0
+sync.runtime_procUnpin 0 0
+sync.runtime_registerPoolCleanup 0 0
+sync.runtime_LoadAcquintptr 0 0
+sync.runtime_StoreReluintptr 0 0
+sync.runtime_randn 0 0
+sync.throw 0 0
+sync.fatal 0 0
+sync/atomic.runtime_procPin 0 0
+sync/atomic.runtime_procUnpin 0 0
+internal/sync.runtime_SemacquireMutex 0 0 sudogs=1
+internal/sync.runtime_Semrelease 0 0
+internal/sync.runtime_canSpin 0 0
+internal/sync.runtime_doSpin 0 0
+internal/sync.runtime_nanotime 0 0
+internal/sync.runtime_rand 0 0
+internal/sync.throw 0 0
+internal/sync.fatal 0 0
+internal/synctest.IsInBubble 0 0
+internal/poll.runtime_Semacquire 0 0 sudogs=1
+internal/poll.runtime_Semrelease 0 0
+time.now 0 0
+time.runtimeNow 0 0
+time.runtimeNano 0 0
+time.Sleep 112 0
+time.newTimer 112 0 keeps
+time.stopTimer 0 0
+time.resetTimer 0 0
+math/rand.runtime_rand 0 0
+math/rand/v2.runtime_rand 0 0
+os.runtime_args 0 0
+internal/godebug.setUpdate 0 0 keeps
+internal/godebug.registerMetric 0 0 keeps
+internal/godebug.write 0 0
+hash/maphash.runtime_rand 0 0
+hash/maphash.runtime_memhash 0 0
+maps.clone unbounded
+`
+
+// readModels reads lines "NAME LASTING TRANSIENT [sudogs=N] [keeps] [because REASON]".
+func readModels(text string, into map[string]*model, reasons bool) error {
+	s := bufio.NewScanner(strings.NewReader(text))
+	for n := 1; s.Scan(); n++ {
+		head, reason, _ := strings.Cut(s.Text(), " because ")
+		words := strings.Fields(head)
+		if len(words) == 0 || strings.HasPrefix(words[0], "#") || len(words) == 2 && words[1] == "unbounded" {
+			continue
+		}
+		m := &model{reason: strings.TrimSpace(reason)}
+		bad := len(words) < 3 || reasons && m.reason == ""
+		for i, w := range words[1:] {
+			value, isSudogs := strings.CutPrefix(w, "sudogs=")
+			v, err := strconv.ParseUint(value, 0, 40)
+			switch {
+			case w == "keeps" && i >= 2:
+				m.keeps = true
+			case err != nil:
+				bad = true
+			case i == 0:
+				m.lasting = v
+			case i == 1:
+				m.transient = v
+			case isSudogs:
+				m.sudogs = v
+			default:
+				bad = true
+			}
+		}
+		if bad {
+			return fmt.Errorf("line %d: want NAME LASTING TRANSIENT [sudogs=N] [keeps] because REASON", n)
+		}
+		into[words[0]] = m
+	}
+	return s.Err()
+}
+
+// models are the built-in ones and those of a file.
+func models(name string) (map[string]*model, error) {
+	all := map[string]*model{}
+	if err := readModels(builtinModels, all, false); err != nil {
+		return nil, err
+	}
+	for _, m := range all {
+		m.used = true
+	}
+	if name == "" {
+		return all, nil
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := readModels(string(text), all, true); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return all, nil
+}
+
+// cost is the cost that a model tells.
+func (m *model) cost(a *Analysis) Cost {
+	var c Cost
+	c.Heap = a.classes.object(m.lasting, true, 1)
+	c.Peak = c.Heap
+	t := a.classes.object(m.transient, true, 1)
+	c.Peak.add(&t)
+	w := a.classes.object(a.runtimeSize("sudog"), true, m.sudogs)
+	c.Peak.add(&w)
+	return c
+}
+
+// summary is how arguments flow through a function that is known by a model.
+func (m *model) summary(fn *ssa.Function) *flowSummary {
+	if m.keeps {
+		return opaque(fn)
+	}
+	return borrowing(fn)
+}
+
+// sudogs is what a goroutine needs to wait at a channel operation: a record for each
+// channel. The runtime keeps a store of them; the bound is for when that is empty.
+func (a *Analysis) sudogs(in ssa.Instruction) Vector {
+	n := uint64(1)
+	if s, ok := in.(*ssa.Select); ok {
+		if !s.Blocking {
+			return Vector{}
+		}
+		n = uint64(len(s.States))
+	}
+	return a.classes.object(a.runtimeSize("sudog"), true, n)
+}
+
+// runtimeSize is the size of a type of the runtime, as this toolchain has it.
+func (a *Analysis) runtimeSize(name string) uint64 { return a.sizeOf("runtime", name) }
+
+func (a *Analysis) sizeOf(path, name string) uint64 {
+	key := path + "." + name
+	if n, ok := a.known[key]; ok {
+		return n
+	}
+	n := uint64(0)
+	if p := a.packages[path]; p != nil {
+		if obj := p.Scope().Lookup(name); obj != nil {
+			if _, ok := obj.(*types.TypeName); ok {
+				n = uint64(sizes.Sizeof(obj.Type()))
+			}
+		}
+	}
+	if n == 0 {
+		a.problems = append(a.problems, Problem{Text: "the toolchain has no type " + key})
+	}
+	a.known[key] = n
+	return n
+}

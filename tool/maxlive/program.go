@@ -1,0 +1,316 @@
+package maxlive
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/callgraph"
+	"golang.org/x/tools/go/callgraph/cha"
+	"golang.org/x/tools/go/callgraph/vta"
+	"golang.org/x/tools/go/packages"
+	"golang.org/x/tools/go/ssa"
+	"golang.org/x/tools/go/ssa/ssautil"
+)
+
+// Config says what to analyse.
+type Config struct {
+	Dir        string            // of the module; empty is the working directory
+	Env        []string          // beside the process's own
+	BuildFlags []string          // as for go build
+	Overlay    map[string][]byte // files that are not as on disk; BuildFlags has -overlay for the compiler
+	Patterns   []string          // packages; all that they import is looked into as well
+
+	Entries *regexp.Regexp // functions by their full name
+	Table   string         // or: the functions in composite literals of this struct type
+
+	Models string // a file of models; none if empty
+	Stack  uint64 // of a goroutine that is started, in bytes
+	Panics bool   // count what is allocated on the way to a panic
+}
+
+// Problem is an error in the program that is analysed: something without a bound, or an
+// annotation that is wrong.
+type Problem struct {
+	Pos  token.Position
+	Text string
+}
+
+func (p Problem) String() string {
+	if p.Pos.Filename == "" {
+		return p.Text
+	}
+	return fmt.Sprintf("%v: %s", p.Pos, p.Text)
+}
+
+// Analysis is one program.
+type Analysis struct {
+	cfg      *Config
+	fset     *token.FileSet
+	classes  *classes
+	notes    *annotations
+	esc      *escapes
+	models   map[string]*model
+	problems []Problem
+
+	prog       *ssa.Program
+	graph      *callgraph.Graph
+	packages   map[string]*types.Package
+	loaded     []*packages.Package
+	ampersands map[token.Pos]token.Pos
+	assembly   map[string]bool // functions in assembly, by their full name
+	noescape   map[token.Pos]bool
+	known      map[string]uint64 // sizes of types
+
+	mapHeader, mapTable uint64
+
+	files     map[*token.File]*ast.File
+	functions map[*ssa.Function]*function
+	causes    []*Cause
+}
+
+func (a *Analysis) position(pos token.Pos) token.Position { return a.fset.Position(pos) }
+
+const loadMode = packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports |
+	packages.NeedDeps | packages.NeedTypes | packages.NeedSyntax | packages.NeedTypesInfo | packages.NeedTypesSizes | packages.NeedModule
+
+// load reads the program and everything it imports, from source.
+func load(cfg *Config) (*Analysis, error) {
+	a := &Analysis{cfg: cfg, fset: token.NewFileSet(), notes: newAnnotations(), packages: map[string]*types.Package{},
+		assembly: map[string]bool{}, noescape: map[token.Pos]bool{}, known: map[string]uint64{}, functions: map[*ssa.Function]*function{}}
+	var err error
+	if a.models, err = models(cfg.Models); err != nil {
+		return nil, err
+	}
+	root, err := goroot(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if a.classes, err = readClasses(root); err != nil {
+		return nil, err
+	}
+	pkgs, err := packages.Load(&packages.Config{Mode: loadMode, Dir: cfg.Dir, Env: append(os.Environ(), cfg.Env...),
+		BuildFlags: cfg.BuildFlags, Overlay: cfg.Overlay, Fset: a.fset}, append(slices.Clone(cfg.Patterns), "runtime")...) // runtime: its sizes
+	if err != nil {
+		return nil, err
+	}
+	if len(pkgs) == 0 {
+		return nil, errors.New("no packages")
+	}
+	var files []*ast.File
+	packages.Visit(pkgs, nil, func(p *packages.Package) {
+		for _, e := range p.Errors {
+			if err == nil {
+				err = e
+			}
+		}
+		a.packages[p.PkgPath] = p.Types
+		a.loaded = append(a.loaded, p)
+		files = append(files, p.Syntax...)
+		for _, name := range p.OtherFiles {
+			if strings.HasSuffix(name, ".s") {
+				a.readAssembly(p.PkgPath, name)
+			}
+		}
+		for _, f := range p.Syntax {
+			a.notes.read(a.fset, f)
+			a.readDirectives(f)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.ampersands = ampersands(files)
+	a.prog, _ = ssautil.AllPackages(pkgs, ssa.InstantiateGenerics)
+	a.prog.Build()
+	a.mapHeader = a.sizeOf("internal/runtime/maps", "Map")
+	a.mapTable = a.sizeOf("internal/runtime/maps", "table")
+	return a, nil
+}
+
+// goroot is the root of the toolchain that builds the program.
+func goroot(cfg *Config) (string, error) {
+	cmd := exec.Command("go", "env", "GOROOT")
+	cmd.Dir, cmd.Env = cfg.Dir, append(os.Environ(), cfg.Env...)
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("go env GOROOT: %w", err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// readDirectives notes functions in assembly that keep none of their arguments.
+func (a *Analysis) readDirectives(f *ast.File) {
+	for _, d := range f.Decls {
+		fn, ok := d.(*ast.FuncDecl)
+		if !ok || fn.Body != nil || fn.Doc == nil {
+			continue
+		}
+		for _, c := range fn.Doc.List {
+			if c.Text == "//go:noescape" {
+				a.noescape[fn.Name.Pos()] = true
+			}
+		}
+	}
+}
+
+var textSymbol = regexp.MustCompile(`(?m)^TEXT\s+([\w∕·.]*)·(\w+)`)
+
+// readAssembly notes the functions that a file of assembly has. Those allocate nothing.
+func (a *Analysis) readAssembly(path, name string) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return
+	}
+	for _, m := range textSymbol.FindAllStringSubmatch(string(text), -1) {
+		if m[1] == "" || m[1] == strings.ReplaceAll(path, "/", "∕") {
+			a.assembly[path+"."+m[2]] = true
+		}
+	}
+}
+
+// callGraph finds who may call whom: twice, since the second look starts from less.
+func (a *Analysis) callGraph() {
+	all := ssautil.AllFunctions(a.prog)
+	first := vta.CallGraph(all, cha.CallGraph(a.prog))
+	a.graph = vta.CallGraph(all, first)
+	runtime.GC()
+}
+
+// Entry is a function that a bound is asked for.
+type Entry struct {
+	Name string
+	fn   *ssa.Function
+}
+
+// entries finds the entry points.
+func (a *Analysis) entries() ([]Entry, error) {
+	var out []Entry
+	if a.cfg.Table != "" {
+		var err error
+		if out, err = a.tableEntries(a.cfg.Table); err != nil {
+			return nil, err
+		}
+	}
+	if a.cfg.Entries != nil {
+		for fn := range a.graph.Nodes {
+			if fn != nil && fn.Synthetic == "" && fn.Parent() == nil && len(fn.TypeArgs()) == 0 && a.cfg.Entries.MatchString(fn.String()) {
+				out = append(out, Entry{fn.String(), fn})
+			}
+		}
+	}
+	slices.SortFunc(out, func(x, y Entry) int { return strings.Compare(x.Name, y.Name) })
+	if len(out) == 0 {
+		return nil, errors.New("no entry points")
+	}
+	return out, nil
+}
+
+// tableEntries finds composite literals of a struct type, each with a name and a function.
+func (a *Analysis) tableEntries(table string) ([]Entry, error) {
+	i := strings.LastIndex(table, ".")
+	if i < 0 || a.packages[table[:i]] == nil {
+		return nil, fmt.Errorf("the program has no type %s", table)
+	}
+	obj := a.packages[table[:i]].Scope().Lookup(table[i+1:])
+	if obj == nil {
+		return nil, fmt.Errorf("the program has no type %s", table)
+	}
+	var out []Entry
+	for _, p := range a.loaded {
+		for _, f := range p.Syntax {
+			ast.Inspect(f, func(n ast.Node) bool {
+				if lit, ok := n.(*ast.CompositeLit); ok && types.Identical(p.TypesInfo.TypeOf(lit), obj.Type()) {
+					if e, ok := a.row(p.TypesInfo, lit); ok {
+						out = append(out, e)
+					}
+				}
+				return true
+			})
+		}
+	}
+	return out, nil
+}
+
+// row is one row of a table: its first constant string, its first function.
+func (a *Analysis) row(info *types.Info, lit *ast.CompositeLit) (e Entry, ok bool) {
+	for _, x := range lit.Elts {
+		if kv, ok := x.(*ast.KeyValueExpr); ok {
+			x = kv.Value
+		}
+		if s, ok := stringConst(info, x); ok && e.Name == "" {
+			e.Name = s
+		}
+		if fn := funcOf(info, x); fn != nil && e.fn == nil {
+			e.fn = a.prog.FuncValue(fn)
+		}
+	}
+	return e, e.Name != "" && e.fn != nil
+}
+
+func stringConst(info *types.Info, x ast.Expr) (string, bool) {
+	tv := info.Types[x]
+	if tv.Value == nil || !isString(tv.Type) {
+		return "", false
+	}
+	return strings.Trim(tv.Value.ExactString(), `"`), true
+}
+
+func funcOf(info *types.Info, x ast.Expr) *types.Func {
+	switch x := ast.Unparen(x).(type) {
+	case *ast.Ident:
+		fn, _ := info.Uses[x].(*types.Func)
+		return fn
+	case *ast.SelectorExpr:
+		fn, _ := info.Uses[x.Sel].(*types.Func)
+		return fn
+	}
+	return nil
+}
+
+// compiled asks the compiler about the packages of the functions that are reached.
+func (a *Analysis) compiled(reached map[*ssa.Function]bool) error {
+	ask := map[string][]string{}
+	paths := map[string]bool{}
+	for fn := range reached {
+		if p := pkgOf(fn); p != "" && p != "unsafe" {
+			paths[p] = true
+		}
+	}
+	for _, p := range a.loaded {
+		if paths[p.PkgPath] {
+			for _, f := range p.CompiledGoFiles {
+				ask[p.PkgPath] = append(ask[p.PkgPath], filepath.Clean(f))
+			}
+		}
+	}
+	var err error
+	a.esc, err = askCompiler(a.cfg, ask)
+	return err
+}
+
+// pkgOf is the package in whose source a function is.
+func pkgOf(fn *ssa.Function) string {
+	for fn.Parent() != nil {
+		fn = fn.Parent()
+	}
+	if o := fn.Origin(); o != nil {
+		fn = o
+	}
+	if fn.Pkg != nil {
+		return fn.Pkg.Pkg.Path()
+	}
+	if obj := fn.Object(); obj != nil && obj.Pkg() != nil {
+		return obj.Pkg().Path()
+	}
+	return ""
+}

@@ -1,0 +1,373 @@
+package maxlive
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/ssa"
+)
+
+// Bound is the result for one entry point.
+type Bound struct {
+	Name   string
+	Func   string
+	Cost   Cost
+	Causes []*Cause // why there is no bound; none: the cost is one
+	Paths  []string // how each cause is reached
+}
+
+// Result is that of a run.
+type Result struct {
+	Bounds    []Bound
+	Problems  []Problem // annotations that are wrong or needless
+	Functions int       // that were looked at
+	sizes     []uint64
+}
+
+// Run analyses a program.
+func Run(cfg *Config) (*Result, error) {
+	a, err := load(cfg)
+	if err != nil {
+		return nil, err
+	}
+	a.callGraph()
+	entries, err := a.entries()
+	if err != nil {
+		return nil, err
+	}
+	groups := a.reach(entries)
+	reached := map[*ssa.Function]bool{}
+	for fn := range a.functions {
+		reached[fn] = true
+	}
+	if err := a.compiled(reached); err != nil {
+		return nil, err
+	}
+	for _, group := range groups {
+		a.solve(group)
+	}
+	return a.result(entries), nil
+}
+
+// reach makes a record of each function that the entry points reach.
+func (a *Analysis) reach(entries []Entry) [][]*ssa.Function {
+	var roots []*ssa.Function
+	for _, e := range entries {
+		roots = append(roots, e.fn)
+	}
+	return circles(roots, func(fn *ssa.Function) []*ssa.Function {
+		f := &function{a: a, fn: fn, calls: a.calls(fn)}
+		a.functions[fn] = f
+		if a.external(fn) {
+			return nil
+		}
+		f.callees = f.calleesOf()
+		return f.callees
+	})
+}
+
+// calls are the callees of each call, in a fixed order.
+func (a *Analysis) calls(fn *ssa.Function) map[ssa.CallInstruction][]*ssa.Function {
+	out := map[ssa.CallInstruction][]*ssa.Function{}
+	n := a.graph.Nodes[fn]
+	if n == nil {
+		return out
+	}
+	for _, e := range n.Out {
+		if e.Site != nil && !slices.Contains(out[e.Site], e.Callee.Func) {
+			out[e.Site] = append(out[e.Site], e.Callee.Func)
+		}
+	}
+	for _, list := range out {
+		slices.SortFunc(list, func(x, y *ssa.Function) int { return strings.Compare(x.String(), y.String()) })
+	}
+	return out
+}
+
+// external says that a function is known by a model only, or not at all.
+func (a *Analysis) external(fn *ssa.Function) bool {
+	return a.models[fn.String()] != nil || len(fn.Blocks) == 0 || isRuntime(pkgOf(fn))
+}
+
+// isRuntime: what the runtime does is modelled, but for its packages of plain functions.
+func isRuntime(path string) bool {
+	switch path {
+	case "internal/runtime/atomic", "internal/runtime/sys", "internal/runtime/math":
+		return false
+	}
+	return path == "runtime" || strings.HasPrefix(path, "internal/runtime/")
+}
+
+// solve finds the costs of functions that call each other in a circle, or of one.
+func (a *Analysis) solve(group []*ssa.Function) {
+	if len(group) == 1 && a.external(group[0]) {
+		a.solveExternal(a.functions[group[0]])
+		return
+	}
+	for _, fn := range group {
+		a.functions[fn].prepare()
+	}
+	a.solveFlow(group)
+	if len(group) == 1 && !slices.Contains(a.functions[group[0]].callees, group[0]) {
+		f := a.functions[group[0]]
+		f.finish(func(*ssa.Function) bool { return false })
+		return
+	}
+	a.solveCircle(group)
+}
+
+// finish computes a function's costs and forgets what is only needed for that.
+func (f *function) finish(skip func(*ssa.Function) bool) {
+	f.a.recursionNote(f, false)
+	f.cost = f.compute(false, skip)
+	if f.inlinable() && !f.cost.Peak.zero() {
+		t := f.compute(true, skip)
+		f.thin = &t
+	}
+	f.flow, f.byBlock, f.loops, f.chains = nil, nil, nil, nil
+}
+
+// solveExternal takes a function's cost from its model.
+func (a *Analysis) solveExternal(f *function) {
+	name := f.fn.String()
+	if m := a.models[name]; m != nil {
+		m.used = true
+		f.cost, f.summary = m.cost(a), m.summary(f.fn)
+		return
+	}
+	f.summary = opaque(f.fn)
+	if f.fn.Object() != nil && a.noescape[f.fn.Object().Pos()] {
+		f.summary = borrowing(f.fn)
+	}
+	if len(f.fn.Blocks) == 0 && a.assembly[strings.Replace(name, "[", " [", 1)] {
+		return
+	}
+	f.cause("function outside Go that has no model", name, f.fn.Pos())
+}
+
+// solveFlow finds the flow of a group: again, until nothing changes.
+func (a *Analysis) solveFlow(group []*ssa.Function) {
+	summary := func(fn *ssa.Function) *flowSummary {
+		if g := a.functions[fn]; g != nil {
+			return g.summary
+		}
+		return nil
+	}
+	for changed := true; changed; {
+		changed = false
+		for _, fn := range group {
+			f := a.functions[fn]
+			f.flow = newFlow(fn)
+			f.flow.build(func(c ssa.CallInstruction) []*ssa.Function { return f.calls[c] }, summary)
+			s := f.flow.summarise()
+			if !s.equal(f.summary) {
+				f.summary, changed = s, true
+			}
+		}
+		changed = changed && len(group) > 1 || changed && slices.Contains(a.functions[group[0]].callees, group[0])
+	}
+}
+
+// recursionNote finds the annotation of a function's recursion.
+func (a *Analysis) recursionNote(f *function, use bool) (uint64, bool) {
+	d, ok := f.fn.Syntax().(*ast.FuncDecl)
+	if !ok {
+		return 0, false
+	}
+	pos := a.position(d.Type.Pos())
+	if use {
+		return a.notes.bound("recursion", pos)
+	}
+	return 0, a.notes.find("recursion", pos) != nil
+}
+
+// solveCircle is for functions that call each other in a circle. A bound on how often
+// an annotated one is called in all, for one call from outside, must cut every circle.
+func (a *Analysis) solveCircle(group []*ssa.Function) {
+	in, done := map[*ssa.Function]bool{}, map[*ssa.Function]bool{}
+	times := map[*ssa.Function]uint64{}
+	for _, fn := range group {
+		in[fn] = true
+		if _, ok := a.recursionNote(a.functions[fn], false); ok {
+			times[fn] = 0
+		}
+	}
+	order, uncut := a.cut(group, in, times)
+	skip := func(g *ssa.Function) bool { return in[g] && (!done[g] || hasKey(times, g)) }
+	flat := true
+	for _, fn := range order {
+		f := a.functions[fn]
+		f.cost = f.compute(false, skip)
+		flat = flat && f.cost.Peak.zero()
+		done[fn] = true
+	}
+	if !flat && uncut != nil {
+		f := a.functions[uncut]
+		f.cause("recursion without a bound", a.circle(group, in, uncut), uncut.Pos())
+	}
+	if !flat {
+		a.multiply(group, times)
+	}
+	var causes bitset
+	for _, fn := range group {
+		causes.or(a.functions[fn].causes)
+	}
+	for _, fn := range group {
+		f := a.functions[fn]
+		f.causes = causes
+		f.flow, f.byBlock, f.loops, f.chains = nil, nil, nil, nil
+	}
+}
+
+func hasKey(m map[*ssa.Function]uint64, fn *ssa.Function) bool { _, ok := m[fn]; return ok }
+
+// multiply charges each function of a circle with all calls of the annotated ones.
+func (a *Analysis) multiply(group []*ssa.Function, times map[*ssa.Function]uint64) {
+	var all Cost
+	once := map[*ssa.Function]Cost{}
+	for fn := range times {
+		f := a.functions[fn]
+		n, _ := a.recursionNote(f, true)
+		l := f.cost.Lasting()
+		l = l.times(n)
+		all.Heap.add(&l)
+		p := f.cost.Peak.times(n)
+		all.Peak.add(&p)
+		once[fn] = f.cost
+	}
+	for _, fn := range group {
+		f := a.functions[fn]
+		if _, ok := once[fn]; ok {
+			f.cost = all
+			continue
+		}
+		l := f.cost.Lasting()
+		cost := Cost{Heap: all.Heap, Peak: all.Peak}
+		cost.Heap.add(&l)
+		cost.Peak.add(&f.cost.Peak)
+		f.cost = cost
+	}
+}
+
+// cut orders a group so that callees come first, as far as calls of annotated functions
+// do not count; uncut is a function on a circle that is left.
+func (a *Analysis) cut(group []*ssa.Function, in map[*ssa.Function]bool, times map[*ssa.Function]uint64) (order []*ssa.Function, uncut *ssa.Function) {
+	sub := circles(group, func(fn *ssa.Function) []*ssa.Function {
+		var out []*ssa.Function
+		for _, g := range a.functions[fn].callees {
+			if in[g] && !hasKey(times, g) {
+				out = append(out, g)
+			}
+		}
+		return out
+	})
+	for _, s := range sub {
+		self := !hasKey(times, s[0]) && slices.Contains(a.functions[s[0]].callees, s[0])
+		if len(s) > 1 || self {
+			uncut = s[0]
+		}
+		order = append(order, s...)
+	}
+	return order, uncut
+}
+
+// circle writes a shortest way from a function back to itself.
+func (a *Analysis) circle(group []*ssa.Function, in map[*ssa.Function]bool, fn *ssa.Function) string {
+	path := a.path(fn, fn, func(g *ssa.Function) bool { return in[g] })
+	return fmt.Sprintf("%d functions; %s", len(group), path)
+}
+
+// path is the shortest call path from one function to another, by names.
+func (a *Analysis) path(from, to *ssa.Function, through func(*ssa.Function) bool) string {
+	return names(a.search(from, to, through), from, to)
+}
+
+// search finds all functions that one reaches, each with who calls it on a shortest
+// path; it ends at to.
+func (a *Analysis) search(from, to *ssa.Function, through func(*ssa.Function) bool) map[*ssa.Function]*ssa.Function {
+	prev := map[*ssa.Function]*ssa.Function{}
+	todo := []*ssa.Function{from}
+	for len(todo) > 0 {
+		f := todo[0]
+		todo = todo[1:]
+		if a.functions[f] == nil {
+			continue
+		}
+		for _, g := range a.functions[f].callees {
+			if _, seen := prev[g]; seen || !through(g) {
+				continue
+			}
+			prev[g] = f
+			if g == to {
+				return prev
+			}
+			todo = append(todo, g)
+		}
+	}
+	return prev
+}
+
+func names(prev map[*ssa.Function]*ssa.Function, from, to *ssa.Function) string {
+	list := []string{to.String()}
+	for f, ok := prev[to]; ok; f, ok = prev[f] {
+		list = append(list, f.String())
+		if f == from {
+			break
+		}
+	}
+	if to == from && len(list) == 1 {
+		return list[0]
+	}
+	slices.Reverse(list)
+	return strings.Join(list, " → ")
+}
+
+// result collects what was found.
+func (a *Analysis) result(entries []Entry) *Result {
+	r := &Result{Functions: len(a.functions), sizes: a.classes.sizes, Problems: append(a.problems, a.notes.errors...)}
+	files := map[string]bool{}
+	for fn := range a.functions {
+		if fn.Pos().IsValid() {
+			files[a.position(fn.Pos()).Filename] = true
+		}
+	}
+	for _, e := range entries {
+		f := a.functions[e.fn]
+		b := Bound{Name: e.Name, Func: e.fn.String(), Cost: f.cost}
+		for _, i := range f.causes.list() {
+			b.Causes = append(b.Causes, a.causes[i])
+		}
+		r.Bounds = append(r.Bounds, b)
+	}
+	r.Problems = append(r.Problems, a.notes.needless(func(name string) bool { return files[name] })...)
+	for name, m := range a.models {
+		if !m.used {
+			r.Problems = append(r.Problems, Problem{Text: "needless model of " + name})
+		}
+	}
+	slices.SortFunc(r.Problems, func(x, y Problem) int { return strings.Compare(x.String(), y.String()) })
+	for i := range r.Bounds {
+		from := entries[i].fn
+		prev := a.search(from, nil, func(*ssa.Function) bool { return true })
+		for _, c := range r.Bounds[i].Causes {
+			r.Bounds[i].Paths = append(r.Bounds[i].Paths, names(prev, from, c.fn))
+		}
+	}
+	return r
+}
+
+// fileAt is the syntax of the file at a position.
+func (a *Analysis) fileAt(pos token.Pos) *ast.File {
+	if a.files == nil {
+		a.files = map[*token.File]*ast.File{}
+		for _, p := range a.loaded {
+			for _, f := range p.Syntax {
+				a.files[a.fset.File(f.Pos())] = f
+			}
+		}
+	}
+	return a.files[a.fset.File(pos)]
+}
