@@ -13,7 +13,7 @@ import (
 
 func newMaxlive() *cobra.Command {
 	var c maxlive.Config
-	var entries, format, tags, overlay string
+	var entries, format, pkg, tags, overlay string
 	cmd := &cobra.Command{
 		Use:   "maxlive --entries REGEXP [PACKAGE...]",
 		Short: "Bound the heap that calls of Go functions need",
@@ -50,13 +50,14 @@ for "go build"; none is ./... . See docs/maxlive.md.`,
 			if err := c.UseOverlay(overlay); err != nil {
 				return fault.Bad("--overlay: %v", err)
 			}
-			return runMaxlive(&c, format)
+			return runMaxlive(&c, format, pkg)
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&entries, "entries", "", "bound the functions whose full name matches this `regexp`")
 	f.StringVar(&c.Table, "table", "", "bound the functions in composite literals of this struct `type`: import/path.Type")
-	f.StringVar(&format, "format", "text", "write `text`, json or summary")
+	f.StringVar(&format, "format", "text", "write `text`, json, go or summary")
+	f.StringVar(&pkg, "package", "reserve", "the `name` of the package that --format go writes")
 	f.StringVar(&c.Models, "models", "", "take the costs of functions that are not looked into from this `file`")
 	f.StringVar(&tags, "tags", "", "build tags, as for go build")
 	f.StringVar(&overlay, "overlay", "", "replaced files, as for go build")
@@ -65,7 +66,7 @@ for "go build"; none is ./... . See docs/maxlive.md.`,
 	return cmd
 }
 
-func runMaxlive(c *maxlive.Config, format string) error {
+func runMaxlive(c *maxlive.Config, format, pkg string) error {
 	w := bufio.NewWriter(os.Stdout)
 	var write func(*maxlive.Result) error
 	switch format {
@@ -73,10 +74,19 @@ func runMaxlive(c *maxlive.Config, format string) error {
 		write = func(r *maxlive.Result) error { return r.Text(w) }
 	case "json":
 		write = func(r *maxlive.Result) error { return r.JSON(w) }
+	case "go":
+		write = func(r *maxlive.Result) error {
+			text, err := r.Source(pkg)
+			if err != nil {
+				return fault.With(fault.Host, "no table: %v", err)
+			}
+			_, err = w.Write(text)
+			return err
+		}
 	case "summary":
 		write = func(r *maxlive.Result) error { return r.Summary(w) }
 	default:
-		return fault.Bad("--format %s: want text, json or summary", format)
+		return fault.Bad("--format %s: want text, json, go or summary", format)
 	}
 	r, err := maxlive.Run(c)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"hardtack/tool/fault"
 	"hardtack/tool/idl/exhaustive"
+	"hardtack/tool/maxlive"
 )
 
 func newVetMsg() *cobra.Command {
@@ -60,4 +61,4 @@ func isVetTool(args []string) bool {
 	return strings.HasSuffix(last, ".cfg") || len(args) == 1 && (last == "-V=full" || last == "-flags")
 }
 
-func runVetTool() { unitchecker.Main(exhaustive.Analyzer) }
+func runVetTool() { unitchecker.Main(exhaustive.Analyzer, maxlive.Analyzer) }

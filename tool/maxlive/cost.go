@@ -271,7 +271,8 @@ func (s *state) apply(e *event, r *region) {
 	}
 }
 
-// doomed finds the blocks from which every path ends in a panic.
+// doomed finds the blocks from which every path ends in a panic. There are none in a
+// function that only ever panics: that may be how it hands something on.
 func doomed(fn *ssa.Function) map[*ssa.BasicBlock]bool {
 	out := map[*ssa.BasicBlock]bool{}
 	order := postorder(fn)
@@ -287,6 +288,9 @@ func doomed(fn *ssa.Function) map[*ssa.BasicBlock]bool {
 				out[b], changed = true, true
 			}
 		}
+	}
+	if len(fn.Blocks) > 0 && out[fn.Blocks[0]] {
+		return nil
 	}
 	return out
 }

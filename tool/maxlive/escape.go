@@ -57,31 +57,59 @@ func lastLines(s string) string {
 }
 
 // parse reads the compiler's messages. Names of files come from Go's cache and may be
-// relative to any directory: the package above them and their last part tell which they
-// are. A package of which nothing is said does not count as asked.
+// relative to any directory: their last parts tell which they are. A package of which
+// nothing is said does not count as asked. What a package makes of another's generic
+// functions is said where that package is compiled.
 func (e *escapes) parse(r io.Reader, ask map[string][]string) error {
 	s := bufio.NewScanner(r)
 	s.Buffer(nil, 1<<20)
-	names := map[string]string{}
+	byTail := map[string][]string{}
+	for _, files := range ask {
+		for _, f := range files {
+			byTail[tail(f)] = append(byTail[tail(f)], f)
+		}
+	}
+	var own []string
 	for s.Scan() {
 		if head, ok := strings.CutPrefix(s.Text(), "# "); ok {
 			path, _, _ := strings.Cut(head, " ")
-			clear(names)
-			for _, f := range ask[path] {
-				names[filepath.Base(f)] = f
+			own = ask[path]
+			for _, f := range own {
 				e.files[f] = true
 			}
 			continue
 		}
 		m := diagnostic.FindStringSubmatch(s.Text())
-		if m == nil || names[filepath.Base(m[1])] == "" {
+		if m == nil {
 			continue
 		}
 		n, _ := strconv.Atoi(m[2])
 		col, _ := strconv.Atoi(m[3])
-		e.note(line{names[filepath.Base(m[1])], n}, col, m[4])
+		for _, f := range which(m[1], own, byTail) {
+			e.note(line{f, n}, col, m[4])
+		}
 	}
 	return s.Err()
+}
+
+// tail is a file's name with the last part of its directory.
+func tail(name string) string {
+	return filepath.Join(filepath.Base(filepath.Dir(name)), filepath.Base(name))
+}
+
+// which are the files that a name in a message can mean.
+func which(name string, own []string, byTail map[string][]string) []string {
+	switch filepath.Base(filepath.Dir(name)) {
+	case ".", "..":
+	default:
+		return byTail[tail(name)]
+	}
+	for _, f := range own {
+		if filepath.Base(f) == filepath.Base(name) {
+			return []string{f}
+		}
+	}
+	return nil
 }
 
 func (e *escapes) note(at line, col int, text string) {

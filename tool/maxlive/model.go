@@ -81,7 +81,43 @@ internal/godebug.registerMetric 0 0 keeps
 internal/godebug.write 0 0
 hash/maphash.runtime_rand 0 0
 hash/maphash.runtime_memhash 0 0
-maps.clone unbounded
+sync/atomic.StorePointer 0 0 keeps
+sync/atomic.SwapPointer 0 0 keeps
+sync/atomic.CompareAndSwapPointer 0 0 keeps
+sync/atomic.LoadPointer 0 0
+runtime.nanotime 0 0
+runtime.cputicks 0 0
+runtime.procPin 0 0
+runtime.procUnpin 0 0
+runtime.gopark 0 0
+runtime.goready 0 0
+runtime.goyield 0 0
+runtime.casgstatus 0 0
+runtime.runqput 0 0
+runtime.runqempty 0 0
+runtime.wakep 0 0
+runtime.semacquire 0 0 sudogs=1
+runtime.semrelease 0 0
+runtime.entersyscall 0 0
+runtime.exitsyscall 0 0
+runtime.Version 0 0
+runtime.GOROOT 0 0
+syscall.runtime_entersyscall 0 0
+syscall.runtime_exitsyscall 0 0
+syscall.Getpagesize 0 0
+time.runtimeIsBubbled 0 0
+internal/synctest.isAssociated 0 0
+internal/synctest.disassociate 0 0
+internal/abi.FuncPCABI0 0 0
+internal/abi.FuncPCABIInternal 0 0
+internal/runtime/sys.GetCallerPC 0 0
+internal/runtime/sys.GetCallerSP 0 0
+crypto/internal/fips140.getIndicator 0 0
+crypto/internal/fips140.setIndicator 0 0
+crypto/fips140.isBypassed 0 0
+crypto/fips140.setBypass 0 0
+crypto/fips140.unsetBypass 0 0
+weak.runtime_makeStrongFromWeak 0 0
 `
 
 // readModels reads lines "NAME LASTING TRANSIENT [sudogs=N] [keeps] [because REASON]".
@@ -90,7 +126,7 @@ func readModels(text string, into map[string]*model, reasons bool) error {
 	for n := 1; s.Scan(); n++ {
 		head, reason, _ := strings.Cut(s.Text(), " because ")
 		words := strings.Fields(head)
-		if len(words) == 0 || strings.HasPrefix(words[0], "#") || len(words) == 2 && words[1] == "unbounded" {
+		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
 			continue
 		}
 		m := &model{reason: strings.TrimSpace(reason)}
@@ -141,6 +177,17 @@ func models(name string) (map[string]*model, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return all, nil
+}
+
+// modelOf is the model of a function, or of the one of the runtime that it stands for.
+func (a *Analysis) modelOf(fn *ssa.Function) *model {
+	if m := a.models[fn.String()]; m != nil {
+		return m
+	}
+	if obj := fn.Object(); obj != nil && len(fn.Blocks) == 0 {
+		return a.models[a.linknames[obj.Pos()]]
+	}
+	return nil
 }
 
 // cost is the cost that a model tells.

@@ -69,7 +69,8 @@ type Analysis struct {
 	ampersands map[token.Pos]token.Pos
 	assembly   map[string]bool // functions in assembly, by their full name
 	noescape   map[token.Pos]bool
-	known      map[string]uint64 // sizes of types
+	linknames  map[token.Pos]string // of functions that are another's
+	known      map[string]uint64    // sizes of types
 
 	mapHeader, mapTable uint64
 
@@ -86,7 +87,7 @@ const loadMode = packages.NeedName | packages.NeedFiles | packages.NeedCompiledG
 // load reads the program and everything it imports, from source.
 func load(cfg *Config) (*Analysis, error) {
 	a := &Analysis{cfg: cfg, fset: token.NewFileSet(), notes: newAnnotations(), packages: map[string]*types.Package{},
-		assembly: map[string]bool{}, noescape: map[token.Pos]bool{}, known: map[string]uint64{}, functions: map[*ssa.Function]*function{}}
+		assembly: map[string]bool{}, noescape: map[token.Pos]bool{}, linknames: map[token.Pos]string{}, known: map[string]uint64{}, functions: map[*ssa.Function]*function{}}
 	var err error
 	if a.models, err = models(cfg.Models); err != nil {
 		return nil, err
@@ -148,11 +149,26 @@ func goroot(cfg *Config) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// readDirectives notes functions in assembly that keep none of their arguments.
+// readDirectives notes functions without a body that keep none of their arguments, and
+// those that are another's by linkname, which may stand anywhere in the file.
 func (a *Analysis) readDirectives(f *ast.File) {
+	links := map[string]string{}
+	for _, group := range f.Comments {
+		for _, c := range group.List {
+			if w := strings.Fields(c.Text); len(w) == 3 && w[0] == "//go:linkname" {
+				links[w[1]] = w[2]
+			}
+		}
+	}
 	for _, d := range f.Decls {
 		fn, ok := d.(*ast.FuncDecl)
-		if !ok || fn.Body != nil || fn.Doc == nil {
+		if !ok || fn.Body != nil {
+			continue
+		}
+		if to := links[fn.Name.Name]; to != "" && fn.Recv == nil {
+			a.linknames[fn.Name.Pos()] = to
+		}
+		if fn.Doc == nil {
 			continue
 		}
 		for _, c := range fn.Doc.List {

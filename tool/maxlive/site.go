@@ -22,12 +22,18 @@ type site struct {
 	need  string // what must be known for a bound and is not
 }
 
-const smallBuffer = 32 // the stack buffer of strings and slices that do not escape
+const (
+	smallBuffer    = 32       // the stack buffer of strings and slices that do not escape
+	largestOnStack = 64 << 10 // what is larger may be moved to the heap for its size
+)
 
 // sites finds what the instruction allocates itself; calls are not sites.
 func (f *function) sites() []site {
 	var out []site
 	for _, b := range f.fn.Blocks {
+		if f.doomed[b] {
+			continue
+		}
 		for _, in := range b.Instrs {
 			s := site{instr: in}
 			if f.site(&s) {
@@ -41,7 +47,7 @@ func (f *function) sites() []site {
 func (f *function) site(s *site) bool {
 	switch in := s.instr.(type) {
 	case *ssa.Alloc:
-		return in.Heap && f.alloc(s, in)
+		return f.alloc(s, in)
 	case *ssa.MakeSlice:
 		f.makeSlice(s, in)
 	case *ssa.MakeMap:
@@ -89,7 +95,7 @@ func (f *function) alloc(s *site, in *ssa.Alloc) bool {
 	t := in.Type().Underlying().(*types.Pointer).Elem()
 	s.stack = true
 	s.size = f.object(t)
-	if s.size.zero() {
+	if s.size.zero() || !in.Heap && s.size.Total() <= largestOnStack {
 		return false
 	}
 	e, pos := f.a.esc, f.a.position(in.Pos())
@@ -109,10 +115,20 @@ func (f *function) alloc(s *site, in *ssa.Alloc) bool {
 		file, first, last := f.span(in)
 		return e.onHeap(file, first, last, nil, isVariadic)
 	}
-	if !in.Pos().IsValid() {
-		return true
+	if !in.Pos().IsValid() || isInstance(f.fn) {
+		return true // the compiler may never have looked at it
 	}
 	return e.variable(pos.Filename, pos.Line, pos.Column, in.Comment)
+}
+
+// isInstance: made of a generic function, or within one that is.
+func isInstance(fn *ssa.Function) bool {
+	for ; fn != nil; fn = fn.Parent() {
+		if fn.Origin() != nil && fn.Origin() != fn {
+			return true
+		}
+	}
+	return false
 }
 
 // appendsOnly: the elements that append is given are not a slice of their own.
@@ -246,6 +262,7 @@ func (f *function) closure(s *site, in *ssa.MakeClosure) bool {
 	}
 	s.size = f.a.classes.object(n, true, 1)
 	if isGo(in) {
+		s.stack = false
 		return true
 	}
 	file, _, last := f.span(in)

@@ -80,6 +80,11 @@ func (c *classes) round(n uint64, pointers bool) (class int, size uint64) {
 	if !pointers && n < c.tiny {
 		n = c.tiny // a block that several small objects may share lives as long as one does
 	}
+	return c.fit(n, pointers)
+}
+
+// fit is round without the blocks of small objects.
+func (c *classes) fit(n uint64, pointers bool) (class int, size uint64) {
 	top := c.sizes[len(c.sizes)-1]
 	if pointers && n > headerMin && n <= top-c.header {
 		n += c.header
@@ -234,7 +239,7 @@ func (c *classes) nextCap(elem, old, need uint64, pointers bool) uint64 {
 	if size > math.MaxInt64/elem {
 		return size
 	}
-	_, bytes := c.round(size*elem, pointers)
+	_, bytes := c.fit(size*elem, pointers)
 	if pointers && size*elem > headerMin && bytes <= c.sizes[len(c.sizes)-1] {
 		bytes -= c.header
 	}

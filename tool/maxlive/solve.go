@@ -77,7 +77,7 @@ func (a *Analysis) calls(fn *ssa.Function) map[ssa.CallInstruction][]*ssa.Functi
 		return out
 	}
 	for _, e := range n.Out {
-		if e.Site != nil && !slices.Contains(out[e.Site], e.Callee.Func) {
+		if e.Site != nil && !isTemplate(e.Callee.Func) && !slices.Contains(out[e.Site], e.Callee.Func) {
 			out[e.Site] = append(out[e.Site], e.Callee.Func)
 		}
 	}
@@ -87,9 +87,19 @@ func (a *Analysis) calls(fn *ssa.Function) map[ssa.CallInstruction][]*ssa.Functi
 	return out
 }
 
+// isTemplate: a generic function is run only as what is made of it for some types.
+func isTemplate(fn *ssa.Function) bool {
+	for ; fn != nil; fn = fn.Parent() {
+		if fn.TypeParams().Len() > 0 && len(fn.TypeArgs()) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // external says that a function is known by a model only, or not at all.
 func (a *Analysis) external(fn *ssa.Function) bool {
-	return a.models[fn.String()] != nil || len(fn.Blocks) == 0 || isRuntime(pkgOf(fn))
+	return a.modelOf(fn) != nil || len(fn.Blocks) == 0 || isRuntime(pkgOf(fn))
 }
 
 // isRuntime: what the runtime does is modelled, but for its packages of plain functions.
@@ -133,7 +143,7 @@ func (f *function) finish(skip func(*ssa.Function) bool) {
 // solveExternal takes a function's cost from its model.
 func (a *Analysis) solveExternal(f *function) {
 	name := f.fn.String()
-	if m := a.models[name]; m != nil {
+	if m := a.modelOf(f.fn); m != nil {
 		m.used = true
 		f.cost, f.summary = m.cost(a), m.summary(f.fn)
 		return
@@ -355,6 +365,9 @@ func (a *Analysis) result(entries []Entry) *Result {
 		for _, c := range r.Bounds[i].Causes {
 			r.Bounds[i].Paths = append(r.Bounds[i].Paths, names(prev, from, c.fn))
 		}
+	}
+	for _, c := range a.causes {
+		c.fn = nil // the result does not keep the program
 	}
 	return r
 }

@@ -9,4 +9,5 @@ var All = map[string]func() any{
 	"Channel": Channel, "Closure": Closure, "ByValue": ByValue, "Method": Method, "Boxed": Boxed, "Small": Small,
 	"Variadic": Variadic, "Dynamic": Dynamic, "Deferred": Deferred, "Concat": Concat, "Builder": Builder,
 	"Field": Field, "Large": Large, "Header": Header, "Started": Started, "Panics": Panics,
+	"Generic": Generic, "Sum": Sum,
 }

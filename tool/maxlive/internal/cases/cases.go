@@ -234,8 +234,8 @@ func Masked() any { return make([]int64, len(bytes)&31) }
 //go:noinline
 func Recursive() any { return list(8) }
 
-//maxlive:recursion 9 because Recursive begins with 8, and it ends below 0
 //
+//maxlive:recursion 9 because Recursive begins with 8, and it ends below 0
 //go:noinline
 func list(n int) *node {
 	if n < 0 {
@@ -386,6 +386,30 @@ func Large() any { return new([40000]byte) }
 //
 //go:noinline
 func Header() any { return new([128]*point) }
+
+type pair[T any] struct{ a, b T }
+
+//go:noinline
+func newPair[T any](a, b T) *pair[T] { return &pair[T]{a, b} }
+
+//go:noinline
+func addressOf[T any](v T) *T { return &v }
+
+// Generic calls generic functions.
+//
+//go:noinline
+func Generic() any {
+	p := newPair(len(bytes), 2)
+	return &pair[*int]{addressOf(p.a), nil}
+}
+
+// Sum joins four strings at once.
+//
+//go:noinline
+func Sum() any {
+	s := string(bytes[:40])
+	return len(s + "," + s + ";")
+}
 
 // Started starts a goroutine.
 //
