@@ -83,6 +83,9 @@ func TestAgainstMeasurement(t *testing.T) {
 			t.Logf("%s: bound %d, measured %d: %s", name, peak.Total(), all, loose[name])
 		}
 	}
+	if bound > measured*5/4 {
+		t.Errorf("all cases: the bounds are %d, measured %d: want at most 1.25 times that", bound, measured)
+	}
 	t.Logf("all cases: bound / measured = %.2f", float64(bound)/float64(measured))
 }
 

@@ -3,14 +3,17 @@ package maxlive
 import (
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 )
 
 func testClasses(t *testing.T) *classes {
 	t.Helper()
-	c, err := readClasses(runtime.GOROOT())
+	root, err := goroot(&Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := readClasses(root)
 	if err != nil {
 		t.Fatal(err)
 	}

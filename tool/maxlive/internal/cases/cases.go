@@ -8,7 +8,7 @@ type point struct{ x, y, z int }
 
 type node struct {
 	next *node
-	data [3]int
+	_    [3]int
 }
 
 type sink interface{ put(any) }
