@@ -5,6 +5,7 @@ import (
 	"hardtack/kernel/kern"
 	"hardtack/kernel/vfs"
 	"hardtack/kernel/vm"
+	"hardtack/nucleus"
 )
 
 // One process may look into another if it could trace it (ptrace_may_access).
@@ -191,6 +192,30 @@ func (t *Thread) Children() (pids []int32) {
 		pids = append(pids, c.PID)
 	}
 	return pids
+}
+
+// Call is the system call that a thread is in.
+type Call struct {
+	In     bool // else it is in no call
+	Number uint64
+	Args   [6]uint64
+	SP, PC uint64
+}
+
+// Call returns the call in which the thread is blocked, or which it is making if it
+// asks itself. It tells nothing of a thread that runs.
+func (t *Thread) Call(itself bool) (c Call, running bool) {
+	switch s := t.State(); {
+	case s >= StateZombie:
+		return c, false
+	case s == StateRunning && !itself:
+		return c, true
+	}
+	if c.In = t.User.Trap.Kind == nucleus.TrapSyscall; c.In {
+		c.Number, c.Args = t.sig.nr, t.Args
+	}
+	c.SP, c.PC = t.User.RSP, t.User.RIP
+	return c, false
 }
 
 // Exiting reports that all threads are to end or have ended.

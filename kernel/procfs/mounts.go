@@ -75,6 +75,13 @@ func readMounts(x *about) (b []byte, e linux.Errno) {
 	return b, e
 }
 
+func readMountstats(x *about) (b []byte, e linux.Errno) {
+	e = eachMount(x, func(m *vfs.Mount, at string) {
+		b = fmt.Appendf(b, "device %s mounted on %s with fstype %s\n", escapeMount(m.Source), escapeMount(at), m.FS.Type)
+	})
+	return b, e
+}
+
 func readMountinfo(x *about) (b []byte, e linux.Errno) {
 	e = eachMount(x, func(m *vfs.Mount, at string) {
 		parent := m.ID

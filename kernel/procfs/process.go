@@ -50,6 +50,8 @@ func init() {
 		{name: "fdinfo", mode: 0o555, inside: true, find: findFDInfo, list: listFDs(fdInfo)},
 		{name: "mounts", mode: 0o444, mounts: true, read: readMounts},
 		{name: "mountinfo", mode: 0o444, mounts: true, read: readMountinfo},
+		{name: "mountstats", mode: 0o400, mounts: true, read: readMountstats},
+		{name: "syscall", mode: 0o400, read: readSyscall},
 		{name: "oom_score", mode: 0o444, read: readOOMScore},
 		{name: "oom_score_adj", mode: 0o644, sized: true, read: readOOMAdj, write: writeOOMAdj},
 		{name: "loginuid", mode: 0o644, sized: true, read: readLoginUID, write: writeLoginUID, whole: true},

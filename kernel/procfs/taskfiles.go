@@ -13,6 +13,31 @@ import (
 // refuse is a write to a map of IDs: there is one user namespace, whose map is fixed.
 func refuse(*about, []byte) linux.Errno { return linux.EPERM }
 
+// readSyscall tells in which call the thread is, with its arguments, stack pointer and
+// program counter. What it says of a thread that runs would not be true any more.
+func readSyscall(x *about) (b []byte, e linux.Errno) {
+	t := x.thread()
+	if !x.mayLook(nil) {
+		return nil, linux.EPERM
+	}
+	c, running := t.Call(proc.Of(x.c) == t)
+	switch {
+	case running:
+		return []byte("running\n"), 0
+	case !c.In:
+		b = append(b, "-1"...)
+	default:
+		b = strconv.AppendUint(b, c.Number, 10)
+		for _, v := range c.Args {
+			b = append(b, " 0x"...)
+			b = appendHex(b, v, 1)
+		}
+	}
+	b = appendHex(append(b, " 0x"...), c.SP, 1)
+	b = appendHex(append(b, " 0x"...), c.PC, 1)
+	return append(b, '\n'), 0
+}
+
 // readSchedstat tells for how many nanoseconds the thread ran and waited for its turn,
 // and how often it was given the CPU.
 func readSchedstat(x *about) ([]byte, linux.Errno) {

@@ -19,7 +19,7 @@ var sessionPackages = []string{"bash", "coreutils", "busybox-static", "diffutils
 	"dnsmasq-base", "bind9-dnsutils", "iperf3"}
 
 // sessions are the scripts in the order in which they run.
-var sessions = []string{"cron", "sshd", "apache", "dnsmasq", "iperf3", "terminal"}
+var sessions = []string{"cron", "sshd", "apache", "dnsmasq", "iperf3", "terminal", "machine"}
 
 // debianDisk makes NAME.tar and a disk of packages and of the files of a directory.
 func debianDisk(t *testing.T, repo, tool, dir, name, add, size string, packages []string) string {

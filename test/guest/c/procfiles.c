@@ -225,3 +225,63 @@ TEST(load, "load averages and time")
 	long long used = (r.ru_utime.tv_sec + r.ru_stime.tv_sec) * 1000LL + (r.ru_utime.tv_usec + r.ru_stime.tv_usec) / 1000;
 	say("no more than passed: %d", used <= now_ms() - start + 50);
 }
+
+static void syscall_text(const char *what, int pid)
+{
+	char name[64], b[512] = "", *p = b;
+	snprintf(name, sizeof name, "/proc/%d/syscall", pid);
+	int fd = open(name, O_RDONLY);
+	long n = read(fd, b, sizeof b - 1);
+	if (n <= 0) {
+		say("%s: %s", what, name_of(n < 0 ? errno : 0));
+		return;
+	}
+	if (!strcmp(b, "running\n")) {
+		say("%s: running", what);
+		return;
+	}
+	unsigned long long v[9] = {};
+	int words = 0;
+	long number = strtol(p, &p, 10);
+	while (words < 9 && *p == ' ')
+		v[words++] = strtoull(p + 1, &p, 16);
+	say("%s: call %ld, %d words, the first %d, stack %d, code %d, end %d", what, number, words,
+	    pid == getpid() ? v[0] == (unsigned)fd : (int)v[0], v[6] > 4096, v[7] > 4096, *p == '\n' && !p[1]);
+	close(fd);
+}
+
+TEST(calls, "syscall and mountstats")
+{
+	syscall_text("its own", getpid());
+	int p[2];
+	pipe(p);
+	int blocked = fork();
+	if (blocked == 0) {
+		char c;
+		syscall(SYS_read, p[0], &c, 1, 44, 55, 66);
+		_exit(0);
+	}
+	int spins = fork();
+	if (spins == 0)
+		for (;;)
+			;
+	usleep(100000);
+	char name[64], b[8192] = "";
+	syscall_text("blocked in read", blocked);
+	syscall_text("it computes", spins);
+	kill(spins, SIGKILL);
+	kill(blocked, SIGKILL);
+	while (wait(NULL) > 0)
+		;
+	snprintf(name, sizeof name, "/proc/%d/mountstats", getpid());
+	int fd = open(name, O_RDONLY), whole = 0;
+	read(fd, b, sizeof b - 1);
+	for (char *line = strtok(b, "\n"); line; line = strtok(NULL, "\n"))
+		whole += strncmp(line, "device ", 7) == 0 && strstr(line, " mounted on /proc with fstype proc");
+	say("mountstats has /proc %d", whole > 0);
+	struct stat st;
+	stat("/proc/self/syscall", &st);
+	say("mode %o", st.st_mode);
+	stat("/proc/self/mountstats", &st);
+	say("mode %o", st.st_mode);
+}
