@@ -90,7 +90,7 @@ func TestInstalledFiles(t *testing.T) {
 			t.Errorf("%s is there", name)
 		}
 	}
-	if _, err := exec.LookPath("pkg-config"); err != nil {
+	if !has("pkg-config") {
 		t.Skip("no pkg-config")
 	}
 	o := newOutside(t, at, "")

@@ -9,42 +9,11 @@
 // The output depends on nothing but the interface: not on the clock, the host,
 // the path or the order of a map.
 //
-// # Language
-//
-//	import "types.if";                       ours: other files' type declarations
-//	interface NAME "description" {           the description may be left out
-//	    alias NAME TYPE;                     another name for a type
-//	    typedef TYPE NAME;                   the same
-//	    typedef TYPE NAME[N];                an array of N elements
-//	    typedef struct { TYPE NAME; … } NAME;
-//	    typedef enum { A, B, … } NAME;       numbered from 0
-//	    error NAME "description";            ours: how a call can fail; numbered from 1
-//	    message NAME(TYPE NAME, …);          either side may send it
-//	    call NAME(…);                        a client sends it to its server
-//	    response NAME(…);                    a server sends it to a client
-//	    rpc NAME(in TYPE NAME, out TYPE NAME, …);
-//	};
-//
-// Every rpc can fail instead of answering: with one of the interface's errors, of
-// which the description may be left out, or with one that all interfaces have
-// (msg.Code). The text of an error reaches the caller with it. Which rpc fails how
-// is not declared; say it in comments. error is a key word only where a
-// declaration begins, so that older files mean what they did.
-//
-// An argument is TYPE NAME, an array of given length TYPE NAME[N] (ours; a
-// struct's field can have it too), an array of any length up to MAX with the
-// name of its length, TYPE NAME[LEN, MAX] or TYPE NAME[LEN], or a text,
-// String NAME[MAX] or string NAME. What gives no MAX is held to DefaultMax
-// bytes. Comments are // and /* */, and the latter nest. A declaration
-// may stand before or after its use. Annotations @NAME(KEY=VALUE, …) in front of
-// a message are read and not used: they steer Barrelfish's own transports.
-//
-// Built in are int8 to int64, uint8 to uint64, int (int32), intptr, uintptr and
-// size (64 bits wide on the wire), bool, char, string, cap and give_away_cap; and,
-// as Barrelfish's types.if and the files for its platforms would give them,
-// errval, iref, coreid, domainid, coremask, cycles, genpaddr, genvaddr, genfsize,
-// genoff and rsrcid, which a file may declare anew. cap stands for a file
-// descriptor or an end of a connection that is passed along.
+// docs/guides/idl.md describes the language. What it has beyond Flounder's: import lines
+// (Flounder takes such files from its command line), errors, arrays of given length at
+// arguments and fields, and declarations in any order. error is a key word only where a
+// declaration begins, so that older files mean what they did. Annotations in front of a
+// message steer Barrelfish's own transports; they are read and not used.
 package idl
 
 import "fmt"
