@@ -143,6 +143,7 @@ func (c *Control) clear() {
 	c.Cred, c.HasCred = linux.Ucred{}, false
 	c.HasTimestamp, c.Timestamp = false, 0
 	c.TTL, c.TOS, c.V6 = 0, 0, false
+	c.SendTOS, c.Segment = 0, 0
 	c.HasInq, c.Inq = false, 0
 }
 
