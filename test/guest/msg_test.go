@@ -23,6 +23,7 @@ var channelTests = []struct {
 	{pkg: "examples/pingpong", run: "Go"},
 	{pkg: "examples/workers", run: "Test"},
 	{pkg: "examples/names", run: "Test"},
+	{pkg: "idl/bank", run: "Scenarios", flags: []string{"--cpus", "1"}},
 	{pkg: "task/conn", run: "Test"},
 }
 
