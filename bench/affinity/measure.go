@@ -34,7 +34,7 @@ type Row struct {
 	Args   []string // of programs
 	Metric string   // the name of the figure
 	Goal   float64  // what Go / group should reach, 0 for none
-	Peer   string   // instead of programs: scc or nsqd
+	Peer   string   // instead of programs: the name of another; see peers
 	Third  bool     // it takes long: measured in every third round
 	Plot   string   // its run over time goes into the plot of this name
 	Bound  bool     // mixed: the program bound, with the same flags, says what is possible
@@ -54,6 +54,16 @@ var Rows = []Row{
 	{Title: "mixed: talk, and work for all cores", Args: []string{"mixed", "-messages", "10000000", "-units", "3000"}, Metric: "all", Bound: true},
 	{Title: "scc over Go's own sources", Peer: "scc", Metric: "count"},
 	{Title: "nsqd, topic to channel (its own benchmark)", Peer: "nsqd", Metric: "put"},
+	{Title: "nats-server, publish and subscribe", Peer: "nats", Args: benchmark("Benchmark_____PubSubTwoConns", 300000), Metric: "op", Goal: 0.98},
+	{Title: "nats-server, eight queue subscribers", Peer: "nats", Args: benchmark("Benchmark___PubEightQueueSub", 300000), Metric: "op", Goal: 0.98},
+	{Title: "nats-server, eight queue subscribers by a route", Peer: "nats", Args: benchmark("Benchmark____Routed8QueueSub", 300000), Metric: "op", Goal: 0.98},
+	{Title: "etcd's store, put with watchers", Peer: "etcd", Args: benchmark("BenchmarkWatchableStoreWatchPutSync", 40000), Metric: "op", Goal: 0.98},
+	{Title: "etcd's store, put", Peer: "etcd", Args: benchmark("BenchmarkStorePut", 200000), Metric: "op", Goal: 0.98},
+}
+
+// benchmark is the arguments for one of a program's own benchmarks.
+func benchmark(name string, n int) []string {
+	return []string{"-test.run", "NONE", "-test.bench", "^" + name + "$", "-test.benchtime", fmt.Sprintf("%dx", n)}
 }
 
 // Bench says how to run.
@@ -76,7 +86,10 @@ func (b *Bench) Run(r Row, build Build) (map[string]float64, error) {
 	case "scc":
 		exe, args = "scc", []string{"--no-cocomo", "--format", "csv", b.Sources}
 	case "nsqd":
-		exe, args = "nsqd", []string{"-test.run", "NONE", "-test.bench", "BenchmarkTopicToChannelPut", "-test.benchtime", "100000x"}
+		exe, args = "nsqd", benchmark("BenchmarkTopicToChannelPut", 100000)
+	case "":
+	default:
+		exe = r.Peer
 	}
 	if len(args) > 0 && args[0] == "regex" {
 		args = append(args, "-mib", strconv.Itoa(b.RegexMiB), "-file", b.RegexFile)
@@ -104,14 +117,24 @@ func (b *Bench) Run(r Row, build Build) (map[string]float64, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w\n%s", strings.Join(argv, " "), err, stderr.String())
 	}
+	var f map[string]float64
 	switch r.Peer {
+	case "":
+		f, err = figures(out)
 	case "scc":
-		return map[string]float64{"count": took.Seconds()}, nil
-	case "nsqd":
-		return goBenchmark(out)
+		f = map[string]float64{"count": took.Seconds()}
+	default:
+		f, err = goBenchmark(out, r.Metric)
 	}
-	return figures(out)
+	if err == nil {
+		f[processorTime] = (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
+	}
+	return f, err
 }
+
+// processorTime is the name of a figure that each program has: the seconds that all
+// its threads computed. Other programs on the machine change it less than the time.
+const processorTime = "processor time"
 
 // figures reads NAME VALUE UNIT lines.
 func figures(out []byte) (map[string]float64, error) {
@@ -131,13 +154,13 @@ func figures(out []byte) (map[string]float64, error) {
 }
 
 // goBenchmark reads ns/op of the one benchmark that ran.
-func goBenchmark(out []byte) (map[string]float64, error) {
+func goBenchmark(out []byte, metric string) (map[string]float64, error) {
 	for _, line := range strings.Split(string(out), "\n") {
 		w := strings.Fields(line)
 		for i := 2; i < len(w); i++ {
 			if w[i] == "ns/op" {
 				v, err := strconv.ParseFloat(w[i-1], 64)
-				return map[string]float64{"put": v}, err
+				return map[string]float64{metric: v}, err
 			}
 		}
 	}
@@ -175,6 +198,7 @@ func (b *Bench) Measure(r Row) (Result, error) {
 			}
 			b.Log("%s, round %d, %s: %g", r.Title, round+1, build.Name, v)
 			res[build.Name] = append(res[build.Name], v)
+			res[build.Name+processorTime] = append(res[build.Name+processorTime], f[processorTime])
 			time.Sleep(30 * time.Millisecond)
 		}
 	}

@@ -62,12 +62,31 @@ func (r *Report) Table() string {
 	return b.String()
 }
 
+// ProcessorTime is the table of what the programs computed, all threads together: the
+// medians of Go and of group, and the ratios of medians and of minima.
+func (r *Report) ProcessorTime() string {
+	var b strings.Builder
+	b.WriteString("| program | Go, s | off, s | group, s | Go / group | of minima | time: of minima |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n")
+	for i, row := range Rows {
+		res := r.Results[i]
+		if res == nil {
+			continue
+		}
+		cpu := Result{"Go": res["Go"+processorTime], "group": res["group"+processorTime]}
+		median, minima := cpu.Ratio("group")
+		_, time := res.Ratio("group")
+		fmt.Fprintf(&b, "| %s | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f |\n", row.Title, Median(cpu["Go"]),
+			Median(res["off"+processorTime]), Median(cpu["group"]), median, minima, time)
+	}
+	return b.String()
+}
+
 // doubtMark stands behind the titles of rows with a Doubt.
 const doubtMark = " †"
 
 func unitOf(r Row) string {
 	switch r.Metric {
-	case "message", "hop", "item", "job", "put":
+	case "message", "hop", "item", "job", "put", "op":
 		return "ns per " + r.Metric
 	}
 	return "s"
@@ -108,7 +127,14 @@ contended channels on one P. fast regex searched %d MiB, %s.
 
 ![ratios](affinity.svg)
 
-`, r.CPU, r.Cores, r.Rounds, prefix, r.Table(), r.RegexMiB, times((r.Rounds+2)/3))
+## Processor time
+
+What all threads of the programs computed, medians, and Go divided by group: of the
+rounds, of the least of each, and beside it the ratio of the least times. A busy machine
+changes processor time and minima less than medians of time.
+
+%s
+`, r.CPU, r.Cores, r.Rounds, prefix, r.Table(), r.RegexMiB, times((r.Rounds+2)/3), r.ProcessorTime())
 	b.WriteString(r.mixture())
 	if r.Recovery != nil {
 		b.WriteString("## After the talk\n\nTime from the end of a talk until the work that follows runs at full speed (the first of\nthree steps in a row within 1.1 times the usual step):\n\n| | median | least | all rounds |\n| --- | ---: | ---: | --- |\n")

@@ -31,7 +31,10 @@ import (
 //
 // Whether a group is better off together is measured, not guessed: touches a
 // second, scattered and together in turn, in short windows, the second best of
-// each (other programs on the machine mostly slow a window down).
+// each (other programs on the machine mostly slow a window down). Together must be
+// better by a tenth and more: what is about equal moves goroutines for nothing. The time
+// of trials that were lost is bounded, for the whole process: a server whose channels
+// come and go, or whose load changes all the time, would be on trial all the time.
 //
 // Rejected: binding goroutines to a home P (a wake-up must then find, wake or
 // wait for that very P, and a resize of GOMAXPROCS must evacuate it); hiding
@@ -65,7 +68,11 @@ type affGroup struct {
 	rate     uint64  // what the decision was taken at
 	hold     int64   // how long the decision is kept
 	until    int64
+	tried    int64 // when the measurement began
 }
+
+// affLost is the time of all measurements that together lost, in nanoseconds.
+var affLost atomic.Int64
 
 var affAll [255]affGroup
 
@@ -80,6 +87,8 @@ const (
 	affLookNS   = 50 * 1000 * 1000 // between looks at the rate while a decision holds
 	affMaxHold  = 32               // periods
 	affWorth    = 800 * 1000       // touches a second below which a group is not worth the trial
+	affGrace    = 200 * 1000 * 1000 // time that may be lost in trials
+	affPart     = 100               // and this part of the process's life
 )
 
 // A channel is a candidate if the touches of a window took less than affHotNS each
@@ -133,7 +142,8 @@ func affNewGroup(now int64) *affGroup {
 		g.again.Store(false)
 		g.into.Store(0)
 		g.hold = aff.period.Load()
-		affProbe(g, now, affFormNS)
+		g.rate = 0
+		affTry(g, now, affFormNS)
 		g.id.Store(g.last)
 		g.busy.Store(0)
 		return g
@@ -141,8 +151,19 @@ func affNewGroup(now int64) *affGroup {
 	return nil
 }
 
+// affTry starts a measurement, unless enough time has been lost in them. busy is held.
+func affTry(g *affGroup, now, settle int64) {
+	if !g.on.Load() && affLost.Load() > affGrace+(now-runtimeInitTime)/affPart {
+		g.until = now + g.hold
+		affHold(g, now)
+		return
+	}
+	affProbe(g, now, settle)
+}
+
 // affProbe starts a measurement; busy is held.
 func affProbe(g *affGroup, now, settle int64) {
+	g.tried = now
 	g.off, g.tog = affBest{}, affBest{}
 	affPhase(g, 0, now)
 	g.deadline.Store(now + settle)
@@ -207,12 +228,14 @@ func (b *affBest) add(rate uint64) {
 // clear tells whether every window was better than every one of another kind.
 func (b *affBest) clear(than *affBest) bool { return b.least > than.first }
 
+// affGains tells whether together is better by so much that it is worth it.
+func affGains(off, tog *affBest) bool { return tog.second > off.second+off.second/8 }
+
 // affMeasured ends a phase; busy is held.
 func affMeasured(g *affGroup, now int64) {
 	if g.again.Load() && (g.phase != affHolding || !g.on.Load()) {
 		g.again.Store(false)
-		g.hold = aff.period.Load()
-		affProbe(g, now, affFormNS)
+		affTry(g, now, affFormNS)
 		return
 	}
 	rate := g.count.Load() * 1000 * 1000 * 1000 / uint64(now-g.start+1)
@@ -222,13 +245,13 @@ func affMeasured(g *affGroup, now int64) {
 			if g.hold *= 2; g.hold > affMaxHold*aff.period.Load() {
 				g.hold = affMaxHold * aff.period.Load()
 			}
-			affProbe(g, now, affSettleNS)
+			affTry(g, now, affSettleNS)
 		case now < g.until-g.hold+aff.period.Load()/2:
 			affHold(g, now)
 		case rate > 2*g.rate || rate < g.rate/4:
 			// Another load than the one that was measured.
-			g.hold = aff.period.Load()
-			affProbe(g, now, affSettleNS)
+			g.rate = rate
+			affTry(g, now, affSettleNS)
 		default:
 			affHold(g, now)
 		}
@@ -248,18 +271,21 @@ func affMeasured(g *affGroup, now int64) {
 	case 3:
 		g.tog.add(rate)
 	}
-	plain := g.tog.n >= affEnough && (g.tog.clear(&g.off) || g.off.clear(&g.tog))
+	plain := g.tog.n >= affEnough && (g.tog.clear(&g.off) || g.off.clear(&g.tog)) ||
+		g.tog.n > 0 && 2*g.tog.first < g.off.least // by far worse: that is enough
 	if g.phase+1 < affPhases && !(plain && g.phase%4 == 3) {
 		affPhase(g, g.phase+1, now)
 		return
 	}
-	on := g.tog.second >= g.off.second
+	on := affGains(&g.off, &g.tog)
 	g.on.Store(on)
 	g.rate = g.off.second
 	kind := uint32(affEvScatter)
 	if on {
 		g.rate = g.tog.second
 		kind = affEvGroup
+	} else {
+		affLost.Add(now - g.tried)
 	}
 	affRecord(kind, g.id.Load(), g.off.second, g.tog.second)
 	g.until = now + g.hold

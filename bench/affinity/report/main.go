@@ -76,6 +76,8 @@ func run() error {
 		{"programs", ".", "group", []string{"build", "./bench/affinity/programs"}},
 		{"scc", "bench/peers/affinity", "group", []string{"build", "github.com/boyter/scc/v3"}},
 		{"nsqd", "bench/peers/affinity", "group", []string{"test", "-c", "github.com/nsqio/nsq/nsqd"}},
+		{"nats", "bench/peers/servers", "group", []string{"test", "-c", "github.com/nats-io/nats-server/v2/test"}},
+		{"etcd", "bench/peers/servers", "group", []string{"test", "-c", "go.etcd.io/etcd/server/v3/storage/mvcc"}},
 		// It also runs where there is no environment to set a policy in.
 		{"runtime", ".", "off", []string{"test", "-c", "runtime"}},
 	} {
@@ -120,7 +122,7 @@ func run() error {
 		r.Results = append(r.Results, res)
 	}
 	if *only != "" {
-		fmt.Print(r.Table())
+		fmt.Print(r.Table(), "\n", r.ProcessorTime())
 		return nil
 	}
 	if r.Recovery, err = b.Measure(affinitybench.Row{Title: "recovery", Args: []string{"phases", "-talk", "1s"}, Metric: "recovery"}); err != nil {
