@@ -54,11 +54,10 @@ var Rows = []Row{
 	{Title: "mixed: talk, and work for all cores", Args: []string{"mixed", "-messages", "10000000", "-units", "3000"}, Metric: "all", Bound: true},
 	{Title: "scc over Go's own sources", Peer: "scc", Metric: "count"},
 	{Title: "nsqd, topic to channel (its own benchmark)", Peer: "nsqd", Metric: "put"},
-	{Title: "nats-server, publish and subscribe", Peer: "nats", Args: benchmark("Benchmark_____PubSubTwoConns", 300000), Metric: "op", Goal: 0.98},
-	{Title: "nats-server, eight queue subscribers", Peer: "nats", Args: benchmark("Benchmark___PubEightQueueSub", 300000), Metric: "op", Goal: 0.98},
-	{Title: "nats-server, eight queue subscribers by a route", Peer: "nats", Args: benchmark("Benchmark____Routed8QueueSub", 300000), Metric: "op", Goal: 0.98},
-	{Title: "etcd's store, put with watchers", Peer: "etcd", Args: benchmark("BenchmarkWatchableStoreWatchPutSync", 40000), Metric: "op", Goal: 0.98},
-	{Title: "etcd's store, put", Peer: "etcd", Args: benchmark("BenchmarkStorePut", 200000), Metric: "op", Goal: 0.98},
+	{Title: "nats-server, publish and subscribe", Peer: "nats", Args: benchmark("Benchmark_____PubSubTwoConns", 4000000), Metric: "op", Goal: 0.98},
+	{Title: "nats-server, eight queue subscribers", Peer: "nats", Args: benchmark("Benchmark___PubEightQueueSub", 3000000), Metric: "op", Goal: 0.98},
+	{Title: "etcd's watchable store, put", Peer: "etcd", Args: benchmark("BenchmarkWatchableStorePut", 5000), Metric: "op", Goal: 0.98},
+	{Title: "etcd's store, put", Peer: "etcd", Args: benchmark("BenchmarkStorePut", 5000), Metric: "op", Goal: 0.98},
 }
 
 // benchmark is the arguments for one of a program's own benchmarks.
