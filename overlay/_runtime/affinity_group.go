@@ -84,9 +84,9 @@ const (
 	affPhases   = 24              // six times scattered and together, each settle and measure
 	affEnough   = 3               // times that will do if all of one kind were better
 	affHolding  = 100
-	affLookNS   = 50 * 1000 * 1000 // between looks at the rate while a decision holds
-	affMaxHold  = 32               // periods
-	affWorth    = 800 * 1000       // touches a second below which a group is not worth the trial
+	affLookNS   = 50 * 1000 * 1000  // between looks at the rate while a decision holds
+	affMaxHold  = 32                // periods
+	affWorth    = 800 * 1000        // touches a second below which a group is not worth the trial
 	affGrace    = 200 * 1000 * 1000 // time that may be lost in trials
 	affPart     = 100               // and this part of the process's life
 )
