@@ -52,7 +52,7 @@ func placeOf(set uint64) int {
 	switch {
 	case set&heapBit != 0:
 		return inHeap
-	case set&(closureBit|1<<maxParams-1) != 0:
+	case set&(closureBit|(1<<maxParams-1)) != 0:
 		return inParam
 	case set&resultBit != 0:
 		return inRet

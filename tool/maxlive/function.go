@@ -346,7 +346,7 @@ func (f *function) deferEvents(skip func(*ssa.Function) bool) []event {
 					f.cause("defer in a loop without a bound", "", d.Pos())
 					break
 				}
-				times = satMul(times, l.runs())
+				times = satMul(times, l.runs(b))
 			}
 			for _, e := range f.leftBy(d, &cost) {
 				e.size = e.size.times(times)

@@ -164,16 +164,17 @@ func (f *function) chainLength(c *chain) (n uint64, one, ok bool) {
 			if l == nil || !f.loopKnown(l) {
 				return 0, false, false
 			}
-			times = satMul(times, l.runs())
+			times = satMul(times, l.runs(a.Block()))
 		}
 		n = satAdd(n, satMul(uint64(more), times))
 	}
 	return n, one, n <= maxBytes
 }
 
-// runs is how often the body can run.
-func (l *loop) runs() uint64 {
-	if l.check {
+// runs is how often a block of the loop can run: the header once more than the others
+// where it finds that the loop is done.
+func (l *loop) runs(b *ssa.BasicBlock) uint64 {
+	if l.check && b != l.header {
 		return l.entries - 1
 	}
 	return l.entries
@@ -243,7 +244,7 @@ func (f *function) ownUpdates(in *ssa.MakeMap) (n uint64, own bool) {
 			if l == nil || !f.loopKnown(l) {
 				return 0, false
 			}
-			times = satMul(times, l.runs())
+			times = satMul(times, l.runs(u.Block()))
 		}
 		n = satAdd(n, times)
 		for _, s := range shown {
