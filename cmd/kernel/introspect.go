@@ -38,6 +38,8 @@ func (k *kernel) introspect(config *initramfs.BootConfig) {
 		if err := pprof.Serve(inet.Default, uint16(config.Pprof), nil); err != nil {
 			warn("profiles: %v", err)
 		}
+	} else {
+		runtime.MemProfileRate = 0 // nobody can read the heap's profile: do not make one
 	}
 }
 

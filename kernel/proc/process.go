@@ -67,6 +67,7 @@ type Process struct {
 	deadTime     clockTimes     // of threads that ended; guarded by mu
 	told         clockTimes     // what was last told of the process; guarded by mu
 	deadFaults   int64          // guarded by mu
+	deadIO       IOCount        // guarded by mu
 	deadSwitches [2]int64       // guarded by mu
 	itimers      itimers        // guarded by mu
 	keep         [numKeeps]any  // guarded by mu

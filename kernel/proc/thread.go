@@ -76,6 +76,7 @@ type Thread struct {
 	kernelTicks int64       // estimate of the ticks spent in system calls
 	kernelBytes uint64      // estimate of the heap that system calls allocated
 	Faults      int64       // page faults
+	IO          IOCount     // written by the thread
 	yields      uint32
 	runner      *runner // the goroutine's, while it has one
 

@@ -90,6 +90,7 @@ func readFile(t *proc.Thread, f *vfs.File, length uint64) (n int, e linux.Errno)
 	} else {
 		n, e = f.Ops.Read(&t.Ctx, f, &t.Vec, 0)
 	}
+	t.IO.NoteRead(n)
 	f.NotifyRead(n)
 	return n, e
 }
@@ -128,6 +129,7 @@ func writeFile(t *proc.Thread, f *vfs.File, length uint64) (n int, e linux.Errno
 	} else {
 		n, e = f.Ops.Write(&t.Ctx, f, &t.Vec, 0)
 	}
+	t.IO.NoteWrite(n)
 	f.NotifyWrite(n)
 	return n, e
 }
@@ -161,6 +163,7 @@ func readAt(t *proc.Thread, f *vfs.File, length uint64, off int64) (int, linux.E
 		return 0, linux.EINVAL
 	}
 	n, e := f.Ops.Read(&t.Ctx, f, &t.Vec, off)
+	t.IO.NoteRead(n)
 	f.NotifyRead(n)
 	return n, e
 }
@@ -202,6 +205,7 @@ func writeAt(t *proc.Thread, f *vfs.File, length uint64, off int64) (n int, e li
 	} else {
 		n, e = f.Ops.Write(&t.Ctx, f, &t.Vec, off)
 	}
+	t.IO.NoteWrite(n)
 	f.NotifyWrite(n)
 	return n, e
 }

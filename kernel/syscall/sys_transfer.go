@@ -59,6 +59,8 @@ func transfer(t *proc.Thread, dst, src *vfs.File, in, out int64, n int) (done in
 			e = linux.ERESTARTSYS
 		}
 	}
+	t.IO.NoteRead(done)
+	t.IO.NoteWrite(done)
 	if done > 0 {
 		src.NotifyRead(done)
 		dst.NotifyWrite(done)

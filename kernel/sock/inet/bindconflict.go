@@ -75,7 +75,7 @@ func (s *inetSock) owner() (o owner, ok bool) {
 // ownAddr is the socket's own address.
 func (s *inetSock) ownAddr() (fa tcpip.FullAddress) {
 	if t, ok := s.self.(*TCP); ok && t.far.Load() != nil {
-		return t.here
+		return t.here()
 	}
 	if p := s.ep.Load(); p != nil {
 		fa, _ = p.GetLocalAddress()
@@ -146,7 +146,7 @@ const (
 
 // add remembers the end s of a connection for so many nanoseconds.
 func (w *timeWaits) add(s *TCP, ns int64) {
-	x := waiting{wait.Now() + ns, s.here.Addr, s.here.Port, s.Opt.Has(sock.ReuseAddr), s.Opt.Has(sock.ReusePort)}
+	x := waiting{wait.Now() + ns, s.hereAddr, s.herePort, s.Opt.Has(sock.ReuseAddr), s.Opt.Has(sock.ReusePort)}
 	w.mu.Lock()
 	if len(w.ring) < maxTimeWaits {
 		w.ring = append(w.ring, x)
@@ -219,8 +219,8 @@ func (s *inetSock) unindex() {
 // connected counts a connection for the ports of both ends, disconnected undoes
 // that when the second end is closed.
 func (s *TCP) connected(x *TCP) {
-	s.net.conns[s.here.Port].Add(1)
-	s.net.conns[x.here.Port].Add(1)
+	s.net.conns[s.herePort].Add(1)
+	s.net.conns[x.herePort].Add(1)
 	s.net.counts.opens.Add(1)
 }
 
@@ -230,8 +230,8 @@ func (s *TCP) disconnected(x *TCP) {
 		one = x
 	}
 	if one.shut.Or(halfGone)&halfGone != 0 {
-		s.net.conns[s.here.Port].Add(-1)
-		s.net.conns[x.here.Port].Add(-1)
+		s.net.conns[s.herePort].Add(-1)
+		s.net.conns[x.herePort].Add(-1)
 	}
 }
 

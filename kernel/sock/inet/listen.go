@@ -227,7 +227,7 @@ func (s *TCP) inFinWait() (o owner, ok bool) {
 		return o, false
 	}
 	return owner{
-		addr: x.here.Addr, port: x.here.Port, v6: x.v6, over: true,
+		addr: x.hereAddr, port: x.herePort, v6: x.v6, over: true,
 		reuseAddr: x.Opt.Has(sock.ReuseAddr), reusePort: x.Opt.Has(sock.ReusePort),
 	}, true
 }

@@ -160,8 +160,8 @@ func (s *TCP) join(c *kern.Ctx, j *lateJoin) linux.Errno {
 	l := j.l
 	x := s.net.bareTCP(c, l.Domain)
 	x.UID, x.GID = l.UID, l.GID
-	x.here.Addr, x.here.Port = j.dst, l.bound.Port
-	s.here.Addr, s.here.Port = j.here.Addr, j.here.Port
+	x.hereAddr, x.herePort = j.dst, l.bound.Port
+	s.hereAddr, s.herePort = j.here.Addr, j.here.Port
 	x.state.Store(stLocal)
 	x.far.Store(s)
 	s.net.all.add(&x.inetSock)

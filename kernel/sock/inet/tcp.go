@@ -24,20 +24,18 @@ import (
 type inetSock struct {
 	sock.Base
 	net  *Net       // immutable
-	v6   bool       // immutable: AF_INET6
 	user *kern.User // who made it, and is charged for what it keeps; immutable
 
 	claimed atomic.Uint32 // a port that user is charged for
 	indexed uint16        // in Net.bound; written with Net.binding held
+	v6      bool          // immutable: AF_INET6
+	v6Only  atomic.Bool   // IPV6_V6ONLY, as in ip
+	peekOff atomic.Int32  // SO_PEEK_OFF of UDP
 
-	v6Only atomic.Bool // IPV6_V6ONLY, as in ip
-
-	mu sync.Mutex
-	ip ipOptions                // guarded by mu
-	ep atomic.Pointer[netPoint] // set once, under mu
-
-	peekOff atomic.Int32 // SO_PEEK_OFF of UDP
-	zero    atomic.Pointer[zeroCopies]
+	mu   sync.Mutex
+	ip   ipOptions                // guarded by mu
+	ep   atomic.Pointer[netPoint] // set once, under mu
+	zero atomic.Pointer[zeroCopies]
 
 	next, prev *inetSock // guarded by net.all.mu
 	self       shown     // immutable: the socket that this is part of
@@ -87,35 +85,42 @@ func (p *netPoint) close() {
 	p.wq.EventUnregister(&p.entry)
 }
 
-// TCP is a stream socket.
+// TCP is a stream socket. Its fields are in an order that leaves no holes: a connection
+// within the machine makes two, and the next size of the allocator is dearer.
 type TCP struct {
 	inetSock
 	state atomic.Int32
-	opt   tcpOptions  // guarded by mu
 	held  atomic.Bool // MSG_MORE holds data back
+	opt   tcpOptions  // guarded by mu
 
 	// A connection within the machine (local.go).
 	in       sock.Flow
 	far      atomic.Pointer[TCP] // the other end; set once, and taken away by connect to AF_UNSPEC
+	finTime  atomic.Int64        // until when it keeps its port, closed before the other end
+	to       *lateJoin           // guarded by mu: what a late or deferred connection needs
+	hereAddr tcpip.Address       // own address; immutable once far is set
+	herePort uint16              // its port; immutable once far is set
+	port     uint16              // to give back to net.ports; 0 for none
+	begun    bool                // guarded by mu: connect said EINPROGRESS
+	bindPort bool                // guarded by mu: bind was asked for a port
 	shut     atomic.Uint32       // shutRd, shutWr
 	fin      atomic.Bool         // the other end has said that it sends no more
 	cut      atomic.Bool         // the other end is gone and one write was lost to it
-	here     tcpip.FullAddress   // own address; immutable once far is set
-	port     uint16              // to give back to net.ports; 0 for none
-	finTime  atomic.Int64        // until when it keeps its port, closed before the other end
-	linger2  atomic.Int32        // TCP_LINGER2, as in opt
 	first    atomic.Bool         // this end has sent its FIN first
-	begun    bool                // guarded by mu: connect said EINPROGRESS
-	to       *lateJoin           // guarded by mu: what a late or deferred connection needs
-	bindPort bool                // guarded by mu: bind was asked for a port
+	spent    atomic.Bool         // a connection within the machine was cut by connect: the next goes through netstack
 	hold     holding             // what TCP_CORK and MSG_MORE keep back
 
-	spent       atomic.Bool  // a connection within the machine was cut by connect: the next goes through netstack
 	corked      atomic.Bool  // TCP_CORK, as in opt
 	inq         atomic.Bool  // TCP_INQ, as in opt
+	linger2     atomic.Int32 // TCP_LINGER2, as in opt
 	deferAccept atomic.Int32 // TCP_DEFER_ACCEPT, as in opt
 
 	*listening // a listening socket's; set by the first listen, guarded by mu
+}
+
+// here is the own address of an end of a connection within the machine.
+func (s *TCP) here() tcpip.FullAddress {
+	return tcpip.FullAddress{Addr: s.hereAddr, Port: s.herePort}
 }
 
 // listening is what only a socket that listens has.
@@ -602,7 +607,7 @@ func (s *TCP) Release(*vfs.File) {
 // LocalAddr is getsockname(2).
 func (s *TCP) LocalAddr(a *sock.Addr) linux.Errno {
 	if s.far.Load() != nil {
-		putAddr(a, s.here, s.v6)
+		putAddr(a, s.here(), s.v6)
 		return 0
 	}
 	var fa tcpip.FullAddress
@@ -619,7 +624,7 @@ func (s *TCP) PeerAddr(a *sock.Addr) linux.Errno {
 		if s.over() {
 			return linux.ENOTCONN
 		}
-		putAddr(a, x.here, s.v6)
+		putAddr(a, x.here(), s.v6)
 		return 0
 	}
 	p := s.ep.Load()

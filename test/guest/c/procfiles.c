@@ -285,3 +285,25 @@ TEST(calls, "syscall and mountstats")
 	stat("/proc/self/mountstats", &st);
 	say("mode %o", st.st_mode);
 }
+
+// counts reads a line of /proc/self/io.
+static long counted(const char *what)
+{
+	const char *at = strstr(slurp("/proc/self/io"), what);
+	return at ? atol(at + strlen(what)) : -1;
+}
+
+TEST(moved, "what calls moved")
+{
+	char buf[1000] = "";
+	int p[2];
+	must(pipe(p), "pipe");
+	long rchar = counted("rchar: "), wchar = counted("wchar: "), syscr = counted("syscr: "), syscw = counted("syscw: ");
+	for (int i = 0; i < 20; i++) {
+		write(p[1], buf, sizeof buf);
+		read(p[0], buf, sizeof buf);
+	}
+	long r = counted("rchar: ") - rchar, w = counted("wchar: ") - wchar, nr = counted("syscr: ") - syscr, nw = counted("syscw: ") - syscw;
+	say("read %s, written %s, reads %s, writes %s", r >= 20000 && r < 24000 ? "20000" : "?", w == 20000 ? "20000" : "?",
+	    nr >= 20 && nr < 60 ? "20" : "?", nw == 20 ? "20" : "?");
+}
