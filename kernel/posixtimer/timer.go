@@ -8,6 +8,7 @@ package posixtimer
 import (
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"hardtack/abi/linux"
@@ -28,10 +29,11 @@ type Notify struct {
 // Timer is one timer.
 type Timer struct {
 	ktime.Timer
-	id     int32             // immutable
-	proc   *proc.Process     // immutable
-	notify Notify            // immutable
-	signal *proc.TimerSignal // immutable
+	id      int32             // immutable
+	proc    *proc.Process     // immutable
+	notify  Notify            // immutable
+	signal  *proc.TimerSignal // immutable
+	overrun atomic.Int32      // expirations since the signal that was sent last
 }
 
 // table is the timers of one process.
@@ -79,9 +81,6 @@ func Create(p *proc.Process, c ktime.Clock, n Notify) (int32, linux.Errno) {
 		t.notify.Value = uint64(t.id)
 	}
 	t.Init(c, t.expired, nil)
-	if c.Now == nil {
-		signal.Timer = &t.Timer
-	}
 	tab.timers[t.id] = t
 	return t.id, 0
 }
@@ -142,8 +141,8 @@ func (t *Timer) end() {
 	t.signal.End(t.proc)
 }
 
-// Overrun returns how many expirations came while the signal was pending that was taken last.
-func (t *Timer) Overrun() int32 { return t.signal.Overrun() }
+// Overrun returns how many expirations came while the last signal was pending.
+func (t *Timer) Overrun() int32 { return t.overrun.Load() }
 
 // expired is the call-back: it counts and sends the signal. A timer without one is
 // only asked for its time, which needs no call-back.
@@ -151,16 +150,14 @@ func (t *Timer) expired() {
 	if t.notify.How == linux.SIGEV_NONE {
 		return
 	}
-	n := uint64(0)
-	if t.signal.Timer == nil {
-		n = t.TakeOnly()
-	}
-	info := linux.Siginfo{Signo: int32(t.notify.Signal), Code: linux.SI_TIMER}
-	info.SetTimer(t.id, 0, t.notify.Value)
-	n, sent := t.signal.Send(t.proc, t.notify.Thread, &info, n)
-	if n == 0 { // who counted has set the alarm
+	n := t.TakeOnly()
+	if n == 0 {
 		return
 	}
+	info := linux.Siginfo{Signo: int32(t.notify.Signal), Code: linux.SI_TIMER}
+	info.SetTimer(t.id, int32(min(n-1, math.MaxInt32)), t.notify.Value)
+	overrun, sent := t.signal.Send(t.proc, t.notify.Thread, &info)
+	t.overrun.Store(overrun)
 	delay := time.Duration(0)
 	if !sent {
 		delay = t.signal.Delay()

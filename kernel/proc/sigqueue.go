@@ -103,9 +103,6 @@ func (q *sigQueue) takeSignal(sig linux.Signal) linux.Siginfo {
 			}
 			found = true
 			info = e.info
-			if e.timer != nil {
-				e.timer.recount(&info)
-			}
 			q.unlink(prev, e)
 		} else {
 			prev = e

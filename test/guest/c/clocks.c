@@ -61,43 +61,6 @@ TEST(order, "what is looked at first")
 	say("a user may ask: %d", syscall(SYS_adjtimex, &tx) >= 0);
 }
 
-static int64_t now_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
-}
-
-TEST(counted, "expirations are counted up to when the signal is taken")
-{
-	sigset_t set;
-	sigemptyset(&set);
-	sigaddset(&set, SIGUSR2);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	struct sigevent ev = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR2};
-	struct itimerspec its = {{0, 10000}, {0, 20000000}};
-	timer_t t;
-	if (timer_create(CLOCK_MONOTONIC, &ev, &t) < 0 || timer_settime(t, 0, &its, NULL) < 0)
-		return;
-	int64_t start = now_ns();
-	for (int i = 0; i < 5; i++) {
-		nanosleep(&(struct timespec){0, 37000000}, NULL);
-		int64_t before = now_ns();
-		siginfo_t info;
-		int got = sigwaitinfo(&set, &info);
-		int64_t after = now_ns();
-		int64_t counted = info.si_overrun + 1LL, passed = (before - start - (i ? 0 : 20000000)) / 10000;
-		printf("%d: %s, %s, %s\n", i, got == SIGUSR2 ? "a signal" : "none", counted >= passed - 1 ? "all counted" : "some not counted",
-		       timer_getoverrun(t) == info.si_overrun ? "the same" : "not the same");
-		if (counted < passed - 1)
-			printf("%lld of %lld\n", (long long)counted, (long long)passed);
-		start = after;
-	}
-	timer_delete(t);
-	while (sigtimedwait(&set, NULL, &(struct timespec){0, 0}) > 0)
-		;
-}
-
 TEST(overlimit, "classic signals keep their information beyond RLIMIT_SIGPENDING")
 {
 	struct rlimit l = {0, 0};
