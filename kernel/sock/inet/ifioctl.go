@@ -130,6 +130,8 @@ func (n *Net) deviceIoctl(c *kern.Ctx, cmd uint32, arg uint64) (uint64, linux.Er
 		return n.ifconf(c, arg)
 	case linux.SIOCGIFBR, linux.SIOCSIFBR, linux.SIOCBRADDBR, linux.SIOCBRDELBR, linux.SIOCGIFVLAN, linux.SIOCSIFVLAN:
 		return 0, linux.ENOPKG
+	case linux.SIOCGSTAMP, linux.SIOCGSTAMPNS: // of sockets that have no times
+		return 0, linux.ENOTTY
 	}
 	var r [linux.SizeofIfreq]byte
 	if _, e := c.Mem.CopyIn(r[:], uio.Addr(arg)); e != 0 {
