@@ -60,8 +60,8 @@ names each that differs. They are of these kinds:
 - Splice and sendfile move bytes of a few files (devices, /proc) that Linux refuses.
 - /proc and /sys: some files can be moved in, polled or written otherwise; rights of links
   in /proc/PID/fd, statx masks and attributes of the files there.
-- /proc lacks `pressure`, `softirqs` and `slabinfo`, and /proc/PID lacks `stack`, `ns`, `attr`,
-  `numa_maps`, `clear_refs`, `timers`, `sched` and `autogroup`. /proc/PID/io counts calls and
+- /proc lacks pressure, softirqs and slabinfo, and /proc/PID lacks stack, ns, attr,
+  numa_maps, clear_refs, timers, sched and autogroup. /proc/PID/io counts calls and
   their bytes, not what came from disks.
 - Sockets: options that are kept and have no effect on Linux are refused, default buffer
   sizes, what is told of a connection whose peer has gone.
