@@ -27,6 +27,9 @@ type txQueue struct {
 	nfree int                       // guarded by mu
 	segs  [txMaxSlots]queue.Segment // guarded by mu; scratch
 	drops uint64                    // guarded by mu; frames too long for any queue
+
+	stuck   bool   // guarded by mu; stuckAt has been set
+	stuckAt uint16 // guarded by mu; what was sent when a sender was refused last
 }
 
 func (t *txQueue) init(p driver.Platform, q *queue.Queue) bool {
@@ -101,6 +104,7 @@ func (t *txQueue) send(pkts []netdev.Frame) int {
 		// they have gone meanwhile, more fit now.
 		t.refused.Store(true)
 		if !t.q.EnableInterrupts(uint16(t.q.Pending() / 2)) {
+			t.remind()
 			break
 		}
 		t.refused.Store(false)
@@ -109,6 +113,17 @@ func (t *txQueue) send(pkts []netdev.Frame) int {
 		t.q.Publish()
 	}
 	return n
+}
+
+// remind tells the device again of what waits if it has sent nothing since a sender was
+// refused before: a ring was once seen to stay full for ever under QEMU, which had set its
+// event index and was not looking.
+func (t *txQueue) remind() {
+	if used := t.q.Used(); t.stuck && used == t.stuckAt {
+		t.q.Notify()
+	} else {
+		t.stuck, t.stuckAt = true, used
+	}
 }
 
 func (t *txQueue) addAll(pkts []netdev.Frame) int {

@@ -230,6 +230,12 @@ func (q *Queue) Publish() {
 	}
 }
 
+// Notify tells the device to look at the queue, whether it asked for that or not.
+func (q *Queue) Notify() { q.notifier.Notify(q.index) }
+
+// Used returns the index up to which completions were taken.
+func (q *Queue) Used() uint16 { return q.used }
+
 // deviceWants reports whether the device asked to be notified of one of the
 // requests from old up to published (section 2.7.10).
 func (q *Queue) deviceWants(old uint16) bool {
