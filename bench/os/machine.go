@@ -101,6 +101,7 @@ type Machine struct {
 	output  strings.Builder // guarded by mu
 	booted  time.Duration   // guarded by mu: until init's first line
 	ready   bool            // guarded by mu: init ran its commands
+	ended   string          // guarded by mu: how QEMU ended
 }
 
 // command is the QEMU (or `hardtack run`) command line of a boot.
@@ -228,7 +229,10 @@ func (b Boot) Start(d Dirs, linux LinuxKernel) (*Machine, error) {
 	m.pid = cmd.Process.Pid
 	go func() {
 		m.read(out)
-		cmd.Wait() // the output tells how it went
+		cmd.Wait() // the output tells how it went, and if there is none, this:
+		m.mu.Lock()
+		m.ended = cmd.ProcessState.String()
+		m.mu.Unlock()
 		os.RemoveAll(dir)
 		close(m.done)
 	}()
@@ -267,7 +271,8 @@ func (m *Machine) Wait() ([]Result, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.ready {
-		return m.results, fmt.Errorf("the machine did not finish; its console:\n%s", tail(m.output.String()))
+		return m.results, fmt.Errorf("the machine did not finish (%s after %v); its console:\n%s",
+			m.ended, time.Since(m.started).Round(time.Millisecond), tail(m.output.String()))
 	}
 	return m.results, nil
 }

@@ -3,6 +3,7 @@ package peer
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -168,18 +169,31 @@ func (l *linuxPeer) start(f *farm, command string) (*osbench.Machine, error) {
 		Disk: f.file.Name(), Driver: "virtio", Timeout: 20 * time.Minute}.Start(l.dirs, l.kernel)
 }
 
+// boot boots Linux for a command and waits for its end. A machine that ends before
+// its console shows a line has not come to the command: it is booted again.
+func (l *linuxPeer) boot(f *farm, command string) (*osbench.Machine, error) {
+	var ends error
+	for range 3 {
+		m, err := l.start(f, command)
+		if err != nil {
+			return nil, err
+		}
+		if _, err = m.Wait(); err == nil || m.Output() != "" {
+			return m, err
+		}
+		ends = errors.Join(ends, err)
+	}
+	return nil, ends
+}
+
 // run boots Linux for a command and returns the lists that it made, by disk.
 func (l *linuxPeer) run(f *farm, what string, first, count int, more ...any) (map[int]string, error) {
-	m, err := l.start(f, f.command(what, first, count, more...))
+	m, err := l.boot(f, f.command(what, first, count, more...))
 	if err != nil {
 		return nil, err
 	}
-	_, err = m.Wait()
-	if err == nil && !strings.Contains(m.Output(), "peer "+what+" ok") {
-		err = fmt.Errorf("no end of %s on Linux:\n%s", what, m.Output())
-	}
-	if err != nil {
-		return nil, err
+	if !strings.Contains(m.Output(), "peer "+what+" ok") {
+		return nil, fmt.Errorf("no end of %s on Linux:\n%s", what, m.Output())
 	}
 	var length [8]byte
 	if _, err := f.file.ReadAt(length[:], f.report()); err != nil {

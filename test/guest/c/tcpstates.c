@@ -348,22 +348,39 @@ static int place(int type, int where, int use, int port, int *error)
 	return fd;
 }
 
+// quiet_port is a port that is free at every address of both families. It is not
+// one that the kernel hands out, so no other process comes upon it.
+static int quiet_port(int type)
+{
+	static int next;
+	if (next == 0)
+		next = 61000 + getpid() % 4000;
+	for (;; next++) {
+		int e;
+		close(place(type, 3, 0, htons(next), &e));
+		if (e == 0)
+			return htons(next);
+		if (next == 65535)
+			must(-1, "no free port");
+	}
+}
+
 static void matrix(int type, int listens)
 {
 	char line[300];
 	for (int i = 0; i < 7; i++)
 		for (int u = 0; u < 4; u++) {
 			int n = sprintf(line, "%s %s:", places[i].name, uses[u].name), e;
-			int first = place(type, i, u, 0, &e);
-			struct sockaddr_in6 s;
-			socklen_t len = sizeof s;
-			getsockname(first, (void *)&s, &len);
+			int port = quiet_port(type);
+			int first = place(type, i, u, port, &e);
+			if (e)
+				say("the first: %s", name_of(e));
 			if (listens)
 				listen(first, 1);
 			for (int j = 0; j < 7; j++) {
 				n += sprintf(line + n, " ");
 				for (int v = 0; v < 4; v++) {
-					int second = place(type, j, v, s.sin6_port, &e);
+					int second = place(type, j, v, port, &e);
 					if (e == 0 && listens && listen(second, 1) < 0)
 						e = -1;
 					n += sprintf(line + n, "%c", e == 0 ? '+' : e == EADDRINUSE ? '-' : e == -1 ? 'l' : '?');
