@@ -116,7 +116,11 @@ func (b *Boot) command(d Dirs, linux LinuxKernel, dir string) ([]string, error) 
 		return nil, err
 	}
 	if b.OS == OnHardtack {
-		arg := []string{filepath.Join(d.Repo, "bin", "hardtack"), "run", "--cpus", strconv.Itoa(b.CPUs),
+		tool := d.Tool
+		if tool == "" {
+			tool = filepath.Join(d.Repo, "bin", "hardtack")
+		}
+		arg := []string{tool, "run", "--cpus", strconv.Itoa(b.CPUs),
 			"--memory", b.Memory, "--machine", b.Machine, "--accel", "tcg",
 			"--qemu-arg", "-cpu", "--qemu-arg", cpuModel,
 			"--qemu-arg", "-name", "--qemu-arg", threadNames}

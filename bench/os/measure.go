@@ -17,6 +17,7 @@ type Bench struct {
 	Reps    int           // repetitions of what takes time on the wall
 	Load    time.Duration // length of one load from the host
 	Log     func(format string, args ...any)
+	Kernel  string // of Hardtack; empty for bin/kernel.elf
 }
 
 // Instructions are guest instructions per operation: row → system → figure.
@@ -63,7 +64,7 @@ func (b *Bench) CountInstructions() (Instructions, error) {
 		}
 		for _, system := range b.Systems {
 			b.Log("%v: counting instructions, servers %v", system, group.servers)
-			m, err := Boot{OS: system, Root: root, CPUs: 1, Memory: "512M", ICount: true,
+			m, err := Boot{OS: system, Root: root, CPUs: 1, Memory: "512M", ICount: true, Kernel: b.Kernel,
 				Machine: b.Machine, Timeout: 10 * time.Minute}.Start(b.Dirs, b.Linux)
 			if err != nil {
 				return nil, err

@@ -12,6 +12,7 @@ import (
 type Dirs struct {
 	Repo  string // the module's root
 	Cache string // Repo/build/bench
+	Tool  string // the command hardtack; empty for Repo/bin/hardtack
 }
 
 // FindDirs looks for go.mod from the working directory upwards.
