@@ -19,7 +19,7 @@ help:
 	@echo 'make build   bin/hardtack and the kernel image bin/kernel.elf'
 	@echo 'make install  the command, the kernel, the C and Go libraries and the guides to PREFIX (/usr/local)'
 	@echo 'make install-libraries  the same without the kernel'
-	@echo 'make test    vet, unit tests, tests in the guest'
+	@echo 'make test    lint, unit tests, tests in the guest'
 	@echo 'make crash   20,000 crashed and 10,000 damaged disks, Linux beside us, files tortured (two hours on two cores)'
 	@echo 'make suites  the suites of CPython and Go, here and on this Linux, compared (an hour or more)'
 	@echo 'make storm   CPUs that wake one another, and system calls at random, on many machines (STORM=60 seconds each)'
@@ -69,8 +69,7 @@ check: deps build bin/demo build/demo.tar
 
 # The tests that boot a guest look for this variable.
 test: export HARDTACK_GUEST = 1
-test: deps deps-cc deps-pc deps-fs deps-apt
-	$(GO) vet ./...
+test: deps deps-cc deps-pc deps-fs deps-apt lint
 	$(GO) test -timeout 60m ./...
 
 # The long form of some tests; each state is recovered, compared and checked.
@@ -167,6 +166,7 @@ profile: deps deps-cc build
 lint:
 	@bad=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$bad" ]; then echo "gofmt: $$bad" >&2; exit 1; fi
 	$(GO) vet ./...
+	$(GO) mod tidy -diff
 	$(GO) run $(STATICCHECK) ./...
 	$(GO) run ./cmd/hardtack vet-msg ./idl/... ./msg/...
 

@@ -2,8 +2,6 @@
 
 package lock
 
-const checking = false
-
 // Checker gives a lock its place in the order of locks; see the package comment.
 type Checker struct{}
 

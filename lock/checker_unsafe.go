@@ -12,8 +12,6 @@ import (
 	"unsafe"
 )
 
-const checking = true
-
 // Checker gives a lock its place in the order of locks; see the package comment.
 type Checker struct {
 	rank int

@@ -142,7 +142,8 @@ func TestZeroValues(t *testing.T) {
 		fn()
 	}
 	none := func(Ctx, int) int { return 0 }
-	says("context.Background()", func() { Run(nil, func(Ctx) int { return 0 }) }) //nolint:staticcheck // that is what it is about
+	//lint:ignore SA1012 a nil context is what this is about
+	says("context.Background()", func() { Run(nil, func(Ctx) int { return 0 }) })
 	says("function", func() { Run[int](context.Background(), nil) })
 	says("task.New", func() { RunOn(new(Runtime), context.Background(), func(Ctx) int { return 0 }) })
 	says("task.New", func() { RunOn(nil, context.Background(), func(Ctx) int { return 0 }) })

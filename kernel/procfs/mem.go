@@ -40,7 +40,7 @@ func (m *memFile) Read(_ *kern.Ctx, _ *vfs.File, v *uio.Vec, off int64) (done in
 	b := make([]byte, min(v.Len(), mem.PageSize))
 	for v.Len() > 0 && e == 0 {
 		piece := b[:min(len(b), v.Len())]
-		n := len(piece)
+		var n int
 		if m.pages {
 			n = m.entries(piece, uint64(off)+uint64(done))
 		} else {

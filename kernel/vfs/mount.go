@@ -41,17 +41,8 @@ func (p Path) Zero() bool { return p.Dentry == nil }
 // Inode returns the file.
 func (p Path) Inode() *Inode { return p.Dentry.Inode }
 
-// hold adds a user for somebody who is one already, tryHold for who found the place
-// just now; false: the mount has ended.
-func (p Path) hold() {
-	if p.Mnt != nil {
-		p.Mnt.users.Add(1)
-		if p.Mnt.stale.Load() {
-			p.Mnt.stale.Store(false)
-		}
-	}
-}
-
+// tryHold adds a user of the mount for somebody who found the place just now. It
+// reports false if the mount has ended.
 func (p Path) tryHold() bool {
 	for m := p.Mnt; m != nil; {
 		n := m.users.Load()

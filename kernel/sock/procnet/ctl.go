@@ -219,7 +219,6 @@ func reservedPorts() sysctl.File {
 }
 
 func tcpFiles() []sysctl.File {
-	const most = sysctl.MaxInt
 	seconds := func(v int64) time.Duration { return time.Duration(v) * time.Second }
 	return []sysctl.File{
 		sysctl.Int("net/ipv4/tcp_keepalive_time", &kern.KeepTime, 1, math.MaxInt32/1000),
