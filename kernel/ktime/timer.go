@@ -154,6 +154,17 @@ func (t *Timer) TakeOnly() uint64 {
 	return t.takeLocked(t.now())
 }
 
+// Catch returns the expirations since the last Take, and waits for the next without
+// the delay that Resume may have been given.
+func (t *Timer) Catch() uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.now()
+	n := t.takeLocked(now)
+	t.rearm(now)
+	return n
+}
+
 // Resume waits for the next expiration, for at least d. No expiration is lost, they
 // are counted from the clock.
 func (t *Timer) Resume(d time.Duration) {

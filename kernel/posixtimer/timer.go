@@ -8,7 +8,6 @@ package posixtimer
 import (
 	"math"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"hardtack/abi/linux"
@@ -29,11 +28,10 @@ type Notify struct {
 // Timer is one timer.
 type Timer struct {
 	ktime.Timer
-	id      int32             // immutable
-	proc    *proc.Process     // immutable
-	notify  Notify            // immutable
-	signal  *proc.TimerSignal // immutable
-	overrun atomic.Int32      // expirations since the signal that was sent last
+	id     int32             // immutable
+	proc   *proc.Process     // immutable
+	notify Notify            // immutable
+	signal *proc.TimerSignal // immutable
 }
 
 // table is the timers of one process.
@@ -81,6 +79,7 @@ func Create(p *proc.Process, c ktime.Clock, n Notify) (int32, linux.Errno) {
 		t.notify.Value = uint64(t.id)
 	}
 	t.Init(c, t.expired, nil)
+	signal.Catch = t.Timer.Catch
 	tab.timers[t.id] = t
 	return t.id, 0
 }
@@ -141,8 +140,16 @@ func (t *Timer) end() {
 	t.signal.End(t.proc)
 }
 
-// Overrun returns how many expirations came while the last signal was pending.
-func (t *Timer) Overrun() int32 { return t.overrun.Load() }
+// Set arms the timer, or disarms it, and returns what it was set to.
+func (t *Timer) Set(s ktime.Setting, absolute bool) ktime.Setting {
+	old := t.Timer.Set(s, absolute)
+	t.signal.Reset(t.proc)
+	return old
+}
+
+// Overrun returns how many expirations came while the signal was pending that was
+// taken last.
+func (t *Timer) Overrun() int32 { return t.signal.Overrun() }
 
 // expired is the call-back: it counts and sends the signal. A timer without one is
 // only asked for its time, which needs no call-back.
@@ -156,10 +163,8 @@ func (t *Timer) expired() {
 	}
 	info := linux.Siginfo{Signo: int32(t.notify.Signal), Code: linux.SI_TIMER}
 	info.SetTimer(t.id, int32(min(n-1, math.MaxInt32)), t.notify.Value)
-	overrun, sent := t.signal.Send(t.proc, t.notify.Thread, &info)
-	t.overrun.Store(overrun)
 	delay := time.Duration(0)
-	if !sent {
+	if !t.signal.Send(t.proc, t.notify.Thread, &info) {
 		delay = t.signal.Delay()
 	}
 	t.Resume(delay)

@@ -43,6 +43,11 @@ func (t *Thread) takeSignal() {
 		if !ok {
 			break
 		}
+		if s := t.takenTimer(&info); s != nil {
+			p.mu.Unlock()
+			s.settle(&info)
+			p.mu.Lock()
+		}
 		sig := info.Signal()
 		act := p.sig.actions.get(sig)
 		if act.Handler == linux.SIG_IGN {

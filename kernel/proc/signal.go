@@ -307,13 +307,18 @@ func (t *Thread) BlocksOrIgnores(sig linux.Signal) bool {
 func (t *Thread) DequeueSignal(set linux.SigSet) (linux.Siginfo, bool) {
 	p := t.Proc
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	info, ok := t.sig.pending.take(set)
 	if !ok {
 		info, ok = p.takeShared(set)
 	}
+	var timer *TimerSignal
 	if ok {
+		timer = t.takenTimer(&info)
 		t.recalc()
+	}
+	p.mu.Unlock()
+	if timer != nil {
+		timer.settle(&info)
 	}
 	return info, ok
 }

@@ -21,6 +21,7 @@ type queued struct {
 type sigQueue struct {
 	set         linux.SigSet
 	first, last *queued
+	timer       *TimerSignal // of the signal that was taken last; see takenTimer
 }
 
 // put appends a signal. A classic signal that is pending already is merged
@@ -103,6 +104,7 @@ func (q *sigQueue) takeSignal(sig linux.Signal) linux.Siginfo {
 			}
 			found = true
 			info = e.info
+			q.timer = e.timer
 			q.unlink(prev, e)
 		} else {
 			prev = e

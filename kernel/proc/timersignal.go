@@ -1,7 +1,9 @@
 package proc
 
 import (
+	"cmp"
 	"math"
+	"sync/atomic"
 	"time"
 
 	"hardtack/abi/linux"
@@ -26,6 +28,13 @@ func (s *TimerSignal) Delay() time.Duration { return timerDelay(s.entry.user) }
 // place is charged to the user when the timer is made, so that a timer's signal
 // always finds room.
 type TimerSignal struct {
+	// Catch returns the timer's expirations that nobody counted, up to now, and lets it
+	// go on. Set before the first Send, immutable then. It takes the timer's lock, under
+	// which a timer of CPU time takes Process.mu: it is called without that.
+	Catch func() uint64
+
+	overrun atomic.Int32 // what the signal that was taken last stood for beside its own
+
 	entry  queued // its user is immutable
 	queued bool   // entry is in a queue; guarded by Process.mu
 	ended  bool   // the timer is gone; guarded by Process.mu
@@ -49,18 +58,16 @@ func (p *Process) NewTimerSignal() (*TimerSignal, linux.Errno) {
 }
 
 // Send queues the signal for a thread or (nil) the process. If it is queued still,
-// the timer's expirations go to its overrun count. It returns that count, and whether
-// the signal was queued: it is not if it is pending still, by another timer, or ignored.
-func (s *TimerSignal) Send(p *Process, to *Thread, info *linux.Siginfo) (overrun int32, sent bool) {
+// the timer's expirations go to its overrun count. It reports whether the signal was
+// queued: it is not if it is pending still, by another timer, or ignored.
+func (s *TimerSignal) Send(p *Process, to *Thread, info *linux.Siginfo) (sent bool) {
 	var after notice
 	p.mu.Lock()
 	if s.queued {
-		id, more := info.Timer()
-		_, n := s.entry.info.Timer()
-		sum := int32(min(int64(n)+int64(more)+1, math.MaxInt32))
-		s.entry.info.SetTimer(id, sum, s.entry.info.Value())
+		_, more := info.Timer()
+		addOverrun(&s.entry.info, uint64(more)+1)
 		p.mu.Unlock()
-		return sum, false
+		return false
 	}
 	if !s.ended {
 		p.queueLocked(to, info, s, &after)
@@ -68,8 +75,46 @@ func (s *TimerSignal) Send(p *Process, to *Thread, info *linux.Siginfo) (overrun
 	sent = s.queued
 	p.mu.Unlock()
 	after.deliver()
-	_, overrun = info.Timer()
-	return overrun, sent
+	return sent
+}
+
+func addOverrun(info *linux.Siginfo, more uint64) {
+	id, n := info.Timer()
+	info.SetTimer(id, int32(min(uint64(n)+more, math.MaxInt32)), info.Value())
+}
+
+// Overrun is timer_getoverrun.
+func (s *TimerSignal) Overrun() int32 { return s.overrun.Load() }
+
+// Reset forgets what was counted: the timer is set anew.
+func (s *TimerSignal) Reset(p *Process) {
+	p.mu.Lock()
+	if s.queued {
+		id, _ := s.entry.info.Timer()
+		s.entry.info.SetTimer(id, 0, s.entry.info.Value())
+	}
+	p.mu.Unlock()
+	s.overrun.Store(0)
+}
+
+// settle counts what expired while the signal was queued, for who has taken it. It is
+// called without Process.mu.
+func (s *TimerSignal) settle(info *linux.Siginfo) {
+	addOverrun(info, s.Catch())
+	_, n := info.Timer()
+	s.overrun.Store(n)
+}
+
+// takenTimer returns the timer whose signal was just taken, nil if it was another's.
+// Called with Process.mu held.
+func (t *Thread) takenTimer(info *linux.Siginfo) *TimerSignal {
+	if info.Code != linux.SI_TIMER {
+		return nil
+	}
+	own, shared := &t.sig.pending.timer, &t.Proc.sig.pending.timer
+	s := cmp.Or(*own, *shared)
+	*own, *shared = nil, nil
+	return s
 }
 
 // End is told that the timer is gone. A signal that is queued stays, and is
