@@ -39,7 +39,7 @@ type Instance struct {
 	queue   wait.Queue // outer instances and polls that watch this one
 
 	mu    sync.Mutex
-	items map[key]*item // guarded by mu
+	items interest // guarded by mu
 	// batch and out are what a thread in collect works with; guarded by mu.
 	batch [batchSize]*item
 	out   [batchSize * linux.SizeofEpollEvent]byte
@@ -89,7 +89,7 @@ const (
 	exclusiveBits = uint32(wait.In|wait.Out|wait.Err|wait.Hup) | linux.EPOLLWAKEUP | linux.EPOLLET | linux.EPOLLEXCLUSIVE
 )
 
-// itemCost is roughly what an item, its map entry and slack take of the heap.
+// itemCost is roughly what an item, its place in the set and slack take of the heap.
 const itemCost = 512
 
 // watches is shared by all users' items. They may take a 12th of memory.
@@ -111,7 +111,7 @@ func SetMaxWatches(n int64) {
 
 // New returns an open epoll file of a user's.
 func New(u *kern.User) *vfs.File {
-	return vfs.NewFile(&Instance{items: make(map[key]*item), user: u}, linux.O_RDWR)
+	return vfs.NewFile(&Instance{user: u}, linux.O_RDWR)
 }
 
 // Of returns the instance behind an open file, or nil.
@@ -236,7 +236,7 @@ func (ep *Instance) Ctl(epf *vfs.File, op int32, fd int32, f *vfs.File, events u
 	}
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
-	it := ep.items[key{f, fd}]
+	it := ep.items.get(f, fd)
 	switch op {
 	case linux.EPOLL_CTL_MOD:
 		if it == nil {
@@ -286,7 +286,7 @@ func (ep *Instance) add(k key, inner *Instance, q *wait.Queue, events uint32, da
 // nesting held.
 func (ep *Instance) addNested(k key, inner *Instance, q *wait.Queue, events uint32, data uint64) linux.Errno {
 	ep.mu.Lock()
-	old := ep.items[k]
+	old := ep.items.get(k.file, k.fd)
 	ep.mu.Unlock()
 	if old == nil && ep.manyPaths(k, inner) {
 		return linux.EINVAL
@@ -298,7 +298,7 @@ func (ep *Instance) addNested(k key, inner *Instance, q *wait.Queue, events uint
 
 // insert makes an item; called with mu held.
 func (ep *Instance) insert(k key, q *wait.Queue, events uint32, data uint64) linux.Errno {
-	if ep.items[k] != nil {
+	if ep.items.get(k.file, k.fd) != nil {
 		return linux.EEXIST
 	}
 	if !watches.Get().Charge(ep.user, 1) {
@@ -306,7 +306,7 @@ func (ep *Instance) insert(k key, q *wait.Queue, events uint32, data uint64) lin
 	}
 	it := &item{ep: ep, key: k, queue: q, data: data}
 	it.events.Store(events | always)
-	ep.items[k] = it
+	ep.items.add(it)
 	k.file.AddWatch(&it.watch, it)
 	if events&linux.EPOLLEXCLUSIVE != 0 {
 		q.AddExclusive(&it.entry, it, wait.All)
@@ -320,7 +320,7 @@ func (ep *Instance) insert(k key, q *wait.Queue, events uint32, data uint64) lin
 // remove ends an item; called with mu held.
 func (ep *Instance) remove(it *item) {
 	it.gone = true
-	delete(ep.items, it.key)
+	ep.items.remove(it)
 	it.queue.Remove(&it.entry)
 	it.file.RemoveWatch(&it.watch)
 	ep.readyMu.Lock()

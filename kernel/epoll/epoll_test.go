@@ -216,7 +216,7 @@ func TestClosedFileVanishes(t *testing.T) {
 	Of(epf).Ctl(epf, linux.EPOLL_CTL_ADD, 3, f, uint32(wait.In), 9)
 	l.set(wait.In)
 	f.Put()
-	if !l.released || !l.q.Empty() || len(Of(epf).items) != 0 || watches.Get().Used() != before {
+	if !l.released || !l.q.Empty() || Of(epf).items.count != 0 || watches.Get().Used() != before {
 		t.Fatal("item stayed")
 	}
 	if g := collect(t, c, epf, 1); len(g) != 0 {

@@ -38,7 +38,7 @@ func (ep *Instance) Queue(*vfs.File) *wait.Queue { return &ep.queue }
 // Release forgets all items.
 func (ep *Instance) Release(*vfs.File) {
 	ep.mu.Lock()
-	for _, it := range ep.items {
+	for it := range ep.items.all() {
 		ep.remove(it)
 	}
 	ep.mu.Unlock()
@@ -57,17 +57,17 @@ func (ep *Instance) Stat(_ *kern.Ctx, _ *vfs.File, st *linux.Stat) linux.Errno {
 func (ep *Instance) FDInfo(_ *vfs.File, w io.Writer) {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
-	for k, it := range ep.items {
-		fmt.Fprintf(w, "tfd: %8d events: %8x data: %16x  pos:0 ino:0 sdev:0\n", k.fd, it.events.Load(), it.data)
+	for it := range ep.items.all() {
+		fmt.Fprintf(w, "tfd: %8d events: %8x data: %16x  pos:0 ino:0 sdev:0\n", it.fd, it.events.Load(), it.data)
 	}
 }
 
-// itemBytes is what an entry of the interest list takes, with its place in the map.
+// itemBytes is what an entry of the interest list takes, with its place in the set.
 const itemBytes = 384
 
 // Held counts the interest list.
 func (ep *Instance) Held() int64 {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
-	return int64(len(ep.items)+1) * itemBytes
+	return int64(ep.items.count+1) * itemBytes
 }

@@ -106,9 +106,9 @@ func (ep *Instance) files() map[*vfs.File]struct{} {
 		x := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
 		x.mu.Lock()
-		for k := range x.items {
-			if inner := Of(k.file); inner == nil {
-				files[k.file] = struct{}{}
+		for it := range x.items.all() {
+			if inner := Of(it.file); inner == nil {
+				files[it.file] = struct{}{}
 			} else if !seen[inner] {
 				seen[inner] = true
 				todo = append(todo, inner)

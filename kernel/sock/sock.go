@@ -229,9 +229,18 @@ func familyOf(domain, typ int32) (*family, linux.Errno) {
 	return &families[domain], 0
 }
 
+// Of returns the socket behind an open file. It is one function, not inlined, so
+// that all callers share the cache of Go's type assertion.
+//
+//go:noinline
+func Of(f *vfs.File) (Socket, bool) {
+	s, ok := f.Ops.(Socket)
+	return s, ok
+}
+
 // NewFile wraps a socket; flags are O_NONBLOCK at most.
 func NewFile(s Socket, flags uint32) *vfs.File {
-	f := vfs.NewFile(s, linux.O_RDWR|flags&linux.O_NONBLOCK)
+	f := vfs.NewStream(s, linux.O_RDWR|flags&linux.O_NONBLOCK)
 	s.SockBase().file.Store(f)
 	return f
 }

@@ -18,7 +18,7 @@ func driver(f *vfs.File) (typ uint32, major, minor uint32) {
 	if pipe.PipeOf(f) != nil {
 		return linux.S_IFIFO, 0, 0
 	}
-	if _, ok := f.Ops.(sock.Socket); ok {
+	if _, ok := sock.Of(f); ok {
 		return linux.S_IFSOCK, 0, 0
 	}
 	if f.Path.Zero() {

@@ -129,7 +129,7 @@ func sysIoctl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if cmd == linux.FIGETBSZ && (f.Path.Zero() || f.Path.Inode().Type() != linux.S_IFREG) {
 		return 0, writeU32(t, a.Addr(2), 4096)
 	}
-	if _, ok := f.Ops.(sock.Socket); ok && cmd >= linux.FIOSETOWN && cmd <= linux.SIOCGPGRP {
+	if _, ok := sock.Of(f); ok && cmd >= linux.FIOSETOWN && cmd <= linux.SIOCGPGRP {
 		return 0, socketOwner(t, f, cmd, a.Addr(2))
 	}
 	if !f.Path.Zero() && f.Path.Inode().Type() == linux.S_IFREG {

@@ -241,6 +241,30 @@ func readIOVec(t *proc.Thread, addr uio.Addr, count uint64) ([]uio.IOVec, linux.
 	return iov, 0
 }
 
+// initVec makes an array of struct iovec the thread's Vec.
+func initVec(t *proc.Thread, addr uio.Addr, count uint64) linux.Errno {
+	if count != 1 {
+		iov, e := readIOVec(t, addr, count)
+		if e != 0 {
+			return e
+		}
+		return t.Vec.InitVec(t.Mem, iov)
+	}
+	b, e := readUser(t, addr, 16) // no array is needed for one
+	if e != 0 {
+		return e
+	}
+	base, n := uio.Addr(binary.LittleEndian.Uint64(b)), binary.LittleEndian.Uint64(b[8:])
+	if n > 1<<63-1 {
+		return linux.EINVAL
+	}
+	if !userRange(base, n) {
+		return linux.EFAULT
+	}
+	t.Vec.Init(t.Mem, base, n)
+	return 0
+}
+
 // vectored is what the calls with iovecs have in common: args 0 is the file, 1 and 2 are
 // the iovecs. Without at (-1) the transfer is at the file's position.
 type vectored struct {
@@ -259,11 +283,7 @@ func (x *vectored) do(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return 0, linux.EBADF
 	}
 	defer f.Put()
-	iov, e := readIOVec(t, a.Addr(1), a[2])
-	if e == 0 {
-		e = t.Vec.InitVec(t.Mem, iov)
-	}
-	if e != 0 {
+	if e := initVec(t, a.Addr(1), a[2]); e != 0 {
 		return 0, e
 	}
 	n, e := x.transfer(t, f)

@@ -103,23 +103,7 @@ func readMsghdr(t *proc.Thread, addr uio.Addr) (h msghdr, e linux.Errno) {
 
 // initVec makes the message's iovecs the thread's Vec.
 func (h *msghdr) initVec(t *proc.Thread) linux.Errno {
-	if h.iovLen == 1 { // no array is needed for one
-		b, e := readUser(t, h.iov, 16)
-		if e != 0 {
-			return e
-		}
-		n := binary.LittleEndian.Uint64(b[8:])
-		if n > 1<<63-1 {
-			return linux.EINVAL
-		}
-		t.Vec.Init(t.Mem, uio.Addr(binary.LittleEndian.Uint64(b)), n)
-		return 0
-	}
-	iov, e := readIOVec(t, h.iov, h.iovLen)
-	if e != 0 {
-		return e
-	}
-	return t.Vec.InitVec(t.Mem, iov)
+	return initVec(t, h.iov, h.iovLen)
 }
 
 // sysSendmsg is sendmsg(int fd, const struct msghdr *msg, int flags).

@@ -33,7 +33,7 @@ func socketOf(t *proc.Thread, fd int32) (*vfs.File, sock.Socket, linux.Errno) {
 	if f == nil {
 		return nil, nil, linux.EBADF
 	}
-	s, ok := f.Ops.(sock.Socket)
+	s, ok := sock.Of(f)
 	if !ok {
 		f.Put()
 		return nil, nil, linux.ENOTSOCK
@@ -124,11 +124,12 @@ func sysBind(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return 0, e
 	}
 	defer f.Put()
-	var addr sock.Addr
-	if e := readAddr(t, a.Addr(1), a.Int(2), &addr); e != 0 {
-		return 0, e
+	m := sock.GetMsg(nil) // for the room of its address
+	if e = readAddr(t, a.Addr(1), a.Int(2), &m.From); e == 0 {
+		e = s.Bind(&t.Ctx, f, t.FS, &m.From)
 	}
-	return 0, s.Bind(&t.Ctx, f, t.FS, &addr)
+	sock.PutMsg(m)
+	return 0, e
 }
 
 // sysListen is listen(int fd, int backlog).
@@ -169,7 +170,7 @@ func accept(t *proc.Thread, a *Args, flags uint32) (uint64, linux.Errno) {
 	}
 	if a[1] != 0 {
 		m := sock.GetMsg(nil) // for the room of its address
-		if e = n.Ops.(sock.Socket).PeerAddr(&m.From); e != 0 {
+		if s, _ := sock.Of(n); s.PeerAddr(&m.From) != 0 {
 			e = linux.ECONNABORTED
 		} else {
 			e = writeAddr(t, a.Addr(1), a.Addr(2), &m.From)
@@ -192,14 +193,16 @@ func sysConnect(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return 0, e
 	}
 	defer f.Put()
-	var addr sock.Addr
-	if e := readAddr(t, a.Addr(1), a.Int(2), &addr); e != 0 {
-		return 0, e
+	m := sock.GetMsg(nil) // for the room of its address
+	switch e = readAddr(t, a.Addr(1), a.Int(2), &m.From); {
+	case e != 0:
+	case m.From.Len < 2:
+		e = linux.EINVAL
+	default:
+		e = s.Connect(&t.Ctx, t.FS, &m.From, f.NonBlock())
 	}
-	if addr.Len < 2 {
-		return 0, linux.EINVAL
-	}
-	return 0, s.Connect(&t.Ctx, t.FS, &addr, f.NonBlock())
+	sock.PutMsg(m)
+	return 0, e
 }
 
 // sysShutdown is shutdown(int fd, int how).

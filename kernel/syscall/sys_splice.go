@@ -161,7 +161,7 @@ func spliceIn(t *proc.Thread, src *vfs.File, addr uio.Addr, p *pipe.Pipe, dst *v
 
 // spliceRead reads into the thread's Vec. SPLICE_F_NONBLOCK holds for a local socket too.
 func spliceRead(t *proc.Thread, src *vfs.File, off int64, nonblock bool) (int, linux.Errno) {
-	s, ok := src.Ops.(sock.Socket)
+	s, ok := sock.Of(src)
 	if !ok || !nonblock || s.SockBase().Domain != linux.AF_UNIX {
 		return src.Ops.Read(&t.Ctx, src, &t.Vec, off)
 	}
@@ -214,11 +214,7 @@ func sysVmsplice(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if p == nil {
 		return 0, linux.EBADF
 	}
-	iov, e := readIOVec(t, a.Addr(1), a[2])
-	if e == 0 {
-		e = t.Vec.InitVec(t.Mem, iov)
-	}
-	if e != 0 {
+	if e := initVec(t, a.Addr(1), a[2]); e != 0 {
 		return 0, e
 	}
 	if t.Vec.Len() == 0 {

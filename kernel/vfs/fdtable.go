@@ -319,9 +319,6 @@ func (t *FDTable) closeFile(c *kern.Ctx, f *File) {
 	if f.remembered {
 		t.Changes.Add(1)
 	}
-	if fl, ok := f.Ops.(Flusher); ok {
-		fl.Flush(c, f)
-	}
 	f.closed(t)
 	f.Put()
 }

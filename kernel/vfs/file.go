@@ -104,10 +104,6 @@ type (
 	Syncer interface {
 		Sync(c *kern.Ctx, f *File, dataOnly bool) linux.Errno
 	}
-	// Flusher hears of each close of a descriptor (not only the last).
-	Flusher interface {
-		Flush(c *kern.Ctx, f *File)
-	}
 	// FlagSetter hears of F_SETFL and FIONBIO changes.
 	FlagSetter interface {
 		SetFlags(f *File, old, flags uint32) linux.Errno
@@ -157,9 +153,15 @@ func SetMaxFiles(n int64) { files.SetMax(n) }
 
 // NewFile returns an open file with one reference.
 func NewFile(ops Ops, flags uint32) *File {
+	f := NewStream(ops, flags)
+	_, f.seekable = ops.(Seeker)
+	return f
+}
+
+// NewStream is NewFile where ops is no Seeker, which need not be asked.
+func NewStream(ops Ops, flags uint32) *File {
 	files.Note(1)
 	f := &File{Ops: ops}
-	_, f.seekable = ops.(Seeker)
 	f.refs.Store(1)
 	f.flags.Store(flags)
 	return f

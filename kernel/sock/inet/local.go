@@ -21,7 +21,9 @@ import (
 // addListener lets local connections find a listening socket.
 func (n *Net) addListener(s *TCP) {
 	n.mu.Lock()
-	n.listeners[s.bound.Port] = append(n.listeners[s.bound.Port], s)
+	p := s.bound.Port
+	n.listeners[p] = append(n.listeners[p], s)
+	n.heard[p/64].Or(1 << (p % 64))
 	n.mu.Unlock()
 }
 
@@ -37,6 +39,7 @@ func (n *Net) removeListener(s *TCP) {
 	}
 	if len(l) == 0 {
 		delete(n.listeners, s.bound.Port)
+		n.heard[s.bound.Port/64].And(^(uint64(1) << (s.bound.Port % 64)))
 	} else {
 		n.listeners[s.bound.Port] = l
 	}
@@ -185,9 +188,7 @@ func (s *TCP) putPort() {
 
 // listening reports whether a port has a listener.
 func (n *Net) listening(p uint16) bool {
-	n.mu.RLock()
-	defer n.mu.RUnlock()
-	return n.listeners[p] != nil
+	return n.heard[p/64].Load()>>(p%64)&1 != 0
 }
 
 // pendingPool is connections between sockets of this machine that nobody has accepted

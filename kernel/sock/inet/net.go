@@ -61,17 +61,18 @@ type Net struct {
 	Stack *stack.Stack // immutable
 
 	mu        sync.RWMutex
-	listeners map[uint16][]*TCP      // guarded by mu: listening sockets, by port
-	ifaces    []*Interface           // guarded by mu, ordered by index
-	holders   []holder               // guarded by mu; its elements are immutable
-	ports     portSet                // own lock
-	all       register               // own lock
-	queued    queued                 // own lock
-	waits     timeWaits              // own lock
-	conns     [1 << 16]atomic.Int32  // how many connections within the machine have a port
-	bound     map[uint32][]*inetSock // guarded by binding: who was bound, by type and port
-	binding   sync.Mutex             // held from the check for a conflict to the bind
-	raw       atomic.Int32           // raw sockets
+	listeners map[uint16][]*TCP           // guarded by mu: listening sockets, by port
+	heard     [1 << 16 / 64]atomic.Uint64 // the ports in listeners, a bit each; written with mu held
+	ifaces    []*Interface                // guarded by mu, ordered by index
+	holders   []holder                    // guarded by mu; its elements are immutable
+	ports     portSet                     // own lock
+	all       register                    // own lock
+	queued    queued                      // own lock
+	waits     timeWaits                   // own lock
+	conns     [1 << 16]atomic.Int32       // how many connections within the machine have a port
+	bound     map[uint32][]*inetSock      // guarded by binding: who was bound, by type and port
+	binding   sync.Mutex                  // held from the check for a conflict to the bind
+	raw       atomic.Int32                // raw sockets
 	counts    counters
 	rr        atomic.Uint32 // spreads connections over SO_REUSEPORT listeners
 	log       io.Writer     // immutable

@@ -291,19 +291,23 @@ func (s *TCP) Listen(c *kern.Ctx, backlog int) linux.Errno {
 
 // Accept is accept(2).
 func (s *TCP) Accept(c *kern.Ctx, nonblock bool, flags uint32) (*vfs.File, linux.Errno) {
-	var x *TCP
-	try := func() (e linux.Errno) {
-		x, e = s.tryAccept(c)
-		return e
-	}
-	e := try()
+	x, e := s.tryAccept(c)
 	if e == linux.EAGAIN && !nonblock {
-		e = s.BlockExclusive(c, wait.In, s.Opt.RcvTimeo.Load(), try)
+		x, e = s.waitAccept(c)
 	}
 	if e != 0 {
 		return nil, e
 	}
 	return sock.NewFile(x, flags), 0
+}
+
+// waitAccept waits until there is a connection to accept.
+func (s *TCP) waitAccept(c *kern.Ctx) (x *TCP, e linux.Errno) {
+	e = s.BlockExclusive(c, wait.In, s.Opt.RcvTimeo.Load(), func() (e linux.Errno) {
+		x, e = s.tryAccept(c)
+		return e
+	})
+	return x, e
 }
 
 func (s *TCP) tryAccept(c *kern.Ctx) (*TCP, linux.Errno) {
@@ -315,7 +319,11 @@ func (s *TCP) tryAccept(c *kern.Ctx) (*TCP, linux.Errno) {
 	if len(s.pending) > 0 {
 		x := s.pending[0]
 		s.pending[0] = nil
-		s.pending = s.pending[1:]
+		if len(s.pending) == 1 {
+			s.pending = s.pending[:0] // the next has its place already
+		} else {
+			s.pending = s.pending[1:]
+		}
 		late := s.late != nil
 		s.mu.Unlock()
 		pendingPool.Get().Release(x.user, 1)
@@ -480,14 +488,24 @@ func (s *TCP) Ready(*vfs.File) wait.Events {
 		return s.readyLocal(x)
 	}
 	p := s.ep.Load()
-	if st := s.state.Load(); p == nil || st == stLate {
+	switch st := s.state.Load(); {
+	case p == nil || st == stLate:
 		return s.readyIdle(st)
+	case st == stListening && s.hasPending():
+		return evIn
 	}
 	ev := s.readyRemote(p)
 	if s.shut.Load()&zeroBit != 0 && s.zeroCopied() {
 		ev |= wait.Err
 	}
 	return ev
+}
+
+// hasPending reports whether a listener has a connection within the machine to accept.
+func (s *TCP) hasPending() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.listening != nil && len(s.pending) > 0
 }
 
 // readyRemote is Ready of a socket that has an endpoint of netstack.
@@ -498,11 +516,6 @@ func (s *TCP) readyRemote(p *netPoint) wait.Events {
 		return s.readyIdle(stFresh)
 	case tcp.StateListen:
 		ev &= evIn
-		s.mu.Lock()
-		if len(s.pending) > 0 {
-			ev |= evIn
-		}
-		s.mu.Unlock()
 	case tcp.StateError:
 		ev &^= wait.Err
 		if !p.told.Load() {
