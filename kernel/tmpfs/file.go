@@ -28,6 +28,7 @@ type file struct {
 
 	mu    sync.Mutex // see the package comment
 	pages pages      // guarded by mu
+	fresh *pages     // guarded by mu, and set under Mu too; see reserve.go
 	seals uint32     // F_SEAL_*; guarded by mu, and changed under Mu too
 	// writers counts shared mappings that may be written to; it leaves 0 under mu only.
 	writers atomic.Int32
@@ -168,6 +169,11 @@ func (f *file) write(c *kern.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, lin
 
 // writeHole writes to a page that does not exist: bytes at … at+n-1.
 func (f *file) writeHole(v *uio.Vec, page uint64, at, n int) (int, linux.Errno) {
+	if f.fresh != nil {
+		if fr := f.reserved(page); fr != 0 {
+			return f.writeReserved(v, page, fr, at, n)
+		}
+	}
 	if !f.account.charge() {
 		return 0, linux.ENOSPC
 	}
@@ -202,6 +208,12 @@ func (f *file) writeHole(v *uio.Vec, page uint64, at, n int) (int, linux.Errno) 
 func (f *file) fill(n uint64) (mem.Frame, linux.Errno) {
 	if fr := f.pages.get(n); fr != 0 {
 		return fr, 0
+	}
+	if f.fresh != nil {
+		if fr := f.fresh.take(n); fr != 0 {
+			f.pages.set(n, fr)
+			return fr, 0
+		}
 	}
 	if !f.account.charge() {
 		return 0, linux.ENOSPC
@@ -267,7 +279,7 @@ func (f *file) SetAttr(_ *kern.Ctx, i *vfs.Inode, a *vfs.Attr) linux.Errno {
 	}
 	if a.Mask&vfs.AttrUID != 0 {
 		f.mu.Lock()
-		f.account = f.account.move(a.UID, int64(f.pages.used))
+		f.account = f.account.move(a.UID, int64(f.used()))
 		f.mu.Unlock()
 	}
 	i.Apply(a)
@@ -283,7 +295,7 @@ func (f *file) truncate(size int64) linux.Errno {
 	f.mu.Lock()
 	f.SetSize(size)
 	f.zeroTail(min(size, old))
-	empty := f.pages.used == 0
+	empty := f.used() == 0
 	f.mu.Unlock()
 	if size <= old {
 		first := (uint64(size) + pageMask) >> mem.PageShift
@@ -308,100 +320,9 @@ func (f *file) zeroTail(end int64) {
 func (f *file) drop(first, end uint64) {
 	f.maps.Zap(f, first, end-first)
 	f.mu.Lock()
-	n := f.pages.cut(first, end)
+	n := f.cut(first, end)
 	f.mu.Unlock()
 	f.account.release(n)
-}
-
-// Allocate is fallocate(2).
-func (f *file) Allocate(c *kern.Ctx, of *vfs.File, mode uint32, off, n int64) linux.Errno {
-	end := off + n // checked by the caller
-	if mode&^(linux.FALLOC_FL_KEEP_SIZE|linux.FALLOC_FL_PUNCH_HOLE) != 0 {
-		return linux.EOPNOTSUPP
-	}
-	f.Mu.Lock()
-	defer f.Mu.Unlock()
-	keep := mode&linux.FALLOC_FL_KEEP_SIZE != 0
-	if mode&linux.FALLOC_FL_PUNCH_HOLE == 0 && end > f.Size() {
-		if uint64(end) > c.FileSizeLimit.Load() {
-			kern.SignalSelf(c, int(linux.SIGXFSZ))
-			return linux.EFBIG
-		}
-		if f.seals&linux.F_SEAL_GROW != 0 {
-			return linux.EPERM
-		}
-	}
-	switch mode &^ linux.FALLOC_FL_KEEP_SIZE {
-	case linux.FALLOC_FL_PUNCH_HOLE:
-		if !keep {
-			return linux.EOPNOTSUPP
-		}
-		if f.seals&(linux.F_SEAL_WRITE|linux.F_SEAL_FUTURE_WRITE) != 0 {
-			return linux.EPERM
-		}
-		f.punch(off, end)
-	case 0:
-		if e := f.reserve(c, off, end); e != 0 {
-			return e
-		}
-		if end > f.Size() && !keep {
-			f.mu.Lock()
-			f.zeroTail(f.Size())
-			f.SetSize(end)
-			f.mu.Unlock()
-		}
-	default:
-		return linux.EOPNOTSUPP
-	}
-	e := f.RemovePrivs(c)
-	f.Modified()
-	return e
-}
-
-// punch makes the bytes off … end-1 read as zeros and frees whole pages.
-func (f *file) punch(off, end int64) {
-	first, last := (uint64(off)+pageMask)>>mem.PageShift, uint64(end)>>mem.PageShift
-	f.mu.Lock()
-	zero := func(from, to int64) {
-		if fr := f.pages.get(uint64(from) >> mem.PageShift); fr != 0 && to > from {
-			at := int(from & pageMask)
-			clear(fr.Bytes()[at : at+int(to-from)])
-		}
-	}
-	if first > last { // inside one page
-		zero(off, end)
-	} else {
-		zero(off, int64(first<<mem.PageShift))
-		zero(int64(last<<mem.PageShift), end)
-	}
-	f.mu.Unlock()
-	if first < last {
-		f.drop(first, last)
-	}
-}
-
-// reserve makes all pages of a range exist, or none of the new ones. It ends
-// early for a signal.
-func (f *file) reserve(c *kern.Ctx, off, end int64) linux.Errno {
-	first, last := uint64(off)>>mem.PageShift, (uint64(end)+pageMask)>>mem.PageShift
-	if last-first > uint64(f.account.fs.maxPages.Load()) {
-		return linux.ENOSPC
-	}
-	for n := first; n < last; n++ {
-		f.mu.Lock()
-		_, e := f.fill(n)
-		f.mu.Unlock()
-		if e == 0 && c.Interrupted() {
-			e = linux.EINTR
-		}
-		if e != 0 {
-			if size := (uint64(f.Size()) + pageMask) >> mem.PageShift; n > size {
-				f.drop(max(first, size), n) // what lies beyond the end only
-			}
-			return e
-		}
-	}
-	return 0
 }
 
 // Map lets the file be mapped, which counts as a read.
@@ -444,15 +365,15 @@ func (f *file) Sync(*kern.Ctx, *vfs.File, bool) linux.Errno { return 0 }
 func (f *file) Blocks(*vfs.Inode) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return int64(f.pages.used) * (mem.PageSize / 512)
+	return int64(f.used()) * (mem.PageSize / 512)
 }
 
 // Evict frees the content.
 func (f *file) Evict(*vfs.Inode) {
 	f.mu.Lock()
 	n := 0
-	if f.pages.used != 0 {
-		n = f.pages.cut(0, maxSize>>mem.PageShift+1)
+	if f.used() != 0 {
+		n = f.cut(0, maxSize>>mem.PageShift+1)
 	}
 	f.mu.Unlock()
 	f.account.release(n)

@@ -10,8 +10,8 @@ type pages struct {
 	first  [firstPages]mem.Frame
 	dense  []*leaf
 	far    map[uint64]*leaf
-	leaves int // in dense and far
-	used   int // frames
+	leaves int32 // in dense and far
+	used   int32 // frames
 }
 
 const (
@@ -73,6 +73,24 @@ func (p *pages) set(n uint64, f mem.Frame) {
 	l[n%leafPages] = f
 }
 
+// take takes the frame of page n out, 0 if there is none.
+func (p *pages) take(n uint64) mem.Frame {
+	f := p.get(n)
+	if f == 0 {
+		return 0
+	}
+	p.used--
+	if n < firstPages {
+		p.first[n] = 0
+	} else {
+		p.leaf(n >> leafShift)[n%leafPages] = 0
+	}
+	if p.used == 0 {
+		p.dense, p.far, p.leaves = nil, nil, 0
+	}
+	return f
+}
+
 // cut frees the frames of pages first … end-1 and returns how many there were.
 func (p *pages) cut(first, end uint64) int {
 	n := 0
@@ -105,7 +123,7 @@ func (p *pages) cut(first, end uint64) int {
 			p.leaves--
 		}
 	}
-	p.used -= n
+	p.used -= int32(n)
 	if p.used == 0 {
 		p.dense, p.far, p.leaves = nil, nil, 0
 	}
