@@ -100,7 +100,9 @@ func (fs *FS) preallocate(in *Inode, off, n int64, keep bool) error {
 			return err
 		}
 	}
-	for at, last := uint32(off/bs), uint32((end-1)/bs); at <= last; {
+	first, last := uint32(off/bs), uint32((end-1)/bs)
+	at, full := first, error(nil)
+	for at <= last {
 		m, err := in.mapBlock(at)
 		if err != nil {
 			return err
@@ -108,29 +110,47 @@ func (fs *FS) preallocate(in *Inode, off, n int64, keep bool) error {
 		count := min(m.N, last-at+1)
 		if m.Phys == 0 {
 			count = min(count, exMaxLen-1)
-			if err := fs.preallocateRun(in, at, &count); err != nil {
+			if err := fs.preallocateRun(in, at, &count); Errno(err) == linux.ENOSPC {
+				full = err
+				break
+			} else if err != nil {
 				return err
 			}
 		}
 		at += count
 	}
+	if at == first {
+		return full
+	}
+	// On a full disk the file keeps what it has got, as on Linux.
 	h, err := fs.begin(1)
 	if err != nil {
 		return err
 	}
 	defer h.end()
-	if !keep && end > in.size() {
+	if end = min(end, int64(at)*bs); !keep && end > in.size() {
 		in.setSize(end)
 	}
 	in.touch(h.now, true)
-	return in.store(h)
+	if err := in.store(h); err != nil {
+		return err
+	}
+	return full
 }
 
 // preallocateRun fills part of a hole; count becomes what was filled.
 func (fs *FS) preallocateRun(in *Inode, at uint32, count *uint32) error {
 	promised := int64(*count) + extentPromise
-	if err := fs.promiseAbove(promised, fs.keep(fs.margin(), fs.late.Load())); err != nil {
-		return err
+	for {
+		err := fs.promiseAbove(promised, fs.keep(fs.margin(), fs.late.Load()))
+		if err == nil {
+			break
+		}
+		if *count == 1 || Errno(err) != linux.ENOSPC {
+			return err
+		}
+		*count /= 2 // as much as there is room for
+		promised = int64(*count) + extentPromise
 	}
 	r, err := fs.allocate(in.goalFor(at), *count)
 	if err != nil {

@@ -122,8 +122,13 @@ func (f *file) writePages(pages [][]byte, off, n int64, l *held) (int64, linux.E
 		}
 		l.lock()
 	}
-	for short := linux.Errno(0); ; short = linux.ENOSPC {
+	for short, tried := linux.Errno(0), false; ; short = linux.ENOSPC {
 		e := f.writeBlocks(cutPages(pages, n), off, n)
+		if e == linux.ENOSPC && !tried {
+			if tried = true; f.MakeRoom() {
+				e = f.writeBlocks(cutPages(pages, n), off, n)
+			}
+		}
 		if e == 0 {
 			return n, short
 		}

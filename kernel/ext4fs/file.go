@@ -139,15 +139,25 @@ func (o *opened) write(c *kern.Ctx, of *vfs.File, v *uio.Vec, off int64, l *held
 // written back before ENOSPC.
 func (f *file) writeCached(v *uio.Vec, off int64) (done, fresh int, e linux.Errno) {
 	done, fresh, e = f.pages.Write(v, off)
-	if v.Len() == 0 || e != 0 && e != linux.ENOSPC || !f.fs.ext.Crowded() {
+	if v.Len() == 0 || e != 0 && e != linux.ENOSPC || !f.MakeRoom() {
 		return done, fresh, e
 	}
-	pagecache.WriteAll(f.fs)
 	m, k, err := f.pages.Write(v, off+int64(done))
 	if done == 0 {
 		e = err
 	}
 	return done + m, fresh + k, e
+}
+
+// MakeRoom writes back everything where the disk is nearly full: then nothing is set
+// aside any more for nodes of trees that are not needed. What was freed and waits for a
+// commit, ext4 frees itself.
+func (f *file) MakeRoom() bool {
+	if !f.fs.ext.Crowded() {
+		return false
+	}
+	pagecache.WriteAll(f.fs)
+	return true
 }
 
 // Seek moves the position; holes are what is neither on disk nor dirty.
@@ -228,7 +238,11 @@ func (o *opened) Allocate(c *kern.Ctx, _ *vfs.File, mode uint32, off, n int64) l
 	if e := f.RemovePrivs(c); e != 0 {
 		return e
 	}
-	return f.allocate(mode, off, n)
+	e := f.allocate(mode, off, n)
+	if e == linux.ENOSPC && f.MakeRoom() {
+		e = f.allocate(mode, off, n)
+	}
+	return e
 }
 
 // allocate changes where the file has blocks; Mu is held.
@@ -236,13 +250,11 @@ func (f *file) allocate(mode uint32, off, n int64) linux.Errno {
 	first, last := uint64(off)>>mem.PageShift, uint64(off+n-1)>>mem.PageShift
 	// Dirty pages before it are written too: ext4 must know the size.
 	e := f.pages.Bypass(first, last, func() linux.Errno {
-		if err := f.fs.ext.Fallocate(f.in, mode, off, n); err != nil {
-			return f.fs.errno(err)
-		}
-		if end := off + n; end > f.Size() && mode&linux.FALLOC_FL_KEEP_SIZE == 0 {
+		err := f.fs.ext.Fallocate(f.in, mode, off, n)
+		if end := f.in.Size(); mode&linux.FALLOC_FL_KEEP_SIZE == 0 && end > f.Size() { // also on a disk that got full
 			f.pages.Grow(end)
 		}
-		return 0
+		return f.fs.errno(err)
 	})
 	f.adopt()
 	return e

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/mem"
 	"hardtack/kernel/uio"
 	"hardtack/kernel/vfs"
 )
@@ -330,4 +331,136 @@ func TestCutRemoved(t *testing.T) {
 		f.Put()
 	}
 	m.unmount()
+}
+
+// TestFullFault: stores through a mapping get as many pages of a nearly full disk as
+// write does, since what is dirty is written back before the last word.
+func TestFullFault(t *testing.T) {
+	took := map[string]int{}
+	for _, kind := range []string{"write", "store", "direct", "allocate"} {
+		m := newMachine(t, 32<<20)
+		m.fill(3000)
+		late := m.open("/late", linux.O_RDWR|linux.O_CREAT)
+		for i := range 2600 { // each may need much of a tree, until it is written
+			m.write(late, page(1), int64(i)*8192)
+		}
+		f := m.open("/f", linux.O_RDWR|linux.O_CREAT)
+		if e := f.FTruncate(m.c, 400*8192); e != 0 {
+			t.Fatal(e)
+		}
+		direct := m.open("/f", linux.O_RDWR|linux.O_DIRECT)
+		n := 0
+		for e := linux.Errno(0); n < 400; n++ {
+			switch kind {
+			case "write":
+				_, e = f.Ops.Write(m.c, f, uio.Bytes(page(2)), int64(n)*8192)
+			case "direct":
+				_, e = direct.Ops.Write(m.c, direct, uio.Bytes(page(2)), int64(n)*8192)
+			case "allocate":
+				e = f.Ops.(vfs.Allocator).Allocate(m.c, f, 0, int64(n)*8192, 4096)
+			case "store":
+				var fr mem.Frame
+				if fr, e = f.Path.Inode().Node.(*file).pages.Page(uint64(2*n), true); e == 0 {
+					fr.Put()
+				}
+			}
+			if e == linux.ENOSPC {
+				break
+			}
+			if e != 0 {
+				t.Fatal(kind, e)
+			}
+		}
+		took[kind] = n
+		if e := fsync(m, f); e != 0 {
+			t.Errorf("%s: %v", kind, e)
+		}
+		for _, x := range []*vfs.File{direct, f, late} {
+			x.Put()
+		}
+		m.unmount()
+	}
+	for kind, n := range took {
+		if n < took["write"]-6 { // fallocate keeps a path's nodes
+			t.Errorf("%s gets %d pages, write %d", kind, n, took["write"])
+		}
+	}
+}
+
+// TestFullAllocated: fallocate on a disk that gets full keeps what it has got, and the
+// file is as long as that.
+func TestFullAllocated(t *testing.T) {
+	m := newMachine(t, 16<<20)
+	f := m.open("/f", linux.O_RDWR|linux.O_CREAT)
+	if e := f.Ops.(vfs.Allocator).Allocate(m.c, f, 0, 0, 64<<20); e != linux.ENOSPC {
+		t.Fatal(e)
+	}
+	var st linux.Stat
+	f.StatFile(m.c, &st)
+	if st.Size < 4<<20 || st.Size > 16<<20 || st.Blocks*512 < st.Size {
+		t.Errorf("%d bytes, %d blocks", st.Size, st.Blocks)
+	}
+	f.Put()
+	m.unmount()
+}
+
+// TestFullFreed: blocks that were freed and wait for a commit are there for every kind
+// of write.
+func TestFullFreed(t *testing.T) {
+	for _, kind := range []string{"write", "store", "direct", "allocate"} {
+		for _, how := range []string{"unlink", "truncate", "punch"} {
+			m := newMachine(t, 16<<20)
+			g := m.open("/g", linux.O_RDWR|linux.O_CREAT)
+			m.write(g, make([]byte, 1<<20), 0)
+			m.fill(0)
+			switch how {
+			case "unlink":
+				if e := vfs.UnlinkAt(m.c, m.ctx, nil, "/g"); e != 0 {
+					t.Fatal(e)
+				}
+			case "truncate":
+				if e := g.FTruncate(m.c, 0); e != 0 {
+					t.Fatal(e)
+				}
+			case "punch":
+				if e := g.Ops.(vfs.Allocator).Allocate(m.c, g, linux.FALLOC_FL_PUNCH_HOLE|linux.FALLOC_FL_KEEP_SIZE, 0, 1<<20); e != 0 {
+					t.Fatal(e)
+				}
+			}
+			g.Put()
+			f := m.open("/f", linux.O_RDWR|linux.O_CREAT|linux.O_DIRECT)
+			if e := f.FTruncate(m.c, 200*4096); e != 0 {
+				t.Fatal(e)
+			}
+			for n := range uint64(200) {
+				var e linux.Errno
+				switch kind {
+				case "write", "direct":
+					h := f
+					if kind == "write" {
+						h = m.open("/f", linux.O_RDWR)
+					}
+					_, e = h.Ops.Write(m.c, h, uio.Bytes(page(2)), int64(n)*4096)
+					if h != f {
+						h.Put()
+					}
+				case "allocate":
+					e = f.Ops.(vfs.Allocator).Allocate(m.c, f, 0, int64(n)*4096, 4096)
+				case "store":
+					var fr mem.Frame
+					if fr, e = f.Path.Inode().Node.(*file).pages.Page(n, true); e == 0 {
+						fr.Put()
+					}
+				}
+				if e != 0 {
+					t.Fatalf("%s after %s, page %d: %v", kind, how, n, e)
+				}
+			}
+			if e := fsync(m, f); e != 0 {
+				t.Error(e)
+			}
+			f.Put()
+			m.unmount()
+		}
+	}
 }

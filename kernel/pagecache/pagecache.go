@@ -93,6 +93,9 @@ type Store interface {
 	// Reserve sets blocks aside for pages that get dirty; ENOSPC.
 	Reserve(blocks int64) linux.Errno
 	Unreserve(blocks int64)
+	// MakeRoom is called without locks where a fault finds that Reserve fails; true: it
+	// is worth another try.
+	MakeRoom() bool
 	// Missing is how many blocks of page n have no place on disk. It is asked where
 	// Reserve fails: a page whose blocks are there can be written on a full disk.
 	Missing(n uint64) (int64, linux.Errno)

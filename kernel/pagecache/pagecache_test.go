@@ -73,6 +73,7 @@ func (d *disk) WritePages(pages [][]byte, off, size, reserved int64) linux.Errno
 }
 
 func (d *disk) Reserve(n int64) linux.Errno         { d.reserved.Add(n); return 0 }
+func (d *disk) MakeRoom() bool                      { return false }
 func (d *disk) Unreserve(n int64)                   { d.reserved.Add(-n) }
 func (d *disk) Stored() linux.Errno                 { return 0 }
 func (d *disk) Missing(uint64) (int64, linux.Errno) { return 0, linux.ENOSPC }

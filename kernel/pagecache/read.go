@@ -251,13 +251,19 @@ func (f *File) Page(n uint64, write bool) (mem.Frame, linux.Errno) {
 		}
 		return f.fill(n, int(first+around-n))
 	}
-	for {
+	for tried := false; ; {
 		fr, e := f.fill(n, 1)
 		if e != 0 {
 			return 0, e
 		}
 		fr.Put()
-		if fr, e = f.expose(n); fr != 0 || e != 0 {
+		if fr, e = f.expose(n); e == linux.ENOSPC && !tried {
+			tried = true
+			if f.store.MakeRoom() {
+				continue
+			}
+		}
+		if fr != 0 || e != 0 {
 			if n := cache.nDirty.Load(); n > limit()/2 {
 				wakeWriter()
 				if n > limit() {
