@@ -22,6 +22,8 @@ const (
 	FIOCLEX  = 0x5451
 	FIOASYNC = 0x5452
 	FIGETBSZ = 2
+
+	FS_IOC_FIEMAP = 0xc020660b
 )
 
 // Requests of ioctl that regular files and directories have (include/uapi/linux/fs.h).
@@ -29,7 +31,6 @@ const (
 	FIBMAP          = 1
 	FS_IOC_GETFLAGS = 0x80086601
 	FS_IOC_SETFLAGS = 0x40086602
-	FS_IOC_FIEMAP   = 0xc020660b
 	FICLONE         = 0x40049409
 	FICLONERANGE    = 0x4020940d
 	FIDEDUPERANGE   = 0xc0189436
@@ -47,3 +48,13 @@ const (
 
 // OPEN_HOW_SIZE_VER0 is the size of struct open_how.
 const OPEN_HOW_SIZE_VER0 = 24
+
+// Flags of FIEMAP requests and of the extents that they give.
+const (
+	FIEMAP_FLAG_SYNC  = 1
+	FIEMAP_FLAG_XATTR = 2
+	FIEMAP_FLAG_CACHE = 4
+
+	FIEMAP_EXTENT_LAST      = 0x1
+	FIEMAP_EXTENT_UNWRITTEN = 0x800
+)

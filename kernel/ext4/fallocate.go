@@ -6,7 +6,8 @@ import (
 
 // Fallocate is fallocate(2): mode 0 and FALLOC_FL_KEEP_SIZE allocate,
 // FALLOC_FL_PUNCH_HOLE (with KEEP_SIZE) frees, FALLOC_FL_ZERO_RANGE does both;
-// EOPNOTSUPP for others.
+// FALLOC_FL_COLLAPSE_RANGE and FALLOC_FL_INSERT_RANGE move what follows; EOPNOTSUPP for
+// others.
 func (fs *FS) Fallocate(in *Inode, mode uint32, off, n int64) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -32,6 +33,10 @@ func (fs *FS) Fallocate(in *Inode, mode uint32, off, n int64) error {
 				return err
 			}
 		}
+	case linux.FALLOC_FL_COLLAPSE_RANGE:
+		return fs.collapse(in, off, n)
+	case linux.FALLOC_FL_INSERT_RANGE:
+		return fs.insert(in, off, n)
 	case 0:
 	default:
 		return linux.EOPNOTSUPP

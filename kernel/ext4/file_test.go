@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -40,7 +41,24 @@ func TestFileModel(t *testing.T) {
 		for i := range ops {
 			off := rapid.IntRange(0, 100_000).Draw(r, "off")
 			n := rapid.IntRange(1, 40_000).Draw(r, "n")
-			switch rapid.IntRange(0, 7).Draw(r, "op") {
+			switch rapid.IntRange(0, 9).Draw(r, "op") {
+			case 8, 9:
+				insert := rapid.Bool().Draw(r, "insert")
+				off, n := off/bs*bs, max(n/bs, 1)*bs
+				mode, refused := uint32(linux.FALLOC_FL_COLLAPSE_RANGE), off+n >= len(model)
+				if insert {
+					mode, refused = linux.FALLOC_FL_INSERT_RANGE, off >= len(model)
+				}
+				if err := fs.Fallocate(in, mode, int64(off), int64(n)); (Errno(err) == linux.EINVAL) != refused || !refused && err != nil {
+					r.Fatalf("mode %#x at %d, %d of %d: %v", mode, off, n, len(model), err)
+				}
+				switch {
+				case refused:
+				case insert:
+					model = slices.Insert(model, off, make([]byte, n)...)
+				default:
+					model = slices.Delete(model, off, off+n)
+				}
 			case 0, 1, 2:
 				p := bytes.Repeat([]byte{byte(i + 1)}, n)
 				if _, err := fs.WriteAt(in, p, int64(off)); err != nil {

@@ -296,7 +296,11 @@ func randomOp(fs *FS, have []*Inode, rng *rand.Rand) []*Inode {
 			have = append(have, in)
 		}
 	}
-	switch rng.IntN(20) {
+	switch rng.IntN(22) {
+	case 20:
+		fs.Fallocate(in, linux.FALLOC_FL_COLLAPSE_RANGE, off&^4095, (n+4095)&^4095)
+	case 21:
+		fs.Fallocate(in, linux.FALLOC_FL_INSERT_RANGE, off&^4095, (n+4095)&^4095)
 	case 0:
 		fs.Fallocate(in, 0, off, n)
 	case 1:

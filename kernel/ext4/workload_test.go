@@ -226,7 +226,7 @@ func (w *workload) step() {
 		if w.rng.IntN(3) == 0 {
 			w.fsync(p)
 		}
-	case k < 56: // truncate, punch, preallocate
+	case k < 56: // truncate, punch, preallocate, collapse, insert
 		p := w.anyFile()
 		if p == "" {
 			return
@@ -235,7 +235,19 @@ func (w *workload) step() {
 		defer fs.Put(in)
 		next, before := slices.Clone(f.data()), w.rec.count()
 		off := w.rng.IntN(len(next) + 2000)
-		switch w.rng.IntN(3) {
+		bs := int(fs.s.blockSize)
+		switch w.rng.IntN(4) {
+		case 3:
+			off = off / bs * bs
+			n := (1 + w.rng.IntN(4)) * bs
+			switch {
+			case off+n < len(next) && w.rng.IntN(2) == 0:
+				must(t, fs.Fallocate(in, linux.FALLOC_FL_COLLAPSE_RANGE, int64(off), int64(n)))
+				next = slices.Delete(next, off, off+n)
+			case off < len(next):
+				must(t, fs.Fallocate(in, linux.FALLOC_FL_INSERT_RANGE, int64(off), int64(n)))
+				next = slices.Insert(next, off, make([]byte, n)...)
+			}
 		case 0:
 			must(t, fs.Truncate(in, int64(off)))
 			next = append(next, make([]byte, max(0, off-len(next)))...)[:off]

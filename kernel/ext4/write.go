@@ -250,7 +250,7 @@ func (fs *FS) writable(in *Inode, off, n int64) error {
 		return linux.EINVAL
 	case in.flags()&flagExtents == 0:
 		return fmt.Errorf("inode %d has no extents: %w", in.ino, linux.EOPNOTSUPP)
-	case off+n < off || off+n > (maxFileBlocks-1)<<(10+fs.s.logBlock):
+	case off+n < off || off+n > maxFileBlocks<<(10+fs.s.logBlock):
 		return linux.EFBIG
 	}
 	return nil

@@ -212,7 +212,7 @@ func Mount(dev ext4.BlockDevice, readOnly bool, o options) (*FS, error) {
 		return nil, err
 	}
 	fs.Root = vfs.NewRoot(fs.enter(in))
-	fs.MaxBytes = (1<<32 - 2) * int64(ext.BlockSize())
+	fs.MaxBytes = (1<<32 - 1) * int64(ext.BlockSize())
 	fs.FileSystem.Stat = ext.Statfs
 	fs.FileSystem.Destroy = fs.destroy
 	fs.FileSystem.Options = fs.mountOptions

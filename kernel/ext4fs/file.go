@@ -217,6 +217,8 @@ func (f *file) Punch(first, n uint64) linux.Errno {
 func (o *opened) Allocate(c *kern.Ctx, _ *vfs.File, mode uint32, off, n int64) linux.Errno {
 	f := o.file
 	switch mode &^ linux.FALLOC_FL_KEEP_SIZE {
+	case linux.FALLOC_FL_COLLAPSE_RANGE, linux.FALLOC_FL_INSERT_RANGE:
+		return f.shift(c, mode, off, n)
 	case 0, linux.FALLOC_FL_ZERO_RANGE:
 	case linux.FALLOC_FL_PUNCH_HOLE:
 		if mode&linux.FALLOC_FL_KEEP_SIZE == 0 {

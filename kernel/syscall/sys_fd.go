@@ -17,7 +17,7 @@ var fdCalls = []Call{
 	{linux.SYS_dup, "dup", sysDup, "works"},
 	{linux.SYS_dup2, "dup2", sysDup2, "works"},
 	{linux.SYS_dup3, "dup3", sysDup3, "works"},
-	{linux.SYS_ioctl, "ioctl", sysIoctl, "works for the requests each file knows"},
+	{linux.SYS_ioctl, "ioctl", sysIoctl, "works for the requests each file knows; FS_IOC_FIEMAP writes back what is dirty first and does not know FIEMAP_FLAG_XATTR"},
 }
 
 // sysClose is close(int fd).
@@ -140,10 +140,16 @@ func sysIoctl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 			f.PosMu.Unlock()
 			return 0, writeU32(t, a.Addr(2), uint32(n))
 		case linux.FIGETBSZ:
-			return 0, writeU32(t, a.Addr(2), 4096)
+			return 0, writeU32(t, a.Addr(2), uint32(blockSize(f)))
 		}
 	}
 	switch cmd {
+	case linux.FS_IOC_FIEMAP:
+		return 0, fileExtents(t, f, a.Addr(2))
+	case linux.FIBMAP:
+		if typeOf(f) == linux.S_IFREG {
+			return 0, fileBlock(t, f, a.Addr(2))
+		}
 	case linux.FS_IOC_GETFLAGS:
 		if attrs, e := f.FileAttrs(); e == 0 {
 			return 0, writeU32(t, a.Addr(2), attrs)

@@ -19,7 +19,7 @@ var transferCalls = []Call{
 	{linux.SYS_copy_file_range, "copy_file_range", sysCopyFileRange, "works"},
 	{linux.SYS_truncate, "truncate", sysTruncate, "works"},
 	{linux.SYS_ftruncate, "ftruncate", sysFtruncate, "works"},
-	{linux.SYS_fallocate, "fallocate", sysFallocate, "works except FALLOC_FL_COLLAPSE_RANGE, INSERT_RANGE, UNSHARE_RANGE"},
+	{linux.SYS_fallocate, "fallocate", sysFallocate, "works except FALLOC_FL_UNSHARE_RANGE"},
 	{linux.SYS_fsync, "fsync", sysFsync, "works"},
 	{linux.SYS_fdatasync, "fdatasync", sysFdatasync, "works"},
 	{linux.SYS_sync, "sync", sysSync, "works"},

@@ -34,11 +34,23 @@ type (
 		// SetXattr sets one (flags: XATTR_CREATE, XATTR_REPLACE); a nil value removes it.
 		SetXattr(i *Inode, name string, value []byte, flags uint32) linux.Errno
 	}
+	// BlockMapper tells where a file's bytes lie on its disk (FIEMAP, FIBMAP): Extents
+	// calls each for the runs of blocks that have some of from … to-1, cut to whole
+	// blocks, until it returns false.
+	BlockMapper interface {
+		Extents(f *File, from, to int64, each func(Extent) bool) linux.Errno
+	}
 	// Allocator is fallocate; off and n are checked for sign and overflow.
 	Allocator interface {
 		Allocate(c *kern.Ctx, f *File, mode uint32, off, n int64) linux.Errno
 	}
 )
+
+// Extent is bytes of a file that lie together on its disk; Flags are FIEMAP_EXTENT_*.
+type Extent struct {
+	Logical, Physical, Length uint64
+	Flags                     uint32
+}
 
 // fileBytes is what an open file takes by itself, with what it is about.
 const fileBytes = 512

@@ -62,7 +62,7 @@ func TestStorage(t *testing.T) {
 	if _, _, err := buildPrograms(repo, dir); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"storage", "exercise"} {
+	for _, name := range []string{"storage", "exercise", "extents"} {
 		if err := cBuild(filepath.Join(dir, "programs", name), filepath.Join(repo, "test/guest/storage", name+".c")); err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +77,7 @@ func TestStorage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	names := []string{"exercise", "files", "fsinfo", "memory", "storage", "times"}
+	names := []string{"exercise", "extents", "files", "fsinfo", "memory", "storage", "times"}
 	want := storageOnHost(t, root, names)
 	t.Run("programs", func(t *testing.T) {
 		disk := storageDisk(t, tool, root, 0)
