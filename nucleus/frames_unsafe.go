@@ -43,9 +43,6 @@ func MemoryInfo() Memory {
 	return Memory{frames.total, int(frames.free.Load()), int(frames.kernel.Load()), int(frames.reserve)}
 }
 
-// TopFrame returns the number of frames that reference counts exist for.
-func TopFrame() int { return int(frames.top / pageSize) }
-
 func serveAlloc(c *amd64.CPU, out, n uint64) uint64 {
 	if !touch(c, uintptr(out), int(n)*4) {
 		return 0

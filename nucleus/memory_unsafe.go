@@ -41,11 +41,6 @@ func DirectMap() unsafe.Pointer { return pointer(boot.DirectBase) }
 // aside, one 32-bit word a frame.
 func Counts() unsafe.Pointer { return pointer(direct(frames.counts)) }
 
-// PhysOf returns the physical address of memory in the direct map.
-func PhysOf(b []byte) uint64 {
-	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) - boot.DirectBase
-}
-
 // fromStart reads the structures that the loader left.
 func startInfo(pa uint64) *boot.StartInfo { return (*boot.StartInfo)(pointer(direct(pa))) }
 func memMapEntry(pa uint64, i int) *boot.MemMapEntry {

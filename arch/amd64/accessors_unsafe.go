@@ -5,14 +5,8 @@ import "unsafe"
 // pointer is an address that assembly or the nucleus left, as a pointer.
 func pointer(a uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&a)) }
 
-// Thread returns the thread that runs on c or was interrupted.
-func (c *CPU) Thread() *Thread { return (*Thread)(pointer(c.thread)) }
-
-// SetThread chooses the thread that ResumeThread and the entries' ends resume.
+// SetThread chooses the thread that the entries' ends resume.
 func (c *CPU) SetThread(t *Thread) { c.thread = uintptr(unsafe.Pointer(t)) }
-
-// User returns the user state in use on c.
-func (c *CPU) User() *UserState { return (*UserState)(pointer(c.user)) }
 
 // SetUser chooses the user state that user mode's next entry to the kernel saves to.
 func (c *CPU) SetUser(u *UserState) { c.user = uintptr(unsafe.Pointer(u)) }
@@ -77,14 +71,8 @@ func (t *Thread) Args() (num, a, b, c, d, e, f uint64) {
 // SetResult sets what the call returns.
 func (t *Thread) SetResult(v uint64) { t.rax = v }
 
-// Interrupted reports whether everything was saved by an interrupt.
-func (t *Thread) Interrupted() bool { return t.iret != 0 }
-
 // SetFS sets the TLS base.
 func (t *Thread) SetFS(v uint64) { t.fs = v }
-
-// FS returns the TLS base.
-func (t *Thread) FS() uint64 { return t.fs }
 
 // PC and SP say where the thread is.
 func (t *Thread) PC() uint64 { return t.rip }

@@ -56,9 +56,6 @@ func loadTables(gdtr, idtr *[10]byte)
 // moved to another meanwhile (inside the nucleus it is not).
 func GetCPU() *CPU
 
-// ResumeThread leaves the nucleus to the CPU's current thread. It does not return.
-func ResumeThread()
-
 // Port input and output.
 func In8(port uint16) uint8
 func In16(port uint16) uint16
@@ -81,26 +78,19 @@ func TSC() uint64
 func ReadCR0() uint64
 func WriteCR0(v uint64)
 func ReadCR2() uint64
-func ReadCR3() uint64
 func WriteCR3(v uint64)
 func ReadCR4() uint64
 func WriteCR4(v uint64)
 func SetXCR0(v uint64)
-
-// Invlpg forgets one translation.
-func Invlpg(addr uintptr)
 
 // fxSave and fxRestore move x87 state (and XMM, which is ignored) to and from a
 // 16-byte aligned image.
 func fxSave(p uintptr)
 func fxRestore(p uintptr)
 
-// Pause, Halt and interrupt flag control. Halt enables interrupts and waits
-// for one.
+// Pause eases a spin loop; CLI disables interrupts.
 func Pause()
-func Halt()
 func CLI()
-func STI()
 
 // RDRAND returns a random number, or false when the processor has none now.
 func RDRAND() (uint64, bool)

@@ -628,10 +628,6 @@ full:
 	MOVQ Thread_rdi(DI), DI
 	IRETQ
 
-// func ResumeThread()
-TEXT ·ResumeThread(SB), NOSPLIT|NOFRAME, $0-0
-	JMP ·resume(SB)
-
 // idle waits for interrupts for ever; one thread a CPU runs it.
 TEXT ·idle(SB), NOSPLIT|NOFRAME|TOPFRAME, $0
 again:

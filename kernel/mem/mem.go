@@ -59,7 +59,6 @@ var (
 	magazines [maxProcs]magazine // each used by its P alone, preemption off
 	total     int                // frames managed; immutable once programs run
 	floor     atomic.Int64       // frames of the source that are not given out here
-	adopted   atomic.Int64
 
 	checkZeroed bool // PutZeroed looks whether it is true (tests)
 )
@@ -72,9 +71,6 @@ func AddTotal(n int) { total += n }
 
 // SetFloor keeps the source's last n frames for the kernel itself.
 func SetFloor(n int) { floor.Store(int64(n)) }
-
-// Floor returns how many frames are kept for the kernel.
-func Floor() int { return int(floor.Load()) }
 
 // Spare returns how many frames the source may still give out.
 func Spare() int { return max(source.Free()-int(floor.Load()), 0) }
@@ -280,11 +276,7 @@ func (m *magazine) free(f Frame) {
 // image) an ordinary one with one reference.
 func Adopt(f Frame) {
 	refOf(f).Store(1)
-	adopted.Add(1)
 }
-
-// Adopted returns how many frames came in by Adopt.
-func Adopted() int { return int(adopted.Load()) }
 
 // Phys returns the physical address.
 func (f Frame) Phys() uint64 { return uint64(f) << PageShift }

@@ -321,16 +321,6 @@ func Register(path string, text func() []byte) {
 	register(path, &entry{mode: 0o444, read: func(*about) ([]byte, linux.Errno) { return text(), 0 }})
 }
 
-// RegisterWritable adds a file that root may write to; write gets one write's
-// bytes without a newline at the end.
-func RegisterWritable(path string, text func() []byte, write func(string) linux.Errno) {
-	register(path, &entry{mode: 0o644,
-		read: func(*about) ([]byte, linux.Errno) { return text(), 0 },
-		write: func(_ *about, b []byte) linux.Errno {
-			return write(strings.TrimRight(string(b), "\n\x00"))
-		}})
-}
-
 // RegisterTrigger adds a file that only who has CAP_SYS_ADMIN may write to.
 func RegisterTrigger(path string, text func() []byte, write func(string) linux.Errno) {
 	register(path, &entry{mode: 0o644,

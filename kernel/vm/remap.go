@@ -183,12 +183,6 @@ func (s *Space) SetBrk(start uint64) {
 	s.mu.Unlock()
 }
 
-// RandomBrk returns a random place for the heap within 32 MiB above end, as
-// Linux does with ASLR.
-func RandomBrk(end uint64) uint64 {
-	return (end+pageMask)&^pageMask + randomOffset(32<<20, pageSize)
-}
-
 // Brk is brk(2): it returns the break, moved or not.
 func (s *Space) Brk(c *kern.Ctx, to uint64) uint64 {
 	brk, grown := s.setBrk(c, to)
