@@ -1,6 +1,7 @@
 package procfs
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,74 +14,105 @@ import (
 )
 
 // mapsText is an open maps or smaps: the mappings of the address space that the
-// process had at open. The text is made a page at a time and goes on at the
-// address where the last piece ended, whatever was mapped or unmapped meanwhile.
+// process had at open. As on Linux a read gives whole mappings, not more than go into
+// a page, and the next goes on at the address where that ended, whatever was mapped or
+// unmapped meanwhile. What a short read leaves of its last mapping comes first.
 type mapsText struct {
 	vfs.BaseOps
 	n     *node
 	space *vm.Space // immutable; nil: there was none
 
-	mu    sync.Mutex
-	begin int64  // offset of piece; guarded by mu
-	piece []byte // guarded by mu
-	next  uint64 // address of what follows; guarded by mu
+	mu   sync.Mutex
+	pos  int64  // offset of what comes next; guarded by mu
+	rest []byte // made and not read yet; guarded by mu
+	next uint64 // address of what follows; guarded by mu
+	size int    // what goes into one read, less one; guarded by mu
 }
 
-// mapsPiece is how long a piece gets before no mapping is added.
+// mapsPiece is how much goes into one read, unless one mapping needs more.
 const mapsPiece = 4096
 
-// Read gives pieces until the reader is content.
+// mapsBuffers are what the text is made in: *[]byte.
+var mapsBuffers = sync.Pool{New: func() any {
+	b := make([]byte, 0, mapsPiece+1024)
+	return &b
+}}
+
+// Read gives what the last read left, and a piece.
 func (t *mapsText) Read(c *kern.Ctx, _ *vfs.File, v *uio.Vec, off int64) (done int, e linux.Errno) {
-	if t.space == nil || !t.space.TryShare() {
+	if t.space == nil || v.Len() == 0 || !t.space.TryShare() {
 		return 0, 0
 	}
 	defer t.space.Release()
 	x := t.n.x
 	x.c = c
 	root := x.root()
+	buf := mapsBuffers.Get().(*[]byte)
+	defer mapsBuffers.Put(buf)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if off < t.begin || off == 0 {
-		t.begin, t.piece, t.next = 0, nil, 0
+	if off != t.pos {
+		t.seek(buf, root, off)
 	}
-	for v.Len() > 0 {
-		if skip := off - t.begin; skip < int64(len(t.piece)) {
-			n, err := v.CopyOut(t.piece[skip:])
-			done += n
-			off += int64(n)
-			if err != 0 {
-				e = err
-				break
-			}
-			continue
+	if len(t.rest) > 0 {
+		n, e := v.CopyOut(t.rest)
+		t.pos += int64(n)
+		if t.rest = t.rest[n:]; e != 0 || len(t.rest) > 0 {
+			return n, e
 		}
-		t.begin += int64(len(t.piece))
-		if t.piece = t.make(root); len(t.piece) == 0 {
-			t.piece = nil
-			break
-		}
+		done, t.rest = n, nil
 	}
-	if off == t.begin+int64(len(t.piece)) {
-		t.begin, t.piece = off, nil
-	}
-	if done > 0 {
+	b := t.make(buf, root, v.Len())
+	n, e := v.CopyOut(b)
+	t.pos += int64(n)
+	t.rest = bytes.Clone(b[n:])
+	if done += n; done > 0 {
 		e = 0
 	}
 	return done, e
 }
 
-// make returns the piece at t.next and moves on; called with mu held.
-func (t *mapsText) make(root vfs.Path) []byte {
-	b := t.piece[:0]
+// seek goes from the beginning to an offset that is not where the last read ended;
+// called with mu held.
+func (t *mapsText) seek(buf *[]byte, root vfs.Path, off int64) {
+	t.pos, t.rest, t.next = 0, nil, 0
+	for t.pos < off {
+		b := t.make(buf, root, 1)
+		if len(b) == 0 {
+			break
+		}
+		if left := off - t.pos; left < int64(len(b)) {
+			t.rest = bytes.Clone(b[left:])
+			break
+		}
+		t.pos += int64(len(b))
+	}
+	t.pos = off
+}
+
+// make returns, in buf, the mappings from t.next on until there are so many bytes, and
+// moves on; called with mu held.
+func (t *mapsText) make(buf *[]byte, root vfs.Path, want int) []byte {
+	b := (*buf)[:0]
+	t.size = max(t.size, mapsPiece)
 	t.space.MapsFrom(t.next, func(m vm.MapInfo) bool {
+		start := len(b)
 		b = appendMap(b, &m, root)
 		if t.n.e.sizes {
 			b = appendSizes(b, t.space, &m)
 			b = append(m.AppendFlags(append(b, "THPeligible:    0\nVmFlags: "...)), '\n')
 		}
+		if start > 0 && len(b) >= t.size { // it is for the next read
+			b = b[:start]
+			return false
+		}
+		for len(b) >= t.size {
+			t.size *= 2
+		}
 		t.next = m.End
-		return len(b) < mapsPiece
+		return len(b) < want
 	})
+	*buf = b
 	return b
 }
 

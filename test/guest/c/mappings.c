@@ -164,3 +164,41 @@ TEST(clock_pages, "the pages that the kernel keeps up to date")
 		err("mremap", (long)mremap(p, size, size + PAGE, MREMAP_MAYMOVE));
 	}
 }
+
+// whole_lines reads an open text to its end and says how.
+static void whole_lines(const char *what, int fd, size_t size)
+{
+	static char text[1 << 16];
+	int reads = 0, full = 1, whole = 1, last = 0;
+	for (long n; (n = read(fd, text, size)) > 0; reads++) {
+		full &= reads == 0 || last > 2048;
+		whole &= text[n - 1] == '\n' && n < 4096;
+		last = n;
+	}
+	say("%s: %s reads, %s, %s", what, reads > 5 ? "many" : "few", whole ? "of whole lines in a page" : "of anything", full ? "full" : "short");
+}
+
+TEST(texts, "what one read gives of the list of mappings")
+{
+	static const char *const names[] = {"/proc/self/maps", "/proc/self/smaps"};
+	static char text[1 << 16];
+	char *p = map(600, RW, PRIVATE, -1);
+	for (int i = 0; i < 600; i += 2)
+		must(mprotect(p + i * PAGE, PAGE, PROT_READ), "mprotect");
+	for (int k = 0; k < 2; k++) {
+		int fd = must(open(names[k], O_RDONLY), names[k]);
+		whole_lines(names[k], fd, sizeof text);
+		must(lseek(fd, 0, SEEK_SET), "lseek");
+		whole_lines("again", fd, 4096);
+		say("at the end: %d", (int)read(fd, text, 100));
+		must(lseek(fd, 0, SEEK_SET), "lseek");
+		say("ten bytes: %d", (int)read(fd, text, 10));
+		whole_lines("what is left", fd, 4095);
+		int n = pread(fd, text, sizeof text, 7), m = pread(fd, text + 32768, 32768, 0);
+		say("from byte 7: %s, %d", n > 2048 && text[n - 1] == '\n' ? "whole lines" : "others", memcmp(text, text + 32768 + 7, m - 7 < n ? m - 7 : n));
+		for (int i = 1; i < 3; i++)
+			say("%d bytes at %d: %d", 40 * i, 900 * i, (int)pread(fd, text, 40 * i, 900 * i));
+		say("far beyond: %d", (int)pread(fd, text, 40, 1 << 30));
+		close(fd);
+	}
+}
