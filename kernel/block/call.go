@@ -10,6 +10,9 @@ import (
 	"hardtack/kernel/wait"
 )
 
+// waiting measures for how long somebody waits for a disk.
+var waiting mem.Stall
+
 // call is one goroutine's requests that it waits for.
 type call struct {
 	wait.Sleeper
@@ -113,10 +116,15 @@ func (c *call) runKeep() {
 	}
 	c.Arm()
 	c.d.SubmitAll(c.reqs[0], c.reqs[c.n-1])
+	if c.left.Load() == 0 {
+		return
+	}
+	waiting.Begin()
 	for c.left.Load() != 0 {
 		c.SleepUninterruptible(wait.NoDeadline)
 		c.Arm()
 	}
+	waiting.End()
 }
 
 // transfer adds the requests for b at a sector: what the device can reach is
@@ -124,6 +132,9 @@ func (c *call) runKeep() {
 // it is done. Where that becomes much it runs what there is.
 func (c *call) transfer(op blockdev.Op, fua bool, sector uint64, b []byte) {
 	l := &c.d.limits
+	if op == blockdev.Read {
+		wait.NoteRead(uint64(len(b)))
+	}
 	for len(b) > 0 {
 		if len(c.pages) >= window || c.n >= window {
 			c.run()

@@ -34,6 +34,8 @@ var devices struct {
 func init() {
 	vfs.OpenBlock = open
 	vfs.RegisterSync(SyncAll)
+	procfs.DiskWait = waiting.Total
+	procfs.DiskSectors = sectors
 	procfs.Register("partitions", partitionsText)
 	procfs.Register("diskstats", diskstatsText)
 }
@@ -283,6 +285,16 @@ func partitionsText() []byte {
 		}
 	}
 	return []byte(b.String())
+}
+
+// sectors returns what all disks have read and written.
+func sectors() (read, written uint64) {
+	for _, d := range Disks() {
+		s := d.Whole().Stats()
+		read += s.Reads.Sectors
+		written += s.Writes.Sectors
+	}
+	return read, written
 }
 
 // diskstatsText is /proc/diskstats.

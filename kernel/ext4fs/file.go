@@ -11,6 +11,7 @@ import (
 	"hardtack/kernel/pagecache"
 	"hardtack/kernel/uio"
 	"hardtack/kernel/vfs"
+	"hardtack/kernel/wait"
 )
 
 // file is the node of a regular file, with its pages.
@@ -125,6 +126,7 @@ func (o *opened) write(c *kern.Ctx, of *vfs.File, v *uio.Vec, off int64, l *held
 	}
 	if of.Flags()&linux.O_DIRECT != 0 {
 		done, e = f.writeDirect(v, off, l)
+		wait.NoteWritten(uint64(done))
 	} else {
 		done, fresh, e = f.writeCached(v, off)
 		f.Written() // even if no byte could be copied, as on Linux

@@ -37,6 +37,9 @@ type Timer struct {
 // Init makes t a disarmed timer. fire is called in a goroutine of its own.
 func (t *Timer) Init(c Clock, fire, reset func()) { t.clock, t.fire, t.reset = c, fire, reset }
 
+// ClockID returns the number of the timer's clock.
+func (t *Timer) ClockID() int32 { return t.clock.ID }
+
 // now reads the clock that next is a time of: for a time given relative to
 // CLOCK_REALTIME that is a clock that nobody sets. Called with mu held.
 func (t *Timer) now() int64 {

@@ -56,12 +56,17 @@ func setLimit(bytes int64) {
 // try again.
 const worthSqueezing = 64 << 10
 
+// Stalled measures for how long somebody waits for memory.
+var Stalled Stall
+
 // Squeeze takes from the caches in the kernel's heap what they can give, and the
 // garbage, and reports whether there is more memory than before. It takes milliseconds.
 func Squeeze() bool {
 	heap.mu.Lock()
 	before, list := heap.squeezed, heap.shrink
 	heap.mu.Unlock()
+	Stalled.Begin()
+	defer Stalled.End()
 	heap.squeezing.Lock()
 	defer heap.squeezing.Unlock()
 	heap.mu.Lock()

@@ -8,6 +8,7 @@ import (
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
 	"hardtack/kernel/mem"
+	"hardtack/kernel/wait"
 )
 
 // dirtyList is the files with dirty pages, in the order in which they became so.
@@ -260,6 +261,7 @@ func (f *File) Balance(c *kern.Ctx, fresh int) {
 	if fresh == 0 {
 		return
 	}
+	wait.NoteWritten(uint64(fresh) * mem.PageSize)
 	tally.of[uint32(c.PID)%tallies].Add(int64(fresh))
 	tally.all.Add(int64(fresh))
 	n := cache.nDirty.Load()

@@ -141,7 +141,9 @@ func allocate(out []mem.Frame) int {
 	}
 	for try := 0; n == 0 && try < 200 && cache.nDirty.Load()+cache.nWriting.Load() > 0; try++ {
 		wakeWriter()
+		mem.Stalled.Begin()
 		time.Sleep(time.Millisecond)
+		mem.Stalled.End()
 		n = mem.AllocBatch(out)
 	}
 	return n

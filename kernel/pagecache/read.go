@@ -7,6 +7,7 @@ import (
 	"hardtack/abi/linux"
 	"hardtack/kernel/mem"
 	"hardtack/kernel/uio"
+	"hardtack/kernel/wait"
 )
 
 // Reader is what an open file remembers of its reads; the zero value is a new one.
@@ -106,6 +107,7 @@ func (f *File) readAhead(r *Reader, off int64, n int) {
 	ahead = min(2*ahead, maxAhead<<max(r.factor.Load(), 0))
 	r.ahead.Store(int32(ahead))
 	r.until.Store(from + ahead)
+	wait.NoteRead((min(from+ahead, end) - from) * mem.PageSize) // for the reader
 	go f.Prefetch(from, min(from+ahead, end)-1)
 }
 
@@ -304,7 +306,9 @@ func (f *File) expose(n uint64) (mem.Frame, linux.Errno) {
 	}
 	fr := frameOf(w)
 	fr.Get()
-	f.soil(l, n, r, shared|set)
+	if f.soil(l, n, r, shared|set) != 0 {
+		wait.NoteWritten(mem.PageSize)
+	}
 	return fr, 0
 }
 

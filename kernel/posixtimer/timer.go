@@ -7,6 +7,7 @@ package posixtimer
 
 import (
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -116,6 +117,27 @@ func Delete(p *proc.Process, id int32) bool {
 	}
 	t.end()
 	return true
+}
+
+// Info is what /proc/PID/timers tells of a timer.
+type Info struct {
+	ID, Clock int32
+	Notify
+}
+
+// Each returns a process's timers the last one first.
+func Each(p *proc.Process) (list []Info) {
+	tab := tableOf(p)
+	if tab == nil {
+		return nil
+	}
+	tab.mu.Lock()
+	for _, t := range tab.timers {
+		list = append(list, Info{t.id, t.ClockID(), t.notify})
+	}
+	tab.mu.Unlock()
+	slices.SortFunc(list, func(a, b Info) int { return int(b.ID - a.ID) })
+	return list
 }
 
 func deleteAll(p *proc.Process) {

@@ -140,6 +140,7 @@ func (t *Thread) unlink() {
 	t.sig.pending.drop(^linux.SigSet(0))
 	p.deadTime.add(t.told.user, t.told.system)
 	p.deadFaults += t.Faults
+	t.IO = t.ioCount()
 	p.deadIO.add(t.IO)
 	p.noteSwitches(t)
 	last := len(p.threads) == 0

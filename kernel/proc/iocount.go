@@ -1,8 +1,14 @@
 package proc
 
-// IOCount is what calls that read and write have moved, and how many there were
-// (/proc/PID/io).
-type IOCount struct{ Read, Written, Reads, Writes uint64 }
+import "hardtack/kernel/wait"
+
+// IOCount is what calls that read and write have moved, how many there were, and what
+// was read from disks and has to be written to them (/proc/PID/io).
+type IOCount struct {
+	Read, Written, Reads, Writes uint64
+
+	Disk wait.Disk // of a thread that has ended; see Thread.IOCount
+}
 
 // NoteRead counts a call that read n bytes.
 func (c *IOCount) NoteRead(n int) {
@@ -21,6 +27,25 @@ func (c *IOCount) add(o IOCount) {
 	c.Written += o.Written
 	c.Reads += o.Reads
 	c.Writes += o.Writes
+	c.Disk.Read += o.Disk.Read
+	c.Disk.Written += o.Disk.Written
+}
+
+// ioCount is what the thread has moved; called with Proc.mu held.
+func (t *Thread) ioCount() IOCount {
+	n := t.IO
+	if t.startTicks == 0 || t.State() >= StateZombie {
+		return n
+	}
+	n.Disk = t.clock.Since(t.diskBase, t.disk)
+	return n
+}
+
+// IOCount returns what the thread has moved.
+func (t *Thread) IOCount() IOCount {
+	t.Proc.mu.Lock()
+	defer t.Proc.mu.Unlock()
+	return t.ioCount()
 }
 
 // IOCount returns what all threads have moved, with those that ended.
@@ -29,7 +54,7 @@ func (p *Process) IOCount() IOCount {
 	defer p.mu.Unlock()
 	sum := p.deadIO
 	for _, t := range p.threads {
-		sum.add(t.IO)
+		sum.add(t.ioCount())
 	}
 	return sum
 }

@@ -32,6 +32,17 @@ func Totals() (user, system int64) {
 	return user, system
 }
 
+// Waited returns for how many nanoseconds threads have waited for their turn on a CPU
+// since boot, all of them together.
+func Waited() int64 {
+	n := ended.demand.Load() - ended.user.Load() - ended.system.Load()
+	eachThread(func(t *Thread) {
+		_, waited := t.Queue()
+		n += waited
+	})
+	return max(n, 0)
+}
+
 // Load averages are worked out when somebody asks: no timer runs for them. What counts
 // is for how long threads wanted a CPU since the last look, whether or not they got one.
 var load struct {

@@ -34,7 +34,9 @@ func (t *Thread) awaitMemory() {
 		if t.User.Work.Load()&workExit != 0 {
 			return
 		}
+		mem.Stalled.Begin()
 		t.SleepUninterruptible(wait.Now() + memoryPause)
+		mem.Stalled.End()
 	}
 }
 
@@ -54,7 +56,9 @@ func (t *Thread) outOfMemory() {
 	}
 	// The victim needs a moment to give up its memory.
 	t.Arm()
+	mem.Stalled.Begin()
 	t.SleepUninterruptible(wait.Now() + 2_000_000)
+	mem.Stalled.End()
 }
 
 // For oomPause after somebody was killed for memory, forks need an eighth of all

@@ -233,6 +233,7 @@ func (r *runner) serve(t *Thread) (end *Thread) {
 	defer r.caught(&returned, &end)
 	if t.startTicks == 0 {
 		t.clock, t.clockBase, t.stops = r.clock, r.clock.Mine(), -r.clock.Stops()
+		t.diskBase = r.clock.Disk()
 		t.startTicks = ticks()
 	} else { // it waited inside the nucleus
 		t.takeClock(r.clock)

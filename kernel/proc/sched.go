@@ -14,6 +14,7 @@ type Sched struct {
 	Slack        uint64 // PR_SET_TIMERSLACK; 0: DefaultSlack
 	DefaultSlack uint64 // the parent's; 0: the first process's
 	IOFlusher    bool   // PR_SET_IO_FLUSHER
+	CoreFilter   uint16 // /proc/PID/coredump_filter, in what it differs from the default
 	MachineCheck uint32 // PR_MCE_KILL
 	// MemPolicy and MemNodes are set_mempolicy's.
 	MemPolicy uint32

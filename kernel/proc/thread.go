@@ -68,6 +68,8 @@ type Thread struct {
 	startTicks  int64       // when its goroutine took it up; 0: not yet
 	clock       *wait.Clock // of the goroutine that it is on; changed under Proc.mu
 	clockBase   int64       // what clock told then; guarded by Proc.mu
+	disk        wait.Disk   // moved before the clock was taken; guarded by Proc.mu
+	diskBase    wait.Disk   // what clock told of disks then; guarded by Proc.mu
 	away        int64       // ticks not on a CPU before; guarded by Proc.mu
 	turns       int64       // ticks spent waiting for a turn
 	stops       uint64      // how often it gave up the CPU, less clock's; guarded by Proc.mu

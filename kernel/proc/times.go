@@ -66,7 +66,8 @@ func (t *Thread) takeClock(c *wait.Clock) {
 	now := ticks()
 	t.away += t.clock.Off(now) - t.clockBase
 	t.stops += t.clock.Stops() - c.Stops()
-	t.clock, t.clockBase = c, c.Off(now)
+	t.disk = t.clock.Since(t.diskBase, t.disk)
+	t.clock, t.clockBase, t.diskBase = c, c.Off(now), c.Disk()
 	p.mu.Unlock()
 }
 
@@ -77,7 +78,8 @@ func (t *Thread) leaveClock(c *wait.Clock) {
 	if t.clock == c {
 		t.away += c.Mine() - t.clockBase
 		t.stops += c.Stops()
-		t.clock, t.clockBase = wait.Still, wait.Still.Mine()
+		t.disk = c.Since(t.diskBase, t.disk)
+		t.clock, t.clockBase, t.diskBase = wait.Still, wait.Still.Mine(), wait.Still.Disk()
 	}
 	p.mu.Unlock()
 }

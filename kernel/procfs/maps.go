@@ -95,9 +95,17 @@ func (t *mapsText) seek(buf *[]byte, root vfs.Path, off int64) {
 func (t *mapsText) make(buf *[]byte, root vfs.Path, want int) []byte {
 	b := (*buf)[:0]
 	t.size = max(t.size, mapsPiece)
+	policy := ""
+	if t.n.e.numa {
+		policy = t.n.x.policy()
+	}
 	t.space.MapsFrom(t.next, func(m vm.MapInfo) bool {
 		start := len(b)
-		b = appendMap(b, &m, root)
+		if t.n.e.numa {
+			b = appendNuma(b, t.space, &m, policy, root)
+		} else {
+			b = appendMap(b, &m, root)
+		}
 		if t.n.e.sizes {
 			b = appendSizes(b, t.space, &m)
 			b = append(m.AppendFlags(append(b, "THPeligible:    0\nVmFlags: "...)), '\n')

@@ -70,6 +70,7 @@ func kernelHeap() uint64 {
 func vmstat() string {
 	m := memoryNow()
 	faults := proc.TotalFaults()
+	read, written := DiskSectors()
 	var b strings.Builder
 	for _, r := range []struct {
 		name string
@@ -77,7 +78,7 @@ func vmstat() string {
 	}{{"nr_free_pages", m.free}, {"nr_inactive_anon", 0}, {"nr_active_anon", m.anon + m.shmem}, {"nr_inactive_file", m.cached}, {"nr_active_file", 0},
 		{"nr_unevictable", 0}, {"nr_mlock", 0}, {"nr_slab_reclaimable", 0}, {"nr_slab_unreclaimable", m.slab}, {"nr_anon_pages", m.anon},
 		{"nr_mapped", 0}, {"nr_file_pages", m.cached + m.shmem}, {"nr_dirty", m.dirty}, {"nr_writeback", m.writing}, {"nr_shmem", m.shmem},
-		{"pgpgin", 0}, {"pgpgout", 0}, {"pswpin", 0}, {"pswpout", 0}, {"pgfault", int(faults)}, {"pgmajfault", 0}} {
+		{"pgpgin", int(read / 2)}, {"pgpgout", int(written / 2)}, {"pswpin", 0}, {"pswpout", 0}, {"pgfault", int(faults)}, {"pgmajfault", 0}} {
 		fmt.Fprintf(&b, "%s %d\n", r.name, r.v)
 	}
 	return b.String()

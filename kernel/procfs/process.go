@@ -32,10 +32,9 @@ func init() {
 		{name: "auxv", mode: 0o400, sized: true, memory: auxvText, stays: true},
 		{name: "maps", mode: 0o444, maps: true},
 		{name: "smaps", mode: 0o444, maps: true, sizes: true},
-		{name: "smaps_rollup", mode: 0o444, read: readRollup},
+		{name: "smaps_rollup", mode: 0o444, rollup: true, read: readRollup},
 		{name: "mem", mode: 0o600, mem: true},
 		{name: "pagemap", mode: 0o400, mem: true, pages: true},
-		{name: "timerslack_ns", mode: 0o666, read: readSlack, write: writeSlack},
 		{name: "uid_map", mode: 0o644, read: fixed("         0          0 4294967295\n"), write: refuse},
 		{name: "gid_map", mode: 0o644, read: fixed("         0          0 4294967295\n"), write: refuse},
 		{name: "projid_map", mode: 0o644, read: fixed("         0          0 4294967295\n"), write: refuse},
@@ -50,12 +49,17 @@ func init() {
 		{name: "fdinfo", mode: 0o555, inside: true, find: findFDInfo, list: listFDs(fdInfo)},
 		{name: "mounts", mode: 0o444, mounts: true, read: readMounts},
 		{name: "mountinfo", mode: 0o444, mounts: true, read: readMountinfo},
-		{name: "mountstats", mode: 0o400, mounts: true, read: readMountstats},
 		{name: "syscall", mode: 0o400, read: readSyscall},
 		{name: "oom_score", mode: 0o444, read: readOOMScore},
 		{name: "oom_score_adj", mode: 0o644, sized: true, read: readOOMAdj, write: writeOOMAdj},
 		{name: "loginuid", mode: 0o644, sized: true, read: readLoginUID, write: writeLoginUID, whole: true},
 		{name: "sessionid", mode: 0o444, sized: true, read: readSessionID},
+		{name: "oom_adj", mode: 0o644, sized: true, read: readOOMOld, write: writeOOMOld},
+		{name: "clear_refs", mode: 0o200, write: writeClearRefs},
+		{name: "numa_maps", mode: 0o444, maps: true, numa: true},
+		{name: "sched", mode: 0o644, read: readSched, write: writeSched},
+		nsDir,
+		attrDir,
 		{name: "wchan", mode: 0o444, read: fixed("0")},
 		{name: "cgroup", mode: 0o444, read: fixed("0::/\n")},
 		{name: "personality", mode: 0o400, read: readPersonality},
@@ -65,7 +69,13 @@ func init() {
 		}, list: func(_ *about, emit func(string, *entry, *about) bool) { listRegistered(&about{n: "net"}, emit) }},
 	}
 	threadDir.kids = append(slices.Clip(common), &entry{name: "children", mode: 0o444, read: readChildren})
-	processDir.kids = append(slices.Clip(common), &entry{name: "task", mode: 0o555, find: findTask, list: listTasks})
+	processDir.kids = append(slices.Clip(common), mapFilesDir,
+		&entry{name: "mountstats", mode: 0o400, mounts: true, read: readMountstats},
+		&entry{name: "timerslack_ns", mode: 0o666, read: readSlack, write: writeSlack},
+		&entry{name: "coredump_filter", mode: 0o644, sized: true, read: readCoreFilter, write: writeCoreFilter},
+		&entry{name: "timens_offsets", mode: 0o644, read: readTimeOffsets, write: writeTimeOffsets},
+		&entry{name: "timers", mode: 0o444, read: readTimers},
+		&entry{name: "task", mode: 0o555, find: findTask, list: listTasks})
 }
 
 func fixed(s string) func(*about) ([]byte, linux.Errno) {
@@ -196,19 +206,20 @@ func writeOOMAdj(x *about, b []byte) linux.Errno {
 	return p.SetOOMScoreAdj(int32(n), x.c.Cred().Has(kern.CapSysResource))
 }
 
-// readIO tells what calls have moved. Nobody counts what of it came from disks.
+// readIO tells what calls have moved, and what of it came from disks and goes there.
+// Nobody counts what was cut off before it was written.
 func readIO(x *about) ([]byte, linux.Errno) {
 	if !x.mayLook(nil) {
 		return nil, linux.EACCES
 	}
 	var n proc.IOCount
 	if x.t != nil {
-		n = x.t.IO
+		n = x.t.IOCount()
 	} else {
 		n = x.p.IOCount()
 	}
-	return fmt.Appendf(nil, "rchar: %d\nwchar: %d\nsyscr: %d\nsyscw: %d\nread_bytes: 0\nwrite_bytes: 0\ncancelled_write_bytes: 0\n",
-		n.Read, n.Written, n.Reads, n.Writes), 0
+	return fmt.Appendf(nil, "rchar: %d\nwchar: %d\nsyscr: %d\nsyscw: %d\nread_bytes: %d\nwrite_bytes: %d\ncancelled_write_bytes: 0\n",
+		n.Read, n.Written, n.Reads, n.Writes, n.Disk.Read, n.Disk.Written), 0
 }
 
 // limitRows are the rows of /proc/PID/limits in their order.

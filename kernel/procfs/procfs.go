@@ -5,7 +5,7 @@
 // read, with the rights of the reader; an open file keeps a page or two of it at
 // most. Other packages add files with Register.
 //
-// Lock order: the mu of an open file and that of registered are taken first; what
+// Lock order: the mu of an open file, a pressure file's and that of registered are taken first; what
 // makes a text may take any lock of the process code.
 package procfs
 
@@ -38,6 +38,8 @@ type entry struct {
 	stays  bool // with memory: it needs no address space
 	maps   bool // with sizes if it is smaps
 	sizes  bool
+	rollup bool         // smaps_rollup
+	numa   bool         // with maps: numa_maps
 	admin  bool         // only for CAP_SYS_ADMIN
 	ctl    *sysctl.File // of /proc/sys
 	sized  bool         // lseek knows an end, which is 0, as generic_file_llseek does
@@ -225,6 +227,12 @@ func (n *node) Open(c *kern.Ctx, _ vfs.Path, flags uint32) (vfs.Ops, linux.Errno
 		return nil, linux.EPERM
 	case e.memory != nil && e.public:
 		return &memoryText{n: n}, 0
+	case e.rollup:
+		x := n.x
+		x.c = c
+		if !x.mayLook(nil) {
+			return nil, linux.EACCES
+		}
 	case e.memory != nil || e.maps:
 		p, err := n.takeProgram(c)
 		if err != 0 {

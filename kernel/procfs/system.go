@@ -21,6 +21,11 @@ var (
 	CPUInfo func() string
 	// Interrupts returns how many interrupts there were.
 	Interrupts = func() uint64 { return 0 }
+	// DiskSectors returns the sectors that all disks have read and written.
+	DiskSectors = func() (read, written uint64) { return 0, 0 }
+	// DiskWait returns for how long, in nanoseconds, somebody waited for a disk, and
+	// how many do now.
+	DiskWait = func() (nanos int64, n int) { return 0, 0 }
 )
 
 // Release is the version of Linux whose interface the kernel has, as uname
@@ -80,6 +85,12 @@ var systemFiles = []*entry{
 	{name: "sysvipc", mode: 0o555, kids: []*entry{live("msg", sysvMsg), live("sem", sysvSem), live("shm", sysvShm)}},
 	live("buddyinfo", buddyinfo),
 	live("zoneinfo", zoneinfo),
+	live("softirqs", softirqs),
+	live("schedstat", schedstat),
+	file("execdomains", "0-0\tLinux           \t[kernel]\n"),
+	{name: "slabinfo", mode: 0o400, read: slabinfo},
+	{name: "vmallocinfo", mode: 0o400, read: fixed("")},
+	pressureDir,
 	file("modules", ""),
 	file("swaps", "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"),
 	live("vmstat", vmstat),
@@ -111,8 +122,9 @@ func stat() string {
 		line("cpu"+strconv.Itoa(i), user/int64(n), sys/int64(n), idle/int64(n))
 	}
 	run := proc.Running()
+	_, blocked := DiskWait()
 	boot := (kern.RealtimeOffset() + bootTime) / 1e9
-	fmt.Fprintf(&b, "intr %d\nctxt %d\nbtime %d\nprocesses %d\nprocs_running %d\nprocs_blocked 0\n", Interrupts(), proc.TotalSwitches(), boot, proc.LastPID(), max(run, 1))
+	fmt.Fprintf(&b, "intr %d\nctxt %d\nbtime %d\nprocesses %d\nprocs_running %d\nprocs_blocked %d\nsoftirq 0 0 0 0 0 0 0 0 0 0 0\n", Interrupts(), proc.TotalSwitches(), boot, proc.LastPID(), max(run, 1), blocked)
 	return b.String()
 }
 

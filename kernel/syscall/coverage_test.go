@@ -60,9 +60,11 @@ names each that differs. They are of these kinds:
 - Splice and sendfile move bytes of a few files (devices, /proc) that Linux refuses.
 - /proc and /sys: some files can be moved in, polled or written otherwise; rights of links
   in /proc/PID/fd, statx masks and attributes of the files there.
-- /proc lacks pressure, softirqs and slabinfo, and /proc/PID lacks stack, ns, attr,
-  numa_maps, clear_refs, timers, sched and autogroup. /proc/PID/io counts calls and
-  their bytes, not what came from disks.
+- /proc lacks /proc/PID/stack, autogroup and patch_state; wchan is always 0. clear_refs does
+  not know soft-dirty pages (EINVAL). /proc/pressure takes no triggers (EOPNOTSUPP), and what
+  it tells of the CPUs is estimated: the time that threads waited for their turn, taken
+  together. cancelled_write_bytes of /proc/PID/io is 0. There are no namespaces but the
+  first of each kind, which /proc/PID/ns shows and setns enters.
 - Sockets: options that are kept and have no effect on Linux are refused, default buffer
   sizes, what is told of a connection whose peer has gone.
 - Access control lists and attributes of devices, pipes and sockets.

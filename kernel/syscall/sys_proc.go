@@ -24,6 +24,7 @@ var procCalls = []Call{
 	{linux.SYS_vfork, "vfork", sysVfork, "works"},
 	{linux.SYS_clone, "clone", sysClone, "works except the namespaces (EINVAL); CLONE_PTRACE, CLONE_IO and CLONE_SYSVSEM are ignored"},
 	{linux.SYS_clone3, "clone3", sysClone3, "works except the namespaces (EINVAL); there are no control groups for CLONE_INTO_CGROUP (EBADF)"},
+	{linux.SYS_setns, "setns", sysSetns, "works; there is one namespace of each kind"},
 	{linux.SYS_unshare, "unshare", sysUnshare, "works except the namespaces (EINVAL)"},
 	{linux.SYS_set_tid_address, "set_tid_address", sysSetTIDAddress, "works"},
 	{linux.SYS_exit, "exit", sysExit, "works"},

@@ -135,11 +135,14 @@ func AnonDev() uint64 { return anonFS.Dev }
 
 // NameOf is the text of /proc/PID/fd/N.
 func (f *File) NameOf(root Path) string {
-	if !f.Path.Zero() {
+	if !f.Path.Zero() && f.Path.Mnt != nil {
 		return f.Path.Text(root)
 	}
 	if n, ok := f.Ops.(Namer); ok {
 		return n.Name(f)
+	}
+	if !f.Path.Zero() {
+		return f.Path.Text(root)
 	}
 	return "anon_inode:[unknown]"
 }

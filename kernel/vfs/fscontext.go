@@ -138,6 +138,15 @@ func (f *FSContext) set(p Path, pick func(d *contextDirs) *Path) linux.Errno {
 	return 0
 }
 
+// Enter makes the root of the mounts the root and the working directory (setns).
+func (f *FSContext) Enter() linux.Errno {
+	top := f.Root().Namespace().Root()
+	if e := f.set(top, func(d *contextDirs) *Path { return &d.root }); e != 0 {
+		return e
+	}
+	return f.set(top, func(d *contextDirs) *Path { return &d.cwd })
+}
+
 // Chdir makes p the working directory.
 func (f *FSContext) Chdir(c *kern.Ctx, p Path) linux.Errno {
 	if !p.Dentry.Inode.IsDir() {

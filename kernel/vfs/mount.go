@@ -142,6 +142,12 @@ func (ns *Namespace) changed() {
 	ns.Changed.Notify(wait.Err | wait.Pri)
 }
 
+// Root is the root of all of it.
+func (ns *Namespace) Root() Path {
+	t := ns.table.Load()
+	return t.top(Path{t.list[0], t.list[0].Root})
+}
+
 // Namespace returns the mount table that the path belongs to.
 func (p Path) Namespace() *Namespace { return p.Mnt.ns }
 

@@ -1,6 +1,10 @@
 package vm
 
-import "hardtack/kernel/mem"
+import (
+	"sync/atomic"
+
+	"hardtack/kernel/mem"
+)
 
 // Residency says what of a range is in memory, in bytes (/proc/PID/smaps).
 type Residency struct {
@@ -69,3 +73,38 @@ func (r *Residency) add(e pte) {
 		r.PrivateClean += mem.PageSize
 	}
 }
+
+// What ClearReferenced goes over.
+const (
+	AllPages = iota
+	AnonymousMappings
+	FileMappings
+)
+
+// ClearReferenced forgets which pages were used since the last time (clear_refs).
+func (s *Space) ClearReferenced(which int) {
+	s.Maps(func(m MapInfo) bool {
+		if which == AnonymousMappings && m.File != nil || which == FileMappings && m.File == nil {
+			return true
+		}
+		s.pt.Lock()
+		defer s.pt.Unlock()
+		for va := m.Start; va < m.End; {
+			t, at, stop := s.next(va, m.End)
+			if t == nil {
+				break
+			}
+			for i, last := index(at), index(stop-pageSize); i <= last; i++ {
+				if load(&t[i&511])&(pteP|pteA) == pteP|pteA {
+					atomic.AndUint64(&t[i&511], ^pteA)
+				}
+			}
+			va = stop
+		}
+		MMU.Invalidate(&s.AS, m.Start, m.End)
+		return true
+	})
+}
+
+// ResetPeak lets the greatest number of resident pages be what it is now.
+func (s *Space) ResetPeak() { s.hwm.Store(s.pages()) }

@@ -18,10 +18,29 @@ func Ticks() int64 { return cputicks() }
 var ran func() *Clock
 
 // Clock tells for how long a goroutine has not run, in ticks of the time-stamp
-// counter, and how often it stopped. The Go scheduler keeps it.
+// counter, and how often it stopped, which the Go scheduler keeps, and what it moved
+// from and to disks.
 type Clock struct {
-	v     atomic.Int64
-	stops atomic.Uint64
+	v             atomic.Int64
+	stops         atomic.Uint64
+	read, written atomic.Uint64
+}
+
+// Disk is so many bytes read from disks, and written to files on them.
+type Disk struct{ Read, Written uint64 }
+
+// NoteRead counts bytes that the calling goroutine has read from a disk.
+func NoteRead(n uint64) { MyClock().read.Add(n) }
+
+// NoteWritten counts bytes that it has to be written to one.
+func NoteWritten(n uint64) { MyClock().written.Add(n) }
+
+// Disk returns what was counted.
+func (c *Clock) Disk() Disk { return Disk{c.read.Load(), c.written.Load()} }
+
+// Since adds what was counted after base to sum.
+func (c *Clock) Since(base, sum Disk) Disk {
+	return Disk{sum.Read + c.read.Load() - base.Read, sum.Written + c.written.Load() - base.Written}
 }
 
 // Stops returns how often the goroutine has given up the processor.

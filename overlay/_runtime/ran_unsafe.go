@@ -11,10 +11,13 @@ import _ "unsafe" // for linkname
 // what has run; dropg takes the time away again. Only the scheduler writes it, anybody
 // may read it.
 
-// ranClock is the word, and how often the goroutine stopped.
+// ranClock is the word, and how often the goroutine stopped. What it had read from disks
+// and written to files on them is counted by the kernel: it lies here since this is the
+// one thing that the kernel has for each goroutine.
 type ranClock struct {
-	v     int64
-	stops uint64
+	v             int64
+	stops         uint64
+	read, written uint64
 }
 
 // ran is how the kernel learns where the calling goroutine's clock lies (a g is never

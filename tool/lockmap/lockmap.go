@@ -41,7 +41,7 @@ import (
 var packages = []string{
 	"cmd/kernel",
 	"kernel/devfs", "kernel/elf", "kernel/epoll", "kernel/eventfd", "kernel/initramfs", "kernel/kern",
-	"kernel/ktime", "kernel/pipe", "kernel/posixtimer", "kernel/proc", "kernel/procfs", "kernel/shm",
+	"kernel/ktime", "kernel/pipe", "kernel/nsfs", "kernel/posixtimer", "kernel/proc", "kernel/procfs", "kernel/shm",
 	"kernel/signalfd", "kernel/sock", "kernel/sock/netlink", "kernel/sock/procnet", "kernel/sock/unix",
 	"kernel/syscall", "kernel/sysfs", "kernel/sysv", "kernel/timerfd", "kernel/tmpfs", "kernel/tty",
 	"kernel/uio", "kernel/vfs", "kernel/vm",
