@@ -29,6 +29,28 @@ func parseUint(b []byte, base, bits int) (uint64, linux.Errno) {
 	return 0, linux.EINVAL
 }
 
+// parseInt is kstrtoint.
+func parseInt(b []byte, base, bits int) (int64, linux.Errno) {
+	neg := len(b) > 0 && b[0] == '-'
+	if neg {
+		b = b[1:]
+	}
+	if neg && len(b) > 0 && b[0] == '+' {
+		return 0, linux.EINVAL
+	}
+	n, e := parseUint(b, base, 64)
+	limit := uint64(1) << (bits - 1)
+	switch {
+	case e != 0:
+		return 0, e
+	case neg && n <= limit:
+		return int64(-n), 0
+	case !neg && n < limit:
+		return int64(n), 0
+	}
+	return 0, linux.ERANGE
+}
+
 // radix takes the prefix of a hexadecimal or octal number off.
 func radix(s string) (string, int) {
 	switch {
