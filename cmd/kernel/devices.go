@@ -9,6 +9,7 @@ import (
 	"hardtack/driver/virtio/find"
 	vnet "hardtack/driver/virtio/net"
 	"hardtack/kernel/netdev"
+	"hardtack/kernel/procfs"
 	"hardtack/nucleus"
 )
 
@@ -57,6 +58,9 @@ func (k *kernel) startDevices(found []virtio.Transport, tables *acpi.Tables) (de
 		case virtio.TypeNet:
 			var d *vnet.Device
 			if d, err = vnet.New(&k.platform, t, nucleus.NumCPU()); err == nil {
+				if len(devices) == 0 { // the one that is used
+					procfs.Register("hardtack/network", d.Stats)
+				}
 				devices = append(devices, d)
 			}
 		case virtio.TypeRNG:

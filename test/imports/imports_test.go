@@ -20,7 +20,7 @@ var may = map[string][]string{
 	"lock":             {"abi"},
 	"nucleus":          {"abi", "arch", "lock"},
 	"driver":           {"abi"},
-	"driver/virtio":    {"abi", "driver", "kernel/blockdev", "kernel/netdev"},
+	"driver/virtio":    {"abi", "driver", "lock", "kernel/blockdev", "kernel/netdev"},
 	"driver/ahci":      {"abi", "driver", "kernel/blockdev"},
 	"driver/disktest":  {"abi", "driver", "kernel/blockdev"},
 	"driver/nvme":      {"abi", "driver", "kernel/blockdev"},
@@ -51,7 +51,7 @@ var may = map[string][]string{
 	"tool/names":       {"msg", "tool"},
 	"examples":         {"idl", "msg"},
 	"bench":            {"abi", "affinity", "idl", "ipc", "lock", "msg", "nucleus/ipc", "overlay", "task", "tool", "bench", "kernel/ext4", "kernel/tmpfs", "kernel/vfs"},
-	"test":             {"abi", "tool", "test", "bench/os", "kernel/ext4"},
+	"test":             {"abi", "driver", "driver/virtio", "tool", "test", "bench/os", "kernel/ext4"},
 	"cmd/hardtack":     {"abi", "overlay", "tool", "bench", "kernel/ext4"},
 	"cmd/kernel":       {"abi", "arch", "nucleus", "driver", "kernel", "monitor", "msg"},
 }

@@ -15,6 +15,7 @@
 package net
 
 import (
+	"bytes"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -255,6 +256,23 @@ func (d *Device) Err() error {
 		}
 	}
 	return nil
+}
+
+// Stats is what went wrong at each queue: late notifications (Queue.Late), reminders of a
+// full ring, frames that no ring could take or that made no sense.
+func (d *Device) Stats() []byte {
+	b := new(bytes.Buffer)
+	for i, q := range d.tx {
+		q.mu.Lock()
+		fmt.Fprintf(b, "tx%d late %d reminded %d dropped %d\n", i, q.q.Late(), q.reminded, q.drops)
+		q.mu.Unlock()
+	}
+	for i, q := range d.rx {
+		q.mu.Lock()
+		fmt.Fprintf(b, "rx%d late %d dropped %d\n", i, q.q.Late(), q.drops)
+		q.mu.Unlock()
+	}
+	return b.Bytes()
 }
 
 var _ netdev.Device = (*Device)(nil)

@@ -213,6 +213,51 @@ func TestTransmitFull(t *testing.T) {
 	}
 }
 
+// A notification that the driver misses, or the device, holds frames up until the next
+// frame, or until the ring is full and another is refused; not for good. (TCP sends
+// again what is not acknowledged: that is the next frame.)
+func TestNotificationMissed(t *testing.T) {
+	d, tr := newDevice(t, all, 16)
+	tx := tr.Ring(1)
+	frame := []netdev.Frame{{Parts: [][]byte{random(100)}}}
+	transmit := func(taken, notifications int, what string) {
+		t.Helper()
+		before := tr.Kicks.Load()
+		if n := d.Transmit(frame); n != taken || tr.Kicks.Load() != before+int64(notifications) {
+			t.Errorf("%s: %d frames taken, %d notifications; want %d and %d", what, n, tr.Kicks.Load()-before, taken, notifications)
+		}
+	}
+	transmit(1, 1, "the device waits")
+	sent(t, tx, true)
+	transmit(1, 0, "the device has not asked")
+	tx.WantNotifyFrom(1)
+	transmit(1, 1, "the device asked for the frame before")
+	if n := len(sent(t, tx, true)); n != 2 {
+		t.Errorf("%d frames sent, want 2", n)
+	}
+	for round := range 2 {
+		tx.WantNotify()
+		transmit(1, 1, "a notification that the device ignores")
+		for range 15 {
+			transmit(1, 0, "until the ring is full")
+		}
+		ready := 0
+		d.OnTransmitReady(func() { ready++ })
+		transmit(0, 0, "a full ring")
+		transmit(0, 1, "a ring that stays full")
+		if n := len(sent(t, tx, true)); n != 16 {
+			t.Errorf("round %d: %d frames sent of a full ring", round, n)
+		}
+		tr.Interrupt(1)
+		if ready != 1 {
+			t.Errorf("round %d: ready called %d times", round, ready)
+		}
+	}
+	if got, want := string(d.Stats()), "tx0 late 1 reminded 2 dropped 0\nrx0 late 0 dropped 0\n"; got != want {
+		t.Errorf("statistics %q, want %q", got, want)
+	}
+}
+
 // deliver puts a frame into as many receive buffers as it takes.
 func deliver(t *testing.T, r *softdev.Ring, header, frame []byte, merge bool) {
 	t.Helper()

@@ -28,8 +28,9 @@ type txQueue struct {
 	segs  [txMaxSlots]queue.Segment // guarded by mu; scratch
 	drops uint64                    // guarded by mu; frames too long for any queue
 
-	stuck   bool   // guarded by mu; stuckAt has been set
-	stuckAt uint16 // guarded by mu; what was sent when a sender was refused last
+	stuck    bool   // guarded by mu; stuckAt has been set
+	stuckAt  uint16 // guarded by mu; what was sent when a sender was refused last
+	reminded uint64 // guarded by mu; how often the device was
 }
 
 func (t *txQueue) init(p driver.Platform, q *queue.Queue) bool {
@@ -116,11 +117,12 @@ func (t *txQueue) send(pkts []netdev.Frame) int {
 }
 
 // remind tells the device again of what waits if it has sent nothing since a sender was
-// refused before: a ring was once seen to stay full for ever under QEMU, which had set its
-// event index and was not looking.
+// refused before: it may have missed the notification, or we that it wants one (package
+// queue says how), and a full ring has no next request that would make up for that.
 func (t *txQueue) remind() {
 	if used := t.q.Used(); t.stuck && used == t.stuckAt {
 		t.q.Notify()
+		t.reminded++
 	} else {
 		t.stuck, t.stuckAt = true, used
 	}

@@ -10,10 +10,16 @@
 // nothing more and Err says why.
 //
 // Ordering. The index of the available ring shares a 32-bit word with the flags,
-// both ours, and is published with atomic.StoreUint32, which on amd64 is XCHG: a
-// release of the descriptors written before, and the full barrier that has to
-// lie between "publish" and "does the device want to be told". The same goes
-// for used_event: store, barrier, look at the used index again.
+// both ours, and is published with atomic.StoreUint32: a release of the descriptors
+// written before. Between "publish" and "does the device want to be told" has to lie
+// a full barrier, or the device goes to sleep just when it is not told. The same
+// goes for used_event: store, barrier, look at the used index again. The barrier is
+// core.Fence and not the XCHG that stores: see there.
+//
+// A notification that is missed all the same would be missed for good: the event
+// index that asks for it lies behind all that is published later. So Publish compares
+// it with what the device was told of last too, not only with what was published last,
+// and makes up for it with the next request.
 //
 // Locking: none. One goroutine at a time uses a queue; its owner says how.
 package queue
@@ -23,10 +29,12 @@ import (
 	"fmt"
 
 	"hardtack/driver"
+	"hardtack/lock/core"
 )
 
-// MaxSize is the largest queue of the specification.
-const MaxSize = 32768
+// MaxSize is the largest queue: half of the specification's, since told may lie two
+// rings behind avail.
+const MaxSize = 16384
 
 // Segment is a piece of physically contiguous memory.
 type Segment struct {
@@ -68,11 +76,13 @@ type Queue struct {
 	free      uint16 // first free descriptor, linked by next
 	nfree     uint16
 	avail     uint16 // requests ever added, modulo 2^16
-	published uint16 // avail as the device was told it
+	published uint16 // avail as the device can see it
+	told      uint16 // published when the device was notified last, or used if that is later
 	used      uint16 // completions ever taken
 	pending   uint16 // requests with the device or waiting to be published
 	noInt     bool   // we do not want interrupts now
 	err       error  // set once: the device broke the protocol
+	late      uint64 // notifications that were made up for
 }
 
 // chain is what we know of an outstanding request, under its head descriptor.
@@ -225,18 +235,39 @@ func (q *Queue) Publish() {
 	old := q.published
 	q.published = q.avail
 	q.ring.publish(q.avail, q.flags())
-	if q.deviceWants(old) {
+	if q.deviceWants(old) || q.overlooked(old) {
+		q.told = q.avail
 		q.notifier.Notify(q.index)
 	}
+}
+
+// overlooked looks again, when the device does not seem to want word of the requests
+// from old on: at what it asked before it could see them, and for word of older ones.
+func (q *Queue) overlooked(old uint16) bool {
+	core.Fence()
+	if q.avail-q.told > q.pending {
+		q.told = q.used
+	}
+	if !q.deviceWants(q.told) {
+		return false
+	}
+	if !q.deviceWants(old) {
+		q.late++
+	}
+	return true
 }
 
 // Notify tells the device to look at the queue, whether it asked for that or not.
 func (q *Queue) Notify() { q.notifier.Notify(q.index) }
 
+// Late returns how often Publish notified the device of requests older than its own:
+// the device asked for that after we had looked, or we did not see it in time.
+func (q *Queue) Late() uint64 { return q.late }
+
 // Used returns the index up to which completions were taken.
 func (q *Queue) Used() uint16 { return q.used }
 
-// deviceWants reports whether the device asked to be notified of one of the
+// deviceWants reports whether the device asks to be notified of one of the
 // requests from old up to published (section 2.7.10).
 func (q *Queue) deviceWants(old uint16) bool {
 	if q.opts.EventIndex {
@@ -322,5 +353,6 @@ func (q *Queue) EnableInterrupts(delay uint16) (more bool) {
 		delay = 0
 		q.ring.publish(q.published, 0)
 	}
+	core.Fence()
 	return q.err == nil && q.ring.usedIndex()-q.used > delay
 }

@@ -352,3 +352,59 @@ func BenchmarkRequest(b *testing.B) {
 		q.Pop()
 	}
 }
+
+// A device asks for word of the request that it gets next, and the driver does not see
+// that in time: the next request makes up for it, once.
+func TestLateNotification(t *testing.T) {
+	for _, start := range []uint16{0, 65533} {
+		kicked := 0
+		q, dev, data := pair(t, 8, queue.Options{EventIndex: true}, start, func() { kicked++ })
+		publish := func(requests, notifications int, what string) {
+			t.Helper()
+			before := kicked
+			for range requests {
+				if !q.Add(0, []queue.Segment{{Phys: data.Phys, Len: 4}}, nil) {
+					t.Fatal("no room")
+				}
+			}
+			q.Publish()
+			if kicked-before != notifications {
+				t.Errorf("start %d: %s: %d notifications, want %d", start, what, kicked-before, notifications)
+			}
+		}
+		take := func(n int) {
+			for range n {
+				r, ok := dev.Next()
+				if !ok {
+					t.Fatal("no request")
+				}
+				dev.Push(r.Head, 0)
+			}
+			dev.Flush()
+			for _, _, ok := q.Pop(); ok; _, _, ok = q.Pop() {
+			}
+		}
+		publish(2, 1, "the device waits")
+		publish(2, 0, "the device is at work")
+		take(4)
+		publish(1, 0, "the device has not asked")
+		dev.WantNotifyFrom(start + 4) // and goes to sleep
+		publish(1, 1, "the device asked for the request before")
+		publish(1, 0, "the device was told")
+		take(3)
+		dev.WantNotify()
+		publish(1, 1, "the device waits again")
+		if q.Late() != 1 {
+			t.Errorf("start %d: %d late, want 1", start, q.Late())
+		}
+		take(1)
+		// However many requests the device takes unasked, what it asks is seen.
+		for i := range 3 * 65536 / 8 {
+			dev.WantNotifyFrom(start + uint16(8*i) - 100)
+			publish(8, 0, "the device polls")
+			take(8)
+		}
+		dev.WantNotify()
+		publish(1, 1, "the device polled and waits")
+	}
+}

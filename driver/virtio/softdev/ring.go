@@ -112,8 +112,14 @@ func (r *Ring) Flush() bool {
 // WantNotify asks the driver to notify of its next request, and reports
 // whether there is one already.
 func (r *Ring) WantNotify() bool {
-	storeWord(r.used[4+8*int(r.size):], uint32(r.lastAvail))
+	r.WantNotifyFrom(r.lastAvail)
 	return uint16(loadWord(r.avail)>>16) != r.lastAvail
+}
+
+// WantNotifyFrom asks the driver to notify of the request with an index, and does not
+// look whether it is there already, as a device should.
+func (r *Ring) WantNotifyFrom(idx uint16) {
+	storeWord(r.used[4+8*int(r.size):], uint32(idx))
 }
 
 // Poke writes a used entry without counting it.

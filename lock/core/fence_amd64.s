@@ -1,0 +1,7 @@
+#include "textflag.h"
+
+// func Fence()
+TEXT ·Fence(SB), NOSPLIT, $0-0
+	MFENCE
+	RDTSC
+	RET
