@@ -245,6 +245,9 @@ func TestNotificationMissed(t *testing.T) {
 		d.OnTransmitReady(func() { ready++ })
 		transmit(0, 0, "a full ring")
 		transmit(0, 1, "a ring that stays full")
+		transmit(0, 1, "a ring that stays full")
+		transmit(0, 0, "a ring that stays full")
+		transmit(0, 1, "a ring that stays full")
 		if n := len(sent(t, tx, true)); n != 16 {
 			t.Errorf("round %d: %d frames sent of a full ring", round, n)
 		}
@@ -253,7 +256,7 @@ func TestNotificationMissed(t *testing.T) {
 			t.Errorf("round %d: ready called %d times", round, ready)
 		}
 	}
-	if got, want := string(d.Stats()), "tx0 late 1 reminded 2 dropped 0\nrx0 late 0 dropped 0\n"; got != want {
+	if got, want := string(d.Stats()), "tx0 late 1 reminded 6 dropped 0\nrx0 late 0 dropped 0\n"; got != want {
 		t.Errorf("statistics %q, want %q", got, want)
 	}
 }

@@ -28,8 +28,8 @@ type txQueue struct {
 	segs  [txMaxSlots]queue.Segment // guarded by mu; scratch
 	drops uint64                    // guarded by mu; frames too long for any queue
 
-	stuck    bool   // guarded by mu; stuckAt has been set
-	stuckAt  uint16 // guarded by mu; what was sent when a sender was refused last
+	refusals uint64 // guarded by mu; of senders since the device sent something
+	stuckAt  uint16 // guarded by mu; what was sent when the first of them was
 	reminded uint64 // guarded by mu; how often the device was
 }
 
@@ -118,14 +118,18 @@ func (t *txQueue) send(pkts []netdev.Frame) int {
 
 // remind tells the device again of what waits if it has sent nothing since a sender was
 // refused before: it may have missed the notification, or we that it wants one (package
-// queue says how), and a full ring has no next request that would make up for that.
+// queue says how), and a full ring has no next request that would make up for that. Most
+// often the device is only slow, so it does that at the first, second, fourth, … time.
 func (t *txQueue) remind() {
-	if used := t.q.Used(); t.stuck && used == t.stuckAt {
+	if used := t.q.Used(); t.refusals == 0 || used != t.stuckAt {
+		t.refusals, t.stuckAt = 1, used
+		return
+	}
+	if t.refusals&(t.refusals-1) == 0 {
 		t.q.Notify()
 		t.reminded++
-	} else {
-		t.stuck, t.stuckAt = true, used
 	}
+	t.refusals++
 }
 
 func (t *txQueue) addAll(pkts []netdev.Frame) int {
