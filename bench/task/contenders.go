@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"hardtack/bench/internal/report"
 )
 
 // A Contender is one system that runs the programs.
@@ -53,8 +55,9 @@ func Calls(program string, n int) float64 {
 }
 
 // Build makes the programs of the other languages in dir; repo is the project's
-// root and self the program that answers to -one.
-func Build(repo, dir, self string, log func(string, ...any)) ([]*Contender, error) {
+// root and self the program that answers to -one. With names, only these contenders
+// take part.
+func Build(repo, dir, self string, log func(string, ...any), only ...string) ([]*Contender, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -76,9 +79,16 @@ func Build(repo, dir, self string, log func(string, ...any)) ([]*Contender, erro
 		{Name: "ants", Title: "panjf2000/ants", command: []string{out("gopools"), "ants"}, sizes: slower, two: true},
 		{Name: "pond", Title: "alitto/pond", command: []string{out("gopools"), "pond"}, sizes: slower, two: true},
 	}
+	if len(only) > 0 {
+		list = slices.DeleteFunc(list, func(c *Contender) bool { return !slices.Contains(only, c.Name) })
+	}
 	ref := filepath.Join(repo, "bench/task/ref")
 	peers := filepath.Join(repo, "bench/peers")
 	build := func(in string, env []string, names string, command ...string) {
+		wanted := func(c *Contender) bool { return slices.Contains(strings.Fields(names), c.Name) }
+		if !slices.ContainsFunc(list, wanted) {
+			return
+		}
 		log("building %s", names)
 		path := command[0]
 		if found, err := exec.LookPath(path); err == nil {
@@ -92,7 +102,7 @@ func Build(repo, dir, self string, log func(string, ...any)) ([]*Contender, erro
 		if text, err := cmd.CombinedOutput(); err != nil {
 			lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 			for _, c := range list {
-				if slices.Contains(strings.Fields(names), c.Name) {
+				if wanted(c) {
 					c.Missing = fmt.Sprintf("%s: %v %s", command[0], err, lines[len(lines)-1])
 				}
 			}
@@ -121,28 +131,29 @@ func (c *Contender) Runs(program string) bool {
 func sorts(program string) bool { return strings.HasSuffix(program, "sort") }
 
 // Measure runs the program reps times in a new process and gives nanoseconds
-// for each call (for sort: in all).
-func (c *Contender) Measure(program string, workers, reps int) ([]float64, error) {
+// for each call (for sort: in all), and the same of the process's processor time, all
+// threads and repetitions, its start and what it prepares included.
+func (c *Contender) Measure(program string, workers, reps int) (times []float64, processor float64, err error) {
 	n := c.size(program)
 	args := append(append([]string(nil), c.command[1:]...), strings.TrimPrefix(program, "big"), strconv.Itoa(n), strconv.Itoa(workers), strconv.Itoa(reps))
 	cmd := exec.Command(c.command[0], args...)
 	cmd.Stderr = os.Stderr
 	timer := time.AfterFunc(5*time.Minute, func() { cmd.Process.Kill() })
 	defer timer.Stop()
-	text, err := cmd.Output()
+	text, spent, err := report.Output(cmd)
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", c.Name, program, err)
+		return nil, 0, fmt.Errorf("%s %s: %w", c.Name, program, err)
 	}
-	var out []float64
-	for _, f := range strings.Fields(string(text)) {
+	calls := 1.0
+	if !sorts(program) {
+		calls = Calls(program, n)
+	}
+	for _, f := range strings.Fields(text) {
 		ns, err := strconv.ParseFloat(f, 64)
 		if err != nil {
-			return nil, fmt.Errorf("%s %s: %w", c.Name, program, err)
+			return nil, 0, fmt.Errorf("%s %s: %w", c.Name, program, err)
 		}
-		if !sorts(program) {
-			ns /= Calls(program, n)
-		}
-		out = append(out, ns)
+		times = append(times, ns/calls)
 	}
-	return out, nil
+	return times, float64(spent.Nanoseconds()) / (calls * float64(reps)), nil
 }

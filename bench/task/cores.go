@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"os"
-	"slices"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"hardtack/bench/internal/report"
 	"hardtack/task"
 )
 
@@ -36,8 +36,7 @@ func AddedCore(reps int) ([]Added, error) {
 			}
 			got = append(got, us)
 		}
-		slices.Sort(got)
-		out[i].Min, out[i].Median = got[0], got[len(got)/2]
+		out[i].Min, out[i].Median = report.Least(got), report.Median(got)
 	}
 	return out, nil
 }

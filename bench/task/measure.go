@@ -2,9 +2,10 @@ package taskbench
 
 import (
 	"runtime"
-	"slices"
 	"sync"
 	"time"
+
+	"hardtack/bench/internal/report"
 )
 
 // A Key names one figure: who ran what with how many workers.
@@ -17,34 +18,24 @@ type Key struct {
 type Result struct {
 	Contenders []*Contender
 	Figures    map[Key][]float64
-	Both       float64 // what two threads did, as a multiple of one
-	Trace      *Shares // where two workers' time went
-	Parts      []Part  // what a call of stress is made of
+	Processor  map[Key][]float64 // processor time, one figure a process
+	Both       float64           // what two threads did, as a multiple of one
+	Trace      *Shares           // where two workers' time went
+	Parts      []Part            // what a call of stress is made of
 	Latencies  []Latency
 	Removal    *Removal
 	Added      []Added
+	Cancelled  []Cancelled
 }
 
-func (r *Result) Min(k Key) float64 {
-	if f := r.Figures[k]; len(f) > 0 {
-		return slices.Min(f)
-	}
-	return 0
-}
-
-func (r *Result) Median(k Key) float64 {
-	f := slices.Clone(r.Figures[k])
-	if len(f) == 0 {
-		return 0
-	}
-	slices.Sort(f)
-	return f[len(f)/2]
-}
+// Min is the least figure, Median the one in the middle; 0 if there is none.
+func (r *Result) Min(k Key) float64    { return report.Least(r.Figures[k]) }
+func (r *Result) Median(k Key) float64 { return report.Median(r.Figures[k]) }
 
 // Run measures everything in rounds, in each of which all contenders have their
 // turn with each program.
 func Run(list []*Contender, programs []string, rounds, reps int, log func(string, ...any)) (*Result, error) {
-	r := &Result{Contenders: list, Figures: map[Key][]float64{}, Both: BothCores()}
+	r := &Result{Contenders: list, Figures: map[Key][]float64{}, Processor: map[Key][]float64{}, Both: BothCores()}
 	for round := range rounds {
 		for _, program := range programs {
 			n := reps
@@ -59,12 +50,13 @@ func Run(list []*Contender, programs []string, rounds, reps int, log func(string
 					if c.Missing != "" || !c.Runs(program) || workers == 2 && !c.two {
 						continue
 					}
-					f, err := c.Measure(program, workers, n)
+					f, spent, err := c.Measure(program, workers, n)
 					if err != nil {
 						return nil, err
 					}
 					k := Key{c.Name, program, workers}
 					r.Figures[k] = append(r.Figures[k], f...)
+					r.Processor[k] = append(r.Processor[k], spent)
 				}
 			}
 			log("round %d of %d: %s", round+1, rounds, program)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"hardtack/bench/internal/report"
 	"hardtack/msg"
 	_ "hardtack/msg/ump"
 	"hardtack/task"
@@ -24,6 +25,7 @@ var iface = &msg.Interface{
 type Latency struct {
 	Receiver    string
 	Min, Median float64
+	Processor   float64 // the least, of this process
 }
 
 // Messages measures the three receivers of a message that a task sends: a task
@@ -40,20 +42,21 @@ func Messages(rounds, trips int) ([]Latency, error) {
 		{"task of another run-time", func(n int) (time.Duration, error) { return connTrips(n, "other") }},
 		{"task of the same run-time", func(n int) (time.Duration, error) { return connTrips(n, "same") }},
 	}
-	all := make([][]float64, len(list))
+	all, spent := make([][]float64, len(list)), make([][]float64, len(list))
 	for range rounds {
 		for i, l := range list {
+			before := report.Spent()
 			d, err := l.run(trips)
 			if err != nil {
 				return nil, err
 			}
+			spent[i] = append(spent[i], float64((report.Spent()-before).Nanoseconds())/float64(2*trips))
 			all[i] = append(all[i], float64(d.Nanoseconds())/float64(2*trips))
 		}
 	}
 	var out []Latency
 	for i, l := range list {
-		slices.Sort(all[i])
-		out = append(out, Latency{l.name, all[i][0], all[i][len(all[i])/2]})
+		out = append(out, Latency{l.name, report.Least(all[i]), report.Median(all[i]), report.Least(spent[i])})
 	}
 	return out, nil
 }

@@ -2,7 +2,10 @@ package taskbench
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+
+	"hardtack/bench/internal/report"
 )
 
 // ratio gives a/b of the least figures, 0 if one is missing.
@@ -68,6 +71,10 @@ func (r *Result) Goals() []Goal {
 	for _, a := range r.Added {
 		most("an added core's first task, by "+a.How+", median, ms", 10, a.Median/1000)
 	}
+	for _, c := range r.Cancelled {
+		most(fmt.Sprintf("computed by each worker after the end of the Run's context, workers: %d, mean, ms", c.Workers), 1,
+			mean(c.Processors)/1000/float64(c.Workers))
+	}
 	if m := r.Removal; m != nil {
 		most("worst message while a core is removed, median of the repetitions, ms", 5, m.During/1000)
 	}
@@ -85,30 +92,32 @@ our own; below 1.8 the figures for two workers say little).
 
 Each figure comes from processes that took turns in rounds. fib(%d) and stress(%d)
 spawn at every call and do nothing else: the figures are nanoseconds a call, the
-least of all repetitions and, in brackets, the median. Systems that are much slower
+least of all repetitions and, in brackets, the median. The processor time beside them
+is that of all threads, in the process that computed least, its start included: other
+programs on the machine change it little. Systems that are much slower
 run smaller trees: oneTBB and OpenMP fib(%d) and stress(%d), what is made of goroutines
 fib(%d) and stress(%d). Ratios are those of the least figures, where a goal does not say
 otherwise.
 
 `, machine, r.Both, Sizes["fib"], Sizes["stress"], slow["fib"], slow["stress"], slower["fib"], slower["stress"])
 	for _, p := range []string{"fib", "stress"} {
-		fmt.Fprintf(&b, "## %s, nanoseconds a call\n\n| | one worker | two workers |\n| --- | ---: | ---: |\n", p)
+		fmt.Fprintf(&b, "## %s, nanoseconds a call\n\n| | one worker | processor time | two workers | processor time |\n| --- | ---: | ---: | ---: | ---: |\n", p)
 		for _, c := range r.Contenders {
 			if c.Missing != "" {
-				fmt.Fprintf(&b, "| %s | not built: %s | |\n", c.Title, strings.ReplaceAll(c.Missing, "|", "/"))
+				fmt.Fprintf(&b, "| %s | not built: %s | | | |\n", c.Title, strings.ReplaceAll(c.Missing, "|", "/"))
 				continue
 			}
-			fmt.Fprintf(&b, "| %s | %s | %s |\n", c.Title, r.cell(Key{c.Name, p, 1}, 1), r.cell(Key{c.Name, p, 2}, 1))
+			r.row(&b, c.Title, c.Name, p, 1)
 		}
 		b.WriteString("\n")
 	}
 	b.WriteString(r.callCost())
-	fmt.Fprintf(&b, "![Nanoseconds a call](task.svg)\n\n## Merge sort of int32, milliseconds\n\nThe same algorithm in all: merges without branches on the data, from both ends,\nparallel above 16,384 elements; runs below 4,096 sorted by one worker, from a\nsorting network of eight up. The second array is part of the time. Each sorted 20\nmillion %d times, 100 million once.\n\n| | one worker | two workers |\n| --- | ---: | ---: |\n", len(r.Figures[Key{"ordinary", "sort", 1}]))
+	fmt.Fprintf(&b, "![Nanoseconds a call](task.svg)\n\n## Merge sort of int32, milliseconds\n\nThe same algorithm in all: merges without branches on the data, from both ends,\nparallel above 16,384 elements; runs below 4,096 sorted by one worker, from a\nsorting network of eight up. The second array is part of the time. Each sorted 20\nmillion %d times, 100 million once.\nProcessor time includes making the array.\n\n| | one worker | processor time | two workers | processor time |\n| --- | ---: | ---: | ---: | ---: |\n", len(r.Figures[Key{"ordinary", "sort", 1}]))
 	for _, p := range []string{"sort", "bigsort"} {
 		for _, c := range r.Contenders {
 			if c.Missing == "" && c.Runs(p) && r.Min(Key{c.Name, p, 1}) > 0 {
 				title := strings.TrimSuffix(c.Title, ", Spawn and Sync")
-				fmt.Fprintf(&b, "| %d million, %s | %s | %s |\n", Sizes[p]/1_000_000, title, r.cell(Key{c.Name, p, 1}, 1e6), r.cell(Key{c.Name, p, 2}, 1e6))
+				r.row(&b, fmt.Sprintf("%d million, %s", Sizes[p]/1_000_000, title), c.Name, p, 1e6)
 			}
 		}
 	}
@@ -119,6 +128,7 @@ otherwise.
 			fmt.Fprintf(&b, "| %s | %.2f (%.2f) |\n", a.How, a.Min/1000, a.Median/1000)
 		}
 	}
+	r.cancelled(&b)
 	b.WriteString("\n## Goals\n\n| | goal | measured | |\n| --- | ---: | ---: | --- |\n")
 	for _, g := range r.Goals() {
 		sign, verdict := "≥", "missed"
@@ -202,25 +212,56 @@ shared, of %.0f spawns, in %.0f µs.
 	return b.String()
 }
 
-func (r *Result) cell(k Key, unit float64) string {
-	if r.Min(k) == 0 {
-		return "—"
-	}
-	f := func(v float64) string {
-		if v /= unit; v < 100 {
-			return fmt.Sprintf("%.2f", v)
+// row is a contender's, with one worker and with two.
+func (r *Result) row(b *strings.Builder, title, contender, program string, unit float64) {
+	fmt.Fprintf(b, "| %s |", title)
+	for workers := 1; workers <= 2; workers++ {
+		k := Key{contender, program, workers}
+		if r.Min(k) == 0 {
+			b.WriteString(" — | — |")
+			continue
 		}
-		return fmt.Sprintf("%.0f", v)
+		fmt.Fprintf(b, " %s (%s) | %s |", figure(r.Min(k)/unit), figure(r.Median(k)/unit), figure(report.Least(r.Processor[k])/unit))
 	}
-	return fmt.Sprintf("%s (%s)", f(r.Min(k)), f(r.Median(k)))
+	b.WriteString("\n")
+}
+
+func figure(v float64) string {
+	if v < 100 {
+		return fmt.Sprintf("%.2f", v)
+	}
+	return fmt.Sprintf("%.0f", v)
+}
+
+// cancelled is the table of Runs whose context ends.
+func (r *Result) cancelled(b *strings.Builder) {
+	if len(r.Cancelled) == 0 {
+		return
+	}
+	b.WriteString("\n## A cancelled Run\n\nFrom the end of the context until the Run has returned, and what all threads computed\nmeanwhile, microseconds. A worker that waits for a processor which another program has\nis late too, but computes nothing.\n\n| workers | time: least | median | mean | most | processor time: least | median | mean | most |\n| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n")
+	for _, c := range r.Cancelled {
+		fmt.Fprintf(b, "| %d |", c.Workers)
+		for _, v := range [][]float64{c.Time, c.Processors} {
+			fmt.Fprintf(b, " %.0f | %.0f | %.0f | %.0f |", report.Least(v), report.Median(v), mean(v), slices.Max(v))
+		}
+		b.WriteString("\n")
+	}
+}
+
+func mean(v []float64) float64 {
+	sum := 0.0
+	for _, x := range v {
+		sum += x
+	}
+	return sum / float64(len(v))
 }
 
 // messages are the tables of figures 5.10 and 5.11.
 func (r *Result) messages(b *strings.Builder) {
 	if len(r.Latencies) > 0 {
-		b.WriteString("\n## Messages\n\nOne way, 8 bytes, half of a round trip that a task makes, by who receives; a Go\nchannel beside it. Nanoseconds, the least and in brackets the median.\n\n| receiver | |\n| --- | ---: |\n")
+		b.WriteString("\n## Messages\n\nOne way, 8 bytes, half of a round trip that a task makes, by who receives; a Go\nchannel beside it. Nanoseconds, the least and in brackets the median; processor time of all threads,\nthe least, with what binding the connection takes.\n\n| receiver | | processor time |\n| --- | ---: | ---: |\n")
 		for _, l := range r.Latencies {
-			fmt.Fprintf(b, "| %s | %.0f (%.0f) |\n", l.Receiver, l.Min, l.Median)
+			fmt.Fprintf(b, "| %s | %.0f (%.0f) | %.0f |\n", l.Receiver, l.Min, l.Median, l.Processor)
 		}
 	}
 	if m := r.Removal; m != nil {

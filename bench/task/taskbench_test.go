@@ -3,7 +3,10 @@ package taskbench
 import (
 	"math"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"hardtack/bench/internal/report"
 )
 
 func TestCalls(t *testing.T) {
@@ -62,6 +65,61 @@ func TestShares(t *testing.T) {
 	}
 	if sum := s.Tasks + s.Join + s.Parked + s.Search; math.Abs(sum-1) > 0.3 || s.Tasks <= 0 {
 		t.Errorf("shares: %+v", s)
+	}
+}
+
+// Every row of the page has its median, its least and its processor time.
+func TestRows(t *testing.T) {
+	repo, err := report.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func(old map[string]int) { Sizes = old }(Sizes)
+	Sizes = map[string]int{"fib": 12, "stress": 8, "sort": 20_000, "bigsort": 40_000}
+	dir := t.TempDir()
+	self := filepath.Join(dir, "report")
+	if err := report.Build(repo, nil, "go", "build", "-o", self, "./bench/task/report"); err != nil {
+		t.Fatal(err)
+	}
+	list, err := Build(repo, dir, self, t.Logf, "go", "calls", "fast", "loop", "ordinary", "join", "lace", "direct")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range list {
+		if c.Missing != "" {
+			t.Errorf("%s: %s", c.Title, c.Missing)
+		}
+	}
+	r, err := Run(list, []string{"fib", "stress", "sort"}, 1, 1, t.Logf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Latencies, err = Messages(1, 50); err != nil {
+		t.Fatal(err)
+	}
+	if r.Cancelled, err = CancelledRuns(3); err != nil {
+		t.Fatal(err)
+	}
+	for k, v := range r.Figures {
+		if report.Least(v) <= 0 || report.Least(r.Processor[k]) <= 0 {
+			t.Errorf("%v: %v, processor time %v", k, v, r.Processor[k])
+		}
+	}
+	for _, l := range r.Latencies {
+		if l.Min <= 0 || l.Median <= 0 || l.Processor <= 0 {
+			t.Errorf("%+v", l)
+		}
+	}
+	for _, c := range r.Cancelled {
+		if report.Least(c.Time) <= 0 || report.Least(c.Processors) < 0 {
+			t.Errorf("%+v", c)
+		}
+	}
+	page := r.Markdown("")
+	for _, c := range list {
+		if n := strings.Count(page, "\n| "+c.Title+" | "); n != 2 {
+			t.Errorf("%d rows of %s, want fib's and stress's in\n%s", n, c.Title, page)
+		}
 	}
 }
 

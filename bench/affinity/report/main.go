@@ -21,16 +21,12 @@ import (
 	"time"
 
 	affinitybench "hardtack/bench/affinity"
+	"hardtack/bench/internal/report"
 	"hardtack/overlay"
 	"hardtack/tool/timeline"
 )
 
-func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "report:", err)
-		os.Exit(1)
-	}
-}
+func main() { report.Main(run) }
 
 func run() error {
 	rounds := flag.Int("rounds", 3, "how often everything is measured")
@@ -68,7 +64,7 @@ func run() error {
 	}
 	b := affinitybench.Bench{Sources: filepath.Join(goroot, "src"), RegexMiB: *mib, RegexFile: filepath.Join(dir, "log"), Plots: dir,
 		Prefix: strings.Fields(*prefix), Rounds: *rounds, Stock: map[string]string{}, Patched: map[string]string{},
-		Log: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }}
+		Log: report.Log}
 	for _, p := range []struct {
 		name, in, policy string
 		args             []string

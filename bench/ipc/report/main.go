@@ -16,15 +16,11 @@ import (
 	"time"
 
 	"hardtack/bench/internal/chart"
+	"hardtack/bench/internal/report"
 	osbench "hardtack/bench/os"
 )
 
-func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "report:", err)
-		os.Exit(1)
-	}
-}
+func main() { report.Main(run) }
 
 // rows are what bench/ipc/turns prints, and what it means.
 var rows = []struct{ name, title string }{

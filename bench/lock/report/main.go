@@ -15,15 +15,11 @@ import (
 	"os"
 	"runtime"
 
+	"hardtack/bench/internal/report"
 	lockbench "hardtack/bench/lock"
 )
 
-func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "report:", err)
-		os.Exit(1)
-	}
-}
+func main() { report.Main(run) }
 
 func run() error {
 	rounds := flag.Int("rounds", 5, "how often everything is measured")
@@ -42,7 +38,7 @@ func run() error {
 	}
 	defer os.RemoveAll(dir)
 	b := lockbench.Bench{Dir: dir, FIFO: *fifo, Rounds: *rounds,
-		Log: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }}
+		Log: report.Log}
 	r, err := b.Run()
 	if err != nil {
 		return err

@@ -16,19 +16,15 @@ import (
 	"path/filepath"
 	"strings"
 
+	"hardtack/bench/internal/report"
 	nucleusbench "hardtack/bench/nucleus"
 	osbench "hardtack/bench/os"
 )
 
-func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "report:", err)
-		os.Exit(1)
-	}
-}
+func main() { report.Main(run) }
 
 func run() error {
-	b := nucleusbench.Bench{Log: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }}
+	b := nucleusbench.Bench{Log: report.Log}
 	flag.IntVar(&b.Rounds, "rounds", 3, "boots of each kernel with Redis")
 	add := flag.String("add", "", "another kernel, NAME=IMAGE")
 	dump := flag.String("json", "", "write the figures to this file too")

@@ -14,15 +14,11 @@ import (
 	"path/filepath"
 	"strings"
 
+	"hardtack/bench/internal/report"
 	osbench "hardtack/bench/os"
 )
 
-func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "diskreport:", err)
-		os.Exit(1)
-	}
-}
+func main() { report.Main(run) }
 
 func run() error {
 	systems := flag.String("systems", "linux,hardtack", "which kernels")
@@ -47,7 +43,7 @@ func run() error {
 	}
 	b := osbench.DiskBench{Drivers: strings.Split(*drivers, ","), Operations: *n, Millis: *ms,
 		Bench: osbench.Bench{Dirs: dirs, Linux: linux, Reps: *reps,
-			Log: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }}}
+			Log: report.Log}}
 	if b.Systems, err = osbench.ParseSystems(*systems); err != nil {
 		return err
 	}

@@ -20,15 +20,11 @@ import (
 	"strings"
 	"time"
 
+	"hardtack/bench/internal/report"
 	osbench "hardtack/bench/os"
 )
 
-func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "report:", err)
-		os.Exit(1)
-	}
-}
+func main() { report.Main(run) }
 
 func run() error {
 	systems := flag.String("systems", "linux,hardtack", "which kernels")
@@ -53,7 +49,7 @@ func run() error {
 		return err
 	}
 	b := osbench.Bench{Dirs: dirs, Linux: linux, Machine: *machine, Reps: *reps, Load: *load,
-		Log: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }}
+		Log: report.Log}
 	if b.Systems, err = osbench.ParseSystems(*systems); err != nil {
 		return err
 	}

@@ -16,16 +16,12 @@ import (
 	"path/filepath"
 	"strings"
 
+	"hardtack/bench/internal/report"
 	osbench "hardtack/bench/os"
 	storagebench "hardtack/bench/storage"
 )
 
-func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "report:", err)
-		os.Exit(1)
-	}
-}
+func main() { report.Main(run) }
 
 func run() error {
 	c := storagebench.Config{}
@@ -52,7 +48,7 @@ func run() error {
 	if c.Linux, err = osbench.Linux(c.Dirs); err != nil {
 		return err
 	}
-	c.Log = func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+	c.Log = report.Log
 	if c.Systems, err = osbench.ParseSystems(*systems); err != nil {
 		return err
 	}

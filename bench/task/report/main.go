@@ -19,15 +19,11 @@ import (
 	"strings"
 	"time"
 
+	"hardtack/bench/internal/report"
 	taskbench "hardtack/bench/task"
 )
 
-func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "report:", err)
-		os.Exit(1)
-	}
-}
+func main() { report.Main(run) }
 
 func run() error {
 	one := flag.String("one", "", "measure this contender of our own in this process; PROGRAM N WORKERS REPS follow")
@@ -45,8 +41,8 @@ func run() error {
 	if flag.NArg() > 0 || *rounds < 1 || *reps < 1 || *elements < 1 || *fib < 2 || *fib > 45 || *stress < 1 || *stress > 30 {
 		return fmt.Errorf("bad arguments; see -h")
 	}
-	log := func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
-	repo, err := repoRoot()
+	log := report.Log
+	repo, err := report.Root()
 	if err != nil {
 		return err
 	}
@@ -91,6 +87,9 @@ func run() error {
 	if r.Trace, err = taskbench.TraceShares(taskbench.Sizes["stress"], filepath.Join(*dir, "trace.json")); err != nil {
 		return err
 	}
+	if r.Cancelled, err = taskbench.CancelledRuns(20 * *rounds); err != nil {
+		return err
+	}
 	if r.Added, err = taskbench.AddedCore(4 * *rounds); err != nil {
 		return err
 	}
@@ -106,17 +105,8 @@ func run() error {
 	if len(want) < 3 {
 		return nil
 	}
-	docs := filepath.Join(repo, "docs/bench")
-	if err := os.MkdirAll(docs, 0o755); err != nil {
-		return err
-	}
-	if err := r.SVG(filepath.Join(docs, "task.svg")); err != nil {
-		return err
-	}
-	if err := r.Removal.SVG(filepath.Join(docs, "task-removal.svg")); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(docs, "task.md"), []byte(page), 0o644)
+	return report.WritePage(filepath.Join(repo, "docs/bench"), "task.md", page, map[string]func(string) error{
+		"task.svg": r.SVG, "task-removal.svg": r.Removal.SVG})
 }
 
 // freeMemory is what the kernel says a new program could get, in bytes.
@@ -151,20 +141,4 @@ func child(name string, args []string) error {
 		fmt.Println(t.Nanoseconds())
 	}
 	return err
-}
-
-// repoRoot is the nearest folder upwards with go.mod.
-func repoRoot() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for ; ; dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir, nil
-		}
-		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("run it inside the project")
-		}
-	}
 }
