@@ -4,13 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"hardtack/bench/internal/report"
 	"hardtack/tool/repairman"
 )
 
@@ -25,6 +25,7 @@ type Bench struct {
 	Dir    string // for programs
 	FIFO   bool   // real-time priority
 	Rounds int
+	Window time.Duration // of each figure but the model's; 0 for what the page is written from
 	Log    func(format string, args ...any)
 
 	exe map[string]string
@@ -34,20 +35,8 @@ type Bench struct {
 type Cell []float64
 
 // Median and Min of the windows.
-func (c Cell) Median() float64 {
-	if len(c) == 0 {
-		return 0
-	}
-	v := slices.Sorted(slices.Values(c))
-	return v[len(v)/2]
-}
-
-func (c Cell) Min() float64 {
-	if len(c) == 0 {
-		return 0
-	}
-	return slices.Min(c)
-}
+func (c Cell) Median() float64 { return report.Median(c) }
+func (c Cell) Min() float64    { return report.Least(c) }
 
 // Result is all that was measured. Keys are names that the page knows.
 type Result struct {
@@ -59,6 +48,7 @@ type Result struct {
 	Missing      map[string]string // controls that do not run here, and why
 	Cells        map[string]Cell
 	ByRound      map[string]Cell   // the median of each round
+	Processor    map[string]Cell   // processor time of an operation, all threads, in cycles
 	Points       []repairman.Point // operations a cycle, of the control big
 }
 
@@ -67,12 +57,13 @@ type output struct {
 	Transactions bool
 	PerSecond    float64
 	Windows      map[string][]float64
+	Processor    map[string][]float64 // ns
 }
 
 // Run builds the programs and measures, round by round, the contenders of each row
 // one after the other.
 func (b *Bench) Run() (*Result, error) {
-	r := &Result{FIFO: b.FIFO, Rounds: b.Rounds, CPU: cpu(), Missing: map[string]string{}, Cells: map[string]Cell{}, ByRound: map[string]Cell{}}
+	r := &Result{FIFO: b.FIFO, Rounds: b.Rounds, CPU: report.CPU(), Missing: map[string]string{}, Cells: map[string]Cell{}, ByRound: map[string]Cell{}, Processor: map[string]Cell{}}
 	for _, c := range Controls {
 		if err := b.build(c); err != nil {
 			return nil, err
@@ -107,6 +98,9 @@ func (b *Bench) Run() (*Result, error) {
 				}
 				r.Cells[k] = append(r.Cells[k], c...)
 				r.ByRound[k] = append(r.ByRound[k], c.Median())
+				for _, ns := range out.Processor[name] {
+					r.Processor[k] = append(r.Processor[k], ns*out.PerSecond/1e9)
+				}
 			}
 			return nil
 		}
@@ -170,6 +164,9 @@ func (b *Bench) drive(control string, args ...string) (*output, error) {
 	if b.FIFO {
 		args = append(args, "-fifo")
 	}
+	if b.Window != 0 { // the last one counts
+		args = append(args, "-window", b.Window.String(), "-windows", "2")
+	}
 	cmd := exec.Command(b.exe[control], args...)
 	text, err := cmd.Output()
 	if err != nil {
@@ -184,17 +181,4 @@ func (b *Bench) drive(control string, args ...string) (*output, error) {
 		return nil, err
 	}
 	return out, nil
-}
-
-func cpu() string {
-	data, err := os.ReadFile("/proc/cpuinfo")
-	if err != nil {
-		return "unknown processor"
-	}
-	for line := range strings.Lines(string(data)) {
-		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
-			return strings.TrimSpace(value)
-		}
-	}
-	return "unknown processor"
 }

@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 
+	"hardtack/bench/internal/report"
 	"hardtack/tool/repairman"
 )
 
@@ -93,7 +94,9 @@ func (r *Result) Markdown() (string, error) {
 	p("round the contenders of a row one after the other, on threads pinned to processors%s.", map[bool]string{
 		true: ",\nwith real-time priority, and threads that pause on the processors without any, so that\nno other program runs", false: ""}[r.FIFO])
 	p("Figures are cycles of the time stamp counter an operation: median (least) of windows")
-	p("of 10 to 40 ms. Ratios are medians of those within one round.\n")
+	p("of 10 to 40 ms. Ratios are medians of those within one round. Processor time is what")
+	p("the threads that work computed, all together, in the same cycles, the least: another")
+	p("program takes time away from them, and adds little to it.\n")
 	if !r.Transactions {
 		p("**This processor has no hardware transactions that work.** What depends on them is")
 		p("not measured here: the control `rtm`, and what Elided gains by running sections at")
@@ -131,14 +134,14 @@ func (r *Result) Markdown() (string, error) {
 	p("nucleus core alone, and a lock is a large part of it. In the second column each operation")
 	p("comes after a system call of Linux (getppid), which stands for entry and exit, in all")
 	p("controls alike. The goals are held against that.\n")
-	p("| control | bare | / none | - none | with entry and exit | / none | - none |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+	p("| control | bare | processor time | / none | - none | with entry and exit | processor time | / none | - none |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
 	for _, c := range Controls {
 		if why := r.Missing[c]; why != "" {
-			p("| %s | – | | | – | | |", c)
+			p("| %s | – | | | | – | | | |", c)
 			continue
 		}
-		p("| %s | %s | %.2f | %.0f | %s | %.2f | %.0f |", c, r.cell("bare "+c), r.ratio("bare "+c, "bare none"), r.over("bare ", c),
-			r.cell("entry "+c), r.ratio("entry "+c, "entry none"), r.over("entry ", c))
+		p("| %s | %s | %.0f | %.2f | %.0f | %s | %.0f | %.2f | %.0f |", c, r.cell("bare "+c), r.Processor["bare "+c].Min(), r.ratio("bare "+c, "bare none"), r.over("bare ", c),
+			r.cell("entry "+c), r.Processor["entry "+c].Min(), r.ratio("entry "+c, "entry none"), r.over("entry ", c))
 	}
 	p("\nWhat a locked instruction (XCHG on a line that is in the cache) adds depends on what is")
 	p("before it. It waits until all that the processor still does is done, and right behind a")
@@ -152,24 +155,28 @@ func (r *Result) Markdown() (string, error) {
 	p("\n![One-way IPC](%s-ipc.svg)\n", r.name())
 	p("## Independent pairs\n")
 	p("A pair on each core; cycles for one operation of all cores together.\n")
-	p("| control | one core, entry and exit | two cores | gain | one core, delay 2,000 | two cores | gain |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+	p("| control | one core, entry and exit | two cores | processor time | gain | one core, delay 2,000 | two cores | processor time | gain |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
 	for _, c := range Controls[1:] {
 		if r.Missing[c] == "" {
-			p("| %s | %s | %s | %.2f | %s | %s | %.2f |", c,
-				r.cell("pairs 1 "+c), r.cell("pairs 2 "+c), r.ratio("pairs 1 "+c, "pairs 2 "+c),
-				r.cell("delay 1 "+c), r.cell("delay 2 "+c), r.ratio("delay 1 "+c, "delay 2 "+c))
+			p("| %s | %s | %s | %.0f | %.2f | %s | %s | %.0f | %.2f |", c,
+				r.cell("pairs 1 "+c), r.cell("pairs 2 "+c), r.Processor["pairs 2 "+c].Min(), r.ratio("pairs 1 "+c, "pairs 2 "+c),
+				r.cell("delay 1 "+c), r.cell("delay 2 "+c), r.Processor["delay 2 "+c].Min(), r.ratio("delay 1 "+c, "delay 2 "+c))
 		}
 	}
 	p("\n## Locks of the library\n")
 	p("A section adds 1 to a counter. Buckets: each thread has counters of its own. FIFO locks")
 	p("(CLH, Ticket) hand over to the other thread at every release; sync.Mutex and Elided let")
 	p("the one that runs go on, and bound how long the other waits.\n")
-	p("| | sync.Mutex | Elided | CLH | Ticket |\n| --- | ---: | ---: | ---: | ---: |")
-	for _, row := range [][2]string{{"alone", "one thread"}, {"counter", "two threads, one counter"}, {"buckets", "two threads, buckets"}} {
-		p("| %s | %s | %s | %s | %s |", row[1], r.cell(row[0]+" sync.Mutex"), r.cell(row[0]+" Elided"), r.cell(row[0]+" CLH"), r.cell(row[0]+" Ticket"))
+	p("| | sync.Mutex | processor time | Elided | processor time | CLH | processor time | Ticket | processor time |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+	both := func(key string) string {
+		return fmt.Sprintf("%s | %.0f", r.cell(key), r.Processor[key].Min())
 	}
-	p("\n| | RWMutex.RLock | BigReader |\n| --- | ---: | ---: |")
-	p("| two readers, lock and unlock | %s | %s |", r.cell("readers RWMutex.RLock"), r.cell("readers BigReader"))
+	for _, row := range [][2]string{{"alone", "one thread"}, {"counter", "two threads, one counter"}, {"buckets", "two threads, buckets"}} {
+		at := row[0] + " "
+		p("| %s | %s | %s | %s | %s |", row[1], both(at+"sync.Mutex"), both(at+"Elided"), both(at+"CLH"), both(at+"Ticket"))
+	}
+	p("\n| | RWMutex.RLock | processor time | BigReader | processor time |\n| --- | ---: | ---: | ---: | ---: |")
+	p("| two readers, lock and unlock | %s | %s |", both("readers RWMutex.RLock"), both("readers BigReader"))
 	p("\n## The model\n")
 	p("The control big, a pair on each core, an exponentially distributed delay before each")
 	p("operation. With one service time, as in the paper, and one overhead of an operation")
@@ -250,16 +257,13 @@ func (r *Result) Write(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := rep.SVG(dir+"/"+r.name()+"-model.svg", "One-way IPC under a big lock: measured, and the model"); err != nil {
-		return err
-	}
-	if err := r.bars(dir + "/" + r.name() + "-ipc.svg"); err != nil {
-		return err
-	}
-	if err := os.WriteFile(dir+"/"+r.name()+".csv", []byte(r.CSV()), 0o644); err != nil {
-		return err
-	}
-	return os.WriteFile(dir+"/"+r.name()+".md", []byte(page), 0o644)
+	return report.WritePage(dir, r.name()+".md", page, map[string]func(string) error{
+		r.name() + "-model.svg": func(file string) error {
+			return rep.SVG(file, "One-way IPC under a big lock: measured, and the model")
+		},
+		r.name() + "-ipc.svg": r.bars,
+		r.name() + ".csv":     func(file string) error { return os.WriteFile(file, []byte(r.CSV()), 0o644) },
+	})
 }
 
 func (r *Result) bars(name string) error {

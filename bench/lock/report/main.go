@@ -22,12 +22,12 @@ import (
 func main() { report.Main(run) }
 
 func run() error {
-	rounds := flag.Int("rounds", 5, "how often everything is measured")
+	rounds := report.Rounds(5)
 	fifo := flag.Bool("fifo", os.Geteuid() == 0, "real-time priority")
 	out := flag.String("out", "docs/bench", "directory of the page")
 	flag.Parse()
-	if *rounds < 1 {
-		return errors.New("-rounds wants at least 1")
+	if err := report.AtLeastOne("rounds", *rounds); err != nil {
+		return err
 	}
 	if runtime.NumCPU() < 2 {
 		return errors.New("the page is about two processors; here is one")
@@ -48,8 +48,5 @@ func run() error {
 		return err
 	}
 	fmt.Println(page)
-	if err := os.MkdirAll(*out, 0o755); err != nil {
-		return err
-	}
 	return r.Write(*out)
 }

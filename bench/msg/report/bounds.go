@@ -1,6 +1,10 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+
+	"hardtack/bench/internal/report"
+)
 
 // What bounds the figures of the first table.
 
@@ -24,7 +28,7 @@ func bounds(r runner, rounds int) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		places = append(places, v)
+		places = append(places, v.time)
 	}
-	return fmt.Sprintf(boundsText, median(places)), nil
+	return fmt.Sprintf(boundsText, report.Median(places)), nil
 }

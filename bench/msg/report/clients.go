@@ -10,6 +10,8 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/plotutil"
 	"gonum.org/v1/plot/vg"
+
+	"hardtack/bench/internal/report"
 )
 
 // A number of clients at one server, in four pairs of languages: the thesis's
@@ -22,7 +24,8 @@ const (
 // pair is a line of the figure: ns from ping to ping by the number of clients.
 type pair struct {
 	client, server string
-	ns             [maxClients][]float64
+	ns             [][]float64
+	processor      [][]float64 // of all processes, from start to end
 }
 
 func cProgram(dir, name, source string) []string {
@@ -39,14 +42,18 @@ func mustGlob(pattern string) []string {
 
 // clientPairs measures all pairs once each round.
 func clientPairs(r runner, rounds int) ([]pair, error) {
+	most := maxClients
+	if r.part > 1 {
+		most = 2
+	}
 	var all []pair
 	for _, s := range []string{"Go", "C"} {
 		for _, c := range []string{"Go", "C"} {
-			all = append(all, pair{client: c, server: s})
+			all = append(all, pair{client: c, server: s, ns: make([][]float64, most), processor: make([][]float64, most)})
 		}
 	}
 	for range rounds {
-		for k := range maxClients {
+		for k := range most {
 			for i := range all {
 				p := &all[i]
 				server, client := filepath.Join(r.dir, "crowd")+" -role serve -dir", "go"
@@ -56,7 +63,7 @@ func clientPairs(r runner, rounds int) ([]pair, error) {
 				if p.client == "C" {
 					client = filepath.Join(r.dir, "client")
 				}
-				ns, err := r.output("clients", "-server", server, "-client", client, "-k", fmt.Sprint(k+1), "-n", fmt.Sprint(allPings))
+				ns, spent, err := r.run("clients", "-server", server, "-client", client, "-k", fmt.Sprint(k+1), "-n", fmt.Sprint(allPings/max(r.part, 1)))
 				if err != nil {
 					return nil, err
 				}
@@ -65,6 +72,7 @@ func clientPairs(r runner, rounds int) ([]pair, error) {
 					return nil, fmt.Errorf("clients: %q", ns)
 				}
 				p.ns[k] = append(p.ns[k], v)
+				p.processor[k] = append(p.processor[k], float64(spent.Nanoseconds())/float64(allPings/max(r.part, 1)))
 			}
 		}
 	}
@@ -75,13 +83,13 @@ func clientTable(all []pair) string {
 	var b strings.Builder
 	b.WriteString("| clients |")
 	for _, p := range all {
-		fmt.Fprintf(&b, " %s to %s |", p.client, p.server)
+		fmt.Fprintf(&b, " %s to %s | processor time |", p.client, p.server)
 	}
-	b.WriteString("\n| ---: |" + strings.Repeat(" ---: |", len(all)) + "\n")
-	for k := range maxClients {
+	b.WriteString("\n| ---: |" + strings.Repeat(" ---: | ---: |", len(all)) + "\n")
+	for k := range all[0].ns {
 		fmt.Fprintf(&b, "| %d |", k+1)
 		for _, p := range all {
-			fmt.Fprintf(&b, " %.0f ns |", slices.Min(p.ns[k]))
+			fmt.Fprintf(&b, " %s ns | %.0f ns |", report.Cell(p.ns[k]), report.Least(p.processor[k]))
 		}
 		b.WriteString("\n")
 	}
@@ -121,7 +129,7 @@ func crowds(r runner) (string, error) {
 	b.WriteString("| server | connections | memory each | processor time in 2 s idle | to open all | to use each again |\n")
 	b.WriteString("| --- | ---: | ---: | ---: | ---: | ---: |\n")
 	for _, s := range [][2]string{{"Go", "go"}, {"C", filepath.Join(r.dir, "server")}} {
-		out, err := r.output("crowd", "-server", s[1])
+		out, err := r.output("crowd", "-n", fmt.Sprint(max(10000/max(r.part, 1), 20)), "-server", s[1])
 		if err != nil {
 			return "", err
 		}
@@ -140,7 +148,7 @@ func stages(r runner, rounds int) (string, error) {
 	var order []string
 	got := make(map[string][]float64)
 	for range rounds {
-		out, err := r.output("stages", "0", "1")
+		out, err := r.output("stages", "-n", fmt.Sprint(max(200000/max(r.part, 1), 100)), "0", "1")
 		if err != nil {
 			return "", err
 		}
@@ -157,9 +165,9 @@ func stages(r runner, rounds int) (string, error) {
 		}
 	}
 	var b strings.Builder
-	b.WriteString("| stage | median |\n| --- | ---: |\n")
+	b.WriteString("| stage | median | least |\n| --- | ---: | ---: |\n")
 	for _, name := range order {
-		fmt.Fprintf(&b, "| %s | %.0f ns |\n", name, max(0, median(got[name])))
+		fmt.Fprintf(&b, "| %s | %.0f ns | %.0f ns |\n", name, max(0, report.Median(got[name])), max(0, report.Least(got[name])))
 	}
 	return b.String(), nil
 }

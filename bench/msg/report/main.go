@@ -1,7 +1,7 @@
 // Command report measures typed channels beside the references in C and what the
 // kernel offers, and writes docs/bench/msg.md and msg.svg.
 //
-//	report [-rounds 7] [-fifo] [-print]
+//	report [-rounds 7] [-fifo] [-part 1] [-peers=false] [-print]
 //
 // It needs gcc. Each figure is one short run of two pinned processes; the rounds
 // are interleaved, and medians and minima are of all rounds. With -fifo, the
@@ -11,10 +11,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"hardtack/bench/internal/chart"
+	"hardtack/bench/internal/report"
 )
 
 // row is a comparison: ours and theirs are arguments of load and of ref or load.
@@ -61,29 +62,51 @@ var rows = []row{
 	{"one way 56 B beside gRPC-Go", "load flow 1000000 56 0 1", "grpc flow 50000 56", "gRPC, a stream", "", true},
 }
 
-func main() {
-	rounds := flag.Int("rounds", 7, "how often each is measured")
+func main() { report.Main(command) }
+
+func command() error {
+	rounds := report.Rounds(7)
 	fifo := flag.Bool("fifo", os.Getuid() == 0, "measure with real-time priority")
-	print := flag.Bool("print", false, "print the table and write nothing")
+	part := flag.Int("part", 1, "do one in so many of the usual operations, for a try")
+	others := flag.Bool("peers", true, "measure iceoryx2 and gRPC too, which take minutes to build")
+	print := flag.Bool("print", false, "print the page and write nothing")
 	flag.Parse()
+	if err := errors.Join(report.AtLeastOne("rounds", *rounds), report.AtLeastOne("part", *part)); err != nil {
+		return err
+	}
+	repo, err := report.Root()
+	if err != nil {
+		return err
+	}
+	if err := os.Chdir(repo); err != nil {
+		return err
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(runner{ctx: ctx, fifo: *fifo, limit: 3 * time.Minute}, *rounds, *print); err != nil {
-		fmt.Fprintln(os.Stderr, "report:", err)
-		os.Exit(1)
+	r := runner{ctx: ctx, fifo: *fifo, limit: 3 * time.Minute, part: *part}
+	page, pairs, ratios, err := r.all(*rounds, *others)
+	if err != nil {
+		return err
 	}
+	if *print {
+		fmt.Print(page)
+		return nil
+	}
+	return report.WritePage("docs/bench", "msg.md", page, map[string]func(string) error{
+		"msg.svg":         ratios.Save,
+		"msg-clients.svg": func(file string) error { return drawClients(pairs, file) },
+	})
 }
 
-func run(r runner, rounds int, print bool) error {
-	if rounds < 1 {
-		return fmt.Errorf("-rounds wants at least 1")
-	}
+// all measures everything and gives the page and what its plots are drawn from.
+func (r runner) all(rounds int, others bool) (page string, pairs []pair, ratios *chart.Ratios, err error) {
+	fail := func(err error) (string, []pair, *chart.Ratios, error) { return "", nil, nil, err }
 	if runtime.NumCPU() < 2 {
-		return fmt.Errorf("this takes two processors")
+		return fail(fmt.Errorf("this takes two processors"))
 	}
 	dir, err := os.MkdirTemp("", "bench-msg-")
 	if err != nil {
-		return err
+		return fail(err)
 	}
 	defer os.RemoveAll(dir)
 	r.dir = dir
@@ -93,80 +116,89 @@ func run(r runner, rounds int, print bool) error {
 		cProgram(dir, "server", "bench/msg/crowd/c/server.c"),
 		cProgram(dir, "client", "bench/msg/clients/c/client.c"),
 	} {
-		if out, err := exec.Command(build[0], build[1:]...).CombinedOutput(); err != nil {
-			return fmt.Errorf("%s: %w\n%s", strings.Join(build, " "), err, out)
+		if err := report.Build(".", nil, build[0], build[1:]...); err != nil {
+			return fail(err)
 		}
 	}
-	missing := buildPeers(dir)
+	missing := map[string]string{}
+	if others {
+		missing = buildPeers(dir)
+	} else {
+		for _, p := range peers {
+			missing[p.name] = "it was left out"
+		}
+	}
 	rows = without(rows, missing)
-	got := make(map[string][]float64)
-	for i := range rounds {
-		done := make(map[string]bool) // each program once a round
+	got, err := r.rounds(rounds)
+	if err != nil {
+		return fail(err)
+	}
+	text, ratios := table(got)
+	report.Log("stages, clients, many connections")
+	bound, err := bounds(r, rounds)
+	if err != nil {
+		return fail(err)
+	}
+	where, err := stages(r, rounds)
+	if err != nil {
+		return fail(err)
+	}
+	if pairs, err = clientPairs(r, max(1, rounds/3)); err != nil {
+		return fail(err)
+	}
+	crowd, err := crowds(r)
+	if err != nil {
+		return fail(err)
+	}
+	how := "All ran at ordinary priority."
+	if r.fifo {
+		how = "Those that are pinned had real-time priority."
+	}
+	page = fmt.Sprintf(preface, time.Now().Format(time.DateOnly), runtime.NumCPU(), runtime.Version(), rounds, how) +
+		text + notes(got, missing) + bound + stagesText + where + clientsText + clientTable(pairs) + crowdText + crowd
+	return page, pairs, ratios, nil
+}
+
+// rounds runs each command of the rows once a round.
+func (r runner) rounds(n int) (map[string][]figure, error) {
+	got := make(map[string][]figure)
+	for i := range n {
+		done := make(map[string]bool)
 		for _, row := range rows {
 			for _, cmd := range []string{row.ours, row.theirs} {
 				if done[cmd] {
 					continue
 				}
 				done[cmd] = true
-				ns, err := r.measure(cmd)
+				f, err := r.measure(cmd)
 				if err != nil {
-					return err
+					return nil, err
 				}
-				got[cmd] = append(got[cmd], ns)
+				got[cmd] = append(got[cmd], f)
 			}
 		}
-		fmt.Fprintf(os.Stderr, "round %d of %d\n", i+1, rounds)
+		report.Log("round %d of %d", i+1, n)
 	}
-	text, ratios := table(got)
-	fmt.Fprintln(os.Stderr, "stages, clients, many connections")
-	bound, err := bounds(r, rounds)
-	if err != nil {
-		return err
-	}
-	where, err := stages(r, rounds)
-	if err != nil {
-		return err
-	}
-	pairs, err := clientPairs(r, max(1, rounds/3))
-	if err != nil {
-		return err
-	}
-	crowd, err := crowds(r)
-	if err != nil {
-		return err
-	}
-	text += notes(got, missing) + bound + stagesText + where + clientsText + clientTable(pairs) + crowdText + crowd
-	if print {
-		fmt.Print(text)
-		return nil
-	}
-	how := "All ran at ordinary priority."
-	if r.fifo {
-		how = "Those that are pinned had real-time priority."
-	}
-	page := fmt.Sprintf(preface, time.Now().Format(time.DateOnly), runtime.NumCPU(), runtime.Version(), rounds, how) + text
-	if err := os.WriteFile("docs/bench/msg.md", []byte(page), 0o644); err != nil {
-		return err
-	}
-	if err := drawClients(pairs, "docs/bench/msg-clients.svg"); err != nil {
-		return err
-	}
-	return ratios.Save("docs/bench/msg.svg")
+	return got, nil
 }
 
-func median(v []float64) float64 {
-	s := slices.Sorted(slices.Values(v))
-	return s[len(s)/2]
+// split gives the times of some figures, and the processor times.
+func split(all []figure) (times, processor []float64) {
+	for _, f := range all {
+		times, processor = append(times, f.time), append(processor, f.processor)
+	}
+	return times, processor
 }
 
 // table compares what was measured; got has a figure of each round for each command.
-func table(got map[string][]float64) (string, *chart.Ratios) {
+func table(got map[string][]figure) (string, *chart.Ratios) {
 	var b strings.Builder
 	c := &chart.Ratios{Title: "Typed channels between processes, Go / C", Unit: "ratio (1 is C)"}
-	fmt.Fprintln(&b, "| | ours, median (least–most) | beside | median (least–most) | ratio of medians | of minima | of single rounds | goal |")
-	fmt.Fprintln(&b, "| --- | ---: | --- | ---: | ---: | ---: | ---: | --- |")
+	fmt.Fprintln(&b, "| | ours, median (least–most) | processor time | beside | median (least–most) | processor time | ratio of medians | of minima | of single rounds | goal |")
+	fmt.Fprintln(&b, "| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | --- |")
 	for _, r := range rows {
-		o, t := got[r.ours], got[r.theirs]
+		o, oursSpent := split(got[r.ours])
+		t, theirsSpent := split(got[r.theirs])
 		above, below := o, t
 		if r.better {
 			above, below = t, o
@@ -175,11 +207,11 @@ func table(got map[string][]float64) (string, *chart.Ratios) {
 		for i := range above {
 			rounds = append(rounds, above[i]/below[i])
 		}
-		ratio := median(above) / median(below)
+		ratio := report.Median(above) / report.Median(below)
 		if !r.better {
 			c.Add(r.title, ratio)
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %.2f | %.2f | %.2f–%.2f | %s |\n", r.title, ns(o), r.beside, ns(t),
+		fmt.Fprintf(&b, "| %s | %s | %s ns | %s | %s | %s ns | %.2f | %.2f | %.2f–%.2f | %s |\n", r.title, ns(o), report.Cell(oursSpent), r.beside, ns(t), report.Cell(theirsSpent),
 			ratio, slices.Min(above)/slices.Min(below), slices.Min(rounds), slices.Max(rounds), r.goal)
 	}
 	return b.String(), c
@@ -187,7 +219,7 @@ func table(got map[string][]float64) (string, *chart.Ratios) {
 
 // ns is the median of v, with the least and the most.
 func ns(v []float64) string {
-	m, least, most := median(v), slices.Min(v), slices.Max(v)
+	m, least, most := report.Median(v), slices.Min(v), slices.Max(v)
 	if m < 100 {
 		return fmt.Sprintf("%.1f (%.1f–%.1f) ns", m, least, most)
 	}
@@ -200,13 +232,15 @@ Measured by ` + "`make bench-msg`" + ` on %s: %d processors, %s, %d rounds,
 interleaved. Each process is pinned to a processor, but for gRPC's, the clients and the
 many connections. %s The references in C are
 bench/msg/ref; the programs on channels are bench/msg/load, on packages that
-` + "`hardtack idl`" + ` generated.
+` + "`hardtack idl`" + ` generated. Processor time is
+that of both processes from start to end, divided by the operations that are measured:
+median (least). Ends that poll compute all the time.
 
 `
 
 // notes explain the first table; a program that is missing is told with its reason.
-func notes(got map[string][]float64, missing map[string]string) string {
-	c := got[flowInC]
+func notes(got map[string][]figure, missing map[string]string) string {
+	c, _ := split(got[flowInC])
 	text := fmt.Sprintf(`
 ![ratios](msg.svg)
 
