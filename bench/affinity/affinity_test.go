@@ -7,16 +7,16 @@ import (
 )
 
 func TestFigures(t *testing.T) {
-	f, err := figures([]byte("hop 3.5 ns\nwork 2 s\n"))
+	f, err := figures("hop 3.5 ns\nwork 2 s\n")
 	if err != nil || f["hop"] != 3.5 || f["work"] != 2 {
 		t.Errorf("%v, %v", f, err)
 	}
 	for _, bad := range []string{"", "hop 3", "hop x ns"} {
-		if _, err := figures([]byte(bad)); err == nil {
+		if _, err := figures(bad); err == nil {
 			t.Errorf("no error for %q", bad)
 		}
 	}
-	f, err = goBenchmark([]byte("goos: linux\nBenchmarkX-2 \t 200 \t 12.5 ns/op\t 3 B/op\nPASS\n"), "put")
+	f, err = goBenchmark("goos: linux\nBenchmarkX-2 \t 200 \t 12.5 ns/op\t 3 B/op\nPASS\n", "put")
 	if err != nil || f["put"] != 12.5 {
 		t.Errorf("%v, %v", f, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"hardtack/bench/internal/report"
 	osbench "hardtack/bench/os"
 )
 
@@ -96,7 +97,7 @@ func readCounts(console string, runs int) (Counts, error) {
 // the latter: of the medians, and of the least.
 func (c Counts) Overhead(name string) (medians, least float64) {
 	g, off := c[name]["go"], c[name]["off"]
-	return Median(off)/Median(g) - 1, Least(off)/Least(g) - 1
+	return report.Median(off)/report.Median(g) - 1, report.Least(off)/report.Least(g) - 1
 }
 
 // any is the figures of one benchmark.
@@ -122,8 +123,8 @@ func (c Counts) Table() string {
 		medians += math.Log1p(m) / float64(len(names))
 		least += math.Log1p(l) / float64(len(names))
 		g := c[name]["go"]
-		fmt.Fprintf(&b, "| %s | %.1f | %.1f | %+.2f %% | %+.2f %% | %.2f %% |\n", name, Median(g), Median(c[name]["off"]),
-			100*m, 100*l, 100*(slices.Max(g)/Least(g)-1))
+		fmt.Fprintf(&b, "| %s | %.1f | %.1f | %+.2f %% | %+.2f %% | %.2f %% |\n", name, report.Median(g), report.Median(c[name]["off"]),
+			100*m, 100*l, 100*(slices.Max(g)/report.Least(g)-1))
 	}
 	fmt.Fprintf(&b, "| geometric mean | | | %+.2f %% | %+.2f %% | |\n", 100*math.Expm1(medians), 100*math.Expm1(least))
 	return b.String()

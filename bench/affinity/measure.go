@@ -5,15 +5,16 @@
 package affinitybench
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"hardtack/bench/internal/report"
 )
 
 // A Build is one way to run a program: which binary, and with which policy.
@@ -58,23 +59,49 @@ var Rows = []Row{
 	{Title: "nats-server, eight queue subscribers", Peer: "nats", Args: benchmark("Benchmark___PubEightQueueSub", 3000000), Metric: "op", Goal: 0.98},
 	{Title: "etcd's watchable store, put", Peer: "etcd", Args: benchmark("BenchmarkWatchableStorePut", 5000), Metric: "op", Goal: 0.98},
 	{Title: "etcd's store, put", Peer: "etcd", Args: benchmark("BenchmarkStorePut", 5000), Metric: "op", Goal: 0.98},
+	{Title: "nats-server, request and reply of 1 KiB", Peer: "natscore", Args: benchmark("BenchmarkCoreRequestReply/msgSz=1024b", 15000), Metric: "op", Goal: 0.98},
+	{Title: "Prometheus, remote write of 10,000 series", Peer: "prometheus", Args: benchmark("BenchmarkSampleSend/prometheus.WriteRequest", 150), Metric: "op", Goal: 0.98},
+	{Title: "Hugo, a site of 161 pages", Peer: "hugo", Args: benchmark("BenchmarkBaseline", 5), Metric: "op", Goal: 0.98},
+	{Title: "gopls, loading a workspace", Peer: "gopls", Args: benchmark("BenchmarkInitialWorkspaceLoad/starlark", 3), Metric: "op", Goal: 0.98},
 }
 
 // benchmark is the arguments for one of a program's own benchmarks.
 func benchmark(name string, n int) []string {
-	return []string{"-test.run", "NONE", "-test.bench", "^" + name + "$", "-test.benchtime", fmt.Sprintf("%dx", n)}
+	return []string{"-test.run", "NONE", "-test.bench", "^" + strings.ReplaceAll(name, "/", "$/^") + "$", "-test.benchtime", fmt.Sprintf("%dx", n)}
 }
 
 // Bench says how to run.
 type Bench struct {
 	Stock, Patched map[string]string // binaries by name: programs, scc, nsqd
+	Missing        map[string]string // programs that could not be had, and why
 	Sources        string            // what scc counts
+	Workspace      string            // what gopls loads
 	RegexMiB       int
 	RegexFile      string
 	Plots          string   // directory of the logs of rows with a plot: NAME.POLICY
 	Prefix         []string // put before each command, as in chrt -f 10
 	Rounds         int
+	Part           int // of the usual operations one in so many; 0 for all
 	Log            func(format string, args ...any)
+}
+
+// counts are the arguments that say how many operations a program does.
+var counts = []string{"-messages", "-hops", "-items", "-jobs", "-units", "-test.benchtime"}
+
+// fewer gives arguments for a part of the operations.
+func (b *Bench) fewer(args []string) []string {
+	args = slices.Clone(args)
+	for i := 1; i < len(args) && b.Part > 1; i++ {
+		if slices.Contains(counts, args[i-1]) {
+			number, times := strings.CutSuffix(args[i], "x")
+			n, _ := strconv.Atoi(number)
+			args[i] = strconv.Itoa(max(n/b.Part, 1))
+			if times {
+				args[i] += "x"
+			}
+		}
+	}
+	return args
 }
 
 // Run is one start of one program; it gives the figures that it prints.
@@ -86,10 +113,13 @@ func (b *Bench) Run(r Row, build Build) (map[string]float64, error) {
 		exe, args = "scc", []string{"--no-cocomo", "--format", "csv", b.Sources}
 	case "nsqd":
 		exe, args = "nsqd", benchmark("BenchmarkTopicToChannelPut", 100000)
+	case "gopls":
+		exe, args = "gopls", append(slices.Clone(args), "-starlark_dir="+b.Workspace) // any module will do
 	case "":
 	default:
 		exe = r.Peer
 	}
+	args = b.fewer(args)
 	if len(args) > 0 && args[0] == "regex" {
 		args = append(args, "-mib", strconv.Itoa(b.RegexMiB), "-file", b.RegexFile)
 	}
@@ -108,13 +138,11 @@ func (b *Bench) Run(r Row, build Build) (map[string]float64, error) {
 	if build.Stock {
 		cmd.Env = os.Environ()
 	}
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
 	start := time.Now()
-	out, err := cmd.Output()
+	out, spent, err := report.Output(cmd)
 	took := time.Since(start)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w\n%s", strings.Join(argv, " "), err, stderr.String())
+		return nil, err
 	}
 	var f map[string]float64
 	switch r.Peer {
@@ -126,7 +154,7 @@ func (b *Bench) Run(r Row, build Build) (map[string]float64, error) {
 		f, err = goBenchmark(out, r.Metric)
 	}
 	if err == nil {
-		f[processorTime] = (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
+		f[processorTime] = spent.Seconds()
 	}
 	return f, err
 }
@@ -136,9 +164,9 @@ func (b *Bench) Run(r Row, build Build) (map[string]float64, error) {
 const processorTime = "processor time"
 
 // figures reads NAME VALUE UNIT lines.
-func figures(out []byte) (map[string]float64, error) {
+func figures(out string) (map[string]float64, error) {
 	f := map[string]float64{}
-	for _, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
+	for _, line := range strings.Split(strings.TrimSpace(out), "\n") {
 		w := strings.Fields(line)
 		if len(w) != 3 {
 			return nil, fmt.Errorf("%q is no figure", line)
@@ -153,8 +181,8 @@ func figures(out []byte) (map[string]float64, error) {
 }
 
 // goBenchmark reads ns/op of the one benchmark that ran.
-func goBenchmark(out []byte, metric string) (map[string]float64, error) {
-	for _, line := range strings.Split(string(out), "\n") {
+func goBenchmark(out string, metric string) (map[string]float64, error) {
+	for _, line := range strings.Split(out, "\n") {
 		w := strings.Fields(line)
 		for i := 2; i < len(w); i++ {
 			if w[i] == "ns/op" {
@@ -204,27 +232,6 @@ func (b *Bench) Measure(r Row) (Result, error) {
 	return res, nil
 }
 
-// Median of some figures.
-func Median(v []float64) float64 {
-	if len(v) == 0 {
-		return 0
-	}
-	s := append([]float64(nil), v...)
-	sort.Float64s(s)
-	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
-}
-
-// Least of some figures.
-func Least(v []float64) float64 {
-	m := 0.0
-	for i, x := range v {
-		if i == 0 || x < m {
-			m = x
-		}
-	}
-	return m
-}
-
 // Ratio is how many times faster the named build is than Go: the median of the
 // ratios of each round, and the ratio of the minima.
 func (r Result) Ratio(name string) (median, minima float64) {
@@ -234,10 +241,10 @@ func (r Result) Ratio(name string) (median, minima float64) {
 			q = append(q, r["Go"][i]/v)
 		}
 	}
-	if least := Least(r[name]); least > 0 {
-		minima = Least(r["Go"]) / least
+	if least := report.Least(r[name]); least > 0 {
+		minima = report.Least(r["Go"]) / least
 	}
-	return Median(q), minima
+	return report.Median(q), minima
 }
 
 // doubtful is how far apart two figures may lie that should be the same, before a row
@@ -248,7 +255,7 @@ const doubtful = 1.25
 // lie apart, or it is not where "off" is, which does the same but for counting. It is
 // empty where there is no reason to.
 func (r Result) Doubt() string {
-	base, least, off := Median(r["Go"]), Least(r["Go"]), Median(r["off"])
+	base, least, off := report.Median(r["Go"]), report.Least(r["Go"]), report.Median(r["off"])
 	var why []string
 	if base > doubtful*least {
 		why = append(why, fmt.Sprintf("the median of unmodified Go is %.2f times its own best round", base/least))

@@ -3,11 +3,15 @@ package affinitybench
 import (
 	"fmt"
 	"image/color"
+	"maps"
+	"slices"
 	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
+
+	"hardtack/bench/internal/report"
 )
 
 // Report is all that was measured.
@@ -17,10 +21,11 @@ type Report struct {
 	Prefix   []string
 	RegexMiB int
 	Rounds   int
-	Results  []Result // as Rows; nil where a row was left out
-	Recovery Result   // seconds until the work runs at full speed after a talk
-	Chans    string   // benchstat's table of the runtime's own benchmarks
-	Counts   Counts   // their instructions
+	Results  []Result          // as Rows; nil where a row was left out
+	Recovery Result            // seconds until the work runs at full speed after a talk
+	Chans    string            // benchstat's table of the runtime's own benchmarks
+	Counts   Counts            // their instructions
+	Missing  map[string]string // programs that could not be had, and why
 }
 
 // Table is the comparison in Markdown.
@@ -45,7 +50,7 @@ func (r *Report) Table() string {
 		}
 		fmt.Fprintf(&b, "| %s | %s |", title, unitOf(row))
 		for _, build := range Builds {
-			fmt.Fprintf(&b, " %s |", show(Median(res[build.Name])))
+			fmt.Fprintf(&b, " %s |", report.Cell(res[build.Name]))
 		}
 		process, _ := res.Ratio("process")
 		node, _ := res.Ratio("node")
@@ -55,6 +60,9 @@ func (r *Report) Table() string {
 			goal = fmt.Sprintf("≥ %.2f", row.Goal)
 		}
 		fmt.Fprintf(&b, " %.2f | %.2f | **%.2f** | %.2f | %s |\n", process, node, group, minima, goal)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Missing)) {
+		fmt.Fprintf(&b, "\nNot measured: %s, which could not be built here (%s).\n", name, r.Missing[name])
 	}
 	if doubts.Len() > 0 {
 		fmt.Fprintf(&b, "\nThe ratios of rows with%s are not the policies' alone:\n\n%s", doubtMark, doubts.String())
@@ -66,7 +74,7 @@ func (r *Report) Table() string {
 // medians of Go and of group, and the ratios of medians and of minima.
 func (r *Report) ProcessorTime() string {
 	var b strings.Builder
-	b.WriteString("| program | Go, s | off, s | group, s | Go / group | of minima | time: of minima |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n")
+	b.WriteString("| program | Go, s | off, s | process, s | node, s | group, s | Go / group | of minima | time: of minima |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n")
 	for i, row := range Rows {
 		res := r.Results[i]
 		if res == nil {
@@ -75,8 +83,11 @@ func (r *Report) ProcessorTime() string {
 		cpu := Result{"Go": res["Go"+processorTime], "group": res["group"+processorTime]}
 		median, minima := cpu.Ratio("group")
 		_, time := res.Ratio("group")
-		fmt.Fprintf(&b, "| %s | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f |\n", row.Title, Median(cpu["Go"]),
-			Median(res["off"+processorTime]), Median(cpu["group"]), median, minima, time)
+		fmt.Fprintf(&b, "| %s |", row.Title)
+		for _, build := range Builds {
+			fmt.Fprintf(&b, " %s |", report.Cell(res[build.Name+processorTime]))
+		}
+		fmt.Fprintf(&b, " %.2f | %.2f | %.2f |\n", median, minima, time)
 	}
 	return b.String()
 }
@@ -92,16 +103,6 @@ func unitOf(r Row) string {
 	return "s"
 }
 
-func show(v float64) string {
-	switch {
-	case v >= 1000:
-		return fmt.Sprintf("%.0f", v)
-	case v >= 10:
-		return fmt.Sprintf("%.1f", v)
-	}
-	return fmt.Sprintf("%.2f", v)
-}
-
 // Markdown is the page.
 func (r *Report) Markdown() string {
 	var b strings.Builder
@@ -113,7 +114,7 @@ func (r *Report) Markdown() string {
 
 Written by `+"`make bench-affinity`"+`. The same sources, built by unmodified Go and by
 `+"`hardtack go`"+`; %s, GOMAXPROCS as Go chooses it; two spinning threads did %.2f times
-the work of one. Figures are medians of %d rounds, less is better; in a round all
+the work of one. Figures are medians (least) of %d rounds, less is better; in a round all
 columns ran one after the other, and the order changes from round to round. A ratio
 is the median of the rounds' own ratios; the column beside it has the ratio of the
 minima.%s
@@ -129,9 +130,10 @@ contended channels on one P. fast regex searched %d MiB, %s.
 
 ## Processor time
 
-What all threads of the programs computed, medians, and Go divided by group: of the
-rounds, of the least of each, and beside it the ratio of the least times. A busy machine
-changes processor time and minima less than medians of time.
+What all threads of the programs computed, median (least), with what they prepare, and
+Go divided by group: of the rounds, of the least of each, and beside it the ratio of the
+least times. A busy machine changes processor time and minima less than medians of time.
+What costs without a gain shows here first.
 
 %s
 `, r.CPU, r.Cores, r.Rounds, prefix, r.Table(), r.RegexMiB, times((r.Rounds+2)/3), r.ProcessorTime())
@@ -144,7 +146,7 @@ changes processor time and minima less than medians of time.
 			for _, x := range v {
 				all = append(all, fmt.Sprintf("%.0f", x*1000))
 			}
-			fmt.Fprintf(&b, "| %s | %.0f ms | %.0f ms | %s |\n", build.Name, Median(v)*1000, Least(v)*1000, strings.Join(all, ", "))
+			fmt.Fprintf(&b, "| %s | %.0f ms | %.0f ms | %s |\n", build.Name, report.Median(v)*1000, report.Least(v)*1000, strings.Join(all, ", "))
 		}
 		b.WriteString("\n")
 	}
@@ -215,7 +217,7 @@ A row with †, as above, was measured against a run of Go in which they were no
 			title += doubtMark
 		}
 		fmt.Fprintf(&b, "| %s | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f |\n", title,
-			Median(res["talk"]), Median(res["cpu"]), Median(res["alone"]), Median(res["bound"]), most, process, group)
+			report.Median(res["talk"]), report.Median(res["cpu"]), report.Median(res["alone"]), report.Median(res["bound"]), most, process, group)
 	}
 	if b.Len() > 0 {
 		b.WriteString("\n")

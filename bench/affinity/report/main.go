@@ -1,7 +1,7 @@
 // Command report measures channel-aware scheduling and writes
 // docs/bench/affinity.md with its plots.
 //
-//	report [-rounds 3] [-regex-mib 535] [-only TEXT] [-exec "chrt -f 10"] [-chans=false] [-counts=false] [-out DIR]
+//	report [-rounds 3] [-regex-mib 535] [-only TEXT] [-part 1] [-exec "chrt -f 10"] [-chans=false] [-counts=false] [-out DIR]
 //
 // It builds what it needs with the go of PATH, twice. -exec goes before each
 // measured command; on a machine that others use, "chrt -f 10" (as root) keeps
@@ -16,7 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
+	"runtime"
 	"strings"
 	"time"
 
@@ -29,16 +29,17 @@ import (
 func main() { report.Main(run) }
 
 func run() error {
-	rounds := flag.Int("rounds", 3, "how often everything is measured")
+	rounds := report.Rounds(3)
 	mib := flag.Int("regex-mib", 535, "size of the log that is searched")
 	only := flag.String("only", "", "measure only rows with this text")
 	prefix := flag.String("exec", "", "put this before each measured command")
 	chans := flag.Bool("chans", true, "compare the runtime's own channel benchmarks too")
 	counts := flag.Bool("counts", true, "count their instructions too, in a virtual machine")
+	part := flag.Int("part", 1, "do one in so many of the usual operations, for a try with -only")
 	out := flag.String("out", "docs/bench", "directory of the page")
 	flag.Parse()
-	if *rounds < 1 || *mib < 1 {
-		return errors.New("-rounds and -regex-mib want at least 1")
+	if err := errors.Join(report.AtLeastOne("rounds", *rounds), report.AtLeastOne("regex-mib", *mib)); err != nil {
+		return err
 	}
 	dir, err := os.MkdirTemp("", "bench-affinity-")
 	if err != nil {
@@ -54,51 +55,23 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	lists := map[string]string{}
-	for _, policy := range []string{"group", "off"} {
-		o, err := overlay.Prepare(overlay.Toolchain{Version: version, Root: goroot, OS: "linux", Arch: "amd64"}, overlay.Options{Policy: policy})
-		if err != nil {
-			return err
-		}
-		lists[policy] = o.List
+	lists, err := overlays(goroot, version)
+	if err != nil {
+		return err
 	}
 	b := affinitybench.Bench{Sources: filepath.Join(goroot, "src"), RegexMiB: *mib, RegexFile: filepath.Join(dir, "log"), Plots: dir,
-		Prefix: strings.Fields(*prefix), Rounds: *rounds, Stock: map[string]string{}, Patched: map[string]string{},
+		Prefix: strings.Fields(*prefix), Rounds: *rounds, Part: *part, Stock: map[string]string{}, Patched: map[string]string{}, Missing: map[string]string{},
 		Log: report.Log}
-	for _, p := range []struct {
-		name, in, policy string
-		args             []string
-	}{
-		{"programs", ".", "group", []string{"build", "./bench/affinity/programs"}},
-		{"scc", "bench/peers/affinity", "group", []string{"build", "github.com/boyter/scc/v3"}},
-		{"nsqd", "bench/peers/affinity", "group", []string{"test", "-c", "github.com/nsqio/nsq/nsqd"}},
-		{"nats", "bench/peers/servers", "group", []string{"test", "-c", "github.com/nats-io/nats-server/v2/test"}},
-		{"etcd", "bench/peers/servers", "group", []string{"test", "-c", "go.etcd.io/etcd/server/v3/storage/mvcc"}},
-		// It also runs where there is no environment to set a policy in.
-		{"runtime", ".", "off", []string{"test", "-c", "runtime"}},
-	} {
-		for _, patched := range []bool{false, true} {
-			exe := filepath.Join(dir, fmt.Sprintf("%s-%v", p.name, patched))
-			args := []string{p.args[0]}
-			if patched {
-				args = append(args, "-overlay="+lists[p.policy])
-			}
-			args = append(append(args, "-o", exe), p.args[1:]...)
-			cmd := exec.Command("go", args...)
-			cmd.Dir = p.in
-			cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // static: the guest has no libraries
-			if text, err := cmd.CombinedOutput(); err != nil {
-				return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, text)
-			}
-			if patched {
-				b.Patched[p.name] = exe
-			} else {
-				b.Stock[p.name] = exe
-			}
+	if err := build(&b, dir, lists, *only); err != nil {
+		return err
+	}
+	if b.Missing["gopls"] == "" {
+		if b.Workspace, err = workspace(dir); err != nil {
+			return err
 		}
 	}
 
-	r := affinitybench.Report{CPU: cpu(), Prefix: b.Prefix, RegexMiB: *mib, Rounds: *rounds}
+	r := affinitybench.Report{CPU: fmt.Sprintf("%d × %s", runtime.NumCPU(), report.CPU()), Missing: b.Missing, Prefix: b.Prefix, RegexMiB: *mib, Rounds: *rounds}
 	for i := 0; i < 5 && r.Cores < 1.88; i++ {
 		if i > 0 {
 			b.Log("two threads do %.2f times the work of one: the machine is busy; waiting", r.Cores)
@@ -110,7 +83,7 @@ func run() error {
 	}
 	for _, row := range affinitybench.Rows {
 		var res affinitybench.Result
-		if *only == "" || strings.Contains(row.Title, *only) {
+		if b.Missing[row.Peer] == "" && (*only == "" || strings.Contains(row.Title, *only)) {
 			if res, err = b.Measure(row); err != nil {
 				return err
 			}
@@ -170,6 +143,19 @@ func run() error {
 		return err
 	}
 	return os.WriteFile(filepath.Join(*out, "affinity.md"), []byte(r.Markdown()), 0o644)
+}
+
+// overlays are the lists for go build -overlay by the policy that a program begins with.
+func overlays(goroot, version string) (map[string]string, error) {
+	lists := map[string]string{}
+	for _, policy := range []string{"group", "off"} {
+		o, err := overlay.Prepare(overlay.Toolchain{Version: version, Root: goroot, OS: "linux", Arch: "amd64"}, overlay.Options{Policy: policy})
+		if err != nil {
+			return nil, err
+		}
+		lists[policy] = o.List
+	}
+	return lists, nil
 }
 
 // watch runs a program with its log.
@@ -234,14 +220,4 @@ func chanBenchmarks(b *affinitybench.Bench, dir string) (string, error) {
 func goEnv(name string) (string, error) {
 	out, err := exec.Command("go", "env", name).Output()
 	return strings.TrimSpace(string(out)), err
-}
-
-func cpu() string {
-	data, _ := os.ReadFile("/proc/cpuinfo")
-	m := regexp.MustCompile(`(?m)^model name\s*: (.*)$`).FindSubmatch(data)
-	n := strings.Count(string(data), "\nprocessor") + 1
-	if m == nil {
-		return fmt.Sprintf("%d CPUs", n)
-	}
-	return fmt.Sprintf("%d × %s", n, m[1])
 }

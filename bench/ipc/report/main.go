@@ -137,8 +137,9 @@ func (f figures) markdown(qemu, release string) string {
 
 Two Go processes on one CPU, a round trip of one message each way: guest instructions,
 both processes and the kernel together. %s (TCG, -icount shift=0,sleep=off), the same
-static program (bench/ipc/turns) on Hardtack and on Debian's Linux %s, medians of seven
-times 2,000 round trips. Written by make bench-ipc.
+static program (bench/ipc/turns) on Hardtack and on Debian's Linux %s, medians (least) of
+seven times 2,000 round trips. Instructions are what the processors did: other programs
+on the machine do not change them. Written by make bench-ipc.
 
 | | Hardtack | Linux |
 | --- | ---: | ---: |
@@ -167,7 +168,11 @@ func count(r osbench.Result) string {
 	if r.Median == 0 {
 		return "—"
 	}
-	s := fmt.Sprintf("%.0f", r.Median)
+	return thousands(r.Median) + " (" + thousands(r.Minimum) + ")"
+}
+
+func thousands(v float64) string {
+	s := fmt.Sprintf("%.0f", v)
 	for i := len(s) - 3; i > 0; i -= 3 {
 		s = s[:i] + "," + s[i:]
 	}
