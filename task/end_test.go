@@ -102,9 +102,10 @@ func fastBoom(f *Frame, n uint64) uint64 {
 	return f.Join()
 }
 
-var chainID ID
+var chainID, boundedID ID
 
 func init() {
+	boundedID = Register(func(f *Frame, a, _ uint64) uint64 { return boundedChain(f, int(a)) })
 	chainID = Register(func(f *Frame, a, _ uint64) uint64 { return fastChain(f, a) })
 }
 
@@ -119,6 +120,25 @@ func fastChain(f *Frame, n uint64) uint64 {
 	}
 	return sum + f.Join()
 }
+
+// boundedChain is fastChain, and goes on without forks where the stack ends.
+func boundedChain(f *Frame, n int) uint64 {
+	if f.Room() == 0 {
+		return plainChain(n)
+	}
+	if n == 0 {
+		return 1
+	}
+	f.Fork(boundedID, 0)
+	sum := boundedChain(f.Next(), n-1)
+	if f.Mine() {
+		return sum + boundedChain(f, 0)
+	}
+	return sum + f.Join()
+}
+
+// plainChain is what fastChain gives.
+func plainChain(n int) uint64 { return uint64(n) + 1 }
 
 func TestDepth(t *testing.T) {
 	rt := newRuntime(t, WithWorkers(2), WithDepth(100))
@@ -139,6 +159,12 @@ func TestDepth(t *testing.T) {
 	wantPanic(t, "fast form", ErrDepth, func() {
 		on(t, rt, func(c Ctx) int { return Fast(c, func(f *Frame) int { return int(fastChain(f, 105)) }) })
 	})
+	for _, deep := range []int{99, 100, 101, 5000} {
+		got := on(t, rt, func(c Ctx) int { return Fast(c, func(f *Frame) int { return int(boundedChain(f, deep)) }) })
+		if want := on(t, rt, func(c Ctx) int { return int(plainChain(deep)) }); got != want {
+			t.Errorf("%d deep with Room: got %d, want %d", deep, got, want)
+		}
+	}
 	// A parent that recovers may go on.
 	on(t, rt, func(c Ctx) int {
 		g := NewGroup[int](c, nil)

@@ -74,5 +74,20 @@ func (f *Frame) Join() uint64 {
 	return f.a
 }
 
+// Room tells how many tasks can be forked from f on, one above the other, before the
+// stack is full. A recursion that may be deeper than the stack asks, and goes on by
+// ordinary calls without forks when there is none: its memory is then bounded, and all
+// that lies below is still there to be stolen.
+//
+//	func walk(f *task.Frame, n *node) int {
+//		if f.Room() == 0 {
+//			return n.walk()
+//		}
+//		…
+func (f *Frame) Room() int {
+	w := f.w
+	return w.rt.depth - int(w.index(f))
+}
+
 // Worker tells which worker runs the caller.
 func (f *Frame) Worker() *Worker { return f.w }

@@ -43,6 +43,14 @@ func (w *Worker) limited(base *Frame, place uint32) bool {
 
 // Fork spawns task fn with one argument at f. The caller goes on with f.Next(),
 // and ends the task with f.Mine, as the last one spawned and not yet ended.
+//
+// On a full stack Fork panics with ErrDepth, where Spawn runs the child at once. Fork
+// cannot: its caller goes on in the frame above f, by an addition without a look, and
+// above the last frame there is none, neither for the caller's next fork nor for the
+// result of the child. A test in Next or Mine would cost each fork a fifth of its time.
+// Memory is bounded all the same, by WithDepth, and only a recursion deeper than that
+// gets there; one that may be asks Room first.
+//
 // It costs two stores, two loads and a compare: written so that it is inlined.
 func (f *Frame) Fork(fn ID, a uint64) {
 	f.fn, f.a = fn, a
