@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,7 +43,11 @@ func TestErrors(t *testing.T) {
 	defer s.Close()
 	done := make(chan error, 1)
 	run, stop := context.WithCancel(ctx)
-	go func() { done <- s.Serve(run, func(*bank.Conn) bank.Handler { return goBank{} }) }()
+	var watched atomic.Int32
+	begun := make(chan struct{})
+	go func() {
+		done <- s.Serve(run, func(*bank.Conn) bank.Handler { return goBank{begun: begun, watched: &watched} })
+	}()
 	tooLarge := "msg: message too large: a length in statement is over its limit"
 	if got := start(t, nil, peer, "calls", "bank-go", bank.ErrNoAccount.Text, tooLarge).ended(t); got != "checked" {
 		t.Error("C and Go:", got)
@@ -50,6 +55,9 @@ func TestErrors(t *testing.T) {
 	stop()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+	if n := watched.Load(); n != 50 {
+		t.Errorf("the handler saw %d of 50 calls given up", n)
 	}
 }
 
@@ -92,7 +100,11 @@ func clientOfC(ctx context.Context, t *testing.T, c *bank.Conn) {
 	}
 }
 
-type goBank struct{ bank.Handler }
+type goBank struct {
+	bank.Handler
+	begun   chan struct{} // for each call to Watch of account 2
+	watched *atomic.Int32 // those that were given up
+}
 
 func (goBank) Open(_ context.Context, in bank.OpenCall) (out bank.OpenReply, err error) {
 	if in.Owner == "" {
@@ -101,7 +113,10 @@ func (goBank) Open(_ context.Context, in bank.OpenCall) (out bank.OpenReply, err
 	return out, nil
 }
 
-func (goBank) Withdraw(_ context.Context, in bank.WithdrawCall) (out bank.WithdrawReply, err error) {
+func (b goBank) Withdraw(_ context.Context, in bank.WithdrawCall) (out bank.WithdrawReply, err error) {
+	if in.Account == 8 {
+		<-b.begun
+	}
 	if in.Account == 0 {
 		return out, bank.ErrNoAccount
 	}
@@ -113,7 +128,13 @@ func (goBank) Statement(_ context.Context, in bank.StatementCall) (out bank.Stat
 	return out, nil
 }
 
-func (goBank) Watch(ctx context.Context, _ bank.WatchCall) (out bank.WatchReply, err error) {
+func (b goBank) Watch(ctx context.Context, in bank.WatchCall) (out bank.WatchReply, err error) {
+	if in.Account == 2 {
+		b.begun <- struct{}{}
+	}
 	<-ctx.Done()
+	if in.Account == 2 && errors.Is(context.Cause(ctx), msg.ErrGivenUp) {
+		b.watched.Add(1)
+	}
 	return out, ctx.Err()
 }

@@ -117,6 +117,8 @@ struct ht_conn {
 	bool second, fence_them;
 	bool calls; /* the peer knows messages about calls */
 	struct ht_error error; /* while events->failed runs */
+	uint32_t last_call;    /* its number */
+	bool canceled;         /* a call has been given up: late replies may come */
 	int pages, memfd;
 	void *mem;
 	size_t mem_n;

@@ -205,6 +205,22 @@ int ht_replied(struct ht_conn *c, uint32_t call, int err);
 /* Why a call failed: valid while its done runs with HT_CALL_FAILED. */
 const struct ht_error *ht_call_error(const struct ht_conn *c);
 
+/* The number of the call that was sent last, for ht_call_cancel; 0 before the first. */
+uint32_t ht_last_call(const struct ht_conn *c);
+
+/*
+ * Gives a call up, as a program does whose time for it is over: its done is called here,
+ * with HT_CALL_FAILED and the code HT_CODE_CANCELED, the handler at the other end is told
+ * (in Go its context ends), and a reply that comes all the same is dropped. Returns 0, also
+ * if the call has ended already, or HT_FULL if there is no room to tell the peer: then the
+ * call goes on, and room is called when it is time to try again.
+ */
+int ht_call_cancel(struct ht_conn *c, uint32_t call);
+
+/* For stubs: a call was sent; a reply has come that nobody waits for. */
+void ht_called(struct ht_conn *c, uint32_t call);
+int ht_late_reply(struct ht_conn *c, const struct ht_cap *caps, size_t ncaps);
+
 /* Calls under way, by number: what a stub keeps for each. */
 struct ht_call {
 	uint32_t id;

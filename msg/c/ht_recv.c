@@ -111,6 +111,40 @@ static int receive_own(struct ht_conn *c, unsigned num, const uint8_t *body, siz
 
 const struct ht_error *ht_call_error(const struct ht_conn *c) { return &c->error; }
 
+void ht_called(struct ht_conn *c, uint32_t call) { c->last_call = call; }
+
+uint32_t ht_last_call(const struct ht_conn *c) { return c->last_call; }
+
+int ht_late_reply(struct ht_conn *c, const struct ht_cap *caps, size_t ncaps)
+{
+	if (!c->canceled)
+		return HT_BAD_PEER;
+	ht_caps_close(caps, ncaps);
+	return 0;
+}
+
+int ht_call_cancel(struct ht_conn *c, uint32_t call)
+{
+	static const char text[] = "the call was given up";
+	if (c->events->failed == NULL || c->last_call == 0)
+		return 0;
+	if (c->calls) { /* else the peer does not know what it means */
+		uint8_t *b;
+		int err = ht_begin(c, GIVEN_UP_BYTES, &b);
+		if (err != 0)
+			return err;
+		ht_put32(b, call);
+		if ((err = ht_commit(c, NUM_GIVEN_UP, NULL, 0)) != 0)
+			return err;
+	}
+	c->canceled = true;
+	struct ht_error before = c->error; /* within the done of another call */
+	c->error = (struct ht_error){HT_CODE_CANCELED, {text, sizeof(text) - 1}};
+	c->events->failed(c->self, call);
+	c->error = before;
+	return 0;
+}
+
 /* Handles one message, of which the next slot, with header h, is the first or next part. */
 static int receive_one(struct ht_conn *c, uint64_t h, bool *whole)
 {

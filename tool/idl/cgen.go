@@ -150,7 +150,7 @@ void %[1]sclose(struct %[1]sconn *c);
 		c.p("")
 		c.p("/*\n * Answers a call with an error instead of its reply: one of the interface's, or one of\n * those in ht_msg.h. text may be NULL.\n */")
 		c.p("int %s%s(struct %[1]sconn *c, uint32_t call, uint32_t code, const char *text);\n", p, c.fail)
-		c.comment("", "Each sends a call and has done called with the reply, or with NULL and the reason:\nHT_CALL_FAILED if the peer answers with an error, for ht_call_error, or why the connection\nhas ended. Any number can be under way.")
+		c.comment("", "Each sends a call and has done called with the reply, or with NULL and the reason:\nHT_CALL_FAILED if the peer answers with an error, for ht_call_error, or why the connection\nhas ended. Any number can be under way. ht_call_cancel gives one up.")
 		for k, m := range c.messages {
 			if m.Role == Call {
 				reply := c.messages[k+1]
@@ -243,7 +243,7 @@ func (c *cModule) deliver() {
 			c.p("\t\tuint32_t call = ht_get32(b);")
 		case Reply:
 			head = callBytes
-			c.p("\t\tstruct ht_call call;\n\t\tif (!ht_calls_take(&c->calls, ht_get32(b), %d, &call))\n\t\t\treturn HT_BAD_PEER;", m.Num)
+			c.p("\t\tstruct ht_call call;\n\t\tif (!ht_calls_take(&c->calls, ht_get32(b), %d, &call))\n\t\t\treturn ht_late_reply(c->raw, caps, ncaps);", m.Num)
 		}
 		switch {
 		case m.plain() && m.Max == head:
@@ -477,5 +477,5 @@ func (c *cModule) send(k int, m cMessage) {
 		c.p("\treturn %s;\n}", ret(fmt.Sprintf("ht_commit(c->raw, %d, %s)", m.Num, list)))
 		return
 	}
-	c.p("\terr = ht_commit(c->raw, %d, %s);\n\tif (err == 0)\n\t\treturn 0;\nfailed:\n\tht_calls_drop(&c->calls, call);\n\treturn err;\n}", m.Num, list)
+	c.p("\terr = ht_commit(c->raw, %d, %s);\n\tif (err == 0) {\n\t\tht_called(c->raw, call);\n\t\treturn 0;\n\t}\nfailed:\n\tht_calls_drop(&c->calls, call);\n\treturn err;\n}", m.Num, list)
 }

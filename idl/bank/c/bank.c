@@ -256,7 +256,7 @@ static int deliver(void *conn, uint16_t num, const uint8_t *b, size_t n, const s
 		struct bank_open_reply room, *m = &room;
 		struct ht_call call;
 		if (!ht_calls_take(&c->calls, ht_get32(b), 2, &call))
-			return HT_BAD_PEER;
+			return ht_late_reply(c->raw, caps, ncaps);
 		if (!get_bank_open_reply(b, m))
 			return HT_BAD_PEER;
 		if (call.done != NULL)
@@ -276,7 +276,7 @@ static int deliver(void *conn, uint16_t num, const uint8_t *b, size_t n, const s
 		struct bank_withdraw_reply room, *m = &room;
 		struct ht_call call;
 		if (!ht_calls_take(&c->calls, ht_get32(b), 4, &call))
-			return HT_BAD_PEER;
+			return ht_late_reply(c->raw, caps, ncaps);
 		if (!get_bank_withdraw_reply(b, m))
 			return HT_BAD_PEER;
 		if (call.done != NULL)
@@ -296,7 +296,7 @@ static int deliver(void *conn, uint16_t num, const uint8_t *b, size_t n, const s
 		struct bank_statement_reply room, *m = &room;
 		struct ht_call call;
 		if (!ht_calls_take(&c->calls, ht_get32(b), 6, &call))
-			return HT_BAD_PEER;
+			return ht_late_reply(c->raw, caps, ncaps);
 		struct ht_reader r = {b + 4, n - 4, caps, ncaps, &c->arena, false};
 		ht_arena_reset(&c->arena);
 		take_bank_statement_reply(&r, m);
@@ -319,7 +319,7 @@ static int deliver(void *conn, uint16_t num, const uint8_t *b, size_t n, const s
 		struct bank_receipt_reply room, *m = &room;
 		struct ht_call call;
 		if (!ht_calls_take(&c->calls, ht_get32(b), 8, &call))
-			return HT_BAD_PEER;
+			return ht_late_reply(c->raw, caps, ncaps);
 		struct ht_reader r = {b + 4, n - 4, caps, ncaps, &c->arena, false};
 		ht_arena_reset(&c->arena);
 		take_bank_receipt_reply(&r, m);
@@ -344,7 +344,7 @@ static int deliver(void *conn, uint16_t num, const uint8_t *b, size_t n, const s
 		struct bank_watch_reply room, *m = &room;
 		struct ht_call call;
 		if (!ht_calls_take(&c->calls, ht_get32(b), 10, &call))
-			return HT_BAD_PEER;
+			return ht_late_reply(c->raw, caps, ncaps);
 		memset(m, 0, sizeof(*m));
 		if (call.done != NULL)
 			((void (*)(struct bank_conn *, const struct bank_watch_reply *, int, void *))call.done)(c, m, 0, call.arg);
@@ -568,8 +568,10 @@ int bank_send_open_call(struct bank_conn *c, const struct bank_open_call *m,
 	ht_put32(b, call);
 	append_bank_open_call(b + 4, m);
 	err = ht_commit(c->raw, 1, NULL, 0);
-	if (err == 0)
+	if (err == 0) {
+		ht_called(c->raw, call);
 		return 0;
+	}
 failed:
 	ht_calls_drop(&c->calls, call);
 	return err;
@@ -600,8 +602,10 @@ int bank_send_withdraw_call(struct bank_conn *c, const struct bank_withdraw_call
 	ht_put32(b, call);
 	put_bank_withdraw_call(b, m);
 	err = ht_commit(c->raw, 3, NULL, 0);
-	if (err == 0)
+	if (err == 0) {
+		ht_called(c->raw, call);
 		return 0;
+	}
 failed:
 	ht_calls_drop(&c->calls, call);
 	return err;
@@ -632,8 +636,10 @@ int bank_send_statement_call(struct bank_conn *c, const struct bank_statement_ca
 	ht_put32(b, call);
 	put_bank_statement_call(b, m);
 	err = ht_commit(c->raw, 5, NULL, 0);
-	if (err == 0)
+	if (err == 0) {
+		ht_called(c->raw, call);
 		return 0;
+	}
 failed:
 	ht_calls_drop(&c->calls, call);
 	return err;
@@ -667,8 +673,10 @@ int bank_send_receipt_call(struct bank_conn *c, const struct bank_receipt_call *
 	ht_put32(b, call);
 	put_bank_receipt_call(b, m);
 	err = ht_commit(c->raw, 7, NULL, 0);
-	if (err == 0)
+	if (err == 0) {
+		ht_called(c->raw, call);
 		return 0;
+	}
 failed:
 	ht_calls_drop(&c->calls, call);
 	return err;
@@ -700,8 +708,10 @@ int bank_send_watch_call(struct bank_conn *c, const struct bank_watch_call *m,
 	ht_put32(b, call);
 	put_bank_watch_call(b, m);
 	err = ht_commit(c->raw, 9, NULL, 0);
-	if (err == 0)
+	if (err == 0) {
+		ht_called(c->raw, call);
 		return 0;
+	}
 failed:
 	ht_calls_drop(&c->calls, call);
 	return err;

@@ -102,12 +102,43 @@ static void check(struct bank_conn *c, bool reply, int why, struct want *w)
 static void opened(struct bank_conn *c, const struct bank_open_reply *r, int why, void *w) { check(c, r != NULL, why, w); }
 static void withdrawn(struct bank_conn *c, const struct bank_withdraw_reply *r, int why, void *w) { check(c, r != NULL, why, w); }
 static void stated(struct bank_conn *c, const struct bank_statement_reply *r, int why, void *w) { check(c, r != NULL, why, w); }
+static void seen(struct bank_conn *c, const struct bank_watch_reply *r, int why, void *w) { check(c, r != NULL, why, w); }
 static void watched(struct bank_conn *c, const struct bank_watch_reply *r, int why, void *w)
 {
 	(void)w;
 	(void)c;
 	if (r == NULL)
 		must("the last call", why, HT_CLOSED_HERE);
+}
+
+/* Calls that are given up, before they are answered and after. */
+static void give_up(struct bank_conn *c, struct ht_loop *loop)
+{
+	struct want canceled = {"given up", HT_CODE_CANCELED, "the call was given up"}, fine = {"withdraw", 0, ""};
+	/* The service in Go answers the second when it has begun with watch. */
+	struct bank_withdraw_call some = {7, 30}, after = {8, 30};
+	struct bank_watch_call w = {2};
+	for (int round = 0; round < 50; round++) {
+		waiting = 3;
+		must("watch", bank_send_watch_call(c, &w, seen, &canceled), 0);
+		uint32_t watch = ht_last_call(bank_raw(c));
+		must("withdraw", bank_send_withdraw_call(c, &some, withdrawn, &canceled), 0);
+		must("give up", ht_call_cancel(bank_raw(c), ht_last_call(bank_raw(c))), 0);
+		must("withdraw", bank_send_withdraw_call(c, &after, withdrawn, &fine), 0);
+		while (waiting > 1) {
+			int err = ht_dispatch(loop, 20000);
+			if (err <= 0 || ended) {
+				fprintf(stderr, "after a call was given up: %s (%s)\n", ht_strerror(ended ? reason : err), ht_detail());
+				exit(1);
+			}
+		}
+		must("give up", ht_call_cancel(bank_raw(c), watch), 0);
+		if (waiting != 0) {
+			fprintf(stderr, "a call that was given up is left\n");
+			exit(1);
+		}
+		must("give up what has ended", ht_call_cancel(bank_raw(c), watch), 0);
+	}
 }
 
 static int fail(const char *what, int err)
@@ -163,6 +194,7 @@ int main(int argc, char **argv)
 			if ((err = ht_dispatch(loop, 20000)) <= 0 || ended)
 				return fail("dispatch", ended ? reason : err);
 	}
+	give_up(c, loop);
 	struct bank_watch_call w = {1};
 	must("watch", bank_send_watch_call(c, &w, watched, NULL), 0);
 	bank_close(c);

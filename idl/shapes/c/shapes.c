@@ -639,7 +639,7 @@ static int deliver(void *conn, uint16_t num, const uint8_t *b, size_t n, const s
 		struct shapes_read_block_reply room, *m = &room;
 		struct ht_call call;
 		if (!ht_calls_take(&c->calls, ht_get32(b), 10, &call))
-			return HT_BAD_PEER;
+			return ht_late_reply(c->raw, caps, ncaps);
 		struct ht_reader r = {b + 4, n - 4, caps, ncaps, &c->arena, false};
 		ht_arena_reset(&c->arena);
 		take_shapes_read_block_reply(&r, m);
@@ -665,7 +665,7 @@ static int deliver(void *conn, uint16_t num, const uint8_t *b, size_t n, const s
 		struct shapes_look_up_reply room, *m = &room;
 		struct ht_call call;
 		if (!ht_calls_take(&c->calls, ht_get32(b), 12, &call))
-			return HT_BAD_PEER;
+			return ht_late_reply(c->raw, caps, ncaps);
 		struct ht_reader r = {b + 4, n - 4, caps, ncaps, &c->arena, false};
 		ht_arena_reset(&c->arena);
 		take_shapes_look_up_reply(&r, m);
@@ -689,7 +689,7 @@ static int deliver(void *conn, uint16_t num, const uint8_t *b, size_t n, const s
 		struct shapes_ping_reply room, *m = &room;
 		struct ht_call call;
 		if (!ht_calls_take(&c->calls, ht_get32(b), 14, &call))
-			return HT_BAD_PEER;
+			return ht_late_reply(c->raw, caps, ncaps);
 		memset(m, 0, sizeof(*m));
 		if (call.done != NULL)
 			((void (*)(struct shapes_conn *, const struct shapes_ping_reply *, int, void *))call.done)(c, m, 0, call.arg);
@@ -974,8 +974,10 @@ int shapes_send_read_block_call(struct shapes_conn *c, const struct shapes_read_
 	ht_put32(b, call);
 	put_shapes_read_block_call(b, m);
 	err = ht_commit(c->raw, 9, NULL, 0);
-	if (err == 0)
+	if (err == 0) {
+		ht_called(c->raw, call);
 		return 0;
+	}
 failed:
 	ht_calls_drop(&c->calls, call);
 	return err;
@@ -1012,8 +1014,10 @@ int shapes_send_look_up_call(struct shapes_conn *c, const struct shapes_look_up_
 	ht_put32(b, call);
 	append_shapes_look_up_call(b + 4, m);
 	err = ht_commit(c->raw, 11, NULL, 0);
-	if (err == 0)
+	if (err == 0) {
+		ht_called(c->raw, call);
 		return 0;
+	}
 failed:
 	ht_calls_drop(&c->calls, call);
 	return err;
@@ -1048,8 +1052,10 @@ int shapes_send_ping_call(struct shapes_conn *c, const struct shapes_ping_call *
 	ht_put32(b, call);
 	(void)m;
 	err = ht_commit(c->raw, 13, NULL, 0);
-	if (err == 0)
+	if (err == 0) {
+		ht_called(c->raw, call);
 		return 0;
+	}
 failed:
 	ht_calls_drop(&c->calls, call);
 	return err;
