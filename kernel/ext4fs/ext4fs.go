@@ -218,6 +218,7 @@ func Mount(dev ext4.BlockDevice, readOnly bool, o options) (*FS, error) {
 	fs.FileSystem.Options = fs.mountOptions
 	fs.FileSystem.Sync = fs.sync
 	fs.FileSystem.Accessed = fs.accessed
+	fs.FileSystem.Handles = handles{fs}
 	fs.wanted.Store(nodeStep())
 	unsqueezed.Do(func() { mem.OnPressure(squeeze) })
 	inUse.Store(fs, nil)
@@ -237,14 +238,29 @@ func (fs *FS) mountOptions() string {
 }
 
 // enter makes the node of an ext4 inode, whose reference it takes over, or finds it.
-func (fs *FS) enter(in *ext4.Inode) *vfs.Inode {
+func (fs *FS) enter(in *ext4.Inode) *vfs.Inode { return fs.enterIf(in, false) }
+
+// enterNamed is enter for an inode that may lose its last name meanwhile: nil if it has
+// none, and no node. Whoever takes names away has a node.
+func (fs *FS) enterNamed(in *ext4.Inode) *vfs.Inode { return fs.enterIf(in, true) }
+
+func (fs *FS) enterIf(in *ext4.Inode, named bool) *vfs.Inode {
 	var st linux.Stat
-	in.Stat(&st)
+	if !named {
+		in.Stat(&st)
+	}
 	fs.mu.Lock()
 	if i := fs.inodes[in.Ino()].Value(); i != nil {
 		fs.mu.Unlock()
 		fs.ext.Put(in) // never the last: the node has one
 		return i
+	}
+	if named {
+		if in.Stat(&st); st.Nlink == 0 {
+			fs.mu.Unlock()
+			fs.ext.Put(in)
+			return nil
+		}
 	}
 	i := fs.newNode(in, &st)
 	fs.inodes[in.Ino()] = weak.Make(i)

@@ -14,6 +14,7 @@ import (
 var mountCalls = []Call{
 	{linux.SYS_mount, "mount", sysMount, "works for ext4 on block devices, tmpfs, proc, sysfs, devtmpfs, devpts, binds, moves and remounts; propagation flags have no effect"},
 	{linux.SYS_umount2, "umount2", sysUmount, "works"},
+	{linux.SYS_pivot_root, "pivot_root", sysPivotRoot, "works; the root that came with the boot archive cannot be moved, as on Linux"},
 }
 
 // sysMount is mount(source, target, type, unsigned long flags, data).
@@ -214,4 +215,34 @@ func sysUmount(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return 0, p.Namespace().Expire(m)
 	}
 	return 0, p.Namespace().Umount(m, flags&linux.MNT_DETACH != 0)
+}
+
+// sysPivotRoot is pivot_root(const char *new_root, const char *put_old).
+func sysPivotRoot(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	if !t.Cred().Has(kern.CapSysAdmin) {
+		return 0, linux.EPERM
+	}
+	fresh, e := directory(t, a.Addr(0))
+	if e != 0 {
+		return 0, e
+	}
+	old, e := directory(t, a.Addr(1))
+	if e != 0 {
+		return 0, e
+	}
+	root := t.FS.Root()
+	if e := root.Namespace().Pivot(root, fresh, old); e != 0 {
+		return 0, e
+	}
+	proc.MoveDirs(root, fresh)
+	return 0, 0
+}
+
+// directory finds a directory of the tree.
+func directory(t *proc.Thread, addr uio.Addr) (vfs.Path, linux.Errno) {
+	p, e := lookupUser(t, linux.AT_FDCWD, addr, vfs.FollowLast)
+	if e == 0 && (p.Mnt == nil || !p.Inode().IsDir()) {
+		e = linux.ENOTDIR
+	}
+	return p, e
 }

@@ -38,6 +38,7 @@ const tableSize = 512
 
 // topics are the handlers, a slice a file.
 var topics = [][]Call{
+	handleCalls,
 	procCalls,
 	execCalls,
 	signalCalls,

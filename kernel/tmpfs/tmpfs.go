@@ -78,6 +78,7 @@ func New(o Options) *FS {
 		return 0
 	}
 	fs.FileSystem.Options = fs.mountOptions
+	fs.FileSystem.Handles = vfs.NewTreeHandles(uint32(fs.Dev)<<24 ^ uint32(kern.Realtime()))
 	return fs
 }
 

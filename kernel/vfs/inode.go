@@ -482,6 +482,8 @@ type FileSystem struct {
 	WriteErrors errseq.Seq
 	// Accessed hears of a new access time; may be nil.
 	Accessed func(i *Inode)
+	// Handles are its file handles; nil where it has none. Immutable.
+	Handles Handles
 
 	nextIno atomic.Uint64
 	mounts  atomic.Int32 // mounts and users of detached mounts

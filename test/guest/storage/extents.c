@@ -256,3 +256,126 @@ TEST(fibmap, "FIBMAP")
 	err("proc", ioctl(proc, FIBMAP, &b));
 	IN_CHILD("as another", setresuid(1000, 1000, 1000); err("FIBMAP", ioctl(fd, FIBMAP, &b)));
 }
+
+typedef struct {
+	unsigned bytes;
+	int type;
+	uint32_t words[32];
+} handle;
+
+static handle of(const char *path)
+{
+	handle h = {128};
+	int id;
+	must(syscall(SYS_name_to_handle_at, AT_FDCWD, path, &h, &id, 0), "name_to_handle_at");
+	return h;
+}
+
+static int open_by(handle *h, int flags) { return syscall(SYS_open_by_handle_at, AT_FDCWD, h, flags); }
+
+static void drop_caches(void)
+{
+	sync();
+	int fd = open("/proc/sys/vm/drop_caches", O_WRONLY);
+	write(fd, "3", 1), close(fd);
+}
+
+TEST(handles, "file handles, also of what is not in memory")
+{
+	struct stat a, b;
+	mkdir("a", 0755), mkdir("a/b", 0755), mkdir("a/b/c", 0755);
+	close(make("a/b/c/f", 1));
+	symlink("x", "a/l");
+	handle f = of("a/b/c/f"), c = of("a/b/c"), l = of("a/l"), top = of("/");
+	say("%u bytes, type %d, generation %d", f.bytes, f.type, f.words[1] != 0);
+	for (int cold = 0; cold < 2; cold++) {
+		if (cold)
+			drop_caches();
+		int fd = open_by(&c, O_RDONLY);
+		say("directory: %s", outcome(fd));
+		say("name below: %s", outcome(openat(fd, "f", O_RDONLY)));
+		fstatat(fd, "../..", &a, 0), stat("a", &b);
+		say("above: %d", a.st_ino == b.st_ino);
+		char link[64], name[512] = "";
+		sprintf(link, "/proc/self/fd/%d", fd), readlink(link, name, 511);
+		say("path: %s", strstr(name, "/a/b/c") ? "whole" : name);
+		close(fd);
+		fd = open_by(&f, O_RDWR);
+		say("file: %s", outcome(fd));
+		fstat(fd, &a), stat("a/b/c/f", &b);
+		say("the same: %d, size %ld", a.st_ino == b.st_ino, (long)a.st_size);
+		say("written: %ld", (long)pwrite(fd, "w", 1, 0));
+		close(fd);
+		say("link: %s", outcome(open_by(&l, O_RDONLY)));
+		say("link, O_PATH: %s", outcome(open_by(&l, O_PATH)));
+		say("root: %s", outcome(open_by(&top, O_RDONLY)));
+	}
+	handle other = f;
+	other.words[1]++;
+	say("another generation: %s", outcome(open_by(&other, O_RDONLY)));
+	other.words[1] = 0;
+	say("no generation: %s", outcome(open_by(&other, O_RDONLY)));
+	other = f, other.type = 2;
+	say("type 2: %s", outcome(open_by(&other, O_RDONLY)));
+	other = f, other.type = 77;
+	say("type 77: %s", outcome(open_by(&other, O_RDONLY)));
+	other = f, other.bytes = 4;
+	say("short: %s", outcome(open_by(&other, O_RDONLY)));
+	int fd = open("a/b/c/f", O_RDONLY);
+	unlink("a/b/c/f");
+	say("no name, but open: %s", outcome(open_by(&f, O_RDONLY)));
+	for (int i = 3; i < 64; i++)
+		close(i);
+	say("gone: %s", outcome(open_by(&f, O_RDONLY)));
+	rmdir("a/b/c");
+	say("directory gone: %s", outcome(open_by(&c, O_RDONLY)));
+	for (uint32_t ino = 0; ino < 11; ino++) {
+		handle h = {8, 1, {ino, 0}};
+		int fd = open_by(&h, O_RDONLY);
+		say("inode %u: %s", ino, outcome(fd));
+		close(fd);
+	}
+	uint32_t far[] = {0x7fffffff, 0x80000000, 0xffffffff};
+	for (int i = 0; i < 3; i++) {
+		handle h = {8, 1, {far[i], 0}};
+		say("inode %#x: %s", far[i], outcome(open_by(&h, O_RDONLY)));
+	}
+}
+
+TEST(guessed, "handles of numbers that come and go")
+{
+	close(make("f", 1));
+	handle f = of("f");
+	pid_t makers[2];
+	for (int k = 0; k < 2; k++) {
+		makers[k] = fork();
+		if (makers[k] == 0) {
+			char name[16], data[3000];
+			memset(data, 'd', sizeof data);
+			for (int i = 0;; i++) {
+				sprintf(name, "%d.%d", k, i % 8);
+				int fd = open(name, O_CREAT | O_RDWR, 0644);
+				write(fd, data, sizeof data), close(fd);
+				if (i % 2)
+					unlink(name);
+				mkdir("dir", 0755), rmdir("dir");
+			}
+		}
+	}
+	uint32_t state = 3;
+	long wrong = 0;
+	for (long long end = now_ms() + 1500; now_ms() < end;) {
+		state = state * 1664525u + 1013904223u;
+		handle h = {8, 1, {f.words[0] + (state >> 8) % 32, 0}};
+		int fd = open_by(&h, O_RDONLY);
+		struct stat st;
+		if (fd >= 0) {
+			if (fstat(fd, &st) < 0 || !(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)))
+				wrong++;
+			close(fd);
+		}
+	}
+	for (int k = 0; k < 2; k++)
+		kill(makers[k], SIGKILL), waitpid(makers[k], NULL, 0);
+	say("wrong %ld", wrong);
+}
