@@ -132,9 +132,6 @@ func Get(c *kern.Ctx, key int32, size uint64, flags uint32) (int32, linux.Errno)
 		return 0, linux.EINVAL
 	}
 	n := pagesOf(size)
-	if flags&linux.SHM_NORESERVE == 0 && n > uint64(mem.Total()) || n > 1<<35 {
-		return 0, linux.ENOMEM
-	}
 	if all := uint64(total.Load()); all+n < all || all+n > uint64(kern.ShmAll.Get()) {
 		return 0, linux.ENOSPC
 	}
@@ -146,13 +143,18 @@ func Get(c *kern.Ctx, key int32, size uint64, flags uint32) (int32, linux.Errno)
 	if used >= int(kern.ShmMni.Get()) || i == maxSegments || !pool.Charge(u, 1) {
 		return 0, linux.ENOSPC
 	}
+	pages := vm.NewShared(n, flags&linux.SHM_NORESERVE == 0)
+	if pages == nil {
+		pool.Release(u, 1)
+		return 0, linux.ENOMEM
+	}
 	if i < len(table) {
 		seqs[i] = (seqs[i] + 1) & 0x7fff
 	} else {
 		table, seqs = append(table, nil), append(seqs, 0)
 	}
 	cred := c.Cred()
-	g := &Segment{pages: vm.NewShared(n), size: size, id: int32(seqs[i])*seqStep + int32(i), cpid: c.PID, ctime: now(), user: u}
+	g := &Segment{pages: pages, size: size, id: int32(seqs[i])*seqStep + int32(i), cpid: c.PID, ctime: now(), user: u}
 	g.perm = linux.IPCPerm{Key: key, UID: cred.EUID, GID: cred.EGID, CUID: cred.EUID, CGID: cred.EGID,
 		Mode: flags & 0o777, Seq: seqs[i]}
 	table[i] = g

@@ -14,7 +14,8 @@ const (
 	overcommitNever         // no more than the limit in all
 )
 
-// allCommitted is the bytes of all spaces' private writable mappings.
+// allCommitted is the bytes of all spaces' private writable mappings, and of memory that
+// they share.
 var allCommitted atomic.Int64
 
 // commit counts bytes that a space's mappings may use up; the caller holds mu.
@@ -38,12 +39,15 @@ func commitLimit() int64 {
 
 // mayCommit reports whether the space may have more bytes of private memory; the
 // caller holds mu.
-func (s *Space) mayCommit(more uint64) bool {
+func (s *Space) mayCommit(more uint64) bool { return mayCommit(more, int64(s.size)) }
+
+// mayCommit is that for a space of size bytes.
+func mayCommit(more uint64, size int64) bool {
 	switch kern.OvercommitMemory.Get() {
 	case overcommitAlways:
 		return true
 	case overcommitNever:
-		reserve := min(int64(s.size/32), kern.UserReserve.Get()<<10)
+		reserve := min(size/32, kern.UserReserve.Get()<<10)
 		return more < 1<<62 && allCommitted.Load()+int64(more) <= commitLimit()-reserve
 	}
 	return more>>pageShift <= uint64(mem.Total())

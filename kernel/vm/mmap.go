@@ -129,10 +129,14 @@ func (s *Space) back(c *kern.Ctx, a *MapArgs, v *vma, length uint64) linux.Errno
 		if v.private() {
 			return 0
 		}
-		if v.flags&vNoReserve == 0 && !s.mayCommit(length) {
-			return linux.ENOMEM
+		o := newShared(length >> pageShift)
+		if v.flags&vNoReserve == 0 {
+			if !s.mayCommit(length) {
+				return linux.ENOMEM
+			}
+			o.charge()
 		}
-		v.obj = newShared(length >> pageShift)
+		v.obj = o
 		v.flags |= vShmem
 	default:
 		f := a.File

@@ -44,7 +44,11 @@ func (s *Space) Mprotect(_ *kern.Ctx, addr, length uint64, prot uint32) linux.Er
 				}
 			}
 		}
-		return prot, v.flags, 0
+		flags := v.flags &^ vAccount
+		if prot&linux.PROT_WRITE == 0 && v.committed() && atomic.LoadUint32(&v.used) != 0 {
+			flags |= vAccount
+		}
+		return prot, flags, 0
 	})
 }
 

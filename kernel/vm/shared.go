@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/kern"
 	"hardtack/kernel/mem"
 )
 
@@ -17,6 +18,7 @@ type Shared struct {
 
 	mu     sync.Mutex
 	limit  uint64            // pages; immutable
+	whole  bool              // all pages are committed; immutable once mapped
 	chunks map[uint64]*chunk // guarded by mu
 	n      atomic.Int64      // pages present
 }
@@ -33,8 +35,25 @@ func newShared(n uint64) *Shared {
 	return o
 }
 
-// NewShared returns an object of so many pages; Detach drops the caller's reference.
-func NewShared(n uint64) *Shared { return newShared(n) }
+// NewShared returns an object of so many pages; Detach drops the caller's reference. With
+// reserve all of them are committed at once; nil if that is too much.
+func NewShared(n uint64, reserve bool) *Shared {
+	reserve = reserve || kern.OvercommitMemory.Get() == overcommitNever
+	if n > 1<<40 || reserve && !mayCommit(n<<pageShift, 0) {
+		return nil
+	}
+	o := newShared(n)
+	if reserve {
+		o.charge()
+	}
+	return o
+}
+
+// charge commits all pages, until the last reference goes.
+func (o *Shared) charge() {
+	o.whole = true
+	allCommitted.Add(int64(o.limit << pageShift))
+}
 
 // Page returns page i, made at the first touch.
 func (o *Shared) Page(i uint64, _ bool) (mem.Frame, linux.Errno) {
@@ -141,4 +160,7 @@ func (o *Shared) Detach() {
 	}
 	o.chunks = nil
 	o.n.Store(0)
+	if o.whole {
+		allCommitted.Add(-int64(o.limit << pageShift))
+	}
 }

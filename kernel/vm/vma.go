@@ -44,6 +44,7 @@ const (
 	vNoExec           // mprotect may not add PROT_EXEC
 	vSpecial          // the kernel's own pages
 	vShmem            // the object is memory, not a file: counted as such
+	vAccount          // counted though it cannot be written to: it has pages of before
 )
 
 // vma is one mapping. It is guarded as Space.vmas is, but for used.
@@ -91,7 +92,7 @@ func (v *vma) writes() bool { return v.flags&(vShared|vMayWrite) == vShared|vMay
 
 // committed reports whether the mapping may use up memory of its own.
 func (v *vma) committed() bool {
-	return v.private() && v.prot&linux.PROT_WRITE != 0 && v.flags&vNoReserve == 0
+	return v.private() && (v.prot&linux.PROT_WRITE != 0 || v.flags&vAccount != 0) && v.flags&vNoReserve == 0
 }
 
 // joins reports whether w, which begins where v ends, continues v.
