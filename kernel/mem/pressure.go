@@ -3,7 +3,6 @@ package mem
 import (
 	"runtime/debug"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -61,7 +60,20 @@ var Stalled Stall
 
 // Squeeze takes from the caches in the kernel's heap what they can give, and the
 // garbage, and reports whether there is more memory than before. It takes milliseconds.
-func Squeeze() bool {
+func Squeeze() bool { return squeeze(worthSqueezing) }
+
+// SqueezeForFault is Squeeze for a page fault that found no frame, which a user can
+// cause as often as it fills the caches: once the collector's share of time is used up,
+// they must have given up a 64th of all memory.
+func SqueezeForFault() bool {
+	least := int64(worthSqueezing)
+	if forced.spent() {
+		least = max(least, int64(Total())*PageSize/64)
+	}
+	return squeeze(least)
+}
+
+func squeeze(least int64) bool {
 	heap.mu.Lock()
 	before, list := heap.squeezed, heap.shrink
 	heap.mu.Unlock()
@@ -79,38 +91,33 @@ func Squeeze() bool {
 	for _, shrink := range list {
 		n += shrink()
 	}
-	if n < worthSqueezing {
+	if n < least {
 		return false
 	}
-	debug.FreeOSMemory()
-	time.Sleep(time.Millisecond) // clean-ups of what was collected drop more
-	debug.FreeOSMemory()
+	forced.charge(func() {
+		debug.FreeOSMemory()
+		time.Sleep(time.Millisecond) // clean-ups of what was collected drop more
+		debug.FreeOSMemory()
+	})
 	heap.mu.Lock()
 	heap.squeezed++
 	heap.mu.Unlock()
 	return true
 }
 
-// Between two collections that Relieve asks for passes at least so much time: who is
-// refused memory again and again may not keep the collector busy.
-const relieveEvery = 100 * time.Millisecond
+// forced are the collections that calls and faults of user programs cause.
+var forced = share{now: func() time.Duration { return time.Since(started) }}
 
-var (
-	started     = time.Now()
-	lastRelieve atomic.Int64 // time since started, in nanoseconds
-)
+var started = time.Now()
 
 // Relieve is for a call that found no frame and would fail: it squeezes the caches, or
 // else gives back the kernel's garbage, and reports whether to try again. It takes
-// milliseconds and is called without locks.
+// milliseconds and is called without locks. Who is refused memory again and again
+// cannot keep the collector busy: then only the first calls are relieved.
 func Relieve() bool {
-	if Squeeze() {
-		return true
-	}
-	last, now := lastRelieve.Load(), int64(time.Since(started))
-	if last != 0 && now-last < int64(relieveEvery) || !lastRelieve.CompareAndSwap(last, now) {
-		return false
-	}
-	debug.FreeOSMemory()
-	return true
+	return forced.run(func() {
+		if !Squeeze() {
+			forced.charge(debug.FreeOSMemory)
+		}
+	})
 }

@@ -43,7 +43,7 @@ func (t *Thread) awaitMemory() {
 // outOfMemory is a fault that found no memory: the kernel gives up what it keeps in
 // its heap for speed, or the biggest process dies, and the thread tries again.
 func (t *Thread) outOfMemory() {
-	if mem.Squeeze() {
+	if mem.SqueezeForFault() {
 		return
 	}
 	if kern.OOMKillAllocator.Get() != 0 && t.Proc.OOMScoreAdj() != -1000 && t.Proc.PID != 1 {
