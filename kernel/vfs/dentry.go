@@ -102,17 +102,19 @@ func (d *Dentry) Parent() *Dentry {
 	return d
 }
 
-// lockParent takes the Mu of the directory that d lies in, or of d itself if that is a
-// root, and returns it.
-func (d *Dentry) lockParent() *Dentry {
-	for {
-		p := d.Parent()
+// underParent calls change with the Mu of the directory that d lies in, or of d itself
+// if that is a root: whoever removes or renames d has that.
+func (d *Dentry) underParent(change func() linux.Errno) linux.Errno {
+	p := d.Parent()
+	p.Inode.Mu.Lock()
+	for p != d.Parent() { // d was moved meanwhile
+		p.Inode.Mu.Unlock()
+		p = d.Parent()
 		p.Inode.Mu.Lock()
-		if p == d.Parent() {
-			return p
-		}
-		p.Inode.Mu.Unlock() // it was moved meanwhile
 	}
+	e := change()
+	p.Inode.Mu.Unlock()
+	return e
 }
 
 // Gone reports whether the name was removed.

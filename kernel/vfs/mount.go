@@ -170,8 +170,15 @@ func (ns *Namespace) Mount(fs *FileSystem, root *Dentry, source string, p Path, 
 	if root.Inode.IsDir() != p.Dentry.Inode.IsDir() {
 		return nil, linux.ENOTDIR
 	}
-	parent := p.Dentry.lockParent() // whoever removes or renames the place has that
-	defer parent.Inode.Mu.Unlock()
+	var m *Mount
+	e := p.Dentry.underParent(func() (e linux.Errno) {
+		m, e = ns.mount(fs, root, source, p, flags)
+		return e
+	})
+	return m, e
+}
+
+func (ns *Namespace) mount(fs *FileSystem, root *Dentry, source string, p Path, flags uint32) (*Mount, linux.Errno) {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
 	if len(ns.table.Load().list) >= int(kern.MountMax.Get()) {
@@ -196,8 +203,10 @@ func (ns *Namespace) Bind(from, p Path, rec bool) linux.Errno {
 	if from.Dentry.Inode.IsDir() != p.Dentry.Inode.IsDir() {
 		return linux.ENOTDIR
 	}
-	parent := p.Dentry.lockParent() // as in Mount
-	defer parent.Inode.Mu.Unlock()
+	return p.Dentry.underParent(func() linux.Errno { return ns.bind(from, p, rec) })
+}
+
+func (ns *Namespace) bind(from, p Path, rec bool) linux.Errno {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
 	old := ns.table.Load()
@@ -271,8 +280,10 @@ func (t *mountTable) add(m *Mount, p Path) {
 
 // Move takes the mount m with all below it to p (MS_MOVE).
 func (ns *Namespace) Move(m *Mount, p Path) linux.Errno {
-	parent := p.Dentry.lockParent() // as in Mount
-	defer parent.Inode.Mu.Unlock()
+	return p.Dentry.underParent(func() linux.Errno { return ns.move(m, p) })
+}
+
+func (ns *Namespace) move(m *Mount, p Path) linux.Errno {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
 	old := ns.table.Load()

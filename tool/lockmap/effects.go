@@ -34,9 +34,6 @@ type contract struct {
 	unlessError        bool // its last result is an error, with which it has locked nothing
 }
 
-// position is the lock of a file's position, under whatever name.
-const position = "#position"
-
 // contracts are those of functions that lock or unlock only under a condition that
 // their callers know: the flow of one function does not show it. Balanced ones leave
 // everything as they found it.
@@ -45,8 +42,6 @@ var contracts = map[string]contract{
 	"kernel/eventfd.Write":   {},
 	"kernel/proc.lockBoth":   {acquires: []string{"x.mu"}}, // y may be x
 	"kernel/proc.unlockBoth": {releases: []string{"x.mu"}},
-	"kernel/syscall.beginAt": {acquires: []string{position}, unlessError: true},
-	"kernel/syscall.end":     {releases: []string{position}},
 	"kernel/vfs.UnlinkAt":    {}, // it locks and unlocks under one condition
 	"kernel/vm.word":         {acquires: []string{"s.pt"}, unlessError: true},
 	"kernel/syscall.vector":  {}, // its caller's done unlocks
@@ -317,9 +312,6 @@ func (w *walker) summary(c *ast.CallExpr) (acquires, releases []string) {
 
 // inCaller says what a lock of a callee is called in the caller.
 func (w *walker) inCaller(f *function, key string, c *ast.CallExpr, on ast.Expr) string {
-	if key == position {
-		return key
-	}
 	root, rest := splitKey(key)
 	if root == f.recv && on != nil && root != "" {
 		return types.ExprString(on) + rest
