@@ -56,6 +56,7 @@ type children struct {
 	head, tail *Dentry // listing
 	cookie     int64   // last one given out
 	count      int     // of the listing
+	absent     int32   // names in the ring of negatives; guarded by negatives.mu
 }
 
 // nameTable is an array of chains, a power of two long.
@@ -206,6 +207,9 @@ func (k *children) remove(hash uint32, name string) {
 	for e := c.Load(); e != nil; c, e = &e.next, e.next.Load() {
 		if e.hash == hash && e.name == name {
 			c.Store(e.next.Load())
+			// The entry may lie in an array with others that stay, or in the ring of
+			// negatives. Who still finds it looks in the file system.
+			e.d.Store(nil)
 			if k.n--; k.n == 0 && len(t.chain) > firstChains {
 				k.table.Store(nil) // a large directory's is large
 			}
@@ -265,6 +269,9 @@ func (d *Dentry) detach() {
 	d.gone.Store(true)
 	at.parent.kids.remove(at.hash, at.name)
 	at.parent.kids.unlist(d)
+	if d.kids != nil {
+		d.forgetAbsent()
+	}
 }
 
 // Empty reports whether a directory has no names; its Mu must be held.

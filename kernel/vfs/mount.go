@@ -81,6 +81,7 @@ func (fs *FileSystem) unmounted() linux.Errno {
 	if fs.mounts.Add(-1) != 0 {
 		return 0
 	}
+	fs.forgetAbsent()
 	notifyUnmount(fs)
 	if fs.Destroy != nil {
 		return fs.Destroy()

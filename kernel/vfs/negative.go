@@ -12,6 +12,9 @@ const maxNegative = 4096
 // negatives is a ring of the known absences: the oldest is forgotten first.
 // Its lock comes after a directory's Mu; forgetting is done under TryLock of
 // the other directory's Mu, and skipped where that is busy.
+//
+// An entry keeps its directory in memory, and with it the file system. So the ring has
+// none of a directory that was removed, nor of a file system without a mount.
 var negatives struct {
 	mu   sync.Mutex
 	ring [maxNegative]*entry // guarded by mu
@@ -21,13 +24,21 @@ var negatives struct {
 // remember notes that a name does not exist; the directory's Mu is held.
 func (d *Dentry) remember(hash uint32, name string) {
 	e := &entry{parent: d, name: strings.Clone(name), hash: hash}
-	d.kids.insert(e)
 	negatives.mu.Lock()
+	if d.gone.Load() || d.Inode.FS.mounts.Load() == 0 {
+		negatives.mu.Unlock()
+		return
+	}
 	old := negatives.ring[negatives.next]
 	negatives.ring[negatives.next] = e
 	negatives.next = (negatives.next + 1) % maxNegative
+	d.kids.absent++
+	if old != nil {
+		old.parent.kids.absent--
+	}
 	negatives.mu.Unlock()
-	if old == nil {
+	d.kids.insert(e)
+	if old == nil || old.d.Load() != nil {
 		return
 	}
 	dir := old.parent
@@ -42,6 +53,36 @@ func (d *Dentry) remember(hash uint32, name string) {
 	}
 }
 
+// drop takes an entry out of the ring; negatives.mu is held.
+func drop(i int) {
+	negatives.ring[i].parent.kids.absent--
+	negatives.ring[i] = nil
+}
+
+// forgetAbsent drops what the ring has of a directory, which is gone. What a directory
+// that lived shortly has there was noted lately: the search begins with that.
+func (d *Dentry) forgetAbsent() {
+	negatives.mu.Lock()
+	defer negatives.mu.Unlock()
+	for n := 1; n <= maxNegative && d.kids.absent > 0; n++ {
+		i := (negatives.next - n + maxNegative) % maxNegative
+		if e := negatives.ring[i]; e != nil && e.parent == d {
+			drop(i)
+		}
+	}
+}
+
+// forgetAbsent drops what the ring has of a file system that has no mount any more.
+func (fs *FileSystem) forgetAbsent() {
+	negatives.mu.Lock()
+	defer negatives.mu.Unlock()
+	for i, e := range negatives.ring {
+		if e != nil && e.parent.Inode.FS == fs {
+			drop(i)
+		}
+	}
+}
+
 // letGo drops what the ring has of directories that left the tree, and of names that
 // exist by now: it would keep them in memory.
 func letGo() {
@@ -49,7 +90,7 @@ func letGo() {
 	defer negatives.mu.Unlock()
 	for i, e := range negatives.ring {
 		if e != nil && (e.d.Load() != nil || e.parent.at.Load().d.Load() != e.parent) {
-			negatives.ring[i] = nil
+			drop(i)
 		}
 	}
 }

@@ -199,6 +199,9 @@ func (m *move) do(c *kern.Ctx, to *walk) linux.Errno {
 	case m.target != nil:
 		is := m.target.at.Load()
 		m.target.gone.Store(true)
+		if m.target.kids != nil {
+			m.target.forgetAbsent()
+		}
 		m.to.kids.unlist(m.target)
 		is.d.Store(m.source)
 		m.source.at.Store(is)

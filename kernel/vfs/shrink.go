@@ -53,9 +53,6 @@ func (d *Dentry) forget(drop func(i *Inode) bool) bool {
 	at := d.at.Load()
 	at.parent.kids.remove(at.hash, at.name)
 	at.parent.kids.unlist(d)
-	// The entry may lie in an array with others that stay. Who still finds it
-	// looks in the file system.
-	at.d.Store(nil)
 	return true
 }
 
