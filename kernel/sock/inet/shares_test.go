@@ -6,6 +6,7 @@ import (
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
 	"hardtack/kernel/sock"
+	"hardtack/kernel/sock/inet"
 	. "hardtack/kernel/sock/socktest"
 	"hardtack/kernel/vfs"
 )
@@ -64,6 +65,59 @@ func TestPortsAreShared(tt *testing.T) {
 		f, e := bind(greedy)
 		t.OK(e, "bind after all is closed")
 		f.Put()
+	}
+}
+
+// One user connects as often as it can; another user and root connect yet, also to the
+// same listener, and what is closed can be had again.
+func TestPortsOfConnectionsAreShared(tt *testing.T) {
+	t := New(tt)
+	first, last := inet.Default.PortRange()
+	const ports = 200
+	t.OK(inet.Default.SetPortRange(40000, 40000+ports-1), "port range")
+	defer inet.Default.SetPortRange(first, last)
+	host := user(t, 1002)
+	l := host.Socket(linux.AF_INET, linux.SOCK_STREAM, 0)
+	t.OK(S(l).Bind(host.C, l, nil, In4(127, 0, 0, 1, 30000)), "bind")
+	t.OK(S(l).Listen(host.C, 10), "listen")
+	defer l.Put()
+	addr := In4(127, 0, 0, 1, 30000)
+	connect := func(u *T) ([]*vfs.File, linux.Errno) {
+		f := u.Socket(linux.AF_INET, linux.SOCK_STREAM, 0)
+		if e := S(f).Connect(u.C, nil, addr, false); e != 0 {
+			f.Put()
+			return nil, e
+		}
+		x, e := S(l).Accept(host.C, false, 0)
+		host.OK(e, "accept")
+		return []*vfs.File{f, x}, 0
+	}
+	greedy := user(t, 1000)
+	for round := range 2 {
+		var all []*vfs.File
+		for {
+			pair, e := connect(greedy)
+			if e != 0 {
+				if e != linux.EADDRNOTAVAIL {
+					t.Errorf("connect without ports: %v", e)
+				}
+				break
+			}
+			if all = append(all, pair...); len(all) > 2*ports {
+				t.Fatal("more connections than ports")
+			}
+		}
+		if n := len(all) / 2; n < ports/2 || n >= ports {
+			t.Errorf("round %d: one user gets %d of %d ports", round, n, ports)
+		}
+		for _, u := range []*T{user(t, 1001), t} {
+			pair, e := connect(u)
+			t.OK(e, "connect of another user")
+			closeAll(pair)
+		}
+		for i := len(all) - 1; i >= 0; i-- { // the far ends first: they wait for nothing
+			all[i].Put()
+		}
 	}
 }
 
