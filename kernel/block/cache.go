@@ -113,7 +113,7 @@ func (c *cache) add(index uint64) (*page, linux.Errno) {
 		}
 	}
 	p := &page{index: index, frame: f}
-	p.mu.Lock()
+	p.mu.TryLock() // always: nobody knows it. To wait here would be against the order.
 	c.pages[index] = p
 	c.ring = append(c.ring, p)
 	c.count.Store(int64(len(c.pages)))
