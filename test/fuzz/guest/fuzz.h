@@ -174,5 +174,8 @@ const char *complaint(void);
 void right_mounts(int all); // right.c
 void right_modes(void);
 
+void remove_tree(const char *path); // left.c
+void remove_left(void);
+
 void fail(const char *format, ...); // main.c
 extern int failures;

@@ -20,7 +20,6 @@
 // processes than the child's own, mounts over the root. User 1000's leave out little.
 #include "fuzz.h"
 
-#include <dirent.h>
 #include <stdarg.h>
 #include <sys/mount.h>
 #include <sys/msg.h>
@@ -59,27 +58,6 @@ static long long now_ms(void)
 	struct timespec ts;
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return ts.tv_sec * 1000LL + ts.tv_nsec / 1000000;
-}
-
-static void remove_tree(const char *path)
-{
-	char name[4300];
-	umount2(path, MNT_DETACH);
-	DIR *d = opendir(path);
-	struct dirent *e;
-	while (d && (e = readdir(d))) {
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 || strlen(path) > 4000)
-			continue;
-		snprintf(name, sizeof name, "%s/%s", path, e->d_name);
-		struct stat st;
-		if (lstat(name, &st) == 0 && S_ISDIR(st.st_mode))
-			remove_tree(name);
-		else
-			unlink(name);
-	}
-	if (d)
-		closedir(d);
-	rmdir(path);
 }
 
 // value finds `name` in a file of lines "name: number" or "name number".
@@ -183,6 +161,7 @@ static void clean(void)
 		close(fd[0]), close(fd[1]);
 	right_mounts(1), right_modes();
 	remove_objects();
+	remove_left();
 	directories();
 }
 
@@ -471,6 +450,7 @@ int main(int argc, char **argv)
 	set_scene();
 	directories();
 	right_modes();
+	remove_left();
 	totals t = {0};
 	if (times > 0) {
 		uint64_t number = next_child;
