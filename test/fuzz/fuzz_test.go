@@ -86,16 +86,12 @@ func run(t *testing.T, tool, root, kernel string, m machine, limit time.Duration
 	if err := makeDisk(disk); err != nil {
 		t.Fatal(err)
 	}
-	raw := filepath.Join(t.TempDir(), "raw")
-	if err := os.WriteFile(raw, make([]byte, 1<<20), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	const memory = 512 << 20 // bytes
 	ram := ramFile(t)
 	ctx, cancel := context.WithTimeout(context.Background(), limit+time.Minute)
 	defer cancel()
 	args := []string{"run", "--accel", "tcg", "--timeout", limit.String(), "--cpus", strconv.Itoa(m.cpus), "--memory", strconv.Itoa(memory>>20) + "M", "--panic", "stop",
-		"--kernel", kernel, "--disk", disk, "--disk", raw,
+		"--kernel", kernel, "--disk", disk,
 		// Memory in a file: the last calls can be read when the kernel has stopped.
 		"--qemu-arg", "-object", "--qemu-arg", fmt.Sprintf("memory-backend-file,id=ram,size=%d,mem-path=%s,share=on", memory, ram),
 		"--qemu-arg", "-machine", "--qemu-arg", "memory-backend=ram", root, "--", "/fuzz", "-d", "/dev/vda"}

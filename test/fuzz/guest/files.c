@@ -120,7 +120,7 @@ static long make(thread *t, int kind)
 	case k_master: return open_file("/dev/ptmx", O_RDWR | O_NOCTTY);
 	case k_slave: return slave();
 	case k_null: return open_file(one_in(t, 2) ? "/dev/null" : "/dev/full", O_RDWR);
-	case k_zero: return open_file(one_in(t, 2) ? "/dev/zero" : "/dev/vdb", O_RDWR); // the second: a disk without a file system
+	case k_zero: return open_file("/dev/zero", O_RDWR);
 	case k_random: return open_file("/dev/urandom", O_RDWR);
 	case k_maps: return open_file(one_in(t, 2) ? "/proc/self/maps" : "/proc/self/smaps", O_RDONLY);
 	case k_mem: return open_file("/proc/self/mem", O_RDWR);
