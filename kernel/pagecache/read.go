@@ -107,8 +107,13 @@ func (f *File) readAhead(r *Reader, off int64, n int) {
 	ahead = min(2*ahead, maxAhead<<max(r.factor.Load(), 0))
 	r.ahead.Store(int32(ahead))
 	r.until.Store(from + ahead)
-	wait.NoteRead((min(from+ahead, end) - from) * mem.PageSize) // for the reader
-	go f.Prefetch(from, min(from+ahead, end)-1)
+	reader := wait.MyClock()
+	go func() {
+		me := wait.MyClock()
+		before := me.Disk().Read
+		f.Prefetch(from, min(from+ahead, end)-1)
+		reader.NoteRead(me.Disk().Read - before)
+	}()
 }
 
 // limit is the number of the file's pages.

@@ -30,7 +30,10 @@ type Clock struct {
 type Disk struct{ Read, Written uint64 }
 
 // NoteRead counts bytes that the calling goroutine has read from a disk.
-func NoteRead(n uint64) { MyClock().read.Add(n) }
+func NoteRead(n uint64) { MyClock().NoteRead(n) }
+
+// NoteRead counts what was read from a disk on behalf of the clock's goroutine.
+func (c *Clock) NoteRead(n uint64) { c.read.Add(n) }
 
 // NoteWritten counts bytes that it has to be written to one.
 func NoteWritten(n uint64) { MyClock().written.Add(n) }

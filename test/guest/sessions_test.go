@@ -16,7 +16,7 @@ import (
 var sessionPackages = []string{"bash", "coreutils", "busybox-static", "diffutils", "findutils", "grep", "sed", "mawk",
 	"util-linux", "bsdutils", "mount", "procps", "passwd", "login", "libpam-modules", "libpam-modules-bin", "libpam-runtime",
 	"openssh-server", "openssh-client", "openssh-sftp-server", "sshpass", "expect", "cron", "apache2", "openssl", "curl",
-	"dnsmasq-base", "bind9-dnsutils", "iperf3", "ncurses-base"}
+	"dnsmasq-base", "bind9-dnsutils", "iperf3", "ncurses-base", "sysstat", "numactl"}
 
 // sessions are the scripts in the order in which they run.
 var sessions = []string{"cron", "sshd", "apache", "dnsmasq", "iperf3", "terminal", "machine"}
