@@ -11,7 +11,7 @@ DEMO_PKGS  = redis-server nginx bash busybox-static python3-minimal
 DEMO_FILES = $(shell find tool/demo/root -type f)
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: abi abi-known idl help build run check test crash suites storm test-overlay bench fuzz nightly bench-disk bench-storage bench-task bench-msg bench-affinity bench-lock bench-nucleus bench-ipc profile lint clean install install-libraries deps deps-cc deps-pc deps-fs deps-apt FORCE
+.PHONY: abi abi-known idl help build run check test crash suites storm test-overlay bench fuzz nightly bench-disk bench-storage bench-task bench-msg bench-affinity bench-lock bench-nucleus bench-ipc profile lint clean install install-libraries uninstall deps deps-cc deps-pc deps-fs deps-apt FORCE
 
 help:
 	@echo 'make run     boot Redis and NGINX, with a shell on the terminal (RUN="--cpus 4" adds flags)'
@@ -19,6 +19,7 @@ help:
 	@echo 'make build   bin/hardtack and the kernel image bin/kernel.elf'
 	@echo 'make install  the command, the kernel, the C and Go libraries and the guides to PREFIX (/usr/local)'
 	@echo 'make install-libraries  the same without the kernel'
+	@echo 'make uninstall  removes what these two have put to PREFIX'
 	@echo 'make test    lint, unit tests, tests in the guest'
 	@echo 'make crash   20,000 crashed and 10,000 damaged disks, Linux beside us, files tortured (two hours on two cores)'
 	@echo 'make suites  the suites of CPython and Go, here and on this Linux, compared (an hour or more)'
@@ -209,6 +210,11 @@ install-libraries: deps-cc $(C_BUILD)/libhardtack.a
 	sed 's|@PREFIX@|$(INSTALLED)|' msg/c/hardtack.pc.in >'$(INSTALL_TO)/lib/pkgconfig/hardtack.pc'
 	$(GO) run ./tool/library -o '$(INSTALL_TO)/share/hardtack/go'
 	install -m 644 LICENSE docs/guides/*.md '$(INSTALL_TO)/share/doc/hardtack'
+
+# Removes what install has put there, and leaves the folders that others use too.
+uninstall:
+	rm -f '$(INSTALL_TO)/bin/hardtack' '$(INSTALL_TO)/lib/libhardtack.a' '$(INSTALL_TO)/lib/pkgconfig/hardtack.pc'
+	rm -rf '$(INSTALL_TO)/include/hardtack' '$(INSTALL_TO)/lib/hardtack' '$(INSTALL_TO)/share/hardtack' '$(INSTALL_TO)/share/doc/hardtack'
 
 # The generated packages; a test compares them with what is committed.
 idl: bin/hardtack

@@ -1,6 +1,7 @@
 package outside_test
 
 import (
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -133,5 +134,31 @@ func TestLibraryAgain(t *testing.T) {
 	}
 	if err := library(); err == nil {
 		t.Error("a folder that no copy was in was written to")
+	}
+}
+
+// make uninstall removes all files that were installed, and no others.
+func TestUninstall(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(prefix(t))); err != nil {
+		t.Fatal(err)
+	}
+	os.RemoveAll(filepath.Join(dir, "build")) // the objects, which are not installed
+	other := filepath.Join(dir, "lib", "of-another-program")
+	if err := os.WriteFile(other, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("make", "-C", root(t), "uninstall", "PREFIX="+dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var left []string
+	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			left = append(left, name)
+		}
+		return err
+	})
+	if err != nil || len(left) != 1 || left[0] != other {
+		t.Errorf("left: %q, %v", left, err)
 	}
 }
