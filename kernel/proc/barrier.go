@@ -2,13 +2,6 @@ package proc
 
 import "runtime"
 
-// RegisterBarrier and BarrierRegistered keep which membarrier commands a
-// process has registered for.
-func (p *Process) RegisterBarrier(cmd uint32) { p.barriers.Or(cmd) }
-
-// BarrierRegistered reports a registration.
-func (p *Process) BarrierRegistered(cmd uint32) bool { return p.barriers.Load()&cmd != 0 }
-
 // Barrier makes every thread of the process (of the system with all) that runs
 // in user mode come into the kernel once, which orders its memory accesses. A
 // thread in the kernel is ordered by its way out.

@@ -40,10 +40,9 @@ type Process struct {
 	oomScore    atomic.Int32  // oom_score_adj
 	oomMin      atomic.Int32  // the least it may become without CAP_SYS_RESOURCE
 	personality atomic.Uint32
-	THPDisable  atomic.Bool   // PR_SET_THP_DISABLE
-	barriers    atomic.Uint32 // membarrier registrations
-	deathSignal atomic.Int32  // PR_SET_PDEATHSIG
-	maxRSS      atomic.Int64  // KiB, of address spaces that it left
+	THPDisable  atomic.Bool  // PR_SET_THP_DISABLE
+	deathSignal atomic.Int32 // PR_SET_PDEATHSIG
+	maxRSS      atomic.Int64 // KiB, of address spaces that it left
 	image       atomic.Pointer[Image]
 	limits      [linux.RLIM_NLIMITS]limit
 	startTime   int64 // monotonic nanoseconds; immutable

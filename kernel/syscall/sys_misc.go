@@ -228,10 +228,10 @@ func sysMembarrier(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	case membarrierQuery:
 		return membarrierKnown, 0
 	case membarrierRegGlobalExpedited, membarrierRegPrivateExpedited, membarrierRegSyncCore:
-		t.Proc.RegisterBarrier(uint32(a.Int(0)))
+		t.Space.Barriers.Or(uint32(a.Int(0)))
 		return 0, 0
 	case membarrierPrivateExpedited, membarrierSyncCore:
-		if !t.Proc.BarrierRegistered(uint32(a.Int(0)) << 1) {
+		if t.Space.Barriers.Load()&(uint32(a.Int(0))<<1) == 0 {
 			return 0, linux.EPERM
 		}
 		t.Barrier(false)

@@ -120,10 +120,16 @@ func sysProcessMadvise(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if e != 0 {
 		return 0, e
 	}
+	if p.Reaped() {
+		return 0, linux.ESRCH
+	}
 	switch advice {
 	case linux.MADV_COLD, linux.MADV_PAGEOUT, linux.MADV_WILLNEED:
 	default:
 		return 0, linux.EINVAL
+	}
+	if p.Main() == nil { // a zombie has no memory that one may not see
+		return 0, linux.ESRCH
 	}
 	s, _, e := p.InspectSpace(nil, &t.Ctx, proc.FSCreds)
 	if e == linux.EPERM {

@@ -41,6 +41,7 @@ func (s *Space) Fork(_ *kern.Ctx) (*Space, linux.Errno) {
 	}
 	n.brkStart, n.brk = s.brkStart, s.brk
 	n.dumpable.Store(s.dumpable.Load())
+	n.Barriers.Store(s.Barriers.Load())
 	n.mmapBase, n.holeTop, n.holeMin = s.mmapBase, s.holeTop, s.holeMin
 	n.vmas = s.vmas.clone()
 	c := forker{from: s, to: n, data: eagerData, stack: eagerStack, files: eagerFile}

@@ -94,6 +94,10 @@ type Space struct {
 
 	dumpable atomic.Int32 // DumpNone or DumpUser
 
+	// Barriers are the commands of membarrier that somebody with this memory has
+	// registered for.
+	Barriers atomic.Uint32
+
 	mu   sync.RWMutex
 	pt   sync.RWMutex
 	vmas list // sorted, disjoint; guarded by mu and pt
