@@ -10,8 +10,11 @@ import (
 // directory below fresh (pivot_root).
 func (ns *Namespace) Pivot(root, fresh, old Path) linux.Errno {
 	old = old.top()
-	parent := old.Dentry.lockParent() // as in Mount
-	defer parent.Inode.Mu.Unlock()
+	return old.Dentry.underParent(func() linux.Errno { return ns.pivot(root, fresh, old) }) // as in Mount
+}
+
+// pivot is Pivot under the lock of old's parent.
+func (ns *Namespace) pivot(root, fresh, old Path) linux.Errno {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
 	switch from := ns.table.Load().top(old); {
