@@ -7,6 +7,7 @@ package netif
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -186,6 +187,9 @@ func (l *Link) WritePacket(p *stack.PacketBuffer) tcpip.Error {
 func (l *Link) send(p *stack.PacketBuffer) bool {
 	s := sendings.Get().(*sending)
 	s.add(p)
+	if l.net.Tapped() {
+		l.net.TapOut(l.index, joined(&s.frames[0]), s.frames[0].NeedsChecksum)
+	}
 	n := l.transmit(s.frames)
 	clear(s.frames)
 	clear(s.parts)
@@ -193,6 +197,14 @@ func (l *Link) send(p *stack.PacketBuffer) bool {
 	sendings.Put(s)
 	return n == 1
 }
+
+// SendFrame sends a frame that was made by a program (AF_PACKET).
+func (l *Link) SendFrame(frame []byte) bool {
+	return l.transmit([]netdev.Frame{{Parts: [][]byte{frame}}}) == 1
+}
+
+// joined returns a frame in one piece.
+func joined(f *netdev.Frame) []byte { return slices.Concat(f.Parts...) }
 
 // add makes a Frame of a packet.
 func (s *sending) add(p *stack.PacketBuffer) {
@@ -279,6 +291,12 @@ func (l *Link) receiveOne(d stack.NetworkDispatcher, f *netdev.Frame) {
 	case dst[0]&1 != 0:
 		p.PktType = tcpip.PacketMulticast
 	default:
+		p.PktType = tcpip.PacketOtherHost
+	}
+	if l.net.Tapped() {
+		l.net.TapIn(l.index, joined(f), p.PktType, f.ChecksumValid)
+	}
+	if p.PktType == tcpip.PacketOtherHost {
 		return // for another station
 	}
 	proto := tcpip.NetworkProtocolNumber(eth[12])<<8 | tcpip.NetworkProtocolNumber(eth[13])

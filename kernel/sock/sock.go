@@ -131,11 +131,13 @@ type Control struct {
 	Error        ExtendedError
 	HasPktInfo   bool
 	PktInfo      PktInfo
+	HasAux       bool
+	Aux          [linux.SizeofTpacketAuxdata]byte // PACKET_AUXDATA
 }
 
 // clear empties c: what is large only where it was used.
 func (c *Control) clear() {
-	if c.HasOrigDst || c.HasError || c.HasPktInfo {
+	if c.HasOrigDst || c.HasError || c.HasPktInfo || c.HasAux {
 		*c = Control{}
 		return
 	}

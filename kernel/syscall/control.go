@@ -361,6 +361,9 @@ func (w *controlWriter) putRare(m *sock.Msg) linux.Errno {
 			return e
 		}
 	}
+	if m.HasAux {
+		return w.put(linux.SOL_PACKET, linux.PACKET_AUXDATA, m.Aux[:])
+	}
 	if !m.HasError {
 		return 0
 	}

@@ -6,6 +6,7 @@ import (
 	"hardtack/kernel/proc"
 	"hardtack/kernel/sock"
 	_ "hardtack/kernel/sock/netlink" // the families register themselves
+	_ "hardtack/kernel/sock/packet"
 	_ "hardtack/kernel/sock/unix"
 	"hardtack/kernel/uio"
 	"hardtack/kernel/vfs"
@@ -212,7 +213,7 @@ func sysShutdown(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return 0, e
 	}
 	defer f.Put()
-	if a.Uint(1) > linux.SHUT_RDWR {
+	if d := s.SockBase().Domain; a.Uint(1) > linux.SHUT_RDWR && d != linux.AF_PACKET && d != linux.AF_NETLINK {
 		return 0, linux.EINVAL
 	}
 	return 0, s.Shutdown(&t.Ctx, a.Int(1))

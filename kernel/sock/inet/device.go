@@ -50,6 +50,12 @@ func (n *Net) address4(index int32) (tcpip.AddressWithPrefix, bool) {
 	return tcpip.AddressWithPrefix{}, false
 }
 
+// Up reports whether the interface passes packets.
+func (i *Interface) Up() bool { return true }
+
+// CurrentMTU returns the interface's MTU.
+func (i *Interface) CurrentMTU() int { return i.MTU }
+
 // Flags returns IFF_* of an interface.
 func (i *Interface) Flags() uint32 {
 	if i.Loopback {

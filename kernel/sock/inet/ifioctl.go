@@ -25,6 +25,11 @@ func (s *inetSock) inetIoctl(c *kern.Ctx, cmd uint32, arg uint64) (uint64, linux
 		}
 		return s.net.deviceIoctl(c, cmd, arg)
 	}
+	return s.net.PacketIoctl(c, cmd, arg)
+}
+
+// PacketIoctl is the requests that sockets of AF_INET and AF_PACKET know.
+func (n *Net) PacketIoctl(c *kern.Ctx, cmd uint32, arg uint64) (uint64, linux.Errno) {
 	switch cmd {
 	case linux.SIOCADDRT, linux.SIOCDELRT:
 		var b [linux.SizeofRtentry]byte
@@ -38,20 +43,20 @@ func (s *inetSock) inetIoctl(c *kern.Ctx, cmd uint32, arg uint64) (uint64, linux
 	case linux.SIOCRTMSG:
 		return 0, linux.EINVAL
 	case linux.SIOCDARP, linux.SIOCGARP, linux.SIOCSARP:
-		return 0, s.net.arpIoctl(c, cmd, arg)
+		return 0, n.arpIoctl(c, cmd, arg)
 	case linux.SIOCGIFADDR, linux.SIOCGIFBRDADDR, linux.SIOCGIFNETMASK, linux.SIOCGIFDSTADDR, linux.SIOCGIFPFLAGS,
 		linux.SIOCSIFADDR, linux.SIOCSIFBRDADDR, linux.SIOCSIFNETMASK, linux.SIOCSIFDSTADDR, linux.SIOCSIFPFLAGS:
 		var r [linux.SizeofIfreq]byte
 		if _, e := c.Mem.CopyIn(r[:], uio.Addr(arg)); e != 0 {
 			return 0, e
 		}
-		e := s.net.addressRequest(c, cmd, &r)
+		e := n.addressRequest(c, cmd, &r)
 		if e == 0 {
 			_, e = c.Mem.CopyOut(uio.Addr(arg), r[:])
 		}
 		return 0, e
 	}
-	return s.net.deviceIoctl(c, cmd, arg)
+	return n.deviceIoctl(c, cmd, arg)
 }
 
 // notConfigurable refuses to change interfaces and routes, whose addresses are

@@ -113,7 +113,7 @@ func (s *TCP) connectLocal(c *kern.Ctx, fa tcpip.FullAddress) (bool, linux.Errno
 		}
 	}
 	dst, src, ok := s.net.local(to)
-	if !ok || s.spent.Load() || s.v6 && s.ip.v6only && dst.Len() == 4 || s.Opt.BindToDevice.Load() != 0 {
+	if !ok || s.spent.Load() || s.v6 && s.ip.v6only && dst.Len() == 4 || s.Opt.BindToDevice.Load() != 0 || s.net.Tapped() {
 		return false, 0
 	}
 	l := s.net.findListener(dst, fa.Port)

@@ -8,7 +8,7 @@
 // bind, listen, or connect to another machine.
 //
 // Lock order: TCP.mu (of a socket that connects, then of its listener),
-// Net.binding, Net.mu, register.mu, netstack's locks, wait.Queue's. netstack
+// Net.binding, Net.mu, register.mu, taps.mu, netstack's locks, wait.Queue's. netstack
 // announces readiness under its own locks: listeners must not call it back.
 package inet
 
@@ -72,7 +72,8 @@ type Net struct {
 	conns     [1 << 16]atomic.Int32       // how many connections within the machine have a port
 	bound     map[uint32][]*inetSock      // guarded by binding: who was bound, by type and port
 	binding   sync.Mutex                  // held from the check for a conflict to the bind
-	raw       atomic.Int32                // raw sockets
+	raw       atomic.Int32                // raw sockets and Taps
+	taps      taps                        // own lock
 	counts    counters
 	rr        atomic.Uint32 // spreads connections over SO_REUSEPORT listeners
 	log       io.Writer     // immutable
@@ -202,12 +203,17 @@ type Interface struct {
 	Loopback bool
 
 	Settings InterfaceSettings // net.ipv4.conf.NAME
+
+	send func(frame []byte) bool // sends a frame; nil if there is no way. Immutable after AddInterface.
 }
 
 // AddInterface makes a NIC of a link endpoint.
 func (n *Net) AddInterface(i *Interface, ep stack.LinkEndpoint) tcpip.Error {
 	// An endpoint that takes single packets saves a list for each.
 	q, _ := ep.(stack.QueueingDiscipline)
+	if x, ok := ep.(frameSender); ok {
+		i.send = x.SendFrame
+	}
 	if err := n.Stack.CreateNICWithOptions(tcpip.NICID(i.Index), ep, stack.NICOptions{Name: i.Name, QDisc: q}); err != nil {
 		return err
 	}
@@ -377,13 +383,11 @@ func (l *loopback) WritePackets(pkts stack.PacketBufferList) (int, tcpip.Error) 
 // WritePacket delivers one packet.
 func (l *loopback) WritePacket(p *stack.PacketBuffer) tcpip.Error {
 	if d := l.d.Load(); d != nil {
-		q := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: p.ToBuffer()})
-		if l.net.Refuses(LoopbackNIC, p.NetworkProtocolNumber, q) {
-			q.DecRef()
-			return nil
+		if l.net.Tapped() {
+			l.tapped(p)
 		}
-		(*d).DeliverNetworkPacket(p.NetworkProtocolNumber, q)
-		q.DecRef()
+		q := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: p.ToBuffer()})
+		l.deliver(*d, p.NetworkProtocolNumber, q)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"hardtack/kernel/sock"
 	"hardtack/kernel/sock/inet"
 	"hardtack/kernel/sock/netlink"
+	"hardtack/kernel/sock/packet"
 	"hardtack/kernel/sock/unix"
 )
 
@@ -98,9 +99,18 @@ func netlinkSockets(*inet.Net) []byte {
 	return b.Bytes()
 }
 
-// packetSockets is /proc/net/packet; there is no AF_PACKET.
+// packetSockets is /proc/net/packet.
 func packetSockets(*inet.Net) []byte {
-	return []byte("sk               RefCnt Type Proto  Iface R Rmem   User   Inode\n")
+	var b bytes.Buffer
+	b.WriteString("sk               RefCnt Type Proto  Iface R Rmem   User   Inode\n")
+	packet.Each(func(i packet.Info) {
+		running := 0
+		if i.Running {
+			running = 1
+		}
+		fmt.Fprintf(&b, "%s %-6d %-4d %04x   %-5d %1d %-6d %-6d %-6d\n", address, 3, i.Type, i.Protocol, i.Index, running, i.Queued, i.UID, i.Ino)
+	})
+	return b.Bytes()
 }
 
 // inUse counts sockets.
@@ -218,6 +228,22 @@ func routes6(n *inet.Net) []byte {
 func psched(*inet.Net) []byte { return []byte("000003e8 00000040 000f4240 3b9aca00\n") }
 
 // packetTypes is who takes packets in.
-func packetTypes(*inet.Net) []byte {
-	return []byte("Type Device      Function\n0800          ip_rcv\n0806          arp_rcv\n86dd          ipv6_rcv\n")
+func packetTypes(n *inet.Net) []byte {
+	var b bytes.Buffer
+	b.WriteString("Type Device      Function\n")
+	packet.Each(func(s packet.Info) {
+		if !s.Running {
+			return
+		}
+		typ, name := "ALL ", ""
+		if s.Protocol != linux.ETH_P_ALL {
+			typ = fmt.Sprintf("%04x", s.Protocol)
+		}
+		if i := n.InterfaceByIndex(s.Index); i != nil {
+			name = i.Name
+		}
+		fmt.Fprintf(&b, "%s %-8s %s\n", typ, name, "packet_rcv")
+	})
+	b.WriteString("0800          ip_rcv\n0806          arp_rcv\n86dd          ipv6_rcv\n")
+	return b.Bytes()
 }

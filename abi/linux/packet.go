@@ -1,0 +1,54 @@
+package linux
+
+// AF_PACKET (include/uapi/linux/if_packet.h).
+const (
+	SOL_PACKET = 263
+
+	PACKET_HOST      = 0
+	PACKET_BROADCAST = 1
+	PACKET_MULTICAST = 2
+	PACKET_OTHERHOST = 3
+	PACKET_OUTGOING  = 4
+
+	PACKET_ADD_MEMBERSHIP  = 1
+	PACKET_DROP_MEMBERSHIP = 2
+	PACKET_RX_RING         = 5
+	PACKET_STATISTICS      = 6
+	PACKET_COPY_THRESH     = 7
+	PACKET_AUXDATA         = 8
+	PACKET_ORIGDEV         = 9
+	PACKET_VERSION         = 10
+	PACKET_HDRLEN          = 11
+	PACKET_RESERVE         = 12
+	PACKET_TX_RING         = 13
+	PACKET_LOSS            = 14
+	PACKET_VNET_HDR        = 15
+	PACKET_TX_TIMESTAMP    = 16
+	PACKET_TIMESTAMP       = 17
+	PACKET_FANOUT          = 18
+	PACKET_TX_HAS_OFF      = 19
+	PACKET_QDISC_BYPASS    = 20
+	PACKET_IGNORE_OUTGOING = 23
+
+	PACKET_MR_MULTICAST = 0
+	PACKET_MR_UNICAST   = 3
+
+	TPACKET_V1 = 0
+	TPACKET_V2 = 1
+
+	TPACKET_ALIGNMENT = 16
+
+	TP_STATUS_USER         = 1 << 0
+	TP_STATUS_LOSING       = 1 << 2
+	TP_STATUS_CSUMNOTREADY = 1 << 3
+	TP_STATUS_CSUM_VALID   = 1 << 7
+
+	ETH_P_802_2 = 0x0004
+
+	SizeofSockaddrLl     = 20
+	SizeofPacketMreq     = 16
+	SizeofPacketMreqMax  = 40
+	SizeofTpacketAuxdata = 20
+	SizeofTpacketReq     = 16
+	SizeofTpacketHdr     = 32
+)
