@@ -20,6 +20,8 @@ const (
 	NLM_F_DUMP     = NLM_F_ROOT | NLM_F_MATCH
 	NLM_F_REPLACE  = 0x100
 	NLM_F_EXCL     = 0x200
+	NLM_F_CREATE   = 0x400
+	NLM_F_APPEND   = 0x800
 	NLA_TYPE_FLAGS = 0xc000
 	NLM_F_CAPPED   = 0x100 // of an acknowledgement: the request is not repeated
 
@@ -70,6 +72,8 @@ const (
 	IFLA_STATS64   = 23
 	IFLA_GROUP     = 27
 
+	IFLA_LINKINFO   = 18
+	IF_OPER_DOWN    = 2
 	IF_OPER_UNKNOWN = 0
 	IF_OPER_UP      = 6
 
@@ -85,6 +89,7 @@ const (
 	RT_SCOPE_UNIVERSE = 0
 	RT_SCOPE_LINK     = 253
 	RT_SCOPE_HOST     = 254
+	RT_SCOPE_NOWHERE  = 255
 	RT_TABLE_MAIN     = 254
 	RTPROT_KERNEL     = 2
 	RTPROT_BOOT       = 3
@@ -96,7 +101,11 @@ const (
 	RTA_DST            = 1
 	RTA_OIF            = 4
 	RTA_GATEWAY        = 5
+	RTA_PRIORITY       = 6
 	RTA_PREFSRC        = 7
+	RTA_METRICS        = 8
+	RTA_MULTIPATH      = 9
+	RTA_VIA            = 18
 	RTA_CACHEINFO      = 12
 	RTA_TABLE          = 15
 	RTA_UID            = 25

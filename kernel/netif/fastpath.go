@@ -69,6 +69,22 @@ func (l *Link) receiveTCP(d stack.TransportDispatcher, f *netdev.Frame) bool {
 	return true
 }
 
+// AddressesChanged finds out which address is the fast path's, and whether the interface
+// is up.
+func (l *Link) AddressesChanged() {
+	i := l.net.InterfaceByIndex(l.index)
+	l.down.Store(i != nil && !i.Up())
+	if !l.down.Load() {
+		for _, a := range l.net.Addresses(l.index) {
+			if a.Address.Len() == 4 {
+				l.setOwn(a)
+				return
+			}
+		}
+	}
+	l.own4.Store(0)
+}
+
 // setOwn tells the fast path the interface's address; 0 turns it off.
 func (l *Link) setOwn(a tcpip.AddressWithPrefix) {
 	if a.Address.Len() != 4 {

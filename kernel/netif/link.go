@@ -27,7 +27,8 @@ type Link struct {
 	net      *inet.Net                        // immutable
 	features netdev.Features                  // immutable
 	mac      tcpip.LinkAddress                // immutable
-	mtu      uint32                           // immutable
+	mtu      atomic.Uint32                    // as programs have set it
+	down     atomic.Bool                      // programs have set the interface down
 	index    int32                            // immutable after Add
 	host     [header.EthernetAddressSize]byte // mac's bytes; immutable
 
@@ -48,8 +49,9 @@ func Add(n *inet.Net, d netdev.Device, name string) (*Link, error) {
 	mac := d.MAC()
 	l := &Link{
 		dev: d, net: n, features: d.Features(), host: mac,
-		mac: tcpip.LinkAddress(mac[:]), mtu: uint32(d.MTU()), index: n.NextIndex(),
+		mac: tcpip.LinkAddress(mac[:]), index: n.NextIndex(),
 	}
+	l.mtu.Store(uint32(d.MTU()))
 	i := &inet.Interface{Index: l.index, Name: name, MAC: mac, MTU: d.MTU()}
 	if err := n.AddInterface(i, l); err != nil {
 		return nil, stackError{err}
@@ -69,10 +71,19 @@ type stackError struct{ err tcpip.Error }
 func (e stackError) Error() string { return e.err.String() }
 
 // MTU is the largest IP packet.
-func (l *Link) MTU() uint32 { return l.mtu }
+func (l *Link) MTU() uint32 { return l.mtu.Load() }
 
-// SetMTU does nothing: a device's MTU is fixed.
+// SetMTU does nothing: see ChangeMTU.
 func (l *Link) SetMTU(uint32) {}
+
+// ChangeMTU takes what the device can do, and IPv4 can do with.
+func (l *Link) ChangeMTU(mtu int) bool {
+	if mtu < header.IPv4MinimumMTU || mtu > l.dev.MTU() {
+		return false
+	}
+	l.mtu.Store(uint32(mtu))
+	return true
+}
 
 // MaxHeaderLength is the room that frames need in front of a packet.
 func (l *Link) MaxHeaderLength() uint16 { return header.EthernetMinimumSize }
@@ -188,6 +199,9 @@ func (l *Link) send(p *stack.PacketBuffer) bool {
 	s := sendings.Get().(*sending)
 	s.add(p)
 	if l.net.Tapped() {
+		if l.down.Load() {
+			return true // lost, as on a link without a carrier
+		}
 		l.net.TapOut(l.index, joined(&s.frames[0]), s.frames[0].NeedsChecksum)
 	}
 	n := l.transmit(s.frames)
@@ -250,7 +264,7 @@ func (l *Link) transmit(f []netdev.Frame) int {
 // receive takes frames from the device, on the device's goroutine.
 func (l *Link) receive(batch []netdev.Frame) {
 	d := l.up.Load()
-	if d == nil {
+	if d == nil || l.down.Load() {
 		return
 	}
 	t, _ := (*d).(stack.TransportDispatcher)

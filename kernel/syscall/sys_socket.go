@@ -290,6 +290,11 @@ func sysGetsockopt(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		room = int32(n)
 	}
 	val := t.Scratch[:min(room, maxOption)]
+	if a.Int(1) == linux.SOL_PACKET && a.Int(2) == linux.PACKET_HDRLEN { // it asks about what it points to
+		if _, e := t.Mem.CopyIn(val[:min(room, 4)], a.Addr(3)); e != 0 {
+			return 0, e
+		}
+	}
 	n, e := s.GetOpt(&t.Ctx, a.Int(1), a.Int(2), val)
 	if e == linux.ERANGE { // n is the room that is needed
 		if e := writeU32(t, a.Addr(4), uint32(n)); e != 0 {

@@ -50,20 +50,6 @@ func (n *Net) address4(index int32) (tcpip.AddressWithPrefix, bool) {
 	return tcpip.AddressWithPrefix{}, false
 }
 
-// Up reports whether the interface passes packets.
-func (i *Interface) Up() bool { return true }
-
-// CurrentMTU returns the interface's MTU.
-func (i *Interface) CurrentMTU() int { return i.MTU }
-
-// Flags returns IFF_* of an interface.
-func (i *Interface) Flags() uint32 {
-	if i.Loopback {
-		return linux.IFF_UP | linux.IFF_RUNNING | linux.IFF_LOOPBACK
-	}
-	return linux.IFF_UP | linux.IFF_RUNNING | linux.IFF_BROADCAST | linux.IFF_MULTICAST
-}
-
 // HardwareType returns ARPHRD_*.
 func (i *Interface) HardwareType() uint16 {
 	if i.Loopback {

@@ -12,8 +12,8 @@ import (
 	"hardtack/kernel/uio"
 )
 
-// txQueueLen is what every interface shows as the length of its queue.
-const txQueueLen = 1000
+// TxQueueLen is what every interface shows as the length of its queue.
+const TxQueueLen = 1000
 
 // inetIoctl is the requests that only sockets of the Internet families know, and
 // then those of all sockets.
@@ -32,14 +32,7 @@ func (s *inetSock) inetIoctl(c *kern.Ctx, cmd uint32, arg uint64) (uint64, linux
 func (n *Net) PacketIoctl(c *kern.Ctx, cmd uint32, arg uint64) (uint64, linux.Errno) {
 	switch cmd {
 	case linux.SIOCADDRT, linux.SIOCDELRT:
-		var b [linux.SizeofRtentry]byte
-		if _, e := c.Mem.CopyIn(b[:], uio.Addr(arg)); e != 0 {
-			return 0, e
-		}
-		if e := notConfigurable(c); e != linux.EOPNOTSUPP || b[8] == linux.AF_INET && b[9] == 0 {
-			return 0, e
-		}
-		return 0, linux.EAFNOSUPPORT
+		return 0, n.routeIoctl(c, cmd, arg)
 	case linux.SIOCRTMSG:
 		return 0, linux.EINVAL
 	case linux.SIOCDARP, linux.SIOCGARP, linux.SIOCSARP:
@@ -93,17 +86,17 @@ func (n *Net) addressRequest(c *kern.Ctx, cmd uint32, r *[linux.SizeofIfreq]byte
 			return linux.EINVAL
 		}
 	}
-	name, alias := ifname(r)
+	name, _ := ifname(r)
 	i := n.interfaceByName(name)
 	if i == nil {
 		return linux.ENODEV
 	}
-	a, ok := n.address4(i.Index)
-	if (!ok || alias) && cmd != linux.SIOCSIFADDR {
+	a, ok := n.labelled(i, r)
+	if !ok && cmd != linux.SIOCSIFADDR {
 		return linux.EADDRNOTAVAIL
 	}
 	if set {
-		return linux.EOPNOTSUPP
+		return n.setAddress(i, cmd, r, a, ok)
 	}
 	subnet := a.Subnet()
 	m := subnet.Mask()
@@ -114,11 +107,9 @@ func (n *Net) addressRequest(c *kern.Ctx, cmd uint32, r *[linux.SizeofIfreq]byte
 	case linux.SIOCGIFNETMASK:
 		ip = mask
 	case linux.SIOCGIFBRDADDR:
-		for k := range ip {
-			ip[k] |= ^mask[k]
-		}
-		if i.Loopback {
-			ip = [4]byte{}
+		ip = [4]byte{}
+		if b, has := n.Broadcast(i, a); has {
+			ip = b.As4()
 		}
 	}
 	copy(body[4:], ip[:])
@@ -180,9 +171,9 @@ func (n *Net) ifreq(c *kern.Ctx, cmd uint32, r *[linux.SizeofIfreq]byte) linux.E
 	case linux.SIOCGIFINDEX:
 		sock.PutInt(body, i.Index)
 	case linux.SIOCGIFMTU:
-		sock.PutInt(body, int32(i.MTU))
+		sock.PutInt(body, int32(i.CurrentMTU()))
 	case linux.SIOCGIFTXQLEN:
-		sock.PutInt(body, txQueueLen)
+		sock.PutInt(body, TxQueueLen)
 	case linux.SIOCGIFMETRIC:
 		sock.PutInt(body, 0)
 	case linux.SIOCGIFMAP:
@@ -193,6 +184,11 @@ func (n *Net) ifreq(c *kern.Ctx, cmd uint32, r *[linux.SizeofIfreq]byte) linux.E
 		copy(body[2:], i.MAC[:])
 	case linux.SIOCGIFSLAVE:
 		return linux.EINVAL
+	case linux.SIOCSIFFLAGS:
+		return n.setFlags(i, r)
+	case linux.SIOCSIFMTU:
+		v, _ := sock.Int(body)
+		return n.SetMTU(i, int(v))
 	default:
 		return i.change(c, cmd, body)
 	}
@@ -204,16 +200,11 @@ func (i *Interface) change(c *kern.Ctx, cmd uint32, body []byte) linux.Errno {
 	v, _ := sock.Int(body)
 	same := false
 	switch cmd {
-	case linux.SIOCSIFFLAGS:
-		const mayChange = linux.IFF_UP | linux.IFF_MULTICAST
-		same = (uint32(uint16(v))^i.Flags())&mayChange == 0
-	case linux.SIOCSIFMTU:
-		same = v == int32(i.MTU)
 	case linux.SIOCSIFTXQLEN:
 		if v < 0 {
 			return linux.EINVAL
 		}
-		same = v == txQueueLen
+		same = v == TxQueueLen
 	case linux.SIOCSIFHWADDR, linux.SIOCSIFHWBROADCAST:
 		if uint16(v) != i.HardwareType() {
 			return linux.EINVAL

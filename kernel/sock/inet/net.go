@@ -8,7 +8,7 @@
 // bind, listen, or connect to another machine.
 //
 // Lock order: TCP.mu (of a socket that connects, then of its listener),
-// Net.binding, Net.mu, register.mu, taps.mu, netstack's locks, wait.Queue's. netstack
+// Net.changing, Net.binding, Net.mu, register.mu, taps.mu, netstack's locks, wait.Queue's. netstack
 // announces readiness under its own locks: listeners must not call it back.
 package inet
 
@@ -59,6 +59,7 @@ const loopbackMTU = 65536
 // sockets that connect without it.
 type Net struct {
 	Stack *stack.Stack // immutable
+	lo    *Interface   // immutable
 
 	mu        sync.RWMutex
 	listeners map[uint16][]*TCP           // guarded by mu: listening sockets, by port
@@ -71,6 +72,7 @@ type Net struct {
 	waits     timeWaits                   // own lock
 	conns     [1 << 16]atomic.Int32       // how many connections within the machine have a port
 	bound     map[uint32][]*inetSock      // guarded by binding: who was bound, by type and port
+	changing  sync.Mutex                  // held while addresses, routes or interfaces change
 	binding   sync.Mutex                  // held from the check for a conflict to the bind
 	raw       atomic.Int32                // raw sockets and Taps
 	taps      taps                        // own lock
@@ -86,6 +88,9 @@ type Net struct {
 	// disable_ipv6 has taken them. Guarded by mu; the maps are immutable.
 	forward4, forward6 map[int32]bool
 	without6           map[int32][]tcpip.ProtocolAddress
+
+	notes        map[routeKey]RouteNote     // guarded by mu
+	addressNotes map[addressKey]AddressNote // guarded by mu
 }
 
 // InterfaceAdded hears of each new interface; set before there is a network.
@@ -122,7 +127,8 @@ func New(cfg Config) *Net {
 		cfg.MaxQueued = 32 << 20
 	}
 	n := &Net{listeners: make(map[uint16][]*TCP), bound: make(map[uint32][]*inetSock), log: out,
-		forward4: map[int32]bool{}, forward6: map[int32]bool{}, without6: map[int32][]tcpip.ProtocolAddress{}}
+		forward4: map[int32]bool{}, forward6: map[int32]bool{}, without6: map[int32][]tcpip.ProtocolAddress{},
+		notes: map[routeKey]RouteNote{}, addressNotes: map[addressKey]AddressNote{}}
 	n.Filter.IgnoreBroadcast.Set(1)
 	n.queued.init(cfg.MaxQueued)
 	n.ports.init()
@@ -184,7 +190,9 @@ func (n *Net) tune(maxBuffer int) {
 
 func (n *Net) addLoopback() {
 	lo := &loopback{net: n}
-	if err := n.AddInterface(&Interface{Index: LoopbackNIC, Name: "lo", MTU: loopbackMTU, Loopback: true}, lo); err != nil {
+	lo.mtu.Store(loopbackMTU)
+	n.lo = &Interface{Index: LoopbackNIC, Name: "lo", MTU: loopbackMTU, Loopback: true}
+	if err := n.AddInterface(n.lo, lo); err != nil {
 		panic("inet: " + err.String())
 	}
 	n.AddAddress(LoopbackNIC, tcpip.AddrFrom4([4]byte{127, 0, 0, 1}), 8)
@@ -204,7 +212,9 @@ type Interface struct {
 
 	Settings InterfaceSettings // net.ipv4.conf.NAME
 
-	send func(frame []byte) bool // sends a frame; nil if there is no way. Immutable after AddInterface.
+	send      func(frame []byte) bool // sends a frame; nil if there is no way. Immutable after AddInterface.
+	mtuSetter mtuSetter               // immutable after AddInterface
+	state     linkState
 }
 
 // AddInterface makes a NIC of a link endpoint.
@@ -213,6 +223,11 @@ func (n *Net) AddInterface(i *Interface, ep stack.LinkEndpoint) tcpip.Error {
 	q, _ := ep.(stack.QueueingDiscipline)
 	if x, ok := ep.(frameSender); ok {
 		i.send = x.SendFrame
+	}
+	i.mtuSetter, _ = ep.(mtuSetter)
+	i.state.own, _ = ep.(addressed)
+	if !i.Loopback {
+		i.state.flags.Store(linux.IFF_MULTICAST)
 	}
 	if err := n.Stack.CreateNICWithOptions(tcpip.NICID(i.Index), ep, stack.NICOptions{Name: i.Name, QDisc: q}); err != nil {
 		return err
@@ -344,10 +359,11 @@ var loopback4 = tcpip.AddrFrom4([4]byte{127, 0, 0, 1})
 // sender's goroutine.
 type loopback struct {
 	net *Net // immutable
+	mtu atomic.Uint32
 	d   atomic.Pointer[stack.NetworkDispatcher]
 }
 
-func (*loopback) MTU() uint32                             { return loopbackMTU }
+func (l *loopback) MTU() uint32                           { return l.mtu.Load() }
 func (*loopback) SetMTU(uint32)                           {}
 func (*loopback) MaxHeaderLength() uint16                 { return 0 }
 func (*loopback) LinkAddress() tcpip.LinkAddress          { return "" }
@@ -384,6 +400,9 @@ func (l *loopback) WritePackets(pkts stack.PacketBufferList) (int, tcpip.Error) 
 func (l *loopback) WritePacket(p *stack.PacketBuffer) tcpip.Error {
 	if d := l.d.Load(); d != nil {
 		if l.net.Tapped() {
+			if !l.net.lo.Up() {
+				return nil
+			}
 			l.tapped(p)
 		}
 		q := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: p.ToBuffer()})

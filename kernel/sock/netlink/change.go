@@ -2,11 +2,14 @@ package netlink
 
 import (
 	"encoding/binary"
+	"slices"
+	"strings"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
+	"hardtack/kernel/sock/inet"
 	"hardtack/kernel/wait"
 )
 
@@ -68,9 +71,9 @@ func (w *builder) changeAddress(typ, flags uint16, body []byte) linux.Errno {
 	family, prefix := body[0], int(body[1])
 	at := parseAttributes(body[linux.SizeofIfAddrmsg:])
 	a, ok := at.address(linux.IFA_LOCAL, family)
+	far, hasFar := at.address(linux.IFA_ADDRESS, family)
 	if !ok {
-		a, ok = at.address(linux.IFA_ADDRESS, family)
-		ok = ok && (family == linux.AF_INET6 || typ == linux.RTM_DELADDR)
+		a, ok = far, hasFar && (family == linux.AF_INET6 || typ == linux.RTM_DELADDR)
 	}
 	switch {
 	case family != linux.AF_INET && family != linux.AF_INET6:
@@ -82,27 +85,53 @@ func (w *builder) changeAddress(typ, flags uint16, body []byte) linux.Errno {
 	if i == nil {
 		return linux.ENODEV
 	}
-	own := tcpip.AddressWithPrefix{Address: a, PrefixLen: prefix}
 	if typ == linux.RTM_DELADDR {
-		own, ok = n.TakeAddress(i.Index, a)
-		if !ok {
+		if hasFar && !has(n.Addresses(i.Index), tcpip.AddressWithPrefix{Address: a, PrefixLen: prefix}) {
 			return linux.EADDRNOTAVAIL
 		}
-	} else if e := n.GiveAddress(i.Index, own); e != 0 {
-		if e == linux.EEXIST && flags&linux.NLM_F_REPLACE != 0 && flags&linux.NLM_F_EXCL == 0 {
-			return 0
-		}
-		return e
+		return n.TakeAddress(w.by(), i, a)
 	}
-	group := linux.RTNLGRP_IPV4_IFADDR
-	if family == linux.AF_INET6 {
-		group = linux.RTNLGRP_IPV6_IFADDR
+	x, e := w.addressNote(at, family, body[3])
+	if e != 0 || hasFar && far != a { // the address of a peer
+		return max(e, linux.EOPNOTSUPP)
 	}
-	w.announce(group, typ, func(x *builder) { x.address(i, own, family) })
-	return 0
+	e = n.GiveAddress(w.by(), i, tcpip.AddressWithPrefix{Address: a, PrefixLen: prefix}, x)
+	if e == linux.EEXIST && flags&linux.NLM_F_REPLACE != 0 && flags&linux.NLM_F_EXCL == 0 {
+		announce(n, inet.Event{By: w.by(), Type: linux.RTM_NEWADDR, Interface: i, Address: tcpip.AddressWithPrefix{Address: a, PrefixLen: prefix}})
+		return 0
+	}
+	return e
 }
 
-// changeRoute is RTM_NEWROUTE and RTM_DELROUTE.
+func has(list []tcpip.AddressWithPrefix, a tcpip.AddressWithPrefix) bool {
+	return slices.Contains(list, a)
+}
+
+// addressNote is what a request says of an address beyond the address itself. One that
+// would go by itself after a time is not known.
+func (w *builder) addressNote(at attributes, family, scope byte) (x inet.AddressNote, e linux.Errno) {
+	if b := at[linux.IFA_CACHEINFO]; len(b) >= 8 {
+		if preferred, valid := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:]); valid == 0 || preferred > valid {
+			return x, linux.EINVAL
+		} else if valid != ^uint32(0) {
+			return x, linux.EOPNOTSUPP
+		}
+	}
+	if family == linux.AF_INET6 {
+		return x, 0
+	}
+	x.Scope, x.HasScope, x.HasBroadcast = scope, true, true
+	x.Broadcast, _ = at.address(linux.IFA_BROADCAST, family)
+	if b := at[linux.IFA_LABEL]; len(b) > 0 {
+		x.Label = strings.TrimRight(string(b), "\x00")
+	}
+	return x, 0
+}
+
+// by says that w's request makes a change.
+func (w *builder) by() inet.By { return inet.By{Seq: w.seq, Port: w.s.port.Load()} }
+
+// changeRoute is RTM_NEWROUTE and RTM_DELROUTE: of unicast routes in the main table.
 func (w *builder) changeRoute(typ, flags uint16, body []byte) linux.Errno {
 	if len(body) < linux.SizeofRtMsg {
 		return linux.EINVAL
@@ -125,63 +154,123 @@ func (w *builder) changeRoute(typ, flags uint16, body []byte) linux.Errno {
 		return linux.EINVAL
 	}
 	r := tcpip.Route{Destination: tcpip.AddressWithPrefix{Address: dst, PrefixLen: prefix}.Subnet(), NIC: tcpip.NICID(at.u32(linux.RTA_OIF))}
-	if r.Destination.ID() != dst {
+	if family == linux.AF_INET && r.Destination.ID() != dst {
 		return linux.EINVAL
 	}
 	r.Gateway, _ = at.address(linux.RTA_GATEWAY, family)
-	if r.NIC != 0 && n.InterfaceByIndex(int32(r.NIC)) == nil {
-		return linux.ENODEV
-	}
-	var e linux.Errno
+	r.SourceHint, _ = at.address(linux.RTA_PREFSRC, family)
+	x := inet.RouteNote{Metric: at.u32(linux.RTA_PRIORITY), Proto: body[5], Scope: body[6]}
 	if typ == linux.RTM_DELROUTE {
-		e = n.TakeRoute(&r)
-	} else {
-		e = n.GiveRoute(&r, flags&linux.NLM_F_REPLACE != 0)
+		return n.TakeRoute(w.by(), inet.Wanted{Route: r, Metric: x.Metric, Proto: x.Proto, Scope: deleteScope(family, x.Scope)})
 	}
-	if e != 0 {
+	if e := mainUnicast(at, body); e != 0 {
 		return e
 	}
-	group := linux.RTNLGRP_IPV4_ROUTE
 	if family == linux.AF_INET6 {
-		group = linux.RTNLGRP_IPV6_ROUTE
+		if x.Scope = linux.RT_SCOPE_UNIVERSE; x.Metric == 0 {
+			x.Metric = inet.MetricUser6
+		}
 	}
-	w.announce(group, typ, func(x *builder) { x.route(r, family) })
-	return 0
+	return n.GiveRoute(w.by(), &r, x, flags)
 }
 
-// changeLink is RTM_NEWLINK, RTM_SETLINK and RTM_DELLINK. Interfaces are neither made nor
-// taken away: what changes nothing succeeds.
-func (w *builder) changeLink(typ uint16, body []byte) linux.Errno {
-	i, e := w.s.find(body)
-	if e != 0 {
-		return e
+// deleteScope is the scope that a route to delete must have.
+func deleteScope(family, scope byte) byte {
+	if family == linux.AF_INET6 {
+		return linux.RT_SCOPE_NOWHERE
 	}
-	flags, change := binary.LittleEndian.Uint32(body[8:]), binary.LittleEndian.Uint32(body[12:])
-	if flags != 0 && change == 0 {
-		change = ^uint32(0)
+	return scope
+}
+
+// mainUnicast refuses a route that netstack's table cannot have: of another table or
+// kind, with several ways or properties of its own.
+func mainUnicast(at attributes, body []byte) linux.Errno {
+	table := uint32(body[4])
+	if t := at.u32(linux.RTA_TABLE); t != 0 {
+		table = t
 	}
-	at := parseAttributes(body[linux.SizeofIfInfomsg:])
-	mtu := at.u32(linux.IFLA_MTU)
-	const mayChange = linux.IFF_UP | linux.IFF_MULTICAST
-	switch name, has := at[linux.IFLA_IFNAME]; {
-	case typ == linux.RTM_DELLINK,
-		(flags^i.Flags())&change&mayChange != 0,
-		mtu != 0 && int(mtu) != i.MTU,
-		has && string(name) != i.Name && string(name) != i.Name+"\x00":
+	_, several := at[linux.RTA_MULTIPATH]
+	_, metrics := at[linux.RTA_METRICS]
+	_, via := at[linux.RTA_VIA]
+	if table != 0 && table != linux.RT_TABLE_MAIN || body[7] != linux.RTN_UNICAST || body[3] != 0 || several || metrics || via {
 		return linux.EOPNOTSUPP
 	}
 	return 0
 }
 
-// announce tells the members of a group of a change: build writes the message.
-func (w *builder) announce(group int, typ uint16, build func(*builder)) {
-	x := &builder{s: w.s, seq: w.seq}
-	build(x)
+// changeLink is RTM_NEWLINK, RTM_SETLINK and RTM_DELLINK: an interface goes up or down,
+// and its MTU changes. Interfaces come and go with their devices.
+func (w *builder) changeLink(typ uint16, body []byte) linux.Errno {
+	at := parseAttributes(body[min(linux.SizeofIfInfomsg, len(body)):])
+	i, e := w.s.find(body)
+	_, kind := at[linux.IFLA_LINKINFO]
+	switch {
+	case e == linux.ENODEV && typ == linux.RTM_NEWLINK && kind:
+		return linux.EOPNOTSUPP
+	case e != 0:
+		return e
+	case typ == linux.RTM_DELLINK:
+		return linux.EOPNOTSUPP
+	}
+	for _, x := range []struct {
+		typ  uint16
+		same string
+	}{{linux.IFLA_IFNAME, i.Name}, {linux.IFLA_ADDRESS, string(i.MAC[:])}} {
+		if v, ok := at[x.typ]; ok && strings.TrimSuffix(string(v), "\x00") != strings.TrimSuffix(x.same, "\x00") {
+			return linux.EOPNOTSUPP
+		}
+	}
+	if v, ok := at[linux.IFLA_TXQLEN]; ok && (len(v) < 4 || at.u32(linux.IFLA_TXQLEN) != inet.TxQueueLen) {
+		return linux.EOPNOTSUPP
+	}
+	if _, ok := at[linux.IFLA_MTU]; ok {
+		if e := w.s.net.SetMTU(i, int(at.u32(linux.IFLA_MTU))); e != 0 {
+			return e
+		}
+	}
+	flags, change := binary.LittleEndian.Uint32(body[8:]), binary.LittleEndian.Uint32(body[12:])
+	if flags == 0 && change == 0 {
+		return 0
+	}
+	if change == 0 {
+		change = ^uint32(0)
+	}
+	return w.s.net.SetFlags(i, flags, change)
+}
+
+func init() { inet.Changed = announce }
+
+// announce tells the members of a change's group.
+func announce(n *inet.Net, ev inet.Event) {
+	group, family := linux.RTNLGRP_LINK, byte(0)
+	switch six := ev.Address.Address.Len() == 16 || ev.Route.Destination.ID().Len() == 16; {
+	case ev.Type == linux.RTM_NEWADDR || ev.Type == linux.RTM_DELADDR:
+		if group = linux.RTNLGRP_IPV4_IFADDR; six {
+			group = linux.RTNLGRP_IPV6_IFADDR
+		}
+	case ev.Type == linux.RTM_NEWROUTE || ev.Type == linux.RTM_DELROUTE:
+		if group = linux.RTNLGRP_IPV4_ROUTE; six {
+			group = linux.RTNLGRP_IPV6_ROUTE
+		}
+	}
+	list := members(linux.NETLINK_ROUTE, group)
+	if len(list) == 0 {
+		return
+	}
+	x := &builder{net: n, seq: ev.By.Seq, port: ev.By.Port}
+	switch group {
+	case linux.RTNLGRP_LINK:
+		x.link(n, ev.Interface)
+	case linux.RTNLGRP_IPV4_IFADDR, linux.RTNLGRP_IPV6_IFADDR:
+		x.address(ev.Interface, ev.Address, family)
+	default:
+		x.routeWith(ev.Route, family, ev.Note)
+	}
 	if len(x.b) == 0 {
 		return
 	}
-	binary.LittleEndian.PutUint16(x.b[4:], typ)
-	for _, s := range members(linux.NETLINK_ROUTE, group) {
+	binary.LittleEndian.PutUint16(x.b[4:], ev.Type)
+	for _, s := range list {
 		if s.in.Append(x.b, int(s.Opt.RcvBuf.Load())) != 0 && !s.has(linux.NETLINK_NO_ENOBUFS) {
 			s.NoteError(linux.ENOBUFS)
 		}

@@ -13,7 +13,9 @@ import (
 // builder writes messages of one answer, and passes them on in datagrams that
 // fit any reader's buffer.
 type builder struct {
-	s       *Sock
+	s       *Sock // whose answer it is; nil of an announcement
+	net     *inet.Net
+	port    uint32
 	seq     uint32
 	flags   uint16
 	b       []byte
@@ -32,7 +34,7 @@ func (w *builder) begin(typ uint16) {
 	w.b = binary.LittleEndian.AppendUint16(w.b, typ)
 	w.b = binary.LittleEndian.AppendUint16(w.b, w.flags)
 	w.u32(w.seq)
-	w.u32(w.s.port.Load())
+	w.u32(w.port)
 }
 
 func (w *builder) end() {
@@ -67,7 +69,7 @@ func (w *builder) attrU32(typ uint16, v uint32) {
 func (s *Sock) answer(c *kern.Ctx, req []byte) {
 	typ := binary.LittleEndian.Uint16(req[4:])
 	flags := binary.LittleEndian.Uint16(req[6:])
-	w := &builder{s: s, seq: binary.LittleEndian.Uint32(req[8:])}
+	w := &builder{s: s, net: s.net, port: s.port.Load(), seq: binary.LittleEndian.Uint32(req[8:])}
 	e := linux.Errno(0)
 	done := false
 	if body := req[linux.SizeofNlMsghdr:]; flags&linux.NLM_F_REQUEST != 0 && typ >= linux.RTM_NEWLINK {
@@ -193,17 +195,20 @@ func (w *builder) link(n *inet.Net, i *inet.Interface) {
 	w.begin(linux.RTM_NEWLINK)
 	w.b = append(w.b, 0, 0, byte(i.HardwareType()), byte(i.HardwareType()>>8))
 	w.u32(uint32(i.Index))
-	w.u32(i.Flags() | linux.IFF_LOWER_UP)
+	flags, oper := i.Flags(), byte(linux.IF_OPER_DOWN)
+	if i.Up() {
+		flags |= linux.IFF_LOWER_UP
+		if oper = linux.IF_OPER_UP; i.Loopback {
+			oper = linux.IF_OPER_UNKNOWN
+		}
+	}
+	w.u32(flags)
 	w.u32(0)
 	w.attr(linux.IFLA_IFNAME, []byte(i.Name+"\x00"))
 	w.attrU32(linux.IFLA_TXQLEN, 1000)
-	oper := byte(linux.IF_OPER_UP)
-	if i.Loopback {
-		oper = linux.IF_OPER_UNKNOWN
-	}
 	w.attr(linux.IFLA_OPERSTATE, []byte{oper})
 	w.attr(linux.IFLA_LINKMODE, []byte{0})
-	w.attrU32(linux.IFLA_MTU, uint32(i.MTU))
+	w.attrU32(linux.IFLA_MTU, uint32(i.CurrentMTU()))
 	w.attrU32(linux.IFLA_GROUP, 0)
 	w.attr(linux.IFLA_QDISC, []byte("noqueue\x00"))
 	w.attr(linux.IFLA_ADDRESS, i.MAC[:])
@@ -229,26 +234,17 @@ func (w *builder) address(i *inet.Interface, a tcpip.AddressWithPrefix, family b
 	if family != 0 && family != fam {
 		return
 	}
-	scope := byte(linux.RT_SCOPE_UNIVERSE)
-	ip := a.Address.AsSlice()
-	switch {
-	case i.Loopback:
-		scope = linux.RT_SCOPE_HOST
-	case fam == linux.AF_INET6 && ip[0] == 0xfe && ip[1]&0xc0 == 0x80:
-		scope = linux.RT_SCOPE_LINK
-	}
+	ip, scope := a.Address.AsSlice(), w.net.Scope(i, a.Address)
 	w.begin(linux.RTM_NEWADDR)
 	w.b = append(w.b, fam, byte(a.PrefixLen), linux.IFA_F_PERMANENT, scope)
 	w.u32(uint32(i.Index))
 	w.attr(linux.IFA_ADDRESS, ip)
 	if fam == linux.AF_INET {
 		w.attr(linux.IFA_LOCAL, ip)
-		if !i.Loopback {
-			net := a.Subnet()
-			b := net.Broadcast()
+		if b, ok := w.net.Broadcast(i, a); ok {
 			w.attr(linux.IFA_BROADCAST, b.AsSlice())
 		}
-		w.attr(linux.IFA_LABEL, []byte(i.Name+"\x00"))
+		w.attr(linux.IFA_LABEL, []byte(w.net.Label(i, a.Address)+"\x00"))
 	}
 	w.attrU32(linux.IFA_FLAGS, linux.IFA_F_PERMANENT)
 	var cache [16]byte
@@ -259,7 +255,9 @@ func (w *builder) address(i *inet.Interface, a tcpip.AddressWithPrefix, family b
 	w.end()
 }
 
-func (w *builder) route(r tcpip.Route, family byte) {
+func (w *builder) route(r tcpip.Route, family byte) { w.routeWith(r, family, w.net.NoteOf(&r)) }
+
+func (w *builder) routeWith(r tcpip.Route, family byte, x inet.RouteNote) {
 	dst := r.Destination.ID()
 	fam := byte(linux.AF_INET)
 	if dst.Len() == 16 {
@@ -269,31 +267,34 @@ func (w *builder) route(r tcpip.Route, family byte) {
 		return
 	}
 	// Linux keeps the loopback addresses in its table "local".
-	i := w.s.net.InterfaceByIndex(int32(r.NIC))
-	if i == nil || i.Loopback && fam == linux.AF_INET {
+	i := w.net.InterfaceByIndex(int32(r.NIC))
+	if i == nil || i.Loopback && fam == linux.AF_INET && x.Proto == linux.RTPROT_KERNEL {
 		return
-	}
-	scope, proto := byte(linux.RT_SCOPE_LINK), byte(linux.RTPROT_KERNEL)
-	if r.Gateway.Len() != 0 {
-		scope, proto = linux.RT_SCOPE_UNIVERSE, linux.RTPROT_BOOT
 	}
 	prefix := r.Destination.Prefix()
 	w.begin(linux.RTM_NEWROUTE)
-	w.b = append(w.b, fam, byte(prefix), 0, 0, linux.RT_TABLE_MAIN, proto, scope, linux.RTN_UNICAST)
+	w.b = append(w.b, fam, byte(prefix), 0, 0, linux.RT_TABLE_MAIN, x.Proto, x.Scope, linux.RTN_UNICAST)
 	w.u32(0)
 	w.attrU32(linux.RTA_TABLE, linux.RT_TABLE_MAIN)
 	if prefix > 0 {
 		w.attr(linux.RTA_DST, dst.AsSlice())
 	}
-	if r.Gateway.Len() != 0 {
-		w.attr(linux.RTA_GATEWAY, r.Gateway.AsSlice())
-	} else if fam == linux.AF_INET {
-		for _, a := range w.s.net.Addresses(i.Index) {
-			if a.Address.Len() == 4 {
+	if x.Metric != 0 {
+		w.attrU32(linux.RTA_PRIORITY, x.Metric)
+	}
+	switch {
+	case r.SourceHint.Len() != 0:
+		w.attr(linux.RTA_PREFSRC, r.SourceHint.AsSlice())
+	case fam == linux.AF_INET && x.Proto == linux.RTPROT_KERNEL && r.Gateway.Len() == 0:
+		for _, a := range w.net.Addresses(i.Index) {
+			if a.Address.Len() == 4 && a.Subnet() == r.Destination {
 				w.attr(linux.RTA_PREFSRC, a.Address.AsSlice())
 				break
 			}
 		}
+	}
+	if r.Gateway.Len() != 0 {
+		w.attr(linux.RTA_GATEWAY, r.Gateway.AsSlice())
 	}
 	w.attrU32(linux.RTA_OIF, uint32(r.NIC))
 	w.end()

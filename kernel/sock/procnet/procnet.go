@@ -109,16 +109,20 @@ func routes(n *inet.Net) []byte {
 	for _, r := range n.Routes() {
 		dst, gw := r.Destination.ID(), r.Gateway
 		i := n.InterfaceByIndex(int32(r.NIC))
-		if dst.Len() != 4 || i == nil || i.Loopback {
+		x := n.NoteOf(&r)
+		if dst.Len() != 4 || i == nil || i.Loopback && x.Proto == linux.RTPROT_KERNEL {
 			continue
 		}
 		flags, via := 1, uint32(0)
+		if r.Destination.Prefix() == 32 {
+			flags = 5
+		}
 		if gw.Len() == 4 {
-			flags, via = 3, binary.LittleEndian.Uint32(gw.AsSlice())
+			flags, via = flags|2, binary.LittleEndian.Uint32(gw.AsSlice())
 		}
 		mask := r.Destination.Mask()
-		line := fmt.Sprintf("%s\t%08X\t%08X\t%04X\t0\t0\t0\t%08X\t0\t0\t0", i.Name,
-			binary.LittleEndian.Uint32(dst.AsSlice()), via, flags, binary.LittleEndian.Uint32(mask.AsSlice()))
+		line := fmt.Sprintf("%s\t%08X\t%08X\t%04X\t0\t0\t%d\t%08X\t0\t0\t0", i.Name,
+			binary.LittleEndian.Uint32(dst.AsSlice()), via, flags, x.Metric, binary.LittleEndian.Uint32(mask.AsSlice()))
 		fmt.Fprintf(&b, "%-127s\n", line)
 	}
 	return b.Bytes()
