@@ -35,8 +35,9 @@ var netstack embed.FS
 
 // netstackPackages says where the new files go.
 var netstackPackages = map[string]string{
-	"tcp":  "pkg/tcpip/transport/tcp",
-	"ipv4": "pkg/tcpip/network/ipv4",
+	"tcp":   "pkg/tcpip/transport/tcp",
+	"ipv4":  "pkg/tcpip/network/ipv4",
+	"stack": "pkg/tcpip/stack",
 }
 
 // Netstack writes the patched files to dir and returns the list for "go build

@@ -115,6 +115,24 @@ func (n *Net) Label(i *Interface, a tcpip.Address) string {
 	return i.Name
 }
 
+// named is an address with its label.
+type named struct {
+	name string
+	a    tcpip.Address
+}
+
+// named4 returns the IPv4 addresses of all interfaces.
+func (n *Net) named4() (all []named) {
+	for _, i := range n.Interfaces() {
+		for _, a := range n.Addresses(i.Index) {
+			if a.Address.Len() == 4 {
+				all = append(all, named{n.Label(i, a.Address), a.Address})
+			}
+		}
+	}
+	return all
+}
+
 // Broadcast returns an IPv4 address's broadcast address; false without one.
 func (n *Net) Broadcast(i *Interface, a tcpip.AddressWithPrefix) (tcpip.Address, bool) {
 	x := n.AddressNoteOf(i.Index, a.Address)

@@ -6,6 +6,7 @@ import (
 
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/icmp"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/raw"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
 	"gvisor.dev/gvisor/pkg/waiter"
 	"slices"
@@ -63,7 +64,7 @@ func (n *Net) Socket(c *kern.Ctx, domain, typ, protocol int32) (sock.Socket, lin
 		if protocol == 0 {
 			return nil, linux.EPROTONOSUPPORT
 		}
-		ep, err = n.Stack.NewRawEndpoint(tcpip.TransportProtocolNumber(protocol), s.netProto(), wq, protocol != linux.IPPROTO_RAW)
+		ep, err = n.rawEndpoint(protocol, s.netProto(), wq)
 		s.ip.hdrIncl = protocol == linux.IPPROTO_RAW
 	default:
 		return nil, linux.ESOCKTNOSUPPORT
@@ -78,6 +79,15 @@ func (n *Net) Socket(c *kern.Ctx, domain, typ, protocol int32) (sock.Socket, lin
 	s.self = s
 	n.all.add(&s.inetSock)
 	return s, 0
+}
+
+// rawEndpoint makes the endpoint of a raw socket; netstack need not have the protocol.
+func (n *Net) rawEndpoint(protocol int32, net tcpip.NetworkProtocolNumber, wq *waiter.Queue) (tcpip.Endpoint, tcpip.Error) {
+	ep, err := n.Stack.NewRawEndpoint(tcpip.TransportProtocolNumber(protocol), net, wq, protocol != linux.IPPROTO_RAW)
+	if _, unknown := err.(*tcpip.ErrUnknownProtocol); unknown && protocol <= 255 {
+		return raw.NewEndpoint(n.Stack, net, tcpip.TransportProtocolNumber(protocol), wq)
+	}
+	return ep, err
 }
 
 // mayPing reports whether net.ipv4.ping_group_range has one of the groups.

@@ -1,6 +1,7 @@
 package inet
 
 import (
+	"bytes"
 	"sort"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
@@ -66,6 +67,17 @@ func (n *Net) Statistics(index int32) (rxBytes, rxPackets, txBytes, txPackets ui
 	}
 	s := info.Stats
 	return s.Rx.Bytes.Value(), s.Rx.Packets.Value(), s.Tx.Bytes.Value(), s.Tx.Packets.Value()
+}
+
+// SortedRoutes returns the routing table in the order that Linux shows it in: by
+// destination, of one destination the longer prefix first.
+func (n *Net) SortedRoutes() []tcpip.Route {
+	list := n.Routes()
+	sort.SliceStable(list, func(i, j int) bool {
+		a, b := list[i].Destination.ID(), list[j].Destination.ID()
+		return bytes.Compare(a.AsSlice(), b.AsSlice()) < 0
+	})
+	return list
 }
 
 // Routes returns the routing table.

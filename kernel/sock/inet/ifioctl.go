@@ -347,19 +347,15 @@ func (n *Net) ifconf(c *kern.Ctx, arg uint64) (uint64, linux.Errno) {
 	room, _ := sock.Int(h[:])
 	to := sock.Uint64(h[8:])
 	done := int32(0)
-	for _, i := range n.Interfaces() {
-		a, ok := n.address4(i.Index)
-		if !ok {
-			continue
-		}
+	for _, x := range n.named4() {
 		if to != 0 {
 			if room-done < linux.SizeofIfreq {
 				break
 			}
 			var r [linux.SizeofIfreq]byte
-			copy(r[:linux.IFNAMSIZ-1], i.Name)
+			copy(r[:linux.IFNAMSIZ-1], x.name)
 			r[16] = linux.AF_INET
-			ip := a.Address.As4()
+			ip := x.a.As4()
 			copy(r[20:], ip[:])
 			if _, e := c.Mem.CopyOut(uio.Addr(to)+uio.Addr(done), r[:]); e != 0 {
 				return 0, e

@@ -649,5 +649,12 @@ func (s *inetSock) pathMTU() int32 {
 		return 0
 	}
 	defer r.Release()
-	return int32(r.MTU())
+	mtu := int32(r.MTU())
+	if i := s.net.InterfaceByIndex(int32(r.NICID())); i != nil {
+		mtu = int32(i.CurrentMTU()) // netstack's is without the header
+	}
+	if a.Len() == 4 {
+		mtu = min(mtu, header.IPv4MaximumPayloadSize)
+	}
+	return mtu
 }

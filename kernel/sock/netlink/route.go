@@ -136,7 +136,7 @@ func (w *builder) dump(typ uint16, family byte) {
 			}
 		}
 	case linux.RTM_GETROUTE:
-		for _, r := range n.Routes() {
+		for _, r := range n.SortedRoutes() {
 			w.route(r, family)
 		}
 	}

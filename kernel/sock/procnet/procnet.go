@@ -106,7 +106,7 @@ func devices(n *inet.Net) []byte {
 func routes(n *inet.Net) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%-127s\n", "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT")
-	for _, r := range n.Routes() {
+	for _, r := range n.SortedRoutes() {
 		dst, gw := r.Destination.ID(), r.Gateway
 		i := n.InterfaceByIndex(int32(r.NIC))
 		x := n.NoteOf(&r)

@@ -165,6 +165,9 @@ TEST(addresses, "addresses by ioctl")
 	r = request("lo", "127.0.0.1");
 	((struct sockaddr_in *)&r.ifr_addr)->sin_family = AF_INET6;
 	err("another family", ioctl(s, SIOCSIFADDR, &r));
+	r = request("lo:2", "0.0.0.0");
+	err("end lo:2", ioctl(s, SIOCSIFADDR, &r));
+	list("at the end");
 }
 
 TEST(routes, "routes by ioctl")
@@ -182,7 +185,7 @@ TEST(routes, "routes by ioctl")
 	    {"own gateway", "10.6.0.0", "255.255.0.0", "127.0.0.1", 0, RTF_UP | RTF_GATEWAY, 0, 1}, {"far gateway", "10.6.0.0", "255.255.0.0", "192.0.2.1", 0, RTF_UP | RTF_GATEWAY, 0, 1},
 	    {"end the net", "10.7.0.0", "255.255.0.0", 0, 0, RTF_UP, 0, 0}, {"end it again", "10.7.0.0", "255.255.0.0", 0, 0, RTF_UP, 0, 0},
 	    {"end by another metric", "10.8.0.0", "255.255.0.0", 0, 0, RTF_UP, 9, 0}, {"end by its metric", "10.8.0.0", "255.255.0.0", 0, 0, RTF_UP, 5, 0},
-	    {"end the host", "10.7.1.1", "0.0.0.0", 0, "lo", RTF_UP | RTF_HOST, 0, 0},
+	    {"end the host", "10.7.1.1", "0.0.0.0", 0, "lo", RTF_UP | RTF_HOST, 0, 0}, {"end the one by 127.0.0.1", "10.6.0.0", "255.255.0.0", "127.0.0.1", 0, RTF_UP, 0, 0},
 	};
 	int s = udp();
 	for (size_t i = 0; i < LEN(table); i++) {
