@@ -14,7 +14,7 @@ import (
 
 // Sockets: making, naming, connecting, options. Messages are in sys_message.go.
 var socketCalls = []Call{
-	{linux.SYS_socket, "socket", sysSocket, "works for AF_UNIX, AF_INET, AF_INET6 and AF_NETLINK (NETLINK_ROUTE, where interfaces cannot be made or changed; NETLINK_KOBJECT_UEVENT, which stays silent)"},
+	{linux.SYS_socket, "socket", sysSocket, "works for AF_UNIX, AF_INET, AF_INET6, AF_PACKET (no SOCK_PACKET, rings of version 3 or to send, or fanout) and AF_NETLINK (NETLINK_ROUTE, where interfaces cannot be made; NETLINK_KOBJECT_UEVENT, which stays silent)"},
 	{linux.SYS_socketpair, "socketpair", sysSocketpair, "works"},
 	{linux.SYS_bind, "bind", sysBind, "works"},
 	{linux.SYS_listen, "listen", sysListen, "works"},

@@ -26,7 +26,7 @@ static void turn(int protocol)
 {
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)}, from = {0};
 	int s = (int)must(socket(AF_INET, SOCK_RAW, protocol), "socket"), t = (int)must(socket(AF_INET, SOCK_RAW | SOCK_NONBLOCK, protocol), "socket");
-	int other = (int)must(socket(AF_INET, SOCK_RAW | SOCK_NONBLOCK, protocol - 1), "socket"), icmp = (int)must(socket(AF_INET, SOCK_RAW | SOCK_NONBLOCK, IPPROTO_ICMP), "socket");
+	int other = (int)must(socket(AF_INET, SOCK_RAW | SOCK_NONBLOCK, protocol - 1), "socket");
 	socklen_t n = sizeof a;
 	err("bind", bind(s, (void *)&a, n));
 	num("send", sendto(t, "payload", 7, 0, (void *)&a, sizeof a));
@@ -37,7 +37,6 @@ static void turn(int protocol)
 	say("version %d, length %d, protocol %d, ttl %d, %.7s, from %s %d", ip->version, ntohs(ip->tot_len), ip->protocol, ip->ttl, b + 20, inet_ntoa(from.sin_addr), from.sin_port);
 	num("the sender's own", recv(t, b, sizeof b, 0));
 	num("another protocol", recv(other, b, sizeof b, 0));
-	num("no complaint", recv(icmp, b, sizeof b, 0));
 	err("connect", connect(t, (void *)&a, sizeof a));
 	num("write", write(t, "more", 4));
 	num("recv", recv(s, b, sizeof b, 0));
@@ -79,6 +78,9 @@ TEST(unheard, "a protocol that nobody hears")
 	struct timeval t = {1, 0};
 	setsockopt(icmp, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t);
 	unsigned char b[200];
-	long n = recv(icmp, b, sizeof b, 0);
+	long n;
+	do // other programs have complaints of their own
+		n = recv(icmp, b, sizeof b, 0);
+	while (n > 0 && (n <= 28 + 9 || b[28 + 9] != 252));
 	say("%d type %d code %d about %d", n > 28, b[20], b[21], b[28 + 9]);
 }
