@@ -29,13 +29,16 @@ const (
 	SO_TIMESTAMP_NEW         = 63
 	SO_TIMESTAMPNS_NEW       = 64
 	SO_TIMESTAMPING_NEW      = 65
-	SO_DETACH_REUSEPORT_BPF  = 68
-	SO_BUSY_POLL_BUDGET      = 70
-	SO_NETNS_COOKIE          = 71
-	SO_BUF_LOCK              = 72
-	SO_RESERVE_MEM           = 73
-	SO_TXREHASH              = 74
-	SO_RCVMARK               = 75
+
+	SCM_TSTAMP_SND          = 0
+	SCM_TSTAMP_SCHED        = 1
+	SO_DETACH_REUSEPORT_BPF = 68
+	SO_BUSY_POLL_BUDGET     = 70
+	SO_NETNS_COOKIE         = 71
+	SO_BUF_LOCK             = 72
+	SO_RESERVE_MEM          = 73
+	SO_TXREHASH             = 74
+	SO_RCVMARK              = 75
 
 	SOCK_SNDBUF_LOCK   = 1
 	SOCK_RCVBUF_LOCK   = 2

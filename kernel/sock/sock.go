@@ -131,13 +131,15 @@ type Control struct {
 	Error        ExtendedError
 	HasPktInfo   bool
 	PktInfo      PktInfo
+	HasStamp     bool
+	Stamp        int64 // SO_TIMESTAMPING's: CLOCK_REALTIME, ns
 	HasAux       bool
 	Aux          [linux.SizeofTpacketAuxdata]byte // PACKET_AUXDATA
 }
 
 // clear empties c: what is large only where it was used.
 func (c *Control) clear() {
-	if c.HasOrigDst || c.HasError || c.HasPktInfo || c.HasAux {
+	if c.HasOrigDst || c.HasError || c.HasPktInfo || c.HasAux || c.HasStamp {
 		*c = Control{}
 		return
 	}

@@ -191,10 +191,13 @@ func (o *Options) setTimestamp(name int32, on bool) {
 
 // Bits of SO_TIMESTAMPING.
 const (
+	StampTxSoftware = 1 << 1
 	StampRxSoftware = 1 << 3
 	StampSoftware   = 1 << 4
-	stampOptID      = 1 << 7
-	stampOptTSOnly  = 1 << 11
+	StampOptID      = 1 << 7
+	StampTxSched    = 1 << 8
+	StampTx         = StampTxSoftware | StampTxSched // stamps of what is sent
+	StampOptTSOnly  = 1 << 11
 	stampOptStats   = 1 << 12
 	stampBindPHC    = 1 << 15
 )
@@ -203,8 +206,8 @@ func (b *Base) setTimestamping(name, v int32, val []byte) linux.Errno {
 	o := &b.Opt
 	switch {
 	case v&^linux.SOF_TIMESTAMPING_MASK != 0,
-		v&stampOptID != 0 && b.isInet() && b.Type == linux.SOCK_STREAM && o.Timestamping()&stampOptID == 0 && b.unconnected(),
-		v&stampOptStats != 0 && v&stampOptTSOnly == 0:
+		v&StampOptID != 0 && b.isInet() && b.Type == linux.SOCK_STREAM && o.Timestamping()&StampOptID == 0 && b.unconnected(),
+		v&stampOptStats != 0 && v&StampOptTSOnly == 0:
 		return linux.EINVAL
 	case v&stampBindPHC != 0:
 		return linux.EOPNOTSUPP

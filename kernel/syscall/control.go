@@ -285,6 +285,11 @@ func writeControl(t *proc.Thread, s sock.Socket, addr uio.Addr, room uint64, m *
 			return 0, e
 		}
 	}
+	if m.HasStamp {
+		if e := w.putStamp(s, m.Stamp); e != 0 {
+			return 0, e
+		}
+	}
 	if m.HasCred {
 		sock.PutUcred(b2, m.Cred)
 		if e := w.put(linux.SOL_SOCKET, linux.SCM_CREDENTIALS, b2[:linux.SizeofUcred]); e != 0 {
@@ -343,6 +348,18 @@ func writeControl(t *proc.Thread, s sock.Socket, addr uio.Addr, room uint64, m *
 		m.OutFlags |= linux.MSG_CTRUNC
 	}
 	return w.used, 0
+}
+
+// putStamp puts what SO_TIMESTAMPING asked for: of its three times the first, software's.
+func (w *controlWriter) putStamp(s sock.Socket, ns int64) linux.Errno {
+	var b [48]byte
+	sock.PutUint64(b[:], uint64(ns/1e9))
+	sock.PutUint64(b[8:], uint64(ns%1e9))
+	typ := int32(linux.SO_TIMESTAMPING)
+	if s.SockBase().Opt.Has(sock.TimestampNew) {
+		typ = linux.SO_TIMESTAMPING_NEW
+	}
+	return w.put(linux.SOL_SOCKET, typ, b[:])
 }
 
 // putRare puts what few messages carry.

@@ -109,7 +109,19 @@ func (s *Datagram) sendAddr(a *sock.Addr) (to *tcpip.FullAddress, e linux.Errno)
 	if e == 0 && udp && fa.Port == 0 {
 		e = linux.EINVAL
 	}
+	s.byUnicastIf(&fa)
 	return &fa, e
+}
+
+// byUnicastIf names the interface for an address that names none.
+func (s *Datagram) byUnicastIf(fa *tcpip.FullAddress) {
+	i := s.unicastIf.Load()
+	if i == 0 || fa.NIC != 0 || s.Opt.BindToDevice.Load() != 0 {
+		return
+	}
+	if a := unmap(fa.Addr); !header.IsV4MulticastAddress(a) && !header.IsV6MulticastAddress(a) {
+		fa.NIC = tcpip.NICID(i)
+	}
 }
 
 // unmap turns a v4-mapped address into IPv4.

@@ -39,6 +39,7 @@ func (n *Net) noteAddress(index int32, a tcpip.Address, x AddressNote) {
 }
 
 func (n *Net) forgetAddress(index int32, a tcpip.Address) {
+	n.addressOrder.Delete(addressKey{index, a})
 	n.mu.Lock()
 	delete(n.addressNotes, addressKey{index, a})
 	n.mu.Unlock()

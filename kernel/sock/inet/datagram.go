@@ -113,6 +113,9 @@ type Datagram struct {
 	icmpFilter  atomic.Uint32  // ICMP_FILTER: a bit for each type not to deliver
 	icmp6Filter [32]byte       // ICMPV6_FILTER; guarded by mu
 
+	unicastIf atomic.Int32               // IP_UNICAST_IF and IPV6_UNICAST_IF: where to send what names no interface
+	stamps    atomic.Pointer[sentStamps] // nil until SO_TIMESTAMPING asks for them
+
 	taken atomic.Uint64 // datagrams that were read
 	shut  atomic.Int64  // size of the queue before it was shut; 0 while it is open
 }
@@ -157,6 +160,7 @@ func (s *Datagram) Connect(_ *kern.Ctx, _ *vfs.FSContext, a *sock.Addr, _ bool) 
 	if e != 0 {
 		return e
 	}
+	s.byUnicastIf(&fa)
 	if own, err := p.GetLocalAddress(); err == nil && own.Addr.Len() == 4 && fa.Addr.Len() == 16 && !mapped(fa.Addr) {
 		return linux.EAFNOSUPPORT // it is bound to an address of IPv4
 	}
@@ -217,7 +221,7 @@ func (s *Datagram) Ready(*vfs.File) wait.Events {
 	if s.HasError() {
 		ev |= wait.Err
 	}
-	if p := s.ep.Load(); p.errs.Load() > 0 && p.SocketOptions().PeekErr() != nil || s.zeroCopied() {
+	if p := s.ep.Load(); p.errs.Load() > 0 && p.SocketOptions().PeekErr() != nil || s.zeroCopied() || s.hasStamps() {
 		ev |= wait.Err
 	}
 	if shut := s.ended.Load(); shut != 0 {
@@ -297,6 +301,9 @@ func (s *Datagram) Send(c *kern.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Errno
 	}
 	if more := m.Flags&linux.MSG_MORE != 0; (more || s.cork.busy.Load()) && s.isUDP() {
 		return s.sendPart(c, m.V, o, nonblock, more)
+	}
+	if s.stamps.Load() != nil {
+		return s.sendStamped(c, m.V, o, nonblock)
 	}
 	return s.sendWhole(c, m.V, o, nonblock)
 }
@@ -419,6 +426,9 @@ func (s *Datagram) control(cm *tcpip.ReceivableControlMessages, m *sock.Msg) {
 	s.stamp.Store(now)
 	if s.Opt.Has(sock.Timestamp) {
 		m.HasTimestamp, m.Timestamp = true, now
+	}
+	if f := s.Opt.Timestamping(); f&sock.StampSoftware != 0 && (f&sock.StampRxSoftware != 0 || m.HasTimestamp) {
+		m.HasStamp, m.Stamp = true, now
 	}
 	switch {
 	case cm.HasTTL:

@@ -11,6 +11,13 @@ import (
 // SetOpt is setsockopt(2).
 func (s *Datagram) SetOpt(c *kern.Ctx, level, name int32, val []byte) linux.Errno {
 	switch {
+	case level == linux.SOL_SOCKET && (name == linux.SO_TIMESTAMPING || name == linux.SO_TIMESTAMPING_NEW):
+		old := s.Opt.Timestamping()
+		e := s.setSocket(c, name, val)
+		if e == 0 {
+			s.setStamping(old)
+		}
+		return e
 	case level == linux.SOL_SOCKET:
 		return s.setSocket(c, name, val)
 	case s.isChecksum(level, name):

@@ -29,7 +29,7 @@ func (n *Net) interfaceByName(name string) *Interface {
 	return nil
 }
 
-// Addresses returns an interface's addresses, IPv4 first.
+// Addresses returns an interface's addresses, IPv4 first, in the order in which they came.
 func (n *Net) Addresses(index int32) []tcpip.AddressWithPrefix {
 	var out []tcpip.AddressWithPrefix
 	for _, a := range n.Stack.AllAddresses()[tcpip.NICID(index)] {
@@ -37,7 +37,15 @@ func (n *Net) Addresses(index int32) []tcpip.AddressWithPrefix {
 			out = append(out, a.AddressWithPrefix)
 		}
 	}
-	sort.SliceStable(out, func(i, j int) bool { return out[i].Address.Len() < out[j].Address.Len() })
+	when := func(a tcpip.Address) uint64 {
+		v, _ := n.addressOrder.Load(addressKey{index, a})
+		at, _ := v.(uint64)
+		return at
+	}
+	sort.Slice(out, func(i, j int) bool {
+		a, b := out[i].Address, out[j].Address
+		return a.Len() < b.Len() || a.Len() == b.Len() && when(a) < when(b)
+	})
 	return out
 }
 

@@ -29,6 +29,9 @@ func (s *Datagram) recvError(m *sock.Msg) (int, linux.Errno) {
 	if s.takeZeroCopies(m) {
 		return 0, 0
 	}
+	if n, e, ok := s.takeStamp(m); ok {
+		return n, e
+	}
 	p := s.ep.Load()
 	x := p.SocketOptions().DequeueErr()
 	if x == nil {

@@ -39,22 +39,23 @@ func maskBits(m []byte) (int, bool) {
 	return n, n == 32 || v<<n == 0
 }
 
-// labelled returns the address that a request means: the one with its name, or the first
-// if it names the whole interface.
-func (n *Net) labelled(i *Interface, r *[linux.SizeofIfreq]byte) (tcpip.AddressWithPrefix, bool) {
-	label, base := cstring(r[:linux.IFNAMSIZ-1]), tcpip.AddressWithPrefix{}
+// labelled returns the address that a request means: the first with its name, or the very
+// address that it names where exact says that it may.
+func (n *Net) labelled(i *Interface, r *[linux.SizeofIfreq]byte, exact bool) (found tcpip.AddressWithPrefix, ok bool) {
+	label, body := cstring(r[:linux.IFNAMSIZ-1]), r[linux.IFNAMSIZ:]
+	exact = exact && body[0] == linux.AF_INET && body[1] == 0
 	for _, a := range n.Addresses(i.Index) {
-		if a.Address.Len() != 4 {
+		if a.Address.Len() != 4 || n.Label(i, a.Address) != label {
 			continue
 		}
-		if n.Label(i, a.Address) == label {
+		if exact && a.Address == tcpip.AddrFrom4([4]byte(body[4:8])) {
 			return a, true
 		}
-		if base.Address.Len() == 0 && label == i.Name {
-			base = a
+		if !ok {
+			found, ok = a, true
 		}
 	}
-	return base, base.Address.Len() != 0
+	return found, ok
 }
 
 // setAddress is SIOCSIFADDR and its kin on the address a, if the interface has it.
@@ -112,7 +113,7 @@ func (n *Net) setAddress(i *Interface, cmd uint32, r *[linux.SizeofIfreq]byte, a
 func (n *Net) setFlags(i *Interface, r *[linux.SizeofIfreq]byte) linux.Errno {
 	flags := uint32(binary.LittleEndian.Uint16(r[linux.IFNAMSIZ:]))
 	if _, alias := ifname(r); alias {
-		a, ok := n.labelled(i, r)
+		a, ok := n.labelled(i, r, false)
 		switch {
 		case !ok:
 			return linux.EADDRNOTAVAIL

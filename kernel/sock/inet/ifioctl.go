@@ -91,7 +91,7 @@ func (n *Net) addressRequest(c *kern.Ctx, cmd uint32, r *[linux.SizeofIfreq]byte
 	if i == nil {
 		return linux.ENODEV
 	}
-	a, ok := n.labelled(i, r)
+	a, ok := n.labelled(i, r, !set)
 	if !ok && cmd != linux.SIOCSIFADDR {
 		return linux.EADDRNOTAVAIL
 	}

@@ -116,6 +116,9 @@ func (s *inetSock) setKept(c *kern.Ctx, i int, v int32, n int) linux.Errno {
 	case v < k.least || v > k.most:
 		return linux.EINVAL
 	}
+	if d, ok := s.self.(*Datagram); ok && k.how&keptDevice != 0 {
+		d.unicastIf.Store(int32(swap32(uint32(v))))
+	}
 	s.changeKept(func(k *kept) { k.ints[i] = v })
 	return 0
 }

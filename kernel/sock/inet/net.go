@@ -91,6 +91,8 @@ type Net struct {
 
 	notes        map[routeKey]RouteNote     // guarded by mu
 	addressNotes map[addressKey]AddressNote // guarded by mu
+	addressOrder sync.Map                   // of addressKey to uint64: which came first
+	addressCount atomic.Uint64
 }
 
 // InterfaceAdded hears of each new interface; set before there is a network.
@@ -309,6 +311,7 @@ func (n *Net) AddAddress(index int32, a tcpip.Address, prefix int) tcpip.Error {
 }
 
 func (n *Net) addProtocolAddress(index int32, p tcpip.ProtocolAddress) tcpip.Error {
+	n.addressOrder.Store(addressKey{index, p.AddressWithPrefix.Address}, n.addressCount.Add(1))
 	return n.Stack.AddProtocolAddress(tcpip.NICID(index), p, stack.AddressProperties{})
 }
 

@@ -1,6 +1,8 @@
 package inet
 
 import (
+	"math"
+
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 
@@ -654,7 +656,7 @@ func (s *inetSock) pathMTU() int32 {
 		mtu = int32(i.CurrentMTU()) // netstack's is without the header
 	}
 	if a.Len() == 4 {
-		mtu = min(mtu, header.IPv4MaximumPayloadSize)
+		mtu = min(mtu, math.MaxUint16)
 	}
 	return mtu
 }

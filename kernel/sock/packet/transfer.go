@@ -66,6 +66,9 @@ func (s *Sock) Recv(c *kern.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Errno) {
 	if s.Opt.Has(sock.Timestamp) {
 		m.HasTimestamp, m.Timestamp = true, x.when
 	}
+	if f := s.Opt.Timestamping(); f&sock.StampSoftware != 0 && (f&sock.StampRxSoftware != 0 || m.HasTimestamp) {
+		m.HasStamp, m.Stamp = true, x.when
+	}
 	if s.flag(linux.PACKET_AUXDATA) {
 		m.HasAux = true
 		clear(m.Aux[:])
