@@ -110,6 +110,7 @@ TEST(received, "times of what is received")
 		if (table[i].old)
 			must(setsockopt(b, SOL_SOCKET, table[i].old, &one, sizeof one), "old");
 		err(table[i].name, setsockopt(b, SOL_SOCKET, table[i].name_new ? SO_TIMESTAMPING_NEW : SO_TIMESTAMPING, &table[i].flags, sizeof table[i].flags));
+		sleep_ms(100); // Linux begins to take times a little later
 		sendto(a, "text", 4, 0, (void *)&to, to_length);
 		take(table[i].name, b, 0);
 		close(a), close(b);
