@@ -81,7 +81,7 @@ func (as *annotations) read(fset *token.FileSet, f *ast.File) {
 			}
 			a.pos = pos
 			as.all = append(as.all, &a)
-			for _, n := range targets(code, pos.Line) {
+			for _, n := range linesFor(code, pos.Line) {
 				at := line{pos.Filename, n}
 				as.byLine[at] = append(as.byLine[at], &a)
 			}
@@ -89,8 +89,8 @@ func (as *annotations) read(fset *token.FileSet, f *ast.File) {
 	}
 }
 
-// targets are the lines that a comment on line n is for.
-func targets(code map[int]bool, n int) []int {
+// linesFor are the lines that a comment on line n is for.
+func linesFor(code map[int]bool, n int) []int {
 	if code[n] {
 		return []int{n}
 	}

@@ -177,12 +177,12 @@ func (f *flow) carries(v ssa.Value) bool {
 	return !isConst && v.Type() != nil && hasPointers(v.Type())
 }
 
-// build reads the function's instructions. summary gives what is known of a callee.
-func (f *flow) build(callees func(ssa.CallInstruction) []*ssa.Function, summary func(*ssa.Function) *flowSummary) {
+// build reads the function's instructions.
+func (f *flow) build(callees func(ssa.CallInstruction) []*function) {
 	for _, b := range f.fn.Blocks {
 		for _, in := range b.Instrs {
 			if call, ok := in.(ssa.CallInstruction); ok {
-				f.call(call, callees(call), summary)
+				f.call(call, callees(call))
 				continue
 			}
 			f.instr(in)
@@ -316,7 +316,7 @@ func arguments(c *ssa.CallCommon) []ssa.Value {
 	return c.Args
 }
 
-func (f *flow) call(call ssa.CallInstruction, callees []*ssa.Function, summary func(*ssa.Function) *flowSummary) {
+func (f *flow) call(call ssa.CallInstruction, callees []*function) {
 	c := call.Common()
 	result := int32(-1)
 	if v := call.Value(); v != nil && f.carries(v) {
@@ -354,7 +354,7 @@ func (f *flow) call(call ssa.CallInstruction, callees []*ssa.Function, summary f
 		}
 	}
 	for _, callee := range callees {
-		f.apply(summary(callee), c, args, result)
+		f.apply(callee.summary, c, args, result)
 	}
 }
 

@@ -18,8 +18,9 @@ type function struct {
 	doomed  map[*ssa.BasicBlock]bool
 	chains  map[ssa.Value]bool
 	flow    *flow
-	calls   map[ssa.CallInstruction][]*ssa.Function
-	callees []*ssa.Function
+	bind    *binding
+	calls   map[ssa.CallInstruction][]*function
+	callees []*function
 
 	summary *flowSummary
 	cost    Cost
@@ -32,7 +33,7 @@ type function struct {
 type Cause struct {
 	Problem
 	Kind string // the text without names
-	fn   *ssa.Function
+	fn   *function
 }
 
 type bitset []uint64
@@ -78,7 +79,7 @@ func (f *function) cause(kind, detail string, pos token.Pos) {
 		}
 	}
 	i := len(f.a.causes)
-	f.a.causes = append(f.a.causes, &Cause{p, kind, f.fn})
+	f.a.causes = append(f.a.causes, &Cause{p, kind, f})
 	f.own = append(f.own, i)
 	f.causes.set(i)
 }
@@ -160,7 +161,7 @@ func (f *function) statement(pos token.Pos) token.Pos {
 
 // eventsOf makes the events of all blocks. thin leaves out what the compiler's escape
 // analysis put on the heap only because it looked at the function alone.
-func (f *function) eventsOf(thin bool, skip func(*ssa.Function) bool) map[*ssa.BasicBlock][]event {
+func (f *function) eventsOf(thin bool, skip func(*function) bool) map[*ssa.BasicBlock][]event {
 	events := map[*ssa.BasicBlock][]event{}
 	sites := map[ssa.Instruction]*site{}
 	list := f.sites()
@@ -246,7 +247,7 @@ func (f *function) placed(size Vector, r reach, b *ssa.BasicBlock) event {
 }
 
 // callEvents are the peak of a call, and what it leaves.
-func (f *function) callEvents(call ssa.CallInstruction, skip func(*ssa.Function) bool) []event {
+func (f *function) callEvents(call ssa.CallInstruction, skip func(*function) bool) []event {
 	if _, ok := call.(*ssa.Call); !ok {
 		return nil // go: the new goroutine's own; defer: at the end
 	}
@@ -296,14 +297,14 @@ func (f *function) argContents(call ssa.CallInstruction, set uint64) []node {
 }
 
 // callCost is the most that any of the functions allocates that a call may reach.
-func (f *function) callCost(call ssa.CallInstruction, skip func(*ssa.Function) bool) Cost {
+func (f *function) callCost(call ssa.CallInstruction, skip func(*function) bool) Cost {
 	var cost Cost
 	c := call.Common()
 	if _, ok := c.Value.(*ssa.Builtin); ok {
 		return cost
 	}
 	callees := f.calls[call]
-	if len(callees) == 0 {
+	if len(callees) == 0 && !f.a.never(c) {
 		f.cause("call of a function that nothing is known of", "", call.Pos())
 		return cost
 	}
@@ -313,8 +314,8 @@ func (f *function) callCost(call ssa.CallInstruction, skip func(*ssa.Function) b
 		inlined = f.a.esc.inlinedOnStack(pos.Filename, pos.Line, pos.Column)
 	}
 	for _, callee := range callees {
-		g := f.a.functions[callee]
-		if g == nil || skip(callee) {
+		g := callee
+		if skip(g) {
 			continue
 		}
 		f.causes.or(g.causes)
@@ -328,7 +329,7 @@ func (f *function) callCost(call ssa.CallInstruction, skip func(*ssa.Function) b
 }
 
 // deferEvents are the deferred calls, all of them: they run when the function ends.
-func (f *function) deferEvents(skip func(*ssa.Function) bool) []event {
+func (f *function) deferEvents(skip func(*function) bool) []event {
 	var out []event
 	for _, b := range f.fn.Blocks {
 		for _, in := range b.Instrs {
@@ -359,7 +360,7 @@ func (f *function) deferEvents(skip func(*ssa.Function) bool) []event {
 }
 
 // compute makes the cost from the costs of callees.
-func (f *function) compute(thin bool, skip func(*ssa.Function) bool) Cost {
+func (f *function) compute(thin bool, skip func(*function) bool) Cost {
 	if len(f.fn.Blocks) == 0 {
 		return Cost{}
 	}
@@ -380,8 +381,8 @@ func (f *function) inlinable() bool {
 }
 
 // calleesOf lists the callees of all calls, but of goroutines that are started.
-func (f *function) calleesOf() []*ssa.Function {
-	var out []*ssa.Function
+func (f *function) calleesOf() []*function {
+	var out []*function
 	for _, b := range f.fn.Blocks {
 		for _, in := range b.Instrs {
 			call, ok := in.(ssa.CallInstruction)

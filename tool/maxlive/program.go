@@ -10,13 +10,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 
-	"golang.org/x/tools/go/callgraph"
-	"golang.org/x/tools/go/callgraph/cha"
-	"golang.org/x/tools/go/callgraph/vta"
 	"golang.org/x/tools/go/packages"
 	"golang.org/x/tools/go/ssa"
 	"golang.org/x/tools/go/ssa/ssautil"
@@ -63,20 +59,27 @@ type Analysis struct {
 	problems []Problem
 
 	prog       *ssa.Program
-	graph      *callgraph.Graph
+	targets    *targets
 	packages   map[string]*types.Package
 	loaded     []*packages.Package
 	ampersands map[token.Pos]token.Pos
 	assembly   map[string]bool // functions in assembly, by their full name
 	noescape   map[token.Pos]bool
-	linknames  map[token.Pos]string // of functions that are another's
-	known      map[string]uint64    // sizes of types
+	linknames  map[token.Pos]string   // of functions that are another's
+	provided   map[string]*types.Func // functions that are another package's by linkname
+	pushed     map[token.Pos]bool     // where those are
+	whole      bool                   // the program has a main
+	asked      []*types.Package
+	called     map[string]bool   // functions that assembly calls or takes the address of
+	known      map[string]uint64 // sizes of types
 
 	mapHeader, mapTable uint64
 
-	files     map[*token.File]*ast.File
-	functions map[*ssa.Function]*function
-	causes    []*Cause
+	files        map[*token.File]*ast.File
+	functions    map[instanceKey]*function
+	instances    map[*ssa.Function]int
+	calledParams map[*ssa.Parameter]bool
+	causes       []*Cause
 }
 
 func (a *Analysis) position(pos token.Pos) token.Position { return a.fset.Position(pos) }
@@ -87,7 +90,7 @@ const loadMode = packages.NeedName | packages.NeedFiles | packages.NeedCompiledG
 // load reads the program and everything it imports, from source.
 func load(cfg *Config) (*Analysis, error) {
 	a := &Analysis{cfg: cfg, fset: token.NewFileSet(), notes: newAnnotations(), packages: map[string]*types.Package{},
-		assembly: map[string]bool{}, noescape: map[token.Pos]bool{}, linknames: map[token.Pos]string{}, known: map[string]uint64{}, functions: map[*ssa.Function]*function{}}
+		assembly: map[string]bool{}, noescape: map[token.Pos]bool{}, linknames: map[token.Pos]string{}, known: map[string]uint64{}, functions: map[instanceKey]*function{}, instances: map[*ssa.Function]int{}, calledParams: map[*ssa.Parameter]bool{}, called: map[string]bool{}, provided: map[string]*types.Func{}, pushed: map[token.Pos]bool{}}
 	var err error
 	if a.models, err = models(cfg.Models); err != nil {
 		return nil, err
@@ -124,11 +127,16 @@ func load(cfg *Config) (*Analysis, error) {
 		}
 		for _, f := range p.Syntax {
 			a.notes.read(a.fset, f)
-			a.readDirectives(f)
+			a.readDirectives(p, f)
 		}
 	})
 	if err != nil {
 		return nil, err
+	}
+	for _, p := range pkgs {
+		if p.PkgPath != "runtime" {
+			a.asked = append(a.asked, p.Types)
+		}
 	}
 	a.ampersands = ampersands(files)
 	a.prog, _ = ssautil.AllPackages(pkgs, ssa.InstantiateGenerics)
@@ -151,7 +159,7 @@ func goroot(cfg *Config) (string, error) {
 
 // readDirectives notes functions without a body that keep none of their arguments, and
 // those that are another's by linkname, which may stand anywhere in the file.
-func (a *Analysis) readDirectives(f *ast.File) {
+func (a *Analysis) readDirectives(p *packages.Package, f *ast.File) {
 	links := map[string]string{}
 	for _, group := range f.Comments {
 		for _, c := range group.List {
@@ -162,7 +170,15 @@ func (a *Analysis) readDirectives(f *ast.File) {
 	}
 	for _, d := range f.Decls {
 		fn, ok := d.(*ast.FuncDecl)
-		if !ok || fn.Body != nil {
+		if !ok {
+			continue
+		}
+		if fn.Body != nil {
+			if to := links[fn.Name.Name]; to != "" && fn.Recv == nil && to != p.PkgPath+"."+fn.Name.Name {
+				if obj, ok := p.TypesInfo.Defs[fn.Name].(*types.Func); ok {
+					a.provided[to], a.pushed[fn.Name.Pos()] = obj, true
+				}
+			}
 			continue
 		}
 		if to := links[fn.Name.Name]; to != "" && fn.Recv == nil {
@@ -181,6 +197,8 @@ func (a *Analysis) readDirectives(f *ast.File) {
 
 var textSymbol = regexp.MustCompile(`(?m)^TEXT\s+([\w∕·.]*)·(\w+)`)
 
+var symbolUse = regexp.MustCompile(`([\w∕.]*)·(\w+)(?:<\w+>)?\(SB\)`)
+
 // readAssembly notes the functions that a file of assembly has. Those allocate nothing.
 func (a *Analysis) readAssembly(path, name string) {
 	text, err := os.ReadFile(name)
@@ -192,14 +210,99 @@ func (a *Analysis) readAssembly(path, name string) {
 			a.assembly[path+"."+m[2]] = true
 		}
 	}
+	for _, m := range symbolUse.FindAllStringSubmatch(string(text), -1) {
+		if m[1] == "" {
+			m[1] = path
+		}
+		a.called[strings.ReplaceAll(m[1], "∕", "/")+"."+m[2]] = true
+	}
 }
 
-// callGraph finds who may call whom: twice, since the second look starts from less.
-func (a *Analysis) callGraph() {
-	all := ssautil.AllFunctions(a.prog)
-	first := vta.CallGraph(all, cha.CallGraph(a.prog))
-	a.graph = vta.CallGraph(all, first)
-	runtime.GC()
+// callGraph finds who may call whom.
+func (a *Analysis) callGraph(entries []Entry) {
+	t := newTargets(a.prog)
+	t.opaque, t.stands, t.special = a.external, a.stand, special
+	a.targets = t
+	for _, e := range entries {
+		t.reach(e.fn)
+	}
+	for _, fn := range a.roots() {
+		t.reach(fn)
+	}
+	t.solve()
+	for { // what the runtime is given it may call
+		n := len(t.reachable)
+		for _, it := range t.held(escapedKey{}) {
+			t.reach(it.fn)
+		}
+		if t.solve(); len(t.reachable) == n {
+			break
+		}
+	}
+}
+
+// roots are the functions that nothing in the program calls: main, what initialises
+// packages, what assembly calls, and what stands for functions of other packages. A
+// program without main has all functions of the packages that were asked for.
+func (a *Analysis) roots() []*ssa.Function {
+	var out []*ssa.Function
+	for _, p := range a.prog.AllPackages() {
+		if isRuntime(p.Pkg.Path()) {
+			continue
+		}
+		out = append(out, p.Func("init"))
+		if p.Pkg.Name() == "main" && p.Func("main") != nil {
+			out = append(out, p.Func("main"))
+			a.whole = true
+		}
+	}
+	for fn := range ssautil.AllFunctions(a.prog) {
+		if fn.Pkg == nil || isRuntime(pkgOf(fn)) || len(fn.Blocks) == 0 || isTemplate(fn) {
+			continue
+		}
+		if a.called[fn.String()] || fn.Object() != nil && a.pushed[fn.Object().Pos()] {
+			out = append(out, fn)
+		}
+	}
+	if !a.whole {
+		out = append(out, a.library()...)
+	}
+	return out
+}
+
+// library is all functions and methods of the packages that were asked for.
+func (a *Analysis) library() []*ssa.Function {
+	asked := map[*types.Package]bool{}
+	for _, p := range a.asked {
+		asked[p] = true
+	}
+	var out []*ssa.Function
+	for fn := range ssautil.AllFunctions(a.prog) {
+		if fn.Pkg != nil && asked[fn.Pkg.Pkg] && !isTemplate(fn) {
+			out = append(out, fn)
+		}
+	}
+	return out
+}
+
+// stand is the function that a function without a body is by linkname, or itself.
+func (a *Analysis) stand(fn *ssa.Function) *ssa.Function {
+	obj := fn.Object()
+	if len(fn.Blocks) > 0 || obj == nil || a.models[fn.String()] != nil {
+		return fn
+	}
+	name := a.linknames[obj.Pos()]
+	if to := a.provided[fn.String()]; to != nil {
+		if g := a.prog.FuncValue(to); g != nil {
+			return g
+		}
+	}
+	if i := strings.LastIndex(name, "."); i > 0 && !isRuntime(name[:i]) {
+		if p := a.prog.ImportedPackage(name[:i]); p != nil && p.Func(name[i+1:]) != nil {
+			return p.Func(name[i+1:])
+		}
+	}
+	return fn
 }
 
 // Entry is a function that a bound is asked for.
@@ -218,8 +321,8 @@ func (a *Analysis) entries() ([]Entry, error) {
 		}
 	}
 	if a.cfg.Entries != nil {
-		for fn := range a.graph.Nodes {
-			if fn != nil && fn.Synthetic == "" && fn.Parent() == nil && len(fn.TypeArgs()) == 0 && a.cfg.Entries.MatchString(fn.String()) {
+		for fn := range ssautil.AllFunctions(a.prog) {
+			if fn.Synthetic == "" && fn.Parent() == nil && len(fn.TypeArgs()) == 0 && a.cfg.Entries.MatchString(fn.String()) {
 				out = append(out, Entry{fn.String(), fn})
 			}
 		}

@@ -1,11 +1,9 @@
 package maxlive
 
-import "golang.org/x/tools/go/ssa"
-
 // circles lists the functions that the entry points reach in groups: those that call
 // each other in a circle are one group, and callees come before callers.
-func circles(roots []*ssa.Function, callees func(*ssa.Function) []*ssa.Function) [][]*ssa.Function {
-	t := tarjan{callees: callees, index: map[*ssa.Function]int{}, low: map[*ssa.Function]int{}, on: map[*ssa.Function]bool{}}
+func circles(roots []*function, callees func(*function) []*function) [][]*function {
+	t := tarjan{callees: callees, index: map[*function]int{}, low: map[*function]int{}, on: map[*function]bool{}}
 	for _, r := range roots {
 		if _, ok := t.index[r]; !ok {
 			t.visit(r)
@@ -16,20 +14,20 @@ func circles(roots []*ssa.Function, callees func(*ssa.Function) []*ssa.Function)
 
 // tarjan is Tarjan's algorithm with a stack of its own: call graphs are deep.
 type tarjan struct {
-	callees func(*ssa.Function) []*ssa.Function
-	index   map[*ssa.Function]int
-	low     map[*ssa.Function]int
-	on      map[*ssa.Function]bool
-	stack   []*ssa.Function
-	out     [][]*ssa.Function
+	callees func(*function) []*function
+	index   map[*function]int
+	low     map[*function]int
+	on      map[*function]bool
+	stack   []*function
+	out     [][]*function
 }
 
 type frame struct {
-	fn   *ssa.Function
-	next []*ssa.Function
+	fn   *function
+	next []*function
 }
 
-func (t *tarjan) open(fn *ssa.Function) frame {
+func (t *tarjan) open(fn *function) frame {
 	t.index[fn] = len(t.index)
 	t.low[fn] = t.index[fn]
 	t.stack = append(t.stack, fn)
@@ -37,7 +35,7 @@ func (t *tarjan) open(fn *ssa.Function) frame {
 	return frame{fn, t.callees(fn)}
 }
 
-func (t *tarjan) visit(root *ssa.Function) {
+func (t *tarjan) visit(root *function) {
 	frames := []frame{t.open(root)}
 	for len(frames) > 0 {
 		f := &frames[len(frames)-1]
@@ -63,11 +61,11 @@ func (t *tarjan) visit(root *ssa.Function) {
 	}
 }
 
-func (t *tarjan) close(fn *ssa.Function) {
+func (t *tarjan) close(fn *function) {
 	for i := len(t.stack) - 1; ; i-- {
 		t.on[t.stack[i]] = false
 		if t.stack[i] == fn {
-			group := append([]*ssa.Function(nil), t.stack[i:]...)
+			group := append([]*function(nil), t.stack[i:]...)
 			t.stack = t.stack[:i]
 			t.out = append(t.out, group)
 			return

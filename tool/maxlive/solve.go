@@ -33,15 +33,15 @@ func Run(cfg *Config) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.callGraph()
 	entries, err := a.entries()
 	if err != nil {
 		return nil, err
 	}
+	a.callGraph(entries)
 	groups := a.reach(entries)
 	reached := map[*ssa.Function]bool{}
-	for fn := range a.functions {
-		reached[fn] = true
+	for _, f := range a.functions {
+		reached[f.fn] = true
 	}
 	if err := a.compiled(reached); err != nil {
 		return nil, err
@@ -53,38 +53,19 @@ func Run(cfg *Config) (*Result, error) {
 }
 
 // reach makes a record of each function that the entry points reach.
-func (a *Analysis) reach(entries []Entry) [][]*ssa.Function {
-	var roots []*ssa.Function
+func (a *Analysis) reach(entries []Entry) [][]*function {
+	var roots []*function
 	for _, e := range entries {
-		roots = append(roots, e.fn)
+		roots = append(roots, a.instance(e.fn, nil))
 	}
-	return circles(roots, func(fn *ssa.Function) []*ssa.Function {
-		f := &function{a: a, fn: fn, calls: a.calls(fn)}
-		a.functions[fn] = f
-		if a.external(fn) {
+	return circles(roots, func(f *function) []*function {
+		if a.external(f.fn) {
 			return nil
 		}
+		f.calls = a.callsOf(f)
 		f.callees = f.calleesOf()
 		return f.callees
 	})
-}
-
-// calls are the callees of each call, in a fixed order.
-func (a *Analysis) calls(fn *ssa.Function) map[ssa.CallInstruction][]*ssa.Function {
-	out := map[ssa.CallInstruction][]*ssa.Function{}
-	n := a.graph.Nodes[fn]
-	if n == nil {
-		return out
-	}
-	for _, e := range n.Out {
-		if e.Site != nil && !isTemplate(e.Callee.Func) && !slices.Contains(out[e.Site], e.Callee.Func) {
-			out[e.Site] = append(out[e.Site], e.Callee.Func)
-		}
-	}
-	for _, list := range out {
-		slices.SortFunc(list, func(x, y *ssa.Function) int { return strings.Compare(x.String(), y.String()) })
-	}
-	return out
 }
 
 // isTemplate: a generic function is run only as what is made of it for some types.
@@ -112,25 +93,25 @@ func isRuntime(path string) bool {
 }
 
 // solve finds the costs of functions that call each other in a circle, or of one.
-func (a *Analysis) solve(group []*ssa.Function) {
-	if len(group) == 1 && a.external(group[0]) {
-		a.solveExternal(a.functions[group[0]])
+func (a *Analysis) solve(group []*function) {
+	if len(group) == 1 && a.external(group[0].fn) {
+		a.solveExternal(group[0])
 		return
 	}
 	for _, fn := range group {
-		a.functions[fn].prepare()
+		fn.prepare()
 	}
 	a.solveFlow(group)
-	if len(group) == 1 && !slices.Contains(a.functions[group[0]].callees, group[0]) {
-		f := a.functions[group[0]]
-		f.finish(func(*ssa.Function) bool { return false })
+	if len(group) == 1 && !slices.Contains(group[0].callees, group[0]) {
+		f := group[0]
+		f.finish(func(*function) bool { return false })
 		return
 	}
 	a.solveCircle(group)
 }
 
 // finish computes a function's costs and forgets what is only needed for that.
-func (f *function) finish(skip func(*ssa.Function) bool) {
+func (f *function) finish(skip func(*function) bool) {
 	f.a.recursionNote(f, false)
 	f.cost = f.compute(false, skip)
 	if f.inlinable() && !f.cost.Peak.zero() {
@@ -159,25 +140,18 @@ func (a *Analysis) solveExternal(f *function) {
 }
 
 // solveFlow finds the flow of a group: again, until nothing changes.
-func (a *Analysis) solveFlow(group []*ssa.Function) {
-	summary := func(fn *ssa.Function) *flowSummary {
-		if g := a.functions[fn]; g != nil {
-			return g.summary
-		}
-		return nil
-	}
+func (a *Analysis) solveFlow(group []*function) {
 	for changed := true; changed; {
 		changed = false
-		for _, fn := range group {
-			f := a.functions[fn]
-			f.flow = newFlow(fn)
-			f.flow.build(func(c ssa.CallInstruction) []*ssa.Function { return f.calls[c] }, summary)
+		for _, f := range group {
+			f.flow = newFlow(f.fn)
+			f.flow.build(func(c ssa.CallInstruction) []*function { return f.calls[c] })
 			s := f.flow.summarise()
 			if !s.equal(f.summary) {
 				f.summary, changed = s, true
 			}
 		}
-		changed = changed && len(group) > 1 || changed && slices.Contains(a.functions[group[0]].callees, group[0])
+		changed = changed && len(group) > 1 || changed && slices.Contains(group[0].callees, group[0])
 	}
 }
 
@@ -196,50 +170,50 @@ func (a *Analysis) recursionNote(f *function, use bool) (uint64, bool) {
 
 // solveCircle is for functions that call each other in a circle. A bound on how often
 // an annotated one is called in all, for one call from outside, must cut every circle.
-func (a *Analysis) solveCircle(group []*ssa.Function) {
-	in, done := map[*ssa.Function]bool{}, map[*ssa.Function]bool{}
-	times := map[*ssa.Function]uint64{}
+func (a *Analysis) solveCircle(group []*function) {
+	in, done := map[*function]bool{}, map[*function]bool{}
+	times := map[*function]uint64{}
 	for _, fn := range group {
 		in[fn] = true
-		if _, ok := a.recursionNote(a.functions[fn], false); ok {
+		if _, ok := a.recursionNote(fn, false); ok {
 			times[fn] = 0
 		}
 	}
 	order, uncut := a.cut(group, in, times)
-	skip := func(g *ssa.Function) bool { return in[g] && (!done[g] || hasKey(times, g)) }
+	skip := func(g *function) bool { return in[g] && (!done[g] || hasKey(times, g)) }
 	flat := true
 	for _, fn := range order {
-		f := a.functions[fn]
+		f := fn
 		f.cost = f.compute(false, skip)
 		flat = flat && f.cost.Peak.zero()
 		done[fn] = true
 	}
 	if !flat && uncut != nil {
-		f := a.functions[uncut]
-		f.cause("recursion without a bound", a.circle(group, in, uncut), uncut.Pos())
+		f := uncut
+		f.cause("recursion without a bound", a.circle(group, in, uncut), uncut.fn.Pos())
 	}
 	if !flat {
 		a.multiply(group, times)
 	}
 	var causes bitset
 	for _, fn := range group {
-		causes.or(a.functions[fn].causes)
+		causes.or(fn.causes)
 	}
 	for _, fn := range group {
-		f := a.functions[fn]
+		f := fn
 		f.causes = causes
 		f.flow, f.byBlock, f.loops, f.chains = nil, nil, nil, nil
 	}
 }
 
-func hasKey(m map[*ssa.Function]uint64, fn *ssa.Function) bool { _, ok := m[fn]; return ok }
+func hasKey(m map[*function]uint64, fn *function) bool { _, ok := m[fn]; return ok }
 
 // multiply charges each function of a circle with all calls of the annotated ones.
-func (a *Analysis) multiply(group []*ssa.Function, times map[*ssa.Function]uint64) {
+func (a *Analysis) multiply(group []*function, times map[*function]uint64) {
 	var all Cost
-	once := map[*ssa.Function]Cost{}
+	once := map[*function]Cost{}
 	for fn := range times {
-		f := a.functions[fn]
+		f := fn
 		n, _ := a.recursionNote(f, true)
 		l := f.cost.Lasting()
 		l = l.times(n)
@@ -249,7 +223,7 @@ func (a *Analysis) multiply(group []*ssa.Function, times map[*ssa.Function]uint6
 		once[fn] = f.cost
 	}
 	for _, fn := range group {
-		f := a.functions[fn]
+		f := fn
 		if _, ok := once[fn]; ok {
 			f.cost = all
 			continue
@@ -264,10 +238,10 @@ func (a *Analysis) multiply(group []*ssa.Function, times map[*ssa.Function]uint6
 
 // cut orders a group so that callees come first, as far as calls of annotated functions
 // do not count; uncut is a function on a circle that is left.
-func (a *Analysis) cut(group []*ssa.Function, in map[*ssa.Function]bool, times map[*ssa.Function]uint64) (order []*ssa.Function, uncut *ssa.Function) {
-	sub := circles(group, func(fn *ssa.Function) []*ssa.Function {
-		var out []*ssa.Function
-		for _, g := range a.functions[fn].callees {
+func (a *Analysis) cut(group []*function, in map[*function]bool, times map[*function]uint64) (order []*function, uncut *function) {
+	sub := circles(group, func(fn *function) []*function {
+		var out []*function
+		for _, g := range fn.callees {
 			if in[g] && !hasKey(times, g) {
 				out = append(out, g)
 			}
@@ -275,7 +249,7 @@ func (a *Analysis) cut(group []*ssa.Function, in map[*ssa.Function]bool, times m
 		return out
 	})
 	for _, s := range sub {
-		self := !hasKey(times, s[0]) && slices.Contains(a.functions[s[0]].callees, s[0])
+		self := !hasKey(times, s[0]) && slices.Contains(s[0].callees, s[0])
 		if len(s) > 1 || self {
 			uncut = s[0]
 		}
@@ -285,28 +259,25 @@ func (a *Analysis) cut(group []*ssa.Function, in map[*ssa.Function]bool, times m
 }
 
 // circle writes a shortest way from a function back to itself.
-func (a *Analysis) circle(group []*ssa.Function, in map[*ssa.Function]bool, fn *ssa.Function) string {
-	path := a.path(fn, fn, func(g *ssa.Function) bool { return in[g] })
+func (a *Analysis) circle(group []*function, in map[*function]bool, fn *function) string {
+	path := a.path(fn, fn, func(g *function) bool { return in[g] })
 	return fmt.Sprintf("%d functions; %s", len(group), path)
 }
 
 // path is the shortest call path from one function to another, by names.
-func (a *Analysis) path(from, to *ssa.Function, through func(*ssa.Function) bool) string {
+func (a *Analysis) path(from, to *function, through func(*function) bool) string {
 	return names(a.search(from, to, through), from, to)
 }
 
 // search finds all functions that one reaches, each with who calls it on a shortest
 // path; it ends at to.
-func (a *Analysis) search(from, to *ssa.Function, through func(*ssa.Function) bool) map[*ssa.Function]*ssa.Function {
-	prev := map[*ssa.Function]*ssa.Function{}
-	todo := []*ssa.Function{from}
+func (a *Analysis) search(from, to *function, through func(*function) bool) map[*function]*function {
+	prev := map[*function]*function{}
+	todo := []*function{from}
 	for len(todo) > 0 {
 		f := todo[0]
 		todo = todo[1:]
-		if a.functions[f] == nil {
-			continue
-		}
-		for _, g := range a.functions[f].callees {
+		for _, g := range f.callees {
 			if _, seen := prev[g]; seen || !through(g) {
 				continue
 			}
@@ -320,10 +291,10 @@ func (a *Analysis) search(from, to *ssa.Function, through func(*ssa.Function) bo
 	return prev
 }
 
-func names(prev map[*ssa.Function]*ssa.Function, from, to *ssa.Function) string {
-	list := []string{to.String()}
+func names(prev map[*function]*function, from, to *function) string {
+	list := []string{to.fn.String()}
 	for f, ok := prev[to]; ok; f, ok = prev[f] {
-		list = append(list, f.String())
+		list = append(list, f.fn.String())
 		if f == from {
 			break
 		}
@@ -339,13 +310,13 @@ func names(prev map[*ssa.Function]*ssa.Function, from, to *ssa.Function) string 
 func (a *Analysis) result(entries []Entry) *Result {
 	r := &Result{Functions: len(a.functions), sizes: a.classes.sizes, Problems: append(a.problems, a.notes.errors...)}
 	files := map[string]bool{}
-	for fn := range a.functions {
-		if fn.Pos().IsValid() {
-			files[a.position(fn.Pos()).Filename] = true
+	for _, f := range a.functions {
+		if f.fn.Pos().IsValid() {
+			files[a.position(f.fn.Pos()).Filename] = true
 		}
 	}
 	for _, e := range entries {
-		f := a.functions[e.fn]
+		f := a.instance(e.fn, nil)
 		b := Bound{Name: e.Name, Func: e.fn.String(), Cost: f.cost}
 		for _, i := range f.causes.list() {
 			b.Causes = append(b.Causes, a.causes[i])
@@ -360,8 +331,8 @@ func (a *Analysis) result(entries []Entry) *Result {
 	}
 	slices.SortFunc(r.Problems, func(x, y Problem) int { return strings.Compare(x.String(), y.String()) })
 	for i := range r.Bounds {
-		from := entries[i].fn
-		prev := a.search(from, nil, func(*ssa.Function) bool { return true })
+		from := a.instance(entries[i].fn, nil)
+		prev := a.search(from, nil, func(*function) bool { return true })
 		for _, c := range r.Bounds[i].Causes {
 			r.Bounds[i].Paths = append(r.Bounds[i].Paths, names(prev, from, c.fn))
 		}
