@@ -56,6 +56,7 @@ for "go build"; none is ./... . See docs/maxlive.md.`,
 	f := cmd.Flags()
 	f.StringVar(&entries, "entries", "", "bound the functions whose full name matches this `regexp`")
 	f.StringVar(&c.Table, "table", "", "bound the functions in composite literals of this struct `type`: import/path.Type")
+	f.BoolVar(&c.Started, "started", false, "bound also what go statements start and what the runtime is given to call")
 	f.StringVar(&format, "format", "text", "write `text`, json, go or summary")
 	f.StringVar(&pkg, "package", "reserve", "the `name` of the package that --format go writes")
 	f.StringVar(&c.Models, "models", "", "take the costs of functions that are not looked into from this `file`")

@@ -33,7 +33,7 @@ func vet(pass *analysis.Pass) (any, error) {
 				if a.kind == "loop" && !loops[lines.line] {
 					pass.Reportf(at(a.pos), "there is no loop on the line that this annotation is for")
 				}
-				if a.kind == "recursion" && !funcs[lines.line] {
+				if (a.kind == "recursion" || a.kind == "point") && !funcs[lines.line] {
 					pass.Reportf(at(a.pos), "there is no function on the line that this annotation is for")
 				}
 			}

@@ -298,6 +298,23 @@ func (t *targets) link(in ssa.CallInstruction, fn *ssa.Function, recv int32) {
 	if t.special(t, in, fn) {
 		return
 	}
+	t.bindCall(in, fn, recv)
+}
+
+// mention adds a callee that is called with other arguments than those of the call.
+func (t *targets) mention(in ssa.CallInstruction, fn *ssa.Function, recv int32) {
+	if t.calls[in] == nil {
+		t.calls[in] = map[*ssa.Function]bool{}
+	}
+	t.calls[in][fn] = true
+	t.reach(fn)
+	if len(fn.Params) > 0 {
+		t.flows(t.typeList[recv], t.inside(t.typeList[recv]), t.value(fn.Params[0]))
+	}
+}
+
+// bindCall takes the arguments of a call to a callee and the results back.
+func (t *targets) bindCall(in ssa.CallInstruction, fn *ssa.Function, recv int32) {
 	if t.opaque(fn) {
 		t.hidden(in, fn)
 		return

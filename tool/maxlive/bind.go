@@ -52,6 +52,10 @@ const (
 // instance is the record of a function with a binding. One with too many has one record
 // for all that are left.
 func (a *Analysis) instance(fn *ssa.Function, b *binding) *function {
+	point := a.isPoint(fn)
+	if point {
+		b = nil
+	}
 	k := instanceKey{fn: fn}
 	if b != nil {
 		k.binding = b.name
@@ -61,7 +65,7 @@ func (a *Analysis) instance(fn *ssa.Function, b *binding) *function {
 		return a.instance(fn, nil)
 	}
 	if f == nil {
-		f = &function{a: a, fn: fn, bind: b}
+		f = &function{a: a, fn: fn, bind: b, point: point}
 		a.functions[k] = f
 		a.instances[fn]++
 	}
@@ -73,7 +77,7 @@ func (a *Analysis) callsOf(f *function) map[ssa.CallInstruction][]*function {
 	out := map[ssa.CallInstruction][]*function{}
 	for _, b := range f.fn.Blocks {
 		for _, in := range b.Instrs {
-			if call, ok := in.(ssa.CallInstruction); ok {
+			if call, ok := in.(ssa.CallInstruction); ok && !f.doomed[b] {
 				if list := a.callees(f, call); len(list) > 0 {
 					out[call] = list
 				}
@@ -114,7 +118,12 @@ func (a *Analysis) callees(f *function, call ssa.CallInstruction) []*function {
 			env = known[0].env
 		}
 		for fn := range a.targets.calls[call] {
-			add(fn, env)
+			switch callee := c.StaticCallee(); {
+			case callee == nil || fn == callee || callee != nil && !a.mentions(callee):
+				add(fn, env)
+			default:
+				out = append(out, a.instance(fn, a.given(f, call, callee, fn)))
+			}
 		}
 	}
 	slices.SortFunc(out, func(x, y *function) int {
@@ -132,7 +141,7 @@ func (f *function) binding() string {
 
 // bindingOf is what a call tells of its callee's parameters.
 func (a *Analysis) bindingOf(f *function, call ssa.CallInstruction, fn *ssa.Function, env *binding) *binding {
-	if a.external(fn) {
+	if a.external(fn) || a.isPoint(fn) {
 		return nil
 	}
 	b := &binding{}
@@ -382,4 +391,30 @@ func writes(c *ssa.MakeClosure, v ssa.Value) bool {
 // never says that a call is never made: nothing is ever assigned to what it calls.
 func (a *Analysis) never(c *ssa.CallCommon) bool {
 	return a.whole && c.StaticCallee() == nil && len(a.targets.held(c.Value)) == 0
+}
+
+// mentions says whether a function calls methods of its arguments out of sight.
+func (a *Analysis) mentions(fn *ssa.Function) bool {
+	return isCopy(fn) || isFormat(fn) || strings.HasPrefix(nameOf(fn), "errors.")
+}
+
+// given is what a method is given by a function that copies: the other side, without
+// the readers that only count.
+func (a *Analysis) given(f *function, call ssa.CallInstruction, copier, fn *ssa.Function) *binding {
+	if !isCopy(copier) || len(fn.Params) < 2 || !dynamic(fn.Params[1].Type()) {
+		return nil
+	}
+	other := call.Common().Args[0]
+	if fn.Name() == "ReadFrom" {
+		other = call.Common().Args[1]
+	}
+	list, ok := a.resolve(f, other, 0)
+	if !ok {
+		list, ok = a.heldBy(other, fn.Params[1])
+	}
+	if !ok || len(list) > mostBound {
+		return nil
+	}
+	b := &binding{params: map[int][]*bound{1: list}}
+	return b.named(a)
 }

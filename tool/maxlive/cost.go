@@ -39,6 +39,14 @@ func (c *Cost) max(d *Cost) {
 	c.ParamSet |= d.ParamSet
 }
 
+func (c *Cost) add(d *Cost) {
+	c.Heap.add(&d.Heap)
+	c.Param.add(&d.Param)
+	c.Ret.add(&d.Ret)
+	c.Peak.add(&d.Peak)
+	c.ParamSet |= d.ParamSet
+}
+
 // Where an object is after the function.
 const (
 	dead = iota // nowhere

@@ -354,7 +354,7 @@ func (f *flow) call(call ssa.CallInstruction, callees []*function) {
 		}
 	}
 	for _, callee := range callees {
-		f.apply(callee.summary, c, args, result)
+		f.apply(callee.seen(), c, args, result)
 	}
 }
 

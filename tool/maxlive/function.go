@@ -19,6 +19,7 @@ type function struct {
 	chains  map[ssa.Value]bool
 	flow    *flow
 	bind    *binding
+	point   bool // of reservation: callers do not count it
 	calls   map[ssa.CallInstruction][]*function
 	callees []*function
 
@@ -88,10 +89,6 @@ func (f *function) cause(kind, detail string, pos token.Pos) {
 func (f *function) prepare() {
 	var wild *ssa.BasicBlock
 	f.byBlock, f.loops, wild = loops(f.fn)
-	f.doomed = map[*ssa.BasicBlock]bool{}
-	if !f.a.cfg.Panics {
-		f.doomed = doomed(f.fn)
-	}
 	f.chains = map[ssa.Value]bool{}
 	if wild != nil {
 		pos := f.fn.Pos()
@@ -308,6 +305,7 @@ func (f *function) callCost(call ssa.CallInstruction, skip func(*function) bool)
 		f.cause("call of a function that nothing is known of", "", call.Pos())
 		return cost
 	}
+	var own Cost
 	inlined := false
 	if c.StaticCallee() != nil && f.fn.Synthetic == "" {
 		pos := f.a.position(call.Pos())
@@ -315,16 +313,30 @@ func (f *function) callCost(call ssa.CallInstruction, skip func(*function) bool)
 	}
 	for _, callee := range callees {
 		g := callee
-		if skip(g) {
+		if skip(g) || g.point {
 			continue
 		}
 		f.causes.or(g.causes)
-		if inlined && g.thin != nil {
-			cost.max(g.thin)
-		} else {
-			cost.max(&g.cost)
+		if isFormat(g.fn) {
+			format := f.formatCost(call, g.fn)
+			own.add(&format)
+			continue
 		}
+		one := g.cost
+		if inlined && g.thin != nil {
+			one = *g.thin
+		}
+		if f.a.once[g.fn] { // what it returns is kept for the next call
+			one.Heap.add(&one.Ret)
+		}
+		cost.max(&one)
 	}
+	if !own.Peak.zero() {
+		cost.Heap = cost.Heap.times(uint64(len(c.Args)) + 8) // a method for each argument
+		cost.Peak.add(&cost.Heap)
+		cost.Ret, cost.Param, cost.ParamSet = Vector{}, Vector{}, 0
+	}
+	cost.add(&own)
 	return cost
 }
 
@@ -386,14 +398,14 @@ func (f *function) calleesOf() []*function {
 	for _, b := range f.fn.Blocks {
 		for _, in := range b.Instrs {
 			call, ok := in.(ssa.CallInstruction)
-			if !ok {
+			if !ok || f.doomed[b] {
 				continue
 			}
 			if _, isGo := in.(*ssa.Go); isGo {
 				continue
 			}
 			for _, g := range f.calls[call] {
-				if !slices.Contains(out, g) {
+				if !g.point && !slices.Contains(out, g) {
 					out = append(out, g)
 				}
 			}

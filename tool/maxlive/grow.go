@@ -28,7 +28,7 @@ func (f *function) chainOf(in *ssa.Call) *chain {
 			continue
 		}
 		c.values[v] = true
-		todo = append(todo, c.next(v)...)
+		todo = append(todo, c.next(f, v)...)
 		switch v := v.(type) {
 		case *ssa.Const:
 		case *ssa.MakeSlice:
@@ -44,13 +44,14 @@ func (f *function) chainOf(in *ssa.Call) *chain {
 				c.outside(l)
 			}
 		case *ssa.Call:
-			if b, ok := v.Call.Value.(*ssa.Builtin); !ok || b.Name() != "append" {
+			to, _, ok := f.extends(v)
+			if !ok {
 				c.local = false
 				continue
 			}
 			c.appends = append(c.appends, v)
 			c.outside(f.byBlock[v.Block()])
-			todo = append(todo, v.Call.Args[0])
+			todo = append(todo, to)
 		case *ssa.Slice:
 			n, ok := lenUpper(v, 0)
 			if _, fromArray := v.X.(*ssa.Alloc); fromArray && ok {
@@ -69,7 +70,7 @@ func (f *function) chainOf(in *ssa.Call) *chain {
 
 // next are the values that hold the slice after v. A slice that is appended to in two
 // places grows twice, and is not one chain.
-func (c *chain) next(v ssa.Value) []ssa.Value {
+func (c *chain) next(f *function, v ssa.Value) []ssa.Value {
 	if _, isConst := v.(*ssa.Const); isConst || v.Referrers() == nil {
 		return nil
 	}
@@ -80,7 +81,7 @@ func (c *chain) next(v ssa.Value) []ssa.Value {
 		case *ssa.Phi:
 			out = append(out, r)
 		case *ssa.Call:
-			if b, ok := r.Call.Value.(*ssa.Builtin); ok && b.Name() == "append" && r.Call.Args[0] == v {
+			if to, _, ok := f.extends(r); ok && to == v {
 				out = append(out, r)
 				grown++
 			}
@@ -154,7 +155,7 @@ func (c *chain) key() ssa.Value {
 func (f *function) chainLength(c *chain) (n uint64, one, ok bool) {
 	n, one = c.start, c.start == 0
 	for _, a := range c.appends {
-		more, ok := lenUpper(a.Call.Args[1], 0)
+		_, more, ok := f.extends(a)
 		if !ok || more < 0 {
 			return 0, false, false
 		}

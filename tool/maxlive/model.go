@@ -16,6 +16,8 @@ type model struct {
 	lasting, transient uint64 // bytes, of one object
 	sudogs             uint64 // records of goroutines that wait
 	keeps              bool   // it may keep its arguments
+	appends            int64  // bytes that it appends to the first slice that it is given
+	grows              bool
 	reason             string
 	used               bool
 }
@@ -24,6 +26,29 @@ type model struct {
 // is not listed and has no body in Go or assembly has no bound.
 const builtinModels = `
 runtime.KeepAlive 0 0
+strconv.AppendInt 0 0 appends=65
+strconv.AppendUint 0 0 appends=65
+strconv.AppendBool 0 0 appends=5
+strconv.FormatInt 65 0
+strconv.FormatUint 65 0
+strconv.Itoa 24 0
+(encoding/binary.littleEndian).AppendUint16 0 0 appends=2
+(encoding/binary.littleEndian).AppendUint32 0 0 appends=4
+(encoding/binary.littleEndian).AppendUint64 0 0 appends=8
+(encoding/binary.bigEndian).AppendUint16 0 0 appends=2
+(encoding/binary.bigEndian).AppendUint32 0 0 appends=4
+(encoding/binary.bigEndian).AppendUint64 0 0 appends=8
+(*sync.Pool).Get 0 0
+sync.OnceFunc 512 0 keeps
+sync.OnceValue 512 0 keeps
+sync.OnceValues 512 0 keeps
+io.Copy 0 32768
+io.CopyN 32 32768
+io.CopyBuffer 0 32768
+(*sync.Pool).Put 4480 0 keeps
+errors.Is 0 0
+errors.As 0 0
+errors.Unwrap 0 0
 runtime.Gosched 0 0
 runtime.GC 0 0
 runtime.Callers 0 0
@@ -133,6 +158,7 @@ func readModels(text string, into map[string]*model, reasons bool) error {
 		bad := len(words) < 3 || reasons && m.reason == ""
 		for i, w := range words[1:] {
 			value, isSudogs := strings.CutPrefix(w, "sudogs=")
+			value, isAppends := strings.CutPrefix(value, "appends=")
 			v, err := strconv.ParseUint(value, 0, 40)
 			switch {
 			case w == "keeps" && i >= 2:
@@ -145,6 +171,8 @@ func readModels(text string, into map[string]*model, reasons bool) error {
 				m.transient = v
 			case isSudogs:
 				m.sudogs = v
+			case isAppends:
+				m.appends, m.grows = int64(v), true
 			default:
 				bad = true
 			}
@@ -181,7 +209,7 @@ func models(name string) (map[string]*model, error) {
 
 // modelOf is the model of a function, or of the one of the runtime that it stands for.
 func (a *Analysis) modelOf(fn *ssa.Function) *model {
-	if m := a.models[fn.String()]; m != nil {
+	if m := a.models[nameOf(fn)]; m != nil {
 		return m
 	}
 	if obj := fn.Object(); obj != nil && len(fn.Blocks) == 0 {
@@ -207,7 +235,61 @@ func (m *model) summary(fn *ssa.Function) *flowSummary {
 	if m.keeps {
 		return opaque(fn)
 	}
+	if m.grows {
+		s := fresh(fn)
+		if i := slicePlace(fn); i >= 0 {
+			s.direct[i], s.shared[i] = resultBit, resultBit
+		}
+		return s
+	}
 	return borrowing(fn)
+}
+
+// slicePlace is the first parameter that is a slice, or -1.
+func slicePlace(fn *ssa.Function) int {
+	for i, p := range fn.Params {
+		if isSlice(p.Type()) {
+			return i
+		}
+	}
+	return -1
+}
+
+// extends says whether a call appends to a slice that it is given: which, and how much.
+func (f *function) extends(call *ssa.Call) (to ssa.Value, more int64, ok bool) {
+	if b, isBuiltin := call.Call.Value.(*ssa.Builtin); isBuiltin {
+		if b.Name() != "append" {
+			return nil, 0, false
+		}
+		more, ok := lenUpper(call.Call.Args[1], 0)
+		if !ok {
+			more = -1
+		}
+		return call.Call.Args[0], more, true
+	}
+	fn := call.Call.StaticCallee()
+	if fn == nil || !isSlice(call.Type()) {
+		return nil, 0, false
+	}
+	m := f.a.modelOf(fn)
+	if m == nil || !m.grows {
+		return nil, 0, false
+	}
+	i := slicePlace(fn)
+	if i < 0 || i >= len(call.Call.Args) {
+		return nil, 0, false
+	}
+	more = m.appends
+	for _, a := range call.Call.Args[i+1:] { // what it is given comes on top
+		if isString(a.Type()) || isSlice(a.Type()) {
+			n, known := lenUpper(a, 0)
+			if !known {
+				return call.Call.Args[i], -1, true
+			}
+			more += n
+		}
+	}
+	return call.Call.Args[i], more, true
 }
 
 // sudogs is what a goroutine needs to wait at a channel operation: a record for each

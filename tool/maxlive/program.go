@@ -28,6 +28,7 @@ type Config struct {
 
 	Entries *regexp.Regexp // functions by their full name
 	Table   string         // or: the functions in composite literals of this struct type
+	Started bool           // also the functions that go statements start and that the runtime is given to call
 
 	Models string // a file of models; none if empty
 	Stack  uint64 // of a goroutine that is started, in bytes
@@ -78,6 +79,8 @@ type Analysis struct {
 	files        map[*token.File]*ast.File
 	functions    map[instanceKey]*function
 	instances    map[*ssa.Function]int
+	once         map[*ssa.Function]bool // what is given to sync.OnceValue and the like
+	points       map[*ssa.Function]bool
 	calledParams map[*ssa.Parameter]bool
 	causes       []*Cause
 }
@@ -90,7 +93,7 @@ const loadMode = packages.NeedName | packages.NeedFiles | packages.NeedCompiledG
 // load reads the program and everything it imports, from source.
 func load(cfg *Config) (*Analysis, error) {
 	a := &Analysis{cfg: cfg, fset: token.NewFileSet(), notes: newAnnotations(), packages: map[string]*types.Package{},
-		assembly: map[string]bool{}, noescape: map[token.Pos]bool{}, linknames: map[token.Pos]string{}, known: map[string]uint64{}, functions: map[instanceKey]*function{}, instances: map[*ssa.Function]int{}, calledParams: map[*ssa.Parameter]bool{}, called: map[string]bool{}, provided: map[string]*types.Func{}, pushed: map[token.Pos]bool{}}
+		assembly: map[string]bool{}, noescape: map[token.Pos]bool{}, linknames: map[token.Pos]string{}, known: map[string]uint64{}, functions: map[instanceKey]*function{}, instances: map[*ssa.Function]int{}, calledParams: map[*ssa.Parameter]bool{}, points: map[*ssa.Function]bool{}, once: map[*ssa.Function]bool{}, called: map[string]bool{}, provided: map[string]*types.Func{}, pushed: map[token.Pos]bool{}}
 	var err error
 	if a.models, err = models(cfg.Models); err != nil {
 		return nil, err
@@ -230,6 +233,13 @@ func (a *Analysis) callGraph(entries []Entry) {
 		t.reach(fn)
 	}
 	t.solve()
+	for fn := range t.reachable {
+		if isOnce(fn) {
+			for _, it := range t.held(fn.Params[0]) {
+				a.once[it.fn] = true
+			}
+		}
+	}
 	for { // what the runtime is given it may call
 		n := len(t.reachable)
 		for _, it := range t.held(escapedKey{}) {
@@ -307,8 +317,9 @@ func (a *Analysis) stand(fn *ssa.Function) *ssa.Function {
 
 // Entry is a function that a bound is asked for.
 type Entry struct {
-	Name string
-	fn   *ssa.Function
+	Name  string
+	fn    *ssa.Function
+	point bool
 }
 
 // entries finds the entry points.
@@ -323,7 +334,7 @@ func (a *Analysis) entries() ([]Entry, error) {
 	if a.cfg.Entries != nil {
 		for fn := range ssautil.AllFunctions(a.prog) {
 			if fn.Synthetic == "" && fn.Parent() == nil && len(fn.TypeArgs()) == 0 && a.cfg.Entries.MatchString(fn.String()) {
-				out = append(out, Entry{fn.String(), fn})
+				out = append(out, Entry{Name: fn.String(), fn: fn})
 			}
 		}
 	}

@@ -33,7 +33,14 @@ func (r *Result) Text(w io.Writer) error {
 			continue
 		}
 		l, t := b.Cost.Lasting(), b.Cost.Transient()
-		p.f("%-40s %12d %12d %12d\n", b.Name, b.Cost.Peak.Total(), t.Total(), l.Total())
+		more := ""
+		if n := len(b.Points); n > 0 {
+			more = fmt.Sprintf(" and %d points", n)
+		}
+		if b.Point {
+			more = " at each pass" + more
+		}
+		p.f("%-40s %12d %12d %12d%s\n", b.Name, b.Cost.Peak.Total(), t.Total(), l.Total(), more)
 	}
 	for _, c := range r.causes() {
 		p.f("%v: error: %s\n\t%d entry points, as %s\n", c.cause.Pos, c.cause.Text, c.entries, c.path)

@@ -76,7 +76,7 @@ func (f *function) site(s *site) bool {
 		}
 		s.size = f.a.sudogs(in)
 	case *ssa.Call:
-		if b, ok := in.Call.Value.(*ssa.Builtin); ok && b.Name() == "append" {
+		if _, _, ok := f.extends(in); ok {
 			return f.appended(s, in)
 		}
 		return false

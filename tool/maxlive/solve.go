@@ -17,6 +17,24 @@ type Bound struct {
 	Cost   Cost
 	Causes []*Cause // why there is no bound; none: the cost is one
 	Paths  []string // how each cause is reached
+
+	// Point says that it is a point of reservation and not an entry point that was asked
+	// for. Points are those that the call reaches, also by way of others, by name.
+	Point  bool
+	Points []string
+}
+
+// Whole says that the function has a bound and that all points that it reaches have.
+func (r *Result) Whole(b *Bound) bool {
+	if len(b.Causes) > 0 {
+		return false
+	}
+	for _, p := range b.Points {
+		if i := slices.IndexFunc(r.Bounds, func(x Bound) bool { return x.Point && x.Name == p }); i < 0 || len(r.Bounds[i].Causes) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // Result is that of a run.
@@ -38,7 +56,11 @@ func Run(cfg *Config) (*Result, error) {
 		return nil, err
 	}
 	a.callGraph(entries)
+	if cfg.Started {
+		entries = append(entries, a.started(entries)...)
+	}
 	groups := a.reach(entries)
+	entries = a.withPoints(entries)
 	reached := map[*ssa.Function]bool{}
 	for _, f := range a.functions {
 		reached[f.fn] = true
@@ -49,6 +71,7 @@ func Run(cfg *Config) (*Result, error) {
 	for _, group := range groups {
 		a.solve(group)
 	}
+	a.pointNotes(entries)
 	return a.result(entries), nil
 }
 
@@ -58,9 +81,15 @@ func (a *Analysis) reach(entries []Entry) [][]*function {
 	for _, e := range entries {
 		roots = append(roots, a.instance(e.fn, nil))
 	}
+	for _, fn := range a.pointFunctions() {
+		roots = append(roots, a.instance(fn, nil))
+	}
 	return circles(roots, func(f *function) []*function {
 		if a.external(f.fn) {
 			return nil
+		}
+		if !a.cfg.Panics {
+			f.doomed = doomed(f.fn)
 		}
 		f.calls = a.callsOf(f)
 		f.callees = f.calleesOf()
@@ -80,7 +109,7 @@ func isTemplate(fn *ssa.Function) bool {
 
 // external says that a function is known by a model only, or not at all.
 func (a *Analysis) external(fn *ssa.Function) bool {
-	return a.modelOf(fn) != nil || len(fn.Blocks) == 0 || isRuntime(pkgOf(fn))
+	return a.modelOf(fn) != nil || isFormat(fn) || len(fn.Blocks) == 0 || isRuntime(pkgOf(fn))
 }
 
 // isRuntime: what the runtime does is modelled, but for its packages of plain functions.
@@ -127,6 +156,10 @@ func (a *Analysis) solveExternal(f *function) {
 	if m := a.modelOf(f.fn); m != nil {
 		m.used = true
 		f.cost, f.summary = m.cost(a), m.summary(f.fn)
+		return
+	}
+	if isFormat(f.fn) {
+		f.summary = formatSummary(f.fn) // what it costs depends on the call
 		return
 	}
 	f.summary = opaque(f.fn)
@@ -317,7 +350,7 @@ func (a *Analysis) result(entries []Entry) *Result {
 	}
 	for _, e := range entries {
 		f := a.instance(e.fn, nil)
-		b := Bound{Name: e.Name, Func: e.fn.String(), Cost: f.cost}
+		b := Bound{Name: e.Name, Func: e.fn.String(), Cost: f.cost, Point: e.point, Points: a.pointsFrom(f)}
 		for _, i := range f.causes.list() {
 			b.Causes = append(b.Causes, a.causes[i])
 		}
@@ -331,6 +364,9 @@ func (a *Analysis) result(entries []Entry) *Result {
 	}
 	slices.SortFunc(r.Problems, func(x, y Problem) int { return strings.Compare(x.String(), y.String()) })
 	for i := range r.Bounds {
+		if len(r.Bounds[i].Causes) == 0 {
+			continue
+		}
 		from := a.instance(entries[i].fn, nil)
 		prev := a.search(from, nil, func(*function) bool { return true })
 		for _, c := range r.Bounds[i].Causes {

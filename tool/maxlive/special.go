@@ -19,9 +19,16 @@ func special(t *targets, in ssa.CallInstruction, fn *ssa.Function) bool {
 	case name == "(*sync.Pool).Put":
 		a := in.Common().Args[1]
 		t.flows(a.Type(), t.value(a), t.at(pooledKey{}))
-	case strings.HasPrefix(name, "sync.Once"):
+	case isOnce(fn):
 		// What it returns calls what it is given.
+		t.flows(fn.Params[0].Type(), t.value(in.Common().Args[0]), t.value(fn.Params[0]))
 		t.results(in, func(_ int, typ types.Type, to cell) { t.flows(typ, t.value(in.Common().Args[0]), to) })
+	case isCopy(fn):
+		dst, src := t.value(in.Common().Args[0]), t.value(in.Common().Args[1])
+		if dst != 0 && src != 0 {
+			t.watchBy(dst, watcher{in: in, names: []string{"Write", "ReadFrom"}, other: src})
+			t.watchBy(src, watcher{in: in, names: []string{"Read", "WriteTo"}, other: dst})
+		}
 	case isFormat(fn):
 		t.format(in, fn)
 	case name == "errors.Is" || name == "errors.As" || name == "errors.Unwrap":
@@ -110,6 +117,24 @@ func (t *targets) poolNew(v *ssa.FieldAddr) bool {
 	return true
 }
 
+// isOnce says whether a function is one that returns a function that runs its argument once.
+func isOnce(fn *ssa.Function) bool {
+	switch nameOf(fn) {
+	case "sync.OnceFunc", "sync.OnceValue", "sync.OnceValues":
+		return true
+	}
+	return false
+}
+
+// isCopy says whether a function is one of io's that copy from a reader to a writer.
+func isCopy(fn *ssa.Function) bool {
+	switch nameOf(fn) {
+	case "io.Copy", "io.CopyN", "io.CopyBuffer":
+		return true
+	}
+	return false
+}
+
 // isFormat says whether a function is one of package fmt that writes its arguments.
 func isFormat(fn *ssa.Function) bool {
 	if fn.Pkg == nil || fn.Pkg.Pkg.Path() != "fmt" || fn.Signature.Recv() != nil || !fn.Signature.Variadic() {
@@ -128,8 +153,14 @@ var formatMethods = []string{"Format", "GoString", "Error", "String"}
 // format is a call of such a function: of the methods of its arguments.
 func (t *targets) format(in ssa.CallInstruction, fn *ssa.Function) {
 	args := in.Common().Args
+	list, ok := variadic(args[len(args)-1])
+	for _, v := range list {
+		t.watchMethods(t.value(v), in, formatMethods, true)
+	}
 	if c := t.load(args[len(args)-1]); c != 0 {
-		t.watchMethods(c, in, formatMethods, true)
+		if !ok {
+			t.watchMethods(c, in, formatMethods, true)
+		}
 		if fn.Name() == "Errorf" {
 			t.wrapped(in, c)
 		}
@@ -177,11 +208,12 @@ type watcher struct {
 	in    ssa.CallInstruction
 	names []string
 	deep  bool // of what is in fields as well
+	other cell // what the method is given
 }
 
 func (t *targets) watchMethods(c cell, in ssa.CallInstruction, names []string, deep bool) {
 	if c != 0 {
-		t.watchBy(c, watcher{in, names, deep})
+		t.watchBy(c, watcher{in: in, names: names, deep: deep})
 	}
 }
 
@@ -200,8 +232,11 @@ func (t *targets) named(w watcher, typ int32) {
 	for _, name := range w.names {
 		if sel := t.prog.MethodSets.MethodSet(T).Lookup(nil, name); sel != nil {
 			if m := t.prog.MethodValue(sel); m != nil {
-				t.link(w.in, m, typ)
+				t.mention(w.in, m, typ)
 				found = true
+				if w.other != 0 && len(m.Params) > 1 && dynamic(m.Params[1].Type()) {
+					t.edge(w.other, flowEdge{to: t.value(m.Params[1])})
+				}
 				if name == "Unwrap" && m.Signature.Results().Len() == 1 && dynamic(m.Signature.Results().At(0).Type()) {
 					t.edge(t.at(resultKey{m, 0}), flowEdge{to: t.at(chainKey{})})
 				}

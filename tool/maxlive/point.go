@@ -1,0 +1,120 @@
+package maxlive
+
+import (
+	"cmp"
+	"go/ast"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/ssa"
+)
+
+// A point is a function that reserves for itself when it is entered. It has a bound of
+// its own, and those that call it do not count it.
+
+// isPoint says whether a function is annotated as one.
+func (a *Analysis) isPoint(fn *ssa.Function) bool {
+	is, ok := a.points[fn]
+	if !ok {
+		if d, isDecl := fn.Syntax().(*ast.FuncDecl); isDecl {
+			is = a.notes.find("point", a.position(d.Type.Pos())) != nil
+		}
+		a.points[fn] = is
+	}
+	return is
+}
+
+// pointFunctions are the points that the program can reach.
+func (a *Analysis) pointFunctions() []*ssa.Function {
+	var out []*ssa.Function
+	for fn := range a.targets.reachable {
+		if a.isPoint(fn) && !isTemplate(fn) {
+			out = append(out, fn)
+		}
+	}
+	slices.SortFunc(out, func(x, y *ssa.Function) int { return strings.Compare(x.String(), y.String()) })
+	return out
+}
+
+// withPoints adds the points to the entry points; one that needs nothing is needless.
+func (a *Analysis) withPoints(entries []Entry) []Entry {
+	for _, fn := range a.pointFunctions() {
+		entries = append(entries, Entry{Name: fn.String(), fn: fn, point: true})
+	}
+	return entries
+}
+
+// pointNotes marks the annotations of points that have something to reserve.
+func (a *Analysis) pointNotes(entries []Entry) {
+	for _, e := range entries {
+		f := a.instance(e.fn, nil)
+		if d, ok := e.fn.Syntax().(*ast.FuncDecl); ok && e.point && (!f.cost.Peak.zero() || len(f.causes.list()) > 0) {
+			a.notes.find("point", a.position(d.Type.Pos())).used = true
+		}
+	}
+}
+
+// pointsFrom are the points that a function reaches, also by way of others.
+func (a *Analysis) pointsFrom(from *function) []string {
+	seen := map[*function]bool{from: true}
+	todo := []*function{from}
+	var out []string
+	for len(todo) > 0 {
+		f := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		for _, list := range f.calls {
+			for _, g := range list {
+				if seen[g] {
+					continue
+				}
+				seen[g] = true
+				todo = append(todo, g)
+				if g.point {
+					out = append(out, g.fn.String())
+				}
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// seen is the summary of a function for its callers. Of a point it is not known.
+func (f *function) seen() *flowSummary {
+	if f.point {
+		return opaque(f.fn)
+	}
+	return f.summary
+}
+
+// started are the functions that go statements start, and those that the runtime is
+// given to call: timers' functions among them.
+func (a *Analysis) started(known []Entry) []Entry {
+	names := map[*ssa.Function]string{}
+	for call, set := range a.targets.calls {
+		if _, ok := call.(*ssa.Go); !ok {
+			continue
+		}
+		for fn := range set {
+			names[fn] = "go " + fn.String()
+		}
+	}
+	for _, it := range a.targets.held(escapedKey{}) {
+		if it.fn != nil && names[it.fn] == "" {
+			names[it.fn] = "runtime " + it.fn.String()
+		}
+	}
+	for _, e := range known {
+		delete(names, e.fn)
+	}
+	var out []Entry
+	for fn, name := range names {
+		if !isTemplate(fn) && !a.external(fn) {
+			out = append(out, Entry{Name: name, fn: fn})
+		}
+	}
+	slices.SortFunc(out, func(x, y Entry) int {
+		return cmp.Or(strings.Compare(x.Name, y.Name), cmp.Compare(x.fn.Pos(), y.fn.Pos()))
+	})
+	return out
+}
