@@ -156,7 +156,7 @@ func (e Errno) Error() string {
 	if int(e) < len(errorText) && errorText[e] != "" {
 		return errorText[e]
 	}
-	return "errno " + utoa(uint(e))
+	return "errno " + utoa(uint(e)) //maxlive:len 26 because a number has at most 20 digits
 }
 
 func utoa(v uint) string {

@@ -8,12 +8,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"hardtack/tool/fault"
+	"hardtack/tool/image"
 	"hardtack/tool/maxlive"
 )
 
 func newMaxlive() *cobra.Command {
 	var c maxlive.Config
 	var entries, format, pkg, tags, overlay string
+	asImage := false
 	cmd := &cobra.Command{
 		Use:   "maxlive --entries REGEXP [PACKAGE...]",
 		Short: "Bound the heap that calls of Go functions need",
@@ -47,6 +49,17 @@ for "go build"; none is ./... . See docs/maxlive.md.`,
 			if tags != "" {
 				c.BuildFlags = append(c.BuildFlags, "-tags="+tags)
 			}
+			if asImage {
+				dir, err := os.MkdirTemp("", "hardtack-maxlive-*")
+				if err != nil {
+					return err
+				}
+				defer os.RemoveAll(dir)
+				if overlay, err = (&image.Options{}).Overlay(dir); err != nil {
+					return err
+				}
+				c.Env = image.Env()
+			}
 			if err := c.UseOverlay(overlay); err != nil {
 				return fault.Bad("--overlay: %v", err)
 			}
@@ -63,6 +76,7 @@ for "go build"; none is ./... . See docs/maxlive.md.`,
 	f.StringVar(&tags, "tags", "", "build tags, as for go build")
 	f.StringVar(&overlay, "overlay", "", "replaced files, as for go build")
 	f.Uint64Var(&c.Stack, "stack", 8192, "the most `bytes` that the stack of a started goroutine reaches")
+	f.BoolVar(&asImage, "image", false, "with the replaced files and the environment that hardtack build gives the kernel")
 	f.BoolVar(&c.Panics, "panics", false, "count what is allocated on the way to a panic")
 	return cmd
 }

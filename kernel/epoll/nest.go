@@ -48,9 +48,11 @@ func nest(outer, inner *Instance) linux.Errno {
 func unnest(outer, inner *Instance) {
 	nestMu.Lock()
 	defer nestMu.Unlock()
+	//maxlive:same because nest has put it there
 	if outer.inner[inner]--; outer.inner[inner] <= 0 {
 		delete(outer.inner, inner)
 	}
+	//maxlive:same because nest has put it there
 	if inner.outer[outer]--; inner.outer[outer] <= 0 {
 		delete(inner.outer, outer)
 	}

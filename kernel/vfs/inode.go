@@ -300,6 +300,8 @@ func (i *Inode) TryGet() bool {
 }
 
 // Put drops a reference; the last one frees the content.
+//
+//maxlive:point because the last user of an inode gives up its blocks
 func (i *Inode) Put() {
 	if n := i.refs.Add(-1); n == 0 {
 		notifyEnd(i, linux.IN_DELETE_SELF)

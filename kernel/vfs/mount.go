@@ -60,6 +60,8 @@ func (p Path) tryHold() bool {
 }
 
 // unhold returns the error of the file system's end, if this was that.
+//
+//maxlive:point because the last user of a mount unmounts it
 func (p Path) unhold() linux.Errno {
 	if p.Mnt != nil && p.Mnt.users.Add(-1) == 0 {
 		return p.Mnt.end()

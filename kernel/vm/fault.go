@@ -17,6 +17,8 @@ const aroundMax = 16
 const scarce = 1024
 
 // Fault handles a page fault at addr; code has nucleus.Fault* bits.
+//
+//maxlive:point because a call meets any number of pages that are not there, one after the other
 func (s *Space) Fault(addr, code uint64) FaultResult {
 	if addr >= userTop {
 		return FaultMapErr

@@ -78,7 +78,7 @@ func Build(o Options) error {
 	text := uint64(boot.TextBase)
 	// The linker takes -T as a signed number.
 	ldflags := fmt.Sprintf("-T %d -E %s -checklinkname=0 -buildid=", int64(text), entrySymbol)
-	env := append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0", "GOAMD64=v1", "GOFLAGS="+moduleFlags())
+	env := append(os.Environ(), Env()...)
 	list, err := o.overlays(tmp, env)
 	if err != nil {
 		return err
@@ -107,6 +107,17 @@ func Build(o Options) error {
 		return err
 	}
 	return os.WriteFile(o.Out, out, 0o644)
+}
+
+// Env is the environment, beside the process's own, that the kernel is built in.
+func Env() []string {
+	return []string{"GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0", "GOAMD64=v1", "GOFLAGS=" + moduleFlags()}
+}
+
+// Overlay makes below dir the list of replaced files that the kernel is built with, for
+// tools that read its source.
+func (o *Options) Overlay(dir string) (string, error) {
+	return o.overlays(dir, append(os.Environ(), Env()...))
 }
 
 // runtimeTopics are the overlay's topics that the kernel is built with.

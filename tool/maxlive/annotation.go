@@ -12,7 +12,7 @@ import (
 
 // annotation is a bound that a comment in the source gives.
 type annotation struct {
-	kind   string // loop, len, recursion, point
+	kind   string // loop, len, same, recursion, point
 	n      uint64
 	reason string
 	pos    token.Position
@@ -23,7 +23,7 @@ type annotation struct {
 const prefix = "//maxlive:"
 
 // kinds are what an annotation can be for.
-var kinds = []string{"loop", "len", "recursion", "point"}
+var kinds = []string{"loop", "len", "same", "recursion", "point"}
 
 // parseAnnotation reads a comment; ok says whether it is an annotation at all.
 func parseAnnotation(text string) (a annotation, ok bool, err error) {
@@ -33,14 +33,16 @@ func parseAnnotation(text string) (a annotation, ok bool, err error) {
 	}
 	head, reason, because := strings.Cut(rest, " because ")
 	words := strings.Fields(head)
+	plain := len(words) > 0 && (words[0] == "point" || words[0] == "same")
 	if len(words) > 0 && slices.Contains(kinds, words[0]) && (!because || strings.TrimSpace(reason) == "") {
 		return a, true, errors.New("the annotation does not say why: because REASON")
 	}
-	if len(words) == 1 && words[0] == "point" {
-		return annotation{kind: "point", reason: strings.TrimSpace(reason)}, true, nil
+
+	if len(words) == 1 && plain {
+		return annotation{kind: words[0], reason: strings.TrimSpace(reason)}, true, nil
 	}
-	if len(words) != 2 || words[0] == "point" || !slices.Contains(kinds, words[0]) {
-		return a, true, fmt.Errorf("want %sKIND N because REASON, where KIND is %s; a point has no N", prefix, strings.Join(kinds, ", "))
+	if len(words) != 2 || plain || !slices.Contains(kinds, words[0]) {
+		return a, true, fmt.Errorf("want %sKIND N because REASON, where KIND is %s; point and same have no N", prefix, strings.Join(kinds, ", "))
 	}
 	n, err := strconv.ParseUint(words[1], 0, 40)
 	if err != nil || n == 0 {

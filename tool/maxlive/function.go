@@ -323,6 +323,11 @@ func (f *function) callCost(call ssa.CallInstruction, skip func(*function) bool)
 			continue
 		}
 		one := g.cost
+		if m := f.a.modelOf(g.fn); m != nil && m.copies {
+			one = f.copyCost(call, g)
+		} else if m != nil && m.grows && (c.StaticCallee() == nil || call.Value() == nil) {
+			f.cause("append to a slice of unknown length", "", call.Pos())
+		}
 		if inlined && g.thin != nil {
 			one = *g.thin
 		}

@@ -1,6 +1,8 @@
 package maxlive
 
 import (
+	"go/token"
+
 	"go/types"
 	"slices"
 
@@ -106,6 +108,9 @@ func (f *function) appended(s *site, in *ssa.Call) bool {
 	if size == 0 {
 		return false
 	}
+	if f.shrinks(in) || f.same(in.Pos()) {
+		return false
+	}
 	c := f.chainOf(in)
 	if !c.local {
 		n := f.count(s, "append to a slice of unknown length", in.Pos(), 0, false)
@@ -127,6 +132,32 @@ func (f *function) appended(s *site, in *ssa.Call) bool {
 		s.size = f.a.classes.growth(size, n, pointers)
 	}
 	return s.need != "" || n > 0
+}
+
+// same says that an annotation says that what is on the line does not get longer.
+func (f *function) same(pos token.Pos) bool {
+	_, ok := f.a.notes.bound("same", f.a.position(pos))
+	return ok
+}
+
+// shrinks: a call that only takes elements out, or append(s[:i], s[i+n:]...).
+func (f *function) shrinks(in *ssa.Call) bool {
+	if _, more, ok := f.extends(in); ok && more == 0 {
+		return true
+	}
+	if _, isBuiltin := in.Call.Value.(*ssa.Builtin); !isBuiltin {
+		return false
+	}
+	x, ok1 := in.Call.Args[0].(*ssa.Slice)
+	y, ok2 := in.Call.Args[1].(*ssa.Slice)
+	if !ok1 || !ok2 || x.X != y.X || x.Low != nil || x.High == nil || y.Low == nil || y.High != nil {
+		return false
+	}
+	if b, ok := y.Low.(*ssa.BinOp); ok && b.Op == token.ADD && b.X == x.High {
+		n, ok := constOf(b.Y)
+		return ok && n >= 0
+	}
+	return false
 }
 
 // noted is the append of the chain that has an annotation, if one has.
@@ -285,6 +316,9 @@ func (f *function) mapUpdate(s *site, in *ssa.MapUpdate) bool {
 		if _, own := f.ownUpdates(m); own {
 			return false // charged where it is made
 		}
+	}
+	if f.same(in.Pos()) {
+		return false
 	}
 	n := f.count(s, "map of unknown length grows", in.Pos(), 0, false)
 	if s.need != "" {

@@ -18,6 +18,8 @@ type model struct {
 	keeps              bool   // it may keep its arguments
 	appends            int64  // bytes that it appends to the first slice that it is given
 	grows              bool
+	copies             bool // it makes one copy more of each text or slice that it is given
+	point              bool // of reservation: it is looked into, but callers do not count it
 	reason             string
 	used               bool
 }
@@ -26,6 +28,18 @@ type model struct {
 // is not listed and has no body in Go or assembly has no bound.
 const builtinModels = `
 runtime.KeepAlive 0 0
+(*crypto/internal/fips140/sha256.Digest).Sum 0 0 appends=32
+strings.Clone 0 0 copies
+slices.Delete 0 0 appends=0
+(runtime.Cleanup).Stop 0 0
+runtime/debug.FreeOSMemory 0 0
+internal/stringslite.Clone 0 0 copies
+bytes.Clone 0 0 copies
+slices.Clone 0 0 copies
+strconv.ParseInt 64 0 copies
+strconv.ParseUint 64 0 copies
+strconv.ParseBool 64 0 copies
+strconv.Atoi 64 0 copies
 strconv.AppendInt 0 0 appends=65
 strconv.AppendUint 0 0 appends=65
 strconv.AppendBool 0 0 appends=5
@@ -143,6 +157,9 @@ crypto/fips140.isBypassed 0 0
 crypto/fips140.setBypass 0 0
 crypto/fips140.unsetBypass 0 0
 weak.runtime_makeStrongFromWeak 0 0
+weak.runtime_registerWeakPointer 16 0
+runtime.internal_weak_runtime_registerWeakPointer 16 0
+runtime.AddCleanup 128 0 keeps
 `
 
 // readModels reads lines "NAME LASTING TRANSIENT [sudogs=N] [keeps] [because REASON]".
@@ -155,6 +172,11 @@ func readModels(text string, into map[string]*model, reasons bool) error {
 			continue
 		}
 		m := &model{reason: strings.TrimSpace(reason)}
+		if len(words) == 2 && words[1] == "point" && m.reason != "" {
+			m.point = true
+			into[words[0]] = m
+			continue
+		}
 		bad := len(words) < 3 || reasons && m.reason == ""
 		for i, w := range words[1:] {
 			value, isSudogs := strings.CutPrefix(w, "sudogs=")
@@ -163,6 +185,8 @@ func readModels(text string, into map[string]*model, reasons bool) error {
 			switch {
 			case w == "keeps" && i >= 2:
 				m.keeps = true
+			case w == "copies" && i >= 2:
+				m.copies = true
 			case err != nil:
 				bad = true
 			case i == 0:
@@ -209,7 +233,7 @@ func models(name string) (map[string]*model, error) {
 
 // modelOf is the model of a function, or of the one of the runtime that it stands for.
 func (a *Analysis) modelOf(fn *ssa.Function) *model {
-	if m := a.models[nameOf(fn)]; m != nil {
+	if m := a.models[nameOf(fn)]; m != nil && !m.point {
 		return m
 	}
 	if obj := fn.Object(); obj != nil && len(fn.Blocks) == 0 {
@@ -221,6 +245,11 @@ func (a *Analysis) modelOf(fn *ssa.Function) *model {
 // cost is the cost that a model tells.
 func (m *model) cost(a *Analysis) Cost {
 	var c Cost
+	if m.copies {
+		c.Ret = a.classes.object(m.lasting, true, 1)
+		c.Peak = c.Ret
+		return c
+	}
 	c.Heap = a.classes.object(m.lasting, true, 1)
 	c.Peak = c.Heap
 	t := a.classes.object(m.transient, true, 1)
@@ -235,6 +264,9 @@ func (m *model) summary(fn *ssa.Function) *flowSummary {
 	if m.keeps {
 		return opaque(fn)
 	}
+	if m.copies {
+		return fresh(fn)
+	}
 	if m.grows {
 		s := fresh(fn)
 		if i := slicePlace(fn); i >= 0 {
@@ -243,6 +275,29 @@ func (m *model) summary(fn *ssa.Function) *flowSummary {
 		return s
 	}
 	return borrowing(fn)
+}
+
+// copyCost is what a call of a function that copies its arguments needs.
+func (f *function) copyCost(call ssa.CallInstruction, g *function) Cost {
+	cost := g.cost
+	for _, v := range call.Common().Args {
+		elem := uint64(1)
+		if s, ok := v.Type().Underlying().(*types.Slice); ok {
+			elem = uint64(sizes.Sizeof(s.Elem()))
+		} else if !isString(v.Type()) {
+			continue
+		}
+		s := site{instr: call}
+		top, ok := lenUpper(v, 0)
+		n := f.count(&s, "copy of unknown length", call.Pos(), top, ok)
+		if s.need != "" {
+			f.cause(s.need, "", call.Pos())
+		}
+		o := f.a.classes.object(satMul(n, elem), !isString(v.Type()) && hasPointers(v.Type().Underlying().(*types.Slice).Elem()), 1)
+		cost.Ret.add(&o)
+		cost.Peak.add(&o)
+	}
+	return cost
 }
 
 // slicePlace is the first parameter that is a slice, or -1.
@@ -279,7 +334,9 @@ func (f *function) extends(call *ssa.Call) (to ssa.Value, more int64, ok bool) {
 	if i < 0 || i >= len(call.Call.Args) {
 		return nil, 0, false
 	}
-	more = m.appends
+	if more = m.appends; more == 0 {
+		return call.Call.Args[i], 0, true
+	}
 	for _, a := range call.Call.Args[i+1:] { // what it is given comes on top
 		if isString(a.Type()) || isSlice(a.Type()) {
 			n, known := lenUpper(a, 0)

@@ -19,9 +19,30 @@ func (a *Analysis) isPoint(fn *ssa.Function) bool {
 		if d, isDecl := fn.Syntax().(*ast.FuncDecl); isDecl {
 			is = a.notes.find("point", a.position(d.Type.Pos())) != nil
 		}
+		if m := a.pointModel(fn); m != nil {
+			is, m.used = true, true
+		}
 		a.points[fn] = is
 	}
 	return is
+}
+
+// pointModel is the line of the file of models that makes a function a point: by its
+// name, or one for all exported methods of a type.
+func (a *Analysis) pointModel(fn *ssa.Function) *model {
+	if len(fn.Blocks) == 0 || fn.Synthetic != "" {
+		return nil
+	}
+	name := nameOf(fn)
+	if m := a.models[name]; m != nil && m.point {
+		return m
+	}
+	if i := strings.LastIndex(name, "."); i > 0 && fn.Signature.Recv() != nil && ast.IsExported(fn.Name()) {
+		if m := a.models[name[:i]+".*"]; m != nil && m.point {
+			return m
+		}
+	}
+	return nil
 }
 
 // pointFunctions are the points that the program can reach.
@@ -39,6 +60,9 @@ func (a *Analysis) pointFunctions() []*ssa.Function {
 // withPoints adds the points to the entry points; one that needs nothing is needless.
 func (a *Analysis) withPoints(entries []Entry) []Entry {
 	for _, fn := range a.pointFunctions() {
+		if slices.ContainsFunc(entries, func(e Entry) bool { return e.fn == fn }) {
+			continue
+		}
 		entries = append(entries, Entry{Name: fn.String(), fn: fn, point: true})
 	}
 	return entries
@@ -48,8 +72,12 @@ func (a *Analysis) withPoints(entries []Entry) []Entry {
 func (a *Analysis) pointNotes(entries []Entry) {
 	for _, e := range entries {
 		f := a.instance(e.fn, nil)
-		if d, ok := e.fn.Syntax().(*ast.FuncDecl); ok && e.point && (!f.cost.Peak.zero() || len(f.causes.list()) > 0) {
-			a.notes.find("point", a.position(d.Type.Pos())).used = true
+		d, ok := e.fn.Syntax().(*ast.FuncDecl)
+		if !ok || !e.point || f.cost.Peak.zero() && len(f.causes.list()) == 0 {
+			continue
+		}
+		if n := a.notes.find("point", a.position(d.Type.Pos())); n != nil {
+			n.used = true
 		}
 	}
 }

@@ -76,8 +76,27 @@ func (t *targets) owner(v ssa.Value) any {
 		return v
 	case *ssa.IndexAddr:
 		return t.owner(v.X)
+	case *ssa.Alloc:
+		for _, r := range *v.Referrers() {
+			if l, ok := r.(*ssa.UnOp); ok { // a copy is another's
+				return t.copiedTo(l)
+			}
+		}
+		return v
 	case *ssa.FieldAddr:
 		return fieldKey{t.typeID(v.X.Type().Underlying().(*types.Pointer).Elem().Underlying()), int32(v.Field)}
+	}
+	return nil
+}
+
+// copiedTo is the owner of the only copy of a struct, or nil.
+func (t *targets) copiedTo(v *ssa.UnOp) any {
+	if refs := *v.Referrers(); len(refs) == 1 {
+		if s, ok := refs[0].(*ssa.Store); ok && s.Val == v {
+			if _, again := s.Addr.(*ssa.Alloc); !again {
+				return t.owner(s.Addr)
+			}
+		}
 	}
 	return nil
 }
