@@ -55,7 +55,8 @@ for "go build"; none is ./... . See docs/maxlive.md.`,
 					return err
 				}
 				defer os.RemoveAll(dir)
-				if overlay, err = (&image.Options{}).Overlay(dir); err != nil {
+				// Models stand for the runtime: its own patches do not count.
+				if overlay, err = (&image.Options{Stock: true}).Overlay(dir); err != nil {
 					return err
 				}
 				c.Env = image.Env()
@@ -76,7 +77,7 @@ for "go build"; none is ./... . See docs/maxlive.md.`,
 	f.StringVar(&tags, "tags", "", "build tags, as for go build")
 	f.StringVar(&overlay, "overlay", "", "replaced files, as for go build")
 	f.Uint64Var(&c.Stack, "stack", 8192, "the most `bytes` that the stack of a started goroutine reaches")
-	f.BoolVar(&asImage, "image", false, "with the replaced files and the environment that hardtack build gives the kernel")
+	f.BoolVar(&asImage, "image", false, "with the environment and the changed TCP/IP stack that hardtack build gives the kernel")
 	f.BoolVar(&c.Panics, "panics", false, "count what is allocated on the way to a panic")
 	return cmd
 }

@@ -220,13 +220,14 @@ func (t *targets) convertStruct(from, to types.Type) {
 	}
 	f, ok1 := from.Underlying().(*types.Struct)
 	g, ok2 := to.Underlying().(*types.Struct)
-	if !ok1 || !ok2 || f.NumFields() != g.NumFields() || types.Identical(f, g) {
+	if !ok1 || !ok2 || f.NumFields() != g.NumFields() || t.typeID(from) == t.typeID(to) {
 		return
 	}
 	for i := range f.NumFields() {
 		if t.carries(f.Field(i).Type()) {
-			t.unify(t.field(f, i), t.field(g, i))
+			t.unify(t.field(from, i), t.field(to, i))
 		}
+		t.convertStruct(f.Field(i).Type(), g.Field(i).Type())
 	}
 }
 

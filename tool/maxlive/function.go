@@ -333,6 +333,7 @@ func (f *function) callCost(call ssa.CallInstruction, skip func(*function) bool)
 		}
 		if f.a.once[g.fn] { // what it returns is kept for the next call
 			one.Heap.add(&one.Ret)
+			one.Ret = Vector{}
 		}
 		cost.max(&one)
 	}

@@ -150,7 +150,7 @@ func (f *function) shrinks(in *ssa.Call) bool {
 	}
 	x, ok1 := in.Call.Args[0].(*ssa.Slice)
 	y, ok2 := in.Call.Args[1].(*ssa.Slice)
-	if !ok1 || !ok2 || x.X != y.X || x.Low != nil || x.High == nil || y.Low == nil || y.High != nil {
+	if !ok1 || !ok2 || !sameValue(x.X, y.X) || x.Low != nil || x.High == nil || y.Low == nil || y.High != nil {
 		return false
 	}
 	if b, ok := y.Low.(*ssa.BinOp); ok && b.Op == token.ADD && b.X == x.High {
@@ -158,6 +158,16 @@ func (f *function) shrinks(in *ssa.Call) bool {
 		return ok && n >= 0
 	}
 	return false
+}
+
+// sameValue says whether two operands of one statement are the same.
+func sameValue(x, y ssa.Value) bool {
+	if x == y {
+		return true
+	}
+	l, ok1 := x.(*ssa.UnOp)
+	m, ok2 := y.(*ssa.UnOp)
+	return ok1 && ok2 && l.Op == token.MUL && m.Op == token.MUL && l.X == m.X && l.Block() == m.Block()
 }
 
 // noted is the append of the chain that has an annotation, if one has.

@@ -28,6 +28,14 @@ type model struct {
 // is not listed and has no body in Go or assembly has no bound.
 const builtinModels = `
 runtime.KeepAlive 0 0
+slices.choosePivotCmpFunc 0 0
+slices.choosePivotOrdered 0 0
+sort.choosePivot 0 0
+sort.choosePivot_func 0 0
+slices.breakPatternsCmpFunc 0 0
+slices.breakPatternsOrdered 0 0
+sort.breakPatterns 0 0
+sort.breakPatterns_func 0 0
 (*crypto/internal/fips140/sha256.Digest).Sum 0 0 appends=32
 strings.Clone 0 0 copies
 slices.Delete 0 0 appends=0

@@ -84,7 +84,7 @@ func (t *targets) owner(v ssa.Value) any {
 		}
 		return v
 	case *ssa.FieldAddr:
-		return fieldKey{t.typeID(v.X.Type().Underlying().(*types.Pointer).Elem().Underlying()), int32(v.Field)}
+		return fieldKey{t.typeID(v.X.Type().Underlying().(*types.Pointer).Elem()), int32(v.Field)}
 	}
 	return nil
 }

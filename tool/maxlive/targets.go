@@ -316,7 +316,7 @@ func (t *targets) typeID(typ types.Type) int32 {
 
 // field is the cell of a field of a struct type.
 func (t *targets) field(strct types.Type, i int) cell {
-	return t.at(fieldKey{t.typeID(strct.Underlying()), int32(i)})
+	return t.at(fieldKey{t.typeID(strct), int32(i)})
 }
 
 // inside is the cell of all values of a type that are in interfaces or went through an
