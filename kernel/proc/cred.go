@@ -194,7 +194,7 @@ func SetGroups(old *kern.Cred, groups []uint32) (*kern.Cred, linux.Errno) {
 		return nil, linux.EINVAL
 	}
 	n := *old
-	n.Groups = slices.Clone(groups)
+	n.Groups = slices.Clone(groups) //maxlive:len 65536 because setgroups takes at most MaxGroups
 	slices.Sort(n.Groups) // as getgroups shows them
 	return &n, 0
 }

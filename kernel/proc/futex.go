@@ -373,7 +373,7 @@ type FutexWord struct {
 
 // futexWaitV blocks s until one of several words is woken, and returns which.
 func futexWaitV(m futexMemory, s *wait.Sleeper, words []FutexWord, deadline int64) (int, linux.Errno) {
-	ws := make([]futexWaiter, len(words))
+	ws := make([]futexWaiter, len(words)) //maxlive:len 128 because futex_waitv takes at most as many
 	// leave ends the wait of the first n and returns one that was woken, or -1.
 	leave := func(n int) int {
 		woken := -1

@@ -89,6 +89,7 @@ func (b *Base) block(c *kern.Ctx, timeout int64, try func() linux.Errno) linux.E
 	if timeout > 0 {
 		deadline = wait.Now() + timeout
 	}
+	//maxlive:loop 1 because a try that ends in EAGAIN leaves nothing behind
 	for {
 		c.Arm()
 		if e := try(); e != linux.EAGAIN {

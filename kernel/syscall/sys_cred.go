@@ -129,9 +129,9 @@ func sysGetgroups(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	case int(size) < len(groups):
 		return 0, linux.EINVAL
 	}
-	b := make([]byte, 0, 4*len(groups))
+	b := make([]byte, 0, 4*len(groups)) //maxlive:len 262144 because a process has at most MaxGroups
 	for _, g := range groups {
-		b = binary.LittleEndian.AppendUint32(b, g)
+		b = binary.LittleEndian.AppendUint32(b, g) //maxlive:same because b has room for all
 	}
 	if _, e := t.Mem.CopyOut(a.Addr(1), b); e != 0 {
 		return 0, e

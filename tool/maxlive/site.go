@@ -226,7 +226,7 @@ func (f *function) count(s *site, what string, pos token.Pos, derived int64, ok 
 
 func (f *function) makeSlice(s *site, in *ssa.MakeSlice) {
 	elem := in.Type().Underlying().(*types.Slice).Elem()
-	top, ok := upper(in.Cap, 0)
+	top, ok := checkedUpper(in.Cap, in.Block(), 0)
 	n := f.count(s, "make of a slice of unknown length", in.Pos(), top, ok)
 	s.size = f.a.classes.object(satMul(uint64(sizes.Sizeof(elem)), n), hasPointers(elem), 1)
 }

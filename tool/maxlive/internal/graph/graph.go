@@ -184,6 +184,19 @@ func (*pageWriter) Write(b []byte) (int, error) { kept = new(page); return len(b
 //go:noinline
 func reserved() { kept = new(page) }
 
+//go:noinline
+func checked(n int32) any {
+	if n < 0 || n > 100 {
+		return nil
+	}
+	return make([]byte, 8*int(n)+8)
+}
+
+// Checked is a length that was compared with a constant.
+//
+//go:noinline
+func Checked() any { return checked(100) }
+
 // Pointed calls a point.
 //
 //go:noinline
