@@ -195,7 +195,7 @@ func SetGroups(old *kern.Cred, groups []uint32) (*kern.Cred, linux.Errno) {
 	}
 	n := *old
 	n.Groups = slices.Clone(groups) //maxlive:len 65536 because setgroups takes at most MaxGroups
-	slices.Sort(n.Groups) // as getgroups shows them
+	slices.Sort(n.Groups)           // as getgroups shows them
 	return &n, 0
 }
 

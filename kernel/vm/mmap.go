@@ -416,8 +416,6 @@ func (s *Space) populate(c *kern.Ctx, start, end uint64) linux.Errno {
 
 // relieve has somebody killed for memory and gives that a millisecond; false: it
 // does not help, or the caller is the one. No lock is held.
-//
-//maxlive:point because it frees memory before it asks again
 func relieve(c *kern.Ctx) bool {
 	if c == nil || OutOfMemory == nil {
 		return false
