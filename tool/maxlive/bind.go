@@ -119,7 +119,7 @@ func (a *Analysis) callees(f *function, call ssa.CallInstruction) []*function {
 		}
 		for fn := range a.targets.calls[call] {
 			switch callee := c.StaticCallee(); {
-			case callee == nil || fn == callee || callee != nil && !a.mentions(callee):
+			case callee == nil || fn == callee || !a.mentions(callee):
 				add(fn, env)
 			default:
 				out = append(out, a.instance(fn, a.given(f, call, callee, fn)))
@@ -192,8 +192,7 @@ func (a *Analysis) heldBy(arg ssa.Value, p *ssa.Parameter) ([]*bound, bool) {
 // named gives a binding its name; one that tells nothing is nil.
 func (b *binding) named(a *Analysis) *binding {
 	var s strings.Builder
-	for kind, m := range map[string]map[int][]*bound{"p": b.params, "v": b.free} {
-		_ = kind
+	for _, m := range []map[int][]*bound{b.params, b.free} {
 		for _, list := range m {
 			slices.SortFunc(list, func(x, y *bound) int { return strings.Compare(x.name(a), y.name(a)) })
 		}
@@ -388,7 +387,7 @@ func writes(c *ssa.MakeClosure, v ssa.Value) bool {
 	return false
 }
 
-// never says that a call is never made: nothing is ever assigned to what it calls.
+// never says that a call cannot happen: nothing is ever assigned to what it calls.
 func (a *Analysis) never(c *ssa.CallCommon) bool {
 	return a.whole && c.StaticCallee() == nil && len(a.targets.held(c.Value)) == 0
 }
