@@ -142,7 +142,7 @@ func (fs *FS) undoCreate(h *handle, in *Inode) error {
 		}
 	}
 	in.put16(inLinks, 0)
-	in.put32(inDtime, uint32(max(h.now/1e9, 1)))
+	in.put32(inDtime, deletedAt(h.now))
 	if err := fs.freeInode(h, in.ino, in.isDir()); err != nil {
 		return err
 	}
