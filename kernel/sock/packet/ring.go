@@ -81,7 +81,10 @@ func (r *ring) alloc(pages uint64) linux.Errno {
 	if pages > uint64(mem.Total()) || !ringPool.Get().Charge(r.user, int64(pages)) {
 		return linux.ENOMEM
 	}
-	r.obj = vm.NewShared(pages)
+	if r.obj = vm.NewShared(pages, true); r.obj == nil {
+		ringPool.Get().Release(r.user, int64(pages))
+		return linux.ENOMEM
+	}
 	for i := range pages {
 		f, e := r.obj.Page(i, true)
 		if e != 0 {
