@@ -143,7 +143,7 @@ func Get(c *kern.Ctx, key int32, size uint64, flags uint32) (int32, linux.Errno)
 	if used >= int(kern.ShmMni.Get()) || i == maxSegments || !pool.Charge(u, 1) {
 		return 0, linux.ENOSPC
 	}
-	pages := vm.NewShared(n, flags&linux.SHM_NORESERVE == 0)
+	pages := vm.NewSegment(n, flags&linux.SHM_NORESERVE == 0)
 	if pages == nil {
 		pool.Release(u, 1)
 		return 0, linux.ENOMEM

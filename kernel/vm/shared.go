@@ -35,9 +35,12 @@ func newShared(n uint64) *Shared {
 	return o
 }
 
-// NewShared returns an object of so many pages; Detach drops the caller's reference. With
-// reserve all of them are committed at once; nil if that is too much.
-func NewShared(n uint64, reserve bool) *Shared {
+// NewShared returns an object of so many pages; Detach drops the caller's reference.
+func NewShared(n uint64) *Shared { return newShared(n) }
+
+// NewSegment is NewShared for memory that a program asked for. With reserve all of it is
+// committed at once; nil if that is too much.
+func NewSegment(n uint64, reserve bool) *Shared {
 	reserve = reserve || kern.OvercommitMemory.Get() == overcommitNever
 	if n > 1<<40 || reserve && !mayCommit(n<<pageShift, 0) {
 		return nil
