@@ -26,6 +26,7 @@ func namespace(name string, kind uint32, ino uint64) *Namespace {
 	n := &Namespace{Kind: kind, name: name}
 	n.Init(fs, n, &vfs.NewNode{Mode: linux.S_IFREG | 0o444})
 	n.Ino = ino
+	n.AdoptAttrs(vfs.Immutable)
 	n.path = vfs.Path{Dentry: vfs.NewRoot(&n.Inode)}
 	return n
 }

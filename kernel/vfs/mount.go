@@ -148,7 +148,14 @@ func (ns *Namespace) changed() {
 // Root is the root of all of it.
 func (ns *Namespace) Root() Path {
 	t := ns.table.Load()
-	return t.top(Path{t.list[0], t.list[0].Root})
+	first := t.list[0]
+	for _, m := range t.list {
+		if m.at.Load() == nil {
+			first = m
+			break
+		}
+	}
+	return t.top(Path{first, first.Root})
 }
 
 // Namespace returns the mount table that the path belongs to.

@@ -194,6 +194,10 @@ TEST(links, "namespaces")
 		err("ioctl", ioctl(fd, FIONREAD, &uid));
 		close(fd);
 	}
+	err("to write", open("/proc/self/ns/net", O_RDWR));
+	err("truncate", truncate("/proc/self/ns/net", 0));
+	err("chmod", chmod("/proc/self/ns/net", 0600));
+	err("times", utimensat(AT_FDCWD, "/proc/self/ns/net", NULL, 0));
 	err("absent", open("/proc/self/ns/none", O_RDONLY));
 	err("through a link", readlink("/proc/self/ns/net/x", text, sizeof text));
 	err("create", open("/proc/self/ns/x", O_CREAT | O_RDWR, 0600));
