@@ -81,10 +81,7 @@ func (r *ring) alloc(pages uint64) linux.Errno {
 	if pages > uint64(mem.Total()) || !ringPool.Get().Charge(r.user, int64(pages)) {
 		return linux.ENOMEM
 	}
-	if r.obj = vm.NewShared(pages, true); r.obj == nil {
-		ringPool.Get().Release(r.user, int64(pages))
-		return linux.ENOMEM
-	}
+	r.obj = vm.NewShared(pages)
 	for i := range pages {
 		f, e := r.obj.Page(i, true)
 		if e != 0 {
