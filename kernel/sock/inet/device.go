@@ -49,16 +49,6 @@ func (n *Net) Addresses(index int32) []tcpip.AddressWithPrefix {
 	return out
 }
 
-// address4 returns an interface's first IPv4 address.
-func (n *Net) address4(index int32) (tcpip.AddressWithPrefix, bool) {
-	for _, a := range n.Addresses(index) {
-		if a.Address.Len() == 4 {
-			return a, true
-		}
-	}
-	return tcpip.AddressWithPrefix{}, false
-}
-
 // HardwareType returns ARPHRD_*.
 func (i *Interface) HardwareType() uint16 {
 	if i.Loopback {

@@ -30,7 +30,7 @@ var (
 	pagePool   = &sync.Pool{New: func() any { return new(page) }}
 	smallOnce  = sync.OnceValue(func() *small { return new(small) })
 	pageOnce   = sync.OnceValue(func() *small { kept = new(page); return new(small) })
-	kept       any
+	kept       any //lint:ignore U1000 what is stored in it stays
 	text       = "a text whose length nobody tells"
 )
 
