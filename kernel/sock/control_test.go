@@ -13,10 +13,11 @@ func TestControlClear(t *testing.T) {
 	typ := reflect.TypeFor[Control]()
 	for i := range typ.NumField() {
 		name := typ.Field(i).Name
-		if name == "OrigDst" || name == "Error" || name == "PktInfo" {
-			continue
-		}
 		var c Control
+		// What is there only with its HasX is set with it.
+		if has := reflect.ValueOf(&c).Elem().FieldByName("Has" + name); has.IsValid() {
+			has.SetBool(true)
+		}
 		switch f := reflect.ValueOf(&c).Elem().Field(i); {
 		case f.CanInt():
 			f.SetInt(1)
@@ -28,6 +29,14 @@ func TestControlClear(t *testing.T) {
 			c.Rights = []*vfs.File{nil}
 		case name == "Cred":
 			c.Cred.PID = 1
+		case name == "Aux":
+			c.Aux[0] = 1
+		case name == "OrigDst":
+			c.OrigDst.Len = 1
+		case name == "Error":
+			c.Error.Errno = 1
+		case name == "PktInfo":
+			c.PktInfo.Index = 1
 		default:
 			t.Fatal("a field of a kind that the test does not know:", name)
 		}
