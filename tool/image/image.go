@@ -148,6 +148,9 @@ func (o *Options) overlays(dir string, env []string) (string, error) {
 			return "", fmt.Errorf("go %s: %w\n%s", strings.Join(q.arg, " "), err, bytes.TrimSpace(out))
 		}
 	}
+	if err := overlay.Match(filepath.Join(root.Dir, "overlay")); err != nil {
+		return "", err
+	}
 	netstack, err := overlay.Netstack(filepath.Join(dir, "netstack"), root.Dir, module.Dir, module.Version)
 	if err != nil || o.Stock {
 		return netstack, err
