@@ -65,6 +65,9 @@ func (o *Shared) Page(i uint64, _ bool) (mem.Frame, linux.Errno) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.chunks == nil { // it ended while somebody was about to map it
+		return 0, linux.EFAULT
+	}
 	c := o.chunks[i/chunkPages]
 	if c == nil || c[i%chunkPages] == 0 {
 		n, ok := mem.AllocZeroed()
