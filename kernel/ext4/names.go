@@ -142,7 +142,7 @@ func (fs *FS) undoCreate(h *handle, in *Inode) error {
 		}
 	}
 	in.put16(inLinks, 0)
-	in.put32(inDtime, deletedAt(h.now))
+	in.put32(inDtime, fs.s.deletedAt(h.now))
 	if err := fs.freeInode(h, in.ino, in.isDir()); err != nil {
 		return err
 	}

@@ -255,7 +255,7 @@ func (fs *FS) destroy(in *Inode) error {
 		}
 		in.setSize(0)
 		in.put16(inLinks, 0)
-		in.put32(inDtime, deletedAt(h.now))
+		in.put32(inDtime, fs.s.deletedAt(h.now))
 		return fs.freeInode(h, in.ino, in.isDir())
 	}
 	credits := orphanCredits + inodeCredits + markCredits + 1
@@ -348,6 +348,7 @@ func (fs *FS) cutAll(in *Inode, from, to uint64, finish func(h *handle) error, c
 	return nil
 }
 
-// deletedAt is the time of a deletion as the disk has it: 32 bits, which are never all
-// zero, whatever the clock was set to.
-func deletedAt(now int64) uint32 { return max(uint32(max(now/1e9, 1)), 1) }
+// deletedAt is the time of a deletion as the disk has it: 32 bits. Whatever the clock was
+// set to, they are neither zero nor the number of an inode, which would make e2fsck take
+// the inode for an orphan.
+func (s *super) deletedAt(now int64) uint32 { return max(uint32(max(now/1e9, 1)), s.inodes) }

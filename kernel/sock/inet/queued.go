@@ -124,6 +124,9 @@ func (s *Datagram) Held() int64 {
 	if s.ep.Load() != nil {
 		n += s.waiting()
 	}
+	if q := s.stamps.Load(); q != nil {
+		n += q.held()
+	}
 	return n
 }
 

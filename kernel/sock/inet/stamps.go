@@ -20,6 +20,7 @@ import (
 type sentStamps struct {
 	mu    sync.Mutex
 	next  uint32      // the number of the next datagram; guarded by mu
+	bytes int         // of data in the queue; guarded by mu
 	queue []sentStamp // guarded by mu
 }
 
@@ -30,7 +31,8 @@ type sentStamp struct {
 	data   []byte // what was sent, with its headers
 }
 
-// maxStamps bounds the queue; what is sent beyond it has no stamps.
+// maxStamps bounds the queue, and so does the socket's receive buffer; what is sent
+// beyond has no stamps.
 const maxStamps = 128
 
 // setStamping notes a change of SO_TIMESTAMPING from the flags that were.
@@ -74,13 +76,15 @@ func (s *Datagram) sendStamped(c *kern.Ctx, v *uio.Vec, o tcpip.WriteOptions, no
 		}
 		x.data = s.framed(payload, o.To)
 	}
+	room := int(s.Opt.RcvBuf.Load())
 	q.mu.Lock()
 	for _, k := range [...]struct {
 		flag int32
 		kind uint32
 	}{{sock.StampTxSched, linux.SCM_TSTAMP_SCHED}, {sock.StampTxSoftware, linux.SCM_TSTAMP_SND}} {
-		if x.kind = k.kind; flags&k.flag != 0 && len(q.queue) < maxStamps {
+		if x.kind = k.kind; flags&k.flag != 0 && len(q.queue) < maxStamps && q.bytes+len(x.data) <= room {
 			q.queue = append(q.queue, x)
+			q.bytes += len(x.data)
 		}
 	}
 	q.mu.Unlock()
@@ -128,6 +132,13 @@ func (s *Datagram) includesHeader() bool {
 	return s.ip.hdrIncl
 }
 
+// held is the memory of the queue.
+func (q *sentStamps) held() int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return int64(q.bytes)
+}
+
 // hasStamps reports whether the error queue has times to tell.
 func (s *Datagram) hasStamps() bool {
 	q := s.stamps.Load()
@@ -152,6 +163,8 @@ func (s *Datagram) takeStamp(m *sock.Msg) (n int, e linux.Errno, ok bool) {
 		return 0, 0, false
 	}
 	x := q.queue[0]
+	q.bytes -= len(x.data)
+	q.queue[0] = sentStamp{}
 	if q.queue = q.queue[1:]; len(q.queue) == 0 {
 		q.queue = nil
 	}
