@@ -94,7 +94,7 @@ TEST(all_threads, "a stop stops all threads")
 		if (e->d_name[0] != '.')
 			all++, stopped += state(atoi(e->d_name)) == 'T';
 	closedir(d);
-	say("%d of %d threads are stopped", stopped, all);
+	say("all threads are stopped: %d", all >= 7 && stopped == all); // one more may exist by now
 	news("again", pid, WSTOPPED);
 	kill(pid, SIGCONT);
 	say("continued %d", waitpid(pid, &status, WCONTINUED) == pid && WIFCONTINUED(status));
