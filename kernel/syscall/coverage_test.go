@@ -60,7 +60,7 @@ names each that differs. They are of these kinds:
 - Splice and sendfile move bytes of a few files (devices, /proc) that Linux refuses.
 - /proc and /sys: some files can be moved in, polled or written otherwise; rights of links
   in /proc/PID/fd, statx masks and attributes of the files there.
-- /proc lacks /proc/PID/stack, autogroup and patch_state; wchan is always 0. clear_refs does
+- /proc lacks timer_list, /proc/PID/stack, autogroup and patch_state; sysfs lacks numastat; wchan is always 0. clear_refs does
   not know soft-dirty pages (EINVAL). /proc/pressure takes no triggers (EOPNOTSUPP), and what
   it tells of the CPUs is estimated: the time that threads waited for their turn, taken
   together. cancelled_write_bytes of /proc/PID/io is 0. There are no namespaces but the

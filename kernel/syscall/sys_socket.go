@@ -24,8 +24,8 @@ var socketCalls = []Call{
 	{linux.SYS_shutdown, "shutdown", sysShutdown, "works"},
 	{linux.SYS_getsockname, "getsockname", sysGetsockname, "works"},
 	{linux.SYS_getpeername, "getpeername", sysGetpeername, "works"},
-	{linux.SYS_setsockopt, "setsockopt", sysSetsockopt, "works; kept without effect: TCP_FASTOPEN, SO_TXTIME (as by a Linux whose interfaces have no queue that heeds it), SO_TIMESTAMPING of what TCP sends, IP_MINTTL, IP_FREEBIND, IP_TRANSPARENT, UDP_GRO; ENOPROTOOPT for IP options, extension headers, sources of groups, TCP_REPAIR, eBPF and SO_ATTACH_FILTER on streams"},
-	{linux.SYS_getsockopt, "getsockopt", sysGetsockopt, "works; kept without effect: TCP_FASTOPEN, SO_TXTIME (as by a Linux whose interfaces have no queue that heeds it), SO_TIMESTAMPING of what TCP sends, IP_MINTTL, IP_FREEBIND, IP_TRANSPARENT, UDP_GRO; ENOPROTOOPT for IP options, extension headers, sources of groups, TCP_REPAIR, eBPF and SO_ATTACH_FILTER on streams"},
+	{linux.SYS_setsockopt, "setsockopt", sysSetsockopt, "works; kept without effect: TCP_FASTOPEN, SO_TXTIME (as by a Linux whose interfaces have no queue that heeds it), SO_TIMESTAMPING of what TCP sends, IP_MINTTL, IPV6_MINHOPCOUNT, IP_FREEBIND, IP_TRANSPARENT, UDP_GRO; ENOPROTOOPT for IP options, extension headers, sources of groups, TCP_REPAIR, eBPF and SO_ATTACH_FILTER on streams"},
+	{linux.SYS_getsockopt, "getsockopt", sysGetsockopt, "works; kept without effect: TCP_FASTOPEN, SO_TXTIME (as by a Linux whose interfaces have no queue that heeds it), SO_TIMESTAMPING of what TCP sends, IP_MINTTL, IPV6_MINHOPCOUNT, IP_FREEBIND, IP_TRANSPARENT, UDP_GRO; ENOPROTOOPT for IP options, extension headers, sources of groups, TCP_REPAIR, eBPF and SO_ATTACH_FILTER on streams"},
 }
 
 // socketOf returns the file of a descriptor, with a reference, and its socket.

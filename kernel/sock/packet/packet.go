@@ -280,6 +280,9 @@ func (s *Sock) Ioctl(c *kern.Ctx, _ *vfs.File, cmd uint32, arg uint64) (uint64, 
 
 // Read is recv without flags.
 func (s *Sock) Read(c *kern.Ctx, f *vfs.File, v *uio.Vec, _ int64) (int, linux.Errno) {
+	if v.Len() == 0 {
+		return 0, 0
+	}
 	m := sock.GetMsg(v)
 	n, e := s.Recv(c, f, m)
 	sock.PutMsg(m)
