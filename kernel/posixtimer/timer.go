@@ -1,7 +1,8 @@
 // Package posixtimer is the timers of timer_create(2): each belongs to a
 // process, runs on any clock and sends a signal when it expires.
 //
-// Lock order: tablesMu, table.mu; timers are called without either. Exec and
+// Lock order: tablesMu, table.mu; timers are called without either. TimerSignal.Counting
+// comes before a timer's lock. Exec and
 // the end of the last thread delete a process's timers.
 package posixtimer
 
@@ -179,6 +180,8 @@ func (t *Timer) expired() {
 	if t.notify.How == linux.SIGEV_NONE {
 		return
 	}
+	t.signal.Counting.Lock()
+	defer t.signal.Counting.Unlock()
 	n := t.TakeOnly()
 	if n == 0 {
 		return

@@ -45,7 +45,7 @@ func (t *Thread) takeSignal() {
 		}
 		if s := t.takenTimer(&info); s != nil {
 			p.mu.Unlock()
-			s.settle(&info)
+			s.settle(p, &info)
 			p.mu.Lock()
 		}
 		sig := info.Signal()

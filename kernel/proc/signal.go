@@ -318,7 +318,7 @@ func (t *Thread) DequeueSignal(set linux.SigSet) (linux.Siginfo, bool) {
 	}
 	p.mu.Unlock()
 	if timer != nil {
-		timer.settle(&info)
+		timer.settle(p, &info)
 	}
 	return info, ok
 }

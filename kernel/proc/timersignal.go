@@ -3,6 +3,7 @@ package proc
 import (
 	"cmp"
 	"math"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -33,11 +34,17 @@ type TimerSignal struct {
 	// which a timer of CPU time takes Process.mu: it is called without that.
 	Catch func() uint64
 
+	// Counting is held while expirations go from the timer to the queue, so that who
+	// takes the signal meanwhile gets them too. It comes before the timer's lock.
+	Counting sync.Mutex
+
 	overrun atomic.Int32 // what the signal that was taken last stood for beside its own
 
 	entry  queued // its user is immutable
 	queued bool   // entry is in a queue; guarded by Process.mu
 	ended  bool   // the timer is gone; guarded by Process.mu
+	taking bool   // takenTimer was, settle was not yet; guarded by Process.mu
+	late   uint64 // expirations that Send was given between the two; guarded by Process.mu
 }
 
 // NewTimerSignal charges a signal to the process's user; EAGAIN if that one has as
@@ -59,13 +66,17 @@ func (p *Process) NewTimerSignal() (*TimerSignal, linux.Errno) {
 
 // Send queues the signal for a thread or (nil) the process. If it is queued still,
 // the timer's expirations go to its overrun count. It reports whether the signal was
-// queued: it is not if it is pending still, by another timer, or ignored.
+// queued: it is not if it is pending still, or just being taken, or ignored. Called with
+// Counting held.
 func (s *TimerSignal) Send(p *Process, to *Thread, info *linux.Siginfo) (sent bool) {
 	var after notice
 	p.mu.Lock()
-	if s.queued {
-		_, more := info.Timer()
-		addOverrun(&s.entry.info, uint64(more)+1)
+	if _, more := info.Timer(); s.taking || s.queued {
+		if n := uint64(more) + 1; s.taking {
+			s.late += n
+		} else {
+			addOverrun(&s.entry.info, n)
+		}
 		p.mu.Unlock()
 		return false
 	}
@@ -93,20 +104,28 @@ func (s *TimerSignal) Reset(p *Process) {
 		id, _ := s.entry.info.Timer()
 		s.entry.info.SetTimer(id, 0, s.entry.info.Value())
 	}
+	s.late = 0
 	p.mu.Unlock()
 	s.overrun.Store(0)
 }
 
 // settle counts what expired while the signal was queued, for who has taken it. It is
 // called without Process.mu.
-func (s *TimerSignal) settle(info *linux.Siginfo) {
-	addOverrun(info, s.Catch())
-	_, n := info.Timer()
-	s.overrun.Store(n)
+func (s *TimerSignal) settle(p *Process, info *linux.Siginfo) {
+	s.Counting.Lock()
+	n := s.Catch()
+	p.mu.Lock()
+	n += s.late
+	s.late, s.taking = 0, false
+	p.mu.Unlock()
+	s.Counting.Unlock()
+	addOverrun(info, n)
+	_, over := info.Timer()
+	s.overrun.Store(over)
 }
 
-// takenTimer returns the timer whose signal was just taken, nil if it was another's.
-// Called with Process.mu held.
+// takenTimer returns the timer whose signal was just taken, for settle; nil if it was
+// another's. Called with Process.mu held.
 func (t *Thread) takenTimer(info *linux.Siginfo) *TimerSignal {
 	if info.Code != linux.SI_TIMER {
 		return nil
@@ -114,6 +133,9 @@ func (t *Thread) takenTimer(info *linux.Siginfo) *TimerSignal {
 	own, shared := &t.sig.pending.timer, &t.Proc.sig.pending.timer
 	s := cmp.Or(*own, *shared)
 	*own, *shared = nil, nil
+	if s != nil {
+		s.taking = true
+	}
 	return s
 }
 
