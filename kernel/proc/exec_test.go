@@ -11,24 +11,6 @@ import (
 	"hardtack/kernel/vfs"
 )
 
-// put writes a file into the test's file system.
-func (t *Thread) put(tb testing.TB, path string, mode uint32, data []byte) {
-	tb.Helper()
-	f, e := vfs.Open(&t.Ctx, t.FS, nil, path, linux.O_CREAT|linux.O_WRONLY|linux.O_TRUNC, mode)
-	if e != 0 {
-		tb.Fatal(path, e)
-	}
-	defer f.Put()
-	for off := 0; off < len(data); {
-		t.Vec.InitBytes(data[off:])
-		n, e := f.Ops.Write(&t.Ctx, f, &t.Vec, int64(off))
-		if e != 0 {
-			tb.Fatal(path, e)
-		}
-		off += n
-	}
-}
-
 // stack is a program's initial stack as the program reads it.
 type initialStack struct {
 	argv, env []string
