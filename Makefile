@@ -10,6 +10,8 @@ export CGO_ENABLED := 0
 DEMO_PKGS  = redis-server nginx bash busybox-static python3-minimal
 DEMO_FILES = $(shell find tool/demo/root -type f)
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+# It knows common misspellings only, so that names and figures of speech pass.
+MISSPELL    = github.com/golangci/misspell/cmd/misspell@v0.8.0
 
 .PHONY: abi abi-known idl help build run check test crash suites storm test-overlay bench fuzz nightly bench-disk bench-storage bench-task bench-msg bench-affinity bench-lock bench-nucleus bench-ipc profile lint clean install install-libraries uninstall deps deps-cc deps-pc deps-fs deps-apt FORCE
 
@@ -39,7 +41,7 @@ help:
 	@echo 'make nightly each for a minute'
 	@echo 'make profile renew the profile that the kernel is built with'
 	@echo 'make abi     renew Linux'"'"'s answers to the cases of test/abi; make abi-known: the list of known differences'
-	@echo 'make lint    gofmt, vet, staticcheck'
+	@echo 'make lint    gofmt, vet, staticcheck, tidy, spelling, links in documents'
 	@echo 'make clean   remove bin/ and build/'
 
 build: bin/hardtack bin/kernel.elf
@@ -170,6 +172,8 @@ lint:
 	$(GO) mod tidy -diff
 	$(GO) run $(STATICCHECK) ./...
 	$(GO) run ./cmd/hardtack vet-msg ./idl/... ./msg/...
+	git ls-files '*.md' '*.go' '*.s' '*.c' '*.h' Makefile | xargs $(GO) run $(MISSPELL) -error
+	$(GO) test ./test/docs
 
 # Linux's answers to test/abi's cases, and the differences from them that are known.
 abi: deps deps-cc deps-fs deps-apt
@@ -247,9 +251,10 @@ deps-fs:
 deps-cc:
 	$(call need,gcc,gcc libc6-dev)
 
-# A test installs the C library and asks pkg-config for it.
+# Tests install the C library and ask pkg-config for it, and follow the tutorial.
 deps-pc:
 	$(call need,pkg-config,pkg-config)
+	$(call need,curl,curl)
 
 # apt's lists, which a fresh machine may not have.
 deps-apt:

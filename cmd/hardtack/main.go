@@ -56,7 +56,7 @@ func newRoot() *cobra.Command {
 		Use:   "hardtack",
 		Short: "An operating system in Go that runs Linux server programs",
 		Long: `Hardtack is an operating system written in Go. This command builds its kernel,
-puts root file systems together and runs them in QEMU.
+makes root file systems and runs them in QEMU.
 
 ` + statuses,
 		Example: `  hardtack build

@@ -98,10 +98,10 @@ func within(folders []string, word string) bool {
 	return false
 }
 
-// TestFolders reads the README: each folder in its table is there, and each folder at
-// the top is in the table.
+// TestFolders reads docs/architecture.md: each folder in its table is there, and each
+// folder at the top is in the table.
 func TestFolders(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root, "README.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs", "architecture.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,30 +135,20 @@ func TestFolders(t *testing.T) {
 	}
 }
 
-// TestFigures reads the README's tables of measurements: a row that a page of
-// docs/bench has too says the same, and the figures of a row with a link, or below
-// one, are on the page that is linked.
+// TestFigures reads the summary in docs/bench/README.md and the README: a row that a
+// page of docs/bench has too says the same, and the figures of a row with a link, or
+// below one, are on the page that is linked.
 func TestFigures(t *testing.T) {
-	read := func(name string) string {
-		text, err := os.ReadFile(filepath.Join(root, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
-	_, measured, ok := strings.Cut(read("README.md"), "\n## Measured\n")
-	if !ok {
-		t.Fatal("nothing is measured")
-	}
-	measured, _, _ = strings.Cut(measured, "\n## ")
+	bench := filepath.Join("docs", "bench")
 	rows := map[string][]string{}
-	for _, line := range strings.Split(read("docs/bench/os.md"), "\n") {
+	for _, line := range strings.Split(read(t, filepath.Join(bench, "os.md")), "\n") {
 		if c := cells(line); len(c) > 3 {
 			rows[c[0]] = c[1:4]
 		}
 	}
-	link := regexp.MustCompile(`\]\((docs/bench/\w+\.md)\)`)
+	link := regexp.MustCompile(`\]\((\w+\.md)\)`)
 	figure := regexp.MustCompile(`\d[\d,]*(?:\.\d+)?`)
+	_, measured, _ := strings.Cut(read(t, filepath.Join(bench, "README.md")), "\n## The kernel\n")
 	page, same, found := "", 0, 0
 	for _, line := range strings.Split(measured, "\n") {
 		c := cells(line)
@@ -172,7 +162,7 @@ func TestFigures(t *testing.T) {
 			for i, want := range rows[c[0]] {
 				want, _, _ = strings.Cut(want, " (") // without the range
 				if c[i+1] != want {
-					t.Errorf("%s: %s in the README, %s on the page", c[0], c[i+1], want)
+					t.Errorf("%s: %s in the summary, %s on the page", c[0], c[i+1], want)
 				}
 			}
 			if rows[c[0]] == nil {
@@ -183,7 +173,7 @@ func TestFigures(t *testing.T) {
 		}
 		for _, cell := range c[1:3] {
 			shown := figure.FindString(cell)
-			if shown == "" || !anyRounds(figure.FindAllString(read(page), -1), shown) {
+			if shown == "" || !anyRounds(figure.FindAllString(read(t, filepath.Join(bench, page)), -1), shown) {
 				t.Errorf("%s: %s has no figure that is %s", c[0], page, cell)
 			}
 			found++
@@ -192,6 +182,58 @@ func TestFigures(t *testing.T) {
 	if same < 20 || found < 10 {
 		t.Errorf("only %d rows and %d figures found", same, found)
 	}
+}
+
+// TestReadme: the README is short, its figures are those of the pages that it links to,
+// and so is the number of system calls.
+func TestReadme(t *testing.T) {
+	text := read(t, "README.md")
+	if n := strings.Count(text, "\n"); n > 130 {
+		t.Errorf("the README has %d lines; 130 at most", n)
+	}
+	linked := regexp.MustCompile(`^\[([^]]+)\]\((docs/bench/\w+\.md)\)`)
+	rows := 0
+	for _, line := range strings.Split(text, "\n") {
+		c := cells(line)
+		if len(c) != 4 {
+			continue
+		}
+		m := linked.FindStringSubmatch(c[0])
+		if m == nil {
+			continue
+		}
+		rows++
+		found := false
+		for _, line := range strings.Split(read(t, m[2]), "\n") {
+			if there := cells(line); len(there) > 3 && there[0] == m[1] {
+				found = true
+				for i := 1; i < 4; i++ {
+					if want, _, _ := strings.Cut(there[i], " ("); c[i] != want {
+						t.Errorf("%s: %s in the README, %s on the page", m[1], c[i], want)
+					}
+				}
+			}
+		}
+		if !found {
+			t.Errorf("%s has no row %q", m[2], m[1])
+		}
+	}
+	if rows != 5 {
+		t.Errorf("%d figures in the README, not 5", rows)
+	}
+	calls := regexp.MustCompile(`Of the (\d+) system calls of Linux 6\.1 on x86-64, (\d+)`).FindStringSubmatch(read(t, "docs/syscalls.md"))
+	if calls == nil || !strings.Contains(text, calls[2]+" of Linux 6.1's "+calls[1]+" system calls") {
+		t.Errorf("docs/syscalls.md says %q, the README something else", calls)
+	}
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // cells are those of a line of a table, or none.
