@@ -26,18 +26,18 @@ func newAffinity() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "affinity [flags] PROGRAM [ARG...]",
 		Short: "Run a program and draw what its channels do",
-		Long: `Run a program that was built by "hardtack go build" and show, when it has ended,
-the touches of its channels a second, how many came from another core than the
-touch before, and what was decided. PROGRAM may also be a package directory or a
-.go file, which is built first.
+		Long: `Run a program that was built by "hardtack go build". When it ends, show how often
+its channels were used (touches per second), how many touches came from another
+core than the one before, and what the scheduler decided. PROGRAM may also be a
+package directory or a .go file, which is built first.
 
-A touch from another core moves at least one cache line, so their rate stands for
-the hardware's count of such transfers. Where the processor lets perf see that
-count (perf c2c), it is shown too.
+A touch from another core moves at least one cache line, so the rate of such
+touches stands in for the hardware's count of cache line transfers. Where the
+processor lets perf read that count (perf c2c), it is shown too.
 
-The program's output goes where it would go; the drawing follows on standard
-error. The exit status is the program's; 2 if it could not be run, or was not
-built by "hardtack go".`,
+The program's output is left alone; the drawing follows on standard error. The
+exit status is the program's, or 2 if it could not be run or was not built by
+"hardtack go".`,
 		Example: `  hardtack affinity ./server -listen :8080
   hardtack affinity --compare -o talk.svg ./cmd/talk`,
 		Args: atLeast(1, "a PROGRAM"),
@@ -49,7 +49,7 @@ built by "hardtack go".`,
 		},
 	}
 	cmd.Flags().SetInterspersed(false)
-	cmd.Flags().StringVarP(&out, "output", "o", "", "draw into this `file` too (SVG)")
+	cmd.Flags().StringVarP(&out, "output", "o", "", "also draw into this `file` (SVG)")
 	cmd.Flags().StringVar(&policy, "policy", "group", "the `policy`: "+strings.Join(overlay.Policies, ", "))
 	cmd.Flags().BoolVar(&compare, "compare", false, "run it with the policy off first, and draw both")
 	return cmd

@@ -22,23 +22,24 @@ func newBuild() *cobra.Command {
 		Long: `Build the kernel with the stock Go toolchain, as an ELF file that QEMU boots
 with -kernel (PVH). The same source gives the same image, bit for bit. A small
 patch to Go's runtime, which counts what goroutines allocate, needs exactly
-` + overlay.Version + `; --stock does without.
+` + overlay.Version + `. --stock leaves the patch out.
 
 It needs the source: the working directory, or the one that holds this command,
 must be inside it. Without -o the image goes where "hardtack run" looks for it:
 kernel.elf beside this command.
 
---control says how the nucleus, below the Go runtime, keeps CPUs apart:
+--control chooses how the nucleus, below the Go runtime, keeps CPUs apart:
 
-  big   one lock around each operation: a queue, but on virtual processors, which
-        may not run when it is their turn, test-and-set
-  queue big, with the queue on virtual processors too
-  fine  operations run beside each other and lock the objects that they touch
-  rtm   each operation is a hardware transaction; the kernel does not start on a
-        processor without RTM
-  none  nothing; the kernel starts one CPU only
+  big    one lock around each operation: a queue lock, or test-and-set on virtual
+         processors, which may not be running when their turn comes
+  queue  big, with the queue lock on virtual processors too
+  fine   operations run in parallel and lock the objects that they touch
+  rtm    each operation is a hardware transaction; the kernel does not start on a
+         processor without RTM
+  none   no lock; the kernel starts one CPU only
 
-The kernel says which it has at boot, on a terminal, and in /proc/hardtack/control.`,
+The kernel prints its control at boot, on a terminal, and shows it in
+/proc/hardtack/control.`,
 		Example: `  hardtack build
   hardtack build --control fine -o /tmp/fine.elf`,
 		Args: exactly(0, "no arguments"),
@@ -68,8 +69,8 @@ The kernel says which it has at boot, on a terminal, and in /proc/hardtack/contr
 	}
 	cmd.Flags().StringVarP(&out, "output", "o", "", "write the image to this `file`")
 	cmd.Flags().StringVar(&control, "control", "big", "the nucleus's concurrency `control`: none, big, queue, fine or rtm")
-	cmd.Flags().BoolVar(&stock, "stock", false, "leave Go's runtime as it is: /proc/hardtack/allocated counts nothing")
-	cmd.Flags().BoolVar(&checkLocks, "check-locks", false, "for tests: check the order in which the kernel takes locks; /proc/hardtack/locks has the result")
+	cmd.Flags().BoolVar(&stock, "stock", false, "leave Go's runtime unchanged: /proc/hardtack/allocated counts nothing")
+	cmd.Flags().BoolVar(&checkLocks, "check-locks", false, "for tests: check the order in which the kernel takes locks; the result is in /proc/hardtack/locks")
 	return cmd
 }
 
@@ -120,7 +121,7 @@ func sourceDir() (string, error) {
 			dir = up
 		}
 	}
-	return "", fault.Bad("the kernel's source is not here; run this inside it")
+	return "", fault.Bad("the kernel's source was not found; run this inside it")
 }
 
 func isModule(name string) bool {

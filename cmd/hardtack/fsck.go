@@ -26,22 +26,21 @@ func newFsck() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fsck [-v] [--replay [--write]] DISK",
 		Short: "Check the file system of a disk",
-		Long: `Check the ext4 file system of a disk: a raw image or a block device. Nothing is
-repaired and, without --write, nothing written. Each problem is a line on standard
-output.
+		Long: `Check the ext4 file system of a disk: a raw image or a block device. The command
+repairs nothing and, without --write, writes nothing. It prints one line per
+problem on standard output.
 
-A disk that was not unmounted, or not to its end because the medium failed, has
-changes in its journal that are not yet in their places. That is said, and what is
-checked is the disk without them; with --replay it is the disk as the next mount
-will leave it. --replay --write leaves it so: the journal is replayed on the disk,
-files that were being deleted are finished, and the disk is marked clean. Nobody may
-have it mounted.
+A disk that was not unmounted cleanly has changes in its journal that are not yet
+in place. The command says so, and checks the disk without them. With --replay it
+checks the disk as the next mount will leave it. --replay --write changes the
+disk: it replays the journal, finishes deleting the files that were being deleted,
+and marks the disk clean. The disk must not be mounted.
 
-Exit status, as of e2fsck -fn:
+Exit status, as for e2fsck -fn:
   0    the file system is clean
   4    it has errors
-  8    it could not be examined: no such file, no ext4, unknown features
-  16   flags or arguments`,
+  8    it could not be examined: no such file, not ext4, unknown features
+  16   bad flags or arguments`,
 		Example: `  hardtack fsck root.img
   hardtack fsck -v --part 1 /dev/sdb
   hardtack fsck --replay --write root.img`,
@@ -53,7 +52,7 @@ Exit status, as of e2fsck -fn:
 				return fault.With(fsckUsage, "--part %d: want the number of a partition", part)
 			}
 			if write && !replay {
-				return fault.With(fsckUsage, "--write goes with --replay: nothing else writes")
+				return fault.With(fsckUsage, "--write needs --replay")
 			}
 			return nil
 		},
@@ -71,10 +70,10 @@ Exit status, as of e2fsck -fn:
 		return fault.With(fsckUsage, "%v; see %s --help", err, cmd.CommandPath())
 	})
 	fl := cmd.Flags()
-	fl.IntVar(&part, "part", 0, "the `number` of the partition; without it the disk has none")
-	fl.BoolVar(&replay, "replay", false, "replay the journal, in memory, and check what comes of it")
-	fl.BoolVar(&write, "write", false, "with --replay: replay it on the disk")
-	fl.BoolVarP(&verbose, "verbose", "v", false, "say more of the file system")
+	fl.IntVar(&part, "part", 0, "the `number` of the partition (default: the disk has no partitions)")
+	fl.BoolVar(&replay, "replay", false, "replay the journal, in memory, and check the result")
+	fl.BoolVar(&write, "write", false, "with --replay: replay the journal on the disk")
+	fl.BoolVarP(&verbose, "verbose", "v", false, "print more about the file system")
 	return cmd
 }
 

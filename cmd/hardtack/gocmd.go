@@ -26,21 +26,21 @@ func newGo() *cobra.Command {
 		Long: `Run the go command on any module, with Hardtack's changes to the Go runtime
 (-overlay): channels count their use, and goroutines that meet on contended
 channels are kept on one core while that is faster. The program needs no change.
-All arguments go to go. "env" shows what would be done.
+All arguments are passed to go. "env" prints what would be done.
 
 It needs ` + overlay.Version + ` and builds for linux on amd64 and arm64. The first
-build compiles the standard library anew; patched files are kept in the user's
-cache directory.
+build recompiles the standard library; patched files are kept in the user's cache
+directory.
 
-A program built so looks at its environment:
+The programs that it builds read these variables:
   HARDTACK_AFFINITY          off, process, node or group (default: group)
   HARDTACK_AFFINITY_PERIOD   time between votes (default: 500ms)
   HARDTACK_AFFINITY_TOUCHES  uses of a channel in a period that make it vote
                              for fewer cores (process, node; default: 800)
   HARDTACK_AFFINITY_LOG      write samples and decisions to this file
-A bad value costs one line on standard error, and the policy is off.
+A bad value prints one line on standard error and turns the policy off.
 
-The exit status is that of go; 2 if it was not started.`,
+The exit status is go's, or 2 if go was not started.`,
 		Example: `  hardtack go build -o server ./cmd/server
   hardtack go test ./...
   HARDTACK_AFFINITY=process hardtack go run .

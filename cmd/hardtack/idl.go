@@ -26,19 +26,19 @@ func newIDL() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "idl FILE.if...",
 		Short: "Compile interface files to Go and C",
-		Long: `Compile interface files, in the language of Barrelfish's Flounder, to a Go package
-and a C11 header and source each. For interface NAME they are
+		Long: `Compile interface files, written in the language of Barrelfish's Flounder, to a Go
+package and a C11 header and source file each. For interface NAME these are
 
   NAME/NAME.go              beside the interface file, or below -o
   NAME/c/NAME.h  NAME.c     to be compiled with the library in msg/c
 
-The Go package imports msg from the module hardtack. Where a copy of that library is
-part of another module, --module says at which path.
+The Go package imports msg from the module hardtack. If your module has its own copy
+of that library, --module gives the copy's import path.
 
-The same input gives the same bytes. A mistake is told as file:line:column, with
-what was expected; then nothing is written.`,
+The same input gives the same bytes. An error is reported as file:line:column with
+what was expected, and nothing is written.`,
 		Example: `  hardtack idl ping.if
-  hardtack idl --lang c -i types.if -o build monitor.if spawn.if
+  hardtack idl --lang c -i types.if -o build shop.if kitchen.if
   hardtack idl --check idl/*.if
   hardtack idl --module example.com/shop/hardtack shop.if`,
 		Args: atLeast(1, "at least one interface file"),
@@ -55,7 +55,7 @@ what was expected; then nothing is written.`,
 				}
 			}
 			if want.Module = module; !modulePath.MatchString(module) {
-				return fault.Bad("--module %q: not the path of a module", module)
+				return fault.Bad("--module %q: not a module path", module)
 			}
 			var all []idl.Output
 			for _, path := range args {
@@ -86,10 +86,10 @@ what was expected; then nothing is written.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVarP(&out, "output", "o", "", "write below this `directory` (default: where the interface file is)")
-	fl.StringArrayVarP(&imports, "import", "i", nil, "see the types of this `file`, as if it were imported (repeatable)")
+	fl.StringArrayVarP(&imports, "import", "i", nil, "make the types of this `file` visible, as if it were imported (repeatable)")
 	fl.StringSliceVar(&lang, "lang", []string{"go", "c"}, "the `languages` to write")
 	fl.StringVar(&module, "module", idl.DefaultModule, "Go packages import msg from the module at this `path`")
-	fl.BoolVar(&check, "check", false, "write nothing; fail if a file is not what would be written")
+	fl.BoolVar(&check, "check", false, "write nothing; fail if a generated file is not up to date")
 	return cmd
 }
 

@@ -13,16 +13,16 @@ import (
 	"hardtack/tool/source"
 )
 
-// imageBudget is more than any guest will hold; what does not fit a guest is
-// told when it is run.
+// imageBudget is more than any guest can hold. Whether the tree fits a guest is
+// checked when it is run.
 var imageBudget = rootfs.Budget{Bytes: 8 << 30, Entries: 4 << 20}
 
 func newImage() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "image",
-		Short: "Put a root file system together",
-		Long: `Put a root file system together, as a tar that "hardtack run" takes, or as a
-disk for "hardtack run --root". The same input gives the same tar.`,
+		Short: "Make a root file system",
+		Long: `Make a root file system: a tar for "hardtack run", or a disk for
+"hardtack run --root". The same input gives the same tar.`,
 		Example: `  hardtack image debian -o root.tar bash redis-server
   hardtack image oci -o root.tar docker.io/library/alpine:3.20
   hardtack image disk -o root.img --size 4G root.tar`,
@@ -44,17 +44,17 @@ func newImageDebian() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "debian -o ROOT.tar PKG...",
 		Short: "A root file system from Debian packages",
-		Long: `Make a root file system from Debian's packages and what they depend on, with the
-host's apt and its sources; root is not needed. Downloads are kept in the cache,
-and a set of packages once resolved is made again without apt or a network.
+		Long: `Make a root file system from Debian packages and their dependencies, with the
+host's apt and its sources. Root is not needed. Downloads are cached, and a set of
+packages that was resolved once is rebuilt without apt or a network.
 
 Maintainer scripts are not run. The accounts, links and files that they would
-make are made for base-files, base-passwd, redis, nginx and some others; the
-list is in tool/debian/finish.go. What packages want for their maintainer and
-start scripts only (dpkg, debconf, perl-base, adduser and the like) is left out
-unless it is named. So are documentation, manuals, translations, character set
-converters and service files, unless --keep-docs is given: the image lives in
-the guest's memory.`,
+create are created for base-files, base-passwd, redis, nginx and some others; the
+list is in tool/debian/finish.go. Packages that only maintainer and start scripts
+need (dpkg, debconf, perl-base, adduser and the like) are left out unless you name
+them. So are documentation, manual pages, translations, character set converters
+and service files, unless you give --keep-docs: the image lives in the guest's
+memory.`,
 		Example: `  hardtack image debian -o root.tar bash coreutils python3-minimal
   hardtack image debian -o web.tar --add site/ nginx`,
 		Args: atLeast(1, "at least one package"),
@@ -71,10 +71,10 @@ the guest's memory.`,
 	fl := cmd.Flags()
 	fl.StringVarP(&out, "output", "o", "", "write the tar to this `file` (required; - is standard output)")
 	fl.StringVar(&o.Cache, "cache", "", "keep packages in this `directory` (default: build/debs in the source, else the user's cache)")
-	fl.BoolVar(&o.Refresh, "refresh", false, "ask apt again for packages that the cache has already")
+	fl.BoolVar(&o.Refresh, "refresh", false, "ask apt again, even for packages in the cache")
 	fl.BoolVar(&o.KeepDocs, "keep-docs", false, "keep documentation, manuals, translations and service files")
-	fl.BoolVar(&o.Applets, "applets", false, "with busybox-static: link the commands that no package provides to it")
-	fl.StringArrayVar(&o.Add, "add", nil, "lay the files of this `directory` over the packages (repeatable)")
+	fl.BoolVar(&o.Applets, "applets", false, "with busybox-static: link the commands that no package provides to busybox")
+	fl.StringArrayVar(&o.Add, "add", nil, "add the files of this `directory`, over those of the packages (repeatable)")
 	return cmd
 }
 
@@ -83,9 +83,9 @@ func newImageOCI() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "oci -o ROOT.tar REF|DIR|TAR",
 		Short: "A root file system from an OCI image",
-		Long: `Make a root file system from an image: a layout directory, a layout in a tar,
-what "docker save" writes, or a reference to an image in a registry. Layers are
-laid over each other with their whiteouts. The image's command, environment,
+		Long: `Make a root file system from a container image: a layout directory, a layout in a
+tar, the output of "docker save", or a reference to an image in a registry. Layers
+are applied in order, with their whiteouts. The image's command, environment,
 working directory and user are kept in the tar for "hardtack run".`,
 		Example: `  hardtack image oci -o root.tar docker.io/library/alpine:3.20
   hardtack image oci -o root.tar layout/
@@ -99,7 +99,7 @@ working directory and user are kept in the tar for "hardtack run".`,
 	return cmd
 }
 
-// openImage takes what exists as a file, and anything else as a reference.
+// openImage opens a file if there is one of this name, else pulls a reference.
 func openImage(ctx context.Context, name string) (*rootfs.Tree, error) {
 	if _, err := os.Stat(name); err != nil {
 		return source.Pull(ctx, name, imageBudget)
@@ -111,10 +111,10 @@ func openImage(ctx context.Context, name string) (*rootfs.Tree, error) {
 	return t, err
 }
 
-// writeTree writes what open gives to a tar.
+// writeTree writes the tree that open returns to a tar.
 func writeTree(out string, open func() (*rootfs.Tree, error)) error {
 	if out == "" {
-		return fault.Bad("-o is missing: which file shall have the tar?")
+		return fault.Bad("-o is missing: name the tar to write")
 	}
 	t, stop := newTidy()
 	defer stop()
@@ -138,8 +138,8 @@ func writeTree(out string, open func() (*rootfs.Tree, error)) error {
 	})
 }
 
-// defaultCache is in the source's build directory, or the user's cache where
-// there is no source.
+// defaultCache is in the source's build directory or, without a source, in the
+// user's cache.
 func defaultCache() string {
 	if dir, err := sourceDir(); err == nil {
 		return filepath.Join(dir, "build", "debs")

@@ -21,24 +21,24 @@ func newImageDisk() *cobra.Command {
 		Use:   "disk -o DISK [--size SIZE] ROOT",
 		Short: "A bootable disk from a root file system",
 		Long: `Make a disk with an ext4 file system that holds ROOT: a directory, a tar (also
-.gz, .zst), a cpio archive in newc format, or an OCI image, as "hardtack run"
-takes them. Neither root nor mke2fs is needed; the file system is the one that
-Hardtack's kernel has, and Linux mounts it, too.
+.gz, .zst), a cpio archive in newc format, or an OCI image, as for "hardtack run".
+Neither root nor mke2fs is needed. The file system is written by the ext4 code of
+Hardtack's kernel; Linux can mount it.
 
 Owners, modes, times, extended attributes with access control lists, hard and
-symbolic links, device nodes and holes are kept. A directory's files belong to
-whom they belong on the host. /dev, /proc, /sys, /run and /tmp are made where
-they are missing. An image's command, environment, working directory and user
+symbolic links, device nodes and holes are kept. The files of a directory keep
+their owners on the host. /dev, /proc, /sys, /run and /tmp are created if they
+are missing. An image's command, environment, working directory and user
 are kept in /` + disk.ConfigName + ` for "hardtack run --root".
 
-DISK is a new file, which takes space only for what is on it, or a block
-device, of which SIZE is all unless given.`,
+DISK is a new file, which takes space only for its contents, or a block device,
+which is used whole unless SIZE is given.`,
 		Example: `  hardtack image debian -o root.tar bash coreutils && hardtack image disk -o root.img --size 4G root.tar
   hardtack run --root root.img -- /bin/bash`,
 		Args: exactly(1, "one root file system"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if out == "" {
-				return fault.Bad("-o is missing: which file shall be the disk?")
+				return fault.Bad("-o is missing: name the disk to make")
 			}
 			if out == "-" {
 				return fault.Bad("-o -: a disk cannot be written to standard output")
@@ -57,7 +57,7 @@ device, of which SIZE is all unless given.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVarP(&out, "output", "o", "", "make this `file` the disk (required)")
+	fl.StringVarP(&out, "output", "o", "", "write the disk to this `file` (required)")
 	fl.StringVar(&size, "size", "", "the disk's `size`, as in 512M or 4G (default 4G, or all of a block device)")
 	fl.StringVar(&label, "label", "", "the file system's `name`")
 	return cmd

@@ -1,5 +1,5 @@
-// Command hardtack builds the kernel, puts root file systems together and runs
-// them. One file holds one verb.
+// Command hardtack builds the kernel, makes root file systems and runs them in
+// QEMU. Each verb is in a file of its own.
 package main
 
 import (
@@ -43,10 +43,10 @@ func isBreak(r rune) bool { return r == '\n' || r == '\r' }
 
 const statuses = `Exit status:
   0    done; for run: process 1 ended with 0
-  1    the host failed: no space, no permission, a tool missing
+  1    an error on the host: no space, no permission, a missing tool
   2    bad input: flags, images, programs, a busy port
-  70   run: the kernel panicked (its text is on standard error)
-  71   run: the machine ended without telling a status
+  70   run: the kernel panicked (the message is on standard error)
+  71   run: the machine ended without reporting a status
   124  run: --timeout ran out
   128+N  ended by signal N
   any other  run: the status of process 1`

@@ -19,23 +19,23 @@ func newMaxlive() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "maxlive --entries REGEXP [PACKAGE...]",
 		Short: "Bound the heap that calls of Go functions need",
-		Long: `Find, for each function that --entries names, how many bytes of what one call of it
-allocates can be live at once, and how many of them stay live after it: an upper
-bound, found without running the program. A loop, a length or a recursion without a
-bound that can be derived is an error, unless a comment gives one:
+		Long: `Find, for each function that --entries names, how many bytes allocated by one call
+of it can be live at once, and how many stay live after it returns. The result is an
+upper bound, found without running the program. A loop, a length or a recursion whose
+bound cannot be derived is an error, unless a comment gives one:
 
   //maxlive:loop 64 because a name has at most 64 parts
   //maxlive:len 4096 because the caller checked it
   //maxlive:recursion 40 because a path crosses at most 40 links
 
-A comment that nothing needs is an error as well. Functions are named as in
+A comment that is not needed is an error as well. Functions are named as in
 "example.com/m/pkg.Func" and "(*example.com/m/pkg.Type).Method". Packages are named as
 for "go build"; none is ./... . See docs/maxlive.md.`,
 		Example: `  hardtack maxlive --entries '\.Handle[A-Z]' ./...
   hardtack maxlive --table hardtack/kernel/syscall.Call --format summary ./cmd/kernel`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if entries == "" && c.Table == "" {
-				return fault.Bad("which functions? give --entries or --table")
+				return fault.Bad("give --entries or --table")
 			}
 			var err error
 			if entries != "" {
@@ -70,10 +70,10 @@ for "go build"; none is ./... . See docs/maxlive.md.`,
 	f := cmd.Flags()
 	f.StringVar(&entries, "entries", "", "bound the functions whose full name matches this `regexp`")
 	f.StringVar(&c.Table, "table", "", "bound the functions in composite literals of this struct `type`: import/path.Type")
-	f.BoolVar(&c.Started, "started", false, "bound also what go statements start and what the runtime is given to call")
+	f.BoolVar(&c.Started, "started", false, "also bound what go statements start and what the runtime is given to call")
 	f.StringVar(&format, "format", "text", "write `text`, json, go or summary")
 	f.StringVar(&pkg, "package", "reserve", "the `name` of the package that --format go writes")
-	f.StringVar(&c.Models, "models", "", "take the costs of functions that are not looked into from this `file`")
+	f.StringVar(&c.Models, "models", "", "read the costs of functions that are not analysed from this `file`")
 	f.StringVar(&tags, "tags", "", "build tags, as for go build")
 	f.StringVar(&overlay, "overlay", "", "replaced files, as for go build")
 	f.Uint64Var(&c.Stack, "stack", 8192, "the most `bytes` that the stack of a started goroutine reaches")

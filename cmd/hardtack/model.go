@@ -15,34 +15,33 @@ func newModel() *cobra.Command {
 	var o modelOptions
 	cmd := &cobra.Command{
 		Use:   "model [flags] [FILE.csv]",
-		Short: "How many cores can one lock carry for this workload?",
-		Long: `Fit the machine repairman model to measured throughput and tell what it predicts:
-the time that one operation holds the lock (service time), the time between two
-operations of a core (think time), how well both explain the measurements (R²), the
-knee, and for each number of cores the throughput and how many are at the lock.
+		Short: "Predict how many cores one lock can carry",
+		Long: `Fit the machine repairman model to measured throughput, and print what it predicts:
+how long one operation holds the lock (service time), the time between two operations
+of a core (think time), how well the two explain the measurements (R²), the knee, and
+for each number of cores the throughput and how many cores are at the lock.
 
-FILE.csv has a line of titles and a line for each measurement; "-" reads standard
-input:
+FILE.csv has a header line and one line per measurement; "-" reads standard input:
 
   cores,throughput
   1,410000
   2,790000
   4,1390000
 
-throughput is in operations a second. A column delay, in the unit of time, tells
-several loads apart whose think times are known but for an overhead common to all;
-one service time and that overhead are then fitted to all of them, or, with
---service-from DELAY, to the measurements with that delay alone, and the others are
-predicted. With --transfer delays are taken to have no overhead, and what is fitted is
-what an operation takes more when the lock comes from another core: cores alone never
-pay that, and one service time for few and many cores is then too simple. Other columns
-are not looked at, nor are lines that begin with #.
+throughput is in operations per second. A column delay, in the unit of time, tells
+loads apart whose think times are known except for an overhead common to all. One
+service time and that overhead are then fitted to all loads or, with --service-from
+DELAY, to the measurements with that delay only, and the others are predicted. With
+--transfer, delays have no overhead; instead, the extra cost of a lock that comes from
+another core is fitted. A single core never pays that cost, so one service time for few
+and many cores can be too simple. Other columns, and lines that begin with #, are
+ignored.
 
 Times are in ns, or with --ghz in cycles of that clock. With --service and --think
-nothing is measured: the model alone is shown.
+nothing is fitted, and the command shows the model alone.
 
-The model wants operations at random times that do not depend on one another, and a
-lock whose cost does not grow with the number of those who wait.`,
+The model assumes that operations come at random, independent times, and that the cost
+of the lock does not grow with the number of waiters.`,
 		Example: `  hardtack model -o lock.svg throughput.csv
   hardtack model --ghz 2 --transfer docs/bench/lock.csv
   hardtack model --ghz 2 --service 358 --think 2000 --cores 28`,
@@ -69,14 +68,14 @@ lock whose cost does not grow with the number of those who wait.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&o.output, "output", "o", "", "draw measurements and curves into this `file` too (SVG)")
+	f.StringVarP(&o.output, "output", "o", "", "also draw measurements and curves into this `file` (SVG)")
 	f.IntVar(&o.cores, "cores", 0, "predict up to `N` cores (default: twice those measured, at least 16)")
 	f.Float64Var(&o.ghz, "ghz", 0, "times are in cycles of a clock with this `rate`")
 	f.Float64Var(&o.efficiency, "efficiency", 0.9, "the lock carries n cores if they are this `part` of n times as fast as one")
 	f.Float64Var(&o.service, "service", 0, "service `time`, instead of measurements")
 	f.Float64Var(&o.think, "think", 0, "think `time`, instead of measurements")
 	f.Float64Var(&o.serviceFrom, "service-from", 0, "fit only the measurements with this `delay`")
-	f.BoolVar(&o.transfer, "transfer", false, "fit what an operation takes more when the lock comes from another core")
+	f.BoolVar(&o.transfer, "transfer", false, "fit the extra cost of an operation whose lock comes from another core")
 	return cmd
 }
 

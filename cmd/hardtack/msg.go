@@ -17,8 +17,8 @@ func newMsg() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "msg",
 		Short: "Look into the typed channels of running programs",
-		Long: `Look into the connections of running programs of this user, as far as they let
-others look (package msg/debug, function Start).`,
+		Long: `Look into the connections of this user's running programs, if the programs allow it
+(package msg/debug, function Start).`,
 		Example: `  hardtack msg top
   hardtack msg trace ping`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -35,11 +35,11 @@ others look (package msg/debug, function Start).`,
 	top := &cobra.Command{
 		Use:   "top",
 		Short: "Show connections: rates, queues, who is parked",
-		Long: `Show the connections, the busiest first: messages a second sent and received,
-messages that wait to be received, and whether the receivers at both ends are
-parked, that is, asleep until something comes, or awake: working or spinning.
+		Long: `Show the connections, the busiest first: messages sent and received per second,
+messages that wait to be received, and whether the receiver at each end is parked
+(asleep until a message comes) or awake (working or spinning).
 
-The first look has no rates. On a terminal the table is drawn again and again.`,
+The first sample has no rates. On a terminal the table is redrawn in place.`,
 		Example: `  hardtack msg top
   hardtack msg top -n 2 --every 5s`,
 		Args: exactly(0, "no arguments"),
@@ -73,15 +73,15 @@ The first look has no rates. On a terminal the table is drawn again and again.`,
 			}
 		},
 	}
-	top.Flags().DurationVar(&every, "every", time.Second, "the `time` between two looks")
-	top.Flags().IntVarP(&count, "count", "n", 0, "look so many `times`; 0: until interrupted")
+	top.Flags().DurationVar(&every, "every", time.Second, "the `time` between two samples")
+	top.Flags().IntVarP(&count, "count", "n", 0, "the `number` of samples; 0: until interrupted")
 
 	trace := &cobra.Command{
 		Use:   "trace NAME",
 		Short: "Show messages as they pass",
-		Long: `Show messages as they pass, decoded. NAME is an interface, a process (its PID), or
+		Long: `Show decoded messages as they pass. NAME is an interface, a process (its PID), or
 one connection as "msg top" numbers it, PID/CONN. Messages that come faster than
-they can be shown are counted and left out; the programs do not wait.`,
+they can be shown are counted and skipped; the programs do not wait.`,
 		Example: `  hardtack msg trace ping
   hardtack msg trace 4711/2`,
 		Args: exactly(1, "a NAME"),

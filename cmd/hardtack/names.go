@@ -27,13 +27,13 @@ func newNames() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "names",
 		Short: "Run or look into the name service of typed channels",
-		Long: `Run or look into the name service, which says where services on typed channels
-are reached. Names live as long as the process that set them, and belong to the
-user who took them first.
+		Long: `Run or look into the name service, which says where services on typed channels are
+reached. A name lives as long as the process that set it, and belongs to the user who
+took it first.
 
-Without "names serve", the first program that needs the service runs it inside
-itself, and another takes over when it ends. Root serves all users at
-/run/hardtack/names; others their own programs, in $XDG_RUNTIME_DIR.`,
+Without "names serve", the first program that needs the service runs it itself, and
+another takes over when that program ends. Root's service, at /run/hardtack/names,
+serves all users; other users' programs have theirs in $XDG_RUNTIME_DIR.`,
 		Example: `  hardtack names serve &
   hardtack names ls
   hardtack names watch worker.

@@ -20,7 +20,7 @@ import (
 	"hardtack/tool/source"
 )
 
-// runFlags are what the user says of a machine.
+// runFlags are the flags of hardtack run.
 type runFlags struct {
 	cfg      machine.Config
 	memory   string
@@ -49,19 +49,19 @@ func newRun() *cobra.Command {
 ROOT is a directory, a tar (also .gz, .zst), a cpio archive in newc format (also
 compressed), or an OCI image: a layout directory, a layout in a tar, or what
 "docker save" writes. An image's config gives the default command, environment,
-working directory and user. The guest has a copy in its memory, and what it
-writes there is gone when it ends.
+working directory and user. The guest works on a copy in its memory; its changes
+are lost when it ends.
 
-With --root the root file system is an ext4 disk, as "hardtack image disk" or
-mke2fs make them, and what the guest writes stays on it.
+With --root the root file system is an ext4 disk, made by "hardtack image disk" or
+mke2fs, and the guest's changes stay on it.
 
-CMD is process 1. Without it, and without a command in the image, it is the
-first of /init, /sbin/init, /bin/sh that ROOT has. When it ends the machine
+CMD is process 1. Without CMD, and without a command in the image, process 1 is the
+first of /init, /sbin/init, /bin/sh that ROOT has. When process 1 ends, the machine
 powers off and this command exits with its status (128+N if signal N killed it).
 
 Standard input and output are the guest's console. On a terminal they are in raw
-mode, and Ctrl-A x leaves; otherwise they carry plain bytes and the end of
-input. SIGINT and SIGTERM are sent on to process 1; a second one ends the
+mode, and Ctrl-A x leaves; otherwise they carry plain bytes and
+end-of-file. SIGINT and SIGTERM are forwarded to process 1; a second signal ends the
 machine.
 
 ` + statuses,
@@ -97,7 +97,7 @@ machine.
 	fl := cmd.Flags()
 	fl.IntVar(&f.cfg.CPUs, "cpus", 2, "`number` of processors")
 	fl.StringVar(&f.memory, "memory", "512M", "`size` of the memory")
-	fl.StringArrayVarP(&f.publish, "publish", "p", nil, "lead a `port` of the host to the guest: [ADDR:]HOST:GUEST[/udp] (repeatable; loopback by default)")
+	fl.StringArrayVarP(&f.publish, "publish", "p", nil, "forward a `port` of the host to the guest: [ADDR:]HOST:GUEST[/udp] (repeatable; loopback by default)")
 	fl.StringArrayVar(&f.disks, "disk", nil, "give the guest a raw image `file` as a disk: FILE[,driver=virtio|ahci|nvme][,ro] (repeatable; ahci and nvme need --machine q35)")
 	fl.StringVar(&f.root, "root", "", "the root file system is on this `disk`: FILE[,part=N][,driver=virtio|ahci|nvme][,ro]")
 	fl.StringArrayVarP(&f.env, "env", "e", nil, "set a `variable`: NAME=VALUE, or NAME for the host's value (repeatable)")
@@ -107,14 +107,14 @@ machine.
 	fl.StringVar(&f.net, "net", "static", "`how` the guest gets its address: static, dhcp, or none for no network")
 	fl.StringVar(&f.cfg.Machine, "machine", machine.MicroVM, "the `machine`: microvm or q35")
 	fl.StringVar(&f.cfg.Accel, "accel", machine.Auto, "the `accelerator`: auto, kvm or tcg (auto boots a tiny guest to see)")
-	fl.BoolVar(&f.cfg.ICount, "icount", false, "count instructions: one each nanosecond of guest time (tcg)")
-	fl.StringVar(&f.cfg.Kernel, "kernel", "", "the kernel `image` (default: kernel.elf beside this command, else the one that make install left)")
+	fl.BoolVar(&f.cfg.ICount, "icount", false, "count instructions: one per nanosecond of guest time (tcg)")
+	fl.StringVar(&f.cfg.Kernel, "kernel", "", "the kernel `image` (default: kernel.elf beside this command, else the installed one)")
 	fl.StringVar(&f.cfg.Append, "append", "", "the kernel's command `line`")
-	fl.StringVar(&f.panics, "panic", "kill", "what a `panic` in a system call does: kill the process where nothing else is harmed, or stop the machine")
+	fl.StringVar(&f.panics, "panic", "kill", "what a `panic` in a system call does: kill the process if nothing else is damaged, or stop the machine")
 	fl.IntVar(&f.pprof, "pprof", 0, "serve the kernel's Go profiles on this `port` of the host's loopback")
-	fl.StringArrayVar(&f.cfg.QEMUArgs, "qemu-arg", nil, "a further `argument` for QEMU (repeatable)")
+	fl.StringArrayVar(&f.cfg.QEMUArgs, "qemu-arg", nil, "an extra `argument` for QEMU (repeatable)")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the QEMU command and do not run it")
-	fl.DurationVar(&f.timeout, "timeout", 0, "end the machine after this `time`, as in 30s")
+	fl.DurationVar(&f.timeout, "timeout", 0, "stop the machine after this `time`, as in 30s")
 	return cmd
 }
 
@@ -240,7 +240,7 @@ func (f *runFlags) complete(ctx context.Context) (err error) {
 		return fault.Bad("--net %q: want static, dhcp or none", f.net)
 	}
 	if f.timeout < 0 {
-		return fault.Bad("--timeout %v: it is over before it began", f.timeout)
+		return fault.Bad("--timeout %v: want a positive time", f.timeout)
 	}
 	if f.hostname == "" || len(f.hostname) > 64 {
 		return fault.Bad("--hostname %q: want 1 to 64 bytes", f.hostname)

@@ -14,7 +14,7 @@ import (
 func newTask() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "task",
-		Short: "Look at programs on the task library",
+		Short: "Look at programs that use the task library",
 		Args:  cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -31,10 +31,10 @@ func newTaskTrace() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "trace FILE",
-		Short: "Make a page with a timeline of a trace",
-		Long: `Make one HTML page of a trace that task.Runtime.StartTrace has recorded: a lane
-for each worker, with runs, stolen tasks, joins, blocked tasks and sleeps, the
-changes of the number of workers, and what each worker did with its time.
+		Short: "Make a timeline page of a trace",
+		Long: `Make an HTML page from a trace that task.Runtime.StartTrace recorded: one lane per
+worker, with runs, stolen tasks, joins, blocked tasks and sleeps, the changes of the
+number of workers, and how each worker spent its time.
 "-" reads standard input. Perfetto reads the same file.`,
 		Example: `  hardtack task trace trace.json
   hardtack task trace -o page.html trace.json`,

@@ -57,7 +57,7 @@ func (c *cache) fetch(ctx context.Context, packages []string, refresh bool) ([]d
 		}
 	}
 	if _, err := exec.LookPath("apt-get"); err != nil {
-		return nil, fault.With(fault.Host, "apt-get is not here: packages can be had on Debian and its like only")
+		return nil, fault.With(fault.Host, "apt-get is missing: this needs Debian or a similar system")
 	}
 	chosen, err := c.resolve(ctx, packages)
 	if err != nil {

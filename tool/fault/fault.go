@@ -17,7 +17,7 @@ const (
 	Host    = 1   // the host failed: no space, no permission, a tool missing
 	Input   = 2   // bad input: flags, images, programs, a busy port
 	Panic   = 70  // the guest kernel panicked
-	Lost    = 71  // the machine ended without telling a status
+	Lost    = 71  // the machine ended without reporting a status
 	Timeout = 124 // --timeout ran out
 )
 

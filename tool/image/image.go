@@ -66,7 +66,7 @@ func Build(o Options) error {
 		return err
 	}
 	if o.Stock && o.CheckLocks {
-		return fault.Bad("locks are checked by a changed Go runtime: not with --stock")
+		return fault.Bad("--check-locks patches the Go runtime, so --stock excludes it")
 	}
 	tags := strings.Trim(o.Tags+","+tag, ",")
 	tmp, err := os.MkdirTemp("", "hardtack-image-*")
@@ -162,7 +162,7 @@ func (o *Options) overlays(dir string, env []string) (string, error) {
 	patched, err := overlay.Prepare(overlay.Toolchain{Version: tools.GOVERSION, Root: tools.GOROOT, OS: "linux", Arch: "amd64"},
 		overlay.Options{Topics: topics, Cache: filepath.Join(dir, "runtime")})
 	if err != nil {
-		return "", fmt.Errorf("%w (the kernel can do without: --stock)", err)
+		return "", fmt.Errorf("%w (--stock builds without the patch)", err)
 	}
 	both := filepath.Join(dir, "overlay.json")
 	return both, overlay.Join(both, netstack, patched.List)

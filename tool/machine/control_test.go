@@ -140,7 +140,7 @@ func TestConclusions(t *testing.T) {
 		"silent":                         {fault.Lost, "without printing anything"},
 		"port":                           {fault.Input, "port is in use"},
 		"refuse":                         {fault.Host, "Cannot allocate memory"},
-		"exit 999":                       {fault.Lost, "without telling a status"},
+		"exit 999":                       {fault.Lost, "without reporting a status"},
 	} {
 		t.Run(scene, func(t *testing.T) {
 			r := start(t, fake(t, scene), Console{}, plenty)

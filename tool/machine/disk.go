@@ -173,7 +173,7 @@ func (c *Config) checkDisks() error {
 			a, err1 := os.Stat(d.File)
 			b, err2 := os.Stat(other.File)
 			if err1 == nil && err2 == nil && os.SameFile(a, b) && !(d.ReadOnly && other.ReadOnly) {
-				return fault.Bad("--disk %s: it is there twice, and not read-only", d.File)
+				return fault.Bad("--disk %s: given twice, and not read-only", d.File)
 			}
 		}
 	}

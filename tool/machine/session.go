@@ -269,7 +269,7 @@ func (s *session) conclude(waited error, ctl *control, end *ending, out *output)
 	case code < 0:
 		return 0, fault.With(fault.Lost, "QEMU ended without the guest's status: %v", waited)
 	}
-	why := "the machine powered off or was reset without telling a status"
+	why := "the machine powered off or was reset without reporting a status"
 	if out.silent() {
 		why += " and without printing anything"
 	}
