@@ -71,7 +71,7 @@ func Linger() (i uint32) {
 			if next := uint32(w & 0xffff); i == 0 && meeting.IsDirect(next) {
 				i = next
 			} else {
-				MessageWoken(next, !meeting.IsDirect(next))
+				messageHooks.Woken(next, !meeting.IsDirect(next))
 			}
 		}
 		if woken>>48 == 0 {

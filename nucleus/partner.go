@@ -30,7 +30,7 @@ import (
 // are never switched to.
 //
 // A thread that waits inside the nucleus until a deadline has no timer of its own. One
-// timer of the kernel above is for all of them (MessageDeadline, ExpireMessages); see
+// timer of the kernel above is for all of them (MessageHooks.Deadline, ExpireMessages); see
 // ipc.Limit.
 //
 //	thread                   is in                   belongs to
@@ -169,18 +169,29 @@ func (o *observed) mark() {
 // marks says that some object is marked.
 var marks atomic.Uint32
 
-// What the kernel above does with threads and objects that ServeMessages hands it.
-var (
-	// MessageWoken is told that a thread of an index was woken; hosted: that its
-	// goroutine waits for that.
-	MessageWoken func(i uint32, hosted bool)
+// MessageHooks is what the kernel above does with threads and objects that
+// ServeMessages hands it.
+type MessageHooks struct {
+	// Woken is told that a thread of an index was woken; hosted: that its goroutine
+	// waits for that.
+	Woken func(i uint32, hosted bool)
 	// EndpointReady and NotificationReady are told that watched objects became so.
 	EndpointReady, NotificationReady func(i uint32)
-	// MessageDeadline is told a time, in the nanoseconds of the runtime's monotonic
-	// clock, after which ExpireMessages is to be called; MaxUint64: none. It may be the
-	// same as before. What is told later and is later does not replace it.
-	MessageDeadline func(at uint64)
-)
+	// Deadline is told a time, in the nanoseconds of the runtime's monotonic clock,
+	// after which ExpireMessages is to be called; MaxUint64: none. It may be the same
+	// as before. What is told later and is later does not replace it.
+	Deadline func(at uint64)
+}
+
+var messageHooks MessageHooks
+
+// HookMessages sets the hooks, once, before the first thread runs.
+func HookMessages(h MessageHooks) {
+	if messageHooks.Woken != nil {
+		panic("nucleus: the hooks of messages are set twice")
+	}
+	messageHooks = h
+}
 
 // InitMessages prepares for as many CPUs as run now; before it there are no message
 // calls.
@@ -210,24 +221,24 @@ func ServeMessages() {
 			woken := amd64.Syscall(sysMessage, messageTake, 0, 0)
 			for w := woken; w != 0; w >>= 16 {
 				i := uint32(w & 0xffff)
-				MessageWoken(i, !meeting.IsDirect(i))
+				messageHooks.Woken(i, !meeting.IsDirect(i))
 			}
 			if woken>>48 == 0 {
 				break
 			}
 		}
-		MessageDeadline(meeting.Earliest())
+		messageHooks.Deadline(meeting.Earliest())
 		if marks.Swap(0) == 0 {
 			continue
 		}
 		for i := range watchedEndpoints {
 			if watchedEndpoints[i].marked.Swap(0) != 0 {
-				EndpointReady(uint32(i))
+				messageHooks.EndpointReady(uint32(i))
 			}
 		}
 		for i := range watchedNotifications {
 			if watchedNotifications[i].marked.Swap(0) != 0 {
-				NotificationReady(uint32(i))
+				messageHooks.NotificationReady(uint32(i))
 			}
 		}
 	}
@@ -242,7 +253,7 @@ func ExpireMessages(now int64) {
 			break
 		}
 	}
-	attention.due.Store(dueNow) // MessageDeadline wants to know what is left
+	attention.due.Store(dueNow) // MessageHooks.Deadline wants to know what is left
 }
 
 // Join makes a thread one that can make message calls, and returns its name. Its
@@ -299,7 +310,7 @@ func (u *UserContext) Host(on bool) {
 }
 
 // Message carries out a message call, number less abi.Base, in the thread's registers
-// for its hosting goroutine. If it waits MessageWoken tells when that is over.
+// for its hosting goroutine. If it waits MessageHooks.Woken tells when that is over.
 // ServeMessages is to be called afterwards.
 func (u *UserContext) Message(op uint32, t *Target, now bool) (waits bool) {
 	what := messagePerform | uint64(op)<<8 | uint64(u.Partner)<<16

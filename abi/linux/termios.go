@@ -182,6 +182,7 @@ const (
 
 // Major numbers of terminals.
 const (
+	MEM_MAJOR         = 1
 	TTY_MAJOR         = 4
 	TTYAUX_MAJOR      = 5
 	UNIX98_PTY_MASTER = 128

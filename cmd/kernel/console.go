@@ -5,7 +5,6 @@ import (
 	"hardtack/arch/amd64"
 	"hardtack/driver/serial"
 	"hardtack/kernel/initramfs"
-	"hardtack/kernel/proc"
 	"hardtack/kernel/tty"
 	"hardtack/kernel/vfs"
 )
@@ -28,8 +27,6 @@ func newConsole(p *platform, config *initramfs.BootConfig) *console {
 	}
 	var input func([]byte)
 	var e linux.Errno
-	tty.SetJobControl(jobs{})
-	proc.SessionEnded = func(s *proc.Session) { tty.SessionEnded(s.ID) }
 	if config.Terminal {
 		c.terminal = tty.NewConsole(write)
 		c.terminal.SetSize(config.Rows, config.Cols)

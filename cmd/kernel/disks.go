@@ -30,8 +30,7 @@ const diskInterrupts = 32
 // findDisks looks for controllers and shares the interrupts among them.
 func findDisks(k *kernel, found []virtio.Transport, tables *acpi.Tables) *disks {
 	d := &disks{}
-	block.ThisCPU = func() int { _, n := nucleus.CPUs(); return n }
-	block.SecondClock = batteryClock(k, tables)
+	k.plugDisks(tables)
 	sharers := 0
 	for _, t := range found {
 		if t.Type() == virtio.TypeBlock {

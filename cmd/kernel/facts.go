@@ -11,27 +11,23 @@ import (
 	"hardtack/nucleus"
 )
 
-// What /proc tells of the machine.
-func init() {
-	procfs.CommandLine = nucleus.Cmdline
-	procfs.CPUInfo = cpuInfo
-	sysfs.Caches = caches
-	procfs.CPUInterrupts = nucleus.CPUInterrupts
-	procfs.IRQs = func() (list []procfs.IRQ) {
-		for i := 0; ; i++ {
-			n, ok := nucleus.IRQCount(i)
-			if !ok {
-				return list
-			}
-			list = append(list, procfs.IRQ{Count: n, Name: "device"})
+// deviceInterrupts are the interrupt lines of devices.
+func deviceInterrupts() (list []procfs.IRQ) {
+	for i := 0; ; i++ {
+		n, ok := nucleus.IRQCount(i)
+		if !ok {
+			return list
 		}
+		list = append(list, procfs.IRQ{Count: n, Name: "device"})
 	}
-	procfs.Interrupts = func() (n uint64) {
-		for i := range nucleus.NumCPU() {
-			n += uint64(nucleus.CPUInterrupts(i))
-		}
-		return n
+}
+
+// allInterrupts is how many there were on all CPUs.
+func allInterrupts() (n uint64) {
+	for i := range nucleus.NumCPU() {
+		n += nucleus.CPUInterrupts(i)
 	}
+	return n
 }
 
 // cpuInfo is the text of /proc/cpuinfo.

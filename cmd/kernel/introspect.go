@@ -31,6 +31,7 @@ func (k *kernel) introspect(config *initramfs.BootConfig) {
 	procfs.RegisterAdmin("hardtack/nucleus", costsText, nil)
 	procfs.RegisterAdmin("hardtack/protection", protectionText, nil)
 	procfs.RegisterAdmin("hardtack/allocated", allocatedText, nil)
+	procfs.RegisterTrigger("hardtack/oops", oopsText, provoke)
 	if kern.ChecksLocks() {
 		procfs.RegisterAdmin("hardtack/locks", kern.LocksText, nil)
 	}

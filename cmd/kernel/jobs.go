@@ -51,7 +51,7 @@ func (jobs) SetTerminal(session int32, t *tty.TTY) {
 		return
 	}
 	if t == nil {
-		s.SetTTY(nil)
+		s.SetTTY(nil) // not a TTY in the interface that is nil
 		return
 	}
 	s.SetTTY(t)

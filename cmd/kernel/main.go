@@ -16,7 +16,6 @@ import (
 	"hardtack/kernel/kern"
 	"hardtack/kernel/ktime"
 	"hardtack/kernel/mem"
-	"hardtack/kernel/proc"
 	"hardtack/kernel/vfs"
 	"hardtack/kernel/wait"
 	"hardtack/nucleus"
@@ -35,9 +34,9 @@ type kernel struct {
 
 func main() {
 	initMemory()
-	initVirtualMemory()
 	tuneCollector()
 	k := &kernel{cmdline: nucleus.Cmdline(), ctx: kern.NewKernelCtx()}
+	k.plug()
 	stirFromProcessor()
 	tables, err := acpi.Find(&k.platform, nucleus.RSDP())
 	if err != nil {
@@ -64,7 +63,6 @@ func main() {
 		k.fail("the root file system: %v", err)
 	}
 	vfs.SetMemory(mem.Total())
-	k.initProcesses()
 	k.console = newConsole(&k.platform, config)
 	if config.Terminal { // else the console is the program's
 		warn("%d CPUs, concurrency control %s", nucleus.NumCPU(), nucleus.Control())
@@ -137,17 +135,5 @@ func (k *kernel) setClock(tables *acpi.Tables) {
 		amd64.RealtimeBase = uint64(kern.RealtimeOffset())
 	} else {
 		warn("the clock: %v", err)
-	}
-}
-
-func (k *kernel) initProcesses() {
-	proc.Interrupt = serveInterrupt
-	proc.Relieve, proc.Killed = startRelief, reportKilled
-	proc.CPUs = nucleus.CPUs
-	proc.InitExited = k.initExited
-	proc.Reboot = k.reboot
-	k.catchPanics()
-	if _, ok := k.option("strace"); ok {
-		traceSyscalls()
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"hardtack/kernel/random"
 	"hardtack/kernel/sock"
 	"hardtack/kernel/sock/inet"
-	_ "hardtack/kernel/sock/unix" // AF_UNIX
 	"hardtack/kernel/uio"
 	"hardtack/kernel/vfs"
 	"hardtack/nucleus"
@@ -23,6 +22,7 @@ func (k *kernel) startNetwork(devices []netdev.Device, config *initramfs.BootCon
 	most := int64(nucleus.MemoryInfo().Total) * 4096 / 8
 	sock.RingBytes.SetMax(most)
 	net := inet.Init(inet.Config{Rand: random.Reader{}, Log: os.Stderr, MaxTCPBuffer: tcpBuffer(), MaxQueued: most})
+	plugNetwork(net)
 	if len(devices) == 0 || config.Net.Mode == "none" {
 		return
 	}

@@ -10,7 +10,6 @@ import (
 	"hardtack/kernel/kern"
 	"hardtack/kernel/oops"
 	"hardtack/kernel/proc"
-	"hardtack/kernel/procfs"
 	"hardtack/kernel/syscall"
 	"hardtack/nucleus"
 )
@@ -19,23 +18,17 @@ import (
 
 var oopses atomic.Uint64
 
-// catchPanics has panics kill the process at whose call they came, unless the kernel
-// parameter panic=stop is given.
-func (k *kernel) catchPanics() {
-	procfs.RegisterTrigger("hardtack/oops", func() []byte { return fmt.Appendf(nil, "%d\n", oopses.Load()) }, provoke)
-	if how, _ := k.option("panic"); how == "stop" {
-		return
+// mayOutlive lets a panic kill the process at whose call it came, and no more.
+func mayOutlive() bool {
+	where := oops.Locked()
+	if where != "" {
+		warn("a panic while a lock may be held, by %s: the machine stops", where)
+		return false
 	}
-	proc.MayOutlive = func() bool {
-		where := oops.Locked()
-		if where != "" {
-			warn("a panic while a lock may be held, by %s: the machine stops", where)
-			return false
-		}
-		return kern.PanicOnOops.Get() == 0 && (kern.OopsLimit.Get() == 0 || oopses.Load() < uint64(kern.OopsLimit.Get()))
-	}
-	proc.Oops = reportOops
+	return kern.PanicOnOops.Get() == 0 && (kern.OopsLimit.Get() == 0 || oopses.Load() < uint64(kern.OopsLimit.Get()))
 }
+
+func oopsText() []byte { return fmt.Appendf(nil, "%d\n", oopses.Load()) }
 
 func reportOops(t *proc.Thread, reason any) {
 	n := oopses.Add(1)

@@ -10,19 +10,22 @@ import (
 	"hardtack/kernel/vm"
 )
 
-// traceSyscalls prints every system call to the console (kernel parameter
-// "strace"): for looking at a program that does not start.
-func traceSyscalls() {
-	proc.TraceFault = func(t *proc.Thread, info *linux.Siginfo) {
-		u := &t.User
-		fmt.Printf("[%d %s] signal %d code %d trap %+v\n%+v\n", t.TID, t.Name(), info.Signo, info.Code, u.Trap, u.Regs)
-		t.Space.Maps(func(m vm.MapInfo) bool {
-			fmt.Printf("%+v\n", m)
-			return true
-		})
-	}
-	do := proc.Syscall
-	proc.Syscall = func(t *proc.Thread) {
+// The kernel parameter "strace" prints every system call to the console, for looking at
+// a program that does not start.
+
+// printFault prints the signal that a thread's own fault causes.
+func printFault(t *proc.Thread, info *linux.Siginfo) {
+	u := &t.User
+	fmt.Printf("[%d %s] signal %d code %d trap %+v\n%+v\n", t.TID, t.Name(), info.Signo, info.Code, u.Trap, u.Regs)
+	t.Space.Maps(func(m vm.MapInfo) bool {
+		fmt.Printf("%+v\n", m)
+		return true
+	})
+}
+
+// traced makes of do a function that prints the call, too.
+func traced(do func(*proc.Thread)) func(*proc.Thread) {
+	return func(t *proc.Thread) {
 		nr := t.User.RAX
 		name := fmt.Sprint(nr)
 		if c := syscall.Lookup(nr); c != nil {

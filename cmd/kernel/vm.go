@@ -10,17 +10,8 @@ import (
 	"hardtack/kernel/pagecache"
 	"hardtack/kernel/proc"
 	"hardtack/kernel/vdso"
-	"hardtack/kernel/vm"
 	"hardtack/nucleus"
 )
-
-func initVirtualMemory() {
-	vm.MMU = vm.Hooks{
-		FillUpper:  nucleus.KernelPML4,
-		Invalidate: (*nucleus.AddressSpace).Invalidate,
-		Retire:     (*nucleus.AddressSpace).Retire,
-	}
-}
 
 // initVDSO lets user programs read the clock that the kernel reads.
 func initVDSO() {

@@ -279,8 +279,8 @@ func TestTimeout(t *testing.T) {
 func TestSecondClock(t *testing.T) {
 	quick(t)
 	var second atomic.Int64
-	SecondClock = second.Load
-	t.Cleanup(func() { SecondClock = nil })
+	SecondClock.Call = second.Load
+	t.Cleanup(func() { SecondClock.Call = nil })
 	f, d := newFake(t, nil)
 	f.hang = func(c *blockdev.Command) bool { return f.resets == 0 }
 	done := make(chan linux.Errno, 1)

@@ -13,6 +13,10 @@ import (
 // waiting measures for how long somebody waits for a disk.
 var waiting mem.Stall
 
+// Waited returns for how long, in nanoseconds, somebody waited for a disk, and how many
+// do now.
+func Waited() (nanos int64, n int) { return waiting.Total() }
+
 // call is one goroutine's requests that it waits for.
 type call struct {
 	wait.Sleeper

@@ -115,7 +115,7 @@ func (d *Disk) enqueue(first, last *Request) {
 	}
 	which := 0
 	if len(d.queues) > 1 {
-		which = ThisCPU() % len(d.queues)
+		which = ThisCPU.Call() % len(d.queues)
 	}
 	d.queues[which].add(first)
 }

@@ -24,8 +24,8 @@ type file struct {
 	errors    atomic.Uint32 // what fsync has told of the cache's
 }
 
-// open is vfs.OpenBlock.
-func open(_ *kern.Ctx, i *vfs.Inode, flags uint32) (vfs.Ops, linux.Errno) {
+// Open is vfs.OpenBlock.
+func Open(_ *kern.Ctx, i *vfs.Inode, flags uint32) (vfs.Ops, linux.Errno) {
 	p := byNumber(i.Rdev)
 	if p == nil {
 		return nil, linux.ENXIO

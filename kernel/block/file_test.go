@@ -24,7 +24,7 @@ func openFile(t testing.TB, p *Part, flags uint32) *vfs.File {
 	}
 	devices.byNumber[p.Dev] = p
 	devices.mu.Unlock()
-	ops, e := open(nil, &vfs.Inode{Rdev: p.Dev}, flags)
+	ops, e := Open(nil, &vfs.Inode{Rdev: p.Dev}, flags)
 	if e != 0 {
 		t.Fatal(e)
 	}
@@ -123,7 +123,7 @@ func TestFileBounds(t *testing.T) {
 			t.Errorf("direct read of %d bytes at %d: %v", x[1], x[0], e)
 		}
 	}
-	if _, e := open(nil, &vfs.Inode{Rdev: linux.Makedev(7, 99)}, 0); e != linux.ENXIO {
+	if _, e := Open(nil, &vfs.Inode{Rdev: linux.Makedev(7, 99)}, 0); e != linux.ENXIO {
 		t.Errorf("no such device: %v", e)
 	}
 	_, ro := newFake(t, func(l *blockdev.Limits) { l.ReadOnly = true })

@@ -8,6 +8,7 @@ import (
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/blockdev"
+	"hardtack/kernel/hook"
 	"hardtack/kernel/mem"
 	"hardtack/kernel/wait"
 )
@@ -20,7 +21,7 @@ var Timeout = 30 * time.Second
 // on wait.Now's (a battery-backed clock; it may be coarse, and may be set). A command is
 // late when both say so: a machine that counts instructions skips the time in which it
 // is idle, 30 seconds in no time, while its disk does not. New takes it; nil: there is none.
-var SecondClock func() int64
+var SecondClock hook.Of[func() int64]
 
 // Log hears of what went wrong with disks.
 var Log = func(format string, args ...any) { fmt.Printf("kernel: "+format+"\n", args...) }
@@ -57,7 +58,7 @@ func (w *watchdog) passed() int64 {
 }
 
 func (w *watchdog) init(d *Disk) {
-	w.d, w.timeout, w.clock = d, Timeout, SecondClock
+	w.d, w.timeout, w.clock = d, Timeout, SecondClock.Call
 	w.timer = time.AfterFunc(time.Hour, w.look)
 	w.timer.Stop()
 }

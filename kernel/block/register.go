@@ -7,7 +7,6 @@ import (
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/devfs"
-	"hardtack/kernel/procfs"
 	"hardtack/kernel/sysfs"
 	"hardtack/kernel/vfs"
 )
@@ -29,15 +28,6 @@ var devices struct {
 	extended uint32           // guarded by mu; minors of majorExtended given away
 	claims   map[*Disk][]*Part
 	opens    map[*Disk]int
-}
-
-func init() {
-	vfs.OpenBlock = open
-	vfs.RegisterSync(SyncAll)
-	procfs.DiskWait = waiting.Total
-	procfs.DiskSectors = sectors
-	procfs.Register("partitions", partitionsText)
-	procfs.Register("diskstats", diskstatsText)
 }
 
 // SyncAll writes every disk's cache back and flushes the disks.
@@ -275,8 +265,8 @@ func bit(b bool) int {
 	return 0
 }
 
-// partitionsText is /proc/partitions.
-func partitionsText() []byte {
+// PartitionsText is /proc/partitions.
+func PartitionsText() []byte {
 	var b strings.Builder
 	b.WriteString("major minor  #blocks  name\n\n")
 	for _, d := range Disks() {
@@ -287,8 +277,8 @@ func partitionsText() []byte {
 	return []byte(b.String())
 }
 
-// sectors returns what all disks have read and written.
-func sectors() (read, written uint64) {
+// Sectors returns what all disks have read and written.
+func Sectors() (read, written uint64) {
 	for _, d := range Disks() {
 		s := d.Whole().Stats()
 		read += s.Reads.Sectors
@@ -297,8 +287,8 @@ func sectors() (read, written uint64) {
 	return read, written
 }
 
-// diskstatsText is /proc/diskstats.
-func diskstatsText() []byte {
+// DiskstatsText is /proc/diskstats.
+func DiskstatsText() []byte {
 	var b strings.Builder
 	for _, d := range Disks() {
 		for _, p := range d.Parts() {

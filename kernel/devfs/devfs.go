@@ -48,13 +48,11 @@ var nodes = []node{
 	{name: "shm", mode: linux.S_IFDIR | 0o1777},
 }
 
-func init() {
-	for major, name := range map[uint32]string{1: "mem", 4: "tty", 5: "/dev/tty", 136: "pts"} {
-		vfs.NameMajor(major, name)
-	}
-	vfs.RegisterFS("devtmpfs", vfs.FSType{Make: func(string) (*vfs.FileSystem, linux.Errno) { return Dev().FileSystem, 0 }})
-	vfs.RegisterFS("devpts", vfs.FSType{Make: func(string) (*vfs.FileSystem, linux.Errno) { return pts().FileSystem, 0 }})
-}
+// Type and PTSType are devtmpfs and devpts for mount(2).
+var (
+	Type    = vfs.FSType{Make: func(string) (*vfs.FileSystem, linux.Errno) { return Dev().FileSystem, 0 }}
+	PTSType = vfs.FSType{Make: func(string) (*vfs.FileSystem, linux.Errno) { return pts().FileSystem, 0 }}
+)
 
 // Dev is the one devtmpfs: every mount of it shows the same tree.
 var Dev = sync.OnceValue(func() *tmpfs.FS {

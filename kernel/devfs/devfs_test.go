@@ -2,6 +2,7 @@ package devfs
 
 import (
 	"bytes"
+	"os"
 	"testing"
 
 	"hardtack/abi/linux"
@@ -12,6 +13,13 @@ import (
 	"hardtack/kernel/uio"
 	"hardtack/kernel/vfs"
 )
+
+func TestMain(m *testing.M) {
+	for minor, open := range MemDevices {
+		vfs.RegisterChar(linux.MEM_MAJOR, minor, open)
+	}
+	os.Exit(m.Run())
+}
 
 func machine(t *testing.T) (*kern.Ctx, *vfs.FSContext) {
 	mem.InitHost(4096)

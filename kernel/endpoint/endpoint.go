@@ -55,10 +55,11 @@ var (
 	notificationPool = kern.NewPool(core.MaxNotifications - 1)
 )
 
-func init() {
-	nucleus.EndpointReady = func(i uint32) { ready(endpoints[i].Load()) }
-	nucleus.NotificationReady = func(i uint32) { ready(notifications[i].Load()) }
-}
+// EndpointReady wakes those that poll the endpoint i of the nucleus.
+func EndpointReady(i uint32) { ready(endpoints[i].Load()) }
+
+// NotificationReady wakes those that poll a notification.
+func NotificationReady(i uint32) { ready(notifications[i].Load()) }
 
 func ready(o *object) {
 	if o != nil {

@@ -71,10 +71,8 @@ var mounted struct {
 	m  map[uint64]*FS // guarded by mu
 }
 
-func init() {
-	vfs.RegisterFS("ext4", vfs.FSType{Open: open, Remount: remount})
-	vfs.RegisterSync(SyncAll)
-}
+// Type is ext4 for mount(2).
+var Type = vfs.FSType{Open: open, Remount: remount}
 
 // open is mount(2)'s: it finds or mounts what lies on a device.
 func open(rdev uint64, flags uint32, data string) (*vfs.FileSystem, linux.Errno) {

@@ -17,6 +17,7 @@ import (
 	"hardtack/kernel/ext4"
 	"hardtack/kernel/kern"
 	"hardtack/kernel/mem"
+	"hardtack/kernel/pagecache"
 	"hardtack/kernel/uio"
 	"hardtack/kernel/vfs"
 )
@@ -58,6 +59,11 @@ func (d *disk) failing(f func(p []byte) bool) {
 	d.mu.Lock()
 	d.fail = f
 	d.mu.Unlock()
+}
+
+func TestMain(m *testing.M) {
+	mem.Reclaim.Set(pagecache.Reclaim)
+	os.Exit(m.Run())
 }
 
 // machine is a mounted disk with a caller.

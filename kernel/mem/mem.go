@@ -15,7 +15,10 @@
 // eats all memory gets ENOMEM, or is killed, while the kernel goes on.
 package mem
 
-import "sync/atomic"
+import (
+	"hardtack/kernel/hook"
+	"sync/atomic"
+)
 
 // PageSize and PageShift describe a frame.
 const (
@@ -117,10 +120,10 @@ func Alloc() (Frame, bool) {
 // Reclaim makes frames free that hold nothing but copies of what is on disks: up to
 // n, and says how many. It is asked when there are none, wherever somebody allocates:
 // it takes no lock that anybody may hold there. Set once, before programs run.
-var Reclaim func(n int) int
+var Reclaim hook.Of[func(n int) int]
 
 // reclaimed reports whether there may be frames now.
-func reclaimed() bool { return Reclaim != nil && Reclaim(magazineSize) > 0 }
+func reclaimed() bool { return Reclaim.Call != nil && Reclaim.Call(magazineSize) > 0 }
 
 // AllocBatch fills out with frames as Alloc returns them, as far as they go.
 func AllocBatch(out []Frame) int {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/hook"
 	"hardtack/kernel/kern"
 	"hardtack/kernel/uio"
 	"hardtack/kernel/vfs"
@@ -72,8 +73,8 @@ func Of(f *vfs.File) *Namespace {
 // Name is what /proc/PID/fd shows.
 func (x *file) Name(*vfs.File) string { return x.n.String() }
 
-// Install gives the caller a descriptor for a file; kernel/syscall sets it.
-var Install = func(*kern.Ctx, *vfs.File) (int32, linux.Errno) { return -1, linux.EBADF }
+// Install gives the caller a descriptor for a file.
+var Install = hook.Default(func(*kern.Ctx, *vfs.File) (int32, linux.Errno) { return -1, linux.EBADF })
 
 // Ioctl tells of the namespace.
 func (x *file) Ioctl(c *kern.Ctx, _ *vfs.File, cmd uint32, arg uint64) (uint64, linux.Errno) {
@@ -86,7 +87,7 @@ func (x *file) Ioctl(c *kern.Ctx, _ *vfs.File, cmd uint32, arg uint64) (uint64, 
 		if e != 0 {
 			return 0, e
 		}
-		fd, e := Install(c, f)
+		fd, e := Install.Call(c, f)
 		if e != 0 {
 			f.Put()
 		}

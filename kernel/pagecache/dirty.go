@@ -30,12 +30,10 @@ func (s *Share) pages() int64 {
 
 // Background is how many dirty pages make the writer begin at once (vm.dirty_background_*),
 // Limit how many there may be: who dirties more writes (vm.dirty_bytes, vm.dirty_ratio).
-var Background, Limit Share
-
-func init() {
-	Background.Percent.Set(10)
-	Limit.Percent.Set(20)
-}
+var (
+	Background = Share{Percent: kern.Default(10)}
+	Limit      = Share{Percent: kern.Default(20)}
+)
 
 // expireAfter is when a page has been dirty for too long.
 func expireAfter() int64 { return kern.DirtyExpire.Get() * int64(10*time.Millisecond) }

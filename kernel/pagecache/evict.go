@@ -129,8 +129,6 @@ func Reclaim(n int) int {
 	return freed
 }
 
-func init() { mem.Reclaim = Reclaim }
-
 // allocate fills out with frames, as far as they go. Where all memory is used and
 // nothing clean is left it waits for the goroutine that writes. The caller holds no
 // lock of this package.

@@ -212,16 +212,11 @@ var beds [64]struct {
 	_    [40]byte
 }
 
-func init() {
-	for i := range beds {
-		beds[i].cond.L = &beds[i].mu
-	}
-}
-
 // await sleeps until page n is not busy any more.
 func (s *slot) await(n uint64) {
 	b := &beds[n%uint64(len(beds))]
 	b.mu.Lock()
+	b.cond.L = &b.mu
 	for {
 		w := s.w.Load()
 		if w&busy == 0 {

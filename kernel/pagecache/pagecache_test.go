@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -100,6 +101,11 @@ func (d *disk) cutLocked(size int64) {
 		d.mu.Unlock()
 		return 0
 	})
+}
+
+func TestMain(m *testing.M) {
+	mem.Reclaim.Set(Reclaim)
+	os.Exit(m.Run())
 }
 
 // TestModel compares random operations with plain memory.

@@ -117,22 +117,21 @@ func (p *Pipe) partner(c *kern.Ctx, opens *uint64, was uint64) linux.Errno {
 	return 0
 }
 
-func init() {
-	vfs.OpenFIFO = func(c *kern.Ctx, i *vfs.Inode, flags uint32) (vfs.Ops, linux.Errno) {
-		p, ok := i.PrivateOr(func() any {
-			if p := New(c); p != nil {
-				return p
-			}
-			return nil
-		}).(*Pipe)
-		if !ok {
-			if p == nil && i.PrivateOr(func() any { return nil }) == nil {
-				return nil, linux.ENOMEM
-			}
-			return nil, linux.ENXIO
+// OpenFIFO is vfs.OpenFIFO.
+func OpenFIFO(c *kern.Ctx, i *vfs.Inode, flags uint32) (vfs.Ops, linux.Errno) {
+	p, ok := i.PrivateOr(func() any {
+		if p := New(c); p != nil {
+			return p
 		}
-		return p.Open(c, flags)
+		return nil
+	}).(*Pipe)
+	if !ok {
+		if p == nil && i.PrivateOr(func() any { return nil }) == nil {
+			return nil, linux.ENOMEM
+		}
+		return nil, linux.ENXIO
 	}
+	return p.Open(c, flags)
 }
 
 // Reopen opens the pipe behind /proc/PID/fd/N once more.

@@ -228,8 +228,9 @@ func TestLargeWriteBlocksUntilRead(t *testing.T) {
 
 func TestBrokenPipe(t *testing.T) {
 	var sent int
-	kern.OnSignalSelf(func(_ *kern.Ctx, sig int) { sent = sig })
-	defer kern.OnSignalSelf(nil)
+	nobody := kern.OnSignalSelf.Call
+	kern.OnSignalSelf.Call = func(_ *kern.Ctx, sig int) { sent = sig }
+	defer func() { kern.OnSignalSelf.Call = nobody }()
 	c := kern.NewKernelCtx()
 	r, w, _ := Pair(c, 0)
 	done := make(chan linux.Errno)

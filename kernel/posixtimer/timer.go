@@ -48,15 +48,6 @@ var (
 	tables   = map[*proc.Process]*table{} // guarded by tablesMu
 )
 
-func init() {
-	proc.ThreadExited = append(proc.ThreadExited, func(t *proc.Thread, last bool) {
-		if last {
-			deleteAll(t.Proc)
-		}
-	})
-	proc.Execed = append(proc.Execed, func(t *proc.Thread) { deleteAll(t.Proc) })
-}
-
 // Create makes a disarmed timer; EAGAIN if the user has too many (RLIMIT_SIGPENDING).
 func Create(p *proc.Process, c ktime.Clock, n Notify) (int32, linux.Errno) {
 	tablesMu.Lock()
@@ -141,7 +132,8 @@ func Each(p *proc.Process) (list []Info) {
 	return list
 }
 
-func deleteAll(p *proc.Process) {
+// DeleteAll stops and forgets all timers of a process.
+func DeleteAll(p *proc.Process) {
 	tablesMu.Lock()
 	tab := tables[p]
 	delete(tables, p)

@@ -35,11 +35,11 @@ func TestTable(t *testing.T) {
 	if id, e := Create(p, monotonic, silent); id == 5 || e != 0 {
 		t.Fatal(id, e)
 	}
-	deleteAll(p)
+	DeleteAll(p)
 	if Find(p, ids[7]) != nil || Find(q, 0) == nil {
 		t.Fatal("exec deletes all of one process")
 	}
-	deleteAll(q)
+	DeleteAll(q)
 	if len(tables) != 0 {
 		t.Fatal(len(tables), "tables left")
 	}
@@ -48,7 +48,7 @@ func TestTable(t *testing.T) {
 // A timer without a signal still runs: timer_gettime shows it.
 func TestSilentTimerCounts(t *testing.T) {
 	p := &proc.Process{PID: 1}
-	defer deleteAll(p)
+	defer DeleteAll(p)
 	id, _ := Create(p, monotonic, Notify{How: linux.SIGEV_NONE})
 	x := Find(p, id)
 	period := int64(20 * time.Millisecond)

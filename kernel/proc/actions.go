@@ -62,16 +62,19 @@ func (a *actions) release() {
 	if a.users.Add(-1) == 0 {
 		a.mu.Lock()
 		t := a.table
-		a.table = &defaults
+		a.table = defaults
 		a.mu.Unlock()
 		t.refs.Add(-1)
 	}
 }
 
-// defaults is what processes that ended have; nobody may change it.
-var defaults = actionTable{ignored: defaultIgnore}
-
-func init() { defaults.refs.Store(1 << 30) }
+// defaults is what processes that ended have. It always has users, so that nobody
+// changes it.
+var defaults = func() *actionTable {
+	t := &actionTable{ignored: defaultIgnore}
+	t.refs.Store(1 << 30)
+	return t
+}()
 
 // own returns the table for a change; called with mu held.
 func (a *actions) own() *actionTable {

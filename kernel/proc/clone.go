@@ -138,7 +138,7 @@ func (t *Thread) mayClone() linux.Errno {
 	}
 	if mem.Total() != 0 {
 		spare := mem.Spare()
-		pause := kern.Monotonic()-lastOOM.Load() < oomPause
+		pause := kern.Monotonic() < pauseEnd.Load()
 		if spare < forkReserve() || pause && spare < mem.Total()/8 {
 			return linux.ENOMEM
 		}

@@ -435,9 +435,7 @@ func (t *Thread) becomeProgram(x *program, s *vm.Space, img *Image, at entry) {
 	if prev != nil && prev.File != nil {
 		prev.File.Put()
 	}
-	for _, fn := range Execed {
-		fn(t)
-	}
+	Execed.Call(t)
 	u := &t.User
 	u.Reset()
 	u.RIP, u.RSP = at.rip, at.rsp

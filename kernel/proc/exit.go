@@ -38,11 +38,9 @@ func (t *Thread) exit() {
 	last := p.aliveBut(t) == 0
 	p.mu.Unlock()
 	if last && p.PID == 1 {
-		InitExited(p.statusOf(t))
+		InitExited.Call(p.statusOf(t))
 	}
-	for _, fn := range ThreadExited {
-		fn(t, last)
-	}
+	ThreadExited.Call(t, last)
 	if t.Space != nil {
 		t.leaveFutexes()
 	}
@@ -168,7 +166,7 @@ func (t *Thread) unlink() {
 	treeMu.Unlock()
 	if last {
 		if s := p.Session(); p.PID == s.ID {
-			SessionEnded(s)
+			SessionEnded.Call(s)
 		}
 	}
 }

@@ -15,27 +15,22 @@ import (
 var expiry struct {
 	mu    sync.Mutex
 	timer *time.Timer   // guarded by mu; made at the first deadline
-	at    atomic.Uint64 // when it fires, MaxUint64: it need not; lowered under mu
+	at    atomic.Uint64 // when it fires, 0: it need not; set under mu
 }
 
-func init() {
-	expiry.at.Store(math.MaxUint64)
-	nucleus.MessageDeadline = messageDeadline
-}
-
-// messageDeadline makes the timer fire at a time at the latest. Callers may hold
+// MessageDeadline makes the timer fire at a time at the latest. Callers may hold
 // Process.mu and treeMu.
-func messageDeadline(at uint64) {
+func MessageDeadline(at uint64) {
 	x := &expiry
-	if at >= x.at.Load() {
+	if expiresBy(at) {
 		return
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if at >= x.at.Load() {
+	if expiresBy(at) {
 		return
 	}
-	x.at.Store(at)
+	x.at.Store(max(at, 1))
 	d := time.Duration(int64(min(at, 1<<62)) - wait.Now())
 	if x.timer == nil {
 		x.timer = time.AfterFunc(d, expireMessages)
@@ -44,10 +39,16 @@ func messageDeadline(at uint64) {
 	x.timer.Reset(d)
 }
 
+// expiresBy reports whether the timer fires by then, or need not (MaxUint64).
+func expiresBy(at uint64) bool {
+	fires := expiry.at.Load()
+	return at == math.MaxUint64 || fires != 0 && fires <= at
+}
+
 // expireMessages is the timer's function. Who finds at as it was before has lowered
 // the nucleus's word already, and the look at all threads comes after.
 func expireMessages() {
-	expiry.at.Store(math.MaxUint64)
+	expiry.at.Store(0)
 	nucleus.ExpireMessages(wait.Now())
 	nucleus.ServeMessages()
 }

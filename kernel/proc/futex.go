@@ -32,17 +32,10 @@ const futexBuckets = 256
 type futexBucket struct {
 	mu          sync.Mutex
 	first, last *futexWaiter // guarded by mu
-	index       int          // in futexes; immutable
-	_           [64 - 32]byte
+	_           [64 - 24]byte
 }
 
 var futexes [futexBuckets]futexBucket
-
-func init() {
-	for i := range futexes {
-		futexes[i].index = i
-	}
-}
 
 // futexWaiter is a thread's place among the waiters; each thread has one.
 type futexWaiter struct {
@@ -193,7 +186,7 @@ func (b *futexBucket) wakeKey(key vm.Key, n int, bitset uint32) (done int, e lin
 
 // lockBoth locks the buckets of two keys, in order.
 func lockBoth(x, y *futexBucket) {
-	if x.index > y.index {
+	if y.before(x) {
 		x, y = y, x
 	}
 	x.mu.Lock()

@@ -1,26 +1,29 @@
 package proc
 
-import "hardtack/abi/linux"
+import (
+	"hardtack/abi/linux"
+	"hardtack/kernel/hook"
+)
 
-// Hooks that cmd/kernel and kernel/syscall fill before the first thread runs.
+// What other packages do for this one.
 var (
-	// Syscall carries out the system call in t.User; kernel/syscall sets it.
-	Syscall func(t *Thread)
+	// Syscall carries out the system call in t.User.
+	Syscall hook.Of[func(t *Thread)]
 	// Interrupt runs devices' bottom halves after an interrupt from user mode.
-	Interrupt = func() {}
+	Interrupt = hook.Default(func() {})
 	// InitExited is told the wait status of process 1; it does not return.
-	InitExited = func(status int32) {}
+	InitExited = hook.Default(func(status int32) {})
 	// Reboot carries out reboot(2)'s command; EINVAL where it is unknown.
-	Reboot = func(cmd uint32) linux.Errno { return linux.EINVAL }
+	Reboot = hook.Default(func(cmd uint32) linux.Errno { return linux.EINVAL })
 	// SessionEnded is told that a session leader ended: its terminal hangs up.
-	SessionEnded = func(s *Session) {}
-	// ThreadExited is told of each thread that ends (POSIX timers, SysV undo …);
-	// last says that its process ends with it.
-	ThreadExited []func(t *Thread, last bool)
-	// Execed is told of each successful exec (POSIX timers go).
-	Execed []func(t *Thread)
+	SessionEnded = hook.Default(func(s *Session) {})
+	// ThreadExited is told of each thread that ends; last says that its process ends
+	// with it.
+	ThreadExited = hook.Default(func(t *Thread, last bool) {})
+	// Execed is told of each successful exec.
+	Execed = hook.Default(func(t *Thread) {})
 	// TraceFault hears of signals that a thread's own fault causes, where set.
-	TraceFault func(t *Thread, info *linux.Siginfo)
+	TraceFault hook.Of[func(t *Thread, info *linux.Siginfo)]
 	// CPUs returns how many CPUs there are and which of them runs the caller.
-	CPUs = func() (n, current int) { return 1, 0 }
+	CPUs = hook.Default(func() (n, current int) { return 1, 0 })
 )

@@ -22,17 +22,12 @@ import (
 // partners are the threads that have made message calls, by their index in the nucleus.
 var partners [core.MaxThreads]atomic.Pointer[Thread]
 
-func init() {
-	nucleus.MessageWoken = messageWoken
-	wait.Tell = nucleus.EndLinger
-}
-
 // partnerPool is the places of partners (0 is nobody's), which users share.
 var partnerPool = kern.NewPool(core.MaxThreads - 1)
 
-// messageWoken gets a thread going that waited inside the nucleus. Callers may hold
+// MessageWoken gets a thread going that waited inside the nucleus. Callers may hold
 // Process.mu and treeMu.
-func messageWoken(i uint32, hosted bool) {
+func MessageWoken(i uint32, hosted bool) {
 	t := partners[i].Load()
 	if hosted {
 		t.delivered.Store(true)

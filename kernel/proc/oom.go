@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"hardtack/kernel/hook"
 	"hardtack/kernel/kern"
 	"hardtack/kernel/mem"
 	"hardtack/kernel/vfs"
@@ -12,12 +13,12 @@ import (
 	"hardtack/nucleus"
 )
 
-// Hooks for want of memory, which cmd/kernel fills.
+// Hooks for want of memory.
 var (
 	// Relieve makes memory free, in a goroutine of its own; the call returns at once.
-	Relieve = func() {}
+	Relieve = hook.Default(func() {})
 	// Killed hears who was killed for memory and what it had.
-	Killed = func(p *Process, had Holding) {}
+	Killed = hook.Default(func(p *Process, had Holding) {})
 )
 
 // memoryPause is how long a thread waits before it looks again, in nanoseconds.
@@ -29,7 +30,7 @@ const memoryPause = 1_000_000
 // its end gives memory back.
 func (t *Thread) awaitMemory() {
 	for nucleus.MemoryShort() {
-		Relieve()
+		Relieve.Call()
 		t.Arm()
 		if t.User.Work.Load()&workExit != 0 {
 			return
@@ -47,7 +48,7 @@ func (t *Thread) outOfMemory() {
 		return
 	}
 	if kern.OOMKillAllocator.Get() != 0 && t.Proc.OOMScoreAdj() != -1000 && t.Proc.PID != 1 {
-		lastOOM.Store(kern.Monotonic())
+		pauseEnd.Store(kern.Monotonic() + oomPause)
 		t.Proc.kill()
 		return
 	}
@@ -65,9 +66,8 @@ func (t *Thread) outOfMemory() {
 // memory free: what the victim gives up is for those that run already.
 const oomPause = 200_000_000
 
-var lastOOM atomic.Int64 // monotonic nanoseconds
-
-func init() { lastOOM.Store(-1 << 62) }
+// pauseEnd is when that ends, in monotonic nanoseconds.
+var pauseEnd atomic.Int64
 
 // victimTime is how long a process that dies may take to give its memory back before
 // another is killed, in nanoseconds.
@@ -92,7 +92,7 @@ func Kill(bytes int64) *Process {
 	killer.mu.Lock()
 	defer killer.mu.Unlock()
 	now := kern.Monotonic()
-	lastOOM.Store(now)
+	pauseEnd.Store(now + oomPause)
 	if v := killer.victim; v != nil && !v.Zombie() && now-killer.since < victimTime {
 		return v
 	}
@@ -113,7 +113,7 @@ func Kill(bytes int64) *Process {
 		if v.p == nil || v.had.UID != first.had.UID || v.score < first.score/2 || bytes <= 0 {
 			break
 		}
-		Killed(v.p, v.had)
+		Killed.Call(v.p, v.had)
 		v.p.kill()
 		bytes -= v.had.all()
 	}

@@ -22,9 +22,7 @@ const (
 	MaxPIDMax = 1 << 22
 )
 
-var pidMax kern.Setting
-
-func init() { pidMax.Set(maxPID) }
+var pidMax = kern.Default(maxPID)
 
 // PIDMax returns kernel.pid_max: numbers are smaller.
 func PIDMax() int64 { return pidMax.Get() }

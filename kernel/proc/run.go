@@ -31,9 +31,9 @@ func (t *Thread) loop() *Thread {
 		trap := &t.User.Trap
 		switch trap.Kind {
 		case nucleus.TrapSyscall:
-			Syscall(t)
+			Syscall.Call(t)
 		case nucleus.TrapInterrupt:
-			Interrupt()
+			Interrupt.Call()
 			t.yieldCPU()
 		case nucleus.TrapMessage:
 			if trap.Error != 0 {

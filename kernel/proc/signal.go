@@ -325,8 +325,8 @@ func (t *Thread) DequeueSignal(set linux.SigSet) (linux.Siginfo, bool) {
 
 // ForceSignal sends the thread a signal that it cannot block or ignore (faults).
 func (t *Thread) ForceSignal(info *linux.Siginfo) {
-	if TraceFault != nil {
-		TraceFault(t, info)
+	if TraceFault.Call != nil {
+		TraceFault.Call(t, info)
 	}
 	p, sig := t.Proc, info.Signal()
 	p.mu.Lock()
@@ -363,13 +363,12 @@ func (t *Thread) RestoreTempMask(interrupted bool) {
 	}
 }
 
-func init() {
-	kern.OnSignalSelf(func(c *kern.Ctx, sig int) {
-		if t := Of(c); t != nil {
-			info := UserInfo(c, linux.Signal(sig), linux.SI_USER)
-			t.Signal(&info)
-		}
-	})
+// SignalSelf is kern.SignalSelf for threads.
+func SignalSelf(c *kern.Ctx, sig int) {
+	if t := Of(c); t != nil {
+		info := UserInfo(c, linux.Signal(sig), linux.SI_USER)
+		t.Signal(&info)
+	}
 }
 
 // SetAction changes what the process does with a signal and returns what it did.

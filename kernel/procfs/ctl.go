@@ -17,8 +17,6 @@ import (
 // to it.)
 var sysDir = &entry{name: "sys", mode: 0o555}
 
-func init() { sysDir.find, sysDir.list = findCtl, listCtl }
-
 func (x *about) ctlDir() *sysctl.Dir {
 	if x.dir != nil {
 		return x.dir

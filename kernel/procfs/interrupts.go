@@ -3,6 +3,7 @@ package procfs
 import (
 	"fmt"
 
+	"hardtack/kernel/hook"
 	"hardtack/kernel/proc"
 )
 
@@ -15,21 +16,21 @@ type IRQ struct {
 // IRQs and CPUInterrupts tell of the machine's interrupts: the lines of devices, and
 // all that a CPU took.
 var (
-	IRQs          = func() []IRQ { return nil }
-	CPUInterrupts = func(cpu int) uint64 { return 0 }
+	IRQs          = hook.Default(func() []IRQ { return nil })
+	CPUInterrupts = hook.Default(func(cpu int) uint64 { return 0 })
 )
 
 // interrupts is /proc/interrupts. Lines of devices all go to the first CPU; what is
 // left of a CPU's are its timer's and those that CPUs send one another.
 func interrupts() string {
-	n, _ := proc.CPUs()
+	n, _ := proc.CPUs.Call()
 	b := []byte("           ")
 	for i := range n {
 		b = fmt.Appendf(b, "CPU%-8d", i)
 	}
 	b = append(b, '\n')
 	devices := uint64(0)
-	for i, irq := range IRQs() {
+	for i, irq := range IRQs.Call() {
 		devices += irq.Count
 		b = fmt.Appendf(b, "%3d: %10d ", i, irq.Count)
 		for range n - 1 {
@@ -39,7 +40,7 @@ func interrupts() string {
 	}
 	b = append(b, "LOC: "...)
 	for i := range n {
-		c := CPUInterrupts(i)
+		c := CPUInterrupts.Call(i)
 		if i == 0 {
 			c -= min(c, devices)
 		}

@@ -70,7 +70,7 @@ func kernelHeap() uint64 {
 func vmstat() string {
 	m := memoryNow()
 	faults := proc.TotalFaults()
-	read, written := DiskSectors()
+	read, written := DiskSectors.Call()
 	var b strings.Builder
 	for _, r := range []struct {
 		name string

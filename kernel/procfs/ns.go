@@ -9,15 +9,15 @@ import (
 )
 
 // nsDir is /proc/PID/ns.
-var nsDir = &entry{name: "ns", mode: 0o511}
+var nsDir = &entry{name: "ns", mode: 0o511, kids: nsLinks()}
 
-func init() {
+func nsLinks() (links []*entry) {
 	for _, l := range []struct {
 		name string
 		n    *nsfs.Namespace
 	}{{"net", nsfs.Net}, {"uts", nsfs.UTS}, {"ipc", nsfs.IPC}, {"pid", nsfs.PID}, {"pid_for_children", nsfs.PID}, {"user", nsfs.User},
 		{"mnt", nsfs.Mount}, {"cgroup", nsfs.Cgroup}, {"time", nsfs.Time}, {"time_for_children", nsfs.Time}} {
-		nsDir.kids = append(nsDir.kids, &entry{name: l.name, mode: 0o777,
+		links = append(links, &entry{name: l.name, mode: 0o777,
 			link: func(x *about) (string, linux.Errno) {
 				if e := x.mayEnter(l.name); e != 0 {
 					return "", e
@@ -31,6 +31,7 @@ func init() {
 				return l.n.Path(), 0
 			}})
 	}
+	return links
 }
 
 // mayEnter reports whether the asker sees a namespace of the process, which keeps only

@@ -84,8 +84,6 @@ func writeClearRefs(x *about, b []byte) linux.Errno {
 // mapFilesDir is /proc/PID/map_files: links to the files that are mapped.
 var mapFilesDir = &entry{name: "map_files", mode: 0o500}
 
-func init() { mapFilesDir.find, mapFilesDir.list = findMapFile, listMapFiles }
-
 // mapped returns the file mapped at exactly start … end, with a reference.
 func (x *about) mapped(start, end uint64) (f *vfs.File, e linux.Errno) {
 	s, _, e := x.process().InspectSpace(x.t, x.c, proc.FSCreds)

@@ -38,7 +38,7 @@ const pressureGrain = 1e9
 
 var pressureDir = &entry{name: "pressure", mode: 0o555, kids: []*entry{
 	pressureFile("io", &pressure{full: true, waited: func() int64 {
-		n, _ := DiskWait()
+		n, _ := DiskWait.Call()
 		return n
 	}}),
 	pressureFile("cpu", &pressure{waited: proc.Waited}),

@@ -21,7 +21,7 @@ var (
 	threadDir  = &entry{mode: 0o555}
 )
 
-func init() {
+func fillProcessDirs() {
 	common := []*entry{
 		{name: "stat", mode: 0o444, read: readStat},
 		{name: "status", mode: 0o444, read: readStatus},

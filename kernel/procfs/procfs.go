@@ -89,15 +89,32 @@ type node struct {
 // jumpNode is a node that leads to a file directly.
 type jumpNode struct{ node }
 
-var fs = newFS()
+var fs = vfs.NewFileSystem("proc", linux.PROC_SUPER_MAGIC, vfs.FSNoCache)
 
-func newFS() *vfs.FileSystem {
-	f := vfs.NewFileSystem("proc", linux.PROC_SUPER_MAGIC, vfs.FSNoCache)
-	vfs.RegisterFS("proc", vfs.FSType{Make: func(string) (*vfs.FileSystem, linux.Errno) { return f, 0 }})
-	return f
+// Type is procfs for mount(2).
+var Type = vfs.FSType{Make: func(string) (*vfs.FileSystem, linux.Errno) { return fs, 0 }}
+
+// Init makes the tree. It is not a literal because directories look into themselves.
+func Init() {
+	registeredDir.find, registeredDir.list = findRegistered, listRegistered
+	mapFilesDir.find, mapFilesDir.list = findMapFile, listMapFiles
+	sysDir.find, sysDir.list = findCtl, listCtl
+	fillProcessDirs()
+	fillRoot()
+	fs.Root = vfs.NewRoot(newNode(root, &about{}, 1))
+	addSettings()
 }
 
-func init() { fs.Root = vfs.NewRoot(newNode(root, &about{}, 1)) }
+// addSettings adds what lies under /proc/sys and is not the network's.
+func addSettings() {
+	sysctl.Later("kernel", kernelFiles)
+	sysctl.Later("kernel", ipcNumbers)
+	sysctl.Later("kernel", keptKernel)
+	sysctl.Later("vm", vmFiles)
+	sysctl.Later("fs", fsFiles)
+	sysctl.AddDir("fs/mqueue")
+	sysctl.Later("user", userFiles)
+}
 
 // FS is the one procfs.
 func FS() *vfs.FileSystem { return fs }
@@ -394,5 +411,3 @@ func listRegistered(x *about, emit func(string, *entry, *about) bool) {
 
 // registeredDir is a directory of registered files. (Its functions refer to it.)
 var registeredDir = &entry{mode: 0o555}
-
-func init() { registeredDir.find, registeredDir.list = findRegistered, listRegistered }

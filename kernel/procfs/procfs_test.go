@@ -2,6 +2,7 @@ package procfs
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,11 @@ import (
 	"hardtack/kernel/vfs"
 	"hardtack/kernel/vm"
 )
+
+func TestMain(m *testing.M) {
+	Init()
+	os.Exit(m.Run())
+}
 
 func mounted(t *testing.T) (*kern.Ctx, *vfs.FSContext) {
 	mem.InitHost(1024)

@@ -10,7 +10,7 @@ import (
 // root is /proc.
 var root = &entry{mode: 0o555}
 
-func init() {
+func fillRoot() {
 	root.kids = append([]*entry{
 		{name: "self", mode: 0o777, link: func(x *about) (string, linux.Errno) {
 			if x.c.PID == 0 {

@@ -38,7 +38,7 @@ func slabinfo(*about) ([]byte, linux.Errno) {
 
 // softirqs is all zeros: what Linux does in software interrupts, goroutines do here.
 func softirqs() string {
-	n, _ := proc.CPUs()
+	n, _ := proc.CPUs.Call()
 	var b strings.Builder
 	b.WriteString(strings.Repeat(" ", 20))
 	for i := range n {
@@ -57,7 +57,7 @@ func softirqs() string {
 // turn. The CPUs share it evenly: they take threads from one another.
 func schedstat() string {
 	user, system := proc.Totals()
-	n, _ := proc.CPUs()
+	n, _ := proc.CPUs.Call()
 	each := int64(n)
 	switches := proc.TotalSwitches() / each
 	var b strings.Builder

@@ -163,7 +163,7 @@ func readStatus(x *about) ([]byte, linux.Errno) {
 		f.threads, queued, limit, uint64(f.pend), uint64(f.shpnd), uint64(f.blocked), uint64(f.ignored), uint64(f.caught))
 	b = fmt.Appendf(b, "CapInh:\t%016x\nCapPrm:\t%016x\nCapEff:\t%016x\nCapBnd:\t%016x\nCapAmb:\t%016x\n",
 		c.Inheritable, c.Permitted, c.Effective, c.Bounding, c.Ambient)
-	n, _ := proc.CPUs()
+	n, _ := proc.CPUs.Call()
 	var voluntary, preempted int64
 	if f.t != nil {
 		voluntary, preempted = f.t.Switches()

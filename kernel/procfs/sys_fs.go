@@ -31,12 +31,6 @@ func set(f func(int64)) func(*kern.Ctx, int64) linux.Errno {
 	return func(_ *kern.Ctx, v int64) linux.Errno { f(v); return 0 }
 }
 
-func init() {
-	sysctl.Later("fs", fsFiles)
-	sysctl.AddDir("fs/mqueue")
-	sysctl.Later("user", userFiles)
-}
-
 func fsFiles() []sysctl.File {
 	return []sysctl.File{
 		sysctl.Kept("fs/aio-max-nr", 65536, 0, sysctl.MaxInt, noAIO),

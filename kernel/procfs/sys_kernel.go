@@ -15,12 +15,6 @@ import (
 
 func constant(s string) func() string { return func() string { return s } }
 
-func init() {
-	sysctl.Later("kernel", kernelFiles)
-	sysctl.Later("kernel", ipcNumbers)
-	sysctl.Later("kernel", keptKernel)
-}
-
 func kernelFiles() []sysctl.File {
 	return []sysctl.File{
 		sysctl.Line("kernel/ostype", constant("Linux")),

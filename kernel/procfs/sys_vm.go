@@ -10,8 +10,6 @@ import (
 	"hardtack/kernel/sysctl"
 )
 
-func init() { sysctl.Later("vm", vmFiles) }
-
 func vmFiles() []sysctl.File {
 	const any, most = sysctl.MinInt, sysctl.MaxInt
 	kept := sysctl.Kept

@@ -8,24 +8,25 @@ import (
 	"strings"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/hook"
 	"hardtack/kernel/kern"
 	"hardtack/kernel/proc"
 	"hardtack/kernel/vfs"
 )
 
-// What the machine's parts know; cmd/kernel sets what it can.
+// What the machine's parts know.
 var (
 	// CommandLine is /proc/cmdline.
-	CommandLine = func() string { return "" }
+	CommandLine = hook.Default(func() string { return "" })
 	// CPUInfo is the text of /proc/cpuinfo; nil gives one with the number of CPUs only.
-	CPUInfo func() string
+	CPUInfo hook.Of[func() string]
 	// Interrupts returns how many interrupts there were.
-	Interrupts = func() uint64 { return 0 }
+	Interrupts = hook.Default(func() uint64 { return 0 })
 	// DiskSectors returns the sectors that all disks have read and written.
-	DiskSectors = func() (read, written uint64) { return 0, 0 }
+	DiskSectors = hook.Default(func() (read, written uint64) { return 0, 0 })
 	// DiskWait returns for how long, in nanoseconds, somebody waited for a disk, and
 	// how many do now.
-	DiskWait = func() (nanos int64, n int) { return 0, 0 }
+	DiskWait = hook.Default(func() (nanos int64, n int) { return 0, 0 })
 )
 
 // Release is the version of Linux whose interface the kernel has, as uname
@@ -43,7 +44,7 @@ func uptime() int64 { return kern.Monotonic() - bootTime }
 // idle returns for how many nanoseconds no thread ran, of all processors since boot.
 func idle() int64 {
 	user, sys := proc.Totals()
-	n, _ := proc.CPUs()
+	n, _ := proc.CPUs.Call()
 	return max(uptime()*int64(n)-user-sys, 0)
 }
 
@@ -76,7 +77,7 @@ var systemFiles = []*entry{
 		}
 		return s
 	}),
-	live("cmdline", func() string { return CommandLine() + "\n" }),
+	live("cmdline", func() string { return CommandLine.Call() + "\n" }),
 	live("devices", devices),
 	live("interrupts", interrupts),
 	live("locks", locks),
@@ -98,10 +99,10 @@ var systemFiles = []*entry{
 }
 
 func cpuinfo() string {
-	if CPUInfo != nil {
-		return CPUInfo()
+	if CPUInfo.Call != nil {
+		return CPUInfo.Call()
 	}
-	n, _ := proc.CPUs()
+	n, _ := proc.CPUs.Call()
 	var b strings.Builder
 	for i := range n {
 		fmt.Fprintf(&b, "processor\t: %d\nvendor_id\t: unknown\nmodel name\t: unknown\ncpu cores\t: %d\n\n", i, n)
@@ -111,7 +112,7 @@ func cpuinfo() string {
 
 func stat() string {
 	user, sys := proc.Totals()
-	n, _ := proc.CPUs()
+	n, _ := proc.CPUs.Call()
 	idle := max(uptime()*int64(n)-user-sys, 0)
 	var b strings.Builder
 	line := func(name string, user, sys, idle int64) {
@@ -122,9 +123,9 @@ func stat() string {
 		line("cpu"+strconv.Itoa(i), user/int64(n), sys/int64(n), idle/int64(n))
 	}
 	run := proc.Running()
-	_, blocked := DiskWait()
+	_, blocked := DiskWait.Call()
 	boot := (kern.RealtimeOffset() + bootTime) / 1e9
-	fmt.Fprintf(&b, "intr %d\nctxt %d\nbtime %d\nprocesses %d\nprocs_running %d\nprocs_blocked %d\nsoftirq 0 0 0 0 0 0 0 0 0 0 0\n", Interrupts(), proc.TotalSwitches(), boot, proc.LastPID(), max(run, 1), blocked)
+	fmt.Fprintf(&b, "intr %d\nctxt %d\nbtime %d\nprocesses %d\nprocs_running %d\nprocs_blocked %d\nsoftirq 0 0 0 0 0 0 0 0 0 0 0\n", Interrupts.Call(), proc.TotalSwitches(), boot, proc.LastPID(), max(run, 1), blocked)
 	return b.String()
 }
 

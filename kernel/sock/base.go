@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/hook"
 	"hardtack/kernel/kern"
 	"hardtack/kernel/uio"
 	"hardtack/kernel/vfs"
@@ -166,4 +167,4 @@ func PutUcred(b []byte, u linux.Ucred) {
 
 // DeviceIoctl answers the requests about network interfaces, which any socket
 // takes; the Internet family supplies it.
-var DeviceIoctl = func(*kern.Ctx, uint32, uint64) (uint64, linux.Errno) { return 0, linux.ENOTTY }
+var DeviceIoctl = hook.Default(func(*kern.Ctx, uint32, uint64) (uint64, linux.Errno) { return 0, linux.ENOTTY })

@@ -180,8 +180,13 @@ type family struct {
 
 var families [linux.AF_MAX]family // immutable after boot
 
-// Register adds a family; pair may be nil. Called while booting.
-func Register(domain int, create Create, pair Pair) { families[domain] = family{create, pair} }
+// Register adds a family; pair may be nil. Called while booting, once for each.
+func Register(domain int, create Create, pair Pair) {
+	if families[domain].create != nil {
+		panic("sock: a family is registered twice")
+	}
+	families[domain] = family{create, pair}
+}
 
 // New is socket(2): a file with one reference.
 func New(c *kern.Ctx, domain, typ, protocol int32, flags uint32) (*vfs.File, linux.Errno) {

@@ -23,7 +23,8 @@ var counters [shards][tableSize]counter
 // Most allocate nothing and do not write here, so one line for all CPUs will do.
 var sampledBytes [tableSize]atomic.Uint64
 
-func init() {
+// Init fills the tables that Do reads.
+func Init() {
 	fillTable()
 	for i := range handlers {
 		handlers[i] = sysMissing
@@ -31,7 +32,6 @@ func init() {
 			handlers[i] = c.Handle
 		}
 	}
-	proc.Syscall = Do
 }
 
 // sysMissing stands for every call that is not there.

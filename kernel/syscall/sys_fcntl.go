@@ -159,8 +159,6 @@ func setOwner(t *proc.Thread, f *vfs.File, o vfs.Owner) linux.Errno {
 	return 0
 }
 
-func init() { vfs.SignalIO = signalIO }
-
 // bands says which si_code and si_band an event gives (linux/signal: POLL_IN …).
 var bands = []struct {
 	ev         wait.Events
@@ -174,9 +172,9 @@ var bands = []struct {
 	{wait.Out, 2, int32(wait.Out | wait.WrNorm | wait.WrBand)},
 }
 
-// signalIO tells the owner of an O_ASYNC file of an event: by a plain SIGIO, or
+// SignalIO is vfs.SignalIO. It tells the owner of an O_ASYNC file of an event: by a plain SIGIO, or
 // with F_SETSIG by that signal and what happened.
-func signalIO(o vfs.Owner, sig, fd int32, ev wait.Events) {
+func SignalIO(o vfs.Owner, sig, fd int32, ev wait.Events) {
 	info := linux.Siginfo{Signo: int32(linux.SIGIO), Code: linux.SI_KERNEL}
 	switch {
 	case sig < 0:

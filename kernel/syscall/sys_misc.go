@@ -346,5 +346,5 @@ func sysReboot(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if a.Uint(0) != 0xfee1dead || magic2 != 672274793 && magic2 != 85072278 && magic2 != 369367448 && magic2 != 537993216 {
 		return 0, linux.EINVAL
 	}
-	return 0, proc.Reboot(a.Uint(2))
+	return 0, proc.Reboot.Call(a.Uint(2))
 }

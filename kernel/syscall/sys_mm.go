@@ -25,8 +25,6 @@ var mmCalls = []Call{
 	{linux.SYS_munlockall, "munlockall", sysMunlockall, "works"},
 }
 
-func init() { vm.OutOfMemory = func() { proc.KillBiggest() } }
-
 // sysMmap is mmap(void *addr, size_t length, int prot, int flags, int fd, off_t offset).
 func sysMmap(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	m := vm.MapArgs{Addr: a[0], Length: a[1], Prot: a.Uint(2), Flags: a.Uint(3), Offset: a[5]}

@@ -5,12 +5,7 @@ import (
 	"hardtack/kernel/kern"
 	"hardtack/kernel/nsfs"
 	"hardtack/kernel/proc"
-	"hardtack/kernel/vfs"
 )
-
-func init() {
-	nsfs.Install = func(c *kern.Ctx, f *vfs.File) (int32, linux.Errno) { return jobControl{}.Install(c, f, true) }
-}
 
 // namespaces are the flags of setns in the order in which it enters them.
 var namespaces = []uint32{linux.CLONE_NEWUSER, linux.CLONE_NEWNS, linux.CLONE_NEWUTS, linux.CLONE_NEWIPC,

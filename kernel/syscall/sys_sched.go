@@ -61,7 +61,7 @@ func mayRenice(c *kern.Cred, u *proc.Thread) bool {
 }
 
 func allCPUs() uint64 {
-	n, _ := proc.CPUs()
+	n, _ := proc.CPUs.Call()
 	if n >= 64 {
 		return ^uint64(0)
 	}
@@ -358,7 +358,7 @@ func sysSetpriority(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 
 // sysGetcpu is getcpu(unsigned *cpu, unsigned *node, void *unused).
 func sysGetcpu(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	_, cpu := proc.CPUs()
+	_, cpu := proc.CPUs.Call()
 	if addr := a.Addr(0); addr != 0 {
 		if e := writeU32(t, addr, uint32(cpu)); e != 0 {
 			return 0, e

@@ -5,9 +5,6 @@ import (
 	"hardtack/kernel/kern"
 	"hardtack/kernel/proc"
 	"hardtack/kernel/sock"
-	_ "hardtack/kernel/sock/netlink" // the families register themselves
-	_ "hardtack/kernel/sock/packet"
-	_ "hardtack/kernel/sock/unix"
 	"hardtack/kernel/uio"
 	"hardtack/kernel/vfs"
 )

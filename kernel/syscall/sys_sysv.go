@@ -21,14 +21,6 @@ var sysvCalls = []Call{
 	{linux.SYS_msgctl, "msgctl", sysMsgctl, "works"},
 }
 
-func init() {
-	proc.ThreadExited = append(proc.ThreadExited, func(t *proc.Thread, last bool) {
-		if last {
-			sysv.SemExit(t.Proc.PID)
-		}
-	})
-}
-
 // sysSemget is semget(key_t key, int nsems, int semflg).
 func sysSemget(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	id, e := sysv.SemGet(&t.Ctx, a.Int(0), a.Int(1), a.Uint(2))

@@ -36,9 +36,7 @@ type Value interface {
 
 // Strict is kernel.sysctl_writes_strict: 1 ignores numbers that are not written at
 // the beginning of the file.
-var Strict kern.Setting
-
-func init() { Strict.Set(1) }
+var Strict = kern.Default(1)
 
 // Dir is a directory. Those made stay until they are removed with all below them.
 type Dir struct {

@@ -3,6 +3,7 @@ package sysfs
 import (
 	"fmt"
 
+	"hardtack/kernel/hook"
 	"hardtack/kernel/mem"
 	"hardtack/kernel/proc"
 	"hardtack/kernel/procfs"
@@ -17,8 +18,8 @@ type Cache struct {
 	Shared                 bool // by all CPUs
 }
 
-// Caches returns the caches of a CPU; cmd/kernel sets it before there are programs.
-var Caches = func() []Cache { return nil }
+// Caches returns the caches of a CPU.
+var Caches = hook.Default(func() []Cache { return nil })
 
 func line(format string, args ...any) func() string {
 	s := fmt.Sprintf(format, args...) + "\n"
@@ -28,7 +29,7 @@ func line(format string, args ...any) func() string {
 // addCPUs shows the CPUs: cores of one package, each with one thread.
 func addCPUs() {
 	const at = "devices/system/cpu/"
-	n, _ := proc.CPUs()
+	n, _ := proc.CPUs.Call()
 	list, mask := procfs.CPURange(n), procfs.CPUMask(n)
 	for _, f := range []string{"online", "possible", "present"} {
 		Add(at+f, line("%s", list))
@@ -66,7 +67,7 @@ func addCPUs() {
 }
 
 func addCaches(cpu string, i, n int) {
-	for k, c := range Caches() {
+	for k, c := range Caches.Call() {
 		at := fmt.Sprintf("%scache/index%d/", cpu, k)
 		list, mask := fmt.Sprint(i), procfs.CPUMaskOf(n, i)
 		if c.Shared {

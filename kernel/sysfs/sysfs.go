@@ -24,9 +24,8 @@ func newFS() *vfs.FileSystem {
 	return f
 }
 
-func init() {
-	vfs.RegisterFS("sysfs", vfs.FSType{Make: func(string) (*vfs.FileSystem, linux.Errno) { return FS(), 0 }})
-}
+// Type is sysfs for mount(2).
+var Type = vfs.FSType{Make: func(string) (*vfs.FileSystem, linux.Errno) { return FS(), 0 }}
 
 // FS is the one sysfs.
 func FS() *vfs.FileSystem {

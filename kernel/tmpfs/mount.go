@@ -9,41 +9,39 @@ import (
 	"hardtack/kernel/vfs"
 )
 
-func init() {
-	t := vfs.FSType{
-		Make: func(data string) (*vfs.FileSystem, linux.Errno) {
-			var o Options
-			if e := o.parse(data); e != 0 {
-				return nil, e
-			}
-			return New(o).FileSystem, 0
-		},
-		Reconfigure: func(fs *vfs.FileSystem, data string) linux.Errno {
-			d, ok := fs.Root.Inode.Node.(*dir)
-			if !ok {
-				return linux.EINVAL
-			}
-			var o Options
-			if e := o.parse(data); e != 0 {
-				return e
-			}
-			if o.MaxPages != 0 {
-				if o.MaxPages < d.fs.pages.Load() {
-					return linux.EINVAL
-				}
-				d.fs.maxPages.Store(o.MaxPages)
-			}
-			if o.MaxInodes != 0 {
-				if o.MaxInodes < d.fs.inodes.Load() {
-					return linux.EINVAL
-				}
-				d.fs.maxInodes.Store(o.MaxInodes)
-			}
-			return 0
-		},
+// Type is the file system that mount(2) makes, as "tmpfs" and as "ramfs".
+var Type = vfs.FSType{Make: makeFS, Reconfigure: reconfigure}
+
+func makeFS(data string) (*vfs.FileSystem, linux.Errno) {
+	var o Options
+	if e := o.parse(data); e != 0 {
+		return nil, e
 	}
-	vfs.RegisterFS("tmpfs", t)
-	vfs.RegisterFS("ramfs", t)
+	return New(o).FileSystem, 0
+}
+
+func reconfigure(fs *vfs.FileSystem, data string) linux.Errno {
+	d, ok := fs.Root.Inode.Node.(*dir)
+	if !ok {
+		return linux.EINVAL
+	}
+	var o Options
+	if e := o.parse(data); e != 0 {
+		return e
+	}
+	if o.MaxPages != 0 {
+		if o.MaxPages < d.fs.pages.Load() {
+			return linux.EINVAL
+		}
+		d.fs.maxPages.Store(o.MaxPages)
+	}
+	if o.MaxInodes != 0 {
+		if o.MaxInodes < d.fs.inodes.Load() {
+			return linux.EINVAL
+		}
+		d.fs.maxInodes.Store(o.MaxInodes)
+	}
+	return 0
 }
 
 // parse reads the options of mount: size, nr_blocks, nr_inodes, mode, uid, gid.

@@ -129,14 +129,13 @@ func opsOf(x *file, e linux.Errno) (vfs.Ops, linux.Errno) {
 	return x, 0
 }
 
-func init() {
-	vfs.RegisterChar(linux.TTYAUX_MAJOR, 0, func(k *kern.Ctx, flags uint32) (vfs.Ops, linux.Errno) {
-		t := Controlling(k)
-		if t == nil {
-			return nil, linux.ENXIO
-		}
-		return opsOf(t.open(k, flags, false))
-	})
+// OpenControlling opens /dev/tty.
+func OpenControlling(k *kern.Ctx, flags uint32) (vfs.Ops, linux.Errno) {
+	t := Controlling(k)
+	if t == nil {
+		return nil, linux.ENXIO
+	}
+	return opsOf(t.open(k, flags, false))
 }
 
 // addSerialNode makes /dev/ttyS0.

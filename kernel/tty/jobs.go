@@ -33,8 +33,14 @@ type JobControl interface {
 // jobs is the kernel's processes; set once before the first program runs.
 var jobs JobControl = noJobs{}
 
-// SetJobControl plugs the processes in.
-func SetJobControl(j JobControl) { jobs = j }
+// SetJobControl plugs the processes in. There is one implementation: a second call
+// panics.
+func SetJobControl(j JobControl) {
+	if jobs != (noJobs{}) {
+		panic("tty: job control is set twice")
+	}
+	jobs = j
+}
 
 // noJobs is a world without processes.
 type noJobs struct{}

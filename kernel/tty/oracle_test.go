@@ -73,7 +73,7 @@ type ours struct {
 func newOurs(t testing.TB) *ours {
 	o := &ours{c: kern.NewKernelCtx(), mem: make(flat, 256)}
 	o.c.Mem = o.mem
-	ops, e := openMaster(o.c, 0)
+	ops, e := OpenMaster(o.c, 0)
 	if e != 0 {
 		t.Fatal(e)
 	}

@@ -40,15 +40,13 @@ var (
 	pairs   [maxPairs]*pair // guarded by pairsMu
 )
 
-func init() {
-	vfs.RegisterChar(linux.TTYAUX_MAJOR, 2, openMaster)
-	vfs.RegisterCharMajor(linux.UNIX98_PTY_SLAVE, func(c *kern.Ctx, i *vfs.Inode, flags uint32) (vfs.Ops, linux.Errno) {
-		return openSlave(c, linux.Minor(i.Rdev), flags)
-	})
+// OpenSlave opens a terminal of /dev/pts.
+func OpenSlave(c *kern.Ctx, i *vfs.Inode, flags uint32) (vfs.Ops, linux.Errno) {
+	return openSlave(c, linux.Minor(i.Rdev), flags)
 }
 
-// openMaster opens /dev/ptmx: a new pair.
-func openMaster(c *kern.Ctx, _ uint32) (vfs.Ops, linux.Errno) {
+// OpenMaster opens /dev/ptmx: a new pair.
+func OpenMaster(c *kern.Ctx, _ uint32) (vfs.Ops, linux.Errno) {
 	p, e := newPair(c.User())
 	if e != 0 {
 		return nil, e

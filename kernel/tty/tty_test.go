@@ -73,9 +73,9 @@ func (w *world) signals() string {
 
 func newWorld(t *testing.T) *world {
 	w := &world{sessions: map[int32]int32{10: 10, 11: 10, 20: 20}, terminal: map[int32]*TTY{}}
-	SetJobControl(w)
+	jobs = w
 	t.Cleanup(func() {
-		SetJobControl(noJobs{})
+		jobs = noJobs{}
 		clear(terminals)
 	})
 	return w

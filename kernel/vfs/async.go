@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/hook"
 	"hardtack/kernel/kern"
 	"hardtack/kernel/wait"
 )
@@ -27,8 +28,8 @@ type Async struct {
 	dirs []*dirNotify // guarded by mu
 }
 
-// SignalIO sends the signal sig (0: SIGIO, -1: SIGURG) because of ev; the system calls set it.
-var SignalIO func(o Owner, sig, fd int32, ev wait.Events)
+// SignalIO sends the signal sig (0: SIGIO, -1: SIGURG) because of ev.
+var SignalIO hook.Of[func(o Owner, sig, fd int32, ev wait.Events)]
 
 // asyncState returns the file's state, which it makes if there is none.
 func (f *File) asyncState() *Async {
@@ -78,8 +79,8 @@ func (f *File) SetSig(sig int32) {
 
 // SignalUrgent sends SIGURG to the file's owner, if it has one; it needs no O_ASYNC.
 func (f *File) SignalUrgent() {
-	if o, _ := f.Owner(); o.ID != 0 && SignalIO != nil {
-		SignalIO(o, -1, -1, wait.Pri)
+	if o, _ := f.Owner(); o.ID != 0 && SignalIO.Call != nil {
+		SignalIO.Call(o, -1, -1, wait.Pri)
 	}
 }
 
@@ -89,8 +90,8 @@ func (a *Async) NotifyEvent(_ *wait.Entry, ev wait.Events) bool {
 		a.mu.Lock()
 		o, sig, fd, on := a.owner, a.sig, a.fd, a.queue != nil
 		a.mu.Unlock()
-		if on && o.ID != 0 && SignalIO != nil {
-			SignalIO(o, sig, fd, ev)
+		if on && o.ID != 0 && SignalIO.Call != nil {
+			SignalIO.Call(o, sig, fd, ev)
 		}
 	}()
 	return false

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/hook"
 	"hardtack/kernel/kern"
 )
 
@@ -38,7 +39,11 @@ func registerChar(major, minor uint32, open func(*kern.Ctx, *Inode, uint32) (Ops
 	if devices.char == nil {
 		devices.char = map[charKey]func(*kern.Ctx, *Inode, uint32) (Ops, linux.Errno){}
 	}
-	devices.char[charKey{major, minor}] = open
+	k := charKey{major, minor}
+	if devices.char[k] != nil {
+		panic("vfs: a character device is registered twice")
+	}
+	devices.char[k] = open
 }
 
 // NameMajor gives a major number the name that /proc/devices shows.
@@ -62,10 +67,10 @@ func EachMajor(fn func(major uint32, name string)) {
 
 func openDevice(c *kern.Ctx, i *Inode, flags uint32) (Ops, linux.Errno) {
 	if i.Type() == linux.S_IFBLK {
-		if OpenBlock == nil {
+		if OpenBlock.Call == nil {
 			return nil, linux.ENXIO
 		}
-		return OpenBlock(c, i, flags)
+		return OpenBlock.Call(c, i, flags)
 	}
 	major, minor := linux.Major(i.Rdev), linux.Minor(i.Rdev)
 	devices.mu.RLock()
@@ -80,8 +85,8 @@ func openDevice(c *kern.Ctx, i *Inode, flags uint32) (Ops, linux.Errno) {
 	return open(c, i, flags)
 }
 
-// OpenBlock opens a block device; the block package sets it. i.Rdev says which.
-var OpenBlock func(c *kern.Ctx, i *Inode, flags uint32) (Ops, linux.Errno)
+// OpenBlock opens a block device; the block layer provides it. i.Rdev says which.
+var OpenBlock hook.Of[func(c *kern.Ctx, i *Inode, flags uint32) (Ops, linux.Errno)]
 
 var syncs struct {
 	mu   sync.Mutex
@@ -107,6 +112,6 @@ func SyncAll() {
 	}
 }
 
-// OpenFIFO opens a named pipe; the pipe package sets it. The pipe itself is
+// OpenFIFO opens a named pipe; the pipe package provides it. The pipe itself is
 // kept in the inode's Private slot.
-var OpenFIFO func(c *kern.Ctx, i *Inode, flags uint32) (Ops, linux.Errno)
+var OpenFIFO hook.Of[func(c *kern.Ctx, i *Inode, flags uint32) (Ops, linux.Errno)]

@@ -122,8 +122,8 @@ func (d *dirNotify) push(e event) {
 		d.w.mask.Store(0)
 	}
 	go func() {
-		if o, sig := d.f.Owner(); o.ID != 0 && SignalIO != nil {
-			SignalIO(o, sig, fd, wait.Msg)
+		if o, sig := d.f.Owner(); o.ID != 0 && SignalIO.Call != nil {
+			SignalIO.Call(o, sig, fd, wait.Msg)
 		}
 	}()
 }

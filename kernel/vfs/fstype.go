@@ -33,6 +33,9 @@ func RegisterFS(name string, t FSType) {
 	if fsTypes.m == nil {
 		fsTypes.m = map[string]FSType{}
 	}
+	if _, ok := fsTypes.m[name]; ok {
+		panic("vfs: file systems of type " + name + " are registered twice")
+	}
 	fsTypes.m[name] = t
 }
 

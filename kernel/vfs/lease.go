@@ -36,8 +36,8 @@ func (l *lease) conflicts(write bool) bool { return write || l.kind == linux.F_W
 
 // tell sends the holder the signal.
 func (l *lease) tell() {
-	if o, sig := l.f.Owner(); o.ID != 0 && SignalIO != nil {
-		SignalIO(o, sig, l.fd, wait.Msg)
+	if o, sig := l.f.Owner(); o.ID != 0 && SignalIO.Call != nil {
+		SignalIO.Call(o, sig, l.fd, wait.Msg)
 	}
 }
 

@@ -279,10 +279,10 @@ func openInode(c *kern.Ctx, p Path, flags uint32) (*File, linux.Errno) {
 	case linux.S_IFIFO:
 		if _, anon := i.Node.(*anonNode); anon {
 			ops, e = i.Node.Open(c, p, flags)
-		} else if OpenFIFO == nil {
+		} else if OpenFIFO.Call == nil {
 			e = linux.ENXIO
 		} else {
-			ops, e = OpenFIFO(c, i, flags)
+			ops, e = OpenFIFO.Call(c, i, flags)
 		}
 	case linux.S_IFSOCK:
 		e = linux.ENXIO

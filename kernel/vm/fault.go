@@ -202,7 +202,7 @@ func (s *Space) suspend(slot *pte, va uint64, e pte) bool {
 	if !atomic.CompareAndSwapUint64(slot, e, e&^pteP) {
 		return false
 	}
-	MMU.Invalidate(&s.AS, va, va+pageSize)
+	mmu.Invalidate(&s.AS, va, va+pageSize)
 	return true
 }
 

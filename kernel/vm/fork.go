@@ -64,7 +64,7 @@ func (s *Space) Fork(_ *kern.Ctx) (*Space, linux.Errno) {
 		i++
 	}
 	if c.hi > c.lo {
-		MMU.Invalidate(&s.AS, c.lo, c.hi)
+		mmu.Invalidate(&s.AS, c.lo, c.hi)
 	}
 	n.resident(c.anon, c.file, c.shmem)
 	n.mu.Unlock()

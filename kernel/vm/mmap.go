@@ -417,10 +417,10 @@ func (s *Space) populate(c *kern.Ctx, start, end uint64) linux.Errno {
 // relieve has somebody killed for memory and gives that a millisecond; false: it
 // does not help, or the caller is the one. No lock is held.
 func relieve(c *kern.Ctx) bool {
-	if c == nil || OutOfMemory == nil {
+	if c == nil || OutOfMemory.Call == nil {
 		return false
 	}
-	OutOfMemory()
+	OutOfMemory.Call()
 	c.Arm()
 	return c.Sleep(kern.Monotonic()+1e6) != wait.Interrupted
 }

@@ -101,7 +101,7 @@ func (s *Space) ClearReferenced(which int) {
 			}
 			va = stop
 		}
-		MMU.Invalidate(&s.AS, m.Start, m.End)
+		mmu.Invalidate(&s.AS, m.Start, m.End)
 		return true
 	})
 }

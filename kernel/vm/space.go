@@ -4,7 +4,7 @@
 // tables (what is there now). The tables are the hardware's own four levels,
 // written with ordinary stores into frames of package mem, so that all of this
 // runs and is tested on the host as well; what only the machine can do is in
-// the hooks of MMU.
+// the functions of MMU.
 //
 // # Locks
 //
@@ -38,6 +38,7 @@ import (
 	"sync/atomic"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/hook"
 	"hardtack/kernel/kern"
 	"hardtack/kernel/mem"
 	"hardtack/kernel/vfs"
@@ -57,16 +58,25 @@ const (
 // lowest is the lowest address that may be mapped.
 func lowest() uint64 { return uint64(kern.MmapMinAddr.Get()) }
 
-// MMU is what the machine does for address spaces; cmd/kernel fills it before
-// the first process. On the host it stays as it is.
-var MMU = Hooks{
+// mmu is what the machine does for address spaces. On the host it does nothing.
+var mmu = MMU{
 	FillUpper:  func(*[512]uint64) {},
 	Invalidate: func(*nucleus.AddressSpace, uint64, uint64) {},
 	Retire:     func(*nucleus.AddressSpace) {},
 }
 
-// Hooks are the nucleus's functions that page tables need.
-type Hooks struct {
+var mmuSet bool
+
+// SetMMU sets what the machine does, once, before the first process.
+func SetMMU(m MMU) {
+	if mmuSet {
+		panic("vm: the MMU is set twice")
+	}
+	mmu, mmuSet = m, true
+}
+
+// MMU is the nucleus's functions that page tables need.
+type MMU struct {
 	// FillUpper writes the kernel's entries 256…511 of a root table (KernelPML4).
 	FillUpper func(root *[512]uint64)
 	// Invalidate makes all CPUs forget translations of [start, end).
@@ -77,7 +87,7 @@ type Hooks struct {
 
 // OutOfMemory kills a process for its memory, where set. (A fault says FaultOOM
 // to its caller instead.)
-var OutOfMemory func()
+var OutOfMemory hook.Of[func()]
 
 // Space is an address space.
 type Space struct {
@@ -187,7 +197,7 @@ func New() (*Space, linux.Errno) {
 	}
 	s := &Space{id: mem.NewID(), root: (*table)(root.Words())}
 	clear(s.root[:lowerHalf])
-	MMU.FillUpper((*[512]uint64)(s.root))
+	mmu.FillUpper((*[512]uint64)(s.root))
 	s.AS.Root = root.Phys()
 	s.users.Store(1)
 	s.dumpable.Store(DumpUser)
@@ -220,7 +230,7 @@ func (s *Space) Release() {
 	if n < 0 {
 		panic("vm: address space released twice")
 	}
-	MMU.Retire(&s.AS)
+	mmu.Retire(&s.AS)
 	s.lock()
 	g := s.gather()
 	g.quiet = true

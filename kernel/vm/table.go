@@ -189,7 +189,7 @@ func (g *gather) touch(start, end uint64) {
 // flush frees what was collected.
 func (g *gather) flush() {
 	if g.hi > g.lo && !g.quiet {
-		MMU.Invalidate(&g.s.AS, g.lo, g.hi)
+		mmu.Invalidate(&g.s.AS, g.lo, g.hi)
 	}
 	mem.PutBatch(g.frames[:g.n])
 	mem.PutZeroed(g.tables[:g.nt])

@@ -119,8 +119,8 @@ func share() {
 
 // tell finds a P for goroutines that are ready.
 func tell() {
-	if Tell != nil {
-		Tell()
+	if Tell.Call != nil {
+		Tell.Call()
 	}
 	wakep()
 }

@@ -50,9 +50,11 @@ func (c *Clock) Since(base, sum Disk) Disk {
 func (c *Clock) Stops() uint64 { return c.stops.Load() }
 
 // Still is a clock that tells nothing.
-var Still = new(Clock)
-
-func init() { Still.v.Store(1) }
+var Still = func() *Clock {
+	c := new(Clock)
+	c.v.Store(1)
+	return c
+}()
 
 // MyClock returns the calling goroutine's clock, which is its own for ever; Still
 // where the image is built without clocks.

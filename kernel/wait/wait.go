@@ -28,6 +28,7 @@
 package wait
 
 import (
+	"hardtack/kernel/hook"
 	"sync"
 	"sync/atomic"
 )
@@ -179,7 +180,7 @@ const (
 
 // Tell, if set, is called before the scheduler is told of goroutines that are ready: it
 // gives up a processor that is held back for something else.
-var Tell func()
+var Tell hook.Of[func()]
 
 // Sleeper blocks one thread. The methods Arm and Sleep are the owner's alone;
 // Wake and Interrupt are anybody's.

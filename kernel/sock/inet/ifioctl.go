@@ -23,7 +23,7 @@ func (s *inetSock) inetIoctl(c *kern.Ctx, cmd uint32, arg uint64) (uint64, linux
 		case linux.SIOCADDRT, linux.SIOCDELRT, linux.SIOCSIFADDR, linux.SIOCDIFADDR, linux.SIOCSIFDSTADDR:
 			return 0, notConfigurable(c)
 		}
-		return s.net.deviceIoctl(c, cmd, arg)
+		return s.net.DeviceIoctl(c, cmd, arg)
 	}
 	return s.net.PacketIoctl(c, cmd, arg)
 }
@@ -49,7 +49,7 @@ func (n *Net) PacketIoctl(c *kern.Ctx, cmd uint32, arg uint64) (uint64, linux.Er
 		}
 		return 0, e
 	}
-	return n.deviceIoctl(c, cmd, arg)
+	return n.DeviceIoctl(c, cmd, arg)
 }
 
 // notConfigurable refuses to change interfaces and routes, whose addresses are
@@ -116,8 +116,8 @@ func (n *Net) addressRequest(c *kern.Ctx, cmd uint32, r *[linux.SizeofIfreq]byte
 	return 0
 }
 
-// deviceIoctl is the ioctl requests that any socket answers.
-func (n *Net) deviceIoctl(c *kern.Ctx, cmd uint32, arg uint64) (uint64, linux.Errno) {
+// DeviceIoctl is the ioctl requests that any socket answers.
+func (n *Net) DeviceIoctl(c *kern.Ctx, cmd uint32, arg uint64) (uint64, linux.Errno) {
 	if cmd>>8 != 0x89 {
 		return 0, linux.ENOTTY
 	}

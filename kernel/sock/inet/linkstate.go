@@ -7,6 +7,7 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/hook"
 )
 
 // linkState is what programs may change of an interface.
@@ -170,6 +171,6 @@ type Event struct {
 }
 
 // Changed hears of each change; set before there is a network. It must not change anything.
-var Changed = func(*Net, Event) {}
+var Changed = hook.Default(func(*Net, Event) {})
 
-func (n *Net) tell(e Event) { Changed(n, e) }
+func (n *Net) tell(e Event) { Changed.Call(n, e) }

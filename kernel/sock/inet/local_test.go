@@ -18,7 +18,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	inet.Init(inet.Config{Rand: rand.Reader, Log: os.Stderr})
+	n := inet.Init(inet.Config{Rand: rand.Reader, Log: os.Stderr})
+	sock.Register(linux.AF_INET, n.Socket, nil)
+	sock.Register(linux.AF_INET6, n.Socket, nil)
+	sock.DeviceIoctl.Set(n.DeviceIoctl)
 	os.Exit(m.Run())
 }
 

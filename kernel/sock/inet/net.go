@@ -31,9 +31,9 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/hook"
 	"hardtack/kernel/kern"
 	"hardtack/kernel/random"
-	"hardtack/kernel/sock"
 )
 
 // Config says how the stack is made.
@@ -96,19 +96,15 @@ type Net struct {
 }
 
 // InterfaceAdded hears of each new interface; set before there is a network.
-var InterfaceAdded = func(*Net, *Interface) {}
+var InterfaceAdded = hook.Default(func(*Net, *Interface) {})
 
-// Default is the machine's network; set by Init while booting.
+// Default is the machine's network; made by Init while booting.
 var Default *Net
 
-// Init makes the machine's network and registers the families.
+// Init makes the machine's network.
 func Init(cfg Config) *Net {
-	n := New(cfg)
-	Default = n
-	sock.Register(linux.AF_INET, n.Socket, nil)
-	sock.Register(linux.AF_INET6, n.Socket, nil)
-	sock.DeviceIoctl = n.deviceIoctl
-	return n
+	Default = New(cfg)
+	return Default
 }
 
 // New makes a network of its own, with a loopback interface only.
@@ -246,7 +242,7 @@ func (n *Net) AddInterface(i *Interface, ep stack.LinkEndpoint) tcpip.Error {
 	n.mu.Unlock()
 	n.SetReversePath(&i.Settings, n.NewInterfaces.ReversePath.Get())
 	i.Settings.LogMartians.Set(n.NewInterfaces.LogMartians.Get())
-	InterfaceAdded(n, i)
+	InterfaceAdded.Call(n, i)
 	return nil
 }
 

@@ -97,7 +97,7 @@ func (w *builder) changeAddress(typ, flags uint16, body []byte) linux.Errno {
 	}
 	e = n.GiveAddress(w.by(), i, tcpip.AddressWithPrefix{Address: a, PrefixLen: prefix}, x)
 	if e == linux.EEXIST && flags&linux.NLM_F_REPLACE != 0 && flags&linux.NLM_F_EXCL == 0 {
-		announce(n, inet.Event{By: w.by(), Type: linux.RTM_NEWADDR, Interface: i, Address: tcpip.AddressWithPrefix{Address: a, PrefixLen: prefix}})
+		Announce(n, inet.Event{By: w.by(), Type: linux.RTM_NEWADDR, Interface: i, Address: tcpip.AddressWithPrefix{Address: a, PrefixLen: prefix}})
 		return 0
 	}
 	return e
@@ -238,10 +238,8 @@ func (w *builder) changeLink(typ uint16, body []byte) linux.Errno {
 	return w.s.net.SetFlags(i, flags, change)
 }
 
-func init() { inet.Changed = announce }
-
-// announce tells the members of a change's group.
-func announce(n *inet.Net, ev inet.Event) {
+// Announce tells the members of a change's group.
+func Announce(n *inet.Net, ev inet.Event) {
 	group, family := linux.RTNLGRP_LINK, byte(0)
 	switch six := ev.Address.Address.Len() == 16 || ev.Route.Destination.ID().Len() == 16; {
 	case ev.Type == linux.RTM_NEWADDR || ev.Type == linux.RTM_DELADDR:

@@ -42,12 +42,11 @@ var kernelAddr = func() *sock.Addr {
 	return a
 }()
 
-func init() { sock.Register(linux.AF_NETLINK, create, nil) }
-
 // maxProtocol is the number of protocols that AF_NETLINK has room for.
 const maxProtocol = 32
 
-func create(c *kern.Ctx, _, typ, protocol int32) (sock.Socket, linux.Errno) {
+// Create makes a socket of the family.
+func Create(c *kern.Ctx, _, typ, protocol int32) (sock.Socket, linux.Errno) {
 	if typ != linux.SOCK_RAW && typ != linux.SOCK_DGRAM {
 		return nil, linux.ESOCKTNOSUPPORT
 	}
@@ -134,7 +133,7 @@ func (s *Sock) Ioctl(c *kern.Ctx, _ *vfs.File, cmd uint32, arg uint64) (uint64, 
 	if cmd == linux.SIOCINQ {
 		return sock.CopyOutInt(c, arg, int32(s.in.NextLen()))
 	}
-	return sock.DeviceIoctl(c, cmd, arg)
+	return sock.DeviceIoctl.Call(c, cmd, arg)
 }
 
 // Read is recv without flags.

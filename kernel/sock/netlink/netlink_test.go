@@ -3,6 +3,7 @@ package netlink_test
 import (
 	"crypto/rand"
 	"encoding/binary"
+	"os"
 	"testing"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
@@ -10,10 +11,19 @@ import (
 	"hardtack/abi/linux"
 	"hardtack/kernel/sock"
 	"hardtack/kernel/sock/inet"
-	_ "hardtack/kernel/sock/netlink"
+	"hardtack/kernel/sock/netlink"
 	. "hardtack/kernel/sock/socktest"
 	"hardtack/kernel/vfs"
 )
+
+func TestMain(m *testing.M) {
+	n := inet.Init(inet.Config{Rand: rand.Reader})
+	sock.Register(linux.AF_INET, n.Socket, nil)
+	sock.Register(linux.AF_NETLINK, netlink.Create, nil)
+	sock.DeviceIoctl.Set(n.DeviceIoctl)
+	inet.Changed.Set(netlink.Announce)
+	os.Exit(m.Run())
+}
 
 type message struct {
 	typ  uint16
@@ -58,7 +68,7 @@ func attrs(b []byte) map[uint16]string {
 }
 
 func TestRoute(tt *testing.T) {
-	n := inet.Init(inet.Config{Rand: rand.Reader})
+	n := inet.Default
 	t := New(tt)
 	f := t.Socket(linux.AF_NETLINK, linux.SOCK_RAW, linux.NETLINK_ROUTE)
 	var a sock.Addr

@@ -55,9 +55,8 @@ type message struct {
 // overhead is what a packet in a queue counts beyond its bytes.
 const overhead = 512
 
-func init() { sock.Register(linux.AF_PACKET, create, nil) }
-
-func create(c *kern.Ctx, _, typ, protocol int32) (sock.Socket, linux.Errno) {
+// Create makes a socket of the family.
+func Create(c *kern.Ctx, _, typ, protocol int32) (sock.Socket, linux.Errno) {
 	if !c.Cred().Has(kern.CapNetRaw) {
 		return nil, linux.EPERM
 	}

@@ -52,7 +52,7 @@ func noted(f sysctl.File, note string) sysctl.File {
 	return f
 }
 
-func init() {
+func addSettings() {
 	for _, files := range []func() []sysctl.File{coreFiles, ipFiles, tcpFiles, keptFiles} {
 		sysctl.Later("net", files)
 	}
@@ -61,9 +61,11 @@ func init() {
 	}
 	addConf("all", -1, func(n *inet.Net) *inet.InterfaceSettings { return &n.AllInterfaces })
 	addConf("default", 0, func(n *inet.Net) *inet.InterfaceSettings { return &n.NewInterfaces })
-	inet.InterfaceAdded = func(_ *inet.Net, i *inet.Interface) {
-		addConf(i.Name, i.Index, func(*inet.Net) *inet.InterfaceSettings { return &i.Settings })
-	}
+}
+
+// AddInterface adds the settings of an interface.
+func AddInterface(_ *inet.Net, i *inet.Interface) {
+	addConf(i.Name, i.Index, func(*inet.Net) *inet.InterfaceSettings { return &i.Settings })
 }
 
 // buffers makes a size of net.core, of which netstack is told.

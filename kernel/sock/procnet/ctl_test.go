@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	_ "hardtack/kernel/procfs"
 	"hardtack/kernel/sysctl"
 )
 

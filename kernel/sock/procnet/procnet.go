@@ -1,6 +1,5 @@
 // Package procnet is /proc/net and /proc/sys/net: tables of sockets, interfaces
-// and routes as text, and the settings that programs look at. Importing it is
-// enough.
+// and routes as text, and the settings that programs look at.
 package procnet
 
 import (
@@ -16,8 +15,11 @@ import (
 	"hardtack/kernel/sock/unix"
 )
 
-// The files are those of the machine's network, once there is one.
-func init() { register(func() *inet.Net { return inet.Default }) }
+// Init adds the files. They are those of the machine's network, once there is one.
+func Init() {
+	register(func() *inet.Net { return inet.Default })
+	addSettings()
+}
 
 func register(network func() *inet.Net) {
 	for path, text := range map[string]func(*inet.Net) []byte{

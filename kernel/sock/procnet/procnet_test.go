@@ -2,17 +2,31 @@ package procnet
 
 import (
 	"crypto/rand"
+	"os"
 	"strings"
 	"testing"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/procfs"
+	"hardtack/kernel/sock"
 	"hardtack/kernel/sock/inet"
 	. "hardtack/kernel/sock/socktest"
+	"hardtack/kernel/sock/unix"
 )
+
+func TestMain(m *testing.M) {
+	procfs.Init()
+	Init()
+	n := inet.Init(inet.Config{Rand: rand.Reader})
+	sock.Register(linux.AF_INET, n.Socket, nil)
+	sock.Register(linux.AF_INET6, n.Socket, nil)
+	sock.Register(linux.AF_UNIX, unix.Create, unix.Pair)
+	os.Exit(m.Run())
+}
 
 func TestTables(tt *testing.T) {
 	t := New(tt)
-	n := inet.Init(inet.Config{Rand: rand.Reader})
+	n := inet.Default
 	l := t.Socket(linux.AF_INET, linux.SOCK_STREAM, 0)
 	t.OK(S(l).Bind(t.C, l, nil, In4(127, 0, 0, 1, 8080)), "bind")
 	t.OK(S(l).Listen(t.C, 5), "listen")

@@ -78,9 +78,8 @@ type peerCred struct {
 // the other. A listener shows its own.
 type credPair struct{ own, peer peerCred }
 
-func init() { sock.Register(linux.AF_UNIX, create, pair) }
-
-func create(c *kern.Ctx, _, typ, protocol int32) (sock.Socket, linux.Errno) {
+// Create makes a socket of the family.
+func Create(c *kern.Ctx, _, typ, protocol int32) (sock.Socket, linux.Errno) {
 	s, e := newSock(c, typ, protocol)
 	if e != 0 {
 		return nil, e
@@ -108,7 +107,8 @@ func newSock(c *kern.Ctx, typ, protocol int32) (*Sock, linux.Errno) {
 	return s, 0
 }
 
-func pair(c *kern.Ctx, typ, protocol int32) (sock.Socket, sock.Socket, linux.Errno) {
+// Pair makes two sockets that are connected.
+func Pair(c *kern.Ctx, typ, protocol int32) (sock.Socket, sock.Socket, linux.Errno) {
 	a, e := newSock(c, typ, protocol)
 	if e != 0 {
 		return nil, nil, e
@@ -339,7 +339,7 @@ func (s *Sock) Ioctl(c *kern.Ctx, _ *vfs.File, cmd uint32, arg uint64) (uint64, 
 		}
 		return sock.CopyOutInt(c, arg, v)
 	}
-	return sock.DeviceIoctl(c, cmd, arg)
+	return sock.DeviceIoctl.Call(c, cmd, arg)
 }
 
 // SetOpt is setsockopt(2).

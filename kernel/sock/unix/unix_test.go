@@ -2,6 +2,7 @@ package unix_test
 
 import (
 	"bytes"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,11 @@ import (
 	"hardtack/kernel/vfs"
 	"hardtack/kernel/wait"
 )
+
+func TestMain(m *testing.M) {
+	sock.Register(linux.AF_UNIX, unix.Create, unix.Pair)
+	os.Exit(m.Run())
+}
 
 func TestStreamPair(tt *testing.T) {
 	t := New(tt)

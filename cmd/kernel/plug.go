@@ -1,0 +1,141 @@
+package main
+
+import (
+	"hardtack/abi/linux"
+	"hardtack/kernel/block"
+	"hardtack/kernel/endpoint"
+	"hardtack/kernel/kern"
+	"hardtack/kernel/mem"
+	"hardtack/kernel/nsfs"
+	"hardtack/kernel/pagecache"
+	"hardtack/kernel/posixtimer"
+	"hardtack/kernel/proc"
+	"hardtack/kernel/procfs"
+	"hardtack/kernel/sock"
+	"hardtack/kernel/sock/inet"
+	"hardtack/kernel/sock/netlink"
+	"hardtack/kernel/sock/packet"
+	"hardtack/kernel/sock/procnet"
+	"hardtack/kernel/sock/unix"
+	"hardtack/kernel/syscall"
+	"hardtack/kernel/sysfs"
+	"hardtack/kernel/sysv"
+	"hardtack/kernel/tty"
+	"hardtack/kernel/vfs"
+	"hardtack/kernel/vm"
+	"hardtack/kernel/wait"
+	"hardtack/nucleus"
+)
+
+// The plug board: packages that call each other without an import are joined here and
+// in plug_files.go, and nowhere else (docs/decisions/0154-one-plug-board.md).
+
+// plug joins the kernel's packages before anything of it runs.
+func (k *kernel) plug() {
+	k.plugCalls()
+	k.plugProcesses()
+	plugMessages()
+	plugMemory()
+	plugFiles()
+	plugSockets()
+	plugTerminals()
+	plugProcFS()
+}
+
+// plugCalls joins threads and system calls.
+func (k *kernel) plugCalls() {
+	syscall.Init()
+	call := syscall.Do
+	if _, ok := k.option("strace"); ok {
+		call = traced(call)
+		proc.TraceFault.Set(printFault)
+	}
+	proc.Syscall.Set(call)
+	proc.Reboot.Set(k.reboot)
+	kern.OnSignalSelf.Set(proc.SignalSelf)
+	vfs.SignalIO.Set(syscall.SignalIO)
+	nsfs.Install.Set(func(c *kern.Ctx, f *vfs.File) (int32, linux.Errno) { return jobs{}.Install(c, f, true) })
+}
+
+// plugProcesses joins processes, the machine and what ends with a process.
+func (k *kernel) plugProcesses() {
+	proc.CPUs.Set(nucleus.CPUs)
+	proc.Interrupt.Set(serveInterrupt)
+	proc.InitExited.Set(k.initExited)
+	proc.Execed.Set(func(t *proc.Thread) { posixtimer.DeleteAll(t.Proc) })
+	proc.ThreadExited.Set(func(t *proc.Thread, last bool) {
+		if last {
+			posixtimer.DeleteAll(t.Proc)
+			sysv.SemExit(t.Proc.PID)
+		}
+	})
+	if how, _ := k.option("panic"); how != "stop" { // else panics end the machine
+		proc.MayOutlive.Set(mayOutlive)
+		proc.Oops.Set(reportOops)
+	}
+}
+
+// plugMessages joins message calls, which the nucleus carries out, with the threads
+// and files that take part.
+func plugMessages() {
+	wait.Tell.Set(nucleus.EndLinger)
+	nucleus.HookMessages(nucleus.MessageHooks{
+		Woken:             proc.MessageWoken,
+		Deadline:          proc.MessageDeadline,
+		EndpointReady:     endpoint.EndpointReady,
+		NotificationReady: endpoint.NotificationReady,
+	})
+}
+
+// plugMemory joins address spaces and the machine, and those who want memory and those
+// who give it back.
+func plugMemory() {
+	vm.SetMMU(vm.MMU{
+		FillUpper:  nucleus.KernelPML4,
+		Invalidate: (*nucleus.AddressSpace).Invalidate,
+		Retire:     (*nucleus.AddressSpace).Retire,
+	})
+	mem.Reclaim.Set(pagecache.Reclaim)
+	vm.OutOfMemory.Set(func() { proc.KillBiggest() })
+	proc.Relieve.Set(startRelief)
+	proc.Killed.Set(reportKilled)
+}
+
+// plugSockets makes the address families known. Those of the Internet come with the
+// network (plugNetwork).
+func plugSockets() {
+	sock.Register(linux.AF_UNIX, unix.Create, unix.Pair)
+	sock.Register(linux.AF_NETLINK, netlink.Create, nil)
+	sock.Register(linux.AF_PACKET, packet.Create, nil)
+	inet.Changed.Set(netlink.Announce)
+	inet.InterfaceAdded.Set(procnet.AddInterface)
+}
+
+// plugNetwork makes the machine's network known to sockets.
+func plugNetwork(n *inet.Net) {
+	sock.Register(linux.AF_INET, n.Socket, nil)
+	sock.Register(linux.AF_INET6, n.Socket, nil)
+	sock.DeviceIoctl.Set(n.DeviceIoctl)
+}
+
+// plugTerminals joins terminals and processes.
+func plugTerminals() {
+	tty.SetJobControl(jobs{})
+	proc.SessionEnded.Set(func(s *proc.Session) { tty.SessionEnded(s.ID) })
+}
+
+// plugProcFS gives /proc and /sys what they show of other parts.
+func plugProcFS() {
+	procfs.Init()
+	procnet.Init()
+	procfs.CommandLine.Set(nucleus.Cmdline)
+	procfs.CPUInfo.Set(cpuInfo)
+	procfs.CPUInterrupts.Set(nucleus.CPUInterrupts)
+	procfs.Interrupts.Set(allInterrupts)
+	procfs.IRQs.Set(deviceInterrupts)
+	procfs.DiskWait.Set(block.Waited)
+	procfs.DiskSectors.Set(block.Sectors)
+	procfs.Register("partitions", block.PartitionsText)
+	procfs.Register("diskstats", block.DiskstatsText)
+	sysfs.Caches.Set(caches)
+}
