@@ -103,6 +103,9 @@ func TestDecisions(t *testing.T) {
 		}
 		found++
 		text := read(t, page)
+		if n := strings.Count(text, "\n"); n > 60 {
+			t.Errorf("%s has %d lines; 60 at most", page, n)
+		}
 		if m := form.FindStringSubmatch(text); m == nil || !strings.HasPrefix(filepath.Base(page), m[1]+"-") {
 			t.Errorf("%s: the first line is not its number and title", page)
 		}
