@@ -17,6 +17,10 @@ type AddressNote struct {
 	HasBroadcast bool // Broadcast was given, or that there is none
 	Scope        uint8
 	HasScope     bool
+	Flags        uint32 // IFA_F_*, as they were given, and IFA_F_DEPRECATED
+	Metric       uint32 // of the route to its prefix; 0 for the usual one
+	Proto        uint8  // IFA_PROTO
+	Life         Lifetime
 }
 
 // addressKey says which address a note is about.
@@ -72,27 +76,62 @@ func (n *Net) GiveAddress(by By, i *Interface, a tcpip.AddressWithPrefix, x Addr
 	if err := n.AddAddress(i.Index, a.Address, a.PrefixLen); err != nil {
 		return errno(err)
 	}
+	x.Life.begin()
 	n.noteAddress(i.Index, a.Address, x)
 	n.tell(Event{By: by, Type: linux.RTM_NEWADDR, Interface: i, Address: a})
 	n.connected(by, i, a)
+	if x.Life.limited() {
+		n.armExpiry()
+	}
 	i.addressesChanged()
 	return 0
 }
 
-// TakeAddress takes an address from an interface. The route to its prefix goes with the
-// last of the prefix.
+// TakeAddress takes an address from an interface, and with the first of a prefix the
+// others, unless promote_secondaries is set. The route to the prefix goes with the last.
 func (n *Net) TakeAddress(by By, i *Interface, a tcpip.Address) linux.Errno {
 	n.changing.Lock()
 	defer n.changing.Unlock()
+	return n.takeWithSecondaries(by, i, a)
+}
+
+// takeWithSecondaries is TakeAddress with changing held.
+func (n *Net) takeWithSecondaries(by By, i *Interface, a tcpip.Address) linux.Errno {
 	has := n.Addresses(i.Index)
 	at := slices.IndexFunc(has, func(own tcpip.AddressWithPrefix) bool { return own.Address == a })
-	if at < 0 || n.Stack.RemoveAddress(tcpip.NICID(i.Index), a) != nil {
+	if at < 0 {
 		return linux.EADDRNOTAVAIL
 	}
 	gone := has[at]
+	var others []tcpip.AddressWithPrefix
+	for _, x := range has[at+1:] {
+		if samePrefix(x, gone) && !secondary(has, gone) {
+			others = append(others, x)
+		}
+	}
+	if i.Settings.PromoteSecondaries.Get()|n.AllInterfaces.PromoteSecondaries.Get() == 0 {
+		for _, x := range others {
+			n.takeAddress(by, i, x)
+		}
+		others = nil
+	}
+	e := n.takeAddress(by, i, gone)
+	if e == 0 && len(others) > 0 {
+		n.tell(Event{By: by, Type: linux.RTM_NEWADDR, Interface: i, Address: others[0]})
+	}
+	return e
+}
+
+// takeAddress is TakeAddress of one; called with changing held.
+func (n *Net) takeAddress(by By, i *Interface, gone tcpip.AddressWithPrefix) linux.Errno {
+	a := gone.Address
+	if n.Stack.RemoveAddress(tcpip.NICID(i.Index), a) != nil {
+		return linux.EADDRNOTAVAIL
+	}
 	n.tell(Event{By: by, Type: linux.RTM_DELADDR, Interface: i, Address: gone})
+	kept := n.AddressNoteOf(i.Index, a).Flags&linux.IFA_F_NOPREFIXROUTE != 0
 	n.forgetAddress(i.Index, a)
-	left := slices.ContainsFunc(n.Addresses(i.Index), func(own tcpip.AddressWithPrefix) bool { return own.Subnet() == gone.Subnet() })
+	left := kept || slices.ContainsFunc(n.Addresses(i.Index), func(own tcpip.AddressWithPrefix) bool { return own.Subnet() == gone.Subnet() })
 	if !left {
 		nic := tcpip.NICID(i.Index)
 		routes, notes := n.dropRoutes(func(r *tcpip.Route) bool {
@@ -106,6 +145,38 @@ func (n *Net) TakeAddress(by By, i *Interface, a tcpip.Address) linux.Errno {
 	}
 	i.addressesChanged()
 	return 0
+}
+
+// samePrefix reports whether two addresses of IPv4 have one prefix.
+func samePrefix(a, b tcpip.AddressWithPrefix) bool {
+	return a.Address.Len() == 4 && a.PrefixLen == b.PrefixLen && a.Subnet() == b.Subnet()
+}
+
+// secondary reports whether an address of IPv4 has come after another of its prefix; list
+// is all of the interface's, in their order.
+func secondary(list []tcpip.AddressWithPrefix, a tcpip.AddressWithPrefix) bool {
+	for _, x := range list {
+		if x.Address == a.Address {
+			return false
+		}
+		if samePrefix(x, a) {
+			return true
+		}
+	}
+	return false
+}
+
+// AddressFlags returns IFA_F_* of an address.
+func (n *Net) AddressFlags(i *Interface, a tcpip.AddressWithPrefix) uint32 {
+	x := n.AddressNoteOf(i.Index, a.Address)
+	f := x.Flags
+	if !x.Life.ends() {
+		f |= linux.IFA_F_PERMANENT
+	}
+	if a.Address.Len() == 4 && secondary(n.Addresses(i.Index), a) {
+		f |= linux.IFA_F_SECONDARY
+	}
+	return f
 }
 
 // Label returns the name that an address is shown with.

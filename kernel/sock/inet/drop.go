@@ -28,6 +28,9 @@ type Filter struct {
 type InterfaceSettings struct {
 	ReversePath kern.Setting // rp_filter: 1 strict, 2 loose
 	LogMartians kern.Setting
+
+	// PromoteSecondaries has the other addresses of a prefix outlive the first.
+	PromoteSecondaries kern.Setting
 }
 
 // Checking reports whether the sources of packets are checked.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
-	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
@@ -282,7 +281,7 @@ func ethtool(c *kern.Ctx, i *Interface, at uint64) linux.Errno {
 
 // arpIoctl is SIOCGARP and its kin, with a struct arpreq.
 func (n *Net) arpIoctl(c *kern.Ctx, cmd uint32, arg uint64) linux.Errno {
-	const flagsAt, maskAt, deviceAt, complete = 32, 36, 52, 0x02
+	const flagsAt, maskAt, deviceAt, complete, permanent = 32, 36, 52, 0x02, 0x04
 	admin := c.Cred().Has(kern.CapNetAdmin)
 	if cmd != linux.SIOCGARP && !admin {
 		return linux.EPERM
@@ -298,44 +297,28 @@ func (n *Net) arpIoctl(c *kern.Ctx, cmd uint32, arg uint64) linux.Errno {
 	switch {
 	case i == nil:
 		return linux.ENODEV
-	case cmd != linux.SIOCGARP:
-		return linux.EOPNOTSUPP
+	case cmd == linux.SIOCSARP:
+		return n.setArp(i, &b)
+	case cmd == linux.SIOCDARP:
+		if _, have := n.NeighborEntry(i, tcpip.AddrFrom4([4]byte(b[4:8]))); !have {
+			return linux.ENXIO
+		}
+		return n.RemoveNeighbor(i, tcpip.AddrFrom4([4]byte(b[4:8])))
 	}
 	for _, x := range n.Neighbors(i) {
 		if x.Addr == tcpip.AddrFrom4([4]byte(b[4:8])) {
 			clear(b[16:deviceAt])
 			b[16], b[17] = byte(i.HardwareType()), byte(i.HardwareType()>>8)
 			copy(b[18:], x.LinkAddr)
-			b[flagsAt] = complete
+			if b[flagsAt] = complete; x.Permanent {
+				b[flagsAt] |= permanent
+			}
 			copy(b[maskAt:], "\x02\x00\x00\x00\xff\xff\xff\xff")
 			_, e := c.Mem.CopyOut(uio.Addr(arg), b[:])
 			return e
 		}
 	}
 	return linux.ENXIO
-}
-
-// Neighbor is a machine on an interface's link whose hardware address is known.
-type Neighbor struct {
-	Addr     tcpip.Address
-	LinkAddr tcpip.LinkAddress
-}
-
-// Neighbors returns what ARP has found out on an interface.
-func (n *Net) Neighbors(i *Interface) (out []Neighbor) {
-	if i.Loopback {
-		return nil
-	}
-	list, err := n.Stack.Neighbors(tcpip.NICID(i.Index), ipv4.ProtocolNumber)
-	if err != nil {
-		return nil
-	}
-	for _, x := range list {
-		if x.LinkAddr != "" {
-			out = append(out, Neighbor{x.Addr, x.LinkAddr})
-		}
-	}
-	return out
 }
 
 // ifconf is SIOCGIFCONF: the interfaces with IPv4 addresses.

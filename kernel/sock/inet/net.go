@@ -91,6 +91,7 @@ type Net struct {
 
 	notes        map[routeKey]RouteNote     // guarded by mu
 	addressNotes map[addressKey]AddressNote // guarded by mu
+	expiry       *timer                     // of lifetimes; guarded by changing when it is set, nil before
 	addressOrder sync.Map                   // of addressKey to uint64: which came first
 	addressCount atomic.Uint64
 }
@@ -242,6 +243,7 @@ func (n *Net) AddInterface(i *Interface, ep stack.LinkEndpoint) tcpip.Error {
 	n.mu.Unlock()
 	n.SetReversePath(&i.Settings, n.NewInterfaces.ReversePath.Get())
 	i.Settings.LogMartians.Set(n.NewInterfaces.LogMartians.Get())
+	i.Settings.PromoteSecondaries.Set(n.NewInterfaces.PromoteSecondaries.Get())
 	InterfaceAdded.Call(n, i)
 	return nil
 }

@@ -103,10 +103,14 @@ func (n *Net) dropRoutes(which func(*tcpip.Route) bool) (gone []tcpip.Route, not
 // connected adds the route to an address's prefix, if there is none. Called with changing held.
 func (n *Net) connected(by By, i *Interface, a tcpip.AddressWithPrefix) {
 	r := tcpip.Route{Destination: a.Subnet(), NIC: tcpip.NICID(i.Index)}
-	if !i.Up() || slices.ContainsFunc(n.Routes(), func(x tcpip.Route) bool { return keyOf(&x) == keyOf(&r) }) {
+	own := n.AddressNoteOf(i.Index, a.Address)
+	if !i.Up() || own.Flags&linux.IFA_F_NOPREFIXROUTE != 0 || slices.ContainsFunc(n.Routes(), func(x tcpip.Route) bool { return keyOf(&x) == keyOf(&r) }) {
 		return
 	}
 	x := n.NoteOf(&r)
+	if own.Metric != 0 {
+		x.Metric = own.Metric
+	}
 	n.placeRoute(r, x, true)
 	if !i.Loopback {
 		n.tell(Event{By: by, Note: x, Type: linux.RTM_NEWROUTE, Interface: i, Route: r})

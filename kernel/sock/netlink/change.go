@@ -56,6 +56,10 @@ func (w *builder) change(c *kern.Ctx, typ, flags uint16, body []byte) linux.Errn
 		return w.changeAddress(typ, flags, body)
 	case linux.RTM_NEWROUTE, linux.RTM_DELROUTE:
 		return w.changeRoute(typ, flags, body)
+	case linux.RTM_NEWRULE, linux.RTM_DELRULE:
+		return w.changeRule(typ, flags, body)
+	case linux.RTM_NEWNEIGH, linux.RTM_DELNEIGH:
+		return w.changeNeighbor(typ, flags, body)
 	case linux.RTM_NEWLINK, linux.RTM_SETLINK, linux.RTM_DELLINK:
 		return w.changeLink(typ, body)
 	}
@@ -91,14 +95,14 @@ func (w *builder) changeAddress(typ, flags uint16, body []byte) linux.Errno {
 		}
 		return n.TakeAddress(w.by(), i, a)
 	}
-	x, e := w.addressNote(at, family, body[3])
+	x, e := w.addressNote(at, family, body[:linux.SizeofIfAddrmsg])
 	if e != 0 || hasFar && far != a { // the address of a peer
 		return max(e, linux.EOPNOTSUPP)
 	}
-	e = n.GiveAddress(w.by(), i, tcpip.AddressWithPrefix{Address: a, PrefixLen: prefix}, x)
+	with := tcpip.AddressWithPrefix{Address: a, PrefixLen: prefix}
+	e = n.GiveAddress(w.by(), i, with, x)
 	if e == linux.EEXIST && flags&linux.NLM_F_REPLACE != 0 && flags&linux.NLM_F_EXCL == 0 {
-		Announce(n, inet.Event{By: w.by(), Type: linux.RTM_NEWADDR, Interface: i, Address: tcpip.AddressWithPrefix{Address: a, PrefixLen: prefix}})
-		return 0
+		return n.ChangeLifetime(w.by(), i, with, x)
 	}
 	return e
 }
@@ -107,20 +111,33 @@ func has(list []tcpip.AddressWithPrefix, a tcpip.AddressWithPrefix) bool {
 	return slices.Contains(list, a)
 }
 
-// addressNote is what a request says of an address beyond the address itself. One that
-// would go by itself after a time is not known.
-func (w *builder) addressNote(at attributes, family, scope byte) (x inet.AddressNote, e linux.Errno) {
-	if b := at[linux.IFA_CACHEINFO]; len(b) >= 8 {
-		if preferred, valid := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:]); valid == 0 || preferred > valid {
+// flags6 are the flags of an address of IPv6 that a program may give.
+const flags6 = linux.IFA_F_NODAD | linux.IFA_F_HOMEADDRESS | linux.IFA_F_MANAGETEMPADDR | linux.IFA_F_NOPREFIXROUTE | linux.IFA_F_MCAUTOJOIN
+
+// addressNote is what a request says of an address beyond the address itself.
+func (w *builder) addressNote(at attributes, family byte, head []byte) (x inet.AddressNote, e linux.Errno) {
+	x.Flags = uint32(head[2])
+	if _, long := at[linux.IFA_FLAGS]; long {
+		x.Flags = at.u32(linux.IFA_FLAGS)
+	}
+	x.Flags &^= linux.IFA_F_PERMANENT | linux.IFA_F_DEPRECATED | linux.IFA_F_SECONDARY
+	if x.Metric = at.u32(linux.IFA_RT_PRIORITY); len(at[linux.IFA_PROTO]) > 0 {
+		x.Proto = at[linux.IFA_PROTO][0]
+	}
+	if b := at[linux.IFA_CACHEINFO]; len(b) >= linux.SizeofIfaCacheinfo {
+		l := inet.Lifetime{Limited: true, Preferred: binary.LittleEndian.Uint32(b), Valid: binary.LittleEndian.Uint32(b[4:])}
+		if l.Valid == 0 || l.Preferred > l.Valid {
 			return x, linux.EINVAL
-		} else if valid != ^uint32(0) {
-			return x, linux.EOPNOTSUPP
+		}
+		if x.Life = l; l.Preferred == 0 {
+			x.Flags |= linux.IFA_F_DEPRECATED
 		}
 	}
 	if family == linux.AF_INET6 {
+		x.Flags &= flags6 | linux.IFA_F_DEPRECATED
 		return x, 0
 	}
-	x.Scope, x.HasScope, x.HasBroadcast = scope, true, true
+	x.Scope, x.HasScope, x.HasBroadcast = head[3], true, true
 	x.Broadcast, _ = at.address(linux.IFA_BROADCAST, family)
 	if b := at[linux.IFA_LABEL]; len(b) > 0 {
 		x.Label = strings.TrimRight(string(b), "\x00")
@@ -268,8 +285,13 @@ func Announce(n *inet.Net, ev inet.Event) {
 		return
 	}
 	binary.LittleEndian.PutUint16(x.b[4:], ev.Type)
+	x.multicast(list)
+}
+
+// multicast gives a message to the members of a group.
+func (w *builder) multicast(list []*Sock) {
 	for _, s := range list {
-		if s.in.Append(x.b, int(s.Opt.RcvBuf.Load())) != 0 && !s.has(linux.NETLINK_NO_ENOBUFS) {
+		if s.in.Append(w.b, int(s.Opt.RcvBuf.Load())) != 0 && !s.has(linux.NETLINK_NO_ENOBUFS) {
 			s.NoteError(linux.ENOBUFS)
 		}
 		s.Q.Notify(wait.In | wait.RdNorm)
@@ -312,13 +334,16 @@ func (w *builder) lookup(c *kern.Ctx, body []byte) linux.Errno {
 		return e
 	}
 	w.begin(linux.RTM_NEWROUTE)
-	kind, flags := byte(linux.RTN_UNICAST), uint32(linux.RTM_F_CLONED)
+	kind, flags, table := byte(linux.RTN_UNICAST), uint32(linux.RTM_F_CLONED), byte(linux.RT_TABLE_MAIN)
 	if p.Local {
 		kind, flags = linux.RTN_LOCAL, flags|linux.RTCF_LOCAL
+		if binary.LittleEndian.Uint32(body[8:])&linux.RTM_F_LOOKUP != 0 {
+			table = linux.RT_TABLE_LOCAL
+		}
 	}
-	w.b = append(w.b, family, bits, 0, 0, linux.RT_TABLE_MAIN, 0, linux.RT_SCOPE_UNIVERSE, kind)
+	w.b = append(w.b, family, bits, 0, 0, table, 0, linux.RT_SCOPE_UNIVERSE, kind)
 	w.u32(flags)
-	w.attrU32(linux.RTA_TABLE, linux.RT_TABLE_MAIN)
+	w.attrU32(linux.RTA_TABLE, uint32(table))
 	w.attr(linux.RTA_DST, dst.AsSlice())
 	w.attrU32(linux.RTA_OIF, uint32(p.Index))
 	w.attr(linux.RTA_PREFSRC, p.From.AsSlice())

@@ -19,7 +19,8 @@ type builder struct {
 	seq     uint32
 	flags   uint16
 	b       []byte
-	message int // where the present message begins
+	message int         // where the present message begins
+	outcome linux.Errno // of a dump
 }
 
 // chunk is when a datagram is full; glibc reads with 4 KiB or more.
@@ -85,7 +86,7 @@ func (s *Sock) answer(c *kern.Ctx, req []byte) {
 		w.error(e, req)
 	case done:
 		w.begin(linux.NLMSG_DONE)
-		w.u32(0)
+		w.u32(uint32(-int32(w.outcome)))
 		w.end()
 	}
 	w.flush()
@@ -107,7 +108,7 @@ func (w *builder) request(c *kern.Ctx, typ, flags uint16, body []byte) (done boo
 		return false, w.change(c, typ, flags, body)
 	case dump:
 		w.flags = linux.NLM_F_MULTI
-		w.dump(typ, body[0])
+		w.outcome = w.dump(typ, body)
 		return true, 0
 	case typ == linux.RTM_GETROUTE:
 		return false, w.lookup(c, body)
@@ -122,7 +123,7 @@ func (w *builder) request(c *kern.Ctx, typ, flags uint16, body []byte) (done boo
 }
 
 // dump lists what there is of one kind.
-func (w *builder) dump(typ uint16, family byte) {
+func (w *builder) dump(typ uint16, body []byte) linux.Errno {
 	n := w.s.net
 	switch typ {
 	case linux.RTM_GETLINK:
@@ -132,14 +133,17 @@ func (w *builder) dump(typ uint16, family byte) {
 	case linux.RTM_GETADDR:
 		for _, i := range n.Interfaces() {
 			for _, a := range n.Addresses(i.Index) {
-				w.address(i, a, family)
+				w.address(i, a, body[0])
 			}
 		}
 	case linux.RTM_GETROUTE:
-		for _, r := range n.SortedRoutes() {
-			w.route(r, family)
-		}
+		return w.dumpRoutes(body)
+	case linux.RTM_GETRULE:
+		return w.dumpRules(body[0])
+	case linux.RTM_GETNEIGH:
+		w.dumpNeighbors(body)
 	}
+	return 0
 }
 
 // error is NLMSG_ERROR: the outcome of a request, with all of it if it failed.
@@ -223,7 +227,28 @@ func (w *builder) link(n *inet.Net, i *inet.Interface) {
 		binary.LittleEndian.PutUint64(st[8*k:], v)
 	}
 	w.attr(linux.IFLA_STATS64, st[:])
+	var short [24 * 4]byte
+	for k, v := range []uint64{rp, tp, rb, tb} {
+		binary.LittleEndian.PutUint32(short[4*k:], uint32(v))
+	}
+	w.attr(linux.IFLA_STATS, short[:])
+	for _, x := range []struct {
+		typ uint16
+		v   uint32
+	}{{linux.IFLA_PROMISCUITY, b2i(flags&linux.IFF_PROMISC != 0)}, {linux.IFLA_NUM_TX_QUEUES, 1}, {linux.IFLA_NUM_RX_QUEUES, 1},
+		{linux.IFLA_CARRIER_CHANGES, 0}} {
+		w.attrU32(x.typ, x.v)
+	}
+	w.attr(linux.IFLA_CARRIER, []byte{1})
+	w.attr(linux.IFLA_PROTO_DOWN, []byte{0})
 	w.end()
+}
+
+func b2i(b bool) uint32 {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func (w *builder) address(i *inet.Interface, a tcpip.AddressWithPrefix, family byte) {
@@ -235,8 +260,9 @@ func (w *builder) address(i *inet.Interface, a tcpip.AddressWithPrefix, family b
 		return
 	}
 	ip, scope := a.Address.AsSlice(), w.net.Scope(i, a.Address)
+	x, flags := w.net.AddressNoteOf(i.Index, a.Address), w.net.AddressFlags(i, a)
 	w.begin(linux.RTM_NEWADDR)
-	w.b = append(w.b, fam, byte(a.PrefixLen), linux.IFA_F_PERMANENT, scope)
+	w.b = append(w.b, fam, byte(a.PrefixLen), byte(flags), scope)
 	w.u32(uint32(i.Index))
 	w.attr(linux.IFA_ADDRESS, ip)
 	if fam == linux.AF_INET {
@@ -245,14 +271,32 @@ func (w *builder) address(i *inet.Interface, a tcpip.AddressWithPrefix, family b
 			w.attr(linux.IFA_BROADCAST, b.AsSlice())
 		}
 		w.attr(linux.IFA_LABEL, []byte(w.net.Label(i, a.Address)+"\x00"))
+		w.addressProto(x.Proto)
+		w.attrU32(linux.IFA_FLAGS, flags)
 	}
-	w.attrU32(linux.IFA_FLAGS, linux.IFA_F_PERMANENT)
-	var cache [16]byte
-	for k := range 8 {
-		cache[k] = 0xff // preferred and valid for ever
+	if x.Metric != 0 {
+		w.attrU32(linux.IFA_RT_PRIORITY, x.Metric)
+	}
+	preferred, valid := x.Life.Left()
+	if fam == linux.AF_INET && flags&linux.IFA_F_PERMANENT != 0 {
+		preferred, valid = inet.Forever, inet.Forever
+	}
+	var cache [linux.SizeofIfaCacheinfo]byte
+	for k, v := range []uint32{preferred, valid, uint32(x.Life.Made / 1e7), uint32(x.Life.Changed / 1e7)} {
+		binary.LittleEndian.PutUint32(cache[4*k:], v)
 	}
 	w.attr(linux.IFA_CACHEINFO, cache[:])
+	if fam == linux.AF_INET6 {
+		w.attrU32(linux.IFA_FLAGS, flags)
+		w.addressProto(x.Proto)
+	}
 	w.end()
+}
+
+func (w *builder) addressProto(p uint8) {
+	if p != 0 {
+		w.attr(linux.IFA_PROTO, []byte{p})
+	}
 }
 
 func (w *builder) route(r tcpip.Route, family byte) { w.routeWith(r, family, w.net.NoteOf(&r)) }
@@ -297,5 +341,15 @@ func (w *builder) routeWith(r tcpip.Route, family byte, x inet.RouteNote) {
 		w.attr(linux.RTA_GATEWAY, r.Gateway.AsSlice())
 	}
 	w.attrU32(linux.RTA_OIF, uint32(r.NIC))
+	w.routeEnd6(fam)
 	w.end()
+}
+
+// routeEnd6 writes what Linux tells of each route of IPv6: it does not expire, and is of
+// medium preference.
+func (w *builder) routeEnd6(family byte) {
+	if family == linux.AF_INET6 {
+		w.attr(linux.RTA_CACHEINFO, make([]byte, linux.SizeofRtaCacheinfo))
+		w.attr(linux.RTA_PREF, []byte{0})
+	}
 }

@@ -38,6 +38,11 @@ func conf4(at string, index int32, of func(*inet.Net) *inet.InterfaceSettings) [
 				of(net()).LogMartians.Set(v)
 				return 0
 			}), "tells of packets that rp_filter drops"),
+		sysctl.Hook(at+"promote_secondaries", sysctl.MinInt, sysctl.MaxInt, with(func(_ *inet.Net, s *inet.InterfaceSettings) int64 { return s.PromoteSecondaries.Get() }),
+			func(_ *kern.Ctx, v int64) linux.Errno {
+				of(net()).PromoteSecondaries.Set(v)
+				return 0
+			}),
 	}
 	for _, x := range []struct {
 		name, note string
@@ -61,7 +66,6 @@ func conf4(at string, index int32, of func(*inet.Net) *inet.InterfaceSettings) [
 		kept(at+"secure_redirects", 1, any, most, redirects), kept(at+"shared_media", 1, any, most, redirects),
 		kept(at+"arp_announce", 0, any, most, arp), kept(at+"arp_filter", 0, any, most, arp),
 		kept(at+"arp_ignore", 0, any, most, arp), kept(at+"arp_notify", 0, any, most, arp), kept(at+"arp_accept", 0, any, most, arp),
-		kept(at+"promote_secondaries", 0, any, most, "kept: addresses are equal, and none goes with another"),
 		kept(at+"disable_policy", 0, any, most, "kept: there is no IPsec"), kept(at+"disable_xfrm", 0, any, most, "kept: there is no IPsec"),
 		kept(at+"src_valid_mark", 0, any, most, "kept: marks do not choose routes"),
 		kept(at+"tag", 0, any, most, "kept, as in Linux: it is the administrator's"),
