@@ -101,6 +101,8 @@ const (
 	IFA_RT_PRIORITY = 9
 	IFA_PROTO       = 11
 
+	IFAPROT_KERNEL_LO = 1
+
 	IFA_F_SECONDARY      = 0x01
 	IFA_F_NODAD          = 0x02
 	IFA_F_HOMEADDRESS    = 0x10
@@ -125,7 +127,6 @@ const (
 	RTN_BROADCAST     = 3
 	RTN_MULTICAST     = 5
 	RTM_F_CLONED      = 0x200
-	RTM_F_LOOKUP      = 0x1000 // RTM_F_LOOKUP_TABLE
 	RTCF_LOCAL        = 0x80000000
 
 	RTA_DST            = 1

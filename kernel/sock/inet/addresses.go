@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
 
 	"hardtack/abi/linux"
 )
@@ -56,7 +57,7 @@ func (n *Net) Scope(i *Interface, a tcpip.Address) uint8 {
 	switch {
 	case x.HasScope:
 		return x.Scope
-	case i.Loopback && (len(ip) == 16 || ip[0] == 127):
+	case i.Loopback && (a == header.IPv6Loopback || ip[0] == 127 && len(ip) == 4):
 		return linux.RT_SCOPE_HOST
 	case len(ip) == 16 && ip[0] == 0xfe && ip[1]&0xc0 == 0x80:
 		return linux.RT_SCOPE_LINK
@@ -116,6 +117,9 @@ func (n *Net) takeWithSecondaries(by By, i *Interface, a tcpip.Address) linux.Er
 		others = nil
 	}
 	e := n.takeAddress(by, i, gone)
+	for _, x := range others { // behind the other prefixes
+		n.addressOrder.Store(addressKey{i.Index, x.Address}, n.addressCount.Add(1))
+	}
 	if e == 0 && len(others) > 0 {
 		n.tell(Event{By: by, Type: linux.RTM_NEWADDR, Interface: i, Address: others[0]})
 	}
@@ -124,12 +128,12 @@ func (n *Net) takeWithSecondaries(by By, i *Interface, a tcpip.Address) linux.Er
 
 // takeAddress is TakeAddress of one; called with changing held.
 func (n *Net) takeAddress(by By, i *Interface, gone tcpip.AddressWithPrefix) linux.Errno {
-	a := gone.Address
+	a, flags := gone.Address, n.AddressFlags(i, gone)
 	if n.Stack.RemoveAddress(tcpip.NICID(i.Index), a) != nil {
 		return linux.EADDRNOTAVAIL
 	}
-	n.tell(Event{By: by, Type: linux.RTM_DELADDR, Interface: i, Address: gone})
-	kept := n.AddressNoteOf(i.Index, a).Flags&linux.IFA_F_NOPREFIXROUTE != 0
+	n.tell(Event{By: by, Type: linux.RTM_DELADDR, Interface: i, Address: gone, Flags: flags})
+	kept := flags&linux.IFA_F_NOPREFIXROUTE != 0
 	n.forgetAddress(i.Index, a)
 	left := kept || slices.ContainsFunc(n.Addresses(i.Index), func(own tcpip.AddressWithPrefix) bool { return own.Subnet() == gone.Subnet() })
 	if !left {

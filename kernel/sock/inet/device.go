@@ -29,7 +29,8 @@ func (n *Net) interfaceByName(name string) *Interface {
 	return nil
 }
 
-// Addresses returns an interface's addresses, IPv4 first, in the order in which they came.
+// Addresses returns an interface's addresses in Linux's order: those of IPv4 as they came,
+// but the first of each prefix before the others; those of IPv6 by scope, the newest first.
 func (n *Net) Addresses(index int32) []tcpip.AddressWithPrefix {
 	var out []tcpip.AddressWithPrefix
 	for _, a := range n.Stack.AllAddresses()[tcpip.NICID(index)] {
@@ -44,9 +45,45 @@ func (n *Net) Addresses(index int32) []tcpip.AddressWithPrefix {
 	}
 	sort.Slice(out, func(i, j int) bool {
 		a, b := out[i].Address, out[j].Address
-		return a.Len() < b.Len() || a.Len() == b.Len() && when(a) < when(b)
+		switch x, y := scope6(a), scope6(b); {
+		case a.Len() != b.Len():
+			return a.Len() < b.Len()
+		case a.Len() == 4:
+			return when(a) < when(b)
+		case x != y:
+			return x > y
+		}
+		return when(a) > when(b)
 	})
-	return out
+	return firstOfPrefix(out)
+}
+
+// scope6 orders addresses of IPv6 by how far they reach.
+func scope6(a tcpip.Address) int {
+	switch {
+	case a.Len() != 16 || a == header.IPv6Loopback:
+		return 0
+	case header.IsV6LinkLocalUnicastAddress(a):
+		return 1
+	}
+	return 2
+}
+
+// firstOfPrefix moves addresses of IPv4 whose prefix another has had behind the others.
+func firstOfPrefix(list []tcpip.AddressWithPrefix) []tcpip.AddressWithPrefix {
+	var later []tcpip.AddressWithPrefix
+	out := make([]tcpip.AddressWithPrefix, 0, len(list))
+	for k, a := range list {
+		if a.Address.Len() == 16 && later != nil {
+			out, later = append(out, later...), nil
+		}
+		if a.Address.Len() == 4 && secondary(list[:k], a) {
+			later = append(later, a)
+		} else {
+			out = append(out, a)
+		}
+	}
+	return append(out, later...)
 }
 
 // HardwareType returns ARPHRD_*.

@@ -83,9 +83,10 @@ func (n *Net) linkDown(i *Interface) {
 	nic := tcpip.NICID(i.Index)
 	for _, a := range n.Addresses(i.Index) {
 		if a.Address.Len() == 16 {
+			flags := n.AddressFlags(i, a)
 			n.Stack.RemoveAddress(nic, a.Address)
+			n.tell(Event{Type: linux.RTM_DELADDR, Interface: i, Address: a, Flags: flags})
 			n.forgetAddress(i.Index, a.Address)
-			n.tell(Event{Type: linux.RTM_DELADDR, Interface: i, Address: a})
 		}
 	}
 	n.dropRoutes(func(r *tcpip.Route) bool {
@@ -166,6 +167,7 @@ type Event struct {
 	Type      uint16 // RTM_*
 	Interface *Interface
 	Address   tcpip.AddressWithPrefix
+	Flags     uint32 // IFA_F_* of an Address that has gone
 	Route     tcpip.Route
 	Note      RouteNote // of a Route
 }

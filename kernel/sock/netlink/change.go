@@ -96,8 +96,11 @@ func (w *builder) changeAddress(typ, flags uint16, body []byte) linux.Errno {
 		return n.TakeAddress(w.by(), i, a)
 	}
 	x, e := w.addressNote(at, family, body[:linux.SizeofIfAddrmsg])
-	if e != 0 || hasFar && far != a { // the address of a peer
-		return max(e, linux.EOPNOTSUPP)
+	switch {
+	case e != 0:
+		return e
+	case hasFar && far != a: // the address of a peer
+		return linux.EOPNOTSUPP
 	}
 	with := tcpip.AddressWithPrefix{Address: a, PrefixLen: prefix}
 	e = n.GiveAddress(w.by(), i, with, x)
@@ -113,6 +116,9 @@ func has(list []tcpip.AddressWithPrefix, a tcpip.AddressWithPrefix) bool {
 
 // flags6 are the flags of an address of IPv6 that a program may give.
 const flags6 = linux.IFA_F_NODAD | linux.IFA_F_HOMEADDRESS | linux.IFA_F_MANAGETEMPADDR | linux.IFA_F_NOPREFIXROUTE | linux.IFA_F_MCAUTOJOIN
+
+// only6 are the flags that an address of IPv4 cannot have (IPV6ONLY_FLAGS).
+const only6 = 0x02 | 0x04 | 0x08 | 0x10 | 0x40 | 0x100 | 0x800
 
 // addressNote is what a request says of an address beyond the address itself.
 func (w *builder) addressNote(at attributes, family byte, head []byte) (x inet.AddressNote, e linux.Errno) {
@@ -137,6 +143,7 @@ func (w *builder) addressNote(at attributes, family byte, head []byte) (x inet.A
 		x.Flags &= flags6 | linux.IFA_F_DEPRECATED
 		return x, 0
 	}
+	x.Flags &^= only6
 	x.Scope, x.HasScope, x.HasBroadcast = head[3], true, true
 	x.Broadcast, _ = at.address(linux.IFA_BROADCAST, family)
 	if b := at[linux.IFA_LABEL]; len(b) > 0 {
@@ -277,7 +284,11 @@ func Announce(n *inet.Net, ev inet.Event) {
 	case linux.RTNLGRP_LINK:
 		x.link(n, ev.Interface)
 	case linux.RTNLGRP_IPV4_IFADDR, linux.RTNLGRP_IPV6_IFADDR:
-		x.address(ev.Interface, ev.Address, family)
+		flags := ev.Flags
+		if ev.Type == linux.RTM_NEWADDR {
+			flags = n.AddressFlags(ev.Interface, ev.Address)
+		}
+		x.address(ev.Interface, ev.Address, family, flags)
 	default:
 		x.routeWith(ev.Route, family, ev.Note)
 	}
@@ -337,7 +348,7 @@ func (w *builder) lookup(c *kern.Ctx, body []byte) linux.Errno {
 	kind, flags, table := byte(linux.RTN_UNICAST), uint32(linux.RTM_F_CLONED), byte(linux.RT_TABLE_MAIN)
 	if p.Local {
 		kind, flags = linux.RTN_LOCAL, flags|linux.RTCF_LOCAL
-		if binary.LittleEndian.Uint32(body[8:])&linux.RTM_F_LOOKUP != 0 {
+		if family == linux.AF_INET6 {
 			table = linux.RT_TABLE_LOCAL
 		}
 	}

@@ -63,8 +63,9 @@ func local4(n *inet.Net, i *inet.Interface, a tcpip.AddressWithPrefix) (list []l
 			}
 		}
 	}
+	metric := uint32(0)
 	add := func(dst tcpip.Address, prefix int, kind, scope byte) {
-		list = append(list, localRoute{linux.AF_INET, byte(prefix), kind, scope, dst, from, 0, i.Index})
+		list = append(list, localRoute{linux.AF_INET, byte(prefix), kind, scope, dst, from, metric, i.Index})
 	}
 	add(a.Address, 32, linux.RTN_LOCAL, linux.RT_SCOPE_HOST)
 	if !i.Up() {
@@ -77,7 +78,9 @@ func local4(n *inet.Net, i *inet.Interface, a tcpip.AddressWithPrefix) (list []l
 		return list
 	}
 	if i.Loopback && flags&linux.IFA_F_NOPREFIXROUTE == 0 {
+		metric = n.AddressNoteOf(i.Index, a.Address).Metric
 		add(subnet.ID(), a.PrefixLen, linux.RTN_LOCAL, linux.RT_SCOPE_HOST)
+		metric = 0
 	}
 	if a.PrefixLen < 31 {
 		add(subnet.Broadcast(), 32, linux.RTN_BROADCAST, linux.RT_SCOPE_LINK)
@@ -92,10 +95,11 @@ func (w *builder) local(r localRoute) {
 	w.u32(0)
 	w.attrU32(linux.RTA_TABLE, linux.RT_TABLE_LOCAL)
 	w.attr(linux.RTA_DST, r.dst.AsSlice())
+	if r.family == linux.AF_INET6 || r.metric != 0 {
+		w.attrU32(linux.RTA_PRIORITY, r.metric)
+	}
 	if r.family == linux.AF_INET {
 		w.attr(linux.RTA_PREFSRC, r.from.AsSlice())
-	} else {
-		w.attrU32(linux.RTA_PRIORITY, r.metric)
 	}
 	w.attrU32(linux.RTA_OIF, uint32(r.index))
 	w.routeEnd6(r.family)

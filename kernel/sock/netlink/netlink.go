@@ -1,13 +1,13 @@
 // Package netlink is AF_NETLINK as far as programs look for interfaces,
-// addresses and routes (getifaddrs, ip): NETLINK_ROUTE answers requests and
-// dumps, changes addresses and routes for root, and announces that to the members
-// of its groups. Interfaces are neither made nor changed.
+// addresses, routes, rules and neighbours (getifaddrs, ip): NETLINK_ROUTE answers
+// requests and dumps, changes what can be changed for root, and announces that to
+// the members of its groups. Interfaces are neither made nor removed.
 // NETLINK_KOBJECT_UEVENT can be listened to, but no device ever comes or goes.
 // Programs may send each other messages.
 //
 // A request is answered while it is sent: the answers wait in the socket's Flow.
 //
-// Lock order: ports.mu, then Flow.mu.
+// Lock order: ports.mu, then Flow.mu. rules.mu and all.mu are leaves.
 package netlink
 
 import (
@@ -127,6 +127,9 @@ func (s *Sock) Release(*vfs.File) {
 	s.unbind()
 	s.in.Stop(true)
 }
+
+// Held is the memory that the socket keeps.
+func (s *Sock) Held() int64 { return s.in.Held() }
 
 // Ioctl knows the requests about interfaces.
 func (s *Sock) Ioctl(c *kern.Ctx, _ *vfs.File, cmd uint32, arg uint64) (uint64, linux.Errno) {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/kern"
@@ -133,7 +134,7 @@ func (w *builder) dump(typ uint16, body []byte) linux.Errno {
 	case linux.RTM_GETADDR:
 		for _, i := range n.Interfaces() {
 			for _, a := range n.Addresses(i.Index) {
-				w.address(i, a, body[0])
+				w.address(i, a, body[0], n.AddressFlags(i, a))
 			}
 		}
 	case linux.RTM_GETROUTE:
@@ -251,7 +252,7 @@ func b2i(b bool) uint32 {
 	return 0
 }
 
-func (w *builder) address(i *inet.Interface, a tcpip.AddressWithPrefix, family byte) {
+func (w *builder) address(i *inet.Interface, a tcpip.AddressWithPrefix, family byte, flags uint32) {
 	fam := byte(linux.AF_INET)
 	if a.Address.Len() == 16 {
 		fam = linux.AF_INET6
@@ -260,7 +261,10 @@ func (w *builder) address(i *inet.Interface, a tcpip.AddressWithPrefix, family b
 		return
 	}
 	ip, scope := a.Address.AsSlice(), w.net.Scope(i, a.Address)
-	x, flags := w.net.AddressNoteOf(i.Index, a.Address), w.net.AddressFlags(i, a)
+	x := w.net.AddressNoteOf(i.Index, a.Address)
+	if i.Loopback && a.Address == header.IPv6Loopback {
+		x.Proto = linux.IFAPROT_KERNEL_LO
+	}
 	w.begin(linux.RTM_NEWADDR)
 	w.b = append(w.b, fam, byte(a.PrefixLen), byte(flags), scope)
 	w.u32(uint32(i.Index))
@@ -282,7 +286,8 @@ func (w *builder) address(i *inet.Interface, a tcpip.AddressWithPrefix, family b
 		preferred, valid = inet.Forever, inet.Forever
 	}
 	var cache [linux.SizeofIfaCacheinfo]byte
-	for k, v := range []uint32{preferred, valid, uint32(x.Life.Made / 1e7), uint32(x.Life.Changed / 1e7)} {
+	const boot = 1 // hundredths of a second: of addresses that were given there
+	for k, v := range []uint32{preferred, valid, uint32(max(x.Life.Made/1e7, boot)), uint32(max(x.Life.Changed/1e7, boot))} {
 		binary.LittleEndian.PutUint32(cache[4*k:], v)
 	}
 	w.attr(linux.IFA_CACHEINFO, cache[:])
@@ -312,7 +317,7 @@ func (w *builder) routeWith(r tcpip.Route, family byte, x inet.RouteNote) {
 	}
 	// Linux keeps the loopback addresses in its table "local".
 	i := w.net.InterfaceByIndex(int32(r.NIC))
-	if i == nil || i.Loopback && fam == linux.AF_INET && x.Proto == linux.RTPROT_KERNEL {
+	if i == nil || i.Loopback && x.Proto == linux.RTPROT_KERNEL && (fam == linux.AF_INET || dst == header.IPv6Loopback) {
 		return
 	}
 	prefix := r.Destination.Prefix()

@@ -3,6 +3,7 @@ package netlink
 import (
 	"encoding/binary"
 	"slices"
+	"strings"
 	"sync"
 
 	"hardtack/abi/linux"
@@ -91,7 +92,9 @@ func parseRule(body []byte) (r *rule, chosen bool, e linux.Errno) {
 		case x.length != 0:
 			b = b[:x.length]
 		}
-		r.more[x.typ] = string(b)
+		if r.more[x.typ] = string(b); x.typ == linux.FRA_IIFNAME || x.typ == linux.FRA_OIFNAME {
+			r.more[x.typ] = strings.TrimRight(string(b), "\x00") + "\x00"
+		}
 	}
 	if t := at.u32(linux.FRA_TABLE); t != 0 {
 		r.table = t
@@ -255,7 +258,7 @@ func (w *builder) detached(r *rule) (flags uint32) {
 		flag uint32
 	}{{linux.FRA_IIFNAME, linux.FIB_RULE_IIF_DETACHED}, {linux.FRA_OIFNAME, linux.FIB_RULE_OIF_DETACHED}} {
 		name, ok := r.more[x.typ]
-		if ok && !slices.ContainsFunc(w.net.Interfaces(), func(i *inet.Interface) bool { return name == i.Name || name == i.Name+"\x00" }) {
+		if ok && !slices.ContainsFunc(w.net.Interfaces(), func(i *inet.Interface) bool { return name == i.Name+"\x00" }) {
 			flags |= x.flag
 		}
 	}

@@ -198,7 +198,11 @@ func neighbors(n *inet.Net) []byte {
 	b.WriteString("IP address       HW type     Flags       HW address            Mask     Device\n")
 	for _, i := range n.Interfaces() {
 		for _, x := range n.Neighbors(i) {
-			fmt.Fprintf(&b, "%-16s 0x%-10x0x%-10x%-17s     *        %s\n", x.Addr, i.HardwareType(), 2, x.LinkAddr, i.Name)
+			flags := 2
+			if x.Permanent {
+				flags = 6
+			}
+			fmt.Fprintf(&b, "%-16s 0x%-10x0x%-10x%-17s     *        %s\n", x.Addr, i.HardwareType(), flags, x.LinkAddr, i.Name)
 		}
 	}
 	return b.Bytes()
