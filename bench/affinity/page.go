@@ -108,38 +108,37 @@ func (r *Report) Markdown() string {
 	var b strings.Builder
 	prefix := ""
 	if len(r.Prefix) > 0 {
-		prefix = fmt.Sprintf(" Each run was started with `%s`, to have the cores to itself among other programs.", strings.Join(r.Prefix, " "))
+		prefix = fmt.Sprintf(" Each run was started with `%s`, to keep other programs off\nthe cores.", strings.Join(r.Prefix, " "))
 	}
 	fmt.Fprintf(&b, `# Channel-aware scheduling
 
 Written by `+"`make bench-affinity`"+`. The same sources, built by unmodified Go and by
-`+"`hardtack go`"+`; %s, GOMAXPROCS as Go chooses it; two spinning threads did %.2f times
-the work of one. Figures are medians (least) of %d rounds, less is better; in a round all
-columns ran one after the other, and the order changes from round to round. A ratio
-is the median of the rounds' own ratios; the column beside it has the ratio of the
-minima.%s
+`+"`hardtack go`"+`; %s, default GOMAXPROCS. Two spinning threads did %.2f times the work of
+one. Figures are medians (minima) of %d rounds; less is better. In each round, all columns ran
+one after the other, in changing order. A ratio is the median of the rounds' ratios; the
+column beside it has the ratio of the minima.%s
 
 %s
-*off* is Hardtack's build with counting only. *process* is the paper's policy: a vote
-each 500 ms binds the process to one core. *node* does the same with the cores of one
-last-level cache; on a machine with one such cache it changes nothing, so its column
-shows how far two equal things lie apart. *group* keeps goroutines that meet on
+*off* is Hardtack's build with counting only. *process* is the policy of the paper on
+channel-aware scheduling in the Go runtime: a vote every 500 ms binds the process to one
+core. *node* does the same with the cores of one last-level cache. On a machine with one such
+cache it changes nothing, so its column shows the noise. *group* keeps goroutines that meet on
 contended channels on one P. fast regex searched %d MiB, %s.
 
 ![ratios](affinity.svg)
 
 ## Processor time
 
-What all threads of the programs computed, median (least), with what they prepare, and
-Go divided by group: of the rounds, of the least of each, and beside it the ratio of the
-least times. A busy machine changes processor time and minima less than medians of time.
-What costs without a gain shows here first.
+Processor time of all threads of a program, including its preparation: median (minimum), and
+Go divided by group, of the rounds and of the minima; beside it the ratio of the minima of
+time. Host load changes processor time and minima less than medians of time. Costs without a
+gain show here first.
 
 %s
 `, r.CPU, r.Cores, r.Rounds, prefix, r.Table(), r.RegexMiB, times((r.Rounds+2)/3), r.ProcessorTime())
 	b.WriteString(r.mixture())
 	if r.Recovery != nil {
-		b.WriteString("## After the talk\n\nTime from the end of a talk until the work that follows runs at full speed (the first of\nthree steps in a row within 1.1 times the usual step):\n\n| | median | least | all rounds |\n| --- | ---: | ---: | --- |\n")
+		b.WriteString("## After the talk\n\nTime from the end of a talk until the work after it runs at full speed (the first of three\nconsecutive steps within 1.1 times the usual step):\n\n| | median | least | all rounds |\n| --- | ---: | ---: | --- |\n")
 		for _, build := range Builds {
 			v := r.Recovery[build.Name]
 			var all []string
@@ -152,10 +151,10 @@ What costs without a gain shows here first.
 	}
 	b.WriteString(`## Over time
 
-Touches of channels a second, those that came from another core than the one before
-(each moves at least one cache line: the stand-in for the paper's HITM, which this
-machine does not count), shaded while something was kept on fewer cores. These are the
-paper's figures 1, 3 and 4.
+Touches of channels per second, and those that came from another core than the touch before.
+Each of the latter moves at least one cache line: they stand in for the paper's HITM events,
+which this machine does not count. The drawing is shaded while something was kept on fewer
+cores. These are the paper's figures 1, 3 and 4.
 
 ![hotpotato](affinity-hotpotato.svg)
 
@@ -168,12 +167,12 @@ paper's figures 1, 3 and 4.
 	}
 	if r.Counts != nil {
 		fmt.Fprintf(&b, `
-The same, counted in instructions: the benchmarks run in a virtual machine with one CPU
-whose clock advances by a nanosecond an instruction, so what they print as ns/op is
-instructions, the kernel's share included. Medians and least of %d runs each. The spread
-is the difference between the most and the least of unmodified Go: what wakes up when
-depends on random numbers of the scheduler, and padding that aligns jumps counts as an
-instruction too. ChanSem has here a channel of capacity 1, where each message is a lap.
+The same, counted in instructions. The benchmarks run in a virtual machine with one CPU
+whose clock advances by one nanosecond per instruction, so their ns/op are instructions,
+including the kernel's. Medians and minima of %d runs each. The spread is the difference
+between the most and the least of unmodified Go: the scheduler's random numbers decide what
+wakes up when, and padding that aligns jumps counts as instructions too. Here, ChanSem has a
+channel of capacity 1, for which each message is a lap.
 
 %s`, len(r.Counts.any()), r.Counts.Table())
 	}
@@ -198,14 +197,14 @@ func (r *Report) mixture() string {
 		if b.Len() == 0 {
 			b.WriteString(`## What can be gained in a mixture
 
-The talk of the mixed rows alone on one core, where it is fastest, the work's processor
-time, and the work alone with its pauses. No schedule needs less than the longest of the
-first, the third, and the first two together divided by the cores; Go divided by that is
-the most that any policy can reach on this machine. Where the work keeps all cores busy
-it should be nothing: then the talkers are on one core at a time in unmodified Go too.
-A row with †, as above, was measured against a run of Go in which they were not.
+The columns are the talk of the mixed rows alone on one core, where it is fastest; the
+processor time of the work; and the work alone with its pauses. No schedule takes less time
+than the maximum of the first, the third, and the sum of the first two divided by the number
+of cores. Go divided by that is the most that any policy can gain on this machine. Where the
+work keeps all cores busy, the gain should be nothing, because unmodified Go too runs the
+talkers on one core at a time. In rows with †, it did not.
 
-| row | talk, s | work, s | work alone, s | least possible, s | Go / least | Go / process | Go / group |
+| row | talk, s | work, s | work alone, s | lower bound, s | Go / bound | Go / process | Go / group |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
 `)
 		}

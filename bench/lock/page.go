@@ -91,16 +91,16 @@ func (r *Result) Markdown() (string, error) {
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	p("# Locks and the nucleus core\n")
 	p("Written by `make bench-lock`. %s, time stamp counter at %.2f GHz, %d rounds; in each", r.CPU, r.PerSecond/1e9, r.Rounds)
-	p("round the contenders of a row one after the other, on threads pinned to processors%s.", map[bool]string{
-		true: ",\nwith real-time priority, and threads that pause on the processors without any, so that\nno other program runs", false: ""}[r.FIFO])
-	p("Figures are cycles of the time stamp counter an operation: median (least) of windows")
-	p("of 10 to 40 ms. Ratios are medians of those within one round. Processor time is what")
-	p("the threads that work computed, all together, in the same cycles, the least: another")
-	p("program takes time away from them, and adds little to it.\n")
+	p("round the contenders of a row ran one after the other, on threads pinned to processors%s.", map[bool]string{
+		true: ",\nwith real-time priority, and idle-looping threads kept other programs off these processors", false: ""}[r.FIFO])
+	p("Figures are cycles of the time stamp counter per operation: median (minimum) of windows")
+	p("of 10 to 40 ms. Ratios are medians of the ratios within a round. Processor time is that of")
+	p("all working threads together, in the same cycles, the minimum; it varies little with other")
+	p("programs on the machine.\n")
 	if !r.Transactions {
-		p("**This processor has no hardware transactions that work.** What depends on them is")
-		p("not measured here: the control `rtm`, and what Elided gains by running sections at")
-		p("the same time. Elided is its plain lock in all figures below. The figures of one that")
+		p("**This processor has no working hardware transactions.** Not measured here are the control")
+		p("`rtm`, and Elided's gain from running sections in parallel: Elided is its plain lock in all")
+		p("figures below. Figures of a processor that")
 		p("has them are in [lock-rtm.md](lock-rtm.md).\n")
 	} else {
 		p("**Hardware transactions commit here.** The figures of a processor without them are in")
@@ -125,15 +125,15 @@ func (r *Result) Markdown() (string, error) {
 		}
 	}
 	p("\n## One-way IPC on one core, 32 bytes\n")
-	p("A client calls, a server of the same core replies and receives, both by a switch that")
-	p("does not go through the run queue; one figure for each of the two operations. The paper")
-	p("takes a lock's cost (its figure 3: big 3 %%, fine 20 %%, rtm 17 %%) against a kernel without")
-	p("any, where two threads of a core do nothing but send to one another, and one operation is")
-	p("a whole system call: into the kernel, the message and the switch, and out again. Here are")
-	p("no kernel to enter, no registers and no address spaces to switch: the bare figure is the")
-	p("nucleus core alone, and a lock is a large part of it. In the second column each operation")
-	p("comes after a system call of Linux (getppid), which stands for entry and exit, in all")
-	p("controls alike. The goals are held against that.\n")
+	p("A client calls; a server on the same core replies and receives. Both switch without the")
+	p("run queue, and each operation counts once. Elphinstone et al. (*An Evaluation of")
+	p("Coarse-Grained Locking for Multicore Microkernels*, figure 3: big 3 %%, fine 20 %%, rtm 17 %%)")
+	p("compare with a kernel without locks, in which two threads on one core send to each other,")
+	p("and an operation is a whole system call: into the kernel, the message and the switch, and")
+	p("out again. Here there is no kernel to enter, and there are no registers or address spaces to")
+	p("switch: the bare figure is the nucleus core alone, of which a lock is a large part. In the")
+	p("second column, a system call of Linux (getppid) before each operation stands in for entry and")
+	p("exit, for all controls alike. The goals refer to that column.\n")
 	p("| control | bare | processor time | / none | - none | with entry and exit | processor time | / none | - none |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
 	for _, c := range Controls {
 		if why := r.Missing[c]; why != "" {
@@ -143,9 +143,9 @@ func (r *Result) Markdown() (string, error) {
 		p("| %s | %s | %.0f | %.2f | %.0f | %s | %.0f | %.2f | %.0f |", c, r.cell("bare "+c), r.Processor["bare "+c].Min(), r.ratio("bare "+c, "bare none"), r.over("bare ", c),
 			r.cell("entry "+c), r.Processor["entry "+c].Min(), r.ratio("entry "+c, "entry none"), r.over("entry ", c))
 	}
-	p("\nWhat a locked instruction (XCHG on a line that is in the cache) adds depends on what is")
-	p("before it. It waits until all that the processor still does is done, and right behind a")
-	p("system call that is more than itself:\n")
+	p("\nThe cost of a locked instruction (XCHG on a cached line) depends on what precedes it. It")
+	p("waits until the processor has finished earlier work, which takes longer than the")
+	p("instruction itself right after a system call:\n")
 	p("| before it | without | with | more |\n| --- | ---: | ---: | ---: |")
 	for _, v := range []string{"nothing", "multiplications", "system call", "system call, multiplications"} {
 		k := "after " + v
@@ -164,9 +164,9 @@ func (r *Result) Markdown() (string, error) {
 		}
 	}
 	p("\n## Locks of the library\n")
-	p("A section adds 1 to a counter. Buckets: each thread has counters of its own. FIFO locks")
-	p("(CLH, Ticket) hand over to the other thread at every release; sync.Mutex and Elided let")
-	p("the one that runs go on, and bound how long the other waits.\n")
+	p("A section adds 1 to a counter. Buckets: each thread has its own counters. FIFO locks")
+	p("(CLH, Ticket) pass to the other thread at every release. With sync.Mutex and Elided the")
+	p("running thread may take the lock again, for a bounded time.\n")
 	p("| | sync.Mutex | processor time | Elided | processor time | CLH | processor time | Ticket | processor time |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
 	both := func(key string) string {
 		return fmt.Sprintf("%s | %.0f", r.cell(key), r.Processor[key].Min())
@@ -179,22 +179,22 @@ func (r *Result) Markdown() (string, error) {
 	p("| two readers, lock and unlock | %s | %s |", both("readers RWMutex.RLock"), both("readers BigReader"))
 	p("\n## The model\n")
 	p("The control big, a pair on each core, an exponentially distributed delay before each")
-	p("operation. With one service time, as in the paper, and one overhead of an operation")
-	p("outside of the lock the least squares over all %d points are service time %.0f cycles,", len(r.Points), plain.Service)
+	p("operation. With one service time, as in the paper, and one overhead per operation")
+	p("outside of the lock, a least squares fit to all %d points gives service time %.0f cycles,", len(r.Points), plain.Service)
 	p("think time delay %+.0f cycles, R² %.4f.", plain.Think, plain.R2)
 	if plain.Think < 0 {
-		p("An overhead below 0 (minus half of the shortest delay is as far as it may go) says what")
-		p("is wrong: a core alone is quicker than one service time allows.")
+		p("An overhead below 0 (the limit is minus half of the shortest delay) shows what is wrong:")
+		p("a core alone is faster than one service time allows.")
 	}
-	p("Nobody takes the lock's cache lines from a core that is alone: the paper measures that")
-	p("the lock is held for 164 cycles by one core and 300 to 600 with more, and fits to up to")
-	p("14 cores, so that one alone hardly counts. Here half of the points are of one core. With")
-	p("a service time for a core that had the lock last, a transfer more when another had it")
-	p("(always behind a core that waits, half of the time when two find it free), and without")
-	p("any overhead, also two numbers: service time %.0f cycles, transfer %.0f, R² %.4f. What is", fit.Service, fit.Transfer, fit.R2)
-	p("left is below, model over measured. Most of what any R² explains here is the difference")
-	p("between the delays; with two cores there are two points for each, and the curves beyond")
-	p("are predictions.\n")
+	p("No other core takes the lock's cache lines from a core that is alone. The paper measures")
+	p("that one core holds the lock for 164 cycles and several for 300 to 600, and fits up to 14")
+	p("cores, so one core alone hardly matters there. Here, half of the points are of one core.")
+	p("The second model has no overhead; it has a service time for a core that had the lock last,")
+	p("and a transfer time that is added when another core had it (always after a core that")
+	p("waited, half of the time when two find it free). It gives service time %.0f cycles,", fit.Service)
+	p("transfer %.0f, R² %.4f. The remaining differences are below, model over measured. Most of", fit.Transfer, fit.R2)
+	p("what R² explains here is the difference between the delays. There are two points for each")
+	p("delay, with one core and with two; the curves beyond are predictions.\n")
 	p("| delay | one core, million/s | model | two cores | model | one service time: one core, two | knee | carries at 90 %% |\n| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
 	for _, l := range rep.Loads {
 		point := func(i int) string {

@@ -1,6 +1,6 @@
 // Package nucleusbench measures the nucleus of the kernel under its concurrency
 // controls: what single operations cost, and Redis servers with their clients on four
-// CPUs, which is figure 7 of paper 001 (An Evaluation of Coarse-Grained Locking for
-// Multicore Microkernels). guest/ holds the program that runs in the guest, report/
+// CPUs, as in figure 7 of Elphinstone et al., An Evaluation of Coarse-Grained Locking
+// for Multicore Microkernels. guest/ holds the program that runs in the guest, report/
 // the command that prints the tables and writes docs/bench/nucleus.md.
 package nucleusbench

@@ -68,7 +68,7 @@ func (r *Report) redisTable(f Figures, best func(row, kernel string) float64) st
 
 func (r *Report) whenTimed() string {
 	if r.Earlier {
-		return "\nThey are an earlier run's, of the kernel of that day."
+		return "\nThese figures are from an earlier run, with the kernel of that day."
 	}
 	return ""
 }
@@ -80,39 +80,40 @@ func (r *Report) Markdown() string {
 Written by `+"`make bench-nucleus`"+` (bench/nucleus), %s, machine microvm, TCG. The
 controls are those of `+"`hardtack build --control`"+`, [0083](../decisions/0083-concurrency-controls.md).
 
-User programs' system calls are Go code and do not enter the nucleus. It serves the Go
-runtime's threads: one waits or is woken when a CPU runs out of work or gets some.
+User programs' system calls are Go code and do not enter the nucleus. The nucleus serves
+the Go runtime's threads, which wait or are woken when a CPU runs out of work or gets some.
 
 ## Operations
 
-Guest instructions on one CPU, entry and exit included, counted with `+"`-icount`"+`: what
-`+"`/proc/hardtack/nucleus`"+` says there. In parentheses what the control adds to none;
-nobody contends. "Alone" is an operation that under fine excludes all others, for which
-it visits the marks of the CPUs that run. A turn is two goroutines with threads of
-their own that hand a value there and back, Go's scheduler included.
+Guest instructions on one CPU, entry and exit included, counted with `+"`-icount`"+`, as
+`+"`/proc/hardtack/nucleus`"+` shows them. The cost over none is in parentheses; there is no
+contention. "Alone" is an operation that excludes all others under fine, which visits the
+marks of the running CPUs for that. A turn is two goroutines with their own threads that
+hand a value there and back, Go's scheduler included.
 
 %s
-Paper 001, figure 4, x86: big costs 3 %% over none and fine 20 %%, of a whole system call
+Elphinstone et al. (*An Evaluation of Coarse-Grained Locking for Multicore Microkernels*,
+figure 4, x86) found that big costs 3 %% over none and fine 20 %%, of a whole system call
 with IPC.
 
 ## Redis on four virtual CPUs
 
-Figure 7 of the paper: servers with two clients each, in one machine of %d virtual CPUs,
-GET of random keys through the loopback interface. Threads are goroutines, and run where
-Go's scheduler puts them.
+The experiment of the paper's figure 7: servers with two clients each, in one machine with
+%d virtual CPUs; GET of random keys through the loopback interface. Go's scheduler places
+the threads.
 
-Instructions of the whole machine a request, counted with -icount. QEMU then runs the
-CPUs in turn on one thread of the host, and a CPU that waits for a lock gives its turn up:
-this is what a control costs in instructions, with few waits. Medians of %d boots, each
-the median of three windows of 40 ms, and in parentheses the least.
+Instructions of the whole machine per request, counted with -icount. In this mode, QEMU
+runs the CPUs in turn on one host thread, and a CPU that waits for a lock gives up its
+turn. So this is the cost of a control in instructions, with few waits. Medians of %d
+boots, each the median of three windows of 40 ms; the minimum is in parentheses.
 
 %s
-Requests a second by the wall's clock, a thread of the host for each virtual CPU. There
-are fewer processors in the host than in the guest, and others use them too (two spinning
-threads did %.2f times the work of one): with %d virtual CPUs on two processors throughput
-cannot grow beyond two servers, and a CPU that holds a lock, or is the next in a queue
-for it, is often one that does not run. So the figures tell how each control bears an
-oversubscribed host, not how it scales. Medians and, in parentheses, the greatest.%s
+Requests per second of wall-clock time, with one host thread for each virtual CPU. The host
+has fewer processors than the guest, and other programs use them too (two spinning threads
+did %.2f times the work of one). With %d virtual CPUs on two processors, throughput cannot
+grow beyond two servers, and a CPU that holds a lock, or is next in its queue, is often not
+running. So the figures show how each control copes with an oversubscribed host, not how it
+scales. Medians, with the greatest in parentheses.%s
 
 %s
 ![requests a second](nucleus.svg)

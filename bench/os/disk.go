@@ -162,19 +162,19 @@ func (r *DiskReport) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# Disks
 
-A raw disk through its device file, past the cache (O_DIRECT) unless said
+A raw disk through its device file, with O_DIRECT unless stated
 otherwise, on Hardtack and on Debian's Linux %s: the same static program
 (bench/os/guest/disk.c), the same image, the same QEMU (%s, machine q35, TCG,
-512 MiB), in turn. Written by `+"`make bench-disk`"+`; boots a system and driver: %d.
+512 MiB), in turn. Written by `+"`make bench-disk`"+`; %d boots of each system and driver.
 `, r.Linux, r.QEMU, r.Reps)
 	if r.Counts != nil {
 		b.WriteString(`
 ## Guest instructions per operation
 
 One CPU that counts instructions (-icount shift=0,sleep=off). A second process
-spins meanwhile and counts its rounds, which are subtracted: so the figure has the
-system call, the driver, the interrupt, and the switches from and to the spinner.
-Medians, in brackets the lowest of the boots.
+spins meanwhile, and its rounds are subtracted. So a figure includes the system call,
+the driver, the interrupt, and the switches to and from the spinner. Medians, with the
+lowest of the boots in brackets.
 
 `)
 		b.WriteString(r.table(DiskCounts, r.Counts, least))
@@ -183,11 +183,11 @@ Medians, in brackets the lowest of the boots.
 		return b.String()
 	}
 	fmt.Fprintf(&b, `
-## Operations a second
+## Operations per second
 
-Two CPUs, by the guest's clock. Two threads of the host did %.2f times the work of
-one when this was measured: 2 means that both cores were free. Medians, in brackets
-the highest of the boots.
+Two CPUs, by the guest's clock. Two threads on the host did %.2f times the work of
+one during the measurement; 2 means that both cores were free. Medians, with the
+highest of the boots in brackets.
 
 `, r.Cores)
 	b.WriteString(r.table(DiskTimes, r.Times, most))

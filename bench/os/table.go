@@ -22,7 +22,7 @@ func verdict(ours float64, row Row) string {
 	case ours == 0:
 		return "not measured"
 	case ours <= row.Then:
-		return "reached, and then some"
+		return "reached both"
 	case ours <= row.Must:
 		return "reached"
 	}
@@ -40,7 +40,7 @@ func ratio(ours, linux float64) string {
 // Table is the goals' table with what was measured.
 func (r *Report) Table() string {
 	var b strings.Builder
-	b.WriteString("| operation | Hardtack | Linux | ratio | must reach | and then | |\n| --- | ---: | ---: | ---: | ---: | ---: | --- |\n")
+	b.WriteString("| operation | Hardtack | Linux | ratio | goal | second goal | |\n| --- | ---: | ---: | ---: | ---: | ---: | --- |\n")
 	for _, row := range Rows {
 		figures := r.Instructions[row.Name]
 		ours, linux := figures[OnHardtack].Median, figures[OnLinux].Median
@@ -62,15 +62,15 @@ func (r *Report) timeRows() []timeRow {
 	rows := []timeRow{}
 	for _, l := range Loads {
 		rows = append(rows, timeRow{l.Name, l.Title, "≥ 1.0 × Linux", true, atLeastLinux},
-			timeRow{l.Name + " guest", "· processor time of the guest, µs a request", "", false, nil},
-			timeRow{l.Name + " devices", "· processor time of QEMU's devices and network, µs a request", "", false, nil})
+			timeRow{l.Name + " guest", "· processor time of the guest, µs per request", "", false, nil},
+			timeRow{l.Name + " devices", "· processor time of QEMU's devices and network, µs per request", "", false, nil})
 	}
 	return append(rows,
-		timeRow{"scaling", "two processes on two CPUs against one after the other", "≤ 0.55", false,
+		timeRow{"scaling", "two processes on two CPUs, relative to one after the other", "≤ 0.55", false,
 			func(ours, _ float64) bool { return ours <= 0.55 }},
-		timeRow{"counted delay", "worst delay of a 1 ms sleep beside a spinner, ms of the counted clock", "≤ 10", false,
+		timeRow{"counted delay", "worst delay of a 1 ms sleep beside a spinner, ms of counted time", "≤ 10", false,
 			func(ours, _ float64) bool { return ours <= 10 }},
-		timeRow{"delay", "the same by the wall's clock, with what the host takes", "", false, nil},
+		timeRow{"delay", "the same by wall-clock time, host load included", "", false, nil},
 		timeRow{"boottime", "QEMU's start to the first user instruction, ms", "", false, nil})
 }
 
@@ -130,16 +130,16 @@ Written by `+"`make bench`"+` (bench/os). The two kernels run the same static pr
 
 ## Instructions
 
-Guest instructions per operation on one CPU, counted with `+"`-icount shift=0,sleep=off`"+`: one nanosecond of guest time is one instruction. Medians of five runs, which agree to some tenths of a percent. Linux is Debian's %s with its defaults; the CPU has no fast string instructions (`+"`-cpu "+cpuModel+"`"+`), files are on a tmpfs. Server rows count the whole machine: client, kernel and server.
+Guest instructions per operation on one CPU, counted with `+"`-icount shift=0,sleep=off`"+`: one nanosecond of guest time is one instruction. Medians of five runs, which agree within a few tenths of a percent. Linux is Debian's %s with its defaults; the CPU has no fast string instructions (`+"`-cpu "+cpuModel+"`"+`), files are on a tmpfs. Server rows count the whole machine: client, kernel and server.
 
 %s
 ![ratios](os.svg)
 
-fork, exec: osbench forks itself, a static program of some 700 KiB; the goals' figures came from a smaller one, on which Linux took 106,000 and 207,000.
+fork, exec: osbench forks itself, a static program of about 700 KiB. The goals were set with a smaller program, for which Linux took 106,000 and 207,000.
 
 ## Times
 
-Medians on one CPU (two for the scaling), in brackets the least and the most, the two kernels in turn, a second each; the clients are on the host and reach the guest through QEMU's user network, each by a port of its own (QEMU listens with a backlog of one: clients that connect to one port at the same time wait for a retransmitted SYN, one second or several). What rates suffer from the host's other work, processor time shows less: that of the thread that runs the guest, and that of QEMU's main thread, which is the network card and the user network. Two spinning threads did %.2f times the work of one on this machine while this was measured: these figures are noisy.
+Medians on one CPU (two for the scaling row), with the least and the most in brackets; the two kernels in turn, a second each. The clients are on the host and reach the guest through QEMU's user network, each through its own port. (QEMU listens with a backlog of one: clients that connect to the same port at the same time wait one or more seconds for a retransmitted SYN.) Rates vary with host load. Processor time varies less: that of the thread that runs the guest, and that of QEMU's main thread, which is the network card and the user network. Two spinning threads did %.2f times the work of one during the measurement: these figures are noisy.
 
 %s`, r.QEMU, r.Machine, r.Linux, r.Table(), r.Cores, r.TimesTable())
 }

@@ -74,9 +74,9 @@ func (r *Report) host(part string) string {
 	if cores == 0 {
 		return ""
 	}
-	s := fmt.Sprintf("\nTwo threads of the host did %.2f times the work of one before and after (the lesser\nof both; 2 means that both cores were free).", cores)
+	s := fmt.Sprintf("\nBefore and after, two threads on the host did %.2f times the work of one (the lower value;\n2 means that both cores were free).", cores)
 	if cores < 1.8 {
-		s += " **The host was busy: these figures\nsay little.**"
+		s += " **The host was busy: these figures\nare unreliable.**"
 	}
 	return s
 }
@@ -93,33 +93,33 @@ func (r *Report) Markdown() string {
 ext4 on Hardtack and on Debian's Linux %s: the same static programs, the same QEMU
 (%s, machine q35, TCG, 768 MiB), in turn, each boot with a new file system of 1 GiB
 made by `+"`kernel/ext4`"+`, default mount options. Written by `+"`make bench-storage`"+`. Times
-move with what else the host does; counted instructions do not.
+vary with host load; counted instructions do not.
 `, r.Linux, r.QEMU)
 	if r.has("", CountRows) {
 		fmt.Fprintf(&b, `
 ## Guest instructions per operation
 
 One CPU that counts instructions (-icount shift=0,sleep=off), virtio-blk. A second
-process spins meanwhile, and its rounds are subtracted, so a figure has all that the
-kernel does, in whatever thread. Medians of five runs of %d operations or more, in
-brackets the least. Below 1 is less than Linux.
+process spins meanwhile. Its rounds are subtracted, so a figure includes all work of the
+kernel, in any thread. Medians of five runs of %d operations or more, with the
+minimum in brackets. A ratio below 1 is less than Linux.
 
 `, r.Config.Operations)
 		r.table(&b, "", CountRows, true)
 	}
 	if r.has("", NameRows) {
-		fmt.Fprintf(&b, "\nA directory of %s names, instructions a name:\n\n", number(float64(r.Config.Names)))
+		fmt.Fprintf(&b, "\nA directory of %s names, instructions per name:\n\n", number(float64(r.Config.Names)))
 		r.table(&b, "", NameRows, true)
 	}
 	r.walks(&b)
 	for _, d := range []string{"virtio/", "nvme/"} {
 		if r.has(d, TimeRows) {
-			fmt.Fprintf(&b, "\n## Rates on %s\n\nTwo CPUs, by the guest's clock; a file of 32 MiB. Medians of %d boots, in brackets the\nbest. Above 1 is faster than Linux.%s\n\n", DriverTitle(d), r.Config.Reps, r.host("times"))
+			fmt.Fprintf(&b, "\n## Rates on %s\n\nTwo CPUs, by the guest's clock; a file of 32 MiB. Medians of %d boots, with the best in\nbrackets. A ratio above 1 is faster than Linux.%s\n\n", DriverTitle(d), r.Config.Reps, r.host("times"))
 			r.table(&b, d, TimeRows, false)
 		}
 	}
 	if r.has("ahci/", TimeRows) {
-		b.WriteString("\n## Rates on AHCI\n\nDebian's cloud kernel has no AHCI: beside our own figures on virtio-blk.\n\n| | AHCI | virtio-blk | ratio |\n| --- | ---: | ---: | ---: |\n")
+		b.WriteString("\n## Rates on AHCI\n\nDebian's cloud kernel has no AHCI driver, so these figures are compared with virtio-blk on\nHardtack.\n\n| | AHCI | virtio-blk | ratio |\n| --- | ---: | ---: | ---: |\n")
 		for _, row := range TimeRows {
 			ahci, _ := r.medians("ahci/" + row.Name)
 			virtio, _ := r.medians("virtio/" + row.Name)
@@ -137,7 +137,7 @@ func (r *Report) share(b *strings.Builder) {
 	if r.Figures["virtio/share1"] == nil {
 		return
 	}
-	b.WriteString("\n## Shared commits\n\nFiles of 1 KiB made and synced in a second, each process in a directory of its own." + r.host("times") + "\n\n| | one process | eight | eight / one |\n| --- | ---: | ---: | ---: |\n")
+	b.WriteString("\n## Shared commits\n\nFiles of 1 KiB created and synced per second, each process in its own directory." + r.host("times") + "\n\n| | one process | eight | eight / one |\n| --- | ---: | ---: | ---: |\n")
 	for _, d := range []string{"virtio/", "nvme/"} {
 		o1, l1 := r.medians(d + "share1")
 		o8, l8 := r.medians(d + "share8")
@@ -154,11 +154,12 @@ func (r *Report) walks(b *strings.Builder) {
 	fmt.Fprintf(b, `
 ## Names without a lock
 
-Paper 003 found its lock-free name cache 11 %% faster than one with read locks. Here a
-path of %d names is walked in kernel/vfs's tree as it is, and with a sync.RWMutex for
-each directory that a look-up takes shared; on the host, both in turn, nanoseconds of
-processor time a walk, medians of %d rounds, in brackets the least. The ratio is what
-the locks cost; with two threads it needs both cores at once to show.
+Cutler, Kaashoek and Morris (*The benefits and costs of writing a POSIX kernel in a
+high-level language*) found their lock-free name cache 11 %% faster than one with read
+locks. Here, a walk of a path with %d names in the kernel's tree of names is compared with
+the same walk taking a sync.RWMutex shared in each directory. Nanoseconds of processor
+time per walk on the host, in turn; medians of %d rounds, with the minimum in brackets.
+The ratio is the cost of the locks; with two threads it shows only if both cores are free.
 
 | | without a lock | read-locked | ratio |
 | --- | ---: | ---: | ---: |
@@ -180,15 +181,15 @@ func (r *Report) cmail(b *strings.Builder) {
 	b.WriteString(`
 ## CMailbench
 
-As paper 003 describes it: four servers, four clients, for each message two forks,
-executions and renames (bench/storage/guest/cmail.c). Every message is synced; in
-memory (tmpfs) that costs nothing.` + r.host("cmail") + `
+The mail server benchmark of the same paper: four servers, four clients, and for each
+message two forks, execs and renames (bench/storage/guest/cmail.c). Every message is
+synced; in memory (tmpfs) that costs nothing.` + r.host("cmail") + `
 
 | | Hardtack | Linux | ratio |
 | --- | ---: | ---: | ---: |
 `)
 	for _, row := range []Row{{"memory/cmail", "messages/s in memory, two CPUs"}, {"disk/cmail", "messages/s on disk, two CPUs"},
-		{"count/cmail", "instructions a message in memory, one CPU"}} {
+		{"count/cmail", "instructions per message in memory, one CPU"}} {
 		ours, linux := r.medians(row.Name)
 		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", row.Title, number(ours), number(linux), ratio(ours, linux))
 	}
@@ -205,15 +206,17 @@ func (r *Report) levelDB(b *strings.Builder) {
 	b.WriteString(`
 ## goleveldb
 
-The suites of paper 000's figures 4.3 to 4.7 with goleveldb, one goroutine,
-GOMAXPROCS 1; the paper has 1,000,000 pairs a suite, which
+The suites of figures 4.3 to 4.7 of the thesis *Porting Go to the Barrelfish OS*, with
+goleveldb, one goroutine, GOMAXPROCS 1. The thesis has 1,000,000 pairs per suite, which
 ` + "`make bench-storage ENTRIES=1000000`" + ` measures in hours, in machines with 4 GiB of
-memory. One CPU that counts instructions, 1,000 a microsecond: so the figures,
-microseconds an operation, mean and 99th percentile (of batchwrite: of a batch of 1,000),
-do not depend on the host; what the program waits for the disk is not in them, but time
-that passes to a timer while all sleep is skipped to and counts: a few such waits make a
-mean large that has a usual percentile. One run of each. The ratio is Linux's mean
-through ours: above 1 is faster than Linux.
+memory.
+
+The figures are microseconds per operation: the mean and the 99th percentile (batchwrite:
+of a batch of 1,000). One CPU counts instructions, 1,000 per microsecond, so the figures do
+not depend on the host. Time spent waiting for the disk does not count. Time that passes
+while everything sleeps until a timer does count: a few such waits can raise the mean and
+leave the percentile unchanged. One run of each. The ratio is Linux's mean divided by ours:
+above 1 is faster than Linux.
 `)
 	for _, l := range LevelDB {
 		if r.Figures[l.Name+"/fillseq"] == nil {

@@ -40,8 +40,8 @@ func TestMarkdown(t *testing.T) {
 		"| virtio-blk, Hardtack | 100 | 450 | 4.50 |",
 		"| fillseq | 2.00 | 2.00 | 3.00 | 3.00 | 1.50 |",
 		"In memory, no compression, collector, 20,000 pairs:",
-		"brackets the\nbest. Above 1 is faster than Linux.\nTwo threads of the host did 1.50 times the work of one before and after (the lesser\nof both; 2 means that both cores were free). **The host was busy",
-		"costs nothing.\nTwo threads of the host did 1.97 times the work of one before and after (the lesser\nof both; 2 means that both cores were free).\n",
+		"with the best in\nbrackets. A ratio above 1 is faster than Linux.\nBefore and after, two threads on the host did 1.50 times the work of one (the lower value;\n2 means that both cores were free). **The host was busy",
+		"costs nothing.\nBefore and after, two threads on the host did 1.97 times the work of one (the lower value;\n2 means that both cores were free).\n",
 		"| rename to another directory | — (—) | — (—) | — |",
 	} {
 		if !strings.Contains(page, want) {

@@ -87,21 +87,19 @@ func (r *Result) Markdown(machine string) string {
 	fmt.Fprintf(&b, `# Fork-join tasks
 
 Written by `+"`make bench-task`"+`; do not edit. %s
-Two threads did %.2f times the work of one before the run (2 would be a machine of
-our own; below 1.8 the figures for two workers say little).
+Two threads did %.2f times the work of one before the run. (2 means that both cores were
+free; below 1.8 the figures for two workers are unreliable.)
 
-Each figure comes from processes that took turns in rounds. fib(%d) and stress(%d)
-spawn at every call and do nothing else: the figures are nanoseconds a call, the
-least of all repetitions and, in brackets, the median. The processor time beside them
-is that of all threads, in the process that computed least, its start included: other
-programs on the machine change it little. Systems that are much slower
-run smaller trees: oneTBB and OpenMP fib(%d) and stress(%d), what is made of goroutines
-fib(%d) and stress(%d). Ratios are those of the least figures, where a goal does not say
-otherwise.
+Processes took turns in rounds. fib(%d) and stress(%d) spawn at every call and do nothing
+else. Figures are nanoseconds per call: the minimum of all repetitions, with the median in
+brackets. The processor time beside them is that of all threads, including start-up, in the
+process that computed least; it varies little with host load. Much slower systems run
+smaller trees: oneTBB and OpenMP fib(%d) and stress(%d), goroutine-based ones fib(%d) and
+stress(%d). Ratios are ratios of minima, unless a goal says otherwise.
 
 `, machine, r.Both, Sizes["fib"], Sizes["stress"], slow["fib"], slow["stress"], slower["fib"], slower["stress"])
 	for _, p := range []string{"fib", "stress"} {
-		fmt.Fprintf(&b, "## %s, nanoseconds a call\n\n| | one worker | processor time | two workers | processor time |\n| --- | ---: | ---: | ---: | ---: |\n", p)
+		fmt.Fprintf(&b, "## %s, nanoseconds per call\n\n| | one worker | processor time | two workers | processor time |\n| --- | ---: | ---: | ---: | ---: |\n", p)
 		for _, c := range r.Contenders {
 			if c.Missing != "" {
 				fmt.Fprintf(&b, "| %s | not built: %s | | | |\n", c.Title, strings.ReplaceAll(c.Missing, "|", "/"))
@@ -112,7 +110,7 @@ otherwise.
 		b.WriteString("\n")
 	}
 	b.WriteString(r.callCost())
-	fmt.Fprintf(&b, "![Nanoseconds a call](task.svg)\n\n## Merge sort of int32, milliseconds\n\nThe same algorithm in all: merges without branches on the data, from both ends,\nparallel above 16,384 elements; runs below 4,096 sorted by one worker, from a\nsorting network of eight up. The second array is part of the time. Each sorted 20\nmillion %d times, 100 million once.\nProcessor time includes making the array.\n\n| | one worker | processor time | two workers | processor time |\n| --- | ---: | ---: | ---: | ---: |\n", len(r.Figures[Key{"ordinary", "sort", 1}]))
+	fmt.Fprintf(&b, "![Nanoseconds a call](task.svg)\n\n## Merge sort of int32, milliseconds\n\nAll use the same algorithm: branch-free merges from both ends, in parallel above 16,384\nelements; runs below 4,096 are sorted by one worker, starting from a sorting network of\neight. Allocating the second array counts. Each sorted 20 million %d times, 100 million\nonce. Processor time includes filling the array.\n\n| | one worker | processor time | two workers | processor time |\n| --- | ---: | ---: | ---: | ---: |\n", len(r.Figures[Key{"ordinary", "sort", 1}]))
 	for _, p := range []string{"sort", "bigsort"} {
 		for _, c := range r.Contenders {
 			if c.Missing == "" && c.Runs(p) && r.Min(Key{c.Name, p, 1}) > 0 {
@@ -123,7 +121,7 @@ otherwise.
 	}
 	r.messages(&b)
 	if len(r.Added) > 0 {
-		b.WriteString("\n## An added core\n\nFrom the change to the first task that another worker runs, in a busy run on one\ncore; the least and in brackets the median, ms.\n\n| added by | |\n| --- | ---: |\n")
+		b.WriteString("\n## An added core\n\nTime from the change to the first task on another worker, in a busy run on one core: the\nminimum, with the median in brackets, ms.\n\n| added by | |\n| --- | ---: |\n")
 		for _, a := range r.Added {
 			fmt.Fprintf(&b, "| %s | %.2f (%.2f) |\n", a.How, a.Min/1000, a.Median/1000)
 		}
@@ -139,7 +137,7 @@ otherwise.
 			verdict = "met"
 		}
 		if g.Two && r.Both < 1.8 {
-			verdict = "not judged: the cores were not both there"
+			verdict = "not judged: one core was busy"
 		}
 		if g.Measured == 0 {
 			fmt.Fprintf(&b, "| %s | %s %g | — | not measured |\n", g.Text, sign, g.Want)
@@ -157,17 +155,16 @@ func (r *Result) callCost() string {
 	if r.Min(k("calls", "fib", 1)) == 0 || r.Min(k("lace", "fib", 1)) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(`A call costs Go %.2f times what it costs C (fib; stress: %.2f). But gcc makes the
-last call of such a recursion a loop, and so calls a function for every other task
-only; the row of C shows the calls without that. Go's compiler leaves them as they
-are written. "last call a loop" is the fast form with that loop written down by hand:
-the same work as C's, a spawn for each call as before. With the recursion written as in
-the other programs, C of Lace's kind is %.2f times as fast as the fast form in fib and
-%.2f times in stress (one worker).
+	return fmt.Sprintf(`A call in Go costs %.2f times as much as in C (fib; stress: %.2f). But gcc turns the last
+call of such a recursion into a loop, so it calls a function only for every other task; the
+row of C shows the calls without that. Go's compiler does not do this. "last call a loop" is
+the fast form with the loop written by hand: the same work as in C, with a spawn for each
+call. With the recursion written as in the other programs, C of Lace's kind is %.2f times as
+fast as the fast form in fib and %.2f times in stress (one worker).
 
-Both programs in C are this project's (bench/task/ref/direct.c), not Lace itself: "as
-Lace" does all that Lace's macros do at a spawn and a sync; "the least" is without what
-this design can do without.
+Both C programs are this project's (bench/task/ref/direct.c), not Lace itself. "as Lace"
+does everything that Lace's macros do at a spawn and a sync; "the least" omits what this
+design does not need.
 
 `, r.ratio(k("go", "fib", 1), k("calls", "fib", 1)), r.ratio(k("go", "stress", 1), k("calls", "stress", 1)),
 		r.ratio(k("fast", "fib", 1), k("lace", "fib", 1)), r.ratio(k("fast", "stress", 1), k("lace", "stress", 1)))
@@ -182,12 +179,12 @@ func (r *Result) overhead() string {
 		for _, p := range r.Parts {
 			all += p.Nanos
 		}
-		b.WriteString("A call of stress in the fast form, on one worker, measured step by step: the\ncalls alone, then with one thing more at a time.\n\n| | ns a call | |\n| --- | ---: | ---: |\n")
+		b.WriteString("A call of stress in the fast form, on one worker, measured step by step: the calls alone,\nthen with one more step at a time.\n\n| | ns a call | |\n| --- | ---: | ---: |\n")
 		for _, p := range r.Parts {
 			fmt.Fprintf(&b, "| %s | %.2f | %.0f %% |\n", p.Name, p.Nanos, 100*p.Nanos/all)
 		}
 	}
-	b.WriteString("\nThe workers' time in all: the calls, what the run-time adds to them on one worker,\nand what two workers use beyond that, which is stealing, waiting and the machine.\n\n| | calls | run-time | two workers |\n| --- | ---: | ---: | ---: |\n")
+	b.WriteString("\nThe workers' whole time: the calls, the run-time's overhead on one worker, and what two\nworkers use beyond that: stealing, waiting and effects of the machine.\n\n| | calls | run-time | two workers |\n| --- | ---: | ---: | ---: |\n")
 	for _, p := range []string{"fib", "stress"} {
 		plain := r.Min(Key{"go", p, 1})
 		for _, c := range r.Contenders {
@@ -238,7 +235,7 @@ func (r *Result) cancelled(b *strings.Builder) {
 	if len(r.Cancelled) == 0 {
 		return
 	}
-	b.WriteString("\n## A cancelled Run\n\nFrom the end of the context until the Run has returned, and what all threads computed\nmeanwhile, microseconds. A worker that waits for a processor which another program has\nis late too, but computes nothing.\n\n| workers | time: least | median | mean | most | processor time: least | median | mean | most |\n| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n")
+	b.WriteString("\n## A cancelled Run\n\nTime from the end of the context until the Run returns, and the processor time of all\nthreads meanwhile, in microseconds. A worker that waits for a processor that another\nprogram uses is late too, but computes nothing.\n\n| workers | time: least | median | mean | most | processor time: least | median | mean | most |\n| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n")
 	for _, c := range r.Cancelled {
 		fmt.Fprintf(b, "| %d |", c.Workers)
 		for _, v := range [][]float64{c.Time, c.Processors} {
@@ -259,13 +256,13 @@ func mean(v []float64) float64 {
 // messages are the tables of figures 5.10 and 5.11.
 func (r *Result) messages(b *strings.Builder) {
 	if len(r.Latencies) > 0 {
-		b.WriteString("\n## Messages\n\nOne way, 8 bytes, half of a round trip that a task makes, by who receives; a Go\nchannel beside it. Nanoseconds, the least and in brackets the median; processor time of all threads,\nthe least, with what binding the connection takes.\n\n| receiver | | processor time |\n| --- | ---: | ---: |\n")
+		b.WriteString("\n## Messages\n\nOne way, 8 bytes: half of a round trip made by a task, by the kind of receiver, beside a Go\nchannel. Nanoseconds: the minimum, with the median in brackets; processor time is the\nminimum of all threads together, including the bind of the connection.\n\n| receiver | | processor time |\n| --- | ---: | ---: |\n")
 		for _, l := range r.Latencies {
 			fmt.Fprintf(b, "| %s | %.0f (%.0f) | %.0f |\n", l.Receiver, l.Min, l.Median, l.Processor)
 		}
 	}
 	if m := r.Removal; m != nil {
-		fmt.Fprintf(b, "\nWhile the receiving task's core is removed and the connection bound again, the\nworst of %d messages took %s one way; the worst of as many without a removal,\nright before, %s (medians of the repetitions, and their range).\n\n![Messages while a core is removed](task-removal.svg)\n", len(m.Trips), micros(m.AllDuring), micros(m.AllBefore))
+		fmt.Fprintf(b, "\nWhile the receiving task's core is removed and the connection bound again, the\nworst of %d messages took %s one way. Just before, without a removal, the worst of as many\ntook %s. (Medians of the repetitions, and their range.)\n\n![Messages while a core is removed](task-removal.svg)\n", len(m.Trips), micros(m.AllDuring), micros(m.AllBefore))
 	}
 }
 

@@ -11,10 +11,10 @@ import (
 var crossRows = []struct{ name, title string }{
 	{"call", "call, one client"},
 	{"call-moved", "call to a server that was on the other CPU"},
-	{"call-busy", "call to a server that works on the other CPU"},
-	{"signal", "wake one who waits, and go on; the other CPU idles"},
+	{"call-busy", "call to a server that is busy on the other CPU"},
+	{"signal", "wake a waiting thread, and continue; the other CPU idles"},
 	{"signal-busy", "the same, the other CPU computes"},
-	{"pass", "wake one who waits, and wait, each in turn; the other CPU idles"},
+	{"pass", "wake a waiting thread, and wait, in turn; the other CPU idles"},
 	{"pass-busy", "the same, the other CPU computes"},
 	{"pass-one", "the same in one call (SignalWait); the other CPU idles"},
 	{"pass-one-busy", "the same, the other CPU computes"},
@@ -26,15 +26,14 @@ func (f figures) crossing() string {
 	b.WriteString(`
 ## On two CPUs
 
-Processes in C (bench/ipc/cross) in a machine with two virtual CPUs: guest instructions
-of both CPUs until two processes have met, with all that the kernel does on either, less
-the programs' own loops, which are counted. Each process is where the kernel found a CPU
-free. Of a hundred meetings so many were of two CPUs ("apart"), as the processes read it
-from the processor (CPUID). A call is a round trip, and so is a turn of those who pass.
-Medians of five times 1,000; of the row where both CPUs compute, 10.
+Processes in C (bench/ipc/cross) in a machine with two virtual CPUs. Figures are guest
+instructions of both CPUs per exchange, including all work of the kernel, without the
+programs' own loops. The kernel chooses the CPU of each process. "Apart" is how many of a
+hundred exchanges were between two CPUs, as the processes read it with CPUID. A call is a
+round trip, and so is a turn. Medians of five runs of 1,000; 10 where both CPUs compute.
 
-Linux does not come up with two CPUs in a machine that counts instructions: its column
-is pipes of one byte and eventfds on one CPU, which is less than what it takes on two.
+Linux does not boot with two CPUs in a machine that counts instructions. Its column is
+one-byte pipes and eventfds on one CPU, which take less than on two.
 
 | | Hardtack | apart | Linux, one CPU |
 | --- | ---: | ---: | ---: |
@@ -44,10 +43,10 @@ is pipes of one byte and eventfds on one CPU, which is less than what it takes o
 			count(f[r.name][osbench.OnHardtack]), f.apart(r.name), count(f[r.name][osbench.OnLinux]))
 	}
 	b.WriteString(`
-The server of the second row is called by two clients on different CPUs in turns: it comes
-to the caller's CPU each time. In the third two clients call all the time, and the server
-works for 1,200 instructions, which are not in the figure. Where both CPUs compute, who
-is woken waits for the end of a time slice, which is not in the figure either.
+In the second row, two clients on different CPUs call the server in turn, and it moves to
+the caller's CPU each time. In the third, two clients call all the time, and the server
+works for 1,200 instructions, which are not counted. Where both CPUs compute, a woken thread
+waits for the end of a time slice, which is not counted either.
 `)
 	return b.String()
 }

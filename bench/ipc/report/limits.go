@@ -9,11 +9,11 @@ import (
 
 // limitRows are those of bench/ipc/turns/limits.go.
 var limitRows = []struct{ name, title string }{
-	{"call-clock", "call and reply, 8 B, without a limit, with the clock read on both sides"},
-	{"call-limit", "the same, the caller waits for a second at most"},
-	{"call-limits", "the same, both wait for a second at most"},
+	{"call-clock", "call and reply, 8 B, without a time limit, with the clock read on both sides"},
+	{"call-limit", "the same, the caller waits at most a second"},
+	{"call-limits", "the same, both wait at most a second"},
 	{"call-512", "call and reply, 512 B each"},
-	{"call-512-limits", "the same, both wait for a second at most"},
+	{"call-512-limits", "the same, both wait at most a second"},
 	{"pipe-512", "pipe, 512 B each way"},
 	{"unix-512", "Unix socket, 512 B each way"},
 	{"call-fd", "call with a descriptor, which the server closes, and reply"},
@@ -36,9 +36,9 @@ The same, raw calls.
 	}
 	of := func(name string) float64 { return f[name][osbench.OnHardtack].Median }
 	fmt.Fprintf(&b, `
-A limit on both sides takes %.2f of the instructions without one. What is longer than 48
-bytes or has descriptors goes through the thread's goroutine: %.2f of a Unix socket's for
-512 bytes, %.2f for a descriptor.
+Calls with a time limit on both sides take %.2f of the instructions of calls without.
+Messages of more than 48 bytes or with descriptors go through the thread's goroutine, and
+take %.2f of a Unix socket's instructions for 512 bytes, and %.2f for a descriptor.
 `, of("call-limits")/of("call-clock"), of("call-512")/of("unix-512"), of("call-fd")/of("unix-fd"))
 	return b.String()
 }

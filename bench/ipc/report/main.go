@@ -137,9 +137,9 @@ func (f figures) markdown(qemu, release string) string {
 
 Two Go processes on one CPU, a round trip of one message each way: guest instructions,
 both processes and the kernel together. %s (TCG, -icount shift=0,sleep=off), the same
-static program (bench/ipc/turns) on Hardtack and on Debian's Linux %s, medians (least) of
-seven times 2,000 round trips. Instructions are what the processors did: other programs
-on the machine do not change them. Written by make bench-ipc.
+static program (bench/ipc/turns) on Hardtack and on Debian's Linux %s, medians (minima) of
+seven runs of 2,000 round trips. Instruction counts do not depend on host load. Written by
+make bench-ipc.
 
 | | Hardtack | Linux |
 | --- | ---: | ---: |
@@ -152,12 +152,12 @@ on the machine do not change them. Written by make bench-ipc.
 One way of a call, entry and exit of the kernel and the C program included, is half of
 its row: %.0f instructions.
 
-LMP takes %.2f of UMP's instructions here: the stubs, the rings and who waits when are
-the same, a notification stands in place of the futex.
+LMP takes %.2f of UMP's instructions here. The stubs, the rings and the order of waits are
+the same; a notification replaces the futex.
 
-The raw calls are made without telling Go's scheduler; the others let other goroutines
-run meanwhile (package ipc). The rows of stubs are what a program gets without doing
-anything: ends that wait on one CPU are LMP on Hardtack, and UMP elsewhere.
+Go's scheduler is not told of the raw calls; the other calls let other goroutines run
+meanwhile (package ipc). The rows of stubs are what programs get by default: ends that wait
+on one CPU use LMP on Hardtack, and UMP elsewhere.
 
 ![round trips](ipc.svg)
 `, f["call-c"][osbench.OnHardtack].Median/2, lmp/ump)

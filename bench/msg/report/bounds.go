@@ -9,15 +9,14 @@ import (
 // What bounds the figures of the first table.
 
 const boundsText = `
-Go channels: what goes through one costs at least a switch to the goroutine that polls
-the ring and one back, on each side. "One hand-over a side" is that and no more: the
-direct form and a goroutine beside it, joined by channels without room (load handover).
-So twice the C ring cannot be had with Go's own channels where a process has one
-processor.
+Go channels: a message through a Go channel costs at least a switch to the goroutine that
+polls the ring and one back, on each side. "One hand-over a side" is exactly that: the
+direct form and a goroutine beside it, joined by unbuffered channels (load handover). So
+Go's channels cannot reach twice the time of the C ring if a process has one processor.
 
-Where a ring lies: of 32 pairs of pages, the slowest took %.2f times the fastest (ref
-place, the median of the rounds). Options.Try times some when a connection is bound and
-keeps the best; it is off unless asked for, since here there is so little to gain.
+Placement of rings: of 32 pairs of pages, the slowest took %.2f times as long as the fastest
+(ref place, median of the rounds). Options.Try times some placements when a connection is
+bound and keeps the best. It is off by default, because there is so little to gain here.
 `
 
 // bounds measures what is not a row.

@@ -229,7 +229,7 @@ func ns(v []float64) string {
 const preface = `# Typed channels between processes
 
 Measured by ` + "`make bench-msg`" + ` on %s: %d processors, %s, %d rounds,
-interleaved. Each process is pinned to a processor, but for gRPC's, the clients and the
+interleaved. Each process is pinned to a processor, except gRPC's, the clients and the
 many connections. %s The references in C are
 bench/msg/ref; the programs on channels are bench/msg/load, on packages that
 ` + "`hardtack idl`" + ` generated. Processor time is
@@ -244,12 +244,12 @@ func notes(got map[string][]figure, missing map[string]string) string {
 	text := fmt.Sprintf(`
 ![ratios](msg.svg)
 
-The rows beside a socket, pipes, iceoryx2 and gRPC say how many times slower those
-are. "Parked" is with polling turned off on both sides. Flows vary between runs of the
-same program, the one of 56 bytes in C by a factor of %.1f in these rounds: how far the
-receiver lags behind decides whether lines move one by one. So a ratio of flows means
-no more than the range of those of single rounds. gRPC runs as its users have it,
-unpinned and at ordinary priority.
+The rows beside a socket, pipes, iceoryx2 and gRPC show how many times slower those
+are. "Parked" means that polling is turned off on both sides. One-way rates vary between
+runs of the same program, by a factor of %.1f for 56 bytes in C in these rounds: the
+receiver's lag decides whether cache lines move one by one. So the ratio of one-way rates
+is no better known than the range of single rounds. gRPC runs as its users run it, unpinned
+and at ordinary priority.
 `, slices.Max(c)/slices.Min(c))
 	for _, p := range peers {
 		if why, no := missing[p.name]; no {
@@ -262,18 +262,19 @@ unpinned and at ordinary priority.
 const stagesText = `
 ## Where a round trip goes
 
-Stamps that both ends take and the message carries back (bench/msg/stages), 56 bytes,
-direct, polled. An end that encodes waits for the line of the slot, which the other has
-read last, to come back to it.
+Time stamps that both ends take and the message carries back (bench/msg/stages); 56 bytes,
+direct, polled. An end that encodes waits for the slot's cache line, which the other end
+read last.
 
 `
 
 const clientsText = `
 ## One to eight clients
 
-A million pings in all for each number (bench/msg/clients), one after the other from
-each client; processes are not pinned, and spin or sleep as the library chooses. The
-time from one ping to the next, of all clients together, the least of the rounds.
+A million pings in all for each number of clients (bench/msg/clients), one after the other
+from each client. Processes are not pinned, and spin or sleep as the library chooses. The
+figure is the time from one ping to the next of all clients together, the minimum of the
+rounds.
 
 `
 
@@ -282,8 +283,8 @@ const crowdText = `
 
 ## Many connections
 
-Ten thousand to one server (bench/msg/crowd), from two processes; each has carried a
-message each way before. Memory is what is resident, 8 KiB of it the pages that both
-processes share; the goal is 16 KiB.
+Ten thousand connections to one server (bench/msg/crowd), from two processes. Each has
+carried a message each way. Memory is resident memory, of which 8 KiB are the pages that
+both processes share; the goal is 16 KiB.
 
 `

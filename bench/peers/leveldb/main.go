@@ -1,4 +1,4 @@
-// Command leveldb runs the six suites of paper 000's figure 4.1 with goleveldb: the
+// Command leveldb runs the six suites of figure 4.1 of the thesis "Porting Go to the Barrelfish OS" with goleveldb: the
 // same binary on Linux and on Hardtack.
 //
 //	leveldb [-n 1000000] [-compress=false] [-gc=false] DIRECTORY|memory
