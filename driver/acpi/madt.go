@@ -83,13 +83,3 @@ func (m *MADT) addCPU(apic, uid, flags uint32) {
 	}
 	m.CPUs = append(m.CPUs, CPU{apic, uid, flags&1 != 0, flags&2 != 0})
 }
-
-// ISA returns how an ISA interrupt is wired.
-func (m *MADT) ISA(irq uint8) Override {
-	for _, o := range m.Overrides {
-		if o.IRQ == irq {
-			return o
-		}
-	}
-	return Override{IRQ: irq, GSI: uint32(irq)}
-}

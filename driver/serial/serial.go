@@ -194,20 +194,3 @@ func (s *Port) Write(b []byte) (int, error) {
 	}
 	return len(b), nil
 }
-
-// polls bounds how long WritePolled waits for a transmitter.
-const polls = 1 << 16
-
-// WritePolled sends bytes for a dying kernel: it takes no lock and does not
-// sleep, and drops what the other side does not take.
-func (s *Port) WritePolled(b []byte) {
-	for len(b) > 0 {
-		for i := 0; i < polls && s.in(regStatus)&statusEmpty == 0; i++ {
-		}
-		n := min(len(b), fifoSize)
-		for _, c := range b[:n] {
-			s.out(regData, c)
-		}
-		b = b[n:]
-	}
-}

@@ -97,11 +97,8 @@ func machines(t testing.TB, features netdev.Features) (a, b *inet.Net, ca, cb *c
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, _, err := netif.Parse([]string{"10.9.0.1/24", "10.9.0.2/24"}[i])
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := l.Apply(s); err != nil {
+		address := netip.MustParsePrefix([]string{"10.9.0.1/24", "10.9.0.2/24"}[i])
+		if err := l.Apply(netif.Settings{Address: address}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -234,8 +231,7 @@ func TestWildFrames(tt *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	settings, _, _ := netif.Parse("10.9.0.2/24")
-	if err := l.Apply(settings); err != nil {
+	if err := l.Apply(netif.Settings{Address: netip.MustParsePrefix("10.9.0.2/24")}); err != nil {
 		t.Fatal(err)
 	}
 	rng := mrand.New(mrand.NewPCG(1, 2))
@@ -442,21 +438,10 @@ func TestUDPBetweenMachines(tt *testing.T) {
 	y.Put()
 }
 
-func TestParse(t *testing.T) {
-	s, dhcp, err := netif.Parse("10.0.2.15/24,gw=10.0.2.2,dns=10.0.2.3,dns=1.1.1.1,domain=example.org")
-	if err != nil || dhcp || s.Address != netip.MustParsePrefix("10.0.2.15/24") || s.Router != netip.MustParseAddr("10.0.2.2") {
-		t.Fatal(s, dhcp, err)
-	}
+func TestResolvConf(t *testing.T) {
+	s := netif.Settings{DNS: []netip.Addr{netip.MustParseAddr("10.0.2.3"), netip.MustParseAddr("1.1.1.1")}, Domain: "example.org"}
 	if got := string(s.ResolvConf()); got != "search example.org\nnameserver 10.0.2.3\nnameserver 1.1.1.1\n" {
 		t.Fatal(got)
-	}
-	if _, dhcp, err := netif.Parse("dhcp"); !dhcp || err != nil {
-		t.Fatal(dhcp, err)
-	}
-	for _, bad := range []string{"", "10.0.2.15", "10.0.2.15/24,gw=x", "10.0.2.15/24,what=1"} {
-		if _, _, err := netif.Parse(bad); err == nil {
-			t.Errorf("%q is accepted", bad)
-		}
 	}
 }
 

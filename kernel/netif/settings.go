@@ -18,41 +18,6 @@ type Settings struct {
 	Hostname string
 }
 
-// Parse reads settings from the kernel's command line:
-//
-//	dhcp
-//	10.0.2.15/24[,gw=10.0.2.2][,dns=10.0.2.3]…[,domain=example.org]
-func Parse(text string) (s Settings, dhcp bool, err error) {
-	if text == "dhcp" {
-		return s, true, nil
-	}
-	for i, field := range strings.Split(text, ",") {
-		if i == 0 {
-			if s.Address, err = netip.ParsePrefix(field); err != nil {
-				return s, false, fmt.Errorf("network address %q: %w", field, err)
-			}
-			continue
-		}
-		key, value, _ := strings.Cut(field, "=")
-		switch key {
-		case "gw":
-			s.Router, err = netip.ParseAddr(value)
-		case "dns":
-			var a netip.Addr
-			a, err = netip.ParseAddr(value)
-			s.DNS = append(s.DNS, a)
-		case "domain":
-			s.Domain = value
-		default:
-			err = fmt.Errorf("unknown word")
-		}
-		if err != nil {
-			return s, false, fmt.Errorf("network setting %q: %w", field, err)
-		}
-	}
-	return s, false, nil
-}
-
 // ResolvConf returns the text of /etc/resolv.conf.
 func (s Settings) ResolvConf() []byte {
 	var b strings.Builder

@@ -116,9 +116,6 @@ func addSettings() {
 	sysctl.Later("user", userFiles)
 }
 
-// FS is the one procfs.
-func FS() *vfs.FileSystem { return fs }
-
 // Mount mounts it on /proc.
 func Mount(c *kern.Ctx, ctx *vfs.FSContext) linux.Errno {
 	return vfs.KernelMount(c, ctx, fs, "proc", "/proc", linux.MS_NOSUID|linux.MS_NODEV|linux.MS_NOEXEC|linux.MS_RELATIME)

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 
 func mounted(t *testing.T) (*kern.Ctx, *vfs.FSContext) {
 	mem.InitHost(1024)
-	_, root := vfs.NewNamespace(FS(), "proc")
+	_, root := vfs.NewNamespace(fs, "proc")
 	return kern.NewKernelCtx(), vfs.NewFSContext(root)
 }
 

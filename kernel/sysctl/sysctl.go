@@ -122,31 +122,6 @@ func (d *Dir) rlock() {
 	}
 }
 
-// Remove takes a directory away with all that it holds.
-func Remove(name string) {
-	tree.mu.Lock()
-	defer tree.mu.Unlock()
-	dir := &tree.root
-	if i := strings.LastIndexByte(name, '/'); i >= 0 {
-		if dir = find(name[:i]); dir == nil {
-			return
-		}
-		name = name[i+1:]
-	}
-	dir.drop(name)
-}
-
-// find returns a directory by its whole name; called with tree.mu held.
-func find(name string) *Dir {
-	d := &tree.root
-	for part := range strings.SplitSeq(name, "/") {
-		if d, _ = d.files[part].(*Dir); d == nil {
-			return nil
-		}
-	}
-	return d
-}
-
 func (d *Dir) put(name string, v any) {
 	if d.files == nil {
 		d.files = map[string]any{}
@@ -158,14 +133,6 @@ func (d *Dir) put(name string, v any) {
 		d.names[i] = name
 	}
 	d.files[name] = v
-}
-
-func (d *Dir) drop(name string) {
-	if d.files[name] != nil {
-		delete(d.files, name)
-		i := sort.SearchStrings(d.names, name)
-		d.names = append(d.names[:i], d.names[i+1:]...)
-	}
 }
 
 // Find returns the file or directory of a name, or neither.

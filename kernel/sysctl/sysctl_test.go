@@ -41,8 +41,4 @@ func TestLater(t *testing.T) {
 	if got, want := below.Names(), []string{"b", "d", "deep"}; !slices.Equal(got, want) {
 		t.Errorf("names %q, want %q", got, want)
 	}
-	Remove("late")
-	if f, d := Root().Find("late"); f != nil || d != nil {
-		t.Error("late is still there")
-	}
 }

@@ -305,11 +305,6 @@ func (f *File) setPath(p Path) {
 	f.synced.Store(p.Inode().FS.WriteErrors.Sample())
 }
 
-// OpenPath opens a place found by Lookup (memfd, exec's interpreter, tests).
-func OpenPath(c *kern.Ctx, p Path, flags uint32) (*File, linux.Errno) {
-	return openAt(c, p, &OpenHow{Flags: flags}, false)
-}
-
 // OpenGranted opens a place for which another right than its permissions speaks: the
 // slave of a pseudo-terminal for who has its master.
 func OpenGranted(c *kern.Ctx, p Path, flags uint32) (*File, linux.Errno) {

@@ -8,9 +8,6 @@ import (
 //go:linkname cputicks runtime.cputicks
 func cputicks() int64
 
-// Ticks reads the time-stamp counter.
-func Ticks() int64 { return cputicks() }
-
 // ran is filled by the linker where the image is built with the overlay's topic "ran"
 // (overlay/_runtime/ran_unsafe.go), and else stays nil.
 //

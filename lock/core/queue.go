@@ -90,19 +90,6 @@ func wait(word *uint32, value uint32) {
 	}
 }
 
-// TryAcquire takes the lock if no core has it or waits for it, and tells whether it
-// did.
-func (q *Queue) TryAcquire(core uint32) bool {
-	c := &q.cores[core%MaxCores]
-	pred := atomic.LoadUint32(&q.tail)
-	mine := c.next ^ (core + 1 + oneTurn)
-	if atomic.LoadUint32(&q.nodes[pred&nodeMask].done) != pred>>8 || !atomic.CompareAndSwapUint32(&q.tail, pred, mine) {
-		return false
-	}
-	c.mine, c.next = mine, (pred+oneTurn)^(core+1+oneTurn)
-	return true
-}
-
 // Seize takes the lock if it is free, and tells whether it did. It is for locks that
 // are not taken in any other way.
 func (q *Queue) Seize() bool { return atomic.CompareAndSwapUint32(&q.nodes[0].done, 0, 1) }

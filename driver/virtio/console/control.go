@@ -88,21 +88,3 @@ func (c *Control) say(line string) error {
 	_, err := c.port.Write([]byte(line))
 	return err
 }
-
-// Panic tells the host that the kernel has given up. It may be called in any
-// state of the kernel.
-func (c *Control) Panic(text string) {
-	if c == nil || c.port == nil {
-		return
-	}
-	var b [lineMax]byte
-	n := copy(b[:], "panic ")
-	n += copy(b[n:len(b)-1], text)
-	for i := range b[:n] {
-		if b[i] < ' ' {
-			b[i] = ' '
-		}
-	}
-	b[n] = '\n'
-	c.port.WritePolled(b[:n+1])
-}

@@ -2,7 +2,6 @@ package console
 
 import (
 	"errors"
-	"runtime"
 	"sync"
 	"time"
 )
@@ -170,37 +169,6 @@ func (p *Port) Drain(timeout time.Duration) error {
 		}
 		if time.Now().After(deadline) {
 			return errSlow
-		}
-	}
-}
-
-// polls bounds how long WritePolled waits for the device: each look costs some
-// ten nanoseconds at least.
-const polls = 20_000_000
-
-// WritePolled is Write for a dying kernel: it needs no interrupt, does not
-// sleep, and takes the queue even from a holder of the lock that will never run
-// again. It returns when the device has the bytes, or gives up.
-func (p *Port) WritePolled(b []byte) {
-	locked := false
-	for range 1000 {
-		if locked = p.mu.TryLock(); locked {
-			break
-		}
-		runtime.KeepAlive(p)
-	}
-	if locked {
-		defer p.mu.Unlock()
-	}
-	if p.tx == nil {
-		return
-	}
-	for left := polls; left > 0 && !p.gone; left-- {
-		p.collect()
-		if len(b) > 0 && len(p.free) > 0 {
-			b = b[p.send(b):]
-		} else if len(b) == 0 && len(p.free) == p.tx.q.Size() {
-			return
 		}
 	}
 }

@@ -82,9 +82,6 @@ func landed(a *sock.Ancillary) {
 	}
 }
 
-// InFlight returns how many files are under way.
-func InFlight() int { return int(inFlight.Used()) }
-
 // dropper closes the files of messages that nobody will read. One goroutine at
 // a time does it, in a loop: closing a socket drops what waits in it, and chains
 // of sockets inside sockets may be long.
