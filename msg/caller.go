@@ -138,7 +138,7 @@ func (p *Pending) Wait(ctx context.Context) ([]byte, error) {
 
 func isCallError(err error) bool { _, ok := err.(*CallError); return ok }
 
-// errQueued: a message is to be delivered, by who has received it.
+// errQueued: a message is to be delivered, by whoever has received it.
 var errQueued = errors.New("msg: a message is queued")
 
 // receive receives for all until the reply to p comes; p may be nil. The caller
@@ -187,7 +187,7 @@ func (k *Caller) receive(ctx context.Context, p *Pending) (body []byte, err erro
 	}
 }
 
-// answered gives a reply to who waits for it, and reports whether that is p.
+// answered gives a reply to whoever waits for it, and reports whether that is p.
 func (k *Caller) answered(num uint16, body []byte, p *Pending) (mine bool, err error) {
 	id := binary.LittleEndian.Uint32(body)
 	k.mu.Lock()
@@ -207,7 +207,7 @@ func (k *Caller) answered(num uint16, body []byte, p *Pending) (mine bool, err e
 	return q == p, nil
 }
 
-// failed gives an error reply to who waits for it. It is returned if that is p.
+// failed gives an error reply to whoever waits for it. It is returned if that is p.
 func (k *Caller) failed(body []byte, p *Pending) (mine *CallError, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -359,7 +359,7 @@ func (p *Pending) Done() {
 	p.next, k.free = k.free, p
 }
 
-// giveUp has the peer told that nobody waits for a call. Who gave it up waits for
+// giveUp has the peer told that nobody waits for a call. Whoever gave it up waits for
 // nothing, not for room either, so a goroutine does that. The lock is held.
 func (k *Caller) giveUp(id uint32) {
 	k.givenUp = append(k.givenUp, id)

@@ -8,8 +8,8 @@ import (
 // Frames of the control channel. The first byte says which; numbers are little
 // endian. What a frame must not be closes the connection.
 const (
-	frameHello   = 1  // greeting, from who dialled
-	frameWelcome = 2  // greeting, from who accepted
+	frameHello   = 1  // greeting, from whoever dialled
+	frameWelcome = 2  // greeting, from whoever accepted
 	frameRefuse  = 3  // greeting with a reason instead of a token
 	frameCaps    = 4  // what comes with the next message that has Caps set
 	frameBulk    = 5  // id and length of a bulk pool, with its file
@@ -18,7 +18,7 @@ const (
 	frameSlots   = 8  // messages, on links without common memory
 	frameAck     = 9  // messages delivered, on links without common memory
 	frameLeft    = 10 // the session has gone to another link; nothing more comes here
-	frameBound   = 11 // from who dialled anew: it has had the welcome
+	frameBound   = 11 // from whoever dialled anew: it has had the welcome
 )
 
 // ProtocolVersion is the version of the protocol that this package speaks; ends

@@ -141,7 +141,7 @@ func (s *Server) accept(ctx context.Context, l Listener) {
 	}
 }
 
-// greet exchanges greetings with who dialled, and makes a connection of the
+// greet exchanges greetings with whoever dialled, and makes a connection of the
 // link or gives the link to the session that it asks for. addr is where it came.
 func (s *Server) greet(ctx context.Context, link Link, addr string) {
 	limit, cancel := context.WithTimeout(ctx, greetTime)

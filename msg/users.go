@@ -32,7 +32,7 @@ func (o *Options) allow(uid int, what string) error {
 	return &UserError{UID: uid, What: what}
 }
 
-// allowPeer is allow for who is at the other end of a link to a service that the user
+// allowPeer is allow for whoever is at the other end of a link to a service that the user
 // owner is said to have; 0: nobody has said, or root has it and has let somebody serve.
 func (o *Options) allowPeer(link Link, owner int) error {
 	p := link.Peer()

@@ -154,7 +154,7 @@ func (c *Conn) recvReady() bool {
 	return r.rx.Ready() || c.attn.Load()&(attnClosed|attnRecv) != 0 || r.ctx.Err() != nil
 }
 
-// recvAsleep is recvReady for a receiver that sleeps if it is false. Who wakes it
+// recvAsleep is recvReady for a receiver that sleeps if it is false. Whoever wakes it
 // takes its flag away.
 func (c *Conn) recvAsleep() bool {
 	r := &c.recv

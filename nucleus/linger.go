@@ -10,10 +10,10 @@ import (
 // goroutine lingers. The runtime's thread waits in the nucleus with the CPU idle, and to
 // Go's scheduler it is in a system call. The next user thread that a message call wakes,
 // on a CPU that goes on with something else, is handed to it by one interrupt, without a
-// way through Go's run queues. Who waits longer is not expected soon, and the processor
+// way through Go's run queues. Whoever waits longer is not expected soon, and the processor
 // is the scheduler's again.
 //
-// One lingers at a time, the last who began. It is called by who takes its name out of
+// One lingers at a time, the last who began. It is called by whoever takes its name out of
 // lingerer and finds it waiting; whatever else ends its wait, it looks no further.
 
 // lingerTime is how long one lingers, in nanoseconds: goroutines that become ready

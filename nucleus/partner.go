@@ -40,7 +40,7 @@ import (
 //
 // # What must not be missed
 //
-// Who gives a thread something to do sets its Work word, then looks whether it waits,
+// Whoever gives a thread something to do sets its Work word, then looks whether it waits,
 // and cancels its wait. A thread that comes to wait looks at Work afterwards, and
 // cancels its own. The same holds for pollers: a poller sets watched, then looks; who
 // comes to wait to send, or sets bits, looks at watched afterwards.

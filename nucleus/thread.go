@@ -14,7 +14,7 @@ const (
 )
 
 // thread is an M of the Go runtime. The saved registers are the CPU's on which
-// the thread runs; those of a blocked thread belong to who holds its lock.
+// the thread runs; those of a blocked thread belong to whoever holds its lock.
 type thread struct {
 	amd64.Thread // first: assembly's pointer to a thread is ours
 

@@ -11,7 +11,7 @@ import (
 const ChecksEnv = "HARDTACK_TASK_CHECKS"
 
 // WithChecks finds every misuse of a Ctx or Child of the ordinary form, at some
-// hundred nanoseconds a spawn: for tests. Each task gets a Ctx of its own, which is no
+// hundred nanoseconds per spawn: for tests. Each task gets a Ctx of its own, which is no
 // other task's ever after, and each Spawn and Sync asks which goroutine calls.
 //
 // Without it, use is found out of turn on the Ctx's own worker, after its Run, a

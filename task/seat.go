@@ -261,7 +261,7 @@ func (w *Worker) rest() bool {
 	rt.mu.Unlock()
 	w.forget()
 
-	// Whoever shares from now on sees the free seat. Who did before is seen here.
+	// Whoever shares from now on sees the free seat. Whoever did before is seen here.
 	if rt.anyWork() {
 		rt.wakeIfSeat()
 	}

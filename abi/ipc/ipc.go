@@ -43,7 +43,7 @@
 //	     R8 R9 R12 R13 R14 R15  the message, if it is not longer than ShortBytes;
 //	          SignalWait: R8 is the bits to signal
 //	out  RAX  Info of the message received, or 0; -errno
-//	     RDX  the badge of who sent it; Wait and SignalWait: the bits
+//	     RDX  the badge of whoever sent it; Wait and SignalWait: the bits
 //	     R10  token for the reply; 0: none is wanted
 //	     R8 R9 R12 R13 R14 R15  the message, if it is not longer than ShortBytes
 //

@@ -72,7 +72,7 @@ func (f Figures) Max(row, kernel string) float64 {
 type Report struct {
 	Kernels []string
 	Rows    []string // of Costs, in the nucleus's order
-	Costs   Figures  // instructions an operation, one CPU
+	Costs   Figures  // instructions per operation, one CPU
 	Counted Figures  // "1" to Servers: instructions of the machine a request
 	Timed   Figures  // the same rows: requests a second
 	Rounds  int      // boots with Redis, counted ones at least

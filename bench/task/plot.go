@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// SVG draws nanoseconds a call of fib, on a logarithmic scale.
+// SVG draws nanoseconds per call of fib, on a logarithmic scale.
 func (r *Result) SVG(name string) error {
 	p := plot.New()
 	p.Title.Text = "fib, a spawn at every call"

@@ -55,7 +55,7 @@ func doing(t *proc.Thread) string {
 var provoked sync.Mutex
 
 // provoke is a write to hardtack/oops: the panic that it names. Like
-// /proc/sysrq-trigger it is there for tests, and for who may end the machine anyway.
+// /proc/sysrq-trigger it is there for tests, and for whoever may end the machine anyway.
 func provoke(how string) linux.Errno {
 	var none *kernel
 	switch how {

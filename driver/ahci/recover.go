@@ -30,7 +30,7 @@ func (d *Disk) recover() {
 	}
 	d.ncq, d.plain = 0, 0
 	if err != nil {
-		// Who waits is told by the time-out, whose Reset tries harder; a disk that
+		// Whoever waits is told by the time-out, whose Reset tries harder; a disk that
 		// is not there any more tells at once.
 		if errors.Is(err, errGone) {
 			d.state = gone

@@ -14,7 +14,7 @@ import (
 type pair struct {
 	c     *Controller
 	index int        // immutable
-	lists driver.DMA // immutable; a page a slot
+	lists driver.DMA // immutable; a page per slot
 
 	// bh is held while completions are taken and handed up.
 	bh    sync.Mutex

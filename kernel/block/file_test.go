@@ -260,7 +260,7 @@ func TestClaims(t *testing.T) {
 }
 
 // Reading in order: what is read ahead is right, is not read twice, and a bad
-// page is an error for who asks for it only.
+// page is an error for whoever asks for it only.
 func TestReadAhead(t *testing.T) {
 	dev, d := newFake(t, func(l *blockdev.Limits) { l.Sectors = 8192 + 5 })
 	want := random(len(dev.data), 9)

@@ -135,7 +135,7 @@ func AddPTS(c *kern.Ctx, n uint32) linux.Errno {
 // RemovePTS takes /dev/pts/n away.
 func RemovePTS(n uint32) { pts().Root.RemoveChild(strconv.FormatUint(uint64(n), 10)) }
 
-// PTSPath is where pseudo-terminal n is for who opened its master at ptmx: in the
+// PTSPath is where pseudo-terminal n is for whoever opened its master at ptmx: in the
 // devpts that has ptmx itself, or in the one mounted on "pts" beside it. It is zero
 // when there is none.
 func PTSPath(ptmx vfs.Path, n uint32) vfs.Path {

@@ -124,7 +124,7 @@ func produce(c *kern.Ctx, v *uio.Vec, fill func([]byte)) (done int, e linux.Errn
 	return 0, e
 }
 
-// openKmsg opens the log. Who may read the node may still not read the log.
+// openKmsg opens the log. Whoever may read the node may still not read the log.
 func openKmsg(c *kern.Ctx, flags uint32) (vfs.Ops, linux.Errno) {
 	if cred := c.Cred(); flags&linux.O_ACCMODE != linux.O_WRONLY && kern.DmesgRestrict.Get() != 0 &&
 		!cred.Has(kern.CapSyslog) && !cred.Has(kern.CapSysAdmin) {

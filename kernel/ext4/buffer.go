@@ -62,7 +62,7 @@ func (k kind) use() kind {
 	return k
 }
 
-// bytes returns the present content, to be read by who holds the lock that guards it.
+// bytes returns the present content, to be read by whoever holds the lock that guards it.
 func (b *buffer) bytes() []byte {
 	b.mu.Lock()
 	d := b.data

@@ -44,7 +44,7 @@ func (j *journal) commitAll() error {
 
 // commit makes transactions up to id durable. Callers that meet here share
 // the work: the first commits for all that are in the transaction by then, while
-// others fill the next one. No handle may be open in the caller. Who finds the log
+// others fill the next one. No handle may be open in the caller. Whoever finds the log
 // half full afterwards empties it; others go on with the rest meanwhile.
 func (j *journal) commit(id uint32) error {
 	for {

@@ -20,7 +20,7 @@
 // A commit closes the transaction, waits for its handles, stores the checksums of what
 // they changed (seal.go), takes the present bytes of its blocks, and lets the next
 // transaction begin at once: who changes one of these blocks then copies it first
-// (buffer.shared). Who needs something durable becomes
+// (buffer.shared). Whoever needs something durable becomes
 // the one that commits, and those who come meanwhile find their changes in the next
 // transaction, which one of them commits for all: so fsyncs share commits without a
 // thread or a delay. The order on disk:

@@ -279,7 +279,7 @@ func TestHostileIndex(t *testing.T) {
 	}
 }
 
-// A root that is a file, or a file of no type, is damage to who asks for it.
+// A root that is a file, or a file of no type, is damage to whoever asks for it.
 func TestHostileTypes(t *testing.T) {
 	for mode, path := range map[uint16]string{linux.S_IFREG | 0o755: "/", 0o644: "/deep", 0xf000 | 0o644: "/deep"} {
 		h := newHostile(t)

@@ -79,7 +79,7 @@ func TestNameLimit(t *testing.T) {
 	wantClean(t, dev)
 }
 
-// TestSharedXattrs: files share a block of attributes, as Linux lets them. Who changes
+// TestSharedXattrs: files share a block of attributes, as Linux lets them. Whoever changes
 // his has a block of his own, and the last one frees it.
 func TestSharedXattrs(t *testing.T) {
 	dev := mkfsMem(t, 16<<20, 1024)

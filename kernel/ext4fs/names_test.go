@@ -87,7 +87,7 @@ func TestDirectoriesLeave(t *testing.T) {
 	if _, e := vfs.Lookup(m.c, m.ctx, nil, "new", 0); e != linux.ENOENT {
 		t.Error(e)
 	}
-	// Renamed and removed by their names, they are so for who holds them too.
+	// Renamed and removed by their names, they are so for whoever holds them too.
 	if e := vfs.RenameAt(m.c, m.ctx, nil, "/d6/sub", nil, "/d6-sub", 0); e != 0 {
 		t.Error(e)
 	}

@@ -197,7 +197,7 @@ func (f Frame) Get() {
 // Refs returns the number of references (for copy-on-write: 1 means it is ours alone).
 func (f Frame) Refs() int32 { return refOf(f).Load() }
 
-// drop gives up a reference and reports whether it was the last. Who holds the
+// drop gives up a reference and reports whether it was the last. Whoever holds the
 // only reference cannot be raced by another Get, which needs a reference too:
 // no locked instruction then.
 func (f Frame) drop() bool {

@@ -112,7 +112,7 @@ var started = time.Now()
 
 // Relieve is for a call that found no frame and would fail: it squeezes the caches, or
 // else gives back the kernel's garbage, and reports whether to try again. It takes
-// milliseconds and is called without locks. Who is refused memory again and again
+// milliseconds and is called without locks. Whoever is refused memory again and again
 // cannot keep the collector busy: then only the first calls are relieved.
 func Relieve() bool {
 	return forced.run(func() {

@@ -50,7 +50,7 @@ func TestShareIsCharged(t *testing.T) {
 	}
 }
 
-// Who waits for another's work need not do it again.
+// Whoever waits for another's work need not do it again.
 func TestShareServesThoseThatWait(t *testing.T) {
 	s := share{now: func() time.Duration { return time.Hour }}
 	begun, end := make(chan bool), make(chan bool)

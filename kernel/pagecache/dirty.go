@@ -214,7 +214,7 @@ func writeOld(down int64) {
 	}
 }
 
-// Who dirties pages is counted by process, in one of tallies by its number: half of
+// Whoever dirties pages is counted by process, in one of tallies by its number: half of
 // it is forgotten every interval. A process may have the more dirty pages around the
 // less of them were its own lately, so that one which writes all the time is stopped
 // before it stops the others.
@@ -245,7 +245,7 @@ func share(pid int32, limit int64) int64 {
 	return limit - limit*min(mine, all)/(2*all)
 }
 
-// writeAtLeast pages are written by who has dirtied too many, of a file that has
+// writeAtLeast pages are written by whoever has dirtied too many, of a file that has
 // worthWriting; small files are left to the background, which writes several at once.
 const (
 	writeAtLeast = 1024

@@ -22,9 +22,9 @@
 // that it takes to get a reference of the frame; only who writes to a file, and so
 // keeps it from being cut (the file system's lock of the inode), holds a pin longer.
 //
-// Who changes what: 0 → busy under File.mu; busy → ready by who filled it; dirty is
+// Who changes what: 0 → busy under File.mu; busy → ready by whoever filled it; dirty is
 // set by writers (after the size covers what they wrote) and by the fault that makes
-// a mapping writable; dirty → writing by who writes back (File.writing held); a
+// a mapping writable; dirty → writing by whoever writes back (File.writing held); a
 // clean page without pins is emptied by anyone (eviction), any other page only with
 // the gate held alone.
 //

@@ -71,7 +71,7 @@ func (f *File) soiled(l *leaf, n uint64) {
 	}
 }
 
-// enlist enters a leaf among those with dirty pages. Who writes back takes the leaf
+// enlist enters a leaf among those with dirty pages. Whoever writes back takes the leaf
 // off the list before he looks at its bits: so a bit that was set before listed is
 // seen by him or leads here.
 func (f *File) enlist(l *leaf) {

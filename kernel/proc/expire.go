@@ -45,7 +45,7 @@ func expiresBy(at uint64) bool {
 	return at == math.MaxUint64 || fires != 0 && fires <= at
 }
 
-// expireMessages is the timer's function. Who finds at as it was before has lowered
+// expireMessages is the timer's function. Whoever finds at as it was before has lowered
 // the nucleus's word already, and the look at all threads comes after.
 func expireMessages() {
 	expiry.at.Store(0)

@@ -406,7 +406,7 @@ func maySignalIO(c, o *kern.Cred) bool {
 }
 
 // SignalFor sends what F_SETOWN asked for: to thread (0), process (1) or group
-// (2) id, as far as the credentials of who asked allow.
+// (2) id, as far as the credentials of whoever asked allow.
 func SignalFor(kind int, id int32, info *linux.Siginfo, asker *kern.Cred) {
 	send := func(p *Process, t *Thread) {
 		o := p.Cred()

@@ -109,7 +109,7 @@ func (s *TimerSignal) Reset(p *Process) {
 	s.overrun.Store(0)
 }
 
-// settle counts what expired while the signal was queued, for who has taken it. It is
+// settle counts what expired while the signal was queued, for whoever has taken it. It is
 // called without Process.mu.
 func (s *TimerSignal) settle(p *Process, info *linux.Siginfo) {
 	s.Counting.Lock()

@@ -47,7 +47,7 @@ type entry struct {
 	pages  bool         // with mem: entries of its pages
 	mounts bool         // with read: polls for changes of the mounts
 	own    bool         // a directory that the process itself may always list
-	inside bool         // a directory that opens only for who may look into the process
+	inside bool         // a directory that opens only for whoever may look into the process
 	write  func(x *about, b []byte) linux.Errno
 	whole  bool // with write: only at the file's start
 	link   func(x *about) (string, linux.Errno)

@@ -67,7 +67,7 @@ func vmFiles() []sysctl.File {
 // not reach a program's page where SMAP lacks.
 const leastAddr = 65536
 
-// minAddr is vm.mmap_min_addr, for who may reach devices.
+// minAddr is vm.mmap_min_addr, for whoever may reach devices.
 func minAddr() sysctl.File {
 	f := sysctl.Ulong("vm/mmap_min_addr", &kern.MmapMinAddr, leastAddr, 1<<46)
 	f.Value = &privileged{f.Value, kern.CapSysRawio}

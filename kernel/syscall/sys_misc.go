@@ -31,7 +31,7 @@ var miscCalls = []Call{
 	{linux.SYS_reboot, "reboot", sysReboot, "works except kexec and suspend"},
 }
 
-// SetKernelName and uname share these.
+// utsRelease and utsVersion are what uname reports.
 var utsRelease, utsVersion = "6.1.0-hardtack", "#1 SMP"
 
 // fieldSize is the size of struct utsname's fields.

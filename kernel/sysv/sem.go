@@ -234,7 +234,7 @@ func SemValues(c *kern.Ctx, id int32) ([]uint16, linux.Errno) {
 	return v, 0
 }
 
-// SemCount returns how many semaphores a set has, for who may change it.
+// SemCount returns how many semaphores a set has, for whoever may change it.
 func SemCount(c *kern.Ctx, id int32) (int, linux.Errno) {
 	sems.mu.Lock()
 	defer sems.mu.Unlock()

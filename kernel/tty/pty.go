@@ -359,7 +359,7 @@ func (m *master) Ioctl(c *kern.Ctx, f *vfs.File, cmd uint32, arg uint64) (uint64
 	return t.ioctl(c, f, cmd, arg, true)
 }
 
-// openPeer is TIOCGPTPEER: a descriptor of the slave for who has the master, however
+// openPeer is TIOCGPTPEER: a descriptor of the slave for whoever has the master, however
 // the caller sees /dev/pts.
 func (m *master) openPeer(c *kern.Ctx, f *vfs.File, flags uint32) (uint64, linux.Errno) {
 	at := devfs.PTSPath(f.Path, m.p.n)

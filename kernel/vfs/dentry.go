@@ -208,7 +208,7 @@ func (k *children) remove(hash uint32, name string) {
 		if e.hash == hash && e.name == name {
 			c.Store(e.next.Load())
 			// The entry may lie in an array with others that stay, or in the ring of
-			// negatives. Who still finds it looks in the file system.
+			// negatives. Whoever still finds it looks in the file system.
 			e.d.Store(nil)
 			if k.n--; k.n == 0 && len(t.chain) > firstChains {
 				k.table.Store(nil) // a large directory's is large

@@ -63,7 +63,7 @@ func SetInotifyWatches(n int64) {
 	inotifyWatches.SetMax(max(4*n, 1))
 }
 
-// eventBytes is the memory of events that nobody has read yet. Who gets no more loses
+// eventBytes is the memory of events that nobody has read yet. Whoever gets no more loses
 // events as when the queue is full, and is told so.
 var eventBytes = sync.OnceValue(func() *kern.Pool {
 	return kern.NewPool(int64(mem.Total()) * mem.PageSize / 32)

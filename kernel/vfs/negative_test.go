@@ -142,7 +142,7 @@ func TestAbsencesKeepNothing(t *testing.T) {
 	absent("/no") // the tree itself is as it was
 }
 
-// Who works in a directory that was removed does not bring it back into the ring.
+// Whoever works in a directory that was removed does not bring it back into the ring.
 func TestAbsencesInRemovedDirectory(t *testing.T) {
 	c := kern.NewKernelCtx()
 	_, root := vfs.NewNamespace(newAskFS(), "ask")

@@ -306,7 +306,7 @@ func (f *File) setPath(p Path) {
 }
 
 // OpenGranted opens a place for which another right than its permissions speaks: the
-// slave of a pseudo-terminal for who has its master.
+// slave of a pseudo-terminal for whoever has its master.
 func OpenGranted(c *kern.Ctx, p Path, flags uint32) (*File, linux.Errno) {
 	i := p.Dentry.Inode
 	if !i.TryGet() {

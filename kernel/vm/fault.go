@@ -71,7 +71,7 @@ func (s *Space) handle(v *vma, va uint64, write, all bool) FaultResult {
 			r = s.object(v, t, va, write)
 		case e&pteP == 0: // being replaced
 			s.pt.RLock()
-			s.pt.RUnlock() //nolint:staticcheck // waits for who replaces it
+			s.pt.RUnlock() //nolint:staticcheck // waits for whoever replaces it
 		case !write || e&pteW != 0:
 			return FaultOK // another thread was faster
 		case v.private():

@@ -159,7 +159,7 @@ func (l *Readers) Acquire(core uint32) {
 }
 
 // SetCores says that only cores below n read, which saves writers visits to the others.
-// It is for who has the lock, or before it is used; 0 and what is too much are MaxCores.
+// It is for whoever has the lock, or before it is used; 0 and what is too much are MaxCores.
 func (l *Readers) SetCores(n uint32) { l.spare = (MaxCores - min(n, MaxCores)) % MaxCores }
 
 // Release ends writing.

@@ -61,7 +61,7 @@ func ExampleSequence() {
 	// Output: 2 <nil>
 }
 
-// Who watches is told what there is, and then every change.
+// Whoever watches is told what there is, and then every change.
 func ExampleDirectory() {
 	ctx := context.Background()
 	dir, end := open()

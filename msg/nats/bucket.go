@@ -22,7 +22,7 @@ import (
 //
 // A bucket knows no connections, so an entry is a lease: its process sets it
 // again every third of Options.Lease, and the servers drop what nobody has set
-// for that long. Who looks for one name need not wait for that: he asks for the
+// for that long. Whoever looks for one name need not wait for that: he asks for the
 // process, and the server says at once that it is not there.
 //
 // Who may set what is the servers' to say (accounts, permissions): between

@@ -152,7 +152,7 @@ func (n *Node) incoming(m *nats.Msg) {
 	}
 }
 
-// sender is what a reply subject says of who sent a packet, as far as it is
+// sender is what a reply subject says of whoever sent a packet, as far as it is
 // one of ours.
 func (n *Node) sender(reply string) peerID {
 	rest, ok := strings.CutPrefix(reply, n.opts.Prefix+".p.")
@@ -196,7 +196,7 @@ func (n *Node) serves(process string, data []byte) {
 	n.mu.Unlock()
 }
 
-// absent notes that the server knows nobody by that number. Who tries to
+// absent notes that the server knows nobody by that number. Whoever tries to
 // connect learns it at once.
 func (n *Node) absent(process string) {
 	n.mu.Lock()

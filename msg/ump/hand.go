@@ -95,7 +95,7 @@ func (l *link) Rouse() {
 		p.Rouse()
 		return
 	}
-	l.Wake() // it has not come yet, or came to who had this end before
+	l.Wake() // it has not come yet, or came to whoever had this end before
 }
 
 func (l *link) closePlaces() {

@@ -110,7 +110,7 @@ func TestWrongBell(t *testing.T) {
 	}
 }
 
-// Who is about to sleep does not wait for a peer that takes no frames.
+// Whoever is about to sleep does not wait for a peer that takes no frames.
 func TestGiveBellToFullPeer(t *testing.T) {
 	a, _ := pair(t)
 	fillSocket(t, a)

@@ -63,7 +63,7 @@ func (o *Object) wait() {
 // Release gives it back.
 func (o *Object) Release() { o.ticket.Release() }
 
-// Publish32 stores v after all that was written before, for who reads *p without
+// Publish32 stores v after all that was written before, for whoever reads *p without
 // the object's lock.
 func Publish32(p *uint32, v uint32) { core.StoreRelease32(p, v) }
 

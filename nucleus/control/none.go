@@ -44,7 +44,7 @@ func (*Object) Acquire() {}
 // Release gives it back.
 func (*Object) Release() {}
 
-// Publish32 stores v after all that was written before, for who reads *p without
+// Publish32 stores v after all that was written before, for whoever reads *p without
 // the object's lock.
 func Publish32(p *uint32, v uint32) { *p = v }
 

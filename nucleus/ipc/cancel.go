@@ -114,7 +114,7 @@ func (n *Nucleus) Tick(core uint32, now uint64) Effects {
 			if did, ipi := n.interrupt(core, i, linux.ETIMEDOUT, now); did {
 				fx.IPI |= ipi
 			}
-			// Who wakes the thread meanwhile makes it 0; its next one this core gives it.
+			// Whoever wakes the thread meanwhile makes it 0; its next one this core gives it.
 			deadline := atomic.LoadUint64(&t.deadline)
 			if deadline == 0 {
 				n.removeTimer(core, i)

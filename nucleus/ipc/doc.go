@@ -58,8 +58,8 @@
 // So an operation that finds the other thread in the endpoint's queue wants no lock of
 // the thread, and one that replies wants the caller's. A core's current thread is its
 // own, up to the store that publishes it as blocked (type where); from there on it
-// belongs to who holds the lock that guards it, also if that was changed to another by a
-// store of where. Who wants a thread without having found it in a queue (interrupt)
+// belongs to whoever holds the lock that guards it, also if that was changed to another by a
+// store of where. Whoever wants a thread without having found it in a queue (interrupt)
 // looks at where, takes the lock that this says, and looks again. seL4 locks an endpoint
 // and two threads.
 //

@@ -146,7 +146,7 @@ func (n *Nucleus) NewEndpoint(core uint32) (ID, Errno) {
 	return id, err
 }
 
-// DestroyEndpoint ends an endpoint. Who waits there gets EPIPE.
+// DestroyEndpoint ends an endpoint. Whoever waits there gets EPIPE.
 func (n *Nucleus) DestroyEndpoint(core uint32, id ID) (fx Effects, err Errno) {
 	n.control.enterAlone(core)
 	e, _, err := n.endpoint(id)
@@ -173,7 +173,7 @@ func (n *Nucleus) NewNotification(core uint32) (ID, Errno) {
 	return id, err
 }
 
-// DestroyNotification ends a notification. Who waits for it gets EPIPE.
+// DestroyNotification ends a notification. Whoever waits for it gets EPIPE.
 func (n *Nucleus) DestroyNotification(core uint32, id ID) (fx Effects, err Errno) {
 	n.control.enterAlone(core)
 	o, _, err := n.notification(id)

@@ -117,7 +117,7 @@ func affClosed(c *hchan) bool {
 	return false
 }
 
-// affTouch looks at one touch of a watched channel, by who holds its lock.
+// affTouch looks at one touch of a watched channel, by whoever holds its lock.
 //
 //go:noinline
 func affTouch(c *hchan) {

@@ -47,7 +47,7 @@ const (
 	limits = 10 * time.Second
 )
 
-// atOnce is for who does not want to wait.
+// atOnce is for whoever does not want to wait.
 var atOnce = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -28,7 +28,6 @@ var may = map[string][]string{
 	"msg":              {"abi", "ipc", "lock"},
 	"idl":              {"msg"},
 	"task":             {"lock", "msg"},
-	"monitor":          {"nucleus", "msg"},
 	"kernel/hook":      {},
 	"kernel/wait":      {"abi", "kernel/hook"},
 	"kernel/uio":       {"abi"},
@@ -42,7 +41,7 @@ var may = map[string][]string{
 	"kernel/errseq":    {"abi"},
 	"kernel/vfs":       {"abi", "kernel/errseq", "kernel/hook", "kernel/kern", "kernel/mem", "kernel/uio", "kernel/wait"},
 	"kernel/vm":        {"abi", "nucleus", "kernel/hook", "kernel/kern", "kernel/mem", "kernel/random", "kernel/uio", "kernel/vfs", "kernel/wait"},
-	"kernel":           {"abi", "lock", "monitor", "msg", "nucleus", "kernel"},
+	"kernel":           {"abi", "lock", "msg", "nucleus", "kernel"},
 	"overlay":          {"tool/fault"},
 	"affinity":         {},
 	"tool":             {"abi", "tool"},
@@ -54,7 +53,7 @@ var may = map[string][]string{
 	"bench":            {"abi", "affinity", "idl", "ipc", "lock", "msg", "nucleus/ipc", "overlay", "task", "tool", "bench", "kernel/ext4", "kernel/tmpfs", "kernel/vfs"},
 	"test":             {"abi", "driver", "driver/virtio", "tool", "test", "bench/os", "kernel/ext4"},
 	"cmd/hardtack":     {"abi", "overlay", "tool", "bench", "kernel/ext4"},
-	"cmd/kernel":       {"abi", "arch", "nucleus", "driver", "kernel", "monitor", "msg"},
+	"cmd/kernel":       {"abi", "arch", "nucleus", "driver", "kernel", "msg"},
 }
 
 const module = "hardtack/"

@@ -107,7 +107,7 @@ func (s *session) start(argv []string, initrd *os.File) (err error) {
 	s.cmd.ExtraFiles = []*os.File{initrd, theirs[0], theirs[1]}
 	s.cmd.Stderr = &s.stderr
 	if len(s.cfg.QEMUArgs) > 0 {
-		// Who has options of his own wants to see what they print.
+		// Whoever has options of his own wants to see what they print.
 		s.cmd.Stdout = os.Stderr
 		s.cmd.Stderr = io.MultiWriter(&s.stderr, os.Stderr)
 	}

@@ -282,7 +282,7 @@ func (n *Inode) Enter(name string, child *Inode) {
 
 // checkInode refuses what no root file system of ours may hold. Device nodes
 // stand in /dev only, where the guest mounts its own: anywhere else they are
-// a way to hide a device from who looks after /dev. A disk keeps all of them.
+// a way to hide a device from whoever looks after /dev. A disk keeps all of them.
 func (t *Tree) checkInode(name string, n *Inode) error {
 	switch n.Type() {
 	case Dir, Regular, FIFO, Socket:

@@ -76,7 +76,7 @@ func openImageTar(r *io.SectionReader, b rootfs.Budget) (*rootfs.Tree, error) {
 }
 
 // topNames are the names at the top of a tar that mark it as an image. A
-// damaged tar is told by who reads it.
+// damaged tar is told by whoever reads it.
 func topNames(r *io.SectionReader) (map[string]bool, error) {
 	names := map[string]bool{}
 	err := members(r, func(h *tar.Header, _ io.Reader) (bool, error) {

@@ -1,6 +1,6 @@
 // cross counts what it costs when processes on two CPUs meet, in a machine that counts
 // instructions: all that both CPUs carried out, less the loops in which the programs
-// themselves spent time, which are counted. It prints one line a row, `NAME TURNS
+// themselves spent time, which are counted. It prints one line per row, `NAME TURNS
 // MEDIAN MINIMUM`, and for rows that are about two CPUs `NAME.apart TURNS MEDIAN
 // MINIMUM`: in how many of a hundred turns they were two, by the processor's number
 // (CPUID).

@@ -1,6 +1,6 @@
 /*
  * Two processes on one CPU and an endpoint: what a call and its reply take, 48 bytes
- * each way. Prints `NAME TURNS MEDIAN MINIMUM` in nanoseconds a round trip, as
+ * each way. Prints `NAME TURNS MEDIAN MINIMUM` in nanoseconds per round trip, as
  * bench/ipc/turns does, which are instructions in a machine that counts them.
  */
 #include <signal.h>

@@ -1,6 +1,6 @@
 // Command turns measures two processes that take turns: messages of generated stubs,
 // one byte through a pipe and a Unix socket, and Hardtack's own calls. It prints one
-// line a row, `NAME TURNS MEDIAN MINIMUM`, in nanoseconds a round trip, which are
+// line per row, `NAME TURNS MEDIAN MINIMUM`, in nanoseconds per round trip, which are
 // instructions in a machine that counts them.
 package main
 

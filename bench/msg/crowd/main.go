@@ -73,7 +73,7 @@ func serve(dir string) error {
 		if err != nil {
 			return err
 		}
-		go func() { // one goroutine a connection, as programs have
+		go func() { // one goroutine per connection, as programs have
 			defer c.Close()
 			for {
 				m, err := c.Recv(ctx)

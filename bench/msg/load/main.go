@@ -1,5 +1,5 @@
 // Command load measures one thing about typed channels between two processes of
-// its own, each pinned to a CPU, and prints nanoseconds an operation. bench/msg
+// its own, each pinned to a CPU, and prints nanoseconds per operation. bench/msg
 // runs it beside the references in C.
 //
 //	load MODE COUNT SIZE CPU CPU

@@ -10,7 +10,7 @@
  *                of pages than on the best
  *
  * usage: ref MODE COUNT SIZE CPU CPU
- * prints nanoseconds an operation.
+ * prints nanoseconds per operation.
  *
  * The ring is that of msg/internal/ring as one would write it in C: a page, 60
  * slots of 56 bytes and a header with lap, length and the acknowledgement of

@@ -28,7 +28,7 @@ type runner struct {
 // real-time priority: threads that poll could keep those they wait for from running.
 var pinned = []string{"ref", "load", "stages", "iceoryx2"}
 
-// figure is what one run of a command gives, in nanoseconds an operation.
+// figure is what one run of a command gives, in nanoseconds per operation.
 type figure struct {
 	time      float64
 	processor float64 // of both processes from start to end

@@ -1,4 +1,4 @@
-// swarm loads Redis servers that init started in the guest, as figure 7 of paper 001
+// swarm loads Redis servers that init started in the guest, as in figure 7 of Elphinstone et al.,
 // does: each server has two clients of its own, all on one machine.
 //
 //	swarm SERVERS MILLISECONDS WINDOWS

@@ -1,4 +1,4 @@
-// cmail is CMailbench as paper 003 describes it: four servers, and four clients
+// cmail is CMailbench, the mail server benchmark of Biscuit (Cutler et al.): four servers, and four clients
 // beside them. For each message a client forks and executes a helper, which sends
 // 1660 bytes to its server over a Unix socket; the server forks and executes a
 // delivery agent, which writes the message to a new file in the server's directory.
@@ -9,7 +9,7 @@
 // takes an older message of the same mailbox: renames it to cur/, looks at it and
 // removes it. So each message has two forks, executions and renames, and the
 // mailboxes stay as they are. It prints `NAME messages rate rate`, or with N
-// nanoseconds a message.
+// nanoseconds per message.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

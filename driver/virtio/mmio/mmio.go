@@ -136,7 +136,7 @@ func (t *Transport) Connect(config func(), queues []virtio.Handler) error {
 		}
 	}
 	return t.platform.Interrupt(t.gsi, false, false, func() {
-		// Who does not care for the cause need not ask: each access leaves the
+		// Whoever does not care for the cause need not ask: each access leaves the
 		// guest.
 		cause := uint32(intQueue | intConfig)
 		if config != nil {

@@ -13,7 +13,7 @@ import (
 // request's token is the first slot.
 type txQueue struct {
 	d   *Device    // immutable
-	mem driver.DMA // immutable; txSlotSize bytes a slot
+	mem driver.DMA // immutable; txSlotSize bytes per slot
 
 	// refused is set when a sender found no room, and wants completed to
 	// say when there is.

@@ -6,7 +6,7 @@
  *   stream survive NAME 0 0       serves one connection after the other, whose ends are killed
  *
  * After EVERY messages received, on average, the program asks for a new bind; 0: never.
- * With STREAM_NAMES set, the name is looked up in the name service. Who survives answers each line of
+ * With STREAM_NAMES set, the name is looked up in the name service. Whoever survives answers each line of
  * its input with the number of connections it has, how many have ended, why the last did, and how
  * many descriptors it has and memory files it has mapped.
  */

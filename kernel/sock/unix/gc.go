@@ -101,7 +101,7 @@ func dropAll(list []*sock.Ancillary) {
 }
 
 // With more than manySocks under way the collector runs only every collectEvery
-// nanoseconds, for it looks at all of them. Who comes too early has it run later: the
+// nanoseconds, for it looks at all of them. Whoever comes too early has it run later: the
 // socket that was closed may have been the last, and what hangs on garbage (a file system
 // that is to be unmounted) must not wait for another one.
 const (

@@ -170,7 +170,7 @@ func TestLaps(t *testing.T) {
 	}
 }
 
-// Who naps at a notification is woken by who publishes, sleeps on over a wake that was
+// Whoever naps at a notification is woken by whoever publishes, sleeps on over a wake that was
 // left from before, and not for ever.
 func TestHandNap(t *testing.T) {
 	tx, _, _, rx := pair(t, 1)

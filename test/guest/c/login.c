@@ -1,5 +1,5 @@
 // Program login tests what a login leaves behind: the login user and its session,
-// and the terminal's name for who was given the slave through its master.
+// and the terminal's name for whoever was given the slave through its master.
 #include "gt.h"
 
 #include <pthread.h>

@@ -375,7 +375,7 @@ TEST(forged, "forged credentials")
 static volatile int got_io;
 static void on_io(int sig) { got_io = 1; }
 
-// SIGIO goes out with the rights of who asked for it.
+// SIGIO goes out with the rights of whoever asked for it.
 TEST(sigio, "SIGIO to another's process")
 {
 	int *got = shared(sizeof *got);

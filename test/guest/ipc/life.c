@@ -352,7 +352,7 @@ TEST(signal_wait, "SignalWait")
 		good(ht_ipc_signal(b, 8));
 		ended(sleeper);
 	}
-	// Who waits hears of the end of what it waits for, also when the last descriptor of
+	// Whoever waits hears of the end of what it waits for, also when the last descriptor of
 	// what it signals is closed.
 	pid_t waiter = FORK({
 		good(ht_ipc_signal_wait(a, 1, b, &bits, FOREVER));

@@ -328,12 +328,12 @@ TEST(steps, "either party dies at each step, each way: short, long, with descrip
 			struct ht_message first = {.words = {1}, .info = ht_ipc_info(kind == 1 ? 400 : 8, kind == 2), .buffer = &buffer};
 			uint64_t limit = kind == 3 ? in(1000000) : FOREVER;
 			struct ht_message m = first;
-			// Who waits to send, and to be received, leaves nothing.
+			// Whoever waits to send, and to be received, leaves nothing.
 			dead(dying(ht_ipc_send(e.send, &m, limit)));
 			dead(dying(ht_ipc_call(e.send, &m, limit)));
 			m = (struct ht_message){.buffer = &buffer};
 			is(ht_ipc_recv(e.recv, &m, NOW), -EAGAIN);
-			// Who waits to receive.
+			// Whoever waits to receive.
 			dead(dying(struct ht_message w = {.buffer = &buffer}; ht_ipc_recv(e.recv, &w, limit)));
 			dead(dying(struct ht_message w = {.buffer = &buffer}; ht_ipc_reply_recv(e.recv, &w, limit)));
 			m = first;

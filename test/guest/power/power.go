@@ -33,7 +33,7 @@ type File struct {
 	// begun; the first was durable.
 	Versions [][]byte
 	Synced   bool     // it has been durable once, so its name is
-	Last     []string // what was done to it, for who looks for an error
+	Last     []string // what was done to it, for whoever looks for an error
 	begun    int      // the version that an fsync under way makes durable
 }
 
