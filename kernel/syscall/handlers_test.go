@@ -1,0 +1,78 @@
+package syscall_test
+
+import (
+	"crypto/rand"
+	"io"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	_ "hardtack/kernel/devfs"
+	"hardtack/kernel/proc"
+	_ "hardtack/kernel/procfs"
+	"hardtack/kernel/proctest"
+	"hardtack/kernel/random"
+	"hardtack/kernel/sock/inet"
+	_ "hardtack/kernel/sock/netlink"
+	_ "hardtack/kernel/sock/packet"
+	_ "hardtack/kernel/sock/procnet"
+	_ "hardtack/kernel/sock/unix"
+	"hardtack/kernel/syscall"
+	"hardtack/kernel/uio"
+	"hardtack/kernel/vm"
+)
+
+// handlers are the kernel's system calls, made by a thread of kernel/proctest's world.
+type handlers struct{ t *proc.Thread }
+
+func (h handlers) call(nr uint64, a [6]uint64) uint64 {
+	u := &h.t.User
+	u.RAX, u.RDI, u.RSI, u.RDX, u.R10, u.R8, u.R9 = nr, a[0], a[1], a[2], a[3], a[4], a[5]
+	syscall.Do(h.t)
+	if !h.t.Return() {
+		panic("the thread must end")
+	}
+	return u.RAX
+}
+
+func (h handlers) read(b []byte, addr uint64) {
+	if _, e := h.t.Space.CopyIn(b, uio.Addr(addr)); e != 0 {
+		panic(e)
+	}
+}
+
+func (h handlers) write(addr uint64, b []byte) {
+	if _, e := h.t.Space.CopyOut(uio.Addr(addr), b); e != 0 {
+		panic(e)
+	}
+}
+
+// onHardtack runs a script as a process of the world.
+func onHardtack(t *testing.T, s script) (text string) {
+	plug()
+	proctest.AsInit(func(c *proc.Thread) {
+		pid := proctest.Spawn(t, c, proctest.Fork, func(c *proc.Thread) {
+			_, e := c.Space.Mmap(&c.Ctx, &vm.MapArgs{Addr: arena, Length: arenaSize,
+				Prot: unix.PROT_READ | unix.PROT_WRITE, Flags: unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_FIXED})
+			if e != 0 {
+				t.Error(e)
+				return
+			}
+			text = play(handlers{c}, s)
+		})
+		if pid == 0 {
+			return
+		}
+		if r := proctest.Wait(t, c, pid); r.Status != 0 {
+			t.Errorf("the script's process ended with status %#x", r.Status)
+		}
+	})
+	return text
+}
+
+// plug connects the parts that scripts use, as the kernel does while it boots.
+var plug = sync.OnceFunc(func() {
+	random.Stir(make([]byte, 64), 512)
+	inet.Init(inet.Config{Rand: rand.Reader, Log: io.Discard, MaxTCPBuffer: 4 << 20, MaxQueued: 64 << 20})
+})
