@@ -20,11 +20,6 @@ var update = flag.Bool("update", false, "write docs/syscalls.md")
 
 const coverageFile = "../../docs/syscalls.md"
 
-func TestMain(m *testing.M) {
-	Init()
-	os.Exit(m.Run())
-}
-
 // numbers returns every call number that Linux has, with its name.
 func numbers(t *testing.T) map[int]string {
 	f, err := parser.ParseFile(token.NewFileSet(), "../../abi/linux/sysno.go", nil, 0)

@@ -1,23 +1,12 @@
 package syscall_test
 
 import (
-	"crypto/rand"
-	"io"
-	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
-	_ "hardtack/kernel/devfs"
 	"hardtack/kernel/proc"
-	_ "hardtack/kernel/procfs"
 	"hardtack/kernel/proctest"
-	"hardtack/kernel/random"
-	"hardtack/kernel/sock/inet"
-	_ "hardtack/kernel/sock/netlink"
-	_ "hardtack/kernel/sock/packet"
-	_ "hardtack/kernel/sock/procnet"
-	_ "hardtack/kernel/sock/unix"
 	"hardtack/kernel/syscall"
 	"hardtack/kernel/uio"
 	"hardtack/kernel/vm"
@@ -70,9 +59,3 @@ func onHardtack(t *testing.T, s script) (text string) {
 	})
 	return text
 }
-
-// plug connects the parts that scripts use, as the kernel does while it boots.
-var plug = sync.OnceFunc(func() {
-	random.Stir(make([]byte, 64), 512)
-	inet.Init(inet.Config{Rand: rand.Reader, Log: io.Discard, MaxTCPBuffer: 4 << 20, MaxQueued: 64 << 20})
-})

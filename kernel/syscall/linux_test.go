@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"hardtack/kernel/syscall"
 )
 
 var le = binary.LittleEndian
@@ -24,6 +26,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(1)
 	}
+	syscall.Init()
 	os.Exit(m.Run())
 }
 
