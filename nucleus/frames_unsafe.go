@@ -7,7 +7,7 @@ import (
 	"hardtack/arch/amd64"
 )
 
-// FrameSource gives frames to kernel/mem; it fits mem.Source but for the frame
+// FrameSource gives frames to kernel/base/mem; it fits mem.Source but for the frame
 // type, which cmd/kernel converts.
 //
 // AllocFrames fills out with frame numbers and returns how many there were; the

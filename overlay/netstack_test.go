@@ -34,7 +34,7 @@ func TestPatchedNetstack(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("go", "test", "-count=1", "-vet=off", "-ldflags=-checklinkname=0", "-overlay", list,
-		"hardtack/kernel/netif", "hardtack/kernel/sock/inet")
+		"hardtack/kernel/net/netif", "hardtack/kernel/net/inet")
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "HARDTACK_NETSTACK=patched", "GOFLAGS=-buildvcs=false")
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	osbench "hardtack/bench/os"
-	"hardtack/kernel/ext4"
+	"hardtack/ext4"
 )
 
 // Config says what is measured.

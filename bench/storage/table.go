@@ -92,7 +92,7 @@ func (r *Report) Markdown() string {
 
 ext4 on Hardtack and on Debian's Linux %s: the same static programs, the same QEMU
 (%s, machine q35, TCG, 768 MiB), in turn, each boot with a new file system of 1 GiB
-made by `+"`kernel/ext4`"+`, default mount options. Written by `+"`make bench-storage`"+`. Times
+made by `+"`ext4`"+`, default mount options. Written by `+"`make bench-storage`"+`. Times
 vary with host load; counted instructions do not.
 `, r.Linux, r.QEMU)
 	if r.has("", CountRows) {

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	osbench "hardtack/bench/os"
-	"hardtack/kernel/tmpfs"
-	"hardtack/kernel/vfs"
+	"hardtack/kernel/fs/tmpfs"
+	"hardtack/kernel/fs/vfs"
 )
 
 // Walks compares, on the host, the tree of names as it is, which is read without a

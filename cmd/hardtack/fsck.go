@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hardtack/kernel/ext4"
+	"hardtack/ext4"
 	"hardtack/tool/disk"
 	"hardtack/tool/fault"
 )

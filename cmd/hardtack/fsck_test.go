@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"hardtack/kernel/ext4"
+	"hardtack/ext4"
 )
 
 // fsckDisk runs the command.

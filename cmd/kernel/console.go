@@ -4,9 +4,9 @@ import (
 	"hardtack/abi/linux"
 	"hardtack/arch/amd64"
 	"hardtack/driver/serial"
-	"hardtack/kernel/initramfs"
+	"hardtack/kernel/fs/initramfs"
+	"hardtack/kernel/fs/vfs"
 	"hardtack/kernel/tty"
-	"hardtack/kernel/vfs"
 )
 
 // console is the serial port as process 1's console: a terminal, or bytes in

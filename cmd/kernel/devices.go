@@ -8,8 +8,8 @@ import (
 	vconsole "hardtack/driver/virtio/console"
 	"hardtack/driver/virtio/find"
 	vnet "hardtack/driver/virtio/net"
-	"hardtack/kernel/netdev"
-	"hardtack/kernel/procfs"
+	"hardtack/kernel/net/netdev"
+	"hardtack/kernel/pseudofs/procfs"
 	"hardtack/nucleus"
 )
 

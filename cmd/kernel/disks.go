@@ -11,8 +11,8 @@ import (
 	"hardtack/driver/rtc"
 	"hardtack/driver/virtio"
 	vblk "hardtack/driver/virtio/blk"
-	"hardtack/kernel/block"
-	"hardtack/kernel/blockdev"
+	"hardtack/kernel/disk/block"
+	"hardtack/kernel/disk/blockdev"
 	"hardtack/nucleus"
 )
 

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"hardtack/arch/amd64"
-	"hardtack/kernel/procfs"
-	"hardtack/kernel/sysfs"
+	"hardtack/kernel/pseudofs/procfs"
+	"hardtack/kernel/pseudofs/sysfs"
 	"hardtack/nucleus"
 )
 

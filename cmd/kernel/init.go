@@ -3,12 +3,13 @@ package main
 import (
 	"hardtack/abi/linux"
 	vconsole "hardtack/driver/virtio/console"
-	"hardtack/kernel/ext4fs"
-	"hardtack/kernel/initramfs"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/tmpfs"
-	"hardtack/kernel/vfs"
+	"hardtack/kernel/base/caller"
+	"hardtack/kernel/base/creds"
+	"hardtack/kernel/disk/ext4fs"
+	"hardtack/kernel/fs/initramfs"
+	"hardtack/kernel/fs/tmpfs"
+	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/process/proc"
 	"hardtack/nucleus"
 )
 
@@ -30,11 +31,11 @@ func (k *kernel) startInit(config *initramfs.BootConfig, root *vfs.FSContext, _ 
 	if config.Hostname != "" {
 		proc.SetHostname(config.Hostname)
 	}
-	cred := kern.RootCred
+	cred := creds.RootCred
 	if config.UID != 0 || config.GID != 0 {
-		cred = kern.Cred{Bounding: kern.AllCaps}
+		cred = creds.Cred{Bounding: creds.AllCaps}
 		if config.UID == 0 {
-			cred = kern.RootCred
+			cred = creds.RootCred
 		}
 		cred.UID, cred.EUID, cred.SUID, cred.FSUID = config.UID, config.UID, config.UID, config.UID
 		cred.GID, cred.EGID, cred.SGID, cred.FSGID = config.GID, config.GID, config.GID, config.GID
@@ -53,7 +54,7 @@ func (k *kernel) startInit(config *initramfs.BootConfig, root *vfs.FSContext, _ 
 }
 
 // firstInit is the first of the programs that Linux tries on a disk.
-func firstInit(c *kern.Ctx, root *vfs.FSContext) []string {
+func firstInit(c *caller.Ctx, root *vfs.FSContext) []string {
 	for _, name := range []string{"/sbin/init", "/etc/init", "/bin/init"} {
 		if _, e := vfs.Lookup(c, root, nil, name, vfs.FollowLast); e == 0 {
 			return []string{name}

@@ -8,13 +8,13 @@ import (
 	"slices"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/initramfs"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/pprof"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/procfs"
-	"hardtack/kernel/random"
-	"hardtack/kernel/sock/inet"
+	"hardtack/kernel/base/checks"
+	"hardtack/kernel/base/random"
+	"hardtack/kernel/fs/initramfs"
+	"hardtack/kernel/net/inet"
+	"hardtack/kernel/net/pprof"
+	"hardtack/kernel/process/proc"
+	"hardtack/kernel/pseudofs/procfs"
 	"hardtack/kernel/syscall"
 	"hardtack/nucleus"
 )
@@ -32,8 +32,8 @@ func (k *kernel) introspect(config *initramfs.BootConfig) {
 	procfs.RegisterAdmin("hardtack/protection", protectionText, nil)
 	procfs.RegisterAdmin("hardtack/allocated", allocatedText, nil)
 	procfs.RegisterTrigger("hardtack/oops", oopsText, provoke)
-	if kern.ChecksLocks() {
-		procfs.RegisterAdmin("hardtack/locks", kern.LocksText, nil)
+	if checks.ChecksLocks() {
+		procfs.RegisterAdmin("hardtack/locks", checks.LocksText, nil)
 	}
 	if config.Pprof > 0 && config.Pprof < 1<<16 {
 		if err := pprof.Serve(inet.Default, uint16(config.Pprof), nil); err != nil {
@@ -137,11 +137,11 @@ func protectionText() []byte {
 // allocatedText is what was allocated on the kernel's heap: exactly, by the goroutine
 // that runs the asking thread; by estimate, in the system calls of each thread.
 func allocatedText() []byte {
-	if !kern.CountsAllocated() {
+	if !checks.CountsAllocated() {
 		return []byte("not counted: the image was built with Go's runtime as it is\n")
 	}
 	b := new(bytes.Buffer)
-	fmt.Fprintf(b, "asking %d\n", *kern.AllocatedCount())
+	fmt.Fprintf(b, "asking %d\n", *checks.AllocatedCount())
 	proc.Each(func(p *proc.Process) bool {
 		for _, t := range p.Threads() {
 			fmt.Fprintf(b, "%d %d %d %s\n", p.PID, t.TID, t.Allocated(), t.Name())

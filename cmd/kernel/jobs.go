@@ -2,16 +2,16 @@ package main
 
 import (
 	"hardtack/abi/linux"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/proc"
+	"hardtack/kernel/base/caller"
+	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/process/proc"
 	"hardtack/kernel/tty"
-	"hardtack/kernel/vfs"
 )
 
 // jobs is tty.JobControl over the processes.
 type jobs struct{}
 
-func (jobs) Caller(c *kern.Ctx) (session, group int32, leader bool) {
+func (jobs) Caller(c *caller.Ctx) (session, group int32, leader bool) {
 	t := proc.Of(c)
 	if t == nil {
 		return 0, 0, false
@@ -20,7 +20,7 @@ func (jobs) Caller(c *kern.Ctx) (session, group int32, leader bool) {
 	return s.ID, t.Proc.Group().ID, s.ID == t.Proc.PID
 }
 
-func (jobs) Ignores(c *kern.Ctx, sig linux.Signal) bool {
+func (jobs) Ignores(c *caller.Ctx, sig linux.Signal) bool {
 	t := proc.Of(c)
 	return t == nil || t.BlocksOrIgnores(sig)
 }
@@ -57,7 +57,7 @@ func (jobs) SetTerminal(session int32, t *tty.TTY) {
 	s.SetTTY(t)
 }
 
-func (jobs) Install(c *kern.Ctx, f *vfs.File, cloexec bool) (int32, linux.Errno) {
+func (jobs) Install(c *caller.Ctx, f *vfs.File, cloexec bool) (int32, linux.Errno) {
 	t := proc.Of(c)
 	if t == nil {
 		return -1, linux.ENOSYS

@@ -13,11 +13,12 @@ import (
 	"hardtack/driver/power"
 	"hardtack/driver/rtc"
 	"hardtack/driver/virtio/rng"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/ktime"
-	"hardtack/kernel/mem"
-	"hardtack/kernel/vfs"
-	"hardtack/kernel/wait"
+	"hardtack/kernel/base/caller"
+	"hardtack/kernel/base/clocks"
+	"hardtack/kernel/base/ktime"
+	"hardtack/kernel/base/mem"
+	"hardtack/kernel/base/wait"
+	"hardtack/kernel/fs/vfs"
 	"hardtack/nucleus"
 )
 
@@ -26,7 +27,7 @@ type kernel struct {
 	platform platform
 	cmdline  string
 	power    *power.Control
-	ctx      *kern.Ctx
+	ctx      *caller.Ctx
 	console  *console
 	control  *control
 	entropy  []*rng.Device
@@ -35,7 +36,7 @@ type kernel struct {
 func main() {
 	initMemory()
 	tuneCollector()
-	k := &kernel{cmdline: nucleus.Cmdline(), ctx: kern.NewKernelCtx()}
+	k := &kernel{cmdline: nucleus.Cmdline(), ctx: caller.NewKernelCtx()}
 	k.plug()
 	stirFromProcessor()
 	tables, err := acpi.Find(&k.platform, nucleus.RSDP())
@@ -132,7 +133,7 @@ func (k *kernel) setClock(tables *acpi.Tables) {
 	f, _ := tables.FADT()
 	if t, err := rtc.Read(&k.platform, f.Century); err == nil {
 		ktime.SetRealtime(t.UnixNano())
-		amd64.RealtimeBase = uint64(kern.RealtimeOffset())
+		amd64.RealtimeBase = uint64(clocks.RealtimeOffset())
 	} else {
 		warn("the clock: %v", err)
 	}

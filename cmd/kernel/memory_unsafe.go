@@ -3,11 +3,11 @@ package main
 import (
 	"unsafe"
 
-	"hardtack/kernel/mem"
+	"hardtack/kernel/base/mem"
 	"hardtack/nucleus"
 )
 
-// frameSource gives kernel/mem the nucleus's frames.
+// frameSource gives kernel/base/mem the nucleus's frames.
 type frameSource struct{}
 
 func numbers(f []mem.Frame) []uint32 {
@@ -18,7 +18,7 @@ func (frameSource) Refill(out []mem.Frame) int { return nucleus.AllocFrames(numb
 func (frameSource) Return(in []mem.Frame)      { nucleus.FreeFrames(numbers(in)) }
 func (frameSource) Free() int                  { return nucleus.MemoryInfo().Free }
 
-// initMemory hands the machine's memory to kernel/mem.
+// initMemory hands the machine's memory to kernel/base/mem.
 func initMemory() {
 	m := nucleus.MemoryInfo()
 	mem.Init(nucleus.DirectMap(), nucleus.Counts(), frameSource{}, m.Total)

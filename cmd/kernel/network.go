@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/initramfs"
-	"hardtack/kernel/netdev"
-	"hardtack/kernel/netif"
-	"hardtack/kernel/random"
-	"hardtack/kernel/sock"
-	"hardtack/kernel/sock/inet"
-	"hardtack/kernel/uio"
-	"hardtack/kernel/vfs"
+	"hardtack/kernel/base/random"
+	"hardtack/kernel/base/uio"
+	"hardtack/kernel/fs/initramfs"
+	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/net/inet"
+	"hardtack/kernel/net/netdev"
+	"hardtack/kernel/net/netif"
+	"hardtack/kernel/net/sock"
 	"hardtack/nucleus"
 )
 
@@ -31,7 +31,7 @@ func (k *kernel) startNetwork(devices []netdev.Device, config *initramfs.BootCon
 		warn("eth0: %v", err)
 		return
 	}
-	s, static, err := settings(config)
+	s, static, err := netSettings(config)
 	switch {
 	case err != nil:
 		warn("eth0: %v", err)
@@ -58,8 +58,8 @@ func tcpBuffer() int {
 	return min(max(nucleus.MemoryInfo().Total*4096/256, 256<<10), 4<<20)
 }
 
-// settings turns the boot record's words into addresses.
-func settings(config *initramfs.BootConfig) (s netif.Settings, static bool, err error) {
+// netSettings turns the boot record's words into addresses.
+func netSettings(config *initramfs.BootConfig) (s netif.Settings, static bool, err error) {
 	if config.Net.Mode != "static" {
 		return s, false, nil
 	}

@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/oops"
-	"hardtack/kernel/proc"
+	"hardtack/kernel/base/oops"
+	"hardtack/kernel/base/settings"
+	"hardtack/kernel/process/proc"
 	"hardtack/kernel/syscall"
 	"hardtack/nucleus"
 )
@@ -25,7 +25,7 @@ func mayOutlive() bool {
 		warn("a panic while a lock may be held, by %s: the machine stops", where)
 		return false
 	}
-	return kern.PanicOnOops.Get() == 0 && (kern.OopsLimit.Get() == 0 || oopses.Load() < uint64(kern.OopsLimit.Get()))
+	return settings.PanicOnOops.Get() == 0 && (settings.OopsLimit.Get() == 0 || oopses.Load() < uint64(settings.OopsLimit.Get()))
 }
 
 func oopsText() []byte { return fmt.Appendf(nil, "%d\n", oopses.Load()) }

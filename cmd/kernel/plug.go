@@ -2,28 +2,29 @@ package main
 
 import (
 	"hardtack/abi/linux"
-	"hardtack/kernel/block"
-	"hardtack/kernel/endpoint"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/mem"
-	"hardtack/kernel/nsfs"
-	"hardtack/kernel/pagecache"
-	"hardtack/kernel/posixtimer"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/procfs"
-	"hardtack/kernel/sock"
-	"hardtack/kernel/sock/inet"
-	"hardtack/kernel/sock/netlink"
-	"hardtack/kernel/sock/packet"
-	"hardtack/kernel/sock/procnet"
-	"hardtack/kernel/sock/unix"
+	"hardtack/kernel/base/caller"
+	"hardtack/kernel/base/mem"
+	"hardtack/kernel/base/wait"
+	"hardtack/kernel/disk/block"
+	"hardtack/kernel/fs/nsfs"
+	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/mm/pagecache"
+	"hardtack/kernel/mm/vm"
+	"hardtack/kernel/net/inet"
+	"hardtack/kernel/net/netlink"
+	"hardtack/kernel/net/packet"
+	"hardtack/kernel/net/sock"
+	"hardtack/kernel/net/unix"
+	"hardtack/kernel/process/endpoint"
+	"hardtack/kernel/process/posixtimer"
+	"hardtack/kernel/process/proc"
+	"hardtack/kernel/process/sysv"
+	"hardtack/kernel/pseudofs/diskfiles"
+	"hardtack/kernel/pseudofs/procfs"
+	"hardtack/kernel/pseudofs/procnet"
+	"hardtack/kernel/pseudofs/sysfs"
 	"hardtack/kernel/syscall"
-	"hardtack/kernel/sysfs"
-	"hardtack/kernel/sysv"
 	"hardtack/kernel/tty"
-	"hardtack/kernel/vfs"
-	"hardtack/kernel/vm"
-	"hardtack/kernel/wait"
 	"hardtack/nucleus"
 )
 
@@ -52,9 +53,9 @@ func (k *kernel) plugCalls() {
 	}
 	proc.Syscall.Set(call)
 	proc.Reboot.Set(k.reboot)
-	kern.OnSignalSelf.Set(proc.SignalSelf)
+	caller.OnSignalSelf.Set(proc.SignalSelf)
 	vfs.SignalIO.Set(syscall.SignalIO)
-	nsfs.Install.Set(func(c *kern.Ctx, f *vfs.File) (int32, linux.Errno) { return jobs{}.Install(c, f, true) })
+	nsfs.Install.Set(func(c *caller.Ctx, f *vfs.File) (int32, linux.Errno) { return jobs{}.Install(c, f, true) })
 }
 
 // plugProcesses joins processes, the machine and what ends with a process.
@@ -135,7 +136,9 @@ func plugProcFS() {
 	procfs.IRQs.Set(deviceInterrupts)
 	procfs.DiskWait.Set(block.Waited)
 	procfs.DiskSectors.Set(block.Sectors)
-	procfs.Register("partitions", block.PartitionsText)
-	procfs.Register("diskstats", block.DiskstatsText)
+	block.PartAdded.Set(diskfiles.Add)
+	block.PartRemoved.Set(diskfiles.Remove)
+	procfs.Register("partitions", diskfiles.PartitionsText)
+	procfs.Register("diskstats", diskfiles.DiskstatsText)
 	sysfs.Caches.Set(caches)
 }

@@ -3,15 +3,15 @@ package main
 import (
 	"hardtack/abi/linux"
 	"hardtack/driver/acpi"
-	"hardtack/kernel/block"
-	"hardtack/kernel/devfs"
-	"hardtack/kernel/ext4fs"
-	"hardtack/kernel/pipe"
-	"hardtack/kernel/procfs"
-	"hardtack/kernel/sysfs"
-	"hardtack/kernel/tmpfs"
+	"hardtack/kernel/disk/block"
+	"hardtack/kernel/disk/ext4fs"
+	"hardtack/kernel/fd/pipe"
+	"hardtack/kernel/fs/devfs"
+	"hardtack/kernel/fs/tmpfs"
+	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/pseudofs/procfs"
+	"hardtack/kernel/pseudofs/sysfs"
 	"hardtack/kernel/tty"
-	"hardtack/kernel/vfs"
 	"hardtack/nucleus"
 )
 

@@ -7,7 +7,7 @@ import (
 	"hardtack/arch/amd64"
 	"hardtack/driver/virtio"
 	"hardtack/driver/virtio/rng"
-	"hardtack/kernel/random"
+	"hardtack/kernel/base/random"
 	"hardtack/nucleus"
 )
 

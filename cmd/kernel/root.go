@@ -6,15 +6,15 @@ import (
 	"strings"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/block"
-	"hardtack/kernel/devfs"
-	"hardtack/kernel/initramfs"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/mem"
-	"hardtack/kernel/procfs"
-	"hardtack/kernel/sysfs"
-	"hardtack/kernel/tmpfs"
-	"hardtack/kernel/vfs"
+	"hardtack/kernel/base/caller"
+	"hardtack/kernel/base/mem"
+	"hardtack/kernel/disk/block"
+	"hardtack/kernel/fs/devfs"
+	"hardtack/kernel/fs/initramfs"
+	"hardtack/kernel/fs/tmpfs"
+	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/pseudofs/procfs"
+	"hardtack/kernel/pseudofs/sysfs"
 	"hardtack/nucleus"
 )
 
@@ -85,8 +85,8 @@ func (k *kernel) diskRoot(name string) (*vfs.FSContext, error) {
 }
 
 // mountAll mounts what every Linux program expects to find.
-func mountAll(c *kern.Ctx, root *vfs.FSContext) {
-	for name, mount := range map[string]func(*kern.Ctx, *vfs.FSContext) linux.Errno{
+func mountAll(c *caller.Ctx, root *vfs.FSContext) {
+	for name, mount := range map[string]func(*caller.Ctx, *vfs.FSContext) linux.Errno{
 		"/dev": devfs.Mount, "/proc": procfs.Mount, "/sys": sysfs.Mount,
 	} {
 		if e := mount(c, root); e != 0 {

@@ -4,10 +4,10 @@ import (
 	"fmt"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/proc"
+	"hardtack/kernel/base/clocks"
+	"hardtack/kernel/mm/vm"
+	"hardtack/kernel/process/proc"
 	"hardtack/kernel/syscall"
-	"hardtack/kernel/vm"
 )
 
 // The kernel parameter "strace" prints every system call to the console, for looking at
@@ -33,6 +33,6 @@ func traced(do func(*proc.Thread)) func(*proc.Thread) {
 		}
 		pc := t.User.RIP
 		do(t)
-		fmt.Printf("%d [%d %s] %s(%#x) = %#x at %#x\n", kern.Monotonic()/1e6, t.TID, t.Name(), name, t.Args, t.User.RAX, pc)
+		fmt.Printf("%d [%d %s] %s(%#x) = %#x at %#x\n", clocks.Monotonic()/1e6, t.TID, t.Name(), name, t.Args, t.User.RAX, pc)
 	}
 }

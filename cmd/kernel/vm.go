@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"hardtack/arch/amd64"
-	"hardtack/kernel/mem"
-	"hardtack/kernel/pagecache"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/vdso"
+	"hardtack/kernel/base/mem"
+	"hardtack/kernel/base/vdso"
+	"hardtack/kernel/mm/pagecache"
+	"hardtack/kernel/process/proc"
 	"hardtack/nucleus"
 )
 

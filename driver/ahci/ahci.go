@@ -1,10 +1,10 @@
 // Package ahci drives SATA disks behind AHCI controllers (AHCI 1.3.1, ATA8-ACS).
-// Each port with a disk is a Disk that fits kernel/blockdev.Device: one queue of
+// Each port with a disk is a Disk that fits kernel/disk/blockdev.Device: one queue of
 // up to 32 commands, which the disk executes in any order (NCQ) if it can.
 //
 // Flush and trim are not queued commands: such a command waits until no other
 // is under way, and others wait for it. Submit refuses what has to wait, and
-// kernel/block offers it again at the next completion.
+// kernel/disk/block offers it again at the next completion.
 //
 // Errors (recover.go): a disk that reports an error has stopped, with all
 // commands in it. The port is reset; then the commands are given again one by

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 
 	"hardtack/driver"
-	"hardtack/kernel/blockdev"
+	"hardtack/kernel/disk/blockdev"
 )
 
 // ATA commands.

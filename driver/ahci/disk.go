@@ -6,7 +6,7 @@ import (
 
 	"hardtack/abi/linux"
 	"hardtack/driver"
-	"hardtack/kernel/blockdev"
+	"hardtack/kernel/disk/blockdev"
 )
 
 // Disk is a disk behind a port.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"strings"
 
-	"hardtack/kernel/blockdev"
+	"hardtack/kernel/disk/blockdev"
 )
 
 // identify asks the disk what it is; before interrupts, polling.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/blockdev"
+	"hardtack/kernel/disk/blockdev"
 )
 
 // recover deals with an error in a goroutine of its own: reset the port, then

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/blockdev"
+	"hardtack/kernel/disk/blockdev"
 )
 
 func fill(b [][]byte, seed uint64) []byte {

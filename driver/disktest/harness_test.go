@@ -19,7 +19,7 @@ import (
 	"hardtack/driver/virtio/blk"
 	"hardtack/driver/virtio/mmio"
 	virtiopci "hardtack/driver/virtio/pci"
-	"hardtack/kernel/blockdev"
+	"hardtack/kernel/disk/blockdev"
 )
 
 // diskSize is that of all disks here.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"hardtack/driver"
-	"hardtack/kernel/blockdev"
+	"hardtack/kernel/disk/blockdev"
 )
 
 // Disk is a namespace.

@@ -1,5 +1,5 @@
 // Package nvme drives NVMe controllers (NVM Express 1.4) over PCI. Each active
-// namespace is a Disk that fits kernel/blockdev.Device.
+// namespace is a Disk that fits kernel/disk/blockdev.Device.
 //
 // A controller has one admin queue, used by one goroutine at a time and polled,
 // and a pair of queues a CPU with a message interrupt of its own. An entry of a
@@ -22,7 +22,7 @@ import (
 
 	"hardtack/driver"
 	"hardtack/driver/pci"
-	"hardtack/kernel/blockdev"
+	"hardtack/kernel/disk/blockdev"
 )
 
 // Registers (section 3.1).

@@ -6,7 +6,7 @@ import (
 
 	"hardtack/abi/linux"
 	"hardtack/driver"
-	"hardtack/kernel/blockdev"
+	"hardtack/kernel/disk/blockdev"
 )
 
 // pair is a submission queue with its completion queue. A command's identifier

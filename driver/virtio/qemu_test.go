@@ -23,7 +23,7 @@ import (
 	"hardtack/driver/virtio/net"
 	"hardtack/driver/virtio/pci"
 	"hardtack/driver/virtio/rng"
-	"hardtack/kernel/netdev"
+	"hardtack/kernel/net/netdev"
 )
 
 // Each test runs over every way to reach a device, against QEMU's devices.

@@ -12,7 +12,7 @@ import (
 
 	"hardtack/driver/virtio"
 	"hardtack/driver/virtio/net"
-	"hardtack/kernel/netdev"
+	"hardtack/kernel/net/netdev"
 )
 
 // inNamespace gives the test's thread a network of its own, with which it ends.

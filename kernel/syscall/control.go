@@ -4,11 +4,12 @@ import (
 	"encoding/binary"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/sock"
-	"hardtack/kernel/uio"
-	"hardtack/kernel/vfs"
+	"hardtack/kernel/base/creds"
+	"hardtack/kernel/base/settings"
+	"hardtack/kernel/base/uio"
+	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/net/sock"
+	"hardtack/kernel/process/proc"
 )
 
 // maxControl bounds the ancillary data of one message that is received.
@@ -23,7 +24,7 @@ func readControl(t *proc.Thread, s *sock.Base, addr uio.Addr, n uint64, m *sock.
 	if addr == 0 || n == 0 {
 		return 0
 	}
-	if n > uint64(min(max(kern.OptmemMax.Get(), 0), 1<<20)) {
+	if n > uint64(min(max(settings.OptmemMax.Get(), 0), 1<<20)) {
 		return linux.ENOBUFS
 	}
 	b := make([]byte, n)
@@ -77,7 +78,7 @@ func readSocketControl(t *proc.Thread, s *sock.Base, typ int32, data []byte) lin
 	case linux.SCM_RIGHTS, linux.SCM_CREDENTIALS:
 		return 0
 	case linux.SO_MARK:
-		if !t.Cred().Has(kern.CapNetAdmin) && !t.Cred().Has(kern.CapNetRaw) {
+		if !t.Cred().Has(creds.CapNetAdmin) && !t.Cred().Has(creds.CapNetRaw) {
 			return linux.EPERM
 		}
 	case linux.SO_TIMESTAMPING, linux.SO_TIMESTAMPING_NEW:
@@ -204,9 +205,9 @@ func readCredentials(t *proc.Thread, data []byte, m *sock.Msg) linux.Errno {
 		return linux.EINVAL
 	}
 	c := t.Cred()
-	if u.PID != t.PID && !c.Has(kern.CapSysAdmin) ||
-		u.UID != c.UID && u.UID != c.EUID && u.UID != c.SUID && !c.Has(kern.CapSetuid) ||
-		u.GID != c.GID && u.GID != c.EGID && u.GID != c.SGID && !c.Has(kern.CapSetgid) {
+	if u.PID != t.PID && !c.Has(creds.CapSysAdmin) ||
+		u.UID != c.UID && u.UID != c.EUID && u.UID != c.SUID && !c.Has(creds.CapSetuid) ||
+		u.GID != c.GID && u.GID != c.EGID && u.GID != c.SGID && !c.Has(creds.CapSetgid) {
 		return linux.EPERM
 	}
 	if u.PID != t.PID && proc.Lookup(u.PID) == nil && proc.ByTID(u.PID) == nil {

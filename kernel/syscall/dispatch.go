@@ -4,8 +4,8 @@ import (
 	"sync/atomic"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/proc"
+	"hardtack/kernel/base/checks"
+	"hardtack/kernel/process/proc"
 )
 
 // handlers is the table as Do uses it: a function for every number.
@@ -67,7 +67,7 @@ func Do(t *proc.Thread) {
 func doSampled(t *proc.Thread, a *Args, nr uint64, c *counter) {
 	start := proc.Ticks()
 	off := t.Off()
-	heap := kern.AllocatedCount()
+	heap := checks.AllocatedCount()
 	before := *heap
 	v, e := handlers[nr](t, a)
 	if e != 0 {
@@ -102,7 +102,7 @@ type Count struct {
 	Name  string
 	Calls uint64
 	Nsec  uint64 // estimate of the time spent, from one call in SampleEvery
-	Bytes uint64 // likewise of the heap allocated; 0 if kern.CountsAllocated is false
+	Bytes uint64 // likewise of the heap allocated; 0 if checks.CountsAllocated is false
 }
 
 // Counts returns the use of every call that happened, by number.

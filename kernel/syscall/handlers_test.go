@@ -5,14 +5,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"hardtack/kernel/proc"
-	"hardtack/kernel/proctest"
+	"hardtack/kernel/base/uio"
+	"hardtack/kernel/mm/vm"
+	"hardtack/kernel/process/proc"
+	"hardtack/kernel/process/proctest"
 	"hardtack/kernel/syscall"
-	"hardtack/kernel/uio"
-	"hardtack/kernel/vm"
 )
 
-// handlers are the kernel's system calls, made by a thread of kernel/proctest's world.
+// handlers are the kernel's system calls, made by a thread of kernel/process/proctest's world.
 type handlers struct{ t *proc.Thread }
 
 func (h handlers) call(nr uint64, a [6]uint64) uint64 {

@@ -2,9 +2,9 @@ package syscall
 
 import (
 	"hardtack/abi/linux"
-	"hardtack/kernel/pipe"
-	"hardtack/kernel/sock"
-	"hardtack/kernel/vfs"
+	"hardtack/kernel/fd/pipe"
+	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/net/sock"
 )
 
 // What an open file's driver offers, where Linux asks for it before anything else.

@@ -2,9 +2,9 @@ package syscall
 
 import (
 	"hardtack/abi/linux"
-	"hardtack/kernel/mem"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/vfs"
+	"hardtack/kernel/base/mem"
+	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/process/proc"
 )
 
 // mayNotWait prepares a transfer with RWF_NOWAIT: it cuts a read of a file on a disk

@@ -2,9 +2,9 @@ package syscall
 
 import (
 	"hardtack/abi/linux"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/uio"
-	"hardtack/kernel/vfs"
+	"hardtack/kernel/base/uio"
+	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/process/proc"
 )
 
 // readPath copies a path in; an empty one is ENOENT unless the call allows it.

@@ -6,33 +6,33 @@ import (
 	"sync"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/devfs"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/nsfs"
-	"hardtack/kernel/pipe"
-	"hardtack/kernel/posixtimer"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/procfs"
-	"hardtack/kernel/random"
-	"hardtack/kernel/sock"
-	"hardtack/kernel/sock/inet"
-	"hardtack/kernel/sock/netlink"
-	"hardtack/kernel/sock/packet"
-	"hardtack/kernel/sock/procnet"
-	"hardtack/kernel/sock/unix"
+	"hardtack/kernel/base/caller"
+	"hardtack/kernel/base/random"
+	"hardtack/kernel/fd/pipe"
+	"hardtack/kernel/fs/devfs"
+	"hardtack/kernel/fs/nsfs"
+	"hardtack/kernel/fs/tmpfs"
+	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/net/inet"
+	"hardtack/kernel/net/netlink"
+	"hardtack/kernel/net/packet"
+	"hardtack/kernel/net/sock"
+	"hardtack/kernel/net/unix"
+	"hardtack/kernel/process/posixtimer"
+	"hardtack/kernel/process/proc"
+	"hardtack/kernel/process/sysv"
+	"hardtack/kernel/pseudofs/procfs"
+	"hardtack/kernel/pseudofs/procnet"
+	"hardtack/kernel/pseudofs/sysfs"
 	"hardtack/kernel/syscall"
-	"hardtack/kernel/sysfs"
-	"hardtack/kernel/sysv"
-	"hardtack/kernel/tmpfs"
 	"hardtack/kernel/tty"
-	"hardtack/kernel/vfs"
 )
 
 // plug joins the parts that scripts use, as cmd/kernel's plug board does.
 var plug = sync.OnceFunc(func() {
-	kern.OnSignalSelf.Set(proc.SignalSelf)
+	caller.OnSignalSelf.Set(proc.SignalSelf)
 	vfs.SignalIO.Set(syscall.SignalIO)
-	nsfs.Install.Set(func(c *kern.Ctx, f *vfs.File) (int32, linux.Errno) {
+	nsfs.Install.Set(func(c *caller.Ctx, f *vfs.File) (int32, linux.Errno) {
 		t := proc.Of(c)
 		return t.FDs.Add(f, 0, t.NoFile(), true)
 	})

@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/proc"
+	"hardtack/kernel/base/creds"
+	"hardtack/kernel/process/proc"
 )
 
 var credCalls = []Call{
@@ -35,7 +35,7 @@ func sysGetgid(t *proc.Thread, _ *Args) (uint64, linux.Errno)  { return uint64(t
 func sysGetegid(t *proc.Thread, _ *Args) (uint64, linux.Errno) { return uint64(t.Cred().EGID), 0 }
 
 // change installs new credentials unless they were refused.
-func change(t *proc.Thread, n *kern.Cred, e linux.Errno) (uint64, linux.Errno) {
+func change(t *proc.Thread, n *creds.Cred, e linux.Errno) (uint64, linux.Errno) {
 	if e == 0 {
 		t.ChangeCred(n)
 	}
@@ -141,7 +141,7 @@ func sysGetgroups(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 
 // sysSetgroups is setgroups(size_t size, const gid_t *list).
 func sysSetgroups(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	if !t.Cred().Has(kern.CapSetgid) {
+	if !t.Cred().Has(creds.CapSetgid) {
 		return 0, linux.EPERM
 	}
 	n := a.Int(0)

@@ -3,10 +3,10 @@ package syscall
 import (
 	"hardtack/abi/ipc"
 	"hardtack/abi/linux"
-	"hardtack/kernel/endpoint"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/uio"
-	"hardtack/kernel/vfs"
+	"hardtack/kernel/base/uio"
+	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/process/endpoint"
+	"hardtack/kernel/process/proc"
 )
 
 // own carries out Hardtack's own calls (abi/ipc), whose numbers are beyond the table.

@@ -5,9 +5,9 @@ import (
 	"math"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/epoll"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/vfs"
+	"hardtack/kernel/fd/epoll"
+	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/process/proc"
 )
 
 var epollCalls = []Call{

@@ -2,9 +2,9 @@ package syscall
 
 import (
 	"hardtack/abi/linux"
-	"hardtack/kernel/eventfd"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/signalfd"
+	"hardtack/kernel/fd/eventfd"
+	"hardtack/kernel/fd/signalfd"
+	"hardtack/kernel/process/proc"
 )
 
 var eventCalls = []Call{

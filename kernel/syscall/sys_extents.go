@@ -5,10 +5,10 @@ import (
 	"math"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/uio"
-	"hardtack/kernel/vfs"
+	"hardtack/kernel/base/creds"
+	"hardtack/kernel/base/uio"
+	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/process/proc"
 )
 
 const (
@@ -97,7 +97,7 @@ func copyExtents(t *proc.Thread, f *vfs.File, m vfs.BlockMapper, from, to int64,
 
 // fileBlock is the ioctl FIBMAP: the place on the disk of one block of the file, or 0.
 func fileBlock(t *proc.Thread, f *vfs.File, addr uio.Addr) linux.Errno {
-	if !t.Cred().Has(kern.CapSysRawio) {
+	if !t.Cred().Has(creds.CapSysRawio) {
 		return linux.EPERM
 	}
 	var b [4]byte

@@ -4,13 +4,13 @@ import (
 	"encoding/binary"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/pipe"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/tmpfs"
+	"hardtack/kernel/base/uio"
+	"hardtack/kernel/base/wait"
+	"hardtack/kernel/fd/pipe"
+	"hardtack/kernel/fs/tmpfs"
+	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/process/proc"
 	"hardtack/kernel/tty"
-	"hardtack/kernel/uio"
-	"hardtack/kernel/vfs"
-	"hardtack/kernel/wait"
 )
 
 // Control of open files, and locks.

@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/uio"
-	"hardtack/kernel/vfs"
+	"hardtack/kernel/base/uio"
+	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/process/proc"
 )
 
 // Reading, writing and positions of open files.

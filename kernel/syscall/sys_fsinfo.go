@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/vfs"
+	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/process/proc"
 )
 
 // What old programs ask about file systems.

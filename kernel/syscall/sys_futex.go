@@ -4,10 +4,10 @@ import (
 	"math"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/uio"
-	"hardtack/kernel/wait"
+	"hardtack/kernel/base/clocks"
+	"hardtack/kernel/base/uio"
+	"hardtack/kernel/base/wait"
+	"hardtack/kernel/process/proc"
 )
 
 var futexCalls = []Call{
@@ -117,7 +117,7 @@ func futexDeadline(t *proc.Thread, addr uio.Addr, absolute, realtime bool) (int6
 		}
 		return max(now+ns, 1), 0
 	case realtime:
-		ns -= kern.RealtimeOffset()
+		ns -= clocks.RealtimeOffset()
 	}
 	return max(ns, 1), 0
 }

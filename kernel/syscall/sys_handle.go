@@ -4,10 +4,10 @@ import (
 	"encoding/binary"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/uio"
-	"hardtack/kernel/vfs"
+	"hardtack/kernel/base/creds"
+	"hardtack/kernel/base/uio"
+	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/process/proc"
 )
 
 // File handles.
@@ -72,7 +72,7 @@ func sysNameToHandleAt(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 
 // sysOpenByHandleAt is open_by_handle_at(int mount_fd, struct file_handle *handle, int flags).
 func sysOpenByHandleAt(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	if !t.Cred().Has(kern.CapDacReadSearch) {
+	if !t.Cred().Has(creds.CapDacReadSearch) {
 		return 0, linux.EPERM
 	}
 	kind, words, e := readHandle(t, a.Addr(1))

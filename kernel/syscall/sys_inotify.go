@@ -2,8 +2,8 @@ package syscall
 
 import (
 	"hardtack/abi/linux"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/vfs"
+	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/process/proc"
 )
 
 // Watching files.

@@ -4,10 +4,10 @@ import (
 	"cmp"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/uio"
-	"hardtack/kernel/vfs"
-	"hardtack/kernel/vm"
+	"hardtack/kernel/base/uio"
+	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/mm/vm"
+	"hardtack/kernel/process/proc"
 )
 
 // Calls by which one process looks into another.

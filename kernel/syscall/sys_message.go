@@ -4,10 +4,10 @@ import (
 	"encoding/binary"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/sock"
-	"hardtack/kernel/uio"
-	"hardtack/kernel/vfs"
+	"hardtack/kernel/base/uio"
+	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/net/sock"
+	"hardtack/kernel/process/proc"
 )
 
 // Messages through sockets. (Ancillary data is in control.go.)

@@ -6,12 +6,12 @@ import (
 	"strings"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/mem"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/random"
-	"hardtack/kernel/uio"
-	"hardtack/kernel/wait"
+	"hardtack/kernel/base/creds"
+	"hardtack/kernel/base/mem"
+	"hardtack/kernel/base/random"
+	"hardtack/kernel/base/uio"
+	"hardtack/kernel/base/wait"
+	"hardtack/kernel/process/proc"
 )
 
 var miscCalls = []Call{
@@ -77,7 +77,7 @@ func sysUname(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 
 // readName reads the new host or domain name.
 func readName(t *proc.Thread, a *Args) (string, linux.Errno) {
-	if !t.Cred().Has(kern.CapSysAdmin) {
+	if !t.Cred().Has(creds.CapSysAdmin) {
 		return "", linux.EPERM
 	}
 	n := a.Int(1)
@@ -339,7 +339,7 @@ func sysPersonality(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 
 // sysReboot is reboot(int magic, int magic2, int cmd, void *arg).
 func sysReboot(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	if !t.Cred().Has(kern.CapSysBoot) {
+	if !t.Cred().Has(creds.CapSysBoot) {
 		return 0, linux.EPERM
 	}
 	magic2 := a.Uint(1)

@@ -2,10 +2,10 @@ package syscall
 
 import (
 	"hardtack/abi/linux"
-	"hardtack/kernel/mem"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/uio"
-	"hardtack/kernel/vm"
+	"hardtack/kernel/base/mem"
+	"hardtack/kernel/base/uio"
+	"hardtack/kernel/mm/vm"
+	"hardtack/kernel/process/proc"
 )
 
 var mmCalls = []Call{

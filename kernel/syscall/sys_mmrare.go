@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/uio"
+	"hardtack/kernel/base/creds"
+	"hardtack/kernel/base/uio"
+	"hardtack/kernel/process/proc"
 )
 
 var mmRareCalls = []Call{
@@ -143,7 +143,7 @@ func sysProcessMadvise(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	}
 	defer s.Release()
 	// It affects how fast the other runs.
-	if !t.Cred().Has(kern.CapSysNice) {
+	if !t.Cred().Has(creds.CapSysNice) {
 		return 0, linux.EPERM
 	}
 	done := uint64(0)

@@ -4,10 +4,10 @@ import (
 	"strings"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/uio"
-	"hardtack/kernel/vfs"
+	"hardtack/kernel/base/creds"
+	"hardtack/kernel/base/uio"
+	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/process/proc"
 )
 
 // The mount table.
@@ -39,7 +39,7 @@ func sysMount(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if e != 0 {
 		return 0, e
 	}
-	if !t.Cred().Has(kern.CapSysAdmin) {
+	if !t.Cred().Has(creds.CapSysAdmin) {
 		return 0, linux.EPERM
 	}
 	if p.Mnt == nil { // a pipe or the like, through /proc/self/fd
@@ -198,7 +198,7 @@ func sysUmount(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if e != 0 {
 		return 0, e
 	}
-	if !t.Cred().Has(kern.CapSysAdmin) {
+	if !t.Cred().Has(creds.CapSysAdmin) {
 		return 0, linux.EPERM
 	}
 	if p.Mnt == nil {
@@ -219,7 +219,7 @@ func sysUmount(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 
 // sysPivotRoot is pivot_root(const char *new_root, const char *put_old).
 func sysPivotRoot(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	if !t.Cred().Has(kern.CapSysAdmin) {
+	if !t.Cred().Has(creds.CapSysAdmin) {
 		return 0, linux.EPERM
 	}
 	fresh, e := directory(t, a.Addr(0))

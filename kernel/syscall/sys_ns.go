@@ -2,9 +2,9 @@ package syscall
 
 import (
 	"hardtack/abi/linux"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/nsfs"
-	"hardtack/kernel/proc"
+	"hardtack/kernel/base/creds"
+	"hardtack/kernel/fs/nsfs"
+	"hardtack/kernel/process/proc"
 )
 
 // namespaces are the flags of setns in the order in which it enters them.
@@ -66,7 +66,7 @@ func mayEnter(t *proc.Thread, kind uint32) linux.Errno {
 		return linux.EINVAL // nobody enters the one that he is in
 	case kind == linux.CLONE_NEWTIME && len(t.Proc.Threads()) > 1:
 		return linux.EUSERS
-	case !cred.Has(kern.CapSysAdmin), kind == linux.CLONE_NEWNS && !cred.Has(kern.CapSysChroot):
+	case !cred.Has(creds.CapSysAdmin), kind == linux.CLONE_NEWNS && !cred.Has(creds.CapSysChroot):
 		return linux.EPERM
 	case kind == linux.CLONE_NEWNS && t.FS.Users() > 1:
 		return linux.EINVAL

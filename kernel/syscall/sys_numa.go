@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/uio"
+	"hardtack/kernel/base/uio"
+	"hardtack/kernel/process/proc"
 )
 
 // Memory policies: the machine is one node, number 0, so every policy that

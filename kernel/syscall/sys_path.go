@@ -2,10 +2,10 @@ package syscall
 
 import (
 	"hardtack/abi/linux"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/uio"
-	"hardtack/kernel/vfs"
+	"hardtack/kernel/base/creds"
+	"hardtack/kernel/base/uio"
+	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/process/proc"
 )
 
 // Names: making, moving and removing them, and the directories of a process.
@@ -161,7 +161,7 @@ func sysLinkat(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		w |= vfs.FollowLast
 	}
 	if flags&linux.AT_EMPTY_PATH != 0 {
-		if !t.Cred().Has(kern.CapDacReadSearch) {
+		if !t.Cred().Has(creds.CapDacReadSearch) {
 			return 0, linux.ENOENT
 		}
 		w |= vfs.EmptyPath

@@ -2,9 +2,9 @@ package syscall
 
 import (
 	"hardtack/abi/linux"
-	"hardtack/kernel/pipe"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/uio"
+	"hardtack/kernel/base/uio"
+	"hardtack/kernel/fd/pipe"
+	"hardtack/kernel/process/proc"
 )
 
 var pipeCalls = []Call{

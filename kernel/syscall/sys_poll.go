@@ -5,11 +5,11 @@ import (
 	"math/bits"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/epoll"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/signalfd"
-	"hardtack/kernel/uio"
-	"hardtack/kernel/wait"
+	"hardtack/kernel/base/uio"
+	"hardtack/kernel/base/wait"
+	"hardtack/kernel/fd/epoll"
+	"hardtack/kernel/fd/signalfd"
+	"hardtack/kernel/process/proc"
 )
 
 var pollCalls = []Call{

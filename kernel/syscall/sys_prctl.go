@@ -4,9 +4,9 @@ import (
 	"cmp"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/uio"
+	"hardtack/kernel/base/creds"
+	"hardtack/kernel/base/uio"
+	"hardtack/kernel/process/proc"
 )
 
 var prctlCalls = []Call{
@@ -173,17 +173,17 @@ func prctlCreds(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	n := *c
 	switch a.Int(0) {
 	case prGetKeepcaps:
-		return uint64(boolWord(c.Secure(kern.SecureKeepCaps))), 0
+		return uint64(boolWord(c.Secure(creds.SecureKeepCaps))), 0
 	case prSetKeepcaps:
 		if a[1] > 1 {
 			return 0, linux.EINVAL
 		}
-		if c.Secure(kern.SecureKeepCaps << 1) {
+		if c.Secure(creds.SecureKeepCaps << 1) {
 			return 0, linux.EPERM
 		}
-		n.SecureBits &^= kern.SecureKeepCaps
+		n.SecureBits &^= creds.SecureKeepCaps
 		if a[1] == 1 {
-			n.SecureBits |= kern.SecureKeepCaps
+			n.SecureBits |= creds.SecureKeepCaps
 		}
 	case prSetNoNewPrivs:
 		if a[1] != 1 || a[2]|a[3]|a[4] != 0 {
@@ -201,7 +201,7 @@ func prctlCreds(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		}
 		return c.Bounding >> a[1] & 1, 0
 	case prCapbsetDrop:
-		if !c.Has(kern.CapSetpcap) {
+		if !c.Has(creds.CapSetpcap) {
 			return 0, linux.EPERM
 		}
 		if a[1] > lastCap {
@@ -226,7 +226,7 @@ func prctlCreds(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 }
 
 // ambient is PR_CAP_AMBIENT.
-func ambient(t *proc.Thread, a *Args, n kern.Cred) (uint64, linux.Errno) {
+func ambient(t *proc.Thread, a *Args, n creds.Cred) (uint64, linux.Errno) {
 	if a[1] == capAmbientClearAll {
 		if a[2]|a[3]|a[4] != 0 {
 			return 0, linux.EINVAL
@@ -243,7 +243,7 @@ func ambient(t *proc.Thread, a *Args, n kern.Cred) (uint64, linux.Errno) {
 	case capAmbientIsSet:
 		return n.Ambient >> a[2] & 1, 0
 	case capAmbientRaise:
-		if n.Permitted&n.Inheritable&bit == 0 || n.Secure(kern.SecureNoAmbientRaise) {
+		if n.Permitted&n.Inheritable&bit == 0 || n.Secure(creds.SecureNoAmbientRaise) {
 			return 0, linux.EPERM
 		}
 		n.Ambient |= bit
@@ -286,7 +286,7 @@ func prctlKept(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 			return uint64(t.Sched().MachineCheck+mceKillDefault) % 3, 0
 		}
 	case prSetIOFlusher:
-		if !t.Cred().Has(kern.CapSysResource) {
+		if !t.Cred().Has(creds.CapSysResource) {
 			return 0, linux.EPERM
 		}
 		if rest == 0 && a[1] <= 1 {
@@ -296,7 +296,7 @@ func prctlKept(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 			})
 		}
 	case prGetIOFlusher:
-		if !t.Cred().Has(kern.CapSysResource) {
+		if !t.Cred().Has(creds.CapSysResource) {
 			return 0, linux.EPERM
 		}
 		if a[1]|rest == 0 {

@@ -5,10 +5,10 @@ import (
 	"math"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/uio"
-	"hardtack/kernel/vfs"
+	"hardtack/kernel/base/creds"
+	"hardtack/kernel/base/uio"
+	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/process/proc"
 )
 
 var procCalls = []Call{
@@ -164,7 +164,7 @@ func readSetTID(t *proc.Thread, addr uio.Addr, n int) (int32, linux.Errno) {
 	switch {
 	case n > 1, tid < 1, int64(tid) >= proc.PIDMax():
 		return 0, linux.EINVAL
-	case !c.Has(kern.CapSysAdmin) && !c.Has(kern.CapCheckpointRestore):
+	case !c.Has(creds.CapSysAdmin) && !c.Has(creds.CapCheckpointRestore):
 		return 0, linux.EPERM
 	}
 	return tid, 0

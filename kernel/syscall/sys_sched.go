@@ -5,8 +5,8 @@ import (
 	"math/bits"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/proc"
+	"hardtack/kernel/base/creds"
+	"hardtack/kernel/process/proc"
 )
 
 var schedCalls = []Call{
@@ -55,9 +55,9 @@ func affinityOf(t *proc.Thread, tid int32) (*proc.Thread, linux.Errno) {
 
 // mayRenice is the rule who may change another's scheduling: who has one of its user
 // ids, and no capability less.
-func mayRenice(c *kern.Cred, u *proc.Thread) bool {
+func mayRenice(c *creds.Cred, u *proc.Thread) bool {
 	o := u.Cred()
-	return (c.EUID == o.EUID || c.EUID == o.UID) && o.Permitted&^c.Permitted == 0 || c.Has(kern.CapSysNice)
+	return (c.EUID == o.EUID || c.EUID == o.UID) && o.Permitted&^c.Permitted == 0 || c.Has(creds.CapSysNice)
 }
 
 func allCPUs() uint64 {
@@ -160,7 +160,7 @@ func setPolicy(t, u *proc.Thread, policy, priority int32) linux.Errno {
 	nice := maySetNice(u.Proc, u.Sched().Nice)
 	return u.SetSched(func(s *proc.Sched) linux.Errno {
 		old := s.Policy &^ schedResetOnFork
-		if !c.Has(kern.CapSysNice) {
+		if !c.Has(creds.CapSysNice) {
 			switch {
 			case high > 0 && (policy != old && realtime == 0 || priority > s.Priority && uint64(priority) > realtime),
 				old == schedIdle && policy != schedIdle && !nice,

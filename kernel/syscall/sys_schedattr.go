@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/uio"
+	"hardtack/kernel/base/creds"
+	"hardtack/kernel/base/uio"
+	"hardtack/kernel/process/proc"
 )
 
 var schedAttrCalls = []Call{
@@ -130,7 +130,7 @@ func maySetNice(p *proc.Process, nice int32) bool {
 // renice sets a thread's nice value with the rights of the caller.
 func renice(t, u *proc.Thread, nice int32) linux.Errno {
 	nice = min(max(nice, -20), 19)
-	may := t.Cred().Has(kern.CapSysNice) || maySetNice(u.Proc, nice)
+	may := t.Cred().Has(creds.CapSysNice) || maySetNice(u.Proc, nice)
 	return u.SetSched(func(s *proc.Sched) linux.Errno {
 		if nice < s.Nice && !may {
 			return linux.EACCES
@@ -192,7 +192,7 @@ func sysIoprioSet(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	c := t.Cred()
 	switch class {
 	case ioprioRealtime:
-		if !c.Has(kern.CapSysAdmin) && !c.Has(kern.CapSysNice) {
+		if !c.Has(creds.CapSysAdmin) && !c.Has(creds.CapSysNice) {
 			return 0, linux.EPERM
 		}
 		fallthrough
@@ -210,7 +210,7 @@ func sysIoprioSet(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	}
 	for _, u := range list {
 		o := u.Cred()
-		if (o.UID != c.EUID && o.UID != c.UID || o.Permitted&^c.Permitted != 0) && !c.Has(kern.CapSysNice) {
+		if (o.UID != c.EUID && o.UID != c.UID || o.Permitted&^c.Permitted != 0) && !c.Has(creds.CapSysNice) {
 			return 0, linux.EPERM
 		}
 		u.SetSched(func(s *proc.Sched) linux.Errno {

@@ -2,11 +2,11 @@ package syscall
 
 import (
 	"hardtack/abi/linux"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/sock"
-	"hardtack/kernel/uio"
-	"hardtack/kernel/vfs"
+	"hardtack/kernel/base/settings"
+	"hardtack/kernel/base/uio"
+	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/net/sock"
+	"hardtack/kernel/process/proc"
 )
 
 // Sockets: making, naming, connecting, options. Messages are in sys_message.go.
@@ -137,7 +137,7 @@ func sysListen(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return 0, e
 	}
 	defer f.Put()
-	return 0, s.Listen(&t.Ctx, int(min(a.Uint(1), uint32(kern.Somaxconn.Get()))))
+	return 0, s.Listen(&t.Ctx, int(min(a.Uint(1), uint32(settings.Somaxconn.Get()))))
 }
 
 // sysAccept is accept(int fd, struct sockaddr *addr, socklen_t *len).

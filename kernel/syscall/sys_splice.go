@@ -2,11 +2,11 @@ package syscall
 
 import (
 	"hardtack/abi/linux"
-	"hardtack/kernel/pipe"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/sock"
-	"hardtack/kernel/uio"
-	"hardtack/kernel/vfs"
+	"hardtack/kernel/base/uio"
+	"hardtack/kernel/fd/pipe"
+	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/net/sock"
+	"hardtack/kernel/process/proc"
 )
 
 var spliceCalls = []Call{

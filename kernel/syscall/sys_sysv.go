@@ -4,10 +4,10 @@ import (
 	"encoding/binary"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/sysv"
-	"hardtack/kernel/uio"
+	"hardtack/kernel/base/settings"
+	"hardtack/kernel/base/uio"
+	"hardtack/kernel/process/proc"
+	"hardtack/kernel/process/sysv"
 )
 
 var sysvCalls = []Call{
@@ -45,7 +45,7 @@ func semop(t *proc.Thread, a *Args, limit timeLimit) (uint64, linux.Errno) {
 	if a[2] < 1 || a.Int(0) < 0 {
 		return 0, linux.EINVAL
 	}
-	if a[2] > uint64(kern.SemOpm.Get()) {
+	if a[2] > uint64(settings.SemOpm.Get()) {
 		return 0, linux.E2BIG
 	}
 	b := make([]byte, a[2]*linux.SizeofSembuf)
@@ -120,8 +120,8 @@ func sysSemctl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return uint64(id), e
 	case linux.IPC_INFO, linux.SEM_INFO:
 		sets, highest, n := sysv.SemUsage()
-		info := []int32{int32(kern.SemMns.Get()), int32(kern.SemMni.Get()), int32(kern.SemMns.Get()), int32(kern.SemMns.Get()), int32(kern.SemMsl.Get()), int32(kern.SemOpm.Get()),
-			int32(kern.SemOpm.Get()), 20, linux.SEMVMX, linux.SEMVMX}
+		info := []int32{int32(settings.SemMns.Get()), int32(settings.SemMni.Get()), int32(settings.SemMns.Get()), int32(settings.SemMns.Get()), int32(settings.SemMsl.Get()), int32(settings.SemOpm.Get()),
+			int32(settings.SemOpm.Get()), 20, linux.SEMVMX, linux.SEMVMX}
 		if cmd == linux.SEM_INFO {
 			info[7], info[9] = int32(sets), int32(n)
 		}
@@ -157,7 +157,7 @@ func sysMsgget(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 
 // sysMsgsnd is msgsnd(int msqid, const void *msgp, size_t msgsz, int msgflg).
 func sysMsgsnd(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	if a[2] > uint64(kern.MsgMax.Get()) || a.Int(0) < 0 {
+	if a[2] > uint64(settings.MsgMax.Get()) || a.Int(0) < 0 {
 		return 0, linux.EINVAL
 	}
 	b := make([]byte, 8+a[2])
@@ -214,7 +214,7 @@ func sysMsgctl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return uint64(id), e
 	case linux.IPC_INFO, linux.MSG_INFO:
 		n, highest, messages, bytes := sysv.MsgUsage()
-		info := []int32{0, 0, int32(kern.MsgMax.Get()), int32(kern.MsgMnb.Get()), int32(kern.MsgMni.Get()), 16, int32(kern.MsgMnb.Get()), 0xffff}
+		info := []int32{0, 0, int32(settings.MsgMax.Get()), int32(settings.MsgMnb.Get()), int32(settings.MsgMni.Get()), 16, int32(settings.MsgMnb.Get()), 0xffff}
 		if cmd == linux.MSG_INFO {
 			info[0], info[1], info[6] = int32(n), int32(messages), int32(bytes)
 		}

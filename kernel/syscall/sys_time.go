@@ -4,11 +4,12 @@ import (
 	"encoding/binary"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/ktime"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/uio"
-	"hardtack/kernel/wait"
+	"hardtack/kernel/base/clocks"
+	"hardtack/kernel/base/creds"
+	"hardtack/kernel/base/ktime"
+	"hardtack/kernel/base/uio"
+	"hardtack/kernel/base/wait"
+	"hardtack/kernel/process/proc"
 )
 
 var timeCalls = []Call{
@@ -134,10 +135,10 @@ func setRealtime(t *proc.Thread, ts linux.Timespec) linux.Errno {
 	if !ts.Valid() || ts.Sec > maxRealtime {
 		return linux.EINVAL
 	}
-	if !t.Cred().Has(kern.CapSysTime) {
+	if !t.Cred().Has(creds.CapSysTime) {
 		return linux.EPERM
 	}
-	if ts.Nano() < kern.Monotonic() {
+	if ts.Nano() < clocks.Monotonic() {
 		return linux.EINVAL
 	}
 	ktime.SetRealtime(ts.Nano())
@@ -166,7 +167,7 @@ func sysClockSettime(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 // sysGettimeofday is gettimeofday(struct timeval *tv, struct timezone *tz).
 func sysGettimeofday(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if a[0] != 0 {
-		tv := linux.NsecToTimeval(kern.Realtime())
+		tv := linux.NsecToTimeval(clocks.Realtime())
 		if e := writeWords(t, a.Addr(0), tv.Sec, tv.Usec); e != 0 {
 			return 0, e
 		}
@@ -206,7 +207,7 @@ func checkZone(t *proc.Thread, addr uio.Addr) linux.Errno {
 		west = int32(binary.LittleEndian.Uint32(b))
 	}
 	switch {
-	case !t.Cred().Has(kern.CapSysTime):
+	case !t.Cred().Has(creds.CapSysTime):
 		return linux.EPERM
 	case west < -15*60 || west > 15*60:
 		return linux.EINVAL
@@ -216,7 +217,7 @@ func checkZone(t *proc.Thread, addr uio.Addr) linux.Errno {
 
 // sysTime is time(time_t *t).
 func sysTime(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	sec := kern.Realtime() / linux.NsecPerSec
+	sec := clocks.Realtime() / linux.NsecPerSec
 	if a[0] != 0 {
 		if e := writeWords(t, a.Addr(0), sec); e != 0 {
 			return 0, e
@@ -253,14 +254,14 @@ func adjtime(t *proc.Thread, addr uio.Addr) (uint64, linux.Errno) {
 		return 0, e
 	}
 	if modes := binary.LittleEndian.Uint32(b); modes != 0 && modes != linux.ADJ_OFFSET_SS_READ {
-		if !t.Cred().Has(kern.CapSysTime) {
+		if !t.Cred().Has(creds.CapSysTime) {
 			return 0, linux.EPERM
 		}
 		return 0, linux.EINVAL
 	}
 	clear(b)
 	put := func(off int, v uint64) { binary.LittleEndian.PutUint64(b[off:], v) }
-	tv := linux.NsecToTimeval(kern.Realtime())
+	tv := linux.NsecToTimeval(clocks.Realtime())
 	put(24, 16_000_000) // maxerror
 	put(32, 16_000_000) // esterror
 	put(40, linux.STA_UNSYNC)
@@ -285,7 +286,7 @@ func sysNanosleep(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if !ts.Valid() {
 		return 0, linux.EINVAL
 	}
-	return sleepUntil(t, addTime(kern.Monotonic(), ts.Nano()), a.Addr(1))
+	return sleepUntil(t, addTime(clocks.Monotonic(), ts.Nano()), a.Addr(1))
 }
 
 // addTime adds without passing the end of time.
@@ -302,7 +303,7 @@ func sleepUntil(t *proc.Thread, when int64, rem uio.Addr) (uint64, linux.Errno) 
 	if ktime.Sleep(&t.Ctx, linux.CLOCK_MONOTONIC, when) == wait.TimedOut {
 		return 0, 0
 	}
-	return 0, sleepInterrupted(t, when-kern.Monotonic(), rem, func(t *proc.Thread) (uint64, linux.Errno) {
+	return 0, sleepInterrupted(t, when-clocks.Monotonic(), rem, func(t *proc.Thread) (uint64, linux.Errno) {
 		return sleepUntil(t, when, rem)
 	})
 }
@@ -352,7 +353,7 @@ func sysClockNanosleep(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return sleepCPU(t, clock, ts.Nano(), absolute, a.Addr(3))
 	}
 	if !absolute {
-		return sleepUntil(t, addTime(kern.Monotonic(), ts.Nano()), a.Addr(3))
+		return sleepUntil(t, addTime(clocks.Monotonic(), ts.Nano()), a.Addr(3))
 	}
 	if ktime.Sleep(&t.Ctx, clock, ts.Nano()) != wait.TimedOut {
 		return 0, linux.ERESTARTNOHAND

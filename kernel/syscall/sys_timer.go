@@ -4,12 +4,12 @@ import (
 	"encoding/binary"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/ktime"
-	"hardtack/kernel/posixtimer"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/timerfd"
-	"hardtack/kernel/uio"
+	"hardtack/kernel/base/creds"
+	"hardtack/kernel/base/ktime"
+	"hardtack/kernel/base/uio"
+	"hardtack/kernel/fd/timerfd"
+	"hardtack/kernel/process/posixtimer"
+	"hardtack/kernel/process/proc"
 )
 
 var timerCalls = []Call{
@@ -50,7 +50,7 @@ func writeItimerspec(t *proc.Thread, addr uio.Addr, s ktime.Setting) linux.Errno
 // mayUseAlarm reports whether the caller may set timers on a clock: the alarm clocks
 // wake a machine that sleeps.
 func mayUseAlarm(t *proc.Thread, clock int32) bool {
-	return clock != linux.CLOCK_REALTIME_ALARM && clock != linux.CLOCK_BOOTTIME_ALARM || t.Cred().Has(kern.CapWakeAlarm)
+	return clock != linux.CLOCK_REALTIME_ALARM && clock != linux.CLOCK_BOOTTIME_ALARM || t.Cred().Has(creds.CapWakeAlarm)
 }
 
 // sysTimerfdCreate is timerfd_create(int clock, int flags).

@@ -5,12 +5,12 @@ import (
 	"sync"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/mem"
-	"hardtack/kernel/pipe"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/uio"
-	"hardtack/kernel/vfs"
+	"hardtack/kernel/base/caller"
+	"hardtack/kernel/base/mem"
+	"hardtack/kernel/base/uio"
+	"hardtack/kernel/fd/pipe"
+	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/process/proc"
 )
 
 // Transfers between two files, sizes and syncing.
@@ -293,7 +293,7 @@ func copyLength(t *proc.Thread, dst, src *vfs.File, in, out int64, n uint64) (in
 	}
 	if own := t.FileSizeLimit.Load(); own <= maxOffset {
 		if out >= int64(own) {
-			kern.SignalSelf(&t.Ctx, int(linux.SIGXFSZ))
+			caller.SignalSelf(&t.Ctx, int(linux.SIGXFSZ))
 			return 0, linux.EFBIG
 		}
 		n = min(n, own-uint64(out))

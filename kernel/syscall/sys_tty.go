@@ -2,8 +2,8 @@ package syscall
 
 import (
 	"hardtack/abi/linux"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/proc"
+	"hardtack/kernel/base/creds"
+	"hardtack/kernel/process/proc"
 	"hardtack/kernel/tty"
 )
 
@@ -13,7 +13,7 @@ var ttyCalls = []Call{
 
 // sysVhangup is vhangup(): it hangs the caller's terminal up.
 func sysVhangup(t *proc.Thread, _ *Args) (uint64, linux.Errno) {
-	if !t.Cred().Has(kern.CapSysTTYConfig) {
+	if !t.Cred().Has(creds.CapSysTTYConfig) {
 		return 0, linux.EPERM
 	}
 	if x := tty.Controlling(&t.Ctx); x != nil {

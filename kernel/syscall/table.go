@@ -4,8 +4,8 @@ package syscall
 
 import (
 	"hardtack/abi/linux"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/uio"
+	"hardtack/kernel/base/uio"
+	"hardtack/kernel/process/proc"
 )
 
 // Args are the six argument registers of a call, unchecked.

@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/uio"
-	"hardtack/kernel/wait"
+	"hardtack/kernel/base/uio"
+	"hardtack/kernel/base/wait"
+	"hardtack/kernel/process/proc"
 )
 
 // Small structures in user memory. All go through the thread's Scratch, so

@@ -2,9 +2,9 @@ package tty
 
 import (
 	"hardtack/abi/linux"
-	"hardtack/kernel/devfs"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/vfs"
+	"hardtack/kernel/base/caller"
+	"hardtack/kernel/fs/devfs"
+	"hardtack/kernel/fs/vfs"
 )
 
 // Console is a terminal on a machine's serial line or console device.
@@ -59,7 +59,7 @@ func (c *Console) EOF() {
 
 // Flush waits until all output was written (before power-off).
 func (c *Console) Flush() {
-	k := kern.NewKernelCtx()
+	k := caller.NewKernelCtx()
 	c.mu.Lock()
 	c.out.stopped = false
 	c.after.kick = true
@@ -96,7 +96,7 @@ func (c *Console) drained(t *TTY) bool { return t.out.stopped || t.out.len() == 
 // File returns an open file of the console without a name; opening
 // /dev/console gives one with.
 func (c *Console) File() *vfs.File {
-	ops, _ := c.openConsole(kern.NewKernelCtx(), linux.O_RDWR)
+	ops, _ := c.openConsole(caller.NewKernelCtx(), linux.O_RDWR)
 	return vfs.NewFile(ops, linux.O_RDWR)
 }
 
@@ -104,7 +104,7 @@ func (c *Console) File() *vfs.File {
 // caller's controlling terminal.
 func (c *Console) Register() linux.Errno {
 	vfs.RegisterChar(linux.TTYAUX_MAJOR, 1, c.openConsole)
-	vfs.RegisterChar(linux.TTY_MAJOR, linux.TTYS_MINOR, func(k *kern.Ctx, flags uint32) (vfs.Ops, linux.Errno) {
+	vfs.RegisterChar(linux.TTY_MAJOR, linux.TTYS_MINOR, func(k *caller.Ctx, flags uint32) (vfs.Ops, linux.Errno) {
 		return opsOf(c.open(k, flags, true))
 	})
 	return addSerialNode()
@@ -112,7 +112,7 @@ func (c *Console) Register() linux.Errno {
 
 // openConsole opens /dev/console, which never becomes anybody's controlling
 // terminal and does not end with a session.
-func (c *Console) openConsole(k *kern.Ctx, flags uint32) (vfs.Ops, linux.Errno) {
+func (c *Console) openConsole(k *caller.Ctx, flags uint32) (vfs.Ops, linux.Errno) {
 	x, e := c.open(k, flags, false)
 	if e != 0 {
 		return nil, e
@@ -130,7 +130,7 @@ func opsOf(x *file, e linux.Errno) (vfs.Ops, linux.Errno) {
 }
 
 // OpenControlling opens /dev/tty.
-func OpenControlling(k *kern.Ctx, flags uint32) (vfs.Ops, linux.Errno) {
+func OpenControlling(k *caller.Ctx, flags uint32) (vfs.Ops, linux.Errno) {
 	t := Controlling(k)
 	if t == nil {
 		return nil, linux.ENXIO

@@ -2,10 +2,11 @@ package tty
 
 import (
 	"hardtack/abi/linux"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/uio"
-	"hardtack/kernel/vfs"
-	"hardtack/kernel/wait"
+	"hardtack/kernel/base/caller"
+	"hardtack/kernel/base/creds"
+	"hardtack/kernel/base/uio"
+	"hardtack/kernel/base/wait"
+	"hardtack/kernel/fs/vfs"
 )
 
 // file is an open file of a terminal's user side.
@@ -17,13 +18,13 @@ type file struct {
 }
 
 // open opens the user side.
-func (t *TTY) open(c *kern.Ctx, flags uint32, mayControl bool) (*file, linux.Errno) {
+func (t *TTY) open(c *caller.Ctx, flags uint32, mayControl bool) (*file, linux.Errno) {
 	t.mu.Lock()
 	if t.noPeer {
 		t.mu.Unlock()
 		return nil, linux.EIO
 	}
-	if t.exclusive && t.opens > 0 && !c.Cred().Has(kern.CapSysAdmin) {
+	if t.exclusive && t.opens > 0 && !c.Cred().Has(creds.CapSysAdmin) {
 		t.mu.Unlock()
 		return nil, linux.EBUSY
 	}
@@ -41,7 +42,7 @@ func (t *TTY) open(c *kern.Ctx, flags uint32, mayControl bool) (*file, linux.Err
 func (x *file) dead() bool { return x.t.hangups.Load() != x.gen && !x.lasting }
 
 // Read returns a line, or bytes in raw mode.
-func (x *file) Read(c *kern.Ctx, f *vfs.File, v *uio.Vec, _ int64) (int, linux.Errno) {
+func (x *file) Read(c *caller.Ctx, f *vfs.File, v *uio.Vec, _ int64) (int, linux.Errno) {
 	if x.dead() || v.Len() == 0 {
 		return 0, 0
 	}
@@ -89,7 +90,7 @@ func (r *reading) begin(t *TTY) {
 
 // run reads until enough is there; called with t.mu held, which it gives up
 // while it sleeps or copies.
-func (r *reading) run(c *kern.Ctx, x *file, f *vfs.File, v *uio.Vec) (n int, e linux.Errno) {
+func (r *reading) run(c *caller.Ctx, x *file, f *vfs.File, v *uio.Vec) (n int, e linux.Errno) {
 	t := x.t
 	slept := wait.Woken
 	for v.Len() > 0 {
@@ -135,7 +136,7 @@ func (t *TTY) copyOut(v *uio.Vec, b []byte) (int, linux.Errno) {
 }
 
 // readLine moves the rest of a line, or what fits of it; called with mu held.
-func (t *TTY) readLine(c *kern.Ctx, v *uio.Vec) (n int, e linux.Errno) {
+func (t *TTY) readLine(c *caller.Ctx, v *uio.Vec) (n int, e linux.Errno) {
 	in := &t.in
 	for v.Len() > 0 && in.tail != in.canon {
 		b, end := c.Scratch[:0], false
@@ -163,7 +164,7 @@ func (t *TTY) readLine(c *kern.Ctx, v *uio.Vec) (n int, e linux.Errno) {
 }
 
 // readRaw moves what is there; called with mu held.
-func (t *TTY) readRaw(c *kern.Ctx, v *uio.Vec) (n int, e linux.Errno) {
+func (t *TTY) readRaw(c *caller.Ctx, v *uio.Vec) (n int, e linux.Errno) {
 	in := &t.in
 	for v.Len() > 0 && in.tail != in.head {
 		b := c.Scratch[:0]
@@ -182,7 +183,7 @@ func (t *TTY) readRaw(c *kern.Ctx, v *uio.Vec) (n int, e linux.Errno) {
 }
 
 // Write puts bytes through the output half to the driver.
-func (x *file) Write(c *kern.Ctx, f *vfs.File, v *uio.Vec, _ int64) (done int, e linux.Errno) {
+func (x *file) Write(c *caller.Ctx, f *vfs.File, v *uio.Vec, _ int64) (done int, e linux.Errno) {
 	t := x.t
 	if x.dead() {
 		return 0, linux.EIO
@@ -216,7 +217,7 @@ func (x *file) Write(c *kern.Ctx, f *vfs.File, v *uio.Vec, _ int64) (done int, e
 }
 
 // writeChunk writes all of p unless it must not wait.
-func (x *file) writeChunk(c *kern.Ctx, f *vfs.File, p []byte) (done int, e linux.Errno) {
+func (x *file) writeChunk(c *caller.Ctx, f *vfs.File, p []byte) (done int, e linux.Errno) {
 	t := x.t
 	t.mu.Lock()
 	defer t.unlock()

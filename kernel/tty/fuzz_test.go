@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/uio"
+	"hardtack/kernel/base/uio"
 )
 
 // guarded is user memory of which only the first bytes are there.

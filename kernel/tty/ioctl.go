@@ -4,14 +4,15 @@ import (
 	"encoding/binary"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/uio"
-	"hardtack/kernel/vfs"
-	"hardtack/kernel/wait"
+	"hardtack/kernel/base/caller"
+	"hardtack/kernel/base/creds"
+	"hardtack/kernel/base/uio"
+	"hardtack/kernel/base/wait"
+	"hardtack/kernel/fs/vfs"
 )
 
 // Ioctl is the user side's ioctl(2).
-func (x *file) Ioctl(c *kern.Ctx, f *vfs.File, cmd uint32, arg uint64) (uint64, linux.Errno) {
+func (x *file) Ioctl(c *caller.Ctx, f *vfs.File, cmd uint32, arg uint64) (uint64, linux.Errno) {
 	if x.dead() {
 		if cmd == linux.TIOCSPGRP {
 			return 0, linux.ENOTTY
@@ -27,7 +28,7 @@ func (x *file) Ioctl(c *kern.Ctx, f *vfs.File, cmd uint32, arg uint64) (uint64, 
 	case linux.TIOCGPTPEER:
 		return 0, linux.EIO // asked of a master
 	case linux.TIOCVHANGUP:
-		if !c.Cred().Has(kern.CapSysAdmin) {
+		if !c.Cred().Has(creds.CapSysAdmin) {
 			return 0, linux.EPERM
 		}
 		t.Hangup()
@@ -51,8 +52,8 @@ func (x *file) Ioctl(c *kern.Ctx, f *vfs.File, cmd uint32, arg uint64) (uint64, 
 
 // typeFor is TIOCSTI: a character that counts as typed. Only the session's own terminal
 // takes it from everybody.
-func (t *TTY) typeFor(c *kern.Ctx, arg uint64) linux.Errno {
-	if Controlling(c) != t && !c.Cred().Has(kern.CapSysAdmin) {
+func (t *TTY) typeFor(c *caller.Ctx, arg uint64) linux.Errno {
+	if Controlling(c) != t && !c.Cred().Has(creds.CapSysAdmin) {
 		return linux.EPERM
 	}
 	b := c.Scratch[:1]
@@ -81,7 +82,7 @@ func (t *TTY) unread() uint32 {
 
 // ioctl is what both sides of a terminal answer; through a master it is asked
 // about its slave.
-func (t *TTY) ioctl(c *kern.Ctx, f *vfs.File, cmd uint32, arg uint64, master bool) (uint64, linux.Errno) {
+func (t *TTY) ioctl(c *caller.Ctx, f *vfs.File, cmd uint32, arg uint64, master bool) (uint64, linux.Errno) {
 	switch cmd {
 	case linux.TCGETS, linux.TCGETS2, linux.TCGETA:
 		return 0, t.getTermios(c, cmd, arg)
@@ -196,14 +197,14 @@ func bit(on bool) uint32 {
 	return 0
 }
 
-func writeU32(c *kern.Ctx, arg uint64, v uint32) linux.Errno {
+func writeU32(c *caller.Ctx, arg uint64, v uint32) linux.Errno {
 	b := c.Scratch[:4]
 	binary.LittleEndian.PutUint32(b, v)
 	_, e := c.Mem.CopyOut(uio.Addr(arg), b)
 	return e
 }
 
-func readU32(c *kern.Ctx, arg uint64) (uint32, linux.Errno) {
+func readU32(c *caller.Ctx, arg uint64) (uint32, linux.Errno) {
 	b := c.Scratch[:4]
 	_, e := c.Mem.CopyIn(b, uio.Addr(arg))
 	return binary.LittleEndian.Uint32(b), e
@@ -236,7 +237,7 @@ func (t *TTY) flow(what uint64) linux.Errno {
 }
 
 // drain waits until all output has left; a pty's counts as having.
-func (t *TTY) drain(c *kern.Ctx) linux.Errno {
+func (t *TTY) drain(c *caller.Ctx) linux.Errno {
 	t.mu.Lock()
 	defer t.unlock()
 	for !t.driver.drained(t) {
@@ -248,7 +249,7 @@ func (t *TTY) drain(c *kern.Ctx) linux.Errno {
 }
 
 // getTermios is TCGETS and its sisters.
-func (t *TTY) getTermios(c *kern.Ctx, cmd uint32, arg uint64) linux.Errno {
+func (t *TTY) getTermios(c *caller.Ctx, cmd uint32, arg uint64) linux.Errno {
 	t.mu.Lock()
 	k := t.term
 	t.mu.Unlock()
@@ -279,7 +280,7 @@ func (t *TTY) getTermios(c *kern.Ctx, cmd uint32, arg uint64) linux.Errno {
 
 // setTermios is TCSETS and its sisters: at once, after output has left (…W),
 // and with input thrown away (…F).
-func (t *TTY) setTermios(c *kern.Ctx, cmd uint32, arg uint64) linux.Errno {
+func (t *TTY) setTermios(c *caller.Ctx, cmd uint32, arg uint64) linux.Errno {
 	if e := t.mayChange(c, linux.SIGTTOU); e != 0 {
 		return e
 	}

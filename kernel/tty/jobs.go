@@ -4,8 +4,9 @@ import (
 	"sync"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/vfs"
+	"hardtack/kernel/base/caller"
+	"hardtack/kernel/base/creds"
+	"hardtack/kernel/fs/vfs"
 )
 
 // JobControl is what terminals need of processes. Sessions and groups are
@@ -13,9 +14,9 @@ import (
 type JobControl interface {
 	// Caller returns the calling process's session and group and whether it
 	// leads the session; zeros for kernel goroutines.
-	Caller(c *kern.Ctx) (session, group int32, leader bool)
+	Caller(c *caller.Ctx) (session, group int32, leader bool)
 	// Ignores reports whether the caller blocks or ignores a signal.
-	Ignores(c *kern.Ctx, sig linux.Signal) bool
+	Ignores(c *caller.Ctx, sig linux.Signal) bool
 	// Orphaned reports whether a group is orphaned.
 	Orphaned(group int32) bool
 	// SessionOf returns the session of a group.
@@ -27,7 +28,7 @@ type JobControl interface {
 	// SetTerminal says what a session's controlling terminal is; nil: none.
 	SetTerminal(session int32, t *TTY)
 	// Install gives the caller a descriptor for a file (TIOCGPTPEER).
-	Install(c *kern.Ctx, f *vfs.File, cloexec bool) (int32, linux.Errno)
+	Install(c *caller.Ctx, f *vfs.File, cloexec bool) (int32, linux.Errno)
 }
 
 // jobs is the kernel's processes; set once before the first program runs.
@@ -45,14 +46,14 @@ func SetJobControl(j JobControl) {
 // noJobs is a world without processes.
 type noJobs struct{}
 
-func (noJobs) Caller(*kern.Ctx) (int32, int32, bool) { return 0, 0, false }
-func (noJobs) Ignores(*kern.Ctx, linux.Signal) bool  { return false }
-func (noJobs) Orphaned(int32) bool                   { return false }
-func (noJobs) SessionOf(int32) int32                 { return 0 }
-func (noJobs) SignalGroup(int32, linux.Signal)       {}
-func (noJobs) SignalLeader(int32, linux.Signal)      {}
-func (noJobs) SetTerminal(int32, *TTY)               {}
-func (noJobs) Install(*kern.Ctx, *vfs.File, bool) (int32, linux.Errno) {
+func (noJobs) Caller(*caller.Ctx) (int32, int32, bool) { return 0, 0, false }
+func (noJobs) Ignores(*caller.Ctx, linux.Signal) bool  { return false }
+func (noJobs) Orphaned(int32) bool                     { return false }
+func (noJobs) SessionOf(int32) int32                   { return 0 }
+func (noJobs) SignalGroup(int32, linux.Signal)         {}
+func (noJobs) SignalLeader(int32, linux.Signal)        {}
+func (noJobs) SetTerminal(int32, *TTY)                 {}
+func (noJobs) Install(*caller.Ctx, *vfs.File, bool) (int32, linux.Errno) {
 	return -1, linux.ENOSYS
 }
 
@@ -64,7 +65,7 @@ var (
 )
 
 // Controlling returns the caller's controlling terminal, or nil.
-func Controlling(c *kern.Ctx) *TTY {
+func Controlling(c *caller.Ctx) *TTY {
 	session, _, _ := jobs.Caller(c)
 	return OfSession(session)
 }
@@ -157,7 +158,7 @@ func (t *TTY) leave(session int32, sigs ...linux.Signal) {
 }
 
 // opened makes the terminal the controlling one of a session leader without.
-func (t *TTY) opened(c *kern.Ctx) {
+func (t *TTY) opened(c *caller.Ctx) {
 	session, group, leader := jobs.Caller(c)
 	if !leader || session == 0 {
 		return
@@ -172,13 +173,13 @@ func (t *TTY) opened(c *kern.Ctx) {
 }
 
 // steal is TIOCSCTTY.
-func (t *TTY) steal(c *kern.Ctx, f *vfs.File, force bool) linux.Errno {
+func (t *TTY) steal(c *caller.Ctx, f *vfs.File, force bool) linux.Errno {
 	session, group, leader := jobs.Caller(c)
 	jobsMu.Lock()
 	defer jobsMu.Unlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	admin := c.Cred().Has(kern.CapSysAdmin)
+	admin := c.Cred().Has(creds.CapSysAdmin)
 	switch {
 	case leader && session != 0 && t.session == session:
 		return 0
@@ -195,7 +196,7 @@ func (t *TTY) steal(c *kern.Ctx, f *vfs.File, force bool) linux.Errno {
 
 // giveUp is TIOCNOTTY: a session leader's whole session loses its terminal.
 // (Another process keeps it, since terminals belong to sessions here.)
-func (t *TTY) giveUp(c *kern.Ctx) linux.Errno {
+func (t *TTY) giveUp(c *caller.Ctx) linux.Errno {
 	session, _, leader := jobs.Caller(c)
 	if session == 0 || OfSession(session) != t {
 		return linux.ENOTTY
@@ -209,7 +210,7 @@ func (t *TTY) giveUp(c *kern.Ctx) linux.Errno {
 
 // mayChange stops a background process that reads (SIGTTIN) or changes the
 // terminal (SIGTTOU): ERESTARTSYS after the signal was sent.
-func (t *TTY) mayChange(c *kern.Ctx, sig linux.Signal) linux.Errno {
+func (t *TTY) mayChange(c *caller.Ctx, sig linux.Signal) linux.Errno {
 	session, group, _ := jobs.Caller(c)
 	if session == 0 {
 		return 0
@@ -235,7 +236,7 @@ func (t *TTY) mayChange(c *kern.Ctx, sig linux.Signal) linux.Errno {
 
 // foregroundOf is TIOCGPGRP and TIOCGSID: only the caller's own terminal tells,
 // and a pty's master of its slave.
-func (t *TTY) foregroundOf(c *kern.Ctx, master bool) (session, group int32, e linux.Errno) {
+func (t *TTY) foregroundOf(c *caller.Ctx, master bool) (session, group int32, e linux.Errno) {
 	s, _, _ := jobs.Caller(c)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -246,7 +247,7 @@ func (t *TTY) foregroundOf(c *kern.Ctx, master bool) (session, group int32, e li
 }
 
 // setForeground is TIOCSPGRP.
-func (t *TTY) setForeground(c *kern.Ctx, group int32) linux.Errno {
+func (t *TTY) setForeground(c *caller.Ctx, group int32) linux.Errno {
 	if e := t.mayChange(c, linux.SIGTTOU); e != 0 {
 		if e == linux.EIO {
 			e = linux.ENOTTY

@@ -13,10 +13,10 @@ import (
 	"unsafe"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/uio"
-	"hardtack/kernel/vfs"
-	"hardtack/kernel/wait"
+	"hardtack/kernel/base/caller"
+	"hardtack/kernel/base/uio"
+	"hardtack/kernel/base/wait"
+	"hardtack/kernel/fs/vfs"
 )
 
 // terminal is a pseudo-terminal, ours or the host's, with calls that do not block.
@@ -65,13 +65,13 @@ func decode(b []byte) (k linux.Termios) {
 
 // ours is the kernel's.
 type ours struct {
-	c    *kern.Ctx
+	c    *caller.Ctx
 	mem  flat
 	m, s *vfs.File
 }
 
 func newOurs(t testing.TB) *ours {
-	o := &ours{c: kern.NewKernelCtx(), mem: make(flat, 256)}
+	o := &ours{c: caller.NewKernelCtx(), mem: make(flat, 256)}
 	o.c.Mem = o.mem
 	ops, e := OpenMaster(o.c, 0)
 	if e != 0 {

@@ -4,12 +4,14 @@ import (
 	"sync"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/devfs"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/mem"
-	"hardtack/kernel/uio"
-	"hardtack/kernel/vfs"
-	"hardtack/kernel/wait"
+	"hardtack/kernel/base/accounts"
+	"hardtack/kernel/base/caller"
+	"hardtack/kernel/base/mem"
+	"hardtack/kernel/base/settings"
+	"hardtack/kernel/base/uio"
+	"hardtack/kernel/base/wait"
+	"hardtack/kernel/fs/devfs"
+	"hardtack/kernel/fs/vfs"
 )
 
 // maxPairs bounds pseudo-terminals (kernel.pty.max). Those that are open may
@@ -24,9 +26,9 @@ const (
 // driver of it.
 type pair struct {
 	slave TTY
-	n     uint32     // the number in /dev/pts; immutable
-	user  *kern.User // who is charged; immutable
-	queue wait.Queue // of the master
+	n     uint32         // the number in /dev/pts; immutable
+	user  *accounts.User // who is charged; immutable
+	queue wait.Queue     // of the master
 
 	// All guarded by slave.mu.
 	locked  bool  // until TIOCSPTLCK 0
@@ -41,12 +43,12 @@ var (
 )
 
 // OpenSlave opens a terminal of /dev/pts.
-func OpenSlave(c *kern.Ctx, i *vfs.Inode, flags uint32) (vfs.Ops, linux.Errno) {
+func OpenSlave(c *caller.Ctx, i *vfs.Inode, flags uint32) (vfs.Ops, linux.Errno) {
 	return openSlave(c, linux.Minor(i.Rdev), flags)
 }
 
 // OpenMaster opens /dev/ptmx: a new pair.
-func OpenMaster(c *kern.Ctx, _ uint32) (vfs.Ops, linux.Errno) {
+func OpenMaster(c *caller.Ctx, _ uint32) (vfs.Ops, linux.Errno) {
 	p, e := newPair(c.User())
 	if e != 0 {
 		return nil, e
@@ -59,18 +61,18 @@ func OpenMaster(c *kern.Ctx, _ uint32) (vfs.Ops, linux.Errno) {
 }
 
 // pairPool is the pairs that there may be, which users share.
-var pairPool = sync.OnceValue(func() *kern.Pool {
-	return kern.NewPool(int64(min(maxPairs, mem.Total()*mem.PageSize/32/pairCost)))
+var pairPool = sync.OnceValue(func() *accounts.Pool {
+	return accounts.NewPool(int64(min(maxPairs, mem.Total()*mem.PageSize/32/pairCost)))
 })
 
 // newPair makes a user's pair with the lowest free number.
-func newPair(u *kern.User) (*pair, linux.Errno) {
+func newPair(u *accounts.User) (*pair, linux.Errno) {
 	if !pairPool().Charge(u, 1) {
 		return nil, linux.ENOSPC
 	}
 	pairsMu.Lock()
 	defer pairsMu.Unlock()
-	for n := range int(min(maxPairs, kern.PtyMax.Get())) {
+	for n := range int(min(maxPairs, settings.PtyMax.Get())) {
 		if pairs[n] == nil {
 			p := &pair{n: uint32(n), locked: true, user: u}
 			p.slave = TTY{driver: p, major: linux.UNIX98_PTY_SLAVE, minor: p.n, pty: true, term: defaultTermios()}
@@ -94,7 +96,7 @@ func (p *pair) forget() {
 	pairsMu.Unlock()
 }
 
-func openSlave(c *kern.Ctx, n, flags uint32) (vfs.Ops, linux.Errno) {
+func openSlave(c *caller.Ctx, n, flags uint32) (vfs.Ops, linux.Errno) {
 	var p *pair
 	if n < maxPairs {
 		pairsMu.Lock()
@@ -158,7 +160,7 @@ func (p *pair) hungUp() bool { return p.seen && p.slave.opens == 0 }
 type master struct{ p *pair }
 
 // sleep waits for a change, giving the slave's mu up meanwhile.
-func (m *master) sleep(c *kern.Ctx, ev wait.Events) (interrupted bool) {
+func (m *master) sleep(c *caller.Ctx, ev wait.Events) (interrupted bool) {
 	p, t := m.p, &m.p.slave
 	c.Arm()
 	p.queue.Add(&c.Entry, &c.Sleeper, ev)
@@ -170,7 +172,7 @@ func (m *master) sleep(c *kern.Ctx, ev wait.Events) (interrupted bool) {
 }
 
 // Read takes the slave's output; in packet mode a status byte comes first.
-func (m *master) Read(c *kern.Ctx, f *vfs.File, v *uio.Vec, _ int64) (n int, e linux.Errno) {
+func (m *master) Read(c *caller.Ctx, f *vfs.File, v *uio.Vec, _ int64) (n int, e linux.Errno) {
 	if v.Len() == 0 {
 		return 0, 0
 	}
@@ -225,7 +227,7 @@ func (m *master) Read(c *kern.Ctx, f *vfs.File, v *uio.Vec, _ int64) (n int, e l
 }
 
 // Write is what the terminal's user types.
-func (m *master) Write(c *kern.Ctx, f *vfs.File, v *uio.Vec, _ int64) (done int, e linux.Errno) {
+func (m *master) Write(c *caller.Ctx, f *vfs.File, v *uio.Vec, _ int64) (done int, e linux.Errno) {
 	t := &m.p.slave
 	for v.Len() > 0 {
 		k, err := v.CopyIn(c.Scratch[:min(v.Len(), len(c.Scratch))])
@@ -253,7 +255,7 @@ func (m *master) Write(c *kern.Ctx, f *vfs.File, v *uio.Vec, _ int64) (done int,
 }
 
 // wait blocks until the slave takes input again.
-func (m *master) wait(c *kern.Ctx, f *vfs.File) linux.Errno {
+func (m *master) wait(c *caller.Ctx, f *vfs.File) linux.Errno {
 	t := &m.p.slave
 	t.mu.Lock()
 	defer t.unlock()
@@ -293,7 +295,7 @@ func (m *master) Ready(*vfs.File) (ev wait.Events) {
 func (m *master) Queue(*vfs.File) *wait.Queue { return &m.p.queue }
 
 // Ioctl answers for the pair, and for the slave what concerns modes.
-func (m *master) Ioctl(c *kern.Ctx, f *vfs.File, cmd uint32, arg uint64) (uint64, linux.Errno) {
+func (m *master) Ioctl(c *caller.Ctx, f *vfs.File, cmd uint32, arg uint64) (uint64, linux.Errno) {
 	p, t := m.p, &m.p.slave
 	switch cmd {
 	case linux.TIOCGPTN:
@@ -361,7 +363,7 @@ func (m *master) Ioctl(c *kern.Ctx, f *vfs.File, cmd uint32, arg uint64) (uint64
 
 // openPeer is TIOCGPTPEER: a descriptor of the slave for whoever has the master, however
 // the caller sees /dev/pts.
-func (m *master) openPeer(c *kern.Ctx, f *vfs.File, flags uint32) (uint64, linux.Errno) {
+func (m *master) openPeer(c *caller.Ctx, f *vfs.File, flags uint32) (uint64, linux.Errno) {
 	at := devfs.PTSPath(f.Path, m.p.n)
 	if at.Zero() {
 		return 0, linux.ENODEV

@@ -4,10 +4,10 @@ import (
 	"sync"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/uio"
-	"hardtack/kernel/vfs"
-	"hardtack/kernel/wait"
+	"hardtack/kernel/base/caller"
+	"hardtack/kernel/base/uio"
+	"hardtack/kernel/base/wait"
+	"hardtack/kernel/fs/vfs"
 )
 
 // RawConsole is a console that is no terminal: bytes in, bytes out, end of
@@ -36,7 +36,7 @@ func (r *RawConsole) File() *vfs.File { return vfs.NewFile(r, linux.O_RDWR) }
 
 // Register makes the console /dev/console and /dev/ttyS0.
 func (r *RawConsole) Register() linux.Errno {
-	open := func(*kern.Ctx, uint32) (vfs.Ops, linux.Errno) { return r, 0 }
+	open := func(*caller.Ctx, uint32) (vfs.Ops, linux.Errno) { return r, 0 }
 	vfs.RegisterChar(linux.TTYAUX_MAJOR, 1, open)
 	vfs.RegisterChar(linux.TTY_MAJOR, linux.TTYS_MINOR, open)
 	return addSerialNode()
@@ -45,7 +45,7 @@ func (r *RawConsole) Register() linux.Errno {
 // Input brings bytes; it blocks while too many are unread. The caller must be a
 // goroutine that nothing else waits for.
 func (r *RawConsole) Input(p []byte) {
-	c := kern.NewKernelCtx()
+	c := caller.NewKernelCtx()
 	for len(p) > 0 {
 		n := r.TryInput(p)
 		if p = p[n:]; len(p) == 0 {
@@ -86,7 +86,7 @@ func (r *RawConsole) EOF() {
 }
 
 // Read returns input as it comes, 0 at its end.
-func (r *RawConsole) Read(c *kern.Ctx, f *vfs.File, v *uio.Vec, _ int64) (n int, e linux.Errno) {
+func (r *RawConsole) Read(c *caller.Ctx, f *vfs.File, v *uio.Vec, _ int64) (n int, e linux.Errno) {
 	if v.Len() == 0 {
 		return 0, 0
 	}
@@ -122,7 +122,7 @@ func (r *RawConsole) Read(c *kern.Ctx, f *vfs.File, v *uio.Vec, _ int64) (n int,
 var chunks = sync.Pool{New: func() any { return new([4096]byte) }}
 
 // Write passes bytes on.
-func (r *RawConsole) Write(_ *kern.Ctx, _ *vfs.File, v *uio.Vec, _ int64) (done int, e linux.Errno) {
+func (r *RawConsole) Write(_ *caller.Ctx, _ *vfs.File, v *uio.Vec, _ int64) (done int, e linux.Errno) {
 	b := chunks.Get().(*[4096]byte)
 	defer chunks.Put(b)
 	r.outMu.Lock()

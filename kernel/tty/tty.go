@@ -10,7 +10,7 @@
 //
 // Lock order: pairsMu or jobsMu, then TTY.mu, then queues. Signals are sent,
 // listeners told and the driver is kicked after TTY.mu is released (unlock), so
-// that kernel/proc may call in with its own locks held. User memory is copied
+// that kernel/process/proc may call in with its own locks held. User memory is copied
 // outside TTY.mu.
 package tty
 
@@ -19,8 +19,8 @@ import (
 	"sync/atomic"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/wait"
+	"hardtack/kernel/base/caller"
+	"hardtack/kernel/base/wait"
 )
 
 const (
@@ -173,7 +173,7 @@ func (t *TTY) hangup(sessionEnds bool) {
 }
 
 // sleep waits for events, giving mu up meanwhile.
-func (t *TTY) sleep(c *kern.Ctx, ev wait.Events, deadline int64) wait.Result {
+func (t *TTY) sleep(c *caller.Ctx, ev wait.Events, deadline int64) wait.Result {
 	c.Arm()
 	t.queue.Add(&c.Entry, &c.Sleeper, ev)
 	t.unlock()

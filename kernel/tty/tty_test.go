@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/mem"
-	"hardtack/kernel/uio"
-	"hardtack/kernel/vfs"
-	"hardtack/kernel/wait"
+	"hardtack/kernel/base/caller"
+	"hardtack/kernel/base/creds"
+	"hardtack/kernel/base/mem"
+	"hardtack/kernel/base/uio"
+	"hardtack/kernel/base/wait"
+	"hardtack/kernel/fs/vfs"
 )
 
 func TestMain(m *testing.M) {
@@ -34,14 +35,14 @@ type world struct {
 	terminal map[int32]*TTY
 }
 
-func (w *world) Caller(*kern.Ctx) (int32, int32, bool) {
+func (w *world) Caller(*caller.Ctx) (int32, int32, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.session, w.group, w.leader
 }
-func (w *world) Ignores(*kern.Ctx, linux.Signal) bool { return w.ignores }
-func (w *world) Orphaned(int32) bool                  { return w.orphan }
-func (w *world) SessionOf(g int32) int32              { return w.sessions[g] }
+func (w *world) Ignores(*caller.Ctx, linux.Signal) bool { return w.ignores }
+func (w *world) Orphaned(int32) bool                    { return w.orphan }
+func (w *world) SessionOf(g int32) int32                { return w.sessions[g] }
 func (w *world) SignalGroup(g int32, s linux.Signal) {
 	w.mu.Lock()
 	w.sent = append(w.sent, fmt.Sprintf("group %d: %d", g, s))
@@ -53,7 +54,7 @@ func (w *world) SignalLeader(x int32, s linux.Signal) {
 	w.mu.Unlock()
 }
 func (w *world) SetTerminal(s int32, t *TTY) { w.terminal[s] = t }
-func (w *world) Install(*kern.Ctx, *vfs.File, bool) (int32, linux.Errno) {
+func (w *world) Install(*caller.Ctx, *vfs.File, bool) (int32, linux.Errno) {
 	return 9, 0
 }
 func (w *world) be(session, group int32) {
@@ -164,11 +165,11 @@ func TestJobControl(t *testing.T) {
 			t.Fatalf("%#x: %v", cmd, e)
 		}
 	}
-	o.c.SetCred(&kern.Cred{UID: 1000, EUID: 1000})
+	o.c.SetCred(&creds.Cred{UID: 1000, EUID: 1000})
 	if e := o.ctl(linux.TIOCSCTTY, 1); e != linux.EPERM {
 		t.Fatal(e)
 	}
-	o.c.SetCred(&kern.RootCred)
+	o.c.SetCred(&creds.RootCred)
 	if e := o.ctl(linux.TIOCSCTTY, 1); e != 0 || OfSession(10) != nil || OfSession(20) != x {
 		t.Fatal(e)
 	}
@@ -199,7 +200,7 @@ func TestMasterClosed(t *testing.T) {
 	go func() { // a blocked reader wakes up
 		defer wg.Done()
 		f := vfs.NewFile(o.s.Ops, linux.O_RDWR)
-		_, got = f.Ops.Read(kern.NewKernelCtx(), f, uio.Bytes(make([]byte, 9)), 0)
+		_, got = f.Ops.Read(caller.NewKernelCtx(), f, uio.Bytes(make([]byte, 9)), 0)
 	}()
 	time.Sleep(5 * time.Millisecond)
 	o.m.Put()
@@ -274,7 +275,7 @@ func TestMinAndTime(t *testing.T) {
 			for _, p := range parts {
 				time.Sleep(20 * time.Millisecond)
 				f := vfs.NewFile(o.m.Ops, linux.O_RDWR)
-				f.Ops.Write(kern.NewKernelCtx(), f, uio.Bytes([]byte(p)), 0)
+				f.Ops.Write(caller.NewKernelCtx(), f, uio.Bytes([]byte(p)), 0)
 			}
 			close(fed)
 		}()
@@ -351,7 +352,7 @@ func TestFlow(t *testing.T) {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			if n, e := f[0].Ops.Write(kern.NewKernelCtx(), f[0], uio.Bytes(data), 0); n != len(data) || e != 0 {
+			if n, e := f[0].Ops.Write(caller.NewKernelCtx(), f[0], uio.Bytes(data), 0); n != len(data) || e != 0 {
 				t.Error(n, e)
 			}
 		}()
@@ -438,7 +439,7 @@ func TestConsole(t *testing.T) {
 		return s
 	}
 	f := c.File()
-	k := kern.NewKernelCtx()
+	k := caller.NewKernelCtx()
 	for range 100 {
 		gate <- struct{}{}
 	}
@@ -456,7 +457,7 @@ func TestConsole(t *testing.T) {
 	c.Input([]byte("\x13"))
 	done := make(chan struct{})
 	go func() {
-		k := kern.NewKernelCtx()
+		k := caller.NewKernelCtx()
 		f.Ops.Write(k, f, uio.Bytes([]byte("later")), 0)
 		close(done)
 	}()
@@ -477,7 +478,7 @@ func TestConsole(t *testing.T) {
 	big := bytes.Repeat([]byte("x"), 5*outputSize)
 	written := make(chan struct{})
 	go func() {
-		k := kern.NewKernelCtx()
+		k := caller.NewKernelCtx()
 		if n, e := f.Ops.Write(k, f, uio.Bytes(big), 0); n != len(big) || e != 0 {
 			t.Error(n, e)
 		}
@@ -519,7 +520,7 @@ func TestRawConsole(t *testing.T) {
 	var out bytes.Buffer
 	r := NewRawConsole(func(p []byte) { out.Write(p) })
 	f := r.File()
-	k := kern.NewKernelCtx()
+	k := caller.NewKernelCtx()
 	k.Mem = make(flat, 64)
 	if _, e := f.Ops.Ioctl(k, f, linux.TCGETS, 0); e != linux.ENOTTY {
 		t.Fatal(e)

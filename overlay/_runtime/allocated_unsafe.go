@@ -17,11 +17,11 @@ import (
 // goroutine and moves between Ps with it. So it is exact at any time.
 
 // allocated is how the kernel learns where the calling goroutine's count lies (a g
-// is never freed): hardtack/kernel/kern has a variable of this name and shape
+// is never freed): hardtack/kernel/base/checks has a variable of this name and shape
 // without a value, and the linker prefers the one that has a value. Without the
 // overlay it stays nil.
 //
-//go:linkname allocated hardtack/kernel/kern.allocated
+//go:linkname allocated hardtack/kernel/base/checks.allocated
 var allocated = func() *uint64 { return &getg().allocated }
 
 // Allocators by size class would go around mallocgc: refused when compiled.

@@ -367,9 +367,9 @@ func lockPrintStack(stack []uintptr) {
 }
 
 // lockCounts and lockOrderAt tell the kernel, which has variables of these names
-// without values (kernel/kern); the linker prefers those that have some.
+// without values (kernel/base/checks); the linker prefers those that have some.
 //
-//go:linkname lockCounts hardtack/kernel/kern.lockCounts
+//go:linkname lockCounts hardtack/kernel/base/checks.lockCounts
 var lockCounts = func() (sites, orders, inverted, foreign int) {
 	lock(&locks.mu)
 	sites, orders, inverted, foreign = int(locks.sites), int(locks.orders), int(locks.inverted), int(atomic.Load(&locks.foreign))
@@ -377,7 +377,7 @@ var lockCounts = func() (sites, orders, inverted, foreign int) {
 	return
 }
 
-//go:linkname lockOrderAt hardtack/kernel/kern.lockOrderAt
+//go:linkname lockOrderAt hardtack/kernel/base/checks.lockOrderAt
 var lockOrderAt = func(i int) (from, to uintptr) {
 	o := &locks.order[i]
 	return locks.site[locks.site[o.from].class.Load()].pc, locks.site[locks.site[o.to].class.Load()].pc

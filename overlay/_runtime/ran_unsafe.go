@@ -21,8 +21,8 @@ type ranClock struct {
 }
 
 // ran is how the kernel learns where the calling goroutine's clock lies (a g is never
-// freed): hardtack/kernel/wait has a variable of this name without a value, and the
+// freed): hardtack/kernel/base/wait has a variable of this name without a value, and the
 // linker prefers the one that has a value. Without the overlay it stays nil.
 //
-//go:linkname ran hardtack/kernel/wait.ran
+//go:linkname ran hardtack/kernel/base/wait.ran
 var ran = func() *ranClock { return &getg().ran }

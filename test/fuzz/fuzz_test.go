@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"hardtack/kernel/ext4"
+	"hardtack/ext4"
 )
 
 const diskSize = 64 << 20

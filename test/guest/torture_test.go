@@ -15,7 +15,7 @@ import (
 	"time"
 
 	osbench "hardtack/bench/os"
-	"hardtack/kernel/ext4"
+	"hardtack/ext4"
 	"hardtack/test/guest/power"
 	"hardtack/test/nbd"
 )

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/ext4"
+	"hardtack/ext4"
 )
 
 // changer changes a disk at random by our library: what peer.c does on Linux. It

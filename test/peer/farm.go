@@ -13,7 +13,7 @@ import (
 	"time"
 
 	osbench "hardtack/bench/os"
-	"hardtack/kernel/ext4"
+	"hardtack/ext4"
 )
 
 // farm is an image file that holds many disks, each from a multiple of stride on,

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/ext4"
+	"hardtack/ext4"
 )
 
 // block is the unit in which contents are hashed.

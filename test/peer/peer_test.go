@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/ext4"
+	"hardtack/ext4"
 	"hardtack/tool/disk"
 	"hardtack/tool/rootfs"
 )
@@ -212,7 +212,7 @@ func TestCrashStates(t *testing.T) {
 	if long() {
 		n = 100
 	}
-	make := exec.Command("go", "test", "-count=1", "-run", "^TestCrashSample$", "./kernel/ext4")
+	make := exec.Command("go", "test", "-count=1", "-run", "^TestCrashSample$", "./ext4")
 	make.Dir = l.dirs.Repo
 	make.Env = append(os.Environ(), "HARDTACK_CRASH_KEEP="+dir, "HARDTACK_CRASH_SAMPLE="+fmt.Sprint(n))
 	if out, err := make.CombinedOutput(); err != nil {

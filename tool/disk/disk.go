@@ -10,8 +10,8 @@ import (
 	"io"
 	"os"
 
-	"hardtack/kernel/ext4"
-	"hardtack/kernel/partition"
+	"hardtack/ext4"
+	"hardtack/kernel/disk/partition"
 	"hardtack/tool/fault"
 )
 

@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/ext4"
+	"hardtack/ext4"
 	"hardtack/tool/fault"
 	"hardtack/tool/rootfs"
 )

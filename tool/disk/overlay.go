@@ -4,7 +4,7 @@ import (
 	"sync"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/ext4"
+	"hardtack/ext4"
 )
 
 // overlayUnit is what an overlay keeps of a disk at a time, in bytes.

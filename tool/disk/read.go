@@ -7,7 +7,7 @@ import (
 	"io"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/ext4"
+	"hardtack/ext4"
 	"hardtack/tool/fault"
 	"hardtack/tool/rootfs"
 )

@@ -11,7 +11,7 @@ import (
 	"slices"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/ext4"
+	"hardtack/ext4"
 	"hardtack/tool/fault"
 	"hardtack/tool/rootfs"
 )

@@ -50,7 +50,7 @@ func (o *Options) lockLines(dir, list string, env, flags []string) (string, erro
 	if err := os.WriteFile(file, fmt.Appendf(nil, linesText, table), 0o644); err != nil {
 		return "", err
 	}
-	target := filepath.Join(packages["hardtack/kernel/oops"].Dir, filepath.Base(linesFile))
+	target := filepath.Join(packages["hardtack/kernel/base/oops"].Dir, filepath.Base(linesFile))
 	more := filepath.Join(dir, "lines.json")
 	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{target: file}})
 	if err != nil {

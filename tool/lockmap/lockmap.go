@@ -40,11 +40,16 @@ import (
 // every line counts as holding a lock.
 var packages = []string{
 	"cmd/kernel",
-	"kernel/devfs", "kernel/elf", "kernel/epoll", "kernel/eventfd", "kernel/initramfs", "kernel/kern",
-	"kernel/ktime", "kernel/pipe", "kernel/nsfs", "kernel/posixtimer", "kernel/proc", "kernel/procfs", "kernel/shm",
-	"kernel/signalfd", "kernel/sock", "kernel/sock/netlink", "kernel/sock/procnet", "kernel/sock/unix",
-	"kernel/syscall", "kernel/sysfs", "kernel/sysv", "kernel/timerfd", "kernel/tmpfs", "kernel/tty",
-	"kernel/uio", "kernel/vfs", "kernel/vm",
+	"kernel/base/accounts", "kernel/base/caller", "kernel/base/checks", "kernel/base/clocks",
+	"kernel/base/creds", "kernel/base/ktime", "kernel/base/settings", "kernel/base/uio",
+	"kernel/fd/epoll", "kernel/fd/eventfd", "kernel/fd/pipe", "kernel/fd/signalfd", "kernel/fd/timerfd",
+	"kernel/fs/devfs", "kernel/fs/initramfs", "kernel/fs/nsfs", "kernel/fs/tmpfs", "kernel/fs/vfs",
+	"kernel/mm/vm",
+	"kernel/net/netlink", "kernel/net/sock", "kernel/net/unix",
+	"kernel/process/elf", "kernel/process/posixtimer", "kernel/process/proc", "kernel/process/sysv",
+	"kernel/pseudofs/procfs", "kernel/pseudofs/procnet", "kernel/pseudofs/sysfs",
+	"kernel/syscall",
+	"kernel/tty",
 }
 
 // stopMark begins the comment of a file in which every line counts.

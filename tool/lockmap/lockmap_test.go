@@ -290,8 +290,8 @@ func TestStop(t *testing.T) {
 // leavers are the kernel's functions that lock or unlock for their callers. One more
 // makes all who call it suspects: it needs a contract, or another shape.
 var leavers = []string{
-	"kernel/proc.lockBoth", "kernel/proc.unlockBoth",
-	"kernel/tty.unlock", "kernel/vfs.lockTwo", "kernel/vfs.unlockTwo", "kernel/vm.lock", "kernel/vm.unlock", "kernel/vm.word",
+	"kernel/process/proc.lockBoth", "kernel/process/proc.unlockBoth",
+	"kernel/tty.unlock", "kernel/fs/vfs.lockTwo", "kernel/fs/vfs.unlockTwo", "kernel/mm/vm.lock", "kernel/mm/vm.unlock", "kernel/mm/vm.word",
 }
 
 // TestKernel judges the kernel as it is: what is known of some of its lines, and that
@@ -348,15 +348,15 @@ func TestKernel(t *testing.T) {
 
 // judged are lines of the kernel that surely hold a lock, or none.
 var judged = map[string]map[string]bool{
-	"kernel/proc/run.go":           {"Syscall(t)": false, "t.fault(trap)": false, "end = threadLoop(t)": false},
+	"kernel/process/proc/run.go":   {"Syscall(t)": false, "t.fault(trap)": false, "end = threadLoop(t)": false},
 	"kernel/syscall/dispatch.go":   {"v, e := handlers[nr](t, a)": false},
 	"kernel/syscall/sys_file.go":   {"n, e = f.Ops.Write(&t.Ctx, f, &t.Vec, 0)": false, "n, e = f.Ops.Write(&t.Ctx, f, &t.Vec, f.Pos)": true},
-	"kernel/vm/copy.go":            {"copy(dst, p[off:])": true, "return s.copyIn(dst, va)": false, "store32(b, v)": true},
+	"kernel/mm/vm/copy.go":         {"copy(dst, p[off:])": true, "return s.copyIn(dst, va)": false, "store32(b, v)": true},
 	"kernel/tty/ioctl.go":          {"for !t.driver.drained(t) {": true},
 	"kernel/syscall/sys_splice.go": {"off := at.off": false, "done, e = spliceOut(t, from, dst, a.Addr(3), a[4], !wait || src.NonBlock())": false},
 	"kernel/syscall/sys_mount.go": {
 		"fs, e := vfs.MakeFS(kind, data)": false, "_, e = p.Namespace().Mount(fs, fs.Root, source, p, flags)": false,
 		"return 0, mountDisk(t, kind, source, data, p, mountFlags(flags, 0))": false, "fs.Drop()": false,
 	},
-	"kernel/vfs/mount.go": {"n := old.copy(1 + len(below))": true},
+	"kernel/fs/vfs/mount.go": {"n := old.copy(1 + len(below))": true},
 }

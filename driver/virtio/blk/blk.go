@@ -1,5 +1,5 @@
 // Package blk drives virtio disks (virtio 1.2, section 5.2). A Device fits
-// kernel/blockdev.Device.
+// kernel/disk/blockdev.Device.
 //
 // Each queue has a slot of slotSize bytes a command: the request's header, the
 // range of a discard, and the status byte. The data's segments go to the device
@@ -21,7 +21,7 @@ import (
 	"hardtack/driver"
 	"hardtack/driver/virtio"
 	"hardtack/driver/virtio/queue"
-	"hardtack/kernel/blockdev"
+	"hardtack/kernel/disk/blockdev"
 )
 
 // Feature bits (section 5.2.3).

@@ -3,7 +3,7 @@ package net
 import (
 	"encoding/binary"
 
-	"hardtack/kernel/netdev"
+	"hardtack/kernel/net/netdev"
 )
 
 // The header before each frame, struct virtio_net_hdr (section 5.1.6).

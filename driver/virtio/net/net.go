@@ -1,5 +1,5 @@
 // Package net drives virtio network devices (virtio 1.2, section 5.1). A Device
-// fits kernel/netdev.Device.
+// fits kernel/net/netdev.Device.
 //
 // Receive: each queue's buffers lie with the device; the bottom half takes what
 // came in batches, hands a batch to the receiver and gives the buffers back,
@@ -26,7 +26,7 @@ import (
 	"hardtack/driver"
 	"hardtack/driver/virtio"
 	"hardtack/driver/virtio/queue"
-	"hardtack/kernel/netdev"
+	"hardtack/kernel/net/netdev"
 )
 
 // Feature bits (section 5.1.3).

@@ -10,7 +10,7 @@ import (
 	"hardtack/driver/virtio"
 	"hardtack/driver/virtio/net"
 	"hardtack/driver/virtio/softdev"
-	"hardtack/kernel/netdev"
+	"hardtack/kernel/net/netdev"
 )
 
 const (

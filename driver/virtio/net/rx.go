@@ -5,7 +5,7 @@ import (
 
 	"hardtack/driver"
 	"hardtack/driver/virtio/queue"
-	"hardtack/kernel/netdev"
+	"hardtack/kernel/net/netdev"
 )
 
 // rxQueue receives. Its buffer i is the request with token i.

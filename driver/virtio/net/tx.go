@@ -6,7 +6,7 @@ import (
 
 	"hardtack/driver"
 	"hardtack/driver/virtio/queue"
-	"hardtack/kernel/netdev"
+	"hardtack/kernel/net/netdev"
 )
 
 // txQueue transmits. A frame lies in a chain of slots, header first; the

@@ -7,7 +7,7 @@ import (
 	"runtime"
 	"sync"
 
-	"hardtack/kernel/kern"
+	"hardtack/kernel/base/checks"
 )
 
 var (
@@ -23,7 +23,7 @@ type node struct {
 }
 
 func main() {
-	if !kern.CountsAllocated() {
+	if !checks.CountsAllocated() {
 		panic("built without the topic")
 	}
 	const n = 1000
@@ -46,12 +46,12 @@ func main() {
 		}
 	})
 	// Two of eight bytes share a block; the last P's may be open already.
-	before := *kern.AllocatedCount()
+	before := *checks.AllocatedCount()
 	for i := range int64(n) {
 		keepTiny = new(int64)
 		*keepTiny = i
 	}
-	if got := *kern.AllocatedCount() - before; got > n*8+16 || got < n*8-16 {
+	if got := *checks.AllocatedCount() - before; got > n*8+16 || got < n*8-16 {
 		panic(fmt.Sprint("tiny: ", got))
 	}
 	fmt.Println("ok")
@@ -79,7 +79,7 @@ func expect(what string, want uint64, f func()) {
 	}
 	got := make(chan uint64)
 	go func() {
-		count := kern.AllocatedCount()
+		count := checks.AllocatedCount()
 		if *count != 0 {
 			panic(fmt.Sprint("a new goroutine begins at ", *count))
 		}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"hardtack/kernel/kern"
+	"hardtack/kernel/base/checks"
 )
 
 type account struct {
@@ -20,7 +20,7 @@ type account struct {
 
 // counted is a number of the checker's.
 func counted(name string) int {
-	for _, line := range strings.Split(string(kern.LocksText()), "\n") {
+	for _, line := range strings.Split(string(checks.LocksText()), "\n") {
 		if rest, ok := strings.CutPrefix(line, name+" "); ok {
 			n, _ := strconv.Atoi(rest)
 			return n
@@ -45,7 +45,7 @@ func expect(what string, inversions int, f func()) {
 func lockData(a *account) { a.data.RLock() }
 
 func main() {
-	if !kern.ChecksLocks() {
+	if !checks.ChecksLocks() {
 		panic("built without the topic")
 	}
 	var a, b, c account

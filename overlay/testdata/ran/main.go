@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"hardtack/kernel/wait"
+	"hardtack/kernel/base/wait"
 )
 
 func main() {

@@ -1,0 +1,73 @@
+package epoll
+
+import (
+	"fmt"
+	"io"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/base/caller"
+	"hardtack/kernel/base/wait"
+	"hardtack/kernel/fs/vfs"
+)
+
+// Ready reports In while an item has an event. Items whose event has passed
+// leave the ready list on the way.
+func (ep *Instance) Ready(*vfs.File) wait.Events {
+	if ep.ready.Load() == 0 {
+		return 0
+	}
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	for n := ep.ready.Load(); n > 0 && ep.pop(1) > 0; n-- {
+		it := ep.batch[0]
+		ep.batch[0] = nil
+		if it.current() != 0 {
+			ep.push(it)
+			return wait.In | wait.RdNorm
+		}
+	}
+	return 0
+}
+
+// NoPosition lets lseek succeed.
+func (ep *Instance) NoPosition() {}
+
+// Queue is where outer instances and polls listen.
+func (ep *Instance) Queue(*vfs.File) *wait.Queue { return &ep.queue }
+
+// Release forgets all items.
+func (ep *Instance) Release(*vfs.File) {
+	ep.mu.Lock()
+	for it := range ep.items.all() {
+		ep.remove(it)
+	}
+	ep.mu.Unlock()
+}
+
+// Name is the text of /proc/self/fd/N.
+func (ep *Instance) Name(*vfs.File) string { return "anon_inode:[eventpoll]" }
+
+// Stat answers fstat.
+func (ep *Instance) Stat(_ *caller.Ctx, _ *vfs.File, st *linux.Stat) linux.Errno {
+	*st = linux.Stat{Mode: 0o600, Nlink: 1, Blksize: 4096}
+	return 0
+}
+
+// FDInfo writes the items as /proc/self/fdinfo shows them.
+func (ep *Instance) FDInfo(_ *vfs.File, w io.Writer) {
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	for it := range ep.items.all() {
+		fmt.Fprintf(w, "tfd: %8d events: %8x data: %16x  pos:0 ino:0 sdev:0\n", it.fd, it.events.Load(), it.data)
+	}
+}
+
+// itemBytes is what an entry of the interest list takes, with its place in the set.
+const itemBytes = 384
+
+// Held counts the interest list.
+func (ep *Instance) Held() int64 {
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	return int64(ep.items.count+1) * itemBytes
+}

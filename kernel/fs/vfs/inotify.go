@@ -1,0 +1,313 @@
+package vfs
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"sync"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/base/accounts"
+	"hardtack/kernel/base/caller"
+	"hardtack/kernel/base/creds"
+	"hardtack/kernel/base/mem"
+	"hardtack/kernel/base/settings"
+	"hardtack/kernel/base/uio"
+	"hardtack/kernel/base/wait"
+)
+
+// Inotify is an inotify instance: watches and the events nobody has read yet.
+// Only events are taken from it under mu; watches are removed outside of it,
+// since that takes watchMu first.
+type Inotify struct {
+	BaseOps
+	queue wait.Queue
+
+	mu      sync.Mutex
+	events  []event          // guarded by mu
+	bytes   int              // of all events as read; guarded by mu
+	watches map[int32]*watch // guarded by mu
+	last    int32            // watch number; guarded by mu
+	closed  bool             // guarded by mu
+
+	user *accounts.User // who is charged; immutable
+	most int            // events that it may hold (fs.inotify.max_queued_events); immutable
+}
+
+type event struct {
+	wd           int32
+	mask, cookie uint32
+	name         string
+}
+
+// same reports whether two events in a row count as one.
+func (e event) same(f event) bool {
+	return e.wd == f.wd && e.mask == f.mask && e.name == f.name && e.mask&linux.IN_IGNORED == 0
+}
+
+// instances and inotifyWatches are shared by users, each of whom may have what
+// fs.inotify says.
+var (
+	instances      = accounts.NewPool(32 * settings.InotifyInstances.Get())
+	inotifyWatches = accounts.NewPool(4 * settings.InotifyWatches.Get())
+)
+
+// SetInotifyInstances changes how many instances a user may have.
+func SetInotifyInstances(n int64) {
+	settings.InotifyInstances.Set(n)
+	instances.SetMax(max(32*n, 1))
+}
+
+// SetInotifyWatches changes how many watches a user may have.
+func SetInotifyWatches(n int64) {
+	settings.InotifyWatches.Set(n)
+	inotifyWatches.SetMax(max(4*n, 1))
+}
+
+// eventBytes is the memory of events that nobody has read yet. Whoever gets no more loses
+// events as when the queue is full, and is told so.
+var eventBytes = sync.OnceValue(func() *accounts.Pool {
+	return accounts.NewPool(int64(mem.Total()) * mem.PageSize / 32)
+})
+
+// size is the length of struct inotify_event with the name, padded to 16.
+func (e *event) size() int {
+	if e.name == "" {
+		return 16
+	}
+	return 16 + (len(e.name)+16)&^15
+}
+
+// cost is what an event in a queue takes of the kernel's heap, about.
+func (e *event) cost() int64 { return int64(40 + e.size()) }
+
+// NewInotify returns an open instance; flags may have O_NONBLOCK. EMFILE when
+// there are too many.
+func NewInotify(c *creds.Cred, flags uint32) (*File, linux.Errno) {
+	u := accounts.UserOf(c.EUID) // not the real user: as on Linux
+	if !instances.Charge(u, 1) {
+		return nil, linux.EMFILE
+	}
+	if instances.Of(u) > settings.InotifyInstances.Get() {
+		instances.Release(u, 1)
+		return nil, linux.EMFILE
+	}
+	return NewFile(&Inotify{watches: map[int32]*watch{}, user: u, most: int(settings.InotifyQueue.Get())}, linux.O_RDONLY|flags&linux.O_NONBLOCK), 0
+}
+
+// Name is the text of /proc/PID/fd/N.
+func (in *Inotify) Name(*File) string { return "anon_inode:inotify" }
+
+// FDInfo tells of the watches.
+func (in *Inotify) FDInfo(_ *File, w io.Writer) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for _, wd := range slices.Sorted(maps.Keys(in.watches)) {
+		x := in.watches[wd]
+		fmt.Fprintf(w, "inotify wd:%x ino:%x sdev:%x mask:%x ignored_mask:0 fhandle-bytes:0 fhandle-type:0 f_handle:\n",
+			wd, x.inode.Ino, x.inode.FS.Dev, x.mask.Load()&^linux.IN_UNMOUNT)
+	}
+}
+
+// AddWatch watches the file at p, or changes its watch.
+func (in *Inotify) AddWatch(p Path, mask uint32) (int32, linux.Errno) {
+	i := p.Dentry.Inode
+	keep := mask&(linux.IN_ALL_EVENTS|linux.IN_ONESHOT|linux.IN_EXCL_UNLINK) | linux.IN_UNMOUNT
+	watchMu.Lock()
+	defer watchMu.Unlock()
+	var list []*watch
+	if l := i.watches.Load(); l != nil {
+		list = *l
+	}
+	for _, w := range list {
+		if w.in != listener(in) {
+			continue
+		}
+		if mask&linux.IN_MASK_CREATE != 0 {
+			return 0, linux.EEXIST
+		}
+		if mask&linux.IN_MASK_ADD != 0 {
+			keep |= w.mask.Load()
+		}
+		w.mask.Store(keep)
+		return w.wd, 0
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.closed || inotifyWatches.Of(in.user) >= settings.InotifyWatches.Get() || !inotifyWatches.Charge(in.user, 1) {
+		return 0, linux.ENOSPC
+	}
+	for in.last++; in.last <= 0 || in.watches[in.last] != nil; in.last++ {
+		in.last = max(in.last, 0)
+	}
+	w := &watch{in: in, wd: in.last, inode: i}
+	w.mask.Store(keep)
+	in.watches[w.wd] = w
+	w.addLocked()
+	return w.wd, 0
+}
+
+// RemoveWatch ends a watch.
+func (in *Inotify) RemoveWatch(wd int32) linux.Errno {
+	in.mu.Lock()
+	w := in.watches[wd]
+	in.mu.Unlock()
+	if w == nil {
+		return linux.EINVAL
+	}
+	w.remove()
+	return 0
+}
+
+// forget takes a watch that has ended out of the instance.
+func (in *Inotify) forget(w *watch) {
+	inotifyWatches.Release(in.user, 1)
+	in.mu.Lock()
+	delete(in.watches, w.wd)
+	closed := in.closed
+	in.mu.Unlock()
+	if !closed {
+		in.push(event{wd: w.wd, mask: linux.IN_IGNORED})
+	}
+}
+
+// push queues an event; the same one twice in a row counts once.
+func (in *Inotify) push(e event) {
+	if in.add(e) {
+		in.queue.Notify(wait.In | wait.RdNorm)
+	}
+}
+
+func (in *Inotify) add(e event) bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	n := len(in.events)
+	if in.closed || n > in.most || n > 0 && in.events[n-1].same(e) {
+		return false
+	}
+	if n == in.most || !eventBytes().Charge(in.user, e.cost()) {
+		e = event{wd: -1, mask: linux.IN_Q_OVERFLOW}
+		if n > 0 && in.events[n-1].same(e) {
+			return false
+		}
+		eventBytes().Force(in.user, e.cost())
+	}
+	in.events = append(in.events, e)
+	in.bytes += e.size()
+	return true
+}
+
+// Read gives whole events, as many as fit; EINVAL if not even one does.
+func (in *Inotify) Read(c *caller.Ctx, f *File, v *uio.Vec, _ int64) (int, linux.Errno) {
+	in.queue.Add(&c.Entry, c, wait.In)
+	defer in.queue.Remove(&c.Entry)
+	for {
+		c.Arm()
+		if n, e := in.take(v); n > 0 || e != 0 {
+			return n, e
+		}
+		if f.NonBlock() {
+			return 0, linux.EAGAIN
+		}
+		if c.Sleep(wait.NoDeadline) == wait.Interrupted {
+			return 0, linux.ERESTARTSYS
+		}
+	}
+}
+
+// take copies queued events out.
+func (in *Inotify) take(v *uio.Vec) (done int, e linux.Errno) {
+	var buf [16 + linux.NAME_MAX + 17]byte
+	for {
+		in.mu.Lock()
+		if len(in.events) == 0 {
+			in.mu.Unlock()
+			return done, 0
+		}
+		ev := in.events[0]
+		n := ev.size()
+		if n > v.Len() {
+			in.mu.Unlock()
+			if done == 0 {
+				e = linux.EINVAL
+			}
+			return done, e
+		}
+		in.events = in.events[1:]
+		in.bytes -= n
+		eventBytes().Release(in.user, ev.cost())
+		in.mu.Unlock()
+		b := buf[:n]
+		clear(b)
+		binary.LittleEndian.PutUint32(b, uint32(ev.wd))
+		binary.LittleEndian.PutUint32(b[4:], ev.mask)
+		binary.LittleEndian.PutUint32(b[8:], ev.cookie)
+		binary.LittleEndian.PutUint32(b[12:], uint32(n-16))
+		copy(b[16:], ev.name)
+		if _, e := v.CopyOut(b); e != 0 {
+			if done > 0 {
+				e = 0
+			}
+			return done, e
+		}
+		done += n
+	}
+}
+
+// Ready reports whether events are queued.
+func (in *Inotify) Ready(*File) wait.Events {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if len(in.events) > 0 {
+		return wait.In | wait.RdNorm
+	}
+	return 0
+}
+
+// NoPosition lets lseek succeed.
+func (in *Inotify) NoPosition() {}
+
+// Queue is where new events are announced.
+func (in *Inotify) Queue(*File) *wait.Queue { return &in.queue }
+
+// Ioctl knows FIONREAD.
+func (in *Inotify) Ioctl(c *caller.Ctx, _ *File, cmd uint32, arg uint64) (uint64, linux.Errno) {
+	if cmd != linux.FIONREAD {
+		return 0, linux.ENOTTY
+	}
+	in.mu.Lock()
+	n := in.bytes
+	in.mu.Unlock()
+	var b [4]byte
+	binary.LittleEndian.PutUint32(b[:], uint32(n))
+	_, e := c.Mem.CopyOut(uio.Addr(arg), b[:])
+	return 0, e
+}
+
+// Release ends all watches.
+func (in *Inotify) Release(*File) {
+	in.mu.Lock()
+	in.closed = true
+	for _, ev := range in.events {
+		eventBytes().Release(in.user, ev.cost())
+	}
+	in.events = nil
+	var all []*watch
+	for _, w := range in.watches {
+		all = append(all, w)
+	}
+	in.mu.Unlock()
+	for _, w := range all {
+		w.remove()
+	}
+	instances.Release(in.user, 1)
+}
+
+// Held counts watches and events.
+func (in *Inotify) Held() int64 {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return int64(cap(in.events))*64 + int64(in.bytes) + int64(len(in.watches))*fileBytes
+}

@@ -1,0 +1,259 @@
+package unix
+
+import (
+	"math"
+	"sync"
+	"time"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/base/accounts"
+	"hardtack/kernel/base/caller"
+	"hardtack/kernel/base/creds"
+	"hardtack/kernel/base/wait"
+	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/net/sock"
+)
+
+// Files in messages under way hold references. Sockets sent over themselves or
+// over each other would live for ever once every descriptor is closed, so a
+// collector looks for them: a socket whose only references are messages under
+// way, and which no message outside such sockets holds, is garbage, and what
+// waits in it is dropped.
+
+// MaxInFlight is how many files may be under way in all; more get ETOOMANYREFS. A user
+// may have about as many under way as RLIMIT_NOFILE says, unless privileged.
+const MaxInFlight = 16384
+
+var inFlight = accounts.NewPool(MaxInFlight)
+
+// gc holds what the collector needs.
+var gc = struct {
+	mu    sync.Mutex
+	socks map[*Sock]bool // guarded by mu: sockets among them
+	last  int64          // guarded by mu: when the collector ran
+	later bool           // guarded by mu: it runs by itself when it may
+}{socks: make(map[*Sock]bool)}
+
+// launched notes files of a user that go under way.
+func launched(c *caller.Ctx, u *accounts.User, files []*vfs.File, limit uint64) linux.Errno {
+	if !charge(c, u, len(files), limit) {
+		gc.mu.Lock()
+		gc.last = 0
+		gc.mu.Unlock()
+		collectIfNeeded()
+		if !charge(c, u, len(files), limit) {
+			return linux.ETOOMANYREFS
+		}
+	}
+	gc.mu.Lock()
+	defer gc.mu.Unlock()
+	for _, f := range files {
+		if s, ok := f.Ops.(*Sock); ok {
+			s.inflight++
+			gc.socks[s] = true
+		}
+	}
+	return 0
+}
+
+// charge counts n files under way: a user that is beyond the limit already gets no
+// more, as on Linux.
+func charge(c *caller.Ctx, u *accounts.User, n int, limit uint64) bool {
+	privileged := c.Cred().Has(creds.CapSysResource) || c.Cred().Has(creds.CapSysAdmin)
+	if !privileged && uint64(inFlight.Of(u)) > limit || !inFlight.Room(u, int64(n), privileged) {
+		return false
+	}
+	inFlight.Force(u, int64(n))
+	return true
+}
+
+// landed notes files that have arrived, or were dropped.
+func landed(a *sock.Ancillary) {
+	if len(a.Rights) == 0 {
+		return
+	}
+	inFlight.Release(a.User, int64(len(a.Rights)))
+	gc.mu.Lock()
+	defer gc.mu.Unlock()
+	for _, f := range a.Rights {
+		if s, ok := f.Ops.(*Sock); ok {
+			if s.inflight--; s.inflight == 0 {
+				delete(gc.socks, s)
+			}
+		}
+	}
+}
+
+// dropper closes the files of messages that nobody will read. One goroutine at
+// a time does it, in a loop: closing a socket drops what waits in it, and chains
+// of sockets inside sockets may be long.
+var dropper struct {
+	mu      sync.Mutex
+	files   []*vfs.File // guarded by mu
+	collect bool        // guarded by mu: look for garbage afterwards
+	running bool        // guarded by mu
+}
+
+// dropAll closes the files that messages carried.
+func dropAll(list []*sock.Ancillary) {
+	for _, a := range list {
+		landed(a)
+		dispose(a.Rights, false)
+	}
+}
+
+// With more than manySocks under way the collector runs only every collectEvery
+// nanoseconds, for it looks at all of them. Whoever comes too early has it run later: the
+// socket that was closed may have been the last, and what hangs on garbage (a file system
+// that is to be unmounted) must not wait for another one.
+const (
+	manySocks    = 64
+	collectEvery = 100_000_000
+)
+
+// collectIfNeeded runs the collector when sockets are under way at all. It is
+// called when a socket is closed, and when too many files are under way.
+func collectIfNeeded() {
+	gc.mu.Lock()
+	n := len(gc.socks)
+	due := n > 0 && (n <= manySocks || wait.Now()-gc.last > collectEvery)
+	if due {
+		gc.last = wait.Now()
+	} else if n > 0 && !gc.later {
+		gc.later = true
+		time.AfterFunc(time.Duration(gc.last+collectEvery-wait.Now()), collectLater)
+	}
+	gc.mu.Unlock()
+	if due {
+		dispose(nil, true)
+	}
+}
+
+// collectLater is collectIfNeeded for one that came too early.
+func collectLater() {
+	gc.mu.Lock()
+	gc.later = false
+	n := len(gc.socks)
+	gc.last = wait.Now()
+	gc.mu.Unlock()
+	if n > 0 {
+		dispose(nil, true)
+	}
+}
+
+// dispose adds work for the dropper, and does it all unless somebody is at it.
+func dispose(files []*vfs.File, garbage bool) {
+	d := &dropper
+	d.mu.Lock()
+	d.files = append(d.files, files...)
+	d.collect = d.collect || garbage
+	if d.running {
+		d.mu.Unlock()
+		return
+	}
+	d.running = true
+	d.mu.Unlock()
+	if !disposeSome(maxDispose) {
+		go disposeSome(math.MaxInt)
+	}
+}
+
+// maxDispose files are closed by whoever has dropped them, who may be in a hurry.
+const maxDispose = 1024
+
+// disposeSome does the dropper's work, or about limit files of it; it reports whether
+// that was all.
+func disposeSome(limit int) bool {
+	d := &dropper
+	d.mu.Lock()
+	for len(d.files) > 0 || d.collect {
+		if limit--; limit < 0 {
+			d.mu.Unlock()
+			return false
+		}
+		if n := len(d.files); n > 0 {
+			f := d.files[n-1]
+			d.files[n-1] = nil
+			d.files = d.files[:n-1]
+			d.mu.Unlock()
+			f.Put()
+			d.mu.Lock()
+			continue
+		}
+		d.collect = false
+		d.mu.Unlock()
+		gc.mu.Lock()
+		unreachable := collect()
+		gc.mu.Unlock()
+		for _, s := range unreachable {
+			_, rights := s.in.Purge()
+			for _, a := range rights {
+				landed(a)
+				d.mu.Lock()
+				d.files = append(d.files, a.Rights...)
+				d.mu.Unlock()
+			}
+		}
+		d.mu.Lock()
+	}
+	d.files = nil
+	d.running = false
+	d.mu.Unlock()
+	return true
+}
+
+// collect returns the sockets that nobody can reach; called with gc.mu held.
+func collect() (garbage []*Sock) {
+	// Every reference to a candidate is a message under way. Nobody can take
+	// a new one while gc.mu is held, for messages arrive through landed.
+	cand := make(map[*Sock]int) // references from outside the candidates
+	for s := range gc.socks {
+		if f := s.File(); f != nil && f.Refs() == int64(s.inflight) {
+			cand[s] = s.inflight
+		}
+	}
+	for s := range cand {
+		s.eachSock(func(x *Sock) {
+			if _, ok := cand[x]; ok {
+				cand[x]--
+			}
+		})
+	}
+	// What is held from outside is reachable, and so is what waits in it.
+	var live []*Sock
+	for s, n := range cand {
+		if n > 0 {
+			live = append(live, s)
+		}
+	}
+	for len(live) > 0 {
+		s := live[len(live)-1]
+		live = live[:len(live)-1]
+		if _, ok := cand[s]; !ok {
+			continue
+		}
+		delete(cand, s)
+		s.eachSock(func(x *Sock) { live = append(live, x) })
+	}
+	for s := range cand {
+		garbage = append(garbage, s)
+	}
+	return garbage
+}
+
+// eachSock calls fn for every socket that waits in s, or in the connections
+// that wait to be accepted from it.
+func (s *Sock) eachSock(fn func(*Sock)) {
+	each := func(f *vfs.File) {
+		if x, ok := f.Ops.(*Sock); ok {
+			fn(x)
+		}
+	}
+	s.in.EachRight(each)
+	s.mu.Lock()
+	pending := append([]*Sock(nil), s.pending...)
+	s.mu.Unlock()
+	for _, x := range pending {
+		x.in.EachRight(each)
+	}
+}

@@ -1,0 +1,32 @@
+package unix
+
+import (
+	"hardtack/abi/linux"
+	"hardtack/kernel/base/caller"
+	"hardtack/kernel/fs/vfs"
+)
+
+// makeNode creates a name in the file system; called with s.mu held.
+func makeNode(c *caller.Ctx, fs *vfs.FSContext, path string, s *Sock) linux.Errno {
+	if fs == nil {
+		return linux.EINVAL
+	}
+	p, e := vfs.BindSocket(c, fs, path, s.Mode(), s)
+	if e == 0 {
+		s.inode = p.Dentry.Inode
+	}
+	return e
+}
+
+// findNode returns the socket that a name belongs to, or nil.
+func findNode(c *caller.Ctx, fs *vfs.FSContext, path string) (*Sock, linux.Errno) {
+	if fs == nil {
+		return nil, linux.EINVAL
+	}
+	v, e := vfs.FindSocket(c, fs, path)
+	if e != 0 {
+		return nil, e
+	}
+	s, _ := v.(*Sock)
+	return s, 0
+}

@@ -1,0 +1,187 @@
+package proc
+
+import (
+	"testing"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/base/creds"
+)
+
+func user(uid uint32) *creds.Cred {
+	return &creds.Cred{UID: uid, EUID: uid, SUID: uid, FSUID: uid, GID: uid, EGID: uid, SGID: uid, FSGID: uid, Bounding: creds.AllCaps}
+}
+
+func TestSetuidDropsForGood(t *testing.T) {
+	n, e := SetUID(&creds.RootCred, 1000)
+	if e != 0 || n.UID != 1000 || n.EUID != 1000 || n.SUID != 1000 || n.FSUID != 1000 || n.Effective != 0 || n.Permitted != 0 {
+		t.Fatalf("%+v %v", n, e)
+	}
+	if _, e := SetUID(n, 0); e != linux.EPERM {
+		t.Error("back to root:", e)
+	}
+	if _, e := SetGID(n, 7); e != linux.EPERM {
+		t.Error("another group:", e)
+	}
+	if _, e := SetGroups(n, []uint32{1}); e != linux.EPERM {
+		t.Error("groups:", e)
+	}
+}
+
+func TestSeteuidComesBack(t *testing.T) {
+	n, _ := SetRESUID(&creds.RootCred, Keep, 1000, Keep)
+	if n.EUID != 1000 || n.UID != 0 || n.SUID != 0 || n.FSUID != 1000 || n.Effective != 0 || n.Permitted != creds.AllCaps {
+		t.Fatalf("%+v", n)
+	}
+	n, e := SetRESUID(n, Keep, 0, Keep)
+	if e != 0 || n.EUID != 0 || n.Effective != creds.AllCaps {
+		t.Fatalf("%+v %v", n, e)
+	}
+}
+
+func TestSetreuid(t *testing.T) {
+	c := user(1000)
+	c.SUID = 1001
+	if _, e := SetREUID(c, 1001, Keep); e != linux.EPERM {
+		t.Error("real from saved:", e)
+	}
+	n, e := SetREUID(c, Keep, 1001)
+	if e != 0 || n.EUID != 1001 || n.SUID != 1001 {
+		t.Errorf("%+v %v", n, e)
+	}
+	// Swapping real and effective keeps the saved one in step.
+	c = user(1000)
+	c.EUID = 1001
+	n, e = SetREUID(c, 1001, 1000)
+	if e != 0 || n.UID != 1001 || n.EUID != 1000 || n.SUID != 1000 {
+		t.Errorf("%+v %v", n, e)
+	}
+}
+
+func TestKeepCaps(t *testing.T) {
+	c := creds.RootCred
+	c.SecureBits = creds.SecureKeepCaps
+	n, _ := SetUID(&c, 1000)
+	if n.Permitted != creds.AllCaps || n.Effective != 0 {
+		t.Errorf("%+v", n)
+	}
+}
+
+func TestFSUID(t *testing.T) {
+	n := SetFSUID(&creds.RootCred, 1000)
+	if n.FSUID != 1000 || n.Has(creds.CapDacOverride) || !n.Has(creds.CapSetuid) {
+		t.Errorf("%+v", n)
+	}
+	c := user(1000)
+	if SetFSUID(c, 5) != c {
+		t.Error("a user may not")
+	}
+}
+
+func TestCapset(t *testing.T) {
+	c := user(1000)
+	c.Permitted = 1 << creds.CapKill
+	if _, e := SetCaps(c, 1<<creds.CapSetuid, 1<<creds.CapSetuid, 0); e != linux.EPERM {
+		t.Error("gained a capability:", e)
+	}
+	n, e := SetCaps(c, 1<<creds.CapKill, 1<<creds.CapKill, 0)
+	if e != 0 || !n.Has(creds.CapKill) {
+		t.Errorf("%+v %v", n, e)
+	}
+}
+
+func TestExecCred(t *testing.T) {
+	const suid, sgid = 0o4755, 0o2755
+	for name, x := range map[string]struct {
+		old              *creds.Cred
+		mode             uint32
+		euid, egid, suid uint32
+		caps             uint64
+		secure           bool
+	}{
+		"user":              {user(1000), 0o755, 1000, 1000, 1000, 0, false},
+		"set-uid root":      {user(1000), suid, 0, 1000, 0, creds.AllCaps, true},
+		"set-gid root":      {user(1000), sgid, 1000, 0, 1000, 0, true},
+		"set-gid, no exec":  {user(1000), 0o2745, 1000, 1000, 1000, 0, false},
+		"root":              {&creds.RootCred, 0o755, 0, 0, 0, creds.AllCaps, false},
+		"no new privileges": {&creds.Cred{UID: 5, EUID: 5, SUID: 5, GID: 5, EGID: 5, NoNewPrivs: true}, suid, 5, 5, 5, 0, false},
+	} {
+		got := credFor(x.old, x.mode, 0, 0, fileCaps{}, false)
+		n, secure := got.cred, got.secure
+		if n.EUID != x.euid || n.EGID != x.egid || n.SUID != x.suid || n.Effective != x.caps || secure != x.secure || n.UID != x.old.UID {
+			t.Errorf("%s: %+v %v", name, n, secure)
+		}
+	}
+}
+
+// What Linux's cap_bprm_creds_from_file does to a caller that somebody shares
+// directories with, and to one with capabilities.
+func TestExecCredRestricted(t *testing.T) {
+	const kill = 1 << creds.CapKill
+	setuid := user(1000)
+	setuid.Permitted, setuid.Effective = 1<<creds.CapSetuid, 1<<creds.CapSetuid
+	ambient := user(1000)
+	ambient.Permitted, ambient.Effective, ambient.Inheritable, ambient.Ambient = kill, kill, kill, kill
+	noNew := *ambient
+	noNew.NoNewPrivs = true
+	rootID := creds.RootCred
+	rootID.Permitted, rootID.Effective = kill, kill
+	for name, x := range map[string]struct {
+		old        *creds.Cred
+		mode       uint32
+		shared     bool
+		euid       uint32
+		caps, want uint64 // effective, permitted
+		secure     bool
+	}{
+		"shared":                  {user(1000), 0o4755, true, 1000, 0, 0, true},
+		"shared, plain":           {user(1000), 0o755, true, 1000, 0, 0, false},
+		"shared, may set-uid":     {setuid, 0o4755, true, 0, 1 << creds.CapSetuid, 1 << creds.CapSetuid, true},
+		"ambient":                 {ambient, 0o755, false, 1000, kill, kill, false},
+		"ambient, set-uid":        {ambient, 0o4755, false, 0, creds.AllCaps, creds.AllCaps, true},
+		"ambient, shared":         {ambient, 0o755, true, 1000, kill, kill, false},
+		"ambient, no new":         {&noNew, 0o4755, false, 1000, kill, kill, false},
+		"root, few capabilities":  {&rootID, 0o755, false, 0, creds.AllCaps, creds.AllCaps, false},
+		"root, few, and shared":   {&rootID, 0o755, true, 0, kill, kill, false},
+		"set-gid, shared, nobody": {user(1000), 0o2755, true, 1000, 0, 0, true},
+	} {
+		got := credFor(x.old, x.mode, 0, 0, fileCaps{}, x.shared)
+		n := got.cred
+		if n.EUID != x.euid || n.Effective != x.caps || n.Permitted != x.want || got.secure != x.secure ||
+			x.shared && n.EGID != n.GID && !x.old.Has(creds.CapSetuid) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+func TestMayInspect(t *testing.T) {
+	some := user(1000)
+	some.Permitted = 1 << creds.CapKill
+	tracer := user(5)
+	tracer.Effective = 1 << creds.CapSysPtrace
+	fsOnly, realOnly := user(1000), user(1000)
+	fsOnly.UID, fsOnly.GID, fsOnly.EUID, fsOnly.EGID = 5, 5, 5, 5
+	realOnly.FSUID, realOnly.FSGID = 5, 5
+	idle := *some // has it, but not in effect
+	setUID := user(1000)
+	setUID.EUID = 0
+	for name, x := range map[string]struct {
+		asker, of *creds.Cred
+		fs, real  bool
+	}{
+		"same":                {user(1000), user(1000), true, true},
+		"other":               {user(1001), user(1000), false, false},
+		"more capable":        {user(1000), some, false, false},
+		"as capable, at rest": {&idle, some, false, true},
+		"tracer":              {tracer, some, true, true},
+		"file-system IDs":     {fsOnly, user(1000), true, false},
+		"real IDs":            {realOnly, user(1000), false, true},
+		"set-uid program":     {user(1000), setUID, false, false},
+	} {
+		if got := mayInspect(x.asker, FSCreds, x.of, nil); got != x.fs {
+			t.Errorf("%s, files: %v", name, got)
+		}
+		if got := mayInspect(x.asker, RealCreds, x.of, nil); got != x.real {
+			t.Errorf("%s, calls: %v", name, got)
+		}
+	}
+}

@@ -1,0 +1,29 @@
+package proc
+
+import (
+	"hardtack/abi/linux"
+	"hardtack/kernel/base/hook"
+)
+
+// What other packages do for this one.
+var (
+	// Syscall carries out the system call in t.User.
+	Syscall hook.Of[func(t *Thread)]
+	// Interrupt runs devices' bottom halves after an interrupt from user mode.
+	Interrupt = hook.Default(func() {})
+	// InitExited is told the wait status of process 1; it does not return.
+	InitExited = hook.Default(func(status int32) {})
+	// Reboot carries out reboot(2)'s command; EINVAL where it is unknown.
+	Reboot = hook.Default(func(cmd uint32) linux.Errno { return linux.EINVAL })
+	// SessionEnded is told that a session leader ended: its terminal hangs up.
+	SessionEnded = hook.Default(func(s *Session) {})
+	// ThreadExited is told of each thread that ends; last says that its process ends
+	// with it.
+	ThreadExited = hook.Default(func(t *Thread, last bool) {})
+	// Execed is told of each successful exec.
+	Execed = hook.Default(func(t *Thread) {})
+	// TraceFault hears of signals that a thread's own fault causes, where set.
+	TraceFault hook.Of[func(t *Thread, info *linux.Siginfo)]
+	// CPUs returns how many CPUs there are and which of them runs the caller.
+	CPUs = hook.Default(func() (n, current int) { return 1, 0 })
+)

@@ -1,0 +1,118 @@
+package proc
+
+import (
+	"hardtack/abi/linux"
+	"hardtack/kernel/base/accounts"
+	"hardtack/kernel/base/creds"
+	"hardtack/kernel/base/settings"
+	"hardtack/kernel/mm/vm"
+)
+
+// stackLimit is what RLIMIT_STACK is cut to for a program that is more than its
+// caller (_STK_LIM): its caller must not choose where its mappings lie.
+const stackLimit = 8 << 20
+
+// secureLimit is limitOf as it will be for such a program.
+func (p *Process) secureLimit(n int) uint64 {
+	v := p.limitOf(n)
+	if n == linux.RLIMIT_STACK {
+		v = min(v, stackLimit)
+	}
+	return v
+}
+
+// assume makes the process the new program: address space, credentials,
+// dumpability, personality and whatever else tells who may look into it change
+// at once, under mu. It returns what the caller releases.
+func (t *Thread) assume(x *program, s *vm.Space, img *Image) (old *vm.Space, prev *Image) {
+	p := t.Proc
+	before, n := t.Cred(), x.cred
+	dump := vm.DumpUser
+	grown := raises(before, n)
+	if grown || x.unreadable || before.EUID != before.UID || before.EGID != before.GID {
+		dump = int32(settings.SuidDumpable.Get())
+	}
+	if dump != vm.DumpUser {
+		s.SetDumpable(dump)
+	}
+	if x.secure {
+		s.Limits = p.limitOf
+	}
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	old = t.Space
+	t.Space, t.Mem = s, s
+	if a := p.sig.actions; a.users.Load() > 1 {
+		p.sig.actions = a.fork(new(actions))
+		a.release()
+	}
+	p.sig.actions.flush()
+	prev = p.image.Swap(img)
+	t.SetCred(n)
+	if x.secure || grown {
+		p.deathSignal.Store(0)
+	}
+	if x.secure {
+		if l := &p.limits[linux.RLIMIT_STACK].cur; l.Load() > stackLimit {
+			l.Store(stackLimit)
+		}
+	}
+	if v := p.personality.Load(); v&x.clear != 0 {
+		p.personality.Store(v &^ x.clear)
+	}
+	p.execs.Add(1)
+	p.exitSignal.Store(int32(linux.SIGCHLD))
+	p.chargeTo(n.User)
+	return old, prev
+}
+
+// raises reports a change of credentials after which the old user has no business
+// in the process any more (commit_creds).
+func raises(old, n *creds.Cred) bool {
+	return n.EUID != old.EUID || n.EGID != old.EGID || n.FSUID != old.FSUID || n.FSGID != old.FSGID ||
+		n.Permitted&^old.Permitted != 0
+}
+
+// ChangeCred installs credentials of the calling thread, and charges the
+// process to its new real user. Whoever sees them sees what follows from them.
+func (t *Thread) ChangeCred(n *creds.Cred) {
+	p := t.Proc
+	p.mu.Lock()
+	if raises(t.Cred(), n) {
+		if t.Space != nil {
+			t.Space.SetDumpable(int32(settings.SuidDumpable.Get()))
+		}
+		p.deathSignal.Store(0)
+	}
+	changed := n.UID != t.Cred().UID
+	t.SetCred(n)
+	if changed {
+		t.tooMany = n.UID != 0 && p.manyThreads(n.User)
+		p.chargeTo(n.User)
+	}
+	p.mu.Unlock()
+	t.FDs.SetOwner(n)
+}
+
+// manyThreads reports that a user has more threads than RLIMIT_NPROC says.
+func (p *Process) manyThreads(u *accounts.User) bool {
+	return uint64(u.Threads.Load()) > p.limits[linux.RLIMIT_NPROC].cur.Load()
+}
+
+// chargeTo charges the process's threads to another user; the caller holds mu.
+func (p *Process) chargeTo(n *accounts.User) {
+	p.uid.Store(n.UID)
+	old := p.sig.user
+	if old == n {
+		return
+	}
+	p.sig.user = n
+	k := int64(len(p.threads))
+	if p.leader == nil { // it has ended, and is counted until it is waited for
+		k++
+	}
+	n.Threads.Add(k)
+	old.Threads.Add(-k)
+	threadPool.Move(old, n, k)
+}

@@ -1,0 +1,272 @@
+package proc
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/base/wait"
+	"hardtack/kernel/mm/vm"
+	"hardtack/nucleus"
+)
+
+// threadLoop is loop; the host's tests put something else in its place.
+var threadLoop = (*Thread).loop
+
+// loop is a thread's life: user mode, and what it left user mode for. Message calls
+// may make the goroutine another thread's meanwhile: loop returns the one that must
+// end, or nil if the goroutine has none.
+func (t *Thread) loop() *Thread {
+	for {
+		wait.Share()
+		if u := t.User.Run(&t.Space.AS); u != &t.User {
+			if t = t.became(u); t == nil {
+				return nil
+			}
+		}
+		if nucleus.Attention() {
+			t.attend()
+		}
+		trap := &t.User.Trap
+		switch trap.Kind {
+		case nucleus.TrapSyscall:
+			Syscall.Call(t)
+		case nucleus.TrapInterrupt:
+			Interrupt.Call()
+			t.yieldCPU()
+		case nucleus.TrapMessage:
+			if trap.Error != 0 {
+				t.finishMessage()
+			}
+		default:
+			t.fault(trap)
+		}
+		if t.User.Work.Load() != 0 && !t.handleWork() {
+			return t
+		}
+	}
+}
+
+// attend does what is due whenever user mode is left. A thread that wants something of
+// the kernel waits while the kernel's memory is short.
+func (t *Thread) attend() {
+	if nucleus.MessagesDue() {
+		nucleus.ServeMessages()
+	}
+	if trap := &t.User.Trap; trap.Kind != nucleus.TrapInterrupt && trap.Kind != nucleus.TrapMessage {
+		t.awaitMemory()
+	}
+}
+
+// yieldCPU lets other goroutines run; the time they take is not the thread's.
+func (t *Thread) yieldCPU() {
+	before := t.clock.Mine()
+	runtime.Gosched()
+	t.turns += t.clock.Mine() - before
+	t.preempted++
+}
+
+// globalYields is how many yields go by before one looks beyond this P.
+const globalYields = 32
+
+// Yield is sched_yield.
+func (t *Thread) Yield() {
+	if t.yields++; t.yields%globalYields == 0 {
+		t.yieldCPU()
+		return
+	}
+	before := t.clock.Mine()
+	goyield()
+	t.turns += t.clock.Mine() - before
+}
+
+// exceptionSignals says which signal an exception gives (arch/x86/kernel/traps.c).
+var exceptionSignals = [...]struct {
+	sig  linux.Signal
+	code int32
+}{
+	nucleus.VecDivide:     {linux.SIGFPE, linux.FPE_INTDIV},
+	nucleus.VecDebug:      {linux.SIGTRAP, linux.TRAP_TRACE},
+	nucleus.VecBreakpoint: {linux.SIGTRAP, linux.SI_KERNEL},
+	nucleus.VecOverflow:   {linux.SIGSEGV, linux.SI_KERNEL},
+	nucleus.VecBound:      {linux.SIGSEGV, linux.SI_KERNEL},
+	nucleus.VecInvalidOp:  {linux.SIGILL, linux.ILL_ILLOPN},
+	nucleus.VecSegment:    {linux.SIGBUS, linux.SI_KERNEL},
+	nucleus.VecStack:      {linux.SIGBUS, linux.SI_KERNEL},
+	nucleus.VecProtection: {linux.SIGSEGV, linux.SI_KERNEL},
+	nucleus.VecX87:        {linux.SIGFPE, 0},
+	nucleus.VecAlignment:  {linux.SIGBUS, linux.BUS_ADRALN},
+	nucleus.VecSIMD:       {linux.SIGFPE, 0},
+}
+
+// fault deals with an exception in user mode.
+func (t *Thread) fault(trap *nucleus.Trap) {
+	if implicit(trap) {
+		// To map the page again would change nothing: it is what the processor
+		// says of a far return that it cannot carry out.
+		trap.Vector, trap.Error = nucleus.VecProtection, 0
+	}
+	if trap.Vector == nucleus.VecPageFault {
+		addr, code := trap.Addr, trap.Error
+		r := t.Space.Fault(addr, code)
+		switch {
+		case r == vm.FaultOK:
+			t.Faults++
+			return
+		case r == vm.FaultOOM:
+			t.outOfMemory()
+			return
+		}
+		t.sig.fault = faultInfo{nucleus.VecPageFault, code | nucleus.FaultUser, addr}
+		sig, sicode := r.Signal()
+		info := linux.Siginfo{Signo: int32(sig), Code: sicode}
+		info.SetFault(addr)
+		t.ForceSignal(&info)
+		return
+	}
+	info := linux.Siginfo{Signo: int32(linux.SIGSEGV), Code: linux.SI_KERNEL}
+	if int(trap.Vector) < len(exceptionSignals) {
+		if x := exceptionSignals[trap.Vector]; x.sig != 0 {
+			info.Signo, info.Code = int32(x.sig), x.code
+		}
+	}
+	t.sig.fault = faultInfo{uint64(trap.Vector), trap.Error, t.sig.fault.cr2}
+	switch trap.Vector {
+	case nucleus.VecDivide, nucleus.VecInvalidOp, nucleus.VecDebug:
+		info.SetFault(t.User.RIP)
+	case nucleus.VecX87, nucleus.VecSIMD:
+		info.SetFault(t.User.RIP)
+		info.Code = t.floatCode(trap.Vector)
+	}
+	t.ForceSignal(&info)
+}
+
+// implicit reports whether a page fault in user mode is one of the processor's own
+// accesses, with the kernel's rights, to a page of the program that is there: SMAP
+// forbids that. QEMU's emulation pops IRETQ's frame so.
+func implicit(trap *nucleus.Trap) bool {
+	return trap.Vector == nucleus.VecPageFault && trap.Addr < TaskSize &&
+		trap.Error&(nucleus.FaultUser|nucleus.FaultPresent) == nucleus.FaultPresent
+}
+
+// floatCode says which floating-point exception happened.
+func (t *Thread) floatCode(vector uint32) int32 {
+	var status uint32
+	if vector == nucleus.VecX87 {
+		t.User.SyncFPU()
+		control := uint32(le.Uint16(t.User.X87[:]))
+		status = uint32(le.Uint16(t.User.X87[2:])) &^ control
+	} else {
+		status = t.User.MXCSR &^ (t.User.MXCSR >> 7)
+	}
+	switch {
+	case status&1 != 0:
+		return linux.FPE_FLTINV
+	case status&4 != 0:
+		return linux.FPE_FLTDIV
+	case status&8 != 0:
+		return linux.FPE_FLTOVF
+	case status&(2|16) != 0:
+		return linux.FPE_FLTUND
+	case status&32 != 0:
+		return linux.FPE_FLTRES
+	}
+	return 0
+}
+
+// A runner is a goroutine that runs one thread after the other: its stack has
+// grown to what system calls need, so that a fork does not pay for that again.
+type runner struct {
+	wait.Sleeper
+	next   atomic.Pointer[Thread]
+	thread *Thread     // whose goroutine it is
+	clock  *wait.Clock // the goroutine's
+}
+
+// maxIdleRunners of them are kept.
+const maxIdleRunners = 64
+
+var runners struct {
+	mu   sync.Mutex
+	idle []*runner // guarded by mu
+}
+
+// launch makes a goroutine run a new thread, or one that waited inside the nucleus.
+// Callers may hold Process.mu and treeMu.
+func (t *Thread) launch() {
+	runners.mu.Lock()
+	var r *runner
+	if n := len(runners.idle); n > 0 {
+		r = runners.idle[n-1]
+		runners.idle = runners.idle[:n-1]
+	}
+	runners.mu.Unlock()
+	if r == nil {
+		r = new(runner)
+		r.next.Store(t)
+		go r.run()
+		return
+	}
+	r.next.Store(t)
+	r.Wake()
+}
+
+// runs notes whose goroutine it is; nil: nobody's.
+func (r *runner) runs(t *Thread) *Thread {
+	if r.thread != nil {
+		r.thread.leaveClock(r.clock)
+	}
+	r.thread = t
+	if t != nil {
+		t.runner = r
+		t.takeClock(r.clock)
+	}
+	return t
+}
+
+// serve runs a thread until it must end, and returns it or the one that the goroutine
+// has become meanwhile; nil if it has none.
+func (r *runner) serve(t *Thread) (end *Thread) {
+	r.thread, t.runner = t, r
+	returned := false
+	defer r.caught(&returned, &end)
+	if t.startTicks == 0 {
+		t.clock, t.clockBase, t.stops = r.clock, r.clock.Mine(), -r.clock.Stops()
+		t.diskBase = r.clock.Disk()
+		t.startTicks = ticks()
+	} else { // it waited inside the nucleus
+		t.takeClock(r.clock)
+		t.User.Resumed()
+		t.finishMessage()
+	}
+	end = t
+	if t.User.Work.Load() == 0 || t.handleWork() {
+		end = threadLoop(t)
+	}
+	returned = true
+	return end
+}
+
+func (r *runner) run() {
+	r.clock = wait.MyClock()
+	for {
+		t := r.next.Swap(nil)
+		if t = r.serve(t); t != nil {
+			t.exit()
+		}
+		t, r.thread = nil, nil
+		r.Arm()
+		runners.mu.Lock()
+		if len(runners.idle) == maxIdleRunners {
+			runners.mu.Unlock()
+			return
+		}
+		runners.idle = append(runners.idle, r)
+		runners.mu.Unlock()
+		for r.next.Load() == nil {
+			r.SleepUninterruptible(wait.NoDeadline)
+			r.Arm()
+		}
+	}
+}

@@ -1,0 +1,436 @@
+package proc
+
+import (
+	"hardtack/abi/linux"
+	"hardtack/kernel/base/accounts"
+	"hardtack/kernel/base/caller"
+	"hardtack/kernel/base/creds"
+	"hardtack/kernel/base/wait"
+)
+
+// threadSignals is a thread's part of the signal state.
+type threadSignals struct {
+	pending sigQueue     // guarded by Proc.mu
+	blocked linux.SigSet // written by the thread under Proc.mu
+	wanted  linux.SigSet // what sigtimedwait waits for; guarded by Proc.mu
+	saved   linux.SigSet // mask to put back (workMask); the thread's
+	alt     linux.StackT // sigaltstack; the thread's
+
+	nr         uint64      // number of the call in progress; the thread's
+	restartErr linux.Errno // a restart error to be dealt with; the thread's
+	fault      faultInfo   // what the next frame reports; the thread's
+}
+
+// faultInfo is the last exception, for the frame's trapno, err and cr2.
+type faultInfo struct{ trapno, err, cr2 uint64 }
+
+// processSignals is a process's part of the signal state; guarded by Process.mu.
+type processSignals struct {
+	pending sigQueue
+	actions *actions // immutable while threads live; exec replaces it
+	user    *accounts.User
+	// unkillable is process 1: signals that it does not handle have no effect,
+	// whoever sends them, unless they are its own faults.
+	unkillable bool
+
+	stop       stopState
+	stopSignal linux.Signal
+	stopReport bool // the stop has not been waited for
+	contReport bool // the continue has not been waited for
+	stopping   int  // threads that have still to stop
+}
+
+type stopState uint8
+
+const (
+	stopNone     stopState = iota
+	stopUnderway           // threads are on their way to stop
+	stopDone               // all threads are stopped
+)
+
+// kernelInfo is the siginfo of a signal that the kernel sends.
+func kernelInfo(sig linux.Signal) linux.Siginfo {
+	return linux.Siginfo{Signo: int32(sig), Code: linux.SI_KERNEL}
+}
+
+// UserInfo is the siginfo of kill, tgkill or sigqueue called by c.
+func UserInfo(c *caller.Ctx, sig linux.Signal, code int32) linux.Siginfo {
+	info := linux.Siginfo{Signo: int32(sig), Code: code}
+	info.SetSender(c.PID, c.Cred().UID)
+	return info
+}
+
+// Signal sends a signal to the process; no permission is asked. EAGAIN means
+// that there was no room to queue a real-time signal.
+func (p *Process) Signal(info *linux.Siginfo) linux.Errno { return p.send(nil, info) }
+
+// SendSignal sends sig to the process as the kernel (SI_KERNEL).
+func (p *Process) SendSignal(sig linux.Signal) {
+	info := kernelInfo(sig)
+	p.send(nil, &info)
+}
+
+// Signal sends a signal to this thread.
+func (t *Thread) Signal(info *linux.Siginfo) linux.Errno { return t.Proc.send(t, info) }
+
+// send queues a signal for the process, or for one of its threads, and sees to
+// it that somebody takes it.
+func (p *Process) send(to *Thread, info *linux.Siginfo) linux.Errno {
+	sig := info.Signal()
+	if !sig.Valid() {
+		return linux.EINVAL
+	}
+	var after notice
+	p.mu.Lock()
+	e := p.sendLocked(to, info, &after)
+	p.mu.Unlock()
+	after.deliver()
+	return e
+}
+
+func (p *Process) sendLocked(to *Thread, info *linux.Siginfo, after *notice) linux.Errno {
+	return p.queueLocked(to, info, nil, after)
+}
+
+// queueLocked is sendLocked, of a timer's signal if timer is set.
+func (p *Process) queueLocked(to *Thread, info *linux.Siginfo, timer *TimerSignal, after *notice) linux.Errno {
+	sig := info.Signal()
+	if len(p.threads) == 0 || to != nil && to.Proc != p {
+		return 0 // ended meanwhile
+	}
+	p.prepare(sig, after)
+	if p.discards(to, sig) {
+		return 0
+	}
+	q := &p.sig.pending
+	if to != nil {
+		q = &to.sig.pending
+	}
+	if timer != nil {
+		q.putTimer(info, timer)
+	} else if !q.put(info, p.sig.user, p.limits[linux.RLIMIT_SIGPENDING].cur.Load()) {
+		return linux.EAGAIN
+	}
+	p.SigQueue.Notify(wait.In)
+	p.wakeFor(to, sig)
+	return 0
+}
+
+// prepare is what a signal does however it is received: SIGCONT continues the
+// process and stop signals and it drive each other out.
+func (p *Process) prepare(sig linux.Signal, after *notice) {
+	switch {
+	case defaultStop.Has(sig):
+		p.dropPending(linux.SIGCONT.Set())
+	case sig == linux.SIGCONT:
+		p.dropPending(defaultStop)
+		p.resume(after)
+	case sig == linux.SIGKILL:
+		p.resumeForKill()
+	}
+}
+
+func (p *Process) dropPending(m linux.SigSet) {
+	p.sig.pending.drop(m)
+	if m.Has(linux.SIGALRM) {
+		p.alarmTaken()
+	}
+	for _, t := range p.threads {
+		t.sig.pending.drop(m)
+	}
+}
+
+// discards reports whether a signal has no effect at all. A blocked signal is
+// kept even when it is ignored: the action may change before it is unblocked.
+func (p *Process) discards(to *Thread, sig linux.Signal) bool {
+	m := sig.Set()
+	t := to
+	if t == nil {
+		t = p.speaker()
+	}
+	if (t.sig.blocked|t.sig.wanted)&m != 0 {
+		return false
+	}
+	ignored, caught := p.sig.actions.sets()
+	if ignored&m != 0 && unblockable&m == 0 {
+		return true
+	}
+	return p.sig.unkillable && caught&m == 0 || p.PID == 1 && unblockable&m != 0
+}
+
+// speaker is the thread that stands for the process; called with mu held and
+// threads left.
+func (p *Process) speaker() *Thread {
+	if p.leader != nil {
+		return p.leader
+	}
+	return p.threads[0]
+}
+
+// wakeFor finds a thread that takes a new signal and gets it going; called
+// with mu held.
+func (p *Process) wakeFor(to *Thread, sig linux.Signal) {
+	m := sig.Set()
+	if sig == linux.SIGKILL {
+		p.beginExit(int32(sig))
+		return
+	}
+	t := to
+	if t == nil {
+		if t = p.speaker(); !t.wants(m) {
+			for _, u := range p.threads {
+				if u.wants(m) {
+					t = u
+					break
+				}
+			}
+		}
+	}
+	if t.wants(m) {
+		t.notify(workSignal)
+	}
+}
+
+func (t *Thread) wants(m linux.SigSet) bool {
+	return t.sig.wanted&m != 0 || t.sig.blocked&m == 0
+}
+
+// notify sets work and makes the thread see it wherever it is.
+func (t *Thread) notify(work uint32) {
+	t.User.Work.Or(work)
+	t.SetInterrupted(true)
+	t.User.Kick()
+	t.endWait()
+}
+
+// beginExit makes all threads end with a wait status; called with mu held. The
+// first status counts.
+func (p *Process) beginExit(status int32) {
+	if p.exiting {
+		return
+	}
+	p.exiting = true
+	p.status = status
+	for _, t := range p.threads {
+		t.notify(workExit)
+	}
+}
+
+// recalc sets the thread's signal bits from what is pending; called with
+// Proc.mu held by the thread itself.
+func (t *Thread) recalc() {
+	p := t.Proc
+	if (t.sig.pending.set|p.sig.pending.set)&^t.sig.blocked != 0 {
+		t.User.Work.Or(workSignal)
+	} else {
+		t.User.Work.And(^workSignal)
+	}
+	t.SetInterrupted(t.User.Work.Load()&(workSignal|workExit|workStop) != 0)
+}
+
+// setBlocked changes the signal mask.
+func (t *Thread) setBlocked(m linux.SigSet) {
+	m &^= unblockable
+	p := t.Proc
+	p.mu.Lock()
+	newly := m &^ t.sig.blocked & p.sig.pending.set
+	t.sig.blocked = m
+	if newly != 0 && len(p.threads) > 1 {
+		// Signals we might have taken must find somebody else.
+		for newly != 0 {
+			sig := lowest(newly)
+			newly &^= sig.Set()
+			for _, u := range p.threads {
+				if u != t && u.wants(sig.Set()) {
+					u.notify(workSignal)
+					break
+				}
+			}
+		}
+	}
+	t.recalc()
+	p.mu.Unlock()
+}
+
+// SetBlocked changes the signal mask (rt_sigprocmask).
+func (t *Thread) SetBlocked(m linux.SigSet) {
+	if m&^unblockable != t.sig.blocked {
+		t.setBlocked(m)
+	}
+}
+
+// Blocked returns the thread's signal mask.
+func (t *Thread) Blocked() linux.SigSet { return t.sig.blocked }
+
+// Pending returns the signals pending for the thread or its process.
+func (t *Thread) Pending() linux.SigSet {
+	t.Proc.mu.Lock()
+	defer t.Proc.mu.Unlock()
+	return t.sig.pending.set | t.Proc.sig.pending.set
+}
+
+// PendingSets returns what is pending for the thread and for the process (/proc/PID/status).
+func (t *Thread) PendingSets() (thread, process linux.SigSet) {
+	t.Proc.mu.Lock()
+	defer t.Proc.mu.Unlock()
+	return t.sig.pending.set, t.Proc.sig.pending.set
+}
+
+// SignalSets returns which signals the process ignores and catches.
+func (p *Process) SignalSets() (ignored, caught linux.SigSet) {
+	p.mu.Lock()
+	a := p.sig.actions
+	p.mu.Unlock()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for sig := linux.Signal(1); sig <= linux.NSIG; sig++ {
+		if a.table.act[sig-1].Handler == linux.SIG_IGN {
+			ignored |= sig.Set()
+		}
+	}
+	return ignored, a.table.caught
+}
+
+// Ignored reports whether the process ignores a signal (SIG_IGN).
+func (p *Process) Ignored(sig linux.Signal) bool {
+	p.mu.Lock()
+	a := p.sig.actions
+	p.mu.Unlock()
+	return a.get(sig).Handler == linux.SIG_IGN
+}
+
+// BlocksOrIgnores reports whether a signal would not reach the thread: what
+// terminals ask before SIGTTIN and SIGTTOU.
+func (t *Thread) BlocksOrIgnores(sig linux.Signal) bool {
+	return t.sig.blocked.Has(sig) || t.Proc.Ignored(sig)
+}
+
+// DequeueSignal takes a pending signal out of set (signalfd, sigtimedwait).
+func (t *Thread) DequeueSignal(set linux.SigSet) (linux.Siginfo, bool) {
+	p := t.Proc
+	p.mu.Lock()
+	info, ok := t.sig.pending.take(set)
+	if !ok {
+		info, ok = p.takeShared(set)
+	}
+	var timer *TimerSignal
+	if ok {
+		timer = t.takenTimer(&info)
+		t.recalc()
+	}
+	p.mu.Unlock()
+	if timer != nil {
+		timer.settle(p, &info)
+	}
+	return info, ok
+}
+
+// ForceSignal sends the thread a signal that it cannot block or ignore (faults).
+func (t *Thread) ForceSignal(info *linux.Siginfo) {
+	if TraceFault.Call != nil {
+		TraceFault.Call(t, info)
+	}
+	p, sig := t.Proc, info.Signal()
+	p.mu.Lock()
+	a := p.sig.actions
+	act := a.get(sig)
+	if act.Handler == linux.SIG_IGN || t.sig.blocked.Has(sig) {
+		act = linux.SigAction{}
+		a.set(sig, &act)
+	}
+	if act.Handler == linux.SIG_DFL {
+		p.sig.unkillable = false // even process 1 cannot go on
+	}
+	t.sig.blocked &^= sig.Set()
+	t.sig.pending.put(info, p.sig.user, linux.RLIM_INFINITY)
+	t.recalc()
+	p.mu.Unlock()
+}
+
+// SetTempMask installs a signal mask for the rest of the call (ppoll, pselect6,
+// epoll_pwait, sigsuspend): when a handler interrupts the call it runs under
+// this mask, and the old one comes back when it returns.
+func (t *Thread) SetTempMask(mask linux.SigSet) {
+	t.sig.saved = t.sig.blocked
+	t.User.Work.Or(workMask)
+	t.setBlocked(mask)
+}
+
+// RestoreTempMask ends SetTempMask: unless the call was interrupted the old
+// mask is back at once.
+func (t *Thread) RestoreTempMask(interrupted bool) {
+	if !interrupted && t.User.Work.Load()&workMask != 0 {
+		t.User.Work.And(^workMask)
+		t.setBlocked(t.sig.saved)
+	}
+}
+
+// SignalSelf is caller.SignalSelf for threads.
+func SignalSelf(c *caller.Ctx, sig int) {
+	if t := Of(c); t != nil {
+		info := UserInfo(c, linux.Signal(sig), linux.SI_USER)
+		t.Signal(&info)
+	}
+}
+
+// SetAction changes what the process does with a signal and returns what it did.
+func (p *Process) SetAction(sig linux.Signal, act *linux.SigAction) (old linux.SigAction) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	a := p.sig.actions
+	old = a.get(sig)
+	if act == nil {
+		return old
+	}
+	act.Mask &^= unblockable
+	if a.set(sig, act) {
+		p.dropPending(sig.Set()) // POSIX: setting to ignore discards
+	}
+	return old
+}
+
+// MaySignal is the permission check of kill(2), for a signal to a process or to
+// its thread to. A zombie is asked for as its leader was.
+func MaySignal(c *creds.Cred, target *Process, to *Thread, sig linux.Signal, sameSession bool) bool {
+	var o *creds.Cred
+	if to != nil {
+		o = to.Cred()
+	} else if o = target.Cred(); o == nil {
+		return true
+	}
+	return c.EUID == o.SUID || c.EUID == o.UID || c.UID == o.SUID || c.UID == o.UID ||
+		sig == linux.SIGCONT && sameSession || c.Has(creds.CapKill)
+}
+
+// maySignalIO is the check for SIGIO, of which who asked for it has only the user ids.
+func maySignalIO(c, o *creds.Cred) bool {
+	return c.EUID == 0 || c.EUID == o.SUID || c.EUID == o.UID || c.UID == o.SUID || c.UID == o.UID
+}
+
+// SignalFor sends what F_SETOWN asked for: to thread (0), process (1) or group
+// (2) id, as far as the credentials of whoever asked allow.
+func SignalFor(kind int, id int32, info *linux.Siginfo, asker *creds.Cred) {
+	send := func(p *Process, t *Thread) {
+		o := p.Cred()
+		if t != nil {
+			o = t.Cred()
+		}
+		if o != nil && maySignalIO(asker, o) {
+			p.send(t, info)
+		}
+	}
+	switch kind {
+	case 0:
+		if t := ByTID(id); t != nil {
+			send(t.Proc, t)
+		}
+	case 1:
+		if p := Lookup(id); p != nil {
+			send(p, nil)
+		}
+	case 2:
+		for _, p := range GroupMembers(id) {
+			send(p, nil)
+		}
+	}
+}

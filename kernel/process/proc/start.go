@@ -1,0 +1,77 @@
+package proc
+
+//oops:stop without process 1 there is nothing to go on with
+
+import (
+	"hardtack/abi/linux"
+	"hardtack/kernel/base/clocks"
+	"hardtack/kernel/base/creds"
+	"hardtack/kernel/fs/vfs"
+)
+
+// Start makes process 1 and begins to run it. The program is started on the new
+// thread's own goroutine; done, where given, is told how that went before user
+// mode is entered.
+func Start(a *StartArgs) linux.Errno {
+	t := newInit(a)
+	if a.Dir != "" && a.Dir != "/" {
+		p, e := vfs.Lookup(&t.Ctx, t.FS, nil, a.Dir, vfs.FollowLast)
+		if e == 0 {
+			e = t.FS.Chdir(&t.Ctx, p)
+		}
+		if e != 0 {
+			return e
+		}
+	}
+	if e := t.Exec(&ExecArgs{Path: a.Path, Walk: vfs.FollowLast, Argv: a.Argv, Env: a.Env}); e != 0 {
+		return e
+	}
+	t.launch()
+	return 0
+}
+
+// newInit makes process 1 without a program.
+func newInit(a *StartArgs) *Thread {
+	now := clocks.Monotonic()
+	p := &Process{PID: 1, startTime: now}
+	p.exitSignal.Store(int32(linux.SIGCHLD))
+	p.firstLimits()
+	t := &Thread{Proc: p, startTime: now, FS: a.FS}
+	t.PID, t.TID = 1, 1
+	cred := a.Cred
+	if cred == nil {
+		cred = &creds.RootCred
+	}
+	t.SetCred(cred)
+	t.FileSizeLimit.Store(linux.RLIM_INFINITY)
+	t.User.Reset()
+	t.FDs = vfs.NewFDTable(cred)
+	if a.Console != nil {
+		for i := range 3 {
+			a.Console.Get()
+			if _, e := t.FDs.Add(a.Console, i, 3, false); e != 0 {
+				a.Console.Put()
+			}
+		}
+		a.Console.Put()
+	}
+	p.uid.Store(cred.UID)
+	p.sig.actions = newActions()
+	p.sig.unkillable = true
+	p.sig.user = t.Ctx.User()
+	p.charge()
+	p.leader, p.first = t, t
+	p.threads = append(p.threads, t)
+	treeMu.Lock()
+	if pid := allocPID(0); pid != 1 {
+		panic("proc: process 1 exists already")
+	}
+	s := slotOf(1)
+	s.proc.Store(p)
+	s.thread.Store(t)
+	newSession(p)
+	treeMu.Unlock()
+	nProcesses.Add(1)
+	nThreads.Add(1)
+	return t
+}

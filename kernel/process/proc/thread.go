@@ -1,0 +1,172 @@
+// Package proc is processes and threads: creation, program start, signals,
+// futexes, waiting, sessions, credentials and limits.
+//
+// A Thread is run by one goroutine (Run), which alone changes what it does not
+// share. A Process is a thread group: it lives until its last thread has ended
+// and its parent has collected it.
+//
+// Lock order: treeMu (who is whose child, groups, sessions, the table of
+// numbers), then one Process.mu (threads, signals, stop state; a parent's may
+// be taken while no other is held), then actions.mu or vfs.FSContext.mu, then the
+// queues of kernel/base/wait. Futex buckets are leaves; two are locked in address order.
+//
+// Invariants: a thread's work word is non-zero whenever there is something to
+// do before it may return to user mode; who sets a bit sets it first and kicks
+// the thread afterwards, so that a thread on its way out of the kernel comes
+// back at once.
+package proc
+
+import (
+	"sync/atomic"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/base/accounts"
+	"hardtack/kernel/base/caller"
+	"hardtack/kernel/base/wait"
+	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/mm/vm"
+	"hardtack/nucleus"
+)
+
+// Thread is a user thread (Linux's task_struct). Its goroutine alone uses the
+// fields without another guard.
+type Thread struct {
+	caller.Ctx
+	Proc *Process            // immutable
+	User nucleus.UserContext // the goroutine's; the CPU's inside Run
+
+	// Args are the argument registers of the call in progress.
+	Args [6]uint64
+
+	// The goroutine reads these freely; it replaces them under Proc.mu, under
+	// which others read them (Process.Inspect).
+	Space *vm.Space      // nil once the thread has given it up
+	FDs   *vfs.FDTable   // replaced by exec and unshare
+	FS    *vfs.FSContext // root, working directory, umask
+
+	// partner is the thread's name in the nucleus once it has made message calls,
+	// else 0; delivered is set when one it hosts is over.
+	partner     atomic.Uint64
+	partnerUser *accounts.User // who is charged for partner; the thread's
+	delivered   atomic.Bool
+	letter      *letter // made when a long message needs it
+
+	sig   threadSignals
+	frame *signalFrame // room to build one; made at the first signal
+
+	name       atomic.Pointer[string] // PR_SET_NAME, exec
+	login      atomic.Uint64          // see Login
+	clearTID   uint64                 // CLONE_CHILD_CLEARTID, set_tid_address
+	robustList uint64                 // set_robust_list
+	restart    func(t *Thread) (uint64, linux.Errno)
+	sched      Sched
+	startTime  int64 // monotonic nanoseconds; immutable
+	exitStatus int32 // wait status it ended with
+	dying      bool  // on its way out; guarded by Proc.mu
+	maker      bool  // it has made a process; guarded by treeMu
+	tooMany    bool  // its new user had too many threads; the goroutine's
+
+	startTicks  int64       // when its goroutine took it up; 0: not yet
+	clock       *wait.Clock // of the goroutine that it is on; changed under Proc.mu
+	clockBase   int64       // what clock told then; guarded by Proc.mu
+	disk        wait.Disk   // moved before the clock was taken; guarded by Proc.mu
+	diskBase    wait.Disk   // what clock told of disks then; guarded by Proc.mu
+	away        int64       // ticks not on a CPU before; guarded by Proc.mu
+	turns       int64       // ticks spent waiting for a turn
+	stops       uint64      // how often it gave up the CPU, less clock's; guarded by Proc.mu
+	preempted   uint64      // how often others had their turn first
+	told        clockTimes  // what was last told of the thread; guarded by Proc.mu
+	kernelTicks int64       // estimate of the ticks spent in system calls
+	kernelBytes uint64      // estimate of the heap that system calls allocated
+	Faults      int64       // page faults
+	IO          IOCount     // written by the thread
+	yields      uint32
+	runner      *runner // the goroutine's, while it has one
+
+	vfork  *vforkWait // CLONE_VFORK: whom to wake at exec or exit
+	futexq futexWaiter
+	pi     threadPI
+	state  atomic.Uint32 // what /proc shows, a State
+}
+
+// Bits of Thread.User.Work.
+const (
+	workSignal  uint32 = 1 << iota // a signal may be deliverable
+	workExit                       // the whole group ends, or exec removes this thread
+	workStop                       // the group is stopping or stopped
+	workMask                       // the saved signal mask is to be put back
+	workResched                    // somebody asked for the CPU
+)
+
+// workTimer: a CPU-time limit or timer is armed: look at the clock. It does not end
+// waits.
+const workTimer uint32 = nucleus.WorkLater
+
+// State is a thread's state as /proc shows it.
+type State uint32
+
+// States.
+const (
+	StateRunning State = iota
+	StateSleeping
+	StateUninterruptible
+	StateStopped
+	StateZombie
+	StateDead
+)
+
+// Letter is the state's letter in /proc/PID/stat.
+func (s State) Letter() byte { return "RSDTZX"[s] }
+
+// Of returns the thread that a Ctx belongs to, nil for kernel goroutines.
+func Of(c *caller.Ctx) *Thread {
+	if c.TID == 0 {
+		return nil
+	}
+	return ByTID(c.TID)
+}
+
+// Name returns the thread's name, at most 15 bytes (comm).
+func (t *Thread) Name() string {
+	if p := t.name.Load(); p != nil {
+		return *p
+	}
+	return ""
+}
+
+// SetName sets the thread's name, cut to 15 bytes.
+func (t *Thread) SetName(s string) {
+	if len(s) > 15 {
+		s = s[:15]
+	}
+	t.name.Store(&s)
+}
+
+// Process returns the thread's process.
+func (t *Thread) Process() *Process { return t.Proc }
+
+// NoFile returns RLIMIT_NOFILE of the thread's process.
+func (t *Thread) NoFile() uint64 { return t.Proc.limits[linux.RLIMIT_NOFILE].cur.Load() }
+
+// SetRestart remembers how to go on with an interrupted call and returns the
+// error that makes restart_syscall do so.
+func (t *Thread) SetRestart(fn func(t *Thread) (uint64, linux.Errno)) linux.Errno {
+	t.restart = fn
+	return linux.ERESTART_RESTARTBLOCK
+}
+
+// ResumeRestart is restart_syscall: it goes on with the interrupted call.
+func (t *Thread) ResumeRestart() (uint64, linux.Errno) {
+	fn := t.restart
+	t.restart = nil
+	if fn == nil {
+		return 0, linux.EINTR
+	}
+	return fn(t)
+}
+
+// SetCallNumber remembers which call is in progress.
+func (t *Thread) SetCallNumber(nr uint64) { t.sig.nr = nr }
+
+// CallNumber returns the number of the call in progress, or of the last one.
+func (t *Thread) CallNumber() uint64 { return t.sig.nr }

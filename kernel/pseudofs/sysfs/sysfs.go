@@ -1,0 +1,184 @@
+// Package sysfs is /sys, as far as programs look: the CPUs, huge pages, network
+// interfaces. The tree is made once; texts are made at each read.
+package sysfs
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/base/caller"
+	"hardtack/kernel/base/uio"
+	"hardtack/kernel/base/wait"
+	"hardtack/kernel/fs/vfs"
+)
+
+var fs = newFS()
+
+func newFS() *vfs.FileSystem {
+	f := vfs.NewFileSystem("sysfs", linux.SYSFS_MAGIC, vfs.FSInTree)
+	d := &dir{}
+	d.Init(f, d, &vfs.NewNode{Mode: linux.S_IFDIR | 0o555})
+	f.Root = vfs.NewRoot(&d.Inode)
+	return f
+}
+
+// Type is sysfs for mount(2).
+var Type = vfs.FSType{Make: func(string) (*vfs.FileSystem, linux.Errno) { return FS(), 0 }}
+
+// FS is the one sysfs.
+func FS() *vfs.FileSystem {
+	fill()
+	return fs
+}
+
+// Mount mounts it on /sys.
+func Mount(c *caller.Ctx, ctx *vfs.FSContext) linux.Errno {
+	return vfs.KernelMount(c, ctx, FS(), "sysfs", "/sys", linux.MS_NOSUID|linux.MS_NODEV|linux.MS_NOEXEC|linux.MS_RELATIME)
+}
+
+// dir is a directory that only the kernel changes.
+type dir struct {
+	vfs.BaseNode
+	vfs.Inode
+}
+
+// Open opens for listing.
+func (*dir) Open(*caller.Ctx, vfs.Path, uint32) (vfs.Ops, linux.Errno) { return vfs.DirOps{}, 0 }
+
+// file is a text.
+type file struct {
+	vfs.BaseNode
+	vfs.BaseOps
+	vfs.Inode
+	text func() string // immutable
+}
+
+// Open needs nothing of its own.
+func (f *file) Open(*caller.Ctx, vfs.Path, uint32) (vfs.Ops, linux.Errno) { return f, 0 }
+
+// Read makes the text anew each time: it is a line or two.
+func (f *file) Read(_ *caller.Ctx, _ *vfs.File, v *uio.Vec, off int64) (int, linux.Errno) {
+	b := []byte(f.text())
+	if off >= int64(len(b)) {
+		return 0, 0
+	}
+	n, e := v.CopyOut(b[off:])
+	if n > 0 {
+		e = 0
+	}
+	return n, e
+}
+
+// Seek moves the position; the end is where the inode's size says.
+func (x *file) Seek(_ *caller.Ctx, f *vfs.File, off int64, whence int) (int64, linux.Errno) {
+	if whence == linux.SEEK_END {
+		off, whence = off+x.Size(), linux.SEEK_SET
+	}
+	return vfs.SeekDir(f, off, whence)
+}
+
+// never is the queue of all files: epoll takes them, and they are always ready.
+var never wait.Queue
+
+// Queue is where nothing is announced.
+func (*file) Queue(*vfs.File) *wait.Queue { return &never }
+
+// link is a symbolic link.
+type link struct {
+	vfs.BaseNode
+	vfs.Inode
+	target string // immutable
+}
+
+// ReadLink returns the link's text.
+func (l *link) ReadLink(*caller.Ctx, *vfs.Inode) (string, linux.Errno) { return l.target, 0 }
+
+// Add makes a file, and the directories it lies in; an existing one stays.
+func Add(path string, text func() string) {
+	parent, name := mkdirs(path)
+	f := &file{text: text}
+	f.Init(fs, f, &vfs.NewNode{Mode: linux.S_IFREG | 0o444})
+	f.SetSize(4096)
+	parent.AddChild(name, &f.Inode)
+}
+
+// Link makes a symbolic link.
+func Link(path, target string) {
+	parent, name := mkdirs(path)
+	l := &link{target: target}
+	l.Init(fs, l, &vfs.NewNode{Mode: linux.S_IFLNK | 0o777})
+	l.SetSize(int64(len(target)))
+	parent.AddChild(name, &l.Inode)
+}
+
+// Remove takes a file, a link, or a directory with all that it holds away.
+func Remove(path string) {
+	d := fs.Root
+	parts := strings.Split(path, "/")
+	for _, p := range parts[:len(parts)-1] {
+		if d = d.Child(p); d == nil {
+			return
+		}
+	}
+	d.RemoveTree(parts[len(parts)-1])
+}
+
+// mkdirs makes what lies above path and returns the last directory and name.
+func mkdirs(path string) (*vfs.Dentry, string) {
+	parts := strings.Split(path, "/")
+	d := fs.Root
+	for _, p := range parts[:len(parts)-1] {
+		next := d.Child(p)
+		if next == nil {
+			n := &dir{}
+			n.Init(fs, n, &vfs.NewNode{Mode: linux.S_IFDIR | 0o555})
+			next, _ = d.AddChild(p, &n.Inode)
+			if next == nil { // somebody else was faster
+				next = d.Child(p)
+			}
+		}
+		d = next
+	}
+	return d, parts[len(parts)-1]
+}
+
+// Interface describes a network interface; AddInterface shows it.
+type Interface struct {
+	Name    string
+	Index   int
+	Address string // hardware address
+	MTU     int
+	Flags   uint32
+	Type    int // ARPHRD_*
+}
+
+// AddInterface shows a network interface under class/net.
+func AddInterface(i Interface) {
+	at := "devices/virtual/net/" + i.Name + "/"
+	for name, text := range map[string]string{
+		"address": i.Address, "mtu": fmt.Sprint(i.MTU), "ifindex": fmt.Sprint(i.Index), "flags": fmt.Sprintf("0x%x", i.Flags),
+		"type": fmt.Sprint(i.Type), "operstate": "up", "carrier": "1", "tx_queue_len": "1000",
+	} {
+		Add(at+name, func() string { return text + "\n" })
+	}
+	Link("class/net/"+i.Name, "../../devices/virtual/net/"+i.Name)
+}
+
+// fill makes the fixed part, when the number of CPUs is known.
+var fill = sync.OnceFunc(func() {
+	addCPUs()
+	Add("devices/system/clocksource/clocksource0/current_clocksource", func() string { return "tsc\n" })
+	Add("devices/system/clocksource/clocksource0/available_clocksource", func() string { return "tsc \n" })
+	Add("kernel/mm/transparent_hugepage/enabled", func() string { return "always madvise [never]\n" })
+	Add("kernel/mm/transparent_hugepage/defrag", func() string { return "always defer defer+madvise madvise [never]\n" })
+	Add("kernel/mm/transparent_hugepage/hpage_pmd_size", func() string { return "2097152\n" })
+	AddInterface(Interface{Name: "lo", Index: 1, Address: "00:00:00:00:00:00", MTU: 65536, Flags: 0x9, Type: 772})
+	Add("kernel/mm/transparent_hugepage/shmem_enabled", func() string { return "always within_size advise [never] deny force\n" })
+	mkdirs("kernel/mm/hugepages/x")
+	mkdirs("fs/x")
+	mkdirs("block/x")
+	mkdirs("bus/x")
+	mkdirs("module/x")
+})
