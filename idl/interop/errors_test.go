@@ -3,6 +3,7 @@ package interop
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -59,6 +60,50 @@ func TestErrors(t *testing.T) {
 	if n := watched.Load(); n != 50 {
 		t.Errorf("the handler saw %d of 50 calls given up", n)
 	}
+}
+
+// A C client's calls end in time when the server takes none of them in, which hears of
+// all that were given up when it does.
+func TestLateCalls(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	s, err := bank.Export(ctx, "bank-late", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	peer := start(t, nil, program(t, "bank_peer", "bank"), "late", "bank-late")
+	c, err := s.Accept(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sent int32
+	if _, err := fmt.Fscanf(peer.out, "late %d\n", &sent); err != nil || sent < 10 {
+		t.Fatalf("%d calls: %v", sent, err)
+	}
+	h := &waitingBank{}
+	if err := c.Serve(ctx, h); err != nil {
+		t.Error(err)
+	}
+	peer.line(t, "answered")
+	if begun, given := h.begun.Load(), h.given.Load(); begun == 0 || begun != given {
+		t.Errorf("%d calls were begun, and %d of them given up", begun, given)
+	}
+}
+
+// waitingBank answers no Watch.
+type waitingBank struct {
+	goBank
+	begun, given atomic.Int32
+}
+
+func (b *waitingBank) Watch(ctx context.Context, in bank.WatchCall) (out bank.WatchReply, err error) {
+	b.begun.Add(1)
+	<-ctx.Done()
+	if errors.Is(context.Cause(ctx), msg.ErrGivenUp) {
+		b.given.Add(1)
+	}
+	return out, ctx.Err()
 }
 
 // clientOfC has the C server's calls fail.

@@ -65,7 +65,7 @@ int ht_calls_add(struct ht_calls *c, uint16_t num, void (*done)(void), void *arg
 	uint32_t at = c->next & (c->size - 1);
 	while (c->all[at].num != 0)
 		at = (at + 1) & (c->size - 1);
-	c->all[at] = (struct ht_call){c->next, num, done, arg};
+	c->all[at] = (struct ht_call){c->next, num, done, arg, 0};
 	c->used++;
 	*id = c->next;
 	return 0;
@@ -89,6 +89,23 @@ bool ht_calls_take_id(struct ht_calls *c, uint32_t id, struct ht_call *out)
 	*out = *p;
 	take_out(c, p);
 	return true;
+}
+
+struct ht_call *ht_calls_find(const struct ht_calls *c, uint32_t id) { return find(c, id); }
+
+struct ht_call *ht_calls_late(const struct ht_calls *c, int64_t now, int64_t *next)
+{
+	*next = 0;
+	for (uint32_t i = 0; i < c->size; i++) {
+		struct ht_call *p = &c->all[i];
+		if (p->num == 0 || p->until == 0)
+			continue;
+		if (p->until <= now)
+			return p;
+		if (*next == 0 || p->until < *next)
+			*next = p->until;
+	}
+	return NULL;
 }
 
 bool ht_calls_any(struct ht_calls *c, struct ht_call *out)

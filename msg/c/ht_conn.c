@@ -107,6 +107,7 @@ void ht_conn_unlink(struct ht_conn *c)
 
 void ht_conn_free(struct ht_conn *c)
 {
+	free(c->untold);
 	if (c->session != NULL) { /* the link that it was made for never was */
 		c->session->moving = false;
 		if (c->session->deadline != 0)

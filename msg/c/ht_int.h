@@ -119,6 +119,10 @@ struct ht_conn {
 	struct ht_error error; /* while events->failed runs */
 	uint32_t last_call;    /* its number */
 	bool canceled;         /* a call has been given up: late replies may come */
+	struct ht_calls *table; /* the stub's, once a call was sent */
+	int64_t late;           /* no call's time is over before, in ns; 0: none has one */
+	uint32_t *untold;       /* calls that were given up when there was no room to tell the peer */
+	size_t untold_n, untold_cap;
 	int pages, memfd;
 	void *mem;
 	size_t mem_n;
@@ -187,6 +191,8 @@ struct ht_loop {
 	struct ht_conn **hot;
 	size_t nhot, hot_cap;
 	size_t waiting;    /* connections with a deadline, about */
+	int64_t late;      /* no call's time is over before, in ns; 0: none has one */
+	int timed_out;     /* calls given up since the last look */
 	size_t kept, keep; /* memory files kept, so that an end can be moved, and how many may be */
 	int64_t look, full; /* when to look at deadlines, and at listeners again; ms */
 	int64_t swept;      /* ns */
@@ -258,6 +264,10 @@ bool ht_pool_fits(struct ht_conn *c, size_t n);
 
 /* ht_recv.c */
 int ht_conn_receive(struct ht_conn *c, int most);
+/* Gives up one call whose time is over; false if there is none. */
+bool ht_calls_expire(struct ht_conn *c, int64_t now);
+/* Tells the peer what there was no room to tell it. */
+void ht_calls_tell(struct ht_conn *c);
 
 /* ht_loop.c */
 int ht_conn_enter(struct ht_conn *c);

@@ -210,6 +210,9 @@ static int look_at(struct ht_conn *c)
 			ht_conn_end(c, ht_wrong("acknowledged what was not sent"));
 		} else if (c->tx.room > before || c->tx.room == c->tx.r.n) {
 			c->wants_room = false;
+			ht_calls_tell(c);
+			if (c->wants_room || c->end != 0)
+				return n;
 			c->busy = true;
 			c->events->room(c->self);
 			c->busy = false;
@@ -343,6 +346,31 @@ static void deadlines(struct ht_loop *l)
 	}
 }
 
+/*
+ * Gives up the calls whose time is over. What their done does may free other connections,
+ * so the search begins anew behind each.
+ */
+static void late_calls(struct ht_loop *l)
+{
+	int64_t now = l->late != 0 ? ht_now_ns() : 0;
+	if (now < l->late || l->late == 0)
+		return;
+	struct ht_conn *c = l->conns;
+	while (c != NULL) {
+		if (ht_calls_expire(c, now)) {
+			l->timed_out++;
+			c = l->conns;
+		} else {
+			c = c->next;
+		}
+	}
+	l->late = 0;
+	for (c = l->conns; c != NULL; c = c->next) {
+		if (c->late != 0 && c->end == 0 && (l->late == 0 || c->late < l->late))
+			l->late = c->late;
+	}
+}
+
 /* Handles what the system has to say, waiting for it at most so many ms. */
 static int events(struct ht_loop *l, int64_t ms)
 {
@@ -351,6 +379,11 @@ static int events(struct ht_loop *l, int64_t ms)
 		ms = REST_MS;
 	if (l->waiting > 0 && (ms < 0 || ms > LOOK_MS))
 		ms = LOOK_MS;
+	if (l->late != 0) {
+		int64_t left = (l->late - ht_now_ns() + 999999) / 1000000;
+		if (ms < 0 || ms > left)
+			ms = left > 0 ? left : 0;
+	}
 	empty_trash(l); /* no event is about these any more */
 	int got = epoll_wait(l->epoll, all, EVENTS, ms < 0 ? -1 : ms > 1000000000 ? 1000000000 : (int)ms);
 	if (got < 0 && errno != EINTR)
@@ -383,6 +416,7 @@ static int events(struct ht_loop *l, int64_t ms)
 		}
 	}
 	deadlines(l);
+	late_calls(l);
 	return got > 0 ? got : 0;
 }
 
@@ -415,13 +449,14 @@ static int spin(struct ht_loop *l, int64_t *now, int64_t until)
 int ht_dispatch(struct ht_loop *l, int timeout)
 {
 	int n = 0, got;
+	l->timed_out = 0;
 	reap(l);
 	if (++l->round % 64 == 0) {
 		if ((n = events(l, 0)) < 0)
 			return n;
 		sweep(l);
 	}
-	n += rings(l);
+	n += rings(l) + l->timed_out;
 	if (n == 0) {
 		int64_t now = ht_now_ns(), until = timeout < 0 ? INT64_MAX : now + (int64_t)timeout * 1000000;
 		while (n == 0) {
@@ -440,7 +475,7 @@ int ht_dispatch(struct ht_loop *l, int timeout)
 			if (woken - now < SPIN_MAX && l->spin < SPIN_MAX)
 				l->spin *= 2; /* it would have caught that */
 			now = woken;
-			n = rings(l);
+			n = rings(l) + l->timed_out;
 			if (late)
 				break;
 		}

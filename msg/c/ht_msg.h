@@ -64,7 +64,8 @@ enum {
 	HT_CODE_FAILED = 1 << 16, /* the text says why */
 	HT_CODE_TOO_LARGE,        /* the reply is longer than the interface or the connection allows */
 	HT_CODE_NO_CAPS,          /* the reply has descriptors, and the transport passes none */
-	HT_CODE_CANCELED          /* the handler gave up */
+	HT_CODE_CANCELED,         /* the handler gave up, or ht_call_cancel did */
+	HT_CODE_TIMED_OUT         /* the time of ht_call_timeout is over */
 };
 
 enum { HT_MAX_ERROR_TEXT = 480 };
@@ -217,9 +218,17 @@ uint32_t ht_last_call(const struct ht_conn *c);
  */
 int ht_call_cancel(struct ht_conn *c, uint32_t call);
 
-/* For stubs: a call was sent; a reply has come that nobody waits for. */
-void ht_called(struct ht_conn *c, uint32_t call);
-int ht_late_reply(struct ht_conn *c, const struct ht_cap *caps, size_t ncaps);
+/*
+ * Gives a call so many milliseconds from now: if it has not ended by then, ht_dispatch
+ * gives it up. Its done is called with HT_CALL_FAILED and the code HT_CODE_TIMED_OUT, and
+ * the rest is as in ht_call_cancel; there is no HT_FULL. It counts as something that
+ * ht_dispatch has handled. Right after a call was sent:
+ *
+ *	ht_call_timeout(shop_raw(c), ht_last_call(shop_raw(c)), 500);
+ *
+ * A call that has ended is left alone, and a second time replaces the first.
+ */
+void ht_call_timeout(struct ht_conn *c, uint32_t call, int ms);
 
 /* Calls under way, by number: what a stub keeps for each. */
 struct ht_call {
@@ -227,12 +236,17 @@ struct ht_call {
 	uint16_t num; /* of the reply; 0 if the place is free */
 	void (*done)(void);
 	void *arg;
+	int64_t until; /* ht_call_timeout, in ns; 0: for ever */
 };
 
 struct ht_calls {
 	struct ht_call *all; /* a table with room for size, a power of two; open addressing by id */
 	uint32_t size, used, next;
 };
+
+/* For stubs: a call of the table was sent; a reply has come that nobody waits for. */
+void ht_called(struct ht_conn *c, struct ht_calls *calls, uint32_t call);
+int ht_late_reply(struct ht_conn *c, const struct ht_cap *caps, size_t ncaps);
 
 /* Notes a call and gives it a number. */
 int ht_calls_add(struct ht_calls *c, uint16_t num, void (*done)(void), void *arg, uint32_t *id);
@@ -242,6 +256,10 @@ bool ht_calls_take(struct ht_calls *c, uint32_t id, uint16_t num, struct ht_call
 bool ht_calls_take_id(struct ht_calls *c, uint32_t id, struct ht_call *out);
 /* Takes out any call; false if there is none. */
 bool ht_calls_any(struct ht_calls *c, struct ht_call *out);
+/* Finds a call by its number; NULL if there is none. */
+struct ht_call *ht_calls_find(const struct ht_calls *c, uint32_t id);
+/* Finds a call whose time is over; NULL if there is none, and *next is when the next one's will be, or 0. */
+struct ht_call *ht_calls_late(const struct ht_calls *c, int64_t now, int64_t *next);
 void ht_calls_drop(struct ht_calls *c, uint32_t id);
 void ht_calls_free(struct ht_calls *c);
 

@@ -111,7 +111,11 @@ static int receive_own(struct ht_conn *c, unsigned num, const uint8_t *body, siz
 
 const struct ht_error *ht_call_error(const struct ht_conn *c) { return &c->error; }
 
-void ht_called(struct ht_conn *c, uint32_t call) { c->last_call = call; }
+void ht_called(struct ht_conn *c, struct ht_calls *calls, uint32_t call)
+{
+	c->table = calls;
+	c->last_call = call;
+}
 
 uint32_t ht_last_call(const struct ht_conn *c) { return c->last_call; }
 
@@ -123,26 +127,86 @@ int ht_late_reply(struct ht_conn *c, const struct ht_cap *caps, size_t ncaps)
 	return 0;
 }
 
-int ht_call_cancel(struct ht_conn *c, uint32_t call)
+/* Tells the peer that nobody waits for a call any more. */
+static int tell(struct ht_conn *c, uint32_t call)
 {
-	static const char text[] = "the call was given up";
-	if (c->events->failed == NULL || c->last_call == 0)
-		return 0;
-	if (c->calls) { /* else the peer does not know what it means */
-		uint8_t *b;
-		int err = ht_begin(c, GIVEN_UP_BYTES, &b);
-		if (err != 0)
-			return err;
-		ht_put32(b, call);
-		if ((err = ht_commit(c, NUM_GIVEN_UP, NULL, 0)) != 0)
-			return err;
-	}
-	c->canceled = true;
+	uint8_t *b;
+	int err = c->calls ? ht_begin(c, GIVEN_UP_BYTES, &b) : 0;
+	if (err != 0 || !c->calls) /* it does not know what it means */
+		return err;
+	ht_put32(b, call);
+	return ht_commit(c, NUM_GIVEN_UP, NULL, 0);
+}
+
+/* Has the done of a call called. */
+static void give_up(struct ht_conn *c, uint32_t call, uint32_t code, const char *text)
+{
 	struct ht_error before = c->error; /* within the done of another call */
-	c->error = (struct ht_error){HT_CODE_CANCELED, {text, sizeof(text) - 1}};
+	c->canceled = true;
+	c->error = (struct ht_error){code, {text, (uint32_t)strlen(text)}};
 	c->events->failed(c->self, call);
 	c->error = before;
-	return 0;
+}
+
+int ht_call_cancel(struct ht_conn *c, uint32_t call)
+{
+	if (c->events->failed == NULL || c->last_call == 0)
+		return 0;
+	int err = tell(c, call);
+	if (err == 0)
+		give_up(c, call, HT_CODE_CANCELED, "the call was given up");
+	return err;
+}
+
+void ht_call_timeout(struct ht_conn *c, uint32_t call, int ms)
+{
+	struct ht_call *p = c->table != NULL ? ht_calls_find(c->table, call) : NULL;
+	if (p == NULL)
+		return;
+	p->until = ht_now_ns() + (int64_t)(ms > 0 ? ms : 0) * 1000000;
+	if (c->late == 0 || p->until < c->late)
+		c->late = p->until;
+	if (c->loop->late == 0 || p->until < c->loop->late)
+		c->loop->late = p->until;
+}
+
+/* Notes a call of which the peer is to be told. Without memory it is not: nothing depends on it. */
+static void tell_later(struct ht_conn *c, uint32_t call)
+{
+	if (c->untold_n == c->untold_cap) {
+		size_t cap = c->untold_cap == 0 ? 16 : 2 * c->untold_cap;
+		uint32_t *all = realloc(c->untold, cap * sizeof(*all));
+		if (all == NULL)
+			return;
+		c->untold = all;
+		c->untold_cap = cap;
+	}
+	c->untold[c->untold_n++] = call;
+}
+
+void ht_calls_tell(struct ht_conn *c)
+{
+	while (c->untold_n > 0 && tell(c, c->untold[c->untold_n - 1]) == 0)
+		c->untold_n--;
+}
+
+bool ht_calls_expire(struct ht_conn *c, int64_t now)
+{
+	struct ht_call *p;
+	if (c->late == 0 || c->late > now || c->end != 0)
+		return false;
+	if ((p = ht_calls_late(c->table, now, &c->late)) == NULL)
+		return false;
+	uint32_t call = p->id;
+	p->until = 0;
+	if (tell(c, call) == HT_FULL)
+		tell_later(c, call);
+	c->late = now; /* there may be more */
+	bool busy = c->busy;
+	c->busy = true;
+	give_up(c, call, HT_CODE_TIMED_OUT, "the time for the call is over");
+	c->busy = busy;
+	return true;
 }
 
 /* Handles one message, of which the next slot, with header h, is the first or next part. */

@@ -150,7 +150,7 @@ void %[1]sclose(struct %[1]sconn *c);
 		c.p("")
 		c.p("/*\n * Answers a call with an error instead of its reply: one of the interface's, or one of\n * those in ht_msg.h. text may be NULL.\n */")
 		c.p("int %s%s(struct %[1]sconn *c, uint32_t call, uint32_t code, const char *text);\n", p, c.fail)
-		c.comment("", "Each sends a call and has done called with the reply, or with NULL and the reason:\nHT_CALL_FAILED if the peer answers with an error, for ht_call_error, or why the connection\nhas ended. Any number can be under way. ht_call_cancel gives one up.")
+		c.comment("", "Each sends a call and has done called with the reply, or with NULL and the reason:\nHT_CALL_FAILED if the peer answers with an error, for ht_call_error, or why the connection\nhas ended. Any number can be under way. ht_call_cancel gives one up,\nand ht_call_timeout says when.")
 		for k, m := range c.messages {
 			if m.Role == Call {
 				reply := c.messages[k+1]
@@ -477,5 +477,5 @@ func (c *cModule) send(k int, m cMessage) {
 		c.p("\treturn %s;\n}", ret(fmt.Sprintf("ht_commit(c->raw, %d, %s)", m.Num, list)))
 		return
 	}
-	c.p("\terr = ht_commit(c->raw, %d, %s);\n\tif (err == 0) {\n\t\tht_called(c->raw, call);\n\t\treturn 0;\n\t}\nfailed:\n\tht_calls_drop(&c->calls, call);\n\treturn err;\n}", m.Num, list)
+	c.p("\terr = ht_commit(c->raw, %d, %s);\n\tif (err == 0) {\n\t\tht_called(c->raw, &c->calls, call);\n\t\treturn 0;\n\t}\nfailed:\n\tht_calls_drop(&c->calls, call);\n\treturn err;\n}", m.Num, list)
 }

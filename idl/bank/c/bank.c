@@ -569,7 +569,7 @@ int bank_send_open_call(struct bank_conn *c, const struct bank_open_call *m,
 	append_bank_open_call(b + 4, m);
 	err = ht_commit(c->raw, 1, NULL, 0);
 	if (err == 0) {
-		ht_called(c->raw, call);
+		ht_called(c->raw, &c->calls, call);
 		return 0;
 	}
 failed:
@@ -603,7 +603,7 @@ int bank_send_withdraw_call(struct bank_conn *c, const struct bank_withdraw_call
 	put_bank_withdraw_call(b, m);
 	err = ht_commit(c->raw, 3, NULL, 0);
 	if (err == 0) {
-		ht_called(c->raw, call);
+		ht_called(c->raw, &c->calls, call);
 		return 0;
 	}
 failed:
@@ -637,7 +637,7 @@ int bank_send_statement_call(struct bank_conn *c, const struct bank_statement_ca
 	put_bank_statement_call(b, m);
 	err = ht_commit(c->raw, 5, NULL, 0);
 	if (err == 0) {
-		ht_called(c->raw, call);
+		ht_called(c->raw, &c->calls, call);
 		return 0;
 	}
 failed:
@@ -674,7 +674,7 @@ int bank_send_receipt_call(struct bank_conn *c, const struct bank_receipt_call *
 	put_bank_receipt_call(b, m);
 	err = ht_commit(c->raw, 7, NULL, 0);
 	if (err == 0) {
-		ht_called(c->raw, call);
+		ht_called(c->raw, &c->calls, call);
 		return 0;
 	}
 failed:
@@ -709,7 +709,7 @@ int bank_send_watch_call(struct bank_conn *c, const struct bank_watch_call *m,
 	put_bank_watch_call(b, m);
 	err = ht_commit(c->raw, 9, NULL, 0);
 	if (err == 0) {
-		ht_called(c->raw, call);
+		ht_called(c->raw, &c->calls, call);
 		return 0;
 	}
 failed:

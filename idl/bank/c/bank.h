@@ -213,7 +213,8 @@ int bank_fail(struct bank_conn *c, uint32_t call, uint32_t code, const char *tex
 /*
  * Each sends a call and has done called with the reply, or with NULL and the reason:
  * HT_CALL_FAILED if the peer answers with an error, for ht_call_error, or why the connection
- * has ended. Any number can be under way. ht_call_cancel gives one up.
+ * has ended. Any number can be under way. ht_call_cancel gives one up,
+ * and ht_call_timeout says when.
  */
 int bank_send_open_call(struct bank_conn *c, const struct bank_open_call *m,
 	void (*done)(struct bank_conn *c, const struct bank_open_reply *reply, int reason, void *arg), void *arg);

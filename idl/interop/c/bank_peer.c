@@ -1,11 +1,13 @@
 /*
  * bank_peer serve NAME    answers calls, some with errors, until its first connection ends
  * bank_peer calls NAME    makes calls that fail, and checks how
+ * bank_peer late NAME     makes as many calls as there is room for, which nobody answers in time
  */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "bank.h"
 
@@ -69,13 +71,15 @@ static void on_receipt(struct bank_conn *c, uint32_t call, const struct bank_rec
 static void on_given_up(struct bank_conn *c, uint32_t call)
 {
 	struct bank_changed m = {call, 1};
-	must("changed", bank_send_changed(c, &m), 0);
+	int err = bank_send_changed(c, &m);
+	must("changed", err == HT_PEER_CLOSED ? 0 : err, 0);
 }
 
 static void on_watch(struct bank_conn *c, uint32_t call, const struct bank_watch_call *m)
 {
 	struct bank_changed changed = {call, m->account};
-	must("changed", bank_send_changed(c, &changed), 0);
+	int err = bank_send_changed(c, &changed);
+	must("changed", err == HT_PEER_CLOSED ? 0 : err, 0);
 }
 
 struct want {
@@ -141,6 +145,80 @@ static void give_up(struct bank_conn *c, struct ht_loop *loop)
 	}
 }
 
+static double now_ms(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1000 + (double)t.tv_nsec / 1e6;
+}
+
+/* Calls whose time is over end in the order of their times, and no earlier; others are not touched. */
+static void time_out(struct bank_conn *c, struct ht_loop *loop)
+{
+	enum { CALLS = 4 };
+	static const int ms[CALLS] = {30, 10, 20, 5};
+	struct want late = {"in time", HT_CODE_TIMED_OUT, "the time for the call is over"}, fine = {"withdraw", 0, ""};
+	struct bank_watch_call w = {3};
+	struct bank_withdraw_call some = {7, 30};
+	double begun = now_ms();
+	waiting = CALLS + 1;
+	for (int i = 0; i < CALLS; i++) {
+		must("watch", bank_send_watch_call(c, &w, seen, &late), 0);
+		ht_call_timeout(bank_raw(c), ht_last_call(bank_raw(c)), i == 3 ? 20000 : ms[i]);
+	}
+	ht_call_timeout(bank_raw(c), ht_last_call(bank_raw(c)), ms[3]); /* instead of what it had */
+	must("withdraw", bank_send_withdraw_call(c, &some, withdrawn, &fine), 0);
+	ht_call_timeout(bank_raw(c), ht_last_call(bank_raw(c)), 20000);
+	while (waiting > 0) {
+		int err = ht_dispatch(loop, -1);
+		int over = 0;
+		for (int i = 0; i < CALLS; i++)
+			over += now_ms() - begun >= ms[i];
+		if (err <= 0 || ended || waiting < CALLS - over) {
+			fprintf(stderr, "%d calls wait when %d are over: %s (%s)\n", waiting, over, ht_strerror(ended ? reason : err), ht_detail());
+			exit(1);
+		}
+	}
+	if (now_ms() - begun >= 20000) {
+		fprintf(stderr, "calls with little time took %.0f ms\n", now_ms() - begun);
+		exit(1);
+	}
+	ht_call_timeout(bank_raw(c), ht_last_call(bank_raw(c)), 0); /* it has ended */
+}
+
+/* Calls end in time also when there is no room to tell the peer, which hears of it later. */
+static int flood(struct bank_conn *c, struct ht_loop *loop)
+{
+	struct want late = {"in time", HT_CODE_TIMED_OUT, "the time for the call is over"};
+	struct bank_watch_call w = {3};
+	int sent = 0, err;
+	while ((err = bank_send_watch_call(c, &w, seen, &late)) != HT_FULL || sent == 0) {
+		if (err == 0) {
+			ht_call_timeout(bank_raw(c), ht_last_call(bank_raw(c)), 20);
+			sent++;
+		} else if (err != HT_FULL || ht_dispatch(loop, 20000) < 0) {
+			return 1;
+		}
+	}
+	for (waiting = sent; waiting > 0;)
+		must("dispatch", ht_dispatch(loop, -1) > 0 ? 0 : HT_SYSTEM, 0);
+	printf("late %d\n", sent);
+	fflush(stdout);
+	/* The service begins; it can answer this only when it knows what was given up. */
+	struct want fine = {"withdraw", 0, ""};
+	struct bank_withdraw_call some = {7, 30};
+	waiting = 1;
+	while ((err = bank_send_withdraw_call(c, &some, withdrawn, &fine)) == HT_FULL)
+		must("dispatch", ht_dispatch(loop, 20000) > 0 ? 0 : HT_SYSTEM, 0);
+	must("withdraw", err, 0);
+	while (waiting > 0)
+		must("dispatch", ht_dispatch(loop, 20000) > 0 && !ended ? 0 : HT_SYSTEM, 0);
+	bank_close(c);
+	ht_loop_free(loop);
+	puts("answered");
+	return 0;
+}
+
 static int fail(const char *what, int err)
 {
 	fprintf(stderr, "%s: %s (%s)\n", what, ht_strerror(err), ht_detail());
@@ -179,6 +257,8 @@ int main(int argc, char **argv)
 	struct bank_conn *c;
 	if ((err = bank_connect(loop, argv[2], &on, NULL, &c)) != 0)
 		return fail(argv[2], err);
+	if (strcmp(argv[1], "late") == 0)
+		return flood(c, loop);
 	for (int round = 0; round < 200; round++) {
 		struct bank_open_call with = {ht_text("me")}, without = {ht_text("")};
 		struct bank_withdraw_call some = {7, 30}, none = {0, 30};
@@ -195,6 +275,7 @@ int main(int argc, char **argv)
 				return fail("dispatch", ended ? reason : err);
 	}
 	give_up(c, loop);
+	time_out(c, loop);
 	struct bank_watch_call w = {1};
 	must("watch", bank_send_watch_call(c, &w, watched, NULL), 0);
 	bank_close(c);

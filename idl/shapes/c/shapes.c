@@ -975,7 +975,7 @@ int shapes_send_read_block_call(struct shapes_conn *c, const struct shapes_read_
 	put_shapes_read_block_call(b, m);
 	err = ht_commit(c->raw, 9, NULL, 0);
 	if (err == 0) {
-		ht_called(c->raw, call);
+		ht_called(c->raw, &c->calls, call);
 		return 0;
 	}
 failed:
@@ -1015,7 +1015,7 @@ int shapes_send_look_up_call(struct shapes_conn *c, const struct shapes_look_up_
 	append_shapes_look_up_call(b + 4, m);
 	err = ht_commit(c->raw, 11, NULL, 0);
 	if (err == 0) {
-		ht_called(c->raw, call);
+		ht_called(c->raw, &c->calls, call);
 		return 0;
 	}
 failed:
@@ -1053,7 +1053,7 @@ int shapes_send_ping_call(struct shapes_conn *c, const struct shapes_ping_call *
 	(void)m;
 	err = ht_commit(c->raw, 13, NULL, 0);
 	if (err == 0) {
-		ht_called(c->raw, call);
+		ht_called(c->raw, &c->calls, call);
 		return 0;
 	}
 failed:

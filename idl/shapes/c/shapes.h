@@ -318,7 +318,8 @@ int shapes_fail(struct shapes_conn *c, uint32_t call, uint32_t code, const char 
 /*
  * Each sends a call and has done called with the reply, or with NULL and the reason:
  * HT_CALL_FAILED if the peer answers with an error, for ht_call_error, or why the connection
- * has ended. Any number can be under way. ht_call_cancel gives one up.
+ * has ended. Any number can be under way. ht_call_cancel gives one up,
+ * and ht_call_timeout says when.
  */
 int shapes_send_read_block_call(struct shapes_conn *c, const struct shapes_read_block_call *m,
 	void (*done)(struct shapes_conn *c, const struct shapes_read_block_reply *reply, int reason, void *arg), void *arg);
