@@ -19,15 +19,14 @@ type Caller struct {
 	space chan struct{} // full after a message was delivered
 	wake  chan struct{} // full when Run has something to deliver
 
-	mu         sync.Mutex
-	next       uint32
-	calls      map[uint32]*Pending // guarded by mu
-	free       *Pending            // guarded by mu
-	queue      []func()            // messages to deliver; guarded by mu
-	delivering bool                // somebody does; guarded by mu
-	running    bool                // somebody is in Run; guarded by mu
-	givenUp    []uint32            // calls of which the peer is to be told; guarded by mu
-	telling    bool                // somebody does; guarded by mu
+	mu      sync.Mutex
+	next    uint32
+	calls   map[uint32]*Pending // guarded by mu
+	free    *Pending            // guarded by mu
+	mail    mailbox             // guarded by mu
+	running bool                // somebody is in Run or Messages; guarded by mu
+	givenUp []uint32            // calls of which the peer is to be told; guarded by mu
+	telling bool                // somebody does; guarded by mu
 }
 
 // Pending is a call in flight.
@@ -37,6 +36,7 @@ type Pending struct {
 	num    uint16 // of the reply
 	held   bool   // Wait returned the ring's copy, and holds the turn
 	left   bool   // Wait returned before the reply
+	nested bool   // the goroutine that delivers messages made it
 	body   []byte // copy of the reply, if another received it
 	err    error  // or the error that came instead
 	caps   []Cap
@@ -47,15 +47,11 @@ type Pending struct {
 // CallBytes is what stands before the fields of a call and a reply: its number.
 const CallBytes = 4
 
-// maxQueued is how many messages that are no replies may wait for their delivery.
-// When there are more nothing is received until one was delivered.
-const maxQueued = 256
-
 // NewCaller makes a caller of a connection, whose Next belongs to it from then
 // on. Messages that are no replies go to other, which decodes one before the next is
 // received; what it returns delivers the message to the program, one at a time, in
 // order, and may make calls itself. An error closes the connection. other may be
-// nil: then such messages are dropped.
+// nil: then such messages are dropped, unless Messages takes them.
 func NewCaller(c *Conn, other func(num uint16, body []byte) (deliver func(), err error)) *Caller {
 	c.made("NewCaller with")
 	c.Share()
@@ -72,9 +68,7 @@ func (k *Caller) Conn() *Conn { return k.c }
 // Start registers a call whose reply is message num. The caller sends the
 // message with the call's ID and then waits, or gives up by Done.
 func (k *Caller) Start(num uint16) *Pending {
-	if k == nil || k.c == nil {
-		panic("msg: a zero Caller or Client: make it with NewCaller or NewClient")
-	}
+	k.made("a call")
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	p := k.free
@@ -87,6 +81,7 @@ func (k *Caller) Start(num uint16) *Pending {
 	}
 	p.id, p.num = k.next, num
 	k.calls[p.id] = p
+	p.nested = k.nested()
 	return p
 }
 
@@ -128,10 +123,10 @@ func (p *Pending) Wait(ctx context.Context) ([]byte, error) {
 		}
 		k.turn <- struct{}{}
 		if err == errQueued {
-			k.deliver(false)
+			k.deliver(true)
 			continue
 		}
-		p.left = ctx.Err() != nil && k.c.Err() == nil && !isCallError(err)
+		p.left = err == errFlooded || ctx.Err() != nil && k.c.Err() == nil && !isCallError(err)
 		return nil, err
 	}
 }
@@ -160,14 +155,7 @@ func (k *Caller) receive(ctx context.Context, p *Pending) (body []byte, err erro
 				return nil, e
 			}
 		case m.Kind != Reply:
-			if k.other == nil {
-				continue
-			}
-			deliver, err := k.other(num, body)
-			if err != nil {
-				return nil, k.c.Fail(err)
-			}
-			if ours, err := k.push(ctx, deliver, p == nil); err != nil {
+			if ours, err := k.unasked(ctx, num, body, p == nil); err != nil {
 				return nil, err
 			} else if ours {
 				return nil, errQueued
@@ -229,104 +217,6 @@ func (k *Caller) failed(body []byte, p *Pending) (mine *CallError, err error) {
 	return nil, nil
 }
 
-// push queues a message, and reports whether the caller, who has the turn, is to
-// deliver it after giving the turn up; running says that it is Run. It waits while
-// too many are queued.
-func (k *Caller) push(ctx context.Context, deliver func(), running bool) (ours bool, err error) {
-	k.mu.Lock()
-	k.queue = append(k.queue, deliver)
-	if k.running && !k.delivering && !running {
-		select {
-		case k.wake <- struct{}{}:
-		default:
-		}
-	}
-	ours = !k.delivering && k.running == running
-	full := len(k.queue) >= maxQueued
-	k.mu.Unlock()
-	for full && !ours {
-		select {
-		case <-k.space:
-		case <-k.c.Done():
-			return false, nil
-		case <-ctx.Done():
-			return false, ctx.Err()
-		}
-		k.mu.Lock()
-		full, ours = len(k.queue) >= maxQueued, !k.delivering && k.running == running
-		k.mu.Unlock()
-	}
-	return ours, nil
-}
-
-// deliver delivers what is queued, unless somebody does so already, or is in Run
-// and this is not.
-func (k *Caller) deliver(running bool) {
-	k.mu.Lock()
-	if k.delivering || k.running && !running {
-		k.mu.Unlock()
-		return
-	}
-	k.delivering = true
-	for len(k.queue) > 0 {
-		next := k.queue[0]
-		k.queue = k.queue[1:]
-		k.mu.Unlock()
-		select {
-		case k.space <- struct{}{}:
-		default:
-		}
-		next()
-		k.mu.Lock()
-	}
-	k.queue, k.delivering = nil, false
-	k.mu.Unlock()
-}
-
-// Run receives and delivers, whether or not a call waits, until the connection or
-// ctx ends. It returns nil when either end has closed the connection, otherwise why
-// it ended; ctx's error leaves the connection as it was. One goroutine at a time may
-// be in Run; calls may be made meanwhile, and cost one switch between goroutines
-// more.
-func (k *Caller) Run(ctx context.Context) error {
-	if k == nil || k.c == nil {
-		panic("msg: Run of a zero Caller or Client: make it with NewCaller or NewClient")
-	}
-	needContext(ctx, "Run")
-	k.mu.Lock()
-	if k.running {
-		k.mu.Unlock()
-		return errors.New("msg: another goroutine is in Run")
-	}
-	k.running = true
-	k.mu.Unlock()
-	defer func() {
-		k.mu.Lock()
-		k.running = false
-		k.mu.Unlock()
-	}()
-	for {
-		k.deliver(true)
-		select {
-		case <-k.turn:
-		case <-k.wake:
-			continue
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		_, err := k.receive(ctx, nil)
-		k.turn <- struct{}{}
-		switch {
-		case err == errQueued:
-		case errors.Is(err, ErrPeerClosed), errors.Is(err, ErrClosed):
-			k.deliver(true)
-			return nil
-		case err != nil:
-			return err
-		}
-	}
-}
-
 // Caps returns what came with the reply.
 func (p *Pending) Caps() []Cap {
 	caps := p.caps
@@ -346,6 +236,10 @@ func (p *Pending) Done() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.calls, p.id)
+	if p.nested {
+		p.nested = false
+		k.mail.calling--
+	}
 	select {
 	case <-p.done:
 		closeAll(p.caps)

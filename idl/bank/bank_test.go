@@ -89,6 +89,8 @@ func TestMistakes(t *testing.T) {
 		"New of nil":             {func() { bank.New(nil) }, "Connect, Accept"},
 		"zero Client, call":      {func() { new(bank.Client).Watch(ctx, bank.WatchCall{}) }, "NewClient"},
 		"zero Client, Run":       {func() { new(bank.Client).Run(ctx) }, "NewClient"},
+		"zero Client, All":       {func() { new(bank.Client).All(ctx) }, "NewClient"},
+		"All with a function":    {func() { bank.NewClient(a, func(bank.Msg) {}).All(ctx) }, "NewClient(conn, nil)"},
 		"zero Server, Accept":    {func() { bank.Server{}.Accept(ctx) }, "Export"},
 		"zero Server, Serve":     {func() { bank.Server{}.Serve(ctx, nil) }, "Export"},
 		"zero Server, Close":     {func() { bank.Server{}.Close() }, "Export"},
@@ -144,6 +146,12 @@ func TestContextErrors(t *testing.T) {
 			},
 			"Run":   func(ctx context.Context, c *bank.Conn) error { return bank.NewClient(c, nil).Run(ctx) },
 			"Serve": func(ctx context.Context, c *bank.Conn) error { return c.Serve(ctx, struct{ bank.Handler }{}) },
+			"Client.All": func(ctx context.Context, c *bank.Conn) (last error) {
+				for _, err := range bank.NewClient(c, nil).All(ctx) {
+					last = err
+				}
+				return last
+			},
 			"All": func(ctx context.Context, c *bank.Conn) (last error) {
 				for _, err := range c.All(ctx) {
 					last = err

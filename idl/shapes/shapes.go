@@ -1080,8 +1080,8 @@ type Client struct {
 
 // NewClient makes a client of a connection. Messages that are no replies go to
 // other, one at a time and in order, while a call waits or Run runs; other may make
-// calls itself. Each message is other's to keep. other may be nil: then they are
-// dropped.
+// calls itself. Each message is other's to keep. other may be nil: then All has
+// them, or they are dropped.
 func NewClient(c *Conn, other func(Msg)) *Client {
 	if c == nil {
 		panic("shapes: NewClient with a nil Conn: get one from Connect, New, Pair or Adopt")
@@ -1107,6 +1107,17 @@ func (k *Client) Run(ctx context.Context) error {
 		panic("shapes: Run of a nil Client: make it with NewClient")
 	}
 	return k.caller.Run(ctx)
+}
+
+// All is Run as an iterator, for a client whose other is nil: the messages that are no
+// replies, each the loop's to keep, until either end closes the connection. Any other
+// error is yielded, and is the last. The loop may make calls, and may be left and begun
+// anew: of what comes meanwhile 256 messages are kept. Before the first they are dropped.
+func (k *Client) All(ctx context.Context) iter.Seq2[Msg, error] {
+	if k == nil {
+		panic("shapes: All of a nil Client: make it with NewClient")
+	}
+	return msg.Messages(ctx, k.caller, func(num uint16, body []byte) (Msg, error) { return clone(k.conn.Conn, num, body) })
 }
 
 // ReadBlock calls the rpc read_block and waits for its reply.

@@ -608,8 +608,8 @@ type Client struct {
 
 // NewClient makes a client of a connection. Messages that are no replies go to
 // other, one at a time and in order, while a call waits or %[1]s runs; other may make
-// calls itself. Each message is other's to keep. other may be nil: then they are
-// dropped.
+// calls itself. Each message is other's to keep. other may be nil: then %[3]s has
+// them, or they are dropped.
 func NewClient(c *Conn, other func(Msg)) *Client {
 	if c == nil {
 		panic("%[2]s: NewClient with a nil Conn: get one from Connect, New, Pair or Adopt")
@@ -635,7 +635,18 @@ func (k *Client) %[1]s(ctx context.Context) error {
 		panic("%[2]s: %[1]s of a nil Client: make it with NewClient")
 	}
 	return k.caller.Run(ctx)
-}`, g.run, g.PackageName())
+}
+
+// %[3]s is %[1]s as an iterator, for a client whose other is nil: the messages that are no
+// replies, each the loop's to keep, until either end closes the connection. Any other
+// error is yielded, and is the last. The loop may make calls, and may be left and begun
+// anew: of what comes meanwhile 256 messages are kept. Before the first they are dropped.
+func (k *Client) %[3]s(ctx context.Context) iter.Seq2[Msg, error] {
+	if k == nil {
+		panic("%[2]s: %[3]s of a nil Client: make it with NewClient")
+	}
+	return msg.Messages(ctx, k.caller, func(num uint16, body []byte) (Msg, error) { return clone(k.conn.Conn, num, body) })
+}`, g.run, g.PackageName(), g.all)
 	for n, m := range g.messages {
 		if m.Role != Call {
 			continue

@@ -16,7 +16,7 @@ type goPackage struct {
 	handler  string // the interface of handlers
 	toServer string
 	toClient string
-	run      string // Client's method that delivers messages
+	run, all string // Client's methods that deliver messages
 }
 
 type goMessage struct {
@@ -104,7 +104,7 @@ func (g *goPackage) nameMethods() {
 			client.of[m.Method], handler.of[m.Method] = Pos{}, Pos{}
 		}
 	}
-	g.run = client.free("Run")
+	g.run, g.all = client.free("Run"), client.free("All")
 	for i := range g.messages {
 		m := &g.messages[i]
 		if m.handle = m.Method; m.Role == OneWay {

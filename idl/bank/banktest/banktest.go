@@ -23,7 +23,8 @@ import (
 var (
 	Scenarios = map[string]func(t *testing.T, client, server *bank.Conn){
 		"errors": testErrors, "too large": testTooLarge, "given up": testGivenUp, "closing": testClosing,
-		"backlog": testBacklog, "unasked": testUnasked, "calling back": testCallingBack, "all": testAll,
+		"backlog": testBacklog, "unasked": testUnasked, "calling back": testCallingBack, "flooded": testFlooded,
+		"all": testAll, "all of a client": testClientAll,
 		"stream": testStream, "wrong way": testWrongWay, "direct": testDirect, "channels": testChannels,
 	}
 	Files   = map[string]func(t *testing.T, client, server *bank.Conn){"files": testFiles}
@@ -402,6 +403,149 @@ func testCallingBack(t *testing.T, c, s *bank.Conn) {
 			}
 		case <-ctx.Done():
 			t.Fatal("the message was not delivered")
+		}
+	}
+}
+
+// flood has the server's handler send so many messages before it answers a Watch.
+func flood(t *testing.T, s *bank.Conn, n uint64) {
+	h := newTeller(s)
+	h.watch = func(ctx context.Context, account uint64) error {
+		for i := range n {
+			if err := s.SendChanged(ctx, &bank.Changed{Account: account, Cents: i}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	serve(t, s, h)
+}
+
+// Whoever delivers messages may make calls although many more come before the answer.
+func testFlooded(t *testing.T, c, s *bank.Conn) {
+	const many = 3000
+	ctx := contextFor(t)
+	flood(t, s, many)
+	var k *bank.Client
+	var got []bank.Changed
+	begun, all := make(chan struct{}), make(chan struct{})
+	k = client(t, c, func(m bank.Msg) {
+		got = append(got, *m.(*bank.Changed))
+		switch len(got) {
+		case 1:
+			close(begun)
+			if _, err := k.Watch(ctx, bank.WatchCall{Account: 1}); err != nil {
+				t.Error(err)
+			}
+		case 2 * many:
+			close(all)
+		}
+	})
+	for _, run := range []bool{false, true} {
+		if run {
+			got, begun, all = nil, make(chan struct{}), make(chan struct{})
+			go k.Run(ctx)
+		}
+		if _, err := k.Watch(ctx, bank.WatchCall{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []chan struct{}{begun, all} {
+			select {
+			case <-c:
+			case <-ctx.Done():
+				t.Fatal("the messages do not come")
+			}
+		}
+		var next [2]uint64 // of each of the two calls
+		for _, m := range got {
+			if m.Cents != next[m.Account] {
+				t.Fatalf("message %d of call %d is %d", next[m.Account], m.Account, m.Cents)
+			}
+			next[m.Account]++
+		}
+	}
+}
+
+// All of a client is what comes unasked, beside calls of others and its own.
+func testClientAll(t *testing.T, c, s *bank.Conn) {
+	const many = 1000
+	ctx := contextFor(t)
+	flood(t, s, many)
+	k := client(t, c, nil)
+	if _, err := k.Open(ctx, bank.OpenCall{Owner: "me"}); err != nil { // then the server's end is shared
+		t.Fatal(err)
+	}
+	stop := make(chan struct{})
+	var work sync.WaitGroup
+	for range 2 {
+		work.Go(func() {
+			for {
+				if r, err := k.Withdraw(ctx, bank.WithdrawCall{Account: 1, Cents: 1}); err != nil || r.Left != 99 {
+					t.Errorf("%v, %v", r, err)
+					return
+				}
+				select {
+				case <-stop:
+					return
+				default:
+				}
+			}
+		})
+	}
+	work.Go(func() { // what it has sent comes to whoever is in All, once somebody is
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if err := s.SendChanged(ctx, &bank.Changed{Account: 1}); err != nil {
+				t.Error(err)
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	})
+	for m, err := range k.All(ctx) { // to see that somebody is
+		if err != nil || m.(*bank.Changed).Account != 1 {
+			t.Fatalf("%v, %v", m, err)
+		}
+		break
+	}
+	n, called := uint64(0), false
+	for m, err := range k.All(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !called {
+			called = true
+			if _, err := k.Watch(ctx, bank.WatchCall{Account: 2}); err != nil { // all of its messages come first
+				t.Fatal(err)
+			}
+		}
+		if m := m.(*bank.Changed); m.Account == 2 {
+			if m.Cents != n {
+				t.Fatalf("message %d is %d", n, m.Cents)
+			}
+			if n++; n == many {
+				break
+			}
+		}
+	}
+	close(stop)
+	work.Wait()
+	short, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+	defer cancel()
+	last := error(nil)
+	for _, last = range k.All(short) {
+	}
+	if !errors.Is(last, context.DeadlineExceeded) {
+		t.Errorf("after its context's end: %v", last)
+	}
+	c.Close()
+	for m, err := range k.All(ctx) {
+		if err != nil {
+			t.Errorf("after Close: %v, %v", m, err)
 		}
 	}
 }
