@@ -167,16 +167,13 @@ func (k *Caller) deliver(ours bool) {
 }
 
 // enter is the begin of Run and Messages; leave is the end.
-func (k *Caller) enter(decode func(num uint16, body []byte) (any, error)) error {
+func (k *Caller) enter() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.running {
 		return errors.New("msg: another goroutine is in Run or All")
 	}
 	k.running = true
-	if decode != nil {
-		k.mail.decode = decode
-	}
 	return nil
 }
 
@@ -198,7 +195,7 @@ func (k *Caller) leave() {
 func (k *Caller) Run(ctx context.Context) error {
 	k.made("Run")
 	needContext(ctx, "Run")
-	if err := k.enter(nil); err != nil {
+	if err := k.enter(); err != nil {
 		return err
 	}
 	defer k.leave()
@@ -237,17 +234,21 @@ func (k *Caller) step(ctx context.Context) (ours, more bool, err error) {
 
 // Messages is Run as an iterator, for a Caller that was made without a function: the
 // messages that are no replies, until either end closes the connection. Any other error
-// is yielded, and is the last. The loop may make calls, and be left and begun anew: what
-// comes meanwhile is kept, up to 256 messages. Before the first loop it is dropped.
+// is yielded, and is the last. The loop may make calls, and be left and begun anew: of
+// what comes while nobody is in it the first 256 messages are kept, from the call of
+// Messages on. What came before that was dropped.
 func Messages[M any](ctx context.Context, k *Caller, decode func(num uint16, body []byte) (M, error)) iter.Seq2[M, error] {
 	k.made("All")
 	needContext(ctx, "All")
 	if k.other != nil {
 		panic("msg: All of a Client whose messages go to a function: make it with NewClient(conn, nil)")
 	}
+	k.mu.Lock()
+	k.mail.decode = func(num uint16, body []byte) (any, error) { return decode(num, body) }
+	k.mu.Unlock()
 	return func(yield func(M, error) bool) {
 		var none M
-		if err := k.enter(func(num uint16, body []byte) (any, error) { return decode(num, body) }); err != nil {
+		if err := k.enter(); err != nil {
 			yield(none, err)
 			return
 		}

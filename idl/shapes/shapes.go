@@ -1112,7 +1112,8 @@ func (k *Client) Run(ctx context.Context) error {
 // All is Run as an iterator, for a client whose other is nil: the messages that are no
 // replies, each the loop's to keep, until either end closes the connection. Any other
 // error is yielded, and is the last. The loop may make calls, and may be left and begun
-// anew: of what comes meanwhile 256 messages are kept. Before the first they are dropped.
+// anew: of what comes while nobody is in it the first 256 messages are kept, from the call
+// of All on. What came before that was dropped.
 func (k *Client) All(ctx context.Context) iter.Seq2[Msg, error] {
 	if k == nil {
 		panic("shapes: All of a nil Client: make it with NewClient")

@@ -640,7 +640,8 @@ func (k *Client) %[1]s(ctx context.Context) error {
 // %[3]s is %[1]s as an iterator, for a client whose other is nil: the messages that are no
 // replies, each the loop's to keep, until either end closes the connection. Any other
 // error is yielded, and is the last. The loop may make calls, and may be left and begun
-// anew: of what comes meanwhile 256 messages are kept. Before the first they are dropped.
+// anew: of what comes while nobody is in it the first 256 messages are kept, from the call
+// of %[3]s on. What came before that was dropped.
 func (k *Client) %[3]s(ctx context.Context) iter.Seq2[Msg, error] {
 	if k == nil {
 		panic("%[2]s: %[3]s of a nil Client: make it with NewClient")

@@ -492,7 +492,7 @@ func testClientAll(t *testing.T, c, s *bank.Conn) {
 			}
 		})
 	}
-	work.Go(func() { // what it has sent comes to whoever is in All, once somebody is
+	work.Go(func() {
 		for n := 0; ; n++ {
 			select {
 			case <-stop:
@@ -506,14 +506,15 @@ func testClientAll(t *testing.T, c, s *bank.Conn) {
 			time.Sleep(time.Millisecond)
 		}
 	})
-	for m, err := range k.All(ctx) { // to see that somebody is
+	messages := k.All(ctx)
+	for m, err := range messages {
 		if err != nil || m.(*bank.Changed).Account != 1 {
 			t.Fatalf("%v, %v", m, err)
 		}
 		break
 	}
 	n, called := uint64(0), false
-	for m, err := range k.All(ctx) {
+	for m, err := range messages {
 		if err != nil {
 			t.Fatal(err)
 		}
