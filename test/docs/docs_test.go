@@ -260,3 +260,30 @@ func anyRounds(all []string, shown string) bool {
 	}
 	return false
 }
+
+// TestRooms: each folder at the top says what lives there, in a README or in the comment
+// of its package.
+func TestRooms(t *testing.T) {
+	folders, err := os.ReadDir(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	comment := regexp.MustCompile(`(?m)^// Package \w+ `)
+	for _, f := range folders {
+		if !f.IsDir() || strings.HasPrefix(f.Name(), ".") || f.Name() == "bin" || f.Name() == "build" {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(root, f.Name(), "README.md")); err == nil {
+			continue
+		}
+		said := false
+		files, _ := filepath.Glob(filepath.Join(root, f.Name(), "*.go"))
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			said = said || err == nil && comment.Match(text)
+		}
+		if !said {
+			t.Errorf("%s has neither a README nor a package comment", f.Name())
+		}
+	}
+}
