@@ -80,6 +80,7 @@ func syncDisks() {
 
 func (k *kernel) shutdown(code uint8) {
 	syncDisks()
+	k.saveCover()
 	k.console.drain()
 	if k.control != nil {
 		if err := k.control.Exit(code); err == nil {
@@ -101,6 +102,7 @@ func (k *kernel) reboot(cmd uint32) linux.Errno {
 		return 0 // there are no keys to press
 	case restart:
 		syncDisks()
+		k.saveCover()
 		k.console.drain()
 		if k.control != nil {
 			_ = k.control.Exit(0)

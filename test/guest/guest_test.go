@@ -57,6 +57,9 @@ func buildKernel(t *testing.T, repo, tool, control, out string) {
 	if os.Getenv("HARDTACK_GUEST_CHECK_LOCKS") != "" {
 		build.Args = append(build.Args, "--check-locks")
 	}
+	if os.Getenv("HARDTACK_GUEST_COVER") != "" {
+		build.Args = append(build.Args, "--cover")
+	}
 	build.Dir = repo
 	if text, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("hardtack build: %v\n%s", err, text)

@@ -36,6 +36,9 @@ type Options struct {
 	// CheckLocks has the kernel check the order in which it takes locks; for tests.
 	CheckLocks bool
 
+	// Cover has the kernel count which of its statements run; for tests.
+	Cover bool
+
 	// Debug is where to keep the linked program, with symbols for gdb; "" nowhere.
 	Debug string
 }
@@ -58,6 +61,10 @@ func ControlTag(control string) (string, error) {
 // tableCalls keeps the compiler from having each system call compared with the one
 // that the profile saw most before it is looked up in the table.
 const tableCalls = "hardtack/kernel/syscall=-d=pgodevirtualize=1"
+
+// coverFlags have the kernel's packages counted. Counts can be written out of a running
+// program in the atomic mode only.
+var coverFlags = []string{"-cover", "-covermode=atomic", "-coverpkg=hardtack/cmd/kernel,hardtack/kernel/...,hardtack/nucleus/..."}
 
 // Build makes the image at o.Out.
 func Build(o Options) error {
@@ -84,6 +91,10 @@ func Build(o Options) error {
 		return err
 	}
 	flags := []string{"-trimpath", "-buildvcs=false", "-overlay", list, "-gcflags", tableCalls, "-tags", tags}
+	if o.Cover {
+		o.Args = append(slices.Clone(o.Args), coverFlags...)
+		tags = strings.Trim(tags+",hardtack_cover", ",")
+	}
 	if list, err = o.lockLines(tmp, list, env, flags); err != nil {
 		return err
 	}

@@ -4,13 +4,15 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
 )
 
 // The control channel carries lines. The host says "winsize ROWS COLS", "eof"
-// and "signal NAME"; the guest says "ready", "exit STATUS" and "panic TEXT".
+// and "signal NAME"; the guest says "ready", "exit STATUS", "panic TEXT" and
+// "cover KIND DATA".
 // Anything else the guest says is ignored: a later kernel may say more.
 
 // lineMax bounds a line of the guest.
@@ -24,8 +26,9 @@ type control struct {
 	wmu sync.Mutex
 	w   io.Writer // guarded by wmu
 
-	mu   sync.Mutex
-	told verdict // guarded by mu
+	mu    sync.Mutex
+	told  verdict // guarded by mu
+	cover counts  // guarded by mu
 }
 
 // verdict is how the guest says it ended.
@@ -37,7 +40,7 @@ type verdict struct {
 }
 
 func newControl(w io.Writer) *control {
-	return &control{ready: make(chan struct{}), over: make(chan struct{}), w: w}
+	return &control{ready: make(chan struct{}), over: make(chan struct{}), w: w, cover: counts{dir: os.Getenv("GOCOVERDIR")}}
 }
 
 // say sends a line. A machine that is gone does not listen: that is told by
@@ -70,6 +73,8 @@ func (c *control) hear(line string) {
 			c.told.exited, c.told.status = true, int(status)
 			closeOnce(c.over)
 		}
+	case "cover":
+		c.cover.hear(rest)
 	case "panic":
 		c.told.panicked, c.told.panicText = true, rest
 		closeOnce(c.over)

@@ -2,7 +2,9 @@ package console
 
 import (
 	"bytes"
+	"encoding/base64"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,6 +19,9 @@ import (
 //	kernel: ready               the console reads its input
 //	        exit STATUS         process 1 has ended; the machine goes off
 //	        panic TEXT          the kernel has given up
+//	        cover KIND BASE64   part of what a kernel built with --cover has counted:
+//	                            KIND is meta or counters
+//	        cover end           that was all of it
 const ControlPort = "hardtack.control"
 
 // lineMax bounds a line; longer ones are dropped whole.
@@ -79,6 +84,22 @@ func (c *Control) Exit(status uint8) error {
 		return err
 	}
 	return c.port.Drain(time.Second)
+}
+
+// Cover gives the host the files that Go's coverage tools read.
+func (c *Control) Cover(meta, counters []byte) error {
+	const part = 24 << 10
+	for _, f := range []struct {
+		kind string
+		data []byte
+	}{{"meta", meta}, {"counters", counters}} {
+		for b := range slices.Chunk(f.data, part) {
+			if err := c.say("cover " + f.kind + " " + base64.StdEncoding.EncodeToString(b) + "\n"); err != nil {
+				return err
+			}
+		}
+	}
+	return c.say("cover end\n")
 }
 
 func (c *Control) say(line string) error {
