@@ -21,7 +21,7 @@ func TestTable(t *testing.T) {
 hardtack/kernel/a/x.go:1.1,2.2 3 1
 hardtack/kernel/a/x.go:1.1,2.2 3 0
 hardtack/kernel/a/x.go:3.1,4.2 1 0
-hardtack/kernel/proctest/world.go:3.1,4.2 10 1
+hardtack/kernel/process/proctest/world.go:3.1,4.2 10 1
 hardtack/cmd/kernel/main.go:3.1,4.2 10 1
 `)
 	guest := file("guest", `mode: atomic
