@@ -22,6 +22,9 @@ const (
 	FIOCLEX  = 0x5451
 	FIOASYNC = 0x5452
 	FIGETBSZ = 2
+	FIOQSIZE = 0x5460 // the bytes that a file takes
+	FIFREEZE = 0xc0045877
+	FITHAW   = 0xc0045878
 
 	FS_IOC_FIEMAP = 0xc020660b
 )

@@ -54,6 +54,8 @@ const (
 	F_DUPFD_CLOEXEC = 1030
 	F_ADD_SEALS     = 1033
 	F_GET_SEALS     = 1034
+	F_GET_RW_HINT   = 1035
+	F_SET_RW_HINT   = 1036
 
 	FD_CLOEXEC = 1
 
@@ -75,7 +77,9 @@ const (
 	LOCK_SH = 1
 	LOCK_EX = 2
 	LOCK_NB = 4
-	LOCK_UN = 8
+	// LOCK_MAND was a kind of lock that Linux has given up.
+	LOCK_MAND = 32
+	LOCK_UN   = 8
 )
 
 // Whence of lseek.
@@ -277,3 +281,6 @@ const (
 	POSIX_FADV_DONTNEED
 	POSIX_FADV_NOREUSE
 )
+
+// RWH_WRITE_LIFE_EXTREME is the greatest hint of F_SET_RW_HINT.
+const RWH_WRITE_LIFE_EXTREME = 5

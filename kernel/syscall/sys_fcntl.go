@@ -94,6 +94,8 @@ func sysFcntl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		}
 		n, e := p.SetSize(&t.Ctx, a[2]&(1<<32-1))
 		return uint64(n), e
+	case linux.F_GET_RW_HINT, linux.F_SET_RW_HINT:
+		return 0, writeHint(t, f, cmd, a.Addr(2))
 	case linux.F_ADD_SEALS, linux.F_GET_SEALS:
 		s, ok := f.Ops.(tmpfs.Sealer)
 		switch {
@@ -109,6 +111,28 @@ func sysFcntl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return 0, s.AddSeals(a.Uint(2))
 	}
 	return 0, linux.EINVAL
+}
+
+// writeHint is F_GET_RW_HINT and F_SET_RW_HINT: how long what is written will live. It
+// belongs to the inode and, as no disk here asks for it, does nothing.
+func writeHint(t *proc.Thread, f *vfs.File, cmd uint32, addr uio.Addr) linux.Errno {
+	i := f.LockInode()
+	if cmd == linux.F_GET_RW_HINT {
+		b := t.Scratch[:8]
+		binary.LittleEndian.PutUint64(b, uint64(i.WriteHint()))
+		_, e := t.Mem.CopyOut(addr, b)
+		return e
+	}
+	b, e := readUser(t, addr, 8)
+	if e != 0 {
+		return e
+	}
+	hint := binary.LittleEndian.Uint64(b)
+	if hint > linux.RWH_WRITE_LIFE_EXTREME {
+		return linux.EINVAL
+	}
+	i.SetWriteHint(uint32(hint))
+	return 0
 }
 
 // setOwnerID is F_SETOWN: a negative number is a process group.
@@ -252,6 +276,9 @@ func recordLock(t *proc.Thread, f *vfs.File, cmd uint32, addr uio.Addr) linux.Er
 		l.Owner, l.PID = f, -1
 	}
 	get := cmd == linux.F_GETLK || cmd == linux.F_OFD_GETLK
+	if cmd == linux.F_GETLK && l.Type == linux.F_UNLCK { // before the range is looked at
+		return linux.EINVAL
+	}
 	if l.Start, l.End, e = lockRange(f, whence, start, n); e != 0 {
 		return e
 	}
@@ -265,9 +292,6 @@ func recordLock(t *proc.Thread, f *vfs.File, cmd uint32, addr uio.Addr) linux.Er
 			return linux.EBADF
 		}
 	case linux.F_UNLCK:
-		if cmd == linux.F_GETLK {
-			return linux.EINVAL
-		}
 	default:
 		return linux.EINVAL
 	}
@@ -331,6 +355,9 @@ func lockRange(f *vfs.File, whence int16, start, n int64) (first, last int64, e 
 // sysFlock is flock(int fd, int operation).
 func sysFlock(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	op := int(a.Int(1))
+	if op&linux.LOCK_MAND != 0 {
+		return 0, 0 // Linux has given these locks up and ignores them, before all else
+	}
 	switch op &^ linux.LOCK_NB {
 	case linux.LOCK_SH, linux.LOCK_EX, linux.LOCK_UN:
 	default:

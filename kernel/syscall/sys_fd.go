@@ -4,10 +4,11 @@ import (
 	"encoding/binary"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/base/uio"
-	"hardtack/kernel/fs/vfs"
-	"hardtack/kernel/net/sock"
-	"hardtack/kernel/process/proc"
+	"hardtack/kernel/kern"
+	"hardtack/kernel/proc"
+	"hardtack/kernel/sock"
+	"hardtack/kernel/uio"
+	"hardtack/kernel/vfs"
 )
 
 // Descriptors, and device control.
@@ -144,6 +145,12 @@ func sysIoctl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		}
 	}
 	switch cmd {
+	case linux.FIOQSIZE:
+		if mode := typeOf(f); mode == linux.S_IFREG || mode == linux.S_IFDIR {
+			return 0, storedBytes(t, f, a.Addr(2))
+		}
+	case linux.FIFREEZE, linux.FITHAW:
+		return 0, freeze(t, cmd)
 	case linux.FS_IOC_FIEMAP:
 		return 0, fileExtents(t, f, a.Addr(2))
 	case linux.FIBMAP:
@@ -164,6 +171,26 @@ func sysIoctl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		}
 	}
 	return f.Ops.Ioctl(&t.Ctx, f, cmd, a[2])
+}
+
+// storedBytes is FIOQSIZE.
+func storedBytes(t *proc.Thread, f *vfs.File, addr uio.Addr) linux.Errno {
+	i := f.Path.Inode()
+	b := t.Scratch[:8]
+	binary.LittleEndian.PutUint64(b, uint64(i.Node.Blocks(i))*512)
+	_, e := t.Mem.CopyOut(addr, b)
+	return e
+}
+
+// freeze is FIFREEZE and FITHAW: no file system here can be frozen, so that none is.
+func freeze(t *proc.Thread, cmd uint32) linux.Errno {
+	switch {
+	case !t.Cred().Has(kern.CapSysAdmin):
+		return linux.EPERM
+	case cmd == linux.FITHAW:
+		return linux.EINVAL
+	}
+	return linux.EOPNOTSUPP
 }
 
 // socketOwner is F_SETOWN and F_GETOWN by ioctl.

@@ -23,9 +23,9 @@ type end struct {
 // anon is an open end of a pipe(2): a file without a name.
 type anon struct{ end }
 
-// Pair returns both ends of a new pipe; flags are O_NONBLOCK and O_DIRECT. ENFILE: the
-// user has too many.
-func Pair(c *caller.Ctx, flags uint32) (r, w *vfs.File, e linux.Errno) {
+// Pair returns both ends of a new pipe; flags are O_NONBLOCK and O_DIRECT, which only
+// the writer keeps. ENFILE: the user has too many.
+func Pair(c *kern.Ctx, flags uint32) (r, w *vfs.File, e linux.Errno) {
 	p := New(c)
 	if p == nil {
 		return nil, nil, linux.ENFILE
@@ -33,7 +33,7 @@ func Pair(c *caller.Ctx, flags uint32) (r, w *vfs.File, e linux.Errno) {
 	p.readers, p.writers, p.rOpens, p.wOpens = 1, 1, 1, 1
 	slots.Force(p.user, int64(len(p.frames)))
 	flags &= linux.O_NONBLOCK | linux.O_DIRECT
-	return vfs.NewFile(&anon{end{p: p, r: true}}, linux.O_RDONLY|flags),
+	return vfs.NewFile(&anon{end{p: p, r: true}}, linux.O_RDONLY|flags&^linux.O_DIRECT),
 		vfs.NewFile(&anon{end{p: p, w: true}}, linux.O_WRONLY|flags), 0
 }
 

@@ -54,13 +54,15 @@ func (zero) Read(c *caller.Ctx, _ *vfs.File, v *uio.Vec, _ int64) (int, linux.Er
 // Map makes mappings of /dev/zero anonymous memory.
 func (zero) Map(*caller.Ctx, *vfs.File) (mem.Object, linux.Errno) { return mem.Anonymous, 0 }
 
-// full is /dev/full.
-type full struct{ zero }
+// full is /dev/full: it reads as /dev/zero does, cannot be mapped, and refuses even a
+// write of nothing.
+type full struct{ device }
 
-func (full) Write(_ *caller.Ctx, _ *vfs.File, v *uio.Vec, _ int64) (int, linux.Errno) {
-	if v.Len() == 0 {
-		return 0, 0
-	}
+func (full) Read(c *kern.Ctx, _ *vfs.File, v *uio.Vec, _ int64) (int, linux.Errno) {
+	return produce(c, v, func([]byte) {})
+}
+
+func (full) Write(*kern.Ctx, *vfs.File, *uio.Vec, int64) (int, linux.Errno) {
 	return 0, linux.ENOSPC
 }
 

@@ -62,8 +62,8 @@ func MemFD(c *caller.Ctx, name string, sealable bool) (*vfs.File, linux.Errno) {
 	if e != 0 {
 		return nil, e
 	}
-	if !sealable {
-		i.Node.(*file).seals = linux.F_SEAL_SEAL
+	if sealable {
+		i.Node.(*file).seals = 0
 	}
 	return vfs.OpenUnnamed(c, vfs.Path{Mnt: m, Dentry: fs.Root}, i, "memfd:"+name, linux.O_RDWR)
 }

@@ -139,7 +139,7 @@ func (fs *FS) Make(n *vfs.NewNode) (*vfs.Inode, linux.Errno) {
 	}
 	switch n.Mode & linux.S_IFMT {
 	case linux.S_IFREG:
-		f := &file{account: a}
+		f := &file{account: a, seals: linux.F_SEAL_SEAL} // only MemFD makes files that can be sealed
 		f.Init(fs.FileSystem, f, n)
 		return &f.Inode, 0
 	case linux.S_IFDIR:

@@ -42,6 +42,7 @@ type Inode struct {
 	// writers counts who has the file open for writing; below zero it counts
 	// the programs that run it, which keep writers away.
 	writers atomic.Int32
+	hint    atomic.Uint32 // RWH_…; a hint that nobody takes
 
 	privMu sync.Mutex
 	priv   any // what is bound here (a FIFO's pipe, a socket); guarded by privMu
@@ -225,6 +226,12 @@ func (i *Inode) Size() int64 { return i.size.Load() }
 
 // SetSize is the file system's.
 func (i *Inode) SetSize(n int64) { i.size.Store(n) }
+
+// WriteHint is F_GET_RW_HINT.
+func (i *Inode) WriteHint() uint32 { return i.hint.Load() }
+
+// SetWriteHint is F_SET_RW_HINT.
+func (i *Inode) SetWriteHint(hint uint32) { i.hint.Store(hint) }
 
 // Times returns access, modification and change time, nanoseconds since 1970.
 func (i *Inode) Times() (atime, mtime, ctime int64) {
