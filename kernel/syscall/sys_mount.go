@@ -142,21 +142,7 @@ func mountSource(t *proc.Thread, source string) (vfs.Path, linux.Errno) {
 
 // mountDisk mounts the file system on the block device source.
 func mountDisk(t *proc.Thread, kind, source, data string, p vfs.Path, flags uint32) linux.Errno {
-	if source == "" {
-		return linux.EINVAL
-	}
-	dev, e := lookupAt(t, linux.AT_FDCWD, source, vfs.FollowLast)
-	if e != 0 {
-		return e
-	}
-	i := dev.Inode()
-	if i.Type() != linux.S_IFBLK {
-		return linux.ENOTBLK
-	}
-	if dev.Mnt != nil && dev.Mnt.Flags()&linux.MS_NODEV != 0 {
-		return linux.EACCES
-	}
-	fs, e := vfs.OpenFS(kind, i.Rdev, flags, data)
+	fs, e := openDisk(t, kind, source, data, flags)
 	if e != 0 {
 		return e
 	}
@@ -170,6 +156,25 @@ func mountDisk(t *proc.Thread, kind, source, data string, p vfs.Path, flags uint
 	}
 	fs.Drop()
 	return e
+}
+
+// openDisk opens the file system on the block device source; the caller drops it.
+func openDisk(t *proc.Thread, kind, source, data string, flags uint32) (*vfs.FileSystem, linux.Errno) {
+	if source == "" {
+		return nil, linux.EINVAL
+	}
+	dev, e := lookupAt(t, linux.AT_FDCWD, source, vfs.FollowLast)
+	if e != 0 {
+		return nil, e
+	}
+	i := dev.Inode()
+	if i.Type() != linux.S_IFBLK {
+		return nil, linux.ENOTBLK
+	}
+	if dev.Mnt != nil && dev.Mnt.Flags()&linux.MS_NODEV != 0 {
+		return nil, linux.EACCES
+	}
+	return vfs.OpenFS(kind, i.Rdev, flags, data)
 }
 
 // optionalString copies a string in; "" at address 0.

@@ -72,6 +72,8 @@ var topics = [][]Call{
 	dirCalls,
 	fcntlCalls,
 	mountCalls,
+	mountTreeCalls,
+	fsConfigCalls,
 	xattrCalls,
 	inotifyCalls,
 	socketCalls,

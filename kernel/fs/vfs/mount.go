@@ -25,6 +25,8 @@ type Mount struct {
 	// Once there are none the mount has ended, and nobody becomes one again.
 	users atomic.Int64
 	dead  atomic.Bool // unmounted
+	// loose: a descriptor holds it, and no path leads here yet; changed under ns.mu.
+	loose atomic.Bool
 	stale atomic.Bool // nobody has used it since MNT_EXPIRE marked it
 
 	writers atomic.Int64 // regular files open for writing
@@ -198,6 +200,9 @@ func (ns *Namespace) mount(fs *FileSystem, root *Dentry, source string, p Path, 
 	if p.Dentry.gone.Load() {
 		return nil, linux.ENOENT
 	}
+	if !p.Mnt.inTree() {
+		return nil, linux.EINVAL
+	}
 	if !root.Inode.TryGet() {
 		return nil, linux.ENOENT
 	}
@@ -225,7 +230,10 @@ func (ns *Namespace) bind(from, p Path, rec bool) linux.Errno {
 	if rec {
 		below = old.below(from)
 	}
-	if len(old.list)+1+len(below) > int(settings.MountMax.Get()) {
+	if !from.Mnt.inTree() || !p.Mnt.inTree() {
+		return linux.EINVAL
+	}
+	if len(old.list)+1+len(below) > int(kern.MountMax.Get()) {
 		return linux.ENOSPC
 	}
 	if p.Dentry.gone.Load() || !from.Dentry.Inode.TryGet() {
@@ -234,14 +242,7 @@ func (ns *Namespace) bind(from, p Path, rec bool) linux.Errno {
 	n := old.copy(1 + len(below))
 	m := ns.newMount(from.Mnt.FS, from.Dentry, from.Mnt.Source, from.Mnt.Flags())
 	n.add(m, n.top(p))
-	copies := map[*Mount]*Mount{from.Mnt: m}
-	for _, x := range below { // parents stand before what is mounted on them
-		at := *x.at.Load()
-		x.Root.Inode.TryGet() // always: x is mounted
-		c := ns.newMount(x.FS, x.Root, x.Source, x.Flags())
-		n.add(c, Path{copies[at.Mnt], at.Dentry})
-		copies[x] = c
-	}
+	ns.copyBelow(n, below, from.Mnt, m)
 	ns.table.Store(n)
 	ns.changed()
 	return 0
@@ -289,7 +290,7 @@ func (t *mountTable) add(m *Mount, p Path) {
 	p.Dentry.mounted.Add(1)
 }
 
-// Move takes the mount m with all below it to p (MS_MOVE).
+// Move takes the mount m, which may be loose, with all below it to p (MS_MOVE, move_mount).
 func (ns *Namespace) Move(m *Mount, p Path) linux.Errno {
 	return p.Dentry.underParent(func() linux.Errno { return ns.move(m, p) })
 }
@@ -300,7 +301,8 @@ func (ns *Namespace) move(m *Mount, p Path) linux.Errno {
 	old := ns.table.Load()
 	at := m.at.Load()
 	switch {
-	case at == nil || m.dead.Load(), m.Root.Inode.IsDir() != p.Dentry.Inode.IsDir():
+	case at == nil && !m.loose.Load() || m.dead.Load() || at != nil && !m.inTree(), !p.Mnt.inTree(),
+		m.Root.Inode.IsDir() != p.Dentry.Inode.IsDir():
 		return linux.EINVAL
 	case p.Dentry.gone.Load():
 		return linux.ENOENT
@@ -314,6 +316,9 @@ func (ns *Namespace) move(m *Mount, p Path) linux.Errno {
 			break
 		}
 		x = up.Mnt
+	}
+	if at == nil {
+		return ns.attach(m, p)
 	}
 	n := old.copy(0)
 	delete(n.at, *at)

@@ -312,7 +312,7 @@ static uintptr_t control_structure(thread *t, int kind);
 	X(fd) X(at) X(path) X(name) X(buf) X(out) X(len) X(small) X(int) X(off) X(offp) X(flen) X(addr) X(size) X(brk) X(ptr) X(pid) X(tid) \
 	X(uid) X(sig) X(mode) X(ts) X(tv) X(its) X(itv) X(sigset) X(sigsetp) X(setlen) X(sigact) X(altstack) X(iov) X(riov) X(msg) X(mmsg) \
 	X(sa) X(salen) X(salenp) X(event) X(pollfd) X(fdset) X(rlimit) X(cap) X(capd) X(how) X(howlen) X(cloneargs) X(clonelen) X(argv) \
-	X(exe) X(cpus) X(siginfo) X(sigev) X(futex) X(waitv) X(robust) X(opt) X(key) X(id) X(sembuf) X(msgp) X(attr) X(fstype) X(mountopt) \
+	X(exe) X(cpus) X(siginfo) X(sigev) X(futex) X(waitv) X(robust) X(opt) X(key) X(id) X(sembuf) X(msgp) X(attr) X(fstype) X(mountopt) X(fskey) X(mountattrs) X(mountattrlen) \
 	X(fcntlarg) X(msec) X(stack) X(tls) X(dev) X(zero) X(bits) X(one) X(any)
 enum {
 #define X(n) w_##n,
@@ -435,6 +435,8 @@ uint64_t argument(thread *t, int kind, int set)
 	case w_id: return one_in(t, 8) ? boundary(t) : below(t, 2) * 32768 + below(t, 6);
 	case w_attr: return somewhere(t, one_in(t, 2) ? "user.a" : one_in(t, 2) ? "user.bb" : one_in(t, 2) ? "trusted.c" : "security.capability", 24);
 	case w_fstype: return somewhere(t, one_in(t, 2) ? "tmpfs\0\0\0" : one_in(t, 2) ? "proc\0\0\0\0" : one_in(t, 2) ? "devpts\0\0" : "sysfs\0\0\0", 8);
+	case w_fskey: return one_in(t, 3) ? 0 : somewhere(t, one_in(t, 2) ? "size\0\0\0" : one_in(t, 2) ? "source\0" : one_in(t, 2) ? "ro\0\0\0\0\0" : "rw\0\0\0\0\0", 8);
+	case w_mountattrlen: return one_in(t, 6) ? boundary(t) : 32;
 	case w_mountopt: return one_in(t, 2) ? 0 : somewhere(t, "size=64k,mode=755", 18);
 	case w_fcntlarg: return one_in(t, 2) ? small(t) : one_in(t, 2) ? control_structure(t, kind) : boundary(t);
 	case w_msec: return one_in(t, 32) ? boundary(t) : below(t, 3);
@@ -493,6 +495,10 @@ static uintptr_t control_structure(thread *t, int kind)
 	case w_how:
 		u.w[0] = next(&t->rng) & (O_CREAT | O_RDWR | O_NOFOLLOW | O_DIRECTORY | O_PATH | O_CLOEXEC | O_NONBLOCK | O_APPEND);
 		u.w[1] = u.w[0] & O_CREAT ? 0600 : 0, u.w[2] = next(&t->rng) & 0x3f;
+		return bend(t, &u, 32);
+	case w_mountattrs:
+		u.w[0] = one_in(t, 4) ? next(&t->rng) : next(&t->rng) & 0x2000ff, u.w[1] = one_in(t, 2) ? 0x70 : next(&t->rng) & 0x2000ff;
+		u.w[2] = one_in(t, 3) ? 1 << 18 : 0, u.w[3] = below(t, 9);
 		return bend(t, &u, 32);
 	case w_cloneargs:
 		u.w[0] = bits(t, 1), u.w[1] = (uintptr_t)t->slots, u.w[2] = u.w[3] = (uintptr_t)t->slots + 8, u.w[4] = SIGCHLD;
