@@ -4,11 +4,11 @@ import (
 	"encoding/binary"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/sock"
-	"hardtack/kernel/uio"
-	"hardtack/kernel/vfs"
+	"hardtack/kernel/base/creds"
+	"hardtack/kernel/base/uio"
+	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/net/sock"
+	"hardtack/kernel/process/proc"
 )
 
 // Descriptors, and device control.
@@ -185,7 +185,7 @@ func storedBytes(t *proc.Thread, f *vfs.File, addr uio.Addr) linux.Errno {
 // freeze is FIFREEZE and FITHAW: no file system here can be frozen, so that none is.
 func freeze(t *proc.Thread, cmd uint32) linux.Errno {
 	switch {
-	case !t.Cred().Has(kern.CapSysAdmin):
+	case !t.Cred().Has(creds.CapSysAdmin):
 		return linux.EPERM
 	case cmd == linux.FITHAW:
 		return linux.EINVAL

@@ -4,10 +4,10 @@ import (
 	"strings"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/uio"
-	"hardtack/kernel/vfs"
+	"hardtack/kernel/base/creds"
+	"hardtack/kernel/base/uio"
+	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/process/proc"
 )
 
 // File systems that are set up step by step.
@@ -20,7 +20,7 @@ var fsConfigCalls = []Call{
 
 // sysFsopen is fsopen(const char *fsname, unsigned flags).
 func sysFsopen(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	if !t.Cred().Has(kern.CapSysAdmin) {
+	if !t.Cred().Has(creds.CapSysAdmin) {
 		return 0, linux.EPERM
 	}
 	flags := a.Uint(1)
@@ -51,7 +51,7 @@ func shortString(t *proc.Thread, addr uio.Addr, n int) (string, linux.Errno) {
 func sysFspick(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	flags := a.Uint(2)
 	switch {
-	case !t.Cred().Has(kern.CapSysAdmin):
+	case !t.Cred().Has(creds.CapSysAdmin):
 		return 0, linux.EPERM
 	case flags&^(linux.FSPICK_CLOEXEC|linux.FSPICK_SYMLINK_NOFOLLOW|linux.FSPICK_NO_AUTOMOUNT|linux.FSPICK_EMPTY_PATH) != 0:
 		return 0, linux.EINVAL
@@ -144,7 +144,7 @@ func checkConfig(a *Args) linux.Errno {
 // sysFsmount is fsmount(int fd, unsigned flags, unsigned attributes).
 func sysFsmount(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	switch {
-	case !t.Cred().Has(kern.CapSysAdmin):
+	case !t.Cred().Has(creds.CapSysAdmin):
 		return 0, linux.EPERM
 	case a.Uint(1)&^linux.FSMOUNT_CLOEXEC != 0, a.Uint(2)&^uint32(knownMountAttrs) != 0:
 		return 0, linux.EINVAL

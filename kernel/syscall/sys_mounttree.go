@@ -5,10 +5,10 @@ import (
 	"math/bits"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/nsfs"
-	"hardtack/kernel/proc"
-	"hardtack/kernel/vfs"
+	"hardtack/kernel/base/creds"
+	"hardtack/kernel/fs/nsfs"
+	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/process/proc"
 )
 
 // Mounts by descriptors.
@@ -27,7 +27,7 @@ func sysOpenTree(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	switch {
 	case e != 0 || rec && !clone:
 		return 0, linux.EINVAL
-	case clone && !t.Cred().Has(kern.CapSysAdmin):
+	case clone && !t.Cred().Has(creds.CapSysAdmin):
 		return 0, linux.EPERM
 	}
 	p, e := lookupUser(t, a.Int(0), a.Addr(1), w)
@@ -59,7 +59,7 @@ func sysMoveMount(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		linux.MOVE_MOUNT_T_SYMLINKS | linux.MOVE_MOUNT_T_AUTOMOUNTS | linux.MOVE_MOUNT_T_EMPTY_PATH | linux.MOVE_MOUNT_SET_GROUP
 	flags := a.Uint(4)
 	switch {
-	case !t.Cred().Has(kern.CapSysAdmin):
+	case !t.Cred().Has(creds.CapSysAdmin):
 		return 0, linux.EPERM
 	case flags&^uint32(known) != 0:
 		return 0, linux.EINVAL
@@ -135,7 +135,7 @@ func sysMountSetattr(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return 0, linux.E2BIG
 	case a[4] < linux.MOUNT_ATTR_SIZE_VER0:
 		return 0, linux.EINVAL
-	case !t.Cred().Has(kern.CapSysAdmin):
+	case !t.Cred().Has(creds.CapSysAdmin):
 		return 0, linux.EPERM
 	}
 	if e := checkZero(t, a.Addr(3)+linux.MOUNT_ATTR_SIZE_VER0, a[4]-linux.MOUNT_ATTR_SIZE_VER0); e != 0 {

@@ -25,7 +25,7 @@ type anon struct{ end }
 
 // Pair returns both ends of a new pipe; flags are O_NONBLOCK and O_DIRECT, which only
 // the writer keeps. ENFILE: the user has too many.
-func Pair(c *kern.Ctx, flags uint32) (r, w *vfs.File, e linux.Errno) {
+func Pair(c *caller.Ctx, flags uint32) (r, w *vfs.File, e linux.Errno) {
 	p := New(c)
 	if p == nil {
 		return nil, nil, linux.ENFILE

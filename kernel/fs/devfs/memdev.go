@@ -58,11 +58,11 @@ func (zero) Map(*caller.Ctx, *vfs.File) (mem.Object, linux.Errno) { return mem.A
 // write of nothing.
 type full struct{ device }
 
-func (full) Read(c *kern.Ctx, _ *vfs.File, v *uio.Vec, _ int64) (int, linux.Errno) {
+func (full) Read(c *caller.Ctx, _ *vfs.File, v *uio.Vec, _ int64) (int, linux.Errno) {
 	return produce(c, v, func([]byte) {})
 }
 
-func (full) Write(*kern.Ctx, *vfs.File, *uio.Vec, int64) (int, linux.Errno) {
+func (full) Write(*caller.Ctx, *vfs.File, *uio.Vec, int64) (int, linux.Errno) {
 	return 0, linux.ENOSPC
 }
 

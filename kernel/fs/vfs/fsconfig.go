@@ -5,8 +5,8 @@ import (
 	"sync"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/kern"
-	"hardtack/kernel/uio"
+	"hardtack/kernel/base/caller"
+	"hardtack/kernel/base/uio"
 )
 
 // What a Config is for: fsopen's makes a file system, which fsmount mounts, and fspick's
@@ -88,7 +88,7 @@ func (x *Config) Release(*File) {
 }
 
 // Read returns the oldest message.
-func (x *Config) Read(_ *kern.Ctx, _ *File, v *uio.Vec, _ int64) (int, linux.Errno) {
+func (x *Config) Read(_ *caller.Ctx, _ *File, v *uio.Vec, _ int64) (int, linux.Errno) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if len(x.log) == 0 {
@@ -103,7 +103,7 @@ func (x *Config) Read(_ *kern.Ctx, _ *File, v *uio.Vec, _ int64) (int, linux.Err
 }
 
 // Write is not for programs.
-func (x *Config) Write(*kern.Ctx, *File, *uio.Vec, int64) (int, linux.Errno) {
+func (x *Config) Write(*caller.Ctx, *File, *uio.Vec, int64) (int, linux.Errno) {
 	return 0, linux.EINVAL
 }
 

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/kern"
+	"hardtack/kernel/base/settings"
 )
 
 // Loose mounts file system fs where no path leads: fsmount's mount, until Move puts it
@@ -32,7 +32,7 @@ func (ns *Namespace) Copy(from Path, rec bool) (*Mount, linux.Errno) {
 	switch {
 	case !from.Mnt.inTree():
 		return nil, linux.EINVAL
-	case len(old.list)+len(below) > int(kern.MountMax.Get()):
+	case len(old.list)+len(below) > int(settings.MountMax.Get()):
 		return nil, linux.ENOSPC
 	case !from.Dentry.Inode.TryGet():
 		return nil, linux.ENOENT
@@ -71,7 +71,7 @@ func (m *Mount) inTree() bool {
 // attach puts a loose mount on p.
 func (ns *Namespace) attach(m *Mount, p Path) linux.Errno {
 	old := ns.table.Load()
-	if len(old.list) >= int(kern.MountMax.Get()) {
+	if len(old.list) >= int(settings.MountMax.Get()) {
 		return linux.ENOSPC
 	}
 	n := old.copy(1)

@@ -233,7 +233,7 @@ func (ns *Namespace) bind(from, p Path, rec bool) linux.Errno {
 	if !from.Mnt.inTree() || !p.Mnt.inTree() {
 		return linux.EINVAL
 	}
-	if len(old.list)+1+len(below) > int(kern.MountMax.Get()) {
+	if len(old.list)+1+len(below) > int(settings.MountMax.Get()) {
 		return linux.ENOSPC
 	}
 	if p.Dentry.gone.Load() || !from.Dentry.Inode.TryGet() {
