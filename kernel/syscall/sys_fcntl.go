@@ -276,7 +276,7 @@ func recordLock(t *proc.Thread, f *vfs.File, cmd uint32, addr uio.Addr) linux.Er
 		l.Owner, l.PID = f, -1
 	}
 	get := cmd == linux.F_GETLK || cmd == linux.F_OFD_GETLK
-	if cmd == linux.F_GETLK && l.Type == linux.F_UNLCK { // before the range is looked at
+	if cmd == linux.F_GETLK && l.Type != linux.F_RDLCK && l.Type != linux.F_WRLCK { // before the range is looked at
 		return linux.EINVAL
 	}
 	if l.Start, l.End, e = lockRange(f, whence, start, n); e != 0 {
