@@ -3,29 +3,29 @@
 //
 //	hardtack go build -o server ./cmd/server
 //
-// Such a program is scheduled so without a change. It imports this package to see what
-// its channels do, or to change the policy:
+// The program needs no change. It imports this package only to inspect its channels, or
+// to change the policy:
 //
 //	for _, c := range affinity.Channels() {
 //		log.Printf("%s:%d: %.0f uses a second, %.0f %% from another core", c.File, c.Line, c.PerSecond, 100*c.Share)
 //	}
 //	err := affinity.SetPolicy(affinity.Off)
 //
-// In a program built by go alone the package compiles and says that it is not
-// Available; lists are empty, and setting gives ErrNotBuilt. No function waits, and all
-// may be called from any goroutine. The guide docs/guides/affinity.md has programs to
+// In a program built by plain go, the package compiles and reports that it is not
+// Available: lists are empty, and setting returns ErrNotBuilt. No function blocks, and
+// all may be called from any goroutine. The guide docs/guides/affinity.md has programs to
 // copy.
 //
 // # How channels are counted
 //
-// A channel counts its messages; each is two touches, the sender's and the
-// receiver's taking of its lock. How many touches came from another P than the one
-// before (cross), and how many of the latter found somebody waiting (contended),
-// is estimated from samples of 32 touches in a row. The counts die with the
-// channel. Every 256 to 4096 touches (the latter with the policy off), or when a
-// larger buffer has gone round, they are brought to a table of 1023 places, which
-// is what Channels reads: a channel with fewer is not seen there, and one that was
-// quiet for four periods drops out. Count reads one channel to the last message.
+// A channel counts its messages. Each message is two touches: the sender and the receiver
+// each take the channel's lock once. How many touches came from another P than the one
+// before (cross), and how many of the latter found somebody waiting (contended), is
+// estimated from samples of 32 touches in a row. The counts end with the channel. Every
+// 256 to 4096 touches (the latter with the policy off), or when a larger buffer has gone
+// round, they are added to a table of 1023 entries, which Channels reads. A channel with
+// fewer touches is not in the table, and one that was quiet for four periods is removed.
+// Count reads one channel exactly.
 package affinity
 
 import (

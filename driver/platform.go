@@ -1,4 +1,4 @@
-// Package driver says what device drivers need of the machine they run on.
+// Package driver declares what device drivers need of the machine they run on.
 //
 // A driver is given a Platform and nothing else: the kernel implements it over
 // the nucleus, tests over memory or over the emulator's own devices. Drivers

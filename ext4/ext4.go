@@ -1,29 +1,29 @@
-// Package ext4 is the file system of disks: Linux's, as mke2fs 1.47 makes it, read
-// and written, with a journal (jbd2, ordered mode) that makes every operation whole
-// or not there after a crash. Mkfs makes such disks, Check examines them.
+// Package ext4 is Linux's ext4 file system, as mke2fs 1.47 makes it, with a journal
+// (jbd2, ordered mode) that makes every operation atomic with respect to crashes. Mkfs
+// makes such disks, Check examines them.
 //
-// It knows nothing of the kernel: a disk is a BlockDevice, an open file an *Inode, a
-// transfer a slice of bytes. File data is not kept here: ReadAt and WriteAt go to the
-// disk, and a page cache on top fills its pages by ReadPages and empties them by WritePages,
-// with space set aside by Reserve when a page becomes dirty (delayed allocation).
+// It does not depend on the kernel: a disk is a BlockDevice, an open file an *Inode, a
+// transfer a slice of bytes. File data is not cached here: ReadAt and WriteAt go to the
+// disk, and a page cache on top fills its pages by ReadPages and empties them by
+// WritePages, with space set aside by Reserve when a page becomes dirty (delayed
+// allocation).
 //
 // # Transactions
 //
 // What changes metadata runs in a handle (journal.go), which belongs to the one open
 // transaction. A handle states beforehand how many blocks it may change at most (its
 // credits: each constant ending in Credits says why) and how many it may allocate (a
-// promise, taken from the free blocks before it begins). So it never fails half way
-// for want of room, in the log or on the disk. Long work (cutting a large file) is
-// many handles with a tree that is right after each, and an entry in the list of
-// orphans that the next mount finishes.
+// promise, taken from the free blocks before it begins). So it never fails half way for
+// lack of space, in the log or on the disk. Long work (truncating a large file) is many
+// handles, with a consistent tree after each and an entry in the orphan list, which the
+// next mount finishes.
 //
 // A commit closes the transaction, waits for its handles, stores the checksums of what
-// they changed (seal.go), takes the present bytes of its blocks, and lets the next
-// transaction begin at once: who changes one of these blocks then copies it first
-// (buffer.shared). Whoever needs something durable becomes
-// the one that commits, and those who come meanwhile find their changes in the next
-// transaction, which one of them commits for all: so fsyncs share commits without a
-// thread or a delay. The order on disk:
+// they changed (seal.go), takes the current bytes of its blocks, and lets the next
+// transaction begin at once. To change one of these blocks after that, it is copied first
+// (buffer.shared). A caller that needs durability commits itself. Callers that come
+// meanwhile find their changes in the next transaction, which one of them commits for
+// all. So fsyncs share commits without a thread or a delay. The order on disk:
 //
 //	data, in blocks that nothing on disk leads to yet
 //	log: revoke blocks, descriptors, blocks
@@ -32,7 +32,7 @@
 //	...
 //	blocks go home, flush, the log's super block is moved on (checkpoint)
 //
-// What it keeps true:
+// Invariants:
 //
 //   - New data is on its blocks before a handle links them to a file. So a commit
 //     never waits for data, and no crash shows a file with blocks of another.

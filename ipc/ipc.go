@@ -7,25 +7,24 @@
 //	server   for err = recv.Recv(m, ipc.Forever); err == nil; err = recv.ReplyRecv(m, ipc.Forever) { … }
 //	client   err := send.Call(m, ipc.Forever)
 //
-// Go's handlers of signals have SA_RESTART, so that what waits goes on after one. The
-// exception is a call that was received already, which is not made twice: Call fails
-// with EINTR then, and the reply is dropped. The runtime's own signal, by which it
-// preempts goroutines, does that to CallRaw when it waits for 10 ms or more.
+// Go's signal handlers have SA_RESTART, so a waiting call continues after a signal. The
+// exception is a call that was already received, which is not repeated: Call fails with
+// EINTR, and the reply is dropped. The signal with which the runtime preempts goroutines
+// has this effect on a CallRaw that waits for 10 ms or more.
 //
 // # Descriptors
 //
-// Receiver, Sender and Notification are numbers of descriptors, as those of package
-// unix are: they may be passed, duplicated and polled, and whoever closes one sees to
-// it that no other goroutine uses it.
+// Receiver, Sender and Notification are numbers of descriptors, as those of package unix
+// are: they may be passed, duplicated and polled. Before closing one, make sure that no
+// other goroutine uses it.
 //
 // # Go's scheduler
 //
-// A call that waits is made as a system call that Go's scheduler knows of: other
-// goroutines go on, if there are any, on another thread. That costs some instructions
-// (docs/bench/os.md), so there is a raw form of each, which keeps the thread's
-// processor: no other goroutine runs there until the call is back, and a collection
-// that begins meanwhile waits for it too. It is for a program whose peer answers at
-// once, as a server on the same processor does.
+// Go's scheduler knows of a call that waits, as of any system call: other goroutines
+// continue on another thread. That costs some instructions (docs/bench/ipc.md), so each
+// call has a raw form, which keeps the thread's processor: no other goroutine runs there
+// until the call returns, and a garbage collection that begins meanwhile waits for it
+// too. Use it if the peer answers at once, as a server on the same processor does.
 //
 // The token of a call belongs to the thread that received it. A server that replies
 // must not have changed threads in between: it calls runtime.LockOSThread first.

@@ -12,9 +12,9 @@
 //	prices["bread"] = 3
 //	mu.Unlock()
 //
-// Begin with sync.Mutex; the guide docs/guides/lock.md tells when another lock is
-// better, and has programs to copy. Each lock is a sync.Locker with TryLock, for any Go
-// program, and its zero value is unlocked:
+// Start with sync.Mutex. The guide docs/guides/lock.md says when another lock is better,
+// and has programs to copy. Each lock is a sync.Locker with TryLock, for any Go program,
+// and its zero value is unlocked:
 //
 //	CLH        a queue: first come, first served, each waiter looks at a line of its own
 //	Ticket     two counters: first come, first served, eight bytes
@@ -22,28 +22,28 @@
 //	Elided     a critical section is a hardware transaction while that pays, else a
 //	           lock that barges as sync.Mutex does
 //
-// CLH and Ticket are never for more runnable threads than cores: the one whose turn
-// it is may not be running, and all others wait until it does. With four threads for
-// each core a median Lock took 150 µs, and up to 500 µs on a busy machine, where
-// sync.Mutex and Elided took 50 ns. Threads of other processes count too.
+// Never use CLH or Ticket with more runnable threads than cores: the thread whose turn it
+// is may not be running, and all others wait until it runs. With four threads per core
+// the median Lock took 150 µs, and up to 500 µs on a busy machine; sync.Mutex and Elided
+// took 50 ns. Threads of other processes count too.
 //
 // Locks for code on numbered cores outside of the Go scheduler, as a kernel's nucleus
 // is, are in package lock/core, which is for this module only.
 //
 // # Waiting
 //
-// Waiters spin, then give their processor to other goroutines, then nap: a waiter
-// that spins on costs whoever would release the lock its time slice. Locks that are
-// held across a wait for something else want sync.Mutex, which parks at once.
+// Waiters spin, then yield their processor to other goroutines, then nap: a waiter that
+// keeps spinning takes time from the holder of the lock. Use sync.Mutex, which parks at
+// once, for locks that are held while waiting for something else.
 //
 // # Order
 //
-// Locks of the package keep no order among themselves but the one their users
-// give them: SetRank. Built with -tags lockcheck, every Lock checks that no lock of
-// a higher rank is held by the goroutine (locks of one rank are taken by ascending
-// address), that it does not hold this lock already, and every Unlock that the
-// goroutine is the owner; what is wrong panics and names both locks. A rank of 0 is
-// outside the order. Without the tag the checks are not compiled.
+// The package imposes no order on locks, except for the ranks that their users set
+// (SetRank). Built with -tags lockcheck, every Lock checks that no lock of a higher rank
+// is held by the goroutine (locks of one rank are taken by ascending address), that it
+// does not hold this lock already, and every Unlock that the goroutine is the owner; what
+// is wrong panics and names both locks. A rank of 0 is outside the order. Without the tag
+// the checks are not compiled.
 //
 // # Memory order
 //

@@ -10,19 +10,19 @@
 //	conn, err := shop.Connect(ctx, "shop", nil)                          // a client
 //	reply, err := shop.NewClient(conn, nil).Order(ctx, shop.OrderCall{Dish: "soup", Count: 2})
 //
-// Of this package such programs need Options, Cap and the errors. The guide
-// docs/guides/msg.md has complete programs, and tables of who owns a message for how
-// long and which calls wait; docs/guides/idl.md describes interface files. The rest is
-// what generated packages, transports, the name service and the tools are built on.
+// Such programs need only Options, Cap and the errors of this package. The guide
+// docs/guides/msg.md has complete programs, and tables of who owns a message for how long
+// and which calls wait; docs/guides/idl.md describes interface files. The rest of the
+// package is for generated packages, transports, the name service and the tools.
 //
 // # Connections
 //
-// A Conn is one end of a bidirectional connection that speaks one Interface.
-// Each direction is a ring of 64-byte slots in memory that the sender writes and
-// the receiver reads. Between two goroutines that is ordinary memory, between
-// two processes memory that both have mapped; on a transport without common
-// memory each end has rings of its own and two goroutines carry their contents.
-// So there is one hot path whatever the transport:
+// A Conn is one end of a bidirectional connection that speaks one Interface. Each
+// direction is a ring of 64-byte slots in memory that the sender writes and the receiver
+// reads. Between two goroutines that is ordinary memory; between two processes it is
+// memory that both have mapped. On a transport without common memory, each end has its
+// own rings and two goroutines carry their contents. So the hot path is the same for
+// every transport:
 //
 //	sender    slot, err := c.Begin(ctx)       encode into slot      c.Commit(num, n)
 //	receiver  num, body, err := c.Next(ctx)   decode from body
@@ -51,19 +51,19 @@
 //
 // # Trust
 //
-// The peer is not trusted. Next hands out a copy of a slot or of fragments, made
-// before anything in it is looked at; headers are loaded once and checked. Only
-// the payload of a bulk message is read where the peer could still change it:
-// a decoder must load each length in it once and check it. What is wrong closes
-// the connection with an error that says what was wrong (*PeerError).
+// The peer is not trusted. Next hands out a copy of a slot or of fragments, made before
+// anything in it is read; headers are loaded once and checked. Only the payload of a bulk
+// message is read where the peer could still change it: a decoder must load each length
+// in it once and check it. A violation closes the connection with an error that describes
+// it (*PeerError).
 //
 // # Sessions
 //
-// A connection has a random 128-bit token and outlives its transport. Each end
-// counts the messages it has delivered; what the other end has not acknowledged
-// is still in its ring. To bind again, over the same driver or another, both
-// exchange token and counts, and each sends again from its ring what the other
-// has not had: exactly once, in order.
+// A connection has a random 128-bit token and outlives its transport. Each end counts the
+// messages it has delivered; messages that the other end has not acknowledged are still
+// in its ring. To bind again, over the same driver or another, the ends exchange token
+// and counts, and each sends the missing messages from its ring again: exactly once, in
+// order.
 //
 // # Lock order
 //

@@ -3,7 +3,7 @@
 // signals, clocks, a poller), and the kernel above it user mode, address
 // spaces, interrupts and physical memory.
 //
-// Two worlds meet here.
+// The nucleus has an inside and an outside.
 //
 // The inside: entered by SYSCALL or an interrupt, on a per-CPU stack, interrupts
 // off, with a fake g. It is an event handler: it never blocks and never
@@ -16,19 +16,19 @@
 //
 // # Concurrency
 //
-// Package control has the concurrency controls, of which a build tag chooses one.
-// Each stay inside is one operation under it, written once, for the finest: it
-// names the locks of objects, which are nothing in the others. Operations
-// that change what others rely on (threads made and ended, regions of memory,
-// signal actions, routes of interrupts) have no other beside them; alone says
-// which. What an operation wants of the hardware (messages to other CPUs, the
-// timer, another address space, the end of an interrupt) is done when the control
-// has been left, by cpu.finish; a few calls are nothing else and do not enter it.
+// Package control has the concurrency controls, of which a build tag chooses one. Each
+// entry is one operation under the control. Operations are written once, for the finest
+// control: they name the locks of objects, which are empty in the others. Operations that
+// change what others rely on (creating and ending threads, regions of memory, signal
+// actions, interrupt routes) exclude all others; alone says which. What an operation
+// wants of the hardware (messages to other CPUs, the timer, another address space, the
+// end of an interrupt) is done by cpu.finish after leaving the control. A few calls only
+// touch hardware and do not enter it.
 //
-// Lock order: a wait queue, the thread that waits in it, a run queue. memory and
-// the I/O APICs' lock are leaves. Nobody holds two of a kind. Nothing inside waits
-// for the outside. While a CPU waits for any of them it serves requests to forget
-// translations, so that an operation without others beside it may wait for those.
+// Lock order: a wait queue, the thread that waits in it, a run queue. memory and the I/O
+// APICs' lock are leaves. No two locks of a kind are held at once. Nothing inside waits
+// for the outside. While a CPU waits for a lock, it serves requests to flush
+// translations, so an exclusive operation may wait for those.
 //
 // Guards:
 //
@@ -39,8 +39,8 @@
 //	the CPU alone       its current thread, whose registers and signal stack are it's too
 //	alone               whether threads exist, regions, actions, routes
 //
-// A thread is in one queue at most. One that has been made ready and is in no
-// queue yet belongs to the CPU that made it so.
+// A thread is in at most one queue. A thread that is ready but in no queue yet belongs to
+// the CPU that made it ready.
 package nucleus
 
 import (

@@ -3,8 +3,7 @@
 // a few nanoseconds and no allocation. Workers follow the cores that the process
 // may use while they come and go.
 //
-// The guide docs/guides/task.md has programs to copy, and tells which function is for
-// what.
+// The guide docs/guides/task.md has programs to copy, and explains which function to use.
 //
 // # Two forms
 //
@@ -26,11 +25,11 @@
 //
 //	x, y := task.Join(c, fib, n-2, fib, n-1)
 //
-// On top of it are For, Reduce, Sort and Invoke, and Group, whose inlet is called
-// for each finished child and which can abort the rest. A spawn and its Sync cost
-// some four nanoseconds, about as much as two calls of a function; Join costs
-// three. It is dearer, by a few nanoseconds, when the function that is spawned at
-// one depth of the stack is another each time, as a closure is that was made anew.
+// On top of it are For, Reduce, Sort and Invoke, and Group, whose inlet is called for
+// each finished child and which can abort the rest. A spawn and its Sync cost some four
+// nanoseconds, about as much as two calls of a function; Join costs three. It costs a few
+// nanoseconds more if the function spawned at one depth of the stack differs each time,
+// as a new closure does.
 //
 // The fast form is for hot recursion. A function gets the Frame that is free on
 // its worker's stack; Fork spawns there, by a number from Register; Mine tells
@@ -55,9 +54,9 @@
 //
 // # Rules for tasks
 //
-// A Ctx, Child or Frame is used by the task that it was given to, and not after
-// that has returned; where that can be seen it panics with ErrForeign or
-// ErrSynced. WithChecks, or its environment variable, sees all of it.
+// Only the task that a Ctx, Child or Frame was given to may use it, and only until that
+// task returns. Violations that are detected panic with ErrForeign or ErrSynced; with
+// WithChecks, or its environment variable, all are detected.
 //
 // A task may block: see Block. A panic in a child comes out of Try as a *Panic
 // with the stacks of child and parent, wherever the child ran, and so does a
@@ -90,7 +89,7 @@
 //
 // # Order of memory accesses
 //
-// All is built on sync/atomic; nothing is weaker than Go's memory model allows.
+// Everything uses sync/atomic; nothing is weaker than Go's memory model allows.
 //
 //   - Owner to thief: the owner writes a frame, then moves split past it by a
 //     compare-and-swap; the thief reads the frame after a compare-and-swap on

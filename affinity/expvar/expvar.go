@@ -3,7 +3,7 @@
 //
 //	import _ "hardtack/affinity/expvar"
 //
-// It is a package of its own because the standard one brings net/http along.
+// It is a package of its own because expvar imports net/http.
 package expvar
 
 import (

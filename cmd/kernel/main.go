@@ -1,5 +1,5 @@
-// Command kernel is the operating system: it plugs the parts together, in the
-// order in which they need each other, starts process 1 and waits for its end.
+// Command kernel is the operating system. It connects the packages, in the order in which
+// they need each other, starts process 1 and waits for its end.
 package main
 
 import (

@@ -1,8 +1,8 @@
-// Package virtio brings virtio devices up (virtio 1.2, chapter 3): it agrees on
-// features over a Transport and makes the queues. Only devices of version 1 and
-// later are driven ("modern"; QEMU's microvm needs
-// -global virtio-mmio.force-legacy=false for that). The device types are in the
-// packages net, rng and console; the transports in mmio and pci.
+// Package virtio initializes virtio devices (virtio 1.2, chapter 3): it negotiates
+// features over a Transport and makes the queues. Only devices of version 1 and later are
+// driven ("modern"; QEMU's microvm needs -global virtio-mmio.force-legacy=false for
+// that). The device types are in the packages net, rng and console; the transports in
+// mmio and pci.
 //
 // The order of a start: Open, which leaves the device with its features agreed;
 // Setup, which makes queues and routes interrupts; Ready. Handlers are not

@@ -1,5 +1,5 @@
-// Package syscall is the system call table: each handler reads like its manual
-// page (decode, act, copy out, undo on failure), one file a topic.
+// Package syscall is the system call table. Each handler reads like its manual page
+// (decode, act, copy out, undo on failure); each topic has a file.
 package syscall
 
 import (

@@ -1,5 +1,5 @@
-// Package tty is terminals: the line discipline, pseudo-terminals, consoles
-// and job control.
+// Package tty implements terminals: the line discipline, pseudo-terminals, consoles and
+// job control.
 //
 // A TTY has a user side, which programs open, and a driver side: the machine's
 // console or the master of a pseudo-terminal. What the driver receives goes

@@ -1,7 +1,7 @@
-// Package core holds what code outside of the Go scheduler is made of, for the packages
-// of this module: locks among numbered cores with interrupts off (a kernel's nucleus),
-// without pointers, allocation or calls of the runtime, and the instructions that Go has
-// no word for. Programs want package lock.
+// Package core is for code of this module that runs outside of the Go scheduler. It has
+// locks among numbered cores with interrupts off (a kernel's nucleus), without pointers,
+// allocation or calls of the runtime, and instructions that Go cannot express. Programs
+// use package lock instead.
 //
 //	Queue    a CLH queue among cores, first come, first served
 //	Ticket   two counters

@@ -1,5 +1,5 @@
-// Package control holds the ways in which the nucleus lets only one CPU, or
-// those that do not meet, change its state. A build tag chooses one:
+// Package control holds the nucleus's concurrency controls: how CPUs that change its
+// state exclude each other. A build tag chooses one:
 //
 //	tag             control
 //	nucleus_none    none: one CPU
@@ -9,11 +9,11 @@
 //	nucleus_fine    fine: a big-reader lock around, ticket locks on objects
 //	nucleus_rtm     rtm: each operation one hardware transaction, else big
 //
-// Operations are written once, for the finest. They enter a Control and take the
-// locks of the objects that they touch, which are nothing in the others;
-// operations that change what others take for granted exclude all. What an operation
-// wants of the hardware it does before it enters or after it has left: a transaction
-// would not survive it, and a lock would be held longer.
+// Operations are written once, for the finest control. They enter a Control and take the
+// locks of the objects that they touch, which are empty in the other controls. Operations
+// that change what others rely on exclude all others. An operation accesses hardware
+// before it enters or after it leaves: hardware access would abort a transaction, and
+// would hold a lock longer.
 //
 // Cores are numbered, and run with interrupts off: see the second family of package
 // lock.

@@ -1,17 +1,17 @@
-// Package ipc is the nucleus as a microkernel: threads, endpoints on which they
-// meet, notifications, and a run queue for each core. It decides who runs and moves
-// messages; registers, address spaces and interrupts are its caller's. It is plain
-// Go over package lock, so the same code runs in ring 0 with interrupts off and on
+// Package ipc is the nucleus as a microkernel: threads, endpoints at which they
+// rendezvous, notifications, and a run queue for each core. It decides which thread runs,
+// and moves messages. Registers, address spaces and interrupts are the caller's. It is
+// plain Go over package lock, so the same code runs in ring 0 with interrupts off and on
 // Linux, driven by OS threads that play the cores.
 //
 // # Operations
 //
-// The current thread of a core sends, receives, calls (sends and waits for the
-// reply), replies, signals and waits. Each operation is given the core, runs to its
-// end without waiting for anything but locks, and returns Effects: which thread the
-// core runs now, and which cores want an interrupt. The caller does that hardware
-// work afterwards, when the locks are released. What came of an operation is in the
-// thread's Result, at once or when it runs again.
+// The current thread of a core sends, receives, calls (sends and waits for the reply),
+// replies, signals and waits. Each operation is given the core, runs to its end without
+// waiting for anything but locks, and returns Effects: which thread the core runs now,
+// and which cores want an interrupt. The caller does that hardware work afterwards, when
+// the locks are released. The outcome of an operation is in the thread's Result, at once
+// or when it runs again.
 //
 // Operations have two phases, as in seL4: first everything that can fail is
 // checked, then what is to happen is done, without failing. An operation that

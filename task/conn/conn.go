@@ -1,14 +1,14 @@
 // Package conn lets tasks talk over connections of package msg.
 //
-// A msg.Conn is a pair of rings in memory, not a thing of one core: a task that
-// is stolen between two receives goes on receiving where it now runs, with no
-// forwarding between workers. What ties a connection to a core is where its
-// rings lie. So a Conn is a tenant (task.Tenant) of the seat on which it was last
-// received from, and moves to a successor when that seat is removed. Its rings
-// stay, being memory that every core reaches; neither the tasks nor the peer,
-// which need not use tasks at all, see anything of it. A Conn made with Rebind is
-// bound again from the successor as well, over new rings, by the session protocol
-// of msg. Exported services are not tied to workers and stay as they are.
+// A msg.Conn is a pair of rings in memory, not a thing of one core: a task that is stolen
+// between two receives goes on receiving where it now runs, with no forwarding between
+// workers. The placement of its rings ties a connection to a core. So a Conn is a tenant
+// (task.Tenant) of the seat on which it was last received from, and moves to a successor
+// when that seat is removed. Its rings stay, being memory that every core reaches;
+// neither the tasks nor the peer, which need not use tasks at all, see anything of it. A
+// Conn made with Rebind is bound again from the successor as well, over new rings, by the
+// session protocol of msg. Exported services are not tied to workers and stay as they
+// are.
 //
 // Lock order: Conn.recv or Conn.send, then the runtime's and msg's own.
 package conn

@@ -1,5 +1,5 @@
-// Package debian puts a root file system together from Debian's packages,
-// without root and without running anything of theirs.
+// Package debian makes a root file system from Debian packages, without root and without
+// running any of their programs.
 //
 // apt solves the dependencies against an empty system and downloads what is
 // chosen; the packages are unpacked here. Maintainer scripts are not run. What

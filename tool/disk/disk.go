@@ -1,6 +1,6 @@
-// Package disk makes and reads disks of the guest on the host: raw images (or
-// block devices) with an ext4 file system, whole or in a partition, by the
-// kernel's own file system. Nothing here needs root or Linux's mount.
+// Package disk makes and reads the guest's disks on the host: raw images (or block
+// devices) with an ext4 file system, whole or in a partition, with the kernel's own ext4
+// code. Nothing here needs root or Linux's mount.
 //
 // A Disk is used by one goroutine at a time, the file system on it by any.
 package disk

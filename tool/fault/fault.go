@@ -1,8 +1,7 @@
 // Package fault gives errors the exit status of the command that meets them.
 //
-// Three things can go wrong on the host: the user gave something unusable
-// (Bad), the machine stopped in a way that has its own status (With), or the
-// host itself failed (any other error, status 1).
+// There are three kinds of errors: bad input from the user (Bad), an end of the machine
+// with its own status (With), and errors of the host (any other error, status 1).
 package fault
 
 import (

@@ -2,12 +2,11 @@
 // Barrelfish's Flounder and writes a Go package and a C11 header and source for
 // each interface.
 //
-// The way of a file is Parse (text to syntax, syntax.go), Check (syntax to a
-// resolved Interface, model.go), and then the writers Go and C, which only look
-// at the model. Each stage stops at its first mistake and answers one *Error,
-// which has the place and says what was expected; no input makes it panic.
-// The output depends on nothing but the interface: not on the clock, the host,
-// the path or the order of a map.
+// The way of a file is Parse (text to syntax, syntax.go), Check (syntax to a resolved
+// Interface, model.go), and then the writers Go and C, which only look at the model. Each
+// stage stops at the first error and returns one *Error with the position and what was
+// expected; no input makes it panic. The output depends on the interface only: not on the
+// clock, the host, the path or the order of a map.
 //
 // docs/guides/idl.md describes the language. What it has beyond Flounder's: import lines
 // (Flounder takes such files from its command line), errors, arrays of given length at

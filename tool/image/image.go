@@ -1,7 +1,7 @@
-// Package image makes the kernel image: it has the stock Go toolchain link
-// cmd/kernel into the upper half of the address space, then rewrites the ELF
-// headers so that a PVH loader (QEMU -kernel) puts it at its physical address
-// and enters it through a 32-bit stub. The same source gives the same bytes.
+// Package image makes the kernel image. The stock Go toolchain links cmd/kernel into the
+// upper half of the address space, then rewrites the ELF headers so that a PVH loader
+// (QEMU -kernel) puts it at its physical address and enters it through a 32-bit stub. The
+// same source gives the same bytes.
 package image
 
 import (

@@ -5,11 +5,11 @@
 // line has the call left nothing behind that others wait for.
 //
 // The analysis is syntactic and errs to one side: a line that is not listed holds no
-// lock; one that is listed may hold one. Each function is followed through its
-// branches and loops with the set of locks that some way there takes and does not give
-// back. A lock is known by the text of its expression ("s.mu"). What a function leaves
-// locked, or unlocks for its caller, counts where it is called; a callee is found by
-// its name, and where several have the name all count.
+// lock; one that is listed may hold one. Each function is followed through its branches
+// and loops with the set of locks that some path takes and does not release. A lock is
+// known by the text of its expression ("s.mu"). What a function leaves locked, or unlocks
+// for its caller, counts where it is called; a callee is found by its name, and where
+// several have the name all count.
 //
 // A deferred Unlock runs before anybody can ask, but what the lock guards may be half
 // changed: the lock counts as held up to the end of the function.

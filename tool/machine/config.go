@@ -2,9 +2,9 @@
 // console to a reader and a writer, the control channel to the session's
 // decisions.
 //
-// Nothing of a machine has a name on the host: its initrd is a file without a
-// name, its console and control channel are socket pairs, and QEMU dies with
-// the process that started it. However a run ends, nothing is left behind.
+// A machine has no named files on the host: its initrd is an unnamed file, its console
+// and control channel are socket pairs, and QEMU dies with the process that started it.
+// So a run leaves nothing behind, however it ends.
 package machine
 
 import (

@@ -1,6 +1,6 @@
-// Package msgtop shows what the connections of running programs do: the table of
-// `hardtack msg top`, and the lines of `hardtack msg trace`. The programs answer
-// through package msg/debug.
+// Package msgtop shows the connections of running programs: the table of `hardtack msg
+// top`, and the lines of `hardtack msg trace`. The programs answer through package
+// msg/debug.
 package msgtop
 
 import (

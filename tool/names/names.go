@@ -1,5 +1,5 @@
-// Package names is what `hardtack names` does: it runs the name service and
-// shows what it knows.
+// Package names implements `hardtack names`: it runs the name service and shows its
+// contents.
 package names
 
 import (

@@ -1,6 +1,6 @@
-// Package rootfs reads a guest's root file system from whatever the user has
-// (a directory, tar, cpio, layers of an image) into one Tree, and writes the
-// Tree as a tar or as the cpio archive the kernel boots from.
+// Package rootfs reads a guest's root file system (a directory, tar, cpio, layers of an
+// image) into one Tree, and writes the Tree as a tar or as the cpio archive the kernel
+// boots from.
 //
 // Invariants. A Tree never refers to a path of the host: names are resolved
 // inside the tree only, so nothing in an archive can reach outside. File

@@ -1,6 +1,5 @@
-// Package source opens whatever the user names as a root file system: a
-// directory, an archive, or an image of the OCI kind (on disk or in a
-// registry), and gives it as one tree.
+// Package source opens a root file system (a directory, an archive, or an OCI image on
+// disk or in a registry) as one tree.
 package source
 
 import (

@@ -1,10 +1,11 @@
 // Package timeline reads the log that a program built by "hardtack go" writes
-// (HARDTACK_AFFINITY_LOG) and draws it: touches of channels a second, those
-// that came from another core, and the decisions, over time.
+// (HARDTACK_AFFINITY_LOG) and draws it: touches of channels per second, touches from
+// another core, and decisions, over time.
 //
-// A touch from another P than the one before moves at least the cache line with
-// the channel's lock to another core. So their number stands for the transfers
-// that the paper counts in hardware (HITM), where there are no such counters.
+// A touch from another P than the one before moves at least the cache line with the
+// channel's lock to another core. So their number stands in for the transfers that the
+// paper (Channel-aware scheduling in the Go runtime) counts in hardware (HITM), where
+// there are no such counters.
 package timeline
 
 import (

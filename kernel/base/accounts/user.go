@@ -1,5 +1,5 @@
-// Package accounts is what each user has in use, and how users share what the machine has
-// only so much of.
+// Package accounts counts what each user uses of the machine's scarce resources, and
+// shares these resources between users.
 package accounts
 
 import (

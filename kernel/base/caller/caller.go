@@ -1,5 +1,5 @@
-// Package caller is the thread on whose behalf kernel code runs, as files, sockets and
-// devices see it.
+// Package caller represents the thread on whose behalf kernel code runs, as files,
+// sockets and devices see it.
 package caller
 
 import (

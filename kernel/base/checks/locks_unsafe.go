@@ -1,4 +1,4 @@
-// Package checks reads what kernels built for tests count: the order of locks and the
+// Package checks reads counters of kernels built for tests: the order of locks and the
 // bytes allocated.
 package checks
 

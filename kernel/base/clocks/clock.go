@@ -1,5 +1,5 @@
-// Package clocks is the two clocks that everything in the kernel reads: the monotonic one
-// and the time of day.
+// Package clocks has the two clocks that the whole kernel reads: the monotonic one and
+// the time of day.
 package clocks
 
 import (

@@ -1,4 +1,4 @@
-// Package creds is credentials: user and group IDs, capabilities, and what they permit.
+// Package creds has credentials: user and group IDs, capabilities, and what they permit.
 package creds
 
 import (

@@ -1,6 +1,6 @@
-// Package errseq counts errors of writing back, so that everybody who has a file open
-// hears of one once, and one that came while nobody had it open is not lost (as
-// Linux's errseq).
+// Package errseq counts write-back errors, so that each open file reports an error once,
+// and an error that happened while the file was not open is not lost (like Linux's
+// errseq).
 package errseq
 
 import (

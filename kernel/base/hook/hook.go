@@ -1,5 +1,5 @@
-// Package hook is how a package calls what another one provides that it must not
-// import. cmd/kernel, which imports both, joins them before the first program runs
+// Package hook lets a package call functions of another that it must not import.
+// cmd/kernel, which imports both, connects them before the first program runs
 // (cmd/kernel/plug.go).
 package hook
 

@@ -1,5 +1,5 @@
-// Package ktime is the clocks that can be set and timers that run on them:
-// what timerfd, POSIX timers and clock_nanosleep are made of.
+// Package ktime has the clocks that can be set, and the timers that run on them, for
+// timerfd, POSIX timers and clock_nanosleep.
 //
 // Lock order: Timer.mu, then realMu. A timer's call-back runs in a goroutine
 // of its own with no lock held.

@@ -10,9 +10,9 @@
 // with preemption off; an empty or full magazine is exchanged with the Source
 // in batches. No lock is held while the Source is asked.
 //
-// The Source also feeds the kernel's own heap. Nothing here takes its last
-// frames: SetFloor says how many stay the kernel's, so that a program which
-// eats all memory gets ENOMEM, or is killed, while the kernel goes on.
+// The Source also feeds the kernel's own heap. Nothing here takes its last frames:
+// SetFloor reserves frames for the kernel, so a program that uses all memory gets ENOMEM
+// or is killed, and the kernel continues.
 package mem
 
 import (

@@ -1,9 +1,9 @@
 // Package oops decides whether the kernel may go on after a Go panic
 // (docs/decisions/0093-panics.md).
 //
-// The panicking goroutine's stack is held against a table, made when the image is
-// built, of the source lines at which a lock may be held. The kernel goes on only if
-// every frame is known and none stands at such a line.
+// The panicking goroutine's stack is compared with a table, made when the image is built,
+// of the source lines at which a lock may be held. The kernel continues only if every
+// frame is known and none is at such a line.
 package oops
 
 import (

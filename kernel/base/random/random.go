@@ -1,10 +1,9 @@
-// Package random is the kernel's source of random numbers: what getrandom and
-// /dev/random give, and what the kernel itself decides by chance where nobody may
-// guess it (addresses, ports, sequence numbers).
+// Package random is the kernel's source of random numbers, for getrandom, /dev/random and
+// the kernel's own unpredictable values (addresses, ports, sequence numbers).
 //
-// It is a ChaCha8 generator. Each piece of entropy makes a new key of the old stream
-// and itself, so that none makes the key worse. The pool is ready once the pieces were
-// worth 256 bits; until then Read gives bytes that may be guessed.
+// It is a ChaCha8 generator. Each piece of entropy is mixed with the old stream into a
+// new key, so no piece can weaken the key. The pool is ready after 256 bits of entropy;
+// until then the bytes of Read may be predictable.
 //
 // Locks: pool.mu is a leaf.
 package random

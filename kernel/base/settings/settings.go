@@ -1,4 +1,4 @@
-// Package settings is the numbers under /proc/sys that the kernel obeys.
+// Package settings holds the numbers in /proc/sys that the kernel obeys.
 package settings
 
 import "sync/atomic"

@@ -1,7 +1,7 @@
-// Package sysctl is what lies under /proc/sys: numbers and texts by name, with
-// Linux's rules of reading and writing them (kernel/base/sysctl.c). The packages that obey
-// a value add it; procfs shows them all. There are some hundred: they are made when
-// somebody first looks into their directory (Later).
+// Package sysctl holds the files of /proc/sys: numbers and texts by name, with Linux's
+// rules for reading and writing them (kernel/base/sysctl.c). The packages that obey a
+// value add it; procfs shows them all. There are several hundred; they are created when
+// their directory is first read (Later).
 //
 // Lock order: vector.mu, then what get and set functions take; tree.filling, then
 // tree.mu, which is a leaf.

@@ -1,9 +1,8 @@
-// Package wait is how kernel code blocks and how it announces that something
-// became ready.
+// Package wait lets kernel code block, and announce that something became ready.
 //
-// A Sleeper is one thread's ability to block; a Queue belongs to an object
-// (pipe, socket, terminal …) and holds an Entry for everyone who wants to hear
-// of its changes: a blocked thread, an epoll instance. Nothing here allocates.
+// A Sleeper is one thread's ability to block; a Queue belongs to an object (pipe, socket,
+// terminal …) and holds an Entry for every listener: a blocked thread, an epoll instance.
+// Nothing here allocates.
 //
 // The pattern of a blocking operation, where c is the calling thread:
 //
@@ -15,12 +14,12 @@
 //		if r := c.Sleep(deadline); r != wait.Woken { return errno of r }
 //	}
 //
-// Arm comes before the condition is looked at, so that a wake-up between the
-// look and Sleep is never lost.
+// Arm comes before the check of the condition, so a wakeup between the check and Sleep is
+// never lost.
 //
-// What a caller waits for counts more than a signal or the time limit. Sleep
-// therefore reports those only on entry: a caller that one of them woke looks at
-// its condition once more, and hears of the reason when it sleeps again.
+// The condition takes precedence over signals and timeouts. So Sleep reports these only
+// on entry: a caller woken by one of them checks its condition once more, and gets the
+// reason when it sleeps again.
 //
 // Lock order: the object's own lock, then Queue.mu, then whatever the
 // listeners take (an epoll instance's ready list, another Queue). A listener

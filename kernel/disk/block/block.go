@@ -6,19 +6,17 @@
 // turns requests into commands, several neighbours into one where they wait,
 // and gives the device as many as it takes. Nothing is allocated for a request.
 //
-// Order. Requests that are under way at the same time may be done in any order,
-// as may the parts of one. Only a flush says more: it makes durable all that had
-// completed when it was submitted. Flushes that wait are done by one command
-// (flush.go). Callers do not let requests on the same sectors overlap in time,
-// except reads with reads.
+// Order. Concurrent requests may complete in any order, as may the parts of one. Only a
+// flush orders: it makes durable everything that had completed when it was submitted. One
+// command serves all waiting flushes (flush.go). Callers do not let requests on the same
+// sectors overlap in time, except reads with reads.
 //
-// Errors. A command that fails is tried again, each request of a merged one
-// alone; after maxTries the request has the error. A failed flush is not
-// repeated: the device may have dropped what it could not write, and a second
-// flush that succeeds would say otherwise. A command that does not come back is
-// aborted, or the device is reset and all commands are given again
-// (recovery.go). A device that cannot be reset is dead: requests fail, and what
-// memory it may still write is never used again.
+// Errors. A command that fails is retried, each request of a merged command alone; after
+// maxTries the request fails. A failed flush is not retried: the device may have dropped
+// what it could not write, and a successful second flush would hide that. A command that
+// times out is aborted, or the device is reset and all commands are submitted again
+// (recovery.go). A device that cannot be reset is dead: requests fail, and memory that it
+// may still write is never used again.
 //
 // Lock order: what callers hold; recovery.mu; flusher.mu; queue.mu; the
 // driver's. Cache: cache.mu is not held while page.mu is waited for; of several

@@ -1,6 +1,6 @@
-// Package blockdev is what the driver of a disk controller supplies to
-// kernel/disk/block, which queues, merges, retries and counts. It is made of plain
-// types only. Sectors are always 512 bytes, whatever the disk's blocks are.
+// Package blockdev declares what the driver of a disk controller supplies to
+// kernel/disk/block, which queues, merges, retries and counts. It is made of plain types
+// only. Sectors are always 512 bytes, whatever the disk's blocks are.
 package blockdev
 
 import "hardtack/abi/linux"

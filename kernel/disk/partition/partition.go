@@ -1,5 +1,5 @@
-// Package partition reads the partition tables of disks, MBR and GPT. It knows
-// nothing of the kernel; nothing in a table is believed.
+// Package partition reads the partition tables of disks, MBR and GPT. It does not depend
+// on the kernel, and does not trust the tables.
 package partition
 
 import (

@@ -1,12 +1,11 @@
-// Package epoll is waiting for many files at once: epoll(7), and the sets that
-// poll(2) and select(2) wait with.
+// Package epoll waits for many files at once: epoll(7), and the sets of poll(2) and
+// select(2).
 //
-// An Instance knows items, one for each (descriptor, open file) of interest.
-// An item listens on its file's queue. When an event comes that the item
-// wants, the item goes to the end of the ready list, if it is not in it, and
-// one thread waiting is woken: O(1), nothing is allocated. A thread collecting
-// events takes items off the front, asks each file what really holds now, and
-// puts level-triggered ones back at the end.
+// An Instance knows items, one for each (descriptor, open file) of interest. An item
+// listens on its file's queue. When an event comes that the item wants, the item goes to
+// the end of the ready list, if it is not in it, and one thread waiting is woken: O(1),
+// nothing is allocated. A thread that collects events takes items off the front, asks
+// each file for its current state, and puts level-triggered items back at the end.
 //
 // Lock order: nesting, then Instance.mu of the outer before that of an inner instance, then
 // nestMu, the locks of files (Ops.Ready), a file's list of watches, queues; a

@@ -1,8 +1,8 @@
 // Package signalfd is signalfd(2): pending signals that are read.
 //
-// A read takes signals of the thread that reads, and poll and select look at
-// those of their caller. An epoll item, which nobody in particular asks for, is
-// about the process that made the file.
+// A read takes signals of the thread that reads, and poll and select look at those of
+// their caller. An epoll item has no particular caller, so it reports the signals of the
+// process that made the file.
 package signalfd
 
 import (

@@ -1,5 +1,5 @@
-// Package nsfs is the files of namespaces (/proc/PID/ns/*). There is one namespace of
-// each kind, which all processes are in: it has the number that Linux gives the first.
+// Package nsfs has the files of namespaces (/proc/PID/ns/*). All processes are in the one
+// namespace of each kind, which has the number of Linux's initial namespace.
 package nsfs
 
 import (

@@ -2,9 +2,9 @@
 // names, mounts, permission checks, locks and watches. File systems plug in
 // below (NodeOps for an inode, Ops for an open file), system calls above.
 //
-// Path walks take no lock and hold no reference (dentry.go says why that is
-// safe). What is open holds its inode (Inode.TryGet) and mount; an inode's
-// content goes when it has neither a name nor an open file.
+// Path walks take no lock and hold no reference (dentry.go says why that is safe). An
+// open file holds its inode (Inode.TryGet) and mount; an inode's content is freed when it
+// has neither a name nor an open file.
 //
 // Lock order: renameMu; Inode.Mu of directories, an ancestor before what is
 // below it, unrelated ones by number; Inode.Mu of a file; a file system's own

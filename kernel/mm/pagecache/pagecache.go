@@ -1,6 +1,5 @@
-// Package pagecache is where the pages of files on disks live: read, write, mmap
-// and exec share them. A file system embeds a File in each of its regular files and
-// gives it a Store.
+// Package pagecache caches the pages of files on disks; read, write, mmap and exec share
+// them. A file system embeds a File in each of its regular files and gives it a Store.
 //
 // # Pages
 //

@@ -1,10 +1,9 @@
-// Package vm is virtual memory: address spaces, their mappings and page faults.
+// Package vm implements virtual memory: address spaces, their mappings and page faults.
 //
-// A Space is a list of mappings (what may be at an address) and a tree of page
-// tables (what is there now). The tables are the hardware's own four levels,
-// written with ordinary stores into frames of package mem, so that all of this
-// runs and is tested on the host as well; what only the machine can do is in
-// the functions of MMU.
+// A Space is a list of mappings (what may be at an address) and a tree of page tables
+// (what is there now). The tables are the hardware's own four levels, written with
+// ordinary stores into frames of package mem, so all of it runs and is tested on the host
+// too; what only the machine can do is in the functions of MMU.
 //
 // # Locks
 //
@@ -29,7 +28,7 @@
 //     shared zero page. Present or not: PROT_NONE clears the present bit only.
 //   - An entry with pteAnon is a private page: fork shares it copy-on-write, and
 //     one reference means it may be written in place.
-//   - A frame is freed after all CPUs forgot its translation.
+//   - A frame is freed after all CPUs have flushed its translation.
 //   - A writable entry's frame may be stored to by every user of the space.
 package vm
 

@@ -1,5 +1,5 @@
-// Package netdev is what a network driver supplies to kernel/net/netif, which joins
-// it to the TCP/IP stack. It is made of plain types only.
+// Package netdev declares what a network driver supplies to kernel/net/netif, which
+// connects it to the TCP/IP stack. It is made of plain types only.
 package netdev
 
 // Device is an Ethernet device. Frames begin with the 14-byte Ethernet header

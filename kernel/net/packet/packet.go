@@ -1,6 +1,6 @@
-// Package packet is AF_PACKET: sockets that see and send whole packets of an
-// interface. A socket is one of the network's Taps; without any such socket the
-// network does nothing for them.
+// Package packet implements AF_PACKET: sockets that receive and send whole packets of an
+// interface. A socket is one of the network's Taps; without Taps, the network does no
+// extra work.
 //
 // Lock order: all.mu, Sock.mu, then wait.Queue's. A packet is delivered with
 // netstack's locks held, so nothing here calls netstack while it holds Sock.mu.

@@ -1,6 +1,6 @@
-// Package elf reads the headers of x86-64 ELF programs and says what must be
-// mapped where. It touches nothing but the bytes it is given: whatever a file
-// holds, the answer is a plan that is safe to carry out, or an error.
+// Package elf reads the headers of x86-64 ELF programs and says what must be mapped
+// where. It reads only the bytes it is given. Whatever a file contains, the result is a
+// plan that is safe to carry out, or an error.
 package elf
 
 import (

@@ -1,6 +1,6 @@
-// Package endpoint is the files behind endpoints and notifications (abi/ipc). The
-// nucleus has the objects (nucleus/ipc) and carries out messages; a file holds one
-// alive and says when it is ready.
+// Package endpoint has the files of endpoints and notifications (abi/ipc). The nucleus
+// has the objects (nucleus/ipc) and transfers messages; a file keeps an object alive and
+// reports its readiness.
 //
 // Lock order: the table's lock is a leaf. The nucleus hands over woken threads while
 // any lock of kernel/process/proc may be held, so EndpointReady only notifies a queue.

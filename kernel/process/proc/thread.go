@@ -10,10 +10,9 @@
 // be taken while no other is held), then actions.mu or vfs.FSContext.mu, then the
 // queues of kernel/base/wait. Futex buckets are leaves; two are locked in address order.
 //
-// Invariants: a thread's work word is non-zero whenever there is something to
-// do before it may return to user mode; who sets a bit sets it first and kicks
-// the thread afterwards, so that a thread on its way out of the kernel comes
-// back at once.
+// Invariants: a thread's work word is non-zero while there is something to do before it
+// may return to user mode. A bit is set first and the thread is kicked afterwards, so a
+// thread that is just leaving the kernel comes back at once.
 package proc
 
 import (

@@ -1,4 +1,4 @@
-// Package diskfiles is what programs see of disks and partitions: their files in /dev and
+// Package diskfiles has the files about disks and partitions: their files in /dev and
 // /sys, /proc/partitions and /proc/diskstats.
 package diskfiles
 

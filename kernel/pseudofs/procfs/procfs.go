@@ -1,9 +1,9 @@
 // Package procfs is /proc.
 //
-// Nothing is kept: every look-up makes a node from a description (entry) and
-// what it is about (a process, a thread, a descriptor). A text is made when it is
-// read, with the rights of the reader; an open file keeps a page or two of it at
-// most. Other packages add files with Register.
+// Nothing is stored: every look-up makes a node from a description (entry) and its
+// subject (a process, a thread, a descriptor). Text is made when it is read, with the
+// reader's rights; an open file keeps a page or two of it at most. Other packages add
+// files with Register.
 //
 // Lock order: the mu of an open file, a pressure file's and that of registered are taken first; what
 // makes a text may take any lock of the process code.

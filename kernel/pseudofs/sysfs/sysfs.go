@@ -1,4 +1,4 @@
-// Package sysfs is /sys, as far as programs look: the CPUs, huge pages, network
+// Package sysfs is /sys, as far as common programs use it: CPUs, huge pages, network
 // interfaces. The tree is made once; texts are made at each read.
 package sysfs
 

@@ -12,9 +12,8 @@
 // reply. A message says so by methods called toServer and toClient. A switch that has
 // a case for all that go one way is complete.
 //
-// A switch with a default clause has said what it does with the rest and is not
-// reported, unless the flag -strict is set. A case nil is neither wanted nor in
-// the way.
+// A switch with a default clause handles the rest and is not reported, unless the flag
+// -strict is set. A case nil is ignored.
 package exhaustive
 
 import (
