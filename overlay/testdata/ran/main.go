@@ -53,9 +53,9 @@ func spin(d time.Duration) {
 // expect runs f, of which the goroutine must have spent most off the processor, or
 // hardly any of it.
 func expect(what string, off bool, f func()) {
-	began, before := wait.Ticks(), wait.MyClock().Mine()
+	began, before := cputicks(), wait.MyClock().Mine()
 	f()
-	all, away := wait.Ticks()-began, wait.MyClock().Mine()-before
+	all, away := cputicks()-began, wait.MyClock().Mine()-before
 	if share := float64(away) / float64(all); share < 0 || share > 1 || off != (share > 0.5) {
 		panic(fmt.Sprintf("%s: off for %.3f of the time", what, share))
 	}
