@@ -73,7 +73,7 @@ var ErrNotBuilt = errors.New("affinity: this program was not built by \"hardtack
 // Available tells whether the program was built by "hardtack go".
 func Available() bool { return hooks.settings != nil }
 
-// Settings are what HARDTACK_AFFINITY and its like set at the start.
+// Settings are what HARDTACK_AFFINITY and the like set at the start.
 type Settings struct {
 	Policy  Policy
 	Period  time.Duration // between votes, and the shortest hold of a group's decision; 1ms to 1h
@@ -197,7 +197,7 @@ func Channels() []Channel {
 // Count gives the touches of one channel, and an estimate of how many of them
 // were cross. Operations that passed no message (a select that found nothing,
 // receiving from a closed channel) do not count. Both wrap at 2³². The count of a
-// channel with a buffer begins anew when it lost its place in the table to
+// channel with a buffer begins again when it lost its place in the table to
 // another. It is an error if c is no channel or nil.
 func Count(c any) (touches, cross uint32, err error) {
 	v := reflect.ValueOf(c)

@@ -32,7 +32,7 @@ func nextSet(b []byte, from, to uint32) uint32 {
 	return to
 }
 
-// word returns the bits from … from+n-1 that lie in from's word: its place in the
+// word returns the bits from … from+n-1 that are in from's word: its place in the
 // bitmap and a mask, and how many they are.
 func word(from, n uint32) (at uint32, mask uint64, count uint32) {
 	count = min(64-from&63, n)

@@ -102,7 +102,7 @@ func (c *checker) claim(blk, n uint64, who string, args ...any) {
 	}
 }
 
-// layout claims what lies at fixed places.
+// layout claims what is at fixed places.
 func (c *checker) layout() {
 	s := c.fs.s
 	for g := range s.groups {

@@ -286,7 +286,7 @@ func contents(n, seen int, want map[string]*modelFile, got map[string]found) err
 }
 
 // mixed checks that every byte of data is some version's at that place (or zero
-// where a version is shorter), and its length lies between the versions'.
+// where a version is shorter), and its length is between the versions'.
 func mixed(versions []content, data []byte) error {
 	shortest, longest := len(versions[0].data), 0
 	for _, v := range versions {

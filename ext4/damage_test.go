@@ -243,7 +243,7 @@ func TestDamage(t *testing.T) {
 			switch rng.IntN(5) {
 			case 0:
 				off = superOffset
-			case 1: // descriptors, bitmaps, tables lie at the front
+			case 1: // descriptors, bitmaps, tables are at the front
 				off = places[k][rng.IntN(min(len(places[k]), 200))]
 			}
 			p := make([]byte, 512)

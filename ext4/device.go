@@ -103,7 +103,7 @@ func (d *fileDevice) Flush() error {
 
 func (d *fileDevice) Discard(off, n int64) error { return nil }
 
-// checkTransfer refuses what lies outside a device of size bytes: EIO.
+// checkTransfer refuses what is outside a device of size bytes: EIO.
 func checkTransfer(t Transfer, size int64) error {
 	if t.Off < 0 || t.Off > size || int64(len(t.Buf)) > size-t.Off {
 		return fmt.Errorf("%d bytes at %d of a device of %d: %w", len(t.Buf), t.Off, size, linux.EIO)

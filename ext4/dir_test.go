@@ -172,7 +172,7 @@ func TestRenameTree(t *testing.T) {
 	wantClean(t, m)
 }
 
-// On a damaged disk two directories lie in each other, and one in the root: whoever
+// On a damaged disk two directories are in each other, and one in the root: whoever
 // removes or renames them at the same time gets an error or is done, and does not wait
 // for ever.
 func TestCircle(t *testing.T) {

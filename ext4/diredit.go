@@ -107,7 +107,7 @@ func (in *Inode) addAt(h *handle, lblk uint32, name string, ino uint32, ft uint8
 	return true, nil
 }
 
-// enter puts a name behind (or in place of) the entry at off, which has the room.
+// enter puts a name behind (or instead of) the entry at off, which has the room.
 func enter(d []byte, off int, name string, ino uint32, ft uint8) {
 	size, used := int(le.Uint16(d[off+4:])), 0
 	if le.Uint32(d[off:]) != 0 {

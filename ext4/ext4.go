@@ -39,7 +39,7 @@
 //   - A block that was freed is not allocated again before the transaction that freed
 //     it is durable; and if it was metadata, a revoke record keeps older copies in the
 //     log from being replayed over it. (group.busy, handle.forget)
-//   - The block in which a file that was cut now ends is written anew, to another
+//   - The block in which a file that was cut now ends is written again, to another
 //     place. So the old content is there until the cut is durable, and what lies
 //     beyond the end is zeros, on which Linux relies.
 //   - The disk says that its log must be replayed before anything else is in the log.
@@ -49,7 +49,7 @@
 //     and in structure, once for each time a block is read and for each owner it is
 //     said to have (buffer.kind, of); what ties a block to the one that leads to it is
 //     looked at each time. A block of metadata has one owner and one kind while it is in
-//     memory, and what lies at fixed places (zone) belongs to no file: so content that
+//     memory, and what is at fixed places (zone) belongs to no file: so content that
 //     one file has checked is never changed by another. Damage found while something is being changed ends the
 //     journal: the file system becomes read-only, the open transaction never reaches
 //     the disk, and the log's super block says that fsck should look.
@@ -57,7 +57,7 @@
 // # Locks, in the order in which they are taken
 //
 //	FS.renameMu          whoever locks more than one directory: so on a damaged disk, whose
-//	                     directories may lie in each other, nobody waits in a circle
+//	                     directories may be in each other, nobody waits in a circle
 //	Inode.mu             directories from the root down, then what they hold, by number
 //	journal.homeMu       whoever checkpoints
 //	journal.commitMu     whoever commits

@@ -18,7 +18,7 @@ const (
 	maxFileBlocks = 1<<32 - 1
 )
 
-// extent is one run of a file: n blocks from file block lblk lie at phys.
+// extent is one run of a file: n blocks from file block lblk are at phys.
 // Unwritten ones read as zeros.
 type extent struct {
 	lblk, n   uint32
@@ -100,7 +100,7 @@ func initNode(d node, depth, room int) {
 func (s *super) nodeRoom() int { return int(s.blockSize-exHeader) / exEntry }
 
 // check looks at a node of an inode's tree of the given depth (-1: a root) whose keys
-// must lie in lo … hi-1.
+// must be in lo … hi-1.
 func (in *Inode) check(d node, depth int, lo, hi uint64) error {
 	if len(d) < exHeader || le.Uint16(d) != exMagic {
 		return corrupt("extent node: bad magic")
@@ -164,7 +164,7 @@ type path struct {
 func (p *path) leaf() *level { return &p.l[p.n-1] }
 
 // fits is what must hold each time a node is reached whose content was checked
-// before: it has the right depth, and its keys lie in lo … hi-1.
+// before: it has the right depth, and its keys are in lo … hi-1.
 func (d node) fits(depth int, lo, hi uint64) bool {
 	n := d.count()
 	if d.depth() != depth || n > d.room() {
@@ -180,7 +180,7 @@ func (d node) fits(depth int, lo, hi uint64) bool {
 	return uint64(d.key(0)) >= lo && end <= hi
 }
 
-// readNode returns a block of the tree whose keys must lie in lo … hi-1. It is
+// readNode returns a block of the tree whose keys must be in lo … hi-1. It is
 // looked at as a whole once, when it comes from the disk.
 func (in *Inode) readNode(blk uint64, depth int, lo, hi uint64) (*buffer, node, error) {
 	b, d, err := in.fs.checked(blk, kindExtent, in.owner(), func(d []byte) error {

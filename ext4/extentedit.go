@@ -1,7 +1,7 @@
 package ext4
 
 // How the tree changes. Every function here leaves a tree that is right, in h's
-// transaction; the inode is the caller's to store, since its root lies there.
+// transaction; the inode is the caller's to store, since its root is there.
 
 // extentCredits is what insertExtent of one run may change: a path, as many new
 // nodes and their bitmaps and descriptors.

@@ -117,7 +117,7 @@ func (k *keeper) round(root *Inode, i int) {
 	}
 }
 
-// check mounts the disk anew, without faults, and looks for what must be there.
+// check mounts the disk again, without faults, and looks for what must be there.
 func (k *keeper) check(t *testing.T, m *memDisk, deep bool) {
 	t.Helper()
 	fs := mount(t, m)

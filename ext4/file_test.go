@@ -28,7 +28,7 @@ func newFile(t testing.TB, fs *FS, path string) *Inode {
 }
 
 // A file under random operations is the bytes that a model says, also after the
-// disk was mounted anew, and the disk is clean.
+// disk was mounted again, and the disk is clean.
 func TestFileModel(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		bs := rapid.SampledFrom([]int{1024, 4096}).Draw(r, "block")

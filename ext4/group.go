@@ -65,7 +65,7 @@ func (fs *FS) loadGroups() error {
 }
 
 // desc returns the buffer with group n's descriptor, and the descriptor in it, to
-// be looked at under the buffer's mu (and fetched anew after writeLocked).
+// be looked at under the buffer's mu (and fetched again after writeLocked).
 func (fs *FS) desc(n uint32) (*buffer, groupDesc, error) {
 	if fs.groups != nil {
 		b := fs.groups[n].desc

@@ -106,7 +106,7 @@ func TestHostileHandle(t *testing.T) {
 	}
 }
 
-// What lies at fixed places belongs to nobody else: to no other group, and to no file.
+// What is at fixed places belongs to nobody else: to no other group, and to no file.
 func TestHostilePlaces(t *testing.T) {
 	for name, change := range map[string]func(h *hostile, at groupDesc){
 		"table over the descriptors": func(h *hostile, g groupDesc) { g.setWide(gdInodeTable, gdInodeTableHi, 2) },
@@ -221,7 +221,7 @@ func TestHostileShared(t *testing.T) {
 	}
 }
 
-// index makes /dir's root of hashes anew: entries are hash and block.
+// index makes /dir's root of hashes again: entries are hash and block.
 func (h *hostile) index(levels byte, entries ...[2]uint32) {
 	h.t.Helper()
 	dir, err := h.fs.resolve("/dir")

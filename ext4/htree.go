@@ -263,7 +263,7 @@ func (x *index) next() error {
 	return nil
 }
 
-// findDots finds "." or "..", which lie at the beginning of block 0.
+// findDots finds "." or "..", which are at the beginning of block 0.
 func (in *Inode) findDots(p *place, name string) (err error) {
 	if name != "." && name != ".." {
 		return nil

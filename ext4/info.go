@@ -38,7 +38,7 @@ func (fs *FS) logHolds() bool {
 	return err == nil && l.dirty()
 }
 
-// Info describes the file system as it was when it was mounted, but for what is free.
+// Info describes the file system as it was when it was mounted, except for what is free.
 func (fs *FS) Info() Info {
 	s := fs.s
 	i := Info{

@@ -57,7 +57,7 @@ type Inode struct {
 	fs   *FS
 	ino  uint32 // immutable
 	seed uint32 // of checksums; immutable
-	blk  uint64 // where it lies in the inode table; immutable
+	blk  uint64 // where it is in the inode table; immutable
 	off  int    // in bytes, immutable
 	rec  uint32 // in inodes, immutable
 
@@ -251,7 +251,7 @@ func allZero(p []byte) bool {
 // its number and, in the lower half, the seed of their checksums.
 func (in *Inode) owner() uint64 { return uint64(in.ino)<<32 | uint64(in.seed) }
 
-// inodePlace is where an inode lies in the tables.
+// inodePlace is where an inode is in the tables.
 func (fs *FS) inodePlace(ino uint32) (blk uint64, off int, err error) {
 	if ino == 0 || ino > fs.s.inodes {
 		return 0, 0, corrupt("inode %d of %d", ino, fs.s.inodes)

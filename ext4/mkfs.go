@@ -259,7 +259,7 @@ func (m *mkfs) write() error {
 	return ioError(m.dev.Flush())
 }
 
-// inode encodes an inode whose content lies in the given runs.
+// inode encodes an inode whose content is in the given runs.
 func (m *mkfs) inode(table []byte, ino uint32, mode uint16, links uint16, size uint64, runs []run) {
 	in := &Inode{fs: &FS{s: m.s, o: Options{Now: m.o.Now}}, ino: ino,
 		raw: table[(ino-1)*m.s.inodeSize : ino*m.s.inodeSize]}

@@ -199,7 +199,7 @@ func readSuper(dev BlockDevice) (s *super, torn bool, err error) {
 	if dev.Size() < 2*superOffset+superSize {
 		return nil, false, fmt.Errorf("a device of %d bytes holds no file system: %w", dev.Size(), linux.EINVAL)
 	}
-	// The super block lies at 1 KiB, whatever the device's blocks are.
+	// The super block is at 1 KiB, whatever the device's blocks are.
 	n := max(size, superSize)
 	from := superOffset / n * n
 	d := make([]byte, n)

@@ -312,7 +312,7 @@ func (fs *FS) Link(dir *Inode, name string, in *Inode) error {
 	if err := dir.absent(&p, name); err != nil {
 		return err
 	}
-	if in.isDir() { // before it is locked: it may lie above dir
+	if in.isDir() { // before it is locked: it may be above dir
 		return linux.EPERM
 	}
 	in.mu.Lock()

@@ -140,7 +140,7 @@ func (fs *FS) Seek(in *Inode, off int64, whence int) (int64, error) {
 	return 0, linux.ENXIO
 }
 
-// fastSymlink reports whether a link's text lies in the inode itself.
+// fastSymlink reports whether a link's text is in the inode itself.
 func (in *Inode) fastSymlink() bool {
 	return in.mode()&linux.S_IFMT == linux.S_IFLNK && in.size() < inBlockLen && in.flags()&flagExtents == 0
 }

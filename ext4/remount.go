@@ -16,7 +16,7 @@ func (j *journal) ended() error {
 var errUnmounted = fmt.Errorf("unmounted: %w", linux.EROFS)
 
 // Remount makes a mounted file system read-only, its disk clean, or writable. The
-// caller sees to it that nothing is changed meanwhile. EBUSY if files are in use that
+// caller makes sure that nothing is changed meanwhile. EBUSY if files are in use that
 // have no name any more; EROFS where an error has ended writing.
 func (fs *FS) Remount(readOnly bool) error {
 	if readOnly == fs.readOnly.Load() {

@@ -11,7 +11,7 @@ import (
 
 // A file of single blocks, whose tree has several levels, is right after ranges were
 // taken out of it and put into it, each in as many handles as it takes, and after a
-// mount anew.
+// mount again.
 func TestShiftDeep(t *testing.T) {
 	const bs = 1024
 	m := newMemDisk(48 << 20)

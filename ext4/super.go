@@ -358,7 +358,7 @@ func (s *super) overhead(g uint32) uint32 {
 // inodeTableBlocks is the length of each group's inode table.
 func (s *super) inodeTableBlocks() uint32 { return s.inodesPerGroup * s.inodeSize / s.blockSize }
 
-// valid reports whether blocks blk … blk+n-1 lie in the file system.
+// valid reports whether blocks blk … blk+n-1 are in the file system.
 func (s *super) valid(blk, n uint64) bool {
 	return blk > uint64(s.firstBlock) && n <= s.blocks && blk <= s.blocks-n
 }

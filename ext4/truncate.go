@@ -35,7 +35,7 @@ func (in *Inode) zeroIn(phys uint64, from, to int64) error {
 }
 
 // Truncate sets a file's size. A crash leaves the old file or the new one, never
-// something between: the block in which a shorter file ends is written anew.
+// something between: the block in which a shorter file ends is written again.
 func (fs *FS) Truncate(in *Inode, size int64) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -67,7 +67,7 @@ func (fs *FS) Truncate(in *Inode, size int64) error {
 	first := uint64((size + bs - 1) / bs)
 	promised := int64(nodesPromise)
 	if err := fs.promise(promised); err != nil {
-		// A cut needs no block, but for the copy of the block where it ends.
+		// A cut needs no block, except for the copy of the block where it ends.
 		in.undo(tail, freshBlocks(tail))
 		promised, tail = 0, nil
 		if err := in.zeroBehind(size); err != nil {
@@ -112,7 +112,7 @@ func (fs *FS) Truncate(in *Inode, size int64) error {
 	}, orphanCredits)
 }
 
-// zeroBehind clears what lies behind size in its block, in place.
+// zeroBehind clears what is behind size in its block, in place.
 func (in *Inode) zeroBehind(size int64) error {
 	bs := int64(in.fs.s.blockSize)
 	if size%bs == 0 || size == in.size() {

@@ -19,7 +19,7 @@ const (
 type window struct {
 	mu sync.Mutex // before group.mu
 	r  run        // guarded by mu
-	_  [40]byte   // windows of processors lie in an array: a cache line each
+	_  [40]byte   // windows of processors are in an array: a cache line each
 }
 
 // takeFrom cuts up to want blocks off the window's front; mu is held.

@@ -17,7 +17,7 @@ import (
 const maxChunk = 4 << 20
 
 // WriteAt writes bytes to a file: to the disk, past any cache of the caller's.
-// What lies between the old end and off reads as zeros. A crash later may leave
+// What is between the old end and off reads as zeros. A crash later may leave
 // any part of the write until Fsync returned; n is short only with an error.
 func (fs *FS) WriteAt(in *Inode, p []byte, off int64) (n int, err error) {
 	in.mu.Lock()
@@ -66,7 +66,7 @@ type Out struct {
 
 // WritePages is for a page cache: it writes whole blocks of a file and sets its
 // size. Holes are filled from what Reserve set aside. The pages are left alone by
-// the caller until it returns. What lies between the old end and Off reads as zeros.
+// the caller until it returns. What is between the old end and Off reads as zeros.
 func (fs *FS) WritePages(in *Inode, o *Out) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -461,7 +461,7 @@ func (in *Inode) link(list []piece, size int64, o *Out) error {
 				return fs.fail(err)
 			}
 			in.setSize(max(in.size(), min(size, int64(x.end())*bs)))
-			if x.zeroed { // no written block may lie behind the end
+			if x.zeroed { // no written block may be behind the end
 				in.setSize(max(in.size(), o.end(size)))
 			}
 			if len(list) == 0 || used > 0 || promised < nodesPromise || !h.extend(each) {

@@ -9,7 +9,7 @@ import (
 	"hardtack/abi/linux"
 )
 
-// Extended attributes lie in the inode, behind its fields, and what does not fit
+// Extended attributes are in the inode, behind its fields, and what does not fit
 // in one block of their own. Either place is a magic number (in a block a longer
 // header), entries, four zero bytes, free room, and the values from the end back.
 const (
@@ -265,7 +265,7 @@ func (fs *FS) Setxattr(in *Inode, name string, value []byte, flags uint32) error
 // Removexattr takes an attribute away.
 func (fs *FS) Removexattr(in *Inode, name string) error { return fs.Setxattr(in, name, nil, 0) }
 
-// storeXattrs writes all attributes anew: as many as fit into the inode, the
+// storeXattrs writes all attributes again: as many as fit into the inode, the
 // others into the block.
 func (fs *FS) storeXattrs(in *Inode, list []xattr) error {
 	area := in.bodyArea()

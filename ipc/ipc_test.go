@@ -129,7 +129,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// Two processes call one another, in all forms.
+// Two processes call each other, in all forms.
 func TestProcesses(t *testing.T) {
 	if !Here() {
 		t.Skip("not Hardtack")

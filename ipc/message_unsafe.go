@@ -14,7 +14,7 @@ import (
 func NewMessage() *Message { return &Message{buffer: onHeap()} }
 
 // onHeap makes a buffer that does not move, as the caller's stack might: what a
-// function that is not inlined returns lies on the heap.
+// function that is not inlined returns is on the heap.
 //
 //go:noinline
 func onHeap() *ipc.Buffer { return new(ipc.Buffer) }

@@ -25,8 +25,8 @@ import "sync/atomic"
 //     waits. An abort gives the occasion: timer interrupts abort some.
 //
 // Sections that commit write none of this but a score that is not 0: in a line that
-// all write, they would wait for one another. The fields of transactions are kept with
-// loads and stores that may lose one another: they are hints. Those of waits are
+// all write, they would wait for each other. The fields of transactions are kept with
+// loads and stores that may lose each other: they are hints. Those of waits are
 // guarded by Elided.slow.
 type adaptation struct {
 	score uint32

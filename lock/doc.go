@@ -1,7 +1,7 @@
 // Package lock holds locks for short critical sections, and stores that publish
 // in memory shared with other processes.
 //
-//	var mu lock.BigReader     // readers do not slow one another down
+//	var mu lock.BigReader     // readers do not slow each other down
 //
 //	reader := mu.NewReader()  // one for each goroutine that reads
 //	reader.Lock()

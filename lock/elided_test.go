@@ -202,7 +202,7 @@ func TestElisionCountsTime(t *testing.T) {
 	}
 }
 
-// Both kinds of sections, with aborts at random, exclude one another.
+// Both kinds of sections, with aborts at random, exclude each other.
 func TestElisionStress(t *testing.T) {
 	statuses := []uint32{core.Started, core.Started, core.Started, core.StatusRetry, 0}
 	withSoftware(t, func() uint32 { return statuses[rand.IntN(len(statuses))] })

@@ -21,7 +21,7 @@ import (
 // Order. Drawing is a locked instruction; the load of serving that equals one's
 // number sees the release store of the holder before. TryLock draws with a
 // compare-and-swap from the value of serving that it read before: if next still
-// has it, serving, which lies between, has it too, and the lock was free at the
+// has it, serving, which is between, has it too, and the lock was free at the
 // exchange. (2^32 acquisitions within one TryLock would deceive it.)
 //
 // Reed, Kanodia, Synchronization with eventcounts and sequencers, 1979;

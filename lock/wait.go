@@ -8,7 +8,7 @@ import (
 )
 
 // Turns of a wait loop of locks for goroutines: spinTurns of PAUSE, ever more
-// (together some 20 µs, less than the 33 µs that a wake across cores takes), then
+// (together about 20 µs, less than the 33 µs that a wake across cores takes), then
 // yieldTurns in which other goroutines run, then naps.
 const (
 	spinTurns  = 24

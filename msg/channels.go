@@ -91,7 +91,7 @@ var noTime = func() context.Context {
 var errNoRoom = errors.New("msg: no room")
 
 // hotPolls is how often the first goroutine finds nothing to do, in spinBlock
-// polls, before it passes the baton: some 50 µs.
+// polls, before it passes the baton: about 50 µs.
 const hotPolls = 256
 
 // report puts an error into the channel, over the oldest if it is full.

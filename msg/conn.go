@@ -41,7 +41,7 @@ type Conn struct {
 
 	sendMu sync.Mutex // taken by Begin, released by Commit, after Share
 
-	binding chan struct{} // full while this end dials, or is dialled, anew
+	binding chan struct{} // full while this end dials, or is dialled, again
 
 	mu      sync.Mutex
 	session              // guarded by mu

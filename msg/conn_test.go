@@ -131,7 +131,7 @@ func testShort(t *testing.T, a, b *Conn) {
 	if err := <-errs; err != nil {
 		t.Fatal(err)
 	}
-	for i := range uint64(2000) { // and to and fro
+	for i := range uint64(2000) { // and back and forth
 		go func() { errs <- sendShort(ctx, a, i) }()
 		if v, err := recvShort(ctx, b); err != nil || v != i {
 			t.Fatal(v, err)

@@ -12,7 +12,7 @@ import (
 // frames: short byte strings that arrive whole, once and in the order sent, or
 // not at all, in which case Recv fails from then on. The connection above does
 // the rest: what frames mean, credentials of a session, sequence numbers,
-// sending again after a link was lost, binding anew over another driver.
+// sending again after a link was lost, binding again over another driver.
 //
 // A link over which both ends reach the same memory says so by Shared; then
 // messages do not travel in frames but in that memory, and the link also wakes

@@ -71,7 +71,7 @@ func (c *Conn) End() (*End, error) {
 		return nil, err
 	}
 	b := c.cur
-	c.recv.rx.Rewind(len(c.recv.frag) / SlotBytes) // the next owner takes them anew
+	c.recv.rx.Rewind(len(c.recv.frag) / SlotBytes) // the next owner takes them again
 	c.recv.frag = c.recv.frag[:0]
 	if c.recv.rx.Flush(true) {
 		c.recv.shared.Wake()

@@ -18,7 +18,7 @@ const (
 	frameSlots   = 8  // messages, on links without common memory
 	frameAck     = 9  // messages delivered, on links without common memory
 	frameLeft    = 10 // the session has gone to another link; nothing more comes here
-	frameBound   = 11 // from whoever dialled anew: it has had the welcome
+	frameBound   = 11 // from whoever dialled again: it has had the welcome
 )
 
 // ProtocolVersion is the version of the protocol that this package speaks; ends
@@ -27,7 +27,7 @@ const (
 // ends that both have it:
 //
 //	1  the first
-//	   greetBound  frameBound: who dialled anew says that it has the welcome
+//	   greetBound  frameBound: who dialled again says that it has the welcome
 //	   greetHands  the processor is handed over by notifications
 //	   greetCalls  messages 4001, a call failed, and 4002, a call was given up
 //

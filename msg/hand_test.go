@@ -64,7 +64,7 @@ func init() {
 }
 
 // TestHand runs tests again in a process that has one processor, where ends hand it
-// to one another.
+// to each other.
 func TestHand(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

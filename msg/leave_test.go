@@ -8,7 +8,7 @@ import (
 	"hardtack/msg/internal/ring"
 )
 
-// A peer that closes while it binds anew, and before it has left its old link,
+// A peer that closes while it binds again, and before it has left its old link,
 // says so there: all that it sent is in the old ring, whether the receiving owner
 // has moved to the new one or not.
 func TestCloseInBind(t *testing.T) {

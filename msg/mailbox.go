@@ -234,7 +234,7 @@ func (k *Caller) step(ctx context.Context) (ours, more bool, err error) {
 
 // Messages is Run as an iterator, for a Caller that was made without a function: the
 // messages that are no replies, until either end closes the connection. Any other error
-// is yielded, and is the last. The loop may make calls, and be left and begun anew: of
+// is yielded, and is the last. The loop may make calls, and be left and begun again: of
 // what comes while nobody is in it the first 256 messages are kept, from the call of
 // Messages on. What came before that was dropped.
 func Messages[M any](ctx context.Context, k *Caller, decode func(num uint16, body []byte) (M, error)) iter.Seq2[M, error] {

@@ -434,7 +434,7 @@ func TestSessionModel(t *testing.T) {
 }
 
 // A receiver that waits in the middle of a message does not give its slots
-// back: if the connection is bound anew they are sent again.
+// back: if the connection is bound again they are sent again.
 func TestPartKept(t *testing.T) {
 	a, b := pairFor(t, inprocOnly)
 	tx := a.send.tx

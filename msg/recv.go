@@ -97,7 +97,7 @@ func (c *Conn) next(ctx context.Context) (num uint16, body []byte, err error) {
 }
 
 // again reports whether the message with header h was delivered before the
-// connection was bound anew.
+// connection was bound again.
 func (c *Conn) again(h uint64) (bool, error) {
 	r := &c.recv
 	old, ahead := ring.Behind(h, r.rx.Seq)

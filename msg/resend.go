@@ -16,7 +16,7 @@ import (
 var errFull = errors.New("msg: the new ring is full")
 
 // errTorn: a reference to bulk memory that is none. Its slot is being written
-// anew, so the message was acknowledged; or the peer has written into our ring,
+// again, so the message was acknowledged; or the peer has written into our ring,
 // and will miss it.
 var errTorn = errors.New("msg: acknowledged meanwhile")
 
@@ -80,7 +80,7 @@ func (c *Conn) resend(from *ring.Tx, b *binding) (err error) {
 				return
 			}
 		}
-		b.tx.SetSeq(seq) // what lies between was acknowledged
+		b.tx.SetSeq(seq) // what is between was acknowledged
 		for i := range whole {
 			s := &whole[i]
 			*b.tx.Body() = s.body

@@ -38,7 +38,7 @@ type filesOut struct {
 }
 
 // maxFilesOut is how many descriptors may be under way to the peer, which has them
-// open until it receives their messages. A connection that is bound anew at the same
+// open until it receives their messages. A connection that is bound again at the same
 // moment may have a message more.
 const maxFilesOut = 64
 
@@ -230,7 +230,7 @@ func (c *Conn) CommitLong(ctx context.Context, num uint16, caps ...Cap) error {
 }
 
 // awaitFiles waits until n more descriptors may be sent: a message's count until its
-// last slot is acknowledged. It does not wait while the connection is to be bound anew,
+// last slot is acknowledged. It does not wait while the connection is to be bound again,
 // closed or traced, since a message that has been begun comes first.
 func (c *Conn) awaitFiles(ctx context.Context, n int) error {
 	s := &c.send

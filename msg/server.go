@@ -247,7 +247,7 @@ func (s *Server) forget(tok token) {
 
 // Connect connects to the service called name, which must speak iface. While nobody has
 // the name, or nobody answers there, it waits, for Options.Wait or until the end of ctx;
-// then the error wraps ErrNoName. What waiting cannot mend is returned at once:
+// then the error wraps ErrNoName. What waiting cannot fix is returned at once:
 // *MismatchError, *UserError, fs.ErrPermission.
 func Connect(ctx context.Context, name string, iface *Interface, o *Options) (*Conn, error) {
 	needContext(ctx, "Connect")

@@ -75,7 +75,7 @@ func both(ctx context.Context, a, b *msg.Conn, n int) error {
 	return all
 }
 
-// A connection that is bound anew again and again under full load in both
+// A connection that is bound again again and again under full load in both
 // directions loses, doubles and reorders nothing. HARDTACK_STRESS makes it long.
 func TestRebind(t *testing.T) {
 	binds := 60

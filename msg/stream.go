@@ -9,7 +9,7 @@ import (
 )
 
 // All are the messages that recv returns, until the other end has closed the
-// connection. Any other error is yielded, and is the last, but for a *CallError,
+// connection. Any other error is yielded, and is the last, except for a *CallError,
 // which does not end the connection. Generated packages have a method of that name.
 func All[M any](ctx context.Context, recv func(context.Context) (M, error)) iter.Seq2[M, error] {
 	needContext(ctx, "All")

@@ -9,7 +9,7 @@ import (
 )
 
 // Waiting has three stages. Spin, while that has been paying: a wake across
-// cores costs some 30 µs on either side of it, so a channel whose messages come
+// cores costs about 30 µs on either side of it, so a channel whose messages come
 // closer together than that never sleeps. If the peer is a process on the same
 // core, which a spin would only keep from it, nap instead for a moment: in futex(2),
 // or at a notification if the kernel is ours (package lmp). These are the fastest
@@ -91,7 +91,7 @@ func (c *Conn) waitMessage(ctx context.Context) error {
 		}
 	}
 	// Not in the middle of a message: its slots are sent again if the
-	// connection is bound anew before the rest has come.
+	// connection is bound again before the rest has come.
 	if len(r.frag) == 0 && r.rx.Flush(true) {
 		r.shared.Wake()
 	}

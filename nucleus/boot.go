@@ -49,10 +49,10 @@ func start() {
 	}
 	text, etext, rodata, end := imageBounds()
 	// What the loader left below the image (start information, command line)
-	// lies in the first MiB.
+	// is in the first MiB.
 	kspace.holeStart, kspace.holeEnd = scratch()
 	hole := [2]uint64{kspace.holeStart - boot.ImageBase, kspace.holeEnd - boot.ImageBase}
-	// The archive lies at the end of memory: of a small one, in the hole at best, or
+	// The archive is at the end of memory: of a small one, in the hole at best, or
 	// in the rest of the hole's last page.
 	for _, part := range [2][2]uint64{{text - boot.ImageBase, hole[0]}, {hole[1] + pageSize, end - boot.ImageBase}} {
 		if part[0] < part[1] && kept[0][0] < part[1] && kept[0][1] > part[0] {

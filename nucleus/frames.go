@@ -11,7 +11,7 @@ const pageSize = 4096
 
 // frames is the physical page allocator: frames never used yet come from the
 // ends of the RAM regions (so boot-time requests can be contiguous), frames
-// that came back lie on a stack. Frame numbers are physical addresses >> 12.
+// that came back are on a stack. Frame numbers are physical addresses >> 12.
 //
 // Sizes: the stack holds one 32-bit word a frame of RAM, the reference counts
 // likewise: together 0.2 % of memory.

@@ -40,7 +40,7 @@ import (
 //
 // # What must not be missed
 //
-// Whoever gives a thread something to do sets its Work word, then looks whether it waits,
+// Whoever gives a thread something to do sets its Work word, then checks whether it waits,
 // and cancels its wait. A thread that comes to wait looks at Work afterwards, and
 // cancels its own. The same holds for pollers: a poller sets watched, then looks; who
 // comes to wait to send, or sets bits, looks at watched afterwards.
@@ -282,7 +282,7 @@ func (u *UserContext) Leave() {
 
 // Remember makes the nucleus know what a descriptor is to a thread, as long as the
 // descriptor table has had seen changes: at is the first descriptor of the call, for
-// its second one more, so that they are never in one another's place. The thread's
+// its second one more, so that they are never in each other's place. The thread's
 // goroutine calls it.
 func (u *UserContext) Remember(at uint32, t Target, changes *atomic.Uint64, seen uint64) {
 	p := &partners[u.Partner]

@@ -6,7 +6,7 @@ import (
 	"hardtack/arch/amd64"
 )
 
-// sliceUser is how long a user thread runs before its goroutine looks whether
+// sliceUser is how long a user thread runs before its goroutine checks whether
 // others want the CPU; sliceThread the same for threads of the runtime when
 // there are more of them than CPUs.
 const (

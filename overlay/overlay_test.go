@@ -60,7 +60,7 @@ func TestPrepare(t *testing.T) {
 			t.Errorf("%s", data)
 		}
 	}
-	// A cache that was tampered with is mended.
+	// A cache that was tampered with is fixed.
 	if err := os.WriteFile(list.Replace[filepath.Join(tc.Root, "src/runtime/chan.go")], []byte("package broken"), 0o644); err != nil {
 		t.Fatal(err)
 	}

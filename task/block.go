@@ -4,7 +4,7 @@ package task
 // core meanwhile. All that the task has spawned can be stolen while it waits.
 //
 // Waiting without Block does no harm to other goroutines. To other tasks it
-// costs a worker for some 20 ms; then the runtime sees it and starts another.
+// costs a worker for about 20 ms; then the runtime sees it and starts another.
 // But what a task has spawned may not be visible to others before it blocks: a
 // task that waits for its own child other than by Sync must do it in Block.
 func Block(c Ctx, fn func()) {

@@ -189,7 +189,7 @@ func TestCancel(t *testing.T) {
 		defer cleaned.Store(true)
 		time.AfterFunc(5*time.Millisecond, func() { cancel(gone) })
 		for {
-			fib(c, 10) // for ever, but for the cancellation
+			fib(c, 10) // for ever, except for the cancellation
 		}
 	})
 	if !errors.Is(err, gone) || !cleaned.Load() {

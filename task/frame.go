@@ -77,7 +77,7 @@ func (f *Frame) Join() uint64 {
 // Room tells how many tasks can be forked from f on, one above the other, before the
 // stack is full. A recursion that may be deeper than the stack asks, and goes on by
 // ordinary calls without forks when there is none: its memory is then bounded, and all
-// that lies below is still there to be stolen.
+// that is below is still there to be stolen.
 //
 //	func walk(f *task.Frame, n *node) int {
 //		if f.Room() == 0 {

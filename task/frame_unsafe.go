@@ -28,7 +28,7 @@ func (f *Frame) up(place uint32) *Frame {
 // at is the frame at this place of a's.
 func (a *activation) at(place uint32) *Frame { return a.base.up(place) }
 
-// place is where f lies in a.
+// place is where f is in a.
 func (a *activation) place(f *Frame) uint32 { return uint32(f.addr() - a.base.addr()) }
 
 // top is a's first free frame, last the one before it: there must be one.

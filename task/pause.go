@@ -1,7 +1,7 @@
 package task
 
 // How long a worker looks for work, and a join waits, before it yields to other
-// goroutines, and how often it yields before it sleeps: together some 50 µs,
+// goroutines, and how often it yields before it sleeps: together about 50 µs,
 // about twice what a sleep and a wake-up cost.
 const (
 	searchSpins  = 200

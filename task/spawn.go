@@ -118,7 +118,7 @@ func (x Child[A, R]) place() uint32 { return uint32(x.key >> 32) }
 
 // Spawn lets fn(c, arg) run in parallel with the rest of the task c. The task
 // does not end before the child has ended, asked or not. A spawn does not
-// allocate, but for the first at each depth of a worker's stack. With as many tasks
+// allocate, except for the first at each depth of a worker's stack. With as many tasks
 // spawned and not ended as the stack holds (see WithDepth), Spawn runs the child at
 // once, and its panic waits for Sync, Try or the parent's end.
 //

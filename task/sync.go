@@ -111,7 +111,7 @@ func (x Child[A, R]) Try(c Ctx) (r R, p *Panic) {
 	return r, p
 }
 
-// complete sees to it that the child in f has ended, and tells its panic. If it
+// complete makes sure that the child in f has ended, and tells its panic. If it
 // was stolen, its younger siblings that nobody has begun run first.
 func (a *activation) complete(f *Frame) *Panic {
 	w := a.w

@@ -49,7 +49,7 @@ type model struct {
 	step   ownerStep
 	old    word
 	done   [modelTasks]bool // frame's state says done
-	task   [modelTasks]int8 // which task lies in the frame
+	task   [modelTasks]int8 // which task is in the frame
 	ran    [16]int8         // how often each task was run
 	pushes int8
 	th     [2]thief

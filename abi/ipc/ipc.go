@@ -71,7 +71,7 @@
 //
 // # Long messages and descriptors
 //
-// A message longer than ShortBytes lies in the Buffer that RBX points at, from its
+// A message longer than ShortBytes is in the Buffer that RBX points at, from its
 // first byte on, and the message registers have no meaning. So do the descriptors to
 // be passed. A message is received into the Buffer in the same way; without one
 // (RBX 0) what does not fit the registers is lost: of a long message they then

@@ -106,7 +106,7 @@ type Frame struct {
 
 // SaveFrame copies t's registers and vector registers out. Those of a thread that
 // made a call were not saved (a call may change them) but for Go's X15, which is
-// always zero: what lies in t.ymm then is from an earlier interrupt.
+// always zero: what is in t.ymm then is from an earlier interrupt.
 func (t *Thread) SaveFrame(f *Frame, ymm *[16][32]byte) {
 	*f = Frame{t.r8, t.r9, t.r10, t.r11, t.r12, t.r13, t.r14, t.r15,
 		t.rdi, t.rsi, t.rbp, t.rbx, t.rdx, t.rax, t.rcx, t.rsp, t.rip, t.rflags}

@@ -30,7 +30,7 @@
 // What user mode may have in RFLAGS (not TF: SYSRET with it traps late).
 #define SYSRET_FLAGS 0x240dd5
 
-// Registers at a SYSCALL, but for those that it changed itself.
+// Registers at a SYSCALL, except for those that it changed itself.
 #define SAVE_CALL(u) \
 	MOVQ CX, Regs_RIP(u); MOVQ R11, Regs_RFLAGS(u); \
 	MOVQ AX, Regs_RAX(u); MOVQ BX, Regs_RBX(u); \

@@ -65,7 +65,7 @@ func TestWithin(t *testing.T) {
 
 // TestBudget counts the instructions of every row of the table and holds each
 // against its budget. Counts repeat, so this is no test of time. A change that makes
-// a row dearer must say so by a new budget.
+// a row more expensive must say so by a new budget.
 func TestBudget(t *testing.T) {
 	if os.Getenv("HARDTACK_GUEST") == "" {
 		t.Skip("boots a guest; set HARDTACK_GUEST=1")

@@ -11,7 +11,7 @@ import (
 )
 
 // A Cost is the processor time that a machine and its client took. Unlike a
-// rate it hardly depends on what else the host does, and it tells apart where
+// rate it hardly depends on what else the host does, and it distinguishes where
 // the time goes: VCPU is the guest's code as TCG runs it, with the devices'
 // registers; Main is QEMU's main thread, which is the network card, the user
 // network and its sockets; Client is the program that drives the load.

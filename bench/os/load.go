@@ -89,7 +89,7 @@ func httpSession(connection string) func(net.Conn) (func() error, int) {
 	}
 }
 
-// connectionLimit is NGINX's keepalive_requests: open anew before it closes.
+// connectionLimit is NGINX's keepalive_requests: open again before it closes.
 const connectionLimit = 1000
 
 // Run loads a server for a while and returns how many requests were served and

@@ -84,7 +84,7 @@ func scaling(times Times, system OS) float64 {
 	return two / (2 * one)
 }
 
-// TimesTable is the table of what the wall's clock showed: medians, and in brackets
+// TimesTable is the table of what wall-clock time showed: medians, and in brackets
 // the range of what they are the medians of.
 func (r *Report) TimesTable() string {
 	var b strings.Builder

@@ -14,7 +14,7 @@ type Part struct {
 }
 
 // Breakdown measures stress(n) in the fast form bit by bit: as plain calls, then
-// with the frame handed down, the fork, and the look whether the task was stolen,
+// with the frame handed down, the fork, and the check whether the task was stolen,
 // each in turn. The difference of two is what the step costs.
 func Breakdown(n, reps int) ([]Part, error) {
 	rt, err := task.New(task.WithWorkers(1))

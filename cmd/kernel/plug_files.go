@@ -23,7 +23,7 @@ func plugFiles() {
 	} {
 		vfs.RegisterFS(name, t)
 	}
-	vfs.RegisterSync(block.SyncAll) // file systems come after the disks that they lie on
+	vfs.RegisterSync(block.SyncAll) // file systems come after the disks that they are on
 	vfs.RegisterSync(ext4fs.SyncAll)
 
 	vfs.OpenFIFO.Set(pipe.OpenFIFO)

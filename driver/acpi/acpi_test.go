@@ -43,7 +43,7 @@ func firmware(t *testing.T, machine string, args ...string) *acpi.Tables {
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 	var last error
 	var snapshot []byte
-	const patience = time.Minute // it is a second, but for a busy machine
+	const patience = time.Minute // it is a second, except for a busy machine
 	for end := time.Now().Add(patience); time.Now().Before(end); {
 		_, _ = io.WriteString(monitor, "pmemsave 0xe0000 131072 \""+bios+"\"\n")
 		time.Sleep(100 * time.Millisecond)

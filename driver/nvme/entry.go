@@ -2,7 +2,7 @@ package nvme
 
 import "encoding/binary"
 
-// entry is a command as it lies in a submission queue (section 4.2).
+// entry is a command as it is in a submission queue (section 4.2).
 type entry [sqeSize]byte
 
 func newEntry(opcode uint8, namespace uint32) *entry {

@@ -9,7 +9,7 @@ import (
 	"hardtack/driver/qtest"
 )
 
-// patience is for what comes at once, but for a busy machine.
+// patience is for what comes at once, except for a busy machine.
 const patience = time.Minute
 
 func start(t *testing.T, machine string, args ...string) (*qtest.Machine, *acpi.Tables) {

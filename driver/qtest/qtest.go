@@ -256,7 +256,7 @@ func (m *Machine) PhysWindow(phys, n uint64) []byte {
 	return Window(m.bios, phys-biosStart, n)
 }
 
-// ForgetFirmware makes PhysWindow look at the firmware's segment anew.
+// ForgetFirmware makes PhysWindow look at the firmware's segment again.
 func (m *Machine) ForgetFirmware() {
 	m.state.Lock()
 	m.bios = nil

@@ -106,7 +106,7 @@ func only(t *testing.T, list []virtio.Transport, kind uint32) virtio.Transport {
 	return list[0]
 }
 
-// patience is for what comes at once, but for a busy machine.
+// patience is for what comes at once, except for a busy machine.
 const patience = time.Minute
 
 func within(t *testing.T, what string, f func() bool) {

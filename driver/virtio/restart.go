@@ -9,7 +9,7 @@ import (
 
 // Restart brings a device up again that was being driven: reset, the same
 // features, empty queues in the same memory, the same interrupts. The caller
-// sees to it that no handler uses the queues meanwhile. On success the device
+// makes sure that no handler uses the queues meanwhile. On success the device
 // works, with no requests; when it fails it is given up, and if quiet is false
 // it may still access memory.
 func (d *Device) Restart() (queues []*queue.Queue, quiet bool, err error) {

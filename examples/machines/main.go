@@ -1,5 +1,5 @@
 // Command machines is pingpong between two machines. Both sides are written as
-// for one machine, but for the first lines of main: the node, and a resolver
+// for one machine, except for the first lines of main: the node, and a resolver
 // that knows names of other machines.
 //
 //	machine a$ HARDTACK_NATS_LISTEN=0.0.0.0:4222 machines serve

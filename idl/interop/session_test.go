@@ -122,7 +122,7 @@ func streamBoth(ctx context.Context, c *shapes.Conn, n, every int, addr string) 
 	return errors.Join(<-errs, <-errs)
 }
 
-// Connections are bound anew while both ends send all they can, by either end,
+// Connections are bound again while both ends send all they can, by either end,
 // in all pairs of languages: nothing is lost, doubled or out of order.
 func TestRebind(t *testing.T) {
 	prog := program(t, "stream", "shapes")

@@ -209,7 +209,7 @@ func sysUmount(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if p.Mnt == nil {
 		return 0, linux.EINVAL
 	}
-	m, e := p.Top().MountPath() // what lies on "." too
+	m, e := p.Top().MountPath() // what is on "." too
 	if e != 0 {
 		return 0, e
 	}

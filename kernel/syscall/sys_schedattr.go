@@ -32,7 +32,7 @@ const (
 	schedFlagAll         = 127 // also those of SCHED_DEADLINE alone
 )
 
-// schedAttr is what sched_setattr heeds of its argument.
+// schedAttr is what sched_setattr honours of its argument.
 type schedAttr struct {
 	policy         int32
 	flags          uint64
@@ -107,7 +107,7 @@ func sysSchedSetattr(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	case x.flags&schedFlagClamps != 0:
 		return 0, linux.EOPNOTSUPP
 	case x.flags&schedFlagKeepParams != 0:
-		// Linux keeps the policy with them, but for its flag.
+		// Linux keeps the policy with them, except for its flag.
 		x.policy = s.Policy&^schedResetOnFork | x.policy&schedResetOnFork
 		x.priority = s.Priority
 	}

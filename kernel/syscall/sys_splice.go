@@ -129,7 +129,7 @@ func spliceOut(t *proc.Thread, p *pipe.Pipe, dst *vfs.File, addr uio.Addr, n uin
 }
 
 // spliceIn moves what a file gives at once to a pipe. As on Linux it waits for room
-// before it looks whether the file can give anything.
+// before it checks whether the file can give anything.
 func spliceIn(t *proc.Thread, src *vfs.File, addr uio.Addr, p *pipe.Pipe, dst *vfs.File, n uint64, nonblock bool) (done int, e linux.Errno) {
 	at, e := beginAt(t, src, addr)
 	if e != 0 {

@@ -1,6 +1,6 @@
 package core
 
-// MessageCall makes the call. It lies here, beside no lock, because this package
+// MessageCall makes the call. It is here, beside no lock, because this package
 // holds the assembly of programs. Go's scheduler does not know of it: while it
 // waits its processor (P) is nobody else's. Vector and x87 registers and the
 // flags are destroyed, which the Go assembler's calls allow (ABI0).

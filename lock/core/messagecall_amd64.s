@@ -3,7 +3,7 @@
 // func MessageCall(r *MessageRegs)
 //
 // The call keeps RDI, RSI, RBX, RBP and RSP and destroys all others; R14, the
-// goroutine, is loaded anew by whoever called us (ABI wrappers do).
+// goroutine, is loaded again by whoever called us (ABI wrappers do).
 TEXT ·MessageCall(SB), NOSPLIT, $0-8
 	MOVQ	r+0(FP), CX
 	MOVQ	0(CX), AX

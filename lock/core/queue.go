@@ -25,7 +25,7 @@ const MaxCores = 64
 //
 // State. There is a node for each core and one more. tail names the node of the
 // last in the queue, and the turn for which that one uses it. A node is held for
-// turn t until its word done is t; turns of one node follow one another, so a value
+// turn t until its word done is t; turns of one node follow each other, so a value
 // of tail never comes back (within 2^24 turns), and nothing has to be reset. A
 // core that has the lock takes over the node of its predecessor for its next turn.
 //

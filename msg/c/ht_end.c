@@ -143,7 +143,7 @@ int ht_detach(struct ht_conn *c, struct ht_end **end)
 		ht_conn_end(c, ht_wrong("acknowledged what was not sent"));
 		return c->end;
 	}
-	/* What is half received or lies in bulk memory cannot go along. */
+	/* What is half received or is in bulk memory cannot go along. */
 	uint32_t out = c->tx.r.n - c->tx.room;
 	bool bulk = c->live_n > 0 && (int32_t)(c->tx.sent - out - c->live[(c->live_first + c->live_n - 1) % c->live_cap].slot) <= 0;
 	if (c->busy || c->bye || bulk || c->npeers > 0 || c->came != NULL || c->frag_n > 0 || c->again != NULL || c->resume ||

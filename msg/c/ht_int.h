@@ -71,13 +71,13 @@ struct ht_live { /* a body in the pool */
 enum ht_stage {
 	HT_WAIT_MEMORY, /* accepted: the rings come first, */
 	HT_WAIT_HELLO,  /* then the greeting */
-	HT_WAIT_WELCOME, /* dialled anew for a session */
+	HT_WAIT_WELCOME, /* dialled again for a session */
 	HT_OPEN
 };
 
 /*
  * A link that the session has left, on which descriptors may still be under way. A
- * peer that closes on it never made the new bind, and its last messages lie here.
+ * peer that closes on it never made the new bind, and its last messages are here.
  */
 struct ht_left {
 	struct ht_left *next;
@@ -285,9 +285,9 @@ int ht_session_move(struct ht_conn *c, struct ht_conn *link, uint64_t peer_has);
 int ht_session_dial(struct ht_conn *c, const char *path);
 bool ht_session_again(struct ht_conn *c); /* true: all is in the ring */
 int ht_left_frames(struct ht_left *l);
-void ht_left_free(struct ht_left *l); /* what it holds, but for the socket */
+void ht_left_free(struct ht_left *l); /* what it holds, except for the socket */
 int ht_left_bye(struct ht_conn *c);   /* receives the last of a peer that closed on a link before; 0 if it did not */
-bool ht_session_returns(struct ht_conn *c); /* true: the peer may bind anew though the link has ended */
+bool ht_session_returns(struct ht_conn *c); /* true: the peer may bind again though the link has ended */
 
 /* ht_end.c */
 int ht_end_parse(const uint8_t *state, size_t n, const int *fds, size_t nfds, struct ht_end **end);

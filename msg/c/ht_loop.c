@@ -120,7 +120,7 @@ static void cool(struct ht_conn *c)
 	c->hot = 0;
 }
 
-/* Frees the connections that have ended, but for one whose handler runs. */
+/* Frees the connections that have ended, except for one whose handler runs. */
 static void reap(struct ht_loop *l)
 {
 	struct ht_conn *later = NULL;
@@ -348,7 +348,7 @@ static void deadlines(struct ht_loop *l)
 
 /*
  * Gives up the calls whose time is over. What their done does may free other connections,
- * so the search begins anew behind each.
+ * so the search begins again behind each.
  */
 static void late_calls(struct ht_loop *l)
 {

@@ -13,7 +13,7 @@
  * package msg with the transport msg/ump, whose comments describe them. A peer
  * is not trusted: what it breaks closes its connection with HT_BAD_PEER.
  *
- * A connection can be bound anew to other shared memory (ht_rebind, or the peer's
+ * A connection can be bound again to other shared memory (ht_rebind, or the peer's
  * wish); messages under way arrive exactly once and in order. A peer that wants to
  * move to another transport stays where it is.
  *
@@ -163,7 +163,7 @@ int ht_adopt(struct ht_loop *loop, struct ht_end *end, const struct ht_interface
 int ht_detach(struct ht_conn *c, struct ht_end **end);
 
 /*
- * Binds a connection anew, in new memory, at an address that begins with unix:,
+ * Binds a connection again, in new memory, at an address that begins with unix:,
  * or where it was if addr is empty. The end that accepted asks its peer to do it.
  * Returns before it is done; if it cannot be done, all stays as it was. HT_FULL:
  * one is under way.

@@ -6,7 +6,7 @@
  * else at /run/hardtack/names, else in $XDG_RUNTIME_DIR/hardtack or the user's
  * directory among the temporary ones. What this program sets is gone when the
  * connection is closed or the program ends, and when the service itself ends
- * before it: then calls return HT_PEER_GONE, and the program may open it anew.
+ * before it: then calls return HT_PEER_GONE, and the program may open it again.
  *
  * Calls wait for their answer. A connection belongs to one thread at a time.
  */

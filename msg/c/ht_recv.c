@@ -234,7 +234,7 @@ static int receive_one(struct ht_conn *c, uint64_t h, bool *whole)
 			return ht_wrong("messages are missing after a new bind");
 		c->resume = twice;
 	}
-	if (twice) { /* it was delivered before the connection was bound anew */
+	if (twice) { /* it was delivered before the connection was bound again */
 		if (ht_consume(&c->rx, &c->tx, h))
 			ht_conn_wake(c);
 		if (!(flags & HT_MORE))

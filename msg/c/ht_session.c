@@ -1,5 +1,5 @@
 /*
- * A session: what stays when a connection is bound anew to another link.
+ * A session: what stays when a connection is bound again to another link.
  *
  * The end that dialled dials again and greets with the session's token and how
  * many messages it has had; the other answers in kind. Each then leaves the old
@@ -48,7 +48,7 @@ struct unread {
 
 static unsigned flags_of(const struct ht_slot *s) { return (unsigned)(s->hdr >> 28 & 0xf); }
 
-/* Copies the slots. They lie in memory that the peer can write to. */
+/* Copies the slots. They are in memory that the peer can write to. */
 static int collect(struct ht_conn *c, struct unread *u)
 {
 	struct ht_ring *r = &c->tx.r;

@@ -103,7 +103,7 @@ static inline uint8_t *ht_put_text(uint8_t *p, struct ht_text t)
 }
 
 /*
- * Memory for what does not lie in a body as C wants it: texts and arrays of
+ * Memory for what is not in a body as C wants it: texts and arrays of
  * other than bytes. It is used again for each message.
  */
 struct ht_block;

@@ -3,7 +3,7 @@
 // package ump whose ends wait on the same processor.
 //
 // Messages stay where UMP has them, in the rings that both have mapped: what was not
-// acknowledged lies there to be sent again, bulk memory and descriptors go on as
+// acknowledged is there to be sent again, bulk memory and descriptors go on as
 // they are, and a message needs no copy by the kernel. What the kernel does is what
 // the rings cannot: it runs the peer. An end that waits sleeps at a Place, a
 // notification of its own, and the peer signals that instead of waking a futex. The

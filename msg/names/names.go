@@ -35,7 +35,7 @@ import (
 )
 
 // An Entry is one name and what is known of it. Entries do not change: setting
-// a name anew makes a new one.
+// a name again makes a new one.
 type Entry struct {
 	Name     string
 	Value    []byte // not to be changed

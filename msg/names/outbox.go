@@ -69,7 +69,7 @@ func (o *outbox) wake() {
 	}
 }
 
-// take gives the writer all that is queued, in place of the batch it has sent,
+// take gives the writer all that is queued, instead of the batch it has sent,
 // and nil when the outbox is closed. It waits for something to be there.
 func (o *outbox) take(sent []packet) []packet {
 	clear(sent)

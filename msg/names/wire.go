@@ -94,7 +94,7 @@ const (
 	codeProtocol
 )
 
-// errLagged makes the client watch anew.
+// errLagged makes the client watch again.
 var errLagged = errors.New("watch: too slow")
 
 var errProtocol = errors.New("name service: protocol error")

@@ -9,7 +9,7 @@
 // there. Without one, the first process of a machine starts a server inside
 // itself, on the loopback or where Options.Listen says, and the others join it;
 // when that process ends, the next one to notice starts another at the same
-// address (server.go). Such a server asks for a secret, which lies in a file
+// address (server.go). Such a server asks for a secret, which is in a file
 // that only its user can read.
 //
 // # Links

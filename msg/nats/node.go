@@ -19,10 +19,10 @@ import (
 const (
 	ackDelay   = time.Millisecond       // acks that nothing else carries wait so long for company
 	tickBusy   = 50 * time.Millisecond  // while something is unanswered
-	tickUsed   = 25 * time.Millisecond  // while a link has been used of late: the time between pings
+	tickUsed   = 25 * time.Millisecond  // while a link has been used recently: the time between pings
 	tickIdle   = 200 * time.Millisecond // while links are open: the same
 	tickAbsent = 10 * time.Millisecond  // while nobody is subscribed for a peer
-	usedFor    = time.Second            // what "of late" is
+	usedFor    = time.Second            // what "recently" is
 	deadSoon   = 50 * time.Millisecond  // how long nobody may be subscribed for a peer of our server,
 	deadAsked  = 4                      // asked so often,
 	deadAfter  = 500 * time.Millisecond // and for a peer of another

@@ -12,7 +12,7 @@ import (
 )
 
 // watch follows the bucket: a goroutine reads the library's watcher, starts it
-// anew when a server was lost, and lets entries end when their lease has.
+// again when a server was lost, and lets entries end when their lease has.
 type watch struct {
 	b      *Bucket
 	prefix string
@@ -98,7 +98,7 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// follow tells of changes until the watcher must be started anew.
+// follow tells of changes until the watcher must be started again.
 func (w *watch) follow(ctx context.Context, source jetstream.KeyWatcher, again chan struct{}, known map[string]*lease, synced *bool) {
 	expire := time.NewTicker(tickIdle)
 	defer expire.Stop()

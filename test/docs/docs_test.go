@@ -23,7 +23,7 @@ var (
 
 // TestPaths reads docs/paths.md: each file is there and has the names that are given
 // with it, other names are somewhere in the folders of the path, and no path has more
-// than seven steps. A file without a folder lies in that
+// than seven steps. A file without a folder is in that
 // of the file named before it, or in one that was named in the same path.
 func TestPaths(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "docs", "paths.md"))

@@ -11,7 +11,7 @@ import (
 
 // TestControls boots a kernel with each of the nucleus's concurrency controls: it
 // must say which it has, run or refuse, and lose no wake-up while storm has its CPUs
-// put one another to sleep and wake each other.
+// put each other to sleep and wake each other.
 // HARDTACK_STORM is how many seconds each storm lasts at least (make storm), with other
 // numbers of CPUs, and the storms of message calls too; without it there is a short one on eight.
 func TestControls(t *testing.T) {
@@ -43,7 +43,7 @@ func TestControls(t *testing.T) {
 		{"rtm", nil},
 	} {
 		if c.control == "queue" && !long {
-			continue // big, but for its lock
+			continue // big, except for its lock
 		}
 		t.Run(c.control, func(t *testing.T) {
 			kernel := filepath.Join(dir, "kernel.elf") // command's

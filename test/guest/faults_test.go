@@ -194,7 +194,7 @@ func testSkippedTime(t *testing.T, tool, root string) {
 }
 
 // faultsDiffer are the errors that are others on Linux. Its NVMe driver calls a request
-// that QEMU's host could not do an error of the medium, which read(2) and its like pass
+// that QEMU's host could not do an error of the medium, which read(2) and the like pass
 // on as ENODATA where no cache is between; it takes groups whose bitmaps cannot be read
 // for full; and metadata that it reads ahead of need and cannot have makes it read-only,
 // sometimes. Its umount(2) does not report what could not be written.
@@ -206,7 +206,7 @@ var faultsDiffer = map[string]string{
 	"umount: ok":                 "umount: EIO",
 }
 
-// compareFaults wants the same lines, but for those that faultsDiffer explains.
+// compareFaults wants the same lines, except for those that faultsDiffer explains.
 func compareFaults(t *testing.T, want, got []string) {
 	t.Helper()
 	test := ""

@@ -19,7 +19,7 @@ type source struct {
 	imports map[string]string // of ours: their folders by the names that they have here
 }
 
-// sources parses what lies in folders.
+// sources parses what is in folders.
 func sources(t *testing.T, folders ...string) (list []*source) {
 	t.Helper()
 	root := filepath.Join("..", "..")

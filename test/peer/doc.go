@@ -1,4 +1,4 @@
-// Package peer has Linux as the other side of ext4: disks go to and fro
+// Package peer has Linux as the other side of ext4: disks go back and forth
 // between our library on the host and Debian's kernel in QEMU, and both must see
 // the same files. One boot of Linux serves many disks.
 //

@@ -118,7 +118,7 @@ func (f *farm) fsck(i int, scratch string) (string, error) {
 	return "", nil
 }
 
-// e2fs is a program of e2fsprogs, which may lie beside the path.
+// e2fs is a program of e2fsprogs, which may be beside the path.
 func e2fs(name string) string {
 	for _, dir := range []string{"/sbin", "/usr/sbin"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {

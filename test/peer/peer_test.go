@@ -100,7 +100,7 @@ func wantClean(t *testing.T, f *farm, i int, what string) {
 	}
 }
 
-// kinds are the file systems that go to and fro.
+// kinds are the file systems that go back and forth.
 var kinds = []struct {
 	name string
 	args []string // of mke2fs; nil: ours

@@ -111,7 +111,7 @@ func validName(p string) bool {
 	}) && !strings.HasSuffix(p, "-")
 }
 
-// mergedUsr makes the links through which /bin and its like are in /usr.
+// mergedUsr makes the links through which /bin and the like are in /usr.
 func mergedUsr(t *rootfs.Tree) error {
 	for _, name := range []string{"bin", "sbin", "lib", "lib64"} {
 		if err := t.MakeDir("usr/" + name); err != nil {

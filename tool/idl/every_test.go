@@ -133,7 +133,7 @@ func (g *sample) typ(b *strings.Builder) {
 // iface is an interface of up to so many messages.
 func (g *sample) iface(name string) string {
 	g.used, g.types = map[string]bool{}, nil
-	for _, s := range scalars { // a file may declare some of them anew, which is tested elsewhere
+	for _, s := range scalars { // a file may declare some of them again, which is tested elsewhere
 		g.used[s] = true
 	}
 	g.used["String"], g.used["string"], g.used["cap"] = true, true, true

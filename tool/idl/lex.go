@@ -136,7 +136,7 @@ func (l *lexer) next() (token, error) {
 	}
 }
 
-// comment keeps a comment's text; one that does not touch the last begins anew.
+// comment keeps a comment's text; one that does not touch the last begins again.
 func (l *lexer) comment(text string) {
 	if l.pos.Line > l.docLine+1 {
 		l.doc.Reset()

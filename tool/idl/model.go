@@ -126,7 +126,7 @@ var builtin = func() map[string]*Type {
 }()
 
 // system are the types that files of Barrelfish take from its types.if and the
-// files for its platforms. A file may declare them anew.
+// files for its platforms. A file may declare them again.
 var system = map[string]*Type{
 	"errval": {Kind: Errval, Min: 4, Max: 4}, "iref": {Kind: Iref, Min: 8, Max: 8}, "cycles": builtin["uint64"],
 	"coreid": builtin["uint8"], "domainid": builtin["uint32"], "coremask": builtin["uint64"],

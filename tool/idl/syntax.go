@@ -229,7 +229,7 @@ func (p *parser) typeDecl(f *File) bool {
 	return true
 }
 
-// typedef reads what follows the key word, but for the semicolon.
+// typedef reads what follows the key word, except for the semicolon.
 func (p *parser) typedef(d *TypeDecl) {
 	t := p.name("struct, enum or the name of a type")
 	if t.text == "struct" && p.accept("{") {

@@ -22,7 +22,7 @@ const (
 )
 
 // lockLines finds the lines of the kernel at which a lock may be held and adds them to
-// an overlay, whose list it returns anew. flags are go build's: what it compiles here
+// an overlay, whose list it returns again. flags are go build's: what it compiles here
 // it need not compile again.
 func (o *Options) lockLines(dir, list string, env, flags []string) (string, error) {
 	cmd := exec.Command("go", append(append([]string{"list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles"}, flags...), "hardtack/cmd/kernel")...)

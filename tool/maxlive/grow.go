@@ -16,7 +16,7 @@ type chain struct {
 	values  map[ssa.Value]bool
 	start   uint64 // elements that it begins with
 	local   bool
-	level   *loop // the innermost loop that makes it anew with each iteration
+	level   *loop // the innermost loop that makes it again with each iteration
 }
 
 // chainOf follows an append back to where its slice comes from, and forward.

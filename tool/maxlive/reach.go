@@ -122,7 +122,7 @@ func borrowing(fn *ssa.Function) *flowSummary {
 }
 
 // inside says whether all that was reached belongs to the blocks of a loop and is made
-// anew by each iteration.
+// again by each iteration.
 func (f *flow) inside(r reach, l *loop) bool {
 	if r.set != 0 {
 		return false

@@ -112,7 +112,7 @@ func (a *Analysis) external(fn *ssa.Function) bool {
 	return a.modelOf(fn) != nil || isFormat(fn) || len(fn.Blocks) == 0 || isRuntime(pkgOf(fn))
 }
 
-// isRuntime: what the runtime does is modelled, but for its packages of plain functions.
+// isRuntime: what the runtime does is modelled, except for its packages of plain functions.
 func isRuntime(path string) bool {
 	switch path {
 	case "internal/runtime/atomic", "internal/runtime/sys", "internal/runtime/math":

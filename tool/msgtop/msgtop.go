@@ -72,7 +72,7 @@ func (t *Top) Look(ctx context.Context) ([]Row, error) {
 			r := Row{PID: s.PID, Command: s.Command, Connection: c}
 			if before, ok := t.last[k]; ok {
 				if d := s.Time.Sub(before.at).Seconds(); d > 0 {
-					// A session that was bound again may count anew.
+					// A session that was bound again may count again.
 					r.Out = max(0, float64(c.Sent)-float64(before.sent)) / d
 					r.In = max(0, float64(c.Arrived)-float64(before.arrived)) / d
 				}

@@ -99,7 +99,7 @@ func eachMember(r *io.SectionReader, f func(h *tar.Header, data func() (Blob, er
 func endsAsTar(r *io.SectionReader) bool { return r.Size() >= 1024 }
 
 // memberData is the content of the current member: a window on the archive
-// where it lies there as it is, a copy where the member is sparse.
+// where it is there as it is, a copy where the member is sparse.
 func memberData(r *io.SectionReader, tr *tar.Reader, h *tar.Header) (Blob, error) {
 	if h.Size == 0 {
 		return Blob{}, nil

@@ -340,7 +340,7 @@ static void start_woken(void)
 		}
 }
 
-// Both wait for one another.
+// Both wait for each other.
 static void pass_turn(void)
 {
 	sh->at = cpu();

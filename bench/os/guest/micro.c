@@ -85,7 +85,7 @@ static void fork_row(long n)
 	stop();
 }
 
-// exec_row runs `tiny`, a static program of one system call, which lies beside
+// exec_row runs `tiny`, a static program of one system call, which is beside
 // this one.
 static void exec_row(long n)
 {

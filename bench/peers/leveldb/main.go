@@ -35,7 +35,7 @@ type bench struct {
 	opts   *opt.Options
 	db     *leveldb.DB
 	rng    *rand.Rand
-	values []byte // values lie in it at any offset
+	values []byte // values are in it at any offset
 	took   []float64
 	suites int
 }

@@ -7,7 +7,7 @@
 // Built as it is, it does the least with which the design is still correct.
 // Built with -DLACE it does what Lace's macros do at each spawn and sync: a
 // spawn also compares with the end of the stack, marks the task as there and
-// looks at a second flag of the worker; a sync also looks whether a thief wants
+// looks at a second flag of the worker; a sync also checks whether a thief wants
 // work, marks the task as gone and reads the argument back from it.
 //
 // calls runs the same recursion without tasks, as calls that are not inlined and

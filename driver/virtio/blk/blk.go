@@ -138,7 +138,7 @@ func New(p driver.Platform, t virtio.Transport, queues int) (*Device, error) {
 	for i, q := range d.queues {
 		n := rings[i].Size()
 		d.limits.Depth = n
-		// A chain that is not in an indirect table lies in the ring.
+		// A chain that is not in an indirect table is in the ring.
 		d.limits.MaxSegments = min(d.limits.MaxSegments, n-2)
 		var ok bool
 		if q.slots, ok = p.AllocDMA(driver.Pages(n * slotSize)); !ok {

@@ -3,7 +3,7 @@
 //
 // All queues of a device share one interrupt line. It is used edge-triggered:
 // the bottom half acknowledges first, which lowers the line, and looks at the
-// queues afterwards, so whatever comes later raises it anew; an edge needs no
+// queues afterwards, so whatever comes later raises it again; an edge needs no
 // masking and unmasking at the interrupt controller.
 package mmio
 

@@ -13,7 +13,7 @@ type rxQueue struct {
 	d   *Device    // immutable
 	mem driver.DMA // immutable; rxBufferSize bytes a buffer
 
-	mu      sync.Mutex // the bottom half's, but for the start; guards the rest
+	mu      sync.Mutex // the bottom half's, except for the start; guards the rest
 	q       *queue.Queue
 	started bool // the receiver is known and the buffers are given out
 	frames  [rxBatch]netdev.Frame
@@ -138,7 +138,7 @@ func (r *rxQueue) pop() (int, []byte, bool) {
 	return i, r.buffer(uint16(token), n), true
 }
 
-// sane reports whether what the device says about a frame lies within it.
+// sane reports whether what the device says about a frame is within it.
 func sane(f *netdev.Frame, length int) bool {
 	if length < 14 {
 		return false

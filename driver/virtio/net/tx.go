@@ -9,7 +9,7 @@ import (
 	"hardtack/kernel/net/netdev"
 )
 
-// txQueue transmits. A frame lies in a chain of slots, header first; the
+// txQueue transmits. A frame is in a chain of slots, header first; the
 // request's token is the first slot.
 type txQueue struct {
 	d   *Device    // immutable

@@ -17,7 +17,7 @@
 // core.Fence and not the XCHG that stores: see there.
 //
 // A notification that is missed all the same would be missed for good: the event
-// index that asks for it lies behind all that is published later. So Publish compares
+// index that asks for it is behind all that is published later. So Publish compares
 // it with what the device was told of last too, not only with what was published last,
 // and makes up for it with the next request.
 //

@@ -117,7 +117,7 @@ func (r *Ring) WantNotify() bool {
 }
 
 // WantNotifyFrom asks the driver to notify of the request with an index, and does not
-// look whether it is there already, as a device should.
+// check whether it is there already, as a device should.
 func (r *Ring) WantNotifyFrom(idx uint16) {
 	storeWord(r.used[4+8*int(r.size):], uint32(idx))
 }

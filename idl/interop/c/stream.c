@@ -1,5 +1,5 @@
 /*
- * Numbered messages of all sizes in both directions, while the connection is bound anew.
+ * Numbered messages of all sizes in both directions, while the connection is bound again.
  *
  *   stream server NAME N EVERY
  *   stream client NAME N EVERY    ends when N messages went each way
@@ -34,7 +34,7 @@ static void die(const char *what, int err)
 	exit(1);
 }
 
-/* Message i: some come with a file, some lie in bulk memory, some take a few slots. */
+/* Message i: some come with a file, some are in bulk memory, some take a few slots. */
 enum kind { FILE_OF, BULK, LONG, SHORT };
 
 static enum kind kind_of(long i) { return i % 97 == 0 ? FILE_OF : i % 50 == 0 ? BULK : i % 7 == 3 ? LONG : SHORT; }

@@ -57,7 +57,7 @@ func settable(clock int32) bool {
 }
 
 // Sleep waits until a wall clock shows when (nanoseconds on that clock):
-// TimedOut then, Interrupted for a signal. Setting the clock is heeded.
+// TimedOut then, Interrupted for a signal. Setting the clock is honoured.
 func Sleep(c *caller.Ctx, clock int32, when int64) wait.Result {
 	if !settable(clock) {
 		return sleepUntil(c, when)

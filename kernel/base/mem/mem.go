@@ -2,7 +2,7 @@
 // frame has a reference count, and a frame without references goes back to the
 // allocator.
 //
-// On the machine the frames lie in the nucleus's direct map; on the host
+// On the machine the frames are in the nucleus's direct map; on the host
 // InitHost makes an arena, so that everything above is tested with go test.
 //
 // Each P of the Go scheduler has a magazine of free frames and a smaller one of
@@ -63,7 +63,7 @@ var (
 	total     int                // frames managed; immutable once programs run
 	floor     atomic.Int64       // frames of the source that are not given out here
 
-	checkZeroed bool // PutZeroed looks whether it is true (tests)
+	checkZeroed bool // PutZeroed checks whether it is true (tests)
 )
 
 // Total returns how many frames the machine has for user memory and files.

@@ -64,7 +64,7 @@ var directLimit uintptr
 // SetDirectLimit says how many bytes of physical memory are mapped at base.
 func SetDirectLimit(n uint64) { directLimit = uintptr(n) }
 
-// PhysOf returns the physical address of memory that lies in frames, as Bytes
+// PhysOf returns the physical address of memory that is in frames, as Bytes
 // returns it; false for other memory (the Go heap's).
 func PhysOf(b []byte) (phys uint64, ok bool) {
 	off := uintptr(unsafe.Pointer(unsafe.SliceData(b))) - uintptr(base)

@@ -55,7 +55,7 @@ var tree struct {
 // Root is /proc/sys.
 func Root() *Dir { return &tree.root }
 
-// Add shows files, and the directories that they lie in.
+// Add shows files, and the directories that they are in.
 func Add(files ...File) {
 	tree.mu.Lock()
 	defer tree.mu.Unlock()

@@ -24,7 +24,7 @@ func (w *word) Read(_ *caller.Ctx, most int, off int64) ([]byte, linux.Errno) {
 	return b[:min(len(b), most)], 0
 }
 
-// Write replaces the text from an offset on, which must not lie behind its end.
+// Write replaces the text from an offset on, which must not be behind its end.
 func (w *word) Write(c *caller.Ctx, b []byte, off int64) (int, linux.Errno) {
 	if w.set == nil {
 		return 0, linux.EPERM

@@ -7,7 +7,7 @@ import (
 	"hardtack/abi/linux"
 )
 
-// flat is an address space whose bytes lie at 0x1000.
+// flat is an address space whose bytes are at 0x1000.
 type flat []byte
 
 func (f flat) at(a Addr, n int) []byte {

@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// ImageOffset is where the ELF header lies behind the first of Pages.
+	// ImageOffset is where the ELF header is behind the first of Pages.
 	ImageOffset = mem.PageSize
-	// codeOffset is where the code lies in the image; vdso.s knows it too.
+	// codeOffset is where the code is in the image; vdso.s knows it too.
 	codeOffset = 0x400
 )
 

@@ -209,7 +209,7 @@ func hostTime(clock int) int64 {
 	return ts.Nano()
 }
 
-// near fails unless got lies between two readings of the host's clock, give or
+// near fails unless got is between two readings of the host's clock, give or
 // take a millisecond for the rough calibration.
 func near(t *testing.T, what string, before, got, after int64) {
 	t.Helper()

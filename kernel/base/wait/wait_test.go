@@ -66,7 +66,7 @@ func TestLookAgainBeforeGivingUp(t *testing.T) {
 	}
 }
 
-// Two goroutines hand a token to and fro; a lost wake-up hangs the test.
+// Two goroutines hand a token back and forth; a lost wake-up hangs the test.
 func TestNoWakeupLost(t *testing.T) {
 	var q [2]Queue
 	var mu sync.Mutex

@@ -15,7 +15,7 @@ import (
 
 // cache is the pages of a disk that programs read and write through its device
 // file (file systems have their own). It is the whole disk's: a partition and
-// the disk that it lies on agree. Written pages go to the disk when somebody
+// the disk that it is on agree. Written pages go to the disk when somebody
 // syncs or closes the last open file, when they become many, or after
 // writebackAfter.
 //
@@ -148,7 +148,7 @@ func (c *cache) evict(n int) {
 	}
 }
 
-// drop takes a page out, but for the ring; mu and the page's are held.
+// drop takes a page out, except for the ring; mu and the page's are held.
 func (c *cache) drop(p *page) {
 	p.gone = true
 	p.frame.Put()
@@ -161,7 +161,7 @@ func (c *cache) drop(p *page) {
 	c.count.Store(int64(len(c.pages)))
 }
 
-// bytes is how much of page index lies on the disk.
+// bytes is how much of page index is on the disk.
 func (c *cache) bytes(index uint64) int {
 	return int(min(mem.PageSize, c.d.limits.Sectors<<blockdev.SectorShift-index<<mem.PageShift))
 }

@@ -181,7 +181,7 @@ func (c *call) reach(phys uint64, n int) int {
 	return done
 }
 
-// bounce adds segments of new pages in place of b, and returns how much of it
+// bounce adds segments of new pages instead of b, and returns how much of it
 // they are; 0 without memory.
 func (c *call) bounce(op blockdev.Op, b []byte) int {
 	first := len(c.pages)

@@ -72,7 +72,7 @@ func (f *file) Read(c *caller.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, li
 	return done, e
 }
 
-// readAhead sees to it that pages behind those of a read in order are under
+// readAhead makes sure that pages behind those of a read in order are under
 // way: when less than half of a window is left, the next one is begun, twice as
 // large as the last.
 func (f *file) readAhead(off, n int64) {

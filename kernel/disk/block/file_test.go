@@ -15,7 +15,7 @@ import (
 	"hardtack/kernel/fs/vfs"
 )
 
-// openFile opens a part as programs do, but for its name.
+// openFile opens a part as programs do, except for its name.
 func openFile(t testing.TB, p *Part, flags uint32) *vfs.File {
 	p.Dev = linux.Makedev(7, uint32(p.Number))
 	devices.mu.Lock()

@@ -54,7 +54,7 @@ func (d *Disk) Part(n int) *Part {
 	return d.parts[n]
 }
 
-// Scan reads the partition table anew. The error is of the table; the disk is
+// Scan reads the partition table again. The error is of the table; the disk is
 // then without partitions.
 func (d *Disk) Scan() error {
 	whole := d.Whole()

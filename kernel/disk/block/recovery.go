@@ -63,7 +63,7 @@ func (w *watchdog) init(d *Disk) {
 	w.timer.Stop()
 }
 
-// arm sees to it that the watchdog looks soon.
+// arm makes sure that the watchdog looks soon.
 func (d *Disk) arm() {
 	if w := &d.watch; !w.armed.Load() && w.armed.CompareAndSwap(false, true) {
 		w.timer.Reset(w.timeout / 4)
@@ -120,7 +120,7 @@ type overdue struct {
 }
 
 // oldest counts the time that passed since the last look and returns the command that
-// the device has had for longest, if that is limit or more, and starts its time anew.
+// the device has had for longest, if that is limit or more, and starts its time again.
 // any says that there is something to look after, stuck that the device has had nothing
 // to do and taken nothing for so long.
 func (q *queue) oldest(passed, limit int64) (late overdue, any, stuck bool) {

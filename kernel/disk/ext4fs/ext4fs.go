@@ -46,7 +46,7 @@ type FS struct {
 	options options     // immutable but for what a remount changes
 
 	nodes   atomic.Int64 // in memory
-	shrink  atomic.Bool  // a goroutine looks whether there are too many
+	shrink  atomic.Bool  // a goroutine checks whether there are too many
 	wanted  atomic.Int64 // nodes from which on that is worth a look
 	counted atomic.Int64 // nodes that the collector's limit has room for
 
@@ -74,7 +74,7 @@ var mounted struct {
 // Type is ext4 for mount(2).
 var Type = vfs.FSType{Open: open, Remount: remount}
 
-// open is mount(2)'s: it finds or mounts what lies on a device.
+// open is mount(2)'s: it finds or mounts what is on a device.
 func open(rdev uint64, flags uint32, data string) (*vfs.FileSystem, linux.Errno) {
 	o, e := parse(data)
 	if e != 0 {

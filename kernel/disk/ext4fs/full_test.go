@@ -11,7 +11,7 @@ import (
 	"hardtack/kernel/fs/vfs"
 )
 
-// TestFullReplace: on a full disk a file can be cut and written anew, as large as it
+// TestFullReplace: on a full disk a file can be cut and written again, as large as it
 // was, whatever was tried before; and what is deleted is there for others at once.
 func TestFullReplace(t *testing.T) {
 	m := newMachine(t, 64<<20)

@@ -258,7 +258,7 @@ func TestDirectoriesTogether(t *testing.T) {
 	m.unmount()
 }
 
-// TestCircle: on a damaged disk a directory lies in itself, two levels down. Who
+// TestCircle: on a damaged disk a directory is in itself, two levels down. Who
 // walks there gets an error, and those who remove and rename around it do not wait
 // for each other for ever.
 func TestCircle(t *testing.T) {

@@ -38,7 +38,7 @@ const (
 )
 
 // Read reads a disk's partition table. read fills b from a sector on;
-// block is the disk's logical block in bytes. An entry that does not lie on the
+// block is the disk's logical block in bytes. An entry that is not on the
 // disk, or overlaps an earlier one, is left out. A damaged table is an error.
 func Read(sectors uint64, block int, read func(b []byte, sector uint64) error) (Table, error) {
 	per := uint64(block / SectorSize)

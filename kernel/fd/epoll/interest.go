@@ -7,7 +7,7 @@ import (
 )
 
 // interest is an instance's items by key. The first item of each small descriptor
-// lies in an array: most servers need no map, which costs several times as much.
+// is in an array: most servers need no map, which costs several times as much.
 // The instance's mu guards it.
 type interest struct {
 	small []*item       // by descriptor; grows to smallFDs

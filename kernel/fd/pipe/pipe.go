@@ -5,7 +5,7 @@
 // first frame and gives the others back, so an idle pipe keeps one page and an
 // exchange of small messages stays in it.
 //
-// Invariants: head ≤ tail ≤ head + capacity; byte position x lies in frame
+// Invariants: head ≤ tail ≤ head + capacity; byte position x is in frame
 // x/4096 modulo the number of frames. packets lists, in order, the position
 // ranges that were written with O_DIRECT.
 //

@@ -74,7 +74,7 @@ func (p *Pipe) SpliceTo(c *caller.Ctx, n int, nonblock bool, give func(b []byte)
 	return done, e
 }
 
-// front returns the bytes from position at to before end that lie in one frame;
+// front returns the bytes from position at to before end that are in one frame;
 // called with mu held.
 func (p *Pipe) front(at, end uint64) []byte {
 	off := at % page

@@ -1,6 +1,6 @@
 // Package initramfs unpacks the boot archive (cpio, "newc") into a tmpfs.
 //
-// The archive lies in physical memory. Whole pages of file content that begin at a page
+// The archive is in physical memory. Whole pages of file content that begin at a page
 // boundary become the files' pages where they lie; everything else is copied, and the
 // pages that are left over are given back. The archive is not trusted: damage gives an
 // error.

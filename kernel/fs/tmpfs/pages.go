@@ -2,7 +2,7 @@ package tmpfs
 
 import "hardtack/kernel/base/mem"
 
-// pages is a file's page table: the first few frames lie in the node itself,
+// pages is a file's page table: the first few frames are in the node itself,
 // the rest in leaves. The leaves of a dense file are in a slice; a leaf far
 // behind the others is in a map, so that a byte at the end of a huge hole costs
 // one leaf and not a slice up to it.

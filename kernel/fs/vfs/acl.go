@@ -31,7 +31,7 @@ type aclPair struct {
 	payer           *accounts.User // who is charged, where they are in memory only
 }
 
-// aclUnread stands for lists that lie on the disk and have not been looked at.
+// aclUnread stands for lists that are on the disk and have not been looked at.
 var aclUnread aclPair
 
 // MayHaveACL is the file system's, of an inode whose attributes it has not looked at.

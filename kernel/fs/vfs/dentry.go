@@ -20,7 +20,7 @@ import (
 // A directory has one place at a time. Where names leave the tree to save memory
 // (Shrink) somebody may still hold a directory's place: whoever finds the directory
 // again gets that one (Inode.place). So the tree stays a tree, also on a damaged disk
-// whose directories lie in each other.
+// whose directories are in each other.
 type Dentry struct {
 	Inode *Inode // immutable
 	// at is parent and name; replaced by rename under renameMu and the
@@ -103,7 +103,7 @@ func (d *Dentry) Parent() *Dentry {
 	return d
 }
 
-// underParent calls change with the Mu of the directory that d lies in, or of d itself
+// underParent calls change with the Mu of the directory that d is in, or of d itself
 // if that is a root: whoever removes or renames d has that.
 func (d *Dentry) underParent(change func() linux.Errno) linux.Errno {
 	p := d.Parent()
@@ -207,7 +207,7 @@ func (k *children) remove(hash uint32, name string) {
 	for e := c.Load(); e != nil; c, e = &e.next, e.next.Load() {
 		if e.hash == hash && e.name == name {
 			c.Store(e.next.Load())
-			// The entry may lie in an array with others that stay, or in the ring of
+			// The entry may be in an array with others that stay, or in the ring of
 			// negatives. Whoever still finds it looks in the file system.
 			e.d.Store(nil)
 			if k.n--; k.n == 0 && len(t.chain) > firstChains {

@@ -102,7 +102,7 @@ func RegisterSync(f func()) {
 }
 
 // SyncAll is sync(2): what was registered last is asked first, since file
-// systems come after the disks that they lie on.
+// systems come after the disks that they are on.
 func SyncAll() {
 	syncs.mu.Lock()
 	list := syncs.list[:len(syncs.list):len(syncs.list)]

@@ -183,7 +183,7 @@ func (x *Config) next() {
 	}
 }
 
-// Create is FSCONFIG_CMD_CREATE. open opens file systems that lie on a device; what it
+// Create is FSCONFIG_CMD_CREATE. open opens file systems that are on a device; what it
 // returns is held.
 func (x *Config) Create(open func(source, options string, flags uint32) (*FileSystem, linux.Errno)) linux.Errno {
 	x.mu.Lock()

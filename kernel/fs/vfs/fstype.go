@@ -11,7 +11,7 @@ import (
 type FSType struct {
 	// Make makes or finds one; data are the mount options.
 	Make func(data string) (*FileSystem, linux.Errno)
-	// Open is Make for file systems that lie on a block device, which has number
+	// Open is Make for file systems that are on a block device, which has number
 	// rdev; flags are MS_RDONLY and the like. The caller has a hold of what it
 	// returns (FileSystem.Drop).
 	Open func(rdev uint64, flags uint32, data string) (*FileSystem, linux.Errno)

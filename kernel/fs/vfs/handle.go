@@ -107,7 +107,7 @@ func (t *TreeHandles) Handle(d *Dentry) (int32, []uint32) {
 	return HandleInode, []uint32{t.generation, uint32(i.Ino), uint32(i.Ino >> 32)}
 }
 
-// Find heeds the words only, as Linux does.
+// Find honours the words only, as Linux does.
 func (t *TreeHandles) Find(_ *caller.Ctx, _ int32, words []uint32) (*Dentry, linux.Errno) {
 	if len(words) < 3 || words[0] != t.generation {
 		return nil, linux.ESTALE

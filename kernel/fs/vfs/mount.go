@@ -467,7 +467,7 @@ func (p Path) up(root Path) (Path, linux.Errno) {
 	return p, 0
 }
 
-// within reports whether p is top or lies below it.
+// within reports whether p is top or is below it.
 func (p Path) within(top Path) bool {
 	for p != top {
 		if p.Dentry == p.Mnt.Root {
@@ -538,7 +538,7 @@ func (p Path) Text(root Path) string {
 	return s
 }
 
-// MountPath is the mount of whatever lies at p, for mount(2) and umount(2).
+// MountPath is the mount of whatever is at p, for mount(2) and umount(2).
 func (p Path) MountPath() (*Mount, linux.Errno) {
 	if p.Mnt == nil || p.Dentry != p.Mnt.Root {
 		return nil, linux.EINVAL

@@ -106,7 +106,7 @@ func (d *Dentry) unmake(c *caller.Ctx, name string, i *Inode) {
 	}
 }
 
-// makeAt creates path as n says, but for the bits of umask; a trailing slash is good for
+// makeAt creates path as n says, except for the bits of umask; a trailing slash is good for
 // directories only.
 func makeAt(c *caller.Ctx, fs *FSContext, at *File, path string, n *NewNode, umask uint32) (Path, linux.Errno) {
 	var w walk

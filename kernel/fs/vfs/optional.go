@@ -34,7 +34,7 @@ type (
 		// SetXattr sets one (flags: XATTR_CREATE, XATTR_REPLACE); a nil value removes it.
 		SetXattr(i *Inode, name string, value []byte, flags uint32) linux.Errno
 	}
-	// BlockMapper tells where a file's bytes lie on its disk (FIEMAP, FIBMAP): Extents
+	// BlockMapper tells where a file's bytes are on its disk (FIEMAP, FIBMAP): Extents
 	// calls each for the runs of blocks that have some of from … to-1, cut to whole
 	// blocks, until it returns false.
 	BlockMapper interface {

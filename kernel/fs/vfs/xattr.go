@@ -37,7 +37,7 @@ var xattrBytes = sync.OnceValue(func() *accounts.Pool {
 
 func xattrCost(name string, value []byte) int { return len(name) + len(value) + 64 }
 
-// set stores an attribute in place of one that cost as much as old; mu is held.
+// set stores an attribute instead of one that cost as much as old; mu is held.
 func (t *xattrTable) set(name string, value []byte, u *accounts.User) linux.Errno {
 	before := 0
 	old, had := t.attrs[name]

@@ -3,7 +3,7 @@
 //
 // # Pages
 //
-// A page is a word (slot): frame number and state. Words lie in leaves, leaves in a
+// A page is a word (slot): frame number and state. Words are in leaves, leaves in a
 // tree that grows and shrinks under File.mu and is read without a lock.
 //
 //	bits  0–31  frame; 0: the page is not in the cache

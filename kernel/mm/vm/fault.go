@@ -321,7 +321,7 @@ func pageError(e linux.Errno) FaultResult {
 	return FaultBus
 }
 
-// growStack extends a stack down to addr, if one lies above.
+// growStack extends a stack down to addr, if one is above.
 func (s *Space) growStack(addr uint64) FaultResult {
 	addr &^= pageMask
 	s.mu.RLock()

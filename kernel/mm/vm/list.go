@@ -57,7 +57,7 @@ func (l *list) clone() list {
 
 // insert puts v at index i.
 func (l *list) insert(i int, v *vma) {
-	w := *v // v may lie in the list
+	w := *v // v may be in the list
 	l.room(i, 1)
 	l.a[l.lo] = w
 	l.lo++

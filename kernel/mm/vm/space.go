@@ -292,7 +292,7 @@ func (b *backing) same(v *vma) bool {
 	return b.file == v.file && (b.file != nil || b.obj == v.obj) && b.writes == v.writes()
 }
 
-// hold takes what n more mappings need, but for the registration.
+// hold takes what n more mappings need, except for the registration.
 func (b *backing) hold(n int) {
 	if b.file != nil {
 		for range n {

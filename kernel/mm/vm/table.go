@@ -230,7 +230,7 @@ const (
 	zapObject // the object's pages only, private copies stay
 )
 
-// zapRange empties the entries of [start, end), which lie in v. The caller
+// zapRange empties the entries of [start, end), which are in v. The caller
 // holds pt for writing.
 func (s *Space) zapRange(g *gather, v *vma, start, end uint64, what int) {
 	if atomic.LoadUint32(&v.used) == 0 {

@@ -9,7 +9,7 @@ import (
 	"hardtack/kernel/fs/vfs"
 )
 
-// allMaps counts the mappings of all spaces. They lie in the kernel's heap, about
+// allMaps counts the mappings of all spaces. They are in the kernel's heap, about
 // 100 bytes each, so there may be no more of them than the machine has frames
 // (a fortieth of its memory), or leastMaps. Spaces with few are not held to it:
 // one greedy program does not keep the others from mapping anything.

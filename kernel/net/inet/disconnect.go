@@ -6,7 +6,7 @@ import (
 )
 
 // disconnect is connect to AF_UNSPEC: the connection is reset and the socket can be used
-// anew. It keeps the port that bind was asked for.
+// again. It keeps the port that bind was asked for.
 func (s *TCP) disconnect() linux.Errno {
 	switch s.state.Load() {
 	case stFresh:

@@ -101,14 +101,14 @@ func (n *Net) linkDown(i *Interface) {
 	}
 }
 
-// downTap makes the ways of packets look whether their interface is down: they look at
+// downTap makes the ways of packets check whether their interface is down: they look at
 // nothing while there is no Tap.
 type downTap struct{ index int32 }
 
 func (downTap) Tap(*Tapped)         {}
 func (downTap) InterfaceDown(int32) {}
 
-// linkUp undoes linkDown, but for the routes that had a gateway.
+// linkUp undoes linkDown, except for the routes that had a gateway.
 func (n *Net) linkUp(i *Interface) {
 	n.changing.Lock()
 	defer n.changing.Unlock()

@@ -79,7 +79,7 @@ func (s *inetSock) setMulticast(ep tcpip.Endpoint, level, name int32, val []byte
 }
 
 // tooShort is the answer to a request about sources, which this kernel does not
-// tell apart.
+// distinguish.
 func tooShort(val []byte, least int) linux.Errno {
 	if len(val) < least {
 		return linux.EINVAL

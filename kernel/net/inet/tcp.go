@@ -89,7 +89,7 @@ func (p *netPoint) close() {
 }
 
 // TCP is a stream socket. Its fields are in an order that leaves no holes: a connection
-// within the machine makes two, and the next size of the allocator is dearer.
+// within the machine makes two, and the next size of the allocator is more expensive.
 type TCP struct {
 	inetSock
 	state atomic.Int32

@@ -50,7 +50,7 @@ const (
 type Lease struct {
 	Settings
 	server netip.Addr
-	// Renew is how long until the client asks anew, and Valid how long the
+	// Renew is how long until the client asks again, and Valid how long the
 	// address may be used.
 	Renew, Valid time.Duration
 }

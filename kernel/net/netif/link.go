@@ -21,7 +21,7 @@ import (
 )
 
 // Link is netstack's link endpoint on a device. Sending happens in the sender's
-// goroutine, receiving in the device's: no queue and no goroutine lies between.
+// goroutine, receiving in the device's: no queue and no goroutine is between.
 type Link struct {
 	dev      netdev.Device                    // immutable
 	net      *inet.Net                        // immutable

@@ -32,7 +32,7 @@ func (s Settings) ResolvConf() []byte {
 
 func address(a netip.Addr) tcpip.Address { return tcpip.AddrFromSlice(a.AsSlice()) }
 
-// Apply gives the interface its address and routes, in place of what it had.
+// Apply gives the interface its address and routes, instead of what it had.
 func (l *Link) Apply(s Settings) error {
 	want := tcpip.AddressWithPrefix{Address: address(s.Address.Addr()), PrefixLen: s.Address.Bits()}
 	have := false

@@ -22,7 +22,7 @@ type Base struct {
 	Q wait.Queue
 	// Opt are the options of SOL_SOCKET.
 	Opt Options
-	// Filters says that the socket heeds SO_ATTACH_FILTER; immutable.
+	// Filters says that the socket honours SO_ATTACH_FILTER; immutable.
 	Filters bool
 
 	err  atomic.Uint32            // SO_ERROR: errno that the next call reports
@@ -99,7 +99,7 @@ func (b *Base) block(c *caller.Ctx, timeout int64, try func() linux.Errno) linux
 		switch c.Sleep(deadline) {
 		case wait.Interrupted:
 			if timeout > 0 {
-				return linux.EINTR // a restart would begin the time anew
+				return linux.EINTR // a restart would begin the time again
 			}
 			return linux.ERESTARTSYS
 		case wait.TimedOut:
@@ -131,7 +131,7 @@ const sockfsDev = 8
 // Name is the text of /proc/self/fd/N.
 func (b *Base) Name(*vfs.File) string { return b.name() }
 
-// SetFlags accepts O_NONBLOCK and its like: every call looks at the file's flags.
+// SetFlags accepts O_NONBLOCK and the like: every call looks at the file's flags.
 func (b *Base) SetFlags(*vfs.File, uint32, uint32) linux.Errno { return 0 }
 
 // PutInt encodes an int result of getsockopt or ioctl.

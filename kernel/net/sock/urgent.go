@@ -5,7 +5,7 @@ import (
 	"hardtack/kernel/base/uio"
 )
 
-// Urgent bytes (MSG_OOB) lie in the stream, each in a record of its own. The last one sent
+// Urgent bytes (MSG_OOB) are in the stream, each in a record of its own. The last one sent
 // is the mark, as long as it was neither read nor passed: a read stops before it, and the
 // next one passes it, for it is read apart. Earlier ones have become ordinary bytes.
 

@@ -65,7 +65,7 @@ func (s *Segment) End() uint64 { return (s.Addr + s.MemSize + pageMask) &^ pageM
 // of the page size, and cannot be mapped, where address and offset do not agree.
 func (s *Segment) FileOffset() uint64 { return s.Offset - s.Addr&pageMask }
 
-// fits reports whether the segment lies within user memory.
+// fits reports whether the segment is within user memory.
 func (s *Segment) fits() bool {
 	return s.Addr < addressEnd && s.FileSize <= s.MemSize && s.MemSize <= addressEnd-s.Addr
 }
@@ -79,7 +79,7 @@ type Program struct {
 	Low, High uint64    // pages that the segments span
 	Align     uint64    // greatest alignment of a segment
 	PHNum     int
-	PHAddr    uint64 // where the program headers lie in memory; 0: nowhere
+	PHAddr    uint64 // where the program headers are in memory; 0: nowhere
 	Interp    Range  // the interpreter's path in the file; size 0: none
 	ExecStack bool   // the stack must be executable
 }

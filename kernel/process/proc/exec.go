@@ -15,7 +15,7 @@ import (
 	"hardtack/kernel/process/elf"
 )
 
-// maxScripts is how many "#!" lines lead to one another.
+// maxScripts is how many "#!" lines lead to each other.
 const maxScripts = 5
 
 // ExecArgs are the arguments of execve and execveat.
@@ -201,7 +201,7 @@ func readAll(c *caller.Ctx, f *vfs.File, b []byte, off int64) linux.Errno {
 	return e
 }
 
-// noteReadable looks whether the caller could read a file of the program anyhow.
+// noteReadable checks whether the caller could read a file of the program anyhow.
 // If not it must not read it out of the process either.
 func (x *program) noteReadable(c *caller.Ctx, f *vfs.File) {
 	if !f.Path.Zero() && vfs.Permission(c, f.Path.Inode(), vfs.MayRead) != 0 {
@@ -343,7 +343,7 @@ func biasFor(x *program, aslr bool) uint64 {
 func brkFor(x *program, bias uint64, aslr bool) uint64 {
 	b := x.elf.High + bias
 	if x.elf.Dynamic && x.ielf == nil {
-		b = dynBase // what lies above a program among the mappings is not free
+		b = dynBase // what is above a program among the mappings is not free
 	}
 	if aslr {
 		b += random.Uint64N(0x2000) << 12

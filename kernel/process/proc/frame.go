@@ -64,7 +64,7 @@ const (
 	flagTF   = 0x100
 	flagIF   = 0x200
 
-	// TaskSize is where user addresses end; no page lies above.
+	// TaskSize is where user addresses end; no page is above.
 	TaskSize = 1<<47 - 4096
 )
 
@@ -237,7 +237,7 @@ func resetFP(u *nucleus.UserContext) {
 	clear(u.YMM[:])
 }
 
-// onAltStack reports whether sp lies on the alternate stack. With SS_AUTODISARM
+// onAltStack reports whether sp is on the alternate stack. With SS_AUTODISARM
 // the stack counts as free whenever a signal comes.
 func (t *Thread) onAltStack(sp uint64) bool {
 	a := &t.sig.alt
@@ -260,7 +260,7 @@ func (t *Thread) pushFrame(info *linux.Siginfo, act *linux.SigAction, mask linux
 	}
 	f := t.frameBuffer()
 	f.place(sp)
-	// A frame that would leave the alternate stack would overwrite what lies below.
+	// A frame that would leave the alternate stack would overwrite what is below.
 	if onAlt && alt.Flags&linux.SS_AUTODISARM == 0 && (f.sp < alt.SP || f.sp > alt.SP+alt.Size) || f.sp >= TaskSize {
 		return false
 	}

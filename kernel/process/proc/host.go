@@ -4,7 +4,7 @@ package proc
 // tests bring the program.
 
 // StartOnHost makes process 1 without a program. Its threads, and those of all processes
-// after it, run loop in place of user mode.
+// after it, run loop instead of user mode.
 func StartOnHost(a *StartArgs, loop func(t *Thread)) *Thread {
 	threadLoop = func(t *Thread) *Thread {
 		loop(t)

@@ -37,7 +37,7 @@ func MessageWoken(i uint32, hosted bool) {
 	t.launch()
 }
 
-// became returns the thread that left user mode, in place of one that waits inside
+// became returns the thread that left user mode, instead of one that waits inside
 // the nucleus now; nil: nobody.
 func (t *Thread) became(u *nucleus.UserContext) *Thread {
 	r := t.runner
@@ -240,7 +240,7 @@ func (t *Thread) targetAt(at, fd uint32, want nucleus.TargetKind) (nucleus.Targe
 	return target, e
 }
 
-// packMessage puts what does not lie in registers into the message: its bytes if they
+// packMessage puts what is not in registers into the message: its bytes if they
 // are many, its descriptors.
 func (t *Thread) packMessage(th *core.Thread) linux.Errno {
 	info, at := uint32(t.User.RSI), uio.Addr(t.User.RBX)

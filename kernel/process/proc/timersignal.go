@@ -97,7 +97,7 @@ func addOverrun(info *linux.Siginfo, more uint64) {
 // Overrun is timer_getoverrun.
 func (s *TimerSignal) Overrun() int32 { return s.overrun.Load() }
 
-// Reset forgets what was counted: the timer is set anew.
+// Reset forgets what was counted: the timer is set again.
 func (s *TimerSignal) Reset(p *Process) {
 	p.mu.Lock()
 	if s.queued {

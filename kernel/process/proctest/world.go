@@ -1,7 +1,7 @@
 // Package proctest is a test environment on the host: process 1 with an empty file system
 // and its own memory, and processes whose programs are Go functions.
 //
-// The host has no user mode. A thread's goroutine runs a test's function in place of
+// The host has no user mode. A thread's goroutine runs a test's function instead of
 // its loop; Call does what the loop does around a system call.
 package proctest
 

@@ -10,7 +10,7 @@ import (
 )
 
 // maxBytes bounds the messages of all queues, and overhead is what one counts
-// beyond its text: they lie in the kernel's own heap.
+// beyond its text: they are in the kernel's own heap.
 const (
 	maxBytes = 16 << 20
 	overhead = 64

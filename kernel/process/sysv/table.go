@@ -23,7 +23,7 @@ import (
 	"hardtack/kernel/base/wait"
 )
 
-// seqStep tells apart objects that had the same place in a table, as Linux's
+// seqStep distinguishes objects that had the same place in a table, as Linux's
 // IPCMNI does.
 const seqStep = linux.IPCMNI
 
@@ -73,7 +73,7 @@ func SetSemMni(n int64) {
 	sems.resize()
 }
 
-// get finds or makes the object of a key. check looks whether one that is there
+// get finds or makes the object of a key. check checks whether one that is there
 // will do; fill makes a new one complete.
 func (t *table[T, P]) get(c *caller.Ctx, key int32, flags uint32, check, fill func(P) linux.Errno) (int32, linux.Errno) {
 	t.mu.Lock()

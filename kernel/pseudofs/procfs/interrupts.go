@@ -21,7 +21,7 @@ var (
 )
 
 // interrupts is /proc/interrupts. Lines of devices all go to the first CPU; what is
-// left of a CPU's are its timer's and those that CPUs send one another.
+// left of a CPU's are its timer's and those that CPUs send each other.
 func interrupts() string {
 	n, _ := proc.CPUs.Call()
 	b := []byte("           ")

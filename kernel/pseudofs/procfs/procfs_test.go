@@ -199,7 +199,7 @@ func TestTextIsTheReaders(t *testing.T) {
 	step(other, 1, "\n7")
 }
 
-// A long text is made anew for each piece and goes on at a whole line; the open
+// A long text is made again for each piece and goes on at a whole line; the open
 // file keeps no more than a page of it.
 func TestLongTextIsNotKept(t *testing.T) {
 	c, ctx := mounted(t)

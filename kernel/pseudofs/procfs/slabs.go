@@ -54,7 +54,7 @@ func softirqs() string {
 }
 
 // schedstat tells for how long threads ran and waited, and how often they had their
-// turn. The CPUs share it evenly: they take threads from one another.
+// turn. The CPUs share it evenly: they take threads from each other.
 func schedstat() string {
 	user, system := proc.Totals()
 	n, _ := proc.CPUs.Call()

@@ -12,7 +12,7 @@ import (
 	"hardtack/kernel/fs/vfs"
 )
 
-// text is an open file whose text is made as a whole. Each read makes it anew
+// text is an open file whose text is made as a whole. Each read makes it again
 // with the rights of the reader, and goes on at the line where the last one
 // ended, as Linux's seq_file goes on at a record. The descriptor keeps a little
 // of what follows, for small reads, and gives it to nobody else.
@@ -28,7 +28,7 @@ type text struct {
 	asker asker  // who made ahead; guarded by mu
 }
 
-// place is a place in a text that is made anew: so many bytes into a line.
+// place is a place in a text that is made again: so many bytes into a line.
 type place struct{ line, in int }
 
 // asker is who reads. Credentials are never changed in place.

@@ -58,7 +58,7 @@ type file struct {
 // Open needs nothing of its own.
 func (f *file) Open(*caller.Ctx, vfs.Path, uint32) (vfs.Ops, linux.Errno) { return f, 0 }
 
-// Read makes the text anew each time: it is a line or two.
+// Read makes the text again each time: it is a line or two.
 func (f *file) Read(_ *caller.Ctx, _ *vfs.File, v *uio.Vec, off int64) (int, linux.Errno) {
 	b := []byte(f.text())
 	if off >= int64(len(b)) {
@@ -95,7 +95,7 @@ type link struct {
 // ReadLink returns the link's text.
 func (l *link) ReadLink(*caller.Ctx, *vfs.Inode) (string, linux.Errno) { return l.target, 0 }
 
-// Add makes a file, and the directories it lies in; an existing one stays.
+// Add makes a file, and the directories it is in; an existing one stays.
 func Add(path string, text func() string) {
 	parent, name := mkdirs(path)
 	f := &file{text: text}
@@ -125,7 +125,7 @@ func Remove(path string) {
 	d.RemoveTree(parts[len(parts)-1])
 }
 
-// mkdirs makes what lies above path and returns the last directory and name.
+// mkdirs makes what is above path and returns the last directory and name.
 func mkdirs(path string) (*vfs.Dentry, string) {
 	parts := strings.Split(path, "/")
 	d := fs.Root

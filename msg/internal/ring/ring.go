@@ -55,7 +55,7 @@ const (
 	SlotBytes    = 64
 	ControlBytes = 4 * SlotBytes
 	PageBytes    = 4096
-	MaxBytes     = 8 * PageBytes // fewer slots than half of what seq can tell apart
+	MaxBytes     = 8 * PageBytes // fewer slots than half of what seq can distinguish
 )
 
 // Flags of a slot.
@@ -81,13 +81,13 @@ const (
 	plain = lapMask | flMask<<flShift
 )
 
-// Slot is a slot as it lies in memory.
+// Slot is a slot as it is in memory.
 type Slot struct {
 	Body [BodyBytes]byte
 	Hdr  uint64
 }
 
-// Control is the head of a ring as it lies in memory.
+// Control is the head of a ring as it is in memory.
 type Control struct {
 	Ack     uint32
 	_       [15]uint32
@@ -132,7 +132,7 @@ type Tx struct {
 	seqTold uint64 // Seq as of the last Refill; atomic
 }
 
-// Rx is the receiving end. It belongs to one goroutine at a time, but for the
+// Rx is the receiving end. It belongs to one goroutine at a time, except for the
 // fields that say otherwise.
 type Rx struct {
 	ring    []Slot
@@ -457,7 +457,7 @@ func word(v bool) uint32 {
 }
 
 // Unread calls f for the slots of the messages from number seq on that still
-// lie in the ring of a sender, in order, with the number of their message, and
+// are in the ring of a sender, in order, with the number of their message, and
 // returns the number of the message after the last whole one. Those before the
 // first were acknowledged. Anybody may call it while the sender publishes at
 // most one message more; whether that one is seen, its sender must find out.
@@ -511,7 +511,7 @@ func (t *Tx) Unread(seq uint64, f func(seq uint64, h Head, body *[BodyBytes]byte
 // collect copies the slots as they were at one moment: it copies them until
 // no header has changed meanwhile. (Without that, one message of several slots,
 // published while they are copied, looks as if it followed the oldest slots, and
-// hides what lies between.) A header that is the same may belong to a body that
+// hides what is between.) A header that is the same may belong to a body that
 // is being overwritten; then its message was acknowledged.
 func (t *Tx) collect() []Slot {
 	slots := make([]Slot, len(t.ring))

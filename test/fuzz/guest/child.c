@@ -211,7 +211,7 @@ static void look(thread *t)
 	if (secret_in(me.buffers + below(t, buffer_pages) * page, page) || secret_in(t->slots, 64 * 512))
 		me.slot->broken = BREACH + secret_seen;
 	// Elsewhere other workers write. No argument names this place, and a call with too
-	// great a length for its buffer does not come here either: nothing lies below.
+	// great a length for its buffer does not come here either: nothing is below.
 	long at = raw(SYS_mmap, (long)t->fresh, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_POPULATE, -1, 0);
 	if (at < 0 && at > -4096)
 		return;

@@ -73,7 +73,7 @@ static const uintptr_t fresh_at = 0x100000000000, slots_at = 0x200000000000, pat
 
 enum { fd_base = 8 }; // descriptor of kind k is fd_base+k, or was
 
-// A worker. Nothing of it lies in thread-local storage, which calls move.
+// A worker. Nothing of it is in thread-local storage, which calls move.
 typedef struct {
 	uint64_t rng;
 	ring *ring;

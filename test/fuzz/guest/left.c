@@ -64,7 +64,7 @@ void remove_tree(const char *path)
 	rmdir(path);
 }
 
-// each_name visits a directory and what lies below: it notes the names, or removes those
+// each_name visits a directory and what is below: it notes the names, or removes those
 // that are not known.
 static void each_name(const char *dir, int note)
 {

@@ -13,7 +13,7 @@
 //
 // A child that dies of its own calls is replaced; one that hangs is killed. The calls
 // of a child's worker follow from the seed and the child's number. The last calls of
-// each worker lie in memory that the host reads when the kernel has stopped.
+// each worker are in memory that the host reads when the kernel has stopped.
 //
 // It runs on Hardtack only: as root on a real machine it would destroy it. Root's
 // children leave out what ends the run by design: reboot, signals and limits for other
@@ -156,7 +156,7 @@ static void clean(void)
 			break;
 		}
 	}
-	int fd[2]; // sockets that wait in one another go when a socket is closed
+	int fd[2]; // sockets that wait in each other go when a socket is closed
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, fd) == 0)
 		close(fd[0]), close(fd[1]);
 	right_mounts(1), right_modes();

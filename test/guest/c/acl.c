@@ -1,5 +1,5 @@
 // Access control lists as attributes: what is a list, who may set it, what it allows, what
-// new files get, how modes and lists change one another; attributes and flags of inodes.
+// new files get, how modes and lists change each other; attributes and flags of inodes.
 #include "gt.h"
 #include <grp.h>
 #include <linux/fs.h>

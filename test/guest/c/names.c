@@ -50,7 +50,7 @@ static void told(const char *call, const char *name, long rc)
 	say("%s %s: %s", call, shown(name), rc < 0 ? name_of(e) : "ok");
 }
 
-// renewed tells of a call that changes names, and makes them anew where it succeeded.
+// renewed tells of a call that changes names, and makes them again where it succeeded.
 static void renewed(const char *call, const char *name, long rc)
 {
 	told(call, name, rc);

@@ -292,7 +292,7 @@ TEST(nameless, "names for files without one")
 		unlink("d/g");
 		snprintf(path, sizeof path, "/proc/self/fd/%d", gone);
 		err("removed", linkat(AT_FDCWD, path, AT_FDCWD, "d/g", AT_SYMLINK_FOLLOW));
-		// What is reopened through /proc is asked for anew.
+		// What is reopened through /proc is asked for again.
 		int ro = open("d/b", O_RDONLY);
 		fchmod(ro, 0400);
 		snprintf(path, sizeof path, "/proc/self/fd/%d", ro);

@@ -9,7 +9,7 @@
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 
-static int a, b, l; // connected to one another, a by connect; the listener
+static int a, b, l; // connected to each other, a by connect; the listener
 
 static void connected(void)
 {

@@ -6,7 +6,7 @@
 #include <sys/xattr.h>
 #include <utime.h>
 
-// The objects of each case, made anew for it.
+// The objects of each case, made again for it.
 static const char *objects[] = {"d", "d/f", "d/l", "d/s", "d/p", "e", "e/g", "e/s"};
 enum { OBJECTS = sizeof objects / sizeof *objects };
 

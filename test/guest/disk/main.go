@@ -145,7 +145,7 @@ func properties(f *os.File, device string) error {
 	return nil
 }
 
-// figures looks whether the reads and writes were counted.
+// figures checks whether the reads and writes were counted.
 func figures(device string) error {
 	name := strings.TrimPrefix(device, "/dev/")
 	disk := name

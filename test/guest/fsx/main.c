@@ -109,7 +109,7 @@ static void *work(void *arg)
 		model *m = w.own[i].m;
 		check_file(&w, &w.own[i]);
 		close_file(&w.own[i]);
-		if (w.own[i].anonymous) { // the next round makes it anew
+		if (w.own[i].anonymous) { // the next round makes it again
 			m->size = 0;
 			memset(m->data, 0, MOST);
 		}

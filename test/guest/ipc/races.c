@@ -22,7 +22,7 @@ static uint64_t soon(uint64_t *s)
 
 static int again(long rc) { return rc == -EAGAIN || rc == -ETIMEDOUT || rc == -EINTR; }
 
-// What several processes tell one another.
+// What several processes tell each other.
 static struct common {
 	_Atomic uint64_t sent, received, called, answered, late, over;
 	_Atomic uint32_t got[1 << 20]; // by a message's number

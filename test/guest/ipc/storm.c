@@ -156,7 +156,7 @@ TEST(storm, "storm")
 		good(ht_ipc_wait(n[i], &bits, NOW));
 		is(bits, 3);
 	}
-	// As many endpoints can be made as ever: none was lost with the dead.
+	// As many endpoints can be made as before: none was lost with the dead.
 	int made = 0;
 	for (int fds[2]; ht_ipc_endpoint(fds, 0) == 0;)
 		made++;

@@ -1,5 +1,5 @@
 // storm makes the kernel wake and put to sleep its processors as often as it can:
-// pairs of threads and of processes hand a turn to and fro by futex and pipe, crowds
+// pairs of threads and of processes hand a turn back and forth by futex and pipe, crowds
 // wait for one word, sleepers sleep for moments, timers send signals, mappings come
 // and go so that every processor has translations to forget. Nobody's turn may get
 // lost: a wait that lasts a minute is one, and ends the program with status 1.
@@ -42,7 +42,7 @@ static struct {
 	_Atomic long trips, rounds, naps, maps, alarms, bytes;
 } count[1];
 
-// Two hand the turn to and fro; the second stops when it is told to.
+// Two hand the turn back and forth; the second stops when it is told to.
 static struct pair {
 	_Atomic int turn;
 	_Atomic long trips;
@@ -174,7 +174,7 @@ static void *mapper(void *p)
 
 static void on_alarm(int sig) { (void)sig; count->alarms++; }
 
-// Processes hand a byte to and fro through pipes, while others come and go.
+// Processes hand a byte back and forth through pipes, while others come and go.
 static void byte_trips(void)
 {
 	int there[2], back[2];

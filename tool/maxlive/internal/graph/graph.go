@@ -1,5 +1,5 @@
 // Package graph is what the tests of maxlive analyse and then run: calls whose targets
-// only a narrow call graph tells apart. Each has a neighbour of the same type that
+// only a narrow call graph distinguishes. Each has a neighbour of the same type that
 // allocates a page; the bound of none may have it.
 package graph
 
