@@ -241,8 +241,9 @@ const halfGone uint32 = 8
 // bindTries is how many ports bind to port 0 may find held before it gives up.
 const bindTries = 200
 
-// bindTo binds an endpoint by Linux's rules: bind is netstack's.
-func (s *inetSock) bindTo(fa tcpip.FullAddress, v6only bool, bind func(tcpip.FullAddress) tcpip.Error) linux.Errno {
+// bindTo binds an endpoint by Linux's rules: to is netstack's bind.
+func (s *inetSock) bindTo(fa tcpip.FullAddress, v6only bool, to func(tcpip.FullAddress) tcpip.Error) linux.Errno {
+	bind := func(fa tcpip.FullAddress) tcpip.Error { return s.bindAnywhere(fa, to) }
 	s.net.binding.Lock()
 	defer s.net.binding.Unlock()
 	if fa.Port != 0 {

@@ -134,7 +134,9 @@ func (s *Datagram) Bind(c *caller.Ctx, _ *vfs.File, _ *vfs.FSContext, a *sock.Ad
 	}
 	p := s.ep.Load()
 	if !s.isUDP() {
-		return errno(p.Bind(fa))
+		s.net.binding.Lock()
+		defer s.net.binding.Unlock()
+		return errno(s.bindAnywhere(fa, p.Bind))
 	}
 	if a, err := p.GetLocalAddress(); err == nil && a.Port != 0 {
 		return linux.EINVAL

@@ -172,6 +172,7 @@ func (s *inetSock) setFlag(c *caller.Ctx, ep tcpip.Endpoint, level, name int32, 
 	if f == &o.v6only {
 		s.v6Only.Store(v != 0)
 	}
+	s.freeBind.Store(o.freebind || o.transparent)
 	s.applyFlag(ep, f)
 	if (f == &o.recvErr || f == &o.recvErr6) && v == 0 {
 		purgeErrors(ep)

@@ -33,7 +33,9 @@ type inetSock struct {
 	indexed uint16        // in Net.bound; written with Net.binding held
 	v6      bool          // immutable: AF_INET6
 	v6Only  atomic.Bool   // IPV6_V6ONLY, as in ip
-	peekOff atomic.Int32  // SO_PEEK_OFF of UDP
+
+	freeBind atomic.Bool  // IP_FREEBIND or IP_TRANSPARENT, as in ip
+	peekOff  atomic.Int32 // SO_PEEK_OFF of UDP
 
 	mu   sync.Mutex
 	ip   ipOptions                // guarded by mu

@@ -302,7 +302,7 @@ func Announce(n *inet.Net, ev inet.Event) {
 // multicast gives a message to the members of a group.
 func (w *builder) multicast(list []*Sock) {
 	for _, s := range list {
-		if s.in.Append(w.b, int(s.Opt.RcvBuf.Load())) != 0 && !s.has(linux.NETLINK_NO_ENOBUFS) {
+		if s.in.Append(w.b, int(s.Opt.RcvBuf.Load()), s.Opt.Filter()) != 0 && !s.has(linux.NETLINK_NO_ENOBUFS) {
 			s.NoteError(linux.ENOBUFS)
 		}
 		s.Q.Notify(wait.In | wait.RdNorm)

@@ -61,6 +61,7 @@ func Create(c *caller.Ctx, _, typ, protocol int32) (sock.Socket, linux.Errno) {
 	}
 	s := &Sock{net: inet.Default}
 	s.Init(c, linux.AF_NETLINK, typ, protocol)
+	s.Filters = true
 	s.in.InitFlow(c.User(), true)
 	register(s)
 	return s, 0
@@ -222,7 +223,12 @@ func (s *Sock) sendTo(c *caller.Ctx, port uint32, m *sock.Msg) (int, linux.Errno
 		Limit: int(x.Opt.RcvBuf.Load()),
 		Anc:   &sock.Ancillary{Cred: linux.Ucred{PID: c.PID, UID: cr.UID, GID: cr.GID}, HasCred: true},
 		From:  &s.name,
+
+		Filter: x.Opt.Filter(),
 	})
+	if e == sock.Filtered {
+		return n, 0
+	}
 	if e == linux.EPIPE {
 		e = linux.ECONNREFUSED
 	}

@@ -46,7 +46,7 @@ func (w *builder) end() {
 
 func (w *builder) flush() {
 	if len(w.b) > 0 {
-		if w.s.in.Append(w.b, int(w.s.Opt.RcvBuf.Load())) != 0 && !w.s.has(linux.NETLINK_NO_ENOBUFS) {
+		if w.s.in.Append(w.b, int(w.s.Opt.RcvBuf.Load()), w.s.Opt.Filter()) != 0 && !w.s.has(linux.NETLINK_NO_ENOBUFS) {
 			w.s.NoteError(linux.ENOBUFS) // as on Linux, whoever reads too slowly loses answers
 		}
 		w.b = w.b[:0]

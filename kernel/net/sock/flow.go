@@ -6,8 +6,10 @@ import (
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/accounts"
+	"hardtack/kernel/base/random"
 	"hardtack/kernel/base/uio"
 	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/net/bpf"
 )
 
 // Ancillary is what a message on a Flow carries besides bytes.
@@ -102,6 +104,26 @@ type Message struct {
 	Queue int // how many messages may wait; 0 for any number
 	Anc   *Ancillary
 	From  *Name
+
+	Filter *bpf.Program // of the receiver (SO_ATTACH_FILTER); nil for none
+}
+
+// Filtered is WriteMessage's error for a message that the receiver's filter does not want:
+// the sender does not hear of it.
+const Filtered = linux.ENOMSG
+
+// filtered runs a filter on the bytes from start on, which it may cut; false to drop them.
+// Called with mu held.
+func (f *Flow) filtered(p *bpf.Program, start uint64) bool {
+	var data []byte
+	for pos := start; pos < f.w; {
+		part := piece(f.mem.b, pos, f.w-pos)
+		data = append(data, part...)
+		pos += uint64(len(part))
+	}
+	keep := uint64(p.Run(&bpf.Packet{Data: data, Network: data, Random: uint32(random.Uint64())}))
+	f.w = min(f.w, start+keep)
+	return keep != 0
 }
 
 // WriteMessage appends v as one message. EAGAIN: no room now. EPIPE: nobody will read.
@@ -132,6 +154,9 @@ func (f *Flow) WriteMessage(v *uio.Vec, m Message) (int, linux.Errno) {
 			f.w = start
 			return 0, e
 		}
+	}
+	if m.Filter != nil && !f.filtered(m.Filter, start) {
+		return n, Filtered
 	}
 	cost := messageCost(n)
 	f.cost += cost
@@ -200,9 +225,12 @@ func (f *Flow) write(v *uio.Vec, limit int, anc *Ancillary) (int, linux.Errno) {
 	return done, 0
 }
 
-// Append is WriteMessage of kernel bytes.
-func (f *Flow) Append(b []byte, limit int) linux.Errno {
-	_, e := f.WriteMessage(uio.Bytes(b), Message{Limit: limit})
+// Append is WriteMessage of kernel bytes; what the filter does not want is lost.
+func (f *Flow) Append(b []byte, limit int, filter *bpf.Program) linux.Errno {
+	_, e := f.WriteMessage(uio.Bytes(b), Message{Limit: limit, Filter: filter})
+	if e == Filtered {
+		return 0
+	}
 	return e
 }
 

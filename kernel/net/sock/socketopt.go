@@ -96,6 +96,14 @@ func (b *Base) SetSocketOpt(c *caller.Ctx, name int32, val []byte) linux.Errno {
 		return linux.EOPNOTSUPP // it needs a memory control group
 	case linux.SO_PEEK_OFF:
 		return linux.EOPNOTSUPP
+	case linux.SO_BINDTOIFINDEX: // kept, as on Linux, by families that have no interfaces
+		switch {
+		case o.BindToDevice.Load() != 0 && !cred.Has(creds.CapNetRaw):
+			return linux.EPERM
+		case v < 0:
+			return linux.EINVAL
+		}
+		o.BindToDevice.Store(v)
 	case linux.SO_BSDCOMPAT, linux.SO_CNX_ADVICE:
 	default:
 		return linux.ENOPROTOOPT

@@ -135,7 +135,7 @@ func (s *Sock) sendMessage(c *caller.Ctx, f *vfs.File, m *sock.Msg) (int, linux.
 	}
 	n := 0
 	try := func() (e linux.Errno) {
-		n, e = p.in.WriteMessage(m.V, sock.Message{Limit: s.limit(), Queue: s.queueFor(p), Anc: anc, From: &s.name})
+		n, e = p.in.WriteMessage(m.V, sock.Message{Limit: s.limit(), Queue: s.queueFor(p), Anc: anc, From: &s.name, Filter: p.Opt.Filter()})
 		return e
 	}
 	if e = try(); e == linux.EAGAIN {
@@ -156,6 +156,10 @@ func (s *Sock) sendMessage(c *caller.Ctx, f *vfs.File, m *sock.Msg) (int, linux.
 	if e == linux.EPIPE && s.dgram() && p.state.Load() == stClosed {
 		s.peer.CompareAndSwap(p, nil)
 		e = linux.ECONNREFUSED
+	}
+	if e == sock.Filtered {
+		s.undo(anc)
+		return n, 0 // the files stay the message's, which gives them back
 	}
 	if e != 0 {
 		s.undo(anc)

@@ -102,6 +102,7 @@ func newSock(c *caller.Ctx, typ, protocol int32) (*Sock, linux.Errno) {
 	s := &Sock{}
 	s.peekOff.Store(-1)
 	s.Init(c, linux.AF_UNIX, typ, 0)
+	s.Filters = true // as on Linux only messages are filtered
 	s.in.InitFlow(c.User(), typ != linux.SOCK_STREAM)
 	s.queue = int(max(min(settings.UnixDgramQlen.Get(), 1<<20), 1))
 	all.add(s)

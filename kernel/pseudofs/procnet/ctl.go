@@ -150,8 +150,8 @@ func ipFiles() []sysctl.File {
 		onFilter("net/ipv4/icmp_echo_ignore_broadcasts", 1, func(f *inet.Filter) *settings.Setting { return &f.IgnoreBroadcast }),
 		onFilter("net/ipv6/icmp/echo_ignore_all", 0, func(f *inet.Filter) *settings.Setting { return &f.IgnoreEcho6 }),
 		sysctl.Int("net/ipv6/bindv6only", &settings.BindV6Only, 0, 1),
-		sysctl.Fixed("net/ipv4/ip_nonlocal_bind", 0, "always 0: a socket is bound to an address of this machine"),
-		sysctl.Fixed("net/ipv6/ip_nonlocal_bind", 0, "always 0: a socket is bound to an address of this machine"),
+		sysctl.Int("net/ipv4/ip_nonlocal_bind", &inet.NonlocalBind4, 0, 255),
+		sysctl.Int("net/ipv6/ip_nonlocal_bind", &inet.NonlocalBind6, 0, 255),
 	}
 }
 
