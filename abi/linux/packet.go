@@ -28,6 +28,7 @@ const (
 	PACKET_FANOUT          = 18
 	PACKET_TX_HAS_OFF      = 19
 	PACKET_QDISC_BYPASS    = 20
+	PACKET_FANOUT_DATA     = 22
 	PACKET_IGNORE_OUTGOING = 23
 
 	PACKET_MR_MULTICAST = 0
@@ -35,12 +36,14 @@ const (
 
 	TPACKET_V1 = 0
 	TPACKET_V2 = 1
+	TPACKET_V3 = 2
 
 	TPACKET_ALIGNMENT = 16
 
 	TP_STATUS_USER         = 1 << 0
 	TP_STATUS_LOSING       = 1 << 2
 	TP_STATUS_CSUMNOTREADY = 1 << 3
+	TP_STATUS_BLK_TMO      = 1 << 5
 	TP_STATUS_CSUM_VALID   = 1 << 7
 
 	ETH_P_802_2 = 0x0004
@@ -51,4 +54,33 @@ const (
 	SizeofTpacketAuxdata = 20
 	SizeofTpacketReq     = 16
 	SizeofTpacketHdr     = 32
+
+	SizeofTpacket3Hdr      = 48
+	SizeofTpacketReq3      = 28
+	SizeofTpacketBlockDesc = 48
+
+	TP_FT_REQ_FILL_RXHASH = 1
+
+	// States of a frame to send.
+	TP_STATUS_AVAILABLE    = 0
+	TP_STATUS_SEND_REQUEST = 1
+	TP_STATUS_SENDING      = 2
+	TP_STATUS_WRONG_FORMAT = 4
+)
+
+// How a group of packet sockets shares packets (PACKET_FANOUT).
+const (
+	PACKET_FANOUT_HASH     = 0
+	PACKET_FANOUT_LB       = 1
+	PACKET_FANOUT_CPU      = 2
+	PACKET_FANOUT_ROLLOVER = 3
+	PACKET_FANOUT_RND      = 4
+	PACKET_FANOUT_QM       = 5
+	PACKET_FANOUT_CBPF     = 6
+	PACKET_FANOUT_EBPF     = 7
+
+	PACKET_FANOUT_FLAG_ROLLOVER        = 0x1000
+	PACKET_FANOUT_FLAG_UNIQUEID        = 0x2000
+	PACKET_FANOUT_FLAG_IGNORE_OUTGOING = 0x4000
+	PACKET_FANOUT_FLAG_DEFRAG          = 0x8000
 )

@@ -500,13 +500,13 @@ func (s *Datagram) Ioctl(c *caller.Ctx, _ *vfs.File, cmd uint32, arg uint64) (ui
 		if e != 0 {
 			return 0, e
 		}
-		return copyOutStamp(c, cmd, arg, ns)
+		return CopyOutStamp(c, cmd, arg, ns)
 	}
 	return s.inetIoctl(c, cmd, arg)
 }
 
-// copyOutStamp writes a time as SIOCGSTAMP and SIOCGSTAMPNS do.
-func copyOutStamp(c *caller.Ctx, cmd uint32, arg uint64, ns int64) (uint64, linux.Errno) {
+// CopyOutStamp writes a time as SIOCGSTAMP and SIOCGSTAMPNS do.
+func CopyOutStamp(c *caller.Ctx, cmd uint32, arg uint64, ns int64) (uint64, linux.Errno) {
 	var b [16]byte
 	sock.PutUint64(b[:], uint64(ns/1e9))
 	sock.PutUint64(b[8:], uint64(ns%1e9))

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"gvisor.dev/gvisor/pkg/buffer"
 	"gvisor.dev/gvisor/pkg/tcpip"
@@ -72,6 +73,10 @@ func (n *Net) RemoveTap(t Tap) {
 	}
 	n.taps.list.Store(&list)
 }
+
+// AfterFunc calls f after a time. All such calls come one after the other, and f must not
+// wait.
+func (n *Net) AfterFunc(d time.Duration, f func()) tcpip.Timer { return clock{}.AfterFunc(d, f) }
 
 // Tapped reports whether there is a Tap.
 func (n *Net) Tapped() bool { return n.taps.list.Load() != nil }

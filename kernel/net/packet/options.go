@@ -31,7 +31,7 @@ var intOptions = [...]intOption{
 	{name: linux.PACKET_AUXDATA, bool: true},
 	{name: linux.PACKET_ORIGDEV, bool: true},
 	{name: linux.PACKET_COPY_THRESH, exact: true, least: -1 << 31, most: 1<<31 - 1},
-	{name: linux.PACKET_VERSION, exact: true, most: linux.TPACKET_V2, ring: true},
+	{name: linux.PACKET_VERSION, exact: true, most: linux.TPACKET_V3, ring: true},
 	{name: linux.PACKET_RESERVE, exact: true, most: 1<<31 - 1, ring: true},
 	{name: linux.PACKET_LOSS, exact: true, bool: true, ring: true},
 	{name: linux.PACKET_TIMESTAMP, exact: true, least: -1 << 31, most: 1<<31 - 1},
@@ -58,8 +58,12 @@ func (s *Sock) SetOpt(c *caller.Ctx, level, name int32, val []byte) linux.Errno 
 		return linux.ENOPROTOOPT
 	case name == linux.PACKET_ADD_MEMBERSHIP || name == linux.PACKET_DROP_MEMBERSHIP:
 		return s.setMember(name == linux.PACKET_ADD_MEMBERSHIP, val)
-	case name == linux.PACKET_RX_RING:
-		return s.setRing(c, val)
+	case name == linux.PACKET_RX_RING || name == linux.PACKET_TX_RING:
+		return s.setRing(c, val, name == linux.PACKET_TX_RING)
+	case name == linux.PACKET_FANOUT:
+		return s.setFanout(val)
+	case name == linux.PACKET_FANOUT_DATA:
+		return s.setFanoutData(c, val)
 	}
 	o := findInt(name)
 	if o == nil {
@@ -76,10 +80,10 @@ func (s *Sock) SetOpt(c *caller.Ctx, level, name int32, val []byte) linux.Errno 
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if o.ring && s.ring != nil {
+	if o.ring && s.area != nil {
 		return linux.EBUSY
 	}
-	if name != linux.PACKET_TX_HAS_OFF || s.ring == nil {
+	if name != linux.PACKET_TX_HAS_OFF || s.area == nil {
 		s.flags[name] = v
 	}
 	return 0
@@ -104,18 +108,27 @@ func (s *Sock) GetOpt(_ *caller.Ctx, level, name int32, val []byte) (int, linux.
 	defer s.mu.Unlock()
 	switch name {
 	case linux.PACKET_STATISTICS:
-		var b [8]byte
+		var b [12]byte
 		drops := s.drops.Swap(0)
 		sock.PutInt(b[:], int32(s.packets+drops))
 		sock.PutInt(b[4:], int32(drops))
 		s.packets = 0
+		if s.flags[linux.PACKET_VERSION] != linux.TPACKET_V3 {
+			return copy(val, b[:8]), 0
+		}
+		if r := s.ring; r != nil && r.blocks != nil {
+			sock.PutInt(b[8:], int32(r.blocks.frozen))
+			r.blocks.frozen = 0
+		}
 		return copy(val, b[:]), 0
 	case linux.PACKET_HDRLEN:
 		v, e := sock.Int(val)
-		if e != 0 || v != linux.TPACKET_V1 && v != linux.TPACKET_V2 {
+		if e != 0 || v < linux.TPACKET_V1 || v > linux.TPACKET_V3 {
 			return 0, linux.EINVAL
 		}
-		return sock.PutInt(val, linux.SizeofTpacketHdr), 0
+		return sock.PutInt(val, int32(headerLen(v))), 0
+	case linux.PACKET_FANOUT:
+		return sock.PutInt(val, s.getFanout()), 0
 	case linux.PACKET_COPY_THRESH:
 		return 0, linux.ENOPROTOOPT
 	}

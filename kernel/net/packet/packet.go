@@ -2,7 +2,7 @@
 // interface. A socket is one of the network's Taps; without Taps, the network does no
 // extra work.
 //
-// Lock order: all.mu, Sock.mu, then wait.Queue's. A packet is delivered with
+// Lock order: groups.mu, all.mu, Sock.mu, then wait.Queue's. A packet is delivered with
 // netstack's locks held, so nothing here calls netstack while it holds Sock.mu.
 package packet
 
@@ -27,8 +27,10 @@ import (
 // Sock is a packet socket.
 type Sock struct {
 	sock.Base
-	net   *inet.Net     // immutable
-	drops atomic.Uint32 // packets for which there was no room, since PACKET_STATISTICS asked
+	net   *inet.Net             // immutable
+	group atomic.Pointer[group] // that shares packets; set once, with groups.mu held
+	stamp atomic.Int64          // when a packet was last received, as CLOCK_REALTIME; 0 for none
+	drops atomic.Uint32         // packets for which there was no room, since PACKET_STATISTICS asked
 
 	mu        sync.Mutex
 	index     int32           // the interface it is bound to, 0 for all; guarded by mu
@@ -40,7 +42,9 @@ type Sock struct {
 	packets   uint32          // queued since PACKET_STATISTICS asked; guarded by mu
 	flags     map[int32]int32 // options that are ints; guarded by mu
 	members   []member        // guarded by mu
-	ring      *ring           // guarded by mu
+	ring      *ring           // to receive; guarded by mu
+	txRing    *ring           // to send; guarded by mu
+	area      *area           // the memory of both; guarded by mu
 	filterBuf bpf.Packet      // guarded by mu
 }
 
@@ -103,7 +107,9 @@ func (s *Sock) Tap(p *inet.Tapped) {
 	}
 	s.packets++
 	if s.take(p, data[:keep], len(data), net) {
-		s.Q.Notify(wait.In | wait.RdNorm)
+		if s.ring == nil || s.ring.blocks == nil { // a block is announced when it is full
+			s.Q.Notify(wait.In | wait.RdNorm)
+		}
 		return
 	}
 	s.packets--
@@ -129,8 +135,14 @@ func (s *Sock) take(p *inet.Tapped, data []byte, length, net int) bool {
 		m.status |= linux.TP_STATUS_CSUM_VALID
 	}
 	putAddr(&m.from, p.Interface, p.Protocol, p.Type, p.Frame[6:12])
-	if s.ring != nil {
-		return s.ring.put(&m, data, s.Type == linux.SOCK_RAW)
+	switch r := s.ring; {
+	case r != nil && r.blocks != nil:
+		return s.putBlock(r, &m, data, flowHash(p))
+	case r != nil:
+		if s.drops.Load() != 0 {
+			m.status |= linux.TP_STATUS_LOSING
+		}
+		return r.put(&m, data, s.Type == linux.SOCK_RAW)
 	}
 	if s.used+len(data)+overhead > int(s.Opt.RcvBuf.Load()) {
 		return false
@@ -177,6 +189,9 @@ func (s *Sock) Bind(_ *caller.Ctx, _ *vfs.File, _ *vfs.FSContext, a *sock.Addr) 
 		if i = s.net.InterfaceByIndex(index); i == nil {
 			return linux.ENODEV
 		}
+	}
+	if s.group.Load() != nil {
+		return linux.EINVAL
 	}
 	s.mu.Lock()
 	if num == 0 {
@@ -251,14 +266,18 @@ func (s *Sock) Ready(*vfs.File) wait.Events {
 // Release closes the socket.
 func (s *Sock) Release(*vfs.File) {
 	unregister(s)
+	s.leave()
 	s.net.RemoveTap(s)
 	s.mu.Lock()
 	s.closed, s.queue = true, nil
-	r := s.ring
-	s.ring = nil
+	a, r := s.area, s.ring
+	s.area, s.ring, s.txRing = nil, nil, nil
 	s.mu.Unlock()
-	if r != nil {
-		r.free()
+	if r != nil && r.blocks != nil && r.blocks.timer != nil {
+		r.blocks.timer.Stop()
+	}
+	if a != nil {
+		a.free()
 	}
 }
 
@@ -275,6 +294,12 @@ func (s *Sock) Ioctl(c *caller.Ctx, _ *vfs.File, cmd uint32, arg uint64) (uint64
 		return sock.CopyOutInt(c, arg, int32(n))
 	case linux.SIOCOUTQ:
 		return sock.CopyOutInt(c, arg, 0)
+	case linux.SIOCGSTAMP, linux.SIOCGSTAMPNS:
+		ns := s.stamp.Load()
+		if ns == 0 {
+			return 0, linux.ENOENT
+		}
+		return inet.CopyOutStamp(c, cmd, arg, ns)
 	}
 	return s.net.PacketIoctl(c, cmd, arg)
 }

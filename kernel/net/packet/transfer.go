@@ -54,6 +54,7 @@ func (s *Sock) Recv(c *caller.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Errno) 
 	if e != 0 {
 		return 0, e
 	}
+	s.stamp.Store(x.when)
 	if n < len(x.data) {
 		m.OutFlags |= linux.MSG_TRUNC
 		if m.Flags&linux.MSG_TRUNC != 0 {
@@ -118,40 +119,80 @@ func (s *Sock) aim(a *sock.Addr) (t target, e linux.Errno) {
 	return t, 0
 }
 
-// Send is sendmsg(2): with SOCK_RAW a whole frame, else what goes into one.
+// Send is sendmsg(2): with SOCK_RAW a whole frame, else what goes into one. With a ring to
+// send it sends what is in that.
 func (s *Sock) Send(_ *caller.Ctx, _ *vfs.File, m *sock.Msg) (int, linux.Errno) {
 	t, e := s.aim(m.To)
 	if e != 0 {
 		return 0, e
 	}
-	n, front := m.V.Len(), inet.LinkHeaderLen
-	room := t.i.CurrentMTU() + front
-	if s.Type == linux.SOCK_RAW {
-		front = 0
+	s.mu.Lock()
+	ring := s.txRing != nil
+	s.mu.Unlock()
+	if ring {
+		return s.sendRing(t)
 	}
-	switch {
-	case n+front > room+4: // a tag of a virtual network may come on top
-		return 0, linux.EMSGSIZE
-	case front != 0 && t.mac == nil && !t.i.Loopback:
-		return 0, linux.EINVAL
-	case front == 0 && n < inet.LinkHeaderLen:
-		return 0, linux.EINVAL
-	}
-	b := make([]byte, front+n)
-	if _, e := m.V.CopyIn(b[front:]); e != 0 {
+	n := m.V.Len()
+	if e := s.mayFrame(t, n); e != 0 {
 		return 0, e
 	}
-	if front != 0 {
-		copy(b, t.mac)
-		copy(b[6:], t.i.MAC[:])
-		binary.BigEndian.PutUint16(b[12:], t.proto)
+	b := make([]byte, n)
+	if _, e := m.V.CopyIn(b); e != 0 {
+		return 0, e
 	}
-	const vlan = 0x8100
-	if len(b) > room && inet.EtherType(b) != vlan {
-		return 0, linux.EMSGSIZE
+	if b, e = s.framed(t, b); e != 0 {
+		return 0, e
 	}
-	if e := s.net.SendFrame(t.i, b, t.proto, s); e != 0 {
+	if e := s.sendFrame(t, b); e != 0 {
 		return 0, e
 	}
 	return n, 0
+}
+
+// vlanLen is the tag of a virtual network, which may come on top of the MTU.
+const vlanLen = 4
+
+// mayFrame checks the length of what is to be sent.
+func (s *Sock) mayFrame(t target, n int) linux.Errno {
+	front := 0
+	if s.Type != linux.SOCK_RAW {
+		front = inet.LinkHeaderLen
+	}
+	switch {
+	case n+front > t.i.CurrentMTU()+inet.LinkHeaderLen+vlanLen:
+		return linux.EMSGSIZE
+	case front != 0 && t.mac == nil && !t.i.Loopback:
+		return linux.EINVAL
+	case front == 0 && n < inet.LinkHeaderLen:
+		return linux.EINVAL
+	}
+	return 0
+}
+
+// framed makes a frame of what is to be sent.
+func (s *Sock) framed(t target, b []byte) ([]byte, linux.Errno) {
+	if e := s.mayFrame(t, len(b)); e != 0 {
+		return nil, e
+	}
+	if s.Type != linux.SOCK_RAW {
+		h := make([]byte, inet.LinkHeaderLen, inet.LinkHeaderLen+len(b))
+		copy(h, t.mac)
+		copy(h[6:], t.i.MAC[:])
+		binary.BigEndian.PutUint16(h[12:], t.proto)
+		b = append(h, b...)
+	}
+	const vlan = 0x8100
+	if len(b) > t.i.CurrentMTU()+inet.LinkHeaderLen && inet.EtherType(b) != vlan {
+		return nil, linux.EMSGSIZE
+	}
+	return b, 0
+}
+
+// sendFrame sends a frame, of which neither the socket nor its group hears.
+func (s *Sock) sendFrame(t target, b []byte) linux.Errno {
+	sender := inet.Tap(s)
+	if g := s.group.Load(); g != nil {
+		sender = g
+	}
+	return s.net.SendFrame(t.i, b, t.proto, sender)
 }

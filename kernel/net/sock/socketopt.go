@@ -251,26 +251,31 @@ func (o *Options) setTxtime(c *caller.Ctx, val []byte) linux.Errno {
 
 // attachFilter is SO_ATTACH_FILTER with a struct sock_fprog.
 func (o *Options) attachFilter(c *caller.Ctx, val []byte) linux.Errno {
-	if len(val) != linux.SizeofSockFprog {
-		return linux.EINVAL
-	}
-	n, at := int(val[0])|int(val[1])<<8, Uint64(val[8:])
-	if o.Has(LockFilter) {
-		return linux.EPERM
-	}
-	if n == 0 || n > bpf.MaxLen || at == 0 {
-		return linux.EINVAL
-	}
-	b := make([]byte, n*linux.SizeofSockFilter)
-	if _, e := c.Mem.CopyIn(b, uio.Addr(at)); e != 0 {
-		return e
-	}
-	p, e := bpf.New(b)
+	p, e := o.ReadProgram(c, val)
 	if e != 0 {
 		return e
 	}
 	o.setRare(func(r *rareOptions) { r.filter = p })
 	return 0
+}
+
+// ReadProgram reads a filter that a struct sock_fprog names.
+func (o *Options) ReadProgram(c *caller.Ctx, val []byte) (*bpf.Program, linux.Errno) {
+	if len(val) != linux.SizeofSockFprog {
+		return nil, linux.EINVAL
+	}
+	n, at := int(val[0])|int(val[1])<<8, Uint64(val[8:])
+	if o.Has(LockFilter) {
+		return nil, linux.EPERM
+	}
+	if n == 0 || n > bpf.MaxLen || at == 0 {
+		return nil, linux.EINVAL
+	}
+	b := make([]byte, n*linux.SizeofSockFilter)
+	if _, e := c.Mem.CopyIn(b, uio.Addr(at)); e != 0 {
+		return nil, e
+	}
+	return bpf.New(b)
 }
 
 func (o *Options) detachFilter() linux.Errno {
