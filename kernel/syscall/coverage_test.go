@@ -49,27 +49,26 @@ const differences = `
 ## Where answers differ
 
 ` + "`test/abi` compares generated cases with the answers of Linux 6.1; `test/abi/testdata/known`" + `
-names each that differs. They are of these kinds:
+lists each difference. They are of these kinds:
 
-- Two errors at once: where a call has two reasons to refuse, another one is told. Most are
-  bad addresses and lengths beside a descriptor that cannot do the call at all, and flags
-  that nobody knows.
+- Two errors at once: if a call has two reasons to fail, it may report the other one. Most
+  are bad addresses and lengths together with a descriptor that does not support the call,
+  and unknown flags.
 - Absent calls give ENOSYS before any other error.
-- Subjects that are absent: packet sockets; unknown address families, socket options and
-  ioctl requests are refused as such.
+- Features that are absent: unknown address families, socket options and ioctl requests are
+  refused as unknown.
 - Splice and sendfile move bytes of a few files (devices, /proc) that Linux refuses.
-- /proc and /sys: some files can be moved in, polled or written otherwise; rights of links
-  in /proc/PID/fd, statx masks and attributes of the files there.
-- /proc lacks timer_list, /proc/PID/stack, autogroup and patch_state; sysfs lacks numastat; wchan is always 0. clear_refs does
-  not know soft-dirty pages (EINVAL). /proc/pressure takes no triggers (EOPNOTSUPP), and what
-  it tells of the CPUs is estimated: the time that threads waited for their turn, taken
-  together. cancelled_write_bytes of /proc/PID/io is 0. There are no namespaces but the
+- /proc and /sys: seeking, polling and writing of some files; permissions of links in
+  /proc/PID/fd; statx masks and attributes.
+- /proc lacks timer_list, /proc/PID/stack, autogroup and patch_state; sysfs lacks numastat; wchan is always 0. clear_refs
+  does not support soft-dirty pages (EINVAL). /proc/pressure takes no triggers (EOPNOTSUPP), and its
+  figures for the CPUs are estimates: the sum of the times that threads waited for a CPU. cancelled_write_bytes of /proc/PID/io is 0. There are no namespaces but the
   first of each kind, which /proc/PID/ns shows and setns enters.
-- Sockets: options that are kept and have no effect on Linux are refused, default buffer
-  sizes, what is told of a connection whose peer has gone.
+- Sockets: options that Linux stores without effect are refused; default buffer sizes; what
+  is reported about a connection whose peer is gone.
 - Access control lists and attributes of devices, pipes and sockets.
 - F_SETFL's unknown flags, user ids of F_GETOWNER_UIDS.
-- Numbers: limits, policies and prctl options that the machine lacks, bounds of addresses.
+- Numbers: limits, policies and prctl options that do not exist here; bounds of addresses.
 `
 
 // coverage is the text that docs/syscalls.md must hold.
@@ -84,9 +83,9 @@ func coverage(names map[int]string) []byte {
 	fmt.Fprintf(&b, `# System calls
 
 Of the %d system calls of Linux 6.1 on x86-64, %d are here. Calls that are not
-listed as working give ENOSYS, flags that are not known EINVAL. This text is made
-from the table in kernel/syscall (go test ./kernel/syscall -run Coverage -update);
-a test compares the two.
+listed as working give ENOSYS; unknown flags give EINVAL. This page is generated from the
+table in kernel/syscall (go test ./kernel/syscall -run Coverage -update); a test compares
+them.
 
 | number | call | coverage |
 | --- | --- | --- |

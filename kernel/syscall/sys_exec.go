@@ -13,7 +13,7 @@ import (
 )
 
 var execCalls = []Call{
-	{linux.SYS_execve, "execve", sysExecve, "works except core dumps: there are none"},
+	{linux.SYS_execve, "execve", sysExecve, "works except core dumps, which are not written"},
 	{linux.SYS_execveat, "execveat", sysExecveat, "works"},
 }
 

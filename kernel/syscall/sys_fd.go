@@ -18,7 +18,7 @@ var fdCalls = []Call{
 	{linux.SYS_dup, "dup", sysDup, "works"},
 	{linux.SYS_dup2, "dup2", sysDup2, "works"},
 	{linux.SYS_dup3, "dup3", sysDup3, "works"},
-	{linux.SYS_ioctl, "ioctl", sysIoctl, "works for the requests each file knows; FS_IOC_FIEMAP writes back what is dirty first and does not know FIEMAP_FLAG_XATTR"},
+	{linux.SYS_ioctl, "ioctl", sysIoctl, "works for the requests each file knows; FS_IOC_FIEMAP writes back dirty pages first and does not support FIEMAP_FLAG_XATTR"},
 }
 
 // sysClose is close(int fd).

@@ -12,7 +12,7 @@ import (
 
 // File systems that are set up step by step.
 var fsConfigCalls = []Call{
-	{linux.SYS_fsopen, "fsopen", sysFsopen, "works for the kinds of mount; one on a disk judges its parameters when it is made"},
+	{linux.SYS_fsopen, "fsopen", sysFsopen, "works for the file systems of mount; on a disk, parameters are checked when the mount is made"},
 	{linux.SYS_fsconfig, "fsconfig", sysFsconfig, "works except values that are paths, descriptors or binary (EOPNOTSUPP): no file system here has such parameters"},
 	{linux.SYS_fsmount, "fsmount", sysFsmount, "works"},
 	{linux.SYS_fspick, "fspick", sysFspick, "works"},

@@ -13,7 +13,7 @@ import (
 // File handles.
 var handleCalls = []Call{
 	{linux.SYS_name_to_handle_at, "name_to_handle_at", sysNameToHandleAt, "works for files on ext4 and tmpfs; EOPNOTSUPP for others"},
-	{linux.SYS_open_by_handle_at, "open_by_handle_at", sysOpenByHandleAt, "works; what /proc shows as the path of a file on ext4 opened so is /"},
+	{linux.SYS_open_by_handle_at, "open_by_handle_at", sysOpenByHandleAt, "works; /proc shows / as the path of ext4 files opened this way"},
 }
 
 const (

@@ -15,7 +15,7 @@ var inspectCalls = []Call{
 	{linux.SYS_process_vm_readv, "process_vm_readv", sysProcessVMReadv, "works"},
 	{linux.SYS_process_vm_writev, "process_vm_writev", sysProcessVMWritev, "works"},
 	{linux.SYS_kcmp, "kcmp", sysKcmp, "works except KCMP_IO, KCMP_SYSVSEM and KCMP_EPOLL_TFD (EOPNOTSUPP)"},
-	{linux.SYS_process_mrelease, "process_mrelease", sysProcessMrelease, "works: a dying process needs no help, so it only checks"},
+	{linux.SYS_process_mrelease, "process_mrelease", sysProcessMrelease, "works: a dying process frees its memory at once, so the call only checks its arguments"},
 }
 
 // inspectSpace returns the address space of the process that a thread number

@@ -12,10 +12,10 @@ import (
 
 // Messages through sockets. (Ancillary data is in control.go.)
 var messageCalls = []Call{
-	{linux.SYS_sendto, "sendto", sysSendto, "works; MSG_OOB on TCP only between sockets of this machine; MSG_ZEROCOPY copies and says so"},
-	{linux.SYS_recvfrom, "recvfrom", sysRecvfrom, "works; MSG_OOB on TCP only between sockets of this machine; errors of the network are queued (MSG_ERRQUEUE) only for UDP"},
-	{linux.SYS_sendmsg, "sendmsg", sysSendmsg, "works; MSG_OOB on TCP only between sockets of this machine; MSG_ZEROCOPY copies and says so"},
-	{linux.SYS_recvmsg, "recvmsg", sysRecvmsg, "works; MSG_OOB on TCP only between sockets of this machine; errors of the network are queued (MSG_ERRQUEUE) only for UDP"},
+	{linux.SYS_sendto, "sendto", sysSendto, "works; MSG_OOB on TCP only between sockets of this machine; MSG_ZEROCOPY copies, and reports that it did"},
+	{linux.SYS_recvfrom, "recvfrom", sysRecvfrom, "works; MSG_OOB on TCP only between sockets of this machine; network errors are queued (MSG_ERRQUEUE) for UDP only"},
+	{linux.SYS_sendmsg, "sendmsg", sysSendmsg, "works; MSG_OOB on TCP only between sockets of this machine; MSG_ZEROCOPY copies, and reports that it did"},
+	{linux.SYS_recvmsg, "recvmsg", sysRecvmsg, "works; MSG_OOB on TCP only between sockets of this machine; network errors are queued (MSG_ERRQUEUE) for UDP only"},
 	{linux.SYS_sendmmsg, "sendmmsg", sysSendmmsg, "works"},
 	{linux.SYS_recvmmsg, "recvmmsg", sysRecvmmsg, "works"},
 }

@@ -20,7 +20,7 @@ var miscCalls = []Call{
 	{linux.SYS_setdomainname, "setdomainname", sysSetdomainname, "works"},
 	{linux.SYS_sysinfo, "sysinfo", sysSysinfo, "works"},
 	{linux.SYS_getrandom, "getrandom", sysGetrandom, "works"},
-	{linux.SYS_arch_prctl, "arch_prctl", sysArchPrctl, "works except CET and XCOMP; CPUID cannot be made to fault (ENODEV)"},
+	{linux.SYS_arch_prctl, "arch_prctl", sysArchPrctl, "works except CET and XCOMP; CPUID faulting is not supported (ENODEV)"},
 	{linux.SYS_membarrier, "membarrier", sysMembarrier, "works except the RSEQ commands"},
 	{linux.SYS_getrlimit, "getrlimit", sysGetrlimit, "works"},
 	{linux.SYS_setrlimit, "setrlimit", sysSetrlimit, "works"},

@@ -10,7 +10,7 @@ import (
 )
 
 var mmRareCalls = []Call{
-	{linux.SYS_remap_file_pages, "remap_file_pages", sysRemapFilePages, "works, by mapping anew, as on Linux"},
+	{linux.SYS_remap_file_pages, "remap_file_pages", sysRemapFilePages, "works, by mapping again, as on Linux"},
 	{linux.SYS_pkey_alloc, "pkey_alloc", sysPkeyAlloc, "works: there are no keys (ENOSPC)"},
 	{linux.SYS_pkey_free, "pkey_free", sysPkeyFree, "works: there are no keys (EINVAL)"},
 	{linux.SYS_move_pages, "move_pages", sysMovePages, "works; there is one node"},

@@ -14,7 +14,7 @@ import (
 // Mounts by descriptors.
 var mountTreeCalls = []Call{
 	{linux.SYS_open_tree, "open_tree", sysOpenTree, "works"},
-	{linux.SYS_move_mount, "move_mount", sysMoveMount, "works except MOVE_MOUNT_SET_GROUP (EINVAL): nothing propagates"},
+	{linux.SYS_move_mount, "move_mount", sysMoveMount, "works except MOVE_MOUNT_SET_GROUP (EINVAL): mounts do not propagate"},
 	{linux.SYS_mount_setattr, "mount_setattr", sysMountSetattr, "works; propagation has no effect, and there is no other user namespace for MOUNT_ATTR_IDMAP (EPERM)"},
 }
 

@@ -16,7 +16,7 @@ var openCalls = []Call{
 	{linux.SYS_creat, "creat", sysCreat, "works"},
 	{linux.SYS_openat, "openat", sysOpenat, "works"},
 	{linux.SYS_openat2, "openat2", sysOpenat2, "works"},
-	{linux.SYS_memfd_create, "memfd_create", sysMemfdCreate, "works except MFD_HUGETLB; as in later Linux MFD_NOEXEC_SEAL, and write-sealed files can be mapped shared to read"},
+	{linux.SYS_memfd_create, "memfd_create", sysMemfdCreate, "works except MFD_HUGETLB; as in later versions of Linux, MFD_NOEXEC_SEAL works and write-sealed files can be mapped shared for reading"},
 }
 
 // Flags that open knows; it ignores the others, openat2 refuses them.

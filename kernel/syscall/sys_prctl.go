@@ -10,7 +10,7 @@ import (
 )
 
 var prctlCalls = []Call{
-	{linux.SYS_prctl, "prctl", sysPrctl, "works for SET/GET of PDEATHSIG, DUMPABLE, NAME, KEEPCAPS, NO_NEW_PRIVS, CHILD_SUBREAPER, SECUREBITS, TIMERSLACK, TSC (enabled only), THP_DISABLE, and CAPBSET_READ, CAPBSET_DROP, CAP_AMBIENT, SET_VMA, GET_TID_ADDRESS; MCE_KILL and IO_FLUSHER are kept without effect, TASK_PERF_EVENTS has no events to act on; else EINVAL"},
+	{linux.SYS_prctl, "prctl", sysPrctl, "works for SET/GET of PDEATHSIG, DUMPABLE, NAME, KEEPCAPS, NO_NEW_PRIVS, CHILD_SUBREAPER, SECUREBITS, TIMERSLACK, TSC (enabled only), THP_DISABLE, and CAPBSET_READ, CAPBSET_DROP, CAP_AMBIENT, SET_VMA, GET_TID_ADDRESS; MCE_KILL and IO_FLUSHER are stored without effect, TASK_PERF_EVENTS has no events to act on; others are EINVAL"},
 }
 
 // Operations of prctl (include/uapi/linux/prctl.h).

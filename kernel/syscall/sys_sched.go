@@ -12,7 +12,7 @@ import (
 var schedCalls = []Call{
 	{linux.SYS_sched_yield, "sched_yield", sysSchedYield, "works"},
 	{linux.SYS_sched_getaffinity, "sched_getaffinity", sysSchedGetaffinity, "works"},
-	{linux.SYS_sched_setaffinity, "sched_setaffinity", sysSchedSetaffinity, "works except that the mask is kept and reported but does not bind"},
+	{linux.SYS_sched_setaffinity, "sched_setaffinity", sysSchedSetaffinity, "works except that the mask is stored and reported but not enforced"},
 	{linux.SYS_sched_getscheduler, "sched_getscheduler", sysSchedGetscheduler, "works"},
 	{linux.SYS_sched_setscheduler, "sched_setscheduler", sysSchedSetscheduler, "works except that the policy has no effect; SCHED_DEADLINE gives EINVAL"},
 	{linux.SYS_sched_getparam, "sched_getparam", sysSchedGetparam, "works"},

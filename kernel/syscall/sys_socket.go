@@ -11,7 +11,7 @@ import (
 
 // Sockets: making, naming, connecting, options. Messages are in sys_message.go.
 var socketCalls = []Call{
-	{linux.SYS_socket, "socket", sysSocket, "works for AF_UNIX, AF_INET, AF_INET6, AF_PACKET (no SOCK_PACKET; rings without PACKET_VNET_HDR; groups by hash, turn, room, chance and classic BPF, of which PACKET_FANOUT_FLAG_DEFRAG changes nothing) and AF_NETLINK (NETLINK_ROUTE, where interfaces cannot be made; NETLINK_KOBJECT_UEVENT, which stays silent)"},
+	{linux.SYS_socket, "socket", sysSocket, "works for AF_UNIX, AF_INET, AF_INET6, AF_PACKET (no SOCK_PACKET; rings without PACKET_VNET_HDR; groups by hash, turn, room, chance and classic BPF, of which PACKET_FANOUT_FLAG_DEFRAG changes nothing) and AF_NETLINK (NETLINK_ROUTE, where interfaces cannot be made; NETLINK_KOBJECT_UEVENT, which sends no events)"},
 	{linux.SYS_socketpair, "socketpair", sysSocketpair, "works"},
 	{linux.SYS_bind, "bind", sysBind, "works"},
 	{linux.SYS_listen, "listen", sysListen, "works"},
@@ -21,8 +21,8 @@ var socketCalls = []Call{
 	{linux.SYS_shutdown, "shutdown", sysShutdown, "works"},
 	{linux.SYS_getsockname, "getsockname", sysGetsockname, "works"},
 	{linux.SYS_getpeername, "getpeername", sysGetpeername, "works"},
-	{linux.SYS_setsockopt, "setsockopt", sysSetsockopt, "works; kept without effect: TCP_FASTOPEN, SO_TXTIME (as by a Linux whose interfaces have no queue that heeds it), SO_TIMESTAMPING of what TCP sends, IP_MINTTL, IPV6_MINHOPCOUNT, UDP_GRO, IP_TRANSPARENT but for bind; ENOPROTOOPT for IP options, extension headers, sources of groups, TCP_REPAIR, eBPF and SO_ATTACH_FILTER on TCP"},
-	{linux.SYS_getsockopt, "getsockopt", sysGetsockopt, "works; kept without effect: TCP_FASTOPEN, SO_TXTIME (as by a Linux whose interfaces have no queue that heeds it), SO_TIMESTAMPING of what TCP sends, IP_MINTTL, IPV6_MINHOPCOUNT, UDP_GRO, IP_TRANSPARENT but for bind; ENOPROTOOPT for IP options, extension headers, sources of groups, TCP_REPAIR, eBPF and SO_ATTACH_FILTER on TCP"},
+	{linux.SYS_setsockopt, "setsockopt", sysSetsockopt, "works; stored without effect: TCP_FASTOPEN, SO_TXTIME (as on a Linux whose interface queues ignore it), SO_TIMESTAMPING of what TCP sends, IP_MINTTL, IPV6_MINHOPCOUNT, UDP_GRO, IP_TRANSPARENT but for bind; ENOPROTOOPT for IP options, extension headers, sources of groups, TCP_REPAIR, eBPF and SO_ATTACH_FILTER on TCP"},
+	{linux.SYS_getsockopt, "getsockopt", sysGetsockopt, "works; stored without effect: TCP_FASTOPEN, SO_TXTIME (as on a Linux whose interface queues ignore it), SO_TIMESTAMPING of what TCP sends, IP_MINTTL, IPV6_MINHOPCOUNT, UDP_GRO, IP_TRANSPARENT but for bind; ENOPROTOOPT for IP options, extension headers, sources of groups, TCP_REPAIR, eBPF and SO_ATTACH_FILTER on TCP"},
 }
 
 // socketOf returns the file of a descriptor, with a reference, and its socket.

@@ -13,7 +13,7 @@ import (
 )
 
 var timeCalls = []Call{
-	{linux.SYS_clock_gettime, "clock_gettime", sysClockGettime, "works except dynamic (file) clocks; coarse clocks are as fine as the others"},
+	{linux.SYS_clock_gettime, "clock_gettime", sysClockGettime, "works except dynamic (file) clocks; coarse clocks have the resolution of the others"},
 	{linux.SYS_clock_getres, "clock_getres", sysClockGetres, "works"},
 	{linux.SYS_clock_settime, "clock_settime", sysClockSettime, "works"},
 	{linux.SYS_clock_nanosleep, "clock_nanosleep", sysClockNanosleep, "works"},

@@ -15,13 +15,13 @@ import (
 
 // Reasons why a number is only kept.
 const (
-	noAIO     = "kept: asynchronous I/O is not there (ENOSYS), so that there is nothing to bound"
+	noAIO     = "kept: there is no asynchronous I/O (ENOSYS), so there is nothing to limit"
 	noCore    = "kept: no core dumps are written"
 	noDetect  = "kept: there is no such detector, as in a Linux without it"
 	noSwap    = "kept: there is no swap space, and without it Linux's has no effect either"
 	noZones   = "kept: memory has no zones and no free lists per CPU that it would tune"
-	noKeys    = "kept: keyrings are not there (ENOSYS), so that there is nothing to bound"
-	noPerf    = "kept: perf_event_open is not there (ENOSYS), so that there is nothing to bound"
+	noKeys    = "kept: there are no keyrings (ENOSYS), so there is nothing to limit"
+	noPerf    = "kept: there is no perf_event_open (ENOSYS), so there is nothing to limit"
 	noClasses = "kept: threads are scheduled alike, whatever their class (sched_setscheduler)"
 	noMessage = "kept: the kernel has no such message"
 	noHugetlb = "kept: there are no huge pages to give"

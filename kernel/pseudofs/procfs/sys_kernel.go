@@ -122,7 +122,7 @@ func keptKernel() []sysctl.File {
 	const any, most = sysctl.MinInt, sysctl.MaxInt
 	kept := sysctl.Kept
 	return []sysctl.File{
-		kept("kernel/panic", 0, any, most, "kept: a panic ends the machine, and who runs it starts it again"),
+		kept("kernel/panic", 0, any, most, "kept: a panic stops the machine; its operator restarts it"),
 		kept("kernel/panic_on_warn", 0, 0, 1, noMessage),
 		kept("kernel/sysrq", 438, any, most, "kept: there is no keyboard and no sysrq-trigger"),
 		kept("kernel/ctrl-alt-del", 0, any, most, "kept: there is no keyboard"),
@@ -157,14 +157,14 @@ func keptKernel() []sysctl.File {
 		kept("kernel/perf_event_mlock_kb", 516, any, most, noPerf),
 		kept("kernel/perf_event_max_sample_rate", 100000, 1, most, noPerf),
 		kept("kernel/perf_cpu_time_max_percent", 25, 0, 100, noPerf),
-		kept("kernel/unprivileged_bpf_disabled", 2, 0, 2, "kept: bpf is not there (ENOSYS)"),
+		kept("kernel/unprivileged_bpf_disabled", 2, 0, 2, "kept: there is no bpf (ENOSYS)"),
 		kept("kernel/keys/maxkeys", 200, 0, most, noKeys),
 		kept("kernel/keys/maxbytes", 20000, 0, most, noKeys),
 		kept("kernel/keys/root_maxkeys", 1000000, 0, most, noKeys),
 		kept("kernel/keys/root_maxbytes", 25000000, 0, most, noKeys),
 		kept("kernel/keys/gc_delay", 300, 0, most, noKeys),
 		sysctl.Fixed("kernel/modules_disabled", 1, "always 1: no module can be loaded"),
-		sysctl.Fixed("kernel/kexec_load_disabled", 1, "always 1: kexec is not there"),
+		sysctl.Fixed("kernel/kexec_load_disabled", 1, "always 1: there is no kexec"),
 		sysctl.Number("kernel/tainted", func() int64 { return 0 }),
 		sysctl.Kept("kernel/shm_rmid_forced", 0, 0, 0, "always 0: a segment stays until it is removed"),
 		sysctl.Kept("kernel/auto_msgmni", 0, 0, 1, "kept, as in Linux"),

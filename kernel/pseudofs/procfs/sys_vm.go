@@ -44,7 +44,7 @@ func vmFiles() []sysctl.File {
 		kept("vm/admin_reserve_kbytes", 8192, 0, most, "kept: where overcommit_memory is 2, root has no more than others"),
 		kept("vm/swappiness", 60, 0, 200, noSwap),
 		kept("vm/page-cluster", 3, 0, most, noSwap),
-		kept("vm/vfs_cache_pressure", 100, 0, most, "kept: names and inodes are given up all at once, and only when memory is short"),
+		kept("vm/vfs_cache_pressure", 100, 0, most, "kept: names and inodes are released all at once, and only when memory is short"),
 		kept("vm/min_free_kbytes", 4096, 0, most, noZones),
 		kept("vm/watermark_boost_factor", 15000, 0, most, noZones),
 		kept("vm/watermark_scale_factor", 10, 1, 3000, noZones),
@@ -61,7 +61,7 @@ func vmFiles() []sysctl.File {
 		sysctl.Fixed("vm/legacy_va_layout", 0, "always 0: mappings go downwards"),
 		noPages("vm/nr_hugepages"), noPages("vm/nr_hugepages_mempolicy"), noPages("vm/nr_overcommit_hugepages"),
 		kept("vm/hugetlb_shm_group", 0, any, most, noHugetlb),
-		kept("vm/unprivileged_userfaultfd", 0, 0, 1, "kept: userfaultfd is not there (ENOSYS)"),
+		kept("vm/unprivileged_userfaultfd", 0, 0, 1, "kept: there is no userfaultfd (ENOSYS)"),
 	)
 }
 

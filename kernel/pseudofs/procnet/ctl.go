@@ -17,9 +17,9 @@ import (
 
 // Reasons why a number is only kept.
 const (
-	noQueue   = "kept: packets go to the stack by the goroutine that receives them; no queue lies between"
-	noPacing  = "kept: it tunes how Linux cuts and paces what it sends, which netstack does by rules of its own"
-	noTFO     = "kept: TCP Fast Open is not done; connections are made the ordinary way, as with a peer that does not know it"
+	noQueue   = "kept: packets go to the stack by the goroutine that receives them; there is no queue between"
+	noPacing  = "kept: it tunes how Linux segments and paces what it sends, which netstack does by its own rules"
+	noTFO     = "kept: there is no TCP Fast Open; connections are made as with a peer that does not support it"
 	noMemory  = "kept: the memory of all sockets is bounded by the machine's (docs/decisions/0089-pools-that-users-share.md)"
 	noRouting = "kept: it tunes tables that netstack does not have"
 )
@@ -123,7 +123,7 @@ func ipFiles() []sysctl.File {
 			}
 			return net().SetPortRange(v[0], v[1])
 		}),
-		noted(reservedPorts(), "heeded by bind and by connections within the machine; netstack chooses the port of connections to others"),
+		noted(reservedPorts(), "obeyed by bind and by connections within the machine; netstack chooses the port of connections to others"),
 		sysctl.Hook("net/ipv4/ip_unprivileged_port_start", 0, 65535, settings.UnprivilegedPorts.Get, func(_ *caller.Ctx, v int64) linux.Errno {
 			if first, _ := net().PortRange(); v > first {
 				return linux.EINVAL // the two ranges must not overlap

@@ -18,11 +18,11 @@ const ctlHead = `# /proc/sys
 
 <!-- Written by go test ./kernel/pseudofs/procnet -run TestCtlText -update. -->
 
-Files are read and written by Linux's rules (kernel/base/sysctl.c): several numbers,
-blanks, hexadecimal, ranges (EINVAL), offsets, and who may. A number without a
-remark is obeyed. One that says *kept* can be set and has no effect, for the reason
-given; one that says *always* refuses other values (EINVAL). conf/eth0 stands for
-every interface.
+Files follow Linux's rules for reading and writing (kernel/sysctl.c there): several
+numbers, blanks, hexadecimal, ranges (EINVAL), offsets, and permissions. A number without
+a remark takes effect. One marked *kept* can be set but has no effect, for the reason
+given; one marked *always* refuses other values (EINVAL). conf/eth0 stands for every
+interface.
 
 | name | mode | remark |
 |---|---|---|

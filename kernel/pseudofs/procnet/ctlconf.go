@@ -37,7 +37,7 @@ func conf4(at string, index int32, of func(*inet.Net) *inet.InterfaceSettings) [
 			func(_ *caller.Ctx, v int64) linux.Errno {
 				of(net()).LogMartians.Set(v)
 				return 0
-			}), "tells of packets that rp_filter drops"),
+			}), "logs packets that rp_filter drops"),
 		sysctl.Hook(at+"promote_secondaries", sysctl.MinInt, sysctl.MaxInt, with(func(_ *inet.Net, s *inet.InterfaceSettings) int64 { return s.PromoteSecondaries.Get() }),
 			func(_ *caller.Ctx, v int64) linux.Errno {
 				of(net()).PromoteSecondaries.Set(v)
@@ -47,7 +47,7 @@ func conf4(at string, index int32, of func(*inet.Net) *inet.InterfaceSettings) [
 	for _, x := range []struct {
 		name, note string
 	}{
-		{"accept_redirects", "always 0: redirects are not heeded"},
+		{"accept_redirects", "always 0: redirects are ignored"},
 		{"send_redirects", "always 0: redirects are not sent"},
 		{"accept_source_route", "always 0: packets with a source route are not forwarded"},
 		{"proxy_arp", "always 0: only own addresses are answered for"},
@@ -58,7 +58,7 @@ func conf4(at string, index int32, of func(*inet.Net) *inet.InterfaceSettings) [
 	} {
 		files = append(files, sysctl.Fixed(at+x.name, 0, x.note))
 	}
-	const redirects = "kept: redirects are neither heeded nor sent"
+	const redirects = "kept: redirects are neither obeyed nor sent"
 	const arp = "kept: netstack answers for the addresses of the interface that was asked, and announces none"
 	kept := sysctl.Kept
 	const any, most = sysctl.MinInt, sysctl.MaxInt
@@ -90,7 +90,7 @@ func conf6(at string, index int32) []sysctl.File {
 	for _, x := range []struct {
 		name, note string
 	}{
-		{"accept_redirects", "always 0: redirects are not heeded"},
+		{"accept_redirects", "always 0: redirects are ignored"},
 		{"accept_source_route", "always 0: packets with a routing header are not forwarded"},
 		{"accept_ra", "always 0: addresses come from the boot parameters or netlink, not from routers"},
 		{"autoconf", "always 0: addresses come from the boot parameters or netlink, not from routers"},
@@ -99,7 +99,7 @@ func conf6(at string, index int32) []sysctl.File {
 	} {
 		files = append(files, sysctl.Fixed(at+x.name, 0, x.note))
 	}
-	const routers = "kept: what routers advertise is not heeded"
+	const routers = "kept: router advertisements are ignored"
 	for _, x := range []struct {
 		name  string
 		value int64
@@ -139,14 +139,14 @@ func keptFiles() (files []sysctl.File) {
 		{"tcp_max_tw_buckets", 131072, any, most, "kept: connections in TIME-WAIT stay for 3 seconds only"},
 		{"tcp_max_orphans", 16384, any, most, noMemory},
 		{"tcp_orphan_retries", 0, 0, 255, "kept: what is closed is sent as often as what is open"},
-		{"tcp_retries1", 3, 0, 255, "kept: a route is never looked for anew"},
+		{"tcp_retries1", 3, 0, 255, "kept: a route is never looked up again"},
 		{"tcp_abort_on_overflow", 0, 0, 0, "always 0: a connection that finds the backlog full is tried again"},
 		{"tcp_fastopen", 0, any, most, noTFO},
 		{"tcp_slow_start_after_idle", 1, 0, 255, noPacing},
 		{"tcp_no_metrics_save", 0, 0, 255, "kept: nothing is remembered of a connection that has ended"},
 		{"tcp_mtu_probing", 0, 0, 255, noPacing},
 		{"tcp_base_mss", 1024, any, most, noPacing},
-		{"tcp_ecn", 2, 0, 2, "kept: congestion is not marked; peers that offer it get the ordinary way"},
+		{"tcp_ecn", 2, 0, 2, "kept: congestion is not marked; peers that offer it get an ordinary connection"},
 		{"tcp_dsack", 1, 0, 255, noPacing},
 		{"tcp_fack", 0, 0, 255, "kept, as in Linux"},
 		{"tcp_low_latency", 0, any, most, "kept, as in Linux"},
@@ -172,10 +172,10 @@ func keptFiles() (files []sysctl.File) {
 		{"ipfrag_low_thresh", 3145728, 0, most, "kept: netstack keeps 4 MiB of fragments"},
 		{"ipfrag_time", 30, 0, most, "kept: fragments are kept for 30 seconds"},
 		{"icmp_ignore_bogus_error_responses", 1, 0, 1, "kept: the kernel has no such message"},
-		{"icmp_ratelimit", 1000, 0, most, "kept: 1000 ICMP messages are sent a second at most"},
-		{"icmp_ratemask", 6168, any, most, "kept: 1000 ICMP messages are sent a second at most"},
-		{"icmp_msgs_per_sec", 1000, 0, most, "kept: 1000 ICMP messages are sent a second at most"},
-		{"icmp_msgs_burst", 50, 0, most, "kept: 1000 ICMP messages are sent a second at most"},
+		{"icmp_ratelimit", 1000, 0, most, "kept: at most 1000 ICMP messages are sent per second"},
+		{"icmp_ratemask", 6168, any, most, "kept: at most 1000 ICMP messages are sent per second"},
+		{"icmp_msgs_per_sec", 1000, 0, most, "kept: at most 1000 ICMP messages are sent per second"},
+		{"icmp_msgs_burst", 50, 0, most, "kept: at most 1000 ICMP messages are sent per second"},
 		{"igmp_max_memberships", 20, any, most, noRouting},
 		{"ip_no_pmtu_disc", 0, 0, 255, noRouting},
 		{"ip_forward_use_pmtu", 0, 0, 255, noRouting},
