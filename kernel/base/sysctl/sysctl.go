@@ -1,5 +1,5 @@
 // Package sysctl holds the files of /proc/sys: numbers and texts by name, with Linux's
-// rules for reading and writing them (kernel/sysctl.c). The packages that obey a
+// rules for reading and writing them (kernel/base/sysctl.c). The packages that obey a
 // value add it; procfs shows them all. There are several hundred; they are created when
 // their directory is first read (Later).
 //

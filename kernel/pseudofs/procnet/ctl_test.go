@@ -18,7 +18,7 @@ const ctlHead = `# /proc/sys
 
 <!-- Written by go test ./kernel/pseudofs/procnet -run TestCtlText -update. -->
 
-Files follow Linux's rules for reading and writing (kernel/sysctl.c there): several
+Files follow Linux's rules for reading and writing (kernel/base/sysctl.c there): several
 numbers, blanks, hexadecimal, ranges (EINVAL), offsets, and permissions. A number without
 a remark takes effect. One marked *kept* can be set but has no effect, for the reason
 given; one marked *always* refuses other values (EINVAL). conf/eth0 stands for every
