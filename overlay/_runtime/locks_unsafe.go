@@ -38,9 +38,11 @@ const (
 // lockOrder is sync.lockOrder.
 type lockOrder struct{ class, instance uint32 }
 
-// heldLocks is what a goroutine holds, in this order. Only the goroutine uses it.
+// heldLocks is what a goroutine holds, in this order, and how many locks more for which
+// there was no room. Only the goroutine uses it.
 type heldLocks struct {
-	n    uint32
+	n    uint32 // of lock
+	more uint32
 	lock [32]struct{ instance, site uint32 }
 }
 
@@ -141,7 +143,7 @@ func sync_lockTaken(o *lockOrder, pc uintptr, waits bool) {
 		class = locks.site[site].class.Load()
 	}
 	held := &getg().held
-	for i := range min(held.n, uint32(len(held.lock))) {
+	for i := range held.n {
 		h := &held.lock[i]
 		if !waits {
 			break
@@ -159,22 +161,24 @@ func sync_lockTaken(o *lockOrder, pc uintptr, waits bool) {
 	}
 	if held.n < uint32(len(held.lock)) {
 		held.lock[held.n].instance, held.lock[held.n].site = o.instance, site
+		held.n++
+	} else {
+		held.more++
 	}
-	held.n++
 }
 
 //go:linkname sync_lockReleased sync.lockReleased
 func sync_lockReleased(o *lockOrder) {
 	held := &getg().held
-	for i := int(min(held.n, uint32(len(held.lock)))) - 1; i >= 0; i-- {
+	for i := int(held.n) - 1; i >= 0; i-- {
 		if held.lock[i].instance == o.instance {
 			copy(held.lock[i:], held.lock[i+1:])
 			held.n--
 			return
 		}
 	}
-	if held.n > uint32(len(held.lock)) {
-		held.n--
+	if held.more > 0 {
+		held.more--
 		return
 	}
 	if atomic.Xadd(&locks.foreign, 1) <= lockReports {

@@ -110,6 +110,19 @@ func main() {
 		c.data.RUnlock()
 		c.data.RUnlock()
 	})
+	expect("more locks than are noted", 0, func() {
+		many := make([]account, 40)
+		for i := range many {
+			many[i].mu.Lock()
+		}
+		for i := range many {
+			many[i].mu.Unlock()
+		}
+	})
+	if counted("foreign") != 0 {
+		fmt.Println("a lock beyond those that are noted was counted as another's")
+		os.Exit(1)
+	}
 	a.mu.Lock()
 	done := make(chan bool)
 	go func() { a.mu.Unlock(); close(done) }()
