@@ -11,7 +11,7 @@ import (
 // Slot is the body of a slot, to be filled by an encoder.
 type Slot = [SlotBytes]byte
 
-// What wants a Conn's owners to leave the hot path.
+// Reasons for a Conn's owners to leave the hot path.
 const (
 	attnShared = 1 << iota // sending takes sendMu
 	attnClosed             // err is set
@@ -50,7 +50,7 @@ type Conn struct {
 	done    chan struct{}
 }
 
-// limit is what a body may be.
+// limit is the length that a body may have.
 type limit struct{ min, max uint32 }
 
 // Interface returns what the connection speaks.

@@ -20,7 +20,7 @@ func (c *Conn) Rebind(ctx context.Context, addr string) error {
 	return c.oneBind(ctx, func() error { return c.rebindTo(ctx, addr, nil) })
 }
 
-// oneBind does what must not be done by two at a time: making a bind.
+// oneBind serializes binds.
 func (c *Conn) oneBind(ctx context.Context, bind func() error) error {
 	select {
 	case c.binding <- struct{}{}:
@@ -137,12 +137,12 @@ func (c *Conn) rebind(b *binding, peerHas uint64) error {
 		return c.err
 	}
 	old := c.cur
-	// From here on an owner that publishes into its ring looks here next.
+	// From here on, an owner that publishes into its ring checks this next.
 	c.attn.Or(attnSend | attnRecv)
 	old.shared.Barrier()
 	b.tx.SetSeq(peerHas)
-	// An owner that has not moved to the old binding yet may have one more
-	// message in its own ring; it will bring that itself.
+	// An owner that has not moved to the old binding yet may have one more message in its
+	// own ring, which it will copy itself.
 	b.from, old.from, b.before = append(old.from, old.tx), nil, old.ended
 	b.pools = append(old.pools, c.pool, old.bulk.pool())
 	if err := c.fill(b); err != nil && err != errFull {
@@ -158,7 +158,8 @@ func (c *Conn) rebind(b *binding, peerHas uint64) error {
 		close(c.change)
 		c.change = nil
 	}
-	// The old link ends when both have said so: descriptors may be under way.
+	// The old link ends when both ends have said so, because descriptors may be under
+	// way.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if old.car != nil {
@@ -208,7 +209,7 @@ func (c *Conn) nextBind() <-chan struct{} {
 	return c.change
 }
 
-// attendSend does what is wanted of the sending owner.
+// attendSend does what is requested of the sending owner.
 func (c *Conn) attendSend() error {
 	for wait := 20 * time.Microsecond; ; wait = min(2*wait, time.Millisecond) {
 		err := c.trySend()
@@ -248,9 +249,8 @@ func (c *Conn) trySend() error {
 	return nil
 }
 
-// attendRecv does what is wanted of the receiving owner. Messages that were
-// received before the connection closed are handed out first, unless it was
-// closed here.
+// attendRecv does what is requested of the receiving owner. Messages that were received
+// before the connection closed are handed out first, unless it was closed here.
 func (c *Conn) attendRecv() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -326,7 +326,7 @@ func (c *Conn) lost(link Link, cause error) {
 	}
 }
 
-// moveTo follows the peer's wish to be reached elsewhere.
+// moveTo handles the peer's request to be reached elsewhere.
 func (c *Conn) moveTo(addr string) {
 	ctx, cancel := context.WithTimeout(context.Background(), c.opts.Grace)
 	defer cancel()

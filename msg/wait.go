@@ -8,12 +8,12 @@ import (
 	"hardtack/msg/internal/ring"
 )
 
-// Waiting has three stages. Spin, while that has been paying: a wake across
-// cores costs about 30 µs on either side of it, so a channel whose messages come
-// closer together than that never sleeps. If the peer is a process on the same
-// core, which a spin would only keep from it, nap instead for a moment: in futex(2),
-// or at a notification if the kernel is ours (package lmp). These are the fastest
-// ways to hand the core over. Then park in Go's poller, for as long as it takes.
+// Waiting has three stages. First spin, as long as that has paid recently: waking a
+// thread on another core costs about 30 µs on either side, so a channel with messages
+// more frequent than that never sleeps. If the peer is a process on the same core,
+// spinning would only keep the core from it; so nap instead, in futex(2), or at a
+// notification if the kernel is ours (package lmp). These are the fastest ways to hand
+// over the core. Then park in Go's poller, for as long as it takes.
 
 const (
 	spinBlock = 64                    // polls between two looks at everything else
@@ -21,16 +21,17 @@ const (
 	spinFails = 4                     // spins in vain before a rest
 	restMin   = 64                    // waits without a spin, doubled
 	restMax   = 1024                  // up to this
-	// Longest nap, and so how late a cancelled context may be noticed. A timeout before the next tick of the kernel's clock would
-	// have it program the processor's timer each time, which in a virtual machine
-	// costs more than all the rest of a round trip.
+	// Longest nap, and so how late a cancelled context may be noticed. With a timeout
+	// before the next tick of the kernel's clock, the kernel would program the
+	// processor's timer each time, which in a virtual machine costs more than the rest of
+	// a round trip.
 	napTime  = 20 * time.Millisecond
 	napYield = 4                // naps between two yields to other goroutines
 	napIf    = time.Millisecond // nap if the last wait was no longer
 )
 
-// spinner decides how to wait. Spins fail when messages are far apart, and when
-// the peer needs this core to send one.
+// spinner decides how to wait. Spinning fails if messages are far apart, or if the peer
+// needs this core to send one.
 type spinner struct {
 	fails, rest, next int
 	last              time.Duration // of the last wait

@@ -30,9 +30,9 @@ type irqSlot struct {
 	pin   int32 // I/O APIC pin+1 to mask while the bottom half is due, or 0; immutable once routed
 }
 
-// noteInterrupt is the first half. A level line is masked before anybody can see
-// that the interrupt came: who serves it unmasks the line. user is whether user
-// mode was interrupted, which looks for itself.
+// noteInterrupt is the first half. A level-triggered line is masked before the interrupt
+// becomes visible; its bottom half unmasks it. user: user mode was interrupted, so its
+// goroutine will check for interrupts.
 func noteInterrupt(c *amd64.CPU, vector uint64, user bool) {
 	i := vector - vectorDevice
 	if i >= maxIRQ {
@@ -49,10 +49,9 @@ func noteInterrupt(c *amd64.CPU, vector uint64, user bool) {
 	}
 }
 
-// patience is how long an interrupt waits for the kernel code that it found
-// running before an idle CPU is woken for it. Mostly that code enters user mode or
-// blocks in a moment; to wake another CPU takes longer, and the two would meet at
-// the locks.
+// patience is how long an interrupt waits for the interrupted kernel code before an idle
+// CPU is woken for it. That code usually enters user mode or blocks very soon; waking
+// another CPU takes longer, and the two would contend for locks.
 const patience = 200e3
 
 // postponeIRQ lets the next poll see that an interrupt came, and wakes nobody yet.

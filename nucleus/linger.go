@@ -6,18 +6,17 @@ import (
 	"hardtack/arch/amd64"
 )
 
-// A CPU that message calls left without a thread stays in reach for a moment: its
-// goroutine lingers. The runtime's thread waits in the nucleus with the CPU idle, and to
-// Go's scheduler it is in a system call. The next user thread that a message call wakes,
-// on a CPU that goes on with something else, is handed to it by one interrupt, without a
-// way through Go's run queues. Whoever waits longer is not expected soon, and the processor
-// is the scheduler's again.
+// A CPU that message calls left without a thread remains available for a moment: its
+// goroutine lingers. The runtime's thread waits in the nucleus with the CPU idle; Go's
+// scheduler sees it in a system call. The next user thread that a message call wakes, on
+// a CPU that continues with other work, is handed to it by one interrupt, without Go's
+// run queues. After that moment, the processor returns to the scheduler.
 //
-// One lingers at a time, the last who began. It is called by whoever takes its name out of
-// lingerer and finds it waiting; whatever else ends its wait, it looks no further.
+// One goroutine lingers at a time, the last to begin. To call it, take its name out of
+// lingerer and find it waiting. If anything else ends its wait, it stops lingering.
 
-// lingerTime is how long one lingers, in nanoseconds: goroutines that become ready
-// meanwhile may have to wait for so long.
+// lingerTime is how long a goroutine lingers, in nanoseconds. Goroutines that become
+// ready meanwhile may have to wait that long.
 const lingerTime = 100_000
 
 // lingerer is the index + 1 of the thread that lingers; 0: nobody.
@@ -33,8 +32,9 @@ func serveLinger(c *amd64.CPU) {
 	lingerer.Store(i + 1)
 }
 
-// callLingerer wakes who lingers, to take threads out of the CPUs' run queues or, with
-// none there, to end. It reports false if nobody does, or no CPU is free for it.
+// callLingerer wakes the lingering goroutine, which takes threads out of the CPUs' run
+// queues or, if there are none, ends. It reports false if none lingers, or no CPU is free
+// for it.
 func callLingerer(c *amd64.CPU) bool {
 	if lingerer.Load() == 0 || !anyIdle() {
 		return false
@@ -58,9 +58,9 @@ func callLingerer(c *amd64.CPU) bool {
 	return lingers
 }
 
-// Linger waits, for a moment, for a thread that needs a goroutine, and returns the index
-// of one that is the caller's from now on; 0: none came. A machine with one CPU has
-// nobody to wake it.
+// Linger waits briefly for a thread that needs a goroutine, and returns the index of one,
+// which is the caller's from then on; 0: none came. It is of no use on a machine with one
+// CPU.
 func Linger() (i uint32) {
 	if numCPU.Load() == 1 || linger() != lingerCalled {
 		return 0

@@ -9,29 +9,29 @@ import (
 	"hardtack/nucleus/ipc"
 )
 
-// User threads meet inside the nucleus: message calls (abi/ipc) that need no more than
-// registers are carried out there, and the CPU goes on with the thread that the call
-// set free, on the same goroutine, without the Go scheduler.
+// User threads rendezvous inside the nucleus. Message calls (abi/ipc) that need only
+// registers are carried out there, and the CPU continues with the thread that the call
+// has set free, on the same goroutine, without the Go scheduler.
 //
 // # Goroutines and threads
 //
 // A thread that waits inside the nucleus has no goroutine, unless it is hosted. A
-// goroutine that is in RunUser serves whichever thread its CPU runs: RunUser returns
-// with another thread's state, and the goroutine goes on as that thread's. If a call
-// leaves nobody to run the goroutine is free. A thread that is woken without being
-// switched to is put into the CPU's run queue. A CPU that lingers takes it from there
-// (linger.go); if none does, ServeMessages, which runs soon because RunUser returns,
-// gives it to the kernel above, which finds it a goroutine. The
-// only CPU of a machine keeps it until it leaves user mode anyway, or until a call
-// leaves nobody else to run (dueLater).
+// goroutine that is in RunUser serves whichever thread its CPU runs: RunUser returns with
+// another thread's state, and the goroutine serves that thread from then on. If a call
+// leaves no thread to run, the goroutine is free. A thread that is woken without being
+// switched to goes to the CPU's run queue. A lingering CPU takes it from there
+// (linger.go). If none lingers, ServeMessages, which runs soon because RunUser returns,
+// gives it to the kernel above, which finds a goroutine for it. A machine with one CPU
+// keeps it until the CPU leaves user mode anyway, or until a call leaves no other thread
+// to run (dueLater).
 //
 // Hosted threads are those whose call has a long message or descriptors, or needs the
-// descriptor table: their goroutine makes the call for them (Message) and parks. They
-// are never switched to.
+// descriptor table: their goroutine makes the call for them (Message) and parks. The
+// nucleus never switches to them.
 //
 // A thread that waits inside the nucleus until a deadline has no timer of its own. One
-// timer of the kernel above is for all of them (MessageHooks.Deadline, ExpireMessages); see
-// ipc.Limit.
+// timer of the kernel above serves all of them (MessageHooks.Deadline, ExpireMessages);
+// see ipc.Limit.
 //
 //	thread                   is in                   belongs to
 //	runs, or in the kernel   no queue                its goroutine
@@ -40,19 +40,18 @@ import (
 //
 // # What must not be missed
 //
-// Whoever gives a thread something to do sets its Work word, then checks whether it waits,
-// and cancels its wait. A thread that comes to wait looks at Work afterwards, and
-// cancels its own. The same holds for pollers: a poller sets watched, then looks; who
-// comes to wait to send, or sets bits, looks at watched afterwards.
+// To give a thread work, set its Work word, then check whether it waits, and cancel the
+// wait. A thread that starts to wait checks Work afterwards, and cancels its own wait.
+// The same holds for pollers: a poller sets watched, then checks; a thread that starts to
+// wait to send, or sets bits, checks watched afterwards.
 //
-// The lock of package ipc is taken with nothing else held, and inside it nothing else
-// is taken.
+// Package ipc's lock is taken with no other lock held, and no lock is taken inside it.
 
 // meeting is the nucleus's endpoints, notifications and threads.
 var meeting ipc.Nucleus
 
-// A partner is what the nucleus keeps of a thread of package ipc, under its index.
-// It is the thread's own, which means: of whom the thread belongs to.
+// A partner is what the nucleus stores about a thread of package ipc, under its index. It
+// belongs to the owner of the thread.
 type partner struct {
 	state uintptr // *amd64.UserState; 0: no such thread
 	space uintptr // *AddressSpace
@@ -60,8 +59,8 @@ type partner struct {
 	root  uint64
 	id    ipc.ID
 
-	// Descriptors that were used lately, by their last bits (Remember). They hold while the
-	// descriptor table has had as many changes as seen.
+	// Recently used descriptors, by their last bits (Remember). They are valid while the
+	// descriptor table's count of changes equals seen.
 	changes uintptr // *uint64
 	seen    uint64
 	known   [knownTargets]known
@@ -91,7 +90,7 @@ type Target struct {
 	Badge uint64
 }
 
-// TargetKind is what a descriptor is good for.
+// TargetKind is what a descriptor can be used for.
 type TargetKind uint8
 
 // Kinds of targets.
@@ -102,12 +101,12 @@ const (
 	NotificationTarget
 )
 
-// key is a descriptor and what it is good for. No other register's value, whatever its
-// bits, gives the same for another kind.
+// key combines a descriptor and its kind. No value of a register gives the same key for
+// another kind.
 func (k TargetKind) key(rdi uint64) uint64 { return uint64(uint32(rdi)) | uint64(k)<<32 }
 
-// callShape is what a message call is like: the kind of its descriptor, whether it has
-// a deadline in RDX, and a message in RSI.
+// callShape describes a message call: the kind of its descriptor, whether it has a
+// deadline in RDX, and a message in RSI.
 type callShape struct {
 	kind         TargetKind
 	timed, sends bool
@@ -125,22 +124,22 @@ var callShapes = [8]callShape{
 	abi.SignalWait - abi.Base: {NotificationTarget, true, false},
 }
 
-// MessageTarget says what a message call, less abi.Base, wants of its descriptor.
+// MessageTarget returns which kind of descriptor a message call, less abi.Base, needs.
 func MessageTarget(op uint32) TargetKind { return callShapes[op%8].kind }
 
-// attention is what a thread's goroutine looks at, with one load (Attention), whenever
-// user mode was left.
+// attention is read by a thread's goroutine, with one load (Attention), each time it
+// leaves user mode.
 var attention struct {
 	// due says that ServeMessages has something to do: threads in run queues, objects
 	// that are marked, an earlier deadline.
 	due atomic.Uint32
-	// short says that little is left of the kernel's reserve of frames.
+	// short: the kernel's reserve of frames is running out.
 	short atomic.Uint32
 	_     [0]atomic.Uint64 // for the alignment
 }
 
-// What due may be. Threads that the only CPU woke can wait until it leaves user mode:
-// if the one that it runs waits first, the nucleus goes on with them.
+// Values of due. On a machine with one CPU, woken threads can wait until it leaves user
+// mode: if the running thread waits first, the nucleus continues with them.
 const (
 	dueNow   = 1
 	dueLater = 2
@@ -149,7 +148,7 @@ const (
 // MessagesDue tells whether ServeMessages has something to do.
 func MessagesDue() bool { return attention.due.Load() != 0 }
 
-// An observed object is one that is polled: who makes it ready marks it.
+// An observed object is polled; making it ready marks it.
 type observed struct{ watched, marked atomic.Uint32 }
 
 var (
@@ -193,8 +192,7 @@ func HookMessages(h MessageHooks) {
 	messageHooks = h
 }
 
-// InitMessages prepares for as many CPUs as run now; before it there are no message
-// calls.
+// InitMessages prepares for the CPUs that run now. There are no message calls before it.
 func InitMessages() error {
 	if err := meeting.Init(NumCPU()); err != nil {
 		return err
@@ -211,9 +209,9 @@ func messageCall(what, a, b uint64) (uint64, linux.Errno) {
 	return r, 0
 }
 
-// ServeMessages hands over threads that were woken and objects that became ready. It
-// is to be called when user mode was left with TrapMessage or with nobody, and after
-// the other functions here that say so.
+// ServeMessages hands over threads that were woken and objects that became ready. Call it
+// when user mode was left with TrapMessage or without a thread, and after the functions
+// here that say so.
 func ServeMessages() {
 	for attention.due.Load() != 0 {
 		attention.due.Store(0)
@@ -256,8 +254,8 @@ func ExpireMessages(now int64) {
 	attention.due.Store(dueNow) // MessageHooks.Deadline wants to know what is left
 }
 
-// Join makes a thread one that can make message calls, and returns its name. Its
-// goroutine calls it.
+// Join lets a thread make message calls, and returns its name. The thread's goroutine
+// calls it.
 func (u *UserContext) Join(as *AddressSpace) (ipc.ID, linux.Errno) {
 	r, e := messageCall(messageNewThread, 0, 0)
 	if e != 0 {
@@ -270,8 +268,8 @@ func (u *UserContext) Join(as *AddressSpace) (ipc.ID, linux.Errno) {
 	return id, 0
 }
 
-// Leave ends Join: who waits for a reply from the thread gets EPIPE. Its goroutine
-// calls it, and ServeMessages afterwards.
+// Leave ends Join: callers that wait for a reply from the thread get EPIPE. The thread's
+// goroutine calls it, and ServeMessages afterwards.
 func (u *UserContext) Leave() {
 	p := &partners[u.Partner]
 	id := p.id
@@ -280,10 +278,9 @@ func (u *UserContext) Leave() {
 	messageCall(messageEndThread, uint64(id), 0) // from here on the place is another's
 }
 
-// Remember makes the nucleus know what a descriptor is to a thread, as long as the
-// descriptor table has had seen changes: at is the first descriptor of the call, for
-// its second one more, so that they are never in each other's place. The thread's
-// goroutine calls it.
+// Remember tells the nucleus what a descriptor means to a thread, while the descriptor
+// table's count of changes equals seen. at is the call's first descriptor, plus one for
+// its second, so that the two never collide. The thread's goroutine calls it.
 func (u *UserContext) Remember(at uint32, t Target, changes *atomic.Uint64, seen uint64) {
 	p := &partners[u.Partner]
 	if at := counterAddr(changes); p.changes != at || p.seen != seen {

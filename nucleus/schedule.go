@@ -7,13 +7,12 @@ import (
 	"hardtack/nucleus/control"
 )
 
-// Each CPU has a run queue. A thread that becomes ready is given to an idle CPU,
-// this one first (it was interrupted and needs no message), else to the one that
-// made it ready; a CPU without threads takes those of others
-// before it idles.
+// Each CPU has a run queue. A thread that becomes ready goes to an idle CPU, preferably
+// this one (it was interrupted and needs no message), else to the CPU that made it ready.
+// A CPU without threads takes those of others before it idles.
 
-// ready puts a thread that has been made ready into a run queue; front before all
-// others, and before what runs there now.
+// ready puts a ready thread into a run queue; front: before all others, and before the
+// thread that runs there now.
 func ready(c *amd64.CPU, i int32, front bool) {
 	me := cpuPointer(c)
 	n := int(numCPU.Load())
@@ -35,7 +34,7 @@ func ready(c *amd64.CPU, i int32, front bool) {
 		me.resched = true
 	}
 	if control.Fence(c.Index) {
-		// A CPU that said meanwhile that it idles is seen now, or has seen the thread.
+		// If a CPU became idle meanwhile, this sees it, or the CPU has seen the thread.
 		for j := range n {
 			if me.give(j, -1) {
 				return
@@ -44,9 +43,8 @@ func ready(c *amd64.CPU, i int32, front bool) {
 	}
 }
 
-// give gives a CPU, if it idles, a thread, or nothing (-1) but the news that there
-// are some to take. From then on it counts as busy, so that the next one goes
-// elsewhere.
+// give hands an idle CPU a thread, or (-1) only tells it that there are threads to take.
+// From then on the CPU counts as busy, so the next thread goes elsewhere.
 func (me *cpu) give(to int, i int32) bool {
 	o := &cpus[to]
 	if atomic.LoadUint32(&o.idle) == 0 {
@@ -152,7 +150,7 @@ func schedule(c *amd64.CPU) {
 		if me.idle == 0 {
 			me.setIdle(1)
 		}
-		// Whoever finds no idle CPU has put its thread or interrupt where it is seen
+		// A CPU that found no idle CPU has put its thread or interrupt where it is seen
 		// from here on.
 		control.Fence(c.Index)
 		if irqs.pending.Load() != 0 {

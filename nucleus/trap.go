@@ -61,8 +61,8 @@ func serveTrap(ac *amd64.CPU, vector, code uint64, user bool) {
 	me.finish()
 }
 
-// kernelFault serves an exception in a thread of the runtime: heap memory is
-// committed, anything else becomes a signal, from which Go makes a panic.
+// kernelFault serves an exception in a thread of the runtime: it commits heap memory, and
+// turns anything else into a signal, which Go turns into a panic.
 func kernelFault(c *amd64.CPU, vector, code uint64) {
 	t := &threads[cpus[c.Index].current]
 	sig := uint64(sigSEGV)

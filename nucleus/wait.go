@@ -7,8 +7,8 @@ import (
 	"hardtack/nucleus/control"
 )
 
-// Threads wait in queues: those for futexes by the hash of the address, those for
-// the poller's events in one of its own; who just sleeps is in none.
+// Threads wait in queues: futex waiters by the hash of the address, the poller in its
+// own. A sleeping thread is in none.
 const (
 	futexBits   = 6
 	futexQueues = 1 << futexBits
@@ -51,8 +51,8 @@ func block(c *amd64.CPU, queue int32, deadline int64) {
 	t.lock.Release()
 }
 
-// lockWaiting locks thread i, and before it the queue that it waits in, which it
-// returns.
+// lockWaiting locks the queue that thread i waits in, then the thread, and returns the
+// queue.
 func lockWaiting(i int32) (t *thread, queue int32) {
 	t = &threads[i]
 	for {

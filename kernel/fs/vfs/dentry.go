@@ -8,19 +8,18 @@ import (
 
 // Dentry is a place in the name tree: an inode under a name in a directory.
 //
-// Look-ups take no lock. A directory's names are hash chains of immutable
-// entries linked by atomic pointers; changes are made under the directory
-// inode's Mu. A chain grows at its head only, an entry that was taken out is
-// never put back, and a name that gets another file (rename over it) has its
-// target swapped in place: so a reader that is on its way finds every name
-// that was there all the time, and what it finds was there at some moment of
-// the look-up. Entries that were taken out live until the last reader has left
-// them: that is the garbage collector's work.
+// Look-ups take no lock. A directory's names are hash chains of immutable entries linked
+// by atomic pointers; changes are made under the directory inode's Mu. A chain grows at
+// its head only, an entry that was taken out is never put back, and a name that gets
+// another file (rename over it) has its target swapped in place: so a concurrent reader
+// finds every name that existed all the time, and what it finds existed at some moment of
+// the look-up. Entries that were taken out live until the last reader has left them: that
+// is the garbage collector's work.
 //
-// A directory has one place at a time. Where names leave the tree to save memory
-// (Shrink) somebody may still hold a directory's place: whoever finds the directory
-// again gets that one (Inode.place). So the tree stays a tree, also on a damaged disk
-// whose directories are in each other.
+// A directory has one place at a time. When names leave the tree to save memory (Shrink),
+// a directory's place may still be in use: a later look-up of the directory finds that
+// place again (Inode.place). So the tree stays a tree, also on a damaged disk whose
+// directories are in each other.
 type Dentry struct {
 	Inode *Inode // immutable
 	// at is parent and name; replaced by rename under renameMu and the
@@ -173,8 +172,8 @@ func (k *children) insert(e *entry) {
 	k.n++
 }
 
-// grow makes a table four times as large of new entries: readers on the old
-// chains must not be led astray.
+// grow makes a table four times as large of new entries: readers of the old chains must
+// not be misled.
 func (k *children) grow(old *nameTable) *nameTable {
 	t := &nameTable{make([]atomic.Pointer[entry], 4*len(old.chain))}
 	fresh := make([]entry, k.n)
@@ -402,7 +401,7 @@ func (d *Dentry) RemoveTree(name string) linux.Errno {
 // mount any more. Calls that found a place there before may still be under way: what
 // they reach is gone when they ask.
 //
-// Users decide how deep the tree is: it is walked without recursion.
+// The tree is walked without recursion, because users control its depth.
 func DropTree(root *Dentry) {
 	for dir := root; ; {
 		dir.Inode.Mu.Lock()

@@ -73,8 +73,8 @@ func (t *Thread) takeSignal() {
 			p.mu.Unlock()
 			orphaned := p.Group().IsOrphaned()
 			p.mu.Lock()
-			// SIGCONT may have come meanwhile; a stop now would be lost on
-			// nobody but would outlast it.
+			// SIGCONT may have come meanwhile; a stop now would come after it and
+			// persist.
 			if orphaned || p.sig.pending.set.Has(linux.SIGCONT) {
 				continue
 			}

@@ -55,7 +55,8 @@ func (x *program) close() {
 // in a new address space first; only then do the other threads end and is the
 // old program given up.
 func (t *Thread) Exec(a *ExecArgs) linux.Errno {
-	// setuid does not fail for it, since programs do not look: they would go on as root.
+	// setuid does not fail for this reason, because programs that ignore the error would
+	// continue as root.
 	if t.tooMany = t.tooMany && t.Proc.manyThreads(t.Cred().User); t.tooMany {
 		return linux.EAGAIN
 	}
@@ -98,8 +99,8 @@ func (t *Thread) Exec(a *ExecArgs) linux.Errno {
 	return 0
 }
 
-// dieLoading ends a process whose new program proved not to be loadable when, on
-// Linux, the old one was gone.
+// dieLoading kills a process whose new program turned out to be unloadable at a point
+// where, on Linux, the old program is already gone.
 func (t *Thread) dieLoading() {
 	p := t.Proc
 	p.mu.Lock()
@@ -201,8 +202,8 @@ func readAll(c *caller.Ctx, f *vfs.File, b []byte, off int64) linux.Errno {
 	return e
 }
 
-// noteReadable checks whether the caller could read a file of the program anyhow.
-// If not it must not read it out of the process either.
+// noteReadable checks whether the caller may read the program's file. If not, it must not
+// read it from the process either.
 func (x *program) noteReadable(c *caller.Ctx, f *vfs.File) {
 	if !f.Path.Zero() && vfs.Permission(c, f.Path.Inode(), vfs.MayRead) != 0 {
 		x.unreadable = true
@@ -308,7 +309,7 @@ func (t *Thread) fillImage(s *vm.Space, x *program, env []string) (img *Image, a
 	return img, at, 0
 }
 
-// describe records where code and data lie, for /proc/PID/stat, as Linux reckons it.
+// describe records where code and data are, for /proc/PID/stat, by Linux's rules.
 func describe(img *Image, p *elf.Program, bias uint64) {
 	for i := range p.Segments {
 		g := &p.Segments[i]
@@ -400,9 +401,9 @@ func (t *Thread) becomeLeader() {
 	treeMu.Unlock()
 }
 
-// becomeProgram is the point of no return: the thread, now alone, gives up the
-// old program and is the new one. The descriptors are put in order before that:
-// until then they are the old program's.
+// becomeProgram is the point of no return: the thread, now alone, replaces the old
+// program with the new one. Descriptors are adjusted before that, while they still belong
+// to the old program.
 func (t *Thread) becomeProgram(x *program, s *vm.Space, img *Image, at entry) {
 	p := t.Proc
 	if t.Space != nil {

@@ -15,17 +15,17 @@ import (
 	core "hardtack/nucleus/ipc"
 )
 
-// Message calls (abi/ipc). Those that need no more than registers the nucleus carries
-// out itself (nucleus/partner.go), and a thread that waits in one has no goroutine.
-// All others come to Message, on the goroutine of the thread, which hosts it.
+// Message calls (abi/ipc). The nucleus carries out those that need only registers
+// (nucleus/partner.go), and a thread that waits in one has no goroutine. All others come
+// to Message, on the thread's goroutine, which hosts the thread.
 
 // partners are the threads that have made message calls, by their index in the nucleus.
 var partners [core.MaxThreads]atomic.Pointer[Thread]
 
-// partnerPool is the places of partners (0 is nobody's), which users share.
+// partnerPool holds the places of partners (0 is unused), which users share.
 var partnerPool = accounts.NewPool(core.MaxThreads - 1)
 
-// MessageWoken gets a thread going that waited inside the nucleus. Callers may hold
+// MessageWoken resumes a thread that waited inside the nucleus. Callers may hold
 // Process.mu and treeMu.
 func MessageWoken(i uint32, hosted bool) {
 	t := partners[i].Load()
@@ -58,10 +58,10 @@ func (t *Thread) became(u *nucleus.UserContext) *Thread {
 	return r.runs(next)
 }
 
-// letter is room for a message's Buffer (ipc.Buffer).
+// letter is the buffer for a long message or one with descriptors (ipc.Buffer).
 type letter [ipc.LongBytes + 4*ipc.MaxDescriptors]byte
 
-// joinNucleus makes a thread one that the nucleus knows.
+// joinNucleus registers a thread with the nucleus.
 func (t *Thread) joinNucleus() linux.Errno {
 	if t.partner.Load() != 0 {
 		return 0
@@ -81,7 +81,7 @@ func (t *Thread) joinNucleus() linux.Errno {
 	return e
 }
 
-// leaveNucleus ends that: whoever waits for a reply hears of it. The thread gets
+// leaveNucleus ends that, and callers that wait for a reply get EPIPE. The thread gets
 // another address space, or ends.
 func (t *Thread) leaveNucleus() {
 	id := core.ID(t.partner.Load())

@@ -247,7 +247,7 @@ func (p *Process) Subreaper() bool {
 	return p.subreaper
 }
 
-// SetSubreaper sets it; all descendants learn to look for one.
+// SetSubreaper sets it, and marks all descendants to search for one.
 func (p *Process) SetSubreaper(on bool) {
 	treeMu.Lock()
 	defer treeMu.Unlock()
@@ -257,7 +257,7 @@ func (p *Process) SetSubreaper(on bool) {
 	}
 }
 
-// markDescendants walks the tree without recursion: a user decides how deep it is.
+// markDescendants walks the tree without recursion, because users control its depth.
 func (p *Process) markDescendants() {
 	for q := p; ; {
 		if c := q.firstChild.unmarked(); c != nil {
@@ -292,8 +292,8 @@ func (p *Process) Threads() []*Thread {
 	return append([]*Thread(nil), p.threads...)
 }
 
-// Main returns a thread that speaks for the process (its leader, or another
-// one when that has ended); nil for a zombie.
+// Main returns a thread that represents the process (its leader, or another one when that
+// has ended); nil for a zombie.
 func (p *Process) Main() *Thread {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,12 +11,12 @@ import (
 	"hardtack/nucleus"
 )
 
-// threadLoop is loop; the host's tests put something else in its place.
+// threadLoop is loop; tests on the host replace it.
 var threadLoop = (*Thread).loop
 
-// loop is a thread's life: user mode, and what it left user mode for. Message calls
-// may make the goroutine another thread's meanwhile: loop returns the one that must
-// end, or nil if the goroutine has none.
+// loop runs a thread: user mode, then the reason for leaving user mode. Message calls may
+// give the goroutine another thread meanwhile. loop returns the thread that must end, or
+// nil if the goroutine has none.
 func (t *Thread) loop() *Thread {
 	for {
 		wait.Share()
@@ -48,8 +48,8 @@ func (t *Thread) loop() *Thread {
 	}
 }
 
-// attend does what is due whenever user mode is left. A thread that wants something of
-// the kernel waits while the kernel's memory is short.
+// attend does the work that is due when user mode is left. A thread that needs the kernel
+// waits while the kernel is short of memory.
 func (t *Thread) attend() {
 	if nucleus.MessagesDue() {
 		nucleus.ServeMessages()
@@ -67,7 +67,7 @@ func (t *Thread) yieldCPU() {
 	t.preempted++
 }
 
-// globalYields is how many yields go by before one looks beyond this P.
+// globalYields is the number of yields before one considers other Ps.
 const globalYields = 32
 
 // Yield is sched_yield.
@@ -81,7 +81,7 @@ func (t *Thread) Yield() {
 	t.turns += t.clock.Mine() - before
 }
 
-// exceptionSignals says which signal an exception gives (arch/x86/kernel/traps.c).
+// exceptionSignals maps exceptions to signals (arch/x86/kernel/traps.c).
 var exceptionSignals = [...]struct {
 	sig  linux.Signal
 	code int32
@@ -103,8 +103,8 @@ var exceptionSignals = [...]struct {
 // fault deals with an exception in user mode.
 func (t *Thread) fault(trap *nucleus.Trap) {
 	if implicit(trap) {
-		// To map the page again would change nothing: it is what the processor
-		// says of a far return that it cannot carry out.
+		// Mapping the page again would not help: the processor reports a far return that
+		// it cannot execute in this way.
 		trap.Vector, trap.Error = nucleus.VecProtection, 0
 	}
 	if trap.Vector == nucleus.VecPageFault {
@@ -175,8 +175,8 @@ func (t *Thread) floatCode(vector uint32) int32 {
 	return 0
 }
 
-// A runner is a goroutine that runs one thread after the other: its stack has
-// grown to what system calls need, so that a fork does not pay for that again.
+// A runner is a goroutine that runs one thread after another. Its stack has already grown
+// to the size that system calls need, which saves a fork that cost.
 type runner struct {
 	wait.Sleeper
 	next   atomic.Pointer[Thread]
@@ -212,7 +212,7 @@ func (t *Thread) launch() {
 	r.Wake()
 }
 
-// runs notes whose goroutine it is; nil: nobody's.
+// runs records the goroutine's thread; nil: none.
 func (r *runner) runs(t *Thread) *Thread {
 	if r.thread != nil {
 		r.thread.leaveClock(r.clock)
@@ -225,8 +225,8 @@ func (r *runner) runs(t *Thread) *Thread {
 	return t
 }
 
-// serve runs a thread until it must end, and returns it or the one that the goroutine
-// has become meanwhile; nil if it has none.
+// serve runs a thread until it must end, and returns it, or the thread that the goroutine
+// serves by then; nil if it has none.
 func (r *runner) serve(t *Thread) (end *Thread) {
 	r.thread, t.runner = t, r
 	returned := false

@@ -73,8 +73,8 @@ func (p *Process) SendSignal(sig linux.Signal) {
 // Signal sends a signal to this thread.
 func (t *Thread) Signal(info *linux.Siginfo) linux.Errno { return t.Proc.send(t, info) }
 
-// send queues a signal for the process, or for one of its threads, and sees to
-// it that somebody takes it.
+// send queues a signal for the process, or for one of its threads, and makes sure that a
+// thread takes it.
 func (p *Process) send(to *Thread, info *linux.Siginfo) linux.Errno {
 	sig := info.Signal()
 	if !sig.Valid() {
@@ -116,8 +116,8 @@ func (p *Process) queueLocked(to *Thread, info *linux.Siginfo, timer *TimerSigna
 	return 0
 }
 
-// prepare is what a signal does however it is received: SIGCONT continues the
-// process and stop signals and it drive each other out.
+// prepare is what a signal does even if it is blocked or ignored: SIGCONT continues the
+// process, and SIGCONT and stop signals remove each other.
 func (p *Process) prepare(sig linux.Signal, after *notice) {
 	switch {
 	case defaultStop.Has(sig):
@@ -158,8 +158,8 @@ func (p *Process) discards(to *Thread, sig linux.Signal) bool {
 	return p.sig.unkillable && caught&m == 0 || p.PID == 1 && unblockable&m != 0
 }
 
-// speaker is the thread that stands for the process; called with mu held and
-// threads left.
+// speaker is the thread that represents the process; called with mu held and threads
+// left.
 func (p *Process) speaker() *Thread {
 	if p.leader != nil {
 		return p.leader
@@ -167,8 +167,7 @@ func (p *Process) speaker() *Thread {
 	return p.threads[0]
 }
 
-// wakeFor finds a thread that takes a new signal and gets it going; called
-// with mu held.
+// wakeFor finds a thread for a new signal and wakes it; called with mu held.
 func (p *Process) wakeFor(to *Thread, sig linux.Signal) {
 	m := sig.Set()
 	if sig == linux.SIGKILL {
@@ -236,7 +235,7 @@ func (t *Thread) setBlocked(m linux.SigSet) {
 	newly := m &^ t.sig.blocked & p.sig.pending.set
 	t.sig.blocked = m
 	if newly != 0 && len(p.threads) > 1 {
-		// Signals we might have taken must find somebody else.
+		// Signals that we might have taken need another thread.
 		for newly != 0 {
 			sig := lowest(newly)
 			newly &^= sig.Set()
@@ -389,8 +388,8 @@ func (p *Process) SetAction(sig linux.Signal, act *linux.SigAction) (old linux.S
 	return old
 }
 
-// MaySignal is the permission check of kill(2), for a signal to a process or to
-// its thread to. A zombie is asked for as its leader was.
+// MaySignal is the permission check of kill(2), for a signal to a process or to its
+// thread to. For a zombie, its leader's credentials count.
 func MaySignal(c *creds.Cred, target *Process, to *Thread, sig linux.Signal, sameSession bool) bool {
 	var o *creds.Cred
 	if to != nil {
@@ -402,7 +401,8 @@ func MaySignal(c *creds.Cred, target *Process, to *Thread, sig linux.Signal, sam
 		sig == linux.SIGCONT && sameSession || c.Has(creds.CapKill)
 }
 
-// maySignalIO is the check for SIGIO, of which who asked for it has only the user ids.
+// maySignalIO is the check for SIGIO, with only the user IDs of the process that asked
+// for it.
 func maySignalIO(c, o *creds.Cred) bool {
 	return c.EUID == 0 || c.EUID == o.SUID || c.EUID == o.UID || c.UID == o.SUID || c.UID == o.UID
 }

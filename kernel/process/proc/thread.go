@@ -147,8 +147,8 @@ func (t *Thread) Process() *Process { return t.Proc }
 // NoFile returns RLIMIT_NOFILE of the thread's process.
 func (t *Thread) NoFile() uint64 { return t.Proc.limits[linux.RLIMIT_NOFILE].cur.Load() }
 
-// SetRestart remembers how to go on with an interrupted call and returns the
-// error that makes restart_syscall do so.
+// SetRestart stores how to continue an interrupted call, and returns the error that makes
+// restart_syscall do so.
 func (t *Thread) SetRestart(fn func(t *Thread) (uint64, linux.Errno)) linux.Errno {
 	t.restart = fn
 	return linux.ERESTART_RESTARTBLOCK
