@@ -13,6 +13,9 @@ import (
 // gets on. Linux gives up its queue locks for the same reason (virt_spin_lock).
 type Control struct{ queue core.Queue }
 
+// Line is how far apart lies what different cores write: on lines of its own.
+const Line = 64
+
 // Works tells what keeps the control from working on some cores of this processor;
 // max is how many its user has room for.
 func Works(cores, max int) error {

@@ -16,6 +16,9 @@ const Name = "fine"
 // Making and destroying objects excludes all others.
 type Control struct{ readers core.Readers }
 
+// Line is how far apart lies what different cores write: on lines of its own.
+const Line = 64
+
 // Works tells what keeps the control from working on some cores of this processor;
 // max is how many its user has room for.
 func Works(cores, max int) error {

@@ -10,6 +10,9 @@ const Name = "none"
 // Control none: there is one core, and operations are not interrupted.
 type Control struct{}
 
+// Line is how far apart lies what different cores write: on lines of its own.
+const Line = 64
+
 // Works tells what keeps the control from working on some cores of this processor;
 // max is how many its user has room for.
 func Works(cores, max int) error {

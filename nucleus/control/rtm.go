@@ -20,6 +20,10 @@ type Control struct{ elided core.Elided }
 // aborts for good, on processors that have none.
 var WithoutTransactions = false
 
+// Line is how far apart lies what different cores write. Processors fetch lines in pairs,
+// and who fetches the neighbour of a line that a transaction has written aborts it.
+const Line = 128
+
 // Works tells what keeps the control from working on some cores of this processor;
 // max is how many its user has room for.
 func Works(cores, max int) error {
