@@ -85,7 +85,7 @@ func TestPage(t *testing.T) {
 	}
 	r.Cells["readers RWMutex.RLock"], r.Cells["readers BigReader"] = Cell{80}, Cell{10}
 	r.Cells["after system call"], r.Cells["after system call, exchange"] = Cell{300}, Cell{360}
-	r.ByRound, r.Processor = r.Cells, map[string]Cell{"bare none": {36, 35}}
+	r.ByRound, r.Processor = r.Cells, map[string]Cell{"bare none": {36, 35}, "entry big": {450}, "entry none": {310, 300}}
 	for _, d := range Delays {
 		for n := 1; n <= 2; n++ {
 			r.Points = append(r.Points, repairman.Point{Cores: n, Delay: float64(d),
@@ -96,9 +96,9 @@ func TestPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"| big / none, with a system call for entry and exit | ≤ 1.05 | 1, met |",
-		"| fine, independent pairs: two cores / one | ≥ 1.9 | 1, **missed** |", "not measured: none here",
-		"| RWMutex.RLock / BigReader, two readers | ≥ 8 | 8, met |", "| none | 40 (30) | 35 |", "| system call | 300 (300) | 360 (360) | 60 |", "service time 50 cycles,\ntransfer 80, R² 1.0000"} {
+	for _, want := range []string{"| big / none, with a system call for entry and exit | ≤ 1.05 | 1, met | 1.5 |",
+		"| fine, independent pairs: two cores / one | ≥ 1.9 | 1, **missed** |  |", "not measured: none here",
+		"| RWMutex.RLock / BigReader, two readers | ≥ 8 | 8, met |  |", "| none | 40 (30) | 35 |", "| system call | 300 (300) | 360 (360) | 60 |", "service time 50 cycles,\ntransfer 80, R² 1.0000"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %q in\n%s", want, page)
 		}

@@ -342,6 +342,18 @@ func exchanges() []contender {
 			}})
 		}
 	}
+	if core.Transactions() {
+		all = append(all, contender{"transaction", func(int) func() int {
+			return func() int {
+				for range lockBatch {
+					if core.Begin(&word.w) == core.Started {
+						core.End()
+					}
+				}
+				return lockBatch
+			}
+		}})
+	}
 	return all
 }
 
