@@ -168,7 +168,7 @@ func (r *Result) Markdown() (string, error) {
 		p("| %s | %s | %s | %.0f |", strings.Replace(v, "multiplications", "ten multiplications in a chain", 1), r.cell(k), r.cell(k+", exchange"),
 			r.Cells[k+", exchange"].Median()-r.Cells[k].Median())
 	}
-	if empty := r.Cells["after transaction"]; len(empty) > 0 {
+	if len(r.Cells["after transaction"]) > 0 {
 		p("\nA transaction with nothing in it takes %s cycles, with the calls of the two", r.cell("after transaction"))
 		p("instructions that begin and end it, which Go cannot inline. Control rtm costs at least that.")
 	}
