@@ -21,24 +21,24 @@ help:
 	@echo 'make build   bin/hardtack and the kernel image bin/kernel.elf'
 	@echo 'make install  the command, the kernel, the C and Go libraries and the guides to PREFIX (/usr/local)'
 	@echo 'make install-libraries  the same without the kernel'
-	@echo 'make uninstall  removes what these two have put to PREFIX'
+	@echo 'make uninstall  removes what these two have installed in PREFIX'
 	@echo 'make test    lint, unit tests, tests in the guest'
-	@echo 'make crash   20,000 crashed and 10,000 damaged disks, Linux beside us, files tortured (two hours on two cores)'
-	@echo 'make suites  the suites of CPython and Go, here and on this Linux, compared (an hour or more)'
-	@echo 'make storm   CPUs that wake one another, and system calls at random, on many machines (STORM=60 seconds each)'
-	@echo 'make bench   the same programs here and under Linux; writes docs/bench/'
-	@echo 'make bench-ipc  processes that take turns on one CPU, here and under Linux; docs/bench/ipc.md'
+	@echo 'make crash   20,000 crashed and 10,000 damaged disks, disks shared with Linux, file torture (two hours on two cores)'
+	@echo 'make suites  the test suites of CPython and Go, on Hardtack and on this Linux, compared (an hour or more)'
+	@echo 'make storm   CPUs that wake each other, and random system calls, on many machines (STORM=60 seconds each)'
+	@echo 'make bench   the same programs on Hardtack and on Linux; writes docs/bench/'
+	@echo 'make bench-ipc  processes that take turns on one CPU, on Hardtack and on Linux; writes docs/bench/ipc.md'
 	@echo 'make bench-task  fork-join tasks beside rayon, C, oneTBB, OpenMP, Go pools'
 	@echo 'make bench-msg  typed channels beside C, sockets and pipes; writes docs/bench/msg.md'
 	@echo 'make bench-affinity  channel-aware scheduling beside unmodified Go (root on a busy machine: EXEC="chrt -f 10")'
 	@echo 'make bench-lock  locks, and IPC under four concurrency controls; writes docs/bench/lock.md, lock-rtm.md where transactions commit'
 	@echo 'make bench-nucleus  the kernel'"'"'s concurrency controls: operations, Redis on four CPUs; writes docs/bench/nucleus.md'
 	@echo 'make test-overlay  Go'\''s own tests with the overlay, each policy, and the race detector: ten minutes'
-	@echo 'make bench-disk   raw disks here and under Linux; writes docs/bench/disk.md'
-	@echo 'make bench-storage  ext4 here and under Linux, CMailbench, LevelDB; writes docs/bench/storage.md'
+	@echo 'make bench-disk   raw disks on Hardtack and on Linux; writes docs/bench/disk.md'
+	@echo 'make bench-storage  ext4 on Hardtack and on Linux, CMailbench, LevelDB; writes docs/bench/storage.md'
 	@echo 'make idl     generate Go and C from idl/*.if'
-	@echo 'make fuzz    each fuzz target of the module for FUZZTIME (10m), or those in the folders FUZZ_IN'
-	@echo 'make nightly each for a minute'
+	@echo 'make fuzz    every fuzz target of the module, or those in the folders FUZZ_IN, for FUZZTIME (10m) each'
+	@echo 'make nightly  every fuzz target for a minute'
 	@echo 'make profile renew the profile that the kernel is built with'
 	@echo 'make abi     renew Linux'"'"'s answers to the cases of test/abi; make abi-known: the list of known differences'
 	@echo 'make lint    gofmt, vet, staticcheck, tidy, spelling, links in documents'
@@ -46,7 +46,7 @@ help:
 
 build: bin/hardtack bin/kernel.elf
 
-# go build knows best what has changed.
+# go build decides what has changed.
 bin/hardtack: FORCE
 	@mkdir -p bin
 	@$(GO) build -o $@ ./cmd/hardtack
@@ -75,7 +75,7 @@ test: export HARDTACK_GUEST = 1
 test: deps deps-cc deps-pc deps-fs deps-apt lint
 	$(GO) test -timeout 60m ./...
 
-# The long form of some tests; each state is recovered, compared and checked.
+# The long form of some tests: every crash state is recovered, compared and checked.
 crash: export HARDTACK_CRASH_STATES ?= 20000
 crash: export HARDTACK_CRASH_SEED ?= $(shell date +%s)
 crash: export HARDTACK_DAMAGE ?= 10000
@@ -91,8 +91,8 @@ crash: deps deps-cc deps-fs deps-apt
 suites: deps deps-cc deps-apt
 	HARDTACK_GUEST=1 HARDTACK_SUITES=1 $(GO) test -timeout 8h -count=1 -v -run TestSuites ./test/guest
 
-# The long form of another: the CPUs of each concurrency control wake one another
-# and put one another to sleep for STORM seconds. Then system calls at random, for
+# The long form of another: the CPUs of each concurrency control wake each other
+# and put each other to sleep for STORM seconds. Then system calls at random, for
 # STORM seconds on each of eleven machines; FUZZ gives other arguments, as in
 # FUZZ="-n 5000000", and STORM_TESTS=TestFuzz leaves the CPUs out.
 STORM ?= 60
@@ -201,7 +201,7 @@ $(C_BUILD)/libhardtack.a: $(C_OBJECTS)
 	@rm -f $@
 	$(AR) rcs $@ $^
 
-# hardtack run looks for the kernel there, if none lies beside the command.
+# hardtack run looks for the kernel there, if there is none beside the command.
 install: install-libraries
 	@mkdir -p '$(INSTALL_TO)/lib/hardtack'
 	'$(INSTALL_TO)/bin/hardtack' build -o '$(INSTALL_TO)/lib/hardtack/kernel.elf'
@@ -227,7 +227,7 @@ idl: bin/hardtack
 clean:
 	rm -rf bin build
 
-# What the host must have. Root installs it; anybody else is told its name.
+# What the host must have. Root installs it; other users are told the package's name.
 # $(call need,COMMAND,PACKAGES)
 define need
 	@command -v $(1) >/dev/null || { \
@@ -243,7 +243,7 @@ deps:
 	@command -v $(GO) >/dev/null || { echo 'Go 1.26 is missing: https://go.dev/dl/' >&2; exit 1; }
 	$(call need,qemu-system-x86_64,$(QEMU_PKG))
 
-# e2fsck and its like, which the file system's tests ask for a second opinion.
+# e2fsck and similar tools, as a second opinion in the file system's tests.
 deps-fs:
 	$(call need,e2fsck,e2fsprogs)
 
@@ -256,7 +256,7 @@ deps-pc:
 	$(call need,pkg-config,pkg-config)
 	$(call need,curl,curl)
 
-# apt's lists, which a fresh machine may not have.
+# apt's package lists, which a new machine may not have.
 deps-apt:
 	@command -v apt-cache >/dev/null || { echo 'apt is missing: the packages for the demonstration come from Debian' >&2; exit 1; }
 	@apt-cache show redis-server >/dev/null 2>&1 || { \

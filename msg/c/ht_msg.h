@@ -4,18 +4,18 @@
  *
  * Connections belong to a loop, and a loop to one thread at a time. ht_dispatch
  * calls the handlers of whatever has arrived; nothing else calls them. Sending
- * never waits: where the peer has not made room yet it returns HT_FULL, and the
- * room handler is called once there is. A call is delivered only when there is
- * room for its reply, so that a server which answers at once is held back by a
- * client that does not take the answers.
+ * never waits: if there is no room it returns HT_FULL, and the room handler is
+ * called when there is. A call is delivered only when there is room for its
+ * reply, so a client that does not take its answers slows down a server that
+ * answers at once.
  *
  * The wire format, the rings and the exchange at the start are those of Go's
- * package msg with the transport msg/ump, whose comments describe them. A peer
- * is not trusted: what it breaks closes its connection with HT_BAD_PEER.
+ * package msg with the transport msg/ump, whose comments describe them. The
+ * peer is not trusted: a violation closes the connection with HT_BAD_PEER.
  *
- * A connection can be bound again to other shared memory (ht_rebind, or the peer's
- * wish); messages under way arrive exactly once and in order. A peer that wants to
- * move to another transport stays where it is.
+ * A connection can be bound again to other shared memory, by ht_rebind or by the
+ * peer; messages under way arrive exactly once and in order. Moving to another
+ * transport is not supported.
  *
  * Names are the sockets of a directory, as in Go without a name service:
  * $HARDTACK_MSG_DIR, else $XDG_RUNTIME_DIR/hardtack, else /tmp/hardtack-UID; or
@@ -57,8 +57,8 @@ const char *ht_detail(void);
 
 /*
  * Why a call failed: the number of an error that the interface declares, from 1, or
- * one of these; and a text of at most HT_MAX_ERROR_TEXT bytes with a zero behind it, not
- * to be trusted.
+ * one of these; and a zero-terminated text of at most HT_MAX_ERROR_TEXT bytes, which must
+ * not be trusted.
  */
 enum {
 	HT_CODE_FAILED = 1 << 16, /* the text says why */
@@ -101,9 +101,9 @@ struct ht_loop *ht_loop_new(void);
 void ht_loop_free(struct ht_loop *loop);
 
 /*
- * Handles what has arrived, waiting for something at most timeout milliseconds,
- * or for ever if that is negative. Returns how much was handled, 0 after the
- * timeout, or an error.
+ * Handles what has arrived, after waiting for at most timeout milliseconds, or
+ * for ever if timeout is negative. Returns how many events were handled, 0 after
+ * the timeout, or an error.
  */
 int ht_dispatch(struct ht_loop *loop, int timeout);
 
@@ -118,8 +118,8 @@ struct ht_names;
 void ht_loop_names(struct ht_loop *loop, struct ht_names *names);
 
 /*
- * Says which users may be at the other end of the loop's connections, as clients and as
- * services, beside this process's user and root; HT_ANY_USER among them allows all. Must
+ * Sets which users, besides this process's user and root, may be at the other end of the
+ * loop's connections, as clients and as services. HT_ANY_USER allows all users. Must
  * come before ht_export and ht_connect. Returns 0 or HT_NO_MEMORY.
  */
 #define HT_ANY_USER ((uint32_t)-1)
@@ -143,8 +143,8 @@ int ht_connect(struct ht_loop *loop, const char *name, const struct ht_interface
 	const struct ht_events *events, void *self, struct ht_conn **conn);
 
 /*
- * Makes the program reachable as name until the loop is freed. accept is asked
- * for each connection's self; NULL refuses it. done(arg) is called at the end.
+ * Makes the program reachable as name until the loop is freed. accept returns
+ * each connection's self; NULL refuses the connection. done(arg) is called at the end.
  */
 int ht_export(struct ht_loop *loop, const char *name, const struct ht_interface *iface,
 	const struct ht_events *events, void *(*accept)(void *arg, struct ht_conn *conn), void *arg,
@@ -155,8 +155,8 @@ int ht_adopt(struct ht_loop *loop, struct ht_end *end, const struct ht_interface
 	const struct ht_events *events, void *self, struct ht_conn **conn);
 
 /*
- * Takes a connection out of use and makes it an end that can be sent as a cap.
- * Messages that have arrived go along. HT_FULL: something is under way that
+ * Turns a connection into an end that can be sent as a cap. Messages that have
+ * arrived move with it. HT_FULL: something is under way that
  * cannot be moved, or this was called within a handler of the connection. The
  * connection is freed as after ht_close.
  */
@@ -165,8 +165,8 @@ int ht_detach(struct ht_conn *c, struct ht_end **end);
 /*
  * Binds a connection again, in new memory, at an address that begins with unix:,
  * or where it was if addr is empty. The end that accepted asks its peer to do it.
- * Returns before it is done; if it cannot be done, all stays as it was. HT_FULL:
- * one is under way.
+ * Returns before it is done. If it fails, nothing changes. HT_FULL: a bind is
+ * under way.
  */
 int ht_rebind(struct ht_conn *c, const char *addr);
 
@@ -184,22 +184,22 @@ void ht_caps_close(const struct ht_cap *caps, size_t n);
 void ht_close(struct ht_conn *c);
 
 /*
- * Finds room for a body of n bytes; it must be written to *b whole and then be
- * committed as message num, or be forgotten by not doing so.
+ * Finds room for a body of n bytes. Write the whole body to *b and commit it as
+ * message num, or do not commit it to abandon it.
  */
 int ht_begin(struct ht_conn *c, size_t n, uint8_t **b);
 int ht_commit(struct ht_conn *c, uint16_t num, const struct ht_cap *caps, size_t ncaps);
 
 /*
- * Answers a call with an error instead of its reply. text may be NULL, and is cut off
- * where it is too long. Returns 0, HT_FULL, or another error. A peer that was built before
- * calls could fail is not left waiting: its connection ends, with HT_OLD_PEER.
+ * Answers a call with an error instead of its reply. text may be NULL, and is
+ * truncated if it is too long. Returns 0, HT_FULL, or another error. The connection of
+ * a peer that was built before calls could fail is closed, with HT_OLD_PEER.
  */
 int ht_reply_error(struct ht_conn *c, uint32_t call, uint32_t code, const char *text);
 
 /*
- * For stubs: err is what sending the reply to a call returned. Where it can never be sent,
- * the caller is told. Returns err, or HT_FULL if there is no room for that.
+ * For stubs: err is what sending the reply to a call returned. If the reply can never be
+ * sent, this tells the caller. Returns err, or HT_FULL if there is no room for that.
  */
 int ht_replied(struct ht_conn *c, uint32_t call, int err);
 
@@ -210,23 +210,23 @@ const struct ht_error *ht_call_error(const struct ht_conn *c);
 uint32_t ht_last_call(const struct ht_conn *c);
 
 /*
- * Gives a call up, as a program does whose time for it is over: its done is called here,
- * with HT_CALL_FAILED and the code HT_CODE_CANCELED, the handler at the other end is told
- * (in Go its context ends), and a reply that comes all the same is dropped. Returns 0, also
- * if the call has ended already, or HT_FULL if there is no room to tell the peer: then the
- * call goes on, and room is called when it is time to try again.
+ * Cancels a call: its done is called here, with HT_CALL_FAILED and the code
+ * HT_CODE_CANCELED, the handler at the other end is told (in Go its context ends), and a
+ * later reply is dropped. Returns 0, also if the call has already ended, or HT_FULL if there
+ * is no room to tell the peer: then the call continues, and room is called when it is time to
+ * try again.
  */
 int ht_call_cancel(struct ht_conn *c, uint32_t call);
 
 /*
- * Gives a call so many milliseconds from now: if it has not ended by then, ht_dispatch
- * gives it up. Its done is called with HT_CALL_FAILED and the code HT_CODE_TIMED_OUT, and
- * the rest is as in ht_call_cancel; there is no HT_FULL. It counts as something that
- * ht_dispatch has handled. Right after a call was sent:
+ * Gives a call a timeout in milliseconds from now: if it has not ended by then, ht_dispatch
+ * cancels it. Its done is called with HT_CALL_FAILED and the code HT_CODE_TIMED_OUT, and
+ * the rest is as in ht_call_cancel, without HT_FULL. It counts as an event for
+ * ht_dispatch. Right after a call was sent:
  *
  *	ht_call_timeout(shop_raw(c), ht_last_call(shop_raw(c)), 500);
  *
- * A call that has ended is left alone, and a second time replaces the first.
+ * A call that has ended is left alone; a second timeout replaces the first.
  */
 void ht_call_timeout(struct ht_conn *c, uint32_t call, int ms);
 
