@@ -13,7 +13,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # It knows common misspellings only, so that names and figures of speech pass.
 MISSPELL    = github.com/golangci/misspell/cmd/misspell@v0.8.0
 
-.PHONY: abi abi-known idl help build run check test crash suites storm test-overlay bench fuzz nightly bench-disk bench-storage bench-task bench-msg bench-affinity bench-lock bench-nucleus bench-ipc profile lint clean install install-libraries uninstall deps deps-cc deps-pc deps-fs deps-apt FORCE
+.PHONY: abi abi-known idl help build run check test crash suites storm test-overlay bench fuzz nightly bench-disk bench-storage bench-task bench-msg bench-affinity bench-lock bench-nucleus bench-ipc profile lint lint-subjects cover cover-guest clean install install-libraries uninstall deps deps-cc deps-pc deps-fs deps-apt FORCE
 
 help:
 	@echo 'make run     boot Redis and NGINX, with a shell on the terminal (RUN="--cpus 4" adds flags)'
@@ -41,7 +41,8 @@ help:
 	@echo 'make nightly  every fuzz target for a minute'
 	@echo 'make profile renew the profile that the kernel is built with'
 	@echo 'make abi     renew Linux'"'"'s answers to the cases of test/abi; make abi-known: the list of known differences'
-	@echo 'make lint    gofmt, vet, staticcheck, tidy, spelling, links in documents'
+	@echo 'make cover   how much of the kernel the unit tests run; make cover-guest: and the tests in the guest (half an hour)'
+	@echo 'make lint    gofmt, vet, staticcheck, tidy, spelling, links in documents, dead code, commit subjects'
 	@echo 'make clean   remove bin/ and build/'
 
 build: bin/hardtack bin/kernel.elf
@@ -172,8 +173,35 @@ lint:
 	$(GO) mod tidy -diff
 	$(GO) run $(STATICCHECK) ./...
 	$(GO) run ./cmd/hardtack vet-msg ./idl/... ./msg/...
+	$(GO) run ./tool/deadcode tool/deadcode/exceptions.txt
+	@$(MAKE) -s lint-subjects
 	git ls-files '*.md' '*.go' '*.s' '*.c' '*.h' Makefile | xargs $(GO) run $(MISSPELL) -error
 	$(GO) test ./test/docs
+
+# Subjects of commits have at most 72 characters, in those since SUBJECTS_SINCE.
+SUBJECTS_SINCE ?= 73c1227005026afcc49157328e1a22bb7b255a56
+lint-subjects:
+	@if git merge-base --is-ancestor $(SUBJECTS_SINCE) HEAD 2>/dev/null; then \
+	  git log --format='%h %s' $(SUBJECTS_SINCE)..HEAD | \
+	    awk '{ n = length($$0) - length($$1) - 1; if (n > 72) { print "subject of " n " characters: " $$0; bad = 1 } } END { exit bad }' >&2; \
+	else echo 'commit subjects: skipped, $(SUBJECTS_SINCE) is not in this history'; fi
+
+# How much of the kernel the unit tests run.
+COVER_PKGS = hardtack/kernel/...,hardtack/nucleus/...
+cover:
+	@mkdir -p build/cover
+	$(GO) test -covermode=atomic -coverpkg=$(COVER_PKGS) -coverprofile=build/cover/host.txt ./kernel/... ./nucleus/... >build/cover/host.log || { cat build/cover/host.log; exit 1; }
+	@$(GO) run ./tool/coverage -min 70 host=build/cover/host.txt
+
+# And the tests in the guest, in a kernel that counts; COVER_GUEST are the tests.
+COVER_GUEST ?= TestSystemCalls|TestIPC|TestChannels|TestStorage|TestDisk|TestAnswers|TestPrograms
+cover-guest: deps deps-cc deps-fs deps-apt cover
+	@rm -rf build/cover/guest && mkdir -p build/cover/guest
+	HARDTACK_GUEST=1 HARDTACK_GUEST_COVER=1 GOCOVERDIR=$(CURDIR)/build/cover/guest \
+	  $(GO) test -timeout 2h -p 1 -count=1 -run '$(COVER_GUEST)' ./test/guest ./test/abi
+	$(GO) tool covdata textfmt -i=build/cover/guest -o=build/cover/guest.txt
+	@$(GO) run ./tool/coverage -min 85 -page docs/bench/coverage.md host=build/cover/host.txt guest=build/cover/guest.txt
+
 
 # Linux's answers to test/abi's cases, and the differences from them that are known.
 abi: deps deps-cc deps-fs deps-apt

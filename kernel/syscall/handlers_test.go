@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"hardtack/abi/linux"
 	"hardtack/kernel/base/uio"
 	"hardtack/kernel/mm/vm"
 	"hardtack/kernel/process/proc"
@@ -42,9 +43,7 @@ func onHardtack(t *testing.T, s script) (text string) {
 	plug()
 	proctest.AsInit(func(c *proc.Thread) {
 		pid := proctest.Spawn(t, c, proctest.Fork, func(c *proc.Thread) {
-			_, e := c.Space.Mmap(&c.Ctx, &vm.MapArgs{Addr: arena, Length: arenaSize,
-				Prot: unix.PROT_READ | unix.PROT_WRITE, Flags: unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_FIXED})
-			if e != 0 {
+			if e := arenaFor(c); e != 0 {
 				t.Error(e)
 				return
 			}
@@ -58,4 +57,11 @@ func onHardtack(t *testing.T, s script) (text string) {
 		}
 	})
 	return text
+}
+
+// arenaFor maps the arena.
+func arenaFor(c *proc.Thread) linux.Errno {
+	_, e := c.Space.Mmap(&c.Ctx, &vm.MapArgs{Addr: arena, Length: arenaSize,
+		Prot: unix.PROT_READ | unix.PROT_WRITE, Flags: unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_FIXED})
+	return e
 }

@@ -2,12 +2,17 @@ package syscall_test
 
 import (
 	"encoding/binary"
+	"fmt"
 	"os"
+	"os/exec"
 	"runtime"
+	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	osbench "hardtack/bench/os"
 	"hardtack/kernel/syscall"
 )
 
@@ -26,8 +31,78 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(1)
 	}
+	if os.Getpid() == 1 {
+		playAll()
+	}
 	syscall.Init()
 	os.Exit(m.Run())
+}
+
+// The machine's text is what playAll says; Linux may say more.
+const (
+	marker   = "|"
+	beginsAt = "script "
+)
+
+// playAll is process 1 of a Linux that is there to answer all scripts.
+func playAll() {
+	for _, dir := range []string{"/dev", "/tmp", "/proc"} {
+		check(os.MkdirAll(dir, 0o755))
+	}
+	check(unix.Mount("none", "/dev", "devtmpfs", 0, ""))
+	for _, s := range scripts {
+		cmd := exec.Command("/bench/init")
+		cmd.Env = []string{linuxScript + "=" + s.name, "GODEBUG=asyncpreemptoff=1"}
+		cmd.SysProcAttr = &unix.SysProcAttr{Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWIPC | unix.CLONE_NEWNET | unix.CLONE_NEWUTS}
+		out, err := cmd.Output()
+		text := string(out)
+		if err != nil {
+			text += "script failed: " + err.Error() + "\n"
+		}
+		fmt.Println(marker + beginsAt + s.name)
+		for line := range strings.Lines(text) {
+			fmt.Print(marker + line)
+		}
+	}
+	unix.Reboot(unix.LINUX_REBOOT_CMD_RESTART)
+}
+
+// askedLinux boots Linux 6.1 and returns what it answers to each script.
+func askedLinux(t *testing.T) map[string]string {
+	dirs, err := osbench.FindDirs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	linux, err := osbench.Linux(dirs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile(os.Args[0]) // this test, which must be static: CGO_ENABLED=0
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := osbench.Tree{}
+	root.Add("bench/init", 0o755, program)
+	boot := osbench.Boot{OS: osbench.OnLinux, Root: root, CPUs: 1, Memory: "1G", Machine: "microvm",
+		Timeout: 5 * time.Minute, Args: []string{"-cpu", "max,la57=off"}}
+	m, err := boot.Start(dirs, linux)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = m.Wait() // what it said tells whether it did its work
+	answers, name := map[string]string{}, ""
+	for line := range strings.Lines(m.Output()) {
+		line, ours := strings.CutPrefix(strings.ReplaceAll(line, "\r", ""), marker)
+		if next, begins := strings.CutPrefix(line, beginsAt); ours && begins && !strings.Contains(next, "failed") {
+			name = strings.TrimSpace(next)
+		} else if ours {
+			answers[name] += line
+		}
+	}
+	if len(answers) < len(scripts) {
+		t.Fatalf("Linux answered %d of %d scripts:\n%s", len(answers), len(scripts), m.Output())
+	}
+	return answers
 }
 
 // outFD is where the script's notes go: a number that no script reaches.

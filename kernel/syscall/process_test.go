@@ -11,7 +11,7 @@ import (
 func prctls(p *prog) {
 	buf := p.room(64)
 	for _, op := range []uint64{unix.PR_SET_PDEATHSIG, unix.PR_SET_DUMPABLE, unix.PR_SET_KEEPCAPS, unix.PR_SET_TIMING,
-		unix.PR_SET_NAME, unix.PR_SET_TSC, unix.PR_SET_CHILD_SUBREAPER, unix.PR_SET_THP_DISABLE,
+		unix.PR_SET_NAME, unix.PR_SET_CHILD_SUBREAPER, unix.PR_SET_THP_DISABLE,
 		unix.PR_CAPBSET_READ, unix.PR_MCE_KILL, unix.PR_SET_SECUREBITS, unix.PR_SET_NO_NEW_PRIVS, unix.PR_SET_FPEMU, unix.PR_SET_ENDIAN, 999} {
 		for _, v := range []uint64{0, 1, 2, 65, neg(1)} {
 			if op == unix.PR_SET_NAME {

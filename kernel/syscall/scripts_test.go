@@ -37,4 +37,7 @@ var scripts = []script{
 	{"controls", controls},
 	{"terminals", terminals},
 	{"machine", machineNames},
+	{"proc", procFiles},
+	{"netlink", netlinkRequests},
+	{"packets", packets},
 }

@@ -139,7 +139,11 @@ func hardtackText(t *testing.T) string {
 	if err := build("guest", program); err != nil {
 		t.Fatal(err)
 	}
-	for _, cmd := range [][]string{{"go", "build", "-o", tool, "./cmd/hardtack"}, {tool, "build", "-o", kernel}} {
+	build := []string{tool, "build", "-o", kernel}
+	if os.Getenv("HARDTACK_GUEST_COVER") != "" {
+		build = append(build, "--cover")
+	}
+	for _, cmd := range [][]string{{"go", "build", "-o", tool, "./cmd/hardtack"}, build} {
 		c := exec.Command(cmd[0], cmd[1:]...)
 		c.Dir = "../.."
 		if text, err := c.CombinedOutput(); err != nil {
