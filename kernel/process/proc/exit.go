@@ -149,13 +149,14 @@ func (t *Thread) unlink() {
 	after.deliver()
 
 	nThreads.Add(-1)
+	t.Retire()
+	treeMu.Lock()
+	// Whoever reads that the process is a zombie finds it with wait: that takes treeMu.
 	if t.TID == p.PID {
 		t.state.Store(uint32(StateZombie))
 	} else {
 		t.state.Store(uint32(StateDead))
 	}
-	t.Retire()
-	treeMu.Lock()
 	slotOf(t.TID).thread.CompareAndSwap(t, nil)
 	dropPID(t.TID)
 	if last {

@@ -332,8 +332,9 @@ TEST(messages, "message queues")
 	err("60", msgsnd(id, &m, 60, IPC_NOWAIT)), err("60 more", msgsnd(id, &m, 60, IPC_NOWAIT)), err("40 more", msgsnd(id, &m, 40, IPC_NOWAIT)), err("nothing more", msgsnd(id, &m, 0, IPC_NOWAIT));
 	err("more than the room", msgsnd(id, &m, 101, IPC_NOWAIT));
 	pid_t p = FORK(err("waits for room", msgsnd(id, &m, 50, 0)));
-	settle(p), num("make room", msgrcv(id, &m, 100, 0, 0));
-	status("woken", wait_for(p));
+	settle(p);
+	long room = msgrcv(id, &m, 100, 0, 0);
+	status("woken", wait_for(p)), num("make room", room);
 	while (msgrcv(id, &m, 100, 0, IPC_NOWAIT | MSG_NOERROR) >= 0)
 		;
 	p = FORK(num("waits for type 2", msgrcv(id, &m, 100, 2, 0)); say("%.3s", m.text));
