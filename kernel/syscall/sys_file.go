@@ -37,7 +37,7 @@ func file(t *proc.Thread, fd int32) *vfs.File {
 // userTop is the end of user addresses.
 const userTop = 1<<47 - 4096
 
-// userRange reports whether a range can be user memory at all.
+// userRange reports whether a range is within user addresses.
 func userRange(addr uio.Addr, n uint64) bool {
 	return n <= userTop && uint64(addr) <= userTop-n
 }
@@ -57,8 +57,8 @@ func sysRead(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	return uint64(n), e
 }
 
-// badRange gives up a file for a buffer outside of user memory. The access mode,
-// right or not, is looked at first.
+// badRange releases a file after a buffer outside of user memory. The access mode is
+// checked first.
 func badRange(f *vfs.File, right bool) linux.Errno {
 	f.Put()
 	if !right {
@@ -67,10 +67,10 @@ func badRange(f *vfs.File, right bool) linux.Errno {
 	return linux.EFAULT
 }
 
-// maxOffset is the end of what an offset can name.
+// maxOffset is the largest offset plus one.
 const maxOffset = 1<<63 - 1
 
-// beyond reports whether n bytes from pos on end where no offset can name them.
+// beyond reports whether n bytes from pos end beyond the largest offset.
 func beyond(pos int64, n uint64) bool { return uint64(pos)+n > maxOffset }
 
 // readFile reads at the file's position into the thread's Vec; n is the length asked for.
@@ -265,7 +265,7 @@ func initVec(t *proc.Thread, addr uio.Addr, count uint64) linux.Errno {
 	return 0
 }
 
-// vectored is what the calls with iovecs have in common: args 0 is the file, 1 and 2 are
+// vectored is the common part of the calls with iovecs: args 0 is the file, 1 and 2 are
 // the iovecs. Without at (-1) the transfer is at the file's position.
 type vectored struct {
 	write bool
@@ -273,7 +273,7 @@ type vectored struct {
 	flags uint32 // RWF_*
 }
 
-// atPosition is the offset that stands for the file's position.
+// atPosition is the offset that means the file's position.
 const atPosition = -1
 
 // do makes the iovecs the thread's Vec and reads or writes.

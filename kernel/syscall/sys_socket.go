@@ -98,8 +98,8 @@ func readAddr(t *proc.Thread, addr uio.Addr, n int32, to *sock.Addr) linux.Errno
 	return e
 }
 
-// writeAddr copies a socket address out, cut to the room that the program says
-// it has, and tells how long it is.
+// writeAddr copies a socket address out, truncated to the program's buffer, and its full
+// length.
 func writeAddr(t *proc.Thread, addr, lenAddr uio.Addr, a *sock.Addr) linux.Errno {
 	b, e := readUser(t, lenAddr, 4)
 	if e != 0 {
@@ -240,7 +240,7 @@ func socketName(t *proc.Thread, a *Args, get func(sock.Socket, *sock.Addr) linux
 	return 0, e
 }
 
-// maxOption is the longest option value that is looked at.
+// maxOption is the longest option value that is read.
 const maxOption = 256
 
 // sysSetsockopt is setsockopt(int fd, int level, int name, const void *val, socklen_t len).
@@ -313,14 +313,13 @@ func sysGetsockopt(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	return 0, writeU32(t, a.Addr(4), uint32(n))
 }
 
-// optionNames is a socket that can tell whether it knows an option before its
-// value has been read.
+// optionNames is a socket that knows its options before their values are read.
 type optionNames interface {
 	KnowsOption(level, name int32) bool
 }
 
-// negativeLength answers getsockopt for a length below 0: with an error, or how
-// much the socket gives none the less.
+// negativeLength answers getsockopt with a negative length: with an error, or the length
+// that the socket returns anyway.
 func negativeLength(s sock.Socket, level int32) (int, linux.Errno) {
 	if x, ok := s.(interface {
 		NegativeLength(level int32) (int, linux.Errno)

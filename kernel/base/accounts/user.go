@@ -63,10 +63,10 @@ func (u *User) ChargeSignal(limit uint64) bool {
 // ReleaseSignal undoes ChargeSignal.
 func (u *User) ReleaseSignal() { u.Signals.Add(-1) }
 
-// Shares says how users share what there is only so much of: users who have much may
-// have three quarters of it together; a user who has little, up to a 64th, is served
-// until only a 16th is left, and that is root's. So nobody can take the last from all
-// others, and whoever has taken nothing gets something.
+// Shares describes how users share a scarce resource: users with large shares may take
+// three quarters of it together; a user with a small share, up to a 64th, is served until
+// only a 16th is left, which is root's. So no user can take everything, and a user who
+// has taken nothing gets something.
 type Shares struct {
 	Much, Little int64 // bounds of the total for those who have much, and little
 	Small, Max   int64 // what is little, and all there is
@@ -88,7 +88,7 @@ func (s *Shares) Grant(own, all int64, privileged bool) bool {
 	return all <= s.Much
 }
 
-// Pool is something of which the machine has only so much, and which all users share.
+// Pool is a scarce resource that all users share.
 type Pool struct {
 	id      int // immutable
 	shares  atomic.Pointer[Shares]
@@ -96,7 +96,7 @@ type Pool struct {
 	perUser atomic.Int64 // no user but root gets more; 0: no such bound
 }
 
-// maxPools is the number of pools of the kernel, about.
+// maxPools is about the number of the kernel's pools.
 const maxPools = 48
 
 var lastPool atomic.Int32
@@ -166,7 +166,7 @@ func (p *Pool) Charge(u *User, n int64) bool {
 	return false
 }
 
-// Force takes n out of the pool though there may not be as much.
+// Force takes n out of the pool even if it has less.
 func (p *Pool) Force(u *User, n int64) {
 	u.used[p.id].Add(n)
 	p.used.Add(n)

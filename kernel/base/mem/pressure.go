@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Caches in the kernel's own heap (the tree of names with its inodes) live from memory
-// that nobody else wants: the collector's soft limit grows by what they hold, and
-// they give it up before a program is killed for memory.
+// Caches in the kernel's heap (the tree of names with its inodes) use spare memory: the
+// collector's soft limit grows by their size, and they are released before a program is
+// killed for memory.
 var heap struct {
 	mu       sync.Mutex
 	limit    int64          // without caches, bytes; guarded by mu
@@ -27,8 +27,8 @@ func SetHeapLimit(bytes int64) {
 	heap.mu.Unlock()
 }
 
-// HeapCache notes that a cache holds so many bytes more than before. The world stops
-// for a moment: it is for large steps.
+// HeapCache records that a cache grew by so many bytes. It stops the world briefly, so
+// use it for large steps.
 func HeapCache(more int64) {
 	heap.mu.Lock()
 	heap.cached += more
@@ -36,8 +36,8 @@ func HeapCache(more int64) {
 	heap.mu.Unlock()
 }
 
-// OnPressure registers what lets a cache in the heap shrink: it gives up all that it
-// can and returns how many bytes that may have been. It is called without locks.
+// OnPressure registers a function that shrinks a cache in the heap as far as possible and
+// returns about how many bytes it released. It is called without locks.
 func OnPressure(shrink func() int64) {
 	heap.mu.Lock()
 	heap.shrink = append(heap.shrink, shrink)
@@ -51,15 +51,14 @@ func setLimit(bytes int64) {
 	}
 }
 
-// worthSqueezing is what caches must have given up for a program that wants memory to
-// try again.
+// worthSqueezing is how much caches must have released for an allocation to be retried.
 const worthSqueezing = 64 << 10
 
-// Stalled measures for how long somebody waits for memory.
+// Stalled measures the time that threads wait for memory.
 var Stalled Stall
 
-// Squeeze takes from the caches in the kernel's heap what they can give, and the
-// garbage, and reports whether there is more memory than before. It takes milliseconds.
+// Squeeze releases the caches in the kernel's heap and the garbage, and reports whether
+// there is more memory than before. It takes milliseconds.
 func Squeeze() bool { return squeeze(worthSqueezing) }
 
 // SqueezeForFault is Squeeze for a page fault that found no frame, which a user can
@@ -112,8 +111,8 @@ var started = time.Now()
 
 // Relieve is for a call that found no frame and would fail: it squeezes the caches, or
 // else gives back the kernel's garbage, and reports whether to try again. It takes
-// milliseconds and is called without locks. Whoever is refused memory again and again
-// cannot keep the collector busy: then only the first calls are relieved.
+// milliseconds and is called without locks. Repeated failures cannot keep the collector
+// busy: then only the first calls are relieved.
 func Relieve() bool {
 	return forced.run(func() {
 		if !Squeeze() {

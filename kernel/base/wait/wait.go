@@ -56,8 +56,8 @@ const (
 
 // Listener hears of events on the queues that it has entries in.
 type Listener interface {
-	// NotifyEvent is called under the queue's lock with the events that
-	// happened; it reports whether it took an exclusive wake-up.
+	// NotifyEvent is called under the queue's lock with the events that happened, and
+	// reports whether it took an exclusive wakeup.
 	NotifyEvent(e *Entry, ev Events) bool
 }
 
@@ -124,8 +124,8 @@ func (q *Queue) Remove(e *Entry) {
 	q.mu.Unlock()
 }
 
-// Leave takes the entry out of the queue that it is in, if any. Only who adds and
-// removes it may call.
+// Leave takes the entry out of its queue, if any. Only the owner of the entry may call
+// it.
 func (e *Entry) Leave() {
 	if q := e.queue; q != nil {
 		q.Remove(e)
@@ -168,9 +168,9 @@ const (
 // NoDeadline makes Sleep wait without a time limit.
 const NoDeadline int64 = 0
 
-// State word of a Sleeper. Only the owner moves it to armed and parked, anyone
-// moves it to woken; who finds it parked while doing so must make the goroutine
-// runnable, and nobody else may.
+// State word of a Sleeper. Only the owner moves it to armed and parked, anyone moves it
+// to woken; whoever finds it parked while doing so must make the goroutine runnable, and
+// nobody else may.
 const (
 	stateWoken  uint32 = iota // running, or about to; the zero value
 	stateArmed                // owner is looking at its condition

@@ -30,7 +30,7 @@ import (
 // counted: descriptors, mappings and messages in flight hold references, and
 // the last one to go calls Ops.Release.
 //
-// Its fields lie so that it has 112 bytes, a size that Go's allocator has.
+// Its fields are ordered so that it takes 112 bytes, a size class of Go's allocator.
 type File struct {
 	Ops Ops // immutable
 
@@ -71,16 +71,15 @@ type Ops interface {
 	Write(c *caller.Ctx, f *File, v *uio.Vec, off int64) (int, linux.Errno)
 	// Ready returns which of the readiness events hold now.
 	Ready(f *File) wait.Events
-	// Queue is where changes of readiness are announced; nil if the file is
-	// always ready.
+	// Queue announces changes of readiness; nil if the file is always ready.
 	Queue(f *File) *wait.Queue
-	// Ioctl is ioctl(2); ENOTTY for what the file does not know.
+	// Ioctl is ioctl(2); ENOTTY for unknown requests.
 	Ioctl(c *caller.Ctx, f *File, cmd uint32, arg uint64) (uint64, linux.Errno)
-	// Release ends the open file: nobody refers to it any more.
+	// Release ends the open file after its last reference.
 	Release(f *File)
 }
 
-// What a file may do beyond Ops; the system calls ask with a type assertion.
+// Optional interfaces of a file beyond Ops, which system calls find by type assertion.
 type (
 	// Seeker has a position: lseek, pread, pwrite work. Files without are
 	// streams (ESPIPE).
@@ -105,7 +104,7 @@ type (
 	Syncer interface {
 		Sync(c *caller.Ctx, f *File, dataOnly bool) linux.Errno
 	}
-	// FlagSetter hears of F_SETFL and FIONBIO changes.
+	// FlagSetter is notified of F_SETFL and FIONBIO changes.
 	FlagSetter interface {
 		SetFlags(f *File, old, flags uint32) linux.Errno
 	}
@@ -129,24 +128,24 @@ type Dirent struct {
 // minFiles is granted on the smallest machine.
 const minFiles = 32768
 
-// files is the open files of the system, which users share, and tables the memory of
+// files counts the system's open files, which users share; tables counts the memory of
 // descriptor tables, in chunks.
 var (
 	files  = accounts.NewPool(minFiles)
 	tables = accounts.NewPool(minFiles)
 )
 
-// SetMemory bounds what is open by the machine's memory in pages, before there are
-// programs: a file for each page, since each takes some hundred bytes of the kernel's
-// heap, and a 16th for descriptor tables.
+// SetMemory limits open files by the machine's memory in pages, before there are
+// programs: one file per page, because each takes a few hundred bytes of kernel heap, and
+// a 16th of memory for descriptor tables.
 func SetMemory(pages int) {
 	files.SetMax(max(int64(pages), minFiles))
 	tables.SetMax(int64(pages) * (mem.PageSize / 16) / chunkCost)
 }
 
-// Files returns how many files are open and how many may be (fs.file-max).
-// Descriptor tables refuse new descriptors beyond that (ENFILE), and before: the
-// last are for CAP_SYS_ADMIN, and for users who have few.
+// Files returns how many files are open and how many may be (fs.file-max). Descriptor
+// tables refuse new descriptors beyond that (ENFILE), and earlier for most users: the
+// last ones are for CAP_SYS_ADMIN and for users with few.
 func Files() (n, max int64) { return files.Used(), files.Max() }
 
 // SetMaxFiles changes fs.file-max.
@@ -172,11 +171,11 @@ func NewStream(ops Ops, flags uint32) *File {
 // no descriptor yet.
 func (f *File) SetRemembered() { f.remembered = true }
 
-// Get adds a reference for somebody who has one already.
+// Get adds a reference; the caller already has one.
 func (f *File) Get() { f.refs.Add(1) }
 
-// SyncFS is syncfs(2): it makes all of the file's file system durable and tells of
-// writing that failed since the file was opened, once.
+// SyncFS is syncfs(2): it makes the file's whole file system durable, and reports once a
+// write that failed since the file was opened.
 func (f *File) SyncFS() (e linux.Errno) {
 	if f.Path.Zero() {
 		return 0

@@ -22,7 +22,7 @@ type Mount struct {
 	at    atomic.Pointer[Path] // where it is mounted; nil for the root and when detached
 	flags atomic.Uint32        // MS_RDONLY, MS_NOSUID …
 	// users are open files, roots and working directories, and the mount table's one.
-	// Once there are none the mount has ended, and nobody becomes one again.
+	// Once there are none, the mount has ended and gets no new users.
 	users atomic.Int64
 	dead  atomic.Bool // unmounted
 	// loose: a descriptor holds it, and no path leads here yet; changed under ns.mu.
@@ -44,8 +44,8 @@ func (p Path) Zero() bool { return p.Dentry == nil }
 // Inode returns the file.
 func (p Path) Inode() *Inode { return p.Dentry.Inode }
 
-// tryHold adds a user of the mount for somebody who found the place just now. It
-// reports false if the mount has ended.
+// tryHold adds a user of a mount that was just found. It reports false if the mount has
+// ended.
 func (p Path) tryHold() bool {
 	for m := p.Mnt; m != nil; {
 		n := m.users.Load()
@@ -75,7 +75,7 @@ func (p Path) unhold() linux.Errno {
 // ended reports whether the mount of p has no user any more.
 func (p Path) ended() bool { return p.Mnt != nil && p.Mnt.users.Load() == 0 }
 
-// end gives up the file system: the last user has left.
+// end releases the file system after the last user has left.
 func (m *Mount) end() linux.Errno {
 	m.Root.Inode.Put()
 	return m.FS.unmounted()
@@ -142,13 +142,13 @@ func NewNamespace(fs *FileSystem, source string) (*Namespace, Path) {
 // Changes returns how often the mounts changed.
 func (ns *Namespace) Changes() uint64 { return ns.changes.Load() }
 
-// changed notes a change and tells of it.
+// changed records and announces a change.
 func (ns *Namespace) changed() {
 	ns.changes.Add(1)
 	ns.Changed.Notify(wait.Err | wait.Pri)
 }
 
-// Root is the root of all of it.
+// Root is the root of the namespace.
 func (ns *Namespace) Root() Path {
 	t := ns.table.Load()
 	first := t.list[0]
@@ -271,7 +271,7 @@ func (t *mountTable) copy(more int) *mountTable {
 	return n
 }
 
-// top follows the mounts of the table from p up.
+// top follows the table's mounts on p.
 func (t *mountTable) top(p Path) Path {
 	for {
 		m := t.at[p]
@@ -331,7 +331,7 @@ func (ns *Namespace) move(m *Mount, p Path) linux.Errno {
 	return 0
 }
 
-// sort brings the list in an order where parents stand before what is mounted on them.
+// sort orders the list so that parents come before what is mounted on them.
 func (t *mountTable) sort() {
 	depth := map[*Mount]int{}
 	for _, x := range t.list {
@@ -344,8 +344,7 @@ func (t *mountTable) sort() {
 	slices.SortStableFunc(t.list, func(a, b *Mount) int { return depth[a] - depth[b] })
 }
 
-// Expire takes m out of the tree if nobody has used it since it was called last
-// (MNT_EXPIRE).
+// Expire takes m out of the tree if it was not used since the last call (MNT_EXPIRE).
 func (ns *Namespace) Expire(m *Mount) linux.Errno {
 	if m.users.Load() > 1 {
 		return linux.EBUSY
@@ -356,9 +355,9 @@ func (ns *Namespace) Expire(m *Mount) linux.Errno {
 	return ns.Umount(m, false)
 }
 
-// Umount takes m out of the tree. Without detach it must have no users and no
-// mounts on it (EBUSY); with detach those below go with it. It returns what a file
-// system that ended here could not write; the mount is gone all the same.
+// Umount takes m out of the tree. Without detach it must have no users and no mounts on
+// it (EBUSY); with detach those below go with it. It returns the write error of a file
+// system that ended here; the mount is gone in any case.
 func (ns *Namespace) Umount(m *Mount, detach bool) (e linux.Errno) {
 	going, e := ns.takeOut(m, detach)
 	for _, x := range going { // not under mu: a disk takes its time
@@ -422,8 +421,8 @@ func (m *Mount) Remount(flags uint32) linux.Errno {
 // ReadOnly reports whether the file system itself refuses changes.
 func (fs *FileSystem) ReadOnly() bool { return fs.readOnly.Load() }
 
-// SetReadOnly makes a file system read-only, or not, wherever it is mounted; EBUSY as
-// Remount.
+// SetReadOnly makes a file system read-only or writable, wherever it is mounted; EBUSY as
+// for Remount.
 func (fs *FileSystem) SetReadOnly(on bool) linux.Errno {
 	if on && !fs.readOnly.Load() && fs.writers.Load() > 0 {
 		return linux.EBUSY
@@ -448,7 +447,7 @@ func (p Path) top() Path {
 }
 
 // up returns the directory above p, not leaving root; p is a directory. ENOENT: p was
-// moved out of the tree that its mount shows.
+// moved out of its mount's tree.
 func (p Path) up(root Path) (Path, linux.Errno) {
 	for p != root {
 		if r := p.Mnt.Root; p.Dentry != r {

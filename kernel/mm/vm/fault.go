@@ -8,9 +8,9 @@ import (
 	"hardtack/nucleus"
 )
 
-// aroundMax pages at most are mapped for one fault: where a program touches
-// fresh memory in order, twice as many with each fault; where it reads a file,
-// those of the aligned neighbourhood that are in memory already.
+// aroundMax is the maximum of pages mapped for one fault. If a program touches fresh
+// memory in order, each fault maps twice as many; if it reads a file, a fault maps the
+// pages of the aligned neighbourhood that are already in memory.
 const aroundMax = 16
 
 // scarce is the number of spare frames below which nothing is mapped ahead.
@@ -85,11 +85,11 @@ func (s *Space) handle(v *vma, va uint64, write, all bool) FaultResult {
 	}
 }
 
-// retry makes handle look again; callers never see it.
+// retry makes handle start over; callers never see it.
 const retry FaultResult = 255
 
-// window returns how many pages from va on a fault on fresh memory shall map,
-// and expects the next fault behind them.
+// window returns how many pages from va a fault on fresh memory maps, and expects the
+// next fault behind them.
 func (s *Space) window(v *vma, t *table, va uint64, all bool) int {
 	n := uint64(1)
 	last := s.ahead.Load()

@@ -13,11 +13,10 @@ import (
 	"hardtack/kernel/net/sock"
 )
 
-// Connections within the machine. Both ends know each other through far; each
-// receives into its own Flow. What TCP would do is done at the same moments:
-// shutdown announces a FIN (fin), a close with unread data or with SO_LINGER 0
-// resets the other end, the first write to an end that is gone is lost and the
-// next fails.
+// Connections within the machine. Both ends know each other through far; each receives
+// into its own Flow. They follow TCP's behaviour: shutdown announces a FIN (fin), a close
+// with unread data or with SO_LINGER 0 resets the other end, the first write to an end
+// that is gone is lost and the next fails.
 
 // addListener lets local connections find a listening socket.
 func (n *Net) addListener(s *TCP) {
@@ -82,8 +81,8 @@ func (n *Net) findListener(dst tcpip.Address, port uint16) *TCP {
 	return nil
 }
 
-// fits says how well a listener matches: 0 not at all, more for a more
-// particular address. Called with net.mu held.
+// fits rates how well a listener matches: 0 not at all, higher for a more specific
+// address. Called with net.mu held.
 func (s *TCP) fits(dst tcpip.Address) int {
 	a := unmap(s.bound.Addr)
 	switch {
@@ -103,9 +102,8 @@ func (s *TCP) fits(dst tcpip.Address) int {
 	return 0
 }
 
-// connectLocal joins the socket to a listener of this machine; false when there
-// is none with room, and the ordinary way decides what happens. Called with mu
-// held.
+// connectLocal joins the socket to a listener of this machine; false if there is none
+// with room; then the ordinary path decides what happens. Called with mu held.
 func (s *TCP) connectLocal(c *caller.Ctx, fa tcpip.FullAddress) (bool, linux.Errno) {
 	to := unmap(fa.Addr)
 	if to.Len() == 0 {
@@ -192,8 +190,8 @@ func (n *Net) listening(p uint16) bool {
 	return n.heard[p/64].Load()>>(p%64)&1 != 0
 }
 
-// pendingPool is connections between sockets of this machine that nobody has accepted
-// yet: they outlive the socket that connected.
+// pendingPool counts connections within this machine that nobody has accepted yet; they
+// outlive the socket that connected.
 var pendingPool = accounts.LatePool{Make: func() *accounts.Pool { return accounts.NewPool(int64(max(mem.Total()/4, 4096))) }}
 
 // enqueue puts the far end x of s into l's queue of connections; EAGAIN when it
@@ -232,7 +230,8 @@ func (l *TCP) enqueue(s, x *TCP) linux.Errno {
 	return 0
 }
 
-// dropPending resets what nobody will accept, and refuses what waits for room.
+// dropPending resets connections that nobody will accept, and refuses those that wait for
+// room.
 func (s *TCP) dropPending() {
 	s.mu.Lock()
 	pending, late := append(s.pending, s.deferred...), s.late
@@ -290,8 +289,8 @@ func (s *TCP) sendNow(x *TCP, v *uio.Vec, flags int32) (n int, e linux.Errno) {
 	return n, e
 }
 
-// sendLost is a write to an end that is gone, which TCP learns from the answer:
-// what fits into the send buffer is lost, the rest fails. Nothing gets no answer.
+// sendLost is a write to an end that is gone, which TCP learns from the answer: what fits
+// into the send buffer is lost, and the rest fails. An empty write gets no answer.
 func (s *TCP) sendLost(v *uio.Vec) (int, linux.Errno) {
 	if v.Len() == 0 && !s.cut.Load() {
 		return 0, 0
@@ -397,7 +396,7 @@ func (s *TCP) shutdownLocal(x *TCP, how int32) linux.Errno {
 	return 0
 }
 
-// finEvents are what an end is told when the other sends no more.
+// finEvents are the events at an end when the other sends no more.
 func (s *TCP) finEvents() wait.Events {
 	if s.shut.Load()&shutWr != 0 {
 		return evIn | evOut | wait.RdHup | wait.Hup

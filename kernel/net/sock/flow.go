@@ -20,8 +20,8 @@ type Ancillary struct {
 	HasCred bool
 }
 
-// Rest is what belongs to the rest of the bytes, once a part of them was sent: the files
-// went with that part.
+// Rest is what belongs to the remaining bytes after a part was sent: the files went with
+// that part.
 func (a *Ancillary) Rest() *Ancillary {
 	if a == nil || !a.HasCred {
 		return nil
@@ -32,8 +32,8 @@ func (a *Ancillary) Rest() *Ancillary {
 	return &Ancillary{Cred: a.Cred, HasCred: true}
 }
 
-// same reports whether two parts of a stream have the same sender, as far as anybody
-// noted it.
+// same reports whether two parts of a stream have the same sender, as far as it was
+// recorded.
 func (a *Ancillary) same(b *Ancillary) bool {
 	if a == nil || !a.HasCred {
 		return b == nil || !b.HasCred
@@ -52,7 +52,7 @@ type record struct {
 	taken      bool // it was read with MSG_OOB
 }
 
-// Name is what a sender is called; a receiver looks when it takes the message.
+// Name is the sender's name; a receiver reads it when it takes the message.
 type Name = atomic.Pointer[Addr]
 
 // Flow carries bytes or messages one way, from its writers to one reader. It
@@ -72,8 +72,8 @@ type Flow struct {
 	held   int      // guarded by mu: of a stream, bytes at the end that are not to be read yet
 }
 
-// messageCost is what a message takes of its sender's buffer: Linux counts the memory
-// that it allocates for the bytes and for the header, so small messages are dear.
+// messageCost is what a message takes of its sender's buffer. Linux counts the memory
+// allocated for the bytes and for the header, so small messages are expensive.
 func messageCost(n int) int {
 	const header, tail, most = 256, 320, 16 << 10
 	linear := min(n, most-tail)
@@ -108,8 +108,8 @@ type Message struct {
 	Filter *bpf.Program // of the receiver (SO_ATTACH_FILTER); nil for none
 }
 
-// Filtered is WriteMessage's error for a message that the receiver's filter does not want:
-// the sender does not hear of it.
+// Filtered is WriteMessage's error for a message that the receiver's filter rejects; the
+// sender does not learn of it.
 const Filtered = linux.ENOMSG
 
 // filtered runs a filter on the bytes from start on, which it may cut; false to drop them.
@@ -324,8 +324,8 @@ func (f *Flow) readPacket(v *uio.Vec, limit int, peek bool, skip int) (g Got, e 
 
 func (r *record) size() int { return int(r.end - r.start) }
 
-// drained decides after a read whether waiting writers are told: when a good part of
-// the room is free, so that they do not wake for every few bytes.
+// drained decides after a read whether to notify waiting writers: when a good part of the
+// buffer is free, so they do not wake for every few bytes.
 func (f *Flow) drained(limit int) bool {
 	if f.used() == 0 {
 		f.idle()
@@ -337,7 +337,7 @@ func (f *Flow) drained(limit int) bool {
 	return false
 }
 
-// roomy says whether writers that look for room find enough; called with mu held.
+// roomy reports whether there is enough room for waiting writers; called with mu held.
 func (f *Flow) roomy(limit int) bool {
 	if f.packet {
 		return f.cost <= limit/4
@@ -416,15 +416,15 @@ func (f *Flow) Crowded(queue int) bool {
 	return true
 }
 
-// End says that nothing more will be written (shutdown or close of the writer).
+// End announces that nothing more will be written (shutdown or close of the writer).
 func (f *Flow) End() {
 	f.mu.Lock()
 	f.eof, f.held = true, 0
 	f.mu.Unlock()
 }
 
-// Stop says that nobody will read any more, and with purge drops what waits.
-// It returns how many bytes or messages were lost, and what carried files, whose
+// Stop announces that nobody will read any more, and with purge drops what waits. It
+// returns how many bytes or messages were lost, and the files they carried, whose
 // references are the caller's.
 func (f *Flow) Stop(purge bool) (lost int, rights []*Ancillary) {
 	f.mu.Lock()
