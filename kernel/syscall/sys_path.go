@@ -132,6 +132,9 @@ func sysRenameat2(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 }
 
 func rename(t *proc.Thread, oldfd int32, old uio.Addr, newfd int32, new uio.Addr, flags uint32) (uint64, linux.Errno) {
+	if e := vfs.CheckRename(flags); e != 0 {
+		return 0, e
+	}
 	return withPath(t, oldfd, old, func(oldAt *vfs.File, oldPath string) linux.Errno {
 		newPath, newAt, e := pathAt(t, newfd, new)
 		if e != 0 {

@@ -296,7 +296,10 @@ func readTimes(t *proc.Thread, addr uio.Addr, unit int64) (*vfs.Times, linux.Err
 		case unit == 1 && sub == linux.UTIME_OMIT:
 			*f.set = false
 		case sub < 0 || sub >= 1e9/unit:
-			return nil, linux.EINVAL
+			if unit != 1 {
+				return nil, linux.EINVAL
+			}
+			tm.Bad = true // nanoseconds are looked at when the file was found
 		default:
 			// Years beyond 2262 are cut, as Linux cuts what a file system cannot hold.
 			*f.ns = min(max(sec, -maxSeconds), maxSeconds)*1_000_000_000 + sub*unit
@@ -309,11 +312,11 @@ const maxSeconds = (1<<63-1)/1_000_000_000 - 1
 
 // sysUtimensat is utimensat(int fd, const char *path, struct timespec t[2], int flags).
 func sysUtimensat(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	w, e := walkFlags(a.Uint(3), linux.AT_SYMLINK_NOFOLLOW|linux.AT_EMPTY_PATH)
-	if e != 0 {
+	tm, e := readTimes(t, a.Addr(2), 1)
+	if e != 0 || !tm.SetAtime && !tm.SetMtime { // nothing to do: not even the path is looked at
 		return 0, e
 	}
-	tm, e := readTimes(t, a.Addr(2), 1)
+	w, e := walkFlags(a.Uint(3), linux.AT_SYMLINK_NOFOLLOW|linux.AT_EMPTY_PATH)
 	if e != 0 {
 		return 0, e
 	}

@@ -185,7 +185,7 @@ func sysSettimeofday(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		if e != 0 {
 			return 0, e
 		}
-		if tv.Nsec < 0 || tv.Nsec > 1e6 {
+		if tv.Nsec < 0 || tv.Nsec > 1e6 || tv.Sec < 0 {
 			return 0, linux.EINVAL
 		}
 		if e := checkZone(t, a.Addr(1)); e != 0 {

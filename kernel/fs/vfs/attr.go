@@ -117,15 +117,16 @@ type Times struct {
 	Atime, Mtime       int64
 	SetAtime, SetMtime bool
 	AtimeNow, MtimeNow bool // the present time instead of the field's
+	Bad                bool // no times at all: EINVAL
 }
 
 // Utimens sets access and modification time.
 func Utimens(c *caller.Ctx, p Path, t *Times) linux.Errno {
+	if t.Bad {
+		return linux.EINVAL
+	}
 	if e := p.writable(); e != 0 {
 		return e
-	}
-	if !t.SetAtime && !t.SetMtime {
-		return 0
 	}
 	i := p.Dentry.Inode
 	i.Mu.Lock()

@@ -9,9 +9,8 @@ import (
 
 // RenameAt moves a name; flags are RENAME_NOREPLACE, RENAME_EXCHANGE and RENAME_WHITEOUT.
 func RenameAt(c *caller.Ctx, fs *FSContext, oldAt *File, old string, newAt *File, path string, flags uint32) linux.Errno {
-	if flags&^(linux.RENAME_NOREPLACE|linux.RENAME_EXCHANGE|linux.RENAME_WHITEOUT) != 0 ||
-		flags&linux.RENAME_EXCHANGE != 0 && flags != linux.RENAME_EXCHANGE {
-		return linux.EINVAL
+	if e := CheckRename(flags); e != 0 {
+		return e
 	}
 	var from, to walk
 	if e := from.parentOf(c, fs, oldAt, old); e != 0 {
@@ -307,4 +306,14 @@ func announceMove(from *Dentry, oldName string, to *Dentry, newName string, move
 		notifyInode(replaced, linux.IN_ATTRIB)
 	}
 	notifyInode(moved, linux.IN_MOVE_SELF)
+}
+
+// CheckRename looks at the flags of RenameAt, which the caller does before it looks at the
+// names.
+func CheckRename(flags uint32) linux.Errno {
+	if flags&^(linux.RENAME_NOREPLACE|linux.RENAME_EXCHANGE|linux.RENAME_WHITEOUT) != 0 ||
+		flags&linux.RENAME_EXCHANGE != 0 && flags != linux.RENAME_EXCHANGE {
+		return linux.EINVAL
+	}
+	return 0
 }

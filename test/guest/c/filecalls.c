@@ -107,3 +107,34 @@ TEST(packets, "flags of a pipe of packets")
 	num("read", read(p[0], b, 1));
 	num("read", read(p[0], b, 8));
 }
+
+TEST(times, "times that are none")
+{
+	static const struct timespec omit[2] = {{0, UTIME_OMIT}, {0, UTIME_OMIT}}, bad[2] = {{0, -1}, {0, 0}},
+				     late[2] = {{0, 0}, {0, 1000000000}};
+	file_of("f", "x");
+	err("nothing to change, nowhere", utimensat(AT_FDCWD, "nil", omit, 0));
+	err("and flags that nobody knows", utimensat(AT_FDCWD, "nil", omit, 0x4000));
+	err("and no descriptor", syscall(SYS_utimensat, 999, NULL, omit, 0));
+	err("bad nanoseconds, nowhere", utimensat(AT_FDCWD, "nil", bad, 0));
+	err("bad nanoseconds of a file", utimensat(AT_FDCWD, "f", bad, 0));
+	err("too many", utimensat(AT_FDCWD, "f", late, 0));
+	err("with no descriptor", syscall(SYS_utimensat, 999, NULL, bad, 0));
+	IN_CHILD("a user", setuid(1000); err("bad nanoseconds", utimensat(AT_FDCWD, "f", bad, 0)));
+	struct timeval tv[2] = {{0, -1}, {0, 0}};
+	err("bad microseconds, nowhere", utimes("nil", tv));
+	// The clock's new time is looked at before the right to set it.
+	IN_CHILD("a user", setuid(1000); tv[0] = (struct timeval){-1, 0}; err("before 1970", settimeofday(tv, NULL));
+		 tv[0] = (struct timeval){0, 1000001}; err("too many microseconds", settimeofday(tv, NULL));
+		 tv[0] = (struct timeval){5, 0}; err("a time", settimeofday(tv, NULL)));
+}
+
+TEST(renames, "flags of rename before its names")
+{
+	file_of("f", "x");
+	err("two that exclude one another", syscall(SYS_renameat2, AT_FDCWD, "", AT_FDCWD, "g", 3));
+	err("an unknown one", syscall(SYS_renameat2, AT_FDCWD, "f", AT_FDCWD, "", 8));
+	err("and a bad address", syscall(SYS_renameat2, AT_FDCWD, "f", AT_FDCWD, 1, 8));
+	err("and no descriptor", syscall(SYS_renameat2, 999, "f", AT_FDCWD, "g", 6));
+	err("known", syscall(SYS_renameat2, AT_FDCWD, "f", AT_FDCWD, "", 1));
+}
