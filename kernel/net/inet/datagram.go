@@ -108,6 +108,7 @@ type Datagram struct {
 	sieve       sieve
 	segment     atomic.Int32   // UDP_SEGMENT
 	gro         atomic.Bool    // UDP_GRO: datagrams may come joined, and do not
+	wholes      atomic.Uint32  // whole4 and whole6: what may not be sent in fragments
 	tos         sync.Mutex     // held while a send has a TOS of its own
 	noCheck6    [2]atomic.Bool // UDP_NO_CHECK6_TX and RX: there are always checksums
 	checksum    atomic.Int32   // IPV6_CHECKSUM
@@ -301,6 +302,11 @@ func (s *Datagram) Send(c *caller.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Err
 		}
 	}
 	nonblock := f.NonBlock() || m.Flags&linux.MSG_DONTWAIT != 0
+	if s.wholes.Load() != 0 && m.Segment == 0 && s.segment.Load() == 0 {
+		if e := s.fits(m.V.Len(), o.To); e != 0 {
+			return 0, e
+		}
+	}
 	if m.SendTOS != 0 || m.Segment != 0 || m.Flags&linux.MSG_ZEROCOPY != 0 || s.segment.Load() != 0 {
 		return s.sendRare(c, m, o, nonblock)
 	}

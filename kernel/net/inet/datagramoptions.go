@@ -21,7 +21,7 @@ func (s *Datagram) SetOpt(c *caller.Ctx, level, name int32, val []byte) linux.Er
 	case level == linux.SOL_SOCKET:
 		return s.setSocket(c, name, val)
 	case s.isChecksum(level, name):
-		return s.setChecksum(name, val)
+		return s.setChecksum(level, name, val)
 	case level == linux.IPPROTO_IP || level == linux.IPPROTO_IPV6:
 		return s.setIP(c, level, name, val)
 	case s.Type == linux.SOCK_RAW && (level == linux.SOL_RAW || level == linux.IPPROTO_ICMPV6):
@@ -95,7 +95,7 @@ func (s *Datagram) isChecksum(level, name int32) bool {
 }
 
 // setChecksum is IPV6_CHECKSUM and IPV6_HDRINCL.
-func (s *Datagram) setChecksum(name int32, val []byte) linux.Errno {
+func (s *Datagram) setChecksum(level, name int32, val []byte) linux.Errno {
 	v, e := sock.Int(val)
 	if e != 0 {
 		return e
@@ -107,12 +107,21 @@ func (s *Datagram) setChecksum(name int32, val []byte) linux.Errno {
 		s.ep.Load().SocketOptions().SetHeaderIncluded(v != 0)
 		return 0
 	}
-	if s.Protocol == linux.IPPROTO_ICMPV6 || v > 0 && v&1 != 0 {
+	if s.Protocol == linux.IPPROTO_ICMPV6 { // at SOL_RAW it may be asked for what there is anyway
+		if level == linux.IPPROTO_IPV6 || v != icmp6Checksum {
+			return linux.EINVAL
+		}
+		return 0
+	}
+	if v > 0 && v&1 != 0 {
 		return linux.EINVAL
 	}
 	s.checksum.Store(max(v, -1))
 	return errno(s.ep.Load().SetSockOptInt(tcpip.IPv6Checksum, int(max(v, -1))))
 }
+
+// icmp6Checksum is where in a message of ICMPv6 its checksum lies.
+const icmp6Checksum = 2
 
 func (s *Datagram) getChecksum(name int32, val []byte) (int, linux.Errno) {
 	if name == linux.IPV6_HDRINCL {
@@ -121,7 +130,7 @@ func (s *Datagram) getChecksum(name int32, val []byte) (int, linux.Errno) {
 		return sock.PutInt(val, b2i(s.ip.hdrIncl)), 0
 	}
 	if s.Protocol == linux.IPPROTO_ICMPV6 {
-		return sock.PutInt(val, 2), 0
+		return sock.PutInt(val, icmp6Checksum), 0
 	}
 	return sock.PutInt(val, s.checksum.Load()), 0
 }

@@ -295,6 +295,9 @@ func (n *Net) arpIoctl(c *caller.Ctx, cmd uint32, arg uint64) linux.Errno {
 		return linux.EPFNOSUPPORT
 	}
 	i := n.interfaceByName(cstring(b[deviceAt : deviceAt+linux.IFNAMSIZ]))
+	if b[deviceAt] == 0 && cmd != linux.SIOCGARP { // the way to the neighbour says where
+		i = n.InterfaceByIndex(n.wayOut(tcpip.AddrFrom4([4]byte(b[4:8]))))
+	}
 	switch {
 	case i == nil:
 		return linux.ENODEV

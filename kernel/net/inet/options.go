@@ -209,6 +209,7 @@ func (s *inetSock) setIPv4(ep tcpip.Endpoint, name, v int32, val []byte) linux.E
 			return linux.EINVAL
 		}
 		o.mtuDiscover = v
+		s.noteDiscover()
 		return 0
 	case linux.IP_MULTICAST_TTL:
 		if v == -1 {
@@ -329,6 +330,7 @@ func (s *inetSock) setIPv6Int(ep tcpip.Endpoint, name, v int32) linux.Errno {
 			return linux.EINVAL
 		}
 		o.mtuDiscover6 = v
+		s.noteDiscover()
 		return 0
 	case linux.IPV6_MTU:
 		if v != 0 && v < linux.IPV6_MIN_MTU {
