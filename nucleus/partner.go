@@ -336,17 +336,12 @@ func (u *UserContext) PutResult() {
 	put(&u.UserState, th, r)
 }
 
-// Resumed says that a woken thread has a goroutine.
-func (u *UserContext) Resumed() {
+// Woken says that a thread that waited has a goroutine again. Its Trap says then that
+// the result of its call is to be fetched.
+func (u *UserContext) Woken() {
 	p := &partners[u.Partner]
 	p.waited += int64(amd64.TSC()) - p.since
 	p.since = 0
-}
-
-// Woken is Resumed of a thread that Linger gave. Its Trap says that the result of its
-// call is to be fetched.
-func (u *UserContext) Woken() {
-	u.Resumed()
 	u.Trap.Kind, u.Trap.Error = TrapMessage, 1
 }
 

@@ -80,9 +80,10 @@ func (k *kernel) plugProcesses() {
 // and files that take part.
 func plugMessages() {
 	wait.Tell.Set(nucleus.EndLinger)
+	proc.LeftUser.Set(endpoint.Left)
 	nucleus.HookMessages(nucleus.MessageHooks{
-		Woken:             proc.MessageWoken,
-		Deadline:          proc.MessageDeadline,
+		Woken:             endpoint.Woken,
+		Deadline:          endpoint.Deadline,
 		EndpointReady:     endpoint.EndpointReady,
 		NotificationReady: endpoint.NotificationReady,
 	})

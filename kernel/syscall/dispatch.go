@@ -5,6 +5,7 @@ import (
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/checks"
+	"hardtack/kernel/process/endpoint"
 	"hardtack/kernel/process/proc"
 )
 
@@ -46,7 +47,7 @@ func Do(t *proc.Thread) {
 	a := (*Args)(&t.Args)
 	a[0], a[1], a[2], a[3], a[4], a[5] = u.RDI, u.RSI, u.RDX, u.R10, u.R8, u.R9
 	if nr >= tableSize {
-		own(t, a, nr)
+		endpoint.Syscall(t, nr)
 		return
 	}
 	c := &counters[uint32(t.TID)%shards][nr]

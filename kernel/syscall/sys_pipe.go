@@ -26,19 +26,19 @@ func makePipe(t *proc.Thread, addr uio.Addr, flags uint32) linux.Errno {
 	if flags&^(linux.O_CLOEXEC|linux.O_NONBLOCK|linux.O_DIRECT) != 0 {
 		return linux.EINVAL
 	}
-	fds, e := reservePair(t)
+	fds, e := t.ReserveFDs()
 	if e != 0 {
 		return e
 	}
-	if e := fds.write(t, addr); e != 0 {
-		fds.drop(t)
+	if e := fds.Write(t, addr); e != 0 {
+		fds.Drop(t)
 		return e
 	}
 	r, w, e := pipe.Pair(&t.Ctx, flags)
 	if e != 0 {
-		fds.drop(t)
+		fds.Drop(t)
 		return e
 	}
-	fds.install(t, r, w, flags&linux.O_CLOEXEC != 0)
+	fds.Install(t, r, w, flags&linux.O_CLOEXEC != 0)
 	return 0
 }

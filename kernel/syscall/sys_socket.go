@@ -72,19 +72,19 @@ func sysSocketpair(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if e != 0 {
 		return 0, e
 	}
-	fds, e := reservePair(t)
+	fds, e := t.ReserveFDs()
 	if e != 0 {
 		return 0, e
 	}
 	var f, g *vfs.File
-	if e = fds.write(t, a.Addr(3)); e == 0 { // first, as on Linux
+	if e = fds.Write(t, a.Addr(3)); e == 0 { // first, as on Linux
 		f, g, e = sock.NewPair(&t.Ctx, a.Int(0), typ, a.Int(2), flags)
 	}
 	if e != 0 {
-		fds.drop(t)
+		fds.Drop(t)
 		return 0, e
 	}
-	fds.install(t, f, g, flags&linux.SOCK_CLOEXEC != 0)
+	fds.Install(t, f, g, flags&linux.SOCK_CLOEXEC != 0)
 	return 0, 0
 }
 

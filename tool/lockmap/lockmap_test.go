@@ -348,7 +348,7 @@ func TestKernel(t *testing.T) {
 
 // judged are lines of the kernel that surely hold a lock, or none.
 var judged = map[string]map[string]bool{
-	"kernel/process/proc/run.go":   {"Syscall(t)": false, "t.fault(trap)": false, "end = threadLoop(t)": false},
+	"kernel/process/proc/run.go":   {"Syscall(t)": false, "t.fault(trap)": false, "left, ended := threadLoop(t)": false},
 	"kernel/syscall/dispatch.go":   {"v, e := handlers[nr](t, a)": false},
 	"kernel/syscall/sys_file.go":   {"n, e = f.Ops.Write(&t.Ctx, f, &t.Vec, 0)": false, "n, e = f.Ops.Write(&t.Ctx, f, &t.Vec, f.Pos)": true},
 	"kernel/mm/vm/copy.go":         {"copy(dst, p[off:])": true, "return s.copyIn(dst, va)": false, "store32(b, v)": true},

@@ -1,4 +1,5 @@
-// Package endpoint has the files of endpoints and notifications (abi/ipc). The nucleus
+// Package endpoint is the kernel's side of message calls (abi/ipc): their system calls,
+// the threads that make them, and the files of endpoints and notifications. The nucleus
 // has the objects (nucleus/ipc) and transfers messages; a file keeps an object alive and
 // reports its readiness.
 //
@@ -10,7 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"hardtack/abi/ipc"
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/accounts"
 	"hardtack/kernel/base/caller"
@@ -68,8 +68,8 @@ func ready(o *object) {
 	}
 }
 
-// New returns the two files of a user's new endpoint.
-func New(u *accounts.User) (receive, send *vfs.File, e linux.Errno) {
+// newEndpoint returns the two files of a user's new endpoint.
+func newEndpoint(u *accounts.User) (receive, send *vfs.File, e linux.Errno) {
 	o, e := newObject(u, endpointPool, nucleus.NewEndpoint)
 	if e != 0 {
 		return nil, nil, e
@@ -93,8 +93,8 @@ func newObject(u *accounts.User, pool *accounts.Pool, make func() (core.ID, linu
 	return &object{id: id, user: u}, 0
 }
 
-// NewNotification returns the file of a user's new notification.
-func NewNotification(u *accounts.User) (*vfs.File, linux.Errno) {
+// newNotification returns the file of a user's new notification.
+func newNotification(u *accounts.User) (*vfs.File, linux.Errno) {
 	o, e := newObject(u, notificationPool, nucleus.NewNotification)
 	if e != 0 {
 		return nil, e
@@ -103,8 +103,8 @@ func NewNotification(u *accounts.User) (*vfs.File, linux.Errno) {
 	return newFile(&notification{file{o: o}}, linux.O_RDWR), 0
 }
 
-// Mint returns another sending file of f's endpoint, with a badge.
-func Mint(f *vfs.File, badge uint64) (*vfs.File, linux.Errno) {
+// mint returns another sending file of f's endpoint, with a badge.
+func mint(f *vfs.File, badge uint64) (*vfs.File, linux.Errno) {
 	switch x := f.Ops.(type) {
 	case *receiver:
 		return newFile(&sender{file{o: x.o}, badge}, linux.O_WRONLY), 0
@@ -123,9 +123,9 @@ func newFile(ops vfs.Ops, flags uint32) *vfs.File {
 	return f
 }
 
-// TargetOf says what a file is to message calls. EBADF: it is no endpoint or
+// targetOf says what a file is to message calls. EBADF: it is no endpoint or
 // notification; EPIPE: the endpoint has ended.
-func TargetOf(f *vfs.File) (t nucleus.Target, e linux.Errno) {
+func targetOf(f *vfs.File) (t nucleus.Target, e linux.Errno) {
 	var o *object
 	switch x := f.Ops.(type) {
 	case *receiver:
@@ -222,8 +222,8 @@ var flight struct {
 	file map[uint64]*vfs.File // guarded by mu
 }
 
-// Send takes over a file's reference and returns the number that stands for it.
-func Send(f *vfs.File) uint64 {
+// send takes over a file's reference and returns the number that stands for it.
+func send(f *vfs.File) uint64 {
 	flight.mu.Lock()
 	defer flight.mu.Unlock()
 	if flight.file == nil {
@@ -234,20 +234,11 @@ func Send(f *vfs.File) uint64 {
 	return flight.last
 }
 
-// Receive gives the file behind a number, once; then nil.
-func Receive(number uint64) *vfs.File {
+// receive gives the file behind a number, once; then nil.
+func receive(number uint64) *vfs.File {
 	flight.mu.Lock()
 	defer flight.mu.Unlock()
 	f := flight.file[number]
 	delete(flight.file, number)
 	return f
-}
-
-// CloseOnExec tells whether flags of a call that makes descriptors say so; EINVAL for
-// others.
-func CloseOnExec(flags uint32) (bool, linux.Errno) {
-	if flags&^ipc.CloseOnExec != 0 {
-		return false, linux.EINVAL
-	}
-	return flags != 0, 0
 }

@@ -411,7 +411,7 @@ func (t *Thread) becomeProgram(x *program, s *vm.Space, img *Image, at entry) {
 		t.pi.gone.Store(false)
 	}
 	t.robustList, t.clearTID, t.restart = 0, 0, nil
-	t.leaveNucleus()
+	t.leavePartner()
 	if t.FDs.Users() > 1 {
 		fds := t.FDs
 		own, e := fds.Fork()

@@ -31,7 +31,7 @@ func (t *Thread) Killed() bool { return t.User.Work.Load()&workExit != 0 }
 // anybody hears of its end.
 func (t *Thread) exit() {
 	p := t.Proc
-	t.leaveNucleus()
+	t.leavePartner()
 	t.User.SyncFPU() // the processor keeps no pointer to a dead thread
 	t.stopTakingSignals()
 	p.mu.Lock()

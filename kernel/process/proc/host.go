@@ -1,14 +1,18 @@
 package proc
 
+import "hardtack/nucleus"
+
 // What the tests' world (kernel/process/proctest) is built on. A host has no user mode, and its
 // tests bring the program.
 
 // StartOnHost makes process 1 without a program. Its threads, and those of all processes
 // after it, run loop instead of user mode.
 func StartOnHost(a *StartArgs, loop func(t *Thread)) *Thread {
-	threadLoop = func(t *Thread) *Thread {
-		loop(t)
-		return t
+	threadLoop = func(t *Thread) (*nucleus.UserContext, bool) {
+		if t.Return() {
+			loop(t)
+		}
+		return nil, true
 	}
 	return newInit(a)
 }

@@ -14,17 +14,11 @@ import (
 // threadLoop is loop; tests on the host replace it.
 var threadLoop = (*Thread).loop
 
-// loop runs a thread: user mode, then the reason for leaving user mode. Message calls may
-// give the goroutine another thread meanwhile. loop returns the thread that must end, or
-// nil if the goroutine has none.
-func (t *Thread) loop() *Thread {
+// loop runs a thread: the reason for leaving user mode, then user mode. It returns when
+// the thread must end, and when another thread left user mode, or none (nil): this one
+// waits inside the nucleus then.
+func (t *Thread) loop() (left *nucleus.UserContext, ended bool) {
 	for {
-		wait.Share()
-		if u := t.User.Run(&t.Space.AS); u != &t.User {
-			if t = t.became(u); t == nil {
-				return nil
-			}
-		}
 		if nucleus.Attention() {
 			t.attend()
 		}
@@ -37,13 +31,17 @@ func (t *Thread) loop() *Thread {
 			t.yieldCPU()
 		case nucleus.TrapMessage:
 			if trap.Error != 0 {
-				t.finishMessage()
+				t.finishCall()
 			}
 		default:
 			t.fault(trap)
 		}
 		if t.User.Work.Load() != 0 && !t.handleWork() {
-			return t
+			return nil, true
+		}
+		wait.Share()
+		if u := t.User.Run(&t.Space.AS); u != &t.User {
+			return u, false
 		}
 	}
 }
@@ -212,40 +210,49 @@ func (t *Thread) launch() {
 	r.Wake()
 }
 
-// runs records the goroutine's thread; nil: none.
-func (r *runner) runs(t *Thread) *Thread {
-	if r.thread != nil {
-		r.thread.leaveClock(r.clock)
-	}
-	r.thread = t
+// adopt gives the goroutine the thread that left user mode, in place of one that waits
+// inside the nucleus now. It returns nil if there is none.
+func (r *runner) adopt(left *nucleus.UserContext) *Thread {
+	r.thread.leaveClock(r.clock)
+	r.thread = nil
+	t := LeftUser.Call(left)
 	if t != nil {
-		t.runner = r
+		r.thread, t.runner = t, r
 		t.takeClock(r.clock)
 	}
 	return t
 }
 
-// serve runs a thread until it must end, and returns it, or the thread that the goroutine
-// serves by then; nil if it has none.
+// serve runs a thread, and those that the goroutine adopts in its place, until one must
+// end, and returns that; nil if there is none to adopt.
 func (r *runner) serve(t *Thread) (end *Thread) {
-	r.thread, t.runner = t, r
 	returned := false
 	defer r.caught(&returned, &end)
+	r.begin(t)
+	for t != nil {
+		left, ended := threadLoop(t)
+		if ended {
+			end = t
+			break
+		}
+		t = r.adopt(left)
+	}
+	returned = true
+	return end
+}
+
+// begin gives the goroutine a thread that is new, or waited inside the nucleus.
+func (r *runner) begin(t *Thread) {
+	r.thread, t.runner = t, r
 	if t.startTicks == 0 {
 		t.clock, t.clockBase, t.stops = r.clock, r.clock.Mine(), -r.clock.Stops()
 		t.diskBase = r.clock.Disk()
 		t.startTicks = ticks()
-	} else { // it waited inside the nucleus
-		t.takeClock(r.clock)
-		t.User.Resumed()
-		t.finishMessage()
+		t.User.Trap = nucleus.Trap{Kind: nucleus.TrapMessage} // there is nothing to do
+		return
 	}
-	end = t
-	if t.User.Work.Load() == 0 || t.handleWork() {
-		end = threadLoop(t)
-	}
-	returned = true
-	return end
+	t.takeClock(r.clock)
+	t.User.Woken()
 }
 
 func (r *runner) run() {

@@ -199,7 +199,7 @@ func (t *Thread) notify(work uint32) {
 	t.User.Work.Or(work)
 	t.SetInterrupted(true)
 	t.User.Kick()
-	t.endWait()
+	t.cancelWait()
 }
 
 // beginExit makes all threads end with a wait status; called with mu held. The

@@ -19,7 +19,6 @@ import (
 	"sync/atomic"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/base/accounts"
 	"hardtack/kernel/base/caller"
 	"hardtack/kernel/base/wait"
 	"hardtack/kernel/fs/vfs"
@@ -43,12 +42,7 @@ type Thread struct {
 	FDs   *vfs.FDTable   // replaced by exec and unshare
 	FS    *vfs.FSContext // root, working directory, umask
 
-	// partner is the thread's name in the nucleus once it has made message calls,
-	// else 0; delivered is set when one it hosts is over.
-	partner     atomic.Uint64
-	partnerUser *accounts.User // who is charged for partner; the thread's
-	delivered   atomic.Bool
-	letter      *letter // made when a long message needs it
+	partner atomic.Pointer[Partner] // nil until it makes message calls
 
 	sig   threadSignals
 	frame *signalFrame // room to build one; made at the first signal

@@ -94,7 +94,7 @@ func (t *Thread) ran() int64 {
 		return 0
 	}
 	now := ticks()
-	waited, _ := t.inNucleus(now)
+	waited, _ := t.waitedInside(now)
 	off := t.clock.Off(now) - t.clockBase + t.Idle(now)
 	return max(now-t.startTicks-t.away-off-waited, 0)
 }
@@ -294,7 +294,7 @@ func TotalFaults() int64 {
 func (t *Thread) State() State {
 	s := State(t.state.Load())
 	if s == StateRunning {
-		if _, waits := t.inNucleus(0); waits || t.Parked() {
+		if _, waits := t.waitedInside(0); waits || t.Parked() {
 			return StateSleeping
 		}
 	}

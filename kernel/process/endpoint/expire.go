@@ -1,4 +1,4 @@
-package proc
+package endpoint
 
 import (
 	"math"
@@ -18,9 +18,9 @@ var expiry struct {
 	at    atomic.Uint64 // when it fires, 0: it need not; set under mu
 }
 
-// MessageDeadline makes the timer fire at a time at the latest. Callers may hold
-// Process.mu and treeMu.
-func MessageDeadline(at uint64) {
+// Deadline makes the timer fire at a time at the latest. Callers may hold any lock of
+// package proc.
+func Deadline(at uint64) {
 	x := &expiry
 	if expiresBy(at) {
 		return

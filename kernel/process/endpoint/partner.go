@@ -1,0 +1,107 @@
+package endpoint
+
+//oops:stop the nucleus believes the thread to be in a call
+
+import (
+	"sync/atomic"
+
+	"hardtack/abi/ipc"
+	"hardtack/abi/linux"
+	"hardtack/kernel/base/accounts"
+	"hardtack/kernel/base/wait"
+	"hardtack/kernel/process/proc"
+	"hardtack/nucleus"
+	core "hardtack/nucleus/ipc"
+)
+
+// partner is a thread that makes message calls. It implements proc.Partner.
+type partner struct {
+	t    *proc.Thread   // immutable
+	id   core.ID        // its name in the nucleus; immutable
+	user *accounts.User // who is charged for its place; immutable
+
+	delivered atomic.Bool // a call that its goroutine made for it is over
+	buffer    *buffer     // made when a long message needs it; the thread's
+}
+
+// buffer is room for an ipc.Buffer.
+type buffer [ipc.LongBytes + 4*ipc.MaxDescriptors]byte
+
+// partners are the threads that make message calls, by their index in the nucleus.
+var partners [core.MaxThreads]atomic.Pointer[partner]
+
+// partnerPool is the places of partners (0 is nobody's), which users share.
+var partnerPool = accounts.NewPool(core.MaxThreads - 1)
+
+// partnerOf returns the thread's part in message calls, which it begins with the first.
+func partnerOf(t *proc.Thread) (*partner, linux.Errno) {
+	if i := t.User.Partner; i != 0 {
+		return partners[i%core.MaxThreads].Load(), 0
+	}
+	u := t.Ctx.User()
+	if !partnerPool.Charge(u, 1) {
+		return nil, linux.ENFILE
+	}
+	id, e := t.User.Join(&t.Space.AS)
+	if e != 0 {
+		partnerPool.Release(u, 1)
+		return nil, e
+	}
+	p := &partner{t: t, id: id, user: u}
+	partners[id.Index()].Store(p)
+	t.SetPartner(p)
+	return p, 0
+}
+
+// Leave implements proc.Partner: whoever waits for a reply hears of it.
+func (p *partner) Leave() {
+	partners[p.id.Index()].Store(nil) // the place may be another's once it has left
+	p.t.User.Leave()
+	partnerPool.Release(p.user, 1)
+	nucleus.ServeMessages()
+}
+
+// Waited implements proc.Partner.
+func (p *partner) Waited(now int64) (ticks int64, waits bool) {
+	return nucleus.Waited(p.id.Index(), now)
+}
+
+// CancelWait implements proc.Partner.
+func (p *partner) CancelWait() {
+	nucleus.CancelWait(p.id)
+	nucleus.ServeMessages()
+}
+
+// Forget implements proc.Partner.
+func (p *partner) Forget() { p.t.User.Forget() }
+
+// Woken gets a thread going that waited inside the nucleus. Callers may hold any lock
+// of package proc.
+func Woken(i uint32, hosted bool) {
+	p := partners[i].Load()
+	if hosted {
+		p.delivered.Store(true)
+		p.t.Wake()
+		return
+	}
+	p.t.Launch()
+}
+
+// Left returns the thread that left user mode with a context. For nil it returns one
+// that is woken within a moment and has no goroutine, or nil.
+func Left(u *nucleus.UserContext) *proc.Thread {
+	if u != nil {
+		return partners[u.Partner].Load().t
+	}
+	nucleus.ServeMessages()
+	if !wait.Quiet() {
+		return nil
+	}
+	i := nucleus.Linger()
+	if i == 0 {
+		return nil
+	}
+	t := partners[i].Load().t
+	t.User.Woken()
+	return t
+}
