@@ -176,42 +176,42 @@ func (r Receiver) ReplyRecvRaw(m *Message, d Deadline) error {
 
 // Signal sets bits.
 func (n Notification) Signal(bits uint64) error {
-	r := core.MessageRegs{Number: ipc.Signal, FD: uint64(n), Value: bits}
-	core.MessageCall(&r)
-	return result(r.Info)
+	r := core.Registers{RAX: ipc.Signal, RDI: uint64(n), RDX: bits}
+	core.Syscall(&r)
+	return result(r.RAX)
 }
 
 // Wait takes the bits that are set, waiting until some are.
 func (n Notification) Wait(d Deadline) (bits uint64, err error) {
-	r := core.MessageRegs{Number: ipc.Wait, FD: uint64(n), Value: uint64(d)}
-	core.MessageCallBlocking(&r)
-	return r.Value, result(r.Info)
+	r := core.Registers{RAX: ipc.Wait, RDI: uint64(n), RDX: uint64(d)}
+	core.SyscallBlocking(&r)
+	return r.RDX, result(r.RAX)
 }
 
 // WaitRaw is Wait for peers that signal at once.
 func (n Notification) WaitRaw(d Deadline) (bits uint64, err error) {
-	r := core.MessageRegs{Number: ipc.Wait, FD: uint64(n), Value: uint64(d)}
-	core.MessageCall(&r)
-	return r.Value, result(r.Info)
+	r := core.Registers{RAX: ipc.Wait, RDI: uint64(n), RDX: uint64(d)}
+	core.Syscall(&r)
+	return r.RDX, result(r.RAX)
 }
 
 // SignalWait is n.Wait after a Signal of another notification, in one call: who waits
 // there runs at once if this thread has to wait. The bits are set even if the wait fails.
 func (n Notification) SignalWait(to Notification, set uint64, d Deadline) (bits uint64, err error) {
 	r := n.signalWait(to, set, d)
-	core.MessageCallBlocking(&r)
-	return r.Value, result(r.Info)
+	core.SyscallBlocking(&r)
+	return r.RDX, result(r.RAX)
 }
 
 // SignalWaitRaw is SignalWait for peers that signal at once.
 func (n Notification) SignalWaitRaw(to Notification, set uint64, d Deadline) (bits uint64, err error) {
 	r := n.signalWait(to, set, d)
-	core.MessageCall(&r)
-	return r.Value, result(r.Info)
+	core.Syscall(&r)
+	return r.RDX, result(r.RAX)
 }
 
-func (n Notification) signalWait(to Notification, set uint64, d Deadline) (r core.MessageRegs) {
-	r.Number, r.FD, r.Info, r.Value, r.Words[0] = ipc.SignalWait, uint64(n), uint64(to), uint64(d), set
+func (n Notification) signalWait(to Notification, set uint64, d Deadline) (r core.Registers) {
+	r.RAX, r.RDI, r.RSI, r.RDX, r.More[0] = ipc.SignalWait, uint64(n), uint64(to), uint64(d), set
 	return r
 }
 
@@ -244,7 +244,7 @@ type Message struct {
 	Token uint64
 
 	length, files int
-	regs          core.MessageRegs // Words is the content of a short message
+	regs          core.Registers // More is the content of a short message
 	buffer        *ipc.Buffer
 }
 
@@ -276,7 +276,7 @@ func (m *Message) Bytes() []byte {
 }
 
 // Words is the content of a message of up to ShortBytes.
-func (m *Message) Words() *[ipc.ShortWords]uint64 { return &m.regs.Words }
+func (m *Message) Words() *[ipc.ShortWords]uint64 { return &m.regs.More }
 
 // Attach sends duplicates of descriptors with the message.
 func (m *Message) Attach(fds ...int) error {
@@ -299,21 +299,21 @@ func (m *Message) FD(i int) int { return int(m.buffer.FDs[i]) }
 
 func (m *Message) do(number uint64, fd int, d Deadline) error {
 	m.in(number, fd, d)
-	core.MessageCallBlocking(&m.regs)
+	core.SyscallBlocking(&m.regs)
 	return m.out(number)
 }
 
 func (m *Message) doRaw(number uint64, fd int, d Deadline) error {
 	m.in(number, fd, d)
-	core.MessageCall(&m.regs)
+	core.Syscall(&m.regs)
 	return m.out(number)
 }
 
 func (m *Message) in(number uint64, fd int, d Deadline) {
 	r := &m.regs
-	r.Number, r.FD, r.Value, r.Token = number, uint64(fd), uint64(d), m.Token
-	r.Info = uint64(ipc.Info(m.length, m.files))
-	r.Buffer = m.address()
+	r.RAX, r.RDI, r.RDX, r.R10 = number, uint64(fd), uint64(d), m.Token
+	r.RSI = uint64(ipc.Info(m.length, m.files))
+	r.RBX = m.address()
 }
 
 // out takes in what came of a call: the message received, or none.
@@ -325,13 +325,13 @@ func (m *Message) out(number uint64) error {
 		fallthrough
 	case ipc.Send:
 		m.length, m.files = 0, 0
-		return result(r.Info)
+		return result(r.RAX)
 	}
 	m.Badge, m.Token, m.length, m.files = 0, 0, 0, 0
-	if err := result(r.Info); err != nil {
+	if err := result(r.RAX); err != nil {
 		return err
 	}
-	m.Badge, m.Token = r.Value, r.Token
-	m.length, m.files = ipc.Bytes(uint32(r.Info)), ipc.Descriptors(uint32(r.Info))
+	m.Badge, m.Token = r.RDX, r.R10
+	m.length, m.files = ipc.Bytes(uint32(r.RAX)), ipc.Descriptors(uint32(r.RAX))
 	return nil
 }

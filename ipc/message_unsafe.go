@@ -24,7 +24,7 @@ func (m *Message) address() uint64 { return uint64(uintptr(unsafe.Pointer(m.buff
 
 // short is the content of a short message as bytes.
 func (m *Message) short() *[ShortBytes]byte {
-	return (*[ShortBytes]byte)(unsafe.Pointer(&m.regs.Words))
+	return (*[ShortBytes]byte)(unsafe.Pointer(&m.regs.More))
 }
 
 func makeEndpoint(fds *[2]int32, flags int) error {

@@ -1,10 +1,10 @@
 #include "textflag.h"
 
-// func MessageCall(r *MessageRegs)
+// func Syscall(r *Registers)
 //
-// The call keeps RDI, RSI, RBX, RBP and RSP and destroys all others; R14, the
+// The call keeps RDI, RSI, RBX, RBP and RSP and may destroy all others; R14, the
 // goroutine, is loaded again by whoever called us (ABI wrappers do).
-TEXT ·MessageCall(SB), NOSPLIT, $0-8
+TEXT ·Syscall(SB), NOSPLIT, $0-8
 	MOVQ	r+0(FP), CX
 	MOVQ	0(CX), AX
 	MOVQ	8(CX), DI
@@ -20,7 +20,7 @@ TEXT ·MessageCall(SB), NOSPLIT, $0-8
 	MOVQ	88(CX), R15
 	SYSCALL
 	MOVQ	r+0(FP), CX
-	MOVQ	AX, 16(CX)
+	MOVQ	AX, 0(CX)
 	MOVQ	DX, 24(CX)
 	MOVQ	R10, 32(CX)
 	MOVQ	R8, 48(CX)
