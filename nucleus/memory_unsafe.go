@@ -59,7 +59,7 @@ func spaceAddr(as *AddressSpace) uintptr { return uintptr(unsafe.Pointer(as)) }
 
 func userStateAt(a uintptr) *amd64.UserState { return (*amd64.UserState)(pointer(a)) }
 
-// meeting does not move.
+// rendezvous does not move.
 func endpointAddr(e *ipc.Endpoint) uintptr { return uintptr(unsafe.Pointer(e)) }
 func endpointAt(a uintptr) *ipc.Endpoint   { return (*ipc.Endpoint)(pointer(a)) }
 

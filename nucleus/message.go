@@ -24,11 +24,11 @@ func serveMessage(c *amd64.CPU, u *amd64.UserState, op uint32, now int64) (next 
 		return serveOther(c, u, op, now)
 	}
 	id, run := p.id, uint32(0)
-	vacate(c, u, p, now)
+	suspend(c, u, p, now)
 	if op == abi.Call-abi.Base {
-		run = meeting.CallDirect(c.Index, i, endpointAt(k.at), k.id, k.badge, u.Registers())
+		run = rendezvous.CallDirect(c.Index, i, endpointAt(k.at), k.id, k.badge, u.Registers())
 	} else {
-		run = meeting.ReplyDirect(c.Index, i, endpointAt(k.at), k.id, u.Registers())
+		run = rendezvous.ReplyDirect(c.Index, i, endpointAt(k.at), k.id, u.Registers())
 	}
 	if run == 0 {
 		return serveOther(c, u, uint32(u.RAX)-abi.Base, now)
@@ -36,18 +36,18 @@ func serveMessage(c *amd64.CPU, u *amd64.UserState, op uint32, now int64) (next 
 	if busy(u) {
 		cancelBusy(c, id)
 	}
-	return occupy(c, run, now)
+	return switchTo(c, run, now)
 }
 
 // directKinds are the kinds of targets of the operations of a call; nothing known is of
 // the others'.
 var directKinds = [8]TargetKind{^NoTarget, ^NoTarget, SendTarget, ^NoTarget, ReceiveTarget, ^NoTarget, ^NoTarget, ^NoTarget}
 
-// occupy goes on with a thread that waited, is ready and in no queue, and has its
+// switchTo goes on with a thread that waited, is ready and in no queue, and has its
 // result in the registers.
 //
 //go:nosplit
-func occupy(c *amd64.CPU, run uint32, now int64) (*amd64.UserState, bool) {
+func switchTo(c *amd64.CPU, run uint32, now int64) (*amd64.UserState, bool) {
 	q := &partners[run%ipc.MaxThreads]
 	v := userStateAt(q.state)
 	q.waited += now - q.since
@@ -76,14 +76,14 @@ func limit(u *amd64.UserState, op uint32) bool {
 	if !callShapes[op%8].timed || u.RDX == abi.Now || u.Partner == 0 {
 		return false
 	}
-	if meeting.Limit(u.Partner, u.RDX) {
+	if rendezvous.Limit(u.Partner, u.RDX) {
 		attention.due.Store(dueNow)
 	}
 	return true
 }
 
-// vacate prepares a thread to wait, before it does: others may switch to it at once.
-func vacate(c *amd64.CPU, u *amd64.UserState, p *partner, now int64) {
+// suspend prepares a thread to wait, before it does: others may switch to it at once.
+func suspend(c *amd64.CPU, u *amd64.UserState, p *partner, now int64) {
 	p.since = now
 	c.FPU = 0
 	u.FPUCPU.Store(0)
@@ -116,22 +116,22 @@ func serveOther(c *amd64.CPU, u *amd64.UserState, op uint32, now int64) (next *a
 		badge = uint64(second.id)
 	}
 	limited := u.RDX != abi.Forever && limit(u, op)
-	vacate(c, u, p, now)
+	suspend(c, u, p, now)
 	run := perform(c, u, i, op, k.id, badge, u.RDX)
 	if run == i {
 		if limited {
-			meeting.Unlimit(i)
+			rendezvous.Unlimit(i)
 		}
 		p.since = 0
-		meeting.Leave(c.Index)
-		r := meeting.Result(i)
+		rendezvous.Leave(c.Index)
+		r := rendezvous.Result(i)
 		if r.Err == linux.EBADF {
 			return elsewhere(u), false // was that the endpoint's end?
 		}
 		whole := take(u, i, r)
 		u.CPU.Store(int32(c.Index) + 1) // also the fence before the checks
 		d := attention.due.Load()
-		if d == 0 && meeting.Waiting(c.Index) {
+		if d == 0 && rendezvous.Waiting(c.Index) {
 			if d = dueNow; numCPU.Load() == 1 {
 				d = dueLater // nobody else could run it: perhaps the next call does
 				attention.due.Store(d)
@@ -146,8 +146,8 @@ func serveOther(c *amd64.CPU, u *amd64.UserState, op uint32, now int64) (next *a
 		u.FPUCPU.Store(int32(c.Index) + 1)
 		return u, true
 	}
-	if run == 0 || !meeting.IsDirect(run) {
-		if meeting.Put(c.Index) {
+	if run == 0 || !rendezvous.IsDirect(run) {
+		if rendezvous.Put(c.Index) {
 			attention.due.Store(dueNow)
 		}
 		if busy(u) {
@@ -155,27 +155,27 @@ func serveOther(c *amd64.CPU, u *amd64.UserState, op uint32, now int64) (next *a
 		}
 		return nil, false
 	}
-	meeting.Leave(c.Index)
+	rendezvous.Leave(c.Index)
 	if busy(u) {
 		cancelBusy(c, id)
 	}
-	if attention.due.Load() == dueLater && !meeting.Waiting(c.Index) {
+	if attention.due.Load() == dueLater && !rendezvous.Waiting(c.Index) {
 		attention.due.Store(0) // it was the last
 	}
 	q := &partners[run%ipc.MaxThreads]
 	v := userStateAt(q.state)
-	if !take(v, run, meeting.Result(run)) {
+	if !take(v, run, rendezvous.Result(run)) {
 		q.waited += now - q.since
 		q.since = 0
 		return leave(v, false), false
 	}
-	return occupy(c, run, now)
+	return switchTo(c, run, now)
 }
 
 // elsewhere leaves a call to the thread's goroutine, as any system call. What those
 // save and a message call does not is made up for.
 func elsewhere(u *amd64.UserState) *amd64.UserState {
-	meeting.Unlimit(u.Partner)
+	rendezvous.Unlimit(u.Partner)
 	partners[u.Partner%ipc.MaxThreads].since = 0
 	u.RCX, u.R11 = u.RIP, u.RFLAGS
 	u.Trap.Kind = amd64.TrapSyscall
@@ -204,8 +204,8 @@ func busy(u *amd64.UserState) bool {
 // cancelBusy ends the wait of such a thread. Whoever is current on the CPU goes into
 // the run queue.
 func cancelBusy(c *amd64.CPU, id ipc.ID) {
-	meeting.Cancel(c.Index, id)
-	meeting.Put(c.Index) // Cancel made somebody current
+	rendezvous.Cancel(c.Index, id)
+	rendezvous.Put(c.Index) // Cancel made somebody current
 	attention.due.Store(dueNow)
 }
 
@@ -214,7 +214,7 @@ func cancelBusy(c *amd64.CPU, id ipc.ID) {
 // one waits, and is not ours any more. A deadline that is a time was given to Limit
 // before; a Signal's bits are in the place of the deadline.
 func perform(c *amd64.CPU, u *amd64.UserState, i, op uint32, id ipc.ID, badge, deadline uint64) (run uint32) {
-	n, core := &meeting, c.Index
+	n, core := &rendezvous, c.Index
 	th := n.Thread(i)
 	n.Enter(core, i)
 	info := ipc.Info(u.RSI)
@@ -257,7 +257,7 @@ func perform(c *amd64.CPU, u *amd64.UserState, i, op uint32, id ipc.ID, badge, d
 }
 
 func markSenders(id ipc.ID) {
-	if meeting.Senders(id) {
+	if rendezvous.Senders(id) {
 		watchedEndpoints[id.Index()%ipc.MaxEndpoints].mark()
 	}
 }
@@ -265,7 +265,7 @@ func markSenders(id ipc.ID) {
 // take puts the result of a call into the thread's registers. It reports false if
 // that is not all.
 func take(u *amd64.UserState, i uint32, r *ipc.Result) bool {
-	th := meeting.Thread(i)
+	th := rendezvous.Thread(i)
 	if r.Err >= linux.ERESTARTSYS || r.Info.Bytes() > abi.ShortBytes || th.Came != 0 {
 		return false
 	}
@@ -301,9 +301,9 @@ const (
 // messageWaits is messagePerform's result when the thread waits.
 const messageWaits = 1
 
-// serveMeeting serves sysMessage. A negative result is an errno.
-func serveMeeting(c *amd64.CPU, what, a, b uint64) uint64 {
-	n, core := &meeting, c.Index
+// serveRendezvous serves sysMessage. A negative result is an errno.
+func serveRendezvous(c *amd64.CPU, what, a, b uint64) uint64 {
+	n, core := &rendezvous, c.Index
 	result := func(id ipc.ID, e linux.Errno) uint64 {
 		if e != 0 {
 			return errno(e)

@@ -47,8 +47,8 @@ import (
 //
 // Package ipc's lock is taken with no other lock held, and no lock is taken inside it.
 
-// meeting is the nucleus's endpoints, notifications and threads.
-var meeting ipc.Nucleus
+// rendezvous is the nucleus's endpoints, notifications and threads.
+var rendezvous ipc.Nucleus
 
 // A partner is what the nucleus stores about a thread of package ipc, under its index. It
 // belongs to the owner of the thread.
@@ -194,10 +194,10 @@ func HookMessages(h MessageHooks) {
 
 // InitMessages prepares for the CPUs that run now. There are no message calls before it.
 func InitMessages() error {
-	if err := meeting.Init(NumCPU()); err != nil {
+	if err := rendezvous.Init(NumCPU()); err != nil {
 		return err
 	}
-	meeting.SetLoose()
+	rendezvous.SetLoose()
 	return nil
 }
 
@@ -219,13 +219,13 @@ func ServeMessages() {
 			woken := amd64.Syscall(sysMessage, messageTake, 0, 0)
 			for w := woken; w != 0; w >>= 16 {
 				i := uint32(w & 0xffff)
-				messageHooks.Woken(i, !meeting.IsDirect(i))
+				messageHooks.Woken(i, !rendezvous.IsDirect(i))
 			}
 			if woken>>48 == 0 {
 				break
 			}
 		}
-		messageHooks.Deadline(meeting.Earliest())
+		messageHooks.Deadline(rendezvous.Earliest())
 		if marks.Swap(0) == 0 {
 			continue
 		}
@@ -263,7 +263,7 @@ func (u *UserContext) Join(as *AddressSpace) (ipc.ID, linux.Errno) {
 	}
 	id := ipc.ID(r)
 	partners[id.Index()] = partner{state: stateAddr(&u.UserState), space: spaceAddr(as), gen: counterAddr(&as.Gen), root: as.Root, id: id}
-	meeting.Direct(id.Index(), u.Registers())
+	rendezvous.Direct(id.Index(), u.Registers())
 	u.Partner = id.Index()
 	return id, 0
 }
@@ -273,7 +273,7 @@ func (u *UserContext) Join(as *AddressSpace) (ipc.ID, linux.Errno) {
 func (u *UserContext) Leave() {
 	p := &partners[u.Partner]
 	id := p.id
-	meeting.Direct(u.Partner, nil)
+	rendezvous.Direct(u.Partner, nil)
 	u.Partner, *p = 0, partner{}
 	messageCall(messageEndThread, uint64(id), 0) // from here on the place is another's
 }
@@ -289,7 +289,7 @@ func (u *UserContext) Remember(at uint32, t Target, changes *atomic.Uint64, seen
 	}
 	k := known{key: t.Kind.key(uint64(t.FD)), id: t.ID, badge: t.Badge}
 	if t.Kind != NotificationTarget {
-		k.at = endpointAddr(meeting.EndpointAt(t.ID))
+		k.at = endpointAddr(rendezvous.EndpointAt(t.ID))
 	}
 	p.known[at%knownTargets] = k
 }
@@ -300,9 +300,9 @@ func (u *UserContext) Forget() { partners[u.Partner].known = [knownTargets]known
 // Host says whether the thread's goroutine waits for it from now on.
 func (u *UserContext) Host(on bool) {
 	if on {
-		meeting.Direct(u.Partner, nil)
+		rendezvous.Direct(u.Partner, nil)
 	} else {
-		meeting.Direct(u.Partner, u.Registers())
+		rendezvous.Direct(u.Partner, u.Registers())
 	}
 }
 
@@ -320,13 +320,13 @@ func (u *UserContext) Message(op uint32, t *Target, now bool) (waits bool) {
 
 // MessageState is a thread's part in package ipc: the message and the result.
 func (u *UserContext) MessageState() (*ipc.Thread, *ipc.Result) {
-	return meeting.Thread(u.Partner), meeting.Result(u.Partner)
+	return rendezvous.Thread(u.Partner), rendezvous.Result(u.Partner)
 }
 
 // TakeResult puts the result of a message call into the registers. It reports false
 // if it is a long message, descriptors, or a call to be repeated.
 func (u *UserContext) TakeResult() bool {
-	return take(&u.UserState, u.Partner, meeting.Result(u.Partner))
+	return take(&u.UserState, u.Partner, rendezvous.Result(u.Partner))
 }
 
 // PutResult puts the result into the registers in any case; of a long message its
@@ -359,7 +359,7 @@ func Waited(i uint32, now int64) (ticks int64, waits bool) {
 // CancelWait ends a thread's wait because it has something to do: its Work word says
 // so already. ServeMessages is to be called afterwards.
 func CancelWait(id ipc.ID) {
-	if meeting.Blocked(id.Index()) {
+	if rendezvous.Blocked(id.Index()) {
 		messageCall(messageCancel, uint64(id), 0)
 	}
 }
@@ -386,5 +386,5 @@ func WatchNotification(id ipc.ID) { watchedNotifications[id.Index()].watched.Sto
 
 // SenderWaits tells whether somebody waits to send to an endpoint, BitsSet whether a
 // notification has bits, at this moment.
-func SenderWaits(id ipc.ID) bool { return meeting.Senders(id) }
-func BitsSet(id ipc.ID) bool     { return meeting.Bits(id) != 0 }
+func SenderWaits(id ipc.ID) bool { return rendezvous.Senders(id) }
+func BitsSet(id ipc.ID) bool     { return rendezvous.Bits(id) != 0 }

@@ -27,7 +27,7 @@ func serveSyscall(c *amd64.CPU, at *amd64.Thread) {
 	num, a, b, d, e, f, _ := at.Args()
 	switch num {
 	case sysMessage: // under a control of its own
-		at.SetResult(serveMeeting(c, a, b, d))
+		at.SetResult(serveRendezvous(c, a, b, d))
 		return
 	// The hardware's business only.
 	case sysKick:

@@ -175,7 +175,7 @@ func (n *Nucleus) receiveFrom(e *Endpoint, sender, self uint16) (ready bool) {
 	to.result = Result{Info: from.info, Badge: from.badge}
 	if from.calls {
 		to.result.Token = token(sender, from.call)
-		publish(&from.where, at(Replying, self)) // its deadline stays
+		from.move(at(Replying, self)) // its deadline stays
 		return false
 	}
 	unblock(from, Result{})

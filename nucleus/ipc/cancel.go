@@ -15,7 +15,7 @@ func (n *Nucleus) Cancel(core uint32, id ID) (Effects, Errno) {
 	var fx Effects
 	if err == 0 {
 		err = linux.EAGAIN
-		if ok, ipi := n.interrupt(core, i, linux.EINTR, Forever); ok {
+		if ok, ipi := n.interrupt(core, i, 0, Forever); ok {
 			err, fx.IPI = 0, ipi
 		}
 	}
@@ -25,7 +25,8 @@ func (n *Nucleus) Cancel(core uint32, id ID) (Effects, Errno) {
 }
 
 // interrupt ends what a thread waits for, if it is blocked and its deadline is not
-// after now (Forever: whatever its deadline), and tells whether it did.
+// after now (Forever: whatever its deadline), and tells whether it did. It does so with
+// an error; 0: that of a cancelled wait.
 //
 // The object's lock comes before the thread's, but only the thread says which
 // object: it is asked first, and again under both locks. Another turn means that
@@ -38,7 +39,8 @@ func (n *Nucleus) interrupt(by uint32, i uint16, e Errno, now uint64) (did bool,
 		where := load(&t.where)
 		t.lock.release()
 		o := n.waitsAt(where)
-		if o == nil && where.state() != Replying {
+		state := &states[where.state()%State(len(states))]
+		if !state.blocked {
 			return false, 0
 		}
 		if o != nil {
@@ -49,9 +51,9 @@ func (n *Nucleus) interrupt(by uint32, i uint16, e Errno, now uint64) (did bool,
 		if did = same && t.due(now); did {
 			if o != nil {
 				n.remove(&o.queue, i)
-				if e == linux.EINTR {
-					e = linux.ERESTARTSYS
-				}
+			}
+			if e == 0 {
+				e = state.cancelled
 			}
 			unblock(t, Result{Err: e})
 		}

@@ -41,7 +41,7 @@ func (n *Nucleus) CallDirect(core, self uint32, e *Endpoint, ep ID, badge uint64
 			t := &n.threads[self%MaxThreads]
 			t.call++
 			to.receive(there, regs, badge, token(uint16(self), t.call))
-			publish(&t.where, at(Replying, r))
+			t.move(at(Replying, r))
 			next = uint32(r)
 		}
 		to.lock.release()
@@ -69,7 +69,7 @@ func (n *Nucleus) ReplyDirect(core, self uint32, e *Endpoint, ep ID, regs *Regis
 			to.receive(there, regs, 0, 0)
 			e.receivers = true
 			n.push(&e.queue, uint16(self))
-			publish(&n.threads[self%MaxThreads].where, at(Receiving, uint16(ep.index())))
+			n.threads[self%MaxThreads].move(at(Receiving, uint16(ep.index())))
 			next = uint32(c)
 		}
 		to.lock.release()
@@ -85,6 +85,7 @@ func (t *Thread) receive(to, from *Registers, badge uint64, tok Token) {
 	to[r8], to[r9], to[r12] = from[r8], from[r9], from[r12]
 	to[r13], to[r14], to[r15] = from[r13], from[r14], from[r15]
 	t.deadline = 0
+	t.check(Ready)
 	t.where = at(Ready, 0)
 }
 

@@ -27,7 +27,8 @@
 // A thread is Free, Stopped (made, not started), Ready (current on its core or in
 // its run queue) or blocked: Sending or Receiving (in an endpoint's queue),
 // Replying (its call was received, the reply is awaited), Waiting (in a
-// notification's queue). Threads change cores only while they are stopped.
+// notification's queue). Threads change cores only while they are stopped. The table
+// steps says which operation leads from which state to which.
 //
 // Names from outside are IDs: an index and a generation; a stale one is EBADF.
 // Index 0 is nobody. Inside, indices are safe: objects are destroyed only under the

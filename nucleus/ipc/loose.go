@@ -65,7 +65,7 @@ func (n *Nucleus) Waiting(core uint32) bool { return n.core(core).run.head != 0 
 
 // Blocked tells whether a thread is blocked at this moment.
 func (n *Nucleus) Blocked(i uint32) bool {
-	return load(&n.threads[i%MaxThreads].where).state() >= Sending
+	return states[load(&n.threads[i%MaxThreads].where).state()%State(len(states))].blocked
 }
 
 // Senders tells whether somebody waits to send to an endpoint at this moment.

@@ -30,7 +30,7 @@ func (n *Nucleus) block(core uint32, i uint16, s State, object uint16, deadline 
 	if deadline != Forever && !n.loose {
 		n.setTimer(core, i, deadline)
 	}
-	publish(&n.thread(i).where, at(s, object))
+	n.thread(i).move(at(s, object))
 }
 
 // unblock makes a thread ready that is in no queue and was blocked under a lock that is
@@ -40,5 +40,5 @@ func unblock(t *Thread, r Result) {
 		atomic.StoreUint64(&t.deadline, 0)
 	}
 	t.result = r
-	publish(&t.where, at(Ready, 0))
+	t.move(at(Ready, 0))
 }

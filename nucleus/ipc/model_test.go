@@ -22,6 +22,7 @@ type world struct {
 	tokens  []Token
 	handles uint64
 	owner   map[uint64]uint32 // of each descriptor
+	table   table
 }
 
 func newWorld(tb testing.TB, cores int) *world {
@@ -178,6 +179,7 @@ func (w *world) act(t *rapid.T) error {
 	core := rapid.Uint32Range(0, w.cores-1).Draw(t, "core")
 	n, r := w.n, w.r
 	self := r.current[core]
+	w.table.before(n, core)
 	deadline := rapid.SampledFrom([]uint64{Forever, Forever, Forever, Now, w.now + 1, w.now + 5}).Draw(t, "deadline")
 	bytes := rapid.SampledFrom([]int{0, 1, 8, 48, 49, 100, 512, 513, 0xffff}).Draw(t, "bytes")
 	descs := rapid.SampledFrom([]int{0, 0, 0, 1, 4, 5}).Draw(t, "descriptors")
@@ -361,6 +363,9 @@ func (w *world) act(t *rapid.T) error {
 		if c != 0 && r.threads[c].result.Token != 0 && !slices.Contains(w.tokens, r.threads[c].result.Token) {
 			w.tokens = append(w.tokens, r.threads[c].result.Token, r.threads[c].result.Token)
 		}
+	}
+	if err := w.table.after(n, what); err != nil {
+		return err
 	}
 	return w.same(what, got, want)
 }

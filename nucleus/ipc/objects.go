@@ -11,10 +11,12 @@ func (n *Nucleus) NewThread(core, home uint32) (ID, Errno) {
 	n.control.enterAlone(core)
 	for i := 1; i < MaxThreads; i++ {
 		if t := &n.threads[i]; !t.exists {
-			t.exists, t.where, t.core = true, at(Stopped, 0), uint16(home)
+			begin := Stopped
 			if n.loose {
-				t.where = at(Ready, 0)
+				begin = Ready
 			}
+			t.check(begin)
+			t.exists, t.where, t.core = true, at(begin, 0), uint16(home)
 			t.generation++
 			t.result, t.Came = Result{}, 0
 			n.used = max(n.used, uint32(i)+1)
@@ -36,6 +38,7 @@ func (n *Nucleus) Start(core uint32, id ID) (Effects, Errno) {
 	if err == 0 {
 		t.lock.acquire()
 		if t.where == at(Stopped, 0) {
+			t.check(Ready)
 			t.where = at(Ready, 0)
 		} else {
 			err = linux.EBUSY
@@ -121,7 +124,8 @@ func (n *Nucleus) destroyThread(core uint32, id ID) (fx Effects, dropped Dropped
 	if t.hasTimer {
 		n.removeTimer(home, i)
 	}
-	t.exists, t.where, t.deadline, t.Came = false, 0, 0, 0
+	t.check(Free)
+	t.exists, t.where, t.deadline, t.Came = false, at(Free, 0), 0, 0
 	for k := range n.threads {
 		if c := &n.threads[k]; c.where == at(Replying, i) {
 			unblock(c, Result{Err: linux.EPIPE})

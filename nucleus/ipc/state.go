@@ -46,23 +46,11 @@ func (id ID) generation() uint64 { return uint64(id >> 16) }
 //	ETIMEDOUT  the deadline has passed
 type Errno = linux.Errno
 
-// State is a thread's.
+// State is a thread's (steps.go).
 type State uint32
 
-const (
-	Free State = iota
-	Stopped
-	Ready
-	Sending
-	Receiving
-	Replying
-	Waiting
-)
-
-var stateNames = [...]string{"free", "stopped", "ready", "sending", "receiving", "replying", "waiting"}
-
 // String is for tests and messages.
-func (s State) String() string { return stateNames[s%State(len(stateNames))] }
+func (s State) String() string { return states[s%State(len(states))].name }
 
 // where is a thread's state and what it is blocked on: state << 16 | index of the
 // endpoint or notification or, Replying, of the thread that has the call. One word,
@@ -255,10 +243,10 @@ func (n *Nucleus) notification(id ID) (*notification, uint16, Errno) {
 // waitsAt is the object in whose queue a blocked thread is, or nil: it waits for a
 // reply, or is not blocked.
 func (n *Nucleus) waitsAt(w where) *object {
-	switch w.state() {
-	case Sending, Receiving:
+	switch states[w.state()%State(len(states))].queue {
+	case endpointQueue:
 		return &n.endpoints[w.object()%MaxEndpoints].object
-	case Waiting:
+	case notificationQueue:
 		return &n.notifications[w.object()%MaxNotifications].object
 	}
 	return nil

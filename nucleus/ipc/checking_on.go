@@ -1,0 +1,5 @@
+//go:build lockcheck
+
+package ipc
+
+const checking = true
