@@ -14,9 +14,9 @@ import (
 	core "hardtack/nucleus/ipc"
 )
 
-// Message calls (abi/ipc). Those that need no more than registers the nucleus carries
-// out itself (nucleus/partner.go), and a thread that waits in one has no goroutine. All
-// others come to message, on the goroutine of the thread, which hosts it.
+// Message calls (abi/ipc). The nucleus carries out those that need only registers
+// (nucleus/partner.go), and a thread that waits in one has no goroutine. All others come
+// to message, on the thread's goroutine, which hosts the thread.
 
 // message carries out the message call in the thread's registers.
 func message(t *proc.Thread) {

@@ -24,13 +24,13 @@ type partner struct {
 	buffer    *buffer     // made when a long message needs it; the thread's
 }
 
-// buffer is room for an ipc.Buffer.
+// buffer is for a long message or one with descriptors (ipc.Buffer).
 type buffer [ipc.LongBytes + 4*ipc.MaxDescriptors]byte
 
 // partners are the threads that make message calls, by their index in the nucleus.
 var partners [core.MaxThreads]atomic.Pointer[partner]
 
-// partnerPool is the places of partners (0 is nobody's), which users share.
+// partnerPool holds the places of partners (0 is unused), which users share.
 var partnerPool = accounts.NewPool(core.MaxThreads - 1)
 
 // partnerOf returns the thread's part in message calls, which it begins with the first.
@@ -53,7 +53,7 @@ func partnerOf(t *proc.Thread) (*partner, linux.Errno) {
 	return p, 0
 }
 
-// Leave implements proc.Partner: whoever waits for a reply hears of it.
+// Leave implements proc.Partner: callers that wait for a reply get EPIPE.
 func (p *partner) Leave() {
 	partners[p.id.Index()].Store(nil) // the place may be another's once it has left
 	p.t.User.Leave()
@@ -75,8 +75,8 @@ func (p *partner) CancelWait() {
 // Forget implements proc.Partner.
 func (p *partner) Forget() { p.t.User.Forget() }
 
-// Woken gets a thread going that waited inside the nucleus. Callers may hold any lock
-// of package proc.
+// Woken resumes a thread that waited inside the nucleus. Callers may hold any lock of
+// package proc.
 func Woken(i uint32, hosted bool) {
 	p := partners[i].Load()
 	if hosted {
