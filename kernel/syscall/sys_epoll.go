@@ -58,7 +58,7 @@ func sysEpollCtl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		}
 		events, data = binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint64(b[4:])
 	}
-	epf := t.FDs.Get(a.Int(0))
+	epf := file(t, a.Int(0))
 	if epf == nil {
 		return 0, linux.EBADF
 	}

@@ -146,6 +146,11 @@ func sysAccept(t *proc.Thread, a *Args) (uint64, linux.Errno) { return accept(t,
 // sysAccept4 is accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags).
 func sysAccept4(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if a.Uint(3)&^(linux.SOCK_CLOEXEC|linux.SOCK_NONBLOCK) != 0 {
+		f := file(t, a.Int(0))
+		if f == nil {
+			return 0, linux.EBADF
+		}
+		f.Put()
 		return 0, linux.EINVAL
 	}
 	return accept(t, a, a.Uint(3))

@@ -27,12 +27,15 @@ func sysSplice(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	src, dst := t.FDs.Get(a.Int(0)), t.FDs.Get(a.Int(2))
 	defer putFile(src)
 	defer putFile(dst)
-	if src == nil || dst == nil || !src.Readable() || !dst.Writable() {
+	if src == nil || dst == nil || src.IsPath() || dst.IsPath() {
 		return 0, linux.EBADF
 	}
 	from, to := pipe.PipeOf(src), pipe.PipeOf(dst)
 	if from != nil && a[1] != 0 || to != nil && a[3] != 0 {
 		return 0, linux.ESPIPE
+	}
+	if !src.Readable() || !dst.Writable() {
+		return 0, linux.EBADF
 	}
 	wait := flags&linux.SPLICE_F_NONBLOCK == 0
 	var done int
