@@ -179,7 +179,7 @@ lint:
 	$(GO) test ./test/docs
 
 # Subjects of commits have at most 72 characters, in those since SUBJECTS_SINCE.
-SUBJECTS_SINCE ?= 4e7f994ddf874ce2f88fb31c7d35f2364f0a1bb6
+SUBJECTS_SINCE ?= 2fb6e262d76677aa13ebd004b455e748bf03ec7b
 lint-subjects:
 	@if git merge-base --is-ancestor $(SUBJECTS_SINCE) HEAD 2>/dev/null; then \
 	  git log --format='%h %s' $(SUBJECTS_SINCE)..HEAD | \
