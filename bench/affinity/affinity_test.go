@@ -1,6 +1,8 @@
 package affinitybench
 
 import (
+	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -112,6 +114,36 @@ func TestDoubt(t *testing.T) {
 			if !strings.Contains(page, part) {
 				t.Errorf("%s: the page does not say %q\n%s", name, part, page)
 			}
+		}
+	}
+}
+
+// A benchmark that has passed counts even if its program ends with an error; one that
+// has not does not.
+func TestProgramThatFails(t *testing.T) {
+	for script, want := range map[string]float64{
+		"echo 'BenchmarkX-2 200 12.5 ns/op'; echo PASS; exit 1": 12.5,
+		"echo 'BenchmarkX-2 200 12.5 ns/op'; echo PASS":         12.5,
+		"echo 'BenchmarkX-2 200 12.5 ns/op'; echo FAIL; exit 1": 0,
+		"exit 1": 0,
+	} {
+		b := Bench{Stock: map[string]string{"x": "sh"}}
+		f, err := b.Run(Row{Peer: "x", Args: []string{"-c", script}, Metric: "op"}, Builds[0])
+		if f["op"] != want || (err == nil) != (want != 0) {
+			t.Errorf("%s: %v, %v", script, f, err)
+		}
+	}
+	// It is tried again, some times.
+	count := t.TempDir() + "/count"
+	for _, c := range []struct {
+		tries int
+		good  bool
+	}{{2, true}, {9, false}} {
+		script := fmt.Sprintf("echo >>%[1]s; test $(wc -l <%[1]s) -ge %[2]d && echo 'BenchmarkX-2 200 12.5 ns/op' && echo PASS", count, c.tries)
+		b := Bench{Stock: map[string]string{"x": "sh"}, Log: t.Logf}
+		os.Remove(count)
+		if _, err := b.again(Row{Peer: "x", Args: []string{"-c", script}, Metric: "op"}, Builds[0]); (err == nil) != c.good {
+			t.Errorf("after %d tries: %v", c.tries, err)
 		}
 	}
 }

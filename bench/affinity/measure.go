@@ -141,10 +141,12 @@ func (b *Bench) Run(r Row, build Build) (map[string]float64, error) {
 	start := time.Now()
 	out, spent, err := report.Output(cmd)
 	took := time.Since(start)
-	if err != nil {
+	// gopls's own benchmark may fail in what it does after all is measured.
+	if err != nil && !(r.Peer != "" && strings.Contains("\n"+out, "\nPASS\n")) {
 		return nil, err
 	}
 	var f map[string]float64
+	err = nil
 	switch r.Peer {
 	case "":
 		f, err = figures(out)
@@ -197,6 +199,18 @@ func goBenchmark(out string, metric string) (map[string]float64, error) {
 // Result of a row: by the build's name the figures of all rounds, in order.
 type Result map[string][]float64
 
+// again is Run, some times if need be: others' benchmarks fail now and then by themselves
+// (that of gopls on a busy machine in every second run, as it closes its editor).
+func (b *Bench) again(r Row, build Build) (f map[string]float64, err error) {
+	for range 5 {
+		if f, err = b.Run(r, build); err == nil || r.Peer == "" {
+			break
+		}
+		b.Log("%s, %s: once more after %v", r.Title, build.Name, err)
+	}
+	return f, err
+}
+
 // Measure runs all builds of a row, round by round, each round in another order.
 func (b *Bench) Measure(r Row) (Result, error) {
 	res := Result{}
@@ -215,7 +229,7 @@ func (b *Bench) Measure(r Row) (Result, error) {
 		}
 		for i := range Builds {
 			build := Builds[(i+round)%len(Builds)]
-			f, err := b.Run(r, build)
+			f, err := b.again(r, build)
 			if err != nil {
 				return nil, err
 			}

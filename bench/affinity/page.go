@@ -62,7 +62,7 @@ func (r *Report) Table() string {
 		fmt.Fprintf(&b, " %.2f | %.2f | **%.2f** | %.2f | %s |\n", process, node, group, minima, goal)
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Missing)) {
-		fmt.Fprintf(&b, "\nNot measured: %s, which could not be built here (%s).\n", name, r.Missing[name])
+		fmt.Fprintf(&b, "\nNot measured: %s (%s).\n", name, r.Missing[name])
 	}
 	if doubts.Len() > 0 {
 		fmt.Fprintf(&b, "\nThe ratios of rows with%s are not the policies' alone:\n\n%s", doubtMark, doubts.String())

@@ -68,7 +68,7 @@ func build(b *affinitybench.Bench, dir string, lists map[string]string, only str
 				return err
 			} else if err != nil {
 				lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
-				b.Missing[p.name] = lines[len(lines)-1]
+				b.Missing[p.name] = "it could not be built here: " + lines[len(lines)-1]
 				b.Log("left out: %s: %v", p.name, err)
 				break
 			}

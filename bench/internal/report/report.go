@@ -104,8 +104,11 @@ func Output(cmd *exec.Cmd) (string, time.Duration, error) {
 		cmd.Stderr = &stderr
 	}
 	out, err := cmd.Output()
+	if cmd.ProcessState == nil { // it was not started
+		return "", 0, fmt.Errorf("%s: %w", strings.Join(cmd.Args, " "), err)
+	}
 	if err != nil {
-		return "", 0, fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, stderr.String())
+		return string(out), Processor(cmd.ProcessState), fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, stderr.String())
 	}
 	return string(out), Processor(cmd.ProcessState), nil
 }
