@@ -31,6 +31,7 @@ func plugFiles() {
 	for minor, open := range devfs.MemDevices {
 		vfs.RegisterChar(linux.MEM_MAJOR, minor, open)
 	}
+	devfs.Messages.Add(5, "Linux version "+procfs.Release+" "+procfs.Version+"\n")
 	vfs.RegisterChar(linux.TTYAUX_MAJOR, 0, tty.OpenControlling)
 	vfs.RegisterChar(linux.TTYAUX_MAJOR, 2, tty.OpenMaster)
 	vfs.RegisterCharMajor(linux.UNIX98_PTY_SLAVE, tty.OpenSlave)

@@ -74,6 +74,7 @@ var topics = [][]Call{
 	mountCalls,
 	mountTreeCalls,
 	fsConfigCalls,
+	syslogCalls,
 	xattrCalls,
 	inotifyCalls,
 	socketCalls,

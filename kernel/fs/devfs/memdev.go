@@ -5,10 +5,8 @@ import (
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/caller"
-	"hardtack/kernel/base/creds"
 	"hardtack/kernel/base/mem"
 	"hardtack/kernel/base/random"
-	"hardtack/kernel/base/settings"
 	"hardtack/kernel/base/uio"
 	"hardtack/kernel/fs/vfs"
 )
@@ -126,30 +124,4 @@ func produce(c *caller.Ctx, v *uio.Vec, fill func([]byte)) (done int, e linux.Er
 		return done, 0
 	}
 	return 0, e
-}
-
-// openKmsg opens the log. Whoever may read the node may still not read the log.
-func openKmsg(c *caller.Ctx, flags uint32) (vfs.Ops, linux.Errno) {
-	if cred := c.Cred(); flags&linux.O_ACCMODE != linux.O_WRONLY && settings.DmesgRestrict.Get() != 0 &&
-		!cred.Has(creds.CapSyslog) && !cred.Has(creds.CapSysAdmin) {
-		return nil, linux.EPERM
-	}
-	return kmsg{}, 0
-}
-
-// kmsg is /dev/kmsg: what programs write is dropped, for there is no log.
-type kmsg struct{ vfs.BaseOps }
-
-func (kmsg) Read(*caller.Ctx, *vfs.File, *uio.Vec, int64) (int, linux.Errno) {
-	return 0, linux.EAGAIN
-}
-
-func (kmsg) Write(_ *caller.Ctx, _ *vfs.File, v *uio.Vec, _ int64) (int, linux.Errno) {
-	n := v.Len()
-	if n > 1024 {
-		return 0, linux.EINVAL
-	}
-	var b [1024]byte
-	n, e := v.CopyIn(b[:n])
-	return n, e
 }

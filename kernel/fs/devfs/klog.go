@@ -1,0 +1,101 @@
+package devfs
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"hardtack/abi/linux"
+	"hardtack/kernel/base/caller"
+	"hardtack/kernel/base/wait"
+)
+
+// lines is the form of syslog(2): each line of the message with priority and time.
+func (m *message) lines() string {
+	var b strings.Builder
+	for line := range strings.SplitSeq(m.text, "\n") {
+		fmt.Fprintf(&b, "<%d>[%5d.%06d] %s\n", m.prio, m.at/1e9, m.at/1000%1e6, line)
+	}
+	return b.String()
+}
+
+// Last returns the last messages since the log was cleared, as many as n bytes take; with
+// clear they are not shown again.
+func (l *Log) Last(n int, clear bool) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	from := int(max(l.cleared, l.first) - l.first)
+	at := int(l.end() - l.first)
+	var parts []string
+	for at > from {
+		s := l.list[at-1].lines()
+		if n -= len(s); n < 0 {
+			break
+		}
+		parts = append(parts, s)
+		at--
+	}
+	if clear {
+		l.cleared = l.end()
+	}
+	slices.Reverse(parts)
+	return strings.Join(parts, "")
+}
+
+// Clear hides what the log has so far.
+func (l *Log) Clear() {
+	l.mu.Lock()
+	l.cleared = l.end()
+	l.mu.Unlock()
+}
+
+// Unread is how many bytes Next would return.
+func (l *Log) Unread() (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.settle()
+	for i := l.unread; i < l.end(); i++ {
+		n += len(l.list[i-l.first].lines())
+	}
+	return n - l.partly
+}
+
+// settle moves the place of Next to a message that is still there.
+func (l *Log) settle() {
+	if l.unread < l.first {
+		l.unread, l.partly = l.first, 0
+	}
+}
+
+// Next returns up to n bytes that it has returned to nobody, and waits for some.
+func (l *Log) Next(c *caller.Ctx, n int) (text string, e linux.Errno) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.unread >= l.end() {
+		c.Arm()
+		l.queue.Add(&c.Entry, &c.Sleeper, wait.In)
+		l.mu.Unlock()
+		r := c.Sleep(wait.NoDeadline)
+		l.queue.Remove(&c.Entry)
+		l.mu.Lock()
+		if r == wait.Interrupted && l.unread >= l.end() {
+			return "", linux.ERESTARTSYS
+		}
+	}
+	l.settle()
+	var b strings.Builder
+	for n > 0 && l.unread < l.end() {
+		s := l.list[l.unread-l.first].lines()[l.partly:]
+		if len(s) > n {
+			if b.Len() == 0 { // what does not fit whole is cut only at the beginning
+				b.WriteString(s[:n])
+				l.partly += n
+			}
+			break
+		}
+		b.WriteString(s)
+		n -= len(s)
+		l.unread, l.partly = l.unread+1, 0
+	}
+	return b.String(), 0
+}
