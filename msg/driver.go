@@ -120,7 +120,7 @@ type Shared interface {
 }
 
 // Handing is a Shared on a kernel that hands the processor from one process to
-// another (package lmp): an end that waits where its peer waits naps at a
+// another (LMP, package ump): an end that waits where its peer waits naps at a
 // notification of its own, which the peer signals.
 type Handing interface {
 	// Hands reports whether the kernel does so.

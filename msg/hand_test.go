@@ -15,12 +15,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hardtack/msg"
-	"hardtack/msg/lmp"
+	"hardtack/msg/ump"
 )
 
 // counted counts what is asked of a kernel.
 type counted struct {
-	lmp.Kernel
+	ump.Kernel
 	waits, signals atomic.Int64
 }
 
@@ -56,11 +56,11 @@ func init() {
 	if os.Getenv("MSG_ONE_CPU") == "" {
 		return
 	}
-	handed = &counted{Kernel: lmp.Hardtack{}}
+	handed = &counted{Kernel: ump.Hardtack{}}
 	if !handed.Here() {
 		handed.Kernel = events{}
 	}
-	lmp.SetKernel(handed)
+	ump.SetKernel(handed)
 }
 
 // TestHand runs tests again in a process that has one processor, where ends hand it

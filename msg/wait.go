@@ -12,7 +12,7 @@ import (
 // thread on another core costs about 30 µs on either side, so a channel with messages
 // more frequent than that never sleeps. If the peer is a process on the same core,
 // spinning would only keep the core from it; so nap instead, in futex(2), or at a
-// notification if the kernel is ours (package lmp). These are the fastest ways to hand
+// notification if the kernel is ours (LMP, package ump). These are the fastest ways to hand
 // over the core. Then park in Go's poller, for as long as it takes.
 
 const (

@@ -6,12 +6,10 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"hardtack/msg/lmp"
 )
 
 // Hands implements msg.Handing, as do the others here.
-func (l *link) Hands() bool { return lmp.Here() }
+func (l *link) Hands() bool { return handsOver() }
 
 // Hand gives the peer this end's place, once.
 func (l *link) Hand() bool {
@@ -40,12 +38,12 @@ func (l *link) Hand() bool {
 var errSending = errors.New("ump: the link is busy")
 
 // givePlace makes a place and gives it to the peer, without waiting.
-func (l *link) givePlace() (*lmp.Place, error) {
+func (l *link) givePlace() (*Place, error) {
 	if !l.sending.TryLock() {
 		return nil, errSending
 	}
 	defer l.sending.Unlock()
-	p, err := lmp.NewPlace()
+	p, err := newPlace()
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +67,7 @@ func (l *link) givePlace() (*lmp.Place, error) {
 // peer's end has moved.
 func (l *link) takePlace(f *os.File) error {
 	defer f.Close()
-	p, err := lmp.Open(f)
+	p, err := openPlace(f)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,6 @@ import (
 
 	"hardtack/msg"
 	"hardtack/msg/internal/barrier"
-	"hardtack/msg/lmp"
 )
 
 // Frames of the driver itself.
@@ -52,8 +51,8 @@ type link struct {
 	parks atomic.Int32
 
 	// hand.go's, of ends that wait on one processor of a Hardtack.
-	place   atomic.Pointer[lmp.Place] // this end's
-	theirs  atomic.Pointer[lmp.Place] // the peer's
+	place   atomic.Pointer[Place] // this end's
+	theirs  atomic.Pointer[Place] // the peer's
 	noPlace atomic.Bool
 
 	// The porter's (porter.go).
@@ -330,7 +329,7 @@ func (l *link) recv(wait bool) ([]byte, []*os.File, error) {
 			if err := l.takeBell(files[0]); err != nil {
 				return nil, nil, &msg.PeerError{Reason: err.Error()}
 			}
-		case b[0] == framePlace && len(files) == 1 && lmp.Here():
+		case b[0] == framePlace && len(files) == 1 && handsOver():
 			if err := l.takePlace(files[0]); err != nil {
 				return nil, nil, &msg.PeerError{Reason: err.Error()}
 			}

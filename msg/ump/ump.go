@@ -17,7 +17,7 @@
 //	        end that dialled, whose sending ring comes first in the file
 //	wake    look again
 //	bell    with a socket; from now on send a byte there instead of wakes
-//	place   with the notification at which this end naps (package lmp)
+//	place   with the notification at which this end naps (lmp.go)
 //
 // The peer's files are checked before they are mapped: they must be memory
 // files of the right size, on small pages, sealed so that they cannot shrink.

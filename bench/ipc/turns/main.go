@@ -21,12 +21,11 @@ import (
 	"hardtack/bench/msg/trip"
 	"hardtack/ipc"
 	"hardtack/msg"
-	"hardtack/msg/lmp"
-	_ "hardtack/msg/ump"
+	"hardtack/msg/ump"
 )
 
 // nobody is a kernel without notifications: ends wait as on Linux.
-type nobody struct{ lmp.Kernel }
+type nobody struct{ ump.Kernel }
 
 func (nobody) Here() bool { return false }
 
@@ -48,8 +47,8 @@ var rows = []row{
 	{"call", true, func() { serveCalls(ipc.Receiver.Recv, ipc.Receiver.ReplyRecv) }, func() (func(), []*os.File) { return callCalls(ipc.Sender.Call) }},
 	{"note-raw", true, func() { serveNotes(ipc.Notification.WaitRaw) }, func() (func(), []*os.File) { return callNotes(ipc.Notification.WaitRaw) }},
 	{"note", true, func() { serveNotes(ipc.Notification.Wait) }, func() (func(), []*os.File) { return callNotes(ipc.Notification.Wait) }},
-	{"ump", false, func() { lmp.SetKernel(nobody{}); serveStubs() }, func() (func(), []*os.File) { lmp.SetKernel(nobody{}); return callStubs() }},
-	{"lmp", true, serveStubs, func() (func(), []*os.File) { lmp.SetKernel(lmp.Hardtack{}); return callStubs() }},
+	{"ump", false, func() { ump.SetKernel(nobody{}); serveStubs() }, func() (func(), []*os.File) { ump.SetKernel(nobody{}); return callStubs() }},
+	{"lmp", true, serveStubs, func() (func(), []*os.File) { ump.SetKernel(ump.Hardtack{}); return callStubs() }},
 }
 
 func main() {

@@ -1,4 +1,4 @@
-package lmp
+package ump
 
 import (
 	"os"

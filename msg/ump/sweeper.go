@@ -1,4 +1,4 @@
-package lmp
+package ump
 
 import (
 	"sync"
@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The sweeper ends sleeps that last: twice in Longest it rouses the places where
+// The sweeper ends sleeps that last: twice in longestNap it rouses the places where
 // somebody has slept since it last looked. It runs only while places are used.
 type sweeper struct {
 	running atomic.Bool
@@ -34,13 +34,13 @@ func (s *sweeper) remove(p *Place) {
 // start is called when a sleep begins, after that shows in its place.
 func (s *sweeper) start() {
 	if !s.running.Load() && s.running.CompareAndSwap(false, true) {
-		time.AfterFunc(Longest/2, s.sweep)
+		time.AfterFunc(longestNap/2, s.sweep)
 	}
 }
 
 func (s *sweeper) sweep() {
 	if s.look() {
-		time.AfterFunc(Longest/2, s.sweep)
+		time.AfterFunc(longestNap/2, s.sweep)
 		return
 	}
 	s.running.Store(false)

@@ -1,20 +1,4 @@
-// Package lmp is how two processes on one processor of a Hardtack hand it to one
-// another, after Barrelfish's local message passing: the lower half of a link of
-// package ump whose ends wait on the same processor.
-//
-// Messages stay where UMP has them, in the rings that both have mapped: what was not
-// acknowledged is there to be sent again, bulk memory and descriptors go on as
-// they are, and a message needs no copy by the kernel. What the kernel does is what
-// the rings cannot: it runs the peer. An end that waits sleeps at a Place, a
-// notification of its own, and the peer signals that instead of waking a futex. The
-// nucleus knows both threads and goes from one to the other without a scheduler in
-// between.
-//
-// An end gives its Place to the peer when it first finds that both wait on the same
-// processor; which is looked at each time, so that a connection is LMP or UMP as its
-// ends move. On other kernels, and on machines with several processors (hardtack.go),
-// there are no Places, and UMP's futex does the same, slower.
-package lmp
+package ump
 
 import (
 	"errors"
@@ -25,6 +9,21 @@ import (
 
 	"golang.org/x/sys/unix"
 )
+
+// Local message passing (LMP), after Barrelfish: how two processes on one processor of a
+// Hardtack machine hand it to one another.
+//
+// Messages stay in the rings that both have mapped: what was not acknowledged is there to
+// be sent again, bulk memory and descriptors go on as they are, and a message needs no
+// copy by the kernel. The kernel does what the rings cannot: it runs the peer. An end that
+// waits sleeps at a Place, a notification of its own, and the peer signals that instead of
+// waking a futex. The nucleus knows both threads and goes from one to the other without a
+// scheduler in between.
+//
+// An end gives its Place to the peer when it first finds that both wait on the same
+// processor. It looks each time, so a connection is LMP or UMP as its ends move. On other
+// kernels, and on machines with several processors (hardtack.go), there are no Places; the
+// futex does the same, slower.
 
 // Kernel makes notifications: Hardtack's, or a test's. A notification is a
 // descriptor that can be passed.
@@ -40,10 +39,10 @@ type Kernel interface {
 	Wait(fd int, d time.Duration) error
 }
 
-// Longest is how long Await sleeps at most, about. The nucleus goes from thread to
+// longestNap is how long Await sleeps at most, about. The nucleus goes from thread to
 // thread only where it need not look at a clock, so that such a sleep has no limit of
 // its own: the sweeper ends it.
-const Longest = 20 * time.Millisecond
+const longestNap = 20 * time.Millisecond
 
 var kernel atomic.Pointer[Kernel]
 
@@ -52,8 +51,8 @@ func init() { SetKernel(Hardtack{}) }
 // SetKernel replaces the kernel that is asked; tests do.
 func SetKernel(k Kernel) { kernel.Store(&k) }
 
-// Here reports whether processes can hand the processor over.
-func Here() bool { return (*kernel.Load()).Here() }
+// handsOver reports whether processes can hand the processor over.
+func handsOver() bool { return (*kernel.Load()).Here() }
 
 // Place is where an end sleeps: its own, or the peer's, which it only rouses.
 type Place struct {
@@ -65,8 +64,8 @@ type Place struct {
 	seen    uint32        // sleeps, when the sweeper last looked; its own
 }
 
-// NewPlace makes a place of this end.
-func NewPlace() (*Place, error) {
+// newPlace makes a place of this end.
+func newPlace() (*Place, error) {
 	fd, err := (*kernel.Load()).New()
 	if err != nil {
 		return nil, err
@@ -76,8 +75,8 @@ func NewPlace() (*Place, error) {
 	return p, nil
 }
 
-// Open takes up a place from f, which stays the caller's.
-func Open(f *os.File) (*Place, error) {
+// openPlace takes up a place from f, which stays the caller's.
+func openPlace(f *os.File) (*Place, error) {
 	raw, err := f.SyscallConn()
 	if err != nil {
 		return nil, err
@@ -91,13 +90,13 @@ func Open(f *os.File) (*Place, error) {
 }
 
 // Await sleeps until somebody rouses it or has since the last Await, at most about
-// d, which is not more than Longest. It belongs to one goroutine at a time.
+// d, which is not more than longestNap. It belongs to one goroutine at a time.
 func (p *Place) Await(d time.Duration) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	switch k := *kernel.Load(); {
 	case p.closing.Load() || d <= 0: // one that comes later is roused by Close
-	case d < Longest:
+	case d < longestNap:
 		k.Wait(p.fd, d) // whatever ends it, the caller looks again
 	default:
 		p.sleeps.Add(1)
