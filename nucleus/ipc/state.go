@@ -21,7 +21,7 @@ const (
 	LongBytes      = LongWords * 8
 	MaxDescriptors = 4
 
-	line = control.Line // what lies behind it is on a cache line of its own
+	line = control.Line // what is behind it is on a cache line of its own
 )
 
 // ID names an object from outside: index | generation << 16. Whoever has a stale one

@@ -12,7 +12,7 @@ import (
 	"hardtack/kernel/base/wait"
 )
 
-// blocks are a receive ring of version 3: packets of any length lie in a block one behind
+// blocks are a receive ring of version 3: packets of any length are in a block one behind
 // the other, and the program gets a whole block, when it is full or some time after its
 // first packet.
 type blocks struct {
