@@ -7,6 +7,7 @@ import (
 	"hardtack/kernel/base/clocks"
 	"hardtack/kernel/base/uio"
 	"hardtack/kernel/base/wait"
+	"hardtack/kernel/process/futex"
 	"hardtack/kernel/process/proc"
 )
 
@@ -39,20 +40,20 @@ func sysFutex(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	}
 	switch cmd {
 	case linux.FUTEX_WAKE:
-		return futexCount(t.FutexWake(addr, private, wakeCount(val), linux.FUTEX_BITSET_MATCH_ANY))
+		return futexCount(futex.Wake(t.Space, addr, private, wakeCount(val), linux.FUTEX_BITSET_MATCH_ANY))
 	case linux.FUTEX_WAKE_BITSET:
 		if a.Uint(5) == 0 {
 			return 0, linux.EINVAL
 		}
-		return futexCount(t.FutexWake(addr, private, wakeCount(val), a.Uint(5)))
+		return futexCount(futex.Wake(t.Space, addr, private, wakeCount(val), a.Uint(5)))
 	case linux.FUTEX_REQUEUE, linux.FUTEX_CMP_REQUEUE, linux.FUTEX_CMP_REQUEUE_PI:
 		return futexRequeue(t, cmd, a, private)
 	case linux.FUTEX_WAKE_OP:
-		return futexCount(t.FutexWakeOp(addr, a.Addr(4), private, wakeCount(val), wakeCount(a.Uint(3)), a.Uint(5)))
+		return futexCount(futex.WakeOp(t.Space, addr, a.Addr(4), private, wakeCount(val), wakeCount(a.Uint(3)), a.Uint(5)))
 	case linux.FUTEX_TRYLOCK_PI:
-		return 0, t.FutexTryLockPI(addr, private)
+		return 0, t.Futex.TryLockPI(t.Space, proc.FutexOf, addr, private)
 	case linux.FUTEX_UNLOCK_PI:
-		return 0, t.FutexUnlockPI(addr, private)
+		return 0, t.Futex.UnlockPI(t.Space, addr, private)
 	}
 	return 0, linux.ENOSYS
 }
@@ -62,16 +63,28 @@ func futexWait(t *proc.Thread, cmd uint32, a *Args, private bool, deadline int64
 	addr, val := a.Addr(0), a.Uint(2)
 	switch cmd {
 	case linux.FUTEX_WAIT:
-		return t.FutexWait(addr, private, val, linux.FUTEX_BITSET_MATCH_ANY, deadline)
+		return futexWaitBits(t, addr, private, val, linux.FUTEX_BITSET_MATCH_ANY, deadline)
 	case linux.FUTEX_WAIT_BITSET:
 		if a.Uint(5) == 0 {
 			return linux.EINVAL
 		}
-		return t.FutexWait(addr, private, val, a.Uint(5), deadline)
+		return futexWaitBits(t, addr, private, val, a.Uint(5), deadline)
 	case linux.FUTEX_WAIT_REQUEUE_PI:
-		return t.FutexWaitRequeuePI(addr, a.Addr(4), private, val, deadline)
+		return t.Futex.WaitRequeuePI(t.Space, addr, a.Addr(4), private, val, deadline)
 	}
-	return t.FutexLockPI(addr, private, deadline)
+	return t.Futex.LockPI(t.Space, proc.FutexOf, addr, private, deadline)
+}
+
+// futexWaitBits is FUTEX_WAIT_BITSET. A wait with a time limit goes on after a stop
+// with what is left of the time.
+func futexWaitBits(t *proc.Thread, addr uio.Addr, private bool, val, bitset uint32, deadline int64) linux.Errno {
+	e := t.Futex.Wait(t.Space, addr, private, val, bitset, deadline)
+	if e == linux.ERESTARTSYS && deadline != wait.NoDeadline {
+		return t.SetRestart(func(t *proc.Thread) (uint64, linux.Errno) {
+			return 0, futexWaitBits(t, addr, private, val, bitset, deadline)
+		})
+	}
+	return e
 }
 
 // futexRequeue is the operations that move waiters.
@@ -84,10 +97,10 @@ func futexRequeue(t *proc.Thread, cmd uint32, a *Args, private bool) (uint64, li
 		if nWake != 1 {
 			return 0, linux.EINVAL
 		}
-		return futexCount(t.FutexRequeuePI(addr, addr2, private, int(nMove), a.Uint(5)))
+		return futexCount(t.Futex.RequeuePI(t.Space, proc.FutexOf, addr, addr2, private, int(nMove), a.Uint(5)))
 	}
 	// The manual says that FUTEX_REQUEUE counts the woken only; Linux counts both.
-	woken, moved, e := t.FutexRequeue(addr, addr2, private, int(nWake), int(nMove), cmd == linux.FUTEX_CMP_REQUEUE, a.Uint(5))
+	woken, moved, e := futex.Requeue(t.Space, addr, addr2, private, int(nWake), int(nMove), cmd == linux.FUTEX_CMP_REQUEUE, a.Uint(5))
 	return uint64(woken + moved), e
 }
 
@@ -124,10 +137,10 @@ func futexDeadline(t *proc.Thread, addr uio.Addr, absolute, realtime bool) (int6
 
 // sysSetRobustList is set_robust_list(struct robust_list_head *head, size_t len).
 func sysSetRobustList(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	if a[1] != proc.SizeofRobustListHead {
+	if a[1] != futex.SizeofRobustListHead {
 		return 0, linux.EINVAL
 	}
-	t.SetRobustList(a[0])
+	t.Futex.RobustList = a[0]
 	return 0, 0
 }
 
@@ -140,10 +153,10 @@ func sysGetRobustList(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		}
 	}
 	head := uint64(0)
-	if !u.Proc.Inspect(u, &t.Ctx, proc.RealCreds, func(u *proc.Thread) { head = u.RobustList() }) {
+	if !u.Proc.Inspect(u, &t.Ctx, proc.RealCreds, func(u *proc.Thread) { head = u.Futex.RobustList }) {
 		return 0, linux.EPERM
 	}
-	if e := writeWords(t, a.Addr(2), proc.SizeofRobustListHead); e != 0 {
+	if e := writeWords(t, a.Addr(2), futex.SizeofRobustListHead); e != 0 {
 		return 0, e
 	}
 	return 0, writeWords(t, a.Addr(1), int64(head))
@@ -176,7 +189,7 @@ func sysFutexWaitv(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 			return 0, e
 		}
 	}
-	words := make([]proc.FutexWord, n)
+	words := make([]futex.Word, n)
 	for i := range words {
 		b, e := readUser(t, a.Addr(0)+uio.Addr(i*sizeofWaitv), sizeofWaitv)
 		if e != 0 {
@@ -186,8 +199,8 @@ func sysFutexWaitv(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		if flags&^futexPrivate2 != futex32 || le64(b[16:])>>32 != 0 {
 			return 0, linux.EINVAL
 		}
-		words[i] = proc.FutexWord{Addr: uio.Addr(le64(b[8:])), Private: flags&futexPrivate2 != 0, Val: uint32(le64(b))}
+		words[i] = futex.Word{Addr: uio.Addr(le64(b[8:])), Private: flags&futexPrivate2 != 0, Val: uint32(le64(b))}
 	}
-	woken, e := t.FutexWaitV(words, deadline)
+	woken, e := t.Futex.WaitV(t.Space, words, deadline)
 	return uint64(woken), e
 }

@@ -120,7 +120,7 @@ func sysPrctl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	case prGetChildSubreaper:
 		return 0, writeU32(t, a.Addr(1), boolWord(p.Subreaper()))
 	case prGetTIDAddress:
-		return 0, writeWords(t, a.Addr(1), int64(t.ClearTID()))
+		return 0, writeWords(t, a.Addr(1), int64(t.Futex.ClearTID))
 	case prSetVMA:
 		return 0, nameMapping(t, a)
 	default:

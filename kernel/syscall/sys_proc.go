@@ -207,7 +207,7 @@ func sysUnshare(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 
 // sysSetTIDAddress is set_tid_address(int *tidptr).
 func sysSetTIDAddress(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	t.SetClearTID(a[0])
+	t.Futex.ClearTID = a[0]
 	return uint64(t.TID), 0
 }
 

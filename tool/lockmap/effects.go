@@ -38,15 +38,15 @@ type contract struct {
 // their callers know: the flow of one function does not show it. Balanced ones leave
 // everything as they found it.
 var contracts = map[string]contract{
-	"kernel/fd/eventfd.Read":         {}, // blocked has unlocked where it returns an error
-	"kernel/fd/eventfd.Write":        {},
-	"kernel/process/proc.lockBoth":   {acquires: []string{"x.mu"}}, // y may be x
-	"kernel/process/proc.unlockBoth": {releases: []string{"x.mu"}},
-	"kernel/fs/vfs.UnlinkAt":         {}, // it locks and unlocks under one condition
-	"kernel/mm/vm.word":              {acquires: []string{"s.pt"}, unlessError: true},
-	"kernel/syscall.vector":          {}, // its caller's done unlocks
-	"kernel/fs/vfs.lockTwo":          {acquires: []string{"a.Inode.Mu"}},
-	"kernel/fs/vfs.unlockTwo":        {releases: []string{"a.Inode.Mu"}},
+	"kernel/fd/eventfd.Read":          {}, // blocked has unlocked where it returns an error
+	"kernel/fd/eventfd.Write":         {},
+	"kernel/process/futex.lockBoth":   {acquires: []string{"x.mu"}}, // y may be x
+	"kernel/process/futex.unlockBoth": {releases: []string{"x.mu"}},
+	"kernel/fs/vfs.UnlinkAt":          {}, // it locks and unlocks under one condition
+	"kernel/mm/vm.word":               {acquires: []string{"s.pt"}, unlessError: true},
+	"kernel/syscall.vector":           {}, // its caller's done unlocks
+	"kernel/fs/vfs.lockTwo":           {acquires: []string{"a.Inode.Mu"}},
+	"kernel/fs/vfs.unlockTwo":         {releases: []string{"a.Inode.Mu"}},
 }
 
 // analysis is all functions together.

@@ -46,7 +46,7 @@ var packages = []string{
 	"kernel/fs/devfs", "kernel/fs/initramfs", "kernel/fs/nsfs", "kernel/fs/tmpfs", "kernel/fs/vfs",
 	"kernel/mm/vm",
 	"kernel/net/netlink", "kernel/net/sock", "kernel/net/unix",
-	"kernel/process/elf", "kernel/process/posixtimer", "kernel/process/proc", "kernel/process/sysv",
+	"kernel/process/elf", "kernel/process/futex", "kernel/process/posixtimer", "kernel/process/proc", "kernel/process/sysv",
 	"kernel/pseudofs/procfs", "kernel/pseudofs/procnet", "kernel/pseudofs/sysfs",
 	"kernel/syscall",
 	"kernel/tty",

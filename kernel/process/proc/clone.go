@@ -165,6 +165,7 @@ func (t *Thread) copyThread(a *CloneArgs) (*Thread, linux.Errno) {
 		c = new(Thread)
 		c.Proc = p
 	}
+	c.Futex.Init(&c.Ctx)
 	c.User.CopyFrom(&t.User)
 	c.User.RAX = 0
 	if a.Stack != 0 {
@@ -174,7 +175,7 @@ func (t *Thread) copyThread(a *CloneArgs) (*Thread, linux.Errno) {
 		c.User.FSBase = a.TLS
 	}
 	if f&linux.CLONE_CHILD_CLEARTID != 0 {
-		c.clearTID = uint64(a.ChildTID)
+		c.Futex.ClearTID = uint64(a.ChildTID)
 	}
 	c.SetCred(t.Cred())
 	c.FileSizeLimit.Store(t.FileSizeLimit.Load())

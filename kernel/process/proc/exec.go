@@ -407,10 +407,10 @@ func (t *Thread) becomeLeader() {
 func (t *Thread) becomeProgram(x *program, s *vm.Space, img *Image, at entry) {
 	p := t.Proc
 	if t.Space != nil {
-		t.leaveFutexes()
-		t.pi.gone.Store(false)
+		t.Futex.Exit(t.Space)
+		t.Futex.Reset()
 	}
-	t.robustList, t.clearTID, t.restart = 0, 0, nil
+	t.restart = nil
 	t.leavePartner()
 	if t.FDs.Users() > 1 {
 		fds := t.FDs

@@ -42,7 +42,7 @@ func (t *Thread) exit() {
 	}
 	ThreadExited.Call(t, last)
 	if t.Space != nil {
-		t.leaveFutexes()
+		t.Futex.Exit(t.Space)
 	}
 	t.giveUp()
 	t.unlink()

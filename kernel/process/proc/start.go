@@ -38,6 +38,7 @@ func newInit(a *StartArgs) *Thread {
 	p.firstLimits()
 	t := &Thread{Proc: p, startTime: now, FS: a.FS}
 	t.PID, t.TID = 1, 1
+	t.Futex.Init(&t.Ctx)
 	cred := a.Cred
 	if cred == nil {
 		cred = &creds.RootCred

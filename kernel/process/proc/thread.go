@@ -1,5 +1,5 @@
 // Package proc is processes and threads: creation, program start, signals,
-// futexes, waiting, sessions, credentials and limits.
+// waiting, sessions, credentials and limits.
 //
 // A Thread is run by one goroutine (Run), which alone changes what it does not
 // share. A Process is a thread group: it lives until its last thread has ended
@@ -8,7 +8,7 @@
 // Lock order: treeMu (who is whose child, groups, sessions, the table of
 // numbers), then one Process.mu (threads, signals, stop state; a parent's may
 // be taken while no other is held), then actions.mu or vfs.FSContext.mu, then the
-// queues of kernel/base/wait. Futex buckets are leaves; two are locked in address order.
+// queues of kernel/base/wait. kernel/process/futex's are leaves.
 //
 // Invariants: a thread's work word is non-zero while there is something to do before it
 // may return to user mode. A bit is set first and the thread is kicked afterwards, so a
@@ -23,6 +23,7 @@ import (
 	"hardtack/kernel/base/wait"
 	"hardtack/kernel/fs/vfs"
 	"hardtack/kernel/mm/vm"
+	"hardtack/kernel/process/futex"
 	"hardtack/nucleus"
 )
 
@@ -49,8 +50,6 @@ type Thread struct {
 
 	name       atomic.Pointer[string] // PR_SET_NAME, exec
 	login      atomic.Uint64          // see Login
-	clearTID   uint64                 // CLONE_CHILD_CLEARTID, set_tid_address
-	robustList uint64                 // set_robust_list
 	restart    func(t *Thread) (uint64, linux.Errno)
 	sched      Sched
 	startTime  int64 // monotonic nanoseconds; immutable
@@ -76,10 +75,9 @@ type Thread struct {
 	yields      uint32
 	runner      *runner // the goroutine's, while it has one
 
-	vfork  *vforkWait // CLONE_VFORK: whom to wake at exec or exit
-	futexq futexWaiter
-	pi     threadPI
-	state  atomic.Uint32 // what /proc shows, a State
+	vfork *vforkWait // CLONE_VFORK: whom to wake at exec or exit
+	Futex futex.Thread
+	state atomic.Uint32 // what /proc shows, a State
 }
 
 // Bits of Thread.User.Work.
@@ -117,6 +115,14 @@ func Of(c *caller.Ctx) *Thread {
 		return nil
 	}
 	return ByTID(c.TID)
+}
+
+// FutexOf is the futex.Finder of all threads.
+func FutexOf(tid int32) *futex.Thread {
+	if t := ByTID(tid); t != nil {
+		return &t.Futex
+	}
+	return nil
 }
 
 // Name returns the thread's name, at most 15 bytes (comm).

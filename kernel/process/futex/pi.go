@@ -1,4 +1,4 @@
-package proc
+package futex
 
 //oops:stop a lock half handed on has waiters and no owner
 
@@ -70,7 +70,7 @@ func (p *piState) fits(v uint32) linux.Errno {
 		return linux.EINVAL
 	case p.owner == nil, died && tid == 0:
 		return 0
-	case tid != uint32(p.owner.TID):
+	case tid != uint32(p.owner.ctx.TID):
 		return linux.EINVAL
 	}
 	return 0
@@ -93,7 +93,7 @@ func (p *piState) await(t *Thread) linux.Errno {
 }
 
 // top returns the first waiter of a key.
-func (b *futexBucket) top(key vm.Key) *futexWaiter {
+func (b *bucket) top(key vm.Key) *waiter {
 	for w := b.first; w != nil; w = w.next {
 		if w.key == key {
 			return w
@@ -103,7 +103,7 @@ func (b *futexBucket) top(key vm.Key) *futexWaiter {
 }
 
 // topPI returns the first of those that wait for p.
-func (b *futexBucket) topPI(p *piState) *futexWaiter {
+func (b *bucket) topPI(p *piState) *waiter {
 	for w := b.first; w != nil; w = w.next {
 		if w.pi == p {
 			return w
@@ -115,12 +115,12 @@ func (b *futexBucket) topPI(p *piState) *futexWaiter {
 // acquire takes the lock at a for t if it is free. Otherwise it returns, with a
 // reference, the state to wait for. With waiters, a lock that it takes is marked
 // as having some. EAGAIN: the word has changed meanwhile. Called with mu held.
-func (b *futexBucket) acquire(m futexMemory, a uio.Addr, key vm.Key, t *Thread, waiters bool) (taken bool, p *piState, e linux.Errno) {
+func (b *bucket) acquire(m Memory, find Finder, a uio.Addr, key vm.Key, t *Thread, waiters bool) (taken bool, p *piState, e linux.Errno) {
 	v, e := m.LoadU32(a)
 	if e != 0 {
 		return false, nil, e
 	}
-	if v&linux.FUTEX_TID_MASK == uint32(t.TID) {
+	if v&linux.FUTEX_TID_MASK == uint32(t.ctx.TID) {
 		return false, nil, linux.EDEADLK
 	}
 	if w := b.top(key); w != nil {
@@ -132,7 +132,7 @@ func (b *futexBucket) acquire(m futexMemory, a uio.Addr, key vm.Key, t *Thread, 
 	}
 	n := v | linux.FUTEX_WAITERS
 	if taken = v&linux.FUTEX_TID_MASK == 0; taken {
-		n = v&linux.FUTEX_OWNER_DIED | uint32(t.TID)
+		n = v&linux.FUTEX_OWNER_DIED | uint32(t.ctx.TID)
 		if waiters {
 			n |= linux.FUTEX_WAITERS
 		}
@@ -144,7 +144,7 @@ func (b *futexBucket) acquire(m futexMemory, a uio.Addr, key vm.Key, t *Thread, 
 	if e != 0 || taken {
 		return e == 0, nil, e
 	}
-	owner := ByTID(int32(v & linux.FUTEX_TID_MASK))
+	owner := find(int32(v & linux.FUTEX_TID_MASK))
 	if owner == nil || !owner.own() {
 		// It ended and left the word behind, or has just given the lock up.
 		if got, e = m.LoadU32(a); e == 0 {
@@ -159,7 +159,7 @@ func (b *futexBucket) acquire(m futexMemory, a uio.Addr, key vm.Key, t *Thread, 
 
 // grant makes a waiter the owner of what it waits for and takes it out; called
 // with mu held.
-func (b *futexBucket) grant(w *futexWaiter) {
+func (b *bucket) grant(w *waiter) {
 	t, p := w.thread, w.pi
 	b.remove(w)
 	w.pi = nil
@@ -172,12 +172,12 @@ func (b *futexBucket) grant(w *futexWaiter) {
 	piMu.Unlock()
 	p.put()
 	w.bucket.Store(nil)
-	t.Wake()
+	t.ctx.Wake()
 }
 
 // forget drops what a waiter that leaves has to do with PI; called with mu held
 // when it is out of the list.
-func (b *futexBucket) forget(w *futexWaiter) {
+func (b *bucket) forget(w *waiter) {
 	p := w.pi
 	if p == nil {
 		return
@@ -193,15 +193,15 @@ func (b *futexBucket) forget(w *futexWaiter) {
 }
 
 // callHeir wakes the thread that is to take a lock whose owner ended.
-func (b *futexBucket) callHeir(p *piState) {
+func (b *bucket) callHeir(p *piState) {
 	if w := b.topPI(p); w != nil {
-		w.sleeper.Wake()
+		w.thread.ctx.Wake()
 	}
 }
 
 // inherit lets a waiter that is the first take the lock at a if the owner ended;
 // done reports that its wait is over.
-func (t *Thread) inherit(m futexMemory, a uio.Addr, w *futexWaiter) (done bool, e linux.Errno) {
+func (t *Thread) inherit(m Memory, a uio.Addr, w *waiter) (done bool, e linux.Errno) {
 	b := w.bucket.Load()
 	if b == nil {
 		return true, 0 // it was granted
@@ -215,7 +215,7 @@ func (t *Thread) inherit(m futexMemory, a uio.Addr, w *futexWaiter) (done bool, 
 		v, e := m.LoadU32(a)
 		var got uint32
 		if e == 0 {
-			got, e = m.CASU32(a, v, linux.FUTEX_OWNER_DIED|linux.FUTEX_WAITERS|uint32(t.TID))
+			got, e = m.CASU32(a, v, linux.FUTEX_OWNER_DIED|linux.FUTEX_WAITERS|uint32(t.ctx.TID))
 		}
 		if e != 0 {
 			b.remove(w)
@@ -230,8 +230,20 @@ func (t *Thread) inherit(m futexMemory, a uio.Addr, w *futexWaiter) (done bool, 
 	}
 }
 
-// lockPI is FUTEX_LOCK_PI, with try FUTEX_TRYLOCK_PI.
-func (t *Thread) lockPI(m futexMemory, a uio.Addr, private bool, deadline int64, try bool) linux.Errno {
+// A Finder finds the thread with a number, or nil.
+type Finder func(tid int32) *Thread
+
+// LockPI is FUTEX_LOCK_PI2.
+func (t *Thread) LockPI(m Memory, find Finder, a uio.Addr, private bool, deadline int64) linux.Errno {
+	return t.lockPI(m, find, a, private, deadline, false)
+}
+
+// TryLockPI is FUTEX_TRYLOCK_PI.
+func (t *Thread) TryLockPI(m Memory, find Finder, a uio.Addr, private bool) linux.Errno {
+	return t.lockPI(m, find, a, private, wait.NoDeadline, true)
+}
+
+func (t *Thread) lockPI(m Memory, find Finder, a uio.Addr, private bool, deadline int64, try bool) linux.Errno {
 	for {
 		key, e := m.FutexKey(a, private, true)
 		if e != 0 {
@@ -239,7 +251,7 @@ func (t *Thread) lockPI(m futexMemory, a uio.Addr, private bool, deadline int64,
 		}
 		b := bucketOf(key)
 		b.mu.Lock()
-		taken, p, e := b.acquire(m, a, key, t, false)
+		taken, p, e := b.acquire(m, find, a, key, t, false)
 		if p != nil {
 			if try {
 				e = linux.EBUSY
@@ -251,15 +263,15 @@ func (t *Thread) lockPI(m futexMemory, a uio.Addr, private bool, deadline int64,
 			}
 		}
 		if e == 0 && !taken {
-			w := &t.futexq
-			*w = futexWaiter{key: key, bitset: linux.FUTEX_BITSET_MATCH_ANY, sleeper: &t.Sleeper, thread: t, pi: p}
+			w := &t.q
+			*w = waiter{key: key, bitset: linux.FUTEX_BITSET_MATCH_ANY, thread: t, pi: p}
 			b.add(w)
 		}
 		b.mu.Unlock()
 		switch {
 		case e == linux.EBUSY:
 			return linux.EAGAIN
-		case e == linux.EAGAIN && t.Interrupted():
+		case e == linux.EAGAIN && t.ctx.Interrupted():
 			return linux.ERESTARTNOINTR
 		case e == linux.EAGAIN:
 		case e != 0 || taken:
@@ -273,14 +285,14 @@ func (t *Thread) lockPI(m futexMemory, a uio.Addr, private bool, deadline int64,
 
 // awaitPI waits in the queue for the lock at a. It reports whether the wait, if
 // it failed, was one for the lock already, or for a requeue still.
-func (t *Thread) awaitPI(m futexMemory, a uio.Addr, deadline int64) (e linux.Errno, locking bool) {
-	w := &t.futexq
+func (t *Thread) awaitPI(m Memory, a uio.Addr, deadline int64) (e linux.Errno, locking bool) {
+	w := &t.q
 	for {
-		t.Arm()
+		t.ctx.Arm()
 		if done, e := t.inherit(m, a, w); done {
 			return e, true
 		}
-		switch t.Sleep(deadline) {
+		switch t.ctx.Sleep(deadline) {
 		case wait.Woken:
 			continue
 		case wait.TimedOut:
@@ -295,14 +307,14 @@ func (t *Thread) awaitPI(m futexMemory, a uio.Addr, deadline int64) (e linux.Err
 	}
 }
 
-// unlockPI is FUTEX_UNLOCK_PI.
-func (t *Thread) unlockPI(m futexMemory, a uio.Addr, private bool) linux.Errno {
+// UnlockPI is FUTEX_UNLOCK_PI.
+func (t *Thread) UnlockPI(m Memory, a uio.Addr, private bool) linux.Errno {
 	for {
 		v, e := m.LoadU32(a)
 		if e != 0 {
 			return e
 		}
-		if v&linux.FUTEX_TID_MASK != uint32(t.TID) {
+		if v&linux.FUTEX_TID_MASK != uint32(t.ctx.TID) {
 			return linux.EPERM
 		}
 		key, e := m.FutexKey(a, private, true)
@@ -313,7 +325,7 @@ func (t *Thread) unlockPI(m futexMemory, a uio.Addr, private bool) linux.Errno {
 		b.mu.Lock()
 		again, e := b.handOn(m, a, key, v, t)
 		b.mu.Unlock()
-		if !again || t.Interrupted() {
+		if !again || t.ctx.Interrupted() {
 			if again {
 				e = linux.ERESTARTNOINTR
 			}
@@ -324,14 +336,14 @@ func (t *Thread) unlockPI(m futexMemory, a uio.Addr, private bool) linux.Errno {
 
 // handOn gives the lock at a, whose word was v, to the first waiter, or frees it.
 // again: a waiter has just marked the word. Called with mu held.
-func (b *futexBucket) handOn(m futexMemory, a uio.Addr, key vm.Key, v uint32, t *Thread) (again bool, e linux.Errno) {
+func (b *bucket) handOn(m Memory, a uio.Addr, key vm.Key, v uint32, t *Thread) (again bool, e linux.Errno) {
 	n := uint32(0)
 	w := b.top(key)
 	if w != nil {
 		if w.pi == nil || w.pi.owner != t {
 			return false, linux.EINVAL
 		}
-		n = linux.FUTEX_WAITERS | uint32(w.thread.TID)
+		n = linux.FUTEX_WAITERS | uint32(w.thread.ctx.TID)
 	}
 	got, e := m.CASU32(a, v, n)
 	switch {
@@ -356,8 +368,8 @@ func (t *Thread) leavePI() {
 	if t.pi.owned.Load() == 0 {
 		return
 	}
-	for i := range futexes {
-		b := &futexes[i]
+	for i := range table {
+		b := &table[i]
 		b.mu.Lock()
 		for w := b.first; w != nil; w = w.next {
 			if p := w.pi; p != nil && p.owner == t {
@@ -365,163 +377,9 @@ func (t *Thread) leavePI() {
 				p.owner = nil
 				piMu.Unlock()
 				t.pi.owned.Add(-1)
-				w.sleeper.Wake()
+				w.thread.ctx.Wake()
 			}
 		}
 		b.mu.Unlock()
 	}
-}
-
-// waitRequeuePI is FUTEX_WAIT_REQUEUE_PI: it waits at a until it is moved to the
-// lock at a2, and for that.
-func (t *Thread) waitRequeuePI(m futexMemory, a, a2 uio.Addr, private bool, val uint32, deadline int64) linux.Errno {
-	if a == a2 {
-		return linux.EINVAL
-	}
-	key2, e := m.FutexKey(a2, private, true)
-	if e != 0 {
-		return e
-	}
-	key, e := m.FutexKey(a, private, false)
-	if e != 0 {
-		return e
-	}
-	b := bucketOf(key)
-	b.mu.Lock()
-	v, e := m.LoadU32(a)
-	if e == 0 && v != val {
-		e = linux.EAGAIN
-	}
-	if e == 0 && key == key2 {
-		e = linux.EINVAL
-	}
-	if e != 0 {
-		b.mu.Unlock()
-		return e
-	}
-	w := &t.futexq
-	*w = futexWaiter{key: key, bitset: linux.FUTEX_BITSET_MATCH_ANY, sleeper: &t.Sleeper, thread: t, moves: true, target: key2}
-	b.add(w)
-	b.mu.Unlock()
-	e, locking := t.awaitPI(m, a2, deadline)
-	if e == linux.ERESTARTNOINTR && locking {
-		return linux.EAGAIN // the word at a has changed: a restart is no use
-	}
-	return e
-}
-
-// requeuePI is FUTEX_CMP_REQUEUE_PI: it gives the lock at a2 to the first waiter
-// of a if it is free, and moves up to n others there. It returns how many were
-// served.
-func (t *Thread) requeuePI(m futexMemory, a, a2 uio.Addr, private bool, n int, val uint32) (int, linux.Errno) {
-	if a == a2 {
-		return 0, linux.EINVAL
-	}
-	for {
-		key, e := m.FutexKey(a, private, false)
-		if e != 0 {
-			return 0, e
-		}
-		key2, e := m.FutexKey(a2, private, true)
-		if e != 0 {
-			return 0, e
-		}
-		if key == key2 {
-			return 0, linux.EINVAL
-		}
-		b, b2 := bucketOf(key), bucketOf(key2)
-		lockBoth(b, b2)
-		done, again, e := b.requeuePI(m, a, a2, key, key2, n, val)
-		unlockBoth(b, b2)
-		if !again {
-			return done, e
-		}
-		if t.Interrupted() {
-			return 0, linux.ERESTARTNOINTR
-		}
-	}
-}
-
-// requeuePI is the part of Thread.requeuePI that both buckets' locks are held for.
-func (b *futexBucket) requeuePI(m futexMemory, a, a2 uio.Addr, key, key2 vm.Key, n int, val uint32) (done int, again bool, e linux.Errno) {
-	v, e := m.LoadU32(a)
-	if e != 0 {
-		return 0, false, e
-	}
-	if v != val {
-		return 0, false, linux.EAGAIN
-	}
-	top := b.top(key)
-	if top == nil {
-		return 0, false, 0
-	}
-	if !top.moves || top.pi != nil || top.target != key2 {
-		return 0, false, linux.EINVAL
-	}
-	b2 := bucketOf(key2)
-	taken, p, e := b2.acquire(m, a2, key2, top.thread, n > 0)
-	if e != 0 {
-		return 0, e == linux.EAGAIN, e
-	}
-	if taken {
-		b.remove(top)
-		done = 1
-		top.thread.own() // it cannot have ended: it is not awake yet
-		p = &piState{owner: top.thread, refs: 1}
-	}
-	for w := b.first; w != nil && done-1 < n; {
-		next := w.next
-		if w.key == key {
-			if !w.moves || w.pi != nil || w.target != key2 {
-				e = linux.EINVAL
-				break
-			}
-			if e = p.await(w.thread); e != 0 {
-				break
-			}
-			p.refs++
-			b.remove(w)
-			w.key, w.pi, w.moved = key2, p, true
-			b2.add(w)
-			done++
-		}
-		w = next
-	}
-	if p.owner == nil {
-		b2.callHeir(p)
-	}
-	p.put()
-	if taken {
-		top.bucket.Store(nil)
-		top.sleeper.Wake()
-	}
-	if e != 0 {
-		done = 0
-	}
-	return done, false, e
-}
-
-// FutexLockPI is FUTEX_LOCK_PI2.
-func (t *Thread) FutexLockPI(a uio.Addr, private bool, deadline int64) linux.Errno {
-	return t.lockPI(t.Space, a, private, deadline, false)
-}
-
-// FutexTryLockPI is FUTEX_TRYLOCK_PI.
-func (t *Thread) FutexTryLockPI(a uio.Addr, private bool) linux.Errno {
-	return t.lockPI(t.Space, a, private, wait.NoDeadline, true)
-}
-
-// FutexUnlockPI is FUTEX_UNLOCK_PI.
-func (t *Thread) FutexUnlockPI(a uio.Addr, private bool) linux.Errno {
-	return t.unlockPI(t.Space, a, private)
-}
-
-// FutexWaitRequeuePI is FUTEX_WAIT_REQUEUE_PI.
-func (t *Thread) FutexWaitRequeuePI(a, a2 uio.Addr, private bool, val uint32, deadline int64) linux.Errno {
-	return t.waitRequeuePI(t.Space, a, a2, private, val, deadline)
-}
-
-// FutexRequeuePI is FUTEX_CMP_REQUEUE_PI.
-func (t *Thread) FutexRequeuePI(a, a2 uio.Addr, private bool, n int, val uint32) (int, linux.Errno) {
-	return t.requeuePI(t.Space, a, a2, private, n, val)
 }
