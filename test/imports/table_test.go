@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the table of imports into docs/architecture.md")
+var update = flag.Bool("update", false, "write the generated parts of the documents")
 
 // TestTable compares the table in docs/architecture.md with the list that the test of
 // directions holds.
