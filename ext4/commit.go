@@ -96,20 +96,8 @@ func (j *journal) commitLocked(id uint32) error {
 	}
 	j.mu.Unlock()
 
-	// No handle is open and none can begin: the bytes stand still. From here
-	// on they belong to the log, and who changes a block again copies it.
-	j.fs.seal(tx.buffers)
 	s := &j.scratch
-	s.blocks, s.revokes = s.blocks[:0], s.revokes[:0]
-	for _, b := range tx.buffers {
-		b.mu.Lock()
-		b.tx = nil
-		if !b.gone {
-			b.shared = true
-			s.blocks = append(s.blocks, logBlock{b.blk, b.data})
-		}
-		b.mu.Unlock()
-	}
+	j.freeze(tx)
 	j.mu.Lock()
 	j.running = nil
 	j.fs.cache.shrink()
@@ -142,6 +130,24 @@ func (j *journal) commitLocked(id uint32) error {
 	j.idleTx = tx
 	j.mu.Unlock()
 	return nil
+}
+
+// freeze collects the blocks of a transaction for the log. No handle is open and none
+// can begin: the bytes stand still. From here on they belong to the log, and who changes
+// a block again copies it.
+func (j *journal) freeze(tx *transaction) {
+	j.fs.seal(tx.buffers)
+	s := &j.scratch
+	s.blocks, s.revokes = s.blocks[:0], s.revokes[:0]
+	for _, b := range tx.buffers {
+		b.mu.Lock()
+		b.tx = nil
+		if !b.gone {
+			b.shared = true
+			s.blocks = append(s.blocks, logBlock{b.blk, b.data})
+		}
+		b.mu.Unlock()
+	}
 }
 
 // committedBlocks notes what must go home now. What an older content of a block lay
@@ -260,44 +266,17 @@ func (j *journal) writeLog(blocks []logBlock, revokes []uint64) error {
 		putLogHeader(b, kind, seq)
 		return b
 	}
-	batch := s.batch[:0]
+	s.batch = s.batch[:0]
+	defer func() { clear(s.batch) }()
 	for len(revokes) > 0 {
 		b := header(jRevoke)
 		revokes = revokes[l.putRevokes(b, revokes):]
-		batch = append(batch, Transfer{l.phys(l.take()), b})
+		s.batch = append(s.batch, Transfer{l.phys(l.take()), b})
 	}
 	for len(blocks) > 0 {
-		b := header(jDescriptor)
-		batch = append(batch, Transfer{l.phys(l.take()), b})
-		n := min(len(blocks), 1+(l.room(jHeader)-l.tagSize()-16)/l.tagSize())
-		at := jHeader
-		for i, x := range blocks[:n] {
-			flags, d := uint32(0), x.data
-			if be.Uint32(d) == jMagic {
-				d = slices.Clone(d)
-				clear(d[:4])
-				flags |= tagEscaped
-			}
-			if i > 0 {
-				flags |= tagSameUUID
-			}
-			if i == n-1 {
-				flags |= tagLast
-			}
-			l.putTag(b[at:], x.blk, flags, l.dataChecksum(seq, d))
-			at += l.tagSize()
-			if i == 0 {
-				copy(b[at:at+16], l.super[jsUUID:])
-				at += 16
-			}
-			batch = append(batch, Transfer{l.phys(l.take()), d})
-		}
-		l.seal(b)
-		blocks = blocks[n:]
+		blocks = blocks[j.describe(header(jDescriptor), blocks):]
 	}
-	s.batch = batch
-	defer func() { clear(s.batch) }()
-	for len(batch) > 0 {
+	for batch := s.batch; len(batch) > 0; {
 		n := min(len(batch), maxBatch)
 		if err := j.fs.dev.WriteAt(batch[:n], false); err != nil {
 			return err
@@ -320,4 +299,36 @@ func (j *journal) writeLog(blocks []logBlock, revokes []uint64) error {
 	}
 	l.nextSeq++
 	return nil
+}
+
+// describe adds a descriptor and the blocks for which it has room to the batch, and
+// returns how many.
+func (j *journal) describe(b []byte, blocks []logBlock) int {
+	l, s := &j.log, &j.scratch
+	s.batch = append(s.batch, Transfer{l.phys(l.take()), b})
+	n := min(len(blocks), 1+(l.room(jHeader)-l.tagSize()-16)/l.tagSize())
+	at := jHeader
+	for i, x := range blocks[:n] {
+		flags, d := uint32(0), x.data
+		if be.Uint32(d) == jMagic {
+			d = slices.Clone(d)
+			clear(d[:4])
+			flags |= tagEscaped
+		}
+		if i > 0 {
+			flags |= tagSameUUID
+		}
+		if i == n-1 {
+			flags |= tagLast
+		}
+		l.putTag(b[at:], x.blk, flags, l.dataChecksum(l.nextSeq, d))
+		at += l.tagSize()
+		if i == 0 {
+			copy(b[at:at+16], l.super[jsUUID:])
+			at += 16
+		}
+		s.batch = append(s.batch, Transfer{l.phys(l.take()), d})
+	}
+	l.seal(b)
+	return n
 }

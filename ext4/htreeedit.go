@@ -131,55 +131,14 @@ func (in *Inode) splitLeaf(h *handle, x *index) error {
 		return err
 	}
 	old = slices.Clone(old)
-	type one struct {
-		hash      uint32
-		off, size int
-	}
-	all := make([]one, 0, len(old)/16)
-	total := 0
-	for off, limit := 0, in.fs.s.dirLimit(); off < limit; {
-		e, err := entryAt(old, off, limit)
-		if err != nil {
-			return corruptDir(in, x.leaf, err)
-		}
-		if e.ino != 0 {
-			major, _, _ := in.fs.s.hash(x.version, e.name)
-			all = append(all, one{major, off, e.used()})
-			total += e.used()
-		}
-		off += e.size
+	all, total, err := in.hashedNames(x, old)
+	if err != nil {
+		return err
 	}
 	if len(all) < 2 {
 		return corrupt("directory %d: block %d is full with %d names", in.ino, x.leaf, len(all))
 	}
-	slices.SortFunc(all, func(a, b one) int {
-		if a.hash != b.hash {
-			return cmp.Compare(a.hash, b.hash)
-		}
-		return cmp.Compare(a.off, b.off)
-	})
-	cut, sum := 1, all[0].size
-	for cut < len(all)-1 && sum+all[cut].size <= total/2 {
-		sum += all[cut].size
-		cut++
-	}
-	// Names of one hash stay together where they can.
-	key := all[cut].hash
-	if all[cut-1].hash == key {
-		lo, hi := cut, cut
-		for lo > 0 && all[lo-1].hash == key {
-			lo--
-		}
-		for hi < len(all) && all[hi].hash == key {
-			hi++
-		}
-		switch {
-		case lo > 0:
-			cut = lo
-		case hi < len(all):
-			cut, key = hi, all[hi].hash
-		}
-	}
+	cut, key := halves(all, total)
 	moves := make([]bool, len(old)/4)
 	for _, e := range all[cut:] {
 		moves[e.off/4] = true
@@ -201,6 +160,65 @@ func (in *Inode) splitLeaf(h *handle, x *index) error {
 	f.d = h.write(f.b)
 	f.insert(key, lblk)
 	return nil
+}
+
+// hashedName is a name in a leaf.
+type hashedName struct {
+	hash      uint32
+	off, size int
+}
+
+// hashedNames returns a leaf's names in the order of their hashes, and the sum of their
+// sizes.
+func (in *Inode) hashedNames(x *index, leaf []byte) (all []hashedName, total int, err error) {
+	all = make([]hashedName, 0, len(leaf)/16)
+	for off, limit := 0, in.fs.s.dirLimit(); off < limit; {
+		e, err := entryAt(leaf, off, limit)
+		if err != nil {
+			return nil, 0, corruptDir(in, x.leaf, err)
+		}
+		if e.ino != 0 {
+			major, _, _ := in.fs.s.hash(x.version, e.name)
+			all = append(all, hashedName{major, off, e.used()})
+			total += e.used()
+		}
+		off += e.size
+	}
+	slices.SortFunc(all, func(a, b hashedName) int {
+		if a.hash != b.hash {
+			return cmp.Compare(a.hash, b.hash)
+		}
+		return cmp.Compare(a.off, b.off)
+	})
+	return all, total, nil
+}
+
+// halves returns where the upper half of a leaf's names begins, and the hash that the
+// index gets for it. Names of one hash stay together where they can.
+func halves(all []hashedName, total int) (cut int, key uint32) {
+	cut, sum := 1, all[0].size
+	for cut < len(all)-1 && sum+all[cut].size <= total/2 {
+		sum += all[cut].size
+		cut++
+	}
+	key = all[cut].hash
+	if all[cut-1].hash != key {
+		return cut, key
+	}
+	lo, hi := cut, cut
+	for lo > 0 && all[lo-1].hash == key {
+		lo--
+	}
+	for hi < len(all) && all[hi].hash == key {
+		hi++
+	}
+	switch {
+	case lo > 0:
+		cut = lo
+	case hi < len(all):
+		cut, key = hi, all[hi].hash
+	}
+	return cut, key
 }
 
 // splitIndex moves the upper half of a full node to a new one.

@@ -85,7 +85,7 @@ func journalSize(blocks uint64) uint32 {
 	return 131072
 }
 
-// plan fills in the super block.
+// plan chooses the sizes of the file system.
 func (m *mkfs) plan() error {
 	bs := int64(m.o.BlockSize)
 	blocks := uint64(m.o.Size / bs)
@@ -116,10 +116,19 @@ func (m *mkfs) plan() error {
 		blocks -= rest
 		groups--
 	}
+	var err error
+	m.s, err = decodeSuper(m.superBlock(blocks, first, perGroup, groups, ipg), m.dev.Size())
+	return err
+}
+
+// superBlock writes the super block: of how many blocks, the first group's first one,
+// blocks a group, how many groups, and inodes a group.
+func (m *mkfs) superBlock(blocks, first, perGroup, groups, ipg uint64) []byte {
 	reserved := uint64(5)
 	if m.o.Reserved != 0 {
 		reserved = uint64(max(m.o.Reserved, 0))
 	}
+	bs := int64(m.o.BlockSize)
 	raw := make([]byte, superSize)
 	p32 := func(off int, v uint64) { le.PutUint32(raw[off:], uint32(v)) }
 	p16 := func(off int, v uint16) { le.PutUint16(raw[off:], v) }
@@ -165,9 +174,7 @@ func (m *mkfs) plan() error {
 	raw[sbLogFlex] = 4
 	raw[sbCsumType] = 1
 	sealSuper(raw)
-	var err error
-	m.s, err = decodeSuper(raw, m.dev.Size())
-	return err
+	return raw
 }
 
 // take marks n blocks in one run, at from or later, and returns the first; 0 if

@@ -132,94 +132,124 @@ func (l *logArea) parseRevokes(b []byte) ([]uint64, error) {
 // before that was written, so what it commits must be right too; if not, the
 // disk is damaged and nothing is replayed.
 func (l *logArea) scan(dev BlockDevice, blocks uint64) (*replay, error) {
-	r := &replay{end: be.Uint32(l.super[jsSequence:]), revoked: map[uint64]uint32{},
-		blocks: map[uint64]uint32{}, escaped: map[uint64]bool{}}
-	type copyOf struct {
-		tag
-		at uint32
-	}
-	var (
-		copies  []copyOf // of the transaction being read
-		revokes []uint64
-		damage  error // in it; counts when it turns out to be committed
-	)
-	b, d := make([]byte, l.blockSize), make([]byte, l.blockSize)
-	read := func(i uint32, p []byte) error { return ioError(dev.ReadAt([]Transfer{{l.phys(i), p}})) }
-	at := be.Uint32(l.super[jsStart:])
-	for left := int64(l.length()); left > 0; left-- {
-		if err := read(at, b); err != nil {
+	x := &scanner{logArea: l, dev: dev, blocks: blocks, data: make([]byte, l.blockSize),
+		replay: &replay{end: be.Uint32(l.super[jsSequence:]), revoked: map[uint64]uint32{},
+			blocks: map[uint64]uint32{}, escaped: map[uint64]bool{}}}
+	b := make([]byte, l.blockSize)
+	x.at = be.Uint32(l.super[jsStart:])
+	for x.left = int64(l.length()); x.left > 0; x.left-- {
+		if err := x.read(x.at, b); err != nil {
 			return nil, err
 		}
-		if be.Uint32(b[jhMagic:]) != jMagic || be.Uint32(b[jhSeq:]) != r.end {
-			return r, nil
+		if be.Uint32(b[jhMagic:]) != jMagic || be.Uint32(b[jhSeq:]) != x.end {
+			break
 		}
-		at = l.next(at)
+		x.at = l.next(x.at)
+		more, err := false, error(nil)
 		switch be.Uint32(b[jhType:]) {
 		case jDescriptor:
-			if !l.sealed(b) {
-				return r, nil
-			}
-			tags := l.parseTags(b)
-			if left -= int64(len(tags)); left <= 0 {
-				return r, nil
-			}
-			for _, t := range tags {
-				if t.blk >= blocks && damage == nil {
-					damage = corrupt("journal: transaction %d changes block %d of %d", r.end, t.blk, blocks)
-				}
-				if l.csums() && damage == nil {
-					if err := read(at, d); err != nil {
-						return nil, err
-					}
-					c := l.dataChecksum(r.end, d)
-					if !l.v3() {
-						c &= 0xffff
-					}
-					if c != t.csum {
-						damage = corrupt("journal: transaction %d: bad checksum of block %d", r.end, t.blk)
-					}
-				}
-				copies = append(copies, copyOf{t, at})
-				at = l.next(at)
-			}
+			more, err = x.descriptor(b)
 		case jRevoke:
-			if !l.sealed(b) {
-				return r, nil
+			if more = l.sealed(b); more {
+				var blks []uint64
+				blks, err = l.parseRevokes(b)
+				x.revokes = append(x.revokes, blks...)
 			}
-			blks, err := l.parseRevokes(b)
-			if err != nil {
-				return nil, err
-			}
-			revokes = append(revokes, blks...)
 		case jCommit:
-			if l.csums() {
-				c := be.Uint32(b[jCommitCsum:])
-				be.PutUint32(b[jCommitCsum:], 0)
-				if crc32c(l.seed, b) != c {
-					return r, nil
-				}
-			}
-			if damage != nil {
-				return nil, damage
-			}
-			for _, x := range copies {
-				if x.flags&tagDeleted == 0 {
-					r.blocks[x.blk], r.escaped[x.blk] = x.at, x.flags&tagEscaped != 0
-				}
-			}
-			// A revoke voids copies up to its own transaction; later ones
-			// enter the map again.
-			for _, blk := range revokes {
-				r.revoked[blk] = r.end
-				delete(r.blocks, blk)
-			}
-			copies, revokes = copies[:0], revokes[:0]
-			r.end++
-		default:
-			return r, nil
+			more, err = x.commit(b)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !more {
+			break
 		}
 	}
-	return r, nil
+	return x.replay, nil
+}
+
+// scanner is a scan under way.
+type scanner struct {
+	*logArea
+	*replay
+	dev    BlockDevice
+	blocks uint64 // of the file system
+	at     uint32
+	left   int64
+	data   []byte // room for a block
+
+	// Of the transaction being read.
+	copies  []copyOf
+	revokes []uint64
+	damage  error // counts when the transaction turns out to be committed
+}
+
+type copyOf struct {
+	tag
+	at uint32
+}
+
+func (x *scanner) read(i uint32, p []byte) error {
+	return ioError(x.dev.ReadAt([]Transfer{{x.phys(i), p}}))
+}
+
+// descriptor notes the copies that follow a descriptor; false: the log ends before it.
+func (x *scanner) descriptor(b []byte) (more bool, err error) {
+	if !x.sealed(b) {
+		return false, nil
+	}
+	tags := x.parseTags(b)
+	if x.left -= int64(len(tags)); x.left <= 0 {
+		return false, nil
+	}
+	for _, t := range tags {
+		if t.blk >= x.blocks && x.damage == nil {
+			x.damage = corrupt("journal: transaction %d changes block %d of %d", x.end, t.blk, x.blocks)
+		}
+		if x.csums() && x.damage == nil {
+			if err := x.read(x.at, x.data); err != nil {
+				return false, err
+			}
+			c := x.dataChecksum(x.end, x.data)
+			if !x.v3() {
+				c &= 0xffff
+			}
+			if c != t.csum {
+				x.damage = corrupt("journal: transaction %d: bad checksum of block %d", x.end, t.blk)
+			}
+		}
+		x.copies = append(x.copies, copyOf{t, x.at})
+		x.at = x.next(x.at)
+	}
+	return true, nil
+}
+
+// commit takes a transaction over; false: it was not committed.
+func (x *scanner) commit(b []byte) (more bool, err error) {
+	if x.csums() {
+		c := be.Uint32(b[jCommitCsum:])
+		be.PutUint32(b[jCommitCsum:], 0)
+		if crc32c(x.seed, b) != c {
+			return false, nil
+		}
+	}
+	if x.damage != nil {
+		return false, x.damage
+	}
+	r := x.replay
+	for _, c := range x.copies {
+		if c.flags&tagDeleted == 0 {
+			r.blocks[c.blk], r.escaped[c.blk] = c.at, c.flags&tagEscaped != 0
+		}
+	}
+	// A revoke voids copies up to its own transaction; later ones enter the map again.
+	for _, blk := range x.revokes {
+		r.revoked[blk] = r.end
+		delete(r.blocks, blk)
+	}
+	x.copies, x.revokes = x.copies[:0], x.revokes[:0]
+	r.end++
+	return true, nil
 }
 
 // recover replays the log and leaves it empty.

@@ -58,28 +58,8 @@ func (fs *FS) RenameAs(from *Inode, old string, to *Inode, new string, flags, ui
 	if m.target != nil {
 		defer fs.Put(m.target)
 	}
-	switch {
-	case m.target == nil && flags&linux.RENAME_EXCHANGE != 0:
-		return linux.ENOENT
-	case m.target != nil && flags&linux.RENAME_NOREPLACE != 0:
-		return linux.EEXIST
-	case m.source == m.target:
-		return nil
-	}
-	if to.links() == 0 {
-		return linux.ENOENT
-	}
-	// Neither may move into itself.
-	switch {
-	case aboveTo[m.source.ino], m.target != nil && aboveFrom[m.target.ino] && flags&linux.RENAME_EXCHANGE != 0:
-		return linux.EINVAL
-	case m.target != nil && aboveFrom[m.target.ino]:
-		return linux.ENOTEMPTY
-	}
-	for _, in := range [2]*Inode{m.source, m.target} {
-		if in != nil && (in == from || in == to) {
-			return corrupt("directory %d lies in itself", in.ino)
-		}
+	if done, err := m.places(aboveFrom, aboveTo); done || err != nil {
+		return err
 	}
 	a, b := m.source, m.target
 	if b != nil && b.ino < a.ino {
@@ -95,6 +75,34 @@ func (fs *FS) RenameAs(from *Inode, old string, to *Inode, new string, flags, ui
 		return err
 	}
 	return m.run()
+}
+
+// places says whether the two may change places as they lie; done: they are the same.
+func (m *move) places(aboveFrom, aboveTo map[uint32]bool) (done bool, err error) {
+	switch {
+	case m.target == nil && m.flags&linux.RENAME_EXCHANGE != 0:
+		return false, linux.ENOENT
+	case m.target != nil && m.flags&linux.RENAME_NOREPLACE != 0:
+		return false, linux.EEXIST
+	case m.source == m.target:
+		return true, nil
+	}
+	if m.to.links() == 0 {
+		return false, linux.ENOENT
+	}
+	// Neither may move into itself.
+	switch {
+	case aboveTo[m.source.ino], m.target != nil && aboveFrom[m.target.ino] && m.flags&linux.RENAME_EXCHANGE != 0:
+		return false, linux.EINVAL
+	case m.target != nil && aboveFrom[m.target.ino]:
+		return false, linux.ENOTEMPTY
+	}
+	for _, in := range [2]*Inode{m.source, m.target} {
+		if in != nil && (in == m.from || in == m.to) {
+			return false, corrupt("directory %d lies in itself", in.ino)
+		}
+	}
+	return false, nil
 }
 
 // child returns the inode that a name leads to, with a reference; nil if none.

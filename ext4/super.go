@@ -224,6 +224,15 @@ func decodeSuper(raw []byte, devSize int64) (*super, error) {
 	if u32(sbRevision) == 1 {
 		s.inodeSize, s.firstIno = uint32(le.Uint16(raw[sbInodeSize:])), u32(sbFirstInode)
 	}
+	if err := s.plausible(devSize); err != nil {
+		return nil, err
+	}
+	s.decodeHints()
+	return s, nil
+}
+
+// plausible holds the sizes against each other and the device, and counts the groups.
+func (s *super) plausible(devSize int64) error {
 	bits := 8 * s.blockSize
 	first := uint32(0)
 	if s.blockSize == 1024 {
@@ -231,33 +240,40 @@ func decodeSuper(raw []byte, devSize int64) (*super, error) {
 	}
 	switch {
 	case s.inodeSize < 128 || s.inodeSize > s.blockSize || s.inodeSize&(s.inodeSize-1) != 0:
-		return nil, corrupt("super block: inodes of %d bytes", s.inodeSize)
+		return corrupt("super block: inodes of %d bytes", s.inodeSize)
 	case s.firstIno < firstInode || s.firstIno > s.inodes:
-		return nil, corrupt("super block: first inode %d of %d", s.firstIno, s.inodes)
+		return corrupt("super block: first inode %d of %d", s.firstIno, s.inodes)
 	case s.blocksPerGroup < minPerGroup || s.blocksPerGroup > bits || s.blocksPerGroup%8 != 0:
-		return nil, corrupt("super block: %d blocks a group", s.blocksPerGroup)
+		return corrupt("super block: %d blocks a group", s.blocksPerGroup)
 	case s.inodesPerGroup == 0 || s.inodesPerGroup > bits || s.inodesPerGroup%8 != 0 ||
 		s.inodesPerGroup%(s.blockSize/s.inodeSize) != 0:
-		return nil, corrupt("super block: %d inodes a group", s.inodesPerGroup)
+		return corrupt("super block: %d inodes a group", s.inodesPerGroup)
 	case s.firstBlock != first:
-		return nil, corrupt("super block: first block %d", s.firstBlock)
+		return corrupt("super block: first block %d", s.firstBlock)
 	case s.blocks <= uint64(s.firstBlock) || s.blocks > uint64(devSize)/uint64(s.blockSize):
-		return nil, corrupt("super block: %d blocks of %d bytes on a device of %d bytes", s.blocks, s.blockSize, devSize)
+		return corrupt("super block: %d blocks of %d bytes on a device of %d bytes", s.blocks, s.blockSize, devSize)
 	case s.reservedBlocks > s.blocks:
-		return nil, corrupt("super block: %d of %d blocks reserved", s.reservedBlocks, s.blocks)
-	case u32(sbLogClusterSize) != s.logBlock:
-		return nil, corrupt("super block: clusters of 2^%d KiB without bigalloc", u32(sbLogClusterSize))
+		return corrupt("super block: %d of %d blocks reserved", s.reservedBlocks, s.blocks)
+	case le.Uint32(s.raw[sbLogClusterSize:]) != s.logBlock:
+		return corrupt("super block: clusters of 2^%d KiB without bigalloc", le.Uint32(s.raw[sbLogClusterSize:]))
 	}
 	groups := (s.blocks - uint64(s.firstBlock) + uint64(s.blocksPerGroup) - 1) / uint64(s.blocksPerGroup)
 	if groups*uint64(s.inodesPerGroup) != uint64(s.inodes) {
-		return nil, corrupt("super block: %d inodes in %d groups of %d", s.inodes, groups, s.inodesPerGroup)
+		return corrupt("super block: %d inodes in %d groups of %d", s.inodes, groups, s.inodesPerGroup)
 	}
 	s.groups = uint32(groups)
 	perBlock := s.blockSize / s.descSize
 	s.gdtBlocks = (s.groups + perBlock - 1) / perBlock
 	if uint64(s.firstBlock)+1+uint64(s.gdtBlocks) > s.blocks {
-		return nil, corrupt("super block: no room for %d blocks of descriptors", s.gdtBlocks)
+		return corrupt("super block: no room for %d blocks of descriptors", s.gdtBlocks)
 	}
+	return nil
+}
+
+// decodeHints reads what any value of is good for.
+func (s *super) decodeHints() {
+	raw := s.raw[:]
+	u32 := func(off int) uint32 { return le.Uint32(raw[off:]) }
 	for i := range s.hashSeed {
 		s.hashSeed[i] = u32(sbHashSeed + 4*i)
 	}
@@ -275,7 +291,6 @@ func decodeSuper(raw []byte, devSize int64) (*super, error) {
 		s.flexSize = 1 << l
 	}
 	s.reservedGDT = uint64(le.Uint16(raw[sbReservedGDT:]))
-	return s, nil
 }
 
 // supported refuses a disk with features that are not known, by their names.

@@ -46,18 +46,28 @@ func (fs *FS) Truncate(in *Inode, size int64) error {
 		return err
 	}
 	if size > in.size() {
-		if err := in.zeroTail(); err != nil {
-			return err
-		}
-		h, err := fs.begin(1)
-		if err != nil {
-			return err
-		}
-		defer h.end()
-		in.setSize(size)
-		in.touch(h.now, true)
-		return in.store(h)
+		return in.lengthen(size)
 	}
+	return fs.shorten(in, size)
+}
+
+// lengthen makes a file longer; called with mu held.
+func (in *Inode) lengthen(size int64) error {
+	if err := in.zeroTail(); err != nil {
+		return err
+	}
+	h, err := in.fs.begin(1)
+	if err != nil {
+		return err
+	}
+	defer h.end()
+	in.setSize(size)
+	in.touch(h.now, true)
+	return in.store(h)
+}
+
+// shorten cuts a file, or keeps its size; called with its mu held.
+func (fs *FS) shorten(in *Inode, size int64) error {
 	fs.forgetAhead(in)
 	tail, err := in.copyTail(size)
 	if err != nil {

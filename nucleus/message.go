@@ -336,41 +336,50 @@ func serveRendezvous(c *amd64.CPU, what, a, b uint64) uint64 {
 	case messageExpire:
 		r = uint64(n.Expire(core, uint32(b), a))
 	case messageTake:
-		// Up to four, 16 bits each.
-		for from, k := uint32(0), 0; from < uint32(numCPU.Load()) && k < 4; {
-			i := n.Take(core, from)
-			if i == 0 {
-				from++
-				continue
-			}
-			r |= uint64(i) << (16 * k)
-			k++
-		}
-		return r
+		return takeWoken(core)
 	case messagePerform:
-		// what: call | op<<8 | index<<16 | deadline is Now<<32
-		i := uint32(what >> 16 & 0xffff)
-		p := &partners[i%ipc.MaxThreads]
-		u, id := userStateAt(p.state), p.id
-		deadline := uint64(ipc.Forever)
-		if what>>32 != 0 {
-			deadline = ipc.Now
-		}
-		op := uint32(what >> 8 & 0xff)
-		if op+abi.Base == abi.Signal {
-			deadline = u.RDX
-		}
-		if perform(c, u, i, op, ipc.ID(a), b, deadline) != i {
-			r = messageWaits
-			if busy(u) {
-				cancelBusy(c, id)
-			}
-		} else {
-			n.Leave(core)
-		}
+		r = performFor(c, what, ipc.ID(a), b)
 	}
 	if n.Put(core) {
 		attention.due.Store(dueNow)
 	}
 	return r
+}
+
+// takeWoken returns up to four threads that were woken, 16 bits each.
+func takeWoken(core uint32) (r uint64) {
+	for from, k := uint32(0), 0; from < uint32(numCPU.Load()) && k < 4; {
+		i := meeting.Take(core, from)
+		if i == 0 {
+			from++
+			continue
+		}
+		r |= uint64(i) << (16 * k)
+		k++
+	}
+	return r
+}
+
+// performFor makes a call for a thread that a goroutine hosts; what is
+// call | op<<8 | index<<16 | deadline is Now<<32.
+func performFor(c *amd64.CPU, what uint64, target ipc.ID, badge uint64) uint64 {
+	i := uint32(what >> 16 & 0xffff)
+	p := &partners[i%ipc.MaxThreads]
+	u, id := userStateAt(p.state), p.id
+	deadline := uint64(ipc.Forever)
+	if what>>32 != 0 {
+		deadline = ipc.Now
+	}
+	op := uint32(what >> 8 & 0xff)
+	if op+abi.Base == abi.Signal {
+		deadline = u.RDX
+	}
+	if perform(c, u, i, op, target, badge, deadline) == i {
+		meeting.Leave(c.Index)
+		return 0
+	}
+	if busy(u) {
+		cancelBusy(c, id)
+	}
+	return messageWaits
 }

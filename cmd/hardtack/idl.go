@@ -43,38 +43,13 @@ what was expected, and nothing is written.`,
   hardtack idl --module example.com/shop/hardtack shop.if`,
 		Args: atLeast(1, "at least one interface file"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			var want idl.Languages
-			for _, l := range lang {
-				switch l {
-				case "go":
-					want.Go = true
-				case "c":
-					want.C = true
-				default:
-					return fault.Bad("--lang %s: not go or c", l)
-				}
+			want, err := languages(lang, module)
+			if err != nil {
+				return err
 			}
-			if want.Module = module; !modulePath.MatchString(module) {
-				return fault.Bad("--module %q: not a module path", module)
-			}
-			var all []idl.Output
-			for _, path := range args {
-				files, err := idl.Compile(path, os.ReadFile, want, imports...)
-				var wrong *idl.Error
-				switch {
-				case errors.As(err, &wrong), errors.Is(err, fs.ErrNotExist):
-					return fault.Bad("%v", err)
-				case err != nil:
-					return err
-				}
-				dir := out
-				if dir == "" {
-					dir = filepath.Dir(path)
-				}
-				for _, f := range files {
-					f.Path = filepath.Join(dir, f.Path)
-					all = append(all, f)
-				}
+			all, err := compileAll(args, out, want, imports)
+			if err != nil {
+				return err
 			}
 			for _, f := range all {
 				if err := putOutput(f, check); err != nil {
@@ -91,6 +66,47 @@ what was expected, and nothing is written.`,
 	fl.StringVar(&module, "module", idl.DefaultModule, "Go packages import msg from the module at this `path`")
 	fl.BoolVar(&check, "check", false, "write nothing; fail if a generated file is not up to date")
 	return cmd
+}
+
+// languages reads --lang and --module.
+func languages(lang []string, module string) (want idl.Languages, err error) {
+	for _, l := range lang {
+		switch l {
+		case "go":
+			want.Go = true
+		case "c":
+			want.C = true
+		default:
+			return want, fault.Bad("--lang %s: not go or c", l)
+		}
+	}
+	if want.Module = module; !modulePath.MatchString(module) {
+		return want, fault.Bad("--module %q: not a module path", module)
+	}
+	return want, nil
+}
+
+// compileAll compiles interface files; the results lie below out, or beside each file.
+func compileAll(paths []string, out string, want idl.Languages, imports []string) (all []idl.Output, err error) {
+	for _, path := range paths {
+		files, err := idl.Compile(path, os.ReadFile, want, imports...)
+		var wrong *idl.Error
+		switch {
+		case errors.As(err, &wrong), errors.Is(err, fs.ErrNotExist):
+			return nil, fault.Bad("%v", err)
+		case err != nil:
+			return nil, err
+		}
+		dir := out
+		if dir == "" {
+			dir = filepath.Dir(path)
+		}
+		for _, f := range files {
+			f.Path = filepath.Join(dir, f.Path)
+			all = append(all, f)
+		}
+	}
+	return all, nil
 }
 
 // modulePath is what Go takes for the path of a module.

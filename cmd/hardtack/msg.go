@@ -29,10 +29,14 @@ func newMsg() *cobra.Command {
 		},
 	}
 	cmd.PersistentFlags().StringVar(&dir, "dir", msgtop.Directory(), "the `directory` where the programs can be asked")
+	cmd.AddCommand(newMsgTop(&dir), newMsgTrace(&dir))
+	return cmd
+}
 
+func newMsgTop(dir *string) *cobra.Command {
 	var every time.Duration
 	var count int
-	top := &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "Show connections: rates, queues, who is parked",
 		Long: `Show the connections, the busiest first: messages sent and received per second,
@@ -49,7 +53,7 @@ The first sample has no rates. On a terminal the table is redrawn in place.`,
 			}
 			ctx, stop := untilSignal(cmd)
 			defer stop()
-			t := msgtop.Top{Dir: dir}
+			t := msgtop.Top{Dir: *dir}
 			screen := term.IsTerminal(int(os.Stdout.Fd())) && count == 0
 			for i := 1; ; i++ {
 				rows, err := t.Look(ctx)
@@ -73,10 +77,13 @@ The first sample has no rates. On a terminal the table is redrawn in place.`,
 			}
 		},
 	}
-	top.Flags().DurationVar(&every, "every", time.Second, "the `time` between two samples")
-	top.Flags().IntVarP(&count, "count", "n", 0, "the `number` of samples; 0: until interrupted")
+	cmd.Flags().DurationVar(&every, "every", time.Second, "the `time` between two samples")
+	cmd.Flags().IntVarP(&count, "count", "n", 0, "the `number` of samples; 0: until interrupted")
+	return cmd
+}
 
-	trace := &cobra.Command{
+func newMsgTrace(dir *string) *cobra.Command {
+	return &cobra.Command{
 		Use:   "trace NAME",
 		Short: "Show messages as they pass",
 		Long: `Show decoded messages as they pass. NAME is an interface, a process (its PID), or
@@ -92,9 +99,7 @@ they can be shown are counted and skipped; the programs do not wait.`,
 			}
 			ctx, stop := untilSignal(cmd)
 			defer stop()
-			return msgtop.Trace(ctx, os.Stdout, dir, want)
+			return msgtop.Trace(ctx, os.Stdout, *dir, want)
 		},
 	}
-	cmd.AddCommand(top, trace)
-	return cmd
 }

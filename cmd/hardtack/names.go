@@ -77,9 +77,14 @@ serves all users; other users' programs have theirs in $XDG_RUNTIME_DIR.`,
 			return names.Watch(ctx, os.Stdout, path, prefixOf(args))
 		},
 	}
+	cmd.AddCommand(serve, ls, watch, newNamesGet(&path))
+	return cmd
+}
+
+func newNamesGet(path *string) *cobra.Command {
 	var wait bool
 	var timeout time.Duration
-	get := &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "get NAME",
 		Short: "Show what a name stands for",
 		Args:  exactly(1, "a NAME"),
@@ -91,12 +96,11 @@ serves all users; other users' programs have theirs in $XDG_RUNTIME_DIR.`,
 				ctx, cancel = context.WithTimeout(ctx, timeout)
 				defer cancel()
 			}
-			return names.Get(ctx, os.Stdout, path, args[0], wait)
+			return names.Get(ctx, os.Stdout, *path, args[0], wait)
 		},
 	}
-	get.Flags().BoolVar(&wait, "wait", false, "wait for the name if nobody has it")
-	get.Flags().DurationVar(&timeout, "timeout", 0, "give up after this `time`, as in 10s")
-	cmd.AddCommand(serve, ls, watch, get)
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait for the name if nobody has it")
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "give up after this `time`, as in 10s")
 	return cmd
 }
 

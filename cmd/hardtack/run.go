@@ -70,23 +70,7 @@ machine.
   echo 'echo hello' | hardtack run root.tar -- /bin/sh
   hardtack run --dry-run --machine q35 image-dir/
   hardtack run --root root.img -- /bin/bash`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			dash := cmd.ArgsLenAtDash()
-			if f.root != "" {
-				if dash != 0 && len(args) > 0 {
-					return fault.Bad("with --root there is no ROOT; a command goes behind --, as in: %s --root %s -- %s",
-						cmd.CommandPath(), f.root, args[0])
-				}
-				return nil
-			}
-			if len(args) == 0 || dash == 0 {
-				return fault.Bad("want a ROOT; see %s --help", cmd.CommandPath())
-			}
-			if dash < 0 && len(args) > 1 || dash > 1 {
-				return fault.Bad("one ROOT only; a command goes behind --, as in: %s %s -- %s", cmd.CommandPath(), args[0], args[1])
-			}
-			return nil
-		},
+		Args: f.arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.root != "" {
 				return f.run(cmd.Context(), "", args)
@@ -94,6 +78,30 @@ machine.
 			return f.run(cmd.Context(), args[0], args[1:])
 		},
 	}
+	f.define(cmd)
+	return cmd
+}
+
+// arguments checks what is not a flag.
+func (f *runFlags) arguments(cmd *cobra.Command, args []string) error {
+	dash := cmd.ArgsLenAtDash()
+	if f.root != "" {
+		if dash != 0 && len(args) > 0 {
+			return fault.Bad("with --root there is no ROOT; a command goes behind --, as in: %s --root %s -- %s",
+				cmd.CommandPath(), f.root, args[0])
+		}
+		return nil
+	}
+	if len(args) == 0 || dash == 0 {
+		return fault.Bad("want a ROOT; see %s --help", cmd.CommandPath())
+	}
+	if dash < 0 && len(args) > 1 || dash > 1 {
+		return fault.Bad("one ROOT only; a command goes behind --, as in: %s %s -- %s", cmd.CommandPath(), args[0], args[1])
+	}
+	return nil
+}
+
+func (f *runFlags) define(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.IntVar(&f.cfg.CPUs, "cpus", 2, "`number` of processors")
 	fl.StringVar(&f.memory, "memory", "512M", "`size` of the memory")
@@ -115,7 +123,6 @@ machine.
 	fl.StringArrayVar(&f.cfg.QEMUArgs, "qemu-arg", nil, "an extra `argument` for QEMU (repeatable)")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the QEMU command and do not run it")
 	fl.DurationVar(&f.timeout, "timeout", 0, "stop the machine after this `time`, as in 30s")
-	return cmd
 }
 
 func (f *runFlags) run(ctx context.Context, root string, args []string) error {
@@ -219,6 +226,29 @@ func (f *runFlags) complete(ctx context.Context) (err error) {
 		}
 		f.cfg.Disks = append(f.cfg.Disks, disk)
 	}
+	if err := f.checkValues(); err != nil {
+		return err
+	}
+	if err := f.cfg.Check(); err != nil {
+		return err
+	}
+	if f.cfg.Kernel == "" {
+		if f.cfg.Kernel, err = installedKernel(); err != nil {
+			return err
+		}
+	}
+	if err := machine.CheckKernel(f.cfg.Kernel); err != nil {
+		return err
+	}
+	if f.cfg.ICount {
+		f.cfg.Accel = machine.TCG
+	}
+	f.cfg.Accel = machine.ResolveAccel(ctx, f.cfg.Accel)
+	return nil
+}
+
+// checkValues checks the flags that are a word or a number.
+func (f *runFlags) checkValues() error {
 	switch f.panics {
 	case "kill":
 	case "stop":
@@ -245,21 +275,6 @@ func (f *runFlags) complete(ctx context.Context) (err error) {
 	if f.hostname == "" || len(f.hostname) > 64 {
 		return fault.Bad("--hostname %q: want 1 to 64 bytes", f.hostname)
 	}
-	if err := f.cfg.Check(); err != nil {
-		return err
-	}
-	if f.cfg.Kernel == "" {
-		if f.cfg.Kernel, err = installedKernel(); err != nil {
-			return err
-		}
-	}
-	if err := machine.CheckKernel(f.cfg.Kernel); err != nil {
-		return err
-	}
-	if f.cfg.ICount {
-		f.cfg.Accel = machine.TCG
-	}
-	f.cfg.Accel = machine.ResolveAccel(ctx, f.cfg.Accel)
 	return nil
 }
 

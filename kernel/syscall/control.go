@@ -266,23 +266,8 @@ func writeControl(t *proc.Thread, s sock.Socket, addr uio.Addr, room uint64, m *
 	if addr == 0 {
 		w.room = 0
 	}
-	var b [64]byte
-	b2 := b[:]
-	domain := s.SockBase().Domain
 	if m.HasTimestamp {
-		typ, div := int32(linux.SCM_TIMESTAMP), int64(1000)
-		o := &s.SockBase().Opt
-		switch ns := o.Has(sock.TimestampNS); {
-		case ns && o.Has(sock.TimestampNew):
-			typ, div = linux.SO_TIMESTAMPNS_NEW, 1
-		case ns:
-			typ, div = linux.SCM_TIMESTAMPNS, 1
-		case o.Has(sock.TimestampNew):
-			typ = linux.SO_TIMESTAMP_NEW
-		}
-		sock.PutUint64(b2, uint64(m.Timestamp/1e9))
-		sock.PutUint64(b2[8:], uint64(m.Timestamp%1e9/div))
-		if e := w.put(linux.SOL_SOCKET, typ, b2[:16]); e != 0 {
+		if e := w.putTime(s, m.Timestamp); e != 0 {
 			return 0, e
 		}
 	}
@@ -292,8 +277,9 @@ func writeControl(t *proc.Thread, s sock.Socket, addr uio.Addr, room uint64, m *
 		}
 	}
 	if m.HasCred {
-		sock.PutUcred(b2, m.Cred)
-		if e := w.put(linux.SOL_SOCKET, linux.SCM_CREDENTIALS, b2[:linux.SizeofUcred]); e != 0 {
+		var b [linux.SizeofUcred]byte
+		sock.PutUcred(b[:], m.Cred)
+		if e := w.put(linux.SOL_SOCKET, linux.SCM_CREDENTIALS, b[:]); e != 0 {
 			return 0, e
 		}
 	}
@@ -303,43 +289,13 @@ func writeControl(t *proc.Thread, s sock.Socket, addr uio.Addr, room uint64, m *
 		}
 	}
 	if m.HasPktInfo {
-		level, typ, n := int32(linux.IPPROTO_IP), int32(linux.IP_PKTINFO), linux.SizeofInPktinfo
-		if m.PktInfo.V6 {
-			level, typ, n = linux.IPPROTO_IPV6, linux.IPV6_PKTINFO, linux.SizeofIn6Pktinfo
-			copy(b2, m.PktInfo.Local[:])
-			sock.PutInt(b2[16:], m.PktInfo.Index)
-		} else {
-			sock.PutInt(b2, m.PktInfo.Index)
-			copy(b2[4:8], m.PktInfo.Local[:4])
-			copy(b2[8:12], m.PktInfo.Dest[:4])
-		}
-		if e := w.put(level, typ, b2[:n]); e != 0 {
+		if e := w.putPktInfo(m); e != 0 {
 			return 0, e
 		}
 	}
-	if domain == linux.AF_INET || domain == linux.AF_INET6 {
-		if m.TTL >= 0 {
-			sock.PutInt(b2, int32(m.TTL))
-			level, typ := int32(linux.IPPROTO_IP), int32(linux.IP_TTL)
-			if m.V6 {
-				level, typ = linux.IPPROTO_IPV6, linux.IPV6_HOPLIMIT
-			}
-			if e := w.put(level, typ, b2[:4]); e != 0 {
-				return 0, e
-			}
-		}
-		if m.TOS >= 0 {
-			var e linux.Errno
-			if m.V6 {
-				sock.PutInt(b2, int32(m.TOS))
-				e = w.put(linux.IPPROTO_IPV6, linux.IPV6_TCLASS, b2[:4])
-			} else {
-				b2[0] = byte(m.TOS)
-				e = w.put(linux.IPPROTO_IP, linux.IP_TOS, b2[:1])
-			}
-			if e != 0 {
-				return 0, e
-			}
+	if domain := s.SockBase().Domain; domain == linux.AF_INET || domain == linux.AF_INET6 {
+		if e := w.putHops(m); e != 0 {
+			return 0, e
 		}
 	}
 	if e := w.putRare(m); e != 0 {
@@ -349,6 +305,62 @@ func writeControl(t *proc.Thread, s sock.Socket, addr uio.Addr, room uint64, m *
 		m.OutFlags |= linux.MSG_CTRUNC
 	}
 	return w.used, 0
+}
+
+// putTime puts when a packet came, as SO_TIMESTAMP and its kin ask for it.
+func (w *controlWriter) putTime(s sock.Socket, ns int64) linux.Errno {
+	typ, div := int32(linux.SCM_TIMESTAMP), int64(1000)
+	o := &s.SockBase().Opt
+	switch nanos := o.Has(sock.TimestampNS); {
+	case nanos && o.Has(sock.TimestampNew):
+		typ, div = linux.SO_TIMESTAMPNS_NEW, 1
+	case nanos:
+		typ, div = linux.SCM_TIMESTAMPNS, 1
+	case o.Has(sock.TimestampNew):
+		typ = linux.SO_TIMESTAMP_NEW
+	}
+	var b [16]byte
+	sock.PutUint64(b[:], uint64(ns/1e9))
+	sock.PutUint64(b[8:], uint64(ns%1e9/div))
+	return w.put(linux.SOL_SOCKET, typ, b[:])
+}
+
+// putPktInfo puts where a packet came in.
+func (w *controlWriter) putPktInfo(m *sock.Msg) linux.Errno {
+	var b [linux.SizeofIn6Pktinfo]byte
+	if m.PktInfo.V6 {
+		copy(b[:], m.PktInfo.Local[:])
+		sock.PutInt(b[16:], m.PktInfo.Index)
+		return w.put(linux.IPPROTO_IPV6, linux.IPV6_PKTINFO, b[:])
+	}
+	sock.PutInt(b[:], m.PktInfo.Index)
+	copy(b[4:8], m.PktInfo.Local[:4])
+	copy(b[8:12], m.PktInfo.Dest[:4])
+	return w.put(linux.IPPROTO_IP, linux.IP_PKTINFO, b[:linux.SizeofInPktinfo])
+}
+
+// putHops puts a packet's hop limit and class of traffic.
+func (w *controlWriter) putHops(m *sock.Msg) linux.Errno {
+	var b [4]byte
+	if m.TTL >= 0 {
+		sock.PutInt(b[:], int32(m.TTL))
+		level, typ := int32(linux.IPPROTO_IP), int32(linux.IP_TTL)
+		if m.V6 {
+			level, typ = linux.IPPROTO_IPV6, linux.IPV6_HOPLIMIT
+		}
+		if e := w.put(level, typ, b[:]); e != 0 {
+			return e
+		}
+	}
+	switch {
+	case m.TOS < 0:
+		return 0
+	case m.V6:
+		sock.PutInt(b[:], int32(m.TOS))
+		return w.put(linux.IPPROTO_IPV6, linux.IPV6_TCLASS, b[:])
+	}
+	b[0] = byte(m.TOS)
+	return w.put(linux.IPPROTO_IP, linux.IP_TOS, b[:1])
 }
 
 // putStamp puts what SO_TIMESTAMPING asked for: of its three times the first, software's.

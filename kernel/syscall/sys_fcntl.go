@@ -63,12 +63,7 @@ func sysFcntl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		}
 		return 0, setOwner(t, f, vfs.Owner{Type: int32(binary.LittleEndian.Uint32(b)), ID: int32(binary.LittleEndian.Uint32(b[4:]))})
 	case linux.F_GETOWN_EX:
-		o, _ := f.Owner()
-		b := t.Scratch[:8]
-		binary.LittleEndian.PutUint32(b, uint32(o.Type))
-		binary.LittleEndian.PutUint32(b[4:], uint32(o.ID))
-		_, e := t.Mem.CopyOut(a.Addr(2), b)
-		return 0, e
+		return 0, writeOwner(t, f, a.Addr(2))
 	case linux.F_SETSIG:
 		if a[2] > 64 {
 			return 0, linux.EINVAL
@@ -85,30 +80,11 @@ func sysFcntl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	case linux.F_NOTIFY:
 		return 0, f.NotifyDir(&t.Ctx, t.FDs, a.Int(0), a.Uint(2))
 	case linux.F_SETPIPE_SZ, linux.F_GETPIPE_SZ:
-		p := pipe.PipeOf(f)
-		if p == nil {
-			return 0, linux.EBADF
-		}
-		if cmd == linux.F_GETPIPE_SZ {
-			return uint64(p.Size()), 0
-		}
-		n, e := p.SetSize(&t.Ctx, a[2]&(1<<32-1))
-		return uint64(n), e
+		return pipeSize(t, f, cmd, a[2])
 	case linux.F_GET_RW_HINT, linux.F_SET_RW_HINT:
 		return 0, writeHint(t, f, cmd, a.Addr(2))
 	case linux.F_ADD_SEALS, linux.F_GET_SEALS:
-		s, ok := f.Ops.(tmpfs.Sealer)
-		switch {
-		case cmd == linux.F_GET_SEALS && ok:
-			return uint64(s.Seals()), 0
-		case cmd == linux.F_GET_SEALS, a[2]>>32 != 0:
-			return 0, linux.EINVAL
-		case !f.Writable():
-			return 0, linux.EPERM
-		case !ok:
-			return 0, linux.EINVAL
-		}
-		return 0, s.AddSeals(a.Uint(2))
+		return seals(f, cmd, a[2])
 	}
 	return 0, linux.EINVAL
 }
@@ -133,6 +109,45 @@ func writeHint(t *proc.Thread, f *vfs.File, cmd uint32, addr uio.Addr) linux.Err
 	}
 	i.SetWriteHint(uint32(hint))
 	return 0
+}
+
+// writeOwner is F_GETOWN_EX.
+func writeOwner(t *proc.Thread, f *vfs.File, to uio.Addr) linux.Errno {
+	o, _ := f.Owner()
+	b := t.Scratch[:8]
+	binary.LittleEndian.PutUint32(b, uint32(o.Type))
+	binary.LittleEndian.PutUint32(b[4:], uint32(o.ID))
+	_, e := t.Mem.CopyOut(to, b)
+	return e
+}
+
+// pipeSize is F_SETPIPE_SZ and F_GETPIPE_SZ.
+func pipeSize(t *proc.Thread, f *vfs.File, cmd uint32, size uint64) (uint64, linux.Errno) {
+	p := pipe.PipeOf(f)
+	if p == nil {
+		return 0, linux.EBADF
+	}
+	if cmd == linux.F_GETPIPE_SZ {
+		return uint64(p.Size()), 0
+	}
+	n, e := p.SetSize(&t.Ctx, size&(1<<32-1))
+	return uint64(n), e
+}
+
+// seals is F_ADD_SEALS and F_GET_SEALS.
+func seals(f *vfs.File, cmd uint32, add uint64) (uint64, linux.Errno) {
+	s, ok := f.Ops.(tmpfs.Sealer)
+	switch {
+	case cmd == linux.F_GET_SEALS && ok:
+		return uint64(s.Seals()), 0
+	case cmd == linux.F_GET_SEALS, add>>32 != 0:
+		return 0, linux.EINVAL
+	case !f.Writable():
+		return 0, linux.EPERM
+	case !ok:
+		return 0, linux.EINVAL
+	}
+	return 0, s.AddSeals(uint32(add))
 }
 
 // setOwnerID is F_SETOWN: a negative number is a process group.

@@ -45,7 +45,6 @@ func sysMount(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if p.Mnt == nil { // a pipe or the like, through /proc/self/fd
 		return 0, linux.ENOTDIR
 	}
-	const propagation = linux.MS_SHARED | linux.MS_PRIVATE | linux.MS_SLAVE | linux.MS_UNBINDABLE
 	switch {
 	case flags&linux.MS_REMOUNT != 0:
 		return 0, remount(p, flags, data)
@@ -56,12 +55,7 @@ func sysMount(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		}
 		return 0, e
 	case flags&propagation != 0:
-		kind := flags & propagation
-		if kind&(kind-1) != 0 || flags&^(propagation|linux.MS_REC|linux.MS_SILENT) != 0 {
-			return 0, linux.EINVAL
-		}
-		_, e := p.MountPath() // there is one namespace: nothing propagates
-		return 0, e
+		return 0, propagate(p, flags)
 	case flags&linux.MS_MOVE != 0:
 		from, e := mountSource(t, source)
 		if e != 0 {
@@ -78,9 +72,14 @@ func sysMount(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if vfs.OnDevice(kind) {
 		return 0, mountDisk(t, kind, source, data, p, mountFlags(flags, 0))
 	}
+	return 0, mountNew(kind, source, data, p, flags)
+}
+
+// mountNew mounts a file system that lies on no device.
+func mountNew(kind, source, data string, p vfs.Path, flags uint32) linux.Errno {
 	fs, e := vfs.MakeFS(kind, data)
 	if e != 0 {
-		return 0, e
+		return e
 	}
 	if source == "" {
 		source = "none"
@@ -88,7 +87,19 @@ func sysMount(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if _, e = p.Namespace().Mount(fs, fs.Root, source, p, mountFlags(flags, 0)); e == 0 && flags&linux.MS_RDONLY != 0 {
 		fs.SetReadOnly(true)
 	}
-	return 0, e
+	return e
+}
+
+const propagation = linux.MS_SHARED | linux.MS_PRIVATE | linux.MS_SLAVE | linux.MS_UNBINDABLE
+
+// propagate changes nothing: there is one namespace.
+func propagate(p vfs.Path, flags uint32) linux.Errno {
+	kind := flags & propagation
+	if kind&(kind-1) != 0 || flags&^(propagation|linux.MS_REC|linux.MS_SILENT) != 0 {
+		return linux.EINVAL
+	}
+	_, e := p.MountPath()
+	return e
 }
 
 // mountFlags are the flags of mount(2) that a mount keeps. Without a word about access

@@ -167,52 +167,83 @@ var selectEvents = [3]wait.Events{
 // smallest table.
 const leastTable = 64
 
+// selectSets are the three sets of a select, which take its result in the end.
+type selectSets struct {
+	set   [3][]uint64
+	words int
+	small [3 * linux.FD_SETSIZE / 64]uint64
+}
+
 // selectFiles is the common part of select and pselect6.
 func selectFiles(t *proc.Thread, a *Args, limit timeLimit) (int, linux.Errno) {
 	n := int(a.Int(0))
 	if n < 0 {
 		return 0, linux.EINVAL
 	}
-	n = min(n, max(t.FDs.Size(), leastTable))
-	size := (n + 63) / 64 * 8
-
-	var small [3 * linux.FD_SETSIZE / 64]uint64
-	sets := small[:]
-	if 3*size/8 > len(sets) {
-		sets = make([]uint64, 3*size/8)
-	}
-	words := size / 8
-	var set [3][]uint64
-	for i := range set {
-		set[i] = sets[i*words : (i+1)*words]
-		if e := readBits(t, a.Addr(1+i), set[i]); e != 0 {
-			return 0, e
-		}
-		if n%64 != 0 {
-			set[i][words-1] &= 1<<(n%64) - 1
-		}
+	var x selectSets
+	if e := x.read(t, a, min(n, max(t.FDs.Size(), leastTable))); e != 0 {
+		return 0, e
 	}
 	count := 0
-	for w := range words {
-		count += bits.OnesCount64(set[0][w] | set[1][w] | set[2][w])
+	for w := range x.words {
+		count += bits.OnesCount64(x.wanted(w))
 	}
 	s, e := epoll.NewPollSet(t.Ctx.User(), count)
 	if e != 0 {
 		return 0, e
 	}
 	defer s.Free()
-	for w := range words {
-		for m := set[0][w] | set[1][w] | set[2][w]; m != 0; m &= m - 1 {
+	if e := x.add(t, s); e != 0 {
+		return 0, e
+	}
+	if _, e := s.Wait(&t.Ctx, limit.deadline, limit.poll); e != 0 {
+		return 0, e
+	}
+	ready := x.take(s)
+	for i := range x.set {
+		if e := writeBits(t, a.Addr(1+i), x.set[i]); e != 0 {
+			return 0, e
+		}
+	}
+	return ready, 0
+}
+
+// wanted returns which descriptors of a word are in any set.
+func (x *selectSets) wanted(w int) uint64 { return x.set[0][w] | x.set[1][w] | x.set[2][w] }
+
+// read copies the sets in, of n descriptors.
+func (x *selectSets) read(t *proc.Thread, a *Args, n int) linux.Errno {
+	x.words = (n + 63) / 64
+	sets := x.small[:]
+	if 3*x.words > len(sets) {
+		sets = make([]uint64, 3*x.words)
+	}
+	for i := range x.set {
+		x.set[i] = sets[i*x.words : (i+1)*x.words]
+		if e := readBits(t, a.Addr(1+i), x.set[i]); e != 0 {
+			return e
+		}
+		if n%64 != 0 {
+			x.set[i][x.words-1] &= 1<<(n%64) - 1
+		}
+	}
+	return 0
+}
+
+// add puts the files of the sets into a set to wait for.
+func (x *selectSets) add(t *proc.Thread, s *epoll.PollSet) linux.Errno {
+	for w := range x.words {
+		for m := x.wanted(w); m != 0; m &= m - 1 {
 			bit := bits.TrailingZeros64(m)
 			var want wait.Events
-			for i := range set {
-				if set[i][w]>>bit&1 != 0 {
+			for i := range x.set {
+				if x.set[i][w]>>bit&1 != 0 {
 					want |= selectEvents[i]
 				}
 			}
 			f := t.FDs.Get(int32(w*64 + bit))
 			if f == nil {
-				return 0, linux.EBADF
+				return linux.EBADF
 			}
 			if f.IsPath() {
 				f.Put()
@@ -222,34 +253,30 @@ func selectFiles(t *proc.Thread, a *Args, limit timeLimit) (int, linux.Errno) {
 			s.AddStrict(signalfd.As(t, f), want, 0)
 		}
 	}
-	if _, e := s.Wait(&t.Ctx, limit.deadline, limit.poll); e != 0 {
-		return 0, e
-	}
-	// Now the sets take the result.
-	ready, k := 0, 0
-	for w := range words {
-		for m := set[0][w] | set[1][w] | set[2][w]; m != 0; m &= m - 1 {
+	return 0
+}
+
+// take leaves in the sets what is ready, and counts it.
+func (x *selectSets) take(s *epoll.PollSet) (ready int) {
+	k := 0
+	for w := range x.words {
+		for m := x.wanted(w); m != 0; m &= m - 1 {
 			bit := bits.TrailingZeros64(m)
 			got := s.Got(k)
 			k++
-			for i := range set {
-				if set[i][w]>>bit&1 == 0 {
+			for i := range x.set {
+				if x.set[i][w]>>bit&1 == 0 {
 					continue
 				}
 				if got&selectEvents[i] != 0 {
 					ready++
 				} else {
-					set[i][w] &^= 1 << bit
+					x.set[i][w] &^= 1 << bit
 				}
 			}
 		}
 	}
-	for i := range set {
-		if e := writeBits(t, a.Addr(1+i), set[i]); e != 0 {
-			return 0, e
-		}
-	}
-	return ready, 0
+	return ready
 }
 
 // readBits copies a bit set in; none at address 0.

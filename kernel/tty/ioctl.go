@@ -91,75 +91,16 @@ func (t *TTY) ioctl(c *caller.Ctx, f *vfs.File, cmd uint32, arg uint64, master b
 		return 0, t.setTermios(c, cmd, arg)
 	case linux.TIOCSCTTY:
 		return 0, t.steal(c, f, arg == 1)
-	case linux.TIOCGWINSZ:
-		t.mu.Lock()
-		w := t.size
-		t.mu.Unlock()
-		b := c.Scratch[:linux.SizeofWinsize]
-		for i, v := range []uint16{w.Row, w.Col, w.Xpixel, w.Ypixel} {
-			binary.LittleEndian.PutUint16(b[2*i:], v)
-		}
-		_, e := c.Mem.CopyOut(uio.Addr(arg), b)
-		return 0, e
-	case linux.TIOCSWINSZ:
-		b := c.Scratch[:linux.SizeofWinsize]
-		if _, e := c.Mem.CopyIn(b, uio.Addr(arg)); e != 0 {
-			return 0, e
-		}
-		u := func(i int) uint16 { return binary.LittleEndian.Uint16(b[2*i:]) }
-		t.SetSize(linux.Winsize{Row: u(0), Col: u(1), Xpixel: u(2), Ypixel: u(3)})
-		return 0, 0
-	case linux.TIOCGPGRP, linux.TIOCGSID:
-		session, group, e := t.foregroundOf(c, master)
-		if e != 0 {
-			return 0, e
-		}
-		id := group
-		if cmd == linux.TIOCGSID {
-			if id = session; id == 0 {
-				return 0, linux.ENOTTY
-			}
-		}
-		return 0, writeU32(c, arg, uint32(id))
-	case linux.TIOCSPGRP:
-		id, e := readU32(c, arg)
-		if e != 0 {
-			return 0, e
-		}
-		return 0, t.setForeground(c, int32(id))
-	case linux.TCFLSH:
-		if e := t.mayChange(c, linux.SIGTTOU); e != 0 {
-			return 0, e
-		}
-		if arg > linux.TCIOFLUSH {
-			return 0, linux.EINVAL
-		}
-		t.mu.Lock()
-		t.flush(arg != linux.TCOFLUSH, arg != linux.TCIFLUSH)
-		t.unlock()
-		return 0, 0
-	case linux.TCXONC:
-		if e := t.mayChange(c, linux.SIGTTOU); e != 0 {
-			return 0, e
-		}
-		return 0, t.flow(arg)
-	case linux.TCSBRK, linux.TCSBRKP:
-		if e := t.mayChange(c, linux.SIGTTOU); e != 0 {
-			return 0, e
-		}
-		return 0, t.drain(c) // breaks go nowhere
+	case linux.TIOCGWINSZ, linux.TIOCSWINSZ:
+		return 0, t.sizeRequest(c, cmd, arg)
+	case linux.TIOCGPGRP, linux.TIOCGSID, linux.TIOCSPGRP:
+		return 0, t.groupRequest(c, cmd, arg, master)
+	case linux.TCFLSH, linux.TCXONC, linux.TCSBRK, linux.TCSBRKP:
+		return 0, t.queueRequest(c, cmd, arg)
 	case linux.TIOCSBRK, linux.TIOCCBRK:
 		return 0, 0
-	case linux.TIOCEXCL, linux.TIOCNXCL:
-		t.mu.Lock()
-		t.exclusive = cmd == linux.TIOCEXCL
-		t.mu.Unlock()
-		return 0, 0
-	case linux.TIOCGEXCL:
-		t.mu.Lock()
-		on := t.exclusive
-		t.mu.Unlock()
-		return 0, writeU32(c, arg, bit(on))
+	case linux.TIOCEXCL, linux.TIOCNXCL, linux.TIOCGEXCL:
+		return 0, t.exclusiveRequest(c, cmd, arg)
 	case linux.TIOCGETD:
 		return 0, writeU32(c, arg, 0) // N_TTY
 	case linux.TIOCSETD:
@@ -170,24 +111,106 @@ func (t *TTY) ioctl(c *caller.Ctx, f *vfs.File, cmd uint32, arg uint64, master b
 		return 0, e
 	case linux.TIOCGDEV:
 		return 0, writeU32(c, arg, t.minor&0xff|t.major<<8|t.minor&^0xff<<12)
-	case linux.TIOCSSOFTCAR:
-		on, e := readU32(c, arg)
+	case linux.TIOCSSOFTCAR, linux.TIOCGSOFTCAR:
+		return 0, t.carrierRequest(c, cmd, arg)
+	}
+	return 0, linux.ENOTTY
+}
+
+// sizeRequest is TIOCGWINSZ and TIOCSWINSZ.
+func (t *TTY) sizeRequest(c *caller.Ctx, cmd uint32, arg uint64) linux.Errno {
+	b := c.Scratch[:linux.SizeofWinsize]
+	if cmd == linux.TIOCGWINSZ {
+		t.mu.Lock()
+		w := t.size
+		t.mu.Unlock()
+		for i, v := range []uint16{w.Row, w.Col, w.Xpixel, w.Ypixel} {
+			binary.LittleEndian.PutUint16(b[2*i:], v)
+		}
+		_, e := c.Mem.CopyOut(uio.Addr(arg), b)
+		return e
+	}
+	if _, e := c.Mem.CopyIn(b, uio.Addr(arg)); e != 0 {
+		return e
+	}
+	u := func(i int) uint16 { return binary.LittleEndian.Uint16(b[2*i:]) }
+	t.SetSize(linux.Winsize{Row: u(0), Col: u(1), Xpixel: u(2), Ypixel: u(3)})
+	return 0
+}
+
+// groupRequest is TIOCGPGRP, TIOCGSID and TIOCSPGRP.
+func (t *TTY) groupRequest(c *caller.Ctx, cmd uint32, arg uint64, master bool) linux.Errno {
+	if cmd == linux.TIOCSPGRP {
+		id, e := readU32(c, arg)
 		if e != 0 {
-			return 0, e
+			return e
+		}
+		return t.setForeground(c, int32(id))
+	}
+	session, id, e := t.foregroundOf(c, master)
+	if e != 0 {
+		return e
+	}
+	if cmd == linux.TIOCGSID {
+		if id = session; id == 0 {
+			return linux.ENOTTY
+		}
+	}
+	return writeU32(c, arg, uint32(id))
+}
+
+// queueRequest is TCFLSH, TCXONC and TCSBRK: what is done to bytes under way.
+func (t *TTY) queueRequest(c *caller.Ctx, cmd uint32, arg uint64) linux.Errno {
+	if e := t.mayChange(c, linux.SIGTTOU); e != 0 {
+		return e
+	}
+	switch cmd {
+	case linux.TCFLSH:
+		if arg > linux.TCIOFLUSH {
+			return linux.EINVAL
 		}
 		t.mu.Lock()
-		if t.term.Cflag &^= linux.CLOCAL; on != 0 {
-			t.term.Cflag |= linux.CLOCAL
-		}
-		t.mu.Unlock()
-		return 0, 0
-	case linux.TIOCGSOFTCAR:
+		t.flush(arg != linux.TCOFLUSH, arg != linux.TCIFLUSH)
+		t.unlock()
+		return 0
+	case linux.TCXONC:
+		return t.flow(arg)
+	}
+	return t.drain(c) // breaks go nowhere
+}
+
+// exclusiveRequest is TIOCEXCL, TIOCNXCL and TIOCGEXCL.
+func (t *TTY) exclusiveRequest(c *caller.Ctx, cmd uint32, arg uint64) linux.Errno {
+	t.mu.Lock()
+	if cmd != linux.TIOCGEXCL {
+		t.exclusive = cmd == linux.TIOCEXCL
+	}
+	on := t.exclusive
+	t.mu.Unlock()
+	if cmd != linux.TIOCGEXCL {
+		return 0
+	}
+	return writeU32(c, arg, bit(on))
+}
+
+// carrierRequest is TIOCSSOFTCAR and TIOCGSOFTCAR.
+func (t *TTY) carrierRequest(c *caller.Ctx, cmd uint32, arg uint64) linux.Errno {
+	if cmd == linux.TIOCGSOFTCAR {
 		t.mu.Lock()
 		on := t.term.Cflag&linux.CLOCAL != 0
 		t.mu.Unlock()
-		return 0, writeU32(c, arg, bit(on))
+		return writeU32(c, arg, bit(on))
 	}
-	return 0, linux.ENOTTY
+	on, e := readU32(c, arg)
+	if e != 0 {
+		return e
+	}
+	t.mu.Lock()
+	if t.term.Cflag &^= linux.CLOCAL; on != 0 {
+		t.term.Cflag |= linux.CLOCAL
+	}
+	t.mu.Unlock()
+	return 0
 }
 
 func bit(on bool) uint32 {

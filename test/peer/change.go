@@ -97,12 +97,7 @@ func (c *changer) step(n int) error {
 	switch rng.IntN(12) {
 	case 0, 1:
 		if isReg(in) {
-			if _, err := fs.WriteAt(in, c.bytes(1+rng.IntN(60000)), int64(rng.IntN(200000))); err != nil {
-				return err
-			}
-			if rng.IntN(4) == 0 {
-				return fs.Fsync(in, rng.IntN(2) == 0)
-			}
+			return c.write(in)
 		}
 	case 2:
 		if !isDir(in) {
@@ -150,6 +145,17 @@ func (c *changer) step(n int) error {
 		mode, uid, gid := rng.Uint32N(0o10000), rng.Uint32N(70000), rng.Uint32N(70000)
 		mtime := rng.Int64N(9e18) - 2e18 // from 1906 to 2191
 		return fs.SetAttr(in, ext4.Attr{Mode: &mode, UID: &uid, GID: &gid, Mtime: &mtime})
+	}
+	return nil
+}
+
+// write writes somewhere, and sometimes makes it durable.
+func (c *changer) write(in *ext4.Inode) error {
+	if _, err := c.fs.WriteAt(in, c.bytes(1+c.rng.IntN(60000)), int64(c.rng.IntN(200000))); err != nil {
+		return err
+	}
+	if c.rng.IntN(4) == 0 {
+		return c.fs.Fsync(in, c.rng.IntN(2) == 0)
 	}
 	return nil
 }

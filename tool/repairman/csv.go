@@ -34,6 +34,40 @@ func ReadCSV(r io.Reader, perSecond float64) ([]Point, error) {
 	if err != nil {
 		return nil, err
 	}
+	column, err := columns(titles)
+	if err != nil {
+		return nil, err
+	}
+	var points []Point
+	for {
+		fields, err := in.Read()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		line, _ := in.FieldPos(0)
+		p, err := point(line, titles, fields, column)
+		if err != nil {
+			return nil, err
+		}
+		p.Throughput /= perSecond
+		if points = append(points, p); len(points) > maxPoints {
+			return nil, fmt.Errorf("line %d: more than %d measurements", line, maxPoints)
+		}
+	}
+	if len(points) == 0 {
+		return nil, errors.New("titles, but no measurements")
+	}
+	if n := len(Series(points)); n > maxDelays {
+		return nil, fmt.Errorf("%d different delays: want at most %d", n, maxDelays)
+	}
+	return points, nil
+}
+
+// columns returns where the titles that count stand.
+func columns(titles []string) (map[string]int, error) {
 	column := map[string]int{}
 	for i, t := range titles {
 		t = strings.ToLower(strings.TrimSpace(strings.TrimPrefix(t, "\ufeff")))
@@ -47,58 +81,42 @@ func ReadCSV(r io.Reader, perSecond float64) ([]Point, error) {
 			return nil, fmt.Errorf("line 1: no column is called %s; want titles: cores,throughput and perhaps delay", t)
 		}
 	}
-	delay, delays := column["delay"]
-	var points []Point
-	for {
-		fields, err := in.Read()
-		if err == io.EOF {
-			break
+	return column, nil
+}
+
+// point is a line of measurements, with operations a second.
+func point(line int, titles, fields []string, column map[string]int) (p Point, err error) {
+	number := func(i int) (float64, error) {
+		v, err := strconv.ParseFloat(strings.TrimSpace(fields[i]), 64)
+		if err != nil || math.IsInf(v, 0) || math.IsNaN(v) {
+			return 0, fmt.Errorf("line %d: %s %q is not a number", line, strings.TrimSpace(titles[i]), fields[i])
 		}
-		if err != nil {
-			return nil, err
+		return v, nil
+	}
+	cores, err := number(column["cores"])
+	if err != nil {
+		return p, err
+	}
+	if cores != math.Trunc(cores) || cores < 1 || cores > MaxCores {
+		return p, fmt.Errorf("line %d: %v cores: want a whole number from 1 to %d", line, cores, MaxCores)
+	}
+	throughput, err := number(column["throughput"])
+	if err != nil {
+		return p, err
+	}
+	if throughput <= 0 {
+		return p, fmt.Errorf("line %d: a throughput of %v operations a second", line, throughput)
+	}
+	p = Point{Cores: int(cores), Throughput: throughput}
+	if delay, ok := column["delay"]; ok {
+		if p.Delay, err = number(delay); err != nil {
+			return p, err
 		}
-		line, _ := in.FieldPos(0)
-		number := func(i int) (float64, error) {
-			v, err := strconv.ParseFloat(strings.TrimSpace(fields[i]), 64)
-			if err != nil || math.IsInf(v, 0) || math.IsNaN(v) {
-				return 0, fmt.Errorf("line %d: %s %q is not a number", line, strings.TrimSpace(titles[i]), fields[i])
-			}
-			return v, nil
-		}
-		cores, err := number(column["cores"])
-		if err != nil {
-			return nil, err
-		}
-		if cores != math.Trunc(cores) || cores < 1 || cores > MaxCores {
-			return nil, fmt.Errorf("line %d: %v cores: want a whole number from 1 to %d", line, cores, MaxCores)
-		}
-		throughput, err := number(column["throughput"])
-		if err != nil {
-			return nil, err
-		}
-		if throughput <= 0 {
-			return nil, fmt.Errorf("line %d: a throughput of %v operations a second", line, throughput)
-		}
-		p := Point{Cores: int(cores), Throughput: throughput / perSecond}
-		if delays {
-			if p.Delay, err = number(delay); err != nil {
-				return nil, err
-			}
-			if p.Delay < 0 {
-				return nil, fmt.Errorf("line %d: a delay of %v", line, p.Delay)
-			}
-		}
-		if points = append(points, p); len(points) > maxPoints {
-			return nil, fmt.Errorf("line %d: more than %d measurements", line, maxPoints)
+		if p.Delay < 0 {
+			return p, fmt.Errorf("line %d: a delay of %v", line, p.Delay)
 		}
 	}
-	if len(points) == 0 {
-		return nil, errors.New("titles, but no measurements")
-	}
-	if n := len(Series(points)); n > maxDelays {
-		return nil, fmt.Errorf("%d different delays: want at most %d", n, maxDelays)
-	}
-	return points, nil
+	return p, nil
 }
 
 // Series are the points by their delay, ascending, each by cores.

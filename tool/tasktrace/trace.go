@@ -61,11 +61,6 @@ func Read(r io.Reader) (*Trace, error) {
 	if len(f.TraceEvents) == 0 {
 		return nil, fault.Bad("the trace has no events")
 	}
-	type building struct {
-		Lane
-		stack []Span
-		last  float64
-	}
 	t := &Trace{}
 	lanes := map[int]*building{}
 	for i, e := range f.TraceEvents {
@@ -116,6 +111,21 @@ func Read(r io.Reader) (*Trace, error) {
 			return nil, fault.Bad("event %d: phase %q is not one that the task library writes", i, e.Phase)
 		}
 	}
+	if err := t.finish(lanes); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// building is a lane while it is read.
+type building struct {
+	Lane
+	stack []Span
+	last  float64
+}
+
+// finish adds the lanes in their order.
+func (t *Trace) finish(lanes map[int]*building) error {
 	tids := make([]int, 0, len(lanes))
 	for tid := range lanes {
 		tids = append(tids, tid)
@@ -124,7 +134,7 @@ func Read(r io.Reader) (*Trace, error) {
 	for _, tid := range tids {
 		l := lanes[tid]
 		if len(l.stack) > 0 {
-			return nil, fault.Bad("%s: %q does not end", l.Name, l.stack[len(l.stack)-1].Name)
+			return fault.Bad("%s: %q does not end", l.Name, l.stack[len(l.stack)-1].Name)
 		}
 		if len(l.Spans)+len(l.Marks) == 0 {
 			continue // the counter's own lane
@@ -137,5 +147,5 @@ func Read(r io.Reader) (*Trace, error) {
 		sort.SliceStable(l.Spans, func(i, j int) bool { return l.Spans[i].From < l.Spans[j].From })
 		t.Lanes = append(t.Lanes, l.Lane)
 	}
-	return t, nil
+	return nil
 }

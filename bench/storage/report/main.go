@@ -61,18 +61,8 @@ func run() error {
 		return err
 	}
 	if *old != "" {
-		text, err := os.ReadFile(*old)
-		if err != nil {
+		if err := add(figures, *old); err != nil {
 			return err
-		}
-		before := storagebench.Figures{}
-		if err := json.Unmarshal(text, &before); err != nil {
-			return err
-		}
-		for name, t := range before {
-			if figures[name] == nil {
-				figures[name] = t
-			}
 		}
 	}
 	if *dump != "" {
@@ -97,4 +87,22 @@ func run() error {
 		return err
 	}
 	return os.WriteFile(filepath.Join(docs, "storage.md"), []byte(r.Markdown()), 0o644)
+}
+
+// add adds the figures of a file, but those that were measured now.
+func add(figures storagebench.Figures, name string) error {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	before := storagebench.Figures{}
+	if err := json.Unmarshal(text, &before); err != nil {
+		return err
+	}
+	for name, t := range before {
+		if figures[name] == nil {
+			figures[name] = t
+		}
+	}
+	return nil
 }

@@ -74,128 +74,68 @@ func (w *writer) u64(v ...uint64) {
 	}
 }
 
-// image builds the shared object: one page, one segment of code and tables,
-// with the dynamic symbols and, for debuggers, section headers.
-func image() []byte {
-	const ehdr, phdr, phnum, shdr = 64, 56, 2, 64
-	const alloc, exec = 2, 4
+// Sizes of the ELF file's headers, and flags of sections.
+const (
+	ehdr, phdr, phnum, shdr = 64, 56, 2, 64
+	shfAlloc, shfExec       = 2, 4
+)
 
-	w := &writer{b: make([]byte, ehdr+phnum*phdr, mem.PageSize), names: []byte{0}}
-	w.sections = append(w.sections, section{})
+// Numbers of sections that others refer to.
+const symtab, strtab, text = 2, 3, 7
 
-	// Names: every function once as __vdso_NAME and once as NAME.
-	strings := []byte{0}
-	str := func(s string) uint32 {
-		off := len(strings)
-		strings = append(append(strings, s...), 0)
-		return uint32(off)
-	}
-	type symbol struct {
-		name   string
-		off    uint32 // in strings
-		value  uint64
-		size   uint64
-		global bool
-	}
-	var symbols []symbol
+// symbol is a function's name in the dynamic symbol table.
+type symbol struct {
+	name   string
+	off    uint32 // in strings
+	value  uint64
+	size   uint64
+	global bool
+}
+
+// symbols are the dynamic symbols and their strings: every function once as
+// __vdso_NAME and once as NAME.
+type symbols struct {
+	list            []symbol
+	strings         []byte
+	soname, version uint32 // in strings
+}
+
+func newSymbols() *symbols {
+	y := &symbols{strings: []byte{0}}
 	for i, f := range functions {
 		end := uint64(len(code))
 		if i+1 < len(functions) {
 			end = functions[i+1].offset
 		}
 		for _, name := range []string{"__vdso_" + f.name, f.name} {
-			symbols = append(symbols, symbol{name, str(name), codeOffset + f.offset, end - f.offset, name != f.name})
+			y.list = append(y.list, symbol{name, y.add(name), codeOffset + f.offset, end - f.offset, name != f.name})
 		}
 	}
-	sonameOff, versionOff := str(soname), str(version)
+	y.soname, y.version = y.add(soname), y.add(version)
+	return y
+}
 
-	const strtab, symtab, text = 3, 2, 7 // section numbers below
+func (y *symbols) add(s string) uint32 {
+	off := len(y.strings)
+	y.strings = append(append(y.strings, s...), 0)
+	return uint32(off)
+}
 
-	w.begin(".hash", shtHash, alloc, 8, 4)
-	w.hash(1+len(symbols), func(i int) string {
-		if i == 0 {
-			return ""
-		}
-		return symbols[i-1].name
-	})
-	hashAt := w.end(symtab, 0)
-
-	w.begin(".dynsym", shtDynsym, alloc, 8, 24)
-	w.u64(0, 0, 0)
-	for _, s := range symbols {
-		bind := byte(2) // weak
-		if s.global {
-			bind = 1
-		}
-		w.u32(s.off)
-		w.b = append(w.b, bind<<4|2, 0) // STT_FUNC, default visibility
-		w.u16(text)
-		w.u64(s.value, s.size)
-	}
-	symAt := w.end(strtab, 1)
-
-	w.begin(".dynstr", shtStrtab, alloc, 1, 0)
-	w.b = append(w.b, strings...)
-	strAt := w.end(0, 0)
-
-	w.begin(".gnu.version", shtVersym, alloc, 2, 2)
-	w.u16(0)
-	for range symbols {
-		w.u16(2)
-	}
-	versymAt := w.end(symtab, 0)
-
-	w.begin(".gnu.version_d", shtVerdef, alloc, 8, 0)
-	for i, name := range []struct {
-		text string
-		off  uint32
-	}{{soname, sonameOff}, {version, versionOff}} {
-		flags, next := uint16(1), uint32(28) // the first names the file itself
-		if i == 1 {
-			flags, next = 0, 0
-		}
-		w.u16(1, flags, uint16(i+1), 1)
-		w.u32(hashOf(name.text), 20, next)
-		w.u32(name.off, 0)
-	}
-	verdefAt := w.end(strtab, 2)
-
-	w.begin(".dynamic", shtDynamic, alloc, 8, 16)
-	dynamic := []uint64{
-		dtHash, hashAt, dtSymtab, symAt, dtStrtab, strAt,
-		dtStrsz, uint64(len(strings)), dtSyment, 24, dtSoname, uint64(sonameOff),
-		dtVersym, versymAt, dtVerdef, verdefAt, dtVerdefnum, 2,
-		0, 0,
-	}
-	w.u64(dynamic...)
-	dynAt := w.end(strtab, 0)
-
+// image builds the shared object: one page, one segment of code and tables,
+// with the dynamic symbols and, for debuggers, section headers.
+func image() []byte {
+	w := &writer{b: make([]byte, ehdr+phnum*phdr, mem.PageSize), names: []byte{0}}
+	w.sections = append(w.sections, section{})
+	dynAt, dynSize := w.tables(newSymbols())
 	if len(w.b) > codeOffset {
 		panic("vdso: tables reach into the code")
 	}
 	w.b = w.b[:codeOffset]
-	w.begin(".text", shtProgbits, alloc|exec, 16, 0)
+	w.begin(".text", shtProgbits, shfAlloc|shfExec, 16, 0)
 	w.b = append(w.b, code[:]...)
 	w.end(0, 0)
 	loaded := uint64(len(w.b))
-
-	names := w.begin(".shstrtab", shtStrtab, 0, 1, 0)
-	w.b = append(w.b, w.names...)
-	w.end(0, 0)
-	for len(w.b)%8 != 0 {
-		w.b = append(w.b, 0)
-	}
-	shAt := uint64(len(w.b))
-	for _, s := range w.sections {
-		addr := s.off
-		if s.flags&alloc == 0 {
-			addr = 0
-		}
-		w.u32(s.name, s.kind)
-		w.u64(s.flags, addr, s.off, s.size)
-		w.u32(s.link, s.info)
-		w.u64(s.align, uint64(s.entsize))
-	}
+	shAt, names := w.sectionHeaders()
 	if len(w.b) > mem.PageSize {
 		panic("vdso: image exceeds its page")
 	}
@@ -207,13 +147,104 @@ func image() []byte {
 	h.u32(1)
 	h.u64(0, ehdr, shAt)
 	h.u32(0)
-	h.u16(ehdr, phdr, phnum, shdr, uint16(len(w.sections)), uint16(names))
+	h.u16(ehdr, phdr, phnum, shdr, uint16(len(w.sections)), names)
 	h.u32(ptLoad, 5) // readable, executable
 	h.u64(0, 0, 0, loaded, loaded, mem.PageSize)
 	h.u32(ptDynamic, 4)
-	h.u64(dynAt, dynAt, dynAt, uint64(8*len(dynamic)), uint64(8*len(dynamic)), 8)
+	h.u64(dynAt, dynAt, dynAt, dynSize, dynSize, 8)
 	copy(w.b, h.b)
 	return slices.Clip(w.b)
+}
+
+// tables writes what a dynamic linker reads, and returns where .dynamic lies.
+func (w *writer) tables(y *symbols) (dynAt, dynSize uint64) {
+	w.begin(".hash", shtHash, shfAlloc, 8, 4)
+	w.hash(1+len(y.list), func(i int) string {
+		if i == 0 {
+			return ""
+		}
+		return y.list[i-1].name
+	})
+	hashAt := w.end(symtab, 0)
+	symAt := w.symbols(y.list)
+
+	w.begin(".dynstr", shtStrtab, shfAlloc, 1, 0)
+	w.b = append(w.b, y.strings...)
+	strAt := w.end(0, 0)
+
+	w.begin(".gnu.version", shtVersym, shfAlloc, 2, 2)
+	w.u16(0)
+	for range y.list {
+		w.u16(2)
+	}
+	versymAt := w.end(symtab, 0)
+	verdefAt := w.versions(y)
+
+	w.begin(".dynamic", shtDynamic, shfAlloc, 8, 16)
+	dynamic := []uint64{
+		dtHash, hashAt, dtSymtab, symAt, dtStrtab, strAt,
+		dtStrsz, uint64(len(y.strings)), dtSyment, 24, dtSoname, uint64(y.soname),
+		dtVersym, versymAt, dtVerdef, verdefAt, dtVerdefnum, 2,
+		0, 0,
+	}
+	w.u64(dynamic...)
+	return w.end(strtab, 0), uint64(8 * len(dynamic))
+}
+
+func (w *writer) symbols(list []symbol) (at uint64) {
+	w.begin(".dynsym", shtDynsym, shfAlloc, 8, 24)
+	w.u64(0, 0, 0)
+	for _, s := range list {
+		bind := byte(2) // weak
+		if s.global {
+			bind = 1
+		}
+		w.u32(s.off)
+		w.b = append(w.b, bind<<4|2, 0) // STT_FUNC, default visibility
+		w.u16(text)
+		w.u64(s.value, s.size)
+	}
+	return w.end(strtab, 1)
+}
+
+func (w *writer) versions(y *symbols) (at uint64) {
+	w.begin(".gnu.version_d", shtVerdef, shfAlloc, 8, 0)
+	for i, name := range []struct {
+		text string
+		off  uint32
+	}{{soname, y.soname}, {version, y.version}} {
+		flags, next := uint16(1), uint32(28) // the first names the file itself
+		if i == 1 {
+			flags, next = 0, 0
+		}
+		w.u16(1, flags, uint16(i+1), 1)
+		w.u32(hashOf(name.text), 20, next)
+		w.u32(name.off, 0)
+	}
+	return w.end(strtab, 2)
+}
+
+// sectionHeaders writes the sections' names and headers, and returns where the headers
+// lie and which section has the names.
+func (w *writer) sectionHeaders() (at uint64, names uint16) {
+	n := w.begin(".shstrtab", shtStrtab, 0, 1, 0)
+	w.b = append(w.b, w.names...)
+	w.end(0, 0)
+	for len(w.b)%8 != 0 {
+		w.b = append(w.b, 0)
+	}
+	at = uint64(len(w.b))
+	for _, s := range w.sections {
+		addr := s.off
+		if s.flags&shfAlloc == 0 {
+			addr = 0
+		}
+		w.u32(s.name, s.kind)
+		w.u64(s.flags, addr, s.off, s.size)
+		w.u32(s.link, s.info)
+		w.u64(s.align, uint64(s.entsize))
+	}
+	return at, uint16(n)
 }
 
 // hash writes a System V hash table of n symbols.

@@ -311,41 +311,14 @@ func (f *file) around(off, n int64, do func() linux.Errno) linux.Errno {
 
 // Ioctl answers what programs ask of disks.
 func (f *file) Ioctl(c *caller.Ctx, of *vfs.File, cmd uint32, arg uint64) (uint64, linux.Errno) {
-	d := f.p.Disk
-	l := &d.limits
-	put := func(v uint64, size int) (uint64, linux.Errno) {
+	if v, size := f.fact(cmd); size != 0 {
 		b := c.Scratch[:8]
 		binary.LittleEndian.PutUint64(b, v)
 		_, e := c.Mem.CopyOut(uio.Addr(arg), b[:size])
 		return 0, e
 	}
-	flag := func(on bool) uint64 {
-		if on {
-			return 1
-		}
-		return 0
-	}
+	d := f.p.Disk
 	switch cmd {
-	case linux.BLKGETSIZE64:
-		return put(uint64(f.p.Bytes()), 8)
-	case linux.BLKGETSIZE:
-		return put(f.p.Sectors, 8)
-	case linux.BLKSSZGET:
-		return put(uint64(l.LogicalBlock), 4)
-	case linux.BLKPBSZGET, linux.BLKIOMIN:
-		return put(uint64(l.PhysicalBlock), 4)
-	case linux.BLKBSZGET:
-		return put(mem.PageSize, 4)
-	case linux.BLKIOOPT:
-		return put(uint64(l.OptimalIO), 4)
-	case linux.BLKALIGNOFF, linux.BLKDISCARDZEROES:
-		return put(0, 4)
-	case linux.BLKROGET:
-		return put(flag(l.ReadOnly), 4)
-	case linux.BLKROTATIONAL:
-		return put(flag(l.Rotational), 2)
-	case linux.BLKRAGET:
-		return put(MaxReadAhead*mem.PageSize/blockdev.SectorSize, 8)
 	case linux.HDIO_GETGEO:
 		// heads, sectors, cylinders, start: made up, as all are today.
 		b := c.Scratch[:16]
@@ -365,26 +338,7 @@ func (f *file) Ioctl(c *caller.Ctx, of *vfs.File, cmd uint32, arg uint64) (uint6
 		d.cache.clear()
 		return 0, 0
 	case linux.BLKDISCARD, linux.BLKZEROOUT:
-		b := c.Scratch[:16]
-		if !of.Writable() {
-			return 0, linux.EBADF
-		}
-		if _, e := c.Mem.CopyIn(b, uio.Addr(arg)); e != 0 {
-			return 0, e
-		}
-		off, n := int64(binary.LittleEndian.Uint64(b)), int64(binary.LittleEndian.Uint64(b[8:]))
-		if off < 0 || n < 0 || (off|n)&int64(l.LogicalBlock-1) != 0 || off > f.p.Bytes() || n > f.p.Bytes()-off {
-			return 0, linux.EINVAL
-		}
-		if cmd == linux.BLKZEROOUT {
-			return 0, f.zero(off, n, true)
-		}
-		if l.ReadOnly {
-			return 0, linux.EPERM
-		}
-		return 0, f.around(off, n, func() linux.Errno {
-			return f.p.Discard(uint64(off)>>blockdev.SectorShift, uint64(n)>>blockdev.SectorShift)
-		})
+		return 0, f.discard(c, of, cmd, arg)
 	case linux.BLKRRPART:
 		if !c.Cred().Has(creds.CapSysAdmin) {
 			return 0, linux.EACCES
@@ -395,6 +349,66 @@ func (f *file) Ioctl(c *caller.Ctx, of *vfs.File, cmd uint32, arg uint64) (uint6
 		return 0, d.Rescan()
 	}
 	return 0, linux.ENOTTY
+}
+
+// fact is the answer to a request for a number, of size bytes; 0: to no such request.
+func (f *file) fact(cmd uint32) (v uint64, size int) {
+	l := &f.p.Disk.limits
+	switch cmd {
+	case linux.BLKGETSIZE64:
+		return uint64(f.p.Bytes()), 8
+	case linux.BLKGETSIZE:
+		return f.p.Sectors, 8
+	case linux.BLKSSZGET:
+		return uint64(l.LogicalBlock), 4
+	case linux.BLKPBSZGET, linux.BLKIOMIN:
+		return uint64(l.PhysicalBlock), 4
+	case linux.BLKBSZGET:
+		return mem.PageSize, 4
+	case linux.BLKIOOPT:
+		return uint64(l.OptimalIO), 4
+	case linux.BLKALIGNOFF, linux.BLKDISCARDZEROES:
+		return 0, 4
+	case linux.BLKROGET:
+		return flag(l.ReadOnly), 4
+	case linux.BLKROTATIONAL:
+		return flag(l.Rotational), 2
+	case linux.BLKRAGET:
+		return MaxReadAhead * mem.PageSize / blockdev.SectorSize, 8
+	}
+	return 0, 0
+}
+
+func flag(on bool) uint64 {
+	if on {
+		return 1
+	}
+	return 0
+}
+
+// discard is BLKDISCARD and BLKZEROOUT.
+func (f *file) discard(c *caller.Ctx, of *vfs.File, cmd uint32, arg uint64) linux.Errno {
+	l := &f.p.Disk.limits
+	b := c.Scratch[:16]
+	if !of.Writable() {
+		return linux.EBADF
+	}
+	if _, e := c.Mem.CopyIn(b, uio.Addr(arg)); e != 0 {
+		return e
+	}
+	off, n := int64(binary.LittleEndian.Uint64(b)), int64(binary.LittleEndian.Uint64(b[8:]))
+	if off < 0 || n < 0 || (off|n)&int64(l.LogicalBlock-1) != 0 || off > f.p.Bytes() || n > f.p.Bytes()-off {
+		return linux.EINVAL
+	}
+	if cmd == linux.BLKZEROOUT {
+		return f.zero(off, n, true)
+	}
+	if l.ReadOnly {
+		return linux.EPERM
+	}
+	return f.around(off, n, func() linux.Errno {
+		return f.p.Discard(uint64(off)>>blockdev.SectorShift, uint64(n)>>blockdev.SectorShift)
+	})
 }
 
 var (

@@ -239,17 +239,8 @@ func LinkAt(c *caller.Ctx, fs *FSContext, oldAt *File, old string, newAt *File, 
 	case from.Mnt != w.cur.Mnt || i.FS != dir.Inode.FS:
 		return linux.EXDEV
 	}
-	if e := mayLink(w.cred, i); e != 0 {
+	if e := mayLinkIn(w.cred, dir.Inode, i); e != 0 {
 		return e
-	}
-	if e := permission(w.cred, dir.Inode, MayWrite|MayExec); e != 0 {
-		return e
-	}
-	if i.IsDir() || i.fixed() {
-		return linux.EPERM
-	}
-	if i.Nlink() >= maxNameLinks {
-		return linux.EMLINK
 	}
 	name := strings.Clone(w.last)
 	if i.FS.Flags&FSAttrs != 0 {
@@ -276,6 +267,23 @@ func LinkAt(c *caller.Ctx, fs *FSContext, oldAt *File, old string, newAt *File, 
 	dir.Inode.Modified()
 	notifyInode(i, linux.IN_ATTRIB)
 	notifyName(dir.Inode, linux.IN_CREATE, name, 0)
+	return 0
+}
+
+// mayLinkIn says why a file may not have a further name in a directory.
+func mayLinkIn(cred *creds.Cred, dir, i *Inode) linux.Errno {
+	if e := mayLink(cred, i); e != 0 {
+		return e
+	}
+	if e := permission(cred, dir, MayWrite|MayExec); e != 0 {
+		return e
+	}
+	if i.IsDir() || i.fixed() {
+		return linux.EPERM
+	}
+	if i.Nlink() >= maxNameLinks {
+		return linux.EMLINK
+	}
 	return 0
 }
 

@@ -127,6 +127,14 @@ func (m *move) check(c *caller.Ctx, from, to *walk) (e linux.Errno) {
 	case from.cur.Mnt.ReadOnly():
 		return linux.EROFS
 	}
+	return m.permitted(from, to)
+}
+
+// permitted says why the caller may not do it, or somebody else's mount is in the way.
+func (m *move) permitted(from, to *walk) (e linux.Errno) {
+	exchange := m.flags&linux.RENAME_EXCHANGE != 0
+	isDir := m.source.Inode.IsDir()
+	targetDir := m.target != nil && m.target.Inode.IsDir()
 	if e := mayRemove(from.cred, m.from.Inode, m.source.Inode); e != 0 {
 		return e
 	}

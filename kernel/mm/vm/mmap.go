@@ -141,52 +141,59 @@ func (s *Space) back(c *caller.Ctx, a *MapArgs, v *vma, length uint64) linux.Err
 		v.obj = o
 		v.flags |= vShmem
 	default:
-		f := a.File
-		if !f.Readable() {
-			return linux.EACCES
-		}
-		if !v.private() && !f.Writable() {
-			if v.prot&linux.PROT_WRITE != 0 {
-				return linux.EACCES
-			}
-			v.flags &^= vMayWrite
-		}
-		if m := f.Path.Mnt; m != nil && m.Flags()&linux.MS_NOEXEC != 0 {
-			if v.prot&linux.PROT_EXEC != 0 {
-				return linux.EPERM
-			}
-			v.flags |= vNoExec
-		}
-		m, ok := f.Ops.(vfs.Mapper)
-		if !ok {
-			return linux.ENODEV
-		}
-		obj, e := m.Map(c, f)
-		if e != 0 {
+		if e := s.backFile(c, a.File, v, length); e != 0 || v.file == nil {
 			return e
 		}
-		if obj == mem.Anonymous {
-			v.off = 0
-			if !v.private() {
-				v.obj = newShared(length >> pageShift)
-				v.flags |= vShmem
-			}
-			return 0
-		}
-		if o, ok := obj.(mem.Sealed); ok && !v.private() {
-			writable, e := o.MapShared(v.prot&linux.PROT_WRITE != 0, v.flags&vMayWrite != 0)
-			if e != 0 {
-				return e
-			}
-			if !writable {
-				v.flags &^= vMayWrite
-			}
-		}
-		f.Get()
-		v.obj, v.file = obj, f
 	}
 	b := v.backing()
 	b.register(s, 1)
+	return 0
+}
+
+// backFile is back for a file. If v gets none it is anonymous memory.
+func (s *Space) backFile(c *caller.Ctx, f *vfs.File, v *vma, length uint64) linux.Errno {
+	if !f.Readable() {
+		return linux.EACCES
+	}
+	if !v.private() && !f.Writable() {
+		if v.prot&linux.PROT_WRITE != 0 {
+			return linux.EACCES
+		}
+		v.flags &^= vMayWrite
+	}
+	if m := f.Path.Mnt; m != nil && m.Flags()&linux.MS_NOEXEC != 0 {
+		if v.prot&linux.PROT_EXEC != 0 {
+			return linux.EPERM
+		}
+		v.flags |= vNoExec
+	}
+	m, ok := f.Ops.(vfs.Mapper)
+	if !ok {
+		return linux.ENODEV
+	}
+	obj, e := m.Map(c, f)
+	if e != 0 {
+		return e
+	}
+	if obj == mem.Anonymous {
+		v.off = 0
+		if !v.private() {
+			v.obj = newShared(length >> pageShift)
+			v.flags |= vShmem
+		}
+		return 0
+	}
+	if o, ok := obj.(mem.Sealed); ok && !v.private() {
+		writable, e := o.MapShared(v.prot&linux.PROT_WRITE != 0, v.flags&vMayWrite != 0)
+		if e != 0 {
+			return e
+		}
+		if !writable {
+			v.flags &^= vMayWrite
+		}
+	}
+	f.Get()
+	v.obj, v.file = obj, f
 	return 0
 }
 

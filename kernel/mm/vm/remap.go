@@ -44,14 +44,8 @@ func (s *Space) remap(c *caller.Ctx, addr, old, length uint64, flags uint32, to 
 	case fixed && to < lowest():
 		return 0, 0, linux.EPERM
 	}
-	if !fixed && !keep && old >= length && old != 0 { // shrink
-		if old > length {
-			if old > userTop-addr || s.full(2) {
-				return 0, 0, linux.ENOMEM
-			}
-			s.unmap(addr+length, addr+old)
-		}
-		return addr, 0, 0
+	if !fixed && !keep && old >= length && old != 0 {
+		return addr, 0, s.shrinkAt(addr, old, length)
 	}
 	switch {
 	case keep && v.flags&vSpecial != 0:
@@ -59,26 +53,8 @@ func (s *Space) remap(c *caller.Ctx, addr, old, length uint64, flags uint32, to 
 	case old > v.end-addr, length > old && v.flags&vSpecial != 0:
 		return 0, 0, linux.EFAULT
 	}
-	if keep {
-		if e := s.afford(v, length); e != 0 {
-			return 0, 0, e
-		}
-	} else if length > old {
-		if length > userTop {
-			return 0, 0, linux.ENOMEM
-		}
-		if v.off+(addr-v.start)+length < v.off {
-			return 0, 0, linux.EINVAL
-		}
-		if e := s.afford(v, length-old); e != 0 {
-			return 0, 0, e
-		}
-		if v.flags&vLocked != 0 {
-			if s.locked+length-old > s.memlock(c) {
-				return 0, 0, linux.EAGAIN
-			}
-			grown = length - old
-		}
+	if grown, e = s.affordMore(c, v, addr, old, length, keep); e != 0 {
+		return 0, 0, e
 	}
 	if !fixed && !keep && old > 0 && addr+old == v.end && s.fits(v.end, length-old) {
 		more := *v
@@ -113,6 +89,42 @@ func (s *Space) remap(c *caller.Ctx, addr, old, length uint64, flags uint32, to 
 		return 0, 0, e
 	}
 	return to, grown, 0
+}
+
+// shrinkAt gives the end of old bytes at addr back.
+func (s *Space) shrinkAt(addr, old, length uint64) linux.Errno {
+	if old > length {
+		if old > userTop-addr || s.full(2) {
+			return linux.ENOMEM
+		}
+		s.unmap(addr+length, addr+old)
+	}
+	return 0
+}
+
+// affordMore asks whether there may be what a mapping gets, and with keep what it gets
+// once more; grown is how much of the end will be locked and fresh.
+func (s *Space) affordMore(c *caller.Ctx, v *vma, addr, old, length uint64, keep bool) (grown uint64, e linux.Errno) {
+	switch {
+	case keep:
+		return 0, s.afford(v, length)
+	case length <= old:
+		return 0, 0
+	case length > userTop:
+		return 0, linux.ENOMEM
+	case v.off+(addr-v.start)+length < v.off:
+		return 0, linux.EINVAL
+	}
+	if e := s.afford(v, length-old); e != 0 {
+		return 0, e
+	}
+	if v.flags&vLocked != 0 {
+		if s.locked+length-old > s.memlock(c) {
+			return 0, linux.EAGAIN
+		}
+		grown = length - old
+	}
+	return grown, 0
 }
 
 // move makes the mapping at addr, or old bytes of it, one of length bytes at to,

@@ -407,8 +407,13 @@ func (s *Datagram) Recv(c *caller.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Err
 	if s.v6 && !peek {
 		s.countUDP6(countIn, r.RemoteAddr.Addr)
 	}
+	return s.received(m, &r, n), 0
+}
+
+// received tells of a packet of which n bytes were read, and returns what recvmsg does.
+func (s *Datagram) received(m *sock.Msg, r *tcpip.ReadResult, n int) int {
 	if off := s.peekOff.Load(); off >= 0 {
-		if peek {
+		if m.Flags&linux.MSG_PEEK != 0 {
 			r.Total -= int(off)
 			s.peekOff.Add(int32(n))
 		} else {
@@ -428,7 +433,7 @@ func (s *Datagram) Recv(c *caller.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Err
 		}
 	}
 	s.control(&r.ControlMessages, m)
-	return n, 0
+	return n
 }
 
 // control turns what netstack tells of a packet into ancillary data.

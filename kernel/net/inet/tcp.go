@@ -371,27 +371,11 @@ func (s *TCP) Connect(c *caller.Ctx, _ *vfs.FSContext, a *sock.Addr, nonblock bo
 		return e
 	}
 	s.mu.Lock()
-	switch s.state.Load() {
-	case stFresh:
-	case stConnecting, stRemote:
+	if state := s.state.Load(); state != stFresh {
+		begun := s.begun
+		s.begun = s.begun && state != stLocal
 		s.mu.Unlock()
-		return s.finishConnect(c, fa, nonblock)
-	case stLocal:
-		defer s.mu.Unlock()
-		if s.begun { // the call that began it said EINPROGRESS
-			s.begun = false
-			return 0
-		}
-		return linux.EISCONN
-	case stLate:
-		s.mu.Unlock()
-		return s.waitLate(c, nonblock, true)
-	case stListening:
-		s.mu.Unlock()
-		return linux.EISCONN
-	default:
-		s.mu.Unlock()
-		return linux.EINVAL
+		return s.connectAgain(c, fa, nonblock, state, begun)
 	}
 	if s.ip.v6only && mapped(fa.Addr) {
 		s.mu.Unlock()
@@ -432,6 +416,25 @@ func (s *TCP) Connect(c *caller.Ctx, _ *vfs.FSContext, a *sock.Addr, nonblock bo
 		return linux.EINPROGRESS
 	}
 	return s.finishConnect(c, fa, false)
+}
+
+// connectAgain is Connect in another state than stFresh; begun: the call before said
+// EINPROGRESS.
+func (s *TCP) connectAgain(c *caller.Ctx, fa tcpip.FullAddress, nonblock bool, state int32, begun bool) linux.Errno {
+	switch state {
+	case stConnecting, stRemote:
+		return s.finishConnect(c, fa, nonblock)
+	case stLocal:
+		if begun {
+			return 0
+		}
+		return linux.EISCONN
+	case stLate:
+		return s.waitLate(c, nonblock, true)
+	case stListening:
+		return linux.EISCONN
+	}
+	return linux.EINVAL
 }
 
 // mayConnect checks what netstack does not: a connection goes to one machine, and takes a

@@ -1,6 +1,7 @@
 package inet
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -141,7 +142,6 @@ func (s *TCP) setTCP(name int32, val []byte) linux.Errno {
 // setHeld is setTCP with mu held. (With as many returns as it has, a defer in it would
 // cost a hundred instructions.)
 func (s *TCP) setHeld(name int32, val []byte) linux.Errno {
-	o := &s.opt
 	if name == linux.TCP_CONGESTION || name == linux.TCP_ULP {
 		return s.setName(name, val)
 	}
@@ -149,89 +149,120 @@ func (s *TCP) setHeld(name int32, val []byte) linux.Errno {
 	if e != 0 {
 		return e
 	}
-	p := s.ep.Load()
-	switch name {
-	case linux.TCP_NODELAY:
-		if o.nodelay = v != 0; o.nodelay {
-			s.letLocal()
-		}
-		if p != nil {
-			p.SocketOptions().SetDelayOption(!o.nodelay)
-		}
-	case linux.TCP_CORK:
-		o.cork = v != 0
-		if s.corked.Store(o.cork); !o.cork {
-			s.letLocal()
-		}
-		if p != nil {
-			p.SocketOptions().SetCorkOption(o.cork)
-		}
-	case linux.TCP_QUICKACK:
-		o.quickack = v != 0
-	case linux.TCP_KEEPIDLE, linux.TCP_KEEPINTVL:
-		if v < 1 || v > linux.TCP_MIN_KEEPALIVE_CLAMP {
-			return linux.EINVAL
-		}
-		if name == linux.TCP_KEEPIDLE {
-			o.idle = v
-			x := tcpip.KeepaliveIdleOption(seconds(v))
-			return s.tell(&x)
-		}
-		o.interval = v
-		x := tcpip.KeepaliveIntervalOption(seconds(v))
-		return s.tell(&x)
-	case linux.TCP_KEEPCNT:
-		if v < 1 || v > linux.MAX_TCP_KEEPCNT {
-			return linux.EINVAL
-		}
-		o.count = v
-		return s.tellInt(tcpip.KeepaliveCountOption, v)
-	case linux.TCP_USER_TIMEOUT:
-		if v < 0 {
-			return linux.EINVAL
-		}
-		o.userTimeout = v
-		x := tcpip.TCPUserTimeoutOption(time.Duration(v) * time.Millisecond)
-		return s.tell(&x)
-	case linux.TCP_MAXSEG:
-		if v != 0 && (v < header.TCPMinimumMSS || v > linux.TCP_MAX_WINDOW) {
-			return linux.EINVAL
-		}
-		o.maxSeg = v
-		if v != 0 {
-			return s.tellInt(tcpip.MaxSegOption, v)
-		}
-	case linux.TCP_SYNCNT:
-		if v < 1 || v > linux.MAX_TCP_SYNCNT {
-			return linux.EINVAL
-		}
-		o.synCount = v
-		return s.tellInt(tcpip.TCPSynCountOption, v)
-	case linux.TCP_LINGER2:
-		o.linger2 = min(max(v, -1), linux.TCP_FIN_TIMEOUT_MAX)
-		s.linger2.Store(o.linger2)
-		x := o.lingerTimeout()
-		return s.tell(&x)
-	case linux.TCP_DEFER_ACCEPT:
-		o.deferAccept = secondsOf(retransmissions(v))
-		s.deferAccept.Store(o.deferAccept)
-	case linux.TCP_WINDOW_CLAMP:
-		if v == 0 && s.linuxState() != linux.TCP_CLOSE {
-			return linux.EINVAL
-		}
-		if v > 0 {
-			v = max(v, linux.MinimumReceiveBuffer/2)
-		}
-		o.windowClamp = v
-		return s.tellInt(tcpip.TCPWindowClampOption, v)
-	case linux.TCP_NOTSENT_LOWAT:
-		o.notSentLowat = v
-	case linux.TCP_TIMESTAMP:
-		return linux.EPERM // it wants TCP_REPAIR
-	default:
+	if name < 0 || int(name) >= len(tcpNumbers) || tcpNumbers[name].set == nil {
 		return s.setTCPBool(name, v)
 	}
+	o := &tcpNumbers[name]
+	if v < o.least || v > o.most {
+		return linux.EINVAL
+	}
+	return o.set(s, v)
+}
+
+// tcpNumbers set the options of IPPROTO_TCP that are numbers, from least to most; called
+// with mu held.
+var tcpNumbers = [...]struct {
+	least, most int32
+	set         func(s *TCP, v int32) linux.Errno
+}{
+	linux.TCP_NODELAY:       {math.MinInt32, math.MaxInt32, (*TCP).setNoDelay},
+	linux.TCP_CORK:          {math.MinInt32, math.MaxInt32, (*TCP).setCork},
+	linux.TCP_QUICKACK:      {math.MinInt32, math.MaxInt32, func(s *TCP, v int32) linux.Errno { s.opt.quickack = v != 0; return 0 }},
+	linux.TCP_KEEPIDLE:      {1, linux.TCP_MIN_KEEPALIVE_CLAMP, (*TCP).setKeepIdle},
+	linux.TCP_KEEPINTVL:     {1, linux.TCP_MIN_KEEPALIVE_CLAMP, (*TCP).setKeepInterval},
+	linux.TCP_KEEPCNT:       {1, linux.MAX_TCP_KEEPCNT, (*TCP).setKeepCount},
+	linux.TCP_USER_TIMEOUT:  {0, math.MaxInt32, (*TCP).setUserTimeout},
+	linux.TCP_MAXSEG:        {0, linux.TCP_MAX_WINDOW, (*TCP).setMaxSeg},
+	linux.TCP_SYNCNT:        {1, linux.MAX_TCP_SYNCNT, (*TCP).setSynCount},
+	linux.TCP_LINGER2:       {math.MinInt32, math.MaxInt32, (*TCP).setLinger2},
+	linux.TCP_DEFER_ACCEPT:  {math.MinInt32, math.MaxInt32, (*TCP).setDeferAccept},
+	linux.TCP_WINDOW_CLAMP:  {math.MinInt32, math.MaxInt32, (*TCP).setWindowClamp},
+	linux.TCP_NOTSENT_LOWAT: {math.MinInt32, math.MaxInt32, func(s *TCP, v int32) linux.Errno { s.opt.notSentLowat = v; return 0 }},
+	linux.TCP_TIMESTAMP:     {math.MinInt32, math.MaxInt32, func(*TCP, int32) linux.Errno { return linux.EPERM }}, // it wants TCP_REPAIR
+}
+
+func (s *TCP) setNoDelay(v int32) linux.Errno {
+	if s.opt.nodelay = v != 0; v != 0 {
+		s.letLocal()
+	}
+	if p := s.ep.Load(); p != nil {
+		p.SocketOptions().SetDelayOption(v == 0)
+	}
 	return 0
+}
+
+func (s *TCP) setCork(v int32) linux.Errno {
+	s.opt.cork = v != 0
+	if s.corked.Store(v != 0); v == 0 {
+		s.letLocal()
+	}
+	if p := s.ep.Load(); p != nil {
+		p.SocketOptions().SetCorkOption(v != 0)
+	}
+	return 0
+}
+
+func (s *TCP) setKeepIdle(v int32) linux.Errno {
+	s.opt.idle = v
+	x := tcpip.KeepaliveIdleOption(seconds(v))
+	return s.tell(&x)
+}
+
+func (s *TCP) setKeepInterval(v int32) linux.Errno {
+	s.opt.interval = v
+	x := tcpip.KeepaliveIntervalOption(seconds(v))
+	return s.tell(&x)
+}
+
+func (s *TCP) setKeepCount(v int32) linux.Errno {
+	s.opt.count = v
+	return s.tellInt(tcpip.KeepaliveCountOption, v)
+}
+
+func (s *TCP) setUserTimeout(v int32) linux.Errno {
+	s.opt.userTimeout = v
+	x := tcpip.TCPUserTimeoutOption(time.Duration(v) * time.Millisecond)
+	return s.tell(&x)
+}
+
+// setMaxSeg takes 0 for the default.
+func (s *TCP) setMaxSeg(v int32) linux.Errno {
+	if v != 0 && v < header.TCPMinimumMSS {
+		return linux.EINVAL
+	}
+	if s.opt.maxSeg = v; v == 0 {
+		return 0
+	}
+	return s.tellInt(tcpip.MaxSegOption, v)
+}
+
+func (s *TCP) setSynCount(v int32) linux.Errno {
+	s.opt.synCount = v
+	return s.tellInt(tcpip.TCPSynCountOption, v)
+}
+
+func (s *TCP) setLinger2(v int32) linux.Errno {
+	s.opt.linger2 = min(max(v, -1), linux.TCP_FIN_TIMEOUT_MAX)
+	s.linger2.Store(s.opt.linger2)
+	x := s.opt.lingerTimeout()
+	return s.tell(&x)
+}
+
+func (s *TCP) setDeferAccept(v int32) linux.Errno {
+	s.opt.deferAccept = secondsOf(retransmissions(v))
+	s.deferAccept.Store(s.opt.deferAccept)
+	return 0
+}
+
+func (s *TCP) setWindowClamp(v int32) linux.Errno {
+	if v == 0 && s.linuxState() != linux.TCP_CLOSE {
+		return linux.EINVAL
+	}
+	if v > 0 {
+		v = max(v, linux.MinimumReceiveBuffer/2)
+	}
+	s.opt.windowClamp = v
+	return s.tellInt(tcpip.TCPWindowClampOption, v)
 }
 
 // setTCPBool sets an option that takes 0 or 1, or TCP_FASTOPEN; called with mu held.

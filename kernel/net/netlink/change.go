@@ -311,9 +311,7 @@ func (w *builder) multicast(list []*Sock) {
 
 // members returns the sockets of a protocol that belong to a group.
 func members(protocol int32, group int) (out []*Sock) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	for _, s := range all.list {
+	for _, s := range all.All() {
 		if s.Protocol == protocol && s.groups.Load()>>(group-1)&1 != 0 {
 			out = append(out, s)
 		}

@@ -2,27 +2,12 @@ package netlink
 
 import (
 	"reflect"
-	"slices"
-	"sync"
+
+	"hardtack/kernel/net/sock"
 )
 
-// all lists the sockets; all.mu is a leaf.
-var all struct {
-	mu   sync.Mutex
-	list []*Sock // guarded by mu
-}
-
-func register(s *Sock) {
-	all.mu.Lock()
-	all.list = append(all.list, s)
-	all.mu.Unlock()
-}
-
-func unregister(s *Sock) {
-	all.mu.Lock()
-	all.list = slices.DeleteFunc(all.list, func(x *Sock) bool { return x == s })
-	all.mu.Unlock()
-}
+// all lists the sockets.
+var all sock.List[*Sock]
 
 // Info describes a socket for /proc/net/netlink.
 type Info struct {
@@ -35,10 +20,7 @@ type Info struct {
 
 // Each calls fn for every socket.
 func Each(fn func(Info)) {
-	all.mu.Lock()
-	list := slices.Clone(all.list)
-	all.mu.Unlock()
-	for _, s := range list {
+	for _, s := range all.All() {
 		fn(Info{s.Ino, s.Protocol, s.port.Load(), uint32(s.groups.Load()), s.in.Used()})
 	}
 }

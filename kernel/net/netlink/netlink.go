@@ -7,7 +7,7 @@
 //
 // A request is answered while it is sent: the answers wait in the socket's Flow.
 //
-// Lock order: ports.mu, then Flow.mu. rules.mu and all.mu are leaves.
+// Lock order: ports.mu, then Flow.mu. rules.mu is a leaf.
 package netlink
 
 import (
@@ -63,7 +63,7 @@ func Create(c *caller.Ctx, _, typ, protocol int32) (sock.Socket, linux.Errno) {
 	s.Init(c, linux.AF_NETLINK, typ, protocol)
 	s.Filters = true
 	s.in.InitFlow(c.User(), true)
-	register(s)
+	all.Add(s)
 	return s, 0
 }
 
@@ -125,7 +125,7 @@ func (s *Sock) Ready(*vfs.File) wait.Events {
 
 // Release closes the socket.
 func (s *Sock) Release(*vfs.File) {
-	unregister(s)
+	all.Remove(s)
 	s.unbind()
 	s.in.Stop(true)
 }

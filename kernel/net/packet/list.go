@@ -1,27 +1,9 @@
 package packet
 
-import (
-	"slices"
-	"sync"
-)
+import "hardtack/kernel/net/sock"
 
 // all lists the sockets.
-var all struct {
-	mu   sync.Mutex
-	list []*Sock // guarded by mu
-}
-
-func register(s *Sock) {
-	all.mu.Lock()
-	all.list = append(all.list, s)
-	all.mu.Unlock()
-}
-
-func unregister(s *Sock) {
-	all.mu.Lock()
-	all.list = slices.DeleteFunc(all.list, func(x *Sock) bool { return x == s })
-	all.mu.Unlock()
-}
+var all sock.List[*Sock]
 
 // Info describes a socket for /proc/net/packet.
 type Info struct {
@@ -36,10 +18,7 @@ type Info struct {
 
 // Each calls fn for each socket.
 func Each(fn func(Info)) {
-	all.mu.Lock()
-	list := slices.Clone(all.list)
-	all.mu.Unlock()
-	for _, s := range list {
+	for _, s := range all.All() {
 		s.mu.Lock()
 		i := Info{s.Ino, s.Type, s.num, s.index, s.running, s.used, s.UID}
 		s.mu.Unlock()

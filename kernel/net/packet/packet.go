@@ -2,7 +2,7 @@
 // interface. A socket is one of the network's Taps; without Taps, the network does no
 // extra work.
 //
-// Lock order: groups.mu, all.mu, Sock.mu, then wait.Queue's. A packet is delivered with
+// Lock order: groups.mu, Sock.mu, then wait.Queue's. A packet is delivered with
 // netstack's locks held, so nothing here calls netstack while it holds Sock.mu.
 package packet
 
@@ -73,7 +73,7 @@ func Create(c *caller.Ctx, _, typ, protocol int32) (sock.Socket, linux.Errno) {
 	s.Init(c, linux.AF_PACKET, typ, 0)
 	s.Filters = true
 	s.num = swap16(uint16(protocol))
-	register(s)
+	all.Add(s)
 	if s.num != 0 {
 		s.running = true
 		s.net.AddTap(s)
@@ -265,7 +265,7 @@ func (s *Sock) Ready(*vfs.File) wait.Events {
 
 // Release closes the socket.
 func (s *Sock) Release(*vfs.File) {
-	unregister(s)
+	all.Remove(s)
 	s.leave()
 	s.net.RemoveTap(s)
 	s.mu.Lock()

@@ -26,90 +26,149 @@ func (b *Base) SetSocketOpt(c *caller.Ctx, name int32, val []byte) linux.Errno {
 			return o.setRareInt(c, i, v)
 		}
 	}
-	cred := c.Cred()
-	switch name {
-	case linux.SO_LINGER:
-		return o.setLinger(val)
-	case linux.SO_RCVTIMEO, linux.SO_SNDTIMEO, linux.SO_RCVTIMEO_NEW, linux.SO_SNDTIMEO_NEW:
-		return o.setTimeout(name, val)
-	case linux.SO_RCVBUF, linux.SO_RCVBUFFORCE:
-		if name == linux.SO_RCVBUFFORCE && !cred.Has(creds.CapNetAdmin) {
-			return linux.EPERM
-		}
-		o.RcvBuf.Store(bufferSize(v, &settings.RmemMax, linux.MinimumReceiveBuffer, name == linux.SO_RCVBUFFORCE))
-		o.BufSet.Or(1)
-	case linux.SO_SNDBUF, linux.SO_SNDBUFFORCE:
-		if name == linux.SO_SNDBUFFORCE && !cred.Has(creds.CapNetAdmin) {
-			return linux.EPERM
-		}
-		o.SndBuf.Store(bufferSize(v, &settings.WmemMax, linux.MinimumSendBuffer, name == linux.SO_SNDBUFFORCE))
-		o.BufSet.Or(2)
-	case linux.SO_RCVLOWAT:
-		switch {
-		case v < 0:
-			v = 1<<31 - 1
-		case v == 0:
-			v = 1
-		}
-		o.RcvLowat.Store(v)
-	case linux.SO_PRIORITY:
-		if (v < 0 || v > 6) && !cred.Has(creds.CapNetRaw) && !cred.Has(creds.CapNetAdmin) {
-			return linux.EPERM
-		}
-		o.Priority.Store(v)
-	case linux.SO_MARK:
-		if !cred.Has(creds.CapNetRaw) && !cred.Has(creds.CapNetAdmin) {
-			return linux.EPERM
-		}
-		o.Mark.Store(v)
-	case linux.SO_TIMESTAMP, linux.SO_TIMESTAMPNS, linux.SO_TIMESTAMP_NEW, linux.SO_TIMESTAMPNS_NEW:
-		o.setTimestamp(name, v != 0)
-	case linux.SO_TIMESTAMPING, linux.SO_TIMESTAMPING_NEW:
-		return b.setTimestamping(name, v, val)
-	case linux.SO_ATTACH_FILTER:
-		if !b.Filters {
-			return linux.ENOPROTOOPT
-		}
-		return o.attachFilter(c, val)
-	case linux.SO_DETACH_FILTER:
-		return o.detachFilter()
-	case linux.SO_MAX_PACING_RATE:
-		rate := uint64(uint32(v))
-		if v == -1 {
-			rate = ^uint64(0)
-		}
-		if len(val) >= 8 {
-			rate = Uint64(val)
-		}
-		o.setRare(func(r *rareOptions) { r.pacing = rate })
-	case linux.SO_TXTIME:
-		return o.setTxtime(c, val)
-	case linux.SO_BUF_LOCK:
-		if v&^(linux.SOCK_SNDBUF_LOCK|linux.SOCK_RCVBUF_LOCK) != 0 {
-			return linux.EINVAL
-		}
-		o.BufSet.Store(uint32(v&1<<1 | v>>1))
-	case linux.SO_RESERVE_MEM:
-		if v < 0 {
-			return linux.EINVAL
-		}
-		return linux.EOPNOTSUPP // it needs a memory control group
-	case linux.SO_PEEK_OFF:
-		return linux.EOPNOTSUPP
-	case linux.SO_BINDTOIFINDEX: // kept, as on Linux, by families that have no interfaces
-		switch {
-		case o.BindToDevice.Load() != 0 && !cred.Has(creds.CapNetRaw):
-			return linux.EPERM
-		case v < 0:
-			return linux.EINVAL
-		}
-		o.BindToDevice.Store(v)
-	case linux.SO_BSDCOMPAT, linux.SO_CNX_ADVICE:
-	default:
+	if name < 0 || int(name) >= len(socketOptions) || socketOptions[name] == nil {
 		return linux.ENOPROTOOPT
 	}
+	return socketOptions[name](b, c, name, v, val)
+}
+
+// socketOptions set the options of SOL_SOCKET that are neither booleans nor plain
+// numbers: v is the value as a number, val all of it.
+var socketOptions = [...]func(b *Base, c *caller.Ctx, name, v int32, val []byte) linux.Errno{
+	linux.SO_LINGER:           func(b *Base, _ *caller.Ctx, _, _ int32, val []byte) linux.Errno { return b.Opt.setLinger(val) },
+	linux.SO_RCVTIMEO:         setTimeout,
+	linux.SO_SNDTIMEO:         setTimeout,
+	linux.SO_RCVTIMEO_NEW:     setTimeout,
+	linux.SO_SNDTIMEO_NEW:     setTimeout,
+	linux.SO_RCVBUF:           setBuffer,
+	linux.SO_RCVBUFFORCE:      setBuffer,
+	linux.SO_SNDBUF:           setBuffer,
+	linux.SO_SNDBUFFORCE:      setBuffer,
+	linux.SO_RCVLOWAT:         setLowat,
+	linux.SO_PRIORITY:         setPriority,
+	linux.SO_MARK:             setMark,
+	linux.SO_TIMESTAMP:        setTimestamp,
+	linux.SO_TIMESTAMPNS:      setTimestamp,
+	linux.SO_TIMESTAMP_NEW:    setTimestamp,
+	linux.SO_TIMESTAMPNS_NEW:  setTimestamp,
+	linux.SO_TIMESTAMPING:     (*Base).timestamping,
+	linux.SO_TIMESTAMPING_NEW: (*Base).timestamping,
+	linux.SO_ATTACH_FILTER:    setFilter,
+	linux.SO_DETACH_FILTER:    func(b *Base, _ *caller.Ctx, _, _ int32, _ []byte) linux.Errno { return b.Opt.detachFilter() },
+	linux.SO_MAX_PACING_RATE:  setPacing,
+	linux.SO_TXTIME:           func(b *Base, c *caller.Ctx, _, _ int32, val []byte) linux.Errno { return b.Opt.setTxtime(c, val) },
+	linux.SO_BUF_LOCK:         setBufLock,
+	linux.SO_RESERVE_MEM:      setReserve,
+	linux.SO_PEEK_OFF:         func(*Base, *caller.Ctx, int32, int32, []byte) linux.Errno { return linux.EOPNOTSUPP },
+	linux.SO_BINDTOIFINDEX:    setInterface,
+	linux.SO_BSDCOMPAT:        setNothing,
+	linux.SO_CNX_ADVICE:       setNothing,
+}
+
+func setTimeout(b *Base, _ *caller.Ctx, name, _ int32, val []byte) linux.Errno {
+	return b.Opt.setTimeout(name, val)
+}
+
+func setBuffer(b *Base, c *caller.Ctx, name, v int32, _ []byte) linux.Errno {
+	o := &b.Opt
+	force := name == linux.SO_RCVBUFFORCE || name == linux.SO_SNDBUFFORCE
+	if force && !c.Cred().Has(creds.CapNetAdmin) {
+		return linux.EPERM
+	}
+	if name == linux.SO_RCVBUF || name == linux.SO_RCVBUFFORCE {
+		o.RcvBuf.Store(bufferSize(v, &settings.RmemMax, linux.MinimumReceiveBuffer, force))
+		o.BufSet.Or(1)
+		return 0
+	}
+	o.SndBuf.Store(bufferSize(v, &settings.WmemMax, linux.MinimumSendBuffer, force))
+	o.BufSet.Or(2)
 	return 0
 }
+
+func setLowat(b *Base, _ *caller.Ctx, _, v int32, _ []byte) linux.Errno {
+	switch {
+	case v < 0:
+		v = 1<<31 - 1
+	case v == 0:
+		v = 1
+	}
+	b.Opt.RcvLowat.Store(v)
+	return 0
+}
+
+func setPriority(b *Base, c *caller.Ctx, _, v int32, _ []byte) linux.Errno {
+	if (v < 0 || v > 6) && !c.Cred().Has(creds.CapNetRaw) && !c.Cred().Has(creds.CapNetAdmin) {
+		return linux.EPERM
+	}
+	b.Opt.Priority.Store(v)
+	return 0
+}
+
+func setMark(b *Base, c *caller.Ctx, _, v int32, _ []byte) linux.Errno {
+	if !c.Cred().Has(creds.CapNetRaw) && !c.Cred().Has(creds.CapNetAdmin) {
+		return linux.EPERM
+	}
+	b.Opt.Mark.Store(v)
+	return 0
+}
+
+func setTimestamp(b *Base, _ *caller.Ctx, name, v int32, _ []byte) linux.Errno {
+	b.Opt.setTimestamp(name, v != 0)
+	return 0
+}
+
+func (b *Base) timestamping(_ *caller.Ctx, name, v int32, val []byte) linux.Errno {
+	return b.setTimestamping(name, v, val)
+}
+
+func setFilter(b *Base, c *caller.Ctx, _, _ int32, val []byte) linux.Errno {
+	if !b.Filters {
+		return linux.ENOPROTOOPT
+	}
+	return b.Opt.attachFilter(c, val)
+}
+
+func setPacing(b *Base, _ *caller.Ctx, _, v int32, val []byte) linux.Errno {
+	rate := uint64(uint32(v))
+	if v == -1 {
+		rate = ^uint64(0)
+	}
+	if len(val) >= 8 {
+		rate = Uint64(val)
+	}
+	b.Opt.setRare(func(r *rareOptions) { r.pacing = rate })
+	return 0
+}
+
+func setBufLock(b *Base, _ *caller.Ctx, _, v int32, _ []byte) linux.Errno {
+	if v&^(linux.SOCK_SNDBUF_LOCK|linux.SOCK_RCVBUF_LOCK) != 0 {
+		return linux.EINVAL
+	}
+	b.Opt.BufSet.Store(uint32(v&1<<1 | v>>1))
+	return 0
+}
+
+// setReserve refuses: SO_RESERVE_MEM needs a memory control group.
+func setReserve(_ *Base, _ *caller.Ctx, _, v int32, _ []byte) linux.Errno {
+	if v < 0 {
+		return linux.EINVAL
+	}
+	return linux.EOPNOTSUPP
+}
+
+// setInterface keeps SO_BINDTOIFINDEX, as on Linux, for families that have no interfaces.
+func setInterface(b *Base, c *caller.Ctx, _, v int32, _ []byte) linux.Errno {
+	switch {
+	case b.Opt.BindToDevice.Load() != 0 && !c.Cred().Has(creds.CapNetRaw):
+		return linux.EPERM
+	case v < 0:
+		return linux.EINVAL
+	}
+	b.Opt.BindToDevice.Store(v)
+	return 0
+}
+
+func setNothing(*Base, *caller.Ctx, int32, int32, []byte) linux.Errno { return 0 }
 
 // setBool sets a boolean option.
 func (b *Base) setBool(c *caller.Ctx, bit uint32, v int32) linux.Errno {

@@ -63,10 +63,15 @@ func (s *Sock) Send(c *caller.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Errno) 
 		s.undo(anc)
 		return 0, linux.EAGAIN
 	}
-	// The rest waits for the reader.
+	return s.sendRest(c, p, m, anc, done)
+}
+
+// sendRest sends what there was no room for, as the reader makes some; done is how much
+// went before.
+func (s *Sock) sendRest(c *caller.Ctx, p *Sock, m *sock.Msg, anc *sock.Ancillary, done int) (int, linux.Errno) {
 	for {
 		n := 0
-		e = s.Block(c, wait.Out, s.Opt.SndTimeo.Load(), func() (e linux.Errno) {
+		e := s.Block(c, wait.Out, s.Opt.SndTimeo.Load(), func() (e linux.Errno) {
 			n, e = s.put(p, m, anc)
 			return e
 		})
