@@ -349,7 +349,7 @@ func serveRendezvous(c *amd64.CPU, what, a, b uint64) uint64 {
 // takeWoken returns up to four threads that were woken, 16 bits each.
 func takeWoken(core uint32) (r uint64) {
 	for from, k := uint32(0), 0; from < uint32(numCPU.Load()) && k < 4; {
-		i := meeting.Take(core, from)
+		i := rendezvous.Take(core, from)
 		if i == 0 {
 			from++
 			continue
@@ -375,7 +375,7 @@ func performFor(c *amd64.CPU, what uint64, target ipc.ID, badge uint64) uint64 {
 		deadline = u.RDX
 	}
 	if perform(c, u, i, op, target, badge, deadline) == i {
-		meeting.Leave(c.Index)
+		rendezvous.Leave(c.Index)
 		return 0
 	}
 	if busy(u) {
