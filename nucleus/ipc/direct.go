@@ -41,7 +41,8 @@ func (n *Nucleus) CallDirect(core, self uint32, e *Endpoint, ep ID, badge uint64
 			t := &n.threads[self%MaxThreads]
 			t.call++
 			to.receive(there, regs, badge, token(uint16(self), t.call))
-			t.move(at(Replying, r))
+			t.check(Replying)
+			publish(&t.where, at(Replying, r))
 			next = uint32(r)
 		}
 		to.lock.release()
@@ -69,7 +70,9 @@ func (n *Nucleus) ReplyDirect(core, self uint32, e *Endpoint, ep ID, regs *Regis
 			to.receive(there, regs, 0, 0)
 			e.receivers = true
 			n.push(&e.queue, uint16(self))
-			n.threads[self%MaxThreads].move(at(Receiving, uint16(ep.index())))
+			t := &n.threads[self%MaxThreads]
+			t.check(Receiving)
+			publish(&t.where, at(Receiving, uint16(ep.index())))
 			next = uint32(c)
 		}
 		to.lock.release()

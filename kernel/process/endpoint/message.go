@@ -21,7 +21,11 @@ import (
 // message carries out the message call in the thread's registers.
 func message(t *proc.Thread) {
 	op := uint32(t.User.RAX) - ipc.Base
-	p, e := partnerOf(t)
+	e := linux.Errno(0)
+	p := partners[t.User.Partner%core.MaxThreads].Load() // nil: this is its first
+	if p == nil {
+		p, e = join(t)
+	}
 	if e == 0 {
 		e = p.message(op)
 	}
@@ -154,7 +158,10 @@ func (p *partner) pack(th *core.Thread) linux.Errno {
 	if at == 0 {
 		return linux.EFAULT
 	}
-	b := p.room()
+	if p.buffer == nil {
+		p.buffer = new(buffer)
+	}
+	b := p.buffer[:]
 	if bytes > ipc.ShortBytes {
 		if _, e := t.Mem.CopyIn(b[:bytes], at); e != 0 {
 			return e
@@ -178,14 +185,6 @@ func (p *partner) pack(th *core.Thread) linux.Errno {
 		th.Out[i] = send(f)
 	}
 	return 0
-}
-
-// room returns the buffer, which the first long message makes.
-func (p *partner) room() []byte {
-	if p.buffer == nil {
-		p.buffer = new(buffer)
-	}
-	return p.buffer[:]
 }
 
 // dropFiles closes the files of a message that nobody took.
@@ -216,7 +215,10 @@ func (p *partner) Finish() {
 		return
 	}
 	at := uio.Addr(u.RBX)
-	b := p.room()
+	if p.buffer == nil {
+		p.buffer = new(buffer)
+	}
+	b := p.buffer[:]
 	bytes, n := r.Info.Bytes(), 0
 	if bytes > ipc.ShortBytes {
 		copy(th.Short[:], th.Long[:])

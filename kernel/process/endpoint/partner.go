@@ -27,17 +27,15 @@ type partner struct {
 // buffer is for a long message or one with descriptors (ipc.Buffer).
 type buffer [ipc.LongBytes + 4*ipc.MaxDescriptors]byte
 
-// partners are the threads that make message calls, by their index in the nucleus.
+// partners are the threads that make message calls, by their index in the nucleus; 0 is
+// nobody's.
 var partners [core.MaxThreads]atomic.Pointer[partner]
 
 // partnerPool holds the places of partners (0 is unused), which users share.
 var partnerPool = accounts.NewPool(core.MaxThreads - 1)
 
-// partnerOf returns the thread's part in message calls, which it begins with the first.
-func partnerOf(t *proc.Thread) (*partner, linux.Errno) {
-	if i := t.User.Partner; i != 0 {
-		return partners[i%core.MaxThreads].Load(), 0
-	}
+// join begins a thread's part in message calls.
+func join(t *proc.Thread) (*partner, linux.Errno) {
 	u := t.Ctx.User()
 	if !partnerPool.Charge(u, 1) {
 		return nil, linux.ENFILE
