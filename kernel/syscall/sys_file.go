@@ -136,30 +136,20 @@ func writeFile(t *proc.Thread, f *vfs.File, length uint64) (n int, e linux.Errno
 
 // sysPread is pread64(int fd, void *buf, size_t n, loff_t off).
 func sysPread(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	f, e := fileAt(t, a, (*vfs.File).Readable)
-	if e != 0 {
-		return 0, e
-	}
-	n, e := readAt(t, f, a[2], int64(a[3]))
-	f.Put()
-	return uint64(n), e
-}
-
-// fileAt is what pread64 and pwrite64 have in common: it returns the file and makes the
-// buffer the thread's Vec.
-func fileAt(t *proc.Thread, a *Args, may func(*vfs.File) bool) (*vfs.File, linux.Errno) {
 	if int64(a[3]) < 0 {
-		return nil, linux.EINVAL
+		return 0, linux.EINVAL
 	}
 	f := t.FDs.Get(a.Int(0))
 	if f == nil {
-		return nil, linux.EBADF
+		return 0, linux.EBADF
 	}
 	if f.Seekable() && !userRange(a.Addr(1), a[2]) {
-		return nil, badRange(f, may(f))
+		return 0, badRange(f, f.Readable())
 	}
 	t.Vec.Init(t.Mem, a.Addr(1), a[2])
-	return f, 0
+	n, e := readAt(t, f, a[2], int64(a[3]))
+	f.Put()
+	return uint64(n), e
 }
 
 func readAt(t *proc.Thread, f *vfs.File, length uint64, off int64) (int, linux.Errno) {
@@ -180,10 +170,17 @@ func readAt(t *proc.Thread, f *vfs.File, length uint64, off int64) (int, linux.E
 
 // sysPwrite is pwrite64(int fd, const void *buf, size_t n, loff_t off).
 func sysPwrite(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	f, e := fileAt(t, a, (*vfs.File).Writable)
-	if e != 0 {
-		return 0, e
+	if int64(a[3]) < 0 {
+		return 0, linux.EINVAL
 	}
+	f := t.FDs.Get(a.Int(0))
+	if f == nil {
+		return 0, linux.EBADF
+	}
+	if f.Seekable() && !userRange(a.Addr(1), a[2]) {
+		return 0, badRange(f, f.Writable())
+	}
+	t.Vec.Init(t.Mem, a.Addr(1), a[2])
 	n, e := writeAt(t, f, a[2], int64(a[3]))
 	f.Put()
 	return uint64(n), e

@@ -68,19 +68,29 @@ func (l *Log) settle() {
 }
 
 // Next returns up to n bytes that it has returned to nobody, and waits for some.
-func (l *Log) Next(c *caller.Ctx, n int) (text string, e linux.Errno) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for l.unread >= l.end() {
+func (l *Log) Next(c *caller.Ctx, n int) (string, linux.Errno) {
+	l.queue.Add(&c.Entry, &c.Sleeper, wait.In)
+	defer l.queue.Remove(&c.Entry)
+	for {
 		c.Arm()
-		l.queue.Add(&c.Entry, &c.Sleeper, wait.In)
-		l.mu.Unlock()
-		r := c.Sleep(wait.NoDeadline)
-		l.queue.Remove(&c.Entry)
-		l.mu.Lock()
-		if r == wait.Interrupted && l.unread >= l.end() {
+		if text, some := l.take(n); some {
+			return text, 0
+		}
+		if c.Sleep(wait.NoDeadline) == wait.Interrupted {
+			if text, some := l.take(n); some {
+				return text, 0
+			}
 			return "", linux.ERESTARTSYS
 		}
+	}
+}
+
+// take returns what Next does, if there is some.
+func (l *Log) take(n int) (text string, some bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.unread >= l.end() {
+		return "", false
 	}
 	l.settle()
 	var b strings.Builder
@@ -97,5 +107,5 @@ func (l *Log) Next(c *caller.Ctx, n int) (text string, e linux.Errno) {
 		n -= len(s)
 		l.unread, l.partly = l.unread+1, 0
 	}
-	return b.String(), 0
+	return b.String(), true
 }

@@ -405,7 +405,6 @@ TEST(neighbors, "requests about neighbours that are refused")
 {
 	begin();
 	int s = nl();
-	dump("of lo", s, RTM_GETNEIGH, AF_INET, 0);
 	static const struct {
 		const char *what, *dst;
 		int family, index, type, flags;
