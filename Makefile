@@ -180,7 +180,7 @@ lint:
 	$(GO) test ./test/docs
 
 # Subjects of commits have at most 72 characters, in those since SUBJECTS_SINCE.
-SUBJECTS_SINCE ?= 2fb6e262d76677aa13ebd004b455e748bf03ec7b
+SUBJECTS_SINCE ?= 23bf0d541a7e5294b8eef2f0ed7f40926c0c493e
 lint-subjects:
 	@if git merge-base --is-ancestor $(SUBJECTS_SINCE) HEAD 2>/dev/null; then \
 	  git log --format='%h %s' $(SUBJECTS_SINCE)..HEAD | \
