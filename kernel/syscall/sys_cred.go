@@ -44,37 +44,37 @@ func change(t *proc.Thread, n *creds.Cred, e linux.Errno) (uint64, linux.Errno) 
 
 // sysSetuid is setuid(uid_t uid).
 func sysSetuid(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	n, e := proc.SetUID(t.Cred(), a.Uint(0))
+	n, e := creds.SetUID(t.Cred(), a.Uint(0))
 	return change(t, n, e)
 }
 
 // sysSetgid is setgid(gid_t gid).
 func sysSetgid(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	n, e := proc.SetGID(t.Cred(), a.Uint(0))
+	n, e := creds.SetGID(t.Cred(), a.Uint(0))
 	return change(t, n, e)
 }
 
 // sysSetreuid is setreuid(uid_t ruid, uid_t euid).
 func sysSetreuid(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	n, e := proc.SetREUID(t.Cred(), a.Uint(0), a.Uint(1))
+	n, e := creds.SetREUID(t.Cred(), a.Uint(0), a.Uint(1))
 	return change(t, n, e)
 }
 
 // sysSetregid is setregid(gid_t rgid, gid_t egid).
 func sysSetregid(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	n, e := proc.SetREGID(t.Cred(), a.Uint(0), a.Uint(1))
+	n, e := creds.SetREGID(t.Cred(), a.Uint(0), a.Uint(1))
 	return change(t, n, e)
 }
 
 // sysSetresuid is setresuid(uid_t ruid, uid_t euid, uid_t suid).
 func sysSetresuid(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	n, e := proc.SetRESUID(t.Cred(), a.Uint(0), a.Uint(1), a.Uint(2))
+	n, e := creds.SetRESUID(t.Cred(), a.Uint(0), a.Uint(1), a.Uint(2))
 	return change(t, n, e)
 }
 
 // sysSetresgid is setresgid(gid_t rgid, gid_t egid, gid_t sgid).
 func sysSetresgid(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	n, e := proc.SetRESGID(t.Cred(), a.Uint(0), a.Uint(1), a.Uint(2))
+	n, e := creds.SetRESGID(t.Cred(), a.Uint(0), a.Uint(1), a.Uint(2))
 	return change(t, n, e)
 }
 
@@ -103,7 +103,7 @@ func sysGetresgid(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 // sysSetfsuid is setfsuid(uid_t fsuid); it returns the old one.
 func sysSetfsuid(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	old := t.Cred()
-	if n := proc.SetFSUID(old, a.Uint(0)); n != old {
+	if n := creds.SetFSUID(old, a.Uint(0)); n != old {
 		t.ChangeCred(n)
 	}
 	return uint64(old.FSUID), 0
@@ -112,7 +112,7 @@ func sysSetfsuid(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 // sysSetfsgid is setfsgid(gid_t fsgid); it returns the old one.
 func sysSetfsgid(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	old := t.Cred()
-	if n := proc.SetFSGID(old, a.Uint(0)); n != old {
+	if n := creds.SetFSGID(old, a.Uint(0)); n != old {
 		t.ChangeCred(n)
 	}
 	return uint64(old.FSGID), 0
@@ -145,7 +145,7 @@ func sysSetgroups(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return 0, linux.EPERM
 	}
 	n := a.Int(0)
-	if n < 0 || n > proc.MaxGroups {
+	if n < 0 || n > creds.MaxGroups {
 		return 0, linux.EINVAL
 	}
 	b := make([]byte, 4*n)
@@ -156,7 +156,7 @@ func sysSetgroups(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	for i := range groups {
 		groups[i] = binary.LittleEndian.Uint32(b[4*i:])
 	}
-	c, e := proc.SetGroups(t.Cred(), groups)
+	c, e := creds.SetGroups(t.Cred(), groups)
 	return change(t, c, e)
 }
 
@@ -243,6 +243,6 @@ func sysCapset(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 			sets[j] |= uint64(binary.LittleEndian.Uint32(b[12*i+4*j:])) << (32 * i)
 		}
 	}
-	c, e := proc.SetCaps(t.Cred(), sets[0], sets[1], sets[2])
+	c, e := creds.SetCaps(t.Cred(), sets[0], sets[1], sets[2])
 	return change(t, c, e)
 }

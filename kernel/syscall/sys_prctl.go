@@ -211,7 +211,7 @@ func prctlCreds(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	case prGetSecurebits:
 		return uint64(c.SecureBits), 0
 	case prSetSecurebits:
-		n, e := proc.SetSecureBits(c, a[1])
+		n, e := creds.SetSecureBits(c, a[1])
 		if e == 0 {
 			t.SetCred(n)
 		}

@@ -175,7 +175,7 @@ func TestMaySignal(t *testing.T) {
 		gate := make(chan bool)
 		ready := make(chan bool)
 		pid := c.spawn(t, fork, func(c *Thread) {
-			n, _ := SetRESUID(c.Cred(), 1000, 1000, 1001)
+			n, _ := creds.SetRESUID(c.Cred(), 1000, 1000, 1001)
 			c.ChangeCred(n)
 			close(ready)
 			<-gate

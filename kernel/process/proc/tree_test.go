@@ -318,7 +318,7 @@ func TestForkBombEnds(t *testing.T) {
 	asInit(func(c *Thread) {
 		pid := c.spawn(t, fork, func(c *Thread) {
 			c.Proc.Prlimit(&c.Ctx, linux.RLIMIT_NPROC, &linux.Rlimit{Cur: 1, Max: 1})
-			n, _ := SetUID(c.Cred(), 1000)
+			n, _ := creds.SetUID(c.Cred(), 1000)
 			c.ChangeCred(n)
 			if _, e := c.Clone(&fork); e != linux.EAGAIN {
 				t.Error(e)

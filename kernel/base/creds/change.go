@@ -1,10 +1,9 @@
-package proc
+package creds
 
 import (
 	"slices"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/base/creds"
 )
 
 // The rules of credentials(7) and capabilities(7), as functions from old to new
@@ -14,18 +13,18 @@ import (
 const Keep = ^uint32(0)
 
 // fsCaps are the capabilities that follow the file-system user ID.
-const fsCaps = 1<<creds.CapChown | 1<<creds.CapDacOverride | 1<<creds.CapDacReadSearch |
-	1<<creds.CapFowner | 1<<creds.CapFsetid | 1<<creds.CapLinuxImmutable | 1<<creds.CapMknod | 1<<creds.CapMACOverride
+const fsCaps = 1<<CapChown | 1<<CapDacOverride | 1<<CapDacReadSearch |
+	1<<CapFowner | 1<<CapFsetid | 1<<CapLinuxImmutable | 1<<CapMknod | 1<<CapMACOverride
 
 // fixCaps applies the effect of a change of user IDs on capabilities.
-func fixCaps(old, n *creds.Cred) {
-	if old.Secure(creds.SecureNoSetuidFixup) {
+func fixCaps(old, n *Cred) {
+	if old.Secure(SecureNoSetuidFixup) {
 		return
 	}
 	hadRoot := old.UID == 0 || old.EUID == 0 || old.SUID == 0
 	hasRoot := n.UID == 0 || n.EUID == 0 || n.SUID == 0
 	if hadRoot && !hasRoot {
-		if !old.Secure(creds.SecureKeepCaps) {
+		if !old.Secure(SecureKeepCaps) {
 			n.Permitted, n.Effective = 0, 0
 		}
 		n.Ambient = 0
@@ -39,13 +38,13 @@ func fixCaps(old, n *creds.Cred) {
 }
 
 // SetUID is setuid.
-func SetUID(old *creds.Cred, uid uint32) (*creds.Cred, linux.Errno) {
+func SetUID(old *Cred, uid uint32) (*Cred, linux.Errno) {
 	if uid == Keep {
 		return nil, linux.EINVAL
 	}
 	n := *old
 	switch {
-	case old.Has(creds.CapSetuid):
+	case old.Has(CapSetuid):
 		n.UID, n.SUID = uid, uid
 	case uid != old.UID && uid != old.SUID:
 		return nil, linux.EPERM
@@ -56,9 +55,9 @@ func SetUID(old *creds.Cred, uid uint32) (*creds.Cred, linux.Errno) {
 }
 
 // SetREUID is setreuid.
-func SetREUID(old *creds.Cred, uid, euid uint32) (*creds.Cred, linux.Errno) {
+func SetREUID(old *Cred, uid, euid uint32) (*Cred, linux.Errno) {
 	n := *old
-	privileged := old.Has(creds.CapSetuid)
+	privileged := old.Has(CapSetuid)
 	if uid != Keep {
 		if uid != old.UID && uid != old.EUID && !privileged {
 			return nil, linux.EPERM
@@ -80,10 +79,10 @@ func SetREUID(old *creds.Cred, uid, euid uint32) (*creds.Cred, linux.Errno) {
 }
 
 // SetRESUID is setresuid.
-func SetRESUID(old *creds.Cred, uid, euid, suid uint32) (*creds.Cred, linux.Errno) {
+func SetRESUID(old *Cred, uid, euid, suid uint32) (*Cred, linux.Errno) {
 	n := *old
 	for _, v := range [...]uint32{uid, euid, suid} {
-		if v != Keep && v != old.UID && v != old.EUID && v != old.SUID && !old.Has(creds.CapSetuid) {
+		if v != Keep && v != old.UID && v != old.EUID && v != old.SUID && !old.Has(CapSetuid) {
 			return nil, linux.EPERM
 		}
 	}
@@ -102,14 +101,14 @@ func pick(id *uint32, v uint32) {
 }
 
 // SetFSUID is setfsuid: a refusal changes nothing.
-func SetFSUID(old *creds.Cred, uid uint32) *creds.Cred {
-	if uid == Keep || uid != old.UID && uid != old.EUID && uid != old.SUID && uid != old.FSUID && !old.Has(creds.CapSetuid) {
+func SetFSUID(old *Cred, uid uint32) *Cred {
+	if uid == Keep || uid != old.UID && uid != old.EUID && uid != old.SUID && uid != old.FSUID && !old.Has(CapSetuid) {
 		return old
 	}
 	n := *old
 	n.FSUID = uid
 	switch {
-	case old.Secure(creds.SecureNoSetuidFixup):
+	case old.Secure(SecureNoSetuidFixup):
 	case old.FSUID == 0 && uid != 0:
 		n.Effective &^= fsCaps
 	case old.FSUID != 0 && uid == 0:
@@ -119,13 +118,13 @@ func SetFSUID(old *creds.Cred, uid uint32) *creds.Cred {
 }
 
 // SetGID is setgid.
-func SetGID(old *creds.Cred, gid uint32) (*creds.Cred, linux.Errno) {
+func SetGID(old *Cred, gid uint32) (*Cred, linux.Errno) {
 	if gid == Keep {
 		return nil, linux.EINVAL
 	}
 	n := *old
 	switch {
-	case old.Has(creds.CapSetgid):
+	case old.Has(CapSetgid):
 		n.GID, n.SGID = gid, gid
 	case gid != old.GID && gid != old.SGID:
 		return nil, linux.EPERM
@@ -135,9 +134,9 @@ func SetGID(old *creds.Cred, gid uint32) (*creds.Cred, linux.Errno) {
 }
 
 // SetREGID is setregid.
-func SetREGID(old *creds.Cred, gid, egid uint32) (*creds.Cred, linux.Errno) {
+func SetREGID(old *Cred, gid, egid uint32) (*Cred, linux.Errno) {
 	n := *old
-	privileged := old.Has(creds.CapSetgid)
+	privileged := old.Has(CapSetgid)
 	if gid != Keep {
 		if gid != old.GID && gid != old.EGID && !privileged {
 			return nil, linux.EPERM
@@ -158,10 +157,10 @@ func SetREGID(old *creds.Cred, gid, egid uint32) (*creds.Cred, linux.Errno) {
 }
 
 // SetRESGID is setresgid.
-func SetRESGID(old *creds.Cred, gid, egid, sgid uint32) (*creds.Cred, linux.Errno) {
+func SetRESGID(old *Cred, gid, egid, sgid uint32) (*Cred, linux.Errno) {
 	n := *old
 	for _, v := range [...]uint32{gid, egid, sgid} {
-		if v != Keep && v != old.GID && v != old.EGID && v != old.SGID && !old.Has(creds.CapSetgid) {
+		if v != Keep && v != old.GID && v != old.EGID && v != old.SGID && !old.Has(CapSetgid) {
 			return nil, linux.EPERM
 		}
 	}
@@ -173,8 +172,8 @@ func SetRESGID(old *creds.Cred, gid, egid, sgid uint32) (*creds.Cred, linux.Errn
 }
 
 // SetFSGID is setfsgid: a refusal changes nothing.
-func SetFSGID(old *creds.Cred, gid uint32) *creds.Cred {
-	if gid == Keep || gid != old.GID && gid != old.EGID && gid != old.SGID && gid != old.FSGID && !old.Has(creds.CapSetgid) {
+func SetFSGID(old *Cred, gid uint32) *Cred {
+	if gid == Keep || gid != old.GID && gid != old.EGID && gid != old.SGID && gid != old.FSGID && !old.Has(CapSetgid) {
 		return old
 	}
 	n := *old
@@ -186,8 +185,8 @@ func SetFSGID(old *creds.Cred, gid uint32) *creds.Cred {
 const MaxGroups = 65536
 
 // SetGroups is setgroups.
-func SetGroups(old *creds.Cred, groups []uint32) (*creds.Cred, linux.Errno) {
-	if !old.Has(creds.CapSetgid) {
+func SetGroups(old *Cred, groups []uint32) (*Cred, linux.Errno) {
+	if !old.Has(CapSetgid) {
 		return nil, linux.EPERM
 	}
 	if slices.Contains(groups, Keep) {
@@ -200,12 +199,12 @@ func SetGroups(old *creds.Cred, groups []uint32) (*creds.Cred, linux.Errno) {
 }
 
 // SetCaps is capset.
-func SetCaps(old *creds.Cred, effective, permitted, inheritable uint64) (*creds.Cred, linux.Errno) {
-	effective &= creds.AllCaps
-	permitted &= creds.AllCaps
-	inheritable &= creds.AllCaps
+func SetCaps(old *Cred, effective, permitted, inheritable uint64) (*Cred, linux.Errno) {
+	effective &= AllCaps
+	permitted &= AllCaps
+	inheritable &= AllCaps
 	switch {
-	case inheritable&^(old.Inheritable|old.Permitted) != 0 && !old.Has(creds.CapSetpcap),
+	case inheritable&^(old.Inheritable|old.Permitted) != 0 && !old.Has(CapSetpcap),
 		inheritable&^(old.Inheritable|old.Bounding) != 0,
 		permitted&^old.Permitted != 0,
 		effective&^permitted != 0:
@@ -218,10 +217,10 @@ func SetCaps(old *creds.Cred, effective, permitted, inheritable uint64) (*creds.
 }
 
 // SetSecureBits is PR_SET_SECUREBITS: what is locked stays as it is.
-func SetSecureBits(old *creds.Cred, bits uint64) (*creds.Cred, linux.Errno) {
-	locked := old.SecureBits & creds.SecureLocks
-	if bits&^(creds.SecureBits|creds.SecureLocks) != 0 || (old.SecureBits^uint32(bits))&(locked|locked>>1) != 0 ||
-		!old.Has(creds.CapSetpcap) {
+func SetSecureBits(old *Cred, bits uint64) (*Cred, linux.Errno) {
+	locked := old.SecureBits & SecureLocks
+	if bits&^(SecureBits|SecureLocks) != 0 || (old.SecureBits^uint32(bits))&(locked|locked>>1) != 0 ||
+		!old.Has(CapSetpcap) {
 		return nil, linux.EPERM
 	}
 	n := *old
