@@ -104,9 +104,6 @@ func (u *UserContext) SyncFPU() {
 	}
 }
 
-// SetFPU says that X87 or GSBase was written after SyncFPU.
-func (u *UserContext) SetFPU() {}
-
 // serveSyncFPU returns 0 when done, 1 when another CPU was asked and takes long.
 func serveSyncFPU(c *amd64.CPU, state uint64) uint64 {
 	u := userStateAt(uintptr(state))

@@ -191,7 +191,6 @@ func sysArchPrctl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		}
 		u.SyncFPU()
 		u.GSBase = a[1]
-		u.SetFPU()
 		return 0, 0
 	case archGetFS:
 		return 0, writeWords(t, a.Addr(1), int64(u.FSBase))

@@ -68,8 +68,6 @@ type Entry struct {
 	listener   Listener // immutable while queued
 	mask       Events   // immutable while queued
 	exclusive  bool     // immutable while queued
-	// Cookie is the listener's own; the queue does not look at it.
-	Cookie uint64
 }
 
 // Queue is the list of listeners of one object. The zero Queue is empty.

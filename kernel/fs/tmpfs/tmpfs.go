@@ -100,9 +100,6 @@ func (fs *FS) mountOptions() string {
 	return s
 }
 
-// SetMaxPages changes the size limit (mount -o remount,size=).
-func (fs *FS) SetMaxPages(n int64) { fs.maxPages.Store(n) }
-
 // Used returns how many frames the files hold.
 func (fs *FS) Used() int64 { return fs.pages.Load() }
 

@@ -211,9 +211,6 @@ func (i *Inode) SetIDs() (mode, uid, gid uint32) {
 // Nlink returns the number of names.
 func (i *Inode) Nlink() uint32 { return i.nlink.Load() }
 
-// SetNlink is for file systems that count their links themselves.
-func (i *Inode) SetNlink(n uint32) { i.nlink.Store(n) }
-
 // SetOwner is for nodes made by the kernel; it changes owner, group and mode.
 func (i *Inode) SetOwner(uid, gid, mode uint32) {
 	i.uid.Store(uid)

@@ -146,49 +146,6 @@ func (s *Space) ReadString(a uio.Addr, max int) (string, linux.Errno) {
 	return "", linux.ENAMETOOLONG
 }
 
-// Prefault makes the pages of a range accessible, so that a copy that follows
-// most likely needs no fault; EFAULT if they cannot be. A file system calls it
-// before it takes a lock that its Page takes too.
-func (s *Space) Prefault(a uio.Addr, n int, write bool) linux.Errno {
-	need, code := pteP, uint64(readCode)
-	if write {
-		need, code = pteP|pteW, writeCode
-	}
-	va := uint64(a)
-	for end := va + uint64(max(n, 0)); va < end; va = (va | pageMask) + 1 {
-		if va >= userTop {
-			return linux.EFAULT
-		}
-		s.pt.RLock()
-		ok := s.frame(va, need) != nil
-		s.pt.RUnlock()
-		if !ok && s.Fault(va, code) != FaultOK {
-			return linux.EFAULT
-		}
-	}
-	return 0
-}
-
-// CopyInPresent is CopyIn that stops, with EFAULT, where it would fault: for use
-// under locks that a fault may need.
-func (s *Space) CopyInPresent(dst []byte, src uio.Addr) (int, linux.Errno) {
-	va, done := uint64(src), 0
-	for done < len(dst) {
-		if va >= userTop {
-			return done, linux.EFAULT
-		}
-		s.pt.RLock()
-		n := copy(dst[done:], s.frame(va, pteP))
-		s.pt.RUnlock()
-		if n == 0 {
-			return done, linux.EFAULT
-		}
-		va += uint64(n)
-		done += n
-	}
-	return done, 0
-}
-
 // word returns the bytes of an aligned word with pt held for reading, or EFAULT
 // with no lock held.
 func (s *Space) word(a uio.Addr, size uint64, need pte, code uint64) ([]byte, linux.Errno) {

@@ -76,10 +76,6 @@ func (w *copyWorld) check(t testing.TB, addr uint64, n int) {
 	if !bytes.Equal(dst[:want], src[:want]) || !bytes.Equal(dst[got:], make([]byte, len(dst)-got)) {
 		t.Fatalf("%d bytes at %#x are not what was written", n, addr)
 	}
-	e = w.s.Prefault(uio.Addr(addr), n, false)
-	if n > 0 && addr+uint64(n) > addr && (e != 0) != (readable < n) {
-		t.Fatalf("Prefault of %d bytes at %#x: %v", n, addr, e)
-	}
 	for _, size := range []uint64{4, 8} {
 		ok := addr%size == 0 && w.reach(addr, int(size), canWrite) == int(size)
 		if size == 4 {

@@ -286,7 +286,6 @@ func (t *Thread) pushFrame(info *linux.Siginfo, act *linux.SigAction, mask linux
 	u.RSP, u.RIP = f.sp, act.Handler
 	u.RFLAGS &^= flagDF | flagRF | flagTF
 	resetFP(u)
-	u.SetFPU()
 	return true
 }
 
@@ -320,7 +319,6 @@ func (t *Thread) Sigreturn() {
 		t.forceSegv(0)
 		return
 	}
-	u.SetFPU()
 	t.sig.restartErr = 0
 	t.SetBlocked(r.mask)
 	r.alt.Flags &^= linux.SS_ONSTACK

@@ -69,26 +69,6 @@ type Process struct {
 	deadIO       IOCount        // guarded by mu
 	deadSwitches [2]int64       // guarded by mu
 	itimers      itimers        // guarded by mu
-	keep         [numKeeps]any  // guarded by mu
-}
-
-// Keeps are slots of a process for other packages.
-const (
-	KeepTimers = iota // POSIX timers
-	KeepSysV          // shared memory, semaphore undo
-	KeepOther
-	numKeeps
-)
-
-// Keep returns what another package keeps with the process; make is called if
-// there is nothing yet and is not nil.
-func (p *Process) Keep(slot int, make func() any) any {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.keep[slot] == nil && make != nil {
-		p.keep[slot] = make()
-	}
-	return p.keep[slot]
 }
 
 // Image is the program that a process runs; immutable.
