@@ -61,7 +61,6 @@ func (k *kernel) plugCalls() {
 // plugProcesses joins processes, the machine and what ends with a process.
 func (k *kernel) plugProcesses() {
 	proc.CPUs.Set(nucleus.CPUs)
-	proc.Interrupt.Set(serveInterrupt)
 	proc.InitExited.Set(k.initExited)
 	proc.Execed.Set(func(t *proc.Thread) { posixtimer.DeleteAll(t.Proc) })
 	proc.ThreadExited.Set(func(t *proc.Thread, last bool) {

@@ -28,15 +28,6 @@ func initVDSO() {
 // relieving is set while a goroutine makes room for the kernel's heap.
 var relieving atomic.Bool
 
-// serveInterrupt is called when user mode was interrupted: bottom halves, and a
-// look at whether the kernel itself still has memory.
-func serveInterrupt() {
-	nucleus.RunPending()
-	if nucleus.MemoryShort() {
-		startRelief()
-	}
-}
-
 func startRelief() {
 	if relieving.CompareAndSwap(false, true) {
 		go relieve()

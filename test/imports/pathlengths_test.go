@@ -16,7 +16,7 @@ const goodLength = 7
 // longWays are the ways that pass more files, with the reason.
 var longWays = map[string]string{
 	"A system call: read(2) on a pipe":                     "three files take any call to its handler; descriptors, user buffers, waiting and page tables are parts that all files share",
-	"An interrupt: a packet comes in":                      "the nucleus, the driver, the interface and the socket are four layers; `cmd/kernel` joins the bottom halves with the look at memory",
+	"An interrupt: a packet comes in":                      "the nucleus, the driver, the interface and the socket are four layers",
 	"A message: write(2) on a Unix socket":                 "three files take any call to its handler",
 	"A write to a file in memory":                          "three files take any call to its handler; user buffers and page tables are shared by all files",
 	"A write to a file on a disk, until it is durable":     "two calls, write and fsync, and four layers: the page cache, ext4, the volume, the block layer",

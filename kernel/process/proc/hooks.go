@@ -9,8 +9,6 @@ import (
 var (
 	// Syscall carries out the system call in t.User.
 	Syscall hook.Of[func(t *Thread)]
-	// Interrupt runs devices' bottom halves after an interrupt from user mode.
-	Interrupt = hook.Default(func() {})
 	// InitExited is told the wait status of process 1; it does not return.
 	InitExited = hook.Default(func(status int32) {})
 	// Reboot carries out reboot(2)'s command; EINVAL where it is unknown.

@@ -27,7 +27,10 @@ func (t *Thread) loop() (left *nucleus.UserContext, ended bool) {
 		case nucleus.TrapSyscall:
 			Syscall.Call(t)
 		case nucleus.TrapInterrupt:
-			Interrupt.Call()
+			nucleus.RunPending()
+			if nucleus.MemoryShort() {
+				Relieve.Call()
+			}
 			t.yieldCPU()
 		case nucleus.TrapMessage:
 			if trap.Error != 0 {
