@@ -60,6 +60,9 @@ func (w *walk) makeLast(n *NewNode, umask uint32, excl bool) (d *Dentry, created
 	if e := permission(w.cred, dir.Inode, MayWrite|MayExec); e != 0 {
 		return nil, false, e
 	}
+	if n.isDevice() && !w.c.Cred().Has(creds.CapMknod) {
+		return nil, false, linux.EPERM
+	}
 	lists, e := newOwner(w.c, dir.Inode, n, umask)
 	if e != 0 {
 		return nil, false, e
@@ -130,6 +133,13 @@ func makeAt(c *caller.Ctx, fs *FSContext, at *File, path string, n *NewNode, uma
 	return Path{w.cur.Mnt, d}, 0
 }
 
+// isDevice tells whether something can be opened through the node: a whiteout, character
+// device 0, is none.
+func (n *NewNode) isDevice() bool {
+	kind := n.Mode & linux.S_IFMT
+	return kind == linux.S_IFBLK || kind == linux.S_IFCHR && n.Rdev != 0
+}
+
 // MkdirAt creates a directory.
 func MkdirAt(c *caller.Ctx, fs *FSContext, at *File, path string, mode uint32) linux.Errno {
 	_, e := makeAt(c, fs, at, path, &NewNode{Mode: linux.S_IFDIR | mode&0o1777}, fs.Umask())
@@ -144,10 +154,6 @@ func MknodAt(c *caller.Ctx, fs *FSContext, at *File, path string, mode uint32, r
 	case linux.S_IFREG, linux.S_IFIFO, linux.S_IFSOCK:
 		rdev = 0
 	case linux.S_IFCHR, linux.S_IFBLK:
-		whiteout := mode&linux.S_IFMT == linux.S_IFCHR && rdev == 0 // nothing can be opened through it
-		if !whiteout && !c.Cred().Has(creds.CapMknod) {
-			return linux.EPERM
-		}
 	case linux.S_IFDIR:
 		return linux.EPERM
 	default:

@@ -8,7 +8,7 @@ import (
 
 // Residency says what of a range is in memory, in bytes (/proc/PID/smaps).
 type Residency struct {
-	RSS, PSS                   uint64
+	RSS, PSS, PSSDirty         uint64
 	SharedClean, SharedDirty   uint64
 	PrivateClean, PrivateDirty uint64
 	Referenced, Anonymous      uint64
@@ -40,6 +40,7 @@ func (s *Space) Residency(start, end uint64) (r Residency) {
 func (r *Residency) Add(o *Residency) {
 	r.RSS += o.RSS
 	r.PSS += o.PSS
+	r.PSSDirty += o.PSSDirty
 	r.SharedClean += o.SharedClean
 	r.SharedDirty += o.SharedDirty
 	r.PrivateClean += o.PrivateClean
@@ -59,6 +60,9 @@ func (r *Residency) add(e pte) {
 	}
 	r.RSS += mem.PageSize
 	r.PSS += mem.PageSize / uint64(max(users, 1))
+	if dirty {
+		r.PSSDirty += mem.PageSize / uint64(max(users, 1))
+	}
 	if e&pteA != 0 {
 		r.Referenced += mem.PageSize
 	}

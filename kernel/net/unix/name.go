@@ -61,6 +61,11 @@ func (s *Sock) Bind(c *caller.Ctx, _ *vfs.File, fs *vfs.FSContext, a *sock.Addr)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.name.Load() != nil || s.state.Load() == stClosed {
+		if !isAbstract && fs != nil { // Linux makes the name first
+			if _, e := vfs.Lookup(c, fs, nil, name, 0); e == 0 {
+				return linux.EADDRINUSE
+			}
+		}
 		return linux.EINVAL
 	}
 	kept := new(sock.Addr)

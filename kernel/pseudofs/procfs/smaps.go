@@ -35,6 +35,7 @@ func appendSizes(b []byte, s *vm.Space, m *vm.MapInfo) []byte {
 	b = append(b, "KernelPageSize:        4 kB\nMMUPageSize:           4 kB\n"...)
 	b = appendSize(b, "Rss", r.RSS)
 	b = appendSize(b, "Pss", r.PSS)
+	b = appendSize(b, "Pss_Dirty", r.PSSDirty)
 	return appendRest(b, &r, locked)
 }
 
@@ -116,6 +117,7 @@ func readRollup(x *about) ([]byte, linux.Errno) {
 	b = append(b, "[rollup]\n"...)
 	b = appendSize(b, "Rss", sum.RSS)
 	b = appendSize(b, "Pss", sum.PSS)
+	b = appendSize(b, "Pss_Dirty", sum.PSSDirty)
 	b = appendSize(b, "Pss_Anon", sum.PSS-min(file+shmem, sum.PSS))
 	b = appendSize(b, "Pss_File", file)
 	b = appendSize(b, "Pss_Shmem", shmem)
