@@ -89,10 +89,10 @@ func (l *Log) Next(c *caller.Ctx, n int) (string, linux.Errno) {
 func (l *Log) take(n int) (text string, some bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.settle() // first: the log may hold nothing but a message that shows later
 	if l.unread >= l.end() {
 		return "", false
 	}
-	l.settle()
 	var b strings.Builder
 	for n > 0 && l.unread < l.end() {
 		s := l.list[l.unread-l.first].lines()[l.partly:]
