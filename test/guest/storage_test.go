@@ -23,11 +23,7 @@ func storageDisk(t *testing.T, tool, root string, blockSize int) string {
 	if blockSize == 0 {
 		cmd = exec.Command(tool, "image", "disk", "-o", disk, "--size", "512M", root)
 	} else {
-		mke2fs := "mke2fs"
-		if _, err := exec.LookPath(mke2fs); err != nil {
-			mke2fs = "/sbin/mke2fs"
-		}
-		cmd = exec.Command(mke2fs, "-q", "-t", "ext4", "-b", fmt.Sprint(blockSize), "-d", root, disk, "512M")
+		cmd = exec.Command(mke2fs(), "-q", "-t", "ext4", "-b", fmt.Sprint(blockSize), "-d", root, disk, "512M")
 	}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
@@ -86,6 +82,7 @@ func TestStorage(t *testing.T) {
 		if !done {
 			t.Fatalf("the machine ended: %v\n%s", err, tail(out, 60))
 		}
+		reference{t: t, root: root, disk: true}.answers(names, want, got)
 		for _, name := range names {
 			t.Run(name, func(t *testing.T) {
 				if w := want[name]; w != nil {
