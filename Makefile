@@ -14,7 +14,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # field names is misspelled (ifa_prefered).
 MISSPELL    = github.com/golangci/misspell/cmd/misspell@v0.8.0
 
-.PHONY: abi abi-known idl help build run check test crash suites storm test-overlay bench fuzz nightly bench-disk bench-storage bench-task bench-msg bench-affinity bench-lock bench-nucleus bench-ipc profile lint lint-subjects cover cover-guest clean install install-libraries uninstall deps deps-cc deps-pc deps-fs deps-apt FORCE
+.PHONY: abi abi-known idl help build run check test crash suites storm test-overlay bench fuzz nightly bench-disk bench-storage bench-task bench-msg bench-affinity bench-lock bench-nucleus bench-ipc bench-memory profile lint lint-subjects cover cover-guest clean install install-libraries uninstall deps deps-cc deps-pc deps-fs deps-apt FORCE
 
 help:
 	@echo 'make run     boot Redis and NGINX, with a shell on the terminal (RUN="--cpus 4" adds flags)'
@@ -34,6 +34,7 @@ help:
 	@echo 'make bench-affinity  channel-aware scheduling beside unmodified Go (root on a busy machine: EXEC="chrt -f 10")'
 	@echo 'make bench-lock  locks, and IPC under four concurrency controls; writes docs/bench/lock.md, lock-rtm.md where transactions commit'
 	@echo 'make bench-nucleus  the kernel'"'"'s concurrency controls: operations, Redis on four CPUs; writes docs/bench/nucleus.md'
+	@echo 'make bench-memory  a well-behaved program beside users who exhaust memory; writes docs/bench/memory.md (EACH=60s a run)'
 	@echo 'make test-overlay  Go'\''s own tests with the overlay, each policy, and the race detector: ten minutes'
 	@echo 'make bench-disk   raw disks on Hardtack and on Linux; writes docs/bench/disk.md'
 	@echo 'make bench-storage  ext4 on Hardtack and on Linux, CMailbench, LevelDB; writes docs/bench/storage.md'
@@ -146,6 +147,11 @@ bench-lock:
 # The kernel under its concurrency controls.
 bench-nucleus: deps deps-cc deps-apt build
 	$(GO) run ./bench/nucleus/report -rounds $(or $(ROUNDS),3)
+
+# Users who exhaust memory beside a program that behaves: hundreds of runs of EACH.
+EACH ?= 60s
+bench-memory: deps deps-cc build
+	$(GO) run ./bench/memory/report -each $(EACH)
 
 bench-disk: deps deps-cc build
 	$(GO) run ./bench/os/diskreport

@@ -1,0 +1,61 @@
+package membench
+
+// Kind is a kind of offender.
+type Kind struct {
+	Name string // as the guest's program knows it
+	Text string // what it takes
+}
+
+// Kinds are all kinds of offenders, as in guest/kinds_*.c.
+var Kinds = []Kind{
+	{"mappings", "mappings of a page"},
+	{"tables", "page tables: reads a page in each 2 MiB"},
+	{"readall", "page tables: reads 16 TiB"},
+	{"anonymous", "anonymous memory"},
+	{"shared", "shared anonymous memory"},
+	{"memfds", "files of memfd_create"},
+	{"sysvshm", "System V shared memory"},
+	{"sysvmsg", "System V messages"},
+	{"sysvsem", "System V semaphores"},
+	{"bigfiles", "a big file in /tmp"},
+	{"sparse", "sparse files"},
+	{"longnames", "files with long names"},
+	{"emptyfiles", "empty files"},
+	{"directories", "directories"},
+	{"symlinks", "symbolic links of 4,000 bytes"},
+	{"fifos", "named pipes"},
+	{"watches", "inotify watches"},
+	{"events", "inotify events that nobody reads"},
+	{"locks", "file locks"},
+	{"texts", "open texts of /proc, long ones"},
+	{"cmdlines", "open texts of /proc, short ones"},
+	{"sockets", "UDP sockets"},
+	{"streampairs", "socket pairs with a byte"},
+	{"seqpackets", "seqpacket messages of a byte"},
+	{"unixdgrams", "datagrams of a byte"},
+	{"listeners", "TCP listeners"},
+	{"backlogs", "connections that nobody accepts"},
+	{"udps", "UDP sockets with datagrams"},
+	{"tcps", "TCP connections with unread bytes"},
+	{"netlinks", "netlink sockets with answers"},
+	{"inflight", "descriptors in flight"},
+	{"cycles", "sockets in flight in cycles"},
+	{"pipes", "empty pipes"},
+	{"pipebytes", "pipes with a byte"},
+	{"pipesfull", "full pipes"},
+	{"epolls", "epoll descriptors"},
+	{"epollitems", "epoll items"},
+	{"epollchains", "chains of epolls"},
+	{"eventfds", "eventfds"},
+	{"timerfds", "armed timerfds"},
+	{"dups", "tables of duplicated descriptors, copied by fork"},
+	{"ptys", "pseudo-terminals"},
+	{"fullepolls", "a full /tmp, then epolls"},
+	{"fullsockets", "a full /tmp, then socket pairs"},
+	{"threads", "threads"},
+	{"processes", "processes"},
+	{"zombies", "zombies"},
+	{"timers", "POSIX timers"},
+	{"signals", "queued signals"},
+	{"arguments", "processes with 2 MiB of arguments"},
+}

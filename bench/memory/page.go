@@ -1,0 +1,135 @@
+package membench
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Table is the runs of one machine.
+type Table struct {
+	Memory string
+	CPUs   int
+	Each   time.Duration // of a run
+	Same   bool          // all are the same user's
+	Kernel string        // what it is called on the page; "" for this one
+	Runs   []Run
+}
+
+// Report is all that was measured.
+type Report struct {
+	QEMU   string
+	Tables []Table
+}
+
+// Add puts a table into the report, in place of one of the same machine.
+func (r *Report) Add(t Table) {
+	for i := range r.Tables {
+		if r.Tables[i].title() == t.title() {
+			r.Tables[i] = t
+			return
+		}
+	}
+	r.Tables = append(r.Tables, t)
+	slices.SortStableFunc(r.Tables, func(a, b Table) int { return strings.Compare(a.key(), b.key()) })
+}
+
+func (t *Table) key() string {
+	n, _ := strconv.Atoi(strings.TrimRight(t.Memory, "MG"))
+	return fmt.Sprintf("%s %08d %d %v", t.Kernel, n, t.CPUs, t.Same)
+}
+
+func (t *Table) title() string {
+	s := fmt.Sprintf("%s, %d CPU", t.Memory, t.CPUs)
+	if t.CPUs > 1 {
+		s += "s"
+	}
+	if t.Same {
+		s += ", one user"
+	}
+	if t.Kernel != "" {
+		s += ", " + t.Kernel
+	}
+	return s
+}
+
+// Markdown is the page docs/bench/memory.md.
+func (r *Report) Markdown() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, head, r.QEMU)
+	for i := range r.Tables {
+		r.Tables[i].write(&b)
+	}
+	b.WriteString("\n## Offenders\n\n| name | what it takes |\n| --- | --- |\n")
+	for _, k := range Kinds {
+		fmt.Fprintf(&b, "| %s | %s |\n", k.Name, k.Text)
+	}
+	return b.String()
+}
+
+const head = `# Exhausted memory
+
+A well-behaved program runs beside offenders who take all memory that they get. Written by
+` + "`make bench-memory`" + `, %s (TCG).
+
+Process 1 is root's. The offenders are user 1000's, and the well-behaved program is user
+1001's unless the table says that it is the same user's. A round of the well-behaved
+program makes a pipe, a file in /tmp, a child, a socket pair and a UDP socket, passes a byte
+or a page through each, and gives all back. A process of an offender takes as much of its
+kind as it gets, then keeps it while its parent starts the next. Process 1 starts again
+what was killed.
+
+- *failed*: calls of the well-behaved program that failed; *deaths*: how often it was killed.
+- *median*, *worst*: its rounds, in milliseconds of the guest's clock. Other programs on the
+  host lengthen both, the worst most.
+- *killed after*: seconds between the moment at which as much memory was in use as there
+  ever was before somebody was killed, within a 64th of it, and the first death of an
+  offender. A dash: none was killed, because limits stopped them all.
+- *used*: percent of memory in use at that moment.
+- *root*: whether root could start a program at the end.
+`
+
+func (t *Table) write(b *strings.Builder) {
+	good := 0
+	for _, r := range t.Runs {
+		if r.Good() {
+			good++
+		}
+	}
+	fmt.Fprintf(b, "\n## %s\n\n%d runs of %v; in %d no call failed, nobody innocent died, and root was served.\n\n",
+		t.title(), len(t.Runs), t.Each, good)
+	b.WriteString("| offenders | rounds | failed | deaths | median | worst | killed after | used | root |\n")
+	b.WriteString("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |\n")
+	for _, r := range t.Runs {
+		b.WriteString(r.row())
+	}
+}
+
+func (r *Run) row() string {
+	if r.Broken != "" && r.Rounds == 0 {
+		return fmt.Sprintf("| %s | **%s** | | | | | | | |\n", r.Offenders, strings.ReplaceAll(r.Broken, "\n", " "))
+	}
+	killed, root := "—", "yes"
+	if r.Killed >= 0 {
+		killed = fmt.Sprintf("%.2f", max(r.Killed-r.Gone, 0).Seconds())
+	}
+	if !r.Root {
+		root = "**no**"
+	}
+	if r.Broken != "" {
+		root = "**" + r.Broken + "**"
+	}
+	ms := func(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d)/float64(time.Millisecond)) }
+	return fmt.Sprintf("| %s | %d | %s | %s | %s | %s | %s | %d | %s |\n", r.Offenders, r.Rounds, bold(r.Failed), bold(r.Deaths),
+		ms(r.Median), ms(r.Worst), killed, r.Used, root)
+}
+
+// bold is a number that should be 0.
+func bold(n int) string {
+	if n == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("**%d**", n)
+}
