@@ -3,10 +3,12 @@ package main
 import (
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/caller"
+	"hardtack/kernel/base/ledger"
 	"hardtack/kernel/base/mem"
 	"hardtack/kernel/base/wait"
 	"hardtack/kernel/disk/block"
 	"hardtack/kernel/fs/nsfs"
+	"hardtack/kernel/fs/tmpfs"
 	"hardtack/kernel/fs/vfs"
 	"hardtack/kernel/mm/pagecache"
 	"hardtack/kernel/mm/vm"
@@ -100,6 +102,8 @@ func plugMemory() {
 	vm.OutOfMemory.Set(func() { proc.KillBiggest() })
 	proc.Relieve.Set(startRelief)
 	proc.Killed.Set(reportKilled)
+	proc.HoldsMore.Set(posixtimer.Holds)
+	ledger.SetKeepers(tmpfs.Ledger, sysv.Ledger, unix.Ledger, endpoint.Ledger)
 }
 
 // plugSockets makes the address families known. Those of the Internet come with the

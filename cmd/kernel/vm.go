@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hardtack/arch/amd64"
+	"hardtack/kernel/base/ledger"
 	"hardtack/kernel/base/mem"
 	"hardtack/kernel/base/vdso"
 	"hardtack/kernel/mm/pagecache"
@@ -61,5 +62,5 @@ func relieve() {
 // reportKilled says on the console who died for memory.
 func reportKilled(p *proc.Process, had proc.Holding) {
 	warn("out of memory: process %d (%s), uid %d, is killed; it has %d KiB of pages, and about %d KiB in the kernel",
-		p.PID, p.Name(), had.UID, had.Pages>>10, had.Kernel>>10)
+		p.PID, p.Name(), had.UID, had.Sum[ledger.Pages]>>10, had.Kernel()>>10)
 }

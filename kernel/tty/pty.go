@@ -6,6 +6,7 @@ import (
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/accounts"
 	"hardtack/kernel/base/caller"
+	"hardtack/kernel/base/ledger"
 	"hardtack/kernel/base/mem"
 	"hardtack/kernel/base/settings"
 	"hardtack/kernel/base/uio"
@@ -158,6 +159,16 @@ func (p *pair) hungUp() bool { return p.seen && p.slave.opens == 0 }
 
 // master is an open /dev/ptmx.
 type master struct{ p *pair }
+
+// Holds adds the pair.
+func (m *master) Holds(s *ledger.Sum) {
+	t := &m.p.slave
+	t.mu.Lock()
+	n := ledger.Of[master]() + ledger.Of[pair]() + ledger.Size(int64(cap(t.in.backlog))) + ledger.Size(int64(cap(t.out.buf))) +
+		ledger.Size(int64(cap(t.out.echo)))
+	t.mu.Unlock()
+	s.Add(ledger.Files, n)
+}
 
 // sleep waits for a change, giving the slave's mu up meanwhile.
 func (m *master) sleep(c *caller.Ctx, ev wait.Events) (interrupted bool) {

@@ -6,6 +6,7 @@ import (
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/caller"
+	"hardtack/kernel/base/ledger"
 	"hardtack/kernel/base/wait"
 	"hardtack/kernel/fs/vfs"
 )
@@ -62,12 +63,20 @@ func (ep *Instance) FDInfo(_ *vfs.File, w io.Writer) {
 	}
 }
 
-// itemBytes is what an entry of the interest list takes, with its place in the set.
-const itemBytes = 384
-
-// Held counts the interest list.
-func (ep *Instance) Held() int64 {
+// Holds adds the interest list.
+func (ep *Instance) Holds(s *ledger.Sum) {
 	ep.mu.Lock()
-	defer ep.mu.Unlock()
-	return int64(ep.items.count+1) * itemBytes
+	n := int64(ep.items.count)*ledger.Of[item]() + ledger.Array[*item](cap(ep.items.small))
+	if ep.items.rest != nil {
+		n += ledger.Map[key, *item](len(ep.items.rest))
+	}
+	ep.mu.Unlock()
+	nestMu.Lock()
+	for _, m := range []map[*Instance]int{ep.inner, ep.outer} {
+		if m != nil {
+			n += ledger.Map[*Instance, int](len(m))
+		}
+	}
+	nestMu.Unlock()
+	s.Add(ledger.Epoll, n+ledger.Of[Instance]())
 }

@@ -5,6 +5,7 @@ import (
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/caller"
+	"hardtack/kernel/base/ledger"
 	"hardtack/kernel/base/mem"
 	"hardtack/kernel/base/uio"
 	"hardtack/kernel/base/wait"
@@ -262,16 +263,28 @@ func (x *anon) LockInode() *vfs.Inode {
 	return x.p.locks.Load()
 }
 
-// Held is the end's part of the pages.
-func (e *end) Held() int64 {
+// Holds adds the end, and its part of the pipe.
+func (e *end) Holds(s *ledger.Sum) {
+	s.Add(ledger.Pipes, ledger.Of[end]())
 	p := e.p
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	n := int64(0)
+	var own ledger.Sum
+	own.Add(ledger.Pipes, ledger.Of[Pipe]()+ledger.Array[mem.Frame](cap(p.frames))+ledger.Array[span](cap(p.packets)))
 	for _, f := range p.frames {
 		if f != 0 {
-			n += mem.PageSize
+			own.Add(ledger.PipePages, mem.PageSize)
 		}
 	}
-	return n / int64(max(p.readers+p.writers, 1))
+	if p.locks.Load() != nil {
+		own.Add(ledger.Locks, ledger.Of[vfs.Inode]())
+	}
+	ends := int64(0)
+	if e.r {
+		ends++
+	}
+	if e.w {
+		ends++
+	}
+	s.AddPart(&own, ends, int64(p.readers+p.writers))
 }

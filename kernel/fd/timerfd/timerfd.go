@@ -12,6 +12,7 @@ import (
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/caller"
 	"hardtack/kernel/base/ktime"
+	"hardtack/kernel/base/ledger"
 	"hardtack/kernel/base/uio"
 	"hardtack/kernel/base/wait"
 	"hardtack/kernel/fs/vfs"
@@ -34,6 +35,12 @@ func New(clock int32, flags uint32) *vfs.File {
 	x.timer.Init(ktime.Clock{ID: clock}, x.announce, x.clockSet)
 	return vfs.NewFile(x, linux.O_RDWR|flags&linux.O_NONBLOCK)
 }
+
+// Holds adds the timer.
+func (x *File) Holds(s *ledger.Sum) { s.Add(ledger.Timers, ledger.Of[File]()+callBytes+x.timer.Held()) }
+
+// callBytes is what the functions take that each timer has: two method values.
+const callBytes = 2 * 16
 
 // Of returns the timer behind an open file, or nil.
 func Of(f *vfs.File) *File {

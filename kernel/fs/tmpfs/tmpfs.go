@@ -74,7 +74,9 @@ func New(o Options) *FS {
 	root := fs.newDir(fs.enter(o.UID), &vfs.NewNode{Mode: linux.S_IFDIR | o.Mode, UID: o.UID, GID: o.GID})
 	fs.Root = vfs.NewRoot(&root.Inode)
 	fs.FileSystem.Stat = fs.statfs
+	fs.register()
 	fs.FileSystem.Destroy = func() linux.Errno {
+		fs.unregister()
 		vfs.DropTree(fs.Root)
 		return 0
 	}

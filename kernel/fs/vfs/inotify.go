@@ -12,6 +12,7 @@ import (
 	"hardtack/kernel/base/accounts"
 	"hardtack/kernel/base/caller"
 	"hardtack/kernel/base/creds"
+	"hardtack/kernel/base/ledger"
 	"hardtack/kernel/base/mem"
 	"hardtack/kernel/base/settings"
 	"hardtack/kernel/base/uio"
@@ -27,6 +28,7 @@ type Inotify struct {
 
 	mu      sync.Mutex
 	events  []event          // guarded by mu
+	taken   int              // events that were read of the array of events; guarded by mu
 	bytes   int              // of all events as read; guarded by mu
 	watches map[int32]*watch // guarded by mu
 	last    int32            // watch number; guarded by mu
@@ -194,6 +196,9 @@ func (in *Inotify) add(e event) bool {
 		}
 		eventBytes().Force(in.user, e.cost())
 	}
+	if len(in.events) == cap(in.events) {
+		in.taken = 0 // what follows is a new array
+	}
 	in.events = append(in.events, e)
 	in.bytes += e.size()
 	return true
@@ -235,7 +240,10 @@ func (in *Inotify) take(v *uio.Vec) (done int, e linux.Errno) {
 			}
 			return done, e
 		}
-		in.events = in.events[1:]
+		in.events[0] = event{}
+		if in.events, in.taken = in.events[1:], in.taken+1; len(in.events) == 0 {
+			in.events, in.taken = nil, 0
+		}
 		in.bytes -= n
 		eventBytes().Release(in.user, ev.cost())
 		in.mu.Unlock()
@@ -305,9 +313,20 @@ func (in *Inotify) Release(*File) {
 	instances.Release(in.user, 1)
 }
 
-// Held counts watches and events.
-func (in *Inotify) Held() int64 {
+// Holds adds watches and events.
+func (in *Inotify) Holds(s *ledger.Sum) {
 	in.mu.Lock()
-	defer in.mu.Unlock()
-	return int64(cap(in.events))*64 + int64(in.bytes) + int64(len(in.watches))*fileBytes
+	n := ledger.Of[Inotify]() + ledger.Map[int32, *watch](len(in.watches))
+	for _, w := range in.watches {
+		n += watchBytes + watchedBytes
+		if l := w.inode.watches.Load(); l != nil {
+			n += (ledger.Of[[]*watch]() + ledger.Array[*watch](cap(*l))) / int64(len(*l))
+		}
+	}
+	n += ledger.Array[event](cap(in.events) + in.taken)
+	for i := range in.events {
+		n += ledger.Size(int64(len(in.events[i].name)))
+	}
+	in.mu.Unlock()
+	s.Add(ledger.Inotify, n)
 }

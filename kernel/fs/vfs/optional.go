@@ -3,6 +3,7 @@ package vfs
 import (
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/caller"
+	"hardtack/kernel/base/ledger"
 )
 
 // Further things a file may do; the system calls ask with a type assertion.
@@ -12,10 +13,11 @@ type (
 	RangeSyncer interface {
 		SyncRange(c *caller.Ctx, f *File, off, n int64) linux.Errno
 	}
-	// Holder says how many bytes of the kernel's heap, and of pages that nobody else
-	// has, live because the file is open, about.
+	// Holder adds what lives because the file is open to a sum: the object that is Ops,
+	// what belongs to it, and pages that nobody else has. Of a file without it only the
+	// object counts.
 	Holder interface {
-		Held() int64
+		Holds(s *ledger.Sum)
 	}
 	// Advisor hears what fadvise and readahead say of a range; n 0 is to the end.
 	Advisor interface {
@@ -50,15 +52,4 @@ type (
 type Extent struct {
 	Logical, Physical, Length uint64
 	Flags                     uint32
-}
-
-// fileBytes is what an open file takes by itself, with what it is about.
-const fileBytes = 512
-
-// HeldBytes estimates the kernel's memory that lives because the file is open.
-func (f *File) HeldBytes() int64 {
-	if h, ok := f.Ops.(Holder); ok {
-		return fileBytes + h.Held()
-	}
-	return fileBytes
 }

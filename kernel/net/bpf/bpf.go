@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/base/ledger"
 )
 
 // MaxLen is the greatest number of instructions (BPF_MAXINSNS).
@@ -60,6 +61,11 @@ type instruction struct {
 type Program struct {
 	code []instruction
 	text []byte
+}
+
+// Size returns what the program takes of the kernel's heap.
+func (p *Program) Size() int64 {
+	return ledger.Of[Program]() + ledger.Array[instruction](cap(p.code)) + ledger.Size(int64(cap(p.text)))
 }
 
 // New checks a program of struct sock_filter elements.

@@ -114,34 +114,3 @@ func (s *Datagram) reopen() {
 		so.SetReceiveBufferSize(n, false)
 	}
 }
-
-// pointBytes is what a socket takes by itself, with its endpoint in netstack.
-const pointBytes = 8 << 10
-
-// Held counts what waits for the socket.
-func (s *Datagram) Held() int64 {
-	n := int64(pointBytes)
-	if s.ep.Load() != nil {
-		n += s.waiting()
-	}
-	if q := s.stamps.Load(); q != nil {
-		n += q.held()
-	}
-	return n
-}
-
-// Held counts what waits for the socket: bytes, or connections.
-func (s *TCP) Held() int64 {
-	n := int64(pointBytes)
-	s.mu.Lock()
-	if l := s.listening; l != nil {
-		n += pointBytes * int64(len(l.pending)+len(l.late)+len(l.deferred))
-	}
-	s.mu.Unlock()
-	if p := s.ep.Load(); p != nil && p.Readiness(waiter.EventIn) != 0 {
-		if size, err := p.GetSockOptInt(tcpip.ReceiveQueueSizeOption); err == nil {
-			n += 2 * int64(size)
-		}
-	}
-	return n + s.in.Held()
-}

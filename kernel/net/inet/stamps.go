@@ -10,6 +10,7 @@ import (
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/caller"
 	"hardtack/kernel/base/clocks"
+	"hardtack/kernel/base/ledger"
 	"hardtack/kernel/base/uio"
 	"hardtack/kernel/base/wait"
 	"hardtack/kernel/net/sock"
@@ -133,11 +134,15 @@ func (s *Datagram) includesHeader() bool {
 	return s.ip.hdrIncl
 }
 
-// held is the memory of the queue.
-func (q *sentStamps) held() int64 {
+// bytesHeld is what the queue takes of the kernel's heap.
+func (q *sentStamps) bytesHeld() int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return int64(q.bytes)
+	n := ledger.Of[sentStamps]() + ledger.Array[sentStamp](cap(q.queue))
+	for i := range q.queue {
+		n += ledger.Size(int64(cap(q.queue[i].data)))
+	}
+	return n
 }
 
 // hasStamps reports whether the error queue has times to tell.

@@ -17,6 +17,7 @@ import (
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/caller"
 	"hardtack/kernel/base/creds"
+	"hardtack/kernel/base/ledger"
 	"hardtack/kernel/base/uio"
 	"hardtack/kernel/base/wait"
 	"hardtack/kernel/fs/vfs"
@@ -130,8 +131,15 @@ func (s *Sock) Release(*vfs.File) {
 	s.in.Stop(true)
 }
 
-// Held is the memory that the socket keeps.
-func (s *Sock) Held() int64 { return s.in.Held() }
+// Holds adds the socket with what waits in it.
+func (s *Sock) Holds(sum *ledger.Sum) {
+	sum.Add(ledger.Sockets, ledger.Of[Sock]())
+	if s.name.Load() != nil {
+		sum.Add(ledger.Sockets, ledger.Of[sock.Addr]())
+	}
+	s.Opt.Holds(sum)
+	s.in.Holds(sum)
+}
 
 // Ioctl knows the requests about interfaces.
 func (s *Sock) Ioctl(c *caller.Ctx, _ *vfs.File, cmd uint32, arg uint64) (uint64, linux.Errno) {

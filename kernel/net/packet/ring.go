@@ -7,6 +7,7 @@ import (
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/accounts"
 	"hardtack/kernel/base/caller"
+	"hardtack/kernel/base/ledger"
 	"hardtack/kernel/base/mem"
 	"hardtack/kernel/fs/vfs"
 	"hardtack/kernel/mm/vm"
@@ -301,15 +302,21 @@ func (s *Sock) Map(*caller.Ctx, *vfs.File) (mem.Object, linux.Errno) {
 	return s.area.obj, 0
 }
 
-// Held is the memory that the socket keeps: its queue, and its rings' pages.
-func (s *Sock) Held() int64 {
+// Holds adds the socket with its queue, and its rings' pages.
+func (s *Sock) Holds(sum *ledger.Sum) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := int64(s.used)
-	if s.area != nil {
-		n += int64(len(s.area.pages)) * mem.PageSize
+	sum.Add(ledger.Sockets, ledger.Of[Sock]())
+	s.Opt.Holds(sum)
+	n := ledger.Array[*message](cap(s.queue))
+	for _, m := range s.queue {
+		n += ledger.Of[message]() + ledger.Size(int64(cap(m.data)))
 	}
-	return n
+	sum.Add(ledger.Messages, n)
+	if s.area != nil {
+		sum.Add(ledger.Sockets, ledger.Of[area]()+ledger.Array[mem.Frame](cap(s.area.pages)))
+		sum.Add(ledger.FilePages, int64(len(s.area.pages))*mem.PageSize)
+	}
 }
 
 var _ sock.Socket = (*Sock)(nil)

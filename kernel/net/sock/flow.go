@@ -6,6 +6,7 @@ import (
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/accounts"
+	"hardtack/kernel/base/ledger"
 	"hardtack/kernel/base/random"
 	"hardtack/kernel/base/uio"
 	"hardtack/kernel/fs/vfs"
@@ -16,7 +17,7 @@ import (
 type Ancillary struct {
 	Rights  []*vfs.File    // references are the flow's
 	User    *accounts.User // who is charged for Rights
-	Cred    linux.Ucred
+	Cred    linux.Ucred    // with Rights the process ID is the sender's in any case
 	HasCred bool
 }
 
@@ -479,24 +480,31 @@ func (f *Flow) EachRight(fn func(*vfs.File)) {
 	}
 }
 
-// What a record takes, and a file that is under way.
-const (
-	recordBytes = 160
-	rightBytes  = 768
-)
-
-// Held is the memory of what waits in the flow.
-func (f *Flow) Held() int64 {
+// Holds adds the memory of what waits in the flow, but for files: EachRights.
+func (f *Flow) Holds(s *ledger.Sum) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	n := int64(cap(f.recs)) * recordBytes
+	n := ledger.Array[record](cap(f.recs))
 	if f.mem != nil {
-		n += int64(len(f.mem.b))
+		n += ledger.Of[ringMem]() + ledger.Size(int64(len(f.mem.b)))
 	}
 	for i := f.head; i < len(f.recs); i++ {
 		if a := f.recs[i].anc; a != nil {
-			n += recordBytes + int64(len(a.Rights))*rightBytes
+			n += ancillaryBytes + ledger.Array[*vfs.File](cap(a.Rights))
 		}
 	}
-	return n
+	s.Add(ledger.Messages, n)
+}
+
+var ancillaryBytes = ledger.Of[Ancillary]()
+
+// EachRights calls fn for every message that carries files. The flow is locked meanwhile.
+func (f *Flow) EachRights(fn func(*Ancillary)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := f.head; i < len(f.recs); i++ {
+		if a := f.recs[i].anc; a != nil && len(a.Rights) > 0 {
+			fn(a)
+		}
+	}
 }

@@ -24,6 +24,16 @@ func (l *list) add(s *Sock) {
 	l.mu.Unlock()
 }
 
+// list returns the sockets.
+func (l *list) list() (all []*Sock) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for s := l.first; s != nil; s = s.next {
+		all = append(all, s)
+	}
+	return all
+}
+
 // remove takes a socket out; a second time does nothing.
 func (l *list) remove(s *Sock) {
 	l.mu.Lock()

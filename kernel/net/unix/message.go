@@ -202,6 +202,9 @@ func (s *Sock) ancillary(c *caller.Ctx, m *sock.Msg, p *Sock) (*sock.Ancillary, 
 		a.Cred = linux.Ucred{PID: c.PID, UID: cr.UID, GID: cr.GID}
 	}
 	if len(m.Rights) > 0 {
+		if !a.HasCred {
+			a.Cred.PID = c.PID // to whom they are charged
+		}
 		if e := launched(c, a.User, m.Rights, m.MaxFiles); e != 0 {
 			return nil, e
 		}

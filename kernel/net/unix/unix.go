@@ -414,14 +414,3 @@ func (s *Sock) peerGroups(val []byte) (int, linux.Errno) {
 	}
 	return n, 0
 }
-
-// sockBytes is what a socket takes by itself.
-const sockBytes = 1536
-
-// Held counts what waits for the socket.
-func (s *Sock) Held() int64 {
-	s.mu.Lock()
-	n := sockBytes * int64(1+len(s.pending))
-	s.mu.Unlock()
-	return n + s.in.Held()
-}

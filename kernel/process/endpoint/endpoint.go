@@ -16,6 +16,7 @@ import (
 	"hardtack/kernel/base/caller"
 	"hardtack/kernel/base/wait"
 	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/process/proc"
 	"hardtack/nucleus"
 	core "hardtack/nucleus/ipc"
 )
@@ -215,22 +216,29 @@ func (x *file) Name(*vfs.File) string { return "anon_inode:[endpoint]" }
 // Name is the text of /proc/self/fd/N.
 func (x *notification) Name(*vfs.File) string { return "anon_inode:[notification]" }
 
+// inFlight is a file in a message, and who sent it.
+type inFlight struct {
+	f   *vfs.File
+	pid int32
+	uid uint32
+}
+
 // Files in flight: a message carries numbers, behind which the files are.
 var flight struct {
 	mu   sync.Mutex
 	last uint64
-	file map[uint64]*vfs.File // guarded by mu
+	file map[uint64]inFlight // guarded by mu
 }
 
 // send takes over a file's reference and returns the number that stands for it.
-func send(f *vfs.File) uint64 {
+func send(f *vfs.File, from *proc.Thread) uint64 {
 	flight.mu.Lock()
 	defer flight.mu.Unlock()
 	if flight.file == nil {
-		flight.file = map[uint64]*vfs.File{}
+		flight.file = map[uint64]inFlight{}
 	}
 	flight.last++
-	flight.file[flight.last] = f
+	flight.file[flight.last] = inFlight{f, from.PID, from.Cred().UID}
 	return flight.last
 }
 
@@ -238,7 +246,7 @@ func send(f *vfs.File) uint64 {
 func receive(number uint64) *vfs.File {
 	flight.mu.Lock()
 	defer flight.mu.Unlock()
-	f := flight.file[number]
+	x := flight.file[number]
 	delete(flight.file, number)
-	return f
+	return x.f
 }

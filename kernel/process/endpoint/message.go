@@ -158,10 +158,10 @@ func (p *partner) pack(th *core.Thread) linux.Errno {
 	if at == 0 {
 		return linux.EFAULT
 	}
-	if p.buffer == nil {
-		p.buffer = new(buffer)
+	if p.buffer.Load() == nil {
+		p.buffer.Store(new(buffer))
 	}
-	b := p.buffer[:]
+	b := p.buffer.Load()[:]
 	if bytes > ipc.ShortBytes {
 		if _, e := t.Mem.CopyIn(b[:bytes], at); e != 0 {
 			return e
@@ -182,7 +182,7 @@ func (p *partner) pack(th *core.Thread) linux.Errno {
 			dropFiles(&th.Out)
 			return linux.EBADF
 		}
-		th.Out[i] = send(f)
+		th.Out[i] = send(f, p.t)
 	}
 	return 0
 }
@@ -215,10 +215,10 @@ func (p *partner) Finish() {
 		return
 	}
 	at := uio.Addr(u.RBX)
-	if p.buffer == nil {
-		p.buffer = new(buffer)
+	if p.buffer.Load() == nil {
+		p.buffer.Store(new(buffer))
 	}
-	b := p.buffer[:]
+	b := p.buffer.Load()[:]
 	bytes, n := r.Info.Bytes(), 0
 	if bytes > ipc.ShortBytes {
 		copy(th.Short[:], th.Long[:])

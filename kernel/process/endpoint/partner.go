@@ -20,8 +20,8 @@ type partner struct {
 	id   core.ID        // its name in the nucleus; immutable
 	user *accounts.User // who is charged for its place; immutable
 
-	delivered atomic.Bool // a call that its goroutine made for it is over
-	buffer    *buffer     // made when a long message needs it; the thread's
+	delivered atomic.Bool            // a call that its goroutine made for it is over
+	buffer    atomic.Pointer[buffer] // made by the thread when a long message needs it
 }
 
 // buffer is for a long message or one with descriptors (ipc.Buffer).

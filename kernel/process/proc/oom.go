@@ -7,10 +7,10 @@ import (
 
 	"hardtack/kernel/base/clocks"
 	"hardtack/kernel/base/hook"
+	"hardtack/kernel/base/ledger"
 	"hardtack/kernel/base/mem"
 	"hardtack/kernel/base/settings"
 	"hardtack/kernel/base/wait"
-	"hardtack/kernel/fs/vfs"
 	"hardtack/nucleus"
 )
 
@@ -116,7 +116,7 @@ func Kill(bytes int64) *Process {
 		}
 		Killed.Call(v.p, v.had)
 		v.p.kill()
-		bytes -= v.had.all()
+		bytes -= v.had.All()
 	}
 	runtime.Gosched()
 	return first.p
@@ -145,7 +145,7 @@ func candidates() (list [16]candidate, dying *Process) {
 			return true
 		}
 		c := candidate{p: p, had: p.Holding()}
-		c.score = c.had.all() + adj*int64(mem.Total())*mem.PageSize/1000
+		c.score = c.had.All() + adj*int64(mem.Total())*mem.PageSize/1000
 		for i := range list { // of equals the youngest is first
 			if list[i].p == nil || c.score >= list[i].score {
 				list[i], c = c, list[i]
@@ -156,56 +156,12 @@ func candidates() (list [16]candidate, dying *Process) {
 	return list, dying
 }
 
-// Holding is what a process holds of memory, in bytes.
+// Holding is what a process holds of memory.
 type Holding struct {
-	UID    uint32 // whose process it is
-	Pages  int64  // of its address space, with page tables
-	Kernel int64  // of the kernel's heap and of pages that its open files keep, about
+	UID uint32 // whose process it is
+	ledger.Sum
 }
 
-func (h Holding) all() int64 { return h.Pages + h.Kernel }
-
-// What a thread takes of the kernel's heap, with its goroutine's stack, and a process.
-const (
-	threadBytes  = 16 << 10
-	processBytes = 8 << 10
-)
-
-// Holding estimates what would be free if the process ended. What it shares with others
+// Holding returns what would be free if the process ended. What it shares with others
 // counts in part.
-func (p *Process) Holding() Holding {
-	h := Holding{UID: p.uid.Load(), Kernel: processBytes + p.fileBytes()}
-	p.mu.Lock()
-	h.Kernel += int64(len(p.threads)) * threadBytes
-	p.mu.Unlock()
-	if s := p.AcquireSpace(); s != nil {
-		h.Pages = s.RSS() * mem.PageSize
-		s.Release()
-	}
-	return h
-}
-
-// fileBytes is the process's part of what its open files take.
-func (p *Process) fileBytes() (sum int64) {
-	var batch [64]*vfs.File
-	for fd := int32(0); fd >= 0; {
-		n := 0
-		p.mu.Lock()
-		if t, _ := p.subject(); t != nil && t.FDs != nil {
-			for fd = t.FDs.Next(fd); fd >= 0 && n < len(batch); fd = t.FDs.Next(fd + 1) {
-				if f, _ := t.FDs.Hold(fd); f != nil { // the end of a file may signal this process
-					batch[n] = f
-					n++
-				}
-			}
-		} else {
-			fd = -1
-		}
-		p.mu.Unlock()
-		for _, f := range batch[:n] {
-			sum += f.HeldBytes() / max(f.Refs()-1, 1)
-			f.Put()
-		}
-	}
-	return sum
-}
+func (p *Process) Holding() Holding { return Holding{p.uid.Load(), p.Ledger()} }

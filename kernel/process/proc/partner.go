@@ -17,6 +17,8 @@ type Partner interface {
 	Forget()
 	// Finish puts the result of a call that is over where it belongs.
 	Finish()
+	// Bytes returns what the part takes of the kernel's heap; anybody may ask.
+	Bytes() int64
 	// Leave ends all: the thread gets another address space, or ends.
 	Leave()
 }

@@ -171,14 +171,17 @@ func SessionByID(id int32) *Session {
 }
 
 // Each calls fn for every process in the order of numbers until it says false.
-func Each(fn func(*Process) bool) {
-	for i := range pidChunks {
+func Each(fn func(*Process) bool) { EachFrom(0, fn) }
+
+// EachFrom is Each from a number on.
+func EachFrom(pid int32, fn func(*Process) bool) {
+	for i := int(max(pid, 0)) / slotsPerChunk; i < len(pidChunks); i++ {
 		c := pidChunks[i].Load()
 		if c == nil {
 			continue
 		}
 		for j := range c {
-			if p := c[j].proc.Load(); p != nil && !fn(p) {
+			if p := c[j].proc.Load(); p != nil && p.PID >= pid && !fn(p) {
 				return
 			}
 		}

@@ -6,6 +6,7 @@ import (
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/caller"
+	"hardtack/kernel/base/ledger"
 	"hardtack/kernel/base/uio"
 	"hardtack/kernel/base/wait"
 	"hardtack/kernel/fs/vfs"
@@ -16,6 +17,12 @@ import (
 type pidfd struct {
 	vfs.BaseOps
 	p *Process // immutable
+}
+
+// Holds adds the file, and the process once nothing else keeps it.
+func (x *pidfd) Holds(s *ledger.Sum) {
+	s.Add(ledger.Files, ledger.Of[pidfd]())
+	x.p.HoldsGone(s)
 }
 
 func newPIDFD(p *Process, flags uint32) *vfs.File {

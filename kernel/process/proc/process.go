@@ -138,6 +138,9 @@ func (p *Process) PPID() int32 {
 	return 0
 }
 
+// UID returns the real user ID.
+func (p *Process) UID() uint32 { return p.uid.Load() }
+
 // Image returns the program that runs; nil before the first exec.
 func (p *Process) Image() *Image { return p.image.Load() }
 

@@ -39,16 +39,17 @@ type entry struct {
 	stays  bool // with memory: it needs no address space
 	maps   bool // with sizes if it is smaps
 	sizes  bool
-	rollup bool         // smaps_rollup
-	numa   bool         // with maps: numa_maps
-	admin  bool         // only for CAP_SYS_ADMIN
-	ctl    *sysctl.File // of /proc/sys
-	sized  bool         // lseek knows an end, which is 0, as generic_file_llseek does
-	mem    bool         // the process's memory
-	pages  bool         // with mem: entries of its pages
-	mounts bool         // with read: polls for changes of the mounts
-	own    bool         // a directory that the process itself may always list
-	inside bool         // a directory that opens only for whoever may look into the process
+	rollup bool                  // smaps_rollup
+	numa   bool                  // with maps: numa_maps
+	admin  bool                  // only for CAP_SYS_ADMIN
+	ctl    *sysctl.File          // of /proc/sys
+	sized  bool                  // lseek knows an end, which is 0, as generic_file_llseek does
+	mem    bool                  // the process's memory
+	pages  bool                  // with mem: entries of its pages
+	mounts bool                  // with read: polls for changes of the mounts
+	own    bool                  // a directory that the process itself may always list
+	inside bool                  // a directory that opens only for whoever may look into the process
+	open   func(n *node) vfs.Ops // with read: an open file that is no plain text
 	write  func(x *about, b []byte) linux.Errno
 	whole  bool // with write: only at the file's start
 	link   func(x *about) (string, linux.Errno)
@@ -102,6 +103,7 @@ func Init() {
 	sysDir.find, sysDir.list = findCtl, listCtl
 	fillProcessDirs()
 	fillRoot()
+	register("hardtack/ledger", ledgerEntry)
 	fs.Root = vfs.NewRoot(newNode(root, &about{}, 1))
 	addSettings()
 }
@@ -260,6 +262,9 @@ func (n *node) Open(c *caller.Ctx, _ vfs.Path, flags uint32) (vfs.Ops, linux.Err
 	}
 	if n.e.mounts {
 		return n.openMounts(c)
+	}
+	if n.e.open != nil {
+		return n.e.open(n), 0
 	}
 	return &text{n: n}, 0
 }

@@ -153,6 +153,8 @@ func readStatus(x *about) ([]byte, linux.Errno) {
 		}
 	}
 	if f.mem.Size != 0 {
+		sum := p.Ledger()
+		b = fmt.Appendf(b, "VmKernel:\t%8d kB\n", sum.Kernel()>>10)
 		b = append(b, "CoreDumping:\t0\nTHP_enabled:\t0\n"...)
 	}
 	limit, queued := p.Rlimit(linux.RLIMIT_SIGPENDING).Cur, int64(0)

@@ -3,10 +3,12 @@ package procfs
 import (
 	"bytes"
 	"sync"
+	"sync/atomic"
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/caller"
 	"hardtack/kernel/base/creds"
+	"hardtack/kernel/base/ledger"
 	"hardtack/kernel/base/uio"
 	"hardtack/kernel/base/wait"
 	"hardtack/kernel/fs/vfs"
@@ -20,12 +22,23 @@ type text struct {
 	vfs.BaseOps
 	n *node
 
+	kept atomic.Int64 // bytes of ahead's array
+
 	mu    sync.Mutex
 	end   int64  // where the last read ended; guarded by mu
 	at    place  // the same in lines; guarded by mu
 	ahead []byte // what follows; guarded by mu
 	last  bool   // nothing follows ahead; guarded by mu
 	asker asker  // who made ahead; guarded by mu
+}
+
+// Holds adds the file with what it keeps of the text. It takes no lock: the text may be
+// what asks.
+func (t *text) Holds(s *ledger.Sum) {
+	s.Add(ledger.Texts, ledger.Of[text]()+ledger.Size(t.kept.Load()))
+	if p := t.n.x.p; p != nil {
+		p.HoldsGone(s)
+	}
 }
 
 // place is a place in a text that is made again: so many bytes into a line.
@@ -77,13 +90,17 @@ func (t *text) Read(c *caller.Ctx, _ *vfs.File, v *uio.Vec, off int64) (int, lin
 	who := asker{c.PID, c.Cred()}
 	switch {
 	case off != t.end || off == 0:
-		t.ahead, t.last = nil, false
+		t.forget()
+		t.last = false
 	case len(t.ahead) == 0:
 	case who != t.asker:
-		t.ahead, t.last = nil, false
+		t.forget()
+		t.last = false
 	default:
 		n, e := t.give(v, t.ahead)
-		t.ahead = t.ahead[n:]
+		if t.ahead = t.ahead[n:]; len(t.ahead) == 0 {
+			t.forget()
+		}
 		return n, e
 	}
 	if t.last {
@@ -120,10 +137,16 @@ func (t *text) give(v *uio.Vec, b []byte) (int, linux.Errno) {
 	return n, e
 }
 
+// forget drops what is kept.
+func (t *text) forget() {
+	t.ahead = nil
+	t.kept.Store(0)
+}
+
 // keep remembers what follows, as much of it as the file may keep: whole lines,
 // so that the next piece begins with one.
 func (t *text) keep(b []byte) {
-	t.ahead = nil
+	t.forget()
 	if most := max(t.n.e.ahead, maxAhead); len(b) > most {
 		t.last = false
 		b = b[:most]
@@ -133,6 +156,7 @@ func (t *text) keep(b []byte) {
 	}
 	if len(b) > 0 {
 		t.ahead = bytes.Clone(b)
+		t.kept.Store(int64(cap(t.ahead)))
 	}
 }
 

@@ -1,0 +1,73 @@
+package inet
+
+import (
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/waiter"
+
+	"hardtack/kernel/base/ledger"
+)
+
+// What netstack makes for an endpoint beside the endpoint itself: its queues, options,
+// timers and congestion control.
+const (
+	tcpParts = 2048
+	udpParts = 512
+)
+
+// holds adds the endpoint.
+func (p *netPoint) holds(s *ledger.Sum, parts int64) {
+	s.Add(ledger.Sockets, ledger.Of[netPoint]()+ledger.Of[waiter.Queue]()+ledger.OfPointer(p.Endpoint)+parts)
+}
+
+// holdsOwn adds what belongs to all sockets.
+func (s *inetSock) holdsOwn(sum *ledger.Sum, parts int64) {
+	s.Opt.Holds(sum)
+	if s.zero.Load() != nil {
+		sum.Add(ledger.Sockets, ledger.Of[zeroCopies]())
+	}
+	if p := s.ep.Load(); p != nil {
+		p.holds(sum, parts)
+	}
+}
+
+// Holds adds the socket with what waits in it.
+func (s *Datagram) Holds(sum *ledger.Sum) {
+	sum.Add(ledger.Sockets, ledger.OfPointer(s.self))
+	s.holdsOwn(sum, udpParts)
+	if s.ep.Load() != nil {
+		sum.Add(ledger.Messages, s.waiting())
+	}
+	if q := s.stamps.Load(); q != nil {
+		sum.Add(ledger.Messages, q.bytesHeld())
+	}
+}
+
+// Holds adds the socket with what waits for it: bytes, or connections.
+func (s *TCP) Holds(sum *ledger.Sum) {
+	s.holdsTCP(sum)
+	var waiting []*TCP
+	s.mu.Lock()
+	if l := s.listening; l != nil {
+		waiting = append(append(append(waiting, l.pending...), l.late...), l.deferred...)
+		sum.Add(ledger.Sockets, ledger.Of[listening]()+ledger.Array[*TCP](cap(l.pending))+
+			ledger.Array[*TCP](cap(l.late))+ledger.Array[*TCP](cap(l.deferred)))
+	}
+	s.mu.Unlock()
+	for _, x := range waiting {
+		x.holdsTCP(sum)
+	}
+	if p := s.far.Load(); p != nil && p.state.Load() == stClosed {
+		p.holdsTCP(sum) // nobody else knows it
+	}
+}
+
+func (s *TCP) holdsTCP(sum *ledger.Sum) {
+	sum.Add(ledger.Sockets, ledger.Of[TCP]())
+	s.holdsOwn(sum, tcpParts)
+	s.in.Holds(sum)
+	if p := s.ep.Load(); p != nil && p.Readiness(waiter.EventIn) != 0 {
+		if size, err := p.GetSockOptInt(tcpip.ReceiveQueueSizeOption); err == nil {
+			sum.Add(ledger.Messages, 2*int64(size))
+		}
+	}
+}

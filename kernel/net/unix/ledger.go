@@ -1,0 +1,74 @@
+package unix
+
+import (
+	"hardtack/kernel/base/ledger"
+	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/net/sock"
+)
+
+var (
+	sockBytes = ledger.Of[Sock]()
+	addrBytes = ledger.Of[sock.Addr]()
+	credBytes = ledger.Of[credPair]()
+)
+
+// Holds adds the socket with what waits for it, but for files under way, which are their
+// senders': Ledger.
+func (s *Sock) Holds(sum *ledger.Sum) {
+	s.holdsOwn(sum)
+	s.mu.Lock()
+	pending := append([]*Sock(nil), s.pending...)
+	sum.Add(ledger.Sockets, ledger.Array[*Sock](cap(s.pending)))
+	if s.senders != nil {
+		sum.Add(ledger.Sockets, ledger.Map[*Sock, struct{}](len(s.senders)))
+	}
+	s.mu.Unlock()
+	for _, x := range pending {
+		x.holdsOwn(sum)
+	}
+	if p := s.peer.Load(); p != nil && p.peer.Load() == s && p.state.Load() == stClosed {
+		p.holdsOwn(sum) // nobody else knows it
+	}
+}
+
+func (s *Sock) holdsOwn(sum *ledger.Sum) {
+	sum.Add(ledger.Sockets, sockBytes)
+	if s.name.Load() != nil {
+		sum.Add(ledger.Sockets, addrBytes)
+	}
+	if s.cred.Load() != nil {
+		sum.Add(ledger.Sockets, credBytes)
+	}
+	s.Opt.Holds(sum)
+	s.in.Holds(sum)
+}
+
+// flight is a file under way, with a reference, and who sent it.
+type flight struct {
+	f   *vfs.File
+	pid int32
+	uid uint32
+}
+
+// Ledger charges files under way to those who sent them.
+func Ledger(charge ledger.Charge) {
+	var list []flight
+	for _, s := range all.list() {
+		s.in.EachRights(func(a *sock.Ancillary) {
+			for _, f := range a.Rights {
+				f.Get()
+				list = append(list, flight{f, a.Cred.PID, a.User.UID})
+			}
+		})
+	}
+	for _, x := range list {
+		var own, part ledger.Sum
+		x.f.Holds(&own)
+		x.f.Put()
+		part.AddPart(&own, 1, x.f.Refs())
+		charge.All(x.pid, x.uid, &part)
+	}
+	if len(list) > 0 {
+		collectIfNeeded() // it keeps what had a reference of ours
+	}
+}

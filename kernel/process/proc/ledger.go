@@ -1,0 +1,179 @@
+package proc
+
+import (
+	"runtime/metrics"
+	"sync/atomic"
+
+	"hardtack/kernel/base/clocks"
+	"hardtack/kernel/base/hook"
+	"hardtack/kernel/base/ledger"
+	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/mm/vm"
+)
+
+// HoldsMore adds what other packages keep for a process: its timers.
+var HoldsMore = hook.Default(func(p *Process, s *ledger.Sum) {})
+
+// What processes and threads take, in bytes of their size classes.
+var (
+	newbornBytes = ledger.Of[newborn]()
+	threadBytes  = ledger.Of[Thread]()
+	queuedBytes  = ledger.Of[queued]()
+	runnerBytes  = ledger.Of[runner]() + goroutineBytes
+	imageBytes   = ledger.Of[Image]()
+	frameBytes   = ledger.Of[signalFrame]()
+)
+
+// goroutineBytes is the runtime's record of a goroutine.
+const goroutineBytes = 448
+
+// shared is an object that threads of a process share, perhaps with other processes.
+type shared[T comparable] struct {
+	of T
+	n  int64 // threads of the process
+}
+
+// share counts one more thread that has v. It looks at the last few only: what is in the
+// list twice is added up in two parts.
+func share[T comparable](list []shared[T], v T) []shared[T] {
+	for i := len(list) - 1; i >= max(0, len(list)-16); i-- {
+		if list[i].of == v {
+			list[i].n++
+			return list
+		}
+	}
+	return append(list, shared[T]{v, 1})
+}
+
+// reach is what the threads of a process reach.
+type reach struct {
+	tables   []shared[*vfs.FDTable]
+	spaces   []shared[*vm.Space] // each with a share
+	contexts []shared[*vfs.FSContext]
+}
+
+// Ledger adds up the kernel memory that lives because of the process, and its pages. An
+// object that others have too counts in part. Nothing of the process is locked while
+// files and mappings are looked at.
+func (p *Process) Ledger() (s ledger.Sum) {
+	var r reach
+	stack := stackBytes()
+	p.mu.Lock()
+	p.holds(&s, &r)
+	s.Add(ledger.Stacks, stack*int64(len(p.threads)))
+	img := p.image.Load()
+	if img != nil && (img.File == nil || !img.File.TryGet()) {
+		img = nil
+	}
+	p.mu.Unlock()
+	if img != nil {
+		var own ledger.Sum
+		img.File.Holds(&own)
+		s.AddPart(&own, 1, img.File.Refs()-1)
+		img.File.Put()
+	}
+	for _, x := range r.tables {
+		var own ledger.Sum
+		x.of.Holds(&own)
+		s.AddPart(&own, x.n, int64(x.of.Users()))
+	}
+	for _, x := range r.spaces {
+		var own ledger.Sum
+		x.of.Holds(&own)
+		s.AddPart(&own, x.n, x.of.Users()-1)
+		x.of.Release()
+	}
+	for _, x := range r.contexts {
+		var own ledger.Sum
+		x.of.Holds(&own)
+		s.AddPart(&own, x.n, int64(x.of.Users()))
+	}
+	HoldsMore.Call(p, &s)
+	return s
+}
+
+// HoldsGone adds the process to the sum of a file that is about it, if it has ended: the
+// file keeps it then.
+func (p *Process) HoldsGone(s *ledger.Sum) {
+	if Lookup(p.PID) != p {
+		s.Add(ledger.Files, newbornBytes)
+	}
+}
+
+// holds adds the process itself with its threads, and notes what they reach; called with
+// mu held.
+func (p *Process) holds(s *ledger.Sum, r *reach) {
+	s.Add(ledger.Processes, newbornBytes+ledger.Array[*Thread](cap(p.threads)))
+	s.Add(ledger.Signals, p.sig.pending.bytes())
+	if p.sig.actions != nil {
+		s.Add(ledger.Signals, p.sig.actions.bytes())
+	}
+	if img := p.image.Load(); img != nil && p.execs.Load() > 0 { // else its parent's
+		s.Add(ledger.Processes, imageBytes+ledger.Size(int64(len(img.Path))))
+	}
+	for _, t := range p.threads {
+		if t != p.first {
+			s.Add(ledger.Processes, threadBytes)
+		}
+		s.Add(ledger.Processes, runnerBytes+ledger.Size(int64(len(t.Name()))))
+		if x := t.partner.Load(); x != nil {
+			s.Add(ledger.Endpoints, (*x).Bytes())
+		}
+		s.Add(ledger.Signals, t.sig.pending.bytes())
+		if t.frame != nil {
+			s.Add(ledger.Signals, frameBytes)
+		}
+		if t.FDs != nil {
+			r.tables = share(r.tables, t.FDs)
+		}
+		if t.FS != nil {
+			r.contexts = share(r.contexts, t.FS)
+		}
+		if t.Space != nil {
+			n := len(r.spaces)
+			if r.spaces = share(r.spaces, t.Space); len(r.spaces) > n {
+				t.Space.Share()
+			}
+		}
+	}
+}
+
+// bytes returns what the entries of the queue take, but for timers' signals.
+func (q *sigQueue) bytes() (n int64) {
+	for e := q.first; e != nil; e = e.next {
+		if e.timer == nil {
+			n += queuedBytes
+		}
+	}
+	return n
+}
+
+// bytes returns the process's part of the table of actions.
+func (a *actions) bytes() int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.table == nil {
+		return 0
+	}
+	return ledger.Of[actionTable]() / max(int64(a.table.refs.Load())*int64(a.users.Load()), 1)
+}
+
+// stacks is what stackBytes returns for a while.
+var stacks struct {
+	each, until atomic.Int64 // bytes, and monotonic nanoseconds
+}
+
+// stackBytes returns what the stack of a thread's goroutine takes: the stacks of all
+// goroutines, shared evenly.
+func stackBytes() int64 {
+	now := clocks.Monotonic()
+	if now < stacks.until.Load() {
+		return stacks.each.Load()
+	}
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/stacks:bytes"}, {Name: "/sched/goroutines:goroutines"}}
+	metrics.Read(sample)
+	n := int64(sample[0].Value.Uint64() / max(sample[1].Value.Uint64(), 1))
+	stacks.each.Store(n)
+	stacks.until.Store(now + 10_000_000)
+	return n
+}
