@@ -7,7 +7,7 @@ import (
 
 // TestSize compares with what append gets from the allocator.
 func TestSize(t *testing.T) {
-	for n := 1; n < 100_000; n += 1 + n/997 {
+	for n := tiny; n < 100_000; n += 1 + n/997 {
 		if got, want := Size(int64(n)), int64(cap(append([]byte(nil), make([]byte, n)...))); got != want {
 			t.Fatalf("%d bytes take %d, want %d", n, got, want)
 		}
@@ -20,6 +20,9 @@ func TestSize(t *testing.T) {
 		if got := Array[*int](n); got != want {
 			t.Fatalf("%d pointers take %d, want %d", n, got, want)
 		}
+	}
+	if Size(1) != tiny || Of[*int]() != 8 {
+		t.Error("a tiny object takes something else")
 	}
 	if Size(0) != 0 || Array[byte](0) != 0 {
 		t.Error("nothing takes something")

@@ -15,20 +15,22 @@ var classes = [...]int64{8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176,
 const (
 	largest = 32768 - header // the largest object that has a class
 	goPage  = 8192
+	tiny    = 16
 	// Objects with pointers that are larger than headerFrom have a header of their own.
 	header     = 8
 	headerFrom = 512
 )
 
-// Size returns what n bytes without pointers take of the heap.
+// Size returns what n bytes without pointers take of the heap. Several tiny objects share
+// a block, which lives as long as any of them.
 func Size(n int64) int64 {
 	switch {
 	case n <= 0:
 		return 0
-	case n > largest:
-		return (n + goPage - 1) &^ (goPage - 1)
+	case n < tiny:
+		return tiny
 	}
-	return classes[sort.Search(len(classes), func(i int) bool { return classes[i] >= n })]
+	return class(n)
 }
 
 // sizePointers returns what n bytes with pointers among them take.
@@ -36,7 +38,15 @@ func sizePointers(n int64) int64 {
 	if n > headerFrom && n <= largest {
 		n += header
 	}
-	return Size(n)
+	return class(n)
+}
+
+// class returns the size class of n bytes, or their pages.
+func class(n int64) int64 {
+	if n > largest {
+		return (n + goPage - 1) &^ (goPage - 1)
+	}
+	return classes[sort.Search(len(classes), func(i int) bool { return classes[i] >= n })]
 }
 
 // Of returns what a T takes that is allocated by itself.
@@ -56,7 +66,7 @@ func OfPointer(p any) int64 {
 
 func sizeOf(t reflect.Type, n int) int64 {
 	size := int64(t.Size()) * int64(n)
-	if size > headerFrom && pointers(t) {
+	if size > 0 && (size < tiny || size > headerFrom) && pointers(t) {
 		return sizePointers(size)
 	}
 	return Size(size)
@@ -110,5 +120,5 @@ func Map[K comparable, V any](n int) int64 {
 	slots := 1 << bits.Len(uint((n*8+6)/7-1))
 	tables := max(slots/tableMax, 1)
 	each := tableBytes + group(slots/tables/groupSlots)
-	return mapBytes + Size(int64(tables)*8) + int64(tables)*each
+	return mapBytes + Array[*int](tables) + int64(tables)*each
 }
