@@ -65,3 +65,6 @@ const (
 	MADV_POPULATE_WRITE  = 23
 	MADV_DONTNEED_LOCKED = 24
 )
+
+// TaskSize is where user addresses end; no page is above.
+const TaskSize = 1<<47 - 4096

@@ -10,6 +10,7 @@ import (
 	"hardtack/kernel/base/uio"
 	"hardtack/kernel/fs/vfs"
 	"hardtack/kernel/process/proc"
+	"hardtack/kernel/process/program"
 )
 
 var execCalls = []Call{
@@ -93,7 +94,7 @@ func sysExecve(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if e != 0 {
 		return 0, e
 	}
-	return exec(t, &proc.ExecArgs{Path: path, Walk: vfs.FollowLast}, a.Addr(1), a.Addr(2))
+	return exec(t, &program.Args{Path: path, Walk: vfs.FollowLast}, a.Addr(1), a.Addr(2))
 }
 
 // sysExecveat is execveat(int dirfd, path, argv, envp, int flags).
@@ -123,7 +124,7 @@ func sysExecveat(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if at != nil {
 		defer at.Put()
 	}
-	x := proc.ExecArgs{At: at, Path: path, Walk: walk}
+	x := program.Args{At: at, Path: path, Walk: walk}
 	if at != nil {
 		x.Name = "/dev/fd/" + strconv.Itoa(int(fd))
 		if path != "" {
@@ -134,7 +135,7 @@ func sysExecveat(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	return exec(t, &x, a.Addr(2), a.Addr(3))
 }
 
-func exec(t *proc.Thread, x *proc.ExecArgs, argv, envp uio.Addr) (uint64, linux.Errno) {
+func exec(t *proc.Thread, x *program.Args, argv, envp uio.Addr) (uint64, linux.Errno) {
 	limit := t.Proc.ArgLimit()
 	if n := uint64(len(x.Path)) + 1; n < limit {
 		limit -= n

@@ -34,12 +34,9 @@ func file(t *proc.Thread, fd int32) *vfs.File {
 	return f
 }
 
-// userTop is the end of user addresses.
-const userTop = 1<<47 - 4096
-
 // userRange reports whether a range is within user addresses.
 func userRange(addr uio.Addr, n uint64) bool {
-	return n <= userTop && uint64(addr) <= userTop-n
+	return n <= linux.TaskSize && uint64(addr) <= linux.TaskSize-n
 }
 
 // sysRead is read(int fd, void *buf, size_t n).

@@ -180,13 +180,13 @@ func sysArchPrctl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	u := &t.User
 	switch a.Uint(0) {
 	case archSetFS:
-		if a[1] >= proc.TaskSize {
+		if a[1] >= linux.TaskSize {
 			return 0, linux.EPERM
 		}
 		u.FSBase = a[1]
 		return 0, 0
 	case archSetGS:
-		if a[1] >= proc.TaskSize {
+		if a[1] >= linux.TaskSize {
 			return 0, linux.EPERM
 		}
 		u.SyncFPU()

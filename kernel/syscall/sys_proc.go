@@ -9,6 +9,7 @@ import (
 	"hardtack/kernel/base/uio"
 	"hardtack/kernel/fs/vfs"
 	"hardtack/kernel/process/proc"
+	"hardtack/kernel/process/signals"
 )
 
 var procCalls = []Call{
@@ -284,7 +285,7 @@ func sysWaitid(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		info.SetChild(r.PID, r.UID, r.Value, 0, 0)
 	}
 	// Linux writes the fields up to si_status only, and them also where it fails.
-	b := proc.EncodeSiginfo(&info)
+	b := signals.EncodeSiginfo(&info)
 	copy(t.Scratch[:], b[:28])
 	if _, bad := t.Mem.CopyOut(addr, t.Scratch[:28]); bad != 0 {
 		e = bad

@@ -7,6 +7,7 @@ import (
 	"hardtack/kernel/base/uio"
 	"hardtack/kernel/base/wait"
 	"hardtack/kernel/process/proc"
+	"hardtack/kernel/process/signals"
 )
 
 var signalCalls = []Call{
@@ -159,7 +160,7 @@ func sysRtSigtimedwait(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return 0, e
 	}
 	if addr := a.Addr(1); addr != 0 {
-		b := proc.EncodeSiginfo(&info)
+		b := signals.EncodeSiginfo(&info)
 		n := copy(t.Scratch[:], b[:])
 		if _, e := t.Mem.CopyOut(addr, t.Scratch[:n]); e != 0 {
 			return 0, e
@@ -298,7 +299,7 @@ func readSiginfo(t *proc.Thread, addr uio.Addr) (linux.Siginfo, linux.Errno) {
 	if e != 0 {
 		return linux.Siginfo{}, e
 	}
-	return proc.DecodeSiginfo((*[128]byte)(b)), 0
+	return signals.DecodeSiginfo((*[128]byte)(b)), 0
 }
 
 // sysRtSigqueueinfo is rt_sigqueueinfo(pid_t tgid, int sig, siginfo_t *info).

@@ -20,8 +20,6 @@ const (
 
 	pageSize = 4096
 	pageMask = pageSize - 1
-	// addressEnd is where user addresses end.
-	addressEnd = 1<<47 - pageSize
 )
 
 // Kinds of program headers and their flags.
@@ -67,7 +65,7 @@ func (s *Segment) FileOffset() uint64 { return s.Offset - s.Addr&pageMask }
 
 // fits reports whether the segment is within user memory.
 func (s *Segment) fits() bool {
-	return s.Addr < addressEnd && s.FileSize <= s.MemSize && s.MemSize <= addressEnd-s.Addr
+	return s.Addr < linux.TaskSize && s.FileSize <= s.MemSize && s.MemSize <= linux.TaskSize-s.Addr
 }
 
 // Program is what a file's headers say.

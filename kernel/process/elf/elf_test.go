@@ -173,7 +173,7 @@ func FuzzParse(f *testing.F) {
 		}
 		for i := range p.Segments {
 			s := &p.Segments[i]
-			if s.Start() < p.Low || s.End() > p.High || p.High > addressEnd || s.End() < s.Start() ||
+			if s.Start() < p.Low || s.End() > p.High || p.High > linux.TaskSize || s.End() < s.Start() ||
 				s.FileSize > s.MemSize || s.FileEnd() > s.End() {
 				t.Fatalf("bad segment %+v of %+v", s, p)
 			}

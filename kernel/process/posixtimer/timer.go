@@ -1,7 +1,7 @@
 // Package posixtimer is the timers of timer_create(2): each belongs to a
 // process, runs on any clock and sends a signal when it expires.
 //
-// Lock order: tablesMu, table.mu; timers are called without either. TimerSignal.Counting
+// Lock order: tablesMu, table.mu; timers are called without either. signals.Timer.Counting
 // comes before a timer's lock. Exec and
 // the end of the last thread delete a process's timers.
 package posixtimer
@@ -15,6 +15,7 @@ import (
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/ktime"
 	"hardtack/kernel/process/proc"
+	"hardtack/kernel/process/signals"
 )
 
 // Notify says what an expiration does.
@@ -30,10 +31,10 @@ type Notify struct {
 // Timer is one timer.
 type Timer struct {
 	ktime.Timer
-	id     int32             // immutable
-	proc   *proc.Process     // immutable
-	notify Notify            // immutable
-	signal *proc.TimerSignal // immutable
+	id     int32          // immutable
+	proc   *proc.Process  // immutable
+	notify Notify         // immutable
+	signal *signals.Timer // immutable
 }
 
 // table is the timers of one process.
@@ -152,13 +153,13 @@ func DeleteAll(p *proc.Process) {
 
 func (t *Timer) end() {
 	t.Stop()
-	t.signal.End(t.proc)
+	t.signal.End()
 }
 
 // Set arms the timer, or disarms it, and returns what it was set to.
 func (t *Timer) Set(s ktime.Setting, absolute bool) ktime.Setting {
 	old := t.Timer.Set(s, absolute)
-	t.signal.Reset(t.proc)
+	t.signal.Reset()
 	return old
 }
 
@@ -181,7 +182,7 @@ func (t *Timer) expired() {
 	info := linux.Siginfo{Signo: int32(t.notify.Signal), Code: linux.SI_TIMER}
 	info.SetTimer(t.id, int32(min(n-1, math.MaxInt32)), t.notify.Value)
 	delay := time.Duration(0)
-	if !t.signal.Send(t.proc, t.notify.Thread, &info) {
+	if !t.proc.SendTimer(t.signal, t.notify.Thread, &info) {
 		delay = t.signal.Delay()
 	}
 	t.Resume(delay)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/process/program"
 )
 
 func BenchmarkFork(b *testing.B) {
@@ -18,7 +19,7 @@ func BenchmarkFork(b *testing.B) {
 
 func BenchmarkExec(b *testing.B) {
 	asInit(func(c *Thread) {
-		t := &ExecArgs{Path: "/tiny", Walk: vfs.FollowLast, Argv: []string{"/tiny"}}
+		t := &program.Args{Path: "/tiny", Walk: vfs.FollowLast, Argv: []string{"/tiny"}}
 		c.put(b, "/tiny", 0o755, tinyELF())
 		pid := c.spawn(b, fork, func(c *Thread) {
 			b.ReportAllocs()

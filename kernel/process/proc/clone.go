@@ -3,6 +3,7 @@ package proc
 //oops:stop a process that is known and never starts
 
 import (
+	"encoding/binary"
 	"sync/atomic"
 
 	"hardtack/abi/linux"
@@ -12,6 +13,7 @@ import (
 	"hardtack/kernel/base/uio"
 	"hardtack/kernel/base/wait"
 	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/process/signals"
 )
 
 // CloneArgs are the arguments of clone, clone3, fork and vfork.
@@ -42,7 +44,7 @@ func (a *CloneArgs) check(p *Process) linux.Errno {
 		return linux.EINVAL
 	case f&linux.CLONE_INTO_CGROUP != 0:
 		return linux.EBADF // no descriptor is a control group's
-	case f&linux.CLONE_SETTLS != 0 && a.TLS >= TaskSize:
+	case f&linux.CLONE_SETTLS != 0 && a.TLS >= linux.TaskSize:
 		return linux.EPERM
 	}
 	return 0
@@ -116,6 +118,8 @@ func (t *Thread) Clone(a *CloneArgs) (int32, linux.Errno) {
 	}
 	return tid, 0
 }
+
+var le = binary.LittleEndian
 
 func le32(v uint32) []byte { return le.AppendUint32(nil, v) }
 
@@ -237,7 +241,7 @@ func (t *Thread) copyThread(a *CloneArgs) (*Thread, linux.Errno) {
 type newborn struct {
 	thread  Thread
 	process Process
-	actions actions
+	actions signals.Actions
 }
 
 // copyProcess makes the new process of a fork.
@@ -248,9 +252,9 @@ func (t *Thread) copyProcess(own *newborn, a *CloneArgs) *Process {
 	q.startTime = own.thread.startTime
 	p.mu.Lock()
 	if a.Flags&linux.CLONE_SIGHAND != 0 {
-		q.sig.actions = p.sig.actions.share()
+		q.sig.actions = p.sig.actions.Share()
 	} else {
-		q.sig.actions = p.sig.actions.fork(&own.actions)
+		q.sig.actions = p.sig.actions.Fork(&own.actions)
 	}
 	img := p.image.Load()
 	if img != nil && img.File != nil {
@@ -259,7 +263,7 @@ func (t *Thread) copyProcess(own *newborn, a *CloneArgs) *Process {
 	q.image.Store(img)
 	p.mu.Unlock()
 	if a.Flags&linux.CLONE_CLEAR_SIGHAND != 0 {
-		q.sig.actions.flush()
+		q.sig.actions.Flush()
 	}
 	q.sig.user = t.Ctx.User()
 	q.uid.Store(t.Cred().UID)
@@ -288,7 +292,7 @@ func (c *Thread) forget() {
 		if img := c.Proc.image.Load(); img != nil && img.File != nil {
 			img.File.Put()
 		}
-		c.Proc.sig.actions.release()
+		c.Proc.sig.actions.Release()
 	}
 }
 

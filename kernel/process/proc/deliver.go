@@ -4,6 +4,7 @@ import (
 	"runtime"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/process/signals"
 )
 
 // handleWork does what the work word asks for before the thread returns to user
@@ -43,29 +44,29 @@ func (t *Thread) takeSignal() {
 		if !ok {
 			break
 		}
-		if s := t.takenTimer(&info); s != nil {
+		if s := signals.TakenTimer(&info, &t.sig.pending, &p.sig.pending); s != nil {
 			p.mu.Unlock()
-			s.settle(p, &info)
+			s.Settle(&info)
 			p.mu.Lock()
 		}
 		sig := info.Signal()
-		act := p.sig.actions.get(sig)
+		act := p.sig.actions.Get(sig)
 		if act.Handler == linux.SIG_IGN {
 			continue
 		}
 		if act.Handler != linux.SIG_DFL {
 			if act.Flags&linux.SA_RESETHAND != 0 {
-				p.sig.actions.set(sig, &linux.SigAction{Flags: act.Flags, Mask: act.Mask, Restorer: act.Restorer})
+				p.sig.actions.Set(sig, &linux.SigAction{Flags: act.Flags, Mask: act.Mask, Restorer: act.Restorer})
 			}
 			t.recalc()
 			p.mu.Unlock()
 			t.enterHandler(&info, &act)
 			return
 		}
-		if defaultIgnore.Has(sig) || p.sig.unkillable && !unblockable.Has(sig) {
+		if signals.DefaultIgnore.Has(sig) || p.sig.unkillable && !signals.Unblockable.Has(sig) {
 			continue
 		}
-		if !defaultStop.Has(sig) {
+		if !signals.DefaultStop.Has(sig) {
 			p.beginExit(int32(sig))
 			break
 		}
@@ -75,7 +76,7 @@ func (t *Thread) takeSignal() {
 			p.mu.Lock()
 			// SIGCONT may have come meanwhile; a stop now would come after it and
 			// persist.
-			if orphaned || p.sig.pending.set.Has(linux.SIGCONT) {
+			if orphaned || p.sig.pending.Set.Has(linux.SIGCONT) {
 				continue
 			}
 		}
@@ -89,10 +90,10 @@ func (t *Thread) takeSignal() {
 // takePending takes the signal to deal with first; called with Proc.mu held.
 func (t *Thread) takePending() (linux.Siginfo, bool) {
 	m := ^t.sig.blocked
-	if info, ok := t.sig.pending.take(m & synchronous); ok {
+	if info, ok := t.sig.pending.Take(m & signals.Synchronous); ok {
 		return info, ok
 	}
-	if info, ok := t.sig.pending.take(m); ok {
+	if info, ok := t.sig.pending.Take(m); ok {
 		return info, ok
 	}
 	return t.Proc.takeShared(m)
@@ -100,7 +101,7 @@ func (t *Thread) takePending() (linux.Siginfo, bool) {
 
 // takeShared takes a signal of the process; mu is held.
 func (p *Process) takeShared(m linux.SigSet) (linux.Siginfo, bool) {
-	info, ok := p.sig.pending.take(m)
+	info, ok := p.sig.pending.Take(m)
 	if ok && info.Signal() == linux.SIGALRM {
 		p.alarmTaken()
 	}
@@ -150,7 +151,7 @@ func (t *Thread) enterHandler(info *linux.Siginfo, act *linux.SigAction) {
 		t.User.Work.And(^workMask)
 		mask = t.sig.saved
 	}
-	if !t.pushFrame(info, act, mask) {
+	if !t.frameBuffer().Push(t.Space, &t.User, &t.sig.alt, info, act, mask, t.sig.fault) {
 		t.forceSegv(info.Signal())
 		return
 	}
@@ -159,6 +160,26 @@ func (t *Thread) enterHandler(info *linux.Siginfo, act *linux.SigAction) {
 		blocked |= info.Signal().Set()
 	}
 	t.SetBlocked(blocked)
+}
+
+func (t *Thread) frameBuffer() *signals.Frame {
+	if t.frame == nil {
+		t.frame = new(signals.Frame)
+	}
+	return t.frame
+}
+
+// Sigreturn is rt_sigreturn: it goes back to where a handler interrupted. A bad
+// frame is a SIGSEGV.
+func (t *Thread) Sigreturn() {
+	mask, alt, ok := t.frameBuffer().Pop(t.Space, &t.User)
+	if !ok {
+		t.forceSegv(0)
+		return
+	}
+	t.sig.restartErr = 0
+	t.SetBlocked(mask)
+	t.sig.alt.Set(&alt, t.User.RSP) // what was saved was valid; errors are the program's
 }
 
 // forceSegv is the end of a thread whose frame could not be written or read; if

@@ -135,7 +135,7 @@ func (t *Thread) unlink() {
 	if p.sig.stop == stopUnderway && t.User.Work.Load()&workStop != 0 {
 		p.oneStopped(&after)
 	}
-	t.sig.pending.drop(^linux.SigSet(0))
+	t.sig.pending.Drop(^linux.SigSet(0))
 	p.deadTime.add(t.told.user, t.told.system)
 	p.deadFaults += t.Faults
 	t.IO = t.ioCount()
@@ -179,11 +179,11 @@ func (p *Process) finish(t *Thread) {
 		p.exiting = true
 		p.status = t.exitStatus
 	}
-	p.sig.pending.drop(^linux.SigSet(0))
+	p.sig.pending.Drop(^linux.SigSet(0))
 	p.sig.stop = stopNone
 	p.cpuTimeLocked()
 	p.itimers.stop()
-	p.sig.actions.release()
+	p.sig.actions.Release()
 	img := p.image.Load()
 	p.mu.Unlock()
 	if img != nil && img.File != nil {
@@ -216,7 +216,7 @@ func (p *Process) tellParent(parent *Process) {
 		info := p.childInfo(code, status)
 		info.Signo = int32(sig)
 		parent.mu.Lock()
-		act := parent.sig.actions.get(linux.SIGCHLD)
+		act := parent.sig.actions.Get(linux.SIGCHLD)
 		send := true
 		if sig == linux.SIGCHLD && (act.Handler == linux.SIG_IGN || act.Flags&linux.SA_NOCLDWAIT != 0) {
 			reap = true

@@ -6,6 +6,7 @@ import (
 	"hardtack/kernel/base/creds"
 	"hardtack/kernel/base/settings"
 	"hardtack/kernel/mm/vm"
+	"hardtack/kernel/process/program"
 )
 
 // stackLimit is what RLIMIT_STACK is cut to for a program that is more than its
@@ -24,18 +25,18 @@ func (p *Process) secureLimit(n int) uint64 {
 // assume makes the process the new program: address space, credentials,
 // dumpability, personality and whatever else tells who may look into it change
 // at once, under mu. It returns what the caller releases.
-func (t *Thread) assume(x *program, s *vm.Space, img *Image) (old *vm.Space, prev *Image) {
+func (t *Thread) assume(x *program.Program, s *vm.Space, img *program.Image) (old *vm.Space, prev *program.Image) {
 	p := t.Proc
-	before, n := t.Cred(), x.cred
+	before, n := t.Cred(), x.Cred
 	dump := vm.DumpUser
 	grown := raises(before, n)
-	if grown || x.unreadable || before.EUID != before.UID || before.EGID != before.GID {
+	if grown || x.Unreadable || before.EUID != before.UID || before.EGID != before.GID {
 		dump = int32(settings.SuidDumpable.Get())
 	}
 	if dump != vm.DumpUser {
 		s.SetDumpable(dump)
 	}
-	if x.secure {
+	if x.Secure {
 		s.Limits = p.limitOf
 	}
 
@@ -43,23 +44,20 @@ func (t *Thread) assume(x *program, s *vm.Space, img *Image) (old *vm.Space, pre
 	defer p.mu.Unlock()
 	old = t.Space
 	t.Space, t.Mem = s, s
-	if a := p.sig.actions; a.users.Load() > 1 {
-		p.sig.actions = a.fork(new(actions))
-		a.release()
-	}
-	p.sig.actions.flush()
+	p.sig.actions = p.sig.actions.Own()
+	p.sig.actions.Flush()
 	prev = p.image.Swap(img)
 	t.SetCred(n)
-	if x.secure || grown {
+	if x.Secure || grown {
 		p.deathSignal.Store(0)
 	}
-	if x.secure {
+	if x.Secure {
 		if l := &p.limits[linux.RLIMIT_STACK].cur; l.Load() > stackLimit {
 			l.Store(stackLimit)
 		}
 	}
-	if v := p.personality.Load(); v&x.clear != 0 {
-		p.personality.Store(v &^ x.clear)
+	if v := p.personality.Load(); v&x.Clear != 0 {
+		p.personality.Store(v &^ x.Clear)
 	}
 	p.execs.Add(1)
 	p.exitSignal.Store(int32(linux.SIGCHLD))

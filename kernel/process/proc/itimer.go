@@ -5,6 +5,7 @@ import (
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/clocks"
+	"hardtack/kernel/process/signals"
 )
 
 // Timers of setitimer.
@@ -111,10 +112,10 @@ func (p *Process) realExpired(gen uint64) {
 	var after notice
 	info := kernelInfo(linux.SIGALRM)
 	p.sendLocked(nil, &info, &after)
-	if p.sig.pending.set.Has(linux.SIGALRM) {
+	if p.sig.pending.Set.Has(linux.SIGALRM) {
 		x.held = true
 	} else {
-		p.armReal(timerDelay(p.sig.user))
+		p.armReal(signals.TimerDelay(p.sig.user))
 	}
 	p.mu.Unlock()
 }

@@ -79,3 +79,9 @@ func (p *Process) setRlimit(c *creds.Cred, n int, l *linux.Rlimit) linux.Errno {
 	}
 	return 0
 }
+
+// ArgLimit returns how many bytes arguments and environment may take with
+// their pointers: a quarter of the stack limit, at least 128 KiB, at most 6 MiB.
+func (p *Process) ArgLimit() uint64 {
+	return max(min(p.limits[linux.RLIMIT_STACK].cur.Load()/4, 6<<20), 128<<10)
+}

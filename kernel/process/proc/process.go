@@ -9,6 +9,7 @@ import (
 	"hardtack/kernel/base/wait"
 	"hardtack/kernel/fs/vfs"
 	"hardtack/kernel/mm/vm"
+	"hardtack/kernel/process/program"
 )
 
 // Process is a thread group.
@@ -43,7 +44,7 @@ type Process struct {
 	THPDisable  atomic.Bool  // PR_SET_THP_DISABLE
 	deathSignal atomic.Int32 // PR_SET_PDEATHSIG
 	maxRSS      atomic.Int64 // KiB, of address spaces that it left
-	image       atomic.Pointer[Image]
+	image       atomic.Pointer[program.Image]
 	limits      [linux.RLIM_NLIMITS]limit
 	startTime   int64 // monotonic nanoseconds; immutable
 
@@ -70,23 +71,6 @@ type Process struct {
 	deadSwitches [2]int64       // guarded by mu
 	itimers      itimers        // guarded by mu
 }
-
-// Image is the program that a process runs; immutable.
-type Image struct {
-	File               *vfs.File // the program, for /proc/PID/exe
-	Path               string
-	ArgStart, ArgEnd   uint64
-	EnvStart, EnvEnd   uint64
-	aux                [maxAux]uint64
-	auxLen             int
-	StackTop           uint64
-	CodeStart, CodeEnd uint64
-	DataStart, DataEnd uint64
-	Entry              uint64
-}
-
-// Auxv returns the auxiliary vector (/proc/PID/auxv).
-func (i *Image) Auxv() []uint64 { return i.aux[:i.auxLen] }
 
 // Group is a process group.
 type Group struct {
@@ -142,7 +126,7 @@ func (p *Process) PPID() int32 {
 func (p *Process) UID() uint32 { return p.uid.Load() }
 
 // Image returns the program that runs; nil before the first exec.
-func (p *Process) Image() *Image { return p.image.Load() }
+func (p *Process) Image() *program.Image { return p.image.Load() }
 
 // Zombie reports that all threads have ended and the parent has not waited yet.
 func (p *Process) Zombie() bool { return p.zombie.Load() }

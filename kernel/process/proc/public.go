@@ -3,6 +3,7 @@ package proc
 import (
 	"hardtack/kernel/fs/vfs"
 	"hardtack/kernel/mm/vm"
+	"hardtack/kernel/process/program"
 )
 
 // What /proc tells everybody. It is taken under Process.mu, and of descriptors and
@@ -29,7 +30,7 @@ func (t *Thread) FDSize() int {
 }
 
 // Program returns the address space with a share, or nil, and the program in it.
-func (t *Thread) Program() (*vm.Space, *Image) {
+func (t *Thread) Program() (*vm.Space, *program.Image) {
 	t.Proc.mu.Lock()
 	defer t.Proc.mu.Unlock()
 	if t.Space == nil {

@@ -8,6 +8,7 @@ import (
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/wait"
 	"hardtack/kernel/mm/vm"
+	"hardtack/kernel/process/signals"
 	"hardtack/nucleus"
 )
 
@@ -119,7 +120,7 @@ func (t *Thread) fault(trap *nucleus.Trap) {
 			t.outOfMemory()
 			return
 		}
-		t.sig.fault = faultInfo{nucleus.VecPageFault, code | nucleus.FaultUser, addr}
+		t.sig.fault = signals.Fault{Trapno: nucleus.VecPageFault, Err: code | nucleus.FaultUser, CR2: addr}
 		sig, sicode := r.Signal()
 		info := linux.Siginfo{Signo: int32(sig), Code: sicode}
 		info.SetFault(addr)
@@ -132,7 +133,7 @@ func (t *Thread) fault(trap *nucleus.Trap) {
 			info.Signo, info.Code = int32(x.sig), x.code
 		}
 	}
-	t.sig.fault = faultInfo{uint64(trap.Vector), trap.Error, t.sig.fault.cr2}
+	t.sig.fault = signals.Fault{Trapno: uint64(trap.Vector), Err: trap.Error, CR2: t.sig.fault.CR2}
 	switch trap.Vector {
 	case nucleus.VecDivide, nucleus.VecInvalidOp, nucleus.VecDebug:
 		info.SetFault(t.User.RIP)
@@ -147,7 +148,7 @@ func (t *Thread) fault(trap *nucleus.Trap) {
 // accesses, with the kernel's rights, to a page of the program that is there: SMAP
 // forbids that. QEMU's emulation pops IRETQ's frame so.
 func implicit(trap *nucleus.Trap) bool {
-	return trap.Vector == nucleus.VecPageFault && trap.Addr < TaskSize &&
+	return trap.Vector == nucleus.VecPageFault && trap.Addr < linux.TaskSize &&
 		trap.Error&(nucleus.FaultUser|nucleus.FaultPresent) == nucleus.FaultPresent
 }
 

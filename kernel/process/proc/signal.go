@@ -6,28 +6,26 @@ import (
 	"hardtack/kernel/base/caller"
 	"hardtack/kernel/base/creds"
 	"hardtack/kernel/base/wait"
+	"hardtack/kernel/process/signals"
 )
 
 // threadSignals is a thread's part of the signal state.
 type threadSignals struct {
-	pending sigQueue     // guarded by Proc.mu
-	blocked linux.SigSet // written by the thread under Proc.mu
-	wanted  linux.SigSet // what sigtimedwait waits for; guarded by Proc.mu
-	saved   linux.SigSet // mask to put back (workMask); the thread's
-	alt     linux.StackT // sigaltstack; the thread's
+	pending signals.Queue    // guarded by Proc.mu
+	blocked linux.SigSet     // written by the thread under Proc.mu
+	wanted  linux.SigSet     // what sigtimedwait waits for; guarded by Proc.mu
+	saved   linux.SigSet     // mask to put back (workMask); the thread's
+	alt     signals.AltStack // the thread's
 
-	nr         uint64      // number of the call in progress; the thread's
-	restartErr linux.Errno // a restart error to be dealt with; the thread's
-	fault      faultInfo   // what the next frame reports; the thread's
+	nr         uint64        // number of the call in progress; the thread's
+	restartErr linux.Errno   // a restart error to be dealt with; the thread's
+	fault      signals.Fault // what the next frame reports; the thread's
 }
-
-// faultInfo is the last exception, for the frame's trapno, err and cr2.
-type faultInfo struct{ trapno, err, cr2 uint64 }
 
 // processSignals is a process's part of the signal state; guarded by Process.mu.
 type processSignals struct {
-	pending sigQueue
-	actions *actions // immutable while threads live; exec replaces it
+	pending signals.Queue
+	actions *signals.Actions // immutable while threads live; exec replaces it
 	user    *accounts.User
 	// unkillable is process 1: signals that it does not handle have no effect,
 	// whoever sends them, unless they are its own faults.
@@ -93,7 +91,7 @@ func (p *Process) sendLocked(to *Thread, info *linux.Siginfo, after *notice) lin
 }
 
 // queueLocked is sendLocked, of a timer's signal if timer is set.
-func (p *Process) queueLocked(to *Thread, info *linux.Siginfo, timer *TimerSignal, after *notice) linux.Errno {
+func (p *Process) queueLocked(to *Thread, info *linux.Siginfo, timer *signals.Timer, after *notice) linux.Errno {
 	sig := info.Signal()
 	if len(p.threads) == 0 || to != nil && to.Proc != p {
 		return 0 // ended meanwhile
@@ -107,8 +105,8 @@ func (p *Process) queueLocked(to *Thread, info *linux.Siginfo, timer *TimerSigna
 		q = &to.sig.pending
 	}
 	if timer != nil {
-		q.putTimer(info, timer)
-	} else if !q.put(info, p.sig.user, p.limits[linux.RLIMIT_SIGPENDING].cur.Load()) {
+		q.PutTimer(info, timer)
+	} else if !q.Put(info, p.sig.user, p.limits[linux.RLIMIT_SIGPENDING].cur.Load()) {
 		return linux.EAGAIN
 	}
 	p.SigQueue.Notify(wait.In)
@@ -120,10 +118,10 @@ func (p *Process) queueLocked(to *Thread, info *linux.Siginfo, timer *TimerSigna
 // process, and SIGCONT and stop signals remove each other.
 func (p *Process) prepare(sig linux.Signal, after *notice) {
 	switch {
-	case defaultStop.Has(sig):
+	case signals.DefaultStop.Has(sig):
 		p.dropPending(linux.SIGCONT.Set())
 	case sig == linux.SIGCONT:
-		p.dropPending(defaultStop)
+		p.dropPending(signals.DefaultStop)
 		p.resume(after)
 	case sig == linux.SIGKILL:
 		p.resumeForKill()
@@ -131,12 +129,12 @@ func (p *Process) prepare(sig linux.Signal, after *notice) {
 }
 
 func (p *Process) dropPending(m linux.SigSet) {
-	p.sig.pending.drop(m)
+	p.sig.pending.Drop(m)
 	if m.Has(linux.SIGALRM) {
 		p.alarmTaken()
 	}
 	for _, t := range p.threads {
-		t.sig.pending.drop(m)
+		t.sig.pending.Drop(m)
 	}
 }
 
@@ -151,11 +149,11 @@ func (p *Process) discards(to *Thread, sig linux.Signal) bool {
 	if (t.sig.blocked|t.sig.wanted)&m != 0 {
 		return false
 	}
-	ignored, caught := p.sig.actions.sets()
-	if ignored&m != 0 && unblockable&m == 0 {
+	ignored, caught := p.sig.actions.Sets()
+	if ignored&m != 0 && signals.Unblockable&m == 0 {
 		return true
 	}
-	return p.sig.unkillable && caught&m == 0 || p.PID == 1 && unblockable&m != 0
+	return p.sig.unkillable && caught&m == 0 || p.PID == 1 && signals.Unblockable&m != 0
 }
 
 // speaker is the thread that represents the process; called with mu held and threads
@@ -219,7 +217,7 @@ func (p *Process) beginExit(status int32) {
 // Proc.mu held by the thread itself.
 func (t *Thread) recalc() {
 	p := t.Proc
-	if (t.sig.pending.set|p.sig.pending.set)&^t.sig.blocked != 0 {
+	if (t.sig.pending.Set|p.sig.pending.Set)&^t.sig.blocked != 0 {
 		t.User.Work.Or(workSignal)
 	} else {
 		t.User.Work.And(^workSignal)
@@ -229,15 +227,15 @@ func (t *Thread) recalc() {
 
 // setBlocked changes the signal mask.
 func (t *Thread) setBlocked(m linux.SigSet) {
-	m &^= unblockable
+	m &^= signals.Unblockable
 	p := t.Proc
 	p.mu.Lock()
-	newly := m &^ t.sig.blocked & p.sig.pending.set
+	newly := m &^ t.sig.blocked & p.sig.pending.Set
 	t.sig.blocked = m
 	if newly != 0 && len(p.threads) > 1 {
 		// Signals that we might have taken need another thread.
 		for newly != 0 {
-			sig := lowest(newly)
+			sig := signals.Lowest(newly)
 			newly &^= sig.Set()
 			for _, u := range p.threads {
 				if u != t && u.wants(sig.Set()) {
@@ -253,7 +251,7 @@ func (t *Thread) setBlocked(m linux.SigSet) {
 
 // SetBlocked changes the signal mask (rt_sigprocmask).
 func (t *Thread) SetBlocked(m linux.SigSet) {
-	if m&^unblockable != t.sig.blocked {
+	if m&^signals.Unblockable != t.sig.blocked {
 		t.setBlocked(m)
 	}
 }
@@ -265,14 +263,14 @@ func (t *Thread) Blocked() linux.SigSet { return t.sig.blocked }
 func (t *Thread) Pending() linux.SigSet {
 	t.Proc.mu.Lock()
 	defer t.Proc.mu.Unlock()
-	return t.sig.pending.set | t.Proc.sig.pending.set
+	return t.sig.pending.Set | t.Proc.sig.pending.Set
 }
 
 // PendingSets returns what is pending for the thread and for the process (/proc/PID/status).
 func (t *Thread) PendingSets() (thread, process linux.SigSet) {
 	t.Proc.mu.Lock()
 	defer t.Proc.mu.Unlock()
-	return t.sig.pending.set, t.Proc.sig.pending.set
+	return t.sig.pending.Set, t.Proc.sig.pending.Set
 }
 
 // SignalSets returns which signals the process ignores and catches.
@@ -280,14 +278,7 @@ func (p *Process) SignalSets() (ignored, caught linux.SigSet) {
 	p.mu.Lock()
 	a := p.sig.actions
 	p.mu.Unlock()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for sig := linux.Signal(1); sig <= linux.NSIG; sig++ {
-		if a.table.act[sig-1].Handler == linux.SIG_IGN {
-			ignored |= sig.Set()
-		}
-	}
-	return ignored, a.table.caught
+	return a.Ignored()
 }
 
 // Ignored reports whether the process ignores a signal (SIG_IGN).
@@ -295,7 +286,7 @@ func (p *Process) Ignored(sig linux.Signal) bool {
 	p.mu.Lock()
 	a := p.sig.actions
 	p.mu.Unlock()
-	return a.get(sig).Handler == linux.SIG_IGN
+	return a.Get(sig).Handler == linux.SIG_IGN
 }
 
 // BlocksOrIgnores reports whether a signal would not reach the thread: what
@@ -308,18 +299,18 @@ func (t *Thread) BlocksOrIgnores(sig linux.Signal) bool {
 func (t *Thread) DequeueSignal(set linux.SigSet) (linux.Siginfo, bool) {
 	p := t.Proc
 	p.mu.Lock()
-	info, ok := t.sig.pending.take(set)
+	info, ok := t.sig.pending.Take(set)
 	if !ok {
 		info, ok = p.takeShared(set)
 	}
-	var timer *TimerSignal
+	var timer *signals.Timer
 	if ok {
-		timer = t.takenTimer(&info)
+		timer = signals.TakenTimer(&info, &t.sig.pending, &p.sig.pending)
 		t.recalc()
 	}
 	p.mu.Unlock()
 	if timer != nil {
-		timer.settle(p, &info)
+		timer.Settle(&info)
 	}
 	return info, ok
 }
@@ -332,18 +323,56 @@ func (t *Thread) ForceSignal(info *linux.Siginfo) {
 	p, sig := t.Proc, info.Signal()
 	p.mu.Lock()
 	a := p.sig.actions
-	act := a.get(sig)
+	act := a.Get(sig)
 	if act.Handler == linux.SIG_IGN || t.sig.blocked.Has(sig) {
 		act = linux.SigAction{}
-		a.set(sig, &act)
+		a.Set(sig, &act)
 	}
 	if act.Handler == linux.SIG_DFL {
 		p.sig.unkillable = false // even process 1 cannot go on
 	}
 	t.sig.blocked &^= sig.Set()
-	t.sig.pending.put(info, p.sig.user, linux.RLIM_INFINITY)
+	t.sig.pending.Put(info, p.sig.user, linux.RLIM_INFINITY)
 	t.recalc()
 	p.mu.Unlock()
+}
+
+// NewTimerSignal makes a POSIX timer's signal and charges it to the process's user; EAGAIN
+// if that one has as many as RLIMIT_SIGPENDING allows.
+func (p *Process) NewTimerSignal() (*signals.Timer, linux.Errno) {
+	p.mu.Lock()
+	u := p.sig.user
+	p.mu.Unlock()
+	return signals.NewTimer(&p.mu, u, p.limits[linux.RLIMIT_SIGPENDING].cur.Load())
+}
+
+// SendTimer queues a timer's signal for a thread or (nil) the process. If it is queued
+// still, the timer's expirations go to its overrun count. It reports whether the signal
+// was queued: it is not if it is pending still, or just being taken, or ignored. Called
+// with s.Counting held.
+func (p *Process) SendTimer(s *signals.Timer, to *Thread, info *linux.Siginfo) (sent bool) {
+	var after notice
+	p.mu.Lock()
+	if s.Merge(info) {
+		p.mu.Unlock()
+		return false
+	}
+	if !s.Ended() {
+		p.queueLocked(to, info, s, &after)
+	}
+	sent = s.Queued()
+	p.mu.Unlock()
+	after.deliver()
+	return sent
+}
+
+// AltStack is sigaltstack: it returns the old stack and sets a new one if n is given.
+func (t *Thread) AltStack(n *linux.StackT) (old linux.StackT, e linux.Errno) {
+	old = t.sig.alt.Get(t.User.RSP)
+	if n != nil {
+		e = t.sig.alt.Set(n, t.User.RSP)
+	}
+	return old, e
 }
 
 // SetTempMask installs a signal mask for the rest of the call (ppoll, pselect6,
@@ -377,12 +406,12 @@ func (p *Process) SetAction(sig linux.Signal, act *linux.SigAction) (old linux.S
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	a := p.sig.actions
-	old = a.get(sig)
+	old = a.Get(sig)
 	if act == nil {
 		return old
 	}
-	act.Mask &^= unblockable
-	if a.set(sig, act) {
+	act.Mask &^= signals.Unblockable
+	if a.Set(sig, act) {
 		p.dropPending(sig.Set()) // POSIX: setting to ignore discards
 	}
 	return old

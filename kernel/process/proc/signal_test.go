@@ -4,61 +4,9 @@ import (
 	"testing"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/base/accounts"
 	"hardtack/kernel/base/creds"
 	"hardtack/kernel/base/wait"
 )
-
-func TestQueueOrder(t *testing.T) {
-	u := accounts.UserOf(12345)
-	var q sigQueue
-	rt := linux.SIGRTMIN + 3
-	add := func(sig linux.Signal, v uint64) {
-		info := linux.Siginfo{Signo: int32(sig), Code: linux.SI_QUEUE}
-		info.SetValue(v)
-		if !q.put(&info, u, 100) {
-			t.Fatal("full")
-		}
-	}
-	add(rt, 1)
-	add(linux.SIGTERM, 2)
-	add(linux.SIGTERM, 3) // merged
-	add(rt, 4)
-	add(linux.SIGSEGV, 5)
-	want := []struct {
-		sig linux.Signal
-		v   uint64
-	}{{linux.SIGSEGV, 5}, {linux.SIGTERM, 2}, {rt, 1}, {rt, 4}}
-	for _, w := range want {
-		info, ok := q.take(^linux.SigSet(0))
-		if !ok || info.Signal() != w.sig || info.Value() != w.v {
-			t.Errorf("%+v, want %v", info, w)
-		}
-	}
-	if _, ok := q.take(^linux.SigSet(0)); ok || q.set != 0 || q.first != nil || q.last != nil {
-		t.Error("not empty")
-	}
-	if n := u.Signals.Load(); n != 0 {
-		t.Errorf("%d charged", n)
-	}
-}
-
-func TestQueueLimit(t *testing.T) {
-	u := accounts.UserOf(12346)
-	var q sigQueue
-	rt := linux.Siginfo{Signo: int32(linux.SIGRTMIN), Code: linux.SI_QUEUE}
-	kill := linux.Siginfo{Signo: int32(linux.SIGTERM)}
-	if !q.put(&rt, u, 1) || q.put(&rt, u, 1) {
-		t.Error("limit not kept")
-	}
-	if !q.put(&kill, u, 1) || !q.set.Has(linux.SIGTERM) {
-		t.Error("kill's signal got lost")
-	}
-	q.drop(^linux.SigSet(0))
-	if q.first != nil || q.set != 0 || u.Signals.Load() != 0 {
-		t.Error("not empty")
-	}
-}
 
 func TestProtectedInit(t *testing.T) {
 	asInit(func(c *Thread) {
@@ -202,31 +150,4 @@ func TestMaySignal(t *testing.T) {
 		close(gate)
 		c.waitFor(t, pid)
 	})
-}
-
-// Actions are copied when one of two processes that share a table changes one.
-func TestActionsCopyOnWrite(t *testing.T) {
-	a := newActions()
-	usr1 := linux.SigAction{Handler: 0x1000, Flags: linux.SA_RESTART}
-	a.set(linux.SIGUSR1, &usr1)
-	b := a.fork(new(actions))
-	if b.table != a.table || b.get(linux.SIGUSR1) != usr1 {
-		t.Error("fork's table differs")
-	}
-	b.set(linux.SIGUSR1, &linux.SigAction{Handler: linux.SIG_IGN})
-	if a.get(linux.SIGUSR1) != usr1 || b.table == a.table || a.table.refs.Load() != 1 {
-		t.Error("a change shows in the other")
-	}
-	c := b.fork(new(actions))
-	c.release()
-	if b.table.refs.Load() != 1 {
-		t.Error("a released user counts")
-	}
-	b.set(linux.SIGUSR2, &usr1)
-	b.set(linux.SIGCHLD, &linux.SigAction{Flags: linux.SA_NOCLDWAIT})
-	b.flush()
-	ignored, caught := b.sets()
-	if caught != 0 || ignored != defaultIgnore|linux.SIGUSR1.Set() || b.get(linux.SIGCHLD) != (linux.SigAction{}) || b.table.custom != 0 {
-		t.Errorf("after flush: %#x %#x", ignored, caught)
-	}
 }

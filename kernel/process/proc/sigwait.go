@@ -3,12 +3,13 @@ package proc
 import (
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/wait"
+	"hardtack/kernel/process/signals"
 )
 
 // WaitSignal is sigtimedwait: it takes a pending signal of a set, waiting until
 // the deadline for one unless poll is set.
 func (t *Thread) WaitSignal(set linux.SigSet, deadline int64, poll bool) (linux.Siginfo, linux.Errno) {
-	set &^= unblockable
+	set &^= signals.Unblockable
 	if info, ok := t.DequeueSignal(set); ok {
 		return info, 0
 	}

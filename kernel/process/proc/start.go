@@ -7,6 +7,8 @@ import (
 	"hardtack/kernel/base/clocks"
 	"hardtack/kernel/base/creds"
 	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/process/program"
+	"hardtack/kernel/process/signals"
 )
 
 // Start makes process 1 and begins to run it. The program is started on the new
@@ -23,7 +25,7 @@ func Start(a *StartArgs) linux.Errno {
 			return e
 		}
 	}
-	if e := t.Exec(&ExecArgs{Path: a.Path, Walk: vfs.FollowLast, Argv: a.Argv, Env: a.Env}); e != 0 {
+	if e := t.Exec(&program.Args{Path: a.Path, Walk: vfs.FollowLast, Argv: a.Argv, Env: a.Env}); e != 0 {
 		return e
 	}
 	t.launch()
@@ -57,7 +59,7 @@ func newInit(a *StartArgs) *Thread {
 		a.Console.Put()
 	}
 	p.uid.Store(cred.UID)
-	p.sig.actions = newActions()
+	p.sig.actions = signals.NewActions()
 	p.sig.unkillable = true
 	p.sig.user = t.Ctx.User()
 	p.charge()

@@ -113,7 +113,7 @@ func (n *notice) deliver() {
 	parent.jobs.Store(true)
 	info := n.p.childInfo(n.code, n.status)
 	parent.mu.Lock()
-	act := parent.sig.actions.get(linux.SIGCHLD)
+	act := parent.sig.actions.Get(linux.SIGCHLD)
 	if act.Handler != linux.SIG_IGN && act.Flags&linux.SA_NOCLDSTOP == 0 {
 		var none notice
 		parent.sendLocked(nil, &info, &none)

@@ -24,6 +24,7 @@ import (
 	"hardtack/kernel/fs/vfs"
 	"hardtack/kernel/mm/vm"
 	"hardtack/kernel/process/futex"
+	"hardtack/kernel/process/signals"
 	"hardtack/nucleus"
 )
 
@@ -46,7 +47,7 @@ type Thread struct {
 	partner atomic.Pointer[Partner] // nil until it makes message calls
 
 	sig   threadSignals
-	frame *signalFrame // room to build one; made at the first signal
+	frame *signals.Frame // room to build one; made at the first signal
 
 	name       atomic.Pointer[string] // PR_SET_NAME, exec
 	login      atomic.Uint64          // see Login

@@ -11,12 +11,13 @@ import (
 	"hardtack/kernel/fs/vfs"
 	"hardtack/kernel/mm/vm"
 	"hardtack/kernel/process/proc"
+	"hardtack/kernel/process/program"
 )
 
-// program is an address space and the program in it.
-type program struct {
+// taken is an address space and the program in it.
+type taken struct {
 	space *vm.Space
-	img   *proc.Image
+	img   *program.Image
 }
 
 // memoryText is an open file that shows bytes of a program's memory at their
@@ -25,13 +26,13 @@ type program struct {
 type memoryText struct {
 	vfs.BaseOps
 	n *node
-	program
+	taken
 }
 
 // takeProgram takes the process's address space for a file that is being
 // opened. The file does not keep it alive: once the process has given it up
 // there is nothing to read.
-func (n *node) takeProgram(c *caller.Ctx) (p program, e linux.Errno) {
+func (n *node) takeProgram(c *caller.Ctx) (p taken, e linux.Errno) {
 	p.space, p.img, e = n.x.process().InspectSpace(n.x.t, c, proc.FSCreds)
 	if e != 0 {
 		return p, linux.EACCES
@@ -47,7 +48,7 @@ func (n *node) takeProgram(c *caller.Ctx) (p program, e linux.Errno) {
 
 // Read copies a page at a time.
 func (m *memoryText) Read(_ *caller.Ctx, _ *vfs.File, v *uio.Vec, off int64) (done int, e linux.Errno) {
-	p := m.program
+	p := m.taken
 	switch {
 	case m.n.e.public:
 		if p.space, p.img = m.n.x.thread().Program(); p.img == nil {
@@ -85,7 +86,7 @@ func (m *memoryText) Seek(_ *caller.Ctx, f *vfs.File, off int64, whence int) (in
 }
 
 // copyRange reads at off in the range from … to of the program's memory.
-func (p *program) copyRange(b []byte, from, to, off uint64) int {
+func (p *taken) copyRange(b []byte, from, to, off uint64) int {
 	if to <= from || off >= to-from {
 		return 0
 	}
@@ -93,11 +94,11 @@ func (p *program) copyRange(b []byte, from, to, off uint64) int {
 	return n
 }
 
-func environText(p *program, b []byte, off uint64) int {
+func environText(p *taken, b []byte, off uint64) int {
 	return p.copyRange(b, p.img.EnvStart, p.img.EnvEnd, off)
 }
 
-func auxvText(p *program, b []byte, off uint64) int {
+func auxvText(p *taken, b []byte, off uint64) int {
 	v := p.img.Auxv()
 	all := make([]byte, 0, 8*len(v))
 	for _, w := range v {
@@ -111,7 +112,7 @@ func auxvText(p *program, b []byte, off uint64) int {
 
 // cmdlineText is the arguments. A program that wrote over the zero byte at their
 // end shows a title instead: one string of at most a page.
-func cmdlineText(p *program, b []byte, off uint64) int {
+func cmdlineText(p *taken, b []byte, off uint64) int {
 	from, to := p.img.ArgStart, p.img.ArgEnd
 	if to <= from {
 		return 0

@@ -34,7 +34,7 @@ type entry struct {
 	ahead int // with read: an open file may keep so much of the text
 	// memory reads b at an offset of a text that is in the program's memory; who
 	// may is asked at open, or the text is public.
-	memory func(p *program, b []byte, off uint64) int
+	memory func(p *taken, b []byte, off uint64) int
 	public bool
 	stays  bool // with memory: it needs no address space
 	maps   bool // with sizes if it is smaps
@@ -258,7 +258,7 @@ func (n *node) Open(c *caller.Ctx, _ vfs.Path, flags uint32) (vfs.Ops, linux.Err
 		if e.maps {
 			return &mapsText{n: n, space: p.space}, 0
 		}
-		return &memoryText{n: n, program: p}, 0
+		return &memoryText{n: n, taken: p}, 0
 	}
 	if n.e.mounts {
 		return n.openMounts(c)

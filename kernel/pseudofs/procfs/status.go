@@ -10,6 +10,7 @@ import (
 	"hardtack/kernel/base/mem"
 	"hardtack/kernel/mm/vm"
 	"hardtack/kernel/process/proc"
+	"hardtack/kernel/process/program"
 )
 
 // clockTicks is how many ticks of /proc make a second (USER_HZ).
@@ -83,7 +84,7 @@ func readStat(x *about) ([]byte, linux.Errno) {
 		tty, foreground = t.Device(), t.ForegroundGroup()
 	}
 	// Addresses and the exit status are nobody else's business.
-	var img proc.Image
+	var img program.Image
 	exit := uint64(0)
 	if !x.mayLook(func(t *proc.Thread) {
 		if i := p.Image(); t != nil && i != nil {

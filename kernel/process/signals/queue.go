@@ -1,4 +1,4 @@
-package proc
+package signals
 
 import (
 	"math/bits"
@@ -7,29 +7,29 @@ import (
 	"hardtack/kernel/base/accounts"
 )
 
-// queued is one signal in a queue.
-type queued struct {
-	next *queued
+// entry is one signal in a queue.
+type entry struct {
+	next *entry
 	user *accounts.User // who is charged for it
 	info linux.Siginfo
 	// timer is set in a timer's signal, which is charged as long as the timer lives.
-	timer *TimerSignal
+	timer *Timer
 }
 
-// sigQueue holds pending signals in order of arrival; guarded by Proc.mu.
-// A bit in set without an entry is a signal whose siginfo was not kept.
-type sigQueue struct {
-	set         linux.SigSet
-	first, last *queued
-	timer       *TimerSignal // of the signal that was taken last; see takenTimer
+// Queue holds pending signals in order of arrival; guarded by the lock of its process.
+// A bit in Set without an entry is a signal whose siginfo was not kept.
+type Queue struct {
+	Set         linux.SigSet
+	first, last *entry
+	timer       *Timer // of the signal that was taken last; see TakenTimer
 }
 
-// put appends a signal. A classic signal that is pending already is merged
+// Put appends a signal. A classic signal that is pending already is merged
 // with it; keep says whether there is room for the siginfo. It reports false
 // for a real-time signal that finds no room.
-func (q *sigQueue) put(info *linux.Siginfo, u *accounts.User, limit uint64) bool {
+func (q *Queue) Put(info *linux.Siginfo, u *accounts.User, limit uint64) bool {
 	sig := info.Signal()
-	if sig < linux.SIGRTMIN && q.set.Has(sig) {
+	if sig < linux.SIGRTMIN && q.Set.Has(sig) {
 		return true
 	}
 	if sig < linux.SIGRTMIN && info.Code >= 0 {
@@ -40,61 +40,61 @@ func (q *sigQueue) put(info *linux.Siginfo, u *accounts.User, limit uint64) bool
 		if sig >= linux.SIGRTMIN && info.Code != linux.SI_USER {
 			return false
 		}
-		q.set |= sig.Set()
+		q.Set |= sig.Set()
 		return true
 	}
-	q.append(&queued{user: u, info: *info})
+	q.append(&entry{user: u, info: *info})
 	return true
 }
 
-// putTimer is put of a timer's signal, which always has room.
-func (q *sigQueue) putTimer(info *linux.Siginfo, s *TimerSignal) {
-	if sig := info.Signal(); sig < linux.SIGRTMIN && q.set.Has(sig) {
+// PutTimer is Put of a timer's signal, which always has room.
+func (q *Queue) PutTimer(info *linux.Siginfo, s *Timer) {
+	if sig := info.Signal(); sig < linux.SIGRTMIN && q.Set.Has(sig) {
 		return
 	}
 	s.entry.info, s.entry.next, s.queued = *info, nil, true
 	q.append(&s.entry)
 }
 
-func (q *sigQueue) append(e *queued) {
+func (q *Queue) append(e *entry) {
 	if q.last == nil {
 		q.first = e
 	} else {
 		q.last.next = e
 	}
 	q.last = e
-	q.set |= e.info.Signal().Set()
+	q.Set |= e.info.Signal().Set()
 }
 
-// synchronous signals are taken first, so that their handler sees the registers
+// Synchronous signals are taken first, so that their handler sees the registers
 // of the fault.
-const synchronous = linux.SigSet(1<<(linux.SIGSEGV-1) | 1<<(linux.SIGBUS-1) | 1<<(linux.SIGILL-1) |
+const Synchronous = linux.SigSet(1<<(linux.SIGSEGV-1) | 1<<(linux.SIGBUS-1) | 1<<(linux.SIGILL-1) |
 	1<<(linux.SIGTRAP-1) | 1<<(linux.SIGFPE-1) | 1<<(linux.SIGSYS-1))
 
-// lowest returns the signal of a set that is taken first; 0 for an empty set.
-func lowest(m linux.SigSet) linux.Signal {
+// Lowest returns the signal of a set that is taken first; 0 for an empty set.
+func Lowest(m linux.SigSet) linux.Signal {
 	if m == 0 {
 		return 0
 	}
-	if m&synchronous != 0 {
-		m &= synchronous
+	if m&Synchronous != 0 {
+		m &= Synchronous
 	}
 	return linux.Signal(bits.TrailingZeros64(uint64(m)) + 1)
 }
 
-// take removes the first entry of the lowest signal in m.
-func (q *sigQueue) take(m linux.SigSet) (linux.Siginfo, bool) {
-	sig := lowest(q.set & m)
+// Take removes the first entry of the Lowest signal in m.
+func (q *Queue) Take(m linux.SigSet) (linux.Siginfo, bool) {
+	sig := Lowest(q.Set & m)
 	if sig == 0 {
 		return linux.Siginfo{}, false
 	}
 	return q.takeSignal(sig), true
 }
 
-func (q *sigQueue) takeSignal(sig linux.Signal) linux.Siginfo {
+func (q *Queue) takeSignal(sig linux.Signal) linux.Siginfo {
 	info := linux.Siginfo{Signo: int32(sig)}
 	found, more := false, false
-	var prev *queued
+	var prev *entry
 	for e := q.first; e != nil; {
 		next := e.next
 		if e.info.Signal() == sig {
@@ -112,12 +112,12 @@ func (q *sigQueue) takeSignal(sig linux.Signal) linux.Siginfo {
 		e = next
 	}
 	if !more {
-		q.set &^= sig.Set()
+		q.Set &^= sig.Set()
 	}
 	return info
 }
 
-func (q *sigQueue) unlink(prev, e *queued) {
+func (q *Queue) unlink(prev, e *entry) {
 	if prev == nil {
 		q.first = e.next
 	} else {
@@ -133,12 +133,12 @@ func (q *sigQueue) unlink(prev, e *queued) {
 	}
 }
 
-// drop removes all signals of a set.
-func (q *sigQueue) drop(m linux.SigSet) {
-	if q.set&m == 0 {
+// Drop removes all signals of a set.
+func (q *Queue) Drop(m linux.SigSet) {
+	if q.Set&m == 0 {
 		return
 	}
-	var prev *queued
+	var prev *entry
 	for e := q.first; e != nil; {
 		next := e.next
 		if m.Has(e.info.Signal()) {
@@ -148,5 +148,5 @@ func (q *sigQueue) drop(m linux.SigSet) {
 		}
 		e = next
 	}
-	q.set &^= m
+	q.Set &^= m
 }

@@ -14,11 +14,10 @@ func TestCountWhileTaken(t *testing.T) {
 	if e != 0 {
 		t.Fatal(e)
 	}
-	s.entry.timer = s
 	expired := func(n int32) {
 		info := linux.Siginfo{Signo: int32(linux.SIGUSR1), Code: linux.SI_TIMER}
 		info.SetTimer(7, n-1, 0)
-		if s.Send(p, th, &info) {
+		if p.SendTimer(s, th, &info) {
 			t.Error("a second signal was queued")
 		}
 	}
@@ -28,7 +27,7 @@ func TestCountWhileTaken(t *testing.T) {
 	}
 	info := linux.Siginfo{Signo: int32(linux.SIGUSR1), Code: linux.SI_TIMER}
 	info.SetTimer(7, 0, 0)
-	th.sig.pending.putTimer(&info, s)
+	th.sig.pending.PutTimer(&info, s)
 	s.Counting.Lock()
 	expired(5)
 	s.Counting.Unlock()
@@ -36,7 +35,7 @@ func TestCountWhileTaken(t *testing.T) {
 	if _, over := got.Timer(); !ok || over != 345 || s.Overrun() != 345 {
 		t.Errorf("%v: %d and %d, want 345", ok, over, s.Overrun())
 	}
-	if s.taking || s.late != 0 || s.queued {
+	if s.Merge(&info) || s.Queued() {
 		t.Error("the next signal would not be queued")
 	}
 }

@@ -1,4 +1,4 @@
-package proc
+package program
 
 import (
 	"encoding/binary"
@@ -20,23 +20,23 @@ const (
 	clearOnSetID = addrNoRandomize | mmapPageZero | addrCompatLayout | readImpliesExec
 )
 
-// privileges are what a program runs with.
-type privileges struct {
-	cred   *creds.Cred
-	secure bool   // AT_SECURE: it must be careful with its environment
-	clear  uint32 // personality bits that it does not inherit
+// Privileges are what a program runs with.
+type Privileges struct {
+	Cred   *creds.Cred
+	Secure bool   // AT_SECURE: it must be careful with its environment
+	Clear  uint32 // personality bits that it does not inherit
 }
 
 // execCred returns the privileges of a program started from f; shared says that
 // another process shares directories with the caller.
-func execCred(old *creds.Cred, f *vfs.File, shared bool) (privileges, linux.Errno) {
+func execCred(old *creds.Cred, f *vfs.File, shared bool) (Privileges, linux.Errno) {
 	if f.Path.Zero() || f.Path.Mnt != nil && f.Path.Mnt.Flags()&linux.MS_NOSUID != 0 {
 		return credFor(old, 0, 0, 0, fileCaps{}, shared), 0
 	}
 	mode, uid, gid := f.Path.Inode().SetIDs()
 	attr, e := f.Path.Inode().FileCaps()
 	if e != 0 {
-		return privileges{}, e
+		return Privileges{}, e
 	}
 	caps, e := parseCaps(attr)
 	if e == 0 && caps.effective && caps.permitted&^(old.Bounding|old.Inheritable&caps.inheritable) != 0 {
@@ -86,18 +86,18 @@ func parseCaps(b []byte) (c fileCaps, e linux.Errno) {
 
 // credFor is execCred for a file with a mode, an owner and capabilities (Linux's
 // bprm_fill_uid and cap_bprm_creds_from_file).
-func credFor(old *creds.Cred, mode, uid, gid uint32, caps fileCaps, shared bool) privileges {
+func credFor(old *creds.Cred, mode, uid, gid uint32, caps fileCaps, shared bool) Privileges {
 	n := *old
 	n.SecureBits &^= creds.SecureKeepCaps
-	x := privileges{cred: &n, clear: readImpliesExec} // no 64-bit program has that by itself
+	x := Privileges{Cred: &n, Clear: readImpliesExec} // no 64-bit program has that by itself
 	if !old.NoNewPrivs {
 		if mode&linux.S_ISUID != 0 {
 			n.EUID = uid
-			x.clear = clearOnSetID
+			x.Clear = clearOnSetID
 		}
 		if mode&(linux.S_ISGID|0o010) == linux.S_ISGID|0o010 {
 			n.EGID = gid
-			x.clear = clearOnSetID
+			x.Clear = clearOnSetID
 		}
 	}
 	setID := n.EUID != old.UID || n.EGID != old.GID
@@ -112,7 +112,7 @@ func credFor(old *creds.Cred, mode, uid, gid uint32, caps fileCaps, shared bool)
 	effective := caps.effective || root && n.EUID == 0
 	gained := n.Permitted&^old.Permitted != 0
 	if gained {
-		x.clear = clearOnSetID
+		x.Clear = clearOnSetID
 	}
 	if (setID || gained) && (shared || old.NoNewPrivs) {
 		// It gets no more than its caller had, and may get less.
@@ -131,21 +131,6 @@ func credFor(old *creds.Cred, mode, uid, gid uint32, caps fileCaps, shared bool)
 	if effective {
 		n.Effective = n.Permitted
 	}
-	x.secure = setID || n.UID != 0 && (effective || n.Permitted&^n.Ambient != 0)
+	x.Secure = setID || n.UID != 0 && (effective || n.Permitted&^n.Ambient != 0)
 	return x
-}
-
-// beginExec reports whether another process shares the thread's directories. If
-// not, none can begin to until FS.EndExec.
-func (t *Thread) beginExec() (shared bool) {
-	p := t.Proc
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := 0
-	for _, u := range p.threads {
-		if u.FS == t.FS {
-			n++
-		}
-	}
-	return t.FS.BeginExec(n)
 }

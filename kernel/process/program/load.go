@@ -1,4 +1,4 @@
-package proc
+package program
 
 //oops:stop half of a program
 
@@ -40,7 +40,7 @@ func loadELF(c *caller.Ctx, s *vm.Space, f *vfs.File, p *elf.Program, bias uint6
 			rest = rest[1:]
 		}
 	}
-	if p.High+bias > TaskSize {
+	if p.High+bias > linux.TaskSize {
 		return 0, linux.ENOMEM
 	}
 	for i := range rest {

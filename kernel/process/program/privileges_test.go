@@ -1,4 +1,4 @@
-package proc
+package program
 
 import (
 	"testing"
@@ -27,7 +27,7 @@ func TestExecCred(t *testing.T) {
 		"no new privileges": {&creds.Cred{UID: 5, EUID: 5, SUID: 5, GID: 5, EGID: 5, NoNewPrivs: true}, suid, 5, 5, 5, 0, false},
 	} {
 		got := credFor(x.old, x.mode, 0, 0, fileCaps{}, false)
-		n, secure := got.cred, got.secure
+		n, secure := got.Cred, got.Secure
 		if n.EUID != x.euid || n.EGID != x.egid || n.SUID != x.suid || n.Effective != x.caps || secure != x.secure || n.UID != x.old.UID {
 			t.Errorf("%s: %+v %v", name, n, secure)
 		}
@@ -66,43 +66,10 @@ func TestExecCredRestricted(t *testing.T) {
 		"set-gid, shared, nobody": {user(1000), 0o2755, true, 1000, 0, 0, true},
 	} {
 		got := credFor(x.old, x.mode, 0, 0, fileCaps{}, x.shared)
-		n := got.cred
-		if n.EUID != x.euid || n.Effective != x.caps || n.Permitted != x.want || got.secure != x.secure ||
+		n := got.Cred
+		if n.EUID != x.euid || n.Effective != x.caps || n.Permitted != x.want || got.Secure != x.secure ||
 			x.shared && n.EGID != n.GID && !x.old.Has(creds.CapSetuid) {
 			t.Errorf("%s: %+v", name, got)
-		}
-	}
-}
-
-func TestMayInspect(t *testing.T) {
-	some := user(1000)
-	some.Permitted = 1 << creds.CapKill
-	tracer := user(5)
-	tracer.Effective = 1 << creds.CapSysPtrace
-	fsOnly, realOnly := user(1000), user(1000)
-	fsOnly.UID, fsOnly.GID, fsOnly.EUID, fsOnly.EGID = 5, 5, 5, 5
-	realOnly.FSUID, realOnly.FSGID = 5, 5
-	idle := *some // has it, but not in effect
-	setUID := user(1000)
-	setUID.EUID = 0
-	for name, x := range map[string]struct {
-		asker, of *creds.Cred
-		fs, real  bool
-	}{
-		"same":                {user(1000), user(1000), true, true},
-		"other":               {user(1001), user(1000), false, false},
-		"more capable":        {user(1000), some, false, false},
-		"as capable, at rest": {&idle, some, false, true},
-		"tracer":              {tracer, some, true, true},
-		"file-system IDs":     {fsOnly, user(1000), true, false},
-		"real IDs":            {realOnly, user(1000), false, true},
-		"set-uid program":     {user(1000), setUID, false, false},
-	} {
-		if got := mayInspect(x.asker, FSCreds, x.of, nil); got != x.fs {
-			t.Errorf("%s, files: %v", name, got)
-		}
-		if got := mayInspect(x.asker, RealCreds, x.of, nil); got != x.real {
-			t.Errorf("%s, calls: %v", name, got)
 		}
 	}
 }

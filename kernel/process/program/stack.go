@@ -1,14 +1,17 @@
-package proc
+package program
 
 //oops:stop half of the old program and half of the new
 
 import (
+	"encoding/binary"
+
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/caller"
 	"hardtack/kernel/base/creds"
 	"hardtack/kernel/base/random"
 	"hardtack/kernel/base/uio"
 	"hardtack/kernel/mm/vm"
+	"hardtack/kernel/process/signals"
 )
 
 // Entries of the auxiliary vector (include/uapi/linux/auxvec.h).
@@ -39,10 +42,6 @@ const (
 // HWCap is AT_HWCAP: EDX of CPUID leaf 1; cmd/kernel sets it.
 var HWCap uint64
 
-// minSigStack is AT_MINSIGSTKSZ: the frame, the floating-point state, and what
-// aligning them may cost.
-const minSigStack = (frameSize + fpSize + 64 + 16 + 8 + 15) &^ 15
-
 // auxiliary is what the auxiliary vector says about a program.
 type auxiliary struct {
 	vdso, phdr, phnum, base, entry uint64
@@ -65,12 +64,6 @@ const platform = "x86_64"
 
 // stackRoom is mapped below the strings at first; the rest grows.
 const stackRoom = 128 << 10
-
-// ArgLimit returns how many bytes arguments and environment may take with
-// their pointers: a quarter of the stack limit, at least 128 KiB, at most 6 MiB.
-func (p *Process) ArgLimit() uint64 {
-	return max(min(p.limits[linux.RLIMIT_STACK].cur.Load()/4, 6<<20), 128<<10)
-}
 
 // A stackImage is the initial stack as bytes: the strings at the top and, below
 // a random gap, the words that point at them.
@@ -101,7 +94,7 @@ func (l *stackLayout) build(top uint64, random [16]byte, gap uint64, img *Image)
 
 	w := x.words
 	word := func(v uint64) {
-		le.PutUint64(w, v)
+		binary.LittleEndian.PutUint64(w, v)
 		w = w[8:]
 	}
 	used := 0
@@ -150,7 +143,7 @@ func (l *stackLayout) auxv(v []uint64, platformAt, randomAt, execfn uint64) []ui
 		secure = 1
 	}
 	return append(v,
-		atMinSigStk, minSigStack,
+		atMinSigStk, signals.MinStack,
 		atHWCap, HWCap,
 		atPagesz, 4096,
 		atClkTck, 100,
@@ -174,7 +167,7 @@ func (l *stackLayout) auxv(v []uint64, platformAt, randomAt, execfn uint64) []ui
 
 // write maps the stack and fills it; it returns the stack pointer.
 func (l *stackLayout) write(c *caller.Ctx, s *vm.Space, exec bool) (*Image, uint64, linux.Errno) {
-	top, gap := uint64(TaskSize), uint64(0)
+	top, gap := uint64(linux.TaskSize), uint64(0)
 	if l.aslr {
 		top -= random.Uint64N(1<<22) << 12
 		gap = random.Uint64N(8192) &^ 15

@@ -1,10 +1,11 @@
-package proc
+package signals
 
 import (
 	"encoding/binary"
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/uio"
+	"hardtack/kernel/mm/vm"
 	"hardtack/nucleus"
 )
 
@@ -63,17 +64,21 @@ const (
 	flagRF   = 0x10000
 	flagTF   = 0x100
 	flagIF   = 0x200
-
-	// TaskSize is where user addresses end; no page is above.
-	TaskSize = 1<<47 - 4096
 )
 
-// signalFrame is a frame as bytes, and where it goes.
-type signalFrame struct {
+// Frame is a signal frame as bytes, and where it goes.
+type Frame struct {
 	sp, fp uint64
 	mem    [frameSize]byte
 	fpmem  [fpSize]byte
 }
+
+// MinStack is AT_MINSIGSTKSZ: the frame, the floating-point state, and what
+// aligning them may cost.
+const MinStack = (frameSize + fpSize + 64 + 16 + 8 + 15) &^ 15
+
+// Fault is the last exception of a thread, for the frame's trapno, err and cr2.
+type Fault struct{ Trapno, Err, CR2 uint64 }
 
 var le = binary.LittleEndian
 
@@ -87,15 +92,15 @@ func generalRegs(u *nucleus.Regs) [18]*uint64 {
 }
 
 // place chooses where a frame goes below sp.
-func (f *signalFrame) place(sp uint64) {
+func (f *Frame) place(sp uint64) {
 	sp -= fpSize
 	f.fp = sp &^ 63
 	f.sp = (f.fp-frameSize)&^15 - 8
 }
 
 // build fills in the frame from the thread's state.
-func (f *signalFrame) build(u *nucleus.UserContext, info *linux.Siginfo, act *linux.SigAction,
-	alt *linux.StackT, mask linux.SigSet, fault faultInfo) {
+func (f *Frame) build(u *nucleus.UserContext, info *linux.Siginfo, act *linux.SigAction,
+	alt *linux.StackT, mask linux.SigSet, fault Fault) {
 	b := f.mem[:]
 	le.PutUint64(b, act.Restorer)
 	le.PutUint64(b[frameUC:], ucFPXstate|ucSigContextSS|ucStrictSS)
@@ -107,10 +112,10 @@ func (f *signalFrame) build(u *nucleus.UserContext, info *linux.Siginfo, act *li
 		le.PutUint64(b[mcRegs+8*i:], *r)
 	}
 	le.PutUint64(b[mcSegs:], userCS|userSS<<48)
-	le.PutUint64(b[mcErr:], fault.err)
-	le.PutUint64(b[mcTrapno:], fault.trapno)
+	le.PutUint64(b[mcErr:], fault.Err)
+	le.PutUint64(b[mcTrapno:], fault.Trapno)
 	le.PutUint64(b[mcOldMask:], uint64(mask))
-	le.PutUint64(b[mcCR2:], fault.cr2)
+	le.PutUint64(b[mcCR2:], fault.CR2)
 	le.PutUint64(b[mcFP:], f.fp)
 	clear(b[mcFP+8 : frameMask])
 	le.PutUint64(b[frameMask:], uint64(mask))
@@ -118,7 +123,7 @@ func (f *signalFrame) build(u *nucleus.UserContext, info *linux.Siginfo, act *li
 	f.buildFP(u)
 }
 
-func (f *signalFrame) buildFP(u *nucleus.UserContext) {
+func (f *Frame) buildFP(u *nucleus.UserContext) {
 	b := f.fpmem[:]
 	clear(b)
 	copy(b[:160], u.X87[:160])
@@ -173,7 +178,7 @@ type restored struct {
 
 // parse puts a frame's registers into u, whatever a program wrote there made
 // harmless; ok is false where no program could run with them.
-func (f *signalFrame) parse(u *nucleus.UserContext) (r restored, ok bool) {
+func (f *Frame) parse(u *nucleus.UserContext) (r restored, ok bool) {
 	b := f.mem[:]
 	old := u.RFLAGS
 	for i, p := range generalRegs(&u.Regs) {
@@ -188,11 +193,11 @@ func (f *signalFrame) parse(u *nucleus.UserContext) (r restored, ok bool) {
 	}
 	r.fp = le.Uint64(b[mcFP:])
 	cs := le.Uint16(b[mcSegs:])
-	return r, cs|3 == userCS && u.RIP < TaskSize
+	return r, cs|3 == userCS && u.RIP < linux.TaskSize
 }
 
 // parseFP puts a frame's floating-point state into u. n bytes of fpmem are there.
-func (f *signalFrame) parseFP(u *nucleus.UserContext, n int) bool {
+func (f *Frame) parseFP(u *nucleus.UserContext, n int) bool {
 	b := f.fpmem[:]
 	if n < fxSize {
 		return false
@@ -237,49 +242,42 @@ func resetFP(u *nucleus.UserContext) {
 	clear(u.YMM[:])
 }
 
-// onAltStack reports whether sp is on the alternate stack. With SS_AUTODISARM
-// the stack counts as free whenever a signal comes.
-func (t *Thread) onAltStack(sp uint64) bool {
-	a := &t.sig.alt
-	return a.Flags&linux.SS_AUTODISARM == 0 && a.Size != 0 && sp > a.SP && sp-a.SP <= a.Size
-}
-
-// pushFrame writes a frame and points the registers at the handler.
-func (t *Thread) pushFrame(info *linux.Siginfo, act *linux.SigAction, mask linux.SigSet) bool {
-	if act.Flags&linux.SA_RESTORER == 0 || act.Handler >= TaskSize || t.Space == nil {
+// Push writes a frame below sp, or on the alternate stack, and points the registers at the
+// handler. It reports false if there is no room.
+func (f *Frame) Push(s *vm.Space, u *nucleus.UserContext, alt *AltStack, info *linux.Siginfo, act *linux.SigAction,
+	mask linux.SigSet, fault Fault) bool {
+	if act.Flags&linux.SA_RESTORER == 0 || act.Handler >= linux.TaskSize || s == nil {
 		return false
 	}
-	u := &t.User
 	sp := u.RSP - redZone
-	alt := t.sig.alt
-	nested := t.onAltStack(u.RSP)
+	old := alt.stack
+	nested := alt.has(u.RSP)
 	onAlt := nested
-	if act.Flags&linux.SA_ONSTACK != 0 && !nested && alt.Size != 0 {
-		sp = alt.SP + alt.Size
+	if act.Flags&linux.SA_ONSTACK != 0 && !nested && old.Size != 0 {
+		sp = old.SP + old.Size
 		onAlt = true
 	}
-	f := t.frameBuffer()
 	f.place(sp)
 	// A frame that would leave the alternate stack would overwrite what is below.
-	if onAlt && alt.Flags&linux.SS_AUTODISARM == 0 && (f.sp < alt.SP || f.sp > alt.SP+alt.Size) || f.sp >= TaskSize {
+	if onAlt && old.Flags&linux.SS_AUTODISARM == 0 && (f.sp < old.SP || f.sp > old.SP+old.Size) || f.sp >= linux.TaskSize {
 		return false
 	}
 	switch {
-	case alt.Size == 0:
-		alt.Flags = linux.SS_DISABLE
+	case old.Size == 0:
+		old.Flags = linux.SS_DISABLE
 	case nested:
-		alt.Flags |= linux.SS_ONSTACK
+		old.Flags |= linux.SS_ONSTACK
 	}
 	u.SyncFPU()
-	f.build(u, info, act, &alt, mask, t.sig.fault)
-	if _, e := t.Space.CopyOut(uio.Addr(f.fp), f.fpmem[:]); e != 0 {
+	f.build(u, info, act, &old, mask, fault)
+	if _, e := s.CopyOut(uio.Addr(f.fp), f.fpmem[:]); e != 0 {
 		return false
 	}
-	if _, e := t.Space.CopyOut(uio.Addr(f.sp), f.mem[:]); e != 0 {
+	if _, e := s.CopyOut(uio.Addr(f.sp), f.mem[:]); e != 0 {
 		return false
 	}
-	if t.sig.alt.Flags&linux.SS_AUTODISARM != 0 {
-		t.sig.alt = linux.StackT{}
+	if alt.stack.Flags&linux.SS_AUTODISARM != 0 {
+		alt.Clear()
 	}
 	u.RDI, u.RSI, u.RDX = uint64(info.Signo), f.sp+frameInfo, f.sp+frameUC
 	u.RAX = 0
@@ -289,75 +287,25 @@ func (t *Thread) pushFrame(info *linux.Siginfo, act *linux.SigAction, mask linux
 	return true
 }
 
-func (t *Thread) frameBuffer() *signalFrame {
-	if t.frame == nil {
-		t.frame = new(signalFrame)
-	}
-	return t.frame
-}
-
-// Sigreturn is rt_sigreturn: it goes back to where a handler interrupted. A bad
-// frame is a SIGSEGV.
-func (t *Thread) Sigreturn() {
-	f := t.frameBuffer()
-	u := &t.User
-	if _, e := t.Space.CopyIn(f.mem[:], uio.Addr(u.RSP-8)); e != 0 {
-		t.forceSegv(0)
-		return
+// Pop takes the registers back out of the frame that the stack pointer points behind. It
+// returns the mask and the alternate stack that were saved; ok is false for a bad frame.
+func (f *Frame) Pop(s *vm.Space, u *nucleus.UserContext) (mask linux.SigSet, alt linux.StackT, ok bool) {
+	if _, e := s.CopyIn(f.mem[:], uio.Addr(u.RSP-8)); e != 0 {
+		return 0, alt, false
 	}
 	u.SyncFPU()
 	saved := u.Regs
 	r, ok := f.parse(u)
 	if ok && r.fp != 0 {
-		n, _ := t.Space.CopyIn(f.fpmem[:], uio.Addr(r.fp))
+		n, _ := s.CopyIn(f.fpmem[:], uio.Addr(r.fp))
 		ok = f.parseFP(u, n)
 	} else if ok {
 		resetFP(u)
 	}
 	if !ok {
 		u.Regs = saved
-		t.forceSegv(0)
-		return
+		return 0, alt, false
 	}
-	t.sig.restartErr = 0
-	t.SetBlocked(r.mask)
 	r.alt.Flags &^= linux.SS_ONSTACK
-	t.setAltStack(&r.alt, u.RSP) // what was saved was valid; errors are the program's
-}
-
-// setAltStack is sigaltstack with sp as the stack pointer.
-func (t *Thread) setAltStack(n *linux.StackT, sp uint64) linux.Errno {
-	if t.onAltStack(sp) {
-		return linux.EPERM
-	}
-	if n.Flags&^(linux.SS_DISABLE|linux.SS_ONSTACK|linux.SS_AUTODISARM) != 0 {
-		return linux.EINVAL
-	}
-	mode := n.Flags &^ linux.SS_AUTODISARM
-	switch {
-	case mode == linux.SS_DISABLE:
-		t.sig.alt = linux.StackT{}
-	case mode != 0 && mode != linux.SS_ONSTACK:
-		return linux.EINVAL
-	case n.Size < linux.MINSIGSTKSZ:
-		return linux.ENOMEM
-	default:
-		t.sig.alt = linux.StackT{SP: n.SP, Size: n.Size, Flags: n.Flags & linux.SS_AUTODISARM}
-	}
-	return 0
-}
-
-// AltStack is sigaltstack: it returns the old stack and sets a new one if n is given.
-func (t *Thread) AltStack(n *linux.StackT) (old linux.StackT, e linux.Errno) {
-	old = t.sig.alt
-	switch {
-	case old.Size == 0:
-		old.Flags = linux.SS_DISABLE
-	case t.onAltStack(t.User.RSP):
-		old.Flags |= linux.SS_ONSTACK
-	}
-	if n != nil {
-		e = t.setAltStack(n, t.User.RSP)
-	}
-	return old, e
+	return r.mask, r.alt, true
 }
