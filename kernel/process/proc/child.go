@@ -27,13 +27,13 @@ type WaitResult struct {
 // Wait waits for a child to change its state.
 func (t *Thread) Wait(a *WaitArgs) (r WaitResult, e linux.Errno) {
 	p := t.Proc
-	if found, e := t.findChild(a, &r); found || e != 0 || a.NoHang {
+	if found, e := a.find(t, &r); found || e != 0 || a.NoHang {
 		return r, e
 	}
 	p.Children.Add(&t.Entry, t, wait.In)
 	for {
 		t.Arm()
-		found, err := t.findChild(a, &r)
+		found, err := a.find(t, &r)
 		if found || err != 0 {
 			e = err
 			break
@@ -47,9 +47,9 @@ func (t *Thread) Wait(a *WaitArgs) (r WaitResult, e linux.Errno) {
 	return r, e
 }
 
-// findChild looks for a child with news. ECHILD: there is no child that could
+// find looks for a child with news. ECHILD: there is no child that could
 // ever have any.
-func (t *Thread) findChild(a *WaitArgs, r *WaitResult) (bool, linux.Errno) {
+func (a *WaitArgs) find(t *Thread, r *WaitResult) (bool, linux.Errno) {
 	p := t.Proc
 	treeMu.Lock()
 	defer treeMu.Unlock()
@@ -62,28 +62,28 @@ func (t *Thread) findChild(a *WaitArgs, r *WaitResult) (bool, linux.Errno) {
 		if c == nil || c.reaped || c.parent.Load() != p {
 			return false, linux.ECHILD
 		}
-		if living, found := t.askChild(a, c, r); living || found {
+		if living, found := a.ask(t, c, r); living || found {
 			return found, 0
 		}
 		return false, linux.ECHILD // a zombie that is not asked for has no other news
 	}
-	return t.findAmong(a, r)
+	return a.findAmong(t, r)
 }
 
-// findAmong is findChild for a wait for several children; called with treeMu held. The
+// findAmong is find for a wait for several children; called with treeMu held. The
 // oldest with news is told first. Nearly always that is the first of the zombies; if
 // there are none, and no child was ever stopped, one child that lives is enough to know.
-func (t *Thread) findAmong(a *WaitArgs, r *WaitResult) (bool, linux.Errno) {
+func (a *WaitArgs) findAmong(t *Thread, r *WaitResult) (bool, linux.Errno) {
 	p := t.Proc
 	jobs := a.Options&(linux.WSTOPPED|linux.WCONTINUED) != 0 && p.jobs.Load()
 	if a.Options&linux.WEXITED != 0 && !jobs && len(p.zombies) > 0 {
-		if _, found := t.askChild(a, p.zombies[0], r); found {
+		if _, found := a.ask(t, p.zombies[0], r); found {
 			return true, 0
 		}
 	}
 	any := false
 	for c := p.firstChild; c != nil; c = c.nextSibling {
-		living, found := t.askChild(a, c, r)
+		living, found := a.ask(t, c, r)
 		if found {
 			return true, 0
 		}
@@ -98,20 +98,20 @@ func (t *Thread) findAmong(a *WaitArgs, r *WaitResult) (bool, linux.Errno) {
 	return false, 0
 }
 
-// askChild reports whether a child that is waited for lives, so that it may have news
+// ask reports whether a child that is waited for lives, so that it may have news
 // yet, and whether it has news now, which it takes; called with treeMu held.
-func (t *Thread) askChild(a *WaitArgs, c *Process, r *WaitResult) (living, found bool) {
+func (a *WaitArgs) ask(t *Thread, c *Process, r *WaitResult) (living, found bool) {
 	switch {
 	case !a.eligible(c) || a.Options&linux.WNOTHREAD != 0 && !t.made(c):
 		return false, false
 	case c.Zombie():
 		if a.Options&linux.WEXITED != 0 {
-			c.collectExit(a, r)
+			a.collectExit(c, r)
 			return false, true
 		}
 		return false, false
 	}
-	return true, a.Options&(linux.WSTOPPED|linux.WCONTINUED) != 0 && c.collectStop(a, r)
+	return true, a.Options&(linux.WSTOPPED|linux.WCONTINUED) != 0 && a.collectStop(c, r)
 }
 
 // made reports whether c is a child of this thread: one that it made, or one whose
@@ -143,7 +143,7 @@ func (a *WaitArgs) eligible(c *Process) bool {
 }
 
 // collectExit reports a zombie and removes it; called with treeMu held.
-func (c *Process) collectExit(a *WaitArgs, r *WaitResult) {
+func (a *WaitArgs) collectExit(c *Process, r *WaitResult) {
 	r.PID, r.UID, r.Status = c.PID, c.uid.Load(), c.status
 	r.Code, r.Value = exitCode(c.status)
 	c.fillUsage(&r.Usage, true)
@@ -153,7 +153,7 @@ func (c *Process) collectExit(a *WaitArgs, r *WaitResult) {
 }
 
 // collectStop reports a stop or continue that has not been reported.
-func (c *Process) collectStop(a *WaitArgs, r *WaitResult) bool {
+func (a *WaitArgs) collectStop(c *Process, r *WaitResult) bool {
 	c.mu.Lock()
 	s := &c.sig
 	keep := a.Options&linux.WNOWAIT != 0

@@ -133,7 +133,7 @@ func (t *Thread) mayClone() linux.Errno {
 	p := t.Proc
 	cred := t.Cred()
 	privileged := mayExceed(cred)
-	if !privileged && uint64(cred.User.Threads.Load()) >= p.limits[linux.RLIMIT_NPROC].cur.Load() {
+	if !privileged && uint64(cred.User.Threads.Load()) >= p.limits.get(linux.RLIMIT_NPROC) {
 		return linux.EAGAIN
 	}
 	t.tooMany = false
@@ -217,10 +217,10 @@ func (t *Thread) copyThread(a *CloneArgs) (*Thread, linux.Errno) {
 	c.Mem = c.Space
 	if f&linux.CLONE_THREAD == 0 {
 		c.Proc = t.copyProcess(own, a)
-		c.FileSizeLimit.Store(c.Proc.limits[linux.RLIMIT_FSIZE].cur.Load())
+		c.FileSizeLimit.Store(c.Proc.limits.get(linux.RLIMIT_FSIZE))
 	}
 	if f&linux.CLONE_VM == 0 {
-		c.Space.Limits = c.Proc.limitOf
+		c.Space.Limits = c.Proc.limits.get
 	}
 	if f&linux.CLONE_FILES != 0 {
 		t.FDs.Share()
@@ -267,14 +267,8 @@ func (t *Thread) copyProcess(own *newborn, a *CloneArgs) *Process {
 	}
 	q.sig.user = t.Ctx.User()
 	q.uid.Store(t.Cred().UID)
-	for i := range p.limits {
-		q.limits[i].cur.Store(p.limits[i].cur.Load())
-		q.limits[i].max.Store(p.limits[i].max.Load())
-	}
-	q.oomScore.Store(p.oomScore.Load())
-	q.oomMin.Store(p.oomMin.Load())
-	q.personality.Store(p.personality.Load())
-	q.THPDisable.Store(p.THPDisable.Load())
+	q.limits.inherit(&p.limits)
+	q.inherit(&p.attributes)
 	return q
 }
 

@@ -21,8 +21,8 @@ func (t *Thread) handleWork() bool {
 			// CPU-time limits and timers sent their signals.
 		case w&workSignal != 0:
 			t.takeSignal()
-		case t.sig.restartErr != 0:
-			t.restartCall()
+		case t.restartErr != 0:
+			t.again(&t.User)
 		case w&workMask != 0:
 			t.User.Work.And(^workMask)
 			t.setBlocked(t.sig.saved)
@@ -108,50 +108,15 @@ func (p *Process) takeShared(m linux.SigSet) (linux.Siginfo, bool) {
 	return info, ok
 }
 
-// FinishRestart records that the call ended with a restart error, which never
-// reaches the program: a handler turns it into EINTR or a restart.
-func (t *Thread) FinishRestart(e linux.Errno) {
-	t.sig.restartErr = e
-	t.User.Work.Or(workSignal) // at least look
-}
-
-const syscallInsnLen = 2
-
-// restartCall makes the program call again, no handler having run.
-func (t *Thread) restartCall() {
-	nr := t.sig.nr
-	if t.sig.restartErr == linux.ERESTART_RESTARTBLOCK {
-		nr = linux.SYS_restart_syscall
-	}
-	t.sig.restartErr = 0
-	t.User.RAX = nr
-	t.User.RIP -= syscallInsnLen
-}
-
-// restartForHandler settles an interrupted call before a handler runs.
-func (t *Thread) restartForHandler(act *linux.SigAction) {
-	e := t.sig.restartErr
-	if e == 0 {
-		return
-	}
-	t.sig.restartErr = 0
-	if e == linux.ERESTARTNOINTR || e == linux.ERESTARTSYS && act.Flags&linux.SA_RESTART != 0 {
-		t.User.RAX = t.sig.nr
-		t.User.RIP -= syscallInsnLen
-		return
-	}
-	t.User.RAX = ^uint64(linux.EINTR) + 1
-}
-
 // enterHandler makes the thread run a signal handler.
 func (t *Thread) enterHandler(info *linux.Siginfo, act *linux.SigAction) {
-	t.restartForHandler(act)
+	t.beforeHandler(&t.User, act)
 	mask := t.sig.blocked
 	if t.User.Work.Load()&workMask != 0 {
 		t.User.Work.And(^workMask)
 		mask = t.sig.saved
 	}
-	if !t.frameBuffer().Push(t.Space, &t.User, &t.sig.alt, info, act, mask, t.sig.fault) {
+	if !t.sig.frameBuffer().Push(t.Space, &t.User, &t.sig.alt, info, act, mask, t.sig.fault) {
 		t.forceSegv(info.Signal())
 		return
 	}
@@ -162,22 +127,15 @@ func (t *Thread) enterHandler(info *linux.Siginfo, act *linux.SigAction) {
 	t.SetBlocked(blocked)
 }
 
-func (t *Thread) frameBuffer() *signals.Frame {
-	if t.frame == nil {
-		t.frame = new(signals.Frame)
-	}
-	return t.frame
-}
-
 // Sigreturn is rt_sigreturn: it goes back to where a handler interrupted. A bad
 // frame is a SIGSEGV.
 func (t *Thread) Sigreturn() {
-	mask, alt, ok := t.frameBuffer().Pop(t.Space, &t.User)
+	mask, alt, ok := t.sig.frameBuffer().Pop(t.Space, &t.User)
 	if !ok {
 		t.forceSegv(0)
 		return
 	}
-	t.sig.restartErr = 0
+	t.restartErr = 0
 	t.SetBlocked(mask)
 	t.sig.alt.Set(&alt, t.User.RSP) // what was saved was valid; errors are the program's
 }

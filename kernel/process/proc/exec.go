@@ -33,9 +33,9 @@ func (t *Thread) Exec(a *program.Args) linux.Errno {
 		return e
 	}
 	p := t.Proc
-	env := program.Env{Strings: a.Env, Personality: p.Personality(), Limits: p.limitOf}
+	env := program.Env{Strings: a.Env, Personality: p.Personality(), Limits: p.limits.get}
 	if x.Secure {
-		env.Limits = p.secureLimit
+		env.Limits = p.limits.secure
 	}
 	s, img, start, e := x.Build(&t.Ctx, &env)
 	if e != 0 {
@@ -123,7 +123,7 @@ func (t *Thread) becomeProgram(x *program.Program, s *vm.Space, img *program.Ima
 		t.Futex.Exit(t.Space)
 		t.Futex.Reset()
 	}
-	t.restart = nil
+	t.restartFn = nil
 	t.leavePartner()
 	if t.FDs.Users() > 1 {
 		fds := t.FDs

@@ -57,8 +57,8 @@ func (t *Thread) stopTakingSignals() {
 	t.Proc.mu.Unlock()
 }
 
-func (p *Process) aliveBut(t *Thread) (n int) {
-	for _, u := range p.threads {
+func (g *threadGroup) aliveBut(t *Thread) (n int) {
+	for _, u := range g.threads {
 		if u != t && !u.dying {
 			n++
 		}
@@ -67,11 +67,11 @@ func (p *Process) aliveBut(t *Thread) (n int) {
 }
 
 // statusOf returns the wait status the process ends with if t is its last thread.
-func (p *Process) statusOf(t *Thread) int32 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.exiting {
-		return p.status
+func (g *threadGroup) statusOf(t *Thread) int32 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.exiting {
+		return g.status
 	}
 	return t.exitStatus
 }

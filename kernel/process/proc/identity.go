@@ -9,19 +9,6 @@ import (
 	"hardtack/kernel/process/program"
 )
 
-// stackLimit is what RLIMIT_STACK is cut to for a program that is more than its
-// caller (_STK_LIM): its caller must not choose where its mappings lie.
-const stackLimit = 8 << 20
-
-// secureLimit is limitOf as it will be for such a program.
-func (p *Process) secureLimit(n int) uint64 {
-	v := p.limitOf(n)
-	if n == linux.RLIMIT_STACK {
-		v = min(v, stackLimit)
-	}
-	return v
-}
-
 // assume makes the process the new program: address space, credentials,
 // dumpability, personality and whatever else tells who may look into it change
 // at once, under mu. It returns what the caller releases.
@@ -37,7 +24,7 @@ func (t *Thread) assume(x *program.Program, s *vm.Space, img *program.Image) (ol
 		s.SetDumpable(dump)
 	}
 	if x.Secure {
-		s.Limits = p.limitOf
+		s.Limits = p.limits.get
 	}
 
 	p.mu.Lock()
@@ -52,9 +39,7 @@ func (t *Thread) assume(x *program.Program, s *vm.Space, img *program.Image) (ol
 		p.deathSignal.Store(0)
 	}
 	if x.Secure {
-		if l := &p.limits[linux.RLIMIT_STACK].cur; l.Load() > stackLimit {
-			l.Store(stackLimit)
-		}
+		p.limits.cutStack()
 	}
 	if v := p.personality.Load(); v&x.Clear != 0 {
 		p.personality.Store(v &^ x.Clear)
@@ -95,7 +80,7 @@ func (t *Thread) ChangeCred(n *creds.Cred) {
 
 // manyThreads reports that a user has more threads than RLIMIT_NPROC says.
 func (p *Process) manyThreads(u *accounts.User) bool {
-	return uint64(u.Threads.Load()) > p.limits[linux.RLIMIT_NPROC].cur.Load()
+	return uint64(u.Threads.Load()) > p.limits.get(linux.RLIMIT_NPROC)
 }
 
 // chargeTo charges the process's threads to another user; the caller holds mu.

@@ -48,7 +48,7 @@ func mayInspect(c *creds.Cred, as Creds, o *creds.Cred, s *vm.Space) bool {
 // subject returns the thread that speaks for the process, its first one, and its
 // credentials. The thread is nil once it has ended: nothing can be seen through it
 // then. Called with mu held.
-func (p *Process) subject() (*Thread, *creds.Cred) { return p.leader, p.first.Cred() }
+func (g *threadGroup) subject() (*Thread, *creds.Cred) { return g.leader, g.first.Cred() }
 
 // Inspect calls take with the process locked if the asker may look into its
 // thread t, or into its first thread if t is nil; u is that
@@ -167,12 +167,12 @@ func (t *Thread) InspectShared(c *caller.Ctx, what Shared) (v any, e linux.Errno
 
 // Owner returns whose the process's files in /proc are: its effective user's, or
 // root's if the process is not dumpable and always is false.
-func (p *Process) Owner(t *Thread, always bool) (uid, gid uint32) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (g *threadGroup) Owner(t *Thread, always bool) (uid, gid uint32) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	var o *creds.Cred
 	if t == nil {
-		t, o = p.subject()
+		t, o = g.subject()
 	} else {
 		o = t.Cred()
 	}
@@ -214,15 +214,15 @@ func (t *Thread) Call(itself bool) (c Call, running bool) {
 		return c, true
 	}
 	if c.In = t.User.Trap.Kind == nucleus.TrapSyscall; c.In {
-		c.Number, c.Args = t.sig.nr, t.Args
+		c.Number, c.Args = t.callNumber, t.Args
 	}
 	c.SP, c.PC = t.User.RSP, t.User.RIP
 	return c, false
 }
 
 // Exiting reports that all threads are to end or have ended.
-func (p *Process) Exiting() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.exiting
+func (g *threadGroup) Exiting() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.exiting
 }

@@ -49,11 +49,11 @@ func (t *Thread) IOCount() IOCount {
 }
 
 // IOCount returns what all threads have moved, with those that ended.
-func (p *Process) IOCount() IOCount {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	sum := p.deadIO
-	for _, t := range p.threads {
+func (g *threadGroup) IOCount() IOCount {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	sum := g.deadIO
+	for _, t := range g.threads {
 		sum.add(t.ioCount())
 	}
 	return sum

@@ -146,7 +146,7 @@ func (t *itimer) next(now int64) {
 // needTicks reports whether CPU time must be watched; called with mu held.
 func (p *Process) needTicks() bool {
 	return p.itimers.t[ItimerVirtual].when != 0 || p.itimers.t[ItimerProf].when != 0 ||
-		p.limits[linux.RLIMIT_CPU].cur.Load() != linux.RLIM_INFINITY
+		p.limits.get(linux.RLIMIT_CPU) != linux.RLIM_INFINITY
 }
 
 // armTimers starts or ends the watch over CPU time; called with mu held.
@@ -205,14 +205,8 @@ func (t *Thread) timerDue() bool {
 			send(itimerSignals[which])
 		}
 	}
-	sec := uint64((user + system) / linux.NsecPerSec)
-	l := &p.limits[linux.RLIMIT_CPU]
-	switch soft := l.cur.Load(); {
-	case sec >= l.max.Load():
-		send(linux.SIGKILL)
-	case sec >= soft:
-		l.cur.Store(soft + 1) // the program sees this, as on Linux
-		send(linux.SIGXCPU)
+	if sig := p.limits.cpuTime(uint64((user + system) / linux.NsecPerSec)); sig != 0 {
+		send(sig)
 	}
 	return sent
 }

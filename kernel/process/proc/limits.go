@@ -9,37 +9,87 @@ import (
 	"hardtack/kernel/base/settings"
 )
 
-// limit is one resource limit; readers take no lock, writers hold Process.mu.
-type limit struct{ cur, max atomic.Uint64 }
+// resourceLimits are a process's limits; readers take no lock, writers hold Process.mu.
+type resourceLimits [linux.RLIM_NLIMITS]struct{ soft, hard atomic.Uint64 }
 
-// firstLimits are process 1's (include/asm-generic/resource.h), the rest is unlimited.
-func (p *Process) firstLimits() {
-	for i := range p.limits {
-		p.setLimit(i, linux.RLIM_INFINITY, linux.RLIM_INFINITY)
+// init sets process 1's limits (include/asm-generic/resource.h); the rest is unlimited.
+func (l *resourceLimits) init() {
+	for i := range l {
+		l.set(i, linux.RLIM_INFINITY, linux.RLIM_INFINITY)
 	}
 	half := uint64(MaxThreads() / 2)
-	p.setLimit(linux.RLIMIT_STACK, 8<<20, linux.RLIM_INFINITY)
-	p.setLimit(linux.RLIMIT_CORE, 0, linux.RLIM_INFINITY)
-	p.setLimit(linux.RLIMIT_NPROC, half, half)
-	p.setLimit(linux.RLIMIT_NOFILE, 1024, uint64(settings.NrOpen.Get()))
-	p.setLimit(linux.RLIMIT_MEMLOCK, 8<<20, 8<<20)
-	p.setLimit(linux.RLIMIT_SIGPENDING, half, half)
-	p.setLimit(linux.RLIMIT_MSGQUEUE, 819200, 819200)
-	p.setLimit(linux.RLIMIT_NICE, 0, 0)
-	p.setLimit(linux.RLIMIT_RTPRIO, 0, 0)
+	l.set(linux.RLIMIT_STACK, 8<<20, linux.RLIM_INFINITY)
+	l.set(linux.RLIMIT_CORE, 0, linux.RLIM_INFINITY)
+	l.set(linux.RLIMIT_NPROC, half, half)
+	l.set(linux.RLIMIT_NOFILE, 1024, uint64(settings.NrOpen.Get()))
+	l.set(linux.RLIMIT_MEMLOCK, 8<<20, 8<<20)
+	l.set(linux.RLIMIT_SIGPENDING, half, half)
+	l.set(linux.RLIMIT_MSGQUEUE, 819200, 819200)
+	l.set(linux.RLIMIT_NICE, 0, 0)
+	l.set(linux.RLIMIT_RTPRIO, 0, 0)
 }
 
-func (p *Process) setLimit(n int, cur, max uint64) {
-	p.limits[n].cur.Store(cur)
-	p.limits[n].max.Store(max)
+func (l *resourceLimits) set(n int, soft, hard uint64) {
+	l[n].soft.Store(soft)
+	l[n].hard.Store(hard)
 }
 
-// limitOf is what the address space asks.
-func (p *Process) limitOf(n int) uint64 { return p.limits[n].cur.Load() }
+// inherit sets the limits that a new process has from its parent.
+func (l *resourceLimits) inherit(from *resourceLimits) {
+	for i := range l {
+		l.set(i, from.get(i), from[i].hard.Load())
+	}
+}
+
+// get returns a soft limit: what counts. Address spaces ask it too.
+func (l *resourceLimits) get(n int) uint64 { return l[n].soft.Load() }
+
+// stackLimit is what RLIMIT_STACK is cut to for a program that is more than its
+// caller (_STK_LIM): its caller must not choose where its mappings lie.
+const stackLimit = 8 << 20
+
+// secure is get as it will be for such a program.
+func (l *resourceLimits) secure(n int) uint64 {
+	v := l.get(n)
+	if n == linux.RLIMIT_STACK {
+		v = min(v, stackLimit)
+	}
+	return v
+}
+
+// cutStack does what secure says.
+func (l *resourceLimits) cutStack() { l[linux.RLIMIT_STACK].soft.Store(l.secure(linux.RLIMIT_STACK)) }
+
+// cpuTime says what is due after so many seconds of CPU time: a signal, or 0. It moves the
+// soft limit, which the program sees, as on Linux.
+func (l *resourceLimits) cpuTime(sec uint64) linux.Signal {
+	c := &l[linux.RLIMIT_CPU]
+	switch soft := c.soft.Load(); {
+	case sec >= c.hard.Load():
+		return linux.SIGKILL
+	case sec >= soft:
+		c.soft.Store(soft + 1)
+		return linux.SIGXCPU
+	}
+	return 0
+}
+
+// change sets a limit with the rights of c.
+func (l *resourceLimits) change(c *creds.Cred, n int, v *linux.Rlimit) linux.Errno {
+	switch {
+	case v.Cur > v.Max:
+		return linux.EINVAL
+	case n == linux.RLIMIT_NOFILE && v.Max > uint64(settings.NrOpen.Get()),
+		v.Max > l[n].hard.Load() && !c.Has(creds.CapSysResource):
+		return linux.EPERM
+	}
+	l.set(n, v.Cur, v.Max)
+	return 0
+}
 
 // Rlimit returns a resource limit.
 func (p *Process) Rlimit(n int) linux.Rlimit {
-	return linux.Rlimit{Cur: p.limits[n].cur.Load(), Max: p.limits[n].max.Load()}
+	return linux.Rlimit{Cur: p.limits.get(n), Max: p.limits[n].hard.Load()}
 }
 
 // Prlimit returns a resource limit and, where l is not nil, changes it, with the
@@ -61,14 +111,9 @@ func (p *Process) Prlimit(c *caller.Ctx, n int, l *linux.Rlimit) (old linux.Rlim
 
 // setRlimit changes a resource limit with the rights of c; called with mu held.
 func (p *Process) setRlimit(c *creds.Cred, n int, l *linux.Rlimit) linux.Errno {
-	switch {
-	case l.Cur > l.Max:
-		return linux.EINVAL
-	case n == linux.RLIMIT_NOFILE && l.Max > uint64(settings.NrOpen.Get()),
-		l.Max > p.limits[n].max.Load() && !c.Has(creds.CapSysResource):
-		return linux.EPERM
+	if e := p.limits.change(c, n, l); e != 0 {
+		return e
 	}
-	p.setLimit(n, l.Cur, l.Max)
 	switch n {
 	case linux.RLIMIT_FSIZE:
 		for _, t := range p.threads {
@@ -83,5 +128,5 @@ func (p *Process) setRlimit(c *creds.Cred, n int, l *linux.Rlimit) linux.Errno {
 // ArgLimit returns how many bytes arguments and environment may take with
 // their pointers: a quarter of the stack limit, at least 128 KiB, at most 6 MiB.
 func (p *Process) ArgLimit() uint64 {
-	return max(min(p.limits[linux.RLIMIT_STACK].cur.Load()/4, 6<<20), 128<<10)
+	return max(min(p.limits.get(linux.RLIMIT_STACK)/4, 6<<20), 128<<10)
 }

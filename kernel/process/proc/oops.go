@@ -33,9 +33,9 @@ func (r *runner) caught(returned *bool, end **Thread) {
 }
 
 // kill ends the process as SIGKILL does.
-func (p *Process) kill() {
-	p.mu.Lock()
-	p.beginExit(int32(linux.SIGKILL))
-	p.resumeForKill()
-	p.mu.Unlock()
+func (g *threadGroup) kill() {
+	g.mu.Lock()
+	g.beginExit(int32(linux.SIGKILL))
+	g.resumeForKill()
+	g.mu.Unlock()
 }

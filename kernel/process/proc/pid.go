@@ -235,14 +235,14 @@ func SetMaxThreads(n int32) {
 var threadPool = accounts.NewPool(0)
 
 // charge counts a thread of the process; called with mu held.
-func (p *Process) charge() {
-	p.sig.user.Threads.Add(1)
-	threadPool.Force(p.sig.user, 1)
+func (g *threadGroup) charge() {
+	g.sig.user.Threads.Add(1)
+	threadPool.Force(g.sig.user, 1)
 }
 
 // uncharge undoes charge, for a thread other than the leader when it ends, and for
 // the leader when the process has been waited for.
-func (p *Process) uncharge() {
-	p.sig.user.Threads.Add(-1)
-	threadPool.Release(p.sig.user, 1)
+func (g *threadGroup) uncharge() {
+	g.sig.user.Threads.Add(-1)
+	threadPool.Release(g.sig.user, 1)
 }

@@ -12,11 +12,33 @@ import (
 	"hardtack/kernel/process/program"
 )
 
-// Process is a thread group.
+// Process is a process. Its fields stand in a type for each lock that guards them.
 type Process struct {
-	PID int32 // immutable
+	PID       int32 // immutable
+	startTime int64 // monotonic nanoseconds; immutable
 
-	// The tree; guarded by treeMu. What is atomic may be read without it.
+	kinship     // guarded by treeMu
+	threadGroup // guarded by its mu
+	attributes  // atomic
+	limits      resourceLimits
+
+	execs  atomic.Uint32 // calls of exec, at most 2³²-1
+	uid    atomic.Uint32 // real user ID
+	maxRSS atomic.Int64  // KiB, of address spaces that it left
+	image  atomic.Pointer[program.Image]
+
+	// Children announces changes of the children's state to wait4.
+	Children wait.Queue
+	jobs     atomic.Bool // a child may have been stopped, once
+	// Ended announces the process's end (pidfd).
+	Ended wait.Queue
+	// SigQueue announces every signal that becomes pending (signalfd).
+	SigQueue wait.Queue
+}
+
+// kinship is a process's place in the tree; guarded by treeMu. What is atomic may be read
+// without it.
+type kinship struct {
 	parent                   atomic.Pointer[Process]
 	firstChild, lastChild    *Process
 	prevSibling, nextSibling *Process
@@ -34,42 +56,42 @@ type Process struct {
 	childTime                clockTimes // of children waited for
 	childFaults, childMaxRSS atomic.Int64
 	childSwitches            [2]int64 // of children waited for
+}
 
-	execs       atomic.Uint32 // calls of exec, at most 2³²-1
-	zombie      atomic.Bool   // all threads have ended
-	uid         atomic.Uint32 // real user ID
-	oomScore    atomic.Int32  // oom_score_adj
-	oomMin      atomic.Int32  // the least it may become without CAP_SYS_RESOURCE
+// threadGroup is a process's threads and what they share; guarded by mu.
+type threadGroup struct {
+	mu           sync.Mutex
+	threads      []*Thread   // living
+	leader       *Thread     // the thread whose TID is PID, nil once it ended
+	first        *Thread     // the same, which stays
+	zombie       atomic.Bool // all threads have ended; read without mu
+	sig          processSignals
+	exiting      bool       // exit_group or a deadly signal
+	status       int32      // wait status, once exiting
+	execing      *Thread    // the thread that ends its siblings
+	deadTime     clockTimes // of threads that ended
+	told         clockTimes // what was last told of the process
+	deadFaults   int64
+	deadIO       IOCount
+	deadSwitches [2]int64
+	itimers      itimers
+}
+
+// attributes are what prctl, personality and /proc set of a process; all atomic.
+type attributes struct {
+	oomScore    atomic.Int32 // oom_score_adj
+	oomMin      atomic.Int32 // the least it may become without CAP_SYS_RESOURCE
 	personality atomic.Uint32
 	THPDisable  atomic.Bool  // PR_SET_THP_DISABLE
 	deathSignal atomic.Int32 // PR_SET_PDEATHSIG
-	maxRSS      atomic.Int64 // KiB, of address spaces that it left
-	image       atomic.Pointer[program.Image]
-	limits      [linux.RLIM_NLIMITS]limit
-	startTime   int64 // monotonic nanoseconds; immutable
+}
 
-	// Children announces changes of the children's state to wait4.
-	Children wait.Queue
-	jobs     atomic.Bool // a child may have been stopped, once
-	// Ended announces the process's end (pidfd).
-	Ended wait.Queue
-	// SigQueue announces every signal that becomes pending (signalfd).
-	SigQueue wait.Queue
-
-	mu           sync.Mutex
-	threads      []*Thread      // living; guarded by mu
-	leader       *Thread        // the thread whose TID is PID, nil once it ended; guarded by mu
-	first        *Thread        // the same, which stays; guarded by mu
-	sig          processSignals // guarded by mu
-	exiting      bool           // exit_group or a deadly signal; guarded by mu
-	status       int32          // wait status, once exiting; guarded by mu
-	execing      *Thread        // the thread that ends its siblings; guarded by mu
-	deadTime     clockTimes     // of threads that ended; guarded by mu
-	told         clockTimes     // what was last told of the process; guarded by mu
-	deadFaults   int64          // guarded by mu
-	deadIO       IOCount        // guarded by mu
-	deadSwitches [2]int64       // guarded by mu
-	itimers      itimers        // guarded by mu
+// inherit sets the attributes that a new process has from its parent.
+func (a *attributes) inherit(from *attributes) {
+	a.oomScore.Store(from.oomScore.Load())
+	a.oomMin.Store(from.oomMin.Load())
+	a.personality.Store(from.personality.Load())
+	a.THPDisable.Store(from.THPDisable.Load())
 }
 
 // Group is a process group.
@@ -106,17 +128,17 @@ func (s *Session) SetTTY(v any) {
 }
 
 // Group returns the process's group; never nil.
-func (p *Process) Group() *Group { return p.group.Load() }
+func (k *kinship) Group() *Group { return k.group.Load() }
 
 // Session returns the process's session; never nil.
-func (p *Process) Session() *Session { return p.group.Load().Session }
+func (k *kinship) Session() *Session { return k.group.Load().Session }
 
 // Parent returns the parent process, nil for process 1.
-func (p *Process) Parent() *Process { return p.parent.Load() }
+func (k *kinship) Parent() *Process { return k.parent.Load() }
 
 // PPID returns the parent's number, 0 for process 1.
-func (p *Process) PPID() int32 {
-	if q := p.parent.Load(); q != nil {
+func (k *kinship) PPID() int32 {
+	if q := k.parent.Load(); q != nil {
 		return q.PID
 	}
 	return 0
@@ -129,83 +151,83 @@ func (p *Process) UID() uint32 { return p.uid.Load() }
 func (p *Process) Image() *program.Image { return p.image.Load() }
 
 // Zombie reports that all threads have ended and the parent has not waited yet.
-func (p *Process) Zombie() bool { return p.zombie.Load() }
+func (g *threadGroup) Zombie() bool { return g.zombie.Load() }
 
 // Name returns the leader's name (comm), of a zombie too.
-func (p *Process) Name() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.first.Name()
+func (g *threadGroup) Name() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.first.Name()
 }
 
 // Cred returns the leader's credentials, of a zombie too.
-func (p *Process) Cred() *creds.Cred {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.first.Cred()
+func (g *threadGroup) Cred() *creds.Cred {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.first.Cred()
 }
 
 // State returns what /proc shows of the process.
-func (p *Process) State() State {
-	if p.Zombie() {
+func (g *threadGroup) State() State {
+	if g.Zombie() {
 		return StateZombie
 	}
-	return p.First().State()
+	return g.First().State()
 }
 
 // First returns the process's first thread. If that has ended it is a zombie until the
 // process is waited for, though others run.
-func (p *Process) First() *Thread {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.first
+func (g *threadGroup) First() *Thread {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.first
 }
 
 // CountThreads returns how many threads there are, the first one with them even if it
 // has ended.
-func (p *Process) CountThreads() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := len(p.threads)
-	if p.leader == nil {
+func (g *threadGroup) CountThreads() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := len(g.threads)
+	if g.leader == nil {
 		n++
 	}
 	return n
 }
 
 // ExitStatus returns a zombie's wait status.
-func (p *Process) ExitStatus() int32 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.status
+func (g *threadGroup) ExitStatus() int32 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.status
 }
 
 // OOMScoreAdj, SetOOMScoreAdj: /proc/PID/oom_score_adj.
-func (p *Process) OOMScoreAdj() int32 { return p.oomScore.Load() }
+func (a *attributes) OOMScoreAdj() int32 { return a.oomScore.Load() }
 
 // SetOOMScoreAdj sets it: without privilege not below what was set with it.
-func (p *Process) SetOOMScoreAdj(v int32, privileged bool) linux.Errno {
-	if v < p.oomMin.Load() && !privileged {
+func (a *attributes) SetOOMScoreAdj(v int32, privileged bool) linux.Errno {
+	if v < a.oomMin.Load() && !privileged {
 		return linux.EACCES
 	}
-	p.oomScore.Store(v)
+	a.oomScore.Store(v)
 	if privileged {
-		p.oomMin.Store(v)
+		a.oomMin.Store(v)
 	}
 	return 0
 }
 
 // Personality returns personality(2)'s value.
-func (p *Process) Personality() uint32 { return p.personality.Load() }
+func (a *attributes) Personality() uint32 { return a.personality.Load() }
 
 // SetPersonality sets it.
-func (p *Process) SetPersonality(v uint32) { p.personality.Store(v) }
+func (a *attributes) SetPersonality(v uint32) { a.personality.Store(v) }
 
 // DeathSignal returns what PR_SET_PDEATHSIG set.
-func (p *Process) DeathSignal() int32 { return p.deathSignal.Load() }
+func (a *attributes) DeathSignal() int32 { return a.deathSignal.Load() }
 
 // SetDeathSignal sets it.
-func (p *Process) SetDeathSignal(v int32) { p.deathSignal.Store(v) }
+func (a *attributes) SetDeathSignal(v int32) { a.deathSignal.Store(v) }
 
 // Subreaper reports PR_SET_CHILD_SUBREAPER.
 func (p *Process) Subreaper() bool {
@@ -253,29 +275,29 @@ func (p *Process) unmarked() *Process {
 }
 
 // Threads returns the living threads.
-func (p *Process) Threads() []*Thread {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return append([]*Thread(nil), p.threads...)
+func (g *threadGroup) Threads() []*Thread {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return append([]*Thread(nil), g.threads...)
 }
 
 // Main returns a thread that represents the process (its leader, or another one when that
 // has ended); nil for a zombie.
-func (p *Process) Main() *Thread {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.leader != nil || len(p.threads) == 0 {
-		return p.leader
+func (g *threadGroup) Main() *Thread {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.leader != nil || len(g.threads) == 0 {
+		return g.leader
 	}
-	return p.threads[0]
+	return g.threads[0]
 }
 
 // AcquireSpace returns the address space with a share (Release it), or nil. It
 // is for sizes, which everybody may know; Inspect is the way to the content.
-func (p *Process) AcquireSpace() *vm.Space {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, t := range p.threads {
+func (g *threadGroup) AcquireSpace() *vm.Space {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, t := range g.threads {
 		if t.Space != nil {
 			t.Space.Share()
 			return t.Space

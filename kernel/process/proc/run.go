@@ -63,9 +63,9 @@ func (t *Thread) attend() {
 
 // yieldCPU lets other goroutines run; the time they take is not the thread's.
 func (t *Thread) yieldCPU() {
-	before := t.clock.Mine()
+	before := t.Off()
 	runtime.Gosched()
-	t.turns += t.clock.Mine() - before
+	t.waitTurn(before)
 	t.preempted++
 }
 
@@ -78,9 +78,9 @@ func (t *Thread) Yield() {
 		t.yieldCPU()
 		return
 	}
-	before := t.clock.Mine()
+	before := t.Off()
 	goyield()
-	t.turns += t.clock.Mine() - before
+	t.waitTurn(before)
 }
 
 // exceptionSignals maps exceptions to signals (arch/x86/kernel/traps.c).
@@ -217,14 +217,24 @@ func (t *Thread) launch() {
 // adopt gives the goroutine the thread that left user mode, in place of one that waits
 // inside the nucleus now. It returns nil if there is none.
 func (r *runner) adopt(left *nucleus.UserContext) *Thread {
-	r.thread.leaveClock(r.clock)
+	old := r.thread
+	old.Proc.mu.Lock()
+	old.leave(r.clock)
+	old.Proc.mu.Unlock()
 	r.thread = nil
 	t := LeftUser.Call(left)
 	if t != nil {
-		r.thread, t.runner = t, r
-		t.takeClock(r.clock)
+		r.take(t)
 	}
 	return t
+}
+
+// take makes the goroutine the thread's, with its clock.
+func (r *runner) take(t *Thread) {
+	r.thread, t.runner = t, r
+	t.Proc.mu.Lock()
+	t.take(r.clock)
+	t.Proc.mu.Unlock()
 }
 
 // serve runs a thread, and those that the goroutine adopts in its place, until one must
@@ -247,15 +257,13 @@ func (r *runner) serve(t *Thread) (end *Thread) {
 
 // begin gives the goroutine a thread that is new, or waited inside the nucleus.
 func (r *runner) begin(t *Thread) {
-	r.thread, t.runner = t, r
 	if t.startTicks == 0 {
-		t.clock, t.clockBase, t.stops = r.clock, r.clock.Mine(), -r.clock.Stops()
-		t.diskBase = r.clock.Disk()
-		t.startTicks = ticks()
+		r.thread, t.runner = t, r
+		t.begin(r.clock)
 		t.User.Trap = nucleus.Trap{Kind: nucleus.TrapMessage} // there is nothing to do
 		return
 	}
-	t.takeClock(r.clock)
+	r.take(t)
 	t.User.Woken()
 }
 

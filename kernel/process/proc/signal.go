@@ -17,9 +17,10 @@ type threadSignals struct {
 	saved   linux.SigSet     // mask to put back (workMask); the thread's
 	alt     signals.AltStack // the thread's
 
-	nr         uint64        // number of the call in progress; the thread's
-	restartErr linux.Errno   // a restart error to be dealt with; the thread's
-	fault      signals.Fault // what the next frame reports; the thread's
+	nr         uint64         // number of the call in progress; the thread's
+	restartErr linux.Errno    // a restart error to be dealt with; the thread's
+	fault      signals.Fault  // what the next frame reports; the thread's
+	frame      *signals.Frame // room to build one, made at the first signal; the thread's
 }
 
 // processSignals is a process's part of the signal state; guarded by Process.mu.
@@ -106,7 +107,7 @@ func (p *Process) queueLocked(to *Thread, info *linux.Siginfo, timer *signals.Ti
 	}
 	if timer != nil {
 		q.PutTimer(info, timer)
-	} else if !q.Put(info, p.sig.user, p.limits[linux.RLIMIT_SIGPENDING].cur.Load()) {
+	} else if !q.Put(info, p.sig.user, p.limits.get(linux.RLIMIT_SIGPENDING)) {
 		return linux.EAGAIN
 	}
 	p.SigQueue.Notify(wait.In)
@@ -158,38 +159,44 @@ func (p *Process) discards(to *Thread, sig linux.Signal) bool {
 
 // speaker is the thread that represents the process; called with mu held and threads
 // left.
-func (p *Process) speaker() *Thread {
-	if p.leader != nil {
-		return p.leader
+func (g *threadGroup) speaker() *Thread {
+	if g.leader != nil {
+		return g.leader
 	}
-	return p.threads[0]
+	return g.threads[0]
 }
 
 // wakeFor finds a thread for a new signal and wakes it; called with mu held.
-func (p *Process) wakeFor(to *Thread, sig linux.Signal) {
+func (g *threadGroup) wakeFor(to *Thread, sig linux.Signal) {
 	m := sig.Set()
 	if sig == linux.SIGKILL {
-		p.beginExit(int32(sig))
+		g.beginExit(int32(sig))
 		return
 	}
 	t := to
 	if t == nil {
-		if t = p.speaker(); !t.wants(m) {
-			for _, u := range p.threads {
-				if u.wants(m) {
+		if t = g.speaker(); !t.sig.wants(m) {
+			for _, u := range g.threads {
+				if u.sig.wants(m) {
 					t = u
 					break
 				}
 			}
 		}
 	}
-	if t.wants(m) {
+	if t.sig.wants(m) {
 		t.notify(workSignal)
 	}
 }
 
-func (t *Thread) wants(m linux.SigSet) bool {
-	return t.sig.wanted&m != 0 || t.sig.blocked&m == 0
+// wants reports whether one of m would be taken; called with Proc.mu held.
+func (s *threadSignals) wants(m linux.SigSet) bool { return s.wanted&m != 0 || s.blocked&m == 0 }
+
+func (s *threadSignals) frameBuffer() *signals.Frame {
+	if s.frame == nil {
+		s.frame = new(signals.Frame)
+	}
+	return s.frame
 }
 
 // notify sets work and makes the thread see it wherever it is.
@@ -202,13 +209,13 @@ func (t *Thread) notify(work uint32) {
 
 // beginExit makes all threads end with a wait status; called with mu held. The
 // first status counts.
-func (p *Process) beginExit(status int32) {
-	if p.exiting {
+func (g *threadGroup) beginExit(status int32) {
+	if g.exiting {
 		return
 	}
-	p.exiting = true
-	p.status = status
-	for _, t := range p.threads {
+	g.exiting = true
+	g.status = status
+	for _, t := range g.threads {
 		t.notify(workExit)
 	}
 }
@@ -238,7 +245,7 @@ func (t *Thread) setBlocked(m linux.SigSet) {
 			sig := signals.Lowest(newly)
 			newly &^= sig.Set()
 			for _, u := range p.threads {
-				if u != t && u.wants(sig.Set()) {
+				if u != t && u.sig.wants(sig.Set()) {
 					u.notify(workSignal)
 					break
 				}
@@ -274,18 +281,18 @@ func (t *Thread) PendingSets() (thread, process linux.SigSet) {
 }
 
 // SignalSets returns which signals the process ignores and catches.
-func (p *Process) SignalSets() (ignored, caught linux.SigSet) {
-	p.mu.Lock()
-	a := p.sig.actions
-	p.mu.Unlock()
+func (g *threadGroup) SignalSets() (ignored, caught linux.SigSet) {
+	g.mu.Lock()
+	a := g.sig.actions
+	g.mu.Unlock()
 	return a.Ignored()
 }
 
 // Ignored reports whether the process ignores a signal (SIG_IGN).
-func (p *Process) Ignored(sig linux.Signal) bool {
-	p.mu.Lock()
-	a := p.sig.actions
-	p.mu.Unlock()
+func (g *threadGroup) Ignored(sig linux.Signal) bool {
+	g.mu.Lock()
+	a := g.sig.actions
+	g.mu.Unlock()
 	return a.Get(sig).Handler == linux.SIG_IGN
 }
 
@@ -343,7 +350,7 @@ func (p *Process) NewTimerSignal() (*signals.Timer, linux.Errno) {
 	p.mu.Lock()
 	u := p.sig.user
 	p.mu.Unlock()
-	return signals.NewTimer(&p.mu, u, p.limits[linux.RLIMIT_SIGPENDING].cur.Load())
+	return signals.NewTimer(&p.mu, u, p.limits.get(linux.RLIMIT_SIGPENDING))
 }
 
 // SendTimer queues a timer's signal for a thread or (nil) the process. If it is queued

@@ -37,7 +37,7 @@ func newInit(a *StartArgs) *Thread {
 	now := clocks.Monotonic()
 	p := &Process{PID: 1, startTime: now}
 	p.exitSignal.Store(int32(linux.SIGCHLD))
-	p.firstLimits()
+	p.limits.init()
 	t := &Thread{Proc: p, startTime: now, FS: a.FS}
 	t.PID, t.TID = 1, 1
 	t.Futex.Init(&t.Ctx)

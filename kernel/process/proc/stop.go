@@ -82,12 +82,12 @@ func (p *Process) resume(after *notice) {
 }
 
 // resumeForKill lets stopped threads go on; called with mu held.
-func (p *Process) resumeForKill() {
-	if p.sig.stop == stopNone {
+func (g *threadGroup) resumeForKill() {
+	if g.sig.stop == stopNone {
 		return
 	}
-	p.sig.stop = stopNone
-	for _, t := range p.threads {
+	g.sig.stop = stopNone
+	for _, t := range g.threads {
 		t.User.Work.And(^workStop)
 		t.SetInterrupted(true) // it recalculates when it looks
 		t.User.Work.Or(workSignal)

@@ -1,5 +1,6 @@
-// Package proc is processes and threads: creation, program start, signals,
-// waiting, sessions, credentials and limits.
+// Package proc is processes and threads: creation, exec, delivery of signals, waiting,
+// sessions, credentials and limits. Package program loads what exec runs; package signals
+// has the state of signals.
 //
 // A Thread is run by one goroutine (Run), which alone changes what it does not
 // share. A Process is a thread group: it lives until its last thread has ended
@@ -7,7 +8,7 @@
 //
 // Lock order: treeMu (who is whose child, groups, sessions, the table of
 // numbers), then one Process.mu (threads, signals, stop state; a parent's may
-// be taken while no other is held), then actions.mu or vfs.FSContext.mu, then the
+// be taken while no other is held), then signals.Actions.mu or vfs.FSContext.mu, then the
 // queues of kernel/base/wait. kernel/process/futex's are leaves.
 //
 // Invariants: a thread's work word is non-zero while there is something to do before it
@@ -20,11 +21,9 @@ import (
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/caller"
-	"hardtack/kernel/base/wait"
 	"hardtack/kernel/fs/vfs"
 	"hardtack/kernel/mm/vm"
 	"hardtack/kernel/process/futex"
-	"hardtack/kernel/process/signals"
 	"hardtack/nucleus"
 )
 
@@ -46,12 +45,11 @@ type Thread struct {
 
 	partner atomic.Pointer[Partner] // nil until it makes message calls
 
-	sig   threadSignals
-	frame *signals.Frame // room to build one; made at the first signal
+	restartState // the thread's
+	sig          threadSignals
 
 	name       atomic.Pointer[string] // PR_SET_NAME, exec
 	login      atomic.Uint64          // see Login
-	restart    func(t *Thread) (uint64, linux.Errno)
 	sched      Sched
 	startTime  int64 // monotonic nanoseconds; immutable
 	exitStatus int32 // wait status it ended with
@@ -59,22 +57,11 @@ type Thread struct {
 	maker      bool  // it has made a process; guarded by treeMu
 	tooMany    bool  // its new user had too many threads; the goroutine's
 
-	startTicks  int64       // when its goroutine took it up; 0: not yet
-	clock       *wait.Clock // of the goroutine that it is on; changed under Proc.mu
-	clockBase   int64       // what clock told then; guarded by Proc.mu
-	disk        wait.Disk   // moved before the clock was taken; guarded by Proc.mu
-	diskBase    wait.Disk   // what clock told of disks then; guarded by Proc.mu
-	away        int64       // ticks not on a CPU before; guarded by Proc.mu
-	turns       int64       // ticks spent waiting for a turn
-	stops       uint64      // how often it gave up the CPU, less clock's; guarded by Proc.mu
-	preempted   uint64      // how often others had their turn first
-	told        clockTimes  // what was last told of the thread; guarded by Proc.mu
-	kernelTicks int64       // estimate of the ticks spent in system calls
-	kernelBytes uint64      // estimate of the heap that system calls allocated
-	Faults      int64       // page faults
-	IO          IOCount     // written by the thread
-	yields      uint32
-	runner      *runner // the goroutine's, while it has one
+	cpuClock         // guarded by Proc.mu, but for what the type says
+	Faults   int64   // page faults
+	IO       IOCount // written by the thread
+	yields   uint32
+	runner   *runner // the goroutine's, while it has one
 
 	vfork *vforkWait // CLONE_VFORK: whom to wake at exec or exit
 	Futex futex.Thread
@@ -146,27 +133,4 @@ func (t *Thread) SetName(s string) {
 func (t *Thread) Process() *Process { return t.Proc }
 
 // NoFile returns RLIMIT_NOFILE of the thread's process.
-func (t *Thread) NoFile() uint64 { return t.Proc.limits[linux.RLIMIT_NOFILE].cur.Load() }
-
-// SetRestart stores how to continue an interrupted call, and returns the error that makes
-// restart_syscall do so.
-func (t *Thread) SetRestart(fn func(t *Thread) (uint64, linux.Errno)) linux.Errno {
-	t.restart = fn
-	return linux.ERESTART_RESTARTBLOCK
-}
-
-// ResumeRestart is restart_syscall: it goes on with the interrupted call.
-func (t *Thread) ResumeRestart() (uint64, linux.Errno) {
-	fn := t.restart
-	t.restart = nil
-	if fn == nil {
-		return 0, linux.EINTR
-	}
-	return fn(t)
-}
-
-// SetCallNumber remembers which call is in progress.
-func (t *Thread) SetCallNumber(nr uint64) { t.sig.nr = nr }
-
-// CallNumber returns the number of the call in progress, or of the last one.
-func (t *Thread) CallNumber() uint64 { return t.sig.nr }
+func (t *Thread) NoFile() uint64 { return t.Proc.limits.get(linux.RLIMIT_NOFILE) }

@@ -48,55 +48,103 @@ func nsecPerTick() float64 {
 // Ticks reads the time-stamp counter.
 func Ticks() int64 { return ticks() }
 
+// cpuClock counts a thread's time on a CPU; guarded by Process.mu. What counts turns and
+// samples is written by the thread alone, and read by others for an estimate.
+type cpuClock struct {
+	startTicks  int64       // when its goroutine took the thread up; 0: not yet
+	clock       *wait.Clock // of the goroutine that the thread is on; its own goroutine reads it without the lock
+	clockBase   int64       // what clock told when it was taken
+	disk        wait.Disk   // moved before the clock was taken
+	diskBase    wait.Disk   // what clock told of disks then
+	away        int64       // ticks not on a CPU before
+	stops       uint64      // how often the thread gave up the CPU, less clock's
+	told        clockTimes  // what was last told of the thread
+	turns       int64       // ticks spent waiting for a turn
+	preempted   uint64      // how often others had their turn first
+	kernelTicks int64       // estimate of the ticks spent in system calls
+	kernelBytes uint64      // estimate of the heap that system calls allocated
+}
+
 // Sampled adds a measured call, which stands for SampleEvery of them.
-func (t *Thread) Sampled(d int64) { t.kernelTicks += d * SampleEvery }
+func (c *cpuClock) Sampled(d int64) { c.kernelTicks += d * SampleEvery }
 
 // SampledBytes adds what a measured call allocated on the kernel's heap.
-func (t *Thread) SampledBytes(n uint64) { t.kernelBytes += n * SampleEvery }
+func (c *cpuClock) SampledBytes(n uint64) { c.kernelBytes += n * SampleEvery }
 
 // Allocated estimates what the thread's system calls have allocated on the kernel's
 // heap, in bytes; 0 where checks.CountsAllocated is false.
-func (t *Thread) Allocated() uint64 { return t.kernelBytes }
-
-// takeClock begins the thread's time on a goroutine, which calls it. A thread that
-// waited inside the nucleus may be on this one before its last one has noticed.
-func (t *Thread) takeClock(c *wait.Clock) {
-	p := t.Proc
-	p.mu.Lock()
-	now := ticks()
-	t.away += t.clock.Off(now) - t.clockBase
-	t.stops += t.clock.Stops() - c.Stops()
-	t.disk = t.clock.Since(t.diskBase, t.disk)
-	t.clock, t.clockBase, t.diskBase = c, c.Off(now), c.Disk()
-	p.mu.Unlock()
-}
-
-// leaveClock ends it.
-func (t *Thread) leaveClock(c *wait.Clock) {
-	p := t.Proc
-	p.mu.Lock()
-	if t.clock == c {
-		t.away += c.Mine() - t.clockBase
-		t.stops += c.Stops()
-		t.disk = c.Since(t.diskBase, t.disk)
-		t.clock, t.clockBase, t.diskBase = wait.Still, wait.Still.Mine(), wait.Still.Disk()
-	}
-	p.mu.Unlock()
-}
+func (c *cpuClock) Allocated() uint64 { return c.kernelBytes }
 
 // Off returns for how many ticks the thread has not been on a CPU, counted from any
 // moment; it is for the thread itself.
-func (t *Thread) Off() int64 { return t.clock.Mine() }
+func (c *cpuClock) Off() int64 { return c.clock.Mine() }
 
-// ran returns for how many ticks the thread has run; called with Proc.mu held.
-func (t *Thread) ran() int64 {
+// waitTurn counts a turn of others that began when Off was before.
+func (c *cpuClock) waitTurn(before int64) { c.turns += c.clock.Mine() - before }
+
+// begin starts the clock of a new thread on its first goroutine, which calls it.
+func (c *cpuClock) begin(w *wait.Clock) {
+	c.clock, c.clockBase, c.stops = w, w.Mine(), -w.Stops()
+	c.diskBase = w.Disk()
+	c.startTicks = ticks()
+}
+
+// take begins the thread's time on a goroutine, which calls it. A thread that waited
+// inside the nucleus may be on this one before its last one has noticed. Called with
+// Process.mu held, as the following.
+func (c *cpuClock) take(w *wait.Clock) {
+	now := ticks()
+	c.away += c.clock.Off(now) - c.clockBase
+	c.stops += c.clock.Stops() - w.Stops()
+	c.disk = c.clock.Since(c.diskBase, c.disk)
+	c.clock, c.clockBase, c.diskBase = w, w.Off(now), w.Disk()
+}
+
+// leave ends it.
+func (c *cpuClock) leave(w *wait.Clock) {
+	if c.clock == w {
+		c.away += w.Mine() - c.clockBase
+		c.stops += w.Stops()
+		c.disk = w.Since(c.diskBase, c.disk)
+		c.clock, c.clockBase, c.diskBase = wait.Still, wait.Still.Mine(), wait.Still.Disk()
+	}
+}
+
+// ran returns for how many ticks the thread has run until now, if it waited for so many
+// beside what its goroutine's clock counts.
+func (c *cpuClock) ran(now, waited int64) int64 {
+	off := c.clock.Off(now) - c.clockBase + waited
+	return max(now-c.startTicks-c.away-off, 0)
+}
+
+// split divides the ticks that a thread ran into user and system time, in nanoseconds;
+// demand is both and the turns that it waited for.
+func (c *cpuClock) split(total int64) (user, system, demand int64) {
+	if total == 0 {
+		return 0, 0, 0
+	}
+	sys, scale := min(c.kernelTicks, total), nsecPerTick()
+	return int64(float64(total-sys) * scale), int64(float64(sys) * scale), int64(float64(total+c.turns) * scale)
+}
+
+// switches returns how often the thread gave up the CPU because it had to wait, and how
+// often because others had their turn.
+func (c *cpuClock) switches() (voluntary, preempted int64) {
+	if c.startTicks == 0 {
+		return 0, 0
+	}
+	preempted = int64(c.preempted)
+	return max(int64(c.stops+c.clock.Stops())-preempted, 0), preempted
+}
+
+// times measures the thread's times; called with Proc.mu held.
+func (t *Thread) times() (user, system, demand int64) {
 	if t.startTicks == 0 || t.State() >= StateZombie {
-		return 0
+		return 0, 0, 0
 	}
 	now := ticks()
 	waited, _ := t.waitedInside(now)
-	off := t.clock.Off(now) - t.clockBase + t.Idle(now)
-	return max(now-t.startTicks-t.away-off-waited, 0)
+	return t.split(t.ran(now, waited+t.Idle(now)))
 }
 
 // demand returns for how many nanoseconds the thread ran or waited for its turn.
@@ -116,35 +164,25 @@ func (t *Thread) CPUTime() (user, system int64) {
 	return t.told.user, t.told.system
 }
 
-// times measures the thread's times; called with Proc.mu held.
-func (t *Thread) times() (user, system, demand int64) {
-	total := t.ran()
-	if total == 0 {
-		return 0, 0, 0
-	}
-	sys, scale := min(t.kernelTicks, total), nsecPerTick()
-	return int64(float64(total-sys) * scale), int64(float64(sys) * scale), int64(float64(total+t.turns) * scale)
-}
-
 // CPUTime returns the user and system time of a process in nanoseconds.
-func (p *Process) CPUTime() (user, system int64) {
-	if p.Zombie() {
-		return p.told.user, p.told.system // since finish
+func (g *threadGroup) CPUTime() (user, system int64) {
+	if g.Zombie() {
+		return g.told.user, g.told.system // since finish
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.cpuTimeLocked()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.cpuTimeLocked()
 }
 
-func (p *Process) cpuTimeLocked() (user, system int64) {
-	user, system = p.deadTime.user, p.deadTime.system
-	for _, t := range p.threads {
+func (g *threadGroup) cpuTimeLocked() (user, system int64) {
+	user, system = g.deadTime.user, g.deadTime.system
+	for _, t := range g.threads {
 		u, s, _ := t.times()
 		user += u
 		system += s
 	}
-	p.told.advance(user, system)
-	return p.told.user, p.told.system
+	g.told.advance(user, system)
+	return g.told.user, g.told.system
 }
 
 // Switches returns how often the thread gave up the CPU because it had to wait, and
@@ -155,24 +193,15 @@ func (t *Thread) Switches() (voluntary, preempted int64) {
 	return t.switches()
 }
 
-// switches is Switches with Proc.mu held.
-func (t *Thread) switches() (voluntary, preempted int64) {
-	if t.startTicks == 0 {
-		return 0, 0
-	}
-	preempted = int64(t.preempted)
-	return max(int64(t.stops+t.clock.Stops())-preempted, 0), preempted
-}
-
 // Switches is that of all its threads.
-func (p *Process) Switches() (voluntary, preempted int64) {
-	if p.Zombie() {
-		return p.deadSwitches[0], p.deadSwitches[1]
+func (g *threadGroup) Switches() (voluntary, preempted int64) {
+	if g.Zombie() {
+		return g.deadSwitches[0], g.deadSwitches[1]
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	voluntary, preempted = p.deadSwitches[0], p.deadSwitches[1]
-	for _, t := range p.threads {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	voluntary, preempted = g.deadSwitches[0], g.deadSwitches[1]
+	for _, t := range g.threads {
 		v, n := t.switches()
 		voluntary += v
 		preempted += n
@@ -181,10 +210,10 @@ func (p *Process) Switches() (voluntary, preempted int64) {
 }
 
 // noteSwitches counts those of a thread that ends; called with mu held.
-func (p *Process) noteSwitches(t *Thread) {
+func (g *threadGroup) noteSwitches(t *Thread) {
 	v, n := t.switches()
-	p.deadSwitches[0] += v
-	p.deadSwitches[1] += n
+	g.deadSwitches[0] += v
+	g.deadSwitches[1] += n
 	ended.switches.Add(v + n)
 }
 
@@ -219,8 +248,8 @@ func (c *clockTimes) advance(user, system int64) {
 }
 
 // ChildrenTime returns the time of the children waited for.
-func (p *Process) ChildrenTime() (user, system int64) {
-	return p.childTime.user, p.childTime.system
+func (k *kinship) ChildrenTime() (user, system int64) {
+	return k.childTime.user, k.childTime.system
 }
 
 // usageOf fills in a struct rusage.
@@ -268,11 +297,11 @@ func (t *Thread) Usage(who int32) (r linux.Rusage, e linux.Errno) {
 	return r, 0
 }
 
-func (p *Process) faults() int64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := p.deadFaults
-	for _, t := range p.threads {
+func (g *threadGroup) faults() int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := g.deadFaults
+	for _, t := range g.threads {
 		n += t.Faults
 	}
 	return n

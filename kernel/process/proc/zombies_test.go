@@ -13,7 +13,7 @@ func TestZombies(t *testing.T) {
 	var in []*Process
 	oldest := func(a, b *Process) int { return int(a.born) - int(b.born) }
 	for born := range uint64(5000) {
-		if c := (&Process{born: born ^ 0x2a5}); r.Intn(5) < 3 {
+		if c := (&Process{kinship: kinship{born: born ^ 0x2a5}}); r.Intn(5) < 3 {
 			z.push(c)
 			in = append(in, c)
 		} else {
