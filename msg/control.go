@@ -314,7 +314,6 @@ func (c *Conn) hungUp(b *binding) (moved bool, err error) {
 
 // frame handles one frame. On an error the files are still the caller's.
 func (c *Conn) frame(b *binding, frame []byte, files []*os.File, last *byte) error {
-	in, car := c.inbox, b.car
 	if len(frame) == 0 {
 		return &PeerError{"an empty frame"}
 	}
@@ -326,41 +325,9 @@ func (c *Conn) frame(b *binding, frame []byte, files []*os.File, last *byte) err
 	}
 	switch frame[0] {
 	case frameCaps:
-		seq, caps, err := parseCaps(frame, files)
-		if err != nil {
-			return &PeerError{"caps: " + err.Error()}
-		}
-		in.mu.Lock()
-		defer in.mu.Unlock()
-		if len(in.caps) >= maxCapsQueued || in.files+len(files) > maxFilesQueued {
-			return &PeerError{"too many caps without their messages"}
-		}
-		in.caps = append(in.caps, capsOf{seq, caps, len(files)})
-		in.files += len(files)
-		in.tell()
+		return c.inbox.takeCaps(frame, files)
 	case frameBulk:
-		id, n, err := parseBulk(frame)
-		if err != nil {
-			return &PeerError{"bulk pool: " + err.Error()}
-		}
-		if len(files) > 1 || n > 2*alignLine(c.opts.MaxBody)+MinBulk {
-			return &PeerError{"bulk pool: too large, or too many files"}
-		}
-		var file *os.File
-		if len(files) == 1 {
-			file = files[0]
-		}
-		region, err := b.shared.MapBulk(file, n)
-		if err != nil {
-			return &PeerError{"bulk pool: " + err.Error()}
-		}
-		if file != nil {
-			file.Close()
-		}
-		in.mu.Lock()
-		defer in.mu.Unlock()
-		in.add(&bulkRx{id: id, mem: region.Mem, keep: region.Keep, link: b.link, file: region.File})
-		in.tell()
+		return c.takeBulk(b, frame, files)
 	case frameBye:
 		*last = frameBye
 		// What was sent before is in the ring. Nothing more comes but the end
@@ -377,12 +344,57 @@ func (c *Conn) frame(b *binding, frame []byte, files []*os.File, last *byte) err
 	case frameMove:
 		go c.moveTo(string(frame[1:]))
 	case frameSlots, frameAck:
-		if car == nil {
+		if b.car == nil {
 			return &PeerError{"messages in a frame on a link with common memory"}
 		}
-		return car.frame(frame)
+		return b.car.frame(frame)
 	default:
 		return &PeerError{fmt.Sprintf("frame of kind %d", frame[0])}
 	}
+	return nil
+}
+
+// takeCaps queues the descriptors of a message that is still to come.
+func (in *inbox) takeCaps(frame []byte, files []*os.File) error {
+	seq, caps, err := parseCaps(frame, files)
+	if err != nil {
+		return &PeerError{"caps: " + err.Error()}
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if len(in.caps) >= maxCapsQueued || in.files+len(files) > maxFilesQueued {
+		return &PeerError{"too many caps without their messages"}
+	}
+	in.caps = append(in.caps, capsOf{seq, caps, len(files)})
+	in.files += len(files)
+	in.tell()
+	return nil
+}
+
+// takeBulk maps a pool for large bodies.
+func (c *Conn) takeBulk(b *binding, frame []byte, files []*os.File) error {
+	id, n, err := parseBulk(frame)
+	if err != nil {
+		return &PeerError{"bulk pool: " + err.Error()}
+	}
+	if len(files) > 1 || n > 2*alignLine(c.opts.MaxBody)+MinBulk {
+		return &PeerError{"bulk pool: too large, or too many files"}
+	}
+	var file *os.File
+	if len(files) == 1 {
+		file = files[0]
+	}
+	region, err := b.shared.MapBulk(file, n)
+	if err != nil {
+		return &PeerError{"bulk pool: " + err.Error()}
+	}
+	if file != nil {
+		file.Close()
+	}
+	in := c.inbox
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.add(&bulkRx{id: id, mem: region.Mem, keep: region.Keep, link: b.link, file: region.File})
+	in.tell()
 	return nil
 }

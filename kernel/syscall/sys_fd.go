@@ -109,29 +109,43 @@ func sysIoctl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	case linux.FIOCLEX, linux.FIONCLEX:
 		return 0, t.FDs.SetCloseOnExec(a.Int(0), cmd == linux.FIOCLEX)
 	case linux.FIONBIO, linux.FIOASYNC:
-		b, e := readUser(t, a.Addr(2), 4)
-		if e != 0 {
-			return 0, e
-		}
-		on := binary.LittleEndian.Uint32(b) != 0
-		flag := uint32(linux.O_NONBLOCK)
-		if cmd == linux.FIOASYNC {
-			flag = linux.O_ASYNC
-			if on != (f.Flags()&flag != 0) && !signalsIO(f) {
-				return 0, linux.ENOTTY
-			}
-		}
-		v := f.Flags() &^ flag
-		if on {
-			v |= flag
-		}
-		return 0, setFlags(t, f, v, a.Int(0))
+		return 0, ioctlFlag(t, f, cmd, a)
 	}
+	if e, done := ioctlFile(t, f, cmd, a.Addr(2)); done {
+		return 0, e
+	}
+	return f.Ops.Ioctl(&t.Ctx, f, cmd, a[2])
+}
+
+// ioctlFlag is FIONBIO and FIOASYNC, which set a flag of an open file.
+func ioctlFlag(t *proc.Thread, f *vfs.File, cmd uint32, a *Args) linux.Errno {
+	b, e := readUser(t, a.Addr(2), 4)
+	if e != 0 {
+		return e
+	}
+	on := binary.LittleEndian.Uint32(b) != 0
+	flag := uint32(linux.O_NONBLOCK)
+	if cmd == linux.FIOASYNC {
+		flag = linux.O_ASYNC
+		if on != (f.Flags()&flag != 0) && !signalsIO(f) {
+			return linux.ENOTTY
+		}
+	}
+	v := f.Flags() &^ flag
+	if on {
+		v |= flag
+	}
+	return setFlags(t, f, v, a.Int(0))
+}
+
+// ioctlFile does the commands that are the same for all files; done is false where the
+// file's own operation has to answer.
+func ioctlFile(t *proc.Thread, f *vfs.File, cmd uint32, arg uio.Addr) (e linux.Errno, done bool) {
 	if cmd == linux.FIGETBSZ && (f.Path.Zero() || f.Path.Inode().Type() != linux.S_IFREG) {
-		return 0, writeU32(t, a.Addr(2), 4096)
+		return writeU32(t, arg, 4096), true
 	}
 	if _, ok := sock.Of(f); ok && cmd >= linux.FIOSETOWN && cmd <= linux.SIOCGPGRP {
-		return 0, socketOwner(t, f, cmd, a.Addr(2))
+		return socketOwner(t, f, cmd, arg), true
 	}
 	if !f.Path.Zero() && f.Path.Inode().Type() == linux.S_IFREG {
 		switch cmd {
@@ -139,38 +153,38 @@ func sysIoctl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 			f.PosMu.Lock()
 			n := f.Path.Inode().Size() - f.Pos
 			f.PosMu.Unlock()
-			return 0, writeU32(t, a.Addr(2), uint32(n))
+			return writeU32(t, arg, uint32(n)), true
 		case linux.FIGETBSZ:
-			return 0, writeU32(t, a.Addr(2), uint32(blockSize(f)))
+			return writeU32(t, arg, uint32(blockSize(f))), true
 		}
 	}
 	switch cmd {
 	case linux.FIOQSIZE:
 		if mode := typeOf(f); mode == linux.S_IFREG || mode == linux.S_IFDIR {
-			return 0, storedBytes(t, f, a.Addr(2))
+			return storedBytes(t, f, arg), true
 		}
 	case linux.FIFREEZE, linux.FITHAW:
-		return 0, freeze(t, cmd)
+		return freeze(t, cmd), true
 	case linux.FS_IOC_FIEMAP:
-		return 0, fileExtents(t, f, a.Addr(2))
+		return fileExtents(t, f, arg), true
 	case linux.FIBMAP:
 		if typeOf(f) == linux.S_IFREG {
-			return 0, fileBlock(t, f, a.Addr(2))
+			return fileBlock(t, f, arg), true
 		}
 	case linux.FS_IOC_GETFLAGS:
 		if attrs, e := f.FileAttrs(); e == 0 {
-			return 0, writeU32(t, a.Addr(2), attrs)
+			return writeU32(t, arg, attrs), true
 		}
 	case linux.FS_IOC_SETFLAGS:
 		if _, e := f.FileAttrs(); e == 0 {
-			b, e := readUser(t, a.Addr(2), 4)
+			b, e := readUser(t, arg, 4)
 			if e == 0 {
 				e = f.SetFileAttrs(&t.Ctx, binary.LittleEndian.Uint32(b))
 			}
-			return 0, e
+			return e, true
 		}
 	}
-	return f.Ops.Ioctl(&t.Ctx, f, cmd, a[2])
+	return 0, false
 }
 
 // storedBytes is FIOQSIZE.

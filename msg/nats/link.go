@@ -300,51 +300,63 @@ func (l *link) receive(p packet) {
 		return
 	}
 	l.takeAck(p.ack, p.done)
-	again, owes, missed, idle := p.kind == kindMissed, false, false, false
+	var d due
 	if p.kind == kindData || p.kind == kindEnd {
 		switch {
-		case p.seq <= l.arrived:
-			// Had before; the ack of it may have been lost.
-			owes = !l.owesAck
-			l.owesAck = true
-		case p.seq > l.arrived+1:
-			missed = time.Since(l.toldMiss) > resendPause
-			if missed {
-				l.toldMiss = time.Now()
-			}
-		case l.peerEnd != 0:
+		case p.seq == l.arrived+1 && l.peerEnd != 0:
 			l.breach("frame %d after the end", p.seq)
 			return
-		case len(l.queue) >= windowFrames+1 || l.queued+len(p.payload) > windowBytes+msg.MaxFrame:
+		case p.seq == l.arrived+1 && (len(l.queue) >= windowFrames+1 || l.queued+len(p.payload) > windowBytes+msg.MaxFrame):
 			l.breach("it does not keep to the window")
 			return
-		default:
-			l.arrived++
-			idle = l.use()
-			if p.kind == kindEnd {
-				l.peerEnd = p.seq
-			} else {
-				l.queue = append(l.queue, p.payload)
-				l.queued += len(p.payload)
-			}
-			owes = !l.owesAck
-			l.owesAck = true
-			l.changed()
 		}
+		d = l.take(p)
 	}
 	l.mu.Unlock()
 	switch {
-	case missed:
+	case d.missed:
 		l.sendAck(kindMissed)
-	case owes:
+	case d.ack:
 		l.node.oweAck(l)
 	}
-	if idle {
+	if d.idle {
 		l.node.used()
 	}
-	if again {
+	if p.kind == kindMissed {
 		l.node.again(l)
 	}
+}
+
+// due is what a frame that came makes necessary.
+type due struct {
+	ack    bool // an ack, soon
+	missed bool // word that a frame is missing
+	idle   bool // the link had not been used
+}
+
+// take takes a frame of data, or the end; called with mu held.
+func (l *link) take(p packet) (d due) {
+	switch {
+	case p.seq > l.arrived+1:
+		if d.missed = time.Since(l.toldMiss) > resendPause; d.missed {
+			l.toldMiss = time.Now()
+		}
+		return d
+	case p.seq == l.arrived+1:
+		l.arrived++
+		d.idle = l.use()
+		if p.kind == kindEnd {
+			l.peerEnd = p.seq
+		} else {
+			l.queue = append(l.queue, p.payload)
+			l.queued += len(p.payload)
+		}
+		defer l.changed()
+	}
+	// The ack of a frame that came before may have been lost.
+	d.ack = !l.owesAck
+	l.owesAck = true
+	return d
 }
 
 // breach ends the link because the peer broke the protocol. Needs mu, and

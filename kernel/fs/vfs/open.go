@@ -162,50 +162,13 @@ func openAt(c *caller.Ctx, p Path, how *OpenHow, created bool) (*File, linux.Err
 		f.setPath(p)
 		return f, 0
 	}
-	want := accessOf[flags&linux.O_ACCMODE]
-	if flags&linux.O_TRUNC != 0 {
-		want |= MayWrite
-	}
-	switch kind {
-	case linux.S_IFDIR:
-		if want&MayWrite != 0 || flags&linux.O_CREAT != 0 {
-			return nil, linux.EISDIR
-		}
-		if how.Exec {
-			return nil, linux.EACCES
-		}
-	case linux.S_IFLNK:
-		return nil, linux.ELOOP
-	case linux.S_IFCHR, linux.S_IFBLK:
-		if p.Mnt != nil && p.Mnt.flags.Load()&linux.MS_NODEV != 0 {
-			return nil, linux.EACCES
-		}
-		fallthrough
-	case linux.S_IFIFO, linux.S_IFSOCK:
-		flags &^= linux.O_TRUNC
-		if how.Exec {
-			return nil, linux.EACCES
-		}
-	}
-	if how.Exec {
-		if p.Mnt != nil && p.Mnt.flags.Load()&linux.MS_NOEXEC != 0 {
-			return nil, linux.EACCES
-		}
-		want = MayExec
-	}
-	if want&MayWrite != 0 && (kind == linux.S_IFREG || kind == linux.S_IFDIR) && p.Mnt.ReadOnly() {
-		return nil, linux.EROFS
+	want, flags, e := how.access(p, kind)
+	if e != 0 {
+		return nil, e
 	}
 	if !created {
-		if e := permission(c.Cred(), i, want); e != 0 {
+		if e := mayOpen(c, i, want, flags); e != 0 {
 			return nil, e
-		}
-		if i.attrs.Load()&AppendOnly != 0 &&
-			(flags&linux.O_ACCMODE != linux.O_RDONLY && flags&linux.O_APPEND == 0 || flags&linux.O_TRUNC != 0) {
-			return nil, linux.EPERM
-		}
-		if flags&linux.O_NOATIME != 0 && !IsOwner(c.Cred(), i) {
-			return nil, linux.EPERM
 		}
 	}
 	if !i.TryGet() {
@@ -226,7 +189,6 @@ func openAt(c *caller.Ctx, p Path, how *OpenHow, created bool) (*File, linux.Err
 		}
 	}
 	var f *File
-	var e linux.Errno
 	if kind == linux.S_IFREG {
 		e = i.breakLeases(c, flags&linux.O_ACCMODE != linux.O_RDONLY, flags&linux.O_NONBLOCK == 0)
 	}
@@ -246,6 +208,62 @@ func openAt(c *caller.Ctx, p Path, how *OpenHow, created bool) (*File, linux.Err
 	f.countWriter(i, int8(writer))
 	notifyOpened(p, linux.IN_OPEN)
 	return f, 0
+}
+
+// access returns which access an open of a file of some kind needs, and the flags that
+// mean something for it.
+func (how *OpenHow) access(p Path, kind uint32) (want Access, flags uint32, e linux.Errno) {
+	flags = how.Flags
+	want = accessOf[flags&linux.O_ACCMODE]
+	if flags&linux.O_TRUNC != 0 {
+		want |= MayWrite
+	}
+	switch kind {
+	case linux.S_IFDIR:
+		if want&MayWrite != 0 || flags&linux.O_CREAT != 0 {
+			return 0, 0, linux.EISDIR
+		}
+		if how.Exec {
+			return 0, 0, linux.EACCES
+		}
+	case linux.S_IFLNK:
+		return 0, 0, linux.ELOOP
+	case linux.S_IFCHR, linux.S_IFBLK:
+		if p.Mnt != nil && p.Mnt.flags.Load()&linux.MS_NODEV != 0 {
+			return 0, 0, linux.EACCES
+		}
+		fallthrough
+	case linux.S_IFIFO, linux.S_IFSOCK:
+		flags &^= linux.O_TRUNC
+		if how.Exec {
+			return 0, 0, linux.EACCES
+		}
+	}
+	if how.Exec {
+		if p.Mnt != nil && p.Mnt.flags.Load()&linux.MS_NOEXEC != 0 {
+			return 0, 0, linux.EACCES
+		}
+		want = MayExec
+	}
+	if want&MayWrite != 0 && (kind == linux.S_IFREG || kind == linux.S_IFDIR) && p.Mnt.ReadOnly() {
+		return 0, 0, linux.EROFS
+	}
+	return want, flags, 0
+}
+
+// mayOpen checks the rights to open a file that was there already.
+func mayOpen(c *caller.Ctx, i *Inode, want Access, flags uint32) linux.Errno {
+	if e := permission(c.Cred(), i, want); e != 0 {
+		return e
+	}
+	if i.attrs.Load()&AppendOnly != 0 &&
+		(flags&linux.O_ACCMODE != linux.O_RDONLY && flags&linux.O_APPEND == 0 || flags&linux.O_TRUNC != 0) {
+		return linux.EPERM
+	}
+	if flags&linux.O_NOATIME != 0 && !IsOwner(c.Cred(), i) {
+		return linux.EPERM
+	}
+	return 0
 }
 
 // countWriter notes what an open file is to its inode, which counted it already,

@@ -170,6 +170,35 @@ func (t *Thread) copyThread(a *CloneArgs) (*Thread, linux.Errno) {
 		c.Proc = p
 	}
 	c.Futex.Init(&c.Ctx)
+	t.copyState(c, a)
+	if e := t.copySpace(c, f); e != 0 {
+		return nil, e
+	}
+	if f&linux.CLONE_THREAD == 0 {
+		c.Proc = t.copyProcess(own, a)
+		c.FileSizeLimit.Store(c.Proc.limits.get(linux.RLIMIT_FSIZE))
+	}
+	if f&linux.CLONE_VM == 0 {
+		c.Space.Limits = c.Proc.limits.get
+	}
+	if f&linux.CLONE_FILES != 0 {
+		t.FDs.Share()
+		c.FDs = t.FDs
+	} else {
+		var e linux.Errno
+		if c.FDs, e = t.FDs.Fork(); e != 0 {
+			c.Space.Release()
+			c.FS.Release()
+			c.forget()
+			return nil, e
+		}
+	}
+	return c, 0
+}
+
+// copyState gives the new thread registers, signal mask and what else it inherits.
+func (t *Thread) copyState(c *Thread, a *CloneArgs) {
+	f := a.Flags
 	c.User.CopyFrom(&t.User)
 	c.User.RAX = 0
 	if a.Stack != 0 {
@@ -194,10 +223,13 @@ func (t *Thread) copyThread(a *CloneArgs) (*Thread, linux.Errno) {
 	c.login.Store(t.login.Load())
 	c.sched = t.sched.forChild()
 	c.startTime = clocks.Monotonic()
+}
 
+// copySpace gives the new thread directories and an address space: shares, or copies.
+func (t *Thread) copySpace(c *Thread, f uint64) linux.Errno {
 	if f&linux.CLONE_FS != 0 {
 		if e := t.FS.Share(); e != 0 {
-			return nil, e
+			return e
 		}
 		c.FS = t.FS
 	} else {
@@ -210,31 +242,12 @@ func (t *Thread) copyThread(a *CloneArgs) (*Thread, linux.Errno) {
 		s, e := t.Space.Fork(&t.Ctx)
 		if e != 0 {
 			c.FS.Release()
-			return nil, e
+			return e
 		}
 		c.Space = s
 	}
 	c.Mem = c.Space
-	if f&linux.CLONE_THREAD == 0 {
-		c.Proc = t.copyProcess(own, a)
-		c.FileSizeLimit.Store(c.Proc.limits.get(linux.RLIMIT_FSIZE))
-	}
-	if f&linux.CLONE_VM == 0 {
-		c.Space.Limits = c.Proc.limits.get
-	}
-	if f&linux.CLONE_FILES != 0 {
-		t.FDs.Share()
-		c.FDs = t.FDs
-	} else {
-		var e linux.Errno
-		if c.FDs, e = t.FDs.Fork(); e != 0 {
-			c.Space.Release()
-			c.FS.Release()
-			c.forget()
-			return nil, e
-		}
-	}
-	return c, 0
+	return 0
 }
 
 // newborn is a process with its first thread, made at one go.
