@@ -3,6 +3,7 @@ package posixtimer
 import (
 	"hardtack/kernel/base/ledger"
 	"hardtack/kernel/process/proc"
+	"hardtack/kernel/process/signals"
 )
 
 // callBytes is what the functions take that each timer has: two method values.
@@ -18,7 +19,7 @@ func Holds(p *proc.Process, s *ledger.Sum) {
 	defer tab.mu.Unlock()
 	n := ledger.Of[table]() + ledger.Map[int32, *Timer](len(tab.timers))
 	for _, t := range tab.timers {
-		n += ledger.Of[Timer]() + ledger.Of[proc.TimerSignal]() + callBytes + t.Timer.Held()
+		n += ledger.Of[Timer]() + ledger.Of[signals.Timer]() + callBytes + t.Timer.Held()
 	}
 	s.Add(ledger.Timers, n)
 }

@@ -9,6 +9,8 @@ import (
 	"hardtack/kernel/base/ledger"
 	"hardtack/kernel/fs/vfs"
 	"hardtack/kernel/mm/vm"
+	"hardtack/kernel/process/program"
+	"hardtack/kernel/process/signals"
 )
 
 // HoldsMore adds what other packages keep for a process: its timers.
@@ -18,10 +20,8 @@ var HoldsMore = hook.Default(func(p *Process, s *ledger.Sum) {})
 var (
 	newbornBytes = ledger.Of[newborn]()
 	threadBytes  = ledger.Of[Thread]()
-	queuedBytes  = ledger.Of[queued]()
 	runnerBytes  = ledger.Of[runner]() + goroutineBytes
-	imageBytes   = ledger.Of[Image]()
-	frameBytes   = ledger.Of[signalFrame]()
+	imageBytes   = ledger.Of[program.Image]()
 )
 
 // goroutineBytes is the runtime's record of a goroutine.
@@ -104,9 +104,9 @@ func (p *Process) HoldsGone(s *ledger.Sum) {
 // mu held.
 func (p *Process) holds(s *ledger.Sum, r *reach) {
 	s.Add(ledger.Processes, newbornBytes+ledger.Array[*Thread](cap(p.threads)))
-	s.Add(ledger.Signals, p.sig.pending.bytes())
+	s.Add(ledger.Signals, p.sig.pending.Bytes())
 	if p.sig.actions != nil {
-		s.Add(ledger.Signals, p.sig.actions.bytes())
+		s.Add(ledger.Signals, p.sig.actions.Bytes())
 	}
 	if img := p.image.Load(); img != nil && p.execs.Load() > 0 { // else its parent's
 		s.Add(ledger.Processes, imageBytes+ledger.Size(int64(len(img.Path))))
@@ -119,9 +119,9 @@ func (p *Process) holds(s *ledger.Sum, r *reach) {
 		if x := t.partner.Load(); x != nil {
 			s.Add(ledger.Endpoints, (*x).Bytes())
 		}
-		s.Add(ledger.Signals, t.sig.pending.bytes())
-		if t.frame != nil {
-			s.Add(ledger.Signals, frameBytes)
+		s.Add(ledger.Signals, t.sig.pending.Bytes())
+		if t.sig.frame != nil {
+			s.Add(ledger.Signals, signals.FrameBytes)
 		}
 		if t.FDs != nil {
 			r.tables = share(r.tables, t.FDs)
@@ -136,26 +136,6 @@ func (p *Process) holds(s *ledger.Sum, r *reach) {
 			}
 		}
 	}
-}
-
-// bytes returns what the entries of the queue take, but for timers' signals.
-func (q *sigQueue) bytes() (n int64) {
-	for e := q.first; e != nil; e = e.next {
-		if e.timer == nil {
-			n += queuedBytes
-		}
-	}
-	return n
-}
-
-// bytes returns the process's part of the table of actions.
-func (a *actions) bytes() int64 {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.table == nil {
-		return 0
-	}
-	return ledger.Of[actionTable]() / max(int64(a.table.refs.Load())*int64(a.users.Load()), 1)
 }
 
 // stacks is what stackBytes returns for a while.
