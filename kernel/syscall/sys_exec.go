@@ -4,7 +4,6 @@ package syscall
 
 import (
 	"strconv"
-	"sync"
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/uio"
@@ -21,33 +20,35 @@ var execCalls = []Call{
 // maxArgString is MAX_ARG_STRLEN: the longest single argument.
 const maxArgString = 32 * 4096
 
-// bigArgs is held by an exec whose arguments are long: at most one of them
-// keeps megabytes of kernel memory.
-var bigArgs sync.Mutex
+// heapArgs is how many bytes of arguments an exec keeps in the kernel's heap, besides the
+// first one. The others wait in pages.
+const heapArgs = 32 << 10
 
-const bigArgsFrom = 256 << 10
+// argHeader is what a string takes in the heap besides its bytes, about.
+const argHeader = 24
 
 // argReader reads argument vectors and counts what they take.
 type argReader struct {
 	t    *proc.Thread
-	left uint64
-	used uint64
-	big  bool
+	left uint64            // bytes with pointers
+	heap int               // bytes in the heap
+	long *program.ArgPages // nil until the heap is used up
 }
 
 func (r *argReader) done() {
-	if r.big {
-		bigArgs.Unlock()
+	if r.long != nil {
+		r.long.Free()
 	}
 }
 
-// vector reads a NULL-terminated array of strings; none at address 0.
-func (r *argReader) vector(addr uio.Addr) ([]string, linux.Errno) {
+// vector reads a NULL-terminated array of strings; none at address 0. It returns those
+// that are in the heap.
+func (r *argReader) vector(addr uio.Addr, env bool) ([]string, linux.Errno) {
 	if addr == 0 {
 		return nil, 0
 	}
 	var out []string
-	for {
+	for first := !env; ; first = false {
 		p, e := readWord(r.t, addr)
 		if e != 0 {
 			return nil, e
@@ -55,25 +56,52 @@ func (r *argReader) vector(addr uio.Addr) ([]string, linux.Errno) {
 		if p == 0 {
 			return out, 0
 		}
-		s, e := r.t.Space.ReadString(uio.Addr(p), maxArgString)
-		if e == linux.ENAMETOOLONG {
-			return nil, linux.E2BIG
+		n := 0
+		if r.long == nil {
+			var s string
+			if s, e = r.short(uio.Addr(p), first); e == 0 {
+				out = append(out, s)
+				n = len(s) + 1
+			}
+		}
+		if r.long != nil {
+			n, e = r.page(uio.Addr(p), env)
 		}
 		if e != 0 {
 			return nil, e
 		}
-		n := uint64(len(s)) + 1 + 8
-		if n > r.left {
+		if uint64(n)+8 > r.left {
 			return nil, linux.E2BIG
 		}
-		r.left -= n
-		if r.used += n; r.used > bigArgsFrom && !r.big {
-			bigArgs.Lock()
-			r.big = true
-		}
-		out = append(out, s)
+		r.left -= uint64(n) + 8
 		addr += 8
 	}
+}
+
+// short reads a string into the heap. If that is used up it makes r.long.
+func (r *argReader) short(p uio.Addr, first bool) (string, linux.Errno) {
+	most := maxArgString
+	if !first {
+		most = min(most, r.heap)
+	}
+	s, e := r.t.Space.ReadString(p, most)
+	switch {
+	case e == linux.ENAMETOOLONG && most < maxArgString:
+		r.long = program.NewArgPages(&r.t.Proc.ExecPages)
+	case e == linux.ENAMETOOLONG:
+		return "", linux.E2BIG
+	case e == 0 && !first:
+		r.heap = max(r.heap-len(s)-argHeader, 0)
+	}
+	return s, e
+}
+
+// page reads a string into pages.
+func (r *argReader) page(p uio.Addr, env bool) (int, linux.Errno) {
+	if r.t.Killed() {
+		return 0, linux.EINTR
+	}
+	return r.long.Add(r.t.Space, p, int(min(maxArgString, r.left)), env)
 }
 
 // readWord reads a pointer, aligned or not.
@@ -140,14 +168,15 @@ func exec(t *proc.Thread, x *program.Args, argv, envp uio.Addr) (uint64, linux.E
 	if n := uint64(len(x.Path)) + 1; n < limit {
 		limit -= n
 	}
-	r := argReader{t: t, left: limit}
+	r := argReader{t: t, left: limit, heap: heapArgs}
 	defer r.done()
 	var e linux.Errno
-	if x.Argv, e = r.vector(argv); e != 0 {
+	if x.Argv, e = r.vector(argv, false); e != 0 {
 		return 0, e
 	}
-	if x.Env, e = r.vector(envp); e != 0 {
+	if x.Env, e = r.vector(envp, true); e != 0 {
 		return 0, e
 	}
+	x.Long = r.long
 	return 0, t.Exec(x)
 }

@@ -7,6 +7,7 @@ import (
 	"hardtack/kernel/base/clocks"
 	"hardtack/kernel/base/hook"
 	"hardtack/kernel/base/ledger"
+	"hardtack/kernel/base/mem"
 	"hardtack/kernel/fs/vfs"
 	"hardtack/kernel/mm/vm"
 	"hardtack/kernel/process/program"
@@ -104,6 +105,7 @@ func (p *Process) HoldsGone(s *ledger.Sum) {
 // mu held.
 func (p *Process) holds(s *ledger.Sum, r *reach) {
 	s.Add(ledger.Processes, newbornBytes+ledger.Array[*Thread](cap(p.threads)))
+	s.Add(ledger.Pages, p.ExecPages.Load()*mem.PageSize)
 	s.Add(ledger.Signals, p.sig.pending.Bytes())
 	if p.sig.actions != nil {
 		s.Add(ledger.Signals, p.sig.actions.Bytes())

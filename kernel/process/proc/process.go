@@ -30,6 +30,8 @@ type Process struct {
 	// Children announces changes of the children's state to wait4.
 	Children wait.Queue
 	jobs     atomic.Bool // a child may have been stopped, once
+	// ExecPages counts the frames that an exec under way has for its arguments.
+	ExecPages atomic.Int64
 	// Ended announces the process's end (pidfd).
 	Ended wait.Queue
 	// SigQueue announces every signal that becomes pending (signalfd).

@@ -61,7 +61,7 @@ func (x *Program) fill(c *caller.Ctx, s *vm.Space, env *Env) (img *Image, at Ent
 		return nil, at, e
 	}
 	l := stackLayout{
-		argv: x.argv, env: env.Strings, name: x.name, aslr: aslr,
+		argv: x.argv, env: env.Strings, long: x.long, name: x.name, aslr: aslr,
 		aux: auxiliary{
 			vdso: vdso, phdr: x.elf.PHAddr + bias, phnum: uint64(x.elf.PHNum),
 			base: base, entry: x.elf.Entry + bias, cred: x.Cred, secure: x.Secure,

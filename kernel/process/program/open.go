@@ -25,6 +25,9 @@ type Args struct {
 	Name   string // what AT_EXECFN and a script's interpreter are told; Path if empty
 	Argv   []string
 	Env    []string
+	// Long has what follows Argv and Env if that is too long for the kernel's heap: where
+	// it has arguments, all of the environment. Nil if there is nothing.
+	Long *ArgPages
 }
 
 // Program is a program about to be started: open files and their headers.
@@ -32,6 +35,7 @@ type Program struct {
 	file, interp *vfs.File
 	elf, ielf    *elf.Program
 	argv         []string
+	long         *ArgPages
 	name         string // AT_EXECFN
 
 	Comm       string // the last part of its name
@@ -53,7 +57,7 @@ func (x *Program) Close() {
 // Open opens the program and follows "#!" lines and PT_INTERP. The caller closes x even if
 // it fails.
 func (x *Program) Open(c *caller.Ctx, fs *vfs.FSContext, a *Args) linux.Errno {
-	x.argv, x.name = a.Argv, a.Name
+	x.argv, x.long, x.name = a.Argv, a.Long, a.Name
 	if x.name == "" {
 		x.name = a.Path
 	}

@@ -51,10 +51,11 @@ type auxiliary struct {
 
 // stackLayout is the initial stack of a program. From the top downwards: an end
 // marker of 8 bytes, the program's name, the environment's and the arguments'
-// strings; the platform's name and 16 random bytes; the auxiliary vector,
+// strings, of which the last may be in pages; the platform's name and 16 random bytes; the auxiliary vector,
 // envp, argv, argc.
 type stackLayout struct {
 	argv, env []string
+	long      *ArgPages // nil for none
 	name      string
 	aslr      bool
 	aux       auxiliary
@@ -66,10 +67,13 @@ const platform = "x86_64"
 const stackRoom = 128 << 10
 
 // A stackImage is the initial stack as bytes: the strings at the top and, below
-// a random gap, the words that point at them.
+// a random gap, the words that point at them. What is in pages is left out.
 type stackImage struct {
 	stringsAt, sp  uint64
 	strings, words []byte
+
+	short          int // bytes of the strings before those in pages
+	argCut, envCut int // bytes of the words before those that point to pages
 }
 
 // build returns the stack that ends at top, and fills in img.
@@ -81,16 +85,22 @@ func (l *stackLayout) build(top uint64, random [16]byte, gap uint64, img *Image)
 	for _, s := range l.env {
 		n += len(s) + 1
 	}
+	long := l.long
+	if long == nil {
+		long = &noPages
+	}
 	x.strings = make([]byte, n)
-	x.stringsAt = top - uint64(n)
+	x.stringsAt = top - uint64(n+long.size)
 	// 16 random bytes, 16 with the platform's name, and above them the gap.
 	end := (x.stringsAt - gap) &^ 15
 	platformAt, randomAt := end-16, end-32
 	var auxRoom [maxAux]uint64
 	aux := l.auxv(auxRoom[:0], platformAt, randomAt, top-8-uint64(len(l.name)+1))
 	words := 1 + len(l.argv) + 1 + len(l.env) + 1 + len(aux)
-	x.sp = (randomAt - uint64(8*words)) &^ 15
-	x.words = make([]byte, end-x.sp)
+	inPages := long.args + long.envs
+	x.sp = (randomAt - uint64(8*(words+inPages))) &^ 15
+	x.words = make([]byte, int(end-x.sp)-8*inPages)
+	x.argCut, x.envCut = 8*(1+len(l.argv)), 8*(2+len(l.argv)+len(l.env))
 
 	w := x.words
 	word := func(v uint64) {
@@ -104,25 +114,26 @@ func (l *stackLayout) build(top uint64, random [16]byte, gap uint64, img *Image)
 		used += len(s) + 1
 		return a
 	}
-	word(uint64(len(l.argv)))
+	word(uint64(len(l.argv) + long.args))
 	img.ArgStart = x.stringsAt
 	for _, s := range l.argv {
 		word(put(s))
 	}
 	word(0)
-	img.ArgEnd = x.stringsAt + uint64(used)
+	img.ArgEnd = x.stringsAt + uint64(used+long.argSize)
 	img.EnvStart = img.ArgEnd
 	for _, s := range l.env {
 		word(put(s))
 	}
 	word(0)
-	img.EnvEnd = x.stringsAt + uint64(used)
+	x.short = used
+	img.EnvEnd = x.stringsAt + uint64(used+long.size)
 	put(l.name)
 	for _, v := range aux {
 		word(v)
 	}
-	copy(x.words[randomAt-x.sp:], random[:])
-	copy(x.words[platformAt-x.sp:], platform)
+	copy(x.words[len(x.words)-32:], random[:])
+	copy(x.words[len(x.words)-16:], platform)
 	img.aux = auxRoom
 	img.auxLen = len(aux)
 	img.StackTop = x.sp
@@ -189,6 +200,10 @@ func (l *stackLayout) write(c *caller.Ctx, s *vm.Space, exec bool) (*Image, uint
 	if _, e := s.Mmap(c, &m); e != 0 {
 		return nil, 0, e
 	}
+	if l.long != nil {
+		e := x.writeLong(s, l.long)
+		return img, x.sp, e
+	}
 	if _, e := s.CopyOut(uio.Addr(x.stringsAt), x.strings); e != 0 {
 		return nil, 0, linux.ENOMEM
 	}
@@ -196,6 +211,39 @@ func (l *stackLayout) write(c *caller.Ctx, s *vm.Space, exec bool) (*Image, uint
 		return nil, 0, linux.ENOMEM
 	}
 	return img, x.sp, 0
+}
+
+// writeLong fills a stack of which a part is in pages.
+func (x *stackImage) writeLong(s *vm.Space, a *ArgPages) linux.Errno {
+	at := x.sp
+	bad := linux.Errno(0)
+	put := func(b []byte) {
+		if _, e := s.CopyOut(uio.Addr(at), b); e != 0 {
+			bad = linux.ENOMEM
+		}
+		at += uint64(len(b))
+	}
+	p := pointers{ArgPages: a, base: x.stringsAt + uint64(x.short)}
+	point := func(n int) {
+		if e := p.copyOut(s, at, n); e != 0 {
+			bad = linux.ENOMEM
+		}
+		at += uint64(8 * n)
+	}
+	put(x.words[:x.argCut])
+	point(a.args)
+	put(x.words[x.argCut:x.envCut])
+	point(a.envs)
+	put(x.words[x.envCut:])
+	at = x.stringsAt
+	put(x.strings[:x.short])
+	end := at + uint64(a.size)
+	if e := a.moveOut(s, at); e != 0 {
+		bad = linux.ENOMEM
+	}
+	at = end
+	put(x.strings[x.short:])
+	return bad
 }
 
 var zeroPage [4096]byte
