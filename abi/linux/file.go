@@ -31,12 +31,14 @@ const (
 
 // Requests of ioctl that regular files and directories have (include/uapi/linux/fs.h).
 const (
-	FIBMAP          = 1
-	FS_IOC_GETFLAGS = 0x80086601
-	FS_IOC_SETFLAGS = 0x40086602
-	FICLONE         = 0x40049409
-	FICLONERANGE    = 0x4020940d
-	FIDEDUPERANGE   = 0xc0189436
+	FIBMAP            = 1
+	FS_IOC_GETFLAGS   = 0x80086601
+	FS_IOC_SETFLAGS   = 0x40086602
+	FS_IOC_FSGETXATTR = 0x801c581f
+	FS_IOC_FSSETXATTR = 0x401c5820
+	FICLONE           = 0x40049409
+	FICLONERANGE      = 0x4020940d
+	FIDEDUPERANGE     = 0xc0189436
 )
 
 // Flags of an inode (chattr).

@@ -38,6 +38,7 @@ const (
 	F_GETSIG        = 11
 	F_SETOWN_EX     = 15
 	F_GETOWN_EX     = 16
+	F_GETOWNER_UIDS = 17
 	F_OFD_GETLK     = 36
 	F_OFD_SETLK     = 37
 	F_OFD_SETLKW    = 38

@@ -2,9 +2,14 @@ package syscall
 
 import (
 	"hardtack/abi/linux"
+	"hardtack/kernel/fd/epoll"
 	"hardtack/kernel/fd/pipe"
+	"hardtack/kernel/fd/signalfd"
+	"hardtack/kernel/fd/timerfd"
+	"hardtack/kernel/fs/nsfs"
 	"hardtack/kernel/fs/vfs"
 	"hardtack/kernel/net/sock"
+	"hardtack/kernel/process/proc"
 )
 
 // What an open file's driver offers, where Linux asks for it before anything else.
@@ -36,8 +41,10 @@ const (
 	memMajor     = 1
 	nullMinor    = 3
 	zeroMinor    = 5
+	fullMinor    = 7
 	randomMinor  = 8
 	urandomMinor = 9
+	kmsgMinor    = 11
 )
 
 // isTerminal says whether a major number is one of terminals.
@@ -82,10 +89,53 @@ func readable(f *vfs.File, typ, major, minor uint32) bool {
 // spliceInto reports whether splice can write f.
 func spliceInto(f *vfs.File) bool {
 	typ, major, minor := driver(f)
-	if typ == linux.S_IFCHR && major == memMajor && (minor == nullMinor || minor == zeroMinor) {
+	if typ == linux.S_IFCHR && major == memMajor && minor == nullMinor {
 		return true
 	}
 	return typ == linux.S_IFIFO || readable(f, typ, major, minor)
+}
+
+// offersRead and offersWrite report whether the file has the operation at all, whatever
+// its access mode.
+func offersRead(f *vfs.File) bool {
+	_, ok := f.Ops.(*epoll.Instance)
+	return !ok && nsfs.Of(f) == nil && proc.FromPIDFD(f) == nil
+}
+
+func offersWrite(f *vfs.File) bool {
+	switch f.Ops.(type) {
+	case *signalfd.File, *timerfd.File:
+		return false
+	}
+	return offersRead(f)
+}
+
+// takesFlags reports whether preadv2 or pwritev2 can carry RWF flags to the file. Those
+// that Linux serves one vector at a time do not.
+func takesFlags(f *vfs.File, write bool) bool {
+	switch f.Ops.(type) {
+	case *signalfd.File, *timerfd.File, *vfs.Inotify:
+		return false
+	}
+	typ, major, minor := driver(f)
+	switch {
+	case typ == linux.S_IFDIR:
+		return false
+	case typ == linux.S_IFCHR && major == memMajor:
+		return !(write && minor == fullMinor) && !(!write && minor == kmsgMinor)
+	case typ == linux.S_IFREG:
+		return write || !isText(f)
+	}
+	return true
+}
+
+// notWritableAt is why f, which is not open for writing, cannot be written at a position.
+// Text of procfs and sysfs has no positions for writing.
+func notWritableAt(f *vfs.File) linux.Errno {
+	if !f.IsPath() && kindOf(f) == linux.S_IFREG && (isText(f) || f.Path.Inode().FS.Magic == linux.SYSFS_MAGIC) {
+		return linux.ESPIPE
+	}
+	return linux.EBADF
 }
 
 // isText reports whether f is a text of procfs that is made for each reader; those of

@@ -123,7 +123,9 @@ func epollWait(t *proc.Thread, a *Args, limit timeLimit) (uint64, linux.Errno) {
 	}
 	var n int
 	e := linux.EINVAL
-	if ep := epoll.Of(epf); ep != nil {
+	if epf.IsPath() {
+		e = linux.EBADF
+	} else if ep := epoll.Of(epf); ep != nil {
 		n, e = ep.Wait(&t.Ctx, t.Mem, a.Addr(1), int(max), limit.deadline, limit.poll)
 	}
 	epf.Put()

@@ -64,6 +64,8 @@ func sysFcntl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return 0, setOwner(t, f, vfs.Owner{Type: int32(binary.LittleEndian.Uint32(b)), ID: int32(binary.LittleEndian.Uint32(b[4:]))})
 	case linux.F_GETOWN_EX:
 		return 0, writeOwner(t, f, a.Addr(2))
+	case linux.F_GETOWNER_UIDS:
+		return 0, writeOwnerUIDs(t, f, a.Addr(2))
 	case linux.F_SETSIG:
 		if a[2] > 64 {
 			return 0, linux.EINVAL
@@ -117,6 +119,19 @@ func writeOwner(t *proc.Thread, f *vfs.File, to uio.Addr) linux.Errno {
 	b := t.Scratch[:8]
 	binary.LittleEndian.PutUint32(b, uint32(o.Type))
 	binary.LittleEndian.PutUint32(b[4:], uint32(o.ID))
+	_, e := t.Mem.CopyOut(to, b)
+	return e
+}
+
+// writeOwnerUIDs is F_GETOWNER_UIDS: the real and the effective user that set the owner.
+func writeOwnerUIDs(t *proc.Thread, f *vfs.File, to uio.Addr) linux.Errno {
+	o, _ := f.Owner()
+	b := t.Scratch[:8]
+	clear(b)
+	if o.Cred != nil {
+		binary.LittleEndian.PutUint32(b, o.Cred.UID)
+		binary.LittleEndian.PutUint32(b[4:], o.Cred.EUID)
+	}
 	_, e := t.Mem.CopyOut(to, b)
 	return e
 }
@@ -236,10 +251,10 @@ func setFlags(t *proc.Thread, f *vfs.File, flags uint32, fd int32) linux.Errno {
 	const mask = linux.O_APPEND | linux.O_NONBLOCK | linux.O_DIRECT | linux.O_NOATIME
 	old := f.Flags()
 	now := old&^mask | flags&mask
-	if flags&^old&linux.O_NOATIME != 0 && !f.Path.Zero() && !vfs.IsOwner(t.Cred(), f.Path.Inode()) {
+	if flags&^old&linux.O_NOATIME != 0 && !vfs.IsOwner(t.Cred(), f.PathOf().Inode()) {
 		return linux.EPERM
 	}
-	if typ, _, _ := driver(f); flags&linux.O_DIRECT != 0 && (typ == 0 || typ == linux.S_IFSOCK || typ == linux.S_IFCHR) {
+	if flags&linux.O_DIRECT != 0 && !f.Direct() {
 		return linux.EINVAL
 	}
 	if (old^flags)&linux.O_APPEND != 0 && !f.Path.Zero() && f.Path.Inode().Attrs()&vfs.AppendOnly != 0 {
@@ -291,7 +306,7 @@ func recordLock(t *proc.Thread, f *vfs.File, cmd uint32, addr uio.Addr) linux.Er
 		l.Owner, l.PID = f, -1
 	}
 	get := cmd == linux.F_GETLK || cmd == linux.F_OFD_GETLK
-	if cmd == linux.F_GETLK && l.Type != linux.F_RDLCK && l.Type != linux.F_WRLCK { // before the range is looked at
+	if get && l.Type != linux.F_RDLCK && l.Type != linux.F_WRLCK { // before the range is looked at
 		return linux.EINVAL
 	}
 	if l.Start, l.End, e = lockRange(f, whence, start, n); e != 0 {

@@ -142,7 +142,7 @@ func ioctlFlag(t *proc.Thread, f *vfs.File, cmd uint32, a *Args) linux.Errno {
 // file's own operation has to answer.
 func ioctlFile(t *proc.Thread, f *vfs.File, cmd uint32, arg uio.Addr) (e linux.Errno, done bool) {
 	if cmd == linux.FIGETBSZ && (f.Path.Zero() || f.Path.Inode().Type() != linux.S_IFREG) {
-		return writeU32(t, arg, 4096), true
+		return writeU32(t, arg, uint32(f.PathOf().Inode().FS.BlockSize)), true
 	}
 	if _, ok := sock.Of(f); ok && cmd >= linux.FIOSETOWN && cmd <= linux.SIOCGPGRP {
 		return socketOwner(t, f, cmd, arg), true
@@ -176,13 +176,19 @@ func ioctlFile(t *proc.Thread, f *vfs.File, cmd uint32, arg uio.Addr) (e linux.E
 			return writeU32(t, arg, attrs), true
 		}
 	case linux.FS_IOC_SETFLAGS:
-		if _, e := f.FileAttrs(); e == 0 {
-			b, e := readUser(t, arg, 4)
-			if e == 0 {
-				e = f.SetFileAttrs(&t.Ctx, binary.LittleEndian.Uint32(b))
-			}
+		b, e := readUser(t, arg, 4)
+		if e != 0 {
 			return e, true
 		}
+		if _, e := f.FileAttrs(); e == 0 {
+			return f.SetFileAttrs(&t.Ctx, binary.LittleEndian.Uint32(b)), true
+		}
+	case linux.FS_IOC_FSGETXATTR, linux.FS_IOC_FSSETXATTR:
+		if _, e := f.FileAttrs(); e == 0 {
+			return fsXattr(t, f, cmd, arg), true
+		}
+	case linux.FICLONE:
+		return fileClone(t, f, int32(arg)), true
 	}
 	return 0, false
 }
@@ -194,6 +200,66 @@ func storedBytes(t *proc.Thread, f *vfs.File, addr uio.Addr) linux.Errno {
 	binary.LittleEndian.PutUint64(b, uint64(i.Node.Blocks(i))*512)
 	_, e := t.Mem.CopyOut(addr, b)
 	return e
+}
+
+// fsXattr is FS_IOC_FSGETXATTR and FS_IOC_FSSETXATTR: the flags of chattr(1) once more, by
+// other numbers. The other fields of struct fsxattr do not exist here.
+func fsXattr(t *proc.Thread, f *vfs.File, cmd uint32, addr uio.Addr) linux.Errno {
+	flags := [...]struct{ file, x uint32 }{
+		{linux.FS_IMMUTABLE_FL, 0x08}, {linux.FS_APPEND_FL, 0x10}, {linux.FS_SYNC_FL, 0x20},
+		{linux.FS_NOATIME_FL, 0x40}, {linux.FS_NODUMP_FL, 0x80},
+	}
+	attrs, _ := f.FileAttrs()
+	if cmd == linux.FS_IOC_FSGETXATTR {
+		b := t.Scratch[:28]
+		clear(b)
+		x := uint32(0)
+		for _, m := range flags {
+			if attrs&m.file != 0 {
+				x |= m.x
+			}
+		}
+		binary.LittleEndian.PutUint32(b, x)
+		_, e := t.Mem.CopyOut(addr, b)
+		return e
+	}
+	b, e := readUser(t, addr, 28)
+	if e != 0 {
+		return e
+	}
+	x := binary.LittleEndian.Uint32(b)
+	for _, m := range flags {
+		attrs &^= m.file
+		if x&m.x != 0 {
+			attrs |= m.file
+			x &^= m.x
+		}
+	}
+	if x != 0 {
+		return linux.EOPNOTSUPP
+	}
+	return f.SetFileAttrs(&t.Ctx, attrs)
+}
+
+// fileClone is FICLONE: no file system here shares blocks between files.
+func fileClone(t *proc.Thread, f *vfs.File, fd int32) linux.Errno {
+	src := t.FDs.Get(fd)
+	if src == nil {
+		return linux.EBADF
+	}
+	defer src.Put()
+	to, from := typeOf(f), typeOf(src)
+	switch {
+	case src.PathOf().Inode().FS != f.PathOf().Inode().FS:
+		return linux.EXDEV
+	case to == linux.S_IFDIR || from == linux.S_IFDIR:
+		return linux.EISDIR
+	case to != linux.S_IFREG || from != linux.S_IFREG:
+		return linux.EINVAL
+	case !src.Readable() || !f.Writable() || f.Flags()&linux.O_APPEND != 0:
+		return linux.EBADF
+	}
+	return linux.EOPNOTSUPP
 }
 
 // freeze is FIFREEZE and FITHAW: no file system here can be frozen, so that none is.

@@ -46,7 +46,7 @@ func sysRead(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return 0, linux.EBADF
 	}
 	if !userRange(a.Addr(1), a[2]) {
-		return 0, badRange(f, f.Readable())
+		return 0, badRange(f, f.Readable(), offersRead(f))
 	}
 	t.Vec.Init(t.Mem, a.Addr(1), a[2])
 	n, e := readFile(t, f, a[2])
@@ -55,11 +55,14 @@ func sysRead(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 }
 
 // badRange releases a file after a buffer outside of user memory. The access mode is
-// checked first.
-func badRange(f *vfs.File, right bool) linux.Errno {
+// checked first, then whether the file has the operation at all.
+func badRange(f *vfs.File, right, offered bool) linux.Errno {
 	f.Put()
-	if !right {
+	switch {
+	case !right:
 		return linux.EBADF
+	case !offered:
+		return linux.EINVAL
 	}
 	return linux.EFAULT
 }
@@ -99,7 +102,7 @@ func sysWrite(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return 0, linux.EBADF
 	}
 	if !userRange(a.Addr(1), a[2]) {
-		return 0, badRange(f, f.Writable())
+		return 0, badRange(f, f.Writable(), offersWrite(f))
 	}
 	t.Vec.Init(t.Mem, a.Addr(1), a[2])
 	n, e := writeFile(t, f, a[2])
@@ -141,7 +144,7 @@ func sysPread(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return 0, linux.EBADF
 	}
 	if f.Seekable() && !userRange(a.Addr(1), a[2]) {
-		return 0, badRange(f, f.Readable())
+		return 0, badRange(f, f.Readable(), true)
 	}
 	t.Vec.Init(t.Mem, a.Addr(1), a[2])
 	n, e := readAt(t, f, a[2], int64(a[3]))
@@ -175,7 +178,7 @@ func sysPwrite(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return 0, linux.EBADF
 	}
 	if f.Seekable() && !userRange(a.Addr(1), a[2]) {
-		return 0, badRange(f, f.Writable())
+		return 0, badRange(f, f.Writable(), true)
 	}
 	t.Vec.Init(t.Mem, a.Addr(1), a[2])
 	n, e := writeAt(t, f, a[2], int64(a[3]))
@@ -188,7 +191,7 @@ func writeAt(t *proc.Thread, f *vfs.File, length uint64, off int64) (n int, e li
 		return 0, linux.ESPIPE
 	}
 	if !f.Writable() {
-		return 0, linux.EBADF
+		return 0, notWritableAt(f)
 	}
 	if beyond(off, length) {
 		return 0, linux.EINVAL
@@ -275,11 +278,14 @@ const atPosition = -1
 
 // do makes the iovecs the thread's Vec and reads or writes.
 func (x *vectored) do(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	f := t.FDs.Get(a.Int(0))
+	f := file(t, a.Int(0))
 	if f == nil {
 		return 0, linux.EBADF
 	}
 	defer f.Put()
+	if x.at != atPosition && !f.Seekable() {
+		return 0, linux.ESPIPE
+	}
 	if e := initVec(t, a.Addr(1), a[2]); e != 0 {
 		return 0, e
 	}
@@ -291,13 +297,23 @@ func (x *vectored) do(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 func (x *vectored) transfer(t *proc.Thread, f *vfs.File) (n int, e linux.Errno) {
 	length := uint64(t.Vec.Len())
 	switch {
-	case x.at != atPosition && !f.Seekable() && !f.IsPath():
-		return 0, linux.ESPIPE
-	case x.write && !f.Writable(), !x.write && !f.Readable():
+	case x.write && !f.Writable():
+		if x.at != atPosition {
+			return 0, notWritableAt(f)
+		}
 		return 0, linux.EBADF
+	case !x.write && !f.Readable():
+		return 0, linux.EBADF
+	case length == 0 || x.flags != 0:
+		if x.write && !offersWrite(f) || !x.write && !offersRead(f) {
+			return 0, linux.EINVAL
+		}
+	}
+	switch {
 	case length == 0:
 		return 0, 0
-	case x.flags&^(linux.RWF_HIPRI|linux.RWF_DSYNC|linux.RWF_SYNC|linux.RWF_NOWAIT|linux.RWF_APPEND) != 0:
+	case x.flags&^(linux.RWF_HIPRI|linux.RWF_DSYNC|linux.RWF_SYNC|linux.RWF_NOWAIT|linux.RWF_APPEND) != 0,
+		x.flags&^linux.RWF_HIPRI != 0 && !takesFlags(f, x.write):
 		return 0, linux.EOPNOTSUPP
 	}
 	if x.flags&linux.RWF_NOWAIT != 0 {

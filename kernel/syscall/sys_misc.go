@@ -278,9 +278,6 @@ func sysSetrlimit(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 // sysPrlimit64 is prlimit64(pid_t pid, int resource, const struct rlimit64 *new, struct rlimit64 *old).
 func sysPrlimit64(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	n := a.Uint(1)
-	if n >= linux.RLIM_NLIMITS {
-		return 0, linux.EINVAL
-	}
 	var change *linux.Rlimit
 	if addr := a.Addr(2); addr != 0 {
 		l, e := readRlimit(t, addr)
@@ -292,6 +289,9 @@ func sysPrlimit64(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	p := process(t, a.Int(0))
 	if p == nil {
 		return 0, linux.ESRCH
+	}
+	if n >= linux.RLIM_NLIMITS {
+		return 0, linux.EINVAL
 	}
 	old, e := p.Prlimit(&t.Ctx, int(n), change)
 	if e != 0 {

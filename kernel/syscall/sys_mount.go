@@ -66,8 +66,10 @@ func sysMount(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 			e = p.Namespace().Move(m, p)
 		}
 		return 0, e
-	case kind == "":
+	case kind == "" && a[2] == 0:
 		return 0, linux.EINVAL
+	case kind == "":
+		return 0, linux.ENODEV
 	}
 	if vfs.OnDevice(kind) {
 		return 0, mountDisk(t, kind, source, data, p, mountFlags(flags, 0))

@@ -48,11 +48,16 @@ func openUser(t *proc.Thread, fd int32, addr uio.Addr, flags, mode uint32) (uint
 	return openHow(t, fd, addr, &how)
 }
 
+// contradictory reports flags of open that exclude one another.
+func contradictory(flags uint32) bool {
+	const tmpfile = linux.O_TMPFILE &^ linux.O_DIRECTORY
+	return flags&tmpfile != 0 && (flags&linux.O_DIRECTORY == 0 || flags&linux.O_CREAT != 0 || flags&linux.O_ACCMODE == linux.O_RDONLY) ||
+		flags&(linux.O_DIRECTORY|linux.O_CREAT) == linux.O_DIRECTORY|linux.O_CREAT
+}
+
 // openHow opens and installs.
 func openHow(t *proc.Thread, dir int32, addr uio.Addr, how *vfs.OpenHow) (uint64, linux.Errno) {
-	const tmpfile = linux.O_TMPFILE &^ linux.O_DIRECTORY
-	if how.Flags&tmpfile != 0 && (how.Flags&linux.O_DIRECTORY == 0 || how.Flags&linux.O_CREAT != 0 || how.Flags&linux.O_ACCMODE == linux.O_RDONLY) ||
-		how.Flags&(linux.O_DIRECTORY|linux.O_CREAT) == linux.O_DIRECTORY|linux.O_CREAT {
+	if contradictory(how.Flags) {
 		return 0, linux.EINVAL
 	}
 	path, e := readPath(t, addr)
@@ -110,7 +115,8 @@ func sysOpenat2(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if e != 0 {
 		return 0, e
 	}
-	flags, mode, resolve := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])
+	const internal = 1 << 26 // a flag of Linux's own, which it ignores
+	flags, mode, resolve := binary.LittleEndian.Uint64(b)&^internal, binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])
 	creates := flags&linux.O_CREAT != 0 || flags&linux.O_TMPFILE == linux.O_TMPFILE
 	if flags&^openFlags != 0 || mode&^0o7777 != 0 || mode != 0 && !creates ||
 		flags&linux.O_PATH != 0 && flags&^(linux.O_PATH|linux.O_DIRECTORY|linux.O_NOFOLLOW|linux.O_CLOEXEC) != 0 {
@@ -146,6 +152,9 @@ func sysOpenat2(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 
 // openBelow is openHow where the descriptor counts even for absolute paths.
 func openBelow(t *proc.Thread, dir int32, addr uio.Addr, how *vfs.OpenHow) (uint64, linux.Errno) {
+	if contradictory(how.Flags) {
+		return 0, linux.EINVAL
+	}
 	path, e := readPath(t, addr)
 	if e == 0 && path == "" {
 		e = linux.ENOENT

@@ -214,7 +214,7 @@ func sysIoprioSet(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 			return 0, linux.EPERM
 		}
 		u.SetSched(func(s *proc.Sched) linux.Errno {
-			s.IOPriority = int32(a.Uint(2))
+			s.IOPriority = int32(uint16(a.Uint(2)))
 			return 0
 		})
 	}

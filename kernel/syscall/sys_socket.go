@@ -191,14 +191,18 @@ func accept(t *proc.Thread, a *Args, flags uint32) (uint64, linux.Errno) {
 
 // sysConnect is connect(int fd, const struct sockaddr *addr, socklen_t len).
 func sysConnect(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	f, s, e := socketOf(t, a.Int(0))
-	if e != 0 {
-		return 0, e
+	f := file(t, a.Int(0))
+	if f == nil {
+		return 0, linux.EBADF
 	}
 	defer f.Put()
 	m := sock.GetMsg(nil) // for the room of its address
-	switch e = readAddr(t, a.Addr(1), a.Int(2), &m.From); {
+	e := readAddr(t, a.Addr(1), a.Int(2), &m.From)
+	s, ok := sock.Of(f)
+	switch {
 	case e != 0:
+	case !ok: // only after the address
+		e = linux.ENOTSOCK
 	case m.From.Len < 2:
 		e = linux.EINVAL
 	default:
@@ -250,14 +254,17 @@ const maxOption = 256
 
 // sysSetsockopt is setsockopt(int fd, int level, int name, const void *val, socklen_t len).
 func sysSetsockopt(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	n := a.Int(4)
+	if n < 0 {
+		return 0, linux.EINVAL
+	}
 	f, s, e := socketOf(t, a.Int(0))
 	if e != 0 {
 		return 0, e
 	}
 	defer f.Put()
-	n := a.Int(4)
-	if n < 0 {
-		return 0, linux.EINVAL
+	if _, e := s.SockBase().ForeignLevel(a.Int(1)); e != 0 {
+		return 0, e
 	}
 	val, e := readUser(t, a.Addr(3), int(min(n, maxOption)))
 	if a[3] == 0 && n > 0 && a.Int(1) == linux.IPPROTO_IPV6 { // no value is 0 there
@@ -279,6 +286,9 @@ func sysGetsockopt(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return 0, e
 	}
 	defer f.Put()
+	if e, _ := s.SockBase().ForeignLevel(a.Int(1)); e != 0 {
+		return 0, e
+	}
 	b, e := readUser(t, a.Addr(4), 4)
 	if e != 0 {
 		return 0, e

@@ -66,13 +66,15 @@ type position struct {
 
 func beginAt(t *proc.Thread, f *vfs.File, addr uio.Addr) (p position, e linux.Errno) {
 	p = position{f: f, addr: addr}
-	switch {
-	case addr == 0 && f.Seekable():
-		p.off = posOf(f)
-	case addr != 0 && !f.Seekable():
-		return p, linux.EINVAL
-	case addr != 0:
-		p.off, e = readOffset(t, addr)
+	if addr == 0 {
+		if f.Seekable() {
+			p.off = posOf(f)
+		}
+		return p, 0
+	}
+	p.off, e = readOffset(t, addr)
+	if e == 0 && !f.Seekable() {
+		e = linux.EINVAL
 	}
 	return p, e
 }
@@ -213,8 +215,7 @@ func sysVmsplice(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return 0, linux.EBADF
 	}
 	defer f.Put()
-	p := pipe.PipeOf(f)
-	if p == nil {
+	if f.IsPath() {
 		return 0, linux.EBADF
 	}
 	if e := initVec(t, a.Addr(1), a[2]); e != 0 {
@@ -222,6 +223,10 @@ func sysVmsplice(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	}
 	if t.Vec.Len() == 0 {
 		return 0, 0
+	}
+	p := pipe.PipeOf(f)
+	if p == nil {
+		return 0, linux.EBADF
 	}
 	nonblock := flags&linux.SPLICE_F_NONBLOCK != 0
 	if !f.Writable() {

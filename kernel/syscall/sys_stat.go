@@ -121,7 +121,7 @@ func sysFstat(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 
 // sysNewfstatat is newfstatat(int fd, const char *path, struct stat *st, int flags).
 func sysNewfstatat(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	w, e := walkFlags(a.Uint(3), linux.AT_SYMLINK_NOFOLLOW|linux.AT_NO_AUTOMOUNT|linux.AT_EMPTY_PATH)
+	w, e := walkFlags(a.Uint(3), linux.AT_SYMLINK_NOFOLLOW|linux.AT_NO_AUTOMOUNT|linux.AT_EMPTY_PATH|linux.AT_STATX_SYNC_TYPE)
 	if e != 0 {
 		return 0, e
 	}

@@ -113,22 +113,25 @@ func readOffset(t *proc.Thread, addr uio.Addr) (int64, linux.Errno) {
 
 // sysSendfile is sendfile(int out, int in, off_t *off, size_t n).
 func sysSendfile(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	at := position{addr: a.Addr(2)}
+	var e linux.Errno
+	if at.addr != 0 {
+		if at.off, e = readOffset(t, at.addr); e == linux.EFAULT {
+			return 0, e // before the descriptors are looked at
+		}
+	}
 	dst, src := t.FDs.Get(a.Int(0)), t.FDs.Get(a.Int(1))
 	defer putFile(dst)
 	defer putFile(src)
 	if src == nil || !src.Readable() {
 		return 0, linux.EBADF
 	}
-	at := position{f: src, addr: a.Addr(2)}
-	var e linux.Errno
-	switch {
+	switch at.f = src; {
 	case at.addr != 0 && !src.Seekable():
 		return 0, linux.ESPIPE
-	case at.addr != 0:
-		if at.off, e = readOffset(t, at.addr); e != 0 {
-			return 0, e
-		}
-	case src.Seekable():
+	case e != 0:
+		return 0, e
+	case at.addr == 0 && src.Seekable():
 		at.off = posOf(src)
 	}
 	if e = at.fits(a[3]); e != 0 {
@@ -160,12 +163,15 @@ func mayMove(dst, src *vfs.File, n uint64) linux.Errno {
 	if e := out.fits(n); e != 0 {
 		return e
 	}
-	if n == 0 {
-		return 0
-	}
 	typ, major, minor := driver(src)
+	if pipe.PipeOf(dst) != nil && readable(src, typ, major, minor) {
+		return 0 // as splice would
+	}
 	if typ != linux.S_IFREG && typ != linux.S_IFBLK {
 		return linux.EINVAL
+	}
+	if n == 0 {
+		return 0
 	}
 	if dst.Flags()&linux.O_APPEND != 0 || !readable(src, typ, major, minor) || !spliceInto(dst) {
 		return linux.EINVAL

@@ -73,32 +73,35 @@ func giveXattr(t *proc.Thread, addr uio.Addr, size uint64, b []byte) (uint64, li
 }
 
 func setxattr(t *proc.Thread, a *Args, kind int) (uint64, linux.Errno) {
-	flags := a.Uint(4)
-	if flags&^(linux.XATTR_CREATE|linux.XATTR_REPLACE) != 0 {
-		return 0, linux.EINVAL
-	}
-	name, e := xattrName(t, a.Addr(1))
-	if e != 0 {
-		return 0, e
-	}
-	if a[3] > linux.XATTR_SIZE_MAX {
-		return 0, linux.E2BIG
-	}
-	value := make([]byte, a[3])
-	if _, e := t.Mem.CopyIn(value, a.Addr(2)); e != 0 {
-		return 0, e
-	}
 	return on(t, a, kind, func(p vfs.Path) (uint64, linux.Errno) {
+		flags := a.Uint(4)
+		if e := p.Writable(); e != 0 {
+			return 0, e
+		}
+		if flags&^(linux.XATTR_CREATE|linux.XATTR_REPLACE) != 0 {
+			return 0, linux.EINVAL
+		}
+		name, e := xattrName(t, a.Addr(1))
+		if e != 0 {
+			return 0, e
+		}
+		if a[3] > linux.XATTR_SIZE_MAX {
+			return 0, linux.E2BIG
+		}
+		value := make([]byte, a[3])
+		if _, e := t.Mem.CopyIn(value, a.Addr(2)); e != 0 {
+			return 0, e
+		}
 		return 0, vfs.SetXattr(&t.Ctx, p, name, value, flags)
 	})
 }
 
 func getxattr(t *proc.Thread, a *Args, kind int) (uint64, linux.Errno) {
-	name, e := xattrName(t, a.Addr(1))
-	if e != 0 {
-		return 0, e
-	}
 	return on(t, a, kind, func(p vfs.Path) (uint64, linux.Errno) {
+		name, e := xattrName(t, a.Addr(1))
+		if e != 0 {
+			return 0, e
+		}
 		v, e := vfs.GetXattr(&t.Ctx, p, name)
 		if e != 0 {
 			return 0, e
@@ -118,11 +121,14 @@ func listxattr(t *proc.Thread, a *Args, kind int) (uint64, linux.Errno) {
 }
 
 func removexattr(t *proc.Thread, a *Args, kind int) (uint64, linux.Errno) {
-	name, e := xattrName(t, a.Addr(1))
-	if e != 0 {
-		return 0, e
-	}
 	return on(t, a, kind, func(p vfs.Path) (uint64, linux.Errno) {
+		if e := p.Writable(); e != 0 {
+			return 0, e
+		}
+		name, e := xattrName(t, a.Addr(1))
+		if e != 0 {
+			return 0, e
+		}
 		return 0, vfs.RemoveXattr(&t.Ctx, p, name)
 	})
 }

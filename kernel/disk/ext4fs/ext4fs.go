@@ -201,7 +201,7 @@ func Mount(dev ext4.BlockDevice, readOnly bool, o options) (*FS, error) {
 		return nil, err
 	}
 	fs := &FS{
-		FileSystem: vfs.NewFileSystem("ext4", linux.EXT4_SUPER_MAGIC, vfs.FSXattr|vfs.FSAttrs),
+		FileSystem: vfs.NewFileSystem("ext4", linux.EXT4_SUPER_MAGIC, vfs.FSXattr|vfs.FSAttrs|vfs.FSDirect),
 		ext:        ext, options: o, sector: dev.BlockSize(), inodes: map[uint32]weak.Pointer[vfs.Inode]{}, atimes: map[*vfs.Inode]bool{}, stop: make(chan struct{}),
 	}
 	in, err := ext.Root()
@@ -210,6 +210,7 @@ func Mount(dev ext4.BlockDevice, readOnly bool, o options) (*FS, error) {
 		return nil, err
 	}
 	fs.Root = vfs.NewRoot(fs.enter(in))
+	fs.BlockSize = int64(ext.BlockSize())
 	fs.MaxBytes = (1<<32 - 1) * int64(ext.BlockSize())
 	fs.FileSystem.Stat = ext.Statfs
 	fs.FileSystem.Destroy = fs.destroy

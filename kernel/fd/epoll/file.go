@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io"
 
-	"hardtack/abi/linux"
-	"hardtack/kernel/base/caller"
 	"hardtack/kernel/base/ledger"
 	"hardtack/kernel/base/wait"
 	"hardtack/kernel/fs/vfs"
@@ -47,12 +45,6 @@ func (ep *Instance) Release(*vfs.File) {
 
 // Name is the text of /proc/self/fd/N.
 func (ep *Instance) Name(*vfs.File) string { return "anon_inode:[eventpoll]" }
-
-// Stat answers fstat.
-func (ep *Instance) Stat(_ *caller.Ctx, _ *vfs.File, st *linux.Stat) linux.Errno {
-	*st = linux.Stat{Mode: 0o600, Nlink: 1, Blksize: 4096}
-	return 0
-}
 
 // FDInfo writes the items as /proc/self/fdinfo shows them.
 func (ep *Instance) FDInfo(_ *vfs.File, w io.Writer) {

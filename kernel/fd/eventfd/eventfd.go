@@ -133,12 +133,6 @@ func (x *file) NoPosition() {}
 // Queue is where readiness is announced.
 func (x *file) Queue(*vfs.File) *wait.Queue { return &x.queue }
 
-// Stat answers fstat.
-func (x *file) Stat(_ *caller.Ctx, _ *vfs.File, st *linux.Stat) linux.Errno {
-	*st = linux.Stat{Mode: 0o600, Nlink: 1, Blksize: 4096}
-	return 0
-}
-
 // Name is the text of /proc/self/fd/N.
 func (x *file) Name(*vfs.File) string { return "anon_inode:[eventfd]" }
 

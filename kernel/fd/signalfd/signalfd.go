@@ -177,12 +177,6 @@ func (x *File) NoPosition() {}
 // Queue is where pending signals are announced.
 func (x *File) Queue(*vfs.File) *wait.Queue { return &x.owner.SigQueue }
 
-// Stat answers fstat.
-func (x *File) Stat(_ *caller.Ctx, _ *vfs.File, st *linux.Stat) linux.Errno {
-	*st = linux.Stat{Mode: 0o600, Nlink: 1, Blksize: 4096}
-	return 0
-}
-
 // Name is the text of /proc/self/fd/N.
 func (x *File) Name(*vfs.File) string { return "anon_inode:[signalfd]" }
 

@@ -152,12 +152,6 @@ func (x *File) Queue(*vfs.File) *wait.Queue { return &x.queue }
 // Release stops the timer.
 func (x *File) Release(*vfs.File) { x.timer.Stop() }
 
-// Stat answers fstat.
-func (x *File) Stat(_ *caller.Ctx, _ *vfs.File, st *linux.Stat) linux.Errno {
-	*st = linux.Stat{Mode: 0o600, Nlink: 1, Blksize: 4096}
-	return 0
-}
-
 // Name is the text of /proc/self/fd/N.
 func (x *File) Name(*vfs.File) string { return "anon_inode:[timerfd]" }
 

@@ -88,7 +88,8 @@ func RemoveDisk(name string) { Dev().Root.RemoveChild(name) }
 // pts is the one devpts.
 var pts = sync.OnceValue(func() *tmpfs.FS {
 	fs := tmpfs.New(tmpfs.Options{Type: "devpts", Magic: linux.DEVPTS_SUPER_MAGIC, Mode: 0o755})
-	fs.Destroy = nil
+	fs.Destroy, fs.Stat, fs.BlockSize = nil, nil, 1024
+	fs.Flags &^= vfs.FSXattr
 	i, e := fs.Make(&vfs.NewNode{Mode: linux.S_IFCHR | 0o666, Rdev: linux.Makedev(5, 2)})
 	if e == 0 {
 		_, e = fs.Root.AddChild("ptmx", i)

@@ -71,6 +71,11 @@ type randomDevice struct {
 	waits bool
 }
 
+// Ioctl answers an unknown request in the driver's own way.
+func (randomDevice) Ioctl(*caller.Ctx, *vfs.File, uint32, uint64) (uint64, linux.Errno) {
+	return 0, linux.EINVAL
+}
+
 func (r randomDevice) Read(c *caller.Ctx, f *vfs.File, v *uio.Vec, _ int64) (int, linux.Errno) {
 	if r.waits && !random.Ready() {
 		if f.NonBlock() {

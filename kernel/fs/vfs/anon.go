@@ -24,6 +24,10 @@ type AttrSetter interface{ SetAttr(a *Attr) }
 // zero AnonAttr is nothing.
 type AnonAttr struct{ set atomic.Pointer[Attr] }
 
+// anonAttr belongs to all files that have no attributes of their own (eventfds, epolls …):
+// as on Linux they share one inode.
+var anonAttr AnonAttr
+
 // SetAttr notes attributes.
 func (x *AnonAttr) SetAttr(a *Attr) {
 	for {
@@ -100,7 +104,7 @@ func anonPath(f *File) Path {
 	n := &anonNode{f: f}
 	n.Init(anonFS, n, &NewNode{Mode: 0o600})
 	var st linux.Stat
-	if s, ok := f.Ops.(Stater); ok && s.Stat(nil, f, &st) == 0 {
+	if f.StatFile(nil, &st) == 0 {
 		n.mode.Store(st.Mode)
 		n.uid.Store(st.UID)
 		n.gid.Store(st.GID)
@@ -117,13 +121,16 @@ func (n *anonNode) Open(c *caller.Ctx, _ Path, flags uint32) (Ops, linux.Errno) 
 	return nil, linux.ENXIO
 }
 
-// SetAttr changes the attributes of those that have some.
+// SetAttr changes the attributes.
 func (n *anonNode) SetAttr(_ *caller.Ctx, _ *Inode, a *Attr) linux.Errno {
-	m, ok := n.f.Ops.(AttrSetter)
-	if !ok || a.Mask&AttrSize != 0 {
+	if a.Mask&AttrSize != 0 {
 		return linux.EPERM
 	}
-	m.SetAttr(a)
+	if m, ok := n.f.Ops.(AttrSetter); ok {
+		m.SetAttr(a)
+	} else {
+		anonAttr.SetAttr(a)
+	}
 	return 0
 }
 

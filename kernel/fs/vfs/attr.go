@@ -10,7 +10,8 @@ import (
 // NoID in Chown leaves owner or group as it is.
 const NoID = ^uint32(0)
 
-func (p Path) writable() linux.Errno {
+// Writable is EROFS where the mount may not be changed.
+func (p Path) Writable() linux.Errno {
 	if p.Mnt.ReadOnly() {
 		return linux.EROFS
 	}
@@ -19,7 +20,7 @@ func (p Path) writable() linux.Errno {
 
 // Chmod changes permissions.
 func Chmod(c *caller.Ctx, p Path, mode uint32) linux.Errno {
-	if e := p.writable(); e != 0 {
+	if e := p.Writable(); e != 0 {
 		return e
 	}
 	i := p.Dentry.Inode
@@ -51,7 +52,7 @@ func Chmod(c *caller.Ctx, p Path, mode uint32) linux.Errno {
 
 // Chown changes owner and group; NoID leaves one alone.
 func Chown(c *caller.Ctx, p Path, uid, gid uint32) linux.Errno {
-	if e := p.writable(); e != 0 {
+	if e := p.Writable(); e != 0 {
 		return e
 	}
 	i := p.Dentry.Inode
@@ -125,7 +126,7 @@ func Utimens(c *caller.Ctx, p Path, t *Times) linux.Errno {
 	if t.Bad {
 		return linux.EINVAL
 	}
-	if e := p.writable(); e != 0 {
+	if e := p.Writable(); e != 0 {
 		return e
 	}
 	i := p.Dentry.Inode
@@ -187,7 +188,7 @@ func Truncate(c *caller.Ctx, p Path, size int64) linux.Errno {
 	default:
 		return linux.EINVAL
 	}
-	if e := p.writable(); e != 0 {
+	if e := p.Writable(); e != 0 {
 		return e
 	}
 	if e := Permission(c, i, MayWrite); e != 0 {
@@ -289,6 +290,7 @@ func (f *File) StatFile(c *caller.Ctx, st *linux.Stat) linux.Errno {
 	}
 	if f.Path.Zero() {
 		*st = linux.Stat{Dev: anonFS.Dev, Ino: 1, Nlink: 1, Mode: 0o600, Blksize: 4096}
+		anonAttr.Overlay(st)
 		return 0
 	}
 	f.Path.Dentry.Inode.FillStat(st)

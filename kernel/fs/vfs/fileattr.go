@@ -53,7 +53,7 @@ func (f *File) SetFileAttrs(c *caller.Ctx, attrs uint32) linux.Errno {
 	if f.Path.Zero() || !f.Path.Inode().hasAttrs() {
 		return linux.ENOTTY
 	}
-	if e := f.Path.writable(); e != 0 {
+	if e := f.Path.Writable(); e != 0 {
 		return e
 	}
 	i := f.Path.Inode()

@@ -415,7 +415,7 @@ func (i *Inode) dropLink(n uint32) {
 func (i *Inode) FillStat(st *linux.Stat) {
 	st.Dev, st.Ino, st.Nlink = i.FS.Dev, i.Ino, uint64(i.nlink.Load())
 	st.Mode, st.UID, st.GID = i.mode.Load(), i.uid.Load(), i.gid.Load()
-	st.Rdev, st.Size, st.Blksize = i.Rdev, i.size.Load(), 4096
+	st.Rdev, st.Size, st.Blksize = i.Rdev, i.size.Load(), i.FS.BlockSize
 	st.Blocks = i.Node.Blocks(i)
 	st.Atime, st.Mtime, st.Ctime = timespec(i.atime.Load()), timespec(i.mtime.Load()), timespec(i.ctime.Load())
 }
@@ -474,7 +474,9 @@ type FileSystem struct {
 	Flags FSFlags // immutable
 	// MaxBytes is the largest file; immutable once mounted.
 	MaxBytes int64
-	Root     *Dentry // immutable once mounted
+	// BlockSize is st_blksize; immutable once mounted.
+	BlockSize int64
+	Root      *Dentry // immutable once mounted
 	// Stat fills in what statfs shows; may be nil.
 	Stat func(st *linux.Statfs)
 	// Destroy frees everything when the last mount is gone, and tells what could not
@@ -514,6 +516,8 @@ const (
 	// FSAttrs: the file system keeps link counts and times of change, and has
 	// stored them in the inodes before a name operation returns.
 	FSAttrs
+	// FSDirect: regular files can be opened with O_DIRECT.
+	FSDirect
 )
 
 var nextDev atomic.Uint32
@@ -543,5 +547,5 @@ func (fs *FileSystem) Drop() { fs.unmounted() }
 
 // NewFileSystem returns a file system with a device number of its own.
 func NewFileSystem(kind string, magic int64, flags FSFlags) *FileSystem {
-	return &FileSystem{Type: kind, Magic: magic, Flags: flags, MaxBytes: maxOffset, Dev: linux.Makedev(0, nextDev.Add(1)+16)}
+	return &FileSystem{Type: kind, Magic: magic, Flags: flags, MaxBytes: maxOffset, BlockSize: 4096, Dev: linux.Makedev(0, nextDev.Add(1)+16)}
 }

@@ -60,23 +60,21 @@ func (f *File) Lease() int16 {
 
 // SetLease is F_SETLEASE through descriptor fd.
 func (f *File) SetLease(c *caller.Ctx, kind uint64, fd int32) linux.Errno {
-	if kind != linux.F_RDLCK && kind != linux.F_WRLCK && kind != linux.F_UNLCK {
-		return linux.EINVAL
-	}
-	if f.Path.Zero() {
-		return linux.EINVAL
-	}
-	i := f.Path.Dentry.Inode
+	i := f.PathOf().Inode()
 	if cred := c.Cred(); cred.FSUID != i.UID() && !cred.Has(creds.CapLease) {
 		return linux.EACCES
 	}
-	if i.Type() != linux.S_IFREG {
+	if i.Type() != linux.S_IFREG || f.Path.Zero() {
+		return linux.EINVAL
+	}
+	if kind != linux.F_RDLCK && kind != linux.F_WRLCK && kind != linux.F_UNLCK {
 		return linux.EINVAL
 	}
 	if kind == linux.F_UNLCK {
 		if t := i.locks.Load(); t == nil || !t.dropLease(f) {
 			return linux.EAGAIN
 		}
+		f.UpdateFlags(linux.O_ASYNC, 0)
 		return 0
 	}
 	t := i.lockTable()
@@ -86,6 +84,7 @@ func (f *File) SetLease(c *caller.Ctx, kind uint64, fd int32) linux.Errno {
 	if e == 0 {
 		t.changed.Notify(wait.In)
 		f.ownByDefault(c)
+		f.UpdateFlags(linux.O_ASYNC, linux.O_ASYNC)
 	}
 	return e
 }

@@ -171,6 +171,9 @@ func openAt(c *caller.Ctx, p Path, how *OpenHow, created bool) (*File, linux.Err
 			return nil, e
 		}
 	}
+	if flags&linux.O_DIRECT != 0 && !i.direct() {
+		return nil, linux.EINVAL
+	}
 	if !i.TryGet() {
 		return nil, linux.ENOENT
 	}
@@ -214,6 +217,9 @@ func openAt(c *caller.Ctx, p Path, how *OpenHow, created bool) (*File, linux.Err
 // mean something for it.
 func (how *OpenHow) access(p Path, kind uint32) (want Access, flags uint32, e linux.Errno) {
 	flags = how.Flags
+	if flags&linux.O_SYNC&^linux.O_DSYNC != 0 {
+		flags |= linux.O_SYNC
+	}
 	want = accessOf[flags&linux.O_ACCMODE]
 	if flags&linux.O_TRUNC != 0 {
 		want |= MayWrite
@@ -264,6 +270,17 @@ func mayOpen(c *caller.Ctx, i *Inode, want Access, flags uint32) linux.Errno {
 		return linux.EPERM
 	}
 	return 0
+}
+
+// direct reports whether the inode can be open with O_DIRECT.
+func (i *Inode) direct() bool {
+	return i.Type() == linux.S_IFBLK || i.Type() == linux.S_IFREG && i.FS.Flags&FSDirect != 0
+}
+
+// Direct reports whether F_SETFL may set O_DIRECT; of a pipe it makes packets.
+func (f *File) Direct() bool {
+	i := f.PathOf().Inode()
+	return i.direct() || i.Type() == linux.S_IFIFO
 }
 
 // countWriter notes what an open file is to its inode, which counted it already,

@@ -85,7 +85,7 @@ func (i *Inode) dropXattrs() {
 // the right to use the file comes before the question whether there is such a name.
 func checkXattr(c *caller.Ctx, p Path, name string, write bool) linux.Errno {
 	if write {
-		if e := p.writable(); e != 0 {
+		if e := p.Writable(); e != 0 {
 			return e
 		}
 	}
@@ -168,7 +168,7 @@ func SetXattr(c *caller.Ctx, p Path, name string, value []byte, flags uint32) li
 		return linux.EINVAL
 	}
 	if name == aclAccess || name == aclDefault {
-		if e := p.writable(); e != 0 {
+		if e := p.Writable(); e != 0 {
 			return e
 		}
 		if len(value) == 0 {
@@ -283,7 +283,7 @@ func ListXattr(c *caller.Ctx, p Path) ([]byte, linux.Errno) {
 // RemoveXattr takes an attribute away.
 func RemoveXattr(c *caller.Ctx, p Path, name string) linux.Errno {
 	if name == aclAccess || name == aclDefault {
-		if e := p.writable(); e != 0 {
+		if e := p.Writable(); e != 0 {
 			return e
 		}
 		return told(p, p.Dentry.Inode.setACL(c, name, nil))

@@ -224,6 +224,9 @@ func (s *Datagram) PeerAddr(a *sock.Addr) linux.Errno {
 func (s *Datagram) Ready(*vfs.File) wait.Events {
 	s.ready()
 	ev := wait.Events(s.ep.Load().Readiness(netEvents)) & wait.Events(netEvents)
+	if ev&wait.Out != 0 {
+		ev |= wait.WrBand
+	}
 	if s.HasError() {
 		ev |= wait.Err
 	}
@@ -237,7 +240,7 @@ func (s *Datagram) Ready(*vfs.File) wait.Events {
 		if shut == shutRd|shutWr {
 			ev |= wait.Hup
 		}
-		ev |= evOut
+		ev |= evOut | wait.WrBand
 	}
 	return ev
 }
@@ -256,6 +259,9 @@ func (s *Datagram) Release(*vfs.File) {
 
 // Read is recv without flags.
 func (s *Datagram) Read(c *caller.Ctx, f *vfs.File, v *uio.Vec, _ int64) (int, linux.Errno) {
+	if v.Len() == 0 {
+		return 0, 0 // unlike recv, which takes a message
+	}
 	m := sock.GetMsg(v)
 	n, e := s.Recv(c, f, m)
 	sock.PutMsg(m)

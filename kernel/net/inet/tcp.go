@@ -662,6 +662,9 @@ func (s *TCP) PeerAddr(a *sock.Addr) linux.Errno {
 
 // Read is recv without flags.
 func (s *TCP) Read(c *caller.Ctx, f *vfs.File, v *uio.Vec, _ int64) (int, linux.Errno) {
+	if v.Len() == 0 {
+		return 0, 0
+	}
 	return s.recv(c, v, 0, f.NonBlock())
 }
 

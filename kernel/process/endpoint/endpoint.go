@@ -13,7 +13,6 @@ import (
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/accounts"
-	"hardtack/kernel/base/caller"
 	"hardtack/kernel/base/wait"
 	"hardtack/kernel/fs/vfs"
 	"hardtack/kernel/process/proc"
@@ -202,12 +201,6 @@ func (x *notification) Ready(*vfs.File) wait.Events {
 		ev |= wait.In | wait.RdNorm
 	}
 	return ev
-}
-
-// Stat answers fstat.
-func (x *file) Stat(_ *caller.Ctx, _ *vfs.File, st *linux.Stat) linux.Errno {
-	*st = linux.Stat{Mode: 0o600, Nlink: 1, Blksize: 4096}
-	return 0
 }
 
 // Name is the text of /proc/self/fd/N.

@@ -10,8 +10,11 @@ import (
 )
 
 var (
-	fdLink = &entry{mode: 0o700, link: fdText, jump: fdPath}
-	fdInfo = &entry{mode: 0o444, read: readFDInfo}
+	// fdLinks are the links of descriptors, by what the files are open for: reading (1),
+	// writing (2) or both.
+	fdLinks = [4]*entry{newFDLink(0), newFDLink(0o500), newFDLink(0o300), newFDLink(0o700)}
+	fdLink  = fdLinks[3]
+	fdInfo  = &entry{mode: 0o444, read: readFDInfo}
 )
 
 // file returns the open file that x is about with a reference.
@@ -26,6 +29,20 @@ func (x *about) file() (f *vfs.File, cloexec bool, e linux.Errno) {
 	return f, cloexec, e
 }
 
+func newFDLink(mode uint32) *entry { return &entry{mode: mode, link: fdText, jump: fdPath} }
+
+// fdLinkOf is the link that shows what f is open for.
+func fdLinkOf(f *vfs.File) *entry {
+	n := 0
+	if f.Readable() {
+		n = 1
+	}
+	if f.Writable() {
+		n |= 2
+	}
+	return fdLinks[n]
+}
+
 func findFDEntry(x *about, name string, e *entry) (*entry, *about) {
 	fd, ok := parseNumber(name)
 	if !ok {
@@ -35,6 +52,9 @@ func findFDEntry(x *about, name string, e *entry) (*entry, *about) {
 	y.fd = fd
 	switch f, _, err := y.file(); err {
 	case 0:
+		if e == fdLink {
+			e = fdLinkOf(f)
+		}
 		f.Put()
 	case linux.EACCES: // whatever is to be done with it says so
 	default:

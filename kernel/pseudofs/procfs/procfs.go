@@ -104,6 +104,7 @@ func Init() {
 	fillProcessDirs()
 	fillRoot()
 	register("hardtack/ledger", ledgerEntry)
+	fs.BlockSize = 1024
 	fs.Root = vfs.NewRoot(newNode(root, &about{}, 1))
 	addSettings()
 }
