@@ -1,6 +1,8 @@
 package syscall
 
 import (
+	"strings"
+
 	"hardtack/abi/linux"
 	"hardtack/kernel/fd/epoll"
 	"hardtack/kernel/fd/pipe"
@@ -77,7 +79,7 @@ func spliceFrom(f *vfs.File) bool {
 func readable(f *vfs.File, typ, major, minor uint32) bool {
 	switch typ {
 	case linux.S_IFREG:
-		return !isText(f)
+		return !isText(f) || isSystemText(f)
 	case linux.S_IFBLK, linux.S_IFSOCK:
 		return true
 	case linux.S_IFCHR:
@@ -89,10 +91,16 @@ func readable(f *vfs.File, typ, major, minor uint32) bool {
 // spliceInto reports whether splice can write f.
 func spliceInto(f *vfs.File) bool {
 	typ, major, minor := driver(f)
-	if typ == linux.S_IFCHR && major == memMajor && minor == nullMinor {
+	if typ == linux.S_IFCHR && major == memMajor && (minor == nullMinor || minor == zeroMinor) {
 		return true
 	}
 	return typ == linux.S_IFIFO || readable(f, typ, major, minor)
+}
+
+// seeks reports whether lseek of f succeeds, if only by doing nothing.
+func seeks(f *vfs.File) bool {
+	_, stands := f.Ops.(vfs.Unpositioned)
+	return stands || f.Seekable()
 }
 
 // offersRead and offersWrite report whether the file has the operation at all, whatever
@@ -124,16 +132,32 @@ func takesFlags(f *vfs.File, write bool) bool {
 	case typ == linux.S_IFCHR && major == memMajor:
 		return !(write && minor == fullMinor) && !(!write && minor == kmsgMinor)
 	case typ == linux.S_IFREG:
-		return write || !isText(f)
+		return write || !isText(f) || isSystemText(f)
 	}
 	return true
+}
+
+// isSystemText reports whether a text of procfs is not about a process, or tells of mounts.
+func isSystemText(f *vfs.File) bool {
+	name := procRoot(f).Name()
+	return name[0] < '0' || name[0] > '9' || strings.HasPrefix(f.Path.Dentry.Name(), "mount")
 }
 
 // notWritableAt is why f, which is not open for writing, cannot be written at a position.
 // Text of procfs and sysfs has no positions for writing.
 func notWritableAt(f *vfs.File) linux.Errno {
-	if !f.IsPath() && kindOf(f) == linux.S_IFREG && (isText(f) || f.Path.Inode().FS.Magic == linux.SYSFS_MAGIC) {
+	if f.IsPath() || kindOf(f) != linux.S_IFREG {
+		return linux.EBADF
+	}
+	if f.Path.Inode().FS.Magic == linux.SYSFS_MAGIC {
 		return linux.ESPIPE
+	}
+	switch f.Path.Dentry.Name() {
+	case "environ", "auxv", "mem": // memory, not text
+	default:
+		if isText(f) {
+			return linux.ESPIPE
+		}
 	}
 	return linux.EBADF
 }
@@ -144,9 +168,14 @@ func isText(f *vfs.File) bool {
 	if f.Path.Inode().FS.Magic != linux.PROC_SUPER_MAGIC {
 		return false
 	}
+	return procRoot(f).Name() != "sys"
+}
+
+// procRoot is the name right below /proc that leads to f.
+func procRoot(f *vfs.File) *vfs.Dentry {
 	d := f.Path.Dentry
 	for d.Parent() != d && d.Parent().Parent() != d.Parent() {
 		d = d.Parent()
 	}
-	return d.Name() != "sys"
+	return d
 }

@@ -163,6 +163,7 @@ func ioctlFile(t *proc.Thread, f *vfs.File, cmd uint32, arg uio.Addr) (e linux.E
 		if mode := typeOf(f); mode == linux.S_IFREG || mode == linux.S_IFDIR {
 			return storedBytes(t, f, arg), true
 		}
+		return linux.ENOTTY, true
 	case linux.FIFREEZE, linux.FITHAW:
 		return freeze(t, cmd), true
 	case linux.FS_IOC_FIEMAP:

@@ -2,6 +2,7 @@ package syscall
 
 import (
 	"hardtack/abi/linux"
+	"hardtack/kernel/base/mem"
 	"hardtack/kernel/base/uio"
 	"hardtack/kernel/fd/pipe"
 	"hardtack/kernel/fs/vfs"
@@ -144,6 +145,9 @@ func spliceIn(t *proc.Thread, src *vfs.File, addr uio.Addr, p *pipe.Pipe, dst *v
 	if e == 0 {
 		e = at.fits(n)
 	}
+	if kindOf(src) == linux.S_IFREG { // the first slot takes what is left of its page
+		room -= int(at.off % mem.PageSize)
+	}
 	if e == 0 && !spliceFrom(src) {
 		e = linux.EINVAL
 	}
@@ -155,8 +159,12 @@ func spliceIn(t *proc.Thread, src *vfs.File, addr uio.Addr, p *pipe.Pipe, dst *v
 	t.Vec.InitBytes(buf[:min(n, uint64(room), uint64(len(buf)))])
 	got, e := spliceRead(t, src, at.off, nonblock)
 	if got > 0 {
+		in := 0
+		if kindOf(src) == linux.S_IFREG {
+			in = int(at.off % mem.PageSize)
+		}
 		t.Vec.InitBytes(buf[:got])
-		done, e = dst.Ops.Write(&t.Ctx, dst, &t.Vec, 0)
+		done, e = p.SpliceFrom(&t.Ctx, &t.Vec, in)
 	}
 	if e2 := at.end(t, done); e == 0 {
 		e = e2
@@ -215,7 +223,7 @@ func sysVmsplice(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return 0, linux.EBADF
 	}
 	defer f.Put()
-	if f.IsPath() {
+	if !f.Readable() && !f.Writable() {
 		return 0, linux.EBADF
 	}
 	if e := initVec(t, a.Addr(1), a[2]); e != 0 {
@@ -233,11 +241,6 @@ func sysVmsplice(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		n, e := p.SpliceTo(&t.Ctx, t.Vec.Len(), nonblock, t.Vec.CopyOut)
 		return uint64(n), e
 	}
-	room, e := p.AwaitRoom(&t.Ctx, nonblock)
-	if e != 0 {
-		return 0, e
-	}
-	t.Vec.Limit(room) // it waits for room, but not for room for all
-	n, e := f.Ops.Write(&t.Ctx, f, &t.Vec, 0)
+	n, e := p.Map(&t.Ctx, &t.Vec, nonblock)
 	return uint64(n), e
 }

@@ -167,7 +167,7 @@ func mayMove(dst, src *vfs.File, n uint64) linux.Errno {
 	if pipe.PipeOf(dst) != nil && readable(src, typ, major, minor) {
 		return 0 // as splice would
 	}
-	if typ != linux.S_IFREG && typ != linux.S_IFBLK {
+	if !seeks(src) {
 		return linux.EINVAL
 	}
 	if n == 0 {

@@ -80,6 +80,15 @@ func (v *Vec) First() int {
 	return int(min(v.cur.Len, uint64(v.left)))
 }
 
+// InPage returns how many bytes of the next range lie in one page of user memory.
+func (v *Vec) InPage() int {
+	const page = 4096
+	for v.cur.Len == 0 && len(v.rest) > 0 {
+		v.cur, v.rest = v.rest[0], v.rest[1:]
+	}
+	return min(v.First(), page-int(v.cur.Base%page))
+}
+
 // Limit cuts what is left to at most n bytes.
 func (v *Vec) Limit(n int) { v.left = min(v.left, max(n, 0)) }
 

@@ -32,7 +32,7 @@ func Pair(c *caller.Ctx, flags uint32) (r, w *vfs.File, e linux.Errno) {
 		return nil, nil, linux.ENFILE
 	}
 	p.readers, p.writers, p.rOpens, p.wOpens = 1, 1, 1, 1
-	slots.Force(p.user, int64(len(p.frames)))
+	slots.Force(p.user, int64(len(p.ring)))
 	flags &= linux.O_NONBLOCK | linux.O_DIRECT
 	return vfs.NewFile(&anon{end{p: p, r: true}}, linux.O_RDONLY|flags&^linux.O_DIRECT),
 		vfs.NewFile(&anon{end{p: p, w: true}}, linux.O_WRONLY|flags), 0
@@ -69,7 +69,7 @@ func (p *Pipe) open(c *caller.Ctx, flags uint32, meet bool) (*end, linux.Errno) 
 		return nil, linux.ENXIO
 	}
 	if p.readers+p.writers == 0 {
-		slots.Force(p.user, int64(len(p.frames)))
+		slots.Force(p.user, int64(len(p.ring)))
 	}
 	if x.r {
 		p.readers++
@@ -194,7 +194,10 @@ func (x *end) Ioctl(c *caller.Ctx, _ *vfs.File, cmd uint32, arg uint64) (uint64,
 		return 0, linux.ENOTTY
 	}
 	x.p.mu.Lock()
-	n := x.p.tail - x.p.head
+	n := 0
+	for i := x.p.head; i != x.p.tail; i++ {
+		n += int(x.p.at(i).n)
+	}
 	x.p.mu.Unlock()
 	_, e := c.Mem.CopyOut(uio.Addr(arg), []byte{byte(n), byte(n >> 8), byte(n >> 16), byte(n >> 24)})
 	return 0, e
@@ -213,8 +216,8 @@ func (x *end) Release(*vfs.File) {
 	last := p.readers == 0 && p.writers == 0
 	if last {
 		p.drop(0)
-		p.head, p.tail, p.packets = 0, 0, nil
-		slots.Release(p.user, int64(len(p.frames)))
+		p.head, p.tail = 0, 0
+		slots.Release(p.user, int64(len(p.ring)))
 	}
 	tell := !last && (p.readers == 0 || p.writers == 0)
 	p.mu.Unlock()
@@ -270,9 +273,9 @@ func (e *end) Holds(s *ledger.Sum) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var own ledger.Sum
-	own.Add(ledger.Pipes, ledger.Of[Pipe]()+ledger.Array[mem.Frame](cap(p.frames))+ledger.Array[span](cap(p.packets)))
-	for _, f := range p.frames {
-		if f != 0 {
+	own.Add(ledger.Pipes, ledger.Of[Pipe]()+ledger.Array[slot](cap(p.ring)))
+	for i := range p.ring {
+		if p.ring[i].frame != 0 {
 			own.Add(ledger.PipePages, mem.PageSize)
 		}
 	}

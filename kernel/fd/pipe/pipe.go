@@ -1,13 +1,14 @@
 // Package pipe is pipes and fifos.
 //
-// A Pipe is a ring of bytes in page frames. Frames are taken from mem when a
-// write reaches them; when the last byte is read the ring starts over at its
-// first frame and gives the others back, so an idle pipe keeps one page and an
-// exchange of small messages stays in it.
+// A Pipe is a ring of slots, as Linux's is a ring of buffers: each slot has bytes in a
+// page frame of its own, and a write that does not fit behind the last bytes takes a new
+// slot. So a pipe of 16 pages is full after 16 packets, however small they are. Frames are
+// taken from mem when a slot is first used; when the last byte is read the ring starts
+// over at its first slot and gives the other frames back, so an idle pipe keeps one page
+// and an exchange of small messages stays in it.
 //
-// Invariants: head ≤ tail ≤ head + capacity; byte position x is in frame
-// x/4096 modulo the number of frames. packets lists, in order, the position
-// ranges that were written with O_DIRECT.
+// Invariants: head ≤ tail ≤ head + length of the ring; slot x is at index x modulo that
+// length, and the slots from head to before tail are not empty.
 //
 // Lock order: Pipe.mu, then the queue's. Pipe.mu is held while user memory is
 // copied (a page fault takes vm's locks below it) and never while sleeping.
@@ -58,18 +59,38 @@ type Pipe struct {
 	locks atomic.Pointer[vfs.Inode] // made on first use
 
 	mu         sync.Mutex
-	head, tail uint64      // positions of the next byte to read and to write; guarded by mu
-	frames     []mem.Frame // the ring, a power of two long; 0 = not taken yet; guarded by mu
-	packets    []span      // guarded by mu
-	busy       bool        // somebody has the front out: head stays; guarded by mu
-	readers    int         // open files that can read; guarded by mu
-	writers    int         // open files that can write; guarded by mu
-	rOpens     uint64      // how often a reader was opened; guarded by mu
-	wOpens     uint64      // how often a writer was opened; guarded by mu
+	head, tail uint32 // the first slot with bytes, and the slot behind the last; guarded by mu
+	ring       []slot // a power of two long; guarded by mu
+	busy       bool   // somebody has the front out: head stays; guarded by mu
+	readers    int    // open files that can read; guarded by mu
+	writers    int    // open files that can write; guarded by mu
+	rOpens     uint64 // how often a reader was opened; guarded by mu
+	wOpens     uint64 // how often a writer was opened; guarded by mu
 }
 
-// span is the bytes from start to before end.
-type span struct{ start, end uint64 }
+// slot is n bytes of a frame, from off on.
+type slot struct {
+	frame  mem.Frame // 0 = not taken yet
+	off, n uint16
+	flags  uint8
+}
+
+const (
+	packet uint8 = 1 << iota // what is not read of it at once is lost (O_DIRECT)
+	sealed                   // nothing is added behind its bytes
+)
+
+func (s *slot) bytes() []byte { return s.frame.Bytes()[s.off : s.off+s.n] }
+
+// used takes n bytes off the front, and reports whether none are left.
+func (s *slot) used(n int) bool {
+	s.off += uint16(n)
+	s.n -= uint16(n)
+	return s.n == 0
+}
+
+// at is slot x; called with mu held.
+func (p *Pipe) at(x uint32) *slot { return &p.ring[x&uint32(len(p.ring)-1)] }
 
 // New returns a pipe of c's that nobody has open, nil if the user has too many. It is
 // small if the user has many.
@@ -92,7 +113,7 @@ func New(c *caller.Ctx) *Pipe {
 	if tooMany(slots.Of(p.user)+n, &settings.PipePagesHard) && !privileged(cr) {
 		return nil
 	}
-	p.frames = make([]mem.Frame, n)
+	p.ring = make([]slot, n)
 	return p
 }
 
@@ -112,24 +133,8 @@ func privileged(c *creds.Cred) bool {
 	return c.Has(creds.CapSysResource) || c.Has(creds.CapSysAdmin)
 }
 
-// free is the room left in bytes; called with mu held.
-func (p *Pipe) free() uint64 { return uint64(len(p.frames))*page - (p.tail - p.head) }
-
-// full reports whether a writer must wait before it is told of room: a write
-// of PIPE_BUF would not fit. Called with mu held.
-func (p *Pipe) full() bool {
-	return p.free() < linux.PIPE_BUF || len(p.packets) >= len(p.frames)
-}
-
-// room returns how much of a write may go in now: all of an atomic one or
-// nothing. Called with mu held.
-func (p *Pipe) room(n int) int {
-	free := p.free()
-	if len(p.packets) >= len(p.frames) || n <= linux.PIPE_BUF && uint64(n) > free {
-		return 0
-	}
-	return int(min(uint64(n), free))
-}
+// full reports whether all slots are used; called with mu held.
+func (p *Pipe) full() bool { return p.tail-p.head >= uint32(len(p.ring)) }
 
 // sleep waits for a notification of ev and reports whether a signal came. It
 // is called with mu held, which it gives up meanwhile; with tell, readers are
@@ -169,9 +174,9 @@ func (p *Pipe) read(c *caller.Ctx, f *vfs.File, v *uio.Vec) (int, linux.Errno) {
 		}
 		interrupted = p.sleep(c, readable, false)
 	}
-	if p.tail <= page && v.Len() >= int(p.tail-p.head) && len(p.frames) > 1 && len(p.packets) == 0 {
+	if s := &p.ring[0]; p.tail == 1 && v.Len() >= int(s.n) && len(p.ring) > 1 {
 		// A small message, read whole; nobody can be waiting for room.
-		n, e := v.CopyOut(p.frames[0].Bytes()[p.head:p.tail])
+		n, e := v.CopyOut(s.bytes())
 		if e == 0 {
 			p.head, p.tail = 0, 0
 		} else {
@@ -194,38 +199,64 @@ func (p *Pipe) write(c *caller.Ctx, f *vfs.File, v *uio.Vec) (done int, e linux.
 	if v.Len() == 0 {
 		return 0, 0
 	}
-	packet := f.Flags()&linux.O_DIRECT != 0
+	var h how
+	if f.Flags()&linux.O_DIRECT != 0 {
+		h.flags = packet
+	}
 	p.mu.Lock()
-	if n := v.Len(); p.tail == 0 && n <= page && p.frames[0] != 0 && p.readers > 0 && !packet {
+	if s := &p.ring[0]; p.tail == 0 && v.Len() <= page && s.frame != 0 && p.readers > 0 && h.flags == 0 {
 		// A small message into an empty pipe.
-		if _, e = v.CopyIn(p.frames[0].Bytes()[:n]); e != 0 {
+		n := v.Len()
+		if _, e = v.CopyIn(s.frame.Bytes()[:n]); e != 0 {
 			p.mu.Unlock()
 			return 0, e
 		}
-		p.tail = uint64(n)
+		s.off, s.n, s.flags = 0, uint16(n), 0
+		p.tail = 1
 		p.mu.Unlock()
 		p.queue.Notify(readable)
 		return n, 0
 	}
+	h.nonblock, h.merge = f.NonBlock(), true
+	return p.fill(c, v, &h)
+}
+
+// how says how bytes come into a pipe.
+type how struct {
+	flags    uint8              // of new slots
+	merge    bool               // what is left of whole pages may go behind the last bytes
+	nonblock bool               // it does not wait for room
+	once     bool               // it does not wait for room for the rest
+	part     func(*uio.Vec) int // the most for the next slot, where that is not a page
+}
+
+// fill moves the bytes of v into the pipe. It is called with mu held, which it gives up.
+func (p *Pipe) fill(c *caller.Ctx, v *uio.Vec, h *how) (done int, e linux.Errno) {
 	told, interrupted := 0, false
-	for {
+	if h.merge && p.readers > 0 {
+		done, e = p.append(v)
+	}
+	for e == 0 && v.Len() > 0 {
 		if p.readers == 0 {
 			e = linux.EPIPE
 			break
 		}
-		if room := p.room(v.Len()); room > 0 {
+		if !p.full() {
 			var n int
-			n, e = p.put(v, room, packet)
+			n, e = p.put(v, h)
 			done += n
-			if e != linux.ENOMEM || p.head == p.tail {
-				if e != 0 || v.Len() == 0 {
-					break
-				}
+			if e == 0 {
 				continue
 			}
-			e = 0 // a full pipe: what is in it has its memory
+			if e != linux.ENOMEM || p.head == p.tail {
+				break
+			}
+			e = 0 // as a full pipe: what is in it has its memory
 		}
-		if f.NonBlock() {
+		if h.once && done > 0 {
+			break
+		}
+		if h.nonblock {
 			e = linux.EAGAIN
 			break
 		}
@@ -251,56 +282,51 @@ func (p *Pipe) write(c *caller.Ctx, f *vfs.File, v *uio.Vec) (done int, e linux.
 
 const sigPipe = 13
 
-// put copies n bytes, which fit, to the tail; with packet it makes one packet
-// of up to PIPE_BUF. A chunk that cannot be read whole does not count. Called
-// with mu held.
-func (p *Pipe) put(v *uio.Vec, n int, packet bool) (int, linux.Errno) {
-	if packet {
-		n = min(n, linux.PIPE_BUF)
+// append puts what v has beyond whole pages behind the last bytes of the pipe, if it fits
+// into their frame. Called with mu held.
+func (p *Pipe) append(v *uio.Vec) (int, linux.Errno) {
+	n := v.Len() % page
+	if n == 0 || p.head == p.tail {
+		return 0, 0
 	}
-	start := p.tail
-	end := start + uint64(n)
-	if n <= linux.PIPE_BUF && start/page != (end-1)/page && p.frameAt(end-1) == nil {
-		return 0, linux.ENOMEM // before anything is taken from v
+	s := p.at(p.tail - 1)
+	end := int(s.off) + int(s.n)
+	if s.flags != 0 || end+n > page {
+		return 0, 0
 	}
-	for p.tail < end {
-		slot := p.frameAt(p.tail)
-		if slot == nil {
-			if p.tail > start {
-				return int(p.tail - start), 0
-			}
+	if _, e := v.CopyIn(s.frame.Bytes()[end : end+n]); e != 0 {
+		return 0, e
+	}
+	s.n += uint16(n)
+	return n, 0
+}
+
+// put copies up to a page into the next slot, which is free. What cannot be read whole
+// does not count. Called with mu held.
+func (p *Pipe) put(v *uio.Vec, h *how) (int, linux.Errno) {
+	s := p.at(p.tail)
+	if s.frame == 0 {
+		f, ok := p.takeFrame()
+		if !ok {
 			return 0, linux.ENOMEM
 		}
-		off := p.tail % page
-		m := min(end-p.tail, page-off)
-		if _, e := v.CopyIn(slot.Bytes()[off : off+m]); e != 0 {
-			return p.undo(start, n, e)
-		}
-		p.tail += m
+		s.frame = f
 	}
-	if packet {
-		p.packets = append(p.packets, span{start, p.tail})
+	n := min(v.Len(), page)
+	if h.part != nil {
+		n = min(n, h.part(v))
 	}
+	if _, e := v.CopyIn(s.frame.Bytes()[:n]); e != 0 {
+		return 0, e
+	}
+	s.off, s.n, s.flags = 0, uint16(n), h.flags
+	p.tail++
 	return n, 0
 }
 
 // inPipes is the frames of all pipes, which users share: they may have a quarter of
 // memory, since nobody who could be killed for it owns them.
 var inPipes = accounts.LatePool{Make: func() *accounts.Pool { return accounts.NewPool(int64(mem.Total() / 4)) }}
-
-// frameAt returns the frame of a position, which it takes if need be; nil if there is
-// none. Called with mu held.
-func (p *Pipe) frameAt(pos uint64) *mem.Frame {
-	slot := &p.frames[pos/page&uint64(len(p.frames)-1)]
-	if *slot == 0 {
-		f, ok := p.takeFrame()
-		if !ok {
-			return nil
-		}
-		*slot = f
-	}
-	return slot
-}
 
 func (p *Pipe) takeFrame() (mem.Frame, bool) {
 	if !inPipes.Get().Charge(p.user, 1) {
@@ -318,40 +344,23 @@ func (p *Pipe) giveFrame(f mem.Frame) {
 	inPipes.Get().Release(p.user, 1)
 }
 
-// undo takes a failed atomic write back, and keeps what was done of a longer one.
-func (p *Pipe) undo(start uint64, n int, e linux.Errno) (int, linux.Errno) {
-	if n <= linux.PIPE_BUF {
-		p.tail = start
-	}
-	return int(p.tail - start), e
-}
-
 // take moves bytes from the head into v: what fits, or one packet, of which
 // the rest is lost. Called with mu held and the pipe not empty.
 func (p *Pipe) take(v *uio.Vec) (n int, e linux.Errno) {
-	end := min(p.tail, p.head+uint64(v.Len()))
-	whole := end // where the head goes if all is copied
-	if len(p.packets) > 0 {
-		if k := p.packets[0]; k.start == p.head {
-			end, whole = min(end, k.end), k.end
-		} else {
-			end = min(end, k.start)
-			whole = end
-		}
-	}
-	for p.head < end {
-		off := p.head % page
-		m := min(end-p.head, page-off)
-		frame := p.frames[p.head/page&uint64(len(p.frames)-1)]
-		var k int
-		if k, e = v.CopyOut(frame.Bytes()[off : off+m]); e != 0 {
+	for p.head != p.tail && v.Len() > 0 {
+		s := p.at(p.head)
+		m := min(int(s.n), v.Len())
+		if _, e = v.CopyOut(s.bytes()[:m]); e != 0 {
 			break // a piece that could not be copied whole stays
 		}
-		n += k
-		p.head += uint64(k)
-	}
-	if e == 0 {
-		p.head = whole
+		n += m
+		whole := s.flags&packet != 0
+		if s.used(m) || whole {
+			p.head++
+		}
+		if whole {
+			break
+		}
 	}
 	if n > 0 {
 		e = 0
@@ -360,31 +369,24 @@ func (p *Pipe) take(v *uio.Vec) (n int, e linux.Errno) {
 	return n, e
 }
 
-// trim drops packets that were read and, from an empty pipe, all frames but
-// the first. Called with mu held.
+// trim starts an empty ring over, and gives back all frames but the first. Called with mu
+// held.
 func (p *Pipe) trim() {
-	if k := p.packets; len(k) > 0 {
-		if k[0].end <= p.head {
-			k = k[:copy(k, k[1:])]
-		} else if k[0].start < p.head {
-			k[0].start = p.head
-		}
-		p.packets = k
+	if p.head != p.tail {
+		return
 	}
-	if p.head == p.tail {
-		if p.tail > page {
-			p.drop(1)
-		}
-		p.head, p.tail = 0, 0
+	if p.tail > 1 {
+		p.drop(1)
 	}
+	p.head, p.tail = 0, 0
 }
 
 // drop gives back the frames of an empty pipe from index i on; called with mu held.
 func (p *Pipe) drop(i int) {
-	for ; i < len(p.frames); i++ {
-		if p.frames[i] != 0 {
-			p.giveFrame(p.frames[i])
-			p.frames[i] = 0
+	for ; i < len(p.ring); i++ {
+		if s := &p.ring[i]; s.frame != 0 {
+			p.giveFrame(s.frame)
+			s.frame = 0
 		}
 	}
 }
@@ -393,7 +395,7 @@ func (p *Pipe) drop(i int) {
 func (p *Pipe) Size() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.frames) * page
+	return len(p.ring) * page
 }
 
 // SetSize changes the capacity to n rounded up (F_SETPIPE_SZ): EPERM beyond
@@ -409,54 +411,36 @@ func (p *Pipe) SetSize(c *caller.Ctx, n uint64) (int, linux.Errno) {
 	pages = 1 << bits.Len64(pages-1)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if pages*page > uint64(settings.PipeMaxSize.Get()) && int(pages) > len(p.frames) && !c.Cred().Has(creds.CapSysResource) {
+	if pages*page > uint64(settings.PipeMaxSize.Get()) && int(pages) > len(p.ring) && !c.Cred().Has(creds.CapSysResource) {
 		return 0, linux.EPERM
 	}
 	if pages*page > maxRootSize {
 		return 0, linux.ENOMEM
 	}
-	if more := int64(pages) - int64(len(p.frames)); more > 0 && !privileged(c.Cred()) &&
+	if more := int64(pages) - int64(len(p.ring)); more > 0 && !privileged(c.Cred()) &&
 		(tooMany(slots.Of(p.user)+more, &settings.PipePagesSoft) || tooMany(slots.Of(p.user)+more, &settings.PipePagesHard)) {
 		return 0, linux.EPERM
 	}
-	if used := p.tail - p.head; p.busy || used > pages*page || uint64(len(p.packets)) > pages {
+	if p.busy || uint64(p.tail-p.head) > pages {
 		return 0, linux.EBUSY
 	}
-	before := len(p.frames)
-	if e := p.move(int(pages)); e != 0 {
-		return 0, e
-	}
-	slots.Force(p.user, int64(len(p.frames)-before))
+	before := len(p.ring)
+	p.move(int(pages))
+	slots.Force(p.user, int64(len(p.ring)-before))
 	p.queue.Notify(writable)
 	return int(pages) * page, 0
 }
 
-// move copies what the pipe holds into a ring of so many frames, from position
-// 0 on. Called with mu held.
-func (p *Pipe) move(frames int) linux.Errno {
-	old, was := p.frames, span{p.head, p.tail}
-	p.frames, p.head, p.tail = make([]mem.Frame, frames), 0, 0
-	for at := was.start; at < was.end; {
-		off := at % page
-		m := min(was.end-at, page-off)
-		b := old[at/page&uint64(len(old)-1)].Bytes()[off : off+m]
-		var v uio.Vec
-		v.InitBytes(b)
-		if k, e := p.put(&v, int(m), false); e != 0 || k < int(m) {
-			p.drop(0)
-			p.frames, p.head, p.tail = old, was.start, was.end
-			return linux.ENOMEM
-		}
-		at += m
+// move makes the ring n slots long and lets it begin with what the pipe holds. Called
+// with mu held.
+func (p *Pipe) move(n int) {
+	ring := make([]slot, n)
+	used := p.tail - p.head
+	for i := range used {
+		s := p.at(p.head + i)
+		ring[i] = *s
+		s.frame = 0
 	}
-	for i := range p.packets {
-		p.packets[i].start -= was.start
-		p.packets[i].end -= was.start
-	}
-	for _, f := range old {
-		if f != 0 {
-			p.giveFrame(f)
-		}
-	}
-	return 0
+	p.drop(0)
+	p.ring, p.head, p.tail = ring, 0, used
 }

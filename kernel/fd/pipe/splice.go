@@ -17,7 +17,7 @@ func (p *Pipe) await(c *caller.Ctx, nonblock, write bool) (end bool, e linux.Err
 			if p.readers == 0 {
 				return false, linux.EPIPE
 			}
-			if p.room(linux.PIPE_BUF+1) > 0 {
+			if !p.full() {
 				return false, 0
 			}
 			ev = writable
@@ -51,13 +51,16 @@ func (p *Pipe) SpliceTo(c *caller.Ctx, n int, nonblock bool, give func(b []byte)
 	wasFull := p.full()
 	p.busy = true
 	for more := true; more && done < n && p.head != p.tail && e == 0; {
-		b := p.front(p.head, min(p.tail, p.head+uint64(n-done)))
+		b := p.at(p.head).bytes()
+		b = b[:min(len(b), n-done)]
 		var k int
 		p.mu.Unlock()
 		k, e = give(b)
 		p.mu.Lock()
 		done += k
-		p.head += uint64(k)
+		if p.at(p.head).used(k) {
+			p.head++
+		}
 		more = k == len(b)
 	}
 	p.busy = false
@@ -74,19 +77,31 @@ func (p *Pipe) SpliceTo(c *caller.Ctx, n int, nonblock bool, give func(b []byte)
 	return done, e
 }
 
-// front returns the bytes from position at to before end that are in one frame;
-// called with mu held.
-func (p *Pipe) front(at, end uint64) []byte {
-	off := at % page
-	m := min(end-at, page-off)
-	return p.frames[at/page&uint64(len(p.frames)-1)].Bytes()[off : off+m]
+// SpliceFrom puts bytes of a file into the pipe, in slots of their own as Linux does with
+// the file's pages; at is where they begin in the first page. It waits for room.
+func (p *Pipe) SpliceFrom(c *caller.Ctx, v *uio.Vec, at int) (int, linux.Errno) {
+	h := how{flags: sealed}
+	h.part = func(*uio.Vec) int {
+		n := page - at
+		at = 0
+		return n
+	}
+	p.mu.Lock()
+	return p.fill(c, v, &h)
+}
+
+// Map puts pages of the program's memory into the pipe (vmsplice): a slot for each, or
+// each part. It waits for room, but not for room for all.
+func (p *Pipe) Map(c *caller.Ctx, v *uio.Vec, nonblock bool) (int, linux.Errno) {
+	p.mu.Lock()
+	return p.fill(c, v, &how{flags: sealed, nonblock: nonblock, once: true, part: (*uio.Vec).InPage})
 }
 
 // AwaitRoom waits until something can be written and returns how much.
 func (p *Pipe) AwaitRoom(c *caller.Ctx, nonblock bool) (int, linux.Errno) {
 	p.mu.Lock()
 	_, e := p.await(c, nonblock, true)
-	n := int(p.free())
+	n := (len(p.ring) - int(p.tail-p.head)) * page
 	p.mu.Unlock()
 	if e == linux.EPIPE {
 		caller.SignalSelf(c, sigPipe)
@@ -124,22 +139,23 @@ func tee(p, q *Pipe, n int, move bool) (done int, e linux.Errno) {
 	if q.readers == 0 {
 		e = linux.EPIPE
 	}
-	at := p.head
-	for end := min(p.tail, p.head+uint64(n)); at < end && e == 0 && !p.busy; {
-		b := p.front(at, end)
-		room := min(len(b), int(q.free()))
-		if room == 0 || len(q.packets) >= len(q.frames) {
-			break
+	for at := p.head; at != p.tail && done < n && e == 0 && !p.busy && !q.full(); at++ {
+		from := p.at(at)
+		b := from.bytes()
+		h := how{flags: from.flags}
+		if !move || len(b) > n-done {
+			b = b[:min(len(b), n-done)]
+			h.flags |= sealed
 		}
 		var v uio.Vec
-		v.InitBytes(b[:room])
+		v.InitBytes(b)
 		var k int
-		k, e = q.put(&v, room, false)
-		at += uint64(k)
+		k, e = q.put(&v, &h)
+		if done += k; move && e == 0 && from.used(k) {
+			p.head++
+		}
 	}
-	done = int(at - p.head)
 	if move {
-		p.head = at
 		p.trim()
 	}
 	tell := wasFull && !p.full()

@@ -60,14 +60,14 @@ func (f *File) Lease() int16 {
 
 // SetLease is F_SETLEASE through descriptor fd.
 func (f *File) SetLease(c *caller.Ctx, kind uint64, fd int32) linux.Errno {
+	if kind != linux.F_RDLCK && kind != linux.F_WRLCK && kind != linux.F_UNLCK {
+		return linux.EINVAL
+	}
 	i := f.PathOf().Inode()
 	if cred := c.Cred(); cred.FSUID != i.UID() && !cred.Has(creds.CapLease) {
 		return linux.EACCES
 	}
 	if i.Type() != linux.S_IFREG || f.Path.Zero() {
-		return linux.EINVAL
-	}
-	if kind != linux.F_RDLCK && kind != linux.F_WRLCK && kind != linux.F_UNLCK {
 		return linux.EINVAL
 	}
 	if kind == linux.F_UNLCK {
