@@ -31,6 +31,7 @@ type Timer struct {
 	count    uint64      // expirations not yet taken; guarded by mu
 	absolute bool        // next was given as a time of a settable clock; guarded by mu
 	gen      uint64      // an alarm of an older generation is void; guarded by mu
+	ended    bool        // it is never armed again; guarded by mu
 	alarm    *time.Timer // made when first armed; guarded by mu
 }
 
@@ -56,10 +57,13 @@ func (t *Timer) now() int64 {
 type Setting struct{ Value, Interval int64 }
 
 // Set arms the timer, or disarms it with Value 0, and returns what it was set
-// to. With absolute, Value is a time of the clock.
+// to. With absolute, Value is a time of the clock. A timer that has ended stays so.
 func (t *Timer) Set(s Setting, absolute bool) Setting {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.ended {
+		return Setting{}
+	}
 	old := t.left(t.now())
 	t.next, t.interval, t.count = 0, s.Interval, 0
 	t.absolute = absolute && s.Value != 0 && settable(t.clock.ID)
@@ -176,10 +180,12 @@ func (t *Timer) Resume(d time.Duration) {
 	t.setAlarm(max(t.delay(t.now()), d))
 }
 
-// Stop ends the timer; a call-back may still be under way.
+// Stop ends the timer for good: who found it before may still set it. A call-back may
+// still be under way.
 func (t *Timer) Stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.ended = true
 	t.next, t.count = 0, 0
 	removeReal(t)
 	t.rearm(0)

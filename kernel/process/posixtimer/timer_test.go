@@ -63,3 +63,18 @@ func TestSilentTimerCounts(t *testing.T) {
 		t.Fatal(old)
 	}
 }
+
+// TestSetAfterDelete sets a timer that another thread has deleted meanwhile: nobody could
+// stop it any more.
+func TestSetAfterDelete(t *testing.T) {
+	p := &proc.Process{PID: 1}
+	id, _ := Create(p, monotonic, Notify{How: linux.SIGEV_NONE})
+	x := Find(p, id)
+	if !Delete(p, id) {
+		t.Fatal("deleting")
+	}
+	x.Set(ktime.Setting{Value: int64(time.Hour), Interval: 1}, false)
+	if s := x.Get(); s.Value != 0 {
+		t.Error("a deleted timer is armed:", s)
+	}
+}
