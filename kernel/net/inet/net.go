@@ -117,7 +117,7 @@ func New(cfg Config) *Net {
 	if out == nil {
 		out = io.Discard
 	}
-	log.SetTarget(&log.Writer{Next: out})
+	log.SetTarget(&log.Writer{Next: &logLimit{to: out}})
 	log.SetLevel(log.Warning)
 	if cfg.MaxTCPBuffer == 0 {
 		cfg.MaxTCPBuffer = 1 << 20
