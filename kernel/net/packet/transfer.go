@@ -121,7 +121,7 @@ func (s *Sock) aim(a *sock.Addr) (t target, e linux.Errno) {
 
 // Send is sendmsg(2): with SOCK_RAW a whole frame, else what goes into one. With a ring to
 // send it sends what is in that.
-func (s *Sock) Send(_ *caller.Ctx, _ *vfs.File, m *sock.Msg) (int, linux.Errno) {
+func (s *Sock) Send(c *caller.Ctx, _ *vfs.File, m *sock.Msg) (int, linux.Errno) {
 	t, e := s.aim(m.To)
 	if e != 0 {
 		return 0, e
@@ -130,7 +130,7 @@ func (s *Sock) Send(_ *caller.Ctx, _ *vfs.File, m *sock.Msg) (int, linux.Errno) 
 	ring := s.txRing != nil
 	s.mu.Unlock()
 	if ring {
-		return s.sendRing(t)
+		return s.sendRing(c, t)
 	}
 	n := m.V.Len()
 	if e := s.mayFrame(t, n); e != 0 {

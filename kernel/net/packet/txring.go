@@ -5,12 +5,14 @@ import (
 	"sync/atomic"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/base/caller"
 	"hardtack/kernel/net/inet"
 )
 
 // sendRing sends the frames of the ring that the program has filled, and returns how many
-// bytes those were.
-func (s *Sock) sendRing(t target) (int, linux.Errno) {
+// bytes those were. The program may fill them as fast as they are sent, so a signal ends
+// it too.
+func (s *Sock) sendRing(c *caller.Ctx, t target) (int, linux.Errno) {
 	sent := 0
 	for {
 		b, at, e := s.nextToSend(t)
@@ -19,6 +21,12 @@ func (s *Sock) sendRing(t target) (int, linux.Errno) {
 			return 0, e
 		case b == nil:
 			return sent, 0
+		case c.Interrupted():
+			s.frameStatus(at, linux.TP_STATUS_SEND_REQUEST, false)
+			if sent > 0 {
+				return sent, 0
+			}
+			return 0, linux.ERESTARTSYS
 		}
 		if e := s.sendFrame(t, b); e != 0 {
 			s.frameStatus(at, linux.TP_STATUS_SEND_REQUEST, false)
@@ -36,13 +44,14 @@ func (s *Sock) sendRing(t target) (int, linux.Errno) {
 }
 
 // nextToSend takes the next frame that the program wants sent; none without one. Bad ones
-// are passed over with PACKET_LOSS, and are an error without.
+// are passed over with PACKET_LOSS, one round of the ring at most, and are an error
+// without.
 func (s *Sock) nextToSend(t target) (frame []byte, at int, e linux.Errno) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for {
+	for passed := 0; ; passed++ {
 		r := s.txRing
-		if r == nil || r.sendStatus(r.head) != linux.TP_STATUS_SEND_REQUEST {
+		if r == nil || passed == r.frames || r.sendStatus(r.head) != linux.TP_STATUS_SEND_REQUEST {
 			return nil, 0, 0
 		}
 		at = r.head
