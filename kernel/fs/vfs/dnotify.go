@@ -12,15 +12,28 @@ import (
 // dirNotify is F_NOTIFY of an open directory: a signal when something happens in it.
 // It belongs to the descriptor table through which it was set up.
 type dirNotify struct {
-	f     *File    // immutable
-	table *FDTable // immutable
-	w     *watch   // immutable
+	f     *File     // immutable
+	table *FDTable  // immutable
+	group *dirGroup // immutable
 
-	mu     sync.Mutex
-	fd     int32  // guarded by mu
-	mask   uint32 // DN_*; guarded by mu
-	cookie uint32 // of the last name that was moved away; guarded by mu
+	at   int    // its place in the group's list; guarded by dirGroups.mu
+	fd   int32  // guarded by dirGroups.mu
+	mask uint32 // DN_*; guarded by dirGroups.mu
 }
+
+// dirGroup is every F_NOTIFY of one directory. They have one watch in common: a user may
+// have as many as files, and a watch costs a copy of the directory's list of watches.
+type dirGroup struct {
+	w      *watch
+	list   []*dirNotify // guarded by dirGroups.mu
+	cookie uint32       // of the last name that was moved away; guarded by dirGroups.mu
+}
+
+// dirGroups is all groups.
+var dirGroups = struct {
+	mu sync.Mutex
+	m  map[*Inode]*dirGroup // guarded by mu
+}{m: map[*Inode]*dirGroup{}}
 
 // dirEvents says which events of watches the bits of F_NOTIFY stand for. A rename
 // counts as one only within a directory.
@@ -55,24 +68,58 @@ func (f *File) NotifyDir(c *caller.Ctx, table *FDTable, fd int32, mask uint32) l
 			d = x
 		}
 	}
+	dirGroups.mu.Lock()
 	if d == nil {
 		d = &dirNotify{f: f, table: table}
-		d.w = &watch{in: d, inode: f.Path.Inode()}
+		d.join(f.Path.Inode())
 		a.dirs = append(a.dirs, d)
-		d.w.add()
 	}
-	d.mu.Lock()
 	d.fd, d.mask = fd, d.mask|mask
-	events := uint32(0)
+	d.group.want(d.mask)
+	dirGroups.mu.Unlock()
+	a.mu.Unlock()
+	return 0
+}
+
+// join puts d into the group of a directory; called with dirGroups.mu held.
+func (d *dirNotify) join(i *Inode) {
+	g := dirGroups.m[i]
+	if g == nil {
+		g = &dirGroup{}
+		g.w = &watch{in: g, inode: i}
+		dirGroups.m[i] = g
+		g.w.add()
+	}
+	d.group, d.at = g, len(g.list)
+	g.list = append(g.list, d)
+}
+
+// leave takes d out of its group and returns the watch of the group if d was the last in
+// it; called with dirGroups.mu held.
+func (d *dirNotify) leave() *watch {
+	g, last := d.group, len(d.group.list)-1
+	g.list[d.at] = g.list[last]
+	g.list[d.at].at = d.at
+	g.list[last] = nil
+	g.list = g.list[:last]
+	if last > 0 {
+		return nil
+	}
+	if dirGroups.m[g.w.inode] == g {
+		delete(dirGroups.m, g.w.inode)
+	}
+	return g.w
+}
+
+// want adds the events of DN_* to those of the group; called with dirGroups.mu held.
+func (g *dirGroup) want(mask uint32) {
+	events := g.w.mask.Load()
 	for _, x := range dirEvents {
-		if d.mask&x.dn != 0 {
+		if mask&x.dn != 0 {
 			events |= x.in
 		}
 	}
-	d.w.mask.Store(events)
-	d.mu.Unlock()
-	a.mu.Unlock()
-	return 0
+	g.w.mask.Store(events)
 }
 
 // dropNotify ends what table has asked for of f; a nil table stands for all.
@@ -92,16 +139,24 @@ func (f *File) dropNotify(table *FDTable) {
 		}
 	}
 	a.dirs = kept
-	a.mu.Unlock()
+	var idle []*watch
+	dirGroups.mu.Lock()
 	for _, d := range gone {
-		d.w.remove()
+		if w := d.leave(); w != nil {
+			idle = append(idle, w)
+		}
+	}
+	dirGroups.mu.Unlock()
+	a.mu.Unlock()
+	for _, w := range idle {
+		w.remove()
 	}
 }
 
-// push hears of an event. The signal is sent from a goroutine: locks are held here.
-func (d *dirNotify) push(e event) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+// push hears of an event.
+func (g *dirGroup) push(e event) {
+	dirGroups.mu.Lock()
+	defer dirGroups.mu.Unlock()
 	seen := uint32(0)
 	for _, x := range dirEvents {
 		if x.dn != linux.DN_RENAME && e.mask&x.in != 0 {
@@ -110,24 +165,26 @@ func (d *dirNotify) push(e event) {
 	}
 	switch {
 	case e.mask&linux.IN_MOVED_FROM != 0:
-		d.cookie = e.cookie
-	case e.mask&linux.IN_MOVED_TO != 0 && e.cookie == d.cookie:
+		g.cookie = e.cookie
+	case e.mask&linux.IN_MOVED_TO != 0 && e.cookie == g.cookie:
 		seen |= linux.DN_RENAME
 	}
-	if d.mask&seen == 0 {
-		return
-	}
-	fd, once := d.fd, d.mask&linux.DN_MULTISHOT == 0
-	if once {
-		d.mask = 0
-		d.w.mask.Store(0)
-	}
-	go func() {
-		if o, sig := d.f.Owner(); o.ID != 0 && SignalIO.Call != nil {
-			SignalIO.Call(o, sig, fd, wait.Msg)
+	for _, d := range g.list {
+		if d.mask&seen == 0 {
+			continue
 		}
-	}()
+		ioSignal{a: d.f.asyncState(), fd: d.fd, ev: wait.Msg, dir: true}.post()
+		if d.mask&linux.DN_MULTISHOT == 0 {
+			d.mask = 0
+		}
+	}
 }
 
 // forget hears of the watch's end.
-func (d *dirNotify) forget(*watch) {}
+func (g *dirGroup) forget(*watch) {
+	dirGroups.mu.Lock()
+	if dirGroups.m[g.w.inode] == g {
+		delete(dirGroups.m, g.w.inode)
+	}
+	dirGroups.mu.Unlock()
+}

@@ -9,7 +9,8 @@
 // Lock order: renameMu; Inode.Mu of directories, an ancestor before what is
 // below it, unrelated ones by number; Inode.Mu of a file; a file system's own
 // locks. Leaves, taken under any of them: Namespace.mu, lockTable.mu before Async.mu
-// before watchMu before Inotify.mu and dirNotify.mu, xattrTable.mu, negatives.mu, FSContext.mu. File.PosMu comes before all;
+// before dirGroups.mu before watchMu before Inotify.mu, ioSignals.mu, xattrTable.mu,
+// negatives.mu, FSContext.mu. File.PosMu comes before all;
 // FDTable.mu is never held while a file is closed. User memory may be touched
 // under PosMu and a file's Inode.Mu, since page faults take neither.
 package vfs
