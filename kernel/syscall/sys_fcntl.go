@@ -51,7 +51,7 @@ func sysFcntl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	case linux.F_SETFL:
 		return 0, setFlags(t, f, a.Uint(2), a.Int(0))
 	case linux.F_GETLK, linux.F_SETLK, linux.F_SETLKW, linux.F_OFD_GETLK, linux.F_OFD_SETLK, linux.F_OFD_SETLKW:
-		return 0, recordLock(t, f, cmd, a.Addr(2))
+		return 0, recordLock(t, f, a.Int(0), cmd, a.Addr(2))
 	case linux.F_SETOWN:
 		return 0, setOwnerID(t, f, a.Int(2))
 	case linux.F_GETOWN:
@@ -80,7 +80,12 @@ func sysFcntl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	case linux.F_SETLEASE:
 		return 0, f.SetLease(&t.Ctx, a[2], a.Int(0))
 	case linux.F_NOTIFY:
-		return 0, f.NotifyDir(&t.Ctx, t.FDs, a.Int(0), a.Uint(2))
+		e := f.NotifyDir(&t.Ctx, t.FDs, a.Int(0), a.Uint(2))
+		if e == 0 && !stillOpen(t, a.Int(0), f) {
+			f.Closed(t.FDs)
+			e = linux.EBADF
+		}
+		return 0, e
 	case linux.F_SETPIPE_SZ, linux.F_GETPIPE_SZ:
 		return pipeSize(t, f, cmd, a[2])
 	case linux.F_GET_RW_HINT, linux.F_SET_RW_HINT:
@@ -289,8 +294,17 @@ func ownTerminal(t *proc.Thread, f *vfs.File) {
 	f.SetOwner(o)
 }
 
+// stillOpen reports whether a descriptor is the one that a call began with. Closing it
+// ends what its process has on the file: what another thread's call adds after that
+// would stay for good.
+func stillOpen(t *proc.Thread, fd int32, f *vfs.File) bool {
+	now := t.FDs.Get(fd)
+	putFile(now)
+	return now == f
+}
+
 // recordLock carries out the commands about struct flock.
-func recordLock(t *proc.Thread, f *vfs.File, cmd uint32, addr uio.Addr) linux.Errno {
+func recordLock(t *proc.Thread, f *vfs.File, fd int32, cmd uint32, addr uio.Addr) linux.Errno {
 	b, e := readUser(t, addr, 32)
 	if e != 0 {
 		return e
@@ -327,7 +341,12 @@ func recordLock(t *proc.Thread, f *vfs.File, cmd uint32, addr uio.Addr) linux.Er
 	}
 	i := f.LockInode()
 	if !get {
-		return i.SetLock(&t.Ctx, &l, cmd == linux.F_SETLKW || cmd == linux.F_OFD_SETLKW)
+		e := i.SetLock(&t.Ctx, &l, cmd == linux.F_SETLKW || cmd == linux.F_OFD_SETLKW)
+		if e == 0 && l.Type != linux.F_UNLCK && !ofd && !stillOpen(t, fd, f) {
+			f.Closed(t.FDs)
+			e = linux.EBADF
+		}
+		return e
 	}
 	i.GetLock(&l)
 	b = t.Scratch[:32]

@@ -27,6 +27,8 @@ type Async struct {
 	fd    int32       // guarded by mu; through which O_ASYNC was set
 
 	dirs []*dirNotify // guarded by mu
+
+	waiting int // signals that are to be sent; guarded by ioSignals.mu
 }
 
 // SignalIO sends the signal sig (0: SIGIO, -1: SIGURG) because of ev.
@@ -85,16 +87,9 @@ func (f *File) SignalUrgent() {
 	}
 }
 
-// NotifyEvent sends the signal, from a goroutine: a listener must not block.
+// NotifyEvent has the signal sent: a listener must not block.
 func (a *Async) NotifyEvent(_ *wait.Entry, ev wait.Events) bool {
-	go func() {
-		a.mu.Lock()
-		o, sig, fd, on := a.owner, a.sig, a.fd, a.queue != nil
-		a.mu.Unlock()
-		if on && o.ID != 0 && SignalIO.Call != nil {
-			SignalIO.Call(o, sig, fd, ev)
-		}
-	}()
+	ioSignal{a: a, fd: -1, ev: ev}.post()
 	return false
 }
 
@@ -166,8 +161,8 @@ func (f *File) release() {
 	f.Path.unhold()
 }
 
-// closed drops the POSIX locks and F_NOTIFY of the process that closes a descriptor.
-func (f *File) closed(t *FDTable) {
+// Closed drops the POSIX locks and F_NOTIFY of the process that closes a descriptor.
+func (f *File) Closed(t *FDTable) {
 	if f.async.Load() != nil {
 		f.dropNotify(t)
 	}

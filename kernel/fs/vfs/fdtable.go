@@ -322,7 +322,7 @@ func (t *FDTable) closeFile(c *caller.Ctx, f *File) {
 	if f.remembered {
 		t.Changes.Add(1)
 	}
-	f.closed(t)
+	f.Closed(t)
 	f.Put()
 }
 
