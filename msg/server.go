@@ -169,57 +169,63 @@ func (s *Server) greet(ctx context.Context, link Link, addr string) {
 		link.Close()
 		return
 	}
-	if s.opts.allowPeer(link, 0) != nil {
-		g := newGreeting(frameRefuse, s.iface, token{}, link)
-		g.reason = refuseUser
-		link.Send(limit, g.frame(), nil)
-		link.Close()
+	switch {
+	case s.opts.allowPeer(link, 0) != nil:
+		s.refuse(limit, link, refuseUser)
+	case theirs.fingerprint != s.iface.Fingerprint:
+		s.refuse(limit, link, refuseMismatch)
+	case theirs.token != (token{}):
+		s.welcomeBack(limit, link, &theirs)
+	default:
+		s.welcome(limit, link, &theirs, addr)
+	}
+}
+
+// refuse says why the server does not take a link, and closes it.
+func (s *Server) refuse(limit context.Context, link Link, reason byte) {
+	g := newGreeting(frameRefuse, s.iface, token{}, link)
+	g.reason = reason
+	link.Send(limit, g.frame(), nil)
+	link.Close()
+}
+
+// welcomeBack binds a session to a new link.
+func (s *Server) welcomeBack(limit context.Context, link Link, theirs *greeting) {
+	s.mu.Lock()
+	c := s.sessions[theirs.token]
+	s.mu.Unlock()
+	if c == nil {
+		s.refuse(limit, link, refuseSession)
 		return
 	}
-	refuse := func(reason byte) {
-		g := newGreeting(frameRefuse, s.iface, token{}, link)
-		g.reason = reason
-		link.Send(limit, g.frame(), nil)
-		link.Close()
-	}
-	if theirs.fingerprint != s.iface.Fingerprint {
-		refuse(refuseMismatch)
-		return
-	}
-	if theirs.token != (token{}) {
-		s.mu.Lock()
-		c := s.sessions[theirs.token]
-		s.mu.Unlock()
-		if c == nil {
-			refuse(refuseSession)
-			return
+	c.startMove()
+	defer c.endMove()
+	// A peer that has its welcome may at once dial again: the order of
+	// welcomes is that of new binds.
+	err := c.oneBind(limit, func() error {
+		g := c.greeting(frameWelcome, theirs.token, link)
+		b, err := bind(link, theirs)
+		if err == nil {
+			err = link.Send(limit, g.frame(), nil)
 		}
-		c.startMove()
-		defer c.endMove()
-		// A peer that has its welcome may at once dial again: the order of
-		// welcomes is that of new binds.
-		err := c.oneBind(limit, func() error {
-			g := c.greeting(frameWelcome, theirs.token, link)
-			b, err := bind(link, &theirs)
-			if err == nil {
-				err = link.Send(limit, g.frame(), nil)
-			}
-			if err != nil {
-				return err
-			}
-			if err := c.rebind(b, theirs.delivered); err != nil {
-				c.fail(err)
-			}
-			return nil
-		})
 		if err != nil {
-			link.Close()
+			return err
 		}
-		return
+		if err := c.rebind(b, theirs.delivered); err != nil {
+			c.fail(err)
+		}
+		return nil
+	})
+	if err != nil {
+		link.Close()
 	}
+}
+
+// welcome makes a connection of a link, for Accept.
+func (s *Server) welcome(limit context.Context, link Link, theirs *greeting, addr string) {
 	tok := newToken()
 	g := newGreeting(frameWelcome, s.iface, tok, link)
-	b, err := bind(link, &theirs)
+	b, err := bind(link, theirs)
 	if err == nil {
 		err = link.Send(limit, g.frame(), nil)
 	}

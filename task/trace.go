@@ -151,80 +151,92 @@ func (t *Tracer) Stop(out io.Writer) error {
 		return errors.New("task: the trace has been stopped already")
 	}
 	end := int64(time.Since(t.began))
-	b := bufio.NewWriter(out)
-	enc := json.NewEncoder(b)
-	first := true
-	put := func(v any) error {
-		if !first {
-			b.WriteString(",")
-		}
-		first = false
-		return enc.Encode(v)
-	}
-	type args map[string]any
-	type line struct {
-		Name  string  `json:"name"`
-		Phase string  `json:"ph"`
-		Time  float64 `json:"ts"`
-		Pid   int     `json:"pid"`
-		Tid   int     `json:"tid"`
-		Scope string  `json:"s,omitempty"`
-		Args  args    `json:"args,omitempty"`
-	}
-	b.WriteString(`{"displayTimeUnit":"ns","traceEvents":[` + "\n")
-	lanes := func(tid int, l *lane, name string) error {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if err := put(line{Name: "thread_name", Phase: "M", Pid: 1, Tid: tid, Args: args{"name": name}}); err != nil {
-			return err
-		}
-		var open []event
-		for _, e := range l.events {
-			n := eventNames[e.kind]
-			x := line{Name: n.name, Phase: n.phase, Time: float64(e.at) / 1000, Pid: 1, Tid: tid}
-			switch n.phase {
-			case "i":
-				x.Scope = "t"
-			case "B":
-				open = append(open, e)
-			case "E":
-				if len(open) == 0 {
-					continue // it had begun before the trace
-				}
-				open = open[:len(open)-1]
-			}
-			if n.arg != "" {
-				x.Args = args{n.arg: e.arg}
-			}
-			if err := put(x); err != nil {
-				return err
-			}
-		}
-		for i := len(open) - 1; i >= 0; i-- { // still so at the end
-			n := eventNames[open[i].kind]
-			if err := put(line{Name: n.name, Phase: "E", Time: float64(end) / 1000, Pid: 1, Tid: tid}); err != nil {
-				return err
-			}
-		}
-		if l.lost > 0 {
-			return put(line{Name: fmt.Sprintf("%d more events were not kept", l.lost), Phase: "i", Scope: "t", Time: float64(end) / 1000, Pid: 1, Tid: tid})
-		}
-		return nil
-	}
-	err := lanes(0, &t.cores, "workers")
+	w := traceWriter{b: bufio.NewWriter(out), end: end}
+	w.b.WriteString(`{"displayTimeUnit":"ns","traceEvents":[` + "\n")
+	err := w.lane(0, &t.cores, "workers")
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for id := range len(*t.rt.workers.Load()) + len(t.lanes) {
 		if l := t.lanes[id]; l != nil && err == nil {
-			err = lanes(id+1, l, fmt.Sprintf("worker %d", id))
+			err = w.lane(id+1, l, fmt.Sprintf("worker %d", id))
 			delete(t.lanes, id)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	b.WriteString("]}\n")
-	return b.Flush()
+	w.b.WriteString("]}\n")
+	return w.b.Flush()
+}
+
+// traceWriter writes events in the format of trace viewers.
+type traceWriter struct {
+	b     *bufio.Writer
+	end   int64 // when the trace ended
+	wrote bool  // an event, so that a comma follows
+}
+
+type traceArgs map[string]any
+
+// traceLine is one event.
+type traceLine struct {
+	Name  string    `json:"name"`
+	Phase string    `json:"ph"`
+	Time  float64   `json:"ts"`
+	Pid   int       `json:"pid"`
+	Tid   int       `json:"tid"`
+	Scope string    `json:"s,omitempty"`
+	Args  traceArgs `json:"args,omitempty"`
+}
+
+func (w *traceWriter) put(x traceLine) error {
+	if w.wrote {
+		w.b.WriteString(",")
+	}
+	w.wrote = true
+	x.Pid = 1
+	return json.NewEncoder(w.b).Encode(x)
+}
+
+// lane writes the events of one lane. What is still open at the end gets an end there.
+func (w *traceWriter) lane(tid int, l *lane, name string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := w.put(traceLine{Name: "thread_name", Phase: "M", Tid: tid, Args: traceArgs{"name": name}}); err != nil {
+		return err
+	}
+	var open []event
+	for _, e := range l.events {
+		n := eventNames[e.kind]
+		x := traceLine{Name: n.name, Phase: n.phase, Time: float64(e.at) / 1000, Tid: tid}
+		switch n.phase {
+		case "i":
+			x.Scope = "t"
+		case "B":
+			open = append(open, e)
+		case "E":
+			if len(open) == 0 {
+				continue // it had begun before the trace
+			}
+			open = open[:len(open)-1]
+		}
+		if n.arg != "" {
+			x.Args = traceArgs{n.arg: e.arg}
+		}
+		if err := w.put(x); err != nil {
+			return err
+		}
+	}
+	end := float64(w.end) / 1000
+	for i := len(open) - 1; i >= 0; i-- {
+		if err := w.put(traceLine{Name: eventNames[open[i].kind].name, Phase: "E", Time: end, Tid: tid}); err != nil {
+			return err
+		}
+	}
+	if l.lost > 0 {
+		return w.put(traceLine{Name: fmt.Sprintf("%d more events were not kept", l.lost), Phase: "i", Scope: "t", Time: end, Tid: tid})
+	}
+	return nil
 }
 
 // tracesSpawns tells whether each spawn is to be recorded.

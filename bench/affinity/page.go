@@ -137,18 +137,7 @@ gain show here first.
 %s
 `, r.CPU, r.Cores, r.Rounds, prefix, r.Table(), r.RegexMiB, times((r.Rounds+2)/3), r.ProcessorTime())
 	b.WriteString(r.mixture())
-	if r.Recovery != nil {
-		b.WriteString("## After the talk\n\nTime from the end of a talk until the work after it runs at full speed (the first of three\nconsecutive steps within 1.1 times the usual step):\n\n| | median | least | all rounds |\n| --- | ---: | ---: | --- |\n")
-		for _, build := range Builds {
-			v := r.Recovery[build.Name]
-			var all []string
-			for _, x := range v {
-				all = append(all, fmt.Sprintf("%.0f", x*1000))
-			}
-			fmt.Fprintf(&b, "| %s | %.0f ms | %.0f ms | %s |\n", build.Name, report.Median(v)*1000, report.Least(v)*1000, strings.Join(all, ", "))
-		}
-		b.WriteString("\n")
-	}
+	r.writeRecovery(&b)
 	b.WriteString(`## Over time
 
 Touches of channels per second, and those that came from another core than the touch before.
@@ -162,11 +151,34 @@ cores. These are the paper's figures 1, 3 and 4.
 
 ![fast regex](affinity-regex.svg)
 `)
+	r.writeChannels(&b)
+	return b.String()
+}
+
+// writeRecovery adds how soon work runs at full speed after a talk, if it was measured.
+func (r *Report) writeRecovery(b *strings.Builder) {
+	if r.Recovery == nil {
+		return
+	}
+	b.WriteString("## After the talk\n\nTime from the end of a talk until the work after it runs at full speed (the first of three\nconsecutive steps within 1.1 times the usual step):\n\n| | median | least | all rounds |\n| --- | ---: | ---: | --- |\n")
+	for _, build := range Builds {
+		v := r.Recovery[build.Name]
+		var all []string
+		for _, x := range v {
+			all = append(all, fmt.Sprintf("%.0f", x*1000))
+		}
+		fmt.Fprintf(b, "| %s | %.0f ms | %.0f ms | %s |\n", build.Name, report.Median(v)*1000, report.Least(v)*1000, strings.Join(all, ", "))
+	}
+	b.WriteString("\n")
+}
+
+// writeChannels adds what counting costs, if it was measured.
+func (r *Report) writeChannels(b *strings.Builder) {
 	if r.Chans != "" {
 		b.WriteString("\n## What counting costs\n\nThe runtime's own channel benchmarks, unmodified and with the policy off, ten runs each,\ninterleaved, by benchstat:\n\n```\n" + strings.TrimRight(r.Chans, "\n") + "\n```\n")
 	}
 	if r.Counts != nil {
-		fmt.Fprintf(&b, `
+		fmt.Fprintf(b, `
 The same, counted in instructions. The benchmarks run in a virtual machine with one CPU
 whose clock advances by one nanosecond per instruction, so their ns/op are instructions,
 including the kernel's. Medians and minima of %d runs each. The spread is the difference
@@ -176,7 +188,6 @@ channel of capacity 1, for which each message is a lap.
 
 %s`, len(r.Counts.any()), r.Counts.Table())
 	}
-	return b.String()
 }
 
 func times(n int) string {

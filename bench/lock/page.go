@@ -115,6 +115,19 @@ func (r *Result) Markdown() (string, error) {
 		p("**Hardware transactions commit here.** The figures of a processor without them are in")
 		p("[lock.md](lock.md).\n")
 	}
+	r.writeGoals(p, plain, fit)
+	r.writeOneWay(p)
+	r.writePairs(p)
+	r.writeLocks(p)
+	r.writeModel(p, plain, fit, rep)
+	return b.String(), nil
+}
+
+// printer adds a line to the page.
+type printer func(format string, args ...any)
+
+// writeGoals writes the goals and what was measured.
+func (r *Result) writeGoals(p printer, plain, fit repairman.Fit) {
 	p("## Goals\n")
 	p("The last column has the same from the least processor times, which other programs on the")
 	p("machine hardly change; that of two cores is what they would reach if each had a core to")
@@ -140,6 +153,10 @@ func (r *Result) Markdown() (string, error) {
 			p("| %s | %s %v | %s, %s | %s |", g.text, sign, g.want, figure(g.measured), met, spent)
 		}
 	}
+}
+
+// writeOneWay writes the cost of one-way IPC.
+func (r *Result) writeOneWay(p printer) {
 	p("\n## One-way IPC on one core, 32 bytes\n")
 	p("A client calls; a server on the same core replies and receives. Both switch without the")
 	p("run queue, and each operation counts once. Elphinstone et al. (*An Evaluation of")
@@ -173,6 +190,10 @@ func (r *Result) Markdown() (string, error) {
 		p("instructions that begin and end it, which Go cannot inline. Control rtm costs at least that.")
 	}
 	p("\n![One-way IPC](%s-ipc.svg)\n", r.name())
+}
+
+// writePairs writes pairs on one core and two.
+func (r *Result) writePairs(p printer) {
 	p("## Independent pairs\n")
 	p("A pair on each core; cycles for one operation of all cores together.\n")
 	p("| control | one core, entry and exit | two cores | processor time | gain | one core, delay 2,000 | two cores | processor time | gain |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
@@ -183,6 +204,10 @@ func (r *Result) Markdown() (string, error) {
 				r.cell("delay 1 "+c), r.cell("delay 2 "+c), r.Processor["delay 2 "+c].Min(), r.ratio("delay 1 "+c, "delay 2 "+c))
 		}
 	}
+}
+
+// writeLocks writes the locks of the library.
+func (r *Result) writeLocks(p printer) {
 	p("\n## Locks of the library\n")
 	p("A section adds 1 to a counter. Buckets: each thread has its own counters. FIFO locks")
 	p("(CLH, Ticket) pass to the other thread at every release. With sync.Mutex and Elided the")
@@ -197,6 +222,10 @@ func (r *Result) Markdown() (string, error) {
 	}
 	p("\n| | RWMutex.RLock | processor time | BigReader | processor time |\n| --- | ---: | ---: | ---: | ---: |")
 	p("| two readers, lock and unlock | %s | %s |", both("readers RWMutex.RLock"), both("readers BigReader"))
+}
+
+// writeModel writes the model of a single lock.
+func (r *Result) writeModel(p printer, plain, fit repairman.Fit, rep *repairman.Report) {
 	p("\n## The model\n")
 	p("The control big, a pair on each core, an exponentially distributed delay before each")
 	p("operation. With one service time, as in the paper, and one overhead per operation")
@@ -229,7 +258,6 @@ func (r *Result) Markdown() (string, error) {
 	}
 	p("\n![Model](%s-model.svg)\n", r.name())
 	p("The points are in [%[1]s.csv](%[1]s.csv), for `hardtack model --ghz %.4[2]g --transfer docs/bench/%[1]s.csv`.", r.name(), r.PerSecond/1e9)
-	return b.String(), nil
 }
 
 // figure is a number of three digits, or four where 1 is the best there is.

@@ -116,34 +116,44 @@ func (b *Boot) command(d Dirs, linux LinuxKernel, dir string) ([]string, error) 
 		return nil, err
 	}
 	if b.OS == OnHardtack {
-		tool := d.Tool
-		if tool == "" {
-			tool = filepath.Join(d.Repo, "bin", "hardtack")
-		}
-		arg := []string{tool, "run", "--cpus", strconv.Itoa(b.CPUs),
-			"--memory", b.Memory, "--machine", b.Machine, "--accel", "tcg",
-			"--qemu-arg", "-cpu", "--qemu-arg", cpuModel,
-			"--qemu-arg", "-name", "--qemu-arg", threadNames}
-		if b.Kernel != "" {
-			arg = append(arg, "--kernel", b.Kernel)
-		}
-		if b.Pprof != 0 {
-			arg = append(arg, "--pprof", strconv.Itoa(b.Pprof))
-		}
-		for _, a := range b.Args {
-			arg = append(arg, "--qemu-arg", a)
-		}
-		if b.ICount {
-			arg = append(arg, "--icount")
-		}
-		for host, guest := range b.Ports {
-			arg = append(arg, "-p", fmt.Sprintf("%d:%d", host, guest))
-		}
-		if b.Disk != "" {
-			arg = append(arg, "--disk", b.Disk+",driver="+b.Driver)
-		}
-		return append(arg, root, "--", "/bench/init"), nil
+		return b.hardtackCommand(d, root), nil
 	}
+	return b.linuxCommand(linux, root), nil
+}
+
+// hardtackCommand boots a root file system with our tool.
+func (b *Boot) hardtackCommand(d Dirs, root string) []string {
+	tool := d.Tool
+	if tool == "" {
+		tool = filepath.Join(d.Repo, "bin", "hardtack")
+	}
+	arg := []string{tool, "run", "--cpus", strconv.Itoa(b.CPUs),
+		"--memory", b.Memory, "--machine", b.Machine, "--accel", "tcg",
+		"--qemu-arg", "-cpu", "--qemu-arg", cpuModel,
+		"--qemu-arg", "-name", "--qemu-arg", threadNames}
+	if b.Kernel != "" {
+		arg = append(arg, "--kernel", b.Kernel)
+	}
+	if b.Pprof != 0 {
+		arg = append(arg, "--pprof", strconv.Itoa(b.Pprof))
+	}
+	for _, a := range b.Args {
+		arg = append(arg, "--qemu-arg", a)
+	}
+	if b.ICount {
+		arg = append(arg, "--icount")
+	}
+	for host, guest := range b.Ports {
+		arg = append(arg, "-p", fmt.Sprintf("%d:%d", host, guest))
+	}
+	if b.Disk != "" {
+		arg = append(arg, "--disk", b.Disk+",driver="+b.Driver)
+	}
+	return append(arg, root, "--", "/bench/init")
+}
+
+// linuxCommand boots it with Linux, on the same machine.
+func (b *Boot) linuxCommand(linux LinuxKernel, root string) []string {
 	machine := b.Machine
 	if machine == "microvm" {
 		machine = "microvm,acpi=on,rtc=on"
@@ -182,7 +192,7 @@ func (b *Boot) command(d Dirs, linux LinuxKernel, dir string) ([]string, error) 
 	if b.ICount {
 		arg = append(arg, "-icount", "shift=0,sleep=off")
 	}
-	return arg, nil
+	return arg
 }
 
 // hostTSC is the counter's rate as the host's kernel found it, in kHz.

@@ -367,39 +367,13 @@ func (n *Node) tick(now time.Time) time.Duration {
 		if !connected {
 			continue
 		}
-		var end error
-		grace := deadAfter
-		used := false
-		for l := range pr.links {
-			used = used || l.usedOfLate(now)
-		}
-		pause := tickIdle
-		if used {
-			pause = tickUsed
-			next = min(next, tickUsed)
-		}
-		switch {
-		case pr.server == n.server && pr.misses >= deadAsked:
-			// Seen at our server, which has lost it and not us: had only its
-			// connection broken, it would be back.
-			grace = deadSoon
-		case pr.server == n.server:
-		case now.Sub(n.since) < unsettled:
-			grace = deadLong
-		}
-		switch {
-		case !pr.absent.IsZero() && now.Sub(pr.absent) >= grace:
-			end = io.EOF
-		case now.Sub(pr.heard) >= lostAfter && now.Sub(n.since) >= lostAfter:
-			end = errSilent
-		case !pr.absent.IsZero():
-			next = tickAbsent
-			pings = append(pings, process)
-		case now.Sub(pr.heard) >= pause/2:
+		pause, ping, end := n.judge(pr, now)
+		next = min(next, pause)
+		if ping {
 			pings = append(pings, process)
 		}
-		for l := range pr.links {
-			if end != nil {
+		if end != nil {
+			for l := range pr.links {
 				over[l] = end
 			}
 		}
@@ -424,6 +398,36 @@ func (n *Node) tick(now time.Time) time.Duration {
 		}
 	}
 	return next
+}
+
+// judge says what is due for a peer: when to look again, whether it is to be pinged, and
+// why its links end, if they do. Called with mu held.
+func (n *Node) judge(pr *presence, now time.Time) (pause time.Duration, ping bool, end error) {
+	pause = tickIdle
+	for l := range pr.links {
+		if l.usedOfLate(now) {
+			pause = tickUsed
+		}
+	}
+	grace := deadAfter
+	switch {
+	case pr.server == n.server && pr.misses >= deadAsked:
+		// Seen at our server, which has lost it and not us: had only its
+		// connection broken, it would be back.
+		grace = deadSoon
+	case pr.server == n.server:
+	case now.Sub(n.since) < unsettled:
+		grace = deadLong
+	}
+	switch {
+	case !pr.absent.IsZero() && now.Sub(pr.absent) >= grace:
+		return pause, false, io.EOF
+	case now.Sub(pr.heard) >= lostAfter && now.Sub(n.since) >= lostAfter:
+		return pause, false, errSilent
+	case !pr.absent.IsZero():
+		return tickAbsent, true, nil
+	}
+	return pause, now.Sub(pr.heard) >= pause/2, nil
 }
 
 // disconnected and reconnected are told by the client library.

@@ -18,6 +18,7 @@ package interleave
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -293,8 +294,16 @@ func Explore(t Test) (Result, error) {
 			return Result{}, fmt.Errorf("more than %d states", t.Limit)
 		}
 	}
-	// Backwards from the ends: who is not met can only go round for ever.
-	reach := make([]bool, len(states))
+	if id := endless(nodes, ends); id >= 0 {
+		return Result{}, t.explain(nodes, states, id, fmt.Errorf("no end can be reached"))
+	}
+	return Result{States: len(states), Ends: len(ends)}, nil
+}
+
+// endless returns a state from which no end can be reached, -1 if there is none. It goes
+// backwards from the ends: who is not met can only go round for ever.
+func endless(nodes []node, ends []int32) int32 {
+	reach := make([]bool, len(nodes))
 	queue := ends
 	for _, e := range ends {
 		reach[e] = true
@@ -309,12 +318,7 @@ func Explore(t Test) (Result, error) {
 			}
 		}
 	}
-	for id, ok := range reach {
-		if !ok {
-			return Result{}, t.explain(nodes, states, int32(id), fmt.Errorf("no end can be reached"))
-		}
-	}
-	return Result{States: len(states), Ends: len(ends)}, nil
+	return int32(slices.Index(reach, false))
 }
 
 func (t *Test) explain(nodes []node, states []State, id int32, err error) error {

@@ -65,6 +65,14 @@ func (c *cModule) header(source string) {
 		}
 		c.p("};")
 	}
+	c.structDecls()
+	c.endDecls()
+	c.sendDecls()
+	c.p("\n#endif")
+}
+
+// structDecls declares the messages.
+func (c *cModule) structDecls() {
 	for _, m := range c.messages {
 		what := fmt.Sprintf("The %s %s, number %d.", m.Decl.Key, m.Message.Name(), m.Num)
 		switch m.Role {
@@ -85,6 +93,10 @@ func (c *cModule) header(source string) {
 		}
 		c.p("};")
 	}
+}
+
+// endDecls declares an end of a connection, its handlers, and how to get one.
+func (c *cModule) endDecls() {
 	p := c.prefix
 	c.p("\n/* One end of a connection. */\nstruct %sconn;\n", p)
 	c.comment("", "What is called when something arrives. A message, and all that it points to, is\nvalid until its handler returns; descriptors in it are the handler's to close.\nBytes may lie in memory that the peer can change. A message without a handler is\ndropped. A handler may send, and close its own connection.")
@@ -137,6 +149,11 @@ struct ht_conn *%[1]sraw(struct %[1]sconn *c);
  */
 void %[1]sclose(struct %[1]sconn *c);
 `, p)
+}
+
+// sendDecls declares what sends messages.
+func (c *cModule) sendDecls() {
+	p := c.prefix
 	c.comment("", "Each sends a message; what m points to is copied. They return 0, HT_FULL if the\npeer has not made room yet, or another error for ht_strerror.")
 	for _, m := range c.messages {
 		switch m.Role {
@@ -159,7 +176,6 @@ void %[1]sclose(struct %[1]sconn *c);
 			}
 		}
 	}
-	c.p("\n#endif")
 }
 
 func (c *cModule) source(source string) {
@@ -230,48 +246,60 @@ func (c *cModule) deliver() {
 	c.p("\nstatic int deliver(void *conn, uint16_t num, const uint8_t *b, size_t n, const struct ht_cap *caps, size_t ncaps)\n{")
 	c.p("\tstruct %sconn *c = conn;\n\tswitch (num) {", p)
 	for _, m := range c.messages {
-		c.p("\tcase %d: {", m.Num)
-		if m.Min > 4096 { // too much for a stack
-			c.p("\t\tht_arena_reset(&c->arena);\n\t\t%s *m = ht_arena_alloc(&c->arena, 1, sizeof(*m));\n\t\tif (m == NULL)\n\t\t\treturn HT_NO_MEMORY;", c.structOf(m))
-		} else {
-			c.p("\t\t%s room, *m = &room;", c.structOf(m))
-		}
-		head := 0
-		switch m.Role {
-		case Call:
-			head = callBytes
-			c.p("\t\tuint32_t call = ht_get32(b);")
-		case Reply:
-			head = callBytes
-			c.p("\t\tstruct ht_call call;\n\t\tif (!ht_calls_take(&c->calls, ht_get32(b), %d, &call))\n\t\t\treturn ht_late_reply(c->raw, caps, ncaps);", m.Num)
-		}
-		switch {
-		case m.plain() && m.Max == head:
-			c.p("\t\tmemset(m, 0, sizeof(*m));")
-		case m.plain():
-			c.p("\t\tif (!get_%s%s(b, m))\n\t\t\treturn HT_BAD_PEER;", p, m.Name)
-		default:
-			reset := "\t\tht_arena_reset(&c->arena);\n"
-			if m.Min > 4096 {
-				reset = ""
-			}
-			c.p("\t\tstruct ht_reader r = {b + %d, n - %d, caps, ncaps, &c->arena, false};", head, head)
-			c.p("%s\t\ttake_%s%s(&r, m);\n\t\tif (!ht_reader_done(&r))\n\t\t\treturn HT_BAD_PEER;", reset, p, m.Name)
-		}
-		switch m.Role {
-		case OneWay:
-			c.handle(m, "c->on->"+m.handler(), "(c, m)")
-		case Call:
-			c.handle(m, "c->on->"+m.handler(), "(c, call, m)")
-		case Reply:
-			c.p("\t\tif (call.done != NULL)\n\t\t\t((void (*)(struct %sconn *, const %s *, int, void *))call.done)(c, m, 0, call.arg);", p, c.structOf(m))
-			if m.Caps > 0 {
-				c.p("\t\telse\n\t\t\tht_caps_close(caps, ncaps);")
-			}
-		}
+		c.deliverCase(m)
 		c.p("\t\treturn 0;\n\t}")
 	}
 	c.p("\t}\n\t(void)c;\n\t(void)b;\n\t(void)n;\n\t(void)caps;\n\t(void)ncaps;\n\treturn HT_BAD_PEER;\n}")
+	c.endings()
+}
+
+// deliverCase writes how one message is decoded and handed over.
+func (c *cModule) deliverCase(m cMessage) {
+	p := c.prefix
+	c.p("\tcase %d: {", m.Num)
+	if m.Min > 4096 { // too much for a stack
+		c.p("\t\tht_arena_reset(&c->arena);\n\t\t%s *m = ht_arena_alloc(&c->arena, 1, sizeof(*m));\n\t\tif (m == NULL)\n\t\t\treturn HT_NO_MEMORY;", c.structOf(m))
+	} else {
+		c.p("\t\t%s room, *m = &room;", c.structOf(m))
+	}
+	head := 0
+	switch m.Role {
+	case Call:
+		head = callBytes
+		c.p("\t\tuint32_t call = ht_get32(b);")
+	case Reply:
+		head = callBytes
+		c.p("\t\tstruct ht_call call;\n\t\tif (!ht_calls_take(&c->calls, ht_get32(b), %d, &call))\n\t\t\treturn ht_late_reply(c->raw, caps, ncaps);", m.Num)
+	}
+	switch {
+	case m.plain() && m.Max == head:
+		c.p("\t\tmemset(m, 0, sizeof(*m));")
+	case m.plain():
+		c.p("\t\tif (!get_%s%s(b, m))\n\t\t\treturn HT_BAD_PEER;", p, m.Name)
+	default:
+		reset := "\t\tht_arena_reset(&c->arena);\n"
+		if m.Min > 4096 {
+			reset = ""
+		}
+		c.p("\t\tstruct ht_reader r = {b + %d, n - %d, caps, ncaps, &c->arena, false};", head, head)
+		c.p("%s\t\ttake_%s%s(&r, m);\n\t\tif (!ht_reader_done(&r))\n\t\t\treturn HT_BAD_PEER;", reset, p, m.Name)
+	}
+	switch m.Role {
+	case OneWay:
+		c.handle(m, "c->on->"+m.handler(), "(c, m)")
+	case Call:
+		c.handle(m, "c->on->"+m.handler(), "(c, call, m)")
+	case Reply:
+		c.p("\t\tif (call.done != NULL)\n\t\t\t((void (*)(struct %sconn *, const %s *, int, void *))call.done)(c, m, 0, call.arg);", p, c.structOf(m))
+		if m.Caps > 0 {
+			c.p("\t\telse\n\t\t\tht_caps_close(caps, ncaps);")
+		}
+	}
+}
+
+// endings writes what tells of calls that get no reply, and of the connection's end.
+func (c *cModule) endings() {
+	p := c.prefix
 	if c.rpcs() {
 		c.p("\n/* Tells who waits for a call that there will be no reply. */")
 		c.p("static void unanswered(struct %sconn *c, const struct ht_call *call, int reason)\n{\n\tif (call->done == NULL)\n\t\treturn;\n\tswitch (call->num) {", p)
@@ -328,12 +356,8 @@ func (c *cModule) handle(m cMessage, fn, args string) {
 	}
 }
 
-func (c *cModule) lifecycle() {
-	more := ""
-	if c.rpcs() {
-		more = ", .failed = failed, .given_up = given_up"
-	}
-	c.p(`
+// lifecycleText makes connections and ends them: the prefix, and more events.
+const lifecycleText = `
 static const struct ht_events events = {.deliver = deliver, .room = room, .closed = closed%[2]s};
 
 static struct %[1]sconn *make(const struct %[1]shandlers *on, void *user)
@@ -414,7 +438,14 @@ void **%[1]suser(struct %[1]sconn *c) { return &c->user; }
 
 struct ht_conn *%[1]sraw(struct %[1]sconn *c) { return c->raw; }
 
-void %[1]sclose(struct %[1]sconn *c) { ht_close(c->raw); }`, c.prefix, more)
+void %[1]sclose(struct %[1]sconn *c) { ht_close(c->raw); }`
+
+func (c *cModule) lifecycle() {
+	more := ""
+	if c.rpcs() {
+		more = ", .failed = failed, .given_up = given_up"
+	}
+	c.p(lifecycleText, c.prefix, more)
 	if c.rpcs() {
 		c.p(`
 int %[1]s%[2]s(struct %[1]sconn *c, uint32_t call, uint32_t code, const char *text)

@@ -276,22 +276,8 @@ func (m goMessage) checked() bool {
 	return false
 }
 
-// conn writes the connection: the direct form and the channel form.
-func (g *goPackage) conn() {
-	g.p(`
-// Conn is one end of a connection that speaks %s. One goroutine at a time may
-// send and one receive, unless Share was called; see [msg.Conn].
-type Conn struct {
-	*msg.Conn
-	in struct {`, g.Decl.Name)
-	for _, m := range g.messages {
-		if m.large() {
-			g.p("m%d *%s", m.Num, m.Type)
-		} else {
-			g.p("m%d %s", m.Num, m.Type)
-		}
-	}
-	g.p(`}
+// connText is the end of the type Conn, and what makes one: the interface, the package.
+const connText = `}
 }
 
 // New makes a Conn of a connection that speaks Interface.
@@ -346,11 +332,33 @@ func Adopt(e *msg.End, o *msg.Options) (*Conn, error) {
 		return nil, err
 	}
 	return New(c), nil
+}`
+
+// conn writes the connection: the direct form and the channel form.
+func (g *goPackage) conn() {
+	g.p(`
+// Conn is one end of a connection that speaks %s. One goroutine at a time may
+// send and one receive, unless Share was called; see [msg.Conn].
+type Conn struct {
+	*msg.Conn
+	in struct {`, g.Decl.Name)
+	for _, m := range g.messages {
+		if m.large() {
+			g.p("m%d *%s", m.Num, m.Type)
+		} else {
+			g.p("m%d %s", m.Num, m.Type)
+		}
+	}
+	g.p(connText, g.Decl.Name, g.PackageName())
+	g.conversions()
 }
 
+// conversions writes what takes and returns messages of any type.
+func (g *goPackage) conversions() {
+	g.p(`
 // Send sends any message.
 func (c *Conn) Send(ctx context.Context, m Msg) error {
-	switch m := m.(type) {`, g.Decl.Name, g.PackageName())
+	switch m := m.(type) {`)
 	for _, m := range g.messages {
 		if m.Role == Reply {
 			g.p("case *%s:\nreturn c.Replied(ctx, m.call, c.reply%s(ctx, m.call, m))", m.Type, m.Method)
@@ -594,9 +602,8 @@ func (g *goPackage) rpcs() bool {
 	return false
 }
 
-// client writes the wrappers of the rpcs.
-func (g *goPackage) client() {
-	g.p(`
+// clientText is the type Client: its method Run, the package, its method All.
+const clientText = `
 // Client makes calls on a connection, any number at a time, from any number of
 // goroutines. The connection receives for nobody else from then on. A call that
 // failed at the other end returns a *msg.CallError; one whose context ends is given
@@ -647,7 +654,11 @@ func (k *Client) %[3]s(ctx context.Context) iter.Seq2[Msg, error] {
 		panic("%[2]s: %[3]s of a nil Client: make it with NewClient")
 	}
 	return msg.Messages(ctx, k.caller, func(num uint16, body []byte) (Msg, error) { return clone(k.conn.Conn, num, body) })
-}`, g.run, g.PackageName(), g.all)
+}`
+
+// client writes the wrappers of the rpcs.
+func (g *goPackage) client() {
+	g.p(clientText, g.run, g.PackageName(), g.all)
 	for n, m := range g.messages {
 		if m.Role != Call {
 			continue

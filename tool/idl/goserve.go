@@ -1,6 +1,9 @@
 package idl
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // What serves a connection, and what takes its messages as a sequence or a stream
 // of bytes.
@@ -17,12 +20,10 @@ func (g *goPackage) server() {
 // takes a message runs by itself, before anything that the client sent later is
 // looked at.
 type %[1]s interface {`, g.handler)
-	takes := false
 	for n, m := range g.messages {
 		if !m.ToServer() {
 			continue
 		}
-		takes = true
 		switch m.Role {
 		case Call:
 			g.comment("", m.handle+" answers the rpc "+m.Name()+".", m.Decl.Doc)
@@ -32,12 +33,18 @@ type %[1]s interface {`, g.handler)
 			g.p("%s(ctx context.Context, m %s)", m.handle, m.Type)
 		}
 	}
+	g.p("}")
+	g.serve()
+}
+
+// serve writes what hands messages to a server.
+func (g *goPackage) serve() {
+	takes := slices.ContainsFunc(g.messages, func(m goMessage) bool { return m.ToServer() })
 	bind := ""
 	if takes {
 		bind = "m := "
 	}
-	g.p(`}
-
+	g.p(`
 // Serve has h handle what arrives until the connection or ctx ends; then it closes
 // the connection and waits for the methods that still run. It returns nil if either
 // end closed the connection, otherwise why it ended. Methods may send on c.

@@ -175,27 +175,32 @@ func phases(f *flag.FlagSet) func() error {
 			took[i] = time.Duration(ends[i].Load() - last)
 			last = ends[i].Load()
 		}
-		usual := median(took[len(took)/2:])
-		run, at := 0, time.Duration(0)
-		for i, d := range took {
-			if run++; d > usual*11/10 {
-				run = 0
-			}
-			if run == min(3, len(took)) {
-				at = time.Duration(ends[max(i-3, 0)].Load())
-				if i < 3 {
-					at = 0
-				}
-				break
-			}
-		}
-		seconds("recovery", at)
-		seconds("step", usual)
-		if run < min(3, len(took)) {
-			return fmt.Errorf("the work never settled")
-		}
-		return nil
+		return settled(took, ends)
 	}
+}
+
+// settled tells when the work ran at full speed, and what a step takes then.
+func settled(took []time.Duration, ends []atomic.Int64) error {
+	usual := median(took[len(took)/2:])
+	run, at := 0, time.Duration(0)
+	for i, d := range took {
+		if run++; d > usual*11/10 {
+			run = 0
+		}
+		if run == min(3, len(took)) {
+			at = time.Duration(ends[max(i-3, 0)].Load())
+			if i < 3 {
+				at = 0
+			}
+			break
+		}
+	}
+	seconds("recovery", at)
+	seconds("step", usual)
+	if run < min(3, len(took)) {
+		return fmt.Errorf("the work never settled")
+	}
+	return nil
 }
 
 func median(d []time.Duration) time.Duration {

@@ -159,18 +159,7 @@ func (o *Output) measure(name string, n int, work func(worker int) func() int) e
 		})
 	}
 	if *fifo {
-		// The other processors may be hyperthreads of the same cores: keep others off
-		// them too.
-		for w := n; w < runtime.NumCPU(); w++ {
-			wg.Go(func() {
-				if err := pin(w); err != nil {
-					failed.Store(&err)
-				}
-				for stop.Load() == 0 {
-					core.Pause(1000)
-				}
-			})
-		}
+		keepOff(n, &wg, &stop, &failed)
 	}
 	for ready.Load() != uint32(n) {
 		sleep(time.Millisecond)
@@ -181,20 +170,7 @@ func (o *Output) measure(name string, n int, work func(worker int) func() int) e
 		}
 		return s, core.Cycles()
 	}
-	sleep(*window) // warm
-	if o.Windows == nil {
-		o.Windows, o.Processor = map[string][]float64{}, map[string][]float64{}
-	}
-	before, since := sum()
-	for left, tries := *windows, 0; left > 0 && tries < 200**windows; tries++ {
-		sleep(*window)
-		now, at := sum()
-		if now != before { // else the processor was somebody else's all the time
-			left--
-			o.Windows[name] = append(o.Windows[name], float64(now-before)/float64(at-since))
-		}
-		before, since = now, at
-	}
+	o.watch(name, sum)
 	stop.Store(1)
 	wg.Wait()
 	if err := failed.Load(); err != nil {
@@ -209,30 +185,48 @@ func (o *Output) measure(name string, n int, work func(worker int) func() int) e
 	return nil
 }
 
+// keepOff has threads of ours spin on the processors from n on.
+func keepOff(n int, wg *sync.WaitGroup, stop *atomic.Uint32, failed *atomic.Pointer[error]) {
+	// The other processors may be hyperthreads of the same cores: keep others off
+	// them too.
+	for w := n; w < runtime.NumCPU(); w++ {
+		wg.Go(func() {
+			if err := pin(w); err != nil {
+				failed.Store(&err)
+			}
+			for stop.Load() == 0 {
+				core.Pause(1000)
+			}
+		})
+	}
+}
+
+// watch notes how much is done in each window; sum returns all that was done, and when.
+func (o *Output) watch(name string, sum func() (done, at uint64)) {
+	sleep(*window) // warm
+	if o.Windows == nil {
+		o.Windows, o.Processor = map[string][]float64{}, map[string][]float64{}
+	}
+	before, since := sum()
+	for left, tries := *windows, 0; left > 0 && tries < 200**windows; tries++ {
+		sleep(*window)
+		now, at := sum()
+		if now != before { // else the processor was somebody else's all the time
+			left--
+			o.Windows[name] = append(o.Windows[name], float64(now-before)/float64(at-since))
+		}
+		before, since = now, at
+	}
+}
+
 func (o *Output) measureIPC() error {
 	n := new(ipc.Nucleus)
 	if err := n.Init(*cores); err != nil {
 		return err
 	}
-	type pair struct {
-		ep             ipc.ID
-		client, server uint32
-	}
-	pairs := make([]pair, *cores)
-	for c := range uint32(*cores) {
-		p := &pairs[c]
-		p.ep, _ = n.NewEndpoint(0)
-		server, _ := n.NewThread(0, c)
-		client, _ := n.NewThread(0, c)
-		// Started by their own core, so that nobody needs an interrupt.
-		n.Start(c, server)
-		n.Yield(c)
-		n.Recv(c, p.ep, ipc.Forever)
-		fx, err := n.Start(c, client)
-		if err != 0 {
-			return err
-		}
-		p.client, p.server = fx.Run, uint32(server)&0xffff
+	pairs, err := startPairs(n)
+	if err != nil {
+		return err
 	}
 	return o.measure("ipc", *cores, func(w int) func() int {
 		core, p := uint32(w), pairs[w]
@@ -281,6 +275,33 @@ func (o *Output) measureIPC() error {
 			return 2 * batch
 		}
 	})
+}
+
+// pair is a client and a server on one core.
+type pair struct {
+	ep             ipc.ID
+	client, server uint32
+}
+
+// startPairs makes a pair for each core.
+func startPairs(n *ipc.Nucleus) ([]pair, error) {
+	pairs := make([]pair, *cores)
+	for c := range uint32(*cores) {
+		p := &pairs[c]
+		p.ep, _ = n.NewEndpoint(0)
+		server, _ := n.NewThread(0, c)
+		client, _ := n.NewThread(0, c)
+		// Started by their own core, so that nobody needs an interrupt.
+		n.Start(c, server)
+		n.Yield(c)
+		n.Recv(c, p.ep, ipc.Forever)
+		fx, err := n.Start(c, client)
+		if err != 0 {
+			return nil, err
+		}
+		p.client, p.server = fx.Run, uint32(server)&0xffff
+	}
+	return pairs, nil
 }
 
 // spin computes for some cycles. It does not pause: a hyperthread sees a busy core.

@@ -153,19 +153,12 @@ func measure(n, clients int, server string) error {
 		return err
 	}
 	opened := time.Now()
-	var all []*child.Child
-	for range clients {
-		k, err := child.Start("/proc/self/exe", "-role", "client", "-dir", dir, "-n", fmt.Sprint(n/clients))
-		if err != nil {
-			return err
-		}
-		defer k.Stop()
-		all = append(all, k)
-	}
+	all, err := startClients(n, clients, dir)
 	for _, k := range all {
-		if err := k.Wait("ready"); err != nil {
-			return err
-		}
+		defer k.Stop()
+	}
+	if err != nil {
+		return err
 	}
 	took := time.Since(opened)
 	if server == "/proc/self/exe" {
@@ -232,4 +225,22 @@ func processor(pid int) (d time.Duration, err error) {
 		d += time.Duration(ns)
 	}
 	return d, nil
+}
+
+// startClients starts the processes that connect, and waits until they have. It returns
+// those that were started, even with an error.
+func startClients(n, clients int, dir string) (all []*child.Child, err error) {
+	for range clients {
+		k, err := child.Start("/proc/self/exe", "-role", "client", "-dir", dir, "-n", fmt.Sprint(n/clients))
+		if err != nil {
+			return all, err
+		}
+		all = append(all, k)
+	}
+	for _, k := range all {
+		if err := k.Wait("ready"); err != nil {
+			return all, err
+		}
+	}
+	return all, nil
 }

@@ -143,22 +143,7 @@ func (j job) serve(dir string) error {
 		}
 		return nil
 	case "handover":
-		in, out := make(chan trip.Msg), make(chan trip.Msg)
-		go func() {
-			for m := range in {
-				out <- m
-			}
-		}()
-		for {
-			m, err := c.Recv(ctx)
-			if err != nil {
-				return nil // the peer has closed
-			}
-			in <- m
-			if err := c.Send(ctx, <-out); err != nil {
-				return err
-			}
-		}
+		return echoByChannel(ctx, c)
 	case "chanflow":
 		ch := c.Channels()
 		for m := range ch.Recv {
@@ -212,49 +197,9 @@ func (j job) run(dir string) (time.Duration, error) {
 	case "direct", "parked", "adaptive":
 		do = func(n int) error { return direct(ctx, c, n, j.size) }
 	case "channel":
-		ch := c.Channels()
-		do = func(n int) error {
-			m := &trip.Small{}
-			for i := range n {
-				m.Seq = uint64(i)
-				ch.Send <- m
-				back, ok := <-ch.Recv
-				if !ok {
-					return c.Err()
-				}
-				m = back.(*trip.Small)
-			}
-			return nil
-		}
+		do = byChannels(c)
 	case "handover":
-		in, out := make(chan trip.Msg), make(chan trip.Msg)
-		failed := make(chan error, 1)
-		go func() {
-			for m := range out {
-				err := c.Send(ctx, m)
-				if err == nil {
-					m, err = c.Recv(ctx)
-				}
-				if err != nil {
-					failed <- err
-					close(in)
-					return
-				}
-				in <- m
-			}
-		}()
-		do = func(n int) error {
-			m := trip.Msg(&trip.Small{})
-			for i := range n {
-				m.(*trip.Small).Seq = uint64(i)
-				out <- m
-				var ok bool
-				if m, ok = <-in; !ok {
-					return <-failed
-				}
-			}
-			return nil
-		}
+		do = byHandover(ctx, c)
 	case "rpc":
 		k := trip.NewClient(c, nil)
 		do = func(n int) error {
@@ -344,4 +289,74 @@ func flow(ctx context.Context, c *trip.Conn, n, size int) error {
 	}
 	_, err := c.Recv(ctx)
 	return err
+}
+
+// echoByChannel sends each message back by way of another goroutine.
+func echoByChannel(ctx context.Context, c *trip.Conn) error {
+	in, out := make(chan trip.Msg), make(chan trip.Msg)
+	go func() {
+		for m := range in {
+			out <- m
+		}
+	}()
+	for {
+		m, err := c.Recv(ctx)
+		if err != nil {
+			return nil // the peer has closed
+		}
+		in <- m
+		if err := c.Send(ctx, <-out); err != nil {
+			return err
+		}
+	}
+}
+
+// byChannels makes round trips in the channel form.
+func byChannels(c *trip.Conn) func(n int) error {
+	ch := c.Channels()
+	return func(n int) error {
+		m := &trip.Small{}
+		for i := range n {
+			m.Seq = uint64(i)
+			ch.Send <- m
+			back, ok := <-ch.Recv
+			if !ok {
+				return c.Err()
+			}
+			m = back.(*trip.Small)
+		}
+		return nil
+	}
+}
+
+// byHandover makes round trips through a goroutine that has the connection.
+func byHandover(ctx context.Context, c *trip.Conn) func(n int) error {
+	in, out := make(chan trip.Msg), make(chan trip.Msg)
+	failed := make(chan error, 1)
+	go func() {
+		for m := range out {
+			err := c.Send(ctx, m)
+			if err == nil {
+				m, err = c.Recv(ctx)
+			}
+			if err != nil {
+				failed <- err
+				close(in)
+				return
+			}
+			in <- m
+		}
+	}()
+	return func(n int) error {
+		m := trip.Msg(&trip.Small{})
+		for i := range n {
+			m.(*trip.Small).Seq = uint64(i)
+			out <- m
+			var ok bool
+			if m, ok = <-in; !ok {
+				return <-failed
+			}
+		}
+		return nil
+	}
 }

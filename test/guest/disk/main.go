@@ -222,13 +222,26 @@ func writer(device string, me int) error {
 			}
 		}
 	}
-	err = cached.Sync()
+	if err := syncAll(cached, expectLost); err != nil {
+		return err
+	}
+	return readAgain(r, mine, cached, direct, aligned)
+}
+
+// syncAll flushes the cache; expectLost says that a block of it is lost.
+func syncAll(cached *os.File, expectLost bool) error {
+	err := cached.Sync()
 	if expectLost && !errors.Is(err, syscall.EIO) {
 		return fmt.Errorf("fsync after a lost write: %v", err)
 	}
 	if err != nil && *lost < 0 {
 		return fmt.Errorf("fsync: %w", err)
 	}
+	return nil
+}
+
+// readAgain reads all blocks of this process again, in any order, through either file.
+func readAgain(r *rand.Rand, mine []int, cached, direct *os.File, aligned []byte) error {
 	for _, i := range r.Perm(len(mine)) {
 		b := mine[i]
 		f := cached
