@@ -29,6 +29,7 @@ import (
 type Sock struct {
 	sock.Base
 	net    *inet.Net // immutable
+	admin  bool      // who made it had CAP_NET_ADMIN; immutable
 	in     sock.Flow
 	port   atomic.Uint32 // nl_pid; 0 before bind; written under ports.mu
 	name   sock.Name     // the address, as receivers see it
@@ -60,7 +61,7 @@ func Create(c *caller.Ctx, _, typ, protocol int32) (sock.Socket, linux.Errno) {
 	default:
 		return nil, linux.EPROTONOSUPPORT
 	}
-	s := &Sock{net: inet.Default}
+	s := &Sock{net: inet.Default, admin: c.Cred().Has(creds.CapNetAdmin)}
 	s.Init(c, linux.AF_NETLINK, typ, protocol)
 	s.Filters = true
 	s.in.InitFlow(c.User(), true)
@@ -181,8 +182,8 @@ func (s *Sock) Send(c *caller.Ctx, _ *vfs.File, m *sock.Msg) (int, linux.Errno) 
 	if n == 0 {
 		return 0, linux.ENODATA
 	}
-	port := s.peer.Load()
-	if m.To != nil && m.To.Len > 0 {
+	port, named := s.peer.Load(), m.To != nil && m.To.Len > 0
+	if named {
 		if m.To.Family() != linux.AF_NETLINK || m.To.Len < linux.SizeofSockaddrNl {
 			return 0, linux.EINVAL
 		}
@@ -210,7 +211,7 @@ func (s *Sock) Send(c *caller.Ctx, _ *vfs.File, m *sock.Msg) (int, linux.Errno) 
 		if size < linux.SizeofNlMsghdr || size > uint32(len(b)) {
 			break
 		}
-		s.answer(c, b[:size])
+		s.answer(c, b[:size], named)
 		b = b[min(int(size+3)&^3, len(b)):]
 	}
 	s.Q.Notify(wait.In | wait.RdNorm)

@@ -68,15 +68,18 @@ func (w *builder) attrU32(typ uint16, v uint32) {
 	w.attr(typ, binary.LittleEndian.AppendUint32(nil, v))
 }
 
-// answer carries out one request.
-func (s *Sock) answer(c *caller.Ctx, req []byte) {
+// answer carries out one request; named says that it was sent to an address.
+func (s *Sock) answer(c *caller.Ctx, req []byte, named bool) {
 	typ := binary.LittleEndian.Uint16(req[4:])
 	flags := binary.LittleEndian.Uint16(req[6:])
+	// A privileged program may write what a user wrote into a socket that it got from that
+	// user. It changes something only if it names the kernel itself.
+	admin := c.Cred().Has(creds.CapNetAdmin) && (named || s.admin)
 	w := &builder{s: s, net: s.net, port: s.port.Load(), seq: binary.LittleEndian.Uint32(req[8:])}
 	e := linux.Errno(0)
 	done := false
 	if body := req[linux.SizeofNlMsghdr:]; flags&linux.NLM_F_REQUEST != 0 && typ >= linux.RTM_NEWLINK {
-		done, e = w.request(c, typ, flags, body)
+		done, e = w.request(c, admin, typ, flags, body)
 	}
 	if e != 0 {
 		w.b = w.b[:0]
@@ -95,10 +98,9 @@ func (s *Sock) answer(c *caller.Ctx, req []byte) {
 }
 
 // request answers what is asked; done says that it was a dump.
-func (w *builder) request(c *caller.Ctx, typ, flags uint16, body []byte) (done bool, e linux.Errno) {
+func (w *builder) request(c *caller.Ctx, admin bool, typ, flags uint16, body []byte) (done bool, e linux.Errno) {
 	dump := flags&linux.NLM_F_DUMP == linux.NLM_F_DUMP
 	get := typ&3 == linux.RTM_GETLINK&3
-	admin := c.Cred().Has(creds.CapNetAdmin)
 	switch {
 	case typ > linux.RTM_MAX:
 		return false, linux.EOPNOTSUPP
