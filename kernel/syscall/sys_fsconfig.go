@@ -89,15 +89,16 @@ func sysFsconfig(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if !ok {
 		return 0, linux.EINVAL
 	}
+	may := t.Cred().Has(creds.CapSysAdmin)
 	switch cmd {
 	case linux.FSCONFIG_SET_BINARY, linux.FSCONFIG_SET_PATH, linux.FSCONFIG_SET_PATH_EMPTY, linux.FSCONFIG_SET_FD:
 		return 0, linux.EOPNOTSUPP
 	case linux.FSCONFIG_CMD_CREATE:
-		return 0, x.Create(func(source, options string, flags uint32) (*vfs.FileSystem, linux.Errno) {
+		return 0, x.Create(may, func(source, options string, flags uint32) (*vfs.FileSystem, linux.Errno) {
 			return openDisk(t, x.Kind, source, options, flags)
 		})
 	case linux.FSCONFIG_CMD_RECONFIGURE:
-		return 0, x.Change()
+		return 0, x.Change(may)
 	}
 	key, e := shortString(t, a.Addr(2), 256)
 	if e != 0 {

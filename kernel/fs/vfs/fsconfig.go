@@ -183,14 +183,18 @@ func (x *Config) next() {
 	}
 }
 
-// Create is FSCONFIG_CMD_CREATE. open opens file systems that are on a device; what it
+// Create is FSCONFIG_CMD_CREATE, for one who may mount: whoever has the descriptor is not
+// always who got it from fsopen. open opens file systems that are on a device; what it
 // returns is held.
-func (x *Config) Create(open func(source, options string, flags uint32) (*FileSystem, linux.Errno)) linux.Errno {
+func (x *Config) Create(may bool, open func(source, options string, flags uint32) (*FileSystem, linux.Errno)) linux.Errno {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.next()
-	if x.phase != configCreate {
+	switch {
+	case x.phase != configCreate:
 		return linux.EBUSY
+	case !may:
+		return linux.EPERM
 	}
 	x.phase = configFailed
 	options := strings.Join(x.options, ",")
@@ -234,8 +238,8 @@ func (x *Config) Mount(ns *Namespace, flags uint32) (*Mount, linux.Errno) {
 	return m, e
 }
 
-// Change is FSCONFIG_CMD_RECONFIGURE.
-func (x *Config) Change() linux.Errno {
+// Change is FSCONFIG_CMD_RECONFIGURE, for one who may mount.
+func (x *Config) Change(may bool) linux.Errno {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.next()
@@ -243,6 +247,9 @@ func (x *Config) Change() linux.Errno {
 		return linux.EBUSY
 	}
 	x.phase = configFailed
+	if !may {
+		return linux.EPERM
+	}
 	ro := x.set&linux.MS_RDONLY != 0
 	if ro && !x.fs.ReadOnly() && x.fs.Writers() > 0 {
 		return linux.EBUSY

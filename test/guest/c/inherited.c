@@ -1,6 +1,8 @@
 // What a program that is more than its caller gets from that caller: signals that
 // children and timers were to send, descriptors, mappings.
 #include "gt.h"
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 #include <sys/mount.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
@@ -199,4 +201,65 @@ TEST(read_only_segment, "shared memory that one may only read")
 	}));
 	say("%d", w[0]);
 	must(shmctl(id, IPC_RMID, NULL), "shmctl");
+}
+
+// deletes asks for the end of an address that is not there.
+static void deletes(const char *what, int s, int named)
+{
+	struct {
+		struct nlmsghdr h;
+		struct ifaddrmsg a;
+		struct rtattr local;
+		unsigned char address[4];
+	} m = {
+		{sizeof m, RTM_DELADDR, NLM_F_REQUEST | NLM_F_ACK, 1},
+		{AF_INET, 32, 0, 0, 1},
+		{sizeof m.local + 4, IFA_LOCAL},
+		{192, 0, 2, 1},
+	};
+	struct sockaddr_nl kernel = {AF_NETLINK};
+	struct {
+		struct nlmsghdr h;
+		struct nlmsgerr e;
+		char more[512];
+	} r;
+	if (named)
+		must(sendto(s, &m, sizeof m, 0, (void *)&kernel, sizeof kernel), "sendto");
+	else
+		must(write(s, &m, sizeof m), "write");
+	must(recv(s, &r, sizeof r, 0), "recv");
+	say("%s: %s", what, name_of(-r.e.error));
+}
+
+TEST(netlink, "a netlink socket that a user made")
+{
+	int s;
+	IN_CHILD("child", {
+		deletes("root's own, written", must(socket(AF_NETLINK, SOCK_RAW, 0), "socket"), 0);
+		must(seteuid(nobody), "seteuid");
+		s = must(socket(AF_NETLINK, SOCK_RAW, 0), "socket");
+		deletes("a user", s, 0), deletes("a user who names the kernel", s, 1);
+		must(seteuid(0), "seteuid");
+		deletes("root writes what it was given", s, 0), deletes("root names the kernel", s, 1);
+	});
+}
+
+TEST(configuration, "a file system that root began to set up")
+{
+	mkdir("m", 0755);
+	must(mount("none", "m", "tmpfs", 0, NULL), "mount");
+	IN_CHILD("child", {
+		int made = must(syscall(SYS_fsopen, "tmpfs", 0), "fsopen"), picked = must(syscall(SYS_fspick, AT_FDCWD, "m", 0), "fspick");
+		must(seteuid(nobody), "seteuid");
+		err("set", syscall(SYS_fsconfig, made, 1, "size", "1m", 0));
+		err("create", syscall(SYS_fsconfig, made, 6, NULL, NULL, 0));
+		err("mount", syscall(SYS_fsmount, made, 0, 0));
+		err("set ro", syscall(SYS_fsconfig, picked, 0, "ro", NULL, 0));
+		err("reconfigure", syscall(SYS_fsconfig, picked, 7, NULL, NULL, 0));
+		must(seteuid(0), "seteuid");
+		err("root creates", syscall(SYS_fsconfig, made, 6, NULL, NULL, 0));
+		err("root reconfigures", syscall(SYS_fsconfig, picked, 7, NULL, NULL, 0));
+		err("it is writable", access("m", W_OK));
+	});
+	umount2("m", MNT_DETACH);
 }
