@@ -5,16 +5,28 @@ import (
 	"hardtack/kernel/base/accounts"
 	"hardtack/kernel/base/caller"
 	"hardtack/kernel/base/creds"
+	"hardtack/kernel/base/mem"
 	"hardtack/kernel/base/settings"
 	"hardtack/kernel/base/wait"
 )
 
 // maxBytes bounds the messages of all queues, and overhead is what one counts
-// beyond its text: they are in the kernel's own heap.
+// beyond its text: they are in the kernel's own heap. No process's end removes them, so
+// they get a small part of a small machine.
 const (
-	maxBytes = 16 << 20
-	overhead = 64
+	maxBytes   = 16 << 20
+	partOfAll  = 16
+	overhead   = 64
+	leastBytes = 256 << 10
 )
+
+func bytesOfAll() *accounts.Pool {
+	n := int64(mem.Total()) * mem.PageSize / partOfAll
+	if n == 0 { // a test
+		n = maxBytes
+	}
+	return accounts.NewPool(min(max(n, leastBytes), maxBytes))
+}
 
 // message is one message of a queue.
 type message struct {
@@ -37,7 +49,7 @@ type queue struct {
 
 var (
 	queues   = table[queue, *queue]{max: &settings.MsgMni, pool: accounts.NewPool(settings.MsgMni.Get())}
-	allBytes = accounts.NewPool(maxBytes) // of all queues; changed under queues.mu
+	allBytes = accounts.LatePool{Make: bytesOfAll} // of all queues; changed under queues.mu
 )
 
 // MsgGet is msgget(2).
@@ -63,7 +75,7 @@ func MsgSend(c *caller.Ctx, id int32, kind int64, text []byte, nowait bool) linu
 	m := message{kind, text, c.User()}
 	for waiting := false; ; {
 		c.Arm()
-		if q.used+n <= q.limit && uint64(len(q.list)) < q.limit && allBytes.Room(m.user, m.cost(), m.user.UID == 0) {
+		if q.used+n <= q.limit && uint64(len(q.list)) < q.limit && allBytes.Get().Room(m.user, m.cost(), m.user.UID == 0) {
 			break
 		}
 		if nowait {
@@ -88,7 +100,7 @@ func MsgSend(c *caller.Ctx, id int32, kind int64, text []byte, nowait bool) linu
 	}
 	q.list = append(q.list, m)
 	q.used += n
-	allBytes.Force(m.user, m.cost())
+	allBytes.Get().Force(m.user, m.cost())
 	q.stime, q.lspid = now(), c.PID
 	q.waiters.Notify(wait.In)
 	return 0
@@ -141,7 +153,7 @@ func MsgReceive(c *caller.Ctx, id int32, size uint64, kind int64, flags uint32) 
 			q.list[len(q.list)-1] = message{}
 			q.list = q.list[:len(q.list)-1]
 			q.used -= uint64(len(m.text))
-			allBytes.Release(m.user, m.cost())
+			allBytes.Get().Release(m.user, m.cost())
 			q.rtime, q.lrpid = now(), c.PID
 			q.waiters.Notify(wait.In)
 			return m.kind, m.text[:min(uint64(len(m.text)), size)], 0
@@ -234,7 +246,7 @@ func MsgRemove(c *caller.Ctx, id int32) linux.Errno {
 		return e
 	}
 	for i := range q.list {
-		allBytes.Release(q.list[i].user, q.list[i].cost())
+		allBytes.Get().Release(q.list[i].user, q.list[i].cost())
 	}
 	q.list = nil
 	queues.remove(q)

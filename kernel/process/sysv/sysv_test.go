@@ -189,7 +189,7 @@ func TestMessages(t *testing.T) {
 	if e := <-done; e != linux.EIDRM {
 		t.Fatal(e)
 	}
-	if n := allBytes.Used(); n != 0 {
+	if n := allBytes.Get().Used(); n != 0 {
 		t.Fatal(n)
 	}
 	if e := MsgSend(a, id, 0, nil, false); e != linux.EINVAL {
