@@ -87,6 +87,21 @@ static long endpoint(int other)
 	return fd[0];
 }
 
+// packet makes a packet socket with rings, if one may.
+static long packet(thread *t)
+{
+	int version = (int)below(t, 3);
+	unsigned ring[7] = {8192, 2, 1024, 16, 1, 0, 0};
+	long s = socket_of(AF_PACKET, one_in(t, 2) ? SOCK_RAW : SOCK_DGRAM, htons(3));
+	if (s < 0)
+		return s;
+	raw(SYS_setsockopt, s, 263, 10, (long)&version, 4, 0);
+	for (int name = 5; name <= 13; name += 8) // PACKET_RX_RING, PACKET_TX_RING
+		if (one_in(t, 2))
+			raw(SYS_setsockopt, s, 263, name, (long)ring, name == 5 && version == 2 ? 28 : 16, 0);
+	return s;
+}
+
 static long make(thread *t, int kind)
 {
 	static const char *const names[] = {"a", "b", "c", "d/x"};
@@ -98,7 +113,7 @@ static long make(thread *t, int kind)
 	case k_tcp: return tcp(0);
 	case k_listener: return tcp(1);
 	case k_udp: return socket_of(one_in(t, 3) ? AF_INET6 : AF_INET, SOCK_DGRAM, 0);
-	case k_raw: return socket_of(AF_INET, one_in(t, 2) ? SOCK_RAW : SOCK_DGRAM, 1);
+	case k_raw: return one_in(t, 3) ? packet(t) : socket_of(AF_INET, one_in(t, 2) ? SOCK_RAW : SOCK_DGRAM, 1);
 	case k_netlink: return socket_of(AF_NETLINK, SOCK_RAW, 0);
 	case k_tmpfs: return open_file(names[below(t, 4)], O_RDWR | O_CREAT);
 	case k_ext4: return open_file(below(t, 2) ? "disk/a" : "disk/b", O_RDWR | O_CREAT | (one_in(t, 4) ? O_DIRECT : 0));

@@ -3,7 +3,9 @@
 
 #include <arpa/inet.h>
 #include <linux/futex.h>
+#include <linux/if_packet.h>
 #include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 #include <linux/sched.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -247,7 +249,10 @@ static size_t address(thread *t, void *to)
 	struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons((uint16_t)(7000 + below(t, 4))), .sin_addr.s_addr = htonl(one_in(t, 6) ? 0 : one_in(t, 6) ? 0x0a00020f : INADDR_LOOPBACK)};
 	struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)(7000 + below(t, 4))), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
 	struct sockaddr_nl nl = {.nl_family = AF_NETLINK};
-	switch (below(t, 6)) {
+	struct sockaddr_ll ll = {.sll_family = AF_PACKET, .sll_protocol = htons(one_in(t, 2) ? 0x800 : 3), .sll_ifindex = 1, .sll_halen = 6};
+	switch (below(t, 7)) {
+	case 6:
+		return memcpy(to, &ll, sizeof ll), sizeof ll;
 	case 0:
 		strcpy(un.sun_path + 1, "abstract");
 		return memcpy(to, &un, sizeof un), 2 + 9;
@@ -270,12 +275,36 @@ static uintptr_t sockaddr(thread *t)
 	return bend(t, a, 112);
 }
 
+// request is a message to NETLINK_ROUTE. Only the loopback interface is changed.
+static void request(thread *t, struct iovec *v)
+{
+	struct {
+		struct nlmsghdr h;
+		unsigned char b[64];
+	} m;
+	memset(&m, 0, sizeof m);
+	unsigned n = below(t, 12) + (one_in(t, 4) ? below(t, 32) : 4);
+	for (unsigned i = 0; i < n; i++)
+		m.b[i] = (unsigned char)(one_in(t, 2) ? 0 : below(t, 4));
+	m.b[0] = one_in(t, 2) ? AF_INET : AF_INET6, m.b[4] = 1;
+	for (unsigned more = below(t, 4); more-- && n < 44;) {
+		struct rtattr a = {(unsigned short)(4 + (one_in(t, 2) ? 4 : below(t, 17))), (unsigned short)below(t, 20)};
+		memcpy(m.b + (n = (n + 3) & ~3U), &a, 4);
+		m.b[n + 4] = (unsigned char)(one_in(t, 2) ? 127 : below(t, 3)), m.b[n + 7] = (unsigned char)below(t, 4);
+		n += (a.rta_len + 3U) & ~3U;
+	}
+	m.h = (struct nlmsghdr){.nlmsg_len = (uint32_t)sizeof m.h + n, .nlmsg_type = (uint16_t)(RTM_BASE + below(t, RTM_MAX - RTM_BASE + 2)), .nlmsg_flags = (uint16_t)(1 | below(t, 16) << 8)};
+	v->iov_base = (void *)bend(t, &m, sizeof m), v->iov_len = one_in(t, 16) ? below(t, 80) : m.h.nlmsg_len;
+}
+
 // header fills a msghdr, whose parts it puts into slots of their own.
 static void header(thread *t, struct msghdr *h)
 {
 	memset(h, 0, sizeof *h);
 	struct iovec v[4];
 	vector(t, v, 4);
+	if (one_in(t, 6))
+		request(t, v);
 	h->msg_iov = (struct iovec *)somewhere(t, v, sizeof v);
 	h->msg_iovlen = below(t, 5);
 	if (one_in(t, 3))
@@ -304,6 +333,15 @@ static uintptr_t headers(thread *t, int many)
 	for (int i = 0; i < (many ? 4 : 1); i++)
 		header(t, &m[i].msg_hdr);
 	return bend(t, m, many ? sizeof m : sizeof m[0].msg_hdr);
+}
+
+// ring_request is a struct tpacket_req3.
+static uintptr_t ring_request(thread *t)
+{
+	uint32_t block = 4096U << below(t, 3), n = below(t, 4), frame = 256U << below(t, 5);
+	uint32_t r[7] = {block, n, frame, block / frame * n, below(t, 20), below(t, 100), below(t, 2)};
+	t->last_len = sizeof r;
+	return bend(t, r, sizeof r);
 }
 
 static uintptr_t control_structure(thread *t, int kind);
@@ -430,7 +468,10 @@ uint64_t argument(thread *t, int kind, int set)
 	case w_clonelen: return one_in(t, 6) ? boundary(t) : 88;
 	case w_exe: return one_in(t, 4) ? (uint64_t)me.paths : path(t, 0);
 	case w_cpus: w[0] = one_in(t, 2) ? 1 : boundary(t); return bend(t, w, 8);
-	case w_opt: v[0] = one_in(t, 3) ? (int)boundary(t) : (int)below(t, 2), v[1] = v[2] = v[3] = (int)below(t, 9); t->last_len = 16; return bend(t, v, 16);
+	case w_opt:
+		if (one_in(t, 5))
+			return ring_request(t);
+		v[0] = one_in(t, 3) ? (int)boundary(t) : (int)below(t, 2), v[1] = v[2] = v[3] = (int)below(t, 9); t->last_len = 16; return bend(t, v, 16);
 	case w_key: return one_in(t, 2) ? 0 : below(t, 4);
 	case w_id: return one_in(t, 8) ? boundary(t) : below(t, 2) * 32768 + below(t, 6);
 	case w_attr: return somewhere(t, one_in(t, 2) ? "user.a" : one_in(t, 2) ? "user.bb" : one_in(t, 2) ? "trusted.c" : "security.capability", 24);
