@@ -3,6 +3,8 @@ package ext4
 import (
 	"sync"
 	"time"
+
+	"hardtack/abi/linux"
 )
 
 // gathering lets programs that sync at the same time share one commit, where else
@@ -78,4 +80,31 @@ func (g *gathering) committed(id uint32, took time.Duration) {
 	case id + 1:
 		g.crowd = g.before + g.here
 	}
+}
+
+// Fsync makes a file's content and attributes durable; with dataOnly times alone
+// may stay behind. Callers that meet share a commit.
+func (fs *FS) Fsync(in *Inode, dataOnly bool) error {
+	if fs.j == nil {
+		return nil
+	}
+	if fs.readOnly.Load() {
+		if fs.j.ended() == errUnmounted { // it was made so, and all is home
+			return nil
+		}
+		return linux.EROFS // after an error, as on Linux, whatever the file has to write
+	}
+	id := in.tx.Load()
+	if dataOnly {
+		id = in.dataTx.Load()
+	}
+	if fs.j.durable(id) {
+		// Nothing to commit, but data may have been written over in place.
+		return ioError(fs.dev.Flush())
+	}
+	fs.j.together.join(id)
+	if err := fs.j.commit(id); err != nil || fs.j.flushes.covers(&in.over) {
+		return err
+	}
+	return ioError(fs.dev.Flush())
 }

@@ -29,24 +29,12 @@ func (k *clock) add(w *Worker) {
 
 var clockPause = syscall.NsecToTimespec(int64(clockTick))
 
-// tick ticks until no Run wants it. From entersyscallblock on, as in any system call,
-// the thread has no P: it may neither allocate nor grow its stack nor store pointers
-// to the heap. What it reads is kept alive by k, and by the runtime around it.
+//go:nosplit
+func (l *workerList) head() *Worker { return (*Worker)(atomic.LoadPointer(&l.first)) }
+
+// nap sleeps for a tick.
 //
 //go:nosplit
-func (k *clock) tick() {
-	entersyscallblock()
-	for idle := 0; idle < lingering; {
-		syscall.RawSyscall6(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&clockPause)), 0, 0, 0, 0, 0)
-		if k.wanted.Load() == 0 {
-			idle++
-			continue
-		}
-		idle = 0
-		k.ticks.Add(1)
-		for w := (*Worker)(atomic.LoadPointer(&k.list.first)); w != nil; w = w.nextAll {
-			atomic.StoreUintptr(&w.limit, 0)
-		}
-	}
-	exitsyscall()
+func nap() {
+	syscall.RawSyscall6(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&clockPause)), 0, 0, 0, 0, 0)
 }

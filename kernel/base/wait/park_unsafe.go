@@ -128,16 +128,6 @@ func tell() {
 //go:linkname runqempty runtime.runqempty
 func runqempty(p unsafe.Pointer) bool
 
-// Quiet reports whether no P's run queue has a goroutine, at this moment.
-func Quiet() bool {
-	for _, p := range allp {
-		if !runqempty(p) {
-			return false
-		}
-	}
-	return true
-}
-
 func (s *Sleeper) park() {
 	if !oneP {
 		unshared[procPin()].g = 0

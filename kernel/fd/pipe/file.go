@@ -144,22 +144,6 @@ func (x *anon) Reopen(c *caller.Ctx, _ *vfs.File, flags uint32) (vfs.Ops, linux.
 	return &anon{*y}, 0
 }
 
-// Read takes bytes from the pipe.
-func (x *end) Read(c *caller.Ctx, f *vfs.File, v *uio.Vec, _ int64) (int, linux.Errno) {
-	if !x.r {
-		return 0, linux.EBADF
-	}
-	return x.p.read(c, f, v)
-}
-
-// Write puts bytes into the pipe.
-func (x *end) Write(c *caller.Ctx, f *vfs.File, v *uio.Vec, _ int64) (int, linux.Errno) {
-	if !x.w {
-		return 0, linux.EBADF
-	}
-	return x.p.write(c, f, v)
-}
-
 // Ready is what poll reports.
 func (x *end) Ready(*vfs.File) wait.Events {
 	p := x.p

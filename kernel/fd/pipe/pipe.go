@@ -152,6 +152,22 @@ func (p *Pipe) sleep(c *caller.Ctx, ev wait.Events, tell bool) (interrupted bool
 	return r == wait.Interrupted
 }
 
+// Read takes bytes from the pipe.
+func (x *end) Read(c *caller.Ctx, f *vfs.File, v *uio.Vec, _ int64) (int, linux.Errno) {
+	if !x.r {
+		return 0, linux.EBADF
+	}
+	return x.p.read(c, f, v)
+}
+
+// Write puts bytes into the pipe.
+func (x *end) Write(c *caller.Ctx, f *vfs.File, v *uio.Vec, _ int64) (int, linux.Errno) {
+	if !x.w {
+		return 0, linux.EBADF
+	}
+	return x.p.write(c, f, v)
+}
+
 func (p *Pipe) read(c *caller.Ctx, f *vfs.File, v *uio.Vec) (int, linux.Errno) {
 	if v.Len() == 0 {
 		return 0, 0

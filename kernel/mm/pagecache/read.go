@@ -311,7 +311,7 @@ func (f *File) expose(n uint64) (mem.Frame, linux.Errno) {
 	}
 	fr := frameOf(w)
 	fr.Get()
-	if f.soil(l, n, r, shared|set) != 0 {
+	if f.markDirty(l, n, r, shared|set) != 0 {
 		wait.NoteWritten(mem.PageSize)
 	}
 	return fr, 0

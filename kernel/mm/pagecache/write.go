@@ -28,9 +28,9 @@ func (f *File) reserve(n, w uint64) (blocks, set uint64, e linux.Errno) {
 	return 0, 0, e
 }
 
-// soil makes a pinned page dirty, with blocks that were reserved for it, and gives
+// markDirty makes a pinned page dirty, with blocks that were reserved for it, and gives
 // back the pin. It returns 1 if the page was clean.
-func (f *File) soil(l *leaf, n, blocks, set uint64) int {
+func (f *File) markDirty(l *leaf, n, blocks, set uint64) int {
 	s := &l.slots[n%leafPages]
 	for {
 		w := s.w.Load()
@@ -52,13 +52,13 @@ func (f *File) soil(l *leaf, n, blocks, set uint64) int {
 		if w&dirty != 0 {
 			return 0
 		}
-		f.soiled(l, n)
+		f.addDirty(l, n)
 		return 1
 	}
 }
 
-// soiled enters a page among the dirty ones.
-func (f *File) soiled(l *leaf, n uint64) {
+// addDirty enters a page among the dirty ones.
+func (f *File) addDirty(l *leaf, n uint64) {
 	cache.nDirty.Add(1)
 	first := f.dirty.Add(1) == 1
 	l.dirty.Or(1 << (n % leafPages))
@@ -135,7 +135,7 @@ func (f *File) overwrite(v *uio.Vec, l *leaf, n, w uint64, at, k int) (m, fresh 
 		return 0, 0, e
 	}
 	f.reach(n, at+m)
-	return m, f.soil(l, n, r, set), e
+	return m, f.markDirty(l, n, r, set), e
 }
 
 // reach lets the size cover the first bytes of page n.
@@ -181,7 +181,7 @@ func (f *File) create(v *uio.Vec, n uint64, at, k int) (m, fresh int, e linux.Er
 	s.w.Store(uint64(fr) | used | pin)
 	f.mu.Unlock()
 	f.reach(n, at+m)
-	return m, f.soil(l, n, r, set), e
+	return m, f.markDirty(l, n, r, set), e
 }
 
 // patch copies m bytes at from fr, which it frees, into page n.
@@ -209,7 +209,7 @@ func (f *File) patch(n uint64, fr mem.Frame, at, m int, r uint64, e linux.Errno)
 		}
 		copy(frameOf(w).Bytes()[at:at+m], fr.Bytes()[at:])
 		f.reach(n, at+m)
-		return m, f.soil(l, n, r, set), e
+		return m, f.markDirty(l, n, r, set), e
 	}
 }
 

@@ -12,17 +12,9 @@ func store32(b []byte, v uint32) { atomic.StoreUint32((*uint32)(unsafe.Pointer(&
 func load64(b []byte) uint64     { return atomic.LoadUint64((*uint64)(unsafe.Pointer(&b[0]))) }
 func store64(b []byte, v uint64) { atomic.StoreUint64((*uint64)(unsafe.Pointer(&b[0])), v) }
 
-// cas32 returns the value found; equal to old means that new was stored.
-func cas32(b []byte, old, new uint32) uint32 {
-	p := (*uint32)(unsafe.Pointer(&b[0]))
-	for {
-		if atomic.CompareAndSwapUint32(p, old, new) {
-			return old
-		}
-		if v := atomic.LoadUint32(p); v != old {
-			return v
-		}
-	}
+// swap32 stores new if b has old, and reports whether it did.
+func swap32(b []byte, old, new uint32) bool {
+	return atomic.CompareAndSwapUint32((*uint32)(unsafe.Pointer(&b[0])), old, new)
 }
 
 func load(p *pte) pte { return atomic.LoadUint64(p) }

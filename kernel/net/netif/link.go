@@ -11,7 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"gvisor.dev/gvisor/pkg/buffer"
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
@@ -259,72 +258,4 @@ func (l *Link) transmit(f []netdev.Frame) int {
 	}
 	l.TxDropped.Add(uint64(len(f) - n))
 	return n
-}
-
-// receive takes frames from the device, on the device's goroutine.
-func (l *Link) receive(batch []netdev.Frame) {
-	d := l.up.Load()
-	if d == nil || l.down.Load() {
-		return
-	}
-	t, _ := (*d).(stack.TransportDispatcher)
-	for i := range batch {
-		if t == nil || !l.receiveTCP(t, &batch[i]) {
-			l.receiveOne(*d, &batch[i])
-		}
-	}
-}
-
-func (l *Link) receiveOne(d stack.NetworkDispatcher, f *netdev.Frame) {
-	n := f.Len()
-	if n < header.EthernetMinimumSize {
-		return
-	}
-	var b buffer.Buffer
-	if len(f.Parts) == 1 {
-		b = buffer.MakeWithData(f.Parts[0])
-	} else {
-		v := buffer.NewViewSize(n)
-		at := v.AsSlice()
-		for _, p := range f.Parts {
-			at = at[copy(at, p):]
-		}
-		b = buffer.MakeWithView(v)
-	}
-	p := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: b})
-	defer p.DecRef()
-	eth, ok := p.LinkHeader().Consume(header.EthernetMinimumSize)
-	if !ok {
-		return
-	}
-	switch dst := [6]byte(eth); {
-	case dst == l.host:
-		p.PktType = tcpip.PacketHost
-	case dst == [6]byte{255, 255, 255, 255, 255, 255}:
-		p.PktType = tcpip.PacketBroadcast
-	case dst[0]&1 != 0:
-		p.PktType = tcpip.PacketMulticast
-	default:
-		p.PktType = tcpip.PacketOtherHost
-	}
-	if l.net.Tapped() {
-		l.net.TapIn(l.index, joined(f), p.PktType, f.ChecksumValid)
-	}
-	if p.PktType == tcpip.PacketOtherHost {
-		return // for another station
-	}
-	proto := tcpip.NetworkProtocolNumber(eth[12])<<8 | tcpip.NetworkProtocolNumber(eth[13])
-	if fn := l.dhcp.Load(); fn != nil && proto == header.IPv4ProtocolNumber {
-		if udp := dhcpReply(p); udp != nil {
-			(*fn)(udp)
-			return
-		}
-	}
-	if l.features&netdev.RxChecksum != 0 && !f.ChecksumValid && !f.NeedsChecksum && !checksumsValid(p, proto) {
-		return
-	}
-	if !l.net.Refuses(l.index, proto, p) {
-		l.net.Waits(p.Size())
-		d.DeliverNetworkPacket(proto, p)
-	}
 }

@@ -165,7 +165,7 @@ func (g *group) Tap(p *inet.Tapped) {
 		return
 	}
 	at := int(g.choose(p, uint32(len(list))))
-	if g.typ == linux.PACKET_FANOUT_ROLLOVER || g.flags&linux.PACKET_FANOUT_FLAG_ROLLOVER != 0 && !list[at].roomy() {
+	if g.typ == linux.PACKET_FANOUT_ROLLOVER || g.flags&linux.PACKET_FANOUT_FLAG_ROLLOVER != 0 && !list[at].hasRoom() {
 		at = g.rollOver(list, at)
 	}
 	list[at].Tap(p)
@@ -202,7 +202,7 @@ func (g *group) choose(p *inet.Tapped, n uint32) uint32 {
 func (g *group) rollOver(list []*Sock, at int) int {
 	from := int(g.roll.Load()) % len(list)
 	for k := range list {
-		if i := (from + k) % len(list); list[i].roomy() {
+		if i := (from + k) % len(list); list[i].hasRoom() {
 			g.roll.Store(uint32(i))
 			return i
 		}
@@ -210,8 +210,8 @@ func (g *group) rollOver(list []*Sock, at int) int {
 	return at
 }
 
-// roomy reports whether the socket can take a packet.
-func (s *Sock) roomy() bool {
+// hasRoom reports whether the socket can take a packet.
+func (s *Sock) hasRoom() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch r := s.ring; {

@@ -319,27 +319,27 @@ func (f *Flow) readPacket(v *uio.Vec, limit int, peek bool, skip int) (g Got, e 
 	f.r = rec.end
 	f.cost -= rec.cost
 	f.pop()
-	g.Room = f.drained(limit)
+	g.Room = f.writersDue(limit)
 	return g, e
 }
 
 func (r *record) size() int { return int(r.end - r.start) }
 
-// drained decides after a read whether to notify waiting writers: when a good part of the
+// writersDue decides after a read whether to notify waiting writers: when a good part of the
 // buffer is free, so they do not wake for every few bytes.
-func (f *Flow) drained(limit int) bool {
+func (f *Flow) writersDue(limit int) bool {
 	if f.used() == 0 {
 		f.idle()
 	}
-	if f.low && (f.crowd || f.roomy(limit)) {
+	if f.low && (f.crowd || f.writable(limit)) {
 		f.low, f.crowd = false, false
 		return true
 	}
 	return false
 }
 
-// roomy reports whether there is enough room for waiting writers; called with mu held.
-func (f *Flow) roomy(limit int) bool {
+// writable reports whether there is enough room for waiting writers; called with mu held.
+func (f *Flow) writable(limit int) bool {
 	if f.packet {
 		return f.cost <= limit/4
 	}
@@ -355,7 +355,7 @@ func (f *Flow) Discard(n int, peek bool) int {
 		if f.r += uint64(n); f.mark <= f.r {
 			f.mark = 0
 		}
-		f.drained(1 << maxRingShift)
+		f.writersDue(1 << maxRingShift)
 	}
 	return n
 }
@@ -399,7 +399,7 @@ func (f *Flow) Writable(limit int) bool {
 	if f.gone || f.eof {
 		return true
 	}
-	if f.roomy(limit) {
+	if f.writable(limit) {
 		return true
 	}
 	f.low = true

@@ -50,7 +50,7 @@ func (f *Flow) takeBytes(v *uio.Vec, limit int, g *Got) linux.Errno {
 	}
 	g.N += n
 	f.r += uint64(n)
-	g.Room = f.drained(limit)
+	g.Room = f.writersDue(limit)
 	return 0
 }
 
@@ -90,7 +90,7 @@ func (f *Flow) receive(v *uio.Vec, h How, g *Got) linux.Errno {
 		}
 	}
 	if !h.Peek {
-		g.Room = f.drained(h.Limit)
+		g.Room = f.writersDue(h.Limit)
 	}
 	switch {
 	case touched:
