@@ -47,6 +47,11 @@ func sysFcntl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if f.IsPath() {
 		return 0, linux.EBADF
 	}
+	return fcntlFile(t, f, cmd, a)
+}
+
+// fcntlFile does the commands that need a file open for more than its path.
+func fcntlFile(t *proc.Thread, f *vfs.File, cmd uint32, a *Args) (uint64, linux.Errno) {
 	switch cmd {
 	case linux.F_SETFL:
 		return 0, setFlags(t, f, a.Uint(2), a.Int(0))
