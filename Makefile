@@ -201,7 +201,7 @@ cover:
 	@$(GO) run ./tool/coverage -min 70 host=build/cover/host.txt
 
 # And the tests in the guest, in a kernel that counts; COVER_GUEST are the tests. test/abi
-# is left out: its cases take hours in such a kernel.
+# is left out: its many cases take too long in such a kernel.
 COVER_GUEST ?= ^(TestSystemCalls|TestIPC|TestIPCLimits|TestChannels|TestStorage|TestDisk|TestInitSignals|TestPrograms|TestHeap)$$
 cover-guest: deps deps-cc deps-fs deps-apt cover
 	@rm -rf build/cover/guest && mkdir -p build/cover/guest
