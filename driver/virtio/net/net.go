@@ -1,12 +1,12 @@
 // Package net drives virtio network devices (virtio 1.2, section 5.1). A Device
 // fits kernel/net/netdev.Device.
 //
-// Receive: each queue's buffers lie with the device; the bottom half takes what
-// came in batches, hands a batch to the receiver and gives the buffers back,
-// until the queue is empty; only then does it want interrupts again. Transmit:
-// frames are copied into the queue's slots under its lock, and one doorbell is
-// rung a call. Finished slots are collected by later senders; only who finds
-// the queue full has the device interrupt.
+// Receive: the device owns each queue's buffers. The bottom half takes frames in
+// batches, passes each batch to the receiver and returns the buffers to the device.
+// When the queue is empty, it enables interrupts again. Transmit: frames are copied
+// into the queue's slots under its lock, with one doorbell per call. Later senders
+// collect finished slots. Only a sender that finds the queue full enables the
+// interrupt.
 //
 // Memory of a queue pair: rxSize buffers of rxBufferSize and txSize slots of
 // txSlotSize, 512 KiB + 1 MiB. Nothing is allocated for a frame.
@@ -92,8 +92,8 @@ func New(p driver.Platform, t virtio.Transport, pairs int) (*Device, error) {
 		wanted |= featureControl | featureMultiQueue
 	}
 	// Some features need others (section 5.1.3.1); we ask for merged segments
-	// only in buffers that are merged too, as others had to be of 64 KiB each.
-	// A device that offers features without what they need is not asked for them.
+	// only with merged buffers, because other buffers would need 64 KiB each.
+	// If a device offers a feature without those that it needs, we do not use it.
 	offered := t.DeviceFeatures()
 	need := func(f, base uint64) {
 		if offered&base == 0 {
@@ -183,7 +183,7 @@ func (d *Device) setup(pairs, maxPairs int) error {
 	}
 	if control != 0 {
 		if err := d.usePairs(queues[control], pairs); err != nil {
-			// The device goes on with the first pair, so do we.
+			// The device goes on with the first pair, and so do we.
 			d.tx = d.tx[:1]
 		}
 	}
@@ -258,8 +258,8 @@ func (d *Device) Err() error {
 	return nil
 }
 
-// Stats is what went wrong at each queue: late notifications (Queue.Late), reminders of a
-// full ring, frames that no ring could take or that made no sense.
+// Stats counts what went wrong at each queue: late notifications (Queue.Late), repeated
+// notifications of a full ring, and frames that were dropped or malformed.
 func (d *Device) Stats() []byte {
 	b := new(bytes.Buffer)
 	for i, q := range d.tx {

@@ -116,10 +116,10 @@ func (t *txQueue) send(pkts []netdev.Frame) int {
 	return n
 }
 
-// remind tells the device again of what waits if it has sent nothing since a sender was
-// refused before: it may have missed the notification, or we that it wants one (package
-// queue says how), and a full ring has no next request that would make up for that. Most
-// often the device is only slow, so it does that at the first, second, fourth, … time.
+// remind notifies the device again if it has sent nothing since a sender was last refused.
+// The device may have missed the notification, or the driver may have missed that it was
+// wanted (see package queue), and a full ring has no next request to send it with. Mostly
+// the device is only slow, so only the 1st, 2nd, 4th, 8th, … refusal notifies.
 func (t *txQueue) remind() {
 	if used := t.q.Used(); t.refusals == 0 || used != t.stuckAt {
 		t.refusals, t.stuckAt = 1, used
@@ -210,8 +210,8 @@ func (t *txQueue) collect() {
 	}
 }
 
-// completed is the bottom half: if somebody was refused and there is room now,
-// word is given.
+// completed is the bottom half: if a sender was refused and there is room now, it
+// tells the stack.
 func (t *txQueue) completed() {
 	if !t.refused.Load() {
 		return

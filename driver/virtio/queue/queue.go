@@ -2,24 +2,25 @@
 // section 2.7).
 //
 // A queue has three parts in memory shared with the device: the descriptor
-// table and the available ring, which only we write, and the used ring, which
-// only the device writes. Everything we rely on is kept a second time in our
-// own memory; what the device writes is checked (an index that names no
-// outstanding chain, a length beyond its writable bytes, more completions than
-// requests) and a queue whose device lies is broken for good: Pop returns
-// nothing more and Err says why.
+// table and the available ring, which only the driver writes, and the used ring,
+// which only the device writes. The driver keeps a private copy of everything it
+// relies on and checks what the device writes: an index must name an outstanding
+// chain, a length must fit its writable bytes, and completions must not outnumber
+// requests. If a check fails, the queue stays broken: Pop returns nothing more and
+// Err says why.
 //
-// Ordering. The index of the available ring shares a 32-bit word with the flags,
-// both ours, and is published with atomic.StoreUint32: a release of the descriptors
-// written before. Between "publish" and "does the device want to be told" has to lie
-// a full barrier, or the device goes to sleep just when it is not told. The same
-// goes for used_event: store, barrier, look at the used index again. The barrier is
-// core.Fence and not the XCHG that stores: see there.
+// Ordering. The index of the available ring shares a 32-bit word with the flags.
+// The driver writes both. It publishes the index with atomic.StoreUint32, which
+// releases the descriptors written before. A full barrier must separate publishing
+// from checking whether the device wants a notification; otherwise the device can go
+// to sleep without one. The same holds for used_event: store, barrier, read the used
+// index again. The barrier is core.Fence, not the XCHG of the store; core.Fence says
+// why.
 //
-// A notification that is missed all the same would be missed for good: the event
-// index that asks for it is behind all that is published later. So Publish compares
-// it with what the device was told of last too, not only with what was published last,
-// and makes up for it with the next request.
+// A notification that is missed nevertheless would never be sent, because the event
+// index that asks for it is behind everything published later. Publish therefore also
+// compares the event index with the last notification, and sends the missed one with
+// the next request.
 //
 // Locking: none. One goroutine at a time uses a queue; its owner says how.
 package queue
@@ -241,8 +242,9 @@ func (q *Queue) Publish() {
 	}
 }
 
-// overlooked looks again, when the device does not seem to want word of the requests
-// from old on: at what it asked before it could see them, and for word of older ones.
+// overlooked checks again when the device does not seem to want a notification of the
+// requests from old on. It reads what the device asked for before it could see these
+// requests, and whether a notification of older ones is missing.
 func (q *Queue) overlooked(old uint16) bool {
 	core.Fence()
 	if q.avail-q.told > q.pending {
@@ -257,11 +259,11 @@ func (q *Queue) overlooked(old uint16) bool {
 	return true
 }
 
-// Notify tells the device to look at the queue, whether it asked for that or not.
+// Notify notifies the device even if it did not ask for it.
 func (q *Queue) Notify() { q.notifier.Notify(q.index) }
 
-// Late returns how often Publish notified the device of requests older than its own:
-// the device asked for that after we had looked, or we did not see it in time.
+// Late returns how often Publish sent a notification for older requests, because the
+// driver had missed the device's wish for it.
 func (q *Queue) Late() uint64 { return q.late }
 
 // Used returns the index up to which completions were taken.
@@ -277,7 +279,7 @@ func (q *Queue) deviceWants(old uint16) bool {
 }
 
 // crossed reports whether an index that went from old to now passed event:
-// the event asks for word when the entry it names has been added.
+// the device wants a notification when the entry that event names has been added.
 func crossed(event, now, old uint16) bool { return now-event-1 < now-old }
 
 func (q *Queue) flags() uint16 {
@@ -326,8 +328,8 @@ func (q *Queue) fail(why string) (uint32, uint32, bool) {
 // More reports whether Pop would find a completion, without taking it.
 func (q *Queue) More() bool { return q.err == nil && q.ring.usedIndex() != q.used }
 
-// DisableInterrupts asks the device for silence while completions are polled
-// anyway. The device may still interrupt.
+// DisableInterrupts asks the device not to interrupt while completions are polled.
+// The device may still interrupt.
 func (q *Queue) DisableInterrupts() {
 	if q.noInt {
 		return
