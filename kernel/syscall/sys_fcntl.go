@@ -85,12 +85,7 @@ func fcntlFile(t *proc.Thread, f *vfs.File, cmd uint32, a *Args) (uint64, linux.
 	case linux.F_SETLEASE:
 		return 0, f.SetLease(&t.Ctx, a[2], a.Int(0))
 	case linux.F_NOTIFY:
-		e := f.NotifyDir(&t.Ctx, t.FDs, a.Int(0), a.Uint(2))
-		if e == 0 && !stillOpen(t, a.Int(0), f) {
-			f.Closed(t.FDs)
-			e = linux.EBADF
-		}
-		return 0, e
+		return 0, notifyDir(t, f, a.Int(0), a.Uint(2))
 	case linux.F_SETPIPE_SZ, linux.F_GETPIPE_SZ:
 		return pipeSize(t, f, cmd, a[2])
 	case linux.F_GET_RW_HINT, linux.F_SET_RW_HINT:
@@ -99,6 +94,17 @@ func fcntlFile(t *proc.Thread, f *vfs.File, cmd uint32, a *Args) (uint64, linux.
 		return seals(f, cmd, a[2])
 	}
 	return 0, linux.EINVAL
+}
+
+// notifyDir is F_NOTIFY. What it asks for ends with the descriptor, which may have been
+// closed meanwhile.
+func notifyDir(t *proc.Thread, f *vfs.File, fd int32, events uint32) linux.Errno {
+	e := f.NotifyDir(&t.Ctx, t.FDs, fd, events)
+	if e == 0 && !stillOpen(t, fd, f) {
+		f.Closed(t.FDs)
+		e = linux.EBADF
+	}
+	return e
 }
 
 // writeHint is F_GET_RW_HINT and F_SET_RW_HINT: how long what is written will live. It
