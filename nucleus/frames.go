@@ -124,7 +124,7 @@ func initFrames(mapPA uint64, entries int, hole [2]uint64, low uint64, keep [][2
 		zeroFrame(f.counts + uint64(i)*pageSize)
 	}
 	f.total = int(f.free.Load())
-	f.reserve = min(max(int64(f.total)/16, 2048), 16384) // 8 to 64 MiB
+	f.reserve = min(max(int64(f.total)/16, 1024), 16384) // 4 to 64 MiB
 	f.short = f.reserve * 3 / 4
 }
 

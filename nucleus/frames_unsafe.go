@@ -60,6 +60,15 @@ func MemoryShort() bool {
 	return true
 }
 
+// HoldThreads has every thread that enters the kernel see MemoryShort once more: others
+// wait for memory, and it should not overtake them.
+func HoldThreads() { attention.short.Store(1) }
+
+// HeapRoom returns how many frames calls under way may still take of the kernel's
+// reserve. The last quarter is for those that began before memory was short, for what
+// runs without a call, and for the collector.
+func HeapRoom() int { return int(frames.free.Load() - frames.reserve/4) }
+
 // GiveFrame gives the allocator a frame that it never had (a page of the boot
 // archive that nobody uses).
 func GiveFrame(f uint32) { FreeFrames([]uint32{f}) }

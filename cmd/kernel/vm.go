@@ -2,7 +2,6 @@ package main
 
 import (
 	"runtime/debug"
-	"sync/atomic"
 	"time"
 
 	"hardtack/arch/amd64"
@@ -11,6 +10,7 @@ import (
 	"hardtack/kernel/base/vdso"
 	"hardtack/kernel/mm/pagecache"
 	"hardtack/kernel/process/proc"
+	"hardtack/kernel/reserve"
 	"hardtack/nucleus"
 )
 
@@ -26,37 +26,36 @@ func initVDSO() {
 	}
 }
 
-// relieving is set while a goroutine makes room for the kernel's heap.
-var relieving atomic.Bool
-
-func startRelief() {
-	if relieving.CompareAndSwap(false, true) {
-		go relieve()
-	}
+// relief brings memory to those who wait for it.
+var relief = reserve.Relief{
+	Machine: reserve.Machine{
+		Short:   nucleus.MemoryShort,
+		Reclaim: pagecache.Reclaim,
+		Squeeze: squeeze,
+		Kill:    killBiggest,
+		Collect: debug.FreeOSMemory,
+		Sleep:   time.Sleep,
+	},
+	Heap:  proc.HeapQueue,
+	Pages: proc.PageQueue,
 }
 
-// relieve gives clean pages of files, names and the kernel's garbage back, and if that
-// is not enough takes the memory of the biggest process, and of the next, until a
-// sixteenth of all memory may come back.
-func relieve() {
-	defer relieving.Store(false)
-	for nucleus.MemoryShort() {
-		pagecache.Reclaim(2048)
-		if !mem.Squeeze() {
-			debug.FreeOSMemory()
-		}
-		if !nucleus.MemoryShort() {
-			return
-		}
-		if victim := proc.Kill(int64(nucleus.MemoryInfo().Total) * mem.PageSize / 16); victim != nil {
-			for range 100 { // until its memory has come back
-				if victim.Zombie() {
-					break
-				}
-				time.Sleep(time.Millisecond)
-			}
-		}
+// squeeze empties caches and collects garbage.
+func squeeze(heap bool) bool {
+	if !heap {
+		return mem.SqueezeForFault()
 	}
+	if !mem.Squeeze() {
+		debug.FreeOSMemory()
+	}
+	return true
+}
+
+func killBiggest() reserve.Victim {
+	if v := proc.KillBiggest(); v != nil {
+		return v
+	}
+	return nil
 }
 
 // reportKilled says on the console who died for memory.

@@ -90,6 +90,13 @@ func doSampled(t *proc.Thread, a *Args, nr uint64, c *counter) {
 func errnoResult(e linux.Errno) uint64 { return ^uint64(e) + 1 }
 
 func finishError(t *proc.Thread, e linux.Errno) {
+	for e == linux.ENOMEM && t.MemoryCame() {
+		var v uint64
+		if v, e = handlers[t.CallNumber()](t, (*Args)(&t.Args)); e == 0 {
+			t.User.RAX = v
+			return
+		}
+	}
 	if e >= linux.ERESTARTSYS {
 		t.FinishRestart(e)
 		return

@@ -6,6 +6,7 @@ import (
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/uio"
 	"hardtack/kernel/process/proc"
+	"hardtack/kernel/reserve"
 )
 
 // Args are the six argument registers of a call, unchecked.
@@ -91,6 +92,7 @@ func fillTable() {
 				panic("syscall: " + c.Name + " is listed twice")
 			}
 			table[c.Num] = c
+			reserve.SetName(c.Num, c.Name)
 		}
 	}
 }

@@ -33,12 +33,13 @@ var may = map[string][]string{
 	// The wings of the kernel, the lowest first.
 	"kernel/base":          {"abi", "nucleus"},
 	"kernel/fs":            {"abi", "kernel/base"},
+	"kernel/reserve":       {"abi", "kernel/base"},
 	"kernel/mm":            {"abi", "nucleus", "kernel/base", "kernel/fs"},
 	"kernel/disk":          {"abi", "ext4", "lock", "kernel/disk/blockdev", "kernel/base", "kernel/fs", "kernel/mm"},
 	"kernel/disk/blockdev": {"abi"}, // what a driver implements
 	"kernel/net":           {"abi", "lock", "kernel/net/netdev", "kernel/base", "kernel/fs", "kernel/mm"},
 	"kernel/net/netdev":    {"abi"}, // what a driver implements
-	"kernel/process":       {"abi", "lock", "nucleus", "kernel/base", "kernel/fs", "kernel/mm"},
+	"kernel/process":       {"abi", "lock", "nucleus", "kernel/base", "kernel/fs", "kernel/mm", "kernel/reserve"},
 	"kernel/fd":            {"abi", "kernel/base", "kernel/fs", "kernel/process"},
 	"kernel/tty":           {"abi", "kernel/base", "kernel/fs"},
 	"kernel/pseudofs":      {"abi", "kernel/disk", "kernel/base", "kernel/fs", "kernel/mm", "kernel/net", "kernel/process", "kernel/fd"},

@@ -66,7 +66,7 @@ func (s *Space) copyIn(dst []byte, va uint64) (int, linux.Errno) {
 		n := copy(dst[done:], s.frame(va, pteP))
 		s.pt.RUnlock()
 		if n == 0 {
-			if r := s.Fault(va, readCode); r != FaultOK {
+			if r := s.faultIn(va, readCode); r != FaultOK {
 				return done, r.errno()
 			}
 		}
@@ -102,7 +102,7 @@ func (s *Space) copyOut(va uint64, src []byte) (int, linux.Errno) {
 		n := copy(s.frame(va, pteP|pteW), src[done:])
 		s.pt.RUnlock()
 		if n == 0 {
-			if r := s.Fault(va, writeCode); r != FaultOK {
+			if r := s.faultIn(va, writeCode); r != FaultOK {
 				return done, r.errno()
 			}
 		}
@@ -137,7 +137,7 @@ func (s *Space) ReadString(a uio.Addr, max int) (string, linux.Errno) {
 		long = append(long, b...)
 		n := len(b)
 		s.pt.RUnlock()
-		if n == 0 && s.Fault(va, readCode) != FaultOK {
+		if n == 0 && s.faultIn(va, readCode) != FaultOK {
 			return "", linux.EFAULT
 		}
 		va += uint64(n)
@@ -156,7 +156,7 @@ func (s *Space) word(a uio.Addr, size uint64, need pte, code uint64) ([]byte, li
 			return b, 0
 		}
 		s.pt.RUnlock()
-		if s.Fault(va, code) != FaultOK {
+		if s.faultIn(va, code) != FaultOK {
 			break
 		}
 	}

@@ -45,6 +45,9 @@ func (s *Space) Fault(addr, code uint64) FaultResult {
 		r = s.handle(v, addr&^pageMask, code&nucleus.FaultWrite != 0, false)
 	}
 	s.mu.RUnlock()
+	if s.doomed.Load() { // after the page was mapped: see Reap
+		return FaultBus
+	}
 	return r
 }
 

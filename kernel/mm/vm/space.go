@@ -107,6 +107,8 @@ type Space struct {
 	// registered for.
 	Barriers atomic.Uint32
 
+	doomed atomic.Bool // see Doom
+
 	mu   sync.RWMutex
 	pt   sync.RWMutex
 	vmas list // sorted, disjoint; guarded by mu and pt

@@ -142,10 +142,8 @@ func (t *Thread) mayClone() linux.Errno {
 		return linux.EAGAIN
 	}
 	if mem.Total() != 0 {
-		spare := mem.Spare()
-		pause := clocks.Monotonic() < pauseEnd.Load()
-		if spare < forkReserve() || pause && spare < mem.Total()/8 {
-			return linux.ENOMEM
+		if mem.Spare() < forkReserve() {
+			return linux.ENOMEM // the call begins again when there is memory
 		}
 	}
 	return 0

@@ -26,6 +26,8 @@ func (t *Thread) handleWork() bool {
 		case w&workMask != 0:
 			t.User.Work.And(^workMask)
 			t.setBlocked(t.sig.saved)
+		case w&workRelease != 0:
+			t.release()
 		case w&workResched != 0:
 			t.User.Work.And(^workResched)
 			runtime.Gosched()

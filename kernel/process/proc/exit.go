@@ -45,6 +45,9 @@ func (t *Thread) exit() {
 		t.Futex.Exit(t.Space)
 	}
 	t.giveUp()
+	if t.User.Work.Load()&workRelease != 0 {
+		t.release()
+	}
 	t.unlink()
 }
 

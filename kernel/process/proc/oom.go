@@ -1,16 +1,14 @@
 package proc
 
 import (
-	"runtime"
 	"sync"
-	"sync/atomic"
 
 	"hardtack/kernel/base/clocks"
 	"hardtack/kernel/base/hook"
-	"hardtack/kernel/base/ledger"
 	"hardtack/kernel/base/mem"
 	"hardtack/kernel/base/settings"
 	"hardtack/kernel/base/wait"
+	"hardtack/kernel/reserve"
 	"hardtack/nucleus"
 )
 
@@ -22,146 +20,124 @@ var (
 	Killed = hook.Default(func(p *Process, had Holding) {})
 )
 
-// memoryPause is how long a thread waits before it looks again, in nanoseconds.
-const memoryPause = 1_000_000
+// HeapQueue and PageQueue are the threads that wait for the kernel's heap and for pages.
+var (
+	HeapQueue = reserve.NewQueue(func() int64 { return int64(nucleus.HeapRoom()) * mem.PageSize })
+	PageQueue = reserve.NewQueue(func() int64 { return int64(mem.Spare()) * mem.PageSize })
+)
 
-// awaitMemory holds a thread back that wants something of the kernel while the kernel's
-// own reserve of memory is used up in part. The thread holds nothing. What calls under
-// way still need comes from the rest of the reserve. A thread that is to end goes on:
+// reserve holds a thread back that wants something of the kernel while the heap is short,
+// until there is memory for its call. The thread holds nothing. If it is to end it goes on:
 // its end gives memory back.
-func (t *Thread) awaitMemory() {
-	for nucleus.MemoryShort() {
-		Relieve.Call()
-		t.Arm()
-		if t.User.Work.Load()&workExit != 0 {
+func (t *Thread) reserve() {
+	if !nucleus.MemoryShort() {
+		if HeapQueue.Waiting() == 0 {
 			return
 		}
-		mem.Stalled.Begin()
-		t.SleepUninterruptible(wait.Now() + memoryPause)
-		mem.Stalled.End()
+		nucleus.HoldThreads()
+	}
+	Relieve.Call()
+	need := int64(reserve.Fault)
+	if t.User.Trap.Kind == nucleus.TrapSyscall {
+		if need = reserve.Bound(uint64(uint32(t.User.RAX))); need == 0 {
+			return
+		}
+	}
+	t.wait(HeapQueue, need)
+	t.User.Work.Or(workRelease)
+}
+
+// wait makes a claim and waits until it is granted or the thread is to end.
+func (t *Thread) wait(q *reserve.Queue, bytes int64) {
+	if q.Enter(&t.claim, bytes, &t.Sleeper) {
+		return
+	}
+	Relieve.Call()
+	mem.Stalled.Begin()
+	for {
+		t.Arm()
+		if t.claim.Granted() || t.Killed() {
+			break
+		}
+		t.SleepUninterruptible(wait.NoDeadline)
+	}
+	mem.Stalled.End()
+	if t.Killed() {
+		q.Leave(&t.claim)
 	}
 }
 
-// outOfMemory is a fault that found no memory: the kernel gives up what it keeps in
-// its heap for speed, or the biggest process dies, and the thread tries again.
+// release gives back what the call reserved.
+func (t *Thread) release() {
+	t.User.Work.And(^workRelease)
+	HeapQueue.Leave(&t.claim)
+}
+
+// pageRoom is what a thread that found no frame waits for.
+const pageRoom = 16 * mem.PageSize
+
+// outOfMemory is a fault that found no memory: the thread waits until there is some, and
+// tries again.
 func (t *Thread) outOfMemory() {
-	if mem.SqueezeForFault() {
-		return
-	}
-	if settings.OOMKillAllocator.Get() != 0 && t.Proc.OOMScoreAdj() != -1000 && t.Proc.PID != 1 {
-		pauseEnd.Store(clocks.Monotonic() + oomPause)
+	if settings.OOMKillAllocator.Get() != 0 && t.Proc.OOMScoreAdj() != -1000 && t.Proc.PID != 1 && !mem.SqueezeForFault() {
 		t.Proc.kill()
 		return
 	}
-	if victim := KillBiggest(); victim == t.Proc {
-		return
-	}
-	// The victim needs a moment to give up its memory.
-	t.Arm()
-	mem.Stalled.Begin()
-	t.SleepUninterruptible(wait.Now() + 2_000_000)
-	mem.Stalled.End()
+	t.awaitPages(pageRoom)
 }
 
-// For oomPause after somebody was killed for memory, forks need an eighth of all
-// memory free: what the victim gives up is for those that run already.
-const oomPause = 200_000_000
-
-// pauseEnd is when that ends, in monotonic nanoseconds.
-var pauseEnd atomic.Int64
-
-// victimTime is how long a process that dies may take to give its memory back before
-// another is killed, in nanoseconds.
-const victimTime = 2_000_000_000
-
-// killer knows whose death is waited for.
-var killer struct {
-	mu     sync.Mutex
-	victim *Process // guarded by mu; nil for nobody
-	since  int64    // guarded by mu; monotonic nanoseconds
+// awaitPages waits until there are frames for so many bytes.
+func (t *Thread) awaitPages(bytes int64) {
+	if t.User.Work.Load()&workRelease != 0 {
+		t.release()
+	}
+	t.wait(PageQueue, bytes)
+	PageQueue.Leave(&t.claim)
 }
 
-// KillBiggest kills the process that holds most memory (oom_score_adj counted
-// in thousandths of all memory) and returns it; process 1 only when it is
-// alone. A victim that is still on its way out is enough: nobody else dies before it
-// has given its memory back, or had time to.
-func KillBiggest() *Process { return Kill(1) }
-
-// Kill is KillBiggest for so many bytes. If the biggest process has less, others of its
-// user die with it that have nearly as much.
-func Kill(bytes int64) *Process {
-	killer.mu.Lock()
-	defer killer.mu.Unlock()
-	now := clocks.Monotonic()
-	pauseEnd.Store(now + oomPause)
-	if v := killer.victim; v != nil && !v.Zombie() && now-killer.since < victimTime {
-		return v
+// MemoryCame is for a call that failed for want of memory and has given back all that it
+// took. If that was the machine's fault it waits for memory, and reports whether to call
+// again. Otherwise the failure stands.
+func (t *Thread) MemoryCame() bool {
+	if mem.Total() == 0 || mem.Spare() >= forkReserve() || t.Killed() {
+		return false
 	}
-	list, dying := candidates()
-	if dying != nil && dying != killer.victim {
-		killer.victim, killer.since = dying, now
-		return dying
+	t.awaitPages(int64(forkReserve()) * mem.PageSize)
+	if nucleus.Attention() {
+		t.reserve()
 	}
-	first := list[0]
-	if first.p == nil {
-		if first.p = Lookup(1); first.p == nil {
-			return nil
-		}
-	}
-	killer.victim, killer.since = first.p, now
-	list[0] = first
-	for _, v := range list {
-		if v.p == nil || v.had.UID != first.had.UID || v.score < first.score/2 || bytes <= 0 {
-			break
-		}
-		Killed.Call(v.p, v.had)
-		v.p.kill()
-		bytes -= v.had.All()
-	}
-	runtime.Gosched()
-	return first.p
+	return !t.Killed()
 }
 
-// candidate is a process that may die.
-type candidate struct {
-	p     *Process // nil for none
-	had   Holding
-	score int64
+// pageWaiter waits for a page in the middle of a call.
+type pageWaiter struct {
+	wait.Sleeper
+	claim reserve.Claim
 }
 
-// candidates finds the biggest processes, in order, and somebody who dies already and
-// has not given memory back.
-func candidates() (list [16]candidate, dying *Process) {
-	Each(func(p *Process) bool {
-		adj := int64(p.oomScore.Load())
-		if p.Zombie() || adj == -1000 || p.PID == 1 {
-			return true
-		}
-		p.mu.Lock()
-		ends := p.exiting && len(p.threads) > 0
-		p.mu.Unlock()
-		if ends {
-			dying = p
-			return true
-		}
-		c := candidate{p: p, had: p.Holding()}
-		c.score = c.had.All() + adj*int64(mem.Total())*mem.PageSize/1000
-		for i := range list { // of equals the youngest is first
-			if list[i].p == nil || c.score >= list[i].score {
-				list[i], c = c, list[i]
+var pageWaiters = sync.Pool{New: func() any { return new(pageWaiter) }}
+
+// inCallStep is how often a thread that waits in a call looks whether it is to end.
+const inCallStep = 10_000_000
+
+// AwaitPage waits for a page in a copy to or from user memory. Callers may hold locks that
+// the victim needs: relief does not wait for a victim for long. It returns false if stop
+// says that the memory is to be given up.
+func AwaitPage(stop func() bool) bool {
+	w := pageWaiters.Get().(*pageWaiter)
+	if !PageQueue.Enter(&w.claim, pageRoom, &w.Sleeper) {
+		Relieve.Call()
+		mem.Stalled.Begin()
+		for {
+			w.Arm()
+			if w.claim.Granted() || stop() {
+				break
 			}
+			w.SleepUninterruptible(clocks.Monotonic() + inCallStep)
 		}
-		return true
-	})
-	return list, dying
+		mem.Stalled.End()
+	}
+	PageQueue.Leave(&w.claim)
+	pageWaiters.Put(w)
+	return !stop()
 }
-
-// Holding is what a process holds of memory.
-type Holding struct {
-	UID uint32 // whose process it is
-	ledger.Sum
-}
-
-// Holding returns what would be free if the process ended. What it shares with others
-// counts in part.
-func (p *Process) Holding() Holding { return Holding{p.uid.Load(), p.Ledger()} }

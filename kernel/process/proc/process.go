@@ -82,6 +82,7 @@ type threadGroup struct {
 // attributes are what prctl, personality and /proc set of a process; all atomic.
 type attributes struct {
 	oomScore    atomic.Int32 // oom_score_adj
+	doomed      atomic.Int64 // when it was seen ending for memory, in monotonic nanoseconds
 	oomMin      atomic.Int32 // the least it may become without CAP_SYS_RESOURCE
 	personality atomic.Uint32
 	THPDisable  atomic.Bool  // PR_SET_THP_DISABLE

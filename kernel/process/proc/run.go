@@ -20,8 +20,8 @@ var threadLoop = (*Thread).loop
 // waits inside the nucleus then.
 func (t *Thread) loop() (left *nucleus.UserContext, ended bool) {
 	for {
-		if nucleus.Attention() {
-			t.attend()
+		if nucleus.Attention() && !t.attend() {
+			return nil, true
 		}
 		trap := &t.User.Trap
 		switch trap.Kind {
@@ -51,14 +51,16 @@ func (t *Thread) loop() (left *nucleus.UserContext, ended bool) {
 }
 
 // attend does the work that is due when user mode is left. A thread that needs the kernel
-// waits while the kernel is short of memory.
-func (t *Thread) attend() {
+// waits while the kernel is short of memory. It reports false if the thread must end.
+func (t *Thread) attend() bool {
 	if nucleus.MessagesDue() {
 		nucleus.ServeMessages()
 	}
 	if trap := &t.User.Trap; trap.Kind != nucleus.TrapInterrupt && trap.Kind != nucleus.TrapMessage {
-		t.awaitMemory()
+		t.reserve()
+		return !t.Killed()
 	}
+	return true
 }
 
 // yieldCPU lets other goroutines run; the time they take is not the thread's.

@@ -23,6 +23,7 @@ import (
 	"hardtack/kernel/base/caller"
 	"hardtack/kernel/fs/vfs"
 	"hardtack/kernel/mm/vm"
+	"hardtack/kernel/reserve"
 	"hardtack/kernel/process/futex"
 	"hardtack/nucleus"
 )
@@ -63,6 +64,8 @@ type Thread struct {
 	yields   uint32
 	runner   *runner // the goroutine's, while it has one
 
+	claim reserve.Claim // on memory, while that is short
+
 	vfork *vforkWait // CLONE_VFORK: whom to wake at exec or exit
 	Futex futex.Thread
 	state atomic.Uint32 // what /proc shows, a State
@@ -75,6 +78,7 @@ const (
 	workStop                       // the group is stopping or stopped
 	workMask                       // the saved signal mask is to be put back
 	workResched                    // somebody asked for the CPU
+	workRelease                    // the call reserved memory, which it does not need any more
 )
 
 // workTimer: a CPU-time limit or timer is armed: look at the clock. It does not end

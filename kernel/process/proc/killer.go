@@ -1,0 +1,222 @@
+package proc
+
+import (
+	"math/bits"
+	"sync"
+
+	"hardtack/kernel/base/clocks"
+	"hardtack/kernel/base/mem"
+)
+
+// victimTime is how long a process that dies may take to give its memory back before
+// another is killed, in nanoseconds.
+const victimTime = 2_000_000_000
+
+// maxVictims die together at most.
+const maxVictims = 64
+
+// Victims are processes that were killed together for their memory.
+type Victims struct {
+	list [maxVictims]*Process
+	n    int
+}
+
+// Gone reports whether all of them have given back what they held.
+func (v *Victims) Gone() bool {
+	for _, p := range v.list[:v.n] {
+		if !p.Zombie() {
+			return false
+		}
+	}
+	return true
+}
+
+// Hurry empties the address spaces of those that have not got so far.
+func (v *Victims) Hurry() {
+	for _, p := range v.list[:v.n] {
+		p.reapMemory()
+	}
+}
+
+// reapMemory gives back the pages of a process that is ending, if it has them alone.
+func (p *Process) reapMemory() {
+	s := p.AcquireSpace()
+	if s == nil {
+		return
+	}
+	p.mu.Lock()
+	alone := p.exiting && s.Users() <= int64(len(p.threads))+1
+	p.mu.Unlock()
+	if alone {
+		s.Reap()
+	}
+	s.Release()
+}
+
+// killer knows whose death is waited for.
+var killer struct {
+	mu   sync.Mutex
+	last Victims     // guarded by mu
+	list []candidate // room for the next choice; guarded by mu
+}
+
+// Kill kills who holds most, to get so many bytes back, and returns who that is; nil for
+// nobody. Somebody who is still on its way out is enough: nobody else dies before it has
+// given its memory back, or had time to. Process 1 dies only if it is alone.
+func Kill(bytes int64) *Victims {
+	killer.mu.Lock()
+	defer killer.mu.Unlock()
+	now := clocks.Monotonic()
+	list := killer.list[:0]
+	v := &killer.last
+	*v = Victims{}
+	Each(func(p *Process) bool {
+		if p.Zombie() {
+			return true
+		}
+		if p.ending(now) {
+			if v.n < maxVictims {
+				v.list[v.n] = p
+				v.n++
+			}
+			return true
+		}
+		if p.PID != 1 && p.OOMScoreAdj() != -1000 && !p.stuck() {
+			list = append(list, candidate{p: p, had: p.Holding(), adj: int64(p.OOMScoreAdj())})
+		}
+		return true
+	})
+	killer.list = list
+	if v.n > 0 {
+		return v.copy()
+	}
+	for _, i := range choose(list, int64(mem.Total())*mem.PageSize, bytes) {
+		c := &list[i]
+		Killed.Call(c.p, c.had)
+		c.p.endForMemory(now)
+		v.list[v.n] = c.p
+		v.n++
+	}
+	if v.n == 0 && len(list) == 0 {
+		if init := Lookup(1); init != nil && !init.Zombie() && nProcesses.Load() == 1 {
+			Killed.Call(init, init.Holding())
+			init.endForMemory(now)
+			v.list[0], v.n = init, 1
+		}
+	}
+	clear(list)
+	if v.n == 0 {
+		return nil
+	}
+	return v.copy()
+}
+
+func (v *Victims) copy() *Victims {
+	c := *v
+	return &c
+}
+
+// KillBiggest is Kill for a sixteenth of all memory.
+func KillBiggest() *Victims { return Kill(int64(mem.Total()) * mem.PageSize / 16) }
+
+// endForMemory kills a process, wherever it waits.
+func (p *Process) endForMemory(now int64) {
+	p.doomed.Store(now)
+	if s := p.AcquireSpace(); s != nil {
+		s.Doom()
+		s.Release()
+	}
+	p.kill()
+}
+
+// ending reports whether a process is on its way out and may still be waited for.
+func (p *Process) ending(now int64) bool {
+	p.mu.Lock()
+	ends := p.exiting && len(p.threads) > 0
+	p.mu.Unlock()
+	if !ends {
+		return false
+	}
+	p.doomed.CompareAndSwap(0, now)
+	return now-p.doomed.Load() < victimTime
+}
+
+// stuck reports whether a process does not end in spite of all.
+func (p *Process) stuck() bool { return p.doomed.Load() != 0 }
+
+// candidate is a process that may die.
+type candidate struct {
+	p   *Process
+	had Holding
+	adj int64 // oom_score_adj
+}
+
+// score is what a process holds, oom_score_adj counted in thousandths of all memory.
+func (c *candidate) score(total int64) int64 { return max(c.had.All()+c.adj*total/1000, 1) }
+
+// swarm is the processes of one user that hold about as much: between a power of two
+// and the next.
+type swarm struct {
+	uid       uint32
+	size      int
+	most, sum int64 // of the scores
+}
+
+// weight is the most that one of them holds, and a quarter of what the others hold:
+// a thousand small processes are together more than one that is larger than each.
+func (s *swarm) weight() int64 { return s.most + (s.sum-s.most)/4 }
+
+// choose returns which candidates die to get so many bytes back: the biggest of the swarm
+// that holds most, and so many more of it as are needed. Of equals the youngest is first.
+func choose(list []candidate, total, bytes int64) (victims []int) {
+	best := heaviest(list, total)
+	if best == nil {
+		return nil
+	}
+	for len(victims) < maxVictims && bytes > 0 {
+		next, most := -1, int64(0)
+		for i := range list {
+			c := &list[i]
+			s := c.score(total)
+			if c.had.UID == best.uid && bits.Len64(uint64(s)) == best.size && s >= most && !c.taken() {
+				next, most = i, s
+			}
+		}
+		if next < 0 {
+			break
+		}
+		bytes -= list[next].had.All()
+		list[next].adj = taken
+		victims = append(victims, next)
+	}
+	return victims
+}
+
+// taken is in place of the oom_score_adj of a candidate that is chosen.
+const taken = 1 << 20
+
+func (c *candidate) taken() bool { return c.adj == taken }
+
+// heaviest finds the swarm that holds most. What frees little is left alone as long as
+// there is something else.
+func heaviest(list []candidate, total int64) *swarm {
+	swarms := map[[2]uint32]*swarm{}
+	var best *swarm
+	for i := range list {
+		c := &list[i]
+		n := c.score(total)
+		size := bits.Len64(uint64(n))
+		key := [2]uint32{c.had.UID, uint32(size)}
+		s := swarms[key]
+		if s == nil {
+			s = &swarm{uid: c.had.UID, size: size}
+			swarms[key] = s
+		}
+		s.most = max(s.most, n)
+		s.sum += n
+		if best == nil || s.weight() > best.weight() {
+			best = s
+		}
+	}
+	return best
+}
