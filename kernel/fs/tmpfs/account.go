@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"hardtack/kernel/base/accounts"
+	"hardtack/kernel/base/mem"
 )
 
 // account is what one user's files take of a file system. A file belongs to the account
@@ -66,7 +67,8 @@ func (a *account) move(uid uint32, pages int64) *account {
 func (a *account) charge() bool {
 	fs := a.fs
 	own, all := a.pages.Add(1), fs.pages.Add(1)
-	if limit := fs.maxPages.Load(); all > limit-limit/4 && !fs.granted(a.uid, own, all, limit, fs.sharePages) {
+	if limit := fs.maxPages.Load(); all > limit-limit/4 && !fs.granted(a.uid, own, all, limit, fs.sharePages) ||
+		!mem.Keep(a.uid == 0, own) {
 		a.pages.Add(-1)
 		fs.pages.Add(-1)
 		return false
@@ -81,6 +83,7 @@ func (a *account) release(n int) {
 		a.pages.Add(-int64(n))
 		a.fs.pages.Add(-int64(n))
 		allPages.Add(-int64(n))
+		mem.Unkeep(n)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/base/accounts"
 	"hardtack/kernel/base/mem"
 	"hardtack/kernel/base/settings"
 )
@@ -15,6 +16,8 @@ import (
 type Shared struct {
 	maps mem.Mappings
 	refs atomic.Int64 // mappings, and the segment's own
+
+	user *accounts.User // of a segment: who made it; immutable once mapped
 
 	mu     sync.Mutex
 	limit  uint64            // pages; immutable
@@ -38,14 +41,43 @@ func newShared(n uint64) *Shared {
 // NewShared returns an object of so many pages; Detach drops the caller's reference.
 func NewShared(n uint64) *Shared { return newShared(n) }
 
-// NewSegment is NewShared for memory that a program asked for. With reserve all of it is
-// committed at once; nil if that is too much.
-func NewSegment(n uint64, reserve bool) *Shared {
+// segmentPages are the pages of all segments. They stay when processes end, so users share
+// half of memory.
+var segmentPages = accounts.LatePool{Make: func() *accounts.Pool { return accounts.NewPool(int64(max(mem.Total()/2, 64))) }}
+
+// keep counts a page that is to stay without a process, if that is one.
+func (o *Shared) keep() bool {
+	if o.user == nil {
+		return true
+	}
+	p := segmentPages.Get()
+	if !p.Charge(o.user, 1) {
+		return false
+	}
+	if !mem.Keep(o.user.UID == 0, p.Of(o.user)) {
+		p.Release(o.user, 1)
+		return false
+	}
+	return true
+}
+
+// unkeep undoes keep for n pages.
+func (o *Shared) unkeep(n int) {
+	if o.user != nil && n > 0 {
+		segmentPages.Get().Release(o.user, int64(n))
+		mem.Unkeep(n)
+	}
+}
+
+// NewSegment is NewShared for memory that a program asked for and that stays without
+// processes. With reserve all of it is committed at once; nil if that is too much.
+func NewSegment(n uint64, reserve bool, user *accounts.User) *Shared {
 	reserve = reserve || settings.OvercommitMemory.Get() == overcommitNever
 	if n > 1<<40 || reserve && !mayCommit(n<<pageShift, 0) {
 		return nil
 	}
 	o := newShared(n)
+	o.user = user
 	if reserve {
 		o.charge()
 	}
@@ -70,8 +102,12 @@ func (o *Shared) Page(i uint64, _ bool) (mem.Frame, linux.Errno) {
 	}
 	c := o.chunks[i/chunkPages]
 	if c == nil || c[i%chunkPages] == 0 {
+		if !o.keep() {
+			return 0, linux.ENOSPC
+		}
 		n, ok := mem.AllocZeroed()
 		if !ok {
+			o.unkeep(1)
 			return 0, linux.ENOMEM
 		}
 		if c == nil {
@@ -133,6 +169,7 @@ func (o *Shared) punch(base, first, n uint64) {
 			c[j].Put()
 			c[j] = 0
 			o.n.Add(-1)
+			o.unkeep(1)
 		}
 		left = left || c[j] != 0
 	}
@@ -165,6 +202,7 @@ func (o *Shared) Detach() {
 		}
 	}
 	o.chunks = nil
+	o.unkeep(int(o.n.Load()))
 	o.n.Store(0)
 	if o.whole {
 		allCommitted.Add(-int64(o.limit << pageShift))

@@ -98,7 +98,8 @@ func Kill(bytes int64) *Victims {
 		v.n++
 	}
 	if v.n == 0 && len(list) == 0 {
-		if init := Lookup(1); init != nil && !init.Zombie() && nProcesses.Load() == 1 {
+		if init := Lookup(1); init != nil && !init.Zombie() && nProcesses.Load() == 1 &&
+			init.Holding().all() > int64(mem.Total())*mem.PageSize/4 {
 			Killed.Call(init, init.Holding())
 			init.endForMemory(now)
 			v.list[0], v.n = init, 1

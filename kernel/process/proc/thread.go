@@ -23,8 +23,8 @@ import (
 	"hardtack/kernel/base/caller"
 	"hardtack/kernel/fs/vfs"
 	"hardtack/kernel/mm/vm"
-	"hardtack/kernel/reserve"
 	"hardtack/kernel/process/futex"
+	"hardtack/kernel/reserve"
 	"hardtack/nucleus"
 )
 

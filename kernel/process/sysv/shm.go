@@ -134,7 +134,7 @@ func ShmGet(c *caller.Ctx, key int32, size uint64, flags uint32) (int32, linux.E
 	if shmUsed >= int(settings.ShmMni.Get()) || i == maxSegments || !shmPool.Charge(u, 1) {
 		return 0, linux.ENOSPC
 	}
-	pages := vm.NewSegment(n, flags&linux.SHM_NORESERVE == 0)
+	pages := vm.NewSegment(n, flags&linux.SHM_NORESERVE == 0, u)
 	if pages == nil {
 		shmPool.Release(u, 1)
 		return 0, linux.ENOMEM
