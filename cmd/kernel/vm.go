@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"runtime/debug"
 	"time"
 
@@ -8,7 +9,9 @@ import (
 	"hardtack/kernel/base/ledger"
 	"hardtack/kernel/base/mem"
 	"hardtack/kernel/base/vdso"
+	"hardtack/kernel/fs/devfs"
 	"hardtack/kernel/mm/pagecache"
+	"hardtack/kernel/mm/vm"
 	"hardtack/kernel/process/proc"
 	"hardtack/kernel/reserve"
 	"hardtack/nucleus"
@@ -58,8 +61,17 @@ func killBiggest() reserve.Victim {
 	return nil
 }
 
-// reportKilled says on the console who died for memory.
+// reportKilled says on the console who died for memory, and in the kernel's log, there in
+// Linux's words.
 func reportKilled(p *proc.Process, had proc.Holding) {
-	warn("out of memory: process %d (%s), uid %d, is killed; it has %d KiB of pages, and about %d KiB in the kernel",
-		p.PID, p.Name(), had.UID, had.Sum[ledger.Pages]>>10, had.Kernel()>>10)
+	warn("out of memory: process %d (%s), uid %d, is killed; it has %d KiB of pages, and about %d KiB in the kernel (ledger: %s)",
+		p.PID, p.Name(), had.UID, had.Sum[ledger.Pages]>>10, had.Kernel()>>10, had.Append(nil))
+	var st vm.Stats
+	if s := p.AcquireSpace(); s != nil {
+		st = s.Stats()
+		s.Release()
+	}
+	devfs.Messages.Add(3, fmt.Sprintf("Out of memory: Killed process %d (%s) total-vm:%dkB, anon-rss:%dkB, file-rss:%dkB, shmem-rss:%dkB, "+
+		"UID:%d pgtables:%dkB oom_score_adj:%d\n", p.PID, p.Name(), st.Size>>10, st.RSSAnon>>10, st.RSSFile>>10, st.RSSShmem>>10,
+		had.UID, st.Tables>>10, p.OOMScoreAdj()))
 }

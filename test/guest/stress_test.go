@@ -93,6 +93,36 @@ func TestHeap(t *testing.T) {
 	}
 }
 
+// TestReserve has users take all memory in many ways beside a program that behaves: none
+// of its calls may fail. HARDTACK_STRESS names a single way, HARDTACK_STORM is for how many
+// seconds each.
+func TestReserve(t *testing.T) {
+	needGuest(t)
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip("needs gcc: install gcc and libc6-dev")
+	}
+	t.Setenv("HARDTACK_GUEST_CPUS", "")
+	repo, dir := repository(t), t.TempDir()
+	if err := cBuild(filepath.Join(dir, "reserve"), filepath.Join(repo, "test", "guest", "stress", "reserve.c")); err != nil {
+		t.Fatal(err)
+	}
+	tool := command(t, repo, dir)
+	root := guestRoot(t, dir, "reserve")
+	argv := []string{"/reserve", "700"}
+	if long := os.Getenv("HARDTACK_STORM"); long != "" {
+		argv[1] = long + "000"
+	}
+	if only := os.Getenv("HARDTACK_STRESS"); only != "" {
+		argv = append(argv, only)
+	}
+	for _, cpus := range []string{"1", "2"} {
+		out, err := inGuest(t, tool, root, 10*time.Minute, []string{"--memory", "128M", "--cpus", cpus}, argv...)
+		if err != nil || !strings.Contains(out, "reserve: ok") {
+			t.Errorf("reserve on %s CPUs: %v\n%s", cpus, err, words(out, 60))
+		}
+	}
+}
+
 // TestClash has threads and processes use what others close, unmount, exit from or
 // replace at the same moment, on a kernel that checks its locks. HARDTACK_STORM is for how
 // many seconds each, HARDTACK_STRESS names a single one.

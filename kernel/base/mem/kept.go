@@ -10,12 +10,22 @@ var kept atomic.Int64
 // programs need what is left: root could not even start one that removes files.
 func Keep(root bool, own int64) bool {
 	n := kept.Add(1)
-	if n <= int64(total)/2 || n <= keepMost(root, own) {
+	return n <= plenty || keepLate(n, root, own)
+}
+
+// plenty is how many frames may be kept by anybody; immutable once programs run.
+var plenty int64
+
+func keepLate(n int64, root bool, own int64) bool {
+	if n <= keepMost(root, own) {
 		return true
 	}
 	kept.Add(-1)
 	return false
 }
+
+// Kept returns how many frames are kept.
+func Kept() int64 { return kept.Load() }
 
 // keepMost is how many frames may be kept. A quarter of what did not come with the boot
 // archive is for programs. Who has little gets a part of that, and root half.

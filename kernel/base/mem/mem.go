@@ -74,6 +74,7 @@ func Total() int { return total }
 func AddTotal(n int) {
 	total += n
 	given += n
+	plenty = int64(total / 2)
 }
 
 // SetFloor keeps the source's last n frames for the kernel itself.

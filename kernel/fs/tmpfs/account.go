@@ -73,7 +73,6 @@ func (a *account) charge() bool {
 		fs.pages.Add(-1)
 		return false
 	}
-	allPages.Add(1)
 	return true
 }
 
@@ -82,7 +81,6 @@ func (a *account) release(n int) {
 	if n != 0 {
 		a.pages.Add(-int64(n))
 		a.fs.pages.Add(-int64(n))
-		allPages.Add(-int64(n))
 		mem.Unkeep(n)
 	}
 }

@@ -20,7 +20,6 @@ func (fs *FS) Adopt(i *vfs.Inode, first mem.Frame, n int) {
 	}
 	f.account.pages.Add(int64(n))
 	fs.pages.Add(int64(n))
-	allPages.Add(int64(n))
 	mem.KeepGiven(n)
 	f.SetSize(int64(n) * mem.PageSize)
 }

@@ -105,12 +105,6 @@ func (fs *FS) mountOptions() string {
 // Used returns how many frames the files hold.
 func (fs *FS) Used() int64 { return fs.pages.Load() }
 
-// allPages counts the frames of all file systems.
-var allPages atomic.Int64
-
-// Pages returns how many frames the files of all file systems hold.
-func Pages() int64 { return allPages.Load() }
-
 // dir is a directory.
 type dir struct {
 	vfs.BaseNode

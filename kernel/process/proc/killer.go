@@ -6,6 +6,7 @@ import (
 
 	"hardtack/kernel/base/clocks"
 	"hardtack/kernel/base/mem"
+	"hardtack/kernel/mm/vm"
 )
 
 // victimTime is how long a process that dies may take to give its memory back before
@@ -120,14 +121,49 @@ func (v *Victims) copy() *Victims {
 // KillBiggest is Kill for a sixteenth of all memory.
 func KillBiggest() *Victims { return Kill(int64(mem.Total()) * mem.PageSize / 16) }
 
-// endForMemory kills a process, wherever it waits.
+// endForMemory kills a process, wherever it waits, and who has the same address space:
+// otherwise it would not go.
 func (p *Process) endForMemory(now int64) {
 	p.doomed.Store(now)
-	if s := p.AcquireSpace(); s != nil {
-		s.Doom()
-		s.Release()
-	}
+	s := p.AcquireSpace()
 	p.kill()
+	if s == nil {
+		return
+	}
+	p.mu.Lock()
+	alone := s.Users() <= int64(len(p.threads))+1
+	p.mu.Unlock()
+	if !alone && !p.endSharers(s, now) {
+		s.Release()
+		return
+	}
+	s.Doom()
+	s.Release()
+}
+
+// endSharers kills the other processes that have the address space s. It reports false if
+// one must not be killed.
+func (p *Process) endSharers(s *vm.Space, now int64) bool {
+	all := true
+	Each(func(q *Process) bool {
+		if q == p {
+			return true
+		}
+		o := q.AcquireSpace()
+		switch {
+		case o == nil:
+			return true
+		case o != s:
+		case q.PID == 1 || q.OOMScoreAdj() == -1000:
+			all = false
+		default:
+			q.doomed.Store(now)
+			q.kill()
+		}
+		o.Release()
+		return true
+	})
+	return all
 }
 
 // ending reports whether a process is on its way out and may still be waited for.
@@ -144,6 +180,18 @@ func (p *Process) ending(now int64) bool {
 
 // stuck reports whether a process does not end in spite of all.
 func (p *Process) stuck() bool { return p.doomed.Load() != 0 }
+
+// OOMScore is what /proc/PID/oom_score shows: two thirds of a thousand, with what the
+// process holds and its oom_score_adj in thousandths of all memory. Nobody kills 0.
+func (p *Process) OOMScore() int64 {
+	adj := int64(p.OOMScoreAdj())
+	if adj == -1000 || p.PID == 1 || p.Zombie() {
+		return 0
+	}
+	had := p.Holding()
+	total := max(int64(mem.Total())*mem.PageSize, 1)
+	return max((1000+had.All()*1000/total+adj)*2/3, 0)
+}
 
 // candidate is a process that may die.
 type candidate struct {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"hardtack/kernel/base/mem"
-	"hardtack/kernel/fs/tmpfs"
 	"hardtack/kernel/mm/pagecache"
 	"hardtack/kernel/mm/vm"
 	"hardtack/kernel/process/proc"
@@ -23,7 +22,7 @@ type memory struct {
 
 func memoryNow() (m memory) {
 	cache := pagecache.Count()
-	m.total, m.free, m.shmem = memoryTotal()/mem.PageSize, mem.Available(), int(tmpfs.Pages())
+	m.total, m.free, m.shmem = memoryTotal()/mem.PageSize, mem.Available(), int(mem.Kept())
 	m.cached, m.dirty, m.writing = int(cache.Pages), int(cache.Dirty), int(cache.Writing)
 	m.slab = int(kernelHeap() / mem.PageSize)
 	m.anon = max(m.total-m.free-m.shmem-m.cached-m.slab, 0)

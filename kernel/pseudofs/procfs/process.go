@@ -184,13 +184,7 @@ func writeComm(x *about, b []byte) linux.Errno {
 }
 
 func readOOMScore(x *about) ([]byte, linux.Errno) {
-	score := 0
-	if s := x.space(); s != nil {
-		total := max(memoryTotal(), 1)
-		score = int(s.RSS()*1000/int64(total)) + int(x.process().OOMScoreAdj())
-		s.Release()
-	}
-	return fmt.Appendf(nil, "%d\n", max(score, 0)), 0
+	return fmt.Appendf(nil, "%d\n", x.process().OOMScore()), 0
 }
 
 func readOOMAdj(x *about) ([]byte, linux.Errno) {

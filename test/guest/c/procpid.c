@@ -323,6 +323,17 @@ TEST(numa, "numa_maps")
 	say("a stack: %d, a file: %d", line != NULL, strstr(slurp("/proc/self/numa_maps"), " file=/") != NULL);
 }
 
+TEST(oom_score, "oom_score")
+{
+	static const char *const adj[] = {"0", "500", "1000"};
+	for (int i = 0; i < 3; i++) {
+		if (put("/proc/self/oom_score_adj", adj[i]) < 0)
+			fatal("oom_score_adj");
+		int n = atoi(slurp("/proc/self/oom_score")) - (1000 + atoi(adj[i])) * 2 / 3;
+		say("%s: %s", adj[i], n >= 0 && n < 30 ? "as Linux counts" : "another number");
+	}
+}
+
 TEST(posix_timers, "timers")
 {
 	say("none: %d", (int)strlen(slurp("/proc/self/timers")));

@@ -1,0 +1,112 @@
+package reserve
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// model is a machine without processes.
+type model struct {
+	short             bool
+	pages, caches     int64 // what can be given back
+	free              int64
+	held              []int64 // by processes, which die in this order
+	deaths            int     // steps until a victim is gone
+	log               []string
+	hurried, stubborn bool
+}
+
+type modelVictim struct {
+	m     *model
+	holds int64
+}
+
+func (v *modelVictim) Gone() bool { return v.holds == 0 }
+func (v *modelVictim) Hurry()     { v.m.hurried = true; v.end() }
+
+func (v *modelVictim) end() {
+	v.m.free += v.holds
+	v.holds = 0
+}
+
+func (m *model) relief(heap, pages *Queue) *Relief {
+	var dying *modelVictim
+	steps := 0
+	return &Relief{Heap: heap, Pages: pages, Machine: Machine{
+		Short: func() bool { return m.short && m.free < 100 },
+		Reclaim: func(n int) int {
+			m.log = append(m.log, "reclaim")
+			m.free += m.pages
+			defer func() { m.pages = 0 }()
+			return int(m.pages)
+		},
+		Squeeze: func(bool) bool {
+			m.log = append(m.log, "squeeze")
+			m.free += m.caches
+			defer func() { m.caches = 0 }()
+			return m.caches > 0
+		},
+		Kill: func() Victim {
+			m.log = append(m.log, "kill")
+			if len(m.held) == 0 {
+				m.free += 1 // somebody ends by himself
+				return nil
+			}
+			dying, steps = &modelVictim{m, m.held[0]}, 0
+			m.held = m.held[1:]
+			return dying
+		},
+		Collect: func() { m.log = append(m.log, "collect") },
+		Sleep: func(time.Duration) {
+			if steps++; dying != nil && steps == m.deaths && !m.stubborn {
+				dying.end()
+			}
+		},
+	}}
+}
+
+func TestReliefTakesTheCheapestFirst(t *testing.T) {
+	for _, x := range []struct {
+		name string
+		m    model
+		need int64
+		want []string
+	}{
+		{"clean pages do", model{pages: 100}, 50, []string{"reclaim"}},
+		{"caches do", model{caches: 100}, 50, []string{"reclaim", "squeeze"}},
+		{"one dies", model{held: []int64{100}, deaths: 2}, 50, []string{"reclaim", "squeeze", "kill"}},
+		{"two die, one after the other", model{held: []int64{20, 100}, deaths: 2}, 50,
+			[]string{"reclaim", "squeeze", "kill", "reclaim", "squeeze", "kill"}},
+		{"nobody is left to die", model{free: 49}, 50, []string{"reclaim", "squeeze", "kill"}},
+	} {
+		m := x.m
+		q := NewQueue(func() int64 { return m.free })
+		c := enter(q, x.need)
+		r := m.relief(NewQueue(func() int64 { return 0 }), q)
+		r.run()
+		if !c.Granted() || !slices.Equal(m.log, x.want) {
+			t.Errorf("%s: granted is %v after %v, want %v", x.name, c.Granted(), m.log, x.want)
+		}
+	}
+}
+
+func TestReliefTakesFromTheStuck(t *testing.T) {
+	m := model{held: []int64{100}, stubborn: true}
+	q := NewQueue(func() int64 { return m.free })
+	c := enter(q, 50)
+	m.relief(NewQueue(func() int64 { return 0 }), q).run()
+	if !c.Granted() || !m.hurried {
+		t.Errorf("granted is %v, hurried is %v", c.Granted(), m.hurried)
+	}
+}
+
+func TestReliefOfTheHeap(t *testing.T) {
+	m := model{short: true, held: []int64{60, 60}, deaths: 1}
+	heap := NewQueue(func() int64 { return m.free })
+	m.relief(heap, NewQueue(func() int64 { return 0 })).run()
+	want := []string{"reclaim", "squeeze", "kill", "collect", "reclaim", "squeeze", "kill"}
+	if !slices.Equal(m.log, want) {
+		t.Errorf("%v, want %v", m.log, want)
+	}
+}
