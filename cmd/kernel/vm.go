@@ -48,10 +48,7 @@ func squeeze(heap bool) bool {
 	if !heap {
 		return mem.SqueezeForFault()
 	}
-	if !mem.Squeeze() {
-		debug.FreeOSMemory()
-	}
-	return true
+	return mem.SqueezeForHeap()
 }
 
 func killBiggest() reserve.Victim {

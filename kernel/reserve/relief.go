@@ -92,8 +92,9 @@ func (r *Relief) step() {
 		return
 	}
 	v := r.Kill()
-	if v == nil {
-		r.Sleep(victimStep)
+	if v == nil { // who waits for nobody's death waits for garbage, or for a program
+		r.Collect()
+		r.Sleep(10 * victimStep)
 		return
 	}
 	for i := range victimSteps {
@@ -108,7 +109,7 @@ func (r *Relief) step() {
 			return
 		}
 	}
-	if heap && !r.enough() {
+	if !r.enough() { // what it held of the heap is garbage now
 		r.Collect()
 	}
 }

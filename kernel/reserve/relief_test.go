@@ -8,6 +8,7 @@ import (
 
 // model is a machine without processes.
 type model struct {
+	garbage           int64
 	short             bool
 	pages, caches     int64 // what can be given back
 	free              int64
@@ -57,7 +58,10 @@ func (m *model) relief(heap, pages *Queue) *Relief {
 			m.held = m.held[1:]
 			return dying
 		},
-		Collect: func() { m.log = append(m.log, "collect") },
+		Collect: func() {
+			m.log = append(m.log, "collect")
+			m.free, m.garbage = m.free+m.garbage, 0
+		},
 		Sleep: func(time.Duration) {
 			if steps++; dying != nil && steps == m.deaths && !m.stubborn {
 				dying.end()
@@ -77,8 +81,10 @@ func TestReliefTakesTheCheapestFirst(t *testing.T) {
 		{"caches do", model{caches: 100}, 50, []string{"reclaim", "squeeze"}},
 		{"one dies", model{held: []int64{100}, deaths: 2}, 50, []string{"reclaim", "squeeze", "kill"}},
 		{"two die, one after the other", model{held: []int64{20, 100}, deaths: 2}, 50,
-			[]string{"reclaim", "squeeze", "kill", "reclaim", "squeeze", "kill"}},
-		{"nobody is left to die", model{free: 49}, 50, []string{"reclaim", "squeeze", "kill"}},
+			[]string{"reclaim", "squeeze", "kill", "collect", "reclaim", "squeeze", "kill"}},
+		{"its garbage is collected", model{held: []int64{20}, deaths: 2, garbage: 40}, 50,
+			[]string{"reclaim", "squeeze", "kill", "collect"}},
+		{"nobody is left to die", model{free: 49}, 50, []string{"reclaim", "squeeze", "kill", "collect"}},
 	} {
 		m := x.m
 		q := NewQueue(func() int64 { return m.free })

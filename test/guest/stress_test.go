@@ -108,7 +108,7 @@ func TestReserve(t *testing.T) {
 	}
 	tool := command(t, repo, dir)
 	root := guestRoot(t, dir, "reserve")
-	argv := []string{"/reserve", "700"}
+	argv := []string{"/reserve", "400"}
 	if long := os.Getenv("HARDTACK_STORM"); long != "" {
 		argv[1] = long + "000"
 	}

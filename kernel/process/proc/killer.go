@@ -59,6 +59,8 @@ var killer struct {
 	mu   sync.Mutex
 	last Victims     // guarded by mu
 	list []candidate // room for the next choice; guarded by mu
+	part int64       // of all memory the last kill was for; guarded by mu
+	when int64       // that was, in monotonic nanoseconds; guarded by mu
 }
 
 // Kill kills who holds most, to get so many bytes back, and returns who that is; nil for
@@ -118,8 +120,33 @@ func (v *Victims) copy() *Victims {
 	return &c
 }
 
-// KillBiggest is Kill for a sixteenth of all memory.
-func KillBiggest() *Victims { return Kill(int64(mem.Total()) * mem.PageSize / 16) }
+// KillBiggest is Kill for a sixteenth of all memory, and for more if the last time was a
+// moment ago: what many take at once comes back at once, and not after as many collections
+// of garbage.
+func KillBiggest() *Victims {
+	killer.mu.Lock()
+	now := clocks.Monotonic()
+	part := nextPart(killer.part, now-killer.when)
+	killer.part = part
+	killer.mu.Unlock()
+	v := Kill(int64(mem.Total()) * mem.PageSize / part)
+	killer.mu.Lock()
+	killer.when = clocks.Monotonic()
+	killer.mu.Unlock()
+	return v
+}
+
+// againSoon is how long after a kill the next one counts as part of the same trouble.
+const againSoon = 2_000_000_000
+
+// nextPart is which part of memory a kill is for, given that of the last one and how long
+// ago that was.
+func nextPart(last, ago int64) int64 {
+	if last == 0 || ago > againSoon {
+		return 16
+	}
+	return max(last/2, 3)
+}
 
 // endForMemory kills a process, wherever it waits, and who has the same address space:
 // otherwise it would not go.

@@ -57,3 +57,14 @@ func TestChoose(t *testing.T) {
 		}
 	}
 }
+
+func TestKillsGrow(t *testing.T) {
+	part := int64(0)
+	for i, x := range []struct{ ago, want int64 }{
+		{0, 16}, {1, 8}, {1, 4}, {1, 3}, {againSoon, 3}, {againSoon + 1, 16}, {1, 8},
+	} {
+		if part = nextPart(part, x.ago); part != x.want {
+			t.Errorf("kill %d is for one part in %d, want %d", i, part, x.want)
+		}
+	}
+}

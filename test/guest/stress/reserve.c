@@ -371,6 +371,8 @@ int main(int argc, char **argv)
 		if (evil == 0)
 			offend(kinds[i].take, kinds[i].workers);
 		nap(ms);
+		for (int n = 0; i == 0 && n < 600 && shared->deaths == 0; n++)
+			nap(100); // the first kind is to die
 		int st = -1, lives = good > 0 && waitpid(good, &st, WNOHANG) == 0;
 		shared->stop = 1;
 		if (lives)
