@@ -100,10 +100,9 @@ func Kill(bytes int64) *Victims {
 		v.list[v.n] = c.p
 		v.n++
 	}
-	if v.n == 0 && len(list) == 0 {
-		if init := Lookup(1); init != nil && !init.Zombie() && nProcesses.Load() == 1 &&
-			init.Holding().all() > int64(mem.Total())*mem.PageSize/4 {
-			Killed.Call(init, init.Holding())
+	if init := Lookup(1); v.n == 0 && len(list) == 0 && init != nil && !init.Zombie() && nProcesses.Load() == 1 {
+		if had := init.Holding(); had.All() > int64(mem.Total())*mem.PageSize/4 {
+			Killed.Call(init, had)
 			init.endForMemory(now)
 			v.list[0], v.n = init, 1
 		}
