@@ -2,9 +2,9 @@ package ext4
 
 import "hardtack/abi/linux"
 
-// promise sets n free blocks aside for the caller, who allocates them later or
-// gives them back. Without privilege the reserved blocks stay. Where freed
-// blocks only wait for a commit, that is done first; so no handle may be open.
+// promise reserves n free blocks for the caller, who allocates them later or gives them
+// back. Unprivileged callers cannot use the reserved blocks. If freed blocks only wait
+// for a commit, promise commits first, so no handle may be open.
 func (fs *FS) promise(n int64) error { return fs.promiseAbove(n, 0) }
 
 // promiseAbove is promise that leaves margin blocks free.
@@ -24,10 +24,10 @@ func (fs *FS) promiseAbove(n, margin int64) error {
 	}
 }
 
-// Reserve sets blocks aside for data that is written to disk later (a page
-// cache's dirty pages), ENOSPC if there are not as many; Unreserve gives back
-// what WritePages did not use. Some blocks are left for the trees that the data will
-// need, and for files to be cut and removed.
+// Reserve reserves blocks for data that is written to disk later (dirty pages of a page
+// cache), or returns ENOSPC. Unreserve gives back what WritePages did not use. Some blocks
+// stay free for the extent trees that the data will need, and so that files can be
+// truncated and removed.
 func (fs *FS) Reserve(blocks int64) error {
 	late := fs.late.Add(blocks)
 	err := fs.promiseAbove(blocks, fs.keep(fs.margin(), late))
@@ -43,20 +43,20 @@ func (fs *FS) Unreserve(blocks int64) {
 	fs.free.Add(blocks)
 }
 
-// margin is what new data leaves free, a 50th as Linux.
+// margin is how many blocks new data leaves free: a 50th, as on Linux.
 func (fs *FS) margin() int64 { return min(int64(fs.s.blocks/50), 4096) }
 
-// keep is how many blocks must stay free, a margin at least, while late blocks wait to
-// be written: nodes for their extents. In the worst order each becomes an extent of its
-// own, every full leaf that the disk can have splits at once, and new leaves stay half
-// full.
+// keep is how many blocks must stay free while late blocks wait to be written, for the
+// nodes of their extents; it is at least the margin. In the worst case, each late block
+// becomes an extent of its own, every full leaf of the disk splits at once, and new leaves
+// stay half full.
 func (fs *FS) keep(margin, late int64) int64 {
 	room := int64(fs.s.nodeRoom())
 	return max(margin, min(late, int64(fs.s.blocks)/room)) + late/(room/2-2)
 }
 
-// Crowded reports whether the disk is nearly full: there may be more room when what is
-// late has been written, since each late block keeps some others free.
+// Crowded reports whether the disk is nearly full. Writing late blocks may make room,
+// because each of them keeps others free.
 func (fs *FS) Crowded() bool {
 	return fs.free.Load() < 4*fs.keep(fs.margin(), fs.late.Load())
 }
@@ -83,8 +83,8 @@ func (fs *FS) Holes(in *Inode, off, n int64) (holes int64, err error) {
 	return holes, nil
 }
 
-// allocate takes up to want blocks in one run, near goal if it can; the caller
-// was promised them. They are nobody's on disk until markUsed.
+// allocate takes up to want blocks in one run, near goal if possible, out of the caller's
+// promise. On disk they stay free until markUsed.
 func (fs *FS) allocate(goal uint64, want uint32) (run, error) {
 	r, err := fs.allocateIn(goal, want)
 	if r.n > 0 || !fs.dropWindows() {
@@ -185,7 +185,7 @@ func (fs *FS) release(runs []run) {
 	}
 }
 
-// unbusy gives back blocks that were taken and not linked; the promise stays.
+// unbusy gives back blocks that were taken but not linked. They count as promised again.
 func (fs *FS) unbusy(r run) {
 	fs.eachGroup(r, func(n, at, count uint32) error {
 		g := &fs.groups[n]

@@ -8,10 +8,9 @@ import (
 	"hardtack/abi/linux"
 )
 
-// buffer is one block of metadata in memory. There is at most one for a block
-// that anybody may change: buffers to be changed are looked up inside the
-// handle that changes them (or cache.gen is compared there), and only what no open
-// handle can hold is evicted.
+// buffer is one block of metadata in memory. A block that can be changed has at most one
+// buffer: a handle looks up the buffers that it changes (or compares cache.gen), and the
+// cache evicts only buffers that no open handle can hold.
 type buffer struct {
 	blk    uint64                 // immutable
 	pinned bool                   // never evicted; immutable
@@ -24,7 +23,7 @@ type buffer struct {
 	mu   sync.Mutex
 	data []byte // nil: not read yet, or reading failed
 	// shared: a committed transaction still needs these bytes, so a change
-	// goes to a copy that takes their place.
+	// is made in a copy that replaces them.
 	shared bool
 	gone   bool         // freed; the transaction forgets it
 	kind   kind         // as what it has been found right, or was made
@@ -62,7 +61,7 @@ func (k kind) use() kind {
 	return k
 }
 
-// bytes returns the present content, to be read by whoever holds the lock that guards it.
+// bytes returns the present content. The caller holds the lock that guards it.
 func (b *buffer) bytes() []byte {
 	b.mu.Lock()
 	d := b.data
@@ -70,16 +69,16 @@ func (b *buffer) bytes() []byte {
 	return d
 }
 
-// cache holds the buffers of a file system: a table of chains, which are read
-// without a lock. A buffer that was taken out keeps its next, so that who stands on
-// it finds the rest. cache.mu comes before buffer.mu only where a new buffer is
-// made (nobody else can hold that one yet).
+// cache holds the buffers of a file system in a table of chains, which are read without a
+// lock. A removed buffer keeps its next pointer, so that a concurrent reader finds the rest
+// of the chain. cache.mu is taken before buffer.mu only for a new buffer, which nobody else
+// can hold yet.
 type cache struct {
 	fs     *FS
 	chains []atomic.Pointer[buffer] // a power of two of them
 	max    int                      // buffers wanted at most; immutable
-	// gen counts evictions: a buffer found before is still the block's one
-	// while it stays the same, and it does while a handle is open.
+	// gen counts evictions. While it does not change, a buffer found earlier is still
+	// the block's buffer. It does not change while a handle is open.
 	gen atomic.Uint64
 
 	mu   sync.Mutex // whoever changes a chain
@@ -95,8 +94,8 @@ func (c *cache) init(fs *FS, most int) {
 	c.fs, c.max, c.n, c.chains = fs, most, 0, make([]atomic.Pointer[buffer], size)
 }
 
-// chain is where a block belongs. Neighbours lie side by side; the multiplication
-// keeps tables of different groups, a power of two apart, from meeting.
+// chain is the index of a block's chain. Neighbouring blocks have neighbouring chains. The
+// multiplication separates the tables of different groups, which lie a power of two apart.
 func (c *cache) chain(blk uint64) *atomic.Pointer[buffer] {
 	return &c.chains[(blk+blk>>15*0x9e37)&uint64(len(c.chains)-1)]
 }
@@ -146,8 +145,8 @@ func (c *cache) drop(blk uint64) *buffer {
 	return b
 }
 
-// shrink evicts buffers that are the same on disk until half of the room is free;
-// those that were used since the last time stay at first. No handle may be open.
+// shrink evicts clean buffers until half of the cache is free, those used since the last
+// call last. No handle may be open.
 func (c *cache) shrink() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -196,8 +195,8 @@ func (fs *FS) read(blk uint64) (*buffer, error) {
 	return b, err
 }
 
-// enter makes a block's buffer, or finds the one that somebody else has just made;
-// full says that there are too many now.
+// enter makes a block's buffer, or finds the one that was just made concurrently; full
+// reports that the cache has too many now.
 func (fs *FS) enter(blk uint64, pinned bool) (b *buffer, full bool) {
 	c := &fs.cache
 	c.mu.Lock()
@@ -258,10 +257,10 @@ func (b *buffer) owned() bool {
 	return b.pinned || b.kind != kindRaw || b.tx != nil || b.shared
 }
 
-// checked returns a block's buffer and its bytes after its checksum (and whatever
-// else valid looks at) has been found right, once for as long as it is in memory.
-// A block has one owner and one kind: on a damaged disk two files may lead to the
-// same one, and what the one checked the other would change.
+// checked returns a block's buffer and bytes. It verifies the checksum, and whatever else
+// valid examines, once while the block is in memory. A block has one owner and one kind: on
+// a damaged disk two files may refer to the same block, and one would change what the other
+// has verified.
 func (fs *FS) checked(blk uint64, k kind, of uint64, valid func(d []byte) error) (*buffer, []byte, error) {
 	b := fs.cache.peek(blk)
 	if b == nil {

@@ -6,8 +6,8 @@ import (
 	"hardtack/abi/linux"
 )
 
-// checker walks a whole disk, as e2fsck -fn does: it changes nothing and goes on
-// after what it finds. It believes nothing that it has not looked at.
+// checker examines a whole disk, as e2fsck -fn does. It changes nothing, continues after
+// each problem, and trusts nothing that it has not verified.
 type checker struct {
 	fs       *FS
 	report   func(problem string)
@@ -26,9 +26,9 @@ type checker struct {
 // NotReplayed is the problem that Check reports of a disk that was not unmounted.
 const NotReplayed = "the disk was not unmounted: its journal has not been replayed"
 
-// Check examines the file system on dev and calls report with each problem, one
-// line of text. It returns how many there were; an error means that the disk could
-// not be examined. A log that was not replayed is a problem and not looked at.
+// Check examines the file system on dev and calls report with each problem as one line of
+// text. It returns the number of problems, or an error if it could not examine the disk. A
+// log that was not replayed counts as a problem; Check does not read it.
 func Check(dev BlockDevice, report func(problem string)) (problems int, err error) {
 	c := &checker{report: report, modes: map[uint32]uint16{}, links: map[uint32]uint32{}, found: map[uint32]uint32{},
 		parent: map[uint32]uint32{}, up: map[uint32]uint32{}, shared: map[uint64]uint32{}}

@@ -14,7 +14,7 @@ type homeless struct {
 	data []byte
 }
 
-// commitScratch is memory that commits use again.
+// commitScratch is memory that commits reuse.
 type commitScratch struct {
 	blocks  []logBlock
 	revokes []uint64
@@ -42,10 +42,10 @@ func (j *journal) commitAll() error {
 	return j.commit(id)
 }
 
-// commit makes transactions up to id durable. Callers that meet here share
-// the work: the first commits for all that are in the transaction by then, while
-// others fill the next one. No handle may be open in the caller. Whoever finds the log
-// half full afterwards empties it; others go on with the rest meanwhile.
+// commit makes transactions up to id durable. Concurrent callers share the work: the first
+// commits for all whose changes are in the transaction by then, while others fill the next
+// one. The caller has no open handle. A caller that finds the log half full afterwards
+// checkpoints it, while others use the remaining space.
 func (j *journal) commit(id uint32) error {
 	for {
 		j.commitMu.Lock()
@@ -132,9 +132,9 @@ func (j *journal) commitLocked(id uint32) error {
 	return nil
 }
 
-// freeze collects the blocks of a transaction for the log. No handle is open and none
-// can begin: the bytes stand still. From here on they belong to the log, and who changes
-// a block again copies it.
+// freeze collects the blocks of a transaction for the log. No handle is open and none can
+// begin, so the bytes do not change. From here on they belong to the log, and a later
+// change copies the block first.
 func (j *journal) freeze(tx *transaction) {
 	j.fs.seal(tx.buffers)
 	s := &j.scratch
@@ -150,8 +150,8 @@ func (j *journal) freeze(tx *transaction) {
 	}
 }
 
-// committedBlocks notes what must go home now. What an older content of a block lay
-// in can be used again, unless a checkpoint may just be writing it.
+// committedBlocks records what must be written home. The memory of a block's older content
+// can be reused, unless a checkpoint may be writing it.
 func (j *journal) committedBlocks() {
 	for _, x := range j.scratch.blocks {
 		old, had := j.pending[x.blk]
@@ -166,8 +166,8 @@ func (j *journal) committedBlocks() {
 	clear(j.scratch.blocks)
 }
 
-// checkpoint writes home what is committed when it begins, and makes its part of the
-// log free. Commits may go on meanwhile, as far as they have room.
+// checkpoint writes home what is committed when it begins, and frees its part of the log.
+// Commits continue meanwhile while there is room.
 func (j *journal) checkpoint() error {
 	j.homeMu.Lock()
 	defer j.homeMu.Unlock()
@@ -249,8 +249,8 @@ func (j *journal) writeHome(list []homeless) error {
 	return j.fs.dev.Flush()
 }
 
-// writeLog makes one transaction durable; the journal's commitMu is held. Data
-// that was written in place before is durable too, by the flush in its midst.
+// writeLog makes one transaction durable; the journal's commitMu is held. Its flush also
+// makes data durable that was written in place before.
 func (j *journal) writeLog(blocks []logBlock, revokes []uint64) error {
 	l, s := &j.log, &j.scratch
 	seq, size := l.nextSeq, l.blockSize

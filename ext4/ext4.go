@@ -50,9 +50,10 @@
 //     said to have (buffer.kind, of); what ties a block to the one that leads to it is
 //     looked at each time. A block of metadata has one owner and one kind while it is in
 //     memory, and what is at fixed places (zone) belongs to no file: so content that
-//     one file has checked is never changed by another. Damage found while something is being changed ends the
-//     journal: the file system becomes read-only, the open transaction never reaches
-//     the disk, and the log's super block says that fsck should look.
+//     one file has checked is never changed by another.
+//   - Damage found during a change ends the journal: the file system becomes read-only,
+//     the open transaction never reaches the disk, and the log's super block asks for
+//     fsck.
 //
 // # Locks, in the order in which they are taken
 //

@@ -7,19 +7,19 @@ import (
 	"hardtack/abi/linux"
 )
 
-// gathering lets programs that sync at the same time share one commit, where else
-// they take turns in two halves: one half waits while the other is committed. Who
-// syncs waits, before he commits, for as many as the last commit served or kept
-// waiting, for they mostly come again at once; nobody waits longer than one and a half
-// times what that commit took, and who is alone not at all.
+// gathering lets programs that sync at the same time share one commit. Without it they
+// would split into two halves, one of which waits while the other commits. A caller waits
+// before it commits until as many have come as the last commit served or kept waiting,
+// because most of them come again at once. Nobody waits longer than one and a half times
+// that commit's duration, and a single caller does not wait at all.
 type gathering struct {
 	mu     sync.Mutex
-	id     uint32        // the transaction that here counts for
-	here   int           // who came for it
-	before int           // who came for the one before it
+	id     uint32        // the transaction that the callers in here need
+	here   int           // callers that came for it
+	before int           // callers that came for the one before it
 	opened bool          // full is closed
 	full   chan struct{} // closed when nobody waits for more
-	crowd  int           // who was there when the last commit ended
+	crowd  int           // callers waiting when the last commit ended
 	took   time.Duration // the last commit
 }
 
