@@ -123,3 +123,22 @@ func TestKept(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// A sum of Scratch is empty each time, and costs nothing when it was used before.
+func TestScratch(t *testing.T) {
+	var whole Sum
+	n := testing.AllocsPerRun(100, func() {
+		part := Scratch()
+		if part.All() != 0 {
+			t.Fatal("not empty")
+		}
+		part.Add(Files, 64)
+		whole.AddPartDone(part, 1, 2)
+	})
+	if n >= 1 {
+		t.Errorf("%v allocations", n)
+	}
+	if got := whole.All(); got != 101*32 {
+		t.Errorf("%d bytes", got)
+	}
+}

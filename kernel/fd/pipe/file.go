@@ -256,7 +256,7 @@ func (e *end) Holds(s *ledger.Sum) {
 	p := e.p
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var own ledger.Sum
+	own := ledger.Scratch()
 	own.Add(ledger.Pipes, ledger.Of[Pipe]()+ledger.Array[slot](cap(p.ring)))
 	for i := range p.ring {
 		if p.ring[i].frame != 0 {
@@ -273,5 +273,5 @@ func (e *end) Holds(s *ledger.Sum) {
 	if e.w {
 		ends++
 	}
-	s.AddPart(&own, ends, int64(p.readers+p.writers))
+	s.AddPartDone(own, ends, int64(p.readers+p.writers))
 }

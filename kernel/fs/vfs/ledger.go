@@ -51,14 +51,14 @@ func (f *File) Holds(s *ledger.Sum) {
 	if named {
 		users--
 	}
-	var own ledger.Sum
+	own := ledger.Scratch()
 	if d := f.Path.Dentry; d.gone.Load() || i.FS.Flags&FSInTree == 0 {
-		d.holds(&own)
+		d.holds(own)
 	}
 	if !named || i.FS.Flags&FSInTree == 0 {
-		i.holds(&own)
+		i.holds(own)
 	}
-	s.AddPart(&own, 1, users)
+	s.AddPartDone(own, 1, users)
 }
 
 // holds adds a place with its name.
@@ -152,9 +152,9 @@ func (r *Run) End(s *ledger.Sum) {
 	if r.f == nil {
 		return
 	}
-	var own ledger.Sum
-	r.f.Holds(&own)
-	s.AddPart(&own, r.n, r.f.Refs()-1)
+	own := ledger.Scratch()
+	r.f.Holds(own)
+	s.AddPartDone(own, r.n, r.f.Refs()-1)
 	r.f.Put()
 	r.f, r.n = nil, 0
 }

@@ -56,9 +56,9 @@ func (s *Space) holdsFrom(at uint64, sum *ledger.Sum) (next uint64, more bool) {
 	}
 	s.mu.RUnlock()
 	for _, x := range files[:n] {
-		var own ledger.Sum
-		x.f.Holds(&own)
-		sum.AddPart(&own, x.n, x.f.Refs()-1)
+		own := ledger.Scratch()
+		x.f.Holds(own)
+		sum.AddPartDone(own, x.n, x.f.Refs()-1)
 		x.f.Put()
 	}
 	return next, more
@@ -71,9 +71,9 @@ func (v *vma) holds(sum *ledger.Sum) {
 		sum.Add(ledger.Mappings, ledger.Size(int64(len(v.name))))
 	}
 	if o, ok := v.obj.(*Shared); ok {
-		var own ledger.Sum
-		o.Holds(&own, ledger.Pages)
-		sum.AddPart(&own, 1, o.refs.Load())
+		own := ledger.Scratch()
+		o.Holds(own, ledger.Pages)
+		sum.AddPartDone(own, 1, o.refs.Load())
 	}
 }
 

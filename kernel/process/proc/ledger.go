@@ -68,26 +68,26 @@ func (p *Process) Ledger() (s ledger.Sum) {
 	}
 	p.mu.Unlock()
 	if img != nil {
-		var own ledger.Sum
-		img.File.Holds(&own)
-		s.AddPart(&own, 1, img.File.Refs()-1)
+		own := ledger.Scratch()
+		img.File.Holds(own)
+		s.AddPartDone(own, 1, img.File.Refs()-1)
 		img.File.Put()
 	}
 	for _, x := range r.tables {
-		var own ledger.Sum
-		x.of.Holds(&own)
-		s.AddPart(&own, x.n, int64(x.of.Users()))
+		own := ledger.Scratch()
+		x.of.Holds(own)
+		s.AddPartDone(own, x.n, int64(x.of.Users()))
 	}
 	for _, x := range r.spaces {
-		var own ledger.Sum
-		x.of.Holds(&own)
-		s.AddPart(&own, x.n, x.of.Users()-1)
+		own := ledger.Scratch()
+		x.of.Holds(own)
+		s.AddPartDone(own, x.n, x.of.Users()-1)
 		x.of.Release()
 	}
 	for _, x := range r.contexts {
-		var own ledger.Sum
-		x.of.Holds(&own)
-		s.AddPart(&own, x.n, int64(x.of.Users()))
+		own := ledger.Scratch()
+		x.of.Holds(own)
+		s.AddPartDone(own, x.n, int64(x.of.Users()))
 	}
 	HoldsMore.Call(p, &s)
 	return s
