@@ -90,7 +90,7 @@ func sysMincore(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if addr%mem.PageSize != 0 {
 		return 0, linux.EINVAL
 	}
-	if addr+length < addr || addr+length > 1<<47 {
+	if addr+length < addr || addr+length > 1<<47-mem.PageSize {
 		return 0, linux.ENOMEM
 	}
 	var buf [512]byte

@@ -302,6 +302,9 @@ func UnlinkAt(c *caller.Ctx, fs *FSContext, at *File, path string) linux.Errno {
 	if w.last == "" || isDots(w.last) {
 		return linux.EISDIR
 	}
+	if e := w.cur.Writable(); e != 0 {
+		return e
+	}
 	dir := w.cur.Dentry
 	dir.Inode.Mu.Lock()
 	d, e := w.removable(false)
@@ -392,6 +395,9 @@ func RmdirAt(c *caller.Ctx, fs *FSContext, at *File, path string) linux.Errno {
 		return linux.EINVAL
 	case "..":
 		return linux.ENOTEMPTY
+	}
+	if e := w.cur.Writable(); e != 0 {
+		return e
 	}
 	dir := w.cur.Dentry
 	dir.Inode.Mu.Lock()

@@ -31,6 +31,9 @@ func RenameAt(c *caller.Ctx, fs *FSContext, oldAt *File, old string, newAt *File
 		}
 		return linux.EBUSY
 	}
+	if e := from.cur.Writable(); e != 0 {
+		return e
+	}
 	renameMu.Lock()
 	defer renameMu.Unlock()
 	return rename(&from, &to, flags)

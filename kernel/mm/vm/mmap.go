@@ -317,6 +317,8 @@ func checkRange(addr, length uint64, wraps, beyond linux.Errno) (end uint64, e l
 	switch {
 	case addr&pageMask != 0:
 		return 0, linux.EINVAL
+	case length == 0: // nothing, wherever it is
+		return addr, 0
 	case !ok || addr+n < addr:
 		return 0, wraps
 	case addr > userTop || n > userTop-addr:

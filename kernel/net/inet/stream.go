@@ -175,10 +175,7 @@ func (s *TCP) letGo(p *netPoint) {
 // MSG_WAITALL, until v is full) unless nonblock.
 func (s *TCP) recv(c *caller.Ctx, v *uio.Vec, flags int32, nonblock bool) (int, linux.Errno) {
 	if v.Len() == 0 {
-		if s.far.Load() == nil && s.ep.Load() == nil {
-			return 0, linux.ENOTCONN
-		}
-		return 0, 0
+		return 0, s.awaitData(c, nonblock)
 	}
 	n, eof, e := s.tryRecv(v, flags)
 	if n > 0 && (flags&linux.MSG_WAITALL == 0 && n >= int(s.Opt.RcvLowat.Load()) || v.Len() == 0 || nonblock) || eof || e != 0 && e != linux.EAGAIN || flags&linux.MSG_PEEK != 0 && n > 0 {
@@ -202,6 +199,23 @@ func (s *TCP) recv(c *caller.Ctx, v *uio.Vec, flags int32, nonblock bool) (int, 
 		return n, 0
 	}
 	return 0, e
+}
+
+// awaitData is a receive of nothing: it waits as one of something would.
+func (s *TCP) awaitData(c *caller.Ctx, nonblock bool) linux.Errno {
+	if s.state.Load() == stListening || s.far.Load() == nil && s.ep.Load() == nil {
+		return linux.ENOTCONN
+	}
+	ready := func() linux.Errno {
+		if s.Ready(nil)&(wait.In|wait.RdHup|wait.Hup|wait.Err) != 0 {
+			return 0
+		}
+		return linux.EAGAIN
+	}
+	if e := ready(); e == 0 || nonblock {
+		return e
+	}
+	return s.Block(c, wait.In|wait.RdHup, s.Opt.RcvTimeo.Load(), ready)
 }
 
 // moderateFrom is how much a read must find for the receive window to be tuned:

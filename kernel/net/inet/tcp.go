@@ -367,15 +367,16 @@ func (s *TCP) Connect(c *caller.Ctx, _ *vfs.FSContext, a *sock.Addr, nonblock bo
 		return s.disconnect()
 	}
 	fa, e := parseAddr(a, s.v6)
-	if e != 0 {
-		return e
-	}
 	s.mu.Lock()
-	if state := s.state.Load(); state != stFresh {
+	if state := s.state.Load(); state != stFresh { // whatever the address is
 		begun := s.begun
 		s.begun = s.begun && state != stLocal
 		s.mu.Unlock()
 		return s.connectAgain(c, fa, nonblock, state, begun)
+	}
+	if e != 0 {
+		s.mu.Unlock()
+		return e
 	}
 	if s.ip.v6only && mapped(fa.Addr) {
 		s.mu.Unlock()

@@ -181,23 +181,24 @@ func (p *Program) addSegment(s Segment, align, headers uint64) {
 
 // Shebang splits the first line of a script: the interpreter and its one
 // optional argument. ok is false where it is no script, or the line is longer
-// than b (255 bytes and the "#!" count).
+// than b (255 bytes and the "#!" count). As on Linux an interpreter of no name is one
+// where a zero or the end of the file follows, not where a line ends.
 func Shebang(b []byte) (interp, arg string, ok bool) {
 	if len(b) < 2 || b[0] != '#' || b[1] != '!' {
 		return "", "", false
 	}
 	line := b[2:]
-	end := -1
+	end, nameless := -1, false
 	for i, c := range line {
 		if c == '\n' || c == 0 {
-			end = i
+			end, nameless = i, c == 0
 			break
 		}
 	}
 	if end < 0 {
 		// Without a newline the file must end here, or at least the
 		// interpreter's name must.
-		end = len(line)
+		end, nameless = len(line), len(b) < ShebangSize
 		if len(b) >= ShebangSize {
 			end-- // where Linux ends the text
 			if _, rest := field(line); len(rest) == 0 {
@@ -207,7 +208,7 @@ func Shebang(b []byte) (interp, arg string, ok bool) {
 	}
 	interp, rest := field(line[:end])
 	if interp == "" {
-		return "", "", false
+		return "", "", nameless
 	}
 	return interp, trim(rest), true
 }

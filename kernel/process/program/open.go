@@ -81,6 +81,9 @@ func (x *Program) Open(c *caller.Ctx, fs *vfs.FSContext, a *Args) linux.Errno {
 			x.noteReadable(c, x.file)
 			return x.openELF(c, fs, head[:n])
 		}
+		if interp == "" {
+			return linux.EACCES // as of a directory
+		}
 		if depth == maxScripts {
 			return linux.ELOOP
 		}
