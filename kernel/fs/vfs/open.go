@@ -393,13 +393,16 @@ func (w *walk) openTemp(fs *FSContext, path string, how *OpenHow) (*File, linux.
 	}
 	f, e := openUnnamed(w.c, Path{p.Mnt, p.Dentry}, i, "#"+utoa(i.Ino), how.Flags, how.Flags&linux.O_EXCL == 0)
 	if e == 0 {
+		i.writers.Add(1) // nobody can run it yet
+		f.countWriter(i, 1)
 		notifyOpened(f.Path, linux.IN_OPEN)
 	}
 	return f, e
 }
 
 // OpenUnnamed opens a new inode that gets no name; label is what /proc shows
-// (memfd_create). The inode's first reference goes to the file.
+// (memfd_create). The inode's first reference goes to the file, which does not keep the
+// inode from being run: programs are copied into such files.
 func OpenUnnamed(c *caller.Ctx, dir Path, i *Inode, label string, flags uint32) (*File, linux.Errno) {
 	return openUnnamed(c, dir, i, label, flags, false)
 }
@@ -417,8 +420,6 @@ func openUnnamed(c *caller.Ctx, dir Path, i *Inode, label string, flags uint32, 
 		i.Put()
 		return nil, e
 	}
-	i.writers.Add(1) // nobody can run it yet
-	f.countWriter(i, 1)
 	return f, 0
 }
 

@@ -237,3 +237,36 @@ TEST(modes, "modes that files in memory do not know")
 		say("mode %#x: %s", modes[i], r < 0 ? name_of(errno) : "ok");
 	}
 }
+
+// copy_to writes this program into a file.
+static int copy_to(int out)
+{
+	int in = must(open("/proc/self/exe", O_RDONLY), "open self");
+	char b[65536];
+	ssize_t n;
+	while ((n = read(in, b, sizeof b)) > 0)
+		must(write(out, b, n), "write");
+	close(in);
+	return out;
+}
+
+int child_main(int argc, char **argv)
+{
+	say("it runs");
+	return 0;
+}
+
+TEST(run, "a program in a file without a name")
+{
+	char *argv[] = {"memory", "child", NULL}, *none[] = {NULL};
+	int m = copy_to(must(memfd_create("m", 0), "memfd_create"));
+	IN_CHILD("a memory file that one may write to", err("fexecve", fexecve(m, argv, none)));
+	num("write", pwrite(m, "\177", 1, 0));
+	char path[40];
+	snprintf(path, sizeof path, "/proc/self/fd/%d", m);
+	int again = must(open(path, O_RDWR), "open");
+	IN_CHILD("one that was opened to write", err("fexecve", fexecve(m, argv, none)));
+	close(again);
+	int t = copy_to(must(open(".", O_TMPFILE | O_RDWR, 0700), "O_TMPFILE"));
+	IN_CHILD("a temporary file that one may write to", err("fexecve", fexecve(t, argv, none)));
+}
