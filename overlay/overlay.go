@@ -3,10 +3,10 @@
 // handed to the toolchain by "go build -overlay".
 //
 // The topics are affinity, with which "hardtack go" builds any program
-// (channel-aware scheduling), allocated and ran, with which the kernel is built (the
-// bytes that each goroutine has allocated, the time for which it has run), and locks,
-// with which a kernel for tests is built (the order of locks, checked). What the kernel wants of the collector needs no patch
-// (docs/decisions/0036-the-kernels-collector.md).
+// (channel-aware scheduling), allocated, ran and collector, with which the kernel is built
+// (the bytes that each goroutine has allocated, the time for which it has run, marking in
+// small pieces), and locks, with which a kernel for tests is built (the order of locks,
+// checked).
 //
 // A topic is one patch in patches/ and the files it names in topics below;
 // _runtime/ holds those files, those of another package than runtime in a folder of
@@ -48,6 +48,7 @@ var files embed.FS
 // topics names the new files of each topic; patches/<topic>.patch has its edits.
 var topics = map[string][]string{
 	"allocated": {"allocated_unsafe.go"},
+	"collector": {"collector.go"},
 	"locks":     {"locks_unsafe.go", "sync/locks.go"},
 	"ran":       {"ran_unsafe.go"},
 	"affinity":  {"affinity.go", "affinity_touch.go", "affinity_group.go", "affinity_pin.go", "affinity_unsafe.go", "affinity_default.go"},

@@ -228,6 +228,22 @@ func TestRan(t *testing.T) {
 	}
 }
 
+// Marking in small pieces loses nothing, with one processor and several. In the second
+// form the runtime marks again after each collection with the world stopped, and ends the
+// program if the first time missed an object.
+func TestCollector(t *testing.T) {
+	exe := buildWith(t, Options{Topics: []string{"allocated", "collector", "ran"}}, "-ldflags=-checklinkname=0", "./testdata/collector")
+	for _, c := range []struct{ rounds, procs, debug string }{
+		{"4", "1", ""}, {"4", "2", ""}, {"4", "5", ""}, {"2", "1", "gccheckmark=1"}, {"2", "3", "gccheckmark=1"},
+	} {
+		cmd := exec.Command(exe, c.rounds)
+		cmd.Env = append(os.Environ(), "GOMAXPROCS="+c.procs, "GODEBUG="+c.debug)
+		if out, err := cmd.CombinedOutput(); err != nil || string(out) != "ok\n" {
+			t.Errorf("%+v: %v\n%.4000s", c, err, out)
+		}
+	}
+}
+
 // One list of several; what two replace is an error.
 func TestJoin(t *testing.T) {
 	dir := t.TempDir()

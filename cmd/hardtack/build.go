@@ -20,9 +20,10 @@ func newBuild() *cobra.Command {
 		Use:   "build [--control WHICH] [--stock] [--check-locks] [--cover] [-o IMAGE]",
 		Short: "Build the kernel image",
 		Long: `Build the kernel with the stock Go toolchain, as an ELF file that QEMU boots
-with -kernel (PVH). The same source gives the same image, bit for bit. A small
-patch to Go's runtime, which counts what goroutines allocate, needs exactly
-` + overlay.Version + `. --stock leaves the patch out.
+with -kernel (PVH). The same source gives the same image, bit for bit. Small
+patches to Go's runtime, by which it counts what goroutines allocate and its
+collector marks in small pieces, need exactly ` + overlay.Version + `. --stock leaves
+them out.
 
 It needs the source: the working directory, or the one that holds this command,
 must be inside it. Without -o the image goes where "hardtack run" looks for it:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
 
 	"hardtack/arch/amd64"
@@ -35,8 +36,8 @@ type kernel struct {
 
 func main() {
 	initMemory()
-	tuneCollector()
 	k := &kernel{cmdline: nucleus.Cmdline(), ctx: caller.NewKernelCtx()}
+	k.tuneCollector()
 	k.plug()
 	stirFromProcessor()
 	tables, err := acpi.Find(&k.platform, nucleus.RSDP())
@@ -121,11 +122,19 @@ const setAside = 8 << 20
 // machine would do nothing but collect (docs/decisions/0036-the-kernels-collector.md).
 //
 // The smallest heap that is collected has 4 MiB times the percentage, of which
-// little is alive; a machine with room collects less often.
-func tuneCollector() {
+// little is alive; a machine with room collects less often. The kernel parameter
+// gcpercent=N overrides the percentage, for measurements; gcpercent=off collects only
+// at the limit.
+func (k *kernel) tuneCollector() {
 	total := int64(nucleus.MemoryInfo().Total) * 4096
 	mem.SetHeapLimit(setAside + total/4)
-	debug.SetGCPercent(int(min(max(100*(total>>20)/64, 200), 400)))
+	percent := int(min(max(100*(total>>20)/64, 200), 400))
+	if how, ok := k.option("gcpercent"); how == "off" {
+		percent = -1
+	} else if n, err := strconv.Atoi(how); ok && err == nil && n > 0 {
+		percent = n
+	}
+	debug.SetGCPercent(percent)
 }
 
 // setClock reads the wall clock.

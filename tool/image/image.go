@@ -132,7 +132,7 @@ func (o *Options) Overlay(dir string) (string, error) {
 }
 
 // runtimeTopics are the overlay's topics that the kernel is built with.
-var runtimeTopics = []string{"allocated", "ran"}
+var runtimeTopics = []string{"allocated", "collector", "ran"}
 
 // overlays makes the patched files of the TCP/IP stack and of Go's runtime below
 // dir and gives the list for "go build -overlay".
