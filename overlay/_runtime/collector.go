@@ -15,11 +15,12 @@ package runtime
 
 const (
 	gcPieceTime = 6_000  // nanoseconds that a piece of marking takes, and what was begun
-	gcRestTime  = 40_000 // nanoseconds for which a P rests at least, if it does
+	gcRestTime  = 60_000 // nanoseconds for which a P rests at least, if it does
 	gcPieceWork = 1_000  // units of scan work between two looks at the clock
 	gcLoan      = 2_048  // bytes that a goroutine may allocate beyond what it is lent
 
-	gcSweepBudget = 4 // spans that an allocation sweeps before it takes a new one
+	gcSweepBudget = 4 // spans of its size that an allocation sweeps before it takes a new one
+	gcSweepMost   = 8 // spans of all sizes that an allocation sweeps for the next collection
 )
 
 // endPiece notes that a piece of marking has ended on pp, and how long pp rests.
@@ -44,6 +45,12 @@ func gcRest() (times, least int64) {
 	return 0, 0
 }
 
+// gcHeapIsFar tells whether the heap is so far past its goal that there are no rests.
+func gcHeapIsFar() bool {
+	times, _ := gcRest()
+	return times == 0
+}
+
 // gcPieceRests tells whether the running P rests from marking.
 func gcPieceRests() bool {
 	mp := acquirem()
@@ -55,7 +62,7 @@ func gcPieceRests() bool {
 // gcLend lends gp what it owes. It reports false where the heap is so far past its goal
 // that whoever allocates must mark.
 func gcLend(gp *g) bool {
-	if times, _ := gcRest(); times == 0 {
+	if gcHeapIsFar() {
 		return false
 	}
 	bytes := gcLoan - gp.gcAssistBytes
