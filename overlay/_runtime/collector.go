@@ -15,12 +15,14 @@ package runtime
 
 const (
 	gcPieceTime = 6_000  // nanoseconds that a piece of marking takes, and what was begun
-	gcRestTime  = 60_000 // nanoseconds for which a P rests at least, if it does
+	gcRestTime  = 20_000 // nanoseconds for which a P rests at least, if it does
 	gcPieceWork = 1_000  // units of scan work between two looks at the clock
 	gcLoan      = 2_048  // bytes that a goroutine may allocate beyond what it is lent
 
 	gcSweepBudget = 4 // spans of its size that an allocation sweeps before it takes a new one
 	gcSweepMost   = 8 // spans of all sizes that an allocation sweeps for the next collection
+
+	gcScavengeMost = 16 << 10 // bytes that an allocation gives back beyond what it takes
 )
 
 // endPiece notes that a piece of marking has ended on pp, and how long pp rests.
@@ -38,9 +40,9 @@ func gcRest() (times, least int64) {
 	case live < goal:
 		return 3, gcRestTime
 	case live < goal+goal/4:
-		return 1, gcRestTime / 2
+		return 1, gcRestTime
 	case live < goal+goal/2:
-		return 1, 0
+		return 1, gcRestTime / 2
 	}
 	return 0, 0
 }
