@@ -49,7 +49,11 @@ func run() error {
 			if err != nil {
 				return err
 			}
-			for _, memory := range []string{"64M", "128M", "512M"} {
+			memories := []string{"64M", "128M", "512M"}
+			if cpus > 1 {
+				memories = []string{"128M"}
+			}
+			for _, memory := range memories {
 				row := collectbench.Row{Without: without}
 				c := collectbench.Case{Memory: memory, CPUs: cpus, Files: files, Iterations: *iterations}
 				if row.New, err = measure(kernel, c); err != nil {
