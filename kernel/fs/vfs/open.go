@@ -171,8 +171,8 @@ func openAt(c *caller.Ctx, p Path, how *OpenHow, created bool) (*File, linux.Err
 			return nil, e
 		}
 	}
-	if flags&linux.O_DIRECT != 0 && !i.direct() {
-		return nil, linux.EINVAL
+	if flags&linux.O_DIRECT != 0 && !i.direct() && (kind == linux.S_IFREG || kind == linux.S_IFDIR) {
+		return nil, linux.EINVAL // before it is cut
 	}
 	if !i.TryGet() {
 		return nil, linux.ENOENT
@@ -207,6 +207,10 @@ func openAt(c *caller.Ctx, p Path, how *OpenHow, created bool) (*File, linux.Err
 		i.writers.Add(-writer)
 		i.Put()
 		return nil, e
+	}
+	if flags&linux.O_DIRECT != 0 && !i.direct() {
+		f.Put()
+		return nil, linux.EINVAL
 	}
 	f.countWriter(i, int8(writer))
 	notifyOpened(p, linux.IN_OPEN)
