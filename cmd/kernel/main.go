@@ -79,6 +79,7 @@ func main() {
 	mountAll(k.ctx, root)
 	k.startNetwork(devices, config, root)
 	k.introspect(config)
+	mem.SetKeepable()
 	k.startInit(config, root, fs)
 	select {}
 }

@@ -16,6 +16,17 @@ func Keep(root bool, own int64) bool {
 // plenty is how many frames may be kept by anybody; immutable once programs run.
 var plenty int64
 
+// keepable is how many frames were free when the first program started, and keptFirst how
+// many were kept: the boot archive's. Immutable once programs run.
+var keepable, keptFirst int64
+
+// SetKeepable says that programs are about to start: they share with kept frames what is
+// free now besides the kernel's reserve. What the kernel's heap has so far is not theirs.
+func SetKeepable() {
+	keepable, keptFirst = int64(Spare()), kept.Load()
+	plenty = keptFirst + keepable/2
+}
+
 func keepLate(n int64, root bool, own int64) bool {
 	if n <= keepMost(root, own) {
 		return true
@@ -27,19 +38,18 @@ func keepLate(n int64, root bool, own int64) bool {
 // Kept returns how many frames are kept.
 func Kept() int64 { return kept.Load() }
 
-// keepMost is how many frames may be kept. A quarter of what did not come with the boot
-// archive is for programs. Who has little gets a part of that, and root half.
+// keepMost is how many frames may be kept. A quarter is for programs and for what the
+// kernel needs to run them. Who has little gets more than who has much, and root most.
 func keepMost(root bool, own int64) int64 {
-	all, more := int64(total-given), int64(given)
 	switch {
-	case total == 0:
-		return 1 << 62 // no machine: a test
+	case keepable == 0:
+		return 1 << 62 // the system starts, or this is a test
 	case root:
-		return more + all/8*7
-	case own <= all/64:
-		return more + all/16*13
+		return keptFirst + keepable/4*3
+	case own <= keepable/64:
+		return keptFirst + keepable/16*11
 	}
-	return more + all/4*3
+	return keptFirst + keepable/8*5
 }
 
 // KeepGiven counts n frames of the boot archive that became files.

@@ -61,7 +61,6 @@ var (
 	source    Source
 	magazines [maxProcs]magazine // each used by its P alone, preemption off
 	total     int                // frames managed; immutable once programs run
-	given     int                // of those, what came after Init; immutable once programs run
 	floor     atomic.Int64       // frames of the source that are not given out here
 
 	checkZeroed bool // PutZeroed checks whether it is true (tests)
@@ -73,8 +72,6 @@ func Total() int { return total }
 // AddTotal counts frames that came after Init (the boot archive's).
 func AddTotal(n int) {
 	total += n
-	given += n
-	plenty = int64(total / 2)
 }
 
 // SetFloor keeps the source's last n frames for the kernel itself.

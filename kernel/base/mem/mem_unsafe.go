@@ -15,7 +15,6 @@ var (
 // from and how many there are in all.
 func Init(direct, counts unsafe.Pointer, s Source, n int) {
 	base, refs, source, total = direct, counts, s, n
-	plenty = int64(n / 2)
 }
 
 // Bytes returns the frame's memory.
