@@ -1,6 +1,6 @@
 package runtime
 
-import _ "unsafe" // for linkname
+import "unsafe"
 
 // For how long each goroutine has run, in ticks of the time-stamp counter (cputicks).
 // What a program's CPU time is depends on it: a goroutine that is blocked, be it by a
@@ -26,3 +26,11 @@ type ranClock struct {
 //
 //go:linkname ran hardtack/kernel/base/wait.ran
 var ran = func() *ranClock { return &getg().ran }
+
+// ranStack tells in the same way how large the stack of a goroutine is, by its clock.
+//
+//go:linkname ranStack hardtack/kernel/base/wait.stackOf
+var ranStack = func(c *ranClock) uintptr {
+	gp := (*g)(unsafe.Pointer(uintptr(unsafe.Pointer(c)) - unsafe.Offsetof(g{}.ran)))
+	return gp.stack.hi - gp.stack.lo
+}

@@ -1,8 +1,7 @@
 package ktime
 
-// alarmBytes is what an alarm takes: the runtime's timer, its function, and its place in
-// the runtime's heap of timers.
-const alarmBytes = 112 + 32 + 16
+// alarmBytes is what an alarm takes: the runtime's timer and its function.
+const alarmBytes = 112 + 24
 
 // Held returns what the timer keeps beside itself.
 func (t *Timer) Held() int64 {

@@ -142,3 +142,16 @@ func TestScratch(t *testing.T) {
 		t.Errorf("%d bytes", got)
 	}
 }
+
+func TestPeak(t *testing.T) {
+	var p Peak
+	p.Note(8)
+	if p.Empty(0) || p.Max(3) != 8 {
+		t.Error("a small map is replaced")
+	}
+	p.Note(100)
+	p.Note(99)
+	if p.Max(5) != 100 || p.Empty(1) || !p.Empty(0) || p.Max(5) != 5 {
+		t.Errorf("peak %d", p)
+	}
+}

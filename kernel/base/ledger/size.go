@@ -122,3 +122,26 @@ func Map[K comparable, V any](n int) int64 {
 	each := tableBytes + group(slots/tables/groupSlots)
 	return mapBytes + Array[*int](tables) + int64(tables)*each
 }
+
+// Peak is the most entries that a map has had, which is what it takes memory for: Go's maps
+// do not shrink. Its owner makes a new map when the last entry of a large one goes.
+type Peak int
+
+// Note notes how many entries there are, after one has come.
+func (p *Peak) Note(n int) {
+	if n > int(*p) {
+		*p = Peak(n)
+	}
+}
+
+// Max returns the peak, or n if that is more.
+func (p *Peak) Max(n int) int { return max(int(*p), n) }
+
+// Empty reports whether a new map is due, after an entry has gone and n are left.
+func (p *Peak) Empty(n int) bool {
+	if n > 0 || *p <= groupSlots {
+		return false
+	}
+	*p = 0
+	return true
+}

@@ -14,6 +14,34 @@ func cputicks() int64
 //go:linkname ran
 var ran func() *Clock
 
+// stackOf is filled like ran: the stack of the goroutine whose clock it is, in bytes.
+//
+//go:linkname stackOf
+var stackOf func(*Clock) uint64
+
+// Stack returns how large the stack of the clock's goroutine is, which anybody may ask;
+// the least there is if the image is built without clocks.
+func (c *Clock) Stack() int64 {
+	if stackOf == nil || c == Still {
+		return leastStack
+	}
+	// It may just be growing: then two sizes are mixed.
+	n := stackOf(c)
+	for range 4 {
+		if n >= leastStack && n&(n-1) == 0 && n <= mostStack {
+			return int64(n)
+		}
+		n = stackOf(c)
+	}
+	return leastStack
+}
+
+// Stacks are powers of two in size.
+const (
+	leastStack = 2 << 10
+	mostStack  = 1 << 30
+)
+
 // Clock tells for how long a goroutine has not run, in ticks of the time-stamp
 // counter, and how often it stopped, which the Go scheduler keeps, and what it moved
 // from and to disks.

@@ -60,7 +60,7 @@ func (ep *Instance) Holds(s *ledger.Sum) {
 	ep.mu.Lock()
 	n := int64(ep.items.count)*ledger.Of[item]() + ledger.Array[*item](cap(ep.items.small))
 	if ep.items.rest != nil {
-		n += ledger.Map[key, *item](len(ep.items.rest))
+		n += ledger.Map[key, *item](ep.items.peak.Max(0))
 	}
 	ep.mu.Unlock()
 	nestMu.Lock()

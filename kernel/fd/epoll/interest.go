@@ -3,6 +3,7 @@ package epoll
 import (
 	"iter"
 
+	"hardtack/kernel/base/ledger"
 	"hardtack/kernel/fs/vfs"
 )
 
@@ -12,6 +13,7 @@ import (
 type interest struct {
 	small []*item       // by descriptor; grows to smallFDs
 	rest  map[key]*item // all others: made at first use
+	peak  ledger.Peak   // of rest
 	count int
 }
 
@@ -49,6 +51,7 @@ func (s *interest) add(it *item) {
 		s.rest = make(map[key]*item)
 	}
 	s.rest[it.key] = it
+	s.peak.Note(len(s.rest))
 }
 
 // remove takes out an item that is there.
@@ -58,7 +61,9 @@ func (s *interest) remove(it *item) {
 		s.small[it.fd] = nil
 		return
 	}
-	delete(s.rest, it.key)
+	if delete(s.rest, it.key); s.peak.Empty(len(s.rest)) {
+		s.rest = nil
+	}
 }
 
 // all yields every item; the one that it stands at may be removed.

@@ -52,7 +52,7 @@ func (f *file) Holds(*ledger.Sum) {}
 func (f *file) HoldsNode(s *ledger.Sum) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	n := fileBytes + f.pages.bytes()
+	n := fileBytes + f.pages.bytes() + f.maps.Bytes()
 	if f.fresh != nil {
 		n += ledger.Of[pages]() + f.fresh.bytes()
 	}

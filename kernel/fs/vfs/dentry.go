@@ -59,10 +59,7 @@ type children struct {
 }
 
 // nameTable is an array of chains, a power of two long.
-type nameTable struct {
-	chain  []atomic.Pointer[entry]
-	copied int // entries that grow made for it in one piece
-}
+type nameTable struct{ chain []atomic.Pointer[entry] }
 
 // firstChains is the size of a directory's first table.
 const firstChains = 4
@@ -164,7 +161,7 @@ func (k *children) insert(e *entry) {
 	t := k.table.Load()
 	switch {
 	case t == nil:
-		t = &nameTable{chain: make([]atomic.Pointer[entry], firstChains)}
+		t = &nameTable{make([]atomic.Pointer[entry], firstChains)}
 		k.table.Store(t)
 	case k.n >= 2*len(t.chain):
 		t = k.grow(t)
@@ -178,7 +175,7 @@ func (k *children) insert(e *entry) {
 // grow makes a table four times as large of new entries: readers of the old chains must
 // not be misled.
 func (k *children) grow(old *nameTable) *nameTable {
-	t := &nameTable{make([]atomic.Pointer[entry], 4*len(old.chain)), k.n}
+	t := &nameTable{make([]atomic.Pointer[entry], 4*len(old.chain))}
 	fresh := make([]entry, k.n)
 	for i := range old.chain {
 		for e := old.chain[i].Load(); e != nil; e = e.next.Load() {

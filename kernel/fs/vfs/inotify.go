@@ -31,6 +31,7 @@ type Inotify struct {
 	taken   int              // events that were read of the array of events; guarded by mu
 	bytes   int              // of all events as read; guarded by mu
 	watches map[int32]*watch // guarded by mu
+	peak    ledger.Peak      // of watches; guarded by mu
 	last    int32            // watch number; guarded by mu
 	closed  bool             // guarded by mu
 
@@ -147,6 +148,7 @@ func (in *Inotify) AddWatch(p Path, mask uint32) (int32, linux.Errno) {
 	w := &watch{in: in, wd: in.last, inode: i}
 	w.mask.Store(keep)
 	in.watches[w.wd] = w
+	in.peak.Note(len(in.watches))
 	w.addLocked()
 	return w.wd, 0
 }
@@ -167,7 +169,9 @@ func (in *Inotify) RemoveWatch(wd int32) linux.Errno {
 func (in *Inotify) forget(w *watch) {
 	inotifyWatches.Release(in.user, 1)
 	in.mu.Lock()
-	delete(in.watches, w.wd)
+	if delete(in.watches, w.wd); in.peak.Empty(len(in.watches)) {
+		in.watches = map[int32]*watch{}
+	}
 	closed := in.closed
 	in.mu.Unlock()
 	if !closed {
@@ -316,9 +320,9 @@ func (in *Inotify) Release(*File) {
 // Holds adds watches and events.
 func (in *Inotify) Holds(s *ledger.Sum) {
 	in.mu.Lock()
-	n := ledger.Of[Inotify]() + ledger.Map[int32, *watch](len(in.watches))
+	n := ledger.Of[Inotify]() + ledger.Map[int32, *watch](in.peak.Max(len(in.watches)))
 	for _, w := range in.watches {
-		n += watchBytes + watchedBytes
+		n += watchBytes
 		if l := w.inode.watches.Load(); l != nil {
 			n += (ledger.Of[[]*watch]() + ledger.Array[*watch](cap(*l))) / int64(len(*l))
 		}

@@ -12,7 +12,6 @@ var (
 	tableBytes   = ledger.Of[FDTable]() + ledger.Of[[]chunkRef]()
 	chunkBytes   = ledger.Of[chunk]()
 	watchBytes   = ledger.Of[watch]()
-	watchedBytes = ledger.Map[*watch, bool](448) / 448 // of watched, about
 )
 
 // NodeHolder adds what an inode takes to a sum, its pages too. Of an inode without it
@@ -52,8 +51,15 @@ func (f *File) Holds(s *ledger.Sum) {
 		users--
 	}
 	own := ledger.Scratch()
-	if d := f.Path.Dentry; d.gone.Load() || i.FS.Flags&FSInTree == 0 {
+	d := f.Path.Dentry
+	if d.gone.Load() || i.FS.Flags&FSInTree == 0 {
 		d.holds(own)
+	}
+	if i.FS.Flags&FSNoCache != 0 { // the way to it was made for it
+		for up := d.Parent(); up != i.FS.Root && up != up.Parent(); up = up.Parent() {
+			up.holds(own)
+			up.Inode.holds(own)
+		}
 	}
 	if !named || i.FS.Flags&FSInTree == 0 {
 		i.holds(own)
@@ -69,7 +75,11 @@ func (d *Dentry) holds(s *ledger.Sum) {
 	}
 	s.Add(ledger.Names, kidsBytes)
 	if t := d.kids.table.Load(); t != nil {
-		s.Add(ledger.Names, ledger.Of[nameTable]()+ledger.Array[*entry](len(t.chain))+ledger.Array[entry](t.copied))
+		n := ledger.Of[nameTable]() + ledger.Array[*entry](len(t.chain))
+		for c := len(t.chain) / 4; c >= firstChains; c /= 4 {
+			n += ledger.Array[entry](2 * c) // what grow copied: older entries refer to it
+		}
+		s.Add(ledger.Names, n)
 	}
 }
 

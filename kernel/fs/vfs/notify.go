@@ -15,8 +15,8 @@ var watching atomic.Int32
 // under directories' Mu, and before Inotify.mu.
 var watchMu sync.Mutex
 
-// watched is all watches, for the end of a file system; guarded by watchMu.
-var watched = map[*watch]bool{}
+// watched is the first of all watches, for the end of a file system; guarded by watchMu.
+var watched *watch
 
 var moveCookie atomic.Uint32
 
@@ -35,6 +35,8 @@ type watch struct {
 	wd    int32         // immutable
 	inode *Inode        // immutable
 	mask  atomic.Uint32 // IN_* that are wanted, and IN_ONESHOT, IN_EXCL_UNLINK
+
+	next, prev *watch // of watched; guarded by watchMu
 }
 
 // tell sends an event to an inode's watches.
@@ -73,7 +75,10 @@ func (w *watch) addLocked() {
 	}
 	list = append(list[:len(list):len(list)], w)
 	w.inode.watches.Store(&list)
-	watched[w] = true
+	if w.next = watched; watched != nil {
+		watched.prev = w
+	}
+	watched = w
 	watching.Add(1)
 }
 
@@ -89,7 +94,7 @@ func (w *watch) remove() {
 				kept = append(kept, x)
 			} else {
 				found = true
-				delete(watched, w)
+				w.unlink()
 			}
 		}
 		if len(kept) == 0 {
@@ -103,6 +108,19 @@ func (w *watch) remove() {
 		watching.Add(-1)
 		w.in.forget(w)
 	}
+}
+
+// unlink takes a watch out of watched; called with watchMu held.
+func (w *watch) unlink() {
+	if w.prev != nil {
+		w.prev.next = w.next
+	} else {
+		watched = w.next
+	}
+	if w.next != nil {
+		w.next.prev = w.prev
+	}
+	w.next, w.prev = nil, nil
 }
 
 func isDirEvent(i *Inode) uint32 {
@@ -181,7 +199,7 @@ func notifyUnmount(fs *FileSystem) {
 	}
 	var inodes []*Inode
 	watchMu.Lock()
-	for w := range watched {
+	for w := watched; w != nil; w = w.next {
 		if w.inode.FS == fs {
 			inodes = append(inodes, w.inode)
 		}

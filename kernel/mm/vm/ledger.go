@@ -82,6 +82,6 @@ func (o *Shared) Holds(s *ledger.Sum, pages ledger.Kind) {
 	o.mu.Lock()
 	n := ledger.Of[Shared]() + ledger.Map[uint64, *chunk](len(o.chunks)) + int64(len(o.chunks))*ledger.Of[chunk]()
 	o.mu.Unlock()
-	s.Add(ledger.Mappings, n)
+	s.Add(ledger.Mappings, n+o.maps.Bytes())
 	s.Add(pages, o.n.Load()*mem.PageSize)
 }

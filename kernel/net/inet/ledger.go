@@ -1,6 +1,8 @@
 package inet
 
 import (
+	"reflect"
+
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/waiter"
 
@@ -10,8 +12,8 @@ import (
 // What netstack makes for an endpoint beside the endpoint itself: its queues, options,
 // timers and congestion control.
 const (
-	tcpParts = 2048
-	udpParts = 512
+	tcpParts = 2304
+	udpParts = 1916
 )
 
 // holds adds the endpoint.
@@ -34,12 +36,45 @@ func (s *inetSock) holdsOwn(sum *ledger.Sum, parts int64) {
 func (s *Datagram) Holds(sum *ledger.Sum) {
 	sum.Add(ledger.Sockets, ledger.OfPointer(s.self))
 	s.holdsOwn(sum, udpParts)
-	if s.ep.Load() != nil {
-		sum.Add(ledger.Messages, s.waiting())
+	if p := s.ep.Load(); p != nil {
+		sum.Add(ledger.Messages, s.queueBytes(p.Endpoint))
 	}
 	if q := s.stamps.Load(); q != nil {
 		sum.Add(ledger.Messages, q.bytesHeld())
 	}
+}
+
+// queueBytes is what the datagrams take that wait in the socket. netstack tells of the
+// first one's length only, so the sum of lengths is read where netstack keeps it.
+func (s *Datagram) queueBytes(ep tcpip.Endpoint) int64 {
+	most := s.waiting()
+	v := reflect.ValueOf(ep)
+	if most == 0 || v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
+		return most
+	}
+	sum := v.Elem().FieldByName("rcvBufSize")
+	n, ok := s.inQueue()
+	if !ok || sum.Kind() != reflect.Int {
+		return most
+	}
+	each := (sum.Int() + n - 1) / n
+	return n * (datagramCost + chunkBytes(each+datagramHeaders))
+}
+
+// What a datagram in a queue takes: netstack's structures, and a chunk of a power of two
+// with its headers.
+const (
+	datagramCost    = 880
+	datagramHeaders = 28
+)
+
+// chunkBytes is the chunk that netstack takes for n bytes.
+func chunkBytes(n int64) int64 {
+	size := int64(64)
+	for size < n {
+		size *= 2
+	}
+	return size
 }
 
 // Holds adds the socket with what waits for it: bytes, or connections.

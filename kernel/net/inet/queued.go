@@ -73,19 +73,27 @@ func (n *Net) look() (total int64) {
 	return total
 }
 
-// waiting is the memory of the datagrams that wait in a socket, at most.
-func (s *Datagram) waiting() int64 {
+// inQueue returns how many datagrams wait in a socket, about; false for none.
+func (s *Datagram) inQueue() (int64, bool) {
 	p := s.ep.Load()
 	stats, ok := p.Stats().(*tcpip.TransportEndpointStats)
 	if !ok || p.Readiness(waiter.EventIn) == 0 {
-		return 0
+		return 0, false
 	}
 	n := stats.PacketsReceived.Value()
 	if s.isUDP() { // it counts them before it drops some
 		n -= stats.ReceiveErrors.ReceiveBufferOverflow.Value() + stats.ReceiveErrors.ClosedReceiver.Value()
 	}
-	left := max(int64(n-s.taken.Load()), 1)
-	room := max(p.SocketOptions().GetReceiveBufferSize(), s.shut.Load())
+	return max(int64(n-s.taken.Load()), 1), true
+}
+
+// waiting is the memory of the datagrams that wait in a socket, at most.
+func (s *Datagram) waiting() int64 {
+	left, ok := s.inQueue()
+	if !ok {
+		return 0
+	}
+	room := max(s.ep.Load().SocketOptions().GetReceiveBufferSize(), s.shut.Load())
 	return left*packetCost + min(left*maxDatagram, room+maxDatagram)
 }
 

@@ -306,7 +306,7 @@ func (s *Sock) Map(*caller.Ctx, *vfs.File) (mem.Object, linux.Errno) {
 func (s *Sock) Holds(sum *ledger.Sum) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sum.Add(ledger.Sockets, ledger.Of[Sock]())
+	sum.Add(ledger.Sockets, ledger.Of[Sock]()+ledger.Map[int32, int32](len(s.flags)))
 	s.Opt.Holds(sum)
 	n := ledger.Array[*message](cap(s.queue))
 	for _, m := range s.queue {

@@ -10,6 +10,8 @@ var (
 	sockBytes = ledger.Of[Sock]()
 	addrBytes = ledger.Of[sock.Addr]()
 	credBytes = ledger.Of[credPair]()
+	// abstractBytes is about what an abstract name takes of the map of them.
+	abstractBytes = ledger.Map[abstractName, *Sock](448) / 448
 )
 
 // Holds adds the socket with what waits for it, but for files under way, which are their
@@ -28,13 +30,17 @@ func (s *Sock) Holds(sum *ledger.Sum) {
 	}
 	if p := s.peer.Load(); p != nil && p.peer.Load() == s && p.state.Load() == stClosed {
 		p.holdsOwn(sum) // nobody else knows it
+		sum.Add(ledger.Files, ledger.Of[vfs.File]())
 	}
 }
 
 func (s *Sock) holdsOwn(sum *ledger.Sum) {
 	sum.Add(ledger.Sockets, sockBytes)
-	if s.name.Load() != nil {
+	if a := s.name.Load(); a != nil {
 		sum.Add(ledger.Sockets, addrBytes)
+		if b := a.Bytes(); len(b) > 2 && b[2] == 0 {
+			sum.Add(ledger.Sockets, ledger.Size(int64(len(b)-2))+abstractBytes)
+		}
 	}
 	if s.cred.Load() != nil {
 		sum.Add(ledger.Sockets, credBytes)

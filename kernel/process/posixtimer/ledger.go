@@ -17,7 +17,7 @@ func Holds(p *proc.Process, s *ledger.Sum) {
 	}
 	tab.mu.Lock()
 	defer tab.mu.Unlock()
-	n := ledger.Of[table]() + ledger.Map[int32, *Timer](len(tab.timers))
+	n := ledger.Of[table]() + ledger.Map[int32, *Timer](tab.peak.Max(0))
 	for _, t := range tab.timers {
 		n += ledger.Of[Timer]() + ledger.Of[signals.Timer]() + callBytes + t.Timer.Held()
 	}

@@ -14,6 +14,7 @@ import (
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/ktime"
+	"hardtack/kernel/base/ledger"
 	"hardtack/kernel/process/proc"
 	"hardtack/kernel/process/signals"
 )
@@ -41,6 +42,7 @@ type Timer struct {
 type table struct {
 	mu     sync.Mutex
 	timers map[int32]*Timer // guarded by mu
+	peak   ledger.Peak      // of timers; guarded by mu
 	next   int32            // guarded by mu
 }
 
@@ -75,6 +77,7 @@ func Create(p *proc.Process, c ktime.Clock, n Notify) (int32, linux.Errno) {
 	t.Init(c, t.expired, nil)
 	signal.Catch = t.Timer.Catch
 	tab.timers[t.id] = t
+	tab.peak.Note(len(tab.timers))
 	return t.id, 0
 }
 
@@ -103,7 +106,9 @@ func Delete(p *proc.Process, id int32) bool {
 	}
 	tab.mu.Lock()
 	t := tab.timers[id]
-	delete(tab.timers, id)
+	if delete(tab.timers, id); tab.peak.Empty(len(tab.timers)) {
+		tab.timers = make(map[int32]*Timer)
+	}
 	tab.mu.Unlock()
 	if t == nil {
 		return false

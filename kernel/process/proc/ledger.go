@@ -1,13 +1,10 @@
 package proc
 
 import (
-	"runtime/metrics"
-	"sync/atomic"
-
-	"hardtack/kernel/base/clocks"
 	"hardtack/kernel/base/hook"
 	"hardtack/kernel/base/ledger"
 	"hardtack/kernel/base/mem"
+	"hardtack/kernel/base/wait"
 	"hardtack/kernel/fs/vfs"
 	"hardtack/kernel/mm/vm"
 	"hardtack/kernel/process/program"
@@ -26,7 +23,7 @@ var (
 )
 
 // goroutineBytes is the runtime's record of a goroutine.
-const goroutineBytes = 448
+const goroutineBytes = 512
 
 // shared is an object that threads of a process share, perhaps with other processes.
 type shared[T comparable] struct {
@@ -58,10 +55,8 @@ type reach struct {
 // files and mappings are looked at.
 func (p *Process) Ledger() (s ledger.Sum) {
 	var r reach
-	stack := stackBytes()
 	p.mu.Lock()
 	p.holds(&s, &r)
-	s.Add(ledger.Stacks, stack*int64(len(p.threads)))
 	img := p.image.Load()
 	if img != nil && (img.File == nil || !img.File.TryGet()) {
 		img = nil
@@ -107,7 +102,7 @@ func (p *Process) holds(s *ledger.Sum, r *reach) {
 	s.Add(ledger.Processes, newbornBytes+ledger.Array[*Thread](cap(p.threads)))
 	s.Add(ledger.Pages, p.ExecPages.Load()*mem.PageSize)
 	s.Add(ledger.Signals, p.sig.pending.Bytes())
-	if p.sig.actions != nil {
+	if p.sig.actions != nil && len(p.threads) > 0 {
 		s.Add(ledger.Signals, p.sig.actions.Bytes())
 	}
 	if img := p.image.Load(); img != nil && p.execs.Load() > 0 { // else its parent's
@@ -117,7 +112,11 @@ func (p *Process) holds(s *ledger.Sum, r *reach) {
 		if t != p.first {
 			s.Add(ledger.Processes, threadBytes)
 		}
-		s.Add(ledger.Processes, runnerBytes+ledger.Size(int64(len(t.Name()))))
+		s.Add(ledger.Processes, ledger.Size(int64(len(t.Name()))))
+		if t.clock != nil && t.clock != wait.Still { // else it waits inside the nucleus, without a goroutine
+			s.Add(ledger.Processes, runnerBytes)
+			s.Add(ledger.Stacks, t.clock.Stack())
+		}
 		if x := t.partner.Load(); x != nil {
 			s.Add(ledger.Endpoints, (*x).Bytes())
 		}
@@ -138,24 +137,4 @@ func (p *Process) holds(s *ledger.Sum, r *reach) {
 			}
 		}
 	}
-}
-
-// stacks is what stackBytes returns for a while.
-var stacks struct {
-	each, until atomic.Int64 // bytes, and monotonic nanoseconds
-}
-
-// stackBytes returns what the stack of a thread's goroutine takes: the stacks of all
-// goroutines, shared evenly.
-func stackBytes() int64 {
-	now := clocks.Monotonic()
-	if now < stacks.until.Load() {
-		return stacks.each.Load()
-	}
-	sample := []metrics.Sample{{Name: "/memory/classes/heap/stacks:bytes"}, {Name: "/sched/goroutines:goroutines"}}
-	metrics.Read(sample)
-	n := int64(sample[0].Value.Uint64() / max(sample[1].Value.Uint64(), 1))
-	stacks.each.Store(n)
-	stacks.until.Store(now + 10_000_000)
-	return n
 }

@@ -17,7 +17,7 @@ func Ledger(charge ledger.Charge) {
 		if q != nil {
 			charge(0, q.user.UID, ledger.SysV, q.bytes())
 			for i := range q.list {
-				charge(0, q.list[i].user.UID, ledger.SysV, ledger.Size(int64(cap(q.list[i].text))))
+				charge(0, q.list[i].user.UID, ledger.SysV, ledger.Size(int64(cap(q.list[i].text))+kindBytes))
 			}
 		}
 	}
@@ -55,3 +55,6 @@ func (s *semSet) bytes() int64 {
 
 // bytes is what a queue takes without its messages' texts; called with queues.mu held.
 func (q *queue) bytes() int64 { return ledger.Of[queue]() + ledger.Array[message](cap(q.list)) }
+
+// kindBytes is the type before the text of a message, with which it was copied in.
+const kindBytes = 8
