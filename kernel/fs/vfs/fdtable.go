@@ -354,12 +354,15 @@ func (t *FDTable) Fork() (*FDTable, linux.Errno) {
 	defer t.mu.Unlock()
 	old := *t.chunks.Load()
 	size := min(len(old), max(1, (t.max+chunkSlots-1)>>chunkShift))
+	for size > 1 && !old[size-1].Load().used() {
+		size--
+	}
 	if size > 1 && int64(size-1)<<chunkShift >= settings.NrOpen.Get() {
 		return nil, linux.EMFILE
 	}
 	cost := arrayCost(size)
 	for k := 1; k < size; k++ {
-		if old[k].Load() != nil {
+		if old[k].Load().used() {
 			cost++
 		}
 	}
@@ -367,7 +370,7 @@ func (t *FDTable) Fork() (*FDTable, linux.Errno) {
 	if cost > 0 && !tables.Charge(payer, cost) {
 		return nil, linux.ENOMEM
 	}
-	n := &FDTable{next: t.next, max: t.max, charged: cost}
+	n := &FDTable{next: t.next, max: min(t.max, size<<chunkShift), charged: cost}
 	n.users.Store(1)
 	n.payer.Store(payer)
 	n.privileged.Store(t.privileged.Load())
@@ -389,6 +392,9 @@ func (t *FDTable) Fork() (*FDTable, linux.Errno) {
 	n.chunks.Store(&c)
 	return n, 0
 }
+
+// used reports whether a chunk has descriptors; called with the table's mu held.
+func (p *chunk) used() bool { return p != nil && p.taken != 0 }
 
 // fork returns a copy, nil of a chunk without files; called with the table's mu held.
 func (p *chunk) fork() *chunk {

@@ -261,3 +261,30 @@ func TestTablesAreCharged(t *testing.T) {
 		x.Release(c)
 	}
 }
+
+// A fork costs what is open now, not what once was.
+func TestForkAfterClosing(t *testing.T) {
+	c := caller.NewKernelCtx()
+	tab := vfs.NewFDTable(&creds.RootCred)
+	ended := 0
+	f := vfs.NewFile(counted{ended: &ended}, 0)
+	if _, e := tab.Add(f, 0, 1<<20, false); e != 0 {
+		t.Fatal(e)
+	}
+	for range 5000 {
+		f.Get()
+		if _, e := tab.Add(f, 0, 1<<20, false); e != 0 {
+			t.Fatal(e)
+		}
+	}
+	tab.CloseRange(c, 1, vfs.MaxFDs-1, false)
+	n, e := tab.Fork()
+	if e != 0 || n.Size() > 64 {
+		t.Errorf("%v, a table of %d", e, n.Size())
+	}
+	n.Release(c)
+	tab.Release(c)
+	if ended != 1 {
+		t.Errorf("the file ended %d times", ended)
+	}
+}

@@ -328,9 +328,24 @@ func (in *Inotify) Holds(s *ledger.Sum) {
 		}
 	}
 	n += ledger.Array[event](cap(in.events) + in.taken)
+	listeners, wd := int64(1), int32(0)
 	for i := range in.events {
-		n += ledger.Size(int64(len(in.events[i].name)))
+		e := &in.events[i]
+		if e.wd != wd {
+			listeners, wd = in.listeners(e.wd), e.wd
+		}
+		n += ledger.Size(int64(len(e.name))) / listeners // they have the same name
 	}
 	in.mu.Unlock()
 	s.Add(ledger.Inotify, n)
+}
+
+// listeners returns how many watches the file of a watch has; called with mu held.
+func (in *Inotify) listeners(wd int32) int64 {
+	if w := in.watches[wd]; w != nil {
+		if l := w.inode.watches.Load(); l != nil {
+			return int64(max(len(*l), 1))
+		}
+	}
+	return 1
 }

@@ -5,6 +5,7 @@
  * both have to come back.
  *
  *	ledger [KIND...]
+ *	ledger storm SECONDS
  *
  * Prints "NAME grown HEAP LEDGER STACKS LEDGER left HEAP LEDGER" for each kind, in bytes.
  */
@@ -29,6 +30,7 @@
 #include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/msg.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/sem.h>
 #include <sys/shm.h>
@@ -52,7 +54,8 @@ static const char *load(const char *path);
 static void die(const char *what)
 {
 	printf("ledger: %s: %s: %s\n", kind, what, strerror(errno));
-	puts(load("/proc/meminfo")); puts(load("/proc/hardtack/heap")); puts(load("/proc/self/status")); puts(load("/proc/hardtack/ledger"));
+	if (getenv("SLABS"))
+		puts(load("/proc/meminfo")), puts(load("/proc/self/status")), puts(load("/proc/self/maps")), puts(load("/proc/hardtack/ledger"));
 	fflush(stdout);
 	_exit(1);
 }
@@ -482,7 +485,7 @@ static void make_flock(int i)
 }
 static int watcher, wds[MANY];
 static void make_inotify(int i) { fd[i] = ok(inotify_init(), "inotify_init"); }
-static void before_watch(void) { watcher = ok(inotify_init(), "inotify_init"); }
+static void before_watch(void) { watcher = ok(inotify_init1(IN_NONBLOCK), "inotify_init1"); }
 static void after_watch(void) { close(watcher); }
 static void make_watch(int i)
 {
@@ -527,27 +530,27 @@ static struct kind {
 	void (*before)(void), (*after)(void);
 	int cold; /* what it grows stays grown: measure the first time */
 } kinds[] = {
-	{"files", 2000, make_file, drop_file},
-	{"names", 2000, make_name, drop_name},
+	{"files", 1000, make_file, drop_file},
+	{"names", 1000, make_name, drop_name},
 	{"longnames", 1000, make_longname, drop_longname},
-	{"directories", 1500, make_dir, drop_dir},
-	{"symlinks", 2000, make_link, drop_name},
-	{"fifos", 2000, make_fifo, drop_name},
-	{"filepages", 400, make_pages, drop_file},
-	{"sparse", 200, make_sparse, drop_file},
+	{"directories", 1000, make_dir, drop_dir},
+	{"symlinks", 1000, make_link, drop_name},
+	{"fifos", 1000, make_fifo, drop_name},
+	{"filepages", 200, make_pages, drop_file},
+	{"sparse", 100, make_sparse, drop_file},
 	{"xattrs", 1000, make_xattr, drop_name},
-	{"unlinked", 1500, make_unlinked, drop_fd},
-	{"opens", 3000, make_open, drop_fd},
+	{"unlinked", 800, make_unlinked, drop_fd},
+	{"opens", 1500, make_open, drop_fd},
 	{"dups", 30000, make_dup, drop_fd, NULL, NULL, 1},
-	{"memfds", 1500, make_memfd, drop_fd},
+	{"memfds", 800, make_memfd, drop_fd},
 	{"pipes", 1500, make_pipe, drop_two},
 	{"pipebytes", 1500, make_pipebyte, drop_two},
-	{"eventfds", 2500, make_eventfd, drop_fd},
-	{"signalfds", 2500, make_signalfd, drop_fd},
+	{"eventfds", 1500, make_eventfd, drop_fd},
+	{"signalfds", 1500, make_signalfd, drop_fd},
 	{"timerfds", 2000, make_timerfd, drop_fd},
 	{"timers", 2000, make_timer, drop_timer},
 	{"idletimers", 2000, make_idletimer, drop_timer},
-	{"pidfds", 2500, make_pidfd, drop_fd},
+	{"pidfds", 1500, make_pidfd, drop_fd},
 	{"procfiles", 1000, make_procfile, drop_fd},
 	{"proctexts", 500, make_proctext, drop_fd},
 	{"ptys", 100, make_pty, drop_fd},
@@ -558,9 +561,9 @@ static struct kind {
 	{"pairbytes", 500, make_pairbyte, drop_two},
 	{"halfpairs", 800, make_halfpair, drop_two},
 	{"seqpackets", 500, make_seq1, drop_two},
-	{"seqmany", 100, make_seqmany, drop_two},
-	{"seqread", 100, make_seqread, drop_two},
-	{"dgrammany", 100, make_dgrammany, drop_two},
+	{"seqmany", 40, make_seqmany, drop_two},
+	{"seqread", 40, make_seqread, drop_two},
+	{"dgrammany", 40, make_dgrammany, drop_two},
 	{"unixlisteners", 800, make_unixlistener, drop_fd, NULL, NULL, 1},
 	{"flight", 500, make_flight, drop_two},
 	{"tcpsockets", 800, make_tcp, drop_fd},
@@ -572,29 +575,28 @@ static struct kind {
 	{"udpkilo", 50, make_udpkilo, drop_fd},
 	{"netlinks", 800, make_netlink, drop_fd},
 	{"packets", 800, make_packet, drop_fd},
+	{"processes", 250, make_process, drop_process, NULL, NULL, 1},
+	{"zombies", 500, make_zombie, drop_process},
+	{"execs", 60, make_exec, drop_process},
 	{"mappings", 12000, make_map, drop_map, before_maps, after_maps, 1},
 	{"sharedmaps", 2000, make_shared, drop_map, before_maps, after_maps, 1},
-	{"threads", 1000, make_thread, drop_thread, NULL, NULL, 1},
-	{"processes", 150, make_process, drop_process},
-	{"zombies", 500, make_zombie, drop_process},
-	{"execs", 100, make_exec, drop_process},
-	{"signals", 3000, make_signal, drop_signal},
+	{"threads", 600, make_thread, drop_thread, NULL, NULL, 1},
+	{"signals", 1500, make_signal, drop_signal},
 	{"locks", 3000, make_lock, drop_lock, before_locks, after_locks, 1},
 	{"flocks", 1500, make_flock, drop_fd, NULL, NULL, 1},
 	{"inotifies", 100, make_inotify, drop_fd},
 	{"watches", 2000, make_watch, drop_watch, before_watch, after_watch},
-	{"events", 4000, make_event, drop_event, before_events, after_watch},
+	{"events", 2000, make_event, drop_event, before_events, after_watch},
 	{"queues", 1000, make_queue, drop_queue},
-	{"messages", 500, make_message, drop_queue},
+	{"messages", 300, make_message, drop_queue},
 	{"semaphores", 300, make_sems, drop_sems},
 	{"segments", 1000, make_shm, drop_shm},
 };
 
 static void slabs(const char *when)
 {
-	if (!getenv("SLABS"))
-		return;
-	printf("%s\n%s", when, load("/proc/slabinfo"));
+	if (getenv("SLABS"))
+		printf("%s\n%s", when, load("/proc/slabinfo"));
 }
 
 static void try(struct kind *k)
@@ -626,6 +628,145 @@ static void try(struct kind *k)
 	fflush(stdout);
 }
 
+/* A storm: processes make and drop things at random, fork, exec, pass descriptors, in
+ * cycles too, and die at any moment, while others read the ledger. */
+
+enum { STORMERS = 12, READERS = 2 };
+
+static void pass(int via, int what)
+{
+	union { char b[CMSG_SPACE(sizeof(int))]; struct cmsghdr h; } u = {};
+	struct iovec v = {"x", 1};
+	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = &u, .msg_controllen = sizeof u};
+
+	u.h.cmsg_level = SOL_SOCKET;
+	u.h.cmsg_type = SCM_RIGHTS;
+	u.h.cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(&u.h), &what, sizeof what);
+	sendmsg(via, &m, MSG_DONTWAIT);
+}
+
+static void *stroll(void *arg)
+{
+	usleep(rand() % 3000);
+	return arg;
+}
+
+static void act(unsigned what, int i)
+{
+	struct { long type; char b[64]; } message = {.type = 1};
+	pthread_t t;
+	char n[64];
+	int two[2];
+
+	switch (what % 20) {
+	case 0: socketpair(AF_UNIX, SOCK_STREAM, 0, fd + 2 * i); pass(fd[2 * i], fd[2 * i + 1]); return; /* itself */
+	case 1: socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fd + 2 * i); pass(fd[2 * i], fd[2 * (i ^ 1)]); return;
+	case 2: pipe(fd + 2 * i); write(fd[2 * i + 1], text, rand() % 9000); return;
+	case 3: fd[2 * i] = epoll_create1(0); for (int k = 0; k < 8; k++) { struct epoll_event e = {EPOLLIN}; epoll_ctl(fd[2 * i], EPOLL_CTL_ADD, fd[rand() % 64], &e); } return;
+	case 4: fd[2 * i] = memfd_create("storm", 0); write(fd[2 * i], text, rand() % 50000); return;
+	case 5: snprintf(n, sizeof n, "/tmp/l/%d.%d", getpid(), i); fd[2 * i] = open(n, O_CREAT | O_RDWR, 0600); write(fd[2 * i], text, 100); unlink(n); return;
+	case 6: fd[2 * i] = socket(AF_INET, SOCK_DGRAM, 0); return;
+	case 7: fd[2 * i] = inotify_init1(IN_NONBLOCK); inotify_add_watch(fd[2 * i], "/tmp/l", IN_ALL_EVENTS); return;
+	case 8: fd[2 * i] = timerfd_create(CLOCK_MONOTONIC, 0); timerfd_settime(fd[2 * i], 0, &late, NULL); return;
+	case 9: if (fork() == 0) { alarm(1); for (;;) pause(); } return;
+	case 10: if (fork() == 0) { execl("/ledger", "ledger", "--exit", NULL); _exit(1); } return;
+	case 11: if (pthread_create(&t, NULL, stroll, NULL) == 0) pthread_detach(t); return;
+	case 12: mmap(NULL, 40960, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0); return;
+	case 13: two[0] = msgget(IPC_PRIVATE, 0600); msgsnd(two[0], &message, 64, IPC_NOWAIT); msgctl(two[0], IPC_RMID, NULL); return;
+	case 14: flock(fd[rand() % 64], LOCK_SH | LOCK_NB); return;
+	case 15: sigqueue(getpid(), SIGRTMIN + 3, (union sigval){i}); return;
+	case 16: dup2(fd[rand() % 64], 100 + rand() % 900); return;
+	case 17: kill(0, SIGWINCH); while (waitpid(-1, NULL, WNOHANG) > 0) ; return;
+	case 18: fd[2 * i] = syscall(SYS_pidfd_open, getpid(), 0); return;
+	default: for (int k = 0; k < 16; k++) close(3 + rand() % 200); return;
+	}
+}
+
+static void stormer(void)
+{
+	struct rlimit few = {1024, 1024};
+
+	setrlimit(RLIMIT_NOFILE, &few);
+	setpgid(0, 0);
+	srand(getpid());
+	for (unsigned n = 0; n < 100000; n++)
+		act(rand(), rand() % 32);
+	_exit(0);
+}
+
+static void reader(void)
+{
+	for (;;) {
+		load("/proc/hardtack/ledger");
+		load("/proc/self/status");
+	}
+}
+
+/* start begins one more stormer. */
+static int start(void (*what)(void))
+{
+	int p = fork();
+
+	if (p == 0)
+		what();
+	return p;
+}
+
+/* reap waits for all children but the stormers and the readers, which live. */
+static void reap(void)
+{
+	while (waitpid(-1, NULL, WNOHANG) > 0)
+		;
+}
+
+/* descendants sends a signal to all processes but this one. */
+static void descendants(int sig)
+{
+	for (int i = 0; i < 3; i++) {
+		kill(-1, sig);
+		usleep(10000);
+	}
+}
+
+static void storm(int seconds)
+{
+	int stormers[STORMERS], end = time(NULL) + seconds;
+	struct figures a, b, c;
+
+	kind = "storm";
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	for (int round = 0; round < 2; round++) { /* the first fills caches */
+		a = look();
+		slabs("before");
+		for (int i = 0; i < STORMERS; i++)
+			stormers[i] = start(stormer);
+		for (int i = 0; i < READERS; i++)
+			start(reader);
+		for (int deaths = 0; deaths < 20 || (round && time(NULL) < end); deaths++) {
+			int i = rand() % STORMERS;
+
+			usleep(rand() % 60000);
+			kill(stormers[i], SIGKILL);
+			reap();
+			stormers[i] = start(stormer);
+		}
+		descendants(SIGSTOP);
+		usleep(100000);
+		b = look();
+		slabs("after");
+		if (getenv("SLABS"))
+			puts(load("/proc/hardtack/ledger"));
+		descendants(SIGKILL);
+		while (waitpid(-1, NULL, 0) > 0)
+			;
+		usleep(200000);
+		c = look();
+	}
+	printf("storm grown %ld %ld stacks %ld %ld left %ld %ld each 0\n", b.heap - a.heap, b.ledger - a.ledger,
+	       b.stacks - a.stacks, b.ledgerstacks - a.ledgerstacks, c.heap - a.heap, c.ledger - a.ledger);
+}
+
 int main(int argc, char **argv)
 {
 	sigset_t s;
@@ -633,6 +774,8 @@ int main(int argc, char **argv)
 	if (argc > 1 && !strcmp(argv[1], "--pause"))
 		for (;;)
 			pause();
+	if (argc > 1 && !strcmp(argv[1], "--exit"))
+		return 0;
 	sigemptyset(&s);
 	sigaddset(&s, SIGRTMIN + 3);
 	sigaddset(&s, SIGUSR2);
@@ -648,6 +791,8 @@ int main(int argc, char **argv)
 		if (wanted)
 			try(&kinds[i]);
 	}
+	if (argc == 1 || !strcmp(argv[1], "storm"))
+		storm(argc > 2 ? atoi(argv[2]) : 8);
 	printf("ledger: ok\n");
 	return 0;
 }

@@ -1,0 +1,89 @@
+package guest
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// growth is a line of test/guest/ledger: by how much the heap and the ledger grew while a
+// kind of object was there, and what was left of that afterwards.
+type growth struct {
+	kind               string
+	heap, ledger       int64
+	stacks, charged    int64
+	leftHeap, leftMore int64
+	each               int64
+}
+
+const (
+	// ledgerSlack is what heap and ledger may differ by, one in so many, and
+	// ledgerNoise beyond that: a timer, a cache, a name table.
+	ledgerSlack = 33
+	ledgerNoise = 8 << 10
+	// Go's runtime keeps what it made for a goroutine for the next one.
+	ledgerRuntime = 100 << 10
+	// ledgerLeft is what may be left of heap and ledger.
+	ledgerLeft = 96 << 10
+)
+
+// remain are kinds that leave an array, or the runtime's records, in the test program's
+// own process or in the runtime for the next time.
+var remain = map[string]bool{"dups": true, "mappings": true, "sharedmaps": true, "threads": true}
+
+// TestLedger compares what /proc/hardtack/ledger tells with the kernel's live heap, for
+// each kind of object, and in a storm of processes that fork and die.
+func TestLedger(t *testing.T) {
+	needGuest(t)
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip("needs gcc: install gcc and libc6-dev")
+	}
+	repo, dir := repository(t), t.TempDir()
+	if err := cBuild(filepath.Join(dir, "ledger"), filepath.Join(repo, "test", "guest", "ledger", "ledger.c")); err != nil {
+		t.Fatal(err)
+	}
+	tool := command(t, repo, dir)
+	root := guestRoot(t, dir, "ledger")
+	out, err := inGuest(t, tool, root, 8*time.Minute, []string{"--memory", "512M", "--cpus", "2"}, "/ledger")
+	if err != nil || !strings.Contains(out, "ledger: ok") {
+		t.Fatalf("%v\n%s", err, tail(out, 30))
+	}
+	kinds := 0
+	for line := range strings.Lines(out) {
+		var g growth
+		if n, _ := fmt.Sscanf(line, "%s grown %d %d stacks %d %d left %d %d each %d", &g.kind, &g.heap, &g.ledger, &g.stacks,
+			&g.charged, &g.leftHeap, &g.leftMore, &g.each); n != 8 {
+			continue
+		}
+		kinds++
+		t.Logf("%-16s heap %8d ledger %8d ratio %.3f each %d", g.kind, g.heap, g.ledger, float64(g.ledger)/float64(g.heap), g.each)
+		g.check(t)
+	}
+	if kinds < 60 {
+		t.Errorf("the program told of %d kinds:\n%s", kinds, tail(out, 30))
+	}
+}
+
+func (g *growth) check(t *testing.T) {
+	slack := max(g.heap/ledgerSlack, ledgerNoise)
+	switch g.kind {
+	case "storm":
+		slack = g.heap/ledgerSlack + ledgerRuntime
+	case "processes", "execs", "threads":
+		slack = max(g.heap/ledgerSlack, ledgerRuntime)
+	}
+	if d := g.ledger - g.heap; d > slack || -d > slack {
+		t.Errorf("%s: the heap grew by %d bytes, the ledger by %d", g.kind, g.heap, g.ledger)
+	}
+	if g.heap < 8*ledgerNoise {
+		if g.kind != "inotifies" { // a user has few
+			t.Errorf("%s: the heap grew by %d bytes: too little to compare", g.kind, g.heap)
+		}
+	}
+	if !remain[g.kind] && (g.leftHeap > ledgerLeft || g.leftMore > ledgerLeft) {
+		t.Errorf("%s: %d bytes of the heap and %d of the ledger are left", g.kind, g.leftHeap, g.leftMore)
+	}
+}
