@@ -328,13 +328,16 @@ func (in *Inotify) Holds(s *ledger.Sum) {
 		}
 	}
 	n += ledger.Array[event](cap(in.events) + in.taken)
-	listeners, wd := int64(1), int32(0)
+	listeners, wd, last := int64(1), int32(0), ""
 	for i := range in.events {
 		e := &in.events[i]
 		if e.wd != wd {
 			listeners, wd = in.listeners(e.wd), e.wd
 		}
-		n += ledger.Size(int64(len(e.name))) / listeners // they have the same name
+		if e.name != last { // events in a row about a file have the same name
+			n += ledger.Size(int64(len(e.name))) / listeners // which other watches have too
+			last = e.name
+		}
 	}
 	in.mu.Unlock()
 	s.Add(ledger.Inotify, n)
