@@ -15,9 +15,9 @@ import (
 
 func newBuild() *cobra.Command {
 	var out, control string
-	var stock, checkLocks, cover bool
+	var stock, checkLocks, checkBounds, cover bool
 	cmd := &cobra.Command{
-		Use:   "build [--control WHICH] [--stock] [--check-locks] [--cover] [-o IMAGE]",
+		Use:   "build [--control WHICH] [--stock] [--check-locks] [--check-bounds] [--cover] [-o IMAGE]",
 		Short: "Build the kernel image",
 		Long: `Build the kernel with the stock Go toolchain, as an ELF file that QEMU boots
 with -kernel (PVH). The same source gives the same image, bit for bit. Small
@@ -64,7 +64,7 @@ The kernel prints its control at boot, on a terminal, and shows it in
 				return err
 			}
 			return t.create(out, func(tmp string) error {
-				return image.Build(image.Options{Out: tmp, Dir: dir, Control: control, Stock: stock, CheckLocks: checkLocks, Cover: cover})
+				return image.Build(image.Options{Out: tmp, Dir: dir, Control: control, Stock: stock, CheckLocks: checkLocks, CheckBounds: checkBounds, Cover: cover})
 			})
 		},
 	}
@@ -72,6 +72,7 @@ The kernel prints its control at boot, on a terminal, and shows it in
 	cmd.Flags().StringVar(&control, "control", "big", "the nucleus's concurrency `control`: none, big, queue, fine or rtm")
 	cmd.Flags().BoolVar(&stock, "stock", false, "leave Go's runtime unchanged: /proc/hardtack/allocated counts nothing")
 	cmd.Flags().BoolVar(&checkLocks, "check-locks", false, "for tests: check the order in which the kernel takes locks; the result is in /proc/hardtack/locks")
+	cmd.Flags().BoolVar(&checkBounds, "check-bounds", false, "for tests: compare what each system call allocates with its bound; the result is in /proc/hardtack/bounds")
 	cmd.Flags().BoolVar(&cover, "cover", false, "for tests: count which statements run; \"hardtack run\" leaves the counts in $GOCOVERDIR")
 	return cmd
 }

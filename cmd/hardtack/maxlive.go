@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bufio"
+	"bytes"
 	"os"
 	"regexp"
 
@@ -14,7 +14,7 @@ import (
 
 func newMaxlive() *cobra.Command {
 	var c maxlive.Config
-	var entries, format, pkg, tags, overlay string
+	var entries, format, pkg, tags, overlay, out string
 	asImage := false
 	cmd := &cobra.Command{
 		Use:   "maxlive --entries REGEXP [PACKAGE...]",
@@ -64,15 +64,16 @@ for "go build"; none is ./... . See docs/maxlive.md.`,
 			if err := c.UseOverlay(overlay); err != nil {
 				return fault.Bad("--overlay: %v", err)
 			}
-			return runMaxlive(&c, format, pkg)
+			return runMaxlive(&c, format, pkg, out)
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&entries, "entries", "", "bound the functions whose full name matches this `regexp`")
 	f.StringVar(&c.Table, "table", "", "bound the functions in composite literals of this struct `type`: import/path.Type")
 	f.BoolVar(&c.Started, "started", false, "also bound what go statements start and what the runtime is given to call")
-	f.StringVar(&format, "format", "text", "write `text`, json, go or summary")
+	f.StringVar(&format, "format", "text", "write `text`, json, go, summary or table")
 	f.StringVar(&pkg, "package", "reserve", "the `name` of the package that --format go writes")
+	f.StringVarP(&out, "output", "o", "", "write to this `file` instead of standard output")
 	f.StringVar(&c.Models, "models", "", "read the costs of functions that are not analysed from this `file`")
 	f.StringVar(&tags, "tags", "", "build tags, as for go build")
 	f.StringVar(&overlay, "overlay", "", "replaced files, as for go build")
@@ -82,8 +83,9 @@ for "go build"; none is ./... . See docs/maxlive.md.`,
 	return cmd
 }
 
-func runMaxlive(c *maxlive.Config, format, pkg string) error {
-	w := bufio.NewWriter(os.Stdout)
+func runMaxlive(c *maxlive.Config, format, pkg, out string) error {
+	var to bytes.Buffer
+	w := &to
 	var write func(*maxlive.Result) error
 	switch format {
 	case "text":
@@ -99,10 +101,19 @@ func runMaxlive(c *maxlive.Config, format, pkg string) error {
 			_, err = w.Write(text)
 			return err
 		}
+	case "table":
+		write = func(r *maxlive.Result) error {
+			text, err := r.Numbered(pkg)
+			if err != nil {
+				return fault.With(fault.Host, "no table: %v", err)
+			}
+			_, err = w.Write(text)
+			return err
+		}
 	case "summary":
 		write = func(r *maxlive.Result) error { return r.Summary(w) }
 	default:
-		return fault.Bad("--format %s: want text, json, go or summary", format)
+		return fault.Bad("--format %s: want text, json, go, summary or table", format)
 	}
 	r, err := maxlive.Run(c)
 	if err != nil {
@@ -111,10 +122,15 @@ func runMaxlive(c *maxlive.Config, format, pkg string) error {
 	if err := write(r); err != nil {
 		return err
 	}
-	if err := w.Flush(); err != nil {
+	if out == "" {
+		_, err = os.Stdout.Write(to.Bytes())
+	} else {
+		err = os.WriteFile(out, to.Bytes(), 0o644)
+	}
+	if err != nil {
 		return err
 	}
-	if !r.OK() {
+	if !r.OK() && format != "table" {
 		return fault.With(fault.Host, "%d of %d entry points have no bound, %d problems", len(r.Bounds)-r.Bounded(), len(r.Bounds), len(r.Problems))
 	}
 	return nil

@@ -32,6 +32,9 @@ func (k *kernel) introspect(config *initramfs.BootConfig) {
 	procfs.RegisterAdmin("hardtack/protection", protectionText, nil)
 	procfs.RegisterAdmin("hardtack/allocated", allocatedText, nil)
 	procfs.RegisterTrigger("hardtack/oops", oopsText, provoke)
+	if checks.Bounds {
+		procfs.RegisterAdmin("hardtack/bounds", syscall.BoundsText, nil)
+	}
 	if checks.ChecksLocks() {
 		procfs.RegisterAdmin("hardtack/locks", checks.LocksText, nil)
 	}

@@ -81,7 +81,11 @@ func doSampled(t *proc.Thread, a *Args, nr uint64, c *counter) {
 		c.ticks.Add(uint64(d))
 		t.Sampled(d)
 	}
-	if n := *heap - before; n != 0 {
+	n := *heap - before
+	if checks.Bounds {
+		noteBytes(nr, n)
+	}
+	if n != 0 {
 		sampledBytes[nr].Add(n)
 		t.SampledBytes(n)
 	}

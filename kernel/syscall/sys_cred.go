@@ -148,6 +148,7 @@ func sysSetgroups(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if n < 0 || n > creds.MaxGroups {
 		return 0, linux.EINVAL
 	}
+	//maxlive:len 262144 because a process has at most MaxGroups
 	b := make([]byte, 4*n)
 	if _, e := t.Mem.CopyIn(b, a.Addr(1)); e != 0 {
 		return 0, e

@@ -44,6 +44,7 @@ func shortString(t *proc.Thread, addr uio.Addr, n int) (string, linux.Errno) {
 	if e == linux.ENAMETOOLONG {
 		e = linux.EINVAL
 	}
+	//maxlive:len 4096 because callers ask for at most a page
 	return strings.Clone(s), e
 }
 

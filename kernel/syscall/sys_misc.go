@@ -55,6 +55,7 @@ func oldNames(personality uint32) (release, machine string) {
 		var major, minor int
 		if n, _ := fmt.Sscanf(utsRelease, "%d.%d", &major, &minor); n == 2 {
 			rest := strings.TrimLeft(utsRelease, "0123456789.")
+			//maxlive:len 64 because a release is a field of utsname
 			release = fmt.Sprintf("2.6.%d%s", minor+60, rest)
 		}
 	}
@@ -85,6 +86,7 @@ func readName(t *proc.Thread, a *Args) (string, linux.Errno) {
 		return "", linux.EINVAL
 	}
 	b, e := readUser(t, a.Addr(0), int(n))
+	//maxlive:len 64 because longer names are refused above
 	return string(b), e
 }
 

@@ -138,6 +138,7 @@ func sysGetMempolicy(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		if a[2]-1 > maxNodeBits {
 			return 0, linux.EINVAL
 		}
+		//maxlive:len 4096 because maxNodeBits is a page of them
 		b := make([]byte, 8*n)
 		if len(b) > 0 {
 			binary.LittleEndian.PutUint64(b, nodes)

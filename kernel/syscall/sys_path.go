@@ -266,6 +266,7 @@ func readlink(t *proc.Thread, fd int32, addr, buf uio.Addr, size int32) (uint64,
 	if e != 0 {
 		return 0, e
 	}
+	//maxlive:len 4096 because a link has at most PATH_MAX bytes
 	b := []byte(text[:min(len(text), int(size))])
 	_, e = t.Mem.CopyOut(buf, b)
 	return uint64(len(b)), e
@@ -309,7 +310,11 @@ func sysGetcwd(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return 0, linux.ENOENT
 	}
 	s, reachable := cwd.String(t.FS.Root())
+	if len(s) >= linux.PATH_MAX {
+		return 0, linux.ENAMETOOLONG
+	}
 	if !reachable {
+		//maxlive:len 4112 because longer ones are refused above
 		s = "(unreachable)" + s
 	}
 	if len(s) >= linux.PATH_MAX {
@@ -318,6 +323,7 @@ func sysGetcwd(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if uint64(len(s)) >= a[1] {
 		return 0, linux.ERANGE
 	}
+	//maxlive:len 4096 because longer ones are refused above
 	_, e := t.Mem.CopyOut(a.Addr(0), append([]byte(s), 0))
 	return uint64(len(s) + 1), e
 }

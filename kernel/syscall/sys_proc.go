@@ -189,6 +189,7 @@ func readExtensible(t *proc.Thread, b []byte, addr uio.Addr, size uint64, min in
 	if _, e := t.Mem.CopyIn(b, addr); e != 0 {
 		return e
 	}
+	//maxlive:len 4096 because larger ones are refused above
 	rest := make([]byte, n-len(b))
 	if _, e := t.Mem.CopyIn(rest, addr+uio.Addr(len(b))); e != 0 {
 		return e

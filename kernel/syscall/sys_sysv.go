@@ -143,6 +143,7 @@ func readPerm(t *proc.Thread, addr uio.Addr) (linux.IPCPerm, linux.Errno) {
 func writeInts(t *proc.Thread, addr uio.Addr, ints []int32) linux.Errno {
 	var b []byte
 	for _, v := range ints {
+		//maxlive:len 128 because no structure has more than 32 integers
 		b = binary.LittleEndian.AppendUint32(b, uint32(v))
 	}
 	_, e := t.Mem.CopyOut(addr, b)

@@ -36,6 +36,10 @@ type Options struct {
 	// CheckLocks has the kernel check the order in which it takes locks; for tests.
 	CheckLocks bool
 
+	// CheckBounds has the kernel compare what each system call allocates with its static
+	// bound; for tests.
+	CheckBounds bool
+
 	// Cover has the kernel count which of its statements run; for tests.
 	Cover bool
 
@@ -75,6 +79,9 @@ func Build(o Options) error {
 	if o.Stock && o.CheckLocks {
 		return fault.Bad("--check-locks patches the Go runtime, so --stock excludes it")
 	}
+	if o.Stock && o.CheckBounds {
+		return fault.Bad("--check-bounds counts by a patch of the Go runtime, so --stock excludes it")
+	}
 	tags := strings.Trim(o.Tags+","+tag, ",")
 	tmp, err := os.MkdirTemp("", "hardtack-image-*")
 	if err != nil {
@@ -89,6 +96,12 @@ func Build(o Options) error {
 	list, err := o.overlays(tmp, env)
 	if err != nil {
 		return err
+	}
+	if o.CheckBounds {
+		tags = strings.Trim(tags+",hardtack_bounds", ",")
+		if list, err = o.pointFiles(tmp, list, env); err != nil {
+			return err
+		}
 	}
 	flags := []string{"-trimpath", "-buildvcs=false", "-overlay", list, "-gcflags", tableCalls, "-tags", tags}
 	if o.Cover {

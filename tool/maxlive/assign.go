@@ -115,7 +115,7 @@ func (t *targets) assign(v ssa.Value) {
 	case *ssa.SliceToArrayPointer:
 		t.unify(t.elem(c), t.load(v.X))
 	case *ssa.FieldAddr:
-		if t.poolNew(v) {
+		if t.poolNew(v) || t.apartField(v) {
 			break
 		}
 		t.unify(t.elem(c), t.field(v.X.Type().Underlying().(*types.Pointer).Elem(), v.Field))

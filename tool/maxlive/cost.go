@@ -75,6 +75,7 @@ type event struct {
 	set   uint64
 	keep  *loop // the innermost loop of which each iteration leaves it dead; nil: none
 	peak  Vector
+	by    ssa.Instruction
 }
 
 // state is what has been acquired on the worst path so far. kept[d] is the part that
@@ -171,6 +172,23 @@ func (c *coster) cost(fn *ssa.Function) Cost {
 		}
 	}
 	return out
+}
+
+// left is the event of a loop's body that leaves most behind with each iteration.
+func (c *coster) left(l *loop) (most *event) {
+	for b := range l.blocks {
+		events := c.events[b]
+		for i := range events {
+			e := &events[i]
+			if e.size.zero() || e.keep != nil && e.keep.within(l) {
+				continue
+			}
+			if most == nil || e.size.Total() > most.size.Total() || e.size.Total() == most.size.Total() && e.by.Pos() < most.by.Pos() {
+				most = e
+			}
+		}
+	}
+	return most
 }
 
 func depthOf(l *loop) int {

@@ -1,6 +1,7 @@
 package maxlive
 
 import (
+	"fmt"
 	"go/ast"
 	"go/token"
 	"slices"
@@ -176,6 +177,7 @@ func (f *function) eventsOf(thin bool, skip func(*function) bool) map[*ssa.Basic
 					f.cause(s.need, "", in.Pos())
 				}
 				e := f.siteEvent(s)
+				e.by = in
 				switch {
 				case s.chain == nil:
 					events[b] = append(events[b], e)
@@ -258,6 +260,11 @@ func (f *function) leftBy(call ssa.CallInstruction, cost *Cost) []event {
 	}
 	out := []event{{peak: cost.Peak}}
 	b := call.Block()
+	defer func() {
+		for i := range out {
+			out[i].by = call
+		}
+	}()
 	if !cost.Heap.zero() {
 		out = append(out, event{size: cost.Heap, place: inHeap, set: heapBit})
 	}
@@ -301,7 +308,7 @@ func (f *function) callCost(call ssa.CallInstruction, skip func(*function) bool)
 		return cost
 	}
 	callees := f.calls[call]
-	if len(callees) == 0 && !f.a.never(c) {
+	if len(callees) == 0 && !f.a.never(c) && !f.isNil(c.Value) {
 		f.cause("call of a function that nothing is known of", "", call.Pos())
 		return cost
 	}
@@ -346,6 +353,12 @@ func (f *function) callCost(call ssa.CallInstruction, skip func(*function) bool)
 	return cost
 }
 
+// isNil says that a function or an interface is nil wherever this function is called so.
+func (f *function) isNil(v ssa.Value) bool {
+	list, ok := f.a.resolve(f, v, 0)
+	return ok && len(list) == 0
+}
+
 // deferEvents are the deferred calls, all of them: they run when the function ends.
 func (f *function) deferEvents(skip func(*function) bool) []event {
 	var out []event
@@ -385,8 +398,25 @@ func (f *function) compute(thin bool, skip func(*function) bool) Cost {
 	f.chains = map[ssa.Value]bool{}
 	c := coster{byBlock: f.byBlock, doomed: f.doomed, events: f.eventsOf(thin, skip)}
 	c.known = f.loopKnown
-	c.unknown = func(l *loop) { f.cause("loop without a bound", "", f.loopPos(l)) }
+	c.unknown = func(l *loop) { f.cause("loop without a bound", leaves(c.left(l)), f.loopPos(l)) }
 	return c.cost(f.fn)
+}
+
+// leaves says what of an iteration stays.
+func leaves(e *event) string {
+	if e == nil {
+		return ""
+	}
+	by := "its own"
+	if call, ok := e.by.(ssa.CallInstruction); ok {
+		by = call.Common().Description()
+		if fn := call.Common().StaticCallee(); fn != nil {
+			by = fn.String()
+		} else if call.Common().IsInvoke() {
+			by = call.Common().Method.FullName()
+		}
+	}
+	return fmt.Sprintf("each iteration leaves %d bytes by %s", e.size.Total(), by)
 }
 
 // inlinable says whether a function is worth a second cost for where it is inlined.

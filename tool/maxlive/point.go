@@ -48,6 +48,9 @@ func (a *Analysis) pointModel(fn *ssa.Function) *model {
 // pointFunctions are the points that the program can reach.
 func (a *Analysis) pointFunctions() []*ssa.Function {
 	var out []*ssa.Function
+	if len(a.cfg.Only) > 0 {
+		return nil
+	}
 	for fn := range a.targets.reachable {
 		if a.isPoint(fn) && !isTemplate(fn) {
 			out = append(out, fn)
@@ -63,7 +66,7 @@ func (a *Analysis) withPoints(entries []Entry) []Entry {
 		if slices.ContainsFunc(entries, func(e Entry) bool { return e.fn == fn }) {
 			continue
 		}
-		entries = append(entries, Entry{Name: fn.String(), fn: fn, point: true})
+		entries = append(entries, Entry{Name: fn.String(), Num: -1, fn: fn, point: true})
 	}
 	return entries
 }
@@ -82,11 +85,12 @@ func (a *Analysis) pointNotes(entries []Entry) {
 	}
 }
 
-// pointsFrom are the points that a function reaches, also by way of others.
-func (a *Analysis) pointsFrom(from *function) []string {
+// pointsFrom are the points that a function reaches on its own way: what lies behind a
+// point is that point's.
+func (a *Analysis) pointsFrom(from *function) []*function {
 	seen := map[*function]bool{from: true}
 	todo := []*function{from}
-	var out []string
+	var out []*function
 	for len(todo) > 0 {
 		f := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
@@ -96,15 +100,53 @@ func (a *Analysis) pointsFrom(from *function) []string {
 					continue
 				}
 				seen[g] = true
-				todo = append(todo, g)
 				if g.point {
-					out = append(out, g.fn.String())
+					out = append(out, g)
+				} else {
+					todo = append(todo, g)
 				}
 			}
 		}
 	}
-	slices.Sort(out)
 	return out
+}
+
+// pointGraph finds which points lie behind each entry point and each point.
+type pointGraph struct {
+	a    *Analysis
+	next map[*function][]*function
+}
+
+func (p *pointGraph) from(f *function) []*function {
+	list, ok := p.next[f]
+	if !ok {
+		list = p.a.pointsFrom(f)
+		p.next[f] = list
+	}
+	return list
+}
+
+// names are the points that a function reaches: on its own way, and also by way of
+// others.
+func (p *pointGraph) names(f *function) (direct, all []string) {
+	for _, g := range p.from(f) {
+		direct = append(direct, g.fn.String())
+	}
+	seen := map[*function]bool{}
+	todo := slices.Clone(p.from(f))
+	for len(todo) > 0 {
+		g := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if seen[g] {
+			continue
+		}
+		seen[g] = true
+		all = append(all, g.fn.String())
+		todo = append(todo, p.from(g)...)
+	}
+	slices.Sort(direct)
+	slices.Sort(all)
+	return direct, all
 }
 
 // seen is the summary of a function for its callers. Of a point it is not known.
@@ -138,7 +180,7 @@ func (a *Analysis) started(known []Entry) []Entry {
 	var out []Entry
 	for fn, name := range names {
 		if !isTemplate(fn) && !a.external(fn) {
-			out = append(out, Entry{Name: name, fn: fn})
+			out = append(out, Entry{Name: name, Num: -1, fn: fn})
 		}
 	}
 	slices.SortFunc(out, func(x, y Entry) int {

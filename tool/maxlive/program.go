@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"go/ast"
+	"go/constant"
 	"go/token"
 	"go/types"
 	"os"
@@ -28,6 +29,7 @@ type Config struct {
 
 	Entries *regexp.Regexp // functions by their full name
 	Table   string         // or: the functions in composite literals of this struct type
+	Only    []string       // of the table, only the rows with these names, and not the points behind them
 	Started bool           // also the functions that go statements start and that the runtime is given to call
 
 	Models string // a file of models; none if empty
@@ -318,6 +320,7 @@ func (a *Analysis) stand(fn *ssa.Function) *ssa.Function {
 // Entry is a function that a bound is asked for.
 type Entry struct {
 	Name  string
+	Num   int64 // the first constant integer of its row in a table
 	fn    *ssa.Function
 	point bool
 }
@@ -334,7 +337,7 @@ func (a *Analysis) entries() ([]Entry, error) {
 	if a.cfg.Entries != nil {
 		for fn := range ssautil.AllFunctions(a.prog) {
 			if fn.Synthetic == "" && fn.Parent() == nil && len(fn.TypeArgs()) == 0 && a.cfg.Entries.MatchString(fn.String()) {
-				out = append(out, Entry{Name: fn.String(), fn: fn})
+				out = append(out, Entry{Name: fn.String(), Num: -1, fn: fn})
 			}
 		}
 	}
@@ -360,7 +363,7 @@ func (a *Analysis) tableEntries(table string) ([]Entry, error) {
 		for _, f := range p.Syntax {
 			ast.Inspect(f, func(n ast.Node) bool {
 				if lit, ok := n.(*ast.CompositeLit); ok && types.Identical(p.TypesInfo.TypeOf(lit), obj.Type()) {
-					if e, ok := a.row(p.TypesInfo, lit); ok {
+					if e, ok := a.row(p.TypesInfo, lit); ok && (len(a.cfg.Only) == 0 || slices.Contains(a.cfg.Only, e.Name)) {
 						out = append(out, e)
 					}
 				}
@@ -371,14 +374,19 @@ func (a *Analysis) tableEntries(table string) ([]Entry, error) {
 	return out, nil
 }
 
-// row is one row of a table: its first constant string, its first function.
+// row is one row of a table: its first constant string, its first function, its first
+// constant integer.
 func (a *Analysis) row(info *types.Info, lit *ast.CompositeLit) (e Entry, ok bool) {
+	numbered := false
 	for _, x := range lit.Elts {
 		if kv, ok := x.(*ast.KeyValueExpr); ok {
 			x = kv.Value
 		}
 		if s, ok := stringConst(info, x); ok && e.Name == "" {
 			e.Name = s
+		}
+		if v := info.Types[x].Value; v != nil && v.Kind() == constant.Int && !numbered {
+			e.Num, numbered = constant.Int64Val(v)
 		}
 		if fn := funcOf(info, x); fn != nil && e.fn == nil {
 			e.fn = a.prog.FuncValue(fn)

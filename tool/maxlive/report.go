@@ -142,11 +142,14 @@ func (r *Result) JSON(w io.Writer) error {
 		Peak      map[string]uint64 `json:"peak,omitempty"`
 		Transient map[string]uint64 `json:"transient,omitempty"`
 		Lasting   map[string]uint64 `json:"lasting,omitempty"`
+		Point     bool              `json:"point,omitempty"`
+		Points    []string          `json:"points,omitempty"`
+		Direct    []string          `json:"direct,omitempty"`
 		Causes    []string          `json:"causes,omitempty"`
 	}
 	rows := []row{}
 	for _, b := range r.Bounds {
-		x := row{Name: b.Name, Func: b.Func, Bounded: len(b.Causes) == 0}
+		x := row{Name: b.Name, Func: b.Func, Bounded: len(b.Causes) == 0, Point: b.Point, Points: b.Points, Direct: b.Direct}
 		for i, c := range b.Causes {
 			x.Causes = append(x.Causes, c.String()+" ("+b.Paths[i]+")")
 		}

@@ -13,15 +13,18 @@ import (
 // Bound is the result for one entry point.
 type Bound struct {
 	Name   string
+	Num    int64 // of a table's row; -1: of another entry point
 	Func   string
 	Cost   Cost
 	Causes []*Cause // why there is no bound; none: the cost is one
 	Paths  []string // how each cause is reached
 
 	// Point says that it is a point of reservation and not an entry point that was asked
-	// for. Points are those that the call reaches, also by way of others, by name.
+	// for. Points are those that the call reaches, also by way of others, by name;
+	// Direct are those on its own way.
 	Point  bool
 	Points []string
+	Direct []string
 }
 
 // Whole says that the function has a bound and that all points that it reaches have.
@@ -29,12 +32,15 @@ func (r *Result) Whole(b *Bound) bool {
 	if len(b.Causes) > 0 {
 		return false
 	}
-	for _, p := range b.Points {
-		if i := slices.IndexFunc(r.Bounds, func(x Bound) bool { return x.Point && x.Name == p }); i < 0 || len(r.Bounds[i].Causes) > 0 {
-			return false
+	if r.open == nil {
+		r.open = map[string]bool{}
+		for i := range r.Bounds {
+			if r.Bounds[i].Point && len(r.Bounds[i].Causes) > 0 {
+				r.open[r.Bounds[i].Name] = true
+			}
 		}
 	}
-	return true
+	return !slices.ContainsFunc(b.Points, func(p string) bool { return r.open[p] })
 }
 
 // Result is that of a run.
@@ -43,6 +49,7 @@ type Result struct {
 	Problems  []Problem // annotations that are wrong or needless
 	Functions int       // that were looked at
 	sizes     []uint64
+	open      map[string]bool // points without a bound
 }
 
 // Run analyses a program.
@@ -348,17 +355,22 @@ func (a *Analysis) result(entries []Entry) *Result {
 			files[a.position(f.fn.Pos()).Filename] = true
 		}
 	}
+	points := pointGraph{a, map[*function][]*function{}}
 	for _, e := range entries {
 		f := a.instance(e.fn, nil)
-		b := Bound{Name: e.Name, Func: e.fn.String(), Cost: f.cost, Point: e.point, Points: a.pointsFrom(f)}
+		b := Bound{Name: e.Name, Num: e.Num, Func: e.fn.String(), Cost: f.cost, Point: e.point}
+		b.Direct, b.Points = points.names(f)
 		for _, i := range f.causes.list() {
 			b.Causes = append(b.Causes, a.causes[i])
 		}
 		r.Bounds = append(r.Bounds, b)
 	}
+	if len(a.cfg.Only) > 0 {
+		files = nil // what is left out may need them
+	}
 	r.Problems = append(r.Problems, a.notes.needless(func(name string) bool { return files[name] })...)
 	for name, m := range a.models {
-		if !m.used {
+		if !m.used && len(a.cfg.Only) == 0 {
 			r.Problems = append(r.Problems, Problem{Text: "needless model of " + name})
 		}
 	}

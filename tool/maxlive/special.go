@@ -34,7 +34,7 @@ func special(t *targets, in ssa.CallInstruction, fn *ssa.Function) bool {
 	case name == "errors.Is" || name == "errors.As" || name == "errors.Unwrap":
 		t.unwrap(in)
 	default:
-		return false
+		return t.setsApart(in, fn)
 	}
 	return true
 }

@@ -97,7 +97,7 @@ var pts = sync.OnceValue(func() *tmpfs.FS {
 	if e != 0 {
 		panic("devfs: ptmx: " + e.Error())
 	}
-	fs.Root.Inode.Node = ptsDir{fs.Root.Inode.Node}
+	fs.Root.Inode.Node = ptsDir{fs.RootNode()}
 	return fs
 })
 

@@ -119,6 +119,12 @@ func (fs *FS) newDir(a *account, n *vfs.NewNode) *dir {
 	return d
 }
 
+// RootNode is what the file system does for its root.
+func (fs *FS) RootNode() vfs.NodeOps {
+	d, _ := fs.Root.Inode.Node.(*dir)
+	return d
+}
+
 // Create makes an inode of any type.
 func (d *dir) Create(_ *caller.Ctx, _ *vfs.Inode, _ string, n vfs.NewNode) (*vfs.Inode, linux.Errno) {
 	return d.fs.Make(&n)
@@ -214,6 +220,7 @@ func (s *special) ReadLink(*caller.Ctx, *vfs.Inode) (string, linux.Errno) {
 			return "", linux.ENOENT
 		}
 		defer s.Put()
+		//maxlive:len 4096 because a link has at most PATH_MAX bytes
 		return string(s.long.Bytes()[:s.Size()]), 0
 	}
 	return s.target, 0

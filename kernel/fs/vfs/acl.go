@@ -89,8 +89,10 @@ func parseACL(v []byte) (acl, linux.Errno) {
 	if len(v) == 0 {
 		return nil, 0
 	}
+	//maxlive:len 8192 because an attribute of XATTR_SIZE_MAX bytes has no more entries
 	list := make(acl, 0, len(v)/8)
 	for ; len(v) > 0; v = v[8:] {
+		//maxlive:same because list has room for all
 		list = append(list, aclEntry{le.Uint16(v), le.Uint16(v[2:]), le.Uint32(v[4:])})
 	}
 	return list, 0
@@ -99,12 +101,14 @@ func parseACL(v []byte) (acl, linux.Errno) {
 // value is the attribute's.
 func (a acl) value() []byte {
 	le := binary.LittleEndian
+	//maxlive:len 65536 because an attribute has at most XATTR_SIZE_MAX bytes
 	v := le.AppendUint32(make([]byte, 0, 4+8*len(a)), linux.POSIX_ACL_XATTR_VERSION)
 	for _, x := range a {
 		who := x.who
 		if x.tag != linux.ACL_USER && x.tag != linux.ACL_GROUP {
 			who = NoID
 		}
+		//maxlive:same because v has room for all
 		v = le.AppendUint32(le.AppendUint16(le.AppendUint16(v, x.tag), x.perm), who)
 	}
 	return v
@@ -158,6 +162,7 @@ func (a acl) mode() (mode uint32, exact bool) {
 // withMode is the list with other permissions for the owner, the mask or group, and
 // others: those of mode (chmod), or only what mode has of them (a new file).
 func (a acl) withMode(mode uint32, cut bool) acl {
+	//maxlive:len 8192 because an attribute of XATTR_SIZE_MAX bytes has no more entries
 	n := append(acl(nil), a...)
 	group := -1
 	set := func(k int, perm uint32) {

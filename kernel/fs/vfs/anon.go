@@ -30,6 +30,7 @@ var anonAttr AnonAttr
 
 // SetAttr notes attributes.
 func (x *AnonAttr) SetAttr(a *Attr) {
+	//maxlive:loop 1 because a swap that fails leaves nothing
 	for {
 		old := x.set.Load()
 		n := Attr{}

@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"slices"
 	"sync"
 
 	"hardtack/abi/linux"
@@ -128,29 +129,27 @@ func (f *File) dropNotify(table *FDTable) {
 	if a == nil {
 		return
 	}
+	for w, more := a.takeNotify(table); more; w, more = a.takeNotify(table) {
+		if w != nil {
+			w.remove()
+		}
+	}
+}
+
+// takeNotify takes one of what table has asked for off the list, and returns the watch that
+// is idle then, if any; false if there is none.
+func (a *Async) takeNotify(table *FDTable) (idle *watch, found bool) {
 	a.mu.Lock()
-	var gone []*dirNotify
-	kept := a.dirs[:0:0]
-	for _, d := range a.dirs {
+	defer a.mu.Unlock()
+	for i, d := range a.dirs {
 		if table == nil || d.table == table {
-			gone = append(gone, d)
-		} else {
-			kept = append(kept, d)
+			a.dirs = slices.Delete(a.dirs, i, i+1)
+			dirGroups.mu.Lock()
+			defer dirGroups.mu.Unlock()
+			return d.leave(), true
 		}
 	}
-	a.dirs = kept
-	var idle []*watch
-	dirGroups.mu.Lock()
-	for _, d := range gone {
-		if w := d.leave(); w != nil {
-			idle = append(idle, w)
-		}
-	}
-	dirGroups.mu.Unlock()
-	a.mu.Unlock()
-	for _, w := range idle {
-		w.remove()
-	}
+	return nil, false
 }
 
 // push hears of an event.

@@ -225,16 +225,14 @@ func (i *Inode) dropLocks(owner any) {
 		return
 	}
 	t.mu.Lock()
-	kept := t.records[:0:0]
-	for _, r := range t.records {
-		if r.Owner != owner {
-			kept = append(kept, r)
-		} else {
+	n := len(t.records)
+	t.records = slices.DeleteFunc(t.records, func(r RecordLock) bool {
+		if r.Owner == owner {
 			allLocks.Release(r.user, 1)
 		}
-	}
-	dropped := len(kept) != len(t.records)
-	t.records = kept
+		return r.Owner == owner
+	})
+	dropped := len(t.records) != n
 	t.mu.Unlock()
 	if dropped {
 		t.changed.Notify(wait.In)

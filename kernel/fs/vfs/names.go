@@ -67,7 +67,7 @@ func (w *walk) makeLast(n *NewNode, umask uint32, excl bool) (d *Dentry, created
 	if e != 0 {
 		return nil, false, e
 	}
-	name := strings.Clone(w.last)
+	name := strings.Clone(w.last) //maxlive:len 255 because a name has at most NAME_MAX bytes
 	i, e := dir.Inode.Node.Create(w.c, dir.Inode, name, *n)
 	if e != 0 {
 		return nil, false, e
@@ -199,6 +199,7 @@ func SymlinkAt(c *caller.Ctx, fs *FSContext, target string, at *File, path strin
 	if target == "" {
 		return linux.ENOENT
 	}
+	//maxlive:len 4096 because a link has at most PATH_MAX bytes
 	_, e := makeAt(c, fs, at, path, &NewNode{Mode: linux.S_IFLNK | 0o777, Target: strings.Clone(target)}, 0)
 	return e
 }
@@ -248,7 +249,7 @@ func LinkAt(c *caller.Ctx, fs *FSContext, oldAt *File, old string, newAt *File, 
 	if e := mayLinkIn(w.cred, dir.Inode, i); e != 0 {
 		return e
 	}
-	name := strings.Clone(w.last)
+	name := strings.Clone(w.last) //maxlive:len 255 because a name has at most NAME_MAX bytes
 	if i.FS.Flags&FSAttrs != 0 {
 		e = linkDisk(c, dir.Inode, name, i)
 	} else {

@@ -183,6 +183,7 @@ func (m *move) do(c *caller.Ctx, to *walk) linux.Errno {
 			return linux.ENOTEMPTY
 		}
 	}
+	//maxlive:len 255 because a name has at most NAME_MAX bytes
 	name := strings.Clone(to.last)
 	white, e := m.whiteout(c)
 	if e != 0 {

@@ -132,7 +132,7 @@ func (f *File) drop(first, last uint64) {
 		})
 	}
 	if f.dirty.Load() == 0 {
-		f.take()
+		f.unlist()
 	}
 	f.eachLeaf(first, last, f.tidy)
 }

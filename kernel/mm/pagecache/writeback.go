@@ -87,6 +87,19 @@ func (f *File) writeBack(first, last uint64, most int) (e linux.Errno) {
 	return e
 }
 
+// unlist empties the list of leaves with dirty pages.
+func (f *File) unlist() {
+	f.mu.Lock()
+	for l := f.unclean; l != nil; {
+		next := l.next
+		l.next = nil
+		l.listed.Store(false)
+		l = next
+	}
+	f.unclean = nil
+	f.mu.Unlock()
+}
+
 // take returns the leaves with dirty pages in order, and empties the list.
 func (f *File) take() (leaves []*leaf) {
 	f.mu.Lock()

@@ -132,6 +132,7 @@ func (s *inetSock) getSocket(name int32, val []byte) (int, linux.Errno) {
 	case linux.SO_BINDTODEVICE:
 		if d := s.Opt.BindToDevice.Load(); d != 0 {
 			if i := s.net.InterfaceByIndex(d); i != nil {
+				//maxlive:len 16 because an interface's name has at most IFNAMSIZ bytes
 				return copy(val, i.Name+"\x00"), 0
 			}
 		}

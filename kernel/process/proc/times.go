@@ -2,6 +2,7 @@ package proc
 
 import (
 	"hardtack/abi/linux"
+	"hardtack/kernel/base/checks"
 	"hardtack/kernel/base/clocks"
 	"hardtack/kernel/base/wait"
 )
@@ -15,7 +16,7 @@ import (
 // call.
 
 // SampleEvery is how many calls pass between two that are measured.
-const SampleEvery = 16
+const SampleEvery = checks.SampleEvery
 
 // clockTimes are user and system time in nanoseconds, kept under Process.mu or
 // treeMu as their owner says.

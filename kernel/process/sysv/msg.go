@@ -73,6 +73,7 @@ func MsgSend(c *caller.Ctx, id int32, kind int64, text []byte, nowait bool) linu
 	}
 	n := uint64(len(text))
 	m := message{kind, text, c.User()}
+	//maxlive:loop 1 because only the first round waits in the queue
 	for waiting := false; ; {
 		c.Arm()
 		if q.used+n <= q.limit && uint64(len(q.list)) < q.limit && allBytes.Get().Room(m.user, m.cost(), m.user.UID == 0) {
@@ -140,6 +141,7 @@ func MsgReceive(c *caller.Ctx, id int32, size uint64, kind int64, flags uint32) 
 	if flags&linux.MSG_COPY != 0 {
 		return q.peek(size, kind, flags)
 	}
+	//maxlive:loop 1 because only the first round waits in the queue
 	for waiting := false; ; {
 		c.Arm()
 		if i := q.find(kind, flags&linux.MSG_EXCEPT != 0); i >= 0 {

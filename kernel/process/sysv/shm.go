@@ -142,6 +142,7 @@ func ShmGet(c *caller.Ctx, key int32, size uint64, flags uint32) (int32, linux.E
 	if i < len(shmTable) {
 		shmSeqs[i] = (shmSeqs[i] + 1) & 0x7fff
 	} else {
+		//maxlive:len 32768 because there are at most IPCMNI
 		shmTable, shmSeqs = append(shmTable, nil), append(shmSeqs, 0)
 	}
 	cred := c.Cred()

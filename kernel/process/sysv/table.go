@@ -117,6 +117,7 @@ func (t *table[T, P]) get(c *caller.Ctx, key int32, flags uint32, check, fill fu
 		return 0, e
 	}
 	if i == len(t.all) {
+		//maxlive:len 32768 because there are at most IPCMNI
 		t.all, t.seqs = append(t.all, nil), append(t.seqs, 0)
 	} else {
 		t.seqs[i] = (t.seqs[i] + 1) & 0x7fff

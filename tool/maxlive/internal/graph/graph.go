@@ -201,3 +201,39 @@ func Checked() any { return checked(100) }
 //
 //go:noinline
 func Pointed() any { reserved(); return newSmall() }
+
+// hook is a function that another package provides.
+type hook[F any] struct {
+	call F
+	set  bool
+}
+
+func (h *hook[F]) provide(f F) { h.call, h.set = f, true }
+
+func standard[F any](f F) hook[F] { return hook[F]{call: f} }
+
+var (
+	smallProvided hook[func() any]
+	pageProvided  hook[func() any]
+	smallStandard = standard(newSmall)
+	pageStandard  = standard(newPage)
+)
+
+func init() {
+	smallProvided.provide(newSmall)
+	pageProvided.provide(newPage)
+}
+
+func Provided() any { return smallProvided.call() }
+
+func Standard() any { _ = pageStandard.set; return smallStandard.call() }
+
+//go:noinline
+func ifAny(take func() any) any {
+	if take != nil {
+		return take()
+	}
+	return nil
+}
+
+func Nobody() any { return ifAny(nil) }
