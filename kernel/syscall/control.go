@@ -175,7 +175,7 @@ func readIPv6Control(typ int32, data []byte, m *sock.Msg) linux.Errno {
 
 func readRights(t *proc.Thread, data []byte, m *sock.Msg) linux.Errno {
 	if m.Rights == nil {
-		m.Rights = make([]*vfs.File, 0, len(data)/4)
+		m.Rights = make([]*vfs.File, 0, min(len(data)/4, linux.SCM_MAX_FD))
 		m.MaxFiles = t.NoFile()
 	}
 	for ; len(data) >= 4; data = data[4:] {
@@ -187,6 +187,7 @@ func readRights(t *proc.Thread, data []byte, m *sock.Msg) linux.Errno {
 		if f == nil {
 			return linux.EBADF
 		}
+		//maxlive:len 253 because more are refused above
 		m.Rights = append(m.Rights, f)
 	}
 	return 0

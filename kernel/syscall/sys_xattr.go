@@ -88,6 +88,7 @@ func setxattr(t *proc.Thread, a *Args, kind int) (uint64, linux.Errno) {
 		if a[3] > linux.XATTR_SIZE_MAX {
 			return 0, linux.E2BIG
 		}
+		//maxlive:len 65536 because larger ones are refused above
 		value := make([]byte, a[3])
 		if _, e := t.Mem.CopyIn(value, a.Addr(2)); e != 0 {
 			return 0, e

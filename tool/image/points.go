@@ -52,6 +52,7 @@ func (o *Options) pointFiles(dir, list string, env []string) (string, error) {
 	if err := os.MkdirAll(filepath.Join(dir, "points"), 0o755); err != nil {
 		return "", err
 	}
+	made := 0
 	for d := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p struct {
 			ImportPath, Dir string
@@ -77,11 +78,12 @@ func (o *Options) pointFiles(dir, list string, env []string) (string, error) {
 				return "", err
 			}
 			if changed != nil {
-				to := filepath.Join(dir, "points", fmt.Sprintf("%d.go", len(all.Replace)))
+				to := filepath.Join(dir, "points", fmt.Sprintf("%d.go", made))
 				if err := os.WriteFile(to, changed, 0o644); err != nil {
 					return "", err
 				}
 				all.Replace[file] = to
+				made++
 			}
 		}
 	}

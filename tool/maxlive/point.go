@@ -30,7 +30,7 @@ func (a *Analysis) isPoint(fn *ssa.Function) bool {
 // pointModel is the line of the file of models that makes a function a point: by its
 // name, or one for all exported methods of a type.
 func (a *Analysis) pointModel(fn *ssa.Function) *model {
-	if len(fn.Blocks) == 0 || fn.Synthetic != "" {
+	if len(fn.Blocks) == 0 || fn.Synthetic != "" && fn.Origin() == nil {
 		return nil
 	}
 	name := nameOf(fn)

@@ -113,7 +113,7 @@ func New(c *caller.Ctx) *Pipe {
 	if tooMany(slots.Of(p.user)+n, &settings.PipePagesHard) && !privileged(cr) {
 		return nil
 	}
-	p.ring = make([]slot, n)
+	p.ring = make([]slot, n) //maxlive:len 16 because a new pipe has at most DefaultSize bytes
 	return p
 }
 

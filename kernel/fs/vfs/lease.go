@@ -190,6 +190,7 @@ func (i *Inode) breakLeases(c *caller.Ctx, write, block bool) linux.Errno {
 }
 
 func (t *lockTable) breakLeases(c *caller.Ctx, write, block bool) linux.Errno {
+	//maxlive:loop 1 because only the first round waits in the queue
 	for queued := false; ; {
 		if queued {
 			c.Arm()
