@@ -12,23 +12,24 @@ import (
 // of reservation not counted; only where checks.Bounds.
 var worst [tableSize]struct{ calls, bytes atomic.Uint64 }
 
-// noteBytes compares what a call allocated with its bound. All that a call allocates is
-// more than what is alive of it at once, so this is stricter than the bound.
-func noteBytes(nr, n uint64) {
+// noteBytes compares what a call allocated with its bound, and says whether that holds.
+// A call allocates at least what is alive of it at once: the comparison is stricter than
+// the bound.
+func noteBytes(nr, n uint64) bool {
 	w := &worst[nr]
 	w.calls.Add(1)
-	for {
-		old := w.bytes.Load()
-		if n <= old {
-			return
+	b := reserve.Table[nr]
+	holds := !b.Known || n <= uint64(b.Transient)+uint64(b.Lasting)
+	for old := w.bytes.Load(); n > old; old = w.bytes.Load() {
+		if !w.bytes.CompareAndSwap(old, n) {
+			continue
 		}
-		if w.bytes.CompareAndSwap(old, n) {
-			break
+		if !holds {
+			println("bounds:", table[nr].Name, "allocated", n, "bytes, its bound is", b.Transient+b.Lasting)
 		}
+		break
 	}
-	if b := reserve.Table[nr]; b.Known && n > uint64(b.Transient)+uint64(b.Lasting) {
-		println("bounds:", table[nr].Name, "allocated", n, "bytes, its bound is", b.Transient+b.Lasting)
-	}
+	return holds
 }
 
 // BoundsText is a line for each call that was measured: its name, how often it was made,

@@ -1,0 +1,101 @@
+package guest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// boundPrograms make many different system calls in little time.
+var boundPrograms = []string{"acl", "clocks", "errnos", "filecalls", "fileperms", "identity", "inherited", "inotify", "limits", "memory", "names", "pipe", "process", "signals", "sysv", "times", "unix"}
+
+// TestBounds runs programs on a kernel that compares what each system call allocates with
+// its static bound (kernel/reserve): none may take more. What points of reservation
+// allocate is not counted. All that a call allocates is at least what it has alive at
+// once, so the comparison is stricter than the bound.
+func TestBounds(t *testing.T) {
+	needGuest(t)
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip("needs gcc: install gcc and libc6-dev")
+	}
+	repo, dir := repository(t), t.TempDir()
+	if err := goBuild(repo, filepath.Join(dir, "hardtack"), "./cmd/hardtack"); err != nil {
+		t.Fatal(err)
+	}
+	tool := filepath.Join(dir, "hardtack")
+	build := exec.Command(tool, "build", "--check-bounds", "-o", filepath.Join(dir, "kernel.elf"))
+	build.Dir = repo
+	if text, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("hardtack build: %v\n%s", err, text)
+	}
+	root := guestRoot(t, dir)
+	if err := goBuild(repo, filepath.Join(root, "guesttest"), "./test/guest/guesttest"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(root, "programs"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range boundPrograms {
+		if err := cBuild(filepath.Join(root, "programs", name), filepath.Join(repo, "test", "guest", "c", name+".c")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := inGuest(t, tool, root, 8*time.Minute, []string{"--cpus", "2"}, "/guesttest", "-limit", "100s", "/programs")
+	_, text, ok := strings.Cut(out, "guesttest: bounds\n")
+	text, _, done := strings.Cut(text, "guesttest: end of bounds")
+	if !ok || !done {
+		t.Fatalf("%v\n%s", err, tail(out, 60))
+	}
+	for _, line := range strings.Split(out, "\n") {
+		if strings.HasPrefix(line, "bounds: ") {
+			t.Error(line)
+		}
+	}
+	judgeBounds(t, text)
+}
+
+// judgeBounds reads /proc/hardtack/bounds.
+func judgeBounds(t *testing.T, text string) {
+	measured, without := 0, 0
+	var ratios []float64
+	worst := ""
+	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
+		w := strings.Fields(line)
+		if len(w) != 4 {
+			t.Fatalf("%q: want a name, calls, bytes and a bound", line)
+		}
+		if w[3] == "-" {
+			without++
+			continue
+		}
+		measured++
+		most, err1 := strconv.ParseFloat(w[2], 64)
+		bound, err2 := strconv.ParseFloat(w[3], 64)
+		if err1 != nil || err2 != nil {
+			t.Fatalf("%q: %v %v", line, err1, err2)
+		}
+		if most > bound {
+			t.Errorf("%s allocated %s bytes, its bound is %s", w[0], w[2], w[3])
+		}
+		if most > 0 {
+			r := bound / most
+			if len(ratios) == 0 || r > slices.Max(ratios) {
+				worst = w[0]
+			}
+			ratios = append(ratios, r)
+		}
+	}
+	if measured < 100 || len(ratios) < 40 {
+		t.Errorf("%d calls with a bound were measured, %d of them allocated something; want 100 and 40", measured, len(ratios))
+	}
+	if len(ratios) > 0 {
+		slices.Sort(ratios)
+		t.Logf("%d calls with a bound and %d without; of %d that allocate, bound over measured is %.2f (median), %.0f at most (%s)",
+			measured, without, len(ratios), ratios[len(ratios)/2], ratios[len(ratios)-1], worst)
+	}
+}
