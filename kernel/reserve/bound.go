@@ -9,6 +9,7 @@ package reserve
 type Bound struct {
 	Transient uint32 // dead when the call returns
 	Lasting   uint32 // may live longer
+	Allocated uint32 // in all, what dies on the way among it; 0: not known
 	Known     bool   // without it the other fields say nothing
 	Whole     bool   // all points that the call can reach have a bound as well
 }

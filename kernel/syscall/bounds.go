@@ -13,19 +13,20 @@ import (
 var worst [tableSize]struct{ calls, bytes atomic.Uint64 }
 
 // noteBytes compares what a call allocated with its bound, and says whether that holds.
-// A call allocates at least what is alive of it at once: the comparison is stricter than
-// the bound.
+// What is measured is all that the call allocated, which is compared with the most that
+// is alive of it at once. Where it is more, and the most that the call allocates in all is
+// known, that must hold.
 func noteBytes(nr, n uint64) bool {
 	w := &worst[nr]
 	w.calls.Add(1)
 	b := reserve.Table[nr]
-	holds := !b.Known || n <= uint64(b.Transient)+uint64(b.Lasting)
+	holds := !b.Known || n <= max(uint64(b.Transient)+uint64(b.Lasting), uint64(b.Allocated))
 	for old := w.bytes.Load(); n > old; old = w.bytes.Load() {
 		if !w.bytes.CompareAndSwap(old, n) {
 			continue
 		}
 		if !holds {
-			println("bounds:", table[nr].Name, "allocated", n, "bytes, its bound is", b.Transient+b.Lasting)
+			println("bounds:", table[nr].Name, "allocated", n, "bytes, its bound is", b.Transient+b.Lasting, "and", b.Allocated, "in all")
 		}
 		break
 	}
@@ -33,7 +34,8 @@ func noteBytes(nr, n uint64) bool {
 }
 
 // BoundsText is a line for each call that was measured: its name, how often it was made,
-// the most bytes that one allocated, and its bound, or - where it has none.
+// the most bytes that one allocated, its bound and the most that it
+// allocates in all, or - where it has none.
 func BoundsText() []byte {
 	var b bytes.Buffer
 	for nr := range worst {
@@ -43,7 +45,7 @@ func BoundsText() []byte {
 		}
 		bound := "-"
 		if x := reserve.Table[nr]; x.Known {
-			bound = fmt.Sprint(x.Transient + x.Lasting)
+			bound = fmt.Sprint(x.Transient+x.Lasting, " ", x.Allocated)
 		}
 		fmt.Fprintf(&b, "%s %d %d %s\n", table[nr].Name, calls, worst[nr].bytes.Load(), bound)
 	}

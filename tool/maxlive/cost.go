@@ -15,7 +15,16 @@ type Cost struct {
 	Peak  Vector // live at once during the call, all of the above included
 
 	ParamSet uint64
+
+	// Sum is the most bytes that it allocates in all, dead ones among them; endless if
+	// that is not known.
+	Sum uint64
 }
+
+const endless = 1 << 62
+
+// sum is what a call allocates in all, where that was not added up: no less than its peak.
+func (c *Cost) sum() uint64 { return max(c.Sum, c.Peak.Total()) }
 
 // Lasting is what is left after the call.
 func (c *Cost) Lasting() Vector {
@@ -37,12 +46,14 @@ func (c *Cost) max(d *Cost) {
 	c.Ret.max(&d.Ret)
 	c.Peak.max(&d.Peak)
 	c.ParamSet |= d.ParamSet
+	c.Sum = max(c.Sum, d.sum())
 }
 
 func (c *Cost) add(d *Cost) {
 	c.Heap.add(&d.Heap)
 	c.Param.add(&d.Param)
 	c.Ret.add(&d.Ret)
+	c.Sum = min(satAdd(c.sum(), d.sum()), endless)
 	c.Peak.add(&d.Peak)
 	c.ParamSet |= d.ParamSet
 }
@@ -75,6 +86,7 @@ type event struct {
 	set   uint64
 	keep  *loop // the innermost loop of which each iteration leaves it dead; nil: none
 	peak  Vector
+	sum   uint64 // allocated in all
 	by    ssa.Instruction
 }
 

@@ -177,7 +177,7 @@ func (f *function) eventsOf(thin bool, skip func(*function) bool) map[*ssa.Basic
 					f.cause(s.need, "", in.Pos())
 				}
 				e := f.siteEvent(s)
-				e.by = in
+				e.by, e.sum = in, s.size.Total()
 				switch {
 				case s.chain == nil:
 					events[b] = append(events[b], e)
@@ -258,7 +258,7 @@ func (f *function) leftBy(call ssa.CallInstruction, cost *Cost) []event {
 	if cost.Peak.zero() {
 		return nil
 	}
-	out := []event{{peak: cost.Peak}}
+	out := []event{{peak: cost.Peak, sum: cost.sum()}}
 	b := call.Block()
 	defer func() {
 		for i := range out {
@@ -382,6 +382,7 @@ func (f *function) deferEvents(skip func(*function) bool) []event {
 			}
 			for _, e := range f.leftBy(d, &cost) {
 				e.size = e.size.times(times)
+				e.sum = min(satMul(e.sum, times), endless)
 				e.keep = nil
 				out = append(out, e)
 			}
@@ -399,7 +400,30 @@ func (f *function) compute(thin bool, skip func(*function) bool) Cost {
 	c := coster{byBlock: f.byBlock, doomed: f.doomed, events: f.eventsOf(thin, skip)}
 	c.known = f.loopKnown
 	c.unknown = func(l *loop) { f.cause("loop without a bound", leaves(c.left(l)), f.loopPos(l)) }
-	return c.cost(f.fn)
+	cost := c.cost(f.fn)
+	cost.Sum = f.allocated(&c)
+	return cost
+}
+
+// allocated adds up all that is allocated on the worst path.
+func (f *function) allocated(c *coster) uint64 {
+	known := true
+	d := coster{byBlock: c.byBlock, doomed: c.doomed, events: map[*ssa.BasicBlock][]event{}}
+	for b, list := range c.events {
+		for _, e := range list {
+			if e.sum == 0 {
+				continue
+			}
+			known = known && e.sum < endless
+			d.events[b] = append(d.events[b], event{size: Vector{total: e.sum}})
+		}
+	}
+	d.known = func(l *loop) bool { return l.known }
+	d.unknown = func(*loop) { known = false }
+	if cost := d.cost(f.fn); known {
+		return min(cost.Peak.Total(), endless)
+	}
+	return endless
 }
 
 // leaves says what of an iteration stays.

@@ -148,7 +148,7 @@ func compareTable(t *testing.T, r *Result, all bool) {
 		switch {
 		case y.Known && !x.Known:
 			t.Errorf("call %d has a bound in %s and none in the source", n, kernelTable)
-		case y.Known && (x.Transient+x.Lasting > y.Transient+y.Lasting || x.Lasting > y.Lasting):
+		case y.Known && (x.Transient+x.Lasting > y.Transient+y.Lasting || x.Lasting > y.Lasting || x.Allocated > y.Allocated && y.Allocated != 0):
 			t.Errorf("call %d needs %d+%d bytes, %s has %d+%d", n, x.Transient, x.Lasting, kernelTable, y.Transient, y.Lasting)
 		}
 	}
@@ -198,10 +198,13 @@ func readTable(t *testing.T) map[int64]Row {
 				if err != nil || n > math.MaxUint32 {
 					t.Fatalf("%s: %s: %v", kernelTable, v.Value, err)
 				}
-				if field.Key.(*ast.Ident).Name == "Lasting" {
+				switch field.Key.(*ast.Ident).Name {
+				case "Lasting":
 					row.Lasting = n
-				} else {
+				case "Transient":
 					row.Transient = n
+				case "Allocated":
+					row.Allocated = n
 				}
 			}
 		}

@@ -11,8 +11,9 @@ import (
 // Row is the bound of one row of a table, as a kernel reserves it.
 type Row struct {
 	Transient, Lasting uint64
-	Known              bool // it has a bound, points not counted
-	Whole              bool // and all points that it reaches have one
+	Allocated          uint64 // in all, what dies on the way too; 0: not known
+	Known              bool   // it has a bound, points not counted
+	Whole              bool   // and all points that it reaches have one
 }
 
 // Rows are the bounds of a numbered table by number, rounded up to one of eight steps
@@ -29,7 +30,11 @@ func (r *Result) Rows() map[int64]Row {
 			l := b.Cost.Lasting()
 			lasting := roundUp(l.Total())
 			peak := max(roundUp(b.Cost.Peak.Total()), lasting)
-			row = Row{Lasting: lasting, Transient: peak - lasting, Known: peak <= math.MaxUint32, Whole: r.Whole(b)}
+			sum := roundUp(b.Cost.sum())
+			if sum > math.MaxUint32 {
+				sum = 0
+			}
+			row = Row{Lasting: lasting, Transient: peak - lasting, Allocated: sum, Known: peak <= math.MaxUint32, Whole: r.Whole(b)}
 		}
 		out[b.Num] = row
 	}
@@ -78,7 +83,7 @@ func (r *Result) Numbered(pkg string) ([]byte, error) {
 			fmt.Fprintf(&w, "\t%d: {}, // %s: %d\n", b.Num, b.Name, len(b.Causes))
 			continue
 		}
-		fmt.Fprintf(&w, "\t%d: {Transient: %d, Lasting: %d, Known: true, Whole: %v}, // %s\n", b.Num, x.Transient, x.Lasting, x.Whole, b.Name)
+		fmt.Fprintf(&w, "\t%d: {Transient: %d, Lasting: %d, Allocated: %d, Known: true, Whole: %v}, // %s\n", b.Num, x.Transient, x.Lasting, x.Allocated, x.Whole, b.Name)
 	}
 	w.WriteString("}\n")
 	return format.Source(w.Bytes())

@@ -262,6 +262,7 @@ func (a *Analysis) multiply(group []*function, times map[*function]uint64) {
 		all.Peak.add(&p)
 		once[fn] = f.cost
 	}
+	all.Sum = endless
 	for _, fn := range group {
 		f := fn
 		if _, ok := once[fn]; ok {
@@ -269,7 +270,7 @@ func (a *Analysis) multiply(group []*function, times map[*function]uint64) {
 			continue
 		}
 		l := f.cost.Lasting()
-		cost := Cost{Heap: all.Heap, Peak: all.Peak}
+		cost := Cost{Heap: all.Heap, Peak: all.Peak, Sum: endless}
 		cost.Heap.add(&l)
 		cost.Peak.add(&f.cost.Peak)
 		f.cost = cost
