@@ -6,7 +6,7 @@ package reserve
 // have one as well. Size bounds the numbers.
 const (
 	Calls = 302
-	Known = 252
+	Known = 251
 	Whole = 30
 	Size  = 512
 )
@@ -14,306 +14,306 @@ const (
 // Table is the bounds by call number. A call without one is not Known: the comment
 // says how many places have no bound.
 var Table = [Size]Bound{
-	43:  {Transient: 0, Lasting: 5120, Known: true, Whole: false},        // accept
-	288: {Transient: 0, Lasting: 5120, Known: true, Whole: false},        // accept4
-	21:  {Transient: 224, Lasting: 416, Known: true, Whole: false},       // access
-	159: {Transient: 144, Lasting: 0, Known: true, Whole: false},         // adjtimex
-	37:  {Transient: 0, Lasting: 144, Known: true, Whole: true},          // alarm
-	158: {Transient: 112, Lasting: 0, Known: true, Whole: false},         // arch_prctl
-	49:  {Transient: 0, Lasting: 5120, Known: true, Whole: false},        // bind
-	12:  {Transient: 112, Lasting: 0, Known: true, Whole: false},         // brk
-	125: {Transient: 112, Lasting: 0, Known: true, Whole: false},         // capget
-	126: {Transient: 112, Lasting: 112, Known: true, Whole: false},       // capset
-	80:  {Transient: 192, Lasting: 448, Known: true, Whole: false},       // chdir
-	90:  {Transient: 0, Lasting: 917504, Known: true, Whole: false},      // chmod
-	92:  {Transient: 9664, Lasting: 576, Known: true, Whole: false},      // chown
-	161: {Transient: 192, Lasting: 448, Known: true, Whole: false},       // chroot
-	305: {Transient: 112, Lasting: 32, Known: true, Whole: false},        // clock_adjtime
-	229: {Transient: 112, Lasting: 32, Known: true, Whole: false},        // clock_getres
-	228: {Transient: 112, Lasting: 32, Known: true, Whole: false},        // clock_gettime
-	230: {Transient: 0, Lasting: 576, Known: true, Whole: false},         // clock_nanosleep
-	227: {Transient: 80, Lasting: 32, Known: true, Whole: false},         // clock_settime
-	56:  {Transient: 0, Lasting: 30720, Known: true, Whole: false},       // clone
-	435: {Transient: 0, Lasting: 30720, Known: true, Whole: false},       // clone3
-	3:   {Transient: 112, Lasting: 0, Known: true, Whole: false},         // close
-	436: {Transient: 112, Lasting: 0, Known: true, Whole: false},         // close_range
-	42:  {Transient: 0, Lasting: 5120, Known: true, Whole: false},        // connect
-	326: {},                                                              // copy_file_range: 69
-	85:  {Transient: 0, Lasting: 1441792, Known: true, Whole: false},     // creat
-	32:  {Transient: 112, Lasting: 0, Known: true, Whole: false},         // dup
-	33:  {Transient: 112, Lasting: 0, Known: true, Whole: false},         // dup2
-	292: {Transient: 112, Lasting: 0, Known: true, Whole: false},         // dup3
-	213: {Transient: 128, Lasting: 1024, Known: true, Whole: false},      // epoll_create
-	291: {Transient: 128, Lasting: 1024, Known: true, Whole: false},      // epoll_create1
-	233: {},                                                              // epoll_ctl: 8
-	281: {Transient: 112, Lasting: 0, Known: true, Whole: false},         // epoll_pwait
-	441: {Transient: 112, Lasting: 0, Known: true, Whole: false},         // epoll_pwait2
-	232: {Transient: 112, Lasting: 0, Known: true, Whole: false},         // epoll_wait
-	284: {Transient: 112, Lasting: 176, Known: true, Whole: false},       // eventfd
-	290: {Transient: 112, Lasting: 176, Known: true, Whole: false},       // eventfd2
-	59:  {},                                                              // execve: 86
-	322: {},                                                              // execveat: 88
-	60:  {Transient: 0, Lasting: 0, Known: true, Whole: true},            // exit
-	231: {Transient: 112, Lasting: 0, Known: true, Whole: false},         // exit_group
-	269: {Transient: 224, Lasting: 416, Known: true, Whole: false},       // faccessat
-	439: {Transient: 224, Lasting: 416, Known: true, Whole: false},       // faccessat2
-	221: {Transient: 0, Lasting: 0, Known: true, Whole: false},           // fadvise64
-	285: {Transient: 0, Lasting: 0, Known: true, Whole: false},           // fallocate
-	81:  {Transient: 80, Lasting: 32, Known: true, Whole: false},         // fchdir
-	91:  {Transient: 0, Lasting: 917504, Known: true, Whole: false},      // fchmod
-	268: {Transient: 0, Lasting: 917504, Known: true, Whole: false},      // fchmodat
-	93:  {Transient: 9664, Lasting: 576, Known: true, Whole: false},      // fchown
-	260: {Transient: 9664, Lasting: 576, Known: true, Whole: false},      // fchownat
-	72:  {},                                                              // fcntl: 12
-	75:  {Transient: 10224, Lasting: 16, Known: true, Whole: false},      // fdatasync
-	193: {Transient: 0, Lasting: 524288, Known: true, Whole: false},      // fgetxattr
-	196: {Transient: 288, Lasting: 416, Known: true, Whole: false},       // flistxattr
-	73:  {},                                                              // flock: 1
-	57:  {Transient: 0, Lasting: 30720, Known: true, Whole: false},       // fork
-	199: {Transient: 0, Lasting: 589824, Known: true, Whole: false},      // fremovexattr
-	431: {},                                                              // fsconfig: 13
-	190: {Transient: 0, Lasting: 73728, Known: true, Whole: false},       // fsetxattr
-	432: {Transient: 128, Lasting: 224, Known: true, Whole: false},       // fsmount
-	430: {Transient: 0, Lasting: 4608, Known: true, Whole: false},        // fsopen
-	433: {Transient: 128, Lasting: 640, Known: true, Whole: false},       // fspick
-	5:   {Transient: 144, Lasting: 0, Known: true, Whole: false},         // fstat
-	138: {Transient: 64, Lasting: 576, Known: true, Whole: false},        // fstatfs
-	74:  {Transient: 10224, Lasting: 16, Known: true, Whole: false},      // fsync
-	77:  {Transient: 9984, Lasting: 256, Known: true, Whole: false},      // ftruncate
-	202: {},                                                              // futex: 2
-	449: {Transient: 3072, Lasting: 12288, Known: true, Whole: false},    // futex_waitv
-	261: {Transient: 9728, Lasting: 512, Known: true, Whole: false},      // futimesat
-	239: {Transient: 4608, Lasting: 0, Known: true, Whole: false},        // get_mempolicy
-	274: {Transient: 128, Lasting: 0, Known: true, Whole: false},         // get_robust_list
-	309: {Transient: 112, Lasting: 0, Known: true, Whole: false},         // getcpu
-	79:  {Transient: 15360, Lasting: 0, Known: true, Whole: false},       // getcwd
-	78:  {Transient: 4096, Lasting: 40960, Known: true, Whole: false},    // getdents
-	217: {Transient: 4096, Lasting: 40960, Known: true, Whole: false},    // getdents64
-	108: {Transient: 0, Lasting: 0, Known: true, Whole: true},            // getegid
-	107: {Transient: 0, Lasting: 0, Known: true, Whole: true},            // geteuid
-	104: {Transient: 0, Lasting: 0, Known: true, Whole: true},            // getgid
-	115: {Transient: 32768, Lasting: 262144, Known: true, Whole: false},  // getgroups
-	36:  {Transient: 112, Lasting: 0, Known: true, Whole: false},         // getitimer
-	52:  {Transient: 0, Lasting: 5120, Known: true, Whole: false},        // getpeername
-	121: {Transient: 0, Lasting: 0, Known: true, Whole: true},            // getpgid
-	111: {Transient: 0, Lasting: 0, Known: true, Whole: true},            // getpgrp
-	39:  {Transient: 0, Lasting: 0, Known: true, Whole: true},            // getpid
-	110: {Transient: 0, Lasting: 0, Known: true, Whole: true},            // getppid
-	140: {},                                                              // getpriority: 5
-	318: {Transient: 112, Lasting: 0, Known: true, Whole: false},         // getrandom
-	120: {Transient: 112, Lasting: 0, Known: true, Whole: false},         // getresgid
-	118: {Transient: 112, Lasting: 0, Known: true, Whole: false},         // getresuid
-	97:  {Transient: 112, Lasting: 0, Known: true, Whole: false},         // getrlimit
-	98:  {Transient: 0, Lasting: 5120, Known: true, Whole: false},        // getrusage
-	124: {Transient: 0, Lasting: 0, Known: true, Whole: true},            // getsid
-	51:  {Transient: 0, Lasting: 5120, Known: true, Whole: false},        // getsockname
-	55:  {Transient: 112, Lasting: 0, Known: true, Whole: false},         // getsockopt
-	186: {Transient: 0, Lasting: 0, Known: true, Whole: true},            // gettid
-	96:  {Transient: 112, Lasting: 0, Known: true, Whole: false},         // gettimeofday
-	102: {Transient: 0, Lasting: 0, Known: true, Whole: true},            // getuid
-	191: {Transient: 0, Lasting: 524288, Known: true, Whole: false},      // getxattr
-	254: {},                                                              // inotify_add_watch: 1
-	253: {Transient: 96, Lasting: 288, Known: true, Whole: false},        // inotify_init
-	294: {Transient: 96, Lasting: 288, Known: true, Whole: false},        // inotify_init1
-	255: {Transient: 112, Lasting: 0, Known: true, Whole: false},         // inotify_rm_watch
-	16:  {Transient: 0, Lasting: 10240, Known: true, Whole: false},       // ioctl
-	252: {},                                                              // ioprio_get: 5
-	251: {},                                                              // ioprio_set: 5
-	312: {Transient: 224, Lasting: 0, Known: true, Whole: false},         // kcmp
-	62:  {Transient: 112, Lasting: 0, Known: true, Whole: false},         // kill
-	94:  {Transient: 9664, Lasting: 576, Known: true, Whole: false},      // lchown
-	192: {Transient: 0, Lasting: 524288, Known: true, Whole: false},      // lgetxattr
-	86:  {Transient: 9600, Lasting: 1664, Known: true, Whole: false},     // link
-	265: {Transient: 9600, Lasting: 1664, Known: true, Whole: false},     // linkat
-	50:  {Transient: 0, Lasting: 0, Known: true, Whole: false},           // listen
-	194: {Transient: 288, Lasting: 416, Known: true, Whole: false},       // listxattr
-	195: {Transient: 288, Lasting: 416, Known: true, Whole: false},       // llistxattr
-	198: {Transient: 0, Lasting: 589824, Known: true, Whole: false},      // lremovexattr
-	8:   {Transient: 112, Lasting: 0, Known: true, Whole: false},         // lseek
-	189: {Transient: 0, Lasting: 73728, Known: true, Whole: false},       // lsetxattr
-	6:   {Transient: 224, Lasting: 416, Known: true, Whole: false},       // lstat
-	28:  {},                                                              // madvise: 1
-	237: {Transient: 45056, Lasting: 0, Known: true, Whole: false},       // mbind
-	324: {Transient: 16, Lasting: 0, Known: true, Whole: false},          // membarrier
-	319: {},                                                              // memfd_create: 1
-	256: {Transient: 45056, Lasting: 0, Known: true, Whole: false},       // migrate_pages
-	27:  {Transient: 112, Lasting: 0, Known: true, Whole: false},         // mincore
-	83:  {Transient: 0, Lasting: 1441792, Known: true, Whole: false},     // mkdir
-	258: {Transient: 0, Lasting: 1441792, Known: true, Whole: false},     // mkdirat
-	133: {Transient: 0, Lasting: 1441792, Known: true, Whole: false},     // mknod
-	259: {Transient: 0, Lasting: 1441792, Known: true, Whole: false},     // mknodat
-	149: {Transient: 112, Lasting: 0, Known: true, Whole: false},         // mlock
-	325: {Transient: 112, Lasting: 0, Known: true, Whole: false},         // mlock2
-	151: {},                                                              // mlockall: 1
-	9:   {Transient: 112, Lasting: 144, Known: true, Whole: false},       // mmap
-	165: {},                                                              // mount: 23
-	442: {},                                                              // mount_setattr: 6
-	429: {},                                                              // move_mount: 6
-	279: {Transient: 0, Lasting: 5120, Known: true, Whole: false},        // move_pages
-	10:  {Transient: 0, Lasting: 5120, Known: true, Whole: false},        // mprotect
-	25:  {Transient: 0, Lasting: 5120, Known: true, Whole: false},        // mremap
-	71:  {Transient: 128, Lasting: 576, Known: true, Whole: false},       // msgctl
-	68:  {Transient: 0, Lasting: 458752, Known: true, Whole: true},       // msgget
-	70:  {Transient: 192, Lasting: 0, Known: true, Whole: false},         // msgrcv
-	69:  {},                                                              // msgsnd: 2
-	26:  {},                                                              // msync: 1
-	150: {Transient: 112, Lasting: 0, Known: true, Whole: false},         // munlock
-	152: {Transient: 112, Lasting: 0, Known: true, Whole: false},         // munlockall
-	11:  {Transient: 112, Lasting: 0, Known: true, Whole: false},         // munmap
-	303: {Transient: 224, Lasting: 416, Known: true, Whole: false},       // name_to_handle_at
-	35:  {Transient: 112, Lasting: 32, Known: true, Whole: false},        // nanosleep
-	262: {Transient: 224, Lasting: 416, Known: true, Whole: false},       // newfstatat
-	2:   {Transient: 0, Lasting: 1441792, Known: true, Whole: false},     // open
-	304: {},                                                              // open_by_handle_at: 5
-	428: {},                                                              // open_tree: 11
-	257: {Transient: 0, Lasting: 1441792, Known: true, Whole: false},     // openat
-	437: {Transient: 0, Lasting: 1441792, Known: true, Whole: false},     // openat2
-	34:  {Transient: 0, Lasting: 0, Known: true, Whole: true},            // pause
-	135: {Transient: 0, Lasting: 0, Known: true, Whole: true},            // personality
-	438: {Transient: 144, Lasting: 0, Known: true, Whole: false},         // pidfd_getfd
-	434: {Transient: 120, Lasting: 120, Known: true, Whole: false},       // pidfd_open
-	424: {Transient: 112, Lasting: 0, Known: true, Whole: false},         // pidfd_send_signal
-	22:  {Transient: 128, Lasting: 640, Known: true, Whole: false},       // pipe
-	293: {Transient: 128, Lasting: 640, Known: true, Whole: false},       // pipe2
-	155: {},                                                              // pivot_root: 10
-	330: {Transient: 0, Lasting: 0, Known: true, Whole: true},            // pkey_alloc
-	331: {Transient: 0, Lasting: 0, Known: true, Whole: true},            // pkey_free
-	329: {Transient: 0, Lasting: 5120, Known: true, Whole: false},        // pkey_mprotect
-	7:   {},                                                              // poll: 3
-	271: {},                                                              // ppoll: 3
-	157: {Transient: 16, Lasting: 224, Known: true, Whole: false},        // prctl
-	17:  {},                                                              // pread64: 68
-	295: {},                                                              // preadv: 68
-	327: {},                                                              // preadv2: 68
-	302: {Transient: 112, Lasting: 128, Known: true, Whole: false},       // prlimit64
-	440: {},                                                              // process_madvise: 2
-	448: {Transient: 112, Lasting: 0, Known: true, Whole: false},         // process_mrelease
-	310: {Transient: 35840, Lasting: 5120, Known: true, Whole: false},    // process_vm_readv
-	311: {Transient: 35840, Lasting: 5120, Known: true, Whole: false},    // process_vm_writev
-	270: {},                                                              // pselect6: 3
-	18:  {Transient: 0, Lasting: 9216, Known: true, Whole: false},        // pwrite64
-	296: {},                                                              // pwritev: 68
-	328: {},                                                              // pwritev2: 68
-	0:   {},                                                              // read: 68
-	187: {Transient: 0, Lasting: 0, Known: true, Whole: false},           // readahead
-	89:  {Transient: 5632, Lasting: 4608, Known: true, Whole: false},     // readlink
-	267: {Transient: 5632, Lasting: 4608, Known: true, Whole: false},     // readlinkat
-	19:  {},                                                              // readv: 68
-	169: {},                                                              // reboot: 16
-	45:  {Transient: 0, Lasting: 5120, Known: true, Whole: false},        // recvfrom
-	299: {Transient: 0, Lasting: 23068672, Known: true, Whole: false},    // recvmmsg
-	47:  {Transient: 0, Lasting: 22528, Known: true, Whole: false},       // recvmsg
-	216: {Transient: 112, Lasting: 144, Known: true, Whole: false},       // remap_file_pages
-	197: {Transient: 0, Lasting: 589824, Known: true, Whole: false},      // removexattr
-	82:  {Transient: 9728, Lasting: 2560, Known: true, Whole: false},     // rename
-	264: {Transient: 9728, Lasting: 2560, Known: true, Whole: false},     // renameat
-	316: {Transient: 9728, Lasting: 2560, Known: true, Whole: false},     // renameat2
-	219: {},                                                              // restart_syscall: 3
-	84:  {Transient: 9536, Lasting: 704, Known: true, Whole: false},      // rmdir
-	13:  {Transient: 0, Lasting: 2560, Known: true, Whole: false},        // rt_sigaction
-	127: {Transient: 112, Lasting: 0, Known: true, Whole: false},         // rt_sigpending
-	14:  {Transient: 112, Lasting: 0, Known: true, Whole: false},         // rt_sigprocmask
-	129: {Transient: 112, Lasting: 0, Known: true, Whole: false},         // rt_sigqueueinfo
-	15:  {Transient: 0, Lasting: 4096, Known: true, Whole: false},        // rt_sigreturn
-	130: {Transient: 112, Lasting: 0, Known: true, Whole: false},         // rt_sigsuspend
-	128: {Transient: 112, Lasting: 0, Known: true, Whole: false},         // rt_sigtimedwait
-	297: {Transient: 112, Lasting: 0, Known: true, Whole: false},         // rt_tgsigqueueinfo
-	146: {Transient: 0, Lasting: 0, Known: true, Whole: true},            // sched_get_priority_max
-	147: {Transient: 0, Lasting: 0, Known: true, Whole: true},            // sched_get_priority_min
-	204: {Transient: 112, Lasting: 0, Known: true, Whole: false},         // sched_getaffinity
-	315: {Transient: 112, Lasting: 0, Known: true, Whole: false},         // sched_getattr
-	143: {Transient: 112, Lasting: 0, Known: true, Whole: false},         // sched_getparam
-	145: {Transient: 112, Lasting: 0, Known: true, Whole: true},          // sched_getscheduler
-	148: {Transient: 112, Lasting: 0, Known: true, Whole: false},         // sched_rr_get_interval
-	203: {Transient: 128, Lasting: 0, Known: true, Whole: false},         // sched_setaffinity
-	314: {Transient: 4608, Lasting: 0, Known: true, Whole: false},        // sched_setattr
-	142: {Transient: 176, Lasting: 0, Known: true, Whole: false},         // sched_setparam
-	144: {Transient: 176, Lasting: 0, Known: true, Whole: false},         // sched_setscheduler
-	24:  {Transient: 0, Lasting: 0, Known: true, Whole: true},            // sched_yield
-	23:  {},                                                              // select: 3
-	66:  {},                                                              // semctl: 5
-	64:  {},                                                              // semget: 1
-	65:  {},                                                              // semop: 8
-	220: {},                                                              // semtimedop: 8
-	40:  {},                                                              // sendfile: 69
-	307: {Transient: 0, Lasting: 23068672, Known: true, Whole: false},    // sendmmsg
-	46:  {Transient: 0, Lasting: 22528, Known: true, Whole: false},       // sendmsg
-	44:  {Transient: 0, Lasting: 5120, Known: true, Whole: false},        // sendto
-	238: {Transient: 45056, Lasting: 0, Known: true, Whole: false},       // set_mempolicy
-	450: {Transient: 0, Lasting: 0, Known: true, Whole: true},            // set_mempolicy_home_node
-	273: {Transient: 0, Lasting: 0, Known: true, Whole: true},            // set_robust_list
-	218: {Transient: 0, Lasting: 0, Known: true, Whole: true},            // set_tid_address
-	171: {Transient: 112, Lasting: 64, Known: true, Whole: false},        // setdomainname
-	123: {Transient: 112, Lasting: 112, Known: true, Whole: false},       // setfsgid
-	122: {Transient: 112, Lasting: 112, Known: true, Whole: false},       // setfsuid
-	106: {Transient: 112, Lasting: 112, Known: true, Whole: false},       // setgid
-	116: {Transient: 557056, Lasting: 294912, Known: true, Whole: false}, // setgroups
-	170: {Transient: 112, Lasting: 64, Known: true, Whole: false},        // sethostname
-	38:  {Transient: 112, Lasting: 144, Known: true, Whole: false},       // setitimer
-	308: {Transient: 80, Lasting: 64, Known: true, Whole: false},         // setns
-	109: {Transient: 64, Lasting: 48, Known: true, Whole: true},          // setpgid
-	141: {},                                                              // setpriority: 5
-	114: {Transient: 112, Lasting: 112, Known: true, Whole: false},       // setregid
-	119: {Transient: 112, Lasting: 112, Known: true, Whole: false},       // setresgid
-	117: {Transient: 112, Lasting: 112, Known: true, Whole: false},       // setresuid
-	113: {Transient: 112, Lasting: 112, Known: true, Whole: false},       // setreuid
-	160: {Transient: 0, Lasting: 128, Known: true, Whole: false},         // setrlimit
-	112: {Transient: 16, Lasting: 96, Known: true, Whole: true},          // setsid
-	54:  {Transient: 96, Lasting: 16, Known: true, Whole: false},         // setsockopt
-	164: {Transient: 112, Lasting: 0, Known: true, Whole: false},         // settimeofday
-	105: {Transient: 112, Lasting: 112, Known: true, Whole: false},       // setuid
-	188: {Transient: 0, Lasting: 73728, Known: true, Whole: false},       // setxattr
-	30:  {Transient: 320, Lasting: 192, Known: true, Whole: false},       // shmat
-	31:  {Transient: 112, Lasting: 112, Known: true, Whole: false},       // shmctl
-	67:  {Transient: 112, Lasting: 0, Known: true, Whole: false},         // shmdt
-	29:  {Transient: 0, Lasting: 458752, Known: true, Whole: true},       // shmget
-	48:  {Transient: 0, Lasting: 0, Known: true, Whole: false},           // shutdown
-	131: {Transient: 112, Lasting: 0, Known: true, Whole: false},         // sigaltstack
-	282: {Transient: 112, Lasting: 144, Known: true, Whole: false},       // signalfd
-	289: {Transient: 112, Lasting: 144, Known: true, Whole: false},       // signalfd4
-	41:  {Transient: 128, Lasting: 1920, Known: true, Whole: false},      // socket
-	53:  {Transient: 128, Lasting: 1920, Known: true, Whole: false},      // socketpair
-	275: {},                                                              // splice: 71
-	4:   {Transient: 224, Lasting: 416, Known: true, Whole: false},       // stat
-	137: {Transient: 64, Lasting: 576, Known: true, Whole: false},        // statfs
-	332: {Transient: 224, Lasting: 416, Known: true, Whole: false},       // statx
-	88:  {Transient: 0, Lasting: 1441792, Known: true, Whole: false},     // symlink
-	266: {Transient: 0, Lasting: 1441792, Known: true, Whole: false},     // symlinkat
-	162: {},                                                              // sync: 6
-	277: {Transient: 10224, Lasting: 16, Known: true, Whole: false},      // sync_file_range
-	306: {Transient: 10176, Lasting: 64, Known: true, Whole: false},      // syncfs
-	139: {Transient: 512, Lasting: 4096, Known: true, Whole: false},      // sysfs
-	99:  {Transient: 128, Lasting: 0, Known: true, Whole: false},         // sysinfo
-	103: {},                                                              // syslog: 12
-	276: {},                                                              // tee: 1
-	234: {Transient: 112, Lasting: 0, Known: true, Whole: false},         // tgkill
-	201: {Transient: 112, Lasting: 0, Known: true, Whole: false},         // time
-	222: {},                                                              // timer_create: 2
-	226: {Transient: 112, Lasting: 144, Known: true, Whole: true},        // timer_delete
-	225: {Transient: 112, Lasting: 0, Known: true, Whole: true},          // timer_getoverrun
-	224: {Transient: 112, Lasting: 0, Known: true, Whole: false},         // timer_gettime
-	223: {Transient: 112, Lasting: 144, Known: true, Whole: false},       // timer_settime
-	283: {Transient: 128, Lasting: 288, Known: true, Whole: false},       // timerfd_create
-	287: {Transient: 112, Lasting: 0, Known: true, Whole: false},         // timerfd_gettime
-	286: {Transient: 112, Lasting: 144, Known: true, Whole: false},       // timerfd_settime
-	100: {Transient: 112, Lasting: 0, Known: true, Whole: false},         // times
-	200: {Transient: 112, Lasting: 0, Known: true, Whole: false},         // tkill
-	76:  {Transient: 9536, Lasting: 704, Known: true, Whole: false},      // truncate
-	95:  {Transient: 0, Lasting: 0, Known: true, Whole: true},            // umask
-	166: {},                                                              // umount2: 11
-	63:  {Transient: 5024, Lasting: 96, Known: true, Whole: false},       // uname
-	87:  {Transient: 9536, Lasting: 704, Known: true, Whole: false},      // unlink
-	263: {Transient: 9536, Lasting: 704, Known: true, Whole: false},      // unlinkat
-	272: {Transient: 112, Lasting: 32, Known: true, Whole: false},        // unshare
-	136: {Transient: 112, Lasting: 128, Known: true, Whole: false},       // ustat
-	132: {Transient: 9728, Lasting: 512, Known: true, Whole: false},      // utime
-	280: {Transient: 9728, Lasting: 512, Known: true, Whole: false},      // utimensat
-	235: {Transient: 9728, Lasting: 512, Known: true, Whole: false},      // utimes
-	58:  {Transient: 0, Lasting: 30720, Known: true, Whole: false},       // vfork
-	153: {Transient: 112, Lasting: 64, Known: true, Whole: false},        // vhangup
-	278: {Transient: 2048, Lasting: 16384, Known: true, Whole: false},    // vmsplice
-	61:  {Transient: 10240, Lasting: 30720, Known: true, Whole: false},   // wait4
-	247: {Transient: 10240, Lasting: 30720, Known: true, Whole: false},   // waitid
-	1:   {Transient: 0, Lasting: 9216, Known: true, Whole: false},        // write
-	20:  {},                                                              // writev: 68
+	43:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // accept
+	288: {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // accept4
+	21:  {Transient: 224, Lasting: 416, Allocated: 0, Known: true, Whole: false},       // access
+	159: {Transient: 144, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // adjtimex
+	37:  {Transient: 0, Lasting: 144, Allocated: 0, Known: true, Whole: true},          // alarm
+	158: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // arch_prctl
+	49:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // bind
+	12:  {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // brk
+	125: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // capget
+	126: {Transient: 112, Lasting: 112, Allocated: 0, Known: true, Whole: false},       // capset
+	80:  {Transient: 192, Lasting: 448, Allocated: 0, Known: true, Whole: false},       // chdir
+	90:  {Transient: 0, Lasting: 917504, Allocated: 0, Known: true, Whole: false},      // chmod
+	92:  {Transient: 9664, Lasting: 576, Allocated: 0, Known: true, Whole: false},      // chown
+	161: {Transient: 192, Lasting: 448, Allocated: 0, Known: true, Whole: false},       // chroot
+	305: {Transient: 112, Lasting: 32, Allocated: 0, Known: true, Whole: false},        // clock_adjtime
+	229: {Transient: 112, Lasting: 32, Allocated: 0, Known: true, Whole: false},        // clock_getres
+	228: {Transient: 112, Lasting: 32, Allocated: 0, Known: true, Whole: false},        // clock_gettime
+	230: {Transient: 0, Lasting: 576, Allocated: 0, Known: true, Whole: false},         // clock_nanosleep
+	227: {Transient: 80, Lasting: 32, Allocated: 0, Known: true, Whole: false},         // clock_settime
+	56:  {Transient: 0, Lasting: 30720, Allocated: 0, Known: true, Whole: false},       // clone
+	435: {Transient: 0, Lasting: 30720, Allocated: 0, Known: true, Whole: false},       // clone3
+	3:   {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // close
+	436: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // close_range
+	42:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // connect
+	326: {},                                                                            // copy_file_range: 69
+	85:  {Transient: 0, Lasting: 1441792, Allocated: 0, Known: true, Whole: false},     // creat
+	32:  {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // dup
+	33:  {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // dup2
+	292: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // dup3
+	213: {Transient: 128, Lasting: 1024, Allocated: 0, Known: true, Whole: false},      // epoll_create
+	291: {Transient: 128, Lasting: 1024, Allocated: 0, Known: true, Whole: false},      // epoll_create1
+	233: {},                                                                            // epoll_ctl: 8
+	281: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // epoll_pwait
+	441: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // epoll_pwait2
+	232: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // epoll_wait
+	284: {Transient: 112, Lasting: 176, Allocated: 0, Known: true, Whole: false},       // eventfd
+	290: {Transient: 112, Lasting: 176, Allocated: 0, Known: true, Whole: false},       // eventfd2
+	59:  {},                                                                            // execve: 86
+	322: {},                                                                            // execveat: 88
+	60:  {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // exit
+	231: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // exit_group
+	269: {Transient: 224, Lasting: 416, Allocated: 0, Known: true, Whole: false},       // faccessat
+	439: {Transient: 224, Lasting: 416, Allocated: 0, Known: true, Whole: false},       // faccessat2
+	221: {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: false},           // fadvise64
+	285: {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: false},           // fallocate
+	81:  {Transient: 80, Lasting: 32, Allocated: 0, Known: true, Whole: false},         // fchdir
+	91:  {Transient: 0, Lasting: 917504, Allocated: 0, Known: true, Whole: false},      // fchmod
+	268: {Transient: 0, Lasting: 917504, Allocated: 0, Known: true, Whole: false},      // fchmodat
+	93:  {Transient: 9664, Lasting: 576, Allocated: 0, Known: true, Whole: false},      // fchown
+	260: {Transient: 9664, Lasting: 576, Allocated: 0, Known: true, Whole: false},      // fchownat
+	72:  {},                                                                            // fcntl: 14
+	75:  {Transient: 10224, Lasting: 16, Allocated: 10240, Known: true, Whole: false},  // fdatasync
+	193: {Transient: 0, Lasting: 524288, Allocated: 0, Known: true, Whole: false},      // fgetxattr
+	196: {Transient: 288, Lasting: 416, Allocated: 0, Known: true, Whole: false},       // flistxattr
+	73:  {},                                                                            // flock: 1
+	57:  {Transient: 0, Lasting: 30720, Allocated: 0, Known: true, Whole: false},       // fork
+	199: {Transient: 0, Lasting: 589824, Allocated: 0, Known: true, Whole: false},      // fremovexattr
+	431: {},                                                                            // fsconfig: 13
+	190: {Transient: 0, Lasting: 73728, Allocated: 0, Known: true, Whole: false},       // fsetxattr
+	432: {Transient: 128, Lasting: 224, Allocated: 0, Known: true, Whole: false},       // fsmount
+	430: {Transient: 0, Lasting: 4608, Allocated: 0, Known: true, Whole: false},        // fsopen
+	433: {Transient: 128, Lasting: 640, Allocated: 0, Known: true, Whole: false},       // fspick
+	5:   {Transient: 144, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // fstat
+	138: {Transient: 64, Lasting: 576, Allocated: 0, Known: true, Whole: false},        // fstatfs
+	74:  {Transient: 10224, Lasting: 16, Allocated: 10240, Known: true, Whole: false},  // fsync
+	77:  {Transient: 9984, Lasting: 256, Allocated: 0, Known: true, Whole: false},      // ftruncate
+	202: {},                                                                            // futex: 2
+	449: {Transient: 3072, Lasting: 12288, Allocated: 0, Known: true, Whole: false},    // futex_waitv
+	261: {Transient: 9728, Lasting: 512, Allocated: 0, Known: true, Whole: false},      // futimesat
+	239: {Transient: 4608, Lasting: 0, Allocated: 0, Known: true, Whole: false},        // get_mempolicy
+	274: {Transient: 128, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // get_robust_list
+	309: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // getcpu
+	79:  {Transient: 15360, Lasting: 0, Allocated: 0, Known: true, Whole: false},       // getcwd
+	78:  {Transient: 4096, Lasting: 40960, Allocated: 0, Known: true, Whole: false},    // getdents
+	217: {Transient: 4096, Lasting: 40960, Allocated: 0, Known: true, Whole: false},    // getdents64
+	108: {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // getegid
+	107: {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // geteuid
+	104: {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // getgid
+	115: {Transient: 32768, Lasting: 262144, Allocated: 0, Known: true, Whole: false},  // getgroups
+	36:  {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // getitimer
+	52:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // getpeername
+	121: {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // getpgid
+	111: {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // getpgrp
+	39:  {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // getpid
+	110: {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // getppid
+	140: {},                                                                            // getpriority: 5
+	318: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // getrandom
+	120: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // getresgid
+	118: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // getresuid
+	97:  {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // getrlimit
+	98:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // getrusage
+	124: {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // getsid
+	51:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // getsockname
+	55:  {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // getsockopt
+	186: {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // gettid
+	96:  {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // gettimeofday
+	102: {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // getuid
+	191: {Transient: 0, Lasting: 524288, Allocated: 0, Known: true, Whole: false},      // getxattr
+	254: {},                                                                            // inotify_add_watch: 1
+	253: {Transient: 96, Lasting: 288, Allocated: 0, Known: true, Whole: false},        // inotify_init
+	294: {Transient: 96, Lasting: 288, Allocated: 0, Known: true, Whole: false},        // inotify_init1
+	255: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // inotify_rm_watch
+	16:  {Transient: 0, Lasting: 10240, Allocated: 0, Known: true, Whole: false},       // ioctl
+	252: {},                                                                            // ioprio_get: 5
+	251: {},                                                                            // ioprio_set: 5
+	312: {Transient: 224, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // kcmp
+	62:  {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // kill
+	94:  {Transient: 9664, Lasting: 576, Allocated: 0, Known: true, Whole: false},      // lchown
+	192: {Transient: 0, Lasting: 524288, Allocated: 0, Known: true, Whole: false},      // lgetxattr
+	86:  {Transient: 9600, Lasting: 1664, Allocated: 0, Known: true, Whole: false},     // link
+	265: {Transient: 9600, Lasting: 1664, Allocated: 0, Known: true, Whole: false},     // linkat
+	50:  {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: false},           // listen
+	194: {Transient: 288, Lasting: 416, Allocated: 0, Known: true, Whole: false},       // listxattr
+	195: {Transient: 288, Lasting: 416, Allocated: 0, Known: true, Whole: false},       // llistxattr
+	198: {Transient: 0, Lasting: 589824, Allocated: 0, Known: true, Whole: false},      // lremovexattr
+	8:   {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // lseek
+	189: {Transient: 0, Lasting: 73728, Allocated: 0, Known: true, Whole: false},       // lsetxattr
+	6:   {Transient: 224, Lasting: 416, Allocated: 0, Known: true, Whole: false},       // lstat
+	28:  {},                                                                            // madvise: 1
+	237: {Transient: 45056, Lasting: 0, Allocated: 0, Known: true, Whole: false},       // mbind
+	324: {Transient: 16, Lasting: 0, Allocated: 16, Known: true, Whole: false},         // membarrier
+	319: {},                                                                            // memfd_create: 1
+	256: {Transient: 45056, Lasting: 0, Allocated: 0, Known: true, Whole: false},       // migrate_pages
+	27:  {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // mincore
+	83:  {Transient: 0, Lasting: 1441792, Allocated: 0, Known: true, Whole: false},     // mkdir
+	258: {Transient: 0, Lasting: 1441792, Allocated: 0, Known: true, Whole: false},     // mkdirat
+	133: {Transient: 0, Lasting: 1441792, Allocated: 0, Known: true, Whole: false},     // mknod
+	259: {Transient: 0, Lasting: 1441792, Allocated: 0, Known: true, Whole: false},     // mknodat
+	149: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // mlock
+	325: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // mlock2
+	151: {},                                                                            // mlockall: 1
+	9:   {Transient: 112, Lasting: 144, Allocated: 0, Known: true, Whole: false},       // mmap
+	165: {},                                                                            // mount: 23
+	442: {},                                                                            // mount_setattr: 6
+	429: {},                                                                            // move_mount: 6
+	279: {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // move_pages
+	10:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // mprotect
+	25:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // mremap
+	71:  {},                                                                            // msgctl: 1
+	68:  {Transient: 0, Lasting: 458752, Allocated: 0, Known: true, Whole: true},       // msgget
+	70:  {Transient: 192, Lasting: 64, Allocated: 0, Known: true, Whole: false},        // msgrcv
+	69:  {},                                                                            // msgsnd: 2
+	26:  {},                                                                            // msync: 1
+	150: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // munlock
+	152: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // munlockall
+	11:  {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // munmap
+	303: {Transient: 224, Lasting: 416, Allocated: 0, Known: true, Whole: false},       // name_to_handle_at
+	35:  {Transient: 112, Lasting: 32, Allocated: 0, Known: true, Whole: false},        // nanosleep
+	262: {Transient: 224, Lasting: 416, Allocated: 0, Known: true, Whole: false},       // newfstatat
+	2:   {Transient: 0, Lasting: 1441792, Allocated: 0, Known: true, Whole: false},     // open
+	304: {},                                                                            // open_by_handle_at: 5
+	428: {},                                                                            // open_tree: 11
+	257: {Transient: 0, Lasting: 1441792, Allocated: 0, Known: true, Whole: false},     // openat
+	437: {Transient: 0, Lasting: 1441792, Allocated: 0, Known: true, Whole: false},     // openat2
+	34:  {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // pause
+	135: {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // personality
+	438: {Transient: 144, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // pidfd_getfd
+	434: {Transient: 120, Lasting: 120, Allocated: 0, Known: true, Whole: false},       // pidfd_open
+	424: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // pidfd_send_signal
+	22:  {Transient: 128, Lasting: 640, Allocated: 0, Known: true, Whole: false},       // pipe
+	293: {Transient: 128, Lasting: 640, Allocated: 0, Known: true, Whole: false},       // pipe2
+	155: {},                                                                            // pivot_root: 10
+	330: {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // pkey_alloc
+	331: {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // pkey_free
+	329: {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // pkey_mprotect
+	7:   {},                                                                            // poll: 3
+	271: {},                                                                            // ppoll: 3
+	157: {Transient: 16, Lasting: 224, Allocated: 0, Known: true, Whole: false},        // prctl
+	17:  {},                                                                            // pread64: 68
+	295: {},                                                                            // preadv: 68
+	327: {},                                                                            // preadv2: 68
+	302: {Transient: 112, Lasting: 128, Allocated: 0, Known: true, Whole: false},       // prlimit64
+	440: {},                                                                            // process_madvise: 2
+	448: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // process_mrelease
+	310: {Transient: 35840, Lasting: 5120, Allocated: 0, Known: true, Whole: false},    // process_vm_readv
+	311: {Transient: 35840, Lasting: 5120, Allocated: 0, Known: true, Whole: false},    // process_vm_writev
+	270: {},                                                                            // pselect6: 3
+	18:  {Transient: 0, Lasting: 9216, Allocated: 0, Known: true, Whole: false},        // pwrite64
+	296: {},                                                                            // pwritev: 68
+	328: {},                                                                            // pwritev2: 68
+	0:   {},                                                                            // read: 68
+	187: {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: false},           // readahead
+	89:  {Transient: 5632, Lasting: 4608, Allocated: 0, Known: true, Whole: false},     // readlink
+	267: {Transient: 5632, Lasting: 4608, Allocated: 0, Known: true, Whole: false},     // readlinkat
+	19:  {},                                                                            // readv: 68
+	169: {},                                                                            // reboot: 16
+	45:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // recvfrom
+	299: {Transient: 0, Lasting: 23068672, Allocated: 0, Known: true, Whole: false},    // recvmmsg
+	47:  {Transient: 0, Lasting: 22528, Allocated: 0, Known: true, Whole: false},       // recvmsg
+	216: {Transient: 112, Lasting: 144, Allocated: 0, Known: true, Whole: false},       // remap_file_pages
+	197: {Transient: 0, Lasting: 589824, Allocated: 0, Known: true, Whole: false},      // removexattr
+	82:  {Transient: 9728, Lasting: 2560, Allocated: 0, Known: true, Whole: false},     // rename
+	264: {Transient: 9728, Lasting: 2560, Allocated: 0, Known: true, Whole: false},     // renameat
+	316: {Transient: 9728, Lasting: 2560, Allocated: 0, Known: true, Whole: false},     // renameat2
+	219: {},                                                                            // restart_syscall: 3
+	84:  {Transient: 9536, Lasting: 704, Allocated: 0, Known: true, Whole: false},      // rmdir
+	13:  {Transient: 0, Lasting: 2560, Allocated: 0, Known: true, Whole: false},        // rt_sigaction
+	127: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // rt_sigpending
+	14:  {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // rt_sigprocmask
+	129: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // rt_sigqueueinfo
+	15:  {Transient: 0, Lasting: 4096, Allocated: 0, Known: true, Whole: false},        // rt_sigreturn
+	130: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // rt_sigsuspend
+	128: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // rt_sigtimedwait
+	297: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // rt_tgsigqueueinfo
+	146: {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // sched_get_priority_max
+	147: {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // sched_get_priority_min
+	204: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // sched_getaffinity
+	315: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // sched_getattr
+	143: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // sched_getparam
+	145: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: true},          // sched_getscheduler
+	148: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // sched_rr_get_interval
+	203: {Transient: 128, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // sched_setaffinity
+	314: {Transient: 4608, Lasting: 0, Allocated: 0, Known: true, Whole: false},        // sched_setattr
+	142: {Transient: 176, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // sched_setparam
+	144: {Transient: 176, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // sched_setscheduler
+	24:  {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // sched_yield
+	23:  {},                                                                            // select: 3
+	66:  {},                                                                            // semctl: 5
+	64:  {},                                                                            // semget: 1
+	65:  {},                                                                            // semop: 8
+	220: {},                                                                            // semtimedop: 8
+	40:  {},                                                                            // sendfile: 69
+	307: {Transient: 0, Lasting: 23068672, Allocated: 0, Known: true, Whole: false},    // sendmmsg
+	46:  {Transient: 0, Lasting: 22528, Allocated: 0, Known: true, Whole: false},       // sendmsg
+	44:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // sendto
+	238: {Transient: 45056, Lasting: 0, Allocated: 0, Known: true, Whole: false},       // set_mempolicy
+	450: {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // set_mempolicy_home_node
+	273: {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // set_robust_list
+	218: {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // set_tid_address
+	171: {Transient: 112, Lasting: 64, Allocated: 0, Known: true, Whole: false},        // setdomainname
+	123: {Transient: 112, Lasting: 112, Allocated: 0, Known: true, Whole: false},       // setfsgid
+	122: {Transient: 112, Lasting: 112, Allocated: 0, Known: true, Whole: false},       // setfsuid
+	106: {Transient: 112, Lasting: 112, Allocated: 0, Known: true, Whole: false},       // setgid
+	116: {Transient: 557056, Lasting: 294912, Allocated: 0, Known: true, Whole: false}, // setgroups
+	170: {Transient: 112, Lasting: 64, Allocated: 0, Known: true, Whole: false},        // sethostname
+	38:  {Transient: 112, Lasting: 144, Allocated: 0, Known: true, Whole: false},       // setitimer
+	308: {Transient: 80, Lasting: 64, Allocated: 0, Known: true, Whole: false},         // setns
+	109: {Transient: 64, Lasting: 48, Allocated: 0, Known: true, Whole: true},          // setpgid
+	141: {},                                                                            // setpriority: 5
+	114: {Transient: 112, Lasting: 112, Allocated: 0, Known: true, Whole: false},       // setregid
+	119: {Transient: 112, Lasting: 112, Allocated: 0, Known: true, Whole: false},       // setresgid
+	117: {Transient: 112, Lasting: 112, Allocated: 0, Known: true, Whole: false},       // setresuid
+	113: {Transient: 112, Lasting: 112, Allocated: 0, Known: true, Whole: false},       // setreuid
+	160: {Transient: 0, Lasting: 128, Allocated: 0, Known: true, Whole: false},         // setrlimit
+	112: {Transient: 16, Lasting: 96, Allocated: 0, Known: true, Whole: true},          // setsid
+	54:  {Transient: 96, Lasting: 16, Allocated: 0, Known: true, Whole: false},         // setsockopt
+	164: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // settimeofday
+	105: {Transient: 112, Lasting: 112, Allocated: 0, Known: true, Whole: false},       // setuid
+	188: {Transient: 0, Lasting: 73728, Allocated: 0, Known: true, Whole: false},       // setxattr
+	30:  {Transient: 320, Lasting: 192, Allocated: 0, Known: true, Whole: false},       // shmat
+	31:  {Transient: 112, Lasting: 112, Allocated: 0, Known: true, Whole: false},       // shmctl
+	67:  {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // shmdt
+	29:  {Transient: 0, Lasting: 458752, Allocated: 0, Known: true, Whole: true},       // shmget
+	48:  {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: false},           // shutdown
+	131: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // sigaltstack
+	282: {Transient: 112, Lasting: 144, Allocated: 0, Known: true, Whole: false},       // signalfd
+	289: {Transient: 112, Lasting: 144, Allocated: 0, Known: true, Whole: false},       // signalfd4
+	41:  {Transient: 128, Lasting: 1920, Allocated: 0, Known: true, Whole: false},      // socket
+	53:  {Transient: 128, Lasting: 1920, Allocated: 0, Known: true, Whole: false},      // socketpair
+	275: {},                                                                            // splice: 71
+	4:   {Transient: 224, Lasting: 416, Allocated: 0, Known: true, Whole: false},       // stat
+	137: {Transient: 64, Lasting: 576, Allocated: 0, Known: true, Whole: false},        // statfs
+	332: {Transient: 224, Lasting: 416, Allocated: 0, Known: true, Whole: false},       // statx
+	88:  {Transient: 0, Lasting: 1441792, Allocated: 0, Known: true, Whole: false},     // symlink
+	266: {Transient: 0, Lasting: 1441792, Allocated: 0, Known: true, Whole: false},     // symlinkat
+	162: {},                                                                            // sync: 6
+	277: {Transient: 10224, Lasting: 16, Allocated: 10240, Known: true, Whole: false},  // sync_file_range
+	306: {Transient: 10176, Lasting: 64, Allocated: 0, Known: true, Whole: false},      // syncfs
+	139: {Transient: 512, Lasting: 4096, Allocated: 0, Known: true, Whole: false},      // sysfs
+	99:  {Transient: 128, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // sysinfo
+	103: {},                                                                            // syslog: 12
+	276: {},                                                                            // tee: 1
+	234: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // tgkill
+	201: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // time
+	222: {},                                                                            // timer_create: 2
+	226: {Transient: 112, Lasting: 144, Allocated: 0, Known: true, Whole: true},        // timer_delete
+	225: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: true},          // timer_getoverrun
+	224: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // timer_gettime
+	223: {Transient: 112, Lasting: 144, Allocated: 0, Known: true, Whole: false},       // timer_settime
+	283: {Transient: 128, Lasting: 288, Allocated: 0, Known: true, Whole: false},       // timerfd_create
+	287: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // timerfd_gettime
+	286: {Transient: 112, Lasting: 144, Allocated: 0, Known: true, Whole: false},       // timerfd_settime
+	100: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // times
+	200: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // tkill
+	76:  {Transient: 9536, Lasting: 704, Allocated: 0, Known: true, Whole: false},      // truncate
+	95:  {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // umask
+	166: {},                                                                            // umount2: 11
+	63:  {Transient: 5024, Lasting: 96, Allocated: 0, Known: true, Whole: false},       // uname
+	87:  {Transient: 9536, Lasting: 704, Allocated: 0, Known: true, Whole: false},      // unlink
+	263: {Transient: 9536, Lasting: 704, Allocated: 0, Known: true, Whole: false},      // unlinkat
+	272: {Transient: 112, Lasting: 32, Allocated: 0, Known: true, Whole: false},        // unshare
+	136: {Transient: 112, Lasting: 128, Allocated: 0, Known: true, Whole: false},       // ustat
+	132: {Transient: 9728, Lasting: 512, Allocated: 0, Known: true, Whole: false},      // utime
+	280: {Transient: 9728, Lasting: 512, Allocated: 0, Known: true, Whole: false},      // utimensat
+	235: {Transient: 9728, Lasting: 512, Allocated: 0, Known: true, Whole: false},      // utimes
+	58:  {Transient: 0, Lasting: 30720, Allocated: 0, Known: true, Whole: false},       // vfork
+	153: {Transient: 112, Lasting: 64, Allocated: 0, Known: true, Whole: false},        // vhangup
+	278: {Transient: 2048, Lasting: 16384, Allocated: 0, Known: true, Whole: false},    // vmsplice
+	61:  {Transient: 10240, Lasting: 30720, Allocated: 0, Known: true, Whole: false},   // wait4
+	247: {Transient: 10240, Lasting: 30720, Allocated: 0, Known: true, Whole: false},   // waitid
+	1:   {Transient: 0, Lasting: 9216, Allocated: 0, Known: true, Whole: false},        // write
+	20:  {},                                                                            // writev: 68
 }

@@ -14,13 +14,17 @@ var worst [tableSize]struct{ calls, bytes atomic.Uint64 }
 
 // noteBytes compares what a call allocated with its bound, and says whether that holds.
 // What is measured is all that the call allocated, which is compared with the most that
-// is alive of it at once. Where it is more, and the most that the call allocates in all is
-// known, that must hold.
+// is alive of it at once. Where it is more, it must be no more than the call allocates in
+// all; where that is not known, than twice the bound: it may have dropped some.
 func noteBytes(nr, n uint64) bool {
 	w := &worst[nr]
 	w.calls.Add(1)
 	b := reserve.Table[nr]
-	holds := !b.Known || n <= max(uint64(b.Transient)+uint64(b.Lasting), uint64(b.Allocated))
+	limit := uint64(b.Allocated)
+	if limit == 0 {
+		limit = 2 * (uint64(b.Transient) + uint64(b.Lasting))
+	}
+	holds := !b.Known || n <= limit
 	for old := w.bytes.Load(); n > old; old = w.bytes.Load() {
 		if !w.bytes.CompareAndSwap(old, n) {
 			continue

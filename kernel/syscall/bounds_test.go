@@ -24,7 +24,7 @@ func TestPlanted(t *testing.T) {
 	if !noteBytes(linux.SYS_execve, 1<<30) {
 		t.Error("execve has a bound")
 	}
-	for _, want := range []string{"getpid 2 16 0\n", "execve 1 1073741824 -\n"} {
+	for _, want := range []string{"getpid 2 16 0 0\n", "execve 1 1073741824 -\n"} {
 		if !strings.Contains(string(BoundsText()), want) {
 			t.Errorf("no %q in\n%s", want, BoundsText())
 		}
