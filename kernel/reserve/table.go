@@ -13,7 +13,7 @@ const (
 
 // Table is the bounds by call number. A call without one is not Known: the comment
 // says how many places have no bound.
-var Table = [Size]Bound{
+var Table = [Size]Need{
 	43:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // accept
 	288: {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // accept4
 	21:  {Transient: 224, Lasting: 416, Allocated: 0, Known: true, Whole: false},       // access

@@ -32,7 +32,6 @@ var may = map[string][]string{
 
 	// The wings of the kernel, the lowest first.
 	"kernel/base":          {"abi", "nucleus"},
-	"kernel/reserve":       {"abi", "kernel/base"},
 	"kernel/fs":            {"abi", "kernel/base"},
 	"kernel/reserve":       {"abi", "kernel/base"},
 	"kernel/mm":            {"abi", "nucleus", "kernel/base", "kernel/fs"},

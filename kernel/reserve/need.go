@@ -1,12 +1,11 @@
-// Package reserve knows how much of the kernel's heap each system call can need.
 package reserve
 
 //go:generate go run hardtack/cmd/hardtack maxlive --image --started --format table --table hardtack/kernel/syscall.Call --models ../../cmd/kernel/maxlive.models -o table.go hardtack/cmd/kernel
 
-// Bound is the most heap that one system call needs, in bytes, counted in size classes:
+// Need is the most heap that one system call needs, in bytes, counted in size classes:
 // found from the source (docs/maxlive.md). Functions that are points of reservation are
 // not counted: a page fault, a transaction of a file system. They have bounds of their own.
-type Bound struct {
+type Need struct {
 	Transient uint32 // dead when the call returns
 	Lasting   uint32 // may live longer
 	Allocated uint32 // in all, what dies on the way among it; 0: not known
