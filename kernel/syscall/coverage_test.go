@@ -67,7 +67,6 @@ lists each difference. They are of these kinds:
 - Sockets: options that Linux stores without effect are refused; default buffer sizes; what
   is reported about a connection whose peer is gone.
 - Access control lists and attributes of devices, pipes and sockets.
-- F_SETFL's unknown flags, user ids of F_GETOWNER_UIDS.
 - Numbers: limits, policies and prctl options that do not exist here; bounds of addresses.
 `
 
