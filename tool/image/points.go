@@ -37,66 +37,84 @@ func (o *Options) pointFiles(dir, list string, env []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	points, err := readPoints(filepath.Join(root, modelsFile))
-	if err != nil {
-		return "", err
-	}
 	text, err := os.ReadFile(list)
 	if err != nil {
 		return "", err
 	}
-	var all struct{ Replace map[string]string }
-	if err := json.Unmarshal(text, &all); err != nil {
+	w := pointWriter{dir: filepath.Join(dir, "points")}
+	if w.points, err = readPoints(filepath.Join(root, modelsFile)); err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(filepath.Join(dir, "points"), 0o755); err != nil {
+	if err := json.Unmarshal(text, &w.all); err != nil {
 		return "", err
 	}
-	made := 0
+	if err := os.MkdirAll(w.dir, 0o755); err != nil {
+		return "", err
+	}
 	for d := json.NewDecoder(bytes.NewReader(out)); ; {
-		var p struct {
-			ImportPath, Dir string
-			GoFiles         []string
-			Standard        bool
-		}
+		var p listed
 		if err := d.Decode(&p); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
 			return "", err
 		}
-		for _, name := range p.GoFiles {
-			file := filepath.Join(p.Dir, name)
-			from := file
-			if r := all.Replace[file]; r != "" {
-				from = r
-			}
-			if p.Standard {
-				continue
-			}
-			changed, err := withPoints(p.ImportPath, from, points)
-			if err != nil {
-				return "", err
-			}
-			if changed != nil {
-				to := filepath.Join(dir, "points", fmt.Sprintf("%d.go", made))
-				if err := os.WriteFile(to, changed, 0o644); err != nil {
-					return "", err
-				}
-				all.Replace[file] = to
-				made++
-			}
+		if err := w.pkg(&p); err != nil {
+			return "", err
 		}
 	}
-	for name, seen := range points {
+	for name, seen := range w.points {
 		if !seen {
 			return "", fmt.Errorf("%s: no function %s", modelsFile, name)
 		}
 	}
-	if text, err = json.Marshal(all); err != nil {
+	if text, err = json.Marshal(w.all); err != nil {
 		return "", err
 	}
 	list = filepath.Join(dir, "points.json")
 	return list, os.WriteFile(list, text, 0o644)
+}
+
+// listed is a package as go list has it.
+type listed struct {
+	ImportPath, Dir string
+	GoFiles         []string
+	Standard        bool
+}
+
+// pointWriter writes the files with points and puts them into a list.
+type pointWriter struct {
+	dir    string
+	points map[string]bool // by name; true: found
+	all    struct{ Replace map[string]string }
+	made   int
+}
+
+// pkg writes those of one package.
+func (w *pointWriter) pkg(p *listed) error {
+	if p.Standard {
+		return nil
+	}
+	for _, name := range p.GoFiles {
+		file := filepath.Join(p.Dir, name)
+		from := file
+		if r := w.all.Replace[file]; r != "" {
+			from = r
+		}
+		changed, err := withPoints(p.ImportPath, from, w.points)
+		if err != nil {
+			return err
+		}
+		if changed == nil {
+			continue
+		}
+		to := filepath.Join(w.dir, fmt.Sprintf("%d.go", w.made))
+		if err := os.WriteFile(to, changed, 0o644); err != nil {
+			return err
+		}
+		w.all.Replace[file] = to
+		w.made++
+	}
+	return nil
 }
 
 func sourceRoot(dir string, env []string) (string, error) {

@@ -50,8 +50,7 @@ func OpenWith(c *caller.Ctx, fs *FSContext, at *File, path string, how *OpenHow)
 	if flags&linux.O_PATH == 0 && flags&linux.O_TMPFILE == linux.O_TMPFILE {
 		return w.openTemp(fs, path, how)
 	}
-	//maxlive:loop 1 because only the round that opens the file leaves something
-	for {
+	for { //maxlive:loop 1 because only the round that opens the file leaves something
 		from := w.cur
 		if e := w.parent(path); e != 0 {
 			return nil, e
@@ -101,8 +100,7 @@ func OpenWith(c *caller.Ctx, fs *FSContext, at *File, path string, how *OpenHow)
 			}
 			return openAt(c, w.cur, how, false)
 		case dir:
-			//maxlive:len 4097 because a link has at most PATH_MAX bytes
-			text += "/"
+			text += "/" //maxlive:len 4097 because a link has at most PATH_MAX bytes
 		}
 		path = text
 	}
