@@ -6,7 +6,7 @@ package reserve
 // have one as well. Size bounds the numbers.
 const (
 	Calls = 302
-	Known = 251
+	Known = 250
 	Whole = 30
 	Size  = 512
 )
@@ -38,7 +38,7 @@ var Table = [Size]Need{
 	3:   {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // close
 	436: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // close_range
 	42:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // connect
-	326: {},                                                                            // copy_file_range: 69
+	326: {},                                                                            // copy_file_range: 71
 	85:  {Transient: 0, Lasting: 1441792, Allocated: 0, Known: true, Whole: false},     // creat
 	32:  {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // dup
 	33:  {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // dup2
@@ -51,8 +51,8 @@ var Table = [Size]Need{
 	232: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // epoll_wait
 	284: {Transient: 112, Lasting: 176, Allocated: 0, Known: true, Whole: false},       // eventfd
 	290: {Transient: 112, Lasting: 176, Allocated: 0, Known: true, Whole: false},       // eventfd2
-	59:  {},                                                                            // execve: 86
-	322: {},                                                                            // execveat: 88
+	59:  {},                                                                            // execve: 88
+	322: {},                                                                            // execveat: 90
 	60:  {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // exit
 	231: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // exit_group
 	269: {Transient: 224, Lasting: 416, Allocated: 0, Known: true, Whole: false},       // faccessat
@@ -113,8 +113,8 @@ var Table = [Size]Need{
 	102: {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // getuid
 	191: {Transient: 0, Lasting: 524288, Allocated: 0, Known: true, Whole: false},      // getxattr
 	254: {},                                                                            // inotify_add_watch: 1
-	253: {Transient: 96, Lasting: 288, Allocated: 0, Known: true, Whole: false},        // inotify_init
-	294: {Transient: 96, Lasting: 288, Allocated: 0, Known: true, Whole: false},        // inotify_init1
+	253: {Transient: 128, Lasting: 288, Allocated: 0, Known: true, Whole: false},       // inotify_init
+	294: {Transient: 128, Lasting: 288, Allocated: 0, Known: true, Whole: false},       // inotify_init1
 	255: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // inotify_rm_watch
 	16:  {Transient: 0, Lasting: 10240, Allocated: 0, Known: true, Whole: false},       // ioctl
 	252: {},                                                                            // ioprio_get: 5
@@ -132,7 +132,7 @@ var Table = [Size]Need{
 	8:   {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // lseek
 	189: {Transient: 0, Lasting: 73728, Allocated: 0, Known: true, Whole: false},       // lsetxattr
 	6:   {Transient: 224, Lasting: 416, Allocated: 0, Known: true, Whole: false},       // lstat
-	28:  {},                                                                            // madvise: 1
+	28:  {},                                                                            // madvise: 6
 	237: {Transient: 45056, Lasting: 0, Allocated: 0, Known: true, Whole: false},       // mbind
 	324: {Transient: 16, Lasting: 0, Allocated: 16, Known: true, Whole: false},         // membarrier
 	319: {},                                                                            // memfd_create: 1
@@ -145,7 +145,7 @@ var Table = [Size]Need{
 	149: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // mlock
 	325: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // mlock2
 	151: {},                                                                            // mlockall: 1
-	9:   {Transient: 112, Lasting: 144, Allocated: 0, Known: true, Whole: false},       // mmap
+	9:   {Transient: 128, Lasting: 160, Allocated: 0, Known: true, Whole: false},       // mmap
 	165: {},                                                                            // mount: 23
 	442: {},                                                                            // mount_setattr: 6
 	429: {},                                                                            // move_mount: 6
@@ -182,32 +182,32 @@ var Table = [Size]Need{
 	7:   {},                                                                            // poll: 3
 	271: {},                                                                            // ppoll: 3
 	157: {Transient: 16, Lasting: 224, Allocated: 0, Known: true, Whole: false},        // prctl
-	17:  {},                                                                            // pread64: 68
-	295: {},                                                                            // preadv: 68
-	327: {},                                                                            // preadv2: 68
+	17:  {},                                                                            // pread64: 70
+	295: {},                                                                            // preadv: 70
+	327: {},                                                                            // preadv2: 70
 	302: {Transient: 112, Lasting: 128, Allocated: 0, Known: true, Whole: false},       // prlimit64
-	440: {},                                                                            // process_madvise: 2
+	440: {},                                                                            // process_madvise: 7
 	448: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // process_mrelease
 	310: {Transient: 35840, Lasting: 5120, Allocated: 0, Known: true, Whole: false},    // process_vm_readv
 	311: {Transient: 35840, Lasting: 5120, Allocated: 0, Known: true, Whole: false},    // process_vm_writev
 	270: {},                                                                            // pselect6: 3
 	18:  {Transient: 0, Lasting: 9216, Allocated: 0, Known: true, Whole: false},        // pwrite64
-	296: {},                                                                            // pwritev: 68
-	328: {},                                                                            // pwritev2: 68
-	0:   {},                                                                            // read: 68
+	296: {},                                                                            // pwritev: 70
+	328: {},                                                                            // pwritev2: 70
+	0:   {},                                                                            // read: 70
 	187: {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: false},           // readahead
 	89:  {Transient: 5632, Lasting: 4608, Allocated: 0, Known: true, Whole: false},     // readlink
 	267: {Transient: 5632, Lasting: 4608, Allocated: 0, Known: true, Whole: false},     // readlinkat
-	19:  {},                                                                            // readv: 68
+	19:  {},                                                                            // readv: 70
 	169: {},                                                                            // reboot: 16
 	45:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // recvfrom
 	299: {Transient: 0, Lasting: 23068672, Allocated: 0, Known: true, Whole: false},    // recvmmsg
 	47:  {Transient: 0, Lasting: 22528, Allocated: 0, Known: true, Whole: false},       // recvmsg
-	216: {Transient: 112, Lasting: 144, Allocated: 0, Known: true, Whole: false},       // remap_file_pages
+	216: {},                                                                            // remap_file_pages: 1
 	197: {Transient: 0, Lasting: 589824, Allocated: 0, Known: true, Whole: false},      // removexattr
-	82:  {Transient: 9728, Lasting: 2560, Allocated: 0, Known: true, Whole: false},     // rename
-	264: {Transient: 9728, Lasting: 2560, Allocated: 0, Known: true, Whole: false},     // renameat
-	316: {Transient: 9728, Lasting: 2560, Allocated: 0, Known: true, Whole: false},     // renameat2
+	82:  {Transient: 9984, Lasting: 2304, Allocated: 0, Known: true, Whole: false},     // rename
+	264: {Transient: 9984, Lasting: 2304, Allocated: 0, Known: true, Whole: false},     // renameat
+	316: {Transient: 9984, Lasting: 2304, Allocated: 0, Known: true, Whole: false},     // renameat2
 	219: {},                                                                            // restart_syscall: 3
 	84:  {Transient: 9536, Lasting: 704, Allocated: 0, Known: true, Whole: false},      // rmdir
 	13:  {Transient: 0, Lasting: 2560, Allocated: 0, Known: true, Whole: false},        // rt_sigaction
@@ -235,7 +235,7 @@ var Table = [Size]Need{
 	64:  {},                                                                            // semget: 1
 	65:  {},                                                                            // semop: 8
 	220: {},                                                                            // semtimedop: 8
-	40:  {},                                                                            // sendfile: 69
+	40:  {},                                                                            // sendfile: 71
 	307: {Transient: 0, Lasting: 23068672, Allocated: 0, Known: true, Whole: false},    // sendmmsg
 	46:  {Transient: 0, Lasting: 22528, Allocated: 0, Known: true, Whole: false},       // sendmsg
 	44:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // sendto
@@ -263,7 +263,7 @@ var Table = [Size]Need{
 	164: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // settimeofday
 	105: {Transient: 112, Lasting: 112, Allocated: 0, Known: true, Whole: false},       // setuid
 	188: {Transient: 0, Lasting: 73728, Allocated: 0, Known: true, Whole: false},       // setxattr
-	30:  {Transient: 320, Lasting: 192, Allocated: 0, Known: true, Whole: false},       // shmat
+	30:  {Transient: 224, Lasting: 288, Allocated: 0, Known: true, Whole: false},       // shmat
 	31:  {Transient: 112, Lasting: 112, Allocated: 0, Known: true, Whole: false},       // shmctl
 	67:  {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // shmdt
 	29:  {Transient: 0, Lasting: 458752, Allocated: 0, Known: true, Whole: true},       // shmget
@@ -273,7 +273,7 @@ var Table = [Size]Need{
 	289: {Transient: 112, Lasting: 144, Allocated: 0, Known: true, Whole: false},       // signalfd4
 	41:  {Transient: 128, Lasting: 1920, Allocated: 0, Known: true, Whole: false},      // socket
 	53:  {Transient: 128, Lasting: 1920, Allocated: 0, Known: true, Whole: false},      // socketpair
-	275: {},                                                                            // splice: 71
+	275: {},                                                                            // splice: 73
 	4:   {Transient: 224, Lasting: 416, Allocated: 0, Known: true, Whole: false},       // stat
 	137: {Transient: 64, Lasting: 576, Allocated: 0, Known: true, Whole: false},        // statfs
 	332: {Transient: 224, Lasting: 416, Allocated: 0, Known: true, Whole: false},       // statx
@@ -289,7 +289,7 @@ var Table = [Size]Need{
 	234: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // tgkill
 	201: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // time
 	222: {},                                                                            // timer_create: 2
-	226: {Transient: 112, Lasting: 144, Allocated: 0, Known: true, Whole: true},        // timer_delete
+	226: {Transient: 128, Lasting: 192, Allocated: 0, Known: true, Whole: true},        // timer_delete
 	225: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: true},          // timer_getoverrun
 	224: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // timer_gettime
 	223: {Transient: 112, Lasting: 144, Allocated: 0, Known: true, Whole: false},       // timer_settime
@@ -315,5 +315,5 @@ var Table = [Size]Need{
 	61:  {Transient: 10240, Lasting: 30720, Allocated: 0, Known: true, Whole: false},   // wait4
 	247: {Transient: 10240, Lasting: 30720, Allocated: 0, Known: true, Whole: false},   // waitid
 	1:   {Transient: 0, Lasting: 9216, Allocated: 0, Known: true, Whole: false},        // write
-	20:  {},                                                                            // writev: 68
+	20:  {},                                                                            // writev: 70
 }

@@ -31,6 +31,8 @@ func (s *Space) Reap() {
 }
 
 // faultIn is Fault for a copy, which waits where memory is short.
+//
+//maxlive:point because a copy meets any number of pages that are not there, one after the other
 func (s *Space) faultIn(va, code uint64) FaultResult {
 	for {
 		r := s.Fault(va, code)
