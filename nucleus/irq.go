@@ -45,7 +45,7 @@ func noteInterrupt(c *amd64.CPU, vector uint64, user bool) {
 	}
 	irqs.pending.Or(1 << i)
 	if !user && cpus[c.Index].current != idleIndex(c.Index) {
-		c.Kicked.Store(1)
+		c.Kicked.Or(1)
 	}
 }
 

@@ -64,8 +64,8 @@ func switchTo(c *amd64.CPU, run uint32, now int64) (*amd64.UserState, bool) {
 	c.SetUser(v)
 	c.SetFPUOwner(v)
 	v.FPUCPU.Store(me)
-	if c.SliceArmed == 0 {
-		enterUser(c, v, q.space, c.Gen, q.root)
+	if c.SliceArmed == 0 && !enterUser(c, v, q.space, c.Gen, q.root) {
+		armTimer(c, now) // user mode is entered all the same
 	}
 	return v, true
 }

@@ -81,11 +81,10 @@ type cpu struct {
 	Interrupts atomic.Uint64 // since boot
 
 	// The CPU's own; others look at current, too.
-	current  int32 // thread that runs, or -1 when it has given it up
-	resched  bool  // the time slice is over
-	timerAt  int64 // when the LAPIC timer fires, or 0
-	sliceEnd int64 // end of the user's time slice, or 0
-	after    after
+	current int32 // thread that runs, or -1 when it has given it up
+	resched bool  // the time slice is over
+	timerAt int64 // when the LAPIC timer fires, or 0
+	after   after
 
 	_ [64]byte // others write what follows
 

@@ -134,7 +134,7 @@ func signalIRQ(c *amd64.CPU) {
 		if o == me || atomic.LoadUint32(&o.idle) != 0 {
 			continue
 		}
-		o.Kicked.Store(1)
+		o.Kicked.Or(1)
 		if o.UserSpace.Load() != 0 {
 			me.after.ipi |= 1 << i
 			return

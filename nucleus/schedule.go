@@ -161,8 +161,16 @@ func schedule(c *amd64.CPU) {
 		}
 	}
 	me.after.idle = numCPU.Load() > 1
+	me.leave()
 	me.current = idle
 	c.SetThread(&threads[idle].Thread)
+}
+
+// leave keeps when the timers of the thread are due that has run.
+func (me *cpu) leave() {
+	if i := me.current; i >= 0 {
+		threads[i].timerDue = me.TimerDue
+	}
 }
 
 // start makes a thread that was taken from a queue the CPU's current one.
@@ -174,7 +182,11 @@ func (me *cpu) start(i int32) {
 	t.lock.Acquire()
 	t.state, t.cpu = threadRunning, int32(me.Index)
 	t.lock.Release()
+	me.leave()
 	me.current = i
+	if me.TimerDue != t.timerDue {
+		me.TimerDue, me.SliceArmed = t.timerDue, 0
+	}
 	me.SetThread(&t.Thread)
 	if me.run.head >= 0 {
 		me.arm(now() + sliceThread)

@@ -31,6 +31,7 @@ type thread struct {
 	mask, pending             uint64 // signals blocked and waiting, bit n-1 for signal n; guarded by lock
 	altSP, altSize            uint64 // from here the running thread's own
 	altOff                    bool
+	timerDue                  int64  // TimerDue while it does not run
 	faultAddr                 uint64 // of the pending synchronous signal
 	faultCode, faultTrap, err uint64
 }

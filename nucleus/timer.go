@@ -56,16 +56,15 @@ func timerFired(c *amd64.CPU, user bool) {
 			next = wakeAt // c armed its timer for it, and has to go on with that
 		}
 	}
-	if me.sliceEnd != 0 {
-		if me.sliceEnd <= t {
-			me.sliceEnd = 0
-			c.SliceArmed = 0
-			if !user {
-				c.Kicked.Store(1)
-			}
-		} else if next == 0 || me.sliceEnd < next {
-			next = me.sliceEnd
-		}
+	if me.SliceEnd != 0 && me.SliceEnd <= t {
+		me.SliceEnd = 0
+		me.giveWay(SliceOver, user)
+	}
+	if me.TimerDue != 0 && me.TimerDue <= t {
+		me.giveWay(TimerDue, user)
+	}
+	if me.SliceEnd != 0 && (next == 0 || me.SliceEnd < next) {
+		next = me.SliceEnd
 	}
 	if sample = profile.next.Load(); profile.period != 0 && (next == 0 || sample < next) {
 		next = sample
@@ -75,6 +74,17 @@ func timerFired(c *amd64.CPU, user bool) {
 	}
 	if waiting() {
 		me.resched = true
+	}
+}
+
+// giveWay has the thread that is in user mode, or the next that would enter it, leave
+// for a reason.
+func (me *cpu) giveWay(why uint32, user bool) {
+	me.SliceArmed = 0
+	if user {
+		me.User().Trap.Error |= uint64(why)
+	} else {
+		me.Kicked.Or(why << 1)
 	}
 }
 

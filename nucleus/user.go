@@ -23,6 +23,12 @@ const (
 	TrapMessage = amd64.TrapMessage
 )
 
+// Bits of Trap.Error after TrapInterrupt: why the thread should give way.
+const (
+	SliceOver = 1 << iota // its time slice is over
+	TimerDue              // a timer of Go's scheduler is due
+)
+
 // WorkLater is the bit of UserContext.Work that does not end waits.
 const WorkLater = amd64.WorkLater
 
@@ -146,12 +152,26 @@ func enterUser(c *amd64.CPU, u *amd64.UserState, space uintptr, gen, root uint64
 		c.SetFPUOwner(u)
 		u.FPUCPU.Store(int32(c.Index) + 1)
 	}
-	if c.SliceArmed == 0 {
-		c.SliceArmed = 1
-		me := cpuPointer(c)
-		me.sliceEnd = now() + sliceUser
-		armTimer(c, me.sliceEnd)
+	return c.SliceArmed != 0 || armSlice(c)
+}
+
+// armSlice sets the timer for the end of the slice, which begins if none has, or for the
+// first timer of Go's scheduler. It returns false if that is due.
+func armSlice(c *amd64.CPU) bool {
+	t, at := now(), c.SliceEnd
+	if at == 0 {
+		at = t + sliceUser
+		c.SliceEnd = at
 	}
+	if due := c.TimerDue; due != 0 && due < at {
+		if due <= t {
+			c.Kicked.Or(TimerDue << 1)
+			return false
+		}
+		at = due
+	}
+	c.SliceArmed = 1
+	armTimer(c, at)
 	return true
 }
 

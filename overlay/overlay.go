@@ -51,6 +51,7 @@ var topics = map[string][]string{
 	"collector": {"collector.go"},
 	"locks":     {"locks_unsafe.go", "sync/locks.go"},
 	"ran":       {"ran_unsafe.go"},
+	"turns":     {"turns_unsafe.go"},
 	"affinity":  {"affinity.go", "affinity_touch.go", "affinity_group.go", "affinity_pin.go", "affinity_unsafe.go", "affinity_default.go"},
 }
 

@@ -244,6 +244,14 @@ func TestCollector(t *testing.T) {
 	}
 }
 
+// Goroutines that wait for turns are taken by their keys, and none is forgotten.
+func TestTurns(t *testing.T) {
+	exe := buildWith(t, Options{Topics: Topics()}, "-ldflags=-checklinkname=0", "./testdata/turns")
+	if out, err := exec.Command(exe).CombinedOutput(); err != nil || string(out) != "ok\n" {
+		t.Errorf("%v\n%.2000s", err, out)
+	}
+}
+
 // One list of several; what two replace is an error.
 func TestJoin(t *testing.T) {
 	dir := t.TempDir()

@@ -11,6 +11,9 @@ func (c *CPU) SetThread(t *Thread) { c.thread = uintptr(unsafe.Pointer(t)) }
 // SetUser chooses the user state that user mode's next entry to the kernel saves to.
 func (c *CPU) SetUser(u *UserState) { c.user = uintptr(unsafe.Pointer(u)) }
 
+// User returns the user state in user mode, or the last that was.
+func (c *CPU) User() *UserState { return (*UserState)(pointer(c.user)) }
+
 // Registers returns RAX to R15, in the order of Regs.
 func (u *UserState) Registers() *[15]uint64 { return (*[15]uint64)(unsafe.Pointer(&u.RAX)) }
 

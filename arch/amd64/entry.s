@@ -347,6 +347,9 @@ slow:
 
 kicked:
 	MOVL $const_TrapInterrupt, (UserState_Trap+Trap_Kind)(DI)
+	MOVL CPU_Kicked(R12), AX
+	SHRL $1, AX
+	MOVQ AX, (UserState_Trap+Trap_Error)(DI)
 	MOVL $0, CPU_Kicked(R12)
 	MOVL $0, UserState_Kick(DI)
 	JMP ·notEntered(SB)
@@ -665,6 +668,30 @@ monotonic:
 	MOVQ AX, 0(SI)
 	MOVQ DX, 8(SI)
 	XORL AX, AX
+	RET
+
+// func SetTimerDue(when int64)
+TEXT ·SetTimerDue(SB), NOSPLIT, $0-8
+	MOVQ when+0(FP), AX
+	MOVQ AX, CPU_TimerDue(GS)
+	RET
+
+// func TimerSooner(when int64)
+//
+// User mode is entered by the long way then, which sets the timer.
+TEXT ·TimerSooner(SB), NOSPLIT, $0-8
+	MOVQ when+0(FP), AX
+	MOVQ CPU_TimerDue(GS), CX
+	TESTQ CX, CX
+	JEQ sooner
+	CMPQ AX, CX
+	JGE later
+sooner:
+	MOVQ AX, CPU_TimerDue(GS)
+	CMPQ AX, CPU_SliceEnd(GS)
+	JGE later
+	MOVL $0, CPU_SliceArmed(GS)
+later:
 	RET
 
 // func SetVDSOClock()

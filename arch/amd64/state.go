@@ -76,9 +76,12 @@ type CPU struct {
 	FPU uintptr
 	// Kicked makes the next entry to user mode return at once.
 	Kicked atomic.Uint32
-	// SliceArmed says that the timer interrupt which ends a user's time slice
-	// is coming.
+	// SliceArmed says that the timer interrupt is coming which ends a user's time slice,
+	// or before that for TimerDue.
 	SliceArmed uint32
+	// SliceEnd is when the slice ends, 0 if none has begun. TimerDue is when the first
+	// timer of Go's scheduler on this CPU is due, 0 if there is none. Nanoseconds.
+	SliceEnd, TimerDue int64
 
 	Index  uint32 // immutable
 	APICID uint32 // immutable

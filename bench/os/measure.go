@@ -203,6 +203,26 @@ func (b *Bench) loadOnce(m served, load Load, warm bool, times Times) error {
 	return nil
 }
 
+// TakeServed has clients on the host load servers beside what the commands start.
+func (b *Bench) TakeServed(commands string) (Times, error) {
+	times := Times{}
+	servers, err := Servers(b.Dirs)
+	if err != nil {
+		return nil, err
+	}
+	root, err := Programs(b.Dirs, commands+HostCommands)
+	if err != nil {
+		return nil, err
+	}
+	root.Merge(servers)
+	for range b.Reps {
+		if err := b.loadServers(root, times); err != nil {
+			return times, err
+		}
+	}
+	return times, nil
+}
+
 // TakeTimes measures what the clock on the wall shows, the two systems in turn.
 func (b *Bench) TakeTimes() (Times, error) {
 	times := Times{}

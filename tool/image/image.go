@@ -145,7 +145,7 @@ func (o *Options) Overlay(dir string) (string, error) {
 }
 
 // runtimeTopics are the overlay's topics that the kernel is built with.
-var runtimeTopics = []string{"allocated", "collector", "ran"}
+var runtimeTopics = []string{"allocated", "collector", "ran", "turns"}
 
 // overlays makes the patched files of the TCP/IP stack and of Go's runtime below
 // dir and gives the list for "go build -overlay".

@@ -52,3 +52,18 @@ func Share() {}
 
 // Quiet reports whether nobody waits for a P.
 func Quiet() bool { return false }
+
+// Ready reports whether this P's run queue has goroutines; it is not known here.
+func Ready() bool { return true }
+
+// SetTurns has nothing to do here.
+func SetTurns(due, sooner func(when int64)) {}
+
+// HasTurns reports that there is no queue of threads here.
+func HasTurns() bool { return false }
+
+// Wait is not called here.
+func (t *Turn) Wait() { panic("wait: no queue of threads") }
+
+// ReadyFirst has nothing to do here.
+func ReadyFirst() {}

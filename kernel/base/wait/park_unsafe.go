@@ -128,6 +128,13 @@ func tell() {
 //go:linkname runqempty runtime.runqempty
 func runqempty(p unsafe.Pointer) bool
 
+// Ready reports whether this P's run queue has goroutines.
+func Ready() bool {
+	empty := runqempty(allp[procPin()])
+	procUnpin()
+	return !empty
+}
+
 func (s *Sleeper) park() {
 	if !oneP {
 		unshared[procPin()].g = 0

@@ -220,6 +220,8 @@ func (t *Thread) copyState(c *Thread, a *CloneArgs) {
 	c.name.Store(t.name.Load())
 	c.login.Store(t.login.Load())
 	c.sched = t.sched.forChild()
+	c.turn.virtual = t.turn.virtual
+	c.weigh()
 	c.startTime = clocks.Monotonic()
 }
 

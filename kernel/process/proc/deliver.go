@@ -1,8 +1,6 @@
 package proc
 
 import (
-	"runtime"
-
 	"hardtack/abi/linux"
 	"hardtack/kernel/process/signals"
 )
@@ -30,7 +28,7 @@ func (t *Thread) handleWork() bool {
 			t.release()
 		case w&workResched != 0:
 			t.User.Work.And(^workResched)
-			runtime.Gosched()
+			t.giveWay()
 		default:
 			return true
 		}

@@ -1,7 +1,6 @@
 package proc
 
 import (
-	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -32,7 +31,7 @@ func (t *Thread) loop() (left *nucleus.UserContext, ended bool) {
 			if nucleus.MemoryShort() {
 				Relieve.Call()
 			}
-			t.yieldCPU()
+			t.interrupted(trap.Error)
 		case nucleus.TrapMessage:
 			if trap.Error != 0 {
 				t.finishCall()
@@ -42,6 +41,9 @@ func (t *Thread) loop() (left *nucleus.UserContext, ended bool) {
 		}
 		if t.User.Work.Load() != 0 && !t.handleWork() {
 			return nil, true
+		}
+		if wait.OthersWait() {
+			t.letOthers()
 		}
 		wait.Share()
 		if u := t.User.Run(&t.Space.AS); u != &t.User {
@@ -61,28 +63,6 @@ func (t *Thread) attend() bool {
 		return !t.Killed()
 	}
 	return true
-}
-
-// yieldCPU lets other goroutines run; the time they take is not the thread's.
-func (t *Thread) yieldCPU() {
-	before := t.Off()
-	runtime.Gosched()
-	t.waitTurn(before)
-	t.preempted++
-}
-
-// globalYields is the number of yields before one considers other Ps.
-const globalYields = 32
-
-// Yield is sched_yield.
-func (t *Thread) Yield() {
-	if t.yields++; t.yields%globalYields == 0 {
-		t.yieldCPU()
-		return
-	}
-	before := t.Off()
-	goyield()
-	t.waitTurn(before)
 }
 
 // exceptionSignals maps exceptions to signals (arch/x86/kernel/traps.c).
@@ -237,6 +217,7 @@ func (r *runner) take(t *Thread) {
 	t.Proc.mu.Lock()
 	t.take(r.clock)
 	t.Proc.mu.Unlock()
+	t.newTurn(r.clock)
 }
 
 // serve runs a thread, and those that the goroutine adopts in its place, until one must
@@ -262,6 +243,7 @@ func (r *runner) begin(t *Thread) {
 	if t.startTicks == 0 {
 		r.thread, t.runner = t, r
 		t.begin(r.clock)
+		t.newTurn(r.clock)
 		t.User.Trap = nucleus.Trap{Kind: nucleus.TrapMessage} // there is nothing to do
 		return
 	}

@@ -2,8 +2,9 @@ package proc
 
 import "hardtack/abi/linux"
 
-// Sched is what sched_setscheduler and sched_setaffinity set. Goroutines are
-// scheduled by the Go runtime: the values are kept and reported, no more.
+// Sched is what sched_setscheduler and sched_setaffinity set. Nice and SCHED_IDLE give the
+// thread its weight (turn.go). A thread of a real-time class has the greatest weight, no
+// more; the rest is kept and reported.
 type Sched struct {
 	Policy   int32
 	Priority int32
@@ -49,5 +50,7 @@ func (t *Thread) Sched() Sched {
 func (t *Thread) SetSched(fn func(s *Sched) linux.Errno) linux.Errno {
 	t.Proc.mu.Lock()
 	defer t.Proc.mu.Unlock()
-	return fn(&t.sched)
+	errno := fn(&t.sched)
+	t.weigh()
+	return errno
 }

@@ -1,0 +1,160 @@
+package proc
+
+import (
+	"runtime"
+	"sync/atomic"
+
+	"hardtack/kernel/base/wait"
+	"hardtack/nucleus"
+)
+
+// Threads share the processors fairly by weight, as in Linux's CFS
+// (Documentation/scheduler/sched-design-CFS.rst). A thread's virtual time is what it has
+// run, divided by its weight. It runs in the kernel whenever it can: Go's scheduler sees
+// to that. Before it enters user mode it gives way to a thread that waits for user mode
+// with less virtual time, and so it does when it is interrupted and its slice is over.
+// Who is woken has slept, and thereby less virtual time than who ran meanwhile.
+
+// weights are those of the nice values -20 to 19: each is 1.25 times the next
+// (kernel/sched/core.c, sched_prio_to_weight).
+var weights = [40]int64{
+	88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916,
+	9548, 7620, 6100, 4904, 3906, 3121, 2501, 1991, 1586, 1277,
+	1024, 820, 655, 526, 423, 335, 272, 215, 172, 137,
+	110, 87, 70, 56, 45, 36, 29, 23, 18, 15,
+}
+
+const (
+	normalWeight = 1024
+	idleWeight   = 3 // of SCHED_IDLE
+
+	// sleeperBonus is by how much virtual time a thread that slept may be behind those
+	// that wait, in nanoseconds, and granularity by how much one may be ahead of them
+	// when it enters user mode.
+	sleeperBonus = 3e6
+	granularity  = 1e6
+	// maxLag is by how much a thread may be ahead when it begins to wait.
+	maxLag = 2e9
+)
+
+// A turn is a thread's share of the processors; the thread's own, but for weight.
+type turn struct {
+	wait.Turn
+	virtual int64 // ticks that it has run, by weight
+	ran     int64 // ticks that its goroutine had run when virtual was brought up to date
+	weight  int64 // 0: normalWeight; guarded by Proc.mu, read freely
+}
+
+// charge brings the virtual time up to date.
+func (t *Thread) charge() {
+	ran := ticks() - t.clock.Mine()
+	d := ran - t.turn.ran
+	t.turn.ran = ran
+	if w := t.turn.weight; w != 0 {
+		d = d * normalWeight / w
+	}
+	t.turn.virtual += max(d, 0)
+}
+
+// bounded returns the thread's virtual time, within bounds of that of others.
+func (t *Thread) bounded() int64 {
+	first, some := wait.FirstTurn()
+	if !some {
+		first = wait.VirtualTime()
+	} else {
+		t.turn.virtual = min(t.turn.virtual, first+ticksOf(maxLag))
+	}
+	t.turn.virtual = max(t.turn.virtual, first-ticksOf(sleeperBonus), 1)
+	return t.turn.virtual
+}
+
+// ticksPerMsec is nearly so; 0 until it is known.
+var ticksPerMsec atomic.Int64
+
+// ticksOf converts some milliseconds at most.
+func ticksOf(nsec int64) int64 {
+	rate := ticksPerMsec.Load()
+	if rate == 0 {
+		if per := nsecPerTick(); per > 0 {
+			rate = int64(1e6 / per)
+			ticksPerMsec.Store(rate)
+		}
+	}
+	return nsec / 1e3 * rate / 1e3
+}
+
+// interrupted gives way after an interrupt in user mode, if somebody else is to run.
+func (t *Thread) interrupted(why uint64) {
+	switch {
+	case why&nucleus.TimerDue != 0, wait.Ready():
+		t.giveWay()
+	case why&nucleus.SliceOver != 0 && wait.OthersWait():
+		t.charge()
+		if first, some := wait.FirstTurn(); some && t.bounded() > first {
+			t.giveWay()
+		}
+	}
+}
+
+// letOthers gives way to threads that have less virtual time.
+func (t *Thread) letOthers() {
+	t.charge()
+	if first, some := wait.FirstTurn(); some && t.bounded() > first+ticksOf(granularity) {
+		t.giveWay()
+	}
+}
+
+// giveWay lets goroutines run that are runnable, and threads with less virtual time.
+func (t *Thread) giveWay() {
+	before := t.Off()
+	if wait.HasTurns() {
+		t.charge()
+		t.turn.Key = t.bounded()
+		t.turn.Wait()
+	} else {
+		runtime.Gosched()
+	}
+	t.waitTurn(before)
+	t.preempted++
+}
+
+// globalYields is the number of yields before one considers other Ps.
+const globalYields = 32
+
+// Yield is sched_yield. Threads that yield to each other stay in Go's run queue.
+func (t *Thread) Yield() {
+	if first, some := wait.FirstTurn(); some {
+		t.charge()
+		if first <= t.bounded()+ticksOf(granularity) {
+			wait.ReadyFirst()
+		}
+	}
+	before := t.Off()
+	if t.yields++; t.yields%globalYields == 0 {
+		runtime.Gosched()
+		t.preempted++
+	} else {
+		goyield()
+	}
+	t.waitTurn(before)
+}
+
+// newTurn begins the thread's account on a goroutine's clock.
+func (t *Thread) newTurn(c *wait.Clock) { t.turn.ran = ticks() - c.Mine() }
+
+// weigh sets the thread's weight from its settings; called with Proc.mu held.
+func (t *Thread) weigh() {
+	w := int64(0)
+	switch s := &t.sched; {
+	case s.Policy&^SchedResetOnFork == schedIdle:
+		w = idleWeight
+	case s.Priority > 0:
+		w = weights[0]
+	case s.Nice != 0:
+		w = weights[s.Nice+20]
+	}
+	t.turn.weight = w
+}
+
+// schedIdle is SCHED_IDLE.
+const schedIdle = 5

@@ -1,0 +1,41 @@
+package runtime
+
+import (
+	"internal/runtime/atomic"
+	"unsafe"
+)
+
+// Threads of user programs that could run, and wait for their turn on a processor. Each
+// has a goroutine, which is parked meanwhile. Which of them is next, the kernel decides;
+// a P asks when its own run queue and the global one are empty.
+
+// userTurns is what the kernel fills in before there are user programs.
+type userTurns struct {
+	waiting atomic.Int32 // how many wait
+	// next takes the goroutine whose turn it is from those that wait; nil if none does.
+	// It is called on the scheduler's stack, with a P.
+	next func() unsafe.Pointer
+	// due tells when the P's first timer is due, 0 if it has none, and sooner that one
+	// was set which is due before all others.
+	due, sooner func(when int64)
+}
+
+var turns userTurns
+
+// How the kernel finds it: hardtack/kernel/base/wait has a variable of this name without
+// a value. Without the overlay it stays nil.
+//
+//go:linkname turnsOfUsers hardtack/kernel/base/wait.turns
+var turnsOfUsers = &turns
+
+// nextUser returns the goroutine of the user thread whose turn it is, or nil.
+func nextUser() *g {
+	if turns.waiting.Load() == 0 {
+		return nil
+	}
+	gp := (*g)(turns.next())
+	if gp != nil {
+		casgstatus(gp, _Gwaiting, _Grunnable)
+	}
+	return gp
+}
