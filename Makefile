@@ -14,7 +14,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # field names is misspelled (ifa_prefered).
 MISSPELL    = github.com/golangci/misspell/cmd/misspell@v0.8.0
 
-.PHONY: abi abi-known idl help build run check test crash suites storm test-overlay bench fuzz nightly bench-collector bench-disk bench-storage bench-task bench-msg bench-affinity bench-lock bench-nucleus bench-ipc bench-memory profile lint lint-subjects cover cover-guest clean install install-libraries uninstall deps deps-cc deps-pc deps-fs deps-apt FORCE
+.PHONY: abi abi-known idl help build run check test crash suites storm test-overlay bench fuzz nightly bench-collector bench-disk bench-sched bench-storage bench-task bench-msg bench-affinity bench-lock bench-nucleus bench-ipc bench-memory profile lint lint-subjects cover cover-guest clean install install-libraries uninstall deps deps-cc deps-pc deps-fs deps-apt FORCE
 
 help:
 	@echo 'make run     boot Redis and NGINX, with a shell on the terminal (RUN="--cpus 4" adds flags)'
@@ -36,6 +36,7 @@ help:
 	@echo 'make bench-nucleus  the kernel'"'"'s concurrency controls: operations, Redis on four CPUs; writes docs/bench/nucleus.md'
 	@echo 'make bench-memory  a well-behaved program beside users who exhaust memory; writes docs/bench/memory.md (EACH=60s a run)'
 	@echo 'make test-overlay  Go'\''s own tests with the overlay, each policy, and the race detector: ten minutes'
+	@echo 'make bench-sched  threads that share a processor, on Hardtack and on Linux; writes docs/bench/sched.md'
 	@echo 'make bench-disk   raw disks on Hardtack and on Linux; writes docs/bench/disk.md'
 	@echo 'make bench-collector  what the collector adds to system calls; writes docs/bench/collector.md (OLD=IMAGE: another kernel beside it)'
 	@echo 'make bench-storage  ext4 on Hardtack and on Linux, CMailbench, LevelDB; writes docs/bench/storage.md'
@@ -153,6 +154,10 @@ bench-nucleus: deps deps-cc deps-apt build
 EACH ?= 60s
 bench-memory: deps deps-cc build
 	$(GO) run ./bench/memory/report -each $(EACH)
+
+# How threads share a processor.
+bench-sched: deps deps-cc build
+	$(GO) run ./bench/sched/report
 
 bench-disk: deps deps-cc build
 	$(GO) run ./bench/os/diskreport

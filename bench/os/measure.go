@@ -203,6 +203,33 @@ func (b *Bench) loadOnce(m served, load Load, warm bool, times Times) error {
 	return nil
 }
 
+// Count runs commands on one CPU that counts instructions, on each system.
+func (b *Bench) Count(commands string) (Instructions, error) {
+	root, err := Programs(b.Dirs, commands)
+	if err != nil {
+		return nil, err
+	}
+	all := Instructions{}
+	for _, system := range b.Systems {
+		m, err := Boot{OS: system, Root: root, CPUs: 1, Memory: "512M", ICount: true, Kernel: b.Kernel,
+			Machine: b.Machine, Timeout: 10 * time.Minute}.Start(b.Dirs, b.Linux)
+		if err != nil {
+			return nil, err
+		}
+		results, err := m.Wait()
+		if err != nil {
+			return nil, fmt.Errorf("%v: %w", system, err)
+		}
+		for _, r := range results {
+			if all[r.Name] == nil {
+				all[r.Name] = map[OS]Result{}
+			}
+			all[r.Name][system] = r
+		}
+	}
+	return all, nil
+}
+
 // TakeServed has clients on the host load servers beside what the commands start.
 func (b *Bench) TakeServed(commands string) (Times, error) {
 	times := Times{}

@@ -16,12 +16,12 @@ var schedCalls = []Call{
 	{linux.SYS_sched_getscheduler, "sched_getscheduler", sysSchedGetscheduler, "works"},
 	{linux.SYS_sched_setscheduler, "sched_setscheduler", sysSchedSetscheduler, "works except that the policy has no effect; SCHED_DEADLINE gives EINVAL"},
 	{linux.SYS_sched_getparam, "sched_getparam", sysSchedGetparam, "works"},
-	{linux.SYS_sched_setparam, "sched_setparam", sysSchedSetparam, "works except that the priority has no effect"},
+	{linux.SYS_sched_setparam, "sched_setparam", sysSchedSetparam, "works except that a real-time thread only has the weight of nice -20"},
 	{linux.SYS_sched_get_priority_max, "sched_get_priority_max", sysSchedPriorityMax, "works"},
 	{linux.SYS_sched_get_priority_min, "sched_get_priority_min", sysSchedPriorityMin, "works"},
 	{linux.SYS_sched_rr_get_interval, "sched_rr_get_interval", sysSchedRRInterval, "works"},
 	{linux.SYS_getpriority, "getpriority", sysGetpriority, "works"},
-	{linux.SYS_setpriority, "setpriority", sysSetpriority, "works except that the value has no effect on scheduling"},
+	{linux.SYS_setpriority, "setpriority", sysSetpriority, "works"},
 	{linux.SYS_getcpu, "getcpu", sysGetcpu, "works"},
 }
 

@@ -100,6 +100,8 @@ int main(int argc, char **argv)
 		return spin_main(argc - 1, argv + 1);
 	if (argc > 1 && strcmp(argv[1], "delay") == 0)
 		return delay_main(argc - 1, argv + 1);
+	if (argc > 1 && strcmp(argv[1], "shares") == 0)
+		return shares_main(argc - 1, argv + 1);
 
 	int reps = 5, opt;
 	uint64_t units = 20000000;

@@ -35,3 +35,4 @@ void wait_port(int port, int seconds);
 
 int spin_main(int argc, char **argv);
 int delay_main(int argc, char **argv);
+int shares_main(int argc, char **argv);

@@ -5,6 +5,8 @@
 
 #include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -66,5 +68,36 @@ int delay_main(int argc, char **argv)
 	waitpid(pid, NULL, 0);
 	qsort(late, n, sizeof late[0], by_value);
 	printf("delay %zu %.3f %.3f\n", n, (double)late[n / 2] / 1e6, (double)late[n - 1] / 1e6);
+	return 0;
+}
+
+// shares MS: processes of nice 0, 5, 10 and 19 spin beside each other on one CPU; prints
+// for each its share of the rounds, in percent.
+int shares_main(int argc, char **argv)
+{
+	static const int nice_of[] = {0, 5, 10, 19};
+	enum { N = 4 };
+	volatile uint64_t *rounds = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t pid[N];
+	pin(0);
+	for (int i = 0; i < N; i++) {
+		pid[i] = fork();
+		check(pid[i], "fork");
+		if (pid[i] == 0) {
+			check(setpriority(PRIO_PROCESS, 0, nice_of[i]), "setpriority");
+			for (;;)
+				rounds[8 * i]++;
+		}
+	}
+	usleep(1000 * (argc > 1 ? atoi(argv[1]) : 2000));
+	double all = 0;
+	for (int i = 0; i < N; i++)
+		kill(pid[i], SIGKILL);
+	for (int i = 0; i < N; i++) {
+		waitpid(pid[i], NULL, 0);
+		all += (double)rounds[8 * i];
+	}
+	for (int i = 0; i < N; i++)
+		printf("share%d 1 %.2f %.2f\n", nice_of[i], 100 * rounds[8 * i] / all, 100 * rounds[8 * i] / all);
 	return 0;
 }
