@@ -14,7 +14,7 @@ var schedCalls = []Call{
 	{linux.SYS_sched_getaffinity, "sched_getaffinity", sysSchedGetaffinity, "works"},
 	{linux.SYS_sched_setaffinity, "sched_setaffinity", sysSchedSetaffinity, "works except that the mask is stored and reported but not enforced"},
 	{linux.SYS_sched_getscheduler, "sched_getscheduler", sysSchedGetscheduler, "works"},
-	{linux.SYS_sched_setscheduler, "sched_setscheduler", sysSchedSetscheduler, "works except that the policy has no effect; SCHED_DEADLINE gives EINVAL"},
+	{linux.SYS_sched_setscheduler, "sched_setscheduler", sysSchedSetscheduler, "works except that a real-time policy only gives the weight of nice -20; SCHED_DEADLINE gives EINVAL"},
 	{linux.SYS_sched_getparam, "sched_getparam", sysSchedGetparam, "works"},
 	{linux.SYS_sched_setparam, "sched_setparam", sysSchedSetparam, "works except that a real-time thread only has the weight of nice -20"},
 	{linux.SYS_sched_get_priority_max, "sched_get_priority_max", sysSchedPriorityMax, "works"},
