@@ -2,8 +2,12 @@
 
 package wait
 
-// Quiet reports whether no P's run queue has a goroutine, at this moment.
+// Quiet reports whether no P's run queue has a goroutine and no thread waits for its turn,
+// at this moment.
 func Quiet() bool {
+	if OthersWait() {
+		return false
+	}
 	for _, p := range allp {
 		if !runqempty(p) {
 			return false
