@@ -60,8 +60,10 @@ func timerFired(c *amd64.CPU, user bool) {
 		me.SliceEnd = 0
 		me.giveWay(SliceOver, user)
 	}
-	if me.TimerDue != 0 && me.TimerDue <= t {
+	if due := me.TimerDue; due != 0 && due <= t {
 		me.giveWay(TimerDue, user)
+	} else if due != 0 && (next == 0 || due < next) {
+		next = due
 	}
 	if me.SliceEnd != 0 && (next == 0 || me.SliceEnd < next) {
 		next = me.SliceEnd

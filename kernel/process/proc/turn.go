@@ -42,21 +42,26 @@ type turn struct {
 	wait.Turn
 	virtual int64 // ticks that it has run, by weight
 	ran     int64 // ticks that its goroutine had run when virtual was brought up to date
+	off     int64 // what its clock told then
+	slept   int64 // ticks that it was blocked, since its place among others was looked at
 	weight  int64 // 0: normalWeight; guarded by Proc.mu, read freely
 }
 
 // charge brings the virtual time up to date.
 func (t *Thread) charge() {
-	ran := ticks() - t.clock.Mine()
+	off := t.Off()
+	ran := ticks() - off
 	d := ran - t.turn.ran
-	t.turn.ran = ran
+	t.turn.slept += off - t.turn.off
+	t.turn.ran, t.turn.off = ran, off
 	if w := t.turn.weight; w != 0 {
 		d = d * normalWeight / w
 	}
 	t.turn.virtual += max(d, 0)
 }
 
-// bounded returns the thread's virtual time, within bounds of that of others.
+// bounded returns the thread's virtual time, within bounds of that of others: what it did
+// not use while it slept is lost, but for sleeperBonus.
 func (t *Thread) bounded() int64 {
 	first, some := wait.FirstTurn()
 	if !some {
@@ -64,7 +69,9 @@ func (t *Thread) bounded() int64 {
 	} else {
 		t.turn.virtual = min(t.turn.virtual, first+ticksOf(maxLag))
 	}
-	t.turn.virtual = max(t.turn.virtual, first-ticksOf(sleeperBonus), 1)
+	lost := min(first-ticksOf(sleeperBonus)-t.turn.virtual, t.turn.slept)
+	t.turn.virtual = max(t.turn.virtual+max(lost, 0), 1)
+	t.turn.slept = 0
 	return t.turn.virtual
 }
 
@@ -111,6 +118,7 @@ func (t *Thread) giveWay() {
 		t.charge()
 		t.turn.Key = t.bounded()
 		t.turn.Wait()
+		t.turn.off = t.Off() // it did not sleep
 	} else {
 		runtime.Gosched()
 	}
@@ -140,7 +148,10 @@ func (t *Thread) Yield() {
 }
 
 // newTurn begins the thread's account on a goroutine's clock.
-func (t *Thread) newTurn(c *wait.Clock) { t.turn.ran = ticks() - c.Mine() }
+func (t *Thread) newTurn(c *wait.Clock) {
+	t.turn.off = c.Mine()
+	t.turn.ran = ticks() - t.turn.off
+}
 
 // weigh sets the thread's weight from its settings; called with Proc.mu held.
 func (t *Thread) weigh() {
