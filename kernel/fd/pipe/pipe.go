@@ -234,7 +234,9 @@ func (p *Pipe) write(c *caller.Ctx, f *vfs.File, v *uio.Vec) (done int, e linux.
 		return n, 0
 	}
 	h.nonblock, h.merge = f.NonBlock(), true
-	return p.fill(c, v, &h)
+	done, told, e := p.fill(c, v, &h)
+	p.mu.Unlock()
+	return p.filled(c, done, told, e)
 }
 
 // how says how bytes come into a pipe.
@@ -246,9 +248,10 @@ type how struct {
 	part     func(*uio.Vec) int // the most for the next slot, where that is not a page
 }
 
-// fill moves the bytes of v into the pipe. It is called with mu held, which it gives up.
-func (p *Pipe) fill(c *caller.Ctx, v *uio.Vec, h *how) (done int, e linux.Errno) {
-	told, interrupted := 0, false
+// fill moves the bytes of v into the pipe, and returns how many, and of how many readers
+// know. Called with mu held, which it gives up while it waits; filled does the rest.
+func (p *Pipe) fill(c *caller.Ctx, v *uio.Vec, h *how) (done, told int, e linux.Errno) {
+	interrupted := false
 	if h.merge && p.readers > 0 {
 		done, e = p.append(v)
 	}
@@ -283,7 +286,11 @@ func (p *Pipe) fill(c *caller.Ctx, v *uio.Vec, h *how) (done int, e linux.Errno)
 		interrupted = p.sleep(c, writable, done > told)
 		told = done
 	}
-	p.mu.Unlock()
+	return done, told, e
+}
+
+// filled tells readers of what fill put into the pipe, and returns the call's result.
+func (p *Pipe) filled(c *caller.Ctx, done, told int, e linux.Errno) (int, linux.Errno) {
 	if done > told {
 		p.queue.Notify(readable)
 	}

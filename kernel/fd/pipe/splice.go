@@ -87,14 +87,18 @@ func (p *Pipe) SpliceFrom(c *caller.Ctx, v *uio.Vec, at int) (int, linux.Errno) 
 		return n
 	}
 	p.mu.Lock()
-	return p.fill(c, v, &h)
+	done, told, e := p.fill(c, v, &h)
+	p.mu.Unlock()
+	return p.filled(c, done, told, e)
 }
 
 // Map puts pages of the program's memory into the pipe (vmsplice): a slot for each, or
 // each part. It waits for room, but not for room for all.
 func (p *Pipe) Map(c *caller.Ctx, v *uio.Vec, nonblock bool) (int, linux.Errno) {
 	p.mu.Lock()
-	return p.fill(c, v, &how{flags: sealed, nonblock: nonblock, once: true, part: (*uio.Vec).InPage})
+	done, told, e := p.fill(c, v, &how{flags: sealed, nonblock: nonblock, once: true, part: (*uio.Vec).InPage})
+	p.mu.Unlock()
+	return p.filled(c, done, told, e)
 }
 
 // AwaitRoom waits until something can be written and returns how much.
