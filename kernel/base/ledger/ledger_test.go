@@ -30,10 +30,10 @@ func TestSize(t *testing.T) {
 }
 
 func TestPointers(t *testing.T) {
-	type plain struct{ a [100]int64 }
+	type plain struct{ _ [100]int64 }
 	type mixed struct {
-		a [100]int64
-		s string
+		_ [100]int64
+		_ string
 	}
 	if got := Of[plain](); got != 896 {
 		t.Errorf("800 bytes without pointers take %d", got)

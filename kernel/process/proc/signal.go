@@ -17,10 +17,8 @@ type threadSignals struct {
 	saved   linux.SigSet     // mask to put back (workMask); the thread's
 	alt     signals.AltStack // the thread's
 
-	nr         uint64         // number of the call in progress; the thread's
-	restartErr linux.Errno    // a restart error to be dealt with; the thread's
-	fault      signals.Fault  // what the next frame reports; the thread's
-	frame      *signals.Frame // room to build one, made at the first signal; the thread's
+	fault signals.Fault  // what the next frame reports; the thread's
+	frame *signals.Frame // room to build one, made at the first signal; the thread's
 }
 
 // processSignals is a process's part of the signal state; guarded by Process.mu.
