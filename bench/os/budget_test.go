@@ -64,8 +64,9 @@ func TestWithin(t *testing.T) {
 }
 
 // TestBudget counts the instructions of every row of the table and holds each
-// against its budget. Counts repeat, so this is no test of time. A change that makes
-// a row more expensive must say so by a new budget.
+// against its budget: the least of some turns, since the kernel's collector runs in some of
+// them and not in others. It repeats, so this is no test of time. A change that makes a row
+// more expensive must say so by a new budget.
 func TestBudget(t *testing.T) {
 	if os.Getenv("HARDTACK_GUEST") == "" {
 		t.Skip("boots a guest; set HARDTACK_GUEST=1")
@@ -89,7 +90,7 @@ func TestBudget(t *testing.T) {
 	}
 	text := budgetHead
 	for _, r := range Rows {
-		text += fmt.Sprintf("%s %.1f\n", r.Name, counts[r.Name][OnHardtack].Median)
+		text += fmt.Sprintf("%s %.1f\n", r.Name, counts[r.Name][OnHardtack].Minimum)
 	}
 	if *update {
 		if err := os.WriteFile(budgetFile, []byte(text), 0o644); err != nil {
@@ -102,7 +103,7 @@ func TestBudget(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range Rows {
-		if wrong := within(counts[r.Name][OnHardtack].Median, budget[r.Name]); wrong != "" {
+		if wrong := within(counts[r.Name][OnHardtack].Minimum, budget[r.Name]); wrong != "" {
 			t.Errorf("%s: %s", r.Name, wrong)
 		}
 	}

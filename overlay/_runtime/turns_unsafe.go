@@ -28,6 +28,23 @@ var turns userTurns
 //go:linkname turnsOfUsers hardtack/kernel/base/wait.turns
 var turnsOfUsers = &turns
 
+// lastYielded says that the global run queue came first when there was a choice.
+var lastYielded bool
+
+// nextUserInTurn is nextUser where goroutines are in the global run queue, every other
+// time. Goroutines there have given way: without this, one that does so between its pieces
+// of work, as the background sweeper, would never let user threads run.
+func nextUserInTurn() *g {
+	if turns.waiting.Load() == 0 || sched.runq.empty() {
+		return nil
+	}
+	lastYielded = !lastYielded
+	if lastYielded {
+		return nil
+	}
+	return nextUser()
+}
+
 // nextUser returns the goroutine of the user thread whose turn it is, or nil.
 func nextUser() *g {
 	if turns.waiting.Load() == 0 {

@@ -90,16 +90,11 @@ func ticksOf(nsec int64) int64 {
 	return nsec / 1e3 * rate / 1e3
 }
 
-// interrupted gives way after an interrupt in user mode, if somebody else is to run.
+// interrupted gives way after an interrupt in user mode if somebody else may run. At the
+// end of a slice that may be the collector, which waits for Go's scheduler to look.
 func (t *Thread) interrupted(why uint64) {
-	switch {
-	case why&nucleus.TimerDue != 0, wait.Ready():
+	if why&(nucleus.TimerDue|nucleus.SliceOver) != 0 || wait.Ready() {
 		t.giveWay()
-	case why&nucleus.SliceOver != 0 && wait.OthersWait():
-		t.charge()
-		if first, some := wait.FirstTurn(); some && t.bounded() > first {
-			t.giveWay()
-		}
 	}
 }
 
