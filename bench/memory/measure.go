@@ -46,8 +46,11 @@ func (r Run) Good() bool {
 	return r.Broken == "" && r.Rounds > 0 && r.Failed == 0 && r.Deaths == 0 && r.Root
 }
 
-// Build puts the guest's program into the root directory dir.
+// Build puts the guest's program into the root directory dir, which all may enter.
 func Build(repo, dir string) error {
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return err
+	}
 	for _, d := range []string{"tmp", "proc", "dev", "sys", "etc", "run"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
 			return err
