@@ -134,6 +134,7 @@ sync/atomic.CompareAndSwapPointer 0 0 keeps
 sync/atomic.LoadPointer 0 0
 runtime.nanotime 0 0
 runtime.cputicks 0 0
+runtime.procyield 0 0
 runtime.procPin 0 0
 runtime.procUnpin 0 0
 runtime.gopark 0 0
