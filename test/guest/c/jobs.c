@@ -71,8 +71,11 @@ TEST(all_threads, "a stop stops all threads")
 			pthread_create(&t, NULL, count, (void *)&counter[i * 16]);
 		for (int i = 0; i < 3; i++)
 			pthread_create(&t, NULL, rest, NULL);
+		counter[8 * 16] = 1;
 		pause();
 	}
+	while (counter[8 * 16] == 0)
+		nap(1);
 	for (int i = 0; i < 4; i++)
 		while (counter[i * 16] == 0)
 			nap(1);
