@@ -28,6 +28,7 @@ func TestAllocated(t *testing.T) {
 	if _, err := exec.LookPath("gcc"); err != nil {
 		t.Skip("needs gcc: install gcc and libc6-dev")
 	}
+	t.Parallel()
 	repo, dir := repository(t), t.TempDir()
 	if err := cBuild(filepath.Join(dir, "allocated"), filepath.Join(repo, "test", "guest", "allocated", "allocated.c")); err != nil {
 		t.Fatal(err)

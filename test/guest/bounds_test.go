@@ -1,9 +1,7 @@
 package guest
 
 import (
-	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,28 +25,13 @@ func TestBounds(t *testing.T) {
 	if _, err := exec.LookPath("gcc"); err != nil {
 		t.Skip("needs gcc: install gcc and libc6-dev")
 	}
+	t.Parallel()
 	repo, dir := repository(t), t.TempDir()
-	if err := goBuild(repo, filepath.Join(dir, "hardtack"), "./cmd/hardtack"); err != nil {
+	tool := command(t, repo, dir, "--check-bounds")
+	if _, _, err := buildPrograms(repo, dir, boundPrograms...); err != nil {
 		t.Fatal(err)
 	}
-	tool := filepath.Join(dir, "hardtack")
-	build := exec.Command(tool, "build", "--check-bounds", "-o", filepath.Join(dir, "kernel.elf"))
-	build.Dir = repo
-	if text, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("hardtack build: %v\n%s", err, text)
-	}
-	root := guestRoot(t, dir)
-	if err := goBuild(repo, filepath.Join(root, "guesttest"), "./test/guest/guesttest"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(root, "programs"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range boundPrograms {
-		if err := cBuild(filepath.Join(root, "programs", name), filepath.Join(repo, "test", "guest", "c", name+".c")); err != nil {
-			t.Fatal(err)
-		}
-	}
+	root := guestRoot(t, dir, "guesttest", "programs")
 	out, err := inGuest(t, tool, root, 8*time.Minute, []string{"--cpus", "2"}, "/guesttest", "-limit", "100s", "/programs")
 	_, text, ok := strings.Cut(out, "guesttest: bounds\n")
 	text, _, done := strings.Cut(text, "guesttest: end of bounds")

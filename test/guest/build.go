@@ -9,11 +9,15 @@
 package guest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
+	"sync"
 )
 
 // goBuild compiles a package of this module into a static program.
@@ -36,10 +40,30 @@ func cBuild(out, source string) error {
 	return nil
 }
 
-// buildPrograms puts all test programs into dir/programs and the driver into
-// dir/guesttest. It returns the names of the programs, and those it left out
+// programSource is a test program's name and its source: a file of C or a package.
+type programSource struct{ name, source string }
+
+func (p programSource) isC() bool { return strings.HasSuffix(p.source, ".c") }
+
+func programSources(repo string) (list []programSource, err error) {
+	entries, err := os.ReadDir(filepath.Join(repo, "test", "guest", "prog"))
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		list = append(list, programSource{e.Name(), "./test/guest/prog/" + e.Name()})
+	}
+	files, err := filepath.Glob(filepath.Join(repo, "test", "guest", "c", "*.c"))
+	for _, file := range files {
+		list = append(list, programSource{strings.TrimSuffix(filepath.Base(file), ".c"), file})
+	}
+	return list, err
+}
+
+// buildPrograms puts test programs into dir/programs, all or those in only, and the
+// driver into dir/guesttest. It returns the names of the programs, and those it left out
 // because no C compiler is there.
-func buildPrograms(repo, dir string) (names, left []string, err error) {
+func buildPrograms(repo, dir string, only ...string) (names, left []string, err error) {
 	programs := filepath.Join(dir, "programs")
 	if err := os.MkdirAll(programs, 0o755); err != nil {
 		return nil, nil, err
@@ -47,31 +71,36 @@ func buildPrograms(repo, dir string) (names, left []string, err error) {
 	if err := goBuild(repo, filepath.Join(dir, "guesttest"), "./test/guest/guesttest"); err != nil {
 		return nil, nil, err
 	}
-	entries, err := os.ReadDir(filepath.Join(repo, "test", "guest", "prog"))
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, e := range entries {
-		if err := goBuild(repo, filepath.Join(programs, e.Name()), "./test/guest/prog/"+e.Name()); err != nil {
-			return nil, nil, err
-		}
-		names = append(names, e.Name())
-	}
-	sources, err := filepath.Glob(filepath.Join(repo, "test", "guest", "c", "*.c"))
+	all, err := programSources(repo)
 	if err != nil {
 		return nil, nil, err
 	}
 	_, noGCC := exec.LookPath("gcc")
-	for _, source := range sources {
-		name := strings.TrimSuffix(filepath.Base(source), ".c")
-		if noGCC != nil {
-			left = append(left, name)
+	var (
+		wait  sync.WaitGroup
+		slots = make(chan bool, runtime.GOMAXPROCS(0))
+		errs  = make([]error, len(all))
+	)
+	for i, p := range all {
+		if len(only) > 0 && !slices.Contains(only, p.name) {
 			continue
 		}
-		if err := cBuild(filepath.Join(programs, name), source); err != nil {
-			return nil, nil, err
+		if p.isC() && noGCC != nil {
+			left = append(left, p.name)
+			continue
 		}
-		names = append(names, name)
+		names = append(names, p.name)
+		wait.Go(func() {
+			slots <- true
+			defer func() { <-slots }()
+			out := filepath.Join(programs, p.name)
+			if p.isC() {
+				errs[i] = cBuild(out, p.source)
+			} else {
+				errs[i] = goBuild(repo, out, p.source)
+			}
+		})
 	}
-	return names, left, nil
+	wait.Wait()
+	return names, left, errors.Join(errs...)
 }

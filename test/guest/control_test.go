@@ -19,6 +19,7 @@ func TestControls(t *testing.T) {
 	if _, err := exec.LookPath("gcc"); err != nil {
 		t.Skip("needs gcc: install gcc and libc6-dev")
 	}
+	t.Parallel()
 	repo, dir := repository(t), t.TempDir()
 	programs := map[string]string{"storm": "storm/storm.c", "ipcstorm": "ipc/storm.c", "races": "ipc/races.c"}
 	for name, source := range programs {

@@ -59,6 +59,7 @@ func compareImage(t *testing.T, file string, sector, but int) {
 // compares the image.
 func TestDisk(t *testing.T) {
 	needGuest(t)
+	t.Parallel()
 	repo, dir := repository(t), t.TempDir()
 	if err := goBuild(repo, filepath.Join(dir, "disk"), "./test/guest/disk"); err != nil {
 		t.Fatal(err)

@@ -107,11 +107,12 @@ func TestDiskErrors(t *testing.T) {
 			t.Skip("needs ", name)
 		}
 	}
+	t.Parallel()
 	dirs, err := osbench.FindDirs()
 	if err != nil {
 		t.Fatal(err)
 	}
-	linux, err := osbench.Linux(dirs)
+	linux, err := debianLinux(dirs)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,38 +34,6 @@ func needGuest(t *testing.T) {
 	}
 }
 
-// command builds the command line tool and a kernel image for it, with the
-// concurrency control that HARDTACK_GUEST_CONTROL names.
-func command(t *testing.T, repo, dir string) string {
-	tool := filepath.Join(dir, "hardtack")
-	if err := goBuild(repo, tool, "./cmd/hardtack"); err != nil {
-		t.Fatal(err)
-	}
-	buildKernel(t, repo, tool, kernelControl(), filepath.Join(dir, "kernel.elf"))
-	return tool
-}
-
-func kernelControl() string {
-	if control := os.Getenv("HARDTACK_GUEST_CONTROL"); control != "" {
-		return control
-	}
-	return "big"
-}
-
-func buildKernel(t *testing.T, repo, tool, control, out string) {
-	build := exec.Command(tool, "build", "--control", control, "-o", out)
-	if os.Getenv("HARDTACK_GUEST_CHECK_LOCKS") != "" {
-		build.Args = append(build.Args, "--check-locks")
-	}
-	if os.Getenv("HARDTACK_GUEST_COVER") != "" {
-		build.Args = append(build.Args, "--cover")
-	}
-	build.Dir = repo
-	if text, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("hardtack build: %v\n%s", err, text)
-	}
-}
-
 // onHost runs the programs on this machine's Linux, in memory where it can.
 func onHost(t *testing.T, dir string, names []string) string {
 	tmp := t.TempDir()
@@ -151,13 +119,18 @@ func guestRoot(t *testing.T, dir string, files ...string) string {
 // program that caused it. HARDTACK_GUEST_RUN names single programs.
 func TestSystemCalls(t *testing.T) {
 	needGuest(t)
+	t.Parallel()
 	repo, dir := repository(t), t.TempDir()
-	names, left, err := buildPrograms(repo, dir)
+	var only []string
+	if run := os.Getenv("HARDTACK_GUEST_RUN"); run != "" {
+		only = strings.Split(run, ",")
+	}
+	names, left, err := buildPrograms(repo, dir, only...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if only := os.Getenv("HARDTACK_GUEST_RUN"); only != "" {
-		names = strings.Split(only, ",")
+	if len(names)+len(left) < len(only) {
+		t.Fatalf("of the programs %v there are only %v", only, names)
 	}
 	if len(left) > 0 {
 		t.Logf("no gcc: without the programs %v (install gcc and libc6-dev)", left)

@@ -46,6 +46,7 @@ func TestInitSignals(t *testing.T) {
 	if _, err := exec.LookPath("gcc"); err != nil {
 		t.Skip("needs gcc")
 	}
+	t.Parallel()
 	repo, dir := repository(t), t.TempDir()
 	program := filepath.Join(dir, "init")
 	if out, err := exec.Command("gcc", "-static", "-O2", "-w", "-o", program, filepath.Join(repo, "test/guest/init/init.c"), "-lutil").CombinedOutput(); err != nil {

@@ -31,6 +31,7 @@ var channelTests = []struct {
 // same binaries as on Linux.
 func TestChannels(t *testing.T) {
 	needGuest(t)
+	t.Parallel()
 	repo, dir := repository(t), t.TempDir()
 	tool := command(t, repo, dir)
 	var names []string

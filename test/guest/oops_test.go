@@ -11,6 +11,7 @@ import (
 // held or the machine was told to stop.
 func TestOops(t *testing.T) {
 	needGuest(t)
+	t.Parallel()
 	repo, dir := repository(t), t.TempDir()
 	if err := goBuild(repo, filepath.Join(dir, "oops"), "./test/guest/oops"); err != nil {
 		t.Fatal(err)

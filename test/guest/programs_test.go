@@ -103,6 +103,7 @@ func TestPrograms(t *testing.T) {
 	if testing.Short() {
 		t.Skip("boots seven guests, for minutes")
 	}
+	t.Parallel()
 	repo, dir := repository(t), t.TempDir()
 	tool := command(t, repo, dir)
 	base := programDisk(t, repo, tool, dir)

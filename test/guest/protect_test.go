@@ -19,6 +19,7 @@ func TestProtection(t *testing.T) {
 	if _, err := exec.LookPath("gcc"); err != nil {
 		t.Skip("needs gcc: install gcc and libc6-dev")
 	}
+	t.Parallel()
 	repo, dir := repository(t), t.TempDir()
 	if err := cBuild(filepath.Join(dir, "protect"), filepath.Join(repo, "test", "guest", "protect", "protect.c")); err != nil {
 		t.Fatal(err)

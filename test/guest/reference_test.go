@@ -28,7 +28,7 @@ func (r reference) run(names []string) map[string]*section {
 		r.t.Log(err)
 		return nil
 	}
-	kernel, err := osbench.Linux(dirs)
+	kernel, err := debianLinux(dirs)
 	if err != nil {
 		r.t.Logf("no Linux 6.1 to ask: %v", err)
 		return nil

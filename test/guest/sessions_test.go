@@ -29,6 +29,8 @@ func debianDisk(t *testing.T, repo, tool, dir, name, add, size string, packages 
 	}
 	tar, disk := filepath.Join(dir, name+".tar"), filepath.Join(dir, name+".img")
 	cache := filepath.Join(repo, "build", "debs")
+	fetching.Lock()
+	defer fetching.Unlock()
 	for _, args := range [][]string{
 		append([]string{"image", "debian", "-o", tar, "--cache", cache, "--add", add}, packages...),
 		{"image", "disk", "-o", disk, "--size", size, tar},
@@ -45,6 +47,7 @@ func TestSessions(t *testing.T) {
 	if testing.Short() {
 		t.Skip("boots a guest with servers, for a minute")
 	}
+	t.Parallel()
 	repo, dir := repository(t), t.TempDir()
 	tool := command(t, repo, dir)
 	add := filepath.Join(dir, "add")

@@ -28,6 +28,7 @@ func TestStress(t *testing.T) {
 	if _, err := exec.LookPath("gcc"); err != nil {
 		t.Skip("needs gcc: install gcc and libc6-dev")
 	}
+	t.Parallel()
 	repo, dir := repository(t), t.TempDir()
 	if err := cBuild(filepath.Join(dir, "stress"), filepath.Join(repo, "test", "guest", "stress", "stress.c")); err != nil {
 		t.Fatal(err)
@@ -51,6 +52,7 @@ func TestUsersShare(t *testing.T) {
 	if _, err := exec.LookPath("gcc"); err != nil {
 		t.Skip("needs gcc: install gcc and libc6-dev")
 	}
+	t.Parallel()
 	repo, dir := repository(t), t.TempDir()
 	if err := cBuild(filepath.Join(dir, "users"), filepath.Join(repo, "test", "guest", "stress", "users.c")); err != nil {
 		t.Fatal(err)
@@ -74,6 +76,7 @@ func TestHeap(t *testing.T) {
 	if _, err := exec.LookPath("gcc"); err != nil {
 		t.Skip("needs gcc: install gcc and libc6-dev")
 	}
+	t.Parallel()
 	repo, dir := repository(t), t.TempDir()
 	if err := cBuild(filepath.Join(dir, "heap"), filepath.Join(repo, "test", "guest", "stress", "heap.c")); err != nil {
 		t.Fatal(err)
@@ -100,7 +103,7 @@ func TestReserve(t *testing.T) {
 	if _, err := exec.LookPath("gcc"); err != nil {
 		t.Skip("needs gcc: install gcc and libc6-dev")
 	}
-	t.Setenv("HARDTACK_GUEST_CPUS", "")
+	t.Parallel()
 	repo, dir := repository(t), t.TempDir()
 	if err := cBuild(filepath.Join(dir, "reserve"), filepath.Join(repo, "test", "guest", "stress", "reserve.c")); err != nil {
 		t.Fatal(err)
@@ -130,13 +133,12 @@ func TestClash(t *testing.T) {
 	if _, err := exec.LookPath("gcc"); err != nil {
 		t.Skip("needs gcc: install gcc and libc6-dev")
 	}
-	t.Setenv("HARDTACK_GUEST_CHECK_LOCKS", "1")
-	t.Setenv("HARDTACK_GUEST_CPUS", "")
+	t.Parallel()
 	repo, dir := repository(t), t.TempDir()
 	if err := cBuild(filepath.Join(dir, "clash"), filepath.Join(repo, "test", "guest", "storm", "clash.c")); err != nil {
 		t.Fatal(err)
 	}
-	tool := command(t, repo, dir)
+	tool := command(t, repo, dir, "--check-locks")
 	root := guestRoot(t, dir, "clash")
 	argv := []string{"/clash", "1"}
 	if long := os.Getenv("HARDTACK_STORM"); long != "" {

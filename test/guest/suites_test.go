@@ -157,6 +157,7 @@ func TestSuites(t *testing.T) {
 	if os.Getenv("HARDTACK_SUITES") != "" {
 		parts = longSuites
 	}
+	t.Parallel()
 	repo, dir := repository(t), t.TempDir()
 	tool := command(t, repo, dir)
 	add := filepath.Join(dir, "add")

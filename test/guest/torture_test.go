@@ -33,6 +33,7 @@ func newTorturer(t *testing.T) *torturer {
 	if _, err := exec.LookPath("gcc"); err != nil {
 		t.Skip("needs gcc: install gcc and libc6-dev")
 	}
+	t.Parallel()
 	repo, dir := repository(t), t.TempDir()
 	sources, err := filepath.Glob(filepath.Join(repo, "test/guest/fsx/*.c"))
 	if err != nil || len(sources) == 0 {
@@ -102,7 +103,7 @@ func (x *torturer) onLinux(t *testing.T, boot osbench.Boot, args ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	linux, err := osbench.Linux(dirs)
+	linux, err := debianLinux(dirs)
 	if err != nil {
 		t.Fatal(err)
 	}
