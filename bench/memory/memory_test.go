@@ -56,7 +56,7 @@ func TestMarkdown(t *testing.T) {
 	page := r.Markdown()
 	for _, want := range []string{
 		"QEMU 0 (TCG)",
-		"## 128M, 1 CPU\n\n3 runs of 1s; in 1 no call failed",
+		"## 128M, 1 CPU\n\n3 runs of 1s; in 1 of them no call failed",
 		"| none | 266 | 0 | 0 | 1.3 | 405.3 | — | 16 | yes |",
 		"| anonymous | 330 | **167** | **1** | 1.2 | 6.6 | 0.02 | 98 | **no** |",
 		"| epolls | **panic: kernel memory is exhausted** |",

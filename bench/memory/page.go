@@ -71,23 +71,22 @@ func (r *Report) Markdown() string {
 
 const head = `# Exhausted memory
 
-A well-behaved program runs beside offenders who take all memory that they get. Written by
+A well-behaved program runs beside offenders that take all the memory they can get. Written by
 ` + "`make bench-memory`" + `, %s (TCG).
 
-Process 1 is root's. The offenders are user 1000's, and the well-behaved program is user
-1001's unless the table says that it is the same user's. A round of the well-behaved
-program makes a pipe, a file in /tmp, a child, a socket pair and a UDP socket, passes a byte
-or a page through each, and gives all back. A process of an offender takes as much of its
-kind as it gets, then keeps it while its parent starts the next. Process 1 starts again
-what was killed.
+Process 1 runs as root and the offenders as user 1000. The well-behaved program runs as user
+1001, or also as user 1000 where the table says "one user". In each round it makes a pipe, a
+file in /tmp, a child, a socket pair and a UDP socket, passes a byte or a page through each, and
+releases them. Each process of an offender takes as much of one resource as it can get and
+holds it while its parent starts the next process. Process 1 restarts whatever was killed.
 
 - *failed*: calls of the well-behaved program that failed; *deaths*: how often it was killed.
-- *median*, *worst*: its rounds, in milliseconds of the guest's clock. Other programs on the
-  host lengthen both, the worst most.
-- *killed after*: seconds between the moment at which as much memory was in use as there
-  ever was before somebody was killed, within a 64th of it, and the first death of an
-  offender. A dash: none was killed, because limits stopped them all.
-- *used*: percent of memory in use at that moment.
+- *median*, *worst*: duration of its rounds, in milliseconds of the guest's clock. Load on the
+  host lengthens both, the worst more.
+- *killed after*: seconds from the first peak in memory use to the first death of an offender.
+  The peak is the first moment within 1/64 of the most memory in use before that death.
+  A dash means that no offender was killed: limits stopped them all.
+- *used*: percent of memory in use at that peak.
 - *root*: whether root could start a program at the end.
 `
 
@@ -98,7 +97,7 @@ func (t *Table) write(b *strings.Builder) {
 			good++
 		}
 	}
-	fmt.Fprintf(b, "\n## %s\n\n%d runs of %v; in %d no call failed, nobody innocent died, and root was served.\n\n",
+	fmt.Fprintf(b, "\n## %s\n\n%d runs of %v; in %d of them no call failed, no innocent process died, and root was served.\n\n",
 		t.title(), len(t.Runs), t.Each, good)
 	b.WriteString("| offenders | rounds | failed | deaths | median | worst | killed after | used | root |\n")
 	b.WriteString("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |\n")

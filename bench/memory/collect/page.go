@@ -60,20 +60,20 @@ func (r *Report) Markdown() string {
 	fmt.Fprintf(b, `# What the collector adds to system calls
 
 Written by `+"`make bench-collector`"+`. %s, TCG, `+"`-icount shift=0,sleep=off`"+`: figures are
-instructions, which the program reads from the time-stamp counter around each call. With
-two CPUs the emulator runs each for up to some million instructions in turn, and the clock
-counts those of both, so the longest calls mean nothing there.
+instructions, read by the program from the time-stamp counter before and after each call. With
+two CPUs the emulator runs each in turn for up to some million instructions and the clock
+counts both, so the table leaves out the longest calls.
 
-The loop creates, writes, looks up, opens and removes a file, uses a pipe and a TCP
-connection within the machine, and every eighth time forks. Files that are alive are empty
-ones in /tmp. The kernel collects in small pieces
+The loop creates, writes, looks up, opens and removes a file, uses a pipe and a local TCP
+connection, and forks every eighth time. "Files alive" are empty files in /tmp. The kernel collects in small pieces
 ([0170](../decisions/0170-marking-in-small-pieces.md)).
 
 ## Delays
 
-*Longest* is the longest single call of any kind. *Added* is by how much a call was longer
-than the longest of its kind in the same loop without a collection. 99 %% and 99.99 %% are of
-the kind of call where they are highest. The share is Go's own figure for the loop.
+*Longest* is the longest single call of any kind. *Added* is the largest excess
+of a call over the longest call of its kind in the same loop without a collection. 99 %% and
+99.99 %% are percentiles of the kind of call where they are highest. *Share* is the collector's
+share of processor time, by Go's own account.
 
 `, r.QEMU)
 	old := len(r.Rows) > 0 && r.Rows[0].Old != nil
@@ -137,9 +137,9 @@ func (r *Report) headroom(b *strings.Builder) {
 	fmt.Fprintf(b, `
 ## Headroom
 
-The same loop on 512M with one CPU and %s files alive, by the size that the heap reaches over
-what lives (the kernel parameter gcpercent). Throughput is relative to the loop without a
-collection, which takes %s instructions and allocates %s bytes each time.
+The same loop on 512M with one CPU and %s files alive, by the ratio of
+heap to live memory (the kernel parameter gcpercent). Throughput is relative to the loop without
+a collection, which takes %s instructions and allocates %s bytes each time.
 
 | heap over live | instructions | throughput | share | collections | longest call |
 | ---: | ---: | ---: | ---: | ---: | ---: |

@@ -83,8 +83,8 @@ func writeCounted(p *strings.Builder, rows osbench.Instructions) {
 
 The CPU counts instructions (-icount shift=0,sleep=off); a millisecond is a million.
 
-The first two rows are how late a process wakes that sleeps for a millisecond up to
-10,000 times while another spins.
+The first two rows show how late a process wakes from sleeps of one millisecond (up to
+10,000 of them) while another process spins.
 
 | | Hardtack | Linux |
 | --- | ---: | ---: |
@@ -93,7 +93,7 @@ The first two rows are how late a process wakes that sleeps for a millisecond up
 	fmt.Fprintf(p, "| late, worst, ms | %.3f | %.3f |\n", on("delay", h).Minimum, on("delay", l).Minimum)
 	fmt.Fprintf(p, "| sched_yield between two processes, instructions | %.0f | %.0f |\n", on("yield", h).Median, on("yield", l).Median)
 	p.WriteString(`
-Four processes spin for 10 seconds. Each line is the share of one, in percent.
+Four processes spin for 10 seconds. Each row is one process's share, in percent.
 
 | | by weight | Hardtack | Linux |
 | --- | ---: | ---: | ---: |
@@ -108,11 +108,11 @@ func writeServed(p *strings.Builder, times osbench.Times, cores float64, reps in
 ## Servers beside a process that spins
 
 Clients on the host load Redis and NGINX in the guest while a process in the guest spins.
-Medians of %d turns of each system, with the least in parentheses; the two systems take
-turns. Two threads on the host did %.2f times the work of one: below 1.8 the machine was
-busy, and rates say little. Processor time is that of the thread that runs the guest,
-which never idles: the less a request takes, the less the process that spins got
-meanwhile.
+Medians of %d turns of each system, with the lowest in parentheses; the two systems
+alternate. Two threads on the host did %.2f times the work of one; below 1.8 the host was
+busy, and the rates mean little. Processor time is that of the host thread that runs the guest.
+The guest never idles, so this time includes the spinning process: a low figure also means that
+the spinner got little.
 
 | | Hardtack | Linux | ratio |
 | --- | ---: | ---: | ---: |
