@@ -12,15 +12,15 @@ import (
 	"hardtack/tool/fault"
 )
 
-// The kernel's TCP/IP stack is a module, gVisor's netstack; what is changed in
-// it is kept and applied as the runtime's topics are. The module's version
-// stands for the sums: go.sum holds them. The new files are named after their
-// package: _netstack/tcp_ack.go goes to pkg/tcpip/transport/tcp.
+// The kernel's TCP/IP stack is a module, gVisor's netstack. Changes to it are kept and
+// applied like the runtime's topics, except that the module's version identifies the
+// originals: go.sum has their checksums. New files are named after their package:
+// _netstack/tcp_ack.go goes to pkg/tcpip/transport/tcp.
 //
-// The go command lets nobody replace files of its module cache. So the list
-// gives it another go.mod, which replaces the module by a folder whose files
-// exist in the list only: those of the module cache and the patched ones. The
-// folder itself must exist, for the assembler is started in it.
+// The go command does not allow overlays of files in its module cache. The list therefore
+// gives it another go.mod, which replaces the module by a folder whose files exist only
+// in the list: those of the module cache and the patched ones. The folder itself must
+// exist, because the go command starts the assembler in it.
 
 // NetstackModule is the module that the patch is for, and its version.
 const (
@@ -33,7 +33,7 @@ const (
 //go:embed netstack.patch all:_netstack
 var netstack embed.FS
 
-// netstackPackages says where the new files go.
+// netstackPackages maps the new files to their packages.
 var netstackPackages = map[string]string{
 	"tcp":   "pkg/tcpip/transport/tcp",
 	"ipv4":  "pkg/tcpip/network/ipv4",

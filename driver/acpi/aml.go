@@ -2,7 +2,7 @@ package acpi
 
 import "bytes"
 
-// AML opcodes (section 20.2) that the constants wanted here are made of.
+// AML opcodes (section 20.2) of the constants read here.
 const (
 	amlZero    = 0x00
 	amlOne     = 0x01
@@ -15,11 +15,11 @@ const (
 	amlBuffer  = 0x11
 	amlPackage = 0x12
 	amlExt     = 0x5b
-	amlDevice  = 0x82 // behind amlExt
+	amlDevice  = 0x82 // after amlExt
 	amlOnes    = 0xff
 )
 
-// S5 returns the sleep types for PM1a (or SleepControl) and PM1b that switch the
+// S5 returns the sleep types for PM1a (or SleepControl) and PM1b that power the
 // machine off.
 func (t *Tables) S5() (a, b uint8, ok bool) {
 	for _, code := range t.aml() {
@@ -61,8 +61,8 @@ func object(code []byte, name string) ([]byte, bool) {
 	}
 }
 
-// pkg decodes a PkgLength at the start of b and returns the bytes it covers
-// behind itself.
+// pkg decodes a PkgLength at the start of b and returns the bytes that it covers,
+// without the PkgLength itself.
 func pkg(b []byte) ([]byte, bool) {
 	if len(b) == 0 {
 		return nil, false
@@ -115,7 +115,7 @@ func integer(b []byte) (v uint64, rest []byte, ok bool) {
 	return v, b[1+width:], true
 }
 
-// Resource is memory and interrupt of a device.
+// Resource is a device's memory and interrupt.
 type Resource struct {
 	Base, Size uint64
 	GSI        uint32
@@ -123,8 +123,8 @@ type Resource struct {
 	ActiveLow  bool
 }
 
-// Devices returns the resources of all devices of a hardware identifier whose
-// _HID and _CRS are constants ("LNRO0005" are virtio-mmio transports).
+// Devices returns the resources of all devices with a hardware identifier, as far as
+// their _HID and _CRS are constants ("LNRO0005" is a virtio-mmio transport).
 func (t *Tables) Devices(hid string) []Resource {
 	want := append(append([]byte{amlName, '_', 'H', 'I', 'D', amlString}, hid...), 0)
 	var list []Resource
@@ -137,8 +137,8 @@ func (t *Tables) Devices(hid string) []Resource {
 			if !ok || !bytes.Contains(body, want) {
 				continue
 			}
-			// A device that contains others is looked into by going on behind
-			// its opcode; only the innermost one counts.
+			// A device may contain others: the search continues right after its
+			// opcode, and only the innermost device counts.
 			if bytes.Contains(body, []byte{amlExt, amlDevice}) {
 				continue
 			}

@@ -1,6 +1,6 @@
 package acpi
 
-// Address is a register's place (the generic address structure, section 5.2.3.2).
+// Address is where a register is (the generic address structure, section 5.2.3.2).
 type Address struct {
 	Space   uint8 // SpaceMemory or SpaceIO; Address 0: no register
 	Bits    uint8
@@ -13,18 +13,18 @@ const (
 	SpaceIO     = 1
 )
 
-// FADT is the part of the fixed description (section 5.2.9) that power
+// FADT is the part of the fixed description table (section 5.2.9) that power
 // management needs.
 type FADT struct {
 	DSDT            uint64
 	HardwareReduced bool // no PM1 registers; sleep through SleepControl
 	SMICommand      uint16
-	ACPIEnable      uint8 // written to SMICommand, hands the registers to us
+	ACPIEnable      uint8 // written to SMICommand to take over the registers
 	PM1aControl     Address
 	PM1bControl     Address
 	SleepControl    Address
 	SleepStatus     Address
-	Reset           Address // no register when the machine cannot be reset so
+	Reset           Address // no register if the machine cannot be reset this way
 	ResetValue      uint8
 	Century         uint8 // index of the century in CMOS, 0: none
 }

@@ -3,7 +3,7 @@ package acpi
 // MADT is the description of processors and interrupt controllers (section 5.2.12).
 type MADT struct {
 	LAPIC     uint64 // physical address of the local APICs
-	Legacy    bool   // a pair of 8259s is there as well and has to be masked
+	Legacy    bool   // there is also a pair of 8259s, which must be masked
 	CPUs      []CPU  // in the table's order: the boot processor is the first
 	IOAPICs   []IOAPIC
 	Overrides []Override
@@ -17,15 +17,15 @@ type CPU struct {
 	OnlineCapable bool   // could be plugged in later
 }
 
-// IOAPIC is an interrupt controller and the first of its global interrupts.
+// IOAPIC is an interrupt controller and its first global interrupt.
 type IOAPIC struct {
 	ID      uint8
 	Address uint64
 	GSIBase uint32
 }
 
-// Override says that an ISA interrupt is wired otherwise than to the global
-// interrupt of the same number, edge-triggered and active high.
+// Override describes an ISA interrupt that is not wired to the global interrupt of the
+// same number, edge-triggered and active high.
 type Override struct {
 	IRQ       uint8
 	GSI       uint32

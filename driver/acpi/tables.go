@@ -2,10 +2,10 @@
 // tables (ACPI 6.4): the processors and interrupt controllers (MADT), power and
 // reset registers (FADT, and \_S5 in the AML), PCI configuration space (MCFG),
 // and the virtio-mmio devices that microvm describes in AML. There is no AML
-// interpreter: the few objects wanted are constants and are read as bytes.
+// interpreter: the few objects needed are constants and are read as bytes.
 //
-// Tables are untrusted as far as lengths and checksums go: a damaged one is
-// left out, never read beyond its end.
+// Lengths and checksums of tables are not trusted: a damaged table is ignored and never
+// read beyond its end.
 package acpi
 
 import (
@@ -18,7 +18,7 @@ import (
 
 const (
 	headerSize = 36
-	maxTable   = 16 << 20 // larger ones are taken for damaged
+	maxTable   = 16 << 20 // larger ones are considered damaged
 )
 
 // Tables are the tables of a machine. Immutable.
@@ -56,8 +56,8 @@ func Find(p driver.Platform, rsdp uint64) (*Tables, error) {
 	return t, nil
 }
 
-// validRSDP returns the root pointer at an address, nil if there is none. A
-// revision 0 structure is filled up to the size of a later one.
+// validRSDP returns the root pointer at an address, nil if there is none. It pads a
+// revision 0 structure to the size of a later one.
 func validRSDP(p driver.Platform, phys uint64) []byte {
 	if phys == 0 {
 		return nil
@@ -76,8 +76,8 @@ func validRSDP(p driver.Platform, phys uint64) []byte {
 	return b
 }
 
-// searchRSDP looks where section 5.2.5.1 says: the first KiB of the EBDA and
-// the BIOS area, on 16-byte borders.
+// searchRSDP searches where section 5.2.5.1 says: the first KiB of the EBDA and
+// the BIOS area, at 16-byte boundaries.
 func searchRSDP(p driver.Platform) []byte {
 	type area struct{ from, to uint64 }
 	areas := []area{{0xe0000, 0x100000}}
@@ -140,7 +140,7 @@ func sumsToZero(b []byte) bool {
 	return sum == 0
 }
 
-// Lookup returns the first table of a signature, nil if there is none.
+// Lookup returns the first table with a signature, nil if there is none.
 func (t *Tables) Lookup(signature string) []byte {
 	for _, b := range t.tables {
 		if string(b[:4]) == signature {

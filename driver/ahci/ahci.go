@@ -1,17 +1,17 @@
 // Package ahci drives SATA disks behind AHCI controllers (AHCI 1.3.1, ATA8-ACS).
-// Each port with a disk is a Disk that fits kernel/disk/blockdev.Device: one queue of
-// up to 32 commands, which the disk executes in any order (NCQ) if it can.
+// Each port with a disk is a Disk, which implements kernel/disk/blockdev.Device: one queue
+// of up to 32 commands, executed in any order if the disk supports NCQ.
 //
-// Flush and trim are not queued commands: such a command waits until no other
-// is under way, and others wait for it. Submit refuses what has to wait, and
-// kernel/disk/block offers it again at the next completion.
+// Flush and trim cannot be queued: such a command waits until no other command is in
+// progress, and the others wait for it. Submit refuses a command that must wait, and
+// kernel/disk/block submits it again at the next completion.
 //
-// Errors (recover.go): a disk that reports an error has stopped, with all
-// commands in it. The port is reset; then the commands are given again one by
-// one, so that the error falls on the one that causes it.
+// Errors (recover.go): a disk that reports an error has stopped, with all its commands
+// pending. The driver resets the port and then reissues the commands one at a time, so
+// that only the command that causes the error fails.
 //
-// Memory of a port: a page for the command list and the received FIS, and 2 KiB
-// a command: its FIS, the list of its data, and a trim's ranges.
+// Memory of a port: a page for the command list and the received FIS, and 2 KiB per
+// command for its FIS, its scatter list and the ranges of a trim.
 //
 // Lock order: Disk.bh; what the receiver of completions takes; Disk.mu.
 package ahci
@@ -61,13 +61,13 @@ type Controller struct {
 	ports    [maxPorts]*Disk // immutable after New
 }
 
-// Is says whether a PCI function is an AHCI controller.
+// Is reports whether a PCI function is an AHCI controller.
 func Is(f *pci.Function) bool {
 	return uint32(f.Class)<<16|uint32(f.Subclass)<<8|uint32(f.Programming) == class
 }
 
-// New drives a controller. The problems are of ports whose disks cannot be
-// driven.
+// New initializes a controller and its disks. problems are the errors of ports whose
+// disks cannot be used.
 func New(p driver.Platform, f *pci.Function) (c *Controller, problems []error, err error) {
 	c = &Controller{platform: p, f: f}
 	f.Enable(false)
@@ -125,7 +125,7 @@ func (c *Controller) reset() error {
 	return nil
 }
 
-// connect routes the interrupt: a message, or the pin.
+// connect sets up the interrupt: MSI, or else the pin.
 func (c *Controller) connect() error {
 	addr, data, err := c.platform.MSI(0, c.interrupted)
 	if err == nil {
@@ -161,7 +161,7 @@ func (c *Controller) interrupted() {
 				c.regs.Write32(at+portIS, ^uint32(0))
 			}
 		}
-		// The ports' causes come first: a bit stays while one of them does.
+		// Clear the ports' causes first: a bit stays set as long as one of them is set.
 		c.regs.Write32(regIS, cause)
 	}
 }

@@ -33,7 +33,7 @@ const (
 	trimMost    = 0xffff // sectors a range
 )
 
-// putHeaderTable names a slot's table in its header.
+// putHeaderTable writes the address of a slot's table into its header.
 func putHeaderTable(h []byte, phys uint64) { binary.LittleEndian.PutUint64(h[8:], phys) }
 
 // putFIS writes a command: feature and count are 16 bits, lba 48.
@@ -48,8 +48,8 @@ func putFIS(b []byte, command byte, feature, count uint16, lba uint64, device by
 // table is the memory of a slot's command.
 func (d *Disk) table(slot int) driver.DMA { return d.tables.Slice(slot*tableSize, tableSize) }
 
-// prepare writes a command into a slot, queued if the disk has that and the
-// command is of the kind.
+// prepare writes a command into a slot: a queued one if the disk supports NCQ and the
+// command can be queued.
 func (d *Disk) prepare(slot int, c *blockdev.Command) (queued bool) {
 	t := d.table(slot)
 	lba, blocks := c.Sector>>d.shift, c.Sectors>>d.shift

@@ -23,26 +23,26 @@ type Disk struct {
 	model  string          // immutable
 	serial string          // immutable
 
-	// bh is held while completions are taken and handed up.
+	// bh is held while completions are collected and passed up.
 	bh    sync.Mutex
 	done  func(int, []*blockdev.Command) // guarded by bh
 	batch []*blockdev.Command            // guarded by bh
 
 	mu     sync.Mutex
 	cmds   [slots]*blockdev.Command // guarded by mu
-	ncq    uint32                   // guarded by mu; slots of queued commands under way
-	plain  uint32                   // guarded by mu; the slot of another one
+	ncq    uint32                   // guarded by mu; slots of queued commands in progress
+	plain  uint32                   // guarded by mu; the slot of a command that is not queued
 	state  state                    // guarded by mu
-	replay []*blockdev.Command      // guarded by mu; to be given again, one by one
+	replay []*blockdev.Command      // guarded by mu; to be reissued, one at a time
 }
 
-// state is what a port does.
+// state is what a port is doing.
 type state int
 
 const (
 	working    state = iota
 	recovering       // a goroutine resets the port
-	replaying        // commands of before are given again
+	replaying        // the commands from before the reset are reissued
 	resetting        // by Reset
 	gone             // for ever
 )
@@ -133,7 +133,7 @@ func (d *Disk) interrupted() {
 	d.hand()
 }
 
-// collect takes the commands that are complete; bh and mu are held.
+// collect takes the completed commands; bh and mu are held.
 func (d *Disk) collect() {
 	if d.ncq|d.plain == 0 {
 		return
@@ -142,7 +142,7 @@ func (d *Disk) collect() {
 	for done := (d.ncq | d.plain) &^ active; done != 0; done &= done - 1 {
 		slot := bits.TrailingZeros32(done)
 		if d.plain>>slot&1 != 0 && d.read(portTFD)&tfdError != 0 {
-			continue // not done: failed
+			continue // this one failed
 		}
 		d.finish(slot, 0)
 	}
@@ -158,7 +158,7 @@ func (d *Disk) finish(slot int, err linux.Errno) {
 	d.batch = append(d.batch, c)
 }
 
-// hand gives completions up; bh is held.
+// hand passes completions up; bh is held.
 func (d *Disk) hand() {
 	if len(d.batch) > 0 {
 		if d.done != nil {

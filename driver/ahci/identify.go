@@ -8,7 +8,7 @@ import (
 	"hardtack/kernel/disk/blockdev"
 )
 
-// identify asks the disk what it is; before interrupts, polling.
+// identify reads the disk's identification. It polls: interrupts are not yet set up.
 func (d *Disk) identify() error {
 	t := d.table(0)
 	data := t.Slice(tableTrim, 512)

@@ -34,7 +34,7 @@ const (
 	tfdDRQ   = 1 << 3
 	tfdBusy  = 1 << 7
 
-	// Causes: FIS of the three kinds that end commands, and errors.
+	// Causes: the three kinds of FIS that end commands, and errors.
 	isD2H    = 1 << 0
 	isPIO    = 1 << 1
 	isSDB    = 1 << 3
@@ -61,7 +61,7 @@ const (
 	slots = 32
 )
 
-// Bounds of waiting.
+// Limits on waiting.
 const (
 	stopTime  = 500 * time.Millisecond // section 10.1.2
 	linkTime  = 100 * time.Millisecond
@@ -73,7 +73,7 @@ const (
 func (d *Disk) read(off uint64) uint32     { return d.c.regs.Read32(d.at + off) }
 func (d *Disk) write(off uint64, v uint32) { d.c.regs.Write32(d.at+off, v) }
 
-// until polls a register until its bits under mask are value.
+// until polls a register until its bits under mask equal value.
 func (d *Disk) until(off uint64, mask, value uint32, limit time.Duration) bool {
 	for deadline := time.Now().Add(limit); ; time.Sleep(pollPause) {
 		v := d.read(off)
@@ -86,8 +86,7 @@ func (d *Disk) until(off uint64, mask, value uint32, limit time.Duration) bool {
 	}
 }
 
-// stop ends the port's work: when it returns without an error no memory is
-// accessed any more.
+// stop stops the port. If it returns no error, the port no longer accesses memory.
 func (d *Disk) stop() error {
 	d.write(portCMD, d.read(portCMD)&^cmdStart)
 	if !d.until(portCMD, cmdRuns, 0, stopTime) {
@@ -109,7 +108,7 @@ func (d *Disk) comreset() {
 	d.until(portSSTS, 0xf, ssstDetected, linkTime)
 }
 
-// start lets the port work.
+// start starts the port.
 func (d *Disk) start() error {
 	d.write64(portCLB, d.list.Phys)
 	d.write64(portFB, d.list.Phys+fisOffset)
@@ -135,7 +134,7 @@ func (d *Disk) write64(off, v uint64) {
 	d.write(off+4, uint32(v>>32))
 }
 
-// open drives the disk of a port; nil if there is none.
+// open initializes the disk of a port; nil if there is none.
 func (c *Controller) open(n int) (*Disk, error) {
 	d := &Disk{c: c, at: uint64(portBase + n*portSize), port: n}
 	if err := d.stop(); err != nil {

@@ -8,8 +8,8 @@ import (
 	"hardtack/kernel/disk/blockdev"
 )
 
-// recover deals with an error in a goroutine of its own: reset the port, then
-// all commands again, or the error for the only one there was.
+// recover handles an error in its own goroutine. It resets the port, then reissues all
+// commands; if there was only one, that one fails.
 func (d *Disk) recover() {
 	d.bh.Lock()
 	defer d.bh.Unlock()
@@ -30,8 +30,8 @@ func (d *Disk) recover() {
 	}
 	d.ncq, d.plain = 0, 0
 	if err != nil {
-		// Whoever waits is told by the time-out, whose Reset tries harder; a disk that
-		// is not there any more tells at once.
+		// Pending commands time out, and their Reset tries harder. A disk that has
+		// been removed fails them at once.
 		if errors.Is(err, errGone) {
 			d.state = gone
 			for _, c := range append(left, d.replay...) {
@@ -55,7 +55,7 @@ func (d *Disk) recover() {
 	d.next()
 }
 
-// next gives one command again, or ends that; bh and mu are held.
+// next reissues one command, or ends the replay; bh and mu are held.
 func (d *Disk) next() {
 	if d.ncq|d.plain != 0 {
 		return
@@ -91,8 +91,8 @@ func (d *Disk) restart() error {
 	return d.start()
 }
 
-// Abort implements blockdev.Device: of a disk's queue no single command can be
-// given up. If the interrupt was lost, its completion is found here.
+// Abort implements blockdev.Device. A single command of a disk's queue cannot be
+// aborted. If the interrupt was lost, Abort finds the completion.
 func (d *Disk) Abort(_ int, c *blockdev.Command) bool {
 	d.bh.Lock()
 	d.mu.Lock()

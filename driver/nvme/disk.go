@@ -23,7 +23,7 @@ const (
 	hasWriteZeroes = 1 << 3
 )
 
-// newDisk reads a namespace's data; nil for one that cannot be driven.
+// newDisk reads a namespace's data; nil if the namespace cannot be used.
 func (c *Controller) newDisk(id uint32, b []byte) *Disk {
 	format := b[128+4*int(b[26]&15):]
 	blockShift := uint(format[2])
@@ -96,8 +96,8 @@ func (d *Disk) Abort(queue int, x *blockdev.Command) bool {
 	return err == nil && result&1 == 0
 }
 
-// Reset implements blockdev.Device: the controller's. Its other namespaces'
-// commands are done with ENODEV's like: an error that is tried again.
+// Reset implements blockdev.Device by a reset of the controller. Commands of its other
+// namespaces complete as aborted, an error on which the block layer retries.
 func (d *Disk) Reset() error {
 	c := d.c
 	c.admin.Lock()

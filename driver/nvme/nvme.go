@@ -1,10 +1,10 @@
 // Package nvme drives NVMe controllers (NVM Express 1.4) over PCI. Each active
-// namespace is a Disk that fits kernel/disk/blockdev.Device.
+// namespace is a Disk, which implements kernel/disk/blockdev.Device.
 //
-// A controller has one admin queue, used by one goroutine at a time and polled,
-// and a pair of queues a CPU with a message interrupt of its own. An entry of a
-// submission queue has a slot: a page for the list of its data's pages, where
-// they are more than two. Nothing is copied or allocated for a command.
+// A controller has one admin queue, polled by one goroutine at a time, and a queue pair
+// per CPU with its own message interrupt. Each command has a slot with a page for its PRP
+// list, used when the data spans more than two pages. A command copies and allocates
+// nothing.
 //
 // Memory of a queue pair of depth commands: depth × (64 + 16 + 4096) bytes.
 //
@@ -111,13 +111,13 @@ type ring struct {
 	sqID, vector uint16
 }
 
-// Is says whether a PCI function is an NVMe controller.
+// Is reports whether a PCI function is an NVMe controller.
 func Is(f *pci.Function) bool {
 	return uint32(f.Class)<<16|uint32(f.Subclass)<<8|uint32(f.Programming) == classNVMe
 }
 
-// New drives a controller with at most a number of queue pairs (one a CPU is
-// what helps).
+// New initializes a controller with at most a number of queue pairs. More than one per
+// CPU is no use.
 func New(p driver.Platform, f *pci.Function, queues int) (*Controller, error) {
 	c := &Controller{platform: p, f: f}
 	f.Enable(false)
@@ -178,7 +178,7 @@ func (c *Controller) open(queues int) error {
 	return c.namespaces()
 }
 
-// allocate makes the queues' memory.
+// allocate allocates the queues' memory.
 func (c *Controller) allocate(queues int) error {
 	var ok bool
 	if c.page, ok = c.platform.AllocDMA(1); !ok {
@@ -212,7 +212,7 @@ func (r *ring) alloc(p driver.Platform, n int) (ok bool) {
 	return ok
 }
 
-// empty makes a ring as the controller expects a new one.
+// empty puts a ring into the state that the controller expects of a new one.
 func (r *ring) empty() {
 	clear(r.cq.Virt)
 	r.tail, r.head, r.phase = 0, 0, 1
@@ -231,8 +231,8 @@ func (c *Controller) enable() error {
 	return c.waitReady(statusReady)
 }
 
-// disable stops the controller: when it returns without an error no memory is
-// accessed any more.
+// disable stops the controller. If it returns no error, the controller no longer
+// accesses memory.
 func (c *Controller) disable() error {
 	c.regs.Write32(regCC, c.regs.Read32(regCC)&^ccEnable)
 	return c.waitReady(0)
@@ -279,7 +279,7 @@ func (c *Controller) do(e *entry) (result uint32, err error) {
 			}
 			c.regs.Write32(r.cqDoor, r.head)
 			if binary.LittleEndian.Uint16(x[12:]) != c.nextID {
-				continue // of a command that was given up
+				continue // of an abandoned command
 			}
 			if status>>1 != 0 {
 				return 0, fmt.Errorf("admin command %#x: status %#x", e[0], status>>1)
@@ -314,7 +314,7 @@ func (c *Controller) identify() error {
 	return nil
 }
 
-// setQueues asks for queue pairs and returns how many there may be.
+// setQueues requests queue pairs and returns how many the controller grants.
 func (c *Controller) setQueues(n int) (int, error) {
 	e := newEntry(adminSet, 0)
 	e.dword(10, featureQueues)
@@ -323,8 +323,8 @@ func (c *Controller) setQueues(n int) (int, error) {
 	return int(min(v&0xffff, v>>16)) + 1, err
 }
 
-// connect routes the interrupts: MSI-X, a message a queue pair as far as they
-// go; else the pin.
+// connect sets up the interrupts: MSI-X with a message for each queue pair, as far as
+// there are enough, or else the pin.
 func (c *Controller) connect() error {
 	m, err := c.f.MSIX()
 	if err != nil {
@@ -341,7 +341,7 @@ func (c *Controller) connect() error {
 			c.regs.Write32(regINTM+4, 1)
 		})
 	}
-	// Message 0 is the admin queue's, which is polled.
+	// Message 0 belongs to the admin queue, which is polled.
 	if m.Len() < 2 {
 		c.pairs = c.pairs[:1]
 	}
@@ -363,8 +363,8 @@ func (c *Controller) connect() error {
 	return nil
 }
 
-// createPairs makes the controller know the queue pairs, empty. admin is held,
-// and nobody uses them.
+// createPairs creates the queue pairs in the controller, empty. admin is held, and the
+// pairs are not in use.
 func (c *Controller) createPairs() error {
 	for _, q := range c.pairs {
 		q.r.empty()
@@ -386,7 +386,7 @@ func (c *Controller) createPairs() error {
 	return nil
 }
 
-// namespaces makes a disk of each active namespace that can be driven.
+// namespaces makes a disk of each active namespace that can be used.
 func (c *Controller) namespaces() error {
 	e := newEntry(adminIdentify, 0)
 	e.data(c.page.Phys)

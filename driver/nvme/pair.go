@@ -10,16 +10,16 @@ import (
 )
 
 // pair is a submission queue with its completion queue. A command's identifier
-// is its slot, which says where its list of pages is.
+// is its slot, which determines where its PRP list is.
 type pair struct {
 	c     *Controller
 	index int        // immutable
 	lists driver.DMA // immutable; a page per slot
 
-	// bh is held while completions are taken and handed up.
+	// bh is held while completions are collected and passed up.
 	bh    sync.Mutex
 	batch []*blockdev.Command // guarded by bh; of one disk
-	owner *Disk               // guarded by bh; whose the batch is
+	owner *Disk               // guarded by bh; the batch's disk
 
 	mu   sync.Mutex
 	r    ring // guarded by mu; doorbells, size, id and vector are immutable
@@ -37,7 +37,7 @@ func (q *pair) alloc(p driver.Platform, depth int) (ok bool) {
 	if !q.r.alloc(p, depth) {
 		return false
 	}
-	// A queue holds one entry less than its size.
+	// A queue holds one entry fewer than its size.
 	q.lists, ok = p.AllocDMA(depth - 1)
 	q.cmds = make([]slot, depth-1)
 	q.batch = make([]*blockdev.Command, 0, depth)
@@ -72,7 +72,7 @@ func (q *pair) submit(d *Disk, cmds []*blockdev.Command) int {
 	return n
 }
 
-// add writes one entry. There is room: the queue has a slot less than entries.
+// add writes one entry. There is room: there is one slot fewer than entries.
 func (q *pair) add(d *Disk, c *blockdev.Command) {
 	at := q.free[len(q.free)-1]
 	q.free = q.free[:len(q.free)-1]
@@ -122,8 +122,8 @@ func (q *pair) list(at uint16) []byte {
 	return q.lists.Virt[int(at)*driver.PageSize:][:driver.PageSize:driver.PageSize]
 }
 
-// pages names the data: the first page, or what of it there is, and the second,
-// or the list of all that follow.
+// pages writes the addresses of the data: the first page, or the used part of it, and
+// the second page or the list of all that follow.
 func (q *pair) pages(e *entry, at uint16, data []blockdev.Segment) {
 	list := q.list(at)
 	n := -1
@@ -165,7 +165,7 @@ func (q *pair) completed() {
 	}
 }
 
-// collect takes what is complete, of one disk; true: there is more.
+// collect takes the completed commands of one disk, and reports whether there are more.
 func (q *pair) collect() (more bool) {
 	if !q.up {
 		return false
@@ -201,7 +201,7 @@ func (q *pair) collect() (more bool) {
 	return more || len(q.batch) == cap(q.batch)
 }
 
-// errnoOf translates a status: code in bits 0 to 7, its type in 8 to 10.
+// errnoOf translates a status: the code in bits 0 to 7, its type in bits 8 to 10.
 func errnoOf(status uint16) linux.Errno {
 	switch code := status & 0x7ff; {
 	case code == 0:

@@ -13,8 +13,8 @@ const (
 	msiWide   = 1 << 7
 )
 
-// MSI makes the function interrupt by one message, or returns an error where it
-// has none.
+// MSI makes the function interrupt by a single message. It returns an error if the
+// function does not support MSI.
 func (f *Function) MSI(addr uint64, data uint32) error {
 	for _, c := range f.Capabilities() {
 		if c.ID != capMSI {

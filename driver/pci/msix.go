@@ -32,8 +32,8 @@ type MSIX struct {
 	n     int
 }
 
-// MSIX returns the function's table with all entries masked and enables it, or
-// an error where the function has none.
+// MSIX enables the function's table, with all entries masked, and returns it. It
+// returns an error if the function has none.
 func (f *Function) MSIX() (*MSIX, error) {
 	for _, c := range f.Capabilities() {
 		if c.ID != capMSIX {
@@ -59,7 +59,7 @@ func (f *Function) MSIX() (*MSIX, error) {
 // Len returns the number of entries.
 func (m *MSIX) Len() int { return m.n }
 
-// Set makes entry i a message and unmasks it.
+// Set writes a message to entry i and unmasks it.
 func (m *MSIX) Set(i int, addr uint64, data uint32) error {
 	if i < 0 || i >= m.n {
 		return fmt.Errorf("%v: no MSI-X entry %d", m.f.Address, i)

@@ -1,6 +1,6 @@
-// Package pci finds PCI functions and gives access to their configuration: by
-// the memory-mapped space that the MCFG table names, or else by the ports of
-// mechanism #1. It does not assign addresses: the firmware has.
+// Package pci finds PCI functions and gives access to their configuration space: the
+// memory-mapped space that the MCFG table describes, or else the ports of mechanism #1.
+// It does not assign addresses: the firmware has done so.
 package pci
 
 import (
@@ -25,7 +25,7 @@ type Access interface {
 	Write(a Address, off uint16, width int, v uint32)
 }
 
-// ecam is the memory-mapped space, one megabyte a bus.
+// ecam is the memory-mapped space, one megabyte per bus.
 type ecam struct {
 	p     driver.Platform
 	area  acpi.ECAM
@@ -132,8 +132,8 @@ func Open(p driver.Platform, spaces []acpi.ECAM) Access {
 	return &ports{p: p}
 }
 
-// PortsAnswer reports whether there is PCI behind the ports: the address
-// register keeps what is written to it.
+// PortsAnswer reports whether the ports lead to a PCI bus: the address register then
+// keeps what is written to it.
 func PortsAnswer(p driver.Platform) bool {
 	old := p.In32(portAddress)
 	p.Out32(portAddress, 1<<31)
@@ -168,7 +168,7 @@ const (
 	headerTypeNormal = 0
 )
 
-// Function is a device function.
+// Function is a function of a device.
 type Function struct {
 	Address                      // immutable
 	Vendor, Device, Subsystem    uint16
@@ -222,7 +222,7 @@ func (s *scanner) function(a Address) *Function {
 	case f.HeaderType&^multiFunction == headerTypeNormal:
 		f.Subsystem = f.Read16(regSubsystem)
 	case f.Class == classBridge && f.Subclass == subclassPCI:
-		s.bus(f.Read8(regSecondary)) // bus 0 again where nothing was assigned
+		s.bus(f.Read8(regSecondary)) // bus 0 again if none was assigned
 	}
 	return f
 }
@@ -242,8 +242,8 @@ func (f *Function) Write16(off, v uint16) { f.access.Write(f.Address, off, 2, ui
 // Write32 writes configuration space.
 func (f *Function) Write32(off uint16, v uint32) { f.access.Write(f.Address, off, 4, v) }
 
-// Enable lets the function answer to its addresses and access memory; pin
-// interrupts are off unless intx.
+// Enable lets the function respond at its addresses and access memory. Pin
+// interrupts are off unless intx is set.
 func (f *Function) Enable(intx bool) {
 	c := f.Read16(regCommand) | commandMemory | commandMaster | commandNoINTx
 	if intx {
@@ -258,27 +258,27 @@ type Capability struct {
 	Off uint16 // in configuration space
 }
 
-// Capabilities returns the list, as far as it makes sense.
+// Capabilities returns the list, up to the first invalid entry.
 func (f *Function) Capabilities() []Capability {
 	if f.Read16(regStatus)&statusCapabilities == 0 {
 		return nil
 	}
 	var list []Capability
 	next := uint16(f.Read8(regCapability) &^ 3)
-	for next >= 0x40 && len(list) < 48 { // more do not fit the space: a loop
+	for next >= 0x40 && len(list) < 48 { // more do not fit into the space, so it is a loop
 		list = append(list, Capability{f.Read8(next), next})
 		next = uint16(f.Read8(next+1) &^ 3)
 	}
 	return list
 }
 
-// BAR is a range of addresses that a function answers to.
+// BAR is a range of addresses at which a function responds.
 type BAR struct {
 	Phys, Size uint64
 	IO         bool
 }
 
-// BAR reads a base address register and how large its range is.
+// BAR reads a base address register and determines the size of its range.
 func (f *Function) BAR(n int) (BAR, error) {
 	if n < 0 || n > 5 || f.HeaderType&^multiFunction != headerTypeNormal {
 		return BAR{}, errors.New("no such BAR")
@@ -290,7 +290,7 @@ func (f *Function) BAR(n int) (BAR, error) {
 	if wide && n == 5 {
 		return BAR{}, errors.New("64-bit BAR without an upper half")
 	}
-	// The function must not answer while its address is all ones.
+	// The function must not respond while its address is all ones.
 	command := f.Read16(regCommand)
 	f.Write16(regCommand, command&^(commandIO|commandMemory))
 	f.Write32(off, ^uint32(0))
@@ -322,8 +322,8 @@ func (f *Function) BAR(n int) (BAR, error) {
 	return b, nil
 }
 
-// Map returns the registers of a memory BAR, size bytes from off on; size 0 is
-// the whole rest.
+// Map returns the registers of a memory BAR: size bytes from off on, or the whole rest
+// if size is 0.
 func (f *Function) Map(n int, off, size uint64) (driver.MMIO, error) {
 	b, err := f.BAR(n)
 	if err != nil {
@@ -343,8 +343,8 @@ func (f *Function) Map(n int, off, size uint64) (driver.MMIO, error) {
 
 // GSI returns the global interrupt of the function's pin on QEMU's q35, by the
 // routing that its _PRT describes for bus 0: devices 0 to 24 rotate over GSI 20
-// to 23, the later ones over 16 to 19 without moving with the device number.
-// There is no AML interpreter to ask others. Level-triggered, active high.
+// to 23; later ones use 16 to 19 whatever the device number. Other machines would need
+// an AML interpreter. The interrupt is level-triggered and active high.
 func (f *Function) GSI() (uint32, error) {
 	pin := uint32(f.Read8(regPin))
 	if pin == 0 || pin > 4 || f.Bus != 0 {

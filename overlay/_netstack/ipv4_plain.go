@@ -9,17 +9,17 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 )
 
-// TCP segments that go out whole, without options: what servers send. The
-// general way looks up filter tables (there are no packet filters here) and
-// interfaces by name for each.
+// TCP segments sent whole and without options, as servers send them. For each packet the
+// general path looks up filter tables (there are no packet filters here) and interfaces
+// by name.
 
-// plainTCP reports whether a packet is of this kind.
+// plainTCP reports whether a packet is such a segment.
 func plainTCP(r *stack.Route, p *stack.NetworkHeaderParams, pkt *stack.PacketBuffer) bool {
 	return p.Protocol == header.TCPProtocolNumber && p.ExperimentOptionValue == 0 &&
 		r.Loop() == stack.PacketOut && pkt.Size() <= math.MaxUint16-header.IPv4MinimumSize
 }
 
-// writePlainTCP is WritePacket for them.
+// writePlainTCP is WritePacket for plain segments.
 func (e *endpoint) writePlainTCP(r *stack.Route, p *stack.NetworkHeaderParams, pkt *stack.PacketBuffer) tcpip.Error {
 	if mtu := e.nic.MTU(); pkt.GSOOptions.Type == stack.GSONone && uint32(pkt.Size())+header.IPv4MinimumSize > mtu {
 		if err := e.addIPHeader(r.LocalAddress(), r.RemoteAddress(), pkt, *p, nil); err != nil {

@@ -6,9 +6,9 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip"
 )
 
-// Raw endpoints of transport protocols that the stack does not have.
+// Raw endpoints of transport protocols that the stack does not implement.
 
-// bareProtocols are the endpoints of such protocols; an entry stays once it was made.
+// bareProtocols are the endpoints of such protocols. Entries are never removed.
 type bareProtocols struct {
 	m sync.Map // of protocolIDs to *transportEndpoints
 }
@@ -20,14 +20,14 @@ func (b *bareProtocols) find(ids protocolIDs) (*transportEndpoints, bool) {
 	return nil, false
 }
 
-// add finds the entry, or makes it.
+// add returns the entry, and makes it if there is none.
 func (b *bareProtocols) add(ids protocolIDs) *transportEndpoints {
 	v, _ := b.m.LoadOrStore(ids, &transportEndpoints{})
 	return v.(*transportEndpoints)
 }
 
-// hears reports whether an endpoint gets packets of a protocol, so that its sender is not
-// told that nobody knows it.
+// hears reports whether an endpoint receives packets of a protocol. If so, the sender is
+// not told that the protocol is unreachable.
 func (b *bareProtocols) hears(net tcpip.NetworkProtocolNumber, trans tcpip.TransportProtocolNumber) bool {
 	eps, ok := b.find(protocolIDs{net, trans})
 	if !ok {

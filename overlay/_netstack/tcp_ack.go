@@ -7,24 +7,24 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/seqnum"
 )
 
-// Delayed acknowledgements (RFC 1122, 4.2.3.2). The stack acknowledges all data
-// at once, though the program's answer, a moment later, carries the
-// acknowledgement for nothing: half of the frames of a request and its answer
-// were such. So the ACK for less than two segments' data in order waits for a
-// segment that goes out anyway, for at most ackDelay.
+// Delayed acknowledgements (RFC 1122, 4.2.3.2). The stack acknowledges all data at once,
+// although the program's answer a moment later carries an acknowledgement anyway: half
+// of the frames of a request and its answer were bare acknowledgements. Here the ACK for
+// less than two segments of in-order data waits, for at most ackDelay, for a segment
+// that is sent anyway.
 //
 // Lock order: Endpoint.mu, delayedAcks.mu.
 
-// ackDelay is half of what Linux takes: the answers meant here come within a
-// millisecond, on a loaded machine later.
+// ackDelay is half of Linux's delay. The answers that matter here come within a
+// millisecond, or later on a loaded machine.
 const ackDelay = 20 * time.Millisecond
 
-// delayedAcks are the endpoints that may owe an acknowledgement.
+// delayedAcks holds the endpoints that may owe an acknowledgement.
 type delayedAcks struct {
 	mu    sync.Mutex
-	owe   []*Endpoint // guarded by mu; each once: those with ackDelayed
-	spare []*Endpoint // guarded by mu: an empty list's memory
-	armed bool        // guarded by mu: flush will come
+	owe   []*Endpoint // guarded by mu; those with ackDelayed set, each once
+	spare []*Endpoint // guarded by mu; memory of an empty list
+	armed bool        // guarded by mu; flush is scheduled
 }
 
 // delayAck reports whether the acknowledgement that is due may wait.
@@ -52,7 +52,7 @@ func (e *Endpoint) delayAck() bool {
 	return true
 }
 
-// flush sends what is still owed; nothing waits longer than ackDelay.
+// flush sends the outstanding acknowledgements: none waits longer than ackDelay.
 func (d *delayedAcks) flush() {
 	d.mu.Lock()
 	owe := d.owe

@@ -1,8 +1,8 @@
 package tcp
 
-// processNow does the work of a processor goroutine in the goroutine that
-// received the packet: a hand-over less for each. It reports whether nothing is
-// left to do for a processor; where somebody holds the endpoint, there is.
+// processNow does a processor goroutine's work in the goroutine that received the
+// packet, which saves a hand-over per packet. It reports whether nothing is left for the
+// processor. While the endpoint is locked, there is work left.
 //
 // +checklocksexclude:e.mu
 func (e *Endpoint) processNow() bool {
@@ -18,6 +18,6 @@ func (e *Endpoint) processNow() bool {
 	default:
 		return false
 	}
-	// A user who has the endpoint looks at the queue when letting go of it.
+	// Whoever holds the endpoint checks the queue when releasing it.
 	return e.segmentQueue.empty() || e.isOwnedByUser()
 }
