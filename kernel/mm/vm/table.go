@@ -44,12 +44,15 @@ const (
 // leafCache remembers leaf tables: number of the 2 MiB they map, plus 1, above
 // the frame number in leafBits bits; 0 is none. Tables are freed with mu and pt
 // held for writing, and forgotten here then, so that who holds either lock for
-// reading may use what it finds.
-type leafCache [8]atomic.Uint64
+// reading may use what it finds. Where a stack and the other mappings lie is random: there
+// are many slots so that a program's stack and data seldom share one.
+type leafCache [leafSlots]atomic.Uint64
+
+const leafSlots = 64
 
 const leafBits = 37
 
-func (c *leafCache) slot(va uint64) *atomic.Uint64 { return &c[va>>leafShift&7] }
+func (c *leafCache) slot(va uint64) *atomic.Uint64 { return &c[va>>leafShift&(leafSlots-1)] }
 
 // get returns the leaf table of va if it is remembered.
 func (c *leafCache) get(va uint64) *table {
