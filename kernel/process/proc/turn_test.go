@@ -10,9 +10,9 @@ func TestPlace(t *testing.T) {
 		virtual, slept, first, now, lag int64
 		want                            int64
 	}{
-		{"its own time, where that is near the others'", 1000 * ms, 0, 1001 * ms, 990 * ms, 100 * ms, 1000 * ms},
-		{"who slept long has the bonus alone", 10 * ms, 5000 * ms, 1000 * ms, 990 * ms, 100 * ms, 997 * ms},
-		{"who slept a little loses as much", 990 * ms, 2 * ms, 1000 * ms, 990 * ms, 100 * ms, 992 * ms},
+		{"its own time, where that is near the others'", 1000 * ms, 0, 1001 * ms, 1001 * ms, 100 * ms, 1000 * ms},
+		{"who slept long has the bonus alone", 10 * ms, 5000 * ms, 1000 * ms, 1000 * ms, 100 * ms, 997 * ms},
+		{"who slept a little loses as much", 990 * ms, 2 * ms, 1000 * ms, 1000 * ms, 100 * ms, 992 * ms},
 		{"who is ahead is not moved by sleep", 1050 * ms, 5000 * ms, 1000 * ms, 1000 * ms, 100 * ms, 1050 * ms},
 		{"who is far behind keeps what all run in the longest wait", 10 * ms, 0, 1000 * ms, 1000 * ms, 100 * ms, 900 * ms},
 		{"who is far ahead waits no longer than that", 90000 * ms, 0, 1000 * ms, 1000 * ms, 100 * ms, 1100 * ms},
@@ -20,9 +20,8 @@ func TestPlace(t *testing.T) {
 		{"the first one is the measure at last", 10 * ms, 5000 * ms, 900 * ms, 1000 * ms, 50 * ms, 950 * ms},
 		{"the first thread of all", 0, 0, 0, 0, 100 * ms, 1},
 	} {
-		tick := func(ns int64) int64 { return ticksOf(ns) }
-		got := place(tick(c.virtual), tick(c.slept), tick(c.first), tick(c.now), tick(c.lag))
-		if d := got - max(tick(c.want), 1); d > tick(ms/10) || -d > tick(ms/10) {
+		got := place(ticksOf(c.virtual), ticksOf(c.slept), ticksOf(c.first), ticksOf(c.now), ticksOf(c.lag))
+		if d := got - max(ticksOf(c.want), 1); d > ticksOf(ms/10) || -d > ticksOf(ms/10) {
 			t.Errorf("%s: %d ticks off", c.what, d)
 		}
 	}
