@@ -34,21 +34,13 @@ var relief = reserve.Relief{
 	Machine: reserve.Machine{
 		Short:   nucleus.MemoryShort,
 		Reclaim: pagecache.Reclaim,
-		Squeeze: squeeze,
+		Squeeze: mem.SqueezeForAll,
 		Kill:    killBiggest,
 		Collect: debug.FreeOSMemory,
 		Sleep:   time.Sleep,
 	},
 	Heap:  proc.HeapQueue,
 	Pages: proc.PageQueue,
-}
-
-// squeeze empties caches and collects garbage.
-func squeeze(heap bool) bool {
-	if !heap {
-		return mem.SqueezeForFault()
-	}
-	return mem.SqueezeForHeap()
 }
 
 func killBiggest() reserve.Victim {

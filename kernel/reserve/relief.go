@@ -11,9 +11,9 @@ type Machine struct {
 	Short func() bool
 	// Reclaim frees clean pages of files, about so many at most, and says how many.
 	Reclaim func(pages int) int
-	// Squeeze empties caches and collects garbage; heap says that the heap needs it. It
-	// reports whether there may be more memory than before.
-	Squeeze func(heap bool) bool
+	// Squeeze empties caches and collects garbage. It reports whether there may be more
+	// memory than before.
+	Squeeze func() bool
 	// Kill ends who holds most, or returns who is ending already; nil if there is nobody.
 	Kill func() Victim
 	// Collect collects the garbage that a victim left.
@@ -84,11 +84,10 @@ func (r *Relief) enough() bool {
 
 // step makes some memory free: what costs least first.
 func (r *Relief) step() {
-	heap := r.Short() || r.Heap.Waiting() != 0
 	if r.Reclaim(reclaimed) > 0 && r.enough() {
 		return
 	}
-	if r.Squeeze(heap) && r.enough() {
+	if r.Squeeze() && r.enough() {
 		return
 	}
 	v := r.Kill()
@@ -109,7 +108,12 @@ func (r *Relief) step() {
 			return
 		}
 	}
-	if !r.enough() { // what it held of the heap is garbage now
+	// What it held of the heap is garbage now. Clean-ups of that drop more.
+	for range 2 {
+		if r.enough() {
+			return
+		}
 		r.Collect()
+		r.Sleep(victimStep)
 	}
 }

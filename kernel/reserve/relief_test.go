@@ -42,7 +42,7 @@ func (m *model) relief(heap, pages *Queue) *Relief {
 			defer func() { m.pages = 0 }()
 			return int(m.pages)
 		},
-		Squeeze: func(bool) bool {
+		Squeeze: func() bool {
 			m.log = append(m.log, "squeeze")
 			m.free += m.caches
 			defer func() { m.caches = 0 }()
@@ -81,7 +81,7 @@ func TestReliefTakesTheCheapestFirst(t *testing.T) {
 		{"caches do", model{caches: 100}, 50, []string{"reclaim", "squeeze"}},
 		{"one dies", model{held: []int64{100}, deaths: 2}, 50, []string{"reclaim", "squeeze", "kill"}},
 		{"two die, one after the other", model{held: []int64{20, 100}, deaths: 2}, 50,
-			[]string{"reclaim", "squeeze", "kill", "collect", "reclaim", "squeeze", "kill"}},
+			[]string{"reclaim", "squeeze", "kill", "collect", "collect", "reclaim", "squeeze", "kill"}},
 		{"its garbage is collected", model{held: []int64{20}, deaths: 2, garbage: 40}, 50,
 			[]string{"reclaim", "squeeze", "kill", "collect"}},
 		{"nobody is left to die", model{free: 49}, 50, []string{"reclaim", "squeeze", "kill", "collect"}},
@@ -111,7 +111,7 @@ func TestReliefOfTheHeap(t *testing.T) {
 	m := model{short: true, held: []int64{60, 60}, deaths: 1}
 	heap := NewQueue(func() int64 { return m.free })
 	m.relief(heap, NewQueue(func() int64 { return 0 })).run()
-	want := []string{"reclaim", "squeeze", "kill", "collect", "reclaim", "squeeze", "kill"}
+	want := []string{"reclaim", "squeeze", "kill", "collect", "collect", "reclaim", "squeeze", "kill"}
 	if !slices.Equal(m.log, want) {
 		t.Errorf("%v, want %v", m.log, want)
 	}

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// SqueezeForHeap empties the caches of the kernel's heap and collects its garbage, unless
-// there was a collection a moment ago and little was allocated since: of a large heap a
-// collection takes long, and what it cannot free should not be waited for. It reports
-// whether it did something.
-func SqueezeForHeap() bool {
+// SqueezeForAll empties the caches of the kernel's heap and collects its garbage while
+// threads wait for memory, unless there was a collection a moment ago and little was
+// allocated since: of a large heap a collection takes long, and what it cannot free should
+// not be waited for. It reports whether it did something.
+func SqueezeForAll() bool {
 	heap.mu.Lock()
 	list := heap.shrink
 	heap.mu.Unlock()
@@ -36,7 +36,8 @@ var state struct {
 	gc      debug.GCStats
 }
 
-// fruitless reports that a collection would free little: less than a 64th of all memory.
+// fruitless reports that a collection would free little: less than a 128th of all memory,
+// which is what a fork waits for.
 // The caller holds heap.squeezing.
 func fruitless() bool {
 	s := &state.samples
@@ -48,5 +49,5 @@ func fruitless() bool {
 		return false
 	}
 	metrics.Read(s[:])
-	return int64(s[0].Value.Uint64())-int64(s[1].Value.Uint64()) < int64(Total())*PageSize/64
+	return int64(s[0].Value.Uint64())-int64(s[1].Value.Uint64()) < int64(Total())*PageSize/128
 }

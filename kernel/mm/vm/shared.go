@@ -45,6 +45,11 @@ func NewShared(n uint64) *Shared { return newShared(n) }
 // half of memory.
 var segmentPages = accounts.LatePool{Make: func() *accounts.Pool { return accounts.NewPool(int64(max(mem.Total()/2, 64))) }}
 
+// SegmentsOf returns how many bytes of segments a user has.
+func SegmentsOf(uid uint32) int64 {
+	return segmentPages.Get().Of(accounts.UserOf(uid)) * mem.PageSize
+}
+
 // keep counts a page that is to stay without a process, if that is one.
 func (o *Shared) keep() bool {
 	if o.user == nil {

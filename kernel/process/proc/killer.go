@@ -1,7 +1,6 @@
 package proc
 
 import (
-	"math/bits"
 	"sync"
 
 	"hardtack/kernel/base/clocks"
@@ -85,7 +84,8 @@ func Kill(bytes int64) *Victims {
 			return true
 		}
 		if p.PID != 1 && p.OOMScoreAdj() != -1000 && !p.stuck() {
-			list = append(list, candidate{p: p, had: p.Holding(), adj: int64(p.OOMScoreAdj())})
+			had := p.Holding()
+			list = append(list, candidate{p: p, had: had, adj: int64(p.OOMScoreAdj()), kept: KeptBy.Call(had.UID)})
 		}
 		return true
 	})
@@ -217,81 +217,4 @@ func (p *Process) OOMScore() int64 {
 	had := p.Holding()
 	total := max(int64(mem.Total())*mem.PageSize, 1)
 	return max((1000+had.All()*1000/total+adj)*2/3, 0)
-}
-
-// candidate is a process that may die.
-type candidate struct {
-	p   *Process
-	had Holding
-	adj int64 // oom_score_adj
-}
-
-// score is what a process holds, oom_score_adj counted in thousandths of all memory.
-func (c *candidate) score(total int64) int64 { return max(c.had.All()+c.adj*total/1000, 1) }
-
-// swarm is the processes of one user that hold about as much: between a power of two
-// and the next.
-type swarm struct {
-	uid       uint32
-	size      int
-	most, sum int64 // of the scores
-}
-
-// weight is the most that one of them holds, and a quarter of what the others hold:
-// a thousand small processes are together more than one that is larger than each.
-func (s *swarm) weight() int64 { return s.most + (s.sum-s.most)/4 }
-
-// choose returns which candidates die to get so many bytes back: the biggest of the swarm
-// that holds most, and so many more of it as are needed. Of equals the youngest is first.
-func choose(list []candidate, total, bytes int64) (victims []int) {
-	best := heaviest(list, total)
-	if best == nil {
-		return nil
-	}
-	for len(victims) < maxVictims && bytes > 0 {
-		next, most := -1, int64(0)
-		for i := range list {
-			c := &list[i]
-			s := c.score(total)
-			if c.had.UID == best.uid && bits.Len64(uint64(s)) == best.size && s >= most && !c.taken() {
-				next, most = i, s
-			}
-		}
-		if next < 0 {
-			break
-		}
-		bytes -= list[next].had.All()
-		list[next].adj = taken
-		victims = append(victims, next)
-	}
-	return victims
-}
-
-// taken is in place of the oom_score_adj of a candidate that is chosen.
-const taken = 1 << 20
-
-func (c *candidate) taken() bool { return c.adj == taken }
-
-// heaviest finds the swarm that holds most. What frees little is left alone as long as
-// there is something else.
-func heaviest(list []candidate, total int64) *swarm {
-	swarms := map[[2]uint32]*swarm{}
-	var best *swarm
-	for i := range list {
-		c := &list[i]
-		n := c.score(total)
-		size := bits.Len64(uint64(n))
-		key := [2]uint32{c.had.UID, uint32(size)}
-		s := swarms[key]
-		if s == nil {
-			s = &swarm{uid: c.had.UID, size: size}
-			swarms[key] = s
-		}
-		s.most = max(s.most, n)
-		s.sum += n
-		if best == nil || s.weight() > best.weight() {
-			best = s
-		}
-	}
-	return best
 }

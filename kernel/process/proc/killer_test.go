@@ -13,6 +13,7 @@ func TestChoose(t *testing.T) {
 		uid           uint32
 		pages, kernel int64
 		adj           int64
+		kept          int64
 	}
 	many := func(n int, o one) (all []one) {
 		for range n {
@@ -27,21 +28,23 @@ func TestChoose(t *testing.T) {
 		want  []int
 	}{
 		{"nobody", nil, mib, nil},
-		{"who has most pages", []one{{1, mib, 0, 0}, {2, 50 * mib, 0, 0}, {1, 2 * mib, 0, 0}}, mib, []int{1}},
-		{"the kernel's heap counts too", []one{{1, 5 * mib, 0, 0}, {2, mib, 20 * mib, 0}}, mib, []int{1}},
-		{"the youngest of equals", many(3, one{1, mib, 0, 0}), mib, []int{2}},
-		{"as many as are needed", many(4, one{1, mib, 0, 0}), 2 * mib, []int{3, 2}},
-		{"of one user only", []one{{1, 9 * mib, 0, 0}, {2, 9*mib - 1, 0, 0}}, 20 * mib, []int{0}},
-		{"and of one size only", []one{{1, 9 * mib, 0, 0}, {1, mib, 0, 0}}, 20 * mib, []int{0}},
-		{"oom_score_adj adds thousandths of all memory", []one{{1, 5 * mib, 0, 0}, {1, mib, 0, 100}}, mib, []int{1}},
-		{"and takes them away", []one{{1, 50 * mib, 0, -500}, {1, mib, 0, 0}}, mib, []int{1}},
-		{"a thousand small ones before one that is larger", append(many(1000, one{1, mib / 8, 0, 0}), one{2, mib, 0, 0}), 1, []int{999}},
-		{"one large one before three of half its size", append(many(3, one{1, 20 * mib, 0, 0}), one{2, 50 * mib, 0, 0}), mib, []int{3}},
-		{"never more than there is room for", many(200, one{1, mib, 0, 0}), 1 << 40, nil},
+		{"who has most pages", []one{{1, mib, 0, 0, 0}, {2, 50 * mib, 0, 0, 0}, {1, 2 * mib, 0, 0, 0}}, mib, []int{1}},
+		{"the kernel's heap counts too", []one{{1, 5 * mib, 0, 0, 0}, {2, mib, 20 * mib, 0, 0}}, mib, []int{1}},
+		{"the youngest of equals", many(3, one{1, mib, 0, 0, 0}), mib, []int{2}},
+		{"as many as are needed", many(4, one{1, mib, 0, 0, 0}), 2 * mib, []int{3, 2}},
+		{"of one user only", []one{{1, 9 * mib, 0, 0, 0}, {2, 9*mib - 1, 0, 0, 0}}, 20 * mib, []int{0}},
+		{"and of one size only", []one{{1, 9 * mib, 0, 0, 0}, {1, mib, 0, 0, 0}}, 20 * mib, []int{0}},
+		{"oom_score_adj adds thousandths of all memory", []one{{1, 5 * mib, 0, 0, 0}, {1, mib, 0, 100, 0}}, mib, []int{1}},
+		{"and takes them away", []one{{1, 50 * mib, 0, -500, 0}, {1, mib, 0, 0, 0}}, mib, []int{1}},
+		{"a thousand small ones before one that is larger", append(many(1000, one{1, mib / 8, 0, 0, 0}), one{2, mib, 0, 0, 0}), 1, []int{999}},
+		{"one large one before three of half its size", append(many(3, one{1, 20 * mib, 0, 0, 0}), one{2, 50 * mib, 0, 0, 0}), mib, []int{3}},
+		{"of the small ones a user's who keeps much", []one{{1, 2 * mib, 0, 0, 0}, {2, mib, 0, 0, 30 * mib}}, mib, []int{1}},
+		{"who holds much though another keeps more", []one{{1, 20 * mib, 0, 0, 0}, {2, mib, 0, 0, 60 * mib}}, mib, []int{0}},
+		{"never more than there is room for", many(200, one{1, mib, 0, 0, 0}), 1 << 40, nil},
 	} {
 		list := make([]candidate, len(x.all))
 		for i, o := range x.all {
-			list[i] = candidate{had: Holding{UID: o.uid}, adj: o.adj}
+			list[i] = candidate{had: Holding{UID: o.uid}, adj: o.adj, kept: o.kept}
 			list[i].had.Add(ledger.Pages, o.pages)
 			list[i].had.Add(ledger.Processes, o.kernel)
 		}
