@@ -117,12 +117,15 @@ func TestReserve(t *testing.T) {
 	if only := os.Getenv("HARDTACK_STRESS"); only != "" {
 		argv = append(argv, only)
 	}
-	for _, cpus := range []string{"1", "2"} {
-		out, err := inGuest(t, tool, root, 10*time.Minute, []string{"--memory", "128M", "--cpus", cpus}, argv...)
+	run := func(memory, cpus string, argv ...string) {
+		out, err := inGuest(t, tool, root, 10*time.Minute, []string{"--memory", memory, "--cpus", cpus}, argv...)
 		if err != nil || !strings.Contains(out, "reserve: ok") {
-			t.Errorf("reserve on %s CPUs: %v\n%s", cpus, err, words(out, 60))
+			t.Errorf("reserve with %s on %s CPUs: %v\n%s", memory, cpus, err, words(out, 60))
 		}
 	}
+	run("128M", "1", argv...)
+	run("128M", "2", argv...)
+	run("48M", "1", "/reserve", "2500", "keepers")
 }
 
 // TestClash has threads and processes use what others close, unmount, exit from or

@@ -39,6 +39,7 @@ func TestChoose(t *testing.T) {
 		{"a thousand small ones before one that is larger", append(many(1000, one{1, mib / 8, 0, 0, 0}), one{2, mib, 0, 0, 0}), 1, []int{999}},
 		{"one large one before three of half its size", append(many(3, one{1, 20 * mib, 0, 0, 0}), one{2, 50 * mib, 0, 0, 0}), mib, []int{3}},
 		{"of the small ones a user's who keeps much", []one{{1, 2 * mib, 0, 0, 0}, {2, mib, 0, 0, 30 * mib}}, mib, []int{1}},
+		{"many small ones whose user keeps much", append(many(100, one{1, mib / 8, 0, 0, 16 * mib}), one{2, 7 * mib, 0, 0, 0}), 1, []int{99}},
 		{"who holds much though another keeps more", []one{{1, 20 * mib, 0, 0, 0}, {2, mib, 0, 0, 60 * mib}}, mib, []int{0}},
 		{"never more than there is room for", many(200, one{1, mib, 0, 0, 0}), 1 << 40, nil},
 	} {

@@ -22,12 +22,14 @@ type swarm struct {
 	kept      int64 // by the user
 }
 
-// weight is the most that one of them holds, and a quarter of what the others hold:
-// a thousand small processes are together more than one that is larger than each.
-func (s *swarm) weight() int64 { return s.most + (s.sum-s.most)/4 }
+// weight is the most that one of them holds, and a quarter of what the others hold: a
+// thousand small processes are together more than one that is larger than each. What the
+// user keeps counts as far as the processes hold as much: their end does not bring it back,
+// but it is why memory is not enough for all.
+func (s *swarm) weight() int64 { return s.most + (s.sum-s.most)/4 + min(s.kept, s.sum) }
 
-// blame is the weight where nobody's end frees much: what the user keeps without a process
-// is why the others' memory is not enough. Its processes would only go on to fill what is left.
+// blame is the weight where nobody's end frees much. The processes of a user who keeps
+// much would only go on to fill what is left.
 func (s *swarm) blame() int64 { return s.weight() + s.kept }
 
 // choose returns which candidates die to get so many bytes back: the biggest of the swarm

@@ -102,9 +102,12 @@ static void round_of_fork(void)
 	}
 }
 
+static char own[2 << 20];
+
 static void behave(void)
 {
 	become(innocent);
+	memset(own, 1, sizeof own); // it is larger than each of many small ones
 	while (!shared->stop) {
 		long t = now();
 		round_of_pipe();
@@ -236,6 +239,23 @@ static void file(void)
 	}
 }
 
+// keepers are processes that fill /tmp, each after the one before found no more room. All stay.
+static void keepers(void)
+{
+	for (;;) {
+		pid_t pid = fork();
+		if (pid == 0) {
+			file();
+			for (;;)
+				raise(SIGSTOP);
+		}
+		if (pid < 0)
+			nap(1);
+		else
+			waitpid(pid, NULL, WUNTRACED);
+	}
+}
+
 static void segments(void)
 {
 	for (;;) {
@@ -272,6 +292,7 @@ static const struct {
 	{"pipes", pipes, 8}, {"epolls", epolls, 8}, {"epolls-full", epolls_full, 8},
 	{"listeners", listeners, 8}, {"texts", texts, 8}, {"names", names, 2},
 	{"file", file, 1}, {"segments", segments, 1}, {"processes", processes, 1},
+	{"keepers", keepers, 1},
 };
 
 // offend takes memory in a child; when that is killed, the next one does.
@@ -390,6 +411,7 @@ int main(int argc, char **argv)
 		bad |= !ok;
 	}
 	int n = logged();
-	printf("reserve: %s, the log tells of %d deaths\n", bad || n == 0 ? "FAIL" : "ok", n);
-	return bad;
+	int silent = n == 0 && argc <= 2; // one kind alone may be stopped by limits
+	printf("reserve: %s, the log tells of %d deaths\n", bad || silent ? "FAIL" : "ok", n);
+	return bad || silent;
 }
