@@ -2,9 +2,9 @@ package ext4
 
 import "hardtack/abi/linux"
 
-// Access control lists are attributes whose bytes on disk are not those that
-// getxattr(2) and setxattr(2) have: entries for the owner, the group, the mask
-// and others lack the number of a user.
+// Access control lists are attributes with their own format on disk, unlike that of
+// getxattr(2) and setxattr(2): entries for the owner, the group, the mask and others have
+// no ID.
 const (
 	aclIndexAccess  = 2
 	aclIndexDefault = 3
@@ -24,7 +24,7 @@ const (
 
 func isACL(index uint8) bool { return index == aclIndexAccess || index == aclIndexDefault }
 
-// aclToDisk turns a list from a system call's form into the disk's.
+// aclToDisk converts a list from the system calls' format to the disk's.
 func aclToDisk(v []byte) ([]byte, error) {
 	if len(v) < 4 || (len(v)-4)%8 != 0 {
 		return nil, linux.EINVAL
@@ -46,7 +46,7 @@ func aclToDisk(v []byte) ([]byte, error) {
 	return d, nil
 }
 
-// aclFromDisk is the other direction.
+// aclFromDisk converts in the other direction.
 func aclFromDisk(d []byte) ([]byte, error) {
 	if len(d) < 4 || le.Uint32(d) != aclDiskVersion {
 		return nil, corrupt("an access control list of an unknown kind")

@@ -8,7 +8,7 @@ func bit(b []byte, i uint32) bool { return b[i>>3]>>(i&7)&1 != 0 }
 func setBit(b []byte, i uint32)   { b[i>>3] |= 1 << (i & 7) }
 func clearBit(b []byte, i uint32) { b[i>>3] &^= 1 << (i & 7) }
 
-// nextZero returns the first clear bit of from … to-1, to if there is none.
+// nextZero returns the first clear bit in from … to-1, or to if there is none.
 func nextZero(b []byte, from, to uint32) uint32 {
 	for from < to {
 		at := from &^ 63
@@ -20,7 +20,7 @@ func nextZero(b []byte, from, to uint32) uint32 {
 	return to
 }
 
-// nextSet returns the first set bit of from … to-1, to if there is none.
+// nextSet returns the first set bit in from … to-1, or to if there is none.
 func nextSet(b []byte, from, to uint32) uint32 {
 	for from < to {
 		at := from &^ 63
@@ -32,8 +32,8 @@ func nextSet(b []byte, from, to uint32) uint32 {
 	return to
 }
 
-// word returns the bits from … from+n-1 that are in from's word: its place in the
-// bitmap and a mask, and how many they are.
+// word returns the part of the bits from … from+n-1 that is in from's word: the word's
+// place in the bitmap, a mask, and the number of bits.
 func word(from, n uint32) (at uint32, mask uint64, count uint32) {
 	count = min(64-from&63, n)
 	return from &^ 63 >> 3, ^uint64(0) >> (64 - count) << (from & 63), count

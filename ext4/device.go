@@ -17,10 +17,10 @@ type Transfer struct {
 // BlockDevice is a disk (or a partition) as the file system needs it. All
 // methods may be called from many goroutines at once.
 //
-// What counts as durable: a write is, once a Flush that began after the write
-// returned has returned, or once a write with fua has returned. Before that it
-// may be lost, wholly or by single blocks of BlockSize bytes, in any order with
-// others. Each aligned BlockSize bytes are written whole or not at all.
+// A write is durable once a Flush that began after the write returned has returned. A
+// write with fua is durable when it returns. Until then a write may be lost, wholly or
+// in single blocks of BlockSize bytes, and in any order relative to others. Each aligned
+// BlockSize bytes are written whole or not at all.
 type BlockDevice interface {
 	// Size is the number of bytes; it does not change.
 	Size() int64
@@ -30,15 +30,15 @@ type BlockDevice interface {
 	// The error is of the first that failed; EIO for the medium's.
 	ReadAt(batch []Transfer) error
 	// WriteAt writes every piece, in any order, and returns when all are done.
-	// With fua they are durable by then. The caller leaves the buffers alone
-	// until then, and keeps neither pieces of one batch nor batches in flight
-	// at once that overlap.
+	// With fua they are then durable. The caller must not touch the buffers
+	// before that. Pieces must not overlap, neither within a batch nor with those
+	// of other batches in flight.
 	WriteAt(batch []Transfer, fua bool) error
-	// Flush makes every write that returned before durable.
+	// Flush makes durable every write that has returned.
 	Flush() error
-	// Discard tells that n bytes from off hold nothing of use; reading them
-	// gives anything until they are written again. It is a hint: a device
-	// that cannot returns nil.
+	// Discard declares n bytes from off unused; reads of them return arbitrary
+	// data until they are written again. It is a hint: a device without support
+	// returns nil.
 	Discard(off, n int64) error
 }
 
@@ -50,7 +50,7 @@ type Syncer interface {
 }
 
 // NewFileDevice makes a device of a file of size bytes, for the command line
-// and tests. fua is a write and a Sync; Discard does nothing.
+// and tests. A write with fua is followed by a Sync; Discard does nothing.
 func NewFileDevice(f Syncer, size int64) BlockDevice {
 	return &fileDevice{f, size &^ 511}
 }
@@ -103,7 +103,7 @@ func (d *fileDevice) Flush() error {
 
 func (d *fileDevice) Discard(off, n int64) error { return nil }
 
-// checkTransfer refuses what is outside a device of size bytes: EIO.
+// checkTransfer returns EIO for transfers outside a device of size bytes.
 func checkTransfer(t Transfer, size int64) error {
 	if t.Off < 0 || t.Off > size || int64(len(t.Buf)) > size-t.Off {
 		return fmt.Errorf("%d bytes at %d of a device of %d: %w", len(t.Buf), t.Off, size, linux.EIO)

@@ -3,10 +3,10 @@ package ext4
 import "hardtack/abi/linux"
 
 // A directory is a file of blocks of entries: inode, length of the entry, length
-// of the name, type, name. Entries fill a block; the room that an entry has
-// beyond its name is free. With checksums the last 12 bytes of a block look like
-// an entry without inode and hold the block's. Directories of more than a block
-// have a tree of hashes besides (htree.go).
+// of the name, type, name. Entries fill a block; the space of an entry after its name
+// is free. With checksums, the last 12 bytes of a block hold the block's checksum and
+// look like an entry without an inode. Directories of more than one block also have a
+// hash tree (htree.go).
 const (
 	deHeader  = 8
 	deTail    = 12
@@ -69,7 +69,7 @@ func (e entry) used() int {
 	return entrySize(len(e.name))
 }
 
-// entryAt decodes the entry at off, which ends at limit or before.
+// entryAt decodes the entry at off, which must end at limit or before.
 func entryAt(d []byte, off, limit int) (entry, error) {
 	if off+deHeader > limit {
 		return entry{}, corrupt("directory entry at %d: beyond the end", off)
@@ -124,8 +124,8 @@ func (in *Inode) dirPhys(lblk uint32) (uint64, error) {
 	return m.Phys, nil
 }
 
-// dirBlock returns a block of entries and its bytes. When it comes from the disk,
-// its checksum and every entry have been found right.
+// dirBlock returns a block of entries and its bytes. A block that comes from the disk
+// has been verified: its checksum and every entry.
 func (in *Inode) dirBlock(lblk uint32) (*buffer, []byte, error) {
 	phys, err := in.dirPhys(lblk)
 	if err != nil {
@@ -181,13 +181,13 @@ type place struct {
 	gen  uint64
 }
 
-// holds reports whether the buffers of a place are still their blocks' ones; within
-// a handle that stays so.
+// holds reports whether the buffers of a place still belong to their blocks. Within a
+// handle that does not change.
 func (p *place) holds(fs *FS) bool { return p.gen == fs.cache.gen.Load() }
 
 // scanDir looks for a name in a block of entries, and for an entry with need bytes to
-// spare; -1 stands for none. The block was checked when it was read; what is looked
-// at here only keeps damage that a race on a damaged disk may do within the block.
+// spare; -1 stands for none. The block was verified when it was read. The checks here
+// only confine damage that a race on a damaged disk may do to the block.
 func scanDir(d []byte, limit int, name string, need int) (at, prev, room int, err error) {
 	left, before, gap := limit, -1, -1 // counted from the limit
 	prev, room = -1, -1
@@ -278,8 +278,8 @@ func (in *Inode) findAt(p *place, lblk uint32, name string, need int) error {
 	return nil
 }
 
-// find looks a name up; p.ino is 0 if it is not there. need is the size of an entry
-// for which room is wanted, 0 if none is.
+// find looks up a name; p.ino is 0 if it does not exist. need is the size of an entry
+// for which to find space, or 0.
 func (in *Inode) find(p *place, name string, need int) error {
 	*p = place{gen: in.fs.cache.gen.Load()}
 	if in.indexed() {
@@ -296,7 +296,7 @@ func (in *Inode) find(p *place, name string, need int) error {
 	return nil
 }
 
-// Lookup finds a name in a directory: the inode's number, 0 if it is not there.
+// Lookup returns the inode number of a name in a directory, 0 if it does not exist.
 func (fs *FS) Lookup(dir *Inode, name string) (uint32, error) {
 	dir.mu.RLock()
 	defer dir.mu.RUnlock()
@@ -305,7 +305,7 @@ func (fs *FS) Lookup(dir *Inode, name string) (uint32, error) {
 	return p.ino, err
 }
 
-// lookup is find with what Lookup checks.
+// lookup is find with Lookup's checks.
 func (in *Inode) lookup(p *place, name string, need int) error {
 	if !in.isDir() {
 		return linux.ENOTDIR
@@ -330,8 +330,8 @@ func (in *Inode) lookup(p *place, name string, need int) error {
 	return nil
 }
 
-// again finds a name once more if buffers may have been evicted since it was found;
-// a handle is open.
+// again repeats the search for a name if buffers may have been evicted since; a handle
+// is open.
 func (in *Inode) again(p *place, name string) error {
 	if p.holds(in.fs) {
 		return nil

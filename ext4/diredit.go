@@ -2,9 +2,9 @@ package ext4
 
 import "hardtack/abi/linux"
 
-// growCredits is what a directory may change when a name is added: up to four new
-// blocks (a leaf and a node of the index at each level) with their places in the
-// tree of extents, the blocks that are split, the inode.
+// growCredits is how many blocks may change when a name is added to a directory: up to
+// four new ones (a leaf and an index node at each level) with their places in the extent
+// tree, the blocks that are split, and the inode.
 func (in *Inode) growCredits() (int, error) {
 	root, err := in.root()
 	if err != nil {
@@ -13,12 +13,12 @@ func (in *Inode) growCredits() (int, error) {
 	return 4*((root.depth()+2)*4+3+1) + 4, nil
 }
 
-// growPromise is how many blocks that may take.
+// growPromise is how many blocks that may allocate.
 const growPromise = 4 * (1 + extentPromise)
 
-// promiseGrowth sets blocks aside for a name that is to be added at p, and for more
-// blocks of what it leads to. Where the directory has room it need not grow: then a
-// name can be added, or replaced, on a full disk.
+// promiseGrowth reserves blocks for a name to be added at p, and more blocks for the
+// name's inode. A directory with space for the name need not grow: a name can then be
+// added, or replaced, on a full disk.
 func (fs *FS) promiseGrowth(p *place, more int64) (int64, error) {
 	n := more
 	if p.room.b == nil && p.ino == 0 {
@@ -30,7 +30,7 @@ func (fs *FS) promiseGrowth(p *place, more int64) (int64, error) {
 	return n, fs.promiseAbove(n, fs.keep(fs.margin()/2, fs.late.Load()))
 }
 
-// addBlock appends a block to a directory; the promise is the caller's.
+// addBlock appends a block to a directory. The caller holds the promise.
 func (in *Inode) addBlock(h *handle, k kind) (uint32, *buffer, error) {
 	fs := in.fs
 	lblk := in.dirBlocks()
@@ -55,7 +55,7 @@ func (in *Inode) addBlock(h *handle, k kind) (uint32, *buffer, error) {
 	return lblk, b, err
 }
 
-// add enters a name that is not there; p is what a search for it with need found.
+// add adds a name that does not exist; p is the result of a search for it with need.
 // The caller has growCredits and growPromise, and stores the inode.
 func (in *Inode) add(h *handle, p *place, name string, ino uint32, ft uint8) error {
 	if p.room.b != nil && p.holds(in.fs) {
@@ -90,7 +90,7 @@ func (in *Inode) add(h *handle, p *place, name string, ino uint32, ft uint8) err
 	return nil
 }
 
-// addAt enters a name in a block, if it has room.
+// addAt adds a name to a block, if there is space.
 func (in *Inode) addAt(h *handle, lblk uint32, name string, ino uint32, ft uint8) (bool, error) {
 	b, d, err := in.dirBlock(lblk)
 	if err != nil {
@@ -107,7 +107,7 @@ func (in *Inode) addAt(h *handle, lblk uint32, name string, ino uint32, ft uint8
 	return true, nil
 }
 
-// enter puts a name behind (or instead of) the entry at off, which has the room.
+// enter puts a name after (or in place of) the entry at off, which has the space.
 func enter(d []byte, off int, name string, ino uint32, ft uint8) {
 	size, used := int(le.Uint16(d[off+4:])), 0
 	if le.Uint32(d[off:]) != 0 {
@@ -117,7 +117,7 @@ func enter(d []byte, off int, name string, ino uint32, ft uint8) {
 	putEntry(d, off+used, size-used, ino, ft, name)
 }
 
-// remove takes an entry away that find found in this handle; one changed block.
+// remove removes an entry that find found in this handle. It changes one block.
 func (in *Inode) remove(h *handle, s spot) {
 	d := h.write(s.b)
 	if s.prev >= 0 {
@@ -129,7 +129,7 @@ func (in *Inode) remove(h *handle, s spot) {
 	}
 }
 
-// replace makes an entry lead to another inode; one changed block.
+// replace points an entry to another inode. It changes one block.
 func (in *Inode) replace(h *handle, s spot, ino uint32, ft uint8) {
 	d := h.write(s.b)
 	le.PutUint32(d[s.off:], ino)

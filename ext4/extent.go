@@ -99,7 +99,7 @@ func initNode(d node, depth, room int) {
 // nodeRoom is the number of entries of a node that is a block.
 func (s *super) nodeRoom() int { return int(s.blockSize-exHeader) / exEntry }
 
-// check looks at a node of an inode's tree of the given depth (-1: a root) whose keys
+// check verifies a node of an inode's tree at the given depth (-1: a root). Its keys
 // must be in lo … hi-1.
 func (in *Inode) check(d node, depth int, lo, hi uint64) error {
 	if len(d) < exHeader || le.Uint16(d) != exMagic {
@@ -155,7 +155,7 @@ type level struct {
 	pos int // the entry that the path takes; in a leaf -1 means before the first
 }
 
-// path is the way to the leaf where a file block belongs.
+// path leads from the root to the leaf where a file block belongs.
 type path struct {
 	n int // levels
 	l [exMaxDeep + 1]level
@@ -163,8 +163,8 @@ type path struct {
 
 func (p *path) leaf() *level { return &p.l[p.n-1] }
 
-// fits is what must hold each time a node is reached whose content was checked
-// before: it has the right depth, and its keys are in lo … hi-1.
+// fits checks what must hold each time a node is reached, even if its content has been
+// verified: its depth is right, and its keys are in lo … hi-1.
 func (d node) fits(depth int, lo, hi uint64) bool {
 	n := d.count()
 	if d.depth() != depth || n > d.room() {
@@ -180,8 +180,8 @@ func (d node) fits(depth int, lo, hi uint64) bool {
 	return uint64(d.key(0)) >= lo && end <= hi
 }
 
-// readNode returns a block of the tree whose keys must be in lo … hi-1. It is
-// looked at as a whole once, when it comes from the disk.
+// readNode returns a block of the tree whose keys must be in lo … hi-1. The whole block
+// is verified once, when it comes from the disk.
 func (in *Inode) readNode(blk uint64, depth int, lo, hi uint64) (*buffer, node, error) {
 	b, d, err := in.fs.checked(blk, kindExtent, in.owner(), func(d []byte) error {
 		n := node(d)
@@ -202,7 +202,7 @@ func (in *Inode) readNode(blk uint64, depth int, lo, hi uint64) (*buffer, node, 
 	return b, node(d), err
 }
 
-// root returns the tree's root, looked at once.
+// root returns the tree's root, which is verified once.
 func (in *Inode) root() (node, error) {
 	d := node(in.raw[inBlock : inBlock+inBlockLen])
 	if !in.rootOK.Load() {
@@ -217,7 +217,7 @@ func (in *Inode) root() (node, error) {
 	return d, nil
 }
 
-// findPath walks to the leaf for lblk. Damage is found before it is followed.
+// findPath walks to the leaf for lblk. It verifies each node before it follows it.
 func (in *Inode) findPath(p *path, lblk uint32) error {
 	root, err := in.root()
 	if err != nil {
@@ -242,7 +242,7 @@ func (in *Inode) findPath(p *path, lblk uint32) error {
 	return nil
 }
 
-// blame says which inode is damaged.
+// blame adds the damaged inode's number to an error.
 func (in *Inode) blame(err error) error {
 	if Errno(err) != linux.EUCLEAN {
 		return err
@@ -261,9 +261,8 @@ func (p *path) nextKey() uint64 {
 	return maxFileBlocks + 1
 }
 
-// Map is where n blocks of a file lie, from file block Block: at Phys on the
-// device (in blocks), or nowhere if Phys is 0. Unwritten blocks are allocated and
-// read as zeros.
+// Map says where n blocks of a file are, from file block Block on: at block Phys of the
+// device, or nowhere if Phys is 0. Unwritten blocks are allocated and read as zeros.
 type Map struct {
 	Block, N  uint32
 	Phys      uint64
@@ -289,16 +288,16 @@ func (in *Inode) mapBlock(lblk uint32) (Map, error) {
 	return Map{Block: lblk, N: uint32(min(p.nextKey()-uint64(lblk), maxFileBlocks))}, nil
 }
 
-// MapBlock tells where a run of a file lies, from file block lblk on: for a page
-// cache that reads by itself, FIEMAP and the like.
+// MapBlock returns where a run of a file is, from file block lblk on: for page caches
+// that read by themselves, FIEMAP and the like.
 func (fs *FS) MapBlock(in *Inode, lblk uint32) (Map, error) {
 	in.mu.RLock()
 	defer in.mu.RUnlock()
 	return in.mapBlock(lblk)
 }
 
-// mapIndirect finds a block of a file in ext2's way: 12 numbers in the inode,
-// then blocks of numbers, one, two and three deep. Such files are only read.
+// mapIndirect finds a block of a file in ext2's format: 12 block numbers in the inode,
+// then single, double and triple indirect blocks. Such files are read-only.
 func (in *Inode) mapIndirect(lblk uint32) (Map, error) {
 	per := uint64(in.fs.s.blockSize / 4)
 	n, at := uint64(lblk), uint64(0)
@@ -343,7 +342,7 @@ func (in *Inode) mapIndirect(lblk uint32) (Map, error) {
 	return Map{Block: lblk, N: 1, Phys: at}, nil
 }
 
-// allRuns lists where a whole file lies; it must have no holes.
+// allRuns lists the runs of a whole file, which must have no holes.
 func (fs *FS) allRuns(in *Inode) ([]run, error) {
 	if !in.isReg() {
 		return nil, corrupt("inode %d is not a file", in.ino)

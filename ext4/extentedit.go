@@ -1,10 +1,10 @@
 package ext4
 
-// How the tree changes. Every function here leaves a tree that is right, in h's
-// transaction; the inode is the caller's to store, since its root is there.
+// Changes to the tree. Every function here leaves a consistent tree, in h's transaction.
+// The caller stores the inode, which holds the root.
 
-// extentCredits is what insertExtent of one run may change: a path, as many new
-// nodes and their bitmaps and descriptors.
+// extentCredits is how many blocks insertExtent may change for one run: a path, as many
+// new nodes, and their bitmaps and descriptors.
 const extentCredits = (exMaxDeep + 1) * 4
 
 // extentPromise is how many blocks insertExtent may need for nodes.
@@ -32,8 +32,8 @@ func (a extent) joins(b extent) bool {
 	return a.unwritten == b.unwritten && a.lblk+a.n == b.lblk && a.phys+uint64(a.n) == b.phys && a.n+b.n <= limit
 }
 
-// insertExtent adds a run where there was none. Nodes that the tree needs come
-// from the caller's promise; used is how many were taken.
+// insertExtent adds a run where there was none. New nodes come from the caller's
+// promise; used is how many there were.
 func (in *Inode) insertExtent(h *handle, x extent) (used int64, err error) {
 	var p path
 	for {
@@ -75,7 +75,7 @@ func (in *Inode) insertExtent(h *handle, x extent) (used int64, err error) {
 	}
 }
 
-// joinNext merges the entry at l.pos with the one after it if they touch.
+// joinNext merges the entry at l.pos with the next one if they are contiguous.
 func (in *Inode) joinNext(l *level) {
 	if l.pos+1 < l.d.count() {
 		a, b := l.d.extent(l.pos), l.d.extent(l.pos+1)
@@ -98,8 +98,8 @@ func (in *Inode) fixKeys(h *handle, p *path) {
 	}
 }
 
-// split gives the highest full node of a path that has a parent with room a
-// sibling; or the tree another level. One block is taken.
+// split splits the highest full node of a path whose parent has space. If there is none,
+// it adds a level to the tree. Either takes one block.
 func (in *Inode) split(h *handle, p *path) error {
 	i := p.n - 1
 	for i > 0 && p.l[i-1].d.count() == p.l[i-1].d.room() {
@@ -130,7 +130,7 @@ func (in *Inode) split(h *handle, p *path) error {
 	return nil
 }
 
-// grow moves the root's entries to a block of their own.
+// grow moves the root's entries to a new block.
 func (in *Inode) grow(h *handle, p *path) error {
 	root := p.l[0].d
 	if root.depth() == exMaxDeep {
@@ -151,15 +151,15 @@ func (in *Inode) grow(h *handle, p *path) error {
 	return nil
 }
 
-// cutCredits is what cut of one extent may change: a path, the bitmaps of its
-// blocks and of the nodes that become empty, and a split.
+// cutCredits is how many blocks cut may change for one extent: a path, the bitmaps of
+// its blocks and of nodes that become empty, and a split.
 const cutCredits = extentCredits + exMaxDeep*3 + markCredits
 
-// maxRevokes bounds the blocks of a directory that one cut frees.
+// maxRevokes limits how many blocks of a directory one cut frees.
 const maxRevokes = 128
 
-// cut takes one extent's part of from … to-1 out of the tree, the last one of
-// them, and returns it; n is 0 when there was none. With free its blocks are freed.
+// cut removes the last extent's part of from … to-1 from the tree and returns it; n is 0
+// if there was none. With free set, it also frees the blocks.
 func (in *Inode) cut(h *handle, from, to uint64, free bool) (gone extent, used int64, err error) {
 	var p path
 	if err := in.findPath(&p, uint32(to-1)); err != nil {

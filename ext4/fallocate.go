@@ -44,13 +44,13 @@ func (fs *FS) Fallocate(in *Inode, mode uint32, off, n int64) error {
 	return fs.preallocate(in, off, n, keep)
 }
 
-// wholeBlocks are the blocks first … last-1 that a range covers.
+// wholeBlocks returns the blocks first … last-1 that lie wholly within a range.
 func (fs *FS) wholeBlocks(off, n int64) (first, last int64) {
 	bs := int64(fs.s.blockSize)
 	return (off + bs - 1) / bs, (off + n) / bs
 }
 
-// zeroEdges makes what a range has of blocks that it does not cover zeros.
+// zeroEdges zeroes a range's parts of blocks that are not wholly within it.
 func (fs *FS) zeroEdges(in *Inode, off, n int64) error {
 	bs := int64(fs.s.blockSize)
 	end := off + n
@@ -77,7 +77,7 @@ func (fs *FS) zeroEdges(in *Inode, off, n int64) error {
 	return nil
 }
 
-// punch makes a range zeros and frees the whole blocks in it.
+// punch zeroes a range and frees the whole blocks in it.
 func (fs *FS) punch(in *Inode, off, n int64) error {
 	if err := fs.zeroEdges(in, off, n); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (fs *FS) punch(in *Inode, off, n int64) error {
 	return in.store(h)
 }
 
-// preallocate gives the holes of a range unwritten blocks.
+// preallocate fills the holes of a range with unwritten blocks.
 func (fs *FS) preallocate(in *Inode, off, n int64, keep bool) error {
 	bs := int64(fs.s.blockSize)
 	end := off + n
@@ -127,7 +127,7 @@ func (fs *FS) preallocate(in *Inode, off, n int64, keep bool) error {
 	if at == first {
 		return full
 	}
-	// On a full disk the file keeps what it has got, as on Linux.
+	// On a full disk the file keeps what it got so far, as on Linux.
 	h, err := fs.begin(1)
 	if err != nil {
 		return err
@@ -143,7 +143,7 @@ func (fs *FS) preallocate(in *Inode, off, n int64, keep bool) error {
 	return full
 }
 
-// preallocateRun fills part of a hole; count becomes what was filled.
+// preallocateRun fills part of a hole and sets count to the number of blocks filled.
 func (fs *FS) preallocateRun(in *Inode, at uint32, count *uint32) error {
 	promised := int64(*count) + extentPromise
 	for {

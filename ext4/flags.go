@@ -17,7 +17,7 @@ func (in *Inode) Flags() uint32 {
 	return in.flags() & flagsVisible
 }
 
-// SetFlags is FS_IOC_SETFLAGS; EOPNOTSUPP where other flags would change.
+// SetFlags is FS_IOC_SETFLAGS; EOPNOTSUPP if other flags would change.
 func (fs *FS) SetFlags(in *Inode, flags uint32) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -2,11 +2,11 @@ package ext4
 
 import "sync/atomic"
 
-// flushCount numbers the flushes of commits, one at a time, so that who joins a
-// commit can tell whether its flush came after what he had written over in place.
+// flushCount numbers the flushes of commits, one at a time. A caller that joins a commit
+// can thus tell whether the flush came after its own writes in place.
 type flushCount struct{ begun, done atomic.Uint64 }
 
-// run flushes a device; one at a time.
+// run flushes a device, one flush at a time.
 func (c *flushCount) run(dev BlockDevice) error {
 	n := c.begun.Add(1)
 	err := dev.Flush()
@@ -16,7 +16,7 @@ func (c *flushCount) run(dev BlockDevice) error {
 	return err
 }
 
-// wrote notes that data was written in place just now: the next flush covers it.
+// wrote records a write in place that has just ended: the next flush covers it.
 func (c *flushCount) wrote(at *atomic.Uint64) { at.Store(c.begun.Load() + 1) }
 
 // covers reports whether a flush has covered what was noted.

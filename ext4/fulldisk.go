@@ -2,13 +2,13 @@ package ext4
 
 import "hardtack/abi/linux"
 
-// What a tree of extents does where no block is free for its nodes.
+// Changes of the extent tree when no block is free for its nodes.
 
 // nodesPromise is what replacing one run by three in a tree may need.
 const nodesPromise = 2 * extentPromise
 
-// promiseNodes sets blocks aside for nodes of the tree, which the run at lblk may
-// need: nodesPromise of them or, on a full disk, exactly as many.
+// promiseNodes reserves blocks for the nodes of the tree that a run at lblk may need:
+// nodesPromise of them or, on a full disk, the exact number.
 func (in *Inode) promiseNodes(lblk uint32) (int64, error) {
 	err := in.fs.promise(nodesPromise)
 	if Errno(err) != linux.ENOSPC {
@@ -21,8 +21,8 @@ func (in *Inode) promiseNodes(lblk uint32) (int64, error) {
 	return n, err
 }
 
-// nodesFor is how many nodes two more entries at lblk make necessary: as many as are
-// full on the way there, and a new root.
+// nodesFor is how many new nodes two more entries at lblk need: one for each full node
+// on the path, and a new root.
 func (in *Inode) nodesFor(lblk uint32) (n int64, err error) {
 	var p path
 	if err := in.findPath(&p, lblk); err != nil {
@@ -38,10 +38,10 @@ func (in *Inode) nodesFor(lblk uint32) (n int64, err error) {
 	return n, nil
 }
 
-// unsplit readies an unwritten extent for data in a part x of it, where no block is
-// free to split it; the file will be size bytes long. What the extent has behind that
-// end gives blocks for nodes, and promised is how many it gave. Else the extent gets
-// zeros besides x, and becomes written as a whole.
+// unsplit prepares an unwritten extent for data in a part x of it when no block is free
+// to split it; the file will be size bytes long. The extent's blocks beyond that end
+// become available for nodes; promised is how many there were. If there are none, the
+// rest of the extent is zeroed and the whole extent becomes written.
 func (in *Inode) unsplit(x extent, size int64) (promised int64, zeroed bool, err error) {
 	bs := int64(in.fs.s.blockSize)
 	limit := uint64((max(size, in.size()) + bs - 1) / bs)
@@ -66,7 +66,7 @@ func (in *Inode) unsplit(x extent, size int64) (promised int64, zeroed bool, err
 	}
 }
 
-// freeEnd frees blocks from … to-1, where an extent ends: its tree needs no block for that.
+// freeEnd frees blocks from … to-1 at the end of an extent. The tree needs no new node.
 func (in *Inode) freeEnd(from, to uint64) error {
 	fs := in.fs
 	h, err := fs.begin(cutCredits + 1)
@@ -80,7 +80,7 @@ func (in *Inode) freeEnd(from, to uint64) error {
 	return fs.fail(in.store(h))
 }
 
-// extentAt returns the extent that has lblk.
+// extentAt returns the extent that contains lblk.
 func (in *Inode) extentAt(lblk uint32) (extent, error) {
 	var p path
 	if err := in.findPath(&p, lblk); err != nil {
@@ -89,7 +89,7 @@ func (in *Inode) extentAt(lblk uint32) (extent, error) {
 	return p.leaf().d.extent(p.leaf().pos), nil
 }
 
-// writeZeros writes zeros to what an unwritten extent has besides x, a part of it.
+// writeZeros zeroes an unwritten extent, except for its part x.
 func (in *Inode) writeZeros(all, x extent) error {
 	if err := in.zeroBlocks(all.phys, x.lblk-all.lblk); err != nil {
 		return err
@@ -112,7 +112,7 @@ func (in *Inode) zeroBlocks(phys uint64, n uint32) error {
 	return nil
 }
 
-// markWritten makes the whole unwritten extent that has lblk a written one.
+// markWritten marks the whole unwritten extent that contains lblk as written.
 func (in *Inode) markWritten(h *handle, lblk uint32) error {
 	var p path
 	if err := in.findPath(&p, lblk); err != nil {
@@ -126,8 +126,8 @@ func (in *Inode) markWritten(h *handle, lblk uint32) error {
 	return nil
 }
 
-// zeroRange makes the whole blocks first … last-1 of a file read as zeros where they
-// lie: the space stays the file's, however full the disk is.
+// zeroRange makes the blocks first … last-1 of a file read as zeros in place: the file
+// keeps its space, however full the disk is.
 func (in *Inode) zeroRange(first, last uint32) error {
 	for at := first; at < last; {
 		m, err := in.mapBlock(at)
@@ -146,8 +146,8 @@ func (in *Inode) zeroRange(first, last uint32) error {
 	return nil
 }
 
-// makeUnwritten turns a run of written blocks into an unwritten one; where the tree
-// has no room for that they get zeros.
+// makeUnwritten makes a run of written blocks unwritten. If the tree has no space for
+// that, it zeroes them.
 func (in *Inode) makeUnwritten(x extent) error {
 	fs := in.fs
 	promised, err := in.promiseNodes(x.lblk)

@@ -10,11 +10,11 @@ import (
 
 // group is a block group in memory.
 //
-// A block may be allocated when no bit of busy is set for it. Busy covers more
-// than the bitmap on disk: blocks taken whose data is still on its way, blocks in
-// a window (window.go), and blocks freed by a transaction that is not durable yet.
-// So the bitmap on disk changes within the handle that links or unlinks blocks, and
-// a crash at any time leaves nothing allocated twice or to nobody.
+// A block may be allocated if its bit in busy is clear. Busy covers more than the bitmap
+// on disk: allocated blocks whose data is still being written, blocks in a window
+// (window.go), and blocks freed by a transaction that is not yet durable. The bitmap on
+// disk therefore changes within the handle that links or unlinks blocks, and no crash
+// leaves a block allocated twice or leaked.
 type group struct {
 	blockBitmap, inodeBitmap, table uint64  // immutable
 	desc                            *buffer // holds the descriptor; immutable
@@ -64,8 +64,8 @@ func (fs *FS) loadGroups() error {
 	return nil
 }
 
-// desc returns the buffer with group n's descriptor, and the descriptor in it, to
-// be looked at under the buffer's mu (and fetched again after writeLocked).
+// desc returns the buffer with group n's descriptor, and the descriptor in it. It may be
+// read under the buffer's mu and must be fetched again after writeLocked.
 func (fs *FS) desc(n uint32) (*buffer, groupDesc, error) {
 	if fs.groups != nil {
 		b := fs.groups[n].desc
@@ -78,7 +78,7 @@ func (fs *FS) desc(n uint32) (*buffer, groupDesc, error) {
 	return b, fs.descIn(b.bytes(), n), nil
 }
 
-// descIndex is the place of group n's descriptor among those of its block.
+// descIndex is the index of group n's descriptor within its block.
 func (fs *FS) descIndex(n uint32) uint32 { return n % (fs.s.blockSize / fs.s.descSize) }
 
 func (fs *FS) descIn(d []byte, n uint32) groupDesc {
@@ -108,12 +108,12 @@ func (fs *FS) inodeTable(n uint32) (uint64, error) {
 	return 0, corrupt("group %d: inode table at %d", n, d.inodeTable())
 }
 
-// bitmapBuffer returns a group's block bitmap, made or checked.
+// bitmapBuffer returns a group's block bitmap, newly made or verified.
 func (fs *FS) bitmapBuffer(n uint32) (*buffer, error) {
 	return fs.bitmap(n, fs.groups[n].blockBitmap, kindBlockBitmap)
 }
 
-// inodeBitmapBuffer returns a group's inode bitmap, made or checked.
+// inodeBitmapBuffer returns a group's inode bitmap, newly made or verified.
 func (fs *FS) inodeBitmapBuffer(n uint32) (*buffer, error) {
 	return fs.bitmap(n, fs.groups[n].inodeBitmap, kindInodeBitmap)
 }
@@ -230,7 +230,7 @@ func (fs *FS) loadBusy(n uint32) error {
 	return nil
 }
 
-// eachGroup cuts a run at the borders of groups.
+// eachGroup splits a run at group boundaries.
 func (fs *FS) eachGroup(r run, do func(group, at, count uint32) error) error {
 	for r.n > 0 {
 		n, at := fs.s.groupOf(r.blk)
@@ -244,7 +244,7 @@ func (fs *FS) eachGroup(r run, do func(group, at, count uint32) error) error {
 	return nil
 }
 
-// countInto sets the super block's counts, which only a clean disk has right.
+// countInto sets the super block's counts, which are correct only on a clean disk.
 func (fs *FS) countInto(raw []byte) {
 	var blocks, inodes uint64
 	for n := range fs.s.groups {

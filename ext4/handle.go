@@ -2,11 +2,11 @@ package ext4
 
 import "hardtack/abi/linux"
 
-// GetHandle is Get for a number and a generation that come from a file handle, and may be
-// anything: ESTALE where they name no file. Generation 0 fits all, as on Linux.
+// GetHandle is Get for a number and a generation from a file handle, which may be
+// arbitrary: ESTALE if they name no file. Generation 0 matches any, as on Linux.
 //
-// A number that nobody has a name for may be given out just now. An inode is made in one
-// handle of the journal: while none is open each is whole, or not there.
+// A number without a name may be in the middle of being allocated. An inode is made in
+// one handle of the journal: while no handle is open, each inode is complete or absent.
 func (fs *FS) GetHandle(ino, generation uint32) (*Inode, error) {
 	if ino != rootInode && ino < fs.s.firstIno || ino > fs.s.inodes {
 		return nil, linux.ESTALE
@@ -32,8 +32,8 @@ func (fs *FS) GetHandle(ino, generation uint32) (*Inode, error) {
 	return in, nil
 }
 
-// getUsed is get for a number that may be free: the bitmap says. It takes no lock of an
-// inode: who has one may wait for a handle.
+// getUsed is get for a number that may be free, by the bitmap. It locks no inode: a
+// holder of such a lock may be waiting for a handle.
 func (fs *FS) getUsed(ino uint32) (*Inode, error) {
 	n, i := (ino-1)/fs.s.inodesPerGroup, (ino-1)%fs.s.inodesPerGroup
 	b, err := fs.inodeBitmapBuffer(n)
@@ -49,14 +49,14 @@ func (fs *FS) getUsed(ino uint32) (*Inode, error) {
 	return fs.get(ino)
 }
 
-// Generation tells the inode from others that had its number.
+// Generation distinguishes the inode from earlier ones with the same number.
 func (in *Inode) Generation() uint32 {
 	in.mu.RLock()
 	defer in.mu.RUnlock()
 	return in.u32(inGeneration)
 }
 
-// alone runs do while no handle is open, and none begins.
+// alone runs do while no handle is open and none can begin.
 func (j *journal) alone(do func() error) error {
 	j.commitMu.Lock()
 	defer j.commitMu.Unlock()

@@ -2,9 +2,8 @@ package ext4
 
 import "math/bits"
 
-// The hashes that order large directories. Names are taken as signed or as
-// unsigned bytes, as the disk says: it differs between the processors that
-// Linux first ran on.
+// The hashes that order large directories. The disk says whether names are signed or
+// unsigned bytes, which differed between the processors that Linux first ran on.
 const (
 	hashLegacy = iota
 	hashHalfMD4
@@ -12,7 +11,7 @@ const (
 	hashUnsigned // is added to one of them
 )
 
-// hashEnd is kept free, as the end of a directory.
+// hashEnd is never a name's hash: it stands for the end of a directory.
 const hashEnd = 0x7fffffff << 1
 
 // hashName returns a name's hash, an even number, and the minor hash; false for
@@ -74,7 +73,7 @@ func legacyHash(name []byte, signed bool) uint32 {
 	return h0 << 1
 }
 
-// packName puts the beginning of a name into words, filled up with its length.
+// packName packs the beginning of a name into words, padded with its length.
 func packName(out []uint32, name []byte, signed bool) {
 	pad := uint32(len(name)) | uint32(len(name))<<8
 	pad |= pad << 16
@@ -100,8 +99,8 @@ func packName(out []uint32, name []byte, signed bool) {
 	}
 }
 
-// halfMD4 is the reduced MD4 of Linux's directories: three rounds of eight steps,
-// in each of which the words come in another order.
+// halfMD4 is the reduced MD4 of Linux's directories: three rounds of eight steps, each
+// round with the words in another order.
 func halfMD4(buf *[4]uint32, in *[8]uint32) {
 	const k2, k3 = 0x5a827999, 0x6ed9eba1
 	a, b, c, d := buf[0], buf[1], buf[2], buf[3]

@@ -4,12 +4,12 @@ import (
 	"errors"
 )
 
-// A large directory's blocks are leaves of a tree that is ordered by the hashes
-// of names. The root is block 0, disguised as a block that holds "." and "..";
-// a node further down looks like one free entry. An entry of the tree is a hash
-// and a block: the leaf (or node) with the names from that hash on. The first
-// entry's hash is left out; count and limit of the entries are in its place. The
-// lowest bit of a hash says that names with the same hash go on from the leaf before.
+// A large directory's blocks are leaves of a tree ordered by the hashes of names. The
+// root is block 0, disguised as a block that holds "." and ".."; a node further down looks
+// like one free entry. An entry of the tree is a hash and a block: the leaf (or node) with
+// the names from that hash on. The first entry has no hash; the entries' count and limit
+// are in its place. The lowest bit of a hash says that names with the same hash continue
+// from the previous leaf.
 const (
 	dxRootOff  = 32 // of the entries in the root
 	dxNodeOff  = 8  // and in other nodes
@@ -22,8 +22,8 @@ const (
 	maxSameTry = 16 // splits for one name before the directory counts as full
 )
 
-// errNoIndex says that a tree cannot be used (its hash is not known) though the
-// directory may be read block by block.
+// errNoIndex says that a tree cannot be used because its hash is unknown. The directory
+// can still be read block by block.
 var errNoIndex = errors.New("the directory's hash is not known")
 
 // indexed reports whether the directory has a tree.
@@ -51,7 +51,7 @@ func (f *dxFrame) block(i int) uint32 { return le.Uint32(f.d[f.off+8*i+4:]) & 0x
 func (f *dxFrame) setCount(n int)     { le.PutUint16(f.d[f.off+2:], uint16(n)) }
 func (f *dxFrame) full() bool         { return f.count() >= f.limit() }
 
-// dxLimit is how many entries a node with entries at off has room for.
+// dxLimit is how many entries fit into a node whose entries begin at off.
 func (s *super) dxLimit(off int) int {
 	n := int(s.blockSize) - off
 	if s.metadataCsum {
@@ -74,7 +74,7 @@ func (s *super) sealDx(seed uint32, d []byte, off int) {
 	le.PutUint32(d[tail+4:], s.dxSum(seed, d, off))
 }
 
-// checkCounts is what must hold each time a node is reached.
+// checkCounts checks what must hold each time a node is reached.
 func (in *Inode) checkCounts(d []byte, off int) error {
 	limit, count := int(le.Uint16(d[off:])), int(le.Uint16(d[off+2:]))
 	if limit != in.fs.s.dxLimit(off) || count < 1 || count > limit {
@@ -83,7 +83,7 @@ func (in *Inode) checkCounts(d []byte, off int) error {
 	return nil
 }
 
-// checkDx looks at a node that comes from the disk.
+// checkDx verifies a node that comes from the disk.
 func (in *Inode) checkDx(d []byte, off int) error {
 	if err := in.checkCounts(d, off); err != nil {
 		return err
@@ -131,9 +131,8 @@ func (in *Inode) dxBlock(f *dxFrame, lblk uint32) error {
 	return corruptDir(in, lblk, err)
 }
 
-// isIndexBlock tells a node of the tree from a leaf: a block of one free entry that
-// fills it, with count and limit behind. (A leaf with a checksum ends before the
-// block does.)
+// isIndexBlock tells a node of the tree from a leaf: one free entry fills the block, with
+// count and limit after it. (A leaf with a checksum ends before the block does.)
 func (in *Inode) isIndexBlock(lblk uint32) (bool, error) {
 	phys, err := in.dirPhys(lblk)
 	if err != nil {
@@ -151,7 +150,7 @@ func (in *Inode) isIndexBlock(lblk uint32) (bool, error) {
 		int(le.Uint16(d[dxNodeOff:])) == in.fs.s.dxLimit(dxNodeOff), nil
 }
 
-// index is a way from the root to a leaf.
+// index is a path from the root to a leaf.
 type index struct {
 	in      *Inode
 	n       int // frames
@@ -162,7 +161,7 @@ type index struct {
 	end     uint32 // the hash where the next leaf begins, hashEnd if there is none
 }
 
-// open begins a way at the root.
+// open begins a path at the root.
 func (x *index) open(in *Inode) error {
 	x.in, x.n, x.leaves = in, 1, 0
 	root := &x.frames[0]
@@ -214,7 +213,7 @@ func (x *index) descend(hash uint32) error {
 	return nil
 }
 
-// enter makes frame i a node. One that is on the way already leads to itself.
+// enter makes frame i a node. A node already on the path would be a cycle.
 func (x *index) enter(i int, lblk uint32) error {
 	f := &x.frames[i]
 	if err := x.in.dxBlock(f, lblk); err != nil {
@@ -240,7 +239,7 @@ func (x *index) settle() {
 	}
 }
 
-// next goes on to the leaf after this one; there must be one.
+// next moves to the next leaf; there must be one.
 func (x *index) next() error {
 	if x.leaves++; x.leaves > x.in.dirBlocks() {
 		return corrupt("directory %d: the index has more leaves than the directory blocks", x.in.ino)
@@ -291,7 +290,7 @@ func (in *Inode) findDots(p *place, name string) (err error) {
 	return corruptDir(in, 0, err)
 }
 
-// findIndexed looks a name up through the tree.
+// findIndexed looks up a name in the tree.
 func (in *Inode) findIndexed(p *place, name string, need int) error {
 	if name == "." || name == ".." {
 		return in.findDots(p, name)

@@ -82,7 +82,7 @@ func (in *Inode) fill(d, from []byte, off int, keep func(e entry) bool) (int, er
 	return n, nil
 }
 
-// addIndexed enters a name through the tree.
+// addIndexed adds a name by the tree.
 func (in *Inode) addIndexed(h *handle, name string, ino uint32, ft uint8) error {
 	var x index
 	for range maxSameTry {
@@ -193,8 +193,8 @@ func (in *Inode) hashedNames(x *index, leaf []byte) (all []hashedName, total int
 	return all, total, nil
 }
 
-// halves returns where the upper half of a leaf's names begins, and the hash that the
-// index gets for it. Names of one hash stay together where they can.
+// halves returns where the upper half of a leaf's names begins, and its hash for the
+// index. Names with the same hash stay together if possible.
 func halves(all []hashedName, total int) (cut int, key uint32) {
 	cut, sum := 1, all[0].size
 	for cut < len(all)-1 && sum+all[cut].size <= total/2 {
@@ -237,7 +237,7 @@ func (in *Inode) splitIndex(h *handle, full, parent *dxFrame) error {
 	return nil
 }
 
-// newDxNode makes a block a node with the entries of another from entry from on.
+// newDxNode makes a block a node with another node's entries, from entry from on.
 func (in *Inode) newDxNode(h *handle, b *buffer, of *dxFrame, from int) {
 	d := h.write(b)
 	le.PutUint16(d[4:], uint16(len(d)))
@@ -246,7 +246,7 @@ func (in *Inode) newDxNode(h *handle, b *buffer, of *dxFrame, from int) {
 	le.PutUint16(d[dxNodeOff+2:], uint16(of.count()-from))
 }
 
-// deepen moves the root's entries to a node of their own.
+// deepen moves the root's entries to a new node.
 func (in *Inode) deepen(h *handle, root *dxFrame) error {
 	levels := int(root.d[dxLevels])
 	most := dxMaxDeep

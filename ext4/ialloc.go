@@ -6,11 +6,12 @@ import (
 	"hardtack/abi/linux"
 )
 
-// inodeCredits is what allocInode or freeInode may change: bitmap, descriptor, table.
+// inodeCredits is how many blocks allocInode or freeInode may change: bitmap, descriptor,
+// table.
 const inodeCredits = 3
 
-// allocInode takes a free inode's number: in the parent's group, or a spacious one
-// for a directory of the root.
+// allocInode allocates an inode number: in the parent's group, or in a spacious group for
+// a directory in the root.
 func (fs *FS) allocInode(h *handle, parent uint32, dir bool) (uint32, error) {
 	first := (parent - 1) / fs.s.inodesPerGroup
 	if dir && parent == rootInode {
@@ -38,7 +39,7 @@ func (fs *FS) allocInode(h *handle, parent uint32, dir bool) (uint32, error) {
 	return 0, fmt.Errorf("no inode is free: %w", linux.ENOSPC)
 }
 
-// freeInodes is how many group n has.
+// freeInodes is how many free inodes group n has.
 func (fs *FS) freeInodes(n uint32) uint32 {
 	gb := fs.groups[n].desc
 	gb.mu.Lock()
@@ -46,7 +47,7 @@ func (fs *FS) freeInodes(n uint32) uint32 {
 	return fs.descIn(gb.data, n).freeInodes()
 }
 
-// inodeIn takes an inode of group n, 0 if it has none.
+// inodeIn allocates an inode in group n, 0 if there is none.
 func (fs *FS) inodeIn(h *handle, n uint32, dir bool) (uint32, error) {
 	b, err := fs.inodeBitmapBuffer(n)
 	if err != nil {
@@ -100,7 +101,7 @@ func (g groupDesc) countInode(d int, dir bool) {
 	}
 }
 
-// freeInode gives an inode's number back; the inode itself is the caller's to store.
+// freeInode frees an inode's number. The caller stores the inode itself.
 func (fs *FS) freeInode(h *handle, ino uint32, dir bool) error {
 	n, i := (ino-1)/fs.s.inodesPerGroup, (ino-1)%fs.s.inodesPerGroup
 	b, err := fs.inodeBitmapBuffer(n)

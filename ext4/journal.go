@@ -7,7 +7,7 @@ import (
 	"hardtack/abi/linux"
 )
 
-// transaction is a set of changed blocks that reach the disk all or none.
+// transaction is a set of changed blocks that reach the disk together or not at all.
 // Everything is guarded by journal.mu.
 type transaction struct {
 	id      uint32
@@ -58,9 +58,9 @@ type journal struct {
 }
 
 // handle is the right to change up to some number of blocks within the running
-// transaction: one file system operation. What is changed between begin and end
-// is found after a crash all or not at all. While it is open no lock of an
-// inode may be taken, and nothing may wait for a commit.
+// transaction: one file system operation. After a crash either all changes between begin
+// and end are there or none. While a handle is open, its owner must not lock an inode or
+// wait for a commit.
 type handle struct {
 	fs      *FS
 	tx      *transaction
@@ -148,8 +148,8 @@ func (j *journal) size(tx *transaction, more int) int {
 	return n + n/32 + 1 + len(tx.revokes)/j.perRevoke + 1 + 1
 }
 
-// extend asks for more credits without waiting; false means that the caller
-// must come to a consistent point, end the handle and begin another.
+// extend asks for more credits without waiting. If it returns false the caller must reach
+// a consistent point, end the handle and begin another.
 func (h *handle) extend(credits int) bool {
 	j := h.fs.j
 	j.mu.Lock()
@@ -226,7 +226,7 @@ func (h *handle) writeRecord(b *buffer, i uint32) []byte {
 	return d
 }
 
-// block returns a block's worth of memory with any content.
+// block returns a block of memory with arbitrary content.
 func (j *journal) block() []byte {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -238,7 +238,7 @@ func (j *journal) block() []byte {
 	return make([]byte, j.fs.s.blockSize)
 }
 
-// recycle takes a block's memory that nothing points to.
+// recycle takes back a block of memory that nothing points to.
 func (j *journal) recycle(d []byte) {
 	const most = 256
 	j.mu.Lock()
@@ -296,8 +296,8 @@ func (j *journal) abort(err error) error {
 	return err
 }
 
-// noteDamage writes into the log that the file system is damaged, if the disk still
-// takes it; the next mount hands it on to the super block, and fsck finds it there.
+// noteDamage records in the log that the file system is damaged, if the disk still accepts
+// writes. The next mount copies this to the super block, where fsck finds it.
 // The journal has been aborted: no commit waits for the caller's handle any more.
 func (j *journal) noteDamage() {
 	j.homeMu.Lock()
@@ -329,7 +329,7 @@ func (j *journal) durable(id uint32) bool {
 	return int32(j.committed-id) >= 0
 }
 
-// previous is the newest transaction that takes no more changes.
+// previous is the newest transaction that accepts no more changes.
 func (j *journal) previous() uint32 {
 	j.mu.Lock()
 	defer j.mu.Unlock()

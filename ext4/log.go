@@ -6,8 +6,8 @@ import "math/bits"
 // block, the others are a ring. A transaction in it is any number of descriptor
 // blocks, each followed by the blocks that its tags name, any number of revoke
 // blocks, and one commit block; all carry the transaction's number. Numbers are
-// big-endian. A block that begins with jbd2's magic is stored without it and
-// marked in its tag, so that nothing in the ring is taken for a header by mistake.
+// big-endian. A block that begins with jbd2's magic is stored without it and marked in
+// its tag, so that no block in the ring is mistaken for a header.
 const (
 	jMagic = 0xc03b3998
 
@@ -154,18 +154,18 @@ func (l *logArea) writeSuper(dev BlockDevice) error {
 	return dev.WriteAt([]Transfer{{l.phys(0), l.super}}, true)
 }
 
-// setStart declares that all before block at of the ring is home; transaction seq
-// begins there. Until that is on disk the ring's blocks are not to be written again.
+// setStart declares that everything before block at of the ring has been written home;
+// transaction seq begins there. The ring's blocks must not be reused until this is on disk.
 func (l *logArea) setStart(dev BlockDevice, at, seq uint32) error {
 	be.PutUint32(l.super[jsStart:], at)
 	be.PutUint32(l.super[jsSequence:], seq)
 	return l.writeSuper(dev)
 }
 
-// noted reports whether somebody found damage and could only note it here.
+// noted reports whether the log records damage (noteDamage).
 func (l *logArea) noted() bool { return be.Uint32(l.super[jsErrno:]) != 0 }
 
-// stop declares the journal empty for good: a clean unmount.
+// stop declares the journal empty at a clean unmount.
 func (l *logArea) stop(dev BlockDevice) error {
 	be.PutUint32(l.super[jsStart:], 0)
 	be.PutUint32(l.super[jsSequence:], l.nextSeq)
@@ -178,7 +178,7 @@ func putLogHeader(b []byte, kind, seq uint32) {
 	be.PutUint32(b[jhSeq:], seq)
 }
 
-// putRevokes fills a revoke block with as many records as it has room for.
+// putRevokes fills a revoke block with as many records as fit.
 func (l *logArea) putRevokes(b []byte, blks []uint64) int {
 	at := jHeader + 4
 	n := min(len(blks), l.room(at)/l.recordSize())

@@ -60,8 +60,8 @@ type FS struct {
 	orphans  []uint32   // newest last; guarded by orphanMu
 }
 
-// Mount opens the file system on dev. A disk that was not unmounted is recovered
-// first: the log is replayed and files that were being deleted or cut are finished.
+// Mount opens the file system on dev. It first recovers a disk that was not unmounted: it
+// replays the log and completes interrupted deletions and truncations.
 func Mount(dev BlockDevice, o Options) (*FS, error) {
 	if o.Now == nil {
 		o.Now = func() int64 { return time.Now().UnixNano() }
@@ -172,10 +172,10 @@ func (fs *FS) superBytes(d []byte) []byte {
 	return d[off : off+superSize]
 }
 
-// writeSuper changes the super block in a transaction of its own and brings it
-// home: the flag that the log must be replayed has to be on disk before anything
-// else is in the log, and gone when the log is empty for good. A crash in between
-// leaves a log that says so itself.
+// writeSuper changes the super block in its own transaction and writes it home. The flag
+// that the log must be replayed has to be on disk before anything else is in the log, and
+// gone once the log is empty for good. After a crash in between, the log itself says
+// whether it must be replayed.
 func (fs *FS) writeSuper(last bool, change func(raw []byte)) error {
 	h, err := fs.beginAs(1, last)
 	if err != nil {
@@ -229,7 +229,7 @@ func (fs *FS) findLog() (*logArea, error) {
 	return openLog(fs.dev, fs.s, runs)
 }
 
-// Sync makes everything that was done before durable.
+// Sync makes all earlier changes durable.
 func (fs *FS) Sync() error {
 	if fs.j == nil {
 		return nil
@@ -237,12 +237,13 @@ func (fs *FS) Sync() error {
 	return fs.j.commitAll()
 }
 
-// ReadOnly reports whether nothing can be changed: so mounted, or after an error.
+// ReadOnly reports whether the file system is read-only, by mount option or by an error.
 func (fs *FS) ReadOnly() bool { return fs.readOnly.Load() }
 
-// Unmount writes everything home and marks the disk clean. No other call may be
-// running, or come after. An error leaves the disk as a crash would: its log has what
-// could not be written home, and the next mount replays it. Inodes still in use become orphans' business at the next mount.
+// Unmount writes everything home and marks the disk clean. No other call may be in
+// progress or follow. An error leaves the disk as a crash would: its log has what could
+// not be written home, and the next mount replays it. The next mount also frees inodes
+// without names that were still in use.
 func (fs *FS) Unmount() error {
 	j := fs.j
 	if j == nil || j.ended() == errUnmounted {

@@ -6,7 +6,7 @@ import (
 	"hardtack/abi/linux"
 )
 
-// NewInode describes a file to be made.
+// NewInode describes a file to create.
 type NewInode struct {
 	Mode     uint32 // type and permissions
 	UID, GID uint32
@@ -28,7 +28,7 @@ func (fs *FS) Root() (*Inode, error) {
 // its block, and the bitmaps.
 const createCredits = inodeCredits + 1 + markCredits
 
-// checkName refuses what no entry may be called.
+// checkName refuses invalid names.
 func checkName(name string) error {
 	switch {
 	case len(name) > maxName:
@@ -46,7 +46,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// absent checks that a directory can get a new name, and finds where it has room.
+// absent checks that a name can be added to a directory, and finds space for it.
 func (in *Inode) absent(p *place, name string) error {
 	if err := checkName(name); err != nil {
 		return err
@@ -65,8 +65,8 @@ func (in *Inode) absent(p *place, name string) error {
 	return nil
 }
 
-// Create makes a file of any type under a new name and returns it with a
-// reference. The group follows the directory where that says so (S_ISGID): that is the caller's.
+// Create creates a file of any type under a new name and returns it with a reference.
+// The caller chooses the group, which a directory with S_ISGID passes on.
 func (fs *FS) Create(dir *Inode, name string, n NewInode) (*Inode, error) {
 	dir.mu.Lock()
 	defer dir.mu.Unlock()
@@ -149,8 +149,7 @@ func (fs *FS) undoCreate(h *handle, in *Inode) error {
 	return in.store(h)
 }
 
-// account gives back what of a promise the inodes did not use: it goes by their
-// counts of blocks.
+// account gives back the unused part of a promise, by the inodes' counts of blocks.
 type account struct {
 	fs      *FS
 	promise int64
@@ -183,8 +182,8 @@ func (a *account) settle() {
 	a.fs.free.Add(left)
 }
 
-// Tmpfile makes a file without a name (O_TMPFILE); Link may give it one, else it
-// goes with the last reference.
+// Tmpfile creates a file without a name (O_TMPFILE). Link may give it one; otherwise it is
+// deleted with the last reference.
 func (fs *FS) Tmpfile(dir *Inode, n NewInode) (*Inode, error) {
 	if t := n.Mode & linux.S_IFMT; t == linux.S_IFDIR || t == linux.S_IFLNK {
 		return nil, linux.EINVAL
@@ -286,8 +285,8 @@ func (fs *FS) firstBlock(h *handle, in *Inode, parent uint32, n NewInode) error 
 	return nil
 }
 
-// addLink counts one more link. A directory with too many subdirectories says 1,
-// which means that nobody counts.
+// addLink adds a link. A directory with too many subdirectories has a count of 1, which
+// means that links are not counted.
 func (in *Inode) addLink() {
 	n := in.links()
 	if in.isDir() && (n == 1 || n >= maxLinks) {
@@ -297,7 +296,7 @@ func (in *Inode) addLink() {
 	in.put16(inLinks, uint16(n+1))
 }
 
-// dropLink counts one less; a directory never goes below its own two.
+// dropLink removes a link. A directory's count never drops below its own two.
 func (in *Inode) dropLink() {
 	if n := in.links(); !in.isDir() && n > 0 || n > 2 {
 		in.put16(inLinks, uint16(n-1))
@@ -361,8 +360,8 @@ func (fs *FS) Link(dir *Inode, name string, in *Inode) error {
 	return fs.fail(dir.store(h))
 }
 
-// Unlink takes a name of in away; with Rmdir's rules if in is a directory: it must
-// be empty. The file goes when the last name and the last reference are gone.
+// Unlink removes a name of in. A directory must be empty, as for rmdir. The file is
+// deleted when the last name and the last reference are gone.
 func (fs *FS) Unlink(dir *Inode, name string, in *Inode) error {
 	if dir == in {
 		return linux.EINVAL
@@ -405,7 +404,7 @@ func (fs *FS) Unlink(dir *Inode, name string, in *Inode) error {
 	return fs.fail(err)
 }
 
-// present finds a name that must lead to inode ino.
+// present finds a name, which must lead to inode ino.
 func (in *Inode) present(p *place, name string, ino uint32) error {
 	if name == "." || name == ".." {
 		return linux.EINVAL
@@ -417,7 +416,7 @@ func (in *Inode) present(p *place, name string, ino uint32) error {
 	return err
 }
 
-// dropName counts one name less for in, which stood in dir; the caller stores both.
+// dropName removes a link of in, whose name was in dir. The caller stores both.
 func (fs *FS) dropName(h *handle, dir, in *Inode) error {
 	if in.isDir() {
 		in.put16(inLinks, 0)

@@ -7,16 +7,16 @@ import (
 	"hardtack/abi/linux"
 )
 
-// Orphans are inodes that a crash would leave half done: without a name and not
-// freed yet, or being cut. They form a list on disk: the super block has the
-// first one's number, each one's time of deletion is the next one's number. The
-// next mount finishes what the list names.
+// Orphans are inodes with an unfinished operation: without a name but not yet freed, or
+// being truncated. They form a list on disk: the super block has the first inode's number,
+// and each inode's time of deletion holds the number of the next. After a crash the next
+// mount finishes the operations.
 
-// orphanCredits is what a change of the list changes: super block, the inode,
-// the one before it.
+// orphanCredits is how many blocks a change of the list may change: the super block, the
+// inode and its predecessor.
 const orphanCredits = 3
 
-// addOrphan enters an inode; the caller stores it afterwards, in the same handle.
+// addOrphan adds an inode. The caller stores it afterwards, in the same handle.
 func (fs *FS) addOrphan(h *handle, in *Inode) error {
 	fs.orphanMu.Lock()
 	defer fs.orphanMu.Unlock()
@@ -34,7 +34,7 @@ func (fs *FS) addOrphan(h *handle, in *Inode) error {
 	return nil
 }
 
-// removeOrphan takes an inode off the list; the caller stores it afterwards.
+// removeOrphan removes an inode from the list. The caller stores it afterwards.
 func (fs *FS) removeOrphan(h *handle, in *Inode) error {
 	fs.orphanMu.Lock()
 	defer fs.orphanMu.Unlock()
@@ -91,7 +91,7 @@ func (fs *FS) setNextOrphan(h *handle, ino, next uint32) error {
 	return nil
 }
 
-// replayOrphans finishes what the list on disk names.
+// replayOrphans finishes the operations of the list on disk.
 func (fs *FS) replayOrphans() error {
 	raw := fs.superBytes(fs.superBuf.bytes())
 	var list []*Inode
@@ -130,9 +130,9 @@ func (fs *FS) replayOrphans() error {
 	return fs.replayOrphanFile()
 }
 
-// replayOrphanFile does the same for the newer form of the list, which Linux
-// leaves behind where the disk has the feature orphan_file: a file of blocks of
-// inode numbers. This package itself only writes the older form.
+// replayOrphanFile does the same for the newer form of the list, which Linux uses on
+// disks with the feature orphan_file: a file of blocks of inode numbers. This package
+// writes only the older form.
 func (fs *FS) replayOrphanFile() error {
 	if fs.s.compat&compatOrphanFile == 0 || fs.s.roCompat&roOrphanPresent == 0 {
 		return nil
@@ -209,7 +209,7 @@ func (fs *FS) replayOrphanBlock(file *Inode, blk uint64) error {
 	return nil
 }
 
-// finishOrphan deletes or cuts an inode that the orphan file names.
+// finishOrphan deletes or truncates an inode listed in the orphan file.
 func (fs *FS) finishOrphan(ino uint32) error {
 	if ino < fs.s.firstIno || ino > fs.s.inodes {
 		return corrupt("orphan file: inode %d", ino)
@@ -230,7 +230,7 @@ func (fs *FS) finishOrphan(ino uint32) error {
 	return nil
 }
 
-// finishCut frees what lies beyond the end of a file and takes it off the list.
+// finishCut frees the blocks beyond a file's end and removes it from the list.
 func (fs *FS) finishCut(in *Inode) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -241,8 +241,8 @@ func (fs *FS) finishCut(in *Inode) error {
 	return fs.cutAll(in, first, maxFileBlocks, func(h *handle) error { return fs.removeOrphan(h, in) }, orphanCredits)
 }
 
-// destroy frees an inode without names, its blocks and attributes; it is on the
-// list, and nobody else has it.
+// destroy frees an inode without names, its blocks and its attributes. The inode is on
+// the list and has no other user.
 func (fs *FS) destroy(in *Inode) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -277,7 +277,7 @@ func (in *Inode) isSpecial() bool {
 	return true
 }
 
-// inHandle runs one change of an inode, which it then stores.
+// inHandle runs a change of an inode in a handle and stores the inode.
 func (fs *FS) inHandle(in *Inode, credits int, do func(h *handle) error) error {
 	h, err := fs.begin(credits + 1)
 	if err != nil {
@@ -290,9 +290,8 @@ func (fs *FS) inHandle(in *Inode, credits int, do func(h *handle) error) error {
 	return fs.fail(in.store(h))
 }
 
-// fail ends the file system's life as a writable one when damage was found in the
-// midst of a change: the disk goes read-only, so that damage does not spread, and
-// the transaction that is open never becomes durable.
+// fail makes the file system read-only when a change finds damage, so that damage does
+// not spread. The open transaction never becomes durable.
 func (fs *FS) fail(err error) error {
 	if err != nil && fs.j != nil {
 		fs.j.abort(err)
@@ -303,8 +302,8 @@ func (fs *FS) fail(err error) error {
 	return err
 }
 
-// cutAll frees file blocks from … to-1, the last first, in as many handles as it
-// takes; the tree is right after each. finish runs in the last one. in.mu is held.
+// cutAll frees file blocks from … to-1, last first, in as many handles as needed; the
+// tree is consistent after each. finish runs in the last one. in.mu is held.
 func (fs *FS) cutAll(in *Inode, from, to uint64, finish func(h *handle) error, credits int) error {
 	if err := fs.promise(extentPromise); err != nil {
 		// Cutting the end of a file needs no block; a hole in the midst may.
@@ -348,7 +347,6 @@ func (fs *FS) cutAll(in *Inode, from, to uint64, finish func(h *handle) error, c
 	return nil
 }
 
-// deletedAt is the time of a deletion as the disk has it: 32 bits. Whatever the clock was
-// set to, they are neither zero nor the number of an inode, which would make e2fsck take
-// the inode for an orphan.
+// deletedAt is the time of a deletion as stored on disk, 32 bits. Whatever the clock says,
+// it is neither zero nor an inode number: e2fsck would take the inode for an orphan.
 func (s *super) deletedAt(now int64) uint32 { return max(uint32(max(now/1e9, 1)), s.inodes) }

@@ -4,9 +4,9 @@ import (
 	"hardtack/abi/linux"
 )
 
-// ReadAt reads a file's bytes from the disk, past any cache of the caller's; holes
-// read as zeros, and n is short only at the end of the file. Whole blocks go
-// straight into p where offset and place allow.
+// ReadAt reads a file's bytes from the disk, bypassing any cache of the caller. Holes read
+// as zeros, and n is short only at the end of the file. Whole blocks are read directly
+// into p if offset and alignment allow.
 func (fs *FS) ReadAt(in *Inode, p []byte, off int64) (n int, err error) {
 	in.mu.RLock()
 	defer in.mu.RUnlock()
@@ -23,9 +23,9 @@ func (fs *FS) ReadAt(in *Inode, p []byte, off int64) (n int, err error) {
 	return len(p), in.readRange([][]byte{p}, off)
 }
 
-// ReadPages fills pages with a file's bytes from off on, in as few requests as its
-// place on disk allows; beyond the end of the file they become zeros. It is for a page
-// cache, which fills what it reads ahead at once.
+// ReadPages fills pages with a file's bytes from off on, in as few requests as the file's
+// layout on disk allows. Beyond the end of the file it fills them with zeros. It is for a
+// page cache, which reads ahead many pages at once.
 func (fs *FS) ReadPages(in *Inode, pages [][]byte, off int64) error {
 	in.mu.RLock()
 	defer in.mu.RUnlock()
@@ -80,7 +80,7 @@ func (in *Inode) readRange(pages [][]byte, off int64) (err error) {
 	return nil
 }
 
-// planRead appends what has to be read for p.
+// planRead appends the reads that p needs.
 func (in *Inode) planRead(batch []Transfer, edges []edge, p []byte, off int64) ([]Transfer, []edge, error) {
 	fs := in.fs
 	bs := int64(fs.s.blockSize)

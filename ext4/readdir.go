@@ -36,7 +36,7 @@ func (in *Inode) eachDot(do func(lblk uint32, e entry) bool) (more bool, err err
 	return true, nil
 }
 
-// eachEntry calls do for the entries in use, in the order of blocks, until it says no.
+// eachEntry calls do for the entries in use, in block order, until do returns false.
 func (in *Inode) eachEntry(do func(lblk uint32, e entry) bool) error {
 	limit := in.fs.s.dirLimit()
 	for lblk := range in.dirBlocks() {
@@ -72,7 +72,7 @@ func (in *Inode) eachEntry(do func(lblk uint32, e entry) bool) error {
 	return nil
 }
 
-// Dirent is one name of a directory. Next is the position to go on after it.
+// Dirent is one name of a directory. Next is the position after it.
 type Dirent struct {
 	Ino  uint32
 	Type uint8 // linux.DT_*
@@ -81,10 +81,10 @@ type Dirent struct {
 }
 
 // ReadDir calls emit for the names of a directory from position pos on (0: the
-// beginning) until it returns false. Names that are there all the while between
-// the first call and the last are given once, whatever is added or removed
-// meanwhile: the order is that of the hashes, which do not change. "." and ".."
-// come first. emit must not call back into the directory.
+// beginning) until it returns false. A name that exists from the first call to the last
+// is returned once, whatever is added or removed meanwhile: the order is that of the
+// hashes, which do not change. "." and ".." come first. emit must not call back into the
+// directory.
 func (fs *FS) ReadDir(dir *Inode, pos int64, emit func(d Dirent) bool) error {
 	dir.mu.RLock()
 	defer dir.mu.RUnlock()
@@ -119,7 +119,7 @@ type hashList struct {
 	text string // the leaves' blocks
 }
 
-// hashLists are lists that readHashed uses again.
+// hashLists are lists for readHashed to reuse.
 var hashLists = sync.Pool{New: func() any { return new(hashList) }}
 
 // dirent decodes an entry.

@@ -128,9 +128,9 @@ func (l *logArea) parseRevokes(b []byte) ([]uint64, error) {
 
 // scan reads the log from its start to the end of the last complete transaction.
 //
-// A transaction counts once its commit block is right: the device was flushed
-// before that was written, so what it commits must be right too; if not, the
-// disk is damaged and nothing is replayed.
+// A transaction counts if its commit block is valid. The device was flushed before the
+// commit block was written, so the transaction must be valid too; if it is not, the disk
+// is damaged and nothing is replayed.
 func (l *logArea) scan(dev BlockDevice, blocks uint64) (*replay, error) {
 	x := &scanner{logArea: l, dev: dev, blocks: blocks, data: make([]byte, l.blockSize),
 		replay: &replay{end: be.Uint32(l.super[jsSequence:]), revoked: map[uint64]uint32{},
@@ -168,7 +168,7 @@ func (l *logArea) scan(dev BlockDevice, blocks uint64) (*replay, error) {
 	return x.replay, nil
 }
 
-// scanner is a scan under way.
+// scanner is the state of a scan.
 type scanner struct {
 	*logArea
 	*replay
@@ -193,7 +193,7 @@ func (x *scanner) read(i uint32, p []byte) error {
 	return ioError(x.dev.ReadAt([]Transfer{{x.phys(i), p}}))
 }
 
-// descriptor notes the copies that follow a descriptor; false: the log ends before it.
+// descriptor records the copies that follow a descriptor; false if the log ends before it.
 func (x *scanner) descriptor(b []byte) (more bool, err error) {
 	if !x.sealed(b) {
 		return false, nil
@@ -224,7 +224,7 @@ func (x *scanner) descriptor(b []byte) (more bool, err error) {
 	return true, nil
 }
 
-// commit takes a transaction over; false: it was not committed.
+// commit adds the transaction to the result; false if it was not committed.
 func (x *scanner) commit(b []byte) (more bool, err error) {
 	if x.csums() {
 		c := be.Uint32(b[jCommitCsum:])
@@ -279,8 +279,7 @@ func (l *logArea) recover(dev BlockDevice, s *super) error {
 	return ioError(l.stop(dev))
 }
 
-// open prepares an empty log for use: it says which features the log has now, and
-// that it is in use.
+// open prepares an empty log for use: it writes the log's features and marks it as in use.
 func (l *logArea) open(dev BlockDevice, s *super) error {
 	f := l.incompat() | jfRevoke
 	if s.incompat&incompat64bit != 0 {

@@ -15,9 +15,9 @@ func (j *journal) ended() error {
 
 var errUnmounted = fmt.Errorf("unmounted: %w", linux.EROFS)
 
-// Remount makes a mounted file system read-only, its disk clean, or writable. The
-// caller makes sure that nothing is changed meanwhile. EBUSY if files are in use that
-// have no name any more; EROFS where an error has ended writing.
+// Remount makes a mounted file system writable, or read-only with a clean disk. The
+// caller ensures that nothing changes meanwhile. EBUSY if deleted files are still in use;
+// EROFS after an error that made the file system read-only.
 func (fs *FS) Remount(readOnly bool) error {
 	if readOnly == fs.readOnly.Load() {
 		return nil

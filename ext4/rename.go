@@ -6,8 +6,8 @@ import (
 	"hardtack/abi/linux"
 )
 
-// move is one rename: what is where before it. All four inodes are locked; target
-// is nil if the new name is free.
+// move is one rename, with the state before it. All four inodes are locked; target is nil
+// if the new name is free.
 type move struct {
 	fs             *FS
 	from, to       *Inode
@@ -18,13 +18,13 @@ type move struct {
 	white          NewInode
 }
 
-// Rename moves a name, all or nothing; flags are RENAME_NOREPLACE, RENAME_EXCHANGE
+// Rename moves a name atomically; flags are RENAME_NOREPLACE, RENAME_EXCHANGE
 // and RENAME_WHITEOUT, as in renameat2(2).
 func (fs *FS) Rename(from *Inode, old string, to *Inode, new string, flags uint32) error {
 	return fs.RenameAs(from, old, to, new, flags, 0, 0)
 }
 
-// RenameAs is Rename with the owners of a whiteout.
+// RenameAs is Rename with the owner of a whiteout.
 func (fs *FS) RenameAs(from *Inode, old string, to *Inode, new string, flags, uid, gid uint32) error {
 	if flags&^(linux.RENAME_NOREPLACE|linux.RENAME_EXCHANGE|linux.RENAME_WHITEOUT) != 0 ||
 		flags&linux.RENAME_EXCHANGE != 0 && flags != linux.RENAME_EXCHANGE {
@@ -77,7 +77,7 @@ func (fs *FS) RenameAs(from *Inode, old string, to *Inode, new string, flags, ui
 	return m.run()
 }
 
-// places says whether the two may change places as they lie; done: they are the same.
+// places checks whether the rename is possible; done is true if nothing needs to change.
 func (m *move) places(aboveFrom, aboveTo map[uint32]bool) (done bool, err error) {
 	switch {
 	case m.target == nil && m.flags&linux.RENAME_EXCHANGE != 0:
@@ -105,7 +105,7 @@ func (m *move) places(aboveFrom, aboveTo map[uint32]bool) (done bool, err error)
 	return false, nil
 }
 
-// child returns the inode that a name leads to, with a reference; nil if none.
+// child returns the inode of a name, with a reference; nil if there is none.
 func (in *Inode) child(p *place, name string, need int) (*Inode, error) {
 	if err := in.lookup(p, name, need); err != nil || p.ino == 0 {
 		return nil, err
@@ -299,7 +299,7 @@ func (m *move) names(h *handle, white *Inode) error {
 	return nil
 }
 
-// counts changes links and the way up.
+// counts updates link counts and "..".
 func (m *move) counts(h *handle) error {
 	exchange := m.flags&linux.RENAME_EXCHANGE != 0
 	if m.target != nil && !exchange {

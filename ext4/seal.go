@@ -2,10 +2,9 @@ package ext4
 
 import "math/bits"
 
-// Checksums of metadata are stored once a commit, for all changes of a block
-// together: by whoever commits, when the handles have ended and the bytes stand
-// still. Until then the block in memory has an old one, which nobody looks at,
-// since what was checked once is not checked again.
+// Checksums of metadata are stored once per commit, for all changes of a block together,
+// when all handles have ended and the bytes no longer change. Until then the block in
+// memory has a stale checksum, which nobody reads: a block is verified only once.
 
 // staleRecord notes that a record's checksum must be stored; b.mu is held.
 func (b *buffer) staleRecord(i uint32) { b.stale[i>>6] |= 1 << (i & 63) }
@@ -49,7 +48,7 @@ func (fs *FS) sealBitmap(b *buffer) {
 	gb.staleRecord(fs.descIndex(n))
 }
 
-// sealBlock stores what checksums a block has itself; b.mu is held.
+// sealBlock stores the checksums that are within the block itself; b.mu is held.
 func (fs *FS) sealBlock(b *buffer) {
 	s, d, of := fs.s, b.data, uint32(b.of)
 	if b.kind == kindDesc {

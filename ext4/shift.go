@@ -2,13 +2,13 @@ package ext4
 
 import "hardtack/abi/linux"
 
-// Ranges are taken out of a file, or put into it, by moving the extents that follow:
-// their blocks stay where they are. All of it is one handle where the tree has few
-// leaves. Else a crash between two handles leaves the file with a part of the extents
-// moved, as on Linux; each extent is there once.
+// Ranges are removed from a file, or inserted, by renumbering the extents that follow:
+// their blocks stay in place. If the tree has few leaves, all of it is one handle.
+// Otherwise a crash between two handles leaves the file with some of the extents moved, as
+// on Linux; no extent is lost or duplicated.
 
-// moveCredits is what moving the extents of one leaf may change: a path, and what it
-// takes to cut an extent in two and to insert the second part.
+// moveCredits is how many blocks may change when one leaf's extents move: a path, and
+// those for splitting an extent and inserting its second part.
 const moveCredits = exMaxDeep + 1 + cutCredits + extentCredits
 
 // collapse takes n bytes at off out of the file: both are whole blocks, and something
@@ -90,8 +90,8 @@ func (fs *FS) insert(in *Inode, off, n int64) error {
 	})
 }
 
-// steps runs step until it is done, in as few handles as it takes; each step may change
-// as many blocks as credits says.
+// steps runs step until it is done, in as few handles as possible. Each step may change
+// credits blocks.
 func (in *Inode) steps(credits int, step func(h *handle) (done bool, err error)) error {
 	fs := in.fs
 	for done := false; !done; {
@@ -195,7 +195,7 @@ func (in *Inode) moveUp(h *handle, from uint32, hi *uint64, d uint32) (more bool
 	return true, 0, nil
 }
 
-// joinAt makes one extent of two that touch at block lblk.
+// joinAt merges two extents that meet at block lblk.
 func (in *Inode) joinAt(h *handle, lblk uint32) error {
 	var p path
 	if err := in.findPath(&p, lblk); err != nil {

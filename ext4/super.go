@@ -80,7 +80,7 @@ const (
 	firstInode   = 11
 )
 
-// Features that this package knows or must name.
+// Features that this package supports, or names when it refuses them.
 const (
 	compatHasJournal  = 0x4
 	compatExtAttr     = 0x8
@@ -170,9 +170,8 @@ type super struct {
 	reservedBlocks, reservedGDT uint64
 }
 
-// parseSuper decodes and checks a super block of a device of devSize bytes. It
-// refuses what no reader could work with. torn says that the checksum is wrong and
-// all else plausible.
+// parseSuper decodes and verifies the super block of a device of devSize bytes. It refuses
+// values that make reading impossible. torn is true if only the checksum is wrong.
 func parseSuper(raw []byte, devSize int64) (s *super, torn bool, err error) {
 	s, err = decodeSuper(raw, devSize)
 	if err == nil && s.metadataCsum && crc32c(^uint32(0), raw[:sbChecksum]) != le.Uint32(raw[sbChecksum:]) {
@@ -231,7 +230,7 @@ func decodeSuper(raw []byte, devSize int64) (*super, error) {
 	return s, nil
 }
 
-// plausible holds the sizes against each other and the device, and counts the groups.
+// plausible checks the sizes against each other and the device, and counts the groups.
 func (s *super) plausible(devSize int64) error {
 	bits := 8 * s.blockSize
 	first := uint32(0)
@@ -270,7 +269,7 @@ func (s *super) plausible(devSize int64) error {
 	return nil
 }
 
-// decodeHints reads what any value of is good for.
+// decodeHints reads fields of which any value is valid.
 func (s *super) decodeHints() {
 	raw := s.raw[:]
 	u32 := func(off int) uint32 { return le.Uint32(raw[off:]) }
@@ -293,7 +292,7 @@ func (s *super) decodeHints() {
 	s.reservedGDT = uint64(le.Uint16(raw[sbReservedGDT:]))
 }
 
-// supported refuses a disk with features that are not known, by their names.
+// supported refuses a disk with unsupported features, and names them.
 func (s *super) supported() error {
 	if bad := s.incompat &^ knownIncompat; bad != 0 {
 		return fmt.Errorf("the disk has features that are not supported: %s: %w",
@@ -339,7 +338,7 @@ func (s *super) groupBlocks(g uint32) uint32 {
 	return uint32(min(uint64(s.blocksPerGroup), s.blocks-s.groupStart(g)))
 }
 
-// hasSuper reports whether group g begins with a copy of super block and descriptors.
+// hasSuper reports whether group g begins with a copy of the super block and descriptors.
 func (s *super) hasSuper(g uint32) bool {
 	if g == 0 {
 		return true

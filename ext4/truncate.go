@@ -4,8 +4,8 @@ import (
 	"hardtack/abi/linux"
 )
 
-// zeroTail makes what the last block holds beyond the end of the file zeros, before
-// the file grows over it.
+// zeroTail zeroes the part of the last block beyond the end of the file, before the file
+// grows over it.
 func (in *Inode) zeroTail() error {
 	bs := int64(in.fs.s.blockSize)
 	size := in.size()
@@ -34,8 +34,8 @@ func (in *Inode) zeroIn(phys uint64, from, to int64) error {
 	return ioError(fs.dev.WriteAt(t, false))
 }
 
-// Truncate sets a file's size. A crash leaves the old file or the new one, never
-// something between: the block in which a shorter file ends is written again.
+// Truncate sets a file's size. A crash leaves either the old file or the new one: the
+// block in which a shorter file ends is written to a new place.
 func (fs *FS) Truncate(in *Inode, size int64) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -122,7 +122,7 @@ func (fs *FS) shorten(in *Inode, size int64) error {
 	}, orphanCredits)
 }
 
-// zeroBehind clears what is behind size in its block, in place.
+// zeroBehind zeroes the rest of the block after size, in place.
 func (in *Inode) zeroBehind(size int64) error {
 	bs := int64(in.fs.s.blockSize)
 	if size%bs == 0 || size == in.size() {
@@ -135,9 +135,9 @@ func (in *Inode) zeroBehind(size int64) error {
 	return in.zeroIn(m.Phys, size%bs, bs)
 }
 
-// copyTail writes the block in which a file of size bytes ends, zeros after the
-// end, to a new place, to be linked in the handle that sets the size. On a full
-// disk it is changed in place instead.
+// copyTail writes the block in which a file of size bytes ends, with zeros after the end,
+// to a new place. The handle that sets the size links it. On a full disk the block is
+// changed in place instead.
 func (in *Inode) copyTail(size int64) ([]piece, error) {
 	fs := in.fs
 	bs := int64(fs.s.blockSize)

@@ -2,12 +2,11 @@ package ext4
 
 import "sync"
 
-// Windows are free blocks that are set aside in memory, so that what is written
-// together lies together. Each processor has one, from which small files get their
-// blocks one after another, without searching and without meeting other processors;
-// and a larger file that grows has one of its own behind its end. A window's blocks
-// are busy in their group, but nobody was promised them: where others cannot find
-// what they were promised, all windows are given up.
+// Windows are free blocks reserved in memory, so that data written together is close
+// together on disk. Each processor has a window for small files, which get their blocks
+// one after another without a search and without contention. A larger file that grows has
+// its own window after its end. A window's blocks are busy in their group but promised to
+// nobody: when blocks that were promised cannot be found, all windows are given up.
 const (
 	smallFile   = 16   // blocks; up to here a file's come from the processor's window
 	windowSize  = 512  // of a processor, blocks
@@ -15,7 +14,7 @@ const (
 	windowShare = 64   // of the free blocks, at most one part of so many
 )
 
-// window is one; the zero value has no blocks.
+// window is a window; the zero value has no blocks.
 type window struct {
 	mu sync.Mutex // before group.mu
 	r  run        // guarded by mu
@@ -29,8 +28,8 @@ func (w *window) takeFrom(want uint32) run {
 	return r
 }
 
-// allocateSmall takes up to want blocks from the window of the processor that it
-// runs on; the caller was promised them.
+// allocateSmall takes up to want blocks from the current processor's window. The caller
+// was promised them.
 func (fs *FS) allocateSmall(goal uint64, want uint32) (run, error) {
 	size := uint32(min(windowSize, fs.free.Load()/windowShare))
 	if size < 2*want {
@@ -102,7 +101,7 @@ func (fs *FS) dropAhead(in *Inode) bool {
 	return r.n > 0
 }
 
-// forgetAhead gives up the window of a file that grows no more.
+// forgetAhead gives up the window of a file that no longer grows.
 func (fs *FS) forgetAhead(in *Inode) {
 	if in.listed.Load() {
 		fs.aheadMu.Lock()

@@ -8,17 +8,17 @@ import (
 	"hardtack/abi/linux"
 )
 
-// How data reaches a file. New blocks are taken in memory, written, and only then
-// linked to the file, in one handle with its size: so no crash leaves a file with
-// blocks whose content is not its own, and a commit never waits for data. The
-// flush before the commit block covers both.
+// Writing data. New blocks are allocated in memory, written, and only then linked to the
+// file, in the same handle as its size. No crash leaves a file with blocks of foreign
+// content, and a commit never waits for data. The flush before the commit block covers
+// both.
 
 // maxChunk is how many bytes one round of WriteAt moves.
 const maxChunk = 4 << 20
 
-// WriteAt writes bytes to a file: to the disk, past any cache of the caller's.
-// What is between the old end and off reads as zeros. A crash later may leave
-// any part of the write until Fsync returned; n is short only with an error.
+// WriteAt writes bytes to a file on disk, bypassing any cache of the caller. Bytes between
+// the old end and off read as zeros. Until Fsync has returned, a crash may leave any part
+// of the write; n is short only with an error.
 func (fs *FS) WriteAt(in *Inode, p []byte, off int64) (n int, err error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -41,8 +41,8 @@ func (fs *FS) WriteAt(in *Inode, p []byte, off int64) (n int, err error) {
 	return n, nil
 }
 
-// WriteOut is WritePages for a caller that knows how many holes the range has, and
-// set aside as many blocks.
+// WriteOut is WritePages for a caller that knows the number of holes in the range and has
+// reserved as many blocks.
 func (fs *FS) WriteOut(in *Inode, pages [][]byte, off, size int64) error {
 	return fs.WritePages(in, &Out{Pages: pages, Off: off, Size: size, exact: true})
 }
@@ -65,8 +65,8 @@ type Out struct {
 }
 
 // WritePages is for a page cache: it writes whole blocks of a file and sets its
-// size. Holes are filled from what Reserve set aside. The pages are left alone by
-// the caller until it returns. What is between the old end and Off reads as zeros.
+// size. Holes are filled from reserved blocks (Reserve). The caller must not change the
+// pages until it returns. Bytes between the old end and Off read as zeros.
 func (fs *FS) WritePages(in *Inode, o *Out) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -113,9 +113,9 @@ func (fs *FS) writablePages(in *Inode, pages [][]byte, off int64) (n int64, err 
 	return n, fs.writable(in, off, n)
 }
 
-// Overwrite writes whole blocks of a file where all of them have written blocks on
-// disk within its size; false: that is not so, and nothing was done. Any number of
-// calls may go on at once, and reads. The times are the caller's to set: Written.
+// Overwrite writes whole blocks of a file in place. It returns false, and does nothing,
+// unless all of them are within the file's size and have written blocks on disk. Calls may
+// run concurrently with each other and with reads. The caller sets the times by Written.
 func (fs *FS) Overwrite(in *Inode, pages [][]byte, off int64) (bool, error) {
 	in.mu.RLock()
 	defer in.mu.RUnlock()
@@ -150,14 +150,14 @@ func (fs *FS) Written(in *Inode, mtime, ctime int64) error {
 	return in.link(nil, 0, &Out{Mtime: mtime, Ctime: ctime})
 }
 
-// wroteOver notes for Fsync that data was written in place.
+// wroteOver records for Fsync that data was written in place.
 func (in *Inode) wroteOver() {
 	if j := in.fs.j; j != nil {
 		j.flushes.wrote(&in.over)
 	}
 }
 
-// draw promises n blocks, from what is set aside first.
+// draw promises n blocks, taken from reserved ones first.
 func (fs *FS) draw(o *Out, n int64) error {
 	if o == nil {
 		return fs.promise(n)
@@ -201,7 +201,7 @@ func (in *Inode) touchedAt(o *Out) bool {
 	return o != nil && o.Mtime != 0 && in.time(inMtime, inMtimeX) == o.Mtime && in.time(inCtime, inCtimeX) == o.Ctime
 }
 
-// batches are lists that reads and writes use again.
+// batches are lists for reads and writes to reuse.
 var batches = sync.Pool{New: func() any { return new([]Transfer) }}
 
 // source is the bytes of a write: one slice, or a page cache's pages.
@@ -334,8 +334,8 @@ func (in *Inode) undo(list []piece, promised int64) {
 	in.fs.free.Add(promised)
 }
 
-// goalFor is where the blocks from lblk on had best lie: after the block before,
-// else in the inode's group.
+// goalFor is the preferred place of the blocks from lblk on: after the preceding block,
+// or else in the inode's group.
 func (in *Inode) goalFor(lblk uint32) uint64 {
 	var p path
 	if in.findPath(&p, lblk) == nil {
@@ -347,7 +347,7 @@ func (in *Inode) goalFor(lblk uint32) uint64 {
 	return in.homeGoal()
 }
 
-// homeGoal is a place in the inode's group, apart for inodes that are neighbours.
+// homeGoal is a place in the inode's group, different for neighbouring inodes.
 func (in *Inode) homeGoal() uint64 {
 	s := in.fs.s
 	g := (in.ino - 1) / s.inodesPerGroup
@@ -412,8 +412,8 @@ func (in *Inode) writePieces(p source, off int64, list []piece) error {
 	return ioError(fs.dev.WriteAt(batch, false))
 }
 
-// link makes written blocks the file's. Each handle leaves the file with a size
-// that its blocks reach to.
+// link adds written blocks to the file. After each handle the file's size is covered by
+// its blocks.
 func (in *Inode) link(list []piece, size int64, o *Out) error {
 	fs := in.fs
 	bs := int64(fs.s.blockSize)
@@ -488,7 +488,7 @@ func freshBlocks(list []piece) (n int64) {
 	return n
 }
 
-// linkOne enters one written run in the tree.
+// linkOne adds one written run to the tree.
 func (in *Inode) linkOne(h *handle, x piece) (used int64, err error) {
 	switch {
 	case x.fresh:

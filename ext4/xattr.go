@@ -9,9 +9,9 @@ import (
 	"hardtack/abi/linux"
 )
 
-// Extended attributes are in the inode, behind its fields, and what does not fit
-// in one block of their own. Either place is a magic number (in a block a longer
-// header), entries, four zero bytes, free room, and the values from the end back.
+// Extended attributes are in the inode, after its fields; those that do not fit are in one
+// separate block. Either area has a magic number (in a block, a longer header), entries,
+// four zero bytes, free space, and the values, which grow from the end backwards.
 const (
 	xaMagic    = 0xea020000
 	xaHeader   = 32 // of a block
@@ -22,7 +22,7 @@ const (
 	xaEntry    = 16
 )
 
-// xaPrefixes are what the number in an entry stands for.
+// xaPrefixes are the prefixes that the number in an entry stands for.
 var xaPrefixes = []struct {
 	index  uint8
 	prefix string
@@ -124,7 +124,7 @@ func buildXattrs(area []byte, at, base int, list []xattr) {
 	}
 }
 
-// bodyArea is the room for attributes in the inode, nil if there is none.
+// bodyArea is the space for attributes in the inode, nil if there is none.
 func (in *Inode) bodyArea() []byte {
 	if len(in.raw) <= 128 {
 		return nil
@@ -262,11 +262,11 @@ func (fs *FS) Setxattr(in *Inode, name string, value []byte, flags uint32) error
 	return fs.storeXattrs(in, list)
 }
 
-// Removexattr takes an attribute away.
+// Removexattr removes an attribute.
 func (fs *FS) Removexattr(in *Inode, name string) error { return fs.Setxattr(in, name, nil, 0) }
 
-// storeXattrs writes all attributes again: as many as fit into the inode, the
-// others into the block.
+// storeXattrs rewrites all attributes: as many as fit into the inode, the others into the
+// block.
 func (fs *FS) storeXattrs(in *Inode, list []xattr) error {
 	area := in.bodyArea()
 	var body, block []xattr
@@ -310,8 +310,8 @@ func (fs *FS) storeXattrs(in *Inode, list []xattr) error {
 	return fs.fail(in.store(h))
 }
 
-// putXattrBlock writes the block of attributes, or drops it if none are left. A
-// block that other inodes share (Linux does that) is left to them.
+// putXattrBlock writes the block of attributes, or drops it if none are left. A block
+// shared with other inodes, as Linux makes them, is left unchanged.
 func (fs *FS) putXattrBlock(h *handle, in *Inode, list []xattr) error {
 	var b *buffer
 	if in.fileACL() != 0 {
@@ -352,7 +352,7 @@ func (fs *FS) putXattrBlock(h *handle, in *Inode, list []xattr) error {
 	return nil
 }
 
-// dropXattrs ends an inode's use of its block of attributes.
+// dropXattrs drops an inode's reference to its block of attributes.
 func (fs *FS) dropXattrs(h *handle, in *Inode) error {
 	if in.fileACL() == 0 {
 		return nil

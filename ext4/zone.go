@@ -5,11 +5,12 @@ import (
 	"slices"
 )
 
-// zone is the blocks at fixed places, which no file may have: copies of the super
-// block and the descriptors, bitmaps, inode tables, the journal. In order, apart.
+// zone is the set of blocks at fixed places, which no file may own: copies of the super
+// block and the descriptors, bitmaps, inode tables, and the journal. Its runs are sorted
+// and disjoint.
 type zone []run
 
-// findZone collects the zone; two things in one place are damage. l may be nil.
+// findZone collects the zone. Overlaps are damage. l may be nil.
 func (fs *FS) findZone(l *logArea) error {
 	s := fs.s
 	var z zone
@@ -40,7 +41,7 @@ func (fs *FS) findZone(l *logArea) error {
 	return nil
 }
 
-// meets reports whether some of the blocks blk … blk+n-1 are in the zone.
+// meets reports whether any of the blocks blk … blk+n-1 is in the zone.
 func (z zone) meets(blk, n uint64) bool {
 	i, _ := slices.BinarySearchFunc(z, blk, func(r run, blk uint64) int {
 		if r.blk+r.n <= blk {
@@ -51,8 +52,8 @@ func (z zone) meets(blk, n uint64) bool {
 	return i < len(z) && z[i].blk < blk+n
 }
 
-// marked checks that a group's bitmap, of size blocks from start on, has the blocks
-// of the zone in use: else they would be given to files.
+// marked checks that a group's bitmap, of size blocks from start on, marks the zone's
+// blocks as used: otherwise files would get them.
 func (z zone) marked(bitmap []byte, start uint64, size uint32) error {
 	i, _ := slices.BinarySearchFunc(z, start, func(r run, blk uint64) int {
 		if r.blk+r.n <= blk {
