@@ -31,6 +31,23 @@ func (o OS) String() string {
 	return "Hardtack"
 }
 
+// Setup prepares a measurement of a list of systems, as in "linux,hardtack", and returns
+// QEMU's version.
+func Setup(systems string, log func(format string, args ...any)) (b Bench, qemu string, err error) {
+	b.Log = log
+	if qemu, err = QEMUVersion(); err != nil {
+		return b, "", err
+	}
+	if b.Dirs, err = FindDirs(); err != nil {
+		return b, "", err
+	}
+	if b.Linux, err = Linux(b.Dirs); err != nil {
+		return b, "", err
+	}
+	b.Systems, err = ParseSystems(systems)
+	return b, qemu, err
+}
+
 // ParseSystems reads a list as in "linux,hardtack".
 func ParseSystems(list string) (all []OS, err error) {
 	for _, s := range strings.Split(list, ",") {

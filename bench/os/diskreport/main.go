@@ -29,25 +29,13 @@ func run() error {
 	ms := flag.Int("ms", 1000, "milliseconds of a timed row")
 	flag.Parse()
 
-	qemu, err := osbench.QEMUVersion()
+	base, qemu, err := osbench.Setup(*systems, report.Log)
 	if err != nil {
 		return err
 	}
-	dirs, err := osbench.FindDirs()
-	if err != nil {
-		return err
-	}
-	linux, err := osbench.Linux(dirs)
-	if err != nil {
-		return err
-	}
-	b := osbench.DiskBench{Drivers: strings.Split(*drivers, ","), Operations: *n, Millis: *ms,
-		Bench: osbench.Bench{Dirs: dirs, Linux: linux, Reps: *reps,
-			Log: report.Log}}
-	if b.Systems, err = osbench.ParseSystems(*systems); err != nil {
-		return err
-	}
-	r := osbench.DiskReport{Drivers: b.Drivers, Linux: linux.Release, Reps: *reps, Cores: osbench.HostCores(),
+	base.Reps = *reps
+	b := osbench.DiskBench{Drivers: strings.Split(*drivers, ","), Operations: *n, Millis: *ms, Bench: base}
+	r := osbench.DiskReport{Drivers: b.Drivers, Linux: b.Linux.Release, Reps: *reps, Cores: osbench.HostCores(),
 		QEMU: qemu}
 	if strings.Contains(*what, "counts") {
 		if r.Counts, err = b.Run(true); err != nil {
@@ -63,7 +51,7 @@ func run() error {
 	if len(b.Systems) != 2 || r.Counts == nil {
 		return nil
 	}
-	docs := filepath.Join(dirs.Repo, "docs", "bench")
+	docs := filepath.Join(b.Dirs.Repo, "docs", "bench")
 	if err := os.MkdirAll(docs, 0o755); err != nil {
 		return err
 	}

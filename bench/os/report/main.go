@@ -36,27 +36,15 @@ func run() error {
 	dump := flag.String("json", "", "write the figures to this file too")
 	flag.Parse()
 
-	qemu, err := osbench.QEMUVersion()
+	b, qemu, err := osbench.Setup(*systems, report.Log)
 	if err != nil {
 		return err
 	}
-	dirs, err := osbench.FindDirs()
-	if err != nil {
-		return err
-	}
-	linux, err := osbench.Linux(dirs)
-	if err != nil {
-		return err
-	}
-	b := osbench.Bench{Dirs: dirs, Linux: linux, Machine: *machine, Reps: *reps, Load: *load,
-		Log: report.Log}
-	if b.Systems, err = osbench.ParseSystems(*systems); err != nil {
-		return err
-	}
+	b.Machine, b.Reps, b.Load = *machine, *reps, *load
 	if *profile != "" {
 		return b.Profile(*profile)
 	}
-	r := osbench.Report{Linux: linux.Release, Machine: *machine, Cores: osbench.HostCores(), QEMU: qemu}
+	r := osbench.Report{Linux: b.Linux.Release, Machine: *machine, Cores: osbench.HostCores(), QEMU: qemu}
 	if strings.Contains(*what, "instructions") {
 		if r.Instructions, err = b.CountInstructions(); err != nil {
 			return err
@@ -87,7 +75,7 @@ func run() error {
 	if len(b.Systems) != 2 || r.Instructions == nil || r.Times == nil {
 		return nil
 	}
-	docs := filepath.Join(dirs.Repo, "docs", "bench")
+	docs := filepath.Join(b.Dirs.Repo, "docs", "bench")
 	if err := os.MkdirAll(docs, 0o755); err != nil {
 		return err
 	}

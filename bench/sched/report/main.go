@@ -29,22 +29,11 @@ func run() error {
 	load := flag.Duration("load", 4*time.Second, "length of one load from the host")
 	reps := flag.Int("reps", 3, "boots of each system for the loads from the host")
 	flag.Parse()
-	qemu, err := osbench.QEMUVersion()
+	b, qemu, err := osbench.Setup("linux,hardtack", report.Log)
 	if err != nil {
 		return err
 	}
-	dirs, err := osbench.FindDirs()
-	if err != nil {
-		return err
-	}
-	linux, err := osbench.Linux(dirs)
-	if err != nil {
-		return err
-	}
-	b := osbench.Bench{Dirs: dirs, Linux: linux, Machine: "microvm", Reps: *reps, Load: *load, Log: report.Log}
-	if b.Systems, err = osbench.ParseSystems("linux,hardtack"); err != nil {
-		return err
-	}
+	b.Machine, b.Reps, b.Load = "microvm", *reps, *load
 	rows, err := b.Count(counted)
 	if err != nil {
 		return err
@@ -55,10 +44,10 @@ func run() error {
 		return err
 	}
 	var p strings.Builder
-	fmt.Fprintf(&p, head, linux.Release, qemu)
+	fmt.Fprintf(&p, head, b.Linux.Release, qemu)
 	writeCounted(&p, rows)
 	writeServed(&p, times, cores, *reps)
-	return report.WritePage(filepath.Join(dirs.Repo, "docs", "bench"), "sched.md", p.String(), nil)
+	return report.WritePage(filepath.Join(b.Dirs.Repo, "docs", "bench"), "sched.md", p.String(), nil)
 }
 
 const head = `# Threads that share a processor

@@ -20,6 +20,16 @@ type NodeHolder interface {
 	HoldsNode(s *ledger.Sum)
 }
 
+// ChargeFlight charges a reference to the file that is in flight to a process or, once that
+// has ended, to its user. It drops one of the file's references.
+func (f *File) ChargeFlight(charge ledger.Charge, pid int32, uid uint32) {
+	var own, part ledger.Sum
+	f.Holds(&own)
+	f.Put()
+	part.AddPart(&own, 1, f.Refs())
+	charge.All(pid, uid, &part)
+}
+
 // Holds adds what lives because the file is open to a sum.
 func (f *File) Holds(s *ledger.Sum) {
 	s.Add(ledger.Files, fileBytes)

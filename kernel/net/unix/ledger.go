@@ -68,11 +68,7 @@ func Ledger(charge ledger.Charge) {
 		})
 	}
 	for _, x := range list {
-		var own, part ledger.Sum
-		x.f.Holds(&own)
-		x.f.Put()
-		part.AddPart(&own, 1, x.f.Refs())
-		charge.All(x.pid, x.uid, &part)
+		x.f.ChargeFlight(charge, x.pid, x.uid)
 	}
 	if len(list) > 0 {
 		collectIfNeeded() // it keeps what had a reference of ours

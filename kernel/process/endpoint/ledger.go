@@ -34,10 +34,6 @@ func Ledger(charge ledger.Charge) {
 	}
 	flight.mu.Unlock()
 	for _, x := range list {
-		var own, part ledger.Sum
-		x.f.Holds(&own)
-		x.f.Put()
-		part.AddPart(&own, 1, x.f.Refs())
-		charge.All(x.pid, x.uid, &part)
+		x.f.ChargeFlight(charge, x.pid, x.uid)
 	}
 }

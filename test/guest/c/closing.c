@@ -23,10 +23,9 @@ static void locked(const char *what)
 	});
 }
 
-TEST(record_locks, "a lock that comes after the close")
+// hold starts a process that holds a lock on the file until go is written to.
+static pid_t hold(int go[2])
 {
-	must(close(open("f", O_RDWR | O_CREAT, 0600)), "open");
-	int go[2];
 	must(pipe(go), "pipe");
 	pid_t holder = FORK({
 		struct flock l = {.l_type = F_WRLCK};
@@ -36,6 +35,14 @@ TEST(record_locks, "a lock that comes after the close")
 		read(go[0], &c, 1);
 	});
 	until(({ struct flock l = {.l_type = F_WRLCK}; int f = open("f", O_RDWR); fcntl(f, F_GETLK, &l); close(f); l.l_type != F_UNLCK; }));
+	return holder;
+}
+
+TEST(record_locks, "a lock that comes after the close")
+{
+	must(close(open("f", O_RDWR | O_CREAT, 0600)), "open");
+	int go[2];
+	pid_t holder = hold(go);
 	locked("held");
 	IN_CHILD("waiter", {
 		pthread_t t;
@@ -58,15 +65,7 @@ TEST(replaced, "a lock that comes after a dup2 over the descriptor")
 	must(close(open("f", O_RDWR | O_CREAT, 0600)), "open");
 	must(close(open("g", O_RDWR | O_CREAT, 0600)), "open");
 	int go[2];
-	must(pipe(go), "pipe");
-	pid_t holder = FORK({
-		struct flock l = {.l_type = F_WRLCK};
-		char c;
-		must(fcntl(open("f", O_RDWR), F_SETLK, &l), "F_SETLK");
-		close(go[1]);
-		read(go[0], &c, 1);
-	});
-	until(({ struct flock l = {.l_type = F_WRLCK}; int f = open("f", O_RDWR); fcntl(f, F_GETLK, &l); close(f); l.l_type != F_UNLCK; }));
+	pid_t holder = hold(go);
 	IN_CHILD("waiter", {
 		pthread_t t;
 		int result = -1;
