@@ -30,6 +30,12 @@ func allInterrupts() (n uint64) {
 	return n
 }
 
+// hwCap is AT_HWCAP: the features of the CPU as leaf 1 of CPUID has them in EDX.
+func hwCap() uint64 {
+	_, _, _, edx := amd64.CPUID(1, 0)
+	return uint64(edx)
+}
+
 // cpuInfo is the text of /proc/cpuinfo.
 func cpuInfo() string {
 	level, b, c, d := amd64.CPUID(0, 0)

@@ -20,6 +20,7 @@ import (
 	"hardtack/kernel/process/endpoint"
 	"hardtack/kernel/process/posixtimer"
 	"hardtack/kernel/process/proc"
+	"hardtack/kernel/process/program"
 	"hardtack/kernel/process/sysv"
 	"hardtack/kernel/pseudofs/diskfiles"
 	"hardtack/kernel/pseudofs/procfs"
@@ -63,6 +64,7 @@ func (k *kernel) plugCalls() {
 // plugProcesses joins processes, the machine and what ends with a process.
 func (k *kernel) plugProcesses() {
 	proc.CPUs.Set(nucleus.CPUs)
+	program.SetHWCap(hwCap())
 	proc.InitExited.Set(k.initExited)
 	proc.Execed.Set(func(t *proc.Thread) { posixtimer.DeleteAll(t.Proc) })
 	proc.ThreadExited.Set(func(t *proc.Thread, last bool) {

@@ -34,6 +34,39 @@ func SeekDir(f *File, off int64, whence int) (int64, linux.Errno) {
 	return off, 0
 }
 
+// SmallMax is the last position in a file of a file system that names no greatest size
+// (MAX_NON_LFS).
+const SmallMax = 1<<31 - 1
+
+// SeekSized is lseek of a file of which only the size is known (generic_file_llseek): all
+// of it is data.
+func SeekSized(f *File, off int64, whence int, size, last int64) (int64, linux.Errno) {
+	switch whence {
+	case linux.SEEK_SET:
+	case linux.SEEK_CUR:
+		if off == 0 {
+			return f.Pos, 0
+		}
+		off += f.Pos
+	case linux.SEEK_END:
+		off += size
+	case linux.SEEK_DATA, linux.SEEK_HOLE:
+		if uint64(off) >= uint64(size) {
+			return 0, linux.ENXIO
+		}
+		if whence == linux.SEEK_HOLE {
+			off = size
+		}
+	default:
+		return 0, linux.EINVAL
+	}
+	if off < 0 || off > last {
+		return 0, linux.EINVAL
+	}
+	f.Pos = off
+	return off, 0
+}
+
 // ReadDir lists "." and "..", then the names in the order they came.
 func (DirOps) ReadDir(_ *caller.Ctx, f *File, emit func(d *Dirent) bool) linux.Errno {
 	dir := f.Path.Dentry

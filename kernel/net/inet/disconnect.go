@@ -10,6 +10,7 @@ import (
 func (s *TCP) disconnect() linux.Errno {
 	switch s.state.Load() {
 	case stFresh:
+		s.shut.And(^(idleRd | idleWr))
 		return 0
 	case stListening:
 		s.unlisten()

@@ -126,6 +126,9 @@ func (s *TCP) readyIdle(state int32) wait.Events {
 	if state != stLate {
 		ev = evOut | wait.Hup
 	}
+	if state != stLate && s.shut.Load()&idleRd != 0 {
+		ev |= evIn | wait.RdHup
+	}
 	switch {
 	case !s.HasError():
 	case s.spent.Load():

@@ -203,8 +203,12 @@ func (s *TCP) recv(c *caller.Ctx, v *uio.Vec, flags int32, nonblock bool) (int, 
 
 // awaitData is a receive of nothing: it waits as one of something would.
 func (s *TCP) awaitData(c *caller.Ctx, nonblock bool) linux.Errno {
-	if s.state.Load() == stListening || s.far.Load() == nil && s.ep.Load() == nil {
+	switch s.state.Load() {
+	case stListening:
 		return linux.ENOTCONN
+	case stFresh:
+		_, e := s.notConnected()
+		return e
 	}
 	ready := func() linux.Errno {
 		if s.Ready(nil)&(wait.In|wait.RdHup|wait.Hup|wait.Err) != 0 {
@@ -232,7 +236,8 @@ func (s *TCP) tryRecv(v *uio.Vec, flags int32) (n int, eof bool, e linux.Errno) 
 		return 0, false, linux.EAGAIN
 	}
 	if p == nil {
-		return 0, false, linux.ENOTCONN
+		eof, e := s.notConnected()
+		return 0, eof, e
 	}
 	x := getXfer(v)
 	if flags&linux.MSG_TRUNC != 0 {
@@ -251,6 +256,9 @@ func (s *TCP) tryRecv(v *uio.Vec, flags int32) (n int, eof bool, e linux.Errno) 
 		return r.Count, false, 0
 	case *tcpip.ErrClosedForReceive:
 		return 0, true, 0
+	case *tcpip.ErrNotConnected:
+		eof, e := s.notConnected()
+		return 0, eof, e
 	}
 	return 0, false, errno(err)
 }

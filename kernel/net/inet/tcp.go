@@ -557,6 +557,7 @@ func (s *TCP) Shutdown(_ *caller.Ctx, how int32) linux.Errno {
 		s.giveUp(0)
 		return 0
 	case p == nil || st == stFresh:
+		s.shutIdle(how)
 		return linux.ENOTCONN
 	}
 	flags := tcpip.ShutdownFlags(0)

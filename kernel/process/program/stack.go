@@ -39,8 +39,15 @@ const (
 	atMinSigStk   = 51
 )
 
-// HWCap is AT_HWCAP: EDX of CPUID leaf 1; cmd/kernel sets it.
-var HWCap uint64
+// hwCap is AT_HWCAP; written before the first program starts.
+var hwCap uint64
+
+// SetHWCap tells the package what AT_HWCAP is to be: EDX of CPUID leaf 1.
+func SetHWCap(features uint64) { hwCap = features }
+
+// hwCap2 is AT_HWCAP2: programs may use the instructions of FSGSBASE, without which this
+// kernel does not start.
+const hwCap2 = 1 << 1
 
 // auxiliary is what the auxiliary vector says about a program.
 type auxiliary struct {
@@ -155,7 +162,7 @@ func (l *stackLayout) auxv(v []uint64, platformAt, randomAt, execfn uint64) []ui
 	}
 	return append(v,
 		atMinSigStk, signals.MinStack,
-		atHWCap, HWCap,
+		atHWCap, hwCap,
 		atPagesz, 4096,
 		atClkTck, 100,
 		atPhdr, a.phdr,
@@ -170,7 +177,7 @@ func (l *stackLayout) auxv(v []uint64, platformAt, randomAt, execfn uint64) []ui
 		atEGID, uint64(a.cred.EGID),
 		atSecure, secure,
 		atRandom, randomAt,
-		atHWCap2, 0,
+		atHWCap2, hwCap2,
 		atExecfn, execfn,
 		atPlatform, platformAt,
 		atNull, 0)

@@ -1,6 +1,7 @@
 package procfs
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -118,12 +119,17 @@ func (t *ctlText) Write(c *caller.Ctx, _ *vfs.File, v *uio.Vec, off int64) (int,
 	return t.f.Value.Write(c, b, off)
 }
 
-// ctlSeek is how files of /proc/sys seek (default_llseek).
-var ctlSeek = &entry{sized: true}
-
-// Seek moves.
+// Seek moves as default_llseek does: any position is good, and a hole is found at the end,
+// which is 0, from each one before it.
 func (t *ctlText) Seek(_ *caller.Ctx, f *vfs.File, off int64, whence int) (int64, linux.Errno) {
-	return ctlSeek.seek(f, off, whence)
+	switch {
+	case whence == linux.SEEK_HOLE && off < 0:
+		f.Pos = 0
+		return 0, 0
+	case whence == linux.SEEK_DATA && off < 0:
+		return 0, linux.EINVAL
+	}
+	return vfs.SeekSized(f, off, whence, 0, math.MaxInt64)
 }
 
 // ctlPoll tells of changes of a value since the last poll.

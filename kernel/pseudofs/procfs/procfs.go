@@ -281,11 +281,8 @@ func (*dir) Read(*caller.Ctx, *vfs.File, *uio.Vec, int64) (int, linux.Errno) { r
 
 // Seek moves in the listing.
 func (d *dir) Seek(_ *caller.Ctx, f *vfs.File, off int64, whence int) (int64, linux.Errno) {
-	return dirSeek.seek(f, off, whence)
+	return vfs.SeekSized(f, off, whence, 0, vfs.SmallMax)
 }
-
-// dirSeek is how all directories seek.
-var dirSeek = &entry{sized: true}
 
 // DirOfProcess returns the process of /proc/PID, nil for other directories.
 func (d *dir) DirOfProcess() *proc.Process {

@@ -201,15 +201,15 @@ func (t *text) Seek(_ *caller.Ctx, f *vfs.File, off int64, whence int) (int64, l
 }
 
 // seek is lseek of a text. Most have no end to count from; where Linux counts from
-// the size of the inode, that is 0, and there is neither data nor a hole.
+// the size of the inode, that is 0.
 func (e *entry) seek(f *vfs.File, off int64, whence int) (int64, linux.Errno) {
-	switch {
-	case whence == linux.SEEK_SET:
-	case whence == linux.SEEK_CUR:
+	if e.sized {
+		return vfs.SeekSized(f, off, whence, 0, vfs.SmallMax)
+	}
+	switch whence {
+	case linux.SEEK_SET:
+	case linux.SEEK_CUR:
 		off += f.Pos
-	case whence == linux.SEEK_END && e.sized:
-	case e.sized && (whence == linux.SEEK_DATA || whence == linux.SEEK_HOLE):
-		return 0, linux.ENXIO
 	default:
 		return 0, linux.EINVAL
 	}

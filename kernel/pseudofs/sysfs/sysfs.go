@@ -45,7 +45,15 @@ type dir struct {
 }
 
 // Open opens for listing.
-func (*dir) Open(*caller.Ctx, vfs.Path, uint32) (vfs.Ops, linux.Errno) { return vfs.DirOps{}, 0 }
+func (*dir) Open(*caller.Ctx, vfs.Path, uint32) (vfs.Ops, linux.Errno) { return openDir{}, 0 }
+
+// openDir is an open directory.
+type openDir struct{ vfs.DirOps }
+
+// Seek moves in the listing, as generic_file_llseek does.
+func (openDir) Seek(_ *caller.Ctx, f *vfs.File, off int64, whence int) (int64, linux.Errno) {
+	return vfs.SeekSized(f, off, whence, 0, vfs.SmallMax)
+}
 
 // file is a text.
 type file struct {
@@ -73,10 +81,7 @@ func (f *file) Read(_ *caller.Ctx, _ *vfs.File, v *uio.Vec, off int64) (int, lin
 
 // Seek moves the position; the end is where the inode's size says.
 func (x *file) Seek(_ *caller.Ctx, f *vfs.File, off int64, whence int) (int64, linux.Errno) {
-	if whence == linux.SEEK_END {
-		off, whence = off+x.Size(), linux.SEEK_SET
-	}
-	return vfs.SeekDir(f, off, whence)
+	return vfs.SeekSized(f, off, whence, x.Size(), vfs.SmallMax)
 }
 
 // never is the queue of all files: epoll takes them, and they are always ready.
