@@ -3,6 +3,7 @@ package linux
 // Netlink families (include/uapi/linux/netlink.h).
 const (
 	NETLINK_ROUTE          = 0
+	NETLINK_SOCK_DIAG      = 4
 	NETLINK_KOBJECT_UEVENT = 15
 )
 

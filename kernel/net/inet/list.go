@@ -58,6 +58,7 @@ type shown interface {
 	sock.Socket
 	queues() (tx, rx int)
 	linuxState() int
+	shutEnds() uint8
 }
 
 // Info describes a socket for /proc/net/tcp, udp and raw.
@@ -70,6 +71,9 @@ type Info struct {
 	RxQueue        int
 	UID            uint32
 	Ino            uint64
+	Shut           uint8 // what was shut down: 1 receiving, 2 sending
+	Device         int32 // the interface that it is bound to; 0 for none
+	V6Only         bool  // IPV6_V6ONLY
 }
 
 // Each calls fn for every socket.
@@ -81,6 +85,8 @@ func (n *Net) Each(fn func(*Info)) {
 			putAddr(&i.Peer, tcpip.FullAddress{}, s.v6)
 		}
 		i.TxQueue, i.RxQueue = s.self.queues()
+		i.Shut = s.self.shutEnds()
+		i.Device, i.V6Only = s.Opt.BindToDevice.Load(), s.v6Only.Load()
 		fn(&i)
 	}
 }
@@ -92,13 +98,33 @@ func (s *TCP) queues() (tx, rx int) {
 	if s.state.Load() == stListening {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return 0, len(s.pending)
+		return s.backlog, len(s.pending)
 	}
 	if p := s.ep.Load(); p != nil {
 		rx, _ = p.GetSockOptInt(tcpip.ReceiveQueueSizeOption)
 	}
 	return 0, max(rx, 0)
 }
+
+// shutEnds says which directions were shut down, by this end or by the other.
+func (s *TCP) shutEnds() uint8 {
+	switch s.linuxState() {
+	case linux.TCP_ESTABLISHED, linux.TCP_CLOSE:
+		if s.far.Load() == nil {
+			return uint8(s.shut.Load() / idleRd & 3)
+		}
+		return uint8((s.shut.Load() | s.finBit()) & 3)
+	case linux.TCP_CLOSE_WAIT:
+		return uint8(shutRd)
+	case linux.TCP_FIN_WAIT1, linux.TCP_FIN_WAIT2:
+		return uint8(shutWr | s.shut.Load()&shutRd)
+	case linux.TCP_LISTEN, linux.TCP_SYN_SENT, linux.TCP_SYN_RECV:
+		return 0
+	}
+	return uint8(shutRd | shutWr)
+}
+
+func (s *Datagram) shutEnds() uint8 { return uint8(s.ended.Load()) }
 
 func (s *Datagram) queues() (tx, rx int) {
 	rx, _ = s.ep.Load().GetSockOptInt(tcpip.ReceiveQueueSizeOption)

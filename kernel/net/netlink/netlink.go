@@ -1,7 +1,8 @@
 // Package netlink implements AF_NETLINK for programs that query or change interfaces,
 // addresses, routes, rules and neighbours (getifaddrs, ip): NETLINK_ROUTE answers
 // requests and dumps, changes what can be changed for root, and announces that to the
-// members of its groups. Interfaces are neither made nor removed. NETLINK_KOBJECT_UEVENT
+// members of its groups. Interfaces are neither made nor removed. NETLINK_SOCK_DIAG tells
+// of sockets (ss). NETLINK_KOBJECT_UEVENT
 // can be listened to, but no device ever comes or goes. Programs may send each other
 // messages.
 //
@@ -57,7 +58,7 @@ func Create(c *caller.Ctx, _, typ, protocol int32) (sock.Socket, linux.Errno) {
 		return nil, linux.EPROTONOSUPPORT
 	}
 	switch protocol {
-	case linux.NETLINK_ROUTE, linux.NETLINK_KOBJECT_UEVENT:
+	case linux.NETLINK_ROUTE, linux.NETLINK_SOCK_DIAG, linux.NETLINK_KOBJECT_UEVENT:
 	default:
 		return nil, linux.EPROTONOSUPPORT
 	}
@@ -199,7 +200,7 @@ func (s *Sock) Send(c *caller.Ctx, _ *vfs.File, m *sock.Msg) (int, linux.Errno) 
 	if port != 0 {
 		return s.sendTo(c, port, m)
 	}
-	if s.Protocol != linux.NETLINK_ROUTE {
+	if s.Protocol != linux.NETLINK_ROUTE && s.Protocol != linux.NETLINK_SOCK_DIAG {
 		return 0, linux.ECONNREFUSED
 	}
 	b := make([]byte, n)

@@ -78,7 +78,11 @@ func (s *Sock) answer(c *caller.Ctx, req []byte, named bool) {
 	w := &builder{s: s, net: s.net, port: s.port.Load(), seq: binary.LittleEndian.Uint32(req[8:])}
 	e := linux.Errno(0)
 	done := false
-	if body := req[linux.SizeofNlMsghdr:]; flags&linux.NLM_F_REQUEST != 0 && typ >= linux.RTM_NEWLINK {
+	switch body := req[linux.SizeofNlMsghdr:]; {
+	case flags&linux.NLM_F_REQUEST == 0 || typ < linux.RTM_NEWLINK:
+	case s.Protocol == linux.NETLINK_SOCK_DIAG:
+		done, e = w.diagnose(typ, flags, body)
+	default:
 		done, e = w.request(c, admin, typ, flags, body)
 	}
 	if e != 0 {

@@ -80,5 +80,62 @@ func Each(fn func(Info)) {
 	}
 }
 
+// Diag is what NETLINK_SOCK_DIAG tells of a socket.
+type Diag struct {
+	Ino, Peer        uint64 // Peer is 0 for none
+	Type             int32
+	State            int    // TCP_*
+	Name             []byte // sun_path; nil for none
+	Inode            uint64 // the node of a name in the file system
+	Dev              uint64
+	Pending          []uint64 // of a listener: the sockets that wait to be accepted
+	RxQueue, TxQueue int
+	Shut             uint8
+	UID              uint32
+}
+
+// Diagnose calls fn for every socket.
+func Diagnose(fn func(*Diag)) {
+	for _, s := range all.list() {
+		d := s.diag()
+		fn(&d)
+	}
+}
+
+func (s *Sock) diag() Diag {
+	d := Diag{Ino: s.Ino, Type: s.Type, State: linux.TCP_CLOSE, UID: s.UID, Shut: uint8(s.shut.Load())}
+	if a := s.name.Load(); a != nil && a.Len > 2 {
+		d.Name = a.B[2:a.Len]
+	}
+	s.mu.Lock()
+	if s.inode != nil {
+		d.Inode, d.Dev = s.inode.Ino, s.inode.FS.Dev
+	}
+	backlog := s.backlog
+	for _, x := range s.pending {
+		ino := uint64(0)
+		if y := x.peer.Load(); y != nil {
+			ino = y.Ino
+		}
+		d.Pending = append(d.Pending, ino)
+	}
+	s.mu.Unlock()
+	if s.state.Load() == stListening {
+		d.State, d.RxQueue, d.TxQueue = linux.TCP_LISTEN, len(d.Pending), backlog
+		return d
+	}
+	d.RxQueue = s.in.Used()
+	if s.dgram() {
+		d.RxQueue = s.in.NextLen()
+	}
+	if p := s.peer.Load(); p != nil {
+		d.State, d.Peer = linux.TCP_ESTABLISHED, p.Ino
+		if !s.dgram() {
+			d.TxQueue = p.in.Used()
+		}
+	}
+	return d
+}
+
 // SizeOfSock is what a socket takes, in bytes.
 var SizeOfSock = int(reflect.TypeFor[Sock]().Size())
