@@ -74,6 +74,7 @@ type Info struct {
 	Shut           uint8 // what was shut down: 1 receiving, 2 sending
 	Device         int32 // the interface that it is bound to; 0 for none
 	V6Only         bool  // IPV6_V6ONLY
+	Backlog        int   // of a listener
 }
 
 // Each calls fn for every socket.
@@ -86,6 +87,9 @@ func (n *Net) Each(fn func(*Info)) {
 		}
 		i.TxQueue, i.RxQueue = s.self.queues()
 		i.Shut = s.self.shutEnds()
+		if t, ok := s.self.(*TCP); ok && i.State == linux.TCP_LISTEN {
+			i.Backlog = t.limit()
+		}
 		i.Device, i.V6Only = s.Opt.BindToDevice.Load(), s.v6Only.Load()
 		fn(&i)
 	}
@@ -98,12 +102,22 @@ func (s *TCP) queues() (tx, rx int) {
 	if s.state.Load() == stListening {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return s.backlog, len(s.pending)
+		return 0, len(s.pending)
 	}
 	if p := s.ep.Load(); p != nil {
 		rx, _ = p.GetSockOptInt(tcpip.ReceiveQueueSizeOption)
 	}
 	return 0, max(rx, 0)
+}
+
+// limit is how many connections may wait at a listener.
+func (s *TCP) limit() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listening == nil {
+		return 0
+	}
+	return s.backlog
 }
 
 // shutEnds says which directions were shut down, by this end or by the other.

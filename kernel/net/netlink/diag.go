@@ -175,7 +175,11 @@ func (w *builder) inetSocket(r *inetRequest) linux.Errno {
 	if found == nil {
 		return linux.ENOENT
 	}
-	if !sameCookie(r.id[40:48], found.Ino) {
+	switch same := sameCookie(r.id[40:48], found.Ino); {
+	case same:
+	case r.protocol == linux.IPPROTO_TCP:
+		return linux.ENOENT
+	default:
 		return linux.ESTALE
 	}
 	w.inetMessage(found)
@@ -208,13 +212,17 @@ func (w *builder) inetMessage(i *inet.Info) {
 	w.u32(uint32(i.Ino >> 32))
 	w.u32(0) // no timer is told
 	w.u32(uint32(i.RxQueue))
-	w.u32(uint32(i.TxQueue))
+	if i.State == linux.TCP_LISTEN {
+		w.u32(uint32(i.Backlog))
+	} else {
+		w.u32(uint32(i.TxQueue))
+	}
 	w.u32(i.UID)
 	w.u32(uint32(i.Ino))
 	w.attr(diagShutdown, []byte{i.Shut})
 	if i.V6 && (i.State == linux.TCP_LISTEN || i.State == linux.TCP_CLOSE) {
 		only := byte(0)
-		if i.V6Only {
+		if i.V6Only || local != [16]byte{} && [12]byte(local[:]) != [12]byte{10: 0xff, 11: 0xff} {
 			only = 1
 		}
 		w.attr(diagV6Only, []byte{only})
@@ -269,7 +277,7 @@ func (w *builder) unixMessage(d *unix.Diag, show uint32) {
 	}
 	if show&(1<<unixPending) != 0 && d.State == linux.TCP_LISTEN {
 		var b []byte
-		for _, ino := range d.Pending {
+		for _, ino := range d.Pending[:min(len(d.Pending), maxPending)] {
 			b = binary.LittleEndian.AppendUint32(b, uint32(ino))
 		}
 		w.attr(unixPending, b)
@@ -283,6 +291,9 @@ func (w *builder) unixMessage(d *unix.Diag, show uint32) {
 	}
 	w.end()
 }
+
+// maxPending is how many numbers one attribute has room for.
+const maxPending = (1<<16 - 1 - linux.SizeofRtAttr) / 4
 
 func pair(a, b uint32) []byte {
 	return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, a), b)
