@@ -44,8 +44,8 @@ func (t *timer) stop() {
 	}
 }
 
-// SetProcessors has nothing to do here.
-func SetProcessors(int) {}
+// SetProcessors tells how many Ps there are.
+func SetProcessors(n int) { processors = int64(n) }
 
 // Share has nothing to do here.
 func Share() {}

@@ -77,7 +77,7 @@ var oneP bool
 
 // SetProcessors tells how many Ps there are (GOMAXPROCS); called before threads
 // exist.
-func SetProcessors(n int) { oneP = n == 1 }
+func SetProcessors(n int) { oneP, processors = n == 1, int64(n) }
 
 // ready is the runtime's goready but for one thing: an idle P is told at once
 // only of a second goroutine. Mostly the caller blocks soon and the goroutine

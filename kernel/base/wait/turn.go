@@ -8,8 +8,9 @@ import "sync/atomic"
 // (overlay/_runtime/turns_unsafe.go). It is a pairing heap: a thread is in it once, so
 // that waiting allocates nothing.
 type Turn struct {
-	// Key is set by the thread before it waits: the least comes first. It is positive.
-	Key int64
+	// Key and Weight are set by the thread before it waits. The least key comes first; it
+	// is positive.
+	Key, Weight int64
 
 	arrived      uint64
 	child, right *Turn // its first child, its next sibling
@@ -24,9 +25,15 @@ var turnQueue struct {
 	count uint64 // of arrivals; guarded by lock
 
 	// least is the first one's key, 0 if nobody waits. passed is the greatest key that
-	// was taken: the virtual time.
-	least, passed atomic.Int64
+	// was taken: the virtual time. weight is that of all that wait.
+	least, passed, weight atomic.Int64
 }
+
+// processors is how many Ps there are.
+var processors = int64(1)
+
+// TurnLoad returns the weight of the threads that wait, and the number of Ps.
+func TurnLoad() (weight, ps int64) { return turnQueue.weight.Load(), processors }
 
 // FirstTurn returns the key of the thread that is next, and whether there is one.
 func FirstTurn() (key int64, some bool) {
@@ -65,6 +72,7 @@ func pushTurn(t *Turn) {
 	t.arrived, t.child, t.right = q.count, nil, nil
 	q.first = meld(q.first, t)
 	q.least.Store(q.first.Key)
+	q.weight.Add(t.Weight)
 }
 
 // pop takes the first thread, or nil; called with the lock held.
@@ -94,6 +102,7 @@ func popTurn() *Turn {
 	}
 	t.child = nil
 	q.first = first
+	q.weight.Add(-t.Weight)
 	if first != nil {
 		q.least.Store(first.Key)
 	} else {

@@ -22,7 +22,7 @@ func TestTurns(t *testing.T) {
 			model = slices.DeleteFunc(model, func(x *Turn) bool { return x == want })
 			continue
 		}
-		x := &Turn{Key: 1 + rng.Int64N(50)}
+		x := &Turn{Key: 1 + rng.Int64N(50), Weight: 1 + rng.Int64N(5)}
 		pushTurn(x)
 		model = append(model, x)
 	}
@@ -35,6 +35,9 @@ func TestTurns(t *testing.T) {
 	}
 	if popTurn() != nil {
 		t.Error("a thread is left")
+	}
+	if weight, _ := TurnLoad(); weight != 0 {
+		t.Errorf("a weight of %d is left", weight)
 	}
 }
 

@@ -220,6 +220,9 @@ func (t *Thread) copyState(c *Thread, a *CloneArgs) {
 	c.name.Store(t.name.Load())
 	c.login.Store(t.login.Load())
 	c.sched = t.sched.forChild()
+	if wait.OthersWait() {
+		t.charge() // the child inherits that, too
+	}
 	c.turn.virtual = t.turn.virtual
 	c.weigh()
 	c.startTime = clocks.Monotonic()

@@ -200,6 +200,9 @@ func (t *Thread) launch() {
 // inside the nucleus now. It returns nil if there is none.
 func (r *runner) adopt(left *nucleus.UserContext) *Thread {
 	old := r.thread
+	if wait.OthersWait() {
+		old.charge() // what both have run: somebody has to pay for it
+	}
 	old.Proc.mu.Lock()
 	old.leave(r.clock)
 	old.Proc.mu.Unlock()
@@ -243,7 +246,7 @@ func (r *runner) begin(t *Thread) {
 	if t.startTicks == 0 {
 		r.thread, t.runner = t, r
 		t.begin(r.clock)
-		t.newTurn(r.clock)
+		t.firstTurn(r.clock)
 		t.User.Trap = nucleus.Trap{Kind: nucleus.TrapMessage} // there is nothing to do
 		return
 	}

@@ -33,8 +33,18 @@ const (
 	// when it enters user mode.
 	sleeperBonus = 3e6
 	granularity  = 1e6
-	// maxLag is by how much a thread may be ahead when it begins to wait.
-	maxLag = 2e9
+
+	// A thread that begins to wait may differ from those that wait by what they all run
+	// in maxWait, by weight; by leastLag and mostLag of virtual time at least and at most.
+	// Without that bound a thread with little weight waits for minutes beside those with
+	// the most, and one that has used little while nobody waited keeps all others away
+	// until it has caught up with them.
+	maxWait  = 250e6
+	leastLag = slice
+	mostLag  = 2e9
+
+	// slice is how long a thread runs before it gives way (nucleus, sliceUser).
+	slice = 4e6
 )
 
 // A turn is a thread's share of the processors; the thread's own, but for weight.
@@ -60,19 +70,42 @@ func (t *Thread) charge() {
 	t.turn.virtual += max(d, 0)
 }
 
-// bounded returns the thread's virtual time, within bounds of that of others: what it did
-// not use while it slept is lost, but for sleeperBonus.
+// bounded returns the thread's virtual time, within bounds of that of others.
 func (t *Thread) bounded() int64 {
-	first, some := wait.FirstTurn()
-	if !some {
-		first = wait.VirtualTime()
-	} else {
-		t.turn.virtual = min(t.turn.virtual, first+ticksOf(maxLag))
-	}
-	lost := min(first-ticksOf(sleeperBonus)-t.turn.virtual, t.turn.slept)
-	t.turn.virtual = max(t.turn.virtual+max(lost, 0), 1)
+	t.turn.virtual = place(t.turn.virtual, t.turn.slept, present(), t.lag())
 	t.turn.slept = 0
 	return t.turn.virtual
+}
+
+// present returns the virtual time of the thread that is next, or of the last one.
+func present() int64 {
+	if first, some := wait.FirstTurn(); some {
+		return first
+	}
+	return wait.VirtualTime()
+}
+
+// place gives the virtual time of a thread that has slept, where now is the present one.
+// What it did not use while it slept is lost, but for sleeperBonus, and it differs from
+// now by lag at most.
+func place(virtual, slept, now, lag int64) int64 {
+	virtual = max(virtual, min(virtual+slept, now-ticksOf(sleeperBonus)), now-lag)
+	return max(min(virtual, now+lag), 1)
+}
+
+// lag returns by how much virtual time the thread may differ from others.
+func (t *Thread) lag() int64 {
+	weight, cpus := wait.TurnLoad()
+	lag := maxWait * normalWeight * cpus / (weight + t.turn.share())
+	return ticksOf(min(max(lag, leastLag), mostLag))
+}
+
+// share returns the weight.
+func (t *turn) share() int64 {
+	if w := t.weight; w != 0 {
+		return w
+	}
+	return normalWeight
 }
 
 // ticksPerMsec is nearly so; 0 until it is known.
@@ -111,7 +144,11 @@ func (t *Thread) giveWay() {
 	before := t.Off()
 	if wait.HasTurns() {
 		t.charge()
-		t.turn.Key = t.bounded()
+		t.turn.Key, t.turn.Weight = t.bounded(), t.turn.share()
+		if !wait.OthersWait() {
+			// The virtual time goes on as the clock does, whatever the thread's weight.
+			t.turn.Key = min(t.turn.Key, wait.VirtualTime()+ticksOf(slice))
+		}
 		t.turn.Wait()
 		t.turn.off = t.Off() // it did not sleep
 	} else {
@@ -142,10 +179,20 @@ func (t *Thread) Yield() {
 	t.waitTurn(before)
 }
 
-// newTurn begins the thread's account on a goroutine's clock.
-func (t *Thread) newTurn(c *wait.Clock) {
+// firstTurn begins the account of a new thread on a goroutine's clock. It has nothing
+// before others: else who forks again and again would come first for ever.
+func (t *Thread) firstTurn(c *wait.Clock) {
+	t.turn.virtual = max(t.turn.virtual, present())
 	t.turn.off = c.Mine()
 	t.turn.ran = ticks() - t.turn.off
+}
+
+// newTurn goes on with the account on another goroutine's clock: the thread waited inside
+// the nucleus.
+func (t *Thread) newTurn(c *wait.Clock) {
+	off, now := c.Mine(), ticks()
+	t.turn.slept += max(now-t.turn.ran-t.turn.off, 0)
+	t.turn.off, t.turn.ran = off, now-off
 }
 
 // weigh sets the thread's weight from its settings; called with Proc.mu held.

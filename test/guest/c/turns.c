@@ -67,6 +67,99 @@ TEST(yields, "who yields does not starve who computes")
 		kill(pid[i], SIGKILL), waitpid(pid[i], 0, 0);
 }
 
+static int processors(void)
+{
+	int n = sysconf(_SC_NPROCESSORS_ONLN);
+	return n > 32 ? 32 : n;
+}
+
+// counts is a row of counters, each in a cache line of its own, that children share.
+static volatile unsigned long *counts;
+static unsigned long sum_of(int from, int n)
+{
+	unsigned long sum = 0;
+	for (int i = from; i < from + n; i++)
+		sum += counts[8 * i];
+	return sum;
+}
+
+TEST(newcomers, "who is new does not come before all who have run")
+{
+	int cpus = processors(), go[2], done[2];
+	pid_t pid[3 * 32];
+	char c = 0;
+	counts = shared(65536);
+	_Atomic int *ready = shared(4096);
+	pipe(go), pipe(done);
+	for (int i = 0; i < cpus; i++)
+		if ((pid[i] = fork()) == 0) {
+			struct timespec used;
+			do
+				clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+			while (used.tv_sec < 1);
+			if (++*ready == cpus)
+				write(done[1], &c, 1);
+			read(go[0], &c, 1);
+			for (;;)
+				counts[8 * i]++;
+		}
+	read(done[0], &c, 1); // it has slept all the time, and its children begin as it is
+	for (int i = cpus; i < 3 * cpus; i++)
+		if ((pid[i] = fork()) == 0)
+			for (;;)
+				counts[8 * i]++;
+	usleep(50000);
+	for (int i = 0; i < cpus; i++)
+		write(go[1], &c, 1);
+	unsigned long before = sum_of(cpus, 2 * cpus);
+	usleep(700000);
+	unsigned long old = sum_of(0, cpus), new = sum_of(cpus, 2 * cpus) - before;
+	for (int i = 0; i < 3 * cpus; i++)
+		kill(pid[i], SIGKILL), waitpid(pid[i], 0, 0);
+	num("a third of the processor, or nearly", old > new / 8);
+}
+
+// chain counts for a millisecond, has a child go on, and ends.
+static void chain(int i)
+{
+	for (;;) {
+		struct timespec used;
+		do {
+			counts[8 * i]++;
+			clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+		} while (used.tv_nsec < 1000000);
+		if (fork() != 0)
+			_exit(0);
+	}
+}
+
+TEST(chains, "who forks instead of waiting does not come before all others")
+{
+	int cpus = processors();
+	pid_t pid[32];
+	counts = shared(65536);
+	signal(SIGCHLD, SIG_IGN);
+	for (int i = 0; i < 3 * cpus; i++) {
+		pid_t p = fork();
+		if (p == 0 && i >= cpus)
+			chain(i);
+		if (p == 0)
+			for (struct timespec used;; counts[8 * i]++)
+				clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+		if (i < cpus)
+			pid[i] = p;
+	}
+	usleep(200000);
+	unsigned long before = sum_of(0, cpus), chained = sum_of(cpus, 2 * cpus);
+	usleep(700000);
+	unsigned long spun = sum_of(0, cpus) - before;
+	chained = sum_of(cpus, 2 * cpus) - chained;
+	num("a third of the processor, or nearly", spun > chained / 8);
+	for (int i = 0; i < cpus; i++)
+		kill(pid[i], SIGKILL);
+	// The frame kills the rest with the process group.
+}
+
 static volatile int stop;
 static void *spins(void *none)
 {

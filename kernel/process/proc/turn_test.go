@@ -1,0 +1,26 @@
+package proc
+
+import "testing"
+
+// TestPlace shows where threads come among those that wait.
+func TestPlace(t *testing.T) {
+	const ms = 1e6
+	for _, c := range []struct {
+		what                     string
+		virtual, slept, now, lag int64
+		want                     int64
+	}{
+		{"its own time, where that is near the others'", 1000 * ms, 0, 1001 * ms, 100 * ms, 1000 * ms},
+		{"who slept long has the bonus alone", 10 * ms, 5000 * ms, 1000 * ms, 100 * ms, 997 * ms},
+		{"who slept a little loses as much", 990 * ms, 2 * ms, 1000 * ms, 100 * ms, 992 * ms},
+		{"who is ahead is not moved by sleep", 1050 * ms, 5000 * ms, 1000 * ms, 100 * ms, 1050 * ms},
+		{"who is far behind keeps what all run in the longest wait", 10 * ms, 0, 1000 * ms, 100 * ms, 900 * ms},
+		{"who is far ahead waits no longer than that", 90000 * ms, 0, 1000 * ms, 100 * ms, 1100 * ms},
+		{"the first thread of all", 0, 0, 0, 100 * ms, 1},
+	} {
+		got := place(ticksOf(c.virtual), ticksOf(c.slept), ticksOf(c.now), ticksOf(c.lag))
+		if d := got - max(ticksOf(c.want), 1); d > ticksOf(ms/10) || -d > ticksOf(ms/10) {
+			t.Errorf("%s: %d ticks off", c.what, d)
+		}
+	}
+}
