@@ -142,19 +142,6 @@ var static = map[string]uint32{
 	"ustat":                   240,
 }
 
-// releases are calls that give memory back or only wait. They never wait for memory: what
-// they need is in the part of the reserve that is not promised.
-var releases = []string{
-	"close", "close_range", "exit", "exit_group", "munmap", "shmdt", "wait4", "waitid", "futex", "nanosleep",
-	"clock_nanosleep", "pause", "rt_sigreturn", "sched_yield", "restart_syscall", "rt_sigsuspend",
-}
-
-// measured allocate nothing in the long run (TestAllocated).
-var measured = []string{
-	"read", "write", "pread64", "pwrite64", "lseek", "poll", "ppoll", "select", "pselect6",
-	"epoll_wait", "epoll_pwait", "epoll_pwait2", "recvfrom", "sendto", "fstat", "newfstatat", "stat", "lstat", "ioctl",
-}
-
 // bounds is what each call reserves, by its number.
 var bounds [512]uint32
 
@@ -171,15 +158,16 @@ func Bound(nr uint64) int64 {
 func SetName(nr int, name string) { bounds[nr] = boundOf(name) }
 
 func boundOf(name string) uint32 {
-	for _, n := range releases {
-		if n == name {
-			return 0
-		}
-	}
-	for _, n := range measured {
-		if n == name {
-			return small
-		}
+	switch name {
+	// These give memory back or only wait. They never wait for memory: what they need is in
+	// the part of the reserve that is not promised.
+	case "close", "close_range", "exit", "exit_group", "munmap", "shmdt", "wait4", "waitid", "futex", "nanosleep",
+		"clock_nanosleep", "pause", "rt_sigreturn", "sched_yield", "restart_syscall", "rt_sigsuspend":
+		return 0
+	// These allocate nothing in the long run (TestAllocated).
+	case "read", "write", "pread64", "pwrite64", "lseek", "poll", "ppoll", "select", "pselect6",
+		"epoll_wait", "epoll_pwait", "epoll_pwait2", "recvfrom", "sendto", "fstat", "newfstatat", "stat", "lstat", "ioctl":
+		return small
 	}
 	b, ok := static[name]
 	switch {
