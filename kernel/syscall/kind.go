@@ -143,6 +143,15 @@ func isSystemText(f *vfs.File) bool {
 	return name[0] < '0' || name[0] > '9' || strings.HasPrefix(f.Path.Dentry.Name(), "mount")
 }
 
+// cannotWriteAt is why f, which has no position or is not open for writing, cannot be
+// written at a position.
+func cannotWriteAt(f *vfs.File) linux.Errno {
+	if !f.Seekable() && !f.IsPath() {
+		return linux.ESPIPE
+	}
+	return notWritableAt(f)
+}
+
 // notWritableAt is why f, which is not open for writing, cannot be written at a position.
 // Text of procfs and sysfs has no positions for writing.
 func notWritableAt(f *vfs.File) linux.Errno {

@@ -187,26 +187,29 @@ func sysPwrite(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 }
 
 func writeAt(t *proc.Thread, f *vfs.File, length uint64, off int64) (n int, e linux.Errno) {
-	if !f.Seekable() && !f.IsPath() {
-		return 0, linux.ESPIPE
-	}
-	if !f.Writable() {
-		return 0, notWritableAt(f)
+	if !f.Seekable() || !f.Writable() {
+		return 0, cannotWriteAt(f)
 	}
 	if beyond(off, length) {
 		return 0, linux.EINVAL
 	}
-	if f.Flags()&linux.O_APPEND != 0 || t.Append { // the file moves the position: put it back
-		f.PosMu.Lock()
-		pos := f.Pos
-		n, e = f.Ops.Write(&t.Ctx, f, &t.Vec, off)
-		f.Pos = pos
-		f.PosMu.Unlock()
+	if f.Flags()&linux.O_APPEND != 0 || t.Append {
+		n, e = appendAt(t, f, off)
 	} else {
 		n, e = f.Ops.Write(&t.Ctx, f, &t.Vec, off)
 	}
 	t.IO.NoteWrite(n)
 	f.NotifyWrite(n)
+	return n, e
+}
+
+// appendAt is a write that moves the file's position: it is put back.
+func appendAt(t *proc.Thread, f *vfs.File, off int64) (int, linux.Errno) {
+	f.PosMu.Lock()
+	defer f.PosMu.Unlock()
+	pos := f.Pos
+	n, e := f.Ops.Write(&t.Ctx, f, &t.Vec, off)
+	f.Pos = pos
 	return n, e
 }
 

@@ -162,13 +162,21 @@ func openAt(c *caller.Ctx, p Path, how *OpenHow, created bool) (*File, linux.Err
 		f.setPath(p)
 		return f, 0
 	}
-	want, flags, e := how.access(p, kind)
-	if e != 0 {
-		return nil, e
+	var e linux.Errno
+	want := MayRead
+	if kind != linux.S_IFREG || flags&(linux.O_ACCMODE|linux.O_TRUNC|linux.O_SYNC) != 0 || how.Exec {
+		if want, flags, e = how.access(p, kind); e != 0 {
+			return nil, e
+		}
 	}
 	if !created {
-		if e := mayOpen(c, i, want, flags); e != 0 {
+		if e := permission(c.Cred(), i, want); e != 0 {
 			return nil, e
+		}
+		if i.attrs.Load()&AppendOnly != 0 || flags&linux.O_NOATIME != 0 {
+			if e := mayOpen(c, i, flags); e != 0 {
+				return nil, e
+			}
 		}
 	}
 	if flags&linux.O_DIRECT != 0 && !i.direct() && (kind == linux.S_IFREG || kind == linux.S_IFDIR) {
@@ -204,10 +212,14 @@ func openAt(c *caller.Ctx, p Path, how *OpenHow, created bool) (*File, linux.Err
 		f, e = openInode(c, p, flags)
 	}
 	if e != 0 {
-		i.writers.Add(-writer)
-		i.Put()
-		return nil, e
+		return nil, i.notOpened(writer, e)
 	}
+	return f.opened(p, flags, writer)
+}
+
+// opened tells of a new open file, unless it cannot be open with O_DIRECT.
+func (f *File) opened(p Path, flags uint32, writer int32) (*File, linux.Errno) {
+	i := p.Dentry.Inode
 	if flags&linux.O_DIRECT != 0 && !i.direct() {
 		f.Put()
 		return nil, linux.EINVAL
@@ -215,6 +227,13 @@ func openAt(c *caller.Ctx, p Path, how *OpenHow, created bool) (*File, linux.Err
 	f.countWriter(i, int8(writer))
 	notifyOpened(p, linux.IN_OPEN)
 	return f, 0
+}
+
+// notOpened gives back what openAt took of the inode.
+func (i *Inode) notOpened(writer int32, e linux.Errno) linux.Errno {
+	i.writers.Add(-writer)
+	i.Put()
+	return e
 }
 
 // access returns which access an open of a file of some kind needs, and the flags that
@@ -261,11 +280,9 @@ func (how *OpenHow) access(p Path, kind uint32) (want Access, flags uint32, e li
 	return want, flags, 0
 }
 
-// mayOpen checks the rights to open a file that was there already.
-func mayOpen(c *caller.Ctx, i *Inode, want Access, flags uint32) linux.Errno {
-	if e := permission(c.Cred(), i, want); e != 0 {
-		return e
-	}
+// mayOpen checks what flags need, beside the permissions, to open a file that was there
+// already.
+func mayOpen(c *caller.Ctx, i *Inode, flags uint32) linux.Errno {
 	if i.attrs.Load()&AppendOnly != 0 &&
 		(flags&linux.O_ACCMODE != linux.O_RDONLY && flags&linux.O_APPEND == 0 || flags&linux.O_TRUNC != 0) {
 		return linux.EPERM
