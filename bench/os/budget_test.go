@@ -65,8 +65,10 @@ func TestWithin(t *testing.T) {
 
 // TestBudget counts the instructions of every row of the table and holds each
 // against its budget: the least of some turns, since the kernel's collector runs in some of
-// them and not in others. It repeats, so this is no test of time. A change that makes a row
-// more expensive must say so by a new budget.
+// them and not in others. It repeats, so this is no test of time: but for the addresses that
+// a boot gives its programs. Some make a row dearer, so that what is above its budget is
+// counted in a second boot. A change that makes a row more expensive must say so by a new
+// budget.
 func TestBudget(t *testing.T) {
 	if os.Getenv("HARDTACK_GUEST") == "" {
 		t.Skip("boots a guest; set HARDTACK_GUEST=1")
@@ -84,13 +86,32 @@ func TestBudget(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := Bench{Dirs: d, Machine: "microvm", Systems: []OS{OnHardtack}, Log: t.Logf, Kernel: kernel}
-	counts, err := b.CountInstructions()
+	budget, err := readBudget()
 	if err != nil {
 		t.Fatal(err)
 	}
+	least := map[string]float64{}
+	for range 2 {
+		counts, err := b.CountInstructions()
+		if err != nil {
+			t.Fatal(err)
+		}
+		above := false
+		for _, r := range Rows {
+			n := counts[r.Name][OnHardtack].Minimum
+			if old := least[r.Name]; old > 0 {
+				n = min(n, old)
+			}
+			least[r.Name] = n
+			above = above || within(n, budget[r.Name]) != ""
+		}
+		if !above {
+			break
+		}
+	}
 	text := budgetHead
 	for _, r := range Rows {
-		text += fmt.Sprintf("%s %.1f\n", r.Name, counts[r.Name][OnHardtack].Minimum)
+		text += fmt.Sprintf("%s %.1f\n", r.Name, least[r.Name])
 	}
 	if *update {
 		if err := os.WriteFile(budgetFile, []byte(text), 0o644); err != nil {
@@ -98,12 +119,11 @@ func TestBudget(t *testing.T) {
 		}
 	}
 	t.Logf("counted:\n%s", text)
-	budget, err := readBudget()
-	if err != nil {
-		t.Fatal(err)
+	if *update {
+		return
 	}
 	for _, r := range Rows {
-		if wrong := within(counts[r.Name][OnHardtack].Minimum, budget[r.Name]); wrong != "" {
+		if wrong := within(least[r.Name], budget[r.Name]); wrong != "" {
 			t.Errorf("%s: %s", r.Name, wrong)
 		}
 	}
