@@ -47,28 +47,37 @@ func (c bytecode) valid() bool {
 	if len(c) < sizeofOp {
 		return false
 	}
-	for rest := c; len(rest) > 0; rest = rest[rest.yes():] {
-		if len(rest) < sizeofOp {
+	begins := make([]bool, len(c)/sizeofOp+1) // where operations begin
+	for at := 0; at < len(c); at += c[at:].yes() {
+		if !c[at:].sound() {
 			return false
 		}
-		size := rest.operand()
-		if size < 0 || len(rest) < sizeofOp+size {
-			return false
-		}
-		yes, no := rest.yes(), rest.no()
-		if rest[0] != bcNop { // where it goes if it does not hold
-			if no < sizeofOp || no > len(rest)+sizeofOp || no&3 != 0 {
-				return false
-			}
-			if no < len(rest) && !c.begins(len(rest)-no) {
-				return false
-			}
-		}
-		if yes < sizeofOp+size || yes > len(rest)+sizeofOp || yes&3 != 0 || yes > len(rest) {
+		begins[at/sizeofOp] = true
+	}
+	for at := 0; at < len(c); at += c[at:].yes() {
+		to := at + c[at:].no()
+		if c[at] != bcNop && to < len(c) && !begins[to/sizeofOp] {
 			return false
 		}
 	}
 	return true
+}
+
+// sound reports whether the first operation is complete, and goes on to what is left or,
+// if it does not hold, to one operation beyond that at most.
+func (c bytecode) sound() bool {
+	if len(c) < sizeofOp {
+		return false
+	}
+	size := c.operand()
+	if size < 0 || len(c) < sizeofOp+size {
+		return false
+	}
+	yes, no := c.yes(), c.no()
+	if c[0] != bcNop && (no < sizeofOp || no > len(c)+sizeofOp || no&3 != 0) {
+		return false
+	}
+	return yes >= sizeofOp+size && yes <= len(c) && yes&3 == 0
 }
 
 // operand is how many bytes follow the operation, and -1 for one that there is not.
@@ -89,17 +98,6 @@ func (c bytecode) operand() int {
 		return sizeofCond + size
 	}
 	return -1
-}
-
-// begins reports whether an operation begins where so many bytes are left.
-func (c bytecode) begins(left int) bool {
-	for len(c) > left {
-		if len(c) < sizeofOp || c.yes() < sizeofOp || c.yes()&3 != 0 || c.yes() > len(c) {
-			return false
-		}
-		c = c[c.yes():]
-	}
-	return len(c) == left
 }
 
 // matches runs valid code.
