@@ -101,7 +101,6 @@ func (w *Worker) lookUpRarely(top, flags uint32) {
 			}
 		}
 		if w.scope().ended() {
-			w.ring(flags & (flagWant | flagLeave)) // they are served after the unwinding
 			panic(abortSignal{})
 		}
 	}
