@@ -79,8 +79,12 @@ func (w *Worker) lookUp(top uint32) {
 	if flags&(flagTrace|flagAbort) != 0 {
 		w.lookUpRarely(top, flags)
 	}
-	if flags&flagWant != 0 && w.share(top, false) {
-		w.rt.wakeIfSeat()
+	if flags&flagWant != 0 {
+		if w.share(top, false) {
+			w.rt.wakeIfSeat()
+		} else {
+			w.ring(flagWant) // everything is stolen; who asked may be asleep, so share the next spawn
+		}
 	}
 	if flags&flagLeave != 0 {
 		w.leaveSeat(top)
@@ -101,6 +105,7 @@ func (w *Worker) lookUpRarely(top, flags uint32) {
 			}
 		}
 		if w.scope().ended() {
+			w.ring(flags & (flagWant | flagLeave)) // served after the unwinding
 			panic(abortSignal{})
 		}
 	}
