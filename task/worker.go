@@ -83,7 +83,7 @@ func (w *Worker) lookUp(top uint32) {
 		if w.share(top, false) {
 			w.rt.wakeIfSeat()
 		} else {
-			w.ring(flagWant) // everything is stolen; who asked may be asleep, so share the next spawn
+			w.ring(flagWant) // all is stolen: share the next spawn, since the asker may be asleep
 		}
 	}
 	if flags&flagLeave != 0 {

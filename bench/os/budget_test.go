@@ -63,12 +63,12 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// TestBudget counts the instructions of every row of the table and holds each
-// against its budget: the least of some turns, since the kernel's collector runs in some of
-// them and not in others. It repeats, so this is no test of time: but for the addresses that
-// a boot gives its programs. Some make a row dearer, so that what is above its budget is
-// counted in a second boot. A change that makes a row more expensive must say so by a new
-// budget.
+// TestBudget counts the instructions of every row of the table and compares them with the
+// row's budget. It uses the minimum of several turns, because the kernel's collector runs in
+// some of them. Counts repeat, so this is not a timing test. Programs are placed at random
+// addresses, however, and now and then a boot makes a row more expensive, so rows above
+// their budget are counted again in a second boot. A change that makes a row more
+// expensive must say so by a new budget.
 func TestBudget(t *testing.T) {
 	if os.Getenv("HARDTACK_GUEST") == "" {
 		t.Skip("boots a guest; set HARDTACK_GUEST=1")

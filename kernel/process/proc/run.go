@@ -201,7 +201,7 @@ func (t *Thread) launch() {
 func (r *runner) adopt(left *nucleus.UserContext) *Thread {
 	old := r.thread
 	if wait.OthersWait() {
-		old.charge() // what both have run: somebody has to pay for it
+		old.charge() // for what both have run
 	}
 	old.Proc.mu.Lock()
 	old.leave(r.clock)

@@ -23,13 +23,13 @@ type swarm struct {
 }
 
 // weight is the most that one of them holds, and a quarter of what the others hold: a
-// thousand small processes are together more than one that is larger than each. What the
-// user keeps counts as far as the processes hold as much: their end does not bring it back,
-// but it is why memory is not enough for all.
+// thousand small processes together weigh more than one that is larger than each. What the
+// user keeps counts up to what the processes hold. Killing them does not free it, but it is
+// why memory is short.
 func (s *swarm) weight() int64 { return s.most + (s.sum-s.most)/4 + min(s.kept, s.sum) }
 
-// blame is the weight where nobody's end frees much. The processes of a user who keeps
-// much would only go on to fill what is left.
+// blame is the weight used when no death frees much: the processes of a user who keeps a lot
+// would go on to fill the rest.
 func (s *swarm) blame() int64 { return s.weight() + s.kept }
 
 // choose returns which candidates die to get so many bytes back: the biggest of the swarm

@@ -34,11 +34,11 @@ const (
 	sleeperBonus = 3e6
 	granularity  = 1e6
 
-	// A thread that begins to wait may differ from those that wait by what they all run
-	// in maxWait, by weight; by leastLag and mostLag of virtual time at least and at most.
-	// Without that bound a thread with little weight waits for minutes beside those with
-	// the most, and one that has used little while nobody waited keeps all others away
-	// until it has caught up with them.
+	// The virtual time of a thread that starts to wait may differ from the others' by what
+	// all of them run in maxWait, by weight, but by no less than leastLag and no more than
+	// mostLag. Without this bound a thread of little weight waits for minutes beside heavy
+	// ones, and a thread that used little time while nobody waited keeps all others out of
+	// user mode until it has caught up.
 	maxWait  = 250e6
 	leastLag = slice
 	mostLag  = 2e9
@@ -179,8 +179,8 @@ func (t *Thread) Yield() {
 	t.waitTurn(before)
 }
 
-// firstTurn begins the account of a new thread on a goroutine's clock. It has nothing
-// before others: else who forks again and again would come first for ever.
+// firstTurn begins the account of a new thread on a goroutine's clock. A new thread is never
+// ahead of others: otherwise a process that keeps forking would always run first.
 func (t *Thread) firstTurn(c *wait.Clock) {
 	t.turn.virtual = max(t.turn.virtual, present())
 	t.turn.off = c.Mine()
