@@ -1,10 +1,9 @@
 // Package netlink implements AF_NETLINK for programs that query or change interfaces,
 // addresses, routes, rules and neighbours (getifaddrs, ip): NETLINK_ROUTE answers
 // requests and dumps, changes what can be changed for root, and announces that to the
-// members of its groups. Interfaces are neither made nor removed. NETLINK_SOCK_DIAG tells
-// of sockets (ss). NETLINK_KOBJECT_UEVENT
-// can be listened to, but no device ever comes or goes. Programs may send each other
-// messages.
+// members of its groups. Interfaces are neither made nor removed. NETLINK_SOCK_DIAG lists
+// sockets (ss). NETLINK_KOBJECT_UEVENT can be listened to, but no device ever comes or
+// goes. Programs may send each other messages.
 //
 // A request is answered while it is sent: the answers wait in the socket's Flow.
 //
