@@ -13,7 +13,6 @@ import (
 	"hardtack/kernel/base/caller"
 	"hardtack/kernel/base/creds"
 	"hardtack/kernel/base/ledger"
-	"hardtack/kernel/base/mem"
 	"hardtack/kernel/base/settings"
 	"hardtack/kernel/base/uio"
 	"hardtack/kernel/base/wait"
@@ -27,8 +26,7 @@ type Inotify struct {
 	queue wait.Queue
 
 	mu      sync.Mutex
-	events  []event          // guarded by mu
-	taken   int              // events that were read of the array of events; guarded by mu
+	events  eventQueue       // guarded by mu
 	bytes   int              // of all events as read; guarded by mu
 	watches map[int32]*watch // guarded by mu
 	peak    ledger.Peak      // of watches; guarded by mu
@@ -37,17 +35,6 @@ type Inotify struct {
 
 	user *accounts.User // who is charged; immutable
 	most int            // events that it may hold (fs.inotify.max_queued_events); immutable
-}
-
-type event struct {
-	wd           int32
-	mask, cookie uint32
-	name         string
-}
-
-// same reports whether two events in a row count as one.
-func (e event) same(f event) bool {
-	return e.wd == f.wd && e.mask == f.mask && e.name == f.name && e.mask&linux.IN_IGNORED == 0
 }
 
 // instances and inotifyWatches are shared by users, each of whom may have what
@@ -68,23 +55,6 @@ func SetInotifyWatches(n int64) {
 	settings.InotifyWatches.Set(n)
 	inotifyWatches.SetMax(max(4*n, 1))
 }
-
-// eventBytes is the memory of events that nobody has read yet. Whoever gets no more loses
-// events as when the queue is full, and is told so.
-var eventBytes = sync.OnceValue(func() *accounts.Pool {
-	return accounts.NewPool(int64(mem.Total()) * mem.PageSize / 32)
-})
-
-// size is the length of struct inotify_event with the name, padded to 16.
-func (e *event) size() int {
-	if e.name == "" {
-		return 16
-	}
-	return 16 + (len(e.name)+16)&^15
-}
-
-// cost is what an event in a queue takes of the kernel's heap, about.
-func (e *event) cost() int64 { return int64(40 + e.size()) }
 
 // NewInotify returns an open instance; flags may have O_NONBLOCK. EMFILE when
 // there are too many.
@@ -189,21 +159,18 @@ func (in *Inotify) push(e event) {
 func (in *Inotify) add(e event) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	n := len(in.events)
-	if in.closed || n > in.most || n > 0 && in.events[n-1].same(e) {
+	q := &in.events
+	if in.closed || q.n > in.most || q.n > 0 && q.newest().same(e) {
 		return false
 	}
-	if n == in.most || !eventBytes().Charge(in.user, e.cost()) {
+	if q.n == in.most || !eventBytes().Charge(in.user, q.cost(&e)) {
 		e = event{wd: -1, mask: linux.IN_Q_OVERFLOW}
-		if n > 0 && in.events[n-1].same(e) {
+		if q.n > 0 && q.newest().same(e) {
 			return false
 		}
-		eventBytes().Force(in.user, e.cost())
+		eventBytes().Force(in.user, q.cost(&e))
 	}
-	if len(in.events) == cap(in.events) {
-		in.taken = 0 // what follows is a new array
-	}
-	in.events = append(in.events, e)
+	q.push(e)
 	in.bytes += e.size()
 	return true
 }
@@ -231,11 +198,11 @@ func (in *Inotify) take(v *uio.Vec) (done int, e linux.Errno) {
 	var buf [16 + linux.NAME_MAX + 17]byte
 	for {
 		in.mu.Lock()
-		if len(in.events) == 0 {
+		if in.events.n == 0 {
 			in.mu.Unlock()
 			return done, 0
 		}
-		ev := in.events[0]
+		ev := *in.events.oldest()
 		n := ev.size()
 		if n > v.Len() {
 			in.mu.Unlock()
@@ -244,12 +211,8 @@ func (in *Inotify) take(v *uio.Vec) (done int, e linux.Errno) {
 			}
 			return done, e
 		}
-		in.events[0] = event{}
-		if in.events, in.taken = in.events[1:], in.taken+1; len(in.events) == 0 {
-			in.events, in.taken = nil, 0
-		}
 		in.bytes -= n
-		eventBytes().Release(in.user, ev.cost())
+		eventBytes().Release(in.user, in.events.pop())
 		in.mu.Unlock()
 		b := buf[:n]
 		clear(b)
@@ -272,7 +235,7 @@ func (in *Inotify) take(v *uio.Vec) (done int, e linux.Errno) {
 func (in *Inotify) Ready(*File) wait.Events {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if len(in.events) > 0 {
+	if in.events.n > 0 {
 		return wait.In | wait.RdNorm
 	}
 	return 0
@@ -302,10 +265,9 @@ func (in *Inotify) Ioctl(c *caller.Ctx, _ *File, cmd uint32, arg uint64) (uint64
 func (in *Inotify) Release(*File) {
 	in.mu.Lock()
 	in.closed = true
-	for _, ev := range in.events {
-		eventBytes().Release(in.user, ev.cost())
+	for in.events.n > 0 {
+		eventBytes().Release(in.user, in.events.pop())
 	}
-	in.events = nil
 	var all []*watch
 	for _, w := range in.watches {
 		all = append(all, w)
@@ -327,10 +289,9 @@ func (in *Inotify) Holds(s *ledger.Sum) {
 			n += (ledger.Of[[]*watch]() + ledger.Array[*watch](cap(*l))) / int64(len(*l))
 		}
 	}
-	n += ledger.Array[event](cap(in.events) + in.taken)
+	n += in.events.chunkBytes()
 	listeners, wd, last := int64(1), int32(0), ""
-	for i := range in.events {
-		e := &in.events[i]
+	for e := range in.events.all {
 		if e.wd != wd {
 			listeners, wd = in.listeners(e.wd), e.wd
 		}

@@ -507,6 +507,20 @@ static void drop_event(int i)
 	while (read(watcher, b, sizeof b) == sizeof b)
 		;
 }
+/* A queue that was long, and has been read but for one event. */
+static void make_eventsread(int i)
+{
+	static char b[16 * 1999];
+
+	make_inotify(i);
+	make_name(i);
+	ok(inotify_add_watch(fd[i], path(i), IN_OPEN | IN_CLOSE), "inotify_add_watch");
+	for (int k = 0; k < 1000; k++)
+		close(ok(open(path(i), O_RDONLY), "open"));
+	if (read(fd[i], b, sizeof b) != sizeof b)
+		ok(-1, "read of events");
+}
+static void drop_eventsread(int i) { drop_fd(i), drop_name(i); }
 static int ids[MANY];
 static void make_queue(int i) { ids[i] = ok(msgget(IPC_PRIVATE, 0600), "msgget"); }
 static void drop_queue(int i) { msgctl(ids[i], IPC_RMID, NULL); }
@@ -587,6 +601,7 @@ static struct kind {
 	{"inotifies", 100, make_inotify, drop_fd},
 	{"watches", 2000, make_watch, drop_watch, before_watch, after_watch},
 	{"events", 2000, make_event, drop_event, before_events, after_watch},
+	{"eventsread", 100, make_eventsread, drop_eventsread},
 	{"queues", 1000, make_queue, drop_queue},
 	{"messages", 300, make_message, drop_queue},
 	{"semaphores", 300, make_sems, drop_sems},
