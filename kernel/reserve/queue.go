@@ -20,7 +20,7 @@ import (
 // A Claim is one thread's place in a queue, and then what it was granted. The zero Claim
 // asks for nothing.
 type Claim struct {
-	next, prev *Claim        // guarded by the queue's mu
+	next, prev *Claim        // in the list of those that wait, or of grants; guarded by the queue's mu
 	bytes      int64         // guarded by the queue's mu; 0: neither waiting nor granted
 	lap        uint32        // in which it was granted; guarded by the queue's mu
 	waiter     *wait.Sleeper // guarded by the queue's mu
@@ -33,17 +33,46 @@ func (c *Claim) Granted() bool { return c.granted.Load() }
 // A Queue promises a kind of memory to threads in order of arrival.
 type Queue struct {
 	free func() int64 // bytes that may be promised in all; immutable
+	most func() int64 // that a claim gets at once, whatever it asks for; immutable
 
-	mu         sync.Mutex
-	head, tail *Claim // guarded by mu
-	promised   int64  // bytes of this lap's grants; guarded by mu
-	lap        uint32 // guarded by mu
+	mu       sync.Mutex
+	line     list   // who waits, in order; guarded by mu
+	grants   list   // of this lap; guarded by mu
+	promised int64  // bytes of them; guarded by mu
+	lap      uint32 // guarded by mu
 
 	waiting atomic.Int32 // changed under mu
 }
 
-// NewQueue returns a queue for memory of which so much is free.
-func NewQueue(free func() int64) *Queue { return &Queue{free: free} }
+// list is a list of claims.
+type list struct{ head, tail *Claim }
+
+func (l *list) add(c *Claim) {
+	if c.prev = l.tail; c.prev != nil {
+		c.prev.next = c
+	} else {
+		l.head = c
+	}
+	l.tail = c
+}
+
+func (l *list) remove(c *Claim) {
+	if c.prev != nil {
+		c.prev.next = c.next
+	} else {
+		l.head = c.next
+	}
+	if c.next != nil {
+		c.next.prev = c.prev
+	} else {
+		l.tail = c.prev
+	}
+	c.next, c.prev = nil, nil
+}
+
+// NewQueue returns a queue for memory of which so much is free. Nobody reserves more than
+// most at once: a claim that no free memory could meet would hold up all others for ever.
+func NewQueue(free, most func() int64) *Queue { return &Queue{free: free, most: most} }
 
 // Waiting returns how many threads wait.
 func (q *Queue) Waiting() int { return int(q.waiting.Load()) }
@@ -51,29 +80,55 @@ func (q *Queue) Waiting() int { return int(q.waiting.Load()) }
 // Enter asks for so many bytes. It reports whether they are granted at once; else s is
 // woken when they are.
 func (q *Queue) Enter(c *Claim, bytes int64, s *wait.Sleeper) bool {
+	bytes = min(bytes, q.most())
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	c.bytes, c.waiter = bytes, s
-	if q.head == nil && q.promised+bytes <= q.free() {
+	if q.line.head == nil && q.fits(bytes) {
 		q.grant(c)
 		return true
 	}
 	c.granted.Store(false)
-	if c.prev = q.tail; c.prev != nil {
-		c.prev.next = c
-	} else {
-		q.head = c
-	}
-	q.tail = c
+	q.line.add(c)
 	q.waiting.Add(1)
 	return false
+}
+
+// fits reports whether so many bytes may be promised now. The caller holds mu.
+func (q *Queue) fits(bytes int64) bool {
+	free := q.free()
+	if q.promised+bytes <= free {
+		return true
+	}
+	q.lapse()
+	return q.promised+bytes <= free
+}
+
+// lapse voids the promises to threads that were granted theirs and block in their call now: for
+// another's lock, a message, a signal that continues them. They may do so for hours. The caller holds mu.
+func (q *Queue) lapse() {
+	for c := q.grants.head; c != nil; {
+		next := c.next
+		if c.waiter.Parked() {
+			q.drop(c)
+		}
+		c = next
+	}
 }
 
 // grant gives a claim what it asks for. The caller holds mu.
 func (q *Queue) grant(c *Claim) {
 	q.promised += c.bytes
 	c.lap = q.lap
+	q.grants.add(c)
 	c.granted.Store(true)
+}
+
+// drop ends a grant of this lap. The caller holds mu.
+func (q *Queue) drop(c *Claim) {
+	q.promised -= c.bytes
+	c.bytes = 0
+	q.grants.remove(c)
 }
 
 // Leave gives a place or a grant up.
@@ -81,12 +136,10 @@ func (q *Queue) Leave(c *Claim) {
 	q.mu.Lock()
 	switch {
 	case c.bytes == 0:
-	case c.granted.Load():
-		if c.lap == q.lap {
-			q.promised -= c.bytes
-		}
-	default:
-		q.remove(c)
+	case !c.granted.Load():
+		q.unqueue(c)
+	case c.lap == q.lap:
+		q.drop(c)
 	}
 	c.bytes = 0
 	q.mu.Unlock()
@@ -95,19 +148,9 @@ func (q *Queue) Leave(c *Claim) {
 	}
 }
 
-// remove takes a claim out of the list. The caller holds mu.
-func (q *Queue) remove(c *Claim) {
-	if c.prev != nil {
-		c.prev.next = c.next
-	} else {
-		q.head = c.next
-	}
-	if c.next != nil {
-		c.next.prev = c.prev
-	} else {
-		q.tail = c.prev
-	}
-	c.next, c.prev = nil, nil
+// unqueue takes a claim out of the line. The caller holds mu.
+func (q *Queue) unqueue(c *Claim) {
+	q.line.remove(c)
 	q.waiting.Add(-1)
 }
 
@@ -115,8 +158,8 @@ func (q *Queue) remove(c *Claim) {
 // than there is holds up those behind it: otherwise it could wait for ever.
 func (q *Queue) Serve() {
 	q.mu.Lock()
-	for c := q.head; c != nil && q.promised+c.bytes <= q.free(); c = q.head {
-		q.remove(c)
+	for c := q.line.head; c != nil && q.fits(c.bytes); c = q.line.head {
+		q.unqueue(c)
 		q.grant(c)
 		c.waiter.Wake()
 	}
@@ -127,9 +170,15 @@ func (q *Queue) Serve() {
 // from here on: the part of the reserve that is never promised covers it.
 func (q *Queue) Plenty() {
 	q.mu.Lock()
-	if q.head == nil {
+	if q.line.head == nil && q.grants.head != nil {
 		q.promised = 0
 		q.lap++
+		for c := q.grants.head; c != nil; {
+			next := c.next
+			c.next, c.prev = nil, nil
+			c = next
+		}
+		q.grants = list{}
 	}
 	q.mu.Unlock()
 }

@@ -1,11 +1,16 @@
 package reserve
 
 import (
+	"math"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 
+	"hardtack/abi/linux"
 	"hardtack/kernel/base/wait"
 )
+
+func noLimit() int64 { return math.MaxInt64 }
 
 // enter makes a claim of somebody who does not sleep.
 func enter(q *Queue, bytes int64) *Claim {
@@ -25,7 +30,7 @@ func wantGranted(t *testing.T, what string, c *Claim, want bool) {
 
 func TestQueueIsInOrderOfArrival(t *testing.T) {
 	free := int64(100)
-	q := NewQueue(func() int64 { return free })
+	q := NewQueue(func() int64 { return free }, noLimit)
 	first := enter(q, 60)
 	large, small := enter(q, 90), enter(q, 10)
 	wantGranted(t, "the first", first, true)
@@ -43,7 +48,7 @@ func TestQueueIsInOrderOfArrival(t *testing.T) {
 }
 
 func TestQueueGiveUp(t *testing.T) {
-	q := NewQueue(func() int64 { return 100 })
+	q := NewQueue(func() int64 { return 100 }, noLimit)
 	first, killed, last := enter(q, 100), enter(q, 100), enter(q, 50)
 	q.Leave(killed)
 	q.Leave(killed) // nothing is left to give up
@@ -56,7 +61,7 @@ func TestQueueGiveUp(t *testing.T) {
 // What is promised while memory is short counts until it is plentiful: calls that block
 // for hours must not keep others from memory.
 func TestQueuePlenty(t *testing.T) {
-	q := NewQueue(func() int64 { return 100 })
+	q := NewQueue(func() int64 { return 100 }, noLimit)
 	blocked := enter(q, 100)
 	waiting := enter(q, 10)
 	q.Plenty()
@@ -74,7 +79,7 @@ func TestQueuePlenty(t *testing.T) {
 func TestQueueNeverPromisesTooMuch(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	free := int64(1000)
-	q := NewQueue(func() int64 { return free })
+	q := NewQueue(func() int64 { return free }, noLimit)
 	var claims []*Claim // in order of arrival
 	for range 20000 {
 		switch n := r.IntN(10); {
@@ -102,24 +107,70 @@ func TestQueueNeverPromisesTooMuch(t *testing.T) {
 		if promised != q.promised || waits != q.Waiting() {
 			t.Fatalf("promised %d, want %d; %d wait, want %d", q.promised, promised, q.Waiting(), waits)
 		}
-		if q.head != nil && promised+q.head.bytes <= free {
+		if q.line.head != nil && promised+q.line.head.bytes <= free {
 			t.Fatal("the first one waits although there is memory")
 		}
 	}
 }
 
+// Whoever blocks in its call keeps nothing from those who wait.
+func TestQueueLapse(t *testing.T) {
+	q := NewQueue(func() int64 { return 100 }, noLimit)
+	c, s := new(Claim), new(wait.Sleeper)
+	q.Enter(c, 100, s)
+	woken := make(chan bool)
+	s.Arm()
+	go func() {
+		s.SleepUninterruptible(wait.NoDeadline)
+		woken <- true
+	}()
+	for !s.Parked() {
+		runtime.Gosched()
+	}
+	wantGranted(t, "the next one", enter(q, 70), true)
+	wantGranted(t, "who asks for more than is left", enter(q, 70), false)
+	s.Wake()
+	<-woken
+	q.Leave(c)
+	if q.promised != 70 || q.grants.head != q.grants.tail {
+		t.Errorf("promised %d, want 70", q.promised)
+	}
+}
+
+// A claim of more than there can be is served like one of the most.
+func TestQueueMost(t *testing.T) {
+	q := NewQueue(func() int64 { return 100 }, func() int64 { return 50 })
+	first, second, third := enter(q, 1000), enter(q, 1000), enter(q, 1)
+	wantGranted(t, "the first", first, true)
+	wantGranted(t, "the second", second, true)
+	wantGranted(t, "the third", third, false)
+	q.Leave(first)
+	wantGranted(t, "the third", third, true)
+}
+
 func TestBounds(t *testing.T) {
+	whole := Table[linux.SYS_shmget]
 	for _, x := range []struct {
-		name string
-		want uint32
+		nr   uint64
+		n    uint64
+		want int64
 	}{
-		{"getpid", 0}, {"exit_group", 0}, {"munmap", 0}, {"read", small}, {"openat", Default}, {"dup", 112 + points},
+		{linux.SYS_getpid, 0, 0},
+		{linux.SYS_exit_group, 0, 0},
+		{linux.SYS_munmap, 0, 0},
+		{linux.SYS_read, 0, Fault},
+		{linux.SYS_execve, 0, Default},
+		{linux.SYS_dup, 0, int64(Table[linux.SYS_dup].Transient) + Points},
+		{linux.SYS_shmget, 0, int64(whole.Transient + whole.Lasting)},
+		{linux.SYS_poll, 1000, Fault + 1000*pollBytes},
+		{linux.SYS_poll, 1 << 60, Fault + 1<<24*pollBytes},
+		{1 << 40, 0, Fault},
 	} {
-		if got := boundOf(x.name); got != x.want {
-			t.Errorf("%s reserves %d, want %d", x.name, got, x.want)
+		if got := Bound(x.nr, 0, x.n, 0); got != x.want {
+			t.Errorf("call %d reserves %d, want %d", x.nr, got, x.want)
 		}
 	}
-	if Bound(1<<40) != small {
-		t.Error("a number beyond the table")
+	if !whole.Whole {
+		t.Error("shmget has a point without a bound; choose another call for this test")
 	}
 }

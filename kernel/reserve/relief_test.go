@@ -87,9 +87,9 @@ func TestReliefTakesTheCheapestFirst(t *testing.T) {
 		{"nobody is left to die", model{free: 49}, 50, []string{"reclaim", "squeeze", "kill", "collect"}},
 	} {
 		m := x.m
-		q := NewQueue(func() int64 { return m.free })
+		q := NewQueue(func() int64 { return m.free }, noLimit)
 		c := enter(q, x.need)
-		r := m.relief(NewQueue(func() int64 { return 0 }), q)
+		r := m.relief(NewQueue(func() int64 { return 0 }, noLimit), q)
 		r.run()
 		if !c.Granted() || !slices.Equal(m.log, x.want) {
 			t.Errorf("%s: granted is %v after %v, want %v", x.name, c.Granted(), m.log, x.want)
@@ -99,9 +99,9 @@ func TestReliefTakesTheCheapestFirst(t *testing.T) {
 
 func TestReliefTakesFromTheStuck(t *testing.T) {
 	m := model{held: []int64{100}, stubborn: true}
-	q := NewQueue(func() int64 { return m.free })
+	q := NewQueue(func() int64 { return m.free }, noLimit)
 	c := enter(q, 50)
-	m.relief(NewQueue(func() int64 { return 0 }), q).run()
+	m.relief(NewQueue(func() int64 { return 0 }, noLimit), q).run()
 	if !c.Granted() || !m.hurried {
 		t.Errorf("granted is %v, hurried is %v", c.Granted(), m.hurried)
 	}
@@ -109,8 +109,8 @@ func TestReliefTakesFromTheStuck(t *testing.T) {
 
 func TestReliefOfTheHeap(t *testing.T) {
 	m := model{short: true, held: []int64{60, 60}, deaths: 1}
-	heap := NewQueue(func() int64 { return m.free })
-	m.relief(heap, NewQueue(func() int64 { return 0 })).run()
+	heap := NewQueue(func() int64 { return m.free }, noLimit)
+	m.relief(heap, NewQueue(func() int64 { return 0 }, noLimit)).run()
 	want := []string{"reclaim", "squeeze", "kill", "collect", "collect", "reclaim", "squeeze", "kill"}
 	if !slices.Equal(m.log, want) {
 		t.Errorf("%v, want %v", m.log, want)

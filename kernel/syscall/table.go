@@ -6,7 +6,6 @@ import (
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/uio"
 	"hardtack/kernel/process/proc"
-	"hardtack/kernel/reserve"
 )
 
 // Args are the six argument registers of a call, unchecked.
@@ -92,7 +91,6 @@ func fillTable() {
 				panic("syscall: " + c.Name + " is listed twice")
 			}
 			table[c.Num] = c
-			reserve.SetName(c.Num, c.Name)
 		}
 	}
 }

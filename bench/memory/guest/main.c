@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <grp.h>
 #include <sys/ipc.h>
+#include <sys/mount.h>
 #include <sys/msg.h>
 #include <sys/reboot.h>
 #include <sys/sem.h>
@@ -44,7 +45,7 @@ void become(int uid)
 
 static const struct kind *find(const char *name, size_t length)
 {
-	static const struct kind *const all[] = {memoryKinds, fileKinds, socketKinds, descriptorKinds, processKinds};
+	static const struct kind *const all[] = {memoryKinds, fileKinds, socketKinds, descriptorKinds, processKinds, manyKinds, nameKinds};
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		for (const struct kind *k = all[i]; k->name; k++)
 			if (strlen(k->name) == length && strncmp(k->name, name, length) == 0)
@@ -157,23 +158,32 @@ static void report(struct run *r, const char *name, int root)
 	printf("\n");
 }
 
-// removeAll removes what a directory holds.
-static void removeAll(const char *dir)
+// flatten removes what a directory holds, and moves directories that are not empty to /tmp:
+// their paths may be longer than a path can be.
+static int flatten(const char *dir)
 {
-	char name[600];
+	static long moved;
+	char name[600], to[64];
+	int left = 0;
 	DIR *d = opendir(dir);
 	if (!d)
-		return;
+		return 0;
 	for (struct dirent *e; (e = readdir(d));) {
 		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
 			continue;
 		snprintf(name, sizeof name, "%s/%s", dir, e->d_name);
-		if (unlink(name) < 0 && rmdir(name) < 0) {
-			removeAll(name);
-			rmdir(name);
+		if (unlink(name) == 0 || rmdir(name) == 0)
+			continue;
+		left = 1;
+		if (strcmp(dir, "/tmp") == 0)
+			flatten(name);
+		else {
+			snprintf(to, sizeof to, "/tmp/moved.%ld", moved++);
+			rename(name, to);
 		}
 	}
 	closedir(d);
+	return left;
 }
 
 static void removeObjects(void)
@@ -201,7 +211,9 @@ static void clean(const char *name)
 	while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
 		;
 	int64_t ended = now();
-	removeAll("/tmp");
+	for (int i = 0; i < 1 << 20 && flatten("/tmp"); i++)
+		;
+	flatten("/dev/mqueue");
 	removeObjects();
 	long back = 0;
 	while (now() - ended < 300000 && (back = freeMemory()) < start - total / 20)
@@ -244,6 +256,8 @@ int main(int argc, char **argv)
 			pause();
 	if (argc == 2 && strcmp(argv[1], "ok") == 0)
 		return 0;
+	if (argc > 1 && strcmp(argv[1], "again") == 0)
+		execv("/proc/self/exe", argv);
 	if (getpid() != 1) {
 		fprintf(stderr, "memory: this is not process 1 of a Hardtack guest\n");
 		return 2;
@@ -251,6 +265,8 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	mkdir("/tmp", 0777);
 	chmod("/tmp", 01777);
+	mkdir("/dev/mqueue", 0755);
+	mount("none", "/dev/mqueue", "mqueue", 0, NULL);
 	shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	memset(samples, 1, sizeof samples);
 	int uid = goodUID, i = 1;

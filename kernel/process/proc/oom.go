@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"math"
 	"sync"
 
 	"hardtack/kernel/base/clocks"
@@ -25,9 +26,13 @@ var (
 
 // HeapQueue and PageQueue are the threads that wait for the kernel's heap and for pages.
 var (
-	HeapQueue = reserve.NewQueue(func() int64 { return int64(nucleus.HeapRoom()) * mem.PageSize })
-	PageQueue = reserve.NewQueue(func() int64 { return int64(mem.Spare()) * mem.PageSize })
+	HeapQueue = reserve.NewQueue(func() int64 { return int64(nucleus.HeapRoom()) * mem.PageSize }, mostOfHeap)
+	PageQueue = reserve.NewQueue(func() int64 { return int64(mem.Spare()) * mem.PageSize }, func() int64 { return math.MaxInt64 })
 )
+
+// mostOfHeap is what a single call may reserve: two of them fit whenever the reserve is filled
+// as far as relief fills it.
+func mostOfHeap() int64 { return int64(nucleus.MemoryInfo().Reserve/4) * mem.PageSize }
 
 // reserve holds a thread back that wants something of the kernel while the heap is short,
 // until there is memory for its call. The thread holds nothing. If it is to end it goes on:
@@ -42,7 +47,8 @@ func (t *Thread) reserve() {
 	Relieve.Call()
 	need := int64(reserve.Fault)
 	if t.User.Trap.Kind == nucleus.TrapSyscall {
-		if need = reserve.Bound(uint64(uint32(t.User.RAX))); need == 0 {
+		u := &t.User
+		if need = reserve.Bound(uint64(uint32(u.RAX)), u.RDI, u.RSI, u.RDX); need == 0 {
 			return
 		}
 	}
