@@ -203,7 +203,7 @@ func sysSendmmsg(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	done := uint64(0)
 	for ; done < uint64(count); done++ {
 		var n int
-		if n, e = sendMessage(t, f, s, addr, a.Int(3)); e != 0 {
+		if n, e = sendNext(t, f, s, addr, a.Int(3)); e != 0 {
 			break
 		}
 		if e = writeU32(t, addr+linux.SizeofMsghdr, uint32(n)); e != 0 {
@@ -215,6 +215,22 @@ func sysSendmmsg(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return done, 0
 	}
 	return 0, e
+}
+
+// sendNext sends one of the messages of a sendmmsg.
+//
+//maxlive:point because each message reserves for itself
+func sendNext(t *proc.Thread, f *vfs.File, s sock.Socket, addr uio.Addr, flags int32) (int, linux.Errno) {
+	t.ReserveNext(linux.SYS_sendmsg)
+	return sendMessage(t, f, s, addr, flags)
+}
+
+// receiveNext receives one of the messages of a recvmmsg.
+//
+//maxlive:point because each message reserves for itself
+func receiveNext(t *proc.Thread, f *vfs.File, s sock.Socket, addr uio.Addr, flags int32) (int, linux.Errno) {
+	t.ReserveNext(linux.SYS_recvmsg)
+	return receiveMessage(t, f, s, addr, flags)
 }
 
 // sysRecvmmsg is recvmmsg(int fd, struct mmsghdr *msgs, unsigned n, int flags, struct timespec *timeout).
@@ -233,7 +249,7 @@ func sysRecvmmsg(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	done := uint64(0)
 	for done < uint64(count) {
 		var n int
-		if n, e = receiveMessage(t, f, s, addr, flags&^linux.MSG_WAITFORONE); e != 0 {
+		if n, e = receiveNext(t, f, s, addr, flags&^linux.MSG_WAITFORONE); e != 0 {
 			break
 		}
 		if e = writeU32(t, addr+linux.SizeofMsghdr, uint32(n)); e != 0 {

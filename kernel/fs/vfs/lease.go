@@ -1,8 +1,6 @@
 package vfs
 
 import (
-	"slices"
-
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/caller"
 	"hardtack/kernel/base/creds"
@@ -95,10 +93,8 @@ func (t *lockTable) addLease(i *Inode, f *File, kind int16, fd int32) linux.Errn
 	if i.usedByOthers(f, kind) {
 		return linux.EAGAIN
 	}
-	for _, l := range t.leases {
-		if l.f != f && (kind == linux.F_WRLCK || l.end) {
-			return linux.EAGAIN
-		}
+	if t.leaseForbids(f, kind) {
+		return linux.EAGAIN
 	}
 	if n := t.leaseOf(f); n >= 0 {
 		l := t.leases[n]
@@ -112,6 +108,10 @@ func (t *lockTable) addLease(i *Inode, f *File, kind int16, fd int32) linux.Errn
 		return linux.EINVAL
 	}
 	t.leases = append(t.leases, &lease{f: f, fd: fd, kind: kind})
+	if t.byFile == nil {
+		t.byFile = make(map[*File]int)
+	}
+	t.byFile[f] = len(t.leases) - 1
 	t.leased.Add(1)
 	// Opening counts first and looks for leases then: one of both sees the other.
 	if i.usedByOthers(f, kind) {
@@ -119,6 +119,19 @@ func (t *lockTable) addLease(i *Inode, f *File, kind int16, fd int32) linux.Errn
 		return linux.EAGAIN
 	}
 	return 0
+}
+
+// leaseForbids reports whether another file's lease is in the way of one of f's; mu is held.
+func (t *lockTable) leaseForbids(f *File, kind int16) bool {
+	if kind == linux.F_RDLCK && !t.asked {
+		return false
+	}
+	for _, l := range t.leases {
+		if l.f != f && (kind == linux.F_WRLCK || l.end) {
+			return true
+		}
+	}
+	return false
 }
 
 // usedByOthers reports whether the file is open in a way that forbids f a lease.
@@ -139,13 +152,20 @@ func (i *Inode) usedByOthers(f *File, kind int16) bool {
 
 // leaseOf is the index of f's lease, or -1; mu is held.
 func (t *lockTable) leaseOf(f *File) int {
-	return slices.IndexFunc(t.leases, func(l *lease) bool { return l.f == f })
+	if i, ok := t.byFile[f]; ok {
+		return i
+	}
+	return -1
 }
 
-// removeLease ends a lease; mu is held.
+// removeLease ends a lease; mu is held. The last one takes its place: a file may have very many.
 func (t *lockTable) removeLease(i int) {
-	f := t.leases[i].f
-	t.leases = slices.Delete(t.leases, i, i+1)
+	f, last := t.leases[i].f, len(t.leases)-1
+	t.leases[i] = t.leases[last]
+	t.byFile[t.leases[i].f] = i
+	t.leases[last] = nil
+	t.leases = t.leases[:last]
+	delete(t.byFile, f)
 	t.leased.Add(-1)
 	f.SetOwner(Owner{})
 	f.SetSig(0)
@@ -167,7 +187,11 @@ func (t *lockTable) dropLease(f *File) bool {
 
 // expireLeases lowers and ends the leases whose holders had time enough; mu is held.
 func (t *lockTable) expireLeases() {
+	if !t.asked {
+		return
+	}
 	now := wait.Now()
+	t.asked = false
 	for i := 0; i < len(t.leases); i++ {
 		l := t.leases[i]
 		if l.lowerAt != 0 && now >= l.lowerAt {
@@ -176,7 +200,9 @@ func (t *lockTable) expireLeases() {
 		if l.endAt != 0 && now >= l.endAt {
 			t.removeLease(i)
 			i--
+			continue
 		}
+		t.asked = t.asked || l.lower || l.end
 	}
 }
 
@@ -231,7 +257,7 @@ func (t *lockTable) askLeases(write bool) (told []*lease, conflict bool, until i
 		if !l.conflicts(write) {
 			continue
 		}
-		conflict = true
+		conflict, t.asked = true, true
 		switch {
 		case write && !l.end:
 			l.end, l.endAt = true, at

@@ -127,6 +127,9 @@ func (i *Inode) holdLocks(s *ledger.Sum) {
 		n += ledger.Map[*File, int](len(t.flocks))
 	}
 	n += ledger.Array[*lease](cap(t.leases)) + int64(len(t.leases))*ledger.Of[lease]()
+	if t.byFile != nil {
+		n += ledger.Map[*File, int](len(t.byFile))
+	}
 	t.mu.Unlock()
 	s.Add(ledger.Locks, n)
 }

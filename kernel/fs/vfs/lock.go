@@ -38,6 +38,8 @@ type lockTable struct {
 	records []RecordLock  // guarded by mu; by owner's ranges disjoint, in order of Start
 	flocks  map[*File]int // guarded by mu; LOCK_SH or LOCK_EX
 	leases  []*lease      // guarded by mu
+	byFile  map[*File]int // where in leases; guarded by mu
+	asked   bool          // a lease may be asked to be lowered or ended; guarded by mu
 	leased  atomic.Int32  // how many; changed under mu
 	changed wait.Queue
 }

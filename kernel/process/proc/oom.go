@@ -56,6 +56,21 @@ func (t *Thread) reserve() {
 	t.User.Work.Or(workRelease)
 }
 
+// ReserveNext is for a long call that does the work of another one several times. Before each
+// time, while memory is short, it gives back what it reserved and reserves what that call
+// needs. The caller holds no lock.
+func (t *Thread) ReserveNext(nr uint64) {
+	if !nucleus.Attention() || !nucleus.MemoryShort() && HeapQueue.Waiting() == 0 {
+		return
+	}
+	if t.User.Work.Load()&workRelease != 0 {
+		t.release()
+	}
+	Relieve.Call()
+	t.wait(HeapQueue, reserve.Bound(nr, 0, 0, 0))
+	t.User.Work.Or(workRelease)
+}
+
 // wait makes a claim and waits until it is granted or the thread is to end.
 func (t *Thread) wait(q *reserve.Queue, bytes int64) {
 	if q.Enter(&t.claim, bytes, &t.Sleeper) {
