@@ -104,7 +104,7 @@ func plugMemory() {
 	vm.OutOfMemory.Set(func() { proc.KillBiggest() })
 	proc.Relieve.Set(relief.Start)
 	vm.Await.Set(proc.AwaitPage)
-	proc.KeptBy.Set(func(uid uint32) int64 { return tmpfs.KeptBy(uid) + vm.SegmentsOf(uid) })
+	proc.KeptBy.Set(func(uid uint32) int64 { return tmpfs.KeptBy(uid) + vm.SegmentsOf(uid) + unix.KeptBy(uid) })
 	proc.Killed.Set(reportKilled)
 	proc.HoldsMore.Set(posixtimer.Holds)
 	ledger.SetKeepers(tmpfs.Ledger, sysv.Ledger, unix.Ledger, endpoint.Ledger)

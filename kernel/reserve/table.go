@@ -201,7 +201,7 @@ var Table = [Size]Need{
 	19:  {},                                                                            // readv: 70
 	169: {},                                                                            // reboot: 16
 	45:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // recvfrom
-	299: {Transient: 0, Lasting: 23068672, Allocated: 0, Known: true, Whole: false},    // recvmmsg
+	299: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // recvmmsg
 	47:  {Transient: 0, Lasting: 22528, Allocated: 0, Known: true, Whole: false},       // recvmsg
 	216: {},                                                                            // remap_file_pages: 1
 	197: {Transient: 0, Lasting: 589824, Allocated: 0, Known: true, Whole: false},      // removexattr
@@ -236,7 +236,7 @@ var Table = [Size]Need{
 	65:  {},                                                                            // semop: 8
 	220: {},                                                                            // semtimedop: 8
 	40:  {},                                                                            // sendfile: 71
-	307: {Transient: 0, Lasting: 23068672, Allocated: 0, Known: true, Whole: false},    // sendmmsg
+	307: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // sendmmsg
 	46:  {Transient: 0, Lasting: 22528, Allocated: 0, Known: true, Whole: false},       // sendmsg
 	44:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // sendto
 	238: {Transient: 45056, Lasting: 0, Allocated: 0, Known: true, Whole: false},       // set_mempolicy

@@ -58,7 +58,40 @@ type flight struct {
 
 // Ledger charges files under way to those who sent them.
 func Ledger(charge ledger.Charge) {
-	var list []flight
+	list := flights()
+	for _, x := range list {
+		x.f.ChargeFlight(charge, x.pid, x.uid)
+	}
+	if len(list) > 0 {
+		collectIfNeeded() // it keeps what had a reference of ours
+	}
+}
+
+// KeptBy returns how many bytes the files take that a user has sent and nobody has received.
+// It may be called when memory is short: it waits for nothing.
+func KeptBy(uid uint32) (bytes int64) {
+	if inFlight.Used() == 0 {
+		return 0
+	}
+	list := flights()
+	for _, x := range list {
+		if x.uid == uid {
+			var own ledger.Sum
+			x.f.Holds(&own)
+			bytes += own.All() / max(x.f.Refs()-1, 1)
+		}
+	}
+	go func() { // the last reference to a file may write, which may wait for memory
+		for _, x := range list {
+			x.f.Put()
+		}
+		collectIfNeeded()
+	}()
+	return bytes
+}
+
+// flights returns the files under way.
+func flights() (list []flight) {
 	for _, s := range all.list() {
 		s.in.EachRights(func(a *sock.Ancillary) {
 			for _, f := range a.Rights {
@@ -67,10 +100,5 @@ func Ledger(charge ledger.Charge) {
 			}
 		})
 	}
-	for _, x := range list {
-		x.f.ChargeFlight(charge, x.pid, x.uid)
-	}
-	if len(list) > 0 {
-		collectIfNeeded() // it keeps what had a reference of ours
-	}
+	return list
 }

@@ -84,8 +84,7 @@ func Kill(bytes int64) *Victims {
 			return true
 		}
 		if p.PID != 1 && p.OOMScoreAdj() != -1000 && !p.stuck() {
-			had := p.Holding()
-			list = append(list, candidate{p: p, had: had, adj: int64(p.OOMScoreAdj()), kept: KeptBy.Call(had.UID)})
+			list = append(list, candidate{p: p, had: p.Holding(), adj: int64(p.OOMScoreAdj())})
 		}
 		return true
 	})
@@ -93,6 +92,7 @@ func Kill(bytes int64) *Victims {
 	if v.n > 0 {
 		return v.copy()
 	}
+	addKept(list)
 	for _, i := range choose(list, int64(mem.Total())*mem.PageSize, bytes) {
 		c := &list[i]
 		Killed.Call(c.p, c.had)
@@ -112,6 +112,20 @@ func Kill(bytes int64) *Victims {
 		return nil
 	}
 	return v.copy()
+}
+
+// addKept notes for each candidate what its user keeps.
+func addKept(list []candidate) {
+	kept := map[uint32]int64{}
+	for i := range list {
+		c := &list[i]
+		n, ok := kept[c.had.UID]
+		if !ok {
+			n = KeptBy.Call(c.had.UID)
+			kept[c.had.UID] = n
+		}
+		c.kept = n
+	}
 }
 
 func (v *Victims) copy() *Victims {

@@ -17,8 +17,8 @@ import (
 var (
 	// Relieve makes memory free, in a goroutine of its own; the call returns at once.
 	Relieve = hook.Default(func() {})
-	// KeptBy returns roughly how many bytes of files in memory and System V segments a user
-	// keeps. They are not freed when a process ends.
+	// KeptBy returns roughly how many bytes of files in memory, System V segments and
+	// descriptors in flight a user keeps. They are not freed when a process ends.
 	KeptBy = hook.Default(func(uid uint32) int64 { return 0 })
 	// Killed hears who was killed for memory and what it had.
 	Killed = hook.Default(func(p *Process, had Holding) {})
