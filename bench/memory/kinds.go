@@ -95,4 +95,13 @@ var Kinds = []Kind{
 	{"unanswered", "connections to a host that does not answer"},
 	{"tcpbacklogs", "TCP connections that nobody accepts"},
 	{"datagrams", "large UDP datagrams"},
+	{"longtexts", "open texts of /proc about 32,000 mappings"},
+	{"forkmaps", "copies of 32,000 mappings by fork"},
+	{"forktables", "copies of large tables of descriptors"},
+	{"mounts", "trees of mounts, copied with namespaces"},
+	{"passed", "full sockets in flight whose senders have ended"},
+	{"openers", "processes that wait for the other end of a named pipe"},
+	{"bigsems", "sets of 32,000 semaphores"},
+	{"lists", "open texts about all sockets and locks"},
+	{"longpaths", "directories in directories, and texts of their paths"},
 }

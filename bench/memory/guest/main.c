@@ -45,7 +45,7 @@ void become(int uid)
 
 static const struct kind *find(const char *name, size_t length)
 {
-	static const struct kind *const all[] = {memoryKinds, fileKinds, socketKinds, descriptorKinds, processKinds, manyKinds, nameKinds};
+	static const struct kind *const all[] = {memoryKinds, fileKinds, socketKinds, descriptorKinds, processKinds, manyKinds, nameKinds, callKinds};
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		for (const struct kind *k = all[i]; k->name; k++)
 			if (strlen(k->name) == length && strncmp(k->name, name, length) == 0)
@@ -151,7 +151,7 @@ static void report(struct run *r, const char *name, int root)
 	for (int i = 0; i < maxFailures; i++)
 		failed += shared->failures[i].count;
 	printf("row %s rounds=%d failed=%d deaths=%d median=%d worst=%d gone=%d killed=%d kills=%d used=%ld root=%d", name, n, failed,
-	       r->deaths, n ? shared->micros[n / 2] : 0, worst > stuck ? worst : stuck, (int)((gone - r->begin) / 1000),
+	       r->deaths, n ? shared->micros[n / 2] : 0, worst > stuck ? worst : stuck, gone ? (int)((gone - r->begin) / 1000) : 0,
 	       kill ? (int)((kill - r->begin) / 1000) : -1, shared->kills, 100 * (total - least) / total, root);
 	for (int i = 0; i < maxFailures && shared->failures[i].count; i++)
 		printf(" %s:%s:%d", shared->failures[i].call, strerrorname_np(shared->failures[i].error), shared->failures[i].count);

@@ -48,7 +48,7 @@ struct kind {
 	void (*take)(void);
 };
 
-extern const struct kind memoryKinds[], fileKinds[], socketKinds[], descriptorKinds[], processKinds[], manyKinds[], nameKinds[];
+extern const struct kind memoryKinds[], fileKinds[], socketKinds[], descriptorKinds[], processKinds[], manyKinds[], nameKinds[], callKinds[];
 
 int64_t now(void); // microseconds of the monotonic clock
 void nap(int ms);
