@@ -43,9 +43,9 @@ var perArgument = map[int]struct{ arg, bytes, fixed uint32 }{
 const pollBytes = 192
 
 // bounds is what each call reserves, by its number.
-var bounds [Size]uint32
+var bounds = allBounds()
 
-func init() {
+func allBounds() (bounds [Size]uint32) {
 	for nr, n := range &Table {
 		bounds[nr] = n.reserve()
 	}
@@ -58,6 +58,7 @@ func init() {
 	for nr, x := range perArgument {
 		bounds[nr] = sized | x.fixed
 	}
+	return bounds
 }
 
 // sized marks the bounds of calls that are in perArgument.
