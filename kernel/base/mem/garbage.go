@@ -37,7 +37,9 @@ var state struct {
 }
 
 // fruitless reports that a collection would free little: less than a 128th of all memory,
-// which is what a fork waits for.
+// which is what a fork waits for. Where the heap itself takes a quarter of memory, it is also
+// less than an eighth of what is alive: a collection takes time in proportion to that, and all
+// that wait for memory wait for it.
 // The caller holds heap.squeezing.
 func fruitless() bool {
 	s := &state.samples
@@ -49,5 +51,15 @@ func fruitless() bool {
 		return false
 	}
 	metrics.Read(s[:])
-	return int64(s[0].Value.Uint64())-int64(s[1].Value.Uint64()) < int64(Total())*PageSize/128
+	objects, live := int64(s[0].Value.Uint64()), int64(s[1].Value.Uint64())
+	return objects-live < leastGarbage(int64(Total())*PageSize, live)
+}
+
+// leastGarbage is how much garbage a collection is worth, of so much memory in all, if so much of
+// the heap is alive.
+func leastGarbage(total, live int64) int64 {
+	if live > total/4 {
+		return max(total/128, live/8)
+	}
+	return total / 128
 }

@@ -175,9 +175,13 @@ func (r *Run) End(s *ledger.Sum) {
 	if r.f == nil {
 		return
 	}
-	own := ledger.Scratch()
-	r.f.Holds(own)
-	s.AddPartDone(own, r.n, r.f.Refs()-1)
+	if n := r.f.Refs() - 1; r.n >= n { // nobody else has it
+		r.f.Holds(s)
+	} else {
+		own := ledger.Scratch()
+		r.f.Holds(own)
+		s.AddPartDone(own, r.n, n)
+	}
 	r.f.Put()
 	r.f, r.n = nil, 0
 }
