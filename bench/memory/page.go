@@ -14,6 +14,7 @@ type Table struct {
 	CPUs   int
 	Each   time.Duration // of a run
 	Same   bool          // all are the same user's
+	ICount bool          // the guest's clock counts instructions, one a nanosecond
 	Kernel string        // what it is called on the page; "" for this one
 	Runs   []Run
 }
@@ -81,8 +82,8 @@ releases them. Each process of an offender takes as much of one resource as it c
 holds it while its parent starts the next process. Process 1 restarts whatever was killed.
 
 - *failed*: calls of the well-behaved program that failed; *deaths*: how often it was killed.
-- *median*, *worst*: duration of its rounds, in milliseconds of the guest's clock. Load on the
-  host lengthens both, the worst more.
+- *median*, *worst*: duration of its rounds, in milliseconds of the guest's clock. Unless that
+  counts instructions, load on the host lengthens both, the worst more.
 - *killed after*: seconds from the first peak in memory use to the first death of an offender.
   The peak is the first moment within 1/64 of the most memory in use before that death.
   A dash means that no offender was killed: limits stopped them all.
@@ -99,6 +100,9 @@ func (t *Table) write(b *strings.Builder) {
 	}
 	fmt.Fprintf(b, "\n## %s\n\n%d runs of %v; in %d of them no call failed, no innocent process died, and root was served.\n\n",
 		t.title(), len(t.Runs), t.Each, good)
+	if t.ICount {
+		b.WriteString("The guest's clock counts instructions, one a nanosecond: load on the host changes nothing.\n\n")
+	}
 	b.WriteString("| offenders | rounds | failed | deaths | median | worst | killed after | used | root |\n")
 	b.WriteString("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |\n")
 	for _, r := range t.Runs {

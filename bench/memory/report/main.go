@@ -1,7 +1,7 @@
 // Command report has offenders exhaust the memory of machines and writes
 // docs/bench/memory.md.
 //
-//	report [-each 60s] [-memory 48M,128M,512M] [-cpus 1,2] [-kinds all] [-pairs] [-same]
+//	report [-each 60s] [-memory 48M,128M,512M] [-cpus 1,2] [-kinds all] [-pairs] [-same] [-icount]
 //	       [-kernel FILE -tool FILE -name NAME] [-json FILE] [-dry]
 //
 // Each run boots a machine of its own. With -json the tables of that file stay that are
@@ -33,6 +33,7 @@ func run() error {
 	cpus := flag.String("cpus", "1,2", "numbers of CPUs")
 	kinds := flag.String("kinds", "", "offenders, with + between those of one run; empty for all")
 	pairs := flag.Bool("pairs", false, "two offenders of a kind in each run")
+	icount := flag.Bool("icount", false, "the guest's clock counts instructions (one CPU)")
 	same := flag.Bool("same", false, "the well-behaved program is the same user's")
 	kernel := flag.String("kernel", "", "another kernel")
 	tool := flag.String("tool", "", "the hardtack command of that kernel")
@@ -61,6 +62,9 @@ func run() error {
 		return err
 	}
 	m := membench.Machine{Tool: *tool, Kernel: *kernel, Root: root}
+	if *icount {
+		m.Flags = append(m.Flags, "--icount")
+	}
 	if m.Tool == "" {
 		m.Tool = filepath.Join(repo, "bin", "hardtack")
 	}
@@ -70,7 +74,7 @@ func run() error {
 			if m.CPUs, err = strconv.Atoi(c); err != nil {
 				return err
 			}
-			t := membench.Table{Memory: size, CPUs: m.CPUs, Each: *each, Same: *same, Kernel: *name}
+			t := membench.Table{Memory: size, CPUs: m.CPUs, Each: *each, Same: *same, ICount: *icount, Kernel: *name}
 			t.Runs = measure(m, offenders(*kinds, *pairs), *each, *same)
 			r.Add(t)
 			if err := save(*dump, &r); err != nil {
