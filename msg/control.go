@@ -342,7 +342,7 @@ func (c *Conn) frame(b *binding, frame []byte, files []*os.File, last *byte) err
 	case frameBound:
 		b.bound = true
 	case frameMove:
-		go c.moveTo(string(frame[1:]))
+		c.moveTo(string(frame[1:]))
 	case frameSlots, frameAck:
 		if b.car == nil {
 			return &PeerError{"messages in a frame on a link with common memory"}

@@ -127,8 +127,10 @@ func driver(scheme string) (Driver, error) {
 	if d := drivers.m[scheme]; d != nil {
 		return d, nil
 	}
-	return nil, fmt.Errorf("msg: no driver for %q; its package must be imported", scheme)
+	return nil, fmt.Errorf("%w %q; its package must be imported", errNoDriver, scheme)
 }
+
+var errNoDriver = errors.New("msg: no driver for")
 
 // scheme is what stands before the colon.
 func scheme(addr string) string { s, _, _ := strings.Cut(addr, ":"); return s }

@@ -210,13 +210,27 @@ func (c *Conn) nextBind() <-chan struct{} {
 }
 
 // attendSend does what is requested of the sending owner.
-func (c *Conn) attendSend() error {
+func (c *Conn) attendSend(ctx context.Context) error {
 	for wait := 20 * time.Microsecond; ; wait = min(2*wait, time.Millisecond) {
 		err := c.trySend()
 		if err != errFull {
 			return err
 		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		time.Sleep(wait)
+	}
+}
+
+// resendAfter is attendSend after a message was sent. A peer that has bound the
+// connection again and then takes nothing may hold the sender for as long as one that
+// has lost its link, no longer.
+func (c *Conn) resendAfter() {
+	ctx, cancel := context.WithTimeout(context.Background(), c.opts.Grace)
+	defer cancel()
+	if err := c.attendSend(ctx); err != nil && err == ctx.Err() {
+		c.fail(fmt.Errorf("%w: it takes nothing on the link that it has made", ErrPeerGone))
 	}
 }
 
@@ -326,14 +340,34 @@ func (c *Conn) lost(link Link, cause error) {
 	}
 }
 
-// moveTo handles the peer's request to be reached elsewhere.
+// moveTo handles the peer's request to be reached elsewhere. Of requests that come while
+// one is handled, only the last counts.
 func (c *Conn) moveTo(addr string) {
-	ctx, cancel := context.WithTimeout(context.Background(), c.opts.Grace)
-	defer cancel()
 	c.mu.Lock()
-	dialled := c.dialled
-	c.mu.Unlock()
-	if dialled {
+	defer c.mu.Unlock()
+	if !c.dialled {
+		return
+	}
+	c.moveAddr, c.moveAsked = addr, true
+	if !c.mover {
+		c.mover = true
+		go c.move()
+	}
+}
+
+func (c *Conn) move() {
+	for {
+		c.mu.Lock()
+		addr := c.moveAddr
+		if !c.moveAsked || c.err != nil {
+			c.mover = false
+			c.mu.Unlock()
+			return
+		}
+		c.moveAsked = false
+		c.mu.Unlock()
+		ctx, cancel := context.WithTimeout(context.Background(), c.opts.Grace)
 		c.Rebind(ctx, addr) // if it cannot be done, the old link stays
+		cancel()
 	}
 }

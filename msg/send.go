@@ -61,12 +61,14 @@ func (c *Conn) room(ctx context.Context, slots, bytes int) error {
 	needContext(ctx, "sending")
 	s := &c.send
 	if c.attn.Load()&attnShared != 0 {
-		c.sendMu.Lock()
+		if err := c.sendMu.lock(ctx); err != nil {
+			return err
+		}
 		s.locked = true
 	}
 	for {
 		if c.attn.Load()&(attnClosed|attnSend) != 0 {
-			if err := c.attendSend(); err != nil {
+			if err := c.attendSend(ctx); err != nil {
 				c.unlock()
 				return err
 			}
@@ -102,7 +104,7 @@ func (c *Conn) room(ctx context.Context, slots, bytes int) error {
 func (c *Conn) unlock() {
 	if c.send.locked {
 		c.send.locked = false
-		c.sendMu.Unlock()
+		c.sendMu.unlock()
 	}
 }
 
@@ -126,7 +128,7 @@ func (c *Conn) finish(wake bool) {
 		wakePeer(c.send.tx, c.send.shared, c.send.hands)
 	}
 	if c.attn.Load()&attnSend != 0 {
-		c.attendSend() // an error is told by the next Begin
+		c.resendAfter() // an error is told by the next Begin
 	}
 	c.unlock()
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -254,7 +255,8 @@ func (s *Server) forget(tok token) {
 // Connect connects to the service called name, which must speak iface. While nobody has
 // the name, or nobody answers there, it waits, for Options.Wait or until the end of ctx;
 // then the error wraps ErrNoName. What waiting cannot fix is returned at once:
-// *MismatchError, *UserError, fs.ErrPermission.
+// *MismatchError, *VersionError, *UserError, *PeerError, fs.ErrPermission, an address of a
+// driver that is not imported.
 func Connect(ctx context.Context, name string, iface *Interface, o *Options) (*Conn, error) {
 	needContext(ctx, "Connect")
 	opts, err := o.fill()
@@ -288,12 +290,12 @@ func Connect(ctx context.Context, name string, iface *Interface, o *Options) (*C
 			}
 			return nil, failed(err)
 		}
-		c, err := dialAny(limit, &e, iface, &opts)
+		c, later, err := dialAny(limit, &e, iface, &opts)
 		if err == nil {
 			return c, nil
 		}
 		// The name is there but nobody is: the service is starting or ending.
-		if opts.Wait < 0 || !mayCome(err) {
+		if opts.Wait < 0 || !later {
 			return nil, failed(err)
 		}
 		select {
@@ -304,34 +306,44 @@ func Connect(ctx context.Context, name string, iface *Interface, o *Options) (*C
 	}
 }
 
-// dialAny dials the addresses of an endpoint in turn.
-func dialAny(ctx context.Context, e *Endpoint, iface *Interface, opts *Options) (*Conn, error) {
+// dialAny dials the addresses of an endpoint in turn. later says of an error that one of
+// them may answer another time.
+func dialAny(ctx context.Context, e *Endpoint, iface *Interface, opts *Options) (c *Conn, later bool, err error) {
 	if e.Fingerprint != (Fingerprint{}) && e.Fingerprint != iface.Fingerprint {
-		return nil, &MismatchError{OurName: iface.Name, PeerName: e.Interface, Ours: iface.Fingerprint, Peers: e.Fingerprint}
+		return nil, false, &MismatchError{OurName: iface.Name, PeerName: e.Interface, Ours: iface.Fingerprint, Peers: e.Fingerprint}
 	}
 	if err := opts.allow(e.Owner, "the name"); err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	all := fmt.Errorf("%w: it has no address", ErrNoName)
+	if len(e.Addrs) == 0 {
+		return nil, true, fmt.Errorf("%w: it has no address", ErrNoName)
+	}
+	var all error
 	for i, addr := range e.Addrs {
 		c, err := dial(ctx, addr, iface, opts, e.Owner)
-		if err == nil || !mayCome(err) {
-			return c, err
+		if err == nil {
+			return c, false, nil
 		}
-		if i == 0 {
+		switch wrong := (*MismatchError)(nil); {
+		case errors.As(err, &wrong), errors.Is(err, fs.ErrPermission):
+			return nil, false, err // of the service, wherever it is reached
+		case i == 0:
 			all = err
-		} else {
+		default:
 			all = errors.Join(all, err)
 		}
+		later = later || mayCome(err)
 	}
-	return nil, all
+	return nil, later, all
 }
 
-// mayCome says whether an error of dialling may pass when the service has started, or
-// has another address.
+// mayCome says whether an error of dialling an address may pass when the service has
+// started.
 func mayCome(err error) bool {
-	var mismatch *MismatchError
-	return !errors.As(err, &mismatch) && !errors.Is(err, fs.ErrPermission)
+	var version *VersionError
+	var peer *PeerError
+	return !errors.As(err, &version) && !errors.As(err, &peer) &&
+		!errors.Is(err, errNoDriver) && !errors.Is(err, syscall.EPROTOTYPE)
 }
 
 // Dial connects to a service by its address, once.

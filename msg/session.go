@@ -23,21 +23,24 @@ func newToken() (t token) {
 
 // session is what outlives a link.
 type session struct {
-	token    token
-	dialled  bool   // this end dials when the link is lost
-	addr     string // where, or where the peer came from
-	cur      *binding
-	pending  *binding      // not yet taken up by both owners
-	final    *binding      // the peer closed on its link, so the last that it sent is in its ring; or nil
-	change   chan struct{} // closed at the next bind; nil if nobody waits
-	moving   int           // binds that are being made
-	settled  chan struct{} // closed when moving is 0 again
-	gone     func()        // told when the connection is closed
-	local    bool          // closed by this end
-	pool     bulkRx        // the bulk pool that the sending owner uses
-	lastPool uint32        // number of the last pool made in this session
-	calls    bool          // the peer knows messages about calls; immutable
-	stop     func(error)   // ends what serves the connection; nil if nothing does
+	token     token
+	dialled   bool   // this end dials when the link is lost
+	addr      string // where, or where the peer came from
+	cur       *binding
+	pending   *binding      // not yet taken up by both owners
+	final     *binding      // the peer closed on its link, so the last that it sent is in its ring; or nil
+	change    chan struct{} // closed at the next bind; nil if nobody waits
+	moving    int           // binds that are being made
+	settled   chan struct{} // closed when moving is 0 again
+	gone      func()        // told when the connection is closed
+	local     bool          // closed by this end
+	pool      bulkRx        // the bulk pool that the sending owner uses
+	lastPool  uint32        // number of the last pool made in this session
+	calls     bool          // the peer knows messages about calls; immutable
+	stop      func(error)   // ends what serves the connection; nil if nothing does
+	mover     bool          // a goroutine handles requests of the peer to be reached elsewhere
+	moveAsked bool          // there is one that it has not taken up:
+	moveAddr  string        // to be reached here
 }
 
 // binding is a connection's use of one link.

@@ -126,7 +126,7 @@ func (c *Conn) waitMessage(ctx context.Context) error {
 	if cerr := ctx.Err(); cerr != nil {
 		return cerr
 	}
-	return c.parked(err, attnRecv)
+	return c.parked(ctx, err, attnRecv)
 }
 
 // nap sleeps until the peer, which is on this processor, has sent something, and
@@ -193,7 +193,7 @@ func (c *Conn) waitRoom(ctx context.Context, slots, bytes int) error {
 	if cerr := ctx.Err(); cerr != nil {
 		return cerr
 	}
-	return c.parked(err, attnSend)
+	return c.parked(ctx, err, attnSend)
 }
 
 // sendReady is what the sender waits for. A wrong acknowledgement makes it
@@ -214,9 +214,9 @@ func (c *Conn) sendReady() bool {
 
 // parked is what an error of Park means to the owner who looks for wanted. When
 // the link was lost, the session decides; attention is or will be wanted.
-func (c *Conn) parked(err error, wanted uint32) error {
+func (c *Conn) parked(ctx context.Context, err error, wanted uint32) error {
 	if err == nil {
 		return nil
 	}
-	return c.awaitBind(context.Background(), wanted)
+	return c.awaitBind(ctx, wanted)
 }

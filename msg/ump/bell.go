@@ -206,11 +206,11 @@ func (l *link) lead(b *bell, ready func() bool) error {
 // giveBell makes a bell and gives the peer its other end. It does not wait: while the
 // socket is full, or somebody else is sending, wakes go through it as before.
 func (l *link) giveBell() *bell {
-	if !l.sending.TryLock() {
+	if !l.sending.tryLock() {
 		l.parks.Store(0) // another time
 		return nil
 	}
-	defer l.sending.Unlock()
+	defer l.sending.unlock()
 	if l.closed.Load() {
 		return nil
 	}

@@ -39,10 +39,10 @@ var errSending = errors.New("ump: the link is busy")
 
 // givePlace makes a place and gives it to the peer, without waiting.
 func (l *link) givePlace() (*Place, error) {
-	if !l.sending.TryLock() {
+	if !l.sending.tryLock() {
 		return nil, errSending
 	}
-	defer l.sending.Unlock()
+	defer l.sending.unlock()
 	p, err := newPlace()
 	if err != nil {
 		return nil, err

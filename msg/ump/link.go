@@ -42,8 +42,8 @@ type link struct {
 	file     *os.File // the memory file, if it was kept
 
 	closed  atomic.Bool
-	sending sync.Mutex // one frame at a time
-	frame   *[]byte    // handed out by Recv, from frames; Recv's alone
+	sending turn    // one frame at a time
+	frame   *[]byte // handed out by Recv, from frames; Recv's alone
 
 	gate  gate
 	bell  atomic.Pointer[bell]   // this end's
@@ -88,7 +88,7 @@ func fileLink(f *os.File, addr string) (*link, error) {
 }
 
 func makeLink(sock io.Closer, raw syscall.RawConn, addr string) (*link, error) {
-	l := &link{sock: sock, raw: raw, peer: msg.Peer{UID: -1, GID: -1, Scheme: scheme, Addr: addr}}
+	l := &link{sock: sock, raw: raw, sending: make(turn, 1), peer: msg.Peer{UID: -1, GID: -1, Scheme: scheme, Addr: addr}}
 	var cred *unix.Ucred
 	var err error
 	cerr := raw.Control(func(fd uintptr) { cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
@@ -185,8 +185,10 @@ func (l *link) Send(ctx context.Context, frame []byte, files []*os.File) error {
 	if len(frame) > msg.MaxFrame || len(files) > maxFiles {
 		return fmt.Errorf("%w: a frame of %d bytes and %d files", msg.ErrTooLarge, len(frame), len(files))
 	}
-	l.sending.Lock()
-	defer l.sending.Unlock()
+	if err := l.sending.lock(ctx); err != nil {
+		return err
+	}
+	defer l.sending.unlock()
 	if l.closed.Load() {
 		return msg.ErrClosed
 	}
@@ -380,8 +382,8 @@ func (l *link) Close() error {
 		b.close()
 	}
 	l.closePlaces()
-	l.sending.Lock()
-	defer l.sending.Unlock()
+	l.sending.lock(context.Background())
+	defer l.sending.unlock()
 	if r := l.rings.Swap(nil); r != nil {
 		r.close()
 	}
@@ -444,8 +446,8 @@ func (l *link) MapSend(f *os.File, n int) (msg.Region, error) {
 
 // Detach gives up the link without closing it for the peer.
 func (l *link) Detach() (state []byte, files []*os.File, err error) {
-	l.sending.Lock()
-	defer l.sending.Unlock()
+	l.sending.lock(context.Background())
+	defer l.sending.unlock()
 	if l.file == nil {
 		return nil, nil, errors.New("ump: this process had too many connections to keep what moving an end takes")
 	}

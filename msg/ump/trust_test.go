@@ -123,8 +123,8 @@ func TestGiveBellToFullPeer(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go a.Send(ctx, []byte{1}, nil)
-	for a.sending.TryLock() {
-		a.sending.Unlock()
+	for a.sending.tryLock() {
+		a.sending.unlock()
 		time.Sleep(time.Millisecond)
 	}
 	soon(t, "giving a bell", func() { a.giveBell() })
@@ -210,4 +210,30 @@ func TestSweep(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// A frame that waits for a peer that takes none does not hold the next past its deadline,
+// nor Close.
+func TestSendBehindOthers(t *testing.T) {
+	a, _ := pair(t)
+	fillSocket(t, a)
+	ended := make(chan error, 1)
+	go func() { ended <- a.Send(context.Background(), []byte{1}, nil) }()
+	for a.sending.tryLock() {
+		a.sending.unlock()
+		time.Sleep(time.Millisecond)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	soon(t, "Send", func() {
+		if err := a.Send(ctx, []byte{1}, nil); err != context.DeadlineExceeded {
+			t.Error(err)
+		}
+	})
+	soon(t, "Close", func() { a.Close() })
+	soon(t, "the first frame", func() {
+		if <-ended == nil {
+			t.Error("it was sent")
+		}
+	})
 }
