@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -152,12 +153,11 @@ func TestManyMoves(t *testing.T) {
 	const moves = 400
 	dir := t.TempDir()
 	told := make(chan struct{})
-	first := true
+	var come atomic.Bool
 	rawServer(t, dir, "restless", func(c *net.UnixConn) {
-		if !first {
+		if come.Swap(true) {
 			return // whoever comes again gets no welcome
 		}
-		first = false
 		welcome := make([]byte, 44)
 		welcome[0], welcome[1], welcome[20] = 2, 1, 1
 		copy(welcome[4:], msg.TestIface.Fingerprint[:])
