@@ -71,6 +71,37 @@ func TestWaitEnds(t *testing.T) {
 	}
 }
 
+// What the runtime has told of its timers goes with the thread, whether it blocked or made
+// way for another: the runtime does not say it again.
+func TestTimerDueMoves(t *testing.T) {
+	defer func(c, n cpu) { cpus[0], cpus[1] = c, n }(cpus[0], cpus[1])
+	for i := range 2 {
+		cpus[i] = cpu{current: -1, run: emptyQueue}
+	}
+	threads[3] = thread{state: threadRunning, queue: noQueue, timerDue: 11}
+	threads[4] = thread{state: threadReady, queue: noQueue, timerDue: 44}
+	from, to := &cpus[0], &cpus[1]
+	from.current, from.TimerDue = 3, 33
+	block(&from.CPU, noQueue, 0)
+	from.start(4)
+	if from.TimerDue != 44 {
+		t.Errorf("the next thread's timer is due at %d, want 44", from.TimerDue)
+	}
+	to.SliceArmed = 1
+	to.start(3)
+	if to.TimerDue != 33 || to.SliceArmed != 0 {
+		t.Errorf("after it blocked: due at %d, armed %d, want 33 and 0", to.TimerDue, to.SliceArmed)
+	}
+
+	to.TimerDue, to.resched, to.run = 55, true, emptyQueue
+	threads[4] = thread{state: threadReady, queue: noQueue}
+	to.run.push(4, false)
+	schedule(&to.CPU)
+	if to.current != 4 || to.TimerDue != 0 || threads[3].timerDue != 55 {
+		t.Errorf("after it made way: thread %d, due at %d; its own at %d, want 4, 0 and 55", to.current, to.TimerDue, threads[3].timerDue)
+	}
+}
+
 // Neighbouring futexes do not share a queue as a rule.
 func TestFutexQueues(t *testing.T) {
 	var used [futexQueues]int

@@ -133,6 +133,7 @@ func schedule(c *amd64.CPU) {
 		me.resched = false
 		if next := me.take(); next >= 0 {
 			t := &threads[i]
+			t.timerDue = me.TimerDue
 			t.lock.Acquire()
 			t.state = threadReady
 			t.lock.Release()
@@ -161,16 +162,8 @@ func schedule(c *amd64.CPU) {
 		}
 	}
 	me.after.idle = numCPU.Load() > 1
-	me.leave()
 	me.current = idle
 	c.SetThread(&threads[idle].Thread)
-}
-
-// leave keeps when the timers of the thread are due that has run.
-func (me *cpu) leave() {
-	if i := me.current; i >= 0 {
-		threads[i].timerDue = me.TimerDue
-	}
 }
 
 // start makes a thread that was taken from a queue the CPU's current one.
@@ -182,8 +175,8 @@ func (me *cpu) start(i int32) {
 	t.lock.Acquire()
 	t.state, t.cpu = threadRunning, int32(me.Index)
 	t.lock.Release()
-	me.leave()
 	me.current = i
+	// The runtime tells a thread's TimerDue only when it changes.
 	if me.TimerDue != t.timerDue {
 		me.TimerDue, me.SliceArmed = t.timerDue, 0
 	}

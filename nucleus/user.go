@@ -152,7 +152,10 @@ func enterUser(c *amd64.CPU, u *amd64.UserState, space uintptr, gen, root uint64
 		c.SetFPUOwner(u)
 		u.FPUCPU.Store(int32(c.Index) + 1)
 	}
-	return c.SliceArmed != 0 || armSlice(c)
+	if c.SliceArmed == 0 {
+		return armSlice(c)
+	}
+	return true
 }
 
 // armSlice sets the timer for the end of the slice, which begins if none has, or for the

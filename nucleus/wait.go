@@ -39,6 +39,7 @@ func block(c *amd64.CPU, queue int32, deadline int64) {
 	i := me.current
 	t := &threads[i]
 	me.current = -1
+	t.timerDue = me.TimerDue
 	if deadline != 0 {
 		me.arm(deadline)
 	}

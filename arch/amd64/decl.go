@@ -57,9 +57,8 @@ func loadTables(gdtr, idtr *[10]byte)
 func GetCPU() *CPU
 
 // SetTimerDue says when the first timer of Go's scheduler on this processor is due, in
-// nanoseconds; 0: it has none. TimerSooner says that one was set which may be due before.
+// nanoseconds; 0: it has none.
 func SetTimerDue(when int64)
-func TimerSooner(when int64)
 
 // Port input and output.
 func In8(port uint16) uint8

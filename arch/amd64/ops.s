@@ -211,32 +211,13 @@ TEXT ·IdleEntry(SB), NOSPLIT, $0-8
 
 // func SetTimerDue(when int64)
 //
-// If the timer is due before the slice ends, and this is news, user mode is entered by the
-// long way, which arms the CPU's timer for it.
+// If the timer is due before the slice ends, user mode is entered by the long way, which
+// arms the CPU's timer for it.
 TEXT ·SetTimerDue(SB), NOSPLIT, $0-8
 	MOVQ when+0(FP), AX
-	MOVQ CPU_TimerDue(GS), CX
-	CMPQ AX, CX
-	JEQ known
 	MOVQ AX, CPU_TimerDue(GS)
 	TESTQ AX, AX
-	JEQ known
-	CMPQ AX, CPU_SliceEnd(GS)
-	JGE known
-	MOVL $0, CPU_SliceArmed(GS)
-known:
-	RET
-
-// func TimerSooner(when int64)
-TEXT ·TimerSooner(SB), NOSPLIT, $0-8
-	MOVQ when+0(FP), AX
-	MOVQ CPU_TimerDue(GS), CX
-	TESTQ CX, CX
-	JEQ sooner
-	CMPQ AX, CX
-	JGE later
-sooner:
-	MOVQ AX, CPU_TimerDue(GS)
+	JEQ later
 	CMPQ AX, CPU_SliceEnd(GS)
 	JGE later
 	MOVL $0, CPU_SliceArmed(GS)

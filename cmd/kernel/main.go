@@ -52,7 +52,6 @@ func main() {
 	startProcessors(&k.platform, tables)
 	runtime.GOMAXPROCS(nucleus.NumCPU())
 	wait.SetProcessors(nucleus.NumCPU())
-	wait.SetTurns(amd64.SetTimerDue, amd64.TimerSooner)
 	if err := nucleus.InitMessages(); err != nil {
 		warn("no message calls: %v", err)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"hardtack/abi/linux"
+	"hardtack/arch/amd64"
 	"hardtack/kernel/base/caller"
 	"hardtack/kernel/base/ledger"
 	"hardtack/kernel/base/mem"
@@ -48,6 +49,7 @@ func (k *kernel) plug() {
 
 // plugCalls joins threads and system calls.
 func (k *kernel) plugCalls() {
+	wait.SetTurns(amd64.SetTimerDue)
 	syscall.Init()
 	call := syscall.Do
 	if _, ok := k.option("strace"); ok {

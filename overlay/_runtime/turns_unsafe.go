@@ -15,9 +15,8 @@ type userTurns struct {
 	// next takes the goroutine whose turn it is from those that wait; nil if none does.
 	// It is called on the scheduler's stack, with a P.
 	next func() unsafe.Pointer
-	// due tells when the P's first timer is due, 0 if it has none, and sooner that one
-	// was set which is due before all others.
-	due, sooner func(when int64)
+	// due tells when the first timer of this M's P is due, 0 if it has none.
+	due func(when int64)
 }
 
 var turns userTurns
@@ -55,4 +54,12 @@ func nextUser() *g {
 		casgstatus(gp, _Gwaiting, _Grunnable)
 	}
 	return gp
+}
+
+// tellTimerDue is called when the answer is another than the last time, m.timerDue.
+func tellTimerDue(mp *m, when int64) {
+	if turns.due != nil {
+		mp.timerDue = when
+		turns.due(when)
+	}
 }

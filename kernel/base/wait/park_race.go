@@ -57,7 +57,7 @@ func Quiet() bool { return false }
 func Ready() bool { return true }
 
 // SetTurns has nothing to do here.
-func SetTurns(due, sooner func(when int64)) {}
+func SetTurns(due func(when int64)) {}
 
 // HasTurns reports that there is no queue of threads here.
 func HasTurns() bool { return false }

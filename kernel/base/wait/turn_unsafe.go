@@ -12,20 +12,22 @@ import (
 //
 //go:linkname turns
 var turns *struct {
-	waiting     atomic.Int32
-	next        func() unsafe.Pointer
-	due, sooner func(when int64)
+	waiting atomic.Int32
+	next    func() unsafe.Pointer
+	due     func(when int64)
 }
 
 //go:linkname procyield runtime.procyield
 func procyield(cycles uint32)
 
-// SetTurns begins the queue of threads: due and sooner are told when the P's next timer
-// is due (nanoseconds, 0 for none), and that one was set which is due before the others.
-// Called before threads exist.
-func SetTurns(due, sooner func(when int64)) {
+// SetTurns begins the queue of threads: due is told when the next timer of the running P is
+// due (nanoseconds, 0 for none), whenever that changes. Called once, before threads exist.
+func SetTurns(due func(when int64)) {
 	if turns != nil {
-		turns.next, turns.due, turns.sooner = nextTurn, due, sooner
+		if turns.next != nil {
+			panic("wait: turns set twice")
+		}
+		turns.next, turns.due = nextTurn, due
 	}
 }
 

@@ -163,11 +163,8 @@ const globalYields = 32
 
 // Yield is sched_yield. Threads that yield to each other stay in Go's run queue.
 func (t *Thread) Yield() {
-	if first, some := wait.FirstTurn(); some {
-		t.charge()
-		if first <= t.bounded()+ticksOf(granularity) {
-			wait.ReadyFirst()
-		}
+	if wait.OthersWait() {
+		t.readyFirst()
 	}
 	before := t.Off()
 	if t.yields++; t.yields%globalYields == 0 {
@@ -177,6 +174,14 @@ func (t *Thread) Yield() {
 		goyield()
 	}
 	t.waitTurn(before)
+}
+
+// readyFirst moves the thread that is next to Go's run queue, unless this one is far behind.
+func (t *Thread) readyFirst() {
+	t.charge()
+	if first, some := wait.FirstTurn(); some && first <= t.bounded()+ticksOf(granularity) {
+		wait.ReadyFirst()
+	}
 }
 
 // firstTurn begins the account of a new thread on a goroutine's clock. A new thread is never
