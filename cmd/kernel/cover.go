@@ -7,10 +7,10 @@ import (
 	"runtime/coverage"
 )
 
-// A kernel built with --cover counts which of its statements run, and gives the host the
-// counts when the machine ends well.
+// A kernel built with --cover notes which of its statements run, and gives the host its
+// notes when the machine ends well.
 
-// saveCover sends what was counted to the host.
+// saveCover sends what was noted to the host.
 func (k *kernel) saveCover() {
 	if k.control == nil {
 		return
@@ -19,6 +19,9 @@ func (k *kernel) saveCover() {
 	var meta, counters bytes.Buffer
 	err := coverage.WriteMeta(&meta)
 	if err == nil {
+		// WriteCounters accepts no other mode, since statements may run meanwhile. What
+		// they would add is lost.
+		counterMode = coverAtomic
 		err = coverage.WriteCounters(&counters)
 	}
 	if err == nil {
