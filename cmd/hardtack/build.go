@@ -73,7 +73,7 @@ The kernel prints its control at boot, on a terminal, and shows it in
 	cmd.Flags().BoolVar(&stock, "stock", false, "leave Go's runtime unchanged: /proc/hardtack/allocated counts nothing")
 	cmd.Flags().BoolVar(&checkLocks, "check-locks", false, "for tests: check the order in which the kernel takes locks; the result is in /proc/hardtack/locks")
 	cmd.Flags().BoolVar(&checkBounds, "check-bounds", false, "for tests: compare what each system call allocates with its bound; the result is in /proc/hardtack/bounds")
-	cmd.Flags().BoolVar(&cover, "cover", false, "for tests: count which statements run; \"hardtack run\" leaves the counts in $GOCOVERDIR")
+	cmd.Flags().BoolVar(&cover, "cover", false, "for tests: note which statements run; \"hardtack run\" leaves the notes in $GOCOVERDIR")
 	return cmd
 }
 

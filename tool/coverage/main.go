@@ -210,13 +210,13 @@ func (t *table) page() string {
 const intro = `# Test coverage
 
 The share of the kernel's statements that the tests run. ` + "`make cover`" + ` measures the
-host's tests (` + "`go test ./kernel/... ./nucleus/...`" + `, which boot nothing), and
-` + "`make cover-guest`" + ` also the tests in ` + "`test/guest`" + ` and ` + "`test/abi`" + `, in a kernel
-that counts its statements ([0152](../decisions/0152-coverage-of-a-running-kernel.md)); it
-wrote this page.
+host's tests (` + "`go test ./kernel/... ./nucleus/...`" + `, which boot nothing).
+` + "`make cover-guest`" + ` adds tests of ` + "`test/guest`" + ` that boot a kernel that notes which of its
+statements run ([0152](../decisions/0152-coverage-of-a-running-kernel.md)), and writes this
+page.
 
-Guests lose what they have counted if they do not power off: those that crash on
-purpose, and those that are killed. The statements that boot the machine before Go's
-runtime starts count as never run, too.
+A guest's notes are lost if it does not power off, because it crashed on purpose or was
+killed. The statements that boot the machine before Go's runtime starts count as never run,
+too.
 
 `
