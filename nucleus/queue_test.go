@@ -74,9 +74,10 @@ func TestWaitEnds(t *testing.T) {
 // What the runtime has told of its timers goes with the thread, whether it blocked or made
 // way for another: the runtime does not say it again.
 func TestTimerDueMoves(t *testing.T) {
-	defer func(c, n cpu) { cpus[0], cpus[1] = c, n }(cpus[0], cpus[1])
 	for i := range 2 {
-		cpus[i] = cpu{current: -1, run: emptyQueue}
+		c := &cpus[i]
+		c.current, c.resched, c.run = -1, false, emptyQueue
+		c.TimerDue, c.SliceArmed = 0, 0
 	}
 	threads[3] = thread{state: threadRunning, queue: noQueue, timerDue: 11}
 	threads[4] = thread{state: threadReady, queue: noQueue, timerDue: 44}
@@ -93,7 +94,7 @@ func TestTimerDueMoves(t *testing.T) {
 		t.Errorf("after it blocked: due at %d, armed %d, want 33 and 0", to.TimerDue, to.SliceArmed)
 	}
 
-	to.TimerDue, to.resched, to.run = 55, true, emptyQueue
+	to.TimerDue, to.resched = 55, true
 	threads[4] = thread{state: threadReady, queue: noQueue}
 	to.run.push(4, false)
 	schedule(&to.CPU)
