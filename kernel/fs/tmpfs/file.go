@@ -102,6 +102,10 @@ func (f *file) Write(c *caller.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, l
 	return n, e
 }
 
+// write is not inlined into Write, which would then be too large for its own calls to be
+// inlined.
+//
+//go:noinline
 func (f *file) write(c *caller.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, linux.Errno) {
 	size := f.Size()
 	appending := of.Flags()&linux.O_APPEND != 0 || c.Append
