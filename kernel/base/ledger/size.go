@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"reflect"
 	"sort"
+	"sync"
 )
 
 // classes are the sizes that Go's allocator gives out; larger objects are whole pages.
@@ -66,10 +67,24 @@ func OfPointer(p any) int64 {
 
 func sizeOf(t reflect.Type, n int) int64 {
 	size := int64(t.Size()) * int64(n)
-	if size > 0 && (size < tiny || size > headerFrom) && pointers(t) {
+	if size > 0 && (size < tiny || size > headerFrom) && hasPointers(t) {
 		return sizePointers(size)
 	}
 	return Size(size)
+}
+
+// havePointers is what hasPointers has found, by type. A process has tens of thousands of
+// objects of few types, and to look into a type takes thousands of instructions.
+var havePointers sync.Map
+
+// hasPointers is pointers, but remembers.
+func hasPointers(t reflect.Type) bool {
+	if yes, ok := havePointers.Load(t); ok {
+		return yes.(bool)
+	}
+	yes := pointers(t)
+	havePointers.Store(t, yes)
+	return yes
 }
 
 // pointers reports whether the collector has to look into a T.
