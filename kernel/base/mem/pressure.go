@@ -109,11 +109,23 @@ var forced = share{now: func() time.Duration { return time.Since(started) }}
 
 var started = time.Now()
 
+// ForkReserve is how many frames must be free for a new thread: what it will touch first, and
+// what those that run already need to go on.
+func ForkReserve() int { return max(64, Total()/128) }
+
+// CallsWait reports whether a call that fails for want of frames waits for them and is made
+// again.
+func CallsWait() bool { return Total() != 0 && Spare() < ForkReserve() }
+
 // Relieve is for a call that found no frame and would fail: it squeezes the caches, or
 // else gives back the kernel's garbage, and reports whether to try again. It takes
 // milliseconds and is called without locks. Repeated failures cannot keep the collector
-// busy: then only the first calls are relieved.
+// busy: then only the first calls are relieved. Where the machine is so short of frames that
+// the failed call waits for some and is made again, it does nothing.
 func Relieve() bool {
+	if CallsWait() {
+		return false
+	}
 	return forced.run(func() {
 		if !Squeeze() {
 			forced.charge(debug.FreeOSMemory)

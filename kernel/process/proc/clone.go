@@ -141,17 +141,11 @@ func (t *Thread) mayClone() linux.Errno {
 	if !threadPool.Room(cred.User, 1, privileged) {
 		return linux.EAGAIN
 	}
-	if mem.Total() != 0 {
-		if mem.Spare() < forkReserve() {
-			return linux.ENOMEM // the call begins again when there is memory
-		}
+	if mem.CallsWait() {
+		return linux.ENOMEM // the call begins again when there is memory
 	}
 	return 0
 }
-
-// forkReserve is how many frames must be free for a new thread: what it will
-// touch first, and what those that run already need to go on.
-func forkReserve() int { return max(64, mem.Total()/128) }
 
 // copyThread makes the new thread with what it shares or copies, but without a
 // number and known to nobody.

@@ -123,10 +123,10 @@ func (t *Thread) awaitPages(bytes int64) {
 // took. If that was the machine's fault it waits for memory, and reports whether to call
 // again. Otherwise the failure stands.
 func (t *Thread) MemoryCame() bool {
-	if mem.Total() == 0 || mem.Spare() >= forkReserve() || t.Killed() {
+	if !mem.CallsWait() || t.Killed() {
 		return false
 	}
-	t.awaitPages(int64(forkReserve()) * mem.PageSize)
+	t.awaitPages(int64(mem.ForkReserve()) * mem.PageSize)
 	if nucleus.Attention() {
 		t.reserve()
 	}
