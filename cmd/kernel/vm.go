@@ -58,7 +58,7 @@ func reportKilled(p *proc.Process, had proc.Holding) {
 	var st vm.Stats
 	if s := p.AcquireSpace(); s != nil {
 		st = s.Stats()
-		s.Release()
+		s.EndLook()
 	}
 	devfs.Messages.Add(3, fmt.Sprintf("Out of memory: Killed process %d (%s) total-vm:%dkB, anon-rss:%dkB, file-rss:%dkB, shmem-rss:%dkB, "+
 		"UID:%d pgtables:%dkB oom_score_adj:%d\n", p.PID, p.Name(), st.Size>>10, st.RSSAnon>>10, st.RSSFile>>10, st.RSSShmem>>10,

@@ -19,7 +19,7 @@ var inspectCalls = []Call{
 }
 
 // inspectSpace returns the address space of the process that a thread number
-// names, if the caller may look into it; the caller Releases it.
+// names, if the caller may look into it (EndLook).
 func inspectSpace(t *proc.Thread, tid int32, as proc.Creds) (*vm.Space, linux.Errno) {
 	p, u := target(tid)
 	if p == nil {
@@ -101,7 +101,7 @@ func processVM(t *proc.Thread, a *Args, write bool) (uint64, linux.Errno) {
 	if e != 0 {
 		return 0, e
 	}
-	defer s.Release()
+	defer s.EndLook()
 	if write {
 		return copyBetween(t, s, remote, t.Space, local)
 	}

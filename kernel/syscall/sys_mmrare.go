@@ -65,7 +65,7 @@ func sysMovePages(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if e != 0 {
 		return 0, e
 	}
-	defer s.Release()
+	defer s.EndLook()
 	for i := range count {
 		if i&1023 == 0 && t.Interrupted() {
 			return 0, linux.EINTR
@@ -141,7 +141,7 @@ func sysProcessMadvise(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if s == nil {
 		return 0, linux.ESRCH
 	}
-	defer s.Release()
+	defer s.EndLook()
 	// It affects how fast the other runs.
 	if !t.Cred().Has(creds.CapSysNice) {
 		return 0, linux.EPERM

@@ -97,9 +97,9 @@ type Space struct {
 	// Fork).
 	Limits func(resource int) uint64
 
-	id    uint64 // identifies the space in futex keys; immutable
-	root  *table // the PML4; the pointer is immutable
-	users atomic.Int64
+	id    uint64       // identifies the space in futex keys; immutable
+	root  *table       // the PML4; the pointer is immutable
+	users atomic.Int64 // threads that have it, and lookers; it ends with the last of both
 
 	dumpable atomic.Int32 // DumpNone or DumpUser
 
@@ -206,25 +206,37 @@ func New() (*Space, linux.Errno) {
 	return s, 0
 }
 
-// Share adds a user (CLONE_VM).
+// Share adds a user (CLONE_VM). Release undoes it.
 func (s *Space) Share() { s.users.Add(1) }
 
-// TryShare is Share for somebody who is no user yet (/proc); false: it is gone.
-func (s *Space) TryShare() bool {
+// looker is one of those who look into the space but do not run in it, as users counts.
+const looker = 1 << 32
+
+// Look keeps the space for somebody who does not run in it. EndLook undoes it.
+func (s *Space) Look() { s.users.Add(looker) }
+
+// TryLook is Look for somebody who does not know whether the space is still there.
+func (s *Space) TryLook() bool {
 	for {
 		n := s.users.Load()
 		if n <= 0 {
 			return false
 		}
-		if s.users.CompareAndSwap(n, n+1) {
+		if s.users.CompareAndSwap(n, n+looker) {
 			return true
 		}
 	}
 }
 
-// Release drops a user; the last one tears the space down.
-func (s *Space) Release() {
-	n := s.users.Add(-1)
+// EndLook drops a looker.
+func (s *Space) EndLook() { s.drop(looker) }
+
+// Release drops a user.
+func (s *Space) Release() { s.drop(1) }
+
+// drop drops a user or a looker; the last one tears the space down.
+func (s *Space) drop(one int64) {
+	n := s.users.Add(-one)
 	if n > 0 {
 		return
 	}

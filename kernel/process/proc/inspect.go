@@ -78,13 +78,13 @@ func (p *Process) Inspect(t *Thread, c *caller.Ctx, as Creds, take func(u *Threa
 }
 
 // InspectSpace returns the address space of a process or of its thread t, which
-// may be nil, with a share, and the program in it; nil if there is none any
-// more. EPERM if the asker may not.
+// may be nil, to look at (EndLook), and the program in it; nil if there is none
+// any more. EPERM if the asker may not.
 func (p *Process) InspectSpace(t *Thread, c *caller.Ctx, as Creds) (s *vm.Space, img *program.Image, e linux.Errno) {
 	if !p.Inspect(t, c, as, func(u *Thread) {
 		if u != nil && u.Space != nil {
 			s, img = u.Space, p.image.Load()
-			s.Share()
+			s.Look()
 		}
 	}) {
 		return nil, nil, linux.EPERM

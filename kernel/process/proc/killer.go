@@ -45,12 +45,24 @@ func (p *Process) reapMemory() {
 		return
 	}
 	p.mu.Lock()
-	alone := p.exiting && s.Users() <= int64(len(p.threads))+1
+	alone := p.exiting && p.hasAlone(s)
 	p.mu.Unlock()
 	if alone {
 		s.Reap()
 	}
-	s.Release()
+	s.EndLook()
+}
+
+// hasAlone reports whether no other process runs in the address space s; called with mu
+// held.
+func (p *Process) hasAlone(s *vm.Space) bool {
+	own := int64(0)
+	for _, t := range p.threads {
+		if t.Space == s {
+			own++
+		}
+	}
+	return s.Users() <= own
 }
 
 // killer knows whose death is waited for.
@@ -171,14 +183,14 @@ func (p *Process) endForMemory(now int64) {
 		return
 	}
 	p.mu.Lock()
-	alone := s.Users() <= int64(len(p.threads))+1
+	alone := p.hasAlone(s)
 	p.mu.Unlock()
 	if !alone && !p.endSharers(s, now) {
-		s.Release()
+		s.EndLook()
 		return
 	}
 	s.Doom()
-	s.Release()
+	s.EndLook()
 }
 
 // endSharers kills the other processes that have the address space s. It reports false if
@@ -200,7 +212,7 @@ func (p *Process) endSharers(s *vm.Space, now int64) bool {
 			q.doomed.Store(now)
 			q.kill()
 		}
-		o.Release()
+		o.EndLook()
 		return true
 	})
 	return all

@@ -76,8 +76,8 @@ func (p *Process) Ledger() (s ledger.Sum) {
 	for _, x := range r.spaces {
 		own := ledger.Scratch()
 		x.of.Holds(own)
-		s.AddPartDone(own, x.n, x.of.Users()-1)
-		x.of.Release()
+		s.AddPartDone(own, x.n, x.of.Users())
+		x.of.EndLook()
 	}
 	for _, x := range r.contexts {
 		own := ledger.Scratch()
@@ -133,7 +133,7 @@ func (p *Process) holds(s *ledger.Sum, r *reach) {
 		if t.Space != nil {
 			n := len(r.spaces)
 			if r.spaces = share(r.spaces, t.Space); len(r.spaces) > n {
-				t.Space.Share()
+				t.Space.Look()
 			}
 		}
 	}

@@ -295,14 +295,14 @@ func (g *threadGroup) Main() *Thread {
 	return g.threads[0]
 }
 
-// AcquireSpace returns the address space with a share (Release it), or nil. It
+// AcquireSpace returns the address space to look at (EndLook), or nil. It
 // is for sizes, which everybody may know; Inspect is the way to the content.
 func (g *threadGroup) AcquireSpace() *vm.Space {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, t := range g.threads {
 		if t.Space != nil {
-			t.Space.Share()
+			t.Space.Look()
 			return t.Space
 		}
 	}

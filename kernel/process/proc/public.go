@@ -29,13 +29,13 @@ func (t *Thread) FDSize() int {
 	return t.FDs.Size()
 }
 
-// Program returns the address space with a share, or nil, and the program in it.
+// Program returns the address space to look at (EndLook), or nil, and the program in it.
 func (t *Thread) Program() (*vm.Space, *program.Image) {
 	t.Proc.mu.Lock()
 	defer t.Proc.mu.Unlock()
 	if t.Space == nil {
 		return nil, nil
 	}
-	t.Space.Share()
+	t.Space.Look()
 	return t.Space, t.Proc.image.Load()
 }

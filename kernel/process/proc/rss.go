@@ -17,7 +17,7 @@ func (p *Process) noteRSS(s *vm.Space) {
 func (p *Process) peakRSS() int64 {
 	if s := p.AcquireSpace(); s != nil {
 		p.noteRSS(s)
-		s.Release()
+		s.EndLook()
 	}
 	return p.maxRSS.Load()
 }

@@ -40,10 +40,10 @@ var mapsBuffers = sync.Pool{New: func() any {
 
 // Read gives what the last read left, and a piece.
 func (t *mapsText) Read(c *caller.Ctx, _ *vfs.File, v *uio.Vec, off int64) (done int, e linux.Errno) {
-	if t.space == nil || v.Len() == 0 || !t.space.TryShare() {
+	if t.space == nil || v.Len() == 0 || !t.space.TryLook() {
 		return 0, 0
 	}
-	defer t.space.Release()
+	defer t.space.EndLook()
 	x := t.n.x
 	x.c = c
 	root := x.root()

@@ -29,15 +29,18 @@ func (n *node) openMem(c *caller.Ctx) (vfs.Ops, linux.Errno) {
 	return &memFile{space: p.space, pages: n.e.pages, admin: c.Cred().Has(creds.CapSysAdmin)}, 0
 }
 
+// atOnce is how much is copied before a signal ends it.
+const atOnce = 1 << 20
+
 // Read copies the memory at the offset, or its entries.
-func (m *memFile) Read(_ *caller.Ctx, _ *vfs.File, v *uio.Vec, off int64) (done int, e linux.Errno) {
+func (m *memFile) Read(c *caller.Ctx, _ *vfs.File, v *uio.Vec, off int64) (done int, e linux.Errno) {
 	if m.pages && (off|int64(v.Len()))&7 != 0 {
 		return 0, linux.EINVAL
 	}
-	if m.space == nil || !m.space.TryShare() {
+	if m.space == nil || !m.space.TryLook() {
 		return 0, 0
 	}
-	defer m.space.Release()
+	defer m.space.EndLook()
 	b := make([]byte, min(v.Len(), mem.PageSize))
 	for v.Len() > 0 && e == 0 {
 		piece := b[:min(len(b), v.Len())]
@@ -53,6 +56,9 @@ func (m *memFile) Read(_ *caller.Ctx, _ *vfs.File, v *uio.Vec, off int64) (done 
 		k, err := v.CopyOut(piece[:n])
 		if done += k; err != 0 {
 			e = err
+		}
+		if done >= atOnce && c.Interrupted() {
+			break
 		}
 	}
 	if done > 0 {
@@ -76,14 +82,14 @@ func (m *memFile) entries(b []byte, off uint64) int {
 }
 
 // Write changes the memory at the offset.
-func (m *memFile) Write(_ *caller.Ctx, _ *vfs.File, v *uio.Vec, off int64) (done int, e linux.Errno) {
+func (m *memFile) Write(c *caller.Ctx, _ *vfs.File, v *uio.Vec, off int64) (done int, e linux.Errno) {
 	if m.pages {
 		return 0, linux.EINVAL
 	}
-	if m.space == nil || !m.space.TryShare() {
+	if m.space == nil || !m.space.TryLook() {
 		return 0, 0
 	}
-	defer m.space.Release()
+	defer m.space.EndLook()
 	b := make([]byte, min(v.Len(), mem.PageSize))
 	for v.Len() > 0 && e == 0 {
 		n, err := v.CopyIn(b[:min(len(b), v.Len())])
@@ -92,7 +98,9 @@ func (m *memFile) Write(_ *caller.Ctx, _ *vfs.File, v *uio.Vec, off int64) (done
 			break
 		}
 		n, e = m.space.Poke(b[:n], uint64(off)+uint64(done))
-		done += n
+		if done += n; done >= atOnce && c.Interrupted() {
+			break
+		}
 	}
 	if done > 0 {
 		e = 0

@@ -38,7 +38,7 @@ func (n *node) takeProgram(c *caller.Ctx) (p taken, e linux.Errno) {
 		return p, linux.EACCES
 	}
 	if p.space != nil {
-		p.space.Release()
+		p.space.EndLook()
 	}
 	if p.img == nil {
 		p.space = nil
@@ -54,11 +54,11 @@ func (m *memoryText) Read(_ *caller.Ctx, _ *vfs.File, v *uio.Vec, off int64) (do
 		if p.space, p.img = m.n.x.thread().Program(); p.img == nil {
 			return 0, 0
 		}
-		defer p.space.Release()
+		defer p.space.EndLook()
 	case p.space == nil:
 		return 0, 0
-	case p.space.TryShare():
-		defer p.space.Release()
+	case p.space.TryLook():
+		defer p.space.EndLook()
 	case !m.n.e.stays:
 		return 0, 0
 	}

@@ -72,7 +72,7 @@ func writeClearRefs(x *about, b []byte) linux.Errno {
 	if s == nil {
 		return 0
 	}
-	defer s.Release()
+	defer s.EndLook()
 	if n == peak {
 		s.ResetPeak()
 	} else {
@@ -93,7 +93,7 @@ func (x *about) mapped(start, end uint64) (f *vfs.File, e linux.Errno) {
 	if s == nil {
 		return nil, linux.ENOENT
 	}
-	defer s.Release()
+	defer s.EndLook()
 	s.MapsFrom(start, func(m vm.MapInfo) bool {
 		if m.Start == start && m.End == end && m.File != nil && !m.File.Path.Zero() {
 			f = m.File
@@ -158,7 +158,7 @@ func listMapFiles(x *about, emit func(string, *entry, *about) bool) {
 	if e != 0 || s == nil {
 		return
 	}
-	defer s.Release()
+	defer s.EndLook()
 	s.Maps(func(m vm.MapInfo) bool {
 		if m.File == nil || m.File.Path.Zero() {
 			return true

@@ -148,7 +148,7 @@ func rootPath(x *about) (vfs.Path, linux.Errno) {
 	return root, e
 }
 
-// space returns the process's address space with a share, or nil, for sizes.
+// space returns the process's address space to look at, or nil, for sizes.
 func (x *about) space() *vm.Space {
 	if x.thread().State() >= proc.StateZombie {
 		return nil

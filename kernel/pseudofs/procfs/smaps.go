@@ -89,7 +89,7 @@ func readRollup(x *about) ([]byte, linux.Errno) {
 	if s == nil {
 		return nil, linux.ESRCH
 	}
-	defer s.Release()
+	defer s.EndLook()
 	var sum vm.Residency
 	var first, last, locked, file, shmem uint64
 	s.Maps(func(m vm.MapInfo) bool {

@@ -62,7 +62,7 @@ func factsOf(x *about) *facts {
 	}
 	if s := x.space(); s != nil {
 		f.mem = s.Stats()
-		s.Release()
+		s.EndLook()
 	}
 	f.ignored, f.caught = p.SignalSets()
 	if f.t != nil {
@@ -223,7 +223,7 @@ func readStatm(x *about) ([]byte, linux.Errno) {
 	var m vm.Stats
 	if s := x.space(); s != nil {
 		m = s.Stats()
-		s.Release()
+		s.EndLook()
 	}
 	return fmt.Appendf(nil, "%d %d %d %d 0 %d 0\n", m.Size/mem.PageSize, m.RSS/mem.PageSize,
 		(m.RSSFile+m.RSSShmem)/mem.PageSize, m.Exec/mem.PageSize, (m.Data+m.Stack)/mem.PageSize), 0
