@@ -174,43 +174,7 @@ func reseal(m *memDisk) {
 			}
 		}
 	}
-}
-
-// resealFile reseals the blocks that a file's extents in the inode lead to.
-func resealFile(m *memDisk, fs *FS, ino uint32, raw []byte) {
-	in := &Inode{fs: fs, ino: ino, raw: raw, seed: fs.s.inodeSeed(ino, le.Uint32(raw[inGeneration:]))}
-	root := node(raw[inBlock : inBlock+inBlockLen])
-	for i := range min(root.count(), 4) {
-		if root.depth() > 0 {
-			if b, err := fs.read(root.child(i)); err == nil {
-				d := node(b.data)
-				if tail := exHeader + d.room()*exEntry; tail+4 <= len(d) {
-					le.PutUint32(d[tail:], crc32c(in.seed, d[:tail]))
-					m.WriteAt([]Transfer{{fs.byteOf(b.blk), d}}, false)
-				}
-			}
-			continue
-		}
-		x := root.extent(i)
-		for j := range uint64(min(x.n, 8)) {
-			if !in.isDir() {
-				break
-			}
-			b, err := fs.read(x.phys + j)
-			if err != nil {
-				break
-			}
-			d := b.data
-			if t := d[len(d)-deTail:]; t[7] == deTailTyp {
-				le.PutUint32(t[8:], crc32c(in.seed, d[:len(d)-deTail]))
-			} else if off := dxRootOff; j == 0 && x.lblk == 0 && fs.s.metadataCsum {
-				if n := int(le.Uint16(d[off+2:])); off+8*n <= len(d)-8 {
-					fs.s.sealDx(in.seed, d, off)
-				}
-			}
-			m.WriteAt([]Transfer{{fs.byteOf(b.blk), d}}, false)
-		}
-	}
+	resealLog(m, fs)
 }
 
 // TestDamage mutates disks, at random and where structures lie, with checksums

@@ -35,6 +35,14 @@ var mkfsKinds = []string{
 	"-t ext4 -b 1024 -O ^has_journal",
 }
 
+// dirtyKinds are options for disks whose journal is full.
+var dirtyKinds = []string{
+	"-t ext4 -b 1024",
+	"-t ext4 -b 4096 -I 256",
+	"-t ext4 -b 1024 -O ^metadata_csum,^64bit",
+	"-t ext4 -b 1024 -O orphan_file",
+}
+
 // refusedKinds are options of mke2fs for disks that no mount takes.
 var refusedKinds = []string{
 	"-t ext2 -b 1024", "-t ext3 -b 1024", "-t ext4 -b 1024 -O bigalloc", "-t ext4 -b 1024 -O meta_bg,^resize_inode",
@@ -68,6 +76,60 @@ func mkfsDisk(t testing.TB, options string) *memDisk {
 	must(t, fs.Unmount())
 	wantClean(t, m)
 	return m
+}
+
+// dirtyDisk is mkfsDisk's with transactions that nobody has replayed, and orphans: of the
+// list, and in the orphan file where there is one.
+func dirtyDisk(t testing.TB, options string) *memDisk {
+	m := mkfsDisk(t, options)
+	if m == nil {
+		return nil
+	}
+	fs, err := Mount(m, Options{})
+	if err != nil {
+		return nil
+	}
+	root, err := fs.Root()
+	must(t, err)
+	for i := range 5 {
+		name := fmt.Sprint("orphan", i)
+		in, err := fs.Create(root, name, NewInode{Mode: linux.S_IFREG | 0o644})
+		must(t, err)
+		_, err = fs.WriteAt(in, make([]byte, 20000), 0)
+		must(t, err)
+		must(t, fs.Unlink(root, name, in)) // which stays open
+	}
+	must(t, fs.Sync())
+	for i := range 20 {
+		in, err := fs.Create(root, fmt.Sprint("late", i), NewInode{Mode: linux.S_IFREG | 0o644})
+		must(t, err)
+		must(t, fs.Setxattr(in, "user.late", make([]byte, 500), 0))
+		must(t, fs.Put(in))
+	}
+	must(t, fs.Sync())
+	return m.clone()
+}
+
+// fillOrphans writes numbers of inodes into the orphan file.
+func fillOrphans(t testing.TB, m *memDisk) {
+	fs, err := Mount(m, Options{ReadOnly: true, NoLoad: true})
+	must(t, err)
+	in, err := fs.loadInode(le.Uint32(fs.s.raw[sbOrphanFile:]))
+	must(t, err)
+	x, err := in.mapBlock(0)
+	must(t, err)
+	d := make([]byte, fs.s.blockSize)
+	must(t, m.ReadAt([]Transfer{{fs.byteOf(x.Phys), d}}))
+	for i := range 10 {
+		le.PutUint32(d[8*i:], uint32(20+3*i))
+	}
+	must(t, m.WriteAt([]Transfer{{fs.byteOf(x.Phys), d}}, false))
+	raw := make([]byte, 1024)
+	must(t, m.ReadAt([]Transfer{{superOffset, raw}}))
+	le.PutUint32(raw[sbRoCompat:], le.Uint32(raw[sbRoCompat:])|roOrphanPresent)
+	sealSuper(raw)
+	must(t, m.WriteAt([]Transfer{{superOffset, raw}}, false))
+	reseal(m)
 }
 
 // TestMkfsRefused: what cannot be used is refused with a reason, never half used.
@@ -109,7 +171,14 @@ func targets(t testing.TB, m *memDisk) (list []target) {
 		}
 		list = append(list, target{fs.byteOf(in.blk) + int64(in.off), int(s.inodeSize)})
 		if ino == s.journal {
-			list = append(list, target{journalStart(fs, in), 1024})
+			list = append(list, logTargets(t, m, fs, in)...)
+		}
+		if s.compat&compatOrphanFile != 0 && ino == le.Uint32(s.raw[sbOrphanFile:]) {
+			x, err := in.mapBlock(0)
+			must(t, err)
+			for range 10 {
+				list = append(list, target{fs.byteOf(x.Phys), 64})
+			}
 		}
 		if b := in.fileACL(); b != 0 {
 			list = append(list, target{fs.byteOf(b), int(s.blockSize)})
@@ -126,6 +195,24 @@ func targets(t testing.TB, m *memDisk) (list []target) {
 					list = append(list, target{fs.byteOf(phys), int(s.blockSize)}, target{fs.byteOf(phys), 64})
 				}
 			}
+		}
+	}
+	return list
+}
+
+// logTargets are the journal's super block and what is in the log, several times where
+// there is much else.
+func logTargets(t testing.TB, m *memDisk, fs *FS, in *Inode) (list []target) {
+	l, err := fs.findLog()
+	must(t, err)
+	at := journalStart(fs, in)
+	list = append(list, target{at, 100}, target{at, 1024})
+	if !l.dirty() {
+		return list
+	}
+	for i := range logBlocks(m, l) {
+		for range 5 {
+			list = append(list, target{l.phys(i), 64}, target{l.phys(i), l.blockSize}, target{l.phys(l.next(i)), l.blockSize})
 		}
 	}
 	return list
@@ -195,6 +282,14 @@ func TestMutants(t *testing.T) {
 	for _, options := range mkfsKinds {
 		if m := mkfsDisk(t, options); m != nil {
 			bases = append(bases, base{m, targets(t, m), options})
+		}
+	}
+	for _, options := range dirtyKinds {
+		if m := dirtyDisk(t, options); m != nil {
+			if strings.Contains(options, "orphan_file") {
+				fillOrphans(t, m)
+			}
+			bases = append(bases, base{m, targets(t, m), options + ", dirty"})
 		}
 	}
 	for i := range n {
