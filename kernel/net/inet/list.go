@@ -75,12 +75,13 @@ type Info struct {
 	Device         int32 // the interface that it is bound to; 0 for none
 	V6Only         bool  // IPV6_V6ONLY
 	Backlog        int   // of a listener
+	s              *inetSock
 }
 
 // Each calls fn for every socket.
 func (n *Net) Each(fn func(*Info)) {
 	for _, s := range n.all.list() {
-		i := Info{Type: s.Type, Protocol: s.Protocol, V6: s.v6, UID: s.UID, Ino: s.Ino, State: s.self.linuxState()}
+		i := Info{s: s, Type: s.Type, Protocol: s.Protocol, V6: s.v6, UID: s.UID, Ino: s.Ino, State: s.self.linuxState()}
 		s.self.LocalAddr(&i.Local)
 		if s.self.PeerAddr(&i.Peer) != 0 {
 			putAddr(&i.Peer, tcpip.FullAddress{}, s.v6)

@@ -9,9 +9,9 @@ import (
 	"hardtack/kernel/net/unix"
 )
 
-// NETLINK_SOCK_DIAG: what there is of TCP, UDP and raw sockets and those of AF_UNIX.
-// Anybody may ask. Nothing is told of what the kernel does not measure: memory, timers and
-// the state of congestion control.
+// NETLINK_SOCK_DIAG: what there is of TCP, UDP and raw sockets and those of AF_UNIX,
+// AF_NETLINK and AF_PACKET. Anybody may ask. Of memory only what waits in queues and the
+// size of buffers are told; no timer is.
 
 // Message types and sizes (include/uapi/linux/sock_diag.h, inet_diag.h, unix_diag.h).
 const (
@@ -21,9 +21,18 @@ const (
 	sizeofInetRequest = 56
 	sizeofUnixRequest = 24
 
-	diagProtocol = 10 // INET_DIAG_PROTOCOL
-	diagShutdown = 8  // INET_DIAG_SHUTDOWN
-	diagV6Only   = 11 // INET_DIAG_SKV6ONLY
+	diagMeminfo   = 1 // INET_DIAG_*; up to 8, 1 << (n-1) asks for n
+	diagInfo      = 2
+	diagCong      = 4
+	diagTOS       = 5
+	diagTClass    = 6
+	diagSKMeminfo = 7
+	diagShutdown  = 8
+	diagProtocol  = 10
+	diagV6Only    = 11
+	diagMark      = 15
+	diagClassID   = 17
+	diagSockopt   = 22
 
 	requestBytecode = 1 // INET_DIAG_REQ_BYTECODE
 	requestProtocol = 3 // INET_DIAG_REQ_PROTOCOL
@@ -41,21 +50,27 @@ const (
 )
 
 // diagnose answers what is asked; done says that it was a dump.
-func (w *builder) diagnose(typ, flags uint16, body []byte) (done bool, e linux.Errno) {
+func (w *builder) diagnose(admin bool, typ, flags uint16, body []byte) (done bool, e linux.Errno) {
 	switch {
 	case typ != sockDiagByFamily && typ != sockDestroy, len(body) < 2, body[0] >= linux.AF_MAX:
 		return false, linux.EINVAL
-	case body[0] != linux.AF_INET && body[0] != linux.AF_INET6 && body[0] != linux.AF_UNIX:
+	case body[0] != linux.AF_INET && body[0] != linux.AF_INET6 && body[0] != linux.AF_UNIX &&
+		body[0] != linux.AF_NETLINK && body[0] != linux.AF_PACKET:
 		return false, linux.ENOENT
 	case typ == sockDestroy:
-		return false, linux.EOPNOTSUPP
+		return false, w.destroy(admin, body)
 	}
 	all := flags&linux.NLM_F_DUMP != 0
 	if all {
 		w.flags = linux.NLM_F_MULTI
 	}
-	if body[0] == linux.AF_UNIX {
+	switch body[0] {
+	case linux.AF_UNIX:
 		return all, w.unixSockets(body, all)
+	case linux.AF_NETLINK:
+		return all, w.netlinkSockets(body, all)
+	case linux.AF_PACKET:
+		return all, w.packetSockets(body, all)
 	}
 	if len(body) < sizeofInetRequest {
 		return false, linux.EINVAL
@@ -65,7 +80,11 @@ func (w *builder) diagnose(typ, flags uint16, body []byte) (done bool, e linux.E
 		return false, e
 	}
 	if !all {
-		return false, w.inetSocket(r)
+		i, e := w.inetSocket(r, false)
+		if e == 0 {
+			w.inetMessage(i, r.ext, admin)
+		}
+		return false, e
 	}
 	if !slices.Contains([]int32{linux.IPPROTO_TCP, linux.IPPROTO_UDP, linux.IPPROTO_UDPLITE, linux.IPPROTO_RAW}, r.protocol) {
 		w.outcome = linux.ENOENT
@@ -73,7 +92,7 @@ func (w *builder) diagnose(typ, flags uint16, body []byte) (done bool, e linux.E
 	}
 	w.net.Each(func(i *inet.Info) {
 		if r.wants(i) && (r.code == nil || r.code.matches(i)) {
-			w.inetMessage(i)
+			w.inetMessage(i, r.ext, admin)
 		}
 	})
 	return true, 0
@@ -84,6 +103,7 @@ type inetRequest struct {
 	family   uint8
 	protocol int32
 	raw      uint8
+	ext      uint8 // what is asked for beyond the message
 	states   uint32
 	sport    uint16
 	dport    uint16
@@ -92,7 +112,7 @@ type inetRequest struct {
 }
 
 func parseInetRequest(body []byte) (*inetRequest, linux.Errno) {
-	r := &inetRequest{family: body[0], protocol: int32(body[1]), raw: body[3], states: binary.LittleEndian.Uint32(body[4:]), id: body[8:sizeofInetRequest]}
+	r := &inetRequest{family: body[0], protocol: int32(body[1]), ext: body[2], raw: body[3], states: binary.LittleEndian.Uint32(body[4:]), id: body[8:sizeofInetRequest]}
 	r.sport, r.dport = binary.BigEndian.Uint16(r.id), binary.BigEndian.Uint16(r.id[2:])
 	for rest := body[sizeofInetRequest:]; len(rest) >= linux.SizeofRtAttr; {
 		n := int(binary.LittleEndian.Uint16(rest))
@@ -149,14 +169,14 @@ func addressOf(sockaddr []byte, v6 bool) (a [16]byte) {
 	return a
 }
 
-// inetSocket answers about the one socket that is named.
-func (w *builder) inetSocket(r *inetRequest) linux.Errno {
+// inetSocket finds the one socket that is named.
+func (w *builder) inetSocket(r *inetRequest, destroy bool) (*inet.Info, linux.Errno) {
 	if r.protocol != linux.IPPROTO_TCP && r.protocol != linux.IPPROTO_UDP && r.protocol != linux.IPPROTO_UDPLITE {
-		return linux.ENOENT
+		return nil, linux.ENOENT
 	}
 	own, far := r.id[:2], r.id[2:4]
 	ownAddr, farAddr := [16]byte(r.id[4:20]), [16]byte(r.id[20:36])
-	if r.protocol != linux.IPPROTO_TCP { // the other way round, as on Linux
+	if r.protocol != linux.IPPROTO_TCP && !destroy { // the other way round, as on Linux
 		own, far, ownAddr, farAddr = far, own, farAddr, ownAddr
 	}
 	var found *inet.Info
@@ -173,17 +193,16 @@ func (w *builder) inetSocket(r *inetRequest) linux.Errno {
 		}
 	})
 	if found == nil {
-		return linux.ENOENT
+		return nil, linux.ENOENT
 	}
 	switch same := sameCookie(r.id[40:48], found.Ino); {
 	case same:
-	case r.protocol == linux.IPPROTO_TCP:
-		return linux.ENOENT
+	case r.protocol == linux.IPPROTO_TCP || destroy:
+		return nil, linux.ENOENT
 	default:
-		return linux.ESTALE
+		return nil, linux.ESTALE
 	}
-	w.inetMessage(found)
-	return 0
+	return found, 0
 }
 
 // sameCookie reports whether a request is about the socket with the number.
@@ -192,8 +211,30 @@ func sameCookie(b []byte, ino uint64) bool {
 	return low == noCookie && high == noCookie || uint64(low)|uint64(high)<<32 == ino
 }
 
-// inetMessage is struct inet_diag_msg and what follows.
-func (w *builder) inetMessage(i *inet.Info) {
+// destroy ends what the one socket that is named does.
+func (w *builder) destroy(admin bool, body []byte) linux.Errno {
+	switch {
+	case body[0] != linux.AF_INET && body[0] != linux.AF_INET6:
+		return linux.EOPNOTSUPP
+	case len(body) < sizeofInetRequest:
+		return linux.EINVAL
+	}
+	r, e := parseInetRequest(body)
+	if e != 0 {
+		return e
+	}
+	i, e := w.inetSocket(r, true)
+	switch {
+	case e != 0:
+		return e
+	case !admin:
+		return linux.EPERM
+	}
+	return i.Destroy()
+}
+
+// inetMessage is struct inet_diag_msg and what follows; admin may see marks.
+func (w *builder) inetMessage(i *inet.Info, ext uint8, admin bool) {
 	w.begin(sockDiagByFamily)
 	family := byte(linux.AF_INET)
 	if i.V6 {
@@ -220,17 +261,58 @@ func (w *builder) inetMessage(i *inet.Info) {
 	w.u32(i.UID)
 	w.u32(uint32(i.Ino))
 	w.attr(diagShutdown, []byte{i.Shut})
-	if i.V6 && (i.State == linux.TCP_LISTEN || i.State == linux.TCP_CLOSE) {
+	w.inetDetails(i, ext, admin)
+	if i.Type == linux.SOCK_RAW {
+		w.attr(diagProtocol, []byte{byte(i.Protocol)})
+	}
+	w.end()
+}
+
+// inetDetails are the attributes of struct inet_diag_msg that ext asks for, and those that
+// come anyway.
+func (w *builder) inetDetails(i *inet.Info, ext uint8, admin bool) {
+	asked := func(n int) bool { return ext>>(n-1)&1 != 0 }
+	tos, tclass := i.Class()
+	if asked(diagTOS) {
+		w.attr(diagTOS, []byte{tos})
+	}
+	if i.V6 && asked(diagTClass) {
+		w.attr(diagTClass, []byte{tclass})
+	}
+	if local := addressOf(i.Local.B[:], i.V6); i.V6 && (i.State == linux.TCP_LISTEN || i.State == linux.TCP_CLOSE) {
 		only := byte(0)
 		if i.V6Only || local != [16]byte{} && [12]byte(local[:]) != [12]byte{10: 0xff, 11: 0xff} {
 			only = 1
 		}
 		w.attr(diagV6Only, []byte{only})
 	}
-	if i.Type == linux.SOCK_RAW {
-		w.attr(diagProtocol, []byte{byte(i.Protocol)})
+	mark, priority := i.Marks()
+	if admin {
+		w.attrU32(diagMark, mark)
 	}
-	w.end()
+	if asked(diagTClass) {
+		w.attrU32(diagClassID, priority)
+	}
+	flags := i.Flags()
+	w.attr(diagSockopt, flags[:])
+	receive, send := i.Buffers()
+	rx, tx := uint32(i.RxQueue), uint32(i.TxQueue)
+	if i.State == linux.TCP_LISTEN {
+		rx, tx = 0, 0 // they count connections
+	}
+	if asked(diagMeminfo) {
+		w.attr(diagMeminfo, words(rx, tx, 0, tx))
+	}
+	if asked(diagSKMeminfo) {
+		w.attr(diagSKMeminfo, words(rx, receive, tx, send, 0, tx, 0, 0, 0))
+	}
+	if b := i.TCPInfo(); b != nil && asked(diagInfo) {
+		w.attr(diagInfo, b)
+	}
+	if name := i.Congestion(); name != "" && asked(diagCong) {
+		//maxlive:len 32 because the names are cubic and reno
+		w.attr(diagCong, []byte(name+"\x00"))
+	}
 }
 
 // unixSockets answers about all sockets of AF_UNIX, or the one that is named.
@@ -295,6 +377,11 @@ func (w *builder) unixMessage(d *unix.Diag, show uint32) {
 // maxPending is how many numbers one attribute has room for.
 const maxPending = (1<<16 - 1 - linux.SizeofRtAttr) / 4
 
-func pair(a, b uint32) []byte {
-	return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, a), b)
+func pair(a, b uint32) []byte { return words(a, b) }
+
+func words(v ...uint32) (b []byte) {
+	for _, x := range v {
+		b = binary.LittleEndian.AppendUint32(b, x)
+	}
+	return b
 }

@@ -81,7 +81,7 @@ func (s *Sock) answer(c *caller.Ctx, req []byte, named bool) {
 	switch body := req[linux.SizeofNlMsghdr:]; {
 	case flags&linux.NLM_F_REQUEST == 0 || typ < linux.RTM_NEWLINK:
 	case s.Protocol == linux.NETLINK_SOCK_DIAG:
-		done, e = w.diagnose(typ, flags, body)
+		done, e = w.diagnose(admin, typ, flags, body)
 	default:
 		done, e = w.request(c, admin, typ, flags, body)
 	}
