@@ -127,6 +127,8 @@ func plugNetwork(n *inet.Net) {
 	sock.Register(linux.AF_INET, n.Socket, nil)
 	sock.Register(linux.AF_INET6, n.Socket, nil)
 	sock.DeviceIoctl.Set(n.DeviceIoctl)
+	sock.DeviceIndex.Set(n.DeviceIndex)
+	sock.DeviceName.Set(n.DeviceName)
 }
 
 // plugTerminals joins terminals and processes.

@@ -6,8 +6,8 @@ package reserve
 // have one as well. Size bounds the numbers.
 const (
 	Calls = 302
-	Known = 250
-	Whole = 30
+	Known = 248
+	Whole = 28
 	Size  = 512
 )
 
@@ -153,7 +153,7 @@ var Table = [Size]Need{
 	10:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // mprotect
 	25:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // mremap
 	71:  {},                                                                            // msgctl: 1
-	68:  {Transient: 0, Lasting: 458752, Allocated: 0, Known: true, Whole: true},       // msgget
+	68:  {},                                                                            // msgget: 2
 	70:  {Transient: 192, Lasting: 64, Allocated: 0, Known: true, Whole: false},        // msgrcv
 	69:  {},                                                                            // msgsnd: 2
 	26:  {},                                                                            // msync: 1
@@ -232,7 +232,7 @@ var Table = [Size]Need{
 	24:  {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // sched_yield
 	23:  {},                                                                            // select: 3
 	66:  {},                                                                            // semctl: 5
-	64:  {},                                                                            // semget: 1
+	64:  {},                                                                            // semget: 3
 	65:  {},                                                                            // semop: 8
 	220: {},                                                                            // semtimedop: 8
 	40:  {},                                                                            // sendfile: 71
@@ -266,7 +266,7 @@ var Table = [Size]Need{
 	30:  {Transient: 224, Lasting: 288, Allocated: 0, Known: true, Whole: false},       // shmat
 	31:  {Transient: 112, Lasting: 112, Allocated: 0, Known: true, Whole: false},       // shmctl
 	67:  {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // shmdt
-	29:  {Transient: 0, Lasting: 458752, Allocated: 0, Known: true, Whole: true},       // shmget
+	29:  {},                                                                            // shmget: 2
 	48:  {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: false},           // shutdown
 	131: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // sigaltstack
 	282: {Transient: 112, Lasting: 144, Allocated: 0, Known: true, Whole: false},       // signalfd

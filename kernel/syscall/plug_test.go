@@ -74,4 +74,6 @@ func plugSockets() {
 	sock.Register(linux.AF_INET, n.Socket, nil)
 	sock.Register(linux.AF_INET6, n.Socket, nil)
 	sock.DeviceIoctl.Set(n.DeviceIoctl)
+	sock.DeviceIndex.Set(n.DeviceIndex)
+	sock.DeviceName.Set(n.DeviceName)
 }

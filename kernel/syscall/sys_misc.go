@@ -27,7 +27,7 @@ var miscCalls = []Call{
 	{linux.SYS_prlimit64, "prlimit64", sysPrlimit64, "works; enforced: AS, CPU, DATA, FSIZE, MEMLOCK, NOFILE, NPROC, SIGPENDING, STACK"},
 	{linux.SYS_getrusage, "getrusage", sysGetrusage, "works except the counts of block operations, which are 0"},
 	{linux.SYS_times, "times", sysTimes, "works"},
-	{linux.SYS_personality, "personality", sysPersonality, "works for PER_LINUX, PER_LINUX32, ADDR_NO_RANDOMIZE and UNAME26; other flags are kept"},
+	{linux.SYS_personality, "personality", sysPersonality, "works for PER_LINUX, PER_LINUX32, ADDR_NO_RANDOMIZE, READ_IMPLIES_EXEC, STICKY_TIMEOUTS and UNAME26; other flags are kept"},
 	{linux.SYS_reboot, "reboot", sysReboot, "works except kexec and suspend"},
 }
 

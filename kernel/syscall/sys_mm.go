@@ -4,6 +4,7 @@ import (
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/mem"
 	"hardtack/kernel/base/uio"
+	"hardtack/kernel/fs/vfs"
 	"hardtack/kernel/mm/vm"
 	"hardtack/kernel/process/proc"
 )
@@ -27,16 +28,27 @@ var mmCalls = []Call{
 
 // sysMmap is mmap(void *addr, size_t length, int prot, int flags, int fd, off_t offset).
 func sysMmap(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	if a[5]&(mem.PageSize-1) != 0 {
+		return 0, linux.EINVAL // before the descriptor is looked at
+	}
 	m := vm.MapArgs{Addr: a[0], Length: a[1], Prot: a.Uint(2), Flags: a.Uint(3), Offset: a[5]}
 	if m.Flags&linux.MAP_ANONYMOUS == 0 {
 		if m.File = file(t, a.Int(4)); m.File == nil {
 			return 0, linux.EBADF
 		}
 		defer m.File.Put()
-	} else if m.Offset&(mem.PageSize-1) == 0 {
+	} else {
 		m.Offset = 0 // anonymous memory has none
 	}
+	if m.Prot&linux.PROT_READ != 0 && t.Proc.Personality()&linux.READ_IMPLIES_EXEC != 0 && !noExec(m.File) {
+		m.Prot |= linux.PROT_EXEC
+	}
 	return t.Space.Mmap(&t.Ctx, &m)
+}
+
+// noExec reports whether a file lies where nothing may be run.
+func noExec(f *vfs.File) bool {
+	return f != nil && f.Path.Mnt != nil && f.Path.Mnt.Flags()&linux.MS_NOEXEC != 0
 }
 
 // sysMunmap is munmap(void *addr, size_t length).
@@ -48,6 +60,9 @@ func sysMunmap(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 func sysMprotect(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if a[2]>>32 != 0 && a[1] != 0 {
 		return 0, linux.EINVAL
+	}
+	if a[2]&linux.PROT_READ != 0 && t.Proc.Personality()&linux.READ_IMPLIES_EXEC != 0 {
+		return 0, t.Space.MprotectExec(&t.Ctx, a[0], a[1], a.Uint(2))
 	}
 	return 0, t.Space.Mprotect(&t.Ctx, a[0], a[1], a.Uint(2))
 }

@@ -63,7 +63,8 @@ func finishPoll(t *proc.Thread, n int, e linux.Errno, masked bool, limit timeLim
 	}
 	if tmo != 0 {
 		left := linux.NsecToTimespec(limit.left())
-		if writeWords(t, tmo, left.Sec, left.Nsec/unit) != 0 && e == linux.ERESTARTNOHAND {
+		told := t.Proc.Personality()&linux.STICKY_TIMEOUTS == 0 && writeWords(t, tmo, left.Sec, left.Nsec/unit) == 0
+		if !told && e == linux.ERESTARTNOHAND {
 			e = linux.EINTR // it could not go on with the time left
 		}
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 var prctlCalls = []Call{
-	{linux.SYS_prctl, "prctl", sysPrctl, "works for SET/GET of PDEATHSIG, DUMPABLE, NAME, KEEPCAPS, NO_NEW_PRIVS, CHILD_SUBREAPER, SECUREBITS, TIMERSLACK, TSC (enabled only), THP_DISABLE, and CAPBSET_READ, CAPBSET_DROP, CAP_AMBIENT, SET_VMA, GET_TID_ADDRESS; MCE_KILL and IO_FLUSHER are stored without effect, TASK_PERF_EVENTS has no events to act on; others are EINVAL"},
+	{linux.SYS_prctl, "prctl", sysPrctl, "works for SET/GET of PDEATHSIG, DUMPABLE, NAME, KEEPCAPS, NO_NEW_PRIVS, CHILD_SUBREAPER, SECUREBITS, TIMERSLACK, TSC (enabled only), THP_DISABLE, and CAPBSET_READ, CAPBSET_DROP, CAP_AMBIENT, SET_VMA, GET_TID_ADDRESS; MCE_KILL and IO_FLUSHER are stored without effect, TASK_PERF_EVENTS has no events to act on, SPECULATION_CTRL has no mitigations to switch; others are EINVAL"},
 }
 
 // Operations of prctl (include/uapi/linux/prctl.h).
@@ -46,8 +46,11 @@ const (
 	prSetTHPDisable     = 41
 	prGetTHPDisable     = 42
 	prCapAmbient        = 47
+	prGetSpeculation    = 52
+	prSetSpeculation    = 53
 	prSetIOFlusher      = 57
 	prGetIOFlusher      = 58
+	prSetDispatch       = 59
 	prSetVMA            = 0x53564d41
 	prSetVMAAnonName    = 0
 	capAmbientIsSet     = 1
@@ -124,9 +127,57 @@ func sysPrctl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	case prSetVMA:
 		return 0, nameMapping(t, a)
 	default:
-		return prctlCreds(t, a)
+		return prctlRare(t, a)
 	}
 	return 0, 0
+}
+
+// prctlRare is prctl for what has no effect here.
+func prctlRare(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	switch a.Int(0) {
+	case prGetSpeculation, prSetSpeculation:
+		return speculation(a)
+	case prSetDispatch: // only off: there is no dispatch of calls to the program
+		if a[1]|a[2]|a[3]|a[4] != 0 {
+			return 0, linux.EINVAL
+		}
+		return 0, 0
+	}
+	return prctlCreds(t, a)
+}
+
+// Ways to speculate, and what is told about them.
+const (
+	speculateStoreBypass = 0
+	speculateIndirect    = 1
+	speculateL1DFlush    = 2
+	specEnable           = 2
+	specDisable          = 4
+	specForceDisable     = 8
+)
+
+// speculation is PR_GET_SPECULATION_CTRL and PR_SET_SPECULATION_CTRL. As on a Linux
+// without mitigations the CPU speculates, no thread can have it otherwise, and the first
+// cache is not flushed.
+func speculation(a *Args) (uint64, linux.Errno) {
+	get := a.Int(0) == prGetSpeculation
+	switch {
+	case a[3]|a[4] != 0 || get && a[2] != 0:
+		return 0, linux.EINVAL
+	case a[1] > speculateL1DFlush:
+		return 0, linux.ENODEV
+	case get && a[1] == speculateL1DFlush:
+		return specForceDisable, 0
+	case get:
+		return specEnable, 0
+	case a[1] == speculateStoreBypass:
+		return 0, linux.ENXIO
+	case a[1] == speculateIndirect && a[2] == specEnable:
+		return 0, 0
+	case a[1] == speculateIndirect && a[2] != specDisable && a[2] != specForceDisable:
+		return 0, linux.ERANGE
+	}
+	return 0, linux.EPERM
 }
 
 func boolWord(b bool) uint32 {

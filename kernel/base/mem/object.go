@@ -48,6 +48,11 @@ type (
 		// AddWriters counts n more mappings like one that was counted; or fewer.
 		AddWriters(n int)
 	}
+	// ReadOnly is an object whose mappings, private ones too, can neither be stored to nor
+	// run: EPERM, and EACCES from mprotect.
+	ReadOnly interface {
+		ReadOnly()
+	}
 )
 
 // Anonymous is returned by a file whose mappings are anonymous memory (/dev/zero).

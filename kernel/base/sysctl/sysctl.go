@@ -21,6 +21,7 @@ import (
 type File struct {
 	Name  string // "net/core/somaxconn"
 	Mode  uint32
+	Shown uint32 // what stat shows instead of Mode; 0 for that
 	Value Value
 	// Note says what a value does here where that is not what Linux does; it is part
 	// of docs/sysctl.md.

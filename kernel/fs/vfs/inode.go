@@ -95,6 +95,7 @@ type NewNode struct {
 	Mode     uint32 // type and permissions
 	UID, GID uint32
 	Rdev     uint64
+	Links    uint32 // if it is not 1, or 2 for a directory
 	Target   string // of a symbolic link
 }
 
@@ -132,6 +133,9 @@ func (i *Inode) Init(fs *FileSystem, node NodeOps, n *NewNode) {
 	links := uint32(1)
 	if n.Mode&linux.S_IFMT == linux.S_IFDIR {
 		links = 2
+	}
+	if n.Links != 0 {
+		links = n.Links
 	}
 	i.nlink.Store(links)
 	now := clocks.Realtime()

@@ -79,7 +79,7 @@ func (s *Space) Mmap(c *caller.Ctx, a *MapArgs) (uint64, linux.Errno) {
 		v.flags |= vNoReserve
 	}
 	if a.Flags&linux.MAP_GROWSDOWN != 0 {
-		if a.File != nil || a.Object != nil || v.flags&vShared != 0 {
+		if a.File == nil && (a.Object != nil || v.flags&vShared != 0) {
 			return 0, linux.EINVAL
 		}
 		v.flags |= vGrowsDown
@@ -171,6 +171,9 @@ func (s *Space) backFile(c *caller.Ctx, f *vfs.File, v *vma, length uint64) linu
 	if !ok {
 		return linux.ENODEV
 	}
+	if v.flags&vGrowsDown != 0 {
+		return linux.EINVAL
+	}
 	obj, e := m.Map(c, f)
 	if e != 0 {
 		return e
@@ -182,6 +185,12 @@ func (s *Space) backFile(c *caller.Ctx, f *vfs.File, v *vma, length uint64) linu
 			v.flags |= vShmem
 		}
 		return 0
+	}
+	if _, ok := obj.(mem.ReadOnly); ok {
+		if v.prot&(linux.PROT_WRITE|linux.PROT_EXEC) != 0 {
+			return linux.EPERM
+		}
+		v.flags = v.flags&^vMayWrite | vNoExec
 	}
 	if o, ok := obj.(mem.Sealed); ok && !v.private() {
 		writable, e := o.MapShared(v.prot&linux.PROT_WRITE != 0, v.flags&vMayWrite != 0)

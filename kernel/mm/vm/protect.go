@@ -9,6 +9,16 @@ import (
 
 // Mprotect is mprotect(2).
 func (s *Space) Mprotect(_ *caller.Ctx, addr, length uint64, prot uint32) linux.Errno {
+	return s.mprotect(addr, length, prot, false)
+}
+
+// MprotectExec is Mprotect that adds PROT_EXEC where a mapping may have it
+// (READ_IMPLIES_EXEC).
+func (s *Space) MprotectExec(_ *caller.Ctx, addr, length uint64, prot uint32) linux.Errno {
+	return s.mprotect(addr, length, prot, true)
+}
+
+func (s *Space) mprotect(addr, length uint64, prot uint32, implied bool) linux.Errno {
 	grow := prot & (linux.PROT_GROWSDOWN | linux.PROT_GROWSUP)
 	if grow == linux.PROT_GROWSDOWN|linux.PROT_GROWSUP {
 		return linux.EINVAL
@@ -31,6 +41,10 @@ func (s *Space) Mprotect(_ *caller.Ctx, addr, length uint64, prot uint32) linux.
 		addr = v.start
 	}
 	return s.change(addr, end, func(v *vma) (uint32, uint32, linux.Errno) {
+		prot := prot
+		if implied && v.flags&vNoExec == 0 {
+			prot |= linux.PROT_EXEC
+		}
 		if prot&linux.PROT_EXEC != 0 && v.flags&vNoExec != 0 {
 			return 0, 0, linux.EACCES
 		}

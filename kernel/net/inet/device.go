@@ -10,6 +10,22 @@ import (
 	"hardtack/abi/linux"
 )
 
+// DeviceIndex is the number of the interface with a name; 0 for none.
+func (n *Net) DeviceIndex(name string) int32 {
+	if i := n.interfaceByName(name); i != nil {
+		return i.Index
+	}
+	return 0
+}
+
+// DeviceName is the name of the interface with a number; "" for none.
+func (n *Net) DeviceName(index int32) string {
+	if i := n.InterfaceByIndex(index); i != nil {
+		return i.Name
+	}
+	return ""
+}
+
 // InterfaceByIndex returns an interface, or nil.
 func (n *Net) InterfaceByIndex(index int32) *Interface {
 	for _, i := range n.Interfaces() {

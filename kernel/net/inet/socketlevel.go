@@ -157,10 +157,7 @@ func (s *inetSock) getSocket(name int32, val []byte) (int, linux.Errno) {
 		if s.self.PeerAddr(&a) != 0 {
 			return 0, linux.ENOTCONN
 		}
-		if a.Len < len(val) {
-			return 0, linux.EINVAL
-		}
-		return copy(val, a.Bytes()), 0
+		return sock.PutName(val, &a)
 	case linux.SO_PEERGROUPS:
 		return 0, linux.ENODATA
 	case linux.SO_PEERCRED:

@@ -6,6 +6,7 @@ import (
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/caller"
 	"hardtack/kernel/base/hook"
+	"hardtack/kernel/base/mem"
 	"hardtack/kernel/base/uio"
 	"hardtack/kernel/base/wait"
 	"hardtack/kernel/fs/vfs"
@@ -158,12 +159,22 @@ func CopyOutInt(c *caller.Ctx, arg uint64, v int32) (uint64, linux.Errno) {
 	return 0, 0
 }
 
+// Map refuses, as sockets do that have nothing to map.
+func (*Base) Map(*caller.Ctx, *vfs.File) (mem.Object, linux.Errno) { return nil, linux.ENODEV }
+
 // PutUcred encodes struct ucred.
 func PutUcred(b []byte, u linux.Ucred) {
 	PutInt(b, u.PID)
 	PutInt(b[4:], int32(u.UID))
 	PutInt(b[8:], int32(u.GID))
 }
+
+// DeviceIndex and DeviceName translate the names of network interfaces; 0 and "" for what
+// there is not. The Internet family supplies them.
+var (
+	DeviceIndex = hook.Default(func(string) int32 { return 0 })
+	DeviceName  = hook.Default(func(int32) string { return "" })
+)
 
 // DeviceIoctl answers the requests about network interfaces, which any socket
 // takes; the Internet family supplies it.

@@ -1,6 +1,8 @@
 package sock
 
 import (
+	"strings"
+
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/caller"
 	"hardtack/kernel/base/creds"
@@ -12,6 +14,9 @@ import (
 // SetSocketOpt is setsockopt at SOL_SOCKET; ENOPROTOOPT for what it does not know.
 func (b *Base) SetSocketOpt(c *caller.Ctx, name int32, val []byte) linux.Errno {
 	o := &b.Opt
+	if name == linux.SO_BINDTODEVICE {
+		return b.bindToDevice(c, val)
+	}
 	v, e := Int(val)
 	if e != 0 {
 		return e
@@ -166,6 +171,27 @@ func setInterface(b *Base, c *caller.Ctx, _, v int32, _ []byte) linux.Errno {
 	}
 	b.Opt.BindToDevice.Store(v)
 	return 0
+}
+
+// bindToDevice is SO_BINDTODEVICE, with a name, of families that have no interfaces: kept
+// as setInterface does.
+func (b *Base) bindToDevice(c *caller.Ctx, val []byte) linux.Errno {
+	name, _, _ := strings.Cut(string(val[:min(len(val), linux.IFNAMSIZ-1)]), "\x00")
+	index := int32(0)
+	if name != "" {
+		if index = DeviceIndex.Call(name); index == 0 {
+			return linux.ENODEV
+		}
+	}
+	return setInterface(b, c, 0, index, nil)
+}
+
+// PutName is the value of SO_PEERNAME.
+func PutName(val []byte, a *Addr) (int, linux.Errno) {
+	if a.Len < len(val) {
+		return 0, linux.EINVAL
+	}
+	return copy(val, a.Bytes()), 0
 }
 
 func setNothing(*Base, *caller.Ctx, int32, int32, []byte) linux.Errno { return 0 }
@@ -513,6 +539,10 @@ func (b *Base) getLong(name int32, val []byte) (int, linux.Errno) {
 	case linux.SO_GET_FILTER:
 		return o.getFilter(val)
 	case linux.SO_BINDTODEVICE:
+		if s := DeviceName.Call(o.BindToDevice.Load()); s != "" {
+			//maxlive:len 16 because an interface's name has at most IFNAMSIZ bytes
+			return copy(val, s+"\x00"), 0
+		}
 		return 0, 0
 	default:
 		return 0, linux.ENOPROTOOPT

@@ -375,6 +375,12 @@ func (s *Sock) GetOpt(_ *caller.Ctx, level, name int32, val []byte) (int, linux.
 		return copy(val, b[:]), 0
 	case linux.SO_PEERGROUPS:
 		return s.peerGroups(val)
+	case linux.SO_PEERNAME:
+		var a sock.Addr
+		if s.PeerAddr(&a) != 0 {
+			return 0, linux.ENOTCONN
+		}
+		return sock.PutName(val, &a)
 	case linux.SO_PEEK_OFF:
 		return sock.PutInt(val, s.peekOff.Load()), 0
 	case linux.SO_ACCEPTCONN:

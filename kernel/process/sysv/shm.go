@@ -34,12 +34,12 @@ type ShmSegment struct {
 }
 
 var (
-	shmMu    sync.Mutex
-	shmTable []*ShmSegment                             // guarded by shmMu; as long as it was ever needed
-	shmPool  = accounts.NewPool(settings.ShmMni.Get()) // of table, which users share
-	shmSeqs  []uint16                                  // guarded by shmMu; grows when a place is used again
-	shmUsed  int                                       // guarded by shmMu
-	shmPages atomic.Int64                              // pages of all segments, touched or not
+	shmMu      sync.Mutex
+	shmTable   []*ShmSegment                             // guarded by shmMu; as long as it was ever needed
+	shmPool    = accounts.NewPool(settings.ShmMni.Get()) // of table, which users share
+	shmNumbers numbers                                   // guarded by shmMu
+	shmUsed    int                                       // guarded by shmMu
+	shmPages   atomic.Int64                              // pages of all segments, touched or not
 )
 
 // Page implements mem.Object.
@@ -81,7 +81,7 @@ func (g *ShmSegment) drop() {
 // free forgets a segment that nobody has attached. The caller holds shmMu.
 func (g *ShmSegment) free() {
 	i := g.id % seqStep
-	shmTable[i] = nil
+	shmTable[i], shmNumbers.free = nil, min(shmNumbers.free, int(i))
 	shmUsed--
 	shmPool.Release(g.user, 1)
 	shmPages.Add(-int64(pagesOf(g.size)))
@@ -126,12 +126,13 @@ func ShmGet(c *caller.Ctx, key int32, size uint64, flags uint32) (int32, linux.E
 	if all := uint64(shmPages.Load()); all+n < all || all+n > uint64(settings.ShmAll.Get()) {
 		return 0, linux.ENOSPC
 	}
-	i := 0
-	for i < len(shmTable) && shmTable[i] != nil {
-		i++
-	}
 	u := c.User()
-	if shmUsed >= int(settings.ShmMni.Get()) || i == maxSegments || !shmPool.Charge(u, 1) {
+	if shmUsed >= int(settings.ShmMni.Get()) || !shmPool.Charge(u, 1) {
+		return 0, linux.ENOSPC
+	}
+	i, seq, ok := shmNumbers.place(len(shmTable), func(i int) bool { return shmTable[i] != nil })
+	if !ok {
+		shmPool.Release(u, 1)
 		return 0, linux.ENOSPC
 	}
 	pages := vm.NewSegment(n, flags&linux.SHM_NORESERVE == 0, u)
@@ -139,16 +140,15 @@ func ShmGet(c *caller.Ctx, key int32, size uint64, flags uint32) (int32, linux.E
 		shmPool.Release(u, 1)
 		return 0, linux.ENOMEM
 	}
-	if i < len(shmTable) {
-		shmSeqs[i] = (shmSeqs[i] + 1) & 0x7fff
-	} else {
+	for i >= len(shmTable) {
 		//maxlive:len 32768 because there are at most IPCMNI
-		shmTable, shmSeqs = append(shmTable, nil), append(shmSeqs, 0)
+		shmTable = append(shmTable, nil)
 	}
+	shmNumbers.take(i, seq)
 	cred := c.Cred()
-	g := &ShmSegment{pages: pages, size: size, id: int32(shmSeqs[i])*seqStep + int32(i), cpid: c.PID, ctime: now(), user: u}
+	g := &ShmSegment{pages: pages, size: size, id: int32(seq)*seqStep + int32(i), cpid: c.PID, ctime: now(), user: u}
 	g.perm = linux.IPCPerm{Key: key, UID: cred.EUID, GID: cred.EGID, CUID: cred.EUID, CGID: cred.EGID,
-		Mode: flags & 0o777, Seq: shmSeqs[i]}
+		Mode: flags & 0o777, Seq: seq}
 	shmTable[i] = g
 	shmUsed++
 	shmPages.Add(int64(n))

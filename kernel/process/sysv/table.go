@@ -13,6 +13,7 @@ package sysv
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/accounts"
@@ -51,10 +52,62 @@ type table[T any, P based[T]] struct {
 	max  *settings.Setting // objects that there may be; immutable
 	pool *accounts.Pool    // of max, which users share; immutable
 	all  []P               // guarded by mu
-	seqs []uint16          // guarded by mu; how often a place was used
 	used int               // guarded by mu
-	free int               // guarded by mu; no place before it is free
+	numbers
 }
+
+// numbers are the identifiers of a kind's objects: a place in its table, and how often
+// that place was used. Guarded by the kind's lock but for wanted.
+type numbers struct {
+	seqs   []uint16
+	free   int          // no place before it is free
+	wanted atomic.Int32 // one more than the number that the next object is to have; 0 for any
+}
+
+// place finds a place for a new object in a table of n, and what its number counts
+// there. One that is wanted is looked for from its place on, as on Linux.
+func (x *numbers) place(n int, taken func(int) bool) (i int, seq uint16, ok bool) {
+	if id := x.wanted.Swap(0) - 1; id >= 0 {
+		i, seq = int(id%seqStep), uint16(id/seqStep)
+		for i < n && taken(i) {
+			i++
+		}
+		return i, seq, i < seqStep
+	}
+	for i = x.free; i < n && taken(i); i++ {
+	}
+	x.free = i
+	if i < len(x.seqs) {
+		seq = (x.seqs[i] + 1) & 0x7fff
+	}
+	return i, seq, i < seqStep
+}
+
+// take notes that a place is used.
+func (x *numbers) take(i int, seq uint16) {
+	for i >= len(x.seqs) {
+		//maxlive:len 32768 because there are at most IPCMNI
+		x.seqs = append(x.seqs, 1<<16-1) // so that its first number counts 0
+	}
+	x.seqs[i] = seq
+}
+
+// Next is a number that somebody wants for the next object of a kind
+// (kernel.msg_next_id and its kind); -1 for none.
+type Next struct{ of *numbers }
+
+// The kinds.
+var (
+	NextMsg = Next{&queues.numbers}
+	NextSem = Next{&sems.numbers}
+	NextShm = Next{&shmNumbers}
+)
+
+// Get returns the number.
+func (n Next) Get() int64 { return int64(n.of.wanted.Load() - 1) }
+
+// Set changes it.
+func (n Next) Set(id int64) { n.of.wanted.Store(int32(id + 1)) }
 
 func now() int64 { return clocks.Realtime() / 1e9 }
 
@@ -98,16 +151,16 @@ func (t *table[T, P]) get(c *caller.Ctx, key int32, flags uint32, check, fill fu
 			return 0, linux.ENOENT
 		}
 	}
-	i := t.free
-	for i < len(t.all) && t.all[i] != nil {
-		i++
-	}
-	t.free = i
 	if t.used >= int(t.max.Get()) {
 		return 0, linux.ENOSPC
 	}
 	u := c.User()
 	if !t.pool.Charge(u, 1) {
+		return 0, linux.ENOSPC
+	}
+	i, seq, ok := t.place(len(t.all), func(i int) bool { return t.all[i] != nil })
+	if !ok {
+		t.pool.Release(u, 1)
 		return 0, linux.ENOSPC
 	}
 	p := P(new(T))
@@ -116,17 +169,16 @@ func (t *table[T, P]) get(c *caller.Ctx, key int32, flags uint32, check, fill fu
 		t.pool.Release(u, 1)
 		return 0, e
 	}
-	if i == len(t.all) {
+	for i >= len(t.all) {
 		//maxlive:len 32768 because there are at most IPCMNI
-		t.all, t.seqs = append(t.all, nil), append(t.seqs, 0)
-	} else {
-		t.seqs[i] = (t.seqs[i] + 1) & 0x7fff
+		t.all = append(t.all, nil)
 	}
+	t.take(i, seq)
 	cred := c.Cred()
 	o := p.base()
-	o.id, o.ctime = int32(t.seqs[i])*seqStep+int32(i), now()
+	o.id, o.ctime = int32(seq)*seqStep+int32(i), now()
 	o.perm = linux.IPCPerm{Key: key, UID: cred.EUID, GID: cred.EGID, CUID: cred.EUID, CGID: cred.EGID,
-		Mode: flags & 0o777, Seq: t.seqs[i]}
+		Mode: flags & 0o777, Seq: seq}
 	t.all[i] = p
 	t.used++
 	return o.id, 0

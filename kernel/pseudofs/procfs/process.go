@@ -60,6 +60,7 @@ func fillProcessDirs() {
 		{name: "sched", mode: 0o644, read: readSched, write: writeSched},
 		nsDir,
 		attrDir,
+		{name: "arch_status", mode: 0o444, read: fixed("")},
 		{name: "wchan", mode: 0o444, read: fixed("0")},
 		{name: "cgroup", mode: 0o444, read: fixed("0::/\n")},
 		{name: "personality", mode: 0o400, read: readPersonality},
@@ -75,7 +76,20 @@ func fillProcessDirs() {
 		&entry{name: "coredump_filter", mode: 0o644, sized: true, read: readCoreFilter, write: writeCoreFilter},
 		&entry{name: "timens_offsets", mode: 0o644, read: readTimeOffsets, write: writeTimeOffsets},
 		&entry{name: "timers", mode: 0o444, read: readTimers},
-		&entry{name: "task", mode: 0o555, find: findTask, list: listTasks})
+		&entry{name: "task", mode: 0o555, find: findTask, list: listTasks,
+			links: func(x *about) uint32 { return 2 + uint32(x.p.CountThreads()) }})
+	processDir.links, threadDir.links = linksOf(processDir.kids), linksOf(threadDir.kids)
+}
+
+// linksOf counts directories, and two more as st_nlink does.
+func linksOf(kids []*entry) func(*about) uint32 {
+	n := uint32(2)
+	for _, k := range kids {
+		if k.kind() == linux.S_IFDIR {
+			n++
+		}
+	}
+	return func(*about) uint32 { return n }
 }
 
 func fixed(s string) func(*about) ([]byte, linux.Errno) {

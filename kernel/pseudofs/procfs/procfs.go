@@ -57,6 +57,7 @@ type entry struct {
 	kids   []*entry                               // a directory's fixed names
 	find   func(x *about, name string) (*entry, *about)
 	list   func(x *about, emit func(name string, e *entry, x *about) bool)
+	links  func(x *about) uint32 // of a directory: st_nlink, if it is not 2
 }
 
 // about is what a file is about, and who asks.
@@ -143,6 +144,9 @@ func newNode(e *entry, x *about, ino uint64) *vfs.Inode {
 		if e.own && x.c.PID == p.PID {
 			v.UID = x.c.Cred().FSUID
 		}
+	}
+	if e.links != nil {
+		v.Links = e.links(&n.x)
 	}
 	n.Init(fs, ops, &v)
 	n.Ino = ino

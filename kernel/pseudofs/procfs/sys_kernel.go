@@ -70,6 +70,9 @@ func ipcNumbers() []sysctl.File {
 			sysv.SetSemMni(v[3])
 			return 0
 		}),
+		nextID("kernel/msg_next_id", sysv.NextMsg),
+		nextID("kernel/sem_next_id", sysv.NextSem),
+		nextID("kernel/shm_next_id", sysv.NextShm),
 		sysctl.Ulong("kernel/shmmax", &settings.ShmMax, 0, -1),
 		sysctl.Ulong("kernel/shmall", &settings.ShmAll, 0, -1),
 		sysctl.Hook("kernel/shmmni", 0, linux.IPCMNI, settings.ShmMni.Get, set(sysv.SetShmMni)),
@@ -114,6 +117,19 @@ func lastPID() sysctl.File {
 			return proc.SetLastPID(int32(v))
 		})
 	f.Mode = 0o666
+	return f
+}
+
+// nextID is the number that the next object of System V IPC gets.
+func nextID(name string, n sysv.Next) sysctl.File {
+	f := sysctl.Hook(name, 0, sysctl.MaxInt, n.Get, func(c *caller.Ctx, v int64) linux.Errno {
+		if !c.Cred().Has(creds.CapSysAdmin) && !c.Cred().Has(creds.CapCheckpointRestore) {
+			return linux.EPERM
+		}
+		n.Set(v)
+		return 0
+	})
+	f.Mode, f.Shown = 0o666, 0o444 // as on Linux, where the capability gives the rest
 	return f
 }
 
