@@ -6,8 +6,8 @@ package reserve
 // have one as well. Size bounds the numbers.
 const (
 	Calls = 302
-	Known = 248
-	Whole = 28
+	Known = 250
+	Whole = 30
 	Size  = 512
 )
 
@@ -38,7 +38,7 @@ var Table = [Size]Need{
 	3:   {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // close
 	436: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // close_range
 	42:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // connect
-	326: {},                                                                            // copy_file_range: 71
+	326: {},                                                                            // copy_file_range: 72
 	85:  {Transient: 0, Lasting: 1441792, Allocated: 0, Known: true, Whole: false},     // creat
 	32:  {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // dup
 	33:  {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // dup2
@@ -51,8 +51,8 @@ var Table = [Size]Need{
 	232: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // epoll_wait
 	284: {Transient: 112, Lasting: 176, Allocated: 0, Known: true, Whole: false},       // eventfd
 	290: {Transient: 112, Lasting: 176, Allocated: 0, Known: true, Whole: false},       // eventfd2
-	59:  {},                                                                            // execve: 88
-	322: {},                                                                            // execveat: 90
+	59:  {},                                                                            // execve: 89
+	322: {},                                                                            // execveat: 91
 	60:  {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // exit
 	231: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // exit_group
 	269: {Transient: 224, Lasting: 416, Allocated: 0, Known: true, Whole: false},       // faccessat
@@ -64,7 +64,7 @@ var Table = [Size]Need{
 	268: {Transient: 0, Lasting: 917504, Allocated: 0, Known: true, Whole: false},      // fchmodat
 	93:  {Transient: 9664, Lasting: 576, Allocated: 0, Known: true, Whole: false},      // fchown
 	260: {Transient: 9664, Lasting: 576, Allocated: 0, Known: true, Whole: false},      // fchownat
-	72:  {},                                                                            // fcntl: 14
+	72:  {},                                                                            // fcntl: 16
 	75:  {Transient: 10224, Lasting: 16, Allocated: 10240, Known: true, Whole: false},  // fdatasync
 	193: {Transient: 0, Lasting: 524288, Allocated: 0, Known: true, Whole: false},      // fgetxattr
 	196: {Transient: 288, Lasting: 416, Allocated: 0, Known: true, Whole: false},       // flistxattr
@@ -153,7 +153,7 @@ var Table = [Size]Need{
 	10:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // mprotect
 	25:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // mremap
 	71:  {},                                                                            // msgctl: 1
-	68:  {},                                                                            // msgget: 2
+	68:  {Transient: 327680, Lasting: 458752, Allocated: 0, Known: true, Whole: true},  // msgget
 	70:  {Transient: 192, Lasting: 64, Allocated: 0, Known: true, Whole: false},        // msgrcv
 	69:  {},                                                                            // msgsnd: 2
 	26:  {},                                                                            // msync: 1
@@ -182,9 +182,9 @@ var Table = [Size]Need{
 	7:   {},                                                                            // poll: 3
 	271: {},                                                                            // ppoll: 3
 	157: {Transient: 16, Lasting: 224, Allocated: 0, Known: true, Whole: false},        // prctl
-	17:  {},                                                                            // pread64: 70
-	295: {},                                                                            // preadv: 70
-	327: {},                                                                            // preadv2: 70
+	17:  {},                                                                            // pread64: 71
+	295: {},                                                                            // preadv: 71
+	327: {},                                                                            // preadv2: 71
 	302: {Transient: 112, Lasting: 128, Allocated: 0, Known: true, Whole: false},       // prlimit64
 	440: {},                                                                            // process_madvise: 7
 	448: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // process_mrelease
@@ -192,13 +192,13 @@ var Table = [Size]Need{
 	311: {Transient: 35840, Lasting: 5120, Allocated: 0, Known: true, Whole: false},    // process_vm_writev
 	270: {},                                                                            // pselect6: 3
 	18:  {Transient: 0, Lasting: 9216, Allocated: 0, Known: true, Whole: false},        // pwrite64
-	296: {},                                                                            // pwritev: 70
-	328: {},                                                                            // pwritev2: 70
-	0:   {},                                                                            // read: 70
+	296: {},                                                                            // pwritev: 71
+	328: {},                                                                            // pwritev2: 71
+	0:   {},                                                                            // read: 71
 	187: {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: false},           // readahead
 	89:  {Transient: 5632, Lasting: 4608, Allocated: 0, Known: true, Whole: false},     // readlink
 	267: {Transient: 5632, Lasting: 4608, Allocated: 0, Known: true, Whole: false},     // readlinkat
-	19:  {},                                                                            // readv: 70
+	19:  {},                                                                            // readv: 71
 	169: {},                                                                            // reboot: 16
 	45:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // recvfrom
 	299: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // recvmmsg
@@ -232,10 +232,10 @@ var Table = [Size]Need{
 	24:  {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // sched_yield
 	23:  {},                                                                            // select: 3
 	66:  {},                                                                            // semctl: 5
-	64:  {},                                                                            // semget: 3
+	64:  {},                                                                            // semget: 1
 	65:  {},                                                                            // semop: 8
 	220: {},                                                                            // semtimedop: 8
-	40:  {},                                                                            // sendfile: 71
+	40:  {},                                                                            // sendfile: 72
 	307: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // sendmmsg
 	46:  {Transient: 0, Lasting: 22528, Allocated: 0, Known: true, Whole: false},       // sendmsg
 	44:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // sendto
@@ -266,14 +266,14 @@ var Table = [Size]Need{
 	30:  {Transient: 224, Lasting: 288, Allocated: 0, Known: true, Whole: false},       // shmat
 	31:  {Transient: 112, Lasting: 112, Allocated: 0, Known: true, Whole: false},       // shmctl
 	67:  {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // shmdt
-	29:  {},                                                                            // shmget: 2
+	29:  {Transient: 327680, Lasting: 458752, Allocated: 0, Known: true, Whole: true},  // shmget
 	48:  {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: false},           // shutdown
 	131: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // sigaltstack
 	282: {Transient: 112, Lasting: 144, Allocated: 0, Known: true, Whole: false},       // signalfd
 	289: {Transient: 112, Lasting: 144, Allocated: 0, Known: true, Whole: false},       // signalfd4
 	41:  {Transient: 128, Lasting: 1920, Allocated: 0, Known: true, Whole: false},      // socket
 	53:  {Transient: 128, Lasting: 1920, Allocated: 0, Known: true, Whole: false},      // socketpair
-	275: {},                                                                            // splice: 73
+	275: {},                                                                            // splice: 74
 	4:   {Transient: 224, Lasting: 416, Allocated: 0, Known: true, Whole: false},       // stat
 	137: {Transient: 64, Lasting: 576, Allocated: 0, Known: true, Whole: false},        // statfs
 	332: {Transient: 224, Lasting: 416, Allocated: 0, Known: true, Whole: false},       // statx
@@ -315,5 +315,5 @@ var Table = [Size]Need{
 	61:  {Transient: 10240, Lasting: 30720, Allocated: 0, Known: true, Whole: false},   // wait4
 	247: {Transient: 10240, Lasting: 30720, Allocated: 0, Known: true, Whole: false},   // waitid
 	1:   {Transient: 0, Lasting: 9216, Allocated: 0, Known: true, Whole: false},        // write
-	20:  {},                                                                            // writev: 70
+	20:  {},                                                                            // writev: 71
 }

@@ -150,6 +150,16 @@ func (s *Space) back(c *caller.Ctx, a *MapArgs, v *vma, length uint64) linux.Err
 	return 0
 }
 
+// mappedByLinux reports whether Linux can map a file that has no Mapper here: block
+// devices, and most files of /proc and /sys. It looks at some flags before it fails.
+func mappedByLinux(f *vfs.File) bool {
+	if f.Path.Zero() {
+		return false
+	}
+	kind := f.Path.Inode().Type()
+	return kind == linux.S_IFBLK || kind == linux.S_IFREG
+}
+
 // backFile is back for a file. If v gets none it is anonymous memory.
 func (s *Space) backFile(c *caller.Ctx, f *vfs.File, v *vma, length uint64) linux.Errno {
 	if !f.Readable() {
@@ -168,11 +178,11 @@ func (s *Space) backFile(c *caller.Ctx, f *vfs.File, v *vma, length uint64) linu
 		v.flags |= vNoExec
 	}
 	m, ok := f.Ops.(vfs.Mapper)
+	if v.flags&vGrowsDown != 0 && (ok || mappedByLinux(f)) {
+		return linux.EINVAL
+	}
 	if !ok {
 		return linux.ENODEV
-	}
-	if v.flags&vGrowsDown != 0 {
-		return linux.EINVAL
 	}
 	obj, e := m.Map(c, f)
 	if e != 0 {

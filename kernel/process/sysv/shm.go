@@ -140,9 +140,9 @@ func ShmGet(c *caller.Ctx, key int32, size uint64, flags uint32) (int32, linux.E
 		shmPool.Release(u, 1)
 		return 0, linux.ENOMEM
 	}
-	for i >= len(shmTable) {
+	if n := i + 1 - len(shmTable); n > 0 {
 		//maxlive:len 32768 because there are at most IPCMNI
-		shmTable = append(shmTable, nil)
+		shmTable = append(shmTable, make([]*ShmSegment, n)...)
 	}
 	shmNumbers.take(i, seq)
 	cred := c.Cred()

@@ -85,9 +85,12 @@ func (x *numbers) place(n int, taken func(int) bool) (i int, seq uint16, ok bool
 
 // take notes that a place is used.
 func (x *numbers) take(i int, seq uint16) {
-	for i >= len(x.seqs) {
+	if n := len(x.seqs); i >= n {
 		//maxlive:len 32768 because there are at most IPCMNI
-		x.seqs = append(x.seqs, 1<<16-1) // so that its first number counts 0
+		x.seqs = append(x.seqs, make([]uint16, i+1-n)...)
+		for ; n < i; n++ {
+			x.seqs[n] = 1<<16 - 1 // so that its first number counts 0
+		}
 	}
 	x.seqs[i] = seq
 }
@@ -169,9 +172,9 @@ func (t *table[T, P]) get(c *caller.Ctx, key int32, flags uint32, check, fill fu
 		t.pool.Release(u, 1)
 		return 0, e
 	}
-	for i >= len(t.all) {
+	if n := i + 1 - len(t.all); n > 0 {
 		//maxlive:len 32768 because there are at most IPCMNI
-		t.all = append(t.all, nil)
+		t.all = append(t.all, make([]P, n)...)
 	}
 	t.take(i, seq)
 	cred := c.Cred()
