@@ -80,6 +80,15 @@ func startCPU(c *amd64.CPU) {
 // BootAPICID returns the local APIC ID of the processor that booted.
 func BootAPICID() uint32 { return cpus[0].APICID }
 
+// CurrentCPU returns the index of the processor that runs the caller.
+func CurrentCPU() int { return int(amd64.GetCPU().Index) }
+
+// KickCPU makes a processor leave user mode, or not enter it the next time.
+func KickCPU(i int) {
+	cpus[i].Kicked.Or(1)
+	amd64.Syscall(sysKick, uint64(i), 0, 0)
+}
+
 // CPUs returns how many processors run and which of them runs the caller, who
 // may be on another a moment later.
 func CPUs() (n, current int) { return NumCPU(), int(amd64.GetCPU().Index) }

@@ -49,7 +49,7 @@ func (k *kernel) plug() {
 
 // plugCalls joins threads and system calls.
 func (k *kernel) plugCalls() {
-	wait.SetTurns(amd64.SetTimerDue)
+	wait.SetTurns(wait.TurnHooks{Due: amd64.SetTimerDue, CPU: nucleus.CurrentCPU, Kick: nucleus.KickCPU})
 	syscall.Init()
 	call := syscall.Do
 	if _, ok := k.option("strace"); ok {

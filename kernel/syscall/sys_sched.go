@@ -14,9 +14,9 @@ var schedCalls = []Call{
 	{linux.SYS_sched_getaffinity, "sched_getaffinity", sysSchedGetaffinity, "works"},
 	{linux.SYS_sched_setaffinity, "sched_setaffinity", sysSchedSetaffinity, "works except that the mask is stored and reported but not enforced"},
 	{linux.SYS_sched_getscheduler, "sched_getscheduler", sysSchedGetscheduler, "works"},
-	{linux.SYS_sched_setscheduler, "sched_setscheduler", sysSchedSetscheduler, "works except that a real-time policy only gives the weight of nice -20; SCHED_DEADLINE gives EINVAL"},
+	{linux.SYS_sched_setscheduler, "sched_setscheduler", sysSchedSetscheduler, "works; SCHED_DEADLINE gives EINVAL"},
 	{linux.SYS_sched_getparam, "sched_getparam", sysSchedGetparam, "works"},
-	{linux.SYS_sched_setparam, "sched_setparam", sysSchedSetparam, "works except that a real-time thread only has the weight of nice -20"},
+	{linux.SYS_sched_setparam, "sched_setparam", sysSchedSetparam, "works"},
 	{linux.SYS_sched_get_priority_max, "sched_get_priority_max", sysSchedPriorityMax, "works"},
 	{linux.SYS_sched_get_priority_min, "sched_get_priority_min", sysSchedPriorityMin, "works"},
 	{linux.SYS_sched_rr_get_interval, "sched_rr_get_interval", sysSchedRRInterval, "works"},
@@ -253,8 +253,9 @@ func sysSchedPriorityMin(_ *proc.Thread, a *Args) (uint64, linux.Errno) {
 	return uint64(low), 0
 }
 
-// roundRobinSlice is what sched_rr_get_interval answers: the nucleus's slice.
-const roundRobinSlice = 10_000_000
+// fairSlice is what sched_rr_get_interval answers for threads that are not real-time: the
+// nucleus's slice.
+const fairSlice = 4_000_000
 
 // sysSchedRRInterval is sched_rr_get_interval(pid_t pid, struct timespec *interval).
 func sysSchedRRInterval(t *proc.Thread, a *Args) (uint64, linux.Errno) {
@@ -262,9 +263,12 @@ func sysSchedRRInterval(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if e != 0 {
 		return 0, e
 	}
-	ts := linux.Timespec{Nsec: roundRobinSlice}
-	if u.Sched().Policy&^schedResetOnFork == schedFIFO {
+	ts := linux.Timespec{Nsec: fairSlice}
+	switch u.Sched().Policy &^ schedResetOnFork {
+	case schedFIFO:
 		ts.Nsec = 0
+	case schedRR:
+		ts = linux.NsecToTimespec(proc.RealTime.Slice.Load())
 	}
 	return 0, writeTimespec(t, a.Addr(1), ts)
 }

@@ -10,7 +10,7 @@ import (
 )
 
 var schedAttrCalls = []Call{
-	{linux.SYS_sched_setattr, "sched_setattr", sysSchedSetattr, "works except SCHED_DEADLINE (EINVAL) and utilisation clamps (EOPNOTSUPP); a real-time policy only gives the weight of nice -20"},
+	{linux.SYS_sched_setattr, "sched_setattr", sysSchedSetattr, "works except SCHED_DEADLINE (EINVAL) and utilisation clamps (EOPNOTSUPP)"},
 	{linux.SYS_sched_getattr, "sched_getattr", sysSchedGetattr, "works"},
 	{linux.SYS_ioprio_set, "ioprio_set", sysIoprioSet, "works except that the priority has no effect on disks"},
 	{linux.SYS_ioprio_get, "ioprio_get", sysIoprioGet, "works"},

@@ -56,8 +56,8 @@ func Quiet() bool { return false }
 // Ready reports whether this P's run queue has goroutines; it is not known here.
 func Ready() bool { return true }
 
-// SetTurns has nothing to do here.
-func SetTurns(due func(when int64)) {}
+// SetTurns has little to do here.
+func SetTurns(h TurnHooks) { hooks = h }
 
 // HasTurns reports that there is no queue of threads here.
 func HasTurns() bool { return false }
@@ -67,3 +67,14 @@ func (t *Turn) Wait() { panic("wait: no queue of threads") }
 
 // ReadyFirst has nothing to do here.
 func ReadyFirst() {}
+
+// SetRealTime has nothing to do here.
+func (t *Turn) SetRealTime(priority int32) {}
+
+// Live has nothing to do here.
+func (t *Turn) Live(lives bool) {}
+
+func hurry(priority int32) {}
+
+// Hurry knows of nobody here.
+func Hurry() int32 { return 0 }

@@ -2,32 +2,52 @@ package wait
 
 import "sync/atomic"
 
-// A Turn is a thread's place in the queue of those that could run in user mode while
-// another does. The queue is ordered by Key, and threads of equal keys by their arrival;
-// the scheduler takes the first one when no goroutine is runnable
-// (overlay/_runtime/turns_unsafe.go). It is a pairing heap: a thread is in it once, so
-// that waiting allocates nothing.
+// A Turn is a thread's place among those that could run in user mode while another does.
+// The scheduler takes the first one when no goroutine is runnable
+// (overlay/_runtime/turns_unsafe.go). Real-time threads come before all others, by
+// priority, unless they have used up their share (realtime.go); the others come by Key.
+// Threads of equal keys come by their arrival. There is a pairing heap for each of the two;
+// a thread is in one of them once, so that waiting allocates nothing.
 type Turn struct {
 	// Key and Weight are set by the thread before it waits. The least key comes first; it
-	// is positive.
-	Key, Weight int64
+	// is positive. Place is for a real-time thread, among those of its priority: a number
+	// that Arrive gave.
+	Key, Weight, Place int64
 
-	arrived      uint64
-	child, right *Turn // its first child, its next sibling
-	g            goroutine
+	realTime int32 // priority, 0: not real-time; guarded by the lock, the thread reads it freely
+	counted  bool  // among the real-time threads if it is one; guarded by the lock
+
+	key         int64 // in the heap
+	arrived     uint64
+	heap        *turnHeap // that it is in, or nil; guarded by the lock
+	child, next *Turn     // its first child, its next sibling
+	prev        *Turn     // the sibling before it; of a first child the parent
+	g           goroutine
+}
+
+// turnHeap is a pairing heap (Fredman et al., 1986); guarded by turnQueue.lock.
+type turnHeap struct {
+	first *Turn
+	least atomic.Int64 // the first one's key, 0 if there is none; read without the lock
 }
 
 // turnQueue is the threads that wait. Its lock spins, and is taken on the scheduler's
 // stack, or with preemption off; nothing is called with it held. It comes after all others.
 var turnQueue struct {
-	lock  atomic.Uint32
-	first *Turn  // guarded by lock
-	count uint64 // of arrivals; guarded by lock
+	lock           atomic.Uint32
+	fair, realTime turnHeap
+	count          uint64 // of arrivals; guarded by lock
 
-	// least is the first one's key, 0 if nobody waits. passed is the greatest key that
-	// was taken: the virtual time. weight is that of all that wait.
-	least, passed, weight atomic.Int64
+	// passed is the greatest key that was taken from fair: the virtual time. weight is
+	// that of all in fair.
+	passed, weight atomic.Int64
+	// look is not 0 when a thread has to look around before it enters user mode: the
+	// number of those that wait, and that of real-time threads in units of oneRealTime.
+	look    atomic.Int64
+	arrival atomic.Int64 // see Arrive
 }
+
+const oneRealTime = 1 << 32
 
 // processors is how many Ps there are.
 var processors = int64(1)
@@ -35,20 +55,28 @@ var processors = int64(1)
 // TurnLoad returns the weight of the threads that wait, and the number of Ps.
 func TurnLoad() (weight, ps int64) { return turnQueue.weight.Load(), processors }
 
-// FirstTurn returns the key of the thread that is next, and whether there is one.
+// OneP reports whether there is one P.
+func OneP() bool { return processors == 1 }
+
+// Look reports whether a thread must look at others before it enters user mode: some wait,
+// or there are real-time threads.
+func Look() bool { return turnQueue.look.Load() != 0 }
+
+// FirstTurn returns the key of the thread that is next of those that are not real-time,
+// and whether there is one.
 func FirstTurn() (key int64, some bool) {
-	key = turnQueue.least.Load()
+	key = turnQueue.fair.least.Load()
 	return key, key != 0
 }
 
-// OthersWait reports whether a thread waits for its turn.
-func OthersWait() bool { return turnQueue.least.Load() != 0 }
+// OthersWait reports whether a thread that is not real-time waits for its turn.
+func OthersWait() bool { return turnQueue.fair.least.Load() != 0 }
 
 // VirtualTime returns the greatest key that has had its turn.
 func VirtualTime() int64 { return turnQueue.passed.Load() }
 
 func (t *Turn) before(o *Turn) bool {
-	return t.Key < o.Key || t.Key == o.Key && t.arrived < o.arrived
+	return t.key < o.key || t.key == o.key && t.arrived < o.arrived
 }
 
 // meld joins two heaps.
@@ -61,55 +89,108 @@ func meld(a, b *Turn) *Turn {
 	case b.before(a):
 		a, b = b, a
 	}
-	b.right, a.child = a.child, b
+	if b.next = a.child; b.next != nil {
+		b.next.prev = b
+	}
+	b.prev, a.child = a, b
 	return a
 }
 
-// push adds a thread; called with the lock held.
-func pushTurn(t *Turn) {
-	q := &turnQueue
-	q.count++
-	t.arrived, t.child, t.right = q.count, nil, nil
-	q.first = meld(q.first, t)
-	q.least.Store(q.first.Key)
-	q.weight.Add(t.Weight)
-}
-
-// pop takes the first thread, or nil; called with the lock held.
-func popTurn() *Turn {
-	q := &turnQueue
-	t := q.first
-	if t == nil {
-		return nil
-	}
-	// The children in pairs from the left, then the pairs from the right.
+// children makes one heap of those of t: in pairs from the left, then the pairs from the
+// right.
+func (t *Turn) children() *Turn {
 	var pairs *Turn
 	for c := t.child; c != nil; {
-		a, b := c, c.right
-		c, a.right = nil, nil
+		a, b := c, c.next
+		c, a.next = nil, nil
 		if b != nil {
-			c, b.right = b.right, nil
+			c, b.next = b.next, nil
 		}
 		a = meld(a, b)
-		a.right, pairs = pairs, a
+		a.next, pairs = pairs, a
 	}
 	var first *Turn
 	for pairs != nil {
-		next := pairs.right
-		pairs.right = nil
+		next := pairs.next
+		pairs.next = nil
 		first = meld(first, pairs)
 		pairs = next
 	}
 	t.child = nil
-	q.first = first
-	q.weight.Add(-t.Weight)
-	if first != nil {
-		q.least.Store(first.Key)
+	return first
+}
+
+func (h *turnHeap) push(t *Turn) {
+	t.heap, t.child, t.next, t.prev = h, nil, nil, nil
+	h.setFirst(meld(h.first, t))
+}
+
+func (h *turnHeap) setFirst(t *Turn) {
+	h.first = t
+	if t == nil {
+		h.least.Store(0)
+		return
+	}
+	t.prev = nil
+	h.least.Store(t.key)
+}
+
+func (h *turnHeap) remove(t *Turn) {
+	if t == h.first {
+		h.setFirst(t.children())
 	} else {
-		q.least.Store(0)
+		if t.prev.child == t {
+			t.prev.child = t.next
+		} else {
+			t.prev.next = t.next
+		}
+		if t.next != nil {
+			t.next.prev = t.prev
+		}
+		h.setFirst(meld(h.first, t.children()))
 	}
-	if t.Key > q.passed.Load() {
-		q.passed.Store(t.Key)
+	t.heap, t.next, t.prev = nil, nil, nil
+}
+
+// pushTurn adds a thread; called with the lock held.
+func pushTurn(t *Turn) {
+	q := &turnQueue
+	q.count++
+	t.arrived = q.count
+	q.look.Add(1)
+	if t.realTime > 0 {
+		t.key = realTimeKey(t.realTime) + t.Place
+		q.realTime.push(t)
+		return
 	}
+	t.key = t.Key
+	q.fair.push(t)
+	q.weight.Add(t.Weight)
+}
+
+// takeTurn takes a thread out; called with the lock held.
+func takeTurn(t *Turn) {
+	q := &turnQueue
+	if t.heap == &q.fair {
+		q.weight.Add(-t.Weight)
+	}
+	q.look.Add(-1)
+	t.heap.remove(t)
+}
+
+// popTurn takes the first thread, or nil: a real-time one if there is one, unless over says
+// that these have used up their share and another waits. Called with the lock held.
+func popTurn(over bool) *Turn {
+	q := &turnQueue
+	t := q.realTime.first
+	if t == nil || over && q.fair.first != nil {
+		if t = q.fair.first; t == nil {
+			return nil
+		}
+		if t.key > q.passed.Load() {
+			q.passed.Store(t.key)
+		}
+	}
+	takeTurn(t)
 	return t
 }

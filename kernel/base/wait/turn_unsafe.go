@@ -20,14 +20,13 @@ var turns *struct {
 //go:linkname procyield runtime.procyield
 func procyield(cycles uint32)
 
-// SetTurns begins the queue of threads: due is told when the next timer of the running P is
-// due (nanoseconds, 0 for none), whenever that changes. Called once, before threads exist.
-func SetTurns(due func(when int64)) {
-	if turns != nil {
+// SetTurns begins the queue of threads. Called once, before threads exist.
+func SetTurns(h TurnHooks) {
+	if hooks = h; turns != nil {
 		if turns.next != nil {
 			panic("wait: turns set twice")
 		}
-		turns.next, turns.due = nextTurn, due
+		turns.next, turns.due = nextTurn, h.Due
 	}
 }
 
@@ -55,18 +54,26 @@ func commitTurn(g, turn unsafe.Pointer) bool {
 	t.g.g = g
 	lockTurns()
 	pushTurn(t)
+	first := turnQueue.realTime.first
+	// This P takes the first one, unless goroutines come before that.
+	more := first != nil && (first.child != nil || Ready())
+	priority := t.realTime
 	turns.waiting.Add(1)
 	turnQueue.lock.Store(0)
 	if !oneP {
 		wakep()
+		if more && priority > 0 {
+			kickFor(priority)
+		}
 	}
 	return true
 }
 
 // nextTurn takes the goroutine whose turn it is; called where nothing preempts it.
 func nextTurn() unsafe.Pointer {
+	full := turnQueue.realTime.least.Load() != 0 && RealTimeFull(cputicks())
 	lockTurns()
-	t := popTurn()
+	t := popTurn(full)
 	if t != nil {
 		turns.waiting.Add(-1)
 	}
@@ -75,6 +82,51 @@ func nextTurn() unsafe.Pointer {
 		return nil
 	}
 	return t.g.g
+}
+
+// SetRealTime gives the thread a real-time priority, or 0; anybody may call it.
+func (t *Turn) SetRealTime(priority int32) {
+	procPin()
+	lockTurns()
+	waits := setRealTime(t, priority)
+	turnQueue.lock.Store(0)
+	procUnpin()
+	if waits && priority > 0 {
+		kickFor(priority)
+	}
+}
+
+// Live says that the thread begins or ends.
+func (t *Turn) Live(lives bool) {
+	procPin()
+	lockTurns()
+	countRealTime(t, lives)
+	turnQueue.lock.Store(0)
+	procUnpin()
+}
+
+// hurry notes on this P that a real-time thread was woken.
+func hurry(priority int32) {
+	u := &urgent[procPin()].priority
+	if u.Load() < priority {
+		u.Store(priority)
+	}
+	procUnpin()
+}
+
+// Hurry returns the highest priority of the real-time threads that were woken on this P and
+// may wait there for the caller, which enters user mode; 0: none.
+func Hurry() int32 {
+	p := procPin()
+	u := urgent[p].priority.Load()
+	if u != 0 {
+		urgent[p].priority.Store(0)
+		if runqempty(allp[p]) {
+			u = 0
+		}
+	}
+	procUnpin()
+	return u
 }
 
 func lockTurns() {

@@ -187,6 +187,9 @@ type Sleeper struct {
 	g           goroutine // set by the owner before state becomes parked
 	timer       timer     // the owner's; made at the first timed sleep, then left set
 
+	// Urgency is the real-time priority of the thread, 0 if it has none.
+	Urgency atomic.Int32
+
 	idle, since atomic.Int64 // see Idle; written by the owner
 }
 
@@ -197,6 +200,9 @@ func (s *Sleeper) Arm() { s.state.Store(stateArmed) }
 func (s *Sleeper) Wake() {
 	if s.state.Swap(stateWoken) == stateParked {
 		s.g.ready()
+		if u := s.Urgency.Load(); u != 0 {
+			hurry(u)
+		}
 	}
 }
 

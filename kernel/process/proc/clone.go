@@ -214,7 +214,7 @@ func (t *Thread) copyState(c *Thread, a *CloneArgs) {
 	c.name.Store(t.name.Load())
 	c.login.Store(t.login.Load())
 	c.sched = t.sched.forChild()
-	if wait.OthersWait() {
+	if wait.Look() {
 		t.charge() // the child inherits that, too
 	}
 	c.turn.virtual = t.turn.virtual

@@ -144,6 +144,7 @@ func (t *Thread) unlink() {
 	t.IO = t.ioCount()
 	p.deadIO.add(t.IO)
 	p.noteSwitches(t)
+	t.turn.Live(false)
 	last := len(p.threads) == 0
 	if p.execing != nil {
 		p.execing.Wake()

@@ -42,7 +42,7 @@ func (t *Thread) loop() (left *nucleus.UserContext, ended bool) {
 		if t.User.Work.Load() != 0 && !t.handleWork() {
 			return nil, true
 		}
-		if wait.OthersWait() {
+		if wait.Look() {
 			t.letOthers()
 		}
 		wait.Share()
@@ -200,7 +200,7 @@ func (t *Thread) launch() {
 // inside the nucleus now. It returns nil if there is none.
 func (r *runner) adopt(left *nucleus.UserContext) *Thread {
 	old := r.thread
-	if wait.OthersWait() {
+	if wait.Look() {
 		old.charge() // for what both have run
 	}
 	old.Proc.mu.Lock()

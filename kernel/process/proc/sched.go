@@ -3,8 +3,8 @@ package proc
 import "hardtack/abi/linux"
 
 // Sched is what sched_setscheduler and sched_setaffinity set. Nice and SCHED_IDLE give the
-// thread its weight (turn.go). A thread of a real-time class has the greatest weight, no
-// more; the rest is kept and reported.
+// thread its weight (turn.go), Priority its place among real-time threads (realtime.go); the
+// rest is kept and reported.
 type Sched struct {
 	Policy   int32
 	Priority int32
@@ -31,7 +31,11 @@ const SchedResetOnFork = 0x40000000
 // forChild returns a child's settings.
 func (s Sched) forChild() Sched {
 	if s.Policy&SchedResetOnFork != 0 {
-		s.Policy, s.Priority, s.Nice = 0, 0, max(s.Nice, 0)
+		s.Policy &^= SchedResetOnFork
+		s.Nice = max(s.Nice, 0)
+		if s.Priority > 0 {
+			s.Policy, s.Priority, s.Nice = 0, 0, 0
+		}
 	}
 	if s.Slack != 0 {
 		s.DefaultSlack, s.Slack = s.Slack, 0
@@ -50,7 +54,11 @@ func (t *Thread) Sched() Sched {
 func (t *Thread) SetSched(fn func(s *Sched) linux.Errno) linux.Errno {
 	t.Proc.mu.Lock()
 	defer t.Proc.mu.Unlock()
+	before := t.sched
 	errno := fn(&t.sched)
 	t.weigh()
+	if s := &t.sched; s.Priority < before.Priority || s.Nice > before.Nice {
+		t.User.Kick() // others may come first now
+	}
 	return errno
 }

@@ -55,6 +55,9 @@ type turn struct {
 	off     int64 // what its clock told then
 	slept   int64 // ticks that it was blocked, since its place among others was looked at
 	weight  int64 // 0: normalWeight; guarded by Proc.mu, read freely
+
+	roundRobin bool  // SCHED_RR; guarded by Proc.mu, read freely
+	round      int64 // ticks that a real-time thread has run of its slice
 }
 
 // charge brings the virtual time up to date.
@@ -64,6 +67,9 @@ func (t *Thread) charge() {
 	d := ran - t.turn.ran
 	t.turn.slept += off - t.turn.off
 	t.turn.ran, t.turn.off = ran, off
+	if t.turn.RealTime() > 0 {
+		t.turn.chargeRealTime(max(d, 0), ran+off)
+	}
 	if w := t.turn.weight; w != 0 {
 		d = d * normalWeight / w
 	}
@@ -134,9 +140,22 @@ func (t *Thread) interrupted(why uint64) {
 // letOthers gives way to threads that have less virtual time.
 func (t *Thread) letOthers() {
 	t.charge()
-	if first, some := wait.FirstTurn(); some && t.bounded() > first+ticksOf(granularity) {
+	if wait.RealTimeExists() {
+		if t.mustGiveWay() {
+			t.giveWay()
+		}
+		t.turn.Enters()
+		return
+	}
+	if t.ahead() {
 		t.giveWay()
 	}
+}
+
+// ahead reports whether a thread that is not real-time waits and has less virtual time.
+func (t *Thread) ahead() bool {
+	first, some := wait.FirstTurn()
+	return some && t.bounded() > first+ticksOf(granularity)
 }
 
 // giveWay lets goroutines run that are runnable, and threads with less virtual time.
@@ -144,6 +163,9 @@ func (t *Thread) giveWay() {
 	before := t.Off()
 	if wait.HasTurns() {
 		t.charge()
+		if t.turn.Place == 0 {
+			t.turn.Place = wait.Arrive()
+		}
 		t.turn.Key, t.turn.Weight = t.bounded(), t.turn.share()
 		if !wait.OthersWait() {
 			// The virtual time goes on as the clock does, whatever the thread's weight.
@@ -163,7 +185,13 @@ const globalYields = 32
 
 // Yield is sched_yield. Threads that yield to each other stay in Go's run queue.
 func (t *Thread) Yield() {
-	if wait.OthersWait() {
+	if p := t.turn.RealTime(); p > 0 {
+		t.turn.Place = 0
+		if wait.FirstRealTime() >= p {
+			t.giveWay()
+			return
+		}
+	} else if wait.OthersWait() {
 		t.readyFirst()
 	}
 	before := t.Off()
@@ -190,6 +218,7 @@ func (t *Thread) firstTurn(c *wait.Clock) {
 	t.turn.virtual = max(t.turn.virtual, present())
 	t.turn.off = c.Mine()
 	t.turn.ran = ticks() - t.turn.off
+	t.turn.Live(true)
 }
 
 // newTurn goes on with the account on another goroutine's clock: the thread waited inside
@@ -200,19 +229,26 @@ func (t *Thread) newTurn(c *wait.Clock) {
 	t.turn.off, t.turn.ran = off, now-off
 }
 
-// weigh sets the thread's weight from its settings; called with Proc.mu held.
+// weigh sets the thread's weight and its class from its settings; called with Proc.mu held.
 func (t *Thread) weigh() {
 	w := int64(0)
-	switch s := &t.sched; {
+	s := &t.sched
+	switch {
 	case s.Policy&^SchedResetOnFork == schedIdle:
 		w = idleWeight
-	case s.Priority > 0:
-		w = weights[0]
 	case s.Nice != 0:
 		w = weights[s.Nice+20]
 	}
 	t.turn.weight = w
+	t.turn.roundRobin = s.Policy&^SchedResetOnFork == schedRR
+	if s.Priority != t.turn.RealTime() {
+		t.turn.SetRealTime(s.Priority)
+		t.Urgency.Store(s.Priority)
+	}
 }
 
-// schedIdle is SCHED_IDLE.
-const schedIdle = 5
+// Policies.
+const (
+	schedRR   = 2
+	schedIdle = 5
+)

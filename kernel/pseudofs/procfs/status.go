@@ -115,7 +115,7 @@ func readStat(x *about) ([]byte, linux.Errno) {
 	for _, v := range [...]uint64{f.mem.Size, f.mem.RSS / mem.PageSize, p.Rlimit(linux.RLIMIT_RSS).Cur,
 		img.CodeStart, img.CodeEnd, img.StackTop, 0, 0,
 		uint64(f.pend) & (1<<31 - 1), uint64(f.blocked) & (1<<31 - 1), uint64(f.ignored) & (1<<31 - 1), uint64(f.caught) & (1<<31 - 1),
-		0, 0, 0, uint64(p.DeathSignal()), 0, uint64(sched.Priority), uint64(sched.Policy), 0, 0, 0,
+		0, 0, 0, uint64(p.DeathSignal()), 0, uint64(sched.Priority), uint64(sched.Policy &^ proc.SchedResetOnFork), 0, 0, 0,
 		img.DataStart, img.DataEnd, img.DataEnd, img.ArgStart, img.ArgEnd, img.EnvStart, img.EnvEnd, exit} {
 		b = strconv.AppendUint(append(b, ' '), v, 10)
 	}

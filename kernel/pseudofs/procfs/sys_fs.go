@@ -22,7 +22,7 @@ const (
 	noZones   = "kept: memory has no zones and no free lists per CPU that it would tune"
 	noKeys    = "kept: there are no keyrings (ENOSYS), so there is nothing to limit"
 	noPerf    = "kept: there is no perf_event_open (ENOSYS), so there is nothing to limit"
-	noClasses = "kept: threads are scheduled alike, whatever their class (sched_setscheduler)"
+	noClasses = "kept: there is nothing like it here (kernel/process/proc/turn.go)"
 	noMessage = "kept: the kernel has no such message"
 	noHugetlb = "kept: there are no huge pages to give"
 )

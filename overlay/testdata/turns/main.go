@@ -18,7 +18,7 @@ func main() {
 	if !wait.HasTurns() {
 		panic("built without the topic")
 	}
-	wait.SetTurns(func(when int64) { told.Add(min(when, 1)) })
+	wait.SetTurns(wait.TurnHooks{Due: func(when int64) { told.Add(min(when, 1)) }})
 	time.AfterFunc(time.Minute, func() { panic("not all came to their end") })
 	order()
 	for _, n := range []int{1, 2, 4, 8} {
