@@ -60,6 +60,12 @@ func FirstRealTime() int32 {
 	return 100 - int32(key>>48)
 }
 
+// Behind reports whether a real-time thread that waits has the same priority as this one, and
+// a place before it.
+func (t *Turn) Behind() bool {
+	return turnQueue.realTime.least.Load() < realTimeKey(t.realTime)+t.Place
+}
+
 // Enters notes which thread is about to enter user mode, where real-time threads exist.
 func (t *Turn) Enters() { cpus[hooks.CPU()].running.Store(t.realTime) }
 

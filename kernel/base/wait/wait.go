@@ -189,6 +189,8 @@ type Sleeper struct {
 
 	// Urgency is the real-time priority of the thread, 0 if it has none.
 	Urgency atomic.Int32
+	// Woken says that a thread with an urgency was woken after it had slept.
+	Woken atomic.Bool
 
 	idle, since atomic.Int64 // see Idle; written by the owner
 }
@@ -199,8 +201,12 @@ func (s *Sleeper) Arm() { s.state.Store(stateArmed) }
 // Wake ends the present or the next Sleep of an armed sleeper.
 func (s *Sleeper) Wake() {
 	if s.state.Swap(stateWoken) == stateParked {
+		u := s.Urgency.Load()
+		if u != 0 {
+			s.Woken.Store(true)
+		}
 		s.g.ready()
-		if u := s.Urgency.Load(); u != 0 {
+		if u != 0 {
 			hurry(u)
 		}
 	}

@@ -37,12 +37,10 @@ func init() {
 func (t *turn) chargeRealTime(ran, now int64) {
 	t.round += ran
 	if t.roundRobin && t.round >= ticksOf(RealTime.Slice.Load()) {
-		if t.round = 0; wait.FirstRealTime() == t.RealTime() {
-			t.Place = 0
-		}
+		t.Place, t.round = 0, 0
 	}
-	if t.slept > 0 {
-		t.Place, t.slept = wait.Arrive(), 0
+	if t.Place == 0 {
+		t.Place = wait.Arrive()
 	}
 	if share := RealTime.Share.Load(); share >= 0 {
 		wait.RealTimeRan(ran, now, max(ticksOf(RealTime.Period.Load()), 1), ticksOf(share))
@@ -61,7 +59,7 @@ func (t *Thread) mustGiveWay() bool {
 	case own > 0 && full && wait.OthersWait():
 		return true
 	case own > 0:
-		return first > own || first == own && t.turn.Place == 0
+		return first > own || first == own && t.turn.Behind()
 	case first > 0 && !full:
 		return true
 	}

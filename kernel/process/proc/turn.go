@@ -68,6 +68,10 @@ func (t *Thread) charge() {
 	t.turn.slept += off - t.turn.off
 	t.turn.ran, t.turn.off = ran, off
 	if t.turn.RealTime() > 0 {
+		if t.Woken.Load() {
+			t.Woken.Store(false)
+			t.turn.Place = 0
+		}
 		t.turn.chargeRealTime(max(d, 0), ran+off)
 	}
 	if w := t.turn.weight; w != 0 {
@@ -227,6 +231,7 @@ func (t *Thread) newTurn(c *wait.Clock) {
 	off, now := c.Mine(), ticks()
 	t.turn.slept += max(now-t.turn.ran-t.turn.off, 0)
 	t.turn.off, t.turn.ran = off, now-off
+	t.turn.Place = 0
 }
 
 // weigh sets the thread's weight and its class from its settings; called with Proc.mu held.
