@@ -268,7 +268,7 @@ func sysSchedRRInterval(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	case schedFIFO:
 		ts.Nsec = 0
 	case schedRR:
-		ts = linux.NsecToTimespec(proc.RealTime.Slice.Load())
+		ts = linux.NsecToTimespec(proc.RealTimeSlice())
 	}
 	return 0, writeTimespec(t, a.Addr(1), ts)
 }

@@ -12,38 +12,35 @@ import (
 // runs until it blocks, yields, or one of higher priority can run; one of SCHED_RR until its
 // slice is over, too.
 
-// RealTime is what the kernel's parameters say of real-time threads.
-var RealTime struct {
-	// Slice is that of SCHED_RR; of each Period real-time threads have Share of each
-	// processor, or all if it is negative. Nanoseconds; 0: the defaults.
-	Slice, Period, Share atomic.Int64
-}
-
-// Defaults, those of Linux.
+// Of each period real-time threads have a share of each processor, or all if it is negative.
+// Nanoseconds; the values are Linux's.
 const (
-	realTimeSlice  = 100e6
+	realTimeSlice  = 100e6 // of SCHED_RR
 	realTimePeriod = 1000e6
 	realTimeShare  = 950e6
 )
 
-func init() {
-	RealTime.Slice.Store(realTimeSlice)
-	RealTime.Period.Store(realTimePeriod)
-	RealTime.Share.Store(realTimeShare)
-}
+// realTime is by what the kernel's parameters differ from those.
+var realTime struct{ slice, period, share atomic.Int64 }
+
+// RealTimeSlice returns the slice of SCHED_RR in nanoseconds.
+func RealTimeSlice() int64 { return realTimeSlice + realTime.slice.Load() }
+
+func period() int64 { return realTimePeriod + realTime.period.Load() }
+func realTimeNsec() int64  { return realTimeShare + realTime.share.Load() }
 
 // chargeRealTime adds what a real-time thread has run until now, both in ticks. It keeps its
 // place among those of its priority, but comes after them if it slept or its slice is over.
 func (t *turn) chargeRealTime(ran, now int64) {
 	t.round += ran
-	if t.roundRobin && t.round >= ticksOf(RealTime.Slice.Load()) {
+	if t.roundRobin && t.round >= ticksOf(RealTimeSlice()) {
 		t.Place, t.round = 0, 0
 	}
 	if t.Place == 0 {
 		t.Place = wait.Arrive()
 	}
-	if share := RealTime.Share.Load(); share >= 0 {
-		wait.RealTimeRan(ran, now, max(ticksOf(RealTime.Period.Load()), 1), ticksOf(share))
+	if share := realTimeNsec(); share >= 0 {
+		wait.RealTimeRan(ran, now, max(ticksOf(period()), 1), ticksOf(share))
 	}
 }
 
@@ -66,36 +63,34 @@ func (t *Thread) mustGiveWay() bool {
 	return t.ahead()
 }
 
-// The kernel's parameters are in milliseconds and microseconds, as Linux's.
-
-// RealTimeSlice returns SCHED_RR's slice in milliseconds.
-func RealTimeSlice() int64 { return RealTime.Slice.Load() / 1e6 }
-
-// SetRealTimeSlice sets it; 0 and less mean the default.
+// SetRealTimeSlice sets the slice, in milliseconds; 0 and less mean the default.
 func SetRealTimeSlice(msec int64) {
 	if msec <= 0 {
 		msec = realTimeSlice / 1e6
 	}
-	RealTime.Slice.Store(msec * 1e6)
+	realTime.slice.Store(msec*1e6 - realTimeSlice)
 }
 
-// SetRealTimePeriod sets the period, in microseconds.
+// RealTimePeriod returns the period in microseconds.
+func RealTimePeriod() int64 { return period() / 1000 }
+
+// SetRealTimePeriod sets it.
 func SetRealTimePeriod(_ *caller.Ctx, usec int64) linux.Errno {
-	if RealTime.Share.Load() > usec*1000 {
+	if realTimeNsec() > usec*1000 {
 		return linux.EINVAL
 	}
-	RealTime.Period.Store(usec * 1000)
+	realTime.period.Store(usec*1000 - realTimePeriod)
 	return 0
 }
 
 // RealTimeShare returns the share in microseconds, -1 for all.
-func RealTimeShare() int64 { return max(RealTime.Share.Load()/1000, -1) }
+func RealTimeShare() int64 { return max(realTimeNsec()/1000, -1) }
 
-// SetRealTimeShare sets the share, in microseconds; -1: all.
+// SetRealTimeShare sets it.
 func SetRealTimeShare(_ *caller.Ctx, usec int64) linux.Errno {
-	if usec*1000 > RealTime.Period.Load() {
+	if usec*1000 > period() {
 		return linux.EINVAL
 	}
-	RealTime.Share.Store(max(usec*1000, -1000))
+	realTime.share.Store(max(usec*1000, -1000) - realTimeShare)
 	return 0
 }
