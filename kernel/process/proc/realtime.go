@@ -26,8 +26,8 @@ var realTime struct{ slice, period, share atomic.Int64 }
 // RealTimeSlice returns the slice of SCHED_RR in nanoseconds.
 func RealTimeSlice() int64 { return realTimeSlice + realTime.slice.Load() }
 
-func period() int64 { return realTimePeriod + realTime.period.Load() }
-func realTimeNsec() int64  { return realTimeShare + realTime.share.Load() }
+func period() int64       { return realTimePeriod + realTime.period.Load() }
+func realTimeNsec() int64 { return realTimeShare + realTime.share.Load() }
 
 // chargeRealTime adds what a real-time thread has run until now, both in ticks. It keeps its
 // place among those of its priority, but comes after them if it slept or its slice is over.
