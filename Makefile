@@ -86,7 +86,7 @@ crash: export HARDTACK_CRASH_SEED ?= $(shell date +%s)
 crash: export HARDTACK_DAMAGE ?= 10000
 crash: export HARDTACK_TORTURE ?= 3600
 crash: deps deps-cc deps-fs deps-apt
-	$(GO) test -timeout 6h -run 'TestCrash|TestDamage' -v ./ext4
+	$(GO) test -timeout 6h -run 'TestCrash|TestDamage|TestMutants' -v ./ext4
 	HARDTACK_GUEST=1 $(GO) test -timeout 1h -count=1 -v ./test/peer
 	HARDTACK_GUEST=1 $(GO) test -timeout 1h -count=1 -v -run TestPrograms ./test/guest
 	HARDTACK_GUEST=1 $(GO) test -timeout 12h -count=1 -v -run TestTorture ./test/guest

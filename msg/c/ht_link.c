@@ -59,7 +59,7 @@ const char *ht_strerror(int err)
 {
 	static const char *const text[] = {"no error", "no room yet", "out of memory", "message too large", "closed by the peer",
 		"the peer is gone", "the peer broke the protocol", "connection closed", "interface mismatch", "no such name",
-		"name taken", "the service does not accept connections now", "a system call failed", "not a name for a service",
+		"name taken", "refused: the peer accepts no connections now, or its user is not trusted", "a system call failed", "not a name for a service",
 		"not a cap that can be sent", "the call failed", "the peer speaks a protocol without error replies"};
 	int i = -err;
 	return i >= 0 && i < (int)(sizeof(text) / sizeof(*text)) ? text[i] : "unknown error";

@@ -67,7 +67,7 @@ func ControlTag(control string) (string, error) {
 const tableCalls = "hardtack/kernel/syscall=-d=pgodevirtualize=1"
 
 // coverFlags have the kernel's packages note which statements run. A note is one plain
-// store; counting, with one locked instruction for each block, is several times as slow.
+// store; counting takes a locked instruction for each block.
 var coverFlags = []string{"-cover", "-covermode=set", "-coverpkg=hardtack/cmd/kernel,hardtack/kernel/...,hardtack/nucleus/..."}
 
 // Build makes the image at o.Out.
