@@ -92,8 +92,12 @@ func parseACL(v []byte) (acl, linux.Errno) {
 	//maxlive:len 8192 because an attribute of XATTR_SIZE_MAX bytes has no more entries
 	list := make(acl, 0, len(v)/8)
 	for ; len(v) > 0; v = v[8:] {
+		e := aclEntry{le.Uint16(v), le.Uint16(v[2:]), le.Uint32(v[4:])}
+		if !e.known() {
+			return nil, linux.EINVAL
+		}
 		//maxlive:same because list has room for all
-		list = append(list, aclEntry{le.Uint16(v), le.Uint16(v[2:]), le.Uint32(v[4:])})
+		list = append(list, e)
 	}
 	return list, 0
 }
@@ -112,6 +116,18 @@ func (a acl) value() []byte {
 		v = le.AppendUint32(le.AppendUint16(le.AppendUint16(v, x.tag), x.perm), who)
 	}
 	return v
+}
+
+// known reports whether an entry is of a kind that there is, and names somebody where it
+// must. What is not is refused whatever the list is for.
+func (x aclEntry) known() bool {
+	switch x.tag {
+	case linux.ACL_USER, linux.ACL_GROUP:
+		return x.who != NoID
+	case linux.ACL_USER_OBJ, linux.ACL_GROUP_OBJ, linux.ACL_MASK, linux.ACL_OTHER:
+		return true
+	}
+	return false
 }
 
 // valid reports whether the entries are complete and in their order: owner, users,
