@@ -96,6 +96,10 @@ type (
 	Mapper interface {
 		Map(c *caller.Ctx, f *File) (mem.Object, linux.Errno)
 	}
+	// WholeMapper can be mapped only as a whole: EINVAL if off and length are not that.
+	WholeMapper interface {
+		MapWhole(off, length uint64) (mem.Object, linux.Errno)
+	}
 	// Stater answers fstat itself (sockets, pipes, anonymous files); other
 	// files answer with Path's inode.
 	Stater interface {

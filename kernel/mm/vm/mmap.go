@@ -184,7 +184,13 @@ func (s *Space) backFile(c *caller.Ctx, f *vfs.File, v *vma, length uint64) linu
 	if !ok {
 		return linux.ENODEV
 	}
-	obj, e := m.Map(c, f)
+	var obj mem.Object
+	var e linux.Errno
+	if w, ok := f.Ops.(vfs.WholeMapper); ok {
+		obj, e = w.MapWhole(v.off, length)
+	} else {
+		obj, e = m.Map(c, f)
+	}
 	if e != 0 {
 		return e
 	}
@@ -367,7 +373,7 @@ func (s *Space) Munmap(_ *caller.Ctx, addr, length uint64) linux.Errno {
 func (s *Space) RemapPages(c *caller.Ctx, addr, length, page uint64, flags uint32) linux.Errno {
 	addr &^= pageMask
 	length &^= pageMask
-	if addr+length <= addr || page+length>>pageShift < page || page >= 1<<51 {
+	if addr+length <= addr || page+length>>pageShift < page {
 		return linux.EINVAL
 	}
 	s.mu.RLock()
@@ -376,6 +382,10 @@ func (s *Space) RemapPages(c *caller.Ctx, addr, length, page uint64, flags uint3
 		v.file != nil && !v.file.Writable() || v.file == nil && !v.writes() {
 		s.mu.RUnlock()
 		return linux.EINVAL
+	}
+	if length > 1<<63-1 || page > (1<<63-1-length)>>pageShift {
+		s.mu.RUnlock()
+		return linux.EOVERFLOW
 	}
 	b := v.backing()
 	a := MapArgs{Addr: addr, Length: length, Prot: v.prot, Flags: linux.MAP_SHARED | linux.MAP_FIXED | linux.MAP_POPULATE | flags,

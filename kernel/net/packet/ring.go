@@ -9,7 +9,6 @@ import (
 	"hardtack/kernel/base/caller"
 	"hardtack/kernel/base/ledger"
 	"hardtack/kernel/base/mem"
-	"hardtack/kernel/fs/vfs"
 	"hardtack/kernel/mm/vm"
 	"hardtack/kernel/net/sock"
 )
@@ -292,11 +291,11 @@ func (r *ring) put(m *message, data []byte, raw bool) bool {
 	return true
 }
 
-// Map gives the rings to mmap(2).
-func (s *Sock) Map(*caller.Ctx, *vfs.File) (mem.Object, linux.Errno) {
+// MapWhole gives the rings to mmap(2), which takes all of them or nothing.
+func (s *Sock) MapWhole(off, length uint64) (mem.Object, linux.Errno) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.area == nil {
+	if off != 0 || s.area == nil || length != uint64(len(s.area.pages))*mem.PageSize {
 		return nil, linux.EINVAL
 	}
 	return s.area.obj, 0
