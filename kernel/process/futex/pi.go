@@ -307,17 +307,28 @@ func (t *Thread) awaitPI(m Memory, a uio.Addr, deadline int64) (e linux.Errno, l
 	}
 }
 
+// loadAnywhere reads a word that need not be aligned: FUTEX_UNLOCK_PI looks whose the lock
+// is before it looks at the address.
+func loadAnywhere(m Memory, a uio.Addr) (uint32, linux.Errno) {
+	low, e := m.LoadU32(a &^ 3)
+	if e != 0 || a&3 == 0 {
+		return low, e
+	}
+	high, e := m.LoadU32(a&^3 + 4)
+	return uint32((uint64(high)<<32 | uint64(low)) >> (a & 3 * 8)), e
+}
+
 // UnlockPI is FUTEX_UNLOCK_PI.
 func (t *Thread) UnlockPI(m Memory, a uio.Addr, private bool) linux.Errno {
 	for {
-		v, e := m.LoadU32(a)
+		v, e := loadAnywhere(m, a)
 		if e != 0 {
 			return e
 		}
 		if v&linux.FUTEX_TID_MASK != uint32(t.ctx.TID) {
 			return linux.EPERM
 		}
-		key, e := m.FutexKey(a, private, true)
+		key, e := m.FutexKey(a, private, true) // EINVAL at an odd address
 		if e != 0 {
 			return e
 		}
