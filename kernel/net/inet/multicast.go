@@ -169,39 +169,43 @@ const (
 
 // member joins or leaves a group; called with mu held.
 func (s *inetSock) member(ep tcpip.Endpoint, m tcpip.MembershipOption, add bool) linux.Errno {
-	if !header.IsV4MulticastAddress(m.MulticastAddr) && !header.IsV6MulticastAddress(m.MulticastAddr) {
-		return linux.EINVAL
-	}
-	if m.NIC != 0 && s.net.InterfaceByIndex(int32(m.NIC)) == nil {
-		return linux.ENODEV
-	}
+	multicast := header.IsV4MulticastAddress(m.MulticastAddr) || header.IsV6MulticastAddress(m.MulticastAddr)
 	have, most, full := &s.ip.groups4, maxGroups4, linux.ENOBUFS
 	if m.MulticastAddr.Len() == 16 {
 		have, most, full = &s.ip.groups6, maxGroups6, linux.ENOMEM
 	}
 	leave := tcpip.RemoveMembershipOption(m)
-	if add {
-		o := tcpip.AddMembershipOption(m)
-		switch err := ep.SetSockOpt(&o).(type) {
-		case nil:
-			if *have == most { // only now, since a group joined twice is another error
-				ep.SetSockOpt(&leave)
-				return full
-			}
-			*have++
+	if !add {
+		switch e := errno(ep.SetSockOpt(&leave)); {
+		case e == 0:
+			*have--
 			return 0
-		case *tcpip.ErrPortInUse:
-			return linux.EADDRINUSE
-		default:
-			if e := errno(err); e != linux.EINVAL {
-				return e
-			}
-			return linux.ENODEV
+		case !multicast && m.MulticastAddr.Len() == 16:
+			return linux.EINVAL
 		}
+		return linux.EADDRNOTAVAIL // whatever was wrong: the socket has no such group
 	}
-	if e := errno(ep.SetSockOpt(&leave)); e != 0 {
-		return linux.EADDRNOTAVAIL
+	switch {
+	case !multicast:
+		return linux.EINVAL
+	case m.NIC != 0 && s.net.InterfaceByIndex(int32(m.NIC)) == nil:
+		return linux.ENODEV
 	}
-	*have--
-	return 0
+	o := tcpip.AddMembershipOption(m)
+	switch err := ep.SetSockOpt(&o).(type) {
+	case nil:
+		if *have == most { // only now, since a group joined twice is another error
+			ep.SetSockOpt(&leave)
+			return full
+		}
+		*have++
+		return 0
+	case *tcpip.ErrPortInUse:
+		return linux.EADDRINUSE
+	default:
+		if e := errno(err); e != linux.EINVAL {
+			return e
+		}
+		return linux.ENODEV
+	}
 }
