@@ -36,6 +36,7 @@ var netstack embed.FS
 // netstackPackages maps the new files to their packages.
 var netstackPackages = map[string]string{
 	"tcp":   "pkg/tcpip/transport/tcp",
+	"udp":   "pkg/tcpip/transport/udp",
 	"ipv4":  "pkg/tcpip/network/ipv4",
 	"stack": "pkg/tcpip/stack",
 }

@@ -364,7 +364,7 @@ func (s *Datagram) Recv(c *caller.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Err
 	nonblock := f.NonBlock() || m.Flags&linux.MSG_DONTWAIT != 0
 	peek := m.Flags&linux.MSG_PEEK != 0
 	var r tcpip.ReadResult
-	n := 0
+	n, off, room := 0, 0, 0
 	try := func() linux.Errno {
 		keep := -1
 		if s.filtered() {
@@ -376,12 +376,14 @@ func (s *Datagram) Recv(c *caller.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Err
 		}
 		x := getXfer(m.V)
 		x.whole = true
+		room = m.V.Len()
 		if peek {
-			x.skip = int(max(s.peekOff.Load(), 0))
+			off := int(s.peekOff.Load())
+			x.peeks, x.skip, x.off = off >= 0, max(off, 0), max(off, 0)
 		}
 		var err tcpip.Error
 		r, err = p.Endpoint.Read(x, tcpip.ReadOptions{Peek: peek, NeedRemoteAddr: m.WantFrom || s.v6})
-		n = x.n
+		n, off = x.n, x.off
 		putXfer(x)
 		if _, fault := err.(*tcpip.ErrBadBuffer); (err == nil || fault) && m.Flags&linux.MSG_PEEK == 0 {
 			s.took(r.Total)
@@ -413,23 +415,23 @@ func (s *Datagram) Recv(c *caller.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Err
 	if s.v6 && !peek {
 		s.countUDP6(countIn, r.RemoteAddr.Addr)
 	}
-	return s.received(m, &r, n), 0
+	return s.received(m, &r, n, off, room), 0
 }
 
-// received tells of a packet of which n bytes were read, and returns what recvmsg does.
-func (s *Datagram) received(m *sock.Msg, r *tcpip.ReadResult, n int) int {
-	if off := s.peekOff.Load(); off >= 0 {
+// received tells of a packet of which n bytes were read from off on, with room for some
+// more or less, and returns what recvmsg does.
+func (s *Datagram) received(m *sock.Msg, r *tcpip.ReadResult, n, off, room int) int {
+	if room < r.Total && room <= r.Total-off {
+		m.OutFlags |= linux.MSG_TRUNC
+	}
+	if m.Flags&linux.MSG_TRUNC != 0 {
+		n = r.Total
+	}
+	if at := s.peekOff.Load(); at >= 0 {
 		if m.Flags&linux.MSG_PEEK != 0 {
-			r.Total -= int(off)
 			s.peekOff.Add(int32(n))
 		} else {
-			s.peekOff.Store(max(off-int32(r.Total), 0))
-		}
-	}
-	if r.Total > n {
-		m.OutFlags |= linux.MSG_TRUNC
-		if m.Flags&linux.MSG_TRUNC != 0 {
-			n = r.Total
+			s.peekOff.Store(max(at-int32(n), 0))
 		}
 	}
 	if m.WantFrom {

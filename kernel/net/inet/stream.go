@@ -20,7 +20,9 @@ type xfer struct {
 	discard bool // MSG_TRUNC: count, do not copy
 	left    int  // of what may be discarded
 	whole   bool // a message: what does not fit is lost
-	skip    int  // bytes of a message to pass over first
+	peeks   bool // at the offset skip, over as many messages as it takes
+	skip    int  // bytes to pass over first
+	off     int  // what skip was when a message was found
 	n       int  // bytes copied out
 }
 
@@ -38,6 +40,17 @@ func putXfer(x *xfer) {
 }
 
 var errFault = errors.New("bad user address")
+
+// Pass passes over a message; see the overlay's udp_peek.go. seen: it is empty, and was
+// peeked at before.
+func (x *xfer) Pass(size int, seen bool) bool {
+	if x.peeks && x.skip >= size && (x.skip > 0 || seen) {
+		x.skip -= size
+		x.off = x.skip
+		return true
+	}
+	return false
+}
 
 // Len is how much there is to send.
 func (x *xfer) Len() int { return x.v.Len() }

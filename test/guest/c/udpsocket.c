@@ -387,3 +387,47 @@ TEST(peeking, "SO_PEEK_OFF")
 	getsockopt(b, SOL_SOCKET, SO_PEEK_OFF, &off, &len);
 	say("read %zd, then %d", n, off);
 }
+
+// peek says what a receive gives and where it leaves the offset.
+static void peek(int s, size_t room, int flags)
+{
+	char buf[20];
+	int off = -1;
+	struct iovec v = {buf, room};
+	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1};
+	ssize_t n = recvmsg(s, &m, flags | MSG_DONTWAIT);
+	getsockopt(s, SOL_SOCKET, SO_PEEK_OFF, &off, &(socklen_t){sizeof off});
+	if (n < 0)
+		say("flags %#x room %zu: %s, then %d", flags, room, strerror(errno), off);
+	else
+		say("flags %#x room %zu: %zd %.*s %#x, then %d", flags, room, n, (int)(n < (ssize_t)room ? n : (ssize_t)room), buf,
+		    m.msg_flags & MSG_TRUNC, off);
+}
+
+TEST(peekingfar, "SO_PEEK_OFF over several datagrams")
+{
+	static const char *texts[] = {"abcdef", "ghi", "", "", "jklm"};
+	int a = udp(AF_INET), b = udp(AF_INET);
+	struct sockaddr_in to = four(INADDR_LOOPBACK, 0);
+	bind(b, (void *)&to, sizeof to);
+	to.sin_port = (in_port_t)port_of(b);
+	connect(a, (void *)&to, sizeof to);
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+		send(a, texts[i], strlen(texts[i]), 0);
+	set(b, SOL_SOCKET, SO_PEEK_OFF, 0);
+	for (int i = 0; i < 8; i++)
+		peek(b, 10, MSG_PEEK);
+	static const int offs[] = {5, 6, 7, 8, 9, 12, 13, 100, -1};
+	for (size_t i = 0; i < sizeof offs / sizeof *offs; i++) {
+		set(b, SOL_SOCKET, SO_PEEK_OFF, offs[i]);
+		peek(b, 2, MSG_PEEK);
+		set(b, SOL_SOCKET, SO_PEEK_OFF, offs[i]);
+		peek(b, 4, MSG_PEEK | MSG_TRUNC);
+	}
+	set(b, SOL_SOCKET, SO_PEEK_OFF, 10);
+	peek(b, 3, 0);
+	peek(b, 3, MSG_PEEK);
+	peek(b, 1, MSG_TRUNC);
+	for (int i = 0; i < 4; i++)
+		peek(b, 10, 0);
+}
