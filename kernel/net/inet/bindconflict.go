@@ -241,8 +241,9 @@ const halfGone uint32 = 8
 // bindTries is how many ports bind to port 0 may find held before it gives up.
 const bindTries = 200
 
-// bindTo binds an endpoint by Linux's rules: to is netstack's bind.
-func (s *inetSock) bindTo(fa tcpip.FullAddress, v6only bool, to func(tcpip.FullAddress) tcpip.Error) linux.Errno {
+// bindTo binds an endpoint by Linux's rules, to a port of r where fa names none: to is
+// netstack's bind.
+func (s *inetSock) bindTo(fa tcpip.FullAddress, r span, v6only bool, to func(tcpip.FullAddress) tcpip.Error) linux.Errno {
 	bind := func(fa tcpip.FullAddress) tcpip.Error { return s.bindAnywhere(fa, to) }
 	s.net.binding.Lock()
 	defer s.net.binding.Unlock()
@@ -254,8 +255,8 @@ func (s *inetSock) bindTo(fa tcpip.FullAddress, v6only bool, to func(tcpip.FullA
 	}
 	for range bindTries {
 		try := fa
-		try.Port = s.net.ports.pick()
-		if s.net.conns[try.Port].Load() != 0 || s.bindConflict(try, v6only) {
+		try.Port = s.net.ports.pick(r)
+		if !s.isUDP() && s.net.conns[try.Port].Load() != 0 || s.bindConflict(try, v6only) {
 			continue
 		}
 		e := s.index(bind(try), try.Port)

@@ -145,7 +145,29 @@ func (s *Datagram) Bind(c *caller.Ctx, _ *vfs.File, _ *vfs.FSContext, a *sock.Ad
 	if !s.claim(udpPorts, fa.Port) {
 		return linux.EADDRINUSE
 	}
-	return s.bindTo(fa, s.v6Only.Load(), p.Bind)
+	s.mu.Lock()
+	r, _ := s.span()
+	s.mu.Unlock()
+	return s.bindTo(fa, r, s.v6Only.Load(), p.Bind)
+}
+
+// autobind claims a port for a socket that has none, before netstack takes it. netstack
+// knows one range: where the socket has its own, it is bound here.
+func (s *Datagram) autobind() linux.Errno {
+	if !s.claim(udpPorts, 0) {
+		return linux.EAGAIN
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, own := s.span()
+	p := s.ep.Load()
+	if a, err := p.GetLocalAddress(); !own || err == nil && a.Port != 0 {
+		return 0
+	}
+	if s.bindTo(tcpip.FullAddress{}, r, s.v6Only.Load(), p.Bind) != 0 {
+		return linux.EAGAIN
+	}
+	return 0
 }
 
 // Listen is not for datagrams.
@@ -173,8 +195,10 @@ func (s *Datagram) Connect(_ *caller.Ctx, _ *vfs.FSContext, a *sock.Addr, _ bool
 	if !s.Opt.Has(sock.Broadcast) && s.net.isBroadcast(unmap(fa.Addr)) {
 		return linux.EACCES
 	}
-	if s.isUDP() && !s.claim(udpPorts, 0) {
-		return linux.EAGAIN
+	if s.isUDP() {
+		if e := s.autobind(); e != 0 {
+			return e
+		}
 	}
 	return errno(p.Endpoint.Connect(fa))
 }
@@ -331,8 +355,10 @@ func (s *Datagram) sendWhole(c *caller.Ctx, v *uio.Vec, o tcpip.WriteOptions, no
 		return 0, linux.EPIPE
 	}
 	p := s.ep.Load()
-	if s.claimed.Load() == unclaimed && s.isUDP() && !s.claim(udpPorts, 0) {
-		return 0, linux.EAGAIN
+	if s.claimed.Load() == unclaimed && s.isUDP() {
+		if e := s.autobind(); e != 0 {
+			return 0, e
+		}
 	}
 	n := int64(0)
 	mark := v.Mark()

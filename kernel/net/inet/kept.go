@@ -26,6 +26,7 @@ const (
 	keptRecord                   // not of streams: EINVAL
 	keptPower                    // other than 0 needs CAP_NET_RAW or CAP_NET_ADMIN
 	keptDevice                   // an interface's index in network order
+	keptSpan                     // two ports of 16 bits, of which 0 is none
 )
 
 // No packet of this machine has IP options or is shaped by these, and what
@@ -40,6 +41,7 @@ var keptOptions = [...]keptOption{
 	{level: linux.IPPROTO_IP, name: linux.IP_RECVERR_RFC4884, most: 1},
 	{level: linux.IPPROTO_IP, name: linux.IP_MINTTL, most: 255, how: keptByte},
 	{level: linux.IPPROTO_IP, name: linux.IP_UNICAST_IF, how: keptDevice},
+	{level: linux.IPPROTO_IP, name: linux.IP_LOCAL_PORT_RANGE, how: keptSpan},
 	{level: linux.IPPROTO_IP, name: linux.IP_MULTICAST_ALL, most: 1, firstForFour: 1, how: keptByte},
 	{level: linux.IPPROTO_IPV6, name: linux.IPV6_2292PKTINFO, how: keptBool},
 	{level: linux.IPPROTO_IPV6, name: linux.IPV6_2292HOPOPTS, how: keptBool},
@@ -103,7 +105,7 @@ func (s *inetSock) setKept(c *caller.Ctx, i int, v int32, n int) linux.Errno {
 		return linux.ENOPROTOOPT
 	case k.how&keptRecord != 0 && s.Type == linux.SOCK_STREAM,
 		k.how&keptByte != 0 && n < 1,
-		k.how&keptDevice != 0 && n != 4,
+		k.how&(keptDevice|keptSpan) != 0 && n != 4,
 		k.level == linux.IPPROTO_IPV6 && k.how&keptShort == 0 && n < 4:
 		return linux.EINVAL
 	case k.how&keptPower != 0 && v != 0 && !c.Cred().Has(creds.CapNetRaw) && !c.Cred().Has(creds.CapNetAdmin):
@@ -113,6 +115,10 @@ func (s *inetSock) setKept(c *caller.Ctx, i int, v int32, n int) linux.Errno {
 	case k.how&keptDevice != 0:
 		if index := int32(swap32(uint32(v))); index != 0 && s.net.InterfaceByIndex(index) == nil {
 			return linux.EADDRNOTAVAIL
+		}
+	case k.how&keptSpan != 0:
+		if lo, hi := uint16(v), uint16(uint32(v)>>16); lo > hi && hi != 0 {
+			return linux.EINVAL
 		}
 	case v < k.least || v > k.most:
 		return linux.EINVAL

@@ -133,7 +133,8 @@ func (s *TCP) connectLocal(c *caller.Ctx, fa tcpip.FullAddress) (bool, linux.Err
 		if !s.claim(tcpPorts, 0) {
 			return false, linux.EADDRNOTAVAIL
 		}
-		here.Port = s.net.ports.take(s.net.listening)
+		r, _ := s.span()
+		here.Port = s.net.ports.take(r, s.net.listening)
 		if here.Port == 0 {
 			return false, 0
 		}

@@ -71,6 +71,20 @@ type portSet struct {
 	used     [1 << 16 / 64]uint64 // guarded by mu
 	reserved [1 << 16 / 64]uint64 // net.ipv4.ip_local_reserved_ports; guarded by mu
 	next     int32                // guarded by mu
+	nextOwn  int32                // next for ranges that sockets have of their own; guarded by mu
+}
+
+// turn returns the port to try next, from which a search goes round r; called with mu
+// held. A socket's own range has another: the ports after it would be taken often.
+func (s *portSet) turn(r span) *int32 {
+	t := &s.next
+	if r.first != s.first.Load() || r.last != s.last.Load() {
+		t = &s.nextOwn
+	}
+	if *t < r.first || *t > r.last {
+		*t = r.first
+	}
+	return t
 }
 
 func (s *portSet) init() {
@@ -79,17 +93,35 @@ func (s *portSet) init() {
 	s.next = firstPort + int32(randSourceUint32()%(lastPort-firstPort+1))
 }
 
+// span is the range that a socket's ports come from where it has named none.
+type span struct{ first, last int32 }
+
+var localPortRange = keptIndex(linux.IPPROTO_IP, linux.IP_LOCAL_PORT_RANGE)
+
+// span returns the socket's: IP_LOCAL_PORT_RANGE narrows that of all. own: it has set one.
+// Called with mu held.
+func (s *inetSock) span() (r span, own bool) {
+	r = span{s.net.ports.first.Load(), s.net.ports.last.Load()}
+	v := uint32(s.getKept(localPortRange))
+	lo, hi := int32(v&0xffff), int32(v>>16)
+	all := r
+	if all.first <= lo && lo <= all.last {
+		r.first = lo
+	}
+	if all.first <= hi && hi <= all.last {
+		r.last = hi
+	}
+	return r, v != 0
+}
+
 // take returns a free port, or 0.
-func (s *portSet) take(unfit func(uint16) bool) uint16 {
+func (s *portSet) take(r span, unfit func(uint16) bool) uint16 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	first, last := s.first.Load(), s.last.Load()
-	for range last - first + 1 {
-		if s.next < first || s.next > last {
-			s.next = first
-		}
-		i := s.next
-		s.next++
+	for range r.last - r.first + 1 {
+		t := s.turn(r)
+		i := *t
+		*t++
 		if (s.used[i/64]|s.reserved[i/64])>>(i%64)&1 == 0 && !unfit(uint16(i)) {
 			s.used[i/64] |= 1 << (i % 64)
 			return uint16(i)
@@ -99,16 +131,14 @@ func (s *portSet) take(unfit func(uint16) bool) uint16 {
 }
 
 // pick returns the next port in turn for bind to port 0, whoever has it.
-func (s *portSet) pick() uint16 {
+func (s *portSet) pick(r span) uint16 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	first, last := s.first.Load(), s.last.Load()
-	i := s.next
-	for range last - first + 1 {
-		if i = s.next; i < first || i > last {
-			i = first
-		}
-		s.next = i + 1
+	i := int32(0)
+	for range r.last - r.first + 1 {
+		t := s.turn(r)
+		i = *t
+		*t++
 		if s.reserved[i/64]>>(i%64)&1 == 0 {
 			break
 		}

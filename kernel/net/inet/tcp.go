@@ -213,7 +213,8 @@ func (s *TCP) Bind(c *caller.Ctx, _ *vfs.File, _ *vfs.FSContext, a *sock.Addr) l
 		return linux.EINVAL
 	}
 	want := fa.Port
-	if e := s.bindTo(fa, s.ip.v6only, p.Bind); e != 0 {
+	r, _ := s.span()
+	if e := s.bindTo(fa, r, s.ip.v6only, p.Bind); e != 0 {
 		if fresh { // it may try again
 			s.ep.Store(nil)
 			p.close()
@@ -267,7 +268,8 @@ func (s *TCP) Listen(c *caller.Ctx, backlog int) linux.Errno {
 	if s.state.Load() == stFresh {
 		a, _ := p.GetLocalAddress()
 		if a.Port == 0 {
-			if e := s.bindTo(a, s.ip.v6only, p.Bind); e != 0 {
+			r, _ := s.span()
+			if e := s.bindTo(a, r, s.ip.v6only, p.Bind); e != 0 {
 				return e
 			}
 		} else {
@@ -401,7 +403,7 @@ func (s *TCP) Connect(c *caller.Ctx, _ *vfs.FSContext, a *sock.Addr, nonblock bo
 		s.mu.Unlock()
 		return e
 	}
-	p, e := s.endpoint()
+	p, e := s.endpointInSpan()
 	if e != 0 {
 		s.mu.Unlock()
 		return e
@@ -436,6 +438,25 @@ func (s *TCP) connectAgain(c *caller.Ctx, fa tcpip.FullAddress, nonblock bool, s
 		return linux.EISCONN
 	}
 	return linux.EINVAL
+}
+
+// endpointInSpan is endpoint for connect. netstack takes a port from the range of all, so
+// that a socket with its own is bound before. Called with mu held.
+func (s *TCP) endpointInSpan() (*netPoint, linux.Errno) {
+	r, own := s.span()
+	if !own || s.ep.Load() != nil {
+		return s.endpoint()
+	}
+	p, e := s.endpoint()
+	if e != 0 {
+		return nil, e
+	}
+	if e := s.bindTo(tcpip.FullAddress{}, r, s.ip.v6only, p.Bind); e != 0 {
+		s.ep.Store(nil)
+		p.close()
+		return nil, linux.EADDRNOTAVAIL
+	}
+	return p, 0
 }
 
 // mayConnect checks what netstack does not: a connection goes to one machine, and takes a

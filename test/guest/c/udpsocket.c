@@ -431,3 +431,60 @@ TEST(peekingfar, "SO_PEEK_OFF over several datagrams")
 	for (int i = 0; i < 4; i++)
 		peek(b, 10, 0);
 }
+
+#ifndef IP_LOCAL_PORT_RANGE
+#define IP_LOCAL_PORT_RANGE 51
+#endif
+
+// ranged makes a socket whose ports are 40000 to 40003.
+static int ranged(int type)
+{
+	int s = must(socket(AF_INET, type, 0), "socket");
+	unsigned range = 40003u << 16 | 40000; // of 32768 to 60999
+	err("range", setsockopt(s, IPPROTO_IP, IP_LOCAL_PORT_RANGE, &range, sizeof range));
+	return s;
+}
+
+// say_range says whether a socket has a port, of the range or not.
+static void say_range(const char *what, int e, int s)
+{
+	int port = port_of(s), host = ntohs((uint16_t)port);
+	say("%s: %s, port %s", what, e < 0 ? strerror(errno) : "ok",
+	    port == 0 ? "none" : host >= 40000 && host <= 40003 ? "of the range" : "of none");
+}
+
+TEST(portrange, "IP_LOCAL_PORT_RANGE")
+{
+	static const unsigned values[] = {0, 40000, 40000u << 16, 40001u << 16 | 40000, 40000u << 16 | 40001, 1u << 16 | 1, ~0u};
+	unsigned v;
+	int s = udp(AF_INET);
+	for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+		err("set", setsockopt(s, IPPROTO_IP, IP_LOCAL_PORT_RANGE, &values[i], 4));
+		getsockopt(s, IPPROTO_IP, IP_LOCAL_PORT_RANGE, &v, &(socklen_t){sizeof v});
+		say("is %#x", v);
+	}
+	err("short", setsockopt(s, IPPROTO_IP, IP_LOCAL_PORT_RANGE, &v, 2));
+	struct sockaddr_in none = four(INADDR_LOOPBACK, 0), peer = four(INADDR_LOOPBACK, 0);
+	for (int i = 0; i < 6; i++) {
+		s = ranged(SOCK_DGRAM);
+		say_range("bind", bind(s, (void *)&none, sizeof none), s);
+		s = ranged(SOCK_STREAM);
+		say_range("bind a stream", bind(s, (void *)&none, sizeof none), s);
+	}
+	for (int i = 3; i < getdtablesize() && i < 60; i++)
+		close(i);
+	int l = must(socket(AF_INET, SOCK_STREAM, 0), "socket");
+	bind(l, (void *)&none, sizeof none);
+	listen(l, 5);
+	peer.sin_port = (in_port_t)port_of(l);
+	for (int i = 0; i < 3; i++) {
+		s = ranged(SOCK_STREAM);
+		say_range("connect", connect(s, (void *)&peer, sizeof peer), s);
+	}
+	s = ranged(SOCK_STREAM);
+	say_range("listen", listen(s, 1), s);
+	s = ranged(SOCK_DGRAM);
+	say_range("connect datagrams", connect(s, (void *)&peer, sizeof peer), s);
+	s = ranged(SOCK_DGRAM);
+	say_range("send", (int)sendto(s, "x", 1, 0, (void *)&peer, sizeof peer), s);
+}
