@@ -21,8 +21,8 @@ var socketCalls = []Call{
 	{linux.SYS_shutdown, "shutdown", sysShutdown, "works"},
 	{linux.SYS_getsockname, "getsockname", sysGetsockname, "works"},
 	{linux.SYS_getpeername, "getpeername", sysGetpeername, "works"},
-	{linux.SYS_setsockopt, "setsockopt", sysSetsockopt, "works; stored without effect: TCP_FASTOPEN, SO_TXTIME (as on a Linux whose interface queues ignore it), SO_TIMESTAMPING of what TCP sends, IP_MINTTL, IPV6_MINHOPCOUNT, UDP_GRO, IP_TRANSPARENT but for bind; ENOPROTOOPT for IP options, extension headers, sources of groups, TCP_REPAIR, eBPF and SO_ATTACH_FILTER on TCP"},
-	{linux.SYS_getsockopt, "getsockopt", sysGetsockopt, "works; stored without effect: TCP_FASTOPEN, SO_TXTIME (as on a Linux whose interface queues ignore it), SO_TIMESTAMPING of what TCP sends, IP_MINTTL, IPV6_MINHOPCOUNT, UDP_GRO, IP_TRANSPARENT but for bind; ENOPROTOOPT for IP options, extension headers, sources of groups, TCP_REPAIR, eBPF and SO_ATTACH_FILTER on TCP"},
+	{linux.SYS_setsockopt, "setsockopt", sysSetsockopt, "works; stored without effect: TCP_FASTOPEN, SO_TXTIME (as on a Linux whose interface queues ignore it), SO_TIMESTAMPING of what TCP sends, IP_MINTTL, IPV6_MINHOPCOUNT, UDP_GRO, IP_TRANSPARENT but for bind; ENOPROTOOPT for IP options, extension headers, sources of groups, TCP_REPAIR but to turn it off, TCP_SAVE_SYN, TCP_TX_DELAY, eBPF and SO_ATTACH_FILTER on TCP"},
+	{linux.SYS_getsockopt, "getsockopt", sysGetsockopt, "works; stored without effect: TCP_FASTOPEN, SO_TXTIME (as on a Linux whose interface queues ignore it), SO_TIMESTAMPING of what TCP sends, IP_MINTTL, IPV6_MINHOPCOUNT, UDP_GRO, IP_TRANSPARENT but for bind; ENOPROTOOPT for IP options, extension headers, sources of groups, TCP_REPAIR but to turn it off, TCP_SAVE_SYN, TCP_TX_DELAY, eBPF and SO_ATTACH_FILTER on TCP"},
 }
 
 // socketOf returns the file of a descriptor, with a reference, and its socket.

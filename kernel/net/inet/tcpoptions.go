@@ -11,6 +11,7 @@ import (
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/caller"
+	"hardtack/kernel/base/creds"
 	"hardtack/kernel/base/settings"
 	"hardtack/kernel/base/wait"
 	"hardtack/kernel/fs/vfs"
@@ -109,7 +110,7 @@ func (s *TCP) SetOpt(c *caller.Ctx, level, name int32, val []byte) linux.Errno {
 	case linux.IPPROTO_IP, linux.IPPROTO_IPV6:
 		return s.setIP(c, level, name, val)
 	case linux.IPPROTO_TCP:
-		return s.setTCP(name, val)
+		return s.setTCP(c, name, val)
 	}
 	return linux.ENOPROTOOPT
 }
@@ -133,9 +134,12 @@ func (s *TCP) setName(name int32, val []byte) linux.Errno {
 	return s.tell(&v)
 }
 
-func (s *TCP) setTCP(name int32, val []byte) linux.Errno {
+func (s *TCP) setTCP(c *caller.Ctx, name int32, val []byte) linux.Errno {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if name == linux.TCP_REPAIR && !c.Cred().Has(creds.CapNetAdmin) && len(val) >= 4 {
+		return linux.EPERM
+	}
 	return s.setHeld(name, val)
 }
 
@@ -179,6 +183,29 @@ var tcpNumbers = [...]struct {
 	linux.TCP_WINDOW_CLAMP:  {math.MinInt32, math.MaxInt32, (*TCP).setWindowClamp},
 	linux.TCP_NOTSENT_LOWAT: {math.MinInt32, math.MaxInt32, func(s *TCP, v int32) linux.Errno { s.opt.notSentLowat = v; return 0 }},
 	linux.TCP_TIMESTAMP:     {math.MinInt32, math.MaxInt32, func(*TCP, int32) linux.Errno { return linux.EPERM }}, // it wants TCP_REPAIR
+	linux.TCP_REPAIR:        {-1, 1, (*TCP).setRepair},
+	linux.TCP_REPAIR_QUEUE:  {math.MinInt32, math.MaxInt32, func(*TCP, int32) linux.Errno { return linux.EPERM }}, // likewise
+	linux.TCP_QUEUE_SEQ:     {math.MinInt32, math.MaxInt32, (*TCP).setQueueSeq},
+}
+
+// setRepair is TCP_REPAIR of one with the capability: no connection can be taken apart, so
+// that there is only the end of it.
+func (s *TCP) setRepair(v int32) linux.Errno {
+	switch {
+	case s.state.Load() == stListening:
+		return linux.EPERM
+	case v == 1:
+		return linux.ENOPROTOOPT
+	}
+	return 0
+}
+
+// setQueueSeq is TCP_QUEUE_SEQ, which wants one of TCP_REPAIR's queues.
+func (s *TCP) setQueueSeq(int32) linux.Errno {
+	if s.linuxState() != linux.TCP_CLOSE {
+		return linux.EPERM
+	}
+	return linux.EINVAL
 }
 
 func (s *TCP) setNoDelay(v int32) linux.Errno {
@@ -391,6 +418,9 @@ func (s *TCP) getTCP(name int32, val []byte) (int, linux.Errno) {
 		}
 	}
 	switch name {
+	case linux.TCP_REPAIR: // never on
+	case linux.TCP_REPAIR_QUEUE, linux.TCP_QUEUE_SEQ:
+		return 0, linux.EINVAL
 	case linux.TCP_NODELAY:
 		flag(o.nodelay)
 	case linux.TCP_CORK:

@@ -61,13 +61,15 @@ var socketOptions = [...]func(b *Base, c *caller.Ctx, name, v int32, val []byte)
 	linux.SO_ATTACH_FILTER:    setFilter,
 	linux.SO_DETACH_FILTER:    func(b *Base, _ *caller.Ctx, _, _ int32, _ []byte) linux.Errno { return b.Opt.detachFilter() },
 	linux.SO_MAX_PACING_RATE:  setPacing,
-	linux.SO_TXTIME:           func(b *Base, c *caller.Ctx, _, _ int32, val []byte) linux.Errno { return b.Opt.setTxtime(c, val) },
-	linux.SO_BUF_LOCK:         setBufLock,
-	linux.SO_RESERVE_MEM:      setReserve,
-	linux.SO_PEEK_OFF:         func(*Base, *caller.Ctx, int32, int32, []byte) linux.Errno { return linux.EOPNOTSUPP },
-	linux.SO_BINDTOIFINDEX:    setInterface,
-	linux.SO_BSDCOMPAT:        setNothing,
-	linux.SO_CNX_ADVICE:       setNothing,
+
+	linux.SO_DETACH_REUSEPORT_BPF: detachReusePort,
+	linux.SO_TXTIME:               func(b *Base, c *caller.Ctx, _, _ int32, val []byte) linux.Errno { return b.Opt.setTxtime(c, val) },
+	linux.SO_BUF_LOCK:             setBufLock,
+	linux.SO_RESERVE_MEM:          setReserve,
+	linux.SO_PEEK_OFF:             func(*Base, *caller.Ctx, int32, int32, []byte) linux.Errno { return linux.EOPNOTSUPP },
+	linux.SO_BINDTOIFINDEX:        setInterface,
+	linux.SO_BSDCOMPAT:            setNothing,
+	linux.SO_CNX_ADVICE:           setNothing,
 }
 
 func setTimeout(b *Base, _ *caller.Ctx, name, _ int32, val []byte) linux.Errno {
@@ -555,4 +557,12 @@ func putTimeval(val []byte, ns int64) int {
 	PutUint64(b[:], uint64(ns/1_000_000_000))
 	PutUint64(b[8:], uint64(ns%1_000_000_000/1000))
 	return copy(val, b[:])
+}
+
+// detachReusePort is SO_DETACH_REUSEPORT_BPF: no program can be attached.
+func detachReusePort(b *Base, _ *caller.Ctx, _, _ int32, _ []byte) linux.Errno {
+	if b.Opt.Has(ReusePort) {
+		return linux.ENOENT
+	}
+	return linux.EINVAL
 }
