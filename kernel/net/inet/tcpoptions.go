@@ -394,6 +394,9 @@ func (s *TCP) GetOpt(_ *caller.Ctx, level, name int32, val []byte) (int, linux.E
 	case linux.IPPROTO_IP, linux.IPPROTO_IPV6:
 		return s.getIP(level, name, val)
 	case linux.IPPROTO_TCP:
+		if name == linux.TCP_REPAIR || name == linux.TCP_REPAIR_QUEUE || name == linux.TCP_QUEUE_SEQ {
+			return getRepair(name, val)
+		}
 		return s.getTCP(name, val)
 	}
 	return 0, s.noLevel()
@@ -402,6 +405,14 @@ func (s *TCP) GetOpt(_ *caller.Ctx, level, name int32, val []byte) (int, linux.E
 // KnowsOption reports whether setsockopt looks at the value of an option at all.
 func (s *TCP) KnowsOption(level, name int32) bool {
 	return level == linux.SOL_SOCKET || level == linux.IPPROTO_TCP || s.knowsIP(level, name)
+}
+
+// getRepair reads TCP_REPAIR, which is never on, and what needs it.
+func getRepair(name int32, val []byte) (int, linux.Errno) {
+	if name != linux.TCP_REPAIR {
+		return 0, linux.EINVAL
+	}
+	return sock.PutInt(val, 0), 0
 }
 
 func (s *TCP) getTCP(name int32, val []byte) (int, linux.Errno) {
@@ -418,9 +429,6 @@ func (s *TCP) getTCP(name int32, val []byte) (int, linux.Errno) {
 		}
 	}
 	switch name {
-	case linux.TCP_REPAIR: // never on
-	case linux.TCP_REPAIR_QUEUE, linux.TCP_QUEUE_SEQ:
-		return 0, linux.EINVAL
 	case linux.TCP_NODELAY:
 		flag(o.nodelay)
 	case linux.TCP_CORK:
