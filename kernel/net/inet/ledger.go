@@ -35,6 +35,10 @@ func (s *inetSock) holdsOwn(sum *ledger.Sum, parts int64) {
 // Holds adds the socket with what waits in it.
 func (s *Datagram) Holds(sum *ledger.Sum) {
 	sum.Add(ledger.Sockets, ledger.OfPointer(s.self))
+	s.mu.Lock()
+	joined := cap(s.ip.joined)
+	s.mu.Unlock()
+	sum.Add(ledger.Sockets, ledger.Array[membership](joined))
 	s.holdsOwn(sum, udpParts)
 	if p := s.ep.Load(); p != nil {
 		sum.Add(ledger.Messages, s.queueBytes(p.Endpoint))

@@ -1,6 +1,8 @@
 package inet
 
 import (
+	"slices"
+
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 
@@ -174,11 +176,16 @@ func (s *inetSock) member(ep tcpip.Endpoint, m tcpip.MembershipOption, add bool)
 	if m.MulticastAddr.Len() == 16 {
 		have, most, full = &s.ip.groups6, maxGroups6, linux.ENOMEM
 	}
+	nic := s.groupNIC(m)
+	if nic != 0 {
+		m.NIC, m.InterfaceAddr = nic, tcpip.Address{}
+	}
 	leave := tcpip.RemoveMembershipOption(m)
 	if !add {
 		switch e := errno(ep.SetSockOpt(&leave)); {
 		case e == 0:
 			*have--
+			s.ip.joined = slices.DeleteFunc(s.ip.joined, func(x membership) bool { return x.nic == nic && x.addr == m.MulticastAddr })
 			return 0
 		case !multicast && m.MulticastAddr.Len() == 16:
 			return linux.EINVAL
@@ -199,6 +206,7 @@ func (s *inetSock) member(ep tcpip.Endpoint, m tcpip.MembershipOption, add bool)
 			return full
 		}
 		*have++
+		s.ip.joined = append(s.ip.joined, membership{nic: nic, addr: m.MulticastAddr, at: memberships.Add(1)})
 		return 0
 	case *tcpip.ErrPortInUse:
 		return linux.EADDRINUSE

@@ -37,6 +37,7 @@ type ipOptions struct {
 	hdrIncl, recvOrigDst  bool
 	recvOrigDst6          bool
 	groups4, groups6      int // of multicast, which the socket has joined
+	joined                []membership
 }
 
 func (o *ipOptions) init() {

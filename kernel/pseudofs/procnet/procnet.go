@@ -47,6 +47,10 @@ func register(network func() *inet.Net) {
 		"net/snmp":       snmp,
 		"net/snmp6":      snmp6,
 		"net/netstat":    netstat,
+		"net/igmp":       igmp,
+		"net/igmp6":      igmp6,
+		"net/mcfilter":   mcfilter,
+		"net/mcfilter6":  mcfilter6,
 		"net/psched":     psched,
 		"net/ptype":      packetTypes,
 	} {

@@ -61,3 +61,42 @@ func TestTables(tt *testing.T) {
 		t.Error("closed sockets are listed:", text)
 	}
 }
+
+// Groups that sockets join are listed with how many did, the newest first.
+func TestGroups(tt *testing.T) {
+	t := New(tt)
+	n := inet.Default
+	lo := n.InterfaceByIndex(1)
+	if lo == nil || lo.Name != "lo" {
+		t.Fatal("no lo")
+	}
+	before, before6 := string(igmp(n)), string(igmp6(n))
+	a, b, six := t.Socket(linux.AF_INET, linux.SOCK_DGRAM, 0), t.Socket(linux.AF_INET, linux.SOCK_DGRAM, 0), t.Socket(linux.AF_INET6, linux.SOCK_DGRAM, 0)
+	one, two := []byte{224, 5, 6, 7, 127, 0, 0, 1}, []byte{224, 5, 6, 8, 0, 0, 0, 0, 1, 0, 0, 0}
+	t.OK(S(a).SetOpt(t.C, linux.IPPROTO_IP, linux.IP_ADD_MEMBERSHIP, one), "join")
+	t.OK(S(b).SetOpt(t.C, linux.IPPROTO_IP, linux.IP_ADD_MEMBERSHIP, one), "join")
+	t.OK(S(b).SetOpt(t.C, linux.IPPROTO_IP, linux.IP_ADD_MEMBERSHIP, two), "join another")
+	t.OK(S(six).SetOpt(t.C, linux.IPPROTO_IPV6, linux.IPV6_ADD_MEMBERSHIP, []byte{0: 0xff, 1: 2, 15: 0x77, 16: 1, 19: 0}), "join IPv6")
+	want := "Idx\tDevice    : Count Querier\tGroup    Users Timer\tReporter\n" +
+		"1\tlo        :     3    NONE\n" +
+		"\t\t\t\t080605E0     1 0:00000000\t\t0\n" +
+		"\t\t\t\t070605E0     2 0:00000000\t\t0\n" +
+		"\t\t\t\t010000E0     1 0:00000000\t\t0\n"
+	if text := string(igmp(n)); text != want {
+		t.Errorf("igmp:\n%swant\n%s", text, want)
+	}
+	want = "1    lo              ff020000000000000000000000000077     1 00000004 0\n"
+	if text := string(igmp6(n)); text != want+before6 {
+		t.Errorf("igmp6:\n%swant\n%s", text, want+before6)
+	}
+	t.OK(S(a).SetOpt(t.C, linux.IPPROTO_IP, linux.IP_DROP_MEMBERSHIP, one), "leave")
+	if text := string(igmp(n)); !strings.Contains(text, "070605E0     1 0") {
+		t.Error("after one left:\n" + text)
+	}
+	a.Put()
+	b.Put()
+	six.Put()
+	if text := string(igmp(n)) + string(igmp6(n)); text != before+before6 {
+		t.Errorf("closed sockets are members:\n%s", text)
+	}
+}

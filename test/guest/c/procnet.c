@@ -197,3 +197,45 @@ TEST(lines, "lines of sockets") {
 	l[60] = 0;
 	say("nl %s|", l - 4);
 }
+
+// has says the lines of the text that contain a word.
+static void has(const char *what)
+{
+	for (char *l = strtok(text, "\n"); l; l = strtok(NULL, "\n"))
+		if (strstr(l, what))
+			say("%s|", l);
+}
+
+TEST(groups, "groups that sockets have joined") {
+	alone();
+	int a = socket(AF_INET, SOCK_DGRAM, 0), b = socket(AF_INET, SOCK_DGRAM, 0), s = socket(AF_INET6, SOCK_DGRAM, 0);
+	struct ip_mreqn m = {{inet_addr("224.5.6.7")}, {0}, if_nametoindex("lo")};
+	struct ipv6_mreq m6 = {.ipv6mr_interface = if_nametoindex("lo")};
+	inet_pton(AF_INET6, "ff02::5:77", &m6.ipv6mr_multiaddr);
+	err("join", setsockopt(a, IPPROTO_IP, IP_ADD_MEMBERSHIP, &m, sizeof m));
+	err("join", setsockopt(b, IPPROTO_IP, IP_ADD_MEMBERSHIP, &m, sizeof m));
+	err("join", setsockopt(s, IPPROTO_IPV6, IPV6_ADD_MEMBERSHIP, &m6, sizeof m6));
+	get("/proc/net/igmp");
+	has("Idx");
+	get("/proc/net/igmp");
+	has("070605E0");
+	get("/proc/net/igmp");
+	say("all hosts: %d", strstr(text, "\t\t\t\t010000E0     1 0:00000000\t\t0\n") != NULL);
+	get("/proc/net/igmp6");
+	has("ff020000000000000000000000050077");
+	get("/proc/net/igmp6");
+	say("all nodes: %d", strstr(text, "1    lo              ff020000000000000000000000000001     1 0000000C 0\n") != NULL);
+	close(b);
+	get("/proc/net/igmp");
+	has("070605E0");
+	err("leave", setsockopt(a, IPPROTO_IP, IP_DROP_MEMBERSHIP, &m, sizeof m));
+	close(s);
+	get("/proc/net/igmp");
+	has("070605E0");
+	get("/proc/net/igmp6");
+	has("ff020000000000000000000000050077");
+	get("/proc/net/mcfilter");
+	say("%s|", text);
+	get("/proc/net/mcfilter6");
+	say("%s|", text);
+}
