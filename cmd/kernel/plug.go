@@ -146,6 +146,8 @@ func plugProcFS() {
 	procfs.CPUInterrupts.Set(nucleus.CPUInterrupts)
 	procfs.Interrupts.Set(allInterrupts)
 	procfs.IRQs.Set(deviceInterrupts)
+	procfs.PtyMinors.Set(tty.Minors)
+	procfs.Ptys.Set(tty.Open)
 	procfs.DiskWait.Set(block.Waited)
 	procfs.DiskSectors.Set(block.Sectors)
 	block.PartAdded.Set(diskfiles.Add)

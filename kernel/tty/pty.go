@@ -66,6 +66,21 @@ var pairPool = sync.OnceValue(func() *accounts.Pool {
 	return accounts.NewPool(int64(min(maxPairs, mem.Total()*mem.PageSize/32/pairCost)))
 })
 
+// Minors is how many numbers pseudo-terminals have.
+func Minors() int { return maxPairs }
+
+// Open returns how many pseudo-terminals there are.
+func Open() (n int64) {
+	pairsMu.Lock()
+	defer pairsMu.Unlock()
+	for _, p := range pairs {
+		if p != nil {
+			n++
+		}
+	}
+	return n
+}
+
 // newPair makes a user's pair with the lowest free number.
 func newPair(u *accounts.User) (*pair, linux.Errno) {
 	if !pairPool().Charge(u, 1) {

@@ -344,3 +344,31 @@ func TestMapsInPieces(t *testing.T) {
 		t.Errorf("after the end: %q", got)
 	}
 }
+
+func TestTerminals(t *testing.T) {
+	c, ctx := mounted(t)
+	PtyMinors.Set(func() int { return 4096 })
+	Ptys.Set(func() int64 { return 3 })
+	for path, want := range map[string]string{
+		"/tty/drivers": "/dev/tty             /dev/tty        5       0 system:/dev/tty\n" +
+			"/dev/console         /dev/console    5       1 system:console\n" +
+			"/dev/ptmx            /dev/ptmx       5       2 system\n" +
+			"serial               /dev/ttyS       4      64 serial\n" +
+			"pty_slave            /dev/pts      136 0-4095 pty:slave\n",
+		"/tty/ldiscs": "n_tty       0\n",
+		"/cgroups":    "#subsys_name\thierarchy\tnum_cgroups\tenabled\n",
+	} {
+		if got := read(t, c, ctx, path); got != want {
+			t.Errorf("%s:\n%swant\n%s", path, got, want)
+		}
+	}
+	f, e := vfs.Open(c, ctx, nil, "/sys/kernel/pty/nr", linux.O_RDONLY, 0)
+	if e != 0 {
+		t.Fatal(e)
+	}
+	defer f.Put()
+	b := make([]byte, 8)
+	if n, e := f.Ops.Read(c, f, uio.Bytes(b), 0); e != 0 || string(b[:n]) != "3\n" {
+		t.Errorf("pty/nr: %q, %d", b[:n], e)
+	}
+}

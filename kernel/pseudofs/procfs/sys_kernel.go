@@ -45,6 +45,8 @@ func kernelFiles() []sysctl.File {
 		sysctl.Kept("kernel/random/urandom_min_reseed_secs", 60, sysctl.MinInt, sysctl.MaxInt, "kept, as in Linux"),
 		sysctl.Kept("kernel/random/write_wakeup_threshold", 256, sysctl.MinInt, sysctl.MaxInt, "kept, as in Linux"),
 		sysctl.Int("kernel/pty/max", &settings.PtyMax, 0, sysctl.MaxInt),
+		sysctl.Number("kernel/pty/nr", func() int64 { return Ptys.Call() }),
+		controlAltDelete(),
 		sysctl.Kept("kernel/pty/reserve", 1024, 0, sysctl.MaxInt, "kept: there is one devpts, for which nothing is reserved"),
 	}
 }
@@ -211,4 +213,20 @@ func newUUID() string {
 	random.Read(b[:])
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// controlAltDelete is the process that the keys' signal would go to.
+func controlAltDelete() sysctl.File {
+	pid := new(settings.Setting)
+	pid.Set(1)
+	f := sysctl.Hook("kernel/cad_pid", sysctl.MinInt, sysctl.MaxInt, pid.Get, func(_ *caller.Ctx, v int64) linux.Errno {
+		if v <= 0 || v > proc.MaxPIDMax || proc.Lookup(int32(v)) == nil && proc.ByTID(int32(v)) == nil {
+			return linux.ESRCH
+		}
+		pid.Set(v)
+		return 0
+	})
+	f.Mode = 0o600
+	f.Note = "kept: there is no keyboard with these keys"
+	return f
 }

@@ -83,6 +83,8 @@ var systemFiles = []*entry{
 	live("locks", locks),
 	live("consoles", func() string { return "ttyS0                -W- (EC p  )    4:64\n" }),
 	live("misc", func() string { return "" }),
+	file("cgroups", "#subsys_name\thierarchy\tnum_cgroups\tenabled\n"), // there are no controllers
+	ttyDir,
 	{name: "sysvipc", mode: 0o555, kids: []*entry{live("msg", sysvMsg), live("sem", sysvSem), live("shm", sysvShm)}},
 	live("buddyinfo", buddyinfo),
 	live("zoneinfo", zoneinfo),

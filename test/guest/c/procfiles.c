@@ -307,3 +307,31 @@ TEST(moved, "what calls moved")
 	say("read %s, written %s, reads %s, writes %s", r >= 20000 && r < 24000 ? "20000" : "?", w == 20000 ? "20000" : "?",
 	    nr >= 20 && nr < 60 ? "20" : "?", nw == 20 ? "20" : "?");
 }
+
+TEST(terminals, "tty, cgroups and pty/nr")
+{
+	static const char *const names[] = {"/proc/tty/drivers", "/proc/tty/ldiscs", "/proc/cgroups", "/proc/net/igmp", "/proc/net/igmp6", "/proc/net/mcfilter",
+		"/proc/net/mcfilter6", "/proc/sys/kernel/pty/nr", "/proc/sys/kernel/cad_pid"};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		struct stat st;
+		say("%s %d", names[i], stat(names[i], &st));
+		say("  %o %ld %ld", st.st_mode, (long)st.st_size, (long)st.st_nlink);
+	}
+	slurp("/proc/tty/drivers");
+	for (char *l = strtok(text, "\n"); l; l = strtok(NULL, "\n")) {
+		if (!strncmp(l, "pty_slave", 9)) // how many there may be differs
+			say("%.*s %s", (int)strcspn(l, "-"), l, strrchr(l, ' '));
+		else if ((!strncmp(l, "/dev/", 5) && !strstr(l, "/dev/vc/0")) || strstr(l, "ttyS"))
+			say("%.44s%s", l, strrchr(l, ' '));
+	}
+	say("%.13s|", slurp("/proc/tty/ldiscs"));
+	say("%.*s|", (int)strcspn(slurp("/proc/cgroups"), "\n"), text);
+	long n = atol(slurp("/proc/sys/kernel/pty/nr"));
+	int a = must(open("/dev/ptmx", O_RDWR | O_NOCTTY), "ptmx"), b = must(open("/dev/ptmx", O_RDWR | O_NOCTTY), "ptmx");
+	num("two more", atol(slurp("/proc/sys/kernel/pty/nr")) - n);
+	close(a);
+	num("one more", atol(slurp("/proc/sys/kernel/pty/nr")) - n);
+	close(b);
+	num("as before", atol(slurp("/proc/sys/kernel/pty/nr")) - n);
+	err("write", open("/proc/sys/kernel/pty/nr", O_WRONLY) < 0 ? -1 : 0);
+}

@@ -522,3 +522,24 @@ TEST(echo, "echo")
 	say("answered: %d", answered());
 	put_back("net/ipv4/icmp_echo_ignore_all", was);
 }
+
+TEST(keys, "the process that Ctrl-Alt-Del goes to")
+{
+	KEEP("kernel/cad_pid");
+	say("%s", was);
+	char self[16];
+	snprintf(self, sizeof self, "%d", getpid());
+	num("itself", set("kernel/cad_pid", self, 0) == (long)strlen(self));
+	num("is it", atoi(value_of("kernel/cad_pid")) == getpid());
+	err("none", set("kernel/cad_pid", "4194303", 0));
+	err("zero", set("kernel/cad_pid", "0", 0));
+	err("negative", set("kernel/cad_pid", "-5", 0));
+	err("a word", set("kernel/cad_pid", "x", 0));
+	put_back("kernel/cad_pid", was);
+	say("%s", value_of("kernel/cad_pid"));
+	IN_CHILD("a stranger", {
+		if (setresuid(1000, 1000, 1000) < 0)
+			fatal("setresuid");
+		err("open", open(path_of("kernel/cad_pid"), O_RDONLY));
+	});
+}
