@@ -15,6 +15,10 @@ var bootInfo struct {
 	rsdp             uint64
 	cmdline          uint64
 	initrd, initrdSz uint64
+	memMap           uint64
+	ranges           int
+	text, etext      uint64 // of the image, physical, as the next two
+	rodata, end      uint64
 }
 
 // Stacks of a CPU, in pages: the nucleus's own, one for each kind of exception,
@@ -48,6 +52,7 @@ func start() {
 		keep = kept[:1]
 	}
 	text, etext, rodata, end := imageBounds()
+	keepMap(si, text, etext, rodata, end)
 	// What the loader left below the image (start information, command line)
 	// is in the first MiB.
 	kspace.holeStart, kspace.holeEnd = scratch()
@@ -104,6 +109,13 @@ func initIdle(c *amd64.CPU, stack uintptr) {
 	t := &threads[idleIndex(c.Index)]
 	*t = thread{state: threadRunning, cpu: int32(c.Index), queue: noQueue, altOff: true}
 	t.InitIdle(amd64.IdleEntry(), stack)
+}
+
+// keepMap keeps what MemoryMap and Image tell.
+func keepMap(si *boot.StartInfo, text, etext, rodata, end uint64) {
+	b := &bootInfo
+	b.memMap, b.ranges = si.MemMap, int(si.MemMapEntries)
+	b.text, b.etext, b.rodata, b.end = text-boot.ImageBase, etext-boot.ImageBase, rodata-boot.ImageBase, end-boot.ImageBase
 }
 
 // imageBounds reads the program headers that the Go linker left before the
@@ -236,6 +248,30 @@ func Cmdline() string {
 		n++
 	}
 	return string(b[:n])
+}
+
+// Range is a range of physical memory. Type is the loader's; 1 is RAM.
+type Range struct {
+	Start, End uint64
+	Type       uint32
+}
+
+// MemoryMap returns the memory map that the loader left.
+func MemoryMap() (list []Range) {
+	for i := range bootInfo.ranges {
+		e := memMapEntry(bootInfo.memMap, i)
+		list = append(list, Range{Start: e.Addr, End: e.Addr + e.Size, Type: e.Type})
+	}
+	return list
+}
+
+// Image returns where the kernel is: its code, what it only reads, and its data, in the
+// midst of which there may be a hole that is used as other memory is.
+func Image() (code, rodata Range, data [2]Range) {
+	b := &bootInfo
+	hole := [2]uint64{kspace.holeStart - boot.ImageBase, kspace.holeEnd - boot.ImageBase}
+	return Range{Start: b.text, End: b.etext}, Range{Start: b.etext, End: b.rodata},
+		[2]Range{{Start: b.rodata, End: hole[0]}, {Start: hole[1], End: b.end}}
 }
 
 // HasTSCAux reports whether RDTSCP gives user programs the CPU's number.

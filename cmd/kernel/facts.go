@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 
 	"hardtack/arch/amd64"
@@ -128,4 +130,31 @@ func registers(r ...uint32) string {
 		b = binary.LittleEndian.AppendUint32(b, v)
 	}
 	return string(b)
+}
+
+// memoryNames are Linux's names of the types of a memory map.
+var memoryNames = map[uint32]string{1: "System RAM", 2: "Reserved", 3: "ACPI Tables", 4: "ACPI Non-volatile Storage", 5: "Unusable memory",
+	7: "Persistent Memory", 12: "Persistent Memory (legacy)"}
+
+// memory is physical memory as the loader's map has it, with the kernel in it. What
+// devices decode is not in that map.
+func memory() (list []procfs.Resource) {
+	code, rodata, data := nucleus.Image()
+	for _, r := range nucleus.MemoryMap() {
+		m := procfs.Resource{Start: r.Start, End: r.End, Name: memoryNames[r.Type]}
+		if m.Name == "" {
+			m.Name = "Unknown E820 type"
+		}
+		for _, part := range []struct {
+			nucleus.Range
+			name string
+		}{{code, "Kernel code"}, {rodata, "Kernel rodata"}, {data[0], "Kernel data"}, {data[1], "Kernel data"}} {
+			if part.Start >= r.Start && part.End <= r.End {
+				m.Parts = append(m.Parts, procfs.Resource{Start: part.Start, End: part.End, Name: part.name})
+			}
+		}
+		list = append(list, m)
+	}
+	slices.SortFunc(list, func(a, b procfs.Resource) int { return cmp.Compare(a.Start, b.Start) })
+	return list
 }

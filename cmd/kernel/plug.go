@@ -146,6 +146,7 @@ func plugProcFS() {
 	procfs.CPUInterrupts.Set(nucleus.CPUInterrupts)
 	procfs.Interrupts.Set(allInterrupts)
 	procfs.IRQs.Set(deviceInterrupts)
+	procfs.Memory.Set(memory)
 	procfs.PtyMinors.Set(tty.Minors)
 	procfs.Ptys.Set(tty.Open)
 	procfs.DiskWait.Set(block.Waited)

@@ -372,3 +372,19 @@ func TestTerminals(t *testing.T) {
 		t.Errorf("pty/nr: %q, %d", b[:n], e)
 	}
 }
+
+func TestIOMem(t *testing.T) {
+	list := []Resource{
+		{0, 0x9fc00, "System RAM", nil},
+		{0x9fc00, 0xa0000, "Reserved", nil},
+		{0x100000, 0x140000000, "System RAM", []Resource{{0x1000000, 0x1200000, "Kernel code", nil}, {0x1200000, 0x1200000, "empty", nil}}},
+	}
+	for shown, want := range map[bool]string{
+		true:  "00000000-0009fbff : System RAM\n0009fc00-0009ffff : Reserved\n00100000-13fffffff : System RAM\n  01000000-011fffff : Kernel code\n",
+		false: "00000000-00000000 : System RAM\n00000000-00000000 : Reserved\n00000000-00000000 : System RAM\n  00000000-00000000 : Kernel code\n",
+	} {
+		if got := string(resources(nil, list, 0, shown)); got != want {
+			t.Errorf("%v:\n%swant\n%s", shown, got, want)
+		}
+	}
+}

@@ -81,6 +81,7 @@ var systemFiles = []*entry{
 	live("devices", devices),
 	live("interrupts", interrupts),
 	live("locks", locks),
+	{name: "iomem", mode: 0o444, read: iomem},
 	live("consoles", func() string { return "ttyS0                -W- (EC p  )    4:64\n" }),
 	live("misc", func() string { return "" }),
 	file("cgroups", "#subsys_name\thierarchy\tnum_cgroups\tenabled\n"), // there are no controllers

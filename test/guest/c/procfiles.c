@@ -335,3 +335,34 @@ TEST(terminals, "tty, cgroups and pty/nr")
 	num("as before", atol(slurp("/proc/sys/kernel/pty/nr")) - n);
 	err("write", open("/proc/sys/kernel/pty/nr", O_WRONLY) < 0 ? -1 : 0);
 }
+
+// ram says what the table has to say of any machine.
+static void ram(const char *who)
+{
+	unsigned long first, last, end = 0, sum = 0;
+	int kernel = 0, order = 1, n;
+	char name[64];
+	for (char *l = strtok(slurp("/proc/iomem"), "\n"); l; l = strtok(NULL, "\n")) {
+		if (sscanf(l, "%lx-%lx : %63[^\n]%n", &first, &last, name, &n) != 3)
+			say("%s: a line is %s", who, l);
+		kernel += !strcmp(name, "Kernel code") && l[0] == ' ' && l[1] == ' ';
+		if (l[0] == ' ')
+			continue;
+		order &= first >= end && last >= first;
+		end = last;
+		sum += strcmp(name, "System RAM") ? 0 : last - first + 1;
+	}
+	struct sysinfo s;
+	sysinfo(&s);
+	say("%s: in order %d, kernel %d, as much RAM as there is %d, the end is 0 %d", who, order, kernel, sum >= s.totalram, end == 0);
+}
+
+TEST(physical, "iomem")
+{
+	ram("root");
+	IN_CHILD("a stranger", {
+		if (setresuid(1000, 1000, 1000) < 0)
+			fatal("setresuid");
+		ram("another");
+	});
+}
