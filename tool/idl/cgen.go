@@ -104,10 +104,10 @@ func (c *cModule) endDecls() {
 	for _, m := range c.messages {
 		switch m.Role {
 		case OneWay:
-			c.p("\tvoid (*%s)(struct %sconn *c, const %s *m);", m.handler(), p, c.structOf(m))
+			c.p("\tvoid (*%s)(struct %sconn *c, const %s *m);", m.handler, p, c.structOf(m))
 		case Call:
 			c.p("\t/* Answer with %ssend_%s, now or later; call says which it answers. */", p, strings.TrimSuffix(m.Name, "_call")+"_reply")
-			c.p("\tvoid (*%s)(struct %sconn *c, uint32_t call, const %s *m);", m.handler(), p, c.structOf(m))
+			c.p("\tvoid (*%s)(struct %sconn *c, uint32_t call, const %s *m);", m.handler, p, c.structOf(m))
 		}
 	}
 	if c.rpcs() {
@@ -216,14 +216,6 @@ func (c *cModule) source(source string) {
 	}
 }
 
-// handler is the name of the message's handler.
-func (m cMessage) handler() string {
-	if m.Name == "room" || m.Name == "closed" { // the library's own
-		return m.Name + "_msg"
-	}
-	return cName(m.Name)
-}
-
 func (m cMessage) plain() bool { return m.Min == m.Max && m.Caps == 0 }
 
 // messageCodec writes the codec of a message; the number of a call is not part
@@ -286,9 +278,9 @@ func (c *cModule) deliverCase(m cMessage) {
 	}
 	switch m.Role {
 	case OneWay:
-		c.handle(m, "c->on->"+m.handler(), "(c, m)")
+		c.handle(m, "c->on->"+m.handler, "(c, m)")
 	case Call:
-		c.handle(m, "c->on->"+m.handler(), "(c, call, m)")
+		c.handle(m, "c->on->"+m.handler, "(c, call, m)")
 	case Reply:
 		c.p("\t\tif (call.done != NULL)\n\t\t\t((void (*)(struct %sconn *, const %s *, int, void *))call.done)(c, m, 0, call.arg);", p, c.structOf(m))
 		if m.Caps > 0 {

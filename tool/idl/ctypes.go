@@ -23,8 +23,9 @@ type cModule struct {
 
 type cMessage struct {
 	*Message
-	Name   string // without the prefix: get_call of the rpc get
-	fields []cField
+	Name    string // without the prefix: get_call of the rpc get
+	handler string // what handles it, a member of the handlers
+	fields  []cField
 }
 
 // cField is a field and the names of its members: a Slice has two.
@@ -94,7 +95,7 @@ func (c *cModule) nameAll() error {
 		if err != nil {
 			return err
 		}
-		c.messages = append(c.messages, cMessage{m, name, fields})
+		c.messages = append(c.messages, cMessage{Message: m, Name: name, fields: fields})
 	}
 	for _, e := range c.Errors {
 		name, err := space.take(e.Pos, e.Name, strings.ToUpper("error_"+e.Name), "error_"+e.Name)
@@ -103,9 +104,14 @@ func (c *cModule) nameAll() error {
 		}
 		c.errors = append(c.errors, c.macro+name)
 	}
-	handlers := newNames("C", "room", "closed")
-	for _, m := range c.messages {
-		handlers.of[m.handler()] = Pos{}
+	handlers := newNames("C", "room", "closed") // the library's own
+	for i := range c.messages {
+		m := &c.messages[i]
+		n := cName(m.Name)
+		var err error
+		if m.handler, err = handlers.take(m.Decl.Pos, m.Name, n, n+"_msg"); err != nil {
+			return err
+		}
 	}
 	c.fail, c.givenUp = space.free("fail"), handlers.free("given_up")
 	return nil

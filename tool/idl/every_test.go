@@ -188,6 +188,7 @@ func simplest() (out []string) {
 			add("error bad; message m();")
 			add("message m(); message o();")
 			add("response m(); rpc o();")
+			add("response __y(uint8 a); message x_y(uint8 b); message room(); message room_msg();") // names that C has to change
 			continue
 		}
 		add(fmt.Sprintf("rpc m(in %s);", a))
