@@ -31,7 +31,7 @@ help:
 	@echo 'make bench-ipc  processes that take turns on one CPU, on Hardtack and on Linux; writes docs/bench/ipc.md'
 	@echo 'make bench-task  fork-join tasks beside rayon, C, oneTBB, OpenMP, Go pools'
 	@echo 'make bench-msg  typed channels beside C, sockets and pipes; writes docs/bench/msg.md'
-	@echo 'make bench-affinity  channel-aware scheduling beside unmodified Go (root on a busy machine: EXEC="chrt -f 10")'
+	@echo 'make bench-affinity  channel-aware scheduling beside unmodified Go'
 	@echo 'make bench-lock  locks, and IPC under four concurrency controls; writes docs/bench/lock.md, lock-rtm.md where transactions commit'
 	@echo 'make bench-nucleus  the kernel'"'"'s concurrency controls: operations, Redis on four CPUs; writes docs/bench/nucleus.md'
 	@echo 'make bench-memory  a well-behaved program beside users who exhaust memory; writes docs/bench/memory.md (EACH=60s a run)'
@@ -141,8 +141,8 @@ test-overlay: bin/hardtack deps-cc
 	  $(GO) test -count=1 -race -short -timeout 60m sync context time
 	HARDTACK_CGROUP=1 $(GO) test -count=1 -v -run TestCgroup ./overlay
 
-# Locks, and the nucleus core under its concurrency controls; as root with real-time
-# priority, unless FIFO=false, as in bench-msg.
+# Locks, and the nucleus core under its concurrency controls. FIFO=true (root) gives the
+# measuring threads real-time priority, as in bench-msg: other programs then starve.
 bench-lock:
 	$(GO) run ./bench/lock/report -rounds $(or $(ROUNDS),5) $(FIFO:%=-fifo=%)
 

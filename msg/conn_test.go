@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 )
@@ -217,3 +218,9 @@ func TestInProcess(t *testing.T) {
 		})
 	}
 }
+
+// MaxBacklog is how many connections wait for Accept.
+const MaxBacklog = maxBacklog
+
+// Collect has the collector return the memory of connections that nobody uses.
+func Collect() { runtime.GC() }

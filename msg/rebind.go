@@ -284,6 +284,19 @@ func (c *Conn) attendRecv() error {
 	return c.err
 }
 
+// unread reports whether a connection that was closed, and that nobody has received
+// on, holds what attendRecv lets an owner have.
+func (c *Conn) unread() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	rx := c.recv.rx
+	if b := c.nextRecv(); b != nil {
+		rx = b.rx
+	}
+	var wrong *PeerError
+	return !c.local && rx.Ready() && !errors.As(c.err, &wrong)
+}
+
 // nextRecv is the binding that the receiving owner is to take up, or nil. A peer
 // that closed without making a bind that it had begun never wrote into the new
 // ring: then that is the one before, once more. Needs mu.

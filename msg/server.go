@@ -17,6 +17,7 @@ type Server struct {
 	name     string
 	stop     context.CancelFunc
 	conns    chan *Conn
+	backlog  chan struct{} // full while maxBacklog connections wait for Accept
 	withdraw func() error
 	done     chan struct{}
 	work     sync.WaitGroup
@@ -27,8 +28,13 @@ type Server struct {
 	closed    bool            // guarded by mu
 }
 
-// greetTime is how long a peer may take to greet.
+// greetTime is how long a peer may take to greet, and to wait for room among those that
+// wait for Accept.
 const greetTime = 5 * time.Second
+
+// maxBacklog is how many connections wait for Accept. A peer beyond them is welcomed
+// when there is room, or refused.
+const maxBacklog = 256
 
 // Export makes a service that speaks iface known as name. It lasts until Close
 // or the end of ctx.
@@ -42,7 +48,7 @@ func Export(ctx context.Context, name string, iface *Interface, o *Options) (*Se
 		return nil, err
 	}
 	run, stop := context.WithCancel(ctx)
-	s := &Server{iface: iface, opts: opts, name: name, stop: stop, conns: make(chan *Conn), done: make(chan struct{}), sessions: make(map[token]*Conn)}
+	s := &Server{iface: iface, opts: opts, name: name, stop: stop, conns: make(chan *Conn), backlog: make(chan struct{}, maxBacklog), done: make(chan struct{}), sessions: make(map[token]*Conn)}
 	e := Endpoint{Interface: iface.Name, Fingerprint: iface.Fingerprint}
 	for _, scheme := range opts.Schemes {
 		l, err := s.listen(ctx, scheme)
@@ -92,7 +98,9 @@ func (s *Server) Addrs() (addrs []string) {
 	return addrs
 }
 
-// Accept waits for the next connection.
+// Accept waits for the next connection. At most 256 wait for it: more peers wait to be
+// welcomed, and are refused after 5 s. A connection that ends before it is accepted is
+// dropped, unless the peer sent something on it.
 func (s *Server) Accept(ctx context.Context) (*Conn, error) {
 	s.made("Accept")
 	needContext(ctx, "Accept")
@@ -178,7 +186,7 @@ func (s *Server) greet(ctx context.Context, link Link, addr string) {
 	case theirs.token != (token{}):
 		s.welcomeBack(limit, link, &theirs)
 	default:
-		s.welcome(limit, link, &theirs, addr)
+		s.admit(limit, link, &theirs, addr)
 	}
 }
 
@@ -222,7 +230,23 @@ func (s *Server) welcomeBack(limit context.Context, link Link, theirs *greeting)
 	}
 }
 
-// welcome makes a connection of a link, for Accept.
+// admit welcomes a link when fewer than maxBacklog connections wait for Accept.
+func (s *Server) admit(limit context.Context, link Link, theirs *greeting, addr string) {
+	select {
+	case s.backlog <- struct{}{}:
+		s.welcome(limit, link, theirs, addr)
+		<-s.backlog
+	case <-s.done:
+		link.Close()
+	case <-limit.Done():
+		late, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		s.refuse(late, link, refuseBusy)
+	}
+}
+
+// welcome makes a connection of a link, and waits until Accept takes it. One that ends
+// before is forgotten, unless it holds messages.
 func (s *Server) welcome(limit context.Context, link Link, theirs *greeting, addr string) {
 	tok := newToken()
 	g := newGreeting(frameWelcome, s.iface, tok, link)
@@ -241,9 +265,18 @@ func (s *Server) welcome(limit context.Context, link Link, theirs *greeting, add
 	c.start(b)
 	select {
 	case s.conns <- c:
+		return
 	case <-s.done:
-		c.Close()
+	case <-c.done:
+		if c.unread() {
+			select {
+			case s.conns <- c:
+				return
+			case <-s.done:
+			}
+		}
 	}
+	c.Close()
 }
 
 func (s *Server) forget(tok token) {

@@ -29,14 +29,14 @@ func TestRatioAndPage(t *testing.T) {
 	if median, minima := res.Ratio("group"); median != 2 || minima != 3 {
 		t.Errorf("group %v, %v", median, minima)
 	}
-	r := Report{Results: make([]Result, len(Rows)), Rounds: 3, Recovery: res, Prefix: []string{"chrt"}}
+	r := Report{Results: make([]Result, len(Rows)), Rounds: 3, Recovery: res, Prefix: []string{"nice"}}
 	r.Results[0] = res
 	res["Go"+processorTime], res["group"+processorTime] = []float64{4, 4, 5}, []float64{2, 2, 2}
 	if table := r.ProcessorTime(); !strings.Contains(table, "| 2.00 | 2.00 | 3.00 |") {
 		t.Errorf("processor time:\n%s", table)
 	}
 	page := r.Markdown()
-	for _, want := range []string{"| 2.00 | 1.00 | **2.00** | 3.00 | ≥ 1.50 |", "`chrt`", "100000, 300000"} {
+	for _, want := range []string{"| 2.00 | 1.00 | **2.00** | 3.00 | ≥ 1.50 |", "`nice`", "100000, 300000"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %q in\n%s", want, page)
 		}

@@ -79,7 +79,7 @@ type Bench struct {
 	RegexMiB       int
 	RegexFile      string
 	Plots          string   // directory of the logs of rows with a plot: NAME.POLICY
-	Prefix         []string // put before each command, as in chrt -f 10
+	Prefix         []string // put before each command, as in nice -n 5
 	Rounds         int
 	Part           int // of the usual operations one in so many; 0 for all
 	Log            func(format string, args ...any)

@@ -1,11 +1,11 @@
 // Command report measures channel-aware scheduling and writes
 // docs/bench/affinity.md with its plots.
 //
-//	report [-rounds 3] [-regex-mib 535] [-only TEXT] [-part 1] [-exec "chrt -f 10"] [-chans=false] [-counts=false] [-out DIR]
+//	report [-rounds 3] [-regex-mib 535] [-only TEXT] [-part 1] [-exec "nice -n 5"] [-chans=false] [-counts=false] [-out DIR]
 //
 // It builds what it needs with the go of PATH, twice. -exec goes before each
-// measured command; on a machine that others use, "chrt -f 10" (as root) keeps
-// them off. -only measures the rows whose title has the text and writes nothing.
+// measured command. On a machine that others use, trust the minima and the
+// processor time, and take more rounds. -only measures the rows whose title has the text and writes nothing.
 package main
 
 import (
