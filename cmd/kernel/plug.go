@@ -59,6 +59,7 @@ func (k *kernel) plugCalls() {
 	proc.Syscall.Set(call)
 	proc.Reboot.Set(k.reboot)
 	caller.OnSignalSelf.Set(proc.SignalSelf)
+	caller.OnKilled.Set(proc.KilledSelf)
 	vfs.SignalIO.Set(syscall.SignalIO)
 	nsfs.Install.Set(func(c *caller.Ctx, f *vfs.File) (int32, linux.Errno) { return jobs{}.Install(c, f, true) })
 }

@@ -31,6 +31,7 @@ import (
 // plug joins the parts that scripts use, as cmd/kernel's plug board does.
 var plug = sync.OnceFunc(func() {
 	caller.OnSignalSelf.Set(proc.SignalSelf)
+	caller.OnKilled.Set(proc.KilledSelf)
 	vfs.SignalIO.Set(syscall.SignalIO)
 	nsfs.Install.Set(func(c *caller.Ctx, f *vfs.File) (int32, linux.Errno) {
 		t := proc.Of(c)

@@ -78,7 +78,7 @@ func copyExtents(t *proc.Thread, f *vfs.File, m vfs.BlockMapper, from, to int64,
 		switch {
 		case room == 0:
 			mapped++
-			return !t.Ctx.Interrupted()
+			return !t.Killed()
 		case last.Length != 0 && !put(0):
 			full = true
 			return false

@@ -67,7 +67,7 @@ func sysMovePages(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	}
 	defer s.EndLook()
 	for i := range count {
-		if i&1023 == 0 && t.Interrupted() {
+		if i&1023 == 0 && t.Killed() {
 			return 0, linux.EINTR
 		}
 		b, e := readUser(t, pages+uio.Addr(8*i), 8)

@@ -10,3 +10,16 @@ var OnSignalSelf = hook.Default(func(c *Ctx, sig int) {})
 // the call returns its error: SIGPIPE with EPIPE, SIGXFSZ with EFBIG. The code
 // that returns EPIPE calls it (write handlers need not).
 func SignalSelf(c *Ctx, sig int) { OnSignalSelf.Call(c, sig) }
+
+// OnKilled is how Killed works; kernel/process/proc provides it.
+var OnKilled = hook.Default(func(c *Ctx) bool { return false })
+
+// Killed reports that the calling thread is to end: who moves or makes much memory at
+// once looks now and then, and gives up.
+func Killed(c *Ctx) bool { return c != nil && OnKilled.Call(c) }
+
+// KillStep is how many bytes are moved between two looks; a power of two.
+const KillStep = 1 << 20
+
+// KilledAt is Killed where off, the position of a transfer, is a multiple of KillStep.
+func KilledAt(c *Ctx, off int64) bool { return off&(KillStep-1) == 0 && Killed(c) }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/base/caller"
 	"hardtack/kernel/base/errseq"
 	"hardtack/kernel/base/mem"
 	"hardtack/kernel/base/uio"
@@ -277,8 +278,8 @@ func (c *call) pagesOf(op blockdev.Op, of *cache, pages []*page) {
 }
 
 // read copies bytes of the disk to v.
-func (c *cache) read(v *uio.Vec, off, n int64) (done int, e linux.Errno) {
-	for n > 0 && e == 0 {
+func (c *cache) read(who *caller.Ctx, v *uio.Vec, off, n int64) (done int, e linux.Errno) {
+	for n > 0 && e == 0 && !(done > 0 && caller.KilledAt(who, off)) {
 		p, err := c.get(uint64(off) >> mem.PageShift)
 		if err != 0 {
 			e = err
@@ -304,8 +305,8 @@ func (c *cache) read(v *uio.Vec, off, n int64) (done int, e linux.Errno) {
 }
 
 // write copies bytes from v into the cache.
-func (c *cache) write(v *uio.Vec, off, n int64) (done int, e linux.Errno) {
-	for n > 0 && e == 0 {
+func (c *cache) write(who *caller.Ctx, v *uio.Vec, off, n int64) (done int, e linux.Errno) {
+	for n > 0 && e == 0 && !(done > 0 && caller.KilledAt(who, off)) {
 		var p *page
 		if p, e = c.get(uint64(off) >> mem.PageShift); e != 0 {
 			break

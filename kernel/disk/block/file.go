@@ -60,14 +60,14 @@ func (f *file) Read(c *caller.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, li
 	}
 	n := min(int64(v.Len()), size-off)
 	if of.Flags()&linux.O_DIRECT != 0 {
-		return f.direct(blockdev.Read, v, off, n)
+		return f.direct(c, blockdev.Read, v, off, n)
 	}
 	if f.next.Load() == off {
 		f.readAhead(off, n)
 	} else {
 		f.ahead.Store(0)
 	}
-	done, e := f.p.Disk.cache.read(v, f.p.at(off), n)
+	done, e := f.p.Disk.cache.read(c, v, f.p.at(off), n)
 	f.next.Store(off + int64(done))
 	return done, e
 }
@@ -111,9 +111,9 @@ func (f *file) Write(c *caller.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, l
 	var done int
 	var e linux.Errno
 	if flags&linux.O_DIRECT != 0 {
-		done, e = f.direct(blockdev.Write, v, off, n)
+		done, e = f.direct(c, blockdev.Write, v, off, n)
 	} else {
-		done, e = f.p.Disk.cache.write(v, f.p.at(off), n)
+		done, e = f.p.Disk.cache.write(c, v, f.p.at(off), n)
 	}
 	if done > 0 && flags&linux.O_DSYNC != 0 {
 		if err := f.sync(off, int64(done)); err != 0 {
@@ -127,7 +127,7 @@ func (f *file) Write(c *caller.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, l
 func (p *Part) at(off int64) int64 { return off + int64(p.Start)<<blockdev.SectorShift }
 
 // direct moves whole blocks between v and the disk, through pages of our own.
-func (f *file) direct(op blockdev.Op, v *uio.Vec, off, n int64) (done int, e linux.Errno) {
+func (f *file) direct(who *caller.Ctx, op blockdev.Op, v *uio.Vec, off, n int64) (done int, e linux.Errno) {
 	l := &f.p.Disk.limits
 	if (off|n|int64(v.Len()))&int64(l.LogicalBlock-1) != 0 {
 		return 0, linux.EINVAL
@@ -138,7 +138,7 @@ func (f *file) direct(op blockdev.Op, v *uio.Vec, off, n int64) (done int, e lin
 	}
 	most := min(l.MaxSegments*mem.PageSize, int(l.MaxSectors)<<blockdev.SectorShift) &^ (mem.PageSize - 1)
 	c := f.p.begin()
-	for n > 0 && e == 0 {
+	for n > 0 && e == 0 && !(done > 0 && caller.Killed(who)) {
 		// Some requests at once, each with pages of its own.
 		var moved int
 		for n > 0 && c.n < directRequests && e == 0 {
@@ -288,7 +288,7 @@ func (f *file) zero(off, n int64, keep bool) linux.Errno {
 	zeros := make([]byte, 1<<20)
 	for n > 0 {
 		b := zeros[:min(n, int64(len(zeros)))]
-		k, e := f.direct(blockdev.Write, uio.Bytes(b), off, int64(len(b)))
+		k, e := f.direct(nil, blockdev.Write, uio.Bytes(b), off, int64(len(b)))
 		if e != 0 {
 			return e
 		}

@@ -3,6 +3,7 @@ package ext4fs
 import (
 	"hardtack/abi/linux"
 	"hardtack/ext4"
+	"hardtack/kernel/base/caller"
 	"hardtack/kernel/base/clocks"
 	"hardtack/kernel/base/mem"
 	"hardtack/kernel/base/uio"
@@ -22,13 +23,13 @@ func (f *file) aligned(off int64, n int) bool {
 }
 
 // readDirect reads from the disk.
-func (o *opened) readDirect(of *vfs.File, v *uio.Vec, off int64) (done int, e linux.Errno) {
+func (o *opened) readDirect(c *caller.Ctx, of *vfs.File, v *uio.Vec, off int64) (done int, e linux.Errno) {
 	if !o.aligned(off, v.Len()) {
 		return 0, linux.EINVAL
 	}
 	var frames [directPages]mem.Frame
 	var bytes [directPages][]byte
-	for v.Len() > 0 && e == 0 {
+	for v.Len() > 0 && e == 0 && !(done > 0 && caller.Killed(c)) {
 		n := min(int64(v.Len()), o.Size()-off, directPages*mem.PageSize)
 		if n <= 0 {
 			break
@@ -71,13 +72,13 @@ func direct(frames *[directPages]mem.Frame, bytes *[directPages][]byte, n int64)
 
 // writeDirect writes to the disk. Where blocks are written over, Mu need not be held;
 // where it must be, it is locked.
-func (f *file) writeDirect(v *uio.Vec, off int64, l *held) (done int, e linux.Errno) {
+func (f *file) writeDirect(c *caller.Ctx, v *uio.Vec, off int64, l *held) (done int, e linux.Errno) {
 	if !f.aligned(off, v.Len()) {
 		return 0, linux.EINVAL
 	}
 	var frames [directPages]mem.Frame
 	var bytes [directPages][]byte
-	for v.Len() > 0 && e == 0 {
+	for v.Len() > 0 && e == 0 && !(done > 0 && caller.Killed(c)) {
 		pages, n := direct(&frames, &bytes, min(int64(v.Len()), directPages*mem.PageSize))
 		if len(pages) == 0 {
 			e = linux.ENOMEM
@@ -208,7 +209,7 @@ func (f *file) writeParts(pages [][]byte, off, n int64) (done int64, e linux.Err
 	for done < n && e == 0 {
 		p := pages[done>>mem.PageShift][done&(mem.PageSize-1):]
 		var k int
-		k, _, e = f.pages.Write(uio.Bytes(p[:min(n-done, int64(len(p)))]), off+done)
+		k, _, e = f.pages.Write(nil, uio.Bytes(p[:min(n-done, int64(len(p)))]), off+done)
 		done += int64(k)
 	}
 	if done == 0 {

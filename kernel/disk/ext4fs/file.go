@@ -36,10 +36,10 @@ func (f *file) Open(*caller.Ctx, vfs.Path, uint32) (vfs.Ops, linux.Errno) {
 }
 
 // Read reads through the page cache.
-func (o *opened) Read(_ *caller.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, linux.Errno) {
+func (o *opened) Read(c *caller.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, linux.Errno) {
 	n, size := int64(v.Len()), o.Size()
 	if of.Flags()&linux.O_DIRECT != 0 {
-		return o.readDirect(of, v, off)
+		return o.readDirect(c, of, v, off)
 	}
 	if n == 0 {
 		return 0, 0
@@ -48,7 +48,7 @@ func (o *opened) Read(_ *caller.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, 
 	if off >= size {
 		return 0, 0
 	}
-	return o.pages.Read(v, &o.reader, off, int(min(n, size-off)))
+	return o.pages.Read(c, v, &o.reader, off, int(min(n, size-off)))
 }
 
 // Write writes into the page cache.
@@ -125,10 +125,10 @@ func (o *opened) write(c *caller.Ctx, of *vfs.File, v *uio.Vec, off int64, l *he
 		}
 	}
 	if of.Flags()&linux.O_DIRECT != 0 {
-		done, e = f.writeDirect(v, off, l)
+		done, e = f.writeDirect(c, v, off, l)
 		wait.NoteWritten(uint64(done))
 	} else {
-		done, fresh, e = f.writeCached(v, off)
+		done, fresh, e = f.writeCached(c, v, off)
 		f.Written() // even if no byte could be copied, as on Linux
 	}
 	if done > 0 && appending {
@@ -139,12 +139,12 @@ func (o *opened) write(c *caller.Ctx, of *vfs.File, v *uio.Vec, off int64, l *he
 
 // writeCached copies into the page cache. Where the disk is nearly full everything is
 // written back before ENOSPC.
-func (f *file) writeCached(v *uio.Vec, off int64) (done, fresh int, e linux.Errno) {
-	done, fresh, e = f.pages.Write(v, off)
-	if v.Len() == 0 || e != 0 && e != linux.ENOSPC || !f.MakeRoom() {
+func (f *file) writeCached(c *caller.Ctx, v *uio.Vec, off int64) (done, fresh int, e linux.Errno) {
+	done, fresh, e = f.pages.Write(c, v, off)
+	if v.Len() == 0 || caller.Killed(c) || e != 0 && e != linux.ENOSPC || !f.MakeRoom() {
 		return done, fresh, e
 	}
-	m, k, err := f.pages.Write(v, off+int64(done))
+	m, k, err := f.pages.Write(c, v, off+int64(done))
 	if done == 0 {
 		e = err
 	}

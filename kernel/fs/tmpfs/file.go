@@ -50,7 +50,7 @@ func (f *file) page(n uint64) mem.Frame {
 }
 
 // Read copies straight from the frames.
-func (f *file) Read(_ *caller.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, linux.Errno) {
+func (f *file) Read(c *caller.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, linux.Errno) {
 	size := f.Size()
 	of.Accessed() // whatever comes of it, as on Linux
 	if off >= size {
@@ -82,6 +82,9 @@ func (f *file) Read(_ *caller.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, li
 		}
 		off += int64(m)
 		left -= m
+		if caller.KilledAt(c, off) {
+			break
+		}
 	}
 	return done, 0
 }
@@ -157,6 +160,9 @@ func (f *file) write(c *caller.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, l
 		done += m
 		off += int64(m)
 		left -= m
+		if caller.KilledAt(c, off) {
+			break
+		}
 	}
 	f.Modified() // even if no byte could be copied, as on Linux
 	if done == 0 {

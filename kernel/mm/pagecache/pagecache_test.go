@@ -81,13 +81,13 @@ func (d *disk) Missing(uint64) (int64, linux.Errno) { return 0, linux.ENOSPC }
 func (d *disk) Punch(_, _ uint64) linux.Errno       { return linux.EOPNOTSUPP }
 func (d *disk) write(p []byte, off int64) {
 	d.inode.Lock()
-	d.f.Write(uio.Bytes(p), off)
+	d.f.Write(nil, uio.Bytes(p), off)
 	d.inode.Unlock()
 }
 func (d *disk) cut(size int64) { d.inode.Lock(); d.cutLocked(size); d.inode.Unlock() }
 func (d *disk) read(p []byte, off int64) []byte {
 	var r Reader
-	n, e := d.f.Read(uio.Bytes(p), &r, off, int(max(0, min(int64(len(p)), d.size.Load()-off))))
+	n, e := d.f.Read(nil, uio.Bytes(p), &r, off, int(max(0, min(int64(len(p)), d.size.Load()-off))))
 	if e != 0 {
 		d.t.Errorf("read at %d: %v", off, e)
 	}
@@ -374,7 +374,7 @@ func BenchmarkRead(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		v.InitBytes(p)
-		d.f.Read(&v, &r, 0, mem.PageSize)
+		d.f.Read(nil, &v, &r, 0, mem.PageSize)
 	}
 }
 
@@ -386,6 +386,6 @@ func BenchmarkWrite(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		v.InitBytes(p)
-		d.f.Write(&v, 0)
+		d.f.Write(nil, &v, 0)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/base/caller"
 	"hardtack/kernel/base/mem"
 	"hardtack/kernel/base/uio"
 	"hardtack/kernel/base/wait"
@@ -41,7 +42,7 @@ const (
 
 // Read copies up to n bytes at off, which the file has, into v. It returns how many
 // were copied; an error only if there were none.
-func (f *File) Read(v *uio.Vec, r *Reader, off int64, n int) (done int, e linux.Errno) {
+func (f *File) Read(c *caller.Ctx, v *uio.Vec, r *Reader, off int64, n int) (done int, e linux.Errno) {
 	if r.ahead.Load() != 0 {
 		f.readAhead(r, off, n)
 	}
@@ -61,6 +62,9 @@ func (f *File) Read(v *uio.Vec, r *Reader, off int64, n int) (done int, e linux.
 		done += m
 		off += int64(m)
 		n -= m
+		if caller.KilledAt(c, off) {
+			break
+		}
 	}
 	r.next.Store(off)
 	if done > 0 {

@@ -2,6 +2,7 @@ package pagecache
 
 import (
 	"hardtack/abi/linux"
+	"hardtack/kernel/base/caller"
 	"hardtack/kernel/base/clocks"
 	"hardtack/kernel/base/mem"
 	"hardtack/kernel/base/uio"
@@ -87,9 +88,9 @@ func (f *File) enlist(l *leaf) {
 // The caller holds the file system's lock of the inode. It returns how many bytes
 // were written and how many pages became dirty, for Balance; an error only if no byte
 // was written.
-func (f *File) Write(v *uio.Vec, off int64) (done, fresh int, e linux.Errno) {
+func (f *File) Write(c *caller.Ctx, v *uio.Vec, off int64) (done, fresh int, e linux.Errno) {
 	f.zeroTail(off)
-	for left := v.Len(); left > 0 && e == 0; {
+	for left := v.Len(); left > 0 && e == 0 && !(done > 0 && caller.KilledAt(c, off)); {
 		at := int(off & pageMask)
 		k := min(mem.PageSize-at, left)
 		n := uint64(off) >> mem.PageShift

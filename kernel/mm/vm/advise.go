@@ -176,7 +176,7 @@ func (s *Space) punch(addr, end uint64) linux.Errno {
 // advisePopulate is MADV_POPULATE_READ and _WRITE.
 func (s *Space) advisePopulate(c *caller.Ctx, addr, end uint64, write bool) linux.Errno {
 	for n := 0; addr < end; addr += pageSize {
-		if n++; n&511 == 0 && c != nil && c.Interrupted() {
+		if n++; n&511 == 0 && caller.Killed(c) {
 			return linux.EINTR
 		}
 		s.mu.RLock()

@@ -26,7 +26,7 @@ const (
 
 // Fork returns a copy with one user; private pages are shared until written.
 // The caller sets Limits of the new space.
-func (s *Space) Fork(_ *caller.Ctx) (*Space, linux.Errno) {
+func (s *Space) Fork(who *caller.Ctx) (*Space, linux.Errno) {
 	n, e := New()
 	if e != 0 {
 		return nil, e
@@ -59,7 +59,11 @@ func (s *Space) Fork(_ *caller.Ctx) (*Space, linux.Errno) {
 		n.grow(w)
 		used := w.used != 0 && w.private() && w.flags&vWipe == 0
 		w.used = 0
-		if e == 0 && used && !c.copy(w) {
+		switch {
+		case e != 0 || !used:
+		case caller.Killed(who):
+			e = linux.EINTR
+		case !c.copy(w):
 			e = linux.ENOMEM
 		}
 		i++

@@ -427,7 +427,7 @@ func (s *Space) UnmapObject(addr uint64, is func(mem.Object) bool) (mem.Object, 
 func (s *Space) populate(c *caller.Ctx, start, end uint64) linux.Errno {
 	tries := 200
 	for va := start; va < end; {
-		if c != nil && va&(1<<21-1) == 0 && c.Interrupted() {
+		if va&(1<<21-1) == 0 && caller.Killed(c) {
 			return linux.EINTR
 		}
 		s.mu.RLock()

@@ -4,6 +4,7 @@ package proc
 
 import (
 	"hardtack/abi/linux"
+	"hardtack/kernel/base/caller"
 	"hardtack/kernel/base/wait"
 )
 
@@ -26,6 +27,12 @@ func (t *Thread) ExitGroup(code int32) {
 // Killed reports that the thread is to end: sleeps that signals do not end early
 // look at it.
 func (t *Thread) Killed() bool { return t.User.Work.Load()&workExit != 0 }
+
+// KilledSelf is Killed of the calling thread.
+func KilledSelf(c *caller.Ctx) bool {
+	t := Of(c)
+	return t != nil && t.Killed()
+}
 
 // exit ends a thread on its own goroutine. What it holds is given up before
 // anybody hears of its end.

@@ -29,7 +29,7 @@ func (n *node) openMem(c *caller.Ctx) (vfs.Ops, linux.Errno) {
 	return &memFile{space: p.space, pages: n.e.pages, admin: c.Cred().Has(creds.CapSysAdmin)}, 0
 }
 
-// atOnce is how much is copied before a signal ends it.
+// atOnce is how much is copied before the end of the thread ends it.
 const atOnce = 1 << 20
 
 // Read copies the memory at the offset, or its entries.
@@ -57,7 +57,7 @@ func (m *memFile) Read(c *caller.Ctx, _ *vfs.File, v *uio.Vec, off int64) (done 
 		if done += k; err != 0 {
 			e = err
 		}
-		if done >= atOnce && c.Interrupted() {
+		if done >= atOnce && caller.Killed(c) {
 			break
 		}
 	}
@@ -98,7 +98,7 @@ func (m *memFile) Write(c *caller.Ctx, _ *vfs.File, v *uio.Vec, off int64) (done
 			break
 		}
 		n, e = m.space.Poke(b[:n], uint64(off)+uint64(done))
-		if done += n; done >= atOnce && c.Interrupted() {
+		if done += n; done >= atOnce && caller.Killed(c) {
 			break
 		}
 	}
