@@ -2,19 +2,21 @@ package syscall
 
 import (
 	"cmp"
+	"encoding/binary"
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/uio"
-	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/fd/epoll"
 	"hardtack/kernel/mm/vm"
 	"hardtack/kernel/process/proc"
+	"hardtack/kernel/process/sysv"
 )
 
 // Calls by which one process looks into another.
 var inspectCalls = []Call{
 	{linux.SYS_process_vm_readv, "process_vm_readv", sysProcessVMReadv, "works"},
 	{linux.SYS_process_vm_writev, "process_vm_writev", sysProcessVMWritev, "works"},
-	{linux.SYS_kcmp, "kcmp", sysKcmp, "works except KCMP_IO, KCMP_SYSVSEM and KCMP_EPOLL_TFD (EOPNOTSUPP)"},
+	{linux.SYS_kcmp, "kcmp", sysKcmp, "works"},
 	{linux.SYS_process_mrelease, "process_mrelease", sysProcessMrelease, "works: a dying process frees its memory at once, so the call only checks its arguments"},
 }
 
@@ -121,7 +123,9 @@ const (
 	kcmpFiles   = 2
 	kcmpFS      = 3
 	kcmpSighand = 4
-	kcmpTypes   = 8
+	kcmpIO      = 5
+	kcmpSysvSem = 6
+	kcmpEpoll   = 7
 )
 
 // sysKcmp is kcmp(pid_t pid1, pid_t pid2, int type, unsigned long idx1, idx2):
@@ -138,37 +142,85 @@ func sysKcmp(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 			return 0, linux.EPERM
 		}
 	}
-	kind := a.Int(2)
-	switch kind {
-	case kcmpFile, kcmpVM, kcmpFiles, kcmpFS, kcmpSighand:
-	default:
-		if kind >= 0 && kind < kcmpTypes {
-			return 0, linux.EOPNOTSUPP
-		}
-		return 0, linux.EINVAL
-	}
 	var what [2]any
-	for i, u := range who {
-		var e linux.Errno
-		if kind != kcmpFile {
-			what[i], e = u.InspectShared(&t.Ctx, proc.Shared(kind))
-		} else {
-			var f *vfs.File
-			if f, _, e = u.Proc.InspectFile(u, &t.Ctx, proc.RealCreds, int32(a[3+i])); f != nil {
-				defer f.Put()
-				what[i] = f
-			} else if e == 0 {
-				e = linux.EBADF
+	var e linux.Errno
+	switch kind := a.Int(2); kind {
+	case kcmpFile:
+		what, e = kcmpFilesOf(t, who, [2]int32{int32(a[3]), int32(a[4])})
+	case kcmpEpoll:
+		what, e = kcmpTarget(t, who, int32(a[3]), a.Addr(4))
+	case kcmpVM, kcmpFiles, kcmpFS, kcmpSighand:
+		for i, u := range who {
+			if what[i], e = u.InspectShared(&t.Ctx, proc.Shared(kind)); e != 0 {
+				break
 			}
 		}
-		if e != 0 {
-			return 0, e
+	case kcmpIO: // who has set no I/O priority has nothing of its own
+		for i, u := range who {
+			if u.Sched().IOPriority != 0 {
+				what[i] = u
+			}
 		}
+	case kcmpSysvSem:
+		for i, u := range who {
+			if sysv.Undoes(u.Proc.PID) {
+				what[i] = u.Proc
+			}
+		}
+	default:
+		e = linux.EINVAL
 	}
-	if what[0] == what[1] {
-		return 0, 0
+	if e != 0 || what[0] == what[1] {
+		return 0, e
 	}
 	return order(who[0].TID, who[1].TID), 0
+}
+
+// kcmpFilesOf is the open files behind a descriptor of each thread, to compare only.
+func kcmpFilesOf(t *proc.Thread, who [2]*proc.Thread, fds [2]int32) (what [2]any, e linux.Errno) {
+	for i, u := range who {
+		f, _, e := u.Proc.InspectFile(u, &t.Ctx, proc.RealCreds, fds[i])
+		if e == 0 && f == nil {
+			e = linux.EBADF
+		}
+		if e != 0 {
+			return what, e
+		}
+		what[i] = f
+		f.Put()
+	}
+	return what, 0
+}
+
+// kcmpTarget is a file of the first thread, and what an epoll instance of the second has
+// for struct kcmp_epoll_slot {efd, tfd, toff}.
+func kcmpTarget(t *proc.Thread, who [2]*proc.Thread, fd int32, slot uio.Addr) (what [2]any, e linux.Errno) {
+	b, e := readUser(t, slot, 12)
+	if e != 0 {
+		return what, e
+	}
+	word := binary.LittleEndian.Uint32
+	if what, e = kcmpFilesOf(t, who, [2]int32{fd, int32(word(b))}); e != 0 {
+		return what, e
+	}
+	f, _, e := who[1].Proc.InspectFile(who[1], &t.Ctx, proc.RealCreds, int32(word(b)))
+	if e == 0 && f == nil {
+		e = linux.EBADF
+	}
+	if e != 0 {
+		return what, e
+	}
+	defer f.Put()
+	ep := epoll.Of(f)
+	if ep == nil {
+		return what, linux.EINVAL
+	}
+	target := ep.Target(int32(word(b[4:])), uint64(word(b[8:])))
+	if target == nil {
+		return what, linux.ENOENT
+	}
+	what[1] = target
+	return what, 0
 }
 
 // order is kcmp's answer for two that differ.

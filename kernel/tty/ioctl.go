@@ -89,6 +89,8 @@ func (t *TTY) ioctl(c *caller.Ctx, f *vfs.File, cmd uint32, arg uint64, master b
 	case linux.TCSETS, linux.TCSETSW, linux.TCSETSF, linux.TCSETS2, linux.TCSETSW2, linux.TCSETSF2,
 		linux.TCSETA, linux.TCSETAW, linux.TCSETAF:
 		return 0, t.setTermios(c, cmd, arg)
+	case linux.TIOCGLCKTRMIOS, linux.TIOCSLCKTRMIOS:
+		return 0, t.lockRequest(c, cmd, arg)
 	case linux.TIOCSCTTY:
 		return 0, t.steal(c, f, arg == 1)
 	case linux.TIOCGWINSZ, linux.TIOCSWINSZ:
@@ -286,11 +288,7 @@ func (t *TTY) getTermios(c *caller.Ctx, cmd uint32, arg uint64) linux.Errno {
 		copy(b[9:17], k.Cc[:8])
 		b = b[:linux.SizeofTermio]
 	} else {
-		for i, f := range []uint32{k.Iflag, k.Oflag, k.Cflag, k.Lflag} {
-			binary.LittleEndian.PutUint32(b[4*i:], f)
-		}
-		b[16] = k.Line
-		copy(b[17:36], k.Cc[:])
+		putTermios(b, &k)
 		binary.LittleEndian.PutUint32(b[36:], k.Ispeed)
 		binary.LittleEndian.PutUint32(b[40:], k.Ospeed)
 		if cmd == linux.TCGETS {
@@ -382,12 +380,67 @@ func speedOf(cflag uint32) (uint32, bool) {
 	return speeds[i], true
 }
 
+// lockRequest is TIOCGLCKTRMIOS and TIOCSLCKTRMIOS: which modes nobody changes.
+func (t *TTY) lockRequest(c *caller.Ctx, cmd uint32, arg uint64) linux.Errno {
+	b := c.Scratch[:linux.SizeofTermios]
+	if cmd == linux.TIOCGLCKTRMIOS {
+		t.mu.Lock()
+		k := t.locked
+		t.mu.Unlock()
+		putTermios(b, &k)
+		_, e := c.Mem.CopyOut(uio.Addr(arg), b)
+		return e
+	}
+	if r := c.Cred(); !r.Has(creds.CapSysAdmin) && !r.Has(creds.CapCheckpointRestore) {
+		return linux.EPERM
+	}
+	if _, e := c.Mem.CopyIn(b, uio.Addr(arg)); e != 0 {
+		return e
+	}
+	t.mu.Lock()
+	for i, f := range []*uint32{&t.locked.Iflag, &t.locked.Oflag, &t.locked.Cflag, &t.locked.Lflag} {
+		*f = binary.LittleEndian.Uint32(b[4*i:])
+	}
+	t.locked.Line = b[16]
+	copy(t.locked.Cc[:], b[17:])
+	t.mu.Unlock()
+	return 0
+}
+
+// keepLocked makes locked modes what they were; called with mu held.
+func (t *TTY) keepLocked(was *linux.Termios) {
+	k, l := &t.term, &t.locked
+	keep := func(to *uint32, was, locked uint32) { *to = *to&^locked | was&locked }
+	keep(&k.Iflag, was.Iflag, l.Iflag)
+	keep(&k.Oflag, was.Oflag, l.Oflag)
+	keep(&k.Cflag, was.Cflag, l.Cflag)
+	keep(&k.Lflag, was.Lflag, l.Lflag)
+	if l.Line != 0 {
+		k.Line = was.Line
+	}
+	for i, locked := range l.Cc {
+		if locked != 0 {
+			k.Cc[i] = was.Cc[i]
+		}
+	}
+}
+
+// putTermios encodes modes without speeds.
+func putTermios(b []byte, k *linux.Termios) {
+	for i, f := range []uint32{k.Iflag, k.Oflag, k.Cflag, k.Lflag} {
+		binary.LittleEndian.PutUint32(b[4*i:], f)
+	}
+	b[16] = k.Line
+	copy(b[17:36], k.Cc[:])
+}
+
 // change installs new modes; called with mu held.
 func (t *TTY) change(k *linux.Termios) {
 	was := t.term
 	t.term = *k
+	t.keepLocked(&was)
 	if t.pty {
-		t.term.Cflag = k.Cflag&^linux.CSIZE&^0o400 | linux.CS8 | linux.CREAD // no parity
+		t.term.Cflag = t.term.Cflag&^linux.CSIZE&^0o400 | linux.CS8 | linux.CREAD // no parity
 		t.packetModes(&was)
 	}
 	in := &t.in

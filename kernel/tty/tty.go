@@ -49,6 +49,7 @@ type TTY struct {
 
 	mu        sync.Mutex
 	term      linux.Termios // guarded by mu
+	locked    linux.Termios // bits of term that TCSETS leaves; guarded by mu
 	size      linux.Winsize // guarded by mu
 	in        input         // guarded by mu
 	out       output        // guarded by mu

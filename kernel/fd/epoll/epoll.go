@@ -120,6 +120,23 @@ func Of(f *vfs.File) *Instance {
 	return ep
 }
 
+// Target returns the file behind the nth entry for a descriptor, without a reference: to
+// compare it with others.
+func (ep *Instance) Target(fd int32, n uint64) *vfs.File {
+	ep.mu.Lock()
+	defer ep.mu.Unlock()
+	for it := range ep.items.all() {
+		if it.fd != fd {
+			continue
+		}
+		if n == 0 {
+			return it.file
+		}
+		n--
+	}
+	return nil
+}
+
 // NotifyEvent puts the item on the ready list and wakes a thread in Wait. It
 // reports whether anybody was there to be woken, which is what an exclusive
 // event asks for.

@@ -193,6 +193,18 @@ func (s *semSet) note(pid int32, ops []linux.Sembuf) {
 	}
 }
 
+// Undoes reports whether the end of a process changes semaphores.
+func Undoes(pid int32) bool {
+	sems.mu.Lock()
+	defer sems.mu.Unlock()
+	for _, s := range sems.all {
+		if s != nil && s.undo[pid] != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // forget drops all adjustments.
 func (s *semSet) forget() {
 	allUndo -= len(s.undo) * len(s.sems)
