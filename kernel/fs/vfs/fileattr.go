@@ -12,6 +12,12 @@ const (
 	AppendOnly = linux.FS_APPEND_FL
 )
 
+// Flags of an inode that no user sees, of files that the kernel makes.
+const (
+	Strict = 0x08000000 // capabilities override no permission bits (/proc/sys)
+	Mine   = 0x04000000 // who looked it up may do everything (a process's own descriptors)
+)
+
 const (
 	// attrsInTree are the flags that a file system in memory has.
 	attrsInTree = linux.FS_IMMUTABLE_FL | linux.FS_APPEND_FL | linux.FS_NODUMP_FL | linux.FS_NOATIME_FL

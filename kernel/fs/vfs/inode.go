@@ -439,8 +439,14 @@ type BaseNode struct{}
 // Lookup finds nothing.
 func (BaseNode) Lookup(*caller.Ctx, *Inode, string) (*Inode, linux.Errno) { return nil, linux.ENOENT }
 
-// Create refuses.
-func (BaseNode) Create(*caller.Ctx, *Inode, string, NewNode) (*Inode, linux.Errno) {
+// Create refuses as Linux's directories do that make nothing.
+func (BaseNode) Create(_ *caller.Ctx, _ *Inode, name string, n NewNode) (*Inode, linux.Errno) {
+	switch {
+	case name == "":
+		return nil, linux.EOPNOTSUPP
+	case n.Mode&linux.S_IFMT == linux.S_IFREG:
+		return nil, linux.EACCES
+	}
 	return nil, linux.EPERM
 }
 

@@ -367,6 +367,12 @@ func (w *walk) removable(wantDir bool) (*Dentry, linux.Errno) {
 	if w.cur.Mnt.ReadOnly() {
 		return nil, linux.EROFS
 	}
+	if !wantDir && w.lastDir { // a slash at the end: before permissions, as on Linux
+		if d.Inode.IsDir() {
+			return nil, linux.EISDIR
+		}
+		return nil, linux.ENOTDIR
+	}
 	if e := mayRemove(w.cred, dir.Inode, d.Inode); e != 0 {
 		return nil, e
 	}
@@ -375,8 +381,6 @@ func (w *walk) removable(wantDir bool) (*Dentry, linux.Errno) {
 		return nil, linux.ENOTDIR
 	case !wantDir && isDir:
 		return nil, linux.EISDIR
-	case !wantDir && w.lastDir:
-		return nil, linux.ENOTDIR
 	case d.mounted.Load() != 0:
 		return nil, linux.EBUSY
 	}

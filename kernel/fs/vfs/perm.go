@@ -45,6 +45,12 @@ func permission(cred *creds.Cred, i *Inode, want Access) linux.Errno {
 	if uint32(want)&^bits&7 == 0 {
 		return 0
 	}
+	if attrs := i.attrs.Load(); attrs&(Strict|Mine) != 0 {
+		if attrs&Mine != 0 {
+			return 0
+		}
+		return linux.EACCES
+	}
 	dir := mode&linux.S_IFMT == linux.S_IFDIR
 	// Root may do everything but run a file that nobody may run.
 	if cred.Has(creds.CapDacOverride) && (dir || want&MayExec == 0 || mode&0o111 != 0) {

@@ -17,7 +17,7 @@ import (
 
 // sysDir is /proc/sys and its directories; about.dir says which. (Its functions refer
 // to it.)
-var sysDir = &entry{name: "sys", mode: 0o555, links: func(*about) uint32 { return 1 }}
+var sysDir = &entry{name: "sys", mode: 0o555, strict: true, links: func(*about) uint32 { return 1 }}
 
 func (x *about) ctlDir() *sysctl.Dir {
 	if x.dir != nil {
@@ -34,7 +34,7 @@ func ctlEntry(d *sysctl.Dir, name string) (*entry, *about) {
 		if f.Shown != 0 {
 			mode = f.Shown
 		}
-		return &entry{name: name, mode: mode, ctl: f}, &about{}
+		return &entry{name: name, mode: mode, ctl: f, strict: true}, &about{}
 	case sub != nil:
 		return sysDir, &about{dir: sub}
 	}

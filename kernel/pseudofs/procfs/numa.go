@@ -82,7 +82,7 @@ func writeClearRefs(x *about, b []byte) linux.Errno {
 }
 
 // mapFilesDir is /proc/PID/map_files: links to the files that are mapped.
-var mapFilesDir = &entry{name: "map_files", mode: 0o500}
+var mapFilesDir = &entry{name: "map_files", mode: 0o500, own: true}
 
 // mapped returns the file mapped at exactly start … end, with a reference.
 func (x *about) mapped(start, end uint64) (f *vfs.File, e linux.Errno) {

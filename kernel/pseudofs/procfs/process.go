@@ -17,8 +17,8 @@ func sortNumbers(n []int32) { slices.Sort(n) }
 
 // processDir is /proc/PID; threadDir is /proc/PID/task/TID.
 var (
-	processDir = &entry{mode: 0o555}
-	threadDir  = &entry{mode: 0o555}
+	processDir = &entry{mode: 0o555, fixed: true}
+	threadDir  = &entry{mode: 0o555, fixed: true}
 )
 
 func fillProcessDirs() {

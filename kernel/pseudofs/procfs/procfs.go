@@ -34,30 +34,33 @@ type entry struct {
 	ahead int // with read: an open file may keep so much of the text
 	// memory reads b at an offset of a text that is in the program's memory; who
 	// may is asked at open, or the text is public.
-	memory func(p *taken, b []byte, off uint64) int
-	public bool
-	stays  bool // with memory: it needs no address space
-	maps   bool // with sizes if it is smaps
-	sizes  bool
-	rollup bool                  // smaps_rollup
-	numa   bool                  // with maps: numa_maps
-	admin  bool                  // only for CAP_SYS_ADMIN
-	ctl    *sysctl.File          // of /proc/sys
-	sized  bool                  // lseek knows an end, which is 0, as generic_file_llseek does
-	mem    bool                  // the process's memory
-	pages  bool                  // with mem: entries of its pages
-	mounts bool                  // with read: polls for changes of the mounts
-	own    bool                  // a directory that the process itself may always list
-	inside bool                  // a directory that opens only for whoever may look into the process
-	open   func(n *node) vfs.Ops // with read: an open file that is no plain text
-	write  func(x *about, b []byte) linux.Errno
-	whole  bool // with write: only at the file's start
-	link   func(x *about) (string, linux.Errno)
-	jump   func(x *about) (vfs.Path, linux.Errno) // with link: where it really leads
-	kids   []*entry                               // a directory's fixed names
-	find   func(x *about, name string) (*entry, *about)
-	list   func(x *about, emit func(name string, e *entry, x *about) bool)
-	links  func(x *about) uint32 // of a directory: st_nlink, if it is not 2
+	memory  func(p *taken, b []byte, off uint64) int
+	public  bool
+	stays   bool // with memory: it needs no address space
+	maps    bool // with sizes if it is smaps
+	sizes   bool
+	rollup  bool                  // smaps_rollup
+	numa    bool                  // with maps: numa_maps
+	admin   bool                  // only for CAP_SYS_ADMIN
+	ctl     *sysctl.File          // of /proc/sys
+	sized   bool                  // lseek knows an end, which is 0, as generic_file_llseek does
+	mem     bool                  // the process's memory
+	pages   bool                  // with mem: entries of its pages
+	mounts  bool                  // with read: polls for changes of the mounts
+	own     bool                  // a directory with which the process itself may do everything
+	fixed   bool                  // nobody changes it
+	strict  bool                  // capabilities override no permission bits
+	noWrite bool                  // does not open for writing, whoever asks
+	inside  bool                  // a directory that opens only for whoever may look into the process
+	open    func(n *node) vfs.Ops // with read: an open file that is no plain text
+	write   func(x *about, b []byte) linux.Errno
+	whole   bool // with write: only at the file's start
+	link    func(x *about) (string, linux.Errno)
+	jump    func(x *about) (vfs.Path, linux.Errno) // with link: where it really leads
+	kids    []*entry                               // a directory's fixed names
+	find    func(x *about, name string) (*entry, *about)
+	list    func(x *about, emit func(name string, e *entry, x *about) bool)
+	links   func(x *about) uint32 // of a directory: st_nlink, if it is not 2
 }
 
 // about is what a file is about, and who asks.
@@ -141,15 +144,14 @@ func newNode(e *entry, x *about, ino uint64) *vfs.Inode {
 	v := vfs.NewNode{Mode: e.kind() | e.mode}
 	if p := x.process(); p != nil {
 		v.UID, v.GID = p.Owner(x.t, v.Mode == linux.S_IFDIR|0o555)
-		if e.own && x.c.PID == p.PID {
-			v.UID = x.c.Cred().FSUID
-		}
 	}
+	kept.apply(e, x, &v)
 	if e.links != nil {
 		v.Links = e.links(&n.x)
 	}
 	n.Init(fs, ops, &v)
 	n.Ino = ino
+	n.adoptAttrs(x.c)
 	return &n.Inode
 }
 
@@ -221,14 +223,6 @@ func (n *jumpNode) Jump(c *caller.Ctx, _ *vfs.Inode) (vfs.Path, linux.Errno) {
 	return n.e.jump(&x)
 }
 
-// SetAttr accepts changes of time and of length, which O_TRUNC makes.
-func (n *node) SetAttr(_ *caller.Ctx, _ *vfs.Inode, a *vfs.Attr) linux.Errno {
-	if a.Mask&^(vfs.AttrSize|vfs.AttrMtime|vfs.AttrCtime) != 0 || n.e.write == nil && n.e.ctl == nil {
-		return linux.EPERM
-	}
-	return 0
-}
-
 // Open opens a text or a directory.
 func (n *node) Open(c *caller.Ctx, _ vfs.Path, flags uint32) (vfs.Ops, linux.Errno) {
 	if n.e.inside {
@@ -239,6 +233,8 @@ func (n *node) Open(c *caller.Ctx, _ vfs.Path, flags uint32) (vfs.Ops, linux.Err
 		}
 	}
 	switch e := n.e; {
+	case e.noWrite && flags&linux.O_ACCMODE != linux.O_RDONLY:
+		return nil, linux.EACCES
 	case n.IsDir():
 		return &dir{n: n}, 0
 	case e.ctl != nil:
@@ -349,6 +345,11 @@ var registered struct {
 // Register adds a file that everybody may read.
 func Register(path string, text func() []byte) {
 	register(path, &entry{mode: 0o444, read: func(*about) ([]byte, linux.Errno) { return text(), 0 }})
+}
+
+// RegisterTable adds a file that everybody may read and that nobody opens to write.
+func RegisterTable(path string, text func() []byte) {
+	register(path, &entry{mode: 0o444, noWrite: true, read: func(*about) ([]byte, linux.Errno) { return text(), 0 }})
 }
 
 // RegisterTrigger adds a file that only who has CAP_SYS_ADMIN may write to.

@@ -26,6 +26,9 @@ func fillRoot() {
 		}},
 		{name: "mounts", mode: 0o777, link: func(*about) (string, linux.Errno) { return "self/mounts", 0 }},
 		{name: "net", mode: 0o777, link: func(*about) (string, linux.Errno) { return "self/net", 0 }},
+		{name: "bus", mode: 0o555},
+		{name: "driver", mode: 0o555},
+		{name: "fs", mode: 0o555},
 	}, systemFiles...)
 	root.find = func(x *about, name string) (*entry, *about) {
 		if pid, ok := parseNumber(name); ok {

@@ -54,7 +54,12 @@ func register(network func() *inet.Net) {
 		"net/psched":     psched,
 		"net/ptype":      packetTypes,
 	} {
-		procfs.Register(path, func() []byte {
+		register := procfs.RegisterTable
+		switch path {
+		case "net/sockstat", "net/sockstat6", "net/snmp", "net/snmp6", "net/netstat", "net/psched":
+			register = procfs.Register // no tables: they open to write, which fails
+		}
+		register(path, func() []byte {
 			if n := network(); n != nil {
 				return text(n)
 			}

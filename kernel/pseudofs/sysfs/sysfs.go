@@ -44,6 +44,20 @@ type dir struct {
 	vfs.Inode
 }
 
+// SetAttr changes what is asked for.
+func (d *dir) SetAttr(_ *caller.Ctx, i *vfs.Inode, a *vfs.Attr) linux.Errno {
+	i.Apply(a)
+	return 0
+}
+
+// Rename refuses.
+func (*dir) Rename(_ *caller.Ctx, _ *vfs.Inode, _ string, _ *vfs.Inode, _ string, flags uint32) linux.Errno {
+	if flags != 0 {
+		return linux.EINVAL
+	}
+	return linux.EPERM
+}
+
 // Open opens for listing.
 func (*dir) Open(*caller.Ctx, vfs.Path, uint32) (vfs.Ops, linux.Errno) { return openDir{}, 0 }
 
@@ -63,8 +77,21 @@ type file struct {
 	text func() string // immutable
 }
 
-// Open needs nothing of its own.
-func (f *file) Open(*caller.Ctx, vfs.Path, uint32) (vfs.Ops, linux.Errno) { return f, 0 }
+// SetAttr changes what is asked for, but for the length: O_TRUNC has no effect.
+func (f *file) SetAttr(_ *caller.Ctx, i *vfs.Inode, a *vfs.Attr) linux.Errno {
+	b := *a
+	b.Mask &^= vfs.AttrSize
+	i.Apply(&b)
+	return 0
+}
+
+// Open needs nothing of its own. To write, it refuses root too.
+func (f *file) Open(_ *caller.Ctx, _ vfs.Path, flags uint32) (vfs.Ops, linux.Errno) {
+	if flags&linux.O_ACCMODE != linux.O_RDONLY {
+		return nil, linux.EACCES
+	}
+	return f, 0
+}
 
 // Read makes the text again each time: it is a line or two.
 func (f *file) Read(_ *caller.Ctx, _ *vfs.File, v *uio.Vec, off int64) (int, linux.Errno) {
@@ -95,6 +122,12 @@ type link struct {
 	vfs.BaseNode
 	vfs.Inode
 	target string // immutable
+}
+
+// SetAttr changes what is asked for.
+func (l *link) SetAttr(_ *caller.Ctx, i *vfs.Inode, a *vfs.Attr) linux.Errno {
+	i.Apply(a)
+	return 0
 }
 
 // ReadLink returns the link's text.
