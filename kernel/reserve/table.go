@@ -119,7 +119,7 @@ var Table = [Size]Need{
 	16:  {Transient: 0, Lasting: 10240, Allocated: 0, Known: true, Whole: false},       // ioctl
 	252: {},                                                                            // ioprio_get: 5
 	251: {},                                                                            // ioprio_set: 5
-	312: {Transient: 224, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // kcmp
+	312: {Transient: 144, Lasting: 16, Allocated: 0, Known: true, Whole: false},        // kcmp
 	62:  {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // kill
 	94:  {Transient: 9664, Lasting: 576, Allocated: 0, Known: true, Whole: false},      // lchown
 	192: {Transient: 0, Lasting: 524288, Allocated: 0, Known: true, Whole: false},      // lgetxattr
