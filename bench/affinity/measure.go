@@ -81,8 +81,10 @@ type Bench struct {
 	Plots          string   // directory of the logs of rows with a plot: NAME.POLICY
 	Prefix         []string // put before each command, as in nice -n 5
 	Rounds         int
+	Layouts        int // how often each program was linked, with its functions in another order: see Layout; 0 for once
 	Part           int // of the usual operations one in so many; 0 for all
 	Log            func(format string, args ...any)
+	round          int
 }
 
 // counts are the arguments that say how many operations a program does.
@@ -127,6 +129,7 @@ func (b *Bench) Run(r Row, build Build) (map[string]float64, error) {
 	if build.Stock {
 		bin = b.Stock[exe]
 	}
+	bin = Layout(bin, b.round%max(b.Layouts, 1))
 	argv := append(append(append([]string(nil), b.Prefix...), bin), args...)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env = append(os.Environ(), "HARDTACK_AFFINITY="+build.Policy)
@@ -159,6 +162,16 @@ func (b *Bench) Run(r Row, build Build) (map[string]float64, error) {
 		f[processorTime] = spent.Seconds()
 	}
 	return f, err
+}
+
+// Layout is the name of one of the files of a program that was linked several times. The
+// order of its functions alone makes a program some percent faster or slower, so each
+// round takes another: else a row would compare two orders.
+func Layout(exe string, n int) string {
+	if n == 0 {
+		return exe
+	}
+	return fmt.Sprintf("%s.%d", exe, n)
 }
 
 // processorTime is the name of a figure that each program has: the seconds that all
@@ -218,6 +231,7 @@ func (b *Bench) Measure(r Row) (Result, error) {
 		if r.Third && round%3 != 0 {
 			continue
 		}
+		b.round = round
 		if r.Bound {
 			f, err := b.Run(Row{Args: append([]string{"bound"}, r.Args[1:]...)}, Builds[0])
 			if err != nil {

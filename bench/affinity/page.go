@@ -21,6 +21,7 @@ type Report struct {
 	Prefix   []string
 	RegexMiB int
 	Rounds   int
+	Load     string            // of the machine, before the run
 	Results  []Result          // as Rows; nil where a row was left out
 	Recovery Result            // seconds until the work runs at full speed after a talk
 	Chans    string            // benchstat's table of the runtime's own benchmarks
@@ -116,7 +117,10 @@ Written by `+"`make bench-affinity`"+`. The same sources, built by unmodified Go
 `+"`hardtack go`"+`; %s, default GOMAXPROCS. Two spinning threads did %.2f times the work of
 one. Figures are medians (minima) of %d rounds; less is better. In each round, all columns ran
 one after the other, in changing order. A ratio is the median of the rounds' ratios; the
-column beside it has the ratio of the minima.%s
+column beside it has the ratio of the minima. %s%s
+
+The order of a program's functions alone changes its speed by some percent. So each round has
+another order, for all columns (-randlayout of Go's linker).
 
 %s
 *off* is Hardtack's build with counting only. *process* is the policy of the paper on
@@ -135,7 +139,7 @@ time. Host load changes processor time and minima less than medians of time. Cos
 gain show here first.
 
 %s
-`, r.CPU, r.Cores, r.Rounds, prefix, r.Table(), r.RegexMiB, times((r.Rounds+2)/3), r.ProcessorTime())
+`, r.CPU, r.Cores, r.Rounds, r.Load, prefix, r.Table(), r.RegexMiB, times((r.Rounds+2)/3), r.ProcessorTime())
 	b.WriteString(r.mixture())
 	r.writeRecovery(&b)
 	b.WriteString(`## Over time

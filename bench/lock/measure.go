@@ -42,6 +42,7 @@ func (c Cell) Min() float64    { return report.Least(c) }
 type Result struct {
 	CPU          string
 	FIFO         bool
+	Load         string // of the machine, before the run
 	Rounds       int
 	PerSecond    float64 // cycles
 	Transactions bool
@@ -63,7 +64,7 @@ type output struct {
 // Run builds the programs and measures, round by round, the contenders of each row
 // one after the other.
 func (b *Bench) Run() (*Result, error) {
-	r := &Result{FIFO: b.FIFO, Rounds: b.Rounds, CPU: report.CPU(), Missing: map[string]string{}, Cells: map[string]Cell{}, ByRound: map[string]Cell{}, Processor: map[string]Cell{}}
+	r := &Result{Load: report.Load(), FIFO: b.FIFO, Rounds: b.Rounds, CPU: report.CPU(), Missing: map[string]string{}, Cells: map[string]Cell{}, ByRound: map[string]Cell{}, Processor: map[string]Cell{}}
 	for _, c := range Controls {
 		if err := b.build(c); err != nil {
 			return nil, err

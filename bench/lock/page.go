@@ -105,7 +105,7 @@ func (r *Result) Markdown() (string, error) {
 	p("Figures are cycles of the time stamp counter per operation: median (minimum) of windows")
 	p("of 10 to 40 ms. Ratios are medians of the ratios within a round. Processor time is that of")
 	p("all working threads together, in the same cycles, the minimum; it varies little with other")
-	p("programs on the machine.\n")
+	p("programs on the machine. %s\n", r.Load)
 	if !r.Transactions {
 		p("**This processor has no working hardware transactions.** Not measured here are the control")
 		p("`rtm`, and Elided's gain from running sections in parallel: Elided is its plain lock in all")

@@ -57,13 +57,14 @@ func build(b *affinitybench.Bench, dir string, lists map[string]string, only str
 		}
 		b.Log("building %s", p.name)
 		for _, patched := range []bool{false, true} {
-			exe, args := filepath.Join(dir, fmt.Sprintf("%s-%v", p.name, patched)), []string{p.args[0]}
+			exe, list := filepath.Join(dir, fmt.Sprintf("%s-%v", p.name, patched)), ""
 			if patched {
-				args = append(args, "-overlay="+lists[p.policy])
+				list = lists[p.policy]
 			}
-			args = append(append(args, "-o", exe), p.args[1:]...)
-			// Static: the guest that counts instructions has no libraries.
-			err := report.Build(p.in, []string{"CGO_ENABLED=0"}, "go", args...)
+			var err error
+			for n := 0; n < max(b.Layouts, 1) && err == nil && (n == 0 || p.name != "runtime"); n++ {
+				err = link(p.in, list, affinitybench.Layout(exe, n), n, p.args)
+			}
 			if err != nil && p.in == "." {
 				return err
 			} else if err != nil {
@@ -80,6 +81,16 @@ func build(b *affinitybench.Bench, dir string, lists map[string]string, only str
 		}
 	}
 	return nil
+}
+
+// link builds a program with its functions in the n-th order. Static: the guest that
+// counts instructions has no libraries.
+func link(in, overlay, exe string, n int, words []string) error {
+	args := []string{words[0], "-o", exe, fmt.Sprintf("-ldflags=-checklinkname=0 -randlayout=%d", n)}
+	if overlay != "" {
+		args = append(args, "-overlay="+overlay)
+	}
+	return report.Build(in, []string{"CGO_ENABLED=0"}, "go", append(args, words[1:]...)...)
 }
 
 // workspace is a copy of a small module without dependencies, for gopls to load.

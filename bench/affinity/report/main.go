@@ -60,7 +60,7 @@ func run() error {
 		return err
 	}
 	b := affinitybench.Bench{Sources: filepath.Join(goroot, "src"), RegexMiB: *mib, RegexFile: filepath.Join(dir, "log"), Plots: dir,
-		Prefix: strings.Fields(*prefix), Rounds: *rounds, Part: *part, Stock: map[string]string{}, Patched: map[string]string{}, Missing: map[string]string{},
+		Prefix: strings.Fields(*prefix), Rounds: *rounds, Layouts: min(*rounds, 4), Part: *part, Stock: map[string]string{}, Patched: map[string]string{}, Missing: map[string]string{},
 		Log: report.Log}
 	if err := build(&b, dir, lists, *only); err != nil {
 		return err
@@ -71,7 +71,7 @@ func run() error {
 		}
 	}
 
-	r := affinitybench.Report{CPU: fmt.Sprintf("%d × %s", runtime.NumCPU(), report.CPU()), Missing: b.Missing, Prefix: b.Prefix, RegexMiB: *mib, Rounds: *rounds}
+	r := affinitybench.Report{CPU: fmt.Sprintf("%d × %s", runtime.NumCPU(), report.CPU()), Missing: b.Missing, Prefix: b.Prefix, RegexMiB: *mib, Rounds: *rounds, Load: report.Load()}
 	for i := 0; i < 5 && r.Cores < 1.88; i++ {
 		if i > 0 {
 			b.Log("two threads do %.2f times the work of one: the machine is busy; waiting", r.Cores)

@@ -28,7 +28,7 @@ func TestRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	b := affinitybench.Bench{RegexMiB: 1, RegexFile: dir + "/log", Plots: dir, Rounds: 1, Part: 1000,
+	b := affinitybench.Bench{RegexMiB: 1, RegexFile: dir + "/log", Plots: dir, Rounds: 1, Layouts: 2, Part: 1000,
 		Stock: map[string]string{}, Patched: map[string]string{}, Missing: map[string]string{}, Log: t.Logf}
 	if err := build(&b, dir, lists, "hotpotato"); err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -132,6 +133,15 @@ func CPU() string {
 		}
 	}
 	return "unknown processor"
+}
+
+// Load says how busy the machine is, as a sentence for a page.
+func Load() string {
+	data, err := os.ReadFile("/proc/loadavg")
+	if f := strings.Fields(string(data)); err == nil && len(f) > 1 {
+		return fmt.Sprintf("Before the run, other\nprograms kept %s processors busy on average (load of five minutes; here are %d).", f[1], runtime.NumCPU())
+	}
+	return ""
 }
 
 // Root is the nearest folder upwards with this project's go.mod.

@@ -104,6 +104,7 @@ func (r runner) all(rounds int, others bool) (page string, pairs []pair, ratios 
 	if runtime.NumCPU() < 2 {
 		return fail(fmt.Errorf("this takes two processors"))
 	}
+	load := report.Load()
 	dir, err := os.MkdirTemp("", "bench-msg-")
 	if err != nil {
 		return fail(err)
@@ -150,9 +151,9 @@ func (r runner) all(rounds int, others bool) (page string, pairs []pair, ratios 
 	if err != nil {
 		return fail(err)
 	}
-	how := "All ran at ordinary priority."
+	how := load + " All ran at ordinary priority."
 	if r.fifo {
-		how = "Those that are pinned had real-time priority."
+		how = load + " Those that are pinned had real-time priority."
 	}
 	page = fmt.Sprintf(preface, time.Now().Format(time.DateOnly), runtime.NumCPU(), runtime.Version(), rounds, how) +
 		text + notes(got, missing) + bound + stagesText + where + clientsText + clientTable(pairs) + crowdText + crowd

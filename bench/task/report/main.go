@@ -41,7 +41,7 @@ func run() error {
 	if flag.NArg() > 0 || *rounds < 1 || *reps < 1 || *elements < 1 || *fib < 2 || *fib > 45 || *stress < 1 || *stress > 30 {
 		return fmt.Errorf("bad arguments; see -h")
 	}
-	log := report.Log
+	log, load := report.Log, report.Load()
 	repo, err := report.Root()
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func run() error {
 	if r.Removal, err = taskbench.RemoveCore(2000, *rounds); err != nil {
 		return err
 	}
-	page := r.Markdown(fmt.Sprintf("%d processors, %s.", runtime.NumCPU(), runtime.Version()))
+	page := r.Markdown(fmt.Sprintf("%d processors, %s. %s", runtime.NumCPU(), runtime.Version(), load))
 	fmt.Println(page)
 	if len(want) < 3 {
 		return nil
