@@ -57,6 +57,9 @@ type CallError struct {
 
 // Error is the text, after the rpc that failed if there was one.
 func (e *CallError) Error() string {
+	if e == nil { // a handler may return one by mistake, which must not end its program
+		return "a nil *msg.CallError as an error"
+	}
 	text := e.Text
 	switch {
 	case text != "":
@@ -74,6 +77,9 @@ func (e *CallError) Error() string {
 // Is reports whether target is the same error of the same interface, or the
 // error of this package that the code stands for.
 func (e *CallError) Is(target error) bool {
+	if e == nil {
+		return false
+	}
 	switch target {
 	case ErrTooLarge:
 		return e.Code == CodeTooLarge
@@ -103,7 +109,7 @@ func (i *Interface) Error(code Code) *CallError {
 // code is what a handler's error travels as.
 func (i *Interface) code(err error) Code {
 	var e *CallError
-	known := errors.As(err, &e)
+	known := errors.As(err, &e) && e != nil
 	switch {
 	case known && e.Interface == i.Name && e.Code > 0 && int64(e.Code) <= int64(len(i.Errors)):
 		return e.Code

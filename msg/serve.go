@@ -199,6 +199,9 @@ func (s *serving) drop() {
 func (s *Server) ServeConns(ctx context.Context, serve func(context.Context, *Conn)) error {
 	s.made("Serve")
 	needContext(ctx, "Serve")
+	if serve == nil {
+		panic("msg: ServeConns with a nil function")
+	}
 	var work sync.WaitGroup
 	defer work.Wait()
 	for {

@@ -171,3 +171,18 @@ func TestMovedCalls(t *testing.T) {
 		}
 	}
 }
+
+// A handler that returns a nil *CallError as its error by mistake fails its call, not
+// its program.
+func TestNilCallError(t *testing.T) {
+	ctx := ctxFor(t)
+	a, b := pairFor(t, inprocOnly)
+	var mistake *CallError
+	if err := b.ReplyError(ctx, 7, mistake); err != nil {
+		t.Fatal(err)
+	}
+	var got *CallError
+	if _, _, err := a.Next(ctx); !errors.As(err, &got) || got.Code != CodeFailed || got.ID != 7 || errors.Is(mistake, ErrTooLarge) {
+		t.Fatal(err)
+	}
+}

@@ -82,11 +82,14 @@ func (c *Conn) Serve(ctx context.Context, h %[1]s) error {
 // served by what handler returns for it, which may be the same for all. Then it
 // waits for those that are open to end. It returns ctx's error, or nil.
 func (s Server) Serve(ctx context.Context, handler func(*Conn) %[1]s) error {
+	if handler == nil {
+		panic("%[2]s: Serve of a Server with a nil function: it returns the %[1]s of a connection")
+	}
 	return s.ServeConns(ctx, func(ctx context.Context, m *msg.Conn) {
 		c := New(m)
 		c.Serve(ctx, handler(c))
 	})
-}`, g.handler)
+}`, g.handler, g.PackageName())
 }
 
 // streams writes what takes a connection's messages as a sequence, and bytes.

@@ -496,6 +496,9 @@ func (c *Conn) Serve(ctx context.Context, h Handler) error {
 // served by what handler returns for it, which may be the same for all. Then it
 // waits for those that are open to end. It returns ctx's error, or nil.
 func (s Server) Serve(ctx context.Context, handler func(*Conn) Handler) error {
+	if handler == nil {
+		panic("trip: Serve of a Server with a nil function: it returns the Handler of a connection")
+	}
 	return s.ServeConns(ctx, func(ctx context.Context, m *msg.Conn) {
 		c := New(m)
 		c.Serve(ctx, handler(c))
@@ -513,8 +516,8 @@ type Client struct {
 
 // NewClient makes a client of a connection. Messages that are no replies go to
 // other, one at a time and in order, while a call waits or Run runs; other may make
-// calls itself. Each message is other's to keep. other may be nil: then they are
-// dropped.
+// calls itself. Each message is other's to keep. other may be nil: then All has
+// them, or they are dropped.
 func NewClient(c *Conn, other func(Msg)) *Client {
 	if c == nil {
 		panic("trip: NewClient with a nil Conn: get one from Connect, New, Pair or Adopt")
@@ -540,6 +543,18 @@ func (k *Client) Run(ctx context.Context) error {
 		panic("trip: Run of a nil Client: make it with NewClient")
 	}
 	return k.caller.Run(ctx)
+}
+
+// All is Run as an iterator, for a client whose other is nil: the messages that are no
+// replies, each the loop's to keep, until either end closes the connection. Any other
+// error is yielded, and is the last. The loop may make calls, and may be left and begun
+// anew: of what comes while nobody is in it the first 256 messages are kept, from the call
+// of All on. What came before that was dropped.
+func (k *Client) All(ctx context.Context) iter.Seq2[Msg, error] {
+	if k == nil {
+		panic("trip: All of a nil Client: make it with NewClient")
+	}
+	return msg.Messages(ctx, k.caller, func(num uint16, body []byte) (Msg, error) { return clone(k.conn.Conn, num, body) })
 }
 
 // Ask calls the rpc ask and waits for its reply.

@@ -12,8 +12,14 @@ import (
 	"syscall"
 )
 
-// ErrUnsafe: others than the owner can change what is in the directory.
-var ErrUnsafe = errors.New("not a directory to trust")
+// ErrUnsafe: others than the owner can change what is in the directory. It is an
+// fs.ErrPermission, which callers of package msg can look for.
+var ErrUnsafe error = unsafeError{}
+
+type unsafeError struct{}
+
+func (unsafeError) Error() string        { return "not a directory to trust" }
+func (unsafeError) Is(target error) bool { return target == fs.ErrPermission }
 
 // Owner returns the user a directory belongs to. One that is a symbolic link, or that
 // others can write to, gives an error that wraps ErrUnsafe.
