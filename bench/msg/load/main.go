@@ -13,6 +13,7 @@
 //	adaptive   direct, spinning or sleeping as the library chooses
 //	flow       one way of 56 bytes or more
 //	chanflow   the same through Go channels
+//	sides      what flow takes on either side by itself: two figures, of the send and the receipt
 //	socket     round trip over a Unix socket; sockflow one way
 //	pipe       round trip over two pipes
 package main
@@ -49,6 +50,11 @@ func main() {
 		v, err := strconv.Atoi(os.Args[i+2])
 		fail(err)
 		*p = v
+	}
+	if j.mode == "sides" {
+		pinned(cpus[0])
+		fail(sides(j.n))
+		return
 	}
 	if dir := os.Getenv("LOAD_DIR"); dir != "" {
 		pinned(cpus[1])

@@ -5,6 +5,8 @@
  *   line N       round trip through one cache line
  *   ring N S     round trip of S bytes through rings of 64-byte slots, polled
  *   flow N S     one way of S bytes through the same; over 56 bytes by a pool
+ *   sides N S    what flow takes on either side by itself, when no cache line moves:
+ *                two figures, of the send and the receipt
  *   futex N      round trip with both sides asleep in futex(2)
  *   place N S    how many times longer a round trip takes on the worst of S pairs
  *                of pages than on the best
@@ -183,6 +185,33 @@ static double flow(long n, unsigned size, int child)
 	return (now() - t0) / n;
 }
 
+/* One process does both, by turns, a batch that fits into the ring each. */
+static void sides(long n, unsigned size)
+{
+	enum { BATCH = 50 };
+	struct tx t = {&rings[0], 0, 1, 0, 0};
+	struct rx r = {&rings[0], 0, 1, 0};
+	uint8_t b[56] = {0};
+	double send = 1e18, recv = 1e18;
+	for (long i = 0; i < n; i += BATCH) {
+		double begun = now();
+		for (long k = i; k < i + BATCH; k++) {
+			memcpy(b, &k, 8);
+			put(&t, 0, b, size);
+		}
+		double sent = now();
+		for (int k = 0; k < BATCH; k++) {
+			get(&r, 0, b);
+			sink += b[0];
+		}
+		double end = now();
+		atomic_store_explicit(&r.r->ack, r.count, memory_order_release);
+		send = sent - begun < send ? sent - begun : send;
+		recv = end - sent < recv ? end - sent : recv;
+	}
+	printf("%.2f %.2f\n", send / BATCH, recv / BATCH);
+}
+
 static double line(long n, int child)
 {
 	_Atomic uint64_t *p = (void *)&rings[0];
@@ -299,6 +328,11 @@ int main(int argc, char **argv)
 	if (rings == MAP_FAILED || pool == MAP_FAILED || sizeof(struct ring) != 4096 || size > POOL / 2) {
 		fprintf(stderr, "ref: no memory, or a size over %d\n", POOL / 2);
 		return 1;
+	}
+	if (!strcmp(argv[1], "sides") && size <= 56) {
+		pin(atoi(argv[4]));
+		sides(n, size);
+		return 0;
 	}
 	pid_t parent = getpid(), kid = fork();
 	if (kid < 0) {
