@@ -36,36 +36,22 @@ var idt [256][2]uint64
 // interrupts off, physical memory still mapped at 0. It makes the machine what
 // the runtime takes for Linux.
 func start() {
+	si := startInfo(amd64.BootInfo)
+	readCluster(si)
 	initConsole()
 	checkCPU()
-	si := startInfo(amd64.BootInfo)
 	if si.Magic != boot.StartMagic || si.Version < 1 {
 		halt("not started through PVH with a memory map")
 	}
 	bootInfo.rsdp, bootInfo.cmdline = si.RSDP, si.Cmdline
-	var keep [][2]uint64
-	var kept [2][2]uint64
 	if si.Modules > 0 {
 		m := module(si.ModList)
 		bootInfo.initrd, bootInfo.initrdSz = m.Addr, m.Size
-		kept[0] = [2]uint64{m.Addr, m.Addr + m.Size}
-		keep = kept[:1]
 	}
 	text, etext, rodata, end := imageBounds()
 	keepMap(si, text, etext, rodata, end)
-	// What the loader left below the image (start information, command line)
-	// is in the first MiB.
-	kspace.holeStart, kspace.holeEnd = scratch()
-	hole := [2]uint64{kspace.holeStart - boot.ImageBase, kspace.holeEnd - boot.ImageBase}
-	// The archive is at the end of memory: of a small one, in the hole at best, or
-	// in the rest of the hole's last page.
-	for _, part := range [2][2]uint64{{text - boot.ImageBase, hole[0]}, {hole[1] + pageSize, end - boot.ImageBase}} {
-		if part[0] < part[1] && kept[0][0] < part[1] && kept[0][1] > part[0] {
-			halt("too little memory: the boot archive lies in the kernel")
-		}
-	}
-	initFrames(si.MemMap, int(si.MemMapEntries), hole, end-boot.ImageBase, keep)
-	initKernelSpace(text-boot.ImageBase, etext-boot.ImageBase, rodata-boot.ImageBase, end-boot.ImageBase)
+	initMemory(si, text, rodata, end)
+	initKernelSpace(text, etext, rodata, end)
 
 	var ist [7]uintptr
 	for i := range ist[1:] {
@@ -92,7 +78,10 @@ func start() {
 	numCPU.Store(1)
 	guard.SetCores(1)
 	initCPU(c, 0, stack, ist)
-	maskPIC()
+	if cluster.index == 0 {
+		maskPIC()
+		initTrampoline()
+	}
 	initAPIC(c)
 	initClock()
 	Entropy(amd64.BootRandom[:])
@@ -115,7 +104,40 @@ func initIdle(c *amd64.CPU, stack uintptr) {
 func keepMap(si *boot.StartInfo, text, etext, rodata, end uint64) {
 	b := &bootInfo
 	b.memMap, b.ranges = si.MemMap, int(si.MemMapEntries)
-	b.text, b.etext, b.rodata, b.end = text-boot.ImageBase, etext-boot.ImageBase, rodata-boot.ImageBase, end-boot.ImageBase
+	b.text, b.etext, b.rodata, b.end = text-boot.ImageBase, etext-boot.ImageBase, rodata-boot.ImageBase, dataAt(end)
+}
+
+// dataAt is the physical address of a place in the image's data.
+func dataAt(va uint64) uint64 { return va - boot.ImageBase + cluster.shift }
+
+// initMemory gives the frame allocator all of the memory but for what is in use.
+func initMemory(si *boot.StartInfo, text, rodata, end uint64) {
+	kspace.holeStart, kspace.holeEnd = scratch()
+	hole := [2]uint64{dataAt(kspace.holeStart), dataAt(kspace.holeEnd)}
+	archive := [2]uint64{bootInfo.initrd, bootInfo.initrd + bootInfo.initrdSz}
+	var keep [boot.MaxClusters + 4][2]uint64
+	// Below the image of the first cluster are what the loader left, in the first MiB,
+	// and the stub; below another cluster's data, what it was started with.
+	keep[0], keep[1], keep[2] = [2]uint64{cluster.base, hole[0]}, [2]uint64{hole[1], dataAt(end)}, archive
+	n := 3
+	if cluster.index == 0 {
+		// The archive is at the end of memory: of a small one, in the hole at best, or
+		// in the rest of the hole's last page.
+		for _, part := range [2][2]uint64{{text - boot.ImageBase, hole[0]}, {hole[1] + pageSize, dataAt(end)}} {
+			if part[0] < part[1] && archive[0] < part[1] && archive[1] > part[0] {
+				halt("too little memory: the boot archive lies in the kernel")
+			}
+		}
+		planClusters(si, archive, dataAt(end))
+		for _, p := range cluster.plan[:cluster.others] {
+			keep[n] = [2]uint64{p.base, p.end}
+			n++
+		}
+	}
+	initFrames(si.MemMap, int(si.MemMapEntries), keep[:n])
+	if cluster.others > 0 {
+		saveData(rodata)
+	}
 }
 
 // imageBounds reads the program headers that the Go linker left before the
@@ -142,6 +164,19 @@ func imageBounds() (text, etext, rodata, end uint64) {
 		halt("the kernel image's program headers are not as the linker makes them")
 	}
 	return text, etext, rodata, end
+}
+
+// initialised returns the length of the image's data that are not zero at the start.
+func initialised(rodata uint64) uint64 {
+	const header = boot.TextBase - pageSize
+	phoff, n := load64(header+32), uintptr(load32(header+56)&0xffff)
+	for i := range n {
+		if p := header + uintptr(phoff) + 56*i; load32(p) == 1 && load64(p+16) == rodata {
+			return load64(p + 32)
+		}
+	}
+	halt("the kernel image's data are not where its program headers say")
+	return 0
 }
 
 // checkCPU names what the processor lacks.
@@ -269,9 +304,9 @@ func MemoryMap() (list []Range) {
 // midst of which there may be a hole that is used as other memory is.
 func Image() (code, rodata Range, data [2]Range) {
 	b := &bootInfo
-	hole := [2]uint64{kspace.holeStart - boot.ImageBase, kspace.holeEnd - boot.ImageBase}
+	hole := [2]uint64{dataAt(kspace.holeStart), dataAt(kspace.holeEnd)}
 	return Range{Start: b.text, End: b.etext}, Range{Start: b.etext, End: b.rodata},
-		[2]Range{{Start: b.rodata, End: hole[0]}, {Start: hole[1], End: b.end}}
+		[2]Range{{Start: b.rodata + cluster.shift, End: hole[0]}, {Start: hole[1], End: b.end}}
 }
 
 // HasTSCAux reports whether RDTSCP gives user programs the CPU's number.

@@ -30,6 +30,13 @@ const busHz = 1e9
 // leaf 0x40000010, kvm-clock's scale, or else by the local APIC timer, whose
 // frequency is known in the machines we run on.
 func initClock() {
+	if cluster.index > 0 { // all clusters have the first one's clock
+		info := clusterInfo(direct(amd64.BootInfo))
+		apic.mult = busHz * (1 << 32) / 1e9
+		clock.how = "the first cluster"
+		setClock(info.ClockHz, info.ClockBase)
+		return
+	}
 	hz := cpuidHz()
 	if hz == 0 {
 		hz = kvmHz()
@@ -38,12 +45,15 @@ func initClock() {
 	if hz == 0 {
 		hz = apicHz()
 	}
+	setClock(hz, amd64.TSC())
+}
+
+func setClock(hz, base uint64) {
 	clock.hz = hz
 	clock.ticks = hz << 20 / 1e9
 	hi, lo := uint64(1e9)>>32, uint64(1e9)<<32
 	mult, _ := bits.Div64(hi, lo, hz)
-	amd64.ClockMult = mult
-	amd64.ClockBase = amd64.TSC()
+	amd64.ClockMult, amd64.ClockBase = mult, base
 }
 
 func cpuidHz() uint64 {

@@ -7,6 +7,9 @@ import "hardtack/arch/amd64"
 const com1 = 0x3f8
 
 func initConsole() {
+	if cluster.index > 0 {
+		return // it is the first cluster's
+	}
 	amd64.Out8(com1+1, 0)    // no interrupts
 	amd64.Out8(com1+3, 0x80) // divisor latch
 	amd64.Out8(com1, 1)      // 115200
@@ -17,6 +20,10 @@ func initConsole() {
 }
 
 func putc(b byte) {
+	if cluster.index > 0 {
+		logByte(b)
+		return
+	}
 	if b == '\n' {
 		putc('\r')
 	}

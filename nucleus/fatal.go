@@ -1,6 +1,9 @@
 package nucleus
 
-import "hardtack/arch/amd64"
+import (
+	"hardtack/abi/boot"
+	"hardtack/arch/amd64"
+)
 
 // exitPort is QEMU's isa-debug-exit device: a status written there ends the
 // virtual machine.
@@ -12,6 +15,9 @@ const (
 // exit ends the machine on behalf of the Go runtime's exit call. Status 0 is an
 // orderly end; anything else is a panic, whose text the runtime has printed.
 func exit(c *amd64.CPU, status int) {
+	if cluster.index > 0 {
+		endCluster(boot.ClusterPanicked, uint32(status))
+	}
 	if status != 0 {
 		amd64.Out32(exitPort, exitPanic)
 	} else {
@@ -22,7 +28,14 @@ func exit(c *amd64.CPU, status int) {
 
 // Exit ends the machine through the debug exit device with a status below 127.
 // It returns where there is no such device.
-func Exit(status int) { amd64.Out32(exitPort, uint32(min(status, exitPanic-1))) }
+// In a further cluster it ends that.
+func Exit(status int) {
+	if cluster.index > 0 {
+		amd64.CLI()
+		endCluster(boot.ClusterExited, uint32(status))
+	}
+	amd64.Out32(exitPort, uint32(min(status, exitPanic-1)))
+}
 
 // fatal ends the machine because of a bug inside the nucleus.
 func fatal(c *amd64.CPU, why string) {
@@ -59,6 +72,9 @@ func halt(why string) {
 		puts("kernel: ")
 		puts(why)
 		puts("\n")
+	}
+	if cluster.index > 0 {
+		endCluster(boot.ClusterPanicked, exitPanic)
 	}
 	amd64.Out32(exitPort, exitPanic)
 	for {

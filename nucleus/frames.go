@@ -21,6 +21,7 @@ var frames struct {
 	stack   uint64 // physical address of the stack; immutable after boot
 	depth   int    // frames on the stack; guarded by memory
 	counts  uint64 // physical address of the reference counts; immutable after boot
+	bottom  uint64 // start of RAM, or 0; immutable after boot
 	top     uint64 // end of RAM; immutable after boot
 	total   int    // frames of RAM given to the allocator; immutable after boot
 
@@ -90,10 +91,8 @@ func kernelFrame(c *amd64.CPU) uint64 {
 	return pa
 }
 
-// initFrames takes over the RAM regions of the memory map but for what lies
-// below low (the first MiB, the stub, the kernel image but for the hole in it), and
-// the given modules.
-func initFrames(mapPA uint64, entries int, hole [2]uint64, low uint64, keep [][2]uint64) {
+// initFrames takes over the RAM regions of the memory map but for what must be kept.
+func initFrames(mapPA uint64, entries int, keep [][2]uint64) {
 	f := &frames
 	for i := range entries {
 		e := memMapEntry(mapPA, i)
@@ -102,8 +101,7 @@ func initFrames(mapPA uint64, entries int, hole [2]uint64, low uint64, keep [][2
 		}
 		start, end := (e.Addr+pageSize-1)&^(pageSize-1), (e.Addr+e.Size)&^(pageSize-1)
 		end = min(end, 512<<30) // what the direct map covers
-		addRegion(max(start, hole[0]), min(end, hole[1]), keep)
-		addRegion(max(start, low), end, keep)
+		addRegion(start, end, keep)
 	}
 	for i := range f.regions {
 		f.top = max(f.top, f.region[i].end)
@@ -113,7 +111,8 @@ func initFrames(mapPA uint64, entries int, hole [2]uint64, low uint64, keep [][2
 		f.top = max(f.top, (k[1]+pageSize-1)&^(pageSize-1))
 	}
 	f.free.Store(int64(f.total))
-	words := int(f.top/pageSize) * 4
+	f.bottom = cluster.base
+	words := int((f.top-f.bottom)/pageSize) * 4
 	pages := (words + pageSize - 1) / pageSize
 	f.stack = allocContiguous(pages)
 	f.counts = allocContiguous(pages)

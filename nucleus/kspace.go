@@ -49,63 +49,89 @@ var kspace struct {
 // KernelPML4 fills the kernel's half of an address space's root table.
 func KernelPML4(root *[512]uint64) { copy(root[256:], table(kspace.root)[256:]) }
 
-// initKernelSpace builds the kernel's own tables from the boot ones: the first
-// 2 MiB pages of the image are split so that text and read-only data cannot be
-// written nor data executed, both there and in the direct map.
+// initKernelSpace builds the kernel's own tables from the boot ones. Text and read-only
+// data cannot be written nor data executed, both in the image and in the direct map. The
+// arguments are addresses of the image, which is mapped in 4 KiB pages.
 func initKernelSpace(textStart, textEnd, roEnd, imageEnd uint64) {
 	k := &kspace
 	k.root = kernelFrame(nil)
 	t := table(k.root)
+	t[256] = initDirect(textStart-boot.ImageBase, roEnd-boot.ImageBase) | ptePresent | pteWrite
+
+	kpdp, kpd := kernelFrame(nil), kernelFrame(nil)
+	t[511] = kpdp | ptePresent | pteWrite
+	table(kpdp)[510] = kpd | ptePresent | pteWrite
+	for big := textStart &^ (largeSize - 1); big < imageEnd; big += largeSize {
+		kpt := kernelFrame(nil)
+		for i := range uint64(512) {
+			va := big + i*pageSize
+			switch {
+			case va < textStart || va >= imageEnd || va >= k.holeStart && va < k.holeEnd:
+			case va < textEnd:
+				table(kpt)[i] = va - boot.ImageBase | ptePresent | pteGlobal
+			case va < roEnd:
+				table(kpt)[i] = va - boot.ImageBase | ptePresent | pteGlobal | pteNX
+			default:
+				table(kpt)[i] = dataAt(va) | ptePresent | pteGlobal | pteNX | pteWrite
+			}
+		}
+		table(kpd)[big>>21&511] = kpt | ptePresent | pteWrite
+	}
+	for i := 384; i <= 386; i++ {
+		t[i] = kernelFrame(nil) | ptePresent | pteWrite
+		// The other processors start on the boot tables, and on such a stack.
+		table(bootRoot())[i] = t[i]
+	}
+	k.arenaNext, k.smallNext, k.devNext = arenaBase, smallBase, deviceBase
+}
+
+// largeSize is what an entry of a page directory maps at once.
+const largeSize = 1 << 21
+
+// initDirect makes the direct map's tables: all memory below RAM's end but for that of
+// other clusters. text and roEnd bound what cannot be written.
+func initDirect(text, roEnd uint64) uint64 {
+	k := &kspace
 	pdp := kernelFrame(nil)
 	gibs := min(max((frames.top+1<<30-1)>>30, 4), 512)
 	k.direct = gibs << 30
 	for i := range gibs {
-		if i > 0 && hasGiBPages() {
+		whole, any := ownMemory(i<<30, (i+1)<<30)
+		if !any {
+			continue
+		}
+		if i > 0 && whole && hasGiBPages() {
 			table(pdp)[i] = i<<30 | ptePresent | pteWrite | pteLarge | pteNX | pteGlobal
 			continue
 		}
 		pd := kernelFrame(nil)
 		for j := range uint64(512) {
-			table(pd)[j] = i<<30 | j<<21 | ptePresent | pteWrite | pteLarge | pteNX | pteGlobal
+			big := i<<30 | j<<21
+			switch own, _ := ownMemory(big, big+largeSize); {
+			case !own:
+			case big < roEnd && big+largeSize > text:
+				table(pd)[j] = splitDirect(big, text, roEnd) | ptePresent | pteWrite
+			default:
+				table(pd)[j] = big | ptePresent | pteWrite | pteLarge | pteNX | pteGlobal
+			}
 		}
 		table(pdp)[i] = pd | ptePresent | pteWrite
 	}
-	// The first GiB holds the image, which is mapped in 4 KiB pages.
-	pd := table(pdp)[0] & pteAddr
-	t[256] = pdp | ptePresent | pteWrite
+	return pdp
+}
 
-	kpdp, kpd := kernelFrame(nil), kernelFrame(nil)
-	t[511] = kpdp | ptePresent | pteWrite
-	table(kpdp)[510] = kpd | ptePresent | pteWrite
-	for big := textStart &^ (1<<21 - 1); big < imageEnd; big += 1 << 21 {
-		dpt, kpt := kernelFrame(nil), kernelFrame(nil)
-		for i := range uint64(512) {
-			pa := big + i*pageSize
-			flags := uint64(ptePresent | pteGlobal)
-			alias := flags | pteNX
-			switch {
-			case pa >= textStart && pa < textEnd:
-			case pa >= textEnd && pa < roEnd:
-				flags |= pteNX
-			default:
-				flags |= pteWrite | pteNX
-				alias |= pteWrite
-			}
-			table(dpt)[i] = pa | alias
-			va := pa + boot.ImageBase
-			if pa < imageEnd && pa >= textStart && !(va >= k.holeStart && va < k.holeEnd) {
-				table(kpt)[i] = pa | flags
-			}
+// splitDirect makes the table of a part of the direct map that is not all writable.
+func splitDirect(big, text, roEnd uint64) uint64 {
+	pt := kernelFrame(nil)
+	for i := range uint64(512) {
+		pa := big + i*pageSize
+		flags := uint64(ptePresent | pteNX | pteGlobal)
+		if pa < text || pa >= roEnd {
+			flags |= pteWrite
 		}
-		table(pd)[big>>21] = dpt | ptePresent | pteWrite
-		table(kpd)[big>>21] = kpt | ptePresent | pteWrite
+		table(pt)[i] = pa | flags
 	}
-	for i := 384; i <= 386; i++ {
-		t[i] = kernelFrame(nil) | ptePresent | pteWrite
-		// The other processors start on the boot tables, and on such a stack.
-		table(boot.StubBase + boot.StubPML4)[i] = t[i]
-	}
-	k.arenaNext, k.smallNext, k.devNext = arenaBase, smallBase, deviceBase
+	return pt
 }
 
 func hasGiBPages() bool {
@@ -229,11 +255,14 @@ func release(c *amd64.CPU, drop *[64]uint64, n int) {
 }
 
 // mapDevice maps device registers uncached.
-func mapDevice(c *amd64.CPU, pa, size uint64) uint64 {
+func mapDevice(c *amd64.CPU, pa, size uint64) uint64 { return mapPages(c, pa, size, ptePCD|ptePWT) }
+
+// mapPages maps physical memory that need not be in the direct map, for ever.
+func mapPages(c *amd64.CPU, pa, size, flags uint64) uint64 {
 	first := pa &^ (pageSize - 1)
 	va := kspace.devNext
 	for p := first; p < pa+size; p += pageSize {
-		*kernelPTE(c, kspace.devNext, true) = p | ptePresent | pteWrite | ptePCD | ptePWT | pteNX | pteGlobal
+		*kernelPTE(c, kspace.devNext, true) = p | ptePresent | pteWrite | pteNX | pteGlobal | flags
 		kspace.devNext += pageSize
 	}
 	kspace.devNext += pageSize // a guard

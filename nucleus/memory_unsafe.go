@@ -22,6 +22,15 @@ func load32(va uintptr) uint32     { return *(*uint32)(pointer(va)) }
 func store32(va uintptr, v uint32) { *(*uint32)(pointer(va)) = v }
 func load8(va uintptr) uint8       { return *(*uint8)(pointer(va)) }
 
+// Where parts of a ClusterInfo are.
+const (
+	infoMap     = uint64(unsafe.Offsetof(boot.ClusterInfo{}.Map))
+	infoArchive = uint64(unsafe.Offsetof(boot.ClusterInfo{}.Archive))
+	infoCmdline = uint64(unsafe.Offsetof(boot.ClusterInfo{}.Cmdline))
+)
+
+func logAt(va uintptr) *byte { return (*byte)(pointer(va)) }
+
 // mmio32 reads and writes a device register.
 func mmioLoad32(va uintptr) uint32     { return atomic.LoadUint32((*uint32)(pointer(va))) }
 func mmioStore32(va uintptr, v uint32) { *(*uint32)(pointer(va)) = v }
@@ -37,9 +46,9 @@ func RAM(pa uint64, n int) []byte { return unsafe.Slice((*byte)(pointer(direct(p
 // DirectMap returns where physical address 0 is mapped.
 func DirectMap() unsafe.Pointer { return pointer(boot.DirectBase) }
 
-// Counts returns the array of frame reference counts that the boot code set
-// aside, one 32-bit word a frame.
-func Counts() unsafe.Pointer { return pointer(direct(frames.counts)) }
+// Counts returns where the reference count of frame 0 is, or would be: one 32-bit word
+// a frame, of which the boot code set aside those of the kernel's memory.
+func Counts() unsafe.Pointer { return pointer(direct(frames.counts - frames.bottom/pageSize*4)) }
 
 // fromStart reads the structures that the loader left.
 func startInfo(pa uint64) *boot.StartInfo { return (*boot.StartInfo)(pointer(direct(pa))) }
@@ -47,6 +56,10 @@ func memMapEntry(pa uint64, i int) *boot.MemMapEntry {
 	return (*boot.MemMapEntry)(pointer(direct(pa) + uintptr(i)*24))
 }
 func module(pa uint64) *boot.Module { return (*boot.Module)(pointer(direct(pa))) }
+
+// clusterInfo and clusterState are the first pages of a further cluster's memory.
+func clusterInfo(va uintptr) *boot.ClusterInfo   { return (*boot.ClusterInfo)(pointer(va)) }
+func clusterState(va uintptr) *boot.ClusterState { return (*boot.ClusterState)(pointer(va)) }
 
 // addrOf returns a variable's address; the variable must not move (globals).
 func cpuPointer(c *amd64.CPU) *cpu { return (*cpu)(unsafe.Pointer(c)) }

@@ -13,6 +13,9 @@ import (
 // The caller raises GOMAXPROCS afterwards.
 func StartCPU(apicID uint32) error {
 	n := NumCPU()
+	if apicID >= boot.MaxMailboxes {
+		return errors.New("nucleus: the APIC ID is too large")
+	}
 	if err := control.Works(n+1, maxCPUs); err != nil {
 		return err
 	}
@@ -30,8 +33,7 @@ func StartCPU(apicID uint32) error {
 	return nil
 }
 
-// serveStartCPU prepares the next CPU's memory and sends it INIT and start-up
-// messages; stage 1 only repeats the last.
+// serveStartCPU prepares the next CPU's memory and starts it; stage as for sendStart.
 func serveStartCPU(c *amd64.CPU, apicID uint32, stage uint64) uint64 {
 	n := int(numCPU.Load())
 	if stage == 0 {
@@ -43,21 +45,41 @@ func serveStartCPU(c *amd64.CPU, apicID uint32, stage uint64) uint64 {
 		}
 		apStacks.nucleus, apStacks.idle, apStacks.ist = mapStack(c, nucleusStack), mapStack(c, idleStack), ist
 		ap.Prepare(n, apStacks.nucleus, ist)
-		t := direct(boot.Trampoline)
-		from := direct(boot.StubBase + boot.StubTrampoline)
-		for i := uintptr(0); i < boot.TrampolineSize; i += 8 {
-			store64(t+i, load64(from+i))
-		}
-		store32(t+boot.TrampolineCR3, boot.StubBase+boot.StubPML4)
-		store64(t+boot.TrampolineEntry, uint64(amd64.APEntry()))
-		store64(t+boot.TrampolineArg, uint64(ap.Address()))
+		postStart(apicID, bootRoot(), uint64(amd64.APEntry()), uint64(ap.Address()))
+	}
+	sendStart(apicID, stage)
+	return 0
+}
+
+// initTrampoline puts the start-up code of processors where real mode reaches it.
+func initTrampoline() {
+	t := direct(boot.Trampoline)
+	from := direct(boot.StubBase + boot.StubTrampoline)
+	for i := uintptr(0); i < boot.TrampolineSize; i += 8 {
+		store64(t+i, load64(from+i))
+	}
+	store32(t+boot.TrampolineCR3, boot.StubBase+boot.StubPML4)
+	store64(t+boot.TrampolineEntry, uint64(amd64.StartEntry()))
+}
+
+// postStart says how a processor goes on behind its start-up code.
+func postStart(apicID uint32, root, entry, arg uint64) {
+	m := mailboxes() + uintptr(apicID)*boot.MailboxSize
+	store64(m, root)
+	store64(m+8, entry)
+	store64(m+16, arg)
+}
+
+// sendStart sends a processor the INIT and start-up messages; stage 1 only repeats the
+// last.
+func sendStart(apicID uint32, stage uint64) {
+	if stage == 0 {
 		icr(apicID, icrInit)
 		for end := now() + 200e3; now() < end; {
 			amd64.Pause()
 		}
 	}
 	icr(apicID, icrStartup|boot.Trampoline>>12)
-	return 0
 }
 
 // apStacks are for the CPU that is being started; one starts at a time.

@@ -19,6 +19,10 @@ const (
 	sysMessage
 	sysUnmask
 	sysLinger
+	sysWindow
+	sysMapCluster
+	sysStartCluster
+	sysStopCPU
 )
 
 // serveSyscall is the runtime's system call interface: what it asks of Linux,
@@ -39,6 +43,10 @@ func serveSyscall(c *amd64.CPU, at *amd64.Thread) {
 		return
 	case sysFlushSpace:
 		at.SetResult(serveFlushSpace(c, a, b))
+		return
+	case sysStopCPU:
+		icr(uint32(a), icrInit)
+		at.SetResult(0)
 		return
 	case sysUnmask:
 		maskPin(int(a), false)
@@ -77,7 +85,8 @@ func serveSyscall(c *amd64.CPU, at *amd64.Thread) {
 func alone(num, a uint64) bool {
 	switch num {
 	case linux.SYS_mmap, linux.SYS_munmap, linux.SYS_madvise, linux.SYS_rt_sigaction, linux.SYS_clone,
-		linux.SYS_setitimer, linux.SYS_exit, sysContiguous, sysMapDevice, sysStartCPU, sysIRQRoute:
+		linux.SYS_setitimer, linux.SYS_exit, sysContiguous, sysMapDevice, sysStartCPU, sysIRQRoute,
+		sysWindow, sysMapCluster, sysStartCluster:
 		return true
 	case linux.SYS_write:
 		return a != fdEvent // the console
@@ -117,6 +126,12 @@ func serveAlone(c *amd64.CPU, t *thread, num, a, b, d, e, f uint64) uint64 {
 		return serveStartCPU(c, uint32(a), b)
 	case sysIRQRoute:
 		return serveRoute(a, b, d)
+	case sysWindow:
+		return serveWindow(c, a, b)
+	case sysMapCluster:
+		return serveMapCluster(c, a)
+	case sysStartCluster:
+		return serveStartCluster(a, uint32(b), d)
 	}
 	return 0
 }

@@ -23,7 +23,6 @@ const (
 	TrampolineSize  = 0x100
 	TrampolineCR3   = 0xe0 // 4 bytes: page table root
 	TrampolineEntry = 0xe8 // 8 bytes: where to go in long mode
-	TrampolineArg   = 0xf0 // 8 bytes: goes to RDI
 )
 
 // Virtual layout of the kernel's half.

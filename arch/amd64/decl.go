@@ -109,6 +109,11 @@ func StubAddress() uintptr
 func SyscallEntry() uintptr
 func APEntry() uintptr
 
+// StartEntry is where the start-up code of a processor goes first, and BootEntry where
+// the first processor of a cluster goes on.
+func StartEntry() uintptr
+func BootEntry() uintptr
+
 // SetVDSOClock makes the runtime read the clock through our routine instead of
 // the vDSO that Linux would offer.
 func SetVDSOClock()

@@ -98,8 +98,23 @@ TEXT ·bootEntry(SB), NOSPLIT|NOFRAME|TOPFRAME, $0
 	STI
 	JMP _rt0_amd64_linux(SB)
 
-// func apEntry(): the start-up code of another processor jumps here with its
-// CPU structure in RDI.
+// func startEntry(): the start-up code of a processor jumps here, on the image's first
+// page tables and on no stack. The mailbox of its APIC ID says how it goes on.
+TEXT ·startEntry(SB), NOSPLIT|NOFRAME|TOPFRAME, $0
+	MOVL $1, AX
+	XORL CX, CX
+	CPUID
+	SHRL $24, BX
+	SHLQ $const_mailboxShift, BX
+	MOVQ $const_mailboxes, AX
+	ADDQ BX, AX
+	MOVQ 0(AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), DI
+	MOVQ CX, CR3
+	JMP DX
+
+// func apEntry(): another processor goes on here with its CPU structure in RDI.
 TEXT ·apEntry(SB), NOSPLIT|NOFRAME|TOPFRAME, $0
 	MOVQ DI, R12
 	MOVQ CPU_nucleusSP(R12), SP

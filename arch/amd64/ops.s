@@ -204,6 +204,16 @@ TEXT ·APEntry(SB), NOSPLIT, $0-8
 	MOVQ AX, ret+0(FP)
 	RET
 
+TEXT ·StartEntry(SB), NOSPLIT, $0-8
+	LEAQ ·startEntry(SB), AX
+	MOVQ AX, ret+0(FP)
+	RET
+
+TEXT ·BootEntry(SB), NOSPLIT, $0-8
+	LEAQ ·bootEntry(SB), AX
+	MOVQ AX, ret+0(FP)
+	RET
+
 TEXT ·IdleEntry(SB), NOSPLIT, $0-8
 	LEAQ ·idle(SB), AX
 	MOVQ AX, ret+0(FP)

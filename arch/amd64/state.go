@@ -18,7 +18,15 @@ package amd64
 import (
 	"sync/atomic"
 
+	"hardtack/abi/boot"
 	"hardtack/abi/ipc"
+)
+
+// Where startEntry finds its mailbox: on the first page tables, too, physical memory is
+// in the direct map.
+const (
+	mailboxes    = boot.DirectBase + boot.Mailboxes
+	mailboxShift = 5 // boot.MailboxSize
 )
 
 // MaxCPUs bounds the processors of a machine.

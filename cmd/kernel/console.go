@@ -1,12 +1,15 @@
 package main
 
 import (
+	"os"
+
 	"hardtack/abi/linux"
 	"hardtack/arch/amd64"
 	"hardtack/driver/serial"
 	"hardtack/kernel/fs/initramfs"
 	"hardtack/kernel/fs/vfs"
 	"hardtack/kernel/tty"
+	"hardtack/nucleus"
 )
 
 // console is the serial port as process 1's console: a terminal, or bytes in
@@ -21,7 +24,9 @@ type console struct {
 func newConsole(p *platform, config *initramfs.BootConfig) *console {
 	c := &console{platform: p}
 	write := func(b []byte) {
-		if c.port != nil {
+		if nucleus.ClusterIndex() > 0 {
+			_, _ = os.Stdout.Write(b) // the log, which is always there
+		} else if c.port != nil {
 			_, _ = c.port.Write(b) // it waits instead of failing
 		}
 	}
@@ -37,6 +42,9 @@ func newConsole(p *platform, config *initramfs.BootConfig) *console {
 	}
 	if e != 0 {
 		warn("console: %v", e)
+	}
+	if nucleus.ClusterIndex() > 0 {
+		return c // the port is the first cluster's
 	}
 	port, err := serial.Open(p, serial.COM1, serial.COM1IRQ, input)
 	if err != nil {
@@ -63,6 +71,9 @@ func (k *kernel) openConsole(root *vfs.FSContext) *vfs.File {
 func (c *console) drain() {
 	if c.terminal != nil {
 		c.terminal.Flush()
+	}
+	if c.port == nil {
+		return
 	}
 	const lineStatus, transmitterEmpty = 5, 1 << 6
 	for i := 0; i < 1e6 && c.platform.In8(serial.COM1+lineStatus)&transmitterEmpty == 0; i++ {

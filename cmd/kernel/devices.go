@@ -16,9 +16,10 @@ import (
 // warn reports what the kernel can do without.
 func warn(format string, args ...any) { fmt.Printf("kernel: "+format+"\n", args...) }
 
-// startProcessors makes the interrupt controllers known and starts the other
-// CPUs that the firmware lists.
-func startProcessors(p *platform, tables *acpi.Tables) {
+// startProcessors makes the interrupt controllers known and starts the CPUs that the
+// firmware lists, but for those of other clusters.
+func (k *kernel) startProcessors(tables *acpi.Tables) {
+	p := &k.platform
 	m, ok := tables.MADT()
 	if !ok {
 		warn("no MADT: one CPU, and the I/O APIC where PCs have it")
@@ -30,8 +31,8 @@ func startProcessors(p *platform, tables *acpi.Tables) {
 		nucleus.AddIOAPIC(a.Address, a.GSIBase)
 	}
 	boot := nucleus.BootAPICID()
-	for _, c := range m.CPUs {
-		if !c.Enabled || c.APIC == boot {
+	for _, c := range k.planClusters(m.CPUs) {
+		if c.APIC == boot {
 			continue
 		}
 		if err := nucleus.StartCPU(c.APIC); err != nil {
@@ -51,6 +52,9 @@ func transports(p *platform, tables *acpi.Tables, cmdline string) []virtio.Trans
 
 // startDevices starts the drivers and returns the network devices.
 func (k *kernel) startDevices(found []virtio.Transport, tables *acpi.Tables) (devices []netdev.Device) {
+	if nucleus.ClusterIndex() > 0 {
+		return nil // they are the first cluster's
+	}
 	d := findDisks(k, found, tables)
 	for _, t := range found {
 		var err error

@@ -22,6 +22,9 @@ func (k *kernel) startInit(config *initramfs.BootConfig, root *vfs.FSContext, _ 
 	if v, ok := k.option("init"); ok {
 		args = []string{v}
 	}
+	if _, ok := k.option("init"); !ok && nucleus.ClusterIndex() > 0 {
+		return // it waits for programs
+	}
 	if len(args) == 0 {
 		args = []string{"/init"}
 		if _, ok := k.option("root"); ok {
@@ -84,11 +87,11 @@ func (k *kernel) shutdown(code uint8) {
 	k.console.drain()
 	if k.control != nil {
 		if err := k.control.Exit(code); err == nil {
-			k.power.Off()
+			k.powerOff()
 		}
 	}
 	nucleus.Exit(int(code))
-	k.power.Off()
+	k.powerOff()
 	select {}
 }
 
@@ -106,6 +109,9 @@ func (k *kernel) reboot(cmd uint32) linux.Errno {
 		k.console.drain()
 		if k.control != nil {
 			_ = k.control.Exit(0)
+		}
+		if k.power == nil { // a further cluster ends alone
+			nucleus.Exit(0)
 		}
 		k.power.Reset()
 	case halt, powerOff:

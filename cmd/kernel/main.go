@@ -13,6 +13,7 @@ import (
 	"hardtack/driver/acpi"
 	"hardtack/driver/power"
 	"hardtack/driver/rtc"
+	"hardtack/driver/virtio"
 	"hardtack/driver/virtio/rng"
 	"hardtack/kernel/base/caller"
 	"hardtack/kernel/base/clocks"
@@ -32,6 +33,7 @@ type kernel struct {
 	console  *console
 	control  *control
 	entropy  []*rng.Device
+	others   others
 }
 
 func main() {
@@ -40,16 +42,13 @@ func main() {
 	k.tuneCollector()
 	k.plug()
 	stirFromProcessor()
-	tables, err := acpi.Find(&k.platform, nucleus.RSDP())
-	if err != nil {
-		warn("ACPI: %v", err)
-		tables = &acpi.Tables{}
+	tables := &acpi.Tables{}
+	if nucleus.ClusterIndex() == 0 {
+		tables = k.firmware()
+		k.startProcessors(tables)
+	} else {
+		k.joinCluster()
 	}
-	k.power = power.New(&k.platform, tables)
-	if err := nucleus.Works(); err != nil {
-		k.fail("%v", err)
-	}
-	startProcessors(&k.platform, tables)
 	runtime.GOMAXPROCS(nucleus.NumCPU())
 	wait.SetProcessors(nucleus.NumCPU())
 	if err := nucleus.InitMessages(); err != nil {
@@ -58,18 +57,29 @@ func main() {
 	go nucleus.ServeInterrupts()
 	initVDSO()
 	wait.SetClock(amd64.ClockBase, amd64.ClockMult)
-	k.setClock(tables)
+	var found []virtio.Transport
+	if nucleus.ClusterIndex() == 0 {
+		k.setClock(tables)
+		k.startClusters()
+		found = transports(&k.platform, tables, k.cmdline)
+	} else {
+		k.setClusterClock()
+		nucleus.ClusterUp()
+	}
 
 	root, fs, config, err := k.unpackRoot()
 	if err != nil {
 		k.fail("the root file system: %v", err)
+	}
+	if nucleus.ClusterIndex() > 0 {
+		config.Terminal, config.Pprof = false, 0
 	}
 	vfs.SetMemory(mem.Total())
 	k.console = newConsole(&k.platform, config)
 	if config.Terminal { // else the console is the program's
 		warn("%d CPUs, concurrency control %s", nucleus.NumCPU(), nucleus.Control())
 	}
-	devices := k.startDevices(transports(&k.platform, tables, k.cmdline), tables)
+	devices := k.startDevices(found, tables)
 	if name, ok := k.option("root"); ok {
 		if root, err = k.diskRoot(name); err != nil {
 			k.fail("root=%s: %v", name, err)
@@ -82,6 +92,20 @@ func main() {
 	mem.SetKeepable()
 	k.startInit(config, root, fs)
 	select {}
+}
+
+// firmware reads what the firmware tells of the machine.
+func (k *kernel) firmware() *acpi.Tables {
+	tables, err := acpi.Find(&k.platform, nucleus.RSDP())
+	if err != nil {
+		warn("ACPI: %v", err)
+		tables = &acpi.Tables{}
+	}
+	k.power = power.New(&k.platform, tables)
+	if err := nucleus.Works(); err != nil {
+		k.fail("%v", err)
+	}
+	return tables
 }
 
 // option returns the value of a kernel parameter, and whether it was given.
@@ -104,8 +128,15 @@ func (k *kernel) fail(format string, args ...any) {
 		k.control.Exit(exitUnusable)
 	}
 	nucleus.Exit(exitUnusable)
-	k.power.Off()
+	k.powerOff()
 	panic("the machine cannot be turned off")
+}
+
+// powerOff switches the machine off, if it can be.
+func (k *kernel) powerOff() {
+	if k.power != nil {
+		k.power.Off()
+	}
 }
 
 // exitUnusable is the status of a machine that cannot start process 1, as a

@@ -1,0 +1,288 @@
+package nucleus
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"hardtack/abi/boot"
+	"hardtack/arch/amd64"
+)
+
+// ClusterPlan is what the first cluster leaves to another one.
+type ClusterPlan struct {
+	Base, End uint64 // physical memory
+	CPUs      int
+}
+
+// Clusters returns what the first cluster leaves to the others; the first of them is
+// cluster 1.
+func Clusters() (list []ClusterPlan) {
+	for _, p := range cluster.plan[:cluster.others] {
+		list = append(list, ClusterPlan{Base: p.base, End: p.end, CPUs: p.cpus})
+	}
+	return list
+}
+
+// ClusterIndex returns the running kernel's number; the first cluster is 0.
+func ClusterIndex() int { return int(cluster.index) }
+
+// ClusterFacts returns what the first cluster told this one, which is not the first.
+func ClusterFacts() (apic []uint32, realtime uint64, seed []byte) {
+	info := clusterInfo(direct(cluster.base))
+	return info.APIC[:info.CPUs], info.Realtime, info.Seed[:]
+}
+
+// ClusterUp tells the first cluster that this one runs, and then that it still lives.
+func ClusterUp() {
+	s := clusterState(direct(cluster.base + boot.ClusterStatus))
+	atomic.AddUint64(&s.Beat, 1)
+	atomic.StoreUint32(&s.State, boot.ClusterRunning)
+}
+
+// A ClusterStart says how to start a cluster.
+type ClusterStart struct {
+	Index    int      // from 1
+	APIC     []uint32 // local APIC IDs of its processors
+	Cmdline  string
+	Archive  []byte // of its root file system
+	Realtime uint64 // CLOCK_REALTIME at time 0 of the clock
+	Seed     [64]byte
+}
+
+// StartCluster puts a copy of the image's data and what else the cluster starts with into
+// its memory, and starts its first processor. Processors of an earlier life of the
+// cluster must have been stopped.
+func StartCluster(s *ClusterStart) (*ClusterView, error) {
+	if s.Index < 1 || s.Index > cluster.others {
+		return nil, errors.New("nucleus: there is no such cluster")
+	}
+	p := &cluster.plan[s.Index-1]
+	switch {
+	case len(s.APIC) == 0 || len(s.APIC) > maxCPUs:
+		return nil, errors.New("nucleus: a cluster has 1 to 64 processors")
+	case s.APIC[0] >= boot.MaxMailboxes:
+		return nil, errors.New("nucleus: the APIC ID is too large")
+	case len(s.Cmdline) >= len(boot.ClusterInfo{}.Cmdline):
+		return nil, errors.New("nucleus: the command line is too long")
+	}
+	b := clusterBuild{ClusterStart: s, base: p.base, end: p.end}
+	if err := b.build(); err != nil {
+		return nil, err
+	}
+	v := &ClusterView{index: s.Index, apic: s.APIC}
+	v.at = uintptr(amd64.Syscall(sysMapCluster, uint64(s.Index), 0, 0))
+	amd64.Syscall(sysStartCluster, uint64(s.Index), uint64(s.APIC[0]), 0)
+	time.Sleep(time.Millisecond) // the second start-up message (SDM vol. 3, 9.4.4.1)
+	if v.state().Logged == 0 && v.state().State == boot.ClusterStarting && v.state().Beat == 0 {
+		amd64.Syscall(sysStartCluster, uint64(s.Index), uint64(s.APIC[0]), 1)
+	}
+	return v, nil
+}
+
+// clusterBuild fills the memory of a cluster that does not run, through a window.
+type clusterBuild struct {
+	*ClusterStart
+	base, end uint64 // physical
+	window    uintptr
+	next      uint64 // offset of the next page table
+	shift     uint64
+}
+
+func (b *clusterBuild) build() error {
+	text, _, rodata, imageEnd := imageBounds()
+	gibs := (b.end-1)>>30 - b.base>>30 + 1
+	tables := 2 + gibs + 2 + (imageEnd+largeSize-1)>>21 - text>>21
+	data := boot.ClusterRoot + tables*pageSize
+	archive := (b.end - uint64(len(b.Archive))) &^ (pageSize - 1)
+	if b.base+data+imageEnd-rodata+minClusterMiB/2<<20 > archive {
+		return fmt.Errorf("nucleus: %d MiB are too little for the cluster", (b.end-b.base)>>20)
+	}
+	b.shift = b.base + data - (rodata - boot.ImageBase)
+	b.open(b.base, data+imageEnd-rodata)
+	b.next = boot.ClusterRoot
+	root := b.table()
+	b.mapDirect(root)
+	b.mapImage(root, text, rodata, imageEnd)
+	b.fillData(data, rodata, imageEnd)
+	clear(bytesAt(b.window+boot.ClusterStatus, pageSize))
+	b.fillInfo(archive)
+	const piece = 512 << 20
+	for done := 0; done < len(b.Archive); done += piece {
+		part := b.Archive[done:min(done+piece, len(b.Archive))]
+		b.open(archive+uint64(done), uint64(len(part)))
+		copy(bytesAt(b.window+uintptr((archive+uint64(done))%largeSize), len(part)), part)
+	}
+	amd64.Syscall(sysWindow, 0, 0, 0)
+	return nil
+}
+
+// open turns the window to physical memory, from a multiple of largeSize on.
+func (b *clusterBuild) open(pa, n uint64) {
+	b.window = uintptr(amd64.Syscall(sysWindow, pa, n, 0))
+}
+
+// table takes a page for a page table and returns its offset.
+func (b *clusterBuild) table() uint64 {
+	t := b.next
+	b.next += pageSize
+	clear(bytesAt(b.window+uintptr(t), pageSize))
+	return t
+}
+
+func (b *clusterBuild) set(table, index, entry uint64) {
+	store64(b.window+uintptr(table+8*(index&511)), entry)
+}
+
+// mapDirect maps the cluster's memory where its kernel will have it.
+func (b *clusterBuild) mapDirect(root uint64) {
+	pdp := b.table()
+	b.set(root, 256, b.base+pdp|ptePresent|pteWrite)
+	pd := uint64(0)
+	for pa := b.base; pa < b.end; pa += largeSize {
+		if pd == 0 || pa%(1<<30) == 0 {
+			pd = b.table()
+			b.set(pdp, pa>>30, b.base+pd|ptePresent|pteWrite)
+		}
+		b.set(pd, pa>>21, pa|ptePresent|pteWrite|pteLarge)
+	}
+}
+
+// mapImage maps the text that all clusters share, and this one's data.
+func (b *clusterBuild) mapImage(root, text, rodata, end uint64) {
+	pdp, pd := b.table(), b.table()
+	b.set(root, 511, b.base+pdp|ptePresent|pteWrite)
+	b.set(pdp, 510, b.base+pd|ptePresent|pteWrite)
+	pt := uint64(0)
+	for va := text; va < end; va += pageSize {
+		if pt == 0 || va%largeSize == 0 {
+			pt = b.table()
+			b.set(pd, va>>21, b.base+pt|ptePresent|pteWrite)
+		}
+		pa, flags := va-boot.ImageBase, uint64(ptePresent)
+		if va >= rodata {
+			pa, flags = pa+b.shift, flags|pteWrite
+		}
+		if va < kspace.holeStart || va >= kspace.holeEnd {
+			b.set(pt, va>>12, pa|flags)
+		}
+	}
+}
+
+// fillData puts the data there that the linker made, and zeros behind them.
+func (b *clusterBuild) fillData(at, rodata, end uint64) {
+	copy(bytesAt(b.window+uintptr(at), int(cluster.size)), RAM(cluster.data, int(cluster.size)))
+	zero := func(from, to uint64) { clear(bytesAt(b.window+uintptr(at+from-rodata), int(to-from))) }
+	zero(rodata+cluster.size, kspace.holeStart)
+	zero(kspace.holeEnd, end)
+}
+
+func (b *clusterBuild) fillInfo(archive uint64) {
+	info := clusterInfo(b.window)
+	*info = boot.ClusterInfo{
+		Start: boot.StartInfo{Magic: boot.StartMagic, Version: 1, Flags: boot.ClusterFlag, MemMapEntries: 1,
+			Cmdline: b.base + infoCmdline, MemMap: b.base + infoMap},
+		Index: uint32(b.Index), CPUs: uint32(len(b.APIC)), Base: b.base, End: b.end, DataShift: b.shift,
+		ClockHz: clock.hz, ClockBase: amd64.ClockBase, Realtime: b.Realtime, Seed: b.Seed,
+		Map: [1]boot.MemMapEntry{{Addr: b.base, Size: b.end - b.base, Type: 1}},
+	}
+	copy(info.APIC[:], b.APIC)
+	copy(info.Cmdline[:], b.Cmdline)
+	if len(b.Archive) > 0 {
+		info.Start.Modules, info.Start.ModList = 1, b.base+infoArchive
+		info.Archive = boot.Module{Addr: archive, Size: uint64(len(b.Archive))}
+	}
+}
+
+// A ClusterView is how the first cluster sees another one. What it reads there is what
+// the other kernel wrote; none of it is trusted.
+type ClusterView struct {
+	index int
+	apic  []uint32
+	at    uintptr // the first pages of its memory
+	read  uint64  // of the log
+}
+
+func (v *ClusterView) state() *boot.ClusterState { return clusterState(v.at + boot.ClusterStatus) }
+
+// State returns the cluster's state, and the status of its end.
+func (v *ClusterView) State() (state, status uint32) {
+	s := v.state()
+	state = atomic.LoadUint32(&s.State)
+	return state, atomic.LoadUint32(&s.Status)
+}
+
+// Beat returns a number that changes while the cluster lives.
+func (v *ClusterView) Beat() uint64 { return atomic.LoadUint64(&v.state().Beat) }
+
+// ReadLog returns what the cluster logged since the last call, and how many bytes before
+// that were lost.
+func (v *ClusterView) ReadLog() (text []byte, lost uint64) {
+	written := atomic.LoadUint64(&v.state().Logged)
+	n := written - v.read
+	if n > boot.ClusterLogLen { // more than there is room for, or nonsense
+		lost = n - boot.ClusterLogLen
+		n = boot.ClusterLogLen
+	}
+	from := written - n
+	v.read = written
+	text = make([]byte, n)
+	ring := bytesAt(v.at+boot.ClusterLog, boot.ClusterLogLen)
+	for i := range text {
+		text[i] = ring[(from+uint64(i))%boot.ClusterLogLen]
+	}
+	return text, lost
+}
+
+// Stop stops the cluster's processors, wherever they are.
+func (v *ClusterView) Stop() {
+	for _, id := range v.apic {
+		amd64.Syscall(sysStopCPU, uint64(id), 0, 0)
+	}
+}
+
+// serveWindow maps physical memory of other clusters for a while, in large pages. Only
+// StartCluster has a window, one at a time. Size 0 ends it. Alone.
+func serveWindow(c *amd64.CPU, pa, size uint64) uint64 {
+	pd := windowTable(c)
+	clear(table(pd)[:])
+	flushKernel(c)
+	if size == 0 {
+		return 0
+	}
+	first := pa &^ (largeSize - 1)
+	for i := range (pa + size - first + largeSize - 1) >> 21 {
+		table(pd)[i] = (first + i<<21) | ptePresent | pteWrite | pteLarge | pteNX | pteGlobal
+	}
+	return windowBase
+}
+
+// windowBase is far behind the devices' registers.
+const windowBase = deviceEnd - 1<<30
+
+// windowTable returns the page directory of the window.
+func windowTable(c *amd64.CPU) uint64 {
+	e := &table(table(kspace.root)[386] & pteAddr)[511]
+	if *e&ptePresent == 0 {
+		*e = kernelFrame(c) | ptePresent | pteWrite
+	}
+	return *e & pteAddr
+}
+
+// serveMapCluster maps the first pages of a cluster's memory, once. Alone.
+func serveMapCluster(c *amd64.CPU, index uint64) uint64 {
+	p := &cluster.plan[index-1]
+	if p.view == 0 {
+		p.view = uintptr(mapPages(c, p.base, boot.ClusterRoot, 0))
+	}
+	return uint64(p.view)
+}
+
+// serveStartCluster starts the first processor of a cluster; stage as for sendStart.
+func serveStartCluster(index uint64, apicID uint32, stage uint64) uint64 {
+	base := cluster.plan[index-1].base
+	postStart(apicID, base+boot.ClusterRoot, uint64(amd64.BootEntry()), base)
+	sendStart(apicID, stage)
+	return 0
+}
