@@ -24,6 +24,8 @@ import (
 type runFlags struct {
 	cfg      machine.Config
 	memory   string
+	clusters int
+	cluster  []string
 	publish  []string
 	disks    []string
 	root     string
@@ -105,6 +107,8 @@ func (f *runFlags) define(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.IntVar(&f.cfg.CPUs, "cpus", 2, "`number` of processors")
 	fl.StringVar(&f.memory, "memory", "512M", "`size` of the memory")
+	fl.IntVar(&f.clusters, "clusters", 1, "`number` of kernels that share processors and memory equally")
+	fl.StringArrayVar(&f.cluster, "cluster", nil, "a kernel of its `own`: cpus=N,memory=SIZE[,init=PATH] (repeatable; the first one runs CMD; instead of --cpus and --memory)")
 	fl.StringArrayVarP(&f.publish, "publish", "p", nil, "forward a `port` of the host to the guest: [ADDR:]HOST:GUEST[/udp] (repeatable; loopback by default)")
 	fl.StringArrayVar(&f.disks, "disk", nil, "give the guest a raw image `file` as a disk: FILE[,driver=virtio|ahci|nvme][,ro] (repeatable; ahci and nvme need --machine q35)")
 	fl.StringVar(&f.root, "root", "", "the root file system is on this `disk`: FILE[,part=N][,driver=virtio|ahci|nvme][,ro]")
@@ -200,6 +204,9 @@ func (f *runFlags) complete(ctx context.Context) (err error) {
 	if f.cfg.Memory, err = machine.ParseMemory(f.memory); err != nil {
 		return err
 	}
+	if err := f.setClusters(); err != nil {
+		return err
+	}
 	for _, p := range f.publish {
 		forward, err := machine.ParseForward(p)
 		if err != nil {
@@ -245,6 +252,31 @@ func (f *runFlags) complete(ctx context.Context) (err error) {
 	}
 	f.cfg.Accel = machine.ResolveAccel(ctx, f.cfg.Accel)
 	return nil
+}
+
+// setClusters shares the machine out between kernels.
+func (f *runFlags) setClusters() error {
+	var list []machine.Cluster
+	var err error
+	switch {
+	case len(f.cluster) > 0 && f.clusters != 1:
+		return fault.Bad("--clusters and --cluster exclude each other")
+	case len(f.cluster) > 0:
+		for _, s := range f.cluster {
+			c, err := machine.ParseCluster(s)
+			if err != nil {
+				return err
+			}
+			list = append(list, c)
+		}
+	case f.clusters != 1:
+		if list, err = machine.Split(f.clusters, f.cfg.CPUs, f.cfg.Memory); err != nil {
+			return err
+		}
+	default:
+		return nil
+	}
+	return f.cfg.SetClusters(list)
 }
 
 // checkValues checks the flags that are a word or a number.
