@@ -83,6 +83,7 @@ func start() {
 		initTrampoline()
 	}
 	initAPIC(c)
+	doorbell.Store(vectorSpurious)
 	initClock()
 	Entropy(amd64.BootRandom[:])
 	amd64.SetVDSOClock()

@@ -1,6 +1,7 @@
 package nucleus
 
 import (
+	"errors"
 	"sync/atomic"
 
 	"hardtack/abi/boot"
@@ -31,6 +32,8 @@ var cluster struct {
 type clusterPlan struct {
 	base, end uint64
 	cpus      int
+	first     uint32  // local APIC ID of its first processor, once it was started
+	areas     uint64  // what it shares with the first cluster, or 0
 	view      uintptr // where its first pages are mapped, or 0
 }
 
@@ -199,4 +202,29 @@ func endCluster(state, status uint32) {
 		amd64.CLI()
 		amd64.Pause()
 	}
+}
+
+// doorbell is the vector of the interrupt slot that other clusters' rings go to.
+var doorbell atomic.Uint64
+
+// OnDoorbell has the bottom half fn called when another cluster has rung.
+func OnDoorbell(fn func()) error {
+	i, ok := allocIRQ(fn)
+	if !ok {
+		return errors.New("nucleus: too many interrupts")
+	}
+	doorbell.Store(uint64(vectorDevice + i))
+	return nil
+}
+
+// RingCluster interrupts another cluster's first processor.
+func RingCluster(index int) {
+	to := uint64(0)
+	switch {
+	case cluster.index > 0:
+		to = uint64(clusterInfo(direct(cluster.base)).First)
+	default:
+		to = uint64(cluster.plan[index-1].first)
+	}
+	amd64.Syscall(sysRing, to, 0, 0)
 }

@@ -67,7 +67,15 @@ func StartCluster(s *ClusterStart) (*ClusterView, error) {
 	case len(s.Cmdline) >= len(boot.ClusterInfo{}.Cmdline):
 		return nil, errors.New("nucleus: the command line is too long")
 	}
-	b := clusterBuild{ClusterStart: s, base: p.base, end: p.end}
+	const areas = 2 * boot.AreaPages
+	if p.areas == 0 {
+		if p.areas = AllocContiguous(areas); p.areas == 0 {
+			return nil, errors.New("nucleus: too little memory for the cluster's areas")
+		}
+	}
+	clear(RAM(p.areas, areas*pageSize))
+	p.first = s.APIC[0]
+	b := clusterBuild{areas: p.areas, ClusterStart: s, base: p.base, end: p.end}
 	if err := b.build(); err != nil {
 		return nil, err
 	}
@@ -88,6 +96,7 @@ type clusterBuild struct {
 	window    uintptr
 	next      uint64 // offset of the next page table
 	shift     uint64
+	areas     uint64
 }
 
 func (b *clusterBuild) build() error {
@@ -183,7 +192,8 @@ func (b *clusterBuild) fillInfo(archive uint64) {
 	*info = boot.ClusterInfo{
 		Start: boot.StartInfo{Magic: boot.StartMagic, Version: 1, Flags: boot.ClusterFlag, MemMapEntries: 1,
 			Cmdline: b.base + infoCmdline, MemMap: b.base + infoMap},
-		Index: uint32(b.Index), CPUs: uint32(len(b.APIC)), Base: b.base, End: b.end, DataShift: b.shift,
+		Index: uint32(b.Index), CPUs: uint32(len(b.APIC)), First: BootAPICID(), AreaPages: boot.AreaPages, Areas: b.areas,
+		Base: b.base, End: b.end, DataShift: b.shift,
 		ClockHz: clock.hz, ClockBase: amd64.ClockBase, Realtime: b.Realtime, Seed: b.Seed,
 		Map: [1]boot.MemMapEntry{{Addr: b.base, Size: b.end - b.base, Type: 1}},
 	}
@@ -193,6 +203,21 @@ func (b *clusterBuild) fillInfo(archive uint64) {
 		info.Start.Modules, info.Start.ModList = 1, b.base+infoArchive
 		info.Archive = boot.Module{Addr: archive, Size: uint64(len(b.Archive))}
 	}
+}
+
+// ClusterAreas returns the memory that this cluster shares with the first one.
+func ClusterAreas() (areas [2][]byte) {
+	info := clusterInfo(direct(cluster.base))
+	n := uint64(info.AreaPages) * pageSize
+	at := uintptr(amd64.Syscall(sysMapShared, info.Areas, 2*n, 0))
+	return [2][]byte{bytesAt(at, int(n)), bytesAt(at+uintptr(n), int(n))}
+}
+
+// Areas returns the memory that the cluster shares with the first one.
+func (v *ClusterView) Areas() [2][]byte {
+	const n = boot.AreaPages * pageSize
+	pa := cluster.plan[v.index-1].areas
+	return [2][]byte{RAM(pa, n), RAM(pa+n, n)}
 }
 
 // A ClusterView is how the first cluster sees another one. What it reads there is what

@@ -23,6 +23,8 @@ const (
 	sysMapCluster
 	sysStartCluster
 	sysStopCPU
+	sysRing
+	sysMapShared
 )
 
 // serveSyscall is the runtime's system call interface: what it asks of Linux,
@@ -43,6 +45,10 @@ func serveSyscall(c *amd64.CPU, at *amd64.Thread) {
 		return
 	case sysFlushSpace:
 		at.SetResult(serveFlushSpace(c, a, b))
+		return
+	case sysRing:
+		icr(uint32(a), vectorDoorbell|1<<14)
+		at.SetResult(0)
 		return
 	case sysStopCPU:
 		icr(uint32(a), icrInit)
@@ -86,7 +92,7 @@ func alone(num, a uint64) bool {
 	switch num {
 	case linux.SYS_mmap, linux.SYS_munmap, linux.SYS_madvise, linux.SYS_rt_sigaction, linux.SYS_clone,
 		linux.SYS_setitimer, linux.SYS_exit, sysContiguous, sysMapDevice, sysStartCPU, sysIRQRoute,
-		sysWindow, sysMapCluster, sysStartCluster:
+		sysWindow, sysMapShared, sysMapCluster, sysStartCluster:
 		return true
 	case linux.SYS_write:
 		return a != fdEvent // the console
@@ -128,6 +134,8 @@ func serveAlone(c *amd64.CPU, t *thread, num, a, b, d, e, f uint64) uint64 {
 		return serveRoute(a, b, d)
 	case sysWindow:
 		return serveWindow(c, a, b)
+	case sysMapShared:
+		return mapPages(c, a, b, 0)
 	case sysMapCluster:
 		return serveMapCluster(c, a)
 	case sysStartCluster:

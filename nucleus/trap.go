@@ -9,6 +9,7 @@ const (
 	vectorResched  = 0xe1 // look at the run queue, the signals; leave user mode
 	vectorFlush    = 0xe2 // forget kernel translations
 	vectorFPU      = 0xe3 // write the x87 registers back to their owner
+	vectorDoorbell = 0xe4 // another cluster rings
 	vectorSpurious = 0xff
 )
 
@@ -23,6 +24,9 @@ func serveTrap(ac *amd64.CPU, vector, code uint64, user bool) {
 		return
 	}
 	me.Interrupts.Add(1)
+	if vector == vectorDoorbell {
+		vector = doorbell.Load()
+	}
 	switch vector {
 	case vectorFlush:
 		serveFlush(ac)

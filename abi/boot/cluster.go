@@ -27,14 +27,20 @@ const (
 	ClusterRoot   = 0xa000 // offset of the first page table root; other tables follow
 )
 
+// AreaPages is the size of an area that two clusters share.
+const AreaPages = 13
+
 // ClusterInfo is what the first cluster tells another one at its start.
 type ClusterInfo struct {
 	Start     StartInfo
 	Index     uint32
 	CPUs      uint32
 	APIC      [64]uint32 // the local APIC IDs of its processors
-	Base, End uint64     // its memory, physical
-	DataShift uint64     // its image's data are so much above where the linker put them
+	First     uint32     // the local APIC ID of the first cluster's first processor
+	AreaPages uint32
+	Areas     uint64 // memory that both map, physical: two areas, one for each direction of calls
+	Base, End uint64 // its memory, physical
+	DataShift uint64 // its image's data are so much above where the linker put them
 	ClockHz   uint64
 	ClockBase uint64 // the TSC at time 0
 	Realtime  uint64 // CLOCK_REALTIME at time 0, in nanoseconds

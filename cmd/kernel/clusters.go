@@ -2,24 +2,31 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
+	"runtime/metrics"
 	"strings"
 	"time"
 
 	"hardtack/abi/boot"
 	"hardtack/arch/amd64"
 	"hardtack/driver/acpi"
+	proto "hardtack/idl/monitor"
 	"hardtack/kernel/base/clocks"
 	"hardtack/kernel/base/ktime"
+	"hardtack/kernel/base/mem"
 	"hardtack/kernel/base/random"
+	"hardtack/kernel/process/proc"
 	"hardtack/kernel/pseudofs/procfs"
+	"hardtack/monitor"
 	"hardtack/nucleus"
 )
 
 // others are the clusters that this one, the first, starts.
 type others struct {
-	all []*otherCluster
+	all     []*otherCluster
+	monitor *monitor.Monitor // nil where there is one cluster only
 }
 
 // otherCluster is one of them.
@@ -29,6 +36,7 @@ type otherCluster struct {
 	apic  []uint32
 	init  string // its process 1, or "" for none
 	view  *nucleus.ClusterView
+	links [2]*monitor.Link
 	line  []byte // the last line of its log, as far as it has come
 	end   string // how it ended
 }
@@ -77,6 +85,9 @@ func (k *kernel) clusterPrograms() (list []string) {
 
 // startClusters starts the other clusters, each with a copy of the boot archive.
 func (k *kernel) startClusters() {
+	if len(k.others.all) > 0 {
+		k.startMonitor()
+	}
 	for _, o := range k.others.all {
 		if err := k.startCluster(o); err != nil {
 			warn("cluster %d: %v", o.index, err)
@@ -108,8 +119,102 @@ func (k *kernel) startCluster(o *otherCluster) (err error) {
 	if _, err := (random.Reader{}).Read(s.Seed[:]); err != nil {
 		return err
 	}
-	o.view, err = nucleus.StartCluster(&s)
-	return err
+	if o.view, err = nucleus.StartCluster(&s); err != nil {
+		return err
+	}
+	areas := o.view.Areas()
+	ring := func() { nucleus.RingCluster(o.index) }
+	name := fmt.Sprintf("cluster %d", o.index)
+	o.links = [2]*monitor.Link{monitor.NewLink(name, areas[0], 0, ring), monitor.NewLink(name, areas[1], 0, ring)}
+	go k.join(o.index, o.links[0], o.links[1])
+	return nil
+}
+
+// joinTime is how long a cluster may take from its start until its monitor answers.
+const joinTime = 30 * time.Second
+
+// join connects to another cluster's monitor.
+func (k *kernel) join(index int, out, in *monitor.Link) {
+	ctx, cancel := context.WithTimeout(context.Background(), joinTime)
+	defer cancel()
+	if err := k.others.monitor.Join(ctx, index, out, in); err != nil {
+		warn("the monitor of cluster %d: %v", index, err)
+	}
+}
+
+// startMonitor makes this kernel's monitor, which other clusters ring for.
+func (k *kernel) startMonitor() {
+	m, err := monitor.New(host{k})
+	if err == nil {
+		err = nucleus.OnDoorbell(m.Rung)
+	}
+	if err != nil {
+		k.fail("the monitor: %v", err)
+	}
+	k.others.monitor = m
+	procfs.RegisterAdmin("hardtack/monitors", k.monitorsText, nil)
+}
+
+// host is what the monitor needs of the kernel.
+type host struct{ k *kernel }
+
+func (h host) Health() (out proto.HealthReply) {
+	m := nucleus.MemoryInfo()
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/cycles/total:gc-cycles"}}
+	metrics.Read(sample)
+	out = proto.HealthReply{Processors: uint32(nucleus.NumCPU()), Memory: uint64(m.Total) * mem.PageSize, Unused: uint64(m.Free) * mem.PageSize,
+		Heap: sample[0].Value.Uint64(), Collections: uint32(sample[1].Value.Uint64())}
+	proc.Each(func(*proc.Process) bool {
+		out.Processes++
+		return true
+	})
+	return out
+}
+
+func (h host) Stop(status uint8) error {
+	if nucleus.ClusterIndex() == 0 {
+		return proto.ErrBusy // the machine is not another cluster's to end
+	}
+	go func() {
+		time.Sleep(10 * time.Millisecond) // the answer is on its way
+		h.k.shutdown(status)
+	}()
+	return nil
+}
+
+// monitorsText is what the other monitors answer, and how far away they are: the least
+// time of a call and its answer when both sides wait awake, and when the other sleeps.
+func (k *kernel) monitorsText() []byte {
+	b := new(bytes.Buffer)
+	for i := range boot.MaxClusters {
+		c, err := k.others.monitor.Peer(i)
+		if err != nil {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		h, err := c.Health(ctx, proto.HealthCall{})
+		awake, asleep := int64(1<<62), int64(1<<62)
+		ping := func(n int, pause time.Duration, least *int64) {
+			for range n {
+				if err == nil {
+					time.Sleep(pause)
+					start := clocks.Monotonic()
+					_, err = c.Ping(ctx, proto.PingCall{Number: uint64(start)})
+					*least = min(*least, clocks.Monotonic()-start)
+				}
+			}
+		}
+		ping(1000, 0, &awake)
+		ping(20, 2*time.Millisecond, &asleep)
+		cancel()
+		if err != nil {
+			fmt.Fprintf(b, "%d %v\n", i, err)
+			continue
+		}
+		fmt.Fprintf(b, "%d cpus %d memory %d free %d heap %d collections %d processes %d awake %d ns asleep %d ns\n",
+			i, h.Processors, h.Memory, h.Unused, h.Heap, h.Collections, h.Processes, awake, asleep)
+	}
+	return b.Bytes()
 }
 
 // watchPeriod is how often a cluster's log and state are looked at.
@@ -130,6 +235,9 @@ func (o *otherCluster) watch() {
 			continue
 		}
 		o.view.Stop()
+		for _, l := range o.links {
+			l.Die()
+		}
 		o.show()
 		warn("cluster %d %s", o.index, o.end)
 		return
@@ -188,4 +296,13 @@ func (k *kernel) setClusterClock() {
 	_, realtime, _ := nucleus.ClusterFacts()
 	ktime.SetRealtime(int64(realtime) + clocks.Monotonic())
 	amd64.RealtimeBase = uint64(clocks.RealtimeOffset())
+}
+
+// meetFirst joins this cluster's monitor with the first cluster's.
+func (k *kernel) meetFirst() {
+	k.startMonitor()
+	areas := nucleus.ClusterAreas()
+	ring := func() { nucleus.RingCluster(0) }
+	in, out := monitor.NewLink("cluster 0", areas[0], 1, ring), monitor.NewLink("cluster 0", areas[1], 1, ring)
+	go k.join(0, out, in)
 }

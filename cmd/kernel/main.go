@@ -64,6 +64,7 @@ func main() {
 		found = transports(&k.platform, tables, k.cmdline)
 	} else {
 		k.setClusterClock()
+		k.meetFirst()
 		nucleus.ClusterUp()
 	}
 

@@ -1,0 +1,131 @@
+// Package monitor joins the kernels of one machine, its clusters: each has a monitor,
+// which serves the interface idl/monitor.if to the others.
+//
+// # Use
+//
+// The first cluster makes an area of memory for each direction of calls when it starts
+// another one, and both make a Link over each (NewLink). New serves and Join calls. What
+// a kernel does on a call is its Host.
+//
+// # Trust
+//
+// A peer may stop at any time or write anything into an area. Link and msg check what
+// they read; a broken rule ends the link.
+//
+// # Lock order
+//
+// Monitor.mu, then Driver.mu; a Link's gate comes last. Bottom halves call Rung, which
+// takes the gate's lock alone.
+package monitor
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"hardtack/idl/monitor"
+	"hardtack/msg"
+)
+
+// Host is what a monitor needs of its kernel.
+type Host interface {
+	Health() monitor.HealthReply
+	// Stop ends the kernel with a status, soon after it returned.
+	Stop(status uint8) error
+}
+
+// Monitor is a kernel's own.
+type Monitor struct {
+	driver *Driver
+	host   Host
+
+	mu    sync.Mutex
+	links []*Link               // guarded by mu
+	peers map[int]*monitor.Conn // guarded by mu
+	call  map[int]*monitor.Client
+}
+
+// New makes the kernel's monitor and serves those that Join.
+func New(host Host) (*Monitor, error) { return start(host, Scheme) }
+
+func start(host Host, scheme string) (*Monitor, error) {
+	m := &Monitor{driver: newDriver(scheme), host: host, peers: map[int]*monitor.Conn{}, call: map[int]*monitor.Client{}}
+	msg.Register(m.driver)
+	s, err := monitor.Export(context.Background(), "monitor", options(scheme))
+	if err != nil {
+		return nil, err
+	}
+	go s.Serve(context.Background(), func(*monitor.Conn) monitor.Handler { return handler{m} })
+	return m, nil
+}
+
+func options(scheme string) *msg.Options {
+	return &msg.Options{Resolver: nobody{}, Schemes: []string{scheme}, Pages: 4, MaxBody: 16 << 10, Grace: time.Nanosecond}
+}
+
+// Join connects to a cluster over its links; both ends do so.
+func (m *Monitor) Join(ctx context.Context, index int, out, in *Link) error {
+	m.mu.Lock()
+	m.links = append(m.links, out, in)
+	m.mu.Unlock()
+	m.driver.Add(index, out, in)
+	c, err := msg.Dial(ctx, m.driver.address(index), monitor.Interface, options(m.driver.scheme))
+	if err != nil {
+		return err
+	}
+	conn := monitor.New(c)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.peers[index], m.call[index] = conn, monitor.NewClient(conn, nil)
+	return nil
+}
+
+// Rung is the doorbell's bottom half: some cluster rang.
+func (m *Monitor) Rung() {
+	m.mu.Lock()
+	links := m.links
+	m.mu.Unlock()
+	for _, l := range links {
+		l.Rung()
+	}
+}
+
+// Peer returns the client of a cluster's monitor.
+func (m *Monitor) Peer(index int) (*monitor.Client, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.call[index]
+	if c == nil {
+		return nil, fmt.Errorf("%w: cluster %d", msg.ErrNoName, index)
+	}
+	return c, nil
+}
+
+// handler serves one peer.
+type handler struct{ m *Monitor }
+
+func (h handler) Ping(_ context.Context, in monitor.PingCall) (monitor.PingReply, error) {
+	return monitor.PingReply{Same: in.Number}, nil
+}
+
+func (h handler) Health(context.Context, monitor.HealthCall) (monitor.HealthReply, error) {
+	return h.m.host.Health(), nil
+}
+
+func (h handler) Stop(_ context.Context, in monitor.StopCall) (out monitor.StopReply, err error) {
+	return out, h.m.host.Stop(in.Status)
+}
+
+// nobody is a resolver without names: monitors are dialled by address.
+type nobody struct{}
+
+func (nobody) Place(context.Context, string, string) (string, error) { return "", nil }
+
+func (nobody) Publish(context.Context, string, msg.Endpoint) (func() error, error) {
+	return func() error { return nil }, nil
+}
+
+func (nobody) Resolve(_ context.Context, name string, _ bool) (e msg.Endpoint, err error) {
+	return e, fmt.Errorf("%w: %s", msg.ErrNoName, name)
+}

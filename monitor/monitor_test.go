@@ -1,0 +1,207 @@
+package monitor
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"hardtack/idl/monitor"
+	"hardtack/msg"
+)
+
+// testHost is a kernel for tests.
+type testHost struct {
+	cpus    uint32
+	stopped atomic.Int32
+	hang    chan struct{} // Stop waits for its end
+}
+
+func (h *testHost) Health() monitor.HealthReply { return monitor.HealthReply{Processors: h.cpus} }
+
+func (h *testHost) Stop(status uint8) error {
+	h.stopped.Store(int32(status) + 1)
+	if h.hang != nil {
+		<-h.hang
+	}
+	return nil
+}
+
+var kernels atomic.Int32
+
+// pair makes two kernels with a link each way, and returns the areas too.
+func pair(t *testing.T) (a, b *Monitor, hosts [2]*testHost, areas [2][]byte) {
+	t.Helper()
+	n := kernels.Add(1)
+	var ms [2]*Monitor
+	for i := range ms {
+		hosts[i] = &testHost{cpus: uint32(i + 1)}
+		m, err := start(hosts[i], fmt.Sprintf("test%d-%d", n, i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ms[i] = m
+	}
+	// What interrupts a kernel: its bottom half runs in a goroutine of its own.
+	var bells [2]chan struct{}
+	for i := range bells {
+		bells[i] = make(chan struct{}, 1)
+		go func() {
+			for range bells[i] {
+				ms[i].Rung()
+			}
+		}()
+	}
+	bell := func(i int) func() {
+		return func() {
+			select {
+			case bells[i] <- struct{}{}:
+			default:
+			}
+		}
+	}
+	areas = [2][]byte{pages(AreaPages), pages(AreaPages)}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var wg sync.WaitGroup
+	for i, m := range ms {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			out := NewLink("out", areas[i], i, bell(1-i))
+			in := NewLink("in", areas[1-i], i, bell(1-i))
+			if err := m.Join(ctx, 1-i, out, in); err != nil {
+				t.Error(err)
+			}
+		}()
+	}
+	wg.Wait()
+	return ms[0], ms[1], hosts, areas
+}
+
+func client(t *testing.T, m *Monitor, index int) *monitor.Client {
+	t.Helper()
+	c, err := m.Peer(index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Both kernels call each other at the same time.
+func TestCalls(t *testing.T) {
+	a, b, hosts, _ := pair(t)
+	ctx := context.Background()
+	var wg sync.WaitGroup
+	for i, m := range []*Monitor{a, b} {
+		c := client(t, m, 1-i)
+		for g := range 4 {
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				for n := range uint64(500) {
+					if out, err := c.Ping(ctx, monitor.PingCall{Number: n + uint64(g)<<32}); err != nil || out.Same != n+uint64(g)<<32 {
+						t.Errorf("ping %d: %d, %v", n, out.Same, err)
+						return
+					}
+				}
+			}()
+		}
+	}
+	wg.Wait()
+	if h, err := client(t, a, 1).Health(ctx, monitor.HealthCall{}); err != nil || h.Processors != 2 {
+		t.Errorf("health of b: %+v, %v", h, err)
+	}
+	if _, err := client(t, b, 0).Stop(ctx, monitor.StopCall{Status: 7}); err != nil || hosts[0].stopped.Load() != 8 {
+		t.Errorf("stop: %v, status %d", err, hosts[0].stopped.Load()-1)
+	}
+	if _, err := a.Peer(5); !errors.Is(err, msg.ErrNoName) {
+		t.Errorf("a cluster that is not there: %v", err)
+	}
+}
+
+// A call in flight ends when the peer's kernel does.
+func TestDeath(t *testing.T) {
+	a, _, hosts, _ := pair(t)
+	hosts[1].hang = make(chan struct{})
+	defer close(hosts[1].hang)
+	done := make(chan error, 1)
+	go func() {
+		_, err := client(t, a, 1).Stop(context.Background(), monitor.StopCall{})
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		t.Fatalf("a call of a silent kernel ended: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	a.mu.Lock()
+	for _, l := range a.links {
+		l.Die()
+	}
+	a.mu.Unlock()
+	if err := <-done; err == nil {
+		t.Error("a call of a dead kernel succeeded")
+	}
+}
+
+// Frames of any length arrive whole and in order, and those before the end before it.
+func TestFrames(t *testing.T) {
+	mem := pages(AreaPages)
+	var a, b *Link
+	a = NewLink("a", mem, 0, func() { go b.Rung() })
+	b = NewLink("b", mem, 1, func() { go a.Rung() })
+	ctx := context.Background()
+	r := rand.New(rand.NewPCG(1, 2))
+	var sent [][]byte
+	for i := range 300 {
+		f := make([]byte, []int{r.IntN(100), r.IntN(frameBytes), r.IntN(msg.MaxFrame + 1)}[i%3])
+		for j := range f {
+			f[j] = byte(r.Uint32())
+		}
+		sent = append(sent, f)
+	}
+	go func() {
+		for _, f := range sent {
+			if err := a.Send(ctx, f, nil); err != nil {
+				t.Error(err)
+			}
+		}
+		a.Close()
+	}()
+	for i, want := range sent {
+		got, _, err := b.Recv(ctx)
+		if err != nil || !bytes.Equal(got, want) {
+			t.Fatalf("frame %d: %d bytes of %d, %v", i, len(got), len(want), err)
+		}
+	}
+	if _, _, err := b.Recv(ctx); err != io.EOF {
+		t.Errorf("behind the last frame: %v", err)
+	}
+	if err := b.Send(ctx, []byte("x"), nil); err != io.EOF {
+		t.Errorf("to who has closed: %v", err)
+	}
+	if err := a.Send(ctx, []byte("x"), nil); !errors.Is(err, msg.ErrClosed) {
+		t.Errorf("after closing: %v", err)
+	}
+}
+
+// A receiver, and a sender without room, wait no longer than their context.
+func TestContexts(t *testing.T) {
+	mem := pages(AreaPages)
+	a := NewLink("a", mem, 0, func() {})
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	if _, _, err := a.Recv(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("nothing to receive: %v", err)
+	}
+	if err := a.Send(ctx, make([]byte, 3*frameBytes), nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("no room: %v", err)
+	}
+}
