@@ -69,6 +69,8 @@ func (m *Monitor) Join(ctx context.Context, index int, out, in *Link) error {
 	m.mu.Lock()
 	m.links = append(m.links, out, in)
 	m.mu.Unlock()
+	// The peer may have rung before anybody here listened, and does not ring again.
+	m.Rung()
 	m.driver.Add(index, out, in)
 	c, err := msg.Dial(ctx, m.driver.address(index), monitor.Interface, options(m.driver.scheme))
 	if err != nil {
