@@ -83,7 +83,6 @@ func start() {
 		initTrampoline()
 	}
 	initAPIC(c)
-	doorbell.Store(vectorSpurious)
 	initClock()
 	Entropy(amd64.BootRandom[:])
 	amd64.SetVDSOClock()

@@ -204,7 +204,7 @@ func endCluster(state, status uint32) {
 	}
 }
 
-// doorbell is the vector of the interrupt slot that other clusters' rings go to.
+// doorbell is the vector of the interrupt slot that other clusters' rings go to, or 0.
 var doorbell atomic.Uint64
 
 // OnDoorbell has the bottom half fn called when another cluster has rung.

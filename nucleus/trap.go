@@ -25,7 +25,10 @@ func serveTrap(ac *amd64.CPU, vector, code uint64, user bool) {
 	}
 	me.Interrupts.Add(1)
 	if vector == vectorDoorbell {
-		vector = doorbell.Load()
+		if vector = doorbell.Load(); vector == 0 { // nobody listens yet
+			eoi()
+			return
+		}
 	}
 	switch vector {
 	case vectorFlush:

@@ -191,7 +191,7 @@ func (k *kernel) monitorsText() []byte {
 		if err != nil {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		h, err := c.Health(ctx, proto.HealthCall{})
 		awake, asleep := int64(1<<62), int64(1<<62)
 		ping := func(n int, pause time.Duration, least *int64) {
@@ -204,8 +204,8 @@ func (k *kernel) monitorsText() []byte {
 				}
 			}
 		}
-		ping(1000, 0, &awake)
-		ping(20, 2*time.Millisecond, &asleep)
+		ping(100, 0, &awake)
+		ping(10, 2*time.Millisecond, &asleep)
 		cancel()
 		if err != nil {
 			fmt.Fprintf(b, "%d %v\n", i, err)
