@@ -36,6 +36,13 @@ func (d *Driver) Add(index int, out, in *Link) {
 	d.calls <- in
 }
 
+// drop forgets a link that nobody has dialled.
+func (d *Driver) drop(index int) {
+	d.mu.Lock()
+	delete(d.dial, d.address(index))
+	d.mu.Unlock()
+}
+
 // address is where a cluster's monitor is.
 func (d *Driver) address(index int) string { return fmt.Sprintf("%s:%d", d.scheme, index) }
 

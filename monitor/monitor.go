@@ -21,6 +21,7 @@ package monitor
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -81,6 +82,23 @@ func (m *Monitor) Join(ctx context.Context, index int, out, in *Link) error {
 	defer m.mu.Unlock()
 	m.peers[index], m.call[index] = conn, monitor.NewClient(conn, nil)
 	return nil
+}
+
+// Leave ends what joined this kernel to a cluster that has ended.
+func (m *Monitor) Leave(index int, links ...*Link) {
+	m.mu.Lock()
+	c := m.peers[index]
+	delete(m.peers, index)
+	delete(m.call, index)
+	m.links = slices.DeleteFunc(slices.Clone(m.links), func(l *Link) bool { return slices.Contains(links, l) })
+	m.mu.Unlock()
+	m.driver.drop(index)
+	for _, l := range links {
+		l.Die()
+	}
+	if c != nil {
+		c.Close()
+	}
 }
 
 // Rung is the doorbell's bottom half: some cluster rang.

@@ -33,7 +33,8 @@ type clusterPlan struct {
 	base, end uint64
 	cpus      int
 	first     uint32  // local APIC ID of its first processor, once it was started
-	areas     uint64  // what it shares with the first cluster, or 0
+	areas     uint64  // what it shares with the first cluster in this life, or 0
+	before    uint64  // the same of the life before
 	view      uintptr // where its first pages are mapped, or 0
 }
 

@@ -67,8 +67,9 @@ func StartCluster(s *ClusterStart) (*ClusterView, error) {
 	case len(s.Cmdline) >= len(boot.ClusterInfo{}.Cmdline):
 		return nil, errors.New("nucleus: the command line is too long")
 	}
+	// The areas of the life before may still be looked at.
 	const areas = 2 * boot.AreaPages
-	if p.areas == 0 {
+	if p.areas, p.before = p.before, p.areas; p.areas == 0 {
 		if p.areas = AllocContiguous(areas); p.areas == 0 {
 			return nil, errors.New("nucleus: too little memory for the cluster's areas")
 		}
@@ -79,7 +80,7 @@ func StartCluster(s *ClusterStart) (*ClusterView, error) {
 	if err := b.build(); err != nil {
 		return nil, err
 	}
-	v := &ClusterView{index: s.Index, apic: s.APIC}
+	v := &ClusterView{index: s.Index, apic: s.APIC, areas: p.areas}
 	v.at = uintptr(amd64.Syscall(sysMapCluster, uint64(s.Index), 0, 0))
 	amd64.Syscall(sysStartCluster, uint64(s.Index), uint64(s.APIC[0]), 0)
 	time.Sleep(time.Millisecond) // the second start-up message (SDM vol. 3, 9.4.4.1)
@@ -110,6 +111,7 @@ func (b *clusterBuild) build() error {
 	}
 	b.shift = b.base + data - (rodata - boot.ImageBase)
 	b.open(b.base, data+imageEnd-rodata)
+	defer amd64.Syscall(sysWindow, 0, 0, 0)
 	b.next = boot.ClusterRoot
 	root := b.table()
 	b.mapDirect(root)
@@ -123,7 +125,6 @@ func (b *clusterBuild) build() error {
 		b.open(archive+uint64(done), uint64(len(part)))
 		copy(bytesAt(b.window+uintptr((archive+uint64(done))%largeSize), len(part)), part)
 	}
-	amd64.Syscall(sysWindow, 0, 0, 0)
 	return nil
 }
 
@@ -216,8 +217,7 @@ func ClusterAreas() (areas [2][]byte) {
 // Areas returns the memory that the cluster shares with the first one.
 func (v *ClusterView) Areas() [2][]byte {
 	const n = boot.AreaPages * pageSize
-	pa := cluster.plan[v.index-1].areas
-	return [2][]byte{RAM(pa, n), RAM(pa+n, n)}
+	return [2][]byte{RAM(v.areas, n), RAM(v.areas+n, n)}
 }
 
 // A ClusterView is how the first cluster sees another one. What it reads there is what
@@ -227,6 +227,7 @@ type ClusterView struct {
 	apic  []uint32
 	at    uintptr // the first pages of its memory
 	read  uint64  // of the log
+	areas uint64
 }
 
 func (v *ClusterView) state() *boot.ClusterState { return clusterState(v.at + boot.ClusterStatus) }
@@ -260,12 +261,31 @@ func (v *ClusterView) ReadLog() (text []byte, lost uint64) {
 	return text, lost
 }
 
-// Stop stops the cluster's processors, wherever they are.
-func (v *ClusterView) Stop() {
+// Stop stops the cluster's processors, wherever they are. It waits until they have
+// stopped: an emulator may take a while to deliver the messages. It reports false if one
+// does not.
+func (v *ClusterView) Stop() bool {
 	for _, id := range v.apic {
-		amd64.Syscall(sysStopCPU, uint64(id), 0, 0)
+		if id < boot.MaxMailboxes {
+			amd64.Syscall(sysParkCPU, uint64(id), 0, 0)
+		}
 	}
+	for _, id := range v.apic {
+		for tries := 0; id < boot.MaxMailboxes && amd64.Syscall(sysParkCPU, uint64(id), 2, 0) == 0; tries++ {
+			if tries == stopTries {
+				return false
+			}
+			if tries%16 == 15 {
+				amd64.Syscall(sysParkCPU, uint64(id), 1, 0)
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	return true
 }
+
+// stopTries bounds Stop's patience, in milliseconds.
+const stopTries = 30000
 
 // serveWindow maps physical memory of other clusters for a while, in large pages. Only
 // StartCluster has a window, one at a time. Size 0 ends it. Alone.
@@ -310,4 +330,18 @@ func serveStartCluster(index uint64, apicID uint32, stage uint64) uint64 {
 	postStart(apicID, base+boot.ClusterRoot, uint64(amd64.BootEntry()), base)
 	sendStart(apicID, stage)
 	return 0
+}
+
+// servePark takes a processor away from whatever it does; stage as for sendStart, and 2
+// only asks whether it is parked.
+func servePark(apicID uint32, stage uint64) uint64 {
+	m := mailboxes() + uintptr(apicID)*boot.MailboxSize
+	if stage < 2 {
+		if stage == 0 {
+			store64(m+24, 0)
+			postStart(apicID, bootRoot(), uint64(amd64.ParkEntry()), uint64(m))
+		}
+		sendStart(apicID, stage)
+	}
+	return load64(m + 24)
 }

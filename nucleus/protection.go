@@ -52,6 +52,7 @@ func WrongPages() (pages, wrong int) {
 type walk struct {
 	roStart, roEnd uint64 // physical addresses of what nobody may write
 	pages, wrong   int
+	visit          func(pa, size uint64) // or nil
 }
 
 // tables visits one table from an entry on; rights are what the levels above allow.
@@ -71,6 +72,9 @@ func (w *walk) tables(root uint64, shift uint, from int, rights uint64) {
 
 func (w *walk) leaf(pa, size, allowed uint64) {
 	w.pages++
+	if w.visit != nil {
+		w.visit(pa, size)
+	}
 	writable := allowed&pteWrite != 0
 	if writable && allowed&pteNX == 0 || allowed&pteUser != 0 || writable && pa < w.roEnd && pa+size > w.roStart {
 		w.wrong++

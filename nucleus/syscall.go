@@ -22,7 +22,7 @@ const (
 	sysWindow
 	sysMapCluster
 	sysStartCluster
-	sysStopCPU
+	sysParkCPU
 	sysRing
 	sysMapShared
 )
@@ -48,10 +48,6 @@ func serveSyscall(c *amd64.CPU, at *amd64.Thread) {
 		return
 	case sysRing:
 		icr(uint32(a), vectorDoorbell|1<<14)
-		at.SetResult(0)
-		return
-	case sysStopCPU:
-		icr(uint32(a), icrInit)
 		at.SetResult(0)
 		return
 	case sysUnmask:
@@ -92,7 +88,7 @@ func alone(num, a uint64) bool {
 	switch num {
 	case linux.SYS_mmap, linux.SYS_munmap, linux.SYS_madvise, linux.SYS_rt_sigaction, linux.SYS_clone,
 		linux.SYS_setitimer, linux.SYS_exit, sysContiguous, sysMapDevice, sysStartCPU, sysIRQRoute,
-		sysWindow, sysMapShared, sysMapCluster, sysStartCluster:
+		sysWindow, sysMapShared, sysParkCPU, sysMapCluster, sysStartCluster:
 		return true
 	case linux.SYS_write:
 		return a != fdEvent // the console
@@ -134,6 +130,8 @@ func serveAlone(c *amd64.CPU, t *thread, num, a, b, d, e, f uint64) uint64 {
 		return serveRoute(a, b, d)
 	case sysWindow:
 		return serveWindow(c, a, b)
+	case sysParkCPU:
+		return servePark(uint32(a), b)
 	case sysMapShared:
 		return mapPages(c, a, b, 0)
 	case sysMapCluster:

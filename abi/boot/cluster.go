@@ -4,8 +4,8 @@ package boot
 // its own (docs/decisions/0200-clusters.md).
 
 // Mailboxes is where the start-up code of a processor finds what to do: 32 bytes for each
-// local APIC ID, of which the first three words are the page table root, where to go with
-// it, and what goes to RDI. A page below 1 MiB.
+// local APIC ID: the page table root, where to go with it, what goes to RDI, and 1 if the
+// processor is parked. A page below 1 MiB.
 const (
 	Mailboxes    = 0x9000
 	MailboxSize  = 32

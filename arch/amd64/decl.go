@@ -109,10 +109,11 @@ func StubAddress() uintptr
 func SyscallEntry() uintptr
 func APEntry() uintptr
 
-// StartEntry is where the start-up code of a processor goes first, and BootEntry where
-// the first processor of a cluster goes on.
+// StartEntry is where the start-up code of a processor goes first. From there the first
+// processor of a cluster goes on to BootEntry, and one that is to stop to ParkEntry.
 func StartEntry() uintptr
 func BootEntry() uintptr
+func ParkEntry() uintptr
 
 // SetVDSOClock makes the runtime read the clock through our routine instead of
 // the vDSO that Linux would offer.

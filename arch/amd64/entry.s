@@ -114,6 +114,15 @@ TEXT ·startEntry(SB), NOSPLIT|NOFRAME|TOPFRAME, $0
 	MOVQ CX, CR3
 	JMP DX
 
+// func parkEntry(): a processor that belongs to nobody says so in its mailbox, whose
+// address is in RDI, and sleeps until the next INIT message.
+TEXT ·parkEntry(SB), NOSPLIT|NOFRAME|TOPFRAME, $0
+	MOVQ $1, 24(DI)
+sleep:
+	CLI
+	HLT
+	JMP sleep
+
 // func apEntry(): another processor goes on here with its CPU structure in RDI.
 TEXT ·apEntry(SB), NOSPLIT|NOFRAME|TOPFRAME, $0
 	MOVQ DI, R12

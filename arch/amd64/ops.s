@@ -209,6 +209,11 @@ TEXT ·StartEntry(SB), NOSPLIT, $0-8
 	MOVQ AX, ret+0(FP)
 	RET
 
+TEXT ·ParkEntry(SB), NOSPLIT, $0-8
+	LEAQ ·parkEntry(SB), AX
+	MOVQ AX, ret+0(FP)
+	RET
+
 TEXT ·BootEntry(SB), NOSPLIT, $0-8
 	LEAQ ·bootEntry(SB), AX
 	MOVQ AX, ret+0(FP)

@@ -5,19 +5,17 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"runtime/metrics"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"hardtack/abi/boot"
-	"hardtack/arch/amd64"
+	"hardtack/abi/linux"
 	"hardtack/driver/acpi"
 	proto "hardtack/idl/monitor"
 	"hardtack/kernel/base/clocks"
-	"hardtack/kernel/base/ktime"
-	"hardtack/kernel/base/mem"
 	"hardtack/kernel/base/random"
-	"hardtack/kernel/process/proc"
 	"hardtack/kernel/pseudofs/procfs"
 	"hardtack/monitor"
 	"hardtack/nucleus"
@@ -26,6 +24,7 @@ import (
 // others are the clusters that this one, the first, starts.
 type others struct {
 	all     []*otherCluster
+	start   sync.Mutex       // one starts at a time
 	monitor *monitor.Monitor // nil where there is one cluster only
 }
 
@@ -34,11 +33,18 @@ type otherCluster struct {
 	index int
 	plan  nucleus.ClusterPlan
 	apic  []uint32
-	init  string // its process 1, or "" for none
+	init  string      // its process 1, or "" for none
+	ask   chan string // restart, stop or kill
+
+	// Of the goroutine that watches it.
 	view  *nucleus.ClusterView
 	links [2]*monitor.Link
 	line  []byte // the last line of its log, as far as it has come
-	end   string // how it ended
+	beat  uint64
+	heard int64 // when the beat changed
+
+	state atomic.Pointer[string]
+	lives atomic.Int32 // how often it was started
 }
 
 // planClusters shares the processors out: the first ones are this cluster's, and the
@@ -61,7 +67,8 @@ func (k *kernel) planClusters(all []acpi.CPU) []acpi.CPU {
 	programs := k.clusterPrograms()
 	next := left
 	for i, p := range plans {
-		o := &otherCluster{index: i + 1, plan: p, init: programs[i]}
+		o := &otherCluster{index: i + 1, plan: p, init: programs[i], ask: make(chan string, 1)}
+		o.say("starting")
 		for _, c := range usable[next : next+p.CPUs] {
 			o.apic = append(o.apic, c.APIC)
 		}
@@ -85,18 +92,39 @@ func (k *kernel) clusterPrograms() (list []string) {
 
 // startClusters starts the other clusters, each with a copy of the boot archive.
 func (k *kernel) startClusters() {
-	if len(k.others.all) > 0 {
-		k.startMonitor()
+	if len(k.others.all) == 0 {
+		return
 	}
+	k.startMonitor()
 	for _, o := range k.others.all {
+		go k.lead(o)
+	}
+	procfs.RegisterTrigger("hardtack/clusters", k.others.text, k.others.write)
+}
+
+// lead starts a cluster and watches it, and starts it again when it is asked to.
+func (k *kernel) lead(o *otherCluster) {
+	for {
+		how := ""
 		if err := k.startCluster(o); err != nil {
+			how = "does not start"
 			warn("cluster %d: %v", o.index, err)
+		} else {
+			how = k.watch(o)
+			warn("cluster %d %s", o.index, how)
+		}
+		if how == "restarts" {
 			continue
 		}
-		go o.watch()
-	}
-	if len(k.others.all) > 0 {
-		procfs.Register("hardtack/clusters", k.others.text)
+		o.say(how)
+		if how == "cannot be stopped" {
+			return // its memory may still be written to
+		}
+		for what := range o.ask {
+			if what == "restart" {
+				break
+			}
+		}
 	}
 }
 
@@ -119,7 +147,12 @@ func (k *kernel) startCluster(o *otherCluster) (err error) {
 	if _, err := (random.Reader{}).Read(s.Seed[:]); err != nil {
 		return err
 	}
-	if o.view, err = nucleus.StartCluster(&s); err != nil {
+	o.lives.Add(1)
+	o.beat = 0
+	k.others.start.Lock()
+	o.view, err = nucleus.StartCluster(&s)
+	k.others.start.Unlock()
+	if err != nil {
 		return err
 	}
 	areas := o.view.Areas()
@@ -130,119 +163,78 @@ func (k *kernel) startCluster(o *otherCluster) (err error) {
 	return nil
 }
 
-// joinTime is how long a cluster may take from its start until its monitor answers.
-const joinTime = 30 * time.Second
+// Times of the watch: how often a cluster's log and state are looked at, how long it may
+// be silent, how long its start may take, and how often a cluster gives a sign of life.
+const (
+	watchPeriod = 20 * time.Millisecond
+	silence     = 10 * time.Second
+	startTime   = 60 * time.Second
+	beatPeriod  = 100 * time.Millisecond
+)
 
-// join connects to another cluster's monitor.
-func (k *kernel) join(index int, out, in *monitor.Link) {
-	ctx, cancel := context.WithTimeout(context.Background(), joinTime)
-	defer cancel()
-	if err := k.others.monitor.Join(ctx, index, out, in); err != nil {
-		warn("the monitor of cluster %d: %v", index, err)
-	}
-}
-
-// startMonitor makes this kernel's monitor, which other clusters ring for.
-func (k *kernel) startMonitor() {
-	m, err := monitor.New(host{k})
-	if err == nil {
-		err = nucleus.OnDoorbell(m.Rung)
-	}
-	if err != nil {
-		k.fail("the monitor: %v", err)
-	}
-	k.others.monitor = m
-	procfs.RegisterAdmin("hardtack/monitors", k.monitorsText, nil)
-}
-
-// host is what the monitor needs of the kernel.
-type host struct{ k *kernel }
-
-func (h host) Health() (out proto.HealthReply) {
-	m := nucleus.MemoryInfo()
-	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/cycles/total:gc-cycles"}}
-	metrics.Read(sample)
-	out = proto.HealthReply{Processors: uint32(nucleus.NumCPU()), Memory: uint64(m.Total) * mem.PageSize, Unused: uint64(m.Free) * mem.PageSize,
-		Heap: sample[0].Value.Uint64(), Collections: uint32(sample[1].Value.Uint64())}
-	proc.Each(func(*proc.Process) bool {
-		out.Processes++
-		return true
-	})
-	return out
-}
-
-func (h host) Stop(status uint8) error {
-	if nucleus.ClusterIndex() == 0 {
-		return proto.ErrBusy // the machine is not another cluster's to end
-	}
-	go func() {
-		time.Sleep(10 * time.Millisecond) // the answer is on its way
-		h.k.shutdown(status)
-	}()
-	return nil
-}
-
-// monitorsText is what the other monitors answer, and how far away they are: the least
-// time of a call and its answer when both sides wait awake, and when the other sleeps.
-func (k *kernel) monitorsText() []byte {
-	b := new(bytes.Buffer)
-	for i := range boot.MaxClusters {
-		c, err := k.others.monitor.Peer(i)
-		if err != nil {
-			continue
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-		h, err := c.Health(ctx, proto.HealthCall{})
-		awake, asleep := int64(1<<62), int64(1<<62)
-		ping := func(n int, pause time.Duration, least *int64) {
-			for range n {
-				if err == nil {
-					time.Sleep(pause)
-					start := clocks.Monotonic()
-					_, err = c.Ping(ctx, proto.PingCall{Number: uint64(start)})
-					*least = min(*least, clocks.Monotonic()-start)
-				}
-			}
-		}
-		ping(100, 0, &awake)
-		ping(10, 2*time.Millisecond, &asleep)
-		cancel()
-		if err != nil {
-			fmt.Fprintf(b, "%d %v\n", i, err)
-			continue
-		}
-		fmt.Fprintf(b, "%d cpus %d memory %d free %d heap %d collections %d processes %d awake %d ns asleep %d ns\n",
-			i, h.Processors, h.Memory, h.Unused, h.Heap, h.Collections, h.Processes, awake, asleep)
-	}
-	return b.Bytes()
-}
-
-// watchPeriod is how often a cluster's log and state are looked at.
-const watchPeriod = 20 * time.Millisecond
-
-// watch shows what a cluster logs until it ends.
-func (o *otherCluster) watch() {
-	for {
-		time.Sleep(watchPeriod)
-		state, status := o.view.State()
-		o.show()
-		switch state {
-		case boot.ClusterExited:
-			o.end = fmt.Sprintf("exited %d", status)
-		case boot.ClusterPanicked:
-			o.end = "panicked"
-		default:
-			continue
-		}
-		o.view.Stop()
-		for _, l := range o.links {
-			l.Die()
+// watch shows what a cluster logs until it ends, and returns how it did. Its processors
+// do not run any more then.
+func (k *kernel) watch(o *otherCluster) string {
+	how := ""
+	for o.heard = clocks.Monotonic(); how == ""; {
+		select {
+		case what := <-o.ask:
+			how = k.do(o, what)
+		case <-time.After(watchPeriod):
+			how = o.look()
 		}
 		o.show()
-		warn("cluster %d %s", o.index, o.end)
-		return
 	}
+	if !o.view.Stop() {
+		how = "cannot be stopped"
+	}
+	k.others.monitor.Leave(o.index, o.links[:]...)
+	o.show()
+	return how
 }
+
+// do does what somebody asked for; it returns how the cluster ended, if it has.
+func (k *kernel) do(o *otherCluster, what string) string {
+	switch what {
+	case "kill":
+		return "was killed"
+	case "restart":
+		return "restarts"
+	case "stop":
+		c, err := k.others.monitor.Peer(o.index)
+		if err == nil {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			_, err = c.Stop(ctx, proto.StopCall{})
+			cancel()
+		}
+		if err != nil {
+			warn("stopping cluster %d: %v", o.index, err)
+		}
+	}
+	return ""
+}
+
+// look looks at a cluster's state; it returns how it ended, if it has.
+func (o *otherCluster) look() string {
+	state, status := o.view.State()
+	switch state {
+	case boot.ClusterExited:
+		return fmt.Sprintf("exited %d", status)
+	case boot.ClusterPanicked:
+		return "panicked"
+	}
+	beat := o.view.Beat()
+	if now := clocks.Monotonic(); beat != o.beat {
+		o.beat, o.heard = beat, now
+		o.say("running")
+	} else if patience := map[bool]time.Duration{true: startTime, false: silence}[beat == 0]; now-o.heard > int64(patience) {
+		return "hangs"
+	}
+	return ""
+}
+
+// say tells what becomes of a cluster.
+func (o *otherCluster) say(what string) { o.state.Store(&what) }
 
 // show prints the log's new lines.
 func (o *otherCluster) show() {
@@ -265,44 +257,27 @@ func (o *otherCluster) show() {
 func (s *others) text() []byte {
 	b := new(bytes.Buffer)
 	for _, o := range s.all {
-		how := o.end
-		if how == "" && o.view != nil {
-			how = "starting"
-			if state, _ := o.view.State(); state == boot.ClusterRunning {
-				how = "running"
-			}
-		}
-		fmt.Fprintf(b, "%d %s cpus %d memory %d MiB\n", o.index, how, o.plan.CPUs, (o.plan.End-o.plan.Base)>>20)
+		fmt.Fprintf(b, "%d %s lives %d cpus %d memory %d MiB\n", o.index, *o.state.Load(), o.lives.Load(), o.plan.CPUs, (o.plan.End-o.plan.Base)>>20)
 	}
 	return b.Bytes()
 }
 
-// joinCluster is what another than the first cluster has instead of firmware.
-func (k *kernel) joinCluster() {
-	apic, _, seed := nucleus.ClusterFacts()
-	random.Stir(seed, 8*len(seed))
-	for _, id := range apic {
-		if id == nucleus.BootAPICID() {
-			continue
-		}
-		if err := nucleus.StartCPU(id); err != nil {
-			warn("CPU with APIC ID %d: %v", id, err)
-		}
+// write is a write there: restart, stop or kill, and the number of a cluster.
+func (s *others) write(text string) linux.Errno {
+	var what string
+	var index int
+	if n, err := fmt.Sscanf(text, "%s %d", &what, &index); n != 2 || err != nil || index < 1 || index > len(s.all) {
+		return linux.EINVAL
 	}
-}
-
-// setClusterClock takes the first cluster's wall clock, as it was at this one's start.
-func (k *kernel) setClusterClock() {
-	_, realtime, _ := nucleus.ClusterFacts()
-	ktime.SetRealtime(int64(realtime) + clocks.Monotonic())
-	amd64.RealtimeBase = uint64(clocks.RealtimeOffset())
-}
-
-// meetFirst joins this cluster's monitor with the first cluster's.
-func (k *kernel) meetFirst() {
-	k.startMonitor()
-	areas := nucleus.ClusterAreas()
-	ring := func() { nucleus.RingCluster(0) }
-	in, out := monitor.NewLink("cluster 0", areas[0], 1, ring), monitor.NewLink("cluster 0", areas[1], 1, ring)
-	go k.join(0, out, in)
+	switch what {
+	case "restart", "stop", "kill":
+	default:
+		return linux.EINVAL
+	}
+	select {
+	case s.all[index-1].ask <- what:
+		return 0
+	default:
+		return linux.EBUSY
+	}
 }

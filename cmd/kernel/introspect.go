@@ -133,7 +133,7 @@ func protectionText() []byte {
 		b.WriteByte('\n')
 	}
 	pages, wrong := nucleus.WrongPages()
-	fmt.Fprintf(b, "pages %d wrong %d\nrandom processor=%t ready=%t\n", pages, wrong, nucleus.HasRandom(), random.Ready())
+	fmt.Fprintf(b, "pages %d wrong %d foreign %d\nrandom processor=%t ready=%t\n", pages, wrong, nucleus.ForeignPages(), nucleus.HasRandom(), random.Ready())
 	return b.Bytes()
 }
 

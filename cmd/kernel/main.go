@@ -65,7 +65,6 @@ func main() {
 	} else {
 		k.setClusterClock()
 		k.meetFirst()
-		nucleus.ClusterUp()
 	}
 
 	root, fs, config, err := k.unpackRoot()

@@ -65,6 +65,11 @@ func provoke(how string) linux.Errno {
 		none.cmdline = ""
 	case "index":
 		_ = make([]byte, 3)[len(how)]
+	case "foreign":
+		if reached, tries := nucleus.ReachForeign(); reached == 0 && tries > 0 {
+			return linux.EPERM // as it must be
+		}
+		return 0
 	case "lock":
 		provoked.Lock()
 		defer provoked.Unlock()

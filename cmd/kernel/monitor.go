@@ -1,0 +1,148 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/metrics"
+	"time"
+
+	"hardtack/abi/boot"
+	"hardtack/arch/amd64"
+	proto "hardtack/idl/monitor"
+	"hardtack/kernel/base/clocks"
+	"hardtack/kernel/base/ktime"
+	"hardtack/kernel/base/mem"
+	"hardtack/kernel/base/random"
+	"hardtack/kernel/process/proc"
+	"hardtack/kernel/pseudofs/procfs"
+	"hardtack/monitor"
+	"hardtack/msg"
+	"hardtack/nucleus"
+)
+
+// joinTime is how long a cluster may take from its start until its monitor answers.
+const joinTime = 30 * time.Second
+
+// join connects to another cluster's monitor.
+func (k *kernel) join(index int, out, in *monitor.Link) {
+	ctx, cancel := context.WithTimeout(context.Background(), joinTime)
+	defer cancel()
+	err := k.others.monitor.Join(ctx, index, out, in)
+	if err != nil && !errors.Is(err, msg.ErrPeerGone) && !errors.Is(err, io.EOF) { // else it has ended, which is told anyway
+		warn("the monitor of cluster %d: %v", index, err)
+	}
+}
+
+// startMonitor makes this kernel's monitor, which other clusters ring for.
+func (k *kernel) startMonitor() {
+	m, err := monitor.New(host{k})
+	if err == nil {
+		err = nucleus.OnDoorbell(m.Rung)
+	}
+	if err != nil {
+		k.fail("the monitor: %v", err)
+	}
+	k.others.monitor = m
+	procfs.RegisterAdmin("hardtack/monitors", k.monitorsText, nil)
+}
+
+// host is what the monitor needs of the kernel.
+type host struct{ k *kernel }
+
+func (h host) Health() (out proto.HealthReply) {
+	m := nucleus.MemoryInfo()
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/cycles/total:gc-cycles"}}
+	metrics.Read(sample)
+	out = proto.HealthReply{Processors: uint32(nucleus.NumCPU()), Memory: uint64(m.Total) * mem.PageSize, Unused: uint64(m.Free) * mem.PageSize,
+		Heap: sample[0].Value.Uint64(), Collections: uint32(sample[1].Value.Uint64())}
+	proc.Each(func(*proc.Process) bool {
+		out.Processes++
+		return true
+	})
+	return out
+}
+
+func (h host) Stop(status uint8) error {
+	if nucleus.ClusterIndex() == 0 {
+		return proto.ErrBusy // the machine is not another cluster's to end
+	}
+	go func() {
+		time.Sleep(10 * time.Millisecond) // the answer is on its way
+		h.k.shutdown(status)
+	}()
+	return nil
+}
+
+// monitorsText is what the other monitors answer, and how far away they are: the least
+// time of a call and its answer when both sides wait awake, and when the other sleeps.
+func (k *kernel) monitorsText() []byte {
+	b := new(bytes.Buffer)
+	for i := range boot.MaxClusters {
+		c, err := k.others.monitor.Peer(i)
+		if err != nil {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		h, err := c.Health(ctx, proto.HealthCall{})
+		awake, asleep := int64(1<<62), int64(1<<62)
+		ping := func(n int, pause time.Duration, least *int64) {
+			for range n {
+				if err == nil {
+					time.Sleep(pause)
+					start := clocks.Monotonic()
+					_, err = c.Ping(ctx, proto.PingCall{Number: uint64(start)})
+					*least = min(*least, clocks.Monotonic()-start)
+				}
+			}
+		}
+		ping(100, 0, &awake)
+		ping(10, 2*time.Millisecond, &asleep)
+		cancel()
+		if err != nil {
+			fmt.Fprintf(b, "%d %v\n", i, err)
+			continue
+		}
+		fmt.Fprintf(b, "%d cpus %d memory %d free %d heap %d collections %d processes %d awake %d ns asleep %d ns\n",
+			i, h.Processors, h.Memory, h.Unused, h.Heap, h.Collections, h.Processes, awake, asleep)
+	}
+	return b.Bytes()
+}
+
+// joinCluster is what another than the first cluster has instead of firmware.
+func (k *kernel) joinCluster() {
+	apic, _, seed := nucleus.ClusterFacts()
+	random.Stir(seed, 8*len(seed))
+	for _, id := range apic {
+		if id == nucleus.BootAPICID() {
+			continue
+		}
+		if err := nucleus.StartCPU(id); err != nil {
+			warn("CPU with APIC ID %d: %v", id, err)
+		}
+	}
+}
+
+// setClusterClock takes the first cluster's wall clock, as it was at this one's start.
+func (k *kernel) setClusterClock() {
+	_, realtime, _ := nucleus.ClusterFacts()
+	ktime.SetRealtime(int64(realtime) + clocks.Monotonic())
+	amd64.RealtimeBase = uint64(clocks.RealtimeOffset())
+}
+
+// meetFirst joins this cluster's monitor with the first cluster's.
+func (k *kernel) meetFirst() {
+	k.startMonitor()
+	areas := nucleus.ClusterAreas()
+	ring := func() { nucleus.RingCluster(0) }
+	in, out := monitor.NewLink("cluster 0", areas[0], 1, ring), monitor.NewLink("cluster 0", areas[1], 1, ring)
+	go k.join(0, out, in)
+	go func() {
+		for {
+			nucleus.ClusterUp()
+			time.Sleep(beatPeriod)
+		}
+	}()
+}

@@ -1,0 +1,66 @@
+package nucleus
+
+import (
+	"runtime/debug"
+
+	"hardtack/abi/boot"
+)
+
+// ForeignPages counts the pages in the kernel's half of the address space that are other
+// clusters' memory and that it did not agree to share: none.
+func ForeignPages() (n int) {
+	w := walk{visit: func(pa, size uint64) {
+		if !mayMap(pa, size) {
+			n++
+		}
+	}}
+	w.tables(kspace.root, 39, 256, ptePresent|pteWrite|pteUser)
+	return n
+}
+
+// mayMap tells whether this cluster's tables may map physical memory.
+func mayMap(pa, size uint64) bool {
+	if cluster.index == 0 {
+		if whole, _ := ownMemory(pa, pa+size); whole {
+			return true
+		}
+		for _, p := range cluster.plan[:cluster.others] { // its status and log
+			if pa >= p.base && pa+size <= p.base+boot.ClusterRoot {
+				return true
+			}
+		}
+		return false
+	}
+	info := clusterInfo(direct(cluster.base))
+	within := func(start, end uint64) bool { return pa >= start && pa+size <= end }
+	switch {
+	case within(cluster.base, cluster.end), within(info.Areas, info.Areas+2*boot.AreaPages*pageSize):
+		return true
+	case within(bootInfo.text, bootInfo.rodata), within(boot.Mailboxes, boot.Mailboxes+pageSize), within(defaultAPICPA, defaultAPICPA+pageSize):
+		return true
+	}
+	return false
+}
+
+// ReachForeign reads memory of other clusters where the direct map would have it, and
+// reports how many of the tries did not fault, and how many there were.
+func ReachForeign() (reached, tries int) {
+	try := func(pa uint64) {
+		tries++
+		defer func() { _ = recover() }()
+		_ = load8(direct(pa))
+		reached++
+	}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	if cluster.index > 0 {
+		for _, pa := range [...]uint64{boot.StubBase, bootInfo.end - cluster.shift, cluster.base - 1, cluster.end, cluster.end + 1<<30} {
+			try(pa)
+		}
+	}
+	for _, p := range cluster.plan[:cluster.others] {
+		for _, pa := range [...]uint64{p.base, p.base + boot.ClusterRoot, p.base/2 + p.end/2, p.end - 1} {
+			try(pa)
+		}
+	}
+	return reached, tries
+}

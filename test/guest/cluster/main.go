@@ -1,0 +1,115 @@
+// Command cluster runs on a machine with two kernels and tries what keeps them apart.
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+func main() {
+	switch os.Args[0] {
+	case "/other":
+		other()
+	case "/panics":
+		fmt.Println("cluster 1 panics")
+		write("oops", "lock")
+	case "/bystander":
+		await("clusters", "1 panicked")
+		fmt.Println("cluster 0 goes on")
+	default:
+		first()
+	}
+}
+
+// write writes to a file of the kernel's.
+func write(name, text string) error { return os.WriteFile("/proc/hardtack/"+name, []byte(text), 0) }
+
+func read(name string) string {
+	b, err := os.ReadFile("/proc/hardtack/" + name)
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// reach tries to read the other cluster's memory in the kernel's direct map.
+func reach() {
+	fmt.Println("reaching out:", write("oops", "foreign"))
+	_, foreign, _ := strings.Cut(read("protection"), "foreign ")
+	foreign, _, _ = strings.Cut(foreign, "\n")
+	fmt.Println("foreign pages:", foreign)
+}
+
+// other is process 1 of cluster 1.
+func other() {
+	fmt.Println("cluster 1 runs")
+	reach()
+	for {
+		if strings.Contains(read("monitors"), "cpus") {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	fmt.Println("cluster 1 reaches cluster 0")
+	time.Sleep(time.Hour)
+}
+
+// await waits until a file has a text.
+func await(name, text string) {
+	for range 3000 {
+		if strings.Contains(read(name), text) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	fmt.Printf("%s lacks %q:\n%s\n", name, text, read(name))
+}
+
+// first is process 1 of cluster 0.
+func first() {
+	reach()
+	await("clusters", "1 running lives 1")
+	await("monitors", "1 cpus")
+	fmt.Println("cluster 0 reaches cluster 1")
+	for _, bad := range []string{"", "kill", "kill 2", "kill 0", "kill x", "burn 1"} {
+		if err := write("clusters", bad); err == nil {
+			fmt.Printf("%q was taken\n", bad)
+		}
+	}
+	for i, how := range []string{"kill", "stop", "restart"} {
+		if err := write("clusters", how+" 1"); err != nil {
+			fmt.Println(how, err)
+		}
+		switch how {
+		case "kill":
+			await("clusters", "1 was killed")
+		case "stop":
+			await("clusters", "1 exited 0")
+		}
+		if how != "restart" {
+			write("clusters", "restart 1")
+		}
+		await("clusters", fmt.Sprintf("1 running lives %d", i+2))
+		await("monitors", "1 cpus")
+		fmt.Println(how, "and again")
+	}
+	before := frames()
+	for i := range 10 {
+		write("clusters", "restart 1")
+		await("clusters", fmt.Sprintf("1 running lives %d", i+5))
+	}
+	if after := frames(); after < before-256 {
+		fmt.Printf("10 restarts took %d frames\n", before-after)
+	}
+	fmt.Println("the end")
+}
+
+// frames is how many frames of memory are free.
+func frames() (n int) {
+	b := []byte(read("frames"))
+	fmt.Sscanf(string(b[bytes.Index(b, []byte("free")):]), "free %d", &n)
+	return n
+}

@@ -1,0 +1,60 @@
+package guest
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Two kernels in one machine: neither reaches the other's memory, their monitors answer,
+// and the first one kills, stops and restarts the second.
+func TestClusters(t *testing.T) {
+	needGuest(t)
+	t.Parallel()
+	repo, dir := repository(t), t.TempDir()
+	for _, name := range []string{"first", "other", "panics", "bystander"} {
+		if err := goBuild(repo, filepath.Join(dir, name), "./test/guest/cluster"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tool := command(t, repo, dir)
+	root := guestRoot(t, dir, "first", "other", "panics", "bystander")
+	second := func(cpus, program string) []string {
+		return []string{"--cluster", "cpus=1,memory=160M", "--cluster", "cpus=" + cpus + ",memory=96M,init=" + program}
+	}
+	run := func(t *testing.T, command string, flags []string, want ...string) string {
+		t.Helper()
+		out, err := inGuest(t, tool, root, 4*time.Minute, flags, command)
+		out = strings.ReplaceAll(out, "\r", "")
+		for _, text := range want {
+			if !strings.Contains(out, text) {
+				t.Errorf("the console lacks %q", text)
+			}
+		}
+		if err != nil || t.Failed() {
+			t.Fatalf("%v\n%s", err, tail(out, 100))
+		}
+		return out
+	}
+	for _, cpus := range []string{"1", "2"} {
+		t.Run(cpus+" CPUs", func(t *testing.T) {
+			out := run(t, "/first", second(cpus, "/other"),
+				"\nreaching out: write /proc/hardtack/oops: operation not permitted\n", "[1] reaching out: write /proc/hardtack/oops: operation not permitted\n",
+				"cluster 0 reaches cluster 1", "[1] cluster 1 reaches cluster 0",
+				"kill and again", "stop and again", "restart and again", "the end")
+			for _, bad := range []string{"foreign pages: 1", "was taken", "lacks", " took ", "panic"} {
+				if strings.Contains(out, bad) {
+					t.Errorf("the console has %q\n%s", bad, tail(out, 100))
+				}
+			}
+		})
+	}
+	t.Run("panic", func(t *testing.T) {
+		run(t, "/bystander", second("2", "/panics"),
+			"[1] cluster 1 panics", "[1] panic: asked for, with a lock", "kernel: cluster 1 panicked", "cluster 0 goes on")
+	})
+	t.Run("four", func(t *testing.T) {
+		run(t, "/first", []string{"--clusters", "4", "--cpus", "4", "--memory", "384M"}, "the end")
+	})
+}
