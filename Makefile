@@ -269,7 +269,8 @@ uninstall:
 
 # The generated packages; a test compares them with what is committed.
 idl: bin/hardtack
-	bin/hardtack idl $(filter-out idl/types.if,$(wildcard idl/*.if))
+	bin/hardtack idl $(filter-out idl/types.if idl/monitor.if,$(wildcard idl/*.if))
+	bin/hardtack idl --lang go --no-transport idl/monitor.if # for the kernel
 
 clean:
 	rm -rf bin build

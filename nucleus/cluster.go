@@ -12,7 +12,7 @@ import (
 // devices of its own, and its page tables map no memory of another but what both agreed
 // on. The first cluster is the one that the loader started; the kernel parameters
 // cluster=CPUS:MIB[:PROGRAM], one for each of the others, say what it leaves to them
-// (docs/decisions/0200-clusters.md).
+// (docs/decisions/0196-clusters.md).
 
 // cluster is what this kernel knows of its own; immutable after boot.
 var cluster struct {

@@ -1,7 +1,7 @@
 package boot
 
 // Further clusters: other kernels in the same machine, each with memory and processors of
-// its own (docs/decisions/0200-clusters.md).
+// its own (docs/decisions/0196-clusters.md).
 
 // Mailboxes is where the start-up code of a processor finds what to do: 32 bytes for each
 // local APIC ID: the page table root, where to go with it, what goes to RDI, and 1 if the

@@ -22,6 +22,7 @@ func newIDL() *cobra.Command {
 		lang    []string
 		check   bool
 		module  string
+		bare    bool
 	)
 	cmd := &cobra.Command{
 		Use:   "idl FILE.if...",
@@ -47,6 +48,7 @@ what was expected, and nothing is written.`,
 			if err != nil {
 				return err
 			}
+			want.NoTransport = bare
 			all, err := compileAll(args, out, want, imports)
 			if err != nil {
 				return err
@@ -64,6 +66,7 @@ what was expected, and nothing is written.`,
 	fl.StringArrayVarP(&imports, "import", "i", nil, "make the types of this `file` visible, as if it were imported (repeatable)")
 	fl.StringSliceVar(&lang, "lang", []string{"go", "c"}, "the `languages` to write")
 	fl.StringVar(&module, "module", idl.DefaultModule, "Go packages import msg from the module at this `path`")
+	fl.BoolVar(&bare, "no-transport", false, "Go packages link no transport: the program chooses")
 	fl.BoolVar(&check, "check", false, "write nothing; fail if a generated file is not up to date")
 	return cmd
 }

@@ -12,7 +12,6 @@ import (
 	"iter"
 
 	"hardtack/msg"
-	_ "hardtack/msg/ump" // the transport that is used where none is named
 	"hardtack/msg/wire"
 )
 
@@ -515,6 +514,9 @@ func (c *Conn) Serve(ctx context.Context, h Handler) error {
 // served by what handler returns for it, which may be the same for all. Then it
 // waits for those that are open to end. It returns ctx's error, or nil.
 func (s Server) Serve(ctx context.Context, handler func(*Conn) Handler) error {
+	if handler == nil {
+		panic("monitor: Serve of a Server with a nil function: it returns the Handler of a connection")
+	}
 	return s.ServeConns(ctx, func(ctx context.Context, m *msg.Conn) {
 		c := New(m)
 		c.Serve(ctx, handler(c))

@@ -29,6 +29,7 @@ var may = map[string][]string{
 	"msg":             {"abi", "ipc", "lock"},
 	"idl":             {"msg"},
 	"task":            {"lock", "msg"},
+	"monitor":         {"idl", "msg"},
 
 	// The wings of the kernel, the lowest first.
 	"kernel/base":          {"abi", "nucleus"},
@@ -56,7 +57,7 @@ var may = map[string][]string{
 	"bench":        {"abi", "affinity", "idl", "ipc", "lock", "msg", "nucleus/ipc", "overlay", "task", "tool", "bench", "ext4", "kernel/fs/tmpfs", "kernel/fs/vfs"},
 	"test":         {"abi", "driver", "driver/virtio", "tool", "test", "bench/os", "ext4"},
 	"cmd/hardtack": {"abi", "overlay", "tool", "bench", "ext4"},
-	"cmd/kernel":   {"abi", "arch", "nucleus", "driver", "kernel", "msg"},
+	"cmd/kernel":   {"abi", "arch", "nucleus", "driver", "idl", "kernel", "monitor", "msg"},
 }
 
 const module = "hardtack/"

@@ -38,8 +38,9 @@ var goKeyword = func() map[string]bool {
 }()
 
 // Go writes the package; source is the name of the interface file, for its
-// first line, and module as in Languages.
-func Go(i *Interface, source, module string) ([]byte, error) {
+// first line.
+func Go(i *Interface, source string, want Languages) ([]byte, error) {
+	module := want.Module
 	if module == "" {
 		module = DefaultModule
 	}
@@ -80,7 +81,9 @@ func Go(i *Interface, source, module string) ([]byte, error) {
 	}
 	g.p("")
 	g.p("%q", module+"/msg")
-	g.p("_ %q // the transport that is used where none is named", module+"/msg/ump")
+	if !want.NoTransport {
+		g.p("_ %q // the transport that is used where none is named", module+"/msg/ump")
+	}
 	if used["wire"] {
 		g.p("%q", module+"/msg/wire")
 	}

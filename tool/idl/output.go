@@ -16,6 +16,9 @@ type Languages struct {
 	// Module is the module in which generated Go finds the packages msg, msg/ump
 	// and msg/wire; "": DefaultModule.
 	Module string
+	// NoTransport leaves the choice of transports to the program: the Go package links
+	// none.
+	NoTransport bool
 }
 
 // DefaultModule is the module that package msg belongs to.
@@ -33,7 +36,7 @@ func Compile(path string, read Read, want Languages, extra ...string) ([]Output,
 	source := filepath.Base(path)
 	dir := i.PackageName()
 	if want.Go {
-		code, err := Go(i, source, want.Module)
+		code, err := Go(i, source, want)
 		if err != nil {
 			return nil, err
 		}
