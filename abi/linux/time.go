@@ -91,13 +91,44 @@ const (
 	SizeofSigevent  = 64
 )
 
-// Bits and states of adjtimex (include/uapi/linux/timex.h).
+// Modes of adjtimex (include/uapi/linux/timex.h).
 const (
-	STA_UNSYNC = 0x0040
+	ADJ_OFFSET    = 0x0001
+	ADJ_FREQUENCY = 0x0002
+	ADJ_MAXERROR  = 0x0004
+	ADJ_ESTERROR  = 0x0008
+	ADJ_STATUS    = 0x0010
+	ADJ_TIMECONST = 0x0020
+	ADJ_TAI       = 0x0080
+	ADJ_SETOFFSET = 0x0100
+	ADJ_MICRO     = 0x1000
+	ADJ_NANO      = 0x2000
+	ADJ_TICK      = 0x4000
+	ADJ_ADJTIME   = 0x8000
+)
 
-	// ADJ_OFFSET_SS_READ asks for the rest of an old-style adjustment.
-	ADJ_OFFSET_SS_READ = 0xa001
-	STA_NANO           = 0x2000
-	TIME_OK            = 0
-	TIME_ERROR         = 5
+// Bits of the status and states of adjtimex.
+const (
+	STA_PLL       = 0x0001
+	STA_PPSFREQ   = 0x0002
+	STA_PPSTIME   = 0x0004
+	STA_FLL       = 0x0008
+	STA_INS       = 0x0010
+	STA_DEL       = 0x0020
+	STA_UNSYNC    = 0x0040
+	STA_FREQHOLD  = 0x0080
+	STA_PPSSIGNAL = 0x0100
+	STA_PPSJITTER = 0x0200
+	STA_PPSWANDER = 0x0400
+	STA_PPSERROR  = 0x0800
+	STA_CLOCKERR  = 0x1000
+	STA_NANO      = 0x2000
+	STA_MODE      = 0x4000
+
+	TIME_OK    = 0
+	TIME_INS   = 1
+	TIME_DEL   = 2
+	TIME_OOP   = 3
+	TIME_WAIT  = 4
+	TIME_ERROR = 5
 )

@@ -31,6 +31,7 @@ var scripts = []script{
 	{"mapping", mapping},
 	{"protecting", protecting},
 	{"clocks", clocks},
+	{"adjtimex", adjustments},
 	{"events", events},
 	{"futexes", futexes},
 	{"system-v", systemV},

@@ -130,7 +130,7 @@ func futexDeadline(t *proc.Thread, addr uio.Addr, absolute, realtime bool) (int6
 		}
 		return max(now+ns, 1), 0
 	case realtime:
-		ns -= clocks.RealtimeOffset()
+		ns = clocks.Monotonic() + clocks.Until(ns-clocks.Realtime())
 	}
 	return max(ns, 1), 0
 }

@@ -21,7 +21,7 @@ var timeCalls = []Call{
 	{linux.SYS_gettimeofday, "gettimeofday", sysGettimeofday, "works; the time zone is always UTC"},
 	{linux.SYS_settimeofday, "settimeofday", sysSettimeofday, "works except the time zone, which is ignored"},
 	{linux.SYS_time, "time", sysTime, "works"},
-	{linux.SYS_adjtimex, "adjtimex", sysAdjtimex, "works for reading; changing anything is EINVAL"},
+	{linux.SYS_adjtimex, "adjtimex", sysAdjtimex, "works; CLOCK_MONOTONIC keeps its speed"},
 	{linux.SYS_clock_adjtime, "clock_adjtime", sysClockAdjtime, "as adjtimex, for CLOCK_REALTIME"},
 }
 
@@ -126,13 +126,9 @@ func resolution(clock int32) int64 {
 	return 1
 }
 
-// maxRealtime bounds what CLOCK_REALTIME may be set to (TIME_SETTOD_SEC_MAX:
-// thirty years before the end of time).
-const maxRealtime = 9223372036 - 30*365*24*3600
-
 // setRealtime is the common part of clock_settime and settimeofday.
 func setRealtime(t *proc.Thread, ts linux.Timespec) linux.Errno {
-	if !ts.Valid() || ts.Sec > maxRealtime {
+	if !ts.Valid() || ts.Sec > ktime.MaxRealtime {
 		return linux.EINVAL
 	}
 	if !t.Cred().Has(creds.CapSysTime) {
@@ -247,34 +243,36 @@ func sysClockAdjtime(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	return 0, linux.EOPNOTSUPP
 }
 
-// adjtime reports an unsynchronised clock that nobody adjusts.
+// adjtime changes the discipline of CLOCK_REALTIME and tells its state.
 func adjtime(t *proc.Thread, addr uio.Addr) (uint64, linux.Errno) {
 	b, e := readUser(t, addr, linux.SizeofTimex)
 	if e != 0 {
 		return 0, e
 	}
-	if modes := binary.LittleEndian.Uint32(b); modes != 0 && modes != linux.ADJ_OFFSET_SS_READ {
-		if !t.Cred().Has(creds.CapSysTime) {
-			return 0, linux.EPERM
-		}
-		return 0, linux.EINVAL
+	le := binary.LittleEndian
+	get := func(off int) int64 { return int64(le.Uint64(b[off:])) }
+	x := ktime.Timex{
+		Modes: le.Uint32(b), Offset: get(8), Freq: get(16), MaxError: get(24), EstError: get(32), Status: int32(le.Uint32(b[40:])),
+		Constant: get(48), Sec: get(72), Usec: get(80), Tick: get(88),
 	}
-	clear(b)
-	put := func(off int, v uint64) { binary.LittleEndian.PutUint64(b[off:], v) }
-	tv := linux.NsecToTimeval(clocks.Realtime())
-	put(24, 16_000_000) // maxerror
-	put(32, 16_000_000) // esterror
-	put(40, linux.STA_UNSYNC)
-	put(48, 2)       // constant
-	put(56, 1)       // precision
-	put(64, 500<<16) // tolerance, 500 ppm
-	put(72, uint64(tv.Sec))
-	put(80, uint64(tv.Usec))
-	put(88, 10_000) // tick
+	state, e := ktime.Adjust(&x, t.Cred().Has(creds.CapSysTime))
+	if e != 0 {
+		return 0, e
+	}
+	for i, v := range []int64{x.Offset, x.Freq, x.MaxError, x.EstError} {
+		le.PutUint64(b[8+8*i:], uint64(v))
+	}
+	le.PutUint32(b[40:], uint32(x.Status))
+	for i, v := range []int64{x.Constant, x.Precision, x.Tolerance, x.Sec, x.Usec, x.Tick, 0, 0} {
+		le.PutUint64(b[48+8*i:], uint64(v))
+	}
+	le.PutUint32(b[112:], 0)
+	clear(b[120:160])
+	le.PutUint32(b[160:], uint32(x.TAI))
 	if _, e := t.Mem.CopyOut(addr, b); e != 0 {
 		return 0, e
 	}
-	return linux.TIME_ERROR, 0
+	return uint64(state), 0
 }
 
 // sysNanosleep is nanosleep(const struct timespec *req, struct timespec *rem).

@@ -25,21 +25,26 @@ var setMu sync.Mutex
 // kernel and the vDSO, moves absolute timers along and tells who wants to know.
 func SetRealtime(ns int64) {
 	setMu.Lock()
+	jump(ns)
+	ntp.clear()
+	ntp.release()
+}
+
+// jump sets CLOCK_REALTIME; setMu is held.
+func jump(ns int64) {
 	clocks.SetRealtime(ns)
-	vdso.SetRealtimeOffset(clocks.RealtimeOffset())
-	setMu.Unlock()
-	for _, t := range realTimers() {
-		t.clockSet()
-	}
-	Changed.Notify(wait.In)
+	vdso.SetSlew(clocks.Running())
+	ntp.jumped = true
 }
 
 // Wall returns the time of a clock that runs whatever the program does; false
 // for the others.
 func Wall(clock int32) (int64, bool) {
 	switch clock {
-	case linux.CLOCK_REALTIME, linux.CLOCK_REALTIME_COARSE, linux.CLOCK_REALTIME_ALARM, linux.CLOCK_TAI:
+	case linux.CLOCK_REALTIME, linux.CLOCK_REALTIME_COARSE, linux.CLOCK_REALTIME_ALARM:
 		return clocks.Realtime(), true
+	case linux.CLOCK_TAI:
+		return clocks.Realtime() + tai.Load(), true
 	case linux.CLOCK_MONOTONIC, linux.CLOCK_MONOTONIC_RAW, linux.CLOCK_MONOTONIC_COARSE,
 		linux.CLOCK_BOOTTIME, linux.CLOCK_BOOTTIME_ALARM:
 		return clocks.Monotonic(), true
@@ -66,11 +71,11 @@ func Sleep(c *caller.Ctx, clock int32, when int64) wait.Result {
 	defer Changed.Remove(&c.Entry)
 	for {
 		c.Arm()
-		now := clocks.Realtime()
+		now, _ := Wall(clock)
 		if now >= when {
 			return wait.TimedOut
 		}
-		r := c.Sleep(max(clocks.Monotonic()+(when-now), 1))
+		r := c.Sleep(max(clocks.Monotonic()+clocks.Until(when-now), 1))
 		if r == wait.Interrupted {
 			return r
 		}

@@ -48,7 +48,8 @@ func (t *Timer) now() int64 {
 	case t.clock.Now != nil:
 		return t.clock.Now()
 	case t.absolute:
-		return clocks.Realtime()
+		now, _ := Wall(t.clock.ID)
+		return now
 	}
 	return clocks.Monotonic()
 }
@@ -205,6 +206,11 @@ func (t *Timer) delay(now int64) time.Duration {
 		// A CPU-time clock runs as fast as its process has CPUs: look again
 		// when it can have got there, but let an idle process be.
 		return max(d/cpuSpeed, time.Millisecond)
+	case t.absolute:
+		if d = time.Duration(clocks.Until(int64(d))); t.interval > 0 {
+			d = max(d, minDelay)
+		}
+		return d
 	case t.interval > 0:
 		return max(d, minDelay)
 	}
@@ -244,14 +250,14 @@ func (t *Timer) ring(gen uint64) {
 	t.fire()
 }
 
-// clockSet is told that CLOCK_REALTIME jumped.
-func (t *Timer) clockSet() {
+// clockSet is told that CLOCK_REALTIME jumped, or runs faster or slower now.
+func (t *Timer) clockSet(jumped bool) {
 	t.mu.Lock()
 	if t.absolute && t.next != 0 {
-		t.rearm(clocks.Realtime())
+		t.rearm(t.now())
 	}
 	t.mu.Unlock()
-	if t.reset != nil {
+	if jumped && t.reset != nil {
 		t.reset()
 	}
 }

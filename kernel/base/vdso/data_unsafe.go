@@ -8,7 +8,7 @@ import (
 // data is the layout of the data page; vdso.s has the same offsets.
 type data struct {
 	seq        atomic.Uint32 // odd while the rest is written
-	useTSC     uint32
+	useTSC     uint32        // 0: ask the kernel; 1; 2: CLOCK_REALTIME has a speed of its own
 	tscBase    uint64
 	mult       uint64
 	shift      uint32
@@ -16,6 +16,9 @@ type data struct {
 	base       int64
 	realOffset int64
 	cpuFrom    uint32
+	_          uint32
+	slewAt     int64
+	slewRate   int64
 }
 
 // update changes the data page; before Init it does nothing.

@@ -72,11 +72,28 @@ func SetClock(c *Clock) {
 			return
 		}
 		d.useTSC, d.tscBase, d.mult, d.shift, d.base = 1, c.TSCBase, c.Mult, c.Shift, c.Base
+		if d.slewRate != 0 {
+			d.useTSC = 2
+		}
 	})
 }
 
 // SetRealtimeOffset says what CLOCK_REALTIME is ahead of CLOCK_MONOTONIC.
-func SetRealtimeOffset(ns int64) { update(func(d *data) { d.realOffset = ns }) }
+func SetRealtimeOffset(ns int64) { SetSlew(clocks.Slew{Offset: ns}) }
+
+// SetSlew says how CLOCK_REALTIME runs.
+func SetSlew(s clocks.Slew) {
+	update(func(d *data) {
+		d.realOffset, d.slewAt, d.slewRate = s.Offset, s.At, s.Rate
+		switch {
+		case d.useTSC == 0:
+		case s.Rate == 0:
+			d.useTSC = 1
+		default:
+			d.useTSC = 2
+		}
+	})
+}
 
 // SetCPUSource says where CPU numbers come from.
 func SetCPUSource(s CPUSource) { update(func(d *data) { d.cpuFrom = uint32(s) }) }

@@ -14,9 +14,11 @@
 	.set	base, 32
 	.set	realOffset, 40
 	.set	cpuFrom, 48
+	.set	slewAt, 56
+	.set	slewRate, 64
 
-	.set	known, 0x8f3		# clocks 0 1 4 5 6 7 11
-	.set	real, 0x821		# of these CLOCK_REALTIME's: 0 5 11
+	.set	known, 0x0f3		# clocks 0 1 4 5 6 7
+	.set	real, 0x021		# of these CLOCK_REALTIME's: 0 5
 
 	.text
 text:
@@ -134,6 +136,7 @@ now:
 	jnz	17f			# being written
 	cmpl	$1, useTSC(%r8)
 	jb	18f			# with carry
+	ja	19f			# CLOCK_REALTIME has a speed of its own
 	lfence
 	rdtsc
 	shlq	$32, %rdx
@@ -148,7 +151,7 @@ now:
 	movq	realOffset(%r8), %rcx
 	andq	%r10, %rcx
 	addq	%rcx, %rax
-	cmpl	seq(%r8), %r9d
+16:	cmpl	seq(%r8), %r9d
 	jne	14b
 	xorl	%edx, %edx
 	movl	$1000000000, %ecx
@@ -157,3 +160,23 @@ now:
 18:	ret
 17:	pause
 	jmp	14b
+19:	lfence
+	rdtsc
+	shlq	$32, %rdx
+	orq	%rdx, %rax
+	subq	tscBase(%r8), %rax
+	jnc	20f
+	xorl	%eax, %eax
+20:	mulq	mult(%r8)
+	movl	shift(%r8), %ecx
+	shrdq	%cl, %rdx, %rax
+	addq	base(%r8), %rax
+	testq	%r10, %r10
+	jz	16b
+	movq	%rax, %rcx
+	subq	slewAt(%r8), %rax
+	imulq	slewRate(%r8)
+	shrdq	$32, %rdx, %rax
+	addq	%rcx, %rax
+	addq	realOffset(%r8), %rax
+	jmp	16b
