@@ -25,23 +25,20 @@ func Adjust(x *Timex, may bool) (state int32, e linux.Errno) {
 		return 0, e
 	}
 	setMu.Lock()
-	defer ntp.release()
 	ntp.advance()
 	if x.Modes&linux.ADJ_SETOFFSET != 0 {
-		unit := int64(1000)
-		if x.Modes&linux.ADJ_NANO != 0 {
-			unit = 1
-		}
-		by := linux.Timespec{Sec: x.Sec, Nsec: x.Usec * unit}
-		if e = ntp.inject(by); e != 0 {
-			return 0, e
+		e = ntp.inject(x)
+	}
+	if e == 0 {
+		state = ntp.exchange(x)
+		if x.Modes != 0 {
+			ntp.run()
 		}
 	}
-	state = ntp.exchange(x)
-	if x.Modes != 0 {
-		ntp.run()
-	}
-	return state, 0
+	c := ntp.take()
+	setMu.Unlock()
+	c.announce()
+	return state, e
 }
 
 // check is what Linux looks at first.
@@ -82,7 +79,11 @@ func (x *Timex) check(may bool) linux.Errno {
 const MaxRealtime = 9223372036 - 30*365*24*3600
 
 // inject moves the clock by an amount.
-func (d *discipline) inject(by linux.Timespec) linux.Errno {
+func (d *discipline) inject(x *Timex) linux.Errno {
+	by := linux.Timespec{Sec: x.Sec, Nsec: x.Usec}
+	if x.Modes&linux.ADJ_NANO == 0 {
+		by.Nsec *= 1000
+	}
 	if by.Sec > MaxRealtime || by.Sec < -MaxRealtime {
 		return linux.EINVAL
 	}

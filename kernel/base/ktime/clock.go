@@ -27,7 +27,9 @@ func SetRealtime(ns int64) {
 	setMu.Lock()
 	jump(ns)
 	ntp.clear()
-	ntp.release()
+	c := ntp.take()
+	setMu.Unlock()
+	c.announce()
 }
 
 // jump sets CLOCK_REALTIME; setMu is held.

@@ -53,8 +53,7 @@ type discipline struct {
 	leap     int64 // seconds; when the next leap second is
 	second   int64 // that was dealt with last
 	alarm    *time.Timer
-	jumped   bool // what release tells of
-	sped     bool
+	changes
 }
 
 var ntp = discipline{tick: 10_000, status: linux.STA_UNSYNC, constant: 2, maxError: phaseLimit, estError: phaseLimit, leap: noLeap}
@@ -96,20 +95,28 @@ func nextSecond() {
 	setMu.Lock()
 	ntp.advance()
 	ntp.run()
-	ntp.release()
+	c := ntp.take()
+	setMu.Unlock()
+	c.announce()
 }
 
-// release gives setMu back, and tells absolute timers and sleepers what has become of
-// their clock.
-func (d *discipline) release() {
-	jumped, sped := d.jumped, d.sped
-	d.jumped, d.sped = false, false
-	setMu.Unlock()
-	if !jumped && !sped {
+// changes are what absolute timers and sleepers are to be told of their clocks.
+type changes struct{ jumped, sped bool }
+
+// take returns what has happened since the last call; setMu is held.
+func (d *discipline) take() changes {
+	c := d.changes
+	d.changes = changes{}
+	return c
+}
+
+// announce tells of it, with setMu given back.
+func (c changes) announce() {
+	if !c.jumped && !c.sped {
 		return
 	}
 	for _, t := range realTimers() {
-		t.clockSet(jumped)
+		t.clockSet(c.jumped)
 	}
 	Changed.Notify(wait.In)
 }
