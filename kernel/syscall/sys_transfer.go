@@ -62,6 +62,9 @@ func transfer(t *proc.Thread, dst, src *vfs.File, in, out int64, n int) (done in
 	t.IO.NoteRead(done)
 	t.IO.NoteWrite(done)
 	if done > 0 {
+		if kindOf(dst) == linux.S_IFREG {
+			dst.NotifyWrite(done) // of the file's own write, as on Linux; the call's is below
+		}
 		src.NotifyRead(done)
 		dst.NotifyWrite(done)
 		return done, 0

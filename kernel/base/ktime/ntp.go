@@ -128,6 +128,7 @@ func (d *discipline) advance() {
 		d.maxError = min(d.maxError+(late-64)*500, phaseLimit)
 		d.second = now - 64
 	}
+	//maxlive:loop 1 because the clock leaps once a day at most
 	for d.second < now {
 		d.second++
 		if by := d.overflow(d.second); by != 0 {
