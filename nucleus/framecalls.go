@@ -8,7 +8,7 @@ func serveAlloc(c *amd64.CPU, out, n uint64) uint64 {
 	}
 	i := uint64(0)
 	memory.Acquire()
-	for i < n && frames.free.Load() > frames.reserve {
+	for i < n && frames.free.Load() > frames.least {
 		pa := allocFrame()
 		if pa == 0 {
 			break

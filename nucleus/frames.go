@@ -26,7 +26,8 @@ var frames struct {
 	total   int    // frames of RAM given to the allocator; immutable after boot
 
 	free    atomic.Int64 // frames that allocFrame can still give
-	reserve int64        // of those, only the kernel itself gets so many last ones
+	reserve int64        // of those, the kernel keeps so many last ones to itself, but for users who hold little; immutable after boot
+	least   int64        // of the reserve, only the kernel's heap gets so many last ones; immutable after boot
 	short   int64        // with fewer than so many, threads wait (MemoryShort); immutable after boot
 	kernel  atomic.Int64 // frames of the Go heap and other kernel memory
 }
@@ -124,7 +125,8 @@ func initFrames(mapPA uint64, entries int, keep [][2]uint64) {
 	}
 	f.total = int(f.free.Load())
 	f.reserve = min(max(int64(f.total)/16, 1024), 16384) // 4 to 64 MiB
-	f.short = f.reserve * 3 / 4
+	f.short = f.reserve
+	f.least = f.reserve * 3 / 4
 }
 
 // addRegion adds [start, end) minus what must be kept.

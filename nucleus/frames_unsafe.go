@@ -36,12 +36,15 @@ func MapDevice(pa, size uint64) unsafe.Pointer {
 }
 
 // Memory is a summary in frames.
-type Memory struct{ Total, Free, Kernel, Reserve int }
+type Memory struct{ Total, Free, Kernel, Reserve, Least int }
 
 // MemoryInfo returns the state of physical memory.
 func MemoryInfo() Memory {
-	return Memory{frames.total, int(frames.free.Load()), int(frames.kernel.Load()), int(frames.reserve)}
+	return Memory{frames.total, int(frames.free.Load()), int(frames.kernel.Load()), int(frames.reserve), int(frames.least)}
 }
+
+// FramesLeft is where the number of free frames lies, for the collector.
+func FramesLeft() *int64 { return (*int64)(unsafe.Pointer(&frames.free)) }
 
 // Attention tells whether MessagesDue or MemoryShort may have something to say.
 func Attention() bool { return (*atomic.Uint64)(unsafe.Pointer(&attention)).Load() != 0 }
@@ -66,8 +69,12 @@ func HoldThreads() { attention.short.Store(1) }
 
 // HeapRoom returns how many frames calls under way may still take of the kernel's
 // reserve. The last quarter is for those that began before memory was short, for what
-// runs without a call, and for the collector.
-func HeapRoom() int { return int(frames.free.Load() - frames.reserve/4) }
+// runs without a call, and for the collector. The first quarter is left out: users who hold
+// little get pages from it.
+func HeapRoom() int {
+	free, quarter := frames.free.Load(), frames.reserve/4
+	return int(free - quarter - min(max(free-frames.least, 0), frames.reserve-frames.least))
+}
 
 // GiveFrame gives the allocator a frame that it never had (a page of the boot
 // archive that nobody uses).

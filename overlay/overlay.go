@@ -48,7 +48,7 @@ var files embed.FS
 // topics names the new files of each topic; patches/<topic>.patch has its edits.
 var topics = map[string][]string{
 	"allocated": {"allocated_unsafe.go"},
-	"collector": {"collector.go"},
+	"collector": {"collector_unsafe.go"},
 	"locks":     {"locks_unsafe.go", "sync/locks.go"},
 	"ran":       {"ran_unsafe.go"},
 	"turns":     {"turns_unsafe.go"},

@@ -22,6 +22,7 @@ func (frameSource) Free() int                  { return nucleus.MemoryInfo().Fre
 func initMemory() {
 	m := nucleus.MemoryInfo()
 	mem.Init(nucleus.DirectMap(), nucleus.Counts(), frameSource{}, m.Total)
-	mem.SetFloor(m.Reserve)
+	mem.SetFloor(m.Reserve+m.Reserve/4, m.Least)
+	mem.LetCollectorRead(nucleus.FramesLeft(), int64(m.Reserve+m.Reserve/4), int64(m.Reserve/2))
 	mem.SetDirectLimit(nucleus.DirectLimit())
 }

@@ -106,6 +106,7 @@ func plugMemory() {
 	mem.Reclaim.Set(pagecache.Reclaim)
 	vm.OutOfMemory.Set(func() { proc.KillBiggest() })
 	proc.Relieve.Set(relief.Start)
+	mem.Given.Set(proc.Serve)
 	vm.Await.Set(proc.AwaitPage)
 	proc.KeptBy.Set(func(uid uint32) int64 { return tmpfs.KeptBy(uid) + vm.SegmentsOf(uid) + unix.KeptBy(uid) })
 	proc.Killed.Set(reportKilled)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"hardtack/arch/amd64"
@@ -32,11 +31,12 @@ func initVDSO() {
 // relief brings memory to those who wait for it.
 var relief = reserve.Relief{
 	Machine: reserve.Machine{
+		Survey:  func() { proc.Survey() },
 		Short:   nucleus.MemoryShort,
 		Reclaim: pagecache.Reclaim,
-		Squeeze: mem.SqueezeForAll,
+		Squeeze: func() bool { return mem.SqueezeForAll(proc.Survey()) },
 		Kill:    killBiggest,
-		Collect: debug.FreeOSMemory,
+		Collect: func() { mem.CollectForAll(proc.Survey()) },
 		Sleep:   time.Sleep,
 	},
 	Heap:  proc.HeapQueue,

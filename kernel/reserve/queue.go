@@ -20,9 +20,11 @@ import (
 // A Claim is one thread's place in a queue, and then what it was granted. The zero Claim
 // asks for nothing.
 type Claim struct {
-	next, prev *Claim        // in the list of those that wait, or of grants; guarded by the queue's mu
+	next, prev *Claim        // in a line of those that wait, or of grants; guarded by the queue's mu
 	bytes      int64         // guarded by the queue's mu; 0: neither waiting nor granted
 	lap        uint32        // in which it was granted; guarded by the queue's mu
+	owner      uint32        // the user; guarded by the queue's mu
+	much       bool          // it waits among those who hold much; guarded by the queue's mu
 	waiter     *wait.Sleeper // guarded by the queue's mu
 	granted    atomic.Bool
 }
@@ -30,18 +32,38 @@ type Claim struct {
 // Granted reports whether the thread may go on.
 func (c *Claim) Granted() bool { return c.granted.Load() }
 
-// A Queue promises a kind of memory to threads in order of arrival.
+// Supply is what a queue promises.
+type Supply struct {
+	// Free returns how many bytes may be promised in all. Users who hold much must leave
+	// some to the others.
+	Free func(much bool) int64
+	// Most returns how many bytes a claim gets at once, whatever it asks for: a claim that
+	// no free memory could meet would hold up all others for ever.
+	Most func() int64
+	// Much tells whether a user holds much of all memory.
+	Much func(owner uint32) bool
+}
+
+// A Queue promises a kind of memory to threads in order of arrival, to those of users who
+// hold little before the others.
 type Queue struct {
-	free func() int64 // bytes that may be promised in all; immutable
-	most func() int64 // that a claim gets at once, whatever it asks for; immutable
+	Supply // immutable
 
 	mu       sync.Mutex
-	line     list   // who waits, in order; guarded by mu
-	grants   list   // of this lap; guarded by mu
-	promised int64  // bytes of them; guarded by mu
-	lap      uint32 // guarded by mu
+	lines    [2]list // who waits, in order: users who hold little, and much; guarded by mu
+	grants   list    // of this lap; guarded by mu
+	promised int64   // bytes of them; guarded by mu
+	lap      uint32  // guarded by mu
 
 	waiting atomic.Int32 // changed under mu
+}
+
+// line is where a claim waits. The caller holds mu.
+func (q *Queue) line(much bool) *list {
+	if much {
+		return &q.lines[1]
+	}
+	return &q.lines[0]
 }
 
 // list is a list of claims.
@@ -70,38 +92,38 @@ func (l *list) remove(c *Claim) {
 	c.next, c.prev = nil, nil
 }
 
-// NewQueue returns a queue for memory of which so much is free. Nobody reserves more than
-// most at once: a claim that no free memory could meet would hold up all others for ever.
-func NewQueue(free, most func() int64) *Queue { return &Queue{free: free, most: most} }
+// NewQueue returns a queue.
+func NewQueue(s Supply) *Queue { return &Queue{Supply: s} }
 
 // Waiting returns how many threads wait.
 func (q *Queue) Waiting() int { return int(q.waiting.Load()) }
 
-// Enter asks for so many bytes. It reports whether they are granted at once; else s is
-// woken when they are.
-func (q *Queue) Enter(c *Claim, bytes int64, s *wait.Sleeper) bool {
-	bytes = min(bytes, q.most())
+// Enter asks for so many bytes for a user. It reports whether they are granted at once; else
+// s is woken when they are.
+func (q *Queue) Enter(c *Claim, bytes int64, owner uint32, s *wait.Sleeper) bool {
+	bytes = min(bytes, q.Most())
+	much := q.Much(owner)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	c.bytes, c.waiter = bytes, s
-	if q.line.head == nil && q.fits(bytes) {
+	c.bytes, c.owner, c.much, c.waiter = bytes, owner, much, s
+	if q.lines[0].head == nil && (!much || q.lines[1].head == nil) && q.fits(c) {
 		q.grant(c)
 		return true
 	}
 	c.granted.Store(false)
-	q.line.add(c)
+	q.line(much).add(c)
 	q.waiting.Add(1)
 	return false
 }
 
-// fits reports whether so many bytes may be promised now. The caller holds mu.
-func (q *Queue) fits(bytes int64) bool {
-	free := q.free()
-	if q.promised+bytes <= free {
+// fits reports whether what a claim asks for may be promised now. The caller holds mu.
+func (q *Queue) fits(c *Claim) bool {
+	free := q.Free(c.much)
+	if q.promised+c.bytes <= free {
 		return true
 	}
 	q.lapse()
-	return q.promised+bytes <= free
+	return q.promised+c.bytes <= free
 }
 
 // lapse voids the promises to threads that were granted theirs and block in their call now: for
@@ -150,7 +172,7 @@ func (q *Queue) Leave(c *Claim) {
 
 // unqueue takes a claim out of the line. The caller holds mu.
 func (q *Queue) unqueue(c *Claim) {
-	q.line.remove(c)
+	q.line(c.much).remove(c)
 	q.waiting.Add(-1)
 }
 
@@ -158,19 +180,49 @@ func (q *Queue) unqueue(c *Claim) {
 // than there is holds up those behind it: otherwise it could wait for ever.
 func (q *Queue) Serve() {
 	q.mu.Lock()
-	for c := q.line.head; c != nil && q.fits(c.bytes); c = q.line.head {
-		q.unqueue(c)
-		q.grant(c)
-		c.waiter.Wake()
+	for i := range q.lines {
+		l := &q.lines[i]
+		for c := l.head; c != nil && q.fits(c); c = l.head {
+			q.unqueue(c)
+			q.grant(c)
+			c.waiter.Wake()
+		}
+		if l.head != nil {
+			break
+		}
 	}
 	q.mu.Unlock()
+}
+
+// Sort is called when it is known anew who holds much: those who wait change lines.
+func (q *Queue) Sort() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var move list
+	for i := range q.lines {
+		for c := q.lines[i].head; c != nil; {
+			next := c.next
+			if q.Much(c.owner) != c.much {
+				q.lines[i].remove(c)
+				move.add(c)
+			}
+			c = next
+		}
+	}
+	for c := move.head; c != nil; {
+		next := c.next
+		c.next, c.prev = nil, nil
+		c.much = !c.much
+		q.line(c.much).add(c)
+		c = next
+	}
 }
 
 // Plenty says that memory is not short any more. What was promised so far does not count
 // from here on: the part of the reserve that is never promised covers it.
 func (q *Queue) Plenty() {
 	q.mu.Lock()
-	if q.line.head == nil && q.grants.head != nil {
+	if q.waiting.Load() == 0 && q.grants.head != nil {
 		q.promised = 0
 		q.lap++
 		for c := q.grants.head; c != nil; {

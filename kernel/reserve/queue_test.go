@@ -12,12 +12,19 @@ import (
 
 func noLimit() int64 { return math.MaxInt64 }
 
+func nobody(uint32) bool { return false }
+
+// queueOf is a queue for users who all hold little.
+func queueOf(free func() int64) *Queue {
+	return NewQueue(Supply{Free: func(bool) int64 { return free() }, Most: noLimit, Much: nobody})
+}
+
 // enter makes a claim of somebody who does not sleep.
 func enter(q *Queue, bytes int64) *Claim {
 	c := new(Claim)
 	s := new(wait.Sleeper)
 	s.Arm()
-	q.Enter(c, bytes, s)
+	q.Enter(c, bytes, 0, s)
 	return c
 }
 
@@ -30,7 +37,7 @@ func wantGranted(t *testing.T, what string, c *Claim, want bool) {
 
 func TestQueueIsInOrderOfArrival(t *testing.T) {
 	free := int64(100)
-	q := NewQueue(func() int64 { return free }, noLimit)
+	q := queueOf(func() int64 { return free })
 	first := enter(q, 60)
 	large, small := enter(q, 90), enter(q, 10)
 	wantGranted(t, "the first", first, true)
@@ -48,7 +55,7 @@ func TestQueueIsInOrderOfArrival(t *testing.T) {
 }
 
 func TestQueueGiveUp(t *testing.T) {
-	q := NewQueue(func() int64 { return 100 }, noLimit)
+	q := queueOf(func() int64 { return 100 })
 	first, killed, last := enter(q, 100), enter(q, 100), enter(q, 50)
 	q.Leave(killed)
 	q.Leave(killed) // nothing is left to give up
@@ -61,7 +68,7 @@ func TestQueueGiveUp(t *testing.T) {
 // What is promised while memory is short counts until it is plentiful: calls that block
 // for hours must not keep others from memory.
 func TestQueuePlenty(t *testing.T) {
-	q := NewQueue(func() int64 { return 100 }, noLimit)
+	q := queueOf(func() int64 { return 100 })
 	blocked := enter(q, 100)
 	waiting := enter(q, 10)
 	q.Plenty()
@@ -79,7 +86,7 @@ func TestQueuePlenty(t *testing.T) {
 func TestQueueNeverPromisesTooMuch(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	free := int64(1000)
-	q := NewQueue(func() int64 { return free }, noLimit)
+	q := queueOf(func() int64 { return free })
 	var claims []*Claim // in order of arrival
 	for range 20000 {
 		switch n := r.IntN(10); {
@@ -107,7 +114,7 @@ func TestQueueNeverPromisesTooMuch(t *testing.T) {
 		if promised != q.promised || waits != q.Waiting() {
 			t.Fatalf("promised %d, want %d; %d wait, want %d", q.promised, promised, q.Waiting(), waits)
 		}
-		if q.line.head != nil && promised+q.line.head.bytes <= free {
+		if h := q.lines[0].head; h != nil && promised+h.bytes <= free {
 			t.Fatal("the first one waits although there is memory")
 		}
 	}
@@ -115,9 +122,9 @@ func TestQueueNeverPromisesTooMuch(t *testing.T) {
 
 // Whoever blocks in its call keeps nothing from those who wait.
 func TestQueueLapse(t *testing.T) {
-	q := NewQueue(func() int64 { return 100 }, noLimit)
+	q := queueOf(func() int64 { return 100 })
 	c, s := new(Claim), new(wait.Sleeper)
-	q.Enter(c, 100, s)
+	q.Enter(c, 100, 0, s)
 	woken := make(chan bool)
 	s.Arm()
 	go func() {
@@ -139,7 +146,7 @@ func TestQueueLapse(t *testing.T) {
 
 // A claim of more than there can be is served like one of the most.
 func TestQueueMost(t *testing.T) {
-	q := NewQueue(func() int64 { return 100 }, func() int64 { return 50 })
+	q := NewQueue(Supply{Free: func(bool) int64 { return 100 }, Most: func() int64 { return 50 }, Much: nobody})
 	first, second, third := enter(q, 1000), enter(q, 1000), enter(q, 1)
 	wantGranted(t, "the first", first, true)
 	wantGranted(t, "the second", second, true)

@@ -7,6 +7,8 @@ import (
 
 // Machine is what relief asks of the rest of the kernel.
 type Machine struct {
+	// Survey finds out who holds much.
+	Survey func()
 	// Short reports that the kernel's heap has used up a part of its reserve.
 	Short func() bool
 	// Reclaim frees clean pages of files, about so many at most, and says how many.
@@ -84,6 +86,12 @@ func (r *Relief) enough() bool {
 
 // step makes some memory free: what costs least first.
 func (r *Relief) step() {
+	r.Survey()
+	r.Heap.Sort()
+	r.Pages.Sort()
+	if r.enough() {
+		return
+	}
 	if r.Reclaim(reclaimed) > 0 && r.enough() {
 		return
 	}

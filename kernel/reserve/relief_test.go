@@ -35,7 +35,8 @@ func (m *model) relief(heap, pages *Queue) *Relief {
 	var dying *modelVictim
 	steps := 0
 	return &Relief{Heap: heap, Pages: pages, Machine: Machine{
-		Short: func() bool { return m.short && m.free < 100 },
+		Survey: func() {},
+		Short:  func() bool { return m.short && m.free < 100 },
 		Reclaim: func(n int) int {
 			m.log = append(m.log, "reclaim")
 			m.free += m.pages
@@ -87,9 +88,9 @@ func TestReliefTakesTheCheapestFirst(t *testing.T) {
 		{"nobody is left to die", model{free: 49}, 50, []string{"reclaim", "squeeze", "kill", "collect"}},
 	} {
 		m := x.m
-		q := NewQueue(func() int64 { return m.free }, noLimit)
+		q := queueOf(func() int64 { return m.free })
 		c := enter(q, x.need)
-		r := m.relief(NewQueue(func() int64 { return 0 }, noLimit), q)
+		r := m.relief(queueOf(func() int64 { return 0 }), q)
 		r.run()
 		if !c.Granted() || !slices.Equal(m.log, x.want) {
 			t.Errorf("%s: granted is %v after %v, want %v", x.name, c.Granted(), m.log, x.want)
@@ -99,9 +100,9 @@ func TestReliefTakesTheCheapestFirst(t *testing.T) {
 
 func TestReliefTakesFromTheStuck(t *testing.T) {
 	m := model{held: []int64{100}, stubborn: true}
-	q := NewQueue(func() int64 { return m.free }, noLimit)
+	q := queueOf(func() int64 { return m.free })
 	c := enter(q, 50)
-	m.relief(NewQueue(func() int64 { return 0 }, noLimit), q).run()
+	m.relief(queueOf(func() int64 { return 0 }), q).run()
 	if !c.Granted() || !m.hurried {
 		t.Errorf("granted is %v, hurried is %v", c.Granted(), m.hurried)
 	}
@@ -109,8 +110,8 @@ func TestReliefTakesFromTheStuck(t *testing.T) {
 
 func TestReliefOfTheHeap(t *testing.T) {
 	m := model{short: true, held: []int64{60, 60}, deaths: 1}
-	heap := NewQueue(func() int64 { return m.free }, noLimit)
-	m.relief(heap, NewQueue(func() int64 { return 0 }, noLimit)).run()
+	heap := queueOf(func() int64 { return m.free })
+	m.relief(heap, queueOf(func() int64 { return 0 })).run()
 	want := []string{"reclaim", "squeeze", "kill", "collect", "collect", "reclaim", "squeeze", "kill"}
 	if !slices.Equal(m.log, want) {
 		t.Errorf("%v, want %v", m.log, want)

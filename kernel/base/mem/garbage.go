@@ -1,16 +1,18 @@
 package mem
 
 import (
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
-	"time"
+
+	"hardtack/kernel/base/hook"
 )
 
 // SqueezeForAll empties the caches of the kernel's heap and collects its garbage while
-// threads wait for memory, unless there was a collection a moment ago and little was
-// allocated since: of a large heap a collection takes long, and what it cannot free should
-// not be waited for. It reports whether it did something.
-func SqueezeForAll() bool {
+// threads wait for memory, unless there seems to be little: of a large heap a collection takes
+// long, and what it cannot free should not be waited for. It reports whether it did something.
+// ledger is what the processes hold of the heap.
+func SqueezeForAll(ledger int64) bool {
 	heap.mu.Lock()
 	list := heap.shrink
 	heap.mu.Unlock()
@@ -20,39 +22,80 @@ func SqueezeForAll() bool {
 	for _, shrink := range list {
 		n += shrink()
 	}
-	if n < worthSqueezing && fruitless() {
+	if n < worthSqueezing && fruitless(ledger) {
 		return false
 	}
-	debug.FreeOSMemory()
+	collect(ledger)
 	return true
 }
 
-// lately is how long ago a collection may be for its result to be of use.
-const lately = 2 * time.Second
+// CollectForAll is SqueezeForAll without the caches: for what a victim leaves behind.
+func CollectForAll(ledger int64) {
+	heap.squeezing.Lock()
+	defer heap.squeezing.Unlock()
+	if !fruitless(ledger) {
+		collect(ledger)
+	}
+}
 
 // state is what fruitless reads; guarded by heap.squeezing.
 var state struct {
 	samples [2]metrics.Sample
-	gc      debug.GCStats
+	known   bool  // others below say something
+	other   int64 // bytes of the heap after the last collection here, without what the ledger told
+}
+
+// collect collects the garbage, and notes what of the heap is not in the ledger. The caller
+// holds heap.squeezing.
+func collect(ledger int64) {
+	if giveBack == nil {
+		debug.FreeOSMemory()
+	} else {
+		runtime.GC()
+		for giveBack(givenAtOnce) > 0 { // others run meanwhile, and take what they wait for
+			Given.Call()
+			runtime.Gosched()
+		}
+	}
+	_, live := heapBytes()
+	state.known, state.other = true, live-ledger
+}
+
+// givenAtOnce is how much of the heap is given back without a pause.
+const givenAtOnce = 256 << 10
+
+// Given hears that some of the heap was given back: those who wait may be served.
+var Given = hook.Default(func() {})
+
+// heapBytes returns how many bytes objects take, and how many of them were alive after the last
+// collection. The caller holds heap.squeezing.
+func heapBytes() (objects, live int64) {
+	s := &state.samples
+	if s[0].Name == "" {
+		s[0].Name, s[1].Name = "/memory/classes/heap/objects:bytes", "/gc/heap/live:bytes"
+	}
+	metrics.Read(s[:])
+	return int64(s[0].Value.Uint64()), int64(s[1].Value.Uint64())
 }
 
 // fruitless reports that a collection would free little: less than a 128th of all memory,
 // which is what a fork waits for. Where the heap itself takes a quarter of memory, it is also
 // less than an eighth of what is alive: a collection takes time in proportion to that, and all
 // that wait for memory wait for it.
+//
+// Garbage is what was allocated since the last collection, or what is neither in the ledger
+// nor was found alive beside it then: objects of processes that have ended.
 // The caller holds heap.squeezing.
-func fruitless() bool {
-	s := &state.samples
-	if s[0].Name == "" {
-		s[0].Name, s[1].Name = "/memory/classes/heap/objects:bytes", "/gc/heap/live:bytes"
-	}
-	debug.ReadGCStats(&state.gc)
-	if time.Since(state.gc.LastGC) > lately {
+func fruitless(ledger int64) bool {
+	if !state.known {
 		return false
 	}
-	metrics.Read(s[:])
-	objects, live := int64(s[0].Value.Uint64()), int64(s[1].Value.Uint64())
-	return objects-live < leastGarbage(int64(Total())*PageSize, live)
+	objects, live := heapBytes()
+	return garbage(objects, live, ledger, state.other) < leastGarbage(int64(Total())*PageSize, live)
+}
+
+func garbage(objects, live, ledger, other int64) int64 {
+	return max(objects-live, objects-ledger-other)
 }
 
 // leastGarbage is how much garbage a collection is worth, of so much memory in all, if so much of

@@ -13,3 +13,17 @@ func TestLeastGarbage(t *testing.T) {
 		}
 	}
 }
+
+// Garbage is what was allocated since the last collection, or what is missing from the
+// ledger since then.
+func TestGarbage(t *testing.T) {
+	for _, x := range []struct{ objects, live, ledger, other, want int64 }{
+		{100, 90, 60, 30, 10},  // allocated since
+		{100, 100, 20, 30, 50}, // a process that held 50 has ended
+		{100, 90, 80, 30, 10},  // the ledger has more than is there
+	} {
+		if got := garbage(x.objects, x.live, x.ledger, x.other); got != x.want {
+			t.Errorf("of %d, %d of them alive, %d in the ledger and %d beside it: %d, want %d", x.objects, x.live, x.ledger, x.other, got, x.want)
+		}
+	}
+}

@@ -62,6 +62,7 @@ var (
 	magazines [maxProcs]magazine // each used by its P alone, preemption off
 	total     int                // frames managed; immutable once programs run
 	floor     atomic.Int64       // frames of the source that are not given out here
+	favoured  atomic.Int64       // frames of the source that not even Favour gives out
 
 	checkZeroed bool // PutZeroed checks whether it is true (tests)
 )
@@ -74,11 +75,34 @@ func AddTotal(n int) {
 	total += n
 }
 
-// SetFloor keeps the source's last n frames for the kernel itself.
-func SetFloor(n int) { floor.Store(int64(n)) }
+// SetFloor keeps the source's last n frames for the kernel itself and for users who hold
+// little, and the last least of them for the kernel alone.
+func SetFloor(n, least int) {
+	floor.Store(int64(n))
+	favoured.Store(int64(least))
+}
 
 // Spare returns how many frames the source may still give out.
 func Spare() int { return max(source.Free()-int(floor.Load()), 0) }
+
+// SpareForLittle returns how many frames the source may still give to users who hold little.
+func SpareForLittle() int { return max(source.Free()-int(favoured.Load()), 0) }
+
+// Favour is for a user who holds little while memory is short: it moves frames from below the
+// floor to the running P's magazine until that has n, and reports whether it does. The
+// caller is about to allocate them; who takes them instead has little time to do so.
+//
+//go:norace
+func Favour(n int) bool {
+	n = min(n, magazineSize)
+	m := &magazines[procPin()]
+	if m.n < n && SpareForLittle() >= n-m.n {
+		m.n += source.Refill(m.frames[m.n:n])
+	}
+	ok := m.n >= n
+	procUnpin()
+	return ok
+}
 
 // Available returns how many frames could be allocated now (an estimate: the
 // magazines are read without a lock).

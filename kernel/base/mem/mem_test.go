@@ -81,8 +81,8 @@ func TestBatchesZeroedAndFloor(t *testing.T) {
 		defer f.Put()
 	}
 	// The last frames are the kernel's.
-	SetFloor(Spare() - 100)
-	defer SetFloor(0)
+	SetFloor(Spare()-100, Spare()-100)
+	defer SetFloor(0, 0)
 	got := AllocBatch(batch[:])
 	if got == len(batch) && Spare() > 0 {
 		got += AllocBatch(batch[got:])
@@ -137,5 +137,37 @@ func TestMappingsOfManySpaces(t *testing.T) {
 	m.Add(spaces[0], 1)
 	if id := m.ID(); !m.Mapped() || id == 0 || m.ID() != id {
 		t.Fatal("lost")
+	}
+}
+
+// Below the floor only those get frames who are favoured, and not the last ones.
+func TestFavour(t *testing.T) {
+	InitHost(4096)
+	spare := Spare()
+	SetFloor(spare-10, spare-110)
+	defer SetFloor(0, 0)
+	var batch [1024]Frame
+	n := AllocBatch(batch[:])
+	for f, ok := Alloc(); ok; f, ok = Alloc() {
+		batch[n] = f
+		n++
+	}
+	defer func() { PutBatch(batch[:n]) }()
+	if SpareForLittle() != 100 || Spare() != 0 {
+		t.Fatalf("%d and %d are left", SpareForLittle(), Spare())
+	}
+	if !Favour(60) || SpareForLittle() != 40 || !Favour(60) {
+		t.Fatalf("%d are left after 60", SpareForLittle())
+	}
+	for range 60 {
+		f, ok := Alloc()
+		if !ok {
+			t.Fatal("a favoured frame is not there")
+		}
+		batch[n] = f
+		n++
+	}
+	if Favour(60) || SpareForLittle() != 40 {
+		t.Fatalf("more than there is, with %d left", SpareForLittle())
 	}
 }

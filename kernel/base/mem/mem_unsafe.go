@@ -10,6 +10,27 @@ var (
 	refs unsafe.Pointer // one atomic.Int32 a frame, indexed by frame number
 )
 
+// collectorReads is filled by the linker where the image is built with the overlay's topic
+// "collector" (overlay/_runtime/collector_unsafe.go), and else stays nil.
+//
+//go:linkname collectorReads
+var collectorReads func(left *int64, short, few int64)
+
+// giveBack is filled in the same way. It gives back about so many bytes of the heap's free pages
+// at most and returns how many.
+//
+//go:linkname giveBack
+var giveBack func(bytes uintptr) uintptr
+
+// LetCollectorRead tells the collector where the number of free frames lies. With fewer than
+// short, it works harder; while there are more than a few, it does not stop allocations for as
+// long as a collection takes.
+func LetCollectorRead(left *int64, short, few int64) {
+	if collectorReads != nil {
+		collectorReads(left, short, few)
+	}
+}
+
 // Init tells where physical memory is mapped, where the reference counts of
 // frames 0 … frames-1 lie (zeroed, outside the Go heap), where free frames come
 // from and how many there are in all.

@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"math/bits"
+	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -452,6 +453,9 @@ func (t *FDTable) CloseRange(c *caller.Ctx, first, last int, marked bool) {
 		t.free(int32(fd))
 		t.mu.Unlock()
 		t.closeFile(c, f)
+		if fd%manyFiles == manyFiles-1 {
+			runtime.Gosched() // what a process leaves may be much
+		}
 	}
 }
 

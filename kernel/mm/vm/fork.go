@@ -41,6 +41,7 @@ func (s *Space) Fork(who *caller.Ctx) (*Space, linux.Errno) {
 		return nil, linux.ENOMEM
 	}
 	n.brkStart, n.brk = s.brkStart, s.brk
+	n.SetOwner(s.owner.Load())
 	n.dumpable.Store(s.dumpable.Load())
 	n.Barriers.Store(s.Barriers.Load())
 	n.mmapBase, n.holeTop, n.holeMin = s.mmapBase, s.holeTop, s.holeMin

@@ -2,9 +2,12 @@ package vm
 
 import "hardtack/kernel/base/hook"
 
-// Await waits for a page in the middle of a call, where set. It returns false once stop
-// says that there is no need.
-var Await hook.Of[func(stop func() bool) bool]
+// Await waits for a page in the middle of a call of a user's program, where set. It returns
+// false once stop says that there is no need.
+var Await hook.Of[func(owner uint32, stop func() bool) bool]
+
+// SetOwner says whose program the space is.
+func (s *Space) SetOwner(uid uint32) { s.owner.Store(uid) }
 
 // Doom says that the program of this space ends and will not run again. Calls that it is
 // in get no more memory: their copies fail.
@@ -36,7 +39,7 @@ func (s *Space) Reap() {
 func (s *Space) faultIn(va, code uint64) FaultResult {
 	for {
 		r := s.Fault(va, code)
-		if r != FaultOOM || Await.Call == nil || !Await.Call(s.doomed.Load) {
+		if r != FaultOOM || Await.Call == nil || !Await.Call(s.owner.Load(), s.doomed.Load) {
 			return r
 		}
 	}

@@ -107,7 +107,8 @@ type Space struct {
 	// registered for.
 	Barriers atomic.Uint32
 
-	doomed atomic.Bool // see Doom
+	doomed atomic.Bool   // see Doom
+	owner  atomic.Uint32 // the user whose program it is; for Await
 
 	mu   sync.RWMutex
 	pt   sync.RWMutex

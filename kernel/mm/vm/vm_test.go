@@ -600,8 +600,8 @@ func TestMremapErrors(t *testing.T) {
 func TestOutOfMemoryIsAnAnswer(t *testing.T) {
 	leakCheck(t)
 	s := newSpace(t)
-	defer func() { mem.SetFloor(0); s.Release() }()
-	mem.SetFloor(mem.Spare() - 2000)
+	defer func() { mem.SetFloor(0, 0); s.Release() }()
+	mem.SetFloor(mem.Spare()-2000, mem.Spare()-2000)
 	a := mmap(t, s, MapArgs{Length: 64 << 20, Prot: rw, Flags: linux.MAP_PRIVATE | linux.MAP_ANONYMOUS | linux.MAP_NORESERVE})
 	for i := uint64(0); ; i++ {
 		r := store(s, a+i*pageSize, 1)

@@ -141,7 +141,7 @@ func (t *Thread) mayClone() linux.Errno {
 	if !threadPool.Room(cred.User, 1, privileged) {
 		return linux.EAGAIN
 	}
-	if mem.CallsWait() {
+	if mem.CallsWait() && !t.favoured(int64(mem.ForkReserve())) {
 		return linux.ENOMEM // the call begins again when there is memory
 	}
 	return 0

@@ -86,6 +86,9 @@ func (p *Process) manyThreads(u *accounts.User) bool {
 // chargeTo charges the process's threads to another user; the caller holds mu.
 func (p *Process) chargeTo(n *accounts.User) {
 	p.uid.Store(n.UID)
+	for _, t := range p.threads {
+		t.Space.SetOwner(n.UID)
+	}
 	old := p.sig.user
 	if old == n {
 		return

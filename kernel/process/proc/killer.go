@@ -70,6 +70,7 @@ var killer struct {
 	mu   sync.Mutex
 	last Victims     // guarded by mu
 	list []candidate // room for the next choice; guarded by mu
+	all  []*Process  // room for the next survey; guarded by mu
 	part int64       // of all memory the last kill was for; guarded by mu
 	when int64       // that was, in monotonic nanoseconds; guarded by mu
 }
@@ -96,7 +97,7 @@ func Kill(bytes int64) *Victims {
 			return true
 		}
 		if p.PID != 1 && p.OOMScoreAdj() != -1000 && !p.stuck() {
-			list = append(list, candidate{p: p, had: p.Holding(), adj: int64(p.OOMScoreAdj())})
+			list = append(list, candidate{p: p, had: p.lately(now), adj: int64(p.OOMScoreAdj())})
 		}
 		return true
 	})

@@ -20,6 +20,7 @@ var (
 	threadBytes  = ledger.Of[Thread]()
 	runnerBytes  = ledger.Of[runner]() + goroutineBytes
 	imageBytes   = ledger.Of[program.Image]()
+	heldBytes    = ledger.Of[held]()
 )
 
 // goroutineBytes is the runtime's record of a goroutine.
@@ -100,6 +101,9 @@ func (p *Process) HoldsGone(s *ledger.Sum) {
 // mu held.
 func (p *Process) holds(s *ledger.Sum, r *reach) {
 	s.Add(ledger.Processes, newbornBytes+ledger.Array[*Thread](cap(p.threads)))
+	if p.held.Load() != nil {
+		s.Add(ledger.Processes, heldBytes)
+	}
 	s.Add(ledger.Pages, p.ExecPages.Load()*mem.PageSize)
 	s.Add(ledger.Signals, p.sig.pending.Bytes())
 	if p.sig.actions != nil && len(p.threads) > 0 {

@@ -26,13 +26,37 @@ var (
 
 // HeapQueue and PageQueue are the threads that wait for the kernel's heap and for pages.
 var (
-	HeapQueue = reserve.NewQueue(func() int64 { return int64(nucleus.HeapRoom()) * mem.PageSize }, mostOfHeap)
-	PageQueue = reserve.NewQueue(func() int64 { return int64(mem.Spare()) * mem.PageSize }, func() int64 { return math.MaxInt64 })
+	HeapQueue = reserve.NewQueue(reserve.Supply{Free: heapRoom, Most: mostOfHeap, Much: holdsMuch})
+	PageQueue = reserve.NewQueue(reserve.Supply{Free: pagesRoom, Most: func() int64 { return math.MaxInt64 }, Much: holdsMuch})
 )
 
-// mostOfHeap is what a single call may reserve: two of them fit whenever the reserve is filled
-// as far as relief fills it.
-func mostOfHeap() int64 { return int64(nucleus.MemoryInfo().Reserve/4) * mem.PageSize }
+// heapRoom is what calls may reserve. A quarter of the reserve is for users who hold little.
+func heapRoom(much bool) int64 {
+	room := int64(nucleus.HeapRoom())
+	if much {
+		room -= int64(nucleus.MemoryInfo().Reserve / 4)
+	}
+	return room * mem.PageSize
+}
+
+// pagesRoom is how many bytes of pages may be taken.
+func pagesRoom(much bool) int64 {
+	if much {
+		return int64(mem.Spare()) * mem.PageSize
+	}
+	return int64(mem.SpareForLittle()) * mem.PageSize
+}
+
+// Serve grants those who wait what there is.
+func Serve() {
+	HeapQueue.Serve()
+	PageQueue.Serve()
+}
+
+// mostOfHeap is what a single call may reserve. Only calls that read the longest access
+// control list (open, 1.4 MB) need more on the smallest machines; if each waited for so much,
+// a program that opens files would wait for every collection.
+func mostOfHeap() int64 { return int64(nucleus.MemoryInfo().Reserve/16) * mem.PageSize }
 
 // reserve holds a thread back that wants something of the kernel while the heap is short,
 // until there is memory for its call. The thread holds nothing. If it is to end it goes on:
@@ -73,7 +97,7 @@ func (t *Thread) ReserveNext(nr uint64) {
 
 // wait makes a claim and waits until it is granted or the thread is to end.
 func (t *Thread) wait(q *reserve.Queue, bytes int64) {
-	if q.Enter(&t.claim, bytes, &t.Sleeper) {
+	if q.Enter(&t.claim, bytes, t.Proc.uid.Load(), &t.Sleeper) {
 		return
 	}
 	Relieve.Call()
@@ -112,11 +136,21 @@ func (t *Thread) outOfMemory() {
 
 // awaitPages waits until there are frames for so many bytes.
 func (t *Thread) awaitPages(bytes int64) {
+	if t.favoured(bytes / mem.PageSize) {
+		return
+	}
 	if t.User.Work.Load()&workRelease != 0 {
 		t.release()
 	}
 	t.wait(PageQueue, bytes)
 	PageQueue.Leave(&t.claim)
+	t.favoured(bytes / mem.PageSize)
+}
+
+// favoured gets so many frames for a thread whose user holds little, and reports whether it
+// may go on: others wait for relief, as who holds much does.
+func (t *Thread) favoured(frames int64) bool {
+	return !holdsMuch(t.Proc.uid.Load()) && mem.Favour(int(frames))
 }
 
 // MemoryCame is for a call that failed for want of memory and has given back all that it
@@ -147,9 +181,13 @@ const inCallStep = 10_000_000
 // AwaitPage waits for a page in a copy to or from user memory. Callers may hold locks that
 // the victim needs: relief does not wait for a victim for long. It returns false if stop
 // says that the memory is to be given up.
-func AwaitPage(stop func() bool) bool {
+func AwaitPage(owner uint32, stop func() bool) bool {
+	little := !holdsMuch(owner)
+	if little && mem.Favour(pageRoom/mem.PageSize) {
+		return !stop()
+	}
 	w := pageWaiters.Get().(*pageWaiter)
-	if !PageQueue.Enter(&w.claim, pageRoom, &w.Sleeper) {
+	if !PageQueue.Enter(&w.claim, pageRoom, owner, &w.Sleeper) {
 		Relieve.Call()
 		mem.Stalled.Begin()
 		for {
@@ -163,5 +201,8 @@ func AwaitPage(stop func() bool) bool {
 	}
 	PageQueue.Leave(&w.claim)
 	pageWaiters.Put(w)
+	if little {
+		mem.Favour(pageRoom / mem.PageSize)
+	}
 	return !stop()
 }

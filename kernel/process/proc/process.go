@@ -32,6 +32,7 @@ type Process struct {
 	jobs     atomic.Bool // a child may have been stopped, once
 	// ExecPages counts the frames that an exec under way has for its arguments.
 	ExecPages atomic.Int64
+	held      atomic.Pointer[held] // what it held at the last survey; changed under killer.mu
 	// Ended announces the process's end (pidfd).
 	Ended wait.Queue
 	// SigQueue announces every signal that becomes pending (signalfd).

@@ -27,6 +27,7 @@ func (x *Program) Build(c *caller.Ctx, env *Env) (*vm.Space, *Image, Entry, linu
 	if e != 0 {
 		return nil, nil, Entry{}, e
 	}
+	s.SetOwner(c.User().UID)
 	s.Limits = env.Limits
 	img, at, e := x.fill(c, s, env)
 	if e != 0 {

@@ -1,5 +1,10 @@
 package runtime
 
+import (
+	"internal/runtime/atomic"
+	_ "unsafe" // for linkname
+)
+
 // Marking in small pieces, for a kernel whose system calls must not wait long for the
 // collector on one processor.
 //
@@ -11,13 +16,14 @@ package runtime
 // An allocation in debt to the collector while its P rests is lent what it owes: the
 // debt goes to the pool of credit (bgScanCredit), which becomes negative. The next piece,
 // whoever does it, pays it back. So no allocation marks in large pieces or waits for
-// others to mark, unless the heap is far past its goal.
+// others to mark. If the heap is far past its goal, it marks for longer first.
 
 const (
 	gcPieceTime = 6_000  // nanoseconds that a piece of marking takes, and what was begun
 	gcRestTime  = 20_000 // nanoseconds for which a P rests at least, if it does
 	gcPieceWork = 1_000  // units of scan work between two looks at the clock
 	gcLoan      = 2_048  // bytes that a goroutine may allocate beyond what it is lent
+	gcFarTime   = 50     // nanoseconds that a goroutine marks for each byte that it is lent where the heap is far past its goal
 
 	gcSweepBudget = 4 // spans of its size that an allocation sweeps before it takes a new one
 	gcSweepMost   = 8 // spans of all sizes that an allocation sweeps for the next collection
@@ -33,10 +39,12 @@ func (pp *p) endPiece(now, took int64) {
 
 // gcRest is how long a P rests after a piece: how many times the length of the piece, and
 // how long at least. It is shorter the further the heap is past its goal; half beyond it
-// there is none.
+// there is none unless the machine has memory left.
 func gcRest() (times, least int64) {
 	live, goal := gcController.heapLive.Load(), gcController.heapGoal()
 	switch {
+	case gcFramesFew(gcFrames.short):
+		break
 	case live < goal:
 		return 3, gcRestTime
 	case live < goal+goal/4:
@@ -44,13 +52,54 @@ func gcRest() (times, least int64) {
 	case live < goal+goal/2:
 		return 1, gcRestTime / 2
 	}
+	if gcFramesLeft() {
+		return 1, 0
+	}
 	return 0, 0
 }
 
 // gcHeapIsFar tells whether the heap is so far past its goal that there are no rests.
 func gcHeapIsFar() bool {
-	times, _ := gcRest()
-	return times == 0
+	_, least := gcRest()
+	return least == 0
+}
+
+// gcFrames is how many pages the machine has left, where the kernel has set it. With fewer than
+// short, users wait for memory, and a collection counts as if the heap were far past its goal.
+// With fewer than few, an allocation pays all that it owes.
+var gcFrames struct {
+	left       *int64
+	short, few int64
+}
+
+// gcFramesFew tells whether the machine has fewer pages left than n.
+func gcFramesFew(n int64) bool { return gcFrames.left != nil && atomic.Loadint64(gcFrames.left) < n }
+
+// gcFramesLeft tells whether the machine has memory for the heap to grow during a collection.
+func gcFramesLeft() bool {
+	return gcFrames.left != nil && !gcFramesFew(gcFrames.few)
+}
+
+// giveBack gives free pages of the heap back to the machine, about so many bytes at most, and
+// returns how many; see allocated.
+//
+//go:linkname giveBack hardtack/kernel/base/mem.giveBack
+var giveBack = func(bytes uintptr) (released uintptr) {
+	systemstack(func() {
+		gp := getg()
+		gp.m.mallocing++ // as scavengeAll does
+		released = mheap_.pages.scavenge(bytes, nil, true)
+		gp.m.mallocing--
+	})
+	return released
+}
+
+// collectorReads is how the kernel sets gcFrames; see allocated.
+//
+//go:linkname collectorReads hardtack/kernel/base/mem.collectorReads
+var collectorReads = func(left *int64, short, few int64) {
+	gcFrames.short, gcFrames.few = short, few
+	gcFrames.left = left
 }
 
 // gcPieceRests tells whether the running P rests from marking.
@@ -67,9 +116,25 @@ func gcLend(gp *g) bool {
 	if gcHeapIsFar() {
 		return false
 	}
+	gcLendAll(gp)
+	return true
+}
+
+func gcLendAll(gp *g) {
 	bytes := gcLoan - gp.gcAssistBytes
 	gp.gcAssistBytes += bytes
 	gcController.bgScanCredit.Add(-int64(float64(bytes) * gcController.assistWorkPerByte.Load()))
+}
+
+// gcLendFar lends gp what it owes where the heap is far past its goal: once it has marked
+// for a while in proportion to the bytes that it owed. Otherwise it would pay back what all
+// have been lent, which takes as long as what is left of the collection. Until that is over
+// the heap so grows by a part of what is alive: marking takes three nanoseconds a byte.
+func gcLendFar(gp *g, began, owed int64) bool {
+	if nanotime()-began < owed*gcFarTime || !gcFramesLeft() {
+		return false
+	}
+	gcLendAll(gp)
 	return true
 }
 
