@@ -233,7 +233,7 @@ func (n *node) Open(c *caller.Ctx, _ vfs.Path, flags uint32) (vfs.Ops, linux.Err
 		}
 	}
 	switch e := n.e; {
-	case e.noWrite && flags&linux.O_ACCMODE != linux.O_RDONLY:
+	case e.noWrite && (flags&linux.O_ACCMODE == linux.O_WRONLY || flags&linux.O_ACCMODE == linux.O_RDWR):
 		return nil, linux.EACCES
 	case n.IsDir():
 		return &dir{n: n}, 0

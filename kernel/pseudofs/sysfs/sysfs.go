@@ -87,7 +87,7 @@ func (f *file) SetAttr(_ *caller.Ctx, i *vfs.Inode, a *vfs.Attr) linux.Errno {
 
 // Open needs nothing of its own. To write, it refuses root too.
 func (f *file) Open(_ *caller.Ctx, _ vfs.Path, flags uint32) (vfs.Ops, linux.Errno) {
-	if flags&linux.O_ACCMODE != linux.O_RDONLY {
+	if a := flags & linux.O_ACCMODE; a == linux.O_WRONLY || a == linux.O_RDWR {
 		return nil, linux.EACCES
 	}
 	return f, 0
