@@ -236,6 +236,9 @@ func (o *otherCluster) look() string {
 // say tells what becomes of a cluster.
 func (o *otherCluster) say(what string) { o.state.Store(&what) }
 
+// longestLine is where a line of a log is broken.
+const longestLine = 4 << 10
+
 // show prints the log's new lines.
 func (o *otherCluster) show() {
 	text, lost := o.view.ReadLog()
@@ -245,11 +248,15 @@ func (o *otherCluster) show() {
 	o.line = append(o.line, text...)
 	for {
 		i := bytes.IndexByte(o.line, '\n')
+		skip := 1
+		if i > longestLine || i < 0 && len(o.line) > longestLine {
+			i, skip = longestLine, 0
+		}
 		if i < 0 {
 			return
 		}
 		fmt.Fprintf(os.Stdout, "[%d] %s\n", o.index, o.line[:i])
-		o.line = o.line[i+1:]
+		o.line = append(o.line[:0], o.line[i+skip:]...)
 	}
 }
 
