@@ -11,7 +11,7 @@ import (
 // Clusters are kernels beside each other in one machine. Each has processors, memory and
 // devices of its own, and its page tables map no memory of another but what both agreed
 // on. The first cluster is the one that the loader started; the kernel parameters
-// cluster=CPUS:MIB[:PROGRAM], one for each of the others, say what it leaves to them
+// cluster=CPUS:MIB[:PROGRAM[:always]], one for each of the others, say what it leaves to them
 // (docs/decisions/0196-clusters.md).
 
 // cluster is what this kernel knows of its own; immutable after boot.
@@ -97,7 +97,7 @@ func planClusters(si *boot.StartInfo, archive [2]uint64, least uint64) {
 			mib, p = number(p + 1)
 		}
 		if cpus == 0 || cpus > maxCPUs || mib < minClusterMiB || mib > 1<<19 || load8(p) > ' ' && load8(p) != ':' {
-			halt("want cluster=CPUS:MIB[:PROGRAM], with 32 MiB or more")
+			halt("want cluster=CPUS:MIB[:PROGRAM[:always]], with 32 MiB or more")
 		}
 		if cluster.others == len(cluster.plan) {
 			halt("too many clusters")

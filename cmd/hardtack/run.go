@@ -108,7 +108,7 @@ func (f *runFlags) define(cmd *cobra.Command) {
 	fl.IntVar(&f.cfg.CPUs, "cpus", 2, "`number` of processors")
 	fl.StringVar(&f.memory, "memory", "512M", "`size` of the memory")
 	fl.IntVar(&f.clusters, "clusters", 1, "`number` of kernels that share processors and memory equally")
-	fl.StringArrayVar(&f.cluster, "cluster", nil, "a kernel of its `own`: cpus=N,memory=SIZE[,init=PATH] (repeatable; the first one runs CMD; instead of --cpus and --memory)")
+	fl.StringArrayVar(&f.cluster, "cluster", nil, "a kernel of its `own`: cpus=N,memory=SIZE[,init=PATH][,restart=always|never] (repeatable; the first one runs CMD; instead of --cpus and --memory)")
 	fl.StringArrayVarP(&f.publish, "publish", "p", nil, "forward a `port` of the host to the guest: [ADDR:]HOST:GUEST[/udp] (repeatable; loopback by default)")
 	fl.StringArrayVar(&f.disks, "disk", nil, "give the guest a raw image `file` as a disk: FILE[,driver=virtio|ahci|nvme][,ro] (repeatable; ahci and nvme need --machine q35)")
 	fl.StringVar(&f.root, "root", "", "the root file system is on this `disk`: FILE[,part=N][,driver=virtio|ahci|nvme][,ro]")

@@ -34,6 +34,7 @@ type otherCluster struct {
 	plan  nucleus.ClusterPlan
 	apic  []uint32
 	init  string      // its process 1, or "" for none
+	again bool        // it starts again whenever it has ended
 	ask   chan string // restart, stop or kill
 
 	// Of the goroutine that watches it.
@@ -64,10 +65,10 @@ func (k *kernel) planClusters(all []acpi.CPU) []acpi.CPU {
 	if left < 1 {
 		k.fail("%d processors are too few for the clusters", len(usable))
 	}
-	programs := k.clusterPrograms()
+	more := k.clusterParameters()
 	next := left
 	for i, p := range plans {
-		o := &otherCluster{index: i + 1, plan: p, init: programs[i], ask: make(chan string, 1)}
+		o := &otherCluster{index: i + 1, plan: p, init: more[i][2], again: more[i][3] == "always", ask: make(chan string, 1)}
 		o.say("starting")
 		for _, c := range usable[next : next+p.CPUs] {
 			o.apic = append(o.apic, c.APIC)
@@ -78,13 +79,12 @@ func (k *kernel) planClusters(all []acpi.CPU) []acpi.CPU {
 	return usable[:left]
 }
 
-// clusterPrograms reads what comes behind the second colon of the parameters
-// cluster=CPUS:MIB:PROGRAM.
-func (k *kernel) clusterPrograms() (list []string) {
+// clusterParameters splits the parameters cluster=CPUS:MIB:PROGRAM:always, of which the
+// last two parts may be missing.
+func (k *kernel) clusterParameters() (list [][]string) {
 	for _, w := range strings.Fields(k.cmdline) {
 		if v, ok := strings.CutPrefix(w, "cluster="); ok {
-			part := strings.SplitN(v, ":", 3)
-			list = append(list, append(part, "", "")[2])
+			list = append(list, append(strings.SplitN(v, ":", 4), "", "", "")[:4])
 		}
 	}
 	return list
@@ -102,10 +102,17 @@ func (k *kernel) startClusters() {
 	procfs.RegisterTrigger("hardtack/clusters", k.others.text, k.others.write)
 }
 
+// How long a cluster that starts again by itself rests before: longer each time, until it
+// has run for a while.
+const (
+	firstPause = 100 * time.Millisecond
+	longPause  = 10 * time.Second
+)
+
 // lead starts a cluster and watches it, and starts it again when it is asked to.
 func (k *kernel) lead(o *otherCluster) {
-	for {
-		how := ""
+	for pause := firstPause; ; {
+		how, began := "", clocks.Monotonic()
 		if err := k.startCluster(o); err != nil {
 			how = "does not start"
 			warn("cluster %d: %v", o.index, err)
@@ -119,6 +126,14 @@ func (k *kernel) lead(o *otherCluster) {
 		o.say(how)
 		if how == "cannot be stopped" {
 			return // its memory may still be written to
+		}
+		if clocks.Monotonic()-began > int64(longPause) {
+			pause = firstPause
+		}
+		if o.again && how != "was killed" {
+			time.Sleep(pause)
+			pause = min(2*pause, longPause)
+			continue
 		}
 		for what := range o.ask {
 			if what == "restart" {

@@ -23,9 +23,9 @@ func TestClusters(t *testing.T) {
 	second := func(cpus, program string) []string {
 		return []string{"--cluster", "cpus=1,memory=160M", "--cluster", "cpus=" + cpus + ",memory=96M,init=" + program}
 	}
-	run := func(t *testing.T, command string, flags []string, want ...string) string {
+	run := func(t *testing.T, command []string, flags []string, want ...string) string {
 		t.Helper()
-		out, err := inGuest(t, tool, root, 4*time.Minute, flags, command)
+		out, err := inGuest(t, tool, root, 4*time.Minute, flags, command...)
 		out = strings.ReplaceAll(out, "\r", "")
 		for _, text := range want {
 			if !strings.Contains(out, text) {
@@ -39,7 +39,7 @@ func TestClusters(t *testing.T) {
 	}
 	for _, cpus := range []string{"1", "2"} {
 		t.Run(cpus+" CPUs", func(t *testing.T) {
-			out := run(t, "/first", second(cpus, "/other"),
+			out := run(t, []string{"/first"}, second(cpus, "/other"),
 				"\nreaching out: write /proc/hardtack/oops: operation not permitted\n", "[1] reaching out: write /proc/hardtack/oops: operation not permitted\n",
 				"cluster 0 reaches cluster 1", "[1] cluster 1 reaches cluster 0",
 				"kill and again", "stop and again", "restart and again", "the end")
@@ -51,10 +51,10 @@ func TestClusters(t *testing.T) {
 		})
 	}
 	t.Run("panic", func(t *testing.T) {
-		run(t, "/bystander", second("2", "/panics"),
+		run(t, []string{"/bystander", "3"}, second("2", "/panics,restart=always"),
 			"[1] cluster 1 panics", "[1] panic: asked for, with a lock", "kernel: cluster 1 panicked", "cluster 0 goes on")
 	})
 	t.Run("four", func(t *testing.T) {
-		run(t, "/first", []string{"--clusters", "4", "--cpus", "4", "--memory", "384M"}, "the end")
+		run(t, []string{"/first"}, []string{"--clusters", "4", "--cpus", "4", "--memory", "384M"}, "the end")
 	})
 }

@@ -10,21 +10,22 @@ import (
 
 // Cluster is one of the kernels of a machine.
 type Cluster struct {
-	CPUs   int
-	Memory int64  // bytes
-	Init   string // process 1, a path; "" in the first: the command
+	CPUs    int
+	Memory  int64  // bytes
+	Init    string // process 1, a path; "" in the first: the command
+	Restart bool   // start it again whenever it has ended
 }
 
 // MaxClusters is how many kernels a machine can have.
 const MaxClusters = 16
 
-// ParseCluster reads cpus=N,memory=SIZE[,init=PATH].
+// ParseCluster reads cpus=N,memory=SIZE[,init=PATH][,restart=always|never].
 func ParseCluster(s string) (c Cluster, err error) {
 	for _, word := range strings.Split(s, ",") {
 		name, value, ok := strings.Cut(word, "=")
 		switch {
 		case !ok || value == "":
-			return c, fault.Bad("--cluster %q: want cpus=N,memory=SIZE[,init=PATH]", s)
+			return c, fault.Bad("--cluster %q: want cpus=N,memory=SIZE[,init=PATH][,restart=always|never]", s)
 		case name == "cpus":
 			if c.CPUs, err = strconv.Atoi(value); err != nil || c.CPUs < 1 {
 				return c, fault.Bad("--cluster %q: cpus=%s is not a number of processors", s, value)
@@ -34,16 +35,20 @@ func ParseCluster(s string) (c Cluster, err error) {
 				return c, err
 			}
 		case name == "init":
-			if !strings.HasPrefix(value, "/") || strings.ContainsAny(value, " \t\n") {
-				return c, fault.Bad("--cluster %q: init=%s is not an absolute path", s, value)
+			if !strings.HasPrefix(value, "/") || strings.ContainsAny(value, ": \t\n") {
+				return c, fault.Bad("--cluster %q: init=%s is not an absolute path without colons", s, value)
 			}
 			c.Init = value
+		case name == "restart" && (value == "always" || value == "never"):
+			c.Restart = value == "always"
+		case name == "restart":
+			return c, fault.Bad("--cluster %q: restart=%s: want always or never", s, value)
 		default:
 			return c, fault.Bad("--cluster %q: there is no %s=", s, name)
 		}
 	}
 	if c.CPUs == 0 || c.Memory == 0 {
-		return c, fault.Bad("--cluster %q: want cpus=N,memory=SIZE[,init=PATH]", s)
+		return c, fault.Bad("--cluster %q: want cpus=N,memory=SIZE[,init=PATH][,restart=always|never]", s)
 	}
 	return c, nil
 }
@@ -81,13 +86,16 @@ func (c *Config) SetClusters(list []Cluster) error {
 		c.CPUs += k.CPUs
 		c.Memory += k.Memory
 		if i == 0 {
-			if k.Init != "" {
-				return fault.Bad("the first cluster runs the command: no init= there")
+			if k.Init != "" || k.Restart {
+				return fault.Bad("the first cluster runs the command, and the machine ends with it: no init= or restart= there")
 			}
 			continue
 		}
 		word := fmt.Sprintf("cluster=%d:%d", k.CPUs, (k.Memory+1<<20-1)>>20)
-		if k.Init != "" {
+		switch {
+		case k.Restart:
+			word += ":" + k.Init + ":always"
+		case k.Init != "":
 			word += ":" + k.Init
 		}
 		c.Append = strings.TrimSpace(c.Append + " " + word)

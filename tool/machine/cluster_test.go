@@ -10,13 +10,16 @@ func TestParseCluster(t *testing.T) {
 	for text, want := range map[string]Cluster{
 		"cpus=2,memory=256M":              {CPUs: 2, Memory: 256 << 20},
 		"memory=1G,cpus=1,init=/bin/work": {CPUs: 1, Memory: 1 << 30, Init: "/bin/work"},
+
+		"cpus=1,memory=64M,restart=always":        {CPUs: 1, Memory: 64 << 20, Restart: true},
+		"cpus=1,memory=64M,init=/w,restart=never": {CPUs: 1, Memory: 64 << 20, Init: "/w"},
 	} {
 		if got, err := ParseCluster(text); err != nil || got != want {
 			t.Errorf("%s: %+v, %v; want %+v", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"", "cpus=2", "memory=256M", "cpus=0,memory=256M", "cpus=x,memory=256M", "cpus=1,memory=1M",
-		"cpus=1,memory=64M,init=work", "cpus=1,memory=64M,init=/a b", "cpus=1,memory=64M,root=x", "cpus=1,,memory=64M"} {
+		"cpus=1,memory=64M,init=work", "cpus=1,memory=64M,init=/a b", "cpus=1,memory=64M,init=/a:b", "cpus=1,memory=64M,restart=yes", "cpus=1,memory=64M,root=x", "cpus=1,,memory=64M"} {
 		if c, err := ParseCluster(text); err == nil {
 			t.Errorf("%q is taken for %+v", text, c)
 		}
@@ -53,10 +56,10 @@ func TestSplit(t *testing.T) {
 
 func TestSetClusters(t *testing.T) {
 	c := Config{Append: "panic=stop"}
-	if err := c.SetClusters([]Cluster{{CPUs: 1, Memory: 128 << 20}, {CPUs: 2, Memory: 64 << 20, Init: "/w"}}); err != nil {
+	if err := c.SetClusters([]Cluster{{CPUs: 1, Memory: 128 << 20}, {CPUs: 2, Memory: 64 << 20, Init: "/w"}, {CPUs: 1, Memory: 32 << 20, Restart: true}}); err != nil {
 		t.Fatal(err)
 	}
-	if want := (Config{Append: "panic=stop cluster=2:64:/w", CPUs: 3, Memory: 192 << 20}); !reflect.DeepEqual(c, want) {
+	if want := (Config{Append: "panic=stop cluster=2:64:/w cluster=1:32::always", CPUs: 4, Memory: 224 << 20}); !reflect.DeepEqual(c, want) {
 		t.Errorf("%+v; want %+v", c, want)
 	}
 	if err := c.SetClusters([]Cluster{{CPUs: 1, Memory: 1 << 30, Init: "/w"}}); err == nil {

@@ -17,6 +17,9 @@ func main() {
 		fmt.Println("cluster 1 panics")
 		write("oops", "lock")
 	case "/bystander":
+		if len(os.Args) > 1 {
+			await("clusters", "lives "+os.Args[1])
+		}
 		await("clusters", "1 panicked")
 		fmt.Println("cluster 0 goes on")
 	default:
