@@ -105,8 +105,8 @@ TEXT ·startEntry(SB), NOSPLIT|NOFRAME|TOPFRAME, $0
 	XORL CX, CX
 	CPUID
 	SHRL $24, BX
-	SHLQ $const_mailboxShift, BX
-	MOVQ $const_mailboxes, AX
+	SHLQ $const_MailboxShift, BX
+	MOVQ $const_Mailboxes, AX
 	ADDQ BX, AX
 	MOVQ 0(AX), CX
 	MOVQ 8(AX), DX

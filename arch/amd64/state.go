@@ -25,8 +25,8 @@ import (
 // Where startEntry finds its mailbox: on the first page tables, too, physical memory is
 // in the direct map.
 const (
-	mailboxes    = boot.DirectBase + boot.Mailboxes
-	mailboxShift = 5 // boot.MailboxSize
+	Mailboxes    = boot.DirectBase + boot.Mailboxes
+	MailboxShift = 5 // boot.MailboxSize
 )
 
 // MaxCPUs bounds the processors of a machine.
