@@ -68,6 +68,10 @@ lists each difference. They are of these kinds:
   first of each kind, which /proc/PID/ns shows and setns enters.
 - Sockets: options that Linux stores without effect are refused; default buffer sizes; what
   is reported about a connection whose peer is gone.
+- inotify takes watches of pipes, sockets and eventfds through /proc/PID/fd, and nothing is told of
+  them. A file that has lost its last name tells of its end when it is closed, even if it was
+  opened by another name.
+- CLOCK_MONOTONIC does not follow the frequency that adjtimex sets.
 - Access control lists and attributes of devices, pipes and sockets.
 - Numbers: limits, policies and prctl options that do not exist here; bounds of addresses.
 `
