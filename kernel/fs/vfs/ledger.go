@@ -1,10 +1,6 @@
 package vfs
 
-import (
-	"runtime"
-
-	"hardtack/kernel/base/ledger"
-)
+import "hardtack/kernel/base/ledger"
 
 // What the parts of open files and names take, in bytes of their size classes.
 var (
@@ -153,14 +149,11 @@ func (t *FDTable) Holds(s *ledger.Sum) {
 			run.Add(f, s)
 			f.Put()
 		}
-		if fd%manyFiles == manyFiles-1 {
-			runtime.Gosched()
-		}
 	}
 	run.End(s)
 }
 
-// manyFiles are looked at, or closed, at a time: then others have their turn.
+// manyFiles are closed at a time: then others have their turn.
 const manyFiles = 256
 
 // Run adds up files of which the same often comes several times in a row: it is looked

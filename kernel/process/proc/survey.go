@@ -1,7 +1,6 @@
 package proc
 
 import (
-	"runtime"
 	"sync/atomic"
 
 	"hardtack/kernel/base/clocks"
@@ -68,7 +67,8 @@ func holdsMuch(uid uint32) bool {
 const muchPart = 8
 
 // Survey finds out who holds much, with what the user keeps in memory without a process.
-// Root's files do not count: the boot archive is among them. It returns what the processes
+// Root's files do not count: the boot archive is among them. It does not pause: those who hold
+// little wait for its result, and others would use the pause to take more. It returns what the processes
 // hold of the kernel's heap.
 func Survey() (heap int64) {
 	killer.mu.Lock()
@@ -86,9 +86,6 @@ func Survey() (heap int64) {
 		had := p.lately(now)
 		sums[had.UID] += had.All()
 		heap += had.Heap()
-		if clocks.Monotonic()-now > surveyPiece {
-			runtime.Gosched() // who holds little goes on meanwhile
-		}
 	}
 	clear(all)
 	killer.all = all
@@ -110,6 +107,3 @@ func Survey() (heap int64) {
 	known.at.Store(clocks.Monotonic())
 	return heap
 }
-
-// surveyPiece is for how long a survey keeps others from running, in nanoseconds.
-const surveyPiece = 200_000
