@@ -127,6 +127,10 @@ const (
 	RTN_LOCAL         = 2
 	RTN_BROADCAST     = 3
 	RTN_MULTICAST     = 5
+	RTN_BLACKHOLE     = 6
+	RTN_UNREACHABLE   = 7
+	RTN_PROHIBIT      = 8
+	RTN_THROW         = 9
 	RTM_F_CLONED      = 0x200
 	RTCF_LOCAL        = 0x80000000
 

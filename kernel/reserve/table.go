@@ -107,7 +107,7 @@ var Table = [Size]Need{
 	98:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // getrusage
 	124: {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // getsid
 	51:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // getsockname
-	55:  {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // getsockopt
+	55:  {Transient: 0, Lasting: 22528, Allocated: 0, Known: true, Whole: false},       // getsockopt
 	186: {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // gettid
 	96:  {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // gettimeofday
 	102: {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // getuid
@@ -259,7 +259,6 @@ var Table = [Size]Need{
 	113: {Transient: 112, Lasting: 112, Allocated: 0, Known: true, Whole: false},       // setreuid
 	160: {Transient: 0, Lasting: 128, Allocated: 0, Known: true, Whole: false},         // setrlimit
 	112: {Transient: 16, Lasting: 96, Allocated: 0, Known: true, Whole: true},          // setsid
-	54:  {Transient: 96, Lasting: 16, Allocated: 0, Known: true, Whole: false},         // setsockopt
 	164: {Transient: 0, Lasting: 160, Allocated: 0, Known: true, Whole: false},         // settimeofday
 	105: {Transient: 112, Lasting: 112, Allocated: 0, Known: true, Whole: false},       // setuid
 	188: {Transient: 0, Lasting: 73728, Allocated: 0, Known: true, Whole: false},       // setxattr

@@ -289,6 +289,13 @@ func writeControl(t *proc.Thread, s sock.Socket, addr uio.Addr, room uint64, m *
 			return 0, e
 		}
 	}
+	if m.Segment != 0 {
+		var b [4]byte
+		sock.PutInt(b[:], int32(m.Segment))
+		if e := w.put(linux.IPPROTO_UDP, linux.UDP_GRO, b[:]); e != 0 {
+			return 0, e
+		}
+	}
 	if m.HasPktInfo {
 		if e := w.putPktInfo(m); e != 0 {
 			return 0, e

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/base/caller"
 	"hardtack/kernel/base/creds"
 	"hardtack/kernel/base/uio"
 	"hardtack/kernel/fs/vfs"
@@ -110,11 +111,35 @@ func sysIoctl(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		return 0, t.FDs.SetCloseOnExec(a.Int(0), cmd == linux.FIOCLEX)
 	case linux.FIONBIO, linux.FIOASYNC:
 		return 0, ioctlFlag(t, f, cmd, a)
+	case linux.SIOCUNIXFILE:
+		if n, ok := f.Ops.(named); ok {
+			return openName(t, n)
+		}
 	}
 	if e, done := ioctlFile(t, f, cmd, a.Addr(2)); done {
 		return 0, e
 	}
 	return f.Ops.Ioctl(&t.Ctx, f, cmd, a[2])
+}
+
+// named is a socket whose name may be a file (SIOCUNIXFILE).
+type named interface {
+	OpenName(c *caller.Ctx) (*vfs.File, linux.Errno)
+}
+
+// openName gives the caller a descriptor of that file.
+func openName(t *proc.Thread, n named) (uint64, linux.Errno) {
+	f, e := n.OpenName(&t.Ctx)
+	if e != 0 {
+		return 0, e
+	}
+	fd, e := t.FDs.Reserve(0, t.NoFile())
+	if e != 0 {
+		f.Put()
+		return 0, e
+	}
+	t.FDs.Install(fd, f, true)
+	return uint64(fd), 0
 }
 
 // ioctlFlag is FIONBIO and FIOASYNC, which set a flag of an open file.

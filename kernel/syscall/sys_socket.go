@@ -252,6 +252,16 @@ func socketName(t *proc.Thread, a *Args, get func(sock.Socket, *sock.Addr) linux
 // maxOption is the longest option value that is read.
 const maxOption = 256
 
+// maxSources is the longest list of sources of a multicast group that is read: one byte more
+// than net.core.optmem_max begins with.
+const maxSources = 20481
+
+// namesSources reports whether an option has such a list.
+func namesSources(level, name int32) bool {
+	return level == linux.IPPROTO_IP && name == linux.IP_MSFILTER ||
+		(level == linux.IPPROTO_IP || level == linux.IPPROTO_IPV6) && name >= linux.MCAST_JOIN_GROUP && name <= linux.MCAST_MSFILTER
+}
+
 // sysSetsockopt is setsockopt(int fd, int level, int name, const void *val, socklen_t len).
 func sysSetsockopt(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	n := a.Int(4)
@@ -266,7 +276,13 @@ func sysSetsockopt(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if _, e := s.SockBase().ForeignLevel(a.Int(1)); e != 0 {
 		return 0, e
 	}
-	val, e := readUser(t, a.Addr(3), int(min(n, maxOption)))
+	var val []byte
+	if n > maxOption && namesSources(a.Int(1), a.Int(2)) {
+		val = make([]byte, min(n, maxSources))
+		_, e = t.Mem.CopyIn(val, a.Addr(3))
+	} else {
+		val, e = readUser(t, a.Addr(3), int(min(n, maxOption)))
+	}
 	if a[3] == 0 && n > 0 && a.Int(1) == linux.IPPROTO_IPV6 { // no value is 0 there
 		val, e = make([]byte, min(n, 4)), 0
 	}
@@ -302,13 +318,19 @@ func sysGetsockopt(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		room = int32(n)
 	}
 	val := t.Scratch[:min(room, maxOption)]
-	if a.Int(1) == linux.SOL_PACKET && a.Int(2) == linux.PACKET_HDRLEN { // it asks about what it points to
+	switch {
+	case a.Int(1) == linux.SOL_PACKET && a.Int(2) == linux.PACKET_HDRLEN: // it asks about what it points to
 		if _, e := t.Mem.CopyIn(val[:min(room, 4)], a.Addr(3)); e != 0 {
+			return 0, e
+		}
+	case namesSources(a.Int(1), a.Int(2)) && s.SockBase().Domain != linux.AF_UNIX: // so does it
+		val = make([]byte, min(room, maxSources))
+		if _, e := t.Mem.CopyIn(val, a.Addr(3)); e != 0 {
 			return 0, e
 		}
 	}
 	n, e := s.GetOpt(&t.Ctx, a.Int(1), a.Int(2), val)
-	if e == linux.ERANGE { // n is the room that is needed
+	if e == linux.ERANGE || e == linux.EINVAL && n > 0 { // n is the room that is needed
 		if e := writeU32(t, a.Addr(4), uint32(n)); e != 0 {
 			return 0, e
 		}

@@ -1,6 +1,8 @@
 package inet
 
 import (
+	"slices"
+
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 
@@ -86,6 +88,11 @@ func (s *Datagram) sendAddr(a *sock.Addr) (to *tcpip.FullAddress, e linux.Errno)
 	switch family := a.Family(); {
 	case !udp:
 		fa, e = parseAddr(a, s.v6)
+		if s.v6 && s.Type == linux.SOCK_RAW && fa.Port != 0 { // the port is a protocol
+			if int32(fa.Port) != s.Protocol && s.Protocol != linux.IPPROTO_RAW || fa.Port > 255 {
+				return nil, linux.EINVAL
+			}
+		}
 	case !s.v6:
 		if family == linux.AF_UNSPEC { // as Linux, for old programs
 			a.B[0] = linux.AF_INET
@@ -109,8 +116,31 @@ func (s *Datagram) sendAddr(a *sock.Addr) (to *tcpip.FullAddress, e linux.Errno)
 	if e == 0 && udp && fa.Port == 0 {
 		e = linux.EINVAL
 	}
+	if e == 0 && fa.Addr.Len() == 16 && s.shunned(&fa) {
+		e = linux.ENETUNREACH
+	}
 	s.byUnicastIf(&fa)
 	return &fa, e
+}
+
+// shunned reports whether an address is a group's of IPv6 on lo, which has no route to any
+// as long as nobody adds one.
+func (s *Datagram) shunned(fa *tcpip.FullAddress) bool {
+	if !header.IsV6MulticastAddress(fa.Addr) {
+		return false
+	}
+	nic := fa.NIC
+	if nic == 0 {
+		nic = tcpip.NICID(s.Opt.BindToDevice.Load())
+	}
+	if nic == 0 {
+		s.mu.Lock()
+		nic = tcpip.NICID(s.ip.mcastIf)
+		s.mu.Unlock()
+	}
+	return nic == LoopbackNIC && !slices.ContainsFunc(s.net.Routes(), func(r tcpip.Route) bool {
+		return r.NIC == nic && r.Destination.Prefix() > 0 && r.Destination.Contains(fa.Addr)
+	})
 }
 
 // byUnicastIf names the interface for an address that names none.

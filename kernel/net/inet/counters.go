@@ -125,8 +125,14 @@ func (c *IPCounts) add(s *tcpip.IPStats) {
 }
 
 // IPCounts returns what was counted of IPv4, or of IPv6.
-func (n *Net) IPCounts(v6 bool) (c IPCounts) {
-	for _, info := range n.Stack.NICInfo() {
+func (n *Net) IPCounts(v6 bool) (c IPCounts) { return n.IPCountsOf(0, v6) }
+
+// IPCountsOf is IPCounts of an interface, of all with 0.
+func (n *Net) IPCountsOf(index int32, v6 bool) (c IPCounts) {
+	for nic, info := range n.Stack.NICInfo() {
+		if index != 0 && nic != tcpip.NICID(index) {
+			continue
+		}
 		if s, ok := networkStats(&info, v6).(interface{ IPStats() *tcpip.IPStats }); ok {
 			c.add(s.IPStats())
 		}
@@ -153,9 +159,15 @@ type ICMPCounts struct {
 }
 
 // ICMPCounts returns what was counted of ICMP for IPv4 or IPv6.
-func (n *Net) ICMPCounts(v6 bool) ICMPCounts {
+func (n *Net) ICMPCounts(v6 bool) ICMPCounts { return n.ICMPCountsOf(0, v6) }
+
+// ICMPCountsOf is ICMPCounts of an interface, of all with 0.
+func (n *Net) ICMPCountsOf(index int32, v6 bool) ICMPCounts {
 	c := ICMPCounts{InType: map[string]uint64{}, OutType: map[string]uint64{}}
-	for _, info := range n.Stack.NICInfo() {
+	for nic, info := range n.Stack.NICInfo() {
+		if index != 0 && nic != tcpip.NICID(index) {
+			continue
+		}
 		switch s := networkStats(&info, v6).(type) {
 		case *ipv4.Stats:
 			r, t := &s.ICMP.PacketsReceived, &s.ICMP.PacketsSent

@@ -78,8 +78,11 @@ func (n *Net) Socket(c *caller.Ctx, domain, typ, protocol int32) (sock.Socket, l
 	if typ == linux.SOCK_RAW {
 		n.raw.Add(1)
 	}
-	s.attach(ep, wq)
 	s.self = s
+	if s.v6 && s.isUDP() {
+		s.rules.Store(fourDeaf)
+	}
+	s.attach(ep, wq)
 	n.all.add(&s.inetSock)
 	return s, 0
 }
@@ -105,9 +108,8 @@ func mayPing(c *creds.Cred) bool {
 type Datagram struct {
 	inetSock
 	cork        cork
-	sieve       sieve
 	segment     atomic.Int32   // UDP_SEGMENT
-	gro         atomic.Bool    // UDP_GRO: datagrams may come joined, and do not
+	gro         atomic.Bool    // UDP_GRO: datagrams that were sent together may come together
 	wholes      atomic.Uint32  // whole4 and whole6: what may not be sent in fragments
 	tos         sync.Mutex     // held while a send has a TOS of its own
 	noCheck6    [2]atomic.Bool // UDP_NO_CHECK6_TX and RX: there are always checksums
@@ -246,7 +248,6 @@ func (s *Datagram) PeerAddr(a *sock.Addr) linux.Errno {
 
 // Ready is what poll(2) sees.
 func (s *Datagram) Ready(*vfs.File) wait.Events {
-	s.ready()
 	ev := wait.Events(s.ep.Load().Readiness(netEvents)) & wait.Events(netEvents)
 	if ev&wait.Out != 0 {
 		ev |= wait.WrBand
@@ -272,6 +273,11 @@ func (s *Datagram) Ready(*vfs.File) wait.Events {
 // Release closes the socket.
 func (s *Datagram) Release(*vfs.File) {
 	s.net.all.remove(&s.inetSock)
+	s.mu.Lock()
+	if s.ip.joined != nil {
+		s.net.audience.set(&s.inetSock, nil)
+	}
+	s.mu.Unlock()
 	if s.Type == linux.SOCK_RAW {
 		s.net.raw.Add(-1)
 	}
@@ -351,6 +357,11 @@ func (s *Datagram) Send(c *caller.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Err
 
 // sendWhole sends one datagram.
 func (s *Datagram) sendWhole(c *caller.Ctx, v *uio.Vec, o tcpip.WriteOptions, nonblock bool) (int, linux.Errno) {
+	return s.sendTrain(c, v, 0, o, nonblock)
+}
+
+// sendTrain sends a datagram, or a train of those of a length, where o says so.
+func (s *Datagram) sendTrain(c *caller.Ctx, v *uio.Vec, train uint16, o tcpip.WriteOptions, nonblock bool) (int, linux.Errno) {
 	if s.ended.Load()&shutWr != 0 && s.Type != linux.SOCK_RAW {
 		return 0, linux.EPIPE
 	}
@@ -365,6 +376,7 @@ func (s *Datagram) sendWhole(c *caller.Ctx, v *uio.Vec, o tcpip.WriteOptions, no
 	try := func() linux.Errno {
 		v.Reset(mark)
 		x := getXfer(v)
+		x.train = train
 		var err tcpip.Error
 		n, err = p.Endpoint.Write(x, o)
 		putXfer(x)
@@ -392,14 +404,6 @@ func (s *Datagram) Recv(c *caller.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Err
 	var r tcpip.ReadResult
 	n, off, room := 0, 0, 0
 	try := func() linux.Errno {
-		keep := -1
-		if s.filtered() {
-			s.sieve.mu.Lock()
-			defer s.sieve.mu.Unlock()
-			if keep = s.sift(); keep >= 0 {
-				m.V.Limit(keep)
-			}
-		}
 		x := getXfer(m.V)
 		x.whole = true
 		room = m.V.Len()
@@ -409,13 +413,10 @@ func (s *Datagram) Recv(c *caller.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Err
 		}
 		var err tcpip.Error
 		r, err = p.Endpoint.Read(x, tcpip.ReadOptions{Peek: peek, NeedRemoteAddr: m.WantFrom || s.v6})
-		n, off = x.n, x.off
+		n, off, m.Segment = x.n, x.off, x.train
 		putXfer(x)
 		if _, fault := err.(*tcpip.ErrBadBuffer); (err == nil || fault) && m.Flags&linux.MSG_PEEK == 0 {
 			s.took(r.Total)
-		}
-		if keep >= 0 {
-			r.Total = min(r.Total, keep)
 		}
 		if _, closed := err.(*tcpip.ErrClosedForReceive); closed {
 			r = tcpip.ReadResult{}
@@ -532,12 +533,11 @@ func (s *Datagram) mapsInfo() bool {
 func (s *Datagram) Ioctl(c *caller.Ctx, _ *vfs.File, cmd uint32, arg uint64) (uint64, linux.Errno) {
 	switch cmd {
 	case linux.SIOCINQ:
-		most := s.ready()
 		n, err := s.ep.Load().GetSockOptInt(tcpip.ReceiveQueueSizeOption)
 		if err != nil {
 			n = 0
 		}
-		return sock.CopyOutInt(c, arg, int32(min(n, most)))
+		return sock.CopyOutInt(c, arg, int32(n))
 	case linux.SIOCOUTQ:
 		return sock.CopyOutInt(c, arg, 0)
 	case linux.SIOCGSTAMP, linux.SIOCGSTAMPNS:
@@ -546,6 +546,13 @@ func (s *Datagram) Ioctl(c *caller.Ctx, _ *vfs.File, cmd uint32, arg uint64) (ui
 			return 0, e
 		}
 		return CopyOutStamp(c, cmd, arg, ns)
+	case linux.SIOCGETVIFCNT: // routes of multicast have no interfaces
+		if s.Type == linux.SOCK_RAW {
+			if _, e := c.Mem.CopyIn(make([]byte, 40), uio.Addr(arg)); e != 0 {
+				return 0, e
+			}
+			return 0, linux.EINVAL
+		}
 	}
 	return s.inetIoctl(c, cmd, arg)
 }

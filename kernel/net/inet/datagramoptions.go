@@ -52,6 +52,9 @@ func (s *Datagram) setUDP(c *caller.Ctx, name int32, val []byte) linux.Errno {
 		s.segment.Store(v)
 	case linux.UDP_GRO:
 		s.gro.Store(v != 0)
+		if t, ok := s.ep.Load().Endpoint.(interface{ SetTrains(bool) }); ok {
+			t.SetTrains(v != 0)
+		}
 	case linux.UDP_ENCAP:
 		if v != 0 {
 			return linux.ENOPROTOOPT
@@ -147,7 +150,10 @@ func (s *Datagram) setFilter(level, name int32, val []byte) linux.Errno {
 		var b [4]byte
 		copy(b[:], val)
 		v, _ := sock.Int(b[:])
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		s.icmpFilter.Store(uint32(v))
+		s.regate()
 		return 0
 	case level == linux.IPPROTO_ICMPV6 && s.Protocol == linux.IPPROTO_ICMPV6 && s.v6 && name == linux.ICMPV6_FILTER:
 		s.mu.Lock()

@@ -2,6 +2,7 @@ package inet
 
 import (
 	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/caller"
@@ -10,7 +11,7 @@ import (
 )
 
 // maxSegments is how many datagrams one send with UDP_SEGMENT makes at most.
-const maxSegments = 64
+const maxSegments = 128
 
 // checkPktInfo checks where IP_PKTINFO says that a datagram comes from.
 func (s *Datagram) checkPktInfo(p *sock.PktInfo) linux.Errno {
@@ -23,6 +24,9 @@ func (s *Datagram) checkPktInfo(p *sock.PktInfo) linux.Errno {
 	}
 	return 0
 }
+
+// mostTogether is the length from which on Linux has a frame apart before it sends it on lo.
+const mostTogether = 65536
 
 // sendRare is Send with a TOS of its own, in segments, or with MSG_ZEROCOPY.
 func (s *Datagram) sendRare(c *caller.Ctx, m *sock.Msg, o tcpip.WriteOptions, nonblock bool) (n int, e linux.Errno) {
@@ -73,8 +77,14 @@ func (s *Datagram) sendSegments(c *caller.Ctx, v *uio.Vec, size int, o tcpip.Wri
 	switch {
 	case n > maxUDP:
 		return 0, linux.EMSGSIZE
-	case n > size*maxSegments, size > maxUDP:
+	case size > s.roomFor(o.To):
+		return 0, linux.EMSGSIZE
+	case n > size*maxSegments, s.Opt.Has(sock.NoCheck):
 		return 0, linux.EINVAL
+	}
+	if s.trainFits(o.To, n) {
+		o.EndOfRecord = true
+		return s.sendTrain(c, v, uint16(size), o, nonblock)
 	}
 	b := make([]byte, n)
 	if _, e := v.CopyIn(b); e != 0 {
@@ -86,4 +96,47 @@ func (s *Datagram) sendSegments(c *caller.Ctx, v *uio.Vec, size int, o tcpip.Wri
 		}
 	}
 	return n, 0
+}
+
+// roomFor returns how much fits into one packet to an address, or to the peer.
+func (s *Datagram) roomFor(to *tcpip.FullAddress) int {
+	a, front := s.goesTo(to), header.IPv4MinimumSize+header.UDPMinimumSize
+	if a.Len() == 16 {
+		front = header.IPv6MinimumSize + header.UDPMinimumSize
+	}
+	i := s.net.InterfaceByIndex(s.net.wayOut(a))
+	if _, _, own := s.net.local(a); own {
+		i = s.net.lo
+	}
+	if i == nil || a.Len() == 0 {
+		return maxUDP
+	}
+	return i.CurrentMTU() - front
+}
+
+// goesTo returns an address, or without one the peer's; none if there is no peer.
+func (s *Datagram) goesTo(to *tcpip.FullAddress) tcpip.Address {
+	if to != nil {
+		return unmap(to.Addr)
+	}
+	fa, err := s.ep.Load().GetRemoteAddress()
+	if err != nil {
+		return tcpip.Address{}
+	}
+	return unmap(fa.Addr)
+}
+
+// trainFits reports whether datagrams may go as one packet: to this machine. The stack then
+// has them apart again, unless the receiver wants them together (UDP_GRO).
+func (s *Datagram) trainFits(to *tcpip.FullAddress, n int) bool {
+	if _, ok := s.ep.Load().Endpoint.(interface{ SetTrains(bool) }); !ok {
+		return false
+	}
+	a := s.goesTo(to)
+	_, _, own := s.net.local(a)
+	n += LinkHeaderLen + header.IPv4MinimumSize + header.UDPMinimumSize
+	if a.Len() == 16 {
+		n += header.IPv6MinimumSize - header.IPv4MinimumSize
+	}
+	return own && a.Len() != 0 && n < mostTogether
 }

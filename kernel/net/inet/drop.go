@@ -59,6 +59,9 @@ func (n *Net) Refuses(index int32, proto tcpip.NetworkProtocolNumber, p *stack.P
 			return false
 		}
 		ip := header.IPv4(h)
+		if n.audience.picky.Load() != 0 && h[16]>>4 == 0xe && n.audience.shuns(tcpip.NICID(index), ip.DestinationAddress(), ip.SourceAddress()) {
+			return true
+		}
 		if n.Checking() && index != LoopbackNIC && n.strayed(index, ip) {
 			return true
 		}
@@ -72,6 +75,12 @@ func (n *Net) Refuses(index int32, proto tcpip.NetworkProtocolNumber, p *stack.P
 		b, ok := p.Data().PullUp(int(ip.HeaderLength()) + 1)
 		return ok && header.ICMPv4Type(b[ip.HeaderLength()]) == header.ICMPv4Echo
 	case header.IPv6ProtocolNumber:
+		if n.audience.picky.Load() != 0 {
+			h, ok := p.Data().PullUp(header.IPv6MinimumSize)
+			if ok && h[24] == 0xff && n.audience.shuns(tcpip.NICID(index), header.IPv6(h).DestinationAddress(), header.IPv6(h).SourceAddress()) {
+				return true
+			}
+		}
 		if n.Filter.IgnoreEcho6.Get() == 0 {
 			return false
 		}

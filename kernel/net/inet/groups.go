@@ -14,6 +14,9 @@ type membership struct {
 	nic  tcpip.NICID
 	addr tcpip.Address
 	at   uint64 // orders them by age
+
+	include bool            // only the sources are heard, otherwise all but them
+	sources []tcpip.Address // in the order in which they were named; immutable
 }
 
 // memberships counts those that there ever were.
@@ -46,31 +49,58 @@ type Group struct {
 	Addr  tcpip.Address
 	Users int // sockets, and the stack itself
 
+	Sources []Source // that sockets name, in the order in which they did
+
 	at uint64 // the age of its oldest user; 0 is the stack
+}
+
+// Source is a source of a group that sockets want (Included) or do not.
+type Source struct {
+	Addr               tcpip.Address
+	Included, Excluded int // sockets
+}
+
+// name counts a membership's sources.
+func (g *Group) name(m *membership) {
+	for _, a := range m.sources {
+		k := slices.IndexFunc(g.Sources, func(x Source) bool { return x.Addr == a })
+		if k < 0 {
+			k = len(g.Sources)
+			g.Sources = append(g.Sources, Source{Addr: a})
+		}
+		if m.include {
+			g.Sources[k].Included++
+		} else {
+			g.Sources[k].Excluded++
+		}
+	}
 }
 
 // Groups returns the groups of IPv4 or of IPv6 that an interface is in, the newest first.
 func (n *Net) Groups(i *Interface, six bool) (all []Group) {
-	join := func(addr tcpip.Address, at uint64) {
-		k := slices.IndexFunc(all, func(g Group) bool { return g.Addr == addr })
+	join := func(m membership) {
+		k := slices.IndexFunc(all, func(g Group) bool { return g.Addr == m.addr })
 		if k < 0 {
-			all = append(all, Group{Addr: addr, Users: 1, at: at})
-			return
+			k = len(all)
+			all = append(all, Group{Addr: m.addr, at: m.at})
 		}
 		all[k].Users++
-		all[k].at = min(all[k].at, at)
+		all[k].at = min(all[k].at, m.at)
+		all[k].name(&m)
 	}
 	for _, addr := range n.ownGroups(i, six) {
-		join(addr, 0)
+		join(membership{addr: addr})
 	}
+	var joined []membership
 	for _, s := range n.all.list() {
 		s.mu.Lock()
-		joined := slices.Clone(s.ip.joined)
+		joined = append(joined, s.ip.joined...)
 		s.mu.Unlock()
-		for _, x := range joined {
-			if in, err := n.Stack.IsInGroup(x.nic, x.addr); x.nic == tcpip.NICID(i.Index) && (x.addr.Len() == 16) == six && err == nil && in {
-				join(x.addr, x.at)
-			}
+	}
+	slices.SortFunc(joined, func(a, b membership) int { return cmp.Compare(a.at, b.at) })
+	for _, x := range joined {
+		if in, err := n.Stack.IsInGroup(x.nic, x.addr); x.nic == tcpip.NICID(i.Index) && (x.addr.Len() == 16) == six && err == nil && in {
+			join(x)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Group) int { return cmp.Compare(b.at, a.at) })

@@ -64,6 +64,14 @@ var keptOptions = [...]keptOption{
 	{level: linux.IPPROTO_IPV6, name: linux.IPV6_MULTICAST_ALL, first: 1, how: keptBool},
 }
 
+// Places of the options that gates look at.
+var (
+	keptMinTTL  = keptIndex(linux.IPPROTO_IP, linux.IP_MINTTL)
+	keptMinHops = keptIndex(linux.IPPROTO_IPV6, linux.IPV6_MINHOPCOUNT)
+	keptAll4    = keptIndex(linux.IPPROTO_IP, linux.IP_MULTICAST_ALL)
+	keptAll6    = keptIndex(linux.IPPROTO_IPV6, linux.IPV6_MULTICAST_ALL)
+)
+
 // keptIndex returns an option's place in keptOptions, or -1.
 func keptIndex(level, name int32) int {
 	for i := range keptOptions {
@@ -127,6 +135,9 @@ func (s *inetSock) setKept(c *caller.Ctx, i int, v int32, n int) linux.Errno {
 		d.unicastIf.Store(int32(swap32(uint32(v))))
 	}
 	s.changeKept(func(k *kept) { k.ints[i] = v })
+	if i == keptMinTTL || i == keptMinHops || i == keptAll4 || i == keptAll6 {
+		s.regate()
+	}
 	return 0
 }
 

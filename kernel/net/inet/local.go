@@ -116,7 +116,7 @@ func (s *TCP) connectLocal(c *caller.Ctx, fa tcpip.FullAddress) (bool, linux.Err
 		return false, 0
 	}
 	l := s.net.findListener(dst, fa.Port)
-	if l == nil || l == s {
+	if l == nil || l == s || s.rules.Load().looks() || l.rules.Load().looks() { // a gate looks at packets
 		return false, 0
 	}
 	here := tcpip.FullAddress{Addr: src}
@@ -310,6 +310,15 @@ func (s *TCP) sendLost(v *uio.Vec) (int, linux.Errno) {
 const loopbackSegment = loopbackMTU - 52
 
 func (s *TCP) recvLocal(x *TCP, v *uio.Vec, flags int32) (int, bool, linux.Errno) {
+	if s.shut.Load()&gateBit != 0 {
+		n, ok := s.letThrough(x)
+		if !ok {
+			return 0, false, linux.EAGAIN
+		}
+		if n > 0 {
+			v.Limit(n)
+		}
+	}
 	if flags&linux.MSG_TRUNC != 0 {
 		n := min(v.Len(), s.in.Discard(v.Len(), flags&linux.MSG_PEEK != 0))
 		if n > 0 {
@@ -358,6 +367,14 @@ func (s *TCP) readyLocal(x *TCP) (ev wait.Events) {
 		ev |= wait.Err | evIn
 	}
 	shut := s.shut.Load() | s.finBit()
+	if shut&gateBit != 0 && !s.cut.Load() {
+		if _, ok := s.letThrough(x); !ok {
+			if x.in.Writable(s.flowLimit()) {
+				ev |= evOut
+			}
+			return ev
+		}
+	}
 	if shut&(urgentBit|lowatBit|zeroBit) != 0 {
 		ev |= s.readableAtLeast()
 	} else if now, _ := s.in.Readable(); now {

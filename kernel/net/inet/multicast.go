@@ -29,6 +29,7 @@ const (
 	sizeofGroupReq       = 136
 	sizeofGroupSourceReq = 264
 	sizeofGroupFilter    = 144
+	sizeofStorage        = 128
 )
 
 // setMulticast sets an option of which isMulticast is true; called with mu held.
@@ -36,14 +37,11 @@ func (s *inetSock) setMulticast(ep tcpip.Endpoint, level, name int32, val []byte
 	stream := s.Type == linux.SOCK_STREAM
 	switch name {
 	case linux.MCAST_JOIN_GROUP, linux.MCAST_LEAVE_GROUP:
-		if stream && level == linux.IPPROTO_IP && len(val) >= sizeofGroupReq {
-			return linux.EPROTO
-		}
 		return s.setGroup(ep, level, val, name == linux.MCAST_JOIN_GROUP)
 	case linux.MCAST_JOIN_SOURCE_GROUP, linux.MCAST_LEAVE_SOURCE_GROUP, linux.MCAST_BLOCK_SOURCE, linux.MCAST_UNBLOCK_SOURCE:
-		return tooShort(val, sizeofGroupSourceReq)
+		return s.setGroupSource(ep, level, name, val)
 	case linux.MCAST_MSFILTER:
-		return tooShort(val, sizeofGroupFilter)
+		return s.setGroupSources(ep, level, val)
 	}
 	if level == linux.IPPROTO_IPV6 {
 		return s.setMulticast6(ep, name, val)
@@ -59,12 +57,9 @@ func (s *inetSock) setMulticast(ep tcpip.Endpoint, level, name int32, val []byte
 			return linux.EPROTO
 		}
 	case linux.IP_MSFILTER:
-		return tooShort(val, sizeofMsfilter)
+		return s.setSources(ep, val)
 	default:
-		if len(val) != sizeofMreqSource {
-			return linux.EINVAL
-		}
-		return linux.ENOPROTOOPT
+		return s.setMreqSource(ep, name, val)
 	}
 	if len(val) < linux.SizeofIPMreq {
 		return linux.EINVAL
@@ -78,15 +73,6 @@ func (s *inetSock) setMulticast(ep tcpip.Endpoint, level, name int32, val []byte
 		m.NIC = tcpip.NICID(nic)
 	}
 	return s.member(ep, m, name == linux.IP_ADD_MEMBERSHIP)
-}
-
-// tooShort is the answer to a request about sources, which this kernel does not
-// distinguish.
-func tooShort(val []byte, least int) linux.Errno {
-	if len(val) < least {
-		return linux.EINVAL
-	}
-	return linux.ENOPROTOOPT
 }
 
 // setMulticast6 sets an option about groups at IPPROTO_IPV6.
@@ -171,7 +157,14 @@ const (
 
 // member joins or leaves a group; called with mu held.
 func (s *inetSock) member(ep tcpip.Endpoint, m tcpip.MembershipOption, add bool) linux.Errno {
-	multicast := header.IsV4MulticastAddress(m.MulticastAddr) || header.IsV6MulticastAddress(m.MulticastAddr)
+	if add {
+		return s.join(ep, m, false)
+	}
+	return s.leave(ep, m)
+}
+
+// join joins a group, to hear all sources or (include) none yet; called with mu held.
+func (s *inetSock) join(ep tcpip.Endpoint, m tcpip.MembershipOption, include bool) linux.Errno {
 	have, most, full := &s.ip.groups4, maxGroups4, linux.ENOBUFS
 	if m.MulticastAddr.Len() == 16 {
 		have, most, full = &s.ip.groups6, maxGroups6, linux.ENOMEM
@@ -180,33 +173,25 @@ func (s *inetSock) member(ep tcpip.Endpoint, m tcpip.MembershipOption, add bool)
 	if nic != 0 {
 		m.NIC, m.InterfaceAddr = nic, tcpip.Address{}
 	}
-	leave := tcpip.RemoveMembershipOption(m)
-	if !add {
-		switch e := errno(ep.SetSockOpt(&leave)); {
-		case e == 0:
-			*have--
-			s.ip.joined = slices.DeleteFunc(s.ip.joined, func(x membership) bool { return x.nic == nic && x.addr == m.MulticastAddr })
-			return 0
-		case !multicast && m.MulticastAddr.Len() == 16:
-			return linux.EINVAL
-		}
-		return linux.EADDRNOTAVAIL // whatever was wrong: the socket has no such group
-	}
 	switch {
-	case !multicast:
+	case !header.IsV4MulticastAddress(m.MulticastAddr) && !header.IsV6MulticastAddress(m.MulticastAddr):
 		return linux.EINVAL
 	case m.NIC != 0 && s.net.InterfaceByIndex(int32(m.NIC)) == nil:
 		return linux.ENODEV
+	case ep == nil: // a stream
+		return linux.EPROTO
 	}
 	o := tcpip.AddMembershipOption(m)
 	switch err := ep.SetSockOpt(&o).(type) {
 	case nil:
 		if *have == most { // only now, since a group joined twice is another error
+			leave := tcpip.RemoveMembershipOption(m)
 			ep.SetSockOpt(&leave)
 			return full
 		}
 		*have++
-		s.ip.joined = append(s.ip.joined, membership{nic: nic, addr: m.MulticastAddr, at: memberships.Add(1)})
+		s.ip.joined = append(s.ip.joined, membership{nic: nic, addr: m.MulticastAddr, at: memberships.Add(1), include: include})
+		s.joinedOthers()
 		return 0
 	case *tcpip.ErrPortInUse:
 		return linux.EADDRINUSE
@@ -215,5 +200,39 @@ func (s *inetSock) member(ep tcpip.Endpoint, m tcpip.MembershipOption, add bool)
 			return e
 		}
 		return linux.ENODEV
+	}
+}
+
+// leave leaves a group; called with mu held.
+func (s *inetSock) leave(ep tcpip.Endpoint, m tcpip.MembershipOption) linux.Errno {
+	have := &s.ip.groups4
+	if m.MulticastAddr.Len() == 16 {
+		have = &s.ip.groups6
+		if !header.IsV6MulticastAddress(m.MulticastAddr) {
+			return linux.EINVAL
+		}
+	}
+	nic := s.groupNIC(m)
+	if nic != 0 {
+		m.NIC, m.InterfaceAddr = nic, tcpip.Address{}
+	}
+	if nic == 0 && m.NIC == 0 && m.MulticastAddr.Len() == 4 && m.InterfaceAddr.Unspecified() {
+		return linux.ENODEV
+	}
+	o := tcpip.RemoveMembershipOption(m)
+	if ep == nil || ep.SetSockOpt(&o) != nil {
+		return linux.EADDRNOTAVAIL // whatever was wrong: the socket has no such group
+	}
+	*have--
+	s.ip.joined = slices.DeleteFunc(s.ip.joined, func(x membership) bool { return x.nic == nic && x.addr == m.MulticastAddr })
+	s.joinedOthers()
+	return 0
+}
+
+// joinedOthers tells of other groups or sources; called with mu held.
+func (s *inetSock) joinedOthers() {
+	s.net.audience.set(s, slices.Clone(s.ip.joined))
+	if s.Type != linux.SOCK_STREAM && (s.rules.Load() != nil || slices.ContainsFunc(s.ip.joined, func(m membership) bool { return m.picks() })) {
+		s.regate()
 	}
 }

@@ -76,6 +76,7 @@ type Net struct {
 	binding   sync.Mutex                  // held from the check for a conflict to the bind
 	raw       atomic.Int32                // raw sockets and Taps
 	taps      taps                        // own lock
+	audience  audience                    // own lock
 	counts    counters
 	rr        atomic.Uint32 // spreads connections over SO_REUSEPORT listeners
 	log       io.Writer     // immutable
@@ -407,6 +408,9 @@ func (l *loopback) WritePacket(p *stack.PacketBuffer) tcpip.Error {
 			l.tapped(p)
 		}
 		q := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: p.ToBuffer()})
+		if p.TransportProtocolNumber == header.UDPProtocolNumber {
+			q.GSOOptions.MSS = p.GSOOptions.MSS
+		}
 		l.deliver(*d, p.NetworkProtocolNumber, q)
 	}
 	return nil

@@ -36,7 +36,8 @@ type ipOptions struct {
 	freebind, bindNoPort  bool
 	hdrIncl, recvOrigDst  bool
 	recvOrigDst6          bool
-	groups4, groups6      int // of multicast, which the socket has joined
+	alert                 bool // a router's: packets that it forwards have a look at the socket, and none is forwarded
+	groups4, groups6      int  // of multicast, which the socket has joined
 	joined                []membership
 }
 
@@ -204,6 +205,7 @@ func (s *inetSock) setIPv4(ep tcpip.Endpoint, name, v int32, val []byte) linux.E
 			return linux.EINVAL
 		}
 		o.ttl = v
+		s.sendsFrom()
 		return tellInt(ep, tcpip.IPv4TTLOption, max(v, 0))
 	case linux.IP_MTU_DISCOVER:
 		if v < linux.IP_PMTUDISC_DONT || v > linux.IP_PMTUDISC_OMIT {
@@ -241,8 +243,28 @@ func (s *inetSock) setIPv4(ep tcpip.Endpoint, name, v int32, val []byte) linux.E
 		if s.Type != linux.SOCK_RAW || s.Protocol == linux.IPPROTO_RAW {
 			return linux.EINVAL
 		}
+		return s.setAlert(uint8(v) != 0)
 	}
 	return linux.ENOPROTOOPT
+}
+
+// setAlert is IP_ROUTER_ALERT and IPV6_ROUTER_ALERT.
+func (s *inetSock) setAlert(on bool) linux.Errno {
+	switch {
+	case on && s.ip.alert:
+		return linux.EADDRINUSE
+	case !on && !s.ip.alert:
+		return linux.ENOBUFS
+	}
+	s.ip.alert = on
+	return 0
+}
+
+// sendsFrom notes another TTL, at which the other end of a connection may look.
+func (s *inetSock) sendsFrom() {
+	if s.Type == linux.SOCK_STREAM {
+		s.regate()
+	}
 }
 
 // setIPv6 sets an option at IPPROTO_IPV6; called with mu held.
@@ -307,6 +329,7 @@ func (s *inetSock) setIPv6Int(ep tcpip.Endpoint, name, v int32) linux.Errno {
 			return linux.EINVAL
 		}
 		o.hops = v
+		s.sendsFrom()
 		return tellInt(ep, tcpip.IPv6HopLimitOption, v)
 	case linux.IPV6_MULTICAST_HOPS:
 		if v < -1 || v > 255 {
@@ -349,8 +372,12 @@ func (s *inetSock) setIPv6Int(ep tcpip.Endpoint, name, v int32) linux.Errno {
 		return s.addrForm(v)
 	case linux.IPV6_FLOWLABEL_MGR:
 		return linux.EINVAL
+	case linux.IPV6_ROUTER_ALERT:
+		if s.Type == linux.SOCK_RAW && s.Protocol == linux.IPPROTO_RAW {
+			return s.setAlert(v >= 0)
+		}
 	}
-	return linux.ENOPROTOOPT // IPV6_ROUTER_ALERT
+	return linux.ENOPROTOOPT
 }
 
 // addrForm is IPV6_ADDRFORM, which would make a socket of IPv4 of one of IPv6;
@@ -490,6 +517,10 @@ func (s *inetSock) getIP(level, name int32, val []byte) (int, linux.Errno) {
 		return s.getIPv6(name, val)
 	} else {
 		switch name {
+		case linux.IP_MSFILTER:
+			return s.getSources(val)
+		case linux.MCAST_MSFILTER:
+			return s.getGroupSources(level, val)
 		case linux.IP_MULTICAST_IF:
 			return copy(val, s.ip.mcastIfAddr[:]), 0
 		case linux.IP_OPTIONS:
@@ -539,8 +570,6 @@ func (s *inetSock) getIPv4(name int32) (int32, linux.Errno) {
 		var a sock.Addr
 		s.self.LocalAddr(&a)
 		return int32(a.B[2])<<8 | int32(a.B[3]), 0
-	case linux.IP_MSFILTER, linux.MCAST_MSFILTER:
-		return 0, linux.EINVAL
 	}
 	return 0, linux.ENOPROTOOPT
 }
@@ -596,7 +625,9 @@ func (s *inetSock) getIPv6(name int32, val []byte) (int, linux.Errno) {
 			return 0, linux.ENOPROTOOPT
 		}
 		return 0, 0
-	case linux.IPV6_FLOWLABEL_MGR, linux.MCAST_MSFILTER:
+	case linux.MCAST_MSFILTER:
+		return s.getGroupSources(linux.IPPROTO_IPV6, val)
+	case linux.IPV6_FLOWLABEL_MGR:
 		return 0, linux.EINVAL
 	default:
 		return 0, linux.ENOPROTOOPT
@@ -639,6 +670,13 @@ func (s *inetSock) NegativeLength(level int32) (int, linux.Errno) {
 
 // pathMTU returns the MTU towards the peer; 0 without one.
 func (s *inetSock) pathMTU() int32 {
+	if t, ok := s.self.(*TCP); ok && t.far.Load() != nil {
+		if mtu := s.net.lo.CurrentMTU(); t.hereAddr.Len() == 16 {
+			return int32(mtu)
+		} else {
+			return int32(min(mtu, math.MaxUint16))
+		}
+	}
 	p := s.ep.Load()
 	if p == nil {
 		return 0

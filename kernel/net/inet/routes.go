@@ -21,6 +21,23 @@ type RouteNote struct {
 	Proto, Scope uint8
 }
 
+// Nowhere is the interface of routes of a type that lead nowhere, RTN_BLACKHOLE and the
+// like; see the overlay's stack_refuse.go. 0 for other types.
+func Nowhere(typ uint8) tcpip.NICID {
+	if typ >= linux.RTN_BLACKHOLE && typ <= linux.RTN_THROW {
+		return -tcpip.NICID(typ)
+	}
+	return 0
+}
+
+// TypeOf returns a route's type.
+func TypeOf(r *tcpip.Route) uint8 {
+	if r.NIC < 0 {
+		return uint8(-r.NIC)
+	}
+	return linux.RTN_UNICAST
+}
+
 // routeKey says which route a note is about.
 type routeKey struct {
 	dst tcpip.Subnet
@@ -153,6 +170,12 @@ func (n *Net) GiveRoute(by By, r *tcpip.Route, x RouteNote, flags uint16) linux.
 
 // checkRoute checks where a route leads, and finds its interface. Called with changing held.
 func (n *Net) checkRoute(r *tcpip.Route, x RouteNote) linux.Errno {
+	if r.NIC < 0 {
+		if r.Gateway.Len() != 0 {
+			return linux.EINVAL
+		}
+		return 0
+	}
 	i := n.InterfaceByIndex(int32(r.NIC))
 	if r.SourceHint.Len() != 0 && n.Stack.CheckLocalAddress(0, protocolOf(r.SourceHint), r.SourceHint) == 0 {
 		return linux.EINVAL
@@ -174,7 +197,7 @@ func (n *Net) checkRoute(r *tcpip.Route, x RouteNote) linux.Errno {
 		return 0
 	}
 	for _, o := range n.Routes() { // the gateway must be on the link
-		if o.Gateway.Len() == 0 && o.Destination.Contains(r.Gateway) && (r.NIC == 0 || r.NIC == o.NIC) {
+		if o.NIC > 0 && o.Gateway.Len() == 0 && o.Destination.Contains(r.Gateway) && (r.NIC == 0 || r.NIC == o.NIC) {
 			r.NIC = o.NIC
 			return 0
 		}
@@ -201,13 +224,14 @@ type Wanted struct {
 	Route        tcpip.Route
 	Metric       uint32
 	Proto, Scope uint8 // Scope RT_SCOPE_NOWHERE for any
+	Type         uint8
 }
 
 func (n *Net) wanted(o *tcpip.Route, w *Wanted) bool {
 	x, r := n.NoteOf(o), &w.Route
 	return o.Destination == r.Destination && (r.NIC == 0 || o.NIC == r.NIC) && (r.Gateway.Len() == 0 || o.Gateway == r.Gateway) &&
 		(r.SourceHint.Len() == 0 || o.SourceHint == r.SourceHint) &&
-		(w.Metric == 0 || x.Metric == w.Metric) && (w.Proto == 0 || x.Proto == w.Proto) &&
+		(w.Type == 0 || TypeOf(o) == w.Type) && (w.Metric == 0 || x.Metric == w.Metric) && (w.Proto == 0 || x.Proto == w.Proto) &&
 		(w.Scope == linux.RT_SCOPE_NOWHERE || x.Scope == w.Scope)
 }
 
@@ -243,7 +267,7 @@ func (n *Net) PathTo(a tcpip.Address) (p Path, e linux.Errno) {
 	}
 	r, err := n.Stack.FindRoute(0, tcpip.Address{}, a, protocolOf(a), false)
 	if err != nil {
-		return p, linux.ENETUNREACH
+		return p, errno(err)
 	}
 	defer r.Release()
 	p = Path{Index: int32(r.NICID()), From: r.LocalAddress()}

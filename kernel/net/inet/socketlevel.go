@@ -54,8 +54,6 @@ func (s *inetSock) setSocket(c *caller.Ctx, name int32, val []byte) linux.Errno 
 		case name == linux.SO_PEEK_OFF && s.isUDP():
 			s.peekOff.Store(v)
 			return 0
-		case name == linux.SO_ATTACH_FILTER && s.Type == linux.SOCK_STREAM:
-			return linux.ENOPROTOOPT
 		case name == linux.SO_RCVLOWAT && s.Type == linux.SOCK_STREAM:
 			return s.setLowat(v)
 		}
@@ -65,6 +63,9 @@ func (s *inetSock) setSocket(c *caller.Ctx, name int32, val []byte) linux.Errno 
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if name == linux.SO_ATTACH_FILTER || name == linux.SO_DETACH_FILTER {
+		s.regate()
+	}
 	p := s.ep.Load()
 	if p == nil {
 		return 0

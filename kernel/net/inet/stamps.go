@@ -191,3 +191,25 @@ func (s *Datagram) takeStamp(m *sock.Msg) (n int, e linux.Errno, ok bool) {
 	m.TTL, m.TOS = -1, -1
 	return n, 0, true
 }
+
+// networkHeader makes the IP header that a datagram came with, as far as it is known.
+func (s *Datagram) networkHeader(from, to tcpip.FullAddress, payload []byte) []byte {
+	src, dst := unmap(from.Addr), unmap(to.Addr)
+	if src.Len() == 16 {
+		h := make([]byte, header.IPv6MinimumSize, header.IPv6MinimumSize+len(payload))
+		if dst.Len() != 16 {
+			dst = src
+		}
+		header.IPv6(h).Encode(&header.IPv6Fields{PayloadLength: uint16(len(payload)), TransportProtocol: header.UDPProtocolNumber, HopLimit: linux.DefaultTTL, SrcAddr: src, DstAddr: dst})
+		return append(h, payload...)
+	}
+	if src.Len() != 4 {
+		return payload
+	}
+	if dst.Len() != 4 {
+		dst = src
+	}
+	h := make([]byte, header.IPv4MinimumSize, header.IPv4MinimumSize+len(payload))
+	header.IPv4(h).Encode(&header.IPv4Fields{TotalLength: uint16(len(h) + len(payload)), TTL: linux.DefaultTTL, Protocol: uint8(header.UDPProtocolNumber), SrcAddr: src, DstAddr: dst})
+	return append(h, payload...)
+}

@@ -17,13 +17,14 @@ import (
 // receive into.
 type xfer struct {
 	v       *uio.Vec
-	discard bool // MSG_TRUNC: count, do not copy
-	left    int  // of what may be discarded
-	whole   bool // a message: what does not fit is lost
-	peeks   bool // at the offset skip, over as many messages as it takes
-	skip    int  // bytes to pass over first
-	off     int  // what skip was when a message was found
-	n       int  // bytes copied out
+	discard bool   // MSG_TRUNC: count, do not copy
+	left    int    // of what may be discarded
+	whole   bool   // a message: what does not fit is lost
+	peeks   bool   // at the offset skip, over as many messages as it takes
+	skip    int    // bytes to pass over first
+	off     int    // what skip was when a message was found
+	n       int    // bytes copied out
+	train   uint16 // the length of a train's datagrams; see the overlay's udp_train.go
 }
 
 var xfers = sync.Pool{New: func() any { return new(xfer) }}
@@ -51,6 +52,10 @@ func (x *xfer) Pass(size int, seen bool) bool {
 	}
 	return false
 }
+
+// TrainSize and SetTrainSize tell the length of a train's datagrams.
+func (x *xfer) TrainSize() uint16     { return x.train }
+func (x *xfer) SetTrainSize(n uint16) { x.train = n }
 
 // Len is how much there is to send.
 func (x *xfer) Len() int { return x.v.Len() }

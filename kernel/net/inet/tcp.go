@@ -37,10 +37,12 @@ type inetSock struct {
 	freeBind atomic.Bool  // IP_FREEBIND or IP_TRANSPARENT, as in ip
 	peekOff  atomic.Int32 // SO_PEEK_OFF of UDP
 
-	mu   sync.Mutex
-	ip   ipOptions                // guarded by mu
-	ep   atomic.Pointer[netPoint] // set once, under mu
-	zero atomic.Pointer[zeroCopies]
+	mu sync.Mutex
+	ip ipOptions                // guarded by mu
+	ep atomic.Pointer[netPoint] // set once, under mu
+	// rules say which packets to receive; nil for all. Written with mu held.
+	rules atomic.Pointer[gate]
+	zero  atomic.Pointer[zeroCopies]
 
 	next, prev *inetSock // guarded by net.all.mu
 	self       shown     // immutable: the socket that this is part of
@@ -79,6 +81,9 @@ func (s *inetSock) attach(ep tcpip.Endpoint, wq *waiter.Queue) *netPoint {
 	p := &netPoint{Endpoint: ep, wq: wq}
 	s.applyBase(ep)
 	s.ip.applyAll(ep, s.v6)
+	if g := s.rules.Load(); g != nil {
+		g.tell(ep)
+	}
 	p.entry.Init(s, netEvents)
 	wq.EventRegister(&p.entry)
 	s.ep.Store(p)
@@ -172,6 +177,7 @@ func (n *Net) bareTCP(c *caller.Ctx, domain int32) *TCP {
 	s.in.InitFlow(c.User(), false)
 	s.init(c, n, domain, linux.SOCK_STREAM, linux.IPPROTO_TCP)
 	s.self = s
+	s.Filters = true
 	return s
 }
 
@@ -361,6 +367,11 @@ func (s *TCP) inherit(x *TCP) {
 	x.opt, x.ip = s.opt, s.ip
 	x.corked.Store(x.opt.cork)
 	s.mu.Unlock()
+	if s.rules.Load() != nil {
+		x.mu.Lock()
+		x.regate()
+		x.mu.Unlock()
+	}
 }
 
 // Connect is connect(2).

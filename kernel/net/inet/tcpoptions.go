@@ -52,6 +52,9 @@ type tcpOptions struct {
 	windowClamp, fastopen   int32
 	notSentLowat            int32
 	thinTimeouts, noCookie  bool
+	saveSyn                 uint8
+	fastopenKey             *[]byte // of one or two keys; nil for none
+	txDelay                 int32   // only a queue of packets would look at it, and interfaces have none
 	congestion              string
 }
 
@@ -146,8 +149,11 @@ func (s *TCP) setTCP(c *caller.Ctx, name int32, val []byte) linux.Errno {
 // setHeld is setTCP with mu held. (With as many returns as it has, a defer in it would
 // cost a hundred instructions.)
 func (s *TCP) setHeld(name int32, val []byte) linux.Errno {
-	if name == linux.TCP_CONGESTION || name == linux.TCP_ULP {
+	switch name {
+	case linux.TCP_CONGESTION, linux.TCP_ULP:
 		return s.setName(name, val)
+	case linux.TCP_FASTOPEN_KEY:
+		return s.setFastopenKey(val)
 	}
 	v, e := sock.Int(val)
 	if e != 0 {
@@ -169,23 +175,27 @@ var tcpNumbers = [...]struct {
 	least, most int32
 	set         func(s *TCP, v int32) linux.Errno
 }{
-	linux.TCP_NODELAY:       {math.MinInt32, math.MaxInt32, (*TCP).setNoDelay},
-	linux.TCP_CORK:          {math.MinInt32, math.MaxInt32, (*TCP).setCork},
-	linux.TCP_QUICKACK:      {math.MinInt32, math.MaxInt32, func(s *TCP, v int32) linux.Errno { s.opt.quickack = v != 0; return 0 }},
-	linux.TCP_KEEPIDLE:      {1, linux.TCP_MIN_KEEPALIVE_CLAMP, (*TCP).setKeepIdle},
-	linux.TCP_KEEPINTVL:     {1, linux.TCP_MIN_KEEPALIVE_CLAMP, (*TCP).setKeepInterval},
-	linux.TCP_KEEPCNT:       {1, linux.MAX_TCP_KEEPCNT, (*TCP).setKeepCount},
-	linux.TCP_USER_TIMEOUT:  {0, math.MaxInt32, (*TCP).setUserTimeout},
-	linux.TCP_MAXSEG:        {0, linux.TCP_MAX_WINDOW, (*TCP).setMaxSeg},
-	linux.TCP_SYNCNT:        {1, linux.MAX_TCP_SYNCNT, (*TCP).setSynCount},
-	linux.TCP_LINGER2:       {math.MinInt32, math.MaxInt32, (*TCP).setLinger2},
-	linux.TCP_DEFER_ACCEPT:  {math.MinInt32, math.MaxInt32, (*TCP).setDeferAccept},
-	linux.TCP_WINDOW_CLAMP:  {math.MinInt32, math.MaxInt32, (*TCP).setWindowClamp},
-	linux.TCP_NOTSENT_LOWAT: {math.MinInt32, math.MaxInt32, func(s *TCP, v int32) linux.Errno { s.opt.notSentLowat = v; return 0 }},
-	linux.TCP_TIMESTAMP:     {math.MinInt32, math.MaxInt32, func(*TCP, int32) linux.Errno { return linux.EPERM }}, // it wants TCP_REPAIR
-	linux.TCP_REPAIR:        {-1, 1, (*TCP).setRepair},
-	linux.TCP_REPAIR_QUEUE:  {math.MinInt32, math.MaxInt32, func(*TCP, int32) linux.Errno { return linux.EPERM }}, // likewise
-	linux.TCP_QUEUE_SEQ:     {math.MinInt32, math.MaxInt32, (*TCP).setQueueSeq},
+	linux.TCP_NODELAY:        {math.MinInt32, math.MaxInt32, (*TCP).setNoDelay},
+	linux.TCP_CORK:           {math.MinInt32, math.MaxInt32, (*TCP).setCork},
+	linux.TCP_QUICKACK:       {math.MinInt32, math.MaxInt32, func(s *TCP, v int32) linux.Errno { s.opt.quickack = v != 0; return 0 }},
+	linux.TCP_KEEPIDLE:       {1, linux.TCP_MIN_KEEPALIVE_CLAMP, (*TCP).setKeepIdle},
+	linux.TCP_KEEPINTVL:      {1, linux.TCP_MIN_KEEPALIVE_CLAMP, (*TCP).setKeepInterval},
+	linux.TCP_KEEPCNT:        {1, linux.MAX_TCP_KEEPCNT, (*TCP).setKeepCount},
+	linux.TCP_USER_TIMEOUT:   {0, math.MaxInt32, (*TCP).setUserTimeout},
+	linux.TCP_MAXSEG:         {0, linux.TCP_MAX_WINDOW, (*TCP).setMaxSeg},
+	linux.TCP_SYNCNT:         {1, linux.MAX_TCP_SYNCNT, (*TCP).setSynCount},
+	linux.TCP_LINGER2:        {math.MinInt32, math.MaxInt32, (*TCP).setLinger2},
+	linux.TCP_DEFER_ACCEPT:   {math.MinInt32, math.MaxInt32, (*TCP).setDeferAccept},
+	linux.TCP_WINDOW_CLAMP:   {math.MinInt32, math.MaxInt32, (*TCP).setWindowClamp},
+	linux.TCP_NOTSENT_LOWAT:  {math.MinInt32, math.MaxInt32, func(s *TCP, v int32) linux.Errno { s.opt.notSentLowat = v; return 0 }},
+	linux.TCP_TIMESTAMP:      {math.MinInt32, math.MaxInt32, refused(linux.EPERM)}, // it wants TCP_REPAIR
+	linux.TCP_SAVE_SYN:       {0, 2, (*TCP).setSaveSyn},
+	linux.TCP_TX_DELAY:       {math.MinInt32, math.MaxInt32, func(s *TCP, v int32) linux.Errno { s.opt.txDelay = v; return 0 }},
+	linux.TCP_REPAIR_OPTIONS: {math.MinInt32, math.MaxInt32, refused(linux.EINVAL)},
+	linux.TCP_REPAIR_WINDOW:  {math.MinInt32, math.MaxInt32, refused(linux.EPERM)},
+	linux.TCP_REPAIR:         {-1, 1, (*TCP).setRepair},
+	linux.TCP_REPAIR_QUEUE:   {math.MinInt32, math.MaxInt32, refused(linux.EPERM)}, // likewise
+	linux.TCP_QUEUE_SEQ:      {math.MinInt32, math.MaxInt32, (*TCP).setQueueSeq},
 }
 
 // setRepair is TCP_REPAIR of one with the capability: no connection can be taken apart, so
@@ -394,8 +404,15 @@ func (s *TCP) GetOpt(_ *caller.Ctx, level, name int32, val []byte) (int, linux.E
 	case linux.IPPROTO_IP, linux.IPPROTO_IPV6:
 		return s.getIP(level, name, val)
 	case linux.IPPROTO_TCP:
-		if name == linux.TCP_REPAIR || name == linux.TCP_REPAIR_QUEUE || name == linux.TCP_QUEUE_SEQ {
+		switch name {
+		case linux.TCP_REPAIR, linux.TCP_REPAIR_QUEUE, linux.TCP_QUEUE_SEQ:
 			return getRepair(name, val)
+		case linux.TCP_INFO:
+			return s.info(val), 0
+		case linux.TCP_SAVED_SYN:
+			return s.savedSyn(val)
+		case linux.TCP_SAVE_SYN, linux.TCP_TX_DELAY, linux.TCP_FASTOPEN_KEY, linux.TCP_REPAIR_WINDOW:
+			return s.getRareTCP(name, val)
 		}
 		return s.getTCP(name, val)
 	}
@@ -416,9 +433,6 @@ func getRepair(name int32, val []byte) (int, linux.Errno) {
 }
 
 func (s *TCP) getTCP(name int32, val []byte) (int, linux.Errno) {
-	if name == linux.TCP_INFO {
-		return s.info(val), 0
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o := &s.opt
@@ -557,8 +571,12 @@ func (s *TCP) Ioctl(c *caller.Ctx, _ *vfs.File, cmd uint32, arg uint64) (uint64,
 		if s.state.Load() == stListening {
 			return 0, linux.EINVAL
 		}
-		if s.far.Load() != nil {
+		if x := s.far.Load(); x != nil {
 			n = s.in.NextLen()
+			if s.shut.Load()&gateBit != 0 {
+				most, _ := s.letThrough(x)
+				n = min(n, most)
+			}
 		} else if p := s.ep.Load(); p != nil {
 			v, err := p.GetSockOptInt(tcpip.ReceiveQueueSizeOption)
 			if err != nil {

@@ -185,10 +185,16 @@ func (w *builder) changeRoute(typ, flags uint16, body []byte) linux.Errno {
 	r.SourceHint, _ = at.address(linux.RTA_PREFSRC, family)
 	x := inet.RouteNote{Metric: at.u32(linux.RTA_PRIORITY), Proto: body[5], Scope: body[6]}
 	if typ == linux.RTM_DELROUTE {
-		return n.TakeRoute(w.by(), inet.Wanted{Route: r, Metric: x.Metric, Proto: x.Proto, Scope: deleteScope(family, x.Scope)})
+		return n.TakeRoute(w.by(), inet.Wanted{Route: r, Type: body[7], Metric: x.Metric, Proto: x.Proto, Scope: deleteScope(family, x.Scope)})
 	}
 	if e := mainUnicast(at, body); e != 0 {
 		return e
+	}
+	if nic := inet.Nowhere(body[7]); nic != 0 {
+		if family == linux.AF_INET && r.NIC != 0 {
+			return linux.EINVAL
+		}
+		r.NIC = nic
 	}
 	if family == linux.AF_INET6 {
 		if x.Scope = linux.RT_SCOPE_UNIVERSE; x.Metric == 0 {
@@ -216,7 +222,7 @@ func mainUnicast(at attributes, body []byte) linux.Errno {
 	_, several := at[linux.RTA_MULTIPATH]
 	_, metrics := at[linux.RTA_METRICS]
 	_, via := at[linux.RTA_VIA]
-	if table != 0 && table != linux.RT_TABLE_MAIN || body[7] != linux.RTN_UNICAST || body[3] != 0 || several || metrics || via {
+	if table != 0 && table != linux.RT_TABLE_MAIN || body[7] != linux.RTN_UNICAST && inet.Nowhere(body[7]) == 0 || body[3] != 0 || several || metrics || via {
 		return linux.EOPNOTSUPP
 	}
 	return 0

@@ -2,6 +2,8 @@ package netlink
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/binary"
 	"slices"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
@@ -138,4 +140,93 @@ func (w *builder) dumpRoutes(body []byte) linux.Errno {
 		}
 	}
 	return 0
+}
+
+// Route4 is what /proc/net/fib_trie tells of a route of IPv4.
+type Route4 struct {
+	Key                 uint32
+	Prefix, Scope, Type byte
+}
+
+// Routes4 returns the routes of the tables main and local, by destination, of one the longest
+// prefix first. Linux keeps the two as one as long as nobody adds a rule.
+func Routes4(n *inet.Net) (list []Route4) {
+	key := func(a tcpip.Address) uint32 { return binary.BigEndian.Uint32(a.AsSlice()) }
+	for _, r := range localRoutes(n, linux.AF_INET) {
+		list = append(list, Route4{key(r.dst), r.prefix, r.scope, r.kind})
+	}
+	for _, r := range n.Routes() {
+		i, x := n.InterfaceByIndex(int32(r.NIC)), n.NoteOf(&r)
+		if dst := r.Destination.ID(); dst.Len() == 4 && (i == nil || !i.Loopback || x.Proto != linux.RTPROT_KERNEL) {
+			list = append(list, Route4{key(dst), byte(r.Destination.Prefix()), x.Scope, inet.TypeOf(&r)})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Route4) int {
+		if c := cmp.Compare(a.Key, b.Key); c != 0 {
+			return c
+		}
+		return int(b.Prefix) - int(a.Prefix)
+	})
+	return list
+}
+
+// Route6 is what /proc/net/ipv6_route tells of a route.
+type Route6 struct {
+	Dst    [16]byte
+	Prefix byte
+	Via    [16]byte
+	Metric uint32
+	Flags  uint32 // RTF_*
+	Index  int32
+}
+
+// Flags of routes of IPv6, and the metric of one that there is not.
+const (
+	rtfUp, rtfGateway    = 0x1, 0x2
+	rtfReject, rtfNoNext = 0x200, 0x200000
+	rtfLocal             = 0x80000000
+	nowhereMetric        = 0xffffffff
+)
+
+// Routes6 returns the routes of the table main or local, as Linux walks through it: the
+// longer prefixes before those that contain them.
+func Routes6(n *inet.Net, local bool) (list []Route6) {
+	byDefault := false
+	if local {
+		for _, r := range localRoutes(n, linux.AF_INET6) {
+			x := Route6{Dst: r.dst.As16(), Prefix: r.prefix, Metric: r.metric, Flags: rtfUp, Index: r.index}
+			if r.kind == linux.RTN_LOCAL {
+				x.Flags |= rtfNoNext | rtfLocal
+			}
+			list = append(list, x)
+		}
+	} else {
+		for _, r := range n.Routes() {
+			dst, note := r.Destination.ID(), n.NoteOf(&r)
+			if dst.Len() != 16 || dst == header.IPv6Loopback {
+				continue
+			}
+			x := Route6{Dst: dst.As16(), Prefix: byte(r.Destination.Prefix()), Metric: note.Metric, Flags: rtfUp, Index: int32(r.NIC)}
+			byDefault = byDefault || x.Prefix == 0
+			if r.Gateway.Len() == 16 {
+				x.Via, x.Flags = r.Gateway.As16(), x.Flags|rtfGateway
+			}
+			if r.NIC < 0 {
+				x.Flags, x.Index = x.Flags|rtfReject|rtfNoNext, inet.LoopbackNIC
+			}
+			list = append(list, x)
+		}
+	}
+	if !byDefault {
+		list = append(list, Route6{Metric: nowhereMetric, Flags: rtfReject | rtfNoNext, Index: inet.LoopbackNIC})
+	}
+	slices.SortStableFunc(list, func(a, b Route6) int {
+		shorter := min(a.Prefix, b.Prefix)
+		x := tcpip.AddressWithPrefix{Address: tcpip.AddrFrom16(a.Dst), PrefixLen: int(shorter)}.Subnet()
+		if x.Contains(tcpip.AddrFrom16(b.Dst)) {
+			return int(b.Prefix) - int(a.Prefix)
+		}
+		return bytes.Compare(a.Dst[:], b.Dst[:])
+	})
+	return list
 }

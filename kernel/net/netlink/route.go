@@ -324,6 +324,10 @@ func (w *builder) routeWith(r tcpip.Route, family byte, x inet.RouteNote) {
 	}
 	// Linux keeps the loopback addresses in its table "local".
 	i := w.net.InterfaceByIndex(int32(r.NIC))
+	if typ := inet.TypeOf(&r); typ != linux.RTN_UNICAST {
+		w.nowhere(&r, fam, typ, &x)
+		return
+	}
 	if i == nil || i.Loopback && x.Proto == linux.RTPROT_KERNEL && (fam == linux.AF_INET || dst == header.IPv6Loopback) {
 		return
 	}
@@ -354,6 +358,27 @@ func (w *builder) routeWith(r tcpip.Route, family byte, x inet.RouteNote) {
 	}
 	w.attrU32(linux.RTA_OIF, uint32(r.NIC))
 	w.routeEnd6(fam)
+	w.end()
+}
+
+// nowhere writes a route that leads nowhere. Of IPv6 lo is its interface.
+func (w *builder) nowhere(r *tcpip.Route, family, typ byte, x *inet.RouteNote) {
+	prefix := r.Destination.Prefix()
+	w.begin(linux.RTM_NEWROUTE)
+	w.b = append(w.b, family, byte(prefix), 0, 0, linux.RT_TABLE_MAIN, x.Proto, x.Scope, typ)
+	w.u32(0)
+	w.attrU32(linux.RTA_TABLE, linux.RT_TABLE_MAIN)
+	if prefix > 0 {
+		dst := r.Destination.ID()
+		w.attr(linux.RTA_DST, dst.AsSlice())
+	}
+	if x.Metric != 0 {
+		w.attrU32(linux.RTA_PRIORITY, x.Metric)
+	}
+	if family == linux.AF_INET6 {
+		w.attrU32(linux.RTA_OIF, inet.LoopbackNIC)
+	}
+	w.routeEnd6(family)
 	w.end()
 }
 

@@ -108,8 +108,9 @@ func (s *Sock) diag() Diag {
 		d.Name = a.B[2:a.Len]
 	}
 	s.mu.Lock()
-	if s.inode != nil {
-		d.Inode, d.Dev = s.inode.Ino, s.inode.FS.Dev
+	if !s.place.Zero() {
+		i := s.place.Dentry.Inode
+		d.Inode, d.Dev = i.Ino, i.FS.Dev
 	}
 	backlog := s.backlog
 	for _, x := range s.pending {

@@ -3,6 +3,7 @@ package unix
 import (
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/caller"
+	"hardtack/kernel/base/creds"
 	"hardtack/kernel/fs/vfs"
 )
 
@@ -13,7 +14,7 @@ func makeNode(c *caller.Ctx, fs *vfs.FSContext, path string, s *Sock) linux.Errn
 	}
 	p, e := vfs.BindSocket(c, fs, path, s.Mode(), s)
 	if e == 0 {
-		s.inode = p.Dentry.Inode
+		s.place = p
 	}
 	return e
 }
@@ -29,4 +30,18 @@ func findNode(c *caller.Ctx, fs *vfs.FSContext, path string) (*Sock, linux.Errno
 	}
 	s, _ := v.(*Sock)
 	return s, 0
+}
+
+// OpenName opens the node of the socket's name, as O_PATH does (SIOCUNIXFILE).
+func (s *Sock) OpenName(c *caller.Ctx) (*vfs.File, linux.Errno) {
+	if !c.Cred().Has(creds.CapNetAdmin) {
+		return nil, linux.EPERM
+	}
+	s.mu.Lock()
+	p := s.place
+	s.mu.Unlock()
+	if p.Zero() {
+		return nil, linux.ENOENT
+	}
+	return vfs.OpenPlace(p)
 }

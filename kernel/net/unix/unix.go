@@ -62,7 +62,7 @@ type Sock struct {
 	queue   int                // how many messages of strangers may wait, and one more; immutable
 	pending []*Sock            // guarded by mu: connections to accept
 	senders map[*Sock]struct{} // guarded by mu: datagram sockets that wait for room here
-	inode   *vfs.Inode         // guarded by mu: the node of a name in the file system
+	place   vfs.Path           // guarded by mu: the node of a name in the file system; not held
 
 	next, prev *Sock // guarded by all.mu
 
@@ -289,7 +289,10 @@ func (s *Sock) Release(*vfs.File) {
 	s.mu.Lock()
 	pending := s.pending
 	s.pending = nil
-	inode := s.inode
+	var inode *vfs.Inode
+	if !s.place.Zero() {
+		inode = s.place.Dentry.Inode
+	}
 	s.mu.Unlock()
 	if inode != nil {
 		inode.SetPrivate(nil)

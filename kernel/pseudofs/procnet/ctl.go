@@ -13,6 +13,7 @@ import (
 	"hardtack/kernel/base/settings"
 	"hardtack/kernel/base/sysctl"
 	"hardtack/kernel/net/inet"
+	"hardtack/kernel/pseudofs/procfs"
 )
 
 // Reasons why a number is only kept.
@@ -65,7 +66,8 @@ func addSettings() {
 }
 
 // AddInterface adds the settings of an interface.
-func AddInterface(_ *inet.Net, i *inet.Interface) {
+func AddInterface(n *inet.Net, i *inet.Interface) {
+	procfs.Register("net/dev_snmp6/"+i.Name, func() []byte { return deviceSnmp6(n, i.Index) })
 	addConf(i.Name, i.Index, func(*inet.Net) *inet.InterfaceSettings { return &i.Settings })
 }
 
@@ -133,6 +135,8 @@ func ipFiles() []sysctl.File {
 		}),
 		sysctl.Hook("net/ipv4/ip_default_ttl", 1, 255, settings.DefaultTTL.Get, func(_ *caller.Ctx, v int64) linux.Errno { return net().SetDefaultTTL(v) }),
 		forwarding("net/ipv4/ip_forward", -1, false),
+		sysctl.Int("net/ipv4/igmp_max_msf", &inet.MaxSources4, sysctl.MinInt, most),
+		sysctl.Int("net/ipv6/mld_max_msf", &inet.MaxSources6, sysctl.MinInt, most),
 		sysctl.IntsWhole("net/ipv4/ping_group_range", 2, sysctl.MinInt, most, func(v []int64) {
 			v[0], v[1] = settings.PingGroupLo.Get(), settings.PingGroupHi.Get()
 		}, func(_ *caller.Ctx, v []int64) linux.Errno {

@@ -51,10 +51,39 @@ func igmp6(n *inet.Net) []byte {
 	return b.Bytes()
 }
 
-// mcfilter and mcfilter6 list sources that sockets take or refuse: the calls that would
-// name one are refused (setMulticast), so there are none.
-func mcfilter(*inet.Net) []byte { return []byte("Idx Device        MCA        SRC    INC    EXC\n") }
+// mcfilter and mcfilter6 list sources that sockets want or do not.
+func mcfilter(n *inet.Net) []byte {
+	var b bytes.Buffer
+	b.WriteString("Idx Device        MCA        SRC    INC    EXC\n")
+	sources(n, false, func(i *inet.Interface, g *inet.Group, s *inet.Source) {
+		fmt.Fprintf(&b, "%3d %6.6s 0x%08x 0x%08x %6d %6d\n", i.Index, i.Name,
+			binary.BigEndian.Uint32(g.Addr.AsSlice()), binary.BigEndian.Uint32(s.Addr.AsSlice()), s.Included, s.Excluded)
+	})
+	return b.Bytes()
+}
 
-func mcfilter6(*inet.Net) []byte {
-	return []byte("Idx Device                Multicast Address                   Source Address    INC    EXC\n")
+func mcfilter6(n *inet.Net) []byte {
+	var b bytes.Buffer
+	b.WriteString("Idx Device                Multicast Address                   Source Address    INC    EXC\n")
+	sources(n, true, func(i *inet.Interface, g *inet.Group, s *inet.Source) {
+		fmt.Fprintf(&b, "%3d %6.6s %x %x %6d %6d\n", i.Index, i.Name, g.Addr.AsSlice(), s.Addr.AsSlice(), s.Included, s.Excluded)
+	})
+	return b.Bytes()
+}
+
+// sources calls f for each source of each group. As on Linux, the list begins at the first
+// interface whose newest group has any.
+func sources(n *inet.Net, six bool, f func(*inet.Interface, *inet.Group, *inet.Source)) {
+	begun := false
+	for _, i := range n.Interfaces() {
+		groups := n.Groups(i, six)
+		if begun = begun || len(groups) > 0 && len(groups[0].Sources) > 0; !begun {
+			continue
+		}
+		for g := range groups {
+			for s := range groups[g].Sources {
+				f(i, &groups[g], &groups[g].Sources[s])
+			}
+		}
+	}
 }

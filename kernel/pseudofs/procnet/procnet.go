@@ -53,6 +53,19 @@ func register(network func() *inet.Net) {
 		"net/mcfilter6":  mcfilter6,
 		"net/psched":     psched,
 		"net/ptype":      packetTypes,
+
+		"net/fib_trie":      fibTrie,
+		"net/fib_triestat":  fibTrieStat,
+		"net/dev_mcast":     hardwareGroups,
+		"net/softnet_stat":  softnet,
+		"net/xfrm_stat":     xfrm,
+		"net/anycast6":      nothing(""), // of whom routers are; this machine is none
+		"net/ip6_flowlabel": nothing(titleLabels),
+		"net/ip_mr_cache":   nothing(titleMcCache),
+		"net/ip_mr_vif":     nothing(titleMcIf),
+		"net/ip6_mr_cache":  nothing(titleMcCache6),
+		"net/ip6_mr_vif":    nothing(titleMcIf6),
+		"net/rt_cache":      nothing(titleCache),
 	} {
 		register := procfs.RegisterTable
 		switch path {
@@ -121,18 +134,24 @@ func routes(n *inet.Net) []byte {
 		dst, gw := r.Destination.ID(), r.Gateway
 		i := n.InterfaceByIndex(int32(r.NIC))
 		x := n.NoteOf(&r)
-		if dst.Len() != 4 || i == nil || i.Loopback && x.Proto == linux.RTPROT_KERNEL {
+		if dst.Len() != 4 || i == nil && r.NIC > 0 || i != nil && i.Loopback && x.Proto == linux.RTPROT_KERNEL {
 			continue
 		}
-		flags, via := 1, uint32(0)
+		flags, via, name := 1, uint32(0), "*"
+		if i != nil {
+			name = i.Name
+		}
+		if typ := inet.TypeOf(&r); typ == linux.RTN_UNREACHABLE || typ == linux.RTN_PROHIBIT {
+			flags |= 0x200 // RTF_REJECT
+		}
 		if r.Destination.Prefix() == 32 {
-			flags = 5
+			flags |= 4
 		}
 		if gw.Len() == 4 {
 			flags, via = flags|2, binary.LittleEndian.Uint32(gw.AsSlice())
 		}
 		mask := r.Destination.Mask()
-		line := fmt.Sprintf("%s\t%08X\t%08X\t%04X\t0\t0\t%d\t%08X\t0\t0\t0", i.Name,
+		line := fmt.Sprintf("%s\t%08X\t%08X\t%04X\t0\t0\t%d\t%08X\t0\t0\t0", name,
 			binary.LittleEndian.Uint32(dst.AsSlice()), via, flags, x.Metric, binary.LittleEndian.Uint32(mask.AsSlice()))
 		fmt.Fprintf(&b, "%-127s\n", line)
 	}

@@ -70,6 +70,9 @@ func TestGroups(tt *testing.T) {
 	if lo == nil || lo.Name != "lo" {
 		t.Fatal("no lo")
 	}
+	if text := string(hardwareGroups(n)); strings.Contains(text, " lo ") {
+		t.Errorf("dev_mcast:\n%s", text)
+	}
 	before, before6 := string(igmp(n)), string(igmp6(n))
 	a, b, six := t.Socket(linux.AF_INET, linux.SOCK_DGRAM, 0), t.Socket(linux.AF_INET, linux.SOCK_DGRAM, 0), t.Socket(linux.AF_INET6, linux.SOCK_DGRAM, 0)
 	one, two := []byte{224, 5, 6, 7, 127, 0, 0, 1}, []byte{224, 5, 6, 8, 0, 0, 0, 0, 1, 0, 0, 0}

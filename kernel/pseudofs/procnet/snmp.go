@@ -147,18 +147,33 @@ func netstat(n *inet.Net) []byte {
 
 func snmp6(n *inet.Net) []byte {
 	var b bytes.Buffer
-	list := func(prefix, names string, v values) {
-		for name := range strings.FieldsSeq(names) {
-			fmt.Fprintf(&b, "%-32s\t%d\n", prefix+name, v[name])
-		}
+	snmp6Of(&b, n, 0)
+	list6(&b, "Udp6", udpNames, udpValues(n.UDPCounts(true)))
+	list6(&b, "UdpLite6", strings.Replace(udpNames, "IgnoredMulti ", "", 1), values{})
+	return b.Bytes()
+}
+
+func list6(b *bytes.Buffer, prefix, names string, v values) {
+	for name := range strings.FieldsSeq(names) {
+		fmt.Fprintf(b, "%-32s\t%d\n", prefix+name, v[name])
 	}
-	list("Ip6", ip6Names, ipValues(n.IPCounts(true)))
-	c := n.ICMPCounts(true)
+}
+
+// snmp6Of writes what an interface has counted, or all with 0.
+func snmp6Of(b *bytes.Buffer, n *inet.Net, index int32) {
+	list := func(prefix, names string, v values) { list6(b, prefix, names, v) }
+	list("Ip6", ip6Names, ipValues(n.IPCountsOf(index, true)))
+	c := n.ICMPCountsOf(index, true)
 	list("Icmp6", "InMsgs InErrors OutMsgs OutErrors InCsumErrors OutRateLimitHost", values{
 		"InMsgs": c.In, "InErrors": c.InErrors, "OutMsgs": c.Out, "OutErrors": c.OutErrors, "OutRateLimitHost": c.RateLimited})
 	list("Icmp6In", icmp6In, c.InType)
 	list("Icmp6Out", icmp6In, c.OutType)
-	list("Udp6", udpNames, udpValues(n.UDPCounts(true)))
-	list("UdpLite6", strings.Replace(udpNames, "IgnoredMulti ", "", 1), values{})
+}
+
+// deviceSnmp6 is /proc/net/dev_snmp6/NAME.
+func deviceSnmp6(n *inet.Net, index int32) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%-32s\t%d\n", "ifIndex", index)
+	snmp6Of(&b, n, index)
 	return b.Bytes()
 }

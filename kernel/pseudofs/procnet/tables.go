@@ -5,12 +5,16 @@ import (
 	"fmt"
 	"strings"
 
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
+
 	"hardtack/abi/linux"
 	"hardtack/kernel/net/inet"
 	"hardtack/kernel/net/netlink"
 	"hardtack/kernel/net/packet"
 	"hardtack/kernel/net/sock"
 	"hardtack/kernel/net/unix"
+	"hardtack/kernel/process/proc"
 )
 
 // table is one of the files that list sockets: /proc/net/tcp and its kin.
@@ -208,21 +212,96 @@ func neighbors(n *inet.Net) []byte {
 	return b.Bytes()
 }
 
-// routes6 is /proc/net/ipv6_route.
+// routes6 is /proc/net/ipv6_route: the table main, then the table local.
 func routes6(n *inet.Net) []byte {
-	const up, gateway, metric = 0x1, 0x2, 1024
 	var b bytes.Buffer
-	for _, r := range n.Routes() {
-		dst, i := r.Destination.ID(), n.InterfaceByIndex(int32(r.NIC))
-		if dst.Len() != 16 || i == nil {
+	for _, local := range []bool{false, true} {
+		for _, r := range netlink.Routes6(n, local) {
+			name := ""
+			if i := n.InterfaceByIndex(r.Index); i != nil {
+				name = i.Name
+			}
+			fmt.Fprintf(&b, "%032x %02x %032x 00 %032x %08x %08x %08x %08x %8s\n", r.Dst, r.Prefix, 0, r.Via,
+				r.Metric, 1, 0, r.Flags, name)
+		}
+	}
+	return b.Bytes()
+}
+
+// nothing makes a file that has only a title: of what it lists the kernel has none.
+func nothing(title string) func(*inet.Net) []byte {
+	return func(*inet.Net) []byte { return []byte(title) }
+}
+
+// Titles of such files. There are no routes of multicast, no labels of flows, and no cache
+// of routes.
+const (
+	titleMcCache  = "Group    Origin   Iif     Pkts    Bytes    Wrong Oifs\n"
+	titleMcIf     = "Interface      BytesIn  PktsIn  BytesOut PktsOut Flags Local    Remote\n"
+	titleMcCache6 = "Group                            Origin                           Iif      Pkts  Bytes     Wrong  Oifs\n"
+	titleMcIf6    = "Interface      BytesIn  PktsIn  BytesOut PktsOut Flags\n"
+	titleLabels   = "Label S Owner  Users  Linger Expires  Dst                              Opt\n"
+)
+
+var titleCache = fmt.Sprintf("%-127s\n", "Iface\tDestination\tGateway \tFlags\t\tRefCnt\tUse\tMetric\tSource\t\tMTU\tWindow\tIRTT\tTOS\tHHRef\tHHUptod\tSpecDst")
+
+// hardwareGroups is dev_mcast: the groups of hardware addresses that interfaces receive.
+func hardwareGroups(n *inet.Net) []byte {
+	var b bytes.Buffer
+	for _, i := range n.Interfaces() {
+		if i.Loopback {
 			continue
 		}
-		via, flags := [16]byte{}, up
-		if r.Gateway.Len() == 16 {
-			via, flags = r.Gateway.As16(), up|gateway
+		count := map[tcpip.LinkAddress]int{}
+		var order []tcpip.LinkAddress
+		for _, six := range []bool{true, false} {
+			groups := n.Groups(i, six)
+			for k := len(groups) - 1; k >= 0; k-- { // the oldest first
+				a := groups[k].Addr
+				var mac tcpip.LinkAddress
+				if six {
+					mac = header.EthernetAddressFromMulticastIPv6Address(a)
+				} else {
+					mac = header.EthernetAddressFromMulticastIPv4Address(a)
+				}
+				if count[mac]++; count[mac] == 1 {
+					order = append(order, mac)
+				}
+			}
 		}
-		fmt.Fprintf(&b, "%032x %02x %032x 00 %032x %08x %08x %08x %08x %8s\n", dst.AsSlice(), r.Destination.Prefix(), 0, via,
-			metric, 1, 0, flags, i.Name)
+		for _, mac := range order {
+			fmt.Fprintf(&b, "%-4d %-15s %-5d %-5d %x\n", i.Index, i.Name, count[mac], 0, string(mac))
+		}
+	}
+	return b.Bytes()
+}
+
+// softnet is softnet_stat. The kernel does not count by CPU, so that the first has all.
+func softnet(n *inet.Net) []byte {
+	var b bytes.Buffer
+	packets := uint64(0)
+	for _, i := range n.Interfaces() {
+		_, received, _, _ := n.Statistics(i.Index)
+		packets += received
+	}
+	cpus, _ := proc.CPUs.Call()
+	for cpu := range cpus {
+		fmt.Fprintf(&b, "%08x %08x %08x %08x %08x %08x %08x %08x %08x %08x %08x %08x %08x\n", uint32(packets), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, cpu)
+		packets = 0
+	}
+	return b.Bytes()
+}
+
+// xfrmNames are the errors of IPsec, of which there is none.
+const xfrmNames = "InError InBufferError InHdrError InNoStates InStateProtoError InStateModeError InStateSeqError InStateExpired " +
+	"InStateMismatch InStateInvalid InTmplMismatch InNoPols InPolBlock InPolError OutError OutBundleGenError OutBundleCheckError " +
+	"OutNoStates OutStateProtoError OutStateModeError OutStateSeqError OutStateExpired OutPolBlock OutPolDead OutPolError " +
+	"FwdHdrError OutStateInvalid AcquireError"
+
+func xfrm(*inet.Net) []byte {
+	var b bytes.Buffer
+	for name := range strings.FieldsSeq(xfrmNames) {
+		fmt.Fprintf(&b, "%-24s\t%d\n", "Xfrm"+name, 0)
 	}
 	return b.Bytes()
 }

@@ -429,3 +429,87 @@ TEST(neighbors, "requests about neighbours that are refused")
 	err("SIOCGARP", ioctl(u, SIOCGARP, &r));
 	err("SIOCDARP", ioctl(u, SIOCDARP, &r));
 }
+
+static void to(const char *a)
+{
+	struct sockaddr_in x = {AF_INET, htons(9)};
+	struct sockaddr_in6 y = {AF_INET6, htons(9)};
+	int six = strchr(a, ':') != NULL, family = six ? AF_INET6 : AF_INET;
+	inet_pton(family, a, six ? (void *)&y.sin6_addr : (void *)&x.sin_addr);
+	socklen_t n = six ? sizeof y : sizeof x;
+	void *at = six ? (void *)&y : (void *)&x;
+	static const int types[] = {SOCK_STREAM, SOCK_DGRAM};
+	for (int i = 0; i < 2; i++) {
+		int fd = (int)must(socket(family, types[i] | SOCK_NONBLOCK, 0), "socket");
+		say("  %s type %d: connect %s", a, types[i], connect(fd, at, n) < 0 ? name_of(errno) : "ok");
+		close(fd);
+	}
+	int fd = (int)must(socket(family, SOCK_DGRAM, 0), "socket");
+	say("  %s: sendto %s", a, sendto(fd, "x", 1, 0, at, n) < 0 ? name_of(errno) : "ok");
+	close(fd);
+	fd = (int)must(socket(family, SOCK_RAW, six ? IPPROTO_ICMPV6 : IPPROTO_ICMP), "socket");
+	say("  %s: raw sendto %s", a, sendto(fd, "\x08\0\0\0\0\0\0\0", 8, 0, at, n) < 0 ? name_of(errno) : "ok");
+	close(fd);
+	struct message m = {.h = {.nlmsg_len = NLMSG_LENGTH(sizeof(struct rtmsg)), .nlmsg_type = RTM_GETROUTE, .nlmsg_flags = NLM_F_REQUEST, .nlmsg_seq = 5}};
+	m.u.route.rtm_family = (unsigned char)family, m.u.route.rtm_dst_len = six ? 128 : 32;
+	ip(&m, RTA_DST, a);
+	int s = nl();
+	must(send(s, &m, m.h.nlmsg_len, 0), "send");
+	char b[4096];
+	ssize_t got = recv(s, b, sizeof b, 0);
+	struct nlmsghdr *h = (void *)b;
+	if (got > 0 && h->nlmsg_type == NLMSG_ERROR)
+		say("  %s: get %s", a, name_of(-((struct nlmsgerr *)NLMSG_DATA(h))->error));
+	else
+		say("  %s: get %s", a, got > 0 ? "a route" : "nothing");
+	close(s);
+}
+
+TEST(nowhere, "routes that lead nowhere")
+{
+	begin();
+	int s = nl(), ear = nl();
+	join(ear, RTNLGRP_IPV4_ROUTE), join(ear, RTNLGRP_IPV6_ROUTE);
+	static const struct {
+		const char *dst;
+		int len, type, oif;
+	} table[] = {
+	    {"10.6.0.0", 16, RTN_BLACKHOLE, 0}, {"10.7.0.0", 16, RTN_UNREACHABLE, 0}, {"10.8.0.0", 16, RTN_PROHIBIT, 0}, {"10.9.0.0", 16, RTN_THROW, 0},
+	    {"10.6.0.0", 16, RTN_BLACKHOLE, 0}, {"10.6.0.0", 16, RTN_UNREACHABLE, 0}, {"10.5.0.0", 16, RTN_BLACKHOLE, 1}, {"10.6.7.0", 24, RTN_UNICAST, 1}, {"10.8.1.1", 32, RTN_UNREACHABLE, 0},
+	    {"2001:db8:6::", 48, RTN_BLACKHOLE, 0}, {"2001:db8:7::", 48, RTN_UNREACHABLE, 0}, {"2001:db8:8::", 48, RTN_PROHIBIT, 0}, {"2001:db8:9::", 48, RTN_THROW, 0}, {"2001:db8:7::", 48, RTN_UNREACHABLE, 0},
+	};
+	for (size_t i = 0; i < LEN(table); i++) {
+		int six = strchr(table[i].dst, ':') != NULL;
+		struct message m = {.h.nlmsg_len = NLMSG_LENGTH(sizeof(struct rtmsg))};
+		m.u.route = (struct rtmsg){six ? AF_INET6 : AF_INET, (unsigned char)table[i].len, 0, 0, RT_TABLE_MAIN, RTPROT_BOOT, RT_SCOPE_UNIVERSE, (unsigned char)table[i].type, 0};
+		if (table[i].type == RTN_UNICAST)
+			m.u.route.rtm_scope = RT_SCOPE_LINK;
+		ip(&m, RTA_DST, table[i].dst);
+		if (table[i].oif)
+			number(&m, RTA_OIF, if_nametoindex("lo"));
+		say("%s/%d type %d: %s", table[i].dst, table[i].len, table[i].type, name_of(change(s, &m, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL)));
+		char b[4096];
+		ssize_t n = recv(ear, b, sizeof b, 0);
+		if (n > 0)
+			print("told", (void *)b);
+	}
+	dump("main", s, RTM_GETROUTE, AF_INET, RT_TABLE_MAIN);
+	static const char *const all[] = {"10.6.1.1", "10.7.1.1", "10.8.1.1", "10.8.1.2", "10.9.1.1", "10.6.7.1", "2001:db8:6::1", "2001:db8:7::1", "2001:db8:8::1", "2001:db8:9::1", "127.0.0.1"};
+	for (size_t i = 0; i < LEN(all); i++)
+		to(all[i]);
+	FILE *f = fopen("/proc/net/route", "r");
+	char line[300];
+	while (f && fgets(line, sizeof line, f))
+		if (line[0] == '*')
+			say("%.*s|", (int)strcspn(line, "\n"), line);
+	if (f)
+		fclose(f);
+	static const int types[] = {RTN_UNICAST, RTN_PROHIBIT, 0, RTN_BLACKHOLE};
+	for (size_t i = 0; i < LEN(types); i++) {
+		struct message m = {.h.nlmsg_len = NLMSG_LENGTH(sizeof(struct rtmsg))};
+		m.u.route = (struct rtmsg){AF_INET, 16, 0, 0, RT_TABLE_MAIN, 0, RT_SCOPE_NOWHERE, (unsigned char)types[i], 0};
+		ip(&m, RTA_DST, i == 2 ? "10.7.0.0" : "10.6.0.0");
+		say("delete type %d: %s", types[i], name_of(change(s, &m, RTM_DELROUTE, 0)));
+	}
+	dump("left", s, RTM_GETROUTE, AF_INET, RT_TABLE_MAIN);
+}
