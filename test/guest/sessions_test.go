@@ -16,10 +16,11 @@ import (
 var sessionPackages = []string{"bash", "coreutils", "busybox-static", "diffutils", "findutils", "grep", "sed", "mawk",
 	"util-linux", "bsdutils", "mount", "procps", "passwd", "login", "libpam-modules", "libpam-modules-bin", "libpam-runtime",
 	"openssh-server", "openssh-client", "openssh-sftp-server", "sshpass", "expect", "cron", "apache2", "openssl", "curl",
-	"dnsmasq-base", "bind9-dnsutils", "iperf3", "ncurses-base", "sysstat", "numactl"}
+	"dnsmasq-base", "bind9-dnsutils", "iperf3", "ncurses-base", "sysstat", "numactl",
+	"iproute2", "iputils-ping", "tcpdump", "isc-dhcp-client", "udhcpc", "netcat-openbsd", "socat", "libc-bin"}
 
 // sessions are the scripts in the order in which they run.
-var sessions = []string{"cron", "sshd", "apache", "dnsmasq", "iperf3", "terminal", "machine"}
+var sessions = []string{"cron", "sshd", "apache", "dnsmasq", "iperf3", "terminal", "machine", "iproute", "tcpdump", "netcat", "dhcp"}
 
 // debianDisk makes NAME.tar and a disk of packages and of the files of a directory.
 func debianDisk(t *testing.T, repo, tool, dir, name, add, size string, packages []string) string {

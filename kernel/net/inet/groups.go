@@ -107,6 +107,9 @@ func (n *Net) Groups(i *Interface, six bool) (all []Group) {
 	return all
 }
 
+// allNodesWithin is ff01::1.
+var allNodesWithin = tcpip.AddrFrom16([16]byte{0: 0xff, 1: 0x01, 15: 1})
+
 // ownGroups returns what the stack has joined itself: the groups of all hosts, of
 // routers where it forwards, and of those who look for one of its addresses of IPv6.
 func (n *Net) ownGroups(i *Interface, six bool) (all []tcpip.Address) {
@@ -117,7 +120,7 @@ func (n *Net) ownGroups(i *Interface, six bool) (all []tcpip.Address) {
 		routers = []tcpip.Address{header.IPv6AllRoutersSiteLocalMulticastAddress, header.IPv6AllRoutersLinkLocalMulticastAddress,
 			header.IPv6AllRoutersInterfaceLocalMulticastAddress}
 		for _, a := range n.Addresses(i.Index) {
-			if a.Address.Len() == 16 {
+			if a.Address.Len() == 16 && !i.Loopback {
 				all = append(all, header.SolicitedNodeAddr(a.Address))
 			}
 		}
@@ -126,8 +129,12 @@ func (n *Net) ownGroups(i *Interface, six bool) (all []tcpip.Address) {
 		all = append(all, routers...)
 	}
 	all = append(all, hosts)
-	return slices.DeleteFunc(all, func(a tcpip.Address) bool {
+	all = slices.DeleteFunc(all, func(a tcpip.Address) bool {
 		in, err := n.Stack.IsInGroup(nic, a)
 		return err != nil || !in
 	})
+	if six && slices.Contains(all, hosts) { // what Linux counts as joined, too: the group within the machine
+		all = append(all, allNodesWithin)
+	}
+	return all
 }

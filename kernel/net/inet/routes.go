@@ -158,6 +158,8 @@ func (n *Net) GiveRoute(by By, r *tcpip.Route, x RouteNote, flags uint16) linux.
 			return linux.EEXIST
 		}
 		n.dropRoutes(func(o *tcpip.Route) bool { return keyOf(o) == old })
+	case first < 0 && flags&linux.NLM_F_CREATE == 0:
+		return linux.ENOENT
 	case same:
 		return linux.EEXIST
 	case flags&linux.NLM_F_CREATE == 0:

@@ -268,8 +268,16 @@ func (w *builder) changeLink(typ uint16, body []byte) linux.Errno {
 	return w.s.net.SetFlags(i, flags, change)
 }
 
-// Announce tells the members of a change's group.
+// Announce tells the members of a change's group. An address comes and goes with routes of
+// the table local.
 func Announce(n *inet.Net, ev inet.Event) {
+	announce(n, ev)
+	if ev.Type == linux.RTM_NEWADDR || ev.Type == linux.RTM_DELADDR {
+		announceLocal(n, ev)
+	}
+}
+
+func announce(n *inet.Net, ev inet.Event) {
 	group, family := linux.RTNLGRP_LINK, byte(0)
 	switch six := ev.Address.Address.Len() == 16 || ev.Route.Destination.ID().Len() == 16; {
 	case ev.Type == linux.RTM_NEWADDR || ev.Type == linux.RTM_DELADDR:

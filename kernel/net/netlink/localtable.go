@@ -90,6 +90,47 @@ func local4(n *inet.Net, i *inet.Interface, a tcpip.AddressWithPrefix) (list []l
 	return list
 }
 
+// madeBy returns the routes that an address makes and no other of its interface does.
+func madeBy(n *inet.Net, i *inet.Interface, a tcpip.AddressWithPrefix) (list []localRoute) {
+	if a.Address.Len() == 16 {
+		return []localRoute{{family: linux.AF_INET6, prefix: 128, kind: linux.RTN_LOCAL, dst: a.Address, index: i.Index}}
+	}
+	list = local4(n, i, a)
+	for _, x := range n.Addresses(i.Index) {
+		if x.Address.Len() != 4 || x == a {
+			continue
+		}
+		others := local4(n, i, x)
+		list = slices.DeleteFunc(list, func(r localRoute) bool { return slices.Contains(others, r) })
+	}
+	return list
+}
+
+// announceLocal tells of the routes of the table local that come or go with an address. It
+// comes first and goes last.
+func announceLocal(n *inet.Net, ev inet.Event) {
+	group := linux.RTNLGRP_IPV4_ROUTE
+	if ev.Address.Address.Len() == 16 {
+		group = linux.RTNLGRP_IPV6_ROUTE
+	}
+	listeners := members(linux.NETLINK_ROUTE, group)
+	if len(listeners) == 0 {
+		return
+	}
+	list := madeBy(n, ev.Interface, ev.Address)
+	typ := uint16(linux.RTM_NEWROUTE)
+	if ev.Type == linux.RTM_DELADDR {
+		typ = linux.RTM_DELROUTE
+		list = append(list[min(1, len(list)):], list[:min(1, len(list))]...)
+	}
+	for _, r := range list {
+		x := &builder{net: n, seq: ev.By.Seq, port: ev.By.Port}
+		x.local(r)
+		binary.LittleEndian.PutUint16(x.b[4:], typ)
+		x.multicast(listeners)
+	}
+}
+
 // local writes the message about one.
 func (w *builder) local(r localRoute) {
 	w.begin(linux.RTM_NEWROUTE)
@@ -111,6 +152,9 @@ func (w *builder) local(r localRoute) {
 // dumpRoutes lists the routes of a family, or of all with 0. With
 // NETLINK_GET_STRICT_CHK a request may name a table.
 func (w *builder) dumpRoutes(body []byte) linux.Errno {
+	if body[0] > linux.AF_INET6 { // routes of multicast have families of their own, and there are none
+		return 0
+	}
 	table := uint32(0)
 	if w.s.has(linux.NETLINK_GET_STRICT_CHK) && len(body) >= linux.SizeofRtMsg {
 		table = uint32(body[4])
