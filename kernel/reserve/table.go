@@ -259,6 +259,7 @@ var Table = [Size]Need{
 	113: {Transient: 112, Lasting: 112, Allocated: 0, Known: true, Whole: false},       // setreuid
 	160: {Transient: 0, Lasting: 128, Allocated: 0, Known: true, Whole: false},         // setrlimit
 	112: {Transient: 16, Lasting: 96, Allocated: 0, Known: true, Whole: true},          // setsid
+	54:  {Transient: 0, Lasting: 22528, Allocated: 0, Known: true, Whole: false},       // setsockopt
 	164: {Transient: 0, Lasting: 160, Allocated: 0, Known: true, Whole: false},         // settimeofday
 	105: {Transient: 112, Lasting: 112, Allocated: 0, Known: true, Whole: false},       // setuid
 	188: {Transient: 0, Lasting: 73728, Allocated: 0, Known: true, Whole: false},       // setxattr

@@ -234,6 +234,9 @@ func (w *builder) changeLink(typ uint16, body []byte) linux.Errno {
 	at := parseAttributes(body[min(linux.SizeofIfInfomsg, len(body)):])
 	i, e := w.s.find(body)
 	_, kind := at[linux.IFLA_LINKINFO]
+	if e == linux.EINVAL && typ == linux.RTM_NEWLINK { // it names none; ip asks so whether there is the request at all
+		e = linux.ENODEV
+	}
 	switch {
 	case e == linux.ENODEV && typ == linux.RTM_NEWLINK && kind:
 		return linux.EOPNOTSUPP

@@ -59,7 +59,7 @@ func register(network func() *inet.Net) {
 		"net/dev_mcast":     hardwareGroups,
 		"net/softnet_stat":  softnet,
 		"net/xfrm_stat":     xfrm,
-		"net/anycast6":      nothing(""), // of whom routers are; this machine is none
+		"net/anycast6":      nothing(""), // groups of routers, of which this machine is none
 		"net/ip6_flowlabel": nothing(titleLabels),
 		"net/ip_mr_cache":   nothing(titleMcCache),
 		"net/ip_mr_vif":     nothing(titleMcIf),
