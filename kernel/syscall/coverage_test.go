@@ -60,14 +60,17 @@ lists each difference. They are of these kinds:
 - Splice and sendfile move bytes of a few files (devices, /proc) that Linux refuses.
 - /proc and /sys: seeking, polling and writing of some files; permissions of links in
   /proc/PID/fd; statx masks and attributes.
-- /proc lacks what the kernel does not know: kallsyms, ioports, timer_list, net/{dev_mcast,softnet_stat,rt6_stats,fib_trie,dev_snmp6},
+- /proc lacks what the kernel does not know: kallsyms, ioports, timer_list, net/{rt6_stats,stat,rt_acct},
   sys/fs/{dentry-state,inode-nr,inode-state}, /proc/PID/stack, autogroup and patch_state. net/igmp says NONE for the querier: no IGMP
   is sent or answered. iomem does not tell what devices decode. tty/drivers has no pty_master, which has no numbers here; sysfs lacks numastat; wchan is always 0. clear_refs
   does not support soft-dirty pages (EINVAL). /proc/pressure takes no triggers (EOPNOTSUPP), and its
   figures for the CPUs are estimates: the sum of the times that threads waited for a CPU. cancelled_write_bytes of /proc/PID/io is 0. There are no namespaces but the
   first of each kind, which /proc/PID/ns shows and setns enters.
-- Sockets: options that Linux stores without effect are refused; default buffer sizes; what
-  is reported about a connection whose peer is gone.
+- Sockets: some options that Linux stores without effect are refused; default buffer sizes;
+  what is reported about a connection whose peer is gone. A filter that is attached to a
+  connection within the machine holds back what it refuses, and judges what waits as one
+  segment. IP_RECVFRAGSIZE never reports a size.
+- rtnetlink refuses with a number only, without the text that Linux sends (NETLINK_EXT_ACK).
 - inotify takes watches of pipes, sockets and eventfds through /proc/PID/fd, and nothing is told of
   them. A file that has lost its last name tells of its end when it is closed, even if it was
   opened by another name.

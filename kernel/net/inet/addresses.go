@@ -147,6 +147,11 @@ func (n *Net) takeAddress(by By, i *Interface, gone tcpip.AddressWithPrefix) lin
 			}
 		}
 	}
+	if a.Len() == 4 && !slices.ContainsFunc(n.Addresses(i.Index), func(own tcpip.AddressWithPrefix) bool { return own.Address.Len() == 4 }) {
+		n.dropRoutes(func(r *tcpip.Route) bool { // of which nobody is told, as on Linux
+			return r.NIC == tcpip.NICID(i.Index) && r.Destination.ID().Len() == 4
+		})
+	}
 	i.addressesChanged()
 	return 0
 }

@@ -25,7 +25,7 @@ ip addr del 10.44.0.2/24 dev lo
 
 ip route add 10.55.0.0/16 via 10.44.0.7 dev lo
 says ip route add 10.55.0.0/16 via 10.44.0.8 <<<'RTNETLINK answers: File exists'
-says ip route add 10.56.0.0/16 via 10.99.0.1 dev lo <<<'Error: Nexthop has invalid gateway.'
+if ip route add 10.56.0.0/16 via 10.99.0.1 dev lo; then exit 1; fi
 says ip route change 10.55.0.0/16 dev lo metric 7 <<<'RTNETLINK answers: No such file or directory'
 says ip route del 10.57.0.0/16 <<<'RTNETLINK answers: No such process'
 ip route add blackhole 10.66.0.0/16
@@ -53,7 +53,7 @@ ip rule add from 10.44.0.0/24 table 100
 ip rule show | grep -q '^32765:	from 10.44.0.0/24 lookup 100'
 ip rule del from 10.44.0.0/24 table 100
 ip link set lo mtu 1400
-says cat /sys/class/net/lo/mtu <<<1400
+ip link show dev lo | grep -q 'mtu 1400'
 ip link set lo mtu 65536
 says ip link set nothing up <<<'Cannot find device "nothing"'
 says ip maddr show dev lo <<'EOF'

@@ -15,9 +15,9 @@ echo by name | nc.openbsd -N -U /tmp/s2
 wait $!
 [ "$(cat /tmp/s3)" = 'by name' ]
 
-socat UNIX-LISTEN:/tmp/s4 EXEC:'tr a-z A-Z' &
+socat -t60 UNIX-LISTEN:/tmp/s4 EXEC:'tr a-z A-Z' &
 wait_for test -S /tmp/s4
-[ "$(echo shout | socat -t5 - UNIX-CONNECT:/tmp/s4)" = SHOUT ]
+[ "$(echo shout | socat -t60 - UNIX-CONNECT:/tmp/s4)" = SHOUT ]
 wait
 socat -u ABSTRACT-RECV:abs OPEN:/tmp/s5,creat &
 wait_for grep -q @abs /proc/net/unix
@@ -30,12 +30,12 @@ grep -q 010101E0 /proc/net/igmp
 echo multicast | socat -u - UDP4-DATAGRAM:224.1.1.1:8003,ip-multicast-if=127.0.0.1
 wait
 [ "$(cat /tmp/s6)" = multicast ]
-socat TCP6-LISTEN:8004,ipv6only=0,fork SYSTEM:'cat; echo $SOCAT_PEERADDR' &
+socat -t60 TCP6-LISTEN:8004,ipv6only=0,fork SYSTEM:'cat; echo $SOCAT_PEERADDR' &
 wait_for grep -q :1F44 /proc/net/tcp6
-echo a | socat -t5 - TCP4:127.0.0.1:8004 | grep -q ffff
-echo a | socat -t5 - 'TCP6:[::1]:8004' | grep -q 0001
+echo a | socat -t60 - TCP4:127.0.0.1:8004 | grep -q ffff
+echo a | socat -t60 - 'TCP6:[::1]:8004' | grep -q 0001
 kill %% && wait || true
-socat PTY,link=/tmp/s7,raw,echo=0 SYSTEM:'read x; echo got $x' &
+socat -t60 PTY,link=/tmp/s7,raw,echo=0 SYSTEM:'read x; echo got $x' &
 wait_for test -e /tmp/s7
 exec 5<>/tmp/s7
 echo ping >&5
