@@ -103,7 +103,7 @@ func TestRoute(tt *testing.T) {
 	if one := ask(t, f, linux.RTM_GETLINK, 0, lo...); one[0].typ != linux.NLMSG_ERROR || int32(binary.LittleEndian.Uint32(one[0].body)) != -int32(linux.ENODEV) {
 		t.Fatal(one)
 	}
-	if no := ask(t, f, linux.RTM_NEWLINK, linux.NLM_F_ACK, make([]byte, 16)...); no[0].typ != linux.NLMSG_ERROR || int32(binary.LittleEndian.Uint32(no[0].body)) != -int32(linux.EINVAL) {
+	if no := ask(t, f, linux.RTM_NEWLINK, linux.NLM_F_ACK, make([]byte, 16)...); no[0].typ != linux.NLMSG_ERROR || int32(binary.LittleEndian.Uint32(no[0].body)) != -int32(linux.ENODEV) {
 		t.Fatal(no)
 	}
 	// Broken requests have no answer and do no harm.
