@@ -256,6 +256,15 @@ const maxOption = 256
 // than net.core.optmem_max begins with.
 const maxSources = 20481
 
+// leastSources is the shortest request that getsockopt reads: a struct ip_msfilter without sources.
+const leastSources = 16
+
+// asksSources reports whether getsockopt's value says which group it asks about.
+func asksSources(level, name int32) bool {
+	return level == linux.IPPROTO_IP && (name == linux.IP_MSFILTER || name == linux.MCAST_MSFILTER) ||
+		level == linux.IPPROTO_IPV6 && name == linux.MCAST_MSFILTER
+}
+
 // namesSources reports whether an option has such a list.
 func namesSources(level, name int32) bool {
 	return level == linux.IPPROTO_IP && name == linux.IP_MSFILTER ||
@@ -323,7 +332,7 @@ func sysGetsockopt(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		if _, e := t.Mem.CopyIn(val[:min(room, 4)], a.Addr(3)); e != 0 {
 			return 0, e
 		}
-	case namesSources(a.Int(1), a.Int(2)) && s.SockBase().Domain != linux.AF_UNIX: // so does it
+	case room >= leastSources && asksSources(a.Int(1), a.Int(2)) && s.SockBase().Domain != linux.AF_UNIX: // so does it
 		val = make([]byte, min(room, maxSources))
 		if _, e := t.Mem.CopyIn(val, a.Addr(3)); e != 0 {
 			return 0, e
