@@ -55,7 +55,7 @@ func switchTo(c *amd64.CPU, run uint32, now int64) (*amd64.UserState, bool) {
 	me := int32(c.Index) + 1
 	v.CPU.Store(me)
 	c.UserSpace.Store(q.space) // also the fence before the checks
-	if v.Kick.Load()|v.Work.Load()&^amd64.WorkLater|attention.due.Load()&dueNow != 0 {
+	if v.Kick.Load()|v.Work.Load()&^amd64.WorkLater|attention.due.Load()&dueNow|uint32(v.Away.Load()>>(c.Index&63))&1 != 0 {
 		return leave(v, true), false
 	}
 	if gen := load64(q.gen); c.Space != q.space || c.Gen != gen {
@@ -64,6 +64,7 @@ func switchTo(c *amd64.CPU, run uint32, now int64) (*amd64.UserState, bool) {
 	c.SetUser(v)
 	c.SetFPUOwner(v)
 	v.FPUCPU.Store(me)
+	v.LastCPU.Store(me - 1)
 	if c.SliceArmed == 0 && !enterUser(c, v, q.space, c.Gen, q.root) {
 		armTimer(c, now) // user mode is entered all the same
 	}

@@ -70,7 +70,7 @@ func collect(buf uint64) uint64 {
 	}
 	if poller.irqOn && poller.irqReady {
 		poller.irqReady = false
-		if irqs.pending.Load() != 0 {
+		if irqs.pending.Load() != 0 || Wanted.Load() != 0 {
 			put(poller.irqData)
 		}
 	}

@@ -167,7 +167,12 @@ func TestGive(t *testing.T) {
 	if !me.give(0, -1) || me.after.ipi != 1<<1 || cpus[0].run.head >= 0 {
 		t.Error("a CPU sends itself a message, or took nobody")
 	}
-	if i := cpus[1].pop(); i != 20 {
+	threads[20].bound = 1
+	if i := cpus[1].pop(me); i >= 0 || me.waiting() {
+		t.Errorf("CPU 0 took thread %d, which is bound", i)
+	}
+	threads[20].bound = 0
+	if i := cpus[1].pop(me); i != 20 {
 		t.Errorf("CPU 1 has thread %d", i)
 	}
 }

@@ -65,14 +65,62 @@ func (me *cpu) give(to int, i int32) bool {
 	return idle
 }
 
+// Wanted is the processors that user threads wait for which may not run on all: one that
+// becomes idle, or is kicked, has the runtime look.
+var Wanted atomic.Uint64
+
+// IdleCPUs returns the processors that are idle.
+func IdleCPUs() (idle uint64) {
+	for j := range int(numCPU.Load()) {
+		if atomic.LoadUint32(&cpus[j].idle) != 0 {
+			idle |= 1 << j
+		}
+	}
+	return idle
+}
+
+// GoTo has the caller's thread of the runtime go on on another processor, if that is idle.
+// Callable from the scheduler's stack.
+func GoTo(cpu int) bool { return amd64.Syscall(sysGo, uint64(cpu), 0, 0) != 0 }
+
+func serveGo(c *amd64.CPU, t *thread, cpu uint64) uint64 {
+	me := cpuPointer(c)
+	if cpu >= uint64(numCPU.Load()) || cpu == uint64(c.Index) {
+		return 0
+	}
+	i := me.current
+	t.timerDue = me.TimerDue
+	t.SetResult(1)
+	t.lock.Acquire()
+	t.state = threadReady
+	t.lock.Release()
+	atomic.StoreUint32(&t.bound, 1)
+	if me.give(int(cpu), i) {
+		me.current = -1
+		return 1
+	}
+	atomic.StoreUint32(&t.bound, 0)
+	t.lock.Acquire()
+	t.state = threadRunning
+	t.lock.Release()
+	return 0
+}
+
+// has tells whether me may take the first thread of a CPU's queue.
+func (o *cpu) has(me *cpu) bool {
+	i := atomic.LoadInt32(&o.run.head)
+	return i >= 0 && (o == me || atomic.LoadUint32(&threads[i].bound) == 0)
+}
+
 // pop takes the first thread of a CPU's queue, or returns -1.
-func (o *cpu) pop() int32 {
-	if atomic.LoadInt32(&o.run.head) < 0 {
+func (o *cpu) pop(me *cpu) int32 {
+	if !o.has(me) {
 		return -1
 	}
 	o.lock.Acquire()
-	i := o.run.head
-	if i >= 0 {
+	i := int32(-1)
+	if o.has(me) {
+		i = o.run.head
 		o.run.remove(i)
 	}
 	o.lock.Release()
@@ -81,7 +129,7 @@ func (o *cpu) pop() int32 {
 
 // take returns a ready thread, the CPU's own first, or -1.
 func (me *cpu) take() int32 {
-	if i := me.pop(); i >= 0 {
+	if i := me.pop(me); i >= 0 {
 		return i
 	}
 	n := int(numCPU.Load())
@@ -89,17 +137,17 @@ func (me *cpu) take() int32 {
 		if j >= n {
 			j = 0
 		}
-		if i := cpus[j].pop(); i >= 0 {
+		if i := cpus[j].pop(me); i >= 0 {
 			return i
 		}
 	}
 	return -1
 }
 
-// waiting tells whether some run queue is not empty.
-func waiting() bool {
+// waiting tells whether there is a thread that the CPU may take.
+func (me *cpu) waiting() bool {
 	for j := range int(numCPU.Load()) {
-		if atomic.LoadInt32(&cpus[j].run.head) >= 0 {
+		if cpus[j].has(me) {
 			return true
 		}
 	}
@@ -154,10 +202,10 @@ func schedule(c *amd64.CPU) {
 		// A CPU that found no idle CPU has put its thread or interrupt where it is seen
 		// from here on.
 		control.Fence(c.Index)
-		if irqs.pending.Load() != 0 {
+		if irqs.pending.Load() != 0 || Wanted.Load()>>(c.Index&63)&1 != 0 {
 			signalIRQ(c)
 		}
-		if !waiting() {
+		if !me.waiting() {
 			break
 		}
 	}
@@ -174,6 +222,7 @@ func (me *cpu) start(i int32) {
 	t := &threads[i]
 	t.lock.Acquire()
 	t.state, t.cpu = threadRunning, int32(me.Index)
+	atomic.StoreUint32(&t.bound, 0)
 	t.lock.Release()
 	me.current = i
 	// The runtime tells a thread's TimerDue only when it changes.

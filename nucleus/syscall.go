@@ -25,6 +25,7 @@ const (
 	sysParkCPU
 	sysRing
 	sysMapShared
+	sysGo
 )
 
 // serveSyscall is the runtime's system call interface: what it asks of Linux,
@@ -152,6 +153,8 @@ func serveBeside(c *amd64.CPU, t *thread, num, a, b, d, e uint64) uint64 {
 		cpus[c.Index].resched = true
 	case sysLinger:
 		serveLinger(c)
+	case sysGo:
+		return serveGo(c, t, a)
 	case linux.SYS_nanosleep:
 		return sysNanosleep(c, a)
 	case linux.SYS_epoll_pwait:

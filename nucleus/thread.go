@@ -32,6 +32,7 @@ type thread struct {
 	altSP, altSize            uint64 // from here the running thread's own
 	altOff                    bool
 	timerDue                  int64  // TimerDue while it does not run
+	bound                     uint32 // 1: only the CPU whose run queue it is in takes it
 	faultAddr                 uint64 // of the pending synchronous signal
 	faultCode, faultTrap, err uint64
 }

@@ -74,7 +74,7 @@ func timerFired(c *amd64.CPU, user bool) {
 	if next != 0 {
 		me.arm(next)
 	}
-	if waiting() {
+	if me.waiting() {
 		me.resched = true
 	}
 }

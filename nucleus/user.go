@@ -27,6 +27,7 @@ const (
 const (
 	SliceOver = 1 << iota // its time slice is over
 	TimerDue              // a timer of Go's scheduler is due
+	Moved                 // Away or Sequences say that the thread's goroutine must look
 )
 
 // WorkLater is the bit of UserContext.Work that does not end waits.
@@ -147,6 +148,12 @@ func enterUser(c *amd64.CPU, u *amd64.UserState, space uintptr, gen, root uint64
 		if u.FPUCPU.Load() != 0 && !fetchFPU(c, u) {
 			return false
 		}
+		// No processor has its x87 registers: it comes here again before it enters.
+		if u.Away.Load()>>(c.Index&63)&1 != 0 || u.Sequences.Load() != 0 && stopped(u) {
+			c.Kicked.Or(Moved << 1)
+			return false
+		}
+		u.LastCPU.Store(int32(c.Index))
 		c.LoadX87(u)
 		amd64.WriteMSR(msrKernelGS, u.GSBase)
 		c.SetFPUOwner(u)
@@ -156,6 +163,24 @@ func enterUser(c *amd64.CPU, u *amd64.UserState, space uintptr, gen, root uint64
 		return armSlice(c)
 	}
 	return true
+}
+
+// stopped reports whether an interrupt or a fault made the thread leave user mode.
+func stopped(u *amd64.UserState) bool {
+	return u.Trap.Kind == amd64.TrapInterrupt || u.Trap.Kind == amd64.TrapFault
+}
+
+// Bar keeps the thread from entering user mode on the processors that away has beside those
+// that it stays off already, and makes it leave user mode there. Callable from anywhere; only
+// the owner lifts that.
+func (u *UserContext) Bar(away uint64) {
+	u.Away.Or(away)
+	on := func(cpu int32) bool { return cpu != 0 && away>>(cpu-1)&1 != 0 }
+	for on(u.CPU.Load()) || on(u.FPUCPU.Load()) {
+		u.Kick()
+		u.SyncFPU() // Away is not looked at where its x87 registers are
+		runtime.Gosched()
+	}
 }
 
 // armSlice sets the timer for the end of the slice, which begins if none has, or for the

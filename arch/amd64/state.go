@@ -173,7 +173,14 @@ type UserState struct {
 	// does not wait inside the nucleus then, unless the bit is WorkLater.
 	Work    atomic.Uint32
 	Partner uint32 // index of the thread in the nucleus's table of those that send messages; 0: in none
-	_       [2]uint32
+	// LastCPU is the processor that it was last in user mode on. Away is those that it does
+	// not enter user mode on before its goroutine has looked (bit n for n): it may not run
+	// there, or has been told that it runs elsewhere. Sequences says that the goroutine
+	// looks whenever others were in user mode after an interrupt or a fault of this one.
+	LastCPU   atomic.Int32
+	Away      atomic.Uint64
+	Sequences atomic.Uint32
+	_         uint32
 }
 
 // The numbers of message calls: MessageCalls of them from MessageBase on (abi/ipc).

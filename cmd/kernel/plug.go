@@ -49,7 +49,10 @@ func (k *kernel) plug() {
 
 // plugCalls joins threads and system calls.
 func (k *kernel) plugCalls() {
-	wait.SetTurns(wait.TurnHooks{Due: amd64.SetTimerDue, CPU: nucleus.CurrentCPU, Kick: nucleus.KickCPU})
+	wait.SetTurns(wait.TurnHooks{
+		Due: amd64.SetTimerDue, CPU: nucleus.CurrentCPU, Kick: nucleus.KickCPU,
+		Idle: nucleus.IdleCPUs, Go: nucleus.GoTo, Wanted: &nucleus.Wanted,
+	})
 	syscall.Init()
 	call := syscall.Do
 	if _, ok := k.option("strace"); ok {

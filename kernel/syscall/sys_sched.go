@@ -12,7 +12,7 @@ import (
 var schedCalls = []Call{
 	{linux.SYS_sched_yield, "sched_yield", sysSchedYield, "works"},
 	{linux.SYS_sched_getaffinity, "sched_getaffinity", sysSchedGetaffinity, "works"},
-	{linux.SYS_sched_setaffinity, "sched_setaffinity", sysSchedSetaffinity, "works except that the mask is stored and reported but not enforced"},
+	{linux.SYS_sched_setaffinity, "sched_setaffinity", sysSchedSetaffinity, "works"},
 	{linux.SYS_sched_getscheduler, "sched_getscheduler", sysSchedGetscheduler, "works"},
 	{linux.SYS_sched_setscheduler, "sched_setscheduler", sysSchedSetscheduler, "works; SCHED_DEADLINE gives EINVAL"},
 	{linux.SYS_sched_getparam, "sched_getparam", sysSchedGetparam, "works"},
@@ -103,10 +103,11 @@ func sysSchedSetaffinity(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if m == 0 {
 		return 0, linux.EINVAL
 	}
-	return 0, u.SetSched(func(s *proc.Sched) linux.Errno {
-		s.Affinity = m
-		return 0
-	})
+	if m == allCPUs() {
+		m = 0
+	}
+	u.SetCPUs(m)
+	return 0, 0
 }
 
 // Policies of sched_setscheduler.
@@ -362,7 +363,7 @@ func sysSetpriority(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 
 // sysGetcpu is getcpu(unsigned *cpu, unsigned *node, void *unused).
 func sysGetcpu(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	_, cpu := proc.CPUs.Call()
+	cpu := t.LastCPU() // where it made the call
 	if addr := a.Addr(0); addr != 0 {
 		if e := writeU32(t, addr, uint32(cpu)); e != 0 {
 			return 0, e

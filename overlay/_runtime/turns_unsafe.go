@@ -15,6 +15,9 @@ type userTurns struct {
 	// next takes the goroutine whose turn it is from those that wait; nil if none does.
 	// It is called on the scheduler's stack, with a P.
 	next func() unsafe.Pointer
+	// some reports whether next may find one for the processor that runs the caller: some
+	// wait for others only.
+	some func() bool
 	// due tells when the first timer of this M's P is due, 0 if it has none.
 	due func(when int64)
 }
@@ -55,6 +58,9 @@ func nextUser() *g {
 	}
 	return gp
 }
+
+// userWaits reports whether nextUser may find somebody.
+func userWaits() bool { return turns.waiting.Load() != 0 && turns.some() }
 
 // tellTimerDue is called when the answer is another than the last time, m.timerDue.
 func tellTimerDue(mp *m, when int64) {

@@ -71,6 +71,9 @@ func ReadyFirst() {}
 // SetRealTime has nothing to do here.
 func (t *Turn) SetRealTime(priority int32) {}
 
+// Allow has nothing to do here.
+func (t *Turn) Allow(cpus uint64) {}
+
 // Live has nothing to do here.
 func (t *Turn) Live(lives bool) {}
 

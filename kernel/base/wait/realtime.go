@@ -15,6 +15,12 @@ type TurnHooks struct {
 	// user mode, or not enter it.
 	CPU  func() int
 	Kick func(cpu int)
+	// Idle is the processors that are idle, and Go makes the caller's M go on on one of
+	// them if that is still idle.
+	Idle func() uint64
+	Go   func(cpu int) bool
+	// Wanted is where the nucleus looks for the processors that threads wait for.
+	Wanted *atomic.Uint64
 }
 
 var hooks TurnHooks
@@ -51,9 +57,10 @@ func RealTimeExists() bool { return turnQueue.look.Load() >= oneRealTime }
 // RealTime returns the thread's priority, 0 if it is not a real-time thread.
 func (t *Turn) RealTime() int32 { return t.realTime }
 
-// FirstRealTime returns the priority of the first real-time thread that waits; 0: none does.
+// FirstRealTime returns the priority of the first real-time thread that waits for this
+// processor; 0: none does.
 func FirstRealTime() int32 {
-	key := turnQueue.realTime.least.Load()
+	key := turnQueue.leastRealTime(thisCPU())
 	if key == 0 {
 		return 0
 	}
@@ -63,7 +70,8 @@ func FirstRealTime() int32 {
 // Behind reports whether a real-time thread that waits has the same priority as this one, and
 // a place before it.
 func (t *Turn) Behind() bool {
-	return turnQueue.realTime.least.Load() < realTimeKey(t.realTime)+t.Place
+	first := turnQueue.leastRealTime(thisCPU())
+	return first != 0 && first < realTimeKey(t.realTime)+t.Place
 }
 
 // Enters notes which thread is about to enter user mode, where real-time threads exist.
@@ -135,10 +143,14 @@ func isRealTime(priority int32) int64 {
 }
 
 // kickFor has the processor give way that runs the thread of the least priority, if that is
-// less than one: a real-time thread waits that the caller's processor does not take next.
-func kickFor(priority int32) {
+// less than one: a real-time thread waits that the caller's processor does not take next. It
+// may run on the processors allowed, 0 for all.
+func kickFor(priority int32, allowed uint64) {
 	me, at := hooks.CPU(), -1
 	for i := range int(processors) {
+		if allowed != 0 && allowed>>i&1 == 0 {
+			continue
+		}
 		if r := cpus[i].running.Load(); i != me && r < priority {
 			at, priority = i, r
 		}

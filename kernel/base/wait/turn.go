@@ -6,22 +6,25 @@ import "sync/atomic"
 // The scheduler takes the first one when no goroutine is runnable
 // (overlay/_runtime/turns_unsafe.go). Real-time threads come before all others, by
 // priority, unless they have used up their share (realtime.go); the others come by Key.
-// Threads of equal keys come by their arrival. There is a pairing heap for each of the two;
-// a thread is in one of them once, so that waiting allocates nothing.
+// Threads of equal keys come by their arrival. There is a pairing heap for each of the two,
+// and for each set of processors (groups.go). A thread is in one of them once, so that
+// waiting allocates nothing.
 type Turn struct {
 	// Key and Weight are set by the thread before it waits. The least key comes first; it
 	// is positive. Place is for a real-time thread, among those of its priority: a number
 	// that Arrive gave.
 	Key, Weight, Place int64
 
-	realTime int32 // priority, 0: not real-time; guarded by the lock, the thread reads it freely
-	counted  bool  // among the real-time threads if it is one; guarded by the lock
+	realTime int32  // priority, 0: not real-time; guarded by the lock, the thread reads it freely
+	allowed  uint64 // processors that it may run on, 0: all; guarded by the lock
+	counted  bool   // among the real-time threads if it is one; guarded by the lock
 
 	key         int64 // in the heap
 	arrived     uint64
 	heap        *turnHeap // that it is in, or nil; guarded by the lock
-	child, next *Turn     // its first child, its next sibling
-	prev        *Turn     // the sibling before it; of a first child the parent
+	group       *turnGroup
+	child, next *Turn // its first child, its next sibling
+	prev        *Turn // the sibling before it; of a first child the parent
 	g           goroutine
 }
 
@@ -34,12 +37,12 @@ type turnHeap struct {
 // turnQueue is the threads that wait. Its lock spins, and is taken on the scheduler's
 // stack, or with preemption off; nothing is called with it held. It comes after all others.
 var turnQueue struct {
-	lock           atomic.Uint32
-	fair, realTime turnHeap
-	count          uint64 // of arrivals; guarded by lock
+	lock  atomic.Uint32
+	count uint64 // of arrivals; guarded by lock
+	groups
 
-	// passed is the greatest key that was taken from fair: the virtual time. weight is
-	// that of all in fair.
+	// passed is the greatest key that was taken of threads that are not real-time: the
+	// virtual time. weight is that of all those that wait.
 	passed, weight atomic.Int64
 	// look is not 0 when a thread has to look around before it enters user mode: the
 	// number of those that wait, and that of real-time threads in units of oneRealTime.
@@ -62,15 +65,15 @@ func OneP() bool { return processors == 1 }
 // or there are real-time threads.
 func Look() bool { return turnQueue.look.Load() != 0 }
 
-// FirstTurn returns the key of the thread that is next of those that are not real-time,
-// and whether there is one.
+// FirstTurn returns the key of the thread that is next on this processor of those that are
+// not real-time, and whether there is one.
 func FirstTurn() (key int64, some bool) {
-	key = turnQueue.fair.least.Load()
+	key = turnQueue.leastFair(thisCPU())
 	return key, key != 0
 }
 
-// OthersWait reports whether a thread that is not real-time waits for its turn.
-func OthersWait() bool { return turnQueue.fair.least.Load() != 0 }
+// OthersWait reports whether a thread that is not real-time waits for this processor.
+func OthersWait() bool { return turnQueue.leastFair(thisCPU()) != 0 }
 
 // VirtualTime returns the greatest key that has had its turn.
 func VirtualTime() int64 { return turnQueue.passed.Load() }
@@ -158,33 +161,36 @@ func pushTurn(t *Turn) {
 	q.count++
 	t.arrived = q.count
 	q.look.Add(1)
+	g := q.enter(t)
 	if t.realTime > 0 {
 		t.key = realTimeKey(t.realTime) + t.Place
-		q.realTime.push(t)
+		g.realTime.push(t)
 		return
 	}
 	t.key = t.Key
-	q.fair.push(t)
+	g.fair.push(t)
 	q.weight.Add(t.Weight)
 }
 
 // takeTurn takes a thread out; called with the lock held.
 func takeTurn(t *Turn) {
 	q := &turnQueue
-	if t.heap == &q.fair {
+	if t.heap == &t.group.fair {
 		q.weight.Add(-t.Weight)
 	}
 	q.look.Add(-1)
 	t.heap.remove(t)
+	q.leave(t)
 }
 
-// popTurn takes the first thread, or nil: a real-time one if there is one, unless over says
-// that these have used up their share and another waits. Called with the lock held.
-func popTurn(over bool) *Turn {
+// popTurn takes the first thread for a processor, or nil: a real-time one if there is one,
+// unless over says that these have used up their share and another waits. Called with the
+// lock held.
+func popTurn(cpu int, over bool) *Turn {
 	q := &turnQueue
-	t := q.realTime.first
-	if t == nil || over && q.fair.first != nil {
-		if t = q.fair.first; t == nil {
+	t, fair := q.first(cpu)
+	if t == nil || over && fair != nil {
+		if t = fair; t == nil {
 			return nil
 		}
 		if t.key > q.passed.Load() {

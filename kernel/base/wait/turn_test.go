@@ -29,7 +29,7 @@ func TestTurns(t *testing.T) {
 		if len(in) > 0 {
 			want = slices.MinFunc(in, byTurn)
 		}
-		if got := popTurn(over); got != want {
+		if got := popTurn(0, over); got != want {
 			t.Fatalf("got %+v, want %+v", got, want)
 		}
 		drop(want)

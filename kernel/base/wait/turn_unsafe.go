@@ -3,6 +3,7 @@
 package wait
 
 import (
+	"math/bits"
 	"sync/atomic"
 	"unsafe"
 )
@@ -14,6 +15,7 @@ import (
 var turns *struct {
 	waiting atomic.Int32
 	next    func() unsafe.Pointer
+	some    func() bool
 	due     func(when int64)
 }
 
@@ -26,7 +28,10 @@ func SetTurns(h TurnHooks) {
 		if turns.next != nil {
 			panic("wait: turns set twice")
 		}
-		turns.next, turns.due = nextTurn, h.Due
+		if h.Wanted != nil {
+			wanted = h.Wanted
+		}
+		turns.next, turns.some, turns.due = nextTurn, someTurn, h.Due
 	}
 }
 
@@ -41,7 +46,7 @@ func (t *Turn) Wait() { gopark(commitTurn, unsafe.Pointer(t), waitReason, 0, 2) 
 // ReadyFirst makes the thread that is next a runnable goroutine of this P.
 func ReadyFirst() {
 	p := procPin()
-	if g := nextTurn(); g != nil {
+	if g := popHere(); g != nil {
 		casgstatus(g, gwaiting, grunnable)
 		runqput(allp[p], g, false)
 	}
@@ -52,36 +57,105 @@ func ReadyFirst() {
 func commitTurn(g, turn unsafe.Pointer) bool {
 	t := (*Turn)(turn)
 	t.g.g = g
+	me := thisCPU()
 	lockTurns()
 	pushTurn(t)
-	first := turnQueue.realTime.first
+	first, _ := turnQueue.first(me)
 	// This P takes the first one, unless goroutines come before that.
-	more := first != nil && (first.child != nil || Ready())
-	priority := t.realTime
+	more := t.realTime > 0 && (first != t || Ready())
+	priority, allowed := t.realTime, t.group.cpus.Load()
+	if t.group == &turnQueue.all {
+		allowed = 0
+	}
 	turns.waiting.Add(1)
 	turnQueue.lock.Store(0)
-	if !oneP {
-		wakep()
-		if more && priority > 0 {
-			kickFor(priority)
-		}
+	if oneP {
+		return true
+	}
+	if allowed != 0 {
+		callCPU(me, allowed, priority)
+		return true
+	}
+	wakep()
+	if more {
+		kickFor(priority, 0)
 	}
 	return true
 }
 
-// nextTurn takes the goroutine whose turn it is; called where nothing preempts it.
+// callCPU has a processor look for a thread that waits and may run on those allowed.
+func callCPU(me int, allowed uint64, priority int32) {
+	idle := allowed & hooks.Idle()
+	switch {
+	case allowed>>me&1 != 0 && idle == 0 && priority == 0:
+		return // this one is as good as any
+	case idle != 0:
+		hooks.Kick(bits.TrailingZeros64(idle))
+	case priority > 0:
+		kickFor(priority, allowed)
+	default:
+		hooks.Kick(bits.TrailingZeros64(allowed))
+	}
+	wakep() // the processor may be about to become idle
+}
+
+// nextTurn takes the goroutine whose turn it is. If there is none for this processor, but
+// one for another that is idle, the M goes there.
 func nextTurn() unsafe.Pointer {
-	full := turnQueue.realTime.least.Load() != 0 && RealTimeFull(cputicks())
+	g := popHere()
+	for g == nil && !oneP {
+		at := idleWanted(thisCPU())
+		if at < 0 || !hooks.Go(at) {
+			return nil
+		}
+		g = popHere()
+	}
+	return g
+}
+
+// someTurn reports whether nextTurn may find one.
+func someTurn() bool {
+	me := thisCPU()
+	q := &turnQueue
+	return q.leastFair(me)|q.leastRealTime(me) != 0 || idleWanted(me) >= 0
+}
+
+// popHere takes the goroutine whose turn it is on this processor; called where nothing
+// preempts it.
+func popHere() unsafe.Pointer {
+	me := thisCPU()
+	q := &turnQueue
+	full := q.leastRealTime(me) != 0 && RealTimeFull(cputicks())
 	lockTurns()
-	t := popTurn(full)
+	t := popTurn(me, full)
 	if t != nil {
 		turns.waiting.Add(-1)
 	}
-	turnQueue.lock.Store(0)
+	q.lock.Store(0)
 	if t == nil {
 		return nil
 	}
 	return t.g.g
+}
+
+// Allow sets the processors that the thread may run on; anybody may call it.
+func (t *Turn) Allow(cpus uint64) {
+	procPin()
+	lockTurns()
+	waits := allow(t, cpus)
+	allowed := t.allowed
+	if waits && t.group != &turnQueue.all {
+		allowed = t.group.cpus.Load()
+	}
+	priority := t.realTime
+	turnQueue.lock.Store(0)
+	procUnpin()
+	if waits && !oneP {
+		if allowed == 0 {
+			allowed = everyCPU()
+		}
+		callCPU(hooks.CPU(), allowed, priority)
+	}
 }
 
 // SetRealTime gives the thread a real-time priority, or 0; anybody may call it.
@@ -89,10 +163,11 @@ func (t *Turn) SetRealTime(priority int32) {
 	procPin()
 	lockTurns()
 	waits := setRealTime(t, priority)
+	allowed := t.allowed
 	turnQueue.lock.Store(0)
 	procUnpin()
 	if waits && priority > 0 {
-		kickFor(priority)
+		kickFor(priority, allowed)
 	}
 }
 

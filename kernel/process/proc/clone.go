@@ -219,6 +219,7 @@ func (t *Thread) copyState(c *Thread, a *CloneArgs) {
 	}
 	c.turn.virtual = t.turn.virtual
 	c.weigh()
+	c.inheritCPUs()
 	c.startTime = clocks.Monotonic()
 }
 

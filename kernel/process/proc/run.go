@@ -31,7 +31,11 @@ func (t *Thread) loop() (left *nucleus.UserContext, ended bool) {
 			if nucleus.MemoryShort() {
 				Relieve.Call()
 			}
-			t.interrupted(trap.Error)
+			if trap.Error&nucleus.Moved != 0 {
+				t.moved()
+			} else {
+				t.interrupted(trap.Error)
+			}
 		case nucleus.TrapMessage:
 			if trap.Error != 0 {
 				t.finishCall()

@@ -3,8 +3,8 @@ package proc
 import "hardtack/abi/linux"
 
 // Sched is what sched_setscheduler and sched_setaffinity set. Nice and SCHED_IDLE give the
-// thread its weight (turn.go), Priority its place among real-time threads (realtime.go); the
-// rest is kept and reported.
+// thread its weight (turn.go), Priority its place among real-time threads (realtime.go),
+// Affinity the processors it runs on (cpus.go); the rest is kept and reported.
 type Sched struct {
 	Policy   int32
 	Priority int32

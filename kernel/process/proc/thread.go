@@ -62,8 +62,9 @@ type Thread struct {
 	Faults   int64   // page faults
 	IO       IOCount // written by the thread
 	yields   uint32
-	turn     turn    // its share of the processors
-	runner   *runner // the goroutine's, while it has one
+	turn     turn          // its share of the processors
+	cpus     atomic.Uint64 // that it may run on; 0: all
+	runner   *runner       // the goroutine's, while it has one
 
 	claim reserve.Claim // on memory, while that is short
 

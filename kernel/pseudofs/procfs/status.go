@@ -2,6 +2,7 @@ package procfs
 
 import (
 	"fmt"
+	"math/bits"
 	"strconv"
 	"strings"
 
@@ -76,8 +77,9 @@ func readStat(x *about) ([]byte, linux.Errno) {
 	f := factsOf(x)
 	p := f.p
 	var sched proc.Sched
+	cpu := uint64(0)
 	if f.t != nil {
-		sched = f.t.Sched()
+		sched, cpu = f.t.Sched(), uint64(f.t.LastCPU())
 	}
 	tty, foreground := uint64(0), int32(-1)
 	if t, ok := p.Session().TTY().(Terminal); ok {
@@ -115,7 +117,7 @@ func readStat(x *about) ([]byte, linux.Errno) {
 	for _, v := range [...]uint64{f.mem.Size, f.mem.RSS / mem.PageSize, p.Rlimit(linux.RLIMIT_RSS).Cur,
 		img.CodeStart, img.CodeEnd, img.StackTop, 0, 0,
 		uint64(f.pend) & (1<<31 - 1), uint64(f.blocked) & (1<<31 - 1), uint64(f.ignored) & (1<<31 - 1), uint64(f.caught) & (1<<31 - 1),
-		0, 0, 0, uint64(p.DeathSignal()), 0, uint64(sched.Priority), uint64(sched.Policy &^ proc.SchedResetOnFork), 0, 0, 0,
+		0, 0, 0, uint64(p.DeathSignal()), cpu, uint64(sched.Priority), uint64(sched.Policy &^ proc.SchedResetOnFork), 0, 0, 0,
 		img.DataStart, img.DataEnd, img.DataEnd, img.ArgStart, img.ArgEnd, img.EnvStart, img.EnvEnd, exit} {
 		b = strconv.AppendUint(append(b, ' '), v, 10)
 	}
@@ -168,11 +170,15 @@ func readStatus(x *about) ([]byte, linux.Errno) {
 		c.Inheritable, c.Permitted, c.Effective, c.Bounding, c.Ambient)
 	n, _ := proc.CPUs.Call()
 	var voluntary, preempted int64
+	allowed := allOf(n)
 	if f.t != nil {
+		if cpus := f.t.CPUs(); cpus != 0 {
+			allowed = cpus
+		}
 		voluntary, preempted = f.t.Switches()
 	}
 	b = fmt.Appendf(b, "NoNewPrivs:\t%d\nSeccomp:\t0\nSeccomp_filters:\t0\nCpus_allowed:\t%s\nCpus_allowed_list:\t%s\nMems_allowed:\t1\nMems_allowed_list:\t0\nvoluntary_ctxt_switches:\t%d\nnonvoluntary_ctxt_switches:\t%d\n",
-		btoi(c.NoNewPrivs), cpuMask(n), CPURange(n), voluntary, preempted)
+		btoi(c.NoNewPrivs), hexCPUs(n, allowed), listCPUs(allowed), voluntary, preempted)
 	return b, 0
 }
 
@@ -183,20 +189,36 @@ func btoi(b bool) int {
 	return 0
 }
 
-// cpuMask is the set of n CPUs as hexadecimal words.
-func cpuMask(n int) string {
-	m := ^uint64(0)
-	if n < 64 {
-		m = 1<<n - 1
-	}
+// allOf is the set of n CPUs.
+func allOf(n int) uint64 { return 1<<uint(n) - 1 }
+
+// hexCPUs is a set of CPUs as hexadecimal words, where there are n CPUs.
+func hexCPUs(n int, m uint64) string {
 	if n > 32 {
-		return fmt.Sprintf("%x,%08x", m>>32, uint32(m))
+		return fmt.Sprintf("%0*x,%08x", (n-32+3)/4, m>>32, uint32(m))
 	}
-	return fmt.Sprintf("%x", m)
+	return fmt.Sprintf("%0*x", (n+3)/4, m)
+}
+
+// listCPUs is a set of CPUs as a list of numbers and ranges.
+func listCPUs(m uint64) string {
+	var b []byte
+	for m != 0 {
+		from := bits.TrailingZeros64(m)
+		to := from + bits.TrailingZeros64(^(m >> from)) - 1
+		if len(b) > 0 {
+			b = append(b, ',')
+		}
+		if b = strconv.AppendInt(b, int64(from), 10); to > from {
+			b = strconv.AppendInt(append(b, '-'), int64(to), 10)
+		}
+		m &^= (2<<(to-from) - 1) << from
+	}
+	return string(b)
 }
 
 // CPUMask is the set of n CPUs as hexadecimal words.
-func CPUMask(n int) string { return cpuMask(n) }
+func CPUMask(n int) string { return hexCPUs(n, allOf(n)) }
 
 // CPUMaskOf is CPU i as such a set where there are n.
 func CPUMaskOf(n, i int) string {

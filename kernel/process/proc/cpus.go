@@ -1,0 +1,76 @@
+package proc
+
+import (
+	"math/bits"
+
+	"hardtack/kernel/base/wait"
+	"hardtack/nucleus"
+)
+
+// A thread that may not run on all processors does so in the kernel all the same: there it
+// is a goroutine. It enters user mode on its own processors only, which the nucleus sees to
+// (UserState.Away), and waits for its turn in their queues (kernel/base/wait/groups.go).
+
+// CPUs returns the processors that the thread may run on; 0: all.
+func (t *Thread) CPUs() uint64 { return t.cpus.Load() }
+
+// LastCPU returns the processor that the thread was last in user mode on, or waits for if it
+// may not run there any more.
+func (t *Thread) LastCPU() int {
+	cpu := int(t.User.LastCPU.Load())
+	if cpus := t.CPUs(); cpus != 0 && cpus>>cpu&1 == 0 {
+		return bits.TrailingZeros64(cpus)
+	}
+	return cpu
+}
+
+// SetCPUs changes the processors that the thread may run on; 0: all. When it returns, the
+// thread is in user mode on none of the others.
+func (t *Thread) SetCPUs(cpus uint64) {
+	t.Proc.mu.Lock()
+	t.sched.Affinity = cpus
+	if !wait.HasTurns() { // goroutines have no processors
+		t.Proc.mu.Unlock()
+		return
+	}
+	t.cpus.Store(cpus)
+	t.turn.Allow(cpus)
+	t.Proc.mu.Unlock()
+	if cpus != 0 {
+		t.User.Bar(^cpus)
+	}
+}
+
+// inheritCPUs gives a new thread the processors of its parent.
+func (t *Thread) inheritCPUs() {
+	if cpus := t.sched.Affinity; cpus != 0 && wait.HasTurns() {
+		t.cpus.Store(cpus)
+		t.turn.Allow(cpus)
+		t.User.Away.Store(^cpus)
+	}
+}
+
+// moved is called when the nucleus did not let the thread enter user mode.
+func (t *Thread) moved() {
+	t.User.Trap = nucleus.Trap{Kind: nucleus.TrapMessage} // there is nothing to do
+	cpu := nucleus.CurrentCPU()
+	if cpus := t.CPUs(); cpus != 0 && cpus>>cpu&1 == 0 {
+		t.giveWay()
+		return
+	}
+	t.settle()
+}
+
+// settle tells the nucleus where the thread may enter user mode.
+func (t *Thread) settle() {
+	for {
+		cpus, away := t.CPUs(), uint64(0)
+		if cpus != 0 {
+			away = ^cpus
+		}
+		t.User.Away.Store(away)
+		if t.CPUs() == cpus {
+			return // who changes it meanwhile adds to Away afterwards
+		}
+	}
+}
