@@ -21,7 +21,8 @@ var miscCalls = []Call{
 	{linux.SYS_sysinfo, "sysinfo", sysSysinfo, "works"},
 	{linux.SYS_getrandom, "getrandom", sysGetrandom, "works"},
 	{linux.SYS_arch_prctl, "arch_prctl", sysArchPrctl, "works except CET and XCOMP; CPUID faulting is not supported (ENODEV)"},
-	{linux.SYS_membarrier, "membarrier", sysMembarrier, "works except the RSEQ commands"},
+	{linux.SYS_rseq, "rseq", sysRseq, "works"},
+	{linux.SYS_membarrier, "membarrier", sysMembarrier, "works"},
 	{linux.SYS_getrlimit, "getrlimit", sysGetrlimit, "works"},
 	{linux.SYS_setrlimit, "setrlimit", sysSetrlimit, "works"},
 	{linux.SYS_prlimit64, "prlimit64", sysPrlimit64, "works; enforced: AS, CPU, DATA, FSIZE, MEMLOCK, NOFILE, NPROC, SIGPENDING, STACK"},
@@ -217,23 +218,41 @@ const (
 	membarrierRegPrivateExpedited = 16
 	membarrierSyncCore            = 32
 	membarrierRegSyncCore         = 64
-	membarrierKnown               = 127
+	membarrierRseq                = 128
+	membarrierRegRseq             = 256
+	membarrierKnown               = 511
+
+	membarrierFlagCPU = 1
 )
+
+// sysRseq is rseq(struct rseq *area, uint32_t size, int flags, uint32_t signature).
+func sysRseq(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+	return 0, t.Rseq(a.Addr(0), a.Uint(1), a.Int(2), a.Uint(3))
+}
 
 // sysMembarrier is membarrier(int cmd, unsigned flags, int cpu_id).
 func sysMembarrier(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	if a.Uint(1) != 0 {
+	cpu := int32(-1)
+	switch flags := a.Uint(1); {
+	case a.Int(0) == membarrierRseq && flags&membarrierFlagCPU == flags:
+		if flags != 0 {
+			cpu = a.Int(2)
+		}
+	case flags != 0:
 		return 0, linux.EINVAL
 	}
 	switch a.Int(0) {
 	case membarrierQuery:
 		return membarrierKnown, 0
-	case membarrierRegGlobalExpedited, membarrierRegPrivateExpedited, membarrierRegSyncCore:
+	case membarrierRegGlobalExpedited, membarrierRegPrivateExpedited, membarrierRegSyncCore, membarrierRegRseq:
 		t.Space.Barriers.Or(uint32(a.Int(0)))
 		return 0, 0
-	case membarrierPrivateExpedited, membarrierSyncCore:
+	case membarrierPrivateExpedited, membarrierSyncCore, membarrierRseq:
 		if t.Space.Barriers.Load()&(uint32(a.Int(0))<<1) == 0 {
 			return 0, linux.EPERM
+		}
+		if a.Int(0) == membarrierRseq {
+			t.RestartSequences(int(cpu))
 		}
 		t.Barrier(false)
 		return 0, 0

@@ -220,6 +220,9 @@ func (t *Thread) copyState(c *Thread, a *CloneArgs) {
 	c.turn.virtual = t.turn.virtual
 	c.weigh()
 	c.inheritCPUs()
+	if f&linux.CLONE_VM == 0 {
+		c.inheritRseq(t)
+	}
 	c.startTime = clocks.Monotonic()
 }
 

@@ -53,24 +53,41 @@ func (t *Thread) inheritCPUs() {
 // moved is called when the nucleus did not let the thread enter user mode.
 func (t *Thread) moved() {
 	t.User.Trap = nucleus.Trap{Kind: nucleus.TrapMessage} // there is nothing to do
+	if t.rseq.addr != 0 && !t.restart() {
+		t.forceSegv(0)
+		return
+	}
 	cpu := nucleus.CurrentCPU()
 	if cpus := t.CPUs(); cpus != 0 && cpus>>cpu&1 == 0 {
 		t.giveWay()
 		return
 	}
-	t.settle()
+	if !t.settle(cpu) {
+		t.forceSegv(0)
+	}
 }
 
-// settle tells the nucleus where the thread may enter user mode.
-func (t *Thread) settle() {
+// settle tells the nucleus where the thread may enter user mode, and the thread that it is
+// on a processor, if it wants to know. It reports false if that could not be written.
+func (t *Thread) settle(cpu int) bool {
+	elsewhere := uint64(0)
+	if a := t.rseq.addr; a != 0 {
+		elsewhere = ^(1 << uint(cpu))
+		b := t.Scratch[:8]
+		le.PutUint32(b, uint32(cpu))
+		le.PutUint32(b[4:], uint32(cpu))
+		if _, e := t.Space.CopyOut(a, b); e != 0 {
+			return false
+		}
+	}
 	for {
-		cpus, away := t.CPUs(), uint64(0)
+		cpus, away := t.CPUs(), elsewhere
 		if cpus != 0 {
-			away = ^cpus
+			away |= ^cpus
 		}
 		t.User.Away.Store(away)
 		if t.CPUs() == cpus {
-			return // who changes it meanwhile adds to Away afterwards
+			return true // who changes it meanwhile adds to Away afterwards
 		}
 	}
 }

@@ -110,6 +110,10 @@ func (p *Process) takeShared(m linux.SigSet) (linux.Siginfo, bool) {
 
 // enterHandler makes the thread run a signal handler.
 func (t *Thread) enterHandler(info *linux.Siginfo, act *linux.SigAction) {
+	if t.rseq.addr != 0 && !t.restart() {
+		t.forceSegv(info.Signal())
+		return
+	}
 	t.beforeHandler(&t.User, act)
 	mask := t.sig.blocked
 	if t.User.Work.Load()&workMask != 0 {

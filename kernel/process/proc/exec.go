@@ -123,6 +123,7 @@ func (t *Thread) becomeProgram(x *program.Program, s *vm.Space, img *program.Ima
 		t.Futex.Exit(t.Space)
 		t.Futex.Reset()
 	}
+	t.forgetRseq()
 	t.restartFn = nil
 	t.leavePartner()
 	if t.FDs.Users() > 1 {

@@ -64,7 +64,8 @@ type Thread struct {
 	yields   uint32
 	turn     turn          // its share of the processors
 	cpus     atomic.Uint64 // that it may run on; 0: all
-	runner   *runner       // the goroutine's, while it has one
+	rseq     sequences
+	runner   *runner // the goroutine's, while it has one
 
 	claim reserve.Claim // on memory, while that is short
 

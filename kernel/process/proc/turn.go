@@ -136,6 +136,9 @@ func ticksOf(nsec int64) int64 {
 // interrupted gives way after an interrupt in user mode if somebody else may run. At the
 // end of a slice that may be the collector, which waits for Go's scheduler to look.
 func (t *Thread) interrupted(why uint64) {
+	if t.rseq.due.Load() && !t.restart() {
+		t.forceSegv(0)
+	}
 	if why&(nucleus.TimerDue|nucleus.SliceOver) != 0 || wait.Ready() {
 		t.giveWay()
 	}
