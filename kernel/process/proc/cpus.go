@@ -57,7 +57,7 @@ func (t *Thread) moved() {
 		t.forceSegv(0)
 		return
 	}
-	cpu := nucleus.CurrentCPU()
+	_, cpu := CPUs.Call()
 	if cpus := t.CPUs(); cpus != 0 && cpus>>cpu&1 == 0 {
 		t.giveWay()
 		return

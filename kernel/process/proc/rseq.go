@@ -5,7 +5,6 @@ import (
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/uio"
-	"hardtack/nucleus"
 )
 
 // Restartable sequences (rseq(2), Linux's kernel/rseq.c): the thread finds the number of its
@@ -85,7 +84,7 @@ func (t *Thread) Rseq(addr uio.Addr, size uint32, flags int32, signature uint32)
 	// Where its x87 registers are it enters user mode without a look at Away.
 	cpu := int(t.User.FPUCPU.Load()) - 1
 	if cpu < 0 {
-		cpu = nucleus.CurrentCPU()
+		_, cpu = CPUs.Call()
 	}
 	if !t.settle(cpu) {
 		t.forceSegv(0)
