@@ -60,7 +60,7 @@ TEST(samples, "a pinned thread's samples beside spinners")
 	for (int i = 0; i < 2; i++) {
 		uint64_t mask = 1ull << i % n;
 		err("pin", pin(0, mask));
-		num("samples elsewhere", elsewhere(mask, 250000));
+		num("samples elsewhere", elsewhere(mask, 100000));
 	}
 	end(pid, n + 2);
 }
@@ -69,7 +69,7 @@ static void *pinned_thread(void *arg)
 {
 	uint64_t mask = *(uint64_t *)arg;
 	pin(0, mask);
-	return (void *)elsewhere(mask, 30000);
+	return (void *)elsewhere(mask, 8000);
 }
 
 TEST(many, "threads with several masks at once")
@@ -95,7 +95,7 @@ TEST(many, "threads with several masks at once")
 TEST(self, "a thread that changes its mask is there at once")
 {
 	int n = cpus(), wrong = 0;
-	for (int i = 0; i < 2000; i++) {
+	for (int i = 0; i < 1000; i++) {
 		int cpu = i % n;
 		if (i % 7 == 0)
 			cpu = (i / 7) % n;
@@ -119,7 +119,7 @@ TEST(other, "a thread that spins is moved before the call returns")
 			at[0] = here() + 1;
 	while (!at[0])
 		sleep_ms(1);
-	for (int i = 0; i < 400; i++) {
+	for (int i = 0; i < 200; i++) {
 		int cpu = (i / 3) % n;
 		bad += pin(pid, 1ull << cpu) != 0;
 		at[0] = 0; // what is written from here on was asked after the call, but for one

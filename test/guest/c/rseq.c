@@ -140,10 +140,10 @@ static int cpus(void) { return sysconf(_SC_NPROCESSORS_ONLN); }
 static void *counter(void *arg)
 {
 	uint64_t mask;
-	for (long done = 0, i = 0; done < 20000; i++) {
+	for (long done = 0, i = 0; done < 10000; i++) {
 		done += add(&counts[0][0], sizeof counts[0]);
-		if (arg && i % 2500 == 0) {
-			mask = 1ull << (i / 2500) % cpus();
+		if (arg && i % 1000 == 0) {
+			mask = 1ull << (i / 1000) % cpus();
 			syscall(SYS_sched_setaffinity, 0, 8, &mask);
 		}
 		if (i % 1000 == 0)
