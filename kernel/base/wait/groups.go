@@ -203,6 +203,3 @@ func allow(t *Turn, cpus uint64) (waits bool) {
 	pushTurn(t)
 	return true
 }
-
-// mayRun reports whether the thread may run on a processor.
-func (t *Turn) mayRun(cpu int) bool { return t.allowed == 0 || t.allowed>>cpu&1 != 0 }

@@ -105,3 +105,6 @@ func TestManySets(t *testing.T) {
 		t.Errorf("%d never had their turn", left)
 	}
 }
+
+// mayRun reports whether the thread may run on a processor.
+func (t *Turn) mayRun(cpu int) bool { return t.allowed == 0 || t.allowed>>cpu&1 != 0 }
