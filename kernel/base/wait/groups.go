@@ -83,18 +83,21 @@ func (q *groups) alone(cpu int) *turnGroup {
 
 // enter chooses the group that a thread waits in.
 func (q *groups) enter(t *Turn) *turnGroup {
+	if t.allowed == 0 { // nobody asks how many wait there
+		t.group = &q.all
+		return &q.all
+	}
 	g := q.of(t.allowed)
 	t.group = g
-	if g.waiting++; g != &q.all {
-		q.count(g, 1)
-	}
+	g.waiting++
+	q.count(g, 1)
 	return g
 }
 
 // leave is called when a thread no longer waits.
 func (q *groups) leave(t *Turn) {
-	g := t.group
-	if g.waiting--; g != &q.all {
+	if g := t.group; g != &q.all {
+		g.waiting--
 		q.count(g, -1)
 	}
 }
@@ -122,8 +125,11 @@ func (q *groups) count(g *turnGroup, n int32) {
 // first returns the first real-time thread that may run on a processor, and the first of the
 // others. Called with the lock held.
 func (q *groups) first(cpu int) (realTime, fair *Turn) {
-	realTime = earlier(q.all.realTime.first, q.one[cpu].realTime.first)
-	fair = earlier(q.all.fair.first, q.one[cpu].fair.first)
+	realTime, fair = q.all.realTime.first, q.all.fair.first
+	if wanted.Load() == 0 {
+		return realTime, fair
+	}
+	realTime, fair = earlier(realTime, q.one[cpu].realTime.first), earlier(fair, q.one[cpu].fair.first)
 	if q.inSets.Load() != 0 {
 		for i := range q.sets {
 			if g := &q.sets[i]; g.cpus.Load()>>cpu&1 != 0 {
@@ -142,9 +148,16 @@ func earlier(a, b *Turn) *Turn {
 	return b
 }
 
-// leastFair returns the least key of the threads that may run on a processor and are not
+// leastFair returns the least key of the threads that may run on this processor and are not
 // real-time; 0: there is none.
-func (q *groups) leastFair(cpu int) int64 {
+func (q *groups) leastFair() int64 {
+	if wanted.Load() == 0 {
+		return q.all.fair.least.Load()
+	}
+	return q.leastFairOn(thisCPU())
+}
+
+func (q *groups) leastFairOn(cpu int) int64 {
 	key := lesser(q.all.fair.least.Load(), q.one[cpu].fair.least.Load())
 	if q.inSets.Load() != 0 {
 		for i := range q.sets {
@@ -157,7 +170,14 @@ func (q *groups) leastFair(cpu int) int64 {
 }
 
 // leastRealTime is leastFair for real-time threads.
-func (q *groups) leastRealTime(cpu int) int64 {
+func (q *groups) leastRealTime() int64 {
+	if wanted.Load() == 0 {
+		return q.all.realTime.least.Load()
+	}
+	return q.leastRealTimeOn(thisCPU())
+}
+
+func (q *groups) leastRealTimeOn(cpu int) int64 {
 	key := lesser(q.all.realTime.least.Load(), q.one[cpu].realTime.least.Load())
 	if q.inSets.Load() != 0 {
 		for i := range q.sets {

@@ -59,7 +59,7 @@ func TestGroups(t *testing.T) {
 			if w := wanted.Load(); w != want {
 				t.Fatalf("%d CPUs: wanted are %#x, want %#x", n, w, want)
 			}
-			if least := turnQueue.leastFair(cpu); least != fair {
+			if least := turnQueue.leastFairOn(cpu); least != fair {
 				t.Fatalf("%d CPUs: CPU %d has least key %d, want %d", n, cpu, least, fair)
 			}
 		}

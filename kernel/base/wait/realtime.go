@@ -60,7 +60,7 @@ func (t *Turn) RealTime() int32 { return t.realTime }
 // FirstRealTime returns the priority of the first real-time thread that waits for this
 // processor; 0: none does.
 func FirstRealTime() int32 {
-	key := turnQueue.leastRealTime(thisCPU())
+	key := turnQueue.leastRealTime()
 	if key == 0 {
 		return 0
 	}
@@ -70,7 +70,7 @@ func FirstRealTime() int32 {
 // Behind reports whether a real-time thread that waits has the same priority as this one, and
 // a place before it.
 func (t *Turn) Behind() bool {
-	first := turnQueue.leastRealTime(thisCPU())
+	first := turnQueue.leastRealTime()
 	return first != 0 && first < realTimeKey(t.realTime)+t.Place
 }
 

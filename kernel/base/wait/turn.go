@@ -68,12 +68,12 @@ func Look() bool { return turnQueue.look.Load() != 0 }
 // FirstTurn returns the key of the thread that is next on this processor of those that are
 // not real-time, and whether there is one.
 func FirstTurn() (key int64, some bool) {
-	key = turnQueue.leastFair(thisCPU())
+	key = turnQueue.leastFair()
 	return key, key != 0
 }
 
 // OthersWait reports whether a thread that is not real-time waits for this processor.
-func OthersWait() bool { return turnQueue.leastFair(thisCPU()) != 0 }
+func OthersWait() bool { return turnQueue.leastFair() != 0 }
 
 // VirtualTime returns the greatest key that has had its turn.
 func VirtualTime() int64 { return turnQueue.passed.Load() }

@@ -115,9 +115,8 @@ func nextTurn() unsafe.Pointer {
 
 // someTurn reports whether nextTurn may find one.
 func someTurn() bool {
-	me := thisCPU()
 	q := &turnQueue
-	return q.leastFair(me)|q.leastRealTime(me) != 0 || idleWanted(me) >= 0
+	return oneP || q.leastFair()|q.leastRealTime() != 0 || idleWanted(thisCPU()) >= 0
 }
 
 // popHere takes the goroutine whose turn it is on this processor; called where nothing
@@ -125,7 +124,7 @@ func someTurn() bool {
 func popHere() unsafe.Pointer {
 	me := thisCPU()
 	q := &turnQueue
-	full := q.leastRealTime(me) != 0 && RealTimeFull(cputicks())
+	full := q.leastRealTime() != 0 && RealTimeFull(cputicks())
 	lockTurns()
 	t := popTurn(me, full)
 	if t != nil {
