@@ -101,12 +101,13 @@ func (t *Thread) forgetRseq() {
 	}
 }
 
-// inheritRseq is for the first thread of a new process.
+// inheritRseq is for the first thread of a new process. Its memory is a copy: it has been
+// told the processor that its parent was told.
 func (t *Thread) inheritRseq(from *Thread) {
 	if s := &from.rseq; s.addr != 0 {
 		t.rseq.addr, t.rseq.signature = s.addr, s.signature
 		t.User.Sequences.Store(1)
-		t.User.Away.Store(^uint64(0)) // it has no processor's number yet
+		t.User.Away.Or(from.User.Away.Load())
 	}
 }
 
