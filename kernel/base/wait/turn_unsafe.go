@@ -57,6 +57,13 @@ func ReadyFirst() {
 func commitTurn(g, turn unsafe.Pointer) bool {
 	t := (*Turn)(turn)
 	t.g.g = g
+	if oneP {
+		lockTurns()
+		pushTurn(t)
+		turns.waiting.Add(1)
+		turnQueue.lock.Store(0)
+		return true
+	}
 	me := thisCPU()
 	lockTurns()
 	pushTurn(t)
@@ -69,9 +76,6 @@ func commitTurn(g, turn unsafe.Pointer) bool {
 	}
 	turns.waiting.Add(1)
 	turnQueue.lock.Store(0)
-	if oneP {
-		return true
-	}
 	if allowed != 0 {
 		callCPU(me, allowed, priority)
 		return true
