@@ -26,7 +26,7 @@ func TestClusters(t *testing.T) {
 	run := func(t *testing.T, command []string, flags []string, want ...string) string {
 		t.Helper()
 		out, err := inGuest(t, tool, root, 4*time.Minute, flags, command...)
-		out = strings.ReplaceAll(out, "\r", "")
+		out = "\n" + strings.ReplaceAll(out, "\r", "")
 		for _, text := range want {
 			if !strings.Contains(out, text) {
 				t.Errorf("the console lacks %q", text)
