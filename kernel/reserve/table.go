@@ -6,7 +6,7 @@ package reserve
 // have one as well. Size bounds the numbers.
 const (
 	Calls = 303
-	Known = 251
+	Known = 243
 	Whole = 30
 	Size  = 512
 )
@@ -38,8 +38,8 @@ var Table = [Size]Need{
 	3:   {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // close
 	436: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // close_range
 	42:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // connect
-	326: {},                                                                            // copy_file_range: 72
-	85:  {Transient: 0, Lasting: 1441792, Allocated: 0, Known: true, Whole: false},     // creat
+	326: {},                                                                            // copy_file_range: 79
+	85:  {},                                                                            // creat: 7
 	32:  {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // dup
 	33:  {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // dup2
 	292: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // dup3
@@ -51,8 +51,8 @@ var Table = [Size]Need{
 	232: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // epoll_wait
 	284: {Transient: 112, Lasting: 176, Allocated: 0, Known: true, Whole: false},       // eventfd
 	290: {Transient: 112, Lasting: 176, Allocated: 0, Known: true, Whole: false},       // eventfd2
-	59:  {},                                                                            // execve: 89
-	322: {},                                                                            // execveat: 91
+	59:  {},                                                                            // execve: 96
+	322: {},                                                                            // execveat: 98
 	60:  {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // exit
 	231: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // exit_group
 	269: {Transient: 224, Lasting: 416, Allocated: 0, Known: true, Whole: false},       // faccessat
@@ -116,7 +116,7 @@ var Table = [Size]Need{
 	253: {Transient: 128, Lasting: 288, Allocated: 0, Known: true, Whole: false},       // inotify_init
 	294: {Transient: 128, Lasting: 288, Allocated: 0, Known: true, Whole: false},       // inotify_init1
 	255: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // inotify_rm_watch
-	16:  {Transient: 0, Lasting: 10240, Allocated: 0, Known: true, Whole: false},       // ioctl
+	16:  {},                                                                            // ioctl: 7
 	252: {},                                                                            // ioprio_get: 5
 	251: {},                                                                            // ioprio_set: 5
 	312: {Transient: 144, Lasting: 16, Allocated: 0, Known: true, Whole: false},        // kcmp
@@ -135,7 +135,7 @@ var Table = [Size]Need{
 	28:  {},                                                                            // madvise: 6
 	237: {Transient: 45056, Lasting: 0, Allocated: 0, Known: true, Whole: false},       // mbind
 	324: {Transient: 16, Lasting: 0, Allocated: 16, Known: true, Whole: false},         // membarrier
-	319: {},                                                                            // memfd_create: 1
+	319: {},                                                                            // memfd_create: 8
 	256: {Transient: 45056, Lasting: 0, Allocated: 0, Known: true, Whole: false},       // migrate_pages
 	27:  {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // mincore
 	83:  {Transient: 0, Lasting: 1441792, Allocated: 0, Known: true, Whole: false},     // mkdir
@@ -163,11 +163,11 @@ var Table = [Size]Need{
 	303: {Transient: 224, Lasting: 416, Allocated: 0, Known: true, Whole: false},       // name_to_handle_at
 	35:  {Transient: 112, Lasting: 32, Allocated: 0, Known: true, Whole: false},        // nanosleep
 	262: {Transient: 224, Lasting: 416, Allocated: 0, Known: true, Whole: false},       // newfstatat
-	2:   {Transient: 0, Lasting: 1441792, Allocated: 0, Known: true, Whole: false},     // open
-	304: {},                                                                            // open_by_handle_at: 5
+	2:   {},                                                                            // open: 7
+	304: {},                                                                            // open_by_handle_at: 12
 	428: {},                                                                            // open_tree: 11
-	257: {Transient: 0, Lasting: 1441792, Allocated: 0, Known: true, Whole: false},     // openat
-	437: {Transient: 0, Lasting: 1441792, Allocated: 0, Known: true, Whole: false},     // openat2
+	257: {},                                                                            // openat: 7
+	437: {},                                                                            // openat2: 7
 	34:  {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // pause
 	135: {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // personality
 	438: {Transient: 144, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // pidfd_getfd
@@ -183,23 +183,23 @@ var Table = [Size]Need{
 	271: {},                                                                            // ppoll: 3
 	157: {Transient: 16, Lasting: 224, Allocated: 0, Known: true, Whole: false},        // prctl
 	17:  {},                                                                            // pread64: 71
-	295: {},                                                                            // preadv: 71
-	327: {},                                                                            // preadv2: 71
+	295: {},                                                                            // preadv: 78
+	327: {},                                                                            // preadv2: 78
 	302: {Transient: 112, Lasting: 128, Allocated: 0, Known: true, Whole: false},       // prlimit64
 	440: {},                                                                            // process_madvise: 7
 	448: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // process_mrelease
 	310: {Transient: 35840, Lasting: 5120, Allocated: 0, Known: true, Whole: false},    // process_vm_readv
 	311: {Transient: 35840, Lasting: 5120, Allocated: 0, Known: true, Whole: false},    // process_vm_writev
 	270: {},                                                                            // pselect6: 3
-	18:  {Transient: 0, Lasting: 9216, Allocated: 0, Known: true, Whole: false},        // pwrite64
-	296: {},                                                                            // pwritev: 71
-	328: {},                                                                            // pwritev2: 71
+	18:  {},                                                                            // pwrite64: 7
+	296: {},                                                                            // pwritev: 78
+	328: {},                                                                            // pwritev2: 78
 	0:   {},                                                                            // read: 71
 	187: {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: false},           // readahead
 	89:  {Transient: 5632, Lasting: 4608, Allocated: 0, Known: true, Whole: false},     // readlink
 	267: {Transient: 5632, Lasting: 4608, Allocated: 0, Known: true, Whole: false},     // readlinkat
-	19:  {},                                                                            // readv: 71
-	169: {},                                                                            // reboot: 16
+	19:  {},                                                                            // readv: 78
+	169: {},                                                                            // reboot: 23
 	45:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // recvfrom
 	299: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // recvmmsg
 	47:  {Transient: 0, Lasting: 22528, Allocated: 0, Known: true, Whole: false},       // recvmsg
@@ -236,7 +236,7 @@ var Table = [Size]Need{
 	64:  {},                                                                            // semget: 1
 	65:  {},                                                                            // semop: 8
 	220: {},                                                                            // semtimedop: 8
-	40:  {},                                                                            // sendfile: 72
+	40:  {},                                                                            // sendfile: 79
 	307: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // sendmmsg
 	46:  {Transient: 0, Lasting: 22528, Allocated: 0, Known: true, Whole: false},       // sendmsg
 	44:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // sendto
@@ -274,7 +274,7 @@ var Table = [Size]Need{
 	289: {Transient: 112, Lasting: 144, Allocated: 0, Known: true, Whole: false},       // signalfd4
 	41:  {Transient: 128, Lasting: 1920, Allocated: 0, Known: true, Whole: false},      // socket
 	53:  {Transient: 128, Lasting: 1920, Allocated: 0, Known: true, Whole: false},      // socketpair
-	275: {},                                                                            // splice: 74
+	275: {},                                                                            // splice: 81
 	4:   {Transient: 224, Lasting: 416, Allocated: 0, Known: true, Whole: false},       // stat
 	137: {Transient: 64, Lasting: 576, Allocated: 0, Known: true, Whole: false},        // statfs
 	332: {Transient: 224, Lasting: 416, Allocated: 0, Known: true, Whole: false},       // statx
@@ -311,10 +311,10 @@ var Table = [Size]Need{
 	280: {Transient: 9728, Lasting: 512, Allocated: 0, Known: true, Whole: false},      // utimensat
 	235: {Transient: 9728, Lasting: 512, Allocated: 0, Known: true, Whole: false},      // utimes
 	58:  {Transient: 0, Lasting: 30720, Allocated: 0, Known: true, Whole: false},       // vfork
-	153: {Transient: 112, Lasting: 64, Allocated: 0, Known: true, Whole: false},        // vhangup
+	153: {},                                                                            // vhangup: 7
 	278: {Transient: 2048, Lasting: 16384, Allocated: 0, Known: true, Whole: false},    // vmsplice
 	61:  {Transient: 10240, Lasting: 30720, Allocated: 0, Known: true, Whole: false},   // wait4
 	247: {Transient: 10240, Lasting: 30720, Allocated: 0, Known: true, Whole: false},   // waitid
-	1:   {Transient: 0, Lasting: 9216, Allocated: 0, Known: true, Whole: false},        // write
-	20:  {},                                                                            // writev: 71
+	1:   {},                                                                            // write: 7
+	20:  {},                                                                            // writev: 78
 }
