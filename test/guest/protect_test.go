@@ -43,7 +43,7 @@ func TestProtection(t *testing.T) {
 			}
 			want := []string{
 				"cpu0 wp=on nx=on smep=on smap=on umip=on\n", "cpu1 wp=on nx=on smep=on smap=on umip=on\n",
-				" wrong 0\n", c.random + "\n",
+				" wrong 0 foreign 0\n", c.random + "\n",
 				"getrandom: 32\n", "/dev/random: 32, written 32\n", "equal: 0\n",
 				"/proc/hardtack/protection: Permission denied\n", "protect: done\n",
 			}

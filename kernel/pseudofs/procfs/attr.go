@@ -15,7 +15,8 @@ func (n *node) adoptAttrs(c *caller.Ctx) {
 	if n.e.fixed {
 		attrs |= vfs.Immutable
 	}
-	if n.e.strict {
+	// Where a file of /proc/sys shows another mode than it has, its own check decides.
+	if n.e.strict && (n.e.ctl == nil || n.e.ctl.Shown == 0) {
 		attrs |= vfs.Strict
 	}
 	if p := n.x.process(); n.e.own && p != nil && c != nil && c.PID == p.PID {
