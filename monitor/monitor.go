@@ -68,6 +68,10 @@ func options(scheme string) *msg.Options {
 // Join connects to a cluster over its links; both ends do so.
 func (m *Monitor) Join(ctx context.Context, index int, out, in *Link) error {
 	m.mu.Lock()
+	if out.gone.Load() { // Leave came first
+		m.mu.Unlock()
+		return msg.ErrPeerGone
+	}
 	m.links = append(m.links, out, in)
 	m.mu.Unlock()
 	// The peer may have rung before anybody here listened, and does not ring again.
@@ -80,12 +84,19 @@ func (m *Monitor) Join(ctx context.Context, index int, out, in *Link) error {
 	conn := monitor.New(c)
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if out.gone.Load() { // and meanwhile the cluster's next life may have joined
+		go conn.Close()
+		return msg.ErrPeerGone
+	}
 	m.peers[index], m.call[index] = conn, monitor.NewClient(conn, nil)
 	return nil
 }
 
 // Leave ends what joined this kernel to a cluster that has ended.
 func (m *Monitor) Leave(index int, links ...*Link) {
+	for _, l := range links {
+		l.Die()
+	}
 	m.mu.Lock()
 	c := m.peers[index]
 	delete(m.peers, index)
@@ -93,9 +104,6 @@ func (m *Monitor) Leave(index int, links ...*Link) {
 	m.links = slices.DeleteFunc(slices.Clone(m.links), func(l *Link) bool { return slices.Contains(links, l) })
 	m.mu.Unlock()
 	m.driver.drop(index)
-	for _, l := range links {
-		l.Die()
-	}
 	if c != nil {
 		c.Close()
 	}

@@ -205,3 +205,17 @@ func TestContexts(t *testing.T) {
 		t.Errorf("no room: %v", err)
 	}
 }
+
+// What joins after its cluster has left stays away.
+func TestLeaveFirst(t *testing.T) {
+	a, _, _, _ := pair(t)
+	out := NewLink("out", pages(AreaPages), 0, func() {})
+	in := NewLink("in", pages(AreaPages), 0, func() {})
+	a.Leave(2, out, in)
+	if err := a.Join(context.Background(), 2, out, in); !errors.Is(err, msg.ErrPeerGone) {
+		t.Errorf("joined: %v", err)
+	}
+	if _, err := a.Peer(2); err == nil || len(a.links) != 2 {
+		t.Errorf("the cluster is there: %v, %d links", err, len(a.links))
+	}
+}
