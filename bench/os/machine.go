@@ -2,6 +2,7 @@ package osbench
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -89,6 +90,7 @@ type Boot struct {
 	Kernel  string        // of Hardtack; empty for bin/kernel.elf
 	Args    []string      // more arguments for QEMU
 	Pprof   int           // the host's port for Hardtack's profiles; 0 for none
+	Netdev  string        // the network card's backend as QEMU takes it; empty for its user network
 }
 
 // cpuModel leaves out the fast string instructions, which TCG runs as one
@@ -151,6 +153,9 @@ func (b *Boot) hardtackCommand(d Dirs, root string) []string {
 	if b.Kernel != "" {
 		arg = append(arg, "--kernel", b.Kernel)
 	}
+	if b.Netdev != "" {
+		arg = append(arg, "--netdev", b.Netdev)
+	}
 	if b.Pprof != 0 {
 		arg = append(arg, "--pprof", strconv.Itoa(b.Pprof))
 	}
@@ -188,7 +193,7 @@ func (b *Boot) linuxCommand(linux LinuxKernel, root string) []string {
 	if b.Machine == "q35" {
 		device = "virtio-net-pci"
 	}
-	netdev := "user,id=net"
+	netdev := cmp.Or(b.Netdev, "user") + ",id=net"
 	for host, guest := range b.Ports {
 		netdev += fmt.Sprintf(",hostfwd=tcp:127.0.0.1:%d-:%d", host, guest)
 	}

@@ -8,6 +8,7 @@
 package machine
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"os"
@@ -47,6 +48,7 @@ type Config struct {
 	Accel    string // KVM or TCG; Auto must be resolved before
 	ICount   bool
 	NoNet    bool
+	Netdev   string // the card's backend as QEMU takes it, without an id; empty for the user network
 	Publish  []Forward
 	Disks    []Disk
 	Root     bool // the first disk was given as --root, for what is said of it
@@ -179,6 +181,9 @@ func (c *Config) Check() error {
 	if c.NoNet && len(c.Publish) > 0 {
 		return fault.Bad("without a network no port can be published")
 	}
+	if c.Netdev != "" && (c.NoNet || len(c.Publish) > 0) {
+		return fault.Bad("--netdev %q: a network of its own publishes no ports, and --net none has no card", c.Netdev)
+	}
 	return c.checkDisks()
 }
 
@@ -223,7 +228,7 @@ func (c *Config) Args(initrd string, console, control int) []string {
 		"-device", "virtio-rng-"+bus,
 		"-device", "isa-debug-exit,iobase=0xf4,iosize=0x04")
 	if !c.NoNet {
-		user := "user,id=net"
+		user := cmp.Or(c.Netdev, "user") + ",id=net"
 		for _, f := range c.Publish {
 			user += fmt.Sprintf(",hostfwd=%s:%s:%d-:%d", f.Proto, f.Addr, f.Host, f.Guest)
 		}

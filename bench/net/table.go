@@ -1,0 +1,78 @@
+package netbench
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	osbench "hardtack/bench/os"
+)
+
+// Report is what was measured, for docs/bench/net.md.
+type Report struct {
+	Figures              Figures
+	Linux, Machine, QEMU string
+	Repeats              int
+}
+
+// cell is a row's median with its least and most, and the median.
+func (r *Report) cell(row string, system osbench.OS) (string, float64) {
+	per := slices.Sorted(slices.Values(r.Figures[row][system.String()]))
+	if len(per) == 0 {
+		return "—", 0
+	}
+	m := per[len(per)/2]
+	return fmt.Sprintf("%s (%s–%s)", number(m), number(per[0]), number(per[len(per)-1])), m
+}
+
+func number(f float64) string {
+	s := fmt.Sprintf("%.0f", f)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// Markdown is the page.
+func (r *Report) Markdown() string {
+	b := new(strings.Builder)
+	fmt.Fprintf(b, `# Through the network card
+
+What packets, connections and requests from outside cost, on Hardtack and on Debian's
+Linux %s: the same programs, the same QEMU (%s, machine %s, TCG, 512 MiB), in turn.
+Written by `+"`make bench-net`"+`.
+
+Guest instructions per operation, on one CPU that counts them (-icount
+shift=0,sleep=off), with a virtio network card. A second process spins meanwhile, and its
+rounds are subtracted, so a figure includes all work of the kernel and of the server.
+Medians of %d measurements in one boot, with the least and the most in brackets. A ratio
+below 1 is less than Linux.
+
+The client is not a kernel: the command that writes this page holds the other end of the
+cable and exchanges Ethernet frames with QEMU (`+"`-netdev stream`"+`). It sends what Linux's TCP
+would send: timestamps, acknowledgements with the next segment or for the second full
+one. Clients that are several send their requests at once and wait for all answers. This
+backend of QEMU offers no checksums and no segmentation, as its user network does not:
+either kernel computes them itself.
+
+| | Hardtack | Linux | ratio |
+| --- | ---: | ---: | ---: |
+`, r.Linux, r.QEMU, r.Machine, r.Repeats)
+	logs, n := 0.0, 0
+	for _, row := range Rows {
+		ours, x := r.cell(row.Name, osbench.OnHardtack)
+		linux, y := r.cell(row.Name, osbench.OnLinux)
+		ratio := "—"
+		if x > 0 && y > 0 {
+			ratio = fmt.Sprintf("%.2f", x/y)
+			logs += math.Log(x / y)
+			n++
+		}
+		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", row.Title, ours, linux, ratio)
+	}
+	if n > 0 {
+		fmt.Fprintf(b, "\nThe ratios' geometric mean is %.2f.\n", math.Exp(logs/float64(n)))
+	}
+	return b.String()
+}
