@@ -16,6 +16,7 @@ import (
 	"hardtack/kernel/process/proc"
 	"hardtack/kernel/pseudofs/procfs"
 	"hardtack/kernel/syscall"
+	"hardtack/kernel/trace"
 	"hardtack/nucleus"
 )
 
@@ -31,6 +32,7 @@ func (k *kernel) introspect(config *initramfs.BootConfig) {
 	procfs.RegisterAdmin("hardtack/nucleus", costsText, nil)
 	procfs.RegisterAdmin("hardtack/protection", protectionText, nil)
 	procfs.RegisterAdmin("hardtack/allocated", allocatedText, nil)
+	procfs.RegisterStream("hardtack/trace", trace.Open)
 	procfs.RegisterTrigger("hardtack/oops", oopsText, provoke)
 	if checks.Bounds {
 		procfs.RegisterAdmin("hardtack/bounds", syscall.BoundsText, nil)

@@ -28,6 +28,7 @@ import (
 	"hardtack/kernel/pseudofs/procnet"
 	"hardtack/kernel/pseudofs/sysfs"
 	"hardtack/kernel/syscall"
+	"hardtack/kernel/trace"
 	"hardtack/kernel/tty"
 	"hardtack/nucleus"
 )
@@ -73,7 +74,9 @@ func (k *kernel) plugProcesses() {
 	program.SetHWCap(hwCap())
 	proc.InitExited.Set(k.initExited)
 	proc.Execed.Set(func(t *proc.Thread) { posixtimer.DeleteAll(t.Proc) })
+	proc.SignalTaken.Set(trace.Signalled)
 	proc.ThreadExited.Set(func(t *proc.Thread, last bool) {
+		trace.Exited(t, last)
 		if last {
 			posixtimer.DeleteAll(t.Proc)
 			sysv.SemExit(t.Proc.PID)

@@ -10,7 +10,7 @@ import (
 
 // worst is how often each call was measured and the most that one call allocated, points
 // of reservation not counted; only where checks.Bounds.
-var worst [tableSize]struct{ calls, bytes atomic.Uint64 }
+var worst [TableSize]struct{ calls, bytes atomic.Uint64 }
 
 // noteBytes compares what a call allocated with its bound, and says whether that holds.
 // What is measured is all that the call allocated, which is compared with the most that

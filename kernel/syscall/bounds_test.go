@@ -43,8 +43,8 @@ func TestReserveTable(t *testing.T) {
 			t.Errorf("there is no call %d", nr)
 		}
 	}
-	if len(reserve.Table) != tableSize || calls != reserve.Calls {
-		t.Errorf("the table has %d calls of %d numbers, there are %d of %d: renew it (kernel/reserve)", reserve.Calls, len(reserve.Table), calls, tableSize)
+	if len(reserve.Table) != TableSize || calls != reserve.Calls {
+		t.Errorf("the table has %d calls of %d numbers, there are %d of %d: renew it (kernel/reserve)", reserve.Calls, len(reserve.Table), calls, TableSize)
 	}
 }
 

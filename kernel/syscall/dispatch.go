@@ -10,7 +10,7 @@ import (
 )
 
 // handlers is the table as Do uses it: a function for every number.
-var handlers [tableSize]Handler
+var handlers [TableSize]Handler
 
 // counters of one call number. Threads use the shard of their number, so that
 // two CPUs rarely write the same line.
@@ -18,11 +18,11 @@ type counter struct{ calls, ticks atomic.Uint64 }
 
 const shards = 8
 
-var counters [shards][tableSize]counter
+var counters [shards][TableSize]counter
 
 // sampledBytes is what the measured calls of each number allocated on the heap.
 // Most allocate nothing and do not write here, so one line for all CPUs will do.
-var sampledBytes [tableSize]atomic.Uint64
+var sampledBytes [TableSize]atomic.Uint64
 
 // Init fills the tables that Do reads.
 func Init() {
@@ -46,7 +46,7 @@ func Do(t *proc.Thread) {
 	t.SetCallNumber(nr)
 	a := (*Args)(&t.Args)
 	a[0], a[1], a[2], a[3], a[4], a[5] = u.RDI, u.RSI, u.RDX, u.R10, u.R8, u.R9
-	if nr >= tableSize {
+	if nr >= TableSize {
 		endpoint.Syscall(t, nr)
 		return
 	}
@@ -120,7 +120,7 @@ type Count struct {
 // Counts returns the use of every call that happened, by number.
 func Counts() []Count {
 	var out []Count
-	for nr := range tableSize {
+	for nr := range TableSize {
 		var calls, ticks uint64
 		for s := range shards {
 			calls += counters[s][nr].calls.Load()

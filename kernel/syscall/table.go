@@ -33,8 +33,8 @@ type Call struct {
 	Coverage string
 }
 
-// tableSize bounds the call numbers; larger ones are ENOSYS.
-const tableSize = 512
+// TableSize bounds the call numbers; larger ones are ENOSYS.
+const TableSize = 512
 
 // topics are the handlers, a slice a file.
 var topics = [][]Call{
@@ -81,7 +81,7 @@ var topics = [][]Call{
 	messageCalls,
 }
 
-var table [tableSize]*Call
+var table [TableSize]*Call
 
 func fillTable() {
 	for _, topic := range topics {
@@ -95,9 +95,19 @@ func fillTable() {
 	}
 }
 
+// NumberOf returns the number of a call by its name.
+func NumberOf(name string) (nr int, ok bool) {
+	for _, c := range table {
+		if c != nil && c.Name == name {
+			return c.Num, true
+		}
+	}
+	return 0, false
+}
+
 // Lookup returns the row of a call number, or nil.
 func Lookup(num uint64) *Call {
-	if num >= tableSize {
+	if num >= TableSize {
 		return nil
 	}
 	return table[num]

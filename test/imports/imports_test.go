@@ -45,6 +45,7 @@ var may = map[string][]string{
 	"kernel/tty":           {"abi", "kernel/base", "kernel/fs"},
 	"kernel/pseudofs":      {"abi", "kernel/disk", "kernel/base", "kernel/fs", "kernel/mm", "kernel/net", "kernel/process", "kernel/fd"},
 	"kernel/syscall":       {"abi", "nucleus", "kernel"},
+	"kernel/trace":         {"abi", "kernel"},
 
 	"overlay":      {"tool/fault"},
 	"affinity":     {},

@@ -38,6 +38,7 @@ func (t *Thread) handleWork() bool {
 // takeSignal takes one pending signal and does what its action says.
 func (t *Thread) takeSignal() {
 	p := t.Proc
+	taken, code := linux.Signal(0), int32(0)
 	p.mu.Lock()
 	for !p.exiting {
 		info, ok := t.takePending()
@@ -60,6 +61,7 @@ func (t *Thread) takeSignal() {
 			}
 			t.recalc()
 			p.mu.Unlock()
+			SignalTaken.Call(t, sig, info.Code)
 			t.enterHandler(&info, &act)
 			return
 		}
@@ -68,6 +70,7 @@ func (t *Thread) takeSignal() {
 		}
 		if !signals.DefaultStop.Has(sig) {
 			p.beginExit(int32(sig))
+			taken, code = sig, info.Code
 			break
 		}
 		if sig != linux.SIGSTOP {
@@ -81,10 +84,14 @@ func (t *Thread) takeSignal() {
 			}
 		}
 		p.beginStop(sig)
+		taken, code = sig, info.Code
 		break
 	}
 	t.recalc()
 	p.mu.Unlock()
+	if taken != 0 {
+		SignalTaken.Call(t, taken, code)
+	}
 }
 
 // takePending takes the signal to deal with first; called with Proc.mu held.

@@ -76,6 +76,9 @@ func (g *threadGroup) aliveBut(t *Thread) (n int) {
 	return n
 }
 
+// EndStatus returns the wait status that the thread ends with, once ThreadExited is told.
+func (t *Thread) EndStatus() int32 { return t.Proc.statusOf(t) }
+
 // statusOf returns the wait status the process ends with if t is its last thread.
 func (g *threadGroup) statusOf(t *Thread) int32 {
 	g.mu.Lock()

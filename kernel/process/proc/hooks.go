@@ -22,6 +22,8 @@ var (
 	Execed = hook.Default(func(t *Thread) {})
 	// TraceFault hears of signals that a thread's own fault causes, where set.
 	TraceFault hook.Of[func(t *Thread, info *linux.Siginfo)]
+	// SignalTaken is told of each signal that calls a handler, ends or stops a thread.
+	SignalTaken = hook.Default(func(t *Thread, sig linux.Signal, code int32) {})
 	// CPUs returns how many CPUs there are and which of them runs the caller.
 	CPUs = hook.Default(func() (n, current int) { return 1, 0 })
 )

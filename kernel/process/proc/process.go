@@ -86,8 +86,9 @@ type attributes struct {
 	doomed      atomic.Int64 // when it was seen ending for memory, in monotonic nanoseconds
 	oomMin      atomic.Int32 // the least it may become without CAP_SYS_RESOURCE
 	personality atomic.Uint32
-	THPDisable  atomic.Bool  // PR_SET_THP_DISABLE
-	deathSignal atomic.Int32 // PR_SET_PDEATHSIG
+	THPDisable  atomic.Bool   // PR_SET_THP_DISABLE
+	deathSignal atomic.Int32  // PR_SET_PDEATHSIG
+	Traced      atomic.Uint32 // the tracing session that its calls are shown in (kernel/trace); 0: none
 }
 
 // inherit sets the attributes that a new process has from its parent.
@@ -96,6 +97,7 @@ func (a *attributes) inherit(from *attributes) {
 	a.oomMin.Store(from.oomMin.Load())
 	a.personality.Store(from.personality.Load())
 	a.THPDisable.Store(from.THPDisable.Load())
+	a.Traced.Store(from.Traced.Load())
 }
 
 // Group is a process group.

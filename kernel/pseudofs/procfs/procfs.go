@@ -39,20 +39,21 @@ type entry struct {
 	stays   bool // with memory: it needs no address space
 	maps    bool // with sizes if it is smaps
 	sizes   bool
-	rollup  bool                  // smaps_rollup
-	numa    bool                  // with maps: numa_maps
-	admin   bool                  // only for CAP_SYS_ADMIN
-	ctl     *sysctl.File          // of /proc/sys
-	sized   bool                  // lseek knows an end, which is 0, as generic_file_llseek does
-	mem     bool                  // the process's memory
-	pages   bool                  // with mem: entries of its pages
-	mounts  bool                  // with read: polls for changes of the mounts
-	own     bool                  // a directory with which the process itself may do everything
-	fixed   bool                  // nobody changes it
-	strict  bool                  // capabilities override no permission bits
-	noWrite bool                  // does not open for writing, whoever asks
-	inside  bool                  // a directory that opens only for whoever may look into the process
-	open    func(n *node) vfs.Ops // with read: an open file that is no plain text
+	rollup  bool                                       // smaps_rollup
+	numa    bool                                       // with maps: numa_maps
+	admin   bool                                       // only for CAP_SYS_ADMIN
+	ctl     *sysctl.File                               // of /proc/sys
+	sized   bool                                       // lseek knows an end, which is 0, as generic_file_llseek does
+	mem     bool                                       // the process's memory
+	pages   bool                                       // with mem: entries of its pages
+	mounts  bool                                       // with read: polls for changes of the mounts
+	own     bool                                       // a directory with which the process itself may do everything
+	fixed   bool                                       // nobody changes it
+	strict  bool                                       // capabilities override no permission bits
+	noWrite bool                                       // does not open for writing, whoever asks
+	inside  bool                                       // a directory that opens only for whoever may look into the process
+	open    func(n *node) vfs.Ops                      // with read: an open file that is no plain text
+	stream  func(c *caller.Ctx) (vfs.Ops, linux.Errno) // an open file of another package
 	write   func(x *about, b []byte) linux.Errno
 	whole   bool // with write: only at the file's start
 	link    func(x *about) (string, linux.Errno)
@@ -78,7 +79,7 @@ func (e *entry) kind() uint32 {
 	switch {
 	case e.link != nil:
 		return linux.S_IFLNK
-	case e.read != nil || e.write != nil || e.memory != nil || e.maps || e.mem || e.ctl != nil:
+	case e.read != nil || e.write != nil || e.memory != nil || e.maps || e.mem || e.ctl != nil || e.stream != nil:
 		return linux.S_IFREG
 	}
 	return linux.S_IFDIR
@@ -243,6 +244,8 @@ func (n *node) Open(c *caller.Ctx, _ vfs.Path, flags uint32) (vfs.Ops, linux.Err
 		return n.openMem(c)
 	case e.admin && !c.Cred().Has(creds.CapSysAdmin):
 		return nil, linux.EPERM
+	case e.stream != nil:
+		return e.stream(c)
 	case e.memory != nil && e.public:
 		return &memoryText{n: n}, 0
 	case e.rollup:
@@ -374,6 +377,11 @@ func RegisterAdmin(path string, text func() []byte, write func(string) linux.Err
 		e.write = func(_ *about, b []byte) linux.Errno { return write(strings.TrimRight(string(b), "\n\x00")) }
 	}
 	register(path, e)
+}
+
+// RegisterStream adds a file of the machine's administrator that another package implements.
+func RegisterStream(path string, open func(c *caller.Ctx) (vfs.Ops, linux.Errno)) {
+	register(path, &entry{mode: 0o600, admin: true, stream: open})
 }
 
 func register(path string, e *entry) {
