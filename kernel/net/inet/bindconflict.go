@@ -238,8 +238,12 @@ func (s *TCP) disconnected(x *TCP) {
 // halfGone in TCP.shut of the older end says that one end is closed.
 const halfGone uint32 = 8
 
-// bindTries is how many ports bind to port 0 may find held before it gives up.
-const bindTries = 200
+// bind to port 0 tries ports in turn. Where a few neighbours are held, somebody may hold
+// thousands of them, so it goes on elsewhere, and looks at all when that has not helped.
+const (
+	bindRun   = 8
+	bindTries = 200
+)
 
 // bindTo binds an endpoint by Linux's rules, to a port of r where fa names none: to is
 // netstack's bind.
@@ -253,7 +257,10 @@ func (s *inetSock) bindTo(fa tcpip.FullAddress, r span, v6only bool, to func(tcp
 		}
 		return s.index(bind(fa), fa.Port)
 	}
-	for range bindTries {
+	for i := range bindTries + int(r.last-r.first) + 1 {
+		if i < bindTries && i%bindRun == bindRun-1 {
+			s.net.ports.skip(r)
+		}
 		try := fa
 		try.Port = s.net.ports.pick(r)
 		if !s.isUDP() && s.net.conns[try.Port].Load() != 0 || s.bindConflict(try, v6only) {

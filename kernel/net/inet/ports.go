@@ -146,6 +146,13 @@ func (s *portSet) pick(r span) uint16 {
 	return uint16(i)
 }
 
+// skip has pick go on at another place of r.
+func (s *portSet) skip(r span) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	*s.turn(r) = r.first + int32(randSourceUint32()%uint32(r.last-r.first+1))
+}
+
 // put gives a port back.
 func (s *portSet) put(p uint16) {
 	s.mu.Lock()

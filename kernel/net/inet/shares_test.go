@@ -253,3 +253,34 @@ func TestCorkedDataIsCharged(tt *testing.T) {
 		t.Errorf("%d bytes are charged for closed sockets", got)
 	}
 }
+
+// One user holds the ports that would be next; bind to port 0 finds others.
+func TestHeldRunOfPorts(tt *testing.T) {
+	begin, end := inet.Default.PortRange()
+	defer inet.Default.SetPortRange(begin, end)
+	for _, typ := range []int32{linux.SOCK_STREAM, linux.SOCK_DGRAM} {
+		t := New(tt)
+		bind := func(u *T, port uint16) (*vfs.File, linux.Errno) {
+			f := u.Socket(linux.AF_INET, typ, 0)
+			return f, S(f).Bind(u.C, f, nil, In4(127, 0, 0, 1, port))
+		}
+		first, last := int64(2000), int64(30000) // a turn begins with the first of a new range
+		if typ == linux.SOCK_DGRAM {
+			first, last = first+30000, last+30000
+		}
+		t.OK(inet.Default.SetPortRange(first, last), "port range")
+		greedy := user(t, 1000)
+		var all []*vfs.File
+		for port := first; port < first+15000; port++ {
+			f, e := bind(greedy, uint16(port))
+			t.OK(e, "bind of a port")
+			all = append(all, f)
+		}
+		for range 1000 {
+			f, e := bind(user(t, 1001), 0)
+			t.OK(e, "bind of another user")
+			all = append(all, f)
+		}
+		closeAll(all)
+	}
+}
