@@ -72,11 +72,11 @@ makes root file systems and runs them in QEMU.
 			return cmd.Help()
 		},
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fault.Bad("%v; see %s --help", err, cmd.CommandPath())
 	})
-	root.AddCommand(newBuild(), newImage(), newFsck(), newRun(), newGo(), newAffinity(), newIDL(), newVetMsg(), newNames(), newMsg(), newTask(), newModel(), newMaxlive())
+	root.AddCommand(newBuild(), newImage(), newFsck(), newRun(), newPS(), newExec(), newLogs(), newCP(), newStop(), newKill(), newWait(), newRM(),
+		newInspect(), newStats(), newGo(), newAffinity(), newIDL(), newVetMsg(), newNames(), newMsg(), newTask(), newModel(), newMaxlive())
 	return root
 }
 

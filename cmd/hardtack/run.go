@@ -39,6 +39,14 @@ type runFlags struct {
 	panics   string // what a panic does: kill or stop
 	dryRun   bool
 	timeout  time.Duration
+
+	name       string
+	detach     bool
+	remove     bool // when it has ended; without detach always
+	restart    string
+	envFiles   []string
+	entrypoint string
+	again      restarts // what restart says
 }
 
 func newRun() *cobra.Command {
@@ -74,10 +82,13 @@ machine.
   hardtack run --root root.img -- /bin/bash`,
 		Args: f.arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if f.root != "" {
-				return f.run(cmd.Context(), "", args)
+			if f.detach && !detached() {
+				return f.launch()
 			}
-			return f.run(cmd.Context(), args[0], args[1:])
+			if f.root != "" {
+				return reported(f.run(cmd.Context(), "", args))
+			}
+			return reported(f.run(cmd.Context(), args[0], args[1:]))
 		},
 	}
 	f.define(cmd)
@@ -126,6 +137,12 @@ func (f *runFlags) define(cmd *cobra.Command) {
 	fl.StringVar(&f.panics, "panic", "kill", "what a `panic` in a system call does: kill the process if nothing else is damaged, or stop the machine")
 	fl.IntVar(&f.pprof, "pprof", 0, "serve the kernel's Go profiles on this `port` of the host's loopback")
 	fl.StringArrayVar(&f.cfg.QEMUArgs, "qemu-arg", nil, "an extra `argument` for QEMU (repeatable)")
+	fl.StringVar(&f.name, "name", "", "the machine's `name`, for ps, exec, stop and others (default: a made-up one)")
+	fl.BoolVarP(&f.detach, "detach", "d", false, "run in the background and print the name; what the machine prints goes to its log")
+	fl.BoolVar(&f.remove, "rm", false, "with -d: remove the machine when it has ended (without -d that is always so)")
+	fl.StringVar(&f.restart, "restart", "no", "with -d: when to start it again after its `end`: no, on-failure[:N], always, unless-stopped")
+	fl.StringArrayVar(&f.envFiles, "env-file", nil, "set the variables of a `file`, one a line (repeatable)")
+	fl.StringVar(&f.entrypoint, "entrypoint", "", "a `program` instead of the image's; the image's command is not used then")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the QEMU command and do not run it")
 	fl.DurationVar(&f.timeout, "timeout", 0, "stop the machine after this `time`, as in 30s")
 }
@@ -160,7 +177,7 @@ func (f *runFlags) run(ctx context.Context, root string, args []string) error {
 		ctx, cancel = context.WithTimeout(ctx, f.timeout)
 		defer cancel()
 	}
-	status, err := f.cfg.Run(ctx, initrd, con)
+	status, err := f.supervise(ctx, root, boot, initrd, con)
 	if err != nil {
 		return err
 	}
@@ -302,6 +319,9 @@ func (f *runFlags) checkValues() error {
 	default:
 		return fault.Bad("--net %q: want static, dhcp or none", f.net)
 	}
+	if err := f.checkNamed(); err != nil {
+		return err
+	}
 	if f.timeout < 0 {
 		return fault.Bad("--timeout %v: want a positive time", f.timeout)
 	}
@@ -350,7 +370,10 @@ func (f *runFlags) boot(tree *rootfs.Tree, args []string) (*rootfs.Boot, error) 
 		return nil, err
 	}
 	b.Env = env.list
-	if len(args) == 0 {
+	switch {
+	case f.entrypoint != "":
+		args = append([]string{f.entrypoint}, args...)
+	case len(args) == 0:
 		args = image.Args()
 	}
 	if len(args) == 0 {
@@ -402,20 +425,7 @@ func (f *runFlags) environment(image []string, user *rootfs.User, terminal bool)
 		name, value, _ := strings.Cut(v, "=")
 		e.set(name, value)
 	}
-	for _, v := range f.env {
-		name, value, given := strings.Cut(v, "=")
-		if name == "" {
-			return nil, fault.Bad("--env %q: want NAME=VALUE", v)
-		}
-		if !given {
-			var ok bool
-			if value, ok = os.LookupEnv(name); !ok {
-				continue
-			}
-		}
-		e.set(name, value)
-	}
-	return e, nil
+	return e, e.addUsers(f.envFiles, f.env)
 }
 
 // env is an environment in the order it was set.

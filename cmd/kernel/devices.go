@@ -10,6 +10,7 @@ import (
 	vnet "hardtack/driver/virtio/net"
 	"hardtack/kernel/net/netdev"
 	"hardtack/kernel/pseudofs/procfs"
+	"hardtack/live"
 	"hardtack/nucleus"
 )
 
@@ -85,11 +86,17 @@ func (k *kernel) startDevices(found []virtio.Transport, tables *acpi.Tables) (de
 // startControl connects the channel to the command that runs the machine.
 func (k *kernel) startControl(t virtio.Transport) error {
 	c := &control{EOF: k.console.eof, Signal: signalInit, WinSize: k.console.resize}
-	d, err := vconsole.New(&k.platform, t, map[string]func([]byte){vconsole.ControlPort: c.Receive})
+	port := new(livePort)
+	link := live.NewLink(port)
+	d, err := vconsole.New(&k.platform, t, map[string]func([]byte){vconsole.ControlPort: c.Receive, live.Port: link.Feed})
 	if err != nil {
 		return err
 	}
 	c.Attach(d)
+	port.Port, k.live = d.Port(live.Port), link
 	k.control = c
 	return nil
 }
+
+// livePort is the port of a link that is made before it.
+type livePort struct{ *vconsole.Port }

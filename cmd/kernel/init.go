@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strconv"
+
 	"hardtack/abi/linux"
 	vconsole "hardtack/driver/virtio/console"
 	"hardtack/kernel/base/caller"
@@ -51,6 +53,7 @@ func (k *kernel) startInit(config *initramfs.BootConfig, root *vfs.FSContext, _ 
 	if e != 0 {
 		k.fail("%s: %v", args[0], e)
 	}
+	k.serveHost(root)
 	if k.control != nil {
 		_ = k.control.Ready() // the host gave up if it does not hear this
 	}
@@ -126,7 +129,11 @@ func signalInit(name string) {
 		"TERM": linux.SIGTERM, "INT": linux.SIGINT, "HUP": linux.SIGHUP, "QUIT": linux.SIGQUIT,
 		"USR1": linux.SIGUSR1, "USR2": linux.SIGUSR2, "KILL": linux.SIGKILL, "WINCH": linux.SIGWINCH,
 	}
-	if s, ok := signals[name]; ok {
+	s, ok := signals[name]
+	if n, err := strconv.ParseUint(name, 10, 8); err == nil {
+		s, ok = linux.Signal(n), linux.Signal(n).Valid()
+	}
+	if ok {
 		if p := proc.Lookup(1); p != nil {
 			p.SendSignal(s)
 		}

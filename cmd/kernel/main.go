@@ -21,6 +21,7 @@ import (
 	"hardtack/kernel/base/mem"
 	"hardtack/kernel/base/wait"
 	"hardtack/kernel/fs/vfs"
+	"hardtack/live"
 	"hardtack/nucleus"
 )
 
@@ -32,6 +33,7 @@ type kernel struct {
 	ctx      *caller.Ctx
 	console  *console
 	control  *control
+	live     *live.Link // to the host; nil without the port
 	entropy  []*rng.Device
 	others   others
 }

@@ -29,6 +29,7 @@ var may = map[string][]string{
 	"msg":             {"abi", "ipc", "lock"},
 	"idl":             {"msg"},
 	"task":            {"lock", "msg"},
+	"live":            {"msg"},
 	"monitor":         {"idl", "msg"},
 
 	// The wings of the kernel, the lowest first.
@@ -50,6 +51,8 @@ var may = map[string][]string{
 	"overlay":      {"tool/fault"},
 	"affinity":     {},
 	"tool":         {"abi", "tool"},
+	"tool/machine": {"abi", "live", "tool"},
+	"tool/named":   {"abi", "idl", "live", "msg", "tool"},
 	"tool/image":   {"abi", "overlay", "tool"},
 	"tool/disk":    {"abi", "ext4", "kernel/disk/partition", "tool"},
 	"tool/msgtop":  {"msg", "tool"},
@@ -58,7 +61,7 @@ var may = map[string][]string{
 	"bench":        {"abi", "affinity", "idl", "ipc", "lock", "msg", "nucleus/ipc", "overlay", "task", "tool", "bench", "ext4", "kernel/fs/tmpfs", "kernel/fs/vfs"},
 	"test":         {"abi", "driver", "driver/virtio", "tool", "test", "bench/os", "ext4"},
 	"cmd/hardtack": {"abi", "overlay", "tool", "bench", "ext4"},
-	"cmd/kernel":   {"abi", "arch", "nucleus", "driver", "idl", "kernel", "monitor", "msg"},
+	"cmd/kernel":   {"abi", "arch", "nucleus", "driver", "idl", "kernel", "live", "monitor", "msg"},
 }
 
 const module = "hardtack/"

@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 
+	"hardtack/live"
 	"hardtack/tool/fault"
 )
 
@@ -53,6 +54,8 @@ type Config struct {
 	Disks    []Disk
 	Root     bool // the first disk was given as --root, for what is said of it
 	QEMUArgs []string
+
+	Watch func(*Running) // called when the machine has started; may be nil
 }
 
 // Forward is a port of the host that leads to one of the guest.
@@ -197,8 +200,9 @@ func QEMU() (string, error) {
 }
 
 // Args are QEMU's arguments, given where it finds the initrd and which
-// descriptors lead to the console and the control channel.
-func (c *Config) Args(initrd string, console, control int) []string {
+// descriptors lead to the console, the control channel and, unless that is 0, the port
+// by which the host looks in.
+func (c *Config) Args(initrd string, console, control, look int) []string {
 	bus := "device"
 	if c.Machine == Q35 {
 		bus = "pci"
@@ -224,7 +228,12 @@ func (c *Config) Args(initrd string, console, control int) []string {
 	args = append(args,
 		"-chardev", fmt.Sprintf("socket,id=console,fd=%d", console), "-serial", "chardev:console",
 		"-chardev", fmt.Sprintf("socket,id=control,fd=%d", control),
-		"-device", "virtio-serial-"+bus, "-device", "virtserialport,chardev=control,name=hardtack.control",
+		"-device", "virtio-serial-"+bus, "-device", "virtserialport,chardev=control,name=hardtack.control")
+	if look > 0 {
+		args = append(args, "-chardev", fmt.Sprintf("socket,id=live,fd=%d", look),
+			"-device", "virtserialport,chardev=live,name="+live.Port)
+	}
+	args = append(args,
 		"-device", "virtio-rng-"+bus,
 		"-device", "isa-debug-exit,iobase=0xf4,iosize=0x04")
 	if !c.NoNet {

@@ -11,7 +11,7 @@ import (
 )
 
 // The control channel carries lines. The host says "winsize ROWS COLS", "eof"
-// and "signal NAME"; the guest says "ready", "exit STATUS", "panic TEXT" and
+// and "signal NAME", or its number; the guest says "ready", "exit STATUS", "panic TEXT" and
 // "cover KIND DATA".
 // Anything else the guest says is ignored: a later kernel may say more.
 

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
+	"hardtack/live"
 	"hardtack/tool/fault"
 )
 
@@ -32,6 +33,7 @@ const (
 	fdInitrd = 3 + iota
 	fdConsole
 	fdControl
+	fdLive
 )
 
 // grace is how long process 1 has to end after a signal.
@@ -43,7 +45,7 @@ func (c *Config) Command() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append([]string{qemu}, c.Args(devFD(fdInitrd), fdConsole, fdControl)...), nil
+	return append([]string{qemu}, c.Args(devFD(fdInitrd), fdConsole, fdControl, fdLive)...), nil
 }
 
 // Run starts the machine and waits for its end. The status is process 1's; an
@@ -89,12 +91,13 @@ type session struct {
 	cmd     *exec.Cmd
 	console *os.File // the host's end
 	control *os.File // the host's end
+	live    *os.File // the host's end
 	stderr  bytes.Buffer
 }
 
 // start makes the channels and starts QEMU.
 func (s *session) start(argv []string, initrd *os.File) (err error) {
-	var theirs [2]*os.File
+	var theirs [3]*os.File
 	if s.console, theirs[0], err = pair("console"); err != nil {
 		return err
 	}
@@ -102,9 +105,13 @@ func (s *session) start(argv []string, initrd *os.File) (err error) {
 		closeAll(s.console, theirs[0])
 		return err
 	}
+	if s.live, theirs[2], err = pair("live"); err != nil {
+		closeAll(s.console, s.control, theirs[0], theirs[1])
+		return err
+	}
 	defer closeAll(theirs[:]...)
 	s.cmd = exec.Command(argv[0], argv[1:]...)
-	s.cmd.ExtraFiles = []*os.File{initrd, theirs[0], theirs[1]}
+	s.cmd.ExtraFiles = []*os.File{initrd, theirs[0], theirs[1], theirs[2]}
 	s.cmd.Stderr = &s.stderr
 	if len(s.cfg.QEMUArgs) > 0 {
 		// Whoever has options of his own wants to see what they print.
@@ -115,7 +122,7 @@ func (s *session) start(argv []string, initrd *os.File) (err error) {
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL, Setpgid: true}
 	s.cmd.WaitDelay = time.Second
 	if err := s.cmd.Start(); err != nil {
-		closeAll(s.console, s.control)
+		closeAll(s.console, s.control, s.live)
 		return err
 	}
 	return nil
@@ -133,7 +140,7 @@ func pair(name string) (ours, theirs *os.File, err error) {
 func (s *session) kill(sig syscall.Signal) { _ = s.cmd.Process.Signal(sig) }
 
 func (s *session) wait() error {
-	defer closeAll(s.console, s.control)
+	defer closeAll(s.console, s.control, s.live)
 	return s.cmd.Wait()
 }
 
@@ -161,6 +168,11 @@ func (s *session) serve(ctx context.Context, con Console) (int, error) {
 		}
 	})
 	readers.Go(func() { ctl.listen(s.control) })
+	link := live.NewLink(s.live)
+	readers.Go(func() { feed(link, s.live) })
+	if s.cfg.Watch != nil {
+		s.cfg.Watch(&Running{PID: s.cmd.Process.Pid, Ready: ctl.ready, Done: running.Done(), Live: link, s: s, ctl: ctl, end: end})
+	}
 
 	// The input's goroutine may stay in a read of the host's standard input
 	// after the machine's end; nothing can be lost there any more.

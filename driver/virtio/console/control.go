@@ -15,7 +15,7 @@ import (
 //
 //	host:   winsize ROWS COLS   the terminal's size, at the start and when it changes
 //	        eof                 the console's input has ended
-//	        signal NAME         a signal for process 1 (TERM, INT …)
+//	        signal NAME         a signal for process 1 (TERM, INT …, or a number)
 //	kernel: ready               the console reads its input
 //	        exit STATUS         process 1 has ended; the machine goes off
 //	        panic TEXT          the kernel has given up

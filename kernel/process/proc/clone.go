@@ -40,7 +40,7 @@ func (a *CloneArgs) check(p *Process) linux.Errno {
 		f&linux.CLONE_SIGHAND != 0 && f&linux.CLONE_VM == 0,
 		f&linux.CLONE_SIGHAND != 0 && f&linux.CLONE_CLEAR_SIGHAND != 0,
 		f&linux.CLONE_PIDFD != 0 && f&(linux.CLONE_THREAD|linux.CLONE_DETACHED) != 0,
-		f&linux.CLONE_PARENT != 0 && p.PID == 1:
+		f&linux.CLONE_PARENT != 0 && p.parent.Load() == nil:
 		return linux.EINVAL
 	case f&linux.CLONE_INTO_CGROUP != 0:
 		return linux.EBADF // no descriptor is a control group's

@@ -1,0 +1,113 @@
+package named
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// logMost is when a log begins anew; the one before is kept.
+const logMost = 16 << 20
+
+// Log is what a machine printed, in a file that does not grow without end.
+type Log struct {
+	name string
+	mu   sync.Mutex
+	f    *os.File // guarded by mu
+	size int64    // guarded by mu
+}
+
+// OpenLog opens the machine's log for writing.
+func (m *Machine) OpenLog() (*Log, error) {
+	l := &Log{name: filepath.Join(m.Dir, logFile)}
+	return l, l.open()
+}
+
+func (l *Log) open() (err error) {
+	if l.f, err = os.OpenFile(l.name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err == nil {
+		l.size, err = l.f.Seek(0, io.SeekEnd)
+	}
+	return err
+}
+
+// Write never fails: a machine does not end because its log cannot be written.
+func (l *Log) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.size+int64(len(b)) > logMost && l.size > 0 {
+		l.f.Close()
+		if os.Rename(l.name, l.name+".1") != nil || l.open() != nil {
+			l.size = 0
+		}
+	}
+	if _, err := l.f.Write(b); err == nil {
+		l.size += int64(len(b))
+	}
+	return len(b), nil
+}
+
+// CopyLog writes what a machine printed to w. With follow it goes on until the machine has
+// ended or ctx is done.
+func (m *Machine) CopyLog(ctx context.Context, w io.Writer, follow bool) error {
+	name := filepath.Join(m.Dir, logFile)
+	if old, err := os.Open(name + ".1"); err == nil {
+		_, err = io.Copy(w, old)
+		old.Close()
+		if err != nil {
+			return err
+		}
+	}
+	f, err := os.Open(name)
+	for {
+		if f != nil {
+			if _, err := io.Copy(w, f); err != nil {
+				f.Close()
+				return err
+			}
+		}
+		if f == nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if !follow || ctx.Err() != nil {
+			break
+		}
+		alive := m.Alive()
+		if next, nerr := os.Open(name); nerr == nil {
+			if f == nil || !same(f, next) { // it began anew
+				if f != nil {
+					_, err = io.Copy(w, f)
+					f.Close()
+				}
+				f = next
+				continue
+			}
+			next.Close()
+		}
+		if !alive {
+			if f != nil {
+				_, err = io.Copy(w, f)
+			}
+			break
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	if f != nil {
+		f.Close()
+		return err
+	}
+	return nil
+}
+
+func same(a, b *os.File) bool {
+	x, err1 := a.Stat()
+	y, err2 := b.Stat()
+	return err1 == nil && err2 == nil && os.SameFile(x, y)
+}
