@@ -2,9 +2,9 @@
 // console to a reader and a writer, the control channel to the session's
 // decisions.
 //
-// A machine has no named files on the host: its initrd is an unnamed file, its console
-// and control channel are socket pairs, and QEMU dies with the process that started it.
-// So a run leaves nothing behind, however it ends.
+// A machine has no named files on the host: its initrd is an unnamed file, its console and
+// channels are socket pairs, and QEMU dies with the process that started it. So this package
+// leaves nothing behind, however a run ends; package named has the files of a machine's name.
 package machine
 
 import (

@@ -125,10 +125,17 @@ func Find(name string) (*Machine, error) {
 		return nil, err
 	}
 	m := &Machine{Name: name, Dir: filepath.Join(base, name)}
-	if st, serr := os.Lstat(m.Dir); err != nil || serr != nil || !st.IsDir() {
+	if err != nil || !m.ours() {
 		return nil, fault.With(fault.Host, "there is no machine %q; hardtack ps -a lists those there are", name)
 	}
 	return m, nil
+}
+
+// ours reports whether the folder is a machine's. Beside machines there are other folders of
+// this command's, and sockets of programs.
+func (m *Machine) ours() bool {
+	st, err := os.Lstat(filepath.Join(m.Dir, lockFile))
+	return err == nil && st.Mode().IsRegular()
 }
 
 // List returns all machines, in the order of their names.
@@ -146,8 +153,9 @@ func List() ([]*Machine, error) {
 	}
 	var list []*Machine
 	for _, e := range entries {
-		if e.IsDir() && CheckName(e.Name()) == nil {
-			list = append(list, &Machine{Name: e.Name(), Dir: filepath.Join(base, e.Name())})
+		m := &Machine{Name: e.Name(), Dir: filepath.Join(base, e.Name())}
+		if e.IsDir() && CheckName(m.Name) == nil && m.ours() {
+			list = append(list, m)
 		}
 	}
 	return list, nil
@@ -200,13 +208,23 @@ func Create(name string) (*Machine, error) {
 		return nil, err
 	}
 	m := &Machine{Name: name, Dir: filepath.Join(base, name)}
-	if err := os.Mkdir(m.Dir, 0o700); err == nil {
+	err = os.Mkdir(m.Dir, 0o700)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Create(name) // the last machine has just taken the folder of all with it
+	}
+	if err == nil {
 		if err = m.take(); errors.Is(err, errTaken) {
 			return nil, taken(name, "runs")
 		}
 		return m, err
 	} else if !errors.Is(err, fs.ErrExist) {
 		return nil, err
+	}
+	if !m.ours() && os.Remove(m.Dir) == nil { // nobody's, and empty
+		return Create(name)
+	}
+	if !m.ours() {
+		return nil, fault.Bad("the name %q is not free: %s is no machine's", name, m.Dir)
 	}
 	if m.Alive() {
 		return nil, taken(name, "runs")
@@ -249,6 +267,9 @@ func (m *Machine) Remove() error {
 		}
 	}
 	err := os.RemoveAll(m.Dir)
+	if base := filepath.Dir(m.Dir); strings.HasPrefix(filepath.Base(base), "hardtack-") {
+		_ = os.Remove(base) // a folder in /tmp is not left behind, once it is empty
+	}
 	if m.lock != nil {
 		m.lock.Close()
 		m.lock = nil

@@ -1,0 +1,355 @@
+package guest
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// machines runs the command with a folder of machines of the test's own.
+type machines struct {
+	t    *testing.T
+	tool string
+	root string
+}
+
+func (m *machines) command(args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(m.t.Context(), m.tool, args...)
+	return cmd
+}
+
+// run returns what a command prints, and its status.
+func (m *machines) run(input string, args ...string) (out, errs string, status int) {
+	m.t.Helper()
+	var o, e bytes.Buffer
+	cmd := m.command(args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &o, &e
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		m.t.Fatal(err)
+	}
+	return o.String(), e.String(), cmd.ProcessState.ExitCode()
+}
+
+// want runs a command that prints this and ends with this status.
+func (m *machines) want(out string, status int, args ...string) {
+	m.t.Helper()
+	got, errs, n := m.run("", args...)
+	if got != out || n != status {
+		m.t.Errorf("hardtack %s: %q, status %d (%s); want %q, %d", strings.Join(args, " "), got, n, errs, out, status)
+	}
+}
+
+// start runs a machine in the background.
+func (m *machines) start(name string, flags ...string) {
+	m.t.Helper()
+	args := []string{"run", "-d", "--name", name, "--accel", "tcg", "--memory", "256M"}
+	args = append(append(args, flags...), m.root, "--", "/live", "serve", name)
+	out, errs, status := m.run("", args...)
+	if out != name+"\n" || status != 0 {
+		m.t.Fatalf("%v: %q, %d: %s", args, out, status, errs)
+	}
+	m.t.Cleanup(func() { exec.Command(m.tool, "rm", "-f", name).Run() })
+}
+
+func newMachines(t *testing.T) *machines {
+	needGuest(t)
+	repo, dir := repository(t), t.TempDir()
+	if err := goBuild(repo, filepath.Join(dir, "live"), "./test/guest/live"); err != nil {
+		t.Fatal(err)
+	}
+	m := &machines{t: t, tool: command(t, repo, dir), root: guestRoot(t, dir, "live")}
+	for name, text := range map[string]string{
+		"passwd": "root:x:0:0::/root:/bin/sh\nbob:x:1000:1001::/tmp:/bin/sh\n", "group": "root:x:0:\nbobs:x:1001:\n",
+	} {
+		if err := os.WriteFile(filepath.Join(m.root, "etc", name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run, err := os.MkdirTemp("", "live") // short: sockets are in it
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(run) })
+	t.Setenv("XDG_RUNTIME_DIR", run)
+	return m
+}
+
+// A machine in the background: its log, commands that name it, its end.
+func TestNamedMachines(t *testing.T) {
+	m := newMachines(t)
+	m.start("web", "-e", "A=one")
+	if _, errs, status := m.run("", "run", "-d", "--name", "web", m.root, "--", "/live"); status != 2 || !strings.Contains(errs, "is taken") {
+		t.Errorf("a second machine of the name: %d %s", status, errs)
+	}
+	if _, errs, status := m.run("", "run", "-d", "--name", "no", m.root, "--", "/nothing"); status != 2 || !strings.Contains(errs, "/nothing") {
+		t.Errorf("a program that is not there: %d %s", status, errs)
+	}
+	m.want("web\n", 0, "ps", "-q")
+	m.want("web running [/live serve web]\n", 0, "inspect", "--format", "{{.Name}} {{.Status}} {{.Args}}", "web")
+	follow := m.command("logs", "-f", "web")
+	pipe, err := follow.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := follow.Start(); err != nil {
+		t.Fatal(err)
+	}
+	log := bufio.NewReader(pipe)
+	line := func(want string) {
+		t.Helper()
+		if got, err := log.ReadString('\n'); got != want+"\n" || err != nil {
+			t.Fatalf("the log says %q, %v; want %q", got, err, want)
+		}
+	}
+	line("serving web")
+	m.want("web\n", 0, "kill", "-s", "USR1", "web")
+	line("process 1 got user defined signal 1")
+	if out, errs, status := m.run("", "stats", "--no-stream", "--format", "{{.Name}} {{.Processes}}", "web"); out != "web 1\n" || status != 0 {
+		t.Errorf("stats: %q, %d: %s", out, status, errs)
+	}
+	wait := m.command("wait", "web")
+	var status bytes.Buffer
+	wait.Stdout = &status
+	if err := wait.Start(); err != nil {
+		t.Fatal(err)
+	}
+	m.want("", 1, "rm", "web")
+	m.want("web\n", 0, "stop", "-t", "1000", "web")
+	line("process 1 got terminated")
+	if rest, err := io.ReadAll(log); len(rest) > 0 || err != nil {
+		t.Errorf("behind the log's end: %q, %v", rest, err)
+	}
+	if err := follow.Wait(); err != nil {
+		t.Error(err)
+	}
+	if err := wait.Wait(); err != nil || status.String() != "3\n" {
+		t.Errorf("wait: %q, %v", status.String(), err)
+	}
+	m.want("", 0, "ps", "-q")
+	m.want("web exited 3\n", 0, "ps", "-a", "--format", "{{.Name}} {{.Status}} {{.ExitCode}}")
+	m.want("", 125, "exec", "web", "/live", "who")
+	m.want("web\n", 0, "rm", "web")
+	m.want("", 0, "ps", "-aq")
+
+	// Killed: the emulator, then the process that has it.
+	for _, who := range []string{"QEMU", "PID"} {
+		m.start("web")
+		out, _, _ := m.run("", "inspect", "--format", "{{."+who+"}}", "web")
+		var pid int
+		if _, err := fmt.Sscan(out, &pid); err != nil || pid < 2 {
+			t.Fatalf("%s is %q", who, out)
+		}
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		m.run("", "wait", "web")
+		want := map[string]string{"QEMU": "exited 71\n", "PID": "dead 137\n"}[who]
+		m.want(want, 0, "ps", "-a", "--format", "{{.Status}} {{.ExitCode}}")
+		m.want("web\n", 0, "rm", "web")
+	}
+}
+
+func TestExecInMachine(t *testing.T) {
+	m := newMachines(t)
+	m.start("web", "-e", "A=one", "-w", "/tmp", "--cpus", "2")
+	exec := func(args ...string) []string { return append([]string{"exec"}, args...) }
+
+	m.want("leaving with 0\n", 0, exec("web", "/live", "exit", "0")...)
+	if out, errs, status := m.run("", exec("web", "/live", "exit", "77")...); out != "leaving with 77\n" || errs != "error 77\n" || status != 77 {
+		t.Errorf("%q, %q, %d", out, errs, status)
+	}
+	m.want("", 128+9, exec("web", "/live", "die")...)
+	m.want("", 127, exec("web", "/nothing")...)
+	m.want("", 127, exec("web", "nothing")...)
+	m.want("", 126, exec("web", "/etc/passwd")...)
+	m.want("", 126, exec("web", "/etc")...)
+	m.want("", 127, exec("-w", "/nowhere", "web", "/live", "who")...)
+	m.want("", 125, exec("-u", "nobody", "web", "/live", "who")...)
+	m.want("", 125, exec("nomachine", "/live")...)
+	m.want("", 125, exec("--nothing", "web", "/live")...)
+	m.want("0 0 root /tmp /root one 0 true true false\n", 0, exec("web", "/live", "who")...)
+	m.want("1000 1001 bob /etc /tmp two 0 true true false\n", 0, exec("-u", "bob", "-w", "/etc", "-e", "A=two", "web", "/live", "who")...)
+
+	text := strings.Repeat("0123456789abcdef", 1<<16)
+	if out, errs, status := m.run(text, exec("-i", "web", "/live", "cat")...); out != text || status != 0 {
+		t.Errorf("cat: %d bytes of %d, %d: %s", len(out), len(text), status, errs)
+	}
+	m.want("", 0, exec("web", "/live", "cat")...) // no input
+	m.want("left a child: true\n", 0, exec("web", "/live", "leave")...)
+
+	t.Run("signals", func(t *testing.T) {
+		for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+			c := m.command(exec("web", "/live", "signal")...)
+			p := piped(t, c)
+			p.until(t, "^waiting")
+			c.Process.Signal(sig)
+			p.until(t, "^got "+sig.String())
+			c.Wait()
+			if n := c.ProcessState.ExitCode(); n != 40+int(sig) {
+				t.Errorf("%v: status %d", sig, n)
+			}
+		}
+	})
+	t.Run("killed client", func(t *testing.T) {
+		for i, flags := range [][]string{nil, {"-t"}} {
+			got := fmt.Sprint("/tmp/got", i)
+			c := m.command(append(exec(flags...), "web", "/live", "signal", got)...)
+			piped(t, c).until(t, "^waiting")
+			c.Process.Kill()
+			c.Wait()
+			m.want("hangup\n", 0, exec("web", "/live", "await", got)...)
+		}
+	})
+	t.Run("many", func(t *testing.T) {
+		var wg sync.WaitGroup
+		for i := range 20 {
+			wg.Go(func() {
+				m.want(fmt.Sprintf("leaving with %d\n", i), i, exec("web", "/live", "exit", fmt.Sprint(i))...)
+			})
+		}
+		// Somebody who does not read holds nobody up.
+		c := m.command(exec("web", "/live", "flood")...)
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Stdout = w
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		wg.Wait()
+		m.want("1\n", 0, exec("web", "/live", "count", "flood")...)
+		c.Process.Kill()
+		c.Wait()
+		w.Close()
+		r.Close()
+	})
+	t.Run("terminal", func(t *testing.T) { m.terminal(t) })
+	t.Run("copy", func(t *testing.T) { m.copy(t, text) })
+}
+
+// output is what a command prints, line by line.
+type output struct{ r *bufio.Reader }
+
+func piped(t *testing.T, c *exec.Cmd) *output {
+	t.Helper()
+	r, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &output{bufio.NewReader(r)}
+}
+
+func (o *output) until(t *testing.T, pattern string) {
+	t.Helper()
+	var said strings.Builder
+	for want := regexp.MustCompile(pattern); ; {
+		line, err := o.r.ReadString('\n')
+		if said.WriteString(line); want.MatchString(strings.TrimRight(line, "\r\n")) {
+			return
+		}
+		if err != nil {
+			t.Fatalf("nothing says %q: %v\n%s", pattern, err, said.String())
+		}
+	}
+}
+
+// terminal runs a program in a terminal, which follows the size of the host's.
+func (m *machines) terminal(t *testing.T) {
+	master, slave := openPTY(t)
+	size := func(rows, cols uint16) {
+		if err := unix.IoctlSetWinsize(int(master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: cols}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	size(31, 97)
+	c := m.command("exec", "-it", "web", "/live", "tty")
+	c.Stdin, c.Stdout, c.Stderr = slave, slave, slave
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	slave.Close()
+	o := &output{bufio.NewReader(master)}
+	o.until(t, `^terminal /dev/pts/\d+ true true$`)
+	o.until(t, "^size 31 97$")
+	size(50, 120)
+	o.until(t, "^size 50 120$")
+	if _, err := master.Write([]byte{3}); err != nil { // Ctrl-C, which the guest's terminal makes a signal
+		t.Fatal(err)
+	}
+	o.until(t, "got interrupt$")
+	c.Wait()
+	if n := c.ProcessState.ExitCode(); n != 5 {
+		t.Errorf("status %d, want 5", n)
+	}
+}
+
+func openPTY(t *testing.T) (master, slave *os.File) {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { master.Close() })
+	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0)
+	}
+	if err == nil {
+		slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return master, slave
+}
+
+// copy takes files in and out.
+func (m *machines) copy(t *testing.T, text string) {
+	dir := t.TempDir()
+	in := filepath.Join(dir, "in")
+	if err := os.MkdirAll(filepath.Join(in, "a", "b"), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 1500 {
+		if err := os.WriteFile(filepath.Join(in, "a", fmt.Sprintf("a-name-that-is-not-short-%d", i)), []byte(text[:i]), 0o640); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(in, "big"), []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("../nowhere", filepath.Join(in, "a", "link")); err != nil {
+		t.Fatal(err)
+	}
+	m.want("", 0, "cp", in, "web:/tmp/copy")
+	m.want("", 0, "cp", "web:/tmp/copy", filepath.Join(dir, "out"))
+	if out, err := exec.Command("diff", "-r", "--no-dereference", in, filepath.Join(dir, "out")).CombinedOutput(); err != nil {
+		t.Errorf("%v: %.1000s", err, out)
+	}
+	if a, err := os.Stat(filepath.Join(dir, "out", "big")); err != nil || a.Mode().Perm() != 0o755 {
+		t.Errorf("the mode of a file: %v, %v", a, err)
+	}
+	m.want("", 1, "cp", "web:/nowhere", dir)
+	m.want("", 1, "cp", "web:/dev/null", filepath.Join(dir, "x"))
+	m.want("", 1, "cp", in, "web:/nowhere/x")
+	m.want("", 2, "cp", in, dir)
+}
