@@ -77,6 +77,7 @@ makes root file systems and runs them in QEMU.
 	})
 	root.AddCommand(newBuild(), newImage(), newFsck(), newRun(), newPS(), newExec(), newLogs(), newCP(), newStop(), newKill(), newWait(), newRM(),
 		newInspect(), newStats(), newGo(), newAffinity(), newIDL(), newVetMsg(), newNames(), newMsg(), newTask(), newModel(), newMaxlive())
+	root.InitDefaultCompletionCmd()
 	return root
 }
 
