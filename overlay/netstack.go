@@ -39,6 +39,8 @@ var netstackPackages = map[string]string{
 	"udp":   "pkg/tcpip/transport/udp",
 	"ipv4":  "pkg/tcpip/network/ipv4",
 	"stack": "pkg/tcpip/stack",
+
+	"network": "pkg/tcpip/transport/internal/network",
 }
 
 // Netstack writes the patched files to dir and returns the list for "go build

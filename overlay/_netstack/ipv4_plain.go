@@ -9,18 +9,18 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 )
 
-// TCP segments sent whole and without options, as servers send them. For each packet the
-// general path looks up filter tables (there are no packet filters here) and interfaces
-// by name.
+// TCP segments and UDP datagrams sent whole and without options, as servers send them. For
+// each packet the general path looks up filter tables (there are no packet filters here)
+// and interfaces by name.
 
-// plainTCP reports whether a packet is such a segment.
-func plainTCP(r *stack.Route, p *stack.NetworkHeaderParams, pkt *stack.PacketBuffer) bool {
-	return p.Protocol == header.TCPProtocolNumber && p.ExperimentOptionValue == 0 &&
+// plain reports whether a packet is such a one.
+func plain(r *stack.Route, p *stack.NetworkHeaderParams, pkt *stack.PacketBuffer) bool {
+	return (p.Protocol == header.TCPProtocolNumber || p.Protocol == header.UDPProtocolNumber) && p.ExperimentOptionValue == 0 &&
 		r.Loop() == stack.PacketOut && pkt.Size() <= math.MaxUint16-header.IPv4MinimumSize
 }
 
-// writePlainTCP is WritePacket for plain segments.
-func (e *endpoint) writePlainTCP(r *stack.Route, p *stack.NetworkHeaderParams, pkt *stack.PacketBuffer) tcpip.Error {
+// writePlain is WritePacket for plain packets.
+func (e *endpoint) writePlain(r *stack.Route, p *stack.NetworkHeaderParams, pkt *stack.PacketBuffer) tcpip.Error {
 	if mtu := e.nic.MTU(); pkt.GSOOptions.Type == stack.GSONone && uint32(pkt.Size())+header.IPv4MinimumSize > mtu {
 		if err := e.addIPHeader(r.LocalAddress(), r.RemoteAddress(), pkt, *p, nil); err != nil {
 			return err
@@ -38,7 +38,7 @@ func (e *endpoint) writePlainTCP(r *stack.Route, p *stack.NetworkHeaderParams, p
 	} else {
 		be.PutUint32(h[4:], uint32(e.getID())<<16)
 	}
-	h[8], h[9] = p.TTL, uint8(header.TCPProtocolNumber)
+	h[8], h[9] = p.TTL, uint8(p.Protocol)
 	be.PutUint16(h[10:], 0)
 	copy(h[12:], src[:])
 	copy(h[16:], dst[:])

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/checksum"
 
 	"hardtack/abi/linux"
@@ -434,6 +435,84 @@ func TestUDPBetweenMachines(tt *testing.T) {
 	if s != big || e != 0 || !bytes.Equal(m.From.B[4:8], []byte{10, 9, 0, 1}) {
 		t.Fatal(len(s), e, m.From.Bytes())
 	}
+	x.Put()
+	y.Put()
+}
+
+// A datagram for a socket goes past the IP layer; one for nobody is answered, and counted
+// once.
+func TestUDPFastPath(tt *testing.T) {
+	t := New(tt)
+	a, b, _, _ := machines(tt, 0)
+	x, y := socket(t, a, linux.SOCK_DGRAM), socket(t, b, linux.SOCK_DGRAM)
+	t.OK(S(y).Bind(t.C, y, nil, In4(0, 0, 0, 0, 7000)), "bind")
+	send := func(port uint16) linux.Errno {
+		_, e := t.Send(x, "fast", &sock.Msg{To: In4(10, 9, 0, 2, port)})
+		return e
+	}
+	t.OK(send(7000), "sendto")
+	if s, _, e := t.Recv(y, 100, 0); s != "fast" || e != 0 {
+		t.Fatal(s, e)
+	}
+	before := b.Stack.Stats().IP.PacketsReceived.Value()
+	t.OK(send(7000), "sendto")
+	if s, m, e := t.Recv(y, 100, 0); s != "fast" || e != 0 || !bytes.Equal(m.From.B[4:8], []byte{10, 9, 0, 1}) {
+		t.Fatal(s, e, m.From.Bytes())
+	}
+	if n := b.Stack.Stats().IP.PacketsReceived.Value(); n != before {
+		t.Error(n-before, "packets went through the IP layer")
+	}
+	if n := b.UDPCounts(false).NoPorts; n != 0 {
+		t.Error("NoPorts", n)
+	}
+	t.OK(S(x).Connect(t.C, nil, In4(10, 9, 0, 2, 7001), false), "connect")
+	t.OK(send(7001), "sendto")
+	if _, _, e := t.Recv(x, 100, 0); e != linux.ECONNREFUSED {
+		t.Error("an answer to a datagram for nobody:", e)
+	}
+	if n := b.UDPCounts(false).NoPorts; n != 1 {
+		t.Error("NoPorts", n)
+	}
+	x.Put()
+	y.Put()
+}
+
+// The route of a socket that is not connected is looked for again when routes or addresses
+// have changed.
+func TestKeptRoute(tt *testing.T) {
+	t := New(tt)
+	a, b, _, _ := machines(tt, 0)
+	x, y := socket(t, a, linux.SOCK_DGRAM), socket(t, b, linux.SOCK_DGRAM)
+	t.OK(S(y).Bind(t.C, y, nil, In4(0, 0, 0, 0, 7000)), "bind")
+	send := func(want linux.Errno, from byte) {
+		tt.Helper()
+		_, e := t.Send(x, "here", &sock.Msg{To: In4(10, 9, 0, 2, 7000)})
+		if e != want {
+			tt.Fatalf("sendto: %v, want %v", e, want)
+		}
+		if want != 0 {
+			return
+		}
+		if s, m, e := t.Recv(y, 100, 0); s != "here" || e != 0 || m.From.B[7] != from {
+			tt.Fatal(s, e, m.From.Bytes())
+		}
+	}
+	send(0, 1)
+	send(0, 1)
+	routes := a.Routes()
+	a.Stack.SetRouteTable(nil)
+	send(linux.ENETUNREACH, 0)
+	a.Stack.SetRouteTable(routes)
+	send(0, 1)
+	other := tcpip.AddrFrom4([4]byte{10, 9, 0, 3})
+	if err := a.AddAddress(2, other, 24); err != nil {
+		t.Fatal(err)
+	}
+	send(0, 3) // the stack prefers the address that was added last
+	if err := a.Stack.RemoveAddress(2, other); err != nil {
+		t.Fatal(err)
+	}
+	send(0, 1)
 	x.Put()
 	y.Put()
 }
