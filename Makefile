@@ -275,8 +275,8 @@ uninstall:
 
 # The generated packages; a test compares them with what is committed.
 idl: bin/hardtack
-	bin/hardtack idl $(filter-out idl/types.if idl/monitor.if idl/live.if idl/machine.if,$(wildcard idl/*.if))
-	bin/hardtack idl --lang go --no-transport idl/monitor.if idl/live.if # for the kernel
+	bin/hardtack idl $(filter-out idl/types.if idl/monitor.if idl/spawn.if idl/live.if idl/machine.if,$(wildcard idl/*.if))
+	bin/hardtack idl --lang go --no-transport idl/monitor.if idl/spawn.if idl/live.if # for and between kernels
 	bin/hardtack idl --lang go idl/machine.if
 
 clean:

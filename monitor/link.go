@@ -27,6 +27,7 @@ type Link struct {
 	gone   atomic.Bool // the peer's kernel has ended
 	frame  []byte      // of the last Recv
 	wrong  atomic.Bool // the peer broke the rules
+	peer   *peer       // that calls on it; guarded by Monitor.mu
 }
 
 // NewLink makes a side of the area in mem; ring interrupts the other side's kernel, whose

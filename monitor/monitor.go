@@ -14,7 +14,8 @@
 //
 // # Lock order
 //
-// Monitor.mu, then Driver.mu; a Link's gate comes last. Bottom halves call Rung, which
+// Monitor.mu, then Driver.mu or a peer's mu; a Link's gate comes last. What is told of a
+// channel's changes (Notify) is told with the peer's mu held. Bottom halves call Rung, which
 // takes the gate's lock alone.
 package monitor
 
@@ -42,22 +43,40 @@ type Monitor struct {
 	host   Host
 
 	mu    sync.Mutex
-	links []*Link               // guarded by mu
-	peers map[int]*monitor.Conn // guarded by mu
+	links []*Link // guarded by mu, as all below
+	conns map[int]*monitor.Conn
 	call  map[int]*monitor.Client
+	peers map[int]*peer
+	from  map[string]*peer     // by where its calls come from
+	names map[string]*Listener // of processes
+	lives int                  // how many joined
 }
 
 // New makes the kernel's monitor and serves those that Join.
 func New(host Host) (*Monitor, error) { return start(host, Scheme) }
 
 func start(host Host, scheme string) (*Monitor, error) {
-	m := &Monitor{driver: newDriver(scheme), host: host, peers: map[int]*monitor.Conn{}, call: map[int]*monitor.Client{}}
+	m := &Monitor{
+		driver: newDriver(scheme), host: host, conns: map[int]*monitor.Conn{}, call: map[int]*monitor.Client{},
+		peers: map[int]*peer{}, from: map[string]*peer{}, names: map[string]*Listener{},
+	}
 	msg.Register(m.driver)
 	s, err := monitor.Export(context.Background(), "monitor", options(scheme))
 	if err != nil {
 		return nil, err
 	}
-	go s.Serve(context.Background(), func(*monitor.Conn) monitor.Handler { return handler{m} })
+	go s.Serve(context.Background(), func(c *monitor.Conn) monitor.Handler {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		p := m.from[c.Peer().Addr]
+		if p != nil {
+			go func() {
+				<-c.Done()
+				p.end()
+			}()
+		}
+		return handler{m, p}
+	})
 	return m, nil
 }
 
@@ -73,6 +92,11 @@ func (m *Monitor) Join(ctx context.Context, index int, out, in *Link) error {
 		return msg.ErrPeerGone
 	}
 	m.links = append(m.links, out, in)
+	m.lives++
+	in.addr = fmt.Sprintf("%s, life %d", in.addr, m.lives)
+	p := newPeer(m, index, in.addr)
+	m.from[p.from] = p
+	in.peer = p
 	m.mu.Unlock()
 	// The peer may have rung before anybody here listened, and does not ring again.
 	m.Rung()
@@ -88,7 +112,8 @@ func (m *Monitor) Join(ctx context.Context, index int, out, in *Link) error {
 		go conn.Close()
 		return msg.ErrPeerGone
 	}
-	m.peers[index], m.call[index] = conn, monitor.NewClient(conn, nil)
+	m.conns[index], m.call[index], m.peers[index] = conn, monitor.NewClient(conn, nil), p
+	go p.send(conn)
 	return nil
 }
 
@@ -98,11 +123,22 @@ func (m *Monitor) Leave(index int, links ...*Link) {
 		l.Die()
 	}
 	m.mu.Lock()
-	c := m.peers[index]
-	delete(m.peers, index)
+	var p *peer
+	c := m.conns[index]
+	delete(m.conns, index)
 	delete(m.call, index)
+	delete(m.peers, index)
+	for _, l := range links {
+		if l.peer != nil {
+			delete(m.from, l.peer.from)
+			p = l.peer
+		}
+	}
 	m.links = slices.DeleteFunc(slices.Clone(m.links), func(l *Link) bool { return slices.Contains(links, l) })
 	m.mu.Unlock()
+	if p != nil {
+		p.end()
+	}
 	m.driver.drop(index)
 	if c != nil {
 		c.Close()
@@ -131,7 +167,10 @@ func (m *Monitor) Peer(index int) (*monitor.Client, error) {
 }
 
 // handler serves one peer.
-type handler struct{ m *Monitor }
+type handler struct {
+	m *Monitor
+	p *peer // nil if it has left
+}
 
 func (h handler) Ping(_ context.Context, in monitor.PingCall) (monitor.PingReply, error) {
 	return monitor.PingReply{Same: in.Number}, nil

@@ -185,6 +185,7 @@ const (
 // Major numbers of terminals.
 const (
 	MEM_MAJOR         = 1
+	MISC_MAJOR        = 10
 	TTY_MAJOR         = 4
 	TTYAUX_MAJOR      = 5
 	UNIX98_PTY_MASTER = 128

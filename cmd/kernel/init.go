@@ -25,7 +25,11 @@ func (k *kernel) startInit(config *initramfs.BootConfig, root *vfs.FSContext, _ 
 		args = []string{v}
 	}
 	if _, ok := k.option("init"); !ok && nucleus.ClusterIndex() > 0 {
-		return // it waits for programs
+		if _, e := vfs.Lookup(k.ctx, root, nil, clusterAgent, vfs.FollowLast); e != 0 {
+			return
+		}
+		args = []string{clusterAgent, "agent"}
+		config.UID, config.GID, config.Groups, config.Cwd = 0, 0, nil, "/" // those are the command's
 	}
 	if len(args) == 0 {
 		args = []string{"/init"}
@@ -58,6 +62,10 @@ func (k *kernel) startInit(config *initramfs.BootConfig, root *vfs.FSContext, _ 
 		_ = k.control.Ready() // the host gave up if it does not hear this
 	}
 }
+
+// clusterAgent starts programs for other clusters: process 1 of a cluster that has no
+// other, if it is there.
+const clusterAgent = "/sbin/cluster"
 
 // firstInit is the first of the programs that Linux tries on a disk.
 func firstInit(c *caller.Ctx, root *vfs.FSContext) []string {

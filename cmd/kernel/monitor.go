@@ -7,21 +7,30 @@ import (
 	"fmt"
 	"io"
 	"runtime/metrics"
+	"strings"
 	"time"
 
 	"hardtack/abi/boot"
+	"hardtack/abi/cluster"
+	"hardtack/abi/linux"
 	"hardtack/arch/amd64"
 	proto "hardtack/idl/monitor"
 	"hardtack/kernel/base/clocks"
 	"hardtack/kernel/base/ktime"
 	"hardtack/kernel/base/mem"
 	"hardtack/kernel/base/random"
+	"hardtack/kernel/fd/channel"
+	"hardtack/kernel/fs/devfs"
+	"hardtack/kernel/fs/vfs"
 	"hardtack/kernel/process/proc"
 	"hardtack/kernel/pseudofs/procfs"
 	"hardtack/monitor"
 	"hardtack/msg"
 	"hardtack/nucleus"
 )
+
+// clusterMinor is the number of /dev/cluster, where Linux has none.
+const clusterMinor = 240
 
 // joinTime is how long a cluster may take from its start until its monitor answers.
 const joinTime = 30 * time.Second
@@ -46,6 +55,11 @@ func (k *kernel) startMonitor() {
 		k.fail("the monitor: %v", err)
 	}
 	k.others.monitor = m
+	d := &channel.Device{Monitor: m, Cluster: nucleus.ClusterIndex()}
+	vfs.RegisterChar(linux.MISC_MAJOR, clusterMinor, d.Open)
+	if e := devfs.AddChar(strings.TrimPrefix(cluster.Device, "/dev/"), linux.Makedev(linux.MISC_MAJOR, clusterMinor)); e != 0 {
+		warn("%s: %v", cluster.Device, e)
+	}
 	procfs.RegisterAdmin("hardtack/monitors", k.monitorsText, nil)
 }
 

@@ -19,8 +19,8 @@ import (
 var Interface = &msg.Interface{
 	Name: "monitor",
 	Fingerprint: msg.Fingerprint{
-		0xae, 0x87, 0xd3, 0x9d, 0xf8, 0x23, 0xef, 0x9f,
-		0x26, 0x2f, 0x25, 0x40, 0xb1, 0x33, 0x5e, 0x37,
+		0xd6, 0xc3, 0x6b, 0xbe, 0x92, 0xdf, 0x29, 0x2b,
+		0xdc, 0x9a, 0xa2, 0x9d, 0x1e, 0xc3, 0x06, 0x41,
 	},
 	Messages: []msg.Message{
 		{Name: "ping", Kind: msg.Call, Min: 12, Max: 12, Caps: 0, Format: formatPingCall},
@@ -29,9 +29,15 @@ var Interface = &msg.Interface{
 		{Name: "health", Kind: msg.Reply, Min: 40, Max: 40, Caps: 0, Format: formatHealthReply},
 		{Name: "stop", Kind: msg.Call, Min: 5, Max: 5, Caps: 0, Format: formatStopCall},
 		{Name: "stop", Kind: msg.Reply, Min: 4, Max: 4, Caps: 0, Format: formatStopReply},
+		{Name: "open", Kind: msg.Call, Min: 24, Max: 88, Caps: 0, Format: formatOpenCall},
+		{Name: "open", Kind: msg.Reply, Min: 20, Max: 20, Caps: 0, Format: formatOpenReply},
+		{Name: "data", Kind: msg.OneWay, Min: 8, Max: 504, Caps: 0, Format: formatData},
+		{Name: "taken", Kind: msg.OneWay, Min: 8, Max: 8, Caps: 0, Format: formatTaken},
+		{Name: "closed", Kind: msg.OneWay, Min: 4, Max: 4, Caps: 0, Format: formatClosed},
 	},
 	Errors: []msg.ErrorInfo{
 		{Name: "busy", Text: "the cluster cannot do that now"},
+		{Name: "no_name", Text: "nobody there listens by that name"},
 	},
 }
 
@@ -42,6 +48,11 @@ var Interface = &msg.Interface{
 //   - *HealthReply
 //   - *StopCall
 //   - *StopReply
+//   - *OpenCall
+//   - *OpenReply
+//   - *Data
+//   - *Taken
+//   - *Closed
 //
 // No other type is, so that `hardtack vet-msg` can check that a type switch leaves
 // out none.
@@ -55,6 +66,10 @@ type Msg interface {
 //   - *PingCall
 //   - *HealthCall
 //   - *StopCall
+//   - *OpenCall
+//   - *Data
+//   - *Taken
+//   - *Closed
 //
 // A type switch on a Msg that has a case for each of these is complete for
 // `hardtack vet-msg`, as is one that has all.
@@ -67,6 +82,7 @@ type ToServer interface {
 //   - *PingReply
 //   - *HealthReply
 //   - *StopReply
+//   - *OpenReply
 //
 // A type switch on a Msg that has a case for each of these is complete for
 // `hardtack vet-msg`, as is one that has all.
@@ -80,7 +96,16 @@ type ToClient interface {
 var (
 	// ErrBusy is the error busy: the cluster cannot do that now.
 	ErrBusy = Interface.Error(1)
+	// ErrNoName is the error no_name: nobody there listens by that name.
+	ErrNoName = Interface.Error(2)
 )
+
+// Who is the struct who.
+type Who struct {
+	Process uint32
+	User    uint32
+	Group   uint32
+}
 
 // PingCall asks for the rpc ping; message 1.
 //
@@ -161,17 +186,90 @@ func (*StopReply) Num() uint16 { return 6 }
 func (*StopReply) sealed()     {}
 func (*StopReply) toClient()   {}
 
+// OpenCall asks for the rpc open; message 7.
+//
+// A process wants a channel to the one that listens by this name: a stream of bytes each
+// way. Either kernel numbers its end; number is the caller's, theirs the other one. Each
+// kernel vouches for the process at its end.
+type OpenCall struct {
+	Name   string // at most 64 bytes
+	Number uint32
+	From   Who
+
+	call uint32 // which call it is or answers
+}
+
+func (*OpenCall) Num() uint16 { return 7 }
+func (*OpenCall) sealed()     {}
+func (*OpenCall) toServer()   {}
+
+// OpenReply answers the rpc open; message 8.
+//
+// A process wants a channel to the one that listens by this name: a stream of bytes each
+// way. Either kernel numbers its end; number is the caller's, theirs the other one. Each
+// kernel vouches for the process at its end.
+type OpenReply struct {
+	Theirs uint32
+	At     Who
+
+	call uint32 // which call it is or answers
+}
+
+func (*OpenReply) Num() uint16 { return 8 }
+func (*OpenReply) sealed()     {}
+func (*OpenReply) toClient()   {}
+
+// Data is the call data, number 9.
+//
+// Bytes for the end with this number. At most 64 KiB may be under way to it and unread.
+type Data struct {
+	Number uint32
+	Bytes  []uint8 // at most 496
+}
+
+func (*Data) Num() uint16 { return 9 }
+func (*Data) sealed()     {}
+func (*Data) toServer()   {}
+
+// Taken is the call taken, number 10.
+//
+// So many bytes were read at the other end of the one with this number.
+type Taken struct {
+	Number uint32
+	Bytes  uint32
+}
+
+func (*Taken) Num() uint16 { return 10 }
+func (*Taken) sealed()     {}
+func (*Taken) toServer()   {}
+
+// Closed is the call closed, number 11.
+//
+// Nobody reads or writes at the other end any more.
+type Closed struct {
+	Number uint32
+}
+
+func (*Closed) Num() uint16 { return 11 }
+func (*Closed) sealed()     {}
+func (*Closed) toServer()   {}
+
 // Conn is one end of a connection that speaks monitor. One goroutine at a time may
 // send and one receive, unless Share was called; see [msg.Conn].
 type Conn struct {
 	*msg.Conn
 	in struct {
-		m1 PingCall
-		m2 PingReply
-		m3 HealthCall
-		m4 HealthReply
-		m5 StopCall
-		m6 StopReply
+		m1  PingCall
+		m2  PingReply
+		m3  HealthCall
+		m4  HealthReply
+		m5  StopCall
+		m6  StopReply
+		m7  OpenCall
+		m8  OpenReply
+		m9  Data
+		m10 Taken
+		m11 Closed
 	}
 }
 
@@ -244,6 +342,16 @@ func (c *Conn) Send(ctx context.Context, m Msg) error {
 		return c.SendStopCall(ctx, m)
 	case *StopReply:
 		return c.Replied(ctx, m.call, c.replyStop(ctx, m.call, m))
+	case *OpenCall:
+		return c.SendOpenCall(ctx, m)
+	case *OpenReply:
+		return c.Replied(ctx, m.call, c.replyOpen(ctx, m.call, m))
+	case *Data:
+		return c.SendData(ctx, m)
+	case *Taken:
+		return c.SendTaken(ctx, m)
+	case *Closed:
+		return c.SendClosed(ctx, m)
 	}
 	return wire.ErrNil
 }
@@ -284,6 +392,32 @@ func (c *Conn) Recv(ctx context.Context) (Msg, error) {
 	case 6:
 		m := &c.in.m6
 		m.call = binary.LittleEndian.Uint32(body)
+		return m, nil
+	case 7:
+		m := &c.in.m7
+		m.call = binary.LittleEndian.Uint32(body)
+		if err := takeOpenCall(body[4:], nil, m); err != nil {
+			return nil, c.Fail(err)
+		}
+		return m, nil
+	case 8:
+		m := &c.in.m8
+		m.call = binary.LittleEndian.Uint32(body)
+		getOpenReply((*[16]byte)(body[4:]), m)
+		return m, nil
+	case 9:
+		m := &c.in.m9
+		if err := takeData(body, nil, m); err != nil {
+			return nil, c.Fail(err)
+		}
+		return m, nil
+	case 10:
+		m := &c.in.m10
+		getTaken((*[8]byte)(body), m)
+		return m, nil
+	case 11:
+		m := &c.in.m11
+		getClosed((*[4]byte)(body), m)
 		return m, nil
 	}
 	return nil, wire.ErrNil
@@ -326,6 +460,33 @@ func clone(c *msg.Conn, num uint16, body []byte) (Msg, error) {
 	case 6:
 		m := new(StopReply)
 		m.call = binary.LittleEndian.Uint32(body)
+		return m, nil
+	case 7:
+		m := new(OpenCall)
+		m.call = binary.LittleEndian.Uint32(body)
+		if err := takeOpenCall(body[4:], nil, m); err != nil {
+			return nil, c.Fail(err)
+		}
+		return m, nil
+	case 8:
+		m := new(OpenReply)
+		m.call = binary.LittleEndian.Uint32(body)
+		getOpenReply((*[16]byte)(body[4:]), m)
+		return m, nil
+	case 9:
+		m := new(Data)
+		body = append([]byte(nil), body...)
+		if err := takeData(body, nil, m); err != nil {
+			return nil, c.Fail(err)
+		}
+		return m, nil
+	case 10:
+		m := new(Taken)
+		getTaken((*[8]byte)(body), m)
+		return m, nil
+	case 11:
+		m := new(Closed)
+		getClosed((*[4]byte)(body), m)
 		return m, nil
 	}
 	return nil, wire.ErrNil
@@ -434,6 +595,80 @@ func (c *Conn) replyStop(ctx context.Context, call uint32, m *StopReply) error {
 	return nil
 }
 
+// SendOpenCall sends a call without waiting for its reply; a Client does both.
+func (c *Conn) SendOpenCall(ctx context.Context, m *OpenCall) error {
+	n := sizeOpenCall(m)
+	if n < 0 {
+		return wire.TooLarge("open")
+	}
+	b, err := c.BeginLong(ctx, n)
+	if err != nil {
+		return err
+	}
+	binary.LittleEndian.PutUint32(b[:], m.call)
+	appendOpenCall(b[:4], m)
+	return c.CommitLong(ctx, 7)
+}
+
+// ReplyOpen answers a call. Where it returns an error the caller has got one too,
+// unless the connection or ctx has ended.
+func (c *Conn) ReplyOpen(ctx context.Context, to *OpenCall, m *OpenReply) error {
+	return c.Replied(ctx, to.call, c.replyOpen(ctx, to.call, m))
+}
+
+// FailOpen answers a call with an error instead; see [msg.Conn.ReplyError].
+func (c *Conn) FailOpen(ctx context.Context, to *OpenCall, err error) error {
+	return c.Conn.ReplyError(ctx, to.call, err)
+}
+
+func (c *Conn) replyOpen(ctx context.Context, call uint32, m *OpenReply) error {
+	m.call = call
+	slot, err := c.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	binary.LittleEndian.PutUint32(slot[:], m.call)
+	putOpenReply((*[16]byte)(slot[4:]), m)
+	c.Commit(8, 20)
+	return nil
+}
+
+// SendData sends a message.
+func (c *Conn) SendData(ctx context.Context, m *Data) error {
+	n := sizeData(m)
+	if n < 0 {
+		return wire.TooLarge("data")
+	}
+	b, err := c.BeginLong(ctx, n)
+	if err != nil {
+		return err
+	}
+	appendData(b[:0], m)
+	return c.CommitLong(ctx, 9)
+}
+
+// SendTaken sends a message.
+func (c *Conn) SendTaken(ctx context.Context, m *Taken) error {
+	slot, err := c.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	putTaken((*[8]byte)(slot[0:]), m)
+	c.Commit(10, 8)
+	return nil
+}
+
+// SendClosed sends a message.
+func (c *Conn) SendClosed(ctx context.Context, m *Closed) error {
+	slot, err := c.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	putClosed((*[4]byte)(slot[0:]), m)
+	c.Commit(11, 4)
+	return nil
+}
+
 // All are the messages that arrive, as Recv returns them, until the other end has
 // closed the connection. An error, ctx's too, is the last of the sequence, but for that of a
 // call that failed, which is none of the connection.
@@ -460,6 +695,24 @@ type Handler interface {
 	//
 	// End in an orderly way, as process 1 does with this status.
 	Stop(ctx context.Context, in StopCall) (out StopReply, err error)
+	// Open answers the rpc open.
+	//
+	// A process wants a channel to the one that listens by this name: a stream of bytes each
+	// way. Either kernel numbers its end; number is the caller's, theirs the other one. Each
+	// kernel vouches for the process at its end.
+	Open(ctx context.Context, in OpenCall) (out OpenReply, err error)
+	// Data takes the call data.
+	//
+	// Bytes for the end with this number. At most 64 KiB may be under way to it and unread.
+	Data(ctx context.Context, m Data)
+	// Taken takes the call taken.
+	//
+	// So many bytes were read at the other end of the one with this number.
+	Taken(ctx context.Context, m Taken)
+	// Closed takes the call closed.
+	//
+	// Nobody reads or writes at the other end any more.
+	Closed(ctx context.Context, m Closed)
 }
 
 // Serve has h handle what arrives until the connection or ctx ends; then it closes
@@ -505,6 +758,22 @@ func (c *Conn) Serve(ctx context.Context, h Handler) error {
 			}, nil
 		case *StopReply:
 			return nil, msg.BadBody("stop", "a client does not send it")
+		case *OpenCall:
+			return func(ctx context.Context) error {
+				out, err := h.Open(ctx, *m)
+				if err != nil {
+					return err
+				}
+				return c.replyOpen(ctx, m.call, &out)
+			}, nil
+		case *OpenReply:
+			return nil, msg.BadBody("open", "a client does not send it")
+		case *Data:
+			h.Data(ctx, *m)
+		case *Taken:
+			h.Taken(ctx, *m)
+		case *Closed:
+			h.Closed(ctx, *m)
 		}
 		return nil, nil
 	})
@@ -621,6 +890,35 @@ func (k *Client) Stop(ctx context.Context, in StopCall) (out StopReply, err erro
 	return out, err
 }
 
+// Open calls the rpc open and waits for its reply.
+func (k *Client) Open(ctx context.Context, in OpenCall) (out OpenReply, err error) {
+	p := k.caller.Start(8)
+	defer p.Done()
+	in.call = p.ID()
+	if err := k.conn.SendOpenCall(ctx, &in); err != nil {
+		return out, err
+	}
+	body, err := p.Wait(ctx)
+	if err != nil {
+		return out, err
+	}
+	m := &out
+	getOpenReply((*[16]byte)(body), m)
+	return out, nil
+}
+
+func putWho(b *[12]byte, m *Who) {
+	binary.LittleEndian.PutUint32(b[0:4], m.Process)
+	binary.LittleEndian.PutUint32(b[4:8], m.User)
+	binary.LittleEndian.PutUint32(b[8:12], m.Group)
+}
+
+func getWho(b *[12]byte, m *Who) {
+	m.Process = binary.LittleEndian.Uint32(b[0:4])
+	m.User = binary.LittleEndian.Uint32(b[4:8])
+	m.Group = binary.LittleEndian.Uint32(b[8:12])
+}
+
 func putPingCall(b *[8]byte, m *PingCall) {
 	binary.LittleEndian.PutUint64(b[0:8], m.Number)
 }
@@ -723,4 +1021,144 @@ func formatStopReply(body []byte) string {
 		return msg.BadBody("stop", wire.BadValue).Error()
 	}
 	return wire.Format("stop", "call", binary.LittleEndian.Uint32(body))
+}
+
+// sizeOpenCall is the length of m's encoding, or -1 if a length in it is over its limit.
+func sizeOpenCall(m *OpenCall) int {
+	n := 24
+	if len(m.Name) > 64 {
+		return -1
+	}
+	n += len(m.Name)
+	return n
+}
+
+func appendOpenCall(b []byte, m *OpenCall) []byte {
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(m.Name)))
+	b = append(b, m.Name...)
+	b = binary.LittleEndian.AppendUint32(b, m.Number)
+	b = b[:len(b)+12]
+	putWho((*[12]byte)(b[len(b)-12:]), &m.From)
+	return b
+}
+
+func takeOpenCall(body []byte, caps []msg.Cap, m *OpenCall) error {
+	reader := wire.NewReader(body, caps)
+	return readOpenCall(&reader, m)
+}
+
+func readOpenCall(r *wire.Reader, m *OpenCall) error {
+	m.Name = r.Text(64)
+	m.Number = r.Uint32()
+	if p := r.Take(12); p != nil {
+		getWho((*[12]byte)(p), &m.From)
+	}
+	return r.Done("open")
+}
+
+func formatOpenCall(body []byte) string {
+	if len(body) < 4 {
+		return msg.BadBody("open", wire.BadValue).Error()
+	}
+	var m OpenCall
+	r := wire.NewFormatReader(body[4:])
+	if err := readOpenCall(&r, &m); err != nil {
+		return err.Error()
+	}
+	return wire.Format("open", "call", binary.LittleEndian.Uint32(body), "name", m.Name, "number", m.Number, "from", m.From)
+}
+
+func putOpenReply(b *[16]byte, m *OpenReply) {
+	binary.LittleEndian.PutUint32(b[0:4], m.Theirs)
+	putWho((*[12]byte)(b[4:16]), &m.At)
+}
+
+func getOpenReply(b *[16]byte, m *OpenReply) {
+	m.Theirs = binary.LittleEndian.Uint32(b[0:4])
+	getWho((*[12]byte)(b[4:16]), &m.At)
+}
+
+func formatOpenReply(body []byte) string {
+	if len(body) < 4 {
+		return msg.BadBody("open", wire.BadValue).Error()
+	}
+	var m OpenReply
+	if len(body) != 20 {
+		return msg.BadBody("open", wire.BadValue).Error()
+	}
+	getOpenReply((*[16]byte)(body[4:]), &m)
+	return wire.Format("open", "call", binary.LittleEndian.Uint32(body), "theirs", m.Theirs, "at", m.At)
+}
+
+// sizeData is the length of m's encoding, or -1 if a length in it is over its limit.
+func sizeData(m *Data) int {
+	n := 8
+	if len(m.Bytes) > 496 {
+		return -1
+	}
+	n += len(m.Bytes)
+	return n
+}
+
+func appendData(b []byte, m *Data) []byte {
+	b = binary.LittleEndian.AppendUint32(b, m.Number)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(m.Bytes)))
+	b = append(b, m.Bytes...)
+	return b
+}
+
+func takeData(body []byte, caps []msg.Cap, m *Data) error {
+	reader := wire.NewReader(body, caps)
+	return readData(&reader, m)
+}
+
+func readData(r *wire.Reader, m *Data) error {
+	m.Number = r.Uint32()
+	m.Bytes = r.Bytes(496)
+	return r.Done("data")
+}
+
+func formatData(body []byte) string {
+	var m Data
+	r := wire.NewFormatReader(body)
+	if err := readData(&r, &m); err != nil {
+		return err.Error()
+	}
+	return wire.Format("data", "number", m.Number, "bytes", m.Bytes)
+}
+
+func putTaken(b *[8]byte, m *Taken) {
+	binary.LittleEndian.PutUint32(b[0:4], m.Number)
+	binary.LittleEndian.PutUint32(b[4:8], m.Bytes)
+}
+
+func getTaken(b *[8]byte, m *Taken) {
+	m.Number = binary.LittleEndian.Uint32(b[0:4])
+	m.Bytes = binary.LittleEndian.Uint32(b[4:8])
+}
+
+func formatTaken(body []byte) string {
+	var m Taken
+	if len(body) != 8 {
+		return msg.BadBody("taken", wire.BadValue).Error()
+	}
+	getTaken((*[8]byte)(body), &m)
+	return wire.Format("taken", "number", m.Number, "bytes", m.Bytes)
+}
+
+func putClosed(b *[4]byte, m *Closed) {
+	binary.LittleEndian.PutUint32(b[0:4], m.Number)
+}
+
+func getClosed(b *[4]byte, m *Closed) {
+	m.Number = binary.LittleEndian.Uint32(b[0:4])
+}
+
+func formatClosed(body []byte) string {
+	var m Closed
+	if len(body) != 4 {
+		return msg.BadBody("closed", wire.BadValue).Error()
+	}
+	getClosed((*[4]byte)(body), &m)
+	return wire.Format("closed", "number", m.Number)
 }

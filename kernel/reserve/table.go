@@ -38,7 +38,7 @@ var Table = [Size]Need{
 	3:   {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // close
 	436: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // close_range
 	42:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // connect
-	326: {},                                                                            // copy_file_range: 79
+	326: {},                                                                            // copy_file_range: 81
 	85:  {},                                                                            // creat: 7
 	32:  {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // dup
 	33:  {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // dup2
@@ -51,8 +51,8 @@ var Table = [Size]Need{
 	232: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // epoll_wait
 	284: {Transient: 112, Lasting: 176, Allocated: 0, Known: true, Whole: false},       // eventfd
 	290: {Transient: 112, Lasting: 176, Allocated: 0, Known: true, Whole: false},       // eventfd2
-	59:  {},                                                                            // execve: 96
-	322: {},                                                                            // execveat: 98
+	59:  {},                                                                            // execve: 97
+	322: {},                                                                            // execveat: 99
 	60:  {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // exit
 	231: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // exit_group
 	269: {Transient: 224, Lasting: 416, Allocated: 0, Known: true, Whole: false},       // faccessat
@@ -116,7 +116,7 @@ var Table = [Size]Need{
 	253: {Transient: 128, Lasting: 288, Allocated: 0, Known: true, Whole: false},       // inotify_init
 	294: {Transient: 128, Lasting: 288, Allocated: 0, Known: true, Whole: false},       // inotify_init1
 	255: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // inotify_rm_watch
-	16:  {},                                                                            // ioctl: 7
+	16:  {},                                                                            // ioctl: 12
 	252: {},                                                                            // ioprio_get: 5
 	251: {},                                                                            // ioprio_set: 5
 	312: {Transient: 144, Lasting: 16, Allocated: 0, Known: true, Whole: false},        // kcmp
@@ -182,23 +182,23 @@ var Table = [Size]Need{
 	7:   {},                                                                            // poll: 3
 	271: {},                                                                            // ppoll: 3
 	157: {Transient: 16, Lasting: 224, Allocated: 0, Known: true, Whole: false},        // prctl
-	17:  {},                                                                            // pread64: 71
-	295: {},                                                                            // preadv: 78
-	327: {},                                                                            // preadv2: 78
+	17:  {},                                                                            // pread64: 72
+	295: {},                                                                            // preadv: 80
+	327: {},                                                                            // preadv2: 80
 	302: {Transient: 112, Lasting: 128, Allocated: 0, Known: true, Whole: false},       // prlimit64
 	440: {},                                                                            // process_madvise: 7
 	448: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // process_mrelease
 	310: {Transient: 35840, Lasting: 5120, Allocated: 0, Known: true, Whole: false},    // process_vm_readv
 	311: {Transient: 35840, Lasting: 5120, Allocated: 0, Known: true, Whole: false},    // process_vm_writev
 	270: {},                                                                            // pselect6: 3
-	18:  {},                                                                            // pwrite64: 7
-	296: {},                                                                            // pwritev: 78
-	328: {},                                                                            // pwritev2: 78
-	0:   {},                                                                            // read: 71
+	18:  {},                                                                            // pwrite64: 9
+	296: {},                                                                            // pwritev: 80
+	328: {},                                                                            // pwritev2: 80
+	0:   {},                                                                            // read: 72
 	187: {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: false},           // readahead
 	89:  {Transient: 5632, Lasting: 4608, Allocated: 0, Known: true, Whole: false},     // readlink
 	267: {Transient: 5632, Lasting: 4608, Allocated: 0, Known: true, Whole: false},     // readlinkat
-	19:  {},                                                                            // readv: 78
+	19:  {},                                                                            // readv: 80
 	169: {},                                                                            // reboot: 23
 	45:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // recvfrom
 	299: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // recvmmsg
@@ -236,7 +236,7 @@ var Table = [Size]Need{
 	64:  {},                                                                            // semget: 1
 	65:  {},                                                                            // semop: 8
 	220: {},                                                                            // semtimedop: 8
-	40:  {},                                                                            // sendfile: 79
+	40:  {},                                                                            // sendfile: 81
 	307: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // sendmmsg
 	46:  {Transient: 0, Lasting: 22528, Allocated: 0, Known: true, Whole: false},       // sendmsg
 	44:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // sendto
@@ -274,7 +274,7 @@ var Table = [Size]Need{
 	289: {Transient: 112, Lasting: 144, Allocated: 0, Known: true, Whole: false},       // signalfd4
 	41:  {Transient: 128, Lasting: 1920, Allocated: 0, Known: true, Whole: false},      // socket
 	53:  {Transient: 128, Lasting: 1920, Allocated: 0, Known: true, Whole: false},      // socketpair
-	275: {},                                                                            // splice: 81
+	275: {},                                                                            // splice: 83
 	4:   {Transient: 224, Lasting: 416, Allocated: 0, Known: true, Whole: false},       // stat
 	137: {Transient: 64, Lasting: 576, Allocated: 0, Known: true, Whole: false},        // statfs
 	332: {Transient: 224, Lasting: 416, Allocated: 0, Known: true, Whole: false},       // statx
@@ -315,6 +315,6 @@ var Table = [Size]Need{
 	278: {Transient: 2048, Lasting: 16384, Allocated: 0, Known: true, Whole: false},    // vmsplice
 	61:  {Transient: 10240, Lasting: 30720, Allocated: 0, Known: true, Whole: false},   // wait4
 	247: {Transient: 10240, Lasting: 30720, Allocated: 0, Known: true, Whole: false},   // waitid
-	1:   {},                                                                            // write: 7
-	20:  {},                                                                            // writev: 78
+	1:   {},                                                                            // write: 9
+	20:  {},                                                                            // writev: 80
 }

@@ -42,7 +42,7 @@ var may = map[string][]string{
 	"kernel/net":           {"abi", "lock", "kernel/net/netdev", "kernel/base", "kernel/fs", "kernel/mm"},
 	"kernel/net/netdev":    {"abi"}, // what a driver implements
 	"kernel/process":       {"abi", "lock", "nucleus", "kernel/base", "kernel/fs", "kernel/mm", "kernel/reserve"},
-	"kernel/fd":            {"abi", "kernel/base", "kernel/fs", "kernel/process"},
+	"kernel/fd":            {"abi", "idl", "monitor", "msg", "kernel/base", "kernel/fs", "kernel/process"},
 	"kernel/tty":           {"abi", "kernel/base", "kernel/fs"},
 	"kernel/pseudofs":      {"abi", "kernel/disk", "kernel/base", "kernel/fs", "kernel/mm", "kernel/net", "kernel/process", "kernel/fd"},
 	"kernel/syscall":       {"abi", "nucleus", "kernel"},
@@ -53,6 +53,7 @@ var may = map[string][]string{
 	"tool":         {"abi", "tool"},
 	"tool/machine": {"abi", "live", "tool"},
 	"tool/named":   {"abi", "idl", "live", "msg", "tool"},
+	"tool/cluster": {"abi", "idl", "msg"},
 	"tool/image":   {"abi", "overlay", "tool"},
 	"tool/disk":    {"abi", "ext4", "kernel/disk/partition", "tool"},
 	"tool/msgtop":  {"msg", "tool"},
@@ -60,8 +61,11 @@ var may = map[string][]string{
 	"examples":     {"idl", "msg"},
 	"bench":        {"abi", "affinity", "idl", "ipc", "lock", "msg", "nucleus/ipc", "overlay", "task", "tool", "bench", "ext4", "kernel/fs/tmpfs", "kernel/fs/vfs"},
 	"test":         {"abi", "driver", "driver/virtio", "tool", "test", "bench/os", "ext4"},
+	"cmd/cluster":  {"tool"},
 	"cmd/hardtack": {"abi", "overlay", "tool", "bench", "ext4"},
 	"cmd/kernel":   {"abi", "arch", "nucleus", "driver", "idl", "kernel", "live", "monitor", "msg"},
+
+	"test/guest/clusterrun": {"idl", "msg"},
 }
 
 const module = "hardtack/"

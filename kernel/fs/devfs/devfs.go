@@ -82,6 +82,15 @@ func AddDisk(name string, dev uint64) linux.Errno {
 	return e
 }
 
+// AddChar makes the node of a character device that all may open.
+func AddChar(name string, dev uint64) linux.Errno {
+	i, e := Dev().Make(&vfs.NewNode{Mode: linux.S_IFCHR | 0o666, Rdev: dev})
+	if e == 0 {
+		_, e = Dev().Root.AddChild(name, i)
+	}
+	return e
+}
+
 // RemoveDisk takes it away.
 func RemoveDisk(name string) { Dev().Root.RemoveChild(name) }
 

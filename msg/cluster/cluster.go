@@ -1,0 +1,303 @@
+// Package cluster is the transport between processes of different clusters of a machine,
+// each of which has a kernel of its own (docs/clusters.md). Addresses are
+// cluster:NUMBER/NAME. Frames travel through both kernels, which bound what waits; nothing
+// is shared, and descriptors cannot be sent.
+//
+// Import it for its effect on msg. A machine without /dev/cluster has one cluster only; then
+// dialling and listening fail.
+package cluster
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	abi "hardtack/abi/cluster"
+	"hardtack/msg"
+)
+
+// Scheme is what addresses start with.
+const Scheme = "cluster"
+
+func init() { msg.Register(driver{}) }
+
+type driver struct{}
+
+// Scheme implements msg.Driver.
+func (driver) Scheme() string { return Scheme }
+
+// Dial implements msg.Driver.
+func (driver) Dial(ctx context.Context, addr string) (msg.Link, error) {
+	number, name, ok := strings.Cut(strings.TrimPrefix(addr, Scheme+":"), "/")
+	n, err := strconv.ParseUint(number, 10, 32)
+	if err != nil || !ok {
+		return nil, fmt.Errorf("msg/cluster: %q is not cluster:NUMBER/NAME", addr)
+	}
+	f, err := open()
+	if err != nil {
+		return nil, err
+	}
+	if err := call(f, abi.Connect, uint32(n), name); err != nil {
+		f.Close()
+		switch {
+		case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ENODEV):
+			return nil, fmt.Errorf("%w: %s: %w", msg.ErrNoName, addr, err)
+		}
+		return nil, fmt.Errorf("%s: %w", addr, err)
+	}
+	return newLink(f, addr)
+}
+
+// Listen implements msg.Driver.
+func (driver) Listen(_ context.Context, name, _ string) (msg.Listener, error) {
+	f, err := open()
+	if err != nil {
+		return nil, err
+	}
+	if err := call(f, abi.Listen, 0, name); err != nil {
+		f.Close()
+		if errors.Is(err, syscall.EADDRINUSE) {
+			err = fmt.Errorf("%w: %s", msg.ErrTaken, name)
+		}
+		return nil, err
+	}
+	p, err := whoIs(f)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &listener{f: f, addr: fmt.Sprintf("%s:%d/%s", Scheme, p.Own, name)}, nil
+}
+
+// Own returns the number of the cluster that the caller is in.
+func Own() (int, error) {
+	f, err := open()
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	p, err := whoIs(f)
+	return int(p.Own), err
+}
+
+func open() (*os.File, error) { return os.OpenFile(abi.Device, os.O_RDWR|syscall.O_NONBLOCK, 0) }
+
+// call makes a request that takes an address.
+func call(f *os.File, request uint, cluster uint32, name string) error {
+	var b [abi.AddressSize]byte
+	if name == "" || len(name) > len(b)-4 {
+		return fmt.Errorf("msg/cluster: the name %q has not 1 to 64 bytes", name)
+	}
+	binary.LittleEndian.PutUint32(b[:], cluster)
+	copy(b[4:], name)
+	return ioctl(f, request, b[:])
+}
+
+func whoIs(f *os.File) (p abi.Peer, err error) {
+	var b [abi.PeerSize]byte
+	if err = ioctl(f, abi.WhoIs, b[:]); err == nil {
+		word := func(i int) uint32 { return binary.LittleEndian.Uint32(b[4*i:]) }
+		p = abi.Peer{Own: word(0), Cluster: word(1), PID: word(2), UID: word(3), GID: word(4)}
+	}
+	return p, err
+}
+
+type listener struct {
+	f    *os.File
+	addr string
+}
+
+// Accept waits for the next channel.
+func (l *listener) Accept(ctx context.Context) (msg.Link, error) {
+	for {
+		l.f.SetReadDeadline(time.Time{})
+		stop := context.AfterFunc(ctx, func() { l.f.SetReadDeadline(time.Unix(1, 0)) })
+		fd, err := accept(l.f)
+		stop()
+		switch {
+		case err == nil:
+			k, err := newLink(os.NewFile(uintptr(fd), abi.Device), l.addr)
+			if err != nil {
+				continue // it has ended
+			}
+			return k, nil
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case errors.Is(err, os.ErrClosed):
+			return nil, msg.ErrClosed
+		case errors.Is(err, os.ErrDeadlineExceeded): // of the call before
+		default:
+			return nil, err
+		}
+	}
+}
+
+// Addr implements msg.Listener.
+func (l *listener) Addr() string { return l.addr }
+
+// Close implements msg.Listener.
+func (l *listener) Close() error { return l.f.Close() }
+
+// link implements msg.Link: each frame has its length before it.
+type link struct {
+	f    *os.File
+	addr string
+	who  abi.Peer
+
+	sendMu sync.Mutex
+	out    []byte // guarded by sendMu
+	broken error  // part of a frame was sent; guarded by sendMu
+
+	in    *bufio.Reader // of Recv, as frame
+	frame []byte
+}
+
+func newLink(f *os.File, addr string) (*link, error) {
+	p, err := whoIs(f)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &link{f: f, addr: addr, who: p, in: bufio.NewReaderSize(f, 8<<10)}, nil
+}
+
+// until has set give up when ctx ends; the function it returns ends that.
+func until(ctx context.Context, set func(time.Time) error) func() {
+	if ctx.Done() == nil {
+		return func() {}
+	}
+	stop := context.AfterFunc(ctx, func() { set(time.Unix(1, 0)) })
+	return func() {
+		if !stop() {
+			set(time.Time{})
+		}
+	}
+}
+
+// Send implements msg.Link.
+func (k *link) Send(ctx context.Context, frame []byte, files []*os.File) error {
+	if len(files) > 0 {
+		return msg.ErrNoCaps
+	}
+	if len(frame) > msg.MaxFrame {
+		return fmt.Errorf("msg/cluster: a frame of %d bytes", len(frame))
+	}
+	k.sendMu.Lock()
+	defer k.sendMu.Unlock()
+	if k.broken != nil {
+		return k.broken
+	}
+	k.out = append(binary.LittleEndian.AppendUint32(k.out[:0], uint32(len(frame))), frame...)
+	defer until(ctx, k.f.SetWriteDeadline)()
+	n, err := k.f.Write(k.out)
+	if err == nil {
+		return nil
+	}
+	if n > 0 {
+		k.broken = io.EOF
+	}
+	return reason(ctx, err)
+}
+
+// reason is what an error of the file means for a link.
+func reason(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(err, os.ErrClosed):
+		return msg.ErrClosed
+	case errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.ErrUnexpectedEOF):
+		return io.EOF
+	}
+	return err
+}
+
+// Recv implements msg.Link.
+func (k *link) Recv(ctx context.Context) ([]byte, []*os.File, error) {
+	defer until(ctx, k.f.SetReadDeadline)()
+	head, err := k.in.Peek(4)
+	if err != nil {
+		return nil, nil, reason(ctx, err)
+	}
+	n := binary.LittleEndian.Uint32(head)
+	if n > msg.MaxFrame {
+		k.f.Close()
+		return nil, nil, &msg.PeerError{Reason: fmt.Sprintf("a frame of %d bytes", n)}
+	}
+	k.in.Discard(4)
+	if cap(k.frame) < int(n) {
+		k.frame = make([]byte, n)
+	}
+	k.frame = k.frame[:n]
+	if _, err := io.ReadFull(k.in, k.frame); err != nil {
+		k.f.Close() // the rest of the frame would be taken for a length
+		return nil, nil, reason(ctx, err)
+	}
+	return k.frame, nil, nil
+}
+
+// CanPass implements msg.Link.
+func (k *link) CanPass() bool { return false }
+
+// Peer implements msg.Link.
+func (k *link) Peer() msg.Peer {
+	return msg.Peer{PID: int(k.who.PID), UID: int(k.who.UID), GID: int(k.who.GID), Scheme: Scheme, Addr: k.addr}
+}
+
+// Shared implements msg.Link.
+func (k *link) Shared() msg.Shared { return nil }
+
+// Close implements msg.Link.
+func (k *link) Close() error { return k.f.Close() }
+
+// Resolver finds names in all clusters: first where base finds them, and then by asking the
+// other clusters in turn. A name is published with base, for its own cluster, and listens for
+// the others if the Schemes of the Options have "cluster".
+func Resolver(base msg.Resolver) msg.Resolver { return resolver{base} }
+
+type resolver struct{ msg.Resolver }
+
+// maxClusters is how many a machine can have.
+const maxClusters = 16
+
+// Resolve implements msg.Resolver. It does not wait: who connects tries again.
+func (r resolver) Resolve(ctx context.Context, name string, _ bool) (msg.Endpoint, error) {
+	e, err := r.Resolver.Resolve(ctx, name, false)
+	if !errors.Is(err, msg.ErrNoName) {
+		return e, err
+	}
+	own, err2 := Own()
+	if err2 != nil { // the machine has one cluster
+		return e, err
+	}
+	for i := range maxClusters {
+		if i != own {
+			e.Addrs = append(e.Addrs, fmt.Sprintf("%s:%d/%s", Scheme, i, name))
+		}
+	}
+	return e, nil
+}
+
+// ByAddress is a resolver without names of its own: services are dialled by address.
+var ByAddress msg.Resolver = nobody{}
+
+type nobody struct{}
+
+func (nobody) Place(context.Context, string, string) (string, error) { return "", nil }
+
+func (nobody) Publish(context.Context, string, msg.Endpoint) (func() error, error) {
+	return func() error { return nil }, nil
+}
+
+func (nobody) Resolve(_ context.Context, name string, _ bool) (e msg.Endpoint, err error) {
+	return e, fmt.Errorf("%w: %s", msg.ErrNoName, name)
+}
