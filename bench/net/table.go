@@ -14,6 +14,7 @@ type Report struct {
 	Figures              Figures
 	Linux, Machine, QEMU string
 	Repeats              int
+	Layers               map[string][]float64 // row → shares of the kernel's instructions
 }
 
 // cell is a row's median with its least and most, and the median.
@@ -74,5 +75,6 @@ either kernel computes them itself.
 	if n > 0 {
 		fmt.Fprintf(b, "\nThe ratios' geometric mean is %.2f.\n", math.Exp(logs/float64(n)))
 	}
+	b.WriteString(layersTable(r.Layers))
 	return b.String()
 }

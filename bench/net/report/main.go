@@ -5,7 +5,7 @@
 //	report -profile DIRECTORY [-only ROW,…] [-seconds 3]
 //
 // The second form writes a profile of Hardtack's kernel for each row, of so many seconds of
-// the guest's.
+// the guest's. The first does so too for the page's table of layers.
 //
 // It needs QEMU, gcc, and apt for Debian's kernel and servers.
 package main
@@ -63,10 +63,29 @@ func run() error {
 			return err
 		}
 	}
-	r := netbench.Report{Figures: figures, Linux: b.Linux.Release, Machine: *machine, QEMU: qemu, Repeats: *reps}
+	var shares map[string][]float64
+	if len(b.Systems) == 2 {
+		if shares, err = layers(&c, *seconds); err != nil {
+			return err
+		}
+	}
+	r := netbench.Report{Layers: shares, Figures: figures, Linux: b.Linux.Release, Machine: *machine, QEMU: qemu, Repeats: *reps}
 	fmt.Println(r.Markdown())
 	if len(b.Systems) != 2 || *only != "" {
 		return nil
 	}
 	return os.WriteFile(filepath.Join(b.Dirs.Repo, "docs", "bench", "net.md"), []byte(r.Markdown()), 0o644)
+}
+
+// layers profiles the rows and sums the profiles up.
+func layers(c *netbench.Config, seconds int) (map[string][]float64, error) {
+	dir, err := os.MkdirTemp(c.Dirs.Cache, "net")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	if err := c.Profile(dir, seconds); err != nil {
+		return nil, err
+	}
+	return netbench.Layers(dir)
 }
