@@ -39,6 +39,9 @@ const waitingMost = 4 << 20
 
 const headBytes = 4
 
+// bodyMost is more than any message of idl/live.if has.
+const bodyMost = 64 << 10
+
 var errFlood = errors.New("live: the peer sends more than it may")
 
 // Link is one end of the stream. It implements msg.Link.
@@ -180,7 +183,7 @@ func NewDriver(scheme string, l *Link) *Driver {
 
 // Options are those of both sides.
 func (d *Driver) Options() *msg.Options {
-	return &msg.Options{Resolver: nobody{}, Schemes: []string{d.scheme}, Grace: time.Nanosecond}
+	return &msg.Options{Resolver: nobody{}, Schemes: []string{d.scheme}, Grace: time.Nanosecond, MaxBody: bodyMost}
 }
 
 // Addr is what the host dials.

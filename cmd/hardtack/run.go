@@ -46,6 +46,12 @@ type runFlags struct {
 	restart    string
 	envFiles   []string
 	entrypoint string
+	readOnly   bool
+	tmpfs      []string
+	reap       bool
+	metrics    string
+	dns        []string
+	hosts      []string
 	again      restarts // what restart says
 }
 
@@ -143,6 +149,12 @@ func (f *runFlags) define(cmd *cobra.Command) {
 	fl.StringVar(&f.restart, "restart", "no", "with -d: when to start it again after its `end`: no, on-failure[:N], always, unless-stopped")
 	fl.StringArrayVar(&f.envFiles, "env-file", nil, "set the variables of a `file`, one a line (repeatable)")
 	fl.StringVar(&f.entrypoint, "entrypoint", "", "a `program` instead of the image's; the image's command is not used then")
+	fl.BoolVar(&f.readOnly, "read-only", false, "mount the root file system read-only")
+	fl.StringArrayVar(&f.tmpfs, "tmpfs", nil, "mount a file system in memory: `PATH`[:OPTIONS], as in /run:size=16m,exec (repeatable; noexec, nosuid and nodev unless it says otherwise)")
+	fl.BoolVar(&f.reap, "init", false, "process 1 is a program that does not know it: the kernel collects children that it inherits, and signals that it does not handle end it")
+	fl.StringArrayVar(&f.dns, "dns", nil, "write the `address` of a name server into the guest's /etc/resolv.conf (repeatable)")
+	fl.StringArrayVar(&f.hosts, "add-host", nil, "write a `line` into the guest's /etc/hosts: NAME:ADDRESS (repeatable)")
+	fl.StringVar(&f.metrics, "metrics", "", "serve the machine's figures for Prometheus at this `address` of the host: [ADDR]:PORT, and there at /metrics (loopback by default)")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the QEMU command and do not run it")
 	fl.DurationVar(&f.timeout, "timeout", 0, "stop the machine after this `time`, as in 30s")
 }
@@ -352,6 +364,9 @@ func (f *runFlags) boot(tree *rootfs.Tree, args []string) (*rootfs.Boot, error) 
 	b.Cwd = path.Clean(b.Cwd)
 	if err := f.makeCwd(tree, b.Cwd); err != nil {
 		return nil, fault.Bad("--workdir %s: %v", b.Cwd, err)
+	}
+	if err := f.arrange(tree, b); err != nil {
+		return nil, err
 	}
 	user, err := tree.ResolveUser(b.User)
 	if err != nil {

@@ -212,6 +212,9 @@ func (f *runFlags) supervise(ctx context.Context, root string, boot *rootfs.Boot
 		}
 		s.Restarts++
 	}
+	if reporting != nil && err == nil {
+		err = fault.With(max(s.ExitCode, 1), "the machine ended before its program ran: %s", m.LastLine())
+	}
 	s.Status = named.Exited
 	_ = m.Save(s) // without it the machine counts as killed
 	svc.End(s.ExitCode)
@@ -237,11 +240,14 @@ func (f *runFlags) claim(ctx context.Context) (*named.Machine, *named.Service, e
 	m, err := named.Create(name)
 	var svc *named.Service
 	if err == nil {
-		if svc, err = m.Serve(ctx); err != nil {
+		if svc, err = m.Serve(ctx); err == nil && f.metrics != "" {
+			err = svc.ServeMetrics(ctx, f.metrics)
+		}
+		if err != nil {
 			_ = m.Remove()
 		}
 	}
-	if err != nil && f.name == "" && !f.detach {
+	if err != nil && f.name == "" && !f.detach && f.metrics == "" {
 		return nil, nil, nil
 	}
 	return m, svc, err

@@ -50,7 +50,9 @@ func (k *kernel) startInit(config *initramfs.BootConfig, root *vfs.FSContext, _ 
 		cred.GID, cred.EGID, cred.SGID, cred.FSGID = config.GID, config.GID, config.GID, config.GID
 	}
 	cred.Groups = config.Groups
+	k.arrange(config, root)
 	e := proc.Start(&proc.StartArgs{
+		Reap: config.Reap,
 		Path: args[0], Argv: args, Env: config.Env, Dir: config.Cwd, Cred: &cred,
 		Console: k.openConsole(root), FS: root,
 	})

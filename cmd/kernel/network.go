@@ -5,9 +5,7 @@ import (
 	"os"
 	"time"
 
-	"hardtack/abi/linux"
 	"hardtack/kernel/base/random"
-	"hardtack/kernel/base/uio"
 	"hardtack/kernel/fs/initramfs"
 	"hardtack/kernel/fs/vfs"
 	"hardtack/kernel/net/inet"
@@ -83,10 +81,5 @@ func netSettings(config *initramfs.BootConfig) (s netif.Settings, static bool, e
 
 // resolver writes /etc/resolv.conf where the root file system has none.
 func (k *kernel) resolver(root *vfs.FSContext, s netif.Settings) {
-	f, e := vfs.Open(k.ctx, root, nil, "/etc/resolv.conf", linux.O_CREAT|linux.O_EXCL|linux.O_WRONLY, 0o644)
-	if e != 0 {
-		return
-	}
-	_, _ = f.Ops.Write(k.ctx, f, uio.Bytes(s.ResolvConf()), 0) // a hint for programs; they work without
-	f.Put()
+	k.writeNew(root, "/etc/resolv.conf", s.ResolvConf())
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -240,6 +242,42 @@ func TestExecInMachine(t *testing.T) {
 	})
 	t.Run("terminal", func(t *testing.T) { m.terminal(t) })
 	t.Run("copy", func(t *testing.T) { m.copy(t, text) })
+}
+
+// What flags make of a machine before process 1 starts, and its figures.
+func TestArrangedMachine(t *testing.T) {
+	m := newMachines(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	l.Close()
+	m.start("web", "--hostname", "galley", "--read-only", "--tmpfs", "/run:size=64k", "--tmpfs", "/tmp:exec", "--init",
+		"--add-host", "db:10.1.2.3", "--dns", "10.9.9.9", "--metrics", addr)
+	m.want("127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\tgalley\n10.1.2.3\tdb\n", 0, "exec", "web", "/live", "show", "/etc/hosts")
+	m.want("nameserver 10.9.9.9\n", 0, "exec", "web", "/live", "show", "/etc/resolv.conf")
+	m.want("read-only file system\n", 0, "exec", "web", "/live", "fill", "/x", "1")
+	m.want("no space left on device\n", 0, "exec", "web", "/live", "fill", "/run/x", "70000")
+	m.want("done\n", 0, "exec", "web", "/live", "fill", "/tmp/x", "70000")
+	m.want("left a child: true\n", 0, "exec", "web", "/live", "leave", "exit", "0")
+	m.want("0\n", 0, "exec", "web", "/live", "gone", "exit") // process 1 never waits
+	r, err := http.Get("http://" + addr + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	b, err := io.ReadAll(r.Body)
+	for _, want := range []string{"hardtack_up 1\n", "hardtack_kernel_answers 1\n", "hardtack_processes 1\n", "hardtack_syscalls_total{call=\"openat\"} ", "hardtack_gc_cycles_total ", "hardtack_ledger_bytes{user=\"0\",kind=\"pages\"} "} {
+		if err != nil || !strings.Contains(string(b), want) {
+			t.Errorf("the metrics lack %q: %v\n%s", want, err, b)
+		}
+	}
+
+	// A program that ignores what it does not know ends by a signal all the same.
+	m.want("plain\n", 0, "run", "-d", "--name", "plain", "--accel", "tcg", "--memory", "256M", "--init", m.root, "--", "/live", "await", "/never")
+	m.want("plain\n", 0, "stop", "-t", "1000", "plain")
+	m.want("143\n", 0, "wait", "plain")
 }
 
 // output is what a command prints, line by line.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 )
@@ -50,6 +51,24 @@ func (l *Log) Write(b []byte) (int, error) {
 	}
 	return len(b), nil
 }
+
+// LastLine is the last line that a machine printed.
+func (m *Machine) LastLine() string {
+	f, err := os.Open(filepath.Join(m.Dir, logFile))
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	if st, err := f.Stat(); err == nil {
+		_, _ = f.Seek(max(0, st.Size()-lineMost), io.SeekStart)
+	}
+	b, _ := io.ReadAll(io.LimitReader(f, lineMost))
+	text := strings.TrimSpace(string(b))
+	return text[strings.LastIndexByte(text, '\n')+1:]
+}
+
+// lineMost is the longest last line that is shown.
+const lineMost = 1024
 
 // CopyLog writes what a machine printed to w. With follow it goes on until the machine has
 // ended or ctx is done.

@@ -345,6 +345,15 @@ var drivers int
 // run gives a machine a guest.
 func run(t *testing.T, m *Machine) (*Service, *guest, *link.Link) {
 	t.Helper()
+	g := &guest{out: map[uint32]chan live.NextReply{}, closed: make(chan uint32, 100), signals: make(chan uint8, 10)}
+	svc, kernel := runHandler(t, m, g)
+	guestOf(svc).Signal = func(n int) { g.signals <- uint8(n) }
+	return svc, g, kernel
+}
+
+// runHandler is run with another guest.
+func runHandler(t *testing.T, m *Machine, g live.Handler) (*Service, *link.Link) {
+	t.Helper()
 	toHost, toGuest := new(toLink), new(toLink)
 	host, kernel := link.NewLink(toGuest), link.NewLink(toHost)
 	toHost.to, toGuest.to = host, kernel
@@ -354,7 +363,6 @@ func run(t *testing.T, m *Machine) (*Service, *guest, *link.Link) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &guest{out: map[uint32]chan live.NextReply{}, closed: make(chan uint32, 100), signals: make(chan uint8, 10)}
 	go s.Serve(t.Context(), func(*live.Conn) live.Handler { return g })
 	svc, err := m.Serve(t.Context())
 	if err != nil {
@@ -363,10 +371,10 @@ func run(t *testing.T, m *Machine) (*Service, *guest, *link.Link) {
 	ready := make(chan struct{})
 	close(ready)
 	done := make(chan struct{})
-	svc.Started(&Guest{PID: 1e6 + drivers, Ready: ready, Done: done, Link: host, Signal: func(n int) { g.signals <- uint8(n) }})
+	svc.Started(&Guest{PID: 1e6 + drivers, Ready: ready, Done: done, Link: host, Signal: func(int) {}})
 	save(t, m, &State{Status: Up, PID: os.Getpid()})
 	t.Cleanup(func() { svc.End(0) })
-	return svc, g, kernel
+	return svc, kernel
 }
 
 func look(t *testing.T, m *Machine) (*live.Client, func()) {
@@ -497,7 +505,7 @@ func TestHostileStream(t *testing.T) {
 				b[i] = byte(r.Uint32())
 			}
 			kernel.Send(t.Context(), b[:r.IntN(len(b))], nil)
-			guestLink(svc).Feed(b)
+			guestOf(svc).Link.Feed(b)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			_, _ = (&Program{Args: []string{"a"}, Out: io.Discard, Err: io.Discard}).Run(ctx, c) // it may fail
@@ -511,9 +519,9 @@ func TestHostileStream(t *testing.T) {
 	}
 }
 
-func guestLink(s *Service) *link.Link {
+func guestOf(s *Service) *Guest {
 	g, _ := s.running()
-	return g.Link
+	return g
 }
 
 func TestStop(t *testing.T) {

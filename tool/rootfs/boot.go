@@ -30,7 +30,16 @@ type Boot struct {
 	Cols     int      `json:"cols"`
 	Hostname string   `json:"hostname"`
 	Net      Net      `json:"net"`
+	ReadOnly bool     `json:"readonly"` // the root file system, not what is mounted in it
+	Tmpfs    []Tmpfs  `json:"tmpfs"`
+	Reap     bool     `json:"reap"`  // process 1 is no init: the kernel collects children that it inherits
 	Pprof    int      `json:"pprof"` // port of the kernel's own profiles, 0 for none
+}
+
+// Tmpfs is a file system in memory, mounted before process 1 starts.
+type Tmpfs struct {
+	Path    string `json:"path"`
+	Options string `json:"options"` // as mount -o has them
 }
 
 // Net is the guest's network configuration.

@@ -37,7 +37,13 @@ type BootConfig struct {
 		Gateway string `json:"gateway"`
 		DNS     string `json:"dns"`
 	} `json:"net"`
-	Pprof int `json:"pprof"`
+	ReadOnly bool `json:"readonly"`
+	Tmpfs    []struct {
+		Path    string `json:"path"`
+		Options string `json:"options"`
+	} `json:"tmpfs"`
+	Reap  bool `json:"reap"`
+	Pprof int  `json:"pprof"`
 }
 
 // bootName is the record's name; it does not appear in the tree.

@@ -224,8 +224,8 @@ func (p *Process) tellParent(parent *Process) {
 	if parent == nil {
 		return
 	}
-	reap := false
-	if sig := p.signalAtExit(parent); sig.Valid() {
+	reap := p.inherited
+	if sig := p.signalAtExit(parent); sig.Valid() && !reap {
 		code, status := exitCode(p.status)
 		info := p.childInfo(code, status)
 		info.Signo = int32(sig)
@@ -286,6 +286,7 @@ func (p *Process) giveChildrenAway() {
 		}
 		c.maker = 0
 		to.addChild(c)
+		c.inherited = to.reaps
 		c.exitSignal.Store(int32(linux.SIGCHLD))
 		c.parentDied(p)
 		if c.Zombie() {

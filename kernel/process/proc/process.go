@@ -54,6 +54,8 @@ type kinship struct {
 	parentExecs              uint32       // what execs of the parent was when it made this one
 	exitSignal               atomic.Int32 // what the parent gets; 0 none
 	subreaper                bool         // PR_SET_CHILD_SUBREAPER
+	reaps                    bool         // process 1 that is no init: what it inherits is collected for it
+	inherited                bool         // by such a process
 	hasSubreaper             bool         // an ancestor is or was one
 	reaped                   bool
 	childTime                clockTimes // of children waited for
@@ -321,4 +323,5 @@ type StartArgs struct {
 	Cred    *creds.Cred
 	Console *vfs.File // descriptors 0, 1, 2; may be nil. The reference is taken over.
 	FS      *vfs.FSContext
+	Reap    bool // process 1 is no init: see Process.reaps
 }

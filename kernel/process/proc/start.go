@@ -52,7 +52,7 @@ func newInit(a *StartArgs) *Thread {
 		}
 		a.Console.Put()
 	}
-	p.sig.unkillable = true
+	p.reaps, p.sig.unkillable = a.Reap, !a.Reap
 	p.charge()
 	treeMu.Lock()
 	defer treeMu.Unlock()

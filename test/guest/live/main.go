@@ -2,6 +2,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -72,9 +73,33 @@ func main() {
 			}
 		}
 	case "leave": // a child that holds our output
-		child, err := os.StartProcess("/live", []string{"/live", "serve"}, &os.ProcAttr{Files: []*os.File{nil, os.Stdout, os.Stderr}})
+		what, files := []string{"/live", "serve"}, []*os.File{nil, os.Stdout, os.Stderr}
+		if len(args) > 1 {
+			what, files = append([]string{"/live"}, args[1:]...), nil
+		}
+		child, err := os.StartProcess("/live", what, &os.ProcAttr{Files: files})
 		fmt.Println("left a child:", err == nil)
 		_ = child
+	case "show":
+		b, err := os.ReadFile(args[1])
+		if err != nil {
+			fmt.Println(err)
+		}
+		os.Stdout.Write(b)
+	case "fill":
+		n, _ := strconv.Atoi(args[2])
+		err := os.WriteFile(args[1], make([]byte, n), 0o644)
+		var p *os.PathError
+		if errors.As(err, &p) {
+			fmt.Println(p.Err)
+		} else {
+			fmt.Println("done")
+		}
+	case "gone": // waits until no process but 1 and this one is left, zombies included
+		for others() > 0 {
+			time.Sleep(10 * time.Millisecond)
+		}
+		fmt.Println(others())
 	case "count": // processes of this program
 		list, _ := os.ReadDir("/proc")
 		n := 0
@@ -85,6 +110,17 @@ func main() {
 		}
 		fmt.Println(n)
 	}
+}
+
+// others counts the processes beside process 1 and this one.
+func others() (n int) {
+	list, _ := os.ReadDir("/proc")
+	for _, e := range list {
+		if pid, err := strconv.Atoi(e.Name()); err == nil && pid != 1 && pid != os.Getpid() {
+			n++
+		}
+	}
+	return n
 }
 
 func who() {

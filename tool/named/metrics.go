@@ -1,0 +1,239 @@
+package named
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"hardtack/idl/live"
+	proto "hardtack/idl/machine"
+	"hardtack/tool/fault"
+)
+
+// ServeMetrics serves what the machine is and does as Prometheus reads it, at ADDR/metrics.
+// The guest's own files say it (/proc/hardtack): their numbers pass, nothing else of them does.
+func (s *Service) ServeMetrics(ctx context.Context, addr string) error {
+	_, err := s.serveMetrics(ctx, addr)
+	return err
+}
+
+func (s *Service) serveMetrics(ctx context.Context, addr string) (at string, err error) {
+	if strings.HasPrefix(addr, ":") {
+		addr = "127.0.0.1" + addr // what the guest does is not everybody's to read
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return "", fault.Bad("--metrics %s: %v", addr, err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), scrapeTime)
+		defer cancel()
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		_, _ = w.Write(s.metrics(ctx)) // who asked may have gone
+	})
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: scrapeTime, MaxHeaderBytes: 16 << 10}
+	context.AfterFunc(ctx, func() { server.Close() })
+	go server.Serve(l)
+	return l.Addr().String(), nil
+}
+
+// scrapeTime is how long an answer may take; Prometheus waits for 10 s.
+const scrapeTime = 9 * time.Second
+
+// exposition is text as Prometheus reads it.
+type exposition struct {
+	bytes.Buffer
+	family string
+}
+
+// put adds a sample. Samples of one family follow each other.
+func (x *exposition) put(name, kind, help, labels string, v float64) {
+	if x.family != name {
+		x.family = name
+		fmt.Fprintf(x, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
+	}
+	x.WriteString(name)
+	if labels != "" {
+		x.WriteString("{" + labels + "}")
+	}
+	x.WriteByte(' ')
+	x.Write(strconv.AppendFloat(nil, v, 'g', -1, 64))
+	x.WriteByte('\n')
+}
+
+func (s *Service) metrics(ctx context.Context) []byte {
+	x := new(exposition)
+	up := 0.0
+	if u, err := s.Usage(ctx, proto.UsageCall{}); err == nil {
+		up = 1
+		x.put("hardtack_host_cpu_seconds_total", "counter", "Time of the emulator on the host's processors.", "", float64(u.Processor)/1e9)
+		x.put("hardtack_host_resident_bytes", "gauge", "Memory of the emulator on the host.", "", float64(u.Resident))
+	}
+	x.put("hardtack_up", "gauge", "Whether the machine runs.", "", up)
+	c, err := s.Live(ctx)
+	answers := 0.0
+	if err == nil {
+		var h live.HealthReply
+		if h, err = c.Health(ctx, live.HealthCall{}); err == nil {
+			answers = 1
+			x.put("hardtack_cpus", "gauge", "Processors of the machine.", "", float64(h.Processors))
+			x.put("hardtack_processes", "gauge", "Processes in the machine.", "", float64(h.Processes))
+			x.put("hardtack_memory_bytes", "gauge", "Memory of the machine.", "", float64(h.Memory))
+			x.put("hardtack_memory_unused_bytes", "gauge", "Memory of the machine that nobody has.", "", float64(h.Unused))
+		}
+	}
+	x.put("hardtack_kernel_answers", "gauge", "Whether the kernel answered.", "", answers)
+	if answers == 0 {
+		return x.Bytes()
+	}
+	x.heap(fields(ctx, c, "heap"))
+	x.ledger(fields(ctx, c, "ledger"))
+	x.calls(fields(ctx, c, "syscalls"))
+	x.interrupts(fields(ctx, c, "interrupts"))
+	return x.Bytes()
+}
+
+// proceedMost bounds what is read of one of the guest's files.
+const proceedMost = 1 << 20
+
+// fields are the words of each line of a file of /proc/hardtack. The file is made anew for
+// each piece that is read, so pieces begin at a line.
+func fields(ctx context.Context, c *live.Client, name string) (lines [][]string) {
+	for at := 0; at < proceedMost; {
+		out, err := c.Read(ctx, live.ReadCall{At: uint64(at), Path: "/proc/hardtack/" + name})
+		end := bytes.LastIndexByte(out.Data, '\n') + 1
+		if err != nil || out.Errno != 0 || end == 0 {
+			break // an old kernel does not have the file
+		}
+		for line := range strings.Lines(string(out.Data[:end])) {
+			lines = append(lines, strings.Fields(line))
+		}
+		at += end
+	}
+	return lines
+}
+
+// number is a word of the guest's as a number.
+func number(word string) (float64, bool) {
+	n, err := strconv.ParseUint(word, 10, 64)
+	return float64(n), err == nil
+}
+
+// label is a word of the guest's as a label's value, if it is a plain name.
+func label(name, word string) (string, bool) {
+	ok := word != "" && len(word) <= 64
+	for _, r := range word {
+		ok = ok && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-')
+	}
+	return name + `="` + word + `"`, ok
+}
+
+// heapMetrics are the rows of /proc/hardtack/heap that have a unit of their own.
+var heapMetrics = []struct {
+	row, name, kind, help string
+	scale                 float64
+}{
+	{"HeapAlloc", "hardtack_heap_alloc_bytes", "gauge", "Bytes of objects on the kernel's heap.", 1},
+	{"HeapInuse", "hardtack_heap_inuse_bytes", "gauge", "Bytes of the kernel's heap in spans that are used.", 1},
+	{"HeapIdle", "hardtack_heap_idle_bytes", "gauge", "Bytes of the kernel's heap in spans that are not.", 1},
+	{"HeapReleased", "hardtack_heap_released_bytes", "gauge", "Bytes of the kernel's heap that were given back.", 1},
+	{"HeapObjects", "hardtack_heap_objects", "gauge", "Objects on the kernel's heap.", 1},
+	{"StackInuse", "hardtack_stack_inuse_bytes", "gauge", "Bytes of goroutines' stacks.", 1},
+	{"Mallocs", "hardtack_heap_allocations_total", "counter", "Objects allocated on the kernel's heap.", 1},
+	{"TotalAlloc", "hardtack_heap_allocated_bytes_total", "counter", "Bytes allocated on the kernel's heap.", 1},
+	{"NextGC", "hardtack_gc_next_bytes", "gauge", "The heap's size at which the collector begins.", 1},
+	{"NumGC", "hardtack_gc_cycles_total", "counter", "Cycles of the collector.", 1},
+	{"PauseTotalNs", "hardtack_gc_pause_seconds_total", "counter", "Time in which the collector stopped all.", 1e-9},
+	{"PauseMaxNs", "hardtack_gc_pause_max_seconds", "gauge", "The longest of the last 256 pauses.", 1e-9},
+	{"GCCPUPpm", "hardtack_gc_cpu_ratio", "gauge", "The collector's share of the processors.", 1e-6},
+}
+
+func (x *exposition) heap(lines [][]string) {
+	rows := map[string]string{}
+	for _, w := range lines {
+		if len(w) == 2 {
+			rows[w[0]] = w[1]
+		}
+	}
+	for _, m := range heapMetrics {
+		if v, ok := number(rows[m.row]); ok {
+			x.put(m.name, m.kind, m.help, "", v*m.scale)
+		}
+	}
+}
+
+// ledger adds what users hold of the kernel's memory: lines "user UID KIND BYTES …" and
+// "process PID user UID KIND BYTES …", added up by user and kind.
+func (x *exposition) ledger(lines [][]string) {
+	sums := map[string]float64{}
+	var order []string
+	for _, w := range lines {
+		if len(w) > 2 && w[0] == "process" {
+			w = w[2:]
+		}
+		if len(w) < 2 || w[0] != "user" {
+			continue
+		}
+		user, ok := label("user", w[1])
+		for rest := w[2:]; ok && len(rest) >= 2; rest = rest[2:] {
+			kind, plain := label("kind", rest[0])
+			v, isNumber := number(rest[1])
+			if rest[0] == "total" {
+				continue
+			}
+			if !plain || !isNumber {
+				break
+			}
+			key := user + "," + kind
+			if _, known := sums[key]; !known {
+				order = append(order, key)
+			}
+			sums[key] += v
+		}
+	}
+	for _, key := range order {
+		x.put("hardtack_ledger_bytes", "gauge", "The kernel's memory that a user holds, by kind.", key, sums[key])
+	}
+}
+
+// calls adds lines "NAME CALLS NANOSECONDS ns BYTES B".
+func (x *exposition) calls(lines [][]string) {
+	for _, m := range []struct {
+		name, help string
+		word       int
+		scale      float64
+	}{
+		{"hardtack_syscalls_total", "System calls, by name.", 1, 1},
+		{"hardtack_syscall_seconds_total", "Time in system calls, waiting included.", 2, 1e-9},
+		{"hardtack_syscall_allocated_bytes_total", "Bytes that system calls allocated on the kernel's heap.", 4, 1},
+	} {
+		for _, w := range lines {
+			if len(w) < 6 {
+				continue
+			}
+			call, ok := label("call", w[0])
+			if v, isNumber := number(w[m.word]); ok && isNumber {
+				x.put(m.name, "counter", m.help, call, v*m.scale)
+			}
+		}
+	}
+}
+
+// interrupts adds lines "cpuN COUNT" and "irqN COUNT".
+func (x *exposition) interrupts(lines [][]string) {
+	for _, w := range lines {
+		if len(w) != 2 {
+			continue
+		}
+		source, ok := label("source", w[0])
+		if v, isNumber := number(w[1]); ok && isNumber {
+			x.put("hardtack_interrupts_total", "counter", "Interrupts, by processor and by line.", source, v)
+		}
+	}
+}
