@@ -23,7 +23,7 @@ func (g measured) Health(context.Context, live.HealthCall) (live.HealthReply, er
 func (g measured) Read(_ context.Context, in live.ReadCall) (out live.ReadReply, err error) {
 	text := g.files[strings.TrimPrefix(in.Path, "/proc/hardtack/")]
 	text = text[min(int(in.At), len(text)):]
-	return live.ReadReply{Data: []byte(text[:min(len(text), 40)])}, nil // pieces that end within a line
+	return live.ReadReply{Data: []byte(text[:min(len(text), 60)])}, nil // pieces that end within a line
 }
 
 func TestMetrics(t *testing.T) {

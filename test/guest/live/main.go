@@ -65,6 +65,14 @@ func main() {
 		}
 	case "tty":
 		tty()
+	default:
+		more(args)
+	}
+}
+
+// more are the commands about files and processes.
+func more(args []string) {
+	switch args[0] {
 	case "flood":
 		b := make([]byte, 1<<16)
 		for {
@@ -73,7 +81,7 @@ func main() {
 			}
 		}
 	case "leave": // a child that holds our output
-		what, files := []string{"/live", "serve"}, []*os.File{nil, os.Stdout, os.Stderr}
+		what, files := []string{"/live", "await", "/never"}, []*os.File{nil, os.Stdout, os.Stderr}
 		if len(args) > 1 {
 			what, files = append([]string{"/live"}, args[1:]...), nil
 		}
