@@ -181,6 +181,14 @@ func (n Notification) Signal(bits uint64) error {
 	return result(r.RAX)
 }
 
+// SignalSoon is Signal by a thread that will wait in a moment: who is woken may wait for
+// that, some microseconds at most, to run on the same processor.
+func (n Notification) SignalSoon(bits uint64) error {
+	r := core.Registers{RAX: ipc.Signal, RDI: uint64(n), RSI: ipc.Soon, RDX: bits}
+	core.Syscall(&r)
+	return result(r.RAX)
+}
+
 // Wait takes the bits that are set, waiting until some are.
 func (n Notification) Wait(d Deadline) (bits uint64, err error) {
 	r := core.Registers{RAX: ipc.Wait, RDI: uint64(n), RDX: uint64(d)}

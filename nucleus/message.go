@@ -56,7 +56,7 @@ func switchTo(c *amd64.CPU, run uint32, now int64) (*amd64.UserState, bool) {
 	v.CPU.Store(me)
 	c.UserSpace.Store(q.space) // also the fence before the checks
 	if v.Kick.Load()|v.Work.Load()&^amd64.WorkLater|attention.due.Load()&dueNow|uint32(v.Away.Load()>>(c.Index&63))&1 != 0 {
-		return leave(v, true), false
+		return barred(c, v, run)
 	}
 	if gen := load64(q.gen); c.Space != q.space || c.Gen != gen {
 		c.NewRoot, c.Gen = q.root, gen
@@ -132,15 +132,10 @@ func serveOther(c *amd64.CPU, u *amd64.UserState, op uint32, now int64) (next *a
 		whole := take(u, i, r)
 		u.CPU.Store(int32(c.Index) + 1) // also the fence before the checks
 		d := attention.due.Load()
-		if d == 0 && rendezvous.Waiting(c.Index) {
-			if d = dueNow; numCPU.Load() == 1 {
-				d = dueLater // nobody else could run it: perhaps the next call does
-				attention.due.Store(d)
-			} else if callLingerer(c) {
-				d = dueLater
-			}
+		if d&dueNow == 0 && rendezvous.Waiting(c.Index) {
+			d = place(c, op == abi.Signal-abi.Base && uint32(u.RSI)&abi.Soon != 0)
 		}
-		if d == dueNow || !whole || u.Kick.Load() != 0 {
+		if d&dueNow != 0 || !whole || u.Kick.Load() != 0 {
 			return leave(u, whole), false
 		}
 		c.SetFPUOwner(u)
@@ -154,15 +149,20 @@ func serveOther(c *amd64.CPU, u *amd64.UserState, op uint32, now int64) (next *a
 		if busy(u) {
 			cancelBusy(c, id)
 		}
-		return nil, false
+		return standBy(c)
 	}
 	rendezvous.Leave(c.Index)
 	if busy(u) {
 		cancelBusy(c, id)
 	}
-	if attention.due.Load() == dueLater && !rendezvous.Waiting(c.Index) {
-		attention.due.Store(0) // it was the last
+	if later := dueLater(c); attention.due.Load()&later != 0 && !rendezvous.Waiting(c.Index) {
+		attention.due.And(^later) // it was the last
 	}
+	return goOn(c, run, now)
+}
+
+// goOn is switchTo for a thread whose result is not in its registers yet.
+func goOn(c *amd64.CPU, run uint32, now int64) (*amd64.UserState, bool) {
 	q := &partners[run%ipc.MaxThreads]
 	v := userStateAt(q.state)
 	if !take(v, run, rendezvous.Result(run)) {
@@ -172,6 +172,27 @@ func serveOther(c *amd64.CPU, u *amd64.UserState, op uint32, now int64) (next *a
 	}
 	return switchTo(c, run, now)
 }
+
+// place decides what becomes of the threads that the CPU's current one has woken, which
+// goes on. The result is dueNow if it is to leave user mode for them. soon: it has said that
+// it will wait.
+func place(c *amd64.CPU, soon bool) uint32 {
+	later := dueLater(c)
+	switch {
+	case numCPU.Load() == 1: // nobody else could run them: perhaps the next call does
+	case soon && later != 0:
+		armTimer(c, now()+soonTime)
+	case offerAll(c), callLingerer(c):
+		return 0
+	default:
+		return dueNow
+	}
+	attention.due.Or(later)
+	return later
+}
+
+// soonTime is how long a thread waits, in nanoseconds, for one that will wait soon.
+const soonTime = 50_000
 
 // elsewhere leaves a call to the thread's goroutine, as any system call. What those
 // save and a message call does not is made up for.
@@ -237,7 +258,10 @@ func perform(c *amd64.CPU, u *amd64.UserState, i, op uint32, id ipc.ID, badge, d
 	case abi.Reply:
 		run = n.Reply(core, ipc.Token(u.R10), info).Run
 	case abi.Signal:
-		_, e := n.Signal(core, id, deadline)
+		e := linux.Errno(linux.EINVAL)
+		if info&^abi.Soon == 0 {
+			_, e = n.Signal(core, id, deadline)
+		}
 		*n.Result(i) = ipc.Result{Err: e}
 		if run = i; e == 0 && n.Bits(id) != 0 {
 			watchedNotifications[id.Index()%ipc.MaxNotifications].mark()

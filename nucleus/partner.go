@@ -138,12 +138,13 @@ var attention struct {
 	_     [0]atomic.Uint64 // for the alignment
 }
 
-// Values of due. On a machine with one CPU, woken threads can wait until it leaves user
-// mode: if the running thread waits first, the nucleus continues with them.
-const (
-	dueNow   = 1
-	dueLater = 2
-)
+// Bits of due. Threads that a CPU has woken can wait there until it leaves user mode, if
+// there is no other or the running thread will wait soon: if it waits first, the nucleus
+// continues with them.
+const dueNow = 1
+
+// dueLater is the bit that says so of a CPU; 0: it has none, and can keep nobody.
+func dueLater(c *amd64.CPU) uint32 { return 2 << c.Index }
 
 // MessagesDue tells whether ServeMessages has something to do.
 func MessagesDue() bool { return attention.due.Load() != 0 }

@@ -35,8 +35,8 @@
 //
 //	in   RAX  number
 //	     EDI  descriptor (Reply: not used)
-//	     ESI  the message's Info; Recv and Wait: not used; SignalWait: the descriptor
-//	          that is signalled
+//	     ESI  the message's Info; Recv and Wait: not used; Signal: flags; SignalWait:
+//	          the descriptor that is signalled
 //	     RDX  deadline: Now, Forever, or nanoseconds of CLOCK_MONOTONIC (Signal: the bits)
 //	     R10  token of the call that is replied to (Reply, ReplyRecv)
 //	     RBX  address of a Buffer, or 0
@@ -60,7 +60,9 @@
 //	Reply      answers a call, once, from the thread that received it. Does not wait.
 //	ReplyRecv  EDI receives. Reply and Recv in one; token 0: no reply. A reply to a
 //	           caller that waits no longer is dropped without an error.
-//	Signal     EDI a notification. Sets bits of it. Does not wait.
+//	Signal     EDI a notification. Sets bits of it. Does not wait. ESI is 0, or Soon:
+//	           the caller will wait in a moment, and who is woken may wait for that
+//	           until it runs on the same CPU, some microseconds at most.
 //	Wait       EDI a notification. Takes the bits that are set, waiting until some are.
 //	           Deadline Now polls.
 //	SignalWait EDI and ESI notifications. Signal of ESI, and Wait for EDI. The bits are
@@ -142,6 +144,9 @@ const (
 	LongBytes      = 512
 	MaxDescriptors = 4
 )
+
+// Soon is a flag of Signal.
+const Soon = 1
 
 // Deadlines that are no times.
 const (

@@ -92,6 +92,9 @@ func SetXCR0(v uint64)
 func fxSave(p uintptr)
 func fxRestore(p uintptr)
 
+// Await looks at a word while it has a value, so many turns at most, eight Pauses each.
+func Await(word *uint32, while, turns uint32)
+
 // Pause eases a spin loop; CLI disables interrupts.
 func Pause()
 func CLI()

@@ -156,6 +156,19 @@ TEXT ·Pause(SB), NOSPLIT, $0-0
 	PAUSE
 	RET
 
+TEXT ·Await(SB), NOSPLIT, $0-16
+	MOVQ word+0(FP), DI
+	MOVL while+8(FP), SI
+	MOVL turns+12(FP), CX
+look:
+	CMPL 0(DI), SI
+	JNE changed
+	PAUSE; PAUSE; PAUSE; PAUSE; PAUSE; PAUSE; PAUSE; PAUSE
+	DECL CX
+	JNE look
+changed:
+	RET
+
 TEXT ·CLI(SB), NOSPLIT, $0-0
 	CLI
 	RET

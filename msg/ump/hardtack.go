@@ -1,9 +1,6 @@
 package ump
 
 import (
-	"os"
-	"strings"
-	"sync"
 	"time"
 
 	"hardtack/ipc"
@@ -12,25 +9,18 @@ import (
 // Hardtack is the Kernel of programs.
 type Hardtack struct{}
 
-// Here implements Kernel, as do the others. With several processors the nucleus hands
-// a thread that was woken to Go's scheduler at once, since another processor may be
-// idle; then the futex is as quick.
-func (Hardtack) Here() bool { return here() }
-
-var here = sync.OnceValue(func() bool {
-	if !ipc.Here() {
-		return false
-	}
-	online, err := os.ReadFile("/sys/devices/system/cpu/online")
-	return err != nil || !strings.ContainsAny(string(online), ",-")
-})
+// Here implements Kernel, as do the others.
+func (Hardtack) Here() bool { return ipc.Here() }
 
 func (Hardtack) New() (int, error) {
 	n, err := ipc.NewNotification(ipc.CloseOnExec)
 	return int(n), err
 }
 
-func (Hardtack) Signal(fd int) error { return ipc.Notification(fd).Signal(1) }
+// Signal says that the caller will wait soon: who is woken then waits for that on this
+// processor, for some microseconds, and runs there at once. If the caller does something
+// else it runs where there is room.
+func (Hardtack) Signal(fd int) error { return ipc.Notification(fd).SignalSoon(1) }
 
 func (Hardtack) Wait(fd int, d time.Duration) error {
 	limit := ipc.Forever

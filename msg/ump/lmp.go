@@ -22,8 +22,7 @@ import (
 //
 // An end gives its Place to the peer when it first finds that both wait on the same
 // processor. It looks each time, so a connection is LMP or UMP as its ends move. On other
-// kernels, and on machines with several processors (hardtack.go), there are no Places; the
-// futex does the same, slower.
+// kernels there are no Places; the futex does the same, slower.
 
 // Kernel makes notifications: Hardtack's, or a test's. A notification is a
 // descriptor that can be passed.

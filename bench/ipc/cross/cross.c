@@ -84,8 +84,12 @@ static _Noreturn void compute(uint64_t *count)
 				 : "+m"(*count) : : "ecx", "memory", "cc");
 }
 
+static int bound; // the rows are about processes that are bound to their CPUs
+
 static void pin(int to)
 {
+	if (hardtack && !bound)
+		return;
 	cpu_set_t set;
 	CPU_ZERO(&set);
 	CPU_SET(to, &set);
@@ -395,6 +399,21 @@ static void note_rows(void)
 		row("pass-one", many, pass_one, 0);
 		start_passer_one(), computes();
 		row("pass-one-busy", many, pass_one, 0);
+	}
+	// Two that are bound to two CPUs.
+	bound = 1;
+	pin(0);
+	start_woken();
+	row("signal-bound", many, signal_turn, 0);
+	start_passer();
+	row("pass-bound", many, pass_turn, 0);
+	if (hardtack) {
+		start_passer_one();
+		row("pass-one-bound", many, pass_one, 0);
+		make_way();
+		start_server(1, 0, 0);
+		row("call-bound", many, call_one, 0);
+		close_way();
 	}
 	close(note[0]), close(note[1]);
 }

@@ -68,7 +68,12 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	page := all.markdown(qemu, linux.Release) + all.limits() + apart.crossing()
+	root.Add("bench/run", 0o644, []byte("/bench/turns -cpu 0 -only ump\n/bench/turns -cpu 0 -only lmp\n"))
+	bound, err := measure(dirs, linux, root, 2, "turns: done")
+	if err != nil {
+		return err
+	}
+	page := all.markdown(qemu, linux.Release) + all.limits() + apart.crossing() + bound.oneOfTwo()
 	fmt.Println(page)
 	if err := os.MkdirAll(*out, 0o755); err != nil {
 		return err
