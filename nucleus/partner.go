@@ -146,8 +146,11 @@ const dueNow = 1
 // dueLater is the bit that says so of a CPU; 0: it has none, and can keep nobody.
 func dueLater(c *amd64.CPU) uint32 { return 2 << c.Index }
 
-// MessagesDue tells whether ServeMessages has something to do.
-func MessagesDue() bool { return attention.due.Load() != 0 }
+// MessagesDue tells whether ServeMessages has something to do when the thread has left user
+// mode. What another CPU keeps for its own thread is not taken away.
+func (u *UserContext) MessagesDue() bool {
+	return attention.due.Load()&(dueNow|2<<uint32(u.LastCPU.Load())) != 0
+}
 
 // An observed object is polled; making it ready marks it.
 type observed struct{ watched, marked atomic.Uint32 }

@@ -59,7 +59,7 @@ func (t *Thread) loop() (left *nucleus.UserContext, ended bool) {
 // attend does the work that is due when user mode is left. A thread that needs the kernel
 // waits while the kernel is short of memory. It reports false if the thread must end.
 func (t *Thread) attend() bool {
-	if nucleus.MessagesDue() {
+	if t.User.MessagesDue() {
 		nucleus.ServeMessages()
 	}
 	if trap := &t.User.Trap; trap.Kind != nucleus.TrapInterrupt && trap.Kind != nucleus.TrapMessage {
