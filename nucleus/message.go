@@ -133,7 +133,11 @@ func serveOther(c *amd64.CPU, u *amd64.UserState, op uint32, now int64) (next *a
 		u.CPU.Store(int32(c.Index) + 1) // also the fence before the checks
 		d := attention.due.Load()
 		if d&dueNow == 0 && rendezvous.Waiting(c.Index) {
-			d = place(c, op == abi.Signal-abi.Base && uint32(u.RSI)&abi.Soon != 0)
+			if numCPU.Load() == 1 { // nobody else could run it: perhaps the next call does
+				attention.due.Store(dueLater(c))
+			} else {
+				d = place(c, op == abi.Signal-abi.Base && uint32(u.RSI)&abi.Soon != 0)
+			}
 		}
 		if d&dueNow != 0 || !whole || u.Kick.Load() != 0 {
 			return leave(u, whole), false
@@ -158,11 +162,6 @@ func serveOther(c *amd64.CPU, u *amd64.UserState, op uint32, now int64) (next *a
 	if later := dueLater(c); attention.due.Load()&later != 0 && !rendezvous.Waiting(c.Index) {
 		attention.due.And(^later) // it was the last
 	}
-	return goOn(c, run, now)
-}
-
-// goOn is switchTo for a thread whose result is not in its registers yet.
-func goOn(c *amd64.CPU, run uint32, now int64) (*amd64.UserState, bool) {
 	q := &partners[run%ipc.MaxThreads]
 	v := userStateAt(q.state)
 	if !take(v, run, rendezvous.Result(run)) {
@@ -179,16 +178,14 @@ func goOn(c *amd64.CPU, run uint32, now int64) (*amd64.UserState, bool) {
 func place(c *amd64.CPU, soon bool) uint32 {
 	later := dueLater(c)
 	switch {
-	case numCPU.Load() == 1: // nobody else could run them: perhaps the next call does
 	case soon && later != 0:
 		armTimer(c, now()+soonTime)
+		attention.due.Or(later)
+		return later
 	case offerAll(c), callLingerer(c):
 		return 0
-	default:
-		return dueNow
 	}
-	attention.due.Or(later)
-	return later
+	return dueNow
 }
 
 // soonTime is how long a thread waits, in nanoseconds, for one that will wait soon.

@@ -114,6 +114,18 @@ func standBy(c *amd64.CPU) (*amd64.UserState, bool) {
 	return v, enter
 }
 
+// goOn is switchTo for a thread whose result is not in its registers yet.
+func goOn(c *amd64.CPU, run uint32, now int64) (*amd64.UserState, bool) {
+	q := &partners[run%ipc.MaxThreads]
+	v := userStateAt(q.state)
+	if !take(v, run, rendezvous.Result(run)) {
+		q.waited += now - q.since
+		q.since = 0
+		return leave(v, false), false
+	}
+	return switchTo(c, run, now)
+}
+
 // wait waits for what is offered, 0: nothing, and the CPU has waited long enough or has
 // something else to do.
 func (s *stander) wait(c *amd64.CPU) (what uint32) {
