@@ -142,7 +142,21 @@ func RouteMSI(cpu int, fn func()) (addr uint64, data uint32, ok bool) {
 	if !ok || cpu >= NumCPU() {
 		return 0, 0, false
 	}
-	return 0xfee00000 | uint64(cpus[cpu].APICID)<<12, uint32(vectorDevice + i), true
+	return messageBase | uint64(cpus[cpu].APICID)<<12, uint32(vectorDevice + i), true
+}
+
+// messageBase is where message interrupts are written to (SDM vol. 3, 11.11.1).
+const messageBase = 0xfee00000
+
+// MessageAddress returns where to send what RouteMSI has a device send to an address, where
+// only some processors run: to the one that booted if the other does not run.
+func MessageAddress(home, online uint64) uint64 {
+	for i := range NumCPU() {
+		if home == messageBase|uint64(cpus[i].APICID)<<12 && online>>i&1 == 0 {
+			return messageBase | uint64(cpus[0].APICID)<<12
+		}
+	}
+	return home
 }
 
 const (

@@ -99,6 +99,15 @@ func setTimer(ns int64) {
 	apicWrite(apicInitial, uint32(min(max(n, 1), 0xffffffff)))
 }
 
+// stopTimer makes the running CPU's timer not fire.
+func stopTimer() {
+	if apic.deadline {
+		amd64.WriteMSR(msrTSCDeadln, 0)
+		return
+	}
+	apicWrite(apicInitial, 0)
+}
+
 func icr(dest uint32, low uint32) {
 	if apic.x2 {
 		amd64.WriteMSR(0x830, uint64(dest)<<32|uint64(low))
@@ -118,7 +127,7 @@ func sendIPI(cpu int, vector uint32) { icr(cpus[cpu].APICID, vector|1<<14) }
 func flushKernel(c *amd64.CPU) {
 	n := int(numCPU.Load())
 	for i := range n {
-		if i != int(c.Index) {
+		if i != int(c.Index) && cpus[i].absent.Load() != cpuParked {
 			cpus[i].flush.Store(1)
 			sendIPI(i, vectorFlush)
 		}
@@ -128,7 +137,7 @@ func flushKernel(c *amd64.CPU) {
 		if i == int(c.Index) {
 			continue
 		}
-		for cpus[i].flush.Load() != 0 {
+		for cpus[i].waitsForFlush() {
 			serveFlush(c)
 			amd64.Pause()
 		}

@@ -76,6 +76,7 @@ var (
 type cpu struct {
 	amd64.CPU
 	online     atomic.Bool
+	absent     atomic.Uint32 // cpuRuns, cpuLeaves or cpuParked
 	retire     atomic.Bool   // unload the address space at vectorFPU
 	flush      atomic.Uint32 // set: forget all kernel translations, then clear
 	Interrupts atomic.Uint64 // since boot
@@ -85,6 +86,7 @@ type cpu struct {
 	resched bool  // the time slice is over
 	timerAt int64 // when the LAPIC timer fires, or 0
 	after   after
+	stacks  stacks // immutable once it has started
 
 	_ [64]byte // others write what follows
 
@@ -98,6 +100,7 @@ type after struct {
 	ipi   uint64 // CPUs that shall look at their run queue and signals
 	timer int64  // the timer fires then at the latest; 0: it need not
 	idle  bool   // nobody shall have to wake the CPU for x87 registers
+	park  bool   // beside idle: the CPU leaves
 }
 
 // arm makes c's timer fire at a time at the latest.
@@ -126,6 +129,10 @@ func (me *cpu) finish() {
 		// The address space stays: mostly the same comes back, and to load another
 		// root flushes all translations.
 		giveUpFPU(&me.CPU)
+		if me.after.park {
+			me.after.park = false
+			me.park()
+		}
 	}
 }
 

@@ -178,6 +178,10 @@ func schedule(c *amd64.CPU) {
 		if !me.resched {
 			return
 		}
+		if me.absent.Load() != cpuRuns {
+			me.leave(c)
+			return
+		}
 		me.resched = false
 		if next := me.take(); next >= 0 {
 			t := &threads[i]
@@ -188,6 +192,10 @@ func schedule(c *amd64.CPU) {
 			ready(c, i, false)
 			me.start(next)
 		}
+		return
+	}
+	if me.absent.Load() != cpuRuns {
+		me.leave(c)
 		return
 	}
 	me.resched = false

@@ -20,16 +20,25 @@ func StartCPU(apicID uint32) error {
 		return err
 	}
 	amd64.Syscall(sysStartCPU, uint64(apicID), 0, 0)
+	if err := awaitStart(n, func() { amd64.Syscall(sysStartCPU, uint64(apicID), 1, 0) }); err != nil {
+		return err
+	}
+	numCPU.Store(int32(n + 1))
+	return nil
+}
+
+// awaitStart waits until a processor runs that was sent the messages, and repeats the last
+// (SDM vol. 3, 9.4.4.1).
+func awaitStart(n int, repeat func()) error {
 	deadline := now() + 1e9
 	for again := now() + 1e7; !cpus[n].online.Load(); runtime.Gosched() {
 		if t := now(); t > deadline {
 			return errors.New("nucleus: processor does not start")
-		} else if t > again { // the second start-up message (SDM vol. 3, 9.4.4.1)
-			amd64.Syscall(sysStartCPU, uint64(apicID), 1, 0)
+		} else if t > again {
+			repeat()
 			again = deadline
 		}
 	}
-	numCPU.Store(int32(n + 1))
 	return nil
 }
 
@@ -38,13 +47,12 @@ func serveStartCPU(c *amd64.CPU, apicID uint32, stage uint64) uint64 {
 	n := int(numCPU.Load())
 	if stage == 0 {
 		guard.SetCores(uint32(n) + 1)
-		ap := &cpus[n].CPU
-		var ist [7]uintptr
-		for i := 1; i < len(ist); i++ {
-			ist[i] = mapStack(c, trapStack)
+		ap, s := &cpus[n].CPU, &cpus[n].stacks
+		for i := 1; i < len(s.ist); i++ {
+			s.ist[i] = mapStack(c, trapStack)
 		}
-		apStacks.nucleus, apStacks.idle, apStacks.ist = mapStack(c, nucleusStack), mapStack(c, idleStack), ist
-		ap.Prepare(n, apStacks.nucleus, ist)
+		s.nucleus, s.idle = mapStack(c, nucleusStack), mapStack(c, idleStack)
+		ap.Prepare(n, s.nucleus, s.ist)
 		postStart(apicID, bootRoot(), uint64(amd64.APEntry()), uint64(ap.Address()))
 	}
 	sendStart(apicID, stage)
@@ -82,8 +90,8 @@ func sendStart(apicID uint32, stage uint64) {
 	icr(apicID, icrStartup|boot.Trampoline>>12)
 }
 
-// apStacks are for the CPU that is being started; one starts at a time.
-var apStacks struct {
+// stacks are those of a processor that did not boot.
+type stacks struct {
 	nucleus, idle uintptr
 	ist           [7]uintptr
 }
@@ -91,11 +99,17 @@ var apStacks struct {
 // startCPU is amd64.StartCPU: the first Go code on a further processor.
 func startCPU(c *amd64.CPU) {
 	n := int(c.Index)
-	initCPU(c, n, apStacks.nucleus, apStacks.ist)
+	s := &cpus[n].stacks
+	initCPU(c, n, s.nucleus, s.ist)
 	initAPIC(c)
-	initIdle(c, apStacks.idle)
-	cpus[n].current, cpus[n].idle = idleIndex(c.Index), 1
+	initIdle(c, s.idle)
+	cpus[n].current = idleIndex(c.Index)
 	c.SetThread(&threads[idleIndex(c.Index)].Thread)
+	if cpus[n].absent.Load() == cpuRuns {
+		cpus[n].idle = 1
+	} else {
+		cpus[n].comeBack()
+	}
 	cpus[n].online.Store(true)
 }
 

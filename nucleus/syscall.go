@@ -26,6 +26,9 @@ const (
 	sysRing
 	sysMapShared
 	sysGo
+	sysLeave
+	sysLeft
+	sysReturn
 )
 
 // serveSyscall is the runtime's system call interface: what it asks of Linux,
@@ -89,7 +92,8 @@ func alone(num, a uint64) bool {
 	switch num {
 	case linux.SYS_mmap, linux.SYS_munmap, linux.SYS_madvise, linux.SYS_rt_sigaction, linux.SYS_clone,
 		linux.SYS_setitimer, linux.SYS_exit, sysContiguous, sysMapDevice, sysStartCPU, sysIRQRoute,
-		sysWindow, sysMapShared, sysParkCPU, sysMapCluster, sysStartCluster:
+		sysWindow, sysMapShared, sysParkCPU, sysMapCluster, sysStartCluster,
+		sysLeave, sysLeft, sysReturn:
 		return true
 	case linux.SYS_write:
 		return a != fdEvent // the console
@@ -139,6 +143,12 @@ func serveAlone(c *amd64.CPU, t *thread, num, a, b, d, e, f uint64) uint64 {
 		return serveMapCluster(c, a)
 	case sysStartCluster:
 		return serveStartCluster(a, uint32(b), d)
+	case sysLeave:
+		return serveLeave(c, a)
+	case sysLeft:
+		return serveLeft(c, a)
+	case sysReturn:
+		return serveReturn(a, b)
 	}
 	return 0
 }

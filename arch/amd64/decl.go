@@ -118,6 +118,9 @@ func StartEntry() uintptr
 func BootEntry() uintptr
 func ParkEntry() uintptr
 
+// Park has the running processor go on at ParkEntry, with the address of its mailbox.
+func Park(mailbox uintptr)
+
 // SetVDSOClock makes the runtime read the clock through our routine instead of
 // the vDSO that Linux would offer.
 func SetVDSOClock()

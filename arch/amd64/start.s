@@ -65,6 +65,12 @@ sleep:
 	HLT
 	JMP sleep
 
+// func Park(mailbox uintptr)
+TEXT ·Park(SB), NOSPLIT|NOFRAME, $0-8
+	CLI
+	MOVQ 8(SP), DI
+	JMP ·parkEntry(SB)
+
 // func apEntry(): another processor goes on here with its CPU structure in RDI.
 TEXT ·apEntry(SB), NOSPLIT|NOFRAME|TOPFRAME, $0
 	MOVQ DI, R12

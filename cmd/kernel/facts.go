@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"math/bits"
 	"slices"
 	"strings"
 
 	"hardtack/arch/amd64"
+	"hardtack/kernel/process/proc"
 	"hardtack/kernel/pseudofs/procfs"
 	"hardtack/kernel/pseudofs/sysfs"
 	"hardtack/nucleus"
@@ -64,15 +66,19 @@ func cpuInfo() string {
 	for _, c := range caches() {
 		size = c.Size
 	}
+	online := bits.OnesCount64(proc.OnlineCPUs())
 	var text strings.Builder
 	for i := range nucleus.NumCPU() {
+		if !proc.Online(i) {
+			continue
+		}
 		fmt.Fprintf(&text, "processor\t: %d\nvendor_id\t: %s\ncpu family\t: %d\nmodel\t\t: %d\nmodel name\t: %s\nstepping\t: %d\ncpu MHz\t\t: %d.%03d\n",
 			i, vendor, family, model, brand(), signature&15, hz/1e6, hz/1000%1000)
 		if size > 0 {
 			fmt.Fprintf(&text, "cache size\t: %d KB\n", size>>10)
 		}
 		fmt.Fprintf(&text, "physical id\t: 0\nsiblings\t: %d\ncore id\t\t: %d\ncpu cores\t: %d\napicid\t\t: %d\ninitial apicid\t: %d\n",
-			nucleus.NumCPU(), i, nucleus.NumCPU(), i, i)
+			online, i, online, i, i)
 		fmt.Fprintf(&text, "fpu\t\t: yes\nfpu_exception\t: yes\ncpuid level\t: %d\nwp\t\t: yes\nflags\t\t: %s\nbugs\t\t:\nbogomips\t: %d.%02d\nclflush size\t: 64\ncache_alignment\t: 64\n",
 			level, strings.Join(flags, " "), hz/500000, hz/5000%100)
 		fmt.Fprintf(&text, "address sizes\t: %d bits physical, %d bits virtual\npower management:\n\n", widths&255, widths>>8&255)

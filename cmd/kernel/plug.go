@@ -71,6 +71,7 @@ func (k *kernel) plugCalls() {
 // plugProcesses joins processes, the machine and what ends with a process.
 func (k *kernel) plugProcesses() {
 	proc.CPUs.Set(nucleus.CPUs)
+	plugProcessors()
 	program.SetHWCap(hwCap())
 	proc.InitExited.Set(k.initExited)
 	proc.Execed.Set(func(t *proc.Thread) { posixtimer.DeleteAll(t.Proc) })

@@ -32,6 +32,7 @@ func (f *Function) MSI(addr uint64, data uint32) error {
 		f.Write16(at+4, uint16(data))
 		f.Enable(false)
 		f.Write16(c.Off+msiControl, control&^0x70|msiEnable) // one message
+		noteMessage(addr, func(addr uint64) { f.Write32(c.Off+msiAddress, uint32(addr)) })
 		return nil
 	}
 	return errors.New("no MSI")

@@ -65,11 +65,15 @@ func (m *MSIX) Set(i int, addr uint64, data uint32) error {
 		return fmt.Errorf("%v: no MSI-X entry %d", m.f.Address, i)
 	}
 	base := uint64(i * entrySize)
-	m.table.Write32(base+entryControl, entryMasked)
-	m.table.Write32(base+entryAddress, uint32(addr))
-	m.table.Write32(base+entryAddress+4, uint32(addr>>32))
-	m.table.Write32(base+entryData, data)
-	m.table.Write32(base+entryControl, 0)
+	set := func(addr uint64) {
+		m.table.Write32(base+entryControl, entryMasked)
+		m.table.Write32(base+entryAddress, uint32(addr))
+		m.table.Write32(base+entryAddress+4, uint32(addr>>32))
+		m.table.Write32(base+entryData, data)
+		m.table.Write32(base+entryControl, 0)
+	}
+	set(addr)
+	noteMessage(addr, set)
 	return nil
 }
 

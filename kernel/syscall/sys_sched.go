@@ -60,27 +60,19 @@ func mayRenice(c *creds.Cred, u *proc.Thread) bool {
 	return (c.EUID == o.EUID || c.EUID == o.UID) && o.Permitted&^c.Permitted == 0 || c.Has(creds.CapSysNice)
 }
 
-func allCPUs() uint64 {
-	n, _ := proc.CPUs.Call()
-	if n >= 64 {
-		return ^uint64(0)
-	}
-	return 1<<n - 1
-}
-
 // sysSchedGetaffinity is sched_getaffinity(pid_t pid, size_t size, mask); it
 // returns how many bytes it wrote.
 func sysSchedGetaffinity(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-	if a.Uint(1)*8 < uint32(bits.Len64(allCPUs())) || a[1]&7 != 0 {
+	if a.Uint(1)*8 < uint32(bits.Len64(proc.AllCPUs())) || a[1]&7 != 0 {
 		return 0, linux.EINVAL
 	}
 	u, e := affinityOf(t, a.Int(0))
 	if e != 0 {
 		return 0, e
 	}
-	m := u.Sched().Affinity
-	if m == 0 {
-		m = allCPUs()
+	m := proc.OnlineCPUs()
+	if own := u.Sched().Affinity; own != 0 {
+		m &= own
 	}
 	return 8, writeWords(t, a.Addr(2), int64(m))
 }
@@ -99,11 +91,11 @@ func sysSchedSetaffinity(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if u.Proc != t.Proc && !mayRenice(t.Cred(), u) {
 		return 0, linux.EPERM
 	}
-	m := binary.LittleEndian.Uint64(b) & allCPUs()
+	m := binary.LittleEndian.Uint64(b) & proc.OnlineCPUs()
 	if m == 0 {
 		return 0, linux.EINVAL
 	}
-	if m == allCPUs() {
+	if m == proc.AllCPUs() {
 		m = 0
 	}
 	u.SetCPUs(m)

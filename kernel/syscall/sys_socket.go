@@ -11,7 +11,7 @@ import (
 
 // Sockets: making, naming, connecting, options. Messages are in sys_message.go.
 var socketCalls = []Call{
-	{linux.SYS_socket, "socket", sysSocket, "works for AF_UNIX, AF_INET, AF_INET6, AF_PACKET (no SOCK_PACKET; rings without PACKET_VNET_HDR; groups by hash, turn, room, chance and classic BPF, of which PACKET_FANOUT_FLAG_DEFRAG changes nothing) and AF_NETLINK (NETLINK_ROUTE, where interfaces cannot be made; NETLINK_SOCK_DIAG for TCP, UDP, raw, Unix, netlink and packet sockets, without timers, rings and groups of interfaces; NETLINK_KOBJECT_UEVENT, which sends no events)"},
+	{linux.SYS_socket, "socket", sysSocket, "works for AF_UNIX, AF_INET, AF_INET6, AF_PACKET (no SOCK_PACKET; rings without PACKET_VNET_HDR; groups by hash, turn, room, chance and classic BPF, of which PACKET_FANOUT_FLAG_DEFRAG changes nothing) and AF_NETLINK (NETLINK_ROUTE, where interfaces cannot be made; NETLINK_SOCK_DIAG for TCP, UDP, raw, Unix, netlink and packet sockets, without timers, rings and groups of interfaces; NETLINK_KOBJECT_UEVENT, where only processors that go and come are announced)"},
 	{linux.SYS_socketpair, "socketpair", sysSocketpair, "works"},
 	{linux.SYS_bind, "bind", sysBind, "works"},
 	{linux.SYS_listen, "listen", sysListen, "works"},

@@ -18,6 +18,7 @@ type reference struct {
 	t    *testing.T
 	root string // with guesttest and programs
 	disk bool   // programs run on ext4, not in memory
+	cpus int    // 0: one
 }
 
 // run returns what the programs print, or nil with a note in the log if Linux cannot
@@ -33,7 +34,7 @@ func (r reference) run(names []string) map[string]*section {
 		r.t.Logf("no Linux 6.1 to ask: %v", err)
 		return nil
 	}
-	boot := osbench.Boot{OS: osbench.OnLinux, Root: r.tree(dirs.Repo, names), CPUs: 1, Memory: "1G", Machine: "microvm",
+	boot := osbench.Boot{OS: osbench.OnLinux, Root: r.tree(dirs.Repo, names), CPUs: max(r.cpus, 1), Memory: "1G", Machine: "microvm",
 		Timeout: 10 * time.Minute, Args: []string{"-cpu", "max,la57=off"}}
 	if r.disk {
 		boot.Disk, boot.Driver = r.emptyDisk(), "virtio"

@@ -291,6 +291,16 @@ func PutZeroed(fs []Frame) {
 	procUnpin()
 }
 
+// Drain gives back what a P's magazine has, which Go's scheduler has no more.
+//
+//go:norace
+func Drain(p int) {
+	m := &magazines[p]
+	source.Return(m.frames[:m.n])
+	source.Return(m.zero[:m.zeros])
+	m.n, m.zeros = 0, 0
+}
+
 //go:norace
 func (m *magazine) free(f Frame) {
 	if m.n == magazineSize {

@@ -37,6 +37,9 @@ var wanted = new(atomic.Uint64)
 // everyCPU is all processors there are.
 func everyCPU() uint64 { return 1<<uint64(processors) - 1 }
 
+// off is the processors that run nothing at the moment.
+var off atomic.Uint64
+
 func thisCPU() int {
 	if processors == 1 || hooks.CPU == nil {
 		return 0
@@ -46,6 +49,10 @@ func thisCPU() int {
 
 // of returns the group for threads that may run on some processors.
 func (q *groups) of(allowed uint64) *turnGroup {
+	if gone := off.Load(); gone != 0 {
+		// Who has none left gets a new set when it enters user mode.
+		allowed &^= gone
+	}
 	if allowed == 0 {
 		return &q.all
 	}
@@ -83,12 +90,14 @@ func (q *groups) alone(cpu int) *turnGroup {
 
 // enter chooses the group that a thread waits in.
 func (q *groups) enter(t *Turn) *turnGroup {
-	if t.allowed == 0 { // nobody asks how many wait there
-		t.group = &q.all
-		return &q.all
+	g := &q.all
+	if t.allowed != 0 {
+		g = q.of(t.allowed)
 	}
-	g := q.of(t.allowed)
 	t.group = g
+	if g == &q.all { // nobody asks how many wait there
+		return g
+	}
 	g.waiting++
 	q.count(g, 1)
 	return g
@@ -220,6 +229,37 @@ func allow(t *Turn, cpus uint64) (waits bool) {
 	}
 	takeTurn(t)
 	t.allowed = cpus
+	pushTurn(t)
+	return true
+}
+
+// regroup has those wait anew that wait only for processors that are off; called with the
+// lock held. It moves some, and reports whether there may be more.
+func (q *groups) regroup() bool {
+	gone := off.Load()
+	for i := range q.one {
+		if gone>>i&1 != 0 && q.one[i].regroup() {
+			return true
+		}
+	}
+	for i := range q.sets {
+		if g := &q.sets[i]; g.waiting != 0 && g.cpus.Load()&gone != 0 && g.regroup() {
+			return true
+		}
+	}
+	return false
+}
+
+// regroup moves one thread.
+func (g *turnGroup) regroup() bool {
+	t := g.fair.first
+	if t == nil {
+		t = g.realTime.first
+	}
+	if t == nil {
+		return false
+	}
+	takeTurn(t)
 	pushTurn(t)
 	return true
 }

@@ -74,6 +74,9 @@ func (t *Turn) SetRealTime(priority int32) {}
 // Allow has nothing to do here.
 func (t *Turn) Allow(cpus uint64) {}
 
+// SetOff only notes which processors run nothing.
+func SetOff(gone uint64) { off.Store(gone) }
+
 // Live has nothing to do here.
 func (t *Turn) Live(lives bool) {}
 

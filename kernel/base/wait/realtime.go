@@ -148,7 +148,7 @@ func isRealTime(priority int32) int64 {
 func kickFor(priority int32, allowed uint64) {
 	me, at := hooks.CPU(), -1
 	for i := range int(processors) {
-		if allowed != 0 && allowed>>i&1 == 0 {
+		if allowed != 0 && allowed>>i&1 == 0 || off.Load()>>i&1 != 0 {
 			continue
 		}
 		if r := cpus[i].running.Load(); i != me && r < priority {

@@ -1,6 +1,9 @@
 package wait
 
-import "sync/atomic"
+import (
+	"math/bits"
+	"sync/atomic"
+)
 
 // A Turn is a thread's place among those that could run in user mode while another does.
 // The scheduler takes the first one when no goroutine is runnable
@@ -56,7 +59,9 @@ const oneRealTime = 1 << 32
 var processors = int64(1)
 
 // TurnLoad returns the weight of the threads that wait, and the number of Ps.
-func TurnLoad() (weight, ps int64) { return turnQueue.weight.Load(), processors }
+func TurnLoad() (weight, ps int64) {
+	return turnQueue.weight.Load(), processors - int64(bits.OnesCount64(off.Load()))
+}
 
 // OneP reports whether there is one P.
 func OneP() bool { return processors == 1 }

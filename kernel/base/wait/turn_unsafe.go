@@ -89,6 +89,9 @@ func commitTurn(g, turn unsafe.Pointer) bool {
 
 // callCPU has a processor look for a thread that waits and may run on those allowed.
 func callCPU(me int, allowed uint64, priority int32) {
+	if allowed &^= off.Load(); allowed == 0 {
+		allowed = everyCPU() &^ off.Load()
+	}
 	idle := allowed & hooks.Idle()
 	switch {
 	case allowed>>me&1 != 0 && idle == 0 && priority == 0:
@@ -158,6 +161,27 @@ func (t *Turn) Allow(cpus uint64) {
 			allowed = everyCPU()
 		}
 		callCPU(hooks.CPU(), allowed, priority)
+	}
+}
+
+// SetOff says which processors run nothing. Those that wait for them alone wait for all
+// others from then on.
+func SetOff(gone uint64) {
+	off.Store(gone)
+	for more := true; more; {
+		procPin()
+		lockTurns()
+		more = turnQueue.regroup()
+		turnQueue.lock.Store(0)
+		procUnpin()
+	}
+	for on := everyCPU() &^ gone; on != 0 && hooks.Kick != nil; on &= on - 1 {
+		hooks.Kick(bits.TrailingZeros64(on)) // it looks for them
+	}
+	for i := range cpus {
+		if gone>>i&1 != 0 {
+			cpus[i].running.Store(0)
+		}
 	}
 }
 

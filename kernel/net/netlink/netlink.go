@@ -2,8 +2,8 @@
 // addresses, routes, rules and neighbours (getifaddrs, ip): NETLINK_ROUTE answers
 // requests and dumps, changes what can be changed for root, and announces that to the
 // members of its groups. Interfaces are neither made nor removed. NETLINK_SOCK_DIAG lists
-// sockets (ss). NETLINK_KOBJECT_UEVENT can be listened to, but no device ever comes or
-// goes. Programs may send each other messages.
+// sockets (ss). NETLINK_KOBJECT_UEVENT can be listened to: processors come and go, no other
+// device does. Programs may send each other messages.
 //
 // A request is answered while it is sent: the answers wait in the socket's Flow.
 //

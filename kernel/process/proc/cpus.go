@@ -57,6 +57,7 @@ func (t *Thread) moved() {
 		t.forceSegv(0)
 		return
 	}
+	t.leaveMask()
 	_, cpu := CPUs.Call()
 	if cpus := t.CPUs(); cpus != 0 && cpus>>cpu&1 == 0 {
 		t.giveWay()

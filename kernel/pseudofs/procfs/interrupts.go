@@ -2,6 +2,7 @@ package procfs
 
 import (
 	"fmt"
+	"math/bits"
 
 	"hardtack/kernel/base/hook"
 	"hardtack/kernel/process/proc"
@@ -26,20 +27,25 @@ func interrupts() string {
 	n, _ := proc.CPUs.Call()
 	b := []byte("           ")
 	for i := range n {
-		b = fmt.Appendf(b, "CPU%-8d", i)
+		if proc.Online(i) {
+			b = fmt.Appendf(b, "CPU%-8d", i)
+		}
 	}
 	b = append(b, '\n')
 	devices := uint64(0)
 	for i, irq := range IRQs.Call() {
 		devices += irq.Count
 		b = fmt.Appendf(b, "%3d: %10d ", i, irq.Count)
-		for range n - 1 {
+		for range bits.OnesCount64(proc.OnlineCPUs()) - 1 {
 			b = fmt.Appendf(b, "%10d ", 0)
 		}
 		b = fmt.Appendf(b, "  APIC  %s\n", irq.Name)
 	}
 	b = append(b, "LOC: "...)
 	for i := range n {
+		if !proc.Online(i) {
+			continue
+		}
 		c := CPUInterrupts.Call(i)
 		if i == 0 {
 			c -= min(c, devices)

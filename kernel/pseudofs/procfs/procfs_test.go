@@ -165,7 +165,7 @@ func TestRegister(t *testing.T) {
 
 func TestCPUSets(t *testing.T) {
 	for n, want := range map[int][2]string{1: {"1", "0"}, 2: {"3", "0-1"}, 32: {"ffffffff", "0-31"}, 33: {"1,ffffffff", "0-32"}, 64: {"ffffffff,ffffffff", "0-63"}} {
-		if got := [2]string{CPUMask(n), CPURange(n)}; got != want {
+		if got := [2]string{hexCPUs(n, allOf(n)), CPURange(n)}; got != want {
 			t.Errorf("%d CPUs: %q", n, got)
 		}
 	}

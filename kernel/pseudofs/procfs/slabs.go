@@ -63,6 +63,9 @@ func schedstat() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "version 15\ntimestamp %d\n", 4294892296+clocks.Monotonic()/4e6)
 	for i := range n {
+		if !proc.Online(i) {
+			continue
+		}
 		fmt.Fprintf(&b, "cpu%d 0 0 %d 0 0 0 %d %d %d\n", i, switches, (user+system)/each, proc.Waited()/each, switches)
 	}
 	return b.String()

@@ -217,8 +217,8 @@ func listCPUs(m uint64) string {
 	return string(b)
 }
 
-// CPUMask is the set of n CPUs as hexadecimal words.
-func CPUMask(n int) string { return hexCPUs(n, allOf(n)) }
+// CPUSet is a set of CPUs as hexadecimal words, and as a list, where there are n CPUs.
+func CPUSet(n int, m uint64) (words, list string) { return hexCPUs(n, m), listCPUs(m) }
 
 // CPUMaskOf is CPU i as such a set where there are n.
 func CPUMaskOf(n, i int) string {

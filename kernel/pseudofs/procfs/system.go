@@ -2,6 +2,7 @@ package procfs
 
 import (
 	"fmt"
+	"math/bits"
 	"runtime"
 	"sort"
 	"strconv"
@@ -122,7 +123,10 @@ func stat() string {
 		fmt.Fprintf(&b, "%s %d 0 %d %d 0 0 0 0 0 0\n", name, ticksOf(user), ticksOf(sys), ticksOf(idle))
 	}
 	line("cpu ", user, sys, idle)
-	for i := range n {
+	on := proc.OnlineCPUs()
+	n = bits.OnesCount64(on)
+	for ; on != 0; on &= on - 1 {
+		i := bits.TrailingZeros64(on)
 		line("cpu"+strconv.Itoa(i), user/int64(n), sys/int64(n), idle/int64(n))
 	}
 	run := proc.Running()

@@ -286,6 +286,9 @@ func softnet(n *inet.Net) []byte {
 	}
 	cpus, _ := proc.CPUs.Call()
 	for cpu := range cpus {
+		if !proc.Online(cpu) {
+			continue
+		}
 		fmt.Fprintf(&b, "%08x %08x %08x %08x %08x %08x %08x %08x %08x %08x %08x %08x %08x\n", uint32(packets), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, cpu)
 		packets = 0
 	}

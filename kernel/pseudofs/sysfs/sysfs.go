@@ -74,7 +74,8 @@ type file struct {
 	vfs.BaseNode
 	vfs.BaseOps
 	vfs.Inode
-	text func() string // immutable
+	text  func() string            // immutable
+	write func(string) linux.Errno // immutable; nil: it cannot be written
 }
 
 // SetAttr changes what is asked for, but for the length: O_TRUNC has no effect.
@@ -85,8 +86,11 @@ func (f *file) SetAttr(_ *caller.Ctx, i *vfs.Inode, a *vfs.Attr) linux.Errno {
 	return 0
 }
 
-// Open needs nothing of its own. To write, it refuses root too.
+// Open needs nothing of its own. To write, it mostly refuses root too.
 func (f *file) Open(_ *caller.Ctx, _ vfs.Path, flags uint32) (vfs.Ops, linux.Errno) {
+	if f.write != nil {
+		return f, 0
+	}
 	if a := flags & linux.O_ACCMODE; a == linux.O_WRONLY || a == linux.O_RDWR {
 		return nil, linux.EACCES
 	}
@@ -105,6 +109,25 @@ func (f *file) Read(_ *caller.Ctx, _ *vfs.File, v *uio.Vec, off int64) (int, lin
 	}
 	return n, e
 }
+
+// Write hands what is written to whom it is for, wherever in the file that is.
+func (f *file) Write(_ *caller.Ctx, _ *vfs.File, v *uio.Vec, _ int64) (int, linux.Errno) {
+	if f.write == nil {
+		return 0, linux.EIO
+	}
+	b := make([]byte, min(v.Len(), maxWrite))
+	n, e := v.CopyIn(b)
+	if n == 0 {
+		return 0, e
+	}
+	if e := f.write(string(b[:n])); e != 0 {
+		return 0, e
+	}
+	return n, 0
+}
+
+// maxWrite bounds what is written at once.
+const maxWrite = 4096
 
 // Seek moves the position; the end is where the inode's size says.
 func (x *file) Seek(_ *caller.Ctx, f *vfs.File, off int64, whence int) (int64, linux.Errno) {
@@ -138,6 +161,15 @@ func Add(path string, text func() string) {
 	parent, name := mkdirs(path)
 	f := &file{text: text}
 	f.Init(fs, f, &vfs.NewNode{Mode: linux.S_IFREG | 0o444})
+	f.SetSize(4096)
+	parent.AddChild(name, &f.Inode)
+}
+
+// AddWritable is Add for a file that its owner may write, too.
+func AddWritable(path string, text func() string, write func(string) linux.Errno) {
+	parent, name := mkdirs(path)
+	f := &file{text: text, write: write}
+	f.Init(fs, f, &vfs.NewNode{Mode: linux.S_IFREG | 0o644})
 	f.SetSize(4096)
 	parent.AddChild(name, &f.Inode)
 }

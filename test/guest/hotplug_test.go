@@ -1,0 +1,61 @@
+package guest
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestHotplug has processors go and come on Linux 6.1 and on Hardtack, each in a machine of
+// its own, where the same program must print the same. This machine's processors stay.
+func TestHotplug(t *testing.T) {
+	needGuest(t)
+	t.Parallel()
+	repo, dir := repository(t), t.TempDir()
+	tool := command(t, repo, dir)
+	if err := goBuild(repo, filepath.Join(dir, "guesttest"), "./test/guest/guesttest"); err != nil {
+		t.Fatal(err)
+	}
+	programs := filepath.Join(dir, "programs")
+	if err := os.Mkdir(programs, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := cBuild(filepath.Join(programs, "plug"), filepath.Join(repo, "test/guest/plug/plug.c")); err != nil {
+		t.Skip(err)
+	}
+	if err := goBuild(repo, filepath.Join(programs, "follow"), "./bench/task/follow"); err != nil {
+		t.Fatal(err)
+	}
+	names := []string{"follow", "plug"}
+	root := guestRoot(t, dir, "guesttest", "programs")
+	rounds := 100
+	if os.Getenv("HARDTACK_STORM") != "" {
+		rounds = 1000
+	}
+	if err := os.WriteFile(filepath.Join(root, "rounds"), []byte(strconv.Itoa(rounds)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, cpus := range []int{2, 4} {
+		t.Run(strconv.Itoa(cpus), func(t *testing.T) {
+			out, err := inGuest(t, tool, root, 8*time.Minute, []string{"--cpus", strconv.Itoa(cpus)}, "/guesttest", "-limit", "400s", "/programs")
+			got, _, _ := parse(out)
+			want := reference{t: t, root: root, cpus: cpus}.run(names)
+			if want == nil {
+				t.Log("compared with nothing")
+				want = got
+			}
+			for _, name := range names {
+				if got[name] == nil || want[name] == nil {
+					t.Fatalf("%s did not run: %v\n%s", name, err, tail(out, 60))
+				}
+				compare(t, want[name], got[name], "")
+				if !strings.HasPrefix(got[name].verdict, "PASS") {
+					t.Errorf("%s\n%s", got[name].verdict, tail(out, 60))
+				}
+			}
+		})
+	}
+}
