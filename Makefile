@@ -103,7 +103,7 @@ suites: deps deps-cc deps-apt
 # STORM seconds on each of eleven machines; FUZZ gives other arguments, as in
 # FUZZ="-n 5000000", and STORM_TESTS=TestFuzz leaves the CPUs out.
 STORM ?= 60
-STORM_TESTS ?= TestControls|TestClash|TestFuzz
+STORM_TESTS ?= TestControls|TestClash|TestClusters|TestFuzz
 storm: deps deps-cc deps-fs
 	HARDTACK_GUEST=1 HARDTACK_STORM=$(STORM) HARDTACK_FUZZ="$(FUZZ)" $(GO) test -timeout 48h -p 1 -count=1 -v -run '$(STORM_TESTS)' ./test/guest ./test/fuzz
 

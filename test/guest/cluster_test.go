@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -29,7 +30,7 @@ func TestClusters(t *testing.T) {
 	}
 	run := func(t *testing.T, command []string, flags []string, want ...string) string {
 		t.Helper()
-		out, err := inGuest(t, tool, root, 4*time.Minute, flags, command...)
+		out, err := inGuest(t, tool, root, 10*time.Minute, flags, command...)
 		out = "\n" + strings.ReplaceAll(out, "\r", "")
 		for _, text := range want {
 			if !strings.Contains(out, text) {
@@ -56,6 +57,14 @@ func TestClusters(t *testing.T) {
 				if strings.Contains(out, bad) {
 					t.Errorf("the console has %q\n%s", bad, tail(out, 100))
 				}
+			}
+		})
+	}
+	if os.Getenv("HARDTACK_STORM") != "" {
+		t.Run("3000 restarts", func(t *testing.T) {
+			out := run(t, []string{"/first", "3000"}, second("1", "/other"), "3000 restarts, frames", "the end")
+			if strings.Contains(out, "lacks") {
+				t.Errorf("%s", tail(out, 100))
 			}
 		})
 	}

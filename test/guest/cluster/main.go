@@ -99,13 +99,20 @@ func first() {
 		await("monitors", "1 cpus")
 		fmt.Println(how, "and again")
 	}
+	restarts, spare := 10, 256
+	if len(os.Args) > 1 {
+		fmt.Sscan(os.Args[1], &restarts)
+		spare = 4096 // the kernel's heap grows until it is collected
+	}
 	before := frames()
-	for i := range 10 {
+	for i := range restarts {
 		write("clusters", "restart 1")
 		await("clusters", fmt.Sprintf("1 running lives %d", i+5))
 	}
-	if after := frames(); after < before-256 {
-		fmt.Printf("10 restarts took %d frames\n", before-after)
+	if after := frames(); after < before-spare {
+		fmt.Printf("%d restarts took %d frames\n", restarts, before-after)
+	} else {
+		fmt.Printf("%d restarts, frames free before %d and after %d\n", restarts, before, after)
 	}
 	fmt.Println("the end")
 }

@@ -72,6 +72,14 @@ func helper(args []string) {
 	case "sleep":
 		fmt.Println("ready")
 		time.Sleep(time.Hour)
+	case "eat":
+		for all := [][]byte{}; ; {
+			b := make([]byte, 1<<20)
+			for i := 0; i < len(b); i += 4096 {
+				b[i] = 1
+			}
+			all = append(all, b)
+		}
 	case "yes":
 		for b := make([]byte, 10000); ; {
 			if _, err := os.Stdout.Write(b); err != nil {
@@ -134,6 +142,7 @@ func runner() {
 	signals()
 	refused()
 	channels()
+	hunger()
 	death()
 	fmt.Println("the end")
 }
@@ -272,6 +281,27 @@ func channels() {
 		wrong("after the server's end: %v", err)
 	}
 	fmt.Println("channels")
+}
+
+// hunger: a cluster whose memory is gone ends the program that has it, goes on itself, and
+// nobody else notices.
+func hunger() {
+	server := started(there("/helper", "term"))
+	if s := status(there("/helper", "eat")); !s.Signaled() || s.Signal() != syscall.SIGKILL {
+		wrong("a program that takes all memory: %v", s)
+	}
+	if s := status(there("/helper", "exit")); s.ExitStatus() != 7 {
+		wrong("after memory was short: %v", s)
+	}
+	server.Process.Signal(syscall.SIGTERM)
+	server.Wait()
+	if server.ProcessState.ExitCode() != 9 {
+		wrong("a program beside the one that took all memory: %v", server.ProcessState)
+	}
+	if b, _ := os.ReadFile("/proc/hardtack/clusters"); !strings.Contains(string(b), "1 running lives 1 ") {
+		wrong("the cluster: %s", b)
+	}
+	fmt.Println("hunger")
 }
 
 // death: who waits for a cluster that ends does not wait for ever.
