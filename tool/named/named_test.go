@@ -392,28 +392,28 @@ func TestExec(t *testing.T) {
 	m := create(t, "web")
 	_, g, _ := run(t, m)
 	c, _ := look(t, m)
-	exec := func(p *Program) (int, error, string, string) {
+	exec := func(p *Program) (n int, stdout, stderr string, e error) {
 		var out, err bytes.Buffer
 		p.Out, p.Err = &out, &err
-		n, e := p.Run(t.Context(), c)
-		return n, e, out.String(), err.String()
+		n, e = p.Run(t.Context(), c)
+		return n, out.String(), err.String(), e
 	}
-	if n, e, out, errs := exec(&Program{Args: []string{"a", ""}, Env: []string{"X=1"}}); n != 7 || e != nil || out != "a\x00\x00" || errs != "X=1\x00" {
+	if n, out, errs, e := exec(&Program{Args: []string{"a", ""}, Env: []string{"X=1"}}); n != 7 || e != nil || out != "a\x00\x00" || errs != "X=1\x00" {
 		t.Errorf("%d, %v, %q, %q", n, e, out, errs)
 	}
 	for name, want := range map[string]int{"missing": 127, "refused": 126, "zero\x00": 125, strings.Repeat("x", textMost): 125} {
-		if _, e, _, _ := exec(&Program{Args: []string{name}}); fault.Status(e) != want {
+		if _, _, _, e := exec(&Program{Args: []string{name}}); fault.Status(e) != want {
 			t.Errorf("%.20q: %v, want status %d", name, e, want)
 		}
 	}
 	text := strings.Repeat("0123456789", 20000)
-	if n, e, out, _ := exec(&Program{Args: []string{"cat"}, In: strings.NewReader(text)}); n != 0 || e != nil || out != text {
+	if n, out, _, e := exec(&Program{Args: []string{"cat"}, In: strings.NewReader(text)}); n != 0 || e != nil || out != text {
 		t.Errorf("%d, %v, %d bytes of %d", n, e, len(out), len(text))
 	}
 	signals := make(chan int, 1)
 	signals <- 15
 	r, _ := io.Pipe()
-	if n, e, _, _ := exec(&Program{Args: []string{"cat"}, In: r, Signals: signals}); n != 128+15 || e != nil {
+	if n, _, _, e := exec(&Program{Args: []string{"cat"}, In: r, Signals: signals}); n != 128+15 || e != nil {
 		t.Errorf("%d, %v, want 143", n, e)
 	}
 	for range 3 { // those that started
