@@ -40,6 +40,7 @@ type visitor struct {
 	out     [2]*vfs.File // our ends; the second is nil with a terminal
 	in      *vfs.File    // nil if it has none
 	ended   wait.Queue   // its program's end
+	traces  bool         // it has no program, but shows system calls
 
 	inMu sync.Mutex // one Input at a time
 
@@ -53,6 +54,7 @@ type visitor struct {
 const (
 	flagTerminal = 1 << iota
 	flagInput
+	flagTrace
 )
 
 // serveHost lets the host look in, from when process 1 runs.
@@ -114,14 +116,17 @@ func (v *visitors) number() (uint32, error) {
 
 func (v *visitors) Start(_ context.Context, in proto.StartCall) (out proto.StartReply, err error) {
 	argv := words(in.Args)
-	if len(argv) == 0 || argv[0] == "" {
+	begin := v.start
+	if in.Flags&flagTrace != 0 {
+		begin = v.startTrace
+	} else if len(argv) == 0 || argv[0] == "" {
 		return proto.StartReply{Errno: uint32(linux.ENOENT)}, nil
 	}
 	n, err := v.number()
 	if err != nil {
 		return out, err
 	}
-	s, e := v.start(&in, argv)
+	s, e := begin(&in)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if e != 0 {
@@ -132,7 +137,8 @@ func (v *visitors) Start(_ context.Context, in proto.StartCall) (out proto.Start
 	return proto.StartReply{Session: n, PID: uint32(s.pid)}, nil
 }
 
-func (v *visitors) start(in *proto.StartCall, argv []string) (*visitor, linux.Errno) {
+func (v *visitors) start(in *proto.StartCall) (*visitor, linux.Errno) {
+	argv := words(in.Args)
 	cred := creds.RootCred
 	if in.UID != 0 {
 		cred = creds.Cred{Bounding: creds.AllCaps}
@@ -357,8 +363,12 @@ func (s *visitor) poll(c *caller.Ctx, buf []byte) (what uint8, n int) {
 		if f == nil {
 			continue
 		}
-		if n, e := f.Ops.Read(c, f, uio.Bytes(buf), 0); e == 0 && n > 0 {
+		n, e := f.Ops.Read(c, f, uio.Bytes(buf), 0)
+		switch {
+		case e == 0 && n > 0:
 			return uint8(whatOut + i), n
+		case e == 0 && s.traces: // the last traced process has ended
+			return whatEnd, 0
 		}
 	}
 	return 0, 0
@@ -441,7 +451,7 @@ func (v *visitors) Signal(_ context.Context, in proto.SignalCall) (out proto.Sig
 	s.mu.Lock()
 	done := s.done
 	s.mu.Unlock()
-	if sig := linux.Signal(in.Number); !done && sig.Valid() {
+	if sig := linux.Signal(in.Number); !done && s.process != nil && sig.Valid() {
 		s.process.SendSignal(sig)
 	}
 	return out, nil

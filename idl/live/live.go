@@ -145,7 +145,8 @@ var (
 // StartCall asks for the rpc start; message 1.
 //
 // Starts a program. Words are separated and ended by zero bytes. Flags: 1 a terminal of
-// its own, 2 it has input. If errno is not 0 there is no session.
+// its own, 2 it has input; 4 no program: args are lines for /proc/hardtack/trace, whose
+// text is the output. If errno is not 0 there is no session.
 type StartCall struct {
 	Flags  uint32
 	Rows   uint16
@@ -167,7 +168,8 @@ func (*StartCall) toServer()   {}
 // StartReply answers the rpc start; message 2.
 //
 // Starts a program. Words are separated and ended by zero bytes. Flags: 1 a terminal of
-// its own, 2 it has input. If errno is not 0 there is no session.
+// its own, 2 it has input; 4 no program: args are lines for /proc/hardtack/trace, whose
+// text is the output. If errno is not 0 there is no session.
 type StartReply struct {
 	Session uint32
 	Errno   uint32
@@ -1395,7 +1397,8 @@ type Handler interface {
 	// Start answers the rpc start.
 	//
 	// Starts a program. Words are separated and ended by zero bytes. Flags: 1 a terminal of
-	// its own, 2 it has input. If errno is not 0 there is no session.
+	// its own, 2 it has input; 4 no program: args are lines for /proc/hardtack/trace, whose
+	// text is the output. If errno is not 0 there is no session.
 	Start(ctx context.Context, in StartCall) (out StartReply, err error)
 	// Next answers the rpc next.
 	//

@@ -39,6 +39,7 @@ type Program struct {
 const (
 	flagTerminal = 1
 	flagInput    = 2
+	flagTrace    = 4
 
 	textMost = 24000 // bytes of arguments, and of environment
 	chunk    = 16000
