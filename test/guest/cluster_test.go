@@ -73,7 +73,7 @@ func TestClusters(t *testing.T) {
 			"[1] cluster 1 panics", "[1] panic: asked for, with a lock", "kernel: cluster 1 panicked", "cluster 0 goes on")
 	})
 	t.Run("four", func(t *testing.T) {
-		run(t, []string{"/first"}, []string{"--clusters", "4", "--cpus", "4", "--memory", "384M"}, "the end")
+		run(t, []string{"/first"}, []string{"--clusters", "4", "--cpus", "4", "--memory", "448M"}, "the end")
 	})
 	t.Run("run", func(t *testing.T) {
 		root = roots(t.TempDir(), "clusterrun", "runner", "helper")
