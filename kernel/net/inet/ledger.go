@@ -104,7 +104,16 @@ func (s *TCP) holdsTCP(sum *ledger.Sum) {
 	sum.Add(ledger.Sockets, ledger.Of[TCP]())
 	s.holdsOwn(sum, tcpParts)
 	s.in.Holds(sum)
-	if p := s.ep.Load(); p != nil && p.Readiness(waiter.EventIn) != 0 {
+	p := s.ep.Load()
+	if p == nil {
+		return
+	}
+	if q, ok := p.Endpoint.(queuer); ok {
+		data, unaccepted := q.Queued()
+		sum.Add(ledger.Messages, data+data/4)
+		sum.Add(ledger.Sockets, unaccepted)
+	}
+	if p.Readiness(waiter.EventIn) != 0 {
 		if size, err := p.GetSockOptInt(tcpip.ReceiveQueueSizeOption); err == nil {
 			sum.Add(ledger.Messages, 2*int64(size))
 		}

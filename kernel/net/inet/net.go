@@ -70,6 +70,7 @@ type Net struct {
 	all       register                    // own lock
 	queued    queued                      // own lock
 	waits     timeWaits                   // own lock
+	orphans   orphans                     // own lock
 	conns     [1 << 16]atomic.Int32       // how many connections within the machine have a port
 	bound     map[uint32][]*inetSock      // guarded by binding: who was bound, by type and port
 	changing  sync.Mutex                  // held while addresses, routes or interfaces change

@@ -653,6 +653,7 @@ func (s *TCP) Release(*vfs.File) {
 				s.push(p)
 				p.close()
 			})
+			s.net.abandon(s.user, p)
 			return
 		}
 		p.close()

@@ -1,0 +1,163 @@
+package inet
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
+
+	"hardtack/kernel/base/accounts"
+	"hardtack/kernel/base/ledger"
+	"hardtack/kernel/base/mem"
+)
+
+// An orphan is a connection whose socket is closed. netstack keeps it until the other end
+// has acknowledged all data and TIME-WAIT is over: for as long as the other end likes, if
+// that reads nothing. No process holds it, so killing one frees nothing. Its memory is
+// charged to the user whose socket it was. A user beyond his share loses orphans: those in
+// TIME-WAIT first, then the oldest, whose other end gets a reset, as on Linux.
+type orphan struct {
+	p     *netPoint
+	user  *accounts.User
+	bytes int64 // what the user is charged for
+}
+
+// orphans are those of all users, oldest first. mu comes before netstack's locks of the
+// queues of an endpoint.
+type orphans struct {
+	mu    sync.Mutex
+	list  []orphan    // guarded by mu
+	timer *time.Timer // made at the first use, set while the list has any; guarded by mu
+}
+
+// orphanPool is the memory that orphans may take: an eighth of all.
+var orphanPool = accounts.LatePool{Make: func() *accounts.Pool {
+	return accounts.NewPool(max(int64(mem.Total())*mem.PageSize/8, 1<<20))
+}}
+
+const (
+	orphanBytes   = 6 << 10 // without data
+	orphanSweep   = time.Second
+	orphansAtOnce = 64 // that a user loses for another
+)
+
+// queuer is an endpoint of netstack that tells how much waits in it.
+type queuer interface {
+	Queued() (toSend, unaccepted int64)
+}
+
+// orphaned is about what an endpoint takes whose socket is closed; 0: it has ended.
+func (p *netPoint) orphaned() int64 {
+	switch tcp.EndpointState(p.State()) {
+	case tcp.StateClose, tcp.StateError:
+		return 0
+	}
+	n := int64(orphanBytes)
+	if q, ok := p.Endpoint.(queuer); ok {
+		data, _ := q.Queued()
+		n += data + data/4
+	}
+	return n
+}
+
+// abandon charges the user for the endpoint of a socket that was closed.
+func (n *Net) abandon(u *accounts.User, p *netPoint) {
+	bytes := p.orphaned()
+	if bytes == 0 {
+		return
+	}
+	pool := orphanPool.Get()
+	if !pool.Charge(u, bytes) {
+		n.orphans.shed(u, bytes)
+		pool.Force(u, bytes)
+	}
+	o := &n.orphans
+	o.mu.Lock()
+	o.list = append(o.list, orphan{p, u, bytes})
+	if len(o.list) == 1 {
+		o.arm()
+	}
+	o.mu.Unlock()
+}
+
+// arm sets the timer; called with mu held.
+func (o *orphans) arm() {
+	if o.timer == nil {
+		o.timer = time.AfterFunc(orphanSweep, o.sweep)
+	} else {
+		o.timer.Reset(orphanSweep)
+	}
+}
+
+// shed ends orphans of a user: some in TIME-WAIT or else as many as have so many bytes.
+func (o *orphans) shed(u *accounts.User, bytes int64) {
+	var victims [orphansAtOnce]orphan
+	n := 0
+	take := func(fits func(*orphan) bool) {
+		o.list = slices.DeleteFunc(o.list, func(x orphan) bool {
+			if x.user != u || n == len(victims) || !fits(&x) {
+				return false
+			}
+			victims[n] = x
+			n++
+			return true
+		})
+	}
+	o.mu.Lock()
+	take(func(x *orphan) bool { return tcp.EndpointState(x.p.State()) == tcp.StateTimeWait })
+	if n == 0 {
+		take(func(x *orphan) bool {
+			bytes -= x.bytes
+			return bytes+x.bytes > 0
+		})
+	}
+	o.mu.Unlock()
+	for _, x := range victims[:n] {
+		x.p.Endpoint.Abort()
+		orphanPool.Get().Release(x.user, x.bytes)
+	}
+}
+
+// sweep is the timer: it forgets who has ended, and gives back what was acknowledged.
+func (o *orphans) sweep() {
+	pool := orphanPool.Get()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	kept := o.list[:0]
+	for _, x := range o.list {
+		old := x.bytes
+		if old > orphanBytes || tcp.EndpointState(x.p.State()) != tcp.StateTimeWait {
+			x.bytes = min(x.p.orphaned(), old)
+			pool.Release(x.user, old-x.bytes)
+		}
+		if x.bytes > 0 {
+			kept = append(kept, x)
+		}
+	}
+	clear(o.list[len(kept):])
+	if o.list = kept; len(kept) > 0 {
+		o.arm()
+	} else {
+		o.list = nil
+	}
+}
+
+// KeptBy returns about how many bytes of closed connections a user has.
+func KeptBy(uid uint32) int64 {
+	if orphanPool.Get().Used() == 0 {
+		return 0
+	}
+	return orphanPool.Get().Of(accounts.UserOf(uid))
+}
+
+// Ledger charges closed connections to their users.
+func Ledger(charge ledger.Charge) {
+	o := &Default.orphans
+	o.mu.Lock()
+	list := slices.Clone(o.list)
+	o.mu.Unlock()
+	for _, x := range list {
+		charge(0, x.user.UID, ledger.Sockets, x.bytes)
+	}
+}
