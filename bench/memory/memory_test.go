@@ -61,6 +61,8 @@ func TestMarkdown(t *testing.T) {
 		"| anonymous | 330 | **167** | **1** | 1.2 | 6.6 | 0.02 | 98 | **no** |",
 		"| epolls | **panic: kernel memory is exhausted** |",
 		"## 48M, 2 CPUs, one user\n",
+		"\n- 48M, 1 CPU: not run.\n",
+		"\n- 128M, 1 CPU: 3 runs of 1s, of ",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %q in\n%s", want, page)

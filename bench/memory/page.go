@@ -16,6 +16,7 @@ type Table struct {
 	Same   bool          // all are the same user's
 	ICount bool          // the guest's clock counts instructions, one a nanosecond
 	Kernel string        // what it is called on the page; "" for this one
+	Date   string        // when it was measured; "" where nobody noted it
 	Runs   []Run
 }
 
@@ -42,10 +43,18 @@ func (t *Table) key() string {
 	return fmt.Sprintf("%s %08d %d %v", t.Kernel, n, t.CPUs, t.Same)
 }
 
+// pairs reports whether each run has several offenders.
+func (t *Table) pairs() bool {
+	return len(t.Runs) > 0 && !slices.ContainsFunc(t.Runs, func(r Run) bool { return !strings.Contains(r.Offenders, "+") })
+}
+
 func (t *Table) title() string {
 	s := fmt.Sprintf("%s, %d CPU", t.Memory, t.CPUs)
 	if t.CPUs > 1 {
 		s += "s"
+	}
+	if t.pairs() {
+		s += ", pairs"
 	}
 	if t.Same {
 		s += ", one user"
@@ -63,11 +72,43 @@ func (r *Report) Markdown() string {
 	for i := range r.Tables {
 		r.Tables[i].write(&b)
 	}
+	r.missing(&b)
 	b.WriteString("\n## Offenders\n\n| name | what it takes |\n| --- | --- |\n")
 	for _, k := range Kinds {
 		fmt.Fprintf(&b, "| %s | %s |\n", k.Name, k.Text)
 	}
 	return b.String()
+}
+
+// missing names the machines that were not measured, or not with all offenders for a minute.
+func (r *Report) missing(b *strings.Builder) {
+	b.WriteString("\n## Not measured\n\nThe full experiment is a minute for each of the offenders below, alone and in pairs.\n\n")
+	for _, memory := range []string{"48M", "128M", "512M"} {
+		for cpus := 1; cpus <= 2; cpus++ {
+			for _, pairs := range []bool{false, true} {
+				b.WriteString(r.lacks(memory, cpus, pairs))
+			}
+		}
+	}
+}
+
+// lacks is what a machine lacks, as an item of a list.
+func (r *Report) lacks(memory string, cpus int, pairs bool) string {
+	want := Table{Memory: memory, CPUs: cpus}
+	if pairs {
+		want.Runs = []Run{{Offenders: "+"}}
+	}
+	for i := range r.Tables {
+		t := &r.Tables[i]
+		switch {
+		case t.title() != want.title():
+		case len(t.Runs) >= len(Kinds) && t.Each >= time.Minute:
+			return ""
+		default:
+			return fmt.Sprintf("- %s: %d runs of %v, of %d.\n", t.title(), len(t.Runs), t.Each, len(Kinds))
+		}
+	}
+	return fmt.Sprintf("- %s: not run.\n", want.title())
 }
 
 const head = `# Exhausted memory
@@ -100,6 +141,9 @@ func (t *Table) write(b *strings.Builder) {
 	}
 	fmt.Fprintf(b, "\n## %s\n\n%d runs of %v; in %d of them no call failed, no innocent process died, and root was served.\n\n",
 		t.title(), len(t.Runs), t.Each, good)
+	if t.Date != "" {
+		fmt.Fprintf(b, "Measured on %s.\n\n", t.Date)
+	}
 	if t.ICount {
 		b.WriteString("The guest's clock counts instructions, one a nanosecond: load on the host changes nothing.\n\n")
 	}

@@ -74,7 +74,7 @@ func run() error {
 			if m.CPUs, err = strconv.Atoi(c); err != nil {
 				return err
 			}
-			t := membench.Table{Memory: size, CPUs: m.CPUs, Each: *each, Same: *same, ICount: *icount, Kernel: *name}
+			t := membench.Table{Memory: size, CPUs: m.CPUs, Each: *each, Same: *same, ICount: *icount, Kernel: *name, Date: time.Now().Format("2 January 2006")}
 			t.Runs = measure(m, offenders(*kinds, *pairs), *each, *same)
 			r.Add(t)
 			if err := save(*dump, &r); err != nil {
