@@ -2,10 +2,10 @@
 // docs/bench/memory.md.
 //
 //	report [-each 60s] [-memory 48M,128M,512M] [-cpus 1,2] [-kinds all] [-pairs] [-same] [-icount]
-//	       [-kernel FILE -tool FILE -name NAME] [-json FILE] [-dry]
+//	       [-kernel FILE -tool FILE -name NAME] [-json FILE] [-dry] [-again]
 //
 // Each run boots a machine of its own. With -json the tables of that file stay that are
-// not measured now, and the file gets all. -dry writes no page. It needs QEMU and gcc.
+// not measured now, and the file gets all. -dry writes no page, -again only that. It needs QEMU and gcc.
 package main
 
 import (
@@ -40,6 +40,7 @@ func run() error {
 	name := flag.String("name", "", "what that kernel is called")
 	dump := flag.String("json", "", "keep the figures in this file")
 	dry := flag.Bool("dry", false, "write no page")
+	again := flag.Bool("again", false, "measure nothing: write the page from the -json file")
 	flag.Parse()
 
 	repo, err := report.Root()
@@ -52,6 +53,10 @@ func run() error {
 	}
 	if err := load(*dump, &r); err != nil {
 		return err
+	}
+	page := filepath.Join(repo, "docs", "bench", "memory.md")
+	if *again {
+		return os.WriteFile(page, []byte(r.Markdown()), 0o644)
 	}
 	root, err := os.MkdirTemp("", "memory")
 	if err != nil {
@@ -86,7 +91,7 @@ func run() error {
 	if *dry {
 		return nil
 	}
-	return os.WriteFile(filepath.Join(repo, "docs", "bench", "memory.md"), []byte(r.Markdown()), 0o644)
+	return os.WriteFile(page, []byte(r.Markdown()), 0o644)
 }
 
 // offenders are the runs of a machine.
