@@ -115,7 +115,9 @@ func plugMemory() {
 	proc.Relieve.Set(relief.Start)
 	mem.Given.Set(proc.Serve)
 	vm.Await.Set(proc.AwaitPage)
-	proc.KeptBy.Set(func(uid uint32) int64 { return tmpfs.KeptBy(uid) + vm.SegmentsOf(uid) + unix.KeptBy(uid) + inet.KeptBy(uid) })
+	proc.KeptBy.Set(func(uid uint32) int64 {
+		return tmpfs.KeptBy(uid) + vm.SegmentsOf(uid) + unix.KeptBy(uid) + inet.KeptBy(uid)
+	})
 	proc.Killed.Set(reportKilled)
 	proc.HoldsMore.Set(posixtimer.Holds)
 	ledger.SetKeepers(tmpfs.Ledger, sysv.Ledger, unix.Ledger, inet.Ledger, endpoint.Ledger)
