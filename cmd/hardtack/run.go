@@ -27,6 +27,7 @@ type runFlags struct {
 	clusters int
 	cluster  []string
 	publish  []string
+	folders  folderFlags
 	disks    []string
 	root     string
 	part     int // of root's disk
@@ -128,6 +129,7 @@ func (f *runFlags) define(cmd *cobra.Command) {
 	fl.StringArrayVar(&f.cluster, "cluster", nil, "a kernel of its `own`: cpus=N,memory=SIZE[,init=PATH][,restart=always|never] (repeatable; the first one runs CMD; instead of --cpus and --memory)")
 	fl.StringArrayVarP(&f.publish, "publish", "p", nil, "forward a `port` of the host to the guest: [ADDR:]HOST:GUEST[/udp] (repeatable; loopback by default)")
 	fl.StringArrayVar(&f.disks, "disk", nil, "give the guest a raw image `file` as a disk: FILE[,driver=virtio|ahci|nvme][,ro] (repeatable; ahci and nvme need --machine q35)")
+	f.folders.define(fl)
 	fl.StringVar(&f.root, "root", "", "the root file system is on this `disk`: FILE[,part=N][,driver=virtio|ahci|nvme][,ro]")
 	fl.StringArrayVarP(&f.env, "env", "e", nil, "set a `variable`: NAME=VALUE, or NAME for the host's value (repeatable)")
 	fl.StringVarP(&f.workdir, "workdir", "w", "", "working `directory` of process 1")
@@ -264,6 +266,9 @@ func (f *runFlags) complete(ctx context.Context) (err error) {
 		f.cfg.Disks = append(f.cfg.Disks, disk)
 	}
 	if err := f.checkValues(); err != nil {
+		return err
+	}
+	if err := f.folders.set(&f.cfg, f.dryRun); err != nil {
 		return err
 	}
 	if err := f.cfg.Check(); err != nil {
@@ -403,6 +408,7 @@ func (f *runFlags) boot(tree *rootfs.Tree, args []string) (*rootfs.Boot, error) 
 		return nil, err
 	}
 	b.Args = append([]string{program}, args[1:]...)
+	b.Folders = f.folders.record(&f.cfg)
 	return b, nil
 }
 

@@ -74,6 +74,8 @@ func (k *kernel) startDevices(found []virtio.Transport, tables *acpi.Tables) (de
 			err = k.startControl(t)
 		case virtio.TypeBlock:
 			err = d.addVirtio(k, t)
+		case virtio.Type9P:
+			err = k.addFolder(t)
 		}
 		if err != nil {
 			warn("%v: %v", t, err)

@@ -89,6 +89,7 @@ func main() {
 	}
 	go k.keepStirring()
 	mountAll(k.ctx, root)
+	k.mountFolders(config, root)
 	k.startNetwork(devices, config, root)
 	k.introspect(config)
 	mem.SetKeepable()

@@ -11,6 +11,7 @@ import (
 	"hardtack/kernel/fs/vfs"
 	"hardtack/kernel/pseudofs/procfs"
 	"hardtack/kernel/pseudofs/sysfs"
+	"hardtack/kernel/share/p9fs"
 	"hardtack/kernel/tty"
 	"hardtack/nucleus"
 )
@@ -19,12 +20,13 @@ import (
 func plugFiles() {
 	for name, t := range map[string]vfs.FSType{
 		"tmpfs": tmpfs.Type, "ramfs": tmpfs.Type, "devtmpfs": devfs.Type, "devpts": devfs.PTSType,
-		"proc": procfs.Type, "sysfs": sysfs.Type, "ext4": ext4fs.Type,
+		"proc": procfs.Type, "sysfs": sysfs.Type, "ext4": ext4fs.Type, "9p": p9fs.Type,
 	} {
 		vfs.RegisterFS(name, t)
 	}
 	vfs.RegisterSync(block.SyncAll) // file systems come after the disks that they are on
 	vfs.RegisterSync(ext4fs.SyncAll)
+	vfs.RegisterSync(p9fs.SyncAll)
 
 	vfs.OpenFIFO.Set(pipe.OpenFIFO)
 	vfs.OpenBlock.Set(block.Open)

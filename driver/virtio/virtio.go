@@ -25,6 +25,7 @@ const (
 	TypeBlock   = 2
 	TypeConsole = 3
 	TypeRNG     = 4
+	Type9P      = 9
 )
 
 // Features of every device type (section 6).

@@ -16,7 +16,7 @@ const (
 var Table = [Size]Need{
 	43:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // accept
 	288: {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // accept4
-	21:  {Transient: 224, Lasting: 416, Allocated: 0, Known: true, Whole: false},       // access
+	21:  {Transient: 64, Lasting: 576, Allocated: 0, Known: true, Whole: false},        // access
 	159: {Transient: 160, Lasting: 320, Allocated: 0, Known: true, Whole: false},       // adjtimex
 	37:  {Transient: 0, Lasting: 144, Allocated: 0, Known: true, Whole: true},          // alarm
 	158: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // arch_prctl
@@ -24,10 +24,10 @@ var Table = [Size]Need{
 	12:  {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // brk
 	125: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // capget
 	126: {Transient: 112, Lasting: 112, Allocated: 0, Known: true, Whole: false},       // capset
-	80:  {Transient: 192, Lasting: 448, Allocated: 0, Known: true, Whole: false},       // chdir
+	80:  {Transient: 128, Lasting: 576, Allocated: 0, Known: true, Whole: false},       // chdir
 	90:  {Transient: 0, Lasting: 917504, Allocated: 0, Known: true, Whole: false},      // chmod
-	92:  {Transient: 9664, Lasting: 576, Allocated: 0, Known: true, Whole: false},      // chown
-	161: {Transient: 192, Lasting: 448, Allocated: 0, Known: true, Whole: false},       // chroot
+	92:  {Transient: 9536, Lasting: 704, Allocated: 0, Known: true, Whole: false},      // chown
+	161: {Transient: 128, Lasting: 576, Allocated: 0, Known: true, Whole: false},       // chroot
 	305: {Transient: 160, Lasting: 320, Allocated: 0, Known: true, Whole: false},       // clock_adjtime
 	229: {Transient: 112, Lasting: 32, Allocated: 0, Known: true, Whole: false},        // clock_getres
 	228: {Transient: 112, Lasting: 32, Allocated: 0, Known: true, Whole: false},        // clock_gettime
@@ -55,19 +55,19 @@ var Table = [Size]Need{
 	322: {},                                                                            // execveat: 99
 	60:  {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // exit
 	231: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // exit_group
-	269: {Transient: 224, Lasting: 416, Allocated: 0, Known: true, Whole: false},       // faccessat
-	439: {Transient: 224, Lasting: 416, Allocated: 0, Known: true, Whole: false},       // faccessat2
+	269: {Transient: 64, Lasting: 576, Allocated: 0, Known: true, Whole: false},        // faccessat
+	439: {Transient: 64, Lasting: 576, Allocated: 0, Known: true, Whole: false},        // faccessat2
 	221: {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: false},           // fadvise64
 	285: {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: false},           // fallocate
 	81:  {Transient: 80, Lasting: 32, Allocated: 0, Known: true, Whole: false},         // fchdir
 	91:  {Transient: 0, Lasting: 917504, Allocated: 0, Known: true, Whole: false},      // fchmod
 	268: {Transient: 0, Lasting: 917504, Allocated: 0, Known: true, Whole: false},      // fchmodat
-	93:  {Transient: 9664, Lasting: 576, Allocated: 0, Known: true, Whole: false},      // fchown
-	260: {Transient: 9664, Lasting: 576, Allocated: 0, Known: true, Whole: false},      // fchownat
+	93:  {Transient: 9536, Lasting: 704, Allocated: 0, Known: true, Whole: false},      // fchown
+	260: {Transient: 9536, Lasting: 704, Allocated: 0, Known: true, Whole: false},      // fchownat
 	72:  {},                                                                            // fcntl: 16
 	75:  {Transient: 10224, Lasting: 16, Allocated: 10240, Known: true, Whole: false},  // fdatasync
 	193: {Transient: 0, Lasting: 524288, Allocated: 0, Known: true, Whole: false},      // fgetxattr
-	196: {Transient: 288, Lasting: 416, Allocated: 0, Known: true, Whole: false},       // flistxattr
+	196: {Transient: 128, Lasting: 576, Allocated: 0, Known: true, Whole: false},       // flistxattr
 	73:  {},                                                                            // flock: 1
 	57:  {Transient: 0, Lasting: 30720, Allocated: 0, Known: true, Whole: false},       // fork
 	199: {Transient: 0, Lasting: 589824, Allocated: 0, Known: true, Whole: false},      // fremovexattr
@@ -75,14 +75,14 @@ var Table = [Size]Need{
 	190: {Transient: 0, Lasting: 73728, Allocated: 0, Known: true, Whole: false},       // fsetxattr
 	432: {Transient: 128, Lasting: 224, Allocated: 0, Known: true, Whole: false},       // fsmount
 	430: {Transient: 0, Lasting: 4608, Allocated: 0, Known: true, Whole: false},        // fsopen
-	433: {Transient: 128, Lasting: 640, Allocated: 0, Known: true, Whole: false},       // fspick
-	5:   {Transient: 144, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // fstat
-	138: {Transient: 64, Lasting: 576, Allocated: 0, Known: true, Whole: false},        // fstatfs
+	433: {Transient: 128, Lasting: 768, Allocated: 0, Known: true, Whole: false},       // fspick
+	5:   {Transient: 112, Lasting: 144, Allocated: 0, Known: true, Whole: false},       // fstat
+	138: {Transient: 128, Lasting: 704, Allocated: 0, Known: true, Whole: false},       // fstatfs
 	74:  {Transient: 10224, Lasting: 16, Allocated: 10240, Known: true, Whole: false},  // fsync
 	77:  {Transient: 9984, Lasting: 256, Allocated: 0, Known: true, Whole: false},      // ftruncate
 	202: {},                                                                            // futex: 2
 	449: {Transient: 3072, Lasting: 12288, Allocated: 0, Known: true, Whole: false},    // futex_waitv
-	261: {Transient: 9728, Lasting: 512, Allocated: 0, Known: true, Whole: false},      // futimesat
+	261: {Transient: 9600, Lasting: 640, Allocated: 0, Known: true, Whole: false},      // futimesat
 	239: {Transient: 4608, Lasting: 0, Allocated: 0, Known: true, Whole: false},        // get_mempolicy
 	274: {Transient: 128, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // get_robust_list
 	309: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // getcpu
@@ -121,17 +121,17 @@ var Table = [Size]Need{
 	251: {},                                                                            // ioprio_set: 5
 	312: {Transient: 144, Lasting: 16, Allocated: 0, Known: true, Whole: false},        // kcmp
 	62:  {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // kill
-	94:  {Transient: 9664, Lasting: 576, Allocated: 0, Known: true, Whole: false},      // lchown
+	94:  {Transient: 9536, Lasting: 704, Allocated: 0, Known: true, Whole: false},      // lchown
 	192: {Transient: 0, Lasting: 524288, Allocated: 0, Known: true, Whole: false},      // lgetxattr
-	86:  {Transient: 9600, Lasting: 1664, Allocated: 0, Known: true, Whole: false},     // link
-	265: {Transient: 9600, Lasting: 1664, Allocated: 0, Known: true, Whole: false},     // linkat
+	86:  {Transient: 9344, Lasting: 1920, Allocated: 0, Known: true, Whole: false},     // link
+	265: {Transient: 9344, Lasting: 1920, Allocated: 0, Known: true, Whole: false},     // linkat
 	50:  {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: false},           // listen
-	194: {Transient: 288, Lasting: 416, Allocated: 0, Known: true, Whole: false},       // listxattr
-	195: {Transient: 288, Lasting: 416, Allocated: 0, Known: true, Whole: false},       // llistxattr
+	194: {Transient: 128, Lasting: 576, Allocated: 0, Known: true, Whole: false},       // listxattr
+	195: {Transient: 128, Lasting: 576, Allocated: 0, Known: true, Whole: false},       // llistxattr
 	198: {Transient: 0, Lasting: 589824, Allocated: 0, Known: true, Whole: false},      // lremovexattr
 	8:   {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // lseek
 	189: {Transient: 0, Lasting: 73728, Allocated: 0, Known: true, Whole: false},       // lsetxattr
-	6:   {Transient: 224, Lasting: 416, Allocated: 0, Known: true, Whole: false},       // lstat
+	6:   {Transient: 128, Lasting: 576, Allocated: 0, Known: true, Whole: false},       // lstat
 	28:  {},                                                                            // madvise: 6
 	237: {Transient: 45056, Lasting: 0, Allocated: 0, Known: true, Whole: false},       // mbind
 	324: {Transient: 16, Lasting: 0, Allocated: 16, Known: true, Whole: false},         // membarrier
@@ -160,9 +160,9 @@ var Table = [Size]Need{
 	150: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // munlock
 	152: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // munlockall
 	11:  {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // munmap
-	303: {Transient: 224, Lasting: 416, Allocated: 0, Known: true, Whole: false},       // name_to_handle_at
+	303: {Transient: 128, Lasting: 576, Allocated: 0, Known: true, Whole: false},       // name_to_handle_at
 	35:  {Transient: 112, Lasting: 32, Allocated: 0, Known: true, Whole: false},        // nanosleep
-	262: {Transient: 224, Lasting: 416, Allocated: 0, Known: true, Whole: false},       // newfstatat
+	262: {Transient: 128, Lasting: 576, Allocated: 0, Known: true, Whole: false},       // newfstatat
 	2:   {},                                                                            // open: 7
 	304: {},                                                                            // open_by_handle_at: 12
 	428: {},                                                                            // open_tree: 11
@@ -196,20 +196,20 @@ var Table = [Size]Need{
 	328: {},                                                                            // pwritev2: 80
 	0:   {},                                                                            // read: 72
 	187: {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: false},           // readahead
-	89:  {Transient: 5632, Lasting: 4608, Allocated: 0, Known: true, Whole: false},     // readlink
-	267: {Transient: 5632, Lasting: 4608, Allocated: 0, Known: true, Whole: false},     // readlinkat
+	89:  {Transient: 5120, Lasting: 5120, Allocated: 0, Known: true, Whole: false},     // readlink
+	267: {Transient: 5120, Lasting: 5120, Allocated: 0, Known: true, Whole: false},     // readlinkat
 	19:  {},                                                                            // readv: 80
-	169: {},                                                                            // reboot: 23
+	169: {},                                                                            // reboot: 24
 	45:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // recvfrom
 	299: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // recvmmsg
 	47:  {Transient: 0, Lasting: 22528, Allocated: 0, Known: true, Whole: false},       // recvmsg
 	216: {},                                                                            // remap_file_pages: 1
 	197: {Transient: 0, Lasting: 589824, Allocated: 0, Known: true, Whole: false},      // removexattr
-	82:  {Transient: 9984, Lasting: 2304, Allocated: 0, Known: true, Whole: false},     // rename
-	264: {Transient: 9984, Lasting: 2304, Allocated: 0, Known: true, Whole: false},     // renameat
-	316: {Transient: 9984, Lasting: 2304, Allocated: 0, Known: true, Whole: false},     // renameat2
+	82:  {Transient: 9472, Lasting: 2816, Allocated: 0, Known: true, Whole: false},     // rename
+	264: {Transient: 9472, Lasting: 2816, Allocated: 0, Known: true, Whole: false},     // renameat
+	316: {Transient: 9472, Lasting: 2816, Allocated: 0, Known: true, Whole: false},     // renameat2
 	219: {},                                                                            // restart_syscall: 3
-	84:  {Transient: 9536, Lasting: 704, Allocated: 0, Known: true, Whole: false},      // rmdir
+	84:  {Transient: 10432, Lasting: 832, Allocated: 0, Known: true, Whole: false},     // rmdir
 	334: {Transient: 0, Lasting: 2816, Allocated: 0, Known: true, Whole: false},        // rseq
 	13:  {Transient: 0, Lasting: 2560, Allocated: 0, Known: true, Whole: false},        // rt_sigaction
 	127: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // rt_sigpending
@@ -275,12 +275,12 @@ var Table = [Size]Need{
 	41:  {Transient: 128, Lasting: 1920, Allocated: 0, Known: true, Whole: false},      // socket
 	53:  {Transient: 128, Lasting: 1920, Allocated: 0, Known: true, Whole: false},      // socketpair
 	275: {},                                                                            // splice: 83
-	4:   {Transient: 224, Lasting: 416, Allocated: 0, Known: true, Whole: false},       // stat
-	137: {Transient: 64, Lasting: 576, Allocated: 0, Known: true, Whole: false},        // statfs
-	332: {Transient: 224, Lasting: 416, Allocated: 0, Known: true, Whole: false},       // statx
+	4:   {Transient: 128, Lasting: 576, Allocated: 0, Known: true, Whole: false},       // stat
+	137: {Transient: 128, Lasting: 704, Allocated: 0, Known: true, Whole: false},       // statfs
+	332: {Transient: 128, Lasting: 576, Allocated: 0, Known: true, Whole: false},       // statx
 	88:  {Transient: 0, Lasting: 1441792, Allocated: 0, Known: true, Whole: false},     // symlink
 	266: {Transient: 0, Lasting: 1441792, Allocated: 0, Known: true, Whole: false},     // symlinkat
-	162: {},                                                                            // sync: 6
+	162: {},                                                                            // sync: 7
 	277: {Transient: 10224, Lasting: 16, Allocated: 10240, Known: true, Whole: false},  // sync_file_range
 	306: {Transient: 10176, Lasting: 64, Allocated: 0, Known: true, Whole: false},      // syncfs
 	139: {Transient: 512, Lasting: 4096, Allocated: 0, Known: true, Whole: false},      // sysfs
@@ -299,17 +299,17 @@ var Table = [Size]Need{
 	286: {Transient: 112, Lasting: 144, Allocated: 0, Known: true, Whole: false},       // timerfd_settime
 	100: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // times
 	200: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // tkill
-	76:  {Transient: 9536, Lasting: 704, Allocated: 0, Known: true, Whole: false},      // truncate
+	76:  {Transient: 10432, Lasting: 832, Allocated: 0, Known: true, Whole: false},     // truncate
 	95:  {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // umask
 	166: {},                                                                            // umount2: 11
 	63:  {Transient: 5024, Lasting: 96, Allocated: 0, Known: true, Whole: false},       // uname
-	87:  {Transient: 9536, Lasting: 704, Allocated: 0, Known: true, Whole: false},      // unlink
-	263: {Transient: 9536, Lasting: 704, Allocated: 0, Known: true, Whole: false},      // unlinkat
+	87:  {Transient: 10432, Lasting: 832, Allocated: 0, Known: true, Whole: false},     // unlink
+	263: {Transient: 10432, Lasting: 832, Allocated: 0, Known: true, Whole: false},     // unlinkat
 	272: {Transient: 112, Lasting: 32, Allocated: 0, Known: true, Whole: false},        // unshare
 	136: {Transient: 112, Lasting: 128, Allocated: 0, Known: true, Whole: false},       // ustat
-	132: {Transient: 9728, Lasting: 512, Allocated: 0, Known: true, Whole: false},      // utime
-	280: {Transient: 9728, Lasting: 512, Allocated: 0, Known: true, Whole: false},      // utimensat
-	235: {Transient: 9728, Lasting: 512, Allocated: 0, Known: true, Whole: false},      // utimes
+	132: {Transient: 9600, Lasting: 640, Allocated: 0, Known: true, Whole: false},      // utime
+	280: {Transient: 9600, Lasting: 640, Allocated: 0, Known: true, Whole: false},      // utimensat
+	235: {Transient: 9600, Lasting: 640, Allocated: 0, Known: true, Whole: false},      // utimes
 	58:  {Transient: 0, Lasting: 30720, Allocated: 0, Known: true, Whole: false},       // vfork
 	153: {},                                                                            // vhangup: 7
 	278: {Transient: 2048, Lasting: 16384, Allocated: 0, Known: true, Whole: false},    // vmsplice

@@ -32,6 +32,9 @@ func (x *statxResult) find(t *proc.Thread, fd int32, addr uio.Addr, w vfs.WalkFl
 		return e
 	}
 	if x.p, e = lookupAt(t, fd, path, w); e == 0 {
+		if x.p.Asked() {
+			x.p.Renew(&t.Ctx, path)
+		}
 		x.p.Inode().FillStat(&x.st)
 	}
 	return e

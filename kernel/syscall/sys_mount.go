@@ -12,7 +12,7 @@ import (
 
 // The mount table.
 var mountCalls = []Call{
-	{linux.SYS_mount, "mount", sysMount, "works for ext4 on block devices, tmpfs, proc, sysfs, devtmpfs, devpts, binds, moves and remounts; propagation flags have no effect"},
+	{linux.SYS_mount, "mount", sysMount, "works for ext4 on block devices, 9p over virtio, tmpfs, proc, sysfs, devtmpfs, devpts, binds, moves and remounts; propagation flags have no effect"},
 	{linux.SYS_umount2, "umount2", sysUmount, "works"},
 	{linux.SYS_pivot_root, "pivot_root", sysPivotRoot, "works; the root that came with the boot archive cannot be moved, as on Linux"},
 }
@@ -79,10 +79,12 @@ func sysMount(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 
 // mountNew mounts a file system that lies on no device.
 func mountNew(kind, source, data string, p vfs.Path, flags uint32) linux.Errno {
-	fs, e := vfs.MakeFS(kind, data)
+	fs, e := vfs.MakeFS(kind, source, data)
 	if e != 0 {
 		return e
 	}
+	fs.Hold()
+	defer fs.Drop()
 	if source == "" {
 		source = "none"
 	}

@@ -70,6 +70,9 @@ func statPath(t *proc.Thread, fd int32, addr uio.Addr, flags vfs.WalkFlags) (st 
 	}
 	p, e := lookupAt(t, fd, path, flags)
 	if e == 0 {
+		if p.Asked() {
+			p.Renew(&t.Ctx, path)
+		}
 		p.Inode().FillStat(&st)
 	}
 	return st, e

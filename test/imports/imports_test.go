@@ -39,6 +39,7 @@ var may = map[string][]string{
 	"kernel/mm":            {"abi", "nucleus", "kernel/base", "kernel/fs"},
 	"kernel/disk":          {"abi", "ext4", "lock", "kernel/disk/blockdev", "kernel/base", "kernel/fs", "kernel/mm"},
 	"kernel/disk/blockdev": {"abi"}, // what a driver implements
+	"kernel/share":         {"abi", "kernel/base", "kernel/fs", "kernel/mm"},
 	"kernel/net":           {"abi", "lock", "kernel/net/netdev", "kernel/base", "kernel/fs", "kernel/mm"},
 	"kernel/net/netdev":    {"abi"}, // what a driver implements
 	"kernel/process":       {"abi", "lock", "nucleus", "kernel/base", "kernel/fs", "kernel/mm", "kernel/reserve"},

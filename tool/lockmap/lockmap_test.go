@@ -355,7 +355,7 @@ var judged = map[string]map[string]bool{
 	"kernel/tty/ioctl.go":          {"for !t.driver.drained(t) {": true},
 	"kernel/syscall/sys_splice.go": {"off := at.off": false, "done, e = spliceOut(t, from, dst, a.Addr(3), a[4], !wait || src.NonBlock())": false},
 	"kernel/syscall/sys_mount.go": {
-		"fs, e := vfs.MakeFS(kind, data)": false, "_, e = p.Namespace().Mount(fs, fs.Root, source, p, flags)": false,
+		"fs, e := vfs.MakeFS(kind, source, data)": false, "_, e = p.Namespace().Mount(fs, fs.Root, source, p, flags)": false,
 		"return 0, mountDisk(t, kind, source, data, p, mountFlags(flags, 0))": false, "fs.Drop()": false,
 	},
 	"kernel/fs/vfs/mount.go": {"n := old.copy(1 + len(below))": true},

@@ -53,6 +53,7 @@ type Config struct {
 	Publish  []Forward
 	Disks    []Disk
 	Root     bool // the first disk was given as --root, for what is said of it
+	Folders  []Folder
 	QEMUArgs []string
 
 	Watch func(*Running) // called when the machine has started; may be nil
@@ -187,6 +188,9 @@ func (c *Config) Check() error {
 	if c.Netdev != "" && (c.NoNet || len(c.Publish) > 0) {
 		return fault.Bad("--netdev %q: a network of its own publishes no ports, and --net none has no card", c.Netdev)
 	}
+	if err := c.checkFolders(); err != nil {
+		return err
+	}
 	return c.checkDisks()
 }
 
@@ -248,6 +252,7 @@ func (c *Config) Args(initrd string, console, control, look int) []string {
 		args = append(args, "-netdev", user, "-device", device)
 	}
 	args = append(args, c.diskArgs(bus)...)
+	args = append(args, c.folderArgs(bus)...)
 	return append(args, c.QEMUArgs...)
 }
 

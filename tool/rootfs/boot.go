@@ -34,6 +34,15 @@ type Boot struct {
 	Tmpfs    []Tmpfs  `json:"tmpfs"`
 	Reap     bool     `json:"reap"`  // process 1 is no init: the kernel collects children that it inherits
 	Pprof    int      `json:"pprof"` // port of the kernel's own profiles, 0 for none
+	Folders  []Folder `json:"folders,omitempty"`
+}
+
+// Folder is a folder of the host that the kernel mounts before it starts process 1.
+type Folder struct {
+	Tag      string `json:"tag"`
+	Path     string `json:"path"` // absolute and clean
+	ReadOnly bool   `json:"readonly"`
+	Options  string `json:"options"` // of the mount
 }
 
 // Tmpfs is a file system in memory, mounted before process 1 starts.
@@ -51,7 +60,11 @@ type Net struct {
 }
 
 func (b *Boot) encode() ([]byte, error) {
-	for _, list := range [][]string{b.Args, b.Env, {b.Cwd, b.Hostname}} {
+	var paths []string
+	for _, f := range b.Folders {
+		paths = append(paths, f.Path)
+	}
+	for _, list := range [][]string{b.Args, b.Env, {b.Cwd, b.Hostname}, paths} {
 		for _, s := range list {
 			if strings.IndexByte(s, 0) >= 0 {
 				return nil, fault.Bad("%q contains a zero byte", s)

@@ -42,8 +42,17 @@ type BootConfig struct {
 		Path    string `json:"path"`
 		Options string `json:"options"`
 	} `json:"tmpfs"`
-	Reap  bool `json:"reap"`
-	Pprof int  `json:"pprof"`
+	Reap    bool     `json:"reap"`
+	Pprof   int      `json:"pprof"`
+	Folders []Folder `json:"folders"`
+}
+
+// Folder is a folder of the host that is mounted before process 1 starts.
+type Folder struct {
+	Tag      string `json:"tag"`
+	Path     string `json:"path"`
+	ReadOnly bool   `json:"readonly"`
+	Options  string `json:"options"`
 }
 
 // bootName is the record's name; it does not appear in the tree.

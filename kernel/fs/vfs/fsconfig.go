@@ -172,7 +172,7 @@ func (x *Config) try(option string) linux.Errno {
 	if OnDevice(x.Kind) {
 		return 0
 	}
-	_, e := MakeFS(x.Kind, option)
+	_, e := MakeFS(x.Kind, "", option)
 	return e
 }
 
@@ -205,7 +205,7 @@ func (x *Config) Create(may bool, open func(source, options string, flags uint32
 			return e
 		}
 	} else {
-		if fs, e = MakeFS(x.Kind, options); e != 0 {
+		if fs, e = MakeFS(x.Kind, x.source, options); e != 0 {
 			return e
 		}
 		fs.Hold()

@@ -11,6 +11,9 @@ import (
 type FSType struct {
 	// Make makes or finds one; data are the mount options.
 	Make func(data string) (*FileSystem, linux.Errno)
+	// MakeFrom is Make for file systems that source names; a source of "" only asks
+	// whether the options are good.
+	MakeFrom func(source, data string) (*FileSystem, linux.Errno)
 	// Open is Make for file systems that are on a block device, which has number
 	// rdev; flags are MS_RDONLY and the like. The caller has a hold of what it
 	// returns (FileSystem.Drop).
@@ -52,13 +55,16 @@ func FSTypes() []string {
 	return names
 }
 
-// MakeFS makes a file system of a registered kind; ENODEV for another one.
-func MakeFS(name, data string) (*FileSystem, linux.Errno) {
+// MakeFS makes or finds a file system of a registered kind; ENODEV for another one.
+func MakeFS(name, source, data string) (*FileSystem, linux.Errno) {
 	fsTypes.mu.Lock()
 	t, ok := fsTypes.m[name]
 	fsTypes.mu.Unlock()
 	if !ok {
 		return nil, linux.ENODEV
+	}
+	if t.MakeFrom != nil {
+		return t.MakeFrom(source, data)
 	}
 	if t.Make == nil {
 		return nil, linux.ENOTBLK

@@ -528,6 +528,9 @@ const (
 	FSAttrs
 	// FSDirect: regular files can be opened with O_DIRECT.
 	FSDirect
+	// FSAsk: others change the tree, too. What the tree has of it is used only after the
+	// file system was asked (Asker), and what does not exist is not kept.
+	FSAsk
 )
 
 var nextDev atomic.Uint32

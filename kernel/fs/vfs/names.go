@@ -412,7 +412,7 @@ func RmdirAt(c *caller.Ctx, fs *FSContext, at *File, path string) linux.Errno {
 		return e
 	}
 	d.Inode.Mu.Lock()
-	if !d.empty() {
+	if !d.empty() && !d.Inode.asks() {
 		e = linux.ENOTEMPTY
 	} else if e = dir.Inode.Node.Unlink(c, dir.Inode, d.Name(), d.Inode); e == 0 {
 		d.detach()

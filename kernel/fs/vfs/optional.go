@@ -28,6 +28,14 @@ type (
 	InodeRenamer interface {
 		RenameInodes(c *caller.Ctx, from *Inode, oldName string, to *Inode, newName string, flags uint32, source, target *Inode) linux.Errno
 	}
+	// Asker is a node of a file system that others change (FSAsk).
+	Asker interface {
+		// Still reports whether a name in directory dir still leads to i, and renews i's
+		// attributes.
+		Still(c *caller.Ctx, dir, i *Inode, name string) (bool, linux.Errno)
+		// Renew renews the attributes of an inode, whether it has a name or not.
+		Renew(c *caller.Ctx, i *Inode)
+	}
 	// XattrNode keeps extended attributes itself (on a disk); names are whole,
 	// "user.x", and permission was checked. Values must not be changed.
 	XattrNode interface {

@@ -179,7 +179,7 @@ func (m *move) do(c *caller.Ctx, to *walk) linux.Errno {
 	if m.target != nil && !exchange && (m.target.Inode.IsDir() || m.target.Inode.FS.Flags&FSAttrs != 0) {
 		m.target.Inode.Mu.Lock()
 		defer m.target.Inode.Mu.Unlock()
-		if m.target.Inode.IsDir() && !m.target.empty() {
+		if m.target.Inode.IsDir() && !m.target.empty() && !m.target.Inode.asks() {
 			return linux.ENOTEMPTY
 		}
 	}

@@ -153,16 +153,13 @@ func (w *walk) step(name string, hash uint32) (Path, linux.Errno) {
 		}
 	}
 	d := w.cur.Dentry.lookup(hash, name)
-	if d == nil {
+	if d == nil || !d.seen.Load() {
 		var e linux.Errno
-		if d, e = w.cur.Dentry.lookupSlow(w.c, hash, name); e != 0 {
+		if d, e = w.cur.Dentry.find(w.c, d, hash, name); e != 0 {
 			return Path{}, e
 		}
 	}
 	p := Path{w.cur.Mnt, d}
-	if !d.seen.Load() {
-		d.seen.Store(true)
-	}
 	if d.mounted.Load() != 0 {
 		if p = p.top(); w.flags&NoXDev != 0 && p.Mnt != w.cur.Mnt {
 			return Path{}, linux.EXDEV
@@ -285,6 +282,20 @@ func Lookup(c *caller.Ctx, fs *FSContext, at *File, path string, flags WalkFlags
 	return w.resolve(path)
 }
 
+// find is the rest of a look-up: what the tree has is d, or nil.
+func (d *Dentry) find(c *caller.Ctx, n *Dentry, hash uint32, name string) (*Dentry, linux.Errno) {
+	if n != nil {
+		if n, e := n.unseen(c, d); n != nil || e != 0 {
+			return n, e
+		}
+	}
+	n, e := d.lookupSlow(c, hash, name)
+	if e == 0 && !n.Inode.asks() {
+		n.seen.Store(true)
+	}
+	return n, e
+}
+
 // lookupSlow asks the file system for a name that the tree does not hold.
 func (d *Dentry) lookupSlow(c *caller.Ctx, hash uint32, name string) (*Dentry, linux.Errno) {
 	if len(name) > linux.NAME_MAX {
@@ -313,7 +324,13 @@ func (d *Dentry) lookupSlow(c *caller.Ctx, hash uint32, name string) (*Dentry, l
 // when it does not exist.
 func (d *Dentry) lookupLocked(c *caller.Ctx, hash uint32, name string) (*Dentry, linux.Errno) {
 	if n := d.lookup(hash, name); n != nil {
-		return n, 0
+		if !n.Inode.asks() {
+			return n, 0
+		}
+		if still, e := n.still(c, d); still || e != 0 {
+			return n, e
+		}
+		n.outdated(d)
 	}
 	if len(name) > linux.NAME_MAX {
 		return nil, linux.ENAMETOOLONG
@@ -352,7 +369,7 @@ func (d *Dentry) fill(c *caller.Ctx, hash uint32, name string) (*Dentry, linux.E
 		}
 		n.attach()
 		return n, 0
-	case err == linux.ENOENT && d.Inode.FS.Flags&FSNoCache == 0:
+	case err == linux.ENOENT && d.Inode.FS.Flags&(FSNoCache|FSAsk) == 0:
 		d.remember(hash, name)
 	}
 	return nil, err

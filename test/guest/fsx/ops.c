@@ -339,6 +339,8 @@ static void op_fallocate(worker *w, file *f)
 		{FALLOC_FL_ZERO_RANGE, "zero"}, {FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE, "zero keep"},
 		{FALLOC_FL_COLLAPSE_RANGE, "collapse"}, {FALLOC_FL_INSERT_RANGE, "insert"},
 	};
+	if (opt.without && strstr(opt.without, "fallocate"))
+		return;
 	int i = (int)rnd(w, 8), mode = modes[i].mode, keep = mode & FALLOC_FL_KEEP_SIZE;
 	int zeros = mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE);
 	int shift = mode & (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE);
@@ -604,6 +606,8 @@ void step_region(worker *w, file *f)
 		memcpy(f->m->data + off, w->a, (size_t)got);
 		break;
 	case 3:
+		if (opt.without && strstr(opt.without, "fallocate"))
+			break;
 		if (fallocate(f->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off, n) == 0)
 			memset(f->m->data + off, 0, (size_t)n);
 		else
