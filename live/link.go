@@ -133,6 +133,25 @@ func (l *Link) Recv(ctx context.Context) ([]byte, []*os.File, error) {
 	}
 }
 
+// begun waits for the first bytes, or for the link's end.
+func (l *Link) begun(ctx context.Context, done <-chan struct{}) error {
+	for {
+		l.mu.Lock()
+		begun, wake := len(l.in) > 0 || l.err != nil, l.wake
+		l.mu.Unlock()
+		if begun {
+			return nil
+		}
+		select {
+		case <-wake:
+		case <-done:
+			return msg.ErrClosed
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
 // take moves a whole frame out of what came in. Needs mu.
 func (l *Link) take() (bool, error) {
 	if len(l.in) >= headBytes {
@@ -219,8 +238,13 @@ type listener struct {
 	once sync.Once
 }
 
+// Accept returns the link when something has come from the other side. A link is expected to
+// greet soon once it was accepted, and the host may look in at any time.
 func (l *listener) Accept(ctx context.Context) (msg.Link, error) {
 	if k := l.d.take(); k != nil {
+		if err := k.begun(ctx, l.done); err != nil {
+			return nil, err
+		}
 		return k, nil
 	}
 	select {
