@@ -30,7 +30,7 @@ func StartCPU(apicID uint32) error {
 // awaitStart waits until a processor runs that was sent the messages, and repeats the last
 // (SDM vol. 3, 9.4.4.1).
 func awaitStart(n int, repeat func()) error {
-	deadline := now() + 1e9
+	deadline := now() + 1e10 // a host that is busy may not run the processor for seconds
 	for again := now() + 1e7; !cpus[n].online.Load(); runtime.Gosched() {
 		if t := now(); t > deadline {
 			return errors.New("nucleus: processor does not start")

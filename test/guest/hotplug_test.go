@@ -59,3 +59,26 @@ func TestHotplug(t *testing.T) {
 		})
 	}
 }
+
+// TestHotplugMessages has processors go and come while threads call each other with limits of
+// time, die and wait: who waits for a time must not wait for a processor that has gone.
+func TestHotplugMessages(t *testing.T) {
+	needGuest(t)
+	t.Parallel()
+	repo, dir := repository(t), t.TempDir()
+	for name, source := range map[string]string{"beside": "plug/beside.c", "races": "ipc/races.c", "storm": "ipc/storm.c"} {
+		if err := cBuild(filepath.Join(dir, name), filepath.Join(repo, "test/guest", source)); err != nil {
+			t.Skip(err)
+		}
+	}
+	tool := command(t, repo, dir)
+	root := guestRoot(t, dir, "beside", "races", "storm")
+	for _, program := range []string{"/races", "/storm"} {
+		for range 3 {
+			out, err := inGuest(t, tool, root, 5*time.Minute, []string{"--cpus", "2"}, "/beside", "2", program)
+			if err != nil || !strings.Contains(out, program+": status 0") {
+				t.Fatalf("%s: %v\n%s", program, err, tail(out, 40))
+			}
+		}
+	}
+}
