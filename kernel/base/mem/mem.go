@@ -129,10 +129,12 @@ func Alloc() (Frame, bool) {
 	if m.n == 0 && !m.refill() {
 		procUnpin()
 		if !reclaimed() {
+			Refuse()
 			return 0, false
 		}
 		if m = &magazines[procPin()]; m.n == 0 && !m.refill() {
 			procUnpin()
+			Refuse()
 			return 0, false
 		}
 	}

@@ -3,6 +3,7 @@ package mem
 import (
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -132,3 +133,12 @@ func Relieve() bool {
 		}
 	})
 }
+
+// refusals counts what was refused for want of frames.
+var refusals atomic.Uint32
+
+// Refuse notes that something was refused for want of frames.
+func Refuse() { refusals.Add(1) }
+
+// Refused returns how often something was, by whomever it was asked for.
+func Refused() uint32 { return refusals.Load() }

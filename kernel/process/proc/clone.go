@@ -142,6 +142,7 @@ func (t *Thread) mayClone() linux.Errno {
 		return linux.EAGAIN
 	}
 	if mem.CallsWait() && !t.favoured(int64(mem.ForkReserve())) {
+		mem.Refuse()
 		return linux.ENOMEM // the call begins again when there is memory
 	}
 	return 0

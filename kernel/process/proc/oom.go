@@ -157,8 +157,15 @@ func (t *Thread) favoured(frames int64) bool {
 // took. If that was the machine's fault it waits for memory, and reports whether to call
 // again. Otherwise the failure stands.
 func (t *Thread) MemoryCame() bool {
-	if !mem.CallsWait() || t.Killed() {
+	if t.Killed() {
 		return false
+	}
+	if !mem.CallsWait() { // perhaps only since a moment ago: another processor gave some back
+		n := mem.Refused()
+		if n == t.refusals {
+			return false
+		}
+		t.refusals = n
 	}
 	t.awaitPages(int64(mem.ForkReserve()) * mem.PageSize)
 	if nucleus.Attention() {
