@@ -175,6 +175,23 @@ func (m *Machine) Alive() bool {
 	return unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, l) == nil && l.Type != unix.F_UNLCK
 }
 
+// ending is how long the process of a machine that has ended may take to go.
+const ending = 5 * time.Second
+
+// takeEnded is take, but waits for the process of a machine that has ended: those who waited
+// for the end were told of it by that process.
+func (m *Machine) takeEnded() error {
+	for end := time.Now().Add(ending); ; time.Sleep(5 * time.Millisecond) {
+		err := m.take()
+		if !errors.Is(err, errTaken) || time.Now().After(end) {
+			return err
+		}
+		if s, serr := m.State(); serr != nil || s.Status != Exited {
+			return err
+		}
+	}
+}
+
 // take takes the lock of a machine's folder.
 func (m *Machine) take() error {
 	name := filepath.Join(m.Dir, lockFile)
@@ -260,7 +277,7 @@ func (m *Machine) clean() error {
 // Remove removes a machine that has ended, or this process's own.
 func (m *Machine) Remove() error {
 	if m.lock == nil {
-		if err := m.take(); err != nil && errors.Is(err, errTaken) {
+		if err := m.takeEnded(); err != nil && errors.Is(err, errTaken) {
 			return fault.With(fault.Host, "the machine %q runs; stop it first, or use rm -f", m.Name)
 		} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

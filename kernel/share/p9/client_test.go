@@ -335,6 +335,9 @@ func TestKilled(t *testing.T) {
 	}
 	killed.Store(true)
 	all.Wait()
+	for end := time.Now().Add(time.Minute); flushed.Load() < slots && time.Now().Before(end); {
+		time.Sleep(time.Millisecond) // the server may not have read them yet
+	}
 	killed.Store(false)
 	close(hold)
 	s.answer = honest2(&clunked)
