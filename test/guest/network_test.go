@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -84,5 +85,17 @@ func TestNetworkShare(t *testing.T) {
 	if err != nil || !strings.Contains(out, "network: ok") {
 		t.Errorf("network: %v\n%s", err, words(out, 60))
 	}
+	// Who is killed holds much of what is short: a load that limits should have stopped is no
+	// reason to kill those who hold next to nothing.
+	for _, k := range killedFor.FindAllStringSubmatch(out, -1) {
+		pages, _ := strconv.Atoi(k[1])
+		kernel, _ := strconv.Atoi(k[2])
+		if pages+kernel < 1024 {
+			t.Errorf("killed for %d KiB: %s", pages+kernel, k[0])
+		}
+	}
 	t.Logf("%s", tail(out, 15))
 }
+
+// killedFor is the kernel's line about a process that it kills for memory.
+var killedFor = regexp.MustCompile(`out of memory: process \d+ .* it has (\d+) KiB of pages, and about (\d+) KiB in the kernel`)
