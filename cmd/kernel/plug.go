@@ -14,6 +14,7 @@ import (
 	"hardtack/kernel/mm/pagecache"
 	"hardtack/kernel/mm/vm"
 	"hardtack/kernel/net/inet"
+	"hardtack/kernel/net/netif"
 	"hardtack/kernel/net/netlink"
 	"hardtack/kernel/net/packet"
 	"hardtack/kernel/net/sock"
@@ -113,6 +114,13 @@ func plugMemory() {
 	mem.Reclaim.Set(pagecache.Reclaim)
 	vm.OutOfMemory.Set(func() { proc.KillBiggest() })
 	proc.Relieve.Set(relief.Start)
+	netif.Short.Set(func() bool {
+		short := relief.Short()
+		if short {
+			relief.Start()
+		}
+		return short
+	})
 	mem.Given.Set(proc.Serve)
 	vm.Await.Set(proc.AwaitPage)
 	proc.KeptBy.Set(func(uid uint32) int64 {

@@ -41,6 +41,8 @@ type Link struct {
 
 	// TxDropped counts frames for which the device had no room.
 	TxDropped atomic.Uint64
+	// RxDropped counts frames that came while the kernel was short of memory.
+	RxDropped atomic.Uint64
 }
 
 // Add makes an interface of a device; it has no address yet.

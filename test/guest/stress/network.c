@@ -209,7 +209,7 @@ static const struct {
 	{"halves", halves, workers, 1, 0},
 	{"senders", senders, workers, 1, 0},
 	{"orphans", orphans, workers, 3, 0},
-	{"readers", readers, workers, 1, 1},
+	{"readers", readers, workers, 1, 0},
 	{"looped", looped, workers, 3, 1},
 	{"neighbours", neighbours, 4, 1, 0},
 };
