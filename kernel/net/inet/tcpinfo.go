@@ -101,6 +101,28 @@ func (s *TCP) localInfo(b *tcpInfo, x *TCP) {
 // loopbackPMTU is what TCP takes lo's MTU for: the most that a packet of IPv4 can be.
 const loopbackPMTU = 65535
 
+// optionBits are the options that both sides of a connection know. Without the changes to
+// netstack it does not tell.
+func (p *netPoint) optionBits() (bits byte) {
+	n, ok := p.Endpoint.(interface {
+		Negotiated() (timestamps, sack, scale bool)
+	})
+	if !ok {
+		return linux.TCPI_OPT_TIMESTAMPS | linux.TCPI_OPT_SACK | linux.TCPI_OPT_WSCALE
+	}
+	timestamps, sack, scale := n.Negotiated()
+	if timestamps {
+		bits |= linux.TCPI_OPT_TIMESTAMPS
+	}
+	if sack {
+		bits |= linux.TCPI_OPT_SACK
+	}
+	if scale {
+		bits |= linux.TCPI_OPT_WSCALE
+	}
+	return bits
+}
+
 // remoteInfo describes a connection of netstack.
 func (s *TCP) remoteInfo(b *tcpInfo, p *netPoint) {
 	var o tcpip.TCPInfoOption
@@ -111,7 +133,7 @@ func (s *TCP) remoteInfo(b *tcpInfo, p *netPoint) {
 	if v, err := p.GetSockOptInt(tcpip.MaxSegOption); err == nil && v > 0 {
 		mss = v
 	}
-	b[infoOptions] = linux.TCPI_OPT_TIMESTAMPS | linux.TCPI_OPT_SACK | linux.TCPI_OPT_WSCALE
+	b[infoOptions] = p.optionBits()
 	b[infoCaState] = byte(o.CcState)
 	b.u32(infoSndMSS, uint32(mss))
 	b.u32(infoRcvMSS, uint32(mss))

@@ -1,10 +1,13 @@
 package inet
 
 import (
+	"time"
+
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
 	"gvisor.dev/gvisor/pkg/tcpip/network/ipv6"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
 
 	"hardtack/abi/linux"
@@ -16,6 +19,11 @@ import (
 // SetTCP changes an option of all TCP connections to come.
 func (n *Net) SetTCP(o tcpip.SettableTransportProtocolOption) linux.Errno {
 	return errno(n.Stack.SetTransportProtocolOption(tcp.ProtocolNumber, o))
+}
+
+// SetInvalidLimit bounds how often a connection answers segments that it does not take.
+func (n *Net) SetInvalidLimit(each time.Duration) linux.Errno {
+	return errno(n.Stack.SetOption(stack.TCPInvalidRateLimitOption(each)))
 }
 
 // GetTCP reads one.

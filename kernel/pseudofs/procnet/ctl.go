@@ -243,6 +243,9 @@ func tcpFiles() []sysctl.File {
 			o := tcpip.TCPMaxRetriesOption(v)
 			return n.SetTCP(&o)
 		}),
+		onNet("net/ipv4/tcp_invalid_ratelimit", 0, math.MaxInt32, setting(500), func(n *inet.Net, v int64) linux.Errno {
+			return n.SetInvalidLimit(time.Duration(v) * time.Millisecond)
+		}),
 		onNet("net/ipv4/tcp_sack", 0, 255, setting(1), func(n *inet.Net, v int64) linux.Errno {
 			o := tcpip.TCPSACKEnabled(v != 0)
 			return n.SetTCP(&o)
