@@ -31,13 +31,14 @@ func initVDSO() {
 // relief brings memory to those who wait for it.
 var relief = reserve.Relief{
 	Machine: reserve.Machine{
-		Survey:  func() { proc.Survey() },
-		Short:   nucleus.MemoryShort,
-		Reclaim: pagecache.Reclaim,
-		Squeeze: func() bool { return mem.SqueezeForAll(proc.Survey()) },
-		Kill:    killBiggest,
-		Collect: func() { mem.CollectForAll(proc.Survey()) },
-		Sleep:   time.Sleep,
+		Survey:   func() { proc.Survey() },
+		Short:    nucleus.MemoryShort,
+		GiveBack: mem.GiveBack,
+		Reclaim:  pagecache.Reclaim,
+		Squeeze:  func() bool { return mem.SqueezeForAll(proc.Survey()) },
+		Kill:     killBiggest,
+		Collect:  func() { mem.CollectForAll(proc.Survey()) },
+		Sleep:    time.Sleep,
 	},
 	Heap:  proc.HeapQueue,
 	Pages: proc.PageQueue,

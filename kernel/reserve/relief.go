@@ -11,6 +11,9 @@ type Machine struct {
 	Survey func()
 	// Short reports that the kernel's heap has used up a part of its reserve.
 	Short func() bool
+	// GiveBack gives back the free pages of the kernel's heap. It reports whether there is
+	// more memory than before.
+	GiveBack func() bool
 	// Reclaim frees clean pages of files, about so many at most, and says how many.
 	Reclaim func(pages int) int
 	// Squeeze empties caches and collects garbage. It reports whether there may be more
@@ -90,6 +93,9 @@ func (r *Relief) step() {
 	r.Heap.Sort()
 	r.Pages.Sort()
 	if r.enough() {
+		return
+	}
+	if r.GiveBack() && r.enough() {
 		return
 	}
 	if r.Reclaim(reclaimed) > 0 && r.enough() {

@@ -11,6 +11,7 @@ type model struct {
 	garbage           int64
 	short             bool
 	pages, caches     int64 // what can be given back
+	idle              int64 // free pages that the heap keeps
 	free              int64
 	held              []int64 // by processes, which die in this order
 	deaths            int     // steps until a victim is gone
@@ -37,6 +38,11 @@ func (m *model) relief(heap, pages *Queue) *Relief {
 	return &Relief{Heap: heap, Pages: pages, Machine: Machine{
 		Survey: func() {},
 		Short:  func() bool { return m.short && m.free < 100 },
+		GiveBack: func() bool {
+			m.free += m.idle
+			defer func() { m.idle = 0 }()
+			return m.idle > 0
+		},
 		Reclaim: func(n int) int {
 			m.log = append(m.log, "reclaim")
 			m.free += m.pages
@@ -78,6 +84,7 @@ func TestReliefTakesTheCheapestFirst(t *testing.T) {
 		need int64
 		want []string
 	}{
+		{"free pages of the heap do", model{idle: 100, pages: 100, held: []int64{100}}, 50, nil},
 		{"clean pages do", model{pages: 100}, 50, []string{"reclaim"}},
 		{"caches do", model{caches: 100}, 50, []string{"reclaim", "squeeze"}},
 		{"one dies", model{held: []int64{100}, deaths: 2}, 50, []string{"reclaim", "squeeze", "kill"}},

@@ -94,6 +94,15 @@ var giveBack = func(bytes uintptr) (released uintptr) {
 	return released
 }
 
+// gcPoolsEnd has collections free what is in pools (sync.Pool) at once, and not only the one
+// after the next.
+var gcPoolsEnd bool
+
+// endPools is how the kernel sets gcPoolsEnd while memory is short; see allocated.
+//
+//go:linkname endPools hardtack/kernel/base/mem.endPools
+var endPools = func(on bool) { gcPoolsEnd = on }
+
 // collectorReads is how the kernel sets gcFrames; see allocated.
 //
 //go:linkname collectorReads hardtack/kernel/base/mem.collectorReads

@@ -23,17 +23,28 @@ func SqueezeForAll(ledger int64) bool {
 		n += shrink()
 	}
 	if n < worthSqueezing && fruitless(ledger) {
-		return false
+		return giveAllBack() >= worthSqueezing
 	}
 	collect(ledger)
 	return true
+}
+
+// GiveBack gives the free pages of the kernel's heap back, and reports whether that was worth
+// looking again. The runtime's own collections leave them in the heap: after one, there is no
+// garbage, and still no memory.
+func GiveBack() bool {
+	heap.squeezing.Lock()
+	defer heap.squeezing.Unlock()
+	return giveAllBack() >= worthSqueezing
 }
 
 // CollectForAll is SqueezeForAll without the caches: for what a victim leaves behind.
 func CollectForAll(ledger int64) {
 	heap.squeezing.Lock()
 	defer heap.squeezing.Unlock()
-	if !fruitless(ledger) {
+	if fruitless(ledger) {
+		giveAllBack()
+	} else {
 		collect(ledger)
 	}
 }
@@ -51,14 +62,31 @@ func collect(ledger int64) {
 	if giveBack == nil {
 		debug.FreeOSMemory()
 	} else {
+		// What pools keep would be garbage only after two collections. The connections of a
+		// victim have buffers for megabytes there.
+		endPools(true)
 		runtime.GC()
-		for giveBack(givenAtOnce) > 0 { // others run meanwhile, and take what they wait for
-			Given.Call()
-			runtime.Gosched()
-		}
+		endPools(false)
+		giveAllBack()
 	}
 	_, live := heapBytes()
 	state.known, state.other = true, live-ledger
+}
+
+// giveAllBack gives the heap's free pages back and returns how many bytes they were.
+func giveAllBack() (bytes int64) {
+	if giveBack == nil {
+		return 0
+	}
+	for {
+		n := giveBack(givenAtOnce)
+		if n == 0 {
+			return bytes
+		}
+		bytes += int64(n)
+		Given.Call() // others run meanwhile, and take what they wait for
+		runtime.Gosched()
+	}
 }
 
 // givenAtOnce is how much of the heap is given back without a pause.

@@ -22,6 +22,12 @@ var collectorReads func(left *int64, short, few int64)
 //go:linkname giveBack
 var giveBack func(bytes uintptr) uintptr
 
+// endPools is filled in the same way. While it is on, collections free what is in pools
+// (sync.Pool) at once.
+//
+//go:linkname endPools
+var endPools func(on bool)
+
 // LetCollectorRead tells the collector where the number of free frames lies. With fewer than
 // short, it works harder; while there are more than a few, it does not stop allocations for as
 // long as a collection takes.
