@@ -115,11 +115,14 @@ func plugMemory() {
 	vm.OutOfMemory.Set(func() { proc.KillBiggest() })
 	proc.Relieve.Set(relief.Start)
 	netif.Short.Set(func() bool {
-		short := relief.Short()
-		if short {
-			relief.Start()
+		if !relief.Short() {
+			return false
 		}
-		return short
+		relief.Start()
+		// Programs that behave get their answers while there is half of the reserve: the other
+		// end waits longer and longer to send again.
+		m := nucleus.MemoryInfo()
+		return m.Free < m.Reserve/2
 	})
 	mem.Given.Set(proc.Serve)
 	vm.Await.Set(proc.AwaitPage)

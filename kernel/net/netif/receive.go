@@ -12,8 +12,8 @@ import (
 	"hardtack/kernel/net/netdev"
 )
 
-// Short reports that the kernel's heap has used up a part of its reserve, and sees to it that
-// memory is made free. Meanwhile frames are dropped: what comes in needs no process to run, and
+// Short reports that the kernel's heap has used up much of its reserve, and sees to it that
+// memory is made free before. Meanwhile frames are dropped: what comes in needs no process to run, and
 // would use up the rest before the killer has found who does not read. The other end of a
 // connection sends again.
 var Short = hook.Default(func() bool { return false })

@@ -31,7 +31,7 @@ static long during = 4000; // ms that the offenders have
 
 static struct state {
 	atomic_long taken, kept;
-	atomic_int over;
+	atomic_int over, step[2]; // which call is under way, where a program hangs
 	atomic_long rounds[2], failed[2], least;
 	char what[2][64];
 } *st;
@@ -284,6 +284,7 @@ static void behave(int i)
 	static const char *(*const steps[])(void) = {exchange, datagram, within, child};
 	while (!st->over) {
 		for (int k = 0; k < 4; k++) {
+			st->step[i] = k;
 			errno = 0;
 			const char *bad = steps[k]();
 			if (bad && st->failed[i]++ == 0)
@@ -356,6 +357,8 @@ static int beside(const char *name, void (*take)(void), int n, int times)
 	}
 	st->over = 1;
 	int a = lived(good[0]), b = lived(good[1]);
+	if (a < 0 || b < 0)
+		printf("%s: FAIL: hung in step %d of the user, %d of root\n", name, st->step[0], st->step[1]);
 	for (int i = 0; i < n; i++)
 		kill(bad[i], SIGKILL);
 	for (int i = 0; i < n; i++)
