@@ -54,12 +54,13 @@ type runFlags struct {
 	dns        []string
 	hosts      []string
 	again      restarts // what restart says
+	from       string   // a snapshot
 }
 
 func newRun() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
-		Use:   "run [flags] ROOT [-- CMD ARG...]\n  hardtack run [flags] --root DISK [-- CMD ARG...]",
+		Use:   "run [flags] ROOT [-- CMD ARG...]\n  hardtack run [flags] --root DISK [-- CMD ARG...]\n  hardtack run [flags] --from SNAPSHOT",
 		Short: "Run a root file system in a virtual machine",
 		Long: `Run a root file system under the Hardtack kernel in QEMU.
 
@@ -90,7 +91,10 @@ machine.
 		Args: f.arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.detach && !detached() {
-				return f.launch()
+				return launch(os.Args[1:])
+			}
+			if f.from != "" {
+				return reported(f.runCopy(cmd))
 			}
 			if f.root != "" {
 				return reported(f.run(cmd.Context(), "", args))
@@ -105,6 +109,9 @@ machine.
 // arguments checks what is not a flag.
 func (f *runFlags) arguments(cmd *cobra.Command, args []string) error {
 	dash := cmd.ArgsLenAtDash()
+	if f.from != "" {
+		return f.checkCopy(cmd, args)
+	}
 	if f.root != "" {
 		if dash != 0 && len(args) > 0 {
 			return fault.Bad("with --root there is no ROOT; a command goes behind --, as in: %s --root %s -- %s",
@@ -130,6 +137,7 @@ func (f *runFlags) define(cmd *cobra.Command) {
 	fl.StringArrayVarP(&f.publish, "publish", "p", nil, "forward a `port` of the host to the guest: [ADDR:]HOST:GUEST[/udp] (repeatable; loopback by default)")
 	fl.StringArrayVar(&f.disks, "disk", nil, "give the guest a raw image `file` as a disk: FILE[,driver=virtio|ahci|nvme][,ro] (repeatable; ahci and nvme need --machine q35)")
 	f.folders.define(fl)
+	fl.StringVar(&f.from, "from", "", "go on from this `snapshot`, which hardtack snapshot has made, as a new machine")
 	fl.StringVar(&f.root, "root", "", "the root file system is on this `disk`: FILE[,part=N][,driver=virtio|ahci|nvme][,ro]")
 	fl.StringArrayVarP(&f.env, "env", "e", nil, "set a `variable`: NAME=VALUE, or NAME for the host's value (repeatable)")
 	fl.StringVarP(&f.workdir, "workdir", "w", "", "working `directory` of process 1")
@@ -182,6 +190,11 @@ func (f *runFlags) run(ctx context.Context, root string, args []string) error {
 		return err
 	}
 	defer initrd.Close()
+	return f.attend(ctx, root, boot, initrd)
+}
+
+// attend runs the machine with this command's console until its end.
+func (f *runFlags) attend(ctx context.Context, root string, boot *rootfs.Boot, initrd *os.File) error {
 	con := machine.Console{In: os.Stdin, Out: os.Stdout}
 	if boot.Terminal {
 		con.TTY = os.Stdin

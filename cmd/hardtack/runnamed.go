@@ -142,7 +142,7 @@ func reported(err error) error {
 }
 
 // launch starts the process of a detached machine and waits until process 1 runs.
-func (f *runFlags) launch() error {
+func launch(args []string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func (f *runFlags) launch() error {
 		return err
 	}
 	defer r.Close()
-	cmd := exec.Command(self, os.Args[1:]...)
+	cmd := exec.Command(self, args...)
 	cmd.Env = named.Environ(detachedEnv, "1")
 	cmd.ExtraFiles = []*os.File{w}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -179,8 +179,14 @@ func (f *runFlags) supervise(ctx context.Context, root string, boot *rootfs.Boot
 		return 0, err
 	}
 	if m == nil {
+		f.cfg.Renewal.Hostname = boot.Hostname
 		return f.cfg.Run(ctx, initrd, con)
 	}
+	if f.from != "" && boot.Hostname == "" {
+		boot.Hostname = hostName(m.Name)
+	}
+	f.cfg.Renewal.Hostname = boot.Hostname
+	f.cfg.Keep = (f.detach || f.name != "") && f.cfg.Savable() == nil
 	s := f.state(m.Name, root, boot)
 	if err := m.Save(s); err != nil {
 		_ = m.Remove()
@@ -196,7 +202,7 @@ func (f *runFlags) supervise(ctx context.Context, root string, boot *rootfs.Boot
 	}
 	var status int
 	for begun := time.Now(); ; begun = time.Now() {
-		status, err = f.once(ctx, m, svc, s, initrd, con)
+		status, err = f.once(ctx, m, svc, s, boot, initrd, con)
 		code := named.Status(status, err)
 		s.ExitCode, s.Error, s.QEMU, s.Finished = code, "", 0, time.Now()
 		if err != nil {
@@ -262,7 +268,7 @@ func (f *runFlags) state(name, root string, boot *rootfs.Boot) *named.State {
 }
 
 // once runs the machine until its end.
-func (f *runFlags) once(ctx context.Context, m *named.Machine, svc *named.Service, s *named.State, initrd *os.File, con machine.Console) (int, error) {
+func (f *runFlags) once(ctx context.Context, m *named.Machine, svc *named.Service, s *named.State, boot *rootfs.Boot, initrd *os.File, con machine.Console) (int, error) {
 	if f.detach {
 		null, err := os.Open(os.DevNull)
 		if err != nil {
@@ -273,7 +279,14 @@ func (f *runFlags) once(ctx context.Context, m *named.Machine, svc *named.Servic
 	}
 	saved := make(chan struct{})
 	f.cfg.Watch = func(r *machine.Running) {
-		svc.Started(&named.Guest{PID: r.PID, Ready: r.Ready, Done: r.Done, Link: r.Live, Signal: r.Signal})
+		svc.Started(&named.Guest{PID: r.PID, Ready: r.Ready, Done: r.Done, Link: r.Live, Signal: r.Signal,
+			Save: func(ctx context.Context, dir string) (time.Duration, error) {
+				snap, err := r.Save(ctx, dir, newGuest(s, boot.Terminal))
+				if err != nil {
+					return 0, err
+				}
+				return snap.Paused, nil
+			}})
 		go func() {
 			defer close(saved)
 			select {

@@ -17,7 +17,10 @@ func (k *kernel) arrange(config *initramfs.BootConfig, root *vfs.FSContext) {
 	if name == "" || strings.ContainsAny(name, " \t\n") {
 		name = "localhost"
 	}
-	k.writeNew(root, "/etc/hosts", []byte("127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\t"+name+"\n"))
+	k.writeNew(root, "/etc/hosts", hostsText(name))
+	k.copies.mu.Lock()
+	k.copies.root, k.copies.name = root.Clone(), name
+	k.copies.mu.Unlock()
 	for _, t := range config.Tmpfs {
 		if e := k.mountTmpfs(root, t.Path, t.Options); e != 0 {
 			k.fail("--tmpfs %s: %v", t.Path, e)

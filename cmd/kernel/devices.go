@@ -87,15 +87,16 @@ func (k *kernel) startDevices(found []virtio.Transport, tables *acpi.Tables) (de
 
 // startControl connects the channel to the command that runs the machine.
 func (k *kernel) startControl(t virtio.Transport) error {
-	c := &control{EOF: k.console.eof, Signal: signalInit, WinSize: k.console.resize}
+	c := &control{EOF: k.console.eof, Signal: signalInit, WinSize: k.console.resize, Freeze: k.freeze, Renew: k.renew}
 	port := new(livePort)
 	link := live.NewLink(port)
-	d, err := vconsole.New(&k.platform, t, map[string]func([]byte){vconsole.ControlPort: c.Receive, live.Port: link.Feed})
+	k.feed.Store(link)
+	d, err := vconsole.New(&k.platform, t, map[string]func([]byte){vconsole.ControlPort: c.Receive, live.Port: func(b []byte) { k.feed.Load().Feed(b) }})
 	if err != nil {
 		return err
 	}
 	c.Attach(d)
-	port.Port, k.live = d.Port(live.Port), link
+	port.Port, k.live, k.livePort = d.Port(live.Port), link, port
 	k.control = c
 	return nil
 }

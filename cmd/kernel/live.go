@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"runtime/metrics"
 	"strings"
 	"sync"
@@ -62,14 +63,29 @@ func (k *kernel) serveHost(root *vfs.FSContext) {
 	if k.live == nil {
 		return
 	}
-	d := live.NewDriver(live.Scheme, k.live)
+	k.lives++
+	d := live.NewDriver(fmt.Sprintf("%s-%d", live.Scheme, k.lives), k.live) // a copy of the machine has two
 	s, err := proto.Export(context.Background(), "live", d.Options())
 	if err != nil {
 		warn("the host cannot look in: %v", err)
 		return
 	}
 	v := &visitors{root: root.Clone(), all: map[uint32]*visitor{}}
+	k.visitors = v
 	go s.Serve(context.Background(), func(*proto.Conn) proto.Handler { return v })
+}
+
+// hangUp ends all sessions.
+func (v *visitors) hangUp() {
+	v.mu.Lock()
+	all := v.all
+	v.all = map[uint32]*visitor{}
+	v.mu.Unlock()
+	for _, s := range all {
+		if s != nil {
+			s.hangUp()
+		}
+	}
 }
 
 // words splits what ends with zero bytes.

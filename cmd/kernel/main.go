@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"hardtack/arch/amd64"
 	"hardtack/driver/acpi"
@@ -34,6 +35,11 @@ type kernel struct {
 	console  *console
 	control  *control
 	live     *live.Link // to the host; nil without the port
+	livePort *livePort
+	feed     atomic.Pointer[live.Link] // live, for what comes in
+	visitors *visitors                 // of live
+	lives    int                       // how many live has been
+	copies   copies
 	entropy  []*rng.Device
 	others   others
 }

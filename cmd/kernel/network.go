@@ -29,6 +29,9 @@ func (k *kernel) startNetwork(devices []netdev.Device, config *initramfs.BootCon
 		warn("eth0: %v", err)
 		return
 	}
+	k.copies.mu.Lock()
+	k.copies.link = link
+	k.copies.mu.Unlock()
 	s, static, err := netSettings(config)
 	switch {
 	case err != nil:

@@ -8,6 +8,7 @@ import (
 	"hardtack/kernel/base/mem"
 	"hardtack/kernel/base/wait"
 	"hardtack/kernel/disk/block"
+	"hardtack/kernel/fs/devfs"
 	"hardtack/kernel/fs/nsfs"
 	"hardtack/kernel/fs/tmpfs"
 	"hardtack/kernel/fs/vfs"
@@ -59,6 +60,7 @@ func (k *kernel) plugCalls() {
 	call := syscall.Do
 	if _, ok := k.option("strace"); ok {
 		call = traced(call)
+		proc.RandomFile.Set(devfs.Random)
 		proc.TraceFault.Set(printFault)
 	}
 	proc.Syscall.Set(call)

@@ -20,8 +20,8 @@ import (
 var Interface = &msg.Interface{
 	Name: "machine",
 	Fingerprint: msg.Fingerprint{
-		0x2d, 0x41, 0x5b, 0xbf, 0x6b, 0x66, 0x70, 0x93,
-		0x57, 0xb6, 0x23, 0xde, 0x32, 0x41, 0x73, 0x43,
+		0x04, 0x45, 0x10, 0x2f, 0x29, 0xe9, 0xf2, 0x30,
+		0x7e, 0xb7, 0x4d, 0x25, 0x33, 0x75, 0xb1, 0xbd,
 	},
 	Messages: []msg.Message{
 		{Name: "signal", Kind: msg.Call, Min: 5, Max: 5, Caps: 0, Format: formatSignalCall},
@@ -30,6 +30,8 @@ var Interface = &msg.Interface{
 		{Name: "stop", Kind: msg.Reply, Min: 4, Max: 4, Caps: 0, Format: formatStopReply},
 		{Name: "await", Kind: msg.Call, Min: 4, Max: 4, Caps: 0, Format: formatAwaitCall},
 		{Name: "await", Kind: msg.Reply, Min: 8, Max: 8, Caps: 0, Format: formatAwaitReply},
+		{Name: "snapshot", Kind: msg.Call, Min: 8, Max: 4103, Caps: 0, Format: formatSnapshotCall},
+		{Name: "snapshot", Kind: msg.Reply, Min: 20, Max: 1020, Caps: 0, Format: formatSnapshotReply},
 		{Name: "usage", Kind: msg.Call, Min: 4, Max: 4, Caps: 0, Format: formatUsageCall},
 		{Name: "usage", Kind: msg.Reply, Min: 32, Max: 32, Caps: 0, Format: formatUsageReply},
 	},
@@ -45,6 +47,8 @@ var Interface = &msg.Interface{
 //   - *StopReply
 //   - *AwaitCall
 //   - *AwaitReply
+//   - *SnapshotCall
+//   - *SnapshotReply
 //   - *UsageCall
 //   - *UsageReply
 //
@@ -60,6 +64,7 @@ type Msg interface {
 //   - *SignalCall
 //   - *StopCall
 //   - *AwaitCall
+//   - *SnapshotCall
 //   - *UsageCall
 //
 // A type switch on a Msg that has a case for each of these is complete for
@@ -73,6 +78,7 @@ type ToServer interface {
 //   - *SignalReply
 //   - *StopReply
 //   - *AwaitReply
+//   - *SnapshotReply
 //   - *UsageReply
 //
 // A type switch on a Msg that has a case for each of these is complete for
@@ -162,18 +168,50 @@ func (*AwaitReply) Num() uint16 { return 6 }
 func (*AwaitReply) sealed()     {}
 func (*AwaitReply) toClient()   {}
 
-// UsageCall asks for the rpc usage; message 7.
+// SnapshotCall asks for the rpc snapshot; message 7.
+//
+// Saves the machine into a new folder of the host's, by its absolute path. It stood still
+// for so many nanoseconds. If it failed, problem says why, and status what a command
+// ends with.
+type SnapshotCall struct {
+	Dir string // at most 4095 bytes
+
+	call uint32 // which call it is or answers
+}
+
+func (*SnapshotCall) Num() uint16 { return 7 }
+func (*SnapshotCall) sealed()     {}
+func (*SnapshotCall) toServer()   {}
+
+// SnapshotReply answers the rpc snapshot; message 8.
+//
+// Saves the machine into a new folder of the host's, by its absolute path. It stood still
+// for so many nanoseconds. If it failed, problem says why, and status what a command
+// ends with.
+type SnapshotReply struct {
+	Paused  uint64
+	Status  uint32
+	Problem string // at most 1000 bytes
+
+	call uint32 // which call it is or answers
+}
+
+func (*SnapshotReply) Num() uint16 { return 8 }
+func (*SnapshotReply) sealed()     {}
+func (*SnapshotReply) toClient()   {}
+
+// UsageCall asks for the rpc usage; message 9.
 //
 // What the machine uses on the host.
 type UsageCall struct {
 	call uint32 // which call it is or answers
 }
 
-func (*UsageCall) Num() uint16 { return 7 }
+func (*UsageCall) Num() uint16 { return 9 }
 func (*UsageCall) sealed()     {}
 func (*UsageCall) toServer()   {}
 
-// UsageReply answers the rpc usage; message 8.
+// UsageReply answers the rpc usage; message 10.
 //
 // What the machine uses on the host.
 type UsageReply struct {
@@ -185,7 +223,7 @@ type UsageReply struct {
 	call uint32 // which call it is or answers
 }
 
-func (*UsageReply) Num() uint16 { return 8 }
+func (*UsageReply) Num() uint16 { return 10 }
 func (*UsageReply) sealed()     {}
 func (*UsageReply) toClient()   {}
 
@@ -194,14 +232,16 @@ func (*UsageReply) toClient()   {}
 type Conn struct {
 	*msg.Conn
 	in struct {
-		m1 SignalCall
-		m2 SignalReply
-		m3 StopCall
-		m4 StopReply
-		m5 AwaitCall
-		m6 AwaitReply
-		m7 UsageCall
-		m8 UsageReply
+		m1  SignalCall
+		m2  SignalReply
+		m3  StopCall
+		m4  StopReply
+		m5  AwaitCall
+		m6  AwaitReply
+		m7  SnapshotCall
+		m8  SnapshotReply
+		m9  UsageCall
+		m10 UsageReply
 	}
 }
 
@@ -274,6 +314,10 @@ func (c *Conn) Send(ctx context.Context, m Msg) error {
 		return c.SendAwaitCall(ctx, m)
 	case *AwaitReply:
 		return c.Replied(ctx, m.call, c.replyAwait(ctx, m.call, m))
+	case *SnapshotCall:
+		return c.SendSnapshotCall(ctx, m)
+	case *SnapshotReply:
+		return c.Replied(ctx, m.call, c.replySnapshot(ctx, m.call, m))
 	case *UsageCall:
 		return c.SendUsageCall(ctx, m)
 	case *UsageReply:
@@ -321,9 +365,23 @@ func (c *Conn) Recv(ctx context.Context) (Msg, error) {
 	case 7:
 		m := &c.in.m7
 		m.call = binary.LittleEndian.Uint32(body)
+		if err := takeSnapshotCall(body[4:], nil, m); err != nil {
+			return nil, c.Fail(err)
+		}
 		return m, nil
 	case 8:
 		m := &c.in.m8
+		m.call = binary.LittleEndian.Uint32(body)
+		if err := takeSnapshotReply(body[4:], nil, m); err != nil {
+			return nil, c.Fail(err)
+		}
+		return m, nil
+	case 9:
+		m := &c.in.m9
+		m.call = binary.LittleEndian.Uint32(body)
+		return m, nil
+	case 10:
+		m := &c.in.m10
 		m.call = binary.LittleEndian.Uint32(body)
 		getUsageReply((*[28]byte)(body[4:]), m)
 		return m, nil
@@ -369,10 +427,24 @@ func clone(c *msg.Conn, num uint16, body []byte) (Msg, error) {
 		getAwaitReply((*[4]byte)(body[4:]), m)
 		return m, nil
 	case 7:
+		m := new(SnapshotCall)
+		m.call = binary.LittleEndian.Uint32(body)
+		if err := takeSnapshotCall(body[4:], nil, m); err != nil {
+			return nil, c.Fail(err)
+		}
+		return m, nil
+	case 8:
+		m := new(SnapshotReply)
+		m.call = binary.LittleEndian.Uint32(body)
+		if err := takeSnapshotReply(body[4:], nil, m); err != nil {
+			return nil, c.Fail(err)
+		}
+		return m, nil
+	case 9:
 		m := new(UsageCall)
 		m.call = binary.LittleEndian.Uint32(body)
 		return m, nil
-	case 8:
+	case 10:
 		m := new(UsageReply)
 		m.call = binary.LittleEndian.Uint32(body)
 		getUsageReply((*[28]byte)(body[4:]), m)
@@ -483,6 +555,47 @@ func (c *Conn) replyAwait(ctx context.Context, call uint32, m *AwaitReply) error
 	return nil
 }
 
+// SendSnapshotCall sends a call without waiting for its reply; a Client does both.
+func (c *Conn) SendSnapshotCall(ctx context.Context, m *SnapshotCall) error {
+	n := sizeSnapshotCall(m)
+	if n < 0 {
+		return wire.TooLarge("snapshot")
+	}
+	b, err := c.BeginLong(ctx, n)
+	if err != nil {
+		return err
+	}
+	binary.LittleEndian.PutUint32(b[:], m.call)
+	appendSnapshotCall(b[:4], m)
+	return c.CommitLong(ctx, 7)
+}
+
+// ReplySnapshot answers a call. Where it returns an error the caller has got one too,
+// unless the connection or ctx has ended.
+func (c *Conn) ReplySnapshot(ctx context.Context, to *SnapshotCall, m *SnapshotReply) error {
+	return c.Replied(ctx, to.call, c.replySnapshot(ctx, to.call, m))
+}
+
+// FailSnapshot answers a call with an error instead; see [msg.Conn.ReplyError].
+func (c *Conn) FailSnapshot(ctx context.Context, to *SnapshotCall, err error) error {
+	return c.Conn.ReplyError(ctx, to.call, err)
+}
+
+func (c *Conn) replySnapshot(ctx context.Context, call uint32, m *SnapshotReply) error {
+	m.call = call
+	n := sizeSnapshotReply(m)
+	if n < 0 {
+		return wire.TooLarge("snapshot")
+	}
+	b, err := c.BeginLong(ctx, n)
+	if err != nil {
+		return err
+	}
+	binary.LittleEndian.PutUint32(b[:], m.call)
+	appendSnapshotReply(b[:4], m)
+	return c.CommitLong(ctx, 8)
+}
+
 // SendUsageCall sends a call without waiting for its reply; a Client does both.
 func (c *Conn) SendUsageCall(ctx context.Context, m *UsageCall) error {
 	slot, err := c.Begin(ctx)
@@ -490,7 +603,7 @@ func (c *Conn) SendUsageCall(ctx context.Context, m *UsageCall) error {
 		return err
 	}
 	binary.LittleEndian.PutUint32(slot[:], m.call)
-	c.Commit(7, 4)
+	c.Commit(9, 4)
 	return nil
 }
 
@@ -513,7 +626,7 @@ func (c *Conn) replyUsage(ctx context.Context, call uint32, m *UsageReply) error
 	}
 	binary.LittleEndian.PutUint32(slot[:], m.call)
 	putUsageReply((*[28]byte)(slot[4:]), m)
-	c.Commit(8, 32)
+	c.Commit(10, 32)
 	return nil
 }
 
@@ -543,6 +656,12 @@ type Handler interface {
 	//
 	// Answers with the exit status when the machine has ended.
 	Await(ctx context.Context, in AwaitCall) (out AwaitReply, err error)
+	// Snapshot answers the rpc snapshot.
+	//
+	// Saves the machine into a new folder of the host's, by its absolute path. It stood still
+	// for so many nanoseconds. If it failed, problem says why, and status what a command
+	// ends with.
+	Snapshot(ctx context.Context, in SnapshotCall) (out SnapshotReply, err error)
 	// Usage answers the rpc usage.
 	//
 	// What the machine uses on the host.
@@ -592,6 +711,16 @@ func (c *Conn) Serve(ctx context.Context, h Handler) error {
 			}, nil
 		case *AwaitReply:
 			return nil, msg.BadBody("await", "a client does not send it")
+		case *SnapshotCall:
+			return func(ctx context.Context) error {
+				out, err := h.Snapshot(ctx, *m)
+				if err != nil {
+					return err
+				}
+				return c.replySnapshot(ctx, m.call, &out)
+			}, nil
+		case *SnapshotReply:
+			return nil, msg.BadBody("snapshot", "a client does not send it")
 		case *UsageCall:
 			return func(ctx context.Context) error {
 				out, err := h.Usage(ctx, *m)
@@ -713,9 +842,28 @@ func (k *Client) Await(ctx context.Context, in AwaitCall) (out AwaitReply, err e
 	return out, nil
 }
 
+// Snapshot calls the rpc snapshot and waits for its reply.
+func (k *Client) Snapshot(ctx context.Context, in SnapshotCall) (out SnapshotReply, err error) {
+	p := k.caller.Start(8)
+	defer p.Done()
+	in.call = p.ID()
+	if err := k.conn.SendSnapshotCall(ctx, &in); err != nil {
+		return out, err
+	}
+	body, err := p.Wait(ctx)
+	if err != nil {
+		return out, err
+	}
+	m := &out
+	if err := takeSnapshotReply(body, nil, m); err != nil {
+		return out, k.conn.Fail(err)
+	}
+	return out, nil
+}
+
 // Usage calls the rpc usage and waits for its reply.
 func (k *Client) Usage(ctx context.Context, in UsageCall) (out UsageReply, err error) {
-	p := k.caller.Start(8)
+	p := k.caller.Start(10)
 	defer p.Done()
 	in.call = p.ID()
 	if err := k.conn.SendUsageCall(ctx, &in); err != nil {
@@ -811,6 +959,86 @@ func formatAwaitReply(body []byte) string {
 	}
 	getAwaitReply((*[4]byte)(body[4:]), &m)
 	return wire.Format("await", "call", binary.LittleEndian.Uint32(body), "status", m.Status)
+}
+
+// sizeSnapshotCall is the length of m's encoding, or -1 if a length in it is over its limit.
+func sizeSnapshotCall(m *SnapshotCall) int {
+	n := 8
+	if len(m.Dir) > 4095 {
+		return -1
+	}
+	n += len(m.Dir)
+	return n
+}
+
+func appendSnapshotCall(b []byte, m *SnapshotCall) []byte {
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(m.Dir)))
+	b = append(b, m.Dir...)
+	return b
+}
+
+func takeSnapshotCall(body []byte, caps []msg.Cap, m *SnapshotCall) error {
+	reader := wire.NewReader(body, caps)
+	return readSnapshotCall(&reader, m)
+}
+
+func readSnapshotCall(r *wire.Reader, m *SnapshotCall) error {
+	m.Dir = r.Text(4095)
+	return r.Done("snapshot")
+}
+
+func formatSnapshotCall(body []byte) string {
+	if len(body) < 4 {
+		return msg.BadBody("snapshot", wire.BadValue).Error()
+	}
+	var m SnapshotCall
+	r := wire.NewFormatReader(body[4:])
+	if err := readSnapshotCall(&r, &m); err != nil {
+		return err.Error()
+	}
+	return wire.Format("snapshot", "call", binary.LittleEndian.Uint32(body), "dir", m.Dir)
+}
+
+// sizeSnapshotReply is the length of m's encoding, or -1 if a length in it is over its limit.
+func sizeSnapshotReply(m *SnapshotReply) int {
+	n := 20
+	if len(m.Problem) > 1000 {
+		return -1
+	}
+	n += len(m.Problem)
+	return n
+}
+
+func appendSnapshotReply(b []byte, m *SnapshotReply) []byte {
+	b = binary.LittleEndian.AppendUint64(b, m.Paused)
+	b = binary.LittleEndian.AppendUint32(b, m.Status)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(m.Problem)))
+	b = append(b, m.Problem...)
+	return b
+}
+
+func takeSnapshotReply(body []byte, caps []msg.Cap, m *SnapshotReply) error {
+	reader := wire.NewReader(body, caps)
+	return readSnapshotReply(&reader, m)
+}
+
+func readSnapshotReply(r *wire.Reader, m *SnapshotReply) error {
+	m.Paused = r.Uint64()
+	m.Status = r.Uint32()
+	m.Problem = r.Text(1000)
+	return r.Done("snapshot")
+}
+
+func formatSnapshotReply(body []byte) string {
+	if len(body) < 4 {
+		return msg.BadBody("snapshot", wire.BadValue).Error()
+	}
+	var m SnapshotReply
+	r := wire.NewFormatReader(body[4:])
+	if err := readSnapshotReply(&r, &m); err != nil {
+		return err.Error()
+	}
+	return wire.Format("snapshot", "call", binary.LittleEndian.Uint32(body), "paused", m.Paused, "status", m.Status, "problem", m.Problem)
 }
 
 func formatUsageCall(body []byte) string {

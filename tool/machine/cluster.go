@@ -81,7 +81,7 @@ func (c *Config) SetClusters(list []Cluster) error {
 	if len(list) > MaxClusters {
 		return fault.Bad("%d clusters: want at most %d", len(list), MaxClusters)
 	}
-	c.CPUs, c.Memory = 0, 0
+	c.CPUs, c.Memory, c.Clusters = 0, 0, len(list) > 1
 	for i, k := range list {
 		c.CPUs += k.CPUs
 		c.Memory += k.Memory

@@ -59,7 +59,7 @@ func TestSetClusters(t *testing.T) {
 	if err := c.SetClusters([]Cluster{{CPUs: 1, Memory: 128 << 20}, {CPUs: 2, Memory: 64 << 20, Init: "/w"}, {CPUs: 1, Memory: 32 << 20, Restart: true}}); err != nil {
 		t.Fatal(err)
 	}
-	if want := (Config{Append: "panic=stop cluster=2:64:/w cluster=1:32::always", CPUs: 4, Memory: 224 << 20}); !reflect.DeepEqual(c, want) {
+	if want := (Config{Append: "panic=stop cluster=2:64:/w cluster=1:32::always", CPUs: 4, Memory: 224 << 20, Clusters: true}); !reflect.DeepEqual(c, want) {
 		t.Errorf("%+v; want %+v", c, want)
 	}
 	if err := c.SetClusters([]Cluster{{CPUs: 1, Memory: 1 << 30, Init: "/w"}}); err == nil {

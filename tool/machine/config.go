@@ -55,6 +55,11 @@ type Config struct {
 	Root     bool // the first disk was given as --root, for what is said of it
 	Folders  []Folder
 	QEMUArgs []string
+	Clusters bool // there are several kernels
+
+	Keep    bool      // the RAM is a file, so that the machine can be saved while it runs
+	From    *Snapshot // the machine is a copy; nil: it boots
+	Renewal Renewal   // with From
 
 	Watch func(*Running) // called when the machine has started; may be nil
 }
@@ -224,10 +229,12 @@ func (c *Config) Args(initrd string, console, control, look int) []string {
 		"-smp", strconv.Itoa(c.CPUs),
 		"-m", memory(c.Memory),
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-		"-global", "virtio-mmio.force-legacy=false", // the kernel drives virtio 1 only
-		"-kernel", c.Kernel, "-initrd", initrd)
-	if c.Append != "" {
-		args = append(args, "-append", c.Append)
+		"-global", "virtio-mmio.force-legacy=false") // the kernel drives virtio 1 only
+	if c.From == nil {
+		args = append(args, "-kernel", c.Kernel, "-initrd", initrd)
+		if c.Append != "" {
+			args = append(args, "-append", c.Append)
+		}
 	}
 	args = append(args,
 		"-chardev", fmt.Sprintf("socket,id=console,fd=%d", console), "-serial", "chardev:console",

@@ -10,9 +10,9 @@ import (
 	"sync"
 )
 
-// The control channel carries lines. The host says "winsize ROWS COLS", "eof"
-// and "signal NAME", or its number; the guest says "ready", "exit STATUS", "panic TEXT" and
-// "cover KIND DATA".
+// The control channel carries lines. The host says "winsize ROWS COLS", "eof",
+// "signal NAME", or its number, and what package driver/virtio/console has for copies; the
+// guest says "ready", "frozen", "exit STATUS", "panic TEXT" and "cover KIND DATA".
 // Anything else the guest says is ignored: a later kernel may say more.
 
 // lineMax bounds a line of the guest.
@@ -22,6 +22,8 @@ const lineMax = 64 << 10
 type control struct {
 	ready chan struct{} // closed when the guest said so
 	over  chan struct{} // closed when the guest said how it ended
+
+	frozen chan struct{} // one each time that the guest said so
 
 	wmu sync.Mutex
 	w   io.Writer // guarded by wmu
@@ -40,7 +42,7 @@ type verdict struct {
 }
 
 func newControl(w io.Writer) *control {
-	return &control{ready: make(chan struct{}), over: make(chan struct{}), w: w, cover: counts{dir: os.Getenv("GOCOVERDIR")}}
+	return &control{ready: make(chan struct{}), over: make(chan struct{}), frozen: make(chan struct{}, 1), w: w, cover: counts{dir: os.Getenv("GOCOVERDIR")}}
 }
 
 // say sends a line. A machine that is gone does not listen: that is told by
@@ -68,6 +70,11 @@ func (c *control) hear(line string) {
 	switch word {
 	case "ready":
 		closeOnce(c.ready)
+	case "frozen":
+		select {
+		case c.frozen <- struct{}{}:
+		default:
+		}
 	case "exit":
 		if status, err := strconv.ParseUint(rest, 10, 8); err == nil {
 			c.told.exited, c.told.status = true, int(status)

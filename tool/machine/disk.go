@@ -25,6 +25,7 @@ type Disk struct {
 	File     string
 	Driver   string
 	ReadOnly bool
+	Overlay  bool // what is written goes to a file that is gone with the machine
 }
 
 // ParseDisk reads FILE[,driver=virtio|ahci|nvme][,ro]. A file's name may have
@@ -192,6 +193,9 @@ func (c *Config) diskArgs(bus string) (args []string) {
 		drive := fmt.Sprintf("if=none,id=%s,format=raw,cache=writeback,discard=unmap,file=%s", id, strings.ReplaceAll(d.File, ",", ",,"))
 		if d.ReadOnly {
 			drive += ",readonly=on"
+		}
+		if d.Overlay {
+			drive += ",snapshot=on"
 		}
 		device := ""
 		switch d.Driver {

@@ -10,17 +10,17 @@ import (
 
 func TestParseDisk(t *testing.T) {
 	for s, want := range map[string]Disk{
-		"a.img":                         {"a.img", DiskVirtio, false},
-		"a.img,ro":                      {"a.img", DiskVirtio, true},
-		"/x/a,b.img,driver=nvme":        {"/x/a,b.img", DiskNVMe, false},
-		"a.img,ro,driver=nvme":          {"a.img", DiskNVMe, true},
-		"a.img,driver=ahci":             {"a.img", DiskAHCI, false},
-		"a.img,drvier=ahci":             {"a.img,drvier=ahci", DiskVirtio, false},
-		"a.img,driver=virtio,ro":        {"a.img", DiskVirtio, true},
-		"with=equals,driver=virtio":     {"with=equals", DiskVirtio, false},
-		"ro":                            {"ro", DiskVirtio, false},
-		"driver=nvme":                   {"driver=nvme", DiskVirtio, false},
-		"comma,at,the,end,,driver=nvme": {"comma,at,the,end,", DiskNVMe, false},
+		"a.img":                         {"a.img", DiskVirtio, false, false},
+		"a.img,ro":                      {"a.img", DiskVirtio, true, false},
+		"/x/a,b.img,driver=nvme":        {"/x/a,b.img", DiskNVMe, false, false},
+		"a.img,ro,driver=nvme":          {"a.img", DiskNVMe, true, false},
+		"a.img,driver=ahci":             {"a.img", DiskAHCI, false, false},
+		"a.img,drvier=ahci":             {"a.img,drvier=ahci", DiskVirtio, false, false},
+		"a.img,driver=virtio,ro":        {"a.img", DiskVirtio, true, false},
+		"with=equals,driver=virtio":     {"with=equals", DiskVirtio, false, false},
+		"ro":                            {"ro", DiskVirtio, false, false},
+		"driver=nvme":                   {"driver=nvme", DiskVirtio, false, false},
+		"comma,at,the,end,,driver=nvme": {"comma,at,the,end,", DiskNVMe, false, false},
 	} {
 		if d, err := ParseDisk(s); err != nil || d != want {
 			t.Errorf("%q: %+v, %v; want %+v", s, d, err, want)
@@ -38,9 +38,9 @@ func TestParseRoot(t *testing.T) {
 		d    Disk
 		part int
 	}{
-		"a.img":                       {Disk{"a.img", DiskVirtio, false}, 0},
-		"a.img,part=3":                {Disk{"a.img", DiskVirtio, false}, 3},
-		"a.img,ro,part=1,driver=nvme": {Disk{"a.img", DiskNVMe, true}, 1},
+		"a.img":                       {Disk{"a.img", DiskVirtio, false, false}, 0},
+		"a.img,part=3":                {Disk{"a.img", DiskVirtio, false, false}, 3},
+		"a.img,ro,part=1,driver=nvme": {Disk{"a.img", DiskNVMe, true, false}, 1},
 	} {
 		if d, part, err := ParseRoot(s); err != nil || d != want.d || part != want.part {
 			t.Errorf("%q: %+v, %d, %v; want %+v", s, d, part, err, want)
@@ -57,7 +57,7 @@ func TestParseRoot(t *testing.T) {
 }
 
 func TestDeviceName(t *testing.T) {
-	c := Config{Disks: []Disk{{"a", DiskVirtio, false}, {"b", DiskNVMe, false}, {"c", DiskVirtio, false}, {"d", DiskNVMe, false}, {"e", DiskAHCI, false}}}
+	c := Config{Disks: []Disk{{"a", DiskVirtio, false, false}, {"b", DiskNVMe, false, false}, {"c", DiskVirtio, false, false}, {"d", DiskNVMe, false, false}, {"e", DiskAHCI, false, false}}}
 	for i, want := range [][2]string{{"/dev/vda", "/dev/vda2"}, {"/dev/nvme0n1", "/dev/nvme0n1p2"}, {"/dev/vdb", "/dev/vdb2"},
 		{"/dev/nvme1n1", "/dev/nvme1n1p2"}, {"/dev/sda", "/dev/sda2"}} {
 		if a, b := c.DeviceName(i, 0), c.DeviceName(i, 2); a != want[0] || b != want[1] {
@@ -85,17 +85,17 @@ func TestCheckDisks(t *testing.T) {
 		disks   []Disk
 		want    string // part of the error, "" for none
 	}{
-		{MicroVM, []Disk{{good, DiskVirtio, false}, {other, DiskVirtio, true}}, ""},
-		{Q35, []Disk{{good, DiskNVMe, true}, {other, DiskAHCI, false}}, ""},
-		{MicroVM, []Disk{{good, DiskNVMe, false}}, "needs --machine q35"},
-		{MicroVM, []Disk{{good, DiskAHCI, false}}, "needs --machine q35"},
-		{Q35, []Disk{{good, DiskAHCI, true}}, "cannot be ro"},
-		{MicroVM, []Disk{{good, DiskVirtio, false}, {good, DiskVirtio, true}}, "twice"},
-		{MicroVM, []Disk{{filepath.Join(dir, "none"), DiskVirtio, false}}, "no such file"},
-		{MicroVM, []Disk{{dir, DiskVirtio, false}}, "neither a file"},
-		{MicroVM, []Disk{{file("empty", ""), DiskVirtio, false}}, "multiple of 512"},
-		{MicroVM, []Disk{{file("odd", strings.Repeat("x", 700)), DiskVirtio, false}}, "multiple of 512"},
-		{MicroVM, []Disk{{file("qcow", "QFI\xfb"+strings.Repeat("x", 508)), DiskVirtio, false}}, "qcow2"},
+		{MicroVM, []Disk{{good, DiskVirtio, false, false}, {other, DiskVirtio, true, false}}, ""},
+		{Q35, []Disk{{good, DiskNVMe, true, false}, {other, DiskAHCI, false, false}}, ""},
+		{MicroVM, []Disk{{good, DiskNVMe, false, false}}, "needs --machine q35"},
+		{MicroVM, []Disk{{good, DiskAHCI, false, false}}, "needs --machine q35"},
+		{Q35, []Disk{{good, DiskAHCI, true, false}}, "cannot be ro"},
+		{MicroVM, []Disk{{good, DiskVirtio, false, false}, {good, DiskVirtio, true, false}}, "twice"},
+		{MicroVM, []Disk{{filepath.Join(dir, "none"), DiskVirtio, false, false}}, "no such file"},
+		{MicroVM, []Disk{{dir, DiskVirtio, false, false}}, "neither a file"},
+		{MicroVM, []Disk{{file("empty", ""), DiskVirtio, false, false}}, "multiple of 512"},
+		{MicroVM, []Disk{{file("odd", strings.Repeat("x", 700)), DiskVirtio, false, false}}, "multiple of 512"},
+		{MicroVM, []Disk{{file("qcow", "QFI\xfb"+strings.Repeat("x", 508)), DiskVirtio, false, false}}, "qcow2"},
 	} {
 		cfg := Config{CPUs: 1, Memory: MinMemory, Machine: c.machine, Accel: TCG, Disks: c.disks}
 		err := cfg.Check()
@@ -106,7 +106,7 @@ func TestCheckDisks(t *testing.T) {
 }
 
 func TestDiskArgs(t *testing.T) {
-	cfg := Config{CPUs: 3, Machine: Q35, Disks: []Disk{{"a,b", DiskVirtio, false}, {"c", DiskAHCI, false}, {"d", DiskNVMe, true}, {"e", DiskAHCI, false}}}
+	cfg := Config{CPUs: 3, Machine: Q35, Disks: []Disk{{"a,b", DiskVirtio, false, false}, {"c", DiskAHCI, false, false}, {"d", DiskNVMe, true, false}, {"e", DiskAHCI, false, false}}}
 	args := cfg.diskArgs("pci")
 	for _, want := range []string{
 		"if=none,id=disk0,format=raw,cache=writeback,discard=unmap,file=a,,b",

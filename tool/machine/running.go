@@ -2,6 +2,7 @@ package machine
 
 import (
 	"io"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -15,6 +16,8 @@ type Running struct {
 	Ready <-chan struct{} // closed when process 1 runs
 	Done  <-chan struct{} // closed when QEMU has ended
 	Live  *live.Link      // to its kernel
+
+	saveMu sync.Mutex // one snapshot at a time
 
 	s   *session
 	ctl *control

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -34,6 +35,9 @@ const (
 	fdConsole
 	fdControl
 	fdLive
+	fdMonitor
+	fdRAM
+	fdState
 )
 
 // grace is how long process 1 has to end after a signal.
@@ -45,7 +49,28 @@ func (c *Config) Command() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append([]string{qemu}, c.Args(devFD(fdInitrd), fdConsole, fdControl, fdLive)...), nil
+	argv := append([]string{qemu}, c.Args(devFD(fdInitrd), fdConsole, fdControl, fdLive)...)
+	return append(argv, c.copyArgs()...), nil
+}
+
+// copyArgs are the arguments of a machine that can be copied, or is a copy.
+func (c *Config) copyArgs() []string {
+	if !c.Keep && c.From == nil {
+		return nil
+	}
+	share := "on"
+	if c.From != nil {
+		share = "off"
+	}
+	args := []string{
+		"-chardev", fmt.Sprintf("socket,id=monitor,fd=%d", fdMonitor), "-mon", "chardev=monitor,mode=control",
+		"-object", fmt.Sprintf("memory-backend-file,id=ram,size=%s,mem-path=%s,share=%s", memory(c.Memory), devFD(fdRAM), share),
+		"-machine", "memory-backend=ram",
+	}
+	if c.From != nil {
+		args = append(args, "-incoming", "defer")
+	}
+	return args
 }
 
 // Run starts the machine and waits for its end. The status is process 1's; an
@@ -53,8 +78,10 @@ func (c *Config) Command() ([]string, error) {
 // process go to process 1, a second one or a slow guest ends the machine.
 // When ctx has a deadline and it passes, the machine ends, too.
 func (c *Config) Run(ctx context.Context, initrd *os.File, con Console) (int, error) {
-	if err := CheckKernel(c.Kernel); err != nil {
-		return 0, err
+	if c.From == nil {
+		if err := CheckKernel(c.Kernel); err != nil {
+			return 0, err
+		}
 	}
 	for _, f := range c.Publish {
 		if err := f.Free(); err != nil {
@@ -92,6 +119,8 @@ type session struct {
 	console *os.File // the host's end
 	control *os.File // the host's end
 	live    *os.File // the host's end
+	monitor *monitor // QEMU's own; nil unless the machine can be copied, or is a copy
+	ram     *os.File // the machine's memory, if it can be copied
 	stderr  bytes.Buffer
 }
 
@@ -112,6 +141,19 @@ func (s *session) start(argv []string, initrd *os.File) (err error) {
 	defer closeAll(theirs[:]...)
 	s.cmd = exec.Command(argv[0], argv[1:]...)
 	s.cmd.ExtraFiles = []*os.File{initrd, theirs[0], theirs[1], theirs[2]}
+	more, err := s.copyFiles()
+	if err != nil {
+		closeAll(s.console, s.control, s.live)
+		return err
+	}
+	s.cmd.ExtraFiles = append(s.cmd.ExtraFiles, more...)
+	defer func() {
+		for _, f := range more {
+			if f != s.ram {
+				f.Close()
+			}
+		}
+	}()
 	s.cmd.Stderr = &s.stderr
 	if len(s.cfg.QEMUArgs) > 0 {
 		// Whoever has options of his own wants to see what they print.
@@ -128,6 +170,68 @@ func (s *session) start(argv []string, initrd *os.File) (err error) {
 	return nil
 }
 
+// copyFiles opens what copyArgs speak of.
+func (s *session) copyFiles() (files []*os.File, err error) {
+	c := s.cfg
+	if !c.Keep && c.From == nil {
+		return nil, nil
+	}
+	defer func() {
+		if err != nil {
+			closeAll(files...)
+		}
+	}()
+	ours, theirs, err := pair("monitor")
+	if err != nil {
+		return nil, err
+	}
+	files = append(files, theirs)
+	if s.monitor, err = newMonitor(ours); err != nil {
+		return files, err
+	}
+	if c.From == nil {
+		s.ram, err = ramFile(c.Memory)
+		return append(files, s.ram), err
+	}
+	for _, name := range []string{snapshotRAM, snapshotState} {
+		mode := os.O_RDONLY
+		if name == snapshotRAM {
+			mode = os.O_RDWR // QEMU opens it so, but maps it privately
+		}
+		f, err := os.OpenFile(filepath.Join(c.From.dir, name), mode, 0)
+		if err != nil {
+			return files, err
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+// resuming is how long a copy's kernel may take until its programs go on.
+const resuming = time.Minute
+
+// resume has a copy go on where it was saved, as another machine.
+func (s *session) resume(ctx context.Context, ctl *control, end *ending) {
+	err := s.monitor.restore(fdState)
+	if err == nil {
+		ctl.say("%s", s.cfg.Renewal.line())
+		select {
+		case <-ctl.ready:
+			return
+		case <-ctx.Done():
+			return
+		case <-time.After(resuming):
+			err = errors.New("its kernel does not go on")
+		}
+	}
+	end.mu.Lock()
+	if end.err == nil {
+		end.err = fault.With(fault.Host, "the snapshot: %w", err)
+	}
+	end.mu.Unlock()
+	s.kill(unix.SIGKILL)
+}
+
 // pair makes a channel: our end and the child's.
 func pair(name string) (ours, theirs *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
@@ -140,7 +244,10 @@ func pair(name string) (ours, theirs *os.File, err error) {
 func (s *session) kill(sig syscall.Signal) { _ = s.cmd.Process.Signal(sig) }
 
 func (s *session) wait() error {
-	defer closeAll(s.console, s.control, s.live)
+	defer closeAll(s.console, s.control, s.live, s.ram)
+	if s.monitor != nil {
+		defer s.monitor.conn.Close()
+	}
 	return s.cmd.Wait()
 }
 
@@ -183,6 +290,9 @@ func (s *session) serve(ctx context.Context, con Console) (int, error) {
 		s.kill(unix.SIGKILL)
 	}}
 	go in.run(running)
+	if s.cfg.From != nil {
+		go s.resume(running, ctl, end)
+	}
 	var helpers sync.WaitGroup
 	if con.TTY != nil {
 		helpers.Go(func() { watchSize(running, con.TTY, ctl) })

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"syscall"
+	"time"
 
 	"hardtack/idl/live"
 	proto "hardtack/idl/machine"
@@ -85,6 +86,25 @@ func (m *Machine) Stop(ctx context.Context, signal int, patience uint32) error {
 		return nil
 	}
 	return err
+}
+
+// Snapshot saves a machine that runs into a new folder, and returns how long it stood still.
+func (m *Machine) Snapshot(ctx context.Context, dir string) (time.Duration, error) {
+	c, done, err := m.Control(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer done()
+	out, err := c.Snapshot(ctx, proto.SnapshotCall{Dir: dir})
+	switch {
+	case ended(err):
+		return 0, fault.With(fault.Host, "the machine %q does not run", m.Name)
+	case err != nil:
+		return 0, err
+	case out.Problem != "":
+		return 0, fault.With(int(out.Status), "the machine %q: %s", m.Name, out.Problem)
+	}
+	return time.Duration(out.Paused), nil
 }
 
 // Kill sends process 1 a signal; 9 ends the machine.

@@ -31,6 +31,7 @@ type Guest struct {
 	Done   <-chan struct{}
 	Link   *link.Link
 	Signal func(n int)
+	Save   func(ctx context.Context, dir string) (paused time.Duration, err error)
 }
 
 // Service is what a machine's process does for the commands that name it.
@@ -186,6 +187,23 @@ func (s *Service) Await(ctx context.Context, _ proto.AwaitCall) (out proto.Await
 	case <-ctx.Done():
 		return out, ctx.Err()
 	}
+}
+
+// Snapshot is the rpc snapshot.
+func (s *Service) Snapshot(ctx context.Context, in proto.SnapshotCall) (out proto.SnapshotReply, err error) {
+	g, err := s.running()
+	if err != nil {
+		return out, err
+	}
+	if !filepath.IsAbs(in.Dir) {
+		return out, errors.New("the folder's path is not absolute")
+	}
+	paused, err := g.Save(ctx, in.Dir)
+	if err != nil {
+		text := err.Error()
+		return proto.SnapshotReply{Status: uint32(fault.Status(err)), Problem: text[:min(len(text), 1000)]}, nil
+	}
+	return proto.SnapshotReply{Paused: uint64(paused)}, nil
 }
 
 // Usage is the rpc usage.

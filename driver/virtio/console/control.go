@@ -3,6 +3,7 @@ package console
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strconv"
@@ -16,13 +17,23 @@ import (
 //	host:   winsize ROWS COLS   the terminal's size, at the start and when it changes
 //	        eof                 the console's input has ended
 //	        signal NAME         a signal for process 1 (TERM, INT …, or a number)
+//	        freeze              keep all programs out of user mode
+//	        thaw                let them go on
+//	        renew SEED NS NAME MAC
+//	                            this machine is a copy now: let programs go on as another
+//	                            one, with 64 bytes of entropy in hexadecimal, the time,
+//	                            a host name and the address of its network card
 //	kernel: ready               the console reads its input
+//	        frozen              no program runs
 //	        exit STATUS         process 1 has ended; the machine goes off
 //	        panic TEXT          the kernel has given up
 //	        cover KIND BASE64   part of what a kernel built with --cover has counted:
 //	                            KIND is meta or counters
 //	        cover end           that was all of it
 const ControlPort = "hardtack.control"
+
+// SeedBytes is how much entropy a copy of a machine is given.
+const SeedBytes = 64
 
 // lineMax bounds a line; longer ones are dropped whole.
 const lineMax = 1024
@@ -33,6 +44,8 @@ type Control struct {
 	WinSize func(rows, cols uint16)
 	EOF     func()
 	Signal  func(name string)
+	Freeze  func(on bool)
+	Renew   func(seed []byte, now int64, name string, mac [6]byte)
 
 	port *Port  // set by Attach
 	line []byte // the receiver's; the beginning of a line
@@ -72,8 +85,20 @@ func (c *Control) hear(words []string) {
 		c.EOF()
 	case len(words) == 2 && words[0] == "signal" && c.Signal != nil:
 		c.Signal(words[1])
+	case len(words) == 1 && (words[0] == "freeze" || words[0] == "thaw") && c.Freeze != nil:
+		c.Freeze(words[0] == "freeze")
+	case len(words) == 5 && words[0] == "renew" && c.Renew != nil:
+		seed, err1 := hex.DecodeString(words[1])
+		now, err2 := strconv.ParseInt(words[2], 10, 64)
+		mac, err3 := hex.DecodeString(words[4])
+		if err1 == nil && err2 == nil && err3 == nil && len(seed) == SeedBytes && len(mac) == 6 {
+			c.Renew(seed, now, words[3], [6]byte(mac))
+		}
 	}
 }
+
+// Frozen tells the host that no program runs.
+func (c *Control) Frozen() error { return c.say("frozen\n") }
 
 // Ready tells the host that the console reads its input.
 func (c *Control) Ready() error { return c.say("ready\n") }

@@ -71,6 +71,12 @@ type randomDevice struct {
 	waits bool
 }
 
+// Random reports whether operations of a file are those of a random device.
+func Random(ops any) bool {
+	_, ok := ops.(randomDevice)
+	return ok
+}
+
 // Ioctl answers an unknown request in the driver's own way.
 func (randomDevice) Ioctl(*caller.Ctx, *vfs.File, uint32, uint64) (uint64, linux.Errno) {
 	return 0, linux.EINVAL

@@ -123,6 +123,21 @@ func (s *Space) discard(addr, end uint64, advice int32) linux.Errno {
 	return e
 }
 
+// Wipe forgets the memory that no child gets (MADV_WIPEONFORK), where it may be locked too.
+func (s *Space) Wipe() {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	g := s.gather()
+	s.pt.Lock()
+	for i := range s.vmas.len() {
+		if v := s.vmas.at(i); v.flags&vWipe != 0 {
+			s.zapRange(g, v, v.start, v.end, zapAll)
+		}
+	}
+	g.done()
+	s.pt.Unlock()
+}
+
 // punch frees the pages of shared objects (MADV_REMOVE).
 func (s *Space) punch(addr, end uint64) linux.Errno {
 	for addr < end {

@@ -25,11 +25,11 @@ type Link struct {
 	dev      netdev.Device                    // immutable
 	net      *inet.Net                        // immutable
 	features netdev.Features                  // immutable
-	mac      tcpip.LinkAddress                // immutable
+	mac      tcpip.LinkAddress                // changed by Renew only
 	mtu      atomic.Uint32                    // as programs have set it
 	down     atomic.Bool                      // programs have set the interface down
 	index    int32                            // immutable after Add
-	host     [header.EthernetAddressSize]byte // mac's bytes; immutable
+	host     [header.EthernetAddressSize]byte // mac's bytes
 
 	up   atomic.Pointer[stack.NetworkDispatcher]
 	dhcp atomic.Pointer[func(udp []byte)] // who gets replies of DHCP servers
@@ -88,6 +88,17 @@ func (l *Link) ChangeMTU(mtu int) bool {
 
 // MaxHeaderLength is the room that frames need in front of a packet.
 func (l *Link) MaxHeaderLength() uint16 { return header.EthernetMinimumSize }
+
+// Renew gives the interface another address, while no program runs: a frame that is being
+// sent may still have the old one.
+func (l *Link) Renew(mac [header.EthernetAddressSize]byte) {
+	l.mac, l.host = tcpip.LinkAddress(mac[:]), mac
+	for _, i := range l.net.Interfaces() {
+		if i.Index == l.index {
+			i.MAC = mac
+		}
+	}
+}
 
 // LinkAddress is the MAC.
 func (l *Link) LinkAddress() tcpip.LinkAddress { return l.mac }

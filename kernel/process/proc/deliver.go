@@ -9,6 +9,7 @@ import (
 // mode. It reports false when the thread must end instead.
 func (t *Thread) handleWork() bool {
 	for {
+		t.waitHeld()
 		w := t.User.Work.Load()
 		switch {
 		case w&workExit != 0:
@@ -29,6 +30,7 @@ func (t *Thread) handleWork() bool {
 		case w&workResched != 0:
 			t.User.Work.And(^workResched)
 			t.giveWay()
+		case holding.on.Load(): // its bit may be gone by now
 		default:
 			return true
 		}

@@ -250,6 +250,7 @@ func (r *runner) begin(t *Thread) {
 	if t.startTicks == 0 {
 		r.thread, t.runner = t, r
 		t.begin(r.clock)
+		t.bornHeld()
 		t.firstTurn(r.clock)
 		t.User.Trap = nucleus.Trap{Kind: nucleus.TrapMessage} // there is nothing to do
 		return

@@ -70,6 +70,8 @@ type Thread struct {
 
 	claim reserve.Claim // on memory, while that is short
 
+	renewals uint32 // of the machine, that it knows of
+
 	vfork *vforkWait // CLONE_VFORK: whom to wake at exec or exit
 	Futex futex.Thread
 	state atomic.Uint32 // what /proc shows, a State

@@ -206,7 +206,26 @@ func keptText(name string, most int, value, note string) sysctl.File {
 	return f
 }
 
-var bootID = sync.OnceValue(newUUID)
+var boot struct {
+	mu sync.Mutex
+	id string // guarded by mu; empty until somebody asks
+}
+
+func bootID() string {
+	boot.mu.Lock()
+	defer boot.mu.Unlock()
+	if boot.id == "" {
+		boot.id = newUUID()
+	}
+	return boot.id
+}
+
+// RenewBootID forgets the boot's number: the machine has become another one.
+func RenewBootID() {
+	boot.mu.Lock()
+	boot.id = ""
+	boot.mu.Unlock()
+}
 
 func newUUID() string {
 	var b [16]byte

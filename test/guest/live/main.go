@@ -33,6 +33,9 @@ func main() {
 				os.Exit(3)
 			}
 		}
+	case "copies": // process 1 of machines that are copied
+		fmt.Fprintln(os.Stderr, serveCopies())
+		os.Exit(1)
 	case "exit":
 		n, _ := strconv.Atoi(args[1])
 		fmt.Println("leaving with", n)
