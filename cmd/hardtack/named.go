@@ -162,6 +162,9 @@ func newPS() *cobra.Command {
 				if err != nil {
 					return err
 				}
+				if s.Status == named.Dead && s.AutoRemove && m.Remove() == nil {
+					continue // it would have removed itself, but was killed
+				}
 				if all || s.Status != named.Exited && s.Status != named.Dead {
 					rows = append(rows, row{State: *s})
 				}

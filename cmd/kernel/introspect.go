@@ -27,6 +27,7 @@ func (k *kernel) introspect(config *initramfs.BootConfig) {
 	procfs.RegisterAdmin("hardtack/goroutines", goroutinesText, nil)
 	procfs.Register("hardtack/interrupts", interruptsText)
 	procfs.RegisterAdmin("hardtack/syscalls", syscallsText, nil)
+	procfs.RegisterAdmin("hardtack/latencies", latenciesText, nil)
 	procfs.Register("hardtack/frames", framesText)
 	procfs.Register("hardtack/control", func() []byte { return []byte(nucleus.Control() + "\n") })
 	procfs.RegisterAdmin("hardtack/nucleus", costsText, nil)
@@ -99,6 +100,20 @@ func syscallsText() []byte {
 	b := new(bytes.Buffer)
 	for _, c := range syscall.Counts() {
 		fmt.Fprintf(b, "%-24s %10d %14d ns %12d B\n", c.Name, c.Calls, c.Nsec, c.Bytes)
+	}
+	return b.Bytes()
+}
+
+// latenciesText has a line for each system call: the time that the measured ones took, and
+// pairs of a bound and how many took less, but not less than the bound before.
+func latenciesText() []byte {
+	b := new(bytes.Buffer)
+	for _, l := range syscall.Latencies() {
+		fmt.Fprintf(b, "%s %d", l.Name, l.Nsec)
+		for i, n := range l.Calls {
+			fmt.Fprintf(b, " %d %d", l.Below[i], n)
+		}
+		b.WriteByte('\n')
 	}
 	return b.Bytes()
 }

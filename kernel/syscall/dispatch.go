@@ -1,6 +1,7 @@
 package syscall
 
 import (
+	"math/bits"
 	"sync/atomic"
 
 	"hardtack/abi/linux"
@@ -23,6 +24,12 @@ var counters [shards][TableSize]counter
 // sampledBytes is what the measured calls of each number allocated on the heap.
 // Most allocate nothing and do not write here, so one line for all CPUs will do.
 var sampledBytes [TableSize]atomic.Uint64
+
+// latencies counts the measured calls of each number by how long they took: bucket i has
+// those of less than 1<<i ticks.
+var latencies [TableSize][latencyBuckets]atomic.Uint32
+
+const latencyBuckets = 40
 
 // Init fills the tables that Do reads.
 func Init() {
@@ -79,6 +86,7 @@ func doSampled(t *proc.Thread, a *Args, nr uint64, c *counter) {
 	end := proc.Ticks()
 	if d := end - start - (t.Off() - off); d > 0 {
 		c.ticks.Add(uint64(d))
+		latencies[nr][min(bits.Len64(uint64(d)), latencyBuckets-1)].Add(1)
 		t.Sampled(d)
 	}
 	n := *heap - before
@@ -115,6 +123,37 @@ type Count struct {
 	Calls uint64
 	Nsec  uint64 // estimate of the time spent, from one call in SampleEvery
 	Bytes uint64 // likewise of the heap allocated; 0 if checks.CountsAllocated is false
+}
+
+// A Latency is how long the measured calls of one number took, what they were blocked for
+// left out.
+type Latency struct {
+	Name  string
+	Nsec  uint64   // all of them
+	Below []uint64 // nanoseconds
+	Calls []uint64 // that took less, but not less than the one before
+}
+
+// Latencies returns those of every number that was measured, without buckets that are empty.
+func Latencies() (all []Latency) {
+	for nr := range TableSize {
+		var l Latency
+		for i := range latencyBuckets {
+			if n := latencies[nr][i].Load(); n != 0 {
+				l.Below = append(l.Below, uint64(proc.TicksToNsec(1<<i)))
+				l.Calls = append(l.Calls, uint64(n))
+			}
+		}
+		if c := table[nr]; c != nil && l.Calls != nil {
+			var ticks uint64
+			for s := range shards {
+				ticks += counters[s][nr].ticks.Load()
+			}
+			l.Name, l.Nsec = c.Name, uint64(proc.TicksToNsec(int64(ticks)))
+			all = append(all, l)
+		}
+	}
+	return all
 }
 
 // Counts returns the use of every call that happened, by number.

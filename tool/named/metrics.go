@@ -54,11 +54,16 @@ type exposition struct {
 
 // put adds a sample. Samples of one family follow each other.
 func (x *exposition) put(name, kind, help, labels string, v float64) {
+	x.putSample(name, "", kind, help, labels, v)
+}
+
+// putSample is put where samples of a family have names of their own.
+func (x *exposition) putSample(name, suffix, kind, help, labels string, v float64) {
 	if x.family != name {
 		x.family = name
 		fmt.Fprintf(x, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
 	}
-	x.WriteString(name)
+	x.WriteString(name + suffix)
 	if labels != "" {
 		x.WriteString("{" + labels + "}")
 	}
@@ -95,6 +100,7 @@ func (s *Service) metrics(ctx context.Context) []byte {
 	x.heap(fields(ctx, c, "heap"))
 	x.ledger(fields(ctx, c, "ledger"))
 	x.calls(fields(ctx, c, "syscalls"))
+	x.latencies(fields(ctx, c, "latencies"))
 	x.interrupts(fields(ctx, c, "interrupts"))
 	return x.Bytes()
 }
@@ -210,7 +216,7 @@ func (x *exposition) calls(lines [][]string) {
 		scale      float64
 	}{
 		{"hardtack_syscalls_total", "System calls, by name.", 1, 1},
-		{"hardtack_syscall_seconds_total", "Time in system calls, waiting included.", 2, 1e-9},
+		{"hardtack_syscall_seconds_total", "Time in system calls, waiting not included, estimated from some of them.", 2, 1e-9},
 		{"hardtack_syscall_allocated_bytes_total", "Bytes that system calls allocated on the kernel's heap.", 4, 1},
 	} {
 		for _, w := range lines {
@@ -222,6 +228,38 @@ func (x *exposition) calls(lines [][]string) {
 				x.put(m.name, "counter", m.help, call, v*m.scale)
 			}
 		}
+	}
+}
+
+// latencies adds lines "NAME NANOSECONDS BOUND CALLS …" as a histogram.
+func (x *exposition) latencies(lines [][]string) {
+	const name = "hardtack_syscall_duration_seconds"
+	for _, w := range lines {
+		if len(w) < 4 {
+			continue
+		}
+		call, ok := label("call", w[0])
+		sum, isNumber := number(w[1])
+		if !ok || !isNumber {
+			continue
+		}
+		sample := func(suffix, labels string, v float64) {
+			x.putSample(name, suffix, "histogram", "How long the system calls took that were measured, waiting not included.", labels, v)
+		}
+		total, last := 0.0, 0.0
+		for rest := w[2:]; len(rest) >= 2; rest = rest[2:] {
+			below, ok1 := number(rest[0])
+			n, ok2 := number(rest[1])
+			if !ok1 || !ok2 || below <= last {
+				break
+			}
+			last = below
+			total += n
+			sample("_bucket", fmt.Sprintf("%s,le=\"%g\"", call, below/1e9), total)
+		}
+		sample("_bucket", call+`,le="+Inf"`, total)
+		sample("_sum", call, sum/1e9)
+		sample("_count", call, total)
 	}
 }
 

@@ -33,6 +33,7 @@ func TestMetrics(t *testing.T) {
 		"heap":       "HeapAlloc 12\nPauseTotalNs 2000000000\nNumGC\nHeapIdle -3\nunknown 5\n",
 		"syscalls":   "read 10 5000000000 ns 7 B\nwri\"te 1 2 ns 3 B\nopen x y ns z B\nclose 2 3 ns 4 B\n",
 		"ledger":     "process 1 user 0 total 7 files 3 pages 4\nuser 0 total 2 files 2\nuser x total 1\nuser 5 total\n",
+		"latencies":  "read 4000 1000 2 2000 1\nwri\"te 1 1 1\nclose 9 5 1 4 7\nopen x 1 1\n",
 		"interrupts": "cpu0 9\nirq1 \x00\nhelp{x=\"1\"} 4\n",
 	}}
 	svc, _ := runHandler(t, m, g)
@@ -44,6 +45,9 @@ func TestMetrics(t *testing.T) {
 		"\nhardtack_up 1\n", "\nhardtack_kernel_answers 1\n", "\nhardtack_cpus 3\n",
 		"# TYPE hardtack_heap_alloc_bytes gauge\nhardtack_heap_alloc_bytes 12\n", "\nhardtack_gc_pause_seconds_total 2\n",
 		"\nhardtack_syscalls_total{call=\"read\"} 10\nhardtack_syscalls_total{call=\"close\"} 2\n", "\nhardtack_syscall_seconds_total{call=\"read\"} 5\n",
+		"# TYPE hardtack_syscall_duration_seconds histogram\nhardtack_syscall_duration_seconds_bucket{call=\"read\",le=\"1e-06\"} 2\n",
+		"{call=\"read\",le=\"2e-06\"} 3\nhardtack_syscall_duration_seconds_bucket{call=\"read\",le=\"+Inf\"} 3\nhardtack_syscall_duration_seconds_sum{call=\"read\"} 4e-06\n" +
+			"hardtack_syscall_duration_seconds_count{call=\"read\"} 3\n", "\nhardtack_syscall_duration_seconds_count{call=\"close\"} 1\n",
 		"\nhardtack_ledger_bytes{user=\"0\",kind=\"files\"} 5\nhardtack_ledger_bytes{user=\"0\",kind=\"pages\"} 4\n",
 		"\nhardtack_interrupts_total{source=\"cpu0\"} 9\n",
 	} {
