@@ -93,6 +93,9 @@ func TestCopies(t *testing.T) {
 		t.Cleanup(func() { m.command("rm", "-f", name).Run() })
 		work.Go(func() {
 			f := askCopy(t, port)
+			for i := 0; f.Outside == "" && i < 1000; i++ { // who reads from it may not have run yet
+				f.Outside = askCopy(t, port).Outside
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			for _, s := range []string{f.Random, f.Device, f.Host, f.Boot, f.Machine} {
