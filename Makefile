@@ -14,7 +14,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # field names is misspelled (ifa_prefered).
 MISSPELL    = github.com/golangci/misspell/cmd/misspell@v0.8.0
 
-.PHONY: abi abi-known idl help build run check test crash suites storm test-overlay bench fuzz nightly bench-collector bench-disk bench-net bench-sched bench-storage bench-task bench-msg bench-affinity bench-lock bench-nucleus bench-ipc bench-memory profile lint lint-subjects cover cover-guest clean install install-libraries uninstall deps deps-cc deps-pc deps-fs deps-apt FORCE
+.PHONY: abi abi-known idl help build run check test crash suites storm test-overlay bench fuzz nightly bench-collector bench-disk bench-net bench-sched bench-storage bench-task bench-msg bench-affinity bench-lock bench-nucleus bench-ipc bench-memory bench-cluster profile lint lint-subjects cover cover-guest clean install install-libraries uninstall deps deps-cc deps-pc deps-fs deps-apt FORCE
 
 help:
 	@echo 'make run     boot Redis and NGINX, with a shell on the terminal (RUN="--cpus 4" adds flags)'
@@ -40,6 +40,7 @@ help:
 	@echo 'make bench-disk   raw disks on Hardtack and on Linux; writes docs/bench/disk.md'
 	@echo 'make bench-collector  what the collector adds to system calls; writes docs/bench/collector.md (OLD=IMAGE: another kernel beside it)'
 	@echo 'make bench-storage  ext4 on Hardtack and on Linux, CMailbench, LevelDB; writes docs/bench/storage.md'
+	@echo 'make bench-cluster  several kernels in one machine; writes docs/bench/cluster.md'
 	@echo 'make bench-net  packets, connections and requests through the network card, on Hardtack and on Linux; writes docs/bench/net.md'
 	@echo 'make idl     generate Go and C from idl/*.if'
 	@echo 'make fuzz    every fuzz target of the module, or those in the folders FUZZ_IN, for FUZZTIME (10m) each'
@@ -156,6 +157,10 @@ bench-nucleus: deps deps-cc deps-apt build
 EACH ?= 60s
 bench-memory: deps deps-cc build
 	$(GO) run ./bench/memory/report -each $(EACH)
+
+# Several kernels in one machine: instructions only, three minutes.
+bench-cluster: deps deps-cc build
+	$(GO) run ./bench/cluster/report
 
 # How threads share a processor.
 bench-sched: deps deps-cc build
