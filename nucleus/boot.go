@@ -72,6 +72,7 @@ func start() {
 	amd64.FatalHandler = serveFatal
 	amd64.EnterUserHandler = enterUser
 	amd64.MessageHandler = serveMessage
+	amd64.PreparedHandler = servePrepared
 	amd64.StartCPU = startCPU
 	initIDT()
 	c := &cpus[0].CPU

@@ -68,10 +68,10 @@ func Linger() (i uint32) {
 	for {
 		woken := amd64.Syscall(sysMessage, messageTake, 0, 0)
 		for w := woken; w != 0; w >>= 16 {
-			if next := uint32(w & 0xffff); i == 0 && rendezvous.IsDirect(next) {
+			if next := uint32(w & 0xffff); i == 0 {
 				i = next
 			} else {
-				messageHooks.Woken(next, !rendezvous.IsDirect(next))
+				messageHooks.Woken(next)
 			}
 		}
 		if woken>>48 == 0 {

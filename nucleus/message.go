@@ -159,9 +159,7 @@ func serveOther(c *amd64.CPU, u *amd64.UserState, op uint32, now int64) (next *a
 	if busy(u) {
 		cancelBusy(c, id)
 	}
-	if later := dueLater(c); attention.due.Load()&later != 0 && !rendezvous.Waiting(c.Index) {
-		attention.due.And(^later) // it was the last
-	}
+	lastOfLater(c)
 	q := &partners[run%ipc.MaxThreads]
 	v := userStateAt(q.state)
 	if !take(v, run, rendezvous.Result(run)) {
@@ -170,6 +168,13 @@ func serveOther(c *amd64.CPU, u *amd64.UserState, op uint32, now int64) (next *a
 		return leave(v, false), false
 	}
 	return switchTo(c, run, now)
+}
+
+// lastOfLater is called when a thread was taken that the CPU may have kept for later.
+func lastOfLater(c *amd64.CPU) {
+	if later := dueLater(c); attention.due.Load()&later != 0 && !rendezvous.Waiting(c.Index) {
+		attention.due.And(^later)
+	}
 }
 
 // place decides what becomes of the threads that the CPU's current one has woken, which
@@ -315,13 +320,9 @@ const (
 	messageEndNotification
 	messageCancel
 	messageTake
-	messagePerform
 	messageEndLinger
 	messageExpire
 )
-
-// messageWaits is messagePerform's result when the thread waits.
-const messageWaits = 1
 
 // serveRendezvous serves sysMessage. A negative result is an errno.
 func serveRendezvous(c *amd64.CPU, what, a, b uint64) uint64 {
@@ -359,8 +360,6 @@ func serveRendezvous(c *amd64.CPU, what, a, b uint64) uint64 {
 		r = uint64(n.Expire(core, uint32(b), a))
 	case messageTake:
 		return takeWoken(core)
-	case messagePerform:
-		r = performFor(c, what, ipc.ID(a), b)
 	}
 	if n.Put(core) {
 		attention.due.Store(dueNow)
@@ -380,28 +379,4 @@ func takeWoken(core uint32) (r uint64) {
 		k++
 	}
 	return r
-}
-
-// performFor makes a call for a thread that a goroutine hosts; what is
-// call | op<<8 | index<<16 | deadline is Now<<32.
-func performFor(c *amd64.CPU, what uint64, target ipc.ID, badge uint64) uint64 {
-	i := uint32(what >> 16 & 0xffff)
-	p := &partners[i%ipc.MaxThreads]
-	u, id := userStateAt(p.state), p.id
-	deadline := uint64(ipc.Forever)
-	if what>>32 != 0 {
-		deadline = ipc.Now
-	}
-	op := uint32(what >> 8 & 0xff)
-	if op+abi.Base == abi.Signal {
-		deadline = u.RDX
-	}
-	if perform(c, u, i, op, target, badge, deadline) == i {
-		rendezvous.Leave(c.Index)
-		return 0
-	}
-	if busy(u) {
-		cancelBusy(c, id)
-	}
-	return messageWaits
 }

@@ -15,8 +15,7 @@ import (
 //
 // # Goroutines and threads
 //
-// A thread that waits inside the nucleus has no goroutine, unless it is hosted. A
-// goroutine that is in RunUser serves whichever thread its CPU runs: RunUser returns with
+// A thread that waits inside the nucleus has no goroutine. A goroutine that is in RunUser serves whichever thread its CPU runs: RunUser returns with
 // another thread's state, and the goroutine serves that thread from then on. If a call
 // leaves no thread to run, the goroutine is free. A thread that is woken without being
 // switched to goes to the CPU's run queue. A lingering CPU takes it from there
@@ -25,9 +24,10 @@ import (
 // keeps it until the CPU leaves user mode anyway, or until a call leaves no other thread
 // to run (dueLater).
 //
-// Hosted threads are those whose call has a long message or descriptors, or needs the
-// descriptor table: their goroutine makes the call for them (Message) and parks. The
-// nucleus never switches to them.
+// A call with a long message or descriptors, or whose descriptor is not remembered, leaves
+// user mode. The thread's goroutine packs the message into ipc.Thread and makes the call
+// (prepared.go). The thread waits in it without a goroutine all the same. What it receives
+// then, its next goroutine unpacks.
 //
 // A thread that waits inside the nucleus until a deadline has no timer of its own. One
 // timer of the kernel above serves all of them (MessageHooks.Deadline, ExpireMessages);
@@ -67,7 +67,9 @@ type partner struct {
 
 	since, waited int64 // ticks: waits since, has waited in all
 
-	_ [184]byte // a power of two
+	call prepared // while Work says so
+
+	_ [160]byte // a power of two
 }
 
 // known is a descriptor that was used.
@@ -175,9 +177,8 @@ var marks atomic.Uint32
 // MessageHooks is what the kernel above does with threads and objects that
 // ServeMessages hands it.
 type MessageHooks struct {
-	// Woken is told that a thread of an index was woken; hosted: that its goroutine
-	// waits for that.
-	Woken func(i uint32, hosted bool)
+	// Woken is told that a thread of an index was woken.
+	Woken func(i uint32)
 	// EndpointReady and NotificationReady are told that watched objects became so.
 	EndpointReady, NotificationReady func(i uint32)
 	// Deadline is told a time, in the nanoseconds of the runtime's monotonic clock,
@@ -223,7 +224,7 @@ func ServeMessages() {
 			woken := amd64.Syscall(sysMessage, messageTake, 0, 0)
 			for w := woken; w != 0; w >>= 16 {
 				i := uint32(w & 0xffff)
-				messageHooks.Woken(i, !rendezvous.IsDirect(i))
+				messageHooks.Woken(i)
 			}
 			if woken>>48 == 0 {
 				break
@@ -300,27 +301,6 @@ func (u *UserContext) Remember(at uint32, t Target, changes *atomic.Uint64, seen
 
 // Forget ends all Remember: the thread gets another descriptor table.
 func (u *UserContext) Forget() { partners[u.Partner].known = [knownTargets]known{} }
-
-// Host says whether the thread's goroutine waits for it from now on.
-func (u *UserContext) Host(on bool) {
-	if on {
-		rendezvous.Direct(u.Partner, nil)
-	} else {
-		rendezvous.Direct(u.Partner, u.Registers())
-	}
-}
-
-// Message carries out a message call, number less abi.Base, in the thread's registers
-// for its hosting goroutine. If it waits MessageHooks.Woken tells when that is over.
-// ServeMessages is to be called afterwards.
-func (u *UserContext) Message(op uint32, t *Target, now bool) (waits bool) {
-	what := messagePerform | uint64(op)<<8 | uint64(u.Partner)<<16
-	if now {
-		what |= 1 << 32
-	}
-	r, _ := messageCall(what, uint64(t.ID), t.Badge)
-	return r == messageWaits
-}
 
 // MessageState is a thread's part in package ipc: the message and the result.
 func (u *UserContext) MessageState() (*ipc.Thread, *ipc.Result) {

@@ -33,6 +33,9 @@ const (
 // WorkLater is the bit of UserContext.Work that does not end waits.
 const WorkLater = amd64.WorkLater
 
+// WorkMessage is the bit of UserContext.Work that is set from Prepare to the call.
+const WorkMessage = amd64.WorkMessage
+
 // Exception vectors (SDM vol. 3, table 6-1).
 const (
 	VecDivide     = 0

@@ -25,6 +25,9 @@ var (
 	// user mode, with all of that state loaded: else RunUser returns it. nil and
 	// false: RunUser returns nobody.
 	MessageHandler func(c *CPU, u *UserState, op uint32, now int64) (next *UserState, enter bool)
+	// PreparedHandler makes the message call that a thread has prepared. It returns whose
+	// state PerformMessage returns, nil for nobody's.
+	PreparedHandler func(c *CPU, u *UserState) *UserState
 	// StartCPU runs on each further processor, on its nucleus stack.
 	StartCPU func(c *CPU)
 )
@@ -41,6 +44,13 @@ var BootInfo uint64
 //
 //go:noescape
 func RunUser(u *UserState, space *Space) *UserState
+
+// PerformMessage makes the message call that the thread with state u has prepared, which is
+// in the kernel. The result is as of RunUser; user mode is not entered. Called by a goroutine
+// with interrupts on.
+//
+//go:noescape
+func PerformMessage(u *UserState) *UserState
 
 // Syscall makes the system call num of the nucleus, as the runtime makes its own.
 //

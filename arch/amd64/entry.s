@@ -298,6 +298,36 @@ kicked:
 	MOVL $0, UserState_Kick(DI)
 	JMP ·notEntered(SB)
 
+// func PerformMessage(u *UserState) *UserState
+TEXT ·PerformMessage(SB), NOSPLIT|NOFRAME, $0-16
+	MOVQ 8(SP), DI // u
+	SUBQ $8, SP
+	MOVQ BP, 0(SP)
+	CLI
+	MOVQ CPU_self(GS), R12
+	MOVQ SP, CPU_userSP(R12)
+	MOVQ CPU_nucleusSP(R12), SP
+	SUBQ $64, SP
+	MOVQ R12, 40(SP)
+	XORL BP, BP; ENTER_NUCLEUS(R12, AX)
+	MOVQ R12, AX
+	MOVQ DI, BX
+	MOVQ ·PreparedHandler(SB), DX
+	MOVQ (DX), R8
+	CALL R8
+	MOVQ 40(SP), R12
+	ADDQ $64, SP
+	MOVQ $0, CPU_inNucleus(R12)
+	MOVQ CPU_thread(R12), BX
+	MOVQ Thread_fs(BX), CX
+	WRFSBASEQ CX
+	MOVQ CPU_userSP(R12), SP
+	STI
+	MOVQ 0(SP), BP
+	ADDQ $8, SP
+	MOVQ AX, ret+8(FP)
+	RET
+
 // enterUser enters user mode with the state in DI, its vector registers loaded, on
 // the CPU in R12. SP is RunUser's.
 TEXT ·enterUser(SB), NOSPLIT|NOFRAME|TOPFRAME, $0

@@ -144,6 +144,10 @@ type Trap struct {
 // WorkLater is the bit of UserState.Work that can wait.
 const WorkLater = 1 << 31
 
+// WorkMessage is the bit of UserState.Work that says that the thread has a message call
+// prepared (PerformMessage).
+const WorkMessage = 1 << 30
+
 // Space is what entry to user mode wants of an address space.
 type Space struct {
 	// Root is the physical address of the PML4; immutable. Its upper half is the

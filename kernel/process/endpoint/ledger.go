@@ -16,13 +16,7 @@ func (x *notification) Holds(s *ledger.Sum) {
 }
 
 // Bytes implements proc.Partner.
-func (p *partner) Bytes() int64 {
-	n := ledger.Of[partner]()
-	if p.buffer.Load() != nil {
-		n += ledger.Of[buffer]()
-	}
-	return n
-}
+func (p *partner) Bytes() int64 { return ledger.Of[partner]() }
 
 // Ledger charges files that are under way in messages to those who sent them.
 func Ledger(charge ledger.Charge) {

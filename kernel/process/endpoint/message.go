@@ -8,15 +8,14 @@ import (
 	"hardtack/abi/ipc"
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/uio"
-	"hardtack/kernel/base/wait"
 	"hardtack/kernel/process/proc"
 	"hardtack/nucleus"
 	core "hardtack/nucleus/ipc"
 )
 
 // Message calls (abi/ipc). The nucleus carries out those that need only registers
-// (nucleus/partner.go), and a thread that waits in one has no goroutine. All others come
-// to message, on the thread's goroutine, which hosts the thread.
+// (nucleus/partner.go). All others come to message, on the thread's goroutine, which packs
+// the message for the nucleus. A thread that waits in a call has no goroutine.
 
 // message carries out the message call in the thread's registers.
 func message(t *proc.Thread) {
@@ -34,77 +33,31 @@ func message(t *proc.Thread) {
 	}
 }
 
+// message prepares the call: it is made when the thread would go back to user mode.
 func (p *partner) message(op uint32) linux.Errno {
-	t := p.t
 	target, e := p.target(op)
 	if e != 0 {
 		return e
 	}
-	u := &t.User
-	th, result := u.MessageState()
 	switch op + ipc.Base {
 	case ipc.Send, ipc.Call, ipc.Reply, ipc.ReplyRecv:
+		th, _ := p.t.User.MessageState()
 		if e := p.pack(th); e != 0 {
 			return e
 		}
 	}
-	limit := int64(wait.NoDeadline)
-	switch op + ipc.Base {
-	case ipc.Reply, ipc.Signal:
-	default:
-		if u.RDX != ipc.Now && u.RDX != ipc.Forever {
-			limit = max(int64(min(u.RDX, 1<<62)), 1)
-		}
-	}
-	if u.Work.Load()&^nucleus.WorkLater != 0 {
-		// First that, or it would end a call that is received at once.
-		dropFiles(&th.Out)
-		t.SetCallNumber(uint64(uint32(u.RAX)))
-		t.FinishRestart(linux.ERESTARTNOINTR)
-		return 0
-	}
-	p.delivered.Store(false)
-	u.Host(true)
-	waits := u.Message(op, &target, u.RDX == ipc.Now)
-	nucleus.ServeMessages()
-	timedOut := waits && p.await(limit)
-	u.Host(false)
-	switch {
-	case timedOut && (result.Err == linux.ERESTARTSYS || result.Err == linux.EINTR):
-		result.Err = linux.ETIMEDOUT
-	case result.Err == linux.EBADF:
-		result.Err = linux.EPIPE // it ended since target looked
-	}
-	dropFiles(&th.Out)
-	p.Finish()
+	p.t.User.Prepare(op, &target)
 	return 0
 }
 
-// await waits until the call that the goroutine hosts is over, and reports
-// whether that is because of the time limit.
-func (p *partner) await(limit int64) (timedOut bool) {
+// Undo implements proc.Partner: the prepared call is made again later.
+func (p *partner) Undo() {
 	t := p.t
-	for {
-		t.Arm()
-		if p.delivered.Load() {
-			return false
-		}
-		switch t.Sleep(limit) {
-		case wait.TimedOut:
-			timedOut = true
-		case wait.Woken:
-			continue
-		}
-		break
-	}
-	p.CancelWait()
-	for {
-		t.Arm()
-		if p.delivered.Load() {
-			return timedOut
-		}
-		t.SleepUninterruptible(wait.NoDeadline)
-	}
+	th, _ := t.User.MessageState()
+	dropFiles(&th.Out)
+	t.User.Work.And(^uint32(nucleus.WorkMessage))
+	t.SetCallNumber(uint64(uint32(t.User.RAX)))
+	t.FinishRestart(linux.ERESTARTNOINTR)
 }
 
 // target finds out what the call's descriptor is, and has the nucleus remember it.
@@ -158,26 +111,20 @@ func (p *partner) pack(th *core.Thread) linux.Errno {
 	if at == 0 {
 		return linux.EFAULT
 	}
-	if p.buffer.Load() == nil {
-		p.buffer.Store(new(buffer))
-	}
-	b := p.buffer.Load()[:]
 	if bytes > ipc.ShortBytes {
-		if _, e := t.Mem.CopyIn(b[:bytes], at); e != 0 {
+		long := th.LongBytes()
+		if _, e := t.Mem.CopyIn(long[:bytes], at); e != 0 {
 			return e
 		}
-		clear(b[bytes:min(bytes+8, ipc.LongBytes)]) // of the last word, too
-		for i := range (bytes + 7) / 8 {
-			th.Long[i] = binary.LittleEndian.Uint64(b[8*i:])
-		}
+		clear(long[bytes:min(bytes+8, ipc.LongBytes)]) // of the last word, too
 	}
 	if n > 0 {
-		if _, e := t.Mem.CopyIn(b[:4*n], at+ipc.LongBytes); e != 0 {
+		if _, e := t.Mem.CopyIn(p.numbers[:4*n], at+ipc.LongBytes); e != 0 {
 			return e
 		}
 	}
 	for i := range n {
-		f := t.FDs.Get(int32(binary.LittleEndian.Uint32(b[4*i:])))
+		f := t.FDs.Get(int32(binary.LittleEndian.Uint32(p.numbers[4*i:])))
 		if f == nil {
 			dropFiles(&th.Out)
 			return linux.EBADF
@@ -201,32 +148,26 @@ func dropFiles(numbers *[core.MaxDescriptors]uint64) {
 }
 
 // Finish implements proc.Partner: the result goes to the registers, the Buffer, the
-// descriptor tabbinary.LittleEndian.
+// descriptor table.
 func (p *partner) Finish() {
 	t := p.t
 	u := &t.User
+	th, r := u.MessageState()
+	dropFiles(&th.Out) // nobody took them
 	if u.TakeResult() {
 		return
 	}
-	th, r := u.MessageState()
 	if r.Err >= linux.ERESTARTSYS {
 		t.SetCallNumber(uint64(uint32(u.RAX)))
 		t.FinishRestart(r.Err)
 		return
 	}
 	at := uio.Addr(u.RBX)
-	if p.buffer.Load() == nil {
-		p.buffer.Store(new(buffer))
-	}
-	b := p.buffer.Load()[:]
 	bytes, n := r.Info.Bytes(), 0
 	if bytes > ipc.ShortBytes {
 		copy(th.Short[:], th.Long[:])
-		for i := range (bytes + 7) / 8 {
-			binary.LittleEndian.PutUint64(b[8*i:], th.Long[i])
-		}
 		if at != 0 {
-			t.Mem.CopyOut(at, b[:bytes])
+			t.Mem.CopyOut(at, th.LongBytes()[:bytes])
 		}
 	}
 	for i := range th.Came {
@@ -242,8 +183,8 @@ func (p *partner) Finish() {
 			f.Put()
 			continue
 		}
-		binary.LittleEndian.PutUint32(b[4*n:], uint32(fd))
-		if _, e := t.Mem.CopyOut(at+ipc.LongBytes+uio.Addr(4*n), b[4*n:4*n+4]); e != 0 {
+		binary.LittleEndian.PutUint32(p.numbers[4*n:], uint32(fd))
+		if _, e := t.Mem.CopyOut(at+ipc.LongBytes+uio.Addr(4*n), p.numbers[4*n:4*n+4]); e != 0 {
 			t.FDs.Close(&t.Ctx, fd)
 			continue
 		}

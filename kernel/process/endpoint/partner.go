@@ -20,12 +20,8 @@ type partner struct {
 	id   core.ID        // its name in the nucleus; immutable
 	user *accounts.User // who is charged for its place; immutable
 
-	delivered atomic.Bool            // a call that its goroutine made for it is over
-	buffer    atomic.Pointer[buffer] // made by the thread when a long message needs it
+	numbers [4 * ipc.MaxDescriptors]byte // of descriptors on their way; the thread's
 }
-
-// buffer is for a long message or one with descriptors (ipc.Buffer).
-type buffer [ipc.LongBytes + 4*ipc.MaxDescriptors]byte
 
 // partners are the threads that make message calls, by their index in the nucleus; 0 is
 // nobody's.
@@ -53,6 +49,10 @@ func join(t *proc.Thread) (*partner, linux.Errno) {
 
 // Leave implements proc.Partner: callers that wait for a reply get EPIPE.
 func (p *partner) Leave() {
+	th, _ := p.t.User.MessageState()
+	dropFiles(&th.Out) // of a call that was not made, or ended
+	dropFiles(&th.In)  // of a message that came too late
+	th.Came = 0
 	partners[p.id.Index()].Store(nil) // the place may be another's once it has left
 	p.t.User.Leave()
 	partnerPool.Release(p.user, 1)
@@ -75,15 +75,7 @@ func (p *partner) Forget() { p.t.User.Forget() }
 
 // Woken resumes a thread that waited inside the nucleus. Callers may hold any lock of
 // package proc.
-func Woken(i uint32, hosted bool) {
-	p := partners[i].Load()
-	if hosted {
-		p.delivered.Store(true)
-		p.t.Wake()
-		return
-	}
-	p.t.Launch()
-}
+func Woken(i uint32) { partners[i].Load().t.Launch() }
 
 // Left returns the thread that left user mode with a context. For nil it returns one
 // that is woken within a moment and has no goroutine, or nil.

@@ -3,6 +3,7 @@ package proc
 import (
 	"hardtack/abi/linux"
 	"hardtack/kernel/process/signals"
+	"hardtack/nucleus"
 )
 
 // handleWork does what the work word asks for before the thread returns to user
@@ -12,6 +13,8 @@ func (t *Thread) handleWork() bool {
 		t.waitHeld()
 		w := t.User.Work.Load()
 		switch {
+		case w&nucleus.WorkMessage != 0 && w&(workExit|workStop|workSignal) != 0:
+			t.undoCall()
 		case w&workExit != 0:
 			return false
 		case w&workStop != 0:

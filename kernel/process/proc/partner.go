@@ -15,6 +15,9 @@ type Partner interface {
 	CancelWait()
 	// Forget is called when the thread has another descriptor table.
 	Forget()
+	// Undo takes back a call that is prepared: the thread has other work, and makes the
+	// call again afterwards.
+	Undo()
 	// Finish puts the result of a call that is over where it belongs.
 	Finish()
 	// Bytes returns what the part takes of the kernel's heap; anybody may ask.
@@ -57,6 +60,13 @@ func (t *Thread) waitedInside(now int64) (int64, bool) {
 func (t *Thread) cancelWait() {
 	if p := t.partner.Load(); p != nil {
 		(*p).CancelWait()
+	}
+}
+
+// undoCall takes back the message call that the thread has prepared.
+func (t *Thread) undoCall() {
+	if p := t.partner.Load(); p != nil {
+		(*p).Undo()
 	}
 }
 

@@ -43,8 +43,16 @@ func (t *Thread) loop() (left *nucleus.UserContext, ended bool) {
 		default:
 			t.fault(trap)
 		}
-		if t.User.Work.Load() != 0 && !t.handleWork() {
-			return nil, true
+		if t.User.Work.Load() != 0 {
+			if !t.handleWork() {
+				return nil, true
+			}
+			if t.User.Prepared() {
+				if u := t.User.PerformMessage(); u != &t.User {
+					return u, false
+				}
+				continue
+			}
 		}
 		if wait.Look() {
 			t.letOthers()
