@@ -37,8 +37,8 @@ The same, raw calls.
 	of := func(name string) float64 { return f[name][osbench.OnHardtack].Median }
 	fmt.Fprintf(&b, `
 Calls with a time limit on both sides take %.2f of the instructions of calls without.
-Messages of more than 48 bytes or with descriptors go through the thread's goroutine, and
-take %.2f of a Unix socket's instructions for 512 bytes, and %.2f for a descriptor.
+Messages of more than 48 bytes or with descriptors leave user mode: goroutines pack and
+unpack them. They take %.2f of a Unix socket's instructions for 512 bytes, and %.2f for a descriptor.
 `, of("call-limits")/of("call-clock"), of("call-512")/of("unix-512"), of("call-fd")/of("unix-fd"))
 	return b.String()
 }

@@ -385,6 +385,43 @@ TEST(steps, "either party dies at each step, each way: short, long, with descrip
 		}
 }
 
+TEST(on_the_way, "a file in a message is nobody's when sender and receiver are killed")
+{
+	for (int i = 0; i < 150; i++) {
+		endpoint e = new_endpoint();
+		int p[2];
+		is(pipe(p), 0);
+		struct ht_ipc_buffer buffer;
+		pid_t sender = FORK({
+			for (;;) {
+				buffer.fds[0] = p[1];
+				ht_ipc_send(e.send, &(struct ht_message){.buffer = &buffer, .info = ht_ipc_info(i % 2 ? 400 : 8, 1)}, FOREVER);
+			}
+		});
+		pid_t receiver = FORK({
+			close(p[1]);
+			for (;;) {
+				struct ht_message m = {.buffer = &buffer};
+				good(ht_ipc_recv(e.recv, &m, FOREVER));
+				close(buffer.fds[0]);
+			}
+		});
+		for (volatile int k = 0; k < i * 500; k++) {
+		}
+		if (i % 3 == 0)
+			sleep_ms(1);
+		kill(i % 2 ? sender : receiver, SIGKILL);
+		kill(i % 2 ? receiver : sender, SIGKILL);
+		is(wait_for(sender), SIGKILL);
+		is(wait_for(receiver), SIGKILL);
+		close(e.recv), close(e.send), close(p[1]);
+		struct pollfd hung = {p[0], POLLIN, 0};
+		is(poll(&hung, 1, 20000), 1);
+		is(hung.revents & POLLHUP, POLLHUP);
+		close(p[0]);
+	}
+}
+
 static endpoint crowd_at;
 static int crowd_note;
 
