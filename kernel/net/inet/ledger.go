@@ -109,13 +109,8 @@ func (s *TCP) holdsTCP(sum *ledger.Sum) {
 		return
 	}
 	if q, ok := p.Endpoint.(queuer); ok {
-		data, unaccepted := q.Queued()
-		sum.Add(ledger.Messages, data+data/4)
+		toSend, received, unaccepted := q.Queued()
+		sum.Add(ledger.Messages, toSend+received)
 		sum.Add(ledger.Sockets, unaccepted)
-	}
-	if p.Readiness(waiter.EventIn) != 0 {
-		if size, err := p.GetSockOptInt(tcpip.ReceiveQueueSizeOption); err == nil {
-			sum.Add(ledger.Messages, 2*int64(size))
-		}
 	}
 }

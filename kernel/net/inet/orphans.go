@@ -42,9 +42,9 @@ const (
 	orphansAtOnce = 64 // that a user loses for another
 )
 
-// queuer is an endpoint of netstack that tells how much waits in it.
+// queuer is an endpoint of netstack that tells how much memory its queues take.
 type queuer interface {
-	Queued() (toSend, unaccepted int64)
+	Queued() (toSend, received, unaccepted int64)
 }
 
 // orphaned is about what an endpoint takes whose socket is closed; 0: it has ended.
@@ -55,8 +55,8 @@ func (p *netPoint) orphaned() int64 {
 	}
 	n := int64(orphanBytes)
 	if q, ok := p.Endpoint.(queuer); ok {
-		data, _ := q.Queued()
-		n += data + data/4
+		toSend, _, _ := q.Queued()
+		n += toSend
 	}
 	return n
 }

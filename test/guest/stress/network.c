@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -105,6 +106,26 @@ static void orphans(void)
 	}
 }
 
+// drip fills what a connection may send, a byte at a time.
+static void drip(int s)
+{
+	int most = 64 << 20, one = 1;
+	setsockopt(s, SOL_SOCKET, SO_SNDBUF, &most, sizeof most);
+	setsockopt(s, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+	struct iovec byte = {"x", 1};
+	static struct mmsghdr many[1024];
+	for (int i = 0; i < 1024; i++)
+		many[i].msg_hdr = (struct msghdr){.msg_iov = &byte, .msg_iovlen = 1};
+	for (int n; (n = sendmmsg(s, many, 1024, MSG_DONTWAIT)) > 0;)
+		st->kept += n;
+}
+
+static void drips(void)
+{
+	for (int s; (s = joined(deaf)) >= 0; st->taken++)
+		drip(s);
+}
+
 // The far end never closes, so that the connection is half closed.
 static void halves(void)
 {
@@ -164,7 +185,7 @@ static void turns(void)
 }
 
 // The same through the packets of the loopback interface; the data is never read.
-static void looped(void)
+static void loops(void (*fill)(int))
 {
 	struct sockaddr_in a = {.sin_family = AF_INET};
 	socklen_t size = sizeof a;
@@ -178,10 +199,12 @@ static void looped(void)
 		fcntl(s, F_SETFL, O_NONBLOCK);
 		connect(s, (void *)&a, sizeof a);
 		nap(1);
-		full(s);
+		fill(s);
 		close(s);
 	}
 }
+static void looped(void) { loops(full); }
+static void dripped(void) { loops(drip); }
 
 // Neighbours that do not exist, with a packet that waits for each.
 static void neighbours(void)
@@ -210,6 +233,8 @@ static const struct {
 	{"orphans", orphans, workers, 3},
 	{"readers", readers, workers, 1},
 	{"looped", looped, workers, 3},
+	{"drips", drips, workers, 1},
+	{"dripped", dripped, workers, 4},
 	{"neighbours", neighbours, 4, 1},
 };
 

@@ -1,0 +1,59 @@
+package tcp
+
+import "gvisor.dev/gvisor/pkg/buffer"
+
+// Short writes. netstack makes a segment of each write, and the send buffer counts its bytes
+// only: a million bytes, written one by one to an end that reads nothing, took 700 MB. Here a
+// write lengthens the last segment if no part of that was sent, as on Linux. And a
+// send buffer has room for its size twice, with what segments take beside their data.
+
+// segmentBytes is about what a segment takes beside its data: the segment, its packet, a view
+// and the least chunk.
+const segmentBytes = SegOverheadSize + 192
+
+// sendUsed is what counts against the size of the send buffer.
+//
+// +checklocks:e.sndQueueInfo.sndQueueMu
+func (e *Endpoint) sendUsed() int {
+	data := e.sndQueueInfo.SndBufUsed
+	return max(data, (data+int(e.sndSegments.Load())*segmentBytes)/2)
+}
+
+// sendRoom is how much may be written. Where there is none, room will be announced.
+//
+// +checklocks:e.sndQueueInfo.sndQueueMu
+func (e *Endpoint) sendRoom(size int) int {
+	room := size - e.sendUsed()
+	if room <= 0 {
+		e.sndFull = true
+	}
+	return room
+}
+
+// lengthenTail puts what was written into the last segment if that is short and was not
+// sent, and returns the segment; nil if it cannot.
+//
+// +checklocks:e.mu
+// +checklocks:e.sndQueueInfo.sndQueueMu
+func (e *Endpoint) lengthenTail(buf *buffer.Buffer) *segment {
+	tail, n := e.snd.writeList.Back(), int(buf.Size())
+	if e.snd.writeNext == nil || tail == nil || e.snd.isAssignedSequenceNumber(tail) {
+		return nil
+	}
+	has := tail.payloadSize()
+	if has == 0 || has+n > e.snd.MaxPayloadSize {
+		return nil
+	}
+	whole, ok := buf.PullUp(0, n)
+	if !ok {
+		return nil
+	}
+	data := whole.AsSlice()
+	// The next view is as long as what there is, so that many short writes make few.
+	v := buffer.NewView(max(n, min(has, e.snd.MaxPayloadSize-has)))
+	v.Write(data)
+	tail.pkt.Data().AppendView(v)
+	tail.dataMemSize = tail.pkt.MemSize()
+	buf.Release()
+	return tail
+}
