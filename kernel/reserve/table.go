@@ -318,3 +318,67 @@ var Table = [Size]Need{
 	1:   {},                                                                            // write: 130
 	20:  {},                                                                            // writev: 203
 }
+
+// Unbounded says why calls have no bound: how many places have none, and what most of them do.
+var Unbounded = map[int]string{
+	326: "201 places, 73 of them: append to a slice of unknown length", // copy_file_range
+	85:  "7 places, 4 of them: function outside Go that has no model",  // creat
+	233: "8 places, 6 of them: map of unknown length grows",            // epoll_ctl
+	59:  "99 places, 41 of them: append to a slice of unknown length",  // execve
+	322: "101 places, 41 of them: append to a slice of unknown length", // execveat
+	72:  "16 places, 6 of them: append to a slice of unknown length",   // fcntl
+	73:  "1 place: map of unknown length grows",                        // flock
+	431: "13 places, 4 of them: copy of unknown length",                // fsconfig
+	202: "2 places, 2 of them: loop without a bound",                   // futex
+	140: "5 places, 5 of them: append to a slice of unknown length",    // getpriority
+	254: "1 place: map of unknown length grows",                        // inotify_add_watch
+	16:  "12 places, 4 of them: function outside Go that has no model", // ioctl
+	252: "5 places, 5 of them: append to a slice of unknown length",    // ioprio_get
+	251: "5 places, 5 of them: append to a slice of unknown length",    // ioprio_set
+	28:  "6 places, 6 of them: loop without a bound",                   // madvise
+	319: "8 places, 4 of them: function outside Go that has no model",  // memfd_create
+	151: "1 place: append to a slice of unknown length",                // mlockall
+	165: "23 places, 8 of them: map of unknown length grows",           // mount
+	442: "6 places, 3 of them: append to a slice of unknown length",    // mount_setattr
+	429: "6 places, 3 of them: map of unknown length grows",            // move_mount
+	71:  "1 place: loop without a bound",                               // msgctl
+	69:  "2 places, 1 of them: append to a slice of unknown length",    // msgsnd
+	26:  "1 place: loop without a bound",                               // msync
+	2:   "7 places, 4 of them: function outside Go that has no model",  // open
+	304: "12 places, 5 of them: loop without a bound",                  // open_by_handle_at
+	428: "11 places, 6 of them: map of unknown length grows",           // open_tree
+	257: "7 places, 4 of them: function outside Go that has no model",  // openat
+	437: "7 places, 4 of them: function outside Go that has no model",  // openat2
+	155: "10 places, 4 of them: map of unknown length grows",           // pivot_root
+	7:   "3 places, 2 of them: make of a slice of unknown length",      // poll
+	271: "3 places, 2 of them: make of a slice of unknown length",      // ppoll
+	17:  "74 places, 35 of them: append to a slice of unknown length",  // pread64
+	295: "200 places, 73 of them: append to a slice of unknown length", // preadv
+	327: "200 places, 73 of them: append to a slice of unknown length", // preadv2
+	440: "7 places, 7 of them: loop without a bound",                   // process_madvise
+	270: "3 places, 2 of them: make of a slice of unknown length",      // pselect6
+	18:  "127 places, 39 of them: append to a slice of unknown length", // pwrite64
+	296: "200 places, 73 of them: append to a slice of unknown length", // pwritev
+	328: "200 places, 73 of them: append to a slice of unknown length", // pwritev2
+	0:   "74 places, 35 of them: append to a slice of unknown length",  // read
+	19:  "200 places, 73 of them: append to a slice of unknown length", // readv
+	169: "24 places, 12 of them: loop without a bound",                 // reboot
+	216: "1 place: loop without a bound",                               // remap_file_pages
+	219: "3 places, 2 of them: make of a slice of unknown length",      // restart_syscall
+	23:  "3 places, 2 of them: make of a slice of unknown length",      // select
+	66:  "5 places, 4 of them: make of a slice of unknown length",      // semctl
+	64:  "1 place: make of a slice of unknown length",                  // semget
+	65:  "8 places, 3 of them: make of a slice of unknown length",      // semop
+	220: "8 places, 3 of them: make of a slice of unknown length",      // semtimedop
+	40:  "201 places, 73 of them: append to a slice of unknown length", // sendfile
+	141: "5 places, 5 of them: append to a slice of unknown length",    // setpriority
+	275: "203 places, 73 of them: append to a slice of unknown length", // splice
+	162: "7 places, 3 of them: loop without a bound",                   // sync
+	103: "12 places, 6 of them: loop without a bound",                  // syslog
+	276: "1 place: loop without a bound",                               // tee
+	222: "2 places, 2 of them: map of unknown length grows",            // timer_create
+	166: "11 places, 4 of them: map of unknown length grows",           // umount2
+	153: "7 places, 4 of them: function outside Go that has no model",  // vhangup
+	1:   "127 places, 39 of them: append to a slice of unknown length", // write
+	20:  "200 places, 73 of them: append to a slice of unknown length", // writev
+}

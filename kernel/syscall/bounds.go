@@ -39,7 +39,7 @@ func noteBytes(nr, n uint64) bool {
 
 // BoundsText is a line for each call that was measured: its name, how often it was made,
 // the most bytes that one allocated, its bound and the most that it
-// allocates in all, or - where it has none.
+// allocates in all, or "unbounded:" and why it has none.
 func BoundsText() []byte {
 	var b bytes.Buffer
 	for nr := range worst {
@@ -47,7 +47,7 @@ func BoundsText() []byte {
 		if calls == 0 || table[nr] == nil {
 			continue
 		}
-		bound := "-"
+		bound := "unbounded: " + reserve.Unbounded[nr]
 		if x := reserve.Table[nr]; x.Known {
 			bound = fmt.Sprint(x.Transient+x.Lasting, " ", x.Allocated)
 		}

@@ -24,7 +24,7 @@ func TestPlanted(t *testing.T) {
 	if !noteBytes(linux.SYS_execve, 1<<30) {
 		t.Error("execve has a bound")
 	}
-	for _, want := range []string{"getpid 2 16 0 0\n", "execve 1 1073741824 -\n"} {
+	for _, want := range []string{"getpid 2 16 0 0\n", "execve 1 1073741824 unbounded: " + reserve.Unbounded[linux.SYS_execve] + "\n"} {
 		if !strings.Contains(string(BoundsText()), want) {
 			t.Errorf("no %q in\n%s", want, BoundsText())
 		}
@@ -41,6 +41,11 @@ func TestReserveTable(t *testing.T) {
 			calls++
 		case reserve.Table[nr].Known:
 			t.Errorf("there is no call %d", nr)
+		case reserve.Unbounded[nr] != "":
+			t.Errorf("call %d is none, and has no bound", nr)
+		}
+		if table[nr] != nil && reserve.Table[nr].Known == (reserve.Unbounded[nr] != "") {
+			t.Errorf("%s: known is %v, and the reason that it has no bound %q", table[nr].Name, reserve.Table[nr].Known, reserve.Unbounded[nr])
 		}
 	}
 	if len(reserve.Table) != TableSize || calls != reserve.Calls {

@@ -72,6 +72,7 @@ func (r *Result) Numbered(pkg string) ([]byte, error) {
 	fmt.Fprintf(&w, "// How many calls there are, how many have a bound, and how many of which all points\n// have one as well. Size bounds the numbers.\nconst (\n\tCalls = %d\n\tKnown = %d\n\tWhole = %d\n\tSize  = %d\n)\n\n", len(rows), known, whole, 1<<bits.Len64(uint64(last)))
 	fmt.Fprintf(&w, "// Table is the bounds by call number. A call without one is not Known: the comment\n// says how many places have no bound.\nvar Table = [Size]Need{\n")
 	seen := map[int64]bool{}
+	var open bytes.Buffer
 	for i := range r.Bounds {
 		b := &r.Bounds[i]
 		if b.Num < 0 || seen[b.Num] {
@@ -80,11 +81,33 @@ func (r *Result) Numbered(pkg string) ([]byte, error) {
 		seen[b.Num] = true
 		x := rows[b.Num]
 		if !x.Known {
+			fmt.Fprintf(&open, "\t%d: %q, // %s\n", b.Num, b.why(), b.Name)
 			fmt.Fprintf(&w, "\t%d: {}, // %s: %d\n", b.Num, b.Name, len(b.Causes))
 			continue
 		}
 		fmt.Fprintf(&w, "\t%d: {Transient: %d, Lasting: %d, Allocated: %d, Known: true, Whole: %v}, // %s\n", b.Num, x.Transient, x.Lasting, x.Allocated, x.Whole, b.Name)
 	}
+	w.WriteString("}\n\n// Unbounded says why calls have no bound: how many places have none, and what most of them do.\nvar Unbounded = map[int]string{\n")
+	w.Write(open.Bytes())
 	w.WriteString("}\n")
 	return format.Source(w.Bytes())
+}
+
+// why says in short what has no bound: how many places, and the most frequent kind.
+func (b *Bound) why() string {
+	if len(b.Causes) == 0 {
+		return "more than the table can say"
+	}
+	kinds := map[string]int{}
+	most := ""
+	for _, c := range b.Causes {
+		kinds[c.Kind]++
+		if n := kinds[c.Kind] - kinds[most]; n > 0 || n == 0 && c.Kind < most {
+			most = c.Kind
+		}
+	}
+	if len(b.Causes) == 1 {
+		return "1 place: " + most
+	}
+	return fmt.Sprintf("%d places, %d of them: %s", len(b.Causes), kinds[most], most)
 }
