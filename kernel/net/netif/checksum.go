@@ -11,6 +11,9 @@ import (
 // unverified: netstack trusts everything from such a device. Fragments and
 // unknown protocols are let through; their reader checks what it can.
 func checksumsValid(p *stack.PacketBuffer, proto tcpip.NetworkProtocolNumber) bool {
+	if p.Data().Size() == 0 {
+		return false // there would be no view of it
+	}
 	v := p.Data().AsRange().ToView()
 	defer v.Release()
 	b := v.AsSlice()

@@ -6,7 +6,7 @@
 //	write S BYTES             oob S           read S BYTES        readoob S
 //	shutdown S HOW            close S         opt S LEVEL NAME VALUE
 //	state S                   queued S        poll S              sysctl PATH VALUE
-//	reset
+//	reset                     free (memory in KiB)
 //
 // Calls that wait do so for three seconds at most.
 #define _GNU_SOURCE
@@ -23,6 +23,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -169,6 +170,19 @@ static void control(const char *path, const char *value)
 		close(fd);
 }
 
+static void memory(void)
+{
+	char line[128];
+	FILE *f = fopen("/proc/meminfo", "r");
+	long kib = 0;
+	while (f && fgets(line, sizeof line, f))
+		if (sscanf(line, "MemFree: %ld", &kib) == 1)
+			break;
+	if (f)
+		fclose(f);
+	say(kib);
+}
+
 static void do_line(char *line)
 {
 	char verb[32] = "", b[128] = "", c[128] = "";
@@ -217,7 +231,9 @@ static void do_line(char *line)
 		for (s = 0; s < SOCKETS; s++)
 			end(s);
 		say(0);
-	} else
+	} else if (strcmp(verb, "free") == 0)
+		memory();
+	else
 		snprintf(answer, sizeof answer, "no verb %s", verb);
 }
 
@@ -252,7 +268,9 @@ static void echo(void)
 
 int main(void)
 {
+	struct rlimit many = {200000, 200000};
 	signal(SIGPIPE, SIG_IGN);
+	setrlimit(RLIMIT_NOFILE, &many);
 	memset(sockets, -1, sizeof sockets);
 	if (fork() == 0)
 		echo();
