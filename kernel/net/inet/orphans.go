@@ -95,14 +95,25 @@ func (o *orphans) shed(u *accounts.User, bytes int64) {
 	var victims [orphansAtOnce]orphan
 	n := 0
 	take := func(fits func(*orphan) bool) {
-		o.list = slices.DeleteFunc(o.list, func(x orphan) bool {
-			if x.user != u || n == len(victims) || !fits(&x) {
-				return false
+		i := 0
+		for ; i < len(o.list) && n < len(victims); i++ {
+			if x := &o.list[i]; x.user == u && fits(x) {
+				victims[n] = *x
+				n++
+				x.p = nil
 			}
-			victims[n] = x
-			n++
-			return true
-		})
+		}
+		// The oldest go first: those that stay of them move up, and the many behind stay
+		// where they are.
+		at := i
+		for i--; i >= 0; i-- {
+			if o.list[i].p != nil {
+				at--
+				o.list[at] = o.list[i]
+			}
+		}
+		clear(o.list[:at])
+		o.list = o.list[at:]
 	}
 	o.mu.Lock()
 	take(func(x *orphan) bool { return tcp.EndpointState(x.p.State()) == tcp.StateTimeWait })
