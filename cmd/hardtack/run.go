@@ -144,6 +144,7 @@ func (f *runFlags) define(cmd *cobra.Command) {
 	fl.StringVarP(&f.user, "user", "u", "", "`user` of process 1: NAME or UID, with :GROUP or :GID")
 	fl.StringVar(&f.hostname, "hostname", "hardtack", "the guest's host `name`")
 	fl.StringVar(&f.net, "net", "static", "`how` the guest gets its address: static, dhcp, or none for no network")
+	fl.StringVar(&f.cfg.Pcap, "pcap", "", "write the packets that pass the network card to a `FILE` that tcpdump and Wireshark read")
 	fl.StringVar(&f.cfg.Netdev, "netdev", "", "what the network card is connected to, as `QEMU` takes it and without an id, instead of its user network: tap,ifname=tap0,script=no,downscript=no")
 	fl.StringVar(&f.cfg.Machine, "machine", machine.MicroVM, "the `machine`: microvm or q35")
 	fl.StringVar(&f.cfg.Accel, "accel", machine.Auto, "the `accelerator`: auto, kvm or tcg (auto boots a tiny guest to see)")

@@ -49,6 +49,7 @@ type Config struct {
 	Accel    string // KVM or TCG; Auto must be resolved before
 	ICount   bool
 	NoNet    bool
+	Pcap     string // a file for the packets that pass the card; empty for none
 	Netdev   string // the card's backend as QEMU takes it, without an id; empty for the user network
 	Publish  []Forward
 	Disks    []Disk
@@ -193,6 +194,9 @@ func (c *Config) Check() error {
 	if c.Netdev != "" && (c.NoNet || len(c.Publish) > 0) {
 		return fault.Bad("--netdev %q: a network of its own publishes no ports, and --net none has no card", c.Netdev)
 	}
+	if c.Pcap != "" && c.NoNet {
+		return fault.Bad("--pcap %q: without a network there are no packets", c.Pcap)
+	}
 	if err := c.checkFolders(); err != nil {
 		return err
 	}
@@ -257,6 +261,9 @@ func (c *Config) Args(initrd string, console, control, look int) []string {
 			device += ",romfile=" // no network boot, and its ROM may not be installed
 		}
 		args = append(args, "-netdev", user, "-device", device)
+		if c.Pcap != "" {
+			args = append(args, "-object", "filter-dump,id=pcap,netdev=net,file="+strings.ReplaceAll(c.Pcap, ",", ",,"))
+		}
 	}
 	args = append(args, c.diskArgs(bus)...)
 	args = append(args, c.folderArgs(bus)...)

@@ -53,6 +53,7 @@ func TestCheck(t *testing.T) {
 		"accelerator":         func(c *Config) { c.Accel = "hvf" },
 		"counted kvm":         func(c *Config) { c.Accel, c.ICount = KVM, true },
 		"port twice":          func(c *Config) { f := Forward{"tcp", "127.0.0.1", 80, 80}; c.Publish = []Forward{f, f} },
+		"packets without net": func(c *Config) { c.NoNet, c.Pcap = true, "file" },
 		"port without net":    func(c *Config) { c.NoNet, c.Publish = true, []Forward{{"tcp", "127.0.0.1", 80, 80}} },
 	} {
 		c := good
@@ -101,5 +102,12 @@ func TestCheckKernel(t *testing.T) {
 func TestQuote(t *testing.T) {
 	if got := Quote([]string{"a", "b c", "d'e", "", "x=1,y"}); got != `a 'b c' 'd'\''e' '' x=1,y` {
 		t.Error(got)
+	}
+}
+
+func TestPcap(t *testing.T) {
+	c := Config{CPUs: 1, Memory: 1 << 29, Machine: MicroVM, Accel: TCG, Pcap: "a,b"}
+	if args := strings.Join(c.Args("", 0, 0, 0), " "); !strings.Contains(args, "-object filter-dump,id=pcap,netdev=net,file=a,,b") {
+		t.Error(args)
 	}
 }
