@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -53,7 +54,7 @@ func TestCopies(t *testing.T) {
 	args := []string{"run", "-d", "--name", "first", "--accel", "tcg", "--memory", "256M", "--disk", disk,
 		"-p", fmt.Sprintf("%d:80", port), "-p", fmt.Sprintf("%d:81", silent), m.root, "--", "/live", "copies"}
 	m.want("first\n", 0, args...)
-	t.Cleanup(func() { m.command("rm", "-f", "first").Run() })
+	t.Cleanup(func() { exec.Command(m.tool, "rm", "-f", "first").Run() })
 	for { // until it listens
 		if out, _, _ := m.run("", "logs", "first"); strings.Contains(out, "serving copies") {
 			break
@@ -90,7 +91,7 @@ func TestCopies(t *testing.T) {
 		}
 		begun := time.Now()
 		m.want(name+"\n", 0, "fork", from, "--name", name, "-p", fmt.Sprintf("%d:80", port))
-		t.Cleanup(func() { m.command("rm", "-f", name).Run() })
+		t.Cleanup(func() { exec.Command(m.tool, "rm", "-f", name).Run() })
 		work.Go(func() {
 			f := askCopy(t, port)
 			for i := 0; f.Outside == "" && i < 1000; i++ { // who reads from it may not have run yet

@@ -61,6 +61,9 @@ func (m *Machine) Wait(ctx context.Context) (int, error) {
 		}
 	}
 	s, err := m.State()
+	for end := time.Now().Add(ending); err == nil && s.Runs() && time.Now().Before(end); s, err = m.State() {
+		time.Sleep(5 * time.Millisecond) // its process was killed, and still holds the lock
+	}
 	if err != nil {
 		return 0, err
 	}
