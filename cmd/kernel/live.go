@@ -298,9 +298,9 @@ func (s *visitor) hangUp() {
 	if again {
 		return
 	}
-	if !done && s.pid != 0 {
-		proc.SignalGroup(s.pid, linux.SIGHUP)
-		proc.SignalGroup(s.pid, linux.SIGCONT)
+	if !done && s.process != nil {
+		s.process.SignalGroup(linux.SIGHUP)
+		s.process.SignalGroup(linux.SIGCONT)
 	}
 	s.ended.Notify(wait.In) // whoever waits looks again
 	if idle {

@@ -3,6 +3,8 @@ package proc
 //oops:stop a process that is known and never starts
 
 import (
+	"sync"
+
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/wait"
 	"hardtack/kernel/fs/vfs"
@@ -11,7 +13,20 @@ import (
 
 // Spawned is a process that the kernel started beside process 1: it has no parent and a
 // session of its own. Whoever spawned it collects it with Collect.
-type Spawned struct{ *Process }
+type Spawned struct {
+	*Process
+	mu   sync.Mutex // before treeMu
+	gone bool       // collected: its number may be another's; guarded by mu
+}
+
+// SignalGroup sends the processes of its group a signal, until it has been collected.
+func (s *Spawned) SignalGroup(sig linux.Signal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.gone {
+		SignalGroup(s.PID, sig)
+	}
+}
 
 // Spawn makes a process with these descriptors, whose references it takes over. before is
 // called when the process has its number, and before its program is loaded. Of several
@@ -58,7 +73,7 @@ func Spawn(a *StartArgs, paths []string, files []*vfs.File, before func(pid int3
 		t.ExitGroup(127) // it ends where other threads do
 	}
 	t.launch()
-	return &Spawned{p}, e
+	return &Spawned{Process: p}, e
 }
 
 // Collect waits for the process's end, removes it and returns its status.
@@ -71,8 +86,11 @@ func (s *Spawned) Collect(w *wait.Sleeper, entry *wait.Entry) int32 {
 		w.Arm()
 	}
 	p.Ended.Remove(entry)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	treeMu.Lock()
 	defer treeMu.Unlock()
+	s.gone = true
 	p.release()
 	return p.status
 }
