@@ -80,8 +80,7 @@ func TestClusters(t *testing.T) {
 		if err := goBuild(repo, filepath.Join(root, "sbin", "cluster"), "./cmd/cluster"); err != nil {
 			t.Fatal(err)
 		}
-		out := run(t, []string{"/runner"}, []string{"--cluster", "cpus=1,memory=224M",
-			"--cluster", "cpus=1,memory=160M", "--cluster", "cpus=1,memory=128M"}, "network", "the end")
+		out := run(t, []string{"/runner"}, []string{"--cluster", "cpus=1,memory=224M", "--cluster", "cpus=1,memory=160M"}, "the end")
 		if strings.Contains(out, "WRONG") {
 			t.Errorf("%s", tail(out, 100))
 		}

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"sync"
 )
 
@@ -80,11 +79,6 @@ func get(server string) {
 func network() {
 	server := started(there("/helper", "http"))
 	get(second)
-	third := exec.Command("/sbin/cluster", "run", "2", "--", "/helper", "get", second)
-	await("2 running")
-	if out, err := third.CombinedOutput(); err != nil || len(out) > 0 {
-		wrong("requests from cluster 2: %v\n%s", err, out)
-	}
 	server.Process.Kill()
 	server.Wait()
 	l, err := net.Listen("tcp", first)
