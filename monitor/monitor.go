@@ -49,7 +49,6 @@ type Monitor struct {
 	peers map[int]*peer
 	from  map[string]*peer     // by where its calls come from
 	names map[string]*Listener // of processes
-	net   Net                  // nil before SetNet
 	lives int                  // how many joined
 }
 
@@ -144,7 +143,6 @@ func (m *Monitor) Leave(index int, links ...*Link) {
 	if c != nil {
 		c.Close()
 	}
-	m.tell(index)
 }
 
 // Rung is the doorbell's bottom half: some cluster rang.

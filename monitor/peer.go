@@ -20,11 +20,7 @@ type peer struct {
 	channels map[uint32]*Channel // guarded by mu, as all below
 	last     uint32              // the number of the newest
 	work     []*Channel          // those that have something to send
-	frames   []monitor.Msg       // to send, and news of other kernels
-	turn     bool                // the last message was of frames
 	over     bool
-
-	partly []byte // of a frame that comes; of the goroutine that serves the peer
 
 	wake chan struct{} // full after work has grown
 	done chan struct{} // closed when the kernel has ended
@@ -58,11 +54,6 @@ func (p *peer) queue(c *Channel) {
 	}
 	c.queued = true
 	p.work = append(p.work, c)
-	p.look()
-}
-
-// look wakes the sender.
-func (p *peer) look() {
 	select {
 	case p.wake <- struct{}{}:
 	default:
@@ -89,20 +80,14 @@ func (p *peer) send(conn *monitor.Conn) {
 			p.end()
 			return
 		}
-		if c != nil {
-			p.sent(c)
-		}
+		p.sent(c)
 	}
 }
 
-// next takes a frame, or the first channel with a message, which goes to the end of the
-// queue. Frames and channels take turns.
+// next takes the first channel with a message, which goes to the end of the queue.
 func (p *peer) next() (monitor.Msg, *Channel) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.turn = len(p.frames) > 0 && (!p.turn || len(p.work) == 0); p.turn {
-		return p.frame(), nil
-	}
 	for len(p.work) > 0 {
 		c := p.work[0]
 		p.work = p.work[1:]
@@ -113,10 +98,6 @@ func (p *peer) next() (monitor.Msg, *Channel) {
 		c.queued = false
 	}
 	p.work = nil
-	if len(p.frames) > 0 {
-		p.turn = true
-		return p.frame(), nil
-	}
 	return nil, nil
 }
 
@@ -143,7 +124,7 @@ func (p *peer) end() {
 		c.end(ErrDied)
 	}
 	clear(p.channels)
-	p.work, p.frames = nil, nil
+	p.work = nil
 }
 
 // of is the channel of a message. A number that is none is that of a channel that was

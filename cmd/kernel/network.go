@@ -15,24 +15,16 @@ import (
 	"hardtack/nucleus"
 )
 
-// startNetwork makes the TCP/IP stack and configures the first device, and the network of
-// the machine's clusters.
+// startNetwork makes the TCP/IP stack and configures the first device.
 func (k *kernel) startNetwork(devices []netdev.Device, config *initramfs.BootConfig, root *vfs.FSContext) {
 	most := int64(nucleus.MemoryInfo().Total) * 4096 / 8
 	sock.RingBytes.SetMax(most)
 	net := inet.Init(inet.Config{Rand: random.Reader{}, Log: os.Stderr, MaxTCPBuffer: tcpBuffer(), MaxQueued: most})
 	plugNetwork(net)
-	if len(devices) > 0 && config.Net.Mode != "none" {
-		k.startCard(net, devices[0], config, root)
+	if len(devices) == 0 || config.Net.Mode == "none" {
+		return
 	}
-	if k.others.monitor != nil {
-		startClusterNet(net, k.others.monitor)
-	}
-}
-
-// startCard makes an interface of a device and configures it.
-func (k *kernel) startCard(net *inet.Net, device netdev.Device, config *initramfs.BootConfig, root *vfs.FSContext) {
-	link, err := netif.Add(net, device, "eth0")
+	link, err := netif.Add(net, devices[0], "eth0")
 	if err != nil {
 		warn("eth0: %v", err)
 		return

@@ -19,8 +19,8 @@ import (
 var Interface = &msg.Interface{
 	Name: "monitor",
 	Fingerprint: msg.Fingerprint{
-		0x2f, 0x29, 0x74, 0xac, 0xe1, 0x1f, 0x20, 0x0a,
-		0x8c, 0xc5, 0x31, 0xa5, 0x39, 0x21, 0x3b, 0x42,
+		0xd6, 0xc3, 0x6b, 0xbe, 0x92, 0xdf, 0x29, 0x2b,
+		0xdc, 0x9a, 0xa2, 0x9d, 0x1e, 0xc3, 0x06, 0x41,
 	},
 	Messages: []msg.Message{
 		{Name: "ping", Kind: msg.Call, Min: 12, Max: 12, Caps: 0, Format: formatPingCall},
@@ -34,8 +34,6 @@ var Interface = &msg.Interface{
 		{Name: "data", Kind: msg.OneWay, Min: 8, Max: 504, Caps: 0, Format: formatData},
 		{Name: "taken", Kind: msg.OneWay, Min: 8, Max: 8, Caps: 0, Format: formatTaken},
 		{Name: "closed", Kind: msg.OneWay, Min: 4, Max: 4, Caps: 0, Format: formatClosed},
-		{Name: "frame", Kind: msg.OneWay, Min: 5, Max: 501, Caps: 0, Format: formatFrame},
-		{Name: "ended", Kind: msg.OneWay, Min: 4, Max: 4, Caps: 0, Format: formatEnded},
 	},
 	Errors: []msg.ErrorInfo{
 		{Name: "busy", Text: "the cluster cannot do that now"},
@@ -55,8 +53,6 @@ var Interface = &msg.Interface{
 //   - *Data
 //   - *Taken
 //   - *Closed
-//   - *Frame
-//   - *Ended
 //
 // No other type is, so that `hardtack vet-msg` can check that a type switch leaves
 // out none.
@@ -74,8 +70,6 @@ type Msg interface {
 //   - *Data
 //   - *Taken
 //   - *Closed
-//   - *Frame
-//   - *Ended
 //
 // A type switch on a Msg that has a case for each of these is complete for
 // `hardtack vet-msg`, as is one that has all.
@@ -260,30 +254,6 @@ func (*Closed) Num() uint16 { return 11 }
 func (*Closed) sealed()     {}
 func (*Closed) toServer()   {}
 
-// Frame is the call frame, number 12.
-//
-// A piece of an Ethernet frame, for the interface cl0; more is 0 in its last one. Frames
-// may be lost, their pieces follow each other.
-type Frame struct {
-	More  uint8
-	Bytes []uint8 // at most 496
-}
-
-func (*Frame) Num() uint16 { return 12 }
-func (*Frame) sealed()     {}
-func (*Frame) toServer()   {}
-
-// Ended is the call ended, number 13.
-//
-// The cluster with this index has ended. Only the first one says so.
-type Ended struct {
-	Index uint32
-}
-
-func (*Ended) Num() uint16 { return 13 }
-func (*Ended) sealed()     {}
-func (*Ended) toServer()   {}
-
 // Conn is one end of a connection that speaks monitor. One goroutine at a time may
 // send and one receive, unless Share was called; see [msg.Conn].
 type Conn struct {
@@ -300,8 +270,6 @@ type Conn struct {
 		m9  Data
 		m10 Taken
 		m11 Closed
-		m12 Frame
-		m13 Ended
 	}
 }
 
@@ -384,10 +352,6 @@ func (c *Conn) Send(ctx context.Context, m Msg) error {
 		return c.SendTaken(ctx, m)
 	case *Closed:
 		return c.SendClosed(ctx, m)
-	case *Frame:
-		return c.SendFrame(ctx, m)
-	case *Ended:
-		return c.SendEnded(ctx, m)
 	}
 	return wire.ErrNil
 }
@@ -454,16 +418,6 @@ func (c *Conn) Recv(ctx context.Context) (Msg, error) {
 	case 11:
 		m := &c.in.m11
 		getClosed((*[4]byte)(body), m)
-		return m, nil
-	case 12:
-		m := &c.in.m12
-		if err := takeFrame(body, nil, m); err != nil {
-			return nil, c.Fail(err)
-		}
-		return m, nil
-	case 13:
-		m := &c.in.m13
-		getEnded((*[4]byte)(body), m)
 		return m, nil
 	}
 	return nil, wire.ErrNil
@@ -533,17 +487,6 @@ func clone(c *msg.Conn, num uint16, body []byte) (Msg, error) {
 	case 11:
 		m := new(Closed)
 		getClosed((*[4]byte)(body), m)
-		return m, nil
-	case 12:
-		m := new(Frame)
-		body = append([]byte(nil), body...)
-		if err := takeFrame(body, nil, m); err != nil {
-			return nil, c.Fail(err)
-		}
-		return m, nil
-	case 13:
-		m := new(Ended)
-		getEnded((*[4]byte)(body), m)
 		return m, nil
 	}
 	return nil, wire.ErrNil
@@ -726,31 +669,6 @@ func (c *Conn) SendClosed(ctx context.Context, m *Closed) error {
 	return nil
 }
 
-// SendFrame sends a message.
-func (c *Conn) SendFrame(ctx context.Context, m *Frame) error {
-	n := sizeFrame(m)
-	if n < 0 {
-		return wire.TooLarge("frame")
-	}
-	b, err := c.BeginLong(ctx, n)
-	if err != nil {
-		return err
-	}
-	appendFrame(b[:0], m)
-	return c.CommitLong(ctx, 12)
-}
-
-// SendEnded sends a message.
-func (c *Conn) SendEnded(ctx context.Context, m *Ended) error {
-	slot, err := c.Begin(ctx)
-	if err != nil {
-		return err
-	}
-	putEnded((*[4]byte)(slot[0:]), m)
-	c.Commit(13, 4)
-	return nil
-}
-
 // All are the messages that arrive, as Recv returns them, until the other end has
 // closed the connection. An error, ctx's too, is the last of the sequence, but for that of a
 // call that failed, which is none of the connection.
@@ -795,15 +713,6 @@ type Handler interface {
 	//
 	// Nobody reads or writes at the other end any more.
 	Closed(ctx context.Context, m Closed)
-	// Frame takes the call frame.
-	//
-	// A piece of an Ethernet frame, for the interface cl0; more is 0 in its last one. Frames
-	// may be lost, their pieces follow each other.
-	Frame(ctx context.Context, m Frame)
-	// Ended takes the call ended.
-	//
-	// The cluster with this index has ended. Only the first one says so.
-	Ended(ctx context.Context, m Ended)
 }
 
 // Serve has h handle what arrives until the connection or ctx ends; then it closes
@@ -865,10 +774,6 @@ func (c *Conn) Serve(ctx context.Context, h Handler) error {
 			h.Taken(ctx, *m)
 		case *Closed:
 			h.Closed(ctx, *m)
-		case *Frame:
-			h.Frame(ctx, *m)
-		case *Ended:
-			h.Ended(ctx, *m)
 		}
 		return nil, nil
 	})
@@ -1256,58 +1161,4 @@ func formatClosed(body []byte) string {
 	}
 	getClosed((*[4]byte)(body), &m)
 	return wire.Format("closed", "number", m.Number)
-}
-
-// sizeFrame is the length of m's encoding, or -1 if a length in it is over its limit.
-func sizeFrame(m *Frame) int {
-	n := 5
-	if len(m.Bytes) > 496 {
-		return -1
-	}
-	n += len(m.Bytes)
-	return n
-}
-
-func appendFrame(b []byte, m *Frame) []byte {
-	b = append(b, m.More)
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(m.Bytes)))
-	b = append(b, m.Bytes...)
-	return b
-}
-
-func takeFrame(body []byte, caps []msg.Cap, m *Frame) error {
-	reader := wire.NewReader(body, caps)
-	return readFrame(&reader, m)
-}
-
-func readFrame(r *wire.Reader, m *Frame) error {
-	m.More = r.Uint8()
-	m.Bytes = r.Bytes(496)
-	return r.Done("frame")
-}
-
-func formatFrame(body []byte) string {
-	var m Frame
-	r := wire.NewFormatReader(body)
-	if err := readFrame(&r, &m); err != nil {
-		return err.Error()
-	}
-	return wire.Format("frame", "more", m.More, "bytes", m.Bytes)
-}
-
-func putEnded(b *[4]byte, m *Ended) {
-	binary.LittleEndian.PutUint32(b[0:4], m.Index)
-}
-
-func getEnded(b *[4]byte, m *Ended) {
-	m.Index = binary.LittleEndian.Uint32(b[0:4])
-}
-
-func formatEnded(body []byte) string {
-	var m Ended
-	if len(body) != 4 {
-		return msg.BadBody("ended", wire.BadValue).Error()
-	}
-	getEnded((*[4]byte)(body), &m)
-	return wire.Format("ended", "index", m.Index)
 }

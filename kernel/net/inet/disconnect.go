@@ -1,10 +1,6 @@
 package inet
 
 import (
-	"net/netip"
-
-	"gvisor.dev/gvisor/pkg/tcpip"
-
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/wait"
 )
@@ -67,26 +63,4 @@ func (s *TCP) disconnectLocal() {
 	s.closeLocal(x, true)
 	s.begun = false
 	s.far.Store(nil)
-}
-
-// ResetPeer resets all connections to an address, whose machine has ended.
-func (n *Net) ResetPeer(a netip.Addr) {
-	who := tcpip.AddrFromSlice(a.AsSlice())
-	for _, s := range n.all.list() {
-		t, ok := s.self.(*TCP)
-		if !ok {
-			continue
-		}
-		p := t.ep.Load()
-		if p == nil {
-			continue
-		}
-		if far, err := p.GetRemoteAddress(); err != nil || far.Addr != who {
-			continue
-		}
-		if t.disconnect() == 0 {
-			t.shut.Or(idleRd | idleWr)
-			t.Q.Notify(evIn | evOut | wait.Err)
-		}
-	}
 }

@@ -97,10 +97,6 @@ func helper(args []string) {
 		fmt.Print(n - 1)
 	case "serve":
 		serve()
-	case "http":
-		serveHTTP()
-	case "get":
-		get(args[1])
 	}
 }
 
@@ -146,7 +142,6 @@ func runner() {
 	signals()
 	refused()
 	channels()
-	network()
 	hunger()
 	death()
 	fmt.Println("the end")
@@ -317,7 +312,6 @@ func death() {
 		wrong("%v", err)
 	}
 	io.ReadFull(blocked, make([]byte, 100000))
-	server, open := started(there("/helper", "http")), connected()
 	if out, err := exec.Command("/sbin/cluster", "kill", "1").CombinedOutput(); err != nil {
 		wrong("kill: %s %v", out, err)
 	}
@@ -325,12 +319,6 @@ func death() {
 	if sleeper.ProcessState.ExitCode() != 255 {
 		wrong("a program of a cluster that was killed: %v", sleeper.ProcessState)
 	}
-	server.Wait()
-	open.SetReadDeadline(time.Now().Add(time.Minute))
-	if _, err := open.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
-		wrong("a connection to a cluster that was killed: %v", err)
-	}
-	open.Close()
 	io.Copy(io.Discard, blocked)
 	writer.Wait()
 	if writer.ProcessState.ExitCode() != 255 {
