@@ -137,8 +137,12 @@ func mayHavePolicy(t, u *proc.Thread, policy, priority int32) linux.Errno {
 	return 0
 }
 
-// setPolicy sets a thread's policy and priority with the rights of the caller.
-func setPolicy(t, u *proc.Thread, policy, priority int32) linux.Errno {
+// keepNice, in place of a nice value, leaves the thread's.
+const keepNice = 127
+
+// setPolicy sets a thread's policy and priority, and for the ordinary policies its nice
+// value, with the rights of the caller: all of it, or nothing.
+func setPolicy(t, u *proc.Thread, policy, priority, nice int32) linux.Errno {
 	if e := mayHavePolicy(t, u, policy, priority); e != 0 {
 		return e
 	}
@@ -150,18 +154,24 @@ func setPolicy(t, u *proc.Thread, policy, priority int32) linux.Errno {
 	if high > 0 {
 		realtime = u.Proc.Rlimit(linux.RLIMIT_RTPRIO).Cur
 	}
-	nice := maySetNice(u.Proc, u.Sched().Nice)
+	if policy != schedOther && policy != schedBatch {
+		nice = keepNice
+	}
 	return u.SetSched(func(s *proc.Sched) linux.Errno {
 		old := s.Policy &^ schedResetOnFork
 		if !c.Has(creds.CapSysNice) {
 			switch {
 			case high > 0 && (policy != old && realtime == 0 || priority > s.Priority && uint64(priority) > realtime),
-				old == schedIdle && policy != schedIdle && !nice,
+				nice < s.Nice && !maySetNice(u.Proc, nice),
+				old == schedIdle && policy != schedIdle && !maySetNice(u.Proc, s.Nice),
 				s.Policy&schedResetOnFork != 0 && reset == 0:
 				return linux.EPERM
 			}
 		}
 		s.Policy, s.Priority = policy|reset, priority
+		if nice != keepNice {
+			s.Nice = nice
+		}
 		return 0
 	})
 }
@@ -200,7 +210,7 @@ func sysSchedSetscheduler(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if e != 0 {
 		return 0, e
 	}
-	return 0, setPolicy(t, u, a.Int(1), priority)
+	return 0, setPolicy(t, u, a.Int(1), priority, keepNice)
 }
 
 // sysSchedGetparam is sched_getparam(pid_t pid, struct sched_param *param).
@@ -225,7 +235,7 @@ func sysSchedSetparam(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if e != 0 {
 		return 0, e
 	}
-	return 0, setPolicy(t, u, u.Sched().Policy, priority)
+	return 0, setPolicy(t, u, u.Sched().Policy, priority, keepNice)
 }
 
 // sysSchedPriorityMax is sched_get_priority_max(int policy).
@@ -281,6 +291,19 @@ func appendThreads(list []*proc.Thread, p *proc.Process) []*proc.Thread {
 	return append(list, p.Threads()...)
 }
 
+// userThreads lists the threads of a user.
+func userThreads(uid uint32) (list []*proc.Thread) {
+	proc.Each(func(p *proc.Process) bool {
+		for _, u := range p.Threads() {
+			if u.Cred().UID == uid {
+				list = append(list, u)
+			}
+		}
+		return true
+	})
+	return list
+}
+
 // priorityTargets lists the threads that getpriority and setpriority mean.
 func priorityTargets(t *proc.Thread, which, who int32) ([]*proc.Thread, linux.Errno) {
 	var list []*proc.Thread
@@ -303,14 +326,7 @@ func priorityTargets(t *proc.Thread, which, who int32) ([]*proc.Thread, linux.Er
 		if who == 0 {
 			uid = t.Cred().UID
 		}
-		proc.Each(func(p *proc.Process) bool {
-			for _, u := range p.Threads() {
-				if u.Cred().UID == uid {
-					list = append(list, u)
-				}
-			}
-			return true
-		})
+		list = userThreads(uid)
 	default:
 		return nil, linux.EINVAL
 	}

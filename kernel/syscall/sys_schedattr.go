@@ -92,11 +92,13 @@ func sysSchedSetattr(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 		if _, high, _ := priorities(s.Policy &^ schedResetOnFork); high > 0 {
 			x.priority = s.Priority
 		} else {
-			x.nice = s.Nice
+			x.nice = keepNice
 		}
 	}
 	if x.flags&schedFlagKeepPolicy != 0 {
 		x.policy = s.Policy
+	} else if x.policy&schedResetOnFork != 0 {
+		return 0, linux.EINVAL // here it is a flag of its own
 	} else if x.flags&schedFlagResetOnFork != 0 {
 		x.policy |= schedResetOnFork
 	}
@@ -109,16 +111,9 @@ func sysSchedSetattr(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	case x.flags&schedFlagKeepParams != 0:
 		// Linux keeps the policy with them, except for its flag.
 		x.policy = s.Policy&^schedResetOnFork | x.policy&schedResetOnFork
-		x.priority = s.Priority
+		x.priority, x.nice = s.Priority, keepNice
 	}
-	if e := setPolicy(t, u, x.policy, x.priority); e != 0 {
-		return 0, e
-	}
-	switch policy := x.policy &^ schedResetOnFork; {
-	case policy != schedOther && policy != schedBatch, x.nice == s.Nice:
-		return 0, 0
-	}
-	return 0, renice(t, u, x.nice)
+	return 0, setPolicy(t, u, x.policy, x.priority, x.nice)
 }
 
 // maySetNice reports whether RLIMIT_NICE allows a nice value; it counts from 20 (nice
@@ -207,6 +202,9 @@ func sysIoprioSet(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	list, e := ioprioTargets(t, a.Int(0), a.Int(1))
 	if e != 0 {
 		return 0, e
+	}
+	if a.Int(0) == 3 && a.Int(1) == 0 {
+		list = userThreads(0) // root's, as on Linux; to ioprio_get they are the caller's
 	}
 	for _, u := range list {
 		o := u.Cred()
