@@ -14,7 +14,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # field names is misspelled (ifa_prefered).
 MISSPELL    = github.com/golangci/misspell/cmd/misspell@v0.8.0
 
-.PHONY: abi abi-known idl help build run check test crash suites storm test-overlay bench fuzz nightly bench-collector bench-disk bench-net bench-sched bench-storage bench-task bench-msg bench-affinity bench-lock bench-nucleus bench-ipc bench-memory bench-cluster profile lint lint-subjects cover cover-guest clean install install-libraries uninstall deps deps-cc deps-pc deps-fs deps-apt FORCE
+.PHONY: abi abi-known idl help build run check test crash suites storm test-overlay bench fuzz nightly bench-collector bench-disk bench-net bench-operate bench-sched bench-storage bench-task bench-msg bench-affinity bench-lock bench-nucleus bench-ipc bench-memory bench-cluster profile lint lint-subjects cover cover-guest clean install install-libraries uninstall deps deps-cc deps-pc deps-fs deps-apt FORCE
 
 help:
 	@echo 'make run     boot Redis and NGINX, with a shell on the terminal (RUN="--cpus 4" adds flags)'
@@ -42,6 +42,7 @@ help:
 	@echo 'make bench-storage  ext4 on Hardtack and on Linux, CMailbench, LevelDB; writes docs/bench/storage.md'
 	@echo 'make bench-cluster  several kernels in one machine; writes docs/bench/cluster.md'
 	@echo 'make bench-net  packets, connections and requests through the network card, on Hardtack and on Linux; writes docs/bench/net.md'
+	@echo 'make bench-operate  starts of machines, copies of one that runs, programs in it; writes docs/bench/operate.md'
 	@echo 'make idl     generate Go and C from idl/*.if'
 	@echo 'make fuzz    every fuzz target of the module, or those in the folders FUZZ_IN, for FUZZTIME (10m) each'
 	@echo 'make nightly  every fuzz target for a minute'
@@ -172,6 +173,10 @@ bench-disk: deps deps-cc build
 # Instructions only, so it takes two minutes and other programs do not matter.
 bench-net: deps deps-cc build
 	$(GO) run ./bench/net/report
+
+# Starts, copies, exec.
+bench-operate: deps deps-cc build
+	$(GO) run ./bench/operate/report -reps $(or $(ROUNDS),7)
 
 # ext4 here and under Linux; ENTRIES=1000000 for LevelDB suites as long as the paper's.
 ENTRIES    ?= 20000
