@@ -228,8 +228,8 @@ var Table = [Size]Need{
 	148: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // sched_rr_get_interval
 	203: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // sched_setaffinity
 	314: {Transient: 4608, Lasting: 0, Allocated: 0, Known: true, Whole: false},        // sched_setattr
-	142: {Transient: 176, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // sched_setparam
-	144: {Transient: 176, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // sched_setscheduler
+	142: {Transient: 192, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // sched_setparam
+	144: {Transient: 192, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // sched_setscheduler
 	24:  {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // sched_yield
 	23:  {},                                                                            // select: 3
 	66:  {},                                                                            // semctl: 5
