@@ -68,7 +68,7 @@ func StartCluster(s *ClusterStart) (*ClusterView, error) {
 		return nil, errors.New("nucleus: the command line is too long")
 	}
 	// The areas of the life before may still be looked at.
-	const areas = 2 * boot.AreaPages
+	const areas = boot.SharedPages
 	if p.areas, p.before = p.before, p.areas; p.areas == 0 {
 		if p.areas = AllocContiguous(areas); p.areas == 0 {
 			return nil, errors.New("nucleus: too little memory for the cluster's areas")
@@ -206,19 +206,22 @@ func (b *clusterBuild) fillInfo(archive uint64) {
 	}
 }
 
-// ClusterAreas returns the memory that this cluster shares with the first one.
-func ClusterAreas() (areas [2][]byte) {
+// ClusterAreas returns the memory that this cluster shares with the first one: an area for
+// each direction of calls, and the network's wire.
+func ClusterAreas() [3][]byte {
 	info := clusterInfo(direct(cluster.base))
-	n := uint64(info.AreaPages) * pageSize
-	at := uintptr(amd64.Syscall(sysMapShared, info.Areas, 2*n, 0))
-	return [2][]byte{bytesAt(at, int(n)), bytesAt(at+uintptr(n), int(n))}
+	const n = boot.SharedPages * pageSize
+	return divide(bytesAt(uintptr(amd64.Syscall(sysMapShared, info.Areas, n, 0)), n))
+}
+
+// divide divides the memory that two clusters share.
+func divide(b []byte) [3][]byte {
+	const n = boot.AreaPages * pageSize
+	return [3][]byte{b[:n:n], b[n : 2*n : 2*n], b[2*n:]}
 }
 
 // Areas returns the memory that the cluster shares with the first one.
-func (v *ClusterView) Areas() [2][]byte {
-	const n = boot.AreaPages * pageSize
-	return [2][]byte{RAM(v.areas, n), RAM(v.areas+n, n)}
-}
+func (v *ClusterView) Areas() [3][]byte { return divide(RAM(v.areas, boot.SharedPages*pageSize)) }
 
 // A ClusterView is how the first cluster sees another one. What it reads there is what
 // the other kernel wrote; none of it is trusted.

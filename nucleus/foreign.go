@@ -34,7 +34,7 @@ func mayMap(pa, size uint64) bool {
 	info := clusterInfo(direct(cluster.base))
 	within := func(start, end uint64) bool { return pa >= start && pa+size <= end }
 	switch {
-	case within(cluster.base, cluster.end), within(info.Areas, info.Areas+2*boot.AreaPages*pageSize):
+	case within(cluster.base, cluster.end), within(info.Areas, info.Areas+boot.SharedPages*pageSize):
 		return true
 	case within(bootInfo.text, bootInfo.rodata), within(boot.Mailboxes, boot.Mailboxes+pageSize), within(defaultAPICPA, defaultAPICPA+pageSize):
 		return true

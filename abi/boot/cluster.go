@@ -30,6 +30,14 @@ const (
 // AreaPages is the size of an area that two clusters share.
 const AreaPages = 13
 
+// NetPages is the size of the wire between the networks of two clusters: a page of words, and
+// a ring of 256 KiB for each direction. SharedPages is all that another cluster shares with
+// the first one: two areas, one for each direction of calls, and the wire.
+const (
+	NetPages    = 1 + 2*64
+	SharedPages = 2*AreaPages + NetPages
+)
+
 // ClusterInfo is what the first cluster tells another one at its start.
 type ClusterInfo struct {
 	Start     StartInfo
@@ -38,7 +46,7 @@ type ClusterInfo struct {
 	APIC      [64]uint32 // the local APIC IDs of its processors
 	First     uint32     // the local APIC ID of the first cluster's first processor
 	AreaPages uint32
-	Areas     uint64 // memory that both map, physical: two areas, one for each direction of calls
+	Areas     uint64 // memory that both map, physical: SharedPages
 	Base, End uint64 // its memory, physical
 	DataShift uint64 // its image's data are so much above where the linker put them
 	ClockHz   uint64

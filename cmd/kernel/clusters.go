@@ -16,6 +16,7 @@ import (
 	proto "hardtack/idl/monitor"
 	"hardtack/kernel/base/clocks"
 	"hardtack/kernel/base/random"
+	"hardtack/kernel/net/clusternet"
 	"hardtack/kernel/pseudofs/procfs"
 	"hardtack/monitor"
 	"hardtack/nucleus"
@@ -26,6 +27,7 @@ type others struct {
 	all     []*otherCluster
 	start   sync.Mutex       // one starts at a time
 	monitor *monitor.Monitor // nil where there is one cluster only
+	net     *clusternet.Net  // nil where monitor is
 }
 
 // otherCluster is one of them.
@@ -40,6 +42,7 @@ type otherCluster struct {
 	// Of the goroutine that watches it.
 	view  *nucleus.ClusterView
 	links [2]*monitor.Link
+	wire  *clusternet.Wire
 	line  []byte // the last line of its log, as far as it has come
 	beat  uint64
 	heard int64 // when the beat changed
@@ -175,6 +178,8 @@ func (k *kernel) startCluster(o *otherCluster) (err error) {
 	name := fmt.Sprintf("cluster %d", o.index)
 	o.links = [2]*monitor.Link{monitor.NewLink(name, areas[0], 0, ring), monitor.NewLink(name, areas[1], 0, ring)}
 	go k.join(o.index, o.links[0], o.links[1])
+	o.wire = clusternet.NewWire(areas[2], 0, ring)
+	k.others.net.Add(o.index, o.wire)
 	return nil
 }
 
@@ -203,6 +208,7 @@ func (k *kernel) watch(o *otherCluster) string {
 	if !o.view.Stop() {
 		how = "cannot be stopped"
 	}
+	k.others.net.End(o.index, o.wire)
 	k.others.monitor.Leave(o.index, o.links[:]...)
 	o.show()
 	return how

@@ -22,6 +22,7 @@ import (
 	"hardtack/kernel/fd/channel"
 	"hardtack/kernel/fs/devfs"
 	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/net/clusternet"
 	"hardtack/kernel/process/proc"
 	"hardtack/kernel/pseudofs/procfs"
 	"hardtack/monitor"
@@ -47,9 +48,13 @@ func (k *kernel) join(index int, out, in *monitor.Link) {
 
 // startMonitor makes this kernel's monitor, which other clusters ring for.
 func (k *kernel) startMonitor() {
+	k.others.net = clusternet.New(nucleus.ClusterIndex())
 	m, err := monitor.New(host{k})
 	if err == nil {
-		err = nucleus.OnDoorbell(m.Rung)
+		err = nucleus.OnDoorbell(func() {
+			m.Rung()
+			k.others.net.Rung()
+		})
 	}
 	if err != nil {
 		k.fail("the monitor: %v", err)
@@ -153,6 +158,7 @@ func (k *kernel) meetFirst() {
 	ring := func() { nucleus.RingCluster(0) }
 	in, out := monitor.NewLink("cluster 0", areas[0], 1, ring), monitor.NewLink("cluster 0", areas[1], 1, ring)
 	go k.join(0, out, in)
+	k.others.net.Join(clusternet.NewWire(areas[2], 1, ring))
 	go func() {
 		for {
 			nucleus.ClusterUp()

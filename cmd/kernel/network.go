@@ -8,6 +8,7 @@ import (
 	"hardtack/kernel/base/random"
 	"hardtack/kernel/fs/initramfs"
 	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/net/clusternet"
 	"hardtack/kernel/net/inet"
 	"hardtack/kernel/net/netdev"
 	"hardtack/kernel/net/netif"
@@ -15,16 +16,37 @@ import (
 	"hardtack/nucleus"
 )
 
-// startNetwork makes the TCP/IP stack and configures the first device.
+// startNetwork makes the TCP/IP stack, and configures the first device and the network of
+// the machine's clusters.
 func (k *kernel) startNetwork(devices []netdev.Device, config *initramfs.BootConfig, root *vfs.FSContext) {
 	most := int64(nucleus.MemoryInfo().Total) * 4096 / 8
 	sock.RingBytes.SetMax(most)
 	net := inet.Init(inet.Config{Rand: random.Reader{}, Log: os.Stderr, MaxTCPBuffer: tcpBuffer(), MaxQueued: most})
 	plugNetwork(net)
-	if len(devices) == 0 || config.Net.Mode == "none" {
+	if len(devices) > 0 && config.Net.Mode != "none" {
+		k.startCard(net, devices[0], config, root)
+	}
+	if k.others.net != nil {
+		startClusterNet(net, k.others.net)
+	}
+}
+
+// startClusterNet makes the interface to the other clusters.
+func startClusterNet(net *inet.Net, d *clusternet.Net) {
+	link, err := netif.Add(net, d, "cl0")
+	if err == nil {
+		err = link.Apply(netif.Settings{Address: clusternet.Address(nucleus.ClusterIndex())})
+	}
+	if err != nil {
+		warn("cl0: %v", err)
 		return
 	}
-	link, err := netif.Add(net, devices[0], "eth0")
+	d.OnEnd(net.ResetPeer)
+}
+
+// startCard makes an interface of a device and configures it.
+func (k *kernel) startCard(net *inet.Net, device netdev.Device, config *initramfs.BootConfig, root *vfs.FSContext) {
+	link, err := netif.Add(net, device, "eth0")
 	if err != nil {
 		warn("eth0: %v", err)
 		return

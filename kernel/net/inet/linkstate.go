@@ -40,6 +40,9 @@ func (i *Interface) Flags() uint32 {
 	} else {
 		f |= linux.IFF_BROADCAST
 	}
+	if i.NoARP {
+		f |= linux.IFF_NOARP
+	}
 	if i.Up() {
 		f |= linux.IFF_UP | linux.IFF_RUNNING
 	}
@@ -51,9 +54,9 @@ const keptFlags = linux.IFF_MULTICAST | linux.IFF_DEBUG | linux.IFF_NOTRAILERS |
 	linux.IFF_DYNAMIC | linux.IFF_PORTSEL | linux.IFF_AUTOMEDIA
 
 // SetFlags changes an interface's flags where mask says so: IFF_UP, and those that are kept.
-// There is no interface without ARP. Link tells listeners of it.
+// Whether an interface has ARP does not change. Link tells listeners of it.
 func (n *Net) SetFlags(i *Interface, flags, mask uint32) linux.Errno {
-	if mask&linux.IFF_NOARP&flags != 0 {
+	if mask&linux.IFF_NOARP&flags != 0 && !i.NoARP {
 		return linux.EOPNOTSUPP
 	}
 	before := i.Flags()

@@ -210,6 +210,7 @@ type Interface struct {
 	MAC      [6]byte
 	MTU      int
 	Loopback bool
+	NoARP    bool
 
 	Settings InterfaceSettings // net.ipv4.conf.NAME
 

@@ -44,6 +44,8 @@ const (
 	// LRO: received frames may be longer than the MTU (several TCP segments
 	// merged by the device or never cut by the sender).
 	LRO
+	// NoARP: the device takes packets to stations without a MAC.
+	NoARP
 )
 
 // GSO is a kind of segmentation.

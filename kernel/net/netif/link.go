@@ -53,7 +53,7 @@ func Add(n *inet.Net, d netdev.Device, name string) (*Link, error) {
 		mac: tcpip.LinkAddress(mac[:]), index: n.NextIndex(),
 	}
 	l.mtu.Store(uint32(d.MTU()))
-	i := &inet.Interface{Index: l.index, Name: name, MAC: mac, MTU: d.MTU()}
+	i := &inet.Interface{Index: l.index, Name: name, MAC: mac, MTU: d.MTU(), NoARP: l.features&netdev.NoARP != 0}
 	if err := n.AddInterface(i, l); err != nil {
 		return nil, stackError{err}
 	}
@@ -109,7 +109,10 @@ func (l *Link) SetLinkAddress(tcpip.LinkAddress) {}
 // Capabilities tells netstack what it need not do. (Transmit checksums go with
 // GSO; see SupportedGSO.)
 func (l *Link) Capabilities() stack.LinkEndpointCapabilities {
-	c := stack.CapabilityResolutionRequired
+	var c stack.LinkEndpointCapabilities
+	if l.features&netdev.NoARP == 0 {
+		c = stack.CapabilityResolutionRequired
+	}
 	if l.features&netdev.RxChecksum != 0 {
 		c |= stack.CapabilityRXChecksumOffload
 	}
