@@ -169,6 +169,11 @@ func runner() {
 	for i := 1; i <= 2; i++ {
 		agent(i)
 	}
+	if len(os.Args) > 1 {
+		count()
+		fmt.Println("the end")
+		return
+	}
 	shows()
 	l, err := net.Listen("tcp", at(0)+port)
 	if err != nil {
