@@ -276,3 +276,25 @@ func TestStorm(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// A doorbell may come for a packet that was taken before the receiver went to sleep. The
+// receiver must be rung for again all the same.
+func TestLateDoorbell(t *testing.T) {
+	m := newMachine(t, 2)
+	asleep := &m.wires[1].theirs().Asleep
+	sleeps := func() {
+		t.Helper()
+		for start := time.Now(); asleep.Load() == 0; time.Sleep(time.Millisecond) {
+			if time.Since(start) > time.Minute {
+				t.Fatal("the receiver asks for no doorbell")
+			}
+		}
+	}
+	for range 10 {
+		sleeps()
+		m.wires[1].call()
+	}
+	sleeps()
+	m.send(0, packet(0, 1, 40))
+	take(t, "a packet", m.got[1])
+}

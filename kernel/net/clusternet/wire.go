@@ -73,9 +73,10 @@ func NewWire(mem []byte, side int, ring func()) *Wire {
 func (w *Wire) mine() *side   { return &w.c.Side[w.side] }
 func (w *Wire) theirs() *side { return &w.c.Side[1-w.side] }
 
-// rung has the receiver look if there is something.
+// rung has the receiver look if the peer rang for it. The peer has cleared Asleep then, perhaps for
+// a packet that the receiver took before it went to sleep: it must set Asleep again.
 func (w *Wire) rung() {
-	if w.theirs().Written.Load() != w.mine().Read.Load() || w.c.Changes.Load() != w.changes.Load() {
+	if w.mine().Asleep.Load() == 0 || w.theirs().Written.Load() != w.mine().Read.Load() {
 		w.look()
 	}
 }
