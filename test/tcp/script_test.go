@@ -372,7 +372,7 @@ func (p *peer) describe(h heard) string {
 		b.WriteString(p.option(s, o))
 	}
 	if h.tos&3 != 0 {
-		fmt.Fprintf(&b, " ect %d", h.tos&3)
+		fmt.Fprintf(&b, " ecn %d", h.tos&3)
 	}
 	return b.String()
 }
