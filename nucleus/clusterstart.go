@@ -38,7 +38,7 @@ func ClusterFacts() (apic []uint32, realtime uint64, seed []byte) {
 func ClusterUp() {
 	s := clusterState(direct(cluster.base + boot.ClusterStatus))
 	atomic.AddUint64(&s.Beat, 1)
-	atomic.StoreUint32(&s.State, boot.ClusterRunning)
+	atomic.CompareAndSwapUint32(&s.State, boot.ClusterStarting, boot.ClusterRunning) // it may have ended on another processor
 }
 
 // A ClusterStart says how to start a cluster.

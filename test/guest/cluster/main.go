@@ -12,7 +12,15 @@ import (
 func main() {
 	switch os.Args[0] {
 	case "/other":
-		other()
+		fmt.Println("cluster 1 runs")
+		reach()
+		time.Sleep(time.Hour)
+	case "/reaches":
+		await("monitors", "cpus")
+		fmt.Println("cluster 1 reaches cluster 0")
+	case "/awaits":
+		await("clusters", "1 exited 0")
+		fmt.Println("cluster 1 has ended")
 	case "/panics":
 		fmt.Println("cluster 1 panics")
 		write("oops", "lock")
@@ -44,20 +52,6 @@ func reach() {
 	_, foreign, _ := strings.Cut(read("protection"), "foreign ")
 	foreign, _, _ = strings.Cut(foreign, "\n")
 	fmt.Println("foreign pages:", foreign)
-}
-
-// other is process 1 of cluster 1.
-func other() {
-	fmt.Println("cluster 1 runs")
-	reach()
-	for {
-		if strings.Contains(read("monitors"), "cpus") {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	fmt.Println("cluster 1 reaches cluster 0")
-	time.Sleep(time.Hour)
 }
 
 // await waits until a file has a text.
