@@ -47,23 +47,23 @@ func (m *Machine) unreachable(err error) error {
 // Wait waits for the machine's end and returns its exit status.
 func (m *Machine) Wait(ctx context.Context) (int, error) {
 	if m.Alive() {
-		if c, done, err := m.Control(ctx); err == nil {
-			out, err := c.Await(ctx, proto.AwaitCall{})
+		c, done, err := m.Control(ctx)
+		if err == nil {
+			var out proto.AwaitReply
+			out, err = c.Await(ctx, proto.AwaitCall{})
 			done()
 			if err == nil {
 				return int(out.Status), nil
 			}
-			if ctx.Err() != nil {
-				return 0, ctx.Err()
-			}
-		} else if m.Alive() {
+		}
+		if ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
+		if !m.ends() { // if its process was killed it may hold the lock still
 			return 0, err
 		}
 	}
 	s, err := m.State()
-	for end := time.Now().Add(ending); err == nil && s.Runs() && time.Now().Before(end); s, err = m.State() {
-		time.Sleep(5 * time.Millisecond) // its process was killed, and still holds the lock
-	}
 	if err != nil {
 		return 0, err
 	}

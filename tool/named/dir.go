@@ -178,6 +178,16 @@ func (m *Machine) Alive() bool {
 // ending is how long the process of a machine that has ended may take to go.
 const ending = 5 * time.Second
 
+// ends waits for the machine's process to go, and reports whether it has.
+func (m *Machine) ends() bool {
+	for end := time.Now().Add(ending); m.Alive(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
+}
+
 // takeEnded is take, but waits for the process of a machine that has ended: those who waited
 // for the end were told of it by that process.
 func (m *Machine) takeEnded() error {
