@@ -52,6 +52,7 @@ func (k *kernel) plug() {
 
 // plugCalls joins threads and system calls.
 func (k *kernel) plugCalls() {
+	proc.RandomFile.Set(devfs.Random)
 	wait.SetTurns(wait.TurnHooks{
 		Due: amd64.SetTimerDue, CPU: nucleus.CurrentCPU, Kick: nucleus.KickCPU,
 		Idle: nucleus.IdleCPUs, Go: nucleus.GoTo, Wanted: &nucleus.Wanted,
@@ -60,7 +61,6 @@ func (k *kernel) plugCalls() {
 	call := syscall.Do
 	if _, ok := k.option("strace"); ok {
 		call = traced(call)
-		proc.RandomFile.Set(devfs.Random)
 		proc.TraceFault.Set(printFault)
 	}
 	proc.Syscall.Set(call)
