@@ -71,12 +71,8 @@ func (f *runFlags) runCopy(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	for _, p := range f.publish {
-		forward, err := machine.ParseForward(p)
-		if err != nil {
-			return err
-		}
-		f.cfg.Publish = append(f.cfg.Publish, forward)
+	if err := f.setPublish(); err != nil {
+		return err
 	}
 	if err := f.checkValues(); err != nil {
 		return err

@@ -245,6 +245,18 @@ func (f *runFlags) openDisk(args []string) (*rootfs.Tree, *rootfs.Boot, error) {
 	return rootfs.New(rootfs.BudgetFor(f.cfg.Memory)), boot, err
 }
 
+// setPublish takes over the ports to forward.
+func (f *runFlags) setPublish() error {
+	for _, p := range f.publish {
+		forward, err := machine.ParseForward(p)
+		if err != nil {
+			return err
+		}
+		f.cfg.Publish = append(f.cfg.Publish, forward)
+	}
+	return nil
+}
+
 // complete turns flags into the machine's configuration.
 func (f *runFlags) complete(ctx context.Context) (err error) {
 	if f.cfg.Memory, err = machine.ParseMemory(f.memory); err != nil {
@@ -253,12 +265,8 @@ func (f *runFlags) complete(ctx context.Context) (err error) {
 	if err := f.setClusters(); err != nil {
 		return err
 	}
-	for _, p := range f.publish {
-		forward, err := machine.ParseForward(p)
-		if err != nil {
-			return err
-		}
-		f.cfg.Publish = append(f.cfg.Publish, forward)
+	if err := f.setPublish(); err != nil {
+		return err
 	}
 	if f.root != "" {
 		disk, part, err := machine.ParseRoot(f.root)
