@@ -267,7 +267,8 @@ int ht_conn_receive(struct ht_conn *c, int most);
 /* Gives up one call whose time is over; false if there is none. */
 bool ht_calls_expire(struct ht_conn *c, int64_t now);
 /* Tells the peer what there was no room to tell it. */
-void ht_calls_tell(struct ht_conn *c);
+bool ht_calls_tell(struct ht_conn *c); /* whether nothing is left to tell */
+int ht_begin_own(struct ht_conn *c, size_t n, uint8_t **b); /* ht_begin for what calls are ended with */
 
 /* ht_loop.c */
 int ht_conn_enter(struct ht_conn *c);

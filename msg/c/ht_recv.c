@@ -131,7 +131,7 @@ int ht_late_reply(struct ht_conn *c, const struct ht_cap *caps, size_t ncaps)
 static int tell(struct ht_conn *c, uint32_t call)
 {
 	uint8_t *b;
-	int err = c->calls ? ht_begin(c, GIVEN_UP_BYTES, &b) : 0;
+	int err = c->calls ? ht_begin_own(c, GIVEN_UP_BYTES, &b) : 0;
 	if (err != 0 || !c->calls) /* it does not know what it means */
 		return err;
 	ht_put32(b, call);
@@ -184,10 +184,11 @@ static void tell_later(struct ht_conn *c, uint32_t call)
 	c->untold[c->untold_n++] = call;
 }
 
-void ht_calls_tell(struct ht_conn *c)
+bool ht_calls_tell(struct ht_conn *c)
 {
 	while (c->untold_n > 0 && tell(c, c->untold[c->untold_n - 1]) == 0)
 		c->untold_n--;
+	return c->untold_n == 0;
 }
 
 bool ht_calls_expire(struct ht_conn *c, int64_t now)

@@ -85,7 +85,7 @@ static void want_room(struct ht_conn *c)
 	ht_conn_heat(c);
 }
 
-int ht_begin(struct ht_conn *c, size_t n, uint8_t **b)
+int ht_begin_own(struct ht_conn *c, size_t n, uint8_t **b)
 {
 	uint32_t slots = n <= HT_BODY || n >= HT_MIN_BULK_BODY ? 1 : (uint32_t)((n + HT_BODY - 1) / HT_BODY);
 	if (c->end != 0)
@@ -132,6 +132,14 @@ int ht_begin(struct ht_conn *c, size_t n, uint8_t **b)
 		*b = c->longer;
 	}
 	return 0;
+}
+
+int ht_begin(struct ht_conn *c, size_t n, uint8_t **b)
+{
+	/* What the peer is to be told of earlier calls goes first, or an answer could overtake it. */
+	if (c->untold_n > 0 && !ht_calls_tell(c))
+		return c->end != 0 ? c->end : HT_FULL;
+	return ht_begin_own(c, n, b);
 }
 
 /*
