@@ -70,7 +70,8 @@ func TestProtection(t *testing.T) {
 	}
 }
 
-// differ checks that ten programs have their stacks and heaps at ten places.
+// differ checks that ten programs have their stacks and heaps at different places. Two of
+// ten heaps are at the same one of 8,192 pages in one run of 180, so a few may be.
 func differ(t *testing.T, out string) {
 	seen := map[string]bool{}
 	for _, line := range strings.Split(out, "\n") {
@@ -79,7 +80,7 @@ func differ(t *testing.T, out string) {
 			seen["stack "+f[1]], seen["heap "+f[2]] = true, true
 		}
 	}
-	if len(seen) != 20 {
-		t.Errorf("ten programs had %d different addresses of stack and heap, want 20", len(seen))
+	if len(seen) < 18 {
+		t.Errorf("ten programs had %d different addresses of stack and heap, want 18 or more", len(seen))
 	}
 }
