@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -20,12 +22,16 @@ var imageBudget = rootfs.Budget{Bytes: 8 << 30, Entries: 4 << 20}
 func newImage() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "image",
-		Short: "Make a root file system",
+		Short: "Make root file systems, pull and list images",
 		Long: `Make a root file system: a tar for "hardtack run", or a disk for
-"hardtack run --root". The same input gives the same tar.`,
+"hardtack run --root". The same input gives the same tar.
+
+Images of registries are kept in the user's cache (hardtack/images there, an OCI
+layout), where they share layers. "hardtack run" takes them by name or ID.`,
 		Example: `  hardtack image debian -o root.tar bash redis-server
   hardtack image oci -o root.tar docker.io/library/alpine:3.20
-  hardtack image disk -o root.img --size 4G root.tar`,
+  hardtack image disk -o root.img --size 4G root.tar
+  hardtack image pull alpine:3.20 && hardtack run alpine:3.20`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return fault.Bad("unknown command %q; see %s --help", args[0], cmd.CommandPath())
@@ -34,7 +40,7 @@ func newImage() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newImageDebian(), newImageOCI(), newImageDisk())
+	cmd.AddCommand(newImageDebian(), newImageOCI(), newImageDisk(), newImagePull(), newImageLS(), newImageRM(), newImageInspect())
 	return cmd
 }
 
@@ -86,7 +92,9 @@ func newImageOCI() *cobra.Command {
 		Long: `Make a root file system from a container image: a layout directory, a layout in a
 tar, the output of "docker save", or a reference to an image in a registry. Layers
 are applied in order, with their whiteouts. The image's command, environment,
-working directory and user are kept in the tar for "hardtack run".`,
+working directory and user are kept in the tar for "hardtack run". What comes from a
+registry is kept in the cache: the registry is asked again, but layers that are there
+are not brought again.`,
 		Example: `  hardtack image oci -o root.tar docker.io/library/alpine:3.20
   hardtack image oci -o root.tar layout/
   docker save redis | gzip >redis.tgz && hardtack image oci -o root.tar redis.tgz`,
@@ -102,13 +110,40 @@ working directory and user are kept in the tar for "hardtack run".`,
 // openImage opens a file if there is one of this name, else pulls a reference.
 func openImage(ctx context.Context, name string) (*rootfs.Tree, error) {
 	if _, err := os.Stat(name); err != nil {
-		return source.Pull(ctx, name, imageBudget)
+		store, err := source.DefaultStore()
+		if err != nil {
+			return nil, err
+		}
+		i, err := store.Pull(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		return store.Tree(ctx, i, imageBudget)
 	}
 	t, err := source.Open(name, imageBudget)
 	if err == nil && t.Config == nil {
 		err = fault.Bad("%s: not an image, but a plain root file system; `hardtack run` takes it as it is", name)
 	}
 	return t, err
+}
+
+// openRoot opens a root file system: a file, or an image of the cache. No registry is asked,
+// so that a mistyped file name stays on this host.
+func openRoot(ctx context.Context, root string, b rootfs.Budget) (t *rootfs.Tree, image string, err error) {
+	if _, err := os.Lstat(root); errors.Is(err, fs.ErrNotExist) {
+		if store, err := source.DefaultStore(); err == nil {
+			found, err := store.Find(ctx, root)
+			if err == nil {
+				t, err = store.Tree(ctx, found[0], b)
+				return t, found[0].ID.String(), err
+			}
+			if none := (*source.NotFound)(nil); !errors.As(err, &none) {
+				return nil, "", err
+			}
+		}
+	}
+	t, err = source.Open(root, b)
+	return t, "", err
 }
 
 // writeTree writes the tree that open returns to a tar.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"io"
 	"math"
 	"os"
@@ -12,7 +13,6 @@ import (
 	"hardtack/tool/fault"
 	"hardtack/tool/machine"
 	"hardtack/tool/rootfs"
-	"hardtack/tool/source"
 )
 
 func newImageDisk() *cobra.Command {
@@ -53,7 +53,7 @@ which is used whole unless SIZE is given.`,
 					return err
 				}
 			}
-			return writeDisk(out, bytes, label, args[0])
+			return writeDisk(cmd.Context(), out, bytes, label, args[0])
 		},
 	}
 	fl := cmd.Flags()
@@ -66,13 +66,13 @@ which is used whole unless SIZE is given.`,
 // defaultDisk is a disk's size unless the user says another.
 const defaultDisk = 4 << 30
 
-func writeDisk(out string, size int64, label, root string) error {
+func writeDisk(ctx context.Context, out string, size int64, label, root string) error {
 	t, stop := newTidy()
 	defer stop()
 	if err := t.dir(); err != nil {
 		return err
 	}
-	tree, err := source.Open(root, rootfs.Budget{Bytes: math.MaxInt64 / unpackedMax, Entries: math.MaxInt32, Disk: true})
+	tree, _, err := openRoot(ctx, root, rootfs.Budget{Bytes: math.MaxInt64 / unpackedMax, Entries: math.MaxInt32, Disk: true})
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,6 @@ import (
 	"hardtack/tool/fault"
 	"hardtack/tool/machine"
 	"hardtack/tool/rootfs"
-	"hardtack/tool/source"
 )
 
 // runFlags are the flags of hardtack run.
@@ -30,7 +29,8 @@ type runFlags struct {
 	folders  folderFlags
 	disks    []string
 	root     string
-	part     int // of root's disk
+	image    string // the ID of the image of the cache that is run
+	part     int    // of root's disk
 	env      []string
 	workdir  string
 	user     string
@@ -65,8 +65,9 @@ func newRun() *cobra.Command {
 		Long: `Run a root file system under the Hardtack kernel in QEMU.
 
 ROOT is a directory, a tar (also .gz, .zst), a cpio archive in newc format (also
-compressed), or an OCI image: a layout directory, a layout in a tar, or what
-"docker save" writes. An image's config gives the default command, environment,
+compressed), or an OCI image: a layout directory, a layout in a tar, what
+"docker save" writes, or the name or ID of an image that "hardtack image pull" has
+brought. An image's config gives the default command, environment,
 working directory and user. The guest works on a copy in its memory; its changes
 are lost when it ends.
 
@@ -89,6 +90,13 @@ machine.
   hardtack run --dry-run --machine q35 image-dir/
   hardtack run --root root.img -- /bin/bash`,
 		Args: f.arguments,
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveDefault
+			}
+			names, _ := imageNames(cmd, args, word)
+			return names, cobra.ShellCompDirectiveDefault // or files
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.detach && !detached() {
 				return launch(os.Args[1:])
@@ -174,7 +182,7 @@ func (f *runFlags) run(ctx context.Context, root string, args []string) error {
 	if err := f.complete(ctx); err != nil {
 		return err
 	}
-	tree, boot, err := f.open(root, args)
+	tree, boot, err := f.open(ctx, root, args)
 	if err != nil {
 		return err
 	}
@@ -217,11 +225,12 @@ func (f *runFlags) attend(ctx context.Context, root string, boot *rootfs.Boot, i
 
 // open reads the root file system: what goes into the boot archive, and the
 // kernel's boot record.
-func (f *runFlags) open(root string, args []string) (*rootfs.Tree, *rootfs.Boot, error) {
+func (f *runFlags) open(ctx context.Context, root string, args []string) (*rootfs.Tree, *rootfs.Boot, error) {
 	if f.root != "" {
 		return f.openDisk(args)
 	}
-	tree, err := source.Open(root, rootfs.BudgetFor(f.cfg.Memory))
+	tree, image, err := openRoot(ctx, root, rootfs.BudgetFor(f.cfg.Memory))
+	f.image = image
 	if err != nil {
 		return nil, nil, err
 	}

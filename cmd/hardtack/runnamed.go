@@ -261,7 +261,7 @@ func (f *runFlags) claim(ctx context.Context) (*named.Machine, *named.Service, e
 
 func (f *runFlags) state(name, root string, boot *rootfs.Boot) *named.State {
 	s := &named.State{Name: name, Status: named.Created, PID: os.Getpid(), Created: time.Now(),
-		Root: first(root, f.root), Args: boot.Args, Env: boot.Env, Cwd: boot.Cwd, UID: boot.UID, GID: boot.GID,
+		Root: first(root, f.root), Image: f.image, Args: boot.Args, Env: boot.Env, Cwd: boot.Cwd, UID: boot.UID, GID: boot.GID,
 		Groups: boot.Groups, Hostname: boot.Hostname, CPUs: f.cfg.CPUs, Memory: f.cfg.Memory, Accel: f.cfg.Accel,
 		Ports: f.publish, Restart: first(f.restart, "no"), Detached: f.detach, AutoRemove: f.remove || !f.detach}
 	return s

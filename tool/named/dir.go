@@ -48,6 +48,7 @@ type State struct {
 	Started    time.Time `json:"started"`
 	Finished   time.Time `json:"finished"`
 	Root       string    `json:"root"`
+	Image      string    `json:"image,omitempty"` // ID of the image of the cache that it runs
 	Args       []string  `json:"args"`
 	Env        []string  `json:"env"`
 	Cwd        string    `json:"cwd"`

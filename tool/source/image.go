@@ -104,22 +104,19 @@ func badImage(err error) error {
 	return fault.Bad("bad image: %s", strings.Join(strings.Fields(err.Error()), " "))
 }
 
-// Pull reads an image from a registry. Credentials are those that `docker
-// login` left, if any.
-func Pull(ctx context.Context, ref string, b rootfs.Budget) (*rootfs.Tree, error) {
+// parse reads a reference to an image. What looks like a path is none.
+func parse(ref string) (name.Reference, error) {
 	r, err := name.ParseReference(ref)
 	if err != nil || ref[0] == '.' || ref[0] == '/' {
 		return nil, fault.Bad("%s: neither a file nor a reference to an image", ref)
 	}
-	img, err := remote.Image(r, remote.WithContext(ctx), remote.WithPlatform(platform), remote.WithAuthFromKeychain(authn.DefaultKeychain))
-	if err != nil {
-		return nil, named(ref, pullError(err))
-	}
-	t, err := flatten(img, b)
-	if err != nil {
-		return nil, named(ref, err)
-	}
-	return t, nil
+	return r, nil
+}
+
+// remoteImage is an image of a registry. Credentials are those that `docker login` left, if
+// any.
+func remoteImage(ctx context.Context, r name.Reference) (v1.Image, error) {
+	return remote.Image(r, remote.WithContext(ctx), remote.WithPlatform(platform), remote.WithAuthFromKeychain(authn.DefaultKeychain))
 }
 
 func pullError(err error) error {

@@ -4,7 +4,6 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
-	"context"
 	"fmt"
 	"io"
 	"log"
@@ -188,16 +187,24 @@ func TestPull(t *testing.T) {
 	must(t, err)
 	must(t, remote.Write(ref, testImage(t)))
 
-	tree, err := Pull(context.Background(), ref.String(), roomy)
+	store := &Store{t.TempDir()}
+	pull := func(ref string) (*rootfs.Tree, error) {
+		i, err := store.Pull(t.Context(), ref)
+		if err != nil {
+			return nil, err
+		}
+		return store.Tree(t.Context(), i, roomy)
+	}
+	tree, err := pull(ref.String())
 	checkImage(t, tree, err)
 
 	for _, bad := range []string{host + "/example/app:2", host + "/none", "UPPER CASE", "./no/such/file"} {
-		if _, err := Pull(context.Background(), bad, roomy); fault.Status(err) != 2 || strings.Contains(err.Error(), "\n") {
+		if _, err := pull(bad); fault.Status(err) != 2 || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: status %d, %v", bad, fault.Status(err), err)
 		}
 	}
 	s.Close()
-	if _, err := Pull(context.Background(), ref.String(), roomy); fault.Status(err) != 1 {
+	if _, err := pull(ref.String()); fault.Status(err) != 1 {
 		t.Errorf("no registry: %v", err)
 	}
 }
