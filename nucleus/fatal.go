@@ -37,6 +37,15 @@ func Exit(status int) {
 	amd64.Out32(exitPort, uint32(min(status, exitPanic-1)))
 }
 
+// Hang keeps the processor from ever doing anything else, as a loop with interrupts off
+// would. It is there for tests.
+func Hang() {
+	for {
+		amd64.CLI()
+		amd64.Pause()
+	}
+}
+
 // fatal ends the machine because of a bug inside the nucleus.
 func fatal(c *amd64.CPU, why string) {
 	puts("\nkernel panic: ")

@@ -70,6 +70,11 @@ func provoke(how string) linux.Errno {
 			return linux.EPERM // as it must be
 		}
 		return 0
+	case "hang":
+		if nucleus.ClusterIndex() == 0 {
+			return linux.EINVAL // nobody would notice
+		}
+		nucleus.Hang()
 	case "lock":
 		provoked.Lock()
 		defer provoked.Unlock()

@@ -24,7 +24,7 @@ func TestClusters(t *testing.T) {
 		return guestRoot(t, dir, programs...)
 	}
 	tool := command(t, repo, dir)
-	root := roots(dir, "cluster", "first", "other", "panics", "bystander", "reaches", "awaits")
+	root := roots(dir, "cluster", "first", "other", "panics", "hangs", "ticks", "survivor", "bystander", "reaches", "awaits")
 	second := func(cpus, program string) []string {
 		return []string{"--cluster", "cpus=1,memory=160M", "--cluster", "cpus=" + cpus + ",memory=96M,init=" + program}
 	}
@@ -74,6 +74,17 @@ func TestClusters(t *testing.T) {
 		run(t, []string{"/bystander", "3"}, second("2", "/panics,restart=always"),
 			"[1] cluster 1 panics", "[1] panic: asked for, with a lock", "kernel: cluster 1 panicked", "cluster 0 goes on")
 	})
+	for _, cpus := range []string{"1", "2"} {
+		t.Run("hang, CPUs "+cpus, func(t *testing.T) {
+			flags := append(second(cpus, "/hangs,restart=always"), "--cluster", "cpus=1,memory=96M,init=/ticks")
+			out := run(t, []string{"/survivor"}, flags, "cluster 0 goes on")
+			_, meanwhile, _ := strings.Cut(out, "[1] cluster 1 is to hang")
+			meanwhile, _, found := strings.Cut(meanwhile, "kernel: cluster 1 hangs")
+			if ticks := strings.Count(meanwhile, "[2] tick"); !found || ticks < 3 || strings.Contains(out, "lacks") {
+				t.Errorf("%d ticks of cluster 2 while cluster 1 hung\n%s", ticks, tail(out, 100))
+			}
+		})
+	}
 	t.Run("four", func(t *testing.T) {
 		run(t, []string{"/first"}, []string{"--clusters", "4", "--cpus", "4", "--memory", "448M"}, "the end")
 	})

@@ -24,6 +24,25 @@ func main() {
 	case "/panics":
 		fmt.Println("cluster 1 panics")
 		write("oops", "lock")
+	case "/hangs":
+		if strings.Contains(read("protection"), "foreign 0") {
+			fmt.Println("cluster 1 is to hang")
+		}
+		go write("oops", "hang")
+		for {
+			read("protection") // with another processor left, until the collector waits for the one that hangs
+		}
+	case "/ticks":
+		for {
+			fmt.Println("tick")
+			time.Sleep(500 * time.Millisecond)
+		}
+	case "/survivor":
+		await("clusters", "1 hangs")
+		await("clusters", "1 running lives 2")
+		await("clusters", "2 running lives 1")
+		await("monitors", "2 cpus")
+		fmt.Println("cluster 0 goes on")
 	case "/bystander":
 		if len(os.Args) > 1 {
 			await("clusters", "lives "+os.Args[1])
