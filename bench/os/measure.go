@@ -203,15 +203,15 @@ func (b *Bench) loadOnce(m served, load Load, warm bool, times Times) error {
 	return nil
 }
 
-// Count runs commands on one CPU that counts instructions, on each system.
-func (b *Bench) Count(commands string) (Instructions, error) {
+// Count runs commands on CPUs that count instructions, on each system.
+func (b *Bench) Count(cpus int, commands string) (Instructions, error) {
 	root, err := Programs(b.Dirs, commands)
 	if err != nil {
 		return nil, err
 	}
 	all := Instructions{}
 	for _, system := range b.Systems {
-		m, err := Boot{OS: system, Root: root, CPUs: 1, Memory: "512M", ICount: true, Kernel: b.Kernel,
+		m, err := Boot{OS: system, Root: root, CPUs: cpus, Memory: "512M", ICount: true, Kernel: b.Kernel,
 			Machine: b.Machine, Timeout: 10 * time.Minute}.Start(b.Dirs, b.Linux)
 		if err != nil {
 			return nil, err

@@ -53,7 +53,7 @@ func Programs(d Dirs, commands string) (Tree, error) {
 	flags := []string{"-static", "-O2", "-Wall", "-s", "-o"}
 	for out, args := range map[string][]string{
 		"init":    {"init.c"},
-		"osbench": {"main.c", "micro.c", "ipc.c", "server.c", "sched.c"},
+		"osbench": {"main.c", "micro.c", "ipc.c", "server.c", "sched.c", "crowd.c"},
 		"disk":    {"disk.c"},
 		"tiny":    {"-nostdlib", "tiny.S"},
 	} {

@@ -102,6 +102,16 @@ int main(int argc, char **argv)
 		return delay_main(argc - 1, argv + 1);
 	if (argc > 1 && strcmp(argv[1], "shares") == 0)
 		return shares_main(argc - 1, argv + 1);
+	if (argc > 1 && strcmp(argv[1], "online") == 0)
+		return online_main();
+	if (argc > 1 && strcmp(argv[1], "crowd") == 0)
+		return crowd_main();
+	if (argc > 1 && strcmp(argv[1], "talk") == 0)
+		return talk_main(argc - 1, argv + 1);
+	if (argc > 1 && strcmp(argv[1], "hack") == 0)
+		return hack_main(argc - 1, argv + 1);
+	if (argc > 1 && strcmp(argv[1], "urgent") == 0)
+		return urgent_main(argc - 1, argv + 1);
 
 	int reps = 5, opt;
 	uint64_t units = 20000000;

@@ -36,3 +36,8 @@ void wait_port(int port, int seconds);
 int spin_main(int argc, char **argv);
 int delay_main(int argc, char **argv);
 int shares_main(int argc, char **argv);
+int talk_main(int argc, char **argv);
+int hack_main(int argc, char **argv);
+int online_main(void);
+int crowd_main(void);
+int urgent_main(int argc, char **argv);

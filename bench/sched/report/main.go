@@ -1,7 +1,7 @@
 // Command report measures how threads of programs share a processor, on Hardtack and on
 // Debian's Linux, and writes docs/bench/sched.md.
 //
-//	report [-reps 3] [-load 4s]
+//	report [-what counted,crowd,served] [-reps 3] [-load 4s]
 //
 // It needs what bench/os/report needs.
 package main
@@ -9,7 +9,9 @@ package main
 import (
 	"flag"
 	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,40 +24,73 @@ func main() { report.Main(run) }
 // counted runs where the clock counts instructions: the sleeper for ten seconds of it.
 const counted = "/bench/osbench delay 12000\n/bench/osbench shares 10000\n/bench/osbench -t yield\n"
 
+// crowd are programs that wake each other; crowded are those for two CPUs.
+const (
+	crowd   = "/bench/osbench hack 10 20\n/bench/osbench crowd\n"
+	crowded = "/bench/osbench online\n/bench/osbench talk 2000\n/bench/osbench talk 2000 apart\n/bench/osbench urgent 1000\n" + crowd
+)
+
 // spinner runs beside the servers.
 const spinner = "& /bench/osbench spin 1 100000000\n"
 
 func run() error {
 	load := flag.Duration("load", 4*time.Second, "length of one load from the host")
 	reps := flag.Int("reps", 3, "boots of each system for the loads from the host")
+	what := flag.String("what", "counted,crowd,served", "sections to measure; the page keeps the others")
 	flag.Parse()
 	b, qemu, err := osbench.Setup("linux,hardtack", report.Log)
 	if err != nil {
 		return err
 	}
 	b.Machine, b.Reps, b.Load = "microvm", *reps, *load
-	rows, err := b.Count(counted)
-	if err != nil {
-		return err
-	}
-	cores := osbench.HostCores()
-	times, err := b.TakeServed(spinner)
+	dir := filepath.Join(b.Dirs.Repo, "docs", "bench")
+	old, err := os.ReadFile(filepath.Join(dir, page))
 	if err != nil {
 		return err
 	}
 	var p strings.Builder
 	fmt.Fprintf(&p, head, b.Linux.Release, qemu)
-	writeCounted(&p, rows)
-	writeServed(&p, times, cores, *reps)
-	return report.WritePage(filepath.Join(b.Dirs.Repo, "docs", "bench"), "sched.md", p.String(), nil)
+	for _, s := range sections {
+		p.WriteString(s.title)
+		if !slices.Contains(strings.Split(*what, ","), s.name) {
+			kept, err := section(string(old), s.title)
+			if err != nil {
+				return err
+			}
+			p.WriteString(kept)
+		} else if err := s.write(&b, &p); err != nil {
+			return err
+		}
+	}
+	return report.WritePage(dir, page, p.String(), nil)
+}
+
+const page = "sched.md"
+
+var sections = []struct {
+	name, title string
+	write       func(*osbench.Bench, *strings.Builder) error
+}{
+	{"counted", "\n## Counted on one CPU\n", writeCounted},
+	{"crowd", "\n## Threads that wake each other\n", writeCrowded},
+	{"served", "\n## Servers beside a process that spins\n", writeServed},
+}
+
+// section returns what a page has below a title.
+func section(page, title string) (string, error) {
+	_, text, ok := strings.Cut(page, title)
+	if !ok {
+		return "", fmt.Errorf("the page has no section %q", strings.TrimSpace(title))
+	}
+	text, _, _ = strings.Cut(text, "\n## ")
+	return text, nil
 }
 
 const head = `# Threads that share a processor
 
-Hardtack and Debian's Linux %s run the same programs on one CPU of the same QEMU (%s,
+Hardtack and Debian's Linux %s run the same programs on the same QEMU (%s,
 microvm, TCG, 512 MiB). ` + "`make bench-sched`" + ` writes this page. Decision 0172 says how threads are
 scheduled.
-
 `
 
 // shares are Linux's weights of nice 0, 5, 10 and 19, in percent of their sum.
@@ -65,11 +100,14 @@ var shares = []struct {
 	want  float64
 }{{"share0", "nice 0", 1024 / 14.84}, {"share5", "nice 5", 335 / 14.84}, {"share10", "nice 10", 110 / 14.84}, {"share19", "nice 19", 15 / 14.84}}
 
-func writeCounted(p *strings.Builder, rows osbench.Instructions) {
+func writeCounted(b *osbench.Bench, p *strings.Builder) error {
+	rows, err := b.Count(1, counted)
+	if err != nil {
+		return err
+	}
 	on := func(name string, s osbench.OS) osbench.Result { return rows[name][s] }
 	h, l := osbench.OnHardtack, osbench.OnLinux
-	p.WriteString(`## Counted
-
+	p.WriteString(`
 The CPU counts instructions (-icount shift=0,sleep=off); a millisecond is a million.
 
 The first two rows show how late a process wakes from sleeps of one millisecond (up to
@@ -90,13 +128,62 @@ Four processes spin for 10 seconds. Each row is one process's share, in percent.
 	for _, s := range shares {
 		fmt.Fprintf(p, "| %s | %.2f | %.2f | %.2f |\n", s.title, s.want, on(s.name, h).Median, on(s.name, l).Median)
 	}
+	return nil
 }
 
-func writeServed(p *strings.Builder, times osbench.Times, cores float64, reps int) {
-	fmt.Fprintf(p, `
-## Servers beside a process that spins
+func writeCrowded(b *osbench.Bench, p *strings.Builder) error {
+	one, err := b.Count(1, crowd)
+	if err != nil {
+		return err
+	}
+	two, err := b.Count(2, crowded)
+	if err != nil {
+		return err
+	}
+	p.WriteString(`
+Counted, too. With two CPUs the clock counts the instructions of both together, and QEMU
+runs one CPU at a time. So nothing here shows what a second CPU gains: the rows show the
+work of waking others, and the waits that scheduling adds.
 
-Clients on the host load Redis and NGINX in the guest while a process in the guest spins.
+- *Round trip:* two processes send a byte to and fro over pipes, wherever they are put, or
+  each bound to a CPU of its own.
+- *hackbench:* 10 groups of 20 senders and 20 receivers, processes, over Unix sockets, 20
+  messages to each receiver from each sender.
+- *schbench:* a messenger wakes 16 processes through futexes as they ask for their next
+  request, 16,000 times in all. Each computes for 0.1 ms a request, so that most of them
+  wait for a CPU.
+- *Urgent:* a SCHED_FIFO process sleeps 1 ms again and again while 8 others spin.
+
+| | Hardtack | Linux | ratio | goal |
+| --- | ---: | ---: | ---: | ---: |
+`)
+	row := func(r map[osbench.OS]osbench.Result, title, format, goal string, get func(osbench.Result) float64) {
+		h, l := get(r[osbench.OnHardtack]), get(r[osbench.OnLinux])
+		fmt.Fprintf(p, "| %s | "+format+" | "+format+" | %.2f | %s |\n", title, h, l, h/l, goal)
+	}
+	median := func(r osbench.Result) float64 { return r.Median }
+	other := func(r osbench.Result) float64 { return r.Minimum }
+	row(two["talk"], "pipe round trip, 2 CPUs, instructions", "%.0f", "≤ 0.5", median)
+	row(two["apart"], "the same, each bound to a CPU", "%.0f", "≤ 0.5", median)
+	for i, rows := range []osbench.Instructions{one, two} {
+		cpus := []string{"1 CPU", "2 CPUs"}[i]
+		row(rows["hack"], "hackbench, "+cpus+", ms", "%.1f", "≤ 0.7", median)
+		row(rows["crowd"], "schbench, "+cpus+", wake-up, median, ms", "%.4f", "", other)
+		row(rows["crowd"], "schbench, "+cpus+", wake-up, 99.9 %, ms", "%.2f", "≤ 0.7", median)
+	}
+	row(two["urgent"], "urgent, 2 CPUs, late, median, ms", "%.3f", "", median)
+	row(two["urgent"], "urgent, 2 CPUs, late, worst, ms", "%.3f", "≤ 0.1 ms", other)
+	return nil
+}
+
+func writeServed(b *osbench.Bench, p *strings.Builder) error {
+	cores := osbench.HostCores()
+	times, err := b.TakeServed(spinner)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(p, `
+Clients on the host load Redis and NGINX in a guest of one CPU while a process in it spins.
 Medians of %d turns of each system, with the lowest in parentheses; the two systems
 alternate. Two threads on the host did %.2f times the work of one; below 1.8 the host was
 busy, and the rates mean little. Processor time is that of the host thread that runs the guest.
@@ -105,7 +192,7 @@ the spinner got little.
 
 | | Hardtack | Linux | ratio |
 | --- | ---: | ---: | ---: |
-`, 4*reps, cores)
+`, 4*b.Reps, cores)
 	for _, l := range osbench.Loads {
 		h, x := times[l.Name][osbench.OnHardtack], times[l.Name][osbench.OnLinux]
 		fmt.Fprintf(p, "| %s | %s | %s | %.2f |\n", l.Title, report.Cell(h), report.Cell(x), report.Median(h)/report.Median(x))
@@ -114,4 +201,5 @@ the spinner got little.
 		h, x := times[l.Name+" guest"][osbench.OnHardtack], times[l.Name+" guest"][osbench.OnLinux]
 		fmt.Fprintf(p, "| processor time a request, µs: %s | %s | %s | %.2f |\n", strings.Replace(l.Title, "/s", "", 1), report.Cell(h), report.Cell(x), report.Median(h)/report.Median(x))
 	}
+	return nil
 }
