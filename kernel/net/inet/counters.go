@@ -213,6 +213,3 @@ func types6(s *tcpip.ICMPv6PacketStats) map[string]*tcpip.StatCounter {
 		"NeighborAdvertisements": s.NeighborAdvert, "Redirects": s.RedirectMsg, "MLDv2Reports": s.MulticastListenerReportV2,
 	}
 }
-
-// TimeWaits returns how many connections that were closed still hold their ports.
-func (n *Net) TimeWaits() int { return n.waits.count() }

@@ -18,10 +18,22 @@ import (
 // charged to the user whose socket it was. A user beyond his share loses orphans: those in
 // TIME-WAIT first, then the oldest, whose other end gets a reset, as on Linux.
 type orphan struct {
-	p     *netPoint
+	p     lingerer
 	user  *accounts.User
 	bytes int64 // what the user is charged for
 }
+
+// lingerer is what netstack keeps of a connection.
+type lingerer = interface {
+	State() uint32
+	Abort()
+}
+
+// leaver is an endpoint that ends in TIME-WAIT and leaves a small thing that answers for it,
+// in a kernel (overlay/_netstack). What it leaves tells its size, which is 0 at the end.
+type leaver interface{ Leave() lingerer }
+
+type sized interface{ Bytes() int64 }
 
 // orphans are those of all users, oldest first. mu comes before netstack's locks of the
 // queues of an endpoint.
@@ -47,14 +59,17 @@ type queuer interface {
 	Queued() (toSend, received, unaccepted int64)
 }
 
-// orphaned is about what an endpoint takes whose socket is closed; 0: it has ended.
-func (p *netPoint) orphaned() int64 {
+// orphaned is about what a connection takes whose socket is closed; 0: it has ended.
+func orphaned(p lingerer) int64 {
+	if x, ok := p.(sized); ok {
+		return x.Bytes()
+	}
 	switch tcp.EndpointState(p.State()) {
 	case tcp.StateClose, tcp.StateError:
 		return 0
 	}
 	n := int64(orphanBytes)
-	if q, ok := p.Endpoint.(queuer); ok {
+	if q, ok := p.(queuer); ok {
 		toSend, _, _ := q.Queued()
 		n += toSend
 	}
@@ -62,8 +77,15 @@ func (p *netPoint) orphaned() int64 {
 }
 
 // abandon charges the user for the endpoint of a socket that was closed.
-func (n *Net) abandon(u *accounts.User, p *netPoint) {
-	bytes := p.orphaned()
+func (n *Net) abandon(u *accounts.User, point *netPoint) {
+	var p lingerer = point.Endpoint
+	if l, ok := p.(leaver); ok {
+		p = l.Leave()
+	}
+	if p == nil {
+		return
+	}
+	bytes := orphaned(p)
 	if bytes == 0 {
 		return
 	}
@@ -125,7 +147,7 @@ func (o *orphans) shed(u *accounts.User, bytes int64) {
 	}
 	o.mu.Unlock()
 	for _, x := range victims[:n] {
-		x.p.Endpoint.Abort()
+		x.p.Abort()
 		orphanPool.Get().Release(x.user, x.bytes)
 	}
 }
@@ -138,10 +160,8 @@ func (o *orphans) sweep() {
 	kept := o.list[:0]
 	for _, x := range o.list {
 		old := x.bytes
-		if old > orphanBytes || tcp.EndpointState(x.p.State()) != tcp.StateTimeWait {
-			x.bytes = min(x.p.orphaned(), old)
-			pool.Release(x.user, old-x.bytes)
-		}
+		x.bytes = min(orphaned(x.p), old)
+		pool.Release(x.user, old-x.bytes)
 		if x.bytes > 0 {
 			kept = append(kept, x)
 		}

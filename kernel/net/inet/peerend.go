@@ -37,4 +37,5 @@ func (n *Net) ResetPeer(a netip.Addr) {
 			}
 		}
 	}
+	n.forgetTimeWaits(func(far tcpip.Address) bool { return far == who })
 }
