@@ -26,7 +26,10 @@ type sideWords struct {
 	Written atomic.Uint32 // bytes of frames, modulo 2^32
 	Read    atomic.Uint32 // bytes of the other side's frames
 	Closed  atomic.Uint32
-	_       [13]uint32
+	Asked   atomic.Uint32 // grows when the other side is to answer, see Link.Bell
+	Heard   atomic.Uint32 // the other side's Asked, as it was answered
+	Took    atomic.Uint32 // nanoseconds from the interrupt until then
+	_       [10]uint32
 }
 
 // control is page 0.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"hardtack/msg"
 )
@@ -28,28 +29,79 @@ type Link struct {
 	frame  []byte      // of the last Recv
 	wrong  atomic.Bool // the peer broke the rules
 	peer   *peer       // that calls on it; guarded by Monitor.mu
+
+	bells  atomic.Int32  // Bells that wait
+	heard  chan struct{} // full when one is to look
+	bellMu sync.Mutex    // one asks at a time
 }
 
 // NewLink makes a side of the area in mem; ring interrupts the other side's kernel, whose
 // monitor then calls Rung. addr is for people and errors.
 func NewLink(addr string, mem []byte, side int, ring func()) *Link {
-	return &Link{addr: addr, a: openArea(mem), side: side, ring: ring}
+	return &Link{addr: addr, a: openArea(mem), side: side, ring: ring, heard: make(chan struct{}, 1)}
 }
 
 func (l *Link) mine() *sideWords   { return &l.a.control.Side[l.side] }
 func (l *Link) theirs() *sideWords { return &l.a.control.Side[1-l.side] }
 
-// Rung has this side look again if the peer rang for it.
-func (l *Link) Rung() {
-	if w := &l.a.control.Rung[l.side].Set; w.Load() != 0 {
-		w.Store(0)
-		l.gate.kick()
+// Rung has this side look again if the peer rang for it. late is how long ago the interrupt was.
+func (l *Link) Rung(late time.Duration) {
+	w := &l.a.control.Rung[l.side].Set
+	if w.Load() == 0 {
+		return
 	}
+	w.Store(0)
+	if asked := l.theirs().Asked.Load(); asked != l.mine().Heard.Load() {
+		l.mine().Took.Store(uint32(late))
+		l.mine().Heard.Store(asked)
+		l.Wake()
+	}
+	if l.bells.Load() > 0 && l.theirs().Heard.Load() == l.mine().Asked.Load() {
+		l.hear()
+	}
+	l.gate.kick()
+}
+
+// hear has Bell look.
+func (l *Link) hear() {
+	select {
+	case l.heard <- struct{}{}:
+	default:
+	}
+}
+
+// Doorbell is what ringing for a peer takes.
+type Doorbell struct {
+	Ring  time.Duration // this side, to interrupt the other
+	Wake  time.Duration // the other, from its interrupt until its bottom half looks
+	Round time.Duration // until this side's bottom half has told who waits here of the peer's ring
+}
+
+// Bell rings for the peer, whose doorbell's bottom half rings back, and waits for that. It is
+// to measure: no other goroutine of the peer's takes part.
+func (l *Link) Bell() (d Doorbell, err error) {
+	l.bellMu.Lock()
+	defer l.bellMu.Unlock()
+	l.bells.Add(1)
+	defer l.bells.Add(-1)
+	asked := l.mine().Asked.Add(1)
+	start := time.Now()
+	l.Wake()
+	d.Ring = time.Since(start)
+	for l.theirs().Heard.Load() != asked {
+		if err := l.over(true); err != nil {
+			return d, err
+		}
+		<-l.heard
+	}
+	d.Round, d.Wake = time.Since(start), time.Duration(l.theirs().Took.Load())
+	return d, nil
 }
 
 // Die ends a link whose peer's kernel has ended.
 func (l *Link) Die() {
 	l.gone.Store(true)
+	l.hear()
 	l.gate.kick()
 }
 
@@ -205,6 +257,7 @@ func (l *Link) Close() error {
 	if !l.done.Swap(true) {
 		l.mine().Closed.Store(1)
 		l.Wake()
+		l.hear()
 		l.gate.kick()
 	}
 	return nil

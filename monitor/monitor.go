@@ -81,7 +81,8 @@ func start(host Host, scheme string) (*Monitor, error) {
 }
 
 func options(scheme string) *msg.Options {
-	return &msg.Options{Resolver: nobody{}, Schemes: []string{scheme}, Pages: 4, MaxBody: 16 << 10, Grace: time.Nanosecond}
+	return &msg.Options{Resolver: nobody{}, Schemes: []string{scheme}, Pages: 4, MaxBody: 16 << 10, Grace: time.Nanosecond,
+		Spin: -1, Inline: true}
 }
 
 // Join connects to a cluster over its links; both ends do so.
@@ -94,12 +95,12 @@ func (m *Monitor) Join(ctx context.Context, index int, out, in *Link) error {
 	m.links = append(m.links, out, in)
 	m.lives++
 	in.addr = fmt.Sprintf("%s, life %d", in.addr, m.lives)
-	p := newPeer(m, index, in.addr)
+	p := newPeer(m, index, in.addr, out)
 	m.from[p.from] = p
 	in.peer = p
 	m.mu.Unlock()
 	// The peer may have rung before anybody here listened, and does not ring again.
-	m.Rung()
+	m.Rung(0)
 	m.driver.Add(index, out, in)
 	c, err := msg.Dial(ctx, m.driver.address(index), monitor.Interface, options(m.driver.scheme))
 	if err != nil {
@@ -145,14 +146,25 @@ func (m *Monitor) Leave(index int, links ...*Link) {
 	}
 }
 
-// Rung is the doorbell's bottom half: some cluster rang.
-func (m *Monitor) Rung() {
+// Rung is the doorbell's bottom half: some cluster rang, so long ago.
+func (m *Monitor) Rung(late time.Duration) {
 	m.mu.Lock()
 	links := m.links
 	m.mu.Unlock()
 	for _, l := range links {
-		l.Rung()
+		l.Rung(late)
 	}
+}
+
+// Bell rings for a cluster and waits for its ring (Link.Bell).
+func (m *Monitor) Bell(index int) (Doorbell, error) {
+	m.mu.Lock()
+	p := m.peers[index]
+	m.mu.Unlock()
+	if p == nil {
+		return Doorbell{}, fmt.Errorf("%w: cluster %d", msg.ErrNoName, index)
+	}
+	return p.out.Bell()
 }
 
 // Peer returns the client of a cluster's monitor.

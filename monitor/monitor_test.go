@@ -54,7 +54,7 @@ func pair(t *testing.T) (a, b *Monitor, hosts [2]*testHost, areas [2][]byte) {
 		bells[i] = make(chan struct{}, 1)
 		go func() {
 			for range bells[i] {
-				ms[i].Rung()
+				ms[i].Rung(0)
 			}
 		}()
 	}
@@ -155,8 +155,8 @@ func TestDeath(t *testing.T) {
 func TestFrames(t *testing.T) {
 	mem := pages(AreaPages)
 	var a, b *Link
-	a = NewLink("a", mem, 0, func() { go b.Rung() })
-	b = NewLink("b", mem, 1, func() { go a.Rung() })
+	a = NewLink("a", mem, 0, func() { go b.Rung(0) })
+	b = NewLink("b", mem, 1, func() { go a.Rung(0) })
 	ctx := context.Background()
 	r := rand.New(rand.NewPCG(1, 2))
 	var sent [][]byte

@@ -15,6 +15,7 @@ type peer struct {
 	m     *Monitor
 	index int
 	from  string // where its calls come from
+	out   *Link  // on which this kernel calls
 
 	mu       sync.Mutex
 	channels map[uint32]*Channel // guarded by mu, as all below
@@ -26,8 +27,8 @@ type peer struct {
 	done chan struct{} // closed when the kernel has ended
 }
 
-func newPeer(m *Monitor, index int, from string) *peer {
-	return &peer{m: m, index: index, from: from, channels: map[uint32]*Channel{}, wake: make(chan struct{}, 1), done: make(chan struct{})}
+func newPeer(m *Monitor, index int, from string, out *Link) *peer {
+	return &peer{m: m, index: index, from: from, out: out, channels: map[uint32]*Channel{}, wake: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
 // add makes an end; mu is held.

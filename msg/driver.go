@@ -98,7 +98,8 @@ type Shared interface {
 	// Kick makes this end's own Parks look again.
 	Kick()
 	// Park blocks until ready reports true. It calls ready before it sleeps
-	// and then at least once after every Wake of the peer and Kick.
+	// and then at least once after every Wake of the peer and Kick; whoever does
+	// these may call it, but no two at a time.
 	Park(ready func() bool) error
 	// Barrier orders the stores of this thread before its later loads, and the
 	// same for every thread of the peer. An end calls it between storing that

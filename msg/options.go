@@ -31,6 +31,9 @@ type Options struct {
 	// Spin is how long to poll before parking. 0 adapts that to what comes,
 	// up to 50 µs; less than 0 never polls.
 	Spin time.Duration
+	// Inline has Serve run handlers where messages are received, one at a time, not each
+	// on a goroutine of its own. They must not wait.
+	Inline bool
 	// Grace is how long a session outlives a link that may come back; 10 s.
 	Grace time.Duration
 	// Buffer is the capacity of Go channels in the channel form; 64.

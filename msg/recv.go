@@ -28,6 +28,7 @@ type receiver struct {
 	naps   int
 
 	ready, asleep func() bool // Park gets the second
+	handle        func()      // serves what is there, before the receiver sleeps, or instead of waking it; or nil
 	ctx           context.Context
 }
 

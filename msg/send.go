@@ -101,6 +101,18 @@ func (c *Conn) room(ctx context.Context, slots, bytes int) error {
 	}
 }
 
+// roomNow reports whether nobody sends and so many slots are free.
+func (c *Conn) roomNow(slots int) bool {
+	if !c.sendMu.state.CompareAndSwap(sendFree, sendHeld) {
+		return false
+	}
+	defer c.sendMu.unlock()
+	if c.send.tx.Room < slots {
+		c.send.tx.Refill() // an error is told by who sends next
+	}
+	return c.send.tx.Room >= slots
+}
+
 func (c *Conn) unlock() {
 	if c.send.locked {
 		c.send.locked = false

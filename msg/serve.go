@@ -48,10 +48,10 @@ type servedCall struct {
 // take decodes a message. One that is no call it also handles, before the next is
 // looked at. For a call it returns what runs its handler and sends the reply, which
 // is called on a goroutine of its own, many at a time. An error that this returns goes
-// to the caller; one of take closes the connection. The context of a handler ends
+// to the caller; one of take closes the connection. With Options.Inline it is called at once. The context of a handler ends
 // when its caller gives the call up (context.Cause is then ErrGivenUp), when the
 // connection ends and when ctx does.
-func (c *Conn) ServeCalls(ctx context.Context, take func(ctx context.Context, num uint16, body []byte) (answer func(context.Context) error, err error)) error {
+func (c *Conn) ServeCalls(ctx context.Context, take takes) error {
 	c.made("Serve with")
 	needContext(ctx, "Serve")
 	c.Share()
@@ -78,9 +78,15 @@ func (c *Conn) ServeCalls(ctx context.Context, take func(ctx context.Context, nu
 	return err
 }
 
+// takes is what ServeCalls is given.
+type takes = func(ctx context.Context, num uint16, body []byte) (answer func(context.Context) error, err error)
+
 // receive takes messages in until the connection ends.
-func (s *serving) receive(take func(context.Context, uint16, []byte) (func(context.Context) error, error)) error {
+func (s *serving) receive(take takes) error {
 	c := s.c
+	if c.opts.Inline {
+		c.recv.handle = func() { s.handle(take) }
+	}
 	for {
 		num, body, err := c.Next(s.ctx)
 		if err != nil {
@@ -89,22 +95,50 @@ func (s *serving) receive(take func(context.Context, uint16, []byte) (func(conte
 			}
 			return err
 		}
-		if num == numGivenUp {
-			s.givenUp(binary.LittleEndian.Uint32(body))
-			continue
-		}
-		if num == numFailed {
-			return c.Fail(&PeerError{"an error reply where nobody calls"})
-		}
-		answer, err := take(s.ctx, num, body)
-		if err != nil {
-			return c.Fail(err)
-		}
-		if answer == nil {
-			continue
-		}
-		if err := s.start(binary.LittleEndian.Uint32(body), len(body), answer); err != nil {
+		if err := s.message(take, num, body); err != nil {
 			return err
+		}
+	}
+}
+
+// message serves one message.
+func (s *serving) message(take takes, num uint16, body []byte) error {
+	c := s.c
+	if num == numGivenUp {
+		s.givenUp(binary.LittleEndian.Uint32(body))
+		return nil
+	}
+	if num == numFailed {
+		return c.Fail(&PeerError{"an error reply where nobody calls"})
+	}
+	answer, err := take(s.ctx, num, body)
+	if err != nil {
+		return c.Fail(err)
+	}
+	if answer == nil {
+		return nil
+	}
+	id := binary.LittleEndian.Uint32(body)
+	if !c.opts.Inline {
+		return s.start(id, len(body), answer)
+	}
+	if err := answer(s.ctx); err != nil && s.ctx.Err() == nil && c.Err() == nil {
+		c.ReplyError(s.ctx, id, err) // if it cannot be sent, the connection has ended
+	}
+	return nil
+}
+
+// inlineSlots is room for a reply of any error.
+const inlineSlots = (failedBytes+MaxErrorText)/SlotBytes + 1
+
+// handle serves messages that are there, if nothing can make it wait: whole ones, in slots,
+// while there is room for a reply. The receiver sleeps, or is about to.
+func (s *serving) handle(take takes) {
+	c, r := s.c, &s.c.recv
+	for c.attn.Load() == attnMade|attnShared|c.attn.Load()&attnFence && !r.slow && len(r.frag) == 0 && r.rx.Here() && c.roomNow(inlineSlots) {
+		num, body, err := c.Next(s.ctx)
+		if err != nil || s.message(take, num, body) != nil {
+			return // the connection has ended
 		}
 	}
 }

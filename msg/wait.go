@@ -159,11 +159,17 @@ func (c *Conn) recvReady() bool {
 // takes its flag away.
 func (c *Conn) recvAsleep() bool {
 	r := &c.recv
+	if r.handle != nil {
+		r.handle()
+	}
 	if c.recvReady() {
 		return true
 	}
 	r.rx.SetParked(true)
 	r.shared.Barrier()
+	if r.handle != nil {
+		r.handle()
+	}
 	return c.recvReady()
 }
 

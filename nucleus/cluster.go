@@ -3,6 +3,7 @@ package nucleus
 import (
 	"errors"
 	"sync/atomic"
+	"time"
 
 	"hardtack/abi/boot"
 	"hardtack/arch/amd64"
@@ -207,6 +208,12 @@ func endCluster(state, status uint32) {
 
 // doorbell is the vector of the interrupt slot that other clusters' rings go to, or 0.
 var doorbell atomic.Uint64
+
+// rang is when the last doorbell's interrupt came.
+var rang atomic.Int64
+
+// DoorbellDelay returns how long ago the last doorbell's interrupt came.
+func DoorbellDelay() time.Duration { return time.Duration(now() - rang.Load()) }
 
 // OnDoorbell has the bottom half fn called when another cluster has rung.
 func OnDoorbell(fn func()) error {

@@ -29,6 +29,7 @@ func serveTrap(ac *amd64.CPU, vector, code uint64, user bool) {
 			eoi()
 			return
 		}
+		rang.Store(now())
 	}
 	switch vector {
 	case vectorFlush:

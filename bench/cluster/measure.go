@@ -177,6 +177,8 @@ func (b *Bench) Serve(machine []string, command ...string) (*Churn, error) {
 // Calls are those between two monitors.
 type Calls struct {
 	Awake, Asleep  int64 // nanoseconds of the machine's clock
+	Ring, Wake     int64 // a doorbell: to ring, and until the other kernel's bottom half looks
+	Back           int64 // until the other has rung back, and both slept between
 	Memory, Unused int64 // of the other cluster, in bytes
 	Parts          []Part
 	Instructions   int64 // of all calls, in both kernels
@@ -188,7 +190,7 @@ type Part struct {
 	Instructions int64
 }
 
-// monitorCalls are those that a read of /proc/hardtack/monitors makes.
+// monitorCalls are those that a read of /proc/hardtack/monitors makes; it rings ten times, too.
 const monitorCalls = 111
 
 // Calls measures calls to a sleeping monitor.
@@ -199,8 +201,8 @@ func (b *Bench) Calls() (c Calls, err error) {
 	}
 	var cpus, heap, collections, processes, index int64
 	_, rest, _ := strings.Cut(console, "monitor ")
-	if _, err := fmt.Sscanf(rest, "%d cpus %d memory %d free %d heap %d collections %d processes %d awake %d ns asleep %d ns",
-		&index, &cpus, &c.Memory, &c.Unused, &heap, &collections, &processes, &c.Awake, &c.Asleep); err != nil {
+	if _, err := fmt.Sscanf(rest, "%d cpus %d memory %d free %d heap %d collections %d processes %d awake %d ns asleep %d ns ring %d ns wake %d ns back %d ns",
+		&index, &cpus, &c.Memory, &c.Unused, &heap, &collections, &processes, &c.Awake, &c.Asleep, &c.Ring, &c.Wake, &c.Back); err != nil {
 		return c, fmt.Errorf("%q: %w", rest, err)
 	}
 	return c, c.divide(b.kernel(), counts)

@@ -95,7 +95,9 @@ func (r *Report) figures(b *strings.Builder) {
 | | measured | goal |
 | --- | ---: | ---: |
 | another cluster, from `+"`restart`"+` to its first user instruction: stop, fill its memory, boot; %d times | %s to %s M instructions | 12 M (boot alone) |
-| a call to another monitor and its answer, both kernels asleep | %s instructions | doorbell 4,000 |
+| a doorbell to a sleeping cluster: to ring, and from there to its bottom half | %s + %s instructions | 4,000 |
+| the same with an answer by doorbell, each kernel asleep until the other rings | %s instructions | |
+| a call to another monitor and its answer, both kernels asleep | %s instructions | |
 | the same without a pause between calls | %s instructions | |
 | a message and its answer between processes of one kernel, neither polls, median | %s instructions | |
 | the same between processes of two clusters | %s instructions, %.1f × | polling 1.25 × |
@@ -103,7 +105,7 @@ func (r *Report) figures(b *strings.Builder) {
 | a panic of one cluster: requests that a server in another one lost, of %s | %d | 0 |
 | the same: to the first answer of the next life, with its pause of 0.1 s or more before it; %d times | %s to %s ms | 1,000 ms |
 `, len(r.Restarts), millions(slices.Min(r.Restarts)), millions(slices.Max(r.Restarts)),
-		thousands(r.Calls.Asleep), thousands(r.Calls.Awake), thousands(r.TalkNear), thousands(r.TalkFar), float64(r.TalkFar)/float64(r.TalkNear),
+		thousands(r.Calls.Ring), thousands(r.Calls.Wake), thousands(r.Calls.Back), thousands(r.Calls.Asleep), thousands(r.Calls.Awake), thousands(r.TalkNear), thousands(r.TalkFar), float64(r.TalkFar)/float64(r.TalkNear),
 		float64(otherMemory-r.Calls.Unused)/(1<<20), thousands(r.Panics.Sent), r.Panics.Lost,
 		len(r.Panics.First), thousands(slices.Min(r.Panics.First)/1e6), thousands(slices.Max(r.Panics.First)/1e6))
 	b.WriteString(`
@@ -118,8 +120,8 @@ func (r *Report) parts(b *strings.Builder) {
 	b.WriteString(`
 ## A call between monitors
 
-What both kernels execute for a call and its answer, timers and pauses of the measurement
-included, by part:
+What both kernels execute for a call and its answer, timers, pauses and doorbells of the
+measurement included, by part:
 
 | | instructions a call | |
 | --- | ---: | ---: |

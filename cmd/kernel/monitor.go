@@ -52,7 +52,7 @@ func (k *kernel) startMonitor() {
 	m, err := monitor.New(host{k})
 	if err == nil {
 		err = nucleus.OnDoorbell(func() {
-			m.Rung()
+			m.Rung(nucleus.DoorbellDelay())
 			k.others.net.Rung()
 		})
 	}
@@ -96,7 +96,8 @@ func (h host) Stop(status uint8) error {
 }
 
 // monitorsText is what the other monitors answer, and how far away they are: the least
-// time of a call and its answer when both sides wait awake, and when the other sleeps.
+// time of a call and its answer at once after another, and when both kernels have slept; and
+// of a doorbell and the other's.
 func (k *kernel) monitorsText() []byte {
 	b := new(bytes.Buffer)
 	for i := range boot.MaxClusters {
@@ -106,26 +107,39 @@ func (k *kernel) monitorsText() []byte {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		h, err := c.Health(ctx, proto.HealthCall{})
-		awake, asleep := int64(1<<62), int64(1<<62)
-		ping := func(n int, pause time.Duration, least *int64) {
+		least := func(n int, pause time.Duration, do func() error) int64 {
+			least := int64(1 << 62)
 			for range n {
 				if err == nil {
 					time.Sleep(pause)
 					start := clocks.Monotonic()
-					_, err = c.Ping(ctx, proto.PingCall{Number: uint64(start)})
-					*least = min(*least, clocks.Monotonic()-start)
+					err = do()
+					least = min(least, clocks.Monotonic()-start)
 				}
 			}
+			return least
 		}
-		ping(100, 0, &awake)
-		ping(10, 2*time.Millisecond, &asleep)
+		// Without ctx, whose end would be looked for; a cluster that does not answer is ended.
+		ping := func() error {
+			_, err := c.Ping(context.Background(), proto.PingCall{Number: 1})
+			return err
+		}
+		awake, asleep := least(100, 0, ping), least(10, 2*time.Millisecond, ping)
 		cancel()
+		var bell monitor.Doorbell
+		least(10, 2*time.Millisecond, func() (err error) {
+			d, err := k.others.monitor.Bell(i)
+			if bell.Round == 0 || d.Ring+d.Wake < bell.Ring+bell.Wake {
+				bell = d
+			}
+			return err
+		})
 		if err != nil {
 			fmt.Fprintf(b, "%d %v\n", i, err)
 			continue
 		}
-		fmt.Fprintf(b, "%d cpus %d memory %d free %d heap %d collections %d processes %d awake %d ns asleep %d ns\n",
-			i, h.Processors, h.Memory, h.Unused, h.Heap, h.Collections, h.Processes, awake, asleep)
+		fmt.Fprintf(b, "%d cpus %d memory %d free %d heap %d collections %d processes %d awake %d ns asleep %d ns ring %d ns wake %d ns back %d ns\n",
+			i, h.Processors, h.Memory, h.Unused, h.Heap, h.Collections, h.Processes, awake, asleep, bell.Ring, bell.Wake, bell.Round)
 	}
 	return b.Bytes()
 }

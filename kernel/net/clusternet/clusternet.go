@@ -16,6 +16,7 @@
 package clusternet
 
 import (
+	mathbits "math/bits"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -52,6 +53,7 @@ type Net struct {
 	mu    sync.Mutex
 	life  [boot.MaxClusters]uint32               // in the first cluster: see control; guarded by mu
 	wires [boot.MaxClusters]atomic.Pointer[Wire] // changed with mu held
+	wired atomic.Uint32                          // bit for each wire that was ever there
 	up    [boot.MaxClusters]atomic.Bool          // the cluster runs
 
 	refused chan []byte // frames that answer packets to clusters that do not run
@@ -77,8 +79,8 @@ func (d *Net) OnEnd(fn func(netip.Addr)) { d.reset.Store(&fn) }
 
 // Rung is the doorbell's bottom half: some cluster rang.
 func (d *Net) Rung() {
-	for i := range d.wires {
-		if w := d.wires[i].Load(); w != nil {
+	for bits := d.wired.Load(); bits != 0; bits &= bits - 1 {
+		if w := d.wires[mathbits.TrailingZeros32(bits)].Load(); w != nil {
 			w.rung()
 		}
 	}
@@ -88,6 +90,7 @@ func (d *Net) Rung() {
 func (d *Net) Add(index int, w *Wire) {
 	d.mu.Lock()
 	d.wires[index].Store(w)
+	d.wired.Or(1 << index)
 	d.life[index]++
 	d.up[index].Store(true)
 	d.tell()
@@ -140,6 +143,7 @@ func (d *Net) ended(index int) {
 // Join joins another cluster than the first one to that.
 func (d *Net) Join(w *Wire) {
 	d.wires[0].Store(w)
+	d.wired.Store(1)
 	d.up[0].Store(true)
 	go func() {
 		var seen [boot.MaxClusters]uint32

@@ -441,6 +441,30 @@ func (r *Rx) Whole() (n int) {
 	}
 }
 
+// Here reports whether a whole message is there that is in slots only: nothing in bulk
+// memory, no descriptors. The sender need not be trusted.
+func (r *Rx) Here() bool {
+	at := *r
+	for range r.ring {
+		h, ok := at.Peek()
+		if !ok {
+			return false
+		}
+		d, _ := Split(h)
+		switch {
+		case d.Flags&(Bulk|Caps) != 0:
+			return false
+		case d.Flags&More == 0:
+			return true
+		}
+		if at.at++; at.at == len(at.ring) {
+			at.at = 0
+			at.want = (at.want + 1) & lapMask
+		}
+	}
+	return false
+}
+
 // Number is the number of a header's message, modulo 2^10; Full is the number
 // itself, which is near and not before has.
 func Number(h uint64) uint64           { return h >> seqShift & seqMask }
