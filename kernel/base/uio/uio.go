@@ -39,7 +39,22 @@ type Vec struct {
 // Init makes v one user range; the length is cut to MaxTransfer.
 func (v *Vec) Init(m Memory, base Addr, n uint64) {
 	n = min(n, MaxTransfer)
-	*v = Vec{mem: m, cur: IOVec{base, n}, left: int(n)}
+	v.use(m)
+	v.cur, v.left = IOVec{base, n}, int(n)
+}
+
+// use makes v an empty range of m. Pointers that stay the same are not stored again: while
+// the collector marks, a write barrier makes a store of the whole Vec cost 500 instructions.
+func (v *Vec) use(m Memory) {
+	if !identical(v.mem, m) {
+		v.mem = m
+	}
+	if v.rest != nil {
+		v.rest = nil
+	}
+	if v.kern != nil {
+		v.kern = nil
+	}
 }
 
 // InitVec makes v several user ranges, which it keeps; EINVAL where their sum
@@ -52,7 +67,8 @@ func (v *Vec) InitVec(m Memory, iov []IOVec) linux.Errno {
 		}
 		sum += x.Len
 	}
-	*v = Vec{mem: m, rest: iov, left: int(min(sum, MaxTransfer))}
+	v.use(m)
+	v.cur, v.rest, v.left = IOVec{}, iov, int(min(sum, MaxTransfer))
 	return 0
 }
 
