@@ -151,7 +151,10 @@ func (f *runFlags) define(cmd *cobra.Command) {
 	fl.StringVarP(&f.workdir, "workdir", "w", "", "working `directory` of process 1")
 	fl.StringVarP(&f.user, "user", "u", "", "`user` of process 1: NAME or UID, with :GROUP or :GID")
 	fl.StringVar(&f.hostname, "hostname", "hardtack", "the guest's host `name`")
-	fl.StringVar(&f.net, "net", "static", "`how` the guest gets its address: static, dhcp, or none for no network")
+	fl.StringVar(&f.net, "net", "user", "`what` the network card is connected to: user (QEMU's user network), tap=NAME, passt, or none for no card; "+
+		"then ,dhcp or ,address=ADDR/PREFIX[,gateway=ADDR][,dns=ADDR] for the guest's address (tap and passt: dhcp by default)")
+	fl.StringVar(&f.cfg.NIC, "nic", machine.NICVirtio, "the network `card`: virtio, e1000e (Intel 82574L) or e1000 (Intel 82540EM); the last two need --machine q35")
+	fl.IntVar(&f.cfg.MTU, "mtu", 0, "the largest packet of the network card in `bytes`: 9000 for jumbo frames (default: 1500)")
 	fl.StringVar(&f.cfg.Pcap, "pcap", "", "write the packets that pass the network card to a `FILE` that tcpdump and Wireshark read")
 	fl.StringVar(&f.cfg.Netdev, "netdev", "", "what the network card is connected to, as `QEMU` takes it and without an id, instead of its user network: tap,ifname=tap0,script=no,downscript=no")
 	fl.StringVar(&f.cfg.Machine, "machine", machine.MicroVM, "the `machine`: microvm or q35")
@@ -357,15 +360,13 @@ func (f *runFlags) checkValues() error {
 	if f.pprof < 0 || f.pprof > 65535 {
 		return fault.Bad("--pprof %d: not a port", f.pprof)
 	}
-	if f.pprof > 0 && f.cfg.Netdev == "" {
-		f.cfg.Publish = append(f.cfg.Publish, machine.Forward{Proto: "tcp", Addr: "127.0.0.1", Host: f.pprof, Guest: f.pprof})
+	var err error
+	if f.cfg.Net, err = machine.ParseNetwork(f.net); err != nil {
+		return err
 	}
-	switch f.net {
-	case "static", "dhcp":
-	case "none":
-		f.cfg.NoNet = true
-	default:
-		return fault.Bad("--net %q: want static, dhcp or none", f.net)
+	f.cfg.NoNet = f.cfg.Net.Kind == machine.NetNone
+	if f.pprof > 0 && f.cfg.Netdev == "" && f.cfg.Net.Kind != machine.NetTap {
+		f.cfg.Publish = append(f.cfg.Publish, machine.Forward{Proto: "tcp", Addr: "127.0.0.1", Host: f.pprof, Guest: f.pprof})
 	}
 	if err := f.checkNamed(); err != nil {
 		return err
@@ -389,10 +390,7 @@ func (f *runFlags) boot(tree *rootfs.Tree, args []string) (*rootfs.Boot, error) 
 	b := &rootfs.Boot{
 		User: first(f.user, image.User), Cwd: first(f.workdir, image.WorkingDir, "/"),
 		Hostname: f.hostname, Pprof: f.pprof, Rows: 24, Cols: 80,
-		Net: rootfs.Net{Mode: f.net, Address: "10.0.2.15/24", Gateway: "10.0.2.2", DNS: "10.0.2.3"},
-	}
-	if f.net == "none" {
-		b.Net = rootfs.Net{Mode: f.net}
+		Net: f.bootNet(),
 	}
 	if !strings.HasPrefix(b.Cwd, "/") {
 		return nil, fault.Bad("--workdir %q: want an absolute path", b.Cwd)
@@ -441,6 +439,19 @@ func (f *runFlags) boot(tree *rootfs.Tree, args []string) (*rootfs.Boot, error) 
 	b.Args = append([]string{program}, args[1:]...)
 	b.Folders = f.folders.record(&f.cfg)
 	return b, nil
+}
+
+// bootNet is what the kernel is told of its network.
+func (f *runFlags) bootNet() rootfs.Net {
+	n := &f.cfg.Net
+	b := rootfs.Net{Mode: "static", Address: n.Address, Gateway: n.Gateway, DNS: n.DNS, MTU: f.cfg.MTU}
+	switch {
+	case f.cfg.NoNet:
+		return rootfs.Net{Mode: "none"}
+	case n.DHCP:
+		b.Mode = "dhcp"
+	}
+	return b
 }
 
 // makeCwd makes the working directory, which a disk must have.

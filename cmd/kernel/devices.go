@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"hardtack/driver/acpi"
+	"hardtack/driver/e1000"
+	"hardtack/driver/pci"
 	"hardtack/driver/virtio"
 	vconsole "hardtack/driver/virtio/console"
 	"hardtack/driver/virtio/find"
@@ -51,21 +53,28 @@ func transports(p *platform, tables *acpi.Tables, cmdline string) []virtio.Trans
 	return found
 }
 
+// functions finds the machine's PCI functions, if it has a bus.
+func functions(p *platform, tables *acpi.Tables) []*pci.Function {
+	spaces := tables.MCFG()
+	if len(spaces) == 0 && !pci.PortsAnswer(p) {
+		return nil
+	}
+	return pci.Scan(p, pci.Open(p, spaces))
+}
+
 // startDevices starts the drivers and returns the network devices.
 func (k *kernel) startDevices(found []virtio.Transport, tables *acpi.Tables) (devices []netdev.Device) {
 	if nucleus.ClusterIndex() > 0 {
 		return nil // they are the first cluster's
 	}
-	d := findDisks(k, found, tables)
+	onBus := functions(&k.platform, tables)
+	d := findDisks(k, found, onBus, tables)
 	for _, t := range found {
 		var err error
 		switch t.Type() {
 		case virtio.TypeNet:
 			var d *vnet.Device
 			if d, err = vnet.New(&k.platform, t, nucleus.NumCPU()); err == nil {
-				if len(devices) == 0 { // the one that is used
-					procfs.Register("hardtack/network", d.Stats)
-				}
 				devices = append(devices, d)
 			}
 		case virtio.TypeRNG:
@@ -82,6 +91,18 @@ func (k *kernel) startDevices(found []virtio.Transport, tables *acpi.Tables) (de
 		}
 	}
 	d.addPCI(k)
+	for _, f := range onBus {
+		if e1000.Is(f) {
+			if d, err := e1000.New(&k.platform, f); err != nil {
+				warn("%v", err)
+			} else {
+				devices = append(devices, d)
+			}
+		}
+	}
+	if len(devices) > 0 { // the one that is used
+		procfs.Register("hardtack/network", devices[0].(interface{ Stats() []byte }).Stats)
+	}
 	return devices
 }
 

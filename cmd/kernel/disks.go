@@ -28,7 +28,7 @@ type disks struct {
 const diskInterrupts = 32
 
 // findDisks looks for controllers and shares the interrupts among them.
-func findDisks(k *kernel, found []virtio.Transport, tables *acpi.Tables) *disks {
+func findDisks(k *kernel, found []virtio.Transport, functions []*pci.Function, tables *acpi.Tables) *disks {
 	d := &disks{}
 	k.plugDisks(tables)
 	sharers := 0
@@ -37,14 +37,12 @@ func findDisks(k *kernel, found []virtio.Transport, tables *acpi.Tables) *disks 
 			sharers++
 		}
 	}
-	if spaces := tables.MCFG(); len(spaces) > 0 || pci.PortsAnswer(&k.platform) {
-		for _, f := range pci.Scan(&k.platform, pci.Open(&k.platform, spaces)) {
-			if nvme.Is(f) {
-				sharers++
-			}
-			if nvme.Is(f) || ahci.Is(f) {
-				d.functions = append(d.functions, f)
-			}
+	for _, f := range functions {
+		if nvme.Is(f) {
+			sharers++
+		}
+		if nvme.Is(f) || ahci.Is(f) {
+			d.functions = append(d.functions, f)
 		}
 	}
 	d.queues = max(min(nucleus.NumCPU(), diskInterrupts/max(sharers, 1)), 1)

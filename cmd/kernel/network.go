@@ -51,6 +51,11 @@ func (k *kernel) startCard(net *inet.Net, device netdev.Device, config *initramf
 		warn("eth0: %v", err)
 		return
 	}
+	if mtu := config.Net.MTU; mtu != 0 {
+		if e := net.SetMTU(net.InterfaceByIndex(link.Index()), mtu); e != 0 {
+			warn("eth0: an MTU of %d: %v", mtu, e)
+		}
+	}
 	k.copies.mu.Lock()
 	k.copies.link = link
 	k.copies.mu.Unlock()

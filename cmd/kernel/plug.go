@@ -143,7 +143,10 @@ func plugSockets() {
 	sock.Register(linux.AF_NETLINK, netlink.Create, nil)
 	sock.Register(linux.AF_PACKET, packet.Create, nil)
 	inet.Changed.Set(netlink.Announce)
-	inet.InterfaceAdded.Set(procnet.AddInterface)
+	inet.InterfaceAdded.Set(func(n *inet.Net, i *inet.Interface) {
+		procnet.AddInterface(n, i)
+		sysfs.AddInterface(n, i)
+	})
 }
 
 // plugNetwork makes the machine's network known to sockets.

@@ -13,7 +13,6 @@ import (
 	"hardtack/driver"
 	"hardtack/driver/ahci"
 	"hardtack/driver/nvme"
-	"hardtack/driver/pci"
 	"hardtack/driver/qtest"
 	"hardtack/driver/virtio"
 	"hardtack/driver/virtio/blk"
@@ -105,9 +104,7 @@ func openVirtio(t *testing.T, p *platform, tr virtio.Transport) blockdev.Device 
 
 func openPCI(t *testing.T, args []string) (*platform, blockdev.Device) {
 	p := &platform{Machine: qtest.Start(t, "q35", "/machine/q35/ioapic", 0, args...)}
-	c := pci.Open(p, nil)
-	assign(p, c)
-	for _, f := range pci.Scan(p, c) {
+	for _, f := range qtest.Functions(p) {
 		switch {
 		case ahci.Is(f):
 			c, problems, err := ahci.New(p, f)
@@ -138,27 +135,6 @@ func openPCI(t *testing.T, args []string) (*platform, blockdev.Device) {
 	}
 	t.Fatal("no device")
 	return nil, nil
-}
-
-// assign gives memory BARs addresses, as the firmware would.
-func assign(p *platform, c pci.Access) {
-	next := uint32(0xc0000000)
-	for _, f := range pci.Scan(p, c) {
-		for n := 0; n < 6; n++ {
-			b, err := f.BAR(n)
-			if b.Size == 0 || b.IO || err == nil {
-				continue
-			}
-			size := uint32(b.Size)
-			next = (next + size - 1) &^ (size - 1)
-			f.Write32(uint16(0x10+4*n), next)
-			if f.Read32(uint16(0x10+4*n))&4 != 0 {
-				n++
-				f.Write32(uint16(0x10+4*n), 0)
-			}
-			next += size
-		}
-	}
 }
 
 // image makes a disk's file.

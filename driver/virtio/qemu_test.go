@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"hardtack/driver"
-	bus "hardtack/driver/pci"
 	"hardtack/driver/qtest"
 	"hardtack/driver/virtio"
 	"hardtack/driver/virtio/console"
@@ -60,32 +59,8 @@ func openMicroVM(t *testing.T, args ...string) (*qtest.Machine, []virtio.Transpo
 
 func openQ35(t *testing.T, args ...string) (*qtest.Machine, []virtio.Transport) {
 	m := qtest.Start(t, "q35", "/machine/q35/ioapic", 0, args...)
-	c := bus.Open(m, nil)
-	next := uint32(0xc0000000)
-	for _, f := range bus.Scan(m, c) { // what the firmware would do
-		if f.Vendor != 0x1af4 {
-			continue
-		}
-		for n := 0; n < 6; n++ {
-			b, err := f.BAR(n)
-			if b.Size == 0 || b.IO {
-				continue
-			}
-			if err == nil {
-				t.Errorf("%v BAR %d has an address without firmware: %+v", f.Address, n, b)
-			}
-			size := uint32(b.Size)
-			next = (next + size - 1) &^ (size - 1)
-			f.Write32(uint16(0x10+4*n), next)
-			if f.Read32(uint16(0x10+4*n))&4 != 0 {
-				n++
-				f.Write32(uint16(0x10+4*n), 0)
-			}
-			next += size
-		}
-	}
 	var list []virtio.Transport
-	for _, f := range bus.Scan(m, c) {
+	for _, f := range qtest.Functions(m) {
 		tr, err := pci.Probe(m, f)
 		if err != nil {
 			t.Fatal(err)

@@ -25,6 +25,7 @@ var may = map[string][]string{
 	"driver/ahci":     {"abi", "driver", "kernel/disk/blockdev"},
 	"driver/disktest": {"abi", "driver", "kernel/disk/blockdev"},
 	"driver/nvme":     {"abi", "driver", "kernel/disk/blockdev"},
+	"driver/e1000":    {"abi", "driver", "driver/virtio", "kernel/net/netdev"},
 	"ipc":             {"abi", "lock"},
 	"msg":             {"abi", "ipc", "lock"},
 	"idl":             {"msg"},

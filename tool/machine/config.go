@@ -8,7 +8,6 @@
 package machine
 
 import (
-	"cmp"
 	"fmt"
 	"net"
 	"os"
@@ -49,8 +48,11 @@ type Config struct {
 	Accel    string // KVM or TCG; Auto must be resolved before
 	ICount   bool
 	NoNet    bool
-	Pcap     string // a file for the packets that pass the card; empty for none
-	Netdev   string // the card's backend as QEMU takes it, without an id; empty for the user network
+	NIC      string  // virtio (the default), e1000e or e1000
+	Net      Network // what the card is connected to; the zero value is the user network
+	MTU      int     // of the card; 0: what it has by itself
+	Pcap     string  // a file for the packets that pass the card; empty for none
+	Netdev   string  // the card's backend as QEMU takes it, without an id; empty for the user network
 	Publish  []Forward
 	Disks    []Disk
 	Root     bool // the first disk was given as --root, for what is said of it
@@ -188,14 +190,8 @@ func (c *Config) Check() error {
 		}
 		seen[at] = true
 	}
-	if c.NoNet && len(c.Publish) > 0 {
-		return fault.Bad("without a network no port can be published")
-	}
-	if c.Netdev != "" && (c.NoNet || len(c.Publish) > 0) {
-		return fault.Bad("--netdev %q: a network of its own publishes no ports, and --net none has no card", c.Netdev)
-	}
-	if c.Pcap != "" && c.NoNet {
-		return fault.Bad("--pcap %q: without a network there are no packets", c.Pcap)
+	if err := c.checkNet(); err != nil {
+		return err
 	}
 	if err := c.checkFolders(); err != nil {
 		return err
@@ -251,20 +247,7 @@ func (c *Config) Args(initrd string, console, control, look int) []string {
 	args = append(args,
 		"-device", "virtio-rng-"+bus,
 		"-device", "isa-debug-exit,iobase=0xf4,iosize=0x04")
-	if !c.NoNet {
-		user := cmp.Or(c.Netdev, "user") + ",id=net"
-		for _, f := range c.Publish {
-			user += fmt.Sprintf(",hostfwd=%s:%s:%d-:%d", f.Proto, f.Addr, f.Host, f.Guest)
-		}
-		device := "virtio-net-" + bus + ",netdev=net"
-		if c.Machine == Q35 {
-			device += ",romfile=" // no network boot, and its ROM may not be installed
-		}
-		args = append(args, "-netdev", user, "-device", device)
-		if c.Pcap != "" {
-			args = append(args, "-object", "filter-dump,id=pcap,netdev=net,file="+strings.ReplaceAll(c.Pcap, ",", ",,"))
-		}
-	}
+	args = append(args, c.netArgs(bus)...)
 	args = append(args, c.diskArgs(bus)...)
 	args = append(args, c.folderArgs(bus)...)
 	return append(args, c.QEMUArgs...)

@@ -40,6 +40,10 @@ const (
 	fdState
 )
 
+// fdNet is the cable's end, where there is one. It stands far behind the others, whose number
+// differs.
+const fdNet = 20
+
 // grace is how long process 1 has to end after a signal.
 var grace = 5 * time.Second
 
@@ -121,6 +125,7 @@ type session struct {
 	live    *os.File // the host's end
 	monitor *monitor // QEMU's own; nil unless the machine can be copied, or is a copy
 	ram     *os.File // the machine's memory, if it can be copied
+	passt   *passt   // nil without it
 	stderr  bytes.Buffer
 }
 
@@ -147,6 +152,18 @@ func (s *session) start(argv []string, initrd *os.File) (err error) {
 		return err
 	}
 	s.cmd.ExtraFiles = append(s.cmd.ExtraFiles, more...)
+	if s.cfg.Net.Kind == NetPasst {
+		var cable *os.File
+		if s.passt, cable, err = s.cfg.startPasst(); err != nil {
+			closeAll(append(more, s.console, s.control, s.live)...)
+			return err
+		}
+		defer cable.Close()
+		for len(s.cmd.ExtraFiles) < fdNet-fdInitrd {
+			s.cmd.ExtraFiles = append(s.cmd.ExtraFiles, nil)
+		}
+		s.cmd.ExtraFiles = append(s.cmd.ExtraFiles, cable)
+	}
 	defer func() {
 		for _, f := range more {
 			if f != s.ram {
@@ -245,6 +262,7 @@ func (s *session) kill(sig syscall.Signal) { _ = s.cmd.Process.Signal(sig) }
 
 func (s *session) wait() error {
 	defer closeAll(s.console, s.control, s.live, s.ram)
+	defer s.passt.stop()
 	if s.monitor != nil {
 		defer s.monitor.conn.Close()
 	}

@@ -73,6 +73,10 @@ func (c *Config) Savable() error {
 		return fault.Bad("the machine counts instructions (--icount), which a copy could not go on with")
 	case c.Clusters:
 		return fault.Bad("the machine has several kernels; each would have to be told that it is a copy")
+	case c.NIC != "" && c.NIC != NICVirtio:
+		return fault.Bad("the machine's network card (--nic %s) would have to be set up anew in a copy, which its driver cannot do", c.NIC)
+	case c.Net.Kind == NetTap || c.Net.Kind == NetPasst:
+		return fault.Bad("the machine's network is of its own (--net %s), which a copy could not have, too", c.Net.Kind)
 	case c.Netdev != "":
 		return fault.Bad("the machine's network is of its own (--netdev), which a copy could not have, too")
 	case len(c.QEMUArgs) > 0:

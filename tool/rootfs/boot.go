@@ -57,6 +57,7 @@ type Net struct {
 	Address string `json:"address"`
 	Gateway string `json:"gateway"`
 	DNS     string `json:"dns"`
+	MTU     int    `json:"mtu,omitempty"` // 0: the card's own
 }
 
 func (b *Boot) encode() ([]byte, error) {

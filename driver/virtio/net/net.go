@@ -76,8 +76,7 @@ type Device struct {
 	tx       []*txQueue      // immutable
 	recv     func([]netdev.Frame)
 	ready    atomic.Pointer[func()] // called when a full queue has room again
-	held     atomic.Int32           // calls of Hold without their Flush
-	kept     atomic.Bool            // a queue has frames that the device was not told of
+	held     driver.Held
 }
 
 // New drives the device behind a transport with at most a number of queue

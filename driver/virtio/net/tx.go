@@ -68,11 +68,11 @@ func (d *Device) Transmit(pkts []netdev.Frame) int {
 }
 
 // Hold implements netdev.Device.
-func (d *Device) Hold() { d.held.Add(1) }
+func (d *Device) Hold() { d.held.Hold() }
 
 // Flush implements netdev.Device.
 func (d *Device) Flush() {
-	if d.held.Add(-1) == 0 && d.kept.Swap(false) {
+	if d.held.Flush() {
 		for _, t := range d.tx {
 			t.mu.Lock()
 			t.q.Publish()
@@ -81,22 +81,11 @@ func (d *Device) Flush() {
 	}
 }
 
-// keep reports whether frames stay with the driver until Flush. Both sides
-// write their own word before they look at the other's, so one of them sees
-// that the frames must go.
-func (d *Device) keep() bool {
-	if d.held.Load() == 0 {
-		return false
-	}
-	d.kept.Store(true)
-	return d.held.Load() != 0
-}
-
 func (t *txQueue) send(pkts []netdev.Frame) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := t.addAll(pkts)
-	if n == len(pkts) && t.d.keep() {
+	if n == len(pkts) && t.d.held.Keep() {
 		return n
 	}
 	t.q.Publish()

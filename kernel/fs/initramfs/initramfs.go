@@ -36,6 +36,7 @@ type BootConfig struct {
 		Address string `json:"address"`
 		Gateway string `json:"gateway"`
 		DNS     string `json:"dns"`
+		MTU     int    `json:"mtu"` // 0: the card's own
 	} `json:"net"`
 	ReadOnly bool `json:"readonly"`
 	Tmpfs    []struct {

@@ -1,6 +1,7 @@
 package inet
 
 import (
+	"sync"
 	"sync/atomic"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
@@ -15,7 +16,14 @@ type linkState struct {
 	down  atomic.Bool
 	mtu   atomic.Int32  // 0 for Interface.MTU
 	flags atomic.Uint32 // IFF_* that are only kept: those that Linux, too, only keeps
-	own   addressed     // who must know the addresses; nil for nobody. Immutable after AddInterface.
+
+	noCarrier      atomic.Bool
+	carrierChanges atomic.Uint32
+	promiscuity    atomic.Int32 // who wants frames for other stations, beside IFF_PROMISC
+	stations       promiscuous  // nil if the device passes on all frames. Immutable after AddInterface.
+	telling        sync.Mutex   // held while stations is told
+
+	own addressed // who must know the addresses; nil for nobody. Immutable after AddInterface.
 }
 
 // addressed is a link endpoint that keeps a copy of its interface's address.
@@ -44,7 +52,10 @@ func (i *Interface) Flags() uint32 {
 		f |= linux.IFF_NOARP
 	}
 	if i.Up() {
-		f |= linux.IFF_UP | linux.IFF_RUNNING
+		f |= linux.IFF_UP
+		if i.Carrier() {
+			f |= linux.IFF_RUNNING
+		}
 	}
 	return f
 }
@@ -62,6 +73,9 @@ func (n *Net) SetFlags(i *Interface, flags, mask uint32) linux.Errno {
 	before := i.Flags()
 	old := i.state.flags.Load()
 	i.state.flags.Store(old&^(mask&keptFlags) | flags&mask&keptFlags)
+	if (old^flags)&mask&linux.IFF_PROMISC != 0 {
+		i.setPromiscuous()
+	}
 	if mask&linux.IFF_UP != 0 {
 		if flags&linux.IFF_UP != 0 {
 			n.linkUp(i)

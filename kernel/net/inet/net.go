@@ -228,6 +228,9 @@ func (n *Net) AddInterface(i *Interface, ep stack.LinkEndpoint) tcpip.Error {
 	}
 	i.mtuSetter, _ = ep.(mtuSetter)
 	i.state.own, _ = ep.(addressed)
+	if x, ok := ep.(promiscuous); ok {
+		i.state.stations = x
+	}
 	if !i.Loopback {
 		i.state.flags.Store(linux.IFF_MULTICAST)
 	}

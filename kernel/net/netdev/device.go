@@ -28,6 +28,25 @@ type Device interface {
 	SetReceiver(recv func(batch []Frame))
 }
 
+// Carrier is a Device that knows whether there is a link.
+type Carrier interface {
+	LinkUp() bool
+	// OnLink names a function that is called, from the device's interrupt goroutine,
+	// after LinkUp has changed.
+	OnLink(f func())
+}
+
+// Jumbo is a Device whose frames may be longer than its MTU says at first.
+type Jumbo interface {
+	// MaxMTU is the largest MTU that can be set; immutable.
+	MaxMTU() int
+}
+
+// Promiscuous is a Device that drops frames for other stations unless it is told not to.
+type Promiscuous interface {
+	SetPromiscuous(on bool)
+}
+
 // Features is a set of offloads.
 type Features uint32
 

@@ -62,6 +62,10 @@ func Add(n *inet.Net, d netdev.Device, name string) (*Link, error) {
 		return nil, stackError{&tcpip.ErrUnknownNICID{}}
 	}
 	l.rxPackets, l.rxBytes = info.Stats.Rx.Packets, info.Stats.Rx.Bytes
+	if c, ok := d.(netdev.Carrier); ok {
+		n.SetCarrier(i, c.LinkUp())
+		c.OnLink(func() { n.SetCarrier(i, c.LinkUp()) })
+	}
 	d.SetReceiver(l.receive)
 	return l, nil
 }
@@ -77,9 +81,24 @@ func (l *Link) MTU() uint32 { return l.mtu.Load() }
 // SetMTU does nothing: see ChangeMTU.
 func (l *Link) SetMTU(uint32) {}
 
+// MaxMTU is the largest MTU of a device.
+func MaxMTU(d netdev.Device) int {
+	if j, ok := d.(netdev.Jumbo); ok {
+		return max(j.MaxMTU(), d.MTU())
+	}
+	return d.MTU()
+}
+
+// SetPromiscuous has the device pass on frames for other stations, which only packet sockets see.
+func (l *Link) SetPromiscuous(on bool) {
+	if p, ok := l.dev.(netdev.Promiscuous); ok {
+		p.SetPromiscuous(on)
+	}
+}
+
 // ChangeMTU takes what the device can do, and IPv4 can do with.
 func (l *Link) ChangeMTU(mtu int) bool {
-	if mtu < header.IPv4MinimumMTU || mtu > l.dev.MTU() {
+	if mtu < header.IPv4MinimumMTU || mtu > MaxMTU(l.dev) {
 		return false
 	}
 	l.mtu.Store(uint32(mtu))

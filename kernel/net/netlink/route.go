@@ -208,7 +208,7 @@ func (w *builder) link(n *inet.Net, i *inet.Interface) {
 	w.b = append(w.b, 0, 0, byte(i.HardwareType()), byte(i.HardwareType()>>8))
 	w.u32(uint32(i.Index))
 	flags, oper := i.Flags(), byte(linux.IF_OPER_DOWN)
-	if i.Up() {
+	if i.Running() {
 		flags |= linux.IFF_LOWER_UP
 		if oper = linux.IF_OPER_UP; i.Loopback {
 			oper = linux.IF_OPER_UNKNOWN
@@ -243,11 +243,11 @@ func (w *builder) link(n *inet.Net, i *inet.Interface) {
 	for _, x := range []struct {
 		typ uint16
 		v   uint32
-	}{{linux.IFLA_PROMISCUITY, b2i(flags&linux.IFF_PROMISC != 0)}, {linux.IFLA_NUM_TX_QUEUES, 1}, {linux.IFLA_NUM_RX_QUEUES, 1},
-		{linux.IFLA_CARRIER_CHANGES, 0}} {
+	}{{linux.IFLA_PROMISCUITY, i.Promiscuity()}, {linux.IFLA_NUM_TX_QUEUES, 1}, {linux.IFLA_NUM_RX_QUEUES, 1},
+		{linux.IFLA_CARRIER_CHANGES, i.CarrierChanges()}} {
 		w.attrU32(x.typ, x.v)
 	}
-	w.attr(linux.IFLA_CARRIER, []byte{1})
+	w.attr(linux.IFLA_CARRIER, []byte{byte(b2i(i.Carrier()))})
 	w.attr(linux.IFLA_PROTO_DOWN, []byte{0})
 	w.end()
 }

@@ -8,8 +8,8 @@ import (
 	"hardtack/kernel/net/sock"
 )
 
-// member is what PACKET_ADD_MEMBERSHIP asked for. Every interface passes on all that
-// it receives while there is a packet socket, so it changes nothing.
+// member is what PACKET_ADD_MEMBERSHIP asked for. Only PACKET_MR_PROMISC changes what an interface
+// receives: all of them take all groups.
 type member struct {
 	index int32
 	typ   uint16
@@ -162,6 +162,9 @@ func (s *Sock) setMember(add bool, val []byte) linux.Errno {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closed {
+		return linux.EBADF
+	}
 	at := slices.IndexFunc(s.members, func(x member) bool { x.count = 1; return x == m })
 	switch {
 	case add && at >= 0:
@@ -170,12 +173,21 @@ func (s *Sock) setMember(add bool, val []byte) linux.Errno {
 		return linux.ENOBUFS
 	case add:
 		s.members = append(s.members, m)
+		s.promiscuous(&m, 1)
 	case at >= 0:
 		if s.members[at].count--; s.members[at].count == 0 {
 			s.members = slices.Delete(s.members, at, at+1)
+			s.promiscuous(&m, -1)
 		}
 	}
 	return 0
+}
+
+// promiscuous has the interface of a membership count it, if it is for all frames.
+func (s *Sock) promiscuous(m *member, delta int32) {
+	if i := s.net.InterfaceByIndex(m.index); i != nil && m.typ == linux.PACKET_MR_PROMISC {
+		i.AddPromiscuous(delta)
+	}
 }
 
 // maxMembers bounds the memberships of a socket.

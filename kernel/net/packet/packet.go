@@ -270,6 +270,10 @@ func (s *Sock) Release(*vfs.File) {
 	s.net.RemoveTap(s)
 	s.mu.Lock()
 	s.closed, s.queue = true, nil
+	for i := range s.members {
+		s.promiscuous(&s.members[i], -1)
+	}
+	s.members = nil
 	a, r := s.area, s.ring
 	s.area, s.ring, s.txRing = nil, nil, nil
 	s.mu.Unlock()

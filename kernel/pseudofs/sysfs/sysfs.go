@@ -3,7 +3,6 @@
 package sysfs
 
 import (
-	"fmt"
 	"strings"
 	"sync"
 
@@ -214,28 +213,6 @@ func mkdirs(path string) (*vfs.Dentry, string) {
 	return d, parts[len(parts)-1]
 }
 
-// Interface describes a network interface; AddInterface shows it.
-type Interface struct {
-	Name    string
-	Index   int
-	Address string // hardware address
-	MTU     int
-	Flags   uint32
-	Type    int // ARPHRD_*
-}
-
-// AddInterface shows a network interface under class/net.
-func AddInterface(i Interface) {
-	at := "devices/virtual/net/" + i.Name + "/"
-	for name, text := range map[string]string{
-		"address": i.Address, "mtu": fmt.Sprint(i.MTU), "ifindex": fmt.Sprint(i.Index), "flags": fmt.Sprintf("0x%x", i.Flags),
-		"type": fmt.Sprint(i.Type), "operstate": "up", "carrier": "1", "tx_queue_len": "1000",
-	} {
-		Add(at+name, func() string { return text + "\n" })
-	}
-	Link("class/net/"+i.Name, "../../devices/virtual/net/"+i.Name)
-}
-
 // fill makes the fixed part, when the number of CPUs is known.
 var fill = sync.OnceFunc(func() {
 	addCPUs()
@@ -244,7 +221,6 @@ var fill = sync.OnceFunc(func() {
 	Add("kernel/mm/transparent_hugepage/enabled", func() string { return "always madvise [never]\n" })
 	Add("kernel/mm/transparent_hugepage/defrag", func() string { return "always defer defer+madvise madvise [never]\n" })
 	Add("kernel/mm/transparent_hugepage/hpage_pmd_size", func() string { return "2097152\n" })
-	AddInterface(Interface{Name: "lo", Index: 1, Address: "00:00:00:00:00:00", MTU: 65536, Flags: 0x9, Type: 772})
 	Add("kernel/mm/transparent_hugepage/shmem_enabled", func() string { return "always within_size advise [never] deny force\n" })
 	mkdirs("kernel/mm/hugepages/x")
 	mkdirs("fs/x")

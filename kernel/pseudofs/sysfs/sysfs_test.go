@@ -8,18 +8,23 @@ import (
 	"hardtack/kernel/base/mem"
 	"hardtack/kernel/base/uio"
 	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/net/inet"
 )
 
 func TestTree(t *testing.T) {
 	mem.InitHost(64)
 	_, root := vfs.NewNamespace(FS(), "sysfs")
 	c, ctx := caller.NewKernelCtx(), vfs.NewFSContext(root)
-	AddInterface(Interface{Name: "eth7", Index: 7, MTU: 1400})
+	AddInterface(nil, &inet.Interface{Name: "lo", Index: 1, Loopback: true})
+	AddInterface(nil, &inet.Interface{Name: "eth7", Index: 7, MTU: 1400})
 	for path, want := range map[string]string{
 		"/devices/system/cpu/online":                "0\n",
 		"/kernel/mm/transparent_hugepage/enabled":   "always madvise [never]\n",
 		"/class/net/eth7/mtu":                       "1400\n",
 		"/class/net/lo/ifindex":                     "1\n",
+		"/class/net/lo/operstate":                   "unknown\n",
+		"/class/net/eth7/operstate":                 "up\n",
+		"/class/net/eth7/carrier":                   "1\n",
 		"/class/net/eth7/../eth7/tx_queue_len":      "1000\n",
 		"/devices/system/cpu/cpu0/topology/core_id": "0\n",
 	} {
