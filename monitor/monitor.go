@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"hardtack/idl/monitor"
+	"hardtack/monitor/broker"
 	"hardtack/msg"
 )
 
@@ -35,6 +36,8 @@ type Host interface {
 	Health() monitor.HealthReply
 	// Stop ends the kernel with a status, soon after it returned.
 	Stop(status uint8) error
+	// What the first cluster asks to move processors and memory.
+	broker.Kernel
 }
 
 // Monitor is a kernel's own.
@@ -49,6 +52,7 @@ type Monitor struct {
 	peers map[int]*peer
 	from  map[string]*peer     // by where its calls come from
 	names map[string]*Listener // of processes
+	asked map[uint32]*question // by turn
 	lives int                  // how many joined
 }
 
@@ -58,7 +62,7 @@ func New(host Host) (*Monitor, error) { return start(host, Scheme) }
 func start(host Host, scheme string) (*Monitor, error) {
 	m := &Monitor{
 		driver: newDriver(scheme), host: host, conns: map[int]*monitor.Conn{}, call: map[int]*monitor.Client{},
-		peers: map[int]*peer{}, from: map[string]*peer{}, names: map[string]*Listener{},
+		peers: map[int]*peer{}, from: map[string]*peer{}, names: map[string]*Listener{}, asked: map[uint32]*question{},
 	}
 	msg.Register(m.driver)
 	s, err := monitor.Export(context.Background(), "monitor", options(scheme))
@@ -104,6 +108,9 @@ func (m *Monitor) Join(ctx context.Context, index int, out, in *Link) error {
 	m.driver.Add(index, out, in)
 	c, err := msg.Dial(ctx, m.driver.address(index), monitor.Interface, options(m.driver.scheme))
 	if err != nil {
+		if out.gone.Load() { // Leave came in between
+			return msg.ErrPeerGone
+		}
 		return err
 	}
 	conn := monitor.New(c)

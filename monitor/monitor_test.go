@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"hardtack/idl/monitor"
+	"hardtack/monitor/broker"
 	"hardtack/msg"
 )
 
@@ -21,6 +22,7 @@ type testHost struct {
 	cpus    uint32
 	stopped atomic.Int32
 	hang    chan struct{} // Stop waits for its end
+	broker.Kernel
 }
 
 func (h *testHost) Health() monitor.HealthReply { return monitor.HealthReply{Processors: h.cpus} }

@@ -52,6 +52,7 @@ func start() {
 	keepMap(si, text, etext, rodata, end)
 	initMemory(si, text, rodata, end)
 	initKernelSpace(text, etext, rodata, end)
+	spreadFrames()
 
 	var ist [7]uintptr
 	for i := range ist[1:] {

@@ -18,7 +18,8 @@ import (
 // cluster is what this kernel knows of its own; immutable after boot.
 var cluster struct {
 	index     uint32
-	base, end uint64  // its memory, of another than the first
+	base, end uint64  // its memory by the plan, of another than the first
+	top       uint64  // end of the machine's memory, likewise
 	shift     uint64  // the image's data are so much above where the linker put them
 	mail      uintptr // the mailboxes of processors
 
@@ -47,7 +48,7 @@ func readCluster(si *boot.StartInfo) {
 	}
 	info := clusterInfo(direct(amd64.BootInfo))
 	cluster.index = info.Index
-	cluster.base, cluster.end, cluster.shift = info.Base, info.End, info.DataShift
+	cluster.base, cluster.end, cluster.shift, cluster.top = info.Base, info.End, info.DataShift, info.Top
 }
 
 // bootRoot is the page table root that the cluster's processors start with.
@@ -66,10 +67,15 @@ func mailboxes() uintptr {
 }
 
 // ownMemory tells whether the whole of a range of physical addresses, and whether any of
-// it, is this cluster's to map. To the first one belongs all that is not another's.
+// it, is this cluster's to map when it starts. To the first one belongs all that is not another's.
 func ownMemory(start, end uint64) (whole, any bool) {
 	if cluster.index > 0 {
-		return start >= cluster.base && end <= cluster.end, start < cluster.end && end > cluster.base
+		info := clusterInfo(direct(cluster.base))
+		for _, r := range info.Map[:info.Start.MemMapEntries] {
+			whole = whole || start >= r.Addr && end <= r.Addr+r.Size
+			any = any || start < r.Addr+r.Size && end > r.Addr
+		}
+		return whole, any
 	}
 	whole, any = true, true
 	for _, p := range cluster.plan[:cluster.others] {

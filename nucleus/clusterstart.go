@@ -2,7 +2,6 @@ package nucleus
 
 import (
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -29,9 +28,9 @@ func Clusters() (list []ClusterPlan) {
 func ClusterIndex() int { return int(cluster.index) }
 
 // ClusterFacts returns what the first cluster told this one, which is not the first.
-func ClusterFacts() (apic []uint32, realtime uint64, seed []byte) {
+func ClusterFacts() (apic []uint32, processors int, realtime uint64, seed []byte) {
 	info := clusterInfo(direct(cluster.base))
-	return info.APIC[:info.CPUs], info.Realtime, info.Seed[:]
+	return info.APIC[:info.CPUs], int(info.Processors), info.Realtime, info.Seed[:]
 }
 
 // ClusterUp tells the first cluster that this one runs, and then that it still lives.
@@ -41,10 +40,23 @@ func ClusterUp() {
 	atomic.CompareAndSwapUint32(&s.State, boot.ClusterStarting, boot.ClusterRunning) // it may have ended on another processor
 }
 
+// ClusterHangs tells the first cluster that a processor of this one does.
+func ClusterHangs(cpu int) {
+	s := clusterState(direct(cluster.base + boot.ClusterStatus))
+	atomic.StoreUint32(&s.Status, uint32(cpu))
+	atomic.CompareAndSwapUint32(&s.State, boot.ClusterRunning, boot.ClusterHangs)
+}
+
 // A ClusterStart says how to start a cluster.
 type ClusterStart struct {
-	Index    int      // from 1
-	APIC     []uint32 // local APIC IDs of its processors
+	Index int      // from 1
+	APIC  []uint32 // local APIC IDs of its processors
+
+	Processors int // in the whole machine
+
+	// Memory is what the cluster has of its plan: runs of whole pieces, in order. There are
+	// boot.MaxRuns at most, and the first one begins where the plan does.
+	Memory   []Range
 	Cmdline  string
 	Archive  []byte // of its root file system
 	Realtime uint64 // CLOCK_REALTIME at time 0 of the clock
@@ -77,10 +89,13 @@ func StartCluster(s *ClusterStart) (*ClusterView, error) {
 	clear(RAM(p.areas, areas*pageSize))
 	p.first = s.APIC[0]
 	b := clusterBuild{areas: p.areas, ClusterStart: s, base: p.base, end: p.end}
+	if len(s.Memory) == 0 || len(s.Memory) > boot.MaxRuns || s.Memory[0].Start != p.base {
+		return nil, errors.New("nucleus: the cluster lacks its first memory")
+	}
 	if err := b.build(); err != nil {
 		return nil, err
 	}
-	v := &ClusterView{index: s.Index, apic: s.APIC, areas: p.areas}
+	v := &ClusterView{index: s.Index, areas: p.areas}
 	v.at = uintptr(amd64.Syscall(sysMapCluster, uint64(s.Index), 0, 0))
 	amd64.Syscall(sysStartCluster, uint64(s.Index), uint64(s.APIC[0]), 0)
 	time.Sleep(time.Millisecond) // the second start-up message (SDM vol. 3, 9.4.4.1)
@@ -105,9 +120,9 @@ func (b *clusterBuild) build() error {
 	gibs := (b.end-1)>>30 - b.base>>30 + 1
 	tables := 2 + gibs + 2 + (imageEnd+largeSize-1)>>21 - text>>21
 	data := boot.ClusterRoot + tables*pageSize
-	archive := (b.end - uint64(len(b.Archive))) &^ (pageSize - 1)
-	if b.base+data+imageEnd-rodata+minClusterMiB/2<<20 > archive {
-		return fmt.Errorf("nucleus: %d MiB are too little for the cluster", (b.end-b.base)>>20)
+	archive, ok := b.place(data + imageEnd - rodata)
+	if !ok {
+		return errors.New("nucleus: the memory is too little for the cluster")
 	}
 	b.shift = b.base + data - (rodata - boot.ImageBase)
 	b.open(b.base, data+imageEnd-rodata)
@@ -126,6 +141,22 @@ func (b *clusterBuild) build() error {
 		copy(bytesAt(b.window+uintptr((archive+uint64(done))%largeSize), len(part)), part)
 	}
 	return nil
+}
+
+// place finds room for the archive, in the last run that is large enough, behind what else the
+// cluster starts with and something to go on with.
+func (b *clusterBuild) place(data uint64) (archive uint64, ok bool) {
+	total := uint64(0)
+	for i, r := range b.Memory {
+		total += r.End - r.Start
+		if i == 0 {
+			r.Start += data
+		}
+		if at := (r.End - uint64(len(b.Archive))) &^ (pageSize - 1); r.Start < r.End && at >= r.Start && at <= r.End {
+			archive, ok = at, true
+		}
+	}
+	return archive, ok && total >= data+uint64(len(b.Archive))+minClusterMiB/2<<20
 }
 
 // open turns the window to physical memory, from a multiple of largeSize on.
@@ -149,13 +180,15 @@ func (b *clusterBuild) set(table, index, entry uint64) {
 func (b *clusterBuild) mapDirect(root uint64) {
 	pdp := b.table()
 	b.set(root, 256, b.base+pdp|ptePresent|pteWrite)
-	pd := uint64(0)
-	for pa := b.base; pa < b.end; pa += largeSize {
-		if pd == 0 || pa%(1<<30) == 0 {
-			pd = b.table()
-			b.set(pdp, pa>>30, b.base+pd|ptePresent|pteWrite)
+	pd, gib := uint64(0), uint64(0)
+	for _, r := range b.Memory {
+		for pa := r.Start; pa < r.End; pa += largeSize {
+			if pd == 0 || pa>>30 != gib {
+				pd, gib = b.table(), pa>>30
+				b.set(pdp, gib, b.base+pd|ptePresent|pteWrite)
+			}
+			b.set(pd, pa>>21, pa|ptePresent|pteWrite|pteLarge)
 		}
-		b.set(pd, pa>>21, pa|ptePresent|pteWrite|pteLarge)
 	}
 }
 
@@ -191,12 +224,14 @@ func (b *clusterBuild) fillData(at, rodata, end uint64) {
 func (b *clusterBuild) fillInfo(archive uint64) {
 	info := clusterInfo(b.window)
 	*info = boot.ClusterInfo{
-		Start: boot.StartInfo{Magic: boot.StartMagic, Version: 1, Flags: boot.ClusterFlag, MemMapEntries: 1,
+		Start: boot.StartInfo{Magic: boot.StartMagic, Version: 1, Flags: boot.ClusterFlag, MemMapEntries: uint32(len(b.Memory)),
 			Cmdline: b.base + infoCmdline, MemMap: b.base + infoMap},
-		Index: uint32(b.Index), CPUs: uint32(len(b.APIC)), First: BootAPICID(), AreaPages: boot.AreaPages, Areas: b.areas,
-		Base: b.base, End: b.end, DataShift: b.shift,
+		Index: uint32(b.Index), CPUs: uint32(len(b.APIC)), Processors: uint32(b.Processors), First: BootAPICID(), AreaPages: boot.AreaPages, Areas: b.areas,
+		Base: b.base, End: b.end, Top: frames.top, DataShift: b.shift,
 		ClockHz: clock.hz, ClockBase: amd64.ClockBase, Realtime: b.Realtime, Seed: b.Seed,
-		Map: [1]boot.MemMapEntry{{Addr: b.base, Size: b.end - b.base, Type: 1}},
+	}
+	for i, r := range b.Memory {
+		info.Map[i] = boot.MemMapEntry{Addr: r.Start, Size: r.End - r.Start, Type: 1}
 	}
 	copy(info.APIC[:], b.APIC)
 	copy(info.Cmdline[:], b.Cmdline)
@@ -227,7 +262,6 @@ func (v *ClusterView) Areas() [3][]byte { return divide(RAM(v.areas, boot.Shared
 // the other kernel wrote; none of it is trusted.
 type ClusterView struct {
 	index int
-	apic  []uint32
 	at    uintptr // the first pages of its memory
 	read  uint64  // of the log
 	areas uint64
@@ -264,31 +298,12 @@ func (v *ClusterView) ReadLog() (text []byte, lost uint64) {
 	return text, lost
 }
 
-// Stop stops the cluster's processors, wherever they are. It waits until they have
-// stopped: an emulator may take a while to deliver the messages. It reports false if one
-// does not.
-func (v *ClusterView) Stop() bool {
-	for _, id := range v.apic {
-		if id < boot.MaxMailboxes {
-			amd64.Syscall(sysParkCPU, uint64(id), 0, 0)
-		}
-	}
-	for _, id := range v.apic {
-		for tries := 0; id < boot.MaxMailboxes && amd64.Syscall(sysParkCPU, uint64(id), 2, 0) == 0; tries++ {
-			if tries == stopTries {
-				return false
-			}
-			if tries%16 == 15 {
-				amd64.Syscall(sysParkCPU, uint64(id), 1, 0)
-			}
-			time.Sleep(time.Millisecond)
-		}
-	}
-	return true
+// Stop stops processors of the cluster, wherever they are: first those that run for sure, then
+// those that one of them may be starting. It waits until they have stopped, and reports false
+// if one does not.
+func (v *ClusterView) Stop(running, starting []uint32) bool {
+	return seize(running) && seize(starting)
 }
-
-// stopTries bounds Stop's patience, in milliseconds.
-const stopTries = 30000
 
 // serveWindow maps physical memory of other clusters for a while, in large pages. Only
 // StartCluster has a window, one at a time. Size 0 ends it. Alone.

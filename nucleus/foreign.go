@@ -14,32 +14,37 @@ func ForeignPages() (n int) {
 			n++
 		}
 	}}
+	moved.Lock()
+	defer moved.Unlock()
 	w.tables(kspace.root, 39, 256, ptePresent|pteWrite|pteUser)
 	return n
 }
 
-// mayMap tells whether this cluster's tables may map physical memory.
+// mayMap tells whether this cluster's tables may map physical memory; moved is locked.
 func mayMap(pa, size uint64) bool {
+	within := func(start, end uint64) bool { return pa >= start && pa+size <= end }
+	if whole, _ := ownMemory(pa, pa+size); whole && len(moved.given) == 0 {
+		return true
+	}
+	all := true
+	for p := pa / largeSize; p <= (pa+size-1)/largeSize; p++ {
+		own, _ := ownMemory(max(pa, p*largeSize), min(pa+size, (p+1)*largeSize))
+		all = all && (own && !moved.given[uint32(p)] || moved.taken[uint32(p)])
+	}
+	if all {
+		return true
+	}
 	if cluster.index == 0 {
-		if whole, _ := ownMemory(pa, pa+size); whole {
-			return true
-		}
 		for _, p := range cluster.plan[:cluster.others] { // its status and log
-			if pa >= p.base && pa+size <= p.base+boot.ClusterRoot {
+			if within(p.base, p.base+boot.ClusterRoot) {
 				return true
 			}
 		}
 		return false
 	}
 	info := clusterInfo(direct(cluster.base))
-	within := func(start, end uint64) bool { return pa >= start && pa+size <= end }
-	switch {
-	case within(cluster.base, cluster.end), within(info.Areas, info.Areas+boot.SharedPages*pageSize):
-		return true
-	case within(bootInfo.text, bootInfo.rodata), within(boot.Mailboxes, boot.Mailboxes+pageSize), within(defaultAPICPA, defaultAPICPA+pageSize):
-		return true
-	}
-	return false
+	return within(info.Areas, info.Areas+boot.SharedPages*pageSize) || within(bootInfo.text, bootInfo.rodata) ||
+		within(boot.Mailboxes, boot.Mailboxes+pageSize) || within(defaultAPICPA, defaultAPICPA+pageSize)
 }
 
 // ReachForeign reads memory of other clusters where the direct map would have it, and

@@ -14,16 +14,16 @@ const pageSize = 4096
 // that came back are on a stack. Frame numbers are physical addresses >> 12.
 //
 // Sizes: the stack holds one 32-bit word a frame of RAM, the reference counts
-// likewise: together 0.2 % of memory.
+// likewise: together 0.2 % of memory. Where memory may come from other clusters, both have
+// more addresses than memory (lendmemory.go).
 var frames struct {
-	region  [16]struct{ start, end uint64 } // untouched RAM; guarded by memory
+	region  [48]struct{ start, end uint64 } // untouched RAM; guarded by memory, as the next
 	regions int
-	stack   uint64 // physical address of the stack; immutable after boot
-	depth   int    // frames on the stack; guarded by memory
-	counts  uint64 // physical address of the reference counts; immutable after boot
-	bottom  uint64 // start of RAM, or 0; immutable after boot
-	top     uint64 // end of RAM; immutable after boot
-	total   int    // frames of RAM given to the allocator; immutable after boot
+	stack   uintptr      // address of the stack; immutable after boot
+	depth   int          // frames on the stack; guarded by memory
+	counts  uintptr      // address of the reference count of frame 0, or where it would be; immutable after boot
+	top     uint64       // end of RAM; immutable after boot
+	total   atomic.Int64 // frames of RAM that are the allocator's
 
 	free    atomic.Int64 // frames that allocFrame can still give
 	reserve int64        // of those, the kernel keeps so many last ones to itself, but for users who hold little; immutable after boot
@@ -43,7 +43,7 @@ func allocFrame() uint64 {
 	if f.depth > 0 {
 		f.depth--
 		f.free.Add(-1)
-		return uint64(load32(direct(f.stack)+uintptr(f.depth)*4)) << 12
+		return uint64(load32(f.stack+uintptr(f.depth)*4)) << 12
 	}
 	for i := range f.regions { // low memory first: at boot only that is mapped
 		r := &f.region[i]
@@ -58,7 +58,7 @@ func allocFrame() uint64 {
 
 func freeFrame(pa uint64) {
 	f := &frames
-	store32(direct(f.stack)+uintptr(f.depth)*4, uint32(pa>>12))
+	store32(f.stack+uintptr(f.depth)*4, uint32(pa>>12))
 	f.depth++
 	f.free.Add(1)
 }
@@ -104,30 +104,34 @@ func initFrames(mapPA uint64, entries int, keep [][2]uint64) {
 		end = min(end, 512<<30) // what the direct map covers
 		addRegion(start, end, keep)
 	}
+	total := 0
 	for i := range f.regions {
 		f.top = max(f.top, f.region[i].end)
-		f.total += int(f.region[i].end-f.region[i].start) / pageSize
+		total += int(f.region[i].end-f.region[i].start) / pageSize
 	}
 	for _, k := range keep { // adopted later, perhaps
 		f.top = max(f.top, (k[1]+pageSize-1)&^(pageSize-1))
 	}
-	f.free.Store(int64(f.total))
-	f.bottom = cluster.base
-	words := int((f.top-f.bottom)/pageSize) * 4
-	pages := (words + pageSize - 1) / pageSize
-	f.stack = allocContiguous(pages)
-	f.counts = allocContiguous(pages)
-	if f.stack == 0 || f.counts == 0 {
+	f.free.Store(int64(total))
+	bottom := cluster.base &^ (countsPiece - 1)
+	pages := int((f.top - bottom + countsPiece - 1) / countsPiece)
+	stack, counts := allocContiguous(pages), allocContiguous(pages)
+	if stack == 0 || counts == 0 {
 		halt("too little memory")
 	}
 	for i := range pages {
-		zeroFrame(f.counts + uint64(i)*pageSize)
+		zeroFrame(counts + uint64(i)*pageSize)
 	}
-	f.total = int(f.free.Load())
-	f.reserve = min(max(int64(f.total)/16, 1024), 16384) // 4 to 64 MiB
+	f.stack, f.counts = direct(stack), direct(counts-bottom/pageSize*4)
+	total = int(f.free.Load())
+	f.total.Store(int64(total))
+	f.reserve = min(max(int64(total)/16, 1024), 16384) // 4 to 64 MiB
 	f.short = f.reserve
 	f.least = f.reserve * 3 / 4
 }
+
+// countsPiece is the memory whose frames' counts, or whose places on the stack, fill a page.
+const countsPiece = pageSize / 4 * pageSize
 
 // addRegion adds [start, end) minus what must be kept.
 func addRegion(start, end uint64, keep [][2]uint64) {

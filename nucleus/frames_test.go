@@ -9,7 +9,7 @@ import (
 func resetFrames(t *testing.T) {
 	clear := func() {
 		frames.regions, frames.depth = 0, 0
-		frames.region = [16]struct{ start, end uint64 }{}
+		frames.region = [len(frames.region)]struct{ start, end uint64 }{}
 		frames.free.Store(0)
 	}
 	clear()

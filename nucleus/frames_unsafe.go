@@ -40,7 +40,7 @@ type Memory struct{ Total, Free, Kernel, Reserve, Least int }
 
 // MemoryInfo returns the state of physical memory.
 func MemoryInfo() Memory {
-	return Memory{frames.total, int(frames.free.Load()), int(frames.kernel.Load()), int(frames.reserve), int(frames.least)}
+	return Memory{int(frames.total.Load()), int(frames.free.Load()), int(frames.kernel.Load()), int(frames.reserve), int(frames.least)}
 }
 
 // FramesLeft is where the number of free frames lies, for the collector.

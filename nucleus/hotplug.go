@@ -20,6 +20,7 @@ const (
 	cpuRuns   = iota
 	cpuLeaves // it gives what it has to others
 	cpuParked // it touches nothing any more
+	cpuGone   // this kernel has no such processor (lend.go)
 )
 
 // ParkCPU has a processor, other than the one that booted, run nothing any more. The caller
@@ -182,4 +183,4 @@ func (me *cpu) comeBack() {
 }
 
 // waitsForFlush reports whether a processor still has to forget translations.
-func (o *cpu) waitsForFlush() bool { return o.flush.Load() != 0 && o.absent.Load() != cpuParked }
+func (o *cpu) waitsForFlush() bool { return o.flush.Load() != 0 && o.absent.Load() < cpuParked }

@@ -77,9 +77,10 @@ func initKernelSpace(textStart, textEnd, roEnd, imageEnd uint64) {
 		}
 		table(kpd)[big>>21&511] = kpt | ptePresent | pteWrite
 	}
+	// The other processors start on the boot tables, and on stacks of the kernel's.
+	table(bootRoot())[256] = t[256]
 	for i := 384; i <= 386; i++ {
 		t[i] = kernelFrame(nil) | ptePresent | pteWrite
-		// The other processors start on the boot tables, and on such a stack.
 		table(bootRoot())[i] = t[i]
 	}
 	k.arenaNext, k.smallNext, k.devNext = arenaBase, smallBase, deviceBase
@@ -93,7 +94,7 @@ const largeSize = 1 << 21
 func initDirect(text, roEnd uint64) uint64 {
 	k := &kspace
 	pdp := kernelFrame(nil)
-	gibs := min(max((frames.top+1<<30-1)>>30, 4), 512)
+	gibs := min(max((max(frames.top, cluster.top)+1<<30-1)>>30, 4), 512)
 	k.direct = gibs << 30
 	for i := range gibs {
 		whole, any := ownMemory(i<<30, (i+1)<<30)

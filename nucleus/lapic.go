@@ -120,14 +120,18 @@ func icr(dest uint32, low uint32) {
 	apicWrite(apicICRLow, low)
 }
 
-// sendIPI interrupts another CPU.
-func sendIPI(cpu int, vector uint32) { icr(cpus[cpu].APICID, vector|1<<14) }
+// sendIPI interrupts another CPU, unless it is parked: it may be another kernel's now.
+func sendIPI(cpu int, vector uint32) {
+	if o := &cpus[cpu]; o.absent.Load() < cpuParked {
+		icr(o.APICID, vector|1<<14)
+	}
+}
 
 // flushKernel makes every CPU forget its kernel translations and waits for it.
 func flushKernel(c *amd64.CPU) {
 	n := int(numCPU.Load())
 	for i := range n {
-		if i != int(c.Index) && cpus[i].absent.Load() != cpuParked {
+		if i != int(c.Index) && cpus[i].absent.Load() < cpuParked {
 			cpus[i].flush.Store(1)
 			sendIPI(i, vectorFlush)
 		}

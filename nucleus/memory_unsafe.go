@@ -20,6 +20,8 @@ func load64(va uintptr) uint64     { return *(*uint64)(pointer(va)) }
 func store64(va uintptr, v uint64) { *(*uint64)(pointer(va)) = v }
 func load32(va uintptr) uint32     { return *(*uint32)(pointer(va)) }
 func store32(va uintptr, v uint32) { *(*uint32)(pointer(va)) = v }
+func load16(va uintptr) uint16     { return *(*uint16)(pointer(va)) }
+func store16(va uintptr, v uint16) { *(*uint16)(pointer(va)) = v }
 func load8(va uintptr) uint8       { return *(*uint8)(pointer(va)) }
 
 // Where parts of a ClusterInfo are.
@@ -48,7 +50,7 @@ func DirectMap() unsafe.Pointer { return pointer(boot.DirectBase) }
 
 // Counts returns where the reference count of frame 0 is, or would be: one 32-bit word
 // a frame, of which the boot code set aside those of the kernel's memory.
-func Counts() unsafe.Pointer { return pointer(direct(frames.counts - frames.bottom/pageSize*4)) }
+func Counts() unsafe.Pointer { return pointer(frames.counts) }
 
 // fromStart reads the structures that the loader left.
 func startInfo(pa uint64) *boot.StartInfo { return (*boot.StartInfo)(pointer(direct(pa))) }
@@ -88,6 +90,8 @@ func contextOf(u *amd64.UserState) *UserContext { return (*UserContext)(unsafe.P
 func spaceGen(cpu int) uint64 { return atomic.LoadUint64(&cpus[cpu].Gen) }
 
 func loadedSpace(cpu int) uintptr { return atomic.LoadUintptr(&cpus[cpu].Space) }
+
+func sliceStart(s []uint16) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(s))) }
 
 func sliceAddr(s []uint32) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(s)))) }
 

@@ -136,7 +136,7 @@ func (me *cpu) finish() {
 	}
 }
 
-// NumCPU returns how many processors run.
+// NumCPU returns how many numbers of processors there are; those of some may be off, or none's.
 func NumCPU() int { return int(numCPU.Load()) }
 
 // CPUInterrupts returns how many interrupts a processor has served.

@@ -48,10 +48,7 @@ func serveStartCPU(c *amd64.CPU, apicID uint32, stage uint64) uint64 {
 	if stage == 0 {
 		guard.SetCores(uint32(n) + 1)
 		ap, s := &cpus[n].CPU, &cpus[n].stacks
-		for i := 1; i < len(s.ist); i++ {
-			s.ist[i] = mapStack(c, trapStack)
-		}
-		s.nucleus, s.idle = mapStack(c, nucleusStack), mapStack(c, idleStack)
+		s.make(c)
 		ap.Prepare(n, s.nucleus, s.ist)
 		postStart(apicID, bootRoot(), uint64(amd64.APEntry()), uint64(ap.Address()))
 	}
@@ -96,6 +93,13 @@ type stacks struct {
 	ist           [7]uintptr
 }
 
+func (s *stacks) make(c *amd64.CPU) {
+	for i := 1; i < len(s.ist); i++ {
+		s.ist[i] = mapStack(c, trapStack)
+	}
+	s.nucleus, s.idle = mapStack(c, nucleusStack), mapStack(c, idleStack)
+}
+
 // startCPU is amd64.StartCPU: the first Go code on a further processor.
 func startCPU(c *amd64.CPU) {
 	n := int(c.Index)
@@ -125,6 +129,9 @@ func KickCPU(i int) {
 	amd64.Syscall(sysKick, uint64(i), 0, 0)
 }
 
-// CPUs returns how many processors run and which of them runs the caller, who
-// may be on another a moment later.
+// ProbeCPU sends a processor a message that does nothing but count as an interrupt.
+func ProbeCPU(i int) { amd64.Syscall(sysProbe, uint64(i), 0, 0) }
+
+// CPUs returns how many numbers of processors there are, and which of them runs the caller,
+// who may be on another a moment later.
 func CPUs() (n, current int) { return NumCPU(), int(amd64.GetCPU().Index) }

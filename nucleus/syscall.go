@@ -29,6 +29,14 @@ const (
 	sysLeave
 	sysLeft
 	sysReturn
+	sysReserve
+	sysTake
+	sysDrop
+	sysOffer
+	sysClaim
+	sysUnmap
+	sysAdopt
+	sysProbe
 )
 
 // serveSyscall is the runtime's system call interface: what it asks of Linux,
@@ -42,6 +50,10 @@ func serveSyscall(c *amd64.CPU, at *amd64.Thread) {
 	// The hardware's business only.
 	case sysKick:
 		sendIPI(int(a), vectorResched)
+		at.SetResult(0)
+		return
+	case sysProbe:
+		sendIPI(int(a), vectorFlush)
 		at.SetResult(0)
 		return
 	case sysSyncFPU:
@@ -93,7 +105,8 @@ func alone(num, a uint64) bool {
 	case linux.SYS_mmap, linux.SYS_munmap, linux.SYS_madvise, linux.SYS_rt_sigaction, linux.SYS_clone,
 		linux.SYS_setitimer, linux.SYS_exit, sysContiguous, sysMapDevice, sysStartCPU, sysIRQRoute,
 		sysWindow, sysMapShared, sysParkCPU, sysMapCluster, sysStartCluster,
-		sysLeave, sysLeft, sysReturn:
+		sysLeave, sysLeft, sysReturn, sysReserve, sysTake, sysDrop,
+		sysOffer, sysClaim, sysUnmap, sysAdopt:
 		return true
 	case linux.SYS_write:
 		return a != fdEvent // the console
@@ -149,6 +162,20 @@ func serveAlone(c *amd64.CPU, t *thread, num, a, b, d, e, f uint64) uint64 {
 		return serveLeft(c, a)
 	case sysReturn:
 		return serveReturn(a, b)
+	case sysReserve:
+		return serveReserve(a)
+	case sysTake:
+		return serveTake(c, a, uint32(b))
+	case sysDrop:
+		return serveDrop(a)
+	case sysOffer:
+		return serveOffer(c, a, b, d)
+	case sysClaim:
+		return serveClaim(c, a, b, d)
+	case sysUnmap:
+		return serveUnmap(c, a, b)
+	case sysAdopt:
+		return serveAdopt(c, a, b)
 	}
 	return 0
 }

@@ -15,6 +15,9 @@ const (
 // MaxClusters bounds the clusters of a machine.
 const MaxClusters = 16
 
+// MaxRuns bounds the runs of pieces that a cluster's memory consists of at its start.
+const MaxRuns = 32
+
 // ClusterFlag in StartInfo.Flags says that the information begins a ClusterInfo.
 const ClusterFlag = 1 << 31
 
@@ -40,22 +43,25 @@ const (
 
 // ClusterInfo is what the first cluster tells another one at its start.
 type ClusterInfo struct {
-	Start     StartInfo
-	Index     uint32
-	CPUs      uint32
-	APIC      [64]uint32 // the local APIC IDs of its processors
-	First     uint32     // the local APIC ID of the first cluster's first processor
-	AreaPages uint32
-	Areas     uint64 // memory that both map, physical: SharedPages
-	Base, End uint64 // its memory, physical
-	DataShift uint64 // its image's data are so much above where the linker put them
-	ClockHz   uint64
-	ClockBase uint64 // the TSC at time 0
-	Realtime  uint64 // CLOCK_REALTIME at time 0, in nanoseconds
-	Seed      [64]byte
-	Map       [1]MemMapEntry
-	Archive   Module
-	Cmdline   [2048]byte
+	Start      StartInfo
+	Index      uint32
+	CPUs       uint32
+	Processors uint32 // in the whole machine
+	_          uint32
+	APIC       [64]uint32 // the local APIC IDs of its processors
+	First      uint32     // the local APIC ID of the first cluster's first processor
+	AreaPages  uint32
+	Areas      uint64 // memory that both map, physical: SharedPages
+	Base, End  uint64 // its memory by the plan, physical; Map says what it has of that
+	Top        uint64 // end of the machine's memory
+	DataShift  uint64 // its image's data are so much above where the linker put them
+	ClockHz    uint64
+	ClockBase  uint64 // the TSC at time 0
+	Realtime   uint64 // CLOCK_REALTIME at time 0, in nanoseconds
+	Seed       [64]byte
+	Map        [MaxRuns]MemMapEntry
+	Archive    Module
+	Cmdline    [2048]byte
 }
 
 // ClusterState is what a cluster tells the first one, at the start of its status page.
@@ -73,4 +79,5 @@ const (
 	ClusterRunning
 	ClusterExited   // it ended by itself
 	ClusterPanicked // its kernel did
+	ClusterHangs    // one of its processors does
 )

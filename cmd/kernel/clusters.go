@@ -19,22 +19,25 @@ import (
 	"hardtack/kernel/net/clusternet"
 	"hardtack/kernel/pseudofs/procfs"
 	"hardtack/monitor"
+	"hardtack/monitor/broker"
 	"hardtack/nucleus"
 )
 
 // others are the clusters that this one, the first, starts.
 type others struct {
 	all     []*otherCluster
-	start   sync.Mutex       // one starts at a time
+	start   sync.Mutex     // one starts at a time
+	broker  *broker.Broker // who has what
+	moves   moves
 	monitor *monitor.Monitor // nil where there is one cluster only
 	net     *clusternet.Net  // nil where monitor is
+	memory  uint64           // of this cluster by the plan, in bytes
 }
 
 // otherCluster is one of them.
 type otherCluster struct {
 	index int
 	plan  nucleus.ClusterPlan
-	apic  []uint32
 	init  string      // its process 1, or "" for none
 	again bool        // it starts again whenever it has ended
 	ask   chan string // restart, stop or kill
@@ -68,18 +71,42 @@ func (k *kernel) planClusters(all []acpi.CPU) []acpi.CPU {
 	if left < 1 {
 		k.fail("%d processors are too few for the clusters", len(usable))
 	}
+	k.processors = min(len(usable), 64)
 	more := k.clusterParameters()
 	next := left
+	book := []broker.Plan{{APIC: apicIDs(usable[:left])}}
 	for i, p := range plans {
 		o := &otherCluster{index: i + 1, plan: p, init: more[i][2], again: more[i][3] == "always", ask: make(chan string, 1)}
 		o.say("starting")
-		for _, c := range usable[next : next+p.CPUs] {
-			o.apic = append(o.apic, c.APIC)
-		}
+		book = append(book, broker.Plan{APIC: apicIDs(usable[next : next+p.CPUs]), Start: uint32(p.Base / broker.PieceSize), End: uint32(p.End / broker.PieceSize)})
 		next += p.CPUs
 		k.others.all = append(k.others.all, o)
 	}
+	if len(plans) > 0 {
+		k.others.memory = ownMemory(plans)
+		k.others.broker = broker.New(book, &k.estate, func(apic uint32) { nucleus.SeizeCPU(apic) })
+	}
 	return usable[:left]
+}
+
+// ownMemory is how many bytes of memory the first cluster has by the plan.
+func ownMemory(plans []nucleus.ClusterPlan) (n uint64) {
+	for _, r := range nucleus.MemoryMap() {
+		if r.Type == 1 {
+			n += r.End - r.Start
+		}
+	}
+	for _, p := range plans {
+		n -= p.End - p.Base
+	}
+	return n
+}
+
+func apicIDs(cpus []acpi.CPU) (list []uint32) {
+	for _, c := range cpus {
+		list = append(list, c.APIC)
+	}
+	return list
 }
 
 // clusterParameters splits the parameters cluster=CPUS:MIB:PROGRAM:always, of which the
@@ -103,6 +130,7 @@ func (k *kernel) startClusters() {
 		go k.lead(o)
 	}
 	procfs.RegisterTrigger("hardtack/clusters", k.others.text, k.others.write)
+	procfs.RegisterAdmin("hardtack/moves", k.others.moves.text, nil)
 }
 
 // How long a cluster that starts again by itself rests before: longer each time, until it
@@ -119,6 +147,7 @@ func (k *kernel) lead(o *otherCluster) {
 		if err := k.startCluster(o); err != nil {
 			how = "does not start"
 			warn("cluster %d: %v", o.index, err)
+			k.others.broker.Ended(o.index)
 		} else {
 			how = k.watch(o)
 			warn("cluster %d %s", o.index, how)
@@ -147,7 +176,8 @@ func (k *kernel) lead(o *otherCluster) {
 }
 
 func (k *kernel) startCluster(o *otherCluster) (err error) {
-	s := nucleus.ClusterStart{Index: o.index, APIC: o.apic, Realtime: uint64(clocks.RealtimeOffset())}
+	apic, pieces := k.others.broker.Start(o.index)
+	s := nucleus.ClusterStart{Index: o.index, APIC: apic, Processors: k.processors, Memory: ranges(pieces), Realtime: uint64(clocks.RealtimeOffset())}
 	if pa, size := nucleus.Initrd(); size > 0 {
 		s.Archive = nucleus.RAM(pa, int(size))
 	}
@@ -205,11 +235,14 @@ func (k *kernel) watch(o *otherCluster) string {
 		}
 		o.show()
 	}
-	if !o.view.Stop() {
-		how = "cannot be stopped"
-	}
+	stopped := o.view.Stop(k.others.broker.Ending(o.index))
 	k.others.net.End(o.index, o.wire)
 	k.others.monitor.Leave(o.index, o.links[:]...)
+	if stopped {
+		k.others.broker.Ended(o.index)
+	} else {
+		how = "cannot be stopped"
+	}
 	o.show()
 	return how
 }
@@ -220,6 +253,9 @@ func (k *kernel) do(o *otherCluster, what string) string {
 	case "kill":
 		return "was killed"
 	case "restart":
+		if o.beat == 0 { // it is about to start
+			return ""
+		}
 		return "restarts"
 	case "stop":
 		c, err := k.others.monitor.Peer(o.index)
@@ -243,6 +279,8 @@ func (o *otherCluster) look() string {
 		return fmt.Sprintf("exited %d", status)
 	case boot.ClusterPanicked:
 		return "panicked"
+	case boot.ClusterHangs:
+		return "hangs"
 	}
 	beat := o.view.Beat()
 	if now := clocks.Monotonic(); beat != o.beat {
@@ -284,14 +322,22 @@ func (o *otherCluster) show() {
 // text is /proc/hardtack/clusters.
 func (s *others) text() []byte {
 	b := new(bytes.Buffer)
+	line := func(index int, state string, lives int32, memory uint64) {
+		fmt.Fprintf(b, "%d %s lives %d cpus %d memory %d MiB\n", index, state, lives, s.broker.CPUs(index), (int64(memory)+int64(s.broker.Borrowed(index))*broker.PieceSize)>>20)
+	}
+	line(0, "running", 1, s.memory)
 	for _, o := range s.all {
-		fmt.Fprintf(b, "%d %s lives %d cpus %d memory %d MiB\n", o.index, *o.state.Load(), o.lives.Load(), o.plan.CPUs, (o.plan.End-o.plan.Base)>>20)
+		line(o.index, *o.state.Load(), o.lives.Load(), o.plan.End-o.plan.Base)
 	}
 	return b.Bytes()
 }
 
-// write is a write there: restart, stop or kill, and the number of a cluster.
+// write is a write there: restart, stop or kill, and the number of a cluster; or cores or memory,
+// how much, and the numbers of two.
 func (s *others) write(text string) linux.Errno {
+	if words := strings.Fields(text); len(words) == 4 {
+		return s.move(words)
+	}
 	var what string
 	var index int
 	if n, err := fmt.Sscanf(text, "%s %d", &what, &index); n != 2 || err != nil || index < 1 || index > len(s.all) {

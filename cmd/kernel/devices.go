@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math/bits"
 
 	"hardtack/driver/acpi"
 	"hardtack/driver/e1000"
@@ -74,7 +75,7 @@ func (k *kernel) startDevices(found []virtio.Transport, tables *acpi.Tables) (de
 		switch t.Type() {
 		case virtio.TypeNet:
 			var d *vnet.Device
-			if d, err = vnet.New(&k.platform, t, nucleus.NumCPU()); err == nil {
+			if d, err = vnet.New(&k.platform, t, bits.OnesCount64(nucleus.PresentCPUs())); err == nil {
 				devices = append(devices, d)
 			}
 		case virtio.TypeRNG:

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math/bits"
 	"sync"
 
 	"hardtack/driver/acpi"
@@ -45,7 +46,7 @@ func findDisks(k *kernel, found []virtio.Transport, functions []*pci.Function, t
 			d.functions = append(d.functions, f)
 		}
 	}
-	d.queues = max(min(nucleus.NumCPU(), diskInterrupts/max(sharers, 1)), 1)
+	d.queues = max(min(bits.OnesCount64(nucleus.PresentCPUs()), diskInterrupts/max(sharers, 1)), 1)
 	return d
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math/bits"
 	"runtime/metrics"
 	"strings"
 	"sync"
@@ -491,7 +492,7 @@ func (v *visitors) Health(context.Context, proto.HealthCall) (out proto.HealthRe
 	m := nucleus.MemoryInfo()
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(sample)
-	out = proto.HealthReply{Processors: uint32(nucleus.NumCPU()), Memory: uint64(m.Total) * mem.PageSize,
+	out = proto.HealthReply{Processors: uint32(bits.OnesCount64(proc.OnlineCPUs())), Memory: uint64(m.Total) * mem.PageSize,
 		Unused: uint64(m.Free) * mem.PageSize, Heap: sample[0].Value.Uint64()}
 	proc.Each(func(*proc.Process) bool {
 		out.Processes++

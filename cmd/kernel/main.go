@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"math/bits"
 	"runtime"
 	"runtime/debug"
 	"strconv"
@@ -42,6 +43,9 @@ type kernel struct {
 	copies   copies
 	entropy  []*rng.Device
 	others   others
+
+	processors int    // in the machine, if it has clusters
+	estate     estate // what others' may ask for
 }
 
 func main() {
@@ -58,7 +62,7 @@ func main() {
 		k.joinCluster()
 	}
 	runtime.GOMAXPROCS(nucleus.NumCPU())
-	wait.SetProcessors(nucleus.NumCPU())
+	k.reserveProcessors(k.processors)
 	if err := nucleus.InitMessages(); err != nil {
 		warn("no message calls: %v", err)
 	}
@@ -85,7 +89,7 @@ func main() {
 	vfs.SetMemory(mem.Total())
 	k.console = newConsole(&k.platform, config)
 	if config.Terminal { // else the console is the program's
-		warn("%d CPUs, concurrency control %s", nucleus.NumCPU(), nucleus.Control())
+		warn("%d CPUs, concurrency control %s", bits.OnesCount64(nucleus.PresentCPUs()), nucleus.Control())
 	}
 	devices := k.startDevices(found, tables)
 	if name, ok := k.option("root"); ok {
@@ -156,6 +160,9 @@ const exitUnusable = 126
 // starts (Sys in /proc/hardtack/heap): most of it never gets memory behind it.
 const setAside = 8 << 20
 
+// limitHeap lets the kernel's heap grow to a quarter of memory.
+func limitHeap() { mem.SetHeapLimit(setAside + int64(nucleus.MemoryInfo().Total)*4096/4) }
+
 // tuneCollector lets the kernel's heap grow to a quarter of the machine's memory
 // before the collector works harder instead: a soft limit, which names of files
 // raise while memory is free (mem.HeapCache). It is held against all
@@ -167,8 +174,8 @@ const setAside = 8 << 20
 // gcpercent=N overrides the percentage, for measurements; gcpercent=off collects only
 // at the limit.
 func (k *kernel) tuneCollector() {
+	limitHeap()
 	total := int64(nucleus.MemoryInfo().Total) * 4096
-	mem.SetHeapLimit(setAside + total/4)
 	percent := int(min(max(100*(total>>20)/64, 200), 400))
 	if how, ok := k.option("gcpercent"); how == "off" {
 		percent = -1

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/bits"
 	"runtime/metrics"
 	"strings"
 	"time"
@@ -44,12 +45,15 @@ func (k *kernel) join(index int, out, in *monitor.Link) {
 	if err != nil && !errors.Is(err, msg.ErrPeerGone) && !errors.Is(err, io.EOF) { // else it has ended, which is told anyway
 		warn("the monitor of cluster %d: %v", index, err)
 	}
+	if err == nil && k.others.broker != nil {
+		k.others.broker.Joined(index, monitor.Remote{Monitor: k.others.monitor, Index: index})
+	}
 }
 
 // startMonitor makes this kernel's monitor, which other clusters ring for.
 func (k *kernel) startMonitor() {
 	k.others.net = clusternet.New(nucleus.ClusterIndex())
-	m, err := monitor.New(host{k})
+	m, err := monitor.New(host{k, &k.estate})
 	if err == nil {
 		err = nucleus.OnDoorbell(func() {
 			m.Rung(nucleus.DoorbellDelay())
@@ -69,13 +73,16 @@ func (k *kernel) startMonitor() {
 }
 
 // host is what the monitor needs of the kernel.
-type host struct{ k *kernel }
+type host struct {
+	k *kernel
+	*estate
+}
 
 func (h host) Health() (out proto.HealthReply) {
 	m := nucleus.MemoryInfo()
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/cycles/total:gc-cycles"}}
 	metrics.Read(sample)
-	out = proto.HealthReply{Processors: uint32(nucleus.NumCPU()), Memory: uint64(m.Total) * mem.PageSize, Unused: uint64(m.Free) * mem.PageSize,
+	out = proto.HealthReply{Processors: uint32(bits.OnesCount64(proc.OnlineCPUs())), Memory: uint64(m.Total) * mem.PageSize, Unused: uint64(m.Free) * mem.PageSize,
 		Heap: sample[0].Value.Uint64(), Collections: uint32(sample[1].Value.Uint64())}
 	proc.Each(func(*proc.Process) bool {
 		out.Processes++
@@ -146,7 +153,8 @@ func (k *kernel) monitorsText() []byte {
 
 // joinCluster is what another than the first cluster has instead of firmware.
 func (k *kernel) joinCluster() {
-	apic, _, seed := nucleus.ClusterFacts()
+	apic, processors, _, seed := nucleus.ClusterFacts()
+	k.processors = processors
 	random.Stir(seed, 8*len(seed))
 	for _, id := range apic {
 		if id == nucleus.BootAPICID() {
@@ -160,7 +168,7 @@ func (k *kernel) joinCluster() {
 
 // setClusterClock takes the first cluster's wall clock, as it was at this one's start.
 func (k *kernel) setClusterClock() {
-	_, realtime, _ := nucleus.ClusterFacts()
+	_, _, realtime, _ := nucleus.ClusterFacts()
 	ktime.SetRealtime(int64(realtime) + clocks.Monotonic())
 	amd64.RealtimeBase = uint64(clocks.RealtimeOffset())
 }
@@ -174,9 +182,17 @@ func (k *kernel) meetFirst() {
 	go k.join(0, out, in)
 	k.others.net.Join(clusternet.NewWire(areas[2], 1, ring))
 	go func() {
-		for {
+		var p pulse
+		for probed := int64(0); ; time.Sleep(beatPeriod) {
+			if now := clocks.Monotonic(); now-probed > probePeriod {
+				probed = now
+				if cpu := p.look(now); cpu >= 0 {
+					warn("processor %d takes no interrupts", cpu)
+					nucleus.ClusterHangs(cpu)
+					return
+				}
+			}
 			nucleus.ClusterUp()
-			time.Sleep(beatPeriod)
 		}
 	}()
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"math/bits"
 
 	"hardtack/arch/amd64"
 	"hardtack/driver"
@@ -56,7 +57,7 @@ func (p *platform) Interrupt(gsi uint32, level, activeLow bool, bottomHalf func(
 }
 
 func (p *platform) MSI(cpu int, bottomHalf func()) (uint64, uint32, error) {
-	addr, data, ok := nucleus.RouteMSI(cpu%nucleus.NumCPU(), bottomHalf)
+	addr, data, ok := nucleus.RouteMSI(cpu%bits.OnesCount64(nucleus.PresentCPUs()), bottomHalf)
 	if !ok {
 		return 0, 0, errors.New("too many interrupts")
 	}

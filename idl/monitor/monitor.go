@@ -19,8 +19,8 @@ import (
 var Interface = &msg.Interface{
 	Name: "monitor",
 	Fingerprint: msg.Fingerprint{
-		0xd6, 0xc3, 0x6b, 0xbe, 0x92, 0xdf, 0x29, 0x2b,
-		0xdc, 0x9a, 0xa2, 0x9d, 0x1e, 0xc3, 0x06, 0x41,
+		0xda, 0xeb, 0x51, 0x14, 0xb0, 0xe7, 0x10, 0x8a,
+		0x7d, 0x09, 0x56, 0x91, 0x53, 0x0b, 0x34, 0xd1,
 	},
 	Messages: []msg.Message{
 		{Name: "ping", Kind: msg.Call, Min: 12, Max: 12, Caps: 0, Format: formatPingCall},
@@ -29,6 +29,18 @@ var Interface = &msg.Interface{
 		{Name: "health", Kind: msg.Reply, Min: 40, Max: 40, Caps: 0, Format: formatHealthReply},
 		{Name: "stop", Kind: msg.Call, Min: 5, Max: 5, Caps: 0, Format: formatStopCall},
 		{Name: "stop", Kind: msg.Reply, Min: 4, Max: 4, Caps: 0, Format: formatStopReply},
+		{Name: "release_cpu", Kind: msg.Call, Min: 12, Max: 12, Caps: 0, Format: formatReleaseCPUCall},
+		{Name: "release_cpu", Kind: msg.Reply, Min: 4, Max: 4, Caps: 0, Format: formatReleaseCPUReply},
+		{Name: "adopt_cpu", Kind: msg.Call, Min: 12, Max: 12, Caps: 0, Format: formatAdoptCPUCall},
+		{Name: "adopt_cpu", Kind: msg.Reply, Min: 4, Max: 4, Caps: 0, Format: formatAdoptCPUReply},
+		{Name: "offer_memory", Kind: msg.Call, Min: 12, Max: 12, Caps: 0, Format: formatOfferMemoryCall},
+		{Name: "offer_memory", Kind: msg.Reply, Min: 4, Max: 4, Caps: 0, Format: formatOfferMemoryReply},
+		{Name: "release_memory", Kind: msg.Call, Min: 12, Max: 268, Caps: 0, Format: formatReleaseMemoryCall},
+		{Name: "release_memory", Kind: msg.Reply, Min: 4, Max: 4, Caps: 0, Format: formatReleaseMemoryReply},
+		{Name: "adopt_memory", Kind: msg.Call, Min: 12, Max: 268, Caps: 0, Format: formatAdoptMemoryCall},
+		{Name: "adopt_memory", Kind: msg.Reply, Min: 4, Max: 4, Caps: 0, Format: formatAdoptMemoryReply},
+		{Name: "answer", Kind: msg.Call, Min: 13, Max: 269, Caps: 0, Format: formatAnswerCall},
+		{Name: "answer", Kind: msg.Reply, Min: 4, Max: 4, Caps: 0, Format: formatAnswerReply},
 		{Name: "open", Kind: msg.Call, Min: 24, Max: 88, Caps: 0, Format: formatOpenCall},
 		{Name: "open", Kind: msg.Reply, Min: 20, Max: 20, Caps: 0, Format: formatOpenReply},
 		{Name: "data", Kind: msg.OneWay, Min: 8, Max: 504, Caps: 0, Format: formatData},
@@ -38,6 +50,7 @@ var Interface = &msg.Interface{
 	Errors: []msg.ErrorInfo{
 		{Name: "busy", Text: "the cluster cannot do that now"},
 		{Name: "no_name", Text: "nobody there listens by that name"},
+		{Name: "refused", Text: "that is not for this cluster to ask"},
 	},
 }
 
@@ -48,6 +61,18 @@ var Interface = &msg.Interface{
 //   - *HealthReply
 //   - *StopCall
 //   - *StopReply
+//   - *ReleaseCPUCall
+//   - *ReleaseCPUReply
+//   - *AdoptCPUCall
+//   - *AdoptCPUReply
+//   - *OfferMemoryCall
+//   - *OfferMemoryReply
+//   - *ReleaseMemoryCall
+//   - *ReleaseMemoryReply
+//   - *AdoptMemoryCall
+//   - *AdoptMemoryReply
+//   - *AnswerCall
+//   - *AnswerReply
 //   - *OpenCall
 //   - *OpenReply
 //   - *Data
@@ -66,6 +91,12 @@ type Msg interface {
 //   - *PingCall
 //   - *HealthCall
 //   - *StopCall
+//   - *ReleaseCPUCall
+//   - *AdoptCPUCall
+//   - *OfferMemoryCall
+//   - *ReleaseMemoryCall
+//   - *AdoptMemoryCall
+//   - *AnswerCall
 //   - *OpenCall
 //   - *Data
 //   - *Taken
@@ -82,6 +113,12 @@ type ToServer interface {
 //   - *PingReply
 //   - *HealthReply
 //   - *StopReply
+//   - *ReleaseCPUReply
+//   - *AdoptCPUReply
+//   - *OfferMemoryReply
+//   - *ReleaseMemoryReply
+//   - *AdoptMemoryReply
+//   - *AnswerReply
 //   - *OpenReply
 //
 // A type switch on a Msg that has a case for each of these is complete for
@@ -98,6 +135,8 @@ var (
 	ErrBusy = Interface.Error(1)
 	// ErrNoName is the error no_name: nobody there listens by that name.
 	ErrNoName = Interface.Error(2)
+	// ErrRefused is the error refused: that is not for this cluster to ask.
+	ErrRefused = Interface.Error(3)
 )
 
 // Who is the struct who.
@@ -186,7 +225,166 @@ func (*StopReply) Num() uint16 { return 6 }
 func (*StopReply) sealed()     {}
 func (*StopReply) toClient()   {}
 
-// OpenCall asks for the rpc open; message 7.
+// ReleaseCPUCall asks for the rpc release_cpu; message 7.
+//
+// What the first cluster asks to move processors and memory (package monitor/broker). These
+// calls return at once, and answer tells how it went. Each has a turn, and those older than
+// one that has come are refused. To give up what is not there, and to take what is, is no
+// error. Processors are named by local APIC ID.
+type ReleaseCPUCall struct {
+	Turn uint32
+	Apic uint32
+
+	call uint32 // which call it is or answers
+}
+
+func (*ReleaseCPUCall) Num() uint16 { return 7 }
+func (*ReleaseCPUCall) sealed()     {}
+func (*ReleaseCPUCall) toServer()   {}
+
+// ReleaseCPUReply answers the rpc release_cpu; message 8.
+//
+// What the first cluster asks to move processors and memory (package monitor/broker). These
+// calls return at once, and answer tells how it went. Each has a turn, and those older than
+// one that has come are refused. To give up what is not there, and to take what is, is no
+// error. Processors are named by local APIC ID.
+type ReleaseCPUReply struct {
+	call uint32 // which call it is or answers
+}
+
+func (*ReleaseCPUReply) Num() uint16 { return 8 }
+func (*ReleaseCPUReply) sealed()     {}
+func (*ReleaseCPUReply) toClient()   {}
+
+// AdoptCPUCall asks for the rpc adopt_cpu; message 9.
+type AdoptCPUCall struct {
+	Turn uint32
+	Apic uint32
+
+	call uint32 // which call it is or answers
+}
+
+func (*AdoptCPUCall) Num() uint16 { return 9 }
+func (*AdoptCPUCall) sealed()     {}
+func (*AdoptCPUCall) toServer()   {}
+
+// AdoptCPUReply answers the rpc adopt_cpu; message 10.
+type AdoptCPUReply struct {
+	call uint32 // which call it is or answers
+}
+
+func (*AdoptCPUReply) Num() uint16 { return 10 }
+func (*AdoptCPUReply) sealed()     {}
+func (*AdoptCPUReply) toClient()   {}
+
+// OfferMemoryCall asks for the rpc offer_memory; message 11.
+//
+// Memory is named by pieces of 2 MiB, the first of which begins at physical address 0.
+// Which pieces, of so many at most, are free and could be given up?
+type OfferMemoryCall struct {
+	Turn uint32
+	Most uint32
+
+	call uint32 // which call it is or answers
+}
+
+func (*OfferMemoryCall) Num() uint16 { return 11 }
+func (*OfferMemoryCall) sealed()     {}
+func (*OfferMemoryCall) toServer()   {}
+
+// OfferMemoryReply answers the rpc offer_memory; message 12.
+//
+// Memory is named by pieces of 2 MiB, the first of which begins at physical address 0.
+// Which pieces, of so many at most, are free and could be given up?
+type OfferMemoryReply struct {
+	call uint32 // which call it is or answers
+}
+
+func (*OfferMemoryReply) Num() uint16 { return 12 }
+func (*OfferMemoryReply) sealed()     {}
+func (*OfferMemoryReply) toClient()   {}
+
+// ReleaseMemoryCall asks for the rpc release_memory; message 13.
+//
+// Unmap those of the pieces that are still free.
+type ReleaseMemoryCall struct {
+	Turn   uint32
+	Pieces []uint32 // at most 64
+
+	call uint32 // which call it is or answers
+}
+
+func (*ReleaseMemoryCall) Num() uint16 { return 13 }
+func (*ReleaseMemoryCall) sealed()     {}
+func (*ReleaseMemoryCall) toServer()   {}
+
+// ReleaseMemoryReply answers the rpc release_memory; message 14.
+//
+// Unmap those of the pieces that are still free.
+type ReleaseMemoryReply struct {
+	call uint32 // which call it is or answers
+}
+
+func (*ReleaseMemoryReply) Num() uint16 { return 14 }
+func (*ReleaseMemoryReply) sealed()     {}
+func (*ReleaseMemoryReply) toClient()   {}
+
+// AdoptMemoryCall asks for the rpc adopt_memory; message 15.
+//
+// Use all of the pieces, or none.
+type AdoptMemoryCall struct {
+	Turn   uint32
+	Pieces []uint32 // at most 64
+
+	call uint32 // which call it is or answers
+}
+
+func (*AdoptMemoryCall) Num() uint16 { return 15 }
+func (*AdoptMemoryCall) sealed()     {}
+func (*AdoptMemoryCall) toServer()   {}
+
+// AdoptMemoryReply answers the rpc adopt_memory; message 16.
+//
+// Use all of the pieces, or none.
+type AdoptMemoryReply struct {
+	call uint32 // which call it is or answers
+}
+
+func (*AdoptMemoryReply) Num() uint16 { return 16 }
+func (*AdoptMemoryReply) sealed()     {}
+func (*AdoptMemoryReply) toClient()   {}
+
+// AnswerCall asks for the rpc answer; message 17.
+//
+// The answer to the call of this turn, which another cluster has for the first one: 0 if
+// it was done, else why not, in numbers of package monitor; and the pieces that are offered
+// or were given up.
+type AnswerCall struct {
+	Turn   uint32
+	Why    uint8
+	Pieces []uint32 // at most 64
+
+	call uint32 // which call it is or answers
+}
+
+func (*AnswerCall) Num() uint16 { return 17 }
+func (*AnswerCall) sealed()     {}
+func (*AnswerCall) toServer()   {}
+
+// AnswerReply answers the rpc answer; message 18.
+//
+// The answer to the call of this turn, which another cluster has for the first one: 0 if
+// it was done, else why not, in numbers of package monitor; and the pieces that are offered
+// or were given up.
+type AnswerReply struct {
+	call uint32 // which call it is or answers
+}
+
+func (*AnswerReply) Num() uint16 { return 18 }
+func (*AnswerReply) sealed()     {}
+func (*AnswerReply) toClient()   {}
+
+// OpenCall asks for the rpc open; message 19.
 //
 // A process wants a channel to the one that listens by this name: a stream of bytes each
 // way. Either kernel numbers its end; number is the caller's, theirs the other one. Each
@@ -199,11 +397,11 @@ type OpenCall struct {
 	call uint32 // which call it is or answers
 }
 
-func (*OpenCall) Num() uint16 { return 7 }
+func (*OpenCall) Num() uint16 { return 19 }
 func (*OpenCall) sealed()     {}
 func (*OpenCall) toServer()   {}
 
-// OpenReply answers the rpc open; message 8.
+// OpenReply answers the rpc open; message 20.
 //
 // A process wants a channel to the one that listens by this name: a stream of bytes each
 // way. Either kernel numbers its end; number is the caller's, theirs the other one. Each
@@ -215,11 +413,11 @@ type OpenReply struct {
 	call uint32 // which call it is or answers
 }
 
-func (*OpenReply) Num() uint16 { return 8 }
+func (*OpenReply) Num() uint16 { return 20 }
 func (*OpenReply) sealed()     {}
 func (*OpenReply) toClient()   {}
 
-// Data is the call data, number 9.
+// Data is the call data, number 21.
 //
 // Bytes for the end with this number. At most 64 KiB may be under way to it and unread.
 type Data struct {
@@ -227,11 +425,11 @@ type Data struct {
 	Bytes  []uint8 // at most 496
 }
 
-func (*Data) Num() uint16 { return 9 }
+func (*Data) Num() uint16 { return 21 }
 func (*Data) sealed()     {}
 func (*Data) toServer()   {}
 
-// Taken is the call taken, number 10.
+// Taken is the call taken, number 22.
 //
 // So many bytes were read at the other end of the one with this number.
 type Taken struct {
@@ -239,18 +437,18 @@ type Taken struct {
 	Bytes  uint32
 }
 
-func (*Taken) Num() uint16 { return 10 }
+func (*Taken) Num() uint16 { return 22 }
 func (*Taken) sealed()     {}
 func (*Taken) toServer()   {}
 
-// Closed is the call closed, number 11.
+// Closed is the call closed, number 23.
 //
 // Nobody reads or writes at the other end any more.
 type Closed struct {
 	Number uint32
 }
 
-func (*Closed) Num() uint16 { return 11 }
+func (*Closed) Num() uint16 { return 23 }
 func (*Closed) sealed()     {}
 func (*Closed) toServer()   {}
 
@@ -265,11 +463,23 @@ type Conn struct {
 		m4  HealthReply
 		m5  StopCall
 		m6  StopReply
-		m7  OpenCall
-		m8  OpenReply
-		m9  Data
-		m10 Taken
-		m11 Closed
+		m7  ReleaseCPUCall
+		m8  ReleaseCPUReply
+		m9  AdoptCPUCall
+		m10 AdoptCPUReply
+		m11 OfferMemoryCall
+		m12 OfferMemoryReply
+		m13 ReleaseMemoryCall
+		m14 ReleaseMemoryReply
+		m15 AdoptMemoryCall
+		m16 AdoptMemoryReply
+		m17 AnswerCall
+		m18 AnswerReply
+		m19 OpenCall
+		m20 OpenReply
+		m21 Data
+		m22 Taken
+		m23 Closed
 	}
 }
 
@@ -342,6 +552,30 @@ func (c *Conn) Send(ctx context.Context, m Msg) error {
 		return c.SendStopCall(ctx, m)
 	case *StopReply:
 		return c.Replied(ctx, m.call, c.replyStop(ctx, m.call, m))
+	case *ReleaseCPUCall:
+		return c.SendReleaseCPUCall(ctx, m)
+	case *ReleaseCPUReply:
+		return c.Replied(ctx, m.call, c.replyReleaseCPU(ctx, m.call, m))
+	case *AdoptCPUCall:
+		return c.SendAdoptCPUCall(ctx, m)
+	case *AdoptCPUReply:
+		return c.Replied(ctx, m.call, c.replyAdoptCPU(ctx, m.call, m))
+	case *OfferMemoryCall:
+		return c.SendOfferMemoryCall(ctx, m)
+	case *OfferMemoryReply:
+		return c.Replied(ctx, m.call, c.replyOfferMemory(ctx, m.call, m))
+	case *ReleaseMemoryCall:
+		return c.SendReleaseMemoryCall(ctx, m)
+	case *ReleaseMemoryReply:
+		return c.Replied(ctx, m.call, c.replyReleaseMemory(ctx, m.call, m))
+	case *AdoptMemoryCall:
+		return c.SendAdoptMemoryCall(ctx, m)
+	case *AdoptMemoryReply:
+		return c.Replied(ctx, m.call, c.replyAdoptMemory(ctx, m.call, m))
+	case *AnswerCall:
+		return c.SendAnswerCall(ctx, m)
+	case *AnswerReply:
+		return c.Replied(ctx, m.call, c.replyAnswer(ctx, m.call, m))
 	case *OpenCall:
 		return c.SendOpenCall(ctx, m)
 	case *OpenReply:
@@ -396,27 +630,87 @@ func (c *Conn) Recv(ctx context.Context) (Msg, error) {
 	case 7:
 		m := &c.in.m7
 		m.call = binary.LittleEndian.Uint32(body)
-		if err := takeOpenCall(body[4:], nil, m); err != nil {
-			return nil, c.Fail(err)
-		}
+		getReleaseCPUCall((*[8]byte)(body[4:]), m)
 		return m, nil
 	case 8:
 		m := &c.in.m8
 		m.call = binary.LittleEndian.Uint32(body)
-		getOpenReply((*[16]byte)(body[4:]), m)
 		return m, nil
 	case 9:
 		m := &c.in.m9
+		m.call = binary.LittleEndian.Uint32(body)
+		getAdoptCPUCall((*[8]byte)(body[4:]), m)
+		return m, nil
+	case 10:
+		m := &c.in.m10
+		m.call = binary.LittleEndian.Uint32(body)
+		return m, nil
+	case 11:
+		m := &c.in.m11
+		m.call = binary.LittleEndian.Uint32(body)
+		getOfferMemoryCall((*[8]byte)(body[4:]), m)
+		return m, nil
+	case 12:
+		m := &c.in.m12
+		m.call = binary.LittleEndian.Uint32(body)
+		return m, nil
+	case 13:
+		m := &c.in.m13
+		m.call = binary.LittleEndian.Uint32(body)
+		if err := takeReleaseMemoryCall(body[4:], nil, m); err != nil {
+			return nil, c.Fail(err)
+		}
+		return m, nil
+	case 14:
+		m := &c.in.m14
+		m.call = binary.LittleEndian.Uint32(body)
+		return m, nil
+	case 15:
+		m := &c.in.m15
+		m.call = binary.LittleEndian.Uint32(body)
+		if err := takeAdoptMemoryCall(body[4:], nil, m); err != nil {
+			return nil, c.Fail(err)
+		}
+		return m, nil
+	case 16:
+		m := &c.in.m16
+		m.call = binary.LittleEndian.Uint32(body)
+		return m, nil
+	case 17:
+		m := &c.in.m17
+		m.call = binary.LittleEndian.Uint32(body)
+		if err := takeAnswerCall(body[4:], nil, m); err != nil {
+			return nil, c.Fail(err)
+		}
+		return m, nil
+	case 18:
+		m := &c.in.m18
+		m.call = binary.LittleEndian.Uint32(body)
+		return m, nil
+	case 19:
+		m := &c.in.m19
+		m.call = binary.LittleEndian.Uint32(body)
+		if err := takeOpenCall(body[4:], nil, m); err != nil {
+			return nil, c.Fail(err)
+		}
+		return m, nil
+	case 20:
+		m := &c.in.m20
+		m.call = binary.LittleEndian.Uint32(body)
+		getOpenReply((*[16]byte)(body[4:]), m)
+		return m, nil
+	case 21:
+		m := &c.in.m21
 		if err := takeData(body, nil, m); err != nil {
 			return nil, c.Fail(err)
 		}
 		return m, nil
-	case 10:
-		m := &c.in.m10
+	case 22:
+		m := &c.in.m22
 		getTaken((*[8]byte)(body), m)
 		return m, nil
-	case 11:
-		m := &c.in.m11
+	case 23:
+		m := &c.in.m23
 		getClosed((*[4]byte)(body), m)
 		return m, nil
 	}
@@ -462,29 +756,89 @@ func clone(c *msg.Conn, num uint16, body []byte) (Msg, error) {
 		m.call = binary.LittleEndian.Uint32(body)
 		return m, nil
 	case 7:
+		m := new(ReleaseCPUCall)
+		m.call = binary.LittleEndian.Uint32(body)
+		getReleaseCPUCall((*[8]byte)(body[4:]), m)
+		return m, nil
+	case 8:
+		m := new(ReleaseCPUReply)
+		m.call = binary.LittleEndian.Uint32(body)
+		return m, nil
+	case 9:
+		m := new(AdoptCPUCall)
+		m.call = binary.LittleEndian.Uint32(body)
+		getAdoptCPUCall((*[8]byte)(body[4:]), m)
+		return m, nil
+	case 10:
+		m := new(AdoptCPUReply)
+		m.call = binary.LittleEndian.Uint32(body)
+		return m, nil
+	case 11:
+		m := new(OfferMemoryCall)
+		m.call = binary.LittleEndian.Uint32(body)
+		getOfferMemoryCall((*[8]byte)(body[4:]), m)
+		return m, nil
+	case 12:
+		m := new(OfferMemoryReply)
+		m.call = binary.LittleEndian.Uint32(body)
+		return m, nil
+	case 13:
+		m := new(ReleaseMemoryCall)
+		m.call = binary.LittleEndian.Uint32(body)
+		if err := takeReleaseMemoryCall(body[4:], nil, m); err != nil {
+			return nil, c.Fail(err)
+		}
+		return m, nil
+	case 14:
+		m := new(ReleaseMemoryReply)
+		m.call = binary.LittleEndian.Uint32(body)
+		return m, nil
+	case 15:
+		m := new(AdoptMemoryCall)
+		m.call = binary.LittleEndian.Uint32(body)
+		if err := takeAdoptMemoryCall(body[4:], nil, m); err != nil {
+			return nil, c.Fail(err)
+		}
+		return m, nil
+	case 16:
+		m := new(AdoptMemoryReply)
+		m.call = binary.LittleEndian.Uint32(body)
+		return m, nil
+	case 17:
+		m := new(AnswerCall)
+		m.call = binary.LittleEndian.Uint32(body)
+		if err := takeAnswerCall(body[4:], nil, m); err != nil {
+			return nil, c.Fail(err)
+		}
+		return m, nil
+	case 18:
+		m := new(AnswerReply)
+		m.call = binary.LittleEndian.Uint32(body)
+		return m, nil
+	case 19:
 		m := new(OpenCall)
 		m.call = binary.LittleEndian.Uint32(body)
 		if err := takeOpenCall(body[4:], nil, m); err != nil {
 			return nil, c.Fail(err)
 		}
 		return m, nil
-	case 8:
+	case 20:
 		m := new(OpenReply)
 		m.call = binary.LittleEndian.Uint32(body)
 		getOpenReply((*[16]byte)(body[4:]), m)
 		return m, nil
-	case 9:
+	case 21:
 		m := new(Data)
 		body = append([]byte(nil), body...)
 		if err := takeData(body, nil, m); err != nil {
 			return nil, c.Fail(err)
 		}
 		return m, nil
-	case 10:
+	case 22:
 		m := new(Taken)
 		getTaken((*[8]byte)(body), m)
 		return m, nil
-	case 11:
+	case 23:
 		m := new(Closed)
 		getClosed((*[4]byte)(body), m)
 		return m, nil
@@ -595,6 +949,219 @@ func (c *Conn) replyStop(ctx context.Context, call uint32, m *StopReply) error {
 	return nil
 }
 
+// SendReleaseCPUCall sends a call without waiting for its reply; a Client does both.
+func (c *Conn) SendReleaseCPUCall(ctx context.Context, m *ReleaseCPUCall) error {
+	slot, err := c.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	binary.LittleEndian.PutUint32(slot[:], m.call)
+	putReleaseCPUCall((*[8]byte)(slot[4:]), m)
+	c.Commit(7, 12)
+	return nil
+}
+
+// ReplyReleaseCPU answers a call. Where it returns an error the caller has got one too,
+// unless the connection or ctx has ended.
+func (c *Conn) ReplyReleaseCPU(ctx context.Context, to *ReleaseCPUCall, m *ReleaseCPUReply) error {
+	return c.Replied(ctx, to.call, c.replyReleaseCPU(ctx, to.call, m))
+}
+
+// FailReleaseCPU answers a call with an error instead; see [msg.Conn.ReplyError].
+func (c *Conn) FailReleaseCPU(ctx context.Context, to *ReleaseCPUCall, err error) error {
+	return c.Conn.ReplyError(ctx, to.call, err)
+}
+
+func (c *Conn) replyReleaseCPU(ctx context.Context, call uint32, m *ReleaseCPUReply) error {
+	m.call = call
+	slot, err := c.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	binary.LittleEndian.PutUint32(slot[:], m.call)
+	c.Commit(8, 4)
+	return nil
+}
+
+// SendAdoptCPUCall sends a call without waiting for its reply; a Client does both.
+func (c *Conn) SendAdoptCPUCall(ctx context.Context, m *AdoptCPUCall) error {
+	slot, err := c.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	binary.LittleEndian.PutUint32(slot[:], m.call)
+	putAdoptCPUCall((*[8]byte)(slot[4:]), m)
+	c.Commit(9, 12)
+	return nil
+}
+
+// ReplyAdoptCPU answers a call. Where it returns an error the caller has got one too,
+// unless the connection or ctx has ended.
+func (c *Conn) ReplyAdoptCPU(ctx context.Context, to *AdoptCPUCall, m *AdoptCPUReply) error {
+	return c.Replied(ctx, to.call, c.replyAdoptCPU(ctx, to.call, m))
+}
+
+// FailAdoptCPU answers a call with an error instead; see [msg.Conn.ReplyError].
+func (c *Conn) FailAdoptCPU(ctx context.Context, to *AdoptCPUCall, err error) error {
+	return c.Conn.ReplyError(ctx, to.call, err)
+}
+
+func (c *Conn) replyAdoptCPU(ctx context.Context, call uint32, m *AdoptCPUReply) error {
+	m.call = call
+	slot, err := c.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	binary.LittleEndian.PutUint32(slot[:], m.call)
+	c.Commit(10, 4)
+	return nil
+}
+
+// SendOfferMemoryCall sends a call without waiting for its reply; a Client does both.
+func (c *Conn) SendOfferMemoryCall(ctx context.Context, m *OfferMemoryCall) error {
+	slot, err := c.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	binary.LittleEndian.PutUint32(slot[:], m.call)
+	putOfferMemoryCall((*[8]byte)(slot[4:]), m)
+	c.Commit(11, 12)
+	return nil
+}
+
+// ReplyOfferMemory answers a call. Where it returns an error the caller has got one too,
+// unless the connection or ctx has ended.
+func (c *Conn) ReplyOfferMemory(ctx context.Context, to *OfferMemoryCall, m *OfferMemoryReply) error {
+	return c.Replied(ctx, to.call, c.replyOfferMemory(ctx, to.call, m))
+}
+
+// FailOfferMemory answers a call with an error instead; see [msg.Conn.ReplyError].
+func (c *Conn) FailOfferMemory(ctx context.Context, to *OfferMemoryCall, err error) error {
+	return c.Conn.ReplyError(ctx, to.call, err)
+}
+
+func (c *Conn) replyOfferMemory(ctx context.Context, call uint32, m *OfferMemoryReply) error {
+	m.call = call
+	slot, err := c.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	binary.LittleEndian.PutUint32(slot[:], m.call)
+	c.Commit(12, 4)
+	return nil
+}
+
+// SendReleaseMemoryCall sends a call without waiting for its reply; a Client does both.
+func (c *Conn) SendReleaseMemoryCall(ctx context.Context, m *ReleaseMemoryCall) error {
+	n := sizeReleaseMemoryCall(m)
+	if n < 0 {
+		return wire.TooLarge("release_memory")
+	}
+	b, err := c.BeginLong(ctx, n)
+	if err != nil {
+		return err
+	}
+	binary.LittleEndian.PutUint32(b[:], m.call)
+	appendReleaseMemoryCall(b[:4], m)
+	return c.CommitLong(ctx, 13)
+}
+
+// ReplyReleaseMemory answers a call. Where it returns an error the caller has got one too,
+// unless the connection or ctx has ended.
+func (c *Conn) ReplyReleaseMemory(ctx context.Context, to *ReleaseMemoryCall, m *ReleaseMemoryReply) error {
+	return c.Replied(ctx, to.call, c.replyReleaseMemory(ctx, to.call, m))
+}
+
+// FailReleaseMemory answers a call with an error instead; see [msg.Conn.ReplyError].
+func (c *Conn) FailReleaseMemory(ctx context.Context, to *ReleaseMemoryCall, err error) error {
+	return c.Conn.ReplyError(ctx, to.call, err)
+}
+
+func (c *Conn) replyReleaseMemory(ctx context.Context, call uint32, m *ReleaseMemoryReply) error {
+	m.call = call
+	slot, err := c.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	binary.LittleEndian.PutUint32(slot[:], m.call)
+	c.Commit(14, 4)
+	return nil
+}
+
+// SendAdoptMemoryCall sends a call without waiting for its reply; a Client does both.
+func (c *Conn) SendAdoptMemoryCall(ctx context.Context, m *AdoptMemoryCall) error {
+	n := sizeAdoptMemoryCall(m)
+	if n < 0 {
+		return wire.TooLarge("adopt_memory")
+	}
+	b, err := c.BeginLong(ctx, n)
+	if err != nil {
+		return err
+	}
+	binary.LittleEndian.PutUint32(b[:], m.call)
+	appendAdoptMemoryCall(b[:4], m)
+	return c.CommitLong(ctx, 15)
+}
+
+// ReplyAdoptMemory answers a call. Where it returns an error the caller has got one too,
+// unless the connection or ctx has ended.
+func (c *Conn) ReplyAdoptMemory(ctx context.Context, to *AdoptMemoryCall, m *AdoptMemoryReply) error {
+	return c.Replied(ctx, to.call, c.replyAdoptMemory(ctx, to.call, m))
+}
+
+// FailAdoptMemory answers a call with an error instead; see [msg.Conn.ReplyError].
+func (c *Conn) FailAdoptMemory(ctx context.Context, to *AdoptMemoryCall, err error) error {
+	return c.Conn.ReplyError(ctx, to.call, err)
+}
+
+func (c *Conn) replyAdoptMemory(ctx context.Context, call uint32, m *AdoptMemoryReply) error {
+	m.call = call
+	slot, err := c.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	binary.LittleEndian.PutUint32(slot[:], m.call)
+	c.Commit(16, 4)
+	return nil
+}
+
+// SendAnswerCall sends a call without waiting for its reply; a Client does both.
+func (c *Conn) SendAnswerCall(ctx context.Context, m *AnswerCall) error {
+	n := sizeAnswerCall(m)
+	if n < 0 {
+		return wire.TooLarge("answer")
+	}
+	b, err := c.BeginLong(ctx, n)
+	if err != nil {
+		return err
+	}
+	binary.LittleEndian.PutUint32(b[:], m.call)
+	appendAnswerCall(b[:4], m)
+	return c.CommitLong(ctx, 17)
+}
+
+// ReplyAnswer answers a call. Where it returns an error the caller has got one too,
+// unless the connection or ctx has ended.
+func (c *Conn) ReplyAnswer(ctx context.Context, to *AnswerCall, m *AnswerReply) error {
+	return c.Replied(ctx, to.call, c.replyAnswer(ctx, to.call, m))
+}
+
+// FailAnswer answers a call with an error instead; see [msg.Conn.ReplyError].
+func (c *Conn) FailAnswer(ctx context.Context, to *AnswerCall, err error) error {
+	return c.Conn.ReplyError(ctx, to.call, err)
+}
+
+func (c *Conn) replyAnswer(ctx context.Context, call uint32, m *AnswerReply) error {
+	m.call = call
+	slot, err := c.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	binary.LittleEndian.PutUint32(slot[:], m.call)
+	c.Commit(18, 4)
+	return nil
+}
+
 // SendOpenCall sends a call without waiting for its reply; a Client does both.
 func (c *Conn) SendOpenCall(ctx context.Context, m *OpenCall) error {
 	n := sizeOpenCall(m)
@@ -607,7 +1174,7 @@ func (c *Conn) SendOpenCall(ctx context.Context, m *OpenCall) error {
 	}
 	binary.LittleEndian.PutUint32(b[:], m.call)
 	appendOpenCall(b[:4], m)
-	return c.CommitLong(ctx, 7)
+	return c.CommitLong(ctx, 19)
 }
 
 // ReplyOpen answers a call. Where it returns an error the caller has got one too,
@@ -629,7 +1196,7 @@ func (c *Conn) replyOpen(ctx context.Context, call uint32, m *OpenReply) error {
 	}
 	binary.LittleEndian.PutUint32(slot[:], m.call)
 	putOpenReply((*[16]byte)(slot[4:]), m)
-	c.Commit(8, 20)
+	c.Commit(20, 20)
 	return nil
 }
 
@@ -644,7 +1211,7 @@ func (c *Conn) SendData(ctx context.Context, m *Data) error {
 		return err
 	}
 	appendData(b[:0], m)
-	return c.CommitLong(ctx, 9)
+	return c.CommitLong(ctx, 21)
 }
 
 // SendTaken sends a message.
@@ -654,7 +1221,7 @@ func (c *Conn) SendTaken(ctx context.Context, m *Taken) error {
 		return err
 	}
 	putTaken((*[8]byte)(slot[0:]), m)
-	c.Commit(10, 8)
+	c.Commit(22, 8)
 	return nil
 }
 
@@ -665,7 +1232,7 @@ func (c *Conn) SendClosed(ctx context.Context, m *Closed) error {
 		return err
 	}
 	putClosed((*[4]byte)(slot[0:]), m)
-	c.Commit(11, 4)
+	c.Commit(23, 4)
 	return nil
 }
 
@@ -695,6 +1262,34 @@ type Handler interface {
 	//
 	// End in an orderly way, as process 1 does with this status.
 	Stop(ctx context.Context, in StopCall) (out StopReply, err error)
+	// ReleaseCPU answers the rpc release_cpu.
+	//
+	// What the first cluster asks to move processors and memory (package monitor/broker). These
+	// calls return at once, and answer tells how it went. Each has a turn, and those older than
+	// one that has come are refused. To give up what is not there, and to take what is, is no
+	// error. Processors are named by local APIC ID.
+	ReleaseCPU(ctx context.Context, in ReleaseCPUCall) (out ReleaseCPUReply, err error)
+	// AdoptCPU answers the rpc adopt_cpu.
+	AdoptCPU(ctx context.Context, in AdoptCPUCall) (out AdoptCPUReply, err error)
+	// OfferMemory answers the rpc offer_memory.
+	//
+	// Memory is named by pieces of 2 MiB, the first of which begins at physical address 0.
+	// Which pieces, of so many at most, are free and could be given up?
+	OfferMemory(ctx context.Context, in OfferMemoryCall) (out OfferMemoryReply, err error)
+	// ReleaseMemory answers the rpc release_memory.
+	//
+	// Unmap those of the pieces that are still free.
+	ReleaseMemory(ctx context.Context, in ReleaseMemoryCall) (out ReleaseMemoryReply, err error)
+	// AdoptMemory answers the rpc adopt_memory.
+	//
+	// Use all of the pieces, or none.
+	AdoptMemory(ctx context.Context, in AdoptMemoryCall) (out AdoptMemoryReply, err error)
+	// Answer answers the rpc answer.
+	//
+	// The answer to the call of this turn, which another cluster has for the first one: 0 if
+	// it was done, else why not, in numbers of package monitor; and the pieces that are offered
+	// or were given up.
+	Answer(ctx context.Context, in AnswerCall) (out AnswerReply, err error)
 	// Open answers the rpc open.
 	//
 	// A process wants a channel to the one that listens by this name: a stream of bytes each
@@ -758,6 +1353,66 @@ func (c *Conn) Serve(ctx context.Context, h Handler) error {
 			}, nil
 		case *StopReply:
 			return nil, msg.BadBody("stop", "a client does not send it")
+		case *ReleaseCPUCall:
+			return func(ctx context.Context) error {
+				out, err := h.ReleaseCPU(ctx, *m)
+				if err != nil {
+					return err
+				}
+				return c.replyReleaseCPU(ctx, m.call, &out)
+			}, nil
+		case *ReleaseCPUReply:
+			return nil, msg.BadBody("release_cpu", "a client does not send it")
+		case *AdoptCPUCall:
+			return func(ctx context.Context) error {
+				out, err := h.AdoptCPU(ctx, *m)
+				if err != nil {
+					return err
+				}
+				return c.replyAdoptCPU(ctx, m.call, &out)
+			}, nil
+		case *AdoptCPUReply:
+			return nil, msg.BadBody("adopt_cpu", "a client does not send it")
+		case *OfferMemoryCall:
+			return func(ctx context.Context) error {
+				out, err := h.OfferMemory(ctx, *m)
+				if err != nil {
+					return err
+				}
+				return c.replyOfferMemory(ctx, m.call, &out)
+			}, nil
+		case *OfferMemoryReply:
+			return nil, msg.BadBody("offer_memory", "a client does not send it")
+		case *ReleaseMemoryCall:
+			return func(ctx context.Context) error {
+				out, err := h.ReleaseMemory(ctx, *m)
+				if err != nil {
+					return err
+				}
+				return c.replyReleaseMemory(ctx, m.call, &out)
+			}, nil
+		case *ReleaseMemoryReply:
+			return nil, msg.BadBody("release_memory", "a client does not send it")
+		case *AdoptMemoryCall:
+			return func(ctx context.Context) error {
+				out, err := h.AdoptMemory(ctx, *m)
+				if err != nil {
+					return err
+				}
+				return c.replyAdoptMemory(ctx, m.call, &out)
+			}, nil
+		case *AdoptMemoryReply:
+			return nil, msg.BadBody("adopt_memory", "a client does not send it")
+		case *AnswerCall:
+			return func(ctx context.Context) error {
+				out, err := h.Answer(ctx, *m)
+				if err != nil {
+					return err
+				}
+				return c.replyAnswer(ctx, m.call, &out)
+			}, nil
+		case *AnswerReply:
+			return nil, msg.BadBody("answer", "a client does not send it")
 		case *OpenCall:
 			return func(ctx context.Context) error {
 				out, err := h.Open(ctx, *m)
@@ -890,9 +1545,81 @@ func (k *Client) Stop(ctx context.Context, in StopCall) (out StopReply, err erro
 	return out, err
 }
 
+// ReleaseCPU calls the rpc release_cpu and waits for its reply.
+func (k *Client) ReleaseCPU(ctx context.Context, in ReleaseCPUCall) (out ReleaseCPUReply, err error) {
+	p := k.caller.Start(8)
+	defer p.Done()
+	in.call = p.ID()
+	if err := k.conn.SendReleaseCPUCall(ctx, &in); err != nil {
+		return out, err
+	}
+	_, err = p.Wait(ctx)
+	return out, err
+}
+
+// AdoptCPU calls the rpc adopt_cpu and waits for its reply.
+func (k *Client) AdoptCPU(ctx context.Context, in AdoptCPUCall) (out AdoptCPUReply, err error) {
+	p := k.caller.Start(10)
+	defer p.Done()
+	in.call = p.ID()
+	if err := k.conn.SendAdoptCPUCall(ctx, &in); err != nil {
+		return out, err
+	}
+	_, err = p.Wait(ctx)
+	return out, err
+}
+
+// OfferMemory calls the rpc offer_memory and waits for its reply.
+func (k *Client) OfferMemory(ctx context.Context, in OfferMemoryCall) (out OfferMemoryReply, err error) {
+	p := k.caller.Start(12)
+	defer p.Done()
+	in.call = p.ID()
+	if err := k.conn.SendOfferMemoryCall(ctx, &in); err != nil {
+		return out, err
+	}
+	_, err = p.Wait(ctx)
+	return out, err
+}
+
+// ReleaseMemory calls the rpc release_memory and waits for its reply.
+func (k *Client) ReleaseMemory(ctx context.Context, in ReleaseMemoryCall) (out ReleaseMemoryReply, err error) {
+	p := k.caller.Start(14)
+	defer p.Done()
+	in.call = p.ID()
+	if err := k.conn.SendReleaseMemoryCall(ctx, &in); err != nil {
+		return out, err
+	}
+	_, err = p.Wait(ctx)
+	return out, err
+}
+
+// AdoptMemory calls the rpc adopt_memory and waits for its reply.
+func (k *Client) AdoptMemory(ctx context.Context, in AdoptMemoryCall) (out AdoptMemoryReply, err error) {
+	p := k.caller.Start(16)
+	defer p.Done()
+	in.call = p.ID()
+	if err := k.conn.SendAdoptMemoryCall(ctx, &in); err != nil {
+		return out, err
+	}
+	_, err = p.Wait(ctx)
+	return out, err
+}
+
+// Answer calls the rpc answer and waits for its reply.
+func (k *Client) Answer(ctx context.Context, in AnswerCall) (out AnswerReply, err error) {
+	p := k.caller.Start(18)
+	defer p.Done()
+	in.call = p.ID()
+	if err := k.conn.SendAnswerCall(ctx, &in); err != nil {
+		return out, err
+	}
+	_, err = p.Wait(ctx)
+	return out, err
+}
+
 // Open calls the rpc open and waits for its reply.
 func (k *Client) Open(ctx context.Context, in OpenCall) (out OpenReply, err error) {
-	p := k.caller.Start(8)
+	p := k.caller.Start(20)
 	defer p.Done()
 	in.call = p.ID()
 	if err := k.conn.SendOpenCall(ctx, &in); err != nil {
@@ -1021,6 +1748,251 @@ func formatStopReply(body []byte) string {
 		return msg.BadBody("stop", wire.BadValue).Error()
 	}
 	return wire.Format("stop", "call", binary.LittleEndian.Uint32(body))
+}
+
+func putReleaseCPUCall(b *[8]byte, m *ReleaseCPUCall) {
+	binary.LittleEndian.PutUint32(b[0:4], m.Turn)
+	binary.LittleEndian.PutUint32(b[4:8], m.Apic)
+}
+
+func getReleaseCPUCall(b *[8]byte, m *ReleaseCPUCall) {
+	m.Turn = binary.LittleEndian.Uint32(b[0:4])
+	m.Apic = binary.LittleEndian.Uint32(b[4:8])
+}
+
+func formatReleaseCPUCall(body []byte) string {
+	if len(body) < 4 {
+		return msg.BadBody("release_cpu", wire.BadValue).Error()
+	}
+	var m ReleaseCPUCall
+	if len(body) != 12 {
+		return msg.BadBody("release_cpu", wire.BadValue).Error()
+	}
+	getReleaseCPUCall((*[8]byte)(body[4:]), &m)
+	return wire.Format("release_cpu", "call", binary.LittleEndian.Uint32(body), "turn", m.Turn, "apic", m.Apic)
+}
+
+func formatReleaseCPUReply(body []byte) string {
+	if len(body) < 4 {
+		return msg.BadBody("release_cpu", wire.BadValue).Error()
+	}
+	return wire.Format("release_cpu", "call", binary.LittleEndian.Uint32(body))
+}
+
+func putAdoptCPUCall(b *[8]byte, m *AdoptCPUCall) {
+	binary.LittleEndian.PutUint32(b[0:4], m.Turn)
+	binary.LittleEndian.PutUint32(b[4:8], m.Apic)
+}
+
+func getAdoptCPUCall(b *[8]byte, m *AdoptCPUCall) {
+	m.Turn = binary.LittleEndian.Uint32(b[0:4])
+	m.Apic = binary.LittleEndian.Uint32(b[4:8])
+}
+
+func formatAdoptCPUCall(body []byte) string {
+	if len(body) < 4 {
+		return msg.BadBody("adopt_cpu", wire.BadValue).Error()
+	}
+	var m AdoptCPUCall
+	if len(body) != 12 {
+		return msg.BadBody("adopt_cpu", wire.BadValue).Error()
+	}
+	getAdoptCPUCall((*[8]byte)(body[4:]), &m)
+	return wire.Format("adopt_cpu", "call", binary.LittleEndian.Uint32(body), "turn", m.Turn, "apic", m.Apic)
+}
+
+func formatAdoptCPUReply(body []byte) string {
+	if len(body) < 4 {
+		return msg.BadBody("adopt_cpu", wire.BadValue).Error()
+	}
+	return wire.Format("adopt_cpu", "call", binary.LittleEndian.Uint32(body))
+}
+
+func putOfferMemoryCall(b *[8]byte, m *OfferMemoryCall) {
+	binary.LittleEndian.PutUint32(b[0:4], m.Turn)
+	binary.LittleEndian.PutUint32(b[4:8], m.Most)
+}
+
+func getOfferMemoryCall(b *[8]byte, m *OfferMemoryCall) {
+	m.Turn = binary.LittleEndian.Uint32(b[0:4])
+	m.Most = binary.LittleEndian.Uint32(b[4:8])
+}
+
+func formatOfferMemoryCall(body []byte) string {
+	if len(body) < 4 {
+		return msg.BadBody("offer_memory", wire.BadValue).Error()
+	}
+	var m OfferMemoryCall
+	if len(body) != 12 {
+		return msg.BadBody("offer_memory", wire.BadValue).Error()
+	}
+	getOfferMemoryCall((*[8]byte)(body[4:]), &m)
+	return wire.Format("offer_memory", "call", binary.LittleEndian.Uint32(body), "turn", m.Turn, "most", m.Most)
+}
+
+func formatOfferMemoryReply(body []byte) string {
+	if len(body) < 4 {
+		return msg.BadBody("offer_memory", wire.BadValue).Error()
+	}
+	return wire.Format("offer_memory", "call", binary.LittleEndian.Uint32(body))
+}
+
+// sizeReleaseMemoryCall is the length of m's encoding, or -1 if a length in it is over its limit.
+func sizeReleaseMemoryCall(m *ReleaseMemoryCall) int {
+	n := 12
+	if len(m.Pieces) > 64 {
+		return -1
+	}
+	n += 4 * len(m.Pieces)
+	return n
+}
+
+func appendReleaseMemoryCall(b []byte, m *ReleaseMemoryCall) []byte {
+	b = binary.LittleEndian.AppendUint32(b, m.Turn)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(m.Pieces)))
+	for i1 := range m.Pieces {
+		b = binary.LittleEndian.AppendUint32(b, m.Pieces[i1])
+	}
+	return b
+}
+
+func takeReleaseMemoryCall(body []byte, caps []msg.Cap, m *ReleaseMemoryCall) error {
+	reader := wire.NewReader(body, caps)
+	return readReleaseMemoryCall(&reader, m)
+}
+
+func readReleaseMemoryCall(r *wire.Reader, m *ReleaseMemoryCall) error {
+	m.Turn = r.Uint32()
+	m.Pieces = wire.Resize(m.Pieces, r.Count(64, 4))
+	for i1 := range m.Pieces {
+		m.Pieces[i1] = r.Uint32()
+	}
+	return r.Done("release_memory")
+}
+
+func formatReleaseMemoryCall(body []byte) string {
+	if len(body) < 4 {
+		return msg.BadBody("release_memory", wire.BadValue).Error()
+	}
+	var m ReleaseMemoryCall
+	r := wire.NewFormatReader(body[4:])
+	if err := readReleaseMemoryCall(&r, &m); err != nil {
+		return err.Error()
+	}
+	return wire.Format("release_memory", "call", binary.LittleEndian.Uint32(body), "turn", m.Turn, "pieces", m.Pieces)
+}
+
+func formatReleaseMemoryReply(body []byte) string {
+	if len(body) < 4 {
+		return msg.BadBody("release_memory", wire.BadValue).Error()
+	}
+	return wire.Format("release_memory", "call", binary.LittleEndian.Uint32(body))
+}
+
+// sizeAdoptMemoryCall is the length of m's encoding, or -1 if a length in it is over its limit.
+func sizeAdoptMemoryCall(m *AdoptMemoryCall) int {
+	n := 12
+	if len(m.Pieces) > 64 {
+		return -1
+	}
+	n += 4 * len(m.Pieces)
+	return n
+}
+
+func appendAdoptMemoryCall(b []byte, m *AdoptMemoryCall) []byte {
+	b = binary.LittleEndian.AppendUint32(b, m.Turn)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(m.Pieces)))
+	for i1 := range m.Pieces {
+		b = binary.LittleEndian.AppendUint32(b, m.Pieces[i1])
+	}
+	return b
+}
+
+func takeAdoptMemoryCall(body []byte, caps []msg.Cap, m *AdoptMemoryCall) error {
+	reader := wire.NewReader(body, caps)
+	return readAdoptMemoryCall(&reader, m)
+}
+
+func readAdoptMemoryCall(r *wire.Reader, m *AdoptMemoryCall) error {
+	m.Turn = r.Uint32()
+	m.Pieces = wire.Resize(m.Pieces, r.Count(64, 4))
+	for i1 := range m.Pieces {
+		m.Pieces[i1] = r.Uint32()
+	}
+	return r.Done("adopt_memory")
+}
+
+func formatAdoptMemoryCall(body []byte) string {
+	if len(body) < 4 {
+		return msg.BadBody("adopt_memory", wire.BadValue).Error()
+	}
+	var m AdoptMemoryCall
+	r := wire.NewFormatReader(body[4:])
+	if err := readAdoptMemoryCall(&r, &m); err != nil {
+		return err.Error()
+	}
+	return wire.Format("adopt_memory", "call", binary.LittleEndian.Uint32(body), "turn", m.Turn, "pieces", m.Pieces)
+}
+
+func formatAdoptMemoryReply(body []byte) string {
+	if len(body) < 4 {
+		return msg.BadBody("adopt_memory", wire.BadValue).Error()
+	}
+	return wire.Format("adopt_memory", "call", binary.LittleEndian.Uint32(body))
+}
+
+// sizeAnswerCall is the length of m's encoding, or -1 if a length in it is over its limit.
+func sizeAnswerCall(m *AnswerCall) int {
+	n := 13
+	if len(m.Pieces) > 64 {
+		return -1
+	}
+	n += 4 * len(m.Pieces)
+	return n
+}
+
+func appendAnswerCall(b []byte, m *AnswerCall) []byte {
+	b = binary.LittleEndian.AppendUint32(b, m.Turn)
+	b = append(b, m.Why)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(m.Pieces)))
+	for i1 := range m.Pieces {
+		b = binary.LittleEndian.AppendUint32(b, m.Pieces[i1])
+	}
+	return b
+}
+
+func takeAnswerCall(body []byte, caps []msg.Cap, m *AnswerCall) error {
+	reader := wire.NewReader(body, caps)
+	return readAnswerCall(&reader, m)
+}
+
+func readAnswerCall(r *wire.Reader, m *AnswerCall) error {
+	m.Turn = r.Uint32()
+	m.Why = r.Uint8()
+	m.Pieces = wire.Resize(m.Pieces, r.Count(64, 4))
+	for i1 := range m.Pieces {
+		m.Pieces[i1] = r.Uint32()
+	}
+	return r.Done("answer")
+}
+
+func formatAnswerCall(body []byte) string {
+	if len(body) < 4 {
+		return msg.BadBody("answer", wire.BadValue).Error()
+	}
+	var m AnswerCall
+	r := wire.NewFormatReader(body[4:])
+	if err := readAnswerCall(&r, &m); err != nil {
+		return err.Error()
+	}
+	return wire.Format("answer", "call", binary.LittleEndian.Uint32(body), "turn", m.Turn, "why", m.Why, "pieces", m.Pieces)
+}
+
+func formatAnswerReply(body []byte) string {
+	if len(body) < 4 {
+		return msg.BadBody("answer", wire.BadValue).Error()
+	}
+	return wire.Format("answer", "call", binary.LittleEndian.Uint32(body))
 }
 
 // sizeOpenCall is the length of m's encoding, or -1 if a length in it is over its limit.

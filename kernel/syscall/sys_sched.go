@@ -95,7 +95,7 @@ func sysSchedSetaffinity(t *proc.Thread, a *Args) (uint64, linux.Errno) {
 	if m == 0 {
 		return 0, linux.EINVAL
 	}
-	if m == proc.AllCPUs() {
+	if m == proc.PresentCPUs() {
 		m = 0
 	}
 	u.SetCPUs(m)

@@ -25,6 +25,8 @@ import (
 const usage = `usage: cluster ls
        cluster run NUMBER [--] PROGRAM [ARGUMENT...]
        cluster stop|kill|restart NUMBER
+       cluster cores COUNT --from NUMBER --to NUMBER
+       cluster memory SIZE --from NUMBER --to NUMBER
        cluster agent
 `
 
@@ -49,6 +51,10 @@ func Main(args []string) int {
 			break
 		}
 		return report(os.WriteFile(control, []byte(args[0]+" "+args[1]), 0))
+	case len(args) > 0 && (args[0] == "cores" || args[0] == "memory"):
+		if m, ok := parseMove(args); ok {
+			return m.ask()
+		}
 	case len(args) == 1 && args[0] == "agent":
 		return report(Agent(context.Background()))
 	case len(args) >= 3 && args[0] == "run":

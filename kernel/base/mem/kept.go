@@ -10,21 +10,25 @@ var kept atomic.Int64
 // programs need what is left: root could not even start one that removes files.
 func Keep(root bool, own int64) bool {
 	n := kept.Add(1)
-	return n <= plenty || keepLate(n, root, own)
+	return n <= plenty.Load() || keepLate(n, root, own)
 }
 
-// plenty is how many frames may be kept by anybody; immutable once programs run.
-var plenty int64
+// plenty is how many frames may be kept by anybody.
+var plenty atomic.Int64
 
 // keepable is how many frames were free when the first program started, and keptFirst how
-// many were kept: the boot archive's. Immutable once programs run.
-var keepable, keptFirst int64
+// many were kept: the boot archive's, immutable once programs run.
+var (
+	keepable  atomic.Int64
+	keptFirst int64
+)
 
 // SetKeepable says that programs are about to start: they share with kept frames what is
 // free now besides the kernel's reserve. What the kernel's heap has so far is not theirs.
 func SetKeepable() {
-	keepable, keptFirst = int64(Spare()), kept.Load()
-	plenty = keptFirst + keepable/2
+	keepable.Store(int64(Spare()))
+	keptFirst = kept.Load()
+	plenty.Store(keptFirst + keepable.Load()/2)
 }
 
 func keepLate(n int64, root bool, own int64) bool {
@@ -41,6 +45,7 @@ func Kept() int64 { return kept.Load() }
 // keepMost is how many frames may be kept. A quarter is for programs and for what the
 // kernel needs to run them. Who has little gets more than who has much, and root most.
 func keepMost(root bool, own int64) int64 {
+	keepable := keepable.Load()
 	switch {
 	case keepable == 0:
 		return 1 << 62 // the system starts, or this is a test

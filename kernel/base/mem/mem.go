@@ -60,7 +60,7 @@ type magazine struct {
 var (
 	source    Source
 	magazines [maxProcs]magazine // each used by its P alone, preemption off
-	total     int                // frames managed; immutable once programs run
+	total     atomic.Int64       // frames managed
 	floor     atomic.Int64       // frames of the source that are not given out here
 	favoured  atomic.Int64       // frames of the source that not even Favour gives out
 
@@ -68,11 +68,19 @@ var (
 )
 
 // Total returns how many frames the machine has for user memory and files.
-func Total() int { return total }
+func Total() int { return int(total.Load()) }
 
 // AddTotal counts frames that came after Init (the boot archive's).
 func AddTotal(n int) {
-	total += n
+	total.Add(int64(n))
+}
+
+// Moved counts n frames that came from another cluster, or with n below 0 went to one: what
+// is a share of memory follows, as far as it is not measured once.
+func Moved(n int) {
+	total.Add(int64(n))
+	keepable.Add(int64(n))
+	plenty.Add(int64(n / 2))
 }
 
 // SetFloor keeps the source's last n frames for the kernel itself and for users who hold

@@ -41,7 +41,8 @@ func LetCollectorRead(left *int64, short, few int64) {
 // frames 0 … frames-1 lie (zeroed, outside the Go heap), where free frames come
 // from and how many there are in all.
 func Init(direct, counts unsafe.Pointer, s Source, n int) {
-	base, refs, source, total = direct, counts, s, n
+	base, refs, source = direct, counts, s
+	total.Store(int64(n))
 }
 
 // Bytes returns the frame's memory.

@@ -44,8 +44,11 @@ func (t *timer) stop() {
 	}
 }
 
-// SetProcessors tells how many Ps there are.
+// SetProcessors tells how many processors there may be.
 func SetProcessors(n int) { processors = int64(n) }
+
+// SetAlone is not needed here.
+func SetAlone(bool) {}
 
 // Share has nothing to do here.
 func Share() {}

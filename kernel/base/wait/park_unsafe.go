@@ -75,9 +75,13 @@ var unshared [64]struct {
 // oneP says that there is one P, so that nobody need ever be told.
 var oneP bool
 
-// SetProcessors tells how many Ps there are (GOMAXPROCS); called before threads
-// exist.
+// SetProcessors tells how many processors there may be; called before threads exist.
 func SetProcessors(n int) { oneP, processors = n == 1, int64(n) }
+
+// SetAlone says that there is one P now, or that there will be more. It is called while there
+// is one: nobody is between reading oneP and acting on it then, but where a processor more
+// is told of a goroutine in vain.
+func SetAlone(alone bool) { oneP = alone }
 
 // ready is the runtime's goready but for one thing: an idle P is told at once
 // only of a second goroutine. Mostly the caller blocks soon and the goroutine

@@ -55,7 +55,7 @@ var turnQueue struct {
 
 const oneRealTime = 1 << 32
 
-// processors is how many Ps there are.
+// processors is how many there may be, those of off included.
 var processors = int64(1)
 
 // TurnLoad returns the weight of the threads that wait, and the number of Ps.
@@ -64,7 +64,7 @@ func TurnLoad() (weight, ps int64) {
 }
 
 // OneP reports whether there is one P.
-func OneP() bool { return processors == 1 }
+func OneP() bool { return processors-int64(bits.OnesCount64(off.Load())) == 1 }
 
 // Look reports whether a thread must look at others before it enters user mode: some wait,
 // or there are real-time threads.

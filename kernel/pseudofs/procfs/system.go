@@ -45,8 +45,7 @@ func uptime() int64 { return clocks.Monotonic() - bootTime }
 // idle returns for how many nanoseconds no thread ran, of all processors since boot.
 func idle() int64 {
 	user, sys := proc.Totals()
-	n, _ := proc.CPUs.Call()
-	return max(uptime()*int64(n)-user-sys, 0)
+	return max(uptime()*int64(bits.OnesCount64(proc.OnlineCPUs()))-user-sys, 0)
 }
 
 func file(name, text string) *entry { return &entry{name: name, mode: 0o444, read: fixed(text)} }
@@ -116,15 +115,14 @@ func cpuinfo() string {
 
 func stat() string {
 	user, sys := proc.Totals()
-	n, _ := proc.CPUs.Call()
+	on := proc.OnlineCPUs()
+	n := bits.OnesCount64(on)
 	idle := max(uptime()*int64(n)-user-sys, 0)
 	var b strings.Builder
 	line := func(name string, user, sys, idle int64) {
 		fmt.Fprintf(&b, "%s %d 0 %d %d 0 0 0 0 0 0\n", name, ticksOf(user), ticksOf(sys), ticksOf(idle))
 	}
 	line("cpu ", user, sys, idle)
-	on := proc.OnlineCPUs()
-	n = bits.OnesCount64(on)
 	for ; on != 0; on &= on - 1 {
 		i := bits.TrailingZeros64(on)
 		line("cpu"+strconv.Itoa(i), user/int64(n), sys/int64(n), idle/int64(n))

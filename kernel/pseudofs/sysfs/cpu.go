@@ -48,10 +48,8 @@ func offline() uint64 { return proc.AllCPUs() &^ proc.OnlineCPUs() }
 func addCPUs() {
 	const at = cpuDir
 	n, _ := proc.CPUs.Call()
-	list := procfs.CPURange(n)
-	for _, f := range []string{"possible", "present"} {
-		Add(at+f, line("%s", list))
-	}
+	Add(at+"possible", line("%s", procfs.CPURange(n)))
+	Add(at+"present", set(true, proc.PresentCPUs))
 	Add(at+"online", set(true, proc.OnlineCPUs))
 	Add(at+"offline", set(true, offline))
 	for _, f := range []string{"isolated", "nohz_full"} {
@@ -61,16 +59,35 @@ func addCPUs() {
 	Add(at+"smt/active", line("0"))
 	Add(at+"smt/control", line("notsupported"))
 	for i := range n {
-		cpu := fmt.Sprintf("%scpu%d/", at, i)
-		if i > 0 {
-			addSwitch(cpu+"online", i)
+		if proc.PresentCPUs()>>i&1 != 0 {
+			addPresent(i)
+			addOnline(fmt.Sprintf("%scpu%d/", at, i), i, n)
 		}
-		Link(cpu+"node0", "../../node/node0")
-		Link(cpu+"subsystem", "../../../../bus/cpu")
-		Link(fmt.Sprintf("bus/cpu/devices/cpu%d", i), fmt.Sprintf("../../../devices/system/cpu/cpu%d", i))
-		addOnline(cpu, i, n)
 	}
-	addNode(n)
+	addNode()
+}
+
+// addPresent shows a processor that may be online or not.
+func addPresent(i int) {
+	cpu := fmt.Sprintf("%scpu%d/", cpuDir, i)
+	if i > 0 {
+		addSwitch(cpu+"online", i)
+	}
+	Link(cpu+"node0", "../../node/node0")
+	Link(cpu+"subsystem", "../../../../bus/cpu")
+	Link(fmt.Sprintf("bus/cpu/devices/cpu%d", i), fmt.Sprintf("../../../devices/system/cpu/cpu%d", i))
+	Link(fmt.Sprintf("devices/system/node/node0/cpu%d", i), fmt.Sprintf("../../cpu/cpu%d", i))
+}
+
+// CPUMoved shows that the machine has a processor no more, or has it anew, but not online.
+func CPUMoved(cpu int, here bool) {
+	if here {
+		addPresent(cpu)
+		return
+	}
+	Remove(fmt.Sprintf("%scpu%d", cpuDir, cpu))
+	Remove(fmt.Sprintf("bus/cpu/devices/cpu%d", cpu))
+	Remove(fmt.Sprintf("devices/system/node/node0/cpu%d", cpu))
 }
 
 // addSwitch adds the file by which a processor goes and comes.
@@ -161,7 +178,7 @@ func addCaches(cpu string, i int) {
 }
 
 // addNode shows the memory of the one node.
-func addNode(n int) {
+func addNode() {
 	const at = "devices/system/node/"
 	for _, f := range []string{"online", "possible", "has_cpu", "has_memory", "has_normal_memory"} {
 		Add(at+f, line("0"))
@@ -173,8 +190,5 @@ func addNode(n int) {
 		total, free := mem.Total()*mem.PageSize>>10, mem.Available()*mem.PageSize>>10
 		return fmt.Sprintf("Node 0 MemTotal:       %8d kB\nNode 0 MemFree:        %8d kB\nNode 0 MemUsed:        %8d kB\n", total, free, max(total-free, 0))
 	})
-	for i := range n {
-		Link(fmt.Sprintf("%snode0/cpu%d", at, i), fmt.Sprintf("../../cpu/cpu%d", i))
-	}
 	Link("bus/node/devices/node0", "../../../devices/system/node/node0")
 }
