@@ -32,6 +32,7 @@ func StartCPU(apicID uint32) error {
 func awaitStart(n int, repeat func()) error {
 	deadline := now() + 1e10 // a host that is busy may not run the processor for seconds
 	for again := now() + 1e7; !cpus[n].online.Load(); runtime.Gosched() {
+		amd64.Pause() // an emulator that runs its CPUs in turn goes on with the next
 		if t := now(); t > deadline {
 			return errors.New("nucleus: processor does not start")
 		} else if t > again {
