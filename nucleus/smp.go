@@ -121,6 +121,9 @@ func startCPU(c *amd64.CPU) {
 // BootAPICID returns the local APIC ID of the processor that booted.
 func BootAPICID() uint32 { return cpus[0].APICID }
 
+// APICID returns a processor's local APIC ID.
+func APICID(cpu int) uint32 { return cpus[cpu].APICID }
+
 // CurrentCPU returns the index of the processor that runs the caller.
 func CurrentCPU() int { return int(amd64.GetCPU().Index) }
 

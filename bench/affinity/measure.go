@@ -53,6 +53,8 @@ var Rows = []Row{
 	{Title: "embarrassingly parallel", Args: []string{"parallel", "-units", "4500"}, Metric: "parallel", Goal: 0.99},
 	{Title: "mixed: talk, and work at half load", Args: []string{"mixed", "-messages", "10000000", "-units", "1000", "-pause", "2ms"}, Metric: "all", Goal: 1.3, Bound: true},
 	{Title: "mixed: talk, and work for all cores", Args: []string{"mixed", "-messages", "10000000", "-units", "3000"}, Metric: "all", Bound: true},
+	{Title: "semaphore, bursts of 300 goroutines, 8 tokens (Go's issue 57070)", Args: []string{"semaphore", "-jobs", "1500000"}, Metric: "job"},
+	{Title: "P churn, two goroutines in turn (Go's issue 32113)", Args: []string{"churn", "-rounds", "1200000"}, Metric: "round"},
 	{Title: "scc over Go's own sources", Peer: "scc", Metric: "count"},
 	{Title: "nsqd, topic to channel (its own benchmark)", Peer: "nsqd", Metric: "put"},
 	{Title: "nats-server, publish and subscribe", Peer: "nats", Args: benchmark("Benchmark_____PubSubTwoConns", 4000000), Metric: "op", Goal: 0.98},
@@ -88,7 +90,7 @@ type Bench struct {
 }
 
 // counts are the arguments that say how many operations a program does.
-var counts = []string{"-messages", "-hops", "-items", "-jobs", "-units", "-test.benchtime"}
+var counts = []string{"-messages", "-hops", "-items", "-jobs", "-rounds", "-units", "-test.benchtime"}
 
 // fewer gives arguments for a part of the operations.
 func (b *Bench) fewer(args []string) []string {

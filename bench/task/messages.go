@@ -28,25 +28,32 @@ type Latency struct {
 	Processor   float64 // the least, of this process
 }
 
+// A Kind of receiver of a message, and what makes round trips with it.
+type Kind struct {
+	Name  string
+	Trips func(n int) (time.Duration, error)
+}
+
+// Kinds are a Go channel between two goroutines, and the three receivers of a message
+// that a task sends: a goroutine without a runtime, a task of another one, and a task of
+// the same one.
+var Kinds = []Kind{
+	{"Go channel, two goroutines", channelTrips},
+	{"goroutine without run-time", func(n int) (time.Duration, error) { return connTrips(n, "none") }},
+	{"task of another run-time", func(n int) (time.Duration, error) { return connTrips(n, "other") }},
+	{"task of the same run-time", func(n int) (time.Duration, error) { return connTrips(n, "same") }},
+}
+
 // Messages measures the three receivers of a message that a task sends: a task
 // of another runtime, a task of the same one, and a goroutine without a runtime;
 // and a Go channel between two goroutines beside them. They take turns.
 func Messages(rounds, trips int) ([]Latency, error) {
-	type one struct {
-		name string
-		run  func(trips int) (time.Duration, error)
-	}
-	list := []one{
-		{"Go channel, two goroutines", channelTrips},
-		{"goroutine without run-time", func(n int) (time.Duration, error) { return connTrips(n, "none") }},
-		{"task of another run-time", func(n int) (time.Duration, error) { return connTrips(n, "other") }},
-		{"task of the same run-time", func(n int) (time.Duration, error) { return connTrips(n, "same") }},
-	}
+	list := Kinds
 	all, spent := make([][]float64, len(list)), make([][]float64, len(list))
 	for range rounds {
 		for i, l := range list {
 			before := report.Spent()
-			d, err := l.run(trips)
+			d, err := l.Trips(trips)
 			if err != nil {
 				return nil, err
 			}
@@ -56,7 +63,7 @@ func Messages(rounds, trips int) ([]Latency, error) {
 	}
 	var out []Latency
 	for i, l := range list {
-		out = append(out, Latency{l.name, report.Least(all[i]), report.Median(all[i]), report.Least(spent[i])})
+		out = append(out, Latency{l.Name, report.Least(all[i]), report.Median(all[i]), report.Least(spent[i])})
 	}
 	return out, nil
 }
@@ -237,9 +244,15 @@ type Removal struct {
 // the same number of trips without a removal tells what the machine does alone.
 // The result is the repetition with the median worst.
 func RemoveCore(n, reps int) (*Removal, error) {
+	return Remove(n, reps, func(rt *task.Runtime) { _ = rt.SetWorkers(1) }, func(*task.Runtime) error { return nil }, task.WithWorkers(2))
+}
+
+// Remove is RemoveCore with another way to remove the core, and to bring it back after
+// each repetition, for a runtime with options.
+func Remove(n, reps int, remove func(*task.Runtime), back func(*task.Runtime) error, options ...task.Option) (*Removal, error) {
 	var all []*Removal
 	for range reps {
-		r, err := removeOnce(n)
+		r, err := removeOnce(n, remove, back, options)
 		if err != nil {
 			return nil, err
 		}
@@ -255,7 +268,7 @@ func RemoveCore(n, reps int) (*Removal, error) {
 	return typical, nil
 }
 
-func removeOnce(n int) (*Removal, error) {
+func removeOnce(n int, remove func(*task.Runtime), back func(*task.Runtime) error, options []task.Option) (*Removal, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	near, far, done, err := bound(ctx)
@@ -265,7 +278,7 @@ func removeOnce(n int) (*Removal, error) {
 	defer done()
 	other := make(chan error, 1)
 	go func() { other <- plainEcho(ctx, far, 2*n) }()
-	rt, err := task.New(task.WithWorkers(2))
+	rt, err := task.New(options...)
 	if err != nil {
 		return nil, err
 	}
@@ -281,7 +294,7 @@ func removeOnce(n int) (*Removal, error) {
 		during, err := trips(c, x, n, func(i int, d time.Duration) {
 			r.Trips = append(r.Trips, float64(d.Nanoseconds())/2000)
 			if i == r.At-1 {
-				go rt.SetWorkers(1)
+				go remove(rt)
 			}
 			plain(c) // a spawn: where a worker sees that its seat has gone
 		})
@@ -291,7 +304,7 @@ func removeOnce(n int) (*Removal, error) {
 	if err = first(e, err); err != nil {
 		return nil, err
 	}
-	return r, <-other
+	return r, first(<-other, back(rt))
 }
 
 func plain(c task.Ctx) { task.Spawn(c, fib, 1).Sync(c) }

@@ -142,64 +142,73 @@ func random(x []int32) {
 
 // One runs one of our own contenders in this process and gives the time of each
 // repetition. It is what a child process of the report does.
-func One(contender, program string, n, workers, reps int) ([]time.Duration, error) {
-	rt, err := task.New(task.WithWorkers(workers))
+func One(contender, program string, n, workers, reps int) (out []time.Duration, err error) {
+	err = Each(contender, program, n, workers, reps, func(fn func()) {
+		start := time.Now()
+		fn()
+		out = append(out, time.Since(start))
+	})
+	return out, err
+}
+
+// Each runs one of our own contenders so many times in this process. The part that is
+// measured is run by around. Without workers there is one for each processor.
+func Each(contender, program string, n, workers, reps int, around func(fn func())) error {
+	var options []task.Option
+	if workers > 0 {
+		options = append(options, task.WithWorkers(workers))
+	}
+	rt, err := task.New(options...)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer rt.Close()
-	var out []time.Duration
 	for range reps {
 		var x []int32
 		if program == "sort" {
 			x = make([]int32, n)
 			random(x)
 		}
-		var took time.Duration
-		timed := func(fn func()) {
-			start := time.Now()
-			fn()
-			took = time.Since(start)
-		}
+		ran := false
+		measured := func(fn func()) { around(fn); ran = true }
 		_, err := task.RunOn(rt, context.Background(), func(c task.Ctx) int {
 			switch contender + " " + program {
 			case "go fib":
-				timed(func() { runtime.KeepAlive(plainFib(n)) })
+				measured(func() { runtime.KeepAlive(plainFib(n)) })
 			case "go stress":
-				timed(func() { plainStress(n) })
+				measured(func() { plainStress(n) })
 			case "go sort":
-				timed(func() { slices.Sort(x) })
+				measured(func() { slices.Sort(x) })
 			case "fast fib":
-				timed(func() { task.Fast(c, func(f *task.Frame) int { return fastFib(f, n) }) })
+				measured(func() { task.Fast(c, func(f *task.Frame) int { return fastFib(f, n) }) })
 			case "fast stress":
-				timed(func() { task.Fast(c, func(f *task.Frame) int { fastStress(f, n); return 0 }) })
+				measured(func() { task.Fast(c, func(f *task.Frame) int { fastStress(f, n); return 0 }) })
 			case "loop fib":
-				timed(func() { task.Fast(c, func(f *task.Frame) int { return loopFib(f, n) }) })
+				measured(func() { task.Fast(c, func(f *task.Frame) int { return loopFib(f, n) }) })
 			case "loop stress":
-				timed(func() { task.Fast(c, func(f *task.Frame) int { loopStress(f, n); return 0 }) })
+				measured(func() { task.Fast(c, func(f *task.Frame) int { loopStress(f, n); return 0 }) })
 			case "join fib":
-				timed(func() { joinFib(c, n) })
+				measured(func() { joinFib(c, n) })
 			case "join stress":
-				timed(func() { joinStress(c, n) })
+				measured(func() { joinStress(c, n) })
 			case "ordinary fib":
-				timed(func() { fib(c, n) })
+				measured(func() { fib(c, n) })
 			case "ordinary stress":
-				timed(func() { stress(c, n) })
+				measured(func() { stress(c, n) })
 			case "ordinary sort":
-				timed(func() { task.Sort(c, x) })
+				measured(func() { task.Sort(c, x) })
 			}
 			return 0
 		})
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if took == 0 {
-			return nil, fmt.Errorf("no contender %q with program %q", contender, program)
+		if !ran {
+			return fmt.Errorf("no contender %q with program %q", contender, program)
 		}
 		if !slices.IsSorted(x) {
-			return nil, fmt.Errorf("%s %s: not sorted", contender, program)
+			return fmt.Errorf("%s %s: not sorted", contender, program)
 		}
-		out = append(out, took)
 	}
-	return out, nil
+	return nil
 }

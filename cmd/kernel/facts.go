@@ -66,7 +66,7 @@ func cpuInfo() string {
 	for _, c := range caches() {
 		size = c.Size
 	}
-	online := bits.OnesCount64(proc.OnlineCPUs())
+	core, pack := levels()
 	var text strings.Builder
 	for i := range nucleus.NumCPU() {
 		if !proc.Online(i) {
@@ -77,32 +77,14 @@ func cpuInfo() string {
 		if size > 0 {
 			fmt.Fprintf(&text, "cache size\t: %d KB\n", size>>10)
 		}
-		fmt.Fprintf(&text, "physical id\t: 0\nsiblings\t: %d\ncore id\t\t: %d\ncpu cores\t: %d\napicid\t\t: %d\ninitial apicid\t: %d\n",
-			online, i, online, i, i)
+		id, siblings := nucleus.APICID(i), bits.OnesCount64(sysfs.Together(i, pack))
+		fmt.Fprintf(&text, "physical id\t: %d\nsiblings\t: %d\ncore id\t\t: %d\ncpu cores\t: %d\napicid\t\t: %d\ninitial apicid\t: %d\n",
+			id>>pack, siblings, id&(1<<pack-1)>>core, siblings/bits.OnesCount64(sysfs.Together(i, core)), id, id)
 		fmt.Fprintf(&text, "fpu\t\t: yes\nfpu_exception\t: yes\ncpuid level\t: %d\nwp\t\t: yes\nflags\t\t: %s\nbugs\t\t:\nbogomips\t: %d.%02d\nclflush size\t: 64\ncache_alignment\t: 64\n",
 			level, strings.Join(flags, " "), hz/500000, hz/5000%100)
 		fmt.Fprintf(&text, "address sizes\t: %d bits physical, %d bits virtual\npower management:\n\n", widths&255, widths>>8&255)
 	}
 	return text.String()
-}
-
-// caches tells of a CPU's caches as CPUID leaf 4 describes them.
-func caches() (list []sysfs.Cache) {
-	if top, _, _, _ := amd64.CPUID(0, 0); top < 4 {
-		return nil
-	}
-	for i := uint32(0); i < 8; i++ {
-		a, b, c, _ := amd64.CPUID(4, i)
-		kind := [...]string{"", "Data", "Instruction", "Unified"}[min(a&31, 3)]
-		if a&31 == 0 || a&31 > 3 {
-			break
-		}
-		x := sysfs.Cache{Level: int(a >> 5 & 7), Type: kind, Line: int(b&0xfff) + 1, Partitions: int(b>>12&0x3ff) + 1,
-			Ways: int(b>>22) + 1, Sets: int(c) + 1, Shared: a>>5&7 >= 3}
-		x.Size = x.Line * x.Partitions * x.Ways * x.Sets
-		list = append(list, x)
-	}
-	return list
 }
 
 // featureNames are the features that programs look for: bits of CPUID leaf 1

@@ -183,4 +183,6 @@ func plugProcFS() {
 	procfs.Register("partitions", diskfiles.PartitionsText)
 	procfs.Register("diskstats", diskfiles.DiskstatsText)
 	sysfs.Caches.Set(caches)
+	sysfs.Place.Set(nucleus.APICID)
+	sysfs.Levels.Set(levels)
 }

@@ -2,6 +2,7 @@ package guest
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -57,6 +58,41 @@ func TestHotplug(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestBind has a program that "hardtack go" built bind itself to one processor, and to those
+// of one cache, on Linux 6.1 and on Hardtack. The machine has two sockets with two processors each.
+func TestBind(t *testing.T) {
+	needGuest(t)
+	t.Parallel()
+	repo, dir := repository(t), t.TempDir()
+	tool := command(t, repo, dir)
+	if err := goBuild(repo, filepath.Join(dir, "guesttest"), "./test/guest/guesttest"); err != nil {
+		t.Fatal(err)
+	}
+	programs := filepath.Join(dir, "programs")
+	build := exec.Command(tool, "go", "build", "-o", filepath.Join(programs, "bind"), "./bench/affinity/bind")
+	build.Dir, build.Env = repo, append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	root := guestRoot(t, dir, "guesttest", "programs")
+	sockets := []string{"-smp", "4,sockets=2,cores=2,threads=1"}
+	out, err := inGuest(t, tool, root, 5*time.Minute, []string{"--cpus", "4", "--qemu-arg", sockets[0], "--qemu-arg", sockets[1]},
+		"/guesttest", "-limit", "200s", "/programs")
+	got, _, _ := parse(out)
+	want := reference{t: t, root: root, cpus: 4, args: sockets}.run([]string{"bind"})
+	if want == nil {
+		t.Log("compared with nothing")
+		want = got
+	}
+	if got["bind"] == nil || want["bind"] == nil {
+		t.Fatalf("it did not run: %v\n%s", err, tail(out, 60))
+	}
+	compare(t, want["bind"], got["bind"], "")
+	if !strings.HasPrefix(got["bind"].verdict, "PASS") {
+		t.Errorf("%s\n%s", got["bind"].verdict, tail(out, 60))
 	}
 }
 

@@ -17,9 +17,10 @@ import (
 // another release, and its page cache, ports and other processes are not the test's.
 type reference struct {
 	t    *testing.T
-	root string // with guesttest and programs
-	disk bool   // programs run on ext4, not in memory
-	cpus int    // 0: one
+	root string   // with guesttest and programs
+	disk bool     // programs run on ext4, not in memory
+	cpus int      // 0: one
+	args []string // more for QEMU
 }
 
 // run returns what the programs print, or nil with a note in the log if Linux cannot
@@ -36,7 +37,7 @@ func (r reference) run(names []string) map[string]*section {
 		return nil
 	}
 	boot := osbench.Boot{OS: osbench.OnLinux, Root: r.tree(dirs.Repo, names), CPUs: max(r.cpus, 1), Memory: "1G", Machine: "microvm",
-		Timeout: 10 * time.Minute, Args: []string{"-cpu", "max,la57=off"}}
+		Timeout: 10 * time.Minute, Args: append([]string{"-cpu", "max,la57=off"}, r.args...)}
 	if r.disk {
 		boot.Disk, boot.Driver = r.emptyDisk(), "virtio"
 	}

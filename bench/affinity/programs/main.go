@@ -13,6 +13,8 @@
 //	programs regex [-mib 535] [-workers 8] [-file FILE]
 //	programs parallel [-goroutines 8] [-units 4000]
 //	programs mixed [-producers 8] [-messages 1000000] [-units 2000]
+//	programs semaphore [-goroutines 300] [-tokens 8] [-jobs 600000] [-spin 200]
+//	programs churn [-rounds 1000000] [-spin 300]
 //	programs bound [as mixed]
 //	programs phases [-talk 1500ms] [-steps 150]
 //	programs cores
@@ -34,7 +36,7 @@ type program struct {
 var programs = []program{
 	{"hotpotato", hotpotato}, {"many", many}, {"pipeline", pipeline}, {"pool", pool},
 	{"regex", regex}, {"parallel", parallel}, {"mixed", mixed}, {"phases", phases},
-	{"bound", bound}, {"cores", cores},
+	{"bound", bound}, {"cores", cores}, {"semaphore", semaphore}, {"churn", churn},
 }
 
 func main() {

@@ -43,6 +43,7 @@ func TestPrograms(t *testing.T) {
 		"hotpotato": {"-hops", "100", "-players", "3", "-work", "1"}, "many": {"-messages", "1003"},
 		"pipeline": {"-items", "100", "-spin", "3"}, "pool": {"-jobs", "100"}, "regex": {"-mib", "1"},
 		"parallel": {"-units", "10"}, "mixed": {"-messages", "100", "-units", "10", "-pause", "1us"},
+		"semaphore": {"-jobs", "1000", "-goroutines", "30"}, "churn": {"-rounds", "100"},
 		"bound": {"-messages", "100", "-units", "10", "-pause", "1us"},
 	}
 	for _, p := range programs {

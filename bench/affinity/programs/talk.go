@@ -21,6 +21,9 @@ func hotpotato(f *flag.FlagSet) func() error {
 		for i := range ring {
 			ring[i] = make(chan int)
 		}
+		if *players == 1 {
+			ring[0] = make(chan int, 1) // it hands the number to itself
+		}
 		var round, after sync.WaitGroup
 		for i := range ring {
 			in, out := ring[i], ring[(i+1)%len(ring)]

@@ -16,11 +16,30 @@ type Cache struct {
 	Type                   string // Data, Instruction or Unified
 	Size, Line, Ways, Sets int    // Size in bytes
 	Partitions             int
-	Shared                 bool // by all CPUs
+	Bits                   int // low bits of Place that number the processors which share it
 }
 
 // Caches returns the caches of a CPU.
 var Caches = hook.Default(func() []Cache { return nil })
+
+// Place returns where a processor is among the packages and cores: its local APIC ID.
+var Place = hook.Default(func(cpu int) uint32 { return uint32(cpu) })
+
+// Levels tells how many low bits of Place number the threads of a core and the processors
+// of a package.
+var Levels = hook.Default(func() (core, pack uint) { return 0, 31 })
+
+// Together returns the processors online whose Place differs from that of cpu in the low bits only.
+func Together(cpu int, bits uint) (set uint64) {
+	n, _ := proc.CPUs.Call()
+	at := Place.Call(cpu) >> bits
+	for i := range n {
+		if Place.Call(i)>>bits == at {
+			set |= 1 << i
+		}
+	}
+	return set & proc.OnlineCPUs()
+}
 
 func line(format string, args ...any) func() string {
 	s := fmt.Sprintf(format, args...) + "\n"
@@ -44,7 +63,7 @@ func set(list bool, which func() uint64) func() string {
 // offline returns the processors that are not online.
 func offline() uint64 { return proc.AllCPUs() &^ proc.OnlineCPUs() }
 
-// addCPUs shows the CPUs: cores of one package, each with one thread.
+// addCPUs shows the CPUs.
 func addCPUs() {
 	const at = cpuDir
 	n, _ := proc.CPUs.Call()
@@ -141,17 +160,24 @@ func CPUPlugged(cpu int, on bool) {
 // addOnline adds what only a processor has that is online.
 func addOnline(cpu string, i, n int) {
 	own, bit := line("%d", i), procfs.CPUMaskOf(n, i)
-	for _, f := range []string{"physical_package_id", "die_id", "cluster_id"} {
+	core, pack := Levels.Call()
+	place := Place.Call(i)
+	Add(cpu+"topology/physical_package_id", line("%d", place>>pack))
+	for _, f := range []string{"die_id", "cluster_id"} {
 		Add(cpu+"topology/"+f, line("0"))
 	}
-	Add(cpu+"topology/core_id", own)
-	for _, f := range []string{"core_cpus", "thread_siblings", "cluster_cpus"} {
-		Add(cpu+"topology/"+f, line("%s", bit))
-		Add(cpu+"topology/"+f+"_list", own)
-	}
-	for _, f := range []string{"core_siblings", "package_cpus", "die_cpus"} {
-		Add(cpu+"topology/"+f, set(false, proc.OnlineCPUs))
-		Add(cpu+"topology/"+f+"_list", set(true, proc.OnlineCPUs))
+	Add(cpu+"topology/core_id", line("%d", place&(1<<pack-1)>>core))
+	Add(cpu+"topology/cluster_cpus", line("%s", bit))
+	Add(cpu+"topology/cluster_cpus_list", own)
+	for _, level := range []struct {
+		bits  uint
+		files []string
+	}{{core, []string{"core_cpus", "thread_siblings"}}, {pack, []string{"core_siblings", "package_cpus", "die_cpus"}}} {
+		together := func() uint64 { return Together(i, level.bits) }
+		for _, f := range level.files {
+			Add(cpu+"topology/"+f, set(false, together))
+			Add(cpu+"topology/"+f+"_list", set(true, together))
+		}
 	}
 	addCaches(cpu, i)
 }
@@ -159,11 +185,7 @@ func addOnline(cpu string, i, n int) {
 func addCaches(cpu string, i int) {
 	for k, c := range Caches.Call() {
 		at := fmt.Sprintf("%scache/index%d/", cpu, k)
-		shared := func() uint64 { return 1 << i }
-		id := i
-		if c.Shared {
-			shared, id = proc.OnlineCPUs, 0
-		}
+		shared := func() uint64 { return Together(i, uint(c.Bits)) }
 		Add(at+"level", line("%d", c.Level))
 		Add(at+"type", line("%s", c.Type))
 		Add(at+"size", line("%dK", c.Size>>10))
@@ -171,7 +193,7 @@ func addCaches(cpu string, i int) {
 		Add(at+"ways_of_associativity", line("%d", c.Ways))
 		Add(at+"number_of_sets", line("%d", c.Sets))
 		Add(at+"physical_line_partition", line("%d", c.Partitions))
-		Add(at+"id", line("%d", id))
+		Add(at+"id", line("%d", Place.Call(i)>>c.Bits))
 		Add(at+"shared_cpu_list", set(true, shared))
 		Add(at+"shared_cpu_map", set(false, shared))
 	}
