@@ -14,7 +14,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # field names is misspelled (ifa_prefered).
 MISSPELL    = github.com/golangci/misspell/cmd/misspell@v0.8.0
 
-.PHONY: abi abi-known idl help build run check test crash suites storm test-overlay bench fuzz nightly bench-collector bench-disk bench-net bench-operate bench-sched bench-storage bench-task bench-msg bench-affinity bench-lock bench-nucleus bench-ipc bench-memory bench-cluster profile lint lint-subjects cover cover-guest clean install install-libraries uninstall deps deps-cc deps-pc deps-fs deps-apt FORCE
+.PHONY: abi abi-known idl help build run check test crash suites storm test-overlay bench fuzz nightly bench-collector bench-disk bench-net bench-operate bench-sched bench-storage bench-task bench-msg bench-affinity bench-lock bench-nucleus bench-ipc bench-memory bench-cluster bench-follow profile lint lint-subjects cover cover-guest clean install install-libraries uninstall deps deps-cc deps-pc deps-fs deps-apt FORCE
 
 help:
 	@echo 'make run     boot Redis and NGINX, with a shell on the terminal (RUN="--cpus 4" adds flags)'
@@ -41,6 +41,7 @@ help:
 	@echo 'make bench-collector  what the collector adds to system calls; writes docs/bench/collector.md (OLD=IMAGE: another kernel beside it)'
 	@echo 'make bench-storage  ext4 on Hardtack and on Linux, CMailbench, LevelDB; writes docs/bench/storage.md'
 	@echo 'make bench-cluster  several kernels in one machine; writes docs/bench/cluster.md'
+	@echo 'make bench-follow  tasks and channel-aware scheduling in machines, on Hardtack and on Linux; writes docs/bench/follow.md'
 	@echo 'make bench-net  packets, connections and requests through the network card, on Hardtack and on Linux; writes docs/bench/net.md'
 	@echo 'make bench-operate  starts of machines, copies of one that runs, programs in it; writes docs/bench/operate.md'
 	@echo 'make idl     generate Go and C from idl/*.if'
@@ -162,6 +163,10 @@ bench-memory: deps deps-cc build
 # Several kernels in one machine: instructions only, three minutes.
 bench-cluster: deps deps-cc build
 	$(GO) run ./bench/cluster/report
+
+# Packages task and affinity in machines; WHAT=speed,rows measures some figures only.
+bench-follow: deps deps-cc build
+	$(GO) run ./bench/follow/report $(WHAT:%=-what %)
 
 # How threads share a processor.
 bench-sched: deps deps-cc build
