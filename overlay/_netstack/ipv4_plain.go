@@ -57,3 +57,7 @@ func (e *endpoint) writePlain(r *stack.Route, p *stack.NetworkHeaderParams, pkt 
 	e.stats.ip.PacketsSent.Increment()
 	return nil
 }
+
+// NextID and CountSent are what packets need that do not come here (stack.Path).
+func (e *endpoint) NextID() uint16 { return e.getID() }
+func (e *endpoint) CountSent()     { e.stats.ip.PacketsSent.Increment() }

@@ -38,6 +38,9 @@ func (g *Gate) SetGate(admit func(pkt *PacketBuffer) (int, bool), keepFirst bool
 	g.rules.Store(&gateRules{admit, keepFirst})
 }
 
+// Asks reports whether there are rules.
+func (g *Gate) Asks() bool { return g.rules.Load() != nil }
+
 // Admit returns how many bytes of a packet the endpoint takes, and whether it takes it.
 func (g *Gate) Admit(pkt *PacketBuffer) (int, bool) {
 	if r := g.rules.Load(); r != nil && r.admit != nil {

@@ -398,7 +398,7 @@ func (l *Left) answer(s *segment, options *[maxOptionSize]byte) (f tcpFields, ok
 
 // send sends an acknowledgement.
 func (l *Left) send(f tcpFields) {
-	route, err := l.p.stack.FindRoute(l.device, l.id.LocalAddress, l.id.RemoteAddress, l.net, false)
+	route, err := l.p.stack.SharedRoute(l.device, l.id.LocalAddress, l.id.RemoteAddress, l.net)
 	if err != nil {
 		return
 	}

@@ -15,11 +15,11 @@ type passer interface {
 func (e *endpoint) peekAt(dst io.Writer) *udpPacket {
 	p := e.rcvList.Front()
 	if s, ok := dst.(passer); ok {
-		for p != nil && s.Pass(p.pkt.Data().Size(), p.peeked) {
+		for p != nil && s.Pass(p.size(), p.peeked) {
 			p = p.Next()
 		}
 	}
-	if p != nil && p.pkt.Data().Size() == 0 {
+	if p != nil && p.size() == 0 {
 		p.peeked = true
 	}
 	return p

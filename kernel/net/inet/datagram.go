@@ -399,6 +399,9 @@ func (s *Datagram) Recv(c *caller.Ctx, f *vfs.File, m *sock.Msg) (int, linux.Err
 		return s.recvError(m)
 	}
 	p := s.ep.Load()
+	if n, e, done := s.recvPlain(p, m); done {
+		return n, e
+	}
 	nonblock := f.NonBlock() || m.Flags&linux.MSG_DONTWAIT != 0
 	peek := m.Flags&linux.MSG_PEEK != 0
 	var r tcpip.ReadResult

@@ -56,6 +56,7 @@ type netPoint struct {
 	entry waiter.Entry
 	told  atomic.Bool  // SO_ERROR has told its error
 	errs  atomic.Int32 // how many errors have come and were not taken, at most
+	plain plainTaker   // nil without; immutable
 }
 
 // netEvents are those that netstack may announce.
@@ -84,6 +85,7 @@ func (s *inetSock) attach(ep tcpip.Endpoint, wq *waiter.Queue) *netPoint {
 	if g := s.rules.Load(); g != nil {
 		g.tell(ep)
 	}
+	p.plain, _ = ep.(plainTaker)
 	p.entry.Init(s, netEvents)
 	wq.EventRegister(&p.entry)
 	s.ep.Store(p)

@@ -37,14 +37,14 @@ func (l *Link) receiveFast(d stack.TransportDispatcher, batch []netdev.Frame) in
 	case b == nil:
 		return 0
 	case b[ethSize+9] == uint8(header.UDPProtocolNumber):
-		if l.dhcp.Load() == nil && l.receiveUDP(d, b, &batch[0]) {
+		if l.dhcp.Load() == nil && (l.receivePlain(b, batch[0].ChecksumValid || batch[0].NeedsChecksum) || l.receiveUDP(d, b, &batch[0])) {
 			return 1
 		}
 		return 0
 	case len(batch) > 1:
 		return l.receiveTrain(d, own, b, batch)
 	}
-	l.receiveTCP(d, b, &batch[0])
+	l.receiveTCP(d, b, &batch[0], false)
 	return 1
 }
 
@@ -109,9 +109,27 @@ func (l *Link) count(packets, bytes int) {
 	l.rxBytes.IncrementBy(uint64(bytes))
 }
 
-func (l *Link) receiveTCP(d stack.TransportDispatcher, b []byte, f *netdev.Frame) {
+// receivePlain hands a packet to its endpoint as it is, and reports whether that took it.
+// checked: its checksum is right.
+func (l *Link) receivePlain(b []byte, checked bool) bool {
+	if l.plainTo == nil || !l.plainTo.DeliverPlain(tcpip.NICID(l.index), b[ethSize:], checked) {
+		return false
+	}
+	l.count(1, len(b)-ethSize)
+	if b[ethSize+9] == uint8(header.UDPProtocolNumber) {
+		l.net.Waits(len(b) - ethSize)
+	}
+	return true
+}
+
+// receiveTCP takes a segment; checked: its checksum is right.
+func (l *Link) receiveTCP(d stack.TransportDispatcher, b []byte, f *netdev.Frame, checked bool) {
+	checked = checked || f.ChecksumValid || f.NeedsChecksum
+	if l.receivePlain(b, checked) {
+		return
+	}
 	p := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: buffer.MakeWithData(b)})
-	p.RXChecksumValidated = f.ChecksumValid || f.NeedsChecksum
+	p.RXChecksumValidated = checked
 	l.count(1, len(b)-ethSize)
 	l.deliver(d, p, header.TCPProtocolNumber, tcpOffset(b))
 	p.DecRef()
@@ -145,7 +163,7 @@ func (l *Link) receiveTrain(d stack.TransportDispatcher, own uint64, first []byt
 	at := ethSize + ip4Size + off // where data begins
 	size := len(first) - at
 	if !mergeable(first, &batch[0]) {
-		l.receiveTCP(d, first, &batch[0])
+		l.receiveTCP(d, first, &batch[0], false)
 		return 1
 	}
 	if size == 0 {
@@ -159,7 +177,7 @@ func (l *Link) receiveTrain(d stack.TransportDispatcher, own uint64, first []byt
 			last = b
 			n++
 		}
-		l.receiveTCP(d, last, &batch[n-1])
+		l.receiveTCP(d, last, &batch[n-1], true)
 		return n
 	}
 	n, total := 1, len(first)
@@ -174,7 +192,7 @@ func (l *Link) receiveTrain(d stack.TransportDispatcher, own uint64, first []byt
 		n++
 	}
 	if n == 1 {
-		l.receiveTCP(d, first, &batch[0])
+		l.receiveTCP(d, first, &batch[0], true)
 		return 1
 	}
 	v := buffer.NewViewSize(total)

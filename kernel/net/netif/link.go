@@ -38,6 +38,7 @@ type Link struct {
 	// broadcast address; 0 without one.
 	own4               atomic.Uint64
 	rxPackets, rxBytes *tcpip.StatCounter // the NIC's; immutable after Add
+	plainTo            plainDeliverer     // nil without; immutable after Add
 
 	// TxDropped counts frames for which the device had no room.
 	TxDropped atomic.Uint64
@@ -66,6 +67,7 @@ func Add(n *inet.Net, d netdev.Device, name string) (*Link, error) {
 		n.SetCarrier(i, c.LinkUp())
 		c.OnLink(func() { n.SetCarrier(i, c.LinkUp()) })
 	}
+	l.plainTo, _ = any(n.Stack).(plainDeliverer)
 	d.SetReceiver(l.receive)
 	return l, nil
 }

@@ -1,0 +1,175 @@
+package tcp
+
+import (
+	"encoding/binary"
+	"io"
+	"sync"
+	"time"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/checksum"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
+	"gvisor.dev/gvisor/pkg/tcpip/seqnum"
+)
+
+// Header prediction (Van Jacobson). Nearly all segments are what the connection expects:
+// the next data or acknowledgements of new data, with the usual options, while nothing is
+// lost, closed, or out of order. Such a segment comes here from the interface (see
+// stack.PlainReceiver), and everything else goes the general way. The sender's half is the
+// general one.
+
+// plainRoom is the memory of a received segment's data.
+type plainRoom struct {
+	bytes []byte
+	class int
+}
+
+// plainSizes are the sizes of such memory; longer ones are made as they are needed.
+var plainSizes = [...]int{256, 1024, 2048}
+
+var plainRooms [len(plainSizes)]sync.Pool // of *plainRoom
+
+func newPlainRoom(n int) *plainRoom {
+	class := 0
+	for class < len(plainSizes) && n > plainSizes[class] {
+		class++
+	}
+	if class == len(plainSizes) {
+		return &plainRoom{make([]byte, n), class}
+	}
+	if r, ok := plainRooms[class].Get().(*plainRoom); ok {
+		return r
+	}
+	return &plainRoom{make([]byte, plainSizes[class]), class}
+}
+
+func (r *plainRoom) release() {
+	if r.class < len(plainSizes) {
+		plainRooms[r.class].Put(r)
+	}
+}
+
+// plainData are the data of a segment that has no packet. They are read under the lock of
+// the endpoint.
+type plainData struct {
+	data []byte
+	room *plainRoom // nil without data
+}
+
+func (p *plainData) readTo(dst io.Writer, peek bool) (int, error) {
+	if len(p.data) == 0 {
+		return 0, nil
+	}
+	n, err := dst.Write(p.data)
+	if !peek {
+		p.data = p.data[n:]
+	}
+	return n, err
+}
+
+// ReceivePlain implements stack.PlainReceiver.
+func (e *Endpoint) ReceivePlain(_ tcpip.NICID, b []byte, valid bool) bool {
+	t := b[header.IPv4MinimumSize:]
+	if e.EndpointState() != StateEstablished || header.TCPFlags(t[13])&^header.TCPFlagPsh != header.TCPFlagAck || t[12]&0xf != 0 ||
+		e.isOwnedByUser() || e.Gate.Asks() || !valid && !validChecksum(b) || !e.TryLock() {
+		return false
+	}
+	took := e.predicted(t)
+	e.mu.Unlock()
+	return took
+}
+
+// validChecksum verifies a segment's checksum; b is the packet.
+func validChecksum(b []byte) bool {
+	t := b[header.IPv4MinimumSize:]
+	sum := uint32(len(t)) + uint32(ProtocolNumber)
+	for i := 12; i < header.IPv4MinimumSize; i += 2 {
+		sum += uint32(binary.BigEndian.Uint16(b[i:]))
+	}
+	sum = sum>>16 + sum&0xffff
+	return checksum.Checksum(t, uint16(sum>>16+sum)) == 0xffff
+}
+
+// predicted processes a segment if it is one that was expected.
+//
+// +checklocks:e.mu
+func (e *Endpoint) predicted(t []byte) bool {
+	be := binary.BigEndian
+	head := int(t[12]>>4) * 4
+	var options header.TCPOptions
+	switch {
+	case e.EndpointState() != StateEstablished || head > len(t):
+		return false
+	case e.SendTSOk:
+		const stamp = header.TCPOptionNOP<<24 | header.TCPOptionNOP<<16 | header.TCPOptionTS<<8 | header.TCPOptionTSLength
+		if head != header.TCPMinimumSize+stampSize || be.Uint32(t[header.TCPMinimumSize:]) != stamp {
+			return false
+		}
+		options = header.TCPOptions{TS: true, TSVal: be.Uint32(t[24:]), TSEcr: be.Uint32(t[28:])}
+		if int32(options.TSVal-e.recentTimestamp()) < 0 {
+			return false
+		}
+	case head != header.TCPMinimumSize:
+		return false
+	}
+	r, snd, data := e.rcv, e.snd, t[head:]
+	seq, ack := seqnum.Value(be.Uint32(t[4:])), seqnum.Value(be.Uint32(t[8:]))
+	n := seqnum.Size(len(data))
+	if seq != r.RcvNxt || !snd.SndUna.LessThanEq(ack) || !ack.LessThanEq(snd.SndNxt) || n == 0 && ack == snd.SndUna ||
+		snd.FastRecovery.Active || snd.state != tcpip.Open || snd.zeroWindowProbing || e.SACKPermitted && e.scoreboard.Sacked() != 0 ||
+		r.closed || len(r.pendingRcvdSegments) != 0 || !r.acceptable(seq, n) || !e.segmentQueue.empty() ||
+		n != 0 && e.receiveMemUsed() > int(e.ops.GetReceiveBufferSize()) {
+		return false
+	}
+	e.stack.StatsOf().TCP.ValidSegmentsReceived.Increment()
+	e.stats.SegmentsReceived.Increment()
+	s := newSegment()
+	defer s.DecRef()
+	s.sequenceNumber, s.ackNumber, s.flags = seq, ack, header.TCPFlags(t[13])
+	s.window = seqnum.Size(be.Uint16(t[14:])) << snd.SndWndScale
+	s.parsedOptions = options
+	s.rcvdTime = e.stack.Clock().NowMonotonic()
+	s.csumValid = true
+
+	snd.maxWnd = max(snd.maxWnd, snd.SndWnd, s.window) // as receiver.admit
+	if options.TS {
+		e.updateRecentTimestamp(options.TSVal, snd.MaxSentAck, seq)
+	}
+	r.lastRcvdAckTime = s.rcvdTime
+	if n != 0 {
+		s.room = newPlainRoom(len(data))
+		s.data = s.room.bytes[:copy(s.room.bytes, data)]
+		s.dataMemSize = len(s.room.bytes)
+		s.setOwner(e, recvQ)
+		r.consumeSegment(s, seq, n)
+		r.updateRTT(s.rcvdTime)
+	}
+	if ack != snd.SndUna || s.window != snd.SndWnd {
+		forward := ack != snd.SndUna
+		snd.handleRcvdSegment(s)
+		if forward {
+			e.confirmReachable(s.rcvdTime)
+		}
+	} else {
+		snd.DupAckCount = 0
+	}
+	if r.RcvNxt != snd.MaxSentAck && !e.delayAck() {
+		snd.sendAck()
+	}
+	e.resetKeepaliveTimer(true)
+	return true
+}
+
+// confirmEvery is how often the neighbor hears that a connection goes forward. It takes the
+// neighbor's timer, which runs for at least 15 seconds.
+const confirmEvery = time.Second
+
+// confirmReachable tells the neighbor that the peer has got what was sent.
+//
+// +checklocks:e.mu
+func (e *Endpoint) confirmReachable(now tcpip.MonotonicTime) {
+	if now.Sub(e.confirmed) >= confirmEvery {
+		e.confirmed = now
+		e.route.ConfirmReachable()
+	}
+}
