@@ -65,7 +65,7 @@ func sendPlain(p *stack.Path, tf *tcpFields, pkt *stack.PacketBuffer, gso *stack
 		most = min(most, int(gso.MSS))
 	}
 	head := header.TCPMinimumSize + len(tf.opts)
-	if header.IPv4MinimumSize+head+most > p.MTU() {
+	if header.IPv4MinimumSize+head+most > p.MTU() || most == 0 && left != 0 {
 		return nil, false
 	}
 	window := uint16(min(tf.rcvWnd, math.MaxUint16))
