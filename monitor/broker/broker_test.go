@@ -185,9 +185,14 @@ func newMachine(t *testing.T) *machine {
 // end does what the first cluster does when another one has ended.
 func (m *machine) end(i int) {
 	running, arriving := m.b.Ending(i)
+	m.stop(i, append(running, arriving...))
+}
+
+// stop stops processors, which is the end of a cluster.
+func (m *machine) stop(i int, cpus []uint32) {
 	m.mu.Lock()
 	m.all[i].dead = true
-	for _, id := range append(running, arriving...) {
+	for _, id := range cpus {
 		if now := m.runs[id]; now != i && now != nobody {
 			m.t.Errorf("processor %d of cluster %d is stopped with cluster %d", id, now, i)
 		}
@@ -271,33 +276,69 @@ func (m *machine) check(what string) {
 	}
 }
 
+// requests are what somebody may ask for.
+var requests = []struct {
+	name string
+	do   func(b *Broker) error
+}{
+	{"cpu 1 to 2", func(b *Broker) error { _, err := b.MoveCPUs(context.Background(), 1, 1, 2); return err }},
+	{"cpu 0 to 1", func(b *Broker) error { _, err := b.MoveCPUs(context.Background(), 1, 0, 1); return err }},
+	{"cpu 1 to 0 and back", func(b *Broker) error {
+		_, err := b.MoveCPUs(context.Background(), 1, 1, 0)
+		_, back := b.MoveCPUs(context.Background(), 1, 0, 1)
+		return errors.Join(err, back)
+	}},
+	{"cpu 1 to 2 to 3", func(b *Broker) error {
+		_, err := b.MoveCPUs(context.Background(), 1, 1, 2)
+		_, more := b.MoveCPUs(context.Background(), 2, 2, 3)
+		return errors.Join(err, more)
+	}},
+	{"memory 1 to 2", func(b *Broker) error { _, err := b.MoveMemory(context.Background(), 4, 1, 2); return err }},
+	{"memory 0 to 1 to 2", func(b *Broker) error {
+		_, err := b.MoveMemory(context.Background(), 5, 0, 1)
+		_, more := b.MoveMemory(context.Background(), 8, 1, 2)
+		return errors.Join(err, more)
+	}},
+}
+
+// A cluster is being ended from any step of any request on, and its processors stop when that
+// is over: nobody else's do.
+func TestEndingAtEveryStep(t *testing.T) {
+	for _, request := range requests {
+		for step := 1; ; step++ {
+			reached := false
+			for i := range 12 {
+				victim, what := 1+i%3, []fault{none, refused, lost, silent}[i/3]
+				m := newMachine(t)
+				var stopped []uint32
+				m.doing = fmt.Sprintf("%s, cluster %d ends at step %d, %d", request.name, victim, step, what)
+				m.plan = func(call int, k *kernel) fault {
+					if call == step {
+						reached = true
+						running, arriving := m.b.Ending(victim)
+						stopped = append(running, arriving...)
+						return what
+					}
+					return none
+				}
+				request.do(m.b)
+				if stopped != nil {
+					m.stop(victim, stopped)
+					m.start(victim)
+				}
+				m.check(m.doing)
+			}
+			if !reached {
+				break
+			}
+		}
+	}
+}
+
 // Every request, cut at every step in every way, and whatever comes after.
 func TestEveryStep(t *testing.T) {
-	ctx := context.Background()
 	cuts := 0
-	for _, request := range []struct {
-		name string
-		do   func(b *Broker) error
-	}{
-		{"cpu 1 to 2", func(b *Broker) error { _, err := b.MoveCPUs(ctx, 1, 1, 2); return err }},
-		{"cpu 0 to 1", func(b *Broker) error { _, err := b.MoveCPUs(ctx, 1, 0, 1); return err }},
-		{"cpu 1 to 0 and back", func(b *Broker) error {
-			_, err := b.MoveCPUs(ctx, 1, 1, 0)
-			_, back := b.MoveCPUs(ctx, 1, 0, 1)
-			return errors.Join(err, back)
-		}},
-		{"cpu 1 to 2 to 3", func(b *Broker) error {
-			_, err := b.MoveCPUs(ctx, 1, 1, 2)
-			_, more := b.MoveCPUs(ctx, 2, 2, 3)
-			return errors.Join(err, more)
-		}},
-		{"memory 1 to 2", func(b *Broker) error { _, err := b.MoveMemory(ctx, 4, 1, 2); return err }},
-		{"memory 0 to 1 to 2", func(b *Broker) error {
-			_, err := b.MoveMemory(ctx, 5, 0, 1)
-			_, more := b.MoveMemory(ctx, 8, 1, 2)
-			return errors.Join(err, more)
-		}},
-	} {
+	for _, request := range requests {
 		for step := 1; ; step++ {
 			reached := false
 			for what := refused; what < faults; what++ {
