@@ -15,6 +15,7 @@ const goodLength = 7
 
 // longWays are the ways that pass more files, with the reason.
 var longWays = map[string]string{
+	"A processor moves to another kernel":                  "two kernels take part, each with its processors, its nucleus and its monitor",
 	"A system call: read(2) on a pipe":                     "three files take any call to its handler; descriptors, user buffers, waiting and page tables are parts that all files share",
 	"An interrupt: a packet comes in":                      "the nucleus, the driver, the interface and the socket are four layers",
 	"A message: write(2) on a Unix socket":                 "three files take any call to its handler",
