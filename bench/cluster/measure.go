@@ -24,6 +24,7 @@ type Bench struct {
 	dirs   osbench.Dirs
 	root   string // the archive with the programs
 	plugin string
+	image  string // the kernel; "" for the one of the last build
 }
 
 // programs are the names of guest/cluster.c.
@@ -33,10 +34,12 @@ var programs = []string{"serve", "churn", "quiet", "both", "calls", "live", "liv
 func NewBench(d osbench.Dirs) (*Bench, error) {
 	src := filepath.Join(d.Repo, "bench", "cluster")
 	b := &Bench{dirs: d, root: filepath.Join(d.Cache, "cluster.cpio"), plugin: filepath.Join(d.Cache, "count.so")}
+	jobs := filepath.Join(d.Cache, "jobs")
 	guest, talk := filepath.Join(d.Cache, "cluster"), filepath.Join(d.Cache, "talk")
 	for _, args := range [][]string{
 		{"gcc", "-shared", "-fPIC", "-O2", "-Wall", "-o", b.plugin, filepath.Join(src, "plugin", "count.c")},
 		{"gcc", "-static", "-O2", "-Wall", "-s", "-o", guest, filepath.Join(src, "guest", "cluster.c")},
+		{"gcc", "-static", "-O2", "-Wall", "-s", "-o", jobs, filepath.Join(src, "guest", "jobs.c")},
 		{"go", "build", "-o", talk, "./bench/cluster/guest/talk"},
 	} {
 		cmd := exec.Command(args[0], args[1:]...)
@@ -46,7 +49,7 @@ func NewBench(d osbench.Dirs) (*Bench, error) {
 		}
 	}
 	t := osbench.Tree{}
-	for file, names := range map[string][]string{guest: programs, talk: {"talk", "serve-far"}} {
+	for file, names := range map[string][]string{guest: programs, talk: {"talk", "serve-far"}, jobs: {"takes", "moves", "jobs"}} {
 		program, err := os.ReadFile(file)
 		if err != nil {
 			return nil, err
@@ -96,7 +99,9 @@ func (b *Bench) run(machine []string, command ...string) (console string, counts
 	return console, counts, err
 }
 
-func (b *Bench) kernel() string { return filepath.Join(b.dirs.Repo, "bin", "kernel.elf") }
+func (b *Bench) kernel() string {
+	return cmp.Or(b.image, filepath.Join(b.dirs.Repo, "bin", "kernel.elf"))
+}
 
 // A Request is when it began, by all processors' instructions, and what it took its own
 // one: its instructions, and those of the others while it was halted.
@@ -392,6 +397,8 @@ func (b *Bench) Measure(log func(format string, args ...any)) (r *Report, err er
 		{"panics", func() (err error) { r.Panics, err = b.Panics(); return err }},
 		{"messages in one kernel", func() (err error) { r.TalkNear, err = b.Talk(one, "talk", "both"); return err }},
 		{"messages between two", func() (err error) { r.TalkFar, err = b.Talk(two("serve-far"), "talk"); return err }},
+		{"moves", func() (err error) { r.Moved, err = b.Moves(); return err }},
+		{"jobs", func() (err error) { r.Scales, err = b.Scales(); return err }},
 		{"two clusters, idle", func() (err error) { r.Apart, err = b.Serve(two("serve"), "quiet"); return err }},
 		{"two clusters, churn", func() (err error) { r.ApartBusy, err = b.Serve(two("serve"), "churn"); return err }},
 		{"one kernel, idle", func() (err error) { r.One, err = b.Serve(one, "both", "quiet"); return err }},

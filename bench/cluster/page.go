@@ -22,6 +22,8 @@ type Report struct {
 	TalkNear         int64
 	TalkFar          int64
 	Panics           Panics
+	Moved            Moved
+	Scales           []Scale
 }
 
 func thousands(n int64) string {
@@ -40,6 +42,7 @@ func (r *Report) Markdown() string {
 	r.isolation(b)
 	r.figures(b)
 	r.parts(b)
+	r.scaling(b)
 	b.WriteString(kept)
 	return b.String()
 }

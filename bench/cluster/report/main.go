@@ -28,5 +28,5 @@ func run() error {
 	}
 	page := r.Markdown()
 	fmt.Println(page)
-	return report.WritePage(filepath.Join(d.Repo, "docs", "bench"), "cluster.md", page, map[string]func(string) error{"cluster.svg": r.SVG})
+	return report.WritePage(filepath.Join(d.Repo, "docs", "bench"), "cluster.md", page, map[string]func(string) error{"cluster.svg": r.SVG, "cluster-scale.svg": r.ScaleSVG})
 }
