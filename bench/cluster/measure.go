@@ -398,6 +398,7 @@ func (b *Bench) Measure(log func(format string, args ...any)) (r *Report, err er
 		{"messages in one kernel", func() (err error) { r.TalkNear, err = b.Talk(one, "talk", "both"); return err }},
 		{"messages between two", func() (err error) { r.TalkFar, err = b.Talk(two("serve-far"), "talk"); return err }},
 		{"moves", func() (err error) { r.Moved, err = b.Moves(); return err }},
+		{"Redis", func() (err error) { r.Redis, err = b.Redis(); return err }},
 		{"jobs", func() (err error) { r.Scales, err = b.Scales(); return err }},
 		{"two clusters, idle", func() (err error) { r.Apart, err = b.Serve(two("serve"), "quiet"); return err }},
 		{"two clusters, churn", func() (err error) { r.ApartBusy, err = b.Serve(two("serve"), "churn"); return err }},

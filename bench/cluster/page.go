@@ -24,6 +24,7 @@ type Report struct {
 	Panics           Panics
 	Moved            Moved
 	Scales           []Scale
+	Redis            Redis
 }
 
 func thousands(n int64) string {

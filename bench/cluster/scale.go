@@ -5,12 +5,18 @@ import (
 	"bytes"
 	"fmt"
 	"image/color"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
+
+	osbench "hardtack/bench/os"
+	"hardtack/tool/repairman"
 )
 
 // A mark is one line of the plugin's.
@@ -97,9 +103,15 @@ func (b *Bench) Scale(clusters, cpus int) (s Scale, err error) {
 	if err != nil {
 		return s, err
 	}
+	s.Job, err = perJob(counts, s.CPUs, jobsOfEach)
+	return s, err
+}
+
+// perJob is what each of so many jobs of each processor took, between marks 7 and 8.
+func perJob(counts []byte, cpus, jobs int) (int64, error) {
 	marks, err := readMarks(counts, 7, 8)
 	if err != nil {
-		return s, err
+		return 0, err
 	}
 	began, sum, n := map[int64]mark{}, int64(0), 0
 	for _, m := range marks {
@@ -109,16 +121,15 @@ func (b *Bench) Scale(clusters, cpus int) (s Scale, err error) {
 		}
 		a, ok := began[m.cpu]
 		if !ok {
-			return s, fmt.Errorf("jobs end that did not begin, or elsewhere")
+			return 0, fmt.Errorf("jobs end that did not begin, or elsewhere")
 		}
 		sum += m.own - a.own
 		n++
 	}
-	if n != s.CPUs {
-		return s, fmt.Errorf("%d of %d processors have done their jobs", n, s.CPUs)
+	if n != cpus {
+		return 0, fmt.Errorf("%d of %d processors have done their jobs", n, cpus)
 	}
-	s.Job = sum / int64(n*jobsOfEach)
-	return s, nil
+	return sum / int64(n*jobs), nil
 }
 
 // shapes are the machines whose jobs are compared.
@@ -134,6 +145,81 @@ func (b *Bench) Scales() (list []Scale, err error) {
 		list = append(list, one)
 	}
 	return list, nil
+}
+
+// A Redis is what a request to a Redis takes, in instructions, with four of them on four
+// processors, each with its client beside it.
+type Redis struct{ Linux, One, Clusters int64 }
+
+// redisRequests is REQUESTS in guest/jobs.c, and redisCPUs how many there are of each.
+const (
+	redisRequests = 3000
+	redisCPUs     = 4
+)
+
+// Redis measures requests on Linux, on one kernel and on four.
+func (b *Bench) Redis() (r Redis, err error) {
+	servers, err := osbench.Servers(b.dirs)
+	if err != nil {
+		return r, err
+	}
+	program, err := os.ReadFile(filepath.Join(b.dirs.Cache, "jobs"))
+	if err != nil {
+		return r, err
+	}
+	servers.Add("redis", 0o755, program)
+	servers.Add("bench/init", 0o755, program)
+	for _, dir := range []string{"tmp", "proc", "dev", "sys"} {
+		servers.Add(dir, os.ModeDir|0o755, nil)
+	}
+	c := *b
+	c.root = filepath.Join(b.dirs.Cache, "redis.cpio")
+	if err := os.WriteFile(c.root, servers.CPIO(), 0o644); err != nil {
+		return r, err
+	}
+	clusters := []string{"--cluster", "cpus=1,memory=160M"}
+	for range redisCPUs - 1 {
+		clusters = append(clusters, "--cluster", "cpus=1,memory=160M,init=/redis")
+	}
+	for _, m := range []struct {
+		flags  []string
+		others int
+		n      *int64
+	}{{[]string{"--cpus", "4", "--memory", "640M"}, 0, &r.One}, {clusters, redisCPUs - 1, &r.Clusters}} {
+		_, counts, err := c.run(m.flags, "redis", fmt.Sprint(m.others))
+		if err != nil {
+			return r, err
+		}
+		if *m.n, err = perJob(counts, redisCPUs, redisRequests); err != nil {
+			return r, err
+		}
+	}
+	r.Linux, err = c.redisLinux(servers)
+	return r, err
+}
+
+// redisLinux measures them on Linux.
+func (b *Bench) redisLinux(root osbench.Tree) (int64, error) {
+	linux, err := osbench.Linux(b.dirs)
+	if err != nil {
+		return 0, err
+	}
+	out := filepath.Join(b.dirs.Cache, "counts")
+	defer os.Remove(out)
+	boot := osbench.Boot{OS: osbench.OnLinux, Root: root, CPUs: redisCPUs, Memory: "640M", ICount: true, Machine: "microvm",
+		Args: []string{"-plugin", b.plugin + ",out=" + out}, Timeout: 20 * time.Minute}
+	m, err := boot.Start(b.dirs, linux)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := m.Wait(); err != nil {
+		return 0, err
+	}
+	counts, err := os.ReadFile(out)
+	if err != nil {
+		return 0, err
+	}
+	return perJob(counts, redisCPUs, redisRequests)
 }
 
 // scaling writes what moves and jobs take.
@@ -167,7 +253,41 @@ takes on one processor.
 	for _, s := range r.Scales {
 		fmt.Fprintf(b, "| %d | %d | %s | %.2f |\n", s.Clusters, s.CPUs/s.Clusters, thousands(s.Job), float64(r.Scales[0].Job)/float64(s.Job))
 	}
+	b.WriteString(r.model())
 	b.WriteString("\n![instructions a job, by processors](cluster-scale.svg)\n")
+	fmt.Fprintf(b, `
+Four Redis on four processors, each with a client beside it that sends one SET after the other; instructions
+a request, on all processors:
+
+| | instructions | requests/s, Linux 1 | goal |
+| --- | ---: | ---: | ---: |
+| Linux | %s | 1 | |
+| one kernel | %s | %.2f | |
+| four clusters | %s | %.2f | 1.2 |
+`, thousands(r.Redis.Linux), thousands(r.Redis.One), float64(r.Redis.Linux)/float64(r.Redis.One), thousands(r.Redis.Clusters), float64(r.Redis.Linux)/float64(r.Redis.Clusters))
+}
+
+// model says what the machine repairman model (hardtack model) makes of one kernel's figures.
+func (r *Report) model() string {
+	var points []repairman.Point
+	for _, s := range r.Scales {
+		if s.Clusters == 1 {
+			points = append(points, repairman.Point{Cores: s.CPUs, Throughput: float64(s.CPUs) / float64(s.Job)})
+		}
+	}
+	fit, err := repairman.Least(points)
+	if err != nil {
+		return ""
+	}
+	one, most := fit.At(1).Throughput, 1/fit.Service
+	return fmt.Sprintf(`
+If one lock were all that keeps one kernel from perfect scaling, a job would hold it for %s instructions and
+compute %s beside it (`+"`hardtack model`"+`, R² %.4f). It then predicts for one kernel of 16 processors %.1f times one
+processor's work, for 32 %.1f, and never more than %.1f. Clusters have a lock each.
+The emulator runs its processors in turn, so waiting is counted by how often a processor polls in its turn. The
+clock of the machine goes on in the turns of all processors, so that the kernel's timers come more often in a
+job where there are more; that is probably what clusters lose. It was not shown.
+`, thousands(int64(fit.Service)), thousands(int64(fit.Think)), fit.R2, fit.At(16).Throughput/one, fit.At(32).Throughput/one, most/one)
 }
 
 // ScaleSVG draws what a job takes by the number of processors.

@@ -24,7 +24,7 @@ func newBench(t *testing.T, flags ...string) *Bench {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	d.Cache, d.Tool = dir, filepath.Join(dir, "hardtack")
+	d.Tool = filepath.Join(dir, "hardtack")
 	image := filepath.Join(dir, "kernel.elf")
 	for _, args := range [][]string{{"go", "build", "-o", d.Tool, "./cmd/hardtack"}, append([]string{d.Tool, "build", "-o", image}, flags...)} {
 		cmd := exec.Command(args[0], args[1:]...)
@@ -62,6 +62,18 @@ func TestScales(t *testing.T) {
 	for _, s := range list {
 		t.Logf("%d clusters of %d processors: %d instructions a job, %.3f of perfect scaling", s.Clusters, s.CPUs/s.Clusters, s.Job, float64(list[0].Job)/float64(s.Job))
 	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What a request to Redis takes on Linux, on one kernel and on four; for people.
+func TestRedis(t *testing.T) {
+	if os.Getenv("HARDTACK_COUNT") == "" {
+		t.Skip("takes minutes; set HARDTACK_COUNT=1")
+	}
+	r, err := newBench(t).Redis()
+	t.Logf("%+v", r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,8 @@
 //	moves   has a processor move to cluster 1 and back, ten times
 //	jobs    work for the kernel on each processor: fork, open, mmap, pipe; in cluster 0 until
 //	        the other clusters have done theirs. Arguments: how many other clusters
+//	redis   a Redis on each processor and a client beside it, in cluster 0 as jobs
+//	init    the same, as process 1 of Linux
 //
 // Marks are for the plugin that counts instructions: 5 where a processor is asked for, 6 at
 // the first instruction of a program there, 7 and 8 around a processor's jobs.
@@ -11,19 +13,24 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/netlink.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <arpa/inet.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/reboot.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { WARM = 20, JOBS = 150, MOVES = 10 };
+enum { WARM = 20, JOBS = 150, MOVES = 10, REQUESTS = 3000, PORT = 6379 };
 
 #define MARK(n) __asm__ volatile(".byte 0x0f,0x1f,0x84,0x00; .long 0x48540000+" #n ::: "memory")
 
@@ -133,45 +140,103 @@ static void job(void) {
 		die("fork");
 }
 
-static void jobs(int others) {
+// share has a worker for each processor do what each of them is to do, n times at once, between
+// marks; and then go on until all have done it: nobody has the machine for itself.
+static void share(int others, void (*begin)(int cpu), void (*each)(void), int count) {
 	int n = sysconf(_SC_NPROCESSORS_ONLN);
-	int fd = open("/tmp/page", O_CREAT | O_RDWR, 0644);
-	char b[4096] = {1}, line[32];
+	char line[32];
 	volatile int *here = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (fd < 0 || write(fd, b, sizeof b) != sizeof b || here == MAP_FAILED)
-		die("/tmp/page");
-	close(fd);
+	pid_t workers[64];
+	if (here == MAP_FAILED || n > 64)
+		die("mmap");
 	for (int cpu = 0; cpu < n; cpu++) {
-		pid_t pid = fork();
-		if (pid < 0)
+		if ((workers[cpu] = fork()) < 0)
 			die("fork");
-		if (pid > 0)
+		if (workers[cpu] > 0)
 			continue;
 		if (pin(cpu))
 			die("sched_setaffinity");
+		begin(cpu);
 		for (int i = 0; i < WARM; i++)
-			job();
+			each();
 		__sync_fetch_and_add(here, 1);
 		while (*here < n)
 			sched_yield();
 		MARK(7);
-		for (int i = 0; i < JOBS; i++)
-			job();
+		for (int i = 0; i < count; i++)
+			each();
 		MARK(8);
-		// Nobody has its processor for itself while others still work.
 		__sync_fetch_and_add(here, 1);
 		while (*here < 2 * n)
-			job();
+			each();
 		_exit(0);
 	}
-	for (int status; wait(&status) > 0;)
-		if (status)
+	for (int cpu = 0, status; cpu < n; cpu++)
+		if (waitpid(workers[cpu], &status, 0) < 0 || status)
 			die("a worker");
 	for (int i = 1; i <= others; i++) {
 		snprintf(line, sizeof line, "%d exited", i);
 		await(clusters, line);
 	}
 	printf("jobs %d\n", n);
+}
+
+static void nothing(int cpu) {}
+
+static void page(void) {
+	char b[4096] = {1};
+	int fd = open("/tmp/page", O_CREAT | O_RDWR, 0644);
+	if (fd < 0 || write(fd, b, sizeof b) != sizeof b || close(fd))
+		die("/tmp/page");
+}
+
+static int connection;
+
+// serve starts a Redis on this processor, and connects to it.
+static void serve(int cpu) {
+	char port[16];
+	snprintf(port, sizeof port, "%d", PORT + cpu);
+	pid_t pid = fork();
+	if (pid == 0) {
+		execl("/usr/bin/redis-server", "redis-server", "/etc/redis.conf", "--port", port, NULL);
+		_exit(1);
+	}
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(PORT + cpu), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	for (int i = 0;; i++) {
+		connection = socket(AF_INET, SOCK_STREAM, 0);
+		if (!connect(connection, (struct sockaddr *)&a, sizeof a))
+			return;
+		close(connection);
+		if (i == 10000)
+			die("connect to redis");
+		pause_ms(5);
+	}
+}
+
+static void request(void) {
+	static const char set[] = "*3\r\n$3\r\nSET\r\n$9\r\nkey:00001\r\n$3\r\nxxx\r\n";
+	char b[8];
+	if (write(connection, set, sizeof set - 1) != sizeof set - 1 || read(connection, b, sizeof b) != 5 || memcmp(b, "+OK\r\n", 5))
+		die("redis");
+}
+
+// linux_init makes of Linux what the kernel here is from the start.
+static void linux_init(void) {
+	char name[64];
+	mount("sysfs", "/sys", "sysfs", 0, NULL);
+	for (int cpu = 1; cpu < 64; cpu++) {
+		snprintf(name, sizeof name, "/sys/devices/system/cpu/cpu%d/online", cpu);
+		int fd = open(name, O_WRONLY);
+		if (fd >= 0 && write(fd, "1", 1) == 1)
+			close(fd);
+	}
+	struct ifreq up = {.ifr_name = "lo", .ifr_flags = IFF_UP};
+	if (ioctl(socket(AF_INET, SOCK_DGRAM, 0), SIOCSIFFLAGS, &up))
+		die("lo");
+	share(0, serve, request, REQUESTS);
+	printf("init: done\n");
+	fflush(stdout);
+	reboot(RB_AUTOBOOT);
 }
 
 int main(int argc, char **argv) {
@@ -187,7 +252,11 @@ int main(int argc, char **argv) {
 	else if (!strcmp(name, "moves"))
 		moves();
 	else if (!strcmp(name, "jobs"))
-		jobs(argc > 1 ? atoi(argv[1]) : 0);
+		page(), share(argc > 1 ? atoi(argv[1]) : 0, nothing, job, JOBS);
+	else if (!strcmp(name, "redis"))
+		share(argc > 1 ? atoi(argv[1]) : 0, serve, request, REQUESTS);
+	else if (!strcmp(name, "init"))
+		linux_init();
 	fflush(stdout);
 	return 0;
 }
