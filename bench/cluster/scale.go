@@ -259,7 +259,7 @@ takes on one processor.
 Four Redis on four processors, each with a client beside it that sends one SET after the other; instructions
 a request, on all processors:
 
-| | instructions | requests/s, Linux 1 | goal |
+| | instructions | Linux's requests/s ×, by instructions | goal |
 | --- | ---: | ---: | ---: |
 | Linux | %s | 1 | |
 | one kernel | %s | %.2f | |
