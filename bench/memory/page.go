@@ -136,6 +136,11 @@ holds it while its parent starts the next process. Process 1 restarts whatever w
   A dash means that no offender was killed: limits stopped them all.
 - *used*: percent of memory in use at that peak.
 - *root*: whether root could start a program at the end.
+
+![worst rounds](memory.svg)
+
+The figure has the worst rounds in multiples of the median, in order, for each table. The goal is
+10 at most.
 `
 
 func (t *Table) write(b *strings.Builder) {

@@ -23,6 +23,6 @@ func initMemory() {
 	m := nucleus.MemoryInfo()
 	mem.Init(nucleus.DirectMap(), nucleus.Counts(), frameSource{}, m.Total)
 	mem.SetFloor(m.Reserve+m.Reserve/4, m.Least)
-	mem.LetCollectorRead(nucleus.FramesLeft(), int64(m.Reserve+m.Reserve/4), int64(m.Reserve/2))
+	mem.LetCollectorRead(nucleus.FramesLeft(), int64(m.Reserve+m.Reserve/4), int64(m.Reserve/4))
 	mem.SetDirectLimit(nucleus.DirectLimit())
 }

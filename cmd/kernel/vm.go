@@ -11,6 +11,7 @@ import (
 	"hardtack/kernel/fs/devfs"
 	"hardtack/kernel/mm/pagecache"
 	"hardtack/kernel/mm/vm"
+	"hardtack/kernel/net/unix"
 	"hardtack/kernel/process/proc"
 	"hardtack/kernel/reserve"
 	"hardtack/nucleus"
@@ -31,13 +32,16 @@ func initVDSO() {
 // relief brings memory to those who wait for it.
 var relief = reserve.Relief{
 	Machine: reserve.Machine{
-		Survey:   func() { proc.Survey() },
+		Survey:   proc.Survey,
 		Short:    nucleus.MemoryShort,
 		GiveBack: mem.GiveBack,
 		Reclaim:  pagecache.Reclaim,
-		Squeeze:  func() bool { return mem.SqueezeForAll(proc.Survey()) },
+		Squeeze:  func() bool { return mem.SqueezeForAll(proc.HeapHeld()) },
+		Ending:   unix.Dropping,
+		Doubtful: func() bool { return mem.Doubtful(proc.HeapHeld()) },
+		Sweep:    func() { mem.SweepForAll(proc.HeapHeld()) },
 		Kill:     killBiggest,
-		Collect:  func() { mem.CollectForAll(proc.Survey()) },
+		Collect:  func() { mem.CollectForAll(proc.HeapHeld()) },
 		Sleep:    time.Sleep,
 	},
 	Heap:  proc.HeapQueue,

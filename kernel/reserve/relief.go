@@ -1,6 +1,7 @@
 package reserve
 
 import (
+	"runtime"
 	"sync/atomic"
 	"time"
 )
@@ -19,6 +20,13 @@ type Machine struct {
 	// Squeeze empties caches and collects garbage. It reports whether there may be more
 	// memory than before.
 	Squeeze func() bool
+	// Ending reports whether somebody gives up what processes that have ended left.
+	Ending func() bool
+	// Doubtful reports whether the heap may hold garbage that Squeeze takes for used: nobody
+	// should die before Sweep.
+	Doubtful func() bool
+	// Sweep collects garbage even where there seems to be little.
+	Sweep func()
 	// Kill ends who holds most, or returns who is ending already; nil if there is nobody.
 	Kill func() Victim
 	// Collect collects the garbage that a victim left.
@@ -40,6 +48,8 @@ type Relief struct {
 	Machine
 	Heap, Pages *Queue // who waits
 
+	died bool // somebody has, for all that is waited for now; run's alone
+
 	running atomic.Bool
 	turns   atomic.Int64 // of the loop, for whoever asks whether it makes progress
 }
@@ -51,6 +61,8 @@ const (
 	victimSteps = 50
 	hurryAfter  = 5
 	reclaimed   = 2048 // pages
+
+	endingSteps = 250 // for what ended processes left
 )
 
 // Start makes a goroutine bring relief unless one does.
@@ -66,6 +78,7 @@ func (r *Relief) run() {
 			r.turns.Add(1)
 			r.step()
 		}
+		r.died = false
 		r.running.Store(false)
 		// Whoever came meanwhile found somebody running.
 		if r.enough() || !r.running.CompareAndSwap(false, true) {
@@ -95,6 +108,7 @@ func (r *Relief) step() {
 	if r.enough() {
 		return
 	}
+	runtime.Gosched() // those who were served go on
 	if r.GiveBack() && r.enough() {
 		return
 	}
@@ -104,12 +118,16 @@ func (r *Relief) step() {
 	if r.Squeeze() && r.enough() {
 		return
 	}
+	if r.spared() {
+		return
+	}
 	v := r.Kill()
 	if v == nil { // who waits for nobody's death waits for garbage, or for a program
 		r.Collect()
 		r.Sleep(10 * victimStep)
 		return
 	}
+	r.died = true
 	for i := range victimSteps {
 		if v.Gone() {
 			break
@@ -130,4 +148,25 @@ func (r *Relief) step() {
 		r.Collect()
 		r.Sleep(victimStep)
 	}
+}
+
+// spared does what is left before somebody dies: it waits for what ended processes left, and
+// collects the garbage once more if somebody died in vain or much of the heap is nobody's.
+// It reports whether that was enough.
+func (r *Relief) spared() bool {
+	for range endingSteps {
+		if !r.Ending() {
+			break
+		}
+		r.Sleep(victimStep)
+		if r.enough() {
+			return true
+		}
+	}
+	if !r.died && !r.Doubtful() {
+		return false
+	}
+	r.died = false
+	r.Sweep()
+	return r.enough()
 }

@@ -15,6 +15,9 @@ type model struct {
 	free              int64
 	held              []int64 // by processes, which die in this order
 	deaths            int     // steps until a victim is gone
+	ending            int     // steps until what others left is given up
+	left              int64   // that
+	hidden            int64   // garbage that only a sweep finds
 	log               []string
 	hurried, stubborn bool
 }
@@ -55,6 +58,12 @@ func (m *model) relief(heap, pages *Queue) *Relief {
 			defer func() { m.caches = 0 }()
 			return m.caches > 0
 		},
+		Ending:   func() bool { return m.ending > 0 },
+		Doubtful: func() bool { return m.hidden > 0 },
+		Sweep: func() {
+			m.log = append(m.log, "sweep")
+			m.free, m.garbage, m.hidden = m.free+m.garbage+m.hidden, 0, 0
+		},
 		Kill: func() Victim {
 			m.log = append(m.log, "kill")
 			if len(m.held) == 0 {
@@ -70,6 +79,11 @@ func (m *model) relief(heap, pages *Queue) *Relief {
 			m.free, m.garbage = m.free+m.garbage, 0
 		},
 		Sleep: func(time.Duration) {
+			if m.ending > 0 {
+				if m.ending--; m.ending == 0 {
+					m.free, m.left = m.free+m.left, 0
+				}
+			}
 			if steps++; dying != nil && steps == m.deaths && !m.stubborn {
 				dying.end()
 			}
@@ -89,9 +103,12 @@ func TestReliefTakesTheCheapestFirst(t *testing.T) {
 		{"caches do", model{caches: 100}, 50, []string{"reclaim", "squeeze"}},
 		{"one dies", model{held: []int64{100}, deaths: 2}, 50, []string{"reclaim", "squeeze", "kill"}},
 		{"two die, one after the other", model{held: []int64{20, 100}, deaths: 2}, 50,
-			[]string{"reclaim", "squeeze", "kill", "collect", "collect", "reclaim", "squeeze", "kill"}},
+			[]string{"reclaim", "squeeze", "kill", "collect", "collect", "reclaim", "squeeze", "sweep", "kill"}},
 		{"its garbage is collected", model{held: []int64{20}, deaths: 2, garbage: 40}, 50,
 			[]string{"reclaim", "squeeze", "kill", "collect"}},
+		{"what ended processes left is waited for", model{ending: 3, left: 50}, 50, []string{"reclaim", "squeeze"}},
+		{"but not for ever", model{ending: 1000, left: 50, held: []int64{100}, deaths: 2}, 50, []string{"reclaim", "squeeze", "kill"}},
+		{"a doubtful heap is swept before", model{hidden: 50, held: []int64{100}}, 50, []string{"reclaim", "squeeze", "sweep"}},
 		{"nobody is left to die", model{free: 49}, 50, []string{"reclaim", "squeeze", "kill", "collect"}},
 	} {
 		m := x.m
@@ -119,7 +136,7 @@ func TestReliefOfTheHeap(t *testing.T) {
 	m := model{short: true, held: []int64{60, 60}, deaths: 1}
 	heap := queueOf(func() int64 { return m.free })
 	m.relief(heap, queueOf(func() int64 { return 0 })).run()
-	want := []string{"reclaim", "squeeze", "kill", "collect", "collect", "reclaim", "squeeze", "kill"}
+	want := []string{"reclaim", "squeeze", "kill", "collect", "collect", "reclaim", "squeeze", "sweep", "kill"}
 	if !slices.Equal(m.log, want) {
 		t.Errorf("%v, want %v", m.log, want)
 	}

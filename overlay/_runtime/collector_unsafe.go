@@ -24,6 +24,7 @@ const (
 	gcPieceWork = 1_000  // units of scan work between two looks at the clock
 	gcLoan      = 2_048  // bytes that a goroutine may allocate beyond what it is lent
 	gcFarTime   = 50     // nanoseconds that a goroutine marks for each byte that it is lent where the heap is far past its goal
+	gcFewTime   = 200    // the same where the machine has few pages left as well
 
 	gcSweepBudget = 4 // spans of its size that an allocation sweeps before it takes a new one
 	gcSweepMost   = 8 // spans of all sizes that an allocation sweeps for the next collection
@@ -66,7 +67,8 @@ func gcHeapIsFar() bool {
 
 // gcFrames is how many pages the machine has left, where the kernel has set it. With fewer than
 // short, users wait for memory, and a collection counts as if the heap were far past its goal.
-// With fewer than few, an allocation pays all that it owes.
+// With fewer than twice few, allocations are dearer, and with fewer than few one pays all that it
+// owes.
 var gcFrames struct {
 	left       *int64
 	short, few int64
@@ -140,7 +142,11 @@ func gcLendAll(gp *g) {
 // have been lent, which takes as long as what is left of the collection. Until that is over
 // the heap so grows by a part of what is alive: marking takes three nanoseconds a byte.
 func gcLendFar(gp *g, began, owed int64) bool {
-	if nanotime()-began < owed*gcFarTime || !gcFramesLeft() {
+	price := int64(gcFarTime)
+	if gcFramesFew(2 * gcFrames.few) {
+		price = gcFewTime
+	}
+	if nanotime()-began < owed*price || !gcFramesLeft() {
 		return false
 	}
 	gcLendAll(gp)

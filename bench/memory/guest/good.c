@@ -102,23 +102,44 @@ static void datagrams(void)
 	close(s);
 }
 
+static struct slow slow; // the longest step of this round
+
+static void step(const char *name, void (*f)(void))
+{
+	int64_t begin = now();
+	f();
+	uint32_t micros = now() - begin;
+	if (micros >= slow.micros) {
+		slow.micros = micros;
+		slow.at = begin;
+		strncpy(slow.step, name, sizeof slow.step - 1);
+	}
+}
+
+static char name[32];
+
+static void file(void) { files(name); }
+
 void behave(int number)
 {
-	char name[32];
 	snprintf(name, sizeof name, "/tmp/good.%d", number);
 	while (!shared->stop) {
 		int64_t begin = now();
 		shared->running = begin;
-		pipes();
-		files(name);
-		forks();
-		pairs();
-		datagrams();
+		slow.micros = 0;
+		step("pipe", pipes);
+		step("file", file);
+		step("fork", forks);
+		step("socketpair", pairs);
+		step("datagram", datagrams);
 		int n = shared->rounds;
+		slow.round = now() - begin;
 		if (n < maxRounds) {
-			shared->micros[n] = now() - begin;
+			shared->micros[n] = slow.round;
 			shared->rounds = n + 1;
 		}
+		if (slow.round > shared->slow.round)
+			shared->slow = slow;
 		shared->running = 0;
 	}
 	_exit(0);

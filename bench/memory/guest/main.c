@@ -45,7 +45,7 @@ void become(int uid)
 
 static const struct kind *find(const char *name, size_t length)
 {
-	static const struct kind *const all[] = {memoryKinds, fileKinds, socketKinds, descriptorKinds, processKinds, manyKinds, nameKinds, callKinds};
+	static const struct kind *const all[] = {memoryKinds, fileKinds, socketKinds, descriptorKinds, processKinds, manyKinds, nameKinds, callKinds, moreKinds};
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		for (const struct kind *k = all[i]; k->name; k++)
 			if (strlen(k->name) == length && strncmp(k->name, name, length) == 0)
@@ -104,7 +104,7 @@ static void reap(struct run *r)
 		}
 		for (int i = 0; i < r->offenders; i++)
 			if (pid == r->offender[i]) {
-				killed();
+				ended(st);
 				r->offender[i] = 0;
 			}
 	}
@@ -155,6 +155,8 @@ static void report(struct run *r, const char *name, int root)
 	       kill ? (int)((kill - r->begin) / 1000) : -1, shared->kills, 100 * (total - least) / total, root);
 	for (int i = 0; i < maxFailures && shared->failures[i].count; i++)
 		printf(" %s:%s:%d", shared->failures[i].call, strerrorname_np(shared->failures[i].error), shared->failures[i].count);
+	if (shared->slow.round > 0)
+		printf(" slow=%s:%u:%u", shared->slow.step, shared->slow.micros, (uint32_t)((shared->slow.at - r->begin) / 1000));
 	printf("\n");
 }
 

@@ -29,12 +29,20 @@ struct failure {
 	int count;
 };
 
+// slow is a step of a round: what it does, how long it took and when it began.
+struct slow {
+	char step[16];
+	uint32_t micros, round;
+	int64_t at;
+};
+
 // shared is what processes tell process 1; its pages are there from the beginning.
 struct shared {
 	_Atomic int rounds;
 	_Atomic int stop;
 	uint32_t micros[maxRounds]; // the time of each round
 	_Atomic int64_t running;    // when the round under way began; 0 for none
+	struct slow slow;           // the longest step of the worst round
 	struct failure failures[maxFailures];
 	_Atomic int kills;         // of the offenders' processes
 	_Atomic int64_t firstKill; // microseconds of the monotonic clock
@@ -48,13 +56,13 @@ struct kind {
 	void (*take)(void);
 };
 
-extern const struct kind memoryKinds[], fileKinds[], socketKinds[], descriptorKinds[], processKinds[], manyKinds[], nameKinds[], callKinds[];
+extern const struct kind memoryKinds[], fileKinds[], socketKinds[], descriptorKinds[], processKinds[], manyKinds[], nameKinds[], callKinds[], moreKinds[];
 
 int64_t now(void); // microseconds of the monotonic clock
 void nap(int ms);
 void become(int uid);
 void behave(int number); // the well-behaved program; it does not return
 void offend(const struct kind *k);
-void killed(void);
+void ended(int st);
 void *emptyPages(size_t size);
 void moreDescriptors(void);

@@ -16,9 +16,11 @@ void moreDescriptors(void)
 	}
 }
 
-// killed counts a process that was killed.
-void killed(void)
+// ended counts a process that was killed: not one that a limit ended, by SIGBUS.
+void ended(int st)
 {
+	if (!WIFSIGNALED(st) || WTERMSIG(st) != SIGKILL)
+		return;
 	int64_t never = 0;
 	atomic_compare_exchange_strong(&shared->firstKill, &never, now());
 	shared->kills++;
@@ -41,10 +43,9 @@ void offend(const struct kind *k)
 			nap(1);
 			continue;
 		}
-		if (waitpid(pid, &st, WUNTRACED) == pid && WIFSIGNALED(st))
-			killed();
+		if (waitpid(pid, &st, WUNTRACED) == pid)
+			ended(st);
 		while (waitpid(-1, &st, WNOHANG) > 0)
-			if (WIFSIGNALED(st))
-				killed();
+			ended(st);
 	}
 }

@@ -1,5 +1,5 @@
 // Command report has offenders exhaust the memory of machines and writes
-// docs/bench/memory.md.
+// docs/bench/memory.md and memory.svg.
 //
 //	report [-each 60s] [-memory 48M,128M,512M] [-cpus 1,2] [-kinds all] [-pairs] [-same] [-icount]
 //	       [-kernel FILE -tool FILE -name NAME] [-json FILE] [-dry] [-again]
@@ -55,8 +55,14 @@ func run() error {
 		return err
 	}
 	page := filepath.Join(repo, "docs", "bench", "memory.md")
-	if *again {
+	write := func() error {
+		if err := r.SVG(filepath.Join(filepath.Dir(page), "memory.svg")); err != nil {
+			return err
+		}
 		return os.WriteFile(page, []byte(r.Markdown()), 0o644)
+	}
+	if *again {
+		return write()
 	}
 	root, err := os.MkdirTemp("", "memory")
 	if err != nil {
@@ -91,7 +97,7 @@ func run() error {
 	if *dry {
 		return nil
 	}
-	return os.WriteFile(page, []byte(r.Markdown()), 0o644)
+	return write()
 }
 
 // offenders are the runs of a machine.

@@ -66,6 +66,15 @@ func (s *Sum) AddPart(o *Sum, part, whole int64) {
 	}
 }
 
+// AddScaled adds another sum, of a sample: of part things of whole.
+func (s *Sum) AddScaled(o *Sum, whole, part int64) {
+	for k, n := range o {
+		if n != 0 {
+			s[k] += n * whole / max(part, 1)
+		}
+	}
+}
+
 // AddSum adds another sum.
 func (s *Sum) AddSum(o *Sum) {
 	for k, n := range o {

@@ -1,6 +1,11 @@
 package ledger
 
-import "sync"
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
 
 var scratch = sync.Pool{New: func() any { return new(Sum) }}
 
@@ -19,4 +24,21 @@ func (s *Sum) Done() {
 func (s *Sum) AddPartDone(o *Sum, part, whole int64) {
 	s.AddPart(o, part, whole)
 	o.Done()
+}
+
+// pauseAfter is how long sums are added up before others have their turn.
+const pauseAfter = 2 * time.Millisecond
+
+var (
+	started = time.Now()
+	paused  atomic.Int64 // when Pause last let others run, after started
+)
+
+// Pause lets others run if that has not happened for a while. It is called between the parts of what
+// may be very many, without locks that others want.
+func Pause() {
+	if now := int64(time.Since(started)); now-paused.Load() > int64(pauseAfter) {
+		runtime.Gosched()
+		paused.Store(int64(time.Since(started)))
+	}
 }

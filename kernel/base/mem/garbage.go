@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"time"
 
 	"hardtack/kernel/base/hook"
 )
@@ -49,11 +50,42 @@ func CollectForAll(ledger int64) {
 	}
 }
 
+// SweepForAll collects garbage even where there seems to be little.
+func SweepForAll(ledger int64) {
+	heap.mu.Lock()
+	list := heap.shrink
+	heap.mu.Unlock()
+	heap.squeezing.Lock()
+	defer heap.squeezing.Unlock()
+	for _, shrink := range list {
+		shrink()
+	}
+	collect(ledger)
+}
+
+// doubtAfter is how long what the last collection found alive, and the ledger does not
+// have, is taken to live.
+const doubtAfter = 100 * time.Millisecond
+
+// Doubtful reports whether much of the heap is neither in the ledger nor known to be alive
+// since a moment ago: a 16th of all memory, besides what the kernel has for itself.
+func Doubtful(ledger int64) bool {
+	heap.squeezing.Lock()
+	defer heap.squeezing.Unlock()
+	if !state.known {
+		return true
+	}
+	objects, _ := heapBytes()
+	return objects-ledger-state.own > int64(Total())*PageSize/16 && time.Since(state.when) > doubtAfter
+}
+
 // state is what fruitless reads; guarded by heap.squeezing.
 var state struct {
 	samples [2]metrics.Sample
-	known   bool  // others below say something
-	other   int64 // bytes of the heap after the last collection here, without what the ledger told
+	known   bool      // others below say something
+	other   int64     // bytes of the heap after the last collection here, without what the ledger told
+	own     int64     // the least that other was: the kernel's own
+	when    time.Time // of the last collection here
 }
 
 // collect collects the garbage, and notes what of the heap is not in the ledger. The caller
@@ -70,7 +102,11 @@ func collect(ledger int64) {
 		giveAllBack()
 	}
 	_, live := heapBytes()
-	state.known, state.other = true, live-ledger
+	state.other = live - ledger
+	if !state.known || state.other < state.own {
+		state.own = max(state.other, 0)
+	}
+	state.known, state.when = true, time.Now()
 }
 
 // giveAllBack gives the heap's free pages back and returns how many bytes they were.

@@ -1,6 +1,10 @@
 package vfs
 
-import "hardtack/kernel/base/ledger"
+import (
+	"math/rand/v2"
+
+	"hardtack/kernel/base/ledger"
+)
 
 // What the parts of open files and names take, in bytes of their size classes.
 var (
@@ -143,9 +147,56 @@ func (t *FDTable) Holds(s *ledger.Sum) {
 			s.Add(ledger.Descriptors, chunkBytes)
 		}
 	}
+	for k := range chunks {
+		if chunks[k].Load() != nil {
+			t.holdFiles(s, k<<chunkShift, (k+1)<<chunkShift)
+			ledger.Pause()
+		}
+	}
+}
+
+// sampleChunks chunks of a table are looked at for an estimate.
+const sampleChunks = 4
+
+// HoldsAbout is Holds in short time: of a large table it looks at a part of the files,
+// chosen at random.
+func (t *FDTable) HoldsAbout(s *ledger.Sum) {
+	chunks := *t.chunks.Load()
+	used := 0
+	for k := range chunks {
+		if chunks[k].Load() != nil {
+			used++
+		}
+	}
+	if used <= sampleChunks {
+		t.Holds(s)
+		return
+	}
+	s.Add(ledger.Descriptors, tableBytes+ledger.Array[chunkRef](len(chunks))+int64(used)*chunkBytes)
+	own := ledger.Scratch()
+	step := used / sampleChunks
+	next := rand.IntN(step)
+	looked, i := 0, 0
+	for k := range chunks {
+		if chunks[k].Load() == nil {
+			continue
+		}
+		if i == next {
+			t.holdFiles(own, k<<chunkShift, (k+1)<<chunkShift)
+			looked++
+			next += step
+		}
+		i++
+	}
+	s.AddScaled(own, int64(used), int64(looked))
+	own.Done()
+}
+
+// holdFiles adds a part of each file from a descriptor on and before another one.
+func (t *FDTable) holdFiles(s *ledger.Sum, from, to int) {
 	var run Run
-	for fd := t.Next(0); fd >= 0; fd = t.Next(fd + 1) {
-		if f, _ := t.Hold(fd); f != nil {
+	for fd := t.nextOpen(from, to-1); fd >= 0; fd = t.nextOpen(fd+1, to-1) {
+		if f, _ := t.Hold(int32(fd)); f != nil {
 			run.Add(f, s)
 			f.Put()
 		}

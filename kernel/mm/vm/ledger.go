@@ -24,6 +24,9 @@ func (s *Space) Holds(sum *ledger.Sum) {
 	s.mu.RUnlock()
 	for at, more := uint64(0), true; more; {
 		at, more = s.holdsFrom(at, sum)
+		if more {
+			ledger.Pause()
+		}
 	}
 }
 

@@ -2,7 +2,9 @@ package unix
 
 import (
 	"math"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"hardtack/abi/linux"
@@ -30,17 +32,18 @@ var inFlight = accounts.NewPool(MaxInFlight)
 var gc = struct {
 	mu    sync.Mutex
 	socks map[*Sock]bool // guarded by mu: sockets among them
-	last  int64          // guarded by mu: when the collector ran
-	later bool           // guarded by mu: it runs by itself when it may
+
+	n     atomic.Int32 // how many those are; changed under mu
+	last  atomic.Int64 // when the collector ran
+	later atomic.Bool  // it runs by itself when it may
 }{socks: make(map[*Sock]bool)}
 
 // launched notes files of a user that go under way.
 func launched(c *caller.Ctx, u *accounts.User, files []*vfs.File, limit uint64) linux.Errno {
 	if !charge(c, u, len(files), limit) {
-		gc.mu.Lock()
-		gc.last = 0
-		gc.mu.Unlock()
-		collectIfNeeded()
+		if gc.n.Load() > 0 && toDrop(nil, true) {
+			drop()
+		}
 		if !charge(c, u, len(files), limit) {
 			return linux.ETOOMANYREFS
 		}
@@ -53,6 +56,7 @@ func launched(c *caller.Ctx, u *accounts.User, files []*vfs.File, limit uint64) 
 			gc.socks[s] = true
 		}
 	}
+	gc.n.Store(int32(len(gc.socks)))
 	return 0
 }
 
@@ -82,6 +86,7 @@ func landed(a *sock.Ancillary) {
 			}
 		}
 	}
+	gc.n.Store(int32(len(gc.socks)))
 }
 
 // dropper closes the files of messages that nobody will read. One goroutine at
@@ -103,63 +108,81 @@ func dropAll(list []*sock.Ancillary) {
 }
 
 // With more than manySocks under way the collector runs only every collectEvery
-// nanoseconds, for it looks at all of them. Whoever comes too early has it run later: the
-// socket that was closed may have been the last, and what hangs on garbage (a file system
-// that is to be unmounted) must not wait for another one.
+// nanoseconds, for it looks at all of them, and in a goroutine of its own: whoever closes a
+// socket does not wait for it.
 const (
 	manySocks    = 64
 	collectEvery = 100_000_000
 )
 
 // collectIfNeeded runs the collector when sockets are under way at all. It is
-// called when a socket is closed, and when too many files are under way.
+// called when a socket is closed. The socket may have been the last, and what hangs on garbage
+// (a file system that is to be unmounted) must not wait for another one.
 func collectIfNeeded() {
-	gc.mu.Lock()
-	n := len(gc.socks)
-	due := n > 0 && (n <= manySocks || wait.Now()-gc.last > collectEvery)
-	if due {
-		gc.last = wait.Now()
-	} else if n > 0 && !gc.later {
-		gc.later = true
-		time.AfterFunc(time.Duration(gc.last+collectEvery-wait.Now()), collectLater)
-	}
-	gc.mu.Unlock()
-	if due {
+	n := gc.n.Load()
+	switch {
+	case n == 0:
+	case n <= manySocks:
+		gc.last.Store(wait.Now())
 		dispose(nil, true)
+	case !gc.later.Load() && gc.later.CompareAndSwap(false, true):
+		time.AfterFunc(time.Duration(gc.last.Load()+collectEvery-wait.Now()), collectLater)
 	}
 }
 
-// collectLater is collectIfNeeded for one that came too early.
+// collectLater is collectIfNeeded where many sockets are under way.
 func collectLater() {
-	gc.mu.Lock()
-	gc.later = false
-	n := len(gc.socks)
-	gc.last = wait.Now()
-	gc.mu.Unlock()
-	if n > 0 {
+	gc.last.Store(wait.Now())
+	gc.later.Store(false)
+	if gc.n.Load() > 0 {
 		dispose(nil, true)
 	}
 }
 
-// dispose adds work for the dropper, and does it all unless somebody is at it.
+// Dropping reports whether files of messages that nobody will read are still to be closed,
+// or the collector is to look for them.
+func Dropping() bool {
+	dropper.mu.Lock()
+	defer dropper.mu.Unlock()
+	return dropper.running || gc.later.Load()
+}
+
+// dispose adds work for the dropper, and does it unless somebody is at it. Much of it is
+// done by another goroutine.
 func dispose(files []*vfs.File, garbage bool) {
-	d := &dropper
-	d.mu.Lock()
-	d.files = append(d.files, files...)
-	d.collect = d.collect || garbage
-	if d.running {
-		d.mu.Unlock()
-		return
+	switch {
+	case !toDrop(files, garbage):
+	case garbage && gc.n.Load() > manySocks:
+		go disposeSome(math.MaxInt)
+	default:
+		drop()
 	}
-	d.running = true
-	d.mu.Unlock()
+}
+
+// drop begins the dropper's work, and has a goroutine end it.
+func drop() {
 	if !disposeSome(maxDispose) {
 		go disposeSome(math.MaxInt)
 	}
 }
 
+// toDrop adds work for the dropper. It reports whether the caller has to see to it.
+func toDrop(files []*vfs.File, garbage bool) bool {
+	d := &dropper
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.files = append(d.files, files...)
+	d.collect = d.collect || garbage
+	begins := !d.running
+	d.running = true
+	return begins
+}
+
 // maxDispose files are closed by whoever has dropped them, who may be in a hurry.
-const maxDispose = 1024
+const maxDispose = 256
+
+// disposePause files are closed before others have their turn.
+const disposePause = 64
 
 // disposeSome does the dropper's work, or about limit files of it; it reports whether
 // that was all.
@@ -177,6 +200,9 @@ func disposeSome(limit int) bool {
 			d.files = d.files[:n-1]
 			d.mu.Unlock()
 			f.Put()
+			if limit%disposePause == 0 {
+				runtime.Gosched()
+			}
 			d.mu.Lock()
 			continue
 		}
@@ -185,7 +211,10 @@ func disposeSome(limit int) bool {
 		gc.mu.Lock()
 		unreachable := collect()
 		gc.mu.Unlock()
-		for _, s := range unreachable {
+		for i, s := range unreachable {
+			if i%disposePause == disposePause-1 {
+				runtime.Gosched()
+			}
 			_, rights := s.in.Purge()
 			for _, a := range rights {
 				landed(a)
@@ -202,17 +231,28 @@ func disposeSome(limit int) bool {
 	return true
 }
 
+// collectPause sockets are looked at before others have their turn.
+const collectPause = 128
+
 // collect returns the sockets that nobody can reach; called with gc.mu held.
 func collect() (garbage []*Sock) {
+	looked := 0
+	look := func() {
+		if looked++; looked%collectPause == 0 {
+			runtime.Gosched()
+		}
+	}
 	// Every reference to a candidate is a message under way. Nobody can take
 	// a new one while gc.mu is held, for messages arrive through landed.
 	cand := make(map[*Sock]int) // references from outside the candidates
 	for s := range gc.socks {
+		look()
 		if f := s.File(); f != nil && f.Refs() == int64(s.inflight) {
 			cand[s] = s.inflight
 		}
 	}
 	for s := range cand {
+		look()
 		s.eachSock(func(x *Sock) {
 			if _, ok := cand[x]; ok {
 				cand[x]--
@@ -233,6 +273,7 @@ func collect() (garbage []*Sock) {
 			continue
 		}
 		delete(cand, s)
+		look()
 		s.eachSock(func(x *Sock) { live = append(live, x) })
 	}
 	for s := range cand {

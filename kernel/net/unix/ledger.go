@@ -1,7 +1,10 @@
 package unix
 
 import (
+	"sync"
+
 	"hardtack/kernel/base/ledger"
+	"hardtack/kernel/base/wait"
 	"hardtack/kernel/fs/vfs"
 	"hardtack/kernel/net/sock"
 )
@@ -67,19 +70,56 @@ func Ledger(charge ledger.Charge) {
 	}
 }
 
-// KeptBy returns how many bytes the files take that a user has sent and nobody has received.
-// It may be called when memory is short: it waits for nothing.
+// keptFor is how long what KeptBy has found counts, in nanoseconds, and keptLooked of how
+// many files under way the memory is added up: the others are taken to be like them.
+const (
+	keptFor    = 100_000_000
+	keptLooked = 512
+)
+
+// kept is what the users' files under way took a moment ago, in bytes.
+var kept struct {
+	mu    sync.Mutex
+	at    int64            // guarded by mu: monotonic nanoseconds
+	users map[uint32]int64 // guarded by mu
+}
+
+// KeptBy returns about how many bytes the files take that a user has sent and nobody has
+// received. It may be called when memory is short: it waits for nothing.
 func KeptBy(uid uint32) (bytes int64) {
-	if inFlight.Used() == 0 {
+	n := inFlight.Used()
+	if n == 0 {
 		return 0
 	}
-	list := flights()
+	kept.mu.Lock()
+	defer kept.mu.Unlock()
+	if now := wait.Now(); kept.users == nil || now-kept.at > keptFor {
+		kept.users = keptByAll(n/keptLooked + 1)
+		kept.at = wait.Now()
+	}
+	return kept.users[uid]
+}
+
+// keptByAll adds up the memory of every so many of the files under way.
+func keptByAll(every int64) map[uint32]int64 {
+	var list []flight
+	n := int64(0)
+	for _, s := range all.list() {
+		s.in.EachRights(func(a *sock.Ancillary) {
+			for _, f := range a.Rights {
+				if n++; n%every == 0 {
+					f.Get()
+					list = append(list, flight{f, a.Cred.PID, a.User.UID})
+				}
+			}
+		})
+	}
+	users := map[uint32]int64{}
 	for _, x := range list {
-		if x.uid == uid {
-			var own ledger.Sum
-			x.f.Holds(&own)
-			bytes += own.All() / max(x.f.Refs()-1, 1)
-		}
+		own := ledger.Scratch()
+		x.f.Holds(own)
+		users[x.uid] += own.All() / max(x.f.Refs()-1, 1) * every
+		own.Done()
 	}
 	go func() { // the last reference to a file may write, which may wait for memory
 		for _, x := range list {
@@ -87,7 +127,7 @@ func KeptBy(uid uint32) (bytes int64) {
 		}
 		collectIfNeeded()
 	}()
-	return bytes
+	return users
 }
 
 // flights returns the files under way.

@@ -54,7 +54,10 @@ type reach struct {
 // Ledger adds up the kernel memory that lives because of the process, and its pages. An
 // object that others have too counts in part. Nothing of the process is locked while
 // files and mappings are looked at.
-func (p *Process) Ledger() (s ledger.Sum) {
+func (p *Process) Ledger() (s ledger.Sum) { return p.ledger(false) }
+
+// ledger is Ledger; with about, large tables of descriptors are estimated.
+func (p *Process) ledger(about bool) (s ledger.Sum) {
 	var r reach
 	p.mu.Lock()
 	p.holds(&s, &r)
@@ -71,7 +74,11 @@ func (p *Process) Ledger() (s ledger.Sum) {
 	}
 	for _, x := range r.tables {
 		own := ledger.Scratch()
-		x.of.Holds(own)
+		if about {
+			x.of.HoldsAbout(own)
+		} else {
+			x.of.Holds(own)
+		}
 		s.AddPartDone(own, x.n, int64(x.of.Users()))
 	}
 	for _, x := range r.spaces {

@@ -30,13 +30,13 @@ var (
 	PageQueue = reserve.NewQueue(reserve.Supply{Free: pagesRoom, Most: func() int64 { return math.MaxInt64 }, Much: holdsMuch})
 )
 
-// heapRoom is what calls may reserve. A quarter of the reserve is for users who hold little.
+// heapRoom is what calls may reserve. The reserve is for users who hold little, for their calls
+// and for their pages.
 func heapRoom(much bool) int64 {
-	room := int64(nucleus.HeapRoom())
-	if much {
-		room -= int64(nucleus.MemoryInfo().Reserve / 4)
+	if m := nucleus.MemoryInfo(); much {
+		return int64(m.Free-m.Reserve) * mem.PageSize
 	}
-	return room * mem.PageSize
+	return int64(nucleus.HeapRoom()) * mem.PageSize
 }
 
 // pagesRoom is how many bytes of pages may be taken.

@@ -30,13 +30,16 @@ type held struct {
 	ran int64 // nanoseconds that it had run
 }
 
-// lately is Holding, from the last survey if the process has not run since. Called with
-// killer.mu held.
-func (p *Process) lately(now int64) Holding {
+// lately is Holding, from the last survey if the process has not run since; else with about
+// an estimate. Called with killer.mu held.
+func (p *Process) lately(now int64, about bool) Holding {
 	user, system := p.CPUTime()
 	h := p.held.Load()
 	if h != nil && now-h.at < heldLately && user+system-h.ran < heldRan && h.had.UID == p.uid.Load() {
 		return h.had
+	}
+	if about {
+		return Holding{p.uid.Load(), p.ledger(true)}
 	}
 	if h == nil {
 		h = new(held)
@@ -66,11 +69,16 @@ func holdsMuch(uid uint32) bool {
 // muchPart is the part of all memory that is much for one user.
 const muchPart = 8
 
-// Survey finds out who holds much, with what the user keeps in memory without a process.
-// Root's files do not count: the boot archive is among them. It does not pause: those who hold
-// little wait for its result, and others would use the pause to take more. It returns what the processes
-// hold of the kernel's heap.
-func Survey() (heap int64) {
+// Survey finds out in short time who holds much, with what the user keeps in memory without
+// a process. Root's files do not count: the boot archive is among them. It does not pause:
+// those who hold little wait for its result, and others would use the pause to take more.
+// Of processes with many files it makes an estimate; HeapHeld corrects that.
+func Survey() { survey(true) }
+
+// HeapHeld is Survey with exact sums. It returns what the processes hold of the kernel's heap.
+func HeapHeld() (heap int64) { return survey(false) }
+
+func survey(about bool) (heap int64) {
 	killer.mu.Lock()
 	defer killer.mu.Unlock()
 	now := clocks.Monotonic()
@@ -83,12 +91,18 @@ func Survey() (heap int64) {
 	})
 	sums := map[uint32]int64{}
 	for _, p := range all {
-		had := p.lately(now)
+		had := p.lately(now, about)
 		sums[had.UID] += had.All()
 		heap += had.Heap()
 	}
 	clear(all)
 	killer.all = all
+	noteMuch(sums, now)
+	return heap
+}
+
+// noteMuch notes which users hold much.
+func noteMuch(sums map[uint32]int64, now int64) {
 	much := map[uint32]int64{}
 	if m := known.much.Load(); m != nil {
 		for uid, at := range *m {
@@ -105,5 +119,4 @@ func Survey() (heap int64) {
 	}
 	known.much.Store(&much)
 	known.at.Store(clocks.Monotonic())
-	return heap
 }
