@@ -55,14 +55,8 @@ func run() error {
 		return err
 	}
 	page := filepath.Join(repo, "docs", "bench", "memory.md")
-	write := func() error {
-		if err := r.SVG(filepath.Join(filepath.Dir(page), "memory.svg")); err != nil {
-			return err
-		}
-		return os.WriteFile(page, []byte(r.Markdown()), 0o644)
-	}
 	if *again {
-		return write()
+		return write(&r, page)
 	}
 	root, err := os.MkdirTemp("", "memory")
 	if err != nil {
@@ -97,7 +91,15 @@ func run() error {
 	if *dry {
 		return nil
 	}
-	return write()
+	return write(&r, page)
+}
+
+// write writes the page and its figure.
+func write(r *membench.Report, page string) error {
+	if err := r.SVG(filepath.Join(filepath.Dir(page), "memory.svg")); err != nil {
+		return err
+	}
+	return os.WriteFile(page, []byte(r.Markdown()), 0o644)
 }
 
 // offenders are the runs of a machine.
