@@ -381,7 +381,7 @@ func (b *Bench) Removal(on osbench.OS) (*Removal, error) {
 	return r, nil
 }
 
-// A Point is a program of bench/affinity on the paper's four processors, the least of its repetitions.
+// A Point is a program of bench/affinity on the paper's four processors.
 type Point struct {
 	Policy string // go for unmodified Go
 	N      int    // players, or workers
@@ -392,11 +392,11 @@ type Point struct {
 var Policies = []string{"go", "process", "group"}
 
 const (
-	pointReps   = 2
+	pointReps   = 1
 	pointCPUs   = 4
-	hotpotato   = "hotpotato -hops 100000 -players"
+	hotpotato   = "hotpotato -hops 50000 -players"
 	regex       = "regex -mib 2 -file /tmp/text -workers"
-	touchedHops = "hotpotato -hops 400000 -work 400"
+	touchedHops = "hotpotato -hops 200000 -work 200"
 )
 
 // Points measures a program with a number of goroutines from one to another, all policies in turn.
