@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -175,14 +173,17 @@ func (c *Config) backend() (string, int) {
 }
 
 // manyQueues reports whether a tap interface may have several queues: it was made so, or QEMU
-// makes it.
+// makes it. Only opening it tells.
 func manyQueues(name string) bool {
-	const multiQueue = 0x0100 // IFF_MULTI_QUEUE
-	text, err := os.ReadFile(filepath.Join("/sys/class/net", name, "tun_flags"))
-	if os.IsNotExist(err) {
-		_, err := os.Stat(filepath.Join("/sys/class/net", name))
-		return os.IsNotExist(err)
+	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
 	}
-	flags, _ := strconv.ParseUint(strings.TrimSpace(string(text)), 0, 32)
-	return flags&multiQueue != 0
+	defer unix.Close(fd)
+	r, err := unix.NewIfreq(name)
+	if err != nil {
+		return false
+	}
+	r.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_VNET_HDR | unix.IFF_MULTI_QUEUE)
+	return unix.IoctlIfreq(fd, unix.TUNSETIFF, r) == nil
 }

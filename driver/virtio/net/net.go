@@ -40,6 +40,7 @@ const (
 	featureHostTSO4      uint64 = 1 << 11
 	featureHostTSO6      uint64 = 1 << 12
 	featureMergeable     uint64 = 1 << 15
+	featureStatus        uint64 = 1 << 16
 	featureControl       uint64 = 1 << 17
 	featureMultiQueue    uint64 = 1 << 22
 )
@@ -47,10 +48,13 @@ const (
 // Offsets in the configuration (section 5.1.4).
 const (
 	configMAC      = 0
+	configStatus   = 6
 	configMaxPairs = 8
 	configMTU      = 10
 	configSize     = 12
 )
+
+const statusLink = 1 // of the status; without a status there is always a link
 
 const (
 	rxSize = 256 // buffers a receive queue
@@ -71,12 +75,15 @@ type Device struct {
 	dev      *virtio.Device  // immutable
 	mac      [6]byte         // immutable
 	mtu      int             // immutable
+	maxMTU   int             // immutable
 	features netdev.Features // immutable
 	rx       []*rxQueue      // immutable
 	tx       []*txQueue      // immutable
 	recv     func([]netdev.Frame)
 	ready    atomic.Pointer[func()] // called when a full queue has room again
 	held     driver.Held
+	down     atomic.Bool // there is no link
+	onLink   atomic.Pointer[func()]
 }
 
 // New drives the device behind a transport with at most a number of queue
@@ -84,7 +91,7 @@ type Device struct {
 // SetReceiver.
 func New(p driver.Platform, t virtio.Transport, pairs int) (*Device, error) {
 	wanted := virtio.FeatureEventIndex | virtio.FeatureIndirect |
-		featureMTU | featureMAC | featureMergeable |
+		featureMTU | featureMAC | featureStatus | featureMergeable |
 		featureChecksum | featureHostTSO4 | featureHostTSO6 |
 		featureGuestChecksum | featureGuestTSO4 | featureGuestTSO6
 	if pairs > 1 {
@@ -138,7 +145,14 @@ func (d *Device) readConfig() (maxPairs int) {
 		d.mac[0] = d.mac[0]&^1 | 2 // one station, locally chosen
 	}
 	// A frame must fit a buffer, if buffers are not merged.
-	d.mtu = min(max(d.mtu, 68), rxBufferSize-headerSize-14)
+	d.maxMTU = rxBufferSize - headerSize - 14
+	if d.dev.Has(featureMergeable) {
+		d.maxMTU = 65535
+	}
+	d.mtu = min(max(d.mtu, 68), d.maxMTU)
+	if d.dev.Has(featureMTU) {
+		d.maxMTU = d.mtu
+	}
 	for feature, name := range map[uint64]netdev.Features{
 		featureChecksum: netdev.TxChecksum, featureHostTSO4: netdev.TSO4, featureHostTSO6: netdev.TSO6,
 		featureGuestChecksum: netdev.RxChecksum,
@@ -167,7 +181,7 @@ func (d *Device) setup(pairs, maxPairs int) error {
 		specs = specs[:control+1]
 		specs[control] = virtio.QueueSpec{MaxSize: controlSize}
 	}
-	queues, err := d.dev.Setup(nil, specs)
+	queues, err := d.dev.Setup(d.linkChanged, specs)
 	if err != nil {
 		return err
 	}
@@ -180,6 +194,7 @@ func (d *Device) setup(pairs, maxPairs int) error {
 	if err := d.dev.Ready(); err != nil {
 		return err
 	}
+	d.linkChanged()
 	if control != 0 {
 		if err := d.usePairs(queues[control], pairs); err != nil {
 			// The device goes on with the first pair, and so do we.
@@ -225,6 +240,31 @@ func (d *Device) MAC() [6]byte { return d.mac }
 
 // MTU implements netdev.Device.
 func (d *Device) MTU() int { return d.mtu }
+
+// MaxMTU implements netdev.Jumbo.
+func (d *Device) MaxMTU() int { return d.maxMTU }
+
+// LinkUp implements netdev.Carrier.
+func (d *Device) LinkUp() bool { return !d.down.Load() }
+
+// OnLink implements netdev.Carrier.
+func (d *Device) OnLink(f func()) { d.onLink.Store(&f) }
+
+// linkChanged is the bottom half of a change of the configuration.
+func (d *Device) linkChanged() {
+	if !d.dev.Has(featureStatus) {
+		return
+	}
+	var status uint16
+	d.dev.ReadConfig(func(c driver.MMIO) { status = c.Read16(configStatus) })
+	down := status&statusLink == 0
+	if d.down.Swap(down) == down {
+		return
+	}
+	if f := d.onLink.Load(); f != nil {
+		(*f)()
+	}
+}
 
 // Features implements netdev.Device.
 func (d *Device) Features() netdev.Features { return d.features }
@@ -274,4 +314,8 @@ func (d *Device) Stats() []byte {
 	return b.Bytes()
 }
 
-var _ netdev.Device = (*Device)(nil)
+var (
+	_ netdev.Device  = (*Device)(nil)
+	_ netdev.Carrier = (*Device)(nil)
+	_ netdev.Jumbo   = (*Device)(nil)
+)

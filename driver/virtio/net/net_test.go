@@ -485,6 +485,39 @@ func TestConcurrentSenders(t *testing.T) {
 	}
 }
 
+func TestLink(t *testing.T) {
+	const status = 1 << 16
+	m := softdev.NewMachine()
+	tr := &softdev.Transport{M: m, DeviceType: virtio.TypeNet, Offer: all | status, Sizes: []int{16, 16}, Space: config(1, 0)}
+	tr.Space[6] = 1
+	d, err := net.New(m, tr, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes := 0
+	d.OnLink(func() { changes++ })
+	for i, up := range []byte{1, 0, 0, 1, 0} {
+		tr.Space[6] = up
+		tr.ConfigChanged()
+		if d.LinkUp() != (up == 1) || changes != []int{0, 1, 1, 2, 3}[i] {
+			t.Errorf("step %d: link %v, %d changes", i, d.LinkUp(), changes)
+		}
+	}
+}
+
+func TestJumbo(t *testing.T) {
+	for _, x := range []struct {
+		offer          uint64
+		mtu, now, most int
+	}{{all, 0, 1500, 65535}, {all | mtuFeature, 9000, 9000, 9000}, {all &^ mergeable, 0, 1500, 2022}, {all&^mergeable | mtuFeature, 9000, 2022, 2022}} {
+		m := softdev.NewMachine()
+		d, err := net.New(m, &softdev.Transport{M: m, DeviceType: virtio.TypeNet, Offer: x.offer, Sizes: []int{16, 16}, Space: config(1, x.mtu)}, 1)
+		if err != nil || d.MTU() != x.now || d.MaxMTU() != x.most {
+			t.Errorf("%+v: %d, %d, %v", x, d.MTU(), d.MaxMTU(), err)
+		}
+	}
+}
+
 func TestTransmitDoesNotAllocate(t *testing.T) {
 	d, tr := newDevice(t, all, 64)
 	f := []netdev.Frame{{Parts: [][]byte{random(1000), random(9000)}}}

@@ -137,3 +137,10 @@ func (b bytesMMIO) Write8(off uint64, v uint8)   { b.set(off, 1, uint64(v)) }
 func (b bytesMMIO) Write16(off uint64, v uint16) { b.set(off, 2, uint64(v)) }
 func (b bytesMMIO) Write32(off uint64, v uint32) { b.set(off, 4, uint64(v)) }
 func (b bytesMMIO) Write64(off uint64, v uint64) { b.set(off, 8, v) }
+
+// ConfigChanged tells the driver that Space has changed.
+func (t *Transport) ConfigChanged() {
+	if t.config != nil {
+		t.config()
+	}
+}
