@@ -14,7 +14,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # field names is misspelled (ifa_prefered).
 MISSPELL    = github.com/golangci/misspell/cmd/misspell@v0.8.0
 
-.PHONY: abi abi-known idl help build run check test crash suites storm test-overlay bench fuzz nightly bench-collector bench-disk bench-net bench-operate bench-sched bench-storage bench-task bench-msg bench-affinity bench-lock bench-nucleus bench-ipc bench-memory bench-cluster bench-follow profile lint lint-subjects cover cover-guest clean install install-libraries uninstall deps deps-cc deps-pc deps-fs deps-apt FORCE
+.PHONY: abi abi-known idl help build run check test ui-test crash suites storm test-overlay bench fuzz nightly bench-collector bench-disk bench-net bench-operate bench-sched bench-storage bench-task bench-msg bench-affinity bench-lock bench-nucleus bench-ipc bench-memory bench-cluster bench-follow profile lint lint-subjects cover cover-guest clean install install-libraries uninstall deps deps-cc deps-pc deps-fs deps-apt deps-ui FORCE
 
 help:
 	@echo 'make run     boot Redis and NGINX, with a shell on the terminal (RUN="--cpus 4" adds flags)'
@@ -24,6 +24,7 @@ help:
 	@echo 'make install-libraries  the same without the kernel'
 	@echo 'make uninstall  removes what these two have installed in PREFIX'
 	@echo 'make test    lint, unit tests, tests in the guest'
+	@echo 'make ui-test  the page of hardtack run --ui in Chromium, with a machine at work; renews its pictures in docs/images'
 	@echo 'make crash   20,000 crashed and 10,000 damaged disks, disks shared with Linux, file torture (two hours on two cores)'
 	@echo 'make suites  the test suites of CPython and Go, on Hardtack and on this Linux, compared (an hour or more)'
 	@echo 'make storm   CPUs that wake each other, and random system calls, on many machines (STORM=60 seconds each)'
@@ -83,6 +84,12 @@ check: deps build bin/demo build/demo.tar
 test: export HARDTACK_GUEST = 1
 test: deps deps-cc deps-pc deps-fs deps-apt lint
 	$(GO) test -timeout 60m ./...
+
+# The page of hardtack run --ui in a browser, with pictures of it in docs/images.
+ui-test: export HARDTACK_UI = $(CURDIR)/docs/images
+ui-test: deps build deps-ui
+	@mkdir -p docs/images
+	$(GO) test -count=1 -timeout 20m -v ./test/ui
 
 # The long form of some tests: every crash state is recovered, compared and checked.
 crash: export HARDTACK_CRASH_STATES ?= 20000
@@ -316,6 +323,9 @@ deps:
 # e2fsck and similar tools, as a second opinion in the file system's tests.
 deps-fs:
 	$(call need,e2fsck,e2fsprogs)
+
+deps-ui:
+	$(call need,chromium,chromium)
 
 # The guest programs that are written in C.
 deps-cc:

@@ -1,6 +1,8 @@
 package nucleus
 
 import (
+	"math/bits"
+
 	"hardtack/abi/boot"
 	"hardtack/arch/amd64"
 )
@@ -19,6 +21,7 @@ func exit(c *amd64.CPU, status int) {
 		endCluster(boot.ClusterPanicked, uint32(status))
 	}
 	if status != 0 {
+		lastWords()
 		amd64.Out32(exitPort, exitPanic)
 	} else {
 		amd64.Out32(exitPort, 0)
@@ -35,6 +38,25 @@ func Exit(status int) {
 		endCluster(boot.ClusterExited, uint32(status))
 	}
 	amd64.Out32(exitPort, uint32(min(status, exitPanic-1)))
+}
+
+// LastWords, if set, tells what the kernel did before it panicked: put is to be called with
+// lines of text. It may not allocate, block or take locks.
+var LastWords func(put func(string), hex func(uint64))
+
+// putShort prints a number in hexadecimal digits, as few as it has.
+func putShort(v uint64) {
+	for i := (bits.Len64(v|1) - 1) &^ 3; i >= 0; i -= 4 {
+		putc("0123456789abcdef"[v>>uint(i)&15])
+	}
+}
+
+// lastWords prints them, once.
+func lastWords() {
+	if f := LastWords; f != nil {
+		LastWords = nil
+		f(puts, putShort)
+	}
 }
 
 // Hang keeps the processor from ever doing anything else, as a loop with interrupts off
@@ -85,6 +107,7 @@ func halt(why string) {
 	if cluster.index > 0 {
 		endCluster(boot.ClusterPanicked, exitPanic)
 	}
+	lastWords()
 	amd64.Out32(exitPort, exitPanic)
 	for {
 		amd64.CLI()

@@ -78,8 +78,15 @@ func RunPending() {
 	}
 }
 
+// NoteBottomHalf is told of every bottom half before it runs; set before there are devices,
+// or nil.
+var NoteBottomHalf func(i int)
+
 // run calls the bottom half, or leaves that to the goroutine that is in it.
 func (s *irqSlot) run(i int) {
+	if NoteBottomHalf != nil {
+		NoteBottomHalf(i)
+	}
 	for {
 		switch {
 		case s.state.CompareAndSwap(0, 1):

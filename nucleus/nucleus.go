@@ -93,6 +93,9 @@ type cpu struct {
 	lock control.Object
 	run  queue  // ready threads
 	idle uint32 // 1: it runs its idle thread, and nobody has given it another one
+	// idleSince is when it began to run its idle thread, 0 if it does not, and idled for how
+	// many nanoseconds it has run that before. The CPU alone writes them.
+	idleSince, idled atomic.Int64
 }
 
 // after is what is left to do when the control has been left.

@@ -169,6 +169,16 @@ func (me *cpu) setIdle(v uint32) {
 	me.lock.Release()
 }
 
+// CPUIdled returns for how many nanoseconds CPU i has had nothing to do.
+func CPUIdled(i int) int64 {
+	me := &cpus[i]
+	n := me.idled.Load()
+	if since := me.idleSince.Load(); since != 0 {
+		n += max(now()-since, 0)
+	}
+	return n
+}
+
 // schedule chooses the thread that c resumes. Called at the end of every operation
 // that may have changed something.
 func schedule(c *amd64.CPU) {
@@ -218,6 +228,9 @@ func schedule(c *amd64.CPU) {
 		}
 	}
 	me.after.idle = numCPU.Load() > 1
+	if me.idleSince.Load() == 0 {
+		me.idleSince.Store(now())
+	}
 	me.current = idle
 	c.SetThread(&threads[idle].Thread)
 }
@@ -226,6 +239,10 @@ func schedule(c *amd64.CPU) {
 func (me *cpu) start(i int32) {
 	if me.idle != 0 {
 		me.setIdle(0)
+	}
+	if since := me.idleSince.Load(); since != 0 {
+		me.idled.Add(now() - since)
+		me.idleSince.Store(0)
 	}
 	t := &threads[i]
 	t.lock.Acquire()

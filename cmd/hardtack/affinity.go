@@ -71,7 +71,7 @@ func affinityRun(ctx context.Context, args []string, out, policy string, compare
 	var runs []*timeline.Run
 	var status error
 	for _, p := range policies {
-		run, took, err := watch(args, dir, p)
+		run, took, err := watchAffinity(args, dir, p)
 		var exit exitStatus
 		if err != nil && !errors.As(err, &exit) {
 			return err
@@ -115,7 +115,7 @@ func program(name, dir string) (string, error) {
 }
 
 // watch runs the program and reads its log. An exitStatus comes with a run.
-func watch(args []string, dir, policy string) (*timeline.Run, time.Duration, error) {
+func watchAffinity(args []string, dir, policy string) (*timeline.Run, time.Duration, error) {
 	logs := filepath.Join(dir, policy+".")
 	counters := hasHITM(dir)
 	argv := args

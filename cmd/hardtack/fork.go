@@ -41,7 +41,7 @@ func hostName(name string) string { return strings.ReplaceAll(name, "_", "-") }
 // copied are the flags of run that make sense for a copy: what else there is of a machine
 // was decided when the first one started.
 var copied = map[string]bool{"from": true, "name": true, "detach": true, "rm": true, "publish": true, "hostname": true,
-	"metrics": true, "timeout": true, "restart": true, "kernel": true, "dry-run": true}
+	"metrics": true, "ui": true, "record": true, "timeout": true, "restart": true, "kernel": true, "dry-run": true}
 
 // checkCopy checks what is given beside --from.
 func (f *runFlags) checkCopy(cmd *cobra.Command, args []string) error {
@@ -176,6 +176,8 @@ reset, those inside stay. What a copy writes to its disks is gone when it ends.`
 	fl.StringVar(&f.name, "name", "", "the copy's `name` (default: a made-up one)")
 	fl.StringVar(&f.hostname, "hostname", "", "its host `name` (default: the name)")
 	fl.StringArrayVarP(&f.publish, "publish", "p", nil, "forward a `port` of the host to the copy: [ADDR:]HOST:GUEST[/udp] (repeatable)")
+	fl.StringVar(&f.metrics, "metrics", "", "serve the copy's figures for Prometheus at this `address` of the host: [ADDR]:PORT")
+	fl.StringVar(&f.ui, "ui", "", "serve a page that shows what the copy does at this `address` of the host: [ADDR]:PORT")
 	fl.BoolVar(&f.remove, "rm", false, "remove it when it has ended")
 	return cmd
 }

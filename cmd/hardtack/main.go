@@ -76,7 +76,7 @@ makes root file systems and runs them in QEMU.
 		return fault.Bad("%v; see %s --help", err, cmd.CommandPath())
 	})
 	root.AddCommand(newBuild(), newImage(), newFsck(), newRun(), newPS(), newExec(), newLogs(), newCP(), newStop(), newKill(), newWait(), newRM(),
-		newInspect(), newStats(), newTrace(), newSnapshot(), newFork(), newGo(), newAffinity(), newIDL(), newVetMsg(), newNames(), newMsg(), newTask(), newModel(), newMaxlive())
+		newInspect(), newStats(), newTop(), newTrace(), newRecord(), newSnapshot(), newFork(), newGo(), newAffinity(), newIDL(), newVetMsg(), newNames(), newMsg(), newTask(), newModel(), newMaxlive())
 	root.InitDefaultCompletionCmd()
 	return root
 }

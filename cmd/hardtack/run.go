@@ -51,6 +51,9 @@ type runFlags struct {
 	tmpfs      []string
 	reap       bool
 	metrics    string
+	ui         string
+	page       string // where ui is served
+	flight     string // a file for the last words of a kernel that panics
 	dns        []string
 	hosts      []string
 	again      restarts // what restart says
@@ -176,6 +179,8 @@ func (f *runFlags) define(cmd *cobra.Command) {
 	fl.BoolVar(&f.reap, "init", false, "process 1 is a program that does not know it: the kernel collects children that it inherits, and signals that it does not handle end it")
 	fl.StringArrayVar(&f.dns, "dns", nil, "write the `address` of a name server into the guest's /etc/resolv.conf (repeatable)")
 	fl.StringArrayVar(&f.hosts, "add-host", nil, "write a `line` into the guest's /etc/hosts: NAME:ADDRESS (repeatable)")
+	fl.StringVar(&f.ui, "ui", "", "serve a page that shows what the machine does at this `address` of the host: [ADDR]:PORT (loopback by default)")
+	fl.StringVar(&f.flight, "record", "", "if the kernel panics, write what it did last to this `file`, for ui.perfetto.dev")
 	fl.StringVar(&f.metrics, "metrics", "", "serve the machine's figures for Prometheus at this `address` of the host: [ADDR]:PORT, and there at /metrics (loopback by default)")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the QEMU command and do not run it")
 	fl.DurationVar(&f.timeout, "timeout", 0, "stop the machine after this `time`, as in 30s")

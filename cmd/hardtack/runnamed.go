@@ -18,6 +18,7 @@ import (
 	"hardtack/tool/machine"
 	"hardtack/tool/named"
 	"hardtack/tool/rootfs"
+	"hardtack/tool/watch"
 )
 
 // restarts is when a machine starts again after its end.
@@ -178,6 +179,7 @@ func (f *runFlags) supervise(ctx context.Context, root string, boot *rootfs.Boot
 	if err != nil {
 		return 0, err
 	}
+	f.cfg.LastWords = f.lastWords(m)
 	if m == nil {
 		f.cfg.Renewal.Hostname = boot.Hostname
 		return f.cfg.Run(ctx, initrd, con)
@@ -246,24 +248,45 @@ func (f *runFlags) claim(ctx context.Context) (*named.Machine, *named.Service, e
 	m, err := named.Create(name)
 	var svc *named.Service
 	if err == nil {
-		if svc, err = m.Serve(ctx); err == nil && f.metrics != "" {
-			err = svc.ServeMetrics(ctx, f.metrics)
+		if svc, err = m.Serve(ctx); err == nil {
+			err = f.watched(ctx, svc.Source())
 		}
 		if err != nil {
 			_ = m.Remove()
 		}
 	}
-	if err != nil && f.name == "" && !f.detach && f.metrics == "" {
+	if err != nil && f.name == "" && !f.detach && f.metrics == "" && f.ui == "" {
 		return nil, nil, nil
 	}
 	return m, svc, err
+}
+
+// watched serves the machine's metrics and its page.
+func (f *runFlags) watched(ctx context.Context, s *watch.Source) error {
+	if f.metrics != "" {
+		if _, err := watch.Serve(ctx, s, f.metrics, false); err != nil {
+			return fault.With(fault.Status(err), "--metrics %v", err)
+		}
+	}
+	if f.ui == "" {
+		return nil
+	}
+	at, err := watch.Serve(ctx, s, f.ui, true)
+	if err != nil {
+		return fault.With(fault.Status(err), "--ui %v", err)
+	}
+	f.page = "http://" + at + "/"
+	if !f.detach {
+		fmt.Fprintln(os.Stderr, f.page)
+	}
+	return nil
 }
 
 func (f *runFlags) state(name, root string, boot *rootfs.Boot) *named.State {
 	s := &named.State{Name: name, Status: named.Created, PID: os.Getpid(), Created: time.Now(),
 		Root: first(root, f.root), Image: f.image, Args: boot.Args, Env: boot.Env, Cwd: boot.Cwd, UID: boot.UID, GID: boot.GID,
 		Groups: boot.Groups, Hostname: boot.Hostname, CPUs: f.cfg.CPUs, Memory: f.cfg.Memory, Accel: f.cfg.Accel,
-		Ports: f.publish, Restart: first(f.restart, "no"), Detached: f.detach, AutoRemove: f.remove || !f.detach}
+		Ports: f.publish, Page: f.page, Restart: first(f.restart, "no"), Detached: f.detach, AutoRemove: f.remove || !f.detach}
 	return s
 }
 

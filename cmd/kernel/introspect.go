@@ -9,6 +9,7 @@ import (
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/checks"
+	"hardtack/kernel/base/clocks"
 	"hardtack/kernel/base/random"
 	"hardtack/kernel/fs/initramfs"
 	"hardtack/kernel/net/inet"
@@ -34,6 +35,10 @@ func (k *kernel) introspect(config *initramfs.BootConfig) {
 	procfs.RegisterAdmin("hardtack/protection", protectionText, nil)
 	procfs.RegisterAdmin("hardtack/allocated", allocatedText, nil)
 	procfs.RegisterStream("hardtack/trace", trace.Open)
+	procfs.RegisterStream("hardtack/flight", trace.OpenRecorder)
+	procfs.RegisterStream("hardtack/profile", openProfile)
+	procfs.RegisterAdmin("hardtack/processes", procfs.ProcessesText, nil)
+	procfs.RegisterAdmin("hardtack/processors", processorsText, nil)
 	procfs.RegisterTrigger("hardtack/oops", oopsText, provoke)
 	if checks.Bounds {
 		procfs.RegisterAdmin("hardtack/bounds", syscall.BoundsText, nil)
@@ -48,6 +53,16 @@ func (k *kernel) introspect(config *initramfs.BootConfig) {
 	} else {
 		runtime.MemProfileRate = 0 // nobody can read the heap's profile: do not make one
 	}
+}
+
+// processorsText has for each CPU for how many nanoseconds the kernel has run, and for how
+// many of them the CPU had nothing to do.
+func processorsText() []byte {
+	b := new(bytes.Buffer)
+	for i := range nucleus.NumCPU() {
+		fmt.Fprintf(b, "cpu%d %d %d\n", i, clocks.Monotonic(), nucleus.CPUIdled(i))
+	}
+	return b.Bytes()
 }
 
 // collect is a write to hardtack/heap: garbage is collected and free memory

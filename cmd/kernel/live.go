@@ -42,7 +42,7 @@ type visitor struct {
 	out     [2]*vfs.File // our ends; the second is nil with a terminal
 	in      *vfs.File    // nil if it has none
 	ended   wait.Queue   // its program's end
-	traces  bool         // it has no program, but shows system calls
+	traces  bool         // it has no program, but the output of a file of the kernel's
 
 	inMu sync.Mutex // one Input at a time
 
@@ -57,6 +57,7 @@ const (
 	flagTerminal = 1 << iota
 	flagInput
 	flagTrace
+	flagReport
 )
 
 // serveHost lets the host look in, from when process 1 runs.
@@ -136,6 +137,8 @@ func (v *visitors) Start(_ context.Context, in proto.StartCall) (out proto.Start
 	begin := v.start
 	if in.Flags&flagTrace != 0 {
 		begin = v.startTrace
+	} else if in.Flags&flagReport != 0 {
+		begin = v.startReport
 	} else if len(argv) == 0 || argv[0] == "" {
 		return proto.StartReply{Errno: uint32(linux.ENOENT)}, nil
 	}
@@ -384,7 +387,7 @@ func (s *visitor) poll(c *caller.Ctx, buf []byte) (what uint8, n int) {
 		switch {
 		case e == 0 && n > 0:
 			return uint8(whatOut + i), n
-		case e == 0 && s.traces: // the last traced process has ended
+		case e == 0 && s.traces: // the last traced process has ended, or the report has
 			return whatEnd, 0
 		}
 	}

@@ -66,6 +66,7 @@ func main() {
 	if err := nucleus.InitMessages(); err != nil {
 		warn("no message calls: %v", err)
 	}
+	k.record()
 	go nucleus.ServeInterrupts()
 	initVDSO()
 	wait.SetClock(amd64.ClockBase, amd64.ClockMult)

@@ -146,7 +146,8 @@ var (
 //
 // Starts a program. Words are separated and ended by zero bytes. Flags: 1 a terminal of
 // its own, 2 it has input; 4 no program: args are lines for /proc/hardtack/trace, whose
-// text is the output. If errno is not 0 there is no session.
+// text is the output; 8 the same for the kernel's report that dir names, flight or
+// profile. If errno is not 0 there is no session.
 type StartCall struct {
 	Flags  uint32
 	Rows   uint16
@@ -169,7 +170,8 @@ func (*StartCall) toServer()   {}
 //
 // Starts a program. Words are separated and ended by zero bytes. Flags: 1 a terminal of
 // its own, 2 it has input; 4 no program: args are lines for /proc/hardtack/trace, whose
-// text is the output. If errno is not 0 there is no session.
+// text is the output; 8 the same for the kernel's report that dir names, flight or
+// profile. If errno is not 0 there is no session.
 type StartReply struct {
 	Session uint32
 	Errno   uint32
@@ -1398,7 +1400,8 @@ type Handler interface {
 	//
 	// Starts a program. Words are separated and ended by zero bytes. Flags: 1 a terminal of
 	// its own, 2 it has input; 4 no program: args are lines for /proc/hardtack/trace, whose
-	// text is the output. If errno is not 0 there is no session.
+	// text is the output; 8 the same for the kernel's report that dir names, flight or
+	// profile. If errno is not 0 there is no session.
 	Start(ctx context.Context, in StartCall) (out StartReply, err error)
 	// Next answers the rpc next.
 	//

@@ -6,6 +6,7 @@ import (
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/checks"
+	"hardtack/kernel/base/flight"
 	"hardtack/kernel/process/endpoint"
 	"hardtack/kernel/process/proc"
 )
@@ -87,6 +88,7 @@ func doSampled(t *proc.Thread, a *Args, nr uint64, c *counter) {
 	if d := end - start - (t.Off() - off); d > 0 {
 		c.ticks.Add(uint64(d))
 		latencies[nr][min(bits.Len64(uint64(d)), latencyBuckets-1)].Add(1)
+		flight.Note(flight.Call, uint32(nr), t.TID, end, uint64(end-start))
 		t.Sampled(d)
 	}
 	n := *heap - before

@@ -49,6 +49,8 @@ var (
 	// opening makes sessions, and begins and ends interception, one after the other.
 	opening sync.Mutex
 	ids     uint32 // guarded by opening
+	// recording says that the flight recorder has every call intercepted; guarded by opening.
+	recording bool
 	forms   map[int]*form
 )
 
@@ -56,7 +58,7 @@ var (
 func start(owner int32) (*session, linux.Errno) {
 	opening.Lock()
 	defer opening.Unlock()
-	if current.Load() != nil {
+	if current.Load() != nil || recording {
 		return nil, linux.EBUSY
 	}
 	if forms == nil {

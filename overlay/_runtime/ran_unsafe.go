@@ -13,12 +13,53 @@ import "unsafe"
 
 // ranClock is the word, and how often the goroutine stopped. What it had read from disks
 // and written to files on them is counted by the kernel: it lies here since this is the
-// one thing that the kernel has for each goroutine.
+// one thing that the kernel has for each goroutine. So does the number of the thread that
+// the kernel runs on it.
 type ranClock struct {
 	v             int64
 	stops         uint64
 	read, written uint64
+	from          int64  // ticks at which it was last started
+	thread        uint64 // 0: none
 }
+
+// ranLane is what one P has run last: a ring that only its M writes. It is the kernel's
+// memory; without one nothing is written down.
+type ranLane struct {
+	n    uint64 // how many there have been
+	runs [ranRuns]ranRun
+}
+
+const ranRuns = 1024 // a power of two
+
+// ranRun says that a goroutine ran from one tick to another.
+type ranRun struct {
+	from, to int64
+	who      uint64 // the kernel's thread in the upper half, the goroutine's number in the lower
+}
+
+var ranLanes [64]*ranLane
+
+// note writes down that the goroutine stopped.
+//
+//go:nosplit
+func (c *ranClock) note(pp *p, goid uint64, now int64) {
+	if pp == nil {
+		return // it stopped in a system call that was long
+	}
+	l := ranLanes[uint32(pp.id)%uint32(len(ranLanes))]
+	if l == nil {
+		return
+	}
+	r := &l.runs[l.n%ranRuns]
+	r.from, r.to, r.who = c.from, now, c.thread<<32|uint64(uint32(goid))
+	l.n++
+}
+
+// ranSetLane is how the kernel gives a P its lane.
+//
+//go:linkname ranSetLane hardtack/kernel/base/wait.setLane
+var ranSetLane = func(p int, l *ranLane) { ranLanes[p] = l }
 
 // ran is how the kernel learns where the calling goroutine's clock lies (a g is never
 // freed): hardtack/kernel/base/wait has a variable of this name without a value, and the

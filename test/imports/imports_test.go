@@ -57,6 +57,7 @@ var may = map[string][]string{
 	"tool/named":   {"abi", "idl", "live", "msg", "tool"},
 	"tool/cluster": {"abi", "idl", "msg"},
 	"tool/image":   {"abi", "overlay", "tool"},
+	"tool/watch":   {"abi", "idl", "live", "msg", "tool"},
 	"tool/disk":    {"abi", "ext4", "kernel/disk/partition", "tool"},
 	"tool/msgtop":  {"msg", "tool"},
 	"tool/names":   {"msg", "tool"},

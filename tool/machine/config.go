@@ -64,6 +64,8 @@ type Config struct {
 	From    *Snapshot // the machine is a copy; nil: it boots
 	Renewal Renewal   // with From
 
+	LastWords func(text []byte) // gets what the flight recorder of a kernel that panics prints; nil: the console does
+
 	Watch func(*Running) // called when the machine has started; may be nil
 }
 

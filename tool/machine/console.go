@@ -156,7 +156,8 @@ func unsent(f *os.File) (int, error) {
 // output moves the guest's console to the host and remembers its end, where a
 // panicking kernel has left its last words.
 type output struct {
-	w io.Writer
+	w     io.Writer
+	words *lastWords // nil: they are printed
 
 	mu   sync.Mutex
 	tail []byte // guarded by mu
@@ -171,17 +172,24 @@ func (o *output) run(console io.Reader) error {
 	for {
 		n, err := console.Read(buf)
 		if n > 0 {
-			o.remember(buf[:n])
-			if o.w != nil {
-				if _, failed := o.w.Write(buf[:n]); failed != nil {
-					return failed
-				}
+			text := o.words.filter(buf[:n])
+			o.remember(text)
+			if failed := o.print(text); failed != nil {
+				return failed
 			}
 		}
 		if err != nil {
-			return nil // QEMU's end; what it means is not told here
+			return o.print(o.words.rest()) // QEMU's end; what it means is not told here
 		}
 	}
+}
+
+func (o *output) print(text []byte) error {
+	if o.w == nil || len(text) == 0 {
+		return nil
+	}
+	_, err := o.w.Write(text)
+	return err
 }
 
 func (o *output) remember(b []byte) {

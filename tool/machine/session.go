@@ -177,6 +177,11 @@ func (s *session) start(argv []string, initrd *os.File) (err error) {
 		s.cmd.Stdout = os.Stderr
 		s.cmd.Stderr = io.MultiWriter(&s.stderr, os.Stderr)
 	}
+	if s.cfg.From != nil {
+		// Of many copies each should have little memory of its own. QEMU inherits this; what
+		// pages it translates code to would be large ones.
+		_ = unix.Prctl(unix.PR_SET_THP_DISABLE, 1, 0, 0, 0) // a host without it has larger copies
+	}
 	// A process group of its own keeps the terminal's Ctrl-C away from QEMU.
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL, Setpgid: true}
 	s.cmd.WaitDelay = time.Second
@@ -286,6 +291,9 @@ func (s *session) serve(ctx context.Context, con Console) (int, error) {
 
 	var readers sync.WaitGroup
 	out := &output{w: con.Out}
+	if s.cfg.LastWords != nil {
+		out.words = new(lastWords)
+	}
 	var outErr error
 	readers.Go(func() {
 		if outErr = out.run(s.console); outErr != nil {
@@ -326,7 +334,11 @@ func (s *session) serve(ctx context.Context, con Console) (int, error) {
 	if outErr != nil {
 		return 0, fmt.Errorf("standard output: %w", outErr)
 	}
-	return s.conclude(err, ctl, end, out)
+	code, err := s.conclude(err, ctl, end, out)
+	if text := out.words.text(); text != nil && fault.Status(err) == fault.Panic {
+		s.cfg.LastWords(text)
+	}
+	return code, err
 }
 
 // govern ends the machine on a signal or at the deadline.

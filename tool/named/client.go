@@ -13,6 +13,7 @@ import (
 	"hardtack/msg"
 	_ "hardtack/msg/ump" // the sockets' driver
 	"hardtack/tool/fault"
+	"hardtack/tool/watch"
 )
 
 // Control connects to the process of a machine.
@@ -31,6 +32,25 @@ func (m *Machine) Look(ctx context.Context) (*live.Client, func(), error) {
 		return nil, nil, m.unreachable(err)
 	}
 	return live.NewClient(c, nil), func() { c.Close() }, nil
+}
+
+// Watch connects to a machine that runs, for who watches it from another process than its own.
+func (m *Machine) Watch(ctx context.Context) (*watch.Source, func(), error) {
+	control, leave, err := m.Control(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, done, err := m.Look(ctx)
+	if err != nil {
+		leave()
+		return nil, nil, err
+	}
+	s := &watch.Source{Name: m.Name, Live: func(context.Context) (*live.Client, error) { return c, nil },
+		Host: func(ctx context.Context) (uint64, uint64, error) {
+			u, err := control.Usage(ctx, proto.UsageCall{})
+			return u.Processor, u.Resident, err
+		}}
+	return s, func() { done(); leave() }, nil
 }
 
 func (m *Machine) options() *msg.Options {

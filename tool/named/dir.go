@@ -60,6 +60,7 @@ type State struct {
 	Memory     int64     `json:"memory"`
 	Accel      string    `json:"accelerator"`
 	Ports      []string  `json:"ports"`
+	Page       string    `json:"page,omitempty"` // where --ui serves it
 	Restart    string    `json:"restart"`
 	Detached   bool      `json:"detached"`
 	AutoRemove bool      `json:"autoRemove"`

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // logMost is when a log begins anew; the one before is kept.
@@ -129,4 +131,22 @@ func same(a, b *os.File) bool {
 	x, err1 := a.Stat()
 	y, err2 := b.Stat()
 	return err1 == nil && err2 == nil && os.SameFile(x, y)
+}
+
+// wordsFile has what the flight recorder of a kernel printed that panicked.
+const wordsFile = "flight"
+
+// KeepLastWords keeps that.
+func (m *Machine) KeepLastWords(text []byte) error {
+	return os.WriteFile(filepath.Join(m.Dir, wordsFile), text, 0o600)
+}
+
+// LastWords returns it.
+func (m *Machine) LastWords() ([]byte, error) {
+	f, err := os.OpenFile(filepath.Join(m.Dir, wordsFile), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, stateMost))
 }

@@ -16,6 +16,7 @@ import (
 	link "hardtack/live"
 	"hardtack/msg"
 	"hardtack/tool/fault"
+	"hardtack/tool/watch"
 )
 
 // Names of the sockets.
@@ -218,6 +219,14 @@ func (s *Service) Usage(context.Context, proto.UsageCall) (out proto.UsageReply,
 		out.Logged = uint64(st.Size())
 	}
 	return out, nil
+}
+
+// Source is the machine, whichever runs now, for who watches it.
+func (s *Service) Source() *watch.Source {
+	return &watch.Source{Name: s.m.Name, Live: s.Live, Host: func(ctx context.Context) (uint64, uint64, error) {
+		u, err := s.Usage(ctx, proto.UsageCall{})
+		return u.Processor, u.Resident, err
+	}}
 }
 
 // hostUsage is a process's time on processors in nanoseconds, and its memory in bytes.

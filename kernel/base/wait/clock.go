@@ -11,6 +11,14 @@ var clock struct{ base, mult uint64 }
 // goes by the vDSO's convention and a division, and takes three times as long.
 func SetClock(base, mult uint64) { clock.base, clock.mult = base, mult }
 
+// At returns what Now returned when the time-stamp counter had a value.
+func At(ticks int64) int64 {
+	if clock.mult != 0 {
+		return sinceBoot(ticks)
+	}
+	return ticks
+}
+
 // sinceBoot is Now with a clock that was set.
 func sinceBoot(ticks int64) int64 {
 	hi, lo := bits.Mul64(uint64(ticks)-clock.base, clock.mult)

@@ -44,11 +44,76 @@ const (
 
 // Clock tells for how long a goroutine has not run, in ticks of the time-stamp
 // counter, and how often it stopped, which the Go scheduler keeps, and what it moved
-// from and to disks.
+// from and to disks. Its fields are those of overlay/_runtime/ran_unsafe.go.
 type Clock struct {
 	v             atomic.Int64
 	stops         atomic.Uint64
 	read, written atomic.Uint64
+	from          int64 // the scheduler's
+	thread        atomic.Uint64
+}
+
+// SetThread says which thread the goroutine runs from now on, for Lane; 0 for none.
+func (c *Clock) SetThread(tid int32) { c.thread.Store(uint64(uint32(tid))) }
+
+// Lane is what the Go scheduler writes down of one P: which goroutine ran from when to
+// when. The last LaneRuns are there. It goes on while others read it.
+type Lane struct {
+	n    atomic.Uint64
+	runs [LaneRuns]laneRun
+}
+
+// LaneRuns is how many runs a lane has: what overlay/_runtime/ran_unsafe.go has, too.
+const LaneRuns = 1024
+
+type laneRun struct {
+	from, to int64
+	who      uint64
+}
+
+// Run says that a goroutine ran. Times are in ticks.
+type Run struct {
+	From, To  int64
+	Thread    int32  // 0: none, the goroutine is the kernel's
+	Goroutine uint32 // its number, or the lower half of that
+}
+
+//go:linkname setLane
+var setLane func(p int, l *Lane)
+
+// NewLane begins to write down what a P runs, where the image is built with clocks.
+func NewLane(p int) *Lane {
+	l := new(Lane)
+	if setLane != nil {
+		setLane(p, l)
+	}
+	return l
+}
+
+// Last appends the last runs, the oldest first, but for those that may just be overwritten.
+func (l *Lane) Last(to []Run, most int) []Run {
+	n := l.n.Load()
+	first := n - min(n, uint64(most), LaneRuns)
+	at := len(to)
+	for i := first; i != n; i++ {
+		r := &l.runs[i%LaneRuns]
+		to = append(to, Run{r.from, r.to, int32(r.who >> 32), uint32(r.who)})
+	}
+	// What was written meanwhile took the place of the oldest, and one more may be half written.
+	now := l.n.Load()
+	if over := now + 1 - min(now+1, LaneRuns); over > first && now != n {
+		to = append(to[:at], to[at+int(min(over-first, n-first)):]...)
+	}
+	return to
+}
+
+// Raw calls f with the words of the last runs; it allocates nothing.
+func (l *Lane) Raw(most int, f func(from, to, who uint64)) {
+	n := l.n.Load()
+	for i := n - min(n, uint64(most), LaneRuns); i != n; i++ {
+		r := &l.runs[i%LaneRuns]
+		f(uint64(r.from), uint64(r.to), r.who)
+	}
 }
 
 // Disk is so many bytes read from disks, and written to files on them.

@@ -229,6 +229,7 @@ func (r *runner) adopt(left *nucleus.UserContext) *Thread {
 // take makes the goroutine the thread's, with its clock.
 func (r *runner) take(t *Thread) {
 	r.thread, t.runner = t, r
+	r.clock.SetThread(t.TID)
 	t.Proc.mu.Lock()
 	t.take(r.clock)
 	t.Proc.mu.Unlock()
@@ -255,6 +256,7 @@ func (r *runner) serve(t *Thread) (end *Thread) {
 
 // begin gives the goroutine a thread that is new, or waited inside the nucleus.
 func (r *runner) begin(t *Thread) {
+	r.clock.SetThread(t.TID)
 	if t.startTicks == 0 {
 		r.thread, t.runner = t, r
 		t.begin(r.clock)
@@ -275,6 +277,7 @@ func (r *runner) run() {
 			t.exit()
 		}
 		t, r.thread = nil, nil
+		r.clock.SetThread(0)
 		r.Arm()
 		runners.mu.Lock()
 		if len(runners.idle) == maxIdleRunners {

@@ -97,6 +97,12 @@ func more(args []string) {
 			fmt.Println(err)
 		}
 		os.Stdout.Write(b)
+	case "put": // a text into a file that is there
+		f, err := os.OpenFile(args[1], os.O_WRONLY, 0)
+		if err == nil {
+			_, err = f.WriteString(args[2])
+		}
+		fmt.Println(err)
 	case "fill":
 		n, _ := strconv.Atoi(args[2])
 		err := os.WriteFile(args[1], make([]byte, n), 0o644)

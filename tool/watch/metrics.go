@@ -1,50 +1,11 @@
-package named
+package watch
 
 import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
-	"net/http"
 	"strconv"
-	"strings"
-	"time"
-
-	"hardtack/idl/live"
-	proto "hardtack/idl/machine"
-	"hardtack/tool/fault"
 )
-
-// ServeMetrics serves what the machine is and does as Prometheus reads it, at ADDR/metrics.
-// The guest's own files say it (/proc/hardtack): their numbers pass, nothing else of them does.
-func (s *Service) ServeMetrics(ctx context.Context, addr string) error {
-	_, err := s.serveMetrics(ctx, addr)
-	return err
-}
-
-func (s *Service) serveMetrics(ctx context.Context, addr string) (at string, err error) {
-	if strings.HasPrefix(addr, ":") {
-		addr = "127.0.0.1" + addr // what the guest does is not everybody's to read
-	}
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return "", fault.Bad("--metrics %s: %v", addr, err)
-	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), scrapeTime)
-		defer cancel()
-		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		_, _ = w.Write(s.metrics(ctx)) // who asked may have gone
-	})
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: scrapeTime, MaxHeaderBytes: 16 << 10}
-	context.AfterFunc(ctx, func() { server.Close() })
-	go server.Serve(l)
-	return l.Addr().String(), nil
-}
-
-// scrapeTime is how long an answer may take; Prometheus waits for 10 s.
-const scrapeTime = 9 * time.Second
 
 // exposition is text as Prometheus reads it.
 type exposition struct {
@@ -72,57 +33,38 @@ func (x *exposition) putSample(name, suffix, kind, help, labels string, v float6
 	x.WriteByte('\n')
 }
 
-func (s *Service) metrics(ctx context.Context) []byte {
+// Metrics is what the machine is and does as Prometheus reads it. The guest's own files say
+// it: their numbers pass, nothing else of them does.
+func (s *Source) Metrics(ctx context.Context) []byte {
 	x := new(exposition)
 	up := 0.0
-	if u, err := s.Usage(ctx, proto.UsageCall{}); err == nil {
+	if processor, resident, err := s.Host(ctx); err == nil {
 		up = 1
-		x.put("hardtack_host_cpu_seconds_total", "counter", "Time of the emulator on the host's processors.", "", float64(u.Processor)/1e9)
-		x.put("hardtack_host_resident_bytes", "gauge", "Memory of the emulator on the host.", "", float64(u.Resident))
+		x.put("hardtack_host_cpu_seconds_total", "counter", "Time of the emulator on the host's processors.", "", float64(processor)/1e9)
+		x.put("hardtack_host_resident_bytes", "gauge", "Memory of the emulator on the host.", "", float64(resident))
 	}
 	x.put("hardtack_up", "gauge", "Whether the machine runs.", "", up)
-	c, err := s.Live(ctx)
-	answers := 0.0
-	if err == nil {
-		var h live.HealthReply
-		if h, err = c.Health(ctx, live.HealthCall{}); err == nil {
-			answers = 1
-			x.put("hardtack_cpus", "gauge", "Processors of the machine.", "", float64(h.Processors))
-			x.put("hardtack_processes", "gauge", "Processes in the machine.", "", float64(h.Processes))
-			x.put("hardtack_memory_bytes", "gauge", "Memory of the machine.", "", float64(h.Memory))
-			x.put("hardtack_memory_unused_bytes", "gauge", "Memory of the machine that nobody has.", "", float64(h.Unused))
-		}
-	}
+	r := s.reader(ctx)
+	h, answers := r.health()
 	x.put("hardtack_kernel_answers", "gauge", "Whether the kernel answered.", "", answers)
 	if answers == 0 {
 		return x.Bytes()
 	}
-	x.heap(fields(ctx, c, "heap"))
-	x.ledger(fields(ctx, c, "ledger"))
-	x.calls(fields(ctx, c, "syscalls"))
-	x.latencies(fields(ctx, c, "latencies"))
-	x.interrupts(fields(ctx, c, "interrupts"))
+	x.put("hardtack_cpus", "gauge", "Processors of the machine.", "", float64(h.Processors))
+	x.put("hardtack_processes", "gauge", "Processes in the machine.", "", float64(h.Processes))
+	x.put("hardtack_memory_bytes", "gauge", "Memory of the machine.", "", float64(h.Memory))
+	x.put("hardtack_memory_unused_bytes", "gauge", "Memory of the machine that nobody has.", "", float64(h.Unused))
+	x.heap(r.fields(kernelFiles + "heap"))
+	x.ledger(r.fields(kernelFiles + "ledger"))
+	x.calls(r.fields(kernelFiles + "syscalls"))
+	x.latencies(r.fields(kernelFiles + "latencies"))
+	x.interrupts(r.fields(kernelFiles + "interrupts"))
+	x.processors(r.fields(kernelFiles + "processors"))
+	x.scheduler(r.fields("/proc/stat"))
+	x.memory(r.fields("/proc/meminfo"))
+	x.network(r.fields(processNet+"dev"), r.fields(processNet+"snmp"))
+	x.disks(r.fields("/proc/diskstats"))
 	return x.Bytes()
-}
-
-// proceedMost bounds what is read of one of the guest's files.
-const proceedMost = 1 << 20
-
-// fields are the words of each line of a file of /proc/hardtack. The file is made anew for
-// each piece that is read, so pieces begin at a line.
-func fields(ctx context.Context, c *live.Client, name string) (lines [][]string) {
-	for at := 0; at < proceedMost; {
-		out, err := c.Read(ctx, live.ReadCall{At: uint64(at), Path: "/proc/hardtack/" + name})
-		end := bytes.LastIndexByte(out.Data, '\n') + 1
-		if err != nil || out.Errno != 0 || end == 0 {
-			break // an old kernel does not have the file
-		}
-		for line := range strings.Lines(string(out.Data[:end])) {
-			lines = append(lines, strings.Fields(line))
-		}
-		at += end
-	}
-	return lines
 }
 
 // number is a word of the guest's as a number.
