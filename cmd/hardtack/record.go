@@ -55,8 +55,12 @@ func runRecord(ctx context.Context, name, out string, d time.Duration) error {
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
+	state, err := m.State()
+	if err != nil {
+		return err
+	}
 	var r *watch.Recording
-	if m.Alive() {
+	if state.Runs() {
 		s, done, err := m.Watch(ctx)
 		if err != nil {
 			return err
