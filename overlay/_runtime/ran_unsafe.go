@@ -30,7 +30,10 @@ type ranLane struct {
 	runs [ranRuns]ranRun
 }
 
-const ranRuns = 1024 // a power of two
+const (
+	ranRuns  = 1024 // a power of two
+	ranShort = 4096 // ticks: what ran less is not written down, for the cost
+)
 
 // ranRun says that a goroutine ran from one tick to another.
 type ranRun struct {

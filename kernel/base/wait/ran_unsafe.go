@@ -57,7 +57,8 @@ type Clock struct {
 func (c *Clock) SetThread(tid int32) { c.thread.Store(uint64(uint32(tid))) }
 
 // Lane is what the Go scheduler writes down of one P: which goroutine ran from when to
-// when. The last LaneRuns are there. It goes on while others read it.
+// when. The last LaneRuns are there of those that took 4,096 ticks or more. It goes on
+// while others read it.
 type Lane struct {
 	n    atomic.Uint64
 	runs [LaneRuns]laneRun
