@@ -146,12 +146,18 @@ func addFormat(cmd *cobra.Command, format *string, asJSON *bool) {
 func newPS() *cobra.Command {
 	var all, quiet, asJSON bool
 	var format string
+	var filters []string
 	cmd := &cobra.Command{
 		Use:   "ps [flags]",
 		Short: "List machines",
 		Long:  "List the machines that run, and with -a those that have ended, or whose process was killed.",
 		Args:  exactly(0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
+			wanted, err := parseFilters(filters)
+			if err != nil {
+				return err
+			}
+			all = all || wanted.ended
 			list, err := named.List()
 			if err != nil {
 				return err
@@ -165,7 +171,7 @@ func newPS() *cobra.Command {
 				if s.Status == named.Dead && s.AutoRemove && m.Remove() == nil {
 					continue // it would have removed itself, but was killed
 				}
-				if all || s.Status != named.Exited && s.Status != named.Dead {
+				if wanted.matches(s) && (all || s.Status != named.Exited && s.Status != named.Dead) {
 					rows = append(rows, row{State: *s})
 				}
 			}
@@ -179,6 +185,7 @@ func newPS() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "those that have ended, too")
+	cmd.Flags().StringArrayVarP(&filters, "filter", "f", nil, "only machines with `what=value`: name (a part of it), status, exited (the exit status), root (repeatable)")
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "names only")
 	addFormat(cmd, &format, &asJSON)
 	return cmd
@@ -193,6 +200,7 @@ func short(s string, n int) string {
 
 func newLogs() *cobra.Command {
 	var follow bool
+	var lines string
 	cmd := &cobra.Command{
 		Use:               "logs [flags] MACHINE",
 		Short:             "Print what a detached machine has printed",
@@ -207,9 +215,16 @@ func newLogs() *cobra.Command {
 			if s, err := m.State(); err == nil && !s.Detached && s.Status != named.Dead {
 				return fault.With(fault.Host, "the machine %q prints to its terminal: it has no log", m.Name)
 			}
-			return m.CopyLog(cmd.Context(), os.Stdout, follow)
+			n := -1
+			if lines != "all" {
+				if n, err = strconv.Atoi(lines); err != nil || n < 0 {
+					return fault.Bad("--tail %q: want a number of lines, or all", lines)
+				}
+			}
+			return m.CopyLog(cmd.Context(), os.Stdout, follow, n)
 		},
 	}
+	cmd.Flags().StringVarP(&lines, "tail", "n", "all", "only the last `lines`")
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the machine has ended")
 	return cmd
 }

@@ -72,18 +72,32 @@ func (m *Machine) LastLine() string {
 // lineMost is the longest last line that is shown.
 const lineMost = 1024
 
-// CopyLog writes what a machine printed to w. With follow it goes on until the machine has
-// ended or ctx is done.
-func (m *Machine) CopyLog(ctx context.Context, w io.Writer, follow bool) error {
+// CopyLog writes what a machine printed to w: the last lines of it, or all if lines is
+// negative. With follow it goes on until the machine has ended or ctx is done.
+func (m *Machine) CopyLog(ctx context.Context, w io.Writer, follow bool, lines int) error {
 	name := filepath.Join(m.Dir, logFile)
-	if old, err := os.Open(name + ".1"); err == nil {
-		_, err = io.Copy(w, old)
-		old.Close()
-		if err != nil {
+	f, err := os.Open(name)
+	if f != nil && lines >= 0 {
+		if lines, err = skipTo(f, lines); err != nil {
+			f.Close()
 			return err
 		}
 	}
-	f, err := os.Open(name)
+	if old, oerr := os.Open(name + ".1"); oerr == nil && lines != 0 {
+		if lines > 0 {
+			_, oerr = skipTo(old, lines)
+		}
+		if oerr == nil {
+			_, oerr = io.Copy(w, old)
+		}
+		old.Close()
+		if oerr != nil {
+			if f != nil {
+				f.Close()
+			}
+			return oerr
+		}
+	}
 	for {
 		if f != nil {
 			if _, err := io.Copy(w, f); err != nil {
@@ -125,6 +139,39 @@ func (m *Machine) CopyLog(ctx context.Context, w io.Writer, follow bool) error {
 		return err
 	}
 	return nil
+}
+
+// skipTo goes to where the last lines of a file begin, and returns how many lines more than
+// it has were wanted.
+func skipTo(f *os.File, lines int) (missing int, err error) {
+	at, err := f.Seek(0, io.SeekEnd)
+	if err != nil || lines == 0 {
+		return 0, err
+	}
+	buf := make([]byte, 32<<10)
+	lines++ // the last line's own end is not counted
+	for last := true; at > 0; last = false {
+		n := min(at, int64(len(buf)))
+		at -= n
+		b := buf[:n]
+		if _, err := f.ReadAt(b, at); err != nil {
+			return 0, err
+		}
+		if last && b[n-1] != '\n' {
+			lines--
+		}
+		for i := n - 1; i >= 0; i-- {
+			if b[i] != '\n' {
+				continue
+			}
+			if lines--; lines == 0 {
+				_, err := f.Seek(at+i+1, io.SeekStart)
+				return 0, err
+			}
+		}
+	}
+	_, err = f.Seek(0, io.SeekStart)
+	return lines - 1, err
 }
 
 func same(a, b *os.File) bool {

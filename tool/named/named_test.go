@@ -209,7 +209,7 @@ func TestLog(t *testing.T) {
 	base(t)
 	m := create(t, "web")
 	var b bytes.Buffer
-	if err := m.CopyLog(t.Context(), &b, false); err != nil || b.Len() > 0 {
+	if err := m.CopyLog(t.Context(), &b, false, -1); err != nil || b.Len() > 0 {
 		t.Errorf("no log: %v, %q", err, b.String())
 	}
 	l, err := m.OpenLog()
@@ -219,7 +219,7 @@ func TestLog(t *testing.T) {
 	r, w := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		err := m.CopyLog(t.Context(), w, true)
+		err := m.CopyLog(t.Context(), w, true, -1)
 		w.Close()
 		done <- err
 	}()
@@ -241,7 +241,7 @@ func TestLog(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if err := m.CopyLog(t.Context(), &b, false); err != nil || b.Len() != len(first)+9 {
+	if err := m.CopyLog(t.Context(), &b, false, -1); err != nil || b.Len() != len(first)+9 {
 		t.Errorf("both files: %d bytes, %v", b.Len(), err)
 	}
 }
@@ -616,6 +616,38 @@ func TestParsePlace(t *testing.T) {
 	for _, bad := range []string{"web:", "a b:c"} {
 		if _, _, err := ParsePlace(bad); err == nil {
 			t.Errorf("%q is a place", bad)
+		}
+	}
+}
+
+// The last lines of a log, which may be in two files.
+func TestTail(t *testing.T) {
+	base(t)
+	m := create(t, "web")
+	for _, c := range []struct {
+		old, text string
+		lines     int
+		want      string
+	}{
+		{"", "a\nb\nc\n", 2, "b\nc\n"},
+		{"", "a\nb\nc", 2, "b\nc"},
+		{"", "a\nb\n", 9, "a\nb\n"},
+		{"", "a\n\n\n", 2, "\n\n"},
+		{"x\ny\n", "a\nb\n", 3, "y\na\nb\n"},
+		{"x\ny\n", "a\nb\n", 2, "a\nb\n"},
+		{"x\ny\n", "", 1, "y\n"},
+		{"x\ny\n", "a\n", 0, ""},
+		{"x\n", "a\n", -1, "x\na\n"},
+		{"", strings.Repeat("z", 100<<10) + "\nb\n", 2, strings.Repeat("z", 100<<10) + "\nb\n"},
+	} {
+		for name, text := range map[string]string{logFile: c.text, logFile + ".1": c.old} {
+			if err := os.WriteFile(filepath.Join(m.Dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var b bytes.Buffer
+		if err := m.CopyLog(t.Context(), &b, false, c.lines); err != nil || b.String() != c.want {
+			t.Errorf("the last %d lines of %.20q and %.20q: %.40q, %v", c.lines, c.old, c.text, b.String(), err)
 		}
 	}
 }
