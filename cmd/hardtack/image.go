@@ -56,7 +56,7 @@ packages that was resolved once is rebuilt without apt or a network.
 
 Maintainer scripts are not run. The accounts, links and files that they would
 create are created for base-files, base-passwd, redis, nginx and some others; the
-list is in tool/debian/finish.go. Packages that only maintainer and start scripts
+list is in tool/debian/finish.go. For others this command says which were not run. Packages that only maintainer and start scripts
 need (dpkg, debconf, perl-base, adduser and the like) are left out unless you name
 them. So are documentation, manual pages, translations, character set converters
 and service files, unless you give --keep-docs: the image lives in the guest's

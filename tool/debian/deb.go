@@ -17,7 +17,8 @@ import (
 
 // A .deb is an ar archive: "!<arch>\n", then members of a 60-byte header (the
 // name in the first 16, the size in ten decimal digits at 48) and content
-// padded to even. The member data.tar.* has the package's files.
+// padded to even. The member data.tar.* has the package's files, control.tar.* what dpkg is
+// told, with maintainer scripts among it.
 const (
 	arMagic  = "!<arch>\n"
 	arHeader = 60
@@ -27,7 +28,10 @@ const (
 const dataMax = 8 << 30
 
 // unpack makes the plain tar of a package's files.
-func unpack(file string) (*io.SectionReader, error) {
+func unpack(file string) (*io.SectionReader, error) { return unpackMember(file, "data.tar") }
+
+// unpackMember makes the plain tar of a member whose name begins so.
+func unpackMember(file, member string) (*io.SectionReader, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
@@ -37,7 +41,7 @@ func unpack(file string) (*io.SectionReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	name, data, err := findData(io.NewSectionReader(f, 0, info.Size()))
+	name, data, err := findMember(io.NewSectionReader(f, 0, info.Size()), member)
 	if err != nil {
 		return nil, err
 	}
@@ -68,8 +72,8 @@ func unzip(data *io.SectionReader) (*io.SectionReader, error) {
 	return rootfs.Spool(data, dataMax)
 }
 
-// findData is the member that holds the files.
-func findData(r *io.SectionReader) (string, *io.SectionReader, error) {
+// findMember is the member whose name begins so.
+func findMember(r *io.SectionReader, member string) (string, *io.SectionReader, error) {
 	magic := make([]byte, len(arMagic))
 	if _, err := r.ReadAt(magic, 0); err != nil || string(magic) != arMagic {
 		return "", nil, fault.Bad("not a Debian package")
@@ -77,7 +81,7 @@ func findData(r *io.SectionReader) (string, *io.SectionReader, error) {
 	for off := int64(len(arMagic)); ; {
 		var head [arHeader]byte
 		if _, err := r.ReadAt(head[:], off); err != nil {
-			return "", nil, fault.Bad("damaged package: no files in it")
+			return "", nil, fault.Bad("damaged package: no %s in it", member)
 		}
 		name := strings.TrimRight(strings.TrimSpace(string(head[:16])), "/")
 		size, err := strconv.ParseInt(strings.TrimSpace(string(head[48:58])), 10, 64)
@@ -85,7 +89,7 @@ func findData(r *io.SectionReader) (string, *io.SectionReader, error) {
 		if err != nil || size < 0 || size > r.Size()-off {
 			return "", nil, fault.Bad("damaged package: member %q", name)
 		}
-		if strings.HasPrefix(name, "data.tar") {
+		if strings.HasPrefix(name, member) {
 			return name, io.NewSectionReader(r, off, size), nil
 		}
 		off += size + size&1

@@ -52,7 +52,7 @@ func Build(ctx context.Context, o Options, b rootfs.Budget) (*rootfs.Tree, error
 		return nil, err
 	}
 	keep := func(name string) bool { return o.KeepDocs || !isDocs(name) }
-	files, err := decompressAll(ctx, &c, debs)
+	files, scripts, err := decompressAll(ctx, &c, debs)
 	if err != nil {
 		return nil, err
 	}
@@ -61,6 +61,7 @@ func Build(ctx context.Context, o Options, b rootfs.Budget) (*rootfs.Tree, error
 			return nil, fault.With(fault.Status(err), "%s: %w", d.File, err)
 		}
 	}
+	notRun(o.Log, debs, scripts)
 	f := finisher{t: t, time: newest(t), has: map[string]bool{}}
 	for _, d := range debs {
 		f.has[d.Package] = true
@@ -80,9 +81,9 @@ func Build(ctx context.Context, o Options, b rootfs.Budget) (*rootfs.Tree, error
 }
 
 // decompressAll makes the plain tars of packages, several at a time: that is
-// most of the work.
-func decompressAll(ctx context.Context, c *cache, debs []deb) ([]*io.SectionReader, error) {
-	files := make([]*io.SectionReader, len(debs))
+// most of the work. It also lists their maintainer scripts.
+func decompressAll(ctx context.Context, c *cache, debs []deb) ([]*io.SectionReader, [][]string, error) {
+	files, scripts := make([]*io.SectionReader, len(debs)), make([][]string, len(debs))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	for i, d := range debs {
@@ -91,13 +92,16 @@ func decompressAll(ctx context.Context, c *cache, debs []deb) ([]*io.SectionRead
 				return ctx.Err()
 			}
 			var err error
-			if files[i], err = unpack(c.path(d.File)); err != nil {
+			if files[i], err = unpack(c.path(d.File)); err == nil {
+				scripts[i], err = scriptsOf(c.path(d.File))
+			}
+			if err != nil {
 				return fault.With(fault.Status(err), "%s: %w", d.File, err)
 			}
 			return nil
 		})
 	}
-	return files, g.Wait()
+	return files, scripts, g.Wait()
 }
 
 // validName allows what Debian does, and "name=version" as apt reads it. To apt

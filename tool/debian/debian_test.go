@@ -58,12 +58,17 @@ func dataTar(t *testing.T, files map[string]string) []byte {
 
 // pack makes a .deb around a data member.
 func pack(name string, data []byte) []byte {
-	var b bytes.Buffer
+	var b, control bytes.Buffer
+	w := tar.NewWriter(&control)
+	for _, name := range []string{"./control", "./postinst"} {
+		_ = w.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o755}) // a buffer takes all
+	}
+	w.Close()
 	b.WriteString(arMagic)
 	for _, m := range []struct {
 		name string
 		data []byte
-	}{{"debian-binary", []byte("2.0\n")}, {"control.tar.xz", []byte("odd")}, {name, data}} {
+	}{{"debian-binary", []byte("2.0\n")}, {"odd", []byte("odd")}, {"control.tar", control.Bytes()}, {name, data}} {
 		fmt.Fprintf(&b, "%-16s%-12d%-6d%-6d%-8s%-10d`\n", m.name, 0, 0, 0, "100644", len(m.data))
 		b.Write(m.data)
 		if len(m.data)%2 == 1 {
@@ -279,6 +284,21 @@ func TestBuild(t *testing.T) {
 	c := cache{dir: dir}
 	if c.known(c.listName(o.Packages)) != nil {
 		t.Error("a damaged package is taken from the cache")
+	}
+}
+
+// What dpkg would have run, and nobody does here, is told.
+func TestScripts(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "p.deb")
+	must(t, os.WriteFile(file, pack("data.tar", nil), 0o644))
+	got, err := scriptsOf(file)
+	if err != nil || !slices.Equal(got, []string{"postinst"}) {
+		t.Errorf("the scripts are %v, %v", got, err)
+	}
+	var b strings.Builder
+	notRun(&b, []deb{{Package: "redis-server"}, {Package: "tor"}, {Package: "zlib1g"}}, [][]string{got, got, nil})
+	if want := "maintainer scripts that were not run: tor (postinst)\n"; b.String() != want {
+		t.Errorf("it says %q, not %q", b.String(), want)
 	}
 }
 
