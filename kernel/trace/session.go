@@ -51,7 +51,7 @@ var (
 	ids     uint32 // guarded by opening
 	// recording says that the flight recorder has every call intercepted; guarded by opening.
 	recording bool
-	forms   map[int]*form
+	forms     map[int]*form
 )
 
 // start begins a session for the process owner.
