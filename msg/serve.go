@@ -128,14 +128,21 @@ func (s *serving) message(take takes, num uint16, body []byte) error {
 	return nil
 }
 
-// inlineSlots is room for a reply of any error.
-const inlineSlots = (failedBytes+MaxErrorText)/SlotBytes + 1
+// inlineSlots is room for a reply of any error. inlineMost is how many messages are served at a
+// time instead of waking the receiver: a peer that sends without end is the receiver's to deal with.
+const (
+	inlineSlots = (failedBytes+MaxErrorText)/SlotBytes + 1
+	inlineMost  = 32
+)
 
 // handle serves messages that are there, if nothing can make it wait: whole ones, in slots,
 // while there is room for a reply. The receiver sleeps, or is about to.
 func (s *serving) handle(take takes) {
 	c, r := s.c, &s.c.recv
-	for c.attn.Load() == attnMade|attnShared|c.attn.Load()&attnFence && !r.slow && len(r.frag) == 0 && r.rx.Here() && c.roomNow(inlineSlots) {
+	for range inlineMost {
+		if c.attn.Load()&^attnFence != attnMade|attnShared || r.slow || len(r.frag) > 0 || !r.rx.Here() || !c.roomNow(inlineSlots) {
+			return
+		}
 		num, body, err := c.Next(s.ctx)
 		if err != nil || s.message(take, num, body) != nil {
 			return // the connection has ended

@@ -61,6 +61,7 @@ type ClusterStart struct {
 	Archive  []byte // of its root file system
 	Realtime uint64 // CLOCK_REALTIME at time 0 of the clock
 	Seed     [64]byte
+	Devices  []boot.Range // registers of the devices that are its own
 }
 
 // StartCluster puts a copy of the image's data and what else the cluster starts with into
@@ -76,6 +77,8 @@ func StartCluster(s *ClusterStart) (*ClusterView, error) {
 		return nil, errors.New("nucleus: a cluster has 1 to 64 processors")
 	case s.APIC[0] >= boot.MaxMailboxes:
 		return nil, errors.New("nucleus: the APIC ID is too large")
+	case len(s.Devices) > len(boot.ClusterInfo{}.Devices):
+		return nil, errors.New("nucleus: the cluster has too many devices")
 	case len(s.Cmdline) >= len(boot.ClusterInfo{}.Cmdline):
 		return nil, errors.New("nucleus: the command line is too long")
 	}
@@ -234,6 +237,7 @@ func (b *clusterBuild) fillInfo(archive uint64) {
 		info.Map[i] = boot.MemMapEntry{Addr: r.Start, Size: r.End - r.Start, Type: 1}
 	}
 	copy(info.APIC[:], b.APIC)
+	copy(info.Devices[:], b.Devices)
 	copy(info.Cmdline[:], b.Cmdline)
 	if len(b.Archive) > 0 {
 		info.Start.Modules, info.Start.ModList = 1, b.base+infoArchive

@@ -43,6 +43,11 @@ func mayMap(pa, size uint64) bool {
 		return false
 	}
 	info := clusterInfo(direct(cluster.base))
+	for _, d := range info.Devices {
+		if d.Size > 0 && within(d.Start&^(pageSize-1), (d.Start+d.Size+pageSize-1)&^(pageSize-1)) {
+			return true
+		}
+	}
 	return within(info.Areas, info.Areas+boot.SharedPages*pageSize) || within(bootInfo.text, bootInfo.rodata) ||
 		within(boot.Mailboxes, boot.Mailboxes+pageSize) || within(defaultAPICPA, defaultAPICPA+pageSize)
 }

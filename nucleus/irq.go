@@ -71,7 +71,7 @@ func RunPending() {
 	for irqs.pending.Load() != 0 {
 		bits := irqs.pending.Swap(0)
 		for i := 0; bits != 0; i, bits = i+1, bits>>1 {
-			if bits&1 != 0 {
+			if bits&1 != 0 && irqs.slot[i].fn != nil { // a line that was given comes when it likes
 				irqs.slot[i].run(i)
 			}
 		}
@@ -109,12 +109,38 @@ func (s *irqSlot) run(i int) {
 // allocIRQ takes a slot for a bottom half.
 func allocIRQ(fn func()) (int, bool) {
 	i := int(irqs.used.Add(1)) - 1
-	if i >= maxIRQ {
+	if i >= maxIRQ || cluster.index > 0 && i >= maxIRQ-GivenLines {
 		irqs.used.Add(-1)
 		return 0, false
 	}
 	irqs.slot[i].fn = fn
 	return i, true
+}
+
+// GivenLines is how many lines of I/O APICs, which the first cluster has, another cluster
+// can be given. They use its last slots.
+const GivenLines = 16
+
+// GiveLine sends the interrupts of an edge-triggered pin to another cluster, whose processor
+// has that APIC ID: they are its line so and so. It reports false where there is no such pin.
+func GiveLine(gsi, apic uint32, line int) bool {
+	if line < 0 || line >= GivenLines {
+		return false
+	}
+	return amd64.Syscall(sysIRQRoute, uint64(apic+1)<<routeTo, uint64(maxIRQ-1-line), uint64(gsi)) == 0
+}
+
+// OnLine connects a line that this cluster was given to a bottom half.
+func OnLine(line uint32, fn func()) bool {
+	if cluster.index == 0 || line >= GivenLines {
+		return false
+	}
+	s := &irqs.slot[maxIRQ-1-line]
+	if s.fn != nil {
+		return false
+	}
+	s.fn = fn
+	return true
 }
 
 // IRQCount returns how often interrupt slot i came; false past the last slot.
@@ -169,6 +195,7 @@ func MessageAddress(home, online uint64) uint64 {
 const (
 	routeLevel = 1
 	routeLow   = 2
+	routeTo    = 32 // from this bit on: 1 more than the local APIC ID of another cluster's processor
 )
 
 // maxGSI bounds the global system interrupts that can be routed.
@@ -247,9 +274,13 @@ func serveRoute(op, slot, gsi uint64) uint64 {
 	if op&routeLow != 0 {
 		low |= 1 << 13
 	}
+	to := cpus[0].APICID
+	if other := op >> routeTo; other != 0 {
+		to = uint32(other - 1)
+	}
 	ioapics.low[gsi] = low
 	ioapics.lock.Spin()
-	ioapicWrite(regs, 0x10+2*pin+1, cpus[0].APICID<<24)
+	ioapicWrite(regs, 0x10+2*pin+1, to<<24)
 	ioapicWrite(regs, 0x10+2*pin, low)
 	ioapics.lock.Release()
 	return 0

@@ -59,10 +59,14 @@ type ClusterInfo struct {
 	ClockBase  uint64 // the TSC at time 0
 	Realtime   uint64 // CLOCK_REALTIME at time 0, in nanoseconds
 	Seed       [64]byte
+	Devices    [32]Range // registers that are the cluster's
 	Map        [MaxRuns]MemMapEntry
 	Archive    Module
 	Cmdline    [2048]byte
 }
+
+// Range is physical memory.
+type Range struct{ Start, Size uint64 }
 
 // ClusterState is what a cluster tells the first one, at the start of its status page.
 // The first cluster trusts none of it.

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
@@ -58,31 +59,42 @@ Exit status:
 			return machineNames(cmd, args, s)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			status, err := f.run(cmd.Context(), args[0], args[1:])
-			if err != nil {
-				if s := fault.Status(err); s < named.StatusFailed {
-					return fault.With(named.StatusFailed, "%w", err)
-				}
-				return err
-			}
-			if status != 0 {
-				return exitStatus(status)
-			}
-			return nil
+			return f.exec(cmd.Context(), args[0], args[1:])
 		},
 	}
 	fl := cmd.Flags()
 	fl.SetInterspersed(false) // the program's flags are its own
+	f.define(fl)
+	fl.StringVarP(&f.user, "user", "u", "", "`user`: NAME or UID, with :GROUP or :GID")
+	cmd.SetFlagErrorFunc(execFlagError)
+	return cmd
+}
+
+func execFlagError(cmd *cobra.Command, err error) error {
+	return fault.With(named.StatusFailed, "%v; see %s --help", err, cmd.CommandPath())
+}
+
+// exec runs a program in a machine and returns its status as an error.
+func (f *execFlags) exec(ctx context.Context, machine string, args []string) error {
+	status, err := f.run(ctx, machine, args)
+	switch {
+	case err != nil && fault.Status(err) < named.StatusFailed:
+		return fault.With(named.StatusFailed, "%w", err)
+	case err != nil:
+		return err
+	case status != 0:
+		return exitStatus(status)
+	}
+	return nil
+}
+
+// define makes the flags that a program in another kernel has, too.
+func (f *execFlags) define(fl *pflag.FlagSet) {
 	fl.BoolVarP(&f.input, "interactive", "i", false, "give the program this command's input")
 	fl.BoolVarP(&f.terminal, "tty", "t", false, "give the program a terminal")
 	fl.StringArrayVarP(&f.env, "env", "e", nil, "set a `variable`: NAME=VALUE, or NAME for the host's value (repeatable)")
 	fl.StringArrayVar(&f.envFiles, "env-file", nil, "set the variables of a `file`, one a line (repeatable)")
 	fl.StringVarP(&f.workdir, "workdir", "w", "", "working `directory`")
-	fl.StringVarP(&f.user, "user", "u", "", "`user`: NAME or UID, with :GROUP or :GID")
-	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fault.With(named.StatusFailed, "%v; see %s --help", err, cmd.CommandPath())
-	})
-	return cmd
 }
 
 func (f *execFlags) run(ctx context.Context, name string, args []string) (int, error) {

@@ -75,7 +75,7 @@ makes root file systems and runs them in QEMU.
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fault.Bad("%v; see %s --help", err, cmd.CommandPath())
 	})
-	root.AddCommand(newBuild(), newImage(), newFsck(), newRun(), newPS(), newExec(), newLogs(), newCP(), newStop(), newKill(), newWait(), newRM(),
+	root.AddCommand(newBuild(), newImage(), newFsck(), newRun(), newPS(), newExec(), newCluster(), newLogs(), newCP(), newStop(), newKill(), newWait(), newRM(),
 		newInspect(), newStats(), newTop(), newTrace(), newRecord(), newSnapshot(), newFork(), newGo(), newAffinity(), newIDL(), newVetMsg(), newNames(), newMsg(), newTask(), newModel(), newMaxlive())
 	root.InitDefaultCompletionCmd()
 	return root

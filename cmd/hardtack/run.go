@@ -144,8 +144,8 @@ func (f *runFlags) define(cmd *cobra.Command) {
 	fl.IntVar(&f.cfg.CPUs, "cpus", 2, "`number` of processors")
 	fl.StringVar(&f.memory, "memory", "512M", "`size` of the memory")
 	fl.IntVar(&f.clusters, "clusters", 1, "`number` of kernels that share processors and memory equally")
-	fl.StringArrayVar(&f.cluster, "cluster", nil, "a kernel of its `own`: cpus=N,memory=SIZE[,init=PATH][,restart=always|never] (repeatable; the first one runs CMD; instead of --cpus and --memory)")
-	fl.StringArrayVarP(&f.publish, "publish", "p", nil, "forward a `port` of the host to the guest: [ADDR:]HOST:GUEST[/udp] (repeatable; loopback by default)")
+	fl.StringArrayVar(&f.cluster, "cluster", nil, "a kernel of its `own`: cpus=N,memory=SIZE[,init=PATH][,restart=always|never][,root=FILE[:ro]][,disk=FILE[:ro]][,net[=BACKEND]][,publish=[ADDR:]HOST:GUEST] (repeatable; the first one runs CMD; instead of --cpus and --memory)")
+	fl.StringArrayVarP(&f.publish, "publish", "p", nil, "forward a `port` of the host to the guest: [ADDR:]HOST:GUEST[/udp][@CLUSTER] (repeatable; loopback by default)")
 	fl.StringArrayVar(&f.disks, "disk", nil, "give the guest a raw image `file` as a disk: FILE[,driver=virtio|ahci|nvme][,ro] (repeatable; ahci and nvme need --machine q35)")
 	f.folders.define(fl)
 	fl.StringVar(&f.from, "from", "", "go on from this `snapshot`, which hardtack snapshot has made, as a new machine")
@@ -268,6 +268,9 @@ func (f *runFlags) setPublish() error {
 		forward, err := machine.ParseForward(p)
 		if err != nil {
 			return err
+		}
+		if forward.Cluster >= max(len(f.cfg.Kernels), 1) {
+			return fault.Bad("publish %q: the machine has no cluster %d", p, forward.Cluster)
 		}
 		f.cfg.Publish = append(f.cfg.Publish, forward)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"hardtack/abi/boot"
 	"hardtack/abi/linux"
 	"hardtack/driver/acpi"
+	"hardtack/driver/virtio"
 	proto "hardtack/idl/monitor"
 	"hardtack/kernel/base/clocks"
 	"hardtack/kernel/base/random"
@@ -41,6 +43,12 @@ type otherCluster struct {
 	init  string      // its process 1, or "" for none
 	again bool        // it starts again whenever it has ended
 	ask   chan string // restart, stop or kill
+
+	// Its devices; immutable once it starts (clusterdevices.go).
+	devices   []virtio.Transport
+	registers []boot.Range
+	lines     []uint32 // of I/O APICs
+	options   []string // kernel parameters of its own
 
 	// Of the goroutine that watches it.
 	view  *nucleus.ClusterView
@@ -178,23 +186,31 @@ func (k *kernel) lead(o *otherCluster) {
 func (k *kernel) startCluster(o *otherCluster) (err error) {
 	apic, pieces := k.others.broker.Start(o.index)
 	s := nucleus.ClusterStart{Index: o.index, APIC: apic, Processors: k.processors, Memory: ranges(pieces), Realtime: uint64(clocks.RealtimeOffset())}
-	if pa, size := nucleus.Initrd(); size > 0 {
+	if pa, size := nucleus.Initrd(); size > 0 && !o.hasRoot() {
 		s.Archive = nucleus.RAM(pa, int(size))
 	}
 	for _, w := range strings.Fields(k.cmdline) {
 		name, _, _ := strings.Cut(w, "=")
 		switch name {
-		case "cluster", "init", "root", "rootflags", "rootfstype", "virtio_mmio.device":
+		case "cluster", "init", "root", "rootflags", "rootfstype", "ro", "rw", "virtio_mmio.device":
 		default:
-			s.Cmdline += w + " "
+			if !isClusterOption(w) {
+				s.Cmdline += w + " "
+			}
 		}
 	}
+	for _, w := range o.options {
+		s.Cmdline += w + " "
+	}
+	s.Devices = o.registers
 	if o.init != "" {
 		s.Cmdline += "init=" + o.init
 	}
 	if _, err := (random.Reader{}).Read(s.Seed[:]); err != nil {
 		return err
 	}
+	o.resetDevices()
+	o.giveLines(apic[0])
 	o.lives.Add(1)
 	o.beat = 0
 	k.others.start.Lock()
@@ -211,6 +227,11 @@ func (k *kernel) startCluster(o *otherCluster) (err error) {
 	o.wire = clusternet.NewWire(areas[2], 0, ring)
 	k.others.net.Add(o.index, o.wire)
 	return nil
+}
+
+// hasRoot tells whether the root file system is on a disk of its own, so that it needs no archive.
+func (o *otherCluster) hasRoot() bool {
+	return slices.ContainsFunc(o.options, func(w string) bool { return strings.HasPrefix(w, "root=") })
 }
 
 // Times of the watch: how often a cluster's log and state are looked at, how long it may
@@ -236,6 +257,7 @@ func (k *kernel) watch(o *otherCluster) string {
 		o.show()
 	}
 	stopped := o.view.Stop(k.others.broker.Ending(o.index))
+	o.resetDevices()
 	k.others.net.End(o.index, o.wire)
 	k.others.monitor.Leave(o.index, o.links[:]...)
 	if stopped {

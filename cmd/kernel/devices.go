@@ -63,12 +63,21 @@ func functions(p *platform, tables *acpi.Tables) []*pci.Function {
 	return pci.Scan(p, pci.Open(p, spaces))
 }
 
+// given finds the devices that the first cluster has given to this one.
+func given(p *platform, cmdline string) []virtio.Transport {
+	found, problems := find.Given(p, cmdline)
+	for _, err := range problems {
+		warn("%v", err)
+	}
+	return found
+}
+
 // startDevices starts the drivers and returns the network devices.
 func (k *kernel) startDevices(found []virtio.Transport, tables *acpi.Tables) (devices []netdev.Device) {
-	if nucleus.ClusterIndex() > 0 {
-		return nil // they are the first cluster's
+	var onBus []*pci.Function
+	if nucleus.ClusterIndex() == 0 { // others have what they were given
+		onBus = functions(&k.platform, tables)
 	}
-	onBus := functions(&k.platform, tables)
 	d := findDisks(k, found, onBus, tables)
 	for _, t := range found {
 		var err error

@@ -52,6 +52,9 @@ func findDisks(k *kernel, found []virtio.Transport, functions []*pci.Function, t
 
 // batteryClock is the machine's clock that does not skip idle time; nil if there is none.
 func batteryClock(k *kernel, tables *acpi.Tables) func() int64 {
+	if nucleus.ClusterIndex() > 0 {
+		return nil // its ports are the first cluster's
+	}
 	f, _ := tables.FADT()
 	last, err := rtc.Read(&k.platform, f.Century)
 	if err != nil {

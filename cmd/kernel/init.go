@@ -25,10 +25,13 @@ func (k *kernel) startInit(config *initramfs.BootConfig, root *vfs.FSContext, _ 
 		args = []string{v}
 	}
 	if _, ok := k.option("init"); !ok && nucleus.ClusterIndex() > 0 {
-		if _, e := vfs.Lookup(k.ctx, root, nil, clusterAgent, vfs.FollowLast); e != 0 {
+		if _, e := vfs.Lookup(k.ctx, root, nil, clusterAgent, vfs.FollowLast); e == 0 {
+			args = []string{clusterAgent, "agent"}
+		} else if _, disk := k.option("root"); disk {
+			args = firstInit(k.ctx, root)
+		} else {
 			return
 		}
-		args = []string{clusterAgent, "agent"}
 		config.UID, config.GID, config.Groups, config.Cwd = 0, 0, nil, "/" // those are the command's
 	}
 	if len(args) == 0 {

@@ -73,11 +73,12 @@ func main() {
 	var found []virtio.Transport
 	if nucleus.ClusterIndex() == 0 {
 		k.setClock(tables)
+		found = k.shareDevices(transports(&k.platform, tables, k.cmdline), tables)
 		k.startClusters()
-		found = transports(&k.platform, tables, k.cmdline)
 	} else {
 		k.setClusterClock()
 		k.meetFirst()
+		found = given(&k.platform, k.cmdline)
 	}
 
 	root, fs, config, err := k.unpackRoot()

@@ -102,9 +102,48 @@ func (h host) Stop(status uint8) error {
 	return nil
 }
 
-// monitorsText is what the other monitors answer, and how far away they are: the least
-// time of a call and its answer at once after another, and when both kernels have slept; and
-// of a doorbell and the other's.
+// distance is how far away another monitor is: the least time of a call and its answer at once
+// after another, and when both kernels have slept; and of a doorbell and the other's.
+type distance struct {
+	awake, asleep int64
+	bell          monitor.Doorbell
+	err           error
+}
+
+// measure calls and rings. It waits for as long as the cluster runs and does not answer.
+func (k *kernel) measure(index int, c *proto.Client) (d distance) {
+	least := func(n int, pause time.Duration, do func() error) int64 {
+		least := int64(1 << 62)
+		for range n {
+			if d.err == nil {
+				time.Sleep(pause)
+				start := clocks.Monotonic()
+				d.err = do()
+				least = min(least, clocks.Monotonic()-start)
+			}
+		}
+		return least
+	}
+	ping := func() error {
+		_, err := c.Ping(context.Background(), proto.PingCall{Number: 1})
+		return err
+	}
+	const pause = 2 * time.Millisecond
+	d.awake, d.asleep = least(100, 0, ping), least(10, pause, ping)
+	least(10, pause, func() error {
+		b, err := k.others.monitor.Bell(index)
+		if d.bell.Round == 0 || b.Ring+b.Wake < d.bell.Ring+d.bell.Wake {
+			d.bell = b
+		}
+		return err
+	})
+	return d
+}
+
+// monitorsTime is how long /proc/hardtack/monitors waits for a cluster.
+const monitorsTime = 30 * time.Second
+
+// monitorsText is what the other monitors answer, and how far away they are.
 func (k *kernel) monitorsText() []byte {
 	b := new(bytes.Buffer)
 	for i := range boot.MaxClusters {
@@ -112,41 +151,26 @@ func (k *kernel) monitorsText() []byte {
 		if err != nil {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), monitorsTime)
 		h, err := c.Health(ctx, proto.HealthCall{})
-		least := func(n int, pause time.Duration, do func() error) int64 {
-			least := int64(1 << 62)
-			for range n {
-				if err == nil {
-					time.Sleep(pause)
-					start := clocks.Monotonic()
-					err = do()
-					least = min(least, clocks.Monotonic()-start)
-				}
+		measured := make(chan distance, 1)
+		var d distance
+		if err == nil {
+			go func() { measured <- k.measure(i, c) }()
+			select {
+			case d = <-measured:
+				err = d.err
+			case <-ctx.Done():
+				err = ctx.Err()
 			}
-			return least
 		}
-		// Without ctx, whose end would be looked for; a cluster that does not answer is ended.
-		ping := func() error {
-			_, err := c.Ping(context.Background(), proto.PingCall{Number: 1})
-			return err
-		}
-		awake, asleep := least(100, 0, ping), least(10, 2*time.Millisecond, ping)
 		cancel()
-		var bell monitor.Doorbell
-		least(10, 2*time.Millisecond, func() (err error) {
-			d, err := k.others.monitor.Bell(i)
-			if bell.Round == 0 || d.Ring+d.Wake < bell.Ring+bell.Wake {
-				bell = d
-			}
-			return err
-		})
 		if err != nil {
 			fmt.Fprintf(b, "%d %v\n", i, err)
 			continue
 		}
 		fmt.Fprintf(b, "%d cpus %d memory %d free %d heap %d collections %d processes %d awake %d ns asleep %d ns ring %d ns wake %d ns back %d ns\n",
-			i, h.Processors, h.Memory, h.Unused, h.Heap, h.Collections, h.Processes, awake, asleep, bell.Ring, bell.Wake, bell.Round)
+			i, h.Processors, h.Memory, h.Unused, h.Heap, h.Collections, h.Processes, d.awake, d.asleep, d.bell.Ring, d.bell.Wake, d.bell.Round)
 	}
 	return b.Bytes()
 }

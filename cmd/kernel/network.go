@@ -23,6 +23,9 @@ func (k *kernel) startNetwork(devices []netdev.Device, config *initramfs.BootCon
 	sock.RingBytes.SetMax(most)
 	net := inet.Init(inet.Config{Rand: random.Reader{}, Log: os.Stderr, MaxTCPBuffer: tcpBuffer(), MaxQueued: most})
 	plugNetwork(net)
+	if nucleus.ClusterIndex() > 0 {
+		config.Net = initramfs.BootConfig{}.Net // the archive's is the first cluster's
+	}
 	if len(devices) > 0 && config.Net.Mode != "none" {
 		k.startCard(net, devices[0], config, root)
 	}

@@ -44,6 +44,12 @@ func (p *platform) AllocDMA(pages int) (driver.DMA, bool) {
 }
 
 func (p *platform) Interrupt(gsi uint32, level, activeLow bool, bottomHalf func()) error {
+	if nucleus.ClusterIndex() > 0 {
+		if level || activeLow || !nucleus.OnLine(gsi, bottomHalf) {
+			return errors.New("no such line was given to the cluster")
+		}
+		return nil
+	}
 	for _, o := range p.overrides {
 		if uint32(o.IRQ) == gsi {
 			gsi, level, activeLow = o.GSI, o.Level, o.ActiveLow

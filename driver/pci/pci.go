@@ -45,6 +45,60 @@ func (e *ecam) at(a Address) (driver.MMIO, uint64) {
 	return e.buses[a.Bus], uint64(a.Device)<<15 | uint64(a.Function)<<12
 }
 
+// one is the memory-mapped space of one function.
+type one struct {
+	at   Address
+	regs driver.MMIO
+}
+
+// functionBytes is the configuration space of a function.
+const functionBytes = 4096
+
+// Space is where a function's configuration space is in memory, 0 if it is in none.
+func Space(spaces []acpi.ECAM, a Address) uint64 {
+	for _, s := range spaces {
+		if s.Segment == 0 && a.Bus >= s.FirstBus && a.Bus <= s.LastBus {
+			return s.Base + uint64(a.Bus)<<20 + uint64(a.Device)<<15 + uint64(a.Function)<<12
+		}
+	}
+	return 0
+}
+
+// At returns the function at an address, nil if none is there; its configuration space is at
+// phys. Nothing else is looked at.
+func At(p driver.Platform, a Address, phys uint64) *Function {
+	s := scanner{p: p, c: &one{a, p.MapDevice(phys, functionBytes)}}
+	for i := range s.seen { // buses behind it are others'
+		s.seen[i] = true
+	}
+	return s.function(a)
+}
+
+func (o *one) Read(a Address, off uint16, width int) uint32 {
+	if a != o.at {
+		return ^uint32(0)
+	}
+	switch width {
+	case 1:
+		return uint32(o.regs.Read8(uint64(off)))
+	case 2:
+		return uint32(o.regs.Read16(uint64(off)))
+	}
+	return o.regs.Read32(uint64(off))
+}
+
+func (o *one) Write(a Address, off uint16, width int, v uint32) {
+	switch {
+	case a != o.at:
+	case width == 1:
+		o.regs.Write8(uint64(off), uint8(v))
+	case width == 2:
+		o.regs.Write16(uint64(off), uint16(v))
+	default:
+		o.regs.Write32(uint64(off), v)
+	}
+}
+
 func (e *ecam) Read(a Address, off uint16, width int) uint32 {
 	m, base := e.at(a)
 	if m == nil {

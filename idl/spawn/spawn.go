@@ -19,12 +19,14 @@ import (
 var Interface = &msg.Interface{
 	Name: "spawn",
 	Fingerprint: msg.Fingerprint{
-		0x3f, 0x5f, 0xa8, 0xc2, 0xf1, 0x85, 0x67, 0xf6,
-		0x77, 0x0c, 0x4c, 0x8c, 0x0a, 0x25, 0xb9, 0xcd,
+		0x6e, 0x66, 0x94, 0x4b, 0xbf, 0x0a, 0xc5, 0x12,
+		0x70, 0x93, 0x23, 0xf0, 0x4c, 0xf2, 0xf1, 0xed,
 	},
 	Messages: []msg.Message{
-		{Name: "start", Kind: msg.Call, Min: 20, Max: 4198420, Caps: 0, Format: formatStartCall},
+		{Name: "start", Kind: msg.Call, Min: 25, Max: 4198425, Caps: 0, Format: formatStartCall},
 		{Name: "start", Kind: msg.Reply, Min: 8, Max: 8, Caps: 0, Format: formatStartReply},
+		{Name: "resize", Kind: msg.Call, Min: 8, Max: 8, Caps: 0, Format: formatResizeCall},
+		{Name: "resize", Kind: msg.Reply, Min: 4, Max: 4, Caps: 0, Format: formatResizeReply},
 		{Name: "input", Kind: msg.Call, Min: 8, Max: 16392, Caps: 0, Format: formatInputCall},
 		{Name: "input", Kind: msg.Reply, Min: 5, Max: 5, Caps: 0, Format: formatInputReply},
 		{Name: "output", Kind: msg.Call, Min: 5, Max: 5, Caps: 0, Format: formatOutputCall},
@@ -44,6 +46,8 @@ var Interface = &msg.Interface{
 // Msg is a message of the interface: one of
 //   - *StartCall
 //   - *StartReply
+//   - *ResizeCall
+//   - *ResizeReply
 //   - *InputCall
 //   - *InputReply
 //   - *OutputCall
@@ -63,6 +67,7 @@ type Msg interface {
 
 // ToServer is a message that a client sends and a server receives: one of
 //   - *StartCall
+//   - *ResizeCall
 //   - *InputCall
 //   - *OutputCall
 //   - *SignalCall
@@ -77,6 +82,7 @@ type ToServer interface {
 
 // ToClient is a message that a server sends and a client receives: one of
 //   - *StartReply
+//   - *ResizeReply
 //   - *InputReply
 //   - *OutputReply
 //   - *SignalReply
@@ -104,12 +110,16 @@ var (
 //
 // The program to start: its arguments, with its own name first, and its environment, with
 // a zero behind each, and its directory. A name without a slash is looked for in the PATH
-// of the environment.
+// of the environment. With a terminal it has one of its own, of so many rows and columns,
+// as its input, output and error.
 type StartCall struct {
 	Arguments   string // at most 2097152 bytes
 	Environment string // at most 2097152 bytes
 	Directory   string // at most 4096 bytes
 	Umask       uint32
+	Terminal    bool
+	Rows        uint16
+	Cols        uint16
 
 	call uint32 // which call it is or answers
 }
@@ -122,7 +132,8 @@ func (*StartCall) toServer()   {}
 //
 // The program to start: its arguments, with its own name first, and its environment, with
 // a zero behind each, and its directory. A name without a slash is looked for in the PATH
-// of the environment.
+// of the environment. With a terminal it has one of its own, of so many rows and columns,
+// as its input, output and error.
 type StartReply struct {
 	Process uint32
 
@@ -133,7 +144,32 @@ func (*StartReply) Num() uint16 { return 2 }
 func (*StartReply) sealed()     {}
 func (*StartReply) toClient()   {}
 
-// InputCall asks for the rpc input; message 3.
+// ResizeCall asks for the rpc resize; message 3.
+//
+// Gives the terminal another size.
+type ResizeCall struct {
+	Rows uint16
+	Cols uint16
+
+	call uint32 // which call it is or answers
+}
+
+func (*ResizeCall) Num() uint16 { return 3 }
+func (*ResizeCall) sealed()     {}
+func (*ResizeCall) toServer()   {}
+
+// ResizeReply answers the rpc resize; message 4.
+//
+// Gives the terminal another size.
+type ResizeReply struct {
+	call uint32 // which call it is or answers
+}
+
+func (*ResizeReply) Num() uint16 { return 4 }
+func (*ResizeReply) sealed()     {}
+func (*ResizeReply) toClient()   {}
+
+// InputCall asks for the rpc input; message 5.
 //
 // Bytes of standard input; none for its end. The answer comes when the program's pipe
 // has taken them. Broken says that the program reads no more.
@@ -143,11 +179,11 @@ type InputCall struct {
 	call uint32 // which call it is or answers
 }
 
-func (*InputCall) Num() uint16 { return 3 }
+func (*InputCall) Num() uint16 { return 5 }
 func (*InputCall) sealed()     {}
 func (*InputCall) toServer()   {}
 
-// InputReply answers the rpc input; message 4.
+// InputReply answers the rpc input; message 6.
 //
 // Bytes of standard input; none for its end. The answer comes when the program's pipe
 // has taken them. Broken says that the program reads no more.
@@ -157,11 +193,11 @@ type InputReply struct {
 	call uint32 // which call it is or answers
 }
 
-func (*InputReply) Num() uint16 { return 4 }
+func (*InputReply) Num() uint16 { return 6 }
 func (*InputReply) sealed()     {}
 func (*InputReply) toClient()   {}
 
-// OutputCall asks for the rpc output; message 5.
+// OutputCall asks for the rpc output; message 7.
 //
 // The next bytes of standard output (1) or standard error (2); none at the end.
 type OutputCall struct {
@@ -170,11 +206,11 @@ type OutputCall struct {
 	call uint32 // which call it is or answers
 }
 
-func (*OutputCall) Num() uint16 { return 5 }
+func (*OutputCall) Num() uint16 { return 7 }
 func (*OutputCall) sealed()     {}
 func (*OutputCall) toServer()   {}
 
-// OutputReply answers the rpc output; message 6.
+// OutputReply answers the rpc output; message 8.
 //
 // The next bytes of standard output (1) or standard error (2); none at the end.
 type OutputReply struct {
@@ -183,11 +219,11 @@ type OutputReply struct {
 	call uint32 // which call it is or answers
 }
 
-func (*OutputReply) Num() uint16 { return 6 }
+func (*OutputReply) Num() uint16 { return 8 }
 func (*OutputReply) sealed()     {}
 func (*OutputReply) toClient()   {}
 
-// SignalCall asks for the rpc signal; message 7.
+// SignalCall asks for the rpc signal; message 9.
 //
 // Sends the program's process group a signal.
 type SignalCall struct {
@@ -196,33 +232,33 @@ type SignalCall struct {
 	call uint32 // which call it is or answers
 }
 
-func (*SignalCall) Num() uint16 { return 7 }
+func (*SignalCall) Num() uint16 { return 9 }
 func (*SignalCall) sealed()     {}
 func (*SignalCall) toServer()   {}
 
-// SignalReply answers the rpc signal; message 8.
+// SignalReply answers the rpc signal; message 10.
 //
 // Sends the program's process group a signal.
 type SignalReply struct {
 	call uint32 // which call it is or answers
 }
 
-func (*SignalReply) Num() uint16 { return 8 }
+func (*SignalReply) Num() uint16 { return 10 }
 func (*SignalReply) sealed()     {}
 func (*SignalReply) toClient()   {}
 
-// WaitCall asks for the rpc wait; message 9.
+// WaitCall asks for the rpc wait; message 11.
 //
 // Waits for the program's end: its status, or the signal that ended it.
 type WaitCall struct {
 	call uint32 // which call it is or answers
 }
 
-func (*WaitCall) Num() uint16 { return 9 }
+func (*WaitCall) Num() uint16 { return 11 }
 func (*WaitCall) sealed()     {}
 func (*WaitCall) toServer()   {}
 
-// WaitReply answers the rpc wait; message 10.
+// WaitReply answers the rpc wait; message 12.
 //
 // Waits for the program's end: its status, or the signal that ended it.
 type WaitReply struct {
@@ -232,7 +268,7 @@ type WaitReply struct {
 	call uint32 // which call it is or answers
 }
 
-func (*WaitReply) Num() uint16 { return 10 }
+func (*WaitReply) Num() uint16 { return 12 }
 func (*WaitReply) sealed()     {}
 func (*WaitReply) toClient()   {}
 
@@ -243,14 +279,16 @@ type Conn struct {
 	in struct {
 		m1  StartCall
 		m2  StartReply
-		m3  InputCall
-		m4  InputReply
-		m5  OutputCall
-		m6  OutputReply
-		m7  SignalCall
-		m8  SignalReply
-		m9  WaitCall
-		m10 WaitReply
+		m3  ResizeCall
+		m4  ResizeReply
+		m5  InputCall
+		m6  InputReply
+		m7  OutputCall
+		m8  OutputReply
+		m9  SignalCall
+		m10 SignalReply
+		m11 WaitCall
+		m12 WaitReply
 	}
 }
 
@@ -315,6 +353,10 @@ func (c *Conn) Send(ctx context.Context, m Msg) error {
 		return c.SendStartCall(ctx, m)
 	case *StartReply:
 		return c.Replied(ctx, m.call, c.replyStart(ctx, m.call, m))
+	case *ResizeCall:
+		return c.SendResizeCall(ctx, m)
+	case *ResizeReply:
+		return c.Replied(ctx, m.call, c.replyResize(ctx, m.call, m))
 	case *InputCall:
 		return c.SendInputCall(ctx, m)
 	case *InputReply:
@@ -359,44 +401,53 @@ func (c *Conn) Recv(ctx context.Context) (Msg, error) {
 	case 3:
 		m := &c.in.m3
 		m.call = binary.LittleEndian.Uint32(body)
+		getResizeCall((*[4]byte)(body[4:]), m)
+		return m, nil
+	case 4:
+		m := &c.in.m4
+		m.call = binary.LittleEndian.Uint32(body)
+		return m, nil
+	case 5:
+		m := &c.in.m5
+		m.call = binary.LittleEndian.Uint32(body)
 		if err := takeInputCall(body[4:], nil, m); err != nil {
 			return nil, c.Fail(err)
 		}
 		return m, nil
-	case 4:
-		m := &c.in.m4
+	case 6:
+		m := &c.in.m6
 		m.call = binary.LittleEndian.Uint32(body)
 		if !getInputReply((*[1]byte)(body[4:]), m) {
 			return nil, c.Fail(msg.BadBody("input", wire.BadValue))
 		}
 		return m, nil
-	case 5:
-		m := &c.in.m5
+	case 7:
+		m := &c.in.m7
 		m.call = binary.LittleEndian.Uint32(body)
 		getOutputCall((*[1]byte)(body[4:]), m)
 		return m, nil
-	case 6:
-		m := &c.in.m6
+	case 8:
+		m := &c.in.m8
 		m.call = binary.LittleEndian.Uint32(body)
 		if err := takeOutputReply(body[4:], nil, m); err != nil {
 			return nil, c.Fail(err)
 		}
 		return m, nil
-	case 7:
-		m := &c.in.m7
-		m.call = binary.LittleEndian.Uint32(body)
-		getSignalCall((*[1]byte)(body[4:]), m)
-		return m, nil
-	case 8:
-		m := &c.in.m8
-		m.call = binary.LittleEndian.Uint32(body)
-		return m, nil
 	case 9:
 		m := &c.in.m9
 		m.call = binary.LittleEndian.Uint32(body)
+		getSignalCall((*[1]byte)(body[4:]), m)
 		return m, nil
 	case 10:
 		m := &c.in.m10
+		m.call = binary.LittleEndian.Uint32(body)
+		return m, nil
+	case 11:
+		m := &c.in.m11
+		m.call = binary.LittleEndian.Uint32(body)
+		return m, nil
+	case 12:
+		m := &c.in.m12
 		m.call = binary.LittleEndian.Uint32(body)
 		getWaitReply((*[2]byte)(body[4:]), m)
 		return m, nil
@@ -427,6 +478,15 @@ func clone(c *msg.Conn, num uint16, body []byte) (Msg, error) {
 		getStartReply((*[4]byte)(body[4:]), m)
 		return m, nil
 	case 3:
+		m := new(ResizeCall)
+		m.call = binary.LittleEndian.Uint32(body)
+		getResizeCall((*[4]byte)(body[4:]), m)
+		return m, nil
+	case 4:
+		m := new(ResizeReply)
+		m.call = binary.LittleEndian.Uint32(body)
+		return m, nil
+	case 5:
 		m := new(InputCall)
 		body = append([]byte(nil), body...)
 		m.call = binary.LittleEndian.Uint32(body)
@@ -434,19 +494,19 @@ func clone(c *msg.Conn, num uint16, body []byte) (Msg, error) {
 			return nil, c.Fail(err)
 		}
 		return m, nil
-	case 4:
+	case 6:
 		m := new(InputReply)
 		m.call = binary.LittleEndian.Uint32(body)
 		if !getInputReply((*[1]byte)(body[4:]), m) {
 			return nil, c.Fail(msg.BadBody("input", wire.BadValue))
 		}
 		return m, nil
-	case 5:
+	case 7:
 		m := new(OutputCall)
 		m.call = binary.LittleEndian.Uint32(body)
 		getOutputCall((*[1]byte)(body[4:]), m)
 		return m, nil
-	case 6:
+	case 8:
 		m := new(OutputReply)
 		body = append([]byte(nil), body...)
 		m.call = binary.LittleEndian.Uint32(body)
@@ -454,20 +514,20 @@ func clone(c *msg.Conn, num uint16, body []byte) (Msg, error) {
 			return nil, c.Fail(err)
 		}
 		return m, nil
-	case 7:
+	case 9:
 		m := new(SignalCall)
 		m.call = binary.LittleEndian.Uint32(body)
 		getSignalCall((*[1]byte)(body[4:]), m)
 		return m, nil
-	case 8:
+	case 10:
 		m := new(SignalReply)
 		m.call = binary.LittleEndian.Uint32(body)
 		return m, nil
-	case 9:
+	case 11:
 		m := new(WaitCall)
 		m.call = binary.LittleEndian.Uint32(body)
 		return m, nil
-	case 10:
+	case 12:
 		m := new(WaitReply)
 		m.call = binary.LittleEndian.Uint32(body)
 		getWaitReply((*[2]byte)(body[4:]), m)
@@ -514,6 +574,40 @@ func (c *Conn) replyStart(ctx context.Context, call uint32, m *StartReply) error
 	return nil
 }
 
+// SendResizeCall sends a call without waiting for its reply; a Client does both.
+func (c *Conn) SendResizeCall(ctx context.Context, m *ResizeCall) error {
+	slot, err := c.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	binary.LittleEndian.PutUint32(slot[:], m.call)
+	putResizeCall((*[4]byte)(slot[4:]), m)
+	c.Commit(3, 8)
+	return nil
+}
+
+// ReplyResize answers a call. Where it returns an error the caller has got one too,
+// unless the connection or ctx has ended.
+func (c *Conn) ReplyResize(ctx context.Context, to *ResizeCall, m *ResizeReply) error {
+	return c.Replied(ctx, to.call, c.replyResize(ctx, to.call, m))
+}
+
+// FailResize answers a call with an error instead; see [msg.Conn.ReplyError].
+func (c *Conn) FailResize(ctx context.Context, to *ResizeCall, err error) error {
+	return c.Conn.ReplyError(ctx, to.call, err)
+}
+
+func (c *Conn) replyResize(ctx context.Context, call uint32, m *ResizeReply) error {
+	m.call = call
+	slot, err := c.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	binary.LittleEndian.PutUint32(slot[:], m.call)
+	c.Commit(4, 4)
+	return nil
+}
+
 // SendInputCall sends a call without waiting for its reply; a Client does both.
 func (c *Conn) SendInputCall(ctx context.Context, m *InputCall) error {
 	n := sizeInputCall(m)
@@ -526,7 +620,7 @@ func (c *Conn) SendInputCall(ctx context.Context, m *InputCall) error {
 	}
 	binary.LittleEndian.PutUint32(b[:], m.call)
 	appendInputCall(b[:4], m)
-	return c.CommitLong(ctx, 3)
+	return c.CommitLong(ctx, 5)
 }
 
 // ReplyInput answers a call. Where it returns an error the caller has got one too,
@@ -548,7 +642,7 @@ func (c *Conn) replyInput(ctx context.Context, call uint32, m *InputReply) error
 	}
 	binary.LittleEndian.PutUint32(slot[:], m.call)
 	putInputReply((*[1]byte)(slot[4:]), m)
-	c.Commit(4, 5)
+	c.Commit(6, 5)
 	return nil
 }
 
@@ -560,7 +654,7 @@ func (c *Conn) SendOutputCall(ctx context.Context, m *OutputCall) error {
 	}
 	binary.LittleEndian.PutUint32(slot[:], m.call)
 	putOutputCall((*[1]byte)(slot[4:]), m)
-	c.Commit(5, 5)
+	c.Commit(7, 5)
 	return nil
 }
 
@@ -587,7 +681,7 @@ func (c *Conn) replyOutput(ctx context.Context, call uint32, m *OutputReply) err
 	}
 	binary.LittleEndian.PutUint32(b[:], m.call)
 	appendOutputReply(b[:4], m)
-	return c.CommitLong(ctx, 6)
+	return c.CommitLong(ctx, 8)
 }
 
 // SendSignalCall sends a call without waiting for its reply; a Client does both.
@@ -598,7 +692,7 @@ func (c *Conn) SendSignalCall(ctx context.Context, m *SignalCall) error {
 	}
 	binary.LittleEndian.PutUint32(slot[:], m.call)
 	putSignalCall((*[1]byte)(slot[4:]), m)
-	c.Commit(7, 5)
+	c.Commit(9, 5)
 	return nil
 }
 
@@ -620,7 +714,7 @@ func (c *Conn) replySignal(ctx context.Context, call uint32, m *SignalReply) err
 		return err
 	}
 	binary.LittleEndian.PutUint32(slot[:], m.call)
-	c.Commit(8, 4)
+	c.Commit(10, 4)
 	return nil
 }
 
@@ -631,7 +725,7 @@ func (c *Conn) SendWaitCall(ctx context.Context, m *WaitCall) error {
 		return err
 	}
 	binary.LittleEndian.PutUint32(slot[:], m.call)
-	c.Commit(9, 4)
+	c.Commit(11, 4)
 	return nil
 }
 
@@ -654,7 +748,7 @@ func (c *Conn) replyWait(ctx context.Context, call uint32, m *WaitReply) error {
 	}
 	binary.LittleEndian.PutUint32(slot[:], m.call)
 	putWaitReply((*[2]byte)(slot[4:]), m)
-	c.Commit(10, 6)
+	c.Commit(12, 6)
 	return nil
 }
 
@@ -676,8 +770,13 @@ type Handler interface {
 	//
 	// The program to start: its arguments, with its own name first, and its environment, with
 	// a zero behind each, and its directory. A name without a slash is looked for in the PATH
-	// of the environment.
+	// of the environment. With a terminal it has one of its own, of so many rows and columns,
+	// as its input, output and error.
 	Start(ctx context.Context, in StartCall) (out StartReply, err error)
+	// Resize answers the rpc resize.
+	//
+	// Gives the terminal another size.
+	Resize(ctx context.Context, in ResizeCall) (out ResizeReply, err error)
 	// Input answers the rpc input.
 	//
 	// Bytes of standard input; none for its end. The answer comes when the program's pipe
@@ -720,6 +819,16 @@ func (c *Conn) Serve(ctx context.Context, h Handler) error {
 			}, nil
 		case *StartReply:
 			return nil, msg.BadBody("start", "a client does not send it")
+		case *ResizeCall:
+			return func(ctx context.Context) error {
+				out, err := h.Resize(ctx, *m)
+				if err != nil {
+					return err
+				}
+				return c.replyResize(ctx, m.call, &out)
+			}, nil
+		case *ResizeReply:
+			return nil, msg.BadBody("resize", "a client does not send it")
 		case *InputCall:
 			return func(ctx context.Context) error {
 				out, err := h.Input(ctx, *m)
@@ -847,9 +956,21 @@ func (k *Client) Start(ctx context.Context, in StartCall) (out StartReply, err e
 	return out, nil
 }
 
+// Resize calls the rpc resize and waits for its reply.
+func (k *Client) Resize(ctx context.Context, in ResizeCall) (out ResizeReply, err error) {
+	p := k.caller.Start(4)
+	defer p.Done()
+	in.call = p.ID()
+	if err := k.conn.SendResizeCall(ctx, &in); err != nil {
+		return out, err
+	}
+	_, err = p.Wait(ctx)
+	return out, err
+}
+
 // Input calls the rpc input and waits for its reply.
 func (k *Client) Input(ctx context.Context, in InputCall) (out InputReply, err error) {
-	p := k.caller.Start(4)
+	p := k.caller.Start(6)
 	defer p.Done()
 	in.call = p.ID()
 	if err := k.conn.SendInputCall(ctx, &in); err != nil {
@@ -868,7 +989,7 @@ func (k *Client) Input(ctx context.Context, in InputCall) (out InputReply, err e
 
 // Output calls the rpc output and waits for its reply.
 func (k *Client) Output(ctx context.Context, in OutputCall) (out OutputReply, err error) {
-	p := k.caller.Start(6)
+	p := k.caller.Start(8)
 	defer p.Done()
 	in.call = p.ID()
 	if err := k.conn.SendOutputCall(ctx, &in); err != nil {
@@ -888,7 +1009,7 @@ func (k *Client) Output(ctx context.Context, in OutputCall) (out OutputReply, er
 
 // Signal calls the rpc signal and waits for its reply.
 func (k *Client) Signal(ctx context.Context, in SignalCall) (out SignalReply, err error) {
-	p := k.caller.Start(8)
+	p := k.caller.Start(10)
 	defer p.Done()
 	in.call = p.ID()
 	if err := k.conn.SendSignalCall(ctx, &in); err != nil {
@@ -900,7 +1021,7 @@ func (k *Client) Signal(ctx context.Context, in SignalCall) (out SignalReply, er
 
 // Wait calls the rpc wait and waits for its reply.
 func (k *Client) Wait(ctx context.Context, in WaitCall) (out WaitReply, err error) {
-	p := k.caller.Start(10)
+	p := k.caller.Start(12)
 	defer p.Done()
 	in.call = p.ID()
 	if err := k.conn.SendWaitCall(ctx, &in); err != nil {
@@ -917,7 +1038,7 @@ func (k *Client) Wait(ctx context.Context, in WaitCall) (out WaitReply, err erro
 
 // sizeStartCall is the length of m's encoding, or -1 if a length in it is over its limit.
 func sizeStartCall(m *StartCall) int {
-	n := 20
+	n := 25
 	if len(m.Arguments) > 2097152 {
 		return -1
 	}
@@ -941,6 +1062,13 @@ func appendStartCall(b []byte, m *StartCall) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(m.Directory)))
 	b = append(b, m.Directory...)
 	b = binary.LittleEndian.AppendUint32(b, m.Umask)
+	if m.Terminal {
+		b = append(b, 1)
+	} else {
+		b = append(b, 0)
+	}
+	b = binary.LittleEndian.AppendUint16(b, m.Rows)
+	b = binary.LittleEndian.AppendUint16(b, m.Cols)
 	return b
 }
 
@@ -954,6 +1082,9 @@ func readStartCall(r *wire.Reader, m *StartCall) error {
 	m.Environment = r.Text(2097152)
 	m.Directory = r.Text(4096)
 	m.Umask = r.Uint32()
+	m.Terminal = r.Bool()
+	m.Rows = r.Uint16()
+	m.Cols = r.Uint16()
 	return r.Done("start")
 }
 
@@ -966,7 +1097,7 @@ func formatStartCall(body []byte) string {
 	if err := readStartCall(&r, &m); err != nil {
 		return err.Error()
 	}
-	return wire.Format("start", "call", binary.LittleEndian.Uint32(body), "arguments", m.Arguments, "environment", m.Environment, "directory", m.Directory, "umask", m.Umask)
+	return wire.Format("start", "call", binary.LittleEndian.Uint32(body), "arguments", m.Arguments, "environment", m.Environment, "directory", m.Directory, "umask", m.Umask, "terminal", m.Terminal, "rows", m.Rows, "cols", m.Cols)
 }
 
 func putStartReply(b *[4]byte, m *StartReply) {
@@ -987,6 +1118,35 @@ func formatStartReply(body []byte) string {
 	}
 	getStartReply((*[4]byte)(body[4:]), &m)
 	return wire.Format("start", "call", binary.LittleEndian.Uint32(body), "process", m.Process)
+}
+
+func putResizeCall(b *[4]byte, m *ResizeCall) {
+	binary.LittleEndian.PutUint16(b[0:2], m.Rows)
+	binary.LittleEndian.PutUint16(b[2:4], m.Cols)
+}
+
+func getResizeCall(b *[4]byte, m *ResizeCall) {
+	m.Rows = binary.LittleEndian.Uint16(b[0:2])
+	m.Cols = binary.LittleEndian.Uint16(b[2:4])
+}
+
+func formatResizeCall(body []byte) string {
+	if len(body) < 4 {
+		return msg.BadBody("resize", wire.BadValue).Error()
+	}
+	var m ResizeCall
+	if len(body) != 8 {
+		return msg.BadBody("resize", wire.BadValue).Error()
+	}
+	getResizeCall((*[4]byte)(body[4:]), &m)
+	return wire.Format("resize", "call", binary.LittleEndian.Uint32(body), "rows", m.Rows, "cols", m.Cols)
+}
+
+func formatResizeReply(body []byte) string {
+	if len(body) < 4 {
+		return msg.BadBody("resize", wire.BadValue).Error()
+	}
+	return wire.Format("resize", "call", binary.LittleEndian.Uint32(body))
 }
 
 // sizeInputCall is the length of m's encoding, or -1 if a length in it is over its limit.

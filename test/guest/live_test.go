@@ -240,7 +240,7 @@ func TestExecInMachine(t *testing.T) {
 		w.Close()
 		r.Close()
 	})
-	t.Run("terminal", func(t *testing.T) { m.terminal(t) })
+	t.Run("terminal", func(t *testing.T) { m.terminal(t, "exec", "-it", "web", "/live", "tty") })
 	t.Run("copy", func(t *testing.T) { m.copy(t, text) })
 }
 
@@ -309,8 +309,8 @@ func (o *output) until(t *testing.T, pattern string) {
 	}
 }
 
-// terminal runs a program in a terminal, which follows the size of the host's.
-func (m *machines) terminal(t *testing.T) {
+// terminal runs a program in a terminal, which follows the size of the host's, by a command.
+func (m *machines) terminal(t *testing.T, command ...string) {
 	master, slave := openPTY(t)
 	size := func(rows, cols uint16) {
 		if err := unix.IoctlSetWinsize(int(master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: cols}); err != nil {
@@ -318,7 +318,7 @@ func (m *machines) terminal(t *testing.T) {
 		}
 	}
 	size(31, 97)
-	c := m.command("exec", "-it", "web", "/live", "tty")
+	c := m.command(command...)
 	c.Stdin, c.Stdout, c.Stderr = slave, slave, slave
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := c.Start(); err != nil {

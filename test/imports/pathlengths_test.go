@@ -21,6 +21,7 @@ var longWays = map[string]string{
 	"A message: write(2) on a Unix socket":                 "three files take any call to its handler",
 	"A write to a file in memory":                          "three files take any call to its handler; user buffers and page tables are shared by all files",
 	"A write to a file on a disk, until it is durable":     "two calls, write and fsync, and four layers: the page cache, ext4, the volume, the block layer",
+	"A call between clusters":                              "the message library, the monitor and the nucleus are three layers",
 	"A disk write: pwrite(2) on /dev/vda with O_DIRECT":    "a system call, the block layer and the driver are three layers",
 	"A name is found, and a frame goes to another machine": "two ways in one: the look-up and the frame",
 	"A typed message between processes on one processor":   "channels, their transport, the endpoint and the nucleus are four layers",

@@ -70,7 +70,9 @@ func (a *agent) reap() {
 				j.status = status
 				close(j.done)
 				for _, f := range j.files[1:] {
-					f.SetReadDeadline(time.Unix(1, 0)) // see Output
+					if f != nil {
+						f.SetReadDeadline(time.Unix(1, 0)) // see Output
+					}
 				}
 			}
 		}
@@ -101,28 +103,23 @@ func (j *job) Start(_ context.Context, in spawn.StartCall) (out spawn.StartReply
 	if err != nil {
 		return out, fmt.Errorf("%w: %w", spawn.ErrNoProgram, err)
 	}
-	var mine, theirs [3]*os.File
+	attr := &syscall.SysProcAttr{Setsid: true}
+	open := pipes
+	if in.Terminal {
+		open = func() (mine, theirs [3]*os.File, err error) { return terminal(in.Rows, in.Cols) }
+		attr.Setctty = true
+	}
+	mine, theirs, err := open()
 	defer func() {
-		for _, f := range theirs {
-			f.Close()
-		}
+		closeAll(theirs)
 		if err != nil {
-			for _, f := range mine {
-				f.Close()
-			}
+			closeAll(mine)
 		}
 	}()
-	var fds []uintptr
-	for i := range mine {
-		r, w, err := os.Pipe()
-		if err != nil {
-			return out, fmt.Errorf("%w: %w", spawn.ErrNoProgram, err)
-		}
-		mine[i], theirs[i] = r, w
-		if i == 0 {
-			mine[i], theirs[i] = w, r
-		}
+	if err != nil {
+		return out, fmt.Errorf("%w: %w", spawn.ErrNoProgram, err)
 	}
+	var fds []uintptr
 	for _, f := range theirs {
 		fds = append(fds, f.Fd()) // which makes it block, as programs expect
 	}
@@ -132,7 +129,7 @@ func (j *job) Start(_ context.Context, in spawn.StartCall) (out spawn.StartReply
 		return out, spawn.ErrTwice
 	}
 	was := unix.Umask(int(in.Umask & 0o777))
-	pid, err := syscall.ForkExec(path, args, &syscall.ProcAttr{Dir: in.Directory, Env: env, Files: fds, Sys: &syscall.SysProcAttr{Setsid: true}})
+	pid, err := syscall.ForkExec(path, args, &syscall.ProcAttr{Dir: in.Directory, Env: env, Files: fds, Sys: attr})
 	unix.Umask(was)
 	if err != nil {
 		return out, fmt.Errorf("%w: %s: %w", spawn.ErrNoProgram, args[0], err)
@@ -144,6 +141,29 @@ func (j *job) Start(_ context.Context, in spawn.StartCall) (out spawn.StartReply
 	default:
 	}
 	return spawn.StartReply{Process: uint32(pid)}, nil
+}
+
+// pipes makes those of a program, from this side and from its own.
+func pipes() (mine, theirs [3]*os.File, err error) {
+	for i := range mine {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return mine, theirs, err
+		}
+		mine[i], theirs[i] = r, w
+		if i == 0 {
+			mine[i], theirs[i] = w, r
+		}
+	}
+	return mine, theirs, nil
+}
+
+func closeAll(files [3]*os.File) {
+	for _, f := range files {
+		if f != nil {
+			f.Close()
+		}
+	}
 }
 
 // split takes texts with a zero behind each apart.
@@ -184,6 +204,9 @@ func (j *job) file(i uint8) (*os.File, error) {
 	if j.pid == 0 || int(i) >= len(j.files) {
 		return nil, spawn.ErrNotStarted
 	}
+	if i == 0 && j.isTerminal() {
+		i = 1
+	}
 	return j.files[i], nil
 }
 
@@ -193,11 +216,14 @@ func (j *job) Input(_ context.Context, in spawn.InputCall) (out spawn.InputReply
 	if err != nil {
 		return out, err
 	}
-	if len(in.Bytes) == 0 {
+	switch {
+	case len(in.Bytes) > 0:
+		_, err = f.Write(in.Bytes)
+	case j.isTerminal():
+		_, err = f.Write([]byte{endOfFile})
+	default:
 		f.Close()
-		return out, nil
 	}
-	_, err = f.Write(in.Bytes)
 	if errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) {
 		out.Broken, err = true, nil
 	}
@@ -210,6 +236,9 @@ func (j *job) Output(_ context.Context, in spawn.OutputCall) (out spawn.OutputRe
 	f, err := j.file(in.Which)
 	if err != nil || in.Which == 0 {
 		return out, spawn.ErrNotStarted
+	}
+	if f == nil {
+		return out, nil // a terminal has one output
 	}
 	b := make([]byte, 16<<10)
 	n, err := f.Read(b)
@@ -251,7 +280,5 @@ func (j *job) end() {
 	if j.a.jobs[j.pid] == j {
 		unix.Kill(-j.pid, unix.SIGKILL)
 	}
-	for _, f := range j.files {
-		f.Close()
-	}
+	closeAll(j.files)
 }

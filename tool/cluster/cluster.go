@@ -23,7 +23,7 @@ import (
 )
 
 const usage = `usage: cluster ls
-       cluster run NUMBER [--] PROGRAM [ARGUMENT...]
+       cluster run [-t] NUMBER [--] PROGRAM [ARGUMENT...]
        cluster stop|kill|restart NUMBER
        cluster cores COUNT --from NUMBER --to NUMBER
        cluster memory SIZE --from NUMBER --to NUMBER
@@ -58,6 +58,13 @@ func Main(args []string) int {
 	case len(args) == 1 && args[0] == "agent":
 		return report(Agent(context.Background()))
 	case len(args) >= 3 && args[0] == "run":
+		terminal := args[1] == "-t"
+		if terminal {
+			args = args[1:]
+		}
+		if len(args) < 3 {
+			break
+		}
 		n, err := strconv.ParseUint(args[1], 10, 32)
 		if args = args[2:]; args[0] == "--" {
 			args = args[1:]
@@ -65,7 +72,7 @@ func Main(args []string) int {
 		if err != nil || len(args) == 0 {
 			break
 		}
-		return run(int(n), args)
+		return run(int(n), args, terminal)
 	}
 	fmt.Fprint(os.Stderr, usage)
 	return exitMisused
@@ -85,9 +92,9 @@ type remote struct {
 	signals chan os.Signal
 }
 
-// run runs a program in a cluster, with this process's files, environment, directory and
+// run runs a program in a cluster, with a terminal or with this process's files, environment, directory and
 // signals.
-func run(cluster int, args []string) int {
+func run(cluster int, args []string, terminal bool) int {
 	ctx := context.Background()
 	c, err := msg.Dial(ctx, fmt.Sprintf("%s:%d/%s", transport.Scheme, cluster, abi.Spawn), spawn.Interface, options())
 	if err != nil {
@@ -102,14 +109,21 @@ func run(cluster int, args []string) int {
 	}
 	defer c.Close()
 	p := &remote{spawn.NewClient(spawn.New(c), nil), make(chan os.Signal, 16)}
-	signal.Notify(p.signals, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGWINCH)
+	signal.Notify(p.signals, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM)
+	if !terminal { // whose size is passed on instead
+		signal.Notify(p.signals, unix.SIGWINCH)
+	}
 	dir, err := os.Getwd()
 	if err != nil {
 		return report(err)
 	}
 	mask := unix.Umask(0)
 	unix.Umask(mask)
-	_, err = p.Start(ctx, spawn.StartCall{Arguments: join(args), Environment: join(os.Environ()), Directory: dir, Umask: uint32(mask)})
+	in := spawn.StartCall{Arguments: join(args), Environment: join(os.Environ()), Directory: dir, Umask: uint32(mask), Terminal: terminal}
+	if terminal {
+		in.Rows, in.Cols = size()
+	}
+	_, err = p.Start(ctx, in)
 	switch {
 	case errors.Is(err, spawn.ErrNoProgram):
 		fmt.Fprintf(os.Stderr, "cluster: %v\n", err)
@@ -117,7 +131,12 @@ func run(cluster int, args []string) int {
 	case err != nil:
 		return lost(cluster, err)
 	}
+	restore := func() {}
+	if terminal {
+		restore = p.attach(ctx)
+	}
 	status, err := p.follow(ctx)
+	restore()
 	if err != nil {
 		return lost(cluster, err)
 	}

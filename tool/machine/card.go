@@ -98,6 +98,7 @@ func (n *Network) set(word string) error {
 
 // checkNet refuses networks that do not go together with the rest.
 func (c *Config) checkNet() error {
+	ports := c.forwards(0) != ""
 	switch {
 	case c.NIC != "" && c.NIC != NICVirtio && c.NIC != NICE1000E && c.NIC != NICE1000:
 		return fault.Bad("--nic %q: want %s, %s or %s", c.NIC, NICVirtio, NICE1000E, NICE1000)
@@ -107,11 +108,11 @@ func (c *Config) checkNet() error {
 		return fault.Bad("--mtu %d: want 68 to 65521", c.MTU)
 	case c.MTU > 9000 && c.NIC != "" && c.NIC != NICVirtio:
 		return fault.Bad("--mtu %d: the card %s carries up to 9000", c.MTU, c.NIC)
-	case c.NoNet && len(c.Publish) > 0:
+	case c.NoNet && ports:
 		return fault.Bad("without a network no port can be published")
-	case c.Net.Kind == NetTap && len(c.Publish) > 0:
+	case c.Net.Kind == NetTap && ports:
 		return fault.Bad("--net tap=%s publishes no ports: the guest has an address of its own", c.Net.Tap)
-	case c.Netdev != "" && (c.NoNet || len(c.Publish) > 0):
+	case c.Netdev != "" && (c.NoNet || ports):
 		return fault.Bad("--netdev %q: a network of its own publishes no ports, and --net none has no card", c.Netdev)
 	case c.Netdev != "" && c.Net.Kind != "" && c.Net.Kind != NetUser:
 		return fault.Bad("--netdev %q and --net %s both say what the card is connected to", c.Netdev, c.Net.Kind)
@@ -165,11 +166,7 @@ func (c *Config) backend() (string, int) {
 	case NetPasst:
 		return fmt.Sprintf("stream,id=net,server=off,addr.type=fd,addr.str=%d", fdNet), 1
 	}
-	s := cmp.Or(c.Netdev, "user") + ",id=net"
-	for _, f := range c.Publish {
-		s += fmt.Sprintf(",hostfwd=%s:%s:%d-:%d", f.Proto, f.Addr, f.Host, f.Guest)
-	}
-	return s, 1
+	return cmp.Or(c.Netdev, "user") + ",id=net" + c.forwards(0), 1
 }
 
 // manyQueues reports whether a tap interface may have several queues: it was made so, or QEMU

@@ -14,18 +14,27 @@ type Cluster struct {
 	Memory  int64  // bytes
 	Init    string // process 1, a path; "" in the first: the command
 	Restart bool   // start it again whenever it has ended
+
+	Disks   []Disk    // its own
+	Root    bool      // the first disk is its root file system
+	Net     string    // the backend of its own network card as QEMU takes it, without an id; "" for none
+	Publish []Forward // ports of its own
 }
 
 // MaxClusters is how many kernels a machine can have.
 const MaxClusters = 16
 
-// ParseCluster reads cpus=N,memory=SIZE[,init=PATH][,restart=always|never].
+// clusterForm is what ParseCluster reads.
+const clusterForm = "cpus=N,memory=SIZE[,init=PATH][,restart=always|never][,root=FILE[:ro]][,disk=FILE[:ro]][,net[=BACKEND]][,publish=[ADDR:]HOST:GUEST]"
+
+// ParseCluster reads clusterForm. disk= and publish= may be given more than once; a port that is published
+// makes a network. Options of a network's backend are separated by semicolons.
 func ParseCluster(s string) (c Cluster, err error) {
 	for _, word := range strings.Split(s, ",") {
 		name, value, ok := strings.Cut(word, "=")
 		switch {
-		case !ok || value == "":
-			return c, fault.Bad("--cluster %q: want cpus=N,memory=SIZE[,init=PATH][,restart=always|never]", s)
+		case (!ok || value == "") && word != "net":
+			return c, fault.Bad("--cluster %q: want %s", s, clusterForm)
 		case name == "cpus":
 			if c.CPUs, err = strconv.Atoi(value); err != nil || c.CPUs < 1 {
 				return c, fault.Bad("--cluster %q: cpus=%s is not a number of processors", s, value)
@@ -44,11 +53,17 @@ func ParseCluster(s string) (c Cluster, err error) {
 		case name == "restart":
 			return c, fault.Bad("--cluster %q: restart=%s: want always or never", s, value)
 		default:
+			if is, err := c.device(name, value); err != nil || is {
+				if err != nil {
+					return c, err
+				}
+				continue
+			}
 			return c, fault.Bad("--cluster %q: there is no %s=", s, name)
 		}
 	}
 	if c.CPUs == 0 || c.Memory == 0 {
-		return c, fault.Bad("--cluster %q: want cpus=N,memory=SIZE[,init=PATH][,restart=always|never]", s)
+		return c, fault.Bad("--cluster %q: want %s", s, clusterForm)
 	}
 	return c, nil
 }
@@ -81,7 +96,7 @@ func (c *Config) SetClusters(list []Cluster) error {
 	if len(list) > MaxClusters {
 		return fault.Bad("%d clusters: want at most %d", len(list), MaxClusters)
 	}
-	c.CPUs, c.Memory, c.Clusters = 0, 0, len(list) > 1
+	c.CPUs, c.Memory, c.Clusters, c.Kernels = 0, 0, len(list) > 1, list
 	for i, k := range list {
 		c.CPUs += k.CPUs
 		c.Memory += k.Memory
@@ -89,7 +104,14 @@ func (c *Config) SetClusters(list []Cluster) error {
 			if k.Init != "" || k.Restart {
 				return fault.Bad("the first cluster runs the command, and the machine ends with it: no init= or restart= there")
 			}
+			if len(k.Disks) > 0 || k.Net != "" {
+				return fault.Bad("the first cluster has the machine's devices: want --disk, --root and --publish for them")
+			}
 			continue
+		}
+		for _, f := range k.Publish {
+			f.Cluster = i
+			c.Publish = append(c.Publish, f)
 		}
 		word := fmt.Sprintf("cluster=%d:%d", k.CPUs, (k.Memory+1<<20-1)>>20)
 		switch {
@@ -99,6 +121,9 @@ func (c *Config) SetClusters(list []Cluster) error {
 			word += ":" + k.Init
 		}
 		c.Append = strings.TrimSpace(c.Append + " " + word)
+	}
+	for _, word := range c.clusterWords() {
+		c.Append += " " + word
 	}
 	return nil
 }

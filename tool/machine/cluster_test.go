@@ -13,13 +13,18 @@ func TestParseCluster(t *testing.T) {
 
 		"cpus=1,memory=64M,restart=always":        {CPUs: 1, Memory: 64 << 20, Restart: true},
 		"cpus=1,memory=64M,init=/w,restart=never": {CPUs: 1, Memory: 64 << 20, Init: "/w"},
+
+		"cpus=1,memory=64M,net":                                 {CPUs: 1, Memory: 64 << 20, Net: "user"},
+		"cpus=1,memory=64M,net=tap;ifname=t0;script=no":         {CPUs: 1, Memory: 64 << 20, Net: "tap,ifname=t0,script=no"},
+		"cpus=1,memory=64M,disk=a,disk=b:ro,root=c":             {CPUs: 1, Memory: 64 << 20, Root: true, Disks: []Disk{{File: "c", Driver: "virtio"}, {File: "a", Driver: "virtio"}, {File: "b", Driver: "virtio", ReadOnly: true}}},
+		"cpus=1,memory=64M,publish=8080:80,publish=53:5353/udp": {CPUs: 1, Memory: 64 << 20, Net: "user", Publish: []Forward{{Proto: "tcp", Addr: "127.0.0.1", Host: 8080, Guest: 80}, {Proto: "udp", Addr: "127.0.0.1", Host: 53, Guest: 5353}}},
 	} {
-		if got, err := ParseCluster(text); err != nil || got != want {
+		if got, err := ParseCluster(text); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, %v; want %+v", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"", "cpus=2", "memory=256M", "cpus=0,memory=256M", "cpus=x,memory=256M", "cpus=1,memory=1M",
-		"cpus=1,memory=64M,init=work", "cpus=1,memory=64M,init=/a b", "cpus=1,memory=64M,init=/a:b", "cpus=1,memory=64M,restart=yes", "cpus=1,memory=64M,root=x", "cpus=1,,memory=64M"} {
+		"cpus=1,memory=64M,init=work", "cpus=1,memory=64M,init=/a b", "cpus=1,memory=64M,init=/a:b", "cpus=1,memory=64M,restart=yes", "cpus=1,memory=64M,root=:ro", "cpus=1,memory=64M,root=x,root=y", "cpus=1,memory=64M,publish=80", "cpus=1,memory=64M,publish=80:80@2", "cpus=1,memory=64M,disk", "cpus=1,,memory=64M"} {
 		if c, err := ParseCluster(text); err == nil {
 			t.Errorf("%q is taken for %+v", text, c)
 		}
@@ -56,13 +61,52 @@ func TestSplit(t *testing.T) {
 
 func TestSetClusters(t *testing.T) {
 	c := Config{Append: "panic=stop"}
-	if err := c.SetClusters([]Cluster{{CPUs: 1, Memory: 128 << 20}, {CPUs: 2, Memory: 64 << 20, Init: "/w"}, {CPUs: 1, Memory: 32 << 20, Restart: true}}); err != nil {
+	list := []Cluster{{CPUs: 1, Memory: 128 << 20}, {CPUs: 2, Memory: 64 << 20, Init: "/w"}, {CPUs: 1, Memory: 32 << 20, Restart: true}}
+	if err := c.SetClusters(list); err != nil {
 		t.Fatal(err)
 	}
-	if want := (Config{Append: "panic=stop cluster=2:64:/w cluster=1:32::always", CPUs: 4, Memory: 224 << 20, Clusters: true}); !reflect.DeepEqual(c, want) {
+	if want := (Config{Append: "panic=stop cluster=2:64:/w cluster=1:32::always", CPUs: 4, Memory: 224 << 20, Clusters: true, Kernels: list}); !reflect.DeepEqual(c, want) {
 		t.Errorf("%+v; want %+v", c, want)
 	}
 	if err := c.SetClusters([]Cluster{{CPUs: 1, Memory: 1 << 30, Init: "/w"}}); err == nil {
 		t.Error("the first cluster has an init")
+	}
+}
+
+// Each device of a further cluster has a place that kernel and emulator agree on, and a
+// published port its cluster's network.
+func TestClusterDevices(t *testing.T) {
+	list := []Cluster{{CPUs: 1, Memory: 128 << 20}, {CPUs: 2, Memory: 64 << 20, Net: "user", Root: true, Disks: []Disk{{File: "/r,x", Driver: DiskVirtio, ReadOnly: true}}},
+		{CPUs: 1, Memory: 64 << 20, Net: "user", Publish: []Forward{{Proto: "tcp", Addr: "127.0.0.1", Host: 8081, Guest: 81}}}}
+	for machine, want := range map[string][]string{
+		MicroVM: {"cluster1.device=feb00200 cluster1.device=feb00400 cluster2.device=feb00600 cluster1.root=/dev/vda cluster1.rootfstype=ext4 cluster1.ro",
+			"file=/r,,x,readonly=on", "virtio-blk-device,drive=cluster1disk0,serial=disk0,num-queues=2,bus=virtio-mmio-bus.1",
+			"user,id=cluster1net,hostfwd=tcp:127.0.0.1:8080-:80 ", "virtio-net-device,netdev=cluster2net,bus=virtio-mmio-bus.3", "user,id=cluster2net,hostfwd=tcp:127.0.0.1:8081-:81 ", "user,id=net "},
+		Q35: {"cluster1.device=00:10.0", "cluster2.device=00:12.0", "virtio-blk-pci,drive=cluster1disk0,serial=disk0,num-queues=2,bus=pcie.0,addr=0x10"},
+	} {
+		c := Config{Machine: machine, Publish: []Forward{{Proto: "tcp", Addr: "127.0.0.1", Host: 8080, Guest: 80, Cluster: 1}}}
+		if err := c.SetClusters(list); err != nil {
+			t.Fatal(err)
+		}
+		args := strings.Join(c.Args("initrd", 3, 4, 5), " ") + " "
+		for _, text := range want {
+			if !strings.Contains(args, text) {
+				t.Errorf("%s: %q is not in %s", machine, text, args)
+			}
+		}
+	}
+	c := Config{Machine: MicroVM, Accel: TCG, Publish: []Forward{{Proto: "tcp", Addr: "127.0.0.1", Host: 1, Guest: 1, Cluster: 1}}}
+	if err := c.SetClusters([]Cluster{{CPUs: 1, Memory: 64 << 20}, {CPUs: 1, Memory: 64 << 20}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Check(); err == nil || !strings.Contains(err.Error(), "no user network") {
+		t.Errorf("a port of a cluster without a network: %v", err)
+	}
+	c.Publish[0].Cluster = 2
+	if err := c.Check(); err == nil || !strings.Contains(err.Error(), "not there") {
+		t.Errorf("a port of no cluster: %v", err)
+	}
+	if err := new(Config).SetClusters([]Cluster{{CPUs: 1, Memory: 64 << 20, Net: "user"}}); err == nil {
+		t.Error("the first cluster has devices of its own")
 	}
 }

@@ -59,6 +59,7 @@ type Config struct {
 	Folders  []Folder
 	QEMUArgs []string
 	Clusters bool // there are several kernels
+	Kernels  []Cluster
 
 	Keep    bool      // the RAM is a file, so that the machine can be saved while it runs
 	From    *Snapshot // the machine is a copy; nil: it boots
@@ -75,12 +76,20 @@ type Forward struct {
 	Addr  string // IPv4 of the host
 	Host  int
 	Guest int
+
+	Cluster int // of the guest's kernels
 }
 
-// ParseForward reads [ADDR:]HOST:GUEST[/udp].
+// ParseForward reads [ADDR:]HOST:GUEST[/udp][@CLUSTER].
 func ParseForward(s string) (Forward, error) {
 	f := Forward{Proto: "tcp", Addr: "127.0.0.1"}
-	rest, proto, ok := strings.Cut(s, "/")
+	words, cluster, ok := strings.Cut(s, "@")
+	if n, err := strconv.ParseUint(cluster, 10, 8); ok && err == nil {
+		f.Cluster = int(n)
+	} else if ok {
+		return f, fault.Bad("publish %q: %q is not the number of a cluster", s, cluster)
+	}
+	rest, proto, ok := strings.Cut(words, "/")
 	if ok {
 		if proto != "tcp" && proto != "udp" {
 			return f, fault.Bad("publish %q: the protocol is tcp or udp", s)
@@ -96,7 +105,7 @@ func ParseForward(s string) (Forward, error) {
 		f.Addr, parts = ip.String(), parts[1:]
 	}
 	if len(parts) != 2 {
-		return f, fault.Bad("publish %q: want [ADDR:]HOST:GUEST", s)
+		return f, fault.Bad("publish %q: want [ADDR:]HOST:GUEST[/udp][@CLUSTER]", s)
 	}
 	var err error
 	if f.Host, err = parsePort(parts[0]); err == nil {
@@ -195,6 +204,9 @@ func (c *Config) Check() error {
 	if err := c.checkNet(); err != nil {
 		return err
 	}
+	if err := c.checkClusters(); err != nil {
+		return err
+	}
 	if err := c.checkFolders(); err != nil {
 		return err
 	}
@@ -252,6 +264,7 @@ func (c *Config) Args(initrd string, console, control, look int) []string {
 	args = append(args, c.netArgs(bus)...)
 	args = append(args, c.diskArgs(bus)...)
 	args = append(args, c.folderArgs(bus)...)
+	args = append(args, c.clusterArgs(bus)...)
 	return append(args, c.QEMUArgs...)
 }
 

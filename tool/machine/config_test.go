@@ -11,17 +11,19 @@ import (
 
 func TestParseForward(t *testing.T) {
 	for s, want := range map[string]Forward{
-		"8080:80":            {"tcp", "127.0.0.1", 8080, 80},
-		"0.0.0.0:8080:80":    {"tcp", "0.0.0.0", 8080, 80},
-		"10.0.0.1:53:53/udp": {"udp", "10.0.0.1", 53, 53},
-		"1:65535/tcp":        {"tcp", "127.0.0.1", 1, 65535},
+		"8080:80":            {"tcp", "127.0.0.1", 8080, 80, 0},
+		"8080:80@1":          {"tcp", "127.0.0.1", 8080, 80, 1},
+		"53:53/udp@15":       {"udp", "127.0.0.1", 53, 53, 15},
+		"0.0.0.0:8080:80":    {"tcp", "0.0.0.0", 8080, 80, 0},
+		"10.0.0.1:53:53/udp": {"udp", "10.0.0.1", 53, 53, 0},
+		"1:65535/tcp":        {"tcp", "127.0.0.1", 1, 65535, 0},
 	} {
 		if got, err := ParseForward(s); err != nil || got != want {
 			t.Errorf("%s: %+v, %v", s, got, err)
 		}
 	}
 	for _, s := range []string{"", "80", "80:", ":80", "0:80", "80:0", "65536:1", "a:b", "1:2:3:4", "host:1:2", "::1:80:80", "1:2/sctp",
-		"1,hostfwd=x:2", "127.0.0.1,x:1:2", " 1:2", "+1:2"} {
+		"1,hostfwd=x:2", "127.0.0.1,x:1:2", " 1:2", "+1:2", "1:2@", "1:2@x", "1:2@-1", "@1"} {
 		if _, err := ParseForward(s); fault.Status(err) != 2 {
 			t.Errorf("%q: %v", s, err)
 		}
@@ -52,9 +54,9 @@ func TestCheck(t *testing.T) {
 		"machine":             func(c *Config) { c.Machine = "pc" },
 		"accelerator":         func(c *Config) { c.Accel = "hvf" },
 		"counted kvm":         func(c *Config) { c.Accel, c.ICount = KVM, true },
-		"port twice":          func(c *Config) { f := Forward{"tcp", "127.0.0.1", 80, 80}; c.Publish = []Forward{f, f} },
+		"port twice":          func(c *Config) { f := Forward{"tcp", "127.0.0.1", 80, 80, 0}; c.Publish = []Forward{f, f} },
 		"packets without net": func(c *Config) { c.NoNet, c.Pcap = true, "file" },
-		"port without net":    func(c *Config) { c.NoNet, c.Publish = true, []Forward{{"tcp", "127.0.0.1", 80, 80}} },
+		"port without net":    func(c *Config) { c.NoNet, c.Publish = true, []Forward{{"tcp", "127.0.0.1", 80, 80, 0}} },
 	} {
 		c := good
 		change(&c)

@@ -190,13 +190,7 @@ func (c *Config) diskArgs(bus string) (args []string) {
 	ahci := 0
 	for i, d := range c.Disks {
 		id := fmt.Sprintf("disk%d", i)
-		drive := fmt.Sprintf("if=none,id=%s,format=raw,cache=writeback,discard=unmap,file=%s", id, strings.ReplaceAll(d.File, ",", ",,"))
-		if d.ReadOnly {
-			drive += ",readonly=on"
-		}
-		if d.Overlay {
-			drive += ",snapshot=on"
-		}
+		drive := d.drive(id)
 		device := ""
 		switch d.Driver {
 		case DiskAHCI:
@@ -210,4 +204,16 @@ func (c *Config) diskArgs(bus string) (args []string) {
 		args = append(args, "-drive", drive, "-device", device)
 	}
 	return args
+}
+
+// drive is the disk as QEMU's -drive takes it.
+func (d *Disk) drive(id string) string {
+	drive := fmt.Sprintf("if=none,id=%s,format=raw,cache=writeback,discard=unmap,file=%s", id, strings.ReplaceAll(d.File, ",", ",,"))
+	if d.ReadOnly {
+		drive += ",readonly=on"
+	}
+	if d.Overlay {
+		drive += ",snapshot=on"
+	}
+	return drive
 }

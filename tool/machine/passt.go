@@ -28,6 +28,9 @@ func (c *Config) passtArgs(fd int) []string {
 	args := []string{"--foreground", "--quiet", "--stderr", "--fd", fmt.Sprint(fd)}
 	ports := map[string][]string{}
 	for _, f := range c.Publish {
+		if f.Cluster != 0 {
+			continue
+		}
 		ports[f.Proto] = append(ports[f.Proto], fmt.Sprintf("%s/%d:%d", f.Addr, f.Host, f.Guest))
 	}
 	for _, p := range []struct{ proto, flag string }{{"tcp", "--tcp-ports"}, {"udp", "--udp-ports"}} {

@@ -66,6 +66,53 @@ func Devices(p driver.Platform, tables *acpi.Tables, commandLine string) (found 
 	return found, problems
 }
 
+// PCIWord is what Given reads of a function: its address, and where in memory its
+// configuration space is.
+func PCIWord(a string, space uint64) string { return fmt.Sprintf("virtio_pci.device=%s@%#x", a, space) }
+
+// MMIOWord is what Given reads of registers in memory.
+func MMIOWord(base uint64, line int) string {
+	return fmt.Sprintf("virtio_mmio.device=%d@%#x:%d", mmio.Size, base, line)
+}
+
+// Given returns the devices that a command line names by MMIOWord and PCIWord, and looks
+// for no others.
+func Given(p driver.Platform, commandLine string) (found []virtio.Transport, problems []error) {
+	places, err := ParseCommandLine(commandLine)
+	if err != nil {
+		problems = append(problems, err)
+	}
+	add := func(t virtio.Transport, there bool, err error) {
+		switch {
+		case err != nil:
+			problems = append(problems, err)
+		case there:
+			found = append(found, t)
+		}
+	}
+	for _, at := range places {
+		t, err := mmio.Probe(p, at.Base, at.GSI)
+		add(t, t != nil, err)
+	}
+	for _, word := range strings.Fields(commandLine) {
+		value, ok := strings.CutPrefix(word, "virtio_pci.device=")
+		if !ok {
+			continue
+		}
+		var a pci.Address
+		var space uint64
+		if _, err := fmt.Sscanf(value, "%x:%x.%d@0x%x", &a.Bus, &a.Device, &a.Function, &space); err != nil {
+			problems = append(problems, fmt.Errorf("%s: %w", word, err))
+			continue
+		}
+		if f := pci.At(p, a, space); f != nil {
+			t, err := virtiopci.Probe(p, f)
+			add(t, t != nil, err)
+		}
+	}
+	return found, problems
+}
+
 // Place is where a virtio-mmio transport is.
 type Place struct {
 	Base, Size uint64

@@ -74,6 +74,12 @@ func Probe(p driver.Platform, phys uint64, gsi uint32) (*Transport, error) {
 
 func (t *Transport) String() string { return fmt.Sprintf("virtio-mmio at %#x", t.phys) }
 
+// Address is where the registers are, in hexadecimal.
+func (t *Transport) Address() string { return fmt.Sprintf("%x", t.phys) }
+
+// Line returns the registers' physical address, and the GSI of the interrupt.
+func (t *Transport) Line() (phys uint64, gsi uint32) { return t.phys, t.gsi }
+
 // Type implements virtio.Transport.
 func (t *Transport) Type() uint32 { return t.regs.Read32(regDeviceID) }
 

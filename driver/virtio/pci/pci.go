@@ -135,6 +135,22 @@ func (t *Transport) capability(at uint16) error {
 
 func (t *Transport) String() string { return "virtio-pci " + t.f.Address.String() }
 
+// Address is the function's, as BUS:DEVICE.FUNCTION in hexadecimal.
+func (t *Transport) Address() string { return t.f.Address.String() }
+
+// Function is the function's address.
+func (t *Transport) Function() bus.Address { return t.f.Address }
+
+// Windows returns the physical memory that the function's registers are in.
+func (t *Transport) Windows() (list [][2]uint64) {
+	for i := range 6 {
+		if b, err := t.f.BAR(i); err == nil && !b.IO {
+			list = append(list, [2]uint64{b.Phys, b.Size})
+		}
+	}
+	return list
+}
+
 // Type implements virtio.Transport.
 func (t *Transport) Type() uint32 { return t.kind }
 

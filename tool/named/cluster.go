@@ -1,0 +1,57 @@
+package named
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+
+	"hardtack/idl/live"
+	"hardtack/tool/fault"
+)
+
+// clustersFile is where a machine's first kernel tells of the others and is asked for them.
+const clustersFile = "/proc/hardtack/clusters"
+
+// Clusters returns a line for each of the machine's kernels but the first.
+func (m *Machine) Clusters(ctx context.Context) ([]byte, error) {
+	c, done, err := m.Look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	out, err := c.Read(ctx, live.ReadCall{Path: clustersFile})
+	if err == nil && out.Errno != 0 {
+		err = m.noClusters(syscall.Errno(out.Errno))
+	}
+	return out.Data, err
+}
+
+func (m *Machine) noClusters(e syscall.Errno) error {
+	if e == syscall.ENOENT {
+		return fault.With(fault.Host, "the machine %q has one kernel; see hardtack run --cluster", m.Name)
+	}
+	return fmt.Errorf("the machine %q: %w", m.Name, e)
+}
+
+// AskCluster asks the machine's first kernel to stop, kill or restart another one.
+func (m *Machine) AskCluster(ctx context.Context, what string, cluster int) error {
+	c, done, err := m.Look(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	out, err := c.Write(ctx, live.WriteCall{Path: clustersFile, Data: fmt.Appendf(nil, "%s %d", what, cluster)})
+	if err != nil {
+		return err
+	}
+	switch e := syscall.Errno(out.Errno); e {
+	case 0:
+		return nil
+	case syscall.EINVAL:
+		return fault.With(fault.Host, "the machine %q has no cluster %d", m.Name, cluster)
+	case syscall.EBUSY:
+		return fault.With(fault.Host, "cluster %d of the machine %q is busy with what was asked before", cluster, m.Name)
+	default:
+		return m.noClusters(e)
+	}
+}
