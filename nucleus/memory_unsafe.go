@@ -59,6 +59,9 @@ func memMapEntry(pa uint64, i int) *boot.MemMapEntry {
 }
 func module(pa uint64) *boot.Module { return (*boot.Module)(pointer(direct(pa))) }
 
+// What a cluster is told fits in the page before its status.
+const _ = uint(boot.ClusterStatus - unsafe.Sizeof(boot.ClusterInfo{}))
+
 // clusterInfo and clusterState are the first pages of a further cluster's memory.
 func clusterInfo(va uintptr) *boot.ClusterInfo   { return (*boot.ClusterInfo)(pointer(va)) }
 func clusterState(va uintptr) *boot.ClusterState { return (*boot.ClusterState)(pointer(va)) }
