@@ -35,14 +35,6 @@ func Devices(p driver.Platform, tables *acpi.Tables, commandLine string) (found 
 	if err != nil {
 		problems = append(problems, err)
 	}
-	add := func(t virtio.Transport, there bool, err error) {
-		switch {
-		case err != nil:
-			problems = append(problems, err)
-		case there:
-			found = append(found, t)
-		}
-	}
 	seen := map[uint64]bool{}
 	for _, at := range append(places, named...) {
 		if seen[at.Base] {
@@ -54,14 +46,25 @@ func Devices(p driver.Platform, tables *acpi.Tables, commandLine string) (found 
 			continue
 		}
 		t, err := mmio.Probe(p, at.Base, at.GSI)
-		add(t, t != nil, err)
+		found, problems = add(found, problems, t, t != nil, err)
 	}
 	if len(spaces) == 0 && !pci.PortsAnswer(p) {
 		return found, problems
 	}
 	for _, f := range pci.Scan(p, pci.Open(p, spaces)) {
 		t, err := virtiopci.Probe(p, f)
-		add(t, t != nil, err)
+		found, problems = add(found, problems, t, t != nil, err)
+	}
+	return found, problems
+}
+
+// add adds a transport that may not be there, or why it cannot be driven.
+func add(found []virtio.Transport, problems []error, t virtio.Transport, there bool, err error) ([]virtio.Transport, []error) {
+	switch {
+	case err != nil:
+		problems = append(problems, err)
+	case there:
+		found = append(found, t)
 	}
 	return found, problems
 }
@@ -82,17 +85,9 @@ func Given(p driver.Platform, commandLine string) (found []virtio.Transport, pro
 	if err != nil {
 		problems = append(problems, err)
 	}
-	add := func(t virtio.Transport, there bool, err error) {
-		switch {
-		case err != nil:
-			problems = append(problems, err)
-		case there:
-			found = append(found, t)
-		}
-	}
 	for _, at := range places {
 		t, err := mmio.Probe(p, at.Base, at.GSI)
-		add(t, t != nil, err)
+		found, problems = add(found, problems, t, t != nil, err)
 	}
 	for _, word := range strings.Fields(commandLine) {
 		value, ok := strings.CutPrefix(word, "virtio_pci.device=")
@@ -107,7 +102,7 @@ func Given(p driver.Platform, commandLine string) (found []virtio.Transport, pro
 		}
 		if f := pci.At(p, a, space); f != nil {
 			t, err := virtiopci.Probe(p, f)
-			add(t, t != nil, err)
+			found, problems = add(found, problems, t, t != nil, err)
 		}
 	}
 	return found, problems
