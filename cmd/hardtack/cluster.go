@@ -53,9 +53,9 @@ func firstMachine(cmd *cobra.Command, args []string, s string) ([]string, cobra.
 func newClusterLs() *cobra.Command {
 	return &cobra.Command{
 		Use:   "ls MACHINE",
-		Short: "List a machine's kernels but for the first",
-		Long: `List a machine's kernels but for the first: what each does or how it ended, how often it was
-started, its processors and its memory.`,
+		Short: "List a machine's kernels",
+		Long: `List a machine's kernels: what each does or how it ended, how often it was started, its
+processors and its memory.`,
 		Args:              exactly(1, "a MACHINE"),
 		ValidArgsFunction: firstMachine,
 		RunE: func(cmd *cobra.Command, args []string) error {

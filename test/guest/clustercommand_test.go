@@ -19,7 +19,7 @@ func TestClusterCommand(t *testing.T) {
 		t.Helper()
 		out := ""
 		for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-			if out, _, _ = m.run("", "cluster", "ls", "pair"); strings.HasPrefix(out, want) {
+			if out, _, _ = m.run("", "cluster", "ls", "pair"); strings.Contains("\n"+out, "\n"+want) {
 				return
 			}
 		}

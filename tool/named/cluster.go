@@ -12,7 +12,7 @@ import (
 // clustersFile is where a machine's first kernel tells of the others and is asked for them.
 const clustersFile = "/proc/hardtack/clusters"
 
-// Clusters returns a line for each of the machine's kernels but the first.
+// Clusters returns a line for each of the machine's kernels.
 func (m *Machine) Clusters(ctx context.Context) ([]byte, error) {
 	c, done, err := m.Look(ctx)
 	if err != nil {
