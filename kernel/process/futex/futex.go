@@ -9,8 +9,8 @@
 // Which bucket a waiter is in (bucket) changes only under that bucket's lock;
 // nil means that it was woken.
 //
-// Lock order: buckets, two of them in the order of their addresses; then piMu; then the
-// address space's.
+// Lock order: buckets, two of them in the order of their addresses; then piMu, which is also
+// taken with a process's lock held; then the address space's, or the queue of threads'.
 package futex
 
 //oops:stop a waiter that is gone would take others' wake-ups
@@ -64,6 +64,7 @@ type waiter struct {
 	key        vm.Key                 // guarded by the bucket's mu
 	bitset     uint32                 // guarded by the bucket's mu
 	thread     *Thread                // immutable while queued
+	priority   int32                  // when it was queued; immutable while queued
 
 	// For PI (pi.go).
 	pi     *piState // what it waits for; guarded by the bucket's mu
@@ -77,7 +78,16 @@ func bucketOf(k vm.Key) *bucket {
 	return &table[h>>56]
 }
 
+// add puts a waiter behind those of its priority (futex_queue).
 func (b *bucket) add(w *waiter) {
+	if w.priority = w.thread.pi.priority.Load(); w.priority > 0 {
+		for o := b.first; o != nil; o = o.next {
+			if o.priority < w.priority {
+				b.addBefore(w, o)
+				return
+			}
+		}
+	}
 	w.next, w.prev = nil, b.last
 	if b.last != nil {
 		b.last.next = w
@@ -85,6 +95,17 @@ func (b *bucket) add(w *waiter) {
 		b.first = w
 	}
 	b.last = w
+	w.bucket.Store(b)
+}
+
+func (b *bucket) addBefore(w, o *waiter) {
+	w.next, w.prev = o, o.prev
+	if o.prev != nil {
+		o.prev.next = w
+	} else {
+		b.first = w
+	}
+	o.prev = w
 	w.bucket.Store(b)
 }
 

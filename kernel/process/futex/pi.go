@@ -16,8 +16,9 @@ import (
 // kernel must hand the lock on, FUTEX_OWNER_DIED that an owner ended with it. An
 // unlock hands the lock to the first waiter, which finds itself the owner when it
 // wakes. If the owner ends, the first waiter takes the lock, since only the
-// waiters still have the word mapped for sure. Waiters queue first come, first
-// served; no priority is inherited.
+// waiters still have the word mapped for sure. The first waiter is the one of the highest
+// real-time priority, of equal ones the one that came first. Who owns the lock inherits that
+// priority (lend.go).
 //
 // While threads wait for a word, they share a piState, which names the owner.
 // What a thread owns is not listed: piOwned counts it, and a thread that ends
@@ -31,6 +32,9 @@ import (
 type piState struct {
 	owner *Thread // nil: it ended; changed with the bucket's mu and piMu, read with either
 	refs  int     // waiters, and calls at work; guarded by the bucket's mu
+
+	waiters   *Thread  // that await, by lending.next; guarded by piMu
+	nextOwned *piState // of the same owner; guarded by piMu
 }
 
 var piMu sync.Mutex
@@ -40,7 +44,11 @@ type threadPI struct {
 	waits *piState     // guarded by piMu
 	owned atomic.Int32 // states that name it their owner
 	gone  atomic.Bool  // it ends: it can become the owner of no more
+	lending
 }
+
+// longestChain is how many threads may wait for each other.
+const longestChain = 1024
 
 // own counts a state that is about to name t its owner; false: t has ended.
 func (t *Thread) own() bool {
@@ -79,16 +87,15 @@ func (p *piState) fits(v uint32) linux.Errno {
 // await makes t one that waits for p: EDEADLK if p's owner waits, through others
 // perhaps, for t. Called with the bucket's mu held.
 func (p *piState) await(t *Thread) linux.Errno {
-	const longest = 1024
 	piMu.Lock()
 	defer piMu.Unlock()
 	for at, n := p, 0; at != nil && at.owner != nil; n++ {
-		if at.owner == t || n == longest {
+		if at.owner == t || n == longestChain {
 			return linux.EDEADLK
 		}
 		at = at.owner.pi.waits
 	}
-	t.pi.waits = p
+	p.enlist(t)
 	return 0
 }
 
@@ -102,14 +109,14 @@ func (b *bucket) top(key vm.Key) *waiter {
 	return nil
 }
 
-// topPI returns the first of those that wait for p.
-func (b *bucket) topPI(p *piState) *waiter {
+// topPI returns the first of those that wait for p, by their priorities.
+func (b *bucket) topPI(p *piState) (top *waiter) {
 	for w := b.first; w != nil; w = w.next {
-		if w.pi == p {
-			return w
+		if w.pi == p && (top == nil || w.thread.pi.priority.Load() > top.thread.pi.priority.Load()) {
+			top = w
 		}
 	}
-	return nil
+	return top
 }
 
 // acquire takes the lock at a for t if it is free. Otherwise it returns, with a
@@ -168,7 +175,8 @@ func (b *bucket) grant(w *waiter) {
 	if p.owner != nil {
 		p.owner.pi.owned.Add(-1)
 	}
-	p.owner, t.pi.waits = t, nil
+	p.delist(t)
+	p.setOwner(t)
 	piMu.Unlock()
 	p.put()
 	w.bucket.Store(nil)
@@ -184,7 +192,7 @@ func (b *bucket) forget(w *waiter) {
 	}
 	w.pi = nil
 	piMu.Lock()
-	w.thread.pi.waits = nil
+	p.delist(w.thread)
 	piMu.Unlock()
 	if p.owner == nil {
 		b.callHeir(p)
@@ -208,8 +216,12 @@ func (t *Thread) inherit(m Memory, a uio.Addr, w *waiter) (done bool, e linux.Er
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if w.bucket.Load() != b || w.pi == nil || w.pi.owner != nil || b.topPI(w.pi) != w {
+	if w.bucket.Load() != b || w.pi == nil || w.pi.owner != nil {
 		return w.bucket.Load() == nil, 0
+	}
+	if b.topPI(w.pi) != w {
+		b.callHeir(w.pi) // priorities may have changed since t was called
+		return false, 0
 	}
 	for {
 		v, e := m.LoadU32(a)
@@ -354,6 +366,7 @@ func (b *bucket) handOn(m Memory, a uio.Addr, key vm.Key, v uint32, t *Thread) (
 		if w.pi == nil || w.pi.owner != t {
 			return false, linux.EINVAL
 		}
+		w = b.topPI(w.pi)
 		n = linux.FUTEX_WAITERS | uint32(w.thread.ctx.TID)
 	}
 	got, e := m.CASU32(a, v, n)
@@ -385,10 +398,10 @@ func (t *Thread) leavePI() {
 		for w := b.first; w != nil; w = w.next {
 			if p := w.pi; p != nil && p.owner == t {
 				piMu.Lock()
-				p.owner = nil
+				p.setOwner(nil)
 				piMu.Unlock()
 				t.pi.owned.Add(-1)
-				w.thread.ctx.Wake()
+				b.callHeir(p)
 			}
 		}
 		b.mu.Unlock()
