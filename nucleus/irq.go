@@ -65,6 +65,10 @@ func postponeIRQ(c *amd64.CPU) {
 	}
 }
 
+// Pending reports whether bottom halves are due, or the processor that runs the caller is to
+// look around.
+func Pending() bool { return irqs.pending.Load() != 0 || amd64.GetCPU().Kicked.Load() != 0 }
+
 // RunPending runs the bottom halves that are due. Goroutines call it when user
 // mode was interrupted.
 func RunPending() {

@@ -85,6 +85,7 @@ type cpu struct {
 	current int32 // thread that runs, or -1 when it has given it up
 	resched bool  // the time slice is over
 	timerAt int64 // when the LAPIC timer fires, or 0
+	graces  int   // how often the slice has been made longer
 	after   after
 	stacks  stacks // immutable once it has started
 

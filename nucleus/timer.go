@@ -6,13 +6,37 @@ import (
 	"hardtack/arch/amd64"
 )
 
-// sliceUser is how long a user thread runs before its goroutine checks whether
-// others want the CPU; sliceThread the same for threads of the runtime when
+// A user thread runs for a slice before its goroutine checks whether others want the CPU:
+// as long as each of those that wait for a CPU has its turn within sliceRound, but at least
+// sliceLeast, and sliceUser at most. sliceThread is the slice of threads of the runtime when
 // there are more of them than CPUs.
 const (
 	sliceUser   = 4e6
+	sliceRound  = 8e6
+	sliceLeast  = 0.5e6
 	sliceThread = 1e6
 )
+
+// maxGraces is how often a slice that ends in the kernel goes on for a quarter. Who is
+// about to enter user mode then was often woken a moment ago, and would wait for its next
+// turn with what it was woken for.
+const maxGraces = 4
+
+// waitingTurns is the number of user threads that wait for a CPU, in its low half.
+var waitingTurns = new(atomic.Int64)
+
+// CountTurns says where the number of user threads is that wait for a CPU, in the low half
+// of a word. Called once, before there are any.
+func CountTurns(n *atomic.Int64) { waitingTurns = n }
+
+// Slice returns how long a slice is that begins now, in nanoseconds.
+func Slice() int64 {
+	n := int64(uint32(waitingTurns.Load()))
+	if n <= 1 {
+		return sliceUser
+	}
+	return min(max(sliceRound*int64(numCPU.Load())/(n+int64(numCPU.Load())), sliceLeast), sliceUser)
+}
 
 // now returns nanoseconds since the clock was set up.
 func now() int64 { return ticksToNS(amd64.TSC() - amd64.ClockBase) }
@@ -57,8 +81,13 @@ func timerFired(c *amd64.CPU, user bool) {
 		}
 	}
 	if me.SliceEnd != 0 && me.SliceEnd <= t {
-		me.SliceEnd = 0
-		me.giveWay(SliceOver, user)
+		if !user && me.graces < maxGraces && me.current != idleIndex(c.Index) {
+			me.graces++
+			me.SliceEnd = t + Slice()/4
+		} else {
+			me.SliceEnd = 0
+			me.giveWay(SliceOver, user)
+		}
 	}
 	if due := me.TimerDue; due != 0 && due <= t {
 		me.giveWay(TimerDue, user)

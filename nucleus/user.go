@@ -190,9 +190,10 @@ func (u *UserContext) Bar(away uint64) {
 // first timer of Go's scheduler. It returns false if that is due.
 func armSlice(c *amd64.CPU) bool {
 	t, at := now(), c.SliceEnd
-	if at == 0 {
-		at = t + sliceUser
-		c.SliceEnd = at
+	if at == 0 || c.SliceFresh != 0 {
+		at = t + Slice()
+		c.SliceEnd, c.SliceFresh = at, 0
+		cpuPointer(c).graces = 0
 	}
 	if due := c.TimerDue; due != 0 && due < at {
 		if due <= t {

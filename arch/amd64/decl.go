@@ -70,6 +70,9 @@ func GetCPU() *CPU
 // nanoseconds; 0: it has none.
 func SetTimerDue(when int64)
 
+// BeginSlice has a new slice begin on this processor when user mode is entered next.
+func BeginSlice()
+
 // Port input and output.
 func In8(port uint16) uint8
 func In16(port uint16) uint16

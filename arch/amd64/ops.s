@@ -251,3 +251,11 @@ TEXT ·SetTimerDue(SB), NOSPLIT, $0-8
 	MOVL $0, CPU_SliceArmed(GS)
 later:
 	RET
+
+// func BeginSlice()
+//
+// One store for both fields: the caller's thread may move to another CPU at any time.
+TEXT ·BeginSlice(SB), NOSPLIT, $0-0
+	MOVQ $(1<<32), AX
+	MOVQ AX, CPU_SliceArmed(GS)
+	RET

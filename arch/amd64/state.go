@@ -87,6 +87,9 @@ type CPU struct {
 	// SliceArmed says that the timer interrupt is coming which ends a user's time slice,
 	// or before that for TimerDue.
 	SliceArmed uint32
+	// SliceFresh says that a new slice begins when user mode is entered next. BeginSlice
+	// writes it together with SliceArmed.
+	SliceFresh uint32
 	// SliceEnd is when the slice ends, 0 if none has begun. TimerDue is when the first
 	// timer of Go's scheduler on this CPU is due, 0 if there is none. Nanoseconds.
 	SliceEnd, TimerDue int64

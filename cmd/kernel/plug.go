@@ -56,6 +56,7 @@ func (k *kernel) plugCalls() {
 	wait.SetTurns(wait.TurnHooks{
 		Due: amd64.SetTimerDue, CPU: nucleus.CurrentCPU, Kick: nucleus.KickCPU,
 		Idle: nucleus.IdleCPUs, Go: nucleus.GoTo, Wanted: &nucleus.Wanted,
+		Begin: amd64.BeginSlice, Count: nucleus.CountTurns, Pending: nucleus.Pending,
 	})
 	syscall.Init()
 	call := syscall.Do

@@ -20,6 +20,14 @@ type userTurns struct {
 	some func() bool
 	// due tells when the first timer of this M's P is due, 0 if it has none.
 	due func(when int64)
+	// stand says for how many ticks the M is to stand by before its P idles, and where it is;
+	// 0: not at all. look reports whether somebody wants the processor, and stood that it
+	// does not stand by any more.
+	stand func(early bool) (ticks int64, cpu int)
+	look  func(cpu int) bool
+	stood func(cpu int, found bool)
+
+	told uint32 // changes when there may be work for an idle P
 }
 
 var turns userTurns
@@ -68,4 +76,36 @@ func tellTimerDue(mp *m, when int64) {
 		mp.timerDue = when
 		turns.due(when)
 	}
+}
+
+// leastStand is how soon, in nanoseconds, a timer may be due for a P that stands by.
+const leastStand = 50_000
+
+// standBy has an M that found nothing to do look for work a little longer, before it gives up
+// its P: a user thread that may run on this processor only is mostly woken within
+// microseconds if it talks to one on another. early: it has not looked for work of other Ps
+// yet. It reports whether there may be something.
+func standBy(pp *p, pollUntil int64, early bool) (found bool) {
+	if turns.stand == nil || pollUntil != 0 && pollUntil-nanotime() < leastStand {
+		return false
+	}
+	told := atomic.Load(&turns.told)
+	if early {
+		for _, p := range allp {
+			if !runqempty(p) {
+				return false
+			}
+		}
+	}
+	ticks, cpu := turns.stand(early)
+	if ticks == 0 {
+		return false
+	}
+	for end := cputicks() + ticks; !found && cputicks() < end; {
+		procyield(4)
+		found = turns.look(cpu) || atomic.Load(&turns.told) != told || sched.gcwaiting.Load() ||
+			!sched.runq.empty() || !runqempty(pp) || pp.runSafePointFn != 0
+	}
+	turns.stood(cpu, found)
+	return found
 }

@@ -11,7 +11,7 @@ import (
 // How a thread that may run on processor 1 only gets there, as programs for the model of
 // package interleave. Processor 0 runs commitTurn, callCPU and nextTurn; then it runs another
 // thread in user mode, or polls. Processor 1 comes out of user mode or out of the kernel, finds
-// no thread and becomes idle (findRunnable, the nucleus's schedule and signalIRQ). In all
+// no thread, stands by and becomes idle (findRunnable, the nucleus's schedule and signalIRQ). In all
 // interleavings processor 1 must run the thread, whoever finds it.
 
 // Words of the model's memory.
@@ -28,6 +28,7 @@ const (
 	ipi0
 	ipi1
 	served // the thread has run on processor 1
+	stands // processor 1 stands by
 )
 
 type (
@@ -53,6 +54,10 @@ func goes(c *cpu, yes bool, then, otherwise uint8) {
 // waiter is processor 0. Afterwards it is in user mode, or (polling) blocked in epoll_pwait.
 func waiter(bug string, polling bool) program {
 	early := bug == "kicks before the thread is in the queue"
+	next := uint8(12) // another thread is first on processor 0
+	if polling {
+		next = 6
+	}
 	return func(c *cpu) {
 		switch c.PC {
 		case 0:
@@ -68,10 +73,15 @@ func waiter(bug string, polling bool) program {
 			c.Store(want, 1)
 			c.PC = 4
 		case 4:
-			c.Store(turnsLock, 0)
-			c.PC = 5
+			if c.PC = 5; bug == "is released by a plain store" {
+				c.Store(turnsLock, 0)
+			} else {
+				c.Swap(turnsLock, 0)
+			}
 		case 5: // callCPU
-			if c.PC = 6; !early && bug != "is not kicked" {
+			goes(c, c.Load(stands) == 1, next, 18)
+		case 18:
+			if c.PC = next; !early && bug != "is not kicked" {
 				c.Swap(ipi1, 1)
 			}
 		case 6: // nextTurn: idleWanted
@@ -150,7 +160,20 @@ func runner(bug string) program {
 		case 4:
 			c.Store(served, 1)
 			c.PC = interleave.End
-		case 5: // userWaits
+		case 5: // stand
+			c.Swap(stands, 1)
+			c.PC = 22
+		case 22: // look
+			goes(c, c.Load(waits) == 1, 23, 24)
+		case 23: // stood
+			c.Swap(stands, 0)
+			c.PC = 0
+		case 24:
+			c.Swap(stands, 0)
+			if c.PC = 25; bug == "does not look after standing" {
+				c.PC = 6
+			}
+		case 25: // userWaits
 			goes(c, c.Load(waits) == 1, 0, 6)
 		case 6: // schedule: take
 			acquire(c, queueLock, 7)
@@ -168,7 +191,7 @@ func runner(bug string) program {
 			c.Barrier(1)
 			c.PC = 11
 		case 11:
-			goes(c, c.Load(want) == 1 && bug != "becomes idle without a look", 12, 17)
+			goes(c, c.Load(want) == 1 && bug != "becomes idle without a look" && bug != "does not look after standing", 12, 17)
 		case 12: // signalIRQ
 			acquire(c, pollerLock, 13)
 		case 13:
@@ -211,15 +234,17 @@ func TestHandOver(t *testing.T) {
 	const both, inUserMode = 2, 1 // in which of the two cases a bug shows
 	for bug, shows := range map[string]int{
 		"": 0,
-		"kicks before the thread is in the queue": both,
-		"is not kicked":               both,
-		"becomes idle without a look": both,
-		"interrupts nobody":           inUserMode, // else a poll ends
+		"kicks before the thread is in the queue": inUserMode, // else processor 0 sees it idle
+		"is not kicked":                inUserMode,
+		"becomes idle without a look":  both,
+		"does not look after standing": both,
+		"is released by a plain store": both,
+		"interrupts nobody":            inUserMode, // else a poll ends
 	} {
 		for i, polling := range []bool{false, true} {
 			r, err := interleave.Explore(interleave.Test{
 				Programs: []program{waiter(bug, polling), runner(bug)},
-				Limit:    100_000,
+				Limit:    1_000_000,
 				AtEnd: func(s *interleave.State) error {
 					if s.Mem[served] != 1 || s.Mem[waits] != 0 || s.Mem[want] != 0 {
 						return fmt.Errorf("served %d, waits %d, wanted %d", s.Mem[served], s.Mem[waits], s.Mem[want])
@@ -233,7 +258,7 @@ func TestHandOver(t *testing.T) {
 				t.Errorf("polling %v, a hand-over that %q: %v", polling, bug, err)
 			case lost != (i < shows):
 				t.Errorf("polling %v, a hand-over that %q: lost %v: %v", polling, bug, lost, err)
-			case !lost && r.States < 1000:
+			case !lost && r.States < 500:
 				t.Errorf("only %d states", r.States)
 			}
 			t.Logf("polling %v, %q: %d states, %d ends", polling, bug, r.States, r.Ends)

@@ -44,6 +44,9 @@ func (t *timer) stop() {
 	}
 }
 
+// readyAt does nothing: no processor stands by here.
+func (g goroutine) readyAt(t *Turn) bool { return false }
+
 // SetProcessors tells how many processors there may be.
 func SetProcessors(n int) { processors = int64(n) }
 

@@ -21,6 +21,12 @@ type TurnHooks struct {
 	Go   func(cpu int) bool
 	// Wanted is where the nucleus looks for the processors that threads wait for.
 	Wanted *atomic.Uint64
+	// Begin has a new slice begin on the processor that runs the caller, and Count is
+	// told where the number of threads is that wait.
+	Begin func()
+	Count func(n *atomic.Int64)
+	// Pending reports whether the processor that runs the caller has interrupts to serve.
+	Pending func() bool
 }
 
 var hooks TurnHooks

@@ -17,6 +17,8 @@ type Turn struct {
 	// is positive. Place is for a real-time thread, among those of its priority: a number
 	// that Arrive gave.
 	Key, Weight, Place int64
+	// GoesOn says that the thread's slice is not over: it goes on when its turn comes.
+	GoesOn bool
 
 	realTime int32  // priority, 0: not real-time; guarded by the lock, the thread reads it freely
 	allowed  uint64 // processors that it may run on, 0: all; guarded by the lock

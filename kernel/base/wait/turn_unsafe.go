@@ -17,6 +17,9 @@ var turns *struct {
 	next    func() unsafe.Pointer
 	some    func() bool
 	due     func(when int64)
+	stand   func(early bool) (ticks int64, cpu int)
+	look    func(cpu int) bool
+	stood   func(cpu int, found bool)
 }
 
 //go:linkname procyield runtime.procyield
@@ -31,7 +34,13 @@ func SetTurns(h TurnHooks) {
 		if h.Wanted != nil {
 			wanted = h.Wanted
 		}
+		if h.Count != nil {
+			h.Count(&turnQueue.look)
+		}
 		turns.next, turns.some, turns.due = nextTurn, someTurn, h.Due
+		if h.Pending != nil {
+			turns.stand, turns.look, turns.stood = stand, look, stood
+		}
 	}
 }
 
@@ -46,7 +55,7 @@ func (t *Turn) Wait() { gopark(commitTurn, unsafe.Pointer(t), waitReason, 0, 2) 
 // ReadyFirst makes the thread that is next a runnable goroutine of this P.
 func ReadyFirst() {
 	p := procPin()
-	if g := popHere(); g != nil {
+	if g, _ := popHere(); g != nil {
 		casgstatus(g, gwaiting, grunnable)
 		runqput(allp[p], g, false)
 	}
@@ -92,6 +101,9 @@ func callCPU(me int, allowed uint64, priority int32) {
 	if allowed &^= off.Load(); allowed == 0 {
 		allowed = everyCPU() &^ off.Load()
 	}
+	if allowed&standing.Load() != 0 {
+		return // it looks all the time
+	}
 	idle := allowed & hooks.Idle()
 	switch {
 	case allowed>>me&1 != 0 && idle == 0 && priority == 0:
@@ -109,13 +121,16 @@ func callCPU(me int, allowed uint64, priority int32) {
 // nextTurn takes the goroutine whose turn it is. If there is none for this processor, but
 // one for another that is idle, the M goes there.
 func nextTurn() unsafe.Pointer {
-	g := popHere()
+	g, goesOn := popHere()
 	for g == nil && !oneP {
 		at := idleWanted(thisCPU())
 		if at < 0 || !hooks.Go(at) {
 			return nil
 		}
-		g = popHere()
+		g, goesOn = popHere()
+	}
+	if g != nil && !goesOn && hooks.Begin != nil {
+		hooks.Begin()
 	}
 	return g
 }
@@ -126,9 +141,9 @@ func someTurn() bool {
 	return oneP || q.leastFair()|q.leastRealTime() != 0 || idleWanted(thisCPU()) >= 0
 }
 
-// popHere takes the goroutine whose turn it is on this processor; called where nothing
-// preempts it.
-func popHere() unsafe.Pointer {
+// popHere takes the goroutine whose turn it is on this processor, and tells whether its slice
+// goes on; called where nothing preempts it.
+func popHere() (g unsafe.Pointer, goesOn bool) {
 	me := thisCPU()
 	q := &turnQueue
 	full := q.leastRealTime() != 0 && RealTimeFull(cputicks())
@@ -139,9 +154,9 @@ func popHere() unsafe.Pointer {
 	}
 	q.lock.Store(0)
 	if t == nil {
-		return nil
+		return nil, false
 	}
-	return t.g.g
+	return t.g.g, t.GoesOn
 }
 
 // Allow sets the processors that the thread may run on; anybody may call it.

@@ -191,6 +191,9 @@ type Sleeper struct {
 	Urgency atomic.Int32
 	// Woken says that a thread with an urgency was woken after it had slept.
 	Woken atomic.Bool
+	// Home is set for a thread that may not run on all processors: its place among those
+	// that wait for one.
+	Home atomic.Pointer[Turn]
 
 	idle, since atomic.Int64 // see Idle; written by the owner
 }
@@ -204,6 +207,9 @@ func (s *Sleeper) Wake() {
 		u := s.Urgency.Load()
 		if u != 0 {
 			s.Woken.Store(true)
+		}
+		if t := s.Home.Load(); t != nil && s.g.readyAt(t) {
+			return
 		}
 		s.g.ready()
 		if u != 0 {

@@ -163,6 +163,7 @@ func (t *Thread) copyThread(a *CloneArgs) (*Thread, linux.Errno) {
 		c.Proc = p
 	}
 	c.Futex.Init(&c.Ctx)
+	c.Futex.RaiseWith(c)
 	t.copyState(c, a)
 	if e := t.copySpace(c, f); e != 0 {
 		return nil, e

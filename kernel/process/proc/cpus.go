@@ -35,6 +35,7 @@ func (t *Thread) SetCPUs(cpus uint64) {
 	}
 	t.cpus.Store(cpus)
 	t.turn.Allow(cpus)
+	t.Bind(&t.turn.Turn, cpus != 0)
 	t.Proc.mu.Unlock()
 	if cpus != 0 {
 		t.User.Bar(^cpus)
@@ -46,6 +47,7 @@ func (t *Thread) inheritCPUs() {
 	if cpus := t.sched.Affinity; cpus != 0 && wait.HasTurns() {
 		t.cpus.Store(cpus)
 		t.turn.Allow(cpus)
+		t.Bind(&t.turn.Turn, true)
 		t.User.Away.Store(^cpus)
 	}
 }

@@ -155,6 +155,7 @@ func (t *Thread) unlink() {
 	p.deadIO.add(t.IO)
 	p.noteSwitches(t)
 	t.turn.Live(false)
+	t.Bind(nil, false)
 	last := len(p.threads) == 0
 	if p.execing != nil {
 		p.execing.Wake()

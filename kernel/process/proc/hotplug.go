@@ -145,5 +145,6 @@ func (t *Thread) leaveMask() bool {
 	t.sched.Affinity = 0
 	t.cpus.Store(0)
 	t.turn.Allow(0)
+	t.Bind(nil, false)
 	return true
 }

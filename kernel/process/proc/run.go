@@ -205,6 +205,7 @@ func (t *Thread) launch() {
 		return
 	}
 	r.next.Store(t)
+	r.Home.Store(t.Home.Load())
 	r.Wake()
 }
 

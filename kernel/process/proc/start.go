@@ -71,6 +71,7 @@ func newRoot(a *StartArgs) *Thread {
 	p.limits.init()
 	t := &Thread{Proc: p, startTime: now, FS: a.FS}
 	t.Futex.Init(&t.Ctx)
+	t.Futex.RaiseWith(t)
 	cred := a.Cred
 	if cred == nil {
 		cred = &creds.RootCred

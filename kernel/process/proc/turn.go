@@ -29,10 +29,12 @@ const (
 	idleWeight   = 3 // of SCHED_IDLE
 
 	// sleeperBonus is by how much virtual time a thread that slept may be behind those
-	// that wait, in nanoseconds, and granularity by how much one may be ahead of them
-	// when it enters user mode.
+	// that wait, in nanoseconds. When a thread enters user mode it may be ahead of them by
+	// granularity, or by a slice and sliceMargin: the end of a slice is to find it in user
+	// mode, not on its way there after it was woken.
 	sleeperBonus = 3e6
 	granularity  = 1e6
+	sliceMargin  = 0.25e6
 
 	// The virtual time of a thread that starts to wait may differ from the others' by what
 	// all of them run in maxWait, by weight, but by no less than leastLag and no more than
@@ -58,6 +60,7 @@ type turn struct {
 
 	roundRobin bool  // SCHED_RR; guarded by Proc.mu, read freely
 	round      int64 // ticks that a real-time thread has run of its slice
+	over       bool  // its slice is over
 }
 
 // charge brings the virtual time up to date.
@@ -140,6 +143,7 @@ func (t *Thread) interrupted(why uint64) {
 		t.forceSegv(0)
 	}
 	if why&(nucleus.TimerDue|nucleus.SliceOver) != 0 || wait.Ready() {
+		t.turn.over = why&nucleus.SliceOver != 0
 		t.giveWay()
 	}
 }
@@ -162,7 +166,7 @@ func (t *Thread) letOthers() {
 // ahead reports whether a thread that is not real-time waits and has less virtual time.
 func (t *Thread) ahead() bool {
 	first, some := wait.FirstTurn()
-	return some && t.bounded() > first+ticksOf(granularity)
+	return some && t.bounded() > first+ticksOf(max(granularity, nucleus.Slice()+sliceMargin))
 }
 
 // giveWay lets goroutines run that are runnable, and threads with less virtual time.
@@ -174,6 +178,11 @@ func (t *Thread) giveWay() {
 			t.turn.Place = wait.Arrive()
 		}
 		t.turn.Key, t.turn.Weight = t.bounded(), t.turn.share()
+		if t.turn.GoesOn = !t.turn.over; t.turn.GoesOn {
+			// It stays before those that it came before when its slice began.
+			t.turn.Key = max(t.turn.Key-ticksOf(nucleus.Slice()), 1)
+		}
+		t.turn.over = false
 		if !wait.OthersWait() {
 			// The virtual time goes on as the clock does, whatever the thread's weight.
 			t.turn.Key = min(t.turn.Key, wait.VirtualTime()+ticksOf(slice))
@@ -249,9 +258,15 @@ func (t *Thread) weigh() {
 	}
 	t.turn.weight = w
 	t.turn.roundRobin = s.Policy&^SchedResetOnFork == schedRR
-	if s.Priority != t.turn.RealTime() {
-		t.turn.SetRealTime(s.Priority)
-		t.Urgency.Store(s.Priority)
+	t.Futex.SetPriority(s.Priority)
+}
+
+// Raise implements futex.Raiser: the thread has this real-time priority, its own or one that
+// it inherited.
+func (t *Thread) Raise(priority int32) {
+	if priority != t.turn.RealTime() {
+		t.turn.SetRealTime(priority)
+		t.Urgency.Store(priority)
 	}
 }
 
