@@ -12,7 +12,7 @@ import (
 )
 
 var futexCalls = []Call{
-	{linux.SYS_futex, "futex", sysFutex, "works except FUTEX_FD (ENOSYS); PI operations hand locks on first come, first served, without inheriting priorities"},
+	{linux.SYS_futex, "futex", sysFutex, "works except FUTEX_FD (ENOSYS); PI operations hand locks on by real-time priority, which the owner inherits"},
 	{linux.SYS_futex_waitv, "futex_waitv", sysFutexWaitv, "works"},
 	{linux.SYS_set_robust_list, "set_robust_list", sysSetRobustList, "works"},
 	{linux.SYS_get_robust_list, "get_robust_list", sysGetRobustList, "works"},

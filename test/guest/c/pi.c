@@ -463,3 +463,99 @@ TEST(conditions, "shared condition variables and barriers")
 		status("child", wait_for(pid[i]));
 	say("turns %d", s->turn);
 }
+
+static void become(int priority)
+{
+	struct sched_param p = {priority};
+	sched_setscheduler(0, SCHED_FIFO, &p);
+}
+
+static void on_first_cpu(void)
+{
+	cpu_set_t set;
+	CPU_ZERO(&set);
+	CPU_SET(0, &set);
+	sched_setaffinity(0, sizeof set, &set);
+}
+
+// spin_until_locked keeps the processor until somebody has what they want, or for half a
+// second of processor time. It returns whether they got it.
+static int spin_until(atomic_int *got)
+{
+	struct timespec used;
+	do
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+	while (!*got && used.tv_sec == 0 && used.tv_nsec < 500000000);
+	return *got;
+}
+
+// inversion: a thread of priority 30 wants a lock of one of 10, over a chain of others, while
+// one of 20 does not give up their processor.
+static int inversion(int chain)
+{
+	atomic_int *owns = (atomic_int *)(word + 200), *got = owns + 64, *go = owns + 65;
+	pid_t pid[8];
+	memset((void *)word, 0, 1024);
+	on_first_cpu(), become(40);
+	for (int i = 0; i < chain; i++) {
+		pid[i] = FORK(become(10 + i); futex(word + i, FUTEX_LOCK_PI, 0, NULL, NULL, 0); owns[i] = 1;
+			      if (i > 0) futex(word + i - 1, FUTEX_LOCK_PI, 0, NULL, NULL, 0);
+			      else while (!*go) usleep(1000);
+			      if (i > 0) futex(word + i - 1, FUTEX_UNLOCK_PI, 0, NULL, NULL, 0);
+			      futex(word + i, FUTEX_UNLOCK_PI, 0, NULL, NULL, 0));
+		while (!owns[i])
+			usleep(1000);
+		usleep(5000);
+	}
+	pid[chain] = FORK(become(30); futex(word + chain - 1, FUTEX_LOCK_PI, 0, NULL, NULL, 0); *got = 1;
+			  futex(word + chain - 1, FUTEX_UNLOCK_PI, 0, NULL, NULL, 0));
+	usleep(20000);
+	*go = 1;
+	pid_t spinner = fork();
+	if (spinner == 0)
+		become(20), _exit(spin_until(got));
+	int status;
+	waitpid(spinner, &status, 0);
+	for (int i = 0; i <= chain; i++)
+		waitpid(pid[i], NULL, 0);
+	become(1);
+	return WEXITSTATUS(status);
+}
+
+TEST(inherits, "an owner has the priority of who waits")
+{
+	prepare();
+	num("one owner", inversion(1));
+	num("through two", inversion(2));
+	num("through five", inversion(5));
+}
+
+TEST(priorities, "who is woken and who gets the lock, by priority")
+{
+	static const int priorities[] = {10, 30, 20, 30, 5};
+	prepare();
+	atomic_int *n = (atomic_int *)(word + 200), *order = n + 1;
+	on_first_cpu(), become(50);
+	for (int pi = 0; pi < 2; pi++) {
+		pid_t pid[5];
+		memset((void *)word, 0, 1024);
+		if (pi)
+			futex(word, FUTEX_LOCK_PI, 0, NULL, NULL, 0);
+		for (int i = 0; i < 5; i++) {
+			pid[i] = FORK(become(priorities[i]); futex(word, pi ? FUTEX_LOCK_PI : FUTEX_WAIT, 0, NULL, NULL, 0);
+				      order[(*n)++] = i; if (pi) futex(word, FUTEX_UNLOCK_PI, 0, NULL, NULL, 0));
+			usleep(30000);
+		}
+		if (pi)
+			futex(word, FUTEX_UNLOCK_PI, 0, NULL, NULL, 0);
+		for (int i = 0; i < 5; i++) {
+			if (!pi)
+				futex(word, FUTEX_WAKE, 1, NULL, NULL, 0);
+			while (*n <= i)
+				usleep(1000);
+		}
+		for (int i = 0; i < 5; i++)
+			waitpid(pid[i], NULL, 0), say("%s: %d", pi ? "locks" : "wakes", order[i]);
+	}
+	become(1);
+}
