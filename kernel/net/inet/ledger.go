@@ -68,7 +68,7 @@ func (s *Datagram) queueBytes(ep tcpip.Endpoint) int64 {
 // What a datagram in a queue takes: netstack's structures, and a chunk of a power of two
 // with its headers.
 const (
-	datagramCost    = 880
+	datagramCost    = 976
 	datagramHeaders = 28
 )
 
