@@ -38,7 +38,7 @@ var Table = [Size]Need{
 	3:   {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // close
 	436: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // close_range
 	42:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // connect
-	326: {},                                                                            // copy_file_range: 204
+	326: {},                                                                            // copy_file_range: 460
 	85:  {},                                                                            // creat: 7
 	32:  {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // dup
 	33:  {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // dup2
@@ -51,8 +51,8 @@ var Table = [Size]Need{
 	232: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // epoll_wait
 	284: {Transient: 112, Lasting: 176, Allocated: 0, Known: true, Whole: false},       // eventfd
 	290: {Transient: 112, Lasting: 176, Allocated: 0, Known: true, Whole: false},       // eventfd2
-	59:  {},                                                                            // execve: 99
-	322: {},                                                                            // execveat: 101
+	59:  {},                                                                            // execve: 110
+	322: {},                                                                            // execveat: 112
 	60:  {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // exit
 	231: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // exit_group
 	269: {Transient: 64, Lasting: 576, Allocated: 0, Known: true, Whole: false},        // faccessat
@@ -81,7 +81,7 @@ var Table = [Size]Need{
 	74:  {Transient: 10224, Lasting: 16, Allocated: 10240, Known: true, Whole: false},  // fsync
 	77:  {Transient: 9984, Lasting: 256, Allocated: 0, Known: true, Whole: false},      // ftruncate
 	202: {},                                                                            // futex: 2
-	449: {Transient: 3072, Lasting: 12288, Allocated: 0, Known: true, Whole: false},    // futex_waitv
+	449: {Transient: 2048, Lasting: 14336, Allocated: 0, Known: true, Whole: false},    // futex_waitv
 	261: {Transient: 9600, Lasting: 640, Allocated: 0, Known: true, Whole: false},      // futimesat
 	239: {Transient: 4608, Lasting: 0, Allocated: 0, Known: true, Whole: false},        // get_mempolicy
 	274: {Transient: 128, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // get_robust_list
@@ -182,23 +182,23 @@ var Table = [Size]Need{
 	7:   {},                                                                            // poll: 3
 	271: {},                                                                            // ppoll: 3
 	157: {Transient: 16, Lasting: 224, Allocated: 0, Known: true, Whole: false},        // prctl
-	17:  {},                                                                            // pread64: 74
-	295: {},                                                                            // preadv: 203
-	327: {},                                                                            // preadv2: 203
+	17:  {},                                                                            // pread64: 85
+	295: {},                                                                            // preadv: 459
+	327: {},                                                                            // preadv2: 459
 	302: {Transient: 112, Lasting: 128, Allocated: 0, Known: true, Whole: false},       // prlimit64
 	440: {},                                                                            // process_madvise: 7
 	448: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // process_mrelease
 	310: {Transient: 35840, Lasting: 5120, Allocated: 0, Known: true, Whole: false},    // process_vm_readv
 	311: {Transient: 35840, Lasting: 5120, Allocated: 0, Known: true, Whole: false},    // process_vm_writev
 	270: {},                                                                            // pselect6: 3
-	18:  {},                                                                            // pwrite64: 130
-	296: {},                                                                            // pwritev: 203
-	328: {},                                                                            // pwritev2: 203
-	0:   {},                                                                            // read: 74
+	18:  {},                                                                            // pwrite64: 459
+	296: {},                                                                            // pwritev: 459
+	328: {},                                                                            // pwritev2: 459
+	0:   {},                                                                            // read: 85
 	187: {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: false},           // readahead
 	89:  {Transient: 5120, Lasting: 5120, Allocated: 0, Known: true, Whole: false},     // readlink
 	267: {Transient: 5120, Lasting: 5120, Allocated: 0, Known: true, Whole: false},     // readlinkat
-	19:  {},                                                                            // readv: 203
+	19:  {},                                                                            // readv: 459
 	169: {},                                                                            // reboot: 24
 	45:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // recvfrom
 	299: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // recvmmsg
@@ -236,7 +236,7 @@ var Table = [Size]Need{
 	64:  {},                                                                            // semget: 1
 	65:  {},                                                                            // semop: 8
 	220: {},                                                                            // semtimedop: 8
-	40:  {},                                                                            // sendfile: 204
+	40:  {},                                                                            // sendfile: 460
 	307: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // sendmmsg
 	46:  {Transient: 0, Lasting: 22528, Allocated: 0, Known: true, Whole: false},       // sendmsg
 	44:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // sendto
@@ -274,7 +274,7 @@ var Table = [Size]Need{
 	289: {Transient: 112, Lasting: 144, Allocated: 0, Known: true, Whole: false},       // signalfd4
 	41:  {Transient: 128, Lasting: 1920, Allocated: 0, Known: true, Whole: false},      // socket
 	53:  {Transient: 128, Lasting: 1920, Allocated: 0, Known: true, Whole: false},      // socketpair
-	275: {},                                                                            // splice: 206
+	275: {},                                                                            // splice: 462
 	4:   {Transient: 128, Lasting: 576, Allocated: 0, Known: true, Whole: false},       // stat
 	137: {Transient: 128, Lasting: 704, Allocated: 0, Known: true, Whole: false},       // statfs
 	332: {Transient: 128, Lasting: 576, Allocated: 0, Known: true, Whole: false},       // statx
@@ -315,70 +315,70 @@ var Table = [Size]Need{
 	278: {Transient: 2048, Lasting: 16384, Allocated: 0, Known: true, Whole: false},    // vmsplice
 	61:  {Transient: 10240, Lasting: 30720, Allocated: 0, Known: true, Whole: false},   // wait4
 	247: {Transient: 10240, Lasting: 30720, Allocated: 0, Known: true, Whole: false},   // waitid
-	1:   {},                                                                            // write: 130
-	20:  {},                                                                            // writev: 203
+	1:   {},                                                                            // write: 459
+	20:  {},                                                                            // writev: 459
 }
 
 // Unbounded says why calls have no bound: how many places have none, and what most of them do.
 var Unbounded = map[int]string{
-	326: "204 places, 73 of them: append to a slice of unknown length", // copy_file_range
-	85:  "7 places, 4 of them: function outside Go that has no model",  // creat
-	233: "8 places, 6 of them: map of unknown length grows",            // epoll_ctl
-	59:  "99 places, 41 of them: append to a slice of unknown length",  // execve
-	322: "101 places, 41 of them: append to a slice of unknown length", // execveat
-	72:  "16 places, 6 of them: append to a slice of unknown length",   // fcntl
-	73:  "1 place: map of unknown length grows",                        // flock
-	431: "13 places, 4 of them: copy of unknown length",                // fsconfig
-	202: "2 places, 2 of them: loop without a bound",                   // futex
-	140: "5 places, 5 of them: append to a slice of unknown length",    // getpriority
-	254: "1 place: map of unknown length grows",                        // inotify_add_watch
-	16:  "12 places, 4 of them: function outside Go that has no model", // ioctl
-	252: "5 places, 5 of them: append to a slice of unknown length",    // ioprio_get
-	251: "5 places, 5 of them: append to a slice of unknown length",    // ioprio_set
-	28:  "6 places, 6 of them: loop without a bound",                   // madvise
-	319: "8 places, 4 of them: function outside Go that has no model",  // memfd_create
-	151: "1 place: append to a slice of unknown length",                // mlockall
-	165: "23 places, 8 of them: map of unknown length grows",           // mount
-	442: "6 places, 3 of them: append to a slice of unknown length",    // mount_setattr
-	429: "6 places, 3 of them: map of unknown length grows",            // move_mount
-	71:  "1 place: loop without a bound",                               // msgctl
-	69:  "2 places, 1 of them: append to a slice of unknown length",    // msgsnd
-	26:  "1 place: loop without a bound",                               // msync
-	2:   "7 places, 4 of them: function outside Go that has no model",  // open
-	304: "12 places, 5 of them: loop without a bound",                  // open_by_handle_at
-	428: "11 places, 6 of them: map of unknown length grows",           // open_tree
-	257: "7 places, 4 of them: function outside Go that has no model",  // openat
-	437: "7 places, 4 of them: function outside Go that has no model",  // openat2
-	155: "10 places, 4 of them: map of unknown length grows",           // pivot_root
-	7:   "3 places, 2 of them: make of a slice of unknown length",      // poll
-	271: "3 places, 2 of them: make of a slice of unknown length",      // ppoll
-	17:  "74 places, 35 of them: append to a slice of unknown length",  // pread64
-	295: "203 places, 73 of them: append to a slice of unknown length", // preadv
-	327: "203 places, 73 of them: append to a slice of unknown length", // preadv2
-	440: "7 places, 7 of them: loop without a bound",                   // process_madvise
-	270: "3 places, 2 of them: make of a slice of unknown length",      // pselect6
-	18:  "130 places, 39 of them: append to a slice of unknown length", // pwrite64
-	296: "203 places, 73 of them: append to a slice of unknown length", // pwritev
-	328: "203 places, 73 of them: append to a slice of unknown length", // pwritev2
-	0:   "74 places, 35 of them: append to a slice of unknown length",  // read
-	19:  "203 places, 73 of them: append to a slice of unknown length", // readv
-	169: "24 places, 12 of them: loop without a bound",                 // reboot
-	216: "1 place: loop without a bound",                               // remap_file_pages
-	219: "3 places, 2 of them: make of a slice of unknown length",      // restart_syscall
-	23:  "3 places, 2 of them: make of a slice of unknown length",      // select
-	66:  "5 places, 4 of them: make of a slice of unknown length",      // semctl
-	64:  "1 place: make of a slice of unknown length",                  // semget
-	65:  "8 places, 3 of them: make of a slice of unknown length",      // semop
-	220: "8 places, 3 of them: make of a slice of unknown length",      // semtimedop
-	40:  "204 places, 73 of them: append to a slice of unknown length", // sendfile
-	141: "5 places, 5 of them: append to a slice of unknown length",    // setpriority
-	275: "206 places, 73 of them: append to a slice of unknown length", // splice
-	162: "7 places, 3 of them: loop without a bound",                   // sync
-	103: "12 places, 6 of them: loop without a bound",                  // syslog
-	276: "1 place: loop without a bound",                               // tee
-	222: "2 places, 2 of them: map of unknown length grows",            // timer_create
-	166: "11 places, 4 of them: map of unknown length grows",           // umount2
-	153: "7 places, 4 of them: function outside Go that has no model",  // vhangup
-	1:   "130 places, 39 of them: append to a slice of unknown length", // write
-	20:  "203 places, 73 of them: append to a slice of unknown length", // writev
+	326: "460 places, 181 of them: append to a slice of unknown length", // copy_file_range
+	85:  "7 places, 4 of them: function outside Go that has no model",   // creat
+	233: "8 places, 6 of them: map of unknown length grows",             // epoll_ctl
+	59:  "110 places, 45 of them: append to a slice of unknown length",  // execve
+	322: "112 places, 45 of them: append to a slice of unknown length",  // execveat
+	72:  "16 places, 6 of them: append to a slice of unknown length",    // fcntl
+	73:  "1 place: map of unknown length grows",                         // flock
+	431: "13 places, 4 of them: copy of unknown length",                 // fsconfig
+	202: "2 places, 2 of them: loop without a bound",                    // futex
+	140: "5 places, 5 of them: append to a slice of unknown length",     // getpriority
+	254: "1 place: map of unknown length grows",                         // inotify_add_watch
+	16:  "12 places, 4 of them: function outside Go that has no model",  // ioctl
+	252: "5 places, 5 of them: append to a slice of unknown length",     // ioprio_get
+	251: "5 places, 5 of them: append to a slice of unknown length",     // ioprio_set
+	28:  "6 places, 6 of them: loop without a bound",                    // madvise
+	319: "8 places, 4 of them: function outside Go that has no model",   // memfd_create
+	151: "1 place: append to a slice of unknown length",                 // mlockall
+	165: "23 places, 8 of them: map of unknown length grows",            // mount
+	442: "6 places, 3 of them: append to a slice of unknown length",     // mount_setattr
+	429: "6 places, 3 of them: map of unknown length grows",             // move_mount
+	71:  "1 place: loop without a bound",                                // msgctl
+	69:  "2 places, 1 of them: append to a slice of unknown length",     // msgsnd
+	26:  "1 place: loop without a bound",                                // msync
+	2:   "7 places, 4 of them: function outside Go that has no model",   // open
+	304: "12 places, 5 of them: loop without a bound",                   // open_by_handle_at
+	428: "11 places, 6 of them: map of unknown length grows",            // open_tree
+	257: "7 places, 4 of them: function outside Go that has no model",   // openat
+	437: "7 places, 4 of them: function outside Go that has no model",   // openat2
+	155: "10 places, 4 of them: map of unknown length grows",            // pivot_root
+	7:   "3 places, 2 of them: make of a slice of unknown length",       // poll
+	271: "3 places, 2 of them: make of a slice of unknown length",       // ppoll
+	17:  "85 places, 39 of them: append to a slice of unknown length",   // pread64
+	295: "459 places, 181 of them: append to a slice of unknown length", // preadv
+	327: "459 places, 181 of them: append to a slice of unknown length", // preadv2
+	440: "7 places, 7 of them: loop without a bound",                    // process_madvise
+	270: "3 places, 2 of them: make of a slice of unknown length",       // pselect6
+	18:  "459 places, 181 of them: append to a slice of unknown length", // pwrite64
+	296: "459 places, 181 of them: append to a slice of unknown length", // pwritev
+	328: "459 places, 181 of them: append to a slice of unknown length", // pwritev2
+	0:   "85 places, 39 of them: append to a slice of unknown length",   // read
+	19:  "459 places, 181 of them: append to a slice of unknown length", // readv
+	169: "24 places, 12 of them: loop without a bound",                  // reboot
+	216: "1 place: loop without a bound",                                // remap_file_pages
+	219: "3 places, 2 of them: make of a slice of unknown length",       // restart_syscall
+	23:  "3 places, 2 of them: make of a slice of unknown length",       // select
+	66:  "5 places, 4 of them: make of a slice of unknown length",       // semctl
+	64:  "1 place: make of a slice of unknown length",                   // semget
+	65:  "8 places, 3 of them: make of a slice of unknown length",       // semop
+	220: "8 places, 3 of them: make of a slice of unknown length",       // semtimedop
+	40:  "460 places, 181 of them: append to a slice of unknown length", // sendfile
+	141: "5 places, 5 of them: append to a slice of unknown length",     // setpriority
+	275: "462 places, 181 of them: append to a slice of unknown length", // splice
+	162: "7 places, 3 of them: loop without a bound",                    // sync
+	103: "12 places, 6 of them: loop without a bound",                   // syslog
+	276: "1 place: loop without a bound",                                // tee
+	222: "2 places, 2 of them: map of unknown length grows",             // timer_create
+	166: "11 places, 4 of them: map of unknown length grows",            // umount2
+	153: "7 places, 4 of them: function outside Go that has no model",   // vhangup
+	1:   "459 places, 181 of them: append to a slice of unknown length", // write
+	20:  "459 places, 181 of them: append to a slice of unknown length", // writev
 }
