@@ -59,7 +59,7 @@ func TestCards(t *testing.T) {
 		"small packets":       func(c *Config) { c.MTU = 67 },
 		"large packets":       func(c *Config) { c.NIC, c.MTU = NICE1000, 9001 },
 		"ports of a tap": func(c *Config) {
-			c.Net, c.Publish = Network{Kind: NetTap, Tap: "t"}, []Forward{{"tcp", "127.0.0.1", 80, 80}}
+			c.Net, c.Publish = Network{Kind: NetTap, Tap: "t"}, []Forward{{Proto: "tcp", Addr: "127.0.0.1", Host: 80, Guest: 80}}
 		},
 		"two backends": func(c *Config) { c.Net, c.Netdev = Network{Kind: NetPasst}, "user" },
 	} {
