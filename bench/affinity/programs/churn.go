@@ -2,6 +2,7 @@ package main
 
 import (
 	"flag"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -50,10 +51,12 @@ func churn(f *flag.FlagSet) func() error {
 		}
 		there, back := make(chan uint64), make(chan uint64)
 		go func() {
+			work := uint64(0)
 			for v := range there {
 				back <- v + 1
-				spin(v, *turns)
+				work ^= spin(v, *turns)
 			}
+			runtime.KeepAlive(work)
 			close(back)
 		}()
 		start := time.Now()

@@ -49,7 +49,7 @@ type Clock struct {
 	v             atomic.Int64
 	stops         atomic.Uint64
 	read, written atomic.Uint64
-	from          int64 // the scheduler's
+	_             int64 // from, the scheduler's
 	thread        atomic.Uint64
 }
 

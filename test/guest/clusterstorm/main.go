@@ -66,7 +66,6 @@ func greedy() {
 			exec.Command("/greedy", "child").Start()
 		}
 	}
-	var keep [][]byte
 	for {
 		b, err := unix.Mmap(-1, 0, 4<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 		if err != nil {
@@ -75,7 +74,6 @@ func greedy() {
 		for i := 0; i < len(b); i += 4096 {
 			b[i] = 1
 		}
-		keep = append(keep, b)
 	}
 }
 
