@@ -121,14 +121,15 @@ Exit status:
 			if f.terminal {
 				words = append(words, "-t")
 			}
-			if words = append(words, args[1], "--"); args[2] == "--" {
-				args = args[1:]
+			program := args[2:]
+			if program[0] == "--" {
+				program = program[1:]
 			}
-			if len(args) < 3 {
+			if len(program) == 0 {
 				return fault.With(named.StatusFailed, "want a CMD; see %s --help", cmd.CommandPath())
 			}
 			f.user = "0:0" // who may start programs there
-			return f.exec(cmd.Context(), args[0], append(words, args[2:]...))
+			return f.exec(cmd.Context(), args[0], append(append(words, args[1], "--"), program...))
 		},
 	}
 	fl := cmd.Flags()
