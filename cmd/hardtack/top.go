@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
 
-	tea "github.com/charmbracelet/bubbletea"
+	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
@@ -49,7 +49,7 @@ and p sort processes by time, memory and number, space holds the picture, q ends
 			if once || !term.IsTerminal(int(os.Stdout.Fd())) {
 				return topOnce(ctx, s)
 			}
-			_, err = tea.NewProgram(watch.NewTop(ctx, s), tea.WithAltScreen(), tea.WithContext(ctx)).Run()
+			_, err = tea.NewProgram(watch.NewTop(ctx, s), tea.WithContext(ctx)).Run()
 			if ctx.Err() != nil {
 				return nil
 			}
@@ -93,6 +93,6 @@ func topOnce(ctx context.Context, s *watch.Source) error {
 	case <-ctx.Done():
 		return nil
 	}
-	_, err := fmt.Println(watch.Picture(s.Name, sampler.Take(ctx), 100, 40))
+	_, err := lipgloss.Println(watch.Picture(s.Name, sampler.Take(ctx), 100, 40))
 	return err
 }

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	tea "github.com/charmbracelet/bubbletea"
-	"github.com/charmbracelet/lipgloss"
+	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
 )
 
 // Top is the picture of hardtack top: a bubbletea model.
@@ -36,7 +36,7 @@ func NewTop(ctx context.Context, s *Source) *Top {
 // Picture is what Top shows of one sample.
 func Picture(name string, p *Sample, width, height int) string {
 	t := &Top{name: name, past: []*Sample{p}, width: width, height: height, order: 'c'}
-	return t.View()
+	return t.text()
 }
 
 // Init takes the first sample.
@@ -66,7 +66,7 @@ func (t *Top) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			t.past = append(t.past[max(len(t.past)-sparks+1, 0):], msg)
 		}
 		return t, t.take(interval)
-	case tea.KeyMsg:
+	case tea.KeyPressMsg:
 		switch key := msg.String(); key {
 		case "q", "ctrl+c", "esc":
 			return t, tea.Quit
@@ -74,7 +74,7 @@ func (t *Top) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			t.list = (t.list + 1) % len(lists)
 		case "shift+tab", "left", "h":
 			t.list = (t.list + len(lists) - 1) % len(lists)
-		case " ":
+		case "space":
 			t.held = !t.held
 		case "c", "m", "p":
 			t.order = key[0]
@@ -95,8 +95,15 @@ var (
 // sparks is how many samples a line of history shows.
 const sparks = 40
 
-// View draws the last sample.
-func (t *Top) View() string {
+// View is the whole screen.
+func (t *Top) View() tea.View {
+	v := tea.NewView(t.text())
+	v.AltScreen = true
+	return v
+}
+
+// text is what the screen shows.
+func (t *Top) text() string {
 	if len(t.past) == 0 {
 		return "asking " + t.name + " …"
 	}
