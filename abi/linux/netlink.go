@@ -103,7 +103,6 @@ const (
 	IFA_PROTO       = 11
 
 	IFAPROT_KERNEL_LO = 1
-	IFAPROT_KERNEL_RA = 2
 
 	IFA_F_SECONDARY      = 0x01
 	IFA_F_NODAD          = 0x02
@@ -123,7 +122,6 @@ const (
 	RT_TABLE_MAIN     = 254
 	RT_TABLE_LOCAL    = 255
 	RTPROT_KERNEL     = 2
-	RTPROT_RA         = 9
 	RTPROT_BOOT       = 3
 	RTN_UNICAST       = 1
 	RTN_LOCAL         = 2

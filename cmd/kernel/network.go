@@ -22,7 +22,7 @@ func (k *kernel) startNetwork(devices []netdev.Device, config *initramfs.BootCon
 	most := int64(nucleus.MemoryInfo().Total) * 4096 / 8
 	sock.RingBytes.SetMax(most)
 	net := inet.Init(inet.Config{Rand: random.Reader{}, Log: os.Stderr, MaxTCPBuffer: tcpBuffer(), MaxQueued: most})
-	plugNetwork(net, func(_ *inet.Interface, servers []netip.Addr) { k.resolver(root, netif.Settings{DNS: servers}) })
+	plugNetwork(net)
 	if nucleus.ClusterIndex() > 0 {
 		config.Net = initramfs.BootConfig{}.Net // the archive's is the first cluster's
 	}

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"net/netip"
-
 	"hardtack/abi/linux"
 	"hardtack/arch/amd64"
 	"hardtack/kernel/base/caller"
@@ -152,9 +150,8 @@ func plugSockets() {
 	})
 }
 
-// plugNetwork makes the machine's network known to sockets, and says who hears of name servers.
-func plugNetwork(n *inet.Net, nameServers func(*inet.Interface, []netip.Addr)) {
-	inet.NameServers.Set(nameServers)
+// plugNetwork makes the machine's network known to sockets.
+func plugNetwork(n *inet.Net) {
 	sock.Register(linux.AF_INET, n.Socket, nil)
 	sock.Register(linux.AF_INET6, n.Socket, nil)
 	sock.DeviceIoctl.Set(n.DeviceIoctl)

@@ -141,7 +141,6 @@ func (n *Net) linkUp(i *Interface) {
 		n.connected(By{}, i, a)
 	}
 	i.addressesChanged()
-	go n.GiveLinkLocal(i) // who has changing held would wait for itself
 }
 
 // addressesChanged tells the link endpoint.

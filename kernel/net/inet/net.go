@@ -136,7 +136,7 @@ func New(cfg Config) *Net {
 	n.Stack = stack.New(stack.Options{
 		NetworkProtocols: []stack.NetworkProtocolFactory{
 			ipv4.NewProtocol,
-			ipv6.NewProtocolWithOptions(ipv6.Options{NDPConfigs: ndp(), NDPDisp: &discovery{n: n}, DADConfigs: stack.DADConfigurations{}}),
+			ipv6.NewProtocolWithOptions(ipv6.Options{NDPConfigs: quietNDP(), DADConfigs: stack.DADConfigurations{}}),
 			arp.NewProtocol,
 		},
 		TransportProtocols: []stack.TransportProtocolFactory{
@@ -159,10 +159,9 @@ type randSource struct{}
 func (randSource) Int63() int64 { return int64(random.Uint64() >> 1) }
 func (randSource) Seed(int64)   {}
 
-// ndp is what is asked of routers: all but addresses that change (RFC 8981), as on Linux.
-func ndp() ipv6.NDPConfigurations {
+func quietNDP() ipv6.NDPConfigurations {
 	c := ipv6.DefaultNDPConfigurations()
-	c.AutoGenTempGlobalAddresses = false
+	c.HandleRAs = ipv6.HandlingRAsDisabled
 	return c
 }
 

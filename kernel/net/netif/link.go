@@ -69,7 +69,6 @@ func Add(n *inet.Net, d netdev.Device, name string) (*Link, error) {
 	}
 	l.plainTo, _ = any(n.Stack).(plainDeliverer)
 	d.SetReceiver(l.receive)
-	n.GiveLinkLocal(i)
 	return l, nil
 }
 

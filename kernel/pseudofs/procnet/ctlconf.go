@@ -92,19 +92,18 @@ func conf6(at string, index int32) []sysctl.File {
 	}{
 		{"accept_redirects", "always 0: redirects are ignored"},
 		{"accept_source_route", "always 0: packets with a routing header are not forwarded"},
+		{"accept_ra", "always 0: addresses come from the boot parameters or netlink, not from routers"},
+		{"autoconf", "always 0: addresses come from the boot parameters or netlink, not from routers"},
 		{"use_tempaddr", "always 0: there are no temporary addresses"},
 		{"proxy_ndp", "always 0: only own addresses are answered for"},
 	} {
 		files = append(files, sysctl.Fixed(at+x.name, 0, x.note))
 	}
-	files = append(files,
-		sysctl.Fixed(at+"accept_ra", 1, "always 1: what routers advertise is taken while the interface does not forward"),
-		sysctl.Fixed(at+"autoconf", 1, "always 1: each prefix that a router advertises for it gets an address"))
-	const routers = "kept: routes, prefixes and name servers are taken from advertisements, preferences are not"
+	const routers = "kept: router advertisements are ignored"
 	for _, x := range []struct {
 		name  string
 		value int64
-	}{{"accept_ra_defrtr", 1}, {"accept_ra_pinfo", 1}, {"accept_ra_rtr_pref", 1}, {"router_solicitations", -1}, {"max_addresses", 16}} {
+	}{{"accept_ra_defrtr", 1}, {"accept_ra_pinfo", 1}, {"accept_ra_rtr_pref", 1}, {"router_solicitations", 0}, {"max_addresses", 16}} {
 		files = append(files, sysctl.Kept(at+x.name, x.value, sysctl.MinInt, sysctl.MaxInt, routers))
 	}
 	return append(files,
