@@ -43,6 +43,15 @@ func main() {
 		await("clusters", "2 running lives 1")
 		await("monitors", "2 cpus")
 		fmt.Println("cluster 0 goes on")
+	case "/many":
+		n := 0
+		fmt.Sscan(os.Args[1], &n)
+		for i := 1; i < n; i++ {
+			await("clusters", fmt.Sprintf("\n%d running lives 1 cpus 1 ", i))
+			await("monitors", fmt.Sprintf("%d cpus 1 ", i))
+		}
+		reach()
+		fmt.Println(n, "clusters run")
 	case "/bystander":
 		if len(os.Args) > 1 {
 			await("clusters", "lives "+os.Args[1])
