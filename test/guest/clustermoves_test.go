@@ -47,7 +47,7 @@ func TestClusterMoves(t *testing.T) {
 		"1 running lives 5 cpus 2 memory 96 MiB",
 		"memory 1G 0 1: write /proc/hardtack/clusters: cannot allocate memory",
 		"cluster 0: the cluster has no whole pieces of free memory left to give",
-		"foreign: true",
+		"apart: true",
 		"the end",
 	} {
 		if !strings.Contains(own, line) {
