@@ -161,6 +161,7 @@ func (k *kernel) lead(o *otherCluster) {
 			warn("cluster %d %s", o.index, how)
 		}
 		if how == "restarts" {
+			o.say("starting") // it runs no more, and another restart would be this one
 			continue
 		}
 		o.say(how)
