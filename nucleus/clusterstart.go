@@ -146,6 +146,13 @@ func (b *clusterBuild) build() error {
 	return nil
 }
 
+// ClusterNeeds is how much memory in a row is enough for a cluster to start in, with an
+// archive of so many bytes.
+func ClusterNeeds(archive uint64) uint64 {
+	_, _, rodata, imageEnd := imageBounds()
+	return imageEnd - rodata + 1<<20 + archive + minClusterMiB<<20
+}
+
 // place finds room for the archive, in the last run that is large enough, behind what else the
 // cluster starts with and something to go on with.
 func (b *clusterBuild) place(data uint64) (archive uint64, ok bool) {

@@ -86,7 +86,7 @@ func (k *kernel) planClusters(all []acpi.CPU) []acpi.CPU {
 	for i, p := range plans {
 		o := &otherCluster{index: i + 1, plan: p, init: more[i][2], again: more[i][3] == "always", ask: make(chan string, 1)}
 		o.say("starting")
-		book = append(book, broker.Plan{APIC: apicIDs(usable[next : next+p.CPUs]), Start: uint32(p.Base / broker.PieceSize), End: uint32(p.End / broker.PieceSize)})
+		book = append(book, broker.Plan{APIC: apicIDs(usable[next : next+p.CPUs]), Start: uint32(p.Base / broker.PieceSize), End: uint32(p.End / broker.PieceSize), Least: leastMemory(p)})
 		next += p.CPUs
 		k.others.all = append(k.others.all, o)
 	}
@@ -96,6 +96,16 @@ func (k *kernel) planClusters(all []acpi.CPU) []acpi.CPU {
 	}
 	return usable[:left]
 }
+
+// leastMemory is how many pieces a cluster does not lend: it could not start without them.
+func leastMemory(p nucleus.ClusterPlan) uint32 {
+	_, archive := nucleus.Initrd()
+	least := nucleus.ClusterNeeds(archive) + room
+	return uint32(min(least+broker.PieceSize-1, p.End-p.Base) / broker.PieceSize)
+}
+
+// room is what a cluster should have for programs when it has lent all that it can.
+const room = 32 << 20
 
 // ownMemory is how many bytes of memory the first cluster has by the plan.
 func ownMemory(plans []nucleus.ClusterPlan) (n uint64) {

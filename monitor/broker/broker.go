@@ -88,6 +88,7 @@ const (
 type Plan struct {
 	APIC       []uint32 // local APIC IDs of its processors, the first of which it keeps
 	Start, End uint32   // its pieces of memory
+	Least      uint32   // of those, it keeps so many first ones, to start with
 }
 
 // nobody has what is parked, or what no kernel maps.

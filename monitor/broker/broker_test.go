@@ -120,9 +120,9 @@ func (k *kernel) AdoptCPU(_ context.Context, turn, apic uint32) error {
 
 func (k *kernel) OfferMemory(_ context.Context, _ uint32, most int) (pieces []uint32, err error) {
 	err = k.call(0, func() error {
-		for p := uint32(0); p < 40 && len(pieces) < most; p++ {
-			if k.m.maps[p] == k.index && p%10 > 2 {
-				pieces = append(pieces, p)
+		for p := int32(39); p >= 0 && len(pieces) < most; p-- {
+			if k.m.maps[uint32(p)] == k.index {
+				pieces = append(pieces, uint32(p))
 			}
 		}
 		return nil
@@ -160,7 +160,7 @@ func newMachine(t *testing.T) *machine {
 	m := &machine{t: t, runs: map[uint32]int{}, maps: map[uint32]int{}, plan: func(int, *kernel) fault { return none }}
 	var plans []Plan
 	for i := range 4 {
-		p := Plan{APIC: []uint32{uint32(2 * i), uint32(2*i + 1)}, Start: uint32(10 * i), End: uint32(10 * (i + 1))}
+		p := Plan{APIC: []uint32{uint32(2 * i), uint32(2*i + 1)}, Start: uint32(10 * i), End: uint32(10 * (i + 1)), Least: 3}
 		plans = append(plans, p)
 		m.all = append(m.all, &kernel{m: m, index: i})
 		for _, id := range p.APIC {
@@ -170,7 +170,7 @@ func newMachine(t *testing.T) *machine {
 			m.maps[piece] = i
 		}
 	}
-	plans[0].Start, plans[0].End = 0, 0 // all the rest
+	plans[0].Start, plans[0].End, plans[0].Least = 0, 0, 0 // all the rest
 	m.b = New(plans, m.all[0], func(apic uint32) {
 		if m.runs[apic] != nobody {
 			t.Errorf("processor %d is parked while cluster %d runs it", apic, m.runs[apic])
@@ -227,6 +227,11 @@ func (m *machine) start(i int) {
 			m.t.Errorf("cluster %d starts processor %d of cluster %d", i, id, m.runs[id])
 		}
 		m.runs[id] = i
+	}
+	for p := uint32(0); p < 3; p++ {
+		if len(pieces) < 3 || pieces[p] != uint32(10*i)+p {
+			m.t.Errorf("cluster %d starts with pieces %v", i, pieces)
+		}
 	}
 	for _, p := range pieces {
 		if m.maps[p] != nobody {

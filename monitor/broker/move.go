@@ -147,11 +147,11 @@ func (b *Broker) movePieces(ctx context.Context, n, from, to int) (int, error) {
 	limit, cancel, turn := b.next(ctx)
 	offered, err := giver.OfferMemory(limit, turn, n)
 	cancel()
-	if err == nil && len(offered) == 0 {
-		err = ErrNoMemory
-	}
 	if err == nil && (len(offered) > n || !b.owns(from, offered)) {
 		err = errOffer
+	}
+	if offered = b.spare(from, offered); err == nil && len(offered) == 0 {
+		err = ErrNoMemory
 	}
 	if err != nil {
 		return 0, fmt.Errorf("cluster %d: %w", from, err)
@@ -185,6 +185,17 @@ func (b *Broker) movePieces(ctx context.Context, n, from, to int) (int, error) {
 		b.adoptMemory(from, released, false)
 	}
 	return 0, fmt.Errorf("cluster %d: %w", to, err)
+}
+
+// spare leaves out what a cluster needs to start again.
+func (b *Broker) spare(index int, pieces []uint32) (list []uint32) {
+	plan := b.clusters[index].plan // immutable
+	for _, p := range pieces {
+		if p < plan.Start || p >= plan.Start+plan.Least {
+			list = append(list, p)
+		}
+	}
+	return list
 }
 
 var errOffer = errors.New("the cluster offers what it has not")

@@ -20,7 +20,7 @@ func TestClusterMoves(t *testing.T) {
 		}
 	}
 	root := guestRoot(t, dir, "first", "follows")
-	flags := []string{"--cluster", "cpus=4,memory=192M", "--cluster", "cpus=2,memory=128M,init=/follows"}
+	flags := []string{"--cluster", "cpus=4,memory=192M", "--cluster", "cpus=2,memory=192M,init=/follows"}
 	out, err := inGuest(t, tool, root, 9*time.Minute, flags, "/first")
 	out = strings.ReplaceAll(out, "\r", "")
 	if err != nil || strings.Contains(out, "WRONG") || strings.Contains(out, " lacks ") || strings.Contains(out, "panic") {
@@ -44,7 +44,7 @@ func TestClusterMoves(t *testing.T) {
 		"0 running lives 1 cpus 4 ",
 		"1 running lives 5 cpus 2 ",
 		"memory 32M 0 1: <nil>", "memory 32M 1 0: <nil>", "memory 16M 0 1: <nil>",
-		"1 running lives 5 cpus 2 memory 96 MiB",
+		"1 running lives 5 cpus 2 memory 160 MiB",
 		"memory 1G 0 1: write /proc/hardtack/clusters: cannot allocate memory",
 		"cluster 0: the cluster has no whole pieces of free memory left to give",
 		"apart: true",

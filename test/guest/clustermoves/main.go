@@ -305,7 +305,7 @@ func memory() {
 	ask("memory 16M 0 1")
 	ask("kill 1")
 	await(control, "1 was killed")
-	await(control, "1 was killed lives 3 cpus 0 memory 128 MiB")
+	await(control, "1 was killed lives 3 cpus 0 memory 192 MiB")
 	gone(0)
 	ask("restart 1")
 	await(control, "1 running lives 4")
