@@ -24,41 +24,36 @@ type estate struct {
 	turn uint32 // of the last call; guarded by mu
 }
 
-// begin checks a call's turn; the caller unlocks mu.
-func (e *estate) begin(turn uint32) error {
+// inTurn runs a call, unless a later one came before it.
+func (e *estate) inTurn(turn uint32, call func() error) error {
 	e.mu.Lock()
+	defer e.mu.Unlock()
 	if turn <= e.turn {
 		return broker.ErrStale
 	}
 	e.turn = turn
-	return nil
+	return call()
 }
 
 // ReleaseCPU implements broker.Kernel.
 func (e *estate) ReleaseCPU(_ context.Context, turn, apic uint32) error {
-	err := e.begin(turn)
-	defer e.mu.Unlock()
-	if err != nil {
+	return e.inTurn(turn, func() error {
+		err := releaseProcessor(apic)
+		if errors.Is(err, linux.EBUSY) {
+			err = broker.ErrKept
+		}
 		return err
-	}
-	err = releaseProcessor(apic)
-	if errors.Is(err, linux.EBUSY) {
-		err = broker.ErrKept
-	}
-	return err
+	})
 }
 
 // AdoptCPU implements broker.Kernel.
 func (e *estate) AdoptCPU(_ context.Context, turn, apic uint32) error {
-	err := e.begin(turn)
-	defer e.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	if err := adoptProcessor(apic); err != nil {
-		return fmt.Errorf("%w: %w", broker.ErrAbsent, err)
-	}
-	return nil
+	return e.inTurn(turn, func() error {
+		if err := adoptProcessor(apic); err != nil {
+			return fmt.Errorf("%w: %w", broker.ErrAbsent, err)
+		}
+		return nil
+	})
 }
 
 // moves are the last moves that somebody asked for, and how they went.
@@ -154,30 +149,25 @@ func (e *estate) OfferMemory(_ context.Context, _ uint32, most int) ([]uint32, e
 }
 
 // ReleaseMemory implements broker.Kernel.
-func (e *estate) ReleaseMemory(_ context.Context, turn uint32, pieces []uint32) ([]uint32, error) {
-	err := e.begin(turn)
-	defer e.mu.Unlock()
-	if err != nil {
-		return nil, err
-	}
-	released := nucleus.ReleasePieces(pieces)
-	memoryMoved(-len(released))
-	return released, nil
+func (e *estate) ReleaseMemory(_ context.Context, turn uint32, pieces []uint32) (released []uint32, err error) {
+	err = e.inTurn(turn, func() error {
+		released = nucleus.ReleasePieces(pieces)
+		memoryMoved(-len(released))
+		return nil
+	})
+	return released, err
 }
 
 // AdoptMemory implements broker.Kernel.
 func (e *estate) AdoptMemory(_ context.Context, turn uint32, pieces []uint32) error {
-	err := e.begin(turn)
-	defer e.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	before := nucleus.MemoryInfo().Total
-	if !nucleus.AdoptPieces(pieces) {
-		return broker.ErrFull
-	}
-	memoryMoved((nucleus.MemoryInfo().Total - before) / nucleus.PieceFrames)
-	return nil
+	return e.inTurn(turn, func() error {
+		before := nucleus.MemoryInfo().Total
+		if !nucleus.AdoptPieces(pieces) {
+			return broker.ErrFull
+		}
+		memoryMoved((nucleus.MemoryInfo().Total - before) / nucleus.PieceFrames)
+		return nil
+	})
 }
 
 // memoryMoved has what is a share of memory follow.

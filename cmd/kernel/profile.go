@@ -69,24 +69,31 @@ func (f *profile) Write(_ *caller.Ctx, _ *vfs.File, v *uio.Vec, _ int64) (int, l
 
 // Read waits for the end of the time.
 func (f *profile) Read(c *caller.Ctx, of *vfs.File, v *uio.Vec, _ int64) (int, linux.Errno) {
+	for {
+		c.Arm()
+		f.queue.Add(&c.Entry, &c.Sleeper, wait.In)
+		n, e := f.take(v)
+		if e != linux.EAGAIN || of.NonBlock() {
+			f.queue.Remove(&c.Entry)
+			return n, e
+		}
+		r := c.Sleep(wait.NoDeadline)
+		f.queue.Remove(&c.Entry)
+		if r == wait.Interrupted {
+			return 0, linux.ERESTARTSYS
+		}
+	}
+}
+
+// take moves a part of the profile to the reader: EAGAIN before its end.
+func (f *profile) take(v *uio.Vec) (int, linux.Errno) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.begun {
 		return 0, 0
 	}
-	for !f.done {
-		if of.NonBlock() {
-			return 0, linux.EAGAIN
-		}
-		c.Arm()
-		f.queue.Add(&c.Entry, &c.Sleeper, wait.In)
-		f.mu.Unlock()
-		r := c.Sleep(wait.NoDeadline)
-		f.queue.Remove(&c.Entry)
-		f.mu.Lock()
-		if r == wait.Interrupted && !f.done {
-			return 0, linux.ERESTARTSYS
-		}
+	if !f.done {
+		return 0, linux.EAGAIN
 	}
 	b := f.text.Bytes()
 	n, e := v.CopyOut(b[:min(len(b), v.Len())])

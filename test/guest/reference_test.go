@@ -37,7 +37,7 @@ func (r reference) run(names []string) map[string]*section {
 		return nil
 	}
 	boot := osbench.Boot{OS: osbench.OnLinux, Root: r.tree(dirs.Repo, names), CPUs: max(r.cpus, 1), Memory: "1G", Machine: "microvm",
-		Timeout: 10 * time.Minute, Args: append([]string{"-cpu", "max,la57=off"}, r.args...)}
+		Timeout: 10 * time.Minute, Args: append([]string{"-cpu", "max,la57=off,pku=off"}, r.args...)}
 	if r.disk {
 		boot.Disk, boot.Driver = r.emptyDisk(), "virtio"
 	}

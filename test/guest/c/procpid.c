@@ -330,7 +330,8 @@ TEST(oom_score, "oom_score")
 		if (put("/proc/self/oom_score_adj", adj[i]) < 0)
 			fatal("oom_score_adj");
 		int n = atoi(slurp("/proc/self/oom_score")) - (1000 + atoi(adj[i])) * 2 / 3;
-		say("%s: %s", adj[i], n >= 0 && n < 30 ? "as Linux counts" : "another number");
+		// Linux drops the part of memory that no thousand pages fill: one below at most.
+		say("%s: %s", adj[i], n >= -1 && n < 30 ? "as Linux counts" : "another number");
 	}
 }
 
