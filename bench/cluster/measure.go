@@ -5,8 +5,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"debug/elf"
-	"debug/gosym"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"hardtack/bench/internal/counted"
 	osbench "hardtack/bench/os"
 )
 
@@ -215,27 +214,22 @@ func (b *Bench) Calls() (c Calls, err error) {
 
 // divide shares the counts by address out among the parts of the kernel.
 func (c *Calls) divide(kernel string, counts []byte) error {
-	table, err := functions(kernel)
+	table, err := counted.Functions(kernel)
 	if err != nil {
 		return err
 	}
 	parts := map[string]int64{}
-	for line := range strings.Lines(string(counts)) {
-		if !strings.HasPrefix(line, "pc ") {
-			continue
-		}
-		var pc uint64
-		var n int64
-		if _, err := fmt.Sscanf(line, "pc %x %d", &pc, &n); err != nil {
-			return fmt.Errorf("%q: %w", line, err)
-		}
+	err = counted.EachPC(counts, func(pc uint64, n float64) {
 		file, _, fn := table.PCToLine(pc)
 		name := "programs"
 		if fn != nil {
 			name = part(file)
 		}
-		parts[name] += n
-		c.Instructions += n
+		parts[name] += int64(n)
+		c.Instructions += int64(n)
+	})
+	if err != nil {
+		return err
 	}
 	for name, n := range parts {
 		c.Parts = append(c.Parts, Part{name, n})
@@ -267,32 +261,6 @@ func part(file string) string {
 		return "monitors and message rings"
 	}
 	return "other packages"
-}
-
-// functions reads the table of functions of a kernel image, which has no sections.
-func functions(kernel string) (*gosym.Table, error) {
-	f, err := elf.Open(kernel)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	text := uint64(0)
-	for _, p := range f.Progs {
-		if p.Type != elf.PT_LOAD {
-			continue
-		}
-		if p.Flags&elf.PF_X != 0 {
-			text = p.Vaddr + 0x1000 // behind a page of headers
-		}
-		b := make([]byte, p.Filesz)
-		if _, err := p.ReadAt(b, 0); err != nil {
-			return nil, err
-		}
-		if at := bytes.Index(b, []byte{0xf1, 0xff, 0xff, 0xff, 0, 0, 1, 8}); at >= 0 {
-			return gosym.NewTable(nil, gosym.NewLineTable(b[at:], text))
-		}
-	}
-	return nil, fmt.Errorf("%s has no table of functions", kernel)
 }
 
 // numbers are those behind each of a word on a console, in order.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"hardtack/bench/internal/counted"
 	osbench "hardtack/bench/os"
 )
 
@@ -29,7 +30,7 @@ func TestParts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table, err := symbols(self)
+	table, err := counted.Functions(self)
 	if err != nil {
 		t.Fatal(err)
 	}

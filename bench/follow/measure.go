@@ -2,8 +2,6 @@ package followbench
 
 import (
 	"bytes"
-	"debug/elf"
-	"debug/gosym"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"hardtack/bench/internal/counted"
 	"hardtack/bench/internal/report"
 	osbench "hardtack/bench/os"
 	"hardtack/overlay"
@@ -202,19 +201,11 @@ type Parts map[string]float64
 
 // add shares counts by address out. What is not of the program is the kernel's.
 func (p Parts) add(program string, counts []byte, name func(file, fn string) string) error {
-	table, err := symbols(program)
+	table, err := counted.Functions(program)
 	if err != nil {
 		return err
 	}
-	for line := range strings.Lines(string(counts)) {
-		if !strings.HasPrefix(line, "pc ") {
-			continue
-		}
-		var pc uint64
-		var n float64
-		if _, err := fmt.Sscanf(line, "pc %x %f", &pc, &n); err != nil {
-			return fmt.Errorf("%q: %w", line, err)
-		}
+	err = counted.EachPC(counts, func(pc uint64, n float64) {
 		file, _, fn := table.PCToLine(pc)
 		switch {
 		case pc>>63 != 0:
@@ -224,28 +215,14 @@ func (p Parts) add(program string, counts []byte, name func(file, fn string) str
 		default:
 			p[name(file, fn.Name)] += n
 		}
+	})
+	if err != nil {
+		return err
 	}
 	if len(p) == 0 {
 		return fmt.Errorf("nothing was counted")
 	}
 	return nil
-}
-
-func symbols(program string) (*gosym.Table, error) {
-	f, err := elf.Open(program)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	text, table := f.Section(".text"), f.Section(".gopclntab")
-	if text == nil || table == nil {
-		return nil, fmt.Errorf("%s has no table of functions", program)
-	}
-	data, err := table.Data()
-	if err != nil {
-		return nil, err
-	}
-	return gosym.NewTable(nil, gosym.NewLineTable(data, text.Addr))
 }
 
 // overheadDepth is the depth of stress in figure 5.7: twice two to the power of it calls.
