@@ -64,7 +64,7 @@ func TestTrace(t *testing.T) {
 	if err := goBuild(repo, filepath.Join(dir, "tracing"), "./test/guest/tracing"); err != nil {
 		t.Fatal(err)
 	}
-	if err := cBuild(filepath.Join(dir, "calls"), filepath.Join(repo, "test/guest/tracing/calls.c")); err != nil {
+	if err := cBuild(filepath.Join(dir, "calls"), filepath.Join(repo, "test/guest/tracing/c/calls.c")); err != nil {
 		t.Fatal(err)
 	}
 	root := guestRoot(t, dir, "tracing", "calls")
