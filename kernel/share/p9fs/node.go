@@ -222,7 +222,7 @@ func (n *node) own(c *caller.Ctx, x *vfs.NewNode) {
 	}
 	if fid := n.fid(); a.Valid != 0 && n.fs.c.Setattr(c, fid, &a) == 0 {
 		if n.Type() != linux.S_IFLNK && x.Mode&0o6000 != 0 { // a change of owner took them
-			n.fs.c.Setattr(c, fid, &p9.SetAttr{Valid: p9.SetMode, Mode: x.Mode & 0o7777})
+			n.fs.c.Setattr(c, fid, &p9.SetAttr{Valid: p9.SetMode, Mode: n.Type() | x.Mode&0o7777})
 		}
 		n.ask(c, fid)
 	}
@@ -343,7 +343,8 @@ func (n *node) setAttr(c *caller.Ctx, a *vfs.Attr) linux.Errno {
 		n.Apply(a)
 		return 0
 	}
-	x := p9.SetAttr{Mode: a.Mode, UID: a.UID, GID: a.GID, Size: a.Size}
+	// With the type: QEMU's mapped-xattr keeps the mode as it comes.
+	x := p9.SetAttr{Mode: n.Type() | a.Mode&0o7777, UID: a.UID, GID: a.GID, Size: a.Size}
 	for _, m := range []struct {
 		is  vfs.AttrMask
 		bit uint32
@@ -407,6 +408,9 @@ func (n *node) close() {
 	}
 	if f, ok := n.Node.(*file); ok {
 		f.pages.Drop()
+		f.mu.Lock()
+		f.shut() // else opened does, once more, when the numbers are another file's
+		f.mu.Unlock()
 	}
 	n.gone.Stop()
 	n.fs.count.Add(-1)
