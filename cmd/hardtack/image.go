@@ -40,7 +40,7 @@ layout), where they share layers. "hardtack run" takes them by name or ID.`,
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newImageDebian(), newImageOCI(), newImageDisk(), newImagePull(), newImageLS(), newImageRM(), newImageInspect())
+	cmd.AddCommand(newImageDebian(), newImageOCI(), newImageDisk(), newImagePull(), newImageLS(), newImageRM(), newImageInspect(), newImageWarm())
 	return cmd
 }
 

@@ -142,15 +142,25 @@ func reported(err error) error {
 	return err
 }
 
-// launch starts the process of a detached machine and waits until process 1 runs.
+// launch starts the process of a detached machine, waits until process 1 runs, and prints the
+// machine's name.
 func launch(args []string) error {
+	name, err := launched(args)
+	if err == nil {
+		fmt.Println(name)
+	}
+	return err
+}
+
+// launched is launch without the name's print.
+func launched(args []string) (name string, err error) {
 	self, err := os.Executable()
 	if err != nil {
-		return err
+		return "", err
 	}
 	r, w, err := os.Pipe()
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer r.Close()
 	cmd := exec.Command(self, args...)
@@ -160,17 +170,16 @@ func launch(args []string) error {
 	err = cmd.Start()
 	w.Close()
 	if err != nil {
-		return err
+		return "", err
 	}
 	var told report
 	if err := json.NewDecoder(r).Decode(&told); err != nil {
-		return fault.With(fault.Lost, "the machine's process ended without a word")
+		return "", fault.With(fault.Lost, "the machine's process ended without a word")
 	}
 	if told.Error != "" {
-		return fault.With(told.Status, "%s", told.Error)
+		return "", fault.With(told.Status, "%s", told.Error)
 	}
-	fmt.Println(told.Name)
-	return nil
+	return told.Name, nil
 }
 
 // supervise runs the machine under its name, again and again if that is wanted.

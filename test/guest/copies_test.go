@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -79,7 +80,11 @@ func TestCopies(t *testing.T) {
 	}
 	m.want("", 2, "snapshot", "first", "-o", snap)
 
-	const copies = 8
+	copies := 8
+	if n, err := strconv.Atoi(os.Getenv("HARDTACK_COPIES")); err == nil && n > 0 {
+		copies = n // the long form: as many, a few at once
+	}
+	atOnce := make(chan bool, 8)
 	seen := map[string]bool{first.Random: true, first.Device: true, first.Host: true, first.Boot: true, first.Machine: true}
 	var mu sync.Mutex
 	var work sync.WaitGroup
@@ -89,10 +94,15 @@ func TestCopies(t *testing.T) {
 		if i == copies-1 {
 			from = "first" // which runs
 		}
+		atOnce <- true
 		begun := time.Now()
 		m.want(name+"\n", 0, "fork", from, "--name", name, "-p", fmt.Sprintf("%d:80", port))
 		t.Cleanup(func() { exec.Command(m.tool, "rm", "-f", name).Run() })
 		work.Go(func() {
+			if i > 0 { // copy0 is entered below
+				defer exec.Command(m.tool, "rm", "-f", name).Run()
+			}
+			defer func() { <-atOnce }()
 			f := askCopy(t, port)
 			for i := 0; f.Outside == "" && i < 1000; i++ { // who reads from it may not have run yet
 				f.Outside = askCopy(t, port).Outside
@@ -127,6 +137,24 @@ func TestCopies(t *testing.T) {
 		t.Errorf("a snapshot of a copy: %d: %s", status, errs)
 	}
 	badSnapshots(t, m, snap)
+}
+
+// An image that was warmed goes on where it had printed a text.
+func TestWarm(t *testing.T) {
+	m := newMachines(t)
+	snap := filepath.Join(t.TempDir(), "snap")
+	m.want(snap+"\n", 0, "image", "warm", "-o", snap, "--when", "serving warm", "--", "--accel", "tcg", "--memory", "256M", m.root, "--", "/live", "serve", "warm")
+	m.want("", 0, "ps", "-a", "-q")
+	m.want("warm1\n", 0, "run", "-d", "--from", snap, "--name", "warm1")
+	if out, errs, status := m.run("", "exec", "warm1", "/live", "exit", "7"); status != 7 || !strings.Contains(out, "leaving with 7") {
+		t.Errorf("exec: %q, %d: %s", out, status, errs)
+	}
+	m.want("warm1\n", 0, "rm", "-f", "warm1")
+	_, errs, status := m.run("", "image", "warm", "-o", snap+"2", "--when", "no such text", "--", "--accel", "tcg", "--memory", "256M", m.root, "--", "/live", "exit", "0")
+	if status == 0 || !strings.Contains(errs, "never printed") {
+		t.Errorf("a text that never comes: %d: %s", status, errs)
+	}
+	m.want("", 0, "ps", "-a", "-q")
 }
 
 // badSnapshots has what is no snapshot refused.
