@@ -165,7 +165,7 @@ func (s *Sampler) Take(ctx context.Context) *Sample {
 	s.devices(p, r)
 	s.processes(p, r.text(kernelFiles+"processes"))
 	for _, f := range []string{"tcp", "tcp6", "udp", "udp6"} {
-		conns(p, f, r.fields(processNet+""+f))
+		conns(p, f, r.fields(processNet+f))
 	}
 	slices.SortStableFunc(p.Conns, func(a, b Conn) int { return cmp.Compare(b.In+b.Out, a.In+a.Out) })
 	return p
