@@ -177,11 +177,20 @@ func (c *cable) until(limit time.Duration, holds func() bool) error {
 	return nil
 }
 
+// pingAgain is when a ping is sent again: where SYN-ACKs that are sent again fill the ring of a
+// slow machine, an answer is dropped.
+const pingAgain = 5 * time.Second
+
 // fence returns when the guest has taken all that was sent before.
-func (c *cable) fence(limit time.Duration) error {
-	c.pings++
-	c.write(typeIPv4, c.packet(ourIP, 0, protoICMP, 2, []byte{8, 0, 0, 0, 't', 't', byte(c.pings >> 8), byte(c.pings)}))
-	return c.until(limit, func() bool { return c.ponged == c.pings })
+func (c *cable) fence(limit time.Duration) (err error) {
+	for ; limit > 0; limit -= pingAgain {
+		c.pings++
+		c.write(typeIPv4, c.packet(ourIP, 0, protoICMP, 2, []byte{8, 0, 0, 0, 't', 't', byte(c.pings >> 8), byte(c.pings)}))
+		if err = c.until(pingAgain, func() bool { return c.ponged == c.pings }); err == nil {
+			break
+		}
+	}
+	return err
 }
 
 // ask sends the agent a line and returns its answer.
