@@ -114,7 +114,9 @@ func openImage(ctx context.Context, name string) (*rootfs.Tree, error) {
 		if err != nil {
 			return nil, err
 		}
+		shown := showProgress(store, os.Stderr)
 		i, err := store.Pull(ctx, name)
+		shown()
 		if err != nil {
 			return nil, err
 		}

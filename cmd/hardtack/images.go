@@ -51,7 +51,12 @@ the name stands for now; layers that are there are not brought again.`,
 				return err
 			}
 			return eachName(cmd, args, func(ref string) error {
+				shown := func() {}
+				if !quiet {
+					shown = showProgress(store, os.Stderr)
+				}
 				i, err := store.Pull(cmd.Context(), ref)
+				shown()
 				if err != nil {
 					return err
 				}

@@ -187,7 +187,7 @@ func TestPull(t *testing.T) {
 	must(t, err)
 	must(t, remote.Write(ref, testImage(t)))
 
-	store := &Store{t.TempDir()}
+	store := &Store{dir: t.TempDir()}
 	pull := func(ref string) (*rootfs.Tree, error) {
 		i, err := store.Pull(t.Context(), ref)
 		if err != nil {

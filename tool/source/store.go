@@ -33,7 +33,13 @@ import (
 //
 // The lock is held shared while files are read or added and exclusively while some are
 // removed. The index is another file whenever it changes, under a lock of its own.
-type Store struct{ dir string }
+type Store struct {
+	dir string
+
+	// Progress, if it is not nil, wraps what a layer that is brought is read from. Closing the
+	// result closes r.
+	Progress func(layer string, size int64, r io.ReadCloser) io.ReadCloser
+}
 
 // DefaultStore is in the user's cache.
 func DefaultStore() (*Store, error) {
@@ -41,7 +47,7 @@ func DefaultStore() (*Store, error) {
 	if err != nil {
 		return nil, fault.With(fault.Host, "the cache of images: %w", err)
 	}
-	return &Store{filepath.Join(dir, "hardtack", "images")}, nil
+	return &Store{dir: filepath.Join(dir, "hardtack", "images")}, nil
 }
 
 // Stored is an image of a store.
@@ -224,7 +230,13 @@ func (s *Store) putImage(ctx context.Context, full string, img v1.Image) (*Store
 		d, err := l.Digest()
 		size, serr := l.Size()
 		if err = cmp.Or(err, serr); err == nil {
-			err = s.put(d, size, l.Compressed)
+			err = s.put(d, size, func() (io.ReadCloser, error) {
+				r, err := l.Compressed()
+				if err != nil || s.Progress == nil {
+					return r, err
+				}
+				return s.Progress(d.Hex[:min(12, len(d.Hex))], size, r), nil
+			})
 		}
 		if err != nil {
 			return nil, fault.With(fault.Status(pullError(err)), "layer %d: %w", i+1, pullError(err))

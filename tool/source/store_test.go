@@ -64,7 +64,7 @@ func blobFiles(t *testing.T, s *Store) int {
 func TestStore(t *testing.T) {
 	host, blobs := testRegistry(t)
 	ctx := t.Context()
-	s := &Store{filepath.Join(t.TempDir(), "images")}
+	s := &Store{dir: filepath.Join(t.TempDir(), "images")}
 	if list, err := s.List(ctx); err != nil || list != nil {
 		t.Fatalf("an empty store: %v, %v", list, err)
 	}
@@ -134,7 +134,7 @@ func TestStore(t *testing.T) {
 func TestStoreNames(t *testing.T) {
 	host, _ := testRegistry(t)
 	ctx := t.Context()
-	s := &Store{t.TempDir()}
+	s := &Store{dir: t.TempDir()}
 	img := testImage(t)
 	tag := push(t, host+"/app", img)
 	old, err := s.Pull(ctx, tag)
@@ -173,7 +173,7 @@ func TestStoreNames(t *testing.T) {
 func TestStoreKilled(t *testing.T) {
 	host, _ := testRegistry(t)
 	ctx := t.Context()
-	s := &Store{t.TempDir()}
+	s := &Store{dir: t.TempDir()}
 	ref := push(t, host+"/app", testImage(t))
 	i, err := s.Pull(ctx, ref)
 	must(t, err)
@@ -219,7 +219,7 @@ func TestStoreLies(t *testing.T) {
 		h.ServeHTTP(w, r)
 	}))
 	defer srv.Close()
-	s := &Store{t.TempDir()}
+	s := &Store{dir: t.TempDir()}
 	ref := push(t, strings.TrimPrefix(srv.URL, "http://")+"/app", img)
 	if _, err := s.Pull(t.Context(), ref); fault.Status(err) != fault.Input {
 		t.Errorf("status %d, %v", fault.Status(err), err)
@@ -233,7 +233,7 @@ func TestStoreLies(t *testing.T) {
 func TestStoreTogether(t *testing.T) {
 	host, _ := testRegistry(t)
 	ctx := t.Context()
-	s := &Store{t.TempDir()}
+	s := &Store{dir: t.TempDir()}
 	img := testImage(t)
 	refs := []string{push(t, host+"/a", img), push(t, host+"/b", extended(t, img)), push(t, host+"/c", img)}
 	var wg sync.WaitGroup
