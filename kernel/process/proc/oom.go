@@ -113,10 +113,8 @@ func (t *Thread) wait(q *reserve.Queue, bytes int64) {
 	switch {
 	case t.Killed():
 		q.Leave(&t.claim)
-	case wait.Look() && holdsMuch(t.Proc.uid.Load()):
-		// Many are granted theirs at once, and are in the kernel all the time: without this
-		// threads in user mode would wait for all of them.
-		t.letOthers()
+	case holdsMuch(t.Proc.uid.Load()):
+		t.LetOthers() // many are granted theirs at once
 	}
 }
 
