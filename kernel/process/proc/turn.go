@@ -222,7 +222,7 @@ func (t *Thread) Yield() {
 			t.giveWay()
 			return
 		}
-	} else if wait.OthersWait() {
+	} else if wait.Look() && wait.OthersWait() {
 		t.readyFirst()
 	}
 	before := t.Off()
