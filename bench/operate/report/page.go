@@ -40,7 +40,7 @@ QEMU's own heap and the libraries that it relocates are 14 MiB, and a copy write
 		b.cell("copies fork"), b.cell("copies reply"), b.cell("copies pause"), b.cell("copies private"), b.cell("copies guest"), b.cell("copies code"), b.cell("copies exec"))
 	p.WriteString(foldersText)
 	b.folderTable(&p, "count")
-	p.WriteString("\nMicroseconds, the median of several boots:\n")
+	p.WriteString("\nMicroseconds by the clock of the guest, where a busy host shows:\n")
 	b.folderTable(&p, "time")
 	return p.Bytes()
 }
