@@ -138,7 +138,7 @@ func TestFolderBuilds(t *testing.T) {
 	}
 	disk := debianDisk(t, repo, tool, dir, "folder", add, "1G", []string{"bash", "coreutils", "diffutils", "findutils", "git"})
 	flags := []string{"--memory", "1G", "--timeout", "40m", "-v", filepath.Join(dir, "repo") + ":/repo:ro",
-		"-v", filepath.Join(dir, "work") + ":/work", "-v", strings.TrimSpace(string(goroot)) + ":/usr/local/go:ro,cache=loose"}
+		"-v", filepath.Join(dir, "work") + ":/srv", "-v", strings.TrimSpace(string(goroot)) + ":/usr/local/go:ro,cache=loose"}
 	long := os.Getenv("HARDTACK_SUITES") != ""
 	what, want := "git", "git: 2 commits"
 	if long {

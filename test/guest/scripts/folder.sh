@@ -1,13 +1,13 @@
 # In folders of the host: a clone, a commit and collection by git, and with the argument go a
-# build. The clone and the build's cache are in /work, the cloned repository and Go are
+# build. The clone and the build's cache are in /srv, the cloned repository and Go are
 # read-only.
 . /scripts/lib.sh
 export HOME=/tmp PATH=/usr/local/go/bin:/bin:/usr/bin
-export GOCACHE=/work/cache GOTMPDIR=/work GOTOOLCHAIN=local GOFLAGS=-buildvcs=false CGO_ENABLED=0
+export GOCACHE=/srv/cache GOTMPDIR=/srv GOTOOLCHAIN=local GOFLAGS=-buildvcs=false CGO_ENABLED=0
 git config --global user.name who
 git config --global user.email who@example.org
 git config --global --add safe.directory '*'
-cd /work
+cd /srv
 git clone -q --no-local /repo copy
 cd copy
 git fsck --full --strict
