@@ -196,12 +196,15 @@ func lockJoin(a, b uint32) {
 		return
 	}
 	old := lockWay(a, a) != 0 || lockWay(b, b) != 0 // told already
+	// Nothing of b may be left: a way through it would be none.
 	for i := range locks.after[b] {
 		locks.after[a][i].Store(locks.after[a][i].Load() | locks.after[b][i].Load())
+		locks.after[b][i].Store(0)
 	}
 	for s := uint32(1); s <= locks.sites; s++ {
 		if locks.after[s][b/64].Load()>>(b%64)&1 != 0 {
 			locks.after[s][a/64].Store(locks.after[s][a/64].Load() | 1<<(a%64))
+			locks.after[s][b/64].Store(locks.after[s][b/64].Load() &^ (1 << (b % 64)))
 		}
 		if locks.site[s].class.Load() == b {
 			locks.site[s].class.Store(a)

@@ -41,6 +41,17 @@ func expect(what string, inversions int, f func()) {
 	}
 }
 
+// Three places that take locks of one class, which nothing tells at first.
+
+//go:noinline
+func lockX(a *account) { a.mu.Lock() }
+
+//go:noinline
+func lockY(a *account) { a.mu.Lock() }
+
+//go:noinline
+func lockZ(a *account) { a.mu.Lock() }
+
 //go:noinline
 func lockData(a *account) { a.data.RLock() }
 
@@ -109,6 +120,19 @@ func main() {
 		c.data.RLock()
 		c.data.RUnlock()
 		c.data.RUnlock()
+	})
+	expect("orders among three places that turn out to be one class", 0, func() {
+		var x, y, z account
+		lockX(&x)
+		lockY(&y)
+		x.mu.Unlock()
+		lockZ(&z)
+		y.mu.Unlock()
+		z.mu.Unlock()
+		for _, lock := range []func(*account){lockY, lockZ} {
+			lock(&x)
+			x.mu.Unlock()
+		}
 	})
 	expect("more locks than are noted", 0, func() {
 		many := make([]account, 40)
