@@ -106,7 +106,7 @@ crash: deps deps-cc deps-fs deps-apt
 # Linux and in the guest; or some of them, as in SUITES="test_os test_mmap os/exec".
 SUITES ?= all
 suites: deps deps-cc deps-apt
-	HARDTACK_GUEST=1 HARDTACK_SUITES="$(SUITES)" $(GO) test -timeout 8h -count=1 -v -run TestSuites ./test/guest
+	HARDTACK_GUEST=1 HARDTACK_SUITES="$(SUITES)" $(GO) test -timeout 8h -count=1 -v -run 'TestSuites|TestFolderBuilds' ./test/guest
 
 # The long form of another: the CPUs of each concurrency control wake each other
 # and put each other to sleep for STORM seconds. Then system calls at random, for

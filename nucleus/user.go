@@ -126,16 +126,13 @@ func serveSyncFPU(c *amd64.CPU, state uint64) uint64 {
 	return 0
 }
 
-const msrKernelGS = 0xc0000102
-
 // giveUpFPU writes the x87 registers and the user's GS base to their owner.
 func giveUpFPU(c *amd64.CPU) {
 	u := c.FPUOwner()
 	if u == nil {
 		return
 	}
-	c.SaveX87(u)
-	u.GSBase = amd64.ReadMSR(msrKernelGS)
+	amd64.SaveX87(u)
 	c.FPU = 0
 	u.FPUCPU.Store(0)
 }
@@ -157,8 +154,7 @@ func enterUser(c *amd64.CPU, u *amd64.UserState, space uintptr, gen, root uint64
 			return false
 		}
 		u.LastCPU.Store(int32(c.Index))
-		c.LoadX87(u)
-		amd64.WriteMSR(msrKernelGS, u.GSBase)
+		amd64.LoadX87(u)
 		c.SetFPUOwner(u)
 		u.FPUCPU.Store(int32(c.Index) + 1)
 	}

@@ -118,24 +118,3 @@ func (t *Thread) SetHandler(pc, sp, sig, info, uctx uint64) {
 
 // Address returns where c lies.
 func (c *CPU) Address() uintptr { return uintptr(unsafe.Pointer(c)) }
-
-// The Go heap aligns to 8 bytes only, so FXSAVE images go through a buffer of
-// the CPU's.
-func (c *CPU) fxImage() *[512]byte {
-	return (*[512]byte)(pointer((uintptr(unsafe.Pointer(&c.fx)) + 15) &^ 15))
-}
-
-// SaveX87 writes the x87 registers to u.
-func (c *CPU) SaveX87(u *UserState) {
-	image := c.fxImage()
-	fxSave(uintptr(unsafe.Pointer(image)))
-	copy(u.X87[:], image[:])
-}
-
-// LoadX87 loads the x87 registers from u; MXCSR becomes the kernel's.
-func (c *CPU) LoadX87(u *UserState) {
-	image := c.fxImage()
-	copy(image[:], u.X87[:])
-	image[24], image[25], image[26], image[27] = 0x80, 0x1f, 0, 0
-	fxRestore(uintptr(unsafe.Pointer(image)))
-}

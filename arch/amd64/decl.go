@@ -100,10 +100,11 @@ func ReadCR4() uint64
 func WriteCR4(v uint64)
 func SetXCR0(v uint64)
 
-// fxSave and fxRestore move x87 state (and XMM, which is ignored) to and from a
-// 16-byte aligned image.
-func fxSave(p uintptr)
-func fxRestore(p uintptr)
+// SaveX87 writes the x87 registers and the user's GS base to u. Interrupts are off.
+func SaveX87(u *UserState)
+
+// LoadX87 loads them from u; MXCSR becomes the kernel's.
+func LoadX87(u *UserState)
 
 // Await looks at a word while it has a value, so many turns at most, eight Pauses each.
 func Await(word *uint32, while, turns uint32)

@@ -99,6 +99,29 @@ func Servers(d Dirs) (Tree, error) {
 	return t, nil
 }
 
+// Git is a tree with Debian's git: the program and the libraries that it is linked with.
+func Git(d Dirs) (Tree, error) {
+	var packages []string
+	if _, err := os.Stat(filepath.Join(d.Cache, "git", ".complete")); err != nil {
+		if packages, err = dependencies([]string{"git"}); err != nil {
+			return nil, err
+		}
+	}
+	root, err := fetch(d, "git", packages)
+	if err != nil {
+		return nil, err
+	}
+	git, err := os.ReadFile(filepath.Join(root, "usr/bin/git"))
+	if err != nil {
+		return nil, err
+	}
+	t := Tree{}
+	t.Add("usr/bin/git", 0o755, git)
+	t.Add("etc/passwd", 0o644, []byte("root:x:0:0:root:/:/bin/sh\n"))
+	t.Add("etc/gitconfig", 0o644, []byte("[safe]\n\tdirectory = *\n[user]\n\tname = who\n\temail = who@example.org\n"))
+	return t, addLibraries(t, root, git)
+}
+
 const nginxConf = `user root;
 worker_processes 1;
 daemon off;

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -19,8 +20,15 @@ var modules = []string{
 	"drivers/block/virtio_blk", "net/core/failover", "drivers/net/net_failover", "drivers/net/virtio_net",
 }
 
-// LinuxKernel is Debian's cloud kernel: the path of its image, a tree with its
-// virtio modules, and its release.
+// shared are what the full kernel needs beside modules, for ext4 on a disk and for folders
+// of the host by 9P.
+var shared = []string{
+	"lib/crc16", "crypto/crc32c_generic", "lib/libcrc32c", "fs/mbcache", "fs/jbd2/jbd2", "fs/ext4/ext4",
+	"net/9p/9pnet", "net/9p/9pnet_virtio", "fs/netfs/netfs", "fs/fscache/fscache", "fs/9p/9p",
+}
+
+// LinuxKernel is a kernel of Debian's: the path of its image, a tree with the modules that
+// a machine needs, and its release.
 type LinuxKernel struct {
 	Image   string
 	Modules Tree
@@ -29,11 +37,20 @@ type LinuxKernel struct {
 
 // Linux downloads the kernel that linux-image-cloud-amd64 stands for.
 func Linux(d Dirs) (LinuxKernel, error) {
+	return linuxKernel(d, "linux", "linux-image-cloud-amd64", modules)
+}
+
+// FullLinux downloads the kernel that linux-image-amd64 stands for: the cloud kernel has no 9P.
+func FullLinux(d Dirs) (LinuxKernel, error) {
+	return linuxKernel(d, "linux-full", "linux-image-amd64", slices.Concat(modules, shared))
+}
+
+func linuxKernel(d Dirs, into, name string, modules []string) (LinuxKernel, error) {
 	var packages []string
-	if _, err := os.Stat(filepath.Join(d.Cache, "linux", ".complete")); err != nil {
-		out, err := exec.Command("apt-cache", "depends", "linux-image-cloud-amd64").Output()
+	if _, err := os.Stat(filepath.Join(d.Cache, into, ".complete")); err != nil {
+		out, err := exec.Command("apt-cache", "depends", name).Output()
 		if err != nil {
-			return LinuxKernel{}, fmt.Errorf("apt-cache depends linux-image-cloud-amd64: %w", err)
+			return LinuxKernel{}, fmt.Errorf("apt-cache depends %s: %w", name, err)
 		}
 		for _, line := range strings.Split(string(out), "\n") {
 			if name, ok := strings.CutPrefix(strings.TrimSpace(line), "Depends: linux-image-"); ok {
@@ -41,10 +58,10 @@ func Linux(d Dirs) (LinuxKernel, error) {
 			}
 		}
 		if len(packages) == 0 {
-			return LinuxKernel{}, fmt.Errorf("apt-cache names no package for linux-image-cloud-amd64")
+			return LinuxKernel{}, fmt.Errorf("apt-cache names no package for %s", name)
 		}
 	}
-	root, err := fetch(d, "linux", packages)
+	root, err := fetch(d, into, packages)
 	if err != nil {
 		return LinuxKernel{}, err
 	}

@@ -18,8 +18,9 @@ type userTurns struct {
 	// some reports whether next may find one for the processor that runs the caller: some
 	// wait for others only.
 	some func() bool
-	// due tells when the first timer of this M's P is due, 0 if it has none.
-	due func(when int64)
+	// due tells when the first timer of this M's P is due, 0 if it has none. It returns that
+	// in ticks, or a little earlier.
+	due func(when int64) (ticks int64)
 	// stand says for how many ticks the M is to stand by before its P idles, and where it is;
 	// 0: not at all. look reports whether somebody wants the processor, and stood that it
 	// does not stand by any more.
@@ -73,9 +74,40 @@ func userWaits() bool { return turns.waiting.Load() != 0 && turns.some() }
 // tellTimerDue is called when the answer is another than the last time, m.timerDue.
 func tellTimerDue(mp *m, when int64) {
 	if turns.due != nil {
-		mp.timerDue = when
-		turns.due(when)
+		mp.timerDue, mp.dueTicks = when, turns.due(when)
 	}
+}
+
+// timersWait reports whether the first timer of pp, due at next, is the one that mp told the
+// kernel of, or there is none, and nothing is to be done yet.
+func timersWait(mp *m, pp *p, next int64) bool {
+	return next == mp.timerDue && (next == 0 || firstWaits(mp, pp))
+}
+
+// firstWaits reports whether the first timer is not due, and not many others are deleted. The
+// counter of ticks is read faster than the clock.
+func firstWaits(mp *m, pp *p) bool {
+	return cputicks() < mp.dueTicks && pp.timers.zombies.Load() <= int32(pp.timers.len.Load()/4)
+}
+
+// yieldsTo takes the goroutine from pp's run queue that findRunnable would, where nothing
+// else is to be done; nil if it has to be asked. That is so every 61st time at least, as
+// often as it looks at the global run queue; finalizers and cleanups wait for that, too.
+func yieldsTo(mp *m, pp *p) *g {
+	if pp.schedtick%61 == 0 || mp.lockedg != 0 || pp.runnext != 0 || sched.gcwaiting.Load() ||
+		pp.runSafePointFn != 0 || gcBlackenEnabled != 0 || traceEnabled() || !timersWait(mp, pp, pp.timers.wakeTime()) {
+		return nil
+	}
+	h := atomic.LoadAcq(&pp.runqhead)
+	if h == pp.runqtail {
+		return nil
+	}
+	next := pp.runq[h%uint32(len(pp.runq))].ptr()
+	if next.lockedm != 0 || !atomic.CasRel(&pp.runqhead, h, h+1) {
+		return nil
+	}
+	pp.preempt = false
+	return next
 }
 
 // leastStand is how soon, in nanoseconds, a timer may be due for a P that stands by.

@@ -1,7 +1,9 @@
 // Command report measures what it takes to start machines, to copy one that runs, and to run
 // a program in it, and writes docs/bench/operate.md.
 //
-//	report [-reps 7]
+//	report [-reps 7] [-parts starts,copies,folders]
+//
+// Figures of parts that are not measured are those of the last time, which build/bench keeps.
 //
 // It needs QEMU, gcc, and apt for Debian's kernel and servers.
 package main
@@ -12,11 +14,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,18 +29,23 @@ import (
 
 func main() { report.Main(run) }
 
-// bench is what is measured: milliseconds or megabytes by row.
+// bench is what is measured.
 type bench struct {
 	osbench.Bench
 	tool string
-	dir  string // of archives and snapshots
-	rows map[string][]float64
+	dir  string               // of archives and snapshots
+	part string               // that is being measured
+	rows map[string][]float64 // by part and row, as in "copies pause"
 }
 
-func (b *bench) add(row string, v float64) { b.rows[row] = append(b.rows[row], v) }
+func (b *bench) add(row string, v float64) {
+	row = b.part + " " + row
+	b.rows[row] = append(b.rows[row], v)
+}
 
 func run() error {
 	reps := flag.Int("reps", 7, "measurements of a row")
+	parts := flag.String("parts", "starts,copies,folders", "what is measured")
 	flag.Parse()
 	if err := report.AtLeastOne("reps", *reps); err != nil {
 		return err
@@ -56,20 +63,50 @@ func run() error {
 		return err
 	}
 	b := &bench{Bench: inner, tool: filepath.Join(inner.Dirs.Repo, "bin", "hardtack"), dir: dir, rows: map[string][]float64{}}
-	for i := range *reps {
-		b.Log("starts, %d of %d", i+1, *reps)
-		if err := b.starts(); err != nil {
+	kept := filepath.Join(inner.Dirs.Cache, "operate.json")
+	if text, err := os.ReadFile(kept); err == nil {
+		if err := json.Unmarshal(text, &b.rows); err != nil {
+			return fmt.Errorf("%s: %w", kept, err)
+		}
+	}
+	all := map[string]func(reps int) error{"starts": b.starts, "copies": b.copies, "folders": b.folders}
+	for part := range strings.SplitSeq(*parts, ",") {
+		if all[part] == nil {
+			return fmt.Errorf("-parts: there is no part %q", part)
+		}
+		maps.DeleteFunc(b.rows, func(row string, _ []float64) bool { return strings.HasPrefix(row, part+" ") })
+		b.part = part
+		if err := all[part](*reps); err != nil {
+			return err
+		}
+		if load, err := os.ReadFile("/proc/loadavg"); err == nil {
+			if v, err := strconv.ParseFloat(strings.Fields(string(load))[0], 64); err == nil {
+				b.add("load", v)
+			}
+		}
+	}
+	text, err := json.Marshal(b.rows)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(kept, text, 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(inner.Dirs.Repo, "docs/bench/operate.md"), b.page(qemu), 0o644)
+}
+
+func (b *bench) starts(reps int) error {
+	for i := range reps {
+		b.Log("starts, %d of %d", i+1, reps)
+		if err := b.start(); err != nil {
 			return err
 		}
 	}
-	if err := b.copies(*reps); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(inner.Dirs.Repo, "docs/bench/operate.md"), b.page(qemu, *reps), 0o644)
+	return nil
 }
 
-// starts boots an image that is empty but for what measures it, and one with Redis.
-func (b *bench) starts() error {
+// start boots an image that is empty but for what measures it, and one with Redis.
+func (b *bench) start() error {
 	servers, err := osbench.Servers(b.Dirs)
 	if err != nil {
 		return err
@@ -262,44 +299,3 @@ func freePort() (int, error) {
 }
 
 func ms(d time.Duration) float64 { return d.Seconds() * 1000 }
-
-func (b *bench) page(qemu string, reps int) []byte {
-	var p bytes.Buffer
-	load, _ := os.ReadFile("/proc/loadavg")
-	fmt.Fprintf(&p, `# Starting, copying and entering machines
-
-Milliseconds on the host's clock: the median of %d, with the least and the most in brackets. %s,
-microvm, TCG, 2 CPUs, 256 MiB; Linux is Debian's %s with the same programs. Written by
-`+"`make bench-operate`"+`. The host's load over the last minute was %s at the end; times of a busy
-host are longer, and the least is closest to an idle one.
-
-| | Hardtack | Linux |
-| --- | ---: | ---: |
-| an empty image, to the first line of init | %s | %s |
-| Redis from an archive, to the first PONG | %s | %s |
-| Redis by `+"`hardtack fork`"+` of a snapshot, until the command returns | %s | |
-| the same, to the first PONG | %s | |
-| the first machine stands still while it is saved | %s | |
-| private memory of a copy's QEMU after its first PONG, MiB | %s | |
-| of that the copy's own pages of the machine's memory | %s | |
-| of that code that QEMU translated (TCG) | %s | |
-| `+"`hardtack exec`"+` of redis-server --version, dynamically linked | %s | |
-
-The goals for an idle host were 20 ms of standing still, 100 ms to the first reply of a copy and
-12 MiB of private memory. The last is missed because of the emulator: besides translated code,
-QEMU's own heap and the libraries that it relocates are 14 MiB, and a copy writes to less than
-2 MiB of the machine's memory. Not measured yet: starts from a disk, folders by 9P, and what
-metrics and traces cost.
-`, reps, qemu, b.Linux.Release, strings.Fields(string(load) + " ?")[0],
-		b.cell("empty Hardtack"), b.cell("empty Linux"), b.cell("redis Hardtack"), b.cell("redis Linux"),
-		b.cell("fork"), b.cell("reply"), b.cell("pause"), b.cell("private"), b.cell("guest"), b.cell("code"), b.cell("exec"))
-	return p.Bytes()
-}
-
-func (b *bench) cell(row string) string {
-	v := b.rows[row]
-	if len(v) == 0 {
-		return "?"
-	}
-	return fmt.Sprintf("%.0f [%.0f … %.0f]", report.Median(v), slices.Min(v), slices.Max(v))
-}

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"weak"
+
+	"hardtack/kernel/base/wait"
 )
 
 // User is what the processes of one real user ID have in use together. It lives as
@@ -17,6 +19,8 @@ type User struct {
 	// Threads, with zombies, count against RLIMIT_NPROC; Signals, which are queued
 	// ones and POSIX timers, against RLIMIT_SIGPENDING.
 	Threads, Signals atomic.Int64
+
+	Crowd wait.Crowd // its threads that wait for user mode
 
 	used [maxPools]atomic.Int64 // what each pool has given it
 }

@@ -109,20 +109,22 @@ func collect(ledger int64) {
 	state.known, state.when = true, time.Now()
 }
 
-// giveAllBack gives the heap's free pages back and returns how many bytes they were.
+// giveAllBack gives the heap's free pages back and returns how many bytes they were. It ends
+// also if others free pages as fast as it gives them back.
 func giveAllBack() (bytes int64) {
 	if giveBack == nil {
 		return 0
 	}
-	for {
+	for most := int64(Total()) * PageSize; bytes < most; {
 		n := giveBack(givenAtOnce)
 		if n == 0 {
-			return bytes
+			break
 		}
 		bytes += int64(n)
 		Given.Call() // others run meanwhile, and take what they wait for
 		runtime.Gosched()
 	}
+	return bytes
 }
 
 // givenAtOnce is how much of the heap is given back without a pause.

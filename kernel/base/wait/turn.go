@@ -17,6 +17,8 @@ type Turn struct {
 	// is positive. Place is for a real-time thread, among those of its priority: a number
 	// that Arrive gave.
 	Key, Weight, Place int64
+	// Crowd is the threads of its user. It changes only while the thread does not wait.
+	Crowd *Crowd
 	// GoesOn says that the thread's slice is not over: it goes on when its turn comes.
 	GoesOn bool
 
@@ -45,6 +47,7 @@ var turnQueue struct {
 	lock  atomic.Uint32
 	count uint64 // of arrivals; guarded by lock
 	groups
+	crowds crowds
 
 	// passed is the greatest key that was taken of threads that are not real-time: the
 	// virtual time. weight is that of all those that wait.
@@ -177,6 +180,7 @@ func pushTurn(t *Turn) {
 	t.key = t.Key
 	g.fair.push(t)
 	q.weight.Add(t.Weight)
+	q.crowds.add(t.Crowd, 1)
 }
 
 // takeTurn takes a thread out; called with the lock held.
@@ -184,6 +188,7 @@ func takeTurn(t *Turn) {
 	q := &turnQueue
 	if t.heap == &t.group.fair {
 		q.weight.Add(-t.Weight)
+		q.crowds.add(t.Crowd, -1)
 	}
 	q.look.Add(-1)
 	t.heap.remove(t)

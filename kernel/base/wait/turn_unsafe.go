@@ -16,7 +16,7 @@ var turns *struct {
 	waiting atomic.Int32
 	next    func() unsafe.Pointer
 	some    func() bool
-	due     func(when int64)
+	due     func(when int64) (ticks int64)
 	stand   func(early bool) (ticks int64, cpu int)
 	look    func(cpu int) bool
 	stood   func(cpu int, found bool)
@@ -37,11 +37,17 @@ func SetTurns(h TurnHooks) {
 		if h.Count != nil {
 			h.Count(&turnQueue.look)
 		}
-		turns.next, turns.some, turns.due = nextTurn, someTurn, h.Due
+		turns.next, turns.some, turns.due = nextTurn, someTurn, timerDue
 		if h.Pending != nil {
 			turns.stand, turns.look, turns.stood = stand, look, stood
 		}
 	}
+}
+
+// timerDue tells the hook when the first timer is due, and returns that in ticks.
+func timerDue(when int64) (ticks int64) {
+	hooks.Due(when)
+	return ticksAt(when)
 }
 
 // HasTurns reports whether the scheduler takes threads from the queue; without it, a

@@ -110,8 +110,11 @@ func (t *Thread) wait(q *reserve.Queue, bytes int64) {
 		t.SleepUninterruptible(wait.NoDeadline)
 	}
 	mem.Stalled.End()
-	if t.Killed() {
+	switch {
+	case t.Killed():
 		q.Leave(&t.claim)
+	case holdsMuch(t.Proc.uid.Load()):
+		t.LetOthers() // many are granted theirs at once
 	}
 }
 

@@ -57,6 +57,7 @@ type turn struct {
 	off     int64 // what its clock told then
 	slept   int64 // ticks that it was blocked, since its place among others was looked at
 	weight  int64 // 0: normalWeight; guarded by Proc.mu, read freely
+	rate    int64 // how fast virtual time passes: more than 1 if its user has many threads
 
 	roundRobin bool  // SCHED_RR; guarded by Proc.mu, read freely
 	round      int64 // ticks that a real-time thread has run of its slice
@@ -80,7 +81,8 @@ func (t *Thread) charge() {
 	if w := t.turn.weight; w != 0 {
 		d = d * normalWeight / w
 	}
-	t.turn.virtual += max(d, 0)
+	t.turn.rate = t.turn.Crowd.Rate()
+	t.turn.virtual += max(d, 0) * t.turn.rate
 }
 
 // bounded returns the thread's virtual time, within bounds of that of others.
@@ -113,12 +115,13 @@ func (t *Thread) lag() int64 {
 	return ticksOf(min(max(lag, leastLag), mostLag))
 }
 
-// share returns the weight.
+// share returns the weight among threads of all users.
 func (t *turn) share() int64 {
-	if w := t.weight; w != 0 {
-		return w
+	w := t.weight
+	if w == 0 {
+		w = normalWeight
 	}
-	return normalWeight
+	return max(w/max(t.rate, 1), 1)
 }
 
 // ticksPerMsec is nearly so; 0 until it is known.
@@ -163,10 +166,22 @@ func (t *Thread) letOthers() {
 	}
 }
 
+// LetOthers is for long calls, which call it between pieces of their work and hold no lock. It
+// gives way to threads that wait for user mode and have less virtual time: Go's scheduler
+// lets whoever is in the kernel go before them.
+func (t *Thread) LetOthers() {
+	if !wait.Look() {
+		return
+	}
+	if t.charge(); t.ahead() {
+		t.giveWay()
+	}
+}
+
 // ahead reports whether a thread that is not real-time waits and has less virtual time.
 func (t *Thread) ahead() bool {
 	first, some := wait.FirstTurn()
-	return some && t.bounded() > first+ticksOf(max(granularity, nucleus.Slice()+sliceMargin))
+	return some && t.bounded() > first+ticksOf(max(granularity, nucleus.Slice()+sliceMargin))*t.turn.rate
 }
 
 // giveWay lets goroutines run that are runnable, and threads with less virtual time.
@@ -177,10 +192,10 @@ func (t *Thread) giveWay() {
 		if t.turn.Place == 0 {
 			t.turn.Place = wait.Arrive()
 		}
-		t.turn.Key, t.turn.Weight = t.bounded(), t.turn.share()
+		t.turn.Key, t.turn.Weight, t.turn.Crowd = t.bounded(), t.turn.share(), &t.Cred().User.Crowd
 		if t.turn.GoesOn = !t.turn.over; t.turn.GoesOn {
 			// It stays before those that it came before when its slice began.
-			t.turn.Key = max(t.turn.Key-ticksOf(nucleus.Slice()), 1)
+			t.turn.Key = max(t.turn.Key-ticksOf(nucleus.Slice())*t.turn.rate, 1)
 		}
 		t.turn.over = false
 		if !wait.OthersWait() {
@@ -207,7 +222,7 @@ func (t *Thread) Yield() {
 			t.giveWay()
 			return
 		}
-	} else if wait.OthersWait() {
+	} else if wait.Look() && wait.OthersWait() {
 		t.readyFirst()
 	}
 	before := t.Off()
@@ -229,9 +244,12 @@ func (t *Thread) readyFirst() {
 }
 
 // firstTurn begins the account of a new thread on a goroutine's clock. A new thread is never
-// ahead of others: otherwise a process that keeps forking would always run first.
+// ahead of others: otherwise a process that keeps forking would always run first. In a crowd
+// it begins a turn later, or a user who forks would get a turn for each child at once.
 func (t *Thread) firstTurn(c *wait.Clock) {
-	t.turn.virtual = max(t.turn.virtual, present())
+	t.turn.Crowd = &t.Cred().User.Crowd
+	t.turn.rate = t.turn.Crowd.Rate()
+	t.turn.virtual = max(t.turn.virtual, present()) + ticksOf(nucleus.Slice())*(t.turn.rate-1)
 	t.turn.off = c.Mine()
 	t.turn.ran = ticks() - t.turn.off
 	t.turn.Live(true)
