@@ -101,7 +101,6 @@ func (r *argReader) page(p uio.Addr, env bool) (int, linux.Errno) {
 	if r.t.Killed() {
 		return 0, linux.EINTR
 	}
-	r.t.LetOthers()
 	return r.long.Add(r.t.Space, p, int(min(maxArgString, r.left)), env)
 }
 

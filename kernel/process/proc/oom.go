@@ -110,11 +110,8 @@ func (t *Thread) wait(q *reserve.Queue, bytes int64) {
 		t.SleepUninterruptible(wait.NoDeadline)
 	}
 	mem.Stalled.End()
-	switch {
-	case t.Killed():
+	if t.Killed() {
 		q.Leave(&t.claim)
-	case holdsMuch(t.Proc.uid.Load()):
-		t.LetOthers() // many are granted theirs at once
 	}
 }
 

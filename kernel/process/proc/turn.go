@@ -166,18 +166,6 @@ func (t *Thread) letOthers() {
 	}
 }
 
-// LetOthers is for long calls, which call it between pieces of their work and hold no lock. It
-// gives way to threads that wait for user mode and have less virtual time: Go's scheduler
-// lets whoever is in the kernel go before them.
-func (t *Thread) LetOthers() {
-	if !wait.Look() {
-		return
-	}
-	if t.charge(); t.ahead() {
-		t.giveWay()
-	}
-}
-
 // ahead reports whether a thread that is not real-time waits and has less virtual time.
 func (t *Thread) ahead() bool {
 	first, some := wait.FirstTurn()
