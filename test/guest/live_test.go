@@ -18,6 +18,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"hardtack/tool/ptytest"
 )
 
 // machines runs the command with a folder of machines of the test's own.
@@ -311,7 +313,7 @@ func (o *output) until(t *testing.T, pattern string) {
 
 // terminal runs a program in a terminal, which follows the size of the host's, by a command.
 func (m *machines) terminal(t *testing.T, command ...string) {
-	master, slave := openPTY(t)
+	master, slave := ptytest.Open(t)
 	size := func(rows, cols uint16) {
 		if err := unix.IoctlSetWinsize(int(master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: cols}); err != nil {
 			t.Fatal(err)
@@ -338,26 +340,6 @@ func (m *machines) terminal(t *testing.T, command ...string) {
 	if n := c.ProcessState.ExitCode(); n != 5 {
 		t.Errorf("status %d, want 5", n)
 	}
-}
-
-func openPTY(t *testing.T) (master, slave *os.File) {
-	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Skip(err)
-	}
-	t.Cleanup(func() { master.Close() })
-	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
-	if err == nil {
-		err = unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0)
-	}
-	if err == nil {
-		slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return master, slave
 }
 
 // copy takes files in and out.

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"hardtack/tool/ptytest"
 )
 
 // asks finds what a terminal answers as if it were typed: requests for its attributes (DA,
@@ -19,7 +21,7 @@ var asks = regexp.MustCompile("\x1b(?:\\[[>=]?[0-9;]*c|\\[>[0-9]*q|\\[\\??[0-9]+
 // written there. Once it has written a pattern it is sent the keys, in turn.
 func (m *machines) onTerminal(t *testing.T, keys [][2]string, args ...string) (string, int) {
 	t.Helper()
-	master, slave := openPTY(t)
+	master, slave := ptytest.Open(t)
 	if err := unix.IoctlSetWinsize(int(master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: 120}); err != nil {
 		t.Fatal(err)
 	}
