@@ -1,8 +1,8 @@
 // folder measures a file system, the same binary on Linux and on Hardtack: a folder of the
-// host, or a disk. It mounts it on /mnt first.
+// host, or a disk. It mounts it on /mnt first, and counts the instructions that an operation takes,
+// under QEMU's -icount.
 //
-//	folder count TYPE SOURCE OPTIONS N    instructions an operation takes, under QEMU's -icount
-//	folder time TYPE SOURCE OPTIONS N     microseconds an operation takes
+//	folder TYPE SOURCE OPTIONS N
 //
 // OPTIONS may be "-". How instructions are counted, and how a row prints:
 // bench/os/guest/disk.h.
@@ -99,38 +99,32 @@ static void git(long i)
 	}
 }
 
-// run counts or times n calls, REPS times.
-static void run(int counts, const char *name, void (*op)(long), long n)
+// run counts n calls, REPS times.
+static void run(const char *name, void (*op)(long), long n)
 {
-	double per[REPS], round = counts ? calibrate() : 0;
+	double per[REPS], round = calibrate();
 	for (int r = 0; r < REPS; r++) {
-		struct mark m = {0};
-		uint64_t begun = 0;
-		if (counts)
-			m = mark();
-		else
-			begun = now();
+		struct mark m = mark();
 		for (long i = 0; i < n; i++)
 			op(r * n + i);
-		per[r] = counts ? since(m, round) / (double)n : (double)(now() - begun) / 1000 / (double)n;
+		per[r] = since(m, round) / (double)n;
 	}
 	count_line(name, per, REPS, n);
 }
 
 int main(int argc, char **argv)
 {
-	if (argc < 6) {
-		puts("usage: folder count|time TYPE SOURCE OPTIONS N");
+	if (argc < 5) {
+		puts("usage: folder TYPE SOURCE OPTIONS N");
 		return 2;
 	}
-	if (argv[3][0] == '/')
-		for (int i = 0; access(argv[3], F_OK) < 0 && i < 200; i++) // Linux finds disks in its own time
+	if (argv[2][0] == '/')
+		for (int i = 0; access(argv[2], F_OK) < 0 && i < 200; i++) // Linux finds disks in its own time
 			usleep(50000);
 	mkdir("/mnt", 0755);
-	if (mount(argv[3], "/mnt", argv[2], 0, argv[4][0] == '-' ? NULL : argv[4]) < 0 || chdir("/mnt") < 0)
+	if (mount(argv[2], "/mnt", argv[1], 0, argv[3][0] == '-' ? NULL : argv[3]) < 0 || chdir("/mnt") < 0)
 		die("mount");
-	int counts = strcmp(argv[1], "count") == 0;
-	long n = atol(argv[5]);
+	long n = atol(argv[4]);
 	data = mmap(NULL, LARGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (data == MAP_FAILED)
 		die("mmap");
@@ -144,18 +138,16 @@ int main(int argc, char **argv)
 	file = open("file", O_CREAT | O_RDWR | O_CLOEXEC, 0644);
 	if (file < 0 || pwrite(file, data, LARGE, 0) != LARGE)
 		die("file");
-	if (counts)
-		start_spinner();
-	run(counts, "create", create, n);
-	run(counts, "stat", stats, n);
-	run(counts, "openread", openread, n);
-	run(counts, "write4k", write4k, n);
-	run(counts, "read4k", read4k, n);
-	run(counts, "write1m", write1m, 4);
-	run(counts, "read1m", read1m, 4);
-	run(counts, "gitstatus", git, 1);
-	run(counts, "unlink", unlinks, n);
-	if (counts)
-		stop_spinner();
+	start_spinner();
+	run("create", create, n);
+	run("stat", stats, n);
+	run("openread", openread, n);
+	run("write4k", write4k, n);
+	run("read4k", read4k, n);
+	run("write1m", write1m, 4);
+	run("read1m", read1m, 4);
+	run("gitstatus", git, 1);
+	run("unlink", unlinks, n);
+	stop_spinner();
 	return 0;
 }

@@ -37,8 +37,8 @@ var folderRows = []struct{ name, text string }{
 	{"write1m", "write 1 MiB and fsync"}, {"read1m", "read 1 MiB"}, {"gitstatus", "git status, 400 files"},
 }
 
-// folders measures files by each way: instructions of the guest, and times.
-func (b *bench) folders(reps int) error {
+// folders counts the guest's instructions for files by each way, in one boot of each.
+func (b *bench) folders(int) error {
 	linux, err := osbench.FullLinux(b.Dirs)
 	if err != nil {
 		return err
@@ -57,27 +57,21 @@ func (b *bench) folders(reps int) error {
 		return err
 	}
 	tools.Add("bench/folder", 0o755, code)
-	for rep := range reps + 1 {
-		for _, w := range ways {
-			mode, n := "time", 200
-			if rep == 0 {
-				mode, n = "count", 100
-			}
-			b.Log("folders, %s: %v, %s", mode, w.system, w.name)
-			results, err := b.folder(w, linux, tools, fmt.Sprintf("/bench/folder %s %s %%s %s %d\n", mode, w.kind, w.options, n), rep == 0)
-			if err != nil {
-				return err
-			}
-			for _, r := range results {
-				b.add(fmt.Sprint(mode, " ", r.Name, " ", w.name, " ", w.system), r.Median)
-			}
+	for _, w := range ways {
+		b.Log("folders: %v, %s", w.system, w.name)
+		results, err := b.folder(w, linux, tools, fmt.Sprintf("/bench/folder %s %%s %s 100\n", w.kind, w.options))
+		if err != nil {
+			return err
+		}
+		for _, r := range results {
+			b.add(fmt.Sprint(r.Name, " ", w.name, " ", w.system), r.Median)
 		}
 	}
 	return nil
 }
 
 // folder boots a system with a new folder.
-func (b *bench) folder(w way, linux osbench.LinuxKernel, tools osbench.Tree, command string, counts bool) ([]osbench.Result, error) {
+func (b *bench) folder(w way, linux osbench.LinuxKernel, tools osbench.Tree, command string) ([]osbench.Result, error) {
 	dir, err := os.MkdirTemp(b.dir, "folder")
 	if err != nil {
 		return nil, err
@@ -87,7 +81,7 @@ func (b *bench) folder(w way, linux osbench.LinuxKernel, tools osbench.Tree, com
 	if err := repository(filepath.Join(shared, "r")); err != nil {
 		return nil, err
 	}
-	boot := osbench.Boot{OS: w.system, CPUs: 1, Memory: "512M", Machine: "microvm", ICount: counts, Timeout: 10 * time.Minute}
+	boot := osbench.Boot{OS: w.system, CPUs: 1, Memory: "512M", Machine: "microvm", ICount: true, Timeout: 10 * time.Minute}
 	source := "folder0"
 	switch w.kind {
 	case "9p":
@@ -135,7 +129,7 @@ func repository(dir string) error {
 }
 
 // folderTable is the page's part about folders.
-func (b *bench) folderTable(p *bytes.Buffer, mode string) {
+func (b *bench) folderTable(p *bytes.Buffer) {
 	p.WriteString("\n| |")
 	for _, w := range ways {
 		fmt.Fprintf(p, " %v, %s |", w.system, w.name)
@@ -144,7 +138,7 @@ func (b *bench) folderTable(p *bytes.Buffer, mode string) {
 	for _, r := range folderRows {
 		fmt.Fprintf(p, "| %s |", r.text)
 		for _, w := range ways {
-			fmt.Fprintf(p, " %s |", b.figure(fmt.Sprint("folders ", mode, " ", r.name, " ", w.name, " ", w.system)))
+			fmt.Fprintf(p, " %s |", b.figure(fmt.Sprint("folders ", r.name, " ", w.name, " ", w.system)))
 		}
 		p.WriteString("\n")
 	}

@@ -38,10 +38,9 @@ QEMU's own heap and the libraries that it relocates are 14 MiB, and a copy write
 `, qemu, b.Linux.Release, b.load("starts"), b.load("copies"), b.load("folders"),
 		b.cell("starts empty Hardtack"), b.cell("starts empty Linux"), b.cell("starts redis Hardtack"), b.cell("starts redis Linux"),
 		b.cell("copies fork"), b.cell("copies reply"), b.cell("copies pause"), b.cell("copies private"), b.cell("copies guest"), b.cell("copies code"), b.cell("copies exec"))
+	p.WriteString(byHand)
 	p.WriteString(foldersText)
-	b.folderTable(&p, "count")
-	p.WriteString("\nMicroseconds by the clock of the guest, where a busy host shows:\n")
-	b.folderTable(&p, "time")
+	b.folderTable(&p)
 	return p.Bytes()
 }
 
@@ -53,7 +52,8 @@ func (b *bench) load(part string) string {
 	return "?"
 }
 
-const foldersText = `
+// byHand is what no program here measures.
+const byHand = `
 ## What looking in costs
 
 Instructions of the guest a call, on one CPU with -icount, counted once by hand beside
@@ -69,13 +69,15 @@ call to the start of the guest's init, on a bare-metal host with a minimal kerne
 console, and at most 5 MiB of memory beside the guest's (its SPECIFICATION.md). gVisor's
 performance guide shows starts and memory as charts without figures, and says that most of the time of
 a start is docker's.
-` + `
+`
+
+const foldersText = `
 ## Files of the host
 
 A folder of the host by 9P, and a disk with ext4 by virtio-blk: the same program
 (bench/operate/guest/folder.c), 1 CPU, 512 MiB. Linux is Debian's linux-image-amd64, since the cloud
-kernel has no 9P, and asks for 128 KiB a request; Hardtack asks for 64. Instructions of the guest (QEMU's -icount, beside a spinner, so
-that waiting does not count), an operation:
+kernel has no 9P. It asks for 128 KiB a request, Hardtack for 64. Instructions of the guest for an
+operation, counted with QEMU's -icount beside a process that spins, whose share is subtracted:
 `
 
 // figure is a row's median for a table of many.
