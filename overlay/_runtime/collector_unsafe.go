@@ -29,6 +29,8 @@ const (
 	gcSweepBudget = 4 // spans of its size that an allocation sweeps before it takes a new one
 	gcSweepMost   = 8 // spans of all sizes that an allocation sweeps for the next collection
 
+	gcAwaitPauses = 10 // between two looks whether others have swept
+
 	gcScavengeMost = 16 << 10 // bytes that an allocation gives back beyond what it takes
 )
 
@@ -180,6 +182,11 @@ func (c *gcControllerState) backgroundUtilization(duration int64, procs int) flo
 	}
 	return min(0.5, float64(c.dedicatedMarkTime.Load()+c.fractionalMarkTime.Load())/float64(duration*int64(procs)))
 }
+
+// gcAwaitSweeper is called between two looks whether another processor has swept its last
+// span. Its PAUSE has an emulator that runs one processor at a time go on to that one; without
+// it QEMU 7.2 with -icount never did.
+func gcAwaitSweeper() { procyield(gcAwaitPauses) }
 
 // gcObjectBase is where the object begins that b, the object or an oblet of it, is in.
 func gcObjectBase(s *mspan, b uintptr) uintptr {
