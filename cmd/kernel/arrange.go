@@ -18,6 +18,7 @@ func (k *kernel) arrange(config *initramfs.BootConfig, root *vfs.FSContext) {
 		name = "localhost"
 	}
 	k.writeNew(root, "/etc/hosts", hostsText(name))
+	k.writeNew(root, "/etc/hostname", []byte(name+"\n"))
 	k.copies.mu.Lock()
 	k.copies.root, k.copies.name = root.Clone(), name
 	k.copies.mu.Unlock()

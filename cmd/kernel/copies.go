@@ -95,10 +95,14 @@ func (k *kernel) relive(root *vfs.FSContext) {
 	k.serveHost(root)
 }
 
-// rename puts the new name in the place of the old one in /etc/hosts, if the kernel wrote that.
+// rename puts the new name in the place of the old one in /etc/hosts, if the kernel wrote
+// that, and in /etc/hostname.
 func (k *kernel) rename(root *vfs.FSContext, old, name string) {
 	if text, ok := k.readSmall(root, "/etc/hosts"); ok && bytes.Equal(text, hostsText(old)) {
 		k.rewrite(root, "/etc/hosts", hostsText(name))
+	}
+	if text, ok := k.readSmall(root, "/etc/hostname"); ok && string(text) == old+"\n" {
+		k.rewrite(root, "/etc/hostname", []byte(name+"\n"))
 	}
 }
 

@@ -258,6 +258,7 @@ func TestArrangedMachine(t *testing.T) {
 	m.start("web", "--hostname", "galley", "--read-only", "--tmpfs", "/run:size=64k", "--tmpfs", "/tmp:exec", "--init",
 		"--add-host", "db:10.1.2.3", "--dns", "10.9.9.9", "--metrics", addr)
 	m.want("127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\tgalley\n10.1.2.3\tdb\n", 0, "exec", "web", "/live", "show", "/etc/hosts")
+	m.want("galley\n", 0, "exec", "web", "/live", "show", "/etc/hostname")
 	m.want("nameserver 10.9.9.9\n", 0, "exec", "web", "/live", "show", "/etc/resolv.conf")
 	m.want("read-only file system\n", 0, "exec", "web", "/live", "fill", "/x", "1")
 	m.want("no space left on device\n", 0, "exec", "web", "/live", "fill", "/run/x", "70000")
