@@ -72,7 +72,7 @@ bin/demo: FORCE
 build/demo.tar: Makefile $(DEMO_FILES) | bin/hardtack deps-apt
 	@mkdir -p build/demo/var/www/html
 	@seq 1 20000 >build/demo/var/www/html/numbers.txt
-	bin/hardtack image debian -o $@ --applets --add tool/demo/root --add build/demo $(DEMO_PKGS)
+	bin/hardtack image debian -o $@ --minimal --applets --add tool/demo/root --add build/demo $(DEMO_PKGS)
 
 run: deps build bin/demo build/demo.tar
 	@bin/demo $(RUN)

@@ -45,7 +45,8 @@ layout), where they share layers. "hardtack run" takes them by name or ID.`,
 }
 
 func newImageDebian() *cobra.Command {
-	var out string
+	var out, kernel, memory string
+	var run bool
 	o := debian.Options{Log: os.Stderr}
 	cmd := &cobra.Command{
 		Use:   "debian -o ROOT.tar PKG...",
@@ -54,34 +55,73 @@ func newImageDebian() *cobra.Command {
 host's apt and its sources. Root is not needed. Downloads are cached, and a set of
 packages that was resolved once is rebuilt without apt or a network.
 
+Debian's essential packages are in it, unless you give --minimal: an image lives in
+the guest's memory. So documentation, manual pages, translations, character set
+converters and service files are left out, unless you give --keep-docs.
+
 Maintainer scripts are not run. The accounts, links and files that they would
 create are created for base-files, base-passwd, redis, nginx and some others; the
-list is in tool/debian/finish.go. For others this command says which were not run. Packages that only maintainer and start scripts
-need (dpkg, debconf, perl-base, adduser and the like) are left out unless you name
-them. So are documentation, manual pages, translations, character set converters
-and service files, unless you give --keep-docs: the image lives in the guest's
-memory.`,
-		Example: `  hardtack image debian -o root.tar bash coreutils python3-minimal
-  hardtack image debian -o web.tar --add site/ nginx`,
+list is in tool/debian/finish.go. For others this command says which were not run.
+Packages that only they need (debconf, adduser and the like) are left out unless you
+name them.
+
+With --configure they are run, with dpkg, in a Hardtack machine that has no network:
+accounts, alternatives, keys and dpkg's database are there as after apt-get install.
+Nobody is asked anything, services are not started, and service files are kept.
+This command says which scripts ran; if one failed, the tar is written and the exit
+status is 1. Two such images are not the same bytes: scripts make keys, and note
+times. Keys are the same in all machines that are run from one image.`,
+		Example: `  hardtack image debian -o root.tar coreutils python3-minimal
+  hardtack image debian -o web.tar --minimal --add site/ nginx
+  hardtack image debian -o ssh.tar --configure openssh-server`,
 		Args: atLeast(1, "at least one package"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Packages = args
 			if o.Cache == "" {
 				o.Cache = defaultCache()
 			}
-			return writeTree(out, func() (*rootfs.Tree, error) {
-				return debian.Build(cmd.Context(), o, imageBudget)
-			})
+			if run && (o.Minimal || o.Applets) {
+				return fault.Bad("--configure needs the essential packages: it excludes --minimal and --applets")
+			}
+			if run {
+				o.Run = func(ctx context.Context, t *rootfs.Tree, program string) (*rootfs.Tree, error) {
+					return guestRun(ctx, os.Stderr, kernel, memory, t, program)
+				}
+			}
+			return writeDebian(cmd.Context(), out, o)
 		},
 	}
 	fl := cmd.Flags()
 	fl.StringVarP(&out, "output", "o", "", "write the tar to this `file` (required; - is standard output)")
 	fl.StringVar(&o.Cache, "cache", "", "keep packages in this `directory` (default: build/debs in the source, else the user's cache)")
 	fl.BoolVar(&o.Refresh, "refresh", false, "ask apt again, even for packages in the cache")
+	fl.BoolVar(&o.Minimal, "minimal", false, "leave out the essential packages, which programs may do without")
+	fl.BoolVar(&run, "configure", false, "run the maintainer scripts in a machine")
+	fl.StringVar(&kernel, "kernel", "", "with --configure: the kernel `image` (default: as for hardtack run)")
+	fl.StringVar(&memory, "memory", "1G", "with --configure: `size` of the machine's memory")
 	fl.BoolVar(&o.KeepDocs, "keep-docs", false, "keep documentation, manuals, translations and service files")
 	fl.BoolVar(&o.Applets, "applets", false, "with busybox-static: link the commands that no package provides to busybox")
 	fl.StringArrayVar(&o.Add, "add", nil, "add the files of this `directory`, over those of the packages (repeatable)")
 	return cmd
+}
+
+// writeDebian writes an image of packages. One whose maintainer scripts have failed is written,
+// too.
+func writeDebian(ctx context.Context, out string, o debian.Options) error {
+	budget := imageBudget
+	budget.Disk = o.Run != nil
+	var failed *debian.ScriptsFailed
+	err := writeTree(out, func() (*rootfs.Tree, error) {
+		t, err := debian.Build(ctx, o, budget)
+		if errors.As(err, &failed) {
+			err = nil
+		}
+		return t, err
+	})
+	if err == nil && failed != nil {
+		return failed
+	}
+	return err
 }
 
 func newImageOCI() *cobra.Command {

@@ -33,7 +33,7 @@ func debianDisk(t *testing.T, repo, tool, dir, name, add, size string, packages 
 	fetching.Lock()
 	defer fetching.Unlock()
 	for _, args := range [][]string{
-		append([]string{"image", "debian", "-o", tar, "--cache", cache, "--add", add}, packages...),
+		append([]string{"image", "debian", "-o", tar, "--minimal", "--cache", cache, "--add", add}, packages...),
 		{"image", "disk", "-o", disk, "--size", size, tar},
 	} {
 		if out, err := exec.Command(tool, args...).CombinedOutput(); err != nil {

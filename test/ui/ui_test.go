@@ -274,7 +274,7 @@ func startMachine(t *testing.T) machine {
 		return strings.TrimSpace(string(out))
 	}
 	root := filepath.Join(dir, "root.tar")
-	run("image", "debian", "-o", root, "redis-server", "busybox-static")
+	run("image", "debian", "--minimal", "-o", root, "redis-server", "busybox-static")
 	empty := filepath.Join(dir, "empty.tar")
 	if err := os.WriteFile(empty, make([]byte, 1024), 0o600); err != nil {
 		t.Fatal(err)

@@ -39,18 +39,30 @@ type cache struct {
 func (c *cache) path(file string) string { return filepath.Join(c.dir, file) }
 
 // listName is the file of a set's list.
-func (c *cache) listName(packages []string) string {
+func (c *cache) listName(packages []string, k kind) string {
 	sorted := slices.Compact(slices.Sorted(slices.Values(packages)))
-	sum := sha256.Sum256([]byte(strings.Join(sorted, " ")))
+	sum := sha256.Sum256([]byte(strings.Join(sorted, " ") + k.suffix()))
 	return c.path("set-" + hex.EncodeToString(sum[:8]) + ".json")
 }
 
+// kind is how much an image has beside the packages that are asked for.
+type kind int
+
+const (
+	minimal  kind = iota // nothing that only maintainer scripts need
+	standard             // the essential packages
+	whole                // and all that maintainer scripts need, for those that are run
+)
+
+// suffix tells the lists of one set by their kinds.
+func (k kind) suffix() string { return []string{"", " essential", " whole"}[k] }
+
 // fetch resolves packages and has all files of the result in the cache.
-func (c *cache) fetch(ctx context.Context, packages []string, refresh bool) ([]deb, error) {
+func (c *cache) fetch(ctx context.Context, packages []string, k kind, refresh bool) ([]deb, error) {
 	if err := os.MkdirAll(c.dir, 0o755); err != nil {
 		return nil, err
 	}
-	list := c.listName(packages)
+	list := c.listName(packages, k)
 	if !refresh {
 		if debs := c.known(list); debs != nil {
 			return debs, nil
@@ -59,7 +71,7 @@ func (c *cache) fetch(ctx context.Context, packages []string, refresh bool) ([]d
 	if _, err := exec.LookPath("apt-get"); err != nil {
 		return nil, fault.With(fault.Host, "apt-get is missing: this needs Debian or a similar system")
 	}
-	chosen, err := c.resolve(ctx, packages)
+	chosen, err := c.resolve(ctx, packages, k)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +117,7 @@ func (c *cache) has(d deb) bool {
 
 // resolve has apt solve the dependencies on a system that has nothing, and
 // leaves out of the answer what only maintainer scripts need.
-func (c *cache) resolve(ctx context.Context, packages []string) ([]deb, error) {
+func (c *cache) resolve(ctx context.Context, packages []string, k kind) ([]deb, error) {
 	tmp, err := os.MkdirTemp("", "hardtack-apt-")
 	if err != nil {
 		return nil, err
@@ -125,8 +137,13 @@ func (c *cache) resolve(ctx context.Context, packages []string) ([]deb, error) {
 		"-o", "Debug::NoLocking=1", "-o", "APT::Architecture=amd64", "-o", "APT::Architectures=amd64",
 	}
 	wanted := append(slices.Clone(base), packages...)
-	out, err := c.apt(ctx, tmp, "apt-get", slices.Concat(options,
-		[]string{"-qq", "-y", "--no-install-recommends", "--print-uris", "install"}, wanted)...)
+	install := []string{"-qq", "-y", "--no-install-recommends", "--print-uris", "install"}
+	if k != minimal {
+		// The second is what apt would choose last, but the image has /bin in /usr, and
+		// what it would choose first brings Perl.
+		install = append(install, "?essential", "usr-is-merged")
+	}
+	out, err := c.apt(ctx, tmp, "apt-get", slices.Concat(options, install, wanted)...)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +163,15 @@ func (c *cache) resolve(ctx context.Context, packages []string) ([]deb, error) {
 	if err != nil {
 		return nil, err
 	}
-	return prune(parseControl(out), wanted), nil
+	all := parseControl(out)
+	if k != minimal {
+		for _, p := range all {
+			if p.essential {
+				wanted = append(wanted, p.Package)
+			}
+		}
+	}
+	return prune(all, wanted, k == whole), nil
 }
 
 // download brings what the cache does not have. apt compares each file with
@@ -241,8 +266,12 @@ func (c *cache) apt(ctx context.Context, dir, program string, args ...string) (s
 // control is what we need of a package's control record.
 type control struct {
 	deb
-	depends  []string // clauses, each of alternatives
-	provides []string
+	depends    []string // clauses, each of alternatives
+	preDepends []string // of these, those that its preinst needs
+	provides   []string
+	essential  bool
+	arch       string
+	same       bool // Multi-Arch: it may be there for several architectures
 }
 
 // parseControl reads the records that `apt-cache show` prints.
@@ -265,9 +294,16 @@ func parseControl(text string) []control {
 			case "SHA256":
 				c.SHA256 = value
 			case "Architecture":
-				c.File = value // completed below
-			case "Depends", "Pre-Depends":
+				c.arch = value
+			case "Depends":
 				c.depends = append(c.depends, strings.Split(value, ",")...)
+			case "Pre-Depends":
+				c.preDepends = strings.Split(value, ",")
+				c.depends = append(c.depends, c.preDepends...)
+			case "Essential":
+				c.essential = value == "yes"
+			case "Multi-Arch":
+				c.same = value == "same"
 			case "Provides":
 				for p := range strings.SplitSeq(value, ",") {
 					c.provides = append(c.provides, packageName(p))
@@ -275,7 +311,7 @@ func parseControl(text string) []control {
 			}
 		}
 		if c.Package != "" && c.Version != "" {
-			c.File = c.Package + "_" + strings.ReplaceAll(c.Version, ":", "%3a") + "_" + c.File + ".deb"
+			c.File = c.Package + "_" + strings.ReplaceAll(c.Version, ":", "%3a") + "_" + c.arch + ".deb"
 			all = append(all, c)
 		}
 	}
@@ -307,19 +343,53 @@ var scriptUse = map[[2]string]bool{
 }
 
 // prune keeps what is reached from the wanted packages, of the alternatives
-// the first that apt has chosen.
-func prune(all []control, wanted []string) []deb {
-	byName := map[string]*control{}
+// the first that apt has chosen. What only scripts need stays if they are run.
+func prune(all []control, wanted []string, scripts bool) []deb {
+	g := newGraph(all)
+	kept := []deb{}
+	for _, c := range g.reach(wanted, func(from, to *control) bool {
+		return scripts || !scriptOnly[to.Package] && !scriptUse[[2]string{from.Package, to.Package}]
+	}) {
+		kept = append(kept, c.deb)
+	}
+	slices.SortFunc(kept, func(a, b deb) int { return strings.Compare(a.Package, b.Package) })
+	return kept
+}
+
+// graph is who depends on whom.
+type graph map[string]*control // by the names of packages, and by what they provide
+
+func newGraph(all []control) graph {
+	g := graph{}
 	for i := range all {
 		for _, p := range all[i].provides {
-			if byName[p] == nil {
-				byName[p] = &all[i]
+			if g[p] == nil {
+				g[p] = &all[i]
 			}
 		}
 	}
 	for i := range all {
-		byName[all[i].Package] = &all[i]
+		g[all[i].Package] = &all[i]
 	}
+	return g
+}
+
+// meant are the packages that clauses of alternatives lead to.
+func (g graph) meant(clauses []string) (list []*control) {
+	for _, clause := range clauses {
+		for alternative := range strings.SplitSeq(clause, "|") {
+			if d := g[packageName(alternative)]; d != nil {
+				list = append(list, d)
+				break
+			}
+		}
+	}
+	return list
+}
+
+// reach are packages and all that they depend on, where follow agrees: what is needed before
+// those who need it, but in circles.
+func (g graph) reach(names []string, follow func(from, to *control) bool) (list []*control) {
 	reached := map[*control]bool{}
 	var visit func(*control)
 	visit = func(c *control) {
@@ -327,30 +397,17 @@ func prune(all []control, wanted []string) []deb {
 			return
 		}
 		reached[c] = true
-		for _, clause := range c.depends {
-			for alternative := range strings.SplitSeq(clause, "|") {
-				d := byName[packageName(alternative)]
-				if d == nil {
-					continue
-				}
-				if !scriptOnly[d.Package] && !scriptUse[[2]string{c.Package, d.Package}] {
-					visit(d)
-				}
-				break
+		for _, d := range g.meant(c.depends) {
+			if follow(c, d) {
+				visit(d)
 			}
 		}
+		list = append(list, c)
 	}
-	for _, w := range wanted {
-		if c := byName[packageName(w)]; c != nil {
+	for _, name := range names {
+		if c := g[packageName(name)]; c != nil {
 			visit(c)
 		}
 	}
-	var kept []deb
-	for i := range all {
-		if reached[&all[i]] {
-			kept = append(kept, all[i].deb)
-		}
-	}
-	slices.SortFunc(kept, func(a, b deb) int { return strings.Compare(a.Package, b.Package) })
-	return kept
+	return list
 }

@@ -1,10 +1,11 @@
 // Package debian makes a root file system from Debian packages, without root and without
-// running any of their programs.
+// running any of their programs on the host.
 //
 // apt solves the dependencies against an empty system and downloads what is
-// chosen; the packages are unpacked here. Maintainer scripts are not run. What
-// they would have done for the packages that server images hold (accounts,
-// links, files copied from templates) is done here instead: see finish.go.
+// chosen; the packages are unpacked here. Maintainer scripts are not run, unless there is
+// a machine to run them in: see configure.go. What they would have done for the packages
+// that server images hold (accounts, links, files copied from templates) is done here
+// otherwise: see finish.go.
 package debian
 
 import (
@@ -26,16 +27,32 @@ type Options struct {
 	Packages []string
 	Cache    string   // directory of downloaded packages
 	Refresh  bool     // ask apt again although the cache knows the answer
+	Minimal  bool     // without the essential packages
 	KeepDocs bool     // documentation, manuals, translations, character sets
 	Applets  bool     // links to busybox for commands that nothing else provides
 	Add      []string // directories laid over the packages, all files root's
 	Log      io.Writer
+	// Run runs a program of the tree in a machine that has it as its root, and returns what
+	// the root became. If it is set, the maintainer scripts are run there.
+	Run func(ctx context.Context, t *rootfs.Tree, program string) (*rootfs.Tree, error)
 }
 
 // base is in every image: the directories, the accounts, name resolution.
 var base = []string{"base-files", "base-passwd"}
 
-// Build makes the tree.
+// kind is how much the image has beside the packages.
+func (o *Options) kind() kind {
+	switch {
+	case o.Run != nil:
+		return whole
+	case o.Minimal:
+		return minimal
+	}
+	return standard
+}
+
+// Build makes the tree. If maintainer scripts have failed, it returns both the tree and a
+// *ScriptsFailed.
 func Build(ctx context.Context, o Options, b rootfs.Budget) (*rootfs.Tree, error) {
 	for _, p := range o.Packages {
 		if !validName(p) {
@@ -43,7 +60,7 @@ func Build(ctx context.Context, o Options, b rootfs.Budget) (*rootfs.Tree, error
 		}
 	}
 	c := cache{dir: o.Cache, log: o.Log}
-	debs, err := c.fetch(ctx, o.Packages, o.Refresh)
+	debs, err := c.fetch(ctx, o.Packages, o.kind(), o.Refresh)
 	if err != nil {
 		return nil, err
 	}
@@ -51,22 +68,32 @@ func Build(ctx context.Context, o Options, b rootfs.Budget) (*rootfs.Tree, error
 	if err := mergedUsr(t); err != nil {
 		return nil, err
 	}
-	keep := func(name string) bool { return o.KeepDocs || !isDocs(name) }
-	files, scripts, err := decompressAll(ctx, &c, debs)
+	packages, err := unpackAll(ctx, &c, debs)
 	if err != nil {
 		return nil, err
 	}
-	for i, d := range debs {
-		if err := t.ReadTarIf(files[i], keep); err != nil {
-			return nil, fault.With(fault.Status(err), "%s: %w", d.File, err)
+	for i := range packages {
+		p := &packages[i]
+		keep := func(name string) bool {
+			p.names = append(p.names, name)
+			return o.keeps(name)
+		}
+		if err := t.ReadTarIf(p.data, keep); err != nil {
+			return nil, fault.With(fault.Status(err), "%s: %w", p.File, err)
 		}
 	}
-	notRun(o.Log, debs, scripts)
 	f := finisher{t: t, time: newest(t), has: map[string]bool{}}
 	for _, d := range debs {
 		f.has[d.Package] = true
 	}
-	if err := f.finish(o.Applets); err != nil {
+	var failed error
+	if o.Run == nil {
+		notRun(o.Log, packages)
+		err = f.finish(o.Applets)
+	} else if t, err = configure(ctx, &o, t, packages); isScripts(err) {
+		failed, err = err, nil
+	}
+	if err != nil {
 		return nil, err
 	}
 	for _, dir := range o.Add {
@@ -77,13 +104,26 @@ func Build(ctx context.Context, o Options, b rootfs.Budget) (*rootfs.Tree, error
 			return nil, err
 		}
 	}
-	return t, nil
+	return t, failed
 }
 
-// decompressAll makes the plain tars of packages, several at a time: that is
-// most of the work. It also lists their maintainer scripts.
-func decompressAll(ctx context.Context, c *cache, debs []deb) ([]*io.SectionReader, [][]string, error) {
-	files, scripts := make([]*io.SectionReader, len(debs)), make([][]string, len(debs))
+// keeps reports whether a file of a package goes into the image.
+func (o *Options) keeps(name string) bool {
+	return o.KeepDocs || !isIn(docs, name) && (o.Run != nil || !isIn(services, name))
+}
+
+// unpacked is a package and what is in it.
+type unpacked struct {
+	deb
+	data    *io.SectionReader // the plain tar of its files
+	control members
+	names   []string // of its files, as in its tar, but without a leading slash
+}
+
+// unpackAll makes the plain tars of packages, several at a time: that is
+// most of the work.
+func unpackAll(ctx context.Context, c *cache, debs []deb) ([]unpacked, error) {
+	list := make([]unpacked, len(debs))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	for i, d := range debs {
@@ -91,17 +131,19 @@ func decompressAll(ctx context.Context, c *cache, debs []deb) ([]*io.SectionRead
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
+			p := unpacked{deb: d}
 			var err error
-			if files[i], err = unpack(c.path(d.File)); err == nil {
-				scripts[i], err = scriptsOf(c.path(d.File))
+			if p.data, err = unpack(c.path(d.File)); err == nil {
+				p.control, err = membersOf(c.path(d.File))
 			}
 			if err != nil {
 				return fault.With(fault.Status(err), "%s: %w", d.File, err)
 			}
+			list[i] = p
 			return nil
 		})
 	}
-	return files, scripts, g.Wait()
+	return list, g.Wait()
 }
 
 // validName allows what Debian does, and "name=version" as apt reads it. To apt
@@ -131,16 +173,20 @@ func mergedUsr(t *rootfs.Tree) error {
 // docs are the directories that a program does not read to do its work. The
 // image lives in the guest's memory.
 var docs = []string{
-	"usr/share/doc", "usr/share/man", "usr/share/info", "usr/share/locale", "usr/share/i18n",
+	"usr/share/doc", "usr/share/man", "usr/share/info", "usr/share/locale",
 	"usr/share/lintian", "usr/share/bug", "usr/share/doc-base", "usr/share/linda",
-	"usr/lib/x86_64-linux-gnu/gconv", "lib/x86_64-linux-gnu/gconv",
-	// Upgrading, booting and hardening a host:
+}
+
+// services are those that only maintainer scripts read, or what they set up: for
+// upgrading, booting and hardening a host, and other languages.
+var services = []string{
+	"usr/share/i18n", "usr/lib/x86_64-linux-gnu/gconv", "lib/x86_64-linux-gnu/gconv",
 	"usr/share/apport", "lib/systemd", "usr/lib/systemd", "etc/init.d", "etc/logrotate.d", "etc/cron.daily",
 	"etc/ufw", "etc/apparmor.d",
 }
 
-func isDocs(name string) bool {
-	return slices.ContainsFunc(docs, func(d string) bool { return name == d || strings.HasPrefix(name, d+"/") })
+func isIn(dirs []string, name string) bool {
+	return slices.ContainsFunc(dirs, func(d string) bool { return name == d || strings.HasPrefix(name, d+"/") })
 }
 
 // newest is the youngest time in the tree: the time of what we make, so that

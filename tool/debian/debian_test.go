@@ -109,7 +109,7 @@ func TestUnpack(t *testing.T) {
 		must(t, mergedUsr(tree))
 		plain, err := unpack(file)
 		must(t, err)
-		must(t, tree.ReadTarIf(plain, func(name string) bool { return !isDocs(name) }))
+		must(t, tree.ReadTarIf(plain, func(name string) bool { return (&Options{}).keeps(name) }))
 		must(t, os.Remove(file)) // the tree must not need it any more
 		n, err := tree.Lookup("usr/bin/tool", false)
 		must(t, err)
@@ -181,7 +181,7 @@ SHA256: 11
 `)
 	names := func(wanted ...string) string {
 		var got []string
-		for _, d := range prune(records, wanted) {
+		for _, d := range prune(records, wanted, false) {
 			got = append(got, d.Package)
 		}
 		return strings.Join(got, " ")
@@ -197,7 +197,7 @@ SHA256: 11
 	if got := names("mail-transport"); got != "small-mailer" {
 		t.Errorf("by what it provides: %s", got)
 	}
-	if f := prune(records, []string{"server"})[2]; f.File != "server_5%3a1.0-1_amd64.deb" || f.SHA256 != "aa" {
+	if f := prune(records, []string{"server"}, false)[2]; f.File != "server_5%3a1.0-1_amd64.deb" || f.SHA256 != "aa" {
 		t.Errorf("file %+v", f)
 	}
 }
@@ -217,7 +217,7 @@ func fakeCache(t *testing.T, wanted string, packages map[string]map[string]strin
 	text, err := json.Marshal(list)
 	must(t, err)
 	c := cache{dir: dir}
-	must(t, os.WriteFile(c.listName([]string{wanted}), text, 0o644))
+	must(t, os.WriteFile(c.listName([]string{wanted}, minimal), text, 0o644))
 	return dir
 }
 
@@ -235,7 +235,7 @@ func TestBuild(t *testing.T) {
 		"bash":           {"bin/bash": "\x7fELF"},
 		"busybox-static": {"bin/busybox": "\x7fELF", "bin/ls": "coreutils"},
 	})
-	o := Options{Packages: []string{"redis-server"}, Cache: dir, Applets: true, Log: io.Discard}
+	o := Options{Packages: []string{"redis-server"}, Cache: dir, Minimal: true, Applets: true, Log: io.Discard}
 	add := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(add, "init"), []byte("#!/bin/bash\n"), 0o755))
 	o.Add = []string{add}
@@ -282,7 +282,7 @@ func TestBuild(t *testing.T) {
 	// A damaged package in the cache is not used.
 	must(t, os.WriteFile(filepath.Join(dir, "bash_1_all.deb"), []byte("damaged"), 0o644))
 	c := cache{dir: dir}
-	if c.known(c.listName(o.Packages)) != nil {
+	if c.known(c.listName(o.Packages, minimal)) != nil {
 		t.Error("a damaged package is taken from the cache")
 	}
 }
@@ -291,12 +291,12 @@ func TestBuild(t *testing.T) {
 func TestScripts(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "p.deb")
 	must(t, os.WriteFile(file, pack("data.tar", nil), 0o644))
-	got, err := scriptsOf(file)
-	if err != nil || !slices.Equal(got, []string{"postinst"}) {
+	m, err := membersOf(file)
+	if got := m.scripts(); err != nil || !slices.Equal(got, []string{"postinst"}) {
 		t.Errorf("the scripts are %v, %v", got, err)
 	}
 	var b strings.Builder
-	notRun(&b, []deb{{Package: "redis-server"}, {Package: "tor"}, {Package: "zlib1g"}}, [][]string{got, got, nil})
+	notRun(&b, []unpacked{{deb: deb{Package: "redis-server"}, control: m}, {deb: deb{Package: "tor"}, control: m}, {deb: deb{Package: "zlib1g"}}})
 	if want := "maintainer scripts that were not run: tor (postinst)\n"; b.String() != want {
 		t.Errorf("it says %q, not %q", b.String(), want)
 	}
@@ -320,10 +320,10 @@ func TestDebian(t *testing.T) {
 	const dir = "../../build/debs"
 	c := cache{dir: dir}
 	packages := []string{"redis-server", "nginx", "bash", "busybox-static", "python3-minimal"}
-	if c.known(c.listName(packages)) == nil {
+	if c.known(c.listName(packages, minimal)) == nil {
 		t.Skip("no packages in build/debs; `make run` brings them")
 	}
-	tree, err := Build(context.Background(), Options{Packages: packages, Cache: dir, Log: io.Discard}, roomy)
+	tree, err := Build(context.Background(), Options{Packages: packages, Minimal: true, Cache: dir, Log: io.Discard}, roomy)
 	must(t, err)
 	for _, program := range []string{"redis-server", "redis-cli", "nginx", "bash", "busybox", "python3", "sh"} {
 		if _, err := tree.FindProgram(program, "/", rootfs.DefaultPath); err != nil {
@@ -332,5 +332,66 @@ func TestDebian(t *testing.T) {
 	}
 	if u, err := tree.ResolveUser("www-data"); err != nil || u.UID != 33 {
 		t.Errorf("www-data: %+v, %v", u, err)
+	}
+}
+
+// TestConfigure plays the machine that runs the scripts.
+func TestConfigure(t *testing.T) {
+	p := func(name, record string, scripts ...string) unpacked {
+		u := unpacked{deb: deb{Package: name, Version: "1"}, names: []string{"", "etc", "etc/" + name}, control: members{
+			"control": []byte("Package: " + name + "\nVersion: 1\nArchitecture: amd64\n" + record), "conffiles": []byte("/etc/" + name + "\n"),
+			"triggers": []byte("# none\ninterest-noawait /usr/lib\ninterest " + name + "\nactivate ldconfig\n")}}
+		for _, s := range scripts {
+			u.control[s] = []byte("#!/bin/sh\n")
+		}
+		return u
+	}
+	packages := []unpacked{
+		p("server", "Pre-Depends: helper\nDepends: lib\n", "preinst", "postinst"), p("helper", "", "preinst", "postinst"),
+		p("lib", "Multi-Arch: same\n", "postinst"), p("base-passwd", "Essential: yes\n", "preinst"), p("stuck", "", "postinst"),
+	}
+	tree := rootfs.New(roomy)
+	must(t, tree.Put("etc/server", &rootfs.Inode{Mode: rootfs.Regular | 0o644, Data: rootfs.Bytes([]byte("x"))}))
+	var log strings.Builder
+	status := "" // of each package, what dpkg made of it
+	o := Options{Log: &log, Run: func(_ context.Context, tree *rootfs.Tree, name string) (*rootfs.Tree, error) {
+		_, script, _ := strings.Cut(readFile(tree, name), "}\n")
+		if want := "preinst base-passwd /var/lib/dpkg/info/base-passwd.preinst amd64\ndpkg --configure base-passwd\n" +
+			"preinst helper /var/lib/dpkg/info/helper.preinst amd64\ndpkg --configure helper\n" +
+			"preinst server /var/lib/dpkg/info/server.preinst amd64\ndpkg --configure -a\nexit 0\n"; script != want {
+			t.Errorf("the steps are %s", script)
+		}
+		for name, want := range map[string]string{
+			"info/lib:amd64.list": "/.\n/etc\n/etc/lib\n", "triggers/server": "server\n", "info/format": "1\n",
+			"triggers/File": "/usr/lib server/noawait\n/usr/lib helper/noawait\n/usr/lib lib/noawait\n/usr/lib base-passwd/noawait\n/usr/lib stuck/noawait\n",
+		} {
+			if got := readFile(tree, dpkgDir+name); got != want {
+				t.Errorf("%s is %q", name, got)
+			}
+		}
+		if got := readFile(tree, dpkgDir+"status"); !strings.HasPrefix(got, "Package: server\nStatus: install ok unpacked\nVersion: 1\n") ||
+			!strings.Contains(got, "Conffiles:\n /etc/server 9dd4e461268c8034f5c8564e155c67a6\n\n") {
+			t.Errorf("status is %s", got)
+		}
+		w := writer{t: tree}
+		w.file(preinsts, []byte("base-passwd 0\nhelper 0\nserver 1\n"), false)
+		w.file(dpkgDir+"status", []byte(status), false)
+		w.file("run/left", nil, false)
+		return tree, w.err
+	}}
+	status = "Package: base-passwd\nStatus: install ok installed\n\nPackage: helper\nStatus: install ok half-configured\n\n" +
+		"Package: server\nStatus: install ok unpacked\n\nPackage: lib\nStatus: install ok installed\n\nPackage: stuck\nStatus: install ok unpacked\n"
+	after, err := configure(context.Background(), &o, tree, packages)
+	if err == nil || err.Error() != "maintainer scripts that failed: server (preinst), helper (postinst)" || !isScripts(err) {
+		t.Errorf("the error is %v", err)
+	}
+	if want := "maintainer scripts that ran: helper (preinst), lib (postinst), base-passwd (preinst)\n" +
+		"maintainer scripts that were not run: server (postinst), stuck (postinst)\n"; log.String() != want {
+		t.Errorf("it says %s", log.String())
+	}
+	for _, name := range []string{program, preinsts, policy, "etc/hosts", "run/left"} {
+		if _, err := after.Lookup(name, false); err == nil {
+			t.Errorf("/%s is left", name)
+		}
 	}
 }

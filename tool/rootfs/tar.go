@@ -245,6 +245,12 @@ func (t *Tree) WriteTar(w io.Writer) error {
 			Name: name, Mode: int64(n.Perm()), Uid: int(n.UID), Gid: int(n.GID),
 			ModTime: time.Unix(n.Mtime, 0), Format: tar.FormatPAX,
 		}
+		for attribute, value := range n.Xattrs {
+			if h.PAXRecords == nil {
+				h.PAXRecords = map[string]string{}
+			}
+			h.PAXRecords[xattrRecord+attribute] = value
+		}
 		switch n.Type() {
 		case Regular:
 			h.Typeflag, h.Size = tar.TypeReg, n.Data.Size()
