@@ -71,6 +71,11 @@ var ranSetLane = func(p int, l *ranLane) { ranLanes[p] = l }
 //go:linkname ran hardtack/kernel/base/wait.ran
 var ran = func() *ranClock { return &getg().ran }
 
+// ranFrom is where a g has the ticks at which it was last started.
+//
+//go:linkname ranFrom hardtack/kernel/base/wait.fromOffset
+var ranFrom = unsafe.Offsetof(g{}.ran) + unsafe.Offsetof(ranClock{}.from)
+
 // ranStack tells in the same way how large the stack of a goroutine is, by its clock.
 //
 //go:linkname ranStack hardtack/kernel/base/wait.stackOf

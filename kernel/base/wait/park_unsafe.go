@@ -145,7 +145,11 @@ func (s *Sleeper) park() {
 		procUnpin()
 	}
 	if ran != nil {
+		s.readied = 0
 		gopark(commitPark, unsafe.Pointer(s), waitReason, 0, 2)
+		if s.readied != 0 {
+			s.delayed += startOf(s.g.g) - s.readied
+		}
 	} else {
 		s.parkCounted()
 	}

@@ -2,7 +2,7 @@ package wait
 
 import (
 	"sync/atomic"
-	_ "unsafe" // for linkname
+	"unsafe"
 )
 
 //go:linkname cputicks runtime.cputicks
@@ -13,6 +13,14 @@ func cputicks() int64
 //
 //go:linkname ran
 var ran func() *Clock
+
+// fromOffset is filled like ran: where a goroutine has the ticks at which it was last started.
+//
+//go:linkname fromOffset
+var fromOffset uintptr
+
+// startOf returns the ticks at which a goroutine was last started; for itself.
+func startOf(g unsafe.Pointer) int64 { return *(*int64)(unsafe.Add(g, fromOffset)) }
 
 // stackOf is filled like ran: the stack of the goroutine whose clock it is, in bytes.
 //
@@ -139,6 +147,9 @@ func (c *Clock) Since(base, sum Disk) Disk {
 
 // Stops returns how often the goroutine has given up the processor.
 func (c *Clock) Stops() uint64 { return c.stops.Load() }
+
+// Runs reports whether the goroutine runs.
+func (c *Clock) Runs() bool { return c.v.Load() > 0 }
 
 // Still is a clock that tells nothing.
 var Still = func() *Clock {

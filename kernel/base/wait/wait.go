@@ -196,6 +196,8 @@ type Sleeper struct {
 	Home atomic.Pointer[Turn]
 
 	idle, since atomic.Int64 // see Idle; written by the owner
+	readied     int64        // when it was woken, in ticks; 0: it was not parked
+	delayed     int64        // see Delayed; written by the owner, read by others for an estimate
 }
 
 // Arm begins a wait: a Wake from now on ends the next Sleep.
@@ -204,6 +206,7 @@ func (s *Sleeper) Arm() { s.state.Store(stateArmed) }
 // Wake ends the present or the next Sleep of an armed sleeper.
 func (s *Sleeper) Wake() {
 	if s.state.Swap(stateWoken) == stateParked {
+		s.readied = cputicks()
 		u := s.Urgency.Load()
 		if u != 0 {
 			s.Woken.Store(true)

@@ -131,6 +131,7 @@ func (t *Thread) unlink() {
 	user, system, demand := t.times()
 	t.told.advance(user, system)
 	ended.add(t.told.user, t.told.system, demand)
+	t.noteQueue(user, system, demand)
 	for i, u := range p.threads {
 		if u == t {
 			n := len(p.threads) - 1

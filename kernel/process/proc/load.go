@@ -37,7 +37,7 @@ func Totals() (user, system int64) {
 func Waited() int64 {
 	n := ended.demand.Load() - ended.user.Load() - ended.system.Load()
 	eachThread(func(t *Thread) {
-		_, waited := t.Queue()
+		_, waited, _ := t.Queue()
 		n += waited
 	})
 	return max(n, 0)

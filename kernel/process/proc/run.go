@@ -191,6 +191,7 @@ var runners struct {
 // launch makes a goroutine run a new thread, or one that waited inside the nucleus.
 // Callers may hold Process.mu and treeMu.
 func (t *Thread) launch() {
+	t.launched = ticks()
 	runners.mu.Lock()
 	var r *runner
 	if n := len(runners.idle); n > 0 {
@@ -257,6 +258,7 @@ func (r *runner) serve(t *Thread) (end *Thread) {
 
 // begin gives the goroutine a thread that is new, or waited inside the nucleus.
 func (r *runner) begin(t *Thread) {
+	t.waitedForGoroutine()
 	r.clock.SetThread(t.TID)
 	if t.startTicks == 0 {
 		r.thread, t.runner = t, r

@@ -60,7 +60,9 @@ type cpuClock struct {
 	away        int64       // ticks not on a CPU before
 	stops       uint64      // how often the thread gave up the CPU, less clock's
 	told        clockTimes  // what was last told of the thread
-	turns       int64       // ticks spent waiting for a turn
+	turns       int64       // ticks spent waiting for a turn, or for a goroutine
+	launched    int64       // when it was given to a goroutine
+	queue       [2]int64    // for how many nanoseconds it ran and waited, as was last told
 	preempted   uint64      // how often others had their turn first
 	kernelTicks int64       // estimate of the ticks spent in system calls
 	kernelBytes uint64      // estimate of the heap that system calls allocated
@@ -79,6 +81,9 @@ func (c *cpuClock) Allocated() uint64 { return c.kernelBytes }
 // Off returns for how many ticks the thread has not been on a CPU, counted from any
 // moment; it is for the thread itself.
 func (c *cpuClock) Off() int64 { return c.clock.Mine() }
+
+// waitedForGoroutine is called when a goroutine takes the thread up.
+func (c *cpuClock) waitedForGoroutine() { c.turns += ticks() - c.launched }
 
 // waitTurn counts a turn of others that began when Off was before.
 func (c *cpuClock) waitTurn(before int64) { c.turns += c.clock.Mine() - before }
@@ -119,13 +124,13 @@ func (c *cpuClock) ran(now, waited int64) int64 {
 }
 
 // split divides the ticks that a thread ran into user and system time, in nanoseconds;
-// demand is both and the turns that it waited for.
-func (c *cpuClock) split(total int64) (user, system, demand int64) {
+// demand is both and for how long it waited for its turn.
+func (c *cpuClock) split(total, waited int64) (user, system, demand int64) {
 	if total == 0 {
 		return 0, 0, 0
 	}
 	sys, scale := min(c.kernelTicks, total), nsecPerTick()
-	return int64(float64(total-sys) * scale), int64(float64(sys) * scale), int64(float64(total+c.turns) * scale)
+	return int64(float64(total-sys) * scale), int64(float64(sys) * scale), int64(float64(total+waited) * scale)
 }
 
 // switches returns how often the thread gave up the CPU because it had to wait, and how
@@ -145,7 +150,7 @@ func (t *Thread) times() (user, system, demand int64) {
 	}
 	now := ticks()
 	waited, _ := t.waitedInside(now)
-	return t.split(t.ran(now, waited+t.Idle(now)))
+	return t.split(t.ran(now, waited+t.Idle(now)), t.turns+t.Delayed())
 }
 
 // demand returns for how many nanoseconds the thread ran or waited for its turn.
@@ -228,12 +233,25 @@ func TotalSwitches() int64 {
 	return n
 }
 
-// Queue returns for how many nanoseconds the thread ran, and waited for its turn.
-func (t *Thread) Queue() (ran, waited int64) {
+// Queue returns for how many nanoseconds the thread ran, and waited for its turn, and how
+// often it had one.
+func (t *Thread) Queue() (ran, waited, turns int64) {
 	t.Proc.mu.Lock()
 	defer t.Proc.mu.Unlock()
-	user, system, demand := t.times()
-	return user + system, demand - user - system
+	v, n := t.switches()
+	turns = v + n
+	if t.startTicks != 0 && t.clock.Runs() {
+		turns++ // the one that goes on
+	}
+	t.noteQueue(t.times())
+	return t.queue[0], t.queue[1], turns
+}
+
+// noteQueue keeps what Queue tells; called with Proc.mu held. Of a thread that has ended
+// the times are 0.
+func (t *Thread) noteQueue(user, system, demand int64) {
+	t.queue[0] = max(t.queue[0], user+system)
+	t.queue[1] = max(t.queue[1], demand-user-system)
 }
 
 // advance moves both times on to a new measure. The sum is exact, the share of the

@@ -20,7 +20,7 @@ var niceWeights = [40]int{88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705
 func readSched(x *about) ([]byte, linux.Errno) {
 	t := x.thread()
 	s := t.Sched()
-	ran, _ := t.Queue()
+	ran, _, _ := t.Queue()
 	v, n := t.Switches()
 	b := fmt.Appendf(nil, "%s (%d, #threads: %d)\n%s\n", t.Name(), t.TID, x.process().CountThreads(), strings.Repeat("-", 67))
 	nano := func(name string, v int64) { b = fmt.Appendf(b, "%-45s:%14d.%06d\n", name, v/1e6, v%1e6) }

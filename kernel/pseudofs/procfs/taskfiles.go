@@ -41,13 +41,11 @@ func readSyscall(x *about) (b []byte, e linux.Errno) {
 // readSchedstat tells for how many nanoseconds the thread ran and waited for its turn,
 // and how often it was given the CPU.
 func readSchedstat(x *about) ([]byte, linux.Errno) {
-	var ran, waited, v, n int64
+	var ran, waited, turns int64
 	if t := x.thread(); t != nil {
-		ran, waited = t.Queue()
-		v, n = t.Switches()
-		v++ // the turn that goes on
+		ran, waited, turns = t.Queue()
 	}
-	return fmt.Appendf(nil, "%d %d %d\n", ran, waited, v+n), 0
+	return fmt.Appendf(nil, "%d %d %d\n", ran, waited, turns), 0
 }
 
 // readChildren lists the children that a thread has: all are the first thread's.
