@@ -198,37 +198,6 @@ func short(s string, n int) string {
 	return s
 }
 
-func newLogs() *cobra.Command {
-	var follow bool
-	var lines string
-	cmd := &cobra.Command{
-		Use:               "logs [flags] MACHINE",
-		Short:             "Print what a detached machine has printed",
-		Long:              "Print what a machine that was started with -d has printed. Of more than 32 MiB the end is kept.",
-		Args:              exactly(1, "a MACHINE"),
-		ValidArgsFunction: machineNames,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			m, err := named.Find(args[0])
-			if err != nil {
-				return err
-			}
-			if s, err := m.State(); err == nil && !s.Detached && s.Status != named.Dead {
-				return fault.With(fault.Host, "the machine %q prints to its terminal: it has no log", m.Name)
-			}
-			n := -1
-			if lines != "all" {
-				if n, err = strconv.Atoi(lines); err != nil || n < 0 {
-					return fault.Bad("--tail %q: want a number of lines, or all", lines)
-				}
-			}
-			return m.CopyLog(cmd.Context(), os.Stdout, follow, n)
-		},
-	}
-	cmd.Flags().StringVarP(&lines, "tail", "n", "all", "only the last `lines`")
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the machine has ended")
-	return cmd
-}
-
 func newStop() *cobra.Command {
 	var seconds int
 	var signal string

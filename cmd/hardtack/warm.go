@@ -65,7 +65,7 @@ func awaitText(ctx context.Context, m *named.Machine, text string, limit time.Du
 	waiting, found := context.WithTimeout(ctx, limit)
 	defer found()
 	w := &finder{text: []byte(text), found: found}
-	err := m.CopyLog(waiting, w, true, -1)
+	err := m.CopyLog(waiting, w, named.LogView{Lines: -1, Follow: true})
 	switch {
 	case w.done:
 		return nil

@@ -144,6 +144,13 @@ func TestNamedMachines(t *testing.T) {
 		t.Errorf("wait: %q, %v", status.String(), err)
 	}
 	m.want("", 0, "ps", "-q")
+	said := "serving web\nprocess 1 got user defined signal 1\nprocess 1 got terminated\n"
+	m.want(said, 0, "logs", "--since", "100h", "web")
+	m.want("", 0, "logs", "--until", "2006-01-02", "web")
+	if out, _, status := m.run("", "logs", "-t", "-n", "1", "web"); status != 0 || !regexp.MustCompile(`^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z process 1 got terminated\n$`).MatchString(out) {
+		t.Errorf("the last line with its time: %q, %d", out, status)
+	}
+	m.want("", 2, "logs", "--since", "yesterday", "web")
 	m.want("web exited 3\n", 0, "ps", "-a", "--format", "{{.Name}} {{.Status}} {{.ExitCode}}")
 	m.want("", 125, "exec", "web", "/live", "who")
 	m.want("web\n", 0, "rm", "web")

@@ -1,10 +1,9 @@
 package named
 
 import (
-	"context"
-	"errors"
+	"bytes"
+	"encoding/binary"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,13 +16,25 @@ import (
 // logMost is when a log begins anew; the one before is kept.
 const logMost = 16 << 20
 
-// Log is what a machine printed, in a file that does not grow without end.
+// Log is what a machine printed, in a file that does not grow without end, and when: a second
+// file has records of where a line begins and the time. Lines up to the next record are as old.
 type Log struct {
-	name string
-	mu   sync.Mutex
-	f    *os.File // guarded by mu
-	size int64    // guarded by mu
+	name  string
+	mu    sync.Mutex
+	f     *os.File  // guarded by mu
+	times *os.File  // guarded by mu
+	size  int64     // guarded by mu
+	inner bool      // the last byte was not the end of a line; guarded by mu
+	noted time.Time // of the last record, zero in a new file; guarded by mu
 }
+
+const (
+	timesSuffix = ".times"
+	recordSize  = 16 // the place and the time in nanoseconds since 1970, the lowest bytes first
+	// timesApart is how far records are apart at least: a machine that prints much does not
+	// make a long file of them.
+	timesApart = time.Millisecond
+)
 
 // OpenLog opens the machine's log for writing.
 func (m *Machine) OpenLog() (*Log, error) {
@@ -32,9 +43,14 @@ func (m *Machine) OpenLog() (*Log, error) {
 }
 
 func (l *Log) open() (err error) {
-	if l.f, err = os.OpenFile(l.name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err == nil {
+	const flags = os.O_WRONLY | os.O_CREATE | os.O_APPEND
+	if l.times, err = os.OpenFile(l.name+timesSuffix, flags, 0o600); err != nil {
+		return err
+	}
+	if l.f, err = os.OpenFile(l.name, flags, 0o600); err == nil {
 		l.size, err = l.f.Seek(0, io.SeekEnd)
 	}
+	l.noted = time.Time{}
 	return err
 }
 
@@ -44,14 +60,36 @@ func (l *Log) Write(b []byte) (int, error) {
 	defer l.mu.Unlock()
 	if l.size+int64(len(b)) > logMost && l.size > 0 {
 		l.f.Close()
-		if os.Rename(l.name, l.name+".1") != nil || l.open() != nil {
+		l.times.Close()
+		// Who opens the old file between the two renames has the times of other lines.
+		if os.Rename(l.name, l.name+".1") != nil || os.Rename(l.name+timesSuffix, l.name+".1"+timesSuffix) != nil || l.open() != nil {
 			l.size = 0
 		}
 	}
+	l.note(b)
 	if _, err := l.f.Write(b); err == nil {
 		l.size += int64(len(b))
 	}
 	return len(b), nil
+}
+
+// note writes a record if a line begins in what is about to be written.
+func (l *Log) note(b []byte) {
+	begins := 0
+	if l.inner && l.size > 0 {
+		begins = bytes.IndexByte(b, '\n') + 1
+	}
+	if len(b) == 0 || l.inner && l.size > 0 && begins == 0 {
+		return
+	}
+	l.inner = b[len(b)-1] != '\n'
+	now := time.Now()
+	if begins == len(b) || !l.noted.IsZero() && now.Sub(l.noted) < timesApart {
+		return
+	}
+	l.noted = now
+	r := binary.LittleEndian.AppendUint64(nil, uint64(l.size)+uint64(begins))
+	_, _ = l.times.Write(binary.LittleEndian.AppendUint64(r, uint64(now.UnixNano()))) // as for the log
 }
 
 // LastLine is the last line that a machine printed.
@@ -71,114 +109,6 @@ func (m *Machine) LastLine() string {
 
 // lineMost is the longest last line that is shown.
 const lineMost = 1024
-
-// CopyLog writes what a machine printed to w: the last lines of it, or all if lines is
-// negative. With follow it goes on until the machine has ended or ctx is done.
-func (m *Machine) CopyLog(ctx context.Context, w io.Writer, follow bool, lines int) error {
-	name := filepath.Join(m.Dir, logFile)
-	f, err := os.Open(name)
-	if f != nil && lines >= 0 {
-		if lines, err = skipTo(f, lines); err != nil {
-			f.Close()
-			return err
-		}
-	}
-	if old, oerr := os.Open(name + ".1"); oerr == nil && lines != 0 {
-		if lines > 0 {
-			_, oerr = skipTo(old, lines)
-		}
-		if oerr == nil {
-			_, oerr = io.Copy(w, old)
-		}
-		old.Close()
-		if oerr != nil {
-			if f != nil {
-				f.Close()
-			}
-			return oerr
-		}
-	}
-	for {
-		if f != nil {
-			if _, err := io.Copy(w, f); err != nil {
-				f.Close()
-				return err
-			}
-		}
-		if f == nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		if !follow || ctx.Err() != nil {
-			break
-		}
-		alive := m.Alive()
-		if next, nerr := os.Open(name); nerr == nil {
-			if f == nil || !same(f, next) { // it began anew
-				if f != nil {
-					_, err = io.Copy(w, f)
-					f.Close()
-				}
-				f = next
-				continue
-			}
-			next.Close()
-		}
-		if !alive {
-			if f != nil {
-				_, err = io.Copy(w, f)
-			}
-			break
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-	if f != nil {
-		f.Close()
-		return err
-	}
-	return nil
-}
-
-// skipTo goes to where the last lines of a file begin, and returns how many lines more than
-// it has were wanted.
-func skipTo(f *os.File, lines int) (missing int, err error) {
-	at, err := f.Seek(0, io.SeekEnd)
-	if err != nil || lines == 0 {
-		return 0, err
-	}
-	buf := make([]byte, 32<<10)
-	lines++ // the last line's own end is not counted
-	for last := true; at > 0; last = false {
-		n := min(at, int64(len(buf)))
-		at -= n
-		b := buf[:n]
-		if _, err := f.ReadAt(b, at); err != nil {
-			return 0, err
-		}
-		if last && b[n-1] != '\n' {
-			lines--
-		}
-		for i := n - 1; i >= 0; i-- {
-			if b[i] != '\n' {
-				continue
-			}
-			if lines--; lines == 0 {
-				_, err := f.Seek(at+i+1, io.SeekStart)
-				return 0, err
-			}
-		}
-	}
-	_, err = f.Seek(0, io.SeekStart)
-	return lines - 1, err
-}
-
-func same(a, b *os.File) bool {
-	x, err1 := a.Stat()
-	y, err2 := b.Stat()
-	return err1 == nil && err2 == nil && os.SameFile(x, y)
-}
 
 // wordsFile has what the flight recorder of a kernel printed that panicked.
 const wordsFile = "flight"

@@ -209,7 +209,7 @@ func TestLog(t *testing.T) {
 	base(t)
 	m := create(t, "web")
 	var b bytes.Buffer
-	if err := m.CopyLog(t.Context(), &b, false, -1); err != nil || b.Len() > 0 {
+	if err := m.CopyLog(t.Context(), &b, LogView{Lines: -1}); err != nil || b.Len() > 0 {
 		t.Errorf("no log: %v, %q", err, b.String())
 	}
 	l, err := m.OpenLog()
@@ -219,7 +219,7 @@ func TestLog(t *testing.T) {
 	r, w := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		err := m.CopyLog(t.Context(), w, true, -1)
+		err := m.CopyLog(t.Context(), w, LogView{Lines: -1, Follow: true})
 		w.Close()
 		done <- err
 	}()
@@ -241,7 +241,7 @@ func TestLog(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if err := m.CopyLog(t.Context(), &b, false, -1); err != nil || b.Len() != len(first)+9 {
+	if err := m.CopyLog(t.Context(), &b, LogView{Lines: -1}); err != nil || b.Len() != len(first)+9 {
 		t.Errorf("both files: %d bytes, %v", b.Len(), err)
 	}
 }
@@ -646,8 +646,71 @@ func TestTail(t *testing.T) {
 			}
 		}
 		var b bytes.Buffer
-		if err := m.CopyLog(t.Context(), &b, false, c.lines); err != nil || b.String() != c.want {
+		if err := m.CopyLog(t.Context(), &b, LogView{Lines: c.lines}); err != nil || b.String() != c.want {
 			t.Errorf("the last %d lines of %.20q and %.20q: %.40q, %v", c.lines, c.old, c.text, b.String(), err)
+		}
+	}
+}
+
+// Lines have times: by them a log is cut, over both of its files.
+func TestLogTimes(t *testing.T) {
+	base(t)
+	m := create(t, "web")
+	l, err := m.OpenLog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	apart := func() time.Time {
+		time.Sleep(2 * timesApart) // the clock goes on by so much at least
+		now := time.Now()
+		time.Sleep(2 * timesApart)
+		return now
+	}
+	begin := apart()
+	l.Write([]byte("one\nt"))
+	first := apart()
+	l.Write([]byte("wo")) // belongs to what began before
+	l.Write([]byte("\n"))
+	second := apart()
+	l.Write([]byte("three\nfour\n"))
+	third := apart()
+	l.mu.Lock()
+	l.size = logMost // so it begins anew
+	l.mu.Unlock()
+	l.Write([]byte("five\n"))
+	end := apart()
+	for _, c := range []struct {
+		view LogView
+		want string
+	}{
+		{LogView{Lines: -1}, "one\ntwo\nthree\nfour\nfive\n"},
+		{LogView{Lines: -1, Since: begin, Until: end}, "one\ntwo\nthree\nfour\nfive\n"},
+		{LogView{Lines: -1, Since: first}, "three\nfour\nfive\n"},
+		{LogView{Lines: -1, Since: second, Until: third}, "three\nfour\n"},
+		{LogView{Lines: -1, Until: first}, "one\ntwo\n"},
+		{LogView{Lines: -1, Since: third}, "five\n"},
+		{LogView{Lines: -1, Since: end}, ""},
+		{LogView{Lines: -1, Until: begin}, ""},
+		{LogView{Lines: 2}, "four\nfive\n"},
+		{LogView{Lines: 2, Since: third}, "five\n"}, // of the last lines, as docker
+		{LogView{Lines: 2, Until: third}, "four\n"},
+		{LogView{Lines: -1, Until: first, Follow: true}, "one\ntwo\n"},
+	} {
+		var b bytes.Buffer
+		if err := m.CopyLog(t.Context(), &b, c.view); err != nil || b.String() != c.want {
+			t.Errorf("%+v: %q, %v; want %q", c.view, b.String(), err, c.want)
+		}
+	}
+	var b bytes.Buffer
+	if err := m.CopyLog(t.Context(), &b, LogView{Lines: -1, Timestamps: true}); err != nil {
+		t.Fatal(err)
+	}
+	bounds := []time.Time{begin, begin, second, second, third, end}
+	for i, line := range strings.Split(strings.TrimSpace(b.String()), "\n") {
+		stamp, text, _ := strings.Cut(line, " ")
+		at, err := time.Parse(time.RFC3339Nano, stamp)
+		if err != nil || len(stamp) != 30 || at.Before(bounds[i]) || at.After(end) || text != []string{"one", "two", "three", "four", "five"}[i] {
+			t.Errorf("line %d is %q", i, line)
 		}
 	}
 }
