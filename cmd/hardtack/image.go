@@ -47,7 +47,7 @@ layout), where they share layers. "hardtack run" takes them by name or ID.`,
 func newImageDebian() *cobra.Command {
 	var out, kernel, memory string
 	var run bool
-	o := debian.Options{Log: os.Stderr}
+	var o debian.Options
 	cmd := &cobra.Command{
 		Use:   "debian -o ROOT.tar PKG...",
 		Short: "A root file system from Debian packages",
@@ -83,12 +83,15 @@ times. Keys are the same in all machines that are run from one image.`,
 			if run && (o.Minimal || o.Applets) {
 				return fault.Bad("--configure needs the essential packages: it excludes --minimal and --applets")
 			}
+			shown := newBars(os.Stderr)
+			defer shown.end()
+			o.Log, o.Progress = shown.below(), shown.set
 			if run {
 				o.Run = func(ctx context.Context, t *rootfs.Tree, program string) (*rootfs.Tree, error) {
-					return guestRun(ctx, os.Stderr, kernel, memory, t, program)
+					return guestRun(ctx, o.Log, kernel, memory, t, program)
 				}
 			}
-			return writeDebian(cmd.Context(), out, o)
+			return writeDebian(cmd.Context(), out, o, shown)
 		},
 	}
 	fl := cmd.Flags()
@@ -107,11 +110,11 @@ times. Keys are the same in all machines that are run from one image.`,
 
 // writeDebian writes an image of packages. One whose maintainer scripts have failed is written,
 // too.
-func writeDebian(ctx context.Context, out string, o debian.Options) error {
+func writeDebian(ctx context.Context, out string, o debian.Options, shown *bars) error {
 	budget := imageBudget
 	budget.Disk = o.Run != nil
 	var failed *debian.ScriptsFailed
-	err := writeTree(out, func() (*rootfs.Tree, error) {
+	err := writeTree(out, shown, func() (*rootfs.Tree, error) {
 		t, err := debian.Build(ctx, o, budget)
 		if errors.As(err, &failed) {
 			err = nil
@@ -140,7 +143,9 @@ are not brought again.`,
   docker save redis | gzip >redis.tgz && hardtack image oci -o root.tar redis.tgz`,
 		Args: exactly(1, "one image"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return writeTree(out, func() (*rootfs.Tree, error) { return openImage(cmd.Context(), args[0]) })
+			shown := newBars(os.Stderr)
+			defer shown.end()
+			return writeTree(out, shown, func() (*rootfs.Tree, error) { return openImage(cmd.Context(), args[0]) })
 		},
 	}
 	cmd.Flags().StringVarP(&out, "output", "o", "", "write the tar to this `file` (required; - is standard output)")
@@ -189,7 +194,7 @@ func openRoot(ctx context.Context, root string, b rootfs.Budget) (t *rootfs.Tree
 }
 
 // writeTree writes the tree that open returns to a tar.
-func writeTree(out string, open func() (*rootfs.Tree, error)) error {
+func writeTree(out string, shown *bars, open func() (*rootfs.Tree, error)) error {
 	if out == "" {
 		return fault.Bad("-o is missing: name the tar to write")
 	}
@@ -207,7 +212,7 @@ func writeTree(out string, open func() (*rootfs.Tree, error)) error {
 		if err != nil {
 			return err
 		}
-		if err := tree.WriteTar(f); err != nil {
+		if err := tree.WriteTar(&counted{Writer: f, bars: shown, total: tree.TarSize()}); err != nil {
 			f.Close()
 			return err
 		}

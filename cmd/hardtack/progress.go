@@ -43,3 +43,85 @@ func showProgress(store *source.Store, out *os.File) (end func()) {
 		p.Wait()
 	}
 }
+
+// bars show how much of a build is done, one for each work, on a terminal.
+type bars struct {
+	out *os.File
+
+	mu   sync.Mutex
+	p    *mpb.Progress       // nil if none is shown; guarded by mu
+	list map[string]*mpb.Bar // guarded by mu
+}
+
+// newBars returns nil, which shows nothing, if out is no terminal.
+func newBars(out *os.File) *bars {
+	if !term.IsTerminal(int(out.Fd())) {
+		return nil
+	}
+	return &bars{out: out}
+}
+
+// set says how many bytes of a work are done.
+func (b *bars) set(work string, done, total int64) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.p == nil {
+		b.p, b.list = mpb.New(mpb.WithOutput(b.out), mpb.WithWidth(60)), map[string]*mpb.Bar{}
+	}
+	bar := b.list[work]
+	if bar == nil {
+		bar = b.p.AddBar(max(total, 1), mpb.PrependDecorators(decor.Name(work, decor.WCSyncSpaceR)),
+			mpb.AppendDecorators(decor.CountersKibiByte("% .1f / % .1f")))
+		b.list[work] = bar
+	}
+	bar.SetCurrent(min(done, total))
+}
+
+// end leaves the bars as they are: what is printed next comes below them.
+func (b *bars) end() {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.p == nil {
+		return
+	}
+	for _, bar := range b.list {
+		bar.Abort(false)
+	}
+	b.p.Wait()
+	b.p, b.list = nil, nil
+}
+
+// below is out, with what is written to it below the bars.
+func (b *bars) below() io.Writer {
+	if b == nil {
+		return os.Stderr
+	}
+	return belowBars{b}
+}
+
+type belowBars struct{ *bars }
+
+func (b belowBars) Write(p []byte) (int, error) {
+	b.end()
+	return b.out.Write(p)
+}
+
+// counted is a file that becomes a tar, with a bar.
+type counted struct {
+	io.Writer
+	bars        *bars
+	done, total int64
+}
+
+func (c *counted) Write(p []byte) (int, error) {
+	n, err := c.Writer.Write(p)
+	c.done += int64(n)
+	c.bars.set("writing", c.done, c.total)
+	return n, err
+}

@@ -84,3 +84,47 @@ func TestProgress(t *testing.T) {
 		t.Error("a file is shown bars")
 	}
 }
+
+// A build's bars are one for each work; what is printed comes below them.
+func TestBars(t *testing.T) {
+	master, slave := ptytest.Open(t)
+	if err := unix.IoctlSetWinsize(int(slave.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 30, Col: 100}); err != nil {
+		t.Fatal(err)
+	}
+	said := make(chan []byte)
+	go func() {
+		b, _ := io.ReadAll(master) // EIO at the end
+		said <- b
+	}()
+	b := newBars(slave)
+	b.set("downloading", 1<<20, 3<<20)
+	b.set("downloading", 3<<20, 3<<20)
+	b.set("unpacking", 1<<20, 2<<20) // and fails
+	if _, err := io.WriteString(b.below(), "a line\n"); err != nil {
+		t.Error(err)
+	}
+	w := &counted{Writer: io.Discard, bars: b, total: 2 << 20}
+	if _, err := w.Write(make([]byte, 3<<20)); err != nil { // the total is a guess
+		t.Error(err)
+	}
+	b.end()
+	b.end()
+	slave.Close()
+	text := string(<-said)
+	before, after, found := strings.Cut(text, "a line")
+	if !found || !strings.Contains(before, "3.0 MiB / 3.0 MiB") || !strings.Contains(before, "1.0 MiB / 2.0 MiB") ||
+		!strings.Contains(after, "writing") || !strings.Contains(after, "2.0 MiB / 2.0 MiB") || strings.Contains(after, "downloading") {
+		t.Errorf("it shows %q", text)
+	}
+	file, err := os.Create(t.TempDir() + "/file")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	none := newBars(file)
+	none.set("downloading", 1, 2)
+	none.end()
+	if st, err := file.Stat(); none != nil || err != nil || st.Size() > 0 {
+		t.Error("a file is shown bars")
+	}
+}

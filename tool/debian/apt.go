@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -26,14 +27,31 @@ type deb struct {
 	Version string
 	File    string // in the cache
 	SHA256  string
+	Size    int64 // of the file; 0 in lists of older versions
 }
 
 // cache is a directory of downloaded packages. For each set of packages asked
 // for it also holds the list they resolved to, so that a second image needs
 // neither apt nor a network.
 type cache struct {
-	dir string
-	log io.Writer
+	dir      string
+	log      io.Writer
+	progress Progress
+}
+
+// Progress is told how much of some work is done.
+type Progress func(work string, done, total int64)
+
+// The works.
+const (
+	downloading = "downloading"
+	unpacking   = "unpacking"
+)
+
+func (p Progress) tell(work string, done, total int64) {
+	if p != nil && total > 0 {
+		p(work, done, total)
+	}
 }
 
 func (c *cache) path(file string) string { return filepath.Join(c.dir, file) }
@@ -179,8 +197,10 @@ func (c *cache) resolve(ctx context.Context, packages []string, k kind) ([]deb, 
 func (c *cache) download(ctx context.Context, debs []deb) error {
 	var missing []string
 	var files []string
+	var total int64
 	for _, d := range debs {
 		if !c.has(d) {
+			total += d.Size
 			missing = append(missing, d.Package+"="+d.Version)
 			files = append(files, d.File)
 		}
@@ -194,7 +214,7 @@ func (c *cache) download(ctx context.Context, debs []deb) error {
 		return err
 	}
 	defer os.RemoveAll(tmp)
-	if _, err := c.apt(ctx, tmp, "apt-get", append([]string{"-qq", "-o", "APT::Sandbox::User=root", "download"}, missing...)...); err != nil {
+	if err := c.bring(ctx, tmp, missing, total); err != nil {
 		return err
 	}
 	for _, file := range files {
@@ -208,6 +228,34 @@ func (c *cache) download(ctx context.Context, debs []deb) error {
 		}
 	}
 	return nil
+}
+
+// bring has apt download packages to a directory, and tells of the progress that it reports.
+func (c *cache) bring(ctx context.Context, dir string, packages []string, total int64) error {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		for s := bufio.NewScanner(r); s.Scan(); { // dlstatus:FILE:PERCENT:TEXT
+			f := strings.SplitN(s.Text(), ":", 4)
+			if percent, err := strconv.ParseFloat(f[min(2, len(f)-1)], 64); err == nil && f[0] == "dlstatus" {
+				c.progress.tell(downloading, int64(percent/100*float64(total)), total)
+			}
+		}
+		_, _ = io.Copy(io.Discard, r) // of a line that is too long
+		r.Close()
+	}()
+	c.progress.tell(downloading, 0, total)
+	_, err = c.aptTelling(ctx, dir, w, "apt-get", append([]string{"-qq", "-o", "APT::Status-Fd=3", "-o", "APT::Sandbox::User=root", "download"}, packages...)...)
+	w.Close()
+	<-told
+	if err == nil {
+		c.progress.tell(downloading, total, total)
+	}
+	return err
 }
 
 // move renames a file, or copies it where it comes from another file system.
@@ -234,9 +282,17 @@ func move(from, to string) error {
 
 // apt runs one of apt's programs and makes one line of what it complains of.
 func (c *cache) apt(ctx context.Context, dir, program string, args ...string) (string, error) {
+	return c.aptTelling(ctx, dir, nil, program, args...)
+}
+
+// aptTelling is apt with a file that the program has as descriptor 3.
+func (c *cache) aptTelling(ctx context.Context, dir string, status *os.File, program string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "LC_ALL=C", "DEBIAN_FRONTEND=noninteractive")
+	if status != nil {
+		cmd.ExtraFiles = []*os.File{status}
+	}
 	var out, complaint bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaint
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -293,6 +349,8 @@ func parseControl(text string) []control {
 				c.Version = value
 			case "SHA256":
 				c.SHA256 = value
+			case "Size":
+				c.Size, _ = strconv.ParseInt(value, 10, 64) // for the progress only
 			case "Architecture":
 				c.arch = value
 			case "Depends":

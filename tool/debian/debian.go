@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -32,6 +33,7 @@ type Options struct {
 	Applets  bool     // links to busybox for commands that nothing else provides
 	Add      []string // directories laid over the packages, all files root's
 	Log      io.Writer
+	Progress Progress // may be nil; never called from two goroutines at a time
 	// Run runs a program of the tree in a machine that has it as its root, and returns what
 	// the root became. If it is set, the maintainer scripts are run there.
 	Run func(ctx context.Context, t *rootfs.Tree, program string) (*rootfs.Tree, error)
@@ -59,7 +61,7 @@ func Build(ctx context.Context, o Options, b rootfs.Budget) (*rootfs.Tree, error
 			return nil, fault.Bad("%q is not the name of a package", p)
 		}
 	}
-	c := cache{dir: o.Cache, log: o.Log}
+	c := cache{dir: o.Cache, log: o.Log, progress: o.Progress}
 	debs, err := c.fetch(ctx, o.Packages, o.kind(), o.Refresh)
 	if err != nil {
 		return nil, err
@@ -126,6 +128,12 @@ func unpackAll(ctx context.Context, c *cache, debs []deb) ([]unpacked, error) {
 	list := make([]unpacked, len(debs))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.GOMAXPROCS(0))
+	var total, done int64
+	for _, d := range debs {
+		total += c.size(d)
+	}
+	var mu sync.Mutex
+	c.progress.tell(unpacking, 0, total)
 	for i, d := range debs {
 		g.Go(func() error {
 			if ctx.Err() != nil {
@@ -140,10 +148,22 @@ func unpackAll(ctx context.Context, c *cache, debs []deb) ([]unpacked, error) {
 				return fault.With(fault.Status(err), "%s: %w", d.File, err)
 			}
 			list[i] = p
+			mu.Lock()
+			defer mu.Unlock()
+			done += c.size(d)
+			c.progress.tell(unpacking, done, total)
 			return nil
 		})
 	}
 	return list, g.Wait()
+}
+
+// size is that of a package's file.
+func (c *cache) size(d deb) int64 {
+	if st, err := os.Stat(c.path(d.File)); err == nil {
+		return st.Size()
+	}
+	return 0 // which is told when it is opened
 }
 
 // validName allows what Debian does, and "name=version" as apt reads it. To apt

@@ -210,7 +210,7 @@ func fakeCache(t *testing.T, wanted string, packages map[string]map[string]strin
 	for _, name := range slices.Sorted(keys(packages)) {
 		b := pack("data.tar.xz", compressed(t, ".xz", dataTar(t, packages[name])))
 		sum := sha256.Sum256(b)
-		d := deb{name, "1", name + "_1_all.deb", hex.EncodeToString(sum[:])}
+		d := deb{name, "1", name + "_1_all.deb", hex.EncodeToString(sum[:]), int64(len(b))}
 		must(t, os.WriteFile(filepath.Join(dir, d.File), b, 0o644))
 		list = append(list, d)
 	}

@@ -293,6 +293,20 @@ func (t *Tree) WriteTar(w io.Writer) error {
 	return tw.Close()
 }
 
+// TarSize is about how long the tar of the tree is: what progress is measured by.
+func (t *Tree) TarSize() int64 {
+	const block = 512
+	size, seen := int64(2*block), map[*Inode]bool{}
+	_ = t.Walk(func(_ string, n *Inode) error {
+		if size += block; n.Type() == Regular && !seen[n] {
+			seen[n] = true
+			size += (n.Data.Size() + block - 1) &^ (block - 1)
+		}
+		return nil
+	})
+	return size
+}
+
 // copySize is large because a Blob on a host file opens the file per read.
 const copySize = 1 << 20
 
