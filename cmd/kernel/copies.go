@@ -55,6 +55,14 @@ func (k *kernel) renew(seed []byte, now int64, name string, mac [6]byte) {
 		defer c.mu.Unlock()
 		proc.Hold() // it holds already, unless the host is confused
 		random.Stir(seed, 8*len(seed))
+		var beside sync.WaitGroup // a second processor's share
+		if c.root != nil {
+			beside.Go(func() {
+				k.rename(c.root, c.name, name)
+				k.renewMachineID(c.root)
+				k.relive(c.root)
+			})
+		}
 		stirFromProcessor()
 		for _, d := range k.entropy {
 			d.Request()
@@ -68,12 +76,8 @@ func (k *kernel) renew(seed []byte, now int64, name string, mac [6]byte) {
 		if inet.Default != nil {
 			inet.Default.ForgetOutside()
 		}
-		if c.root != nil {
-			k.rename(c.root, c.name, name)
-			k.renewMachineID(c.root)
-			k.relive(c.root)
-		}
 		proc.SetHostname(name)
+		beside.Wait()
 		c.name = name
 		proc.Release(true)
 		_ = k.control.Ready()

@@ -119,6 +119,26 @@ func (l *Link) Renew(mac [header.EthernetAddressSize]byte) {
 			i.MAC = mac
 		}
 	}
+	l.greet()
+}
+
+// greet asks for the routers' addresses, which tells them and everybody else this interface's.
+// It saves the first connections from waiting for such questions and answers.
+func (l *Link) greet() {
+	if l.features&netdev.NoARP != 0 {
+		return
+	}
+	nic := tcpip.NICID(l.index)
+	known, _ := l.net.Stack.Neighbors(nic, header.IPv4ProtocolNumber)
+	for _, r := range l.net.Stack.GetRouteTable() {
+		given := slices.ContainsFunc(known, func(e stack.NeighborEntry) bool { return e.Addr == r.Gateway && e.State == stack.Static })
+		if r.NIC != nic || r.Gateway.Len() != header.IPv4AddressSize || given {
+			continue
+		}
+		// One who does not answer is asked again when it is needed.
+		_ = l.net.Stack.RemoveNeighbor(nic, header.IPv4ProtocolNumber, r.Gateway)
+		_ = l.net.Stack.GetLinkAddress(nic, r.Gateway, tcpip.Address{}, header.IPv4ProtocolNumber, func(stack.LinkResolutionResult) {})
+	}
 }
 
 // LinkAddress is the MAC.
