@@ -46,11 +46,12 @@ func (s *pidSlot) free() bool {
 	return s.thread.Load() == nil && s.proc.Load() == nil && s.group.Load() == nil && s.session.Load() == nil
 }
 
+// slotsPerChunk numbers have their slots together, and one word of pidUsed.
 const slotsPerChunk = 64
 
 var (
-	pidChunks [maxPID / slotsPerChunk]atomic.Pointer[[slotsPerChunk]pidSlot] // made under treeMu, never removed
-	pidUsed   [maxPID / 64]uint64                                            // guarded by treeMu; bit set: in use
+	pidChunks [maxPID / slotsPerChunk]atomic.Pointer[[slotsPerChunk]pidSlot] // changed under treeMu
+	pidUsed   [maxPID / slotsPerChunk]uint64                                 // guarded by treeMu; bit set: in use
 	pidCount  int                                                            // guarded by treeMu; numbers in use
 	lastPID   atomic.Int32                                                   // written under treeMu
 
@@ -94,7 +95,7 @@ func allocPID(want int32) int32 {
 		c.Store(new([slotsPerChunk]pidSlot))
 	}
 	if want == 0 {
-		lastPID.Store(id)
+		dropChunk(lastPID.Swap(id))
 	}
 	return id
 }
@@ -116,9 +117,19 @@ func nextFree(from, to int32) int32 {
 // dropPID frees a number that nobody has any more. Called with treeMu held,
 // after the slot's field was cleared.
 func dropPID(id int32) {
-	if bit := uint64(1) << (id % 64); slotOf(id).free() && pidUsed[id/64]&bit != 0 {
+	if bit := uint64(1) << (id % 64); pidUsed[id/64]&bit != 0 && slotOf(id).free() {
 		pidUsed[id/64] &^= bit
 		pidCount--
+		dropChunk(id)
+	}
+}
+
+// dropChunk lets go of the slots around id if nobody has any of them: numbers go on rising, and
+// all chunks together take more than a megabyte. The one that the next number may be in stays.
+// Called with treeMu held.
+func dropChunk(id int32) {
+	if i := id / slotsPerChunk; pidUsed[i] == 0 && i != lastPID.Load()/slotsPerChunk {
+		pidChunks[i].Store(nil)
 	}
 }
 
@@ -202,7 +213,7 @@ func SetLastPID(n int32) linux.Errno {
 		return linux.EINVAL
 	}
 	treeMu.Lock()
-	lastPID.Store(n)
+	dropChunk(lastPID.Swap(n))
 	treeMu.Unlock()
 	return 0
 }

@@ -363,6 +363,9 @@ func TestPIDs(t *testing.T) {
 	if pidUsed[a/64]>>(a%64)&1 != 0 {
 		t.Error("number not freed")
 	}
+	if pidChunks[a/slotsPerChunk].Load() != nil || pidChunks[b/slotsPerChunk].Load() == nil {
+		t.Error("slots that nobody has stay, or those of the next number do not")
+	}
 }
 
 var _ = creds.AllCaps
