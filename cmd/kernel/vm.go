@@ -42,10 +42,25 @@ var relief = reserve.Relief{
 		Sweep:    func() { mem.SweepForAll(proc.HeapHeld()) },
 		Kill:     killBiggest,
 		Collect:  func() { mem.CollectForAll(proc.HeapHeld()) },
+		Rested:   rested,
 		Sleep:    time.Sleep,
 	},
 	Heap:  proc.HeapQueue,
 	Pages: proc.PageQueue,
+}
+
+// settleAfter is how long after relief the garbage is collected for which nobody waited any
+// more: what processes left that ended then. An idle kernel would keep it for minutes.
+const settleAfter = time.Second
+
+var settling *time.Timer // relief's alone
+
+func rested() {
+	if settling == nil {
+		settling = time.AfterFunc(settleAfter, func() { mem.CollectForAll(proc.HeapHeld()) })
+	} else {
+		settling.Reset(settleAfter)
+	}
 }
 
 func killBiggest() reserve.Victim {

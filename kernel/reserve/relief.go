@@ -31,6 +31,8 @@ type Machine struct {
 	Kill func() Victim
 	// Collect collects the garbage that a victim left.
 	Collect func()
+	// Rested hears that nobody waits any more.
+	Rested func()
 	// Sleep waits.
 	Sleep func(time.Duration)
 }
@@ -79,6 +81,7 @@ func (r *Relief) run() {
 			r.step()
 		}
 		r.died = false
+		r.Rested()
 		r.running.Store(false)
 		// Whoever came meanwhile found somebody running.
 		if r.enough() || !r.running.CompareAndSwap(false, true) {

@@ -18,6 +18,7 @@ type model struct {
 	ending            int     // steps until what others left is given up
 	left              int64   // that
 	hidden            int64   // garbage that only a sweep finds
+	rested            int
 	log               []string
 	hurried, stubborn bool
 }
@@ -78,6 +79,7 @@ func (m *model) relief(heap, pages *Queue) *Relief {
 			m.log = append(m.log, "collect")
 			m.free, m.garbage = m.free+m.garbage, 0
 		},
+		Rested: func() { m.rested++ },
 		Sleep: func(time.Duration) {
 			if m.ending > 0 {
 				if m.ending--; m.ending == 0 {
@@ -116,8 +118,8 @@ func TestReliefTakesTheCheapestFirst(t *testing.T) {
 		c := enter(q, x.need)
 		r := m.relief(queueOf(func() int64 { return 0 }), q)
 		r.run()
-		if !c.Granted() || !slices.Equal(m.log, x.want) {
-			t.Errorf("%s: granted is %v after %v, want %v", x.name, c.Granted(), m.log, x.want)
+		if !c.Granted() || !slices.Equal(m.log, x.want) || m.rested != 1 {
+			t.Errorf("%s: granted is %v after %v, want %v; rested %d times", x.name, c.Granted(), m.log, x.want, m.rested)
 		}
 	}
 }

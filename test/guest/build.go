@@ -32,10 +32,10 @@ func goBuild(repo, out, pkg string) error {
 }
 
 // cBuild compiles a C file into a static program.
-func cBuild(out, source string) error {
-	cmd := exec.Command("gcc", "-static", "-O2", "-w", "-o", out, source, "-lpthread", "-lm")
-	if text, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("gcc %s: %w\n%s", source, err, text)
+func cBuild(out string, sources ...string) error {
+	args := append([]string{"-static", "-O2", "-w", "-o", out}, sources...)
+	if text, err := exec.Command("gcc", append(args, "-lpthread", "-lm")...).CombinedOutput(); err != nil {
+		return fmt.Errorf("gcc %s: %w\n%s", strings.Join(sources, " "), err, text)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@
 //
 //	memory MILLISECONDS KIND[+KIND]...   another user's well-behaved program beside these
 //	memory -same MILLISECONDS KIND...    the same user's
+//	memory -left MILLISECONDS KIND...    and after each run what is left of it
 #include "memory.h"
 #include <dirent.h>
 #include <grp.h>
@@ -223,6 +224,40 @@ static void clean(const char *name)
 	printf("end %s ended=%d back=%d free=%ld\n", name, (int)((ended - begin) / 1000), (int)((now() - ended) / 1000), 100 * back / start);
 }
 
+// field is the number behind a name in a file of /proc, or at its beginning.
+static long field(const char *file, const char *name)
+{
+	static char text[1 << 16];
+	int fd = open(file, O_RDONLY);
+	ssize_t n = read(fd, text, sizeof text - 1);
+	close(fd);
+	if (n < 0)
+		return -1;
+	text[n] = 0;
+	char *at = strstr(text, name);
+	return at ? strtol(at + strlen(name), NULL, 10) : -1;
+}
+
+// left waits until the machine has its memory back, and says how long that took, what is in
+// use then, and what of the kernel's heap after a collection.
+static void left(const char *name)
+{
+	int64_t begin = now();
+	while (now() - begin < 10000000 && freeMemory() < start - total / 20)
+		nap(10);
+	int waited = (now() - begin) / 1000;
+	long back = freeMemory();
+	int fd = open("/proc/hardtack/heap", O_WRONLY);
+	for (int i = 0; i < 3; i++) {
+		write(fd, "1", 1);
+		nap(5);
+	}
+	close(fd);
+	printf("left %s after=%d missing=%ld collected=%ld heap=%ld objects=%ld stacks=%ld goroutines=%ld\n", name, waited, start - back,
+	       start - freeMemory(), field("/proc/hardtack/heap", "HeapAlloc"), field("/proc/hardtack/heap", "HeapObjects"),
+	       field("/proc/hardtack/heap", "StackInuse"), field("/proc/hardtack/goroutines", ""));
+}
+
 static void once(const char *name, int millis, int uid)
 {
 	struct run r = {.goodUID = uid};
@@ -271,13 +306,17 @@ int main(int argc, char **argv)
 	mount("none", "/dev/mqueue", "mqueue", 0, NULL);
 	shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	memset(samples, 1, sizeof samples);
-	int uid = goodUID, i = 1;
-	if (argc > 1 && strcmp(argv[1], "-same") == 0) {
-		uid = offenderUID;
-		i++;
-	}
-	for (int millis = atoi(argv[i++]); i < argc; i++)
+	int uid = goodUID, i = 1, looks = 0;
+	for (; i < argc && argv[i][0] == '-'; i++)
+		if (strcmp(argv[i], "-same") == 0)
+			uid = offenderUID;
+		else
+			looks = 1;
+	for (int millis = atoi(argv[i++]); i < argc; i++) {
 		once(argv[i], millis, uid);
+		if (looks)
+			left(argv[i]);
+	}
 	printf("memory: done\n");
 	return 0;
 }
