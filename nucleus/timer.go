@@ -8,19 +8,21 @@ import (
 
 // A user thread runs for a slice before its goroutine checks whether others want the CPU:
 // as long as each of those that wait for a CPU has its turn within sliceRound, but at least
-// sliceLeast, and sliceUser at most. sliceThread is the slice of threads of the runtime when
-// there are more of them than CPUs.
+// sliceLeast, and sliceUser at most; sliceAlone at most where there is one CPU: a thread that
+// is woken there has no other to run on. sliceThread is the slice of threads of the runtime
+// when there are more of them than CPUs.
 const (
 	sliceUser   = 4e6
+	sliceAlone  = 1e6
 	sliceRound  = 8e6
 	sliceLeast  = 0.5e6
 	sliceThread = 1e6
 )
 
-// maxGraces is how often a slice that ends in the kernel goes on for a quarter. Who is
+// maxGraces is how often a slice that ends in the kernel goes on, at most for as long again. Who is
 // about to enter user mode then was often woken a moment ago, and would wait for its next
 // turn with what it was woken for.
-const maxGraces = 4
+const maxGraces = 16
 
 // waitingTurns is the number of user threads that wait for a CPU, in its low half.
 var waitingTurns = new(atomic.Int64)
@@ -31,12 +33,23 @@ func CountTurns(n *atomic.Int64) { waitingTurns = n }
 
 // Slice returns how long a slice is that begins now, in nanoseconds.
 func Slice() int64 {
-	n := int64(uint32(waitingTurns.Load()))
-	if n <= 1 {
-		return sliceUser
+	n, cpus := int64(uint32(waitingTurns.Load())), int64(numCPU.Load())
+	most := int64(sliceUser)
+	if cpus == 1 {
+		most = sliceAlone
 	}
-	return min(max(sliceRound*int64(numCPU.Load())/(n+int64(numCPU.Load())), sliceLeast), sliceUser)
+	if n <= 1 {
+		return most
+	}
+	return min(max(sliceRound*cpus/(n+cpus), sliceLeast), most)
 }
+
+// grace is by how much a slice is made longer.
+func grace() int64 { return Slice() / maxGraces }
+
+// ProlongSlice makes the slice that has just ended on the processor that runs the caller go on
+// for a moment.
+func ProlongSlice() { amd64.ProlongSlice(now() + grace()) }
 
 // now returns nanoseconds since the clock was set up.
 func now() int64 { return ticksToNS(amd64.TSC() - amd64.ClockBase) }
@@ -83,7 +96,7 @@ func timerFired(c *amd64.CPU, user bool) {
 	if me.SliceEnd != 0 && me.SliceEnd <= t {
 		if !user && me.graces < maxGraces && me.current != idleIndex(c.Index) {
 			me.graces++
-			me.SliceEnd = t + Slice()/4
+			me.SliceEnd = t + grace()
 		} else {
 			me.SliceEnd = 0
 			me.giveWay(SliceOver, user)

@@ -73,6 +73,9 @@ func SetTimerDue(when int64)
 // BeginSlice has a new slice begin on this processor when user mode is entered next.
 func BeginSlice()
 
+// ProlongSlice has the slice that has ended on this processor go on until end, in nanoseconds.
+func ProlongSlice(end int64)
+
 // Port input and output.
 func In8(port uint16) uint8
 func In16(port uint16) uint16

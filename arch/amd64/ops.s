@@ -249,3 +249,9 @@ TEXT ·BeginSlice(SB), NOSPLIT, $0-0
 	MOVQ $(1<<32), AX
 	MOVQ AX, CPU_SliceArmed(GS)
 	RET
+
+// func ProlongSlice(end int64)
+TEXT ·ProlongSlice(SB), NOSPLIT, $0-8
+	MOVQ end+0(FP), AX
+	MOVQ AX, CPU_SliceEnd(GS)
+	RET

@@ -63,13 +63,8 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// TestBudget counts the instructions of every row of the table and compares them with the
-// row's budget. It uses the minimum of several turns, because the kernel's collector runs in
-// some of them. Counts repeat, so this is not a timing test. Programs are placed at random
-// addresses, however, and now and then a boot makes a row more expensive, so rows above
-// their budget are counted again in a second boot. A change that makes a row more
-// expensive must say so by a new budget.
-func TestBudget(t *testing.T) {
+// guestBench builds a kernel to count on; without HARDTACK_GUEST it skips the test.
+func guestBench(t *testing.T) *Bench {
 	if os.Getenv("HARDTACK_GUEST") == "" {
 		t.Skip("boots a guest; set HARDTACK_GUEST=1")
 	}
@@ -85,7 +80,17 @@ func TestBudget(t *testing.T) {
 	if err := run(d.Repo, d.Tool, "build", "-o", kernel); err != nil {
 		t.Fatal(err)
 	}
-	b := Bench{Dirs: d, Machine: "microvm", Systems: []OS{OnHardtack}, Log: t.Logf, Kernel: kernel}
+	return &Bench{Dirs: d, Machine: "microvm", Systems: []OS{OnHardtack}, Log: t.Logf, Kernel: kernel}
+}
+
+// TestBudget counts the instructions of every row of the table and compares them with the
+// row's budget. It uses the minimum of several turns, because the kernel's collector runs in
+// some of them. Counts repeat, so this is not a timing test. Programs are placed at random
+// addresses, however, and now and then a boot makes a row more expensive, so rows above
+// their budget are counted again in a second boot. A change that makes a row more
+// expensive must say so by a new budget.
+func TestBudget(t *testing.T) {
+	b := guestBench(t)
 	budget, err := readBudget()
 	if err != nil {
 		t.Fatal(err)

@@ -45,7 +45,11 @@ const (
 	leastLag = slice
 	mostLag  = 2e9
 
-	// slice is how long a thread runs before it gives way (nucleus, sliceUser).
+	// A slice that ends as soon after the thread entered user mode goes on, so often at most.
+	justEntered = 5e3
+	maxGraces   = 16
+
+	// slice is how long a thread runs at most before it gives way (nucleus, sliceUser).
 	slice = 4e6
 )
 
@@ -56,6 +60,7 @@ type turn struct {
 	ran     int64 // ticks that its goroutine had run when virtual was brought up to date
 	off     int64 // what its clock told then
 	slept   int64 // ticks that it was blocked, since its place among others was looked at
+	graces  int   // how often its slice went on since its turn began
 	weight  int64 // 0: normalWeight; guarded by Proc.mu, read freely
 	rate    int64 // how fast virtual time passes: more than 1 if its user has many threads
 
@@ -145,10 +150,24 @@ func (t *Thread) interrupted(why uint64) {
 	if t.rseq.due.Load() && !t.restart() {
 		t.forceSegv(0)
 	}
+	if why == nucleus.SliceOver && t.prolong() {
+		return
+	}
 	if why&(nucleus.TimerDue|nucleus.SliceOver) != 0 || wait.Ready() {
 		t.turn.over = why&nucleus.SliceOver != 0
 		t.giveWay()
 	}
+}
+
+// prolong lets the slice go on a little if it ended just after the thread entered user mode:
+// what it was woken for, or is about to ask for, would wait for its next turn.
+func (t *Thread) prolong() bool {
+	if t.turn.graces == maxGraces || ticks()-t.Off()-t.turn.ran > ticksOf(justEntered) {
+		return false
+	}
+	t.turn.graces++
+	nucleus.ProlongSlice()
+	return true
 }
 
 // letOthers gives way to threads that have less virtual time.
@@ -192,6 +211,7 @@ func (t *Thread) giveWay() {
 		}
 		t.turn.Wait()
 		t.turn.off = t.Off() // it did not sleep
+		t.turn.graces = 0
 	} else {
 		runtime.Gosched()
 	}
