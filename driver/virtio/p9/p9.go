@@ -25,8 +25,8 @@ const featureTag uint64 = 1 << 0
 const (
 	// Slots is how many large messages can be under way; there are as many small ones.
 	Slots = 16
-	// MaxSize is the largest message: 64 KiB of data with their header.
-	MaxSize = 64<<10 + 4096
+	// MaxSize is the largest message: 128 KiB of data with their header.
+	MaxSize = 128<<10 + 4096
 	// behind is the room for the reply to a message of the largest size.
 	behind = 8 << 10
 	// smallSize is what a small slot has for the request, and for the reply.

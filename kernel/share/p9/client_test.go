@@ -190,6 +190,21 @@ func TestRequests(t *testing.T) {
 	if n, e := c.Write(nil, fid, pages, 0, 200000); n != 200000 || e != 0 {
 		t.Errorf("write: %d, %v", n, e)
 	}
+	memory := make([]byte, 1000)
+	if n, moved, e := c.ReadUser(nil, fid, uio.Bytes(memory), 5, 2000); n != 2000 || moved != 1000 || e != 0 || !bytes.Equal(memory, content[5:1005]) {
+		t.Errorf("read to a user: %d, %d, %v", n, moved, e)
+	}
+	if gave, took, e := c.WriteUser(nil, fid, uio.Bytes(memory), 0, 2000); gave != 1000 || took != 1000 || e != 0 {
+		t.Errorf("write of a user: %d, %d, %v", gave, took, e)
+	}
+	var nowhere uio.Vec
+	nowhere.Init(noMemory{}, 0x1000, 100)
+	if n, moved, e := c.ReadUser(nil, fid, &nowhere, 0, 100); n != 100 || moved != 0 || e != 0 {
+		t.Errorf("read to pages with faults: %d, %d, %v", n, moved, e)
+	}
+	if gave, took, e := c.WriteUser(nil, fid, &nowhere, 0, 100); gave != 0 || took != 0 || e != 0 {
+		t.Errorf("write of pages with faults: %d, %d, %v", gave, took, e)
+	}
 	names := ""
 	if n, e := c.Readdir(nil, fid, 1, make([]byte, 4096), func(x *Dirent) bool { names += x.Name; return true }); n != 2 || e != 0 || names != "bc" {
 		t.Errorf("readdir: %d, %q, %v", n, names, e)
@@ -277,6 +292,8 @@ func everything(c *Client, root uint32) map[string]linux.Errno {
 	page := make([]byte, 4096)
 	_, got["read"] = c.Read(nil, root, [][]byte{page}, 0, 4096)
 	_, got["write"] = c.Write(nil, root, [][]byte{page}, 0, 4096)
+	_, _, got["read to a user"] = c.ReadUser(nil, root, uio.Bytes(page), 0, 4096)
+	_, _, got["write of a user"] = c.WriteUser(nil, root, uio.Bytes(page), 0, 4096)
 	_, got["readdir"] = c.Readdir(nil, root, 0, page, func(*Dirent) bool { return true })
 	_, got["readlink"] = c.Readlink(nil, root)
 	_, _, got["xattr"] = c.XattrWalk(nil, root, "user.x")

@@ -3,6 +3,7 @@ package p9
 import (
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/caller"
+	"hardtack/kernel/base/uio"
 )
 
 // version is the only one that is spoken.
@@ -262,6 +263,56 @@ func (c *Client) readOnce(ctx *caller.Ctx, fid uint32, pages [][]byte, at int, o
 		}
 	}
 	return got, c.finish(&w, r, &d, e)
+}
+
+// ReadUser reads n bytes at off, at most MaxData, into user memory. Since the memory of the
+// reply is held meanwhile, only pages are filled that need no fault: moved may be less
+// than what the server gave.
+func (c *Client) ReadUser(ctx *caller.Ctx, fid uint32, v *uio.Vec, off int64, n int) (got, moved int, e linux.Errno) {
+	w := waiterOf(ctx)
+	r, e := c.begin(&w, tread)
+	var d decoder
+	if e == 0 {
+		r.u32(fid)
+		r.u64(uint64(off))
+		r.u32(uint32(n))
+		if d, e = c.call(&w, r, n); e == 0 {
+			count := d.u32()
+			if count > uint32(n) {
+				d.bad = true
+			}
+			data := d.take(int(count))
+			got, moved = len(data), v.TryCopyOut(data)
+		}
+	}
+	return got, moved, c.finish(&w, r, &d, e)
+}
+
+// WriteUser writes n bytes of user memory, at most MaxData, to off, or fewer, if pages
+// have faults: took may be 0. It returns how many the server was given, and how many it took.
+func (c *Client) WriteUser(ctx *caller.Ctx, fid uint32, v *uio.Vec, off int64, n int) (gave, took int, e linux.Errno) {
+	w := waiterOf(ctx)
+	r, e := c.begin(&w, twrite)
+	var d decoder
+	if e == 0 {
+		r.u32(fid)
+		r.u64(uint64(off))
+		size := r.room(4)
+		gave = v.TryCopyIn(r.room(n))
+		r.encoder.n -= n - gave
+		le.PutUint32(size, uint32(gave))
+		if gave > 0 {
+			if d, e = c.call(&w, r, 0); e == 0 {
+				count := d.u32()
+				if count > uint32(gave) {
+					d.bad = true
+				} else {
+					took = int(count)
+				}
+			}
+		}
+	}
+	return gave, took, c.finish(&w, r, &d, e)
 }
 
 // Write writes n bytes of pages to off, and returns how many the server took.

@@ -226,7 +226,7 @@ func (o *opened) Read(c *caller.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, 
 	return o.pages.Read(c, v, &o.reader, off, int(min(n, size-off)))
 }
 
-// pagesAtOnce is how many pages a message has room for.
+// pagesAtOnce is how many pages are moved with one message, where they are.
 const pagesAtOnce = 16
 
 // batch gets pages for n bytes, as far as memory goes.
@@ -243,30 +243,26 @@ func (f *file) readThrough(c *caller.Ctx, v *uio.Vec, off int64) (done int, e li
 	if e != 0 {
 		return 0, e
 	}
-	var frames [pagesAtOnce]mem.Frame
-	var bytes [pagesAtOnce][]byte
+	direct := !f.orphan.Load() && !f.fs.options.loose // the size is the server's
 	for v.Len() > 0 && e == 0 && !(done > 0 && caller.Killed(c)) {
 		if f.pages.Dirty() > 0 {
-			e = f.pages.WriteBack(uint64(off)>>mem.PageShift, uint64(off+int64(v.Len()))>>mem.PageShift)
+			if e = f.pages.WriteBack(uint64(off)>>mem.PageShift, uint64(off+int64(v.Len()))>>mem.PageShift); e != 0 {
+				break
+			}
 		}
-		pages, n := batch(&frames, &bytes, v.Len())
-		if len(pages) == 0 {
-			e = linux.ENOMEM
+		var n, got, moved int
+		if direct {
+			if n, e = v.FaultIn(f.fs.c.MaxData(), true); e != 0 {
+				break
+			}
+			got, moved, e = f.fs.c.ReadUser(c, fid, v, off, n)
 		}
-		got := 0
-		if e == 0 {
-			got, e = f.load(c, fid, pages, off, n)
+		if e == 0 && moved == 0 && (got > 0 || !direct) { // or the pages went again
+			n, got, moved, e = f.readPages(c, fid, v, off)
 		}
-		moved := 0
-		for i := 0; moved < got && e == 0; i++ {
-			var k int
-			k, e = v.CopyOut(pages[i][:min(got-moved, mem.PageSize)])
-			moved += k
-		}
-		mem.PutBatch(frames[:len(pages)])
 		done += moved
 		off += int64(moved)
-		if got < n {
+		if got < n && moved == got {
 			break
 		}
 	}
@@ -274,6 +270,25 @@ func (f *file) readThrough(c *caller.Ctx, v *uio.Vec, off int64) (done int, e li
 		e = 0
 	}
 	return done, e
+}
+
+// readPages asks for n bytes and moves what it gets through pages of its own, where copies
+// may have faults.
+func (f *file) readPages(c *caller.Ctx, fid uint32, v *uio.Vec, off int64) (n, got, moved int, e linux.Errno) {
+	var frames [pagesAtOnce]mem.Frame
+	var bytes [pagesAtOnce][]byte
+	pages, n := batch(&frames, &bytes, v.Len())
+	if len(pages) == 0 {
+		return 0, 0, 0, linux.ENOMEM
+	}
+	got, e = f.load(c, fid, pages, off, n)
+	for i := 0; moved < got && e == 0; i++ {
+		var k int
+		k, e = v.CopyOut(pages[i][:min(got-moved, mem.PageSize)])
+		moved += k
+	}
+	mem.PutBatch(frames[:len(pages)])
+	return n, got, moved, e
 }
 
 // load reads n bytes into pages. Where the size is ours the file may be longer than the
@@ -358,32 +373,25 @@ func (f *file) writeThrough(c *caller.Ctx, v *uio.Vec, off int64) (done int, e l
 	if e != 0 {
 		return 0, e
 	}
-	var frames [pagesAtOnce]mem.Frame
-	var bytes [pagesAtOnce][]byte
 	for v.Len() > 0 && e == 0 && !(done > 0 && caller.Killed(c)) {
-		pages, n := batch(&frames, &bytes, v.Len())
-		if len(pages) == 0 {
-			e = linux.ENOMEM
+		n, err := v.FaultIn(f.fs.c.MaxData(), false)
+		if e = err; e != 0 {
 			break
 		}
-		moved := 0
-		for i := 0; moved < n && e == 0; i++ {
-			var k int
-			k, e = v.CopyIn(pages[i][:min(n-moved, mem.PageSize)])
-			moved += k
+		var gave, took int
+		e = f.bypass(off, n, func() (int, linux.Errno) {
+			var e linux.Errno
+			gave, took, e = f.fs.c.WriteUser(c, fid, v, off, n)
+			return took, e
+		})
+		if e == 0 && gave == 0 { // the pages went again
+			gave, took, e = f.writePages(c, fid, v, off)
 		}
-		if moved > 0 {
-			k, err := f.store(c, fid, pages, off, moved)
-			if err == 0 && k < moved {
-				err = linux.ENOSPC
-			}
-			if err != 0 {
-				e = err
-			}
-			done += k
-			off += int64(k)
+		if e == 0 && took < gave {
+			e = linux.ENOSPC
 		}
-		mem.PutBatch(frames[:len(pages)])
+		done += took
+		off += int64(took)
 	}
 	if done > 0 {
 		e = 0
@@ -391,15 +399,41 @@ func (f *file) writeThrough(c *caller.Ctx, v *uio.Vec, off int64) (done int, e l
 	return done, e
 }
 
-// store writes n bytes of pages past the page cache.
-func (f *file) store(c *caller.Ctx, fid uint32, pages [][]byte, off int64, n int) (done int, e linux.Errno) {
-	e = f.pages.Bypass(uint64(off)>>mem.PageShift, uint64(off+int64(n)-1)>>mem.PageShift, func() (e linux.Errno) {
-		if done, e = f.fs.c.Write(c, fid, pages, off, n); e == 0 && done > 0 {
+// writePages moves bytes through pages of its own, where copies may have faults.
+func (f *file) writePages(c *caller.Ctx, fid uint32, v *uio.Vec, off int64) (gave, took int, e linux.Errno) {
+	var frames [pagesAtOnce]mem.Frame
+	var bytes [pagesAtOnce][]byte
+	pages, n := batch(&frames, &bytes, v.Len())
+	if len(pages) == 0 {
+		return 0, 0, linux.ENOMEM
+	}
+	for i := 0; gave < n && e == 0; i++ {
+		var k int
+		k, e = v.CopyIn(pages[i][:min(n-gave, mem.PageSize)])
+		gave += k
+	}
+	if gave > 0 {
+		if err := f.bypass(off, gave, func() (int, linux.Errno) {
+			var e linux.Errno
+			took, e = f.fs.c.Write(c, fid, pages, off, gave)
+			return took, e
+		}); err != 0 {
+			e = err
+		}
+	}
+	mem.PutBatch(frames[:len(pages)])
+	return gave, took, e
+}
+
+// bypass has n bytes at off written past the page cache.
+func (f *file) bypass(off int64, n int, write func() (done int, e linux.Errno)) linux.Errno {
+	return f.pages.Bypass(uint64(off)>>mem.PageShift, uint64(off+int64(n)-1)>>mem.PageShift, func() linux.Errno {
+		done, e := write()
+		if e == 0 && done > 0 {
 			f.pages.Grow(off + int64(done))
 		}
 		return e
 	})
-	return done, e
 }
 
 // Seek moves the position; all of a file is data.

@@ -90,7 +90,7 @@ func Add(t p9.Transport) {
 var Type = vfs.FSType{MakeFrom: mount}
 
 // defaultMsize is the size of messages that mount asks for, if it is not told.
-const defaultMsize = 64<<10 + 4096
+const defaultMsize = 128<<10 + 4096
 
 // parse reads mount options, those of Linux. Which user a request is made for
 // (access) makes no difference to QEMU.
