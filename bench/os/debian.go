@@ -92,6 +92,7 @@ func Servers(d Dirs) (Tree, error) {
 	t.Add("etc/passwd", 0o644, []byte("root:x:0:0:root:/:/bin/sh\n"))
 	t.Add("etc/group", 0o644, []byte("root:x:0:\n"))
 	t.Add("etc/nginx/nginx.conf", 0o644, []byte(nginxConf))
+	t.Add("etc/nginx/four.conf", 0o644, []byte(strings.Replace(nginxConf, "worker_processes 1", "worker_processes 4", 1)))
 	t.Add("etc/redis.conf", 0o644, []byte(redisConf))
 	t.Add("srv/index.html", 0o644, bytes.Repeat([]byte("Hardtack\n"), 68)) // 612 bytes, as NGINX's own
 	t.Add("var/log", fs.ModeDir|0o755, nil)

@@ -204,10 +204,13 @@ func (b *Bench) loadOnce(m served, load Load, warm bool, times Times) error {
 }
 
 // Count runs commands on CPUs that count instructions, on each system.
-func (b *Bench) Count(cpus int, commands string) (Instructions, error) {
+func (b *Bench) Count(cpus int, commands string, more ...Tree) (Instructions, error) {
 	root, err := Programs(b.Dirs, commands)
 	if err != nil {
 		return nil, err
+	}
+	for _, t := range more {
+		root.Merge(t)
 	}
 	all := Instructions{}
 	for _, system := range b.Systems {

@@ -47,15 +47,19 @@ static void end(pid_t pid)
 	check(waitpid(pid, NULL, 0), "waitpid");
 }
 
-// online: starts CPU 1 where it does not run yet. Linux waits for it in a loop without a
+// online: starts the CPUs that do not run yet. Linux waits for each in a loop without a
 // pause (see compute), so another process pauses meanwhile.
 int online_main(void)
 {
 	pid_t pid = spinner();
-	int fd = open("/sys/devices/system/cpu/cpu1/online", O_WRONLY);
-	check(fd, "cpu1/online");
-	check(write(fd, "1", 1), "cpu1/online");
-	close(fd);
+	for (int cpu = 1; cpu < sysconf(_SC_NPROCESSORS_CONF); cpu++) {
+		char path[100];
+		snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/online", cpu);
+		int fd = open(path, O_WRONLY);
+		check(fd, path);
+		check(write(fd, "1", 1), path);
+		close(fd);
+	}
 	end(pid);
 	return 0;
 }

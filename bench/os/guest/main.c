@@ -110,6 +110,8 @@ int main(int argc, char **argv)
 		return talk_main(argc - 1, argv + 1);
 	if (argc > 1 && strcmp(argv[1], "hack") == 0)
 		return hack_main(argc - 1, argv + 1);
+	if (argc > 1 && strcmp(argv[1], "load") == 0)
+		return load_main(argc - 1, argv + 1);
 	if (argc > 1 && strcmp(argv[1], "urgent") == 0)
 		return urgent_main(argc - 1, argv + 1);
 

@@ -41,3 +41,4 @@ int hack_main(int argc, char **argv);
 int online_main(void);
 int crowd_main(void);
 int urgent_main(int argc, char **argv);
+int load_main(int argc, char **argv);

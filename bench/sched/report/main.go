@@ -1,7 +1,7 @@
 // Command report measures how threads of programs share a processor, on Hardtack and on
 // Debian's Linux, and writes docs/bench/sched.md.
 //
-//	report [-what counted,crowd,served] [-reps 3] [-load 4s]
+//	report [-what counted,crowd,four,served] [-reps 3] [-load 4s]
 //
 // It needs what bench/os/report needs.
 package main
@@ -36,7 +36,7 @@ const spinner = "& /bench/osbench spin 1 100000000\n"
 func run() error {
 	load := flag.Duration("load", 4*time.Second, "length of one load from the host")
 	reps := flag.Int("reps", 3, "boots of each system for the loads from the host")
-	what := flag.String("what", "counted,crowd,served", "sections to measure; the page keeps the others")
+	what := flag.String("what", "counted,crowd,four,served", "sections to measure; the page keeps the others")
 	flag.Parse()
 	b, qemu, err := osbench.Setup("linux,hardtack", report.Log)
 	if err != nil {
@@ -73,6 +73,7 @@ var sections = []struct {
 }{
 	{"counted", "\n## Counted on one CPU\n", writeCounted},
 	{"crowd", "\n## Threads that wake each other\n", writeCrowded},
+	{"four", "\n## Servers on four CPUs\n", writeFour},
 	{"served", "\n## Servers beside a process that spins\n", writeServed},
 }
 
