@@ -38,8 +38,8 @@ func writeFour(b *osbench.Bench, p *strings.Builder) error {
 	}
 	p.WriteString(`
 Eight clients, each a process in the guest, load the servers at the same time: guest
-instructions of all four CPUs for a request, clients, kernel and servers together, idle CPUs
-not counted. Medians of five runs. They are the work that a request takes, with all that it costs that
+instructions of all four CPUs for a request, clients, kernel and servers together. A CPU that
+idles counts nothing while another runs. Medians of five runs. They are the work that a request takes, with all that it costs that
 threads are on several CPUs; that CPUs wait for each other, or for memory, they do not show.
 The last column is the rate that a CPU's worth of instructions gives, against Linux; the goal was 1.2.
 
