@@ -50,16 +50,33 @@ type Channel struct {
 }
 
 // buffer is a queue of bytes.
-type buffer struct{ b []byte }
+type buffer struct {
+	b    []byte
+	size int // of the array that b is the end of
+}
 
-func (q *buffer) len() int     { return len(q.b) }
-func (q *buffer) put(b []byte) { q.b = append(q.b, b...) }
+func (q *buffer) len() int { return len(q.b) }
+
+func (q *buffer) put(b []byte) {
+	room := cap(q.b)
+	if q.b = append(q.b, b...); cap(q.b) > room { // another array
+		q.size = cap(q.b)
+	}
+}
+
 func (q *buffer) take(n int) (b []byte) {
 	b = q.b[:n]
 	if q.b = q.b[n:]; len(q.b) == 0 {
-		q.b = nil
+		*q = buffer{}
 	}
 	return b
+}
+
+// Kept is how many bytes of memory hold what waits at this end.
+func (c *Channel) Kept() int {
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	return c.in.size + c.out.size
 }
 
 // Peer is the number of the cluster at the other end.

@@ -15,6 +15,24 @@ import (
 	"hardtack/msg"
 )
 
+// A buffer knows how large its array is, also where much of it has been taken.
+func TestBufferSize(t *testing.T) {
+	var q buffer
+	q.put(make([]byte, 1000))
+	before := q.size
+	q.take(999)
+	if before < 1000 || q.size != before || q.len() != 1 {
+		t.Errorf("%d bytes in an array of %d, before of %d", q.len(), q.size, before)
+	}
+	q.put(make([]byte, 5000))
+	if q.size < 5001 || q.size != cap(q.b) {
+		t.Errorf("%d bytes in an array of %d, capacity %d", q.len(), q.size, cap(q.b))
+	}
+	if q.take(5001); q.size != 0 || q.len() != 0 {
+		t.Errorf("an empty buffer has %d bytes in an array of %d", q.len(), q.size)
+	}
+}
+
 // blocking makes a channel one that waits.
 type blocking struct {
 	c    *Channel

@@ -18,6 +18,7 @@ import (
 	"hardtack/kernel/base/accounts"
 	"hardtack/kernel/base/caller"
 	"hardtack/kernel/base/creds"
+	"hardtack/kernel/base/ledger"
 	"hardtack/kernel/base/mem"
 	"hardtack/kernel/base/uio"
 	"hardtack/kernel/base/wait"
@@ -77,6 +78,20 @@ func (x *file) what() (*monitor.Channel, *monitor.Listener) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.channel, x.listener
+}
+
+// Holds adds the file and what it has become, with the bytes that wait in a channel.
+func (x *file) Holds(s *ledger.Sum) {
+	n := ledger.Of[file]()
+	ch, l := x.what()
+	if ch != nil {
+		n += ledger.Of[monitor.Channel]()
+		s.Add(ledger.Messages, int64(ch.Kept()))
+	}
+	if l != nil {
+		n += ledger.Of[monitor.Listener]()
+	}
+	s.Add(ledger.Sockets, n)
 }
 
 // sleep waits until ready.
