@@ -121,4 +121,7 @@ var Kinds = []Kind{
 	{"pings", "answers to pings that nobody reads"},
 	{"orphans", "trees of processes, of which half have ended"},
 	{"readers", "reads of a gigabyte into fresh memory"},
+	{"channels", "full channels to another kernel of the machine, each with 96M"},
+	{"shares", "open files of a shared folder"},
+	{"sharenames", "names that a shared folder does not have, and listings"},
 }

@@ -51,10 +51,13 @@ func Build(repo, dir string) error {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return err
 	}
-	for _, d := range []string{"tmp", "proc", "dev", "sys", "etc", "run"} {
+	for _, d := range []string{"tmp", "proc", "dev", "sys", "etc", "run", "share"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
 			return err
 		}
+	}
+	if err := os.Chmod(filepath.Join(dir, "share"), 0o777); err != nil {
+		return err
 	}
 	sources, err := filepath.Glob(filepath.Join(repo, "bench", "memory", "guest", "*.c"))
 	if err != nil {
@@ -91,7 +94,8 @@ func (m Machine) boot(offenders []string, each time.Duration, same bool) (string
 	limit := time.Minute + time.Duration(len(offenders))*(each*2+20*time.Second)
 	ctx, cancel := context.WithTimeout(context.Background(), limit+30*time.Second)
 	defer cancel()
-	arg := []string{"run", "--accel", "tcg", "--timeout", limit.String(), "--memory", m.Memory, "--cpus", strconv.Itoa(m.CPUs)}
+	arg := []string{"run", "--accel", "tcg", "--timeout", limit.String()}
+	arg = append(arg, m.machine(offenders)...)
 	if m.Kernel != "" {
 		arg = append(arg, "--kernel", m.Kernel)
 	}
@@ -107,6 +111,20 @@ func (m Machine) boot(offenders []string, each time.Duration, same bool) (string
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
 	return out.String(), err
+}
+
+// machine is the flags for the machine that the offenders need. Two kernels need more memory.
+func (m Machine) machine(offenders []string) []string {
+	kinds := strings.Split(strings.Join(offenders, "+"), "+")
+	cpus, share := strconv.Itoa(m.CPUs), filepath.Join(m.Root, "share")
+	flags := []string{"--memory", m.Memory, "--cpus", cpus}
+	if slices.Contains(kinds, "channels") {
+		flags = []string{"--cluster", "memory=96M,cpus=" + cpus, "--cluster", "memory=96M,cpus=1,init=/memory"}
+	}
+	if slices.Contains(kinds, "shares") || slices.Contains(kinds, "sharenames") {
+		flags = append(flags, "--mount", "type=bind,source="+share+",target=/share,owners=mapped")
+	}
+	return flags
 }
 
 // Parse reads the console of a boot. A run that began and has no row is Broken.

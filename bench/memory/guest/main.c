@@ -46,7 +46,7 @@ void become(int uid)
 
 static const struct kind *find(const char *name, size_t length)
 {
-	static const struct kind *const all[] = {memoryKinds, fileKinds, socketKinds, descriptorKinds, processKinds, manyKinds, nameKinds, callKinds, moreKinds};
+	static const struct kind *const all[] = {memoryKinds, fileKinds, socketKinds, descriptorKinds, processKinds, manyKinds, nameKinds, callKinds, moreKinds, outsideKinds};
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		for (const struct kind *k = all[i]; k->name; k++)
 			if (strlen(k->name) == length && strncmp(k->name, name, length) == 0)
@@ -299,6 +299,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "memory: this is not process 1 of a Hardtack guest\n");
 		return 2;
 	}
+	if (argc == 1)
+		sink();
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	mkdir("/tmp", 0777);
 	chmod("/tmp", 01777);

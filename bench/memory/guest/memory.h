@@ -56,7 +56,7 @@ struct kind {
 	void (*take)(void);
 };
 
-extern const struct kind memoryKinds[], fileKinds[], socketKinds[], descriptorKinds[], processKinds[], manyKinds[], nameKinds[], callKinds[], moreKinds[];
+extern const struct kind memoryKinds[], fileKinds[], socketKinds[], descriptorKinds[], processKinds[], manyKinds[], nameKinds[], callKinds[], moreKinds[], outsideKinds[];
 
 int64_t now(void); // microseconds of the monotonic clock
 void nap(int ms);
@@ -66,3 +66,4 @@ void offend(const struct kind *k);
 void ended(int st);
 void *emptyPages(size_t size);
 void moreDescriptors(void);
+void sink(void); // process 1 of a second kernel: it takes channels and reads nothing
