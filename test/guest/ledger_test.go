@@ -24,8 +24,10 @@ const (
 	// ledgerNoise beyond that: a timer, a cache, a name table.
 	ledgerSlack = 33
 	ledgerNoise = 8 << 10
-	// Go's runtime keeps what it made for a goroutine for the next one.
-	ledgerRuntime = 160 << 10
+	// Go's runtime keeps what it made for a goroutine for the next one. How many have ended before
+	// depends on how late ended processes let go of theirs, so on the host's load.
+	ledgerRuntime   = 160 << 10
+	goroutineRecord = 512
 	// The processes of the storm are stopped at arbitrary points, also within system calls,
 	// and heap and ledger were seen to differ by 7 % then, in both directions. The check
 	// that everything is released afterwards is as strict as elsewhere.
@@ -74,13 +76,15 @@ func TestLedger(t *testing.T) {
 
 func (g *growth) check(t *testing.T) {
 	slack := max(g.heap/ledgerSlack, ledgerNoise)
+	reused := int64(0) // of what the ledger counts, and the heap had before
 	switch g.kind {
 	case "storm":
 		slack = g.heap/stormSlack + stormNoise
 	case "processes", "execs", "threads", "timerfds": // Go's records of goroutines, its tables of timers
 		slack = max(g.heap/ledgerSlack, ledgerRuntime)
+		reused = g.heap / max(g.each, 1) * goroutineRecord
 	}
-	if d := g.ledger - g.heap; d > slack || -d > slack {
+	if d := g.ledger - g.heap; d > max(slack, reused) || -d > slack {
 		t.Errorf("%s: the heap grew by %d bytes, the ledger by %d", g.kind, g.heap, g.ledger)
 	}
 	if g.heap < 8*ledgerNoise {
