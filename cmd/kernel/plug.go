@@ -65,6 +65,7 @@ func (k *kernel) plugCalls() {
 		proc.TraceFault.Set(printFault)
 	}
 	proc.Syscall.Set(call)
+	proc.Intercept.Set(syscall.DoIntercepted)
 	proc.Reboot.Set(k.reboot)
 	caller.OnSignalSelf.Set(proc.SignalSelf)
 	caller.OnKilled.Set(proc.KilledSelf)

@@ -41,6 +41,7 @@ func Init() {
 			handlers[i] = c.Handle
 		}
 	}
+	fillIntercepted()
 }
 
 // sysMissing stands for every call that is not there.
@@ -60,12 +61,12 @@ func Do(t *proc.Thread) {
 	}
 	c := &counters[uint32(t.TID)%shards][nr]
 	if n := c.calls.Add(1); n%proc.SampleEvery == 0 {
-		doSampled(t, a, nr, c)
+		doSampled(t, a, nr, c, &handlers)
 		return
 	}
 	v, e := handlers[nr](t, a)
 	if e != 0 {
-		finishError(t, e)
+		finishError(t, e, &handlers)
 		return
 	}
 	u.RAX = v
@@ -73,14 +74,14 @@ func Do(t *proc.Thread) {
 
 // doSampled is the rest of Do for a call that is measured. What a call spends
 // blocked is not its time.
-func doSampled(t *proc.Thread, a *Args, nr uint64, c *counter) {
+func doSampled(t *proc.Thread, a *Args, nr uint64, c *counter, handlers *[TableSize]Handler) {
 	start := proc.Ticks()
 	off := t.Off()
 	heap := checks.AllocatedCount()
 	before := *heap
 	v, e := handlers[nr](t, a)
 	if e != 0 {
-		finishError(t, e)
+		finishError(t, e, handlers)
 	} else {
 		t.User.RAX = v
 	}
@@ -103,7 +104,7 @@ func doSampled(t *proc.Thread, a *Args, nr uint64, c *counter) {
 
 func errnoResult(e linux.Errno) uint64 { return ^uint64(e) + 1 }
 
-func finishError(t *proc.Thread, e linux.Errno) {
+func finishError(t *proc.Thread, e linux.Errno, handlers *[TableSize]Handler) {
 	for e == linux.ENOMEM && t.MemoryCame() {
 		var v uint64
 		if v, e = handlers[t.CallNumber()](t, (*Args)(&t.Args)); e == 0 {

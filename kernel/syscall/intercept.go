@@ -10,39 +10,45 @@ import (
 // Interceptor carries out a call in place of its handler.
 type Interceptor func(t *proc.Thread, a *Args, nr int, handler Handler) (uint64, linux.Errno)
 
-// InterceptAll says that the interceptor is called for all processes, and not only for those
-// with a mark (proc.Process.Traced).
-var InterceptAll atomic.Bool
-
 // interceptor is what intercepted handlers call; it stays when interception ends, for calls
 // that are under way.
-var interceptor Interceptor
+var interceptor atomic.Pointer[Interceptor]
 
-// originals are the handlers without interception, intercepted the same with it. Both are
-// filled by the first Intercept.
-var originals, intercepted [TableSize]Handler
+// intercepted are the handlers for DoIntercepted.
+var intercepted [TableSize]Handler
 
-// Intercept has f called in place of the handlers of marked processes, or of all, until it is called with nil. Without it
-// calls take the path that they always take. It is for one caller at a time.
-func Intercept(f Interceptor) {
-	if f == nil {
-		for i := range handlers {
-			setHandler(&handlers[i], originals[i])
+func fillIntercepted() {
+	for i := range intercepted {
+		intercepted[i] = func(t *proc.Thread, a *Args) (uint64, linux.Errno) {
+			return (*interceptor.Load())(t, a, i, handlers[i])
 		}
+	}
+}
+
+// Intercept has f called in place of the handlers of the calls that DoIntercepted carries out;
+// proc.SetTracing says of whom. It is for one caller at a time.
+func Intercept(f Interceptor) { interceptor.Store(&f) }
+
+// DoIntercepted is Do for threads whose calls are intercepted.
+func DoIntercepted(t *proc.Thread) {
+	u := &t.User.Regs
+	nr := uint64(uint32(u.RAX))
+	if nr >= TableSize || interceptor.Load() == nil {
+		Do(t)
 		return
 	}
-	interceptor = f
-	for i := range handlers {
-		if intercepted[i] == nil {
-			h := handlers[i]
-			originals[i] = h
-			intercepted[i] = func(t *proc.Thread, a *Args) (uint64, linux.Errno) {
-				if t.Proc.Traced.Load() == 0 && !InterceptAll.Load() {
-					return h(t, a)
-				}
-				return interceptor(t, a, i, h)
-			}
-		}
-		setHandler(&handlers[i], intercepted[i])
+	t.SetCallNumber(nr)
+	a := (*Args)(&t.Args)
+	a[0], a[1], a[2], a[3], a[4], a[5] = u.RDI, u.RSI, u.RDX, u.R10, u.R8, u.R9
+	c := &counters[uint32(t.TID)%shards][nr]
+	if n := c.calls.Add(1); n%proc.SampleEvery == 0 {
+		doSampled(t, a, nr, c, &intercepted)
+		return
 	}
+	v, e := intercepted[nr](t, a)
+	if e != 0 {
+		finishError(t, e, &intercepted)
+		return
+	}
+	u.RAX = v
 }

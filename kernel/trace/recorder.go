@@ -95,8 +95,8 @@ func (f *recorder) Write(_ *caller.Ctx, _ *vfs.File, v *uio.Vec, _ int64) (int, 
 		}
 		recording, f.all = true, true
 		flight.All(true)
-		syscall.InterceptAll.Store(true)
 		syscall.Intercept(note)
+		proc.SetTracing(0, true)
 		return n, 0
 	}
 	return 0, linux.EINVAL
@@ -121,7 +121,7 @@ func (f *recorder) Release(*vfs.File) {
 	}
 	opening.Lock()
 	defer opening.Unlock()
-	syscall.Intercept(nil)
+	proc.SetTracing(0, false)
 	flight.All(false)
 	recording = false
 }

@@ -2,9 +2,8 @@
 // file /proc/hardtack/trace is a session, to which one writes whose calls to show, and from
 // which one reads them as text.
 //
-// While no session is open, the handlers of system calls are called as ever, at no cost. A
-// session puts a function before each of them, which costs a call that is not traced two
-// tests. A traced call is written down on the stack of the thread's goroutine and then copied
+// Each thread has a function for its calls (proc.SetTracing), so that calls that are not
+// traced cost what they ever do. A traced call is written down on the stack of the thread's goroutine and then copied
 // into the session's ring, without an allocation. Traced programs never wait for the reader: a
 // full ring drops lines and says how many.
 //
@@ -71,8 +70,8 @@ func start(owner int32) (*session, linux.Errno) {
 	ids++
 	s := &session{id: ids, owner: owner, ring: make([]byte, ringSize)}
 	current.Store(s)
-	syscall.InterceptAll.Store(false)
 	syscall.Intercept(traced)
+	proc.SetTracing(s.id, false)
 	return s, 0
 }
 
@@ -80,13 +79,13 @@ func start(owner int32) (*session, linux.Errno) {
 func (s *session) stop() {
 	opening.Lock()
 	defer opening.Unlock()
-	syscall.Intercept(nil)
+	proc.SetTracing(0, false)
 	current.Store(nil)
 }
 
 // wants reports whether the thread's calls are to be shown.
 func (s *session) wants(t *proc.Thread) bool {
-	return t.Proc.Traced.Load() == s.id || syscall.InterceptAll.Load() && t.PID != s.owner
+	return t.Proc.Traced.Load() == s.id || proc.TracingAll() && t.PID != s.owner
 }
 
 // command carries out a line that was written: "all", "pid N", or "calls NAME,NAME" ("calls
@@ -97,7 +96,7 @@ func (s *session) command(row string) linux.Errno {
 	case "":
 		return 0
 	case "all":
-		syscall.InterceptAll.Store(true)
+		proc.SetTracing(s.id, true)
 		return 0
 	case "pid":
 		var pid int32
@@ -111,7 +110,7 @@ func (s *session) command(row string) linux.Errno {
 		if pid == s.owner {
 			return linux.EPERM
 		}
-		p.Traced.Store(s.id)
+		p.Trace(s.id)
 		return 0
 	case "calls":
 		return s.choose(rest)
@@ -308,7 +307,7 @@ func Exited(t *proc.Thread, last bool) {
 	}
 	c.text(" +++")
 	s.put(&c.line)
-	if last && !syscall.InterceptAll.Load() && t.Proc.Traced.Load() == s.id {
+	if last && !proc.TracingAll() && t.Proc.Traced.Load() == s.id {
 		s.left(t.Proc)
 	}
 }

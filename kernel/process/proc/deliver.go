@@ -33,6 +33,9 @@ func (t *Thread) handleWork() bool {
 		case w&workResched != 0:
 			t.User.Work.And(^workResched)
 			t.giveWay()
+		case w&workChoose != 0:
+			t.User.Work.And(^workChoose)
+			t.chooseCall()
 		case holding.on.Load(): // its bit may be gone by now
 		default:
 			return true

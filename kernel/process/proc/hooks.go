@@ -9,6 +9,8 @@ import (
 var (
 	// Syscall carries out the system call in t.User.
 	Syscall hook.Of[func(t *Thread)]
+	// Intercept is Syscall for threads whose calls are shown or recorded (SetTracing).
+	Intercept hook.Of[func(t *Thread)]
 	// InitExited is told the wait status of process 1; it does not return.
 	InitExited = hook.Default(func(status int32) {})
 	// Reboot carries out reboot(2)'s command; EINVAL where it is unknown.

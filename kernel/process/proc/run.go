@@ -25,7 +25,7 @@ func (t *Thread) loop() (left *nucleus.UserContext, ended bool) {
 		trap := &t.User.Trap
 		switch trap.Kind {
 		case nucleus.TrapSyscall:
-			Syscall.Call(t)
+			t.doCall(t)
 		case nucleus.TrapInterrupt:
 			nucleus.RunPending()
 			if nucleus.MemoryShort() {
@@ -264,6 +264,7 @@ func (r *runner) begin(t *Thread) {
 		r.thread, t.runner = t, r
 		t.begin(r.clock)
 		t.bornHeld()
+		t.chooseCall()
 		t.firstTurn(r.clock)
 		t.User.Trap = nucleus.Trap{Kind: nucleus.TrapMessage} // there is nothing to do
 		return

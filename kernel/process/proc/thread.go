@@ -72,6 +72,8 @@ type Thread struct {
 
 	renewals uint32 // of the machine, that it knows of
 
+	doCall func(t *Thread) // carries out its system calls; the thread's own
+
 	vfork *vforkWait // CLONE_VFORK: whom to wake at exec or exit
 	Futex futex.Thread
 	state atomic.Uint32 // what /proc shows, a State
@@ -85,6 +87,7 @@ const (
 	workMask                       // the saved signal mask is to be put back
 	workResched                    // somebody asked for the CPU
 	workRelease                    // the call reserved memory, which it does not need any more
+	workChoose                     // somebody began or ended to trace
 )
 
 // workTimer: a CPU-time limit or timer is armed: look at the clock. It does not end
