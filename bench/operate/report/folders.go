@@ -20,7 +20,6 @@ type way struct {
 	options string
 }
 
-// Each system has its own defaults: Linux 6.1 asks for 128 KiB a request, Hardtack for 64.
 var ways = []way{
 	{"9P, cache=none", osbench.OnHardtack, "9p", "trans=virtio,version=9p2000.L,cache=none"},
 	{"9P, cache=none", osbench.OnLinux, "9p", "trans=virtio,version=9p2000.L,cache=none"},
@@ -47,16 +46,9 @@ func (b *bench) folders(int) error {
 	if err != nil {
 		return err
 	}
-	program := filepath.Join(b.dir, "folder")
-	cc := exec.Command("gcc", "-static", "-O2", "-Wall", "-s", "-o", program, filepath.Join(b.Dirs.Repo, "bench/operate/guest/folder.c"))
-	if out, err := cc.CombinedOutput(); err != nil {
-		return fmt.Errorf("gcc: %w\n%s", err, out)
-	}
-	code, err := os.ReadFile(program)
-	if err != nil {
+	if err := b.compile(tools, "folder"); err != nil {
 		return err
 	}
-	tools.Add("bench/folder", 0o755, code)
 	for _, w := range ways {
 		b.Log("folders: %v, %s", w.system, w.name)
 		results, err := b.folder(w, linux, tools, fmt.Sprintf("/bench/folder %s %%s %s 100\n", w.kind, w.options))
@@ -68,6 +60,20 @@ func (b *bench) folders(int) error {
 		}
 	}
 	return nil
+}
+
+// compile puts a program of bench/operate/guest into a tree.
+func (b *bench) compile(into osbench.Tree, name string) error {
+	program := filepath.Join(b.dir, name)
+	cc := exec.Command("gcc", "-static", "-O2", "-Wall", "-s", "-o", program, filepath.Join(b.Dirs.Repo, "bench/operate/guest", name+".c"))
+	if out, err := cc.CombinedOutput(); err != nil {
+		return fmt.Errorf("gcc: %w\n%s", err, out)
+	}
+	code, err := os.ReadFile(program)
+	if err == nil {
+		into.Add("bench/"+name, 0o755, code)
+	}
+	return err
 }
 
 // folder boots a system with a new folder.

@@ -1,7 +1,7 @@
 // Command report measures what it takes to start machines, to copy one that runs, and to run
 // a program in it, and writes docs/bench/operate.md.
 //
-//	report [-reps 7] [-parts starts,copies,folders]
+//	report [-reps 7] [-parts starts,copies,looking,folders]
 //
 // Figures of parts that are not measured are those of the last time, which build/bench keeps.
 //
@@ -22,6 +22,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"hardtack/bench/internal/report"
 	osbench "hardtack/bench/os"
@@ -45,7 +47,7 @@ func (b *bench) add(row string, v float64) {
 
 func run() error {
 	reps := flag.Int("reps", 7, "measurements of a row")
-	parts := flag.String("parts", "starts,copies,folders", "what is measured")
+	parts := flag.String("parts", "starts,copies,looking,folders", "what is measured")
 	flag.Parse()
 	if err := report.AtLeastOne("reps", *reps); err != nil {
 		return err
@@ -69,7 +71,7 @@ func run() error {
 			return fmt.Errorf("%s: %w", kept, err)
 		}
 	}
-	all := map[string]func(reps int) error{"starts": b.starts, "copies": b.copies, "folders": b.folders}
+	all := map[string]func(reps int) error{"starts": b.starts, "copies": b.copies, "looking": b.looking, "folders": b.folders}
 	for part := range strings.SplitSeq(*parts, ",") {
 		if all[part] == nil {
 			return fmt.Errorf("-parts: there is no part %q", part)
@@ -78,6 +80,9 @@ func run() error {
 		b.part = part
 		if err := all[part](*reps); err != nil {
 			return err
+		}
+		if attr, err := unix.SchedGetAttr(0, 0); err == nil && (attr.Policy == unix.SCHED_FIFO || attr.Policy == unix.SCHED_RR) {
+			b.add("realtime", 1)
 		}
 		if load, err := os.ReadFile("/proc/loadavg"); err == nil {
 			if v, err := strconv.ParseFloat(strings.Fields(string(load))[0], 64); err == nil {
@@ -145,6 +150,9 @@ func (b *bench) start() error {
 			b.Log("%v: %v: %s", system, err, m.Output())
 		}
 		m.Stop()
+		if err := b.fromDisk(system, servers); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -194,8 +202,11 @@ func (b *bench) copies(reps int) error {
 		if err := b.copy(snap); err != nil {
 			return err
 		}
+		if err := b.idle(snap); err != nil {
+			return err
+		}
 	}
-	return nil
+	return b.many(snap)
 }
 
 func (b *bench) copy(snap string) error {
@@ -213,22 +224,34 @@ func (b *bench) copy(snap string) error {
 		return err
 	}
 	b.add("reply", ms(time.Since(begun)))
-	out, err := b.hardtack("inspect", "--format", "{{.QEMU}}", "copy")
-	if err != nil {
-		return err
-	}
-	all, guest, code, err := private(strings.TrimSpace(string(out)))
+	all, guest, code, err := b.private("copy")
 	b.add("private", all)
 	b.add("guest", guest)
 	b.add("code", code)
 	return err
 }
 
-// private is how many MB of memory are a process's alone: not of a file. (Private_Dirty would
+// idle measures a copy that nobody has asked anything.
+func (b *bench) idle(snap string) error {
+	defer b.hardtack("rm", "-f", "idle")
+	if _, err := b.hardtack("fork", snap, "--name", "idle"); err != nil {
+		return err
+	}
+	time.Sleep(time.Second)
+	all, _, _, err := b.private("idle")
+	b.add("idle", all)
+	return err
+}
+
+// private is how many MB of memory are a machine's QEMU's alone: not of a file. (Private_Dirty would
 // count pages of the snapshot that have not reached the disk yet and that one copy uses.)
 // Of those guest are the machine's memory, and code is what QEMU translated.
-func private(pid string) (all, guest, code float64, err error) {
-	text, err := os.ReadFile("/proc/" + pid + "/smaps")
+func (b *bench) private(name string) (all, guest, code float64, err error) {
+	out, err := b.hardtack("inspect", "--format", "{{.QEMU}}", name)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	text, err := os.ReadFile(filepath.Join("/proc", strings.TrimSpace(string(out)), "smaps"))
 	of := &code
 	for line := range strings.Lines(string(text)) {
 		w := strings.Fields(line)
