@@ -3,9 +3,9 @@
 // which one reads them as text.
 //
 // Each thread has a function for its calls (proc.SetTracing), so that calls that are not
-// traced cost what they ever do. A traced call is written down on the stack of the thread's goroutine and then copied
-// into the session's ring, without an allocation. Traced programs never wait for the reader: a
-// full ring drops lines and says how many.
+// traced cost what they ever do. A traced call is written down on the stack of the thread's
+// goroutine and then copied into the session's ring, without an allocation. Traced programs
+// never wait for the reader: a full ring drops lines and says how many.
 //
 // Locks: session.mu comes after those of processes; only the queue's is taken under it.
 package trace
