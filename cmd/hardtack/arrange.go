@@ -72,7 +72,10 @@ func (f *runFlags) writeHosts(tree *rootfs.Tree) error {
 		text += "127.0.1.1\t" + f.hostname + "\n"
 	}
 	for _, h := range f.hosts {
-		name, addr, ok := strings.Cut(h, ":")
+		name, addr, ok := h, "", false
+		if i := strings.IndexAny(h, ":="); i >= 0 {
+			name, addr, ok = h[:i], h[i+1:], true
+		}
 		a, err := netip.ParseAddr(strings.Trim(addr, "[]"))
 		if !ok || err != nil || name == "" || strings.ContainsAny(name, " \t\n#") {
 			return fault.Bad("--add-host %q: want NAME:ADDRESS", h)

@@ -51,7 +51,9 @@ func firstMachine(cmd *cobra.Command, args []string, s string) ([]string, cobra.
 }
 
 func newClusterLs() *cobra.Command {
-	return &cobra.Command{
+	var format string
+	var asJSON bool
+	cmd := &cobra.Command{
 		Use:   "ls MACHINE",
 		Short: "List a machine's kernels",
 		Long: `List a machine's kernels: what each does or how it ended, how often it was started, its
@@ -67,10 +69,20 @@ processors and its memory.`,
 			if err != nil {
 				return err
 			}
-			_, err = os.Stdout.Write(text)
-			return err
+			if format == "" && !asJSON {
+				_, err = os.Stdout.Write(text)
+				return err
+			}
+			rows, err := named.ParseClusters(text)
+			if err != nil {
+				return err
+			}
+			return printRows(os.Stdout, rows, format, asJSON, "", nil)
 		},
 	}
+	cmd.Flags().StringVar(&format, "format", "", "print each by this Go `template`, as in '{{.Number}} {{.State}}'")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, an object a line")
+	return cmd
 }
 
 // askCluster asks the first kernel to do something with another one.

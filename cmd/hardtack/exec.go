@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"os/signal"
 	"path"
@@ -23,6 +24,7 @@ type execFlags struct {
 	input, terminal bool
 	env, envFiles   []string
 	workdir, user   string
+	detach          bool
 }
 
 func newExec() *cobra.Command {
@@ -35,7 +37,8 @@ where flags say nothing else. Many can run at a time.
 
 Without -i the program's input is empty. With -t it has a terminal of its own, which has
 the size of this one. Without -t SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on to it.
-If this command is killed, the program is hung up (SIGHUP).
+If this command is killed, the program is hung up (SIGHUP). With -d it returns when the program
+runs, and a process in the background stays with it; what it prints is lost.
 
 Exit status:
   125  hardtack could not: there is no such machine, it does not run, bad flags
@@ -59,12 +62,17 @@ Exit status:
 			return machineNames(cmd, args, s)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.exec(cmd.Context(), args[0], args[1:])
+			if f.detach && !detached() {
+				_, err := launched(os.Args[1:])
+				return err
+			}
+			return reported(f.exec(cmd.Context(), args[0], args[1:]))
 		},
 	}
 	fl := cmd.Flags()
 	fl.SetInterspersed(false) // the program's flags are its own
 	f.define(fl)
+	fl.BoolVarP(&f.detach, "detach", "d", false, "return when the program runs")
 	fl.StringVarP(&f.user, "user", "u", "", "`user`: NAME or UID, with :GROUP or :GID")
 	cmd.SetFlagErrorFunc(execFlagError)
 	return cmd
@@ -136,6 +144,10 @@ func (f *execFlags) run(ctx context.Context, name string, args []string) (int, e
 		return 0, err
 	}
 	p.Env = e.list
+	if f.detach {
+		p.Out, p.Err, p.Started = io.Discard, io.Discard, func() { tell(report{Name: name}) }
+		return p.Run(ctx, c)
+	}
 	if f.input {
 		p.In = os.Stdin
 	}
@@ -198,17 +210,21 @@ func (f *execFlags) connect(ctx context.Context, p *named.Program) (restore func
 }
 
 func newCP() *cobra.Command {
-	var archive bool
+	var archive, follow bool
 	cmd := &cobra.Command{
-		Use:   "cp [flags] MACHINE:PATH PATH\n  hardtack cp [flags] PATH MACHINE:PATH",
+		Use:   "cp [flags] MACHINE:PATH PATH|-\n  hardtack cp [flags] PATH|- MACHINE:PATH",
 		Short: "Copy files between a machine and the host",
 		Long: `Copy a file, or a folder with what is in it, out of a machine that runs or into it. If the
-destination is a folder, the copy is made in it. Symbolic links are copied as they are.
+destination is a folder, the copy is made in it; of a source that ends in /. what is in it. Symbolic links are copied as they are.
 What is neither file, folder nor link is refused.
+
+With - for the host's side a tar is written to standard output, or read from standard input and
+unpacked in a folder of the machine.
 
 In the machine the files belong to root, or with -a to the numbers of their owners here.`,
 		Example: `  hardtack cp web:/etc/nginx .
-  hardtack cp index.html web:/srv/`,
+  hardtack cp index.html web:/srv/
+  hardtack cp web:/var/log - | tar t`,
 		Args: exactly(2, "a source and a destination"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			from, source, err1 := named.ParsePlace(args[0])
@@ -228,13 +244,19 @@ In the machine the files belong to root, or with -a to the numbers of their owne
 				return err
 			}
 			defer done()
-			if from != "" {
-				return named.CopyOut(cmd.Context(), c, source, dest)
+			switch {
+			case from != "" && dest == "-":
+				return named.TarOut(cmd.Context(), c, source, os.Stdout, follow)
+			case to != "" && source == "-":
+				return named.TarIn(cmd.Context(), c, os.Stdin, dest, archive)
+			case from != "":
+				return named.CopyOut(cmd.Context(), c, source, dest, follow)
 			}
-			return named.CopyIn(cmd.Context(), c, source, dest, 0, 0, archive)
+			return named.CopyIn(cmd.Context(), c, source, dest, 0, 0, archive, follow)
 		},
 	}
 	cmd.Flags().BoolVarP(&archive, "archive", "a", false, "keep the numbers of owners and groups")
+	cmd.Flags().BoolVarP(&follow, "follow-link", "L", false, "copy what a symbolic link PATH leads to")
 	return cmd
 }
 

@@ -174,15 +174,22 @@ func openImage(ctx context.Context, name string) (*rootfs.Tree, error) {
 	return t, err
 }
 
-// openRoot opens a root file system: a file, or an image of the cache. No registry is asked,
-// so that a mistyped file name stays on this host.
-func openRoot(ctx context.Context, root string, b rootfs.Budget) (t *rootfs.Tree, image string, err error) {
+// When run brings an image, as docker has it.
+const (
+	pullNever   = "never"
+	pullMissing = "missing"
+	pullAlways  = "always"
+)
+
+// openRoot opens a root file system: a file, or an image of the cache. No registry is asked
+// unless pull says so: a mistyped file name stays on this host.
+func openRoot(ctx context.Context, root, pull string, b rootfs.Budget) (t *rootfs.Tree, image string, err error) {
 	if _, err := os.Lstat(root); errors.Is(err, fs.ErrNotExist) {
 		if store, err := source.DefaultStore(); err == nil {
-			found, err := store.Find(ctx, root)
+			i, err := cached(ctx, store, root, pull)
 			if err == nil {
-				t, err = store.Tree(ctx, found[0], b)
-				return t, found[0].ID.String(), err
+				t, err = store.Tree(ctx, i, b)
+				return t, i.ID.String(), err
 			}
 			if none := (*source.NotFound)(nil); !errors.As(err, &none) {
 				return nil, "", err
@@ -191,6 +198,21 @@ func openRoot(ctx context.Context, root string, b rootfs.Budget) (t *rootfs.Tree
 	}
 	t, err = source.Open(root, b)
 	return t, "", err
+}
+
+// cached finds an image in the cache, or brings it there.
+func cached(ctx context.Context, store *source.Store, name, pull string) (*source.Stored, error) {
+	if pull != pullAlways {
+		found, err := store.Find(ctx, name)
+		if err == nil {
+			return found[0], nil
+		}
+		if none := (*source.NotFound)(nil); pull == pullNever || !errors.As(err, &none) {
+			return nil, err
+		}
+	}
+	defer showProgress(store, os.Stderr)()
+	return store.Pull(ctx, name)
 }
 
 // writeTree writes the tree that open returns to a tar.

@@ -72,7 +72,7 @@ func writeDisk(ctx context.Context, out string, size int64, label, root string) 
 	if err := t.dir(); err != nil {
 		return err
 	}
-	tree, _, err := openRoot(ctx, root, rootfs.Budget{Bytes: math.MaxInt64 / unpackedMax, Entries: math.MaxInt32, Disk: true})
+	tree, _, err := openRoot(ctx, root, pullNever, rootfs.Budget{Bytes: math.MaxInt64 / unpackedMax, Entries: math.MaxInt32, Disk: true})
 	if err != nil {
 		return err
 	}

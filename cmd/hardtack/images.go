@@ -280,7 +280,7 @@ func newImageInspect() *cobra.Command {
 			return errors.Join(e.Encode(rows), err)
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", "", "print each by this Go `template`, as in '{{.Config.Cmd}}'")
+	cmd.Flags().StringVarP(&format, "format", "f", "", "print each by this Go `template`, as in '{{.Config.Cmd}}', or json")
 	return cmd
 }
 

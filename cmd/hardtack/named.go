@@ -3,9 +3,13 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -112,12 +116,20 @@ func printRows[T any](w io.Writer, rows []T, format string, asJSON bool, head st
 		}
 		return nil
 	case format != "":
+		format, table := strings.CutPrefix(strings.NewReplacer(`\t`, "\t", `\n`, "\n").Replace(format), "table ")
 		t, err := template.New("format").Funcs(template.FuncMap{"json": func(v any) (string, error) {
 			b, err := json.Marshal(v)
 			return string(b), err
 		}}).Parse(format)
 		if err != nil {
 			return fault.Bad("--format: %v", err)
+		}
+		if table {
+			tw := tabwriter.NewWriter(w, 0, 8, 3, ' ', 0)
+			defer tw.Flush()
+			if w = tw; t.Execute(w, headings(reflect.TypeFor[T]())) == nil {
+				fmt.Fprintln(w)
+			}
 		}
 		for _, r := range rows {
 			if err := t.Execute(w, r); err != nil {
@@ -137,6 +149,21 @@ func printRows[T any](w io.Writer, rows []T, format string, asJSON bool, head st
 	return tw.Flush()
 }
 
+// headings are the names of a row's fields for a template, in capitals.
+func headings(t reflect.Type) map[string]string {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	names := map[string]string{}
+	for _, f := range reflect.VisibleFields(t) {
+		names[f.Name] = strings.ToUpper(f.Name)
+	}
+	for m := range t.Methods() {
+		names[m.Name] = strings.ToUpper(m.Name)
+	}
+	return names
+}
+
 // addFormat defines the flags that printRows serves.
 func addFormat(cmd *cobra.Command, format *string, asJSON *bool) {
 	cmd.Flags().StringVar(format, "format", "", "print each by this Go `template`, as in '{{.Name}}'")
@@ -144,9 +171,10 @@ func addFormat(cmd *cobra.Command, format *string, asJSON *bool) {
 }
 
 func newPS() *cobra.Command {
-	var all, quiet, asJSON bool
+	var all, quiet, asJSON, whole, latest bool
 	var format string
 	var filters []string
+	last := -1
 	cmd := &cobra.Command{
 		Use:   "ps [flags]",
 		Short: "List machines",
@@ -157,7 +185,10 @@ func newPS() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			all = all || wanted.ended
+			if latest {
+				last = 1
+			}
+			all = all || wanted.ended || last >= 0
 			list, err := named.List()
 			if err != nil {
 				return err
@@ -178,8 +209,18 @@ func newPS() *cobra.Command {
 			if quiet {
 				format = "{{.Name}}"
 			}
+			if last >= 0 {
+				slices.SortFunc(rows, func(a, b row) int { return b.Created.Compare(a.Created) })
+				rows = rows[:min(last, len(rows))]
+			}
+			cut := func(s string) string {
+				if whole {
+					return s
+				}
+				return short(s, 30)
+			}
 			return printRows(os.Stdout, rows, format, asJSON, "NAME\tROOT\tCOMMAND\tCREATED\tSTATUS\tPORTS", func(r row) string {
-				return fmt.Sprintf("%s\t%s\t%s\t%s ago\t%s\t%s", r.Name, short(r.Root, 30), short(strconv.Quote(strings.Join(r.Args, " ")), 30),
+				return fmt.Sprintf("%s\t%s\t%s\t%s ago\t%s\t%s", r.Name, cut(r.Root), cut(strconv.Quote(strings.Join(r.Args, " "))),
 					ago(r.Created), r.Described(), strings.Join(r.Ports, ", "))
 			})
 		},
@@ -187,6 +228,9 @@ func newPS() *cobra.Command {
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "those that have ended, too")
 	cmd.Flags().StringArrayVarP(&filters, "filter", "f", nil, "only machines with `what=value`: name (a part of it), status, exited (the exit status), root (repeatable)")
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "names only")
+	cmd.Flags().BoolVar(&whole, "no-trunc", false, "whole roots and commands")
+	cmd.Flags().IntVarP(&last, "last", "n", -1, "the `number` of machines that were made last, ended or not (-1: all)")
+	cmd.Flags().BoolVarP(&latest, "latest", "l", false, "the machine that was made last, ended or not")
 	addFormat(cmd, &format, &asJSON)
 	return cmd
 }
@@ -212,11 +256,15 @@ func newStop() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if seconds < 0 || seconds > 1e6 {
-				return fault.Bad("--time %d: want a number of seconds", seconds)
+			if seconds < -1 || seconds > 1e6 {
+				return fault.Bad("--time %d: want a number of seconds, or -1", seconds)
+			}
+			patience := uint32(math.MaxUint32) // seven weeks
+			if seconds >= 0 {
+				patience = uint32(seconds) * 1000
 			}
 			return each(cmd, args, func(m *named.Machine) error {
-				if err := m.Stop(cmd.Context(), n, uint32(seconds)*1000); err != nil {
+				if err := m.Stop(cmd.Context(), n, patience); err != nil {
 					return err
 				}
 				_, err := fmt.Println(m.Name)
@@ -224,7 +272,7 @@ func newStop() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().IntVarP(&seconds, "time", "t", 10, "`seconds` to wait before the machine is ended")
+	cmd.Flags().IntVarP(&seconds, "time", "t", 10, "`seconds` to wait before the machine is ended; -1: as long as it takes")
 	cmd.Flags().StringVarP(&signal, "signal", "s", "TERM", "the `signal` to send first")
 	return cmd
 }
@@ -303,7 +351,7 @@ func newInspect() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", "", "print each by this Go `template`")
+	cmd.Flags().StringVarP(&format, "format", "f", "", "print each by this Go `template`, or json")
 	return cmd
 }
 
@@ -315,6 +363,16 @@ func newRM() *cobra.Command {
 		Args:              atLeast(1, "a MACHINE"),
 		ValidArgsFunction: machineNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if force { // as docker: what is gone already is no failure
+				args = slices.DeleteFunc(args, func(name string) bool {
+					_, err := named.Find(name)
+					if missing := (*named.Missing)(nil); !errors.As(err, &missing) {
+						return false
+					}
+					fmt.Fprintf(os.Stderr, "%s: %v\n", cmd.CommandPath(), err)
+					return true
+				})
+			}
 			return each(cmd, args, func(m *named.Machine) error {
 				if force && m.Alive() {
 					if err := m.End(cmd.Context()); err != nil {

@@ -58,6 +58,7 @@ type runFlags struct {
 	hosts      []string
 	again      restarts // what restart says
 	from       string   // a snapshot
+	pull       string
 }
 
 func newRun() *cobra.Command {
@@ -142,7 +143,7 @@ func (f *runFlags) arguments(cmd *cobra.Command, args []string) error {
 func (f *runFlags) define(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.IntVar(&f.cfg.CPUs, "cpus", 2, "`number` of processors")
-	fl.StringVar(&f.memory, "memory", "512M", "`size` of the memory")
+	fl.StringVarP(&f.memory, "memory", "m", "512M", "`size` of the memory")
 	fl.IntVar(&f.clusters, "clusters", 1, "`number` of kernels that share processors and memory equally")
 	fl.StringArrayVar(&f.cluster, "cluster", nil, "a kernel of its `own`: cpus=N,memory=SIZE[,init=PATH][,restart=always|never][,root=FILE[:ro]][,disk=FILE[:ro]][,net[=BACKEND]][,publish=[ADDR:]HOST:GUEST] (repeatable; the first one runs CMD; instead of --cpus and --memory)")
 	fl.StringArrayVarP(&f.publish, "publish", "p", nil, "forward a `port` of the host to the guest: [ADDR:]HOST:GUEST[/udp][@CLUSTER] (repeatable; loopback by default)")
@@ -178,10 +179,11 @@ func (f *runFlags) define(cmd *cobra.Command) {
 	fl.StringArrayVar(&f.tmpfs, "tmpfs", nil, "mount a file system in memory: `PATH`[:OPTIONS], as in /run:size=16m,exec (repeatable; noexec, nosuid and nodev unless it says otherwise)")
 	fl.BoolVar(&f.reap, "init", false, "process 1 is a program that does not know it: the kernel collects children that it inherits, and signals that it does not handle end it")
 	fl.StringArrayVar(&f.dns, "dns", nil, "write the `address` of a name server into the guest's /etc/resolv.conf (repeatable)")
-	fl.StringArrayVar(&f.hosts, "add-host", nil, "write a `line` into the guest's /etc/hosts: NAME:ADDRESS (repeatable)")
+	fl.StringArrayVar(&f.hosts, "add-host", nil, "write a `line` into the guest's /etc/hosts: NAME:ADDRESS or NAME=ADDRESS (repeatable)")
 	fl.StringVar(&f.ui, "ui", "", "serve a page that shows what the machine does at this `address` of the host: [ADDR]:PORT (loopback by default)")
 	fl.StringVar(&f.flight, "record", "", "if the kernel panics, write what it did last to this `file`, for ui.perfetto.dev")
 	fl.StringVar(&f.metrics, "metrics", "", "serve the machine's figures for Prometheus at this `address` of the host: [ADDR]:PORT, and there at /metrics (loopback by default)")
+	fl.StringVar(&f.pull, "pull", pullNever, "`when` to bring an image that is no file from its registry: never, missing (from the cache) or always")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the QEMU command and do not run it")
 	fl.DurationVar(&f.timeout, "timeout", 0, "stop the machine after this `time`, as in 30s")
 }
@@ -237,7 +239,7 @@ func (f *runFlags) open(ctx context.Context, root string, args []string) (*rootf
 	if f.root != "" {
 		return f.openDisk(args)
 	}
-	tree, image, err := openRoot(ctx, root, rootfs.BudgetFor(f.cfg.Memory))
+	tree, image, err := openRoot(ctx, root, f.pull, rootfs.BudgetFor(f.cfg.Memory))
 	f.image = image
 	if err != nil {
 		return nil, nil, err
@@ -364,6 +366,11 @@ func (f *runFlags) checkValues() error {
 		f.cfg.Append = strings.TrimSpace(f.cfg.Append + " panic=stop")
 	default:
 		return fault.Bad("--panic %q: want kill or stop", f.panics)
+	}
+	switch f.pull {
+	case pullNever, pullMissing, pullAlways:
+	default:
+		return fault.Bad("--pull %q: want never, missing or always", f.pull)
 	}
 	if f.pprof < 0 || f.pprof > 65535 {
 		return fault.Bad("--pprof %d: not a port", f.pprof)

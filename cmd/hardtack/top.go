@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"os/signal"
 	"syscall"
@@ -18,7 +19,7 @@ import (
 )
 
 func newTop() *cobra.Command {
-	var once bool
+	var once, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "top [flags] [MACHINE]",
 		Short: "Show what a machine does, live",
@@ -46,6 +47,9 @@ and p sort processes by time, memory and number, space holds the picture, q ends
 				return err
 			}
 			defer done()
+			if asJSON {
+				return topJSON(ctx, s, once)
+			}
 			if once || !term.IsTerminal(int(os.Stdout.Fd())) {
 				return topOnce(ctx, s)
 			}
@@ -57,6 +61,7 @@ and p sort processes by time, memory and number, space holds the picture, q ends
 		},
 	}
 	cmd.Flags().BoolVar(&once, "once", false, "print one picture, of one second")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, an object a line each second; with --once one")
 	return cmd
 }
 
@@ -95,4 +100,24 @@ func topOnce(ctx context.Context, s *watch.Source) error {
 	}
 	_, err := lipgloss.Println(watch.Picture(s.Name, sampler.Take(ctx), 100, 40))
 	return err
+}
+
+// topJSON prints what the picture is made of. The first look has no rates, and is not printed.
+func topJSON(ctx context.Context, s *watch.Source, once bool) error {
+	sampler := &watch.Sampler{Source: s}
+	sampler.Take(ctx)
+	for e := json.NewEncoder(os.Stdout); ; {
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return nil
+		}
+		sample := sampler.Take(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err := e.Encode(sample); err != nil || once || !sample.Up {
+			return err
+		}
+	}
 }

@@ -1,8 +1,10 @@
 package guest
 
 import (
+	"archive/tar"
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -153,7 +155,14 @@ func TestNamedMachines(t *testing.T) {
 	m.want("", 2, "logs", "--since", "yesterday", "web")
 	m.want("web exited 3\n", 0, "ps", "-a", "--format", "{{.Name}} {{.Status}} {{.ExitCode}}")
 	m.want("", 125, "exec", "web", "/live", "who")
-	m.want("web\n", 0, "rm", "web")
+	m.want("web\n", 0, "stop", "web") // it has ended
+	m.want("web\n", 0, "ps", "-lq")
+	m.want("", 0, "ps", "-n", "0", "-q")
+	m.want("NAME EXITCODE\nweb 3\n", 0, "ps", "-a", "--format", "table {{.Name}} {{.ExitCode}}")
+	m.want("web\t3\n", 0, "inspect", "-f", `{{.Name}}\t{{.ExitCode}}`, "web")
+	m.want("web\n", 0, "rm", "-f", "none", "web")
+	m.want("", 0, "rm", "-f", "web")
+	m.want("", 1, "rm", "web")
 	m.want("", 0, "ps", "-aq")
 
 	// Killed: the emulator, then the process that has it.
@@ -194,6 +203,12 @@ func TestExecInMachine(t *testing.T) {
 	m.want("", 125, exec("--nothing", "web", "/live")...)
 	m.want("0 0 root /tmp /root one 0 true true false\n", 0, exec("web", "/live", "who")...)
 	m.want("1000 1001 bob /etc /tmp two 0 true true false\n", 0, exec("-u", "bob", "-w", "/etc", "-e", "A=two", "web", "/live", "who")...)
+
+	m.want("0 0 root / /root one 0 true true false\n", 0, exec("-w", "/", "web", "/live", "who")...)
+	m.want("", 0, exec("-d", "web", "/live", "fill", "/tmp/behind", "3")...)
+	m.want("\x00\x00\x00\n", 0, exec("web", "/live", "await", "/tmp/behind")...)
+	m.want("", 127, exec("-d", "web", "/nothing")...)
+	m.want("", 125, exec("-d", "nomachine", "/live")...)
 
 	text := strings.Repeat("0123456789abcdef", 1<<16)
 	if out, errs, status := m.run(text, exec("-i", "web", "/live", "cat")...); out != text || status != 0 {
@@ -272,6 +287,14 @@ func TestArrangedMachine(t *testing.T) {
 	m.want("done\n", 0, "exec", "web", "/live", "fill", "/tmp/x", "70000")
 	m.want("left a child: true\n", 0, "exec", "web", "/live", "leave", "exit", "0")
 	m.want("0\n", 0, "exec", "web", "/live", "gone", "exit") // process 1 never waits
+	out, errs, status := m.run("", "top", "--once", "--json", "web")
+	var sample struct {
+		Up        bool
+		Processes []struct{ Command string }
+	}
+	if err := json.Unmarshal([]byte(out), &sample); err != nil || status != 0 || !sample.Up || strings.Count(out, "\n") != 1 {
+		t.Errorf("top: %q, %d: %s; %v", out, status, errs, err)
+	}
 	r, err := http.Get("http://" + addr + "/metrics")
 	if err != nil {
 		t.Fatal(err)
@@ -376,8 +399,68 @@ func (m *machines) copy(t *testing.T, text string) {
 	if a, err := os.Stat(filepath.Join(dir, "out", "big")); err != nil || a.Mode().Perm() != 0o755 {
 		t.Errorf("the mode of a file: %v, %v", a, err)
 	}
+	// With /. what is in a folder; with -L what a link leads to; with - a tar.
+	if err := os.Mkdir(filepath.Join(dir, "flat"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	m.want("", 0, "cp", "web:/tmp/copy/.", filepath.Join(dir, "flat"))
+	if out, err := exec.Command("diff", "-r", "--no-dereference", in, filepath.Join(dir, "flat")).CombinedOutput(); err != nil {
+		t.Errorf("%v: %.1000s", err, out)
+	}
+	if err := os.Symlink("big", filepath.Join(in, "to-big")); err != nil {
+		t.Fatal(err)
+	}
+	m.want("", 0, "cp", "-L", filepath.Join(in, "to-big"), "web:/tmp/whole")
+	m.want(text, 0, "exec", "web", "/live", "show", "/tmp/whole")
+	m.want("", 0, "cp", filepath.Join(in, "to-big"), "web:/tmp/copy/to-big")
+	m.want("", 0, "cp", "-L", "web:/tmp/copy/to-big", filepath.Join(dir, "whole"))
+	if b, err := os.ReadFile(filepath.Join(dir, "whole")); err != nil || string(b) != text {
+		t.Errorf("what a link leads to: %d bytes, %v", len(b), err)
+	}
+	m.tar(t, in, filepath.Join(dir, "unpacked"))
+	m.want("", 1, "cp", "web:/nowhere", "-")
+	m.want("", 1, "cp", "-", "web:/nowhere")
 	m.want("", 1, "cp", "web:/nowhere", dir)
 	m.want("", 1, "cp", "web:/dev/null", filepath.Join(dir, "x"))
 	m.want("", 1, "cp", in, "web:/nowhere/x")
 	m.want("", 2, "cp", in, dir)
+}
+
+// tar copies a folder in and out as a tar.
+func (m *machines) tar(t *testing.T, in, out string) {
+	t.Helper()
+	plain, err := exec.Command("tar", "-C", filepath.Dir(in), "-c", filepath.Base(in)).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said, errs, status := m.run(string(plain), "cp", "-", "web:/tmp"); said != "" || status != 0 {
+		t.Errorf("cp of a tar: %q, %d: %s", said, status, errs)
+	}
+	packed, errs, status := m.run("", "cp", "web:/tmp/"+filepath.Base(in), "-")
+	if err := os.Mkdir(out, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	unpack := exec.Command("tar", "-C", out, "-x")
+	unpack.Stdin = strings.NewReader(packed)
+	if said, err := unpack.CombinedOutput(); err != nil || status != 0 {
+		t.Fatalf("%d: %s; tar: %v, %s", status, errs, err, said)
+	}
+	if said, err := exec.Command("diff", "-r", "--no-dereference", in, filepath.Join(out, filepath.Base(in))).CombinedOutput(); err != nil {
+		t.Errorf("%v: %.1000s", err, said)
+	}
+	for name, h := range map[string]tar.Header{
+		"up":          {Name: "../escaped", Typeflag: tar.TypeReg},
+		"device":      {Name: "null", Typeflag: tar.TypeChar, Devmajor: 1, Devminor: 3},
+		"over a link": {Name: filepath.Base(in) + "/a/link", Typeflag: tar.TypeReg},
+		"by a link":   {Name: filepath.Base(in) + "/a/link/x", Typeflag: tar.TypeReg},
+	} {
+		var b bytes.Buffer
+		w := tar.NewWriter(&b)
+		if err := errors.Join(w.WriteHeader(&h), w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, status := m.run(b.String(), "cp", "-", "web:/tmp"); status == 0 {
+			t.Errorf("a tar with a name that is %s was unpacked", name)
+		}
+	}
 }

@@ -101,6 +101,9 @@ func (m *Machine) Stop(ctx context.Context, signal int, patience uint32) error {
 	}
 	c, done, err := m.Control(ctx)
 	if err != nil {
+		if ctx.Err() == nil && m.ends() {
+			return nil
+		}
 		return err
 	}
 	defer done()

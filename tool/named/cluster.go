@@ -3,6 +3,7 @@ package named
 import (
 	"context"
 	"fmt"
+	"strings"
 	"syscall"
 
 	"hardtack/idl/live"
@@ -24,6 +25,31 @@ func (m *Machine) Clusters(ctx context.Context) ([]byte, error) {
 		err = m.noClusters(syscall.Errno(out.Errno))
 	}
 	return out.Data, err
+}
+
+// Cluster is one of the machine's kernels.
+type Cluster struct {
+	Number int    `json:"number"`
+	State  string `json:"state"`
+	Lives  int    `json:"lives"` // how often it was started
+	CPUs   int    `json:"cpus"`
+	Memory int64  `json:"memory"` // in bytes
+}
+
+// ParseClusters reads the lines of Clusters.
+func ParseClusters(text []byte) (list []Cluster, err error) {
+	for line := range strings.Lines(string(text)) {
+		var c Cluster
+		number, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		state, rest, ok := strings.Cut(rest, " lives ")
+		c.State = state
+		if _, err := fmt.Sscanf(number+" "+rest, "%d %d cpus %d memory %d MiB", &c.Number, &c.Lives, &c.CPUs, &c.Memory); err != nil || !ok {
+			return nil, fault.With(fault.Host, "the machine says of its kernels what nobody understands: %q", line)
+		}
+		c.Memory <<= 20
+		list = append(list, c)
+	}
+	return list, nil
 }
 
 func (m *Machine) noClusters(e syscall.Errno) error {

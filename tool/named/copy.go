@@ -40,10 +40,12 @@ func stat(ctx context.Context, c *live.Client, name string, follow bool) (*live.
 }
 
 // CopyOut copies a file or a folder of the machine to the host. What the guest says of
-// names and links leads nowhere outside of the destination (os.Root).
-func CopyOut(ctx context.Context, c *live.Client, from, to string) error {
+// names and links leads nowhere outside of the destination (os.Root). With follow the file
+// that a symbolic link leads to is copied. A folder's name that ends in /. means what is in it.
+func CopyOut(ctx context.Context, c *live.Client, from, to string, follow bool) error {
+	inside := strings.HasSuffix(from, "/.") || from == "."
 	from = path.Clean("/" + from)
-	st, err := stat(ctx, c, from, false)
+	st, err := stat(ctx, c, from, follow)
 	if err != nil {
 		return err
 	}
@@ -52,7 +54,7 @@ func CopyOut(ctx context.Context, c *live.Client, from, to string) error {
 	}
 	base := path.Base(from)
 	if local, err := os.Stat(to); err == nil && local.IsDir() {
-		if base == "/" { // its content goes there
+		if base == "/" || inside && st.Mode&typeMask == typeDir { // its content goes there
 			root, err := os.OpenRoot(to)
 			if err != nil {
 				return err
@@ -182,8 +184,12 @@ func list(ctx context.Context, c *live.Client, dir string) (names []string, err 
 
 // CopyIn copies a file or a folder of the host to the machine. Files there are process 1's
 // user's, if archive is not set.
-func CopyIn(ctx context.Context, c *live.Client, from, to string, uid, gid uint32, archive bool) error {
-	st, err := os.Lstat(from)
+func CopyIn(ctx context.Context, c *live.Client, from, to string, uid, gid uint32, archive, follow bool) error {
+	look := os.Lstat
+	if follow {
+		look = os.Stat
+	}
+	st, err := look(from)
 	if err != nil {
 		return err
 	}
@@ -267,9 +273,17 @@ func (x *copyIn) file(from, to string, st os.FileInfo) error {
 		return err
 	}
 	defer f.Close()
+	if err := x.write(f, to); err != nil {
+		return err
+	}
+	return x.make(to, typeFile, st, "")
+}
+
+// write makes a file of the machine of what is read.
+func (x *copyIn) write(r io.Reader, to string) error {
 	buf := make([]byte, chunk)
 	for at, fresh := uint64(0), true; ; fresh = false {
-		n, err := io.ReadFull(f, buf)
+		n, err := io.ReadFull(r, buf)
 		over := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 		if err != nil && !over {
 			return err
@@ -285,10 +299,9 @@ func (x *copyIn) file(from, to string, st os.FileInfo) error {
 			at += uint64(n)
 		}
 		if over {
-			break
+			return nil
 		}
 	}
-	return x.make(to, typeFile, st, "")
 }
 
 // ParsePlace splits MACHINE:PATH. Without a machine it is a path of the host, as is what

@@ -128,9 +128,16 @@ func Find(name string) (*Machine, error) {
 	}
 	m := &Machine{Name: name, Dir: filepath.Join(base, name)}
 	if err != nil || !m.ours() {
-		return nil, fault.With(fault.Host, "there is no machine %q; hardtack ps -a lists those there are", name)
+		return nil, &Missing{name}
 	}
 	return m, nil
+}
+
+// Missing says that there is no machine of a name.
+type Missing struct{ Name string }
+
+func (e *Missing) Error() string {
+	return fmt.Sprintf("there is no machine %q; hardtack ps -a lists those there are", e.Name)
 }
 
 // ours reports whether the folder is a machine's. Beside machines there are other folders of

@@ -34,6 +34,7 @@ type Program struct {
 	Out, Err io.Writer
 	Signals  <-chan int       // to pass on; may be nil
 	Sizes    <-chan [2]uint16 // of the terminal: rows and columns; may be nil
+	Started  func()           // called when the program runs; may be nil
 }
 
 const (
@@ -81,6 +82,9 @@ func (p *Program) Run(ctx context.Context, c *live.Client) (int, error) {
 		return 0, fault.With(StatusMissing, "%s: %w", p.Args[0], e)
 	default:
 		return 0, fault.With(StatusNoStart, "%s: %w", p.Args[0], e)
+	}
+	if p.Started != nil {
+		p.Started()
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

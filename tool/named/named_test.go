@@ -576,7 +576,7 @@ func TestCopyOutOfHostileGuest(t *testing.T) {
 		if name == "" {
 			g.names = []string{"", "a"}
 		}
-		if err := CopyOut(t.Context(), c, "/dir", to); err == nil {
+		if err := CopyOut(t.Context(), c, "/dir", to, false); err == nil {
 			t.Errorf("a file called %q was copied", name)
 		}
 	}
@@ -593,7 +593,7 @@ func TestCopyOutOfHostileGuest(t *testing.T) {
 		}
 		return live.StatReply{Mode: typeFile | 0o644}
 	}
-	if err := CopyOut(t.Context(), c, "/dir", filepath.Join(t.TempDir(), "to")); err == nil {
+	if err := CopyOut(t.Context(), c, "/dir", filepath.Join(t.TempDir(), "to"), false); err == nil {
 		t.Error("a link was followed")
 	}
 	if list, err := os.ReadDir(outside); err != nil || len(list) > 0 {
@@ -602,7 +602,7 @@ func TestCopyOutOfHostileGuest(t *testing.T) {
 	// Folders without an end.
 	g.names = []string{"x"}
 	g.stat = func(int) live.StatReply { return live.StatReply{Mode: typeDir | 0o755} }
-	if err := CopyOut(t.Context(), c, "/dir", filepath.Join(t.TempDir(), "to")); err == nil {
+	if err := CopyOut(t.Context(), c, "/dir", filepath.Join(t.TempDir(), "to"), false); err == nil {
 		t.Error("folders in each other have no end")
 	}
 }

@@ -28,7 +28,7 @@ func Start(a *StartArgs) linux.Errno {
 
 // goTo changes to the program's working directory.
 func (t *Thread) goTo(dir string) linux.Errno {
-	if dir == "" || dir == "/" {
+	if dir == "" {
 		return 0
 	}
 	p, e := vfs.Lookup(&t.Ctx, t.FS, nil, dir, vfs.FollowLast)
