@@ -30,16 +30,14 @@ func ParkCPU(i int) error {
 		return errors.New("nucleus: there is no such processor to park")
 	}
 	amd64.Syscall(sysLeave, uint64(i), 0, 0)
-	// No sleep: the timer that ends it may be one that the processor takes with it. Until
-	// sysLeft nobody else has those.
-	for tries := 0; !parked(i); tries++ {
-		if tries%1000 == 999 { // an emulator may take its time
+	// The processor takes timers with it, which nobody has until sysLeft. So this does not
+	// sleep, and lets no others run, whose slices all who sleep would be late by.
+	for tries := 1; !parked(i); tries++ {
+		amd64.Pause() // an emulator that runs its CPUs in turn goes on with the next
+		if tries%100_000 == 0 {
 			amd64.Syscall(sysKick, uint64(i), 0, 0)
+			runtime.Gosched()
 		}
-		for range 100 {
-			amd64.Pause()
-		}
-		runtime.Gosched()
 	}
 	amd64.Syscall(sysLeft, uint64(i), 0, 0)
 	// What was on its way there comes late, but not never.

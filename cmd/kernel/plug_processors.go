@@ -82,6 +82,9 @@ func plugCPU(cpu int, on bool) error {
 	}
 	steer(proc.OnlineCPUs())
 	runtime.GOMAXPROCS(n)
+	// This P has the timers of the one that ended. Go's scheduler tells the nucleus of them,
+	// or user mode would not be interrupted for them.
+	runtime.Gosched()
 	wait.SetAlone(n == 1)
 	mem.Drain(n)
 	return nucleus.ParkCPU(cpu)

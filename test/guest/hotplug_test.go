@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -116,5 +117,41 @@ func TestHotplugMessages(t *testing.T) {
 				t.Fatalf("%s: %v\n%s", program, err, tail(out, 40))
 			}
 		}
+	}
+}
+
+// TestHotplugLate has processors go and come while threads compute, talk and sleep, in machines
+// that count instructions. Nothing is lost, nobody is stuck, and whoever wakes is late by no more
+// than two slices that go on in the kernel for their whole length (8 ms each): the clock counts
+// what all processors do, also the one that starts. HARDTACK_STORM makes it 1,000 rounds.
+func TestHotplugLate(t *testing.T) {
+	needGuest(t)
+	t.Parallel()
+	repo, dir := repository(t), t.TempDir()
+	if err := cBuild(filepath.Join(dir, "late"), filepath.Join(repo, "test/guest/plug/late.c")); err != nil {
+		t.Skip(err)
+	}
+	tool := command(t, repo, dir)
+	root := guestRoot(t, dir, "late")
+	rounds := 30
+	if os.Getenv("HARDTACK_STORM") != "" {
+		rounds = 1000
+	}
+	for _, cpus := range []int{2, 4} {
+		t.Run(strconv.Itoa(cpus), func(t *testing.T) {
+			out, err := inGuest(t, tool, root, 30*time.Minute, []string{"--icount", "--cpus", strconv.Itoa(cpus)}, "/late", "child", strconv.Itoa(rounds))
+			at := strings.Index(out, "rounds ")
+			if err != nil || at < 0 {
+				t.Fatalf("%v\n%s", err, tail(out, 40))
+			}
+			var n, wrong, stuck, late, bound int
+			if _, err := fmt.Sscanf(out[at:], "rounds %d wrong %d stuck %d late %d bound %d", &n, &wrong, &stuck, &late, &bound); err != nil {
+				t.Fatalf("%v\n%s", err, tail(out, 40))
+			}
+			t.Logf("%d rounds: %d wrong, %d stuck, %d µs late, those that are bound %d", n, wrong, stuck, late, bound)
+			if n != rounds || wrong+stuck != 0 || late > 16_000 || bound > 16_000 {
+				t.Errorf("something was lost, or late by more than a slice")
+			}
+		})
 	}
 }

@@ -27,7 +27,7 @@ func TestShare(t *testing.T) {
 			if out, err := exec.Command(tool, "image", "disk", "-o", disk, "--size", "64M", root).CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
-			out, err := guestOnDisk(tool, disk, []string{"--icount", "--cpus", fmt.Sprint(cpus)}, "/share", "child", "2000")
+			out, err := guestOnDisk(tool, disk, []string{"--icount", "--cpus", fmt.Sprint(cpus)}, "/share", "child", "3000")
 			if err != nil || !strings.Contains(out, "\nend") {
 				t.Fatalf("%v\n%s", err, tail(out, 40))
 			}
