@@ -69,6 +69,7 @@ func (k *kernel) plugCalls() {
 	proc.Reboot.Set(k.reboot)
 	caller.OnSignalSelf.Set(proc.SignalSelf)
 	caller.OnKilled.Set(proc.KilledSelf)
+	caller.OnMemoryWanted.Set(proc.MemoryCameSelf)
 	vfs.SignalIO.Set(syscall.SignalIO)
 	nsfs.Install.Set(func(c *caller.Ctx, f *vfs.File) (int32, linux.Errno) { return jobs{}.Install(c, f, true) })
 }

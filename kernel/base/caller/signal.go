@@ -18,6 +18,14 @@ var OnKilled = hook.Default(func(c *Ctx) bool { return false })
 // once looks now and then, and gives up.
 func Killed(c *Ctx) bool { return c != nil && OnKilled.Call(c) }
 
+// OnMemoryWanted is how MemoryCame works; kernel/process/proc provides it.
+var OnMemoryWanted = hook.Default(func(c *Ctx) bool { return false })
+
+// MemoryCame is for a call that found no frame after it had moved a part: it waits for memory
+// if that was the machine's fault, and reports whether to go on. Otherwise the call ends short. The
+// caller holds no lock.
+func MemoryCame(c *Ctx) bool { return c != nil && OnMemoryWanted.Call(c) }
+
 // KillStep is how many bytes are moved between two looks; a power of two.
 const KillStep = 1 << 20
 

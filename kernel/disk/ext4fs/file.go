@@ -62,6 +62,9 @@ func (o *opened) Write(c *caller.Ctx, of *vfs.File, v *uio.Vec, off int64) (int,
 	}
 	n, fresh, e := o.write(c, of, v, off, &l)
 	l.unlock()
+	if n > 0 && v.Len() > 0 && of.Flags()&linux.O_DIRECT == 0 {
+		n, fresh = o.writeRest(c, of, v, off, n, fresh)
+	}
 	if n > 0 {
 		o.pages.Balance(c, fresh)
 		if of.Flags()&linux.O_DSYNC != 0 || o.Attrs()&linux.FS_SYNC_FL != 0 {
@@ -71,6 +74,22 @@ func (o *opened) Write(c *caller.Ctx, of *vfs.File, v *uio.Vec, off int64) (int,
 		}
 	}
 	return n, e
+}
+
+// writeRest goes on with a write that came to n bytes and made some pages fresh, where it found
+// no memory for more: a program does not expect a short write to a file.
+func (o *opened) writeRest(c *caller.Ctx, of *vfs.File, v *uio.Vec, off int64, n, fresh int) (int, int) {
+	for v.Len() > 0 && !caller.Killed(c) {
+		l := held{mu: &o.Mu}
+		l.lock()
+		m, k, e := o.write(c, of, v, off+int64(n), &l)
+		l.unlock()
+		n, fresh = n+m, fresh+k
+		if m == 0 && (e != linux.ENOMEM || !caller.MemoryCame(c)) {
+			break
+		}
+	}
+	return n, fresh
 }
 
 // held is a mutex that is locked when it turns out to be needed.

@@ -102,7 +102,25 @@ func (f *file) Write(c *caller.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, l
 		n, e = f.write(c, of, v, off)
 		f.Mu.Unlock()
 	}
+	if n > 0 && v.Len() > 0 {
+		n = f.writeRest(c, of, v, off, n)
+	}
 	return n, e
+}
+
+// writeRest goes on with a write that came to n bytes, where it found no memory for more: a
+// program does not expect a short write to a file.
+func (f *file) writeRest(c *caller.Ctx, of *vfs.File, v *uio.Vec, off int64, n int) int {
+	for v.Len() > 0 && !caller.Killed(c) {
+		f.Mu.Lock()
+		m, e := f.write(c, of, v, off+int64(n))
+		f.Mu.Unlock()
+		n += m
+		if m == 0 && (e != linux.ENOMEM || !caller.MemoryCame(c)) {
+			break
+		}
+	}
+	return n
 }
 
 // write is not inlined into Write, which would then be too large for its own calls to be

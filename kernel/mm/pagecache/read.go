@@ -53,6 +53,10 @@ func (f *File) Read(c *caller.Ctx, v *uio.Vec, r *Reader, off int64, n int) (don
 		fr, ok := f.lookup(page)
 		if !ok {
 			if fr, e = f.fill(page, r.want(off, at+n)); e != 0 {
+				if e == linux.ENOMEM && done > 0 && caller.MemoryCame(c) {
+					e = 0
+					continue
+				}
 				break
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"sync"
 
+	"hardtack/kernel/base/caller"
 	"hardtack/kernel/base/clocks"
 	"hardtack/kernel/base/hook"
 	"hardtack/kernel/base/mem"
@@ -172,6 +173,12 @@ func (t *Thread) MemoryCame() bool {
 		t.reserve()
 	}
 	return !t.Killed()
+}
+
+// MemoryCameSelf is MemoryCame of the calling thread.
+func MemoryCameSelf(c *caller.Ctx) bool {
+	t := Of(c)
+	return t != nil && t.MemoryCame()
 }
 
 // pageWaiter waits for a page in the middle of a call.
