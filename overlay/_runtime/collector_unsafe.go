@@ -20,6 +20,8 @@ import (
 
 const (
 	gcPieceTime = 6_000  // nanoseconds that a piece of marking takes, and what was begun
+	gcPieceMost = 80_000 // the same, at most, where the machine has few pages left
+	gcPieceFew  = 3      // and how many times the rest before
 	gcRestTime  = 20_000 // nanoseconds for which a P rests at least, if it does
 	gcPieceWork = 1_000  // units of scan work between two looks at the clock
 	gcLoan      = 2_048  // bytes that a goroutine may allocate beyond what it is lent
@@ -29,6 +31,8 @@ const (
 	gcSweepBudget = 4 // spans of its size that an allocation sweeps before it takes a new one
 	gcSweepMost   = 8 // spans of all sizes that an allocation sweeps for the next collection
 
+	gcSweepForced = 32 // spans that runtime.GC sweeps before it gives way: who asked for it waits
+
 	gcAwaitPauses = 10 // between two looks whether others have swept
 
 	gcScavengeMost = 16 << 10 // bytes that an allocation gives back beyond what it takes
@@ -37,7 +41,19 @@ const (
 // endPiece notes that a piece of marking has ended on pp, and how long pp rests.
 func (pp *p) endPiece(now, took int64) {
 	times, least := gcRest()
-	pp.gcPieceNext = now + max(took*times, least)
+	pp.gcPieceNext, pp.gcPieceEnd = now+max(took*times, least), now
+}
+
+// pieceOver tells whether a worker's piece has lasted long enough at now. Where the machine is
+// short of pages it lasts longer, by how long the P has rested: a thread runs on until it blocks,
+// however short the rest was meant to be, and what is allocated until the collection is over
+// is garbage only for the next one.
+func (pp *p) pieceOver(now int64) bool {
+	began := pp.gcMarkWorkerStartTime
+	if now-began < gcPieceTime {
+		return false
+	}
+	return !gcFramesFew(gcFrames.short) || now-began >= min(gcPieceFew*(began-pp.gcPieceEnd), gcPieceMost)
 }
 
 // gcRest is how long a P rests after a piece: how many times the length of the piece, and
@@ -96,6 +112,19 @@ var giveBack = func(bytes uintptr) (released uintptr) {
 		gp.m.mallocing--
 	})
 	return released
+}
+
+// sweepSome sweeps so many spans of the heap, and reports whether there may be more; see
+// allocated.
+//
+//go:linkname sweepSome hardtack/kernel/base/mem.sweepSome
+var sweepSome = func(spans int) (more bool) {
+	for range spans {
+		if sweepone() == ^uintptr(0) {
+			return false
+		}
+	}
+	return true
 }
 
 // gcPoolsEnd has collections free what is in pools (sync.Pool) at once, and not only the one

@@ -109,16 +109,21 @@ func collect(ledger int64) {
 	state.known, state.when = true, time.Now()
 }
 
-// giveAllBack gives the heap's free pages back and returns how many bytes they were. It ends
-// also if others free pages as fast as it gives them back.
+// giveAllBack gives the heap's free pages back and returns how many bytes they were. Where there
+// are none it sweeps: what the last collection found may wait for that, since the sweeper gives
+// way to everybody. It ends also if others free pages as fast as it gives them back.
 func giveAllBack() (bytes int64) {
 	if giveBack == nil {
 		return 0
 	}
-	for most := int64(Total()) * PageSize; bytes < most; {
+	for most, sweeps := int64(Total())*PageSize, Total()/sweptAtOnce; bytes < most; {
 		n := giveBack(givenAtOnce)
 		if n == 0 {
-			break
+			if sweeps--; sweeps < 0 || !sweepSome(sweptAtOnce) {
+				break
+			}
+			runtime.Gosched()
+			continue
 		}
 		bytes += int64(n)
 		Given.Call() // others run meanwhile, and take what they wait for
@@ -127,8 +132,12 @@ func giveAllBack() (bytes int64) {
 	return bytes
 }
 
-// givenAtOnce is how much of the heap is given back without a pause.
-const givenAtOnce = 256 << 10
+// givenAtOnce is how much of the heap is given back without a pause, and sweptAtOnce how many
+// spans are swept.
+const (
+	givenAtOnce = 256 << 10
+	sweptAtOnce = 32
+)
 
 // Given hears that some of the heap was given back: those who wait may be served.
 var Given = hook.Default(func() {})

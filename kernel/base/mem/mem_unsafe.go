@@ -22,6 +22,12 @@ var collectorReads func(left *int64, short, few int64)
 //go:linkname giveBack
 var giveBack func(bytes uintptr) uintptr
 
+// sweepSome is filled in the same way. It sweeps so many spans of the heap, whose pages may be free
+// then, and reports whether there may be more.
+//
+//go:linkname sweepSome
+var sweepSome func(spans int) (more bool)
+
 // endPools is filled in the same way. While it is on, collections free what is in pools
 // (sync.Pool) at once.
 //
