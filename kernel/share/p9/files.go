@@ -245,6 +245,22 @@ func (c *Client) Read(ctx *caller.Ctx, fid uint32, pages [][]byte, off int64, n 
 
 // readOnce fills pages from byte at on with at most n bytes of the file.
 func (c *Client) readOnce(ctx *caller.Ctx, fid uint32, pages [][]byte, at int, off int64, n int) (got int, e linux.Errno) {
+	return c.readTo(ctx, fid, off, n, func(data []byte) {
+		each(pages, at, len(data), func(p []byte) { data = data[copy(p, data):] })
+	})
+}
+
+// ReadUser reads n bytes at off, at most MaxData, into user memory. Since the memory of the
+// reply is held meanwhile, only pages are filled that need no fault: moved may be less
+// than what the server gave.
+func (c *Client) ReadUser(ctx *caller.Ctx, fid uint32, v *uio.Vec, off int64, n int) (got, moved int, e linux.Errno) {
+	got, e = c.readTo(ctx, fid, off, n, func(data []byte) { moved = v.TryCopyOut(data) })
+	return got, moved, e
+}
+
+// readTo reads at most n bytes of the file at off, gives to what the server sent, and returns how
+// many bytes that was.
+func (c *Client) readTo(ctx *caller.Ctx, fid uint32, off int64, n int, to func(data []byte)) (got int, e linux.Errno) {
 	w := waiterOf(ctx)
 	r, e := c.begin(&w, tread)
 	var d decoder
@@ -259,33 +275,10 @@ func (c *Client) readOnce(ctx *caller.Ctx, fid uint32, pages [][]byte, at int, o
 			}
 			data := d.take(int(count))
 			got = len(data)
-			each(pages, at, got, func(p []byte) { data = data[copy(p, data):] })
+			to(data)
 		}
 	}
 	return got, c.finish(&w, r, &d, e)
-}
-
-// ReadUser reads n bytes at off, at most MaxData, into user memory. Since the memory of the
-// reply is held meanwhile, only pages are filled that need no fault: moved may be less
-// than what the server gave.
-func (c *Client) ReadUser(ctx *caller.Ctx, fid uint32, v *uio.Vec, off int64, n int) (got, moved int, e linux.Errno) {
-	w := waiterOf(ctx)
-	r, e := c.begin(&w, tread)
-	var d decoder
-	if e == 0 {
-		r.u32(fid)
-		r.u64(uint64(off))
-		r.u32(uint32(n))
-		if d, e = c.call(&w, r, n); e == 0 {
-			count := d.u32()
-			if count > uint32(n) {
-				d.bad = true
-			}
-			data := d.take(int(count))
-			got, moved = len(data), v.TryCopyOut(data)
-		}
-	}
-	return got, moved, c.finish(&w, r, &d, e)
 }
 
 // WriteUser writes n bytes of user memory, at most MaxData, to off, or fewer, if pages
