@@ -50,8 +50,9 @@ func TestLeft(t *testing.T) {
 	if len(heaps) != rounds {
 		t.Fatalf("%d rounds:\n%s", len(heaps), words(out, 60))
 	}
-	// The first time fills tables and caches. Later ones differ by what the runtime keeps.
-	if grown := slices.Min(heaps[3:]) - slices.Min(heaps[1:3]); grown > 64<<10 {
+	// The first times fill tables and caches, and all differ by what the runtime keeps: 122 KB
+	// were seen. What offenders held is a hundred times as much.
+	if grown := slices.Min(heaps[3:]) - slices.Min(heaps[1:3]); grown > 256<<10 {
 		t.Errorf("the heap grew by %d bytes in %d rounds", grown, rounds-3)
 	}
 }
