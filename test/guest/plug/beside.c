@@ -36,7 +36,7 @@ int main(int argc, char **argv)
 		usleep(500 + rand() % 3000);
 		int on = set(cpu, "1");
 		usleep(rand() % 3000);
-		if (!off || !on || time(NULL) - start > 300) {
+		if (!off || !on || time(NULL) - start > 560) {
 			printf("processor %d: off %d, on %d, after %ld s\n", cpu, off, on, (long)(time(NULL) - start));
 			kill(pid, SIGKILL);
 			return 1;
