@@ -19,10 +19,10 @@ const (
 	sliceThread = 1e6
 )
 
-// maxGraces is how often a slice that ends in the kernel goes on, at most for as long again. Who is
-// about to enter user mode then was often woken a moment ago, and would wait for its next
-// turn with what it was woken for.
-const maxGraces = 16
+// MaxGraces is how often a slice that ends in the kernel goes on for a moment, for as long again
+// in all. Who is about to enter user mode then was often woken a moment ago, and would wait for
+// its next turn with what it was woken for.
+const MaxGraces = 16
 
 // waitingTurns is the number of user threads that wait for a CPU, in its low half.
 var waitingTurns = new(atomic.Int64)
@@ -45,7 +45,7 @@ func Slice() int64 {
 }
 
 // grace is by how much a slice is made longer.
-func grace() int64 { return Slice() / maxGraces }
+func grace() int64 { return Slice() / MaxGraces }
 
 // ProlongSlice makes the slice that has just ended on the processor that runs the caller go on
 // for a moment.
@@ -94,7 +94,7 @@ func timerFired(c *amd64.CPU, user bool) {
 		}
 	}
 	if me.SliceEnd != 0 && me.SliceEnd <= t {
-		if !user && me.graces < maxGraces && me.current != idleIndex(c.Index) {
+		if !user && me.graces < MaxGraces && me.current != idleIndex(c.Index) {
 			me.graces++
 			me.SliceEnd = t + grace()
 		} else {

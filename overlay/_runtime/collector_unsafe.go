@@ -31,7 +31,7 @@ const (
 	gcSweepBudget = 4 // spans of its size that an allocation sweeps before it takes a new one
 	gcSweepMost   = 8 // spans of all sizes that an allocation sweeps for the next collection
 
-	gcSweepForced = 32 // spans that runtime.GC sweeps before it gives way: who asked for it waits
+	gcSweepForced = 32 // spans that runtime.GC sweeps before it gives way: mostly somebody waits for it
 
 	gcAwaitPauses = 10 // between two looks whether others have swept
 

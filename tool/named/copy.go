@@ -95,19 +95,11 @@ func out(ctx context.Context, c *live.Client, from string, root *os.Root, to str
 	if err := root.Mkdir(to, 0o700); err != nil && (!errors.Is(err, fs.ErrExist) || !isDir(root, to)) {
 		return err
 	}
-	names, err := list(ctx, c, from)
+	err := eachIn(ctx, c, from, func(full, name string, st *live.StatReply) error {
+		return out(ctx, c, full, root, path.Join(to, name), st, depth+1)
+	})
 	if err != nil {
 		return err
-	}
-	for _, name := range names {
-		full := path.Join(from, name)
-		st, err := stat(ctx, c, full, false)
-		if err == nil && st != nil { // else it went meanwhile
-			err = out(ctx, c, full, root, path.Join(to, name), st, depth+1)
-		}
-		if err != nil {
-			return err
-		}
 	}
 	if to == "." {
 		return nil
@@ -152,6 +144,25 @@ func fileOut(ctx context.Context, c *live.Client, from string, root *os.Root, to
 		return err
 	}
 	return root.Chtimes(to, time.Time{}, time.Unix(0, int64(st.Mtime)))
+}
+
+// eachIn calls do for what is in a folder of the machine, but for what goes meanwhile.
+func eachIn(ctx context.Context, c *live.Client, dir string, do func(full, name string, st *live.StatReply) error) error {
+	names, err := list(ctx, c, dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		full := path.Join(dir, name)
+		st, err := stat(ctx, c, full, false)
+		if err == nil && st != nil {
+			err = do(full, name, st)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // list are the names in a folder of the machine. A guest that says none is refused.

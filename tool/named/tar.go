@@ -57,21 +57,9 @@ func tarOut(ctx context.Context, c *live.Client, from, name string, tw *tar.Writ
 			return err
 		}
 	}
-	names, err := list(ctx, c, from)
-	if err != nil {
-		return err
-	}
-	for _, child := range names {
-		full := path.Join(from, child)
-		st, err := stat(ctx, c, full, false)
-		if err == nil && st != nil { // else it went meanwhile
-			err = tarOut(ctx, c, full, path.Join(name, child), tw, st, depth+1)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return eachIn(ctx, c, from, func(full, child string, st *live.StatReply) error {
+		return tarOut(ctx, c, full, path.Join(name, child), tw, st, depth+1)
+	})
 }
 
 // fileToTar writes so many bytes of a file: what it grows by meanwhile is left out, and a file

@@ -45,9 +45,9 @@ const (
 	leastLag = slice
 	mostLag  = 2e9
 
-	// A slice that ends as soon after the thread entered user mode goes on, so often at most.
+	// A slice that ends so soon after the thread entered user mode goes on, nucleus.MaxGraces
+	// times at most.
 	justEntered = 5e3
-	maxGraces   = 16
 
 	// slice is how long a thread runs at most before it gives way (nucleus, sliceUser).
 	slice = 4e6
@@ -162,7 +162,7 @@ func (t *Thread) interrupted(why uint64) {
 // prolong lets the slice go on a little if it ended just after the thread entered user mode:
 // what it was woken for, or is about to ask for, would wait for its next turn.
 func (t *Thread) prolong() bool {
-	if t.turn.graces == maxGraces || ticks()-t.Off()-t.turn.ran > ticksOf(justEntered) {
+	if t.turn.graces == nucleus.MaxGraces || ticks()-t.Off()-t.turn.ran > ticksOf(justEntered) {
 		return false
 	}
 	t.turn.graces++
