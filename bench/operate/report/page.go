@@ -46,6 +46,9 @@ of private memory in an idle copy, 50 copies on two processors and 8 GiB, and no
 1,000 copies. The second and the third are missed. `+"`TestCopies`"+` with HARDTACK_COPIES=1000 was run once:
 no two of the 1,000 copies had the same random bytes, host name, boot ID or machine ID.
 
+Without priority, with nothing else on the host (load 2.6), nine copies gave their first reply after 142 ms
+[126 … 171], the command returned after 86 [80 … 107], and 50 copies took 11.8 s.
+
 The rest of this part was found once by hand. The first reply is late, and memory private, because of the
 emulator. With real-time priority, medians of 12 copies: QEMU is started after 12 ms, has the state 29 ms
 later, the copy's programs go on 28 ms after that, and the reply comes 49 ms after the command has
