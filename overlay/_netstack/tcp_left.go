@@ -408,12 +408,3 @@ func (l *Left) send(f tcpFields) {
 	defer pkt.DecRef()
 	_ = sendTCP(route, f, pkt, stack.GSO{}, nil)
 }
-
-// timeWait is how long connections wait.
-func (p *protocol) timeWait() time.Duration {
-	var d tcpip.TCPTimeWaitTimeoutOption
-	if err := p.Option(&d); err != nil {
-		return DefaultTCPTimeWaitTimeout
-	}
-	return time.Duration(d)
-}

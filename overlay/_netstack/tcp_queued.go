@@ -16,6 +16,9 @@ func (e *Endpoint) Queued() (toSend, received, unaccepted int64) {
 	}
 	e.acceptMu.Lock()
 	defer e.acceptMu.Unlock()
+	if e.acceptQueue == nil {
+		return toSend, received, 0
+	}
 	for x := e.acceptQueue.endpoints.Front(); x != nil; x = x.Next() {
 		unaccepted += endpointBytes + int64(x.Value.(*Endpoint).receiveMemUsed())
 	}

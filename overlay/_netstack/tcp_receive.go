@@ -15,8 +15,8 @@ import (
 // Header prediction (Van Jacobson). Nearly all segments are what the connection expects:
 // the next data or acknowledgements of new data, with the usual options, while nothing is
 // lost, closed, or out of order. Such a segment comes here from the interface (see
-// stack.PlainReceiver), and everything else goes the general way. The sender's half is the
-// general one.
+// stack.PlainReceiver). What else is plain is queued from there, and everything else goes the
+// general way. The sender's half is the general one.
 
 // plainRoom is the memory of a received segment's data.
 type plainRoom struct {
@@ -70,13 +70,83 @@ func (p *plainData) readTo(dst io.Writer, peek bool) (int, error) {
 // ReceivePlain implements stack.PlainReceiver.
 func (e *Endpoint) ReceivePlain(_ tcpip.NICID, b []byte, valid bool) bool {
 	t := b[header.IPv4MinimumSize:]
-	if e.EndpointState() != StateEstablished || header.TCPFlags(t[13])&^header.TCPFlagPsh != header.TCPFlagAck || t[12]&0xf != 0 ||
-		e.isOwnedByUser() || e.Gate.Asks() || !valid && !validChecksum(b) || !e.TryLock() {
+	if header.TCPFlags(t[13])&^(header.TCPFlagPsh|header.TCPFlagFin) != header.TCPFlagAck || t[12]&0xf != 0 ||
+		e.Gate.Asks() || !valid && !validChecksum(b) {
 		return false
 	}
-	took := e.predicted(t)
-	e.mu.Unlock()
-	return took
+	if e.EndpointState() == StateEstablished && t[13]&uint8(header.TCPFlagFin) == 0 && !e.isOwnedByUser() && e.TryLock() {
+		took := e.predicted(t)
+		e.mu.Unlock()
+		if took {
+			return true
+		}
+	}
+	return e.unpredicted(t)
+}
+
+// unpredicted queues a segment with the usual options, as the dispatcher does, if it is one
+// that only looks at its numbers, flags and data: the last of a handshake, a FIN, one that
+// is out of order, or one that comes while a program has the endpoint.
+func (e *Endpoint) unpredicted(t []byte) bool {
+	if state := e.EndpointState(); state != StateSynRecv && (!state.connected() || state == StateTimeWait) {
+		return false
+	}
+	head, options, ok := usualOptions(t)
+	if !ok {
+		return false
+	}
+	s := e.plainSegment(t, options)
+	defer s.DecRef()
+	s.id = e.TransportEndpointInfo.ID
+	s.window = seqnum.Size(binary.BigEndian.Uint16(t[14:]))
+	s.take(t[head:])
+	if !e.enqueueSegment(s) {
+		return true
+	}
+	if !e.isOwnedByUser() && !e.processNow() {
+		e.protocol.dispatcher.selectProcessor(s.id).queueEndpoint(e)
+	}
+	return true
+}
+
+// usualOptions reads the options of a segment if they are none, or timestamps as everybody
+// writes them, and says where data begins.
+func usualOptions(t []byte) (head int, o header.TCPOptions, ok bool) {
+	const stamp = header.TCPOptionNOP<<24 | header.TCPOptionNOP<<16 | header.TCPOptionTS<<8 | header.TCPOptionTSLength
+	be := binary.BigEndian
+	head = int(t[12]>>4) * 4
+	switch {
+	case head > len(t):
+		return 0, o, false
+	case head == header.TCPMinimumSize:
+		return head, o, true
+	case head == header.TCPMinimumSize+stampSize && be.Uint32(t[header.TCPMinimumSize:]) == stamp:
+		return head, header.TCPOptions{TS: true, TSVal: be.Uint32(t[24:]), TSEcr: be.Uint32(t[28:])}, true
+	}
+	return 0, o, false
+}
+
+// plainSegment makes a segment of a header whose checksum is right, and counts it.
+func (e *Endpoint) plainSegment(t []byte, options header.TCPOptions) *segment {
+	e.stack.StatsOf().TCP.ValidSegmentsReceived.Increment()
+	e.stats.SegmentsReceived.Increment()
+	s := newSegment()
+	s.sequenceNumber, s.ackNumber = seqnum.Value(binary.BigEndian.Uint32(t[4:])), seqnum.Value(binary.BigEndian.Uint32(t[8:]))
+	s.flags = header.TCPFlags(t[13])
+	s.parsedOptions = options
+	s.rcvdTime = e.stack.Clock().NowMonotonic()
+	s.csumValid = true
+	return s
+}
+
+// take copies a segment's data.
+func (s *segment) take(data []byte) {
+	if len(data) == 0 {
+		return
+	}
+	s.room = newPlainRoom(len(data))
+	s.data = s.room.bytes[:copy(s.room.bytes, data)]
+	s.dataMemSize = len(s.room.bytes)
 }
 
 // validChecksum verifies a segment's checksum; b is the packet.
@@ -95,21 +165,8 @@ func validChecksum(b []byte) bool {
 // +checklocks:e.mu
 func (e *Endpoint) predicted(t []byte) bool {
 	be := binary.BigEndian
-	head := int(t[12]>>4) * 4
-	var options header.TCPOptions
-	switch {
-	case e.EndpointState() != StateEstablished || head > len(t):
-		return false
-	case e.SendTSOk:
-		const stamp = header.TCPOptionNOP<<24 | header.TCPOptionNOP<<16 | header.TCPOptionTS<<8 | header.TCPOptionTSLength
-		if head != header.TCPMinimumSize+stampSize || be.Uint32(t[header.TCPMinimumSize:]) != stamp {
-			return false
-		}
-		options = header.TCPOptions{TS: true, TSVal: be.Uint32(t[24:]), TSEcr: be.Uint32(t[28:])}
-		if int32(options.TSVal-e.recentTimestamp()) < 0 {
-			return false
-		}
-	case head != header.TCPMinimumSize:
+	head, options, ok := usualOptions(t)
+	if !ok || e.EndpointState() != StateEstablished || options.TS != e.SendTSOk || options.TS && int32(options.TSVal-e.recentTimestamp()) < 0 {
 		return false
 	}
 	r, snd, data := e.rcv, e.snd, t[head:]
@@ -121,15 +178,9 @@ func (e *Endpoint) predicted(t []byte) bool {
 		n != 0 && e.receiveMemUsed() > int(e.ops.GetReceiveBufferSize()) {
 		return false
 	}
-	e.stack.StatsOf().TCP.ValidSegmentsReceived.Increment()
-	e.stats.SegmentsReceived.Increment()
-	s := newSegment()
+	s := e.plainSegment(t, options)
 	defer s.DecRef()
-	s.sequenceNumber, s.ackNumber, s.flags = seq, ack, header.TCPFlags(t[13])
 	s.window = seqnum.Size(be.Uint16(t[14:])) << snd.SndWndScale
-	s.parsedOptions = options
-	s.rcvdTime = e.stack.Clock().NowMonotonic()
-	s.csumValid = true
 
 	snd.maxWnd = max(snd.maxWnd, snd.SndWnd, s.window) // as receiver.admit
 	if options.TS {
@@ -137,9 +188,7 @@ func (e *Endpoint) predicted(t []byte) bool {
 	}
 	r.lastRcvdAckTime = s.rcvdTime
 	if n != 0 {
-		s.room = newPlainRoom(len(data))
-		s.data = s.room.bytes[:copy(s.room.bytes, data)]
-		s.dataMemSize = len(s.room.bytes)
+		s.take(data)
 		s.setOwner(e, recvQ)
 		r.consumeSegment(s, seq, n)
 		r.updateRTT(s.rcvdTime)
