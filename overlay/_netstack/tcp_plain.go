@@ -18,11 +18,11 @@ import (
 // stampSize is the option of timestamps as everybody writes it, with two no-operations.
 const stampSize = 12
 
-// sendPlain sends a segment of the connection with the data of a packet, nil for none; done
+// sendPlain sends a segment of the connection with the data of another, nil for none; done
 // is false if it must go through the layers.
 //
 // +checklocks:e.mu
-func (e *Endpoint) sendPlain(pkt *stack.PacketBuffer, flags header.TCPFlags, seq, ack seqnum.Value, rcvWnd seqnum.Size) (err tcpip.Error, done bool) {
+func (e *Endpoint) sendPlain(s *segment, flags header.TCPFlags, seq, ack seqnum.Value, rcvWnd seqnum.Size) (err tcpip.Error, done bool) {
 	if e.gso.Type != stack.GSONone && e.gso.Type != stack.GSOGvisor || e.rcv == nil ||
 		e.rcv.pendingRcvdSegments.Len() > 0 && flags&header.TCPFlagAck != 0 {
 		return nil, false // perhaps with selective acknowledgements
@@ -42,7 +42,12 @@ func (e *Endpoint) sendPlain(pkt *stack.PacketBuffer, flags header.TCPFlags, seq
 		header.EncodeTSOption(e.tsValNow(), e.recentTimestamp(), options[2:])
 		tf.opts = options[:]
 	}
-	if err, done = sendPlain(p, &tf, pkt, &e.gso); !done {
+	var pkt *stack.PacketBuffer
+	var data []byte
+	if s != nil {
+		pkt, data = s.pkt, s.data
+	}
+	if err, done = sendPlain(p, &tf, pkt, data, &e.gso); !done {
 		return nil, false
 	}
 	if err != nil {
@@ -53,9 +58,10 @@ func (e *Endpoint) sendPlain(pkt *stack.PacketBuffer, flags header.TCPFlags, seq
 	return err, true
 }
 
-// sendPlain sends the segments that a packet's data makes, at least one.
-func sendPlain(p *stack.Path, tf *tcpFields, pkt *stack.PacketBuffer, gso *stack.GSO) (err tcpip.Error, done bool) {
-	left := 0
+// sendPlain sends the segments that a packet's data makes, or bytes without a packet, at
+// least one.
+func sendPlain(p *stack.Path, tf *tcpFields, pkt *stack.PacketBuffer, bytes []byte, gso *stack.GSO) (err tcpip.Error, done bool) {
+	left := len(bytes)
 	var data stack.DataReader
 	if pkt != nil {
 		left, data = pkt.Data().Size(), pkt.ReadData()
@@ -85,7 +91,9 @@ func sendPlain(p *stack.Path, tf *tcpFields, pkt *stack.PacketBuffer, gso *stack
 		be.PutUint16(t[14:], window)
 		be.PutUint32(t[16:], 0) // the checksum, and no urgent data
 		copy(t[header.TCPMinimumSize:], tf.opts)
-		if n > 0 {
+		if pkt == nil {
+			bytes = bytes[copy(t[head:], bytes):]
+		} else if n > 0 {
 			data.Read(t[head:])
 		}
 		be.PutUint16(t[16:], ^checksum.Checksum(t, p.Pseudo(ProtocolNumber, len(t))))

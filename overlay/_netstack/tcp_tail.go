@@ -36,7 +36,26 @@ func (e *Endpoint) sendRoom(size int) int {
 // +checklocks:e.mu
 // +checklocks:e.sndQueueInfo.sndQueueMu
 func (e *Endpoint) lengthenTail(buf *buffer.Buffer) *segment {
-	tail, n := e.snd.writeList.Back(), int(buf.Size())
+	tail := e.tailFor(int(buf.Size()))
+	if tail == nil {
+		return nil
+	}
+	whole, ok := buf.PullUp(0, int(buf.Size()))
+	if !ok {
+		return nil
+	}
+	tail.packet(e)
+	tail.addView(whole.AsSlice(), e.snd.MaxPayloadSize)
+	buf.Release()
+	return tail
+}
+
+// tailFor returns the last segment if so many bytes may be added to it.
+//
+// +checklocks:e.mu
+// +checklocks:e.sndQueueInfo.sndQueueMu
+func (e *Endpoint) tailFor(n int) *segment {
+	tail := e.snd.writeList.Back()
 	if e.snd.writeNext == nil || tail == nil || e.snd.isAssignedSequenceNumber(tail) {
 		return nil
 	}
@@ -44,16 +63,15 @@ func (e *Endpoint) lengthenTail(buf *buffer.Buffer) *segment {
 	if has == 0 || has+n > e.snd.MaxPayloadSize {
 		return nil
 	}
-	whole, ok := buf.PullUp(0, n)
-	if !ok {
-		return nil
-	}
-	data := whole.AsSlice()
-	// The next view is as long as what there is, so that many short writes make few.
-	v := buffer.NewView(max(n, min(has, e.snd.MaxPayloadSize-has)))
-	v.Write(data)
-	tail.pkt.Data().AppendView(v)
-	tail.dataMemSize = tail.pkt.MemSize()
-	buf.Release()
 	return tail
+}
+
+// addView adds data to a segment that is a packet, and whose data is less than most. The next
+// view is as long as what there is, so that many short writes make few.
+func (s *segment) addView(data []byte, most int) {
+	has := s.payloadSize()
+	v := buffer.NewView(max(len(data), min(has, most-has)))
+	v.Write(data)
+	s.pkt.Data().AppendView(v)
+	s.dataMemSize = s.pkt.MemSize()
 }
