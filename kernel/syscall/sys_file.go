@@ -319,12 +319,23 @@ func (x *vectored) transfer(t *proc.Thread, f *vfs.File) (n int, e linux.Errno) 
 		x.flags&^linux.RWF_HIPRI != 0 && !takesFlags(f, x.write):
 		return 0, linux.EOPNOTSUPP
 	}
-	if x.flags&linux.RWF_NOWAIT != 0 {
-		if e := x.mayNotWait(t, f); e != 0 {
-			return 0, e
-		}
-		length = uint64(t.Vec.Len())
+	if x.flags&linux.RWF_NOWAIT == 0 {
+		return x.move(t, f, length)
 	}
+	if e := x.mayNotWait(t, f); e != 0 {
+		return 0, e
+	}
+	t.NoWait = true
+	n, e = x.move(t, f, uint64(t.Vec.Len()))
+	t.NoWait = false
+	if e == linux.ENOMEM { // for which a call waits otherwise
+		e = linux.EAGAIN
+	}
+	return n, e
+}
+
+// move is transfer after all checks.
+func (x *vectored) move(t *proc.Thread, f *vfs.File, length uint64) (n int, e linux.Errno) {
 	switch {
 	case !x.write && x.at == atPosition:
 		n, e = readFile(t, f, length)

@@ -31,6 +31,8 @@ type Ctx struct {
 	FileSizeLimit atomic.Uint64
 	// Append makes the write in progress one at the end (RWF_APPEND); the thread's own.
 	Append bool
+	// NoWait has the transfer in progress fail rather than wait (RWF_NOWAIT); the thread's own.
+	NoWait bool
 
 	cred atomic.Pointer[creds.Cred]
 }

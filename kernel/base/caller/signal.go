@@ -22,9 +22,9 @@ func Killed(c *Ctx) bool { return c != nil && OnKilled.Call(c) }
 var OnMemoryWanted = hook.Default(func(c *Ctx) bool { return false })
 
 // MemoryCame is for a call that found no frame after it had moved a part: it waits for memory
-// if that was the machine's fault, and reports whether to go on. Otherwise the call ends short. The
-// caller holds no lock.
-func MemoryCame(c *Ctx) bool { return c != nil && OnMemoryWanted.Call(c) }
+// if that was the machine's fault and it may wait, and reports whether to go on. Otherwise the call
+// ends short. The caller holds no lock.
+func MemoryCame(c *Ctx) bool { return c != nil && !c.NoWait && OnMemoryWanted.Call(c) }
 
 // KillStep is how many bytes are moved between two looks; a power of two.
 const KillStep = 1 << 20

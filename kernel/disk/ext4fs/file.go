@@ -56,14 +56,16 @@ func (o *opened) Write(c *caller.Ctx, of *vfs.File, v *uio.Vec, off int64) (int,
 	if v.Len() == 0 {
 		return 0, 0
 	}
-	l := held{mu: &o.Mu}
-	if of.Flags()&(linux.O_DIRECT|linux.O_APPEND) != linux.O_DIRECT || c.Append {
-		l.lock()
-	}
-	n, fresh, e := o.write(c, of, v, off, &l)
-	l.unlock()
-	if n > 0 && v.Len() > 0 && of.Flags()&linux.O_DIRECT == 0 {
-		n, fresh = o.writeRest(c, of, v, off, n, fresh)
+	n, fresh, rest, e := o.writeFirst(c, of, v, off)
+	if rest {
+		n = o.WriteRest(c, v, n, func(n int) (int, linux.Errno) {
+			l := held{mu: &o.Mu}
+			l.lock()
+			m, k, e := o.write(c, of, v, off+int64(n), &l)
+			l.unlock()
+			fresh += k
+			return m, e
+		})
 	}
 	if n > 0 {
 		o.pages.Balance(c, fresh)
@@ -76,20 +78,29 @@ func (o *opened) Write(c *caller.Ctx, of *vfs.File, v *uio.Vec, off int64) (int,
 	return n, e
 }
 
-// writeRest goes on with a write that came to n bytes and made some pages fresh, where it found
-// no memory for more: a program does not expect a short write to a file.
-func (o *opened) writeRest(c *caller.Ctx, of *vfs.File, v *uio.Vec, off int64, n, fresh int) (int, int) {
-	for v.Len() > 0 && !caller.Killed(c) {
+// writeFirst writes as far as memory goes, and reports whether WriteRest is to follow.
+func (o *opened) writeFirst(c *caller.Ctx, of *vfs.File, v *uio.Vec, off int64) (n, fresh int, rest bool, e linux.Errno) {
+	direct := of.Flags()&linux.O_DIRECT != 0
+	locked := !direct || of.Flags()&linux.O_APPEND != 0 || c.Append
+	for {
 		l := held{mu: &o.Mu}
-		l.lock()
-		m, k, e := o.write(c, of, v, off+int64(n), &l)
-		l.unlock()
-		n, fresh = n+m, fresh+k
-		if m == 0 && (e != linux.ENOMEM || !caller.MemoryCame(c)) {
-			break
+		if locked {
+			l.lock()
 		}
+		if locked && o.RestWaits() {
+			l.unlock()
+			if e := o.AwaitRest(c); e != 0 {
+				return 0, 0, false, e
+			}
+			continue
+		}
+		n, fresh, e = o.write(c, of, v, off, &l)
+		if rest = n > 0 && v.Len() > 0 && !direct; rest {
+			o.BeginRest()
+		}
+		l.unlock()
+		return n, fresh, rest, e
 	}
-	return n, fresh
 }
 
 // held is a mutex that is locked when it turns out to be needed.
@@ -249,6 +260,13 @@ func (o *opened) Allocate(c *caller.Ctx, _ *vfs.File, mode uint32, off, n int64)
 		return linux.EOPNOTSUPP
 	}
 	f.Mu.Lock()
+	for f.RestWaits() {
+		f.Mu.Unlock()
+		if e := f.AwaitRest(c); e != 0 {
+			return e
+		}
+		f.Mu.Lock()
+	}
 	defer f.Mu.Unlock()
 	if f.fs.ext.ReadOnly() {
 		return linux.EROFS

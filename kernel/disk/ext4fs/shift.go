@@ -11,6 +11,13 @@ import (
 // that follows off moves.
 func (f *file) shift(c *caller.Ctx, mode uint32, off, n int64) linux.Errno {
 	f.Mu.Lock()
+	for f.RestWaits() {
+		f.Mu.Unlock()
+		if e := f.AwaitRest(c); e != 0 {
+			return e
+		}
+		f.Mu.Lock()
+	}
 	defer f.Mu.Unlock()
 	if f.fs.ext.ReadOnly() {
 		return linux.EROFS

@@ -94,33 +94,39 @@ func (f *file) Write(c *caller.Ctx, of *vfs.File, v *uio.Vec, off int64) (int, l
 	if v.Len() == 0 {
 		return 0, 0
 	}
-	f.Mu.Lock()
-	n, e := f.write(c, of, v, off)
-	f.Mu.Unlock()
-	if e == linux.ENOMEM && n == 0 && mem.Relieve() {
+	again := false
+	for {
 		f.Mu.Lock()
-		n, e = f.write(c, of, v, off)
+		if f.RestWaits() {
+			f.Mu.Unlock()
+			if e := f.AwaitRest(c); e != 0 {
+				return 0, e
+			}
+			continue
+		}
+		n, e := f.write(c, of, v, off)
+		rest := n > 0 && v.Len() > 0
+		if rest {
+			f.BeginRest()
+		}
 		f.Mu.Unlock()
+		switch {
+		case rest:
+			return f.writeRest(c, of, v, off, n), 0
+		case again || e != linux.ENOMEM || !mem.Relieve():
+			return n, e
+		}
+		again = true
 	}
-	if n > 0 && v.Len() > 0 {
-		n = f.writeRest(c, of, v, off, n)
-	}
-	return n, e
 }
 
-// writeRest goes on with a write that came to n bytes, where it found no memory for more: a
-// program does not expect a short write to a file.
+// writeRest goes on with a write that came to n bytes.
 func (f *file) writeRest(c *caller.Ctx, of *vfs.File, v *uio.Vec, off int64, n int) int {
-	for v.Len() > 0 && !caller.Killed(c) {
+	return f.WriteRest(c, v, n, func(n int) (int, linux.Errno) {
 		f.Mu.Lock()
-		m, e := f.write(c, of, v, off+int64(n))
-		f.Mu.Unlock()
-		n += m
-		if m == 0 && (e != linux.ENOMEM || !caller.MemoryCame(c)) {
-			break
-		}
-	}
-	return n
+		defer f.Mu.Unlock()
+		return f.write(c, of, v, off+int64(n))
+	})
 }
 
 // write is not inlined into Write, which would then be too large for its own calls to be

@@ -19,6 +19,13 @@ func (f *file) Allocate(c *caller.Ctx, of *vfs.File, mode uint32, off, n int64) 
 		return linux.EOPNOTSUPP
 	}
 	f.Mu.Lock()
+	for f.RestWaits() {
+		f.Mu.Unlock()
+		if e := f.AwaitRest(c); e != 0 {
+			return e
+		}
+		f.Mu.Lock()
+	}
 	defer f.Mu.Unlock()
 	keep := mode&linux.FALLOC_FL_KEEP_SIZE != 0
 	if mode&linux.FALLOC_FL_PUNCH_HOLE == 0 && end > f.Size() {

@@ -239,6 +239,13 @@ func truncateInode(c *caller.Ctx, i *Inode, size int64) linux.Errno {
 		return linux.EFBIG
 	}
 	i.Mu.Lock()
+	for i.RestWaits() {
+		i.Mu.Unlock()
+		if e := i.AwaitRest(c); e != 0 {
+			return e
+		}
+		i.Mu.Lock()
+	}
 	defer i.Mu.Unlock()
 	now := clocks.Realtime()
 	e := i.Node.SetAttr(c, i, &Attr{Mask: AttrSize | AttrMtime | AttrCtime, Size: size, Mtime: now, Ctime: now})

@@ -52,6 +52,10 @@ func (f *File) Read(c *caller.Ctx, v *uio.Vec, r *Reader, off int64, n int) (don
 		page := uint64(off) >> mem.PageShift
 		fr, ok := f.lookup(page)
 		if !ok {
+			if c != nil && c.NoWait {
+				e = linux.EAGAIN
+				break
+			}
 			if fr, e = f.fill(page, r.want(off, at+n)); e != 0 {
 				if e == linux.ENOMEM && done > 0 && caller.MemoryCame(c) {
 					e = 0

@@ -259,6 +259,10 @@ func (f *file) readThrough(c *caller.Ctx, v *uio.Vec, off int64) (done int, e li
 		}
 		if e == 0 && moved == 0 && (got > 0 || !direct) { // or the pages went again
 			n, got, moved, e = f.readPages(c, fid, v, off)
+			if e == linux.ENOMEM && done > 0 && caller.MemoryCame(c) {
+				e = 0
+				continue
+			}
 		}
 		done += moved
 		off += int64(moved)
@@ -314,8 +318,28 @@ func (o *opened) Write(c *caller.Ctx, of *vfs.File, v *uio.Vec, off int64) (int,
 		return 0, 0
 	}
 	o.Mu.Lock()
+	for o.RestWaits() {
+		o.Mu.Unlock()
+		if e := o.AwaitRest(c); e != 0 {
+			return 0, e
+		}
+		o.Mu.Lock()
+	}
 	n, fresh, e := o.write(c, of, v, off)
+	rest := n > 0 && v.Len() > 0
+	if rest {
+		o.BeginRest()
+	}
 	o.Mu.Unlock()
+	if rest {
+		n = o.WriteRest(c, v, n, func(n int) (int, linux.Errno) {
+			o.Mu.Lock()
+			defer o.Mu.Unlock()
+			m, k, e := o.write(c, of, v, off+int64(n))
+			fresh += k
+			return m, e
+		})
+	}
 	if n > 0 {
 		if fresh > 0 {
 			o.pages.Balance(c, fresh)
