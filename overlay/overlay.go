@@ -5,8 +5,8 @@
 // The topics are affinity, with which "hardtack go" builds any program
 // (channel-aware scheduling), allocated, ran and collector, with which the kernel is built
 // (the bytes that each goroutine has allocated, the time for which it has run, marking in
-// small pieces), and locks, with which a kernel for tests is built (the order of locks,
-// checked).
+// small pieces), and locks and sites, with which kernels for tests are built (the order of locks,
+// checked; where goroutines allocate).
 //
 // A topic is one patch in patches/ and the files it names in topics below;
 // _runtime/ holds those files, those of another package than runtime in a folder of
@@ -51,6 +51,7 @@ var topics = map[string][]string{
 	"collector": {"collector_unsafe.go"},
 	"locks":     {"locks_unsafe.go", "sync/locks.go"},
 	"ran":       {"ran_unsafe.go"},
+	"sites":     {"sites_unsafe.go"},
 	"turns":     {"turns_unsafe.go"},
 	"affinity":  {"affinity.go", "affinity_touch.go", "affinity_group.go", "affinity_pin.go", "affinity_unsafe.go", "affinity_default.go"},
 }

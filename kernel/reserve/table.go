@@ -7,7 +7,7 @@ package reserve
 const (
 	Calls = 303
 	Known = 243
-	Whole = 30
+	Whole = 27
 	Size  = 512
 )
 
@@ -18,7 +18,7 @@ var Table = [Size]Need{
 	288: {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // accept4
 	21:  {Transient: 64, Lasting: 576, Allocated: 0, Known: true, Whole: false},        // access
 	159: {Transient: 160, Lasting: 320, Allocated: 0, Known: true, Whole: false},       // adjtimex
-	37:  {Transient: 0, Lasting: 144, Allocated: 0, Known: true, Whole: true},          // alarm
+	37:  {Transient: 0, Lasting: 144, Allocated: 0, Known: true, Whole: false},         // alarm
 	158: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // arch_prctl
 	49:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // bind
 	12:  {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // brk
@@ -168,7 +168,7 @@ var Table = [Size]Need{
 	428: {},                                                                            // open_tree: 11
 	257: {},                                                                            // openat: 7
 	437: {},                                                                            // openat2: 7
-	34:  {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // pause
+	34:  {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: false},           // pause
 	135: {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // personality
 	438: {Transient: 144, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // pidfd_getfd
 	434: {Transient: 120, Lasting: 120, Allocated: 0, Known: true, Whole: false},       // pidfd_open
@@ -290,7 +290,7 @@ var Table = [Size]Need{
 	234: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // tgkill
 	201: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // time
 	222: {},                                                                            // timer_create: 2
-	226: {Transient: 128, Lasting: 192, Allocated: 0, Known: true, Whole: true},        // timer_delete
+	226: {Transient: 128, Lasting: 192, Allocated: 0, Known: true, Whole: false},       // timer_delete
 	225: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: true},          // timer_getoverrun
 	224: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // timer_gettime
 	223: {Transient: 112, Lasting: 144, Allocated: 0, Known: true, Whole: false},       // timer_settime

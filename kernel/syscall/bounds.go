@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"hardtack/kernel/base/checks"
 	"hardtack/kernel/reserve"
 )
 
@@ -31,6 +32,7 @@ func noteBytes(nr, n uint64) bool {
 		}
 		if !holds {
 			println("bounds:", table[nr].Name, "allocated", n, "bytes, its bound is", b.Transient+b.Lasting, "and", b.Allocated, "in all")
+			checks.PrintSites()
 		}
 		break
 	}

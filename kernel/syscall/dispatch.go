@@ -79,6 +79,7 @@ func doSampled(t *proc.Thread, a *Args, nr uint64, c *counter, handlers *[TableS
 	off := t.Off()
 	heap := checks.AllocatedCount()
 	before := *heap
+	checks.BeginSites()
 	v, e := handlers[nr](t, a)
 	if e != 0 {
 		finishError(t, e, handlers)

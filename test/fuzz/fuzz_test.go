@@ -21,14 +21,15 @@ const diskSize = 64 << 20
 
 // machine is a machine for one run of the fuzzer.
 type machine struct {
-	control string // of the kernel's nucleus
-	cpus    int
-	user    string // of the children: 0, 1000 or mix
+	kernel string // the nucleus's concurrency control, or bounds: it checks those, not its locks
+	cpus   int
+	user   string // of the children: 0, 1000 or mix
 }
 
-// TestFuzz runs the fuzzer on kernels that check their locks: a quarter of a minute for
-// each machine, or as HARDTACK_STORM says (make storm), there with other concurrency
-// controls too. HARDTACK_FUZZ gives all runs other arguments ("-n 1000000 -s 7").
+// TestFuzz runs the fuzzer on kernels that check their locks, and on one that compares what
+// calls allocate with their bounds: a quarter of a minute for each machine, or as HARDTACK_STORM
+// says (make storm), there with other concurrency controls too. HARDTACK_FUZZ gives all runs other
+// arguments ("-n 1000000 -s 7").
 func TestFuzz(t *testing.T) {
 	if os.Getenv("HARDTACK_GUEST") == "" {
 		t.Skip("boots a Hardtack guest; set HARDTACK_GUEST=1")
@@ -38,7 +39,7 @@ func TestFuzz(t *testing.T) {
 			t.Skipf("needs %s", need)
 		}
 	}
-	machines := []machine{{"big", 2, "1000"}, {"big", 1, "mix"}, {"big", 4, "0"}}
+	machines := []machine{{"big", 2, "1000"}, {"big", 1, "mix"}, {"big", 4, "0"}, {"bounds", 2, "mix"}}
 	seconds := 15
 	if s := os.Getenv("HARDTACK_STORM"); s != "" {
 		n, err := strconv.Atoi(s)
@@ -47,7 +48,8 @@ func TestFuzz(t *testing.T) {
 		}
 		seconds = n
 		machines = append(machines, machine{"big", 1, "1000"}, machine{"big", 4, "1000"}, machine{"big", 2, "0"}, machine{"big", 4, "mix"},
-			machine{"none", 1, "mix"}, machine{"queue", 2, "mix"}, machine{"fine", 4, "mix"}, machine{"fine", 2, "1000"})
+			machine{"none", 1, "mix"}, machine{"queue", 2, "mix"}, machine{"fine", 4, "mix"}, machine{"fine", 2, "1000"},
+			machine{"bounds", 1, "mix"}, machine{"bounds", 2, "1000"})
 	}
 	repo, dir := repository(t), t.TempDir()
 	tool := filepath.Join(dir, "hardtack")
@@ -64,10 +66,10 @@ func TestFuzz(t *testing.T) {
 	cBuild(t, repo, filepath.Join(root, "fuzz"))
 	kernels := map[string]string{}
 	for _, m := range machines {
-		t.Run(fmt.Sprintf("%s %d CPUs user %s", m.control, m.cpus, m.user), func(t *testing.T) {
-			if kernels[m.control] == "" {
-				kernels[m.control] = filepath.Join(dir, m.control+".elf")
-				build(t, repo, tool, m.control, kernels[m.control])
+		t.Run(fmt.Sprintf("%s %d CPUs user %s", m.kernel, m.cpus, m.user), func(t *testing.T) {
+			if kernels[m.kernel] == "" {
+				kernels[m.kernel] = filepath.Join(dir, m.kernel+".elf")
+				build(t, repo, tool, m.kernel, kernels[m.kernel])
 			}
 			seed := time.Now().UnixNano() % 1_000_000_000
 			argv := []string{"-t", strconv.Itoa(seconds), "-s", strconv.FormatInt(seed, 10), "-u", m.user}
@@ -75,7 +77,7 @@ func TestFuzz(t *testing.T) {
 			if a := os.Getenv("HARDTACK_FUZZ"); a != "" {
 				argv, limit = append([]string{"-u", m.user}, strings.Fields(a)...), 12*time.Hour
 			}
-			run(t, tool, root, kernels[m.control], m, limit, argv)
+			run(t, tool, root, kernels[m.kernel], m, limit, argv)
 		})
 	}
 }
@@ -105,7 +107,7 @@ func run(t *testing.T, tool, root, kernel string, m machine, limit time.Duration
 	if err == nil && !strings.Contains(text, "fuzz: ok") {
 		err = errors.New("it did not reach its end")
 	}
-	for _, bad := range []string{"lock order: ", "panic: ", "fatal error: ", "oops: "} {
+	for _, bad := range []string{"lock order: ", "bounds: ", "panic: ", "fatal error: ", "oops: "} {
 		if strings.Contains(text, "\n"+bad) {
 			err = errors.Join(err, fmt.Errorf("the console says %q", bad))
 		}
@@ -132,7 +134,7 @@ func run(t *testing.T, tool, root, kernel string, m machine, limit time.Duration
 func words(s string, lines int) string {
 	all := strings.Split(strings.TrimRight(s, "\n"), "\n")
 	for i, line := range all {
-		for _, begin := range []string{"lock order: ", "panic: ", "fatal error: ", "fuzz: FAIL", "oops: "} {
+		for _, begin := range []string{"lock order: ", "bounds: ", "panic: ", "fatal error: ", "fuzz: FAIL", "oops: "} {
 			if strings.HasPrefix(line, begin) {
 				return strings.Join(all[i:min(len(all), i+lines)], "\n") + "\n…\n" + strings.Join(all[max(0, len(all)-5):], "\n")
 			}
@@ -201,9 +203,13 @@ func goBuild(t *testing.T, repo, out, pkg string) {
 	}
 }
 
-// build makes a kernel that checks its locks.
-func build(t *testing.T, repo, tool, control, out string) {
-	cmd := exec.Command(tool, "build", "--check-locks", "--control", control, "-o", out)
+// build makes a machine's kernel.
+func build(t *testing.T, repo, tool, kernel, out string) {
+	args := []string{"build", "--check-locks", "--control", kernel, "-o", out}
+	if kernel == "bounds" {
+		args = []string{"build", "--check-bounds", "-o", out}
+	}
+	cmd := exec.Command(tool, args...)
 	cmd.Dir = repo
 	if text, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("hardtack build: %v\n%s", err, text)

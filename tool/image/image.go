@@ -183,6 +183,9 @@ func (o *Options) overlays(dir string, env []string) (string, error) {
 	if o.CheckLocks {
 		topics = append(slices.Clone(topics), "locks")
 	}
+	if o.CheckBounds {
+		topics = append(slices.Clone(topics), "sites")
+	}
 	patched, err := overlay.Prepare(overlay.Toolchain{Version: tools.GOVERSION, Root: tools.GOROOT, OS: "linux", Arch: "amd64"},
 		overlay.Options{Topics: topics, Cache: filepath.Join(dir, "runtime")})
 	if err != nil {

@@ -21,6 +21,7 @@ type function struct {
 	flow    *flow
 	bind    *binding
 	point   bool // of reservation: callers do not count it
+	table   bool // it may grow a table of the runtime, which nobody counts
 	calls   map[ssa.CallInstruction][]*function
 	callees []*function
 

@@ -19,6 +19,7 @@ type model struct {
 	appends            int64  // bytes that it appends to the first slice that it is given
 	grows              bool
 	copies             bool // it makes one copy more of each text or slice that it is given
+	table              bool // it may grow a table of the runtime, which is not counted
 	point              bool // of reservation: it is looked into, but callers do not count it
 	reason             string
 	used               bool
@@ -60,14 +61,14 @@ strconv.Itoa 24 0
 (encoding/binary.bigEndian).AppendUint16 0 0 appends=2
 (encoding/binary.bigEndian).AppendUint32 0 0 appends=4
 (encoding/binary.bigEndian).AppendUint64 0 0 appends=8
-(*sync.Pool).Get 0 0
+(*sync.Pool).Get 0 0 table
 sync.OnceFunc 512 0 keeps
 sync.OnceValue 512 0 keeps
 sync.OnceValues 512 0 keeps
 io.Copy 0 32768
 io.CopyN 32 32768
 io.CopyBuffer 0 32768
-(*sync.Pool).Put 4480 0 keeps
+(*sync.Pool).Put 4480 0 keeps table
 errors.Is 0 0
 errors.As 0 0
 errors.Unwrap 0 0
@@ -116,10 +117,10 @@ internal/poll.runtime_Semrelease 0 0
 time.now 0 0
 time.runtimeNow 0 0
 time.runtimeNano 0 0
-time.Sleep 112 0
-time.newTimer 112 0 keeps
+time.Sleep 112 0 table
+time.newTimer 112 0 keeps table
 time.stopTimer 0 0
-time.resetTimer 0 0
+time.resetTimer 0 0 table
 math/rand.runtime_rand 0 0
 math/rand/v2.runtime_rand 0 0
 os.runtime_args 0 0
@@ -171,7 +172,7 @@ runtime.internal_weak_runtime_registerWeakPointer 16 0
 runtime.AddCleanup 128 0 keeps
 `
 
-// readModels reads lines "NAME LASTING TRANSIENT [sudogs=N] [keeps] [because REASON]".
+// readModels reads lines "NAME LASTING TRANSIENT [sudogs=N] [keeps] [table] [because REASON]".
 func readModels(text string, into map[string]*model, reasons bool) error {
 	s := bufio.NewScanner(strings.NewReader(text))
 	for n := 1; s.Scan(); n++ {
@@ -196,6 +197,8 @@ func readModels(text string, into map[string]*model, reasons bool) error {
 				m.keeps = true
 			case w == "copies" && i >= 2:
 				m.copies = true
+			case w == "table" && i >= 2:
+				m.table = true
 			case err != nil:
 				bad = true
 			case i == 0:

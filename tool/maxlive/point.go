@@ -86,7 +86,7 @@ func (a *Analysis) pointNotes(entries []Entry) {
 }
 
 // pointsFrom are the points that a function reaches on its own way: what lies behind a
-// point is that point's.
+// point is that point's. What may grow a table of the runtime is one, too.
 func (a *Analysis) pointsFrom(from *function) []*function {
 	seen := map[*function]bool{from: true}
 	todo := []*function{from}
@@ -100,7 +100,7 @@ func (a *Analysis) pointsFrom(from *function) []*function {
 					continue
 				}
 				seen[g] = true
-				if g.point {
+				if g.point || g.table {
 					out = append(out, g)
 				} else {
 					todo = append(todo, g)

@@ -27,7 +27,8 @@ type Bound struct {
 	Direct []string
 }
 
-// Whole says that the function has a bound and that all points that it reaches have.
+// Whole says that the function has a bound and that all points that it reaches have. A function of
+// the runtime that may grow a table is a point without one.
 func (r *Result) Whole(b *Bound) bool {
 	if len(b.Causes) > 0 {
 		return false
@@ -40,7 +41,7 @@ func (r *Result) Whole(b *Bound) bool {
 			}
 		}
 	}
-	return !slices.ContainsFunc(b.Points, func(p string) bool { return r.open[p] })
+	return !slices.ContainsFunc(b.Points, func(p string) bool { return r.open[p] || r.tables[p] })
 }
 
 // Result is that of a run.
@@ -50,6 +51,7 @@ type Result struct {
 	Functions int       // that were looked at
 	sizes     []uint64
 	open      map[string]bool // points without a bound
+	tables    map[string]bool // functions that may grow a table of the runtime
 }
 
 // Run analyses a program.
@@ -162,7 +164,7 @@ func (a *Analysis) solveExternal(f *function) {
 	name := f.fn.String()
 	if m := a.modelOf(f.fn); m != nil {
 		m.used = true
-		f.cost, f.summary = m.cost(a), m.summary(f.fn)
+		f.cost, f.summary, f.table = m.cost(a), m.summary(f.fn), m.table
 		return
 	}
 	if isFormat(f.fn) {
@@ -349,9 +351,12 @@ func names(prev map[*function]*function, from, to *function) string {
 
 // result collects what was found.
 func (a *Analysis) result(entries []Entry) *Result {
-	r := &Result{Functions: len(a.functions), sizes: a.classes.sizes, Problems: append(a.problems, a.notes.errors...)}
+	r := &Result{Functions: len(a.functions), sizes: a.classes.sizes, Problems: append(a.problems, a.notes.errors...), tables: map[string]bool{}}
 	files := map[string]bool{}
 	for _, f := range a.functions {
+		if f.table {
+			r.tables[f.fn.String()] = true
+		}
 		if f.fn.Pos().IsValid() {
 			files[a.position(f.fn.Pos()).Filename] = true
 		}

@@ -2,6 +2,11 @@
 
 package checks
 
+import (
+	"runtime"
+	_ "unsafe" // for linkname
+)
+
 // Bounds says that the image compares what each system call allocates with its bound.
 // Functions that are points of reservation call BeginPoint and EndPoint in such an image
 // (tool/image): what they allocate is not the call's.
@@ -10,8 +15,49 @@ const Bounds = true
 // SampleEvery is how many system calls pass between two that are measured.
 const SampleEvery = 1
 
-// BeginPoint is what the goroutine has allocated when a point begins.
-func BeginPoint() uint64 { return *AllocatedCount() }
+// A Point is what the goroutine had allocated when a point began.
+type Point struct {
+	count uint64
+	muted bool
+}
+
+// BeginPoint begins a point.
+func BeginPoint() Point { return Point{*AllocatedCount(), muteSites(true)} }
 
 // EndPoint takes what was allocated since then off the goroutine's count.
-func EndPoint(before uint64) { *AllocatedCount() = before }
+func EndPoint(p Point) {
+	*AllocatedCount() = p.count
+	muteSites(p.muted)
+}
+
+// These are filled by the overlay's topic "sites" (overlay/_runtime/sites_unsafe.go).
+var (
+	//go:linkname beginSites
+	beginSites func()
+	//go:linkname muteSites
+	muteSites func(muted bool) (before bool)
+	//go:linkname siteAt
+	siteAt func(i int) (bytes uintptr, pcs [8]uintptr)
+)
+
+// BeginSites notes the calling goroutine's largest allocations from now on.
+func BeginSites() { beginSites() }
+
+// PrintSites prints them, each with those who called.
+func PrintSites() {
+	defer muteSites(muteSites(true))
+	for i := 0; ; i++ {
+		n, pcs := siteAt(i)
+		if n == 0 {
+			return
+		}
+		println("bounds:", n, "bytes by")
+		frames := runtime.CallersFrames(pcs[:])
+		for f, more := frames.Next(); f.PC != 0; f, more = frames.Next() {
+			println("bounds:    ", f.Function, f.Line)
+			if !more {
+				break
+			}
+		}
+	}
+}
