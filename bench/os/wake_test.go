@@ -7,6 +7,15 @@ import "testing"
 // fifteen others in one wake-up of a thousand, if nothing lets its slice go on.
 func TestWake(t *testing.T) {
 	b := guestBench(t)
+	// The sleeper and the spinner are bound to the same one of two processors. Timers, and who was
+	// woken, come to it from the other one, too.
+	two, err := b.Count(2, "/bench/osbench online\n/bench/osbench delay 200\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if late := two["delay"][OnHardtack].Minimum; late > 0.1 {
+		t.Errorf("of two processors, on the first a sleeper beside a spinner woke %.3f ms late", late)
+	}
 	rows, err := b.Count(1, "/bench/osbench delay 1000\n/bench/osbench crowd\n")
 	if err != nil {
 		t.Fatal(err)

@@ -57,6 +57,7 @@ func (k *kernel) plugCalls() {
 		Due: amd64.SetTimerDue, CPU: nucleus.CurrentCPU, Kick: nucleus.KickCPU,
 		Idle: nucleus.IdleCPUs, Go: nucleus.GoTo, Wanted: &nucleus.Wanted,
 		Begin: amd64.BeginSlice, Count: nucleus.CountTurns, Pending: nucleus.Pending,
+		Slept: proc.SleptKey,
 	})
 	syscall.Init()
 	call := syscall.Do

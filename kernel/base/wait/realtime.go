@@ -25,6 +25,8 @@ type TurnHooks struct {
 	// told where the number of threads is that wait.
 	Begin func()
 	Count func(n *atomic.Int64)
+	// Slept returns the key of a thread that was parked and is made ready.
+	Slept func(t *Turn) (key int64)
 	// Pending reports whether the processor that runs the caller has interrupts to serve.
 	Pending func() bool
 }

@@ -77,7 +77,7 @@ func (g goroutine) readyAt(t *Turn) bool {
 		return false
 	}
 	procPin()
-	me := hooks.CPU()
+	me, key := hooks.CPU(), hooks.Slept(t)
 	lockTurns()
 	allowed := t.allowed &^ off.Load()
 	if allowed == 0 || allowed>>me&1 != 0 || allowed&(standing.Load()|hooks.Idle()) == 0 {
@@ -86,7 +86,7 @@ func (g goroutine) readyAt(t *Turn) bool {
 		return false
 	}
 	t.g = goroutine{g.g}
-	t.Key, t.GoesOn = max(turnQueue.passed.Load(), 1), false
+	t.Key, t.GoesOn = key, false
 	if t.Place == 0 {
 		t.Place = Arrive()
 	}

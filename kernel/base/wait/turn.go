@@ -17,6 +17,9 @@ type Turn struct {
 	// is positive. Place is for a real-time thread, among those of its priority: a number
 	// that Arrive gave.
 	Key, Weight, Place int64
+	// Virtual is what the thread has run, by weight, when that was last brought up to date;
+	// the thread's own while it runs.
+	Virtual int64
 	// Crowd is the threads of its user. It changes only while the thread does not wait.
 	Crowd *Crowd
 	// GoesOn says that the thread's slice is not over: it goes on when its turn comes.
@@ -59,6 +62,10 @@ var turnQueue struct {
 }
 
 const oneRealTime = 1 << 32
+
+// firstPassed is the virtual time at boot. Keys are less than that by slices and by what those
+// who slept are given.
+const firstPassed = 1 << 40
 
 // processors is how many there may be, those of off included.
 var processors = int64(1)

@@ -31,6 +31,7 @@ func SetTurns(h TurnHooks) {
 		if turns.next != nil {
 			panic("wait: turns set twice")
 		}
+		turnQueue.passed.Store(firstPassed)
 		if h.Wanted != nil {
 			wanted = h.Wanted
 		}

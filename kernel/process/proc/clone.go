@@ -219,7 +219,7 @@ func (t *Thread) copyState(c *Thread, a *CloneArgs) {
 	if wait.Look() {
 		t.charge() // the child inherits that, too
 	}
-	c.turn.virtual = t.turn.virtual
+	c.turn.Virtual = t.turn.Virtual
 	c.weigh()
 	c.inheritCPUs()
 	if f&linux.CLONE_VM == 0 {

@@ -56,13 +56,12 @@ const (
 // A turn is a thread's share of the processors; the thread's own, but for weight.
 type turn struct {
 	wait.Turn
-	virtual int64 // ticks that it has run, by weight
-	ran     int64 // ticks that its goroutine had run when virtual was brought up to date
-	off     int64 // what its clock told then
-	slept   int64 // ticks that it was blocked, since its place among others was looked at
-	graces  int   // how often its slice went on since its turn began
-	weight  int64 // 0: normalWeight; guarded by Proc.mu, read freely
-	rate    int64 // how fast virtual time passes: more than 1 if its user has many threads
+	ran    int64 // ticks that its goroutine had run when Virtual was brought up to date
+	off    int64 // what its clock told then
+	slept  int64 // ticks that it was blocked, since its place among others was looked at
+	graces int   // how often its slice went on since its turn began
+	weight int64 // 0: normalWeight; guarded by Proc.mu, read freely
+	rate   int64 // how fast Virtual passes: more than 1 if its user has many threads
 
 	roundRobin bool  // SCHED_RR; guarded by Proc.mu, read freely
 	round      int64 // ticks that a real-time thread has run of its slice
@@ -87,14 +86,14 @@ func (t *Thread) charge() {
 		d = d * normalWeight / w
 	}
 	t.turn.rate = t.turn.Crowd.Rate()
-	t.turn.virtual += max(d, 0) * t.turn.rate
+	t.turn.Virtual += max(d, 0) * t.turn.rate
 }
 
 // bounded returns the thread's virtual time, within bounds of that of others.
 func (t *Thread) bounded() int64 {
-	t.turn.virtual = place(t.turn.virtual, t.turn.slept, present(), t.lag())
+	t.turn.Virtual = place(t.turn.Virtual, t.turn.slept, present(), t.lag())
 	t.turn.slept = 0
-	return t.turn.virtual
+	return t.turn.Virtual
 }
 
 // present returns the virtual time of the thread that is next, or of the last one.
@@ -191,6 +190,15 @@ func (t *Thread) ahead() bool {
 	return some && t.bounded() > first+ticksOf(max(granularity, nucleus.Slice()+sliceMargin))*t.turn.rate
 }
 
+// SleptKey is the place of a thread that slept and waits for its own processor as soon as it
+// is woken: the one that it would have had if it had first run in the kernel and then come to
+// wait.
+func SleptKey(t *wait.Turn) int64 {
+	now := wait.VirtualTime()
+	virtual := max(t.Virtual, now-ticksOf(sleeperBonus))
+	return max(min(virtual-ticksOf(nucleus.Slice())*t.Crowd.Rate(), now), 1)
+}
+
 // giveWay lets goroutines run that are runnable, and threads with less virtual time.
 func (t *Thread) giveWay() {
 	before := t.Off()
@@ -257,7 +265,7 @@ func (t *Thread) readyFirst() {
 func (t *Thread) firstTurn(c *wait.Clock) {
 	t.turn.Crowd = &t.Cred().User.Crowd
 	t.turn.rate = t.turn.Crowd.Rate()
-	t.turn.virtual = max(t.turn.virtual, present()) + ticksOf(nucleus.Slice())*(t.turn.rate-1)
+	t.turn.Virtual = max(t.turn.Virtual, present()) + ticksOf(nucleus.Slice())*(t.turn.rate-1)
 	t.turn.off = c.Mine()
 	t.turn.ran = ticks() - t.turn.off
 	t.turn.Live(true)

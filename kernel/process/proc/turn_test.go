@@ -1,6 +1,11 @@
 package proc
 
-import "testing"
+import (
+	"testing"
+
+	"hardtack/kernel/base/wait"
+	"hardtack/nucleus"
+)
 
 // TestPlace shows where threads come among those that wait.
 func TestPlace(t *testing.T) {
@@ -21,6 +26,29 @@ func TestPlace(t *testing.T) {
 		got := place(ticksOf(c.virtual), ticksOf(c.slept), ticksOf(c.now), ticksOf(c.lag))
 		if d := got - max(ticksOf(c.want), 1); d > ticksOf(ms/10) || -d > ticksOf(ms/10) {
 			t.Errorf("%s: %d ticks off", c.what, d)
+		}
+	}
+}
+
+// TestSleptKey: who slept and is woken for its own processor comes before one that ran there
+// meanwhile and gave way within its slice.
+func TestSleptKey(t *testing.T) {
+	const ms = 1e6
+	slice := ticksOf(nucleus.Slice())
+	var crowd wait.Crowd
+	now := wait.VirtualTime()
+	for _, c := range []struct {
+		what    string
+		virtual int64
+		most    int64
+	}{
+		{"it ran no less than others", now, now - slice},
+		{"it slept long", now - ticksOf(1000*ms), now - ticksOf(sleeperBonus) - slice},
+		{"it is far ahead", now + ticksOf(1000*ms), now},
+	} {
+		w := wait.Turn{Virtual: c.virtual, Crowd: &crowd}
+		if got := SleptKey(&w); got > max(c.most, 1) {
+			t.Errorf("%s: key %d, want %d at most", c.what, got-now, c.most-now)
 		}
 	}
 }
