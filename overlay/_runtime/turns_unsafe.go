@@ -110,6 +110,18 @@ func yieldsTo(mp *m, pp *p) *g {
 	return next
 }
 
+// timersLeft reports whether idle Ps have timers. An M that polled until the first of these, and
+// goes on with another P because it was woken for something else, has to see to it that somebody
+// polls for them: where it has a user thread to run, that may last. Called with a P.
+func timersLeft() bool {
+	for i := range timerpMask {
+		if atomic.Load(&timerpMask[i])&atomic.Load(&idlepMask[i]) != 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // leastStand is how soon, in nanoseconds, a timer may be due for a P that stands by.
 const leastStand = 50_000
 
