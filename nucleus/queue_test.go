@@ -176,3 +176,31 @@ func TestGive(t *testing.T) {
 		t.Errorf("CPU 1 has thread %d", i)
 	}
 }
+
+// A CPU whose timer made a thread ready that went to an idle CPU does not take it from there.
+func TestSharesNotWithIdle(t *testing.T) {
+	old := numCPU.Load()
+	defer numCPU.Store(old)
+	numCPU.Store(2)
+	for i := range 2 {
+		cpus[i].Index = uint32(i)
+		cpus[i].run = emptyQueue
+		threads[3+i] = thread{state: threadReady, queue: noQueue}
+	}
+	busy, other := &cpus[0], &cpus[1]
+	busy.current, other.current = 3, idleIndex(1)
+	other.run.push(4, false)
+	if busy.shares() {
+		t.Error("it takes a thread that an idle CPU was given")
+	}
+	if other.current = 5; !busy.shares() {
+		t.Error("it leaves a thread alone that waits for a busy CPU")
+	}
+	if other.run, busy.run = emptyQueue, emptyQueue; busy.shares() {
+		t.Error("it shares with nobody")
+	}
+	if busy.run.push(4, false); !busy.shares() {
+		t.Error("it does not share with those in its own queue")
+	}
+	busy.run = emptyQueue
+}

@@ -154,6 +154,19 @@ func (me *cpu) waiting() bool {
 	return false
 }
 
+// shares tells whether a thread waits that the CPU is to run in turn with its own: one in the
+// queue of a CPU that is busy. One that an idle CPU was given runs there at once, and to take it
+// would only have the two change places.
+func (me *cpu) shares() bool {
+	for j := range int(numCPU.Load()) {
+		o := &cpus[j]
+		if o.has(me) && (o == me || atomic.LoadInt32(&o.current) != idleIndex(o.Index)) {
+			return true
+		}
+	}
+	return false
+}
+
 func anyIdle() bool {
 	for j := range int(numCPU.Load()) {
 		if atomic.LoadUint32(&cpus[j].idle) != 0 {

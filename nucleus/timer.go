@@ -116,7 +116,7 @@ func timerFired(c *amd64.CPU, user bool) {
 	if next != 0 {
 		me.arm(next)
 	}
-	if me.waiting() {
+	if me.shares() {
 		me.resched = true
 	}
 }
