@@ -53,3 +53,18 @@ func TestDrawAgain(t *testing.T) {
 		}
 	})
 }
+
+// A thread that is to be held on its way to user mode is, though another one of its process ends
+// a timer meanwhile.
+func TestHoldBesideTimers(t *testing.T) {
+	handlerThread(t, func(c *Thread, stack uint64) {
+		holding.on.Store(true)
+		defer holding.on.Store(false)
+		c.bornHeld()
+		c.Proc.SetItimer(ItimerVirtual, 1e9, 0)
+		c.Proc.SetItimer(ItimerVirtual, 0, 0)
+		if c.User.Work.Load()&workTimer == 0 {
+			t.Error("it would not look whether it may enter user mode")
+		}
+	})
+}

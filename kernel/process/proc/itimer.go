@@ -149,13 +149,12 @@ func (p *Process) needTicks() bool {
 		p.limits.get(linux.RLIMIT_CPU) != linux.RLIM_INFINITY
 }
 
-// armTimers starts or ends the watch over CPU time; called with mu held.
+// armTimers starts the watch over CPU time, which tick ends; called with mu held. A thread
+// that has the bit looks once in vain where there is nothing to watch any more: to take the bit
+// from it would let it pass by a Hold.
 func (p *Process) armTimers() {
 	x := &p.itimers
 	if !p.needTicks() {
-		for _, t := range p.threads {
-			t.User.Work.And(^workTimer)
-		}
 		return
 	}
 	for _, t := range p.threads {
