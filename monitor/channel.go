@@ -31,9 +31,12 @@ type Who = monitor.Who
 // Channel is an end of a stream of bytes to a process of another cluster. Its methods do
 // not block: who waits has Notify tell when to look again.
 type Channel struct {
-	p    *peer
-	mine uint32      // its number in this kernel
-	At   monitor.Who // who has the other end, as that kernel says; immutable once it is open
+	p     *peer
+	mine  uint32      // its number in this kernel
+	far   int         // the cluster at the other end; immutable once it is open, as are the next
+	At    monitor.Who // who has the other end, as that kernel says
+	rings *Rings      // nil if there are none
+	has   []uint32    // the frames that both kernels agreed on, of who has opened it
 
 	// All guarded by p.mu.
 	theirs uint32 // its number in the other
@@ -47,6 +50,12 @@ type Channel struct {
 	ended  error
 	queued bool   // in p.work
 	notify func() // after each change that a waiter might want
+
+	answer  *monitor.Opened // of a channel that this kernel passes on: what the peer is to hear
+	opened  *monitor.Opened // of one that the first cluster passes on: what it has said
+	ringing bool            // the peer is to hear that the rings have changed
+	rung    bool            // they have, as the peer says
+	bell    func()          // after that, and the end
 }
 
 // buffer is a queue of bytes.
@@ -80,7 +89,7 @@ func (c *Channel) Kept() int {
 }
 
 // Peer is the number of the cluster at the other end.
-func (c *Channel) Peer() int { return c.p.index }
+func (c *Channel) Peer() int { return c.far }
 
 // Notify has f called, which must not block, whenever the channel may be ready.
 func (c *Channel) Notify(f func()) {
@@ -145,6 +154,10 @@ func (c *Channel) close() {
 		return
 	}
 	c.shut = true
+	if c.rings != nil {
+		c.rings.Put()
+	}
+	c.tellBell()
 	c.read += c.in.len() // the peer may be waiting to write more
 	c.in = buffer{}
 	if c.ended != nil {
@@ -162,6 +175,7 @@ func (c *Channel) end(why error) {
 			c.p.queue(c)
 		}
 		c.tell()
+		c.tellBell()
 	}
 }
 
@@ -175,6 +189,13 @@ func (c *Channel) tell() {
 func (c *Channel) next() monitor.Msg {
 	switch n := min(c.out.len(), c.credit, chunk); {
 	case !c.open || c.told:
+	case c.answer != nil:
+		m := c.answer
+		c.answer = nil
+		return m
+	case c.ringing && !c.shut:
+		c.ringing = false
+		return &monitor.Rung{Number: c.theirs}
 	case n > 0:
 		c.credit -= n
 		return &monitor.Data{Number: c.theirs, Bytes: c.out.take(n)}

@@ -108,7 +108,7 @@ func channel(t *testing.T, a, b *Monitor, name string) (x, y *Channel) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	if x, err = a.Open(1, name, monitor.Who{Process: 1, User: 2, Group: 3}); err != nil {
+	if x, err = a.Open(1, name, monitor.Who{Process: 1, User: 2, Group: 3}, 0); err != nil {
 		t.Fatal(err)
 	}
 	<-came
@@ -225,21 +225,21 @@ func TestChannelNames(t *testing.T) {
 	if _, err := b.Listen("", monitor.Who{}, func() {}); err == nil {
 		t.Error("an empty name was taken")
 	}
-	if _, err := a.Open(1, "other", monitor.Who{}); !errors.Is(err, monitor.ErrNoName) {
+	if _, err := a.Open(1, "other", monitor.Who{}, 0); !errors.Is(err, monitor.ErrNoName) {
 		t.Errorf("a name that is not there: %v", err)
 	}
-	if _, err := a.Open(3, "name", monitor.Who{}); !errors.Is(err, msg.ErrNoName) {
+	if _, err := a.Open(3, "name", monitor.Who{}, 0); !errors.Is(err, msg.ErrNoName) {
 		t.Errorf("a cluster that is not there: %v", err)
 	}
 	var first *Channel
 	for i := range maxQueue {
-		c, err := a.Open(1, "name", monitor.Who{})
+		c, err := a.Open(1, "name", monitor.Who{}, 0)
 		if err != nil {
 			t.Fatal(i, err)
 		}
 		first = c
 	}
-	if _, err := a.Open(1, "name", monitor.Who{}); !errors.Is(err, monitor.ErrBusy) {
+	if _, err := a.Open(1, "name", monitor.Who{}, 0); !errors.Is(err, monitor.ErrBusy) {
 		t.Errorf("a full queue: %v", err)
 	}
 	l.Close()

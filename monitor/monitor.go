@@ -14,7 +14,7 @@
 //
 // # Lock order
 //
-// Monitor.mu, then Driver.mu or a peer's mu; a Link's gate comes last. What is told of a
+// Monitor.mu, then Driver.mu or a peer's mu, then that of the loans; a Link's gate comes last. What is told of a
 // channel's changes (Notify) is told with the peer's mu held. Bottom halves call Rung, which
 // takes the gate's lock alone.
 package monitor
@@ -38,12 +38,15 @@ type Host interface {
 	Stop(status uint8) error
 	// What the first cluster asks to move processors and memory.
 	broker.Kernel
+	// The frames of rings.
+	Memory
 }
 
 // Monitor is a kernel's own.
 type Monitor struct {
 	driver *Driver
 	host   Host
+	loans  loans // of the first cluster
 
 	mu    sync.Mutex
 	links []*Link // guarded by mu, as all below
@@ -62,6 +65,7 @@ func New(host Host) (*Monitor, error) { return start(host, Scheme) }
 func start(host Host, scheme string) (*Monitor, error) {
 	m := &Monitor{
 		driver: newDriver(scheme), host: host, conns: map[int]*monitor.Conn{}, call: map[int]*monitor.Client{},
+		loans: loans{all: map[uint32]*loan{}, lent: map[int]int{}},
 		peers: map[int]*peer{}, from: map[string]*peer{}, names: map[string]*Listener{}, asked: map[uint32]*question{},
 	}
 	msg.Register(m.driver)

@@ -23,6 +23,7 @@ type testHost struct {
 	stopped atomic.Int32
 	hang    chan struct{} // Stop waits for its end
 	broker.Kernel
+	kernelFrames
 }
 
 func (h *testHost) Health() monitor.HealthReply { return monitor.HealthReply{Processors: h.cpus} }
@@ -40,18 +41,24 @@ var kernels atomic.Int32
 // pair makes two kernels with a link each way, and returns the areas too.
 func pair(t *testing.T) (a, b *Monitor, hosts [2]*testHost, areas [2][]byte) {
 	t.Helper()
-	n := kernels.Add(1)
-	var ms [2]*Monitor
-	for i := range ms {
-		hosts[i] = &testHost{cpus: uint32(i + 1)}
-		m, err := start(hosts[i], fmt.Sprintf("test%d-%d", n, i))
+	ms, hs, list := machine(t, 2)
+	return ms[0], ms[1], [2]*testHost(hs), list[1]
+}
+
+// machine makes n kernels. The first one has links with each of the others, and areas are theirs.
+func machine(t *testing.T, n int) (ms []*Monitor, hosts []*testHost, areas [][2][]byte) {
+	t.Helper()
+	number, ram := kernels.Add(1), newRAM(t)
+	for i := range n {
+		h := &testHost{cpus: uint32(i + 1), kernelFrames: kernelFrames{ram, i}}
+		m, err := start(h, fmt.Sprintf("test%d-%d", number, i))
 		if err != nil {
 			t.Fatal(err)
 		}
-		ms[i] = m
+		ms, hosts = append(ms, m), append(hosts, h)
 	}
 	// What interrupts a kernel: its bottom half runs in a goroutine of its own.
-	var bells [2]chan struct{}
+	bells := make([]chan struct{}, n)
 	for i := range bells {
 		bells[i] = make(chan struct{}, 1)
 		go func() {
@@ -68,23 +75,25 @@ func pair(t *testing.T) (a, b *Monitor, hosts [2]*testHost, areas [2][]byte) {
 			}
 		}
 	}
-	areas = [2][]byte{pages(AreaPages), pages(AreaPages)}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
+	areas = make([][2][]byte, n)
 	var wg sync.WaitGroup
-	for i, m := range ms {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			out := NewLink("out", areas[i], i, bell(1-i))
-			in := NewLink("in", areas[1-i], i, bell(1-i))
-			if err := m.Join(ctx, 1-i, out, in); err != nil {
-				t.Error(err)
-			}
-		}()
+	for i := 1; i < n; i++ {
+		areas[i] = [2][]byte{pages(AreaPages), pages(AreaPages)}
+		for side, m := range []*Monitor{ms[0], ms[i]} {
+			there := []int{i, 0}[side]
+			wg.Go(func() {
+				out := NewLink("out", areas[i][side], side, bell(there))
+				in := NewLink("in", areas[i][1-side], side, bell(there))
+				if err := m.Join(ctx, there, out, in); err != nil {
+					t.Error(err)
+				}
+			})
+		}
 	}
 	wg.Wait()
-	return ms[0], ms[1], hosts, areas
+	return ms, hosts, areas
 }
 
 func client(t *testing.T, m *Monitor, index int) *monitor.Client {

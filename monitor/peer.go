@@ -21,6 +21,7 @@ type peer struct {
 	channels map[uint32]*Channel // guarded by mu, as all below
 	last     uint32              // the number of the newest
 	work     []*Channel          // those that have something to send
+	unmapped [][]uint32          // what the first cluster is to hear that this kernel has unmapped
 	over     bool
 
 	wake chan struct{} // full after work has grown
@@ -41,7 +42,7 @@ func (p *peer) add() (*Channel, error) {
 	}
 	for p.last++; p.channels[p.last] != nil; p.last++ {
 	}
-	c := &Channel{p: p, mine: p.last, credit: Window}
+	c := &Channel{p: p, mine: p.last, far: p.index, credit: Window}
 	p.channels[c.mine] = c
 	return c, nil
 }
@@ -55,6 +56,11 @@ func (p *peer) queue(c *Channel) {
 	}
 	c.queued = true
 	p.work = append(p.work, c)
+	p.rouse()
+}
+
+// rouse has the sender look.
+func (p *peer) rouse() {
 	select {
 	case p.wake <- struct{}{}:
 	default:
@@ -85,10 +91,16 @@ func (p *peer) send(conn *monitor.Conn) {
 	}
 }
 
-// next takes the first channel with a message, which goes to the end of the queue.
+// next takes the first channel with a message, which goes to the end of the queue. There is no
+// channel with what concerns none.
 func (p *peer) next() (monitor.Msg, *Channel) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if len(p.unmapped) > 0 {
+		m := &monitor.Unmapped{Frames: p.unmapped[0]}
+		p.unmapped = p.unmapped[1:]
+		return m, nil
+	}
 	for len(p.work) > 0 {
 		c := p.work[0]
 		p.work = p.work[1:]
@@ -107,6 +119,9 @@ func (p *peer) next() (monitor.Msg, *Channel) {
 func (p *peer) sent(c *Channel) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if c == nil {
+		return
+	}
 	if c.out.len() <= Window/2 && c.ended == nil {
 		c.tell()
 	}
@@ -125,7 +140,7 @@ func (p *peer) end() {
 		c.end(ErrDied)
 	}
 	clear(p.channels)
-	p.work = nil
+	p.work, p.unmapped = nil, nil
 }
 
 // of is the channel of a message. A number that is none is that of a channel that was
@@ -199,64 +214,6 @@ func (l *Listener) Close() {
 	for _, c := range queue {
 		c.Close()
 	}
-}
-
-// Open opens a channel to whoever listens by a name in another cluster. It waits for that
-// kernel, not for the process.
-func (m *Monitor) Open(index int, name string, who monitor.Who) (*Channel, error) {
-	m.mu.Lock()
-	p, call := m.peers[index], m.call[index]
-	m.mu.Unlock()
-	if call == nil {
-		return nil, fmt.Errorf("%w: cluster %d", msg.ErrNoName, index)
-	}
-	p.mu.Lock()
-	c, err := p.add()
-	p.mu.Unlock()
-	if err != nil {
-		return nil, err
-	}
-	out, err := call.Open(context.Background(), monitor.OpenCall{Name: name, Number: c.mine, From: who})
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err != nil {
-		p.forget(c)
-		return nil, err
-	}
-	c.theirs, c.At, c.open = out.Theirs, out.At, true
-	p.queue(c)
-	return c, nil
-}
-
-// opened is another kernel's Open.
-func (p *peer) opened(in *monitor.OpenCall) (out monitor.OpenReply, err error) {
-	p.m.mu.Lock()
-	l := p.m.names[in.Name]
-	if l == nil {
-		p.m.mu.Unlock()
-		return out, monitor.ErrNoName
-	}
-	defer l.notify() // after the unlock below
-	defer p.m.mu.Unlock()
-	if len(l.queue) >= maxQueue {
-		return out, monitor.ErrBusy
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	c, err := p.add()
-	if err != nil {
-		return out, err
-	}
-	c.theirs, c.At, c.open = in.Number, in.From, true
-	l.queue = append(l.queue, c)
-	return monitor.OpenReply{Theirs: c.mine, At: l.who}, nil
-}
-
-func (h handler) Open(_ context.Context, in monitor.OpenCall) (out monitor.OpenReply, err error) {
-	if h.p == nil {
-		return out, monitor.ErrBusy
-	}
-	return h.p.opened(&in)
 }
 
 func (h handler) Data(_ context.Context, in monitor.Data) {

@@ -32,8 +32,9 @@ type Driver interface {
 
 // Rings says what the rings of a link should be.
 type Rings struct {
-	Pages int // pages of 4 KiB each
-	Try   int // of so many the fastest; 0 and 1 try none
+	Pages int  // pages of 4 KiB each
+	Try   int  // of so many the fastest; 0 and 1 try none
+	Long  bool // messages of the interface can be so long that they need bulk memory
 }
 
 // Ringed is a Driver of links with common memory, for which rings can be chosen.

@@ -414,7 +414,7 @@ func Pair(ctx context.Context, iface *Interface, o *Options) (a, b *Conn, err er
 		if !ok {
 			return nil, nil, errors.New("msg: the driver makes no pairs")
 		}
-		if x, y, err = p.Pair(opts.rings()); err != nil {
+		if x, y, err = p.Pair(opts.rings(iface)); err != nil {
 			return nil, nil, err
 		}
 	} else {

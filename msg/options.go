@@ -80,7 +80,13 @@ func (o *Options) fill() (Options, error) {
 	return f, nil
 }
 
-func (o *Options) rings() Rings { return Rings{Pages: o.Pages, Try: o.Try} }
+func (o *Options) rings(i *Interface) Rings {
+	r := Rings{Pages: o.Pages, Try: o.Try}
+	for k := range i.Messages {
+		r.Long = r.Long || i.Messages[k].Max >= BulkBytes
+	}
+	return r
+}
 
 var drivers struct {
 	sync.Mutex

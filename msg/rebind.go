@@ -89,7 +89,7 @@ func (c *Conn) rings() Rings {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	tx, _ := c.cur.shared.Pages()
-	r := c.opts.rings()
+	r := c.opts.rings(c.iface)
 	r.Pages = max(r.Pages, len(tx)/ring.PageBytes)
 	return r
 }

@@ -394,7 +394,7 @@ func Dial(ctx context.Context, addr string, iface *Interface, o *Options) (*Conn
 
 // dial is Dial for the service of a name that belongs to the user owner.
 func dial(ctx context.Context, addr string, iface *Interface, opts *Options, owner int) (*Conn, error) {
-	link, err := dialLink(ctx, addr, opts.rings())
+	link, err := dialLink(ctx, addr, opts.rings(iface))
 	if err != nil {
 		return nil, err
 	}

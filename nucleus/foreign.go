@@ -26,6 +26,9 @@ func mayMap(pa, size uint64) bool {
 	if whole, _ := ownMemory(pa, pa+size); whole && len(moved.given) == 0 {
 		return true
 	}
+	if size == pageSize && moved.shared[uint32(pa/pageSize)] {
+		return true
+	}
 	all := true
 	for p := pa / largeSize; p <= (pa+size-1)/largeSize; p++ {
 		own, _ := ownMemory(max(pa, p*largeSize), min(pa+size, (p+1)*largeSize))

@@ -47,6 +47,7 @@ func spreadFrames() {
 var moved struct {
 	sync.Mutex
 	given, taken map[uint32]bool // guarded by Mutex
+	shared       map[uint32]bool // frames of the first cluster; guarded by Mutex
 }
 
 // change notes that a piece went or came; moved is locked.
@@ -138,7 +139,7 @@ func AdoptPieces(pieces []uint32) bool {
 	for _, p := range pieces {
 		switch {
 		case hasPiece(p):
-		case slices.Contains(list, p) || !mayTake(p):
+		case slices.Contains(list, p) || !mayTake(p) || sharesPiece(p):
 			return false
 		default:
 			list = append(list, p)
@@ -313,7 +314,16 @@ func serveAdopt(c *amd64.CPU, list, n uint64) uint64 {
 	for i := range n {
 		piece := uint64(load32(uintptr(list + 4*i)))
 		pa := piece * largeSize
-		*directEntry(c, piece) = pa | ptePresent | pteWrite | pteLarge | pteNX | pteGlobal
+		e := directEntry(c, piece)
+		empty := *e // a table, if frames of the piece were shared before
+		*e = pa | ptePresent | pteWrite | pteLarge | pteNX | pteGlobal
+		if empty&ptePresent != 0 && empty&pteLarge == 0 {
+			flushKernel(c)
+			memory.Acquire()
+			freeFrame(empty & pteAddr)
+			memory.Release()
+			frames.kernel.Add(-1)
+		}
 		if cluster.index > 0 {
 			behind(c, countsBase+pa/countsPiece*pageSize)
 			behind(c, stackBase+uint64(f.total.Load()+PieceFrames-1)*4)

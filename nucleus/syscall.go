@@ -36,6 +36,7 @@ const (
 	sysClaim
 	sysUnmap
 	sysAdopt
+	sysShare
 	sysProbe
 )
 
@@ -106,7 +107,7 @@ func alone(num, a uint64) bool {
 		linux.SYS_setitimer, linux.SYS_exit, sysContiguous, sysMapDevice, sysStartCPU, sysIRQRoute,
 		sysWindow, sysMapShared, sysParkCPU, sysMapCluster, sysStartCluster,
 		sysLeave, sysLeft, sysReturn, sysReserve, sysTake, sysDrop,
-		sysOffer, sysClaim, sysUnmap, sysAdopt:
+		sysOffer, sysClaim, sysUnmap, sysAdopt, sysShare:
 		return true
 	case linux.SYS_write:
 		return a != fdEvent // the console
@@ -176,6 +177,8 @@ func serveAlone(c *amd64.CPU, t *thread, num, a, b, d, e, f uint64) uint64 {
 		return serveUnmap(c, a, b)
 	case sysAdopt:
 		return serveAdopt(c, a, b)
+	case sysShare:
+		return serveShare(c, a, b, d)
 	}
 	return 0
 }

@@ -5,6 +5,12 @@
 // of another cluster, and Listen makes it what such channels arrive at. read, write and
 // poll are those of a stream socket; a channel whose other cluster ended fails with
 // ECONNRESET.
+//
+// A channel may have rings beside the stream: memory that the processes at both ends map, and a
+// doorbell. Rings returns their file. It is mapped as a whole, with MAP_SHARED: the first half is
+// the ring that the end writes that has connected. A write to the file rings for the other end,
+// and never waits; a read takes the rings that have come, as one byte, and returns 0 at the
+// channel's end. The memory stays while it is mapped.
 package cluster
 
 // Device is the device's path.
@@ -27,7 +33,18 @@ const (
 	// WhoIs fills in a Peer: who has the other end of a channel, as his kernel says. Of
 	// other files it tells the own cluster alone.
 	WhoIs = 0x80144804
+	// ConnectRings takes a RingAddress. It is Connect, for a channel with rings, if there is
+	// memory for them.
+	ConnectRings = 0x40484805
+	// RingPages returns how many pages each of a channel's rings has: 0 if it has none.
+	RingPages = 0x4806
+	// Rings returns the descriptor of a channel's rings, once. The argument is that of Accept.
+	// ENODATA: it has none; EBUSY: somebody has it.
+	Rings = 0x4807
 )
+
+// MaxRingPages is the size of the largest rings.
+const MaxRingPages = 4
 
 // Address is a name in a cluster. The name ends at the first zero.
 type Address struct {
@@ -35,10 +52,17 @@ type Address struct {
 	Name    [64]byte
 }
 
+// RingAddress is an Address, and how large the rings should be.
+type RingAddress struct {
+	Address
+	Pages uint32 // 1 to MaxRingPages
+}
+
 // Sizes of the structures.
 const (
-	AddressSize = 68
-	PeerSize    = 20
+	AddressSize     = 68
+	RingAddressSize = 72
+	PeerSize        = 20
 )
 
 // Peer is what WhoIs tells.

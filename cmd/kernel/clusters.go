@@ -272,6 +272,7 @@ func (k *kernel) watch(o *otherCluster) string {
 	k.others.net.End(o.index, o.wire)
 	k.others.monitor.Leave(o.index, o.links[:]...)
 	if stopped {
+		k.others.monitor.Revoke(o.index)
 		k.others.broker.Ended(o.index)
 	} else {
 		how = "cannot be stopped"

@@ -70,6 +70,7 @@ func (k *kernel) startMonitor() {
 		warn("%s: %v", cluster.Device, e)
 	}
 	procfs.RegisterAdmin("hardtack/monitors", k.monitorsText, nil)
+	procfs.RegisterAdmin("hardtack/rings", k.ringsText, nil)
 }
 
 // host is what the monitor needs of the kernel.

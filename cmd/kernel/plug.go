@@ -43,7 +43,7 @@ func (k *kernel) plug() {
 	k.plugCalls()
 	k.plugProcesses()
 	plugMessages()
-	plugMemory()
+	k.plugMemory()
 	plugFiles()
 	plugSockets()
 	plugTerminals()
@@ -111,7 +111,7 @@ func plugMessages() {
 
 // plugMemory joins address spaces and the machine, and those who want memory and those
 // who give it back.
-func plugMemory() {
+func (k *kernel) plugMemory() {
 	vm.SetMMU(vm.MMU{
 		FillUpper:  nucleus.KernelPML4,
 		Invalidate: (*nucleus.AddressSpace).Invalidate,
@@ -137,7 +137,7 @@ func plugMemory() {
 	})
 	proc.Killed.Set(reportKilled)
 	proc.HoldsMore.Set(posixtimer.Holds)
-	ledger.SetKeepers(tmpfs.Ledger, sysv.Ledger, unix.Ledger, inet.Ledger, endpoint.Ledger)
+	ledger.SetKeepers(tmpfs.Ledger, sysv.Ledger, unix.Ledger, inet.Ledger, endpoint.Ledger, k.ringsLedger)
 }
 
 // plugSockets makes the address families known. Those of the Internet come with the

@@ -19,8 +19,8 @@ import (
 var Interface = &msg.Interface{
 	Name: "monitor",
 	Fingerprint: msg.Fingerprint{
-		0xda, 0xeb, 0x51, 0x14, 0xb0, 0xe7, 0x10, 0x8a,
-		0x7d, 0x09, 0x56, 0x91, 0x53, 0x0b, 0x34, 0xd1,
+		0x96, 0x08, 0xcb, 0x3b, 0x7e, 0x81, 0x58, 0xda,
+		0x86, 0xfc, 0x11, 0xc1, 0xe7, 0xf4, 0xe9, 0xa5,
 	},
 	Messages: []msg.Message{
 		{Name: "ping", Kind: msg.Call, Min: 12, Max: 12, Caps: 0, Format: formatPingCall},
@@ -41,16 +41,20 @@ var Interface = &msg.Interface{
 		{Name: "adopt_memory", Kind: msg.Reply, Min: 4, Max: 4, Caps: 0, Format: formatAdoptMemoryReply},
 		{Name: "answer", Kind: msg.Call, Min: 13, Max: 269, Caps: 0, Format: formatAnswerCall},
 		{Name: "answer", Kind: msg.Reply, Min: 4, Max: 4, Caps: 0, Format: formatAnswerReply},
-		{Name: "open", Kind: msg.Call, Min: 24, Max: 88, Caps: 0, Format: formatOpenCall},
-		{Name: "open", Kind: msg.Reply, Min: 20, Max: 20, Caps: 0, Format: formatOpenReply},
+		{Name: "open", Kind: msg.Call, Min: 37, Max: 133, Caps: 0, Format: formatOpenCall},
+		{Name: "open", Kind: msg.Reply, Min: 25, Max: 57, Caps: 0, Format: formatOpenReply},
+		{Name: "opened", Kind: msg.OneWay, Min: 21, Max: 53, Caps: 0, Format: formatOpened},
 		{Name: "data", Kind: msg.OneWay, Min: 8, Max: 504, Caps: 0, Format: formatData},
 		{Name: "taken", Kind: msg.OneWay, Min: 8, Max: 8, Caps: 0, Format: formatTaken},
+		{Name: "rung", Kind: msg.OneWay, Min: 4, Max: 4, Caps: 0, Format: formatRung},
 		{Name: "closed", Kind: msg.OneWay, Min: 4, Max: 4, Caps: 0, Format: formatClosed},
+		{Name: "unmapped", Kind: msg.OneWay, Min: 4, Max: 36, Caps: 0, Format: formatUnmapped},
 	},
 	Errors: []msg.ErrorInfo{
 		{Name: "busy", Text: "the cluster cannot do that now"},
 		{Name: "no_name", Text: "nobody there listens by that name"},
 		{Name: "refused", Text: "that is not for this cluster to ask"},
+		{Name: "no_cluster", Text: "there is no such cluster, or it does not run"},
 	},
 }
 
@@ -75,9 +79,12 @@ var Interface = &msg.Interface{
 //   - *AnswerReply
 //   - *OpenCall
 //   - *OpenReply
+//   - *Opened
 //   - *Data
 //   - *Taken
+//   - *Rung
 //   - *Closed
+//   - *Unmapped
 //
 // No other type is, so that `hardtack vet-msg` can check that a type switch leaves
 // out none.
@@ -98,9 +105,12 @@ type Msg interface {
 //   - *AdoptMemoryCall
 //   - *AnswerCall
 //   - *OpenCall
+//   - *Opened
 //   - *Data
 //   - *Taken
+//   - *Rung
 //   - *Closed
+//   - *Unmapped
 //
 // A type switch on a Msg that has a case for each of these is complete for
 // `hardtack vet-msg`, as is one that has all.
@@ -137,6 +147,8 @@ var (
 	ErrNoName = Interface.Error(2)
 	// ErrRefused is the error refused: that is not for this cluster to ask.
 	ErrRefused = Interface.Error(3)
+	// ErrNoCluster is the error no_cluster: there is no such cluster, or it does not run.
+	ErrNoCluster = Interface.Error(4)
 )
 
 // Who is the struct who.
@@ -386,13 +398,22 @@ func (*AnswerReply) toClient()   {}
 
 // OpenCall asks for the rpc open; message 19.
 //
-// A process wants a channel to the one that listens by this name: a stream of bytes each
-// way. Either kernel numbers its end; number is the caller's, theirs the other one. Each
-// kernel vouches for the process at its end.
+// A process wants a channel to the one that listens by this name in cluster to: a stream of
+// bytes each way. Either kernel numbers its end; number is the caller's, theirs the other
+// one. Each kernel vouches for the process at its end, which is in cluster by. The first
+// cluster passes on what is for a third one: then later is 1, and opened tells the rest.
+//
+// With pages, the channel should have rings of so many pages each way, in frames of the
+// first cluster, named by their numbers: it gives them to who calls it, and names them when
+// it calls. Those of the reply are what the channel has; they may be none.
 type OpenCall struct {
 	Name   string // at most 64 bytes
 	Number uint32
+	To     uint32
+	By     uint32
 	From   Who
+	Pages  uint8
+	Frames []uint32 // at most 8
 
 	call uint32 // which call it is or answers
 }
@@ -403,12 +424,19 @@ func (*OpenCall) toServer()   {}
 
 // OpenReply answers the rpc open; message 20.
 //
-// A process wants a channel to the one that listens by this name: a stream of bytes each
-// way. Either kernel numbers its end; number is the caller's, theirs the other one. Each
-// kernel vouches for the process at its end.
+// A process wants a channel to the one that listens by this name in cluster to: a stream of
+// bytes each way. Either kernel numbers its end; number is the caller's, theirs the other
+// one. Each kernel vouches for the process at its end, which is in cluster by. The first
+// cluster passes on what is for a third one: then later is 1, and opened tells the rest.
+//
+// With pages, the channel should have rings of so many pages each way, in frames of the
+// first cluster, named by their numbers: it gives them to who calls it, and names them when
+// it calls. Those of the reply are what the channel has; they may be none.
 type OpenReply struct {
 	Theirs uint32
+	Later  uint8
 	At     Who
+	Rings  []uint32 // at most 8
 
 	call uint32 // which call it is or answers
 }
@@ -417,7 +445,21 @@ func (*OpenReply) Num() uint16 { return 20 }
 func (*OpenReply) sealed()     {}
 func (*OpenReply) toClient()   {}
 
-// Data is the call data, number 21.
+// Opened is the call opened, number 21.
+//
+// What became of an open that was passed on: 0 or why not, in numbers of package monitor.
+type Opened struct {
+	Number uint32
+	Why    uint8
+	At     Who
+	Frames []uint32 // at most 8
+}
+
+func (*Opened) Num() uint16 { return 21 }
+func (*Opened) sealed()     {}
+func (*Opened) toServer()   {}
+
+// Data is the call data, number 22.
 //
 // Bytes for the end with this number. At most 64 KiB may be under way to it and unread.
 type Data struct {
@@ -425,11 +467,11 @@ type Data struct {
 	Bytes  []uint8 // at most 496
 }
 
-func (*Data) Num() uint16 { return 21 }
+func (*Data) Num() uint16 { return 22 }
 func (*Data) sealed()     {}
 func (*Data) toServer()   {}
 
-// Taken is the call taken, number 22.
+// Taken is the call taken, number 23.
 //
 // So many bytes were read at the other end of the one with this number.
 type Taken struct {
@@ -437,20 +479,42 @@ type Taken struct {
 	Bytes  uint32
 }
 
-func (*Taken) Num() uint16 { return 22 }
+func (*Taken) Num() uint16 { return 23 }
 func (*Taken) sealed()     {}
 func (*Taken) toServer()   {}
 
-// Closed is the call closed, number 23.
+// Rung is the call rung, number 24.
+//
+// Something has changed in the rings of the channel with this number.
+type Rung struct {
+	Number uint32
+}
+
+func (*Rung) Num() uint16 { return 24 }
+func (*Rung) sealed()     {}
+func (*Rung) toServer()   {}
+
+// Closed is the call closed, number 25.
 //
 // Nobody reads or writes at the other end any more.
 type Closed struct {
 	Number uint32
 }
 
-func (*Closed) Num() uint16 { return 23 }
+func (*Closed) Num() uint16 { return 25 }
 func (*Closed) sealed()     {}
 func (*Closed) toServer()   {}
+
+// Unmapped is the call unmapped, number 26.
+//
+// The caller has unmapped frames of rings that the first cluster had given it.
+type Unmapped struct {
+	Frames []uint32 // at most 8
+}
+
+func (*Unmapped) Num() uint16 { return 26 }
+func (*Unmapped) sealed()     {}
+func (*Unmapped) toServer()   {}
 
 // Conn is one end of a connection that speaks monitor. One goroutine at a time may
 // send and one receive, unless Share was called; see [msg.Conn].
@@ -477,9 +541,12 @@ type Conn struct {
 		m18 AnswerReply
 		m19 OpenCall
 		m20 OpenReply
-		m21 Data
-		m22 Taken
-		m23 Closed
+		m21 Opened
+		m22 Data
+		m23 Taken
+		m24 Rung
+		m25 Closed
+		m26 Unmapped
 	}
 }
 
@@ -580,12 +647,18 @@ func (c *Conn) Send(ctx context.Context, m Msg) error {
 		return c.SendOpenCall(ctx, m)
 	case *OpenReply:
 		return c.Replied(ctx, m.call, c.replyOpen(ctx, m.call, m))
+	case *Opened:
+		return c.SendOpened(ctx, m)
 	case *Data:
 		return c.SendData(ctx, m)
 	case *Taken:
 		return c.SendTaken(ctx, m)
+	case *Rung:
+		return c.SendRung(ctx, m)
 	case *Closed:
 		return c.SendClosed(ctx, m)
+	case *Unmapped:
+		return c.SendUnmapped(ctx, m)
 	}
 	return wire.ErrNil
 }
@@ -697,21 +770,39 @@ func (c *Conn) Recv(ctx context.Context) (Msg, error) {
 	case 20:
 		m := &c.in.m20
 		m.call = binary.LittleEndian.Uint32(body)
-		getOpenReply((*[16]byte)(body[4:]), m)
+		if err := takeOpenReply(body[4:], nil, m); err != nil {
+			return nil, c.Fail(err)
+		}
 		return m, nil
 	case 21:
 		m := &c.in.m21
-		if err := takeData(body, nil, m); err != nil {
+		if err := takeOpened(body, nil, m); err != nil {
 			return nil, c.Fail(err)
 		}
 		return m, nil
 	case 22:
 		m := &c.in.m22
-		getTaken((*[8]byte)(body), m)
+		if err := takeData(body, nil, m); err != nil {
+			return nil, c.Fail(err)
+		}
 		return m, nil
 	case 23:
 		m := &c.in.m23
+		getTaken((*[8]byte)(body), m)
+		return m, nil
+	case 24:
+		m := &c.in.m24
+		getRung((*[4]byte)(body), m)
+		return m, nil
+	case 25:
+		m := &c.in.m25
 		getClosed((*[4]byte)(body), m)
+		return m, nil
+	case 26:
+		m := &c.in.m26
+		if err := takeUnmapped(body, nil, m); err != nil {
+			return nil, c.Fail(err)
+		}
 		return m, nil
 	}
 	return nil, wire.ErrNil
@@ -825,22 +916,40 @@ func clone(c *msg.Conn, num uint16, body []byte) (Msg, error) {
 	case 20:
 		m := new(OpenReply)
 		m.call = binary.LittleEndian.Uint32(body)
-		getOpenReply((*[16]byte)(body[4:]), m)
+		if err := takeOpenReply(body[4:], nil, m); err != nil {
+			return nil, c.Fail(err)
+		}
 		return m, nil
 	case 21:
+		m := new(Opened)
+		if err := takeOpened(body, nil, m); err != nil {
+			return nil, c.Fail(err)
+		}
+		return m, nil
+	case 22:
 		m := new(Data)
 		body = append([]byte(nil), body...)
 		if err := takeData(body, nil, m); err != nil {
 			return nil, c.Fail(err)
 		}
 		return m, nil
-	case 22:
+	case 23:
 		m := new(Taken)
 		getTaken((*[8]byte)(body), m)
 		return m, nil
-	case 23:
+	case 24:
+		m := new(Rung)
+		getRung((*[4]byte)(body), m)
+		return m, nil
+	case 25:
 		m := new(Closed)
 		getClosed((*[4]byte)(body), m)
+		return m, nil
+	case 26:
+		m := new(Unmapped)
+		if err := takeUnmapped(body, nil, m); err != nil {
+			return nil, c.Fail(err)
+		}
 		return m, nil
 	}
 	return nil, wire.ErrNil
@@ -1190,14 +1299,31 @@ func (c *Conn) FailOpen(ctx context.Context, to *OpenCall, err error) error {
 
 func (c *Conn) replyOpen(ctx context.Context, call uint32, m *OpenReply) error {
 	m.call = call
-	slot, err := c.Begin(ctx)
+	n := sizeOpenReply(m)
+	if n < 0 {
+		return wire.TooLarge("open")
+	}
+	b, err := c.BeginLong(ctx, n)
 	if err != nil {
 		return err
 	}
-	binary.LittleEndian.PutUint32(slot[:], m.call)
-	putOpenReply((*[16]byte)(slot[4:]), m)
-	c.Commit(20, 20)
-	return nil
+	binary.LittleEndian.PutUint32(b[:], m.call)
+	appendOpenReply(b[:4], m)
+	return c.CommitLong(ctx, 20)
+}
+
+// SendOpened sends a message.
+func (c *Conn) SendOpened(ctx context.Context, m *Opened) error {
+	n := sizeOpened(m)
+	if n < 0 {
+		return wire.TooLarge("opened")
+	}
+	b, err := c.BeginLong(ctx, n)
+	if err != nil {
+		return err
+	}
+	appendOpened(b[:0], m)
+	return c.CommitLong(ctx, 21)
 }
 
 // SendData sends a message.
@@ -1211,7 +1337,7 @@ func (c *Conn) SendData(ctx context.Context, m *Data) error {
 		return err
 	}
 	appendData(b[:0], m)
-	return c.CommitLong(ctx, 21)
+	return c.CommitLong(ctx, 22)
 }
 
 // SendTaken sends a message.
@@ -1221,7 +1347,18 @@ func (c *Conn) SendTaken(ctx context.Context, m *Taken) error {
 		return err
 	}
 	putTaken((*[8]byte)(slot[0:]), m)
-	c.Commit(22, 8)
+	c.Commit(23, 8)
+	return nil
+}
+
+// SendRung sends a message.
+func (c *Conn) SendRung(ctx context.Context, m *Rung) error {
+	slot, err := c.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	putRung((*[4]byte)(slot[0:]), m)
+	c.Commit(24, 4)
 	return nil
 }
 
@@ -1232,8 +1369,22 @@ func (c *Conn) SendClosed(ctx context.Context, m *Closed) error {
 		return err
 	}
 	putClosed((*[4]byte)(slot[0:]), m)
-	c.Commit(23, 4)
+	c.Commit(25, 4)
 	return nil
+}
+
+// SendUnmapped sends a message.
+func (c *Conn) SendUnmapped(ctx context.Context, m *Unmapped) error {
+	n := sizeUnmapped(m)
+	if n < 0 {
+		return wire.TooLarge("unmapped")
+	}
+	b, err := c.BeginLong(ctx, n)
+	if err != nil {
+		return err
+	}
+	appendUnmapped(b[:0], m)
+	return c.CommitLong(ctx, 26)
 }
 
 // All are the messages that arrive, as Recv returns them, until the other end has
@@ -1292,10 +1443,19 @@ type Handler interface {
 	Answer(ctx context.Context, in AnswerCall) (out AnswerReply, err error)
 	// Open answers the rpc open.
 	//
-	// A process wants a channel to the one that listens by this name: a stream of bytes each
-	// way. Either kernel numbers its end; number is the caller's, theirs the other one. Each
-	// kernel vouches for the process at its end.
+	// A process wants a channel to the one that listens by this name in cluster to: a stream of
+	// bytes each way. Either kernel numbers its end; number is the caller's, theirs the other
+	// one. Each kernel vouches for the process at its end, which is in cluster by. The first
+	// cluster passes on what is for a third one: then later is 1, and opened tells the rest.
+	//
+	// With pages, the channel should have rings of so many pages each way, in frames of the
+	// first cluster, named by their numbers: it gives them to who calls it, and names them when
+	// it calls. Those of the reply are what the channel has; they may be none.
 	Open(ctx context.Context, in OpenCall) (out OpenReply, err error)
+	// Opened takes the call opened.
+	//
+	// What became of an open that was passed on: 0 or why not, in numbers of package monitor.
+	Opened(ctx context.Context, m Opened)
 	// Data takes the call data.
 	//
 	// Bytes for the end with this number. At most 64 KiB may be under way to it and unread.
@@ -1304,10 +1464,18 @@ type Handler interface {
 	//
 	// So many bytes were read at the other end of the one with this number.
 	Taken(ctx context.Context, m Taken)
+	// Rung takes the call rung.
+	//
+	// Something has changed in the rings of the channel with this number.
+	Rung(ctx context.Context, m Rung)
 	// Closed takes the call closed.
 	//
 	// Nobody reads or writes at the other end any more.
 	Closed(ctx context.Context, m Closed)
+	// Unmapped takes the call unmapped.
+	//
+	// The caller has unmapped frames of rings that the first cluster had given it.
+	Unmapped(ctx context.Context, m Unmapped)
 }
 
 // Serve has h handle what arrives until the connection or ctx ends; then it closes
@@ -1423,12 +1591,18 @@ func (c *Conn) Serve(ctx context.Context, h Handler) error {
 			}, nil
 		case *OpenReply:
 			return nil, msg.BadBody("open", "a client does not send it")
+		case *Opened:
+			h.Opened(ctx, *m)
 		case *Data:
 			h.Data(ctx, *m)
 		case *Taken:
 			h.Taken(ctx, *m)
+		case *Rung:
+			h.Rung(ctx, *m)
 		case *Closed:
 			h.Closed(ctx, *m)
+		case *Unmapped:
+			h.Unmapped(ctx, *m)
 		}
 		return nil, nil
 	})
@@ -1630,7 +1804,9 @@ func (k *Client) Open(ctx context.Context, in OpenCall) (out OpenReply, err erro
 		return out, err
 	}
 	m := &out
-	getOpenReply((*[16]byte)(body), m)
+	if err := takeOpenReply(body, nil, m); err != nil {
+		return out, k.conn.Fail(err)
+	}
 	return out, nil
 }
 
@@ -1997,11 +2173,15 @@ func formatAnswerReply(body []byte) string {
 
 // sizeOpenCall is the length of m's encoding, or -1 if a length in it is over its limit.
 func sizeOpenCall(m *OpenCall) int {
-	n := 24
+	n := 37
 	if len(m.Name) > 64 {
 		return -1
 	}
 	n += len(m.Name)
+	if len(m.Frames) > 8 {
+		return -1
+	}
+	n += 4 * len(m.Frames)
 	return n
 }
 
@@ -2009,8 +2189,15 @@ func appendOpenCall(b []byte, m *OpenCall) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(m.Name)))
 	b = append(b, m.Name...)
 	b = binary.LittleEndian.AppendUint32(b, m.Number)
+	b = binary.LittleEndian.AppendUint32(b, m.To)
+	b = binary.LittleEndian.AppendUint32(b, m.By)
 	b = b[:len(b)+12]
 	putWho((*[12]byte)(b[len(b)-12:]), &m.From)
+	b = append(b, m.Pages)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(m.Frames)))
+	for i1 := range m.Frames {
+		b = binary.LittleEndian.AppendUint32(b, m.Frames[i1])
+	}
 	return b
 }
 
@@ -2022,8 +2209,15 @@ func takeOpenCall(body []byte, caps []msg.Cap, m *OpenCall) error {
 func readOpenCall(r *wire.Reader, m *OpenCall) error {
 	m.Name = r.Text(64)
 	m.Number = r.Uint32()
+	m.To = r.Uint32()
+	m.By = r.Uint32()
 	if p := r.Take(12); p != nil {
 		getWho((*[12]byte)(p), &m.From)
+	}
+	m.Pages = r.Uint8()
+	m.Frames = wire.Resize(m.Frames, r.Count(8, 4))
+	for i1 := range m.Frames {
+		m.Frames[i1] = r.Uint32()
 	}
 	return r.Done("open")
 }
@@ -2037,17 +2231,47 @@ func formatOpenCall(body []byte) string {
 	if err := readOpenCall(&r, &m); err != nil {
 		return err.Error()
 	}
-	return wire.Format("open", "call", binary.LittleEndian.Uint32(body), "name", m.Name, "number", m.Number, "from", m.From)
+	return wire.Format("open", "call", binary.LittleEndian.Uint32(body), "name", m.Name, "number", m.Number, "to", m.To, "by", m.By, "from", m.From, "pages", m.Pages, "frames", m.Frames)
 }
 
-func putOpenReply(b *[16]byte, m *OpenReply) {
-	binary.LittleEndian.PutUint32(b[0:4], m.Theirs)
-	putWho((*[12]byte)(b[4:16]), &m.At)
+// sizeOpenReply is the length of m's encoding, or -1 if a length in it is over its limit.
+func sizeOpenReply(m *OpenReply) int {
+	n := 25
+	if len(m.Rings) > 8 {
+		return -1
+	}
+	n += 4 * len(m.Rings)
+	return n
 }
 
-func getOpenReply(b *[16]byte, m *OpenReply) {
-	m.Theirs = binary.LittleEndian.Uint32(b[0:4])
-	getWho((*[12]byte)(b[4:16]), &m.At)
+func appendOpenReply(b []byte, m *OpenReply) []byte {
+	b = binary.LittleEndian.AppendUint32(b, m.Theirs)
+	b = append(b, m.Later)
+	b = b[:len(b)+12]
+	putWho((*[12]byte)(b[len(b)-12:]), &m.At)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(m.Rings)))
+	for i1 := range m.Rings {
+		b = binary.LittleEndian.AppendUint32(b, m.Rings[i1])
+	}
+	return b
+}
+
+func takeOpenReply(body []byte, caps []msg.Cap, m *OpenReply) error {
+	reader := wire.NewReader(body, caps)
+	return readOpenReply(&reader, m)
+}
+
+func readOpenReply(r *wire.Reader, m *OpenReply) error {
+	m.Theirs = r.Uint32()
+	m.Later = r.Uint8()
+	if p := r.Take(12); p != nil {
+		getWho((*[12]byte)(p), &m.At)
+	}
+	m.Rings = wire.Resize(m.Rings, r.Count(8, 4))
+	for i1 := range m.Rings {
+		m.Rings[i1] = r.Uint32()
+	}
+	return r.Done("open")
 }
 
 func formatOpenReply(body []byte) string {
@@ -2055,11 +2279,60 @@ func formatOpenReply(body []byte) string {
 		return msg.BadBody("open", wire.BadValue).Error()
 	}
 	var m OpenReply
-	if len(body) != 20 {
-		return msg.BadBody("open", wire.BadValue).Error()
+	r := wire.NewFormatReader(body[4:])
+	if err := readOpenReply(&r, &m); err != nil {
+		return err.Error()
 	}
-	getOpenReply((*[16]byte)(body[4:]), &m)
-	return wire.Format("open", "call", binary.LittleEndian.Uint32(body), "theirs", m.Theirs, "at", m.At)
+	return wire.Format("open", "call", binary.LittleEndian.Uint32(body), "theirs", m.Theirs, "later", m.Later, "at", m.At, "rings", m.Rings)
+}
+
+// sizeOpened is the length of m's encoding, or -1 if a length in it is over its limit.
+func sizeOpened(m *Opened) int {
+	n := 21
+	if len(m.Frames) > 8 {
+		return -1
+	}
+	n += 4 * len(m.Frames)
+	return n
+}
+
+func appendOpened(b []byte, m *Opened) []byte {
+	b = binary.LittleEndian.AppendUint32(b, m.Number)
+	b = append(b, m.Why)
+	b = b[:len(b)+12]
+	putWho((*[12]byte)(b[len(b)-12:]), &m.At)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(m.Frames)))
+	for i1 := range m.Frames {
+		b = binary.LittleEndian.AppendUint32(b, m.Frames[i1])
+	}
+	return b
+}
+
+func takeOpened(body []byte, caps []msg.Cap, m *Opened) error {
+	reader := wire.NewReader(body, caps)
+	return readOpened(&reader, m)
+}
+
+func readOpened(r *wire.Reader, m *Opened) error {
+	m.Number = r.Uint32()
+	m.Why = r.Uint8()
+	if p := r.Take(12); p != nil {
+		getWho((*[12]byte)(p), &m.At)
+	}
+	m.Frames = wire.Resize(m.Frames, r.Count(8, 4))
+	for i1 := range m.Frames {
+		m.Frames[i1] = r.Uint32()
+	}
+	return r.Done("opened")
+}
+
+func formatOpened(body []byte) string {
+	var m Opened
+	r := wire.NewFormatReader(body)
+	if err := readOpened(&r, &m); err != nil {
+		return err.Error()
+	}
+	return wire.Format("opened", "number", m.Number, "why", m.Why, "at", m.At, "frames", m.Frames)
 }
 
 // sizeData is the length of m's encoding, or -1 if a length in it is over its limit.
@@ -2118,6 +2391,23 @@ func formatTaken(body []byte) string {
 	return wire.Format("taken", "number", m.Number, "bytes", m.Bytes)
 }
 
+func putRung(b *[4]byte, m *Rung) {
+	binary.LittleEndian.PutUint32(b[0:4], m.Number)
+}
+
+func getRung(b *[4]byte, m *Rung) {
+	m.Number = binary.LittleEndian.Uint32(b[0:4])
+}
+
+func formatRung(body []byte) string {
+	var m Rung
+	if len(body) != 4 {
+		return msg.BadBody("rung", wire.BadValue).Error()
+	}
+	getRung((*[4]byte)(body), &m)
+	return wire.Format("rung", "number", m.Number)
+}
+
 func putClosed(b *[4]byte, m *Closed) {
 	binary.LittleEndian.PutUint32(b[0:4], m.Number)
 }
@@ -2133,4 +2423,44 @@ func formatClosed(body []byte) string {
 	}
 	getClosed((*[4]byte)(body), &m)
 	return wire.Format("closed", "number", m.Number)
+}
+
+// sizeUnmapped is the length of m's encoding, or -1 if a length in it is over its limit.
+func sizeUnmapped(m *Unmapped) int {
+	n := 4
+	if len(m.Frames) > 8 {
+		return -1
+	}
+	n += 4 * len(m.Frames)
+	return n
+}
+
+func appendUnmapped(b []byte, m *Unmapped) []byte {
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(m.Frames)))
+	for i1 := range m.Frames {
+		b = binary.LittleEndian.AppendUint32(b, m.Frames[i1])
+	}
+	return b
+}
+
+func takeUnmapped(body []byte, caps []msg.Cap, m *Unmapped) error {
+	reader := wire.NewReader(body, caps)
+	return readUnmapped(&reader, m)
+}
+
+func readUnmapped(r *wire.Reader, m *Unmapped) error {
+	m.Frames = wire.Resize(m.Frames, r.Count(8, 4))
+	for i1 := range m.Frames {
+		m.Frames[i1] = r.Uint32()
+	}
+	return r.Done("unmapped")
+}
+
+func formatUnmapped(body []byte) string {
+	var m Unmapped
+	r := wire.NewFormatReader(body)
+	if err := readUnmapped(&r, &m); err != nil {
+		return err.Error()
+	}
+	return wire.Format("unmapped", "frames", m.Frames)
 }

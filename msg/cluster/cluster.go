@@ -1,7 +1,8 @@
 // Package cluster is the transport between processes of different clusters of a machine,
 // each of which has a kernel of its own (docs/clusters.md). Addresses are
-// cluster:NUMBER/NAME. Frames travel through both kernels, which bound what waits; nothing
-// is shared, and descriptors cannot be sent.
+// cluster:NUMBER/NAME. Frames travel through both kernels, which bound what waits, and
+// descriptors cannot be sent. Messages pass in rings that both processes map, if no message of
+// the interface can be long (msg.BulkBytes) and the kernels have memory for them; else in frames.
 //
 // Import it for its effect on msg. A machine without /dev/cluster has one cluster only; then
 // dialling and listening fail.
@@ -36,7 +37,12 @@ type driver struct{}
 func (driver) Scheme() string { return Scheme }
 
 // Dial implements msg.Driver.
-func (driver) Dial(ctx context.Context, addr string) (msg.Link, error) {
+func (d driver) Dial(ctx context.Context, addr string) (msg.Link, error) {
+	return d.DialRings(ctx, addr, msg.Rings{Long: true})
+}
+
+// DialRings implements msg.Ringed.
+func (driver) DialRings(_ context.Context, addr string, r msg.Rings) (msg.Link, error) {
 	number, name, ok := strings.Cut(strings.TrimPrefix(addr, Scheme+":"), "/")
 	n, err := strconv.ParseUint(number, 10, 32)
 	if err != nil || !ok {
@@ -46,7 +52,11 @@ func (driver) Dial(ctx context.Context, addr string) (msg.Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := call(f, abi.Connect, uint32(n), name); err != nil {
+	pages := min(r.Pages, abi.MaxRingPages)
+	if r.Long {
+		pages = 0
+	}
+	if err := call(f, uint32(n), name, pages); err != nil {
 		f.Close()
 		switch {
 		case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ENODEV):
@@ -54,7 +64,7 @@ func (driver) Dial(ctx context.Context, addr string) (msg.Link, error) {
 		}
 		return nil, fmt.Errorf("%s: %w", addr, err)
 	}
-	return newLink(f, addr)
+	return newLink(f, addr, true)
 }
 
 // Listen implements msg.Driver.
@@ -63,7 +73,7 @@ func (driver) Listen(_ context.Context, name, _ string) (msg.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := call(f, abi.Listen, 0, name); err != nil {
+	if err := request(f, abi.Listen, 0, name, 0); err != nil {
 		f.Close()
 		if errors.Is(err, syscall.EADDRINUSE) {
 			err = fmt.Errorf("%w: %s", msg.ErrTaken, name)
@@ -91,14 +101,23 @@ func Own() (int, error) {
 
 func open() (*os.File, error) { return os.OpenFile(abi.Device, os.O_RDWR|syscall.O_NONBLOCK, 0) }
 
-// call makes a request that takes an address.
-func call(f *os.File, request uint, cluster uint32, name string) error {
-	var b [abi.AddressSize]byte
-	if name == "" || len(name) > len(b)-4 {
+// call connects to a name, with rings of so many pages if that is not 0.
+func call(f *os.File, cluster uint32, name string, pages int) error {
+	if pages > 0 {
+		return request(f, abi.ConnectRings, cluster, name, pages)
+	}
+	return request(f, abi.Connect, cluster, name, 0)
+}
+
+// request makes a request that takes an address.
+func request(f *os.File, request uint, cluster uint32, name string, pages int) error {
+	var b [abi.RingAddressSize]byte
+	if name == "" || len(name) > abi.AddressSize-4 {
 		return fmt.Errorf("msg/cluster: the name %q has not 1 to 64 bytes", name)
 	}
 	binary.LittleEndian.PutUint32(b[:], cluster)
 	copy(b[4:], name)
+	binary.LittleEndian.PutUint32(b[abi.AddressSize:], uint32(pages))
 	return ioctl(f, request, b[:])
 }
 
@@ -125,7 +144,7 @@ func (l *listener) Accept(ctx context.Context) (msg.Link, error) {
 		stop()
 		switch {
 		case err == nil:
-			k, err := newLink(os.NewFile(uintptr(fd), abi.Device), l.addr)
+			k, err := newLink(os.NewFile(uintptr(fd), abi.Device), l.addr, false)
 			if err != nil {
 				continue // it has ended
 			}
@@ -161,13 +180,19 @@ type link struct {
 	frame []byte
 }
 
-func newLink(f *os.File, addr string) (*link, error) {
+// newLink takes a channel, and its rings if it has some.
+func newLink(f *os.File, addr string, dialled bool) (msg.Link, error) {
 	p, err := whoIs(f)
 	if err != nil {
 		f.Close()
 		return nil, err
 	}
-	return &link{f: f, addr: addr, who: p, in: bufio.NewReaderSize(f, 8<<10)}, nil
+	k := &link{f: f, addr: addr, who: p, in: bufio.NewReaderSize(f, 8<<10)}
+	pages, err := number(f, abi.RingPages, 0)
+	if err == nil && pages > 0 {
+		return newRings(k, pages, dialled)
+	}
+	return k, nil
 }
 
 // until has set give up when ctx ends; the function it returns ends that.

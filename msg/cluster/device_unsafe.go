@@ -32,6 +32,24 @@ func ioctl(f *os.File, request uint, b []byte) (err error) {
 	return err
 }
 
+// number makes a request with a number, which returns one.
+func number(f *os.File, request, arg uint) (n int, err error) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	outer := raw.Control(func(fd uintptr) {
+		v, _, e := syscall.Syscall(syscall.SYS_IOCTL, fd, uintptr(request), uintptr(arg))
+		if n = int(v); e != 0 {
+			err = os.NewSyscallError("ioctl", e)
+		}
+	})
+	if outer != nil {
+		return 0, outer
+	}
+	return n, err
+}
+
 // accept waits for a channel and returns its descriptor.
 func accept(f *os.File) (fd int, err error) {
 	raw, err := f.SyscallConn()

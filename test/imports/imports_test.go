@@ -68,6 +68,7 @@ var may = map[string][]string{
 	"cmd/hardtack": {"abi", "overlay", "tool", "bench", "ext4"},
 	"cmd/kernel":   {"abi", "arch", "nucleus", "driver", "idl", "kernel", "live", "monitor", "msg"},
 
+	"test/guest/clusterrings": {"abi", "idl", "msg"},
 	"test/guest/clusterrun":   {"idl", "msg"},
 	"test/guest/clustermoves": {"task"},
 }

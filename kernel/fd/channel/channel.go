@@ -70,6 +70,7 @@ type file struct {
 	failed     linux.Errno       // why connecting did not succeed
 	channel    *monitor.Channel  // set once
 	listener   *monitor.Listener // set once
+	ringed     bool              // somebody has its rings
 	released   bool
 }
 
@@ -113,7 +114,7 @@ func errno(err error) linux.Errno {
 	switch {
 	case err == nil:
 		return 0
-	case errors.Is(err, msg.ErrNoName):
+	case errors.Is(err, msg.ErrNoName), errors.Is(err, proto.ErrNoCluster):
 		return linux.ENODEV
 	case errors.Is(err, proto.ErrNoName):
 		return linux.ENOENT
@@ -228,21 +229,12 @@ func (x *file) Release(*vfs.File) {
 // Ioctl has the requests of abi/cluster.
 func (x *file) Ioctl(c *caller.Ctx, f *vfs.File, cmd uint32, arg uint64) (uint64, linux.Errno) {
 	switch cmd {
-	case abi.Connect, abi.Listen:
-		var b [abi.AddressSize]byte
-		if _, e := c.Mem.CopyIn(b[:], uio.Addr(arg)); e != 0 {
-			return 0, e
-		}
-		name, _, _ := bytes.Cut(b[4:], []byte{0})
-		switch {
-		case len(name) == 0:
-			return 0, linux.EINVAL
-		case string(name) == abi.Spawn && !c.Cred().Has(creds.CapSysAdmin):
-			return 0, linux.EPERM
-		case cmd == abi.Listen:
-			return 0, x.listen(c, string(name))
-		}
-		return 0, x.connect(c, int(binary.LittleEndian.Uint32(b[:])), string(name))
+	case abi.Connect, abi.ConnectRings, abi.Listen:
+		return 0, x.address(c, cmd, arg)
+	case abi.RingPages:
+		return x.ringPages()
+	case abi.Rings:
+		return x.rings(c, arg)
 	case abi.Accept:
 		return x.accept(c, f, arg)
 	case abi.WhoIs:
@@ -258,6 +250,29 @@ func (x *file) Ioctl(c *caller.Ctx, f *vfs.File, cmd uint32, arg uint64) (uint64
 		return 0, e
 	}
 	return 0, linux.ENOTTY
+}
+
+// address has the requests that take one.
+func (x *file) address(c *caller.Ctx, cmd uint32, arg uint64) linux.Errno {
+	var b [abi.RingAddressSize]byte
+	size := abi.AddressSize
+	if cmd == abi.ConnectRings {
+		size = abi.RingAddressSize
+	}
+	if _, e := c.Mem.CopyIn(b[:size], uio.Addr(arg)); e != 0 {
+		return e
+	}
+	name, _, _ := bytes.Cut(b[4:abi.AddressSize], []byte{0})
+	pages := binary.LittleEndian.Uint32(b[abi.AddressSize:])
+	switch {
+	case len(name) == 0 || pages > abi.MaxRingPages || cmd == abi.ConnectRings && pages == 0:
+		return linux.EINVAL
+	case string(name) == abi.Spawn && !c.Cred().Has(creds.CapSysAdmin):
+		return linux.EPERM
+	case cmd == abi.Listen:
+		return x.listen(c, string(name))
+	}
+	return x.connect(c, int(binary.LittleEndian.Uint32(b[:])), string(name), int(pages))
 }
 
 func whoIs(c *caller.Ctx) monitor.Who {
@@ -285,7 +300,7 @@ func (x *file) listen(c *caller.Ctx, name string) linux.Errno {
 
 // connect waits for the other kernel. If a signal comes it goes on, and calling again
 // waits for the same.
-func (x *file) connect(c *caller.Ctx, cluster int, name string) linux.Errno {
+func (x *file) connect(c *caller.Ctx, cluster int, name string, pages int) linux.Errno {
 	x.mu.Lock()
 	if x.channel != nil || x.listener != nil {
 		x.mu.Unlock()
@@ -293,7 +308,7 @@ func (x *file) connect(c *caller.Ctx, cluster int, name string) linux.Errno {
 	}
 	if !x.connecting {
 		x.connecting, x.failed = true, 0
-		go x.open(cluster, name, whoIs(c))
+		go x.open(cluster, name, whoIs(c), pages)
 	}
 	x.mu.Unlock()
 	e := x.sleep(c, writable, func() bool {
@@ -309,8 +324,8 @@ func (x *file) connect(c *caller.Ctx, cluster int, name string) linux.Errno {
 	return x.failed
 }
 
-func (x *file) open(cluster int, name string, who monitor.Who) {
-	ch, err := x.d.Monitor.Open(cluster, name, who)
+func (x *file) open(cluster int, name string, who monitor.Who, pages int) {
+	ch, err := x.d.Monitor.Open(cluster, name, who, pages)
 	x.mu.Lock()
 	x.connecting, x.failed = false, errno(err)
 	if err == nil {

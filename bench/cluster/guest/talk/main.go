@@ -1,9 +1,14 @@
-// Command talk measures a message and its answer between two processes, of one kernel or
-// of two. Neither polls: an emulator that runs one processor at a time shows no gain of that.
+// Command talk measures messages between two processes, of one kernel or of two.
 //
 //	serve-far   answers; process 1 of cluster 1
 //	talk        asks it many times, then prints `talk LEAST MEDIAN`, in nanoseconds
-//	talk both   the same with a server of its own kernel
+//	talk near   the same with a server of its own kernel
+//	talk frames as talk, with an interface that has long messages, so that they pass in frames
+//	talk polls  sends and receives in rows, with either server, and prints `near SEND RECEIVE` and
+//	            `far SEND RECEIVE`, medians of the single calls
+//
+// Only in the last one both ends poll: an emulator that runs one processor at a time shows no gain
+// of that in a round trip.
 package main
 
 import (
@@ -15,12 +20,16 @@ import (
 	"slices"
 	"time"
 
+	"hardtack/idl/ping"
 	"hardtack/idl/shapes"
 	"hardtack/msg"
 	"hardtack/msg/cluster"
 )
 
-const rounds = 2000
+const (
+	rounds = 2000
+	row    = 32 // messages under way; a ring has room for 60
+)
 
 func main() {
 	what := filepath.Base(os.Args[0])
@@ -32,27 +41,62 @@ func main() {
 	}
 }
 
-func run(what string) error {
-	ctx := context.Background()
-	near := &msg.Options{Resolver: msg.Directory("/tmp/names"), Schemes: []string{"unix"}, Spin: -1}
-	far := &msg.Options{Resolver: cluster.Resolver(msg.Directory("/tmp/names")), Schemes: []string{"unix", "cluster"}, Spin: -1}
-	switch what {
-	case "serve-far":
-		return serve(ctx, far)
-	case "serve-near":
-		return serve(ctx, near)
-	case "both":
-		c := exec.Command("/proc/self/exe", "serve-near")
-		if err := c.Start(); err != nil {
-			return err
-		}
-		return ask(ctx, near)
+// options are for a service of this kernel or of another one.
+func options(near bool, spin time.Duration) *msg.Options {
+	o := &msg.Options{Resolver: msg.Directory("/tmp/names"), Schemes: []string{"unix"}, Spin: spin}
+	if !near {
+		o.Resolver, o.Schemes = cluster.Resolver(o.Resolver), []string{"unix", "cluster"}
 	}
-	return ask(ctx, far)
+	return o
 }
 
-func serve(ctx context.Context, o *msg.Options) error {
-	s, err := shapes.Export(ctx, "echo", o)
+func run(what string) error {
+	ctx := context.Background()
+	switch what {
+	case "serve-far", "serve-near":
+		near := what == "serve-near"
+		go serveFrames(ctx, options(near, -1))
+		go serve(ctx, "polls", options(near, time.Hour))
+		return serve(ctx, "echo", options(near, -1))
+	case "near", "polls":
+		if err := exec.Command("/proc/self/exe", "serve-near").Start(); err != nil {
+			return err
+		}
+	}
+	switch what {
+	case "near":
+		return ask(ctx, options(true, -1))
+	case "frames":
+		return askFrames(ctx, options(false, -1))
+	case "polls":
+		if err := rows(ctx, "near", options(true, time.Hour)); err != nil {
+			return err
+		}
+		return rows(ctx, "far", options(false, time.Hour))
+	}
+	return ask(ctx, options(false, -1))
+}
+
+func serve(ctx context.Context, name string, o *msg.Options) error {
+	s, err := ping.Export(ctx, name, o)
+	if err != nil {
+		return err
+	}
+	c, err := s.Accept(ctx)
+	if err != nil {
+		return err
+	}
+	for m, err := range c.All(ctx) {
+		p, ok := m.(*ping.Ping)
+		if err != nil || !ok || c.Send(ctx, &ping.Pong{ClientID: p.ClientID, MsgID: p.MsgID}) != nil {
+			break
+		}
+	}
+	return nil
+}
+
+func serveFrames(ctx context.Context, o *msg.Options) error {
+	s, err := shapes.Export(ctx, "frames", o)
 	if err != nil {
 		return err
 	}
@@ -68,27 +112,97 @@ func serve(ctx context.Context, o *msg.Options) error {
 	return nil
 }
 
-func ask(ctx context.Context, o *msg.Options) error {
-	c, err := shapes.Connect(ctx, "echo", o)
-	for tries := 0; err != nil && tries < 1000; tries++ {
+// connect tries until the service is there.
+func connect[C any](f func() (C, error)) (c C, err error) {
+	for range 1000 {
+		if c, err = f(); err == nil {
+			break
+		}
 		time.Sleep(10 * time.Millisecond)
-		c, err = shapes.Connect(ctx, "echo", o)
 	}
+	return c, err
+}
+
+func ask(ctx context.Context, o *msg.Options) error {
+	c, err := connect(func() (*ping.Conn, error) { return ping.Connect(ctx, "echo", o) })
 	if err != nil {
 		return err
 	}
-	took := make([]time.Duration, rounds)
-	for i := range took {
-		begin := time.Now()
+	defer c.Close()
+	return measure(func() error {
+		if err := c.Send(ctx, &ping.Ping{ClientID: 1, MsgID: 2}); err != nil {
+			return err
+		}
+		_, err := c.Recv(ctx)
+		return err
+	})
+}
+
+func askFrames(ctx context.Context, o *msg.Options) error {
+	c, err := connect(func() (*shapes.Conn, error) { return shapes.Connect(ctx, "frames", o) })
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return measure(func() error {
 		if err := c.Send(ctx, &shapes.MsgMsg{S: "hello"}); err != nil {
 			return err
 		}
-		if _, err := c.Recv(ctx); err != nil {
+		_, err := c.Recv(ctx)
+		return err
+	})
+}
+
+func measure(round func() error) error {
+	took := make([]time.Duration, rounds)
+	for i := range took {
+		begin := time.Now()
+		if err := round(); err != nil {
 			return err
 		}
 		took[i] = time.Since(begin)
 	}
 	slices.Sort(took)
 	fmt.Printf("talk %d %d\n", took[0], took[rounds/2])
-	return c.Close()
+	return nil
+}
+
+// rows sends some messages and then receives the answers, so that most calls need not wait.
+func rows(ctx context.Context, name string, o *msg.Options) error {
+	c, err := connect(func() (*ping.Conn, error) {
+		if name == "near" {
+			return ping.Connect(ctx, "polls", o)
+		}
+		m, err := msg.Dial(ctx, "cluster:1/polls", ping.Interface, o) // the near one has the same name
+		if err != nil {
+			return nil, err
+		}
+		return ping.New(m), nil
+	})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	var sent, received []time.Duration
+	m := &ping.Ping{ClientID: 1, MsgID: 2}
+	for range rounds {
+		for range row {
+			begin := time.Now()
+			if err := c.SendPing(ctx, m); err != nil {
+				return err
+			}
+			sent = append(sent, time.Since(begin))
+		}
+		for range row {
+			begin := time.Now()
+			if _, err := c.Recv(ctx); err != nil {
+				return err
+			}
+			received = append(received, time.Since(begin))
+		}
+	}
+	slices.Sort(sent)
+	slices.Sort(received)
+	fmt.Printf("%s %d %d\n", name, sent[len(sent)/2], received[len(received)/2])
+	return nil
 }
