@@ -101,6 +101,9 @@ func (me *cpu) leave(c *amd64.CPU) {
 		atomic.StoreUint32(&threads[i].bound, 0)
 		me.handOver(i)
 	}
+	if me.idleSince.Load() == 0 {
+		me.idleSince.Store(now()) // until it runs a thread again
+	}
 	me.current = idle
 	c.SetThread(&threads[idle].Thread)
 	me.after.idle, me.after.park = true, true

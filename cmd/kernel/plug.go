@@ -78,6 +78,7 @@ func (k *kernel) plugCalls() {
 // plugProcesses joins processes, the machine and what ends with a process.
 func (k *kernel) plugProcesses() {
 	proc.CPUs.Set(nucleus.CPUs)
+	proc.CPUIdled.Set(nucleus.CPUIdled)
 	plugProcessors()
 	program.SetHWCap(hwCap())
 	proc.InitExited.Set(k.initExited)

@@ -28,4 +28,6 @@ var (
 	SignalTaken = hook.Default(func(t *Thread, sig linux.Signal, code int32) {})
 	// CPUs returns how many CPUs there are and which of them runs the caller.
 	CPUs = hook.Default(func() (n, current int) { return 1, 0 })
+	// CPUIdled returns for how many nanoseconds a CPU has had nothing to do since boot.
+	CPUIdled = hook.Default(func(cpu int) int64 { return 0 })
 )

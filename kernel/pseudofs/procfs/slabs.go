@@ -54,9 +54,9 @@ func softirqs() string {
 }
 
 // schedstat tells for how long threads ran and waited, and how often they had their
-// turn. The CPUs share it evenly: they take threads from each other.
+// turn. A CPU's time is what it was not idle, the kernel's own threads included. What threads
+// waited, and their turns, the CPUs share evenly: they take threads from each other.
 func schedstat() string {
-	user, system := proc.Totals()
 	n, _ := proc.CPUs.Call()
 	each := int64(n)
 	switches := proc.TotalSwitches() / each
@@ -66,7 +66,7 @@ func schedstat() string {
 		if !proc.Online(i) {
 			continue
 		}
-		fmt.Fprintf(&b, "cpu%d 0 0 %d 0 0 0 %d %d %d\n", i, switches, (user+system)/each, proc.Waited()/each, switches)
+		fmt.Fprintf(&b, "cpu%d 0 0 %d 0 0 0 %d %d %d\n", i, switches, max(clocks.Monotonic()-proc.CPUIdled.Call(i), 0), proc.Waited()/each, switches)
 	}
 	return b.String()
 }

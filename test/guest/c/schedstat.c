@@ -97,6 +97,40 @@ TEST(ended, "of one that has ended, and is not waited for")
 	wait_for(pid);
 }
 
+// ran_on reads for how long threads have run on a processor.
+static long long ran_on(int cpu)
+{
+	char line[512], name[16];
+	long long n, ran = -1;
+	snprintf(name, sizeof name, "cpu%d ", cpu);
+	FILE *f = fopen("/proc/schedstat", "r");
+	while (f && fgets(line, sizeof line, f))
+		if (!strncmp(line, name, strlen(name)) &&
+		    sscanf(line + strlen(name), "%lld %lld %lld %lld %lld %lld %lld", &n, &n, &n, &n, &n, &n, &n) == 7)
+			ran = n;
+	if (f)
+		fclose(f);
+	return ran;
+}
+
+// A program that is bound computes on its processor, and the processor says so. Where others keep
+// both busy their shares differ less than that; so it has several tries.
+TEST(each_cpu, "a processor's time is its own")
+{
+	int cpus = sysconf(_SC_NPROCESSORS_ONLN), at = cpus - 1, own = 0;
+	cpu_set_t set;
+	CPU_ZERO(&set);
+	CPU_SET(at, &set);
+	sched_setaffinity(0, sizeof set, &set);
+	for (int try = 0; try < 20 && !own; try++) {
+		long long was = ran_on(at), first = ran_on(0);
+		burn(200);
+		long long more = ran_on(at) - was, others = ran_on(0) - first;
+		own = was >= 0 && more >= 150000000 && (cpus == 1 || others < more / 2);
+	}
+	say("it ran there %d", own);
+}
+
 TEST(shared_cpu, "who computes beside others waits for the rest of the time")
 {
 	long long *took = shared(4096);
