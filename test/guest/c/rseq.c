@@ -355,3 +355,38 @@ TEST(outside, "a section that was left is forgotten")
 	raise(SIGALRM);
 	num("after a signal", mine()->rseq_cs != 0);
 }
+
+// edge_run makes a section the current one and executes an instruction that does not exist.
+void edge_run(struct section *s, volatile uint64_t *current);
+extern char edge_trap[], edge_out[], edge_abort[];
+__asm__(".text\n"
+	"edge_run: movq %rdi, (%rsi)\n"
+	"edge_trap: ud2\n"
+	"edge_out: ret\n"
+	".byte 0x0f, 0xb9, 0x3d\n"
+	".long 0x53053053\n"
+	"edge_abort: ret\n");
+
+static char *trapped_at;
+static void trapped(int sig, siginfo_t *si, void *context)
+{
+	greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;
+	trapped_at = (char *)regs[REG_RIP];
+	regs[REG_RIP] = (greg_t)edge_out;
+}
+
+TEST(edges, "a section begins with its first byte, and ends before its end")
+{
+	struct {
+		const char *what;
+		int start, size; // start is relative to where the thread is interrupted
+	} at[] = {{"in front", 1, 8}, {"at the start", 0, 8}, {"in its last byte", -3, 4}, {"at its end", -4, 4}, {"a byte behind", -4, 3}};
+	struct sigaction sa = {.sa_sigaction = trapped, .sa_flags = SA_SIGINFO};
+	sigaction(SIGILL, &sa, 0);
+	for (int i = 0; i < 5; i++) {
+		struct section s = {0, 0, (uint64_t)edge_trap + at[i].start, at[i].size, (uint64_t)edge_abort};
+		for (trapped_at = 0; !trapped_at;) // it may be aborted before the trap
+			edge_run(&s, (void *)&mine()->rseq_cs);
+		say("%s: restarted %d, where it was %d, forgotten %d", at[i].what, trapped_at == edge_abort, trapped_at == edge_trap, !mine()->rseq_cs);
+	}
+}
