@@ -27,7 +27,7 @@ const counted = "/bench/osbench delay 12000\n/bench/osbench shares 10000\n/bench
 // crowd are programs that wake each other; crowded are those for two CPUs.
 const (
 	crowd   = "/bench/osbench hack 10 20\n/bench/osbench crowd\n"
-	crowded = "/bench/osbench online\n/bench/osbench talk 2000\n/bench/osbench talk 2000 apart\n/bench/osbench urgent 1000\n" + crowd
+	crowded = "/bench/osbench online\n/bench/osbench talk 2000\n/bench/osbench talk 2000 apart\n/bench/osbench urgent 1000\n/bench/osbench delay 1000\n" + crowd
 )
 
 // spinner runs beside the servers.
@@ -154,6 +154,7 @@ work of waking others, and the waits that scheduling adds.
   request, 16,000 times in all. Each computes for 0.1 ms a request, so that most of them
   wait for a CPU.
 - *Urgent:* a SCHED_FIFO process sleeps 1 ms again and again while 8 others spin.
+- *Bound:* a process sleeps 1 ms again and again beside one that spins, both bound to the first CPU.
 
 | | Hardtack | Linux | ratio | goal |
 | --- | ---: | ---: | ---: | ---: |
@@ -174,6 +175,8 @@ work of waking others, and the waits that scheduling adds.
 	}
 	row(two["urgent"], "urgent, 2 CPUs, late, median, ms", "%.3f", "", median)
 	row(two["urgent"], "urgent, 2 CPUs, late, worst, ms", "%.3f", "≤ 0.1 ms", other)
+	row(two["delay"], "bound, 2 CPUs, late, median, ms", "%.3f", "", median)
+	row(two["delay"], "bound, 2 CPUs, late, worst, ms", "%.3f", "≤ 0.1 ms", other)
 	return nil
 }
 
