@@ -18,7 +18,8 @@ type Config struct {
 	osbench.Bench
 	Repeats int      // measurements of a row
 	Only    []string // rows by name; none: all
-	pprof   int      // the guest's port for Hardtack's profiles; 0 for none
+	CPUs    int
+	pprof   int // the guest's port for Hardtack's profiles; 0 for none
 }
 
 // Figures are row → system → one figure a measurement.
@@ -80,7 +81,7 @@ func (c *Config) Watch(system osbench.OS, root osbench.Tree, watch func(*counter
 		return err
 	}
 	defer l.Close()
-	m, err := osbench.Boot{OS: system, Root: root, CPUs: 1, Memory: "512M", ICount: true, Kernel: c.Kernel, Machine: c.Machine, Pprof: c.pprof,
+	m, err := osbench.Boot{OS: system, Root: root, CPUs: c.CPUs, Memory: "512M", ICount: true, Kernel: c.Kernel, Machine: c.Machine, Pprof: c.pprof,
 		Netdev: "stream,server=off,addr.type=unix,addr.path=" + cable, Timeout: 20 * time.Minute}.Start(c.Dirs, c.Linux)
 	if err != nil {
 		return err

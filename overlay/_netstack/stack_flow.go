@@ -91,6 +91,11 @@ func (s *Stack) DeliverPlain(nic tcpip.NICID, packet []byte, valid bool) bool {
 	if f != nil && f.flowKey == k && f.change == t.change[uint8(k.ports)].Load() {
 		return f.to.ReceivePlain(nic, packet, valid)
 	}
+	if k.protocol == header.TCPProtocolNumber && packet[header.IPv4MinimumSize+13] == uint8(header.TCPFlagSyn) {
+		t.seen[at].Store(hash)
+		to := s.findReceiver(k)
+		return to != nil && to.ReceivePlain(nic, packet, valid)
+	}
 	if t.seen[at].Load() != hash { // it may never come again
 		t.seen[at].Store(hash)
 		return false
@@ -108,15 +113,20 @@ func (s *Stack) DeliverPlain(nic tcpip.NICID, packet []byte, valid bool) bool {
 
 func (s *Stack) findFlow(k flowKey) *flow {
 	change := s.demux.flows.change[uint8(k.ports)].Load() // before the search
+	to := s.findReceiver(k)
+	if to == nil {
+		return nil
+	}
+	return &flow{k, to, change}
+}
+
+func (s *Stack) findReceiver(k flowKey) PlainReceiver {
 	be := binary.BigEndian
 	var src, dst [4]byte
 	be.PutUint32(src[:], k.src)
 	be.PutUint32(dst[:], k.dst)
 	id := TransportEndpointID{LocalPort: uint16(k.ports), LocalAddress: tcpip.AddrFrom4(dst),
 		RemotePort: uint16(k.ports >> 16), RemoteAddress: tcpip.AddrFrom4(src)}
-	to, ok := s.demux.findTransportEndpoint(header.IPv4ProtocolNumber, k.protocol, id, k.nic).(PlainReceiver)
-	if !ok {
-		return nil
-	}
-	return &flow{k, to, change}
+	to, _ := s.demux.findTransportEndpoint(header.IPv4ProtocolNumber, k.protocol, id, k.nic).(PlainReceiver)
+	return to
 }

@@ -56,7 +56,7 @@ func (g *Gate) Follow(listener *Gate, pkt *PacketBuffer) {
 		return
 	}
 	g.rules.Store(r)
-	if !r.keepFirst || header.TCP(pkt.TransportHeader().Slice()).Flags()&header.TCPFlagSyn == 0 {
+	if !r.keepFirst || pkt == nil || header.TCP(pkt.TransportHeader().Slice()).Flags()&header.TCPFlagSyn == 0 {
 		return
 	}
 	f := &firstHeaders{link: len(pkt.LinkHeader().Slice())}

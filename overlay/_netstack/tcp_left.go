@@ -330,7 +330,7 @@ func (t *leftovers) hears(found stack.TransportEndpoint, s *segment) bool {
 	}
 	t.mu.Lock()
 	l := t.by[s.id]
-	if l == nil || l.device != 0 && l.device != s.pkt.NICID {
+	if l == nil || l.device != 0 && l.device != s.nicID() {
 		t.mu.Unlock()
 		return false
 	}

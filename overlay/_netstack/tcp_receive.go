@@ -10,6 +10,7 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/checksum"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 	"gvisor.dev/gvisor/pkg/tcpip/seqnum"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
 )
 
 // Header prediction (Van Jacobson). Nearly all segments are what the connection expects:
@@ -53,7 +54,8 @@ func (r *plainRoom) release() {
 // the endpoint.
 type plainData struct {
 	data []byte
-	room *plainRoom // nil without data
+	room *plainRoom  // nil without data
+	nic  tcpip.NICID // that it came from
 }
 
 func (p *plainData) readTo(dst io.Writer, peek bool) (int, error) {
@@ -68,8 +70,11 @@ func (p *plainData) readTo(dst io.Writer, peek bool) (int, error) {
 }
 
 // ReceivePlain implements stack.PlainReceiver.
-func (e *Endpoint) ReceivePlain(_ tcpip.NICID, b []byte, valid bool) bool {
+func (e *Endpoint) ReceivePlain(nic tcpip.NICID, b []byte, valid bool) bool {
 	t := b[header.IPv4MinimumSize:]
+	if header.TCPFlags(t[13]) == header.TCPFlagSyn {
+		return e.EndpointState() == StateListen && !e.Gate.Asks() && (valid || validChecksum(b)) && e.plainSYN(nic, b)
+	}
 	if header.TCPFlags(t[13])&^(header.TCPFlagPsh|header.TCPFlagFin) != header.TCPFlagAck || t[12]&0xf != 0 ||
 		e.Gate.Asks() || !valid && !validChecksum(b) {
 		return false
@@ -81,13 +86,13 @@ func (e *Endpoint) ReceivePlain(_ tcpip.NICID, b []byte, valid bool) bool {
 			return true
 		}
 	}
-	return e.unpredicted(t)
+	return e.unpredicted(nic, t)
 }
 
 // unpredicted queues a segment with the usual options, as the dispatcher does, if it is one
 // that only looks at its numbers, flags and data: the last of a handshake, a FIN, one that
 // is out of order, or one that comes while a program has the endpoint.
-func (e *Endpoint) unpredicted(t []byte) bool {
+func (e *Endpoint) unpredicted(nic tcpip.NICID, t []byte) bool {
 	if state := e.EndpointState(); state != StateSynRecv && (!state.connected() || state == StateTimeWait) {
 		return false
 	}
@@ -97,16 +102,57 @@ func (e *Endpoint) unpredicted(t []byte) bool {
 	}
 	s := e.plainSegment(t, options)
 	defer s.DecRef()
-	s.id = e.TransportEndpointInfo.ID
+	s.id, s.nic = e.TransportEndpointInfo.ID, nic
 	s.window = seqnum.Size(binary.BigEndian.Uint16(t[14:]))
 	s.take(t[head:])
-	if !e.enqueueSegment(s) {
-		return true
-	}
-	if !e.isOwnedByUser() && !e.processNow() {
+	e.queueNow(s)
+	return true
+}
+
+// queueNow queues a segment and has it processed.
+func (e *Endpoint) queueNow(s *segment) {
+	if e.enqueueSegment(s) && !e.isOwnedByUser() && !e.processNow() {
 		e.protocol.dispatcher.selectProcessor(s.id).queueEndpoint(e)
 	}
+}
+
+// plainSYN takes the SYN, without data, of a connection that may begin; b is the packet.
+func (e *Endpoint) plainSYN(nic tcpip.NICID, b []byte) bool {
+	be, t := binary.BigEndian, b[header.IPv4MinimumSize:]
+	head := int(t[12]>>4) * 4
+	if head != len(t) || head < header.TCPMinimumSize {
+		return false
+	}
+	s := e.plainSegment(t, header.TCPOptions{})
+	defer s.DecRef()
+	s.id = stack.TransportEndpointID{
+		LocalPort: be.Uint16(t[2:]), LocalAddress: tcpip.AddrFrom4([4]byte(b[16:])),
+		RemotePort: be.Uint16(t), RemoteAddress: tcpip.AddrFrom4([4]byte(b[12:])),
+	}
+	s.nic = nic
+	s.window = seqnum.Size(be.Uint16(t[14:]))
+	s.room = newPlainRoom(head - header.TCPMinimumSize)
+	s.options = s.room.bytes[:copy(s.room.bytes, t[header.TCPMinimumSize:])]
+	if !e.protocol.left.hears(e, s) {
+		e.queueNow(s)
+	}
 	return true
+}
+
+// nicID is the interface that a segment came from.
+func (s *segment) nicID() tcpip.NICID {
+	if s.pkt == nil {
+		return s.nic
+	}
+	return s.pkt.NICID
+}
+
+// netProto is the protocol that a segment came by: what is plain comes by IPv4.
+func (s *segment) netProto() tcpip.NetworkProtocolNumber {
+	if s.pkt == nil {
+		return header.IPv4ProtocolNumber
+	}
+	return s.pkt.NetworkProtocolNumber
 }
 
 // usualOptions reads the options of a segment if they are none, or timestamps as everybody

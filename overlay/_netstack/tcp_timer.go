@@ -26,20 +26,25 @@ const (
 // callback is made when the timer runs for the first time.
 func (t *timer) callback() func() {
 	e, kind := t.e, t.kind
-	return timerHandler(e, func() tcpip.Error {
-		switch kind {
-		case timerKeepalive:
-			return e.keepaliveTimerExpired()
-		case timerResend:
-			return e.snd.retransmitTimerExpired()
-		case timerReorder:
-			return e.snd.rc.reorderTimerExpired()
-		case timerProbe:
-			return e.snd.probeTimerExpired()
-		default:
-			return e.snd.corkTimerExpired()
-		}
-	})
+	return func() { timerHandler(e, func() tcpip.Error { return e.expired(kind) })() }
+}
+
+// expired is called when a timer may have expired.
+//
+// +checklocks:e.mu
+func (e *Endpoint) expired(kind timerKind) tcpip.Error {
+	switch kind {
+	case timerKeepalive:
+		return e.keepaliveTimerExpired()
+	case timerResend:
+		return e.snd.retransmitTimerExpired()
+	case timerReorder:
+		return e.snd.rc.reorderTimerExpired()
+	case timerProbe:
+		return e.snd.probeTimerExpired()
+	default:
+		return e.snd.corkTimerExpired()
+	}
 }
 
 func (s *sender) initTimers() {
@@ -97,6 +102,13 @@ func (p *protocol) timeWait() time.Duration {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	return p.timeWaitTimeout
+}
+
+// rareStats count errors that nobody reads by connection; all share them.
+type rareStats struct {
+	ReceiveErrors ReceiveErrors
+	ReadErrors    tcpip.ReadErrors
+	WriteErrors   tcpip.WriteErrors
 }
 
 // limitedReaders are what data is read from users with.

@@ -1,7 +1,7 @@
 // Command report counts what the way through the network card costs on Hardtack and on
 // Debian's Linux, and writes docs/bench/net.md when both were measured.
 //
-//	report [-systems linux,hardtack] [-machine microvm] [-reps 7] [-only ROW,…] [-json FILE]
+//	report [-systems linux,hardtack] [-machine microvm] [-cpus 1] [-reps 7] [-only ROW,…] [-json FILE]
 //	report -profile DIRECTORY [-only ROW,…] [-seconds 3]
 //
 // The second form writes a profile of Hardtack's kernel for each row, of so many seconds of
@@ -28,6 +28,7 @@ func main() { report.Main(run) }
 func run() error {
 	systems := flag.String("systems", "linux,hardtack", "which kernels")
 	machine := flag.String("machine", "microvm", "QEMU's machine: microvm or q35")
+	cpus := flag.Int("cpus", 1, "virtual processors")
 	reps := flag.Int("reps", 7, "measurements of a row")
 	only := flag.String("only", "", "which rows; empty for all")
 	kernel := flag.String("kernel", "", "another image of Hardtack")
@@ -43,7 +44,7 @@ func run() error {
 		return err
 	}
 	b.Machine, b.Kernel = *machine, *kernel
-	c := netbench.Config{Bench: b, Repeats: *reps}
+	c := netbench.Config{Bench: b, Repeats: *reps, CPUs: *cpus}
 	if *only != "" {
 		c.Only = strings.Split(*only, ",")
 	}

@@ -12,7 +12,7 @@ import (
 // What netstack makes for an endpoint beside the endpoint itself: its queues, options,
 // timers and congestion control.
 const (
-	tcpParts = 2304
+	tcpParts = 1600
 	udpParts = 1916
 )
 

@@ -195,14 +195,14 @@ func (l *Link) receiveTrain(d stack.TransportDispatcher, own uint64, first []byt
 		l.receiveTCP(d, first, &batch[0], true)
 		return 1
 	}
-	v := buffer.NewViewSize(total)
-	b := v.AsSlice()
-	done := copy(b, first)
+	v := buffer.NewView(total)
+	v.Write(first)
 	for i := 1; i < n; i++ {
 		frame := batch[i].Parts[0]
 		end := ethSize + int(binary.BigEndian.Uint16(frame[ethSize+2:]))
-		done += copy(b[done:], frame[at:end])
+		v.Write(frame[at:end])
 	}
+	b := v.AsSlice()
 	binary.BigEndian.PutUint16(b[ethSize+2:], uint16(total-ethSize))
 	b[ethSize+ip4Size+13] = last[ethSize+ip4Size+13]
 	p := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: buffer.MakeWithView(v)})
@@ -237,9 +237,24 @@ func mergeable(b []byte, f *netdev.Frame) bool {
 // sameFlow compares all of two segments' headers but what may differ: identification,
 // checksums, lengths, and the numbers.
 func sameFlow(a, b []byte) bool {
-	const ip, t = ethSize, ethSize + ip4Size
-	return b[ip+9] == uint8(header.TCPProtocolNumber) && len(b) >= t+tcpSize && a[ip+1] == b[ip+1] && a[ip+8] == b[ip+8] &&
-		string(a[ip+12:t+4]) == string(b[ip+12:t+4]) && a[t+12] == b[t+12]
+	const t = ip4Size
+	if len(b) < ethSize+ip4Size+tcpSize || len(a) < ethSize+ip4Size+tcpSize {
+		return false
+	}
+	a, b = a[ethSize:ethSize+ip4Size+tcpSize], b[ethSize:ethSize+ip4Size+tcpSize]
+	le := binary.LittleEndian
+	return b[9] == uint8(header.TCPProtocolNumber) && a[1] == b[1] && a[8] == b[8] &&
+		le.Uint64(a[12:]) == le.Uint64(b[12:]) && le.Uint32(a[t:]) == le.Uint32(b[t:]) && a[t+12] == b[t+12]
+}
+
+// sameOptions compares the options of two segments, whose headers have the same length;
+// nearly always they are timestamps, twelve bytes.
+func sameOptions(a, b []byte) bool {
+	if len(a) != 12 || len(b) != 12 {
+		return string(a) == string(b)
+	}
+	le := binary.LittleEndian
+	return le.Uint64(a) == le.Uint64(b) && le.Uint32(a[8:]) == le.Uint32(b[8:])
 }
 
 // continues reports whether a segment is what comes so many bytes behind the beginning of
@@ -252,7 +267,7 @@ func continues(first, b []byte, bytes uint32) bool {
 	}
 	end := t + tcpOffset(first)
 	return len(b) > end && be.Uint32(b[t+4:]) == be.Uint32(first[t+4:])+bytes && be.Uint32(b[t+8:]) == be.Uint32(first[t+8:]) &&
-		string(first[t+14:t+16]) == string(b[t+14:t+16]) && string(first[t+tcpSize:end]) == string(b[t+tcpSize:end])
+		be.Uint16(first[t+14:]) == be.Uint16(b[t+14:]) && sameOptions(first[t+tcpSize:end], b[t+tcpSize:end])
 }
 
 // confirmsMore reports whether of two acknowledgements without data the second does all
