@@ -136,9 +136,16 @@ const (
 )
 
 // handle serves messages that are there, if nothing can make it wait: whole ones, in slots,
-// while there is room for a reply. The receiver sleeps, or is about to.
+// while there is room for a reply. The receiver sleeps, or is about to, so the peer hears of all
+// room that this has made.
 func (s *serving) handle(take takes) {
 	c, r := s.c, &s.c.recv
+	before := r.rx.Count
+	defer func() {
+		if r.rx.Count != before && c.attn.Load()&^attnFence == attnMade|attnShared && r.rx.Flush(true) {
+			r.shared.Wake()
+		}
+	}()
 	for range inlineMost {
 		if c.attn.Load()&^attnFence != attnMade|attnShared || r.slow || len(r.frag) > 0 || !r.rx.Here() || !c.roomNow(inlineSlots) {
 			return

@@ -148,6 +148,7 @@ func (c *Conn) takeSend(b *binding) {
 
 func (c *Conn) takeRecv(b *binding) {
 	r := &c.recv
+	b.rx.Fence = b.fence
 	if r.rx != nil {
 		r.rx.Rewind(len(r.frag) / SlotBytes) // should this owner come back
 		b.rx.Start(r.rx.Seq)

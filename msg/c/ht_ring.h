@@ -117,6 +117,8 @@ static inline bool ht_flush(struct ht_rx *r, const struct ht_tx *t, bool now)
 		return false;
 	if (ht_load(&r->r.ctl->ack) != r->count)
 		ht_store(&r->r.ctl->ack, r->count);
+	if (t->fence) /* lest this and the sender's look for room miss each other */
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return ht_take_flag(&r->r.ctl->blocked) != 0;
 }
 

@@ -47,6 +47,7 @@ import (
 
 	"hardtack/lock"
 	"hardtack/lock/core"
+	"hardtack/msg/internal/barrier"
 )
 
 // Sizes in bytes.
@@ -146,8 +147,11 @@ type Rx struct {
 	// Hold: slots go back to the sender by Acknowledge only. Immutable.
 	Hold bool
 	Skip bool // the message was delivered before: Seq does not count it
-	ctl  *Control
-	tx   *Tx
+	// Fence: the sender's barrier, before it looks for room for the last time, does not reach
+	// this process. So Flush has one of its own, lest neither sees the other. Immutable.
+	Fence bool
+	ctl   *Control
+	tx    *Tx
 
 	Told     uint64 // Seq as of the last Flush; atomic
 	consumed uint32 // Count as told to Tx; atomic
@@ -401,6 +405,9 @@ func (r *Rx) Flush(now bool) (wake bool) {
 	}
 	if atomic.LoadUint32(&r.ctl.Ack) != r.Count {
 		lock.StoreRelease32(&r.ctl.Ack, r.Count)
+	}
+	if r.Fence {
+		barrier.Self()
 	}
 	return r.takeBlocked()
 }
