@@ -59,7 +59,7 @@ func (c *Conn) Interface() *Interface { return c.iface }
 // Begin waits for room and returns the slot that the next message goes to. The
 // caller fills it and calls Commit.
 func (c *Conn) Begin(ctx context.Context) (*Slot, error) {
-	if c != nil && ctx != nil && c.attn.Load() == attnMade { // first: when shared, the rest takes the lock
+	if c != nil && ctx != nil && c.attn.Load()&^attnFence == attnMade { // first: when shared, the rest takes the lock
 		if t := c.send.tx; t.Room > 0 {
 			return t.Body(), nil
 		}
@@ -78,7 +78,7 @@ func (c *Conn) Commit(num uint16, n int) {
 // until the next call. The number is one of the interface's, and the length
 // within that message's limits.
 func (c *Conn) Next(ctx context.Context) (num uint16, body []byte, err error) {
-	if c == nil || ctx == nil || c.attn.Load() != attnMade {
+	if c == nil || ctx == nil || c.attn.Load()&^attnFence != attnMade {
 		return c.next(ctx)
 	}
 	r := c.recv.rx

@@ -124,7 +124,13 @@ func (c *Conn) unlock() {
 // attention.
 func (c *Conn) committed(num uint16, n int) {
 	s := &c.send
-	if c.attn.Load()&attnTrace != 0 {
+	attn := c.attn.Load()
+	if attn == attnMade|attnFence {
+		if barrier.Self(); !s.tx.Parked() {
+			return
+		}
+	}
+	if attn&attnTrace != 0 {
 		c.trace(true, num, s.tx.Last()[:n])
 	}
 	c.finish(s.tx.Parked())
@@ -134,7 +140,7 @@ func (c *Conn) committed(num uint16, n int) {
 func (c *Conn) finish(wake bool) {
 	if c.attn.Load()&attnFence != 0 {
 		barrier.Self()
-		wake = true
+		wake = c.send.tx.Parked()
 	}
 	if wake {
 		wakePeer(c.send.tx, c.send.shared, c.send.hands)
