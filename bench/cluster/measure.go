@@ -345,6 +345,25 @@ func (b *Bench) Talk(machine []string, command ...string) (int64, error) {
 	return median, err
 }
 
+// Single is what it takes to send a message and to receive one, when neither waits: medians,
+// in instructions.
+type Single struct{ Send, Receive int64 }
+
+// Polls measures messages within a kernel and between two, while both ends poll.
+func (b *Bench) Polls() (near, far Single, err error) {
+	console, _, err := b.run([]string{"--cluster", "cpus=2,memory=256M", "--cluster", "cpus=1,memory=128M,init=/serve-far"}, "talk", "polls")
+	if err != nil {
+		return near, far, err
+	}
+	for name, s := range map[string]*Single{"near ": &near, "far ": &far} {
+		_, rest, _ := strings.Cut(console, name)
+		if _, err := fmt.Sscan(rest, &s.Send, &s.Receive); err != nil {
+			return near, far, fmt.Errorf("%s: %w\n%s", name, err, console)
+		}
+	}
+	return near, far, nil
+}
+
 // Measure makes all runs.
 func (b *Bench) Measure(log func(format string, args ...any)) (r *Report, err error) {
 	r = &Report{}
@@ -363,8 +382,10 @@ func (b *Bench) Measure(log func(format string, args ...any)) (r *Report, err er
 		{"calls between monitors", func() (err error) { r.Calls, err = b.Calls(); return err }},
 		{"restarts", func() (err error) { r.Restarts, err = b.Restarts(); return err }},
 		{"panics", func() (err error) { r.Panics, err = b.Panics(); return err }},
-		{"messages in one kernel", func() (err error) { r.TalkNear, err = b.Talk(one, "talk", "both"); return err }},
+		{"messages in one kernel", func() (err error) { r.TalkNear, err = b.Talk(one, "talk", "near"); return err }},
 		{"messages between two", func() (err error) { r.TalkFar, err = b.Talk(two("serve-far"), "talk"); return err }},
+		{"the same in frames", func() (err error) { r.TalkFrames, err = b.Talk(two("serve-far"), "talk", "frames"); return err }},
+		{"messages while both poll", func() (err error) { r.Near, r.Far, err = b.Polls(); return err }},
 		{"moves", func() (err error) { r.Moved, err = b.Moves(); return err }},
 		{"Redis", func() (err error) { r.Redis, err = b.Redis(); return err }},
 		{"jobs", func() (err error) { r.Scales, err = b.Scales(); return err }},

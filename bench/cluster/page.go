@@ -21,6 +21,8 @@ type Report struct {
 	Restarts         []int64
 	TalkNear         int64
 	TalkFar          int64
+	TalkFrames       int64
+	Near, Far        Single
 	Panics           Panics
 	Moved            Moved
 	Scales           []Scale
@@ -104,18 +106,24 @@ func (r *Report) figures(b *strings.Builder) {
 | a call to another monitor and its answer, both kernels asleep | %s instructions | |
 | the same without a pause between calls | %s instructions | |
 | a message and its answer between processes of one kernel, neither polls, median | %s instructions | |
-| the same between processes of two clusters | %s instructions, %.1f × | polling 1.25 × |
+| the same between processes of two clusters, in rings | %s instructions, %.1f × | |
+| the same of an interface with long messages, in frames | %s instructions, %.1f × | |
+| a message one way within a kernel while both poll: sent, received, medians | %s + %s instructions | |
+| the same between two clusters | %s + %s instructions, %.2f × | 1.25 × |
 | memory of one more cluster, its copy of the archive included | %.1f MiB | 24 MiB |
 | a panic of one cluster: requests that a server in another one lost, of %s | %d | 0 |
 | the same: to the first answer of the next life, with its pause of 0.1 s or more before it; %d times | %s to %s ms | 1,000 ms |
 `, len(r.Restarts), millions(slices.Min(r.Restarts)), millions(slices.Max(r.Restarts)),
 		thousands(r.Calls.Ring), thousands(r.Calls.Wake), thousands(r.Calls.Back), thousands(r.Calls.Asleep), thousands(r.Calls.Awake), thousands(r.TalkNear), thousands(r.TalkFar), float64(r.TalkFar)/float64(r.TalkNear),
+		thousands(r.TalkFrames), float64(r.TalkFrames)/float64(r.TalkNear), thousands(r.Near.Send), thousands(r.Near.Receive),
+		thousands(r.Far.Send), thousands(r.Far.Receive), float64(r.Far.Send+r.Far.Receive)/float64(r.Near.Send+r.Near.Receive),
 		float64(otherMemory-r.Calls.Unused)/(1<<20), thousands(r.Panics.Sent), r.Panics.Lost,
 		len(r.Panics.First), thousands(slices.Min(r.Panics.First)/1e6), thousands(slices.Max(r.Panics.First)/1e6))
 	b.WriteString(`
 In the emulator a processor runs until its turn is over while another one polls, so that polling
-shows no gain. A cluster that panics again at once rests longer each time; the shortest time is that
-of the first panic. Bytes between processes of two clusters are copied by both kernels.
+shows no gain in a round trip: the rows of polling are of single calls that need not wait, with the
+reading of the clock before and after. A cluster that panics again at once rests longer each time; the shortest time is that
+of the first panic. Frames between processes of two clusters are copied by both kernels.
 `)
 }
 
