@@ -62,6 +62,12 @@ func helper(args []string) {
 			fmt.Println(err)
 			os.Exit(1)
 		}
+	case "hostile":
+		n, _ := strconv.Atoi(args[2])
+		if err := nonsense(args[1], n); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
 	case "foreign":
 		b, _ := os.ReadFile("/proc/hardtack/protection")
 		fmt.Printf("%s", b)
@@ -352,6 +358,33 @@ func scribble(r *rand.Rand, times int) error {
 	return errors.New("no rings are mapped")
 }
 
+// nonsense makes a connection and writes nonsense into its rings, until it ends.
+func nonsense(name string, seed int) error {
+	ctx := context.Background()
+	r := rand.New(rand.NewPCG(uint64(seed), 3))
+	c, err := ping.Connect(ctx, name, names())
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for range 20 {
+		limit, stop := context.WithTimeout(ctx, 20*time.Millisecond)
+		c.Send(limit, &ping.Ping{ClientID: 1})
+		err := scribble(r, 20)
+		if err == nil {
+			_, err = c.Recv(limit)
+		}
+		stop()
+		if c.Err() != nil { // the rings may be unmapped by now
+			return nil
+		}
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+	}
+	return nil
+}
+
 // hostile: nonsense in the rings ends a connection at worst, and no other one.
 func hostile() {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -361,26 +394,10 @@ func hostile() {
 		wrong("connect: %v", err)
 		return
 	}
-	for seed := range uint64(20) {
-		r := rand.New(rand.NewPCG(seed, 3))
-		c, err := ping.Connect(ctx, "one", names())
-		if err != nil {
-			wrong("connect: %v", err)
-			return
+	for seed := range 20 {
+		if out, err := exec.Command("/helper", "hostile", "one", strconv.Itoa(seed)).CombinedOutput(); err != nil || len(out) > 0 {
+			wrong("hostile: %s %v", out, err)
 		}
-		for range 20 {
-			limit, stop := context.WithTimeout(ctx, 20*time.Millisecond)
-			c.Send(limit, &ping.Ping{ClientID: 1})
-			if err := scribble(r, 20); err != nil {
-				wrong("scribble: %v", err)
-			}
-			_, err := c.Recv(limit)
-			stop()
-			if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-				break
-			}
-		}
-		c.Close()
 	}
 	if err := rounds(ctx, fine, 20); err != nil {
 		wrong("beside a hostile peer: %v", err)
