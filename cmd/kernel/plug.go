@@ -71,6 +71,7 @@ func (k *kernel) plugCalls() {
 	caller.OnSignalSelf.Set(proc.SignalSelf)
 	caller.OnKilled.Set(proc.KilledSelf)
 	caller.OnMemoryWanted.Set(proc.MemoryCameSelf)
+	caller.OnRest.Set(proc.RestSelf)
 	vfs.SignalIO.Set(syscall.SignalIO)
 	nsfs.Install.Set(func(c *caller.Ctx, f *vfs.File) (int32, linux.Errno) { return jobs{}.Install(c, f, true) })
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/base/caller"
 	"hardtack/kernel/base/uio"
 	"hardtack/kernel/fs/vfs"
 	"hardtack/kernel/process/proc"
@@ -33,6 +34,7 @@ type argReader struct {
 	left uint64            // bytes with pointers
 	heap int               // bytes in the heap
 	long *program.ArgPages // nil until the heap is used up
+	pace caller.Pace
 }
 
 func (r *argReader) done() {
@@ -100,6 +102,9 @@ func (r *argReader) short(p uio.Addr, first bool) (string, linux.Errno) {
 func (r *argReader) page(p uio.Addr, env bool) (int, linux.Errno) {
 	if r.t.Killed() {
 		return 0, linux.EINTR
+	}
+	if r.pace.Due() {
+		r.pace.Rest(&r.t.Ctx)
 	}
 	return r.long.Add(r.t.Space, p, int(min(maxArgString, r.left)), env)
 }

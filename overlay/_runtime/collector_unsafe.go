@@ -19,14 +19,15 @@ import (
 // others to mark. If the heap is far past its goal, it marks for longer first.
 
 const (
-	gcPieceTime = 6_000  // nanoseconds that a piece of marking takes, and what was begun
-	gcPieceMost = 80_000 // the same, at most, where the machine has few pages left
-	gcPieceFew  = 3      // and how many times the rest before
-	gcRestTime  = 20_000 // nanoseconds for which a P rests at least, if it does
-	gcPieceWork = 1_000  // units of scan work between two looks at the clock
-	gcLoan      = 2_048  // bytes that a goroutine may allocate beyond what it is lent
-	gcFarTime   = 50     // nanoseconds that a goroutine marks for each byte that it is lent where the heap is far past its goal
-	gcFewTime   = 200    // the same where the machine has few pages left as well
+	gcPieceTime = 6_000   // nanoseconds that a piece of marking takes, and what was begun
+	gcPieceMost = 80_000  // the same, at most, where the machine has few pages left
+	gcPieceNone = 500_000 // and where it has none
+	gcPieceFew  = 3       // and how many times the rest before
+	gcRestTime  = 20_000  // nanoseconds for which a P rests at least, if it does
+	gcPieceWork = 1_000   // units of scan work between two looks at the clock
+	gcLoan      = 2_048   // bytes that a goroutine may allocate beyond what it is lent
+	gcFarTime   = 50      // nanoseconds that a goroutine marks for each byte that it is lent where the heap is far past its goal
+	gcFewTime   = 200     // the same where the machine has few pages left as well
 
 	gcSweepBudget = 4 // spans of its size that an allocation sweeps before it takes a new one
 	gcSweepMost   = 8 // spans of all sizes that an allocation sweeps for the next collection
@@ -41,6 +42,9 @@ const (
 // endPiece notes that a piece of marking has ended on pp, and how long pp rests.
 func (pp *p) endPiece(now, took int64) {
 	times, least := gcRest()
+	if !gcFramesLeft() {
+		least = gcRestTime // who needs no page goes on
+	}
 	pp.gcPieceNext, pp.gcPieceEnd = now+max(took*times, least), now
 }
 
@@ -53,7 +57,11 @@ func (pp *p) pieceOver(now int64) bool {
 	if now-began < gcPieceTime {
 		return false
 	}
-	return !gcFramesFew(gcFrames.short) || now-began >= min(gcPieceFew*(began-pp.gcPieceEnd), gcPieceMost)
+	most := int64(gcPieceMost)
+	if !gcFramesLeft() {
+		most = gcPieceNone
+	}
+	return !gcFramesFew(gcFrames.short) || now-began >= min(gcPieceFew*(began-pp.gcPieceEnd), most)
 }
 
 // gcRest is how long a P rests after a piece: how many times the length of the piece, and

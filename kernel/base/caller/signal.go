@@ -1,6 +1,9 @@
 package caller
 
-import "hardtack/kernel/base/hook"
+import (
+	"hardtack/kernel/base/hook"
+	"hardtack/kernel/base/wait"
+)
 
 // OnSignalSelf is how SignalSelf works; kernel/process/proc provides it. Tests may leave it
 // unset.
@@ -25,6 +28,35 @@ var OnMemoryWanted = hook.Default(func(c *Ctx) bool { return false })
 // if that was the machine's fault and it may wait, and reports whether to go on. Otherwise the call
 // ends short. The caller holds no lock.
 func MemoryCame(c *Ctx) bool { return c != nil && !c.NoWait && OnMemoryWanted.Call(c) }
+
+// OnRest is how Rest works; kernel/process/proc provides it.
+var OnRest = hook.Default(func(c *Ctx) {})
+
+// Rest is for long work in the kernel, such as giving back what a process held: it gives way to
+// goroutines that are runnable, and to the thread that is next in user mode for a slice. The
+// caller holds no lock. c is nil for a goroutine of the kernel.
+func Rest(c *Ctx) { OnRest.Call(c) }
+
+// A Pace tells work that may be long when to rest. The zero Pace is that of work that begins.
+type Pace struct{ due int64 }
+
+// restAfter is how long work goes on between two rests, in nanoseconds.
+const restAfter = 250_000
+
+// Due reports whether it is time to rest.
+func (p *Pace) Due() bool {
+	now := wait.Now()
+	if p.due == 0 {
+		p.due = now + restAfter
+	}
+	return now >= p.due
+}
+
+// Rest is Rest of the work's caller.
+func (p *Pace) Rest(c *Ctx) {
+	Rest(c)
+	p.due = wait.Now() + restAfter
+}
 
 // KillStep is how many bytes are moved between two looks; a power of two.
 const KillStep = 1 << 20

@@ -1,10 +1,11 @@
 package ledger
 
 import (
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"hardtack/kernel/base/wait"
 )
 
 var scratch = sync.Pool{New: func() any { return new(Sum) }}
@@ -27,18 +28,18 @@ func (s *Sum) AddPartDone(o *Sum, part, whole int64) {
 }
 
 // pauseAfter is how long sums are added up before others have their turn.
-const pauseAfter = 2 * time.Millisecond
+const pauseAfter = 250 * time.Microsecond
 
 var (
 	started = time.Now()
 	paused  atomic.Int64 // when Pause last let others run, after started
 )
 
-// Pause lets others run if that has not happened for a while. It is called between the parts of what
+// Pause lets others run, in user mode too, if that has not happened for a while. It is called between the parts of what
 // may be very many, without locks that others want.
 func Pause() {
 	if now := int64(time.Since(started)); now-paused.Load() > int64(pauseAfter) {
-		runtime.Gosched()
+		wait.Rest()
 		paused.Store(int64(time.Since(started)))
 	}
 }

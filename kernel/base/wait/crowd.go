@@ -11,7 +11,22 @@ import "sync/atomic"
 type Crowd struct {
 	waiting    atomic.Int64 // changed with turnQueue.lock held
 	next, prev *Crowd       // the others of which some wait; guarded by turnQueue.lock
+	owed, at   atomic.Int64 // ticks, and when; see Young
 }
+
+// Young adds what a thread of this user has run of its first slice, in ticks, where now is the
+// time. Owed is what a thread that begins now is behind others by for that: what its user's new
+// threads have run lately beyond half of the time, most at most. Without this a user who starts one thread
+// after the other, each of which runs for a slice and then waits, has a slice for each of
+// them at once.
+func (c *Crowd) Young(ran, now, most int64) {
+	owed := min(c.Owed(now)+ran, most)
+	c.at.Store(now)
+	c.owed.Store(owed)
+}
+
+// Owed is described at Young.
+func (c *Crowd) Owed(now int64) int64 { return max(c.owed.Load()-(now-c.at.Load())/2, 0) }
 
 // crowds is the users of whom some wait.
 type crowds struct {
@@ -20,7 +35,18 @@ type crowds struct {
 	// fewest is how many threads the user with the fewest has waiting; 0 while no more than
 	// one user waits.
 	fewest atomic.Int64
+
+	// left is the two users who had threads here last, and have none, and when they left;
+	// changed with turnQueue.lock held.
+	left [2]struct {
+		crowd atomic.Pointer[Crowd]
+		when  atomic.Int64
+	}
 }
+
+// linger is for how long, in nanoseconds, a user counts as one with a thread that waits after
+// none does: its thread runs, or waits for another one, and will be back.
+const linger = 10_000_000
 
 // maxCompared is how many users are looked at for the one with the fewest threads: the last
 // that came.
@@ -29,10 +55,46 @@ const maxCompared = 8
 // Rate returns how fast virtual time passes for a thread that runs: 1 for the users with the
 // fewest threads.
 func (c *Crowd) Rate() int64 {
-	if few := turnQueue.crowds.fewest.Load(); few != 0 && c != nil {
-		return max((c.waiting.Load()+1)/few, 1)
+	n := int64(0)
+	if c != nil {
+		n = c.waiting.Load()
 	}
-	return 1
+	if n == 0 {
+		return 1
+	}
+	few := turnQueue.crowds.fewest.Load()
+	if few != 1 && turnQueue.crowds.lingers(c) {
+		few = 1
+	}
+	if few == 0 {
+		return 1
+	}
+	return max((n+1)/few, 1)
+}
+
+// HasRivals reports whether threads of other users wait, or did a moment ago.
+func (c *Crowd) HasRivals() bool {
+	return turnQueue.crowds.fewest.Load() != 0 || turnQueue.crowds.lingers(c)
+}
+
+// lingers reports whether another user than c was here a moment ago.
+func (l *crowds) lingers(c *Crowd) bool {
+	for i := range l.left {
+		if o := l.left[i].crowd.Load(); o != nil && o != c && Now()-l.left[i].when.Load() < linger {
+			return true
+		}
+	}
+	return false
+}
+
+// leave notes that c has no threads here. Called with turnQueue.lock held.
+func (l *crowds) leave(c *Crowd) {
+	i := 0
+	if l.left[0].crowd.Load() != c && (l.left[1].crowd.Load() == c || l.left[1].when.Load() < l.left[0].when.Load()) {
+		i = 1
+	}
+	l.left[i].crowd.Store(c)
+	l.left[i].when.Store(Now())
 }
 
 // add counts n threads more that wait, 1 or -1. Called with turnQueue.lock held.
@@ -43,6 +105,7 @@ func (l *crowds) add(c *Crowd, n int64) {
 	switch n = c.waiting.Add(n); {
 	case n == 0:
 		l.remove(c)
+		l.leave(c)
 	case c.prev == nil && l.first != c:
 		l.insert(c)
 	}

@@ -86,7 +86,7 @@ func (g goroutine) readyAt(t *Turn) bool {
 		return false
 	}
 	t.g = goroutine{g.g}
-	t.Key, t.GoesOn = key, false
+	t.Key, t.Late, t.GoesOn = key, 0, false
 	if t.Place == 0 {
 		t.Place = Arrive()
 	}

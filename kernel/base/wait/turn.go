@@ -2,6 +2,7 @@ package wait
 
 import (
 	"math/bits"
+	"runtime"
 	"sync/atomic"
 )
 
@@ -22,6 +23,9 @@ type Turn struct {
 	Virtual int64
 	// Crowd is the threads of its user. It changes only while the thread does not wait.
 	Crowd *Crowd
+	// Late is by how much Key is beyond the thread's virtual time, because it comes behind
+	// others of its user; set with Key.
+	Late int64
 	// GoesOn says that the thread's slice is not over: it goes on when its turn comes.
 	GoesOn bool
 
@@ -42,6 +46,7 @@ type Turn struct {
 type turnHeap struct {
 	first *Turn
 	least atomic.Int64 // the first one's key, 0 if there is none; read without the lock
+	late  atomic.Int64 // the first one's Late
 }
 
 // turnQueue is the threads that wait. Its lock spins, and is taken on the scheduler's
@@ -89,11 +94,44 @@ func FirstTurn() (key int64, some bool) {
 	return key, key != 0
 }
 
+// FirstVirtual is FirstTurn, but returns the thread's virtual time.
+func FirstVirtual() (virtual int64, some bool) {
+	key, some := FirstTurn()
+	if wanted.Load() == 0 {
+		key -= turnQueue.all.fair.late.Load()
+	}
+	return key, some
+}
+
 // OthersWait reports whether a thread that is not real-time waits for this processor.
 func OthersWait() bool { return turnQueue.leastFair() != 0 }
 
 // VirtualTime returns the greatest key that has had its turn.
 func VirtualTime() int64 { return turnQueue.passed.Load() }
+
+// Rest lets the thread that is next have its turn, and comes after those that wait with the same
+// key.
+func (t *Turn) Rest() {
+	t.restKey()
+	t.Wait()
+}
+
+func (t *Turn) restKey() {
+	first, _ := FirstTurn()
+	virtual, _ := FirstVirtual()
+	t.Key, t.Late, t.GoesOn = max(first, 1), max(first-virtual, 0), false
+	t.Weight = max(t.Weight, 1)
+}
+
+// Rest lets goroutines run that are runnable, and the thread that is next: for long work that no
+// thread does.
+func Rest() {
+	if HasTurns() && OthersWait() {
+		new(Turn).Rest()
+	} else {
+		runtime.Gosched()
+	}
+}
 
 func (t *Turn) before(o *Turn) bool {
 	return t.key < o.key || t.key == o.key && t.arrived < o.arrived
@@ -153,6 +191,7 @@ func (h *turnHeap) setFirst(t *Turn) {
 	}
 	t.prev = nil
 	h.least.Store(t.key)
+	h.late.Store(t.Late)
 }
 
 func (h *turnHeap) remove(t *Turn) {
@@ -212,8 +251,8 @@ func popTurn(cpu int, over bool) *Turn {
 		if t = fair; t == nil {
 			return nil
 		}
-		if t.key > q.passed.Load() {
-			q.passed.Store(t.key)
+		if v := t.key - t.Late; v > q.passed.Load() {
+			q.passed.Store(v)
 		}
 	}
 	takeTurn(t)

@@ -2,7 +2,6 @@ package vfs
 
 import (
 	"math/bits"
-	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -441,6 +440,7 @@ func (t *FDTable) CloseExec(c *caller.Ctx) {
 // CloseRange closes the open descriptors first … last, or those among them that are
 // marked close-on-exec.
 func (t *FDTable) CloseRange(c *caller.Ctx, first, last int, marked bool) {
+	var pace caller.Pace
 	for fd := t.nextOpen(first, last); fd >= 0; fd = t.nextOpen(fd+1, last) {
 		p := t.chunkOf(int32(fd))
 		t.mu.Lock()
@@ -453,8 +453,8 @@ func (t *FDTable) CloseRange(c *caller.Ctx, first, last int, marked bool) {
 		t.free(int32(fd))
 		t.mu.Unlock()
 		t.closeFile(c, f)
-		if fd%manyFiles == manyFiles-1 {
-			runtime.Gosched() // what a process leaves may be much
+		if fd%someFiles == someFiles-1 && pace.Due() {
+			pace.Rest(c) // what a process leaves may be much
 		}
 	}
 }

@@ -204,8 +204,8 @@ func (t *FDTable) holdFiles(s *ledger.Sum, from, to int) {
 	run.End(s)
 }
 
-// manyFiles are closed at a time: then others have their turn.
-const manyFiles = 256
+// someFiles are closed at a time, before the clock is looked at.
+const someFiles = 8
 
 // Run adds up files of which the same often comes several times in a row: it is looked
 // at once. The zero Run is empty.

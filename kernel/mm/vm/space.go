@@ -37,6 +37,7 @@ import (
 	"sync/atomic"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/base/caller"
 	"hardtack/kernel/base/hook"
 	"hardtack/kernel/base/mem"
 	"hardtack/kernel/base/settings"
@@ -230,13 +231,17 @@ func (s *Space) TryLook() bool {
 }
 
 // EndLook drops a looker.
-func (s *Space) EndLook() { s.drop(looker) }
+func (s *Space) EndLook() { s.drop(looker, nil) }
 
 // Release drops a user.
-func (s *Space) Release() { s.drop(1) }
+func (s *Space) Release() { s.drop(1, nil) }
 
-// drop drops a user or a looker; the last one tears the space down.
-func (s *Space) drop(one int64) {
+// End is Release by a thread that leaves the space.
+func (s *Space) End(c *caller.Ctx) { s.drop(1, c) }
+
+// drop drops a user or a looker; the last one tears the space down, which may be long work of
+// c's.
+func (s *Space) drop(one int64, c *caller.Ctx) {
 	n := s.users.Add(-one)
 	if n > 0 {
 		return
@@ -247,7 +252,7 @@ func (s *Space) drop(one int64) {
 	mmu.Retire(&s.AS)
 	s.lock()
 	g := s.gather()
-	g.quiet = true
+	g.quiet, g.rests, g.caller = true, true, c
 	for i := range s.vmas.len() {
 		v := s.vmas.at(i)
 		s.zapRange(g, v, v.start, v.end, zapAll)
@@ -260,9 +265,11 @@ func (s *Space) drop(one int64) {
 		}
 		_, hi := s.hole(i, i+1)
 		s.prune(g, start, end, 0, hi) // nothing is left below
+		g.rest()
 	}
 	gone := s.vmas
 	s.vmas = list{}
+	pace := g.pace
 	g.done()
 	s.unlock()
 	for i := 0; i < gone.len(); i++ {
@@ -273,6 +280,9 @@ func (s *Space) drop(one int64) {
 			n++
 		}
 		b.release(s, n)
+		if pace.Due() {
+			pace.Rest(c)
+		}
 	}
 	allMaps.Add(-int64(gone.len()))
 	allCommitted.Add(-s.committed)

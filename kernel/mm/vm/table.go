@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"hardtack/kernel/base/caller"
 	"hardtack/kernel/base/mem"
 )
 
@@ -169,6 +170,9 @@ type gather struct {
 	s                 *Space
 	lo, hi            uint64 // what must be forgotten
 	quiet             bool   // no CPU has the space loaded
+	rests             bool   // the space has no users: pt and mu may be given up in between
+	caller            *caller.Ctx
+	pace              caller.Pace
 	n, nt             int
 	anon, file, shmem int64 // resident pages taken away
 	frames            [gatherMax]mem.Frame
@@ -180,6 +184,7 @@ var gathers = sync.Pool{New: func() any { return new(gather) }}
 func (s *Space) gather() *gather {
 	g := gathers.Get().(*gather)
 	g.s, g.lo, g.hi, g.quiet = s, ^uint64(0), 0, false
+	g.rests, g.caller, g.pace = false, nil, caller.Pace{}
 	g.n, g.nt, g.anon, g.file, g.shmem = 0, 0, 0, 0, 0
 	return g
 }
@@ -210,8 +215,21 @@ func (g *gather) flush() {
 // done flushes and gives the gather back.
 func (g *gather) done() {
 	g.flush()
-	g.s = nil
+	g.s, g.caller = nil, nil
 	gathers.Put(g)
+}
+
+// rest frees what was collected, and gives way to others, if it is time to.
+func (g *gather) rest() {
+	if !g.rests || !g.pace.Due() {
+		return
+	}
+	g.flush()
+	g.s.pt.Unlock()
+	g.s.mu.Unlock()
+	g.pace.Rest(g.caller)
+	g.s.mu.Lock()
+	g.s.pt.Lock()
 }
 
 // resident changes the numbers of resident pages.
@@ -241,6 +259,7 @@ func (s *Space) zapRange(g *gather, v *vma, start, end uint64, what int) {
 	}
 	shmem := v.flags&vShmem != 0
 	for va := start; va < end; {
+		g.rest()
 		t, at, stop := s.next(va, end)
 		if t == nil {
 			return
@@ -318,6 +337,7 @@ func (s *Space) pruneTable(g *gather, t *table, shift uint, base, start, end, lo
 		}
 		if g.nt == len(g.tables) {
 			g.flush()
+			g.rest()
 		}
 		g.tables[g.nt] = frameOf(e)
 		g.nt++

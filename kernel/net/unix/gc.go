@@ -2,7 +2,6 @@ package unix
 
 import (
 	"math"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -181,13 +180,14 @@ func toDrop(files []*vfs.File, garbage bool) bool {
 // maxDispose files are closed by whoever has dropped them, who may be in a hurry.
 const maxDispose = 256
 
-// disposePause files are closed before others have their turn.
-const disposePause = 64
+// somePut files are closed, or sockets looked at, before the clock is looked at.
+const somePut = 8
 
 // disposeSome does the dropper's work, or about limit files of it; it reports whether
 // that was all.
 func disposeSome(limit int) bool {
 	d := &dropper
+	var pace caller.Pace
 	d.mu.Lock()
 	for len(d.files) > 0 || d.collect {
 		if limit--; limit < 0 {
@@ -200,8 +200,8 @@ func disposeSome(limit int) bool {
 			d.files = d.files[:n-1]
 			d.mu.Unlock()
 			f.Put()
-			if limit%disposePause == 0 {
-				runtime.Gosched()
+			if limit%somePut == 0 && pace.Due() {
+				pace.Rest(nil)
 			}
 			d.mu.Lock()
 			continue
@@ -212,8 +212,8 @@ func disposeSome(limit int) bool {
 		unreachable := collect()
 		gc.mu.Unlock()
 		for i, s := range unreachable {
-			if i%disposePause == disposePause-1 {
-				runtime.Gosched()
+			if i%somePut == somePut-1 && pace.Due() {
+				pace.Rest(nil)
 			}
 			_, rights := s.in.Purge()
 			for _, a := range rights {
@@ -231,15 +231,13 @@ func disposeSome(limit int) bool {
 	return true
 }
 
-// collectPause sockets are looked at before others have their turn.
-const collectPause = 128
-
 // collect returns the sockets that nobody can reach; called with gc.mu held.
 func collect() (garbage []*Sock) {
 	looked := 0
+	var pace caller.Pace
 	look := func() {
-		if looked++; looked%collectPause == 0 {
-			runtime.Gosched()
+		if looked++; looked%somePut == 0 && pace.Due() {
+			pace.Rest(nil)
 		}
 	}
 	// Every reference to a candidate is a message under way. Nobody can take
@@ -262,6 +260,7 @@ func collect() (garbage []*Sock) {
 	// What is held from outside is reachable, and so is what waits in it.
 	var live []*Sock
 	for s, n := range cand {
+		look()
 		if n > 0 {
 			live = append(live, s)
 		}
@@ -269,11 +268,11 @@ func collect() (garbage []*Sock) {
 	for len(live) > 0 {
 		s := live[len(live)-1]
 		live = live[:len(live)-1]
+		look()
 		if _, ok := cand[s]; !ok {
 			continue
 		}
 		delete(cand, s)
-		look()
 		s.eachSock(func(x *Sock) { live = append(live, x) })
 	}
 	for s := range cand {

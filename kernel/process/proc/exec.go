@@ -146,7 +146,7 @@ func (t *Thread) becomeProgram(x *program.Program, s *vm.Space, img *program.Ima
 	if old != nil {
 		p.noteRSS(old)
 		t.vforkDone()
-		old.Release()
+		old.End(&t.Ctx)
 	}
 	if prev != nil && prev.File != nil {
 		prev.File.Put()

@@ -103,7 +103,7 @@ func (t *Thread) giveUp() {
 	t.vforkDone()
 	if space != nil {
 		p.noteRSS(space)
-		space.Release()
+		space.End(&t.Ctx)
 	}
 	if fds != nil {
 		fds.Release(&t.Ctx)

@@ -113,7 +113,9 @@ func (t *Thread) wait(q *reserve.Queue, bytes int64) {
 	mem.Stalled.End()
 	if t.Killed() {
 		q.Leave(&t.claim)
+		return
 	}
+	t.lineUp()
 }
 
 // release gives back what the call reserved.

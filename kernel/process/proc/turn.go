@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"sync/atomic"
 
+	"hardtack/kernel/base/caller"
 	"hardtack/kernel/base/wait"
 	"hardtack/nucleus"
 )
@@ -29,12 +30,16 @@ const (
 	idleWeight   = 3 // of SCHED_IDLE
 
 	// sleeperBonus is by how much virtual time a thread that slept may be behind those
-	// that wait, in nanoseconds. When a thread enters user mode it may be ahead of them by
-	// granularity, or by a slice and sliceMargin: the end of a slice is to find it in user
-	// mode, not on its way there after it was woken.
+	// that wait at most, in nanoseconds; see bonus. When a thread enters user mode it may be
+	// ahead of them by granularity, or by a slice and sliceMargin: the end of a slice is to
+	// find it in user mode, not on its way there after it was woken. One that is young may
+	// be ahead by half a slice.
 	sleeperBonus = 3e6
 	granularity  = 1e6
 	sliceMargin  = 0.25e6
+
+	// mostOwed is what a user may owe for its new threads (wait.Crowd).
+	mostOwed = 10e6
 
 	// The virtual time of a thread that starts to wait may differ from the others' by what
 	// all of them run in maxWait, by weight, but by no less than leastLag and no more than
@@ -62,6 +67,7 @@ type turn struct {
 	graces int   // how often its slice went on since its turn began
 	weight int64 // 0: normalWeight; guarded by Proc.mu, read freely
 	rate   int64 // how fast Virtual passes: more than 1 if its user has many threads
+	young  int64 // what is left of its first slice
 
 	roundRobin bool  // SCHED_RR; guarded by Proc.mu, read freely
 	round      int64 // ticks that a real-time thread has run of its slice
@@ -86,7 +92,13 @@ func (t *Thread) charge() {
 		d = d * normalWeight / w
 	}
 	t.turn.rate = t.turn.Crowd.Rate()
-	t.turn.Virtual += max(d, 0) * t.turn.rate
+	d = max(d, 0) * t.turn.rate
+	t.turn.Virtual += d
+	if young := t.turn.young; young > 0 {
+		d = min(d, young)
+		t.turn.young -= d
+		t.turn.Crowd.Young(d, ran+off, ticksOf(mostOwed))
+	}
 }
 
 // bounded returns the thread's virtual time, within bounds of that of others.
@@ -98,7 +110,7 @@ func (t *Thread) bounded() int64 {
 
 // present returns the virtual time of the thread that is next, or of the last one.
 func present() int64 {
-	if first, some := wait.FirstTurn(); some {
+	if first, some := wait.FirstVirtual(); some {
 		return first
 	}
 	return wait.VirtualTime()
@@ -108,9 +120,13 @@ func present() int64 {
 // What it did not use while it slept is lost, but for sleeperBonus, and it differs from
 // now by lag at most.
 func place(virtual, slept, now, lag int64) int64 {
-	virtual = max(virtual, min(virtual+slept, now-ticksOf(sleeperBonus)), now-lag)
+	virtual = max(virtual, min(virtual+slept, now-bonus()), now-lag)
 	return max(min(virtual, now+lag), 1)
 }
+
+// bonus is sleeperBonus in ticks, or a slice and a half: threads that wake each other in turn would
+// come before one that did not sleep for as long as the bonus lasts.
+func bonus() int64 { return ticksOf(min(sleeperBonus, nucleus.Slice()*3/2)) }
 
 // lag returns by how much virtual time the thread may differ from others.
 func (t *Thread) lag() int64 {
@@ -180,6 +196,7 @@ func (t *Thread) letOthers() {
 		return
 	}
 	if t.ahead() {
+		t.turn.over = t.turn.over || t.turn.young > 0
 		t.giveWay()
 	}
 }
@@ -187,7 +204,22 @@ func (t *Thread) letOthers() {
 // ahead reports whether a thread that is not real-time waits and has less virtual time.
 func (t *Thread) ahead() bool {
 	first, some := wait.FirstTurn()
-	return some && t.bounded() > first+ticksOf(max(granularity, nucleus.Slice()+sliceMargin))*t.turn.rate
+	if !some {
+		return false
+	}
+	may := max(granularity, nucleus.Slice()+sliceMargin)
+	if t.turn.young > 0 {
+		may = nucleus.Slice() / 2
+	}
+	return t.bounded() > first+ticksOf(may)*t.turn.rate || t.turn.rate > 1 && t.turn.behind() > first
+}
+
+// behind returns what key the thread has at least, by how many of its user wait: threads that slept,
+// or are new, come a slice apart. Otherwise all of them, when they are woken at once, would
+// come before who has used more than each of them.
+func (t *turn) behind() int64 {
+	n := t.rate - 1
+	return wait.VirtualTime() - bonus()/(n+1) + n*ticksOf(nucleus.Slice())
 }
 
 // SleptKey is the place of a thread that slept and waits for its own processor as soon as it
@@ -195,7 +227,7 @@ func (t *Thread) ahead() bool {
 // wait.
 func SleptKey(t *wait.Turn) int64 {
 	now := wait.VirtualTime()
-	virtual := max(t.Virtual, now-ticksOf(sleeperBonus))
+	virtual := max(t.Virtual, now-bonus())
 	return max(min(virtual-ticksOf(nucleus.Slice())*t.Crowd.Rate(), now), 1)
 }
 
@@ -208,6 +240,14 @@ func (t *Thread) giveWay() {
 			t.turn.Place = wait.Arrive()
 		}
 		t.turn.Key, t.turn.Weight, t.turn.Crowd = t.bounded(), t.turn.share(), &t.Cred().User.Crowd
+		t.turn.Late = 0
+		if t.turn.rate > 1 {
+			// What it does not get because it comes behind others of its user is lost: it would run
+			// for all that at once when they are gone.
+			t.turn.Virtual = max(t.turn.Virtual, wait.VirtualTime()-bonus())
+			t.turn.Key = max(t.turn.Virtual, t.turn.behind())
+			t.turn.Late = t.turn.Key - t.turn.Virtual
+		}
 		if t.turn.GoesOn = !t.turn.over; t.turn.GoesOn {
 			// It stays before those that it came before when its slice began.
 			t.turn.Key = max(t.turn.Key-ticksOf(nucleus.Slice())*t.turn.rate, 1)
@@ -225,6 +265,50 @@ func (t *Thread) giveWay() {
 	}
 	t.waitTurn(before)
 	t.preempted++
+}
+
+// rest gives way in the middle of long work in the kernel. What a thread that ends gives back is
+// waited for: one of the others has its turn then, whoever has used more.
+func (t *Thread) rest() {
+	before := t.Off()
+	t.charge()
+	if !t.dying {
+		if first, some := wait.FirstTurn(); some && t.bounded() > first {
+			t.turn.over = true
+			t.giveWay()
+		}
+		return
+	}
+	t.turn.Weight, t.turn.Crowd = t.turn.share(), &t.Cred().User.Crowd
+	t.turn.Rest()
+	t.turn.off = t.Off()
+	t.waitTurn(before)
+	t.preempted++
+}
+
+// lineUp waits for the thread's turn after a wait for memory, which is no sleep. When memory comes,
+// many go on at once: in the kernel all of them would run before whoever waits for user mode.
+func (t *Thread) lineUp() {
+	if !wait.HasTurns() || !wait.OthersWait() || t.turn.RealTime() > 0 {
+		return
+	}
+	t.charge()
+	t.turn.Virtual, t.turn.slept = max(t.turn.Virtual, present()), 0
+	t.turn.over = true
+	t.giveWay()
+}
+
+// RestSelf is rest of the calling thread, or of a goroutine of the kernel if c is nil.
+func RestSelf(c *caller.Ctx) {
+	var t *Thread
+	if c != nil {
+		t = Of(c)
+	}
+	if t != nil && wait.HasTurns() && wait.OthersWait() {
+		t.rest()
+	} else {
+		wait.Rest()
+	}
 }
 
 // globalYields is the number of yields before one considers other Ps.
@@ -265,7 +349,12 @@ func (t *Thread) readyFirst() {
 func (t *Thread) firstTurn(c *wait.Clock) {
 	t.turn.Crowd = &t.Cred().User.Crowd
 	t.turn.rate = t.turn.Crowd.Rate()
-	t.turn.Virtual = max(t.turn.Virtual, present()) + ticksOf(nucleus.Slice())*(t.turn.rate-1)
+	one := ticksOf(nucleus.Slice())
+	owed := int64(0)
+	if t.turn.Crowd.HasRivals() {
+		t.turn.young, owed = one, min(t.turn.Crowd.Owed(ticks()), one)
+	}
+	t.turn.Virtual = max(t.turn.Virtual, present()+owed) + one*(t.turn.rate-1)
 	t.turn.off = c.Mine()
 	t.turn.ran = ticks() - t.turn.off
 	t.turn.Live(true)

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"hardtack/abi/linux"
+	"hardtack/kernel/base/caller"
 	"hardtack/kernel/base/mem"
 	"hardtack/kernel/base/uio"
 	"hardtack/kernel/mm/vm"
@@ -89,8 +90,12 @@ func (a *ArgPages) page(i int) []byte {
 }
 
 // moveOut writes the strings to addr and gives back each page that is written.
-func (a *ArgPages) moveOut(s *vm.Space, addr uint64) linux.Errno {
+func (a *ArgPages) moveOut(c *caller.Ctx, s *vm.Space, addr uint64) linux.Errno {
+	var pace caller.Pace
 	for i := range a.frames {
+		if pace.Due() {
+			pace.Rest(c)
+		}
 		b := a.page(i)
 		if _, e := s.CopyOut(uio.Addr(addr), b); e != 0 {
 			return e

@@ -208,7 +208,7 @@ func (l *stackLayout) write(c *caller.Ctx, s *vm.Space, exec bool) (*Image, uint
 		return nil, 0, e
 	}
 	if l.long != nil {
-		e := x.writeLong(s, l.long)
+		e := x.writeLong(c, s, l.long)
 		return img, x.sp, e
 	}
 	if _, e := s.CopyOut(uio.Addr(x.stringsAt), x.strings); e != 0 {
@@ -221,7 +221,7 @@ func (l *stackLayout) write(c *caller.Ctx, s *vm.Space, exec bool) (*Image, uint
 }
 
 // writeLong fills a stack of which a part is in pages.
-func (x *stackImage) writeLong(s *vm.Space, a *ArgPages) linux.Errno {
+func (x *stackImage) writeLong(c *caller.Ctx, s *vm.Space, a *ArgPages) linux.Errno {
 	at := x.sp
 	bad := linux.Errno(0)
 	put := func(b []byte) {
@@ -245,7 +245,7 @@ func (x *stackImage) writeLong(s *vm.Space, a *ArgPages) linux.Errno {
 	at = x.stringsAt
 	put(x.strings[:x.short])
 	end := at + uint64(a.size)
-	if e := a.moveOut(s, at); e != 0 {
+	if e := a.moveOut(c, s, at); e != 0 {
 		bad = linux.ENOMEM
 	}
 	at = end
