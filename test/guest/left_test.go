@@ -30,7 +30,7 @@ func TestLeft(t *testing.T) {
 	tool := command(t, repo, dir)
 	root := guestRoot(t, dir, "memory")
 	const rounds, four = 6, "anonymous+sockets+epolls+bigfiles"
-	argv := append([]string{"/memory", "-left", "300"}, slices.Repeat([]string{four}, rounds)...)
+	argv := append([]string{"/memory", "-left", "500"}, slices.Repeat([]string{four}, rounds)...)
 	out, err := inGuest(t, tool, root, 5*time.Minute, []string{"--memory", "128M", "--cpus", "1", "--icount"}, argv...)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, words(out, 60))
