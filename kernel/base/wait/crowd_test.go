@@ -133,10 +133,12 @@ func TestOwed(t *testing.T) {
 	}
 }
 
-// TestRest has work between two threads that wait: the one that is next comes first.
+// TestRest has work between two threads that wait: the one that is next comes first. Two who
+// rest in turn come behind the other one at last.
 func TestRest(t *testing.T) {
 	forgetLeft()
-	first, later, work := &Turn{Key: 5, Weight: 1}, &Turn{Key: 6, Weight: 1}, &Turn{}
+	const far = 1 << 40
+	first, later, work := &Turn{Key: 5, Weight: 1}, &Turn{Key: far, Weight: 1}, &Turn{}
 	pushTurn(first)
 	pushTurn(later)
 	work.restKey()
@@ -145,5 +147,19 @@ func TestRest(t *testing.T) {
 		if got := popTurn(0, false); got != want {
 			t.Errorf("turn %d is another's", i)
 		}
+	}
+	later.Key = 50
+	pushTurn(later)
+	works := []*Turn{{Key: 5, Weight: 1}, {Key: 5, Weight: 1}}
+	pushTurn(works[0])
+	for i := 1; ; i = 1 - i {
+		works[i].restKey()
+		pushTurn(works[i])
+		if popTurn(0, false) == later {
+			break
+		}
+	}
+	for turnQueue.all.fair.first != nil {
+		popTurn(0, false)
 	}
 }

@@ -109,8 +109,11 @@ func OthersWait() bool { return turnQueue.leastFair() != 0 }
 // VirtualTime returns the greatest key that has had its turn.
 func VirtualTime() int64 { return turnQueue.passed.Load() }
 
-// Rest lets the thread that is next have its turn, and comes after those that wait with the same
-// key.
+// restBehind is by how much virtual time, in nanoseconds, who rests comes behind the thread that is
+// next. Two who rest in turn would else keep all others out.
+const restBehind = 250_000
+
+// Rest lets the thread that is next have its turn, and comes soon after it.
 func (t *Turn) Rest() {
 	t.restKey()
 	t.Wait()
@@ -119,7 +122,8 @@ func (t *Turn) Rest() {
 func (t *Turn) restKey() {
 	first, _ := FirstTurn()
 	virtual, _ := FirstVirtual()
-	t.Key, t.Late, t.GoesOn = max(first, 1), max(first-virtual, 0), false
+	behind := max(ticksAt(Now()+restBehind)-cputicks(), 1)
+	t.Key, t.Late, t.GoesOn = max(first, 1)+behind, max(first-virtual, 0), false
 	t.Weight = max(t.Weight, 1)
 }
 
