@@ -6,7 +6,7 @@ package reserve
 // have one as well. Size bounds the numbers.
 const (
 	Calls = 303
-	Known = 232
+	Known = 243
 	Whole = 27
 	Size  = 512
 )
@@ -33,13 +33,13 @@ var Table = [Size]Need{
 	228: {Transient: 112, Lasting: 32, Allocated: 0, Known: true, Whole: false},        // clock_gettime
 	230: {Transient: 0, Lasting: 576, Allocated: 0, Known: true, Whole: false},         // clock_nanosleep
 	227: {Transient: 0, Lasting: 160, Allocated: 0, Known: true, Whole: false},         // clock_settime
-	56:  {},                                                                            // clone: 1
-	435: {},                                                                            // clone3: 1
+	56:  {Transient: 0, Lasting: 30720, Allocated: 0, Known: true, Whole: false},       // clone
+	435: {Transient: 0, Lasting: 30720, Allocated: 0, Known: true, Whole: false},       // clone3
 	3:   {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // close
-	436: {Transient: 144, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // close_range
+	436: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // close_range
 	42:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // connect
-	326: {},                                                                            // copy_file_range: 474
-	85:  {},                                                                            // creat: 8
+	326: {},                                                                            // copy_file_range: 473
+	85:  {},                                                                            // creat: 7
 	32:  {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // dup
 	33:  {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // dup2
 	292: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // dup3
@@ -51,8 +51,8 @@ var Table = [Size]Need{
 	232: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // epoll_wait
 	284: {Transient: 112, Lasting: 176, Allocated: 0, Known: true, Whole: false},       // eventfd
 	290: {Transient: 112, Lasting: 176, Allocated: 0, Known: true, Whole: false},       // eventfd2
-	59:  {},                                                                            // execve: 111
-	322: {},                                                                            // execveat: 113
+	59:  {},                                                                            // execve: 110
+	322: {},                                                                            // execveat: 112
 	60:  {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // exit
 	231: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // exit_group
 	269: {Transient: 64, Lasting: 576, Allocated: 0, Known: true, Whole: false},        // faccessat
@@ -69,7 +69,7 @@ var Table = [Size]Need{
 	193: {Transient: 0, Lasting: 524288, Allocated: 0, Known: true, Whole: false},      // fgetxattr
 	196: {Transient: 128, Lasting: 576, Allocated: 0, Known: true, Whole: false},       // flistxattr
 	73:  {},                                                                            // flock: 1
-	57:  {},                                                                            // fork: 1
+	57:  {Transient: 0, Lasting: 30720, Allocated: 0, Known: true, Whole: false},       // fork
 	199: {Transient: 0, Lasting: 589824, Allocated: 0, Known: true, Whole: false},      // fremovexattr
 	431: {},                                                                            // fsconfig: 13
 	190: {Transient: 0, Lasting: 73728, Allocated: 0, Known: true, Whole: false},       // fsetxattr
@@ -104,7 +104,7 @@ var Table = [Size]Need{
 	120: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // getresgid
 	118: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // getresuid
 	97:  {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // getrlimit
-	98:  {},                                                                            // getrusage: 1
+	98:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // getrusage
 	124: {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // getsid
 	51:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // getsockname
 	55:  {Transient: 0, Lasting: 22528, Allocated: 0, Known: true, Whole: false},       // getsockopt
@@ -149,9 +149,9 @@ var Table = [Size]Need{
 	165: {},                                                                            // mount: 23
 	442: {},                                                                            // mount_setattr: 6
 	429: {},                                                                            // move_mount: 6
-	279: {},                                                                            // move_pages: 1
+	279: {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // move_pages
 	10:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // mprotect
-	25:  {},                                                                            // mremap: 1
+	25:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // mremap
 	71:  {},                                                                            // msgctl: 1
 	68:  {Transient: 327680, Lasting: 458752, Allocated: 0, Known: true, Whole: true},  // msgget
 	70:  {Transient: 192, Lasting: 64, Allocated: 0, Known: true, Whole: false},        // msgrcv
@@ -163,11 +163,11 @@ var Table = [Size]Need{
 	303: {Transient: 128, Lasting: 576, Allocated: 0, Known: true, Whole: false},       // name_to_handle_at
 	35:  {Transient: 112, Lasting: 32, Allocated: 0, Known: true, Whole: false},        // nanosleep
 	262: {Transient: 128, Lasting: 576, Allocated: 0, Known: true, Whole: false},       // newfstatat
-	2:   {},                                                                            // open: 8
-	304: {},                                                                            // open_by_handle_at: 13
+	2:   {},                                                                            // open: 7
+	304: {},                                                                            // open_by_handle_at: 12
 	428: {},                                                                            // open_tree: 11
-	257: {},                                                                            // openat: 8
-	437: {},                                                                            // openat2: 8
+	257: {},                                                                            // openat: 7
+	437: {},                                                                            // openat2: 7
 	34:  {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: false},           // pause
 	135: {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // personality
 	438: {Transient: 144, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // pidfd_getfd
@@ -182,23 +182,23 @@ var Table = [Size]Need{
 	7:   {},                                                                            // poll: 3
 	271: {},                                                                            // ppoll: 3
 	157: {Transient: 16, Lasting: 224, Allocated: 0, Known: true, Whole: false},        // prctl
-	17:  {},                                                                            // pread64: 86
-	295: {},                                                                            // preadv: 473
-	327: {},                                                                            // preadv2: 473
+	17:  {},                                                                            // pread64: 85
+	295: {},                                                                            // preadv: 472
+	327: {},                                                                            // preadv2: 472
 	302: {Transient: 112, Lasting: 128, Allocated: 0, Known: true, Whole: false},       // prlimit64
-	440: {},                                                                            // process_madvise: 8
+	440: {},                                                                            // process_madvise: 7
 	448: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // process_mrelease
-	310: {},                                                                            // process_vm_readv: 1
-	311: {},                                                                            // process_vm_writev: 1
+	310: {Transient: 35840, Lasting: 5120, Allocated: 0, Known: true, Whole: false},    // process_vm_readv
+	311: {Transient: 35840, Lasting: 5120, Allocated: 0, Known: true, Whole: false},    // process_vm_writev
 	270: {},                                                                            // pselect6: 3
-	18:  {},                                                                            // pwrite64: 473
-	296: {},                                                                            // pwritev: 473
-	328: {},                                                                            // pwritev2: 473
-	0:   {},                                                                            // read: 86
+	18:  {},                                                                            // pwrite64: 472
+	296: {},                                                                            // pwritev: 472
+	328: {},                                                                            // pwritev2: 472
+	0:   {},                                                                            // read: 85
 	187: {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: false},           // readahead
 	89:  {Transient: 5120, Lasting: 5120, Allocated: 0, Known: true, Whole: false},     // readlink
 	267: {Transient: 5120, Lasting: 5120, Allocated: 0, Known: true, Whole: false},     // readlinkat
-	19:  {},                                                                            // readv: 473
+	19:  {},                                                                            // readv: 472
 	169: {},                                                                            // reboot: 24
 	45:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // recvfrom
 	299: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // recvmmsg
@@ -236,7 +236,7 @@ var Table = [Size]Need{
 	64:  {},                                                                            // semget: 1
 	65:  {},                                                                            // semop: 8
 	220: {},                                                                            // semtimedop: 8
-	40:  {},                                                                            // sendfile: 474
+	40:  {},                                                                            // sendfile: 473
 	307: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // sendmmsg
 	46:  {Transient: 0, Lasting: 22528, Allocated: 0, Known: true, Whole: false},       // sendmsg
 	44:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // sendto
@@ -274,7 +274,7 @@ var Table = [Size]Need{
 	289: {Transient: 112, Lasting: 144, Allocated: 0, Known: true, Whole: false},       // signalfd4
 	41:  {Transient: 128, Lasting: 1920, Allocated: 0, Known: true, Whole: false},      // socket
 	53:  {Transient: 128, Lasting: 1920, Allocated: 0, Known: true, Whole: false},      // socketpair
-	275: {},                                                                            // splice: 476
+	275: {},                                                                            // splice: 475
 	4:   {Transient: 128, Lasting: 576, Allocated: 0, Known: true, Whole: false},       // stat
 	137: {Transient: 128, Lasting: 704, Allocated: 0, Known: true, Whole: false},       // statfs
 	332: {Transient: 128, Lasting: 576, Allocated: 0, Known: true, Whole: false},       // statx
@@ -310,31 +310,27 @@ var Table = [Size]Need{
 	132: {Transient: 9600, Lasting: 640, Allocated: 0, Known: true, Whole: false},      // utime
 	280: {Transient: 9600, Lasting: 640, Allocated: 0, Known: true, Whole: false},      // utimensat
 	235: {Transient: 9600, Lasting: 640, Allocated: 0, Known: true, Whole: false},      // utimes
-	58:  {},                                                                            // vfork: 1
+	58:  {Transient: 0, Lasting: 30720, Allocated: 0, Known: true, Whole: false},       // vfork
 	153: {},                                                                            // vhangup: 7
 	278: {Transient: 2048, Lasting: 16384, Allocated: 0, Known: true, Whole: false},    // vmsplice
-	61:  {},                                                                            // wait4: 1
-	247: {},                                                                            // waitid: 1
-	1:   {},                                                                            // write: 473
-	20:  {},                                                                            // writev: 473
+	61:  {Transient: 10240, Lasting: 30720, Allocated: 0, Known: true, Whole: false},   // wait4
+	247: {Transient: 10240, Lasting: 30720, Allocated: 0, Known: true, Whole: false},   // waitid
+	1:   {},                                                                            // write: 472
+	20:  {},                                                                            // writev: 472
 }
 
 // Unbounded says why calls have no bound: how many places have none, and what most of them do.
 var Unbounded = map[int]string{
-	56:  "1 place: recursion without a bound",                           // clone
-	435: "1 place: recursion without a bound",                           // clone3
-	326: "474 places, 188 of them: append to a slice of unknown length", // copy_file_range
-	85:  "8 places, 4 of them: function outside Go that has no model",   // creat
+	326: "473 places, 188 of them: append to a slice of unknown length", // copy_file_range
+	85:  "7 places, 4 of them: function outside Go that has no model",   // creat
 	233: "8 places, 6 of them: map of unknown length grows",             // epoll_ctl
-	59:  "111 places, 45 of them: append to a slice of unknown length",  // execve
-	322: "113 places, 45 of them: append to a slice of unknown length",  // execveat
+	59:  "110 places, 45 of them: append to a slice of unknown length",  // execve
+	322: "112 places, 45 of them: append to a slice of unknown length",  // execveat
 	72:  "16 places, 6 of them: append to a slice of unknown length",    // fcntl
 	73:  "1 place: map of unknown length grows",                         // flock
-	57:  "1 place: recursion without a bound",                           // fork
 	431: "13 places, 4 of them: copy of unknown length",                 // fsconfig
 	202: "2 places, 2 of them: loop without a bound",                    // futex
 	140: "5 places, 5 of them: append to a slice of unknown length",     // getpriority
-	98:  "1 place: recursion without a bound",                           // getrusage
 	254: "1 place: map of unknown length grows",                         // inotify_add_watch
 	16:  "14 places, 4 of them: function outside Go that has no model",  // ioctl
 	252: "5 places, 5 of them: append to a slice of unknown length",     // ioprio_get
@@ -345,31 +341,27 @@ var Unbounded = map[int]string{
 	165: "23 places, 8 of them: map of unknown length grows",            // mount
 	442: "6 places, 3 of them: append to a slice of unknown length",     // mount_setattr
 	429: "6 places, 3 of them: map of unknown length grows",             // move_mount
-	279: "1 place: recursion without a bound",                           // move_pages
-	25:  "1 place: recursion without a bound",                           // mremap
 	71:  "1 place: loop without a bound",                                // msgctl
 	69:  "2 places, 1 of them: append to a slice of unknown length",     // msgsnd
 	26:  "1 place: loop without a bound",                                // msync
-	2:   "8 places, 4 of them: function outside Go that has no model",   // open
-	304: "13 places, 5 of them: loop without a bound",                   // open_by_handle_at
+	2:   "7 places, 4 of them: function outside Go that has no model",   // open
+	304: "12 places, 5 of them: loop without a bound",                   // open_by_handle_at
 	428: "11 places, 6 of them: map of unknown length grows",            // open_tree
-	257: "8 places, 4 of them: function outside Go that has no model",   // openat
-	437: "8 places, 4 of them: function outside Go that has no model",   // openat2
+	257: "7 places, 4 of them: function outside Go that has no model",   // openat
+	437: "7 places, 4 of them: function outside Go that has no model",   // openat2
 	155: "10 places, 4 of them: map of unknown length grows",            // pivot_root
 	7:   "3 places, 2 of them: make of a slice of unknown length",       // poll
 	271: "3 places, 2 of them: make of a slice of unknown length",       // ppoll
-	17:  "86 places, 39 of them: append to a slice of unknown length",   // pread64
-	295: "473 places, 188 of them: append to a slice of unknown length", // preadv
-	327: "473 places, 188 of them: append to a slice of unknown length", // preadv2
-	440: "8 places, 7 of them: loop without a bound",                    // process_madvise
-	310: "1 place: recursion without a bound",                           // process_vm_readv
-	311: "1 place: recursion without a bound",                           // process_vm_writev
+	17:  "85 places, 39 of them: append to a slice of unknown length",   // pread64
+	295: "472 places, 188 of them: append to a slice of unknown length", // preadv
+	327: "472 places, 188 of them: append to a slice of unknown length", // preadv2
+	440: "7 places, 7 of them: loop without a bound",                    // process_madvise
 	270: "3 places, 2 of them: make of a slice of unknown length",       // pselect6
-	18:  "473 places, 188 of them: append to a slice of unknown length", // pwrite64
-	296: "473 places, 188 of them: append to a slice of unknown length", // pwritev
-	328: "473 places, 188 of them: append to a slice of unknown length", // pwritev2
-	0:   "86 places, 39 of them: append to a slice of unknown length",   // read
-	19:  "473 places, 188 of them: append to a slice of unknown length", // readv
+	18:  "472 places, 188 of them: append to a slice of unknown length", // pwrite64
+	296: "472 places, 188 of them: append to a slice of unknown length", // pwritev
+	328: "472 places, 188 of them: append to a slice of unknown length", // pwritev2
+	0:   "85 places, 39 of them: append to a slice of unknown length",   // read
+	19:  "472 places, 188 of them: append to a slice of unknown length", // readv
 	169: "24 places, 12 of them: loop without a bound",                  // reboot
 	216: "1 place: loop without a bound",                                // remap_file_pages
 	219: "3 places, 2 of them: make of a slice of unknown length",       // restart_syscall
@@ -378,18 +370,15 @@ var Unbounded = map[int]string{
 	64:  "1 place: make of a slice of unknown length",                   // semget
 	65:  "8 places, 3 of them: make of a slice of unknown length",       // semop
 	220: "8 places, 3 of them: make of a slice of unknown length",       // semtimedop
-	40:  "474 places, 188 of them: append to a slice of unknown length", // sendfile
+	40:  "473 places, 188 of them: append to a slice of unknown length", // sendfile
 	141: "5 places, 5 of them: append to a slice of unknown length",     // setpriority
-	275: "476 places, 188 of them: append to a slice of unknown length", // splice
+	275: "475 places, 188 of them: append to a slice of unknown length", // splice
 	162: "7 places, 3 of them: loop without a bound",                    // sync
 	103: "12 places, 6 of them: loop without a bound",                   // syslog
 	276: "1 place: loop without a bound",                                // tee
 	222: "2 places, 2 of them: map of unknown length grows",             // timer_create
 	166: "11 places, 4 of them: map of unknown length grows",            // umount2
-	58:  "1 place: recursion without a bound",                           // vfork
 	153: "7 places, 4 of them: function outside Go that has no model",   // vhangup
-	61:  "1 place: recursion without a bound",                           // wait4
-	247: "1 place: recursion without a bound",                           // waitid
-	1:   "473 places, 188 of them: append to a slice of unknown length", // write
-	20:  "473 places, 188 of them: append to a slice of unknown length", // writev
+	1:   "472 places, 188 of them: append to a slice of unknown length", // write
+	20:  "472 places, 188 of them: append to a slice of unknown length", // writev
 }

@@ -34,7 +34,8 @@ var OnRest = hook.Default(func(c *Ctx) {})
 
 // Rest is for long work in the kernel, such as giving back what a process held: it gives way to
 // goroutines that are runnable, and to the thread that is next in user mode for a slice. The
-// caller holds no lock. c is nil for a goroutine of the kernel.
+// caller holds no lock. A goroutine of the kernel, whose c is nil, gives way to goroutines only:
+// wait.Rest does more.
 func Rest(c *Ctx) { OnRest.Call(c) }
 
 // A Pace tells work that may be long when to rest. The zero Pace is that of work that begins.
@@ -55,8 +56,11 @@ func (p *Pace) Due() bool {
 // Rest is Rest of the work's caller.
 func (p *Pace) Rest(c *Ctx) {
 	Rest(c)
-	p.due = wait.Now() + restAfter
+	p.Rested()
 }
+
+// Rested says that the work has rested.
+func (p *Pace) Rested() { p.due = wait.Now() + restAfter }
 
 // KillStep is how many bytes are moved between two looks; a power of two.
 const KillStep = 1 << 20

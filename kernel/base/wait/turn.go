@@ -29,9 +29,9 @@ type Turn struct {
 	// GoesOn says that the thread's slice is not over: it goes on when its turn comes.
 	GoesOn bool
 
+	counted  bool   // among the real-time threads if it is one; guarded by the lock
 	realTime int32  // priority, 0: not real-time; guarded by the lock, the thread reads it freely
 	allowed  uint64 // processors that it may run on, 0: all; guarded by the lock
-	counted  bool   // among the real-time threads if it is one; guarded by the lock
 
 	key         int64 // in the heap
 	arrived     uint64
@@ -113,8 +113,13 @@ func VirtualTime() int64 { return turnQueue.passed.Load() }
 // next. Two who rest in turn would else keep all others out.
 const restBehind = 250_000
 
-// Rest lets the thread that is next have its turn, and comes soon after it.
+// Rest lets goroutines run that are runnable, and the thread that is next, and comes soon after
+// that one.
 func (t *Turn) Rest() {
+	if !HasTurns() || !OthersWait() {
+		runtime.Gosched()
+		return
+	}
 	t.restKey()
 	t.Wait()
 }
@@ -127,15 +132,8 @@ func (t *Turn) restKey() {
 	t.Weight = max(t.Weight, 1)
 }
 
-// Rest lets goroutines run that are runnable, and the thread that is next: for long work that no
-// thread does.
-func Rest() {
-	if HasTurns() && OthersWait() {
-		new(Turn).Rest()
-	} else {
-		runtime.Gosched()
-	}
-}
+// Rest is a turn's Rest, for long work that no thread does.
+func Rest() { new(Turn).Rest() }
 
 func (t *Turn) before(o *Turn) bool {
 	return t.key < o.key || t.key == o.key && t.arrived < o.arrived

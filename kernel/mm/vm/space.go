@@ -239,6 +239,9 @@ func (s *Space) Release() { s.drop(1, nil) }
 // End is Release by a thread that leaves the space.
 func (s *Space) End(c *caller.Ctx) { s.drop(1, c) }
 
+// pruneSpan is the part of a mapping whose tables are given back without a rest.
+const pruneSpan = 1 << 32
+
 // drop drops a user or a looker; the last one tears the space down, which may be long work of
 // c's.
 func (s *Space) drop(one int64, c *caller.Ctx) {
@@ -264,8 +267,14 @@ func (s *Space) drop(one int64, c *caller.Ctx) {
 			end = s.vmas.at(i).end
 		}
 		_, hi := s.hole(i, i+1)
-		s.prune(g, start, end, 0, hi) // nothing is left below
-		g.rest()
+		for stop := start; start < end; start = stop {
+			if stop = min(start+pruneSpan, end); stop < end {
+				s.prune(g, start, stop, 0, stop) // nothing is left below
+			} else {
+				s.prune(g, start, stop, 0, hi)
+			}
+			g.rest()
+		}
 	}
 	gone := s.vmas
 	s.vmas = list{}
@@ -280,7 +289,7 @@ func (s *Space) drop(one int64, c *caller.Ctx) {
 			n++
 		}
 		b.release(s, n)
-		if pace.Due() {
+		if i%restLooks == 0 && pace.Due() {
 			pace.Rest(c)
 		}
 	}

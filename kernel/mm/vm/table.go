@@ -173,6 +173,7 @@ type gather struct {
 	rests             bool   // the space has no users: pt and mu may be given up in between
 	caller            *caller.Ctx
 	pace              caller.Pace
+	looks             int // how often rest was called
 	n, nt             int
 	anon, file, shmem int64 // resident pages taken away
 	frames            [gatherMax]mem.Frame
@@ -184,7 +185,7 @@ var gathers = sync.Pool{New: func() any { return new(gather) }}
 func (s *Space) gather() *gather {
 	g := gathers.Get().(*gather)
 	g.s, g.lo, g.hi, g.quiet = s, ^uint64(0), 0, false
-	g.rests, g.caller, g.pace = false, nil, caller.Pace{}
+	g.rests, g.caller, g.pace, g.looks = false, nil, caller.Pace{}, 0
 	g.n, g.nt, g.anon, g.file, g.shmem = 0, 0, 0, 0, 0
 	return g
 }
@@ -219,9 +220,16 @@ func (g *gather) done() {
 	gathers.Put(g)
 }
 
-// rest frees what was collected, and gives way to others, if it is time to.
+// restLooks calls of rest look at the clock once: a small process ends without that.
+const restLooks = 16
+
+// rest frees what was collected, and gives way to others, if it is time to. It looks at the clock
+// where some frames were collected, or at every 16th call.
 func (g *gather) rest() {
-	if !g.rests || !g.pace.Due() {
+	if !g.rests {
+		return
+	}
+	if g.looks++; g.looks%restLooks != 0 && g.n+g.nt*32 < gatherMax/2 || !g.pace.Due() {
 		return
 	}
 	g.flush()
@@ -337,7 +345,6 @@ func (s *Space) pruneTable(g *gather, t *table, shift uint, base, start, end, lo
 		}
 		if g.nt == len(g.tables) {
 			g.flush()
-			g.rest()
 		}
 		g.tables[g.nt] = frameOf(e)
 		g.nt++

@@ -10,10 +10,11 @@ import (
 )
 
 // What netstack makes for an endpoint beside the endpoint itself: its queues, options,
-// timers and congestion control.
+// timers and congestion control; a listener has a queue of connections as well.
 const (
-	tcpParts = 1600
-	udpParts = 1916
+	tcpParts      = 1600
+	listenerParts = 160
+	udpParts      = 1392
 )
 
 // holds adds the endpoint.
@@ -88,7 +89,7 @@ func (s *TCP) Holds(sum *ledger.Sum) {
 	s.mu.Lock()
 	if l := s.listening; l != nil {
 		waiting = append(append(append(waiting, l.pending...), l.late...), l.deferred...)
-		sum.Add(ledger.Sockets, ledger.Of[listening]()+ledger.Array[*TCP](cap(l.pending))+
+		sum.Add(ledger.Sockets, ledger.Of[listening]()+listenerParts+ledger.Array[*TCP](cap(l.pending))+
 			ledger.Array[*TCP](cap(l.late))+ledger.Array[*TCP](cap(l.deferred)))
 	}
 	s.mu.Unlock()

@@ -92,6 +92,8 @@ func landed(a *sock.Ancillary) {
 // a time does it, in a loop: closing a socket drops what waits in it, and chains
 // of sockets inside sockets may be long.
 var dropper struct {
+	turn wait.Turn // of who does the work
+
 	mu      sync.Mutex
 	files   []*vfs.File // guarded by mu
 	collect bool        // guarded by mu: look for garbage afterwards
@@ -183,6 +185,12 @@ const maxDispose = 256
 // somePut files are closed, or sockets looked at, before the clock is looked at.
 const somePut = 8
 
+// restDropper lets others have their turn.
+func restDropper(p *caller.Pace) {
+	dropper.turn.Rest()
+	p.Rested()
+}
+
 // disposeSome does the dropper's work, or about limit files of it; it reports whether
 // that was all.
 func disposeSome(limit int) bool {
@@ -201,7 +209,7 @@ func disposeSome(limit int) bool {
 			d.mu.Unlock()
 			f.Put()
 			if limit%somePut == 0 && pace.Due() {
-				pace.Rest(nil)
+				restDropper(&pace)
 			}
 			d.mu.Lock()
 			continue
@@ -213,7 +221,7 @@ func disposeSome(limit int) bool {
 		gc.mu.Unlock()
 		for i, s := range unreachable {
 			if i%somePut == somePut-1 && pace.Due() {
-				pace.Rest(nil)
+				restDropper(&pace)
 			}
 			_, rights := s.in.Purge()
 			for _, a := range rights {
@@ -237,7 +245,7 @@ func collect() (garbage []*Sock) {
 	var pace caller.Pace
 	look := func() {
 		if looked++; looked%somePut == 0 && pace.Due() {
-			pace.Rest(nil)
+			restDropper(&pace)
 		}
 	}
 	// Every reference to a candidate is a message under way. Nobody can take

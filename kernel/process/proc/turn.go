@@ -64,13 +64,13 @@ type turn struct {
 	ran    int64 // ticks that its goroutine had run when Virtual was brought up to date
 	off    int64 // what its clock told then
 	slept  int64 // ticks that it was blocked, since its place among others was looked at
-	graces int   // how often its slice went on since its turn began
 	weight int64 // 0: normalWeight; guarded by Proc.mu, read freely
 	rate   int64 // how fast Virtual passes: more than 1 if its user has many threads
 	young  int64 // what is left of its first slice
 
-	roundRobin bool  // SCHED_RR; guarded by Proc.mu, read freely
 	round      int64 // ticks that a real-time thread has run of its slice
+	graces     int32 // how often its slice went on since its turn began
+	roundRobin bool  // SCHED_RR; guarded by Proc.mu, read freely
 	over       bool  // its slice is over
 }
 
@@ -103,7 +103,7 @@ func (t *Thread) charge() {
 
 // bounded returns the thread's virtual time, within bounds of that of others.
 func (t *Thread) bounded() int64 {
-	t.turn.Virtual = place(t.turn.Virtual, t.turn.slept, present(), t.lag())
+	t.turn.Virtual = place(t.turn.Virtual, t.turn.slept, present(), t.lag(), bonus(t.turn.Crowd))
 	t.turn.slept = 0
 	return t.turn.Virtual
 }
@@ -117,16 +117,21 @@ func present() int64 {
 }
 
 // place gives the virtual time of a thread that has slept, where now is the present one.
-// What it did not use while it slept is lost, but for sleeperBonus, and it differs from
+// What it did not use while it slept is lost, but for bonus, and it differs from
 // now by lag at most.
-func place(virtual, slept, now, lag int64) int64 {
-	virtual = max(virtual, min(virtual+slept, now-bonus()), now-lag)
+func place(virtual, slept, now, lag, bonus int64) int64 {
+	virtual = max(virtual, min(virtual+slept, now-bonus), now-lag)
 	return max(min(virtual, now+lag), 1)
 }
 
-// bonus is sleeperBonus in ticks, or a slice and a half: threads that wake each other in turn would
-// come before one that did not sleep for as long as the bonus lasts.
-func bonus() int64 { return ticksOf(min(sleeperBonus, nucleus.Slice()*3/2)) }
+// bonus is sleeperBonus in ticks; beside other users a slice and a half, if that is less: threads that
+// wake each other in turn come before one that did not sleep for as long as the bonus lasts.
+func bonus(c *wait.Crowd) int64 {
+	if c.HasRivals() {
+		return ticksOf(min(sleeperBonus, nucleus.Slice()*3/2))
+	}
+	return ticksOf(sleeperBonus)
+}
 
 // lag returns by how much virtual time the thread may differ from others.
 func (t *Thread) lag() int64 {
@@ -219,7 +224,7 @@ func (t *Thread) ahead() bool {
 // come before who has used more than each of them.
 func (t *turn) behind() int64 {
 	n := t.rate - 1
-	return wait.VirtualTime() - bonus()/(n+1) + n*ticksOf(nucleus.Slice())
+	return wait.VirtualTime() - bonus(t.Crowd)/(n+1) + n*ticksOf(nucleus.Slice())
 }
 
 // SleptKey is the place of a thread that slept and waits for its own processor as soon as it
@@ -227,7 +232,7 @@ func (t *turn) behind() int64 {
 // wait.
 func SleptKey(t *wait.Turn) int64 {
 	now := wait.VirtualTime()
-	virtual := max(t.Virtual, now-bonus())
+	virtual := max(t.Virtual, now-bonus(t.Crowd))
 	return max(min(virtual-ticksOf(nucleus.Slice())*t.Crowd.Rate(), now), 1)
 }
 
@@ -244,7 +249,7 @@ func (t *Thread) giveWay() {
 		if t.turn.rate > 1 {
 			// What it does not get because it comes behind others of its user is lost: it would run
 			// for all that at once when they are gone.
-			t.turn.Virtual = max(t.turn.Virtual, wait.VirtualTime()-bonus())
+			t.turn.Virtual = max(t.turn.Virtual, wait.VirtualTime()-bonus(t.turn.Crowd))
 			t.turn.Key = max(t.turn.Virtual, t.turn.behind())
 			t.turn.Late = t.turn.Key - t.turn.Virtual
 		}
@@ -298,7 +303,8 @@ func (t *Thread) lineUp() {
 	t.giveWay()
 }
 
-// RestSelf is rest of the calling thread, or of a goroutine of the kernel if c is nil.
+// RestSelf is rest of the calling thread; a goroutine of the kernel (c is nil) gives way to others
+// only. It allocates nothing: long work is in calls whose bound counts what a round of a loop takes.
 func RestSelf(c *caller.Ctx) {
 	var t *Thread
 	if c != nil {
@@ -307,7 +313,7 @@ func RestSelf(c *caller.Ctx) {
 	if t != nil && wait.HasTurns() && wait.OthersWait() {
 		t.rest()
 	} else {
-		wait.Rest()
+		runtime.Gosched()
 	}
 }
 

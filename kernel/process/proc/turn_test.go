@@ -23,7 +23,7 @@ func TestPlace(t *testing.T) {
 		{"who is far ahead waits no longer than that", 90000 * ms, 0, 1000 * ms, 100 * ms, 1100 * ms},
 		{"the first thread of all", 0, 0, 0, 100 * ms, 1},
 	} {
-		got := place(ticksOf(c.virtual), ticksOf(c.slept), ticksOf(c.now), ticksOf(c.lag))
+		got := place(ticksOf(c.virtual), ticksOf(c.slept), ticksOf(c.now), ticksOf(c.lag), bonus(nil))
 		if d := got - max(ticksOf(c.want), 1); d > ticksOf(ms/10) || -d > ticksOf(ms/10) {
 			t.Errorf("%s: %d ticks off", c.what, d)
 		}
