@@ -2,10 +2,7 @@
 
 package checks
 
-import (
-	"runtime"
-	_ "unsafe" // for linkname
-)
+import "runtime"
 
 // Bounds says that the image compares what each system call allocates with its bound.
 // Functions that are points of reservation call BeginPoint and EndPoint in such an image
@@ -29,16 +26,6 @@ func EndPoint(p Point) {
 	*AllocatedCount() = p.count
 	muteSites(p.muted)
 }
-
-// These are filled by the overlay's topic "sites" (overlay/_runtime/sites_unsafe.go).
-var (
-	//go:linkname beginSites
-	beginSites func()
-	//go:linkname muteSites
-	muteSites func(muted bool) (before bool)
-	//go:linkname siteAt
-	siteAt func(i int) (bytes uintptr, pcs [8]uintptr)
-)
 
 // BeginSites notes the calling goroutine's largest allocations from now on.
 func BeginSites() { beginSites() }

@@ -52,6 +52,9 @@ func (x *file) rings(c *caller.Ctx, flags uint64) (uint64, linux.Errno) {
 	fd, e := t.FDs.Add(made, 0, t.NoFile(), flags&linux.O_CLOEXEC != 0)
 	if e != 0 {
 		made.Put()
+		x.mu.Lock()
+		x.ringed = false // nobody has them: the caller may try again
+		x.mu.Unlock()
 	}
 	return uint64(fd), e
 }

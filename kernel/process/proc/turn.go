@@ -275,7 +275,6 @@ func (t *Thread) giveWay() {
 // rest gives way in the middle of long work in the kernel. What a thread that ends gives back is
 // waited for: one of the others has its turn then, whoever has used more.
 func (t *Thread) rest() {
-	before := t.Off()
 	t.charge()
 	if !t.dying {
 		if first, some := wait.FirstTurn(); some && t.bounded() > first {
@@ -284,6 +283,7 @@ func (t *Thread) rest() {
 		}
 		return
 	}
+	before := t.Off()
 	t.turn.Weight, t.turn.Crowd = t.turn.share(), &t.Cred().User.Crowd
 	t.turn.Rest()
 	t.turn.off = t.Off()
