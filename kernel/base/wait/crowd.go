@@ -15,10 +15,10 @@ type Crowd struct {
 }
 
 // Young adds what a thread of this user has run of its first slice, in ticks, where now is the
-// time. Owed is what a thread that begins now is behind others by for that: what its user's new
-// threads have run lately beyond half of the time, most at most. Without this a user who starts one thread
-// after the other, each of which runs for a slice and then waits, has a slice for each of
-// them at once.
+// time. Owed is by how much a thread that begins now comes behind others: what its user's new
+// threads have run lately beyond half of the time, but no more than most. Without this, a user
+// who starts one thread after another, each of which runs for a slice and then waits, would
+// have a slice for each of them at once.
 func (c *Crowd) Young(ran, now, most int64) {
 	owed := min(c.Owed(now)+ran, most)
 	c.at.Store(now)

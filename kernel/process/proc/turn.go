@@ -124,8 +124,8 @@ func place(virtual, slept, now, lag, bonus int64) int64 {
 	return max(min(virtual, now+lag), 1)
 }
 
-// bonus is sleeperBonus in ticks; beside other users a slice and a half, if that is less: threads that
-// wake each other in turn come before one that did not sleep for as long as the bonus lasts.
+// bonus is sleeperBonus in ticks. Beside other users it is at most a slice and a half: threads that
+// wake each other in turn come before a thread that did not sleep until they have used up the bonus.
 func bonus(c *wait.Crowd) int64 {
 	if c.HasRivals() {
 		return ticksOf(min(sleeperBonus, nucleus.Slice()*3/2))
