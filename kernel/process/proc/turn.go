@@ -54,6 +54,9 @@ const (
 	// times at most.
 	justEntered = 5e3
 
+	// mostCalm is for how long a thread that has looked at the others does not look again.
+	mostCalm = 100e3
+
 	// slice is how long a thread runs at most before it gives way (nucleus, sliceUser).
 	slice = 4e6
 )
@@ -68,7 +71,12 @@ type turn struct {
 	rate   int64 // how fast Virtual passes: more than 1 if its user has many threads
 	young  int64 // what is left of its first slice
 
-	round      int64 // ticks that a real-time thread has run of its slice
+	round int64 // ticks that a real-time thread has run of its slice
+
+	// Until calm, in ticks, the thread need not look at others again while calmFirst is the key
+	// of the one that is next, and it has not slept.
+	calm, calmFirst int64
+
 	graces     int32 // how often its slice went on since its turn began
 	roundRobin bool  // SCHED_RR; guarded by Proc.mu, read freely
 	over       bool  // its slice is over
@@ -192,6 +200,9 @@ func (t *Thread) prolong() bool {
 
 // letOthers gives way to threads that have less virtual time.
 func (t *Thread) letOthers() {
+	if t.isCalm() {
+		return
+	}
 	t.charge()
 	if wait.RealTimeExists() {
 		if t.mustGiveWay() {
@@ -206,6 +217,13 @@ func (t *Thread) letOthers() {
 	}
 }
 
+// isCalm reports whether the thread has looked at the others a moment ago, and still comes
+// before them. Most calls do not sleep, and looking costs as much as a short one.
+func (t *Thread) isCalm() bool {
+	first, _ := wait.FirstTurn()
+	return first == t.turn.calmFirst && ticks() < t.turn.calm && t.Off() == t.turn.off && !wait.RealTimeExists()
+}
+
 // ahead reports whether a thread that is not real-time waits and has less virtual time.
 func (t *Thread) ahead() bool {
 	first, some := wait.FirstTurn()
@@ -216,7 +234,14 @@ func (t *Thread) ahead() bool {
 	if t.turn.young > 0 {
 		may = nucleus.Slice() / 2
 	}
-	return t.bounded() > first+ticksOf(may)*t.turn.rate || t.turn.rate > 1 && t.turn.behind() > first
+	left := first + ticksOf(may)*t.turn.rate - t.bounded()
+	if left < 0 || t.turn.rate > 1 && t.turn.behind() > first {
+		return true
+	}
+	if t.turn.rate == 1 && t.turn.young == 0 && t.turn.weight == 0 {
+		t.turn.calmFirst, t.turn.calm = first, t.turn.ran+t.turn.off+min(left, ticksOf(mostCalm))
+	}
+	return false
 }
 
 // behind returns what key the thread has at least, by how many of its user wait: threads that slept,
@@ -238,6 +263,7 @@ func SleptKey(t *wait.Turn) int64 {
 
 // giveWay lets goroutines run that are runnable, and threads with less virtual time.
 func (t *Thread) giveWay() {
+	t.turn.calm = 0
 	before := t.Off()
 	if wait.HasTurns() {
 		t.charge()
@@ -372,7 +398,7 @@ func (t *Thread) newTurn(c *wait.Clock) {
 	off, now := c.Mine(), ticks()
 	t.turn.slept += max(now-t.turn.ran-t.turn.off, 0)
 	t.turn.off, t.turn.ran = off, now-off
-	t.turn.Place = 0
+	t.turn.Place, t.turn.calm = 0, 0
 }
 
 // weigh sets the thread's weight and its class from its settings; called with Proc.mu held.
