@@ -86,6 +86,14 @@ func sendStart(apicID uint32, stage uint64) {
 		}
 	}
 	icr(apicID, icrStartup|boot.Trampoline>>12)
+	c := cpuPointer(amd64.GetCPU())
+	for range 4 {
+		// An emulator that counts instructions (QEMU 7.2) takes a reset for as many of them as
+		// there are until the next timer fires. So one is due soon while others have their turns.
+		c.timerAt = 0
+		armTimer(&c.CPU, now()+2e3)
+		amd64.Pause()
+	}
 }
 
 // stacks are those of a processor that did not boot.
