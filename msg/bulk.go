@@ -15,10 +15,13 @@ import (
 //
 // A slot refers to a body by pool, offset and length, 32 bits each.
 
-// MinBulk is the smallest pool. Twice a body is the least that lets the sender
+// MinBulk is the smallest pool, unless all bodies are short. Twice a body is the least that lets the sender
 // write one while the peer reads another; a few of 64 KiB stay in a core's
 // cache.
 const MinBulk = 256 << 10
+
+// poolSize is how large a pool is for a body of n bytes, where none has more than most.
+func poolSize(n, most int) int { return max(min(MinBulk, 4*alignLine(most)), 2*alignLine(n)) }
 
 const bulkRefBytes = 12
 

@@ -23,11 +23,13 @@ import (
 // when the peer's application has had it, so that the ring holds what would
 // have to be sent again.
 type carrier struct {
-	link   Link
-	peer   *local   // the end of the rings that the carrier plays
-	mine   *ring.Rx // the connection's, of which only Told is read
-	ctx    context.Context
-	cancel context.CancelFunc
+	link     Link
+	maxFrame int      // of what is sent
+	maxBody  int      // of what comes
+	peer     *local   // the end of the rings that the carrier plays
+	mine     *ring.Rx // the connection's, of which only Told is read
+	ctx      context.Context
+	cancel   context.CancelFunc
 
 	acked atomic.Uint64 // messages that the peer has had
 
@@ -61,12 +63,19 @@ var carrierPool atomic.Uint32
 // carrierPages makes rings that cover the delay of a network: 508 slots.
 const carrierPages = ring.MaxBytes / ring.PageBytes
 
+// nearFrame is the longest frame that a carrier makes for a Near link.
+const nearFrame = 8 << 10
+
 const recordBytes = 8
 
 // newCarrier makes a carrier and the connection's end of its rings.
 func newCarrier(link Link, peerHas uint64) (*carrier, *local) {
-	mine, theirs := newLocal(carrierPages)
-	k := &carrier{link: link, peer: theirs, pools: make(map[uint32]Region)}
+	pages, frame := carrierPages, MaxFrame
+	if n, ok := link.(Near); ok && n.Near() {
+		pages, frame = 1, nearFrame
+	}
+	mine, theirs := newLocal(pages)
+	k := &carrier{link: link, peer: theirs, maxFrame: frame, maxBody: MaxBody, pools: make(map[uint32]Region)}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	k.tx, k.rx, _ = ring.Open(theirs.tx, theirs.rx) // they are of the right size
 	k.rx.Hold = true
@@ -76,7 +85,7 @@ func newCarrier(link Link, peerHas uint64) (*carrier, *local) {
 }
 
 func (k *carrier) start(c *Conn, mine *ring.Rx) {
-	k.mine, k.in = mine, c.inbox
+	k.mine, k.in, k.maxBody = mine, c.inbox, max(c.opts.MaxBody, failedBytes+MaxErrorText)
 	go k.send()
 }
 
@@ -109,7 +118,7 @@ func (k *carrier) due() bool { return atomic.LoadUint64(&k.mine.Told) > k.told }
 
 // send reads the connection's ring and sends frames until stopped.
 func (k *carrier) send() {
-	frame := make([]byte, 0, MaxFrame)
+	frame := make([]byte, 0, k.maxFrame)
 	news := func() bool {
 		if asked := k.asked.Load(); asked != k.empty.Load() && !k.rx.Ready() && len(k.pending) == 0 {
 			k.empty.Store(asked)
@@ -205,9 +214,9 @@ func (k *carrier) length(d ring.Head, body []byte) (n int, long []byte, err erro
 // append adds b to the stream, sending the frame whenever it is full.
 func (k *carrier) append(frame, b []byte) ([]byte, error) {
 	for len(b) > 0 {
-		n := min(len(b), MaxFrame-len(frame))
+		n := min(len(b), k.maxFrame-len(frame))
 		frame, b = append(frame, b[:n]...), b[n:]
-		if len(frame) > MaxFrame-SlotBytes-recordBytes {
+		if len(frame) > k.maxFrame-SlotBytes-recordBytes {
 			if err := k.link.Send(k.ctx, frame, nil); err != nil {
 				return nil, err
 			}
@@ -242,7 +251,7 @@ func (k *carrier) frame(b []byte) error {
 				return nil
 			}
 			if need == recordBytes && binary.LittleEndian.Uint32(k.part) > 0 {
-				if binary.LittleEndian.Uint32(k.part) > MaxBody {
+				if binary.LittleEndian.Uint32(k.part) > uint32(k.maxBody) {
 					return &PeerError{"a record that is too long"}
 				}
 				if len(b) == 0 {
@@ -261,7 +270,7 @@ func (k *carrier) frame(b []byte) error {
 			return nil
 		}
 		n := binary.LittleEndian.Uint32(b)
-		if n > MaxBody {
+		if n > uint32(k.maxBody) {
 			return &PeerError{"a record that is too long"}
 		}
 		if len(b) < recordBytes+int(n) {
@@ -303,7 +312,7 @@ func (k *carrier) deliver(rec []byte) error {
 	wake := false
 	if bulk {
 		if len(body) > len(k.bulk.mem) {
-			r, _, _ := k.peer.NewBulk(max(MinBulk, 2*alignLine(len(body))))
+			r, _, _ := k.peer.NewBulk(poolSize(len(body), k.maxBody))
 			k.bulk.replace(carrierPool.Add(1)|1<<31, r) // no peer on another link uses that number
 			k.in.mu.Lock()
 			k.in.add(&bulkRx{id: k.bulk.id, mem: r.Mem, keep: r.Keep, link: k.link})

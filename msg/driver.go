@@ -85,6 +85,10 @@ type Notifier interface {
 	Notify(f func()) bool
 }
 
+// Near is a Link to the same machine that bounds what it keeps. If it is near, few messages are
+// under way, and the frames sent over it have at most 8 KiB.
+type Near interface{ Near() bool }
+
 // MaxFrame is the longest frame.
 const MaxFrame = 64 << 10
 

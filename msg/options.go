@@ -34,6 +34,9 @@ type Options struct {
 	// Inline has Serve run handlers where messages are received, one at a time, not each
 	// on a goroutine of its own. They must not wait.
 	Inline bool
+	// Calls bounds how many calls of a connection Serve answers at a time; as many more may
+	// wait. Beyond them nothing is received. 0 is 256, and 4096 may wait.
+	Calls int
 	// Grace is how long a session outlives a link that may come back; 10 s.
 	Grace time.Duration
 	// Buffer is the capacity of Go channels in the channel form; 64.
@@ -74,7 +77,7 @@ func (o *Options) fill() (Options, error) {
 		return f, fmt.Errorf("msg: %d rings to try, not 1 to 64", f.Try)
 	case f.MaxBody < SlotBytes || f.MaxBody > MaxBody:
 		return f, fmt.Errorf("msg: longest body %d, not %d to %d", f.MaxBody, SlotBytes, MaxBody)
-	case f.Grace < 0 || f.Buffer < 0:
+	case f.Grace < 0 || f.Buffer < 0 || f.Calls < 0:
 		return f, errors.New("msg: negative options")
 	}
 	return f, nil

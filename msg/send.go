@@ -281,7 +281,7 @@ func (c *Conn) growBulk(ctx context.Context, n int) error {
 	c.lastPool++
 	id := c.lastPool
 	c.mu.Unlock()
-	r, err := s.bound.announce(ctx, id, max(MinBulk, 2*alignLine(n)))
+	r, err := s.bound.announce(ctx, id, poolSize(n, c.opts.MaxBody))
 	if err != nil {
 		return err
 	}

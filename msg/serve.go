@@ -168,7 +168,11 @@ func (s *serving) start(id uint32, bytes int, answer func(context.Context) error
 		return s.c.Fail(&PeerError{fmt.Sprintf("two calls with the number %d", id)})
 	}
 	s.calls[id] = cancel
-	if s.running < maxServing {
+	serving, waiting := maxServing, maxServeQueued
+	if n := s.c.opts.Calls; n > 0 {
+		serving, waiting = n, n
+	}
+	if s.running < serving {
 		s.running++
 		s.mu.Unlock()
 		s.work.Add(1)
@@ -180,7 +184,7 @@ func (s *serving) start(id uint32, bytes int, answer func(context.Context) error
 	}
 	s.queue = append(s.queue, call)
 	s.bytes += bytes
-	for len(s.queue) >= maxServeQueued || s.bytes >= maxServeBytes {
+	for len(s.queue) >= waiting || s.bytes >= maxServeBytes {
 		s.mu.Unlock()
 		select {
 		case <-s.room:

@@ -54,6 +54,7 @@ func (k *kernel) startInit(config *initramfs.BootConfig, root *vfs.FSContext, _ 
 	}
 	cred.Groups = config.Groups
 	k.arrange(config, root)
+	k.startServices(root)
 	e := proc.Start(&proc.StartArgs{
 		Reap: config.Reap,
 		Path: args[0], Argv: args, Env: config.Env, Dir: config.Cwd, Cred: &cred,

@@ -38,8 +38,8 @@ var Table = [Size]Need{
 	3:   {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // close
 	436: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // close_range
 	42:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // connect
-	326: {},                                                                            // copy_file_range: 473
-	85:  {},                                                                            // creat: 7
+	326: {},                                                                            // copy_file_range: 630
+	85:  {},                                                                            // creat: 75
 	32:  {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // dup
 	33:  {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // dup2
 	292: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // dup3
@@ -51,8 +51,8 @@ var Table = [Size]Need{
 	232: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // epoll_wait
 	284: {Transient: 112, Lasting: 176, Allocated: 0, Known: true, Whole: false},       // eventfd
 	290: {Transient: 112, Lasting: 176, Allocated: 0, Known: true, Whole: false},       // eventfd2
-	59:  {},                                                                            // execve: 110
-	322: {},                                                                            // execveat: 112
+	59:  {},                                                                            // execve: 180
+	322: {},                                                                            // execveat: 182
 	60:  {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // exit
 	231: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // exit_group
 	269: {Transient: 64, Lasting: 576, Allocated: 0, Known: true, Whole: false},        // faccessat
@@ -116,7 +116,7 @@ var Table = [Size]Need{
 	253: {Transient: 128, Lasting: 288, Allocated: 0, Known: true, Whole: false},       // inotify_init
 	294: {Transient: 128, Lasting: 288, Allocated: 0, Known: true, Whole: false},       // inotify_init1
 	255: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // inotify_rm_watch
-	16:  {},                                                                            // ioctl: 14
+	16:  {},                                                                            // ioctl: 82
 	252: {},                                                                            // ioprio_get: 5
 	251: {},                                                                            // ioprio_set: 5
 	312: {Transient: 144, Lasting: 16, Allocated: 0, Known: true, Whole: false},        // kcmp
@@ -135,7 +135,7 @@ var Table = [Size]Need{
 	28:  {},                                                                            // madvise: 6
 	237: {Transient: 45056, Lasting: 0, Allocated: 0, Known: true, Whole: false},       // mbind
 	324: {Transient: 16, Lasting: 0, Allocated: 16, Known: true, Whole: false},         // membarrier
-	319: {},                                                                            // memfd_create: 8
+	319: {},                                                                            // memfd_create: 76
 	256: {Transient: 45056, Lasting: 0, Allocated: 0, Known: true, Whole: false},       // migrate_pages
 	27:  {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // mincore
 	83:  {Transient: 0, Lasting: 1441792, Allocated: 0, Known: true, Whole: false},     // mkdir
@@ -163,11 +163,11 @@ var Table = [Size]Need{
 	303: {Transient: 128, Lasting: 576, Allocated: 0, Known: true, Whole: false},       // name_to_handle_at
 	35:  {Transient: 112, Lasting: 32, Allocated: 0, Known: true, Whole: false},        // nanosleep
 	262: {Transient: 128, Lasting: 576, Allocated: 0, Known: true, Whole: false},       // newfstatat
-	2:   {},                                                                            // open: 7
-	304: {},                                                                            // open_by_handle_at: 12
+	2:   {},                                                                            // open: 75
+	304: {},                                                                            // open_by_handle_at: 80
 	428: {},                                                                            // open_tree: 11
-	257: {},                                                                            // openat: 7
-	437: {},                                                                            // openat2: 7
+	257: {},                                                                            // openat: 75
+	437: {},                                                                            // openat2: 75
 	34:  {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: false},           // pause
 	135: {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: true},            // personality
 	438: {Transient: 144, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // pidfd_getfd
@@ -182,23 +182,23 @@ var Table = [Size]Need{
 	7:   {},                                                                            // poll: 3
 	271: {},                                                                            // ppoll: 3
 	157: {Transient: 16, Lasting: 224, Allocated: 0, Known: true, Whole: false},        // prctl
-	17:  {},                                                                            // pread64: 85
-	295: {},                                                                            // preadv: 472
-	327: {},                                                                            // preadv2: 472
+	17:  {},                                                                            // pread64: 87
+	295: {},                                                                            // preadv: 629
+	327: {},                                                                            // preadv2: 629
 	302: {Transient: 112, Lasting: 128, Allocated: 0, Known: true, Whole: false},       // prlimit64
 	440: {},                                                                            // process_madvise: 7
 	448: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // process_mrelease
 	310: {Transient: 35840, Lasting: 5120, Allocated: 0, Known: true, Whole: false},    // process_vm_readv
 	311: {Transient: 35840, Lasting: 5120, Allocated: 0, Known: true, Whole: false},    // process_vm_writev
 	270: {},                                                                            // pselect6: 3
-	18:  {},                                                                            // pwrite64: 472
-	296: {},                                                                            // pwritev: 472
-	328: {},                                                                            // pwritev2: 472
-	0:   {},                                                                            // read: 85
+	18:  {},                                                                            // pwrite64: 629
+	296: {},                                                                            // pwritev: 629
+	328: {},                                                                            // pwritev2: 629
+	0:   {},                                                                            // read: 87
 	187: {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: false},           // readahead
 	89:  {Transient: 5120, Lasting: 5120, Allocated: 0, Known: true, Whole: false},     // readlink
 	267: {Transient: 5120, Lasting: 5120, Allocated: 0, Known: true, Whole: false},     // readlinkat
-	19:  {},                                                                            // readv: 472
+	19:  {},                                                                            // readv: 629
 	169: {},                                                                            // reboot: 24
 	45:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // recvfrom
 	299: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // recvmmsg
@@ -236,7 +236,7 @@ var Table = [Size]Need{
 	64:  {},                                                                            // semget: 1
 	65:  {},                                                                            // semop: 8
 	220: {},                                                                            // semtimedop: 8
-	40:  {},                                                                            // sendfile: 473
+	40:  {},                                                                            // sendfile: 630
 	307: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // sendmmsg
 	46:  {Transient: 0, Lasting: 22528, Allocated: 0, Known: true, Whole: false},       // sendmsg
 	44:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // sendto
@@ -274,7 +274,7 @@ var Table = [Size]Need{
 	289: {Transient: 112, Lasting: 144, Allocated: 0, Known: true, Whole: false},       // signalfd4
 	41:  {Transient: 128, Lasting: 1920, Allocated: 0, Known: true, Whole: false},      // socket
 	53:  {Transient: 128, Lasting: 1920, Allocated: 0, Known: true, Whole: false},      // socketpair
-	275: {},                                                                            // splice: 475
+	275: {},                                                                            // splice: 632
 	4:   {Transient: 128, Lasting: 576, Allocated: 0, Known: true, Whole: false},       // stat
 	137: {Transient: 128, Lasting: 704, Allocated: 0, Known: true, Whole: false},       // statfs
 	332: {Transient: 128, Lasting: 576, Allocated: 0, Known: true, Whole: false},       // statx
@@ -315,28 +315,28 @@ var Table = [Size]Need{
 	278: {Transient: 2048, Lasting: 16384, Allocated: 0, Known: true, Whole: false},    // vmsplice
 	61:  {Transient: 10240, Lasting: 30720, Allocated: 0, Known: true, Whole: false},   // wait4
 	247: {Transient: 10240, Lasting: 30720, Allocated: 0, Known: true, Whole: false},   // waitid
-	1:   {},                                                                            // write: 472
-	20:  {},                                                                            // writev: 472
+	1:   {},                                                                            // write: 629
+	20:  {},                                                                            // writev: 629
 }
 
 // Unbounded says why calls have no bound: how many places have none, and what most of them do.
 var Unbounded = map[int]string{
-	326: "473 places, 188 of them: append to a slice of unknown length", // copy_file_range
-	85:  "7 places, 4 of them: function outside Go that has no model",   // creat
+	326: "630 places, 254 of them: append to a slice of unknown length", // copy_file_range
+	85:  "75 places, 19 of them: loop without a bound",                  // creat
 	233: "8 places, 6 of them: map of unknown length grows",             // epoll_ctl
-	59:  "110 places, 45 of them: append to a slice of unknown length",  // execve
-	322: "112 places, 45 of them: append to a slice of unknown length",  // execveat
+	59:  "180 places, 58 of them: loop without a bound",                 // execve
+	322: "182 places, 58 of them: loop without a bound",                 // execveat
 	72:  "16 places, 6 of them: append to a slice of unknown length",    // fcntl
 	73:  "1 place: map of unknown length grows",                         // flock
 	431: "13 places, 4 of them: copy of unknown length",                 // fsconfig
 	202: "2 places, 2 of them: loop without a bound",                    // futex
 	140: "5 places, 5 of them: append to a slice of unknown length",     // getpriority
 	254: "1 place: map of unknown length grows",                         // inotify_add_watch
-	16:  "14 places, 4 of them: function outside Go that has no model",  // ioctl
+	16:  "82 places, 20 of them: loop without a bound",                  // ioctl
 	252: "5 places, 5 of them: append to a slice of unknown length",     // ioprio_get
 	251: "5 places, 5 of them: append to a slice of unknown length",     // ioprio_set
 	28:  "6 places, 6 of them: loop without a bound",                    // madvise
-	319: "8 places, 4 of them: function outside Go that has no model",   // memfd_create
+	319: "76 places, 19 of them: loop without a bound",                  // memfd_create
 	151: "1 place: append to a slice of unknown length",                 // mlockall
 	165: "23 places, 8 of them: map of unknown length grows",            // mount
 	442: "6 places, 3 of them: append to a slice of unknown length",     // mount_setattr
@@ -344,24 +344,24 @@ var Unbounded = map[int]string{
 	71:  "1 place: loop without a bound",                                // msgctl
 	69:  "2 places, 1 of them: append to a slice of unknown length",     // msgsnd
 	26:  "1 place: loop without a bound",                                // msync
-	2:   "7 places, 4 of them: function outside Go that has no model",   // open
-	304: "12 places, 5 of them: loop without a bound",                   // open_by_handle_at
+	2:   "75 places, 19 of them: loop without a bound",                  // open
+	304: "80 places, 21 of them: loop without a bound",                  // open_by_handle_at
 	428: "11 places, 6 of them: map of unknown length grows",            // open_tree
-	257: "7 places, 4 of them: function outside Go that has no model",   // openat
-	437: "7 places, 4 of them: function outside Go that has no model",   // openat2
+	257: "75 places, 19 of them: loop without a bound",                  // openat
+	437: "75 places, 19 of them: loop without a bound",                  // openat2
 	155: "10 places, 4 of them: map of unknown length grows",            // pivot_root
 	7:   "3 places, 2 of them: make of a slice of unknown length",       // poll
 	271: "3 places, 2 of them: make of a slice of unknown length",       // ppoll
-	17:  "85 places, 39 of them: append to a slice of unknown length",   // pread64
-	295: "472 places, 188 of them: append to a slice of unknown length", // preadv
-	327: "472 places, 188 of them: append to a slice of unknown length", // preadv2
+	17:  "87 places, 39 of them: append to a slice of unknown length",   // pread64
+	295: "629 places, 254 of them: append to a slice of unknown length", // preadv
+	327: "629 places, 254 of them: append to a slice of unknown length", // preadv2
 	440: "7 places, 7 of them: loop without a bound",                    // process_madvise
 	270: "3 places, 2 of them: make of a slice of unknown length",       // pselect6
-	18:  "472 places, 188 of them: append to a slice of unknown length", // pwrite64
-	296: "472 places, 188 of them: append to a slice of unknown length", // pwritev
-	328: "472 places, 188 of them: append to a slice of unknown length", // pwritev2
-	0:   "85 places, 39 of them: append to a slice of unknown length",   // read
-	19:  "472 places, 188 of them: append to a slice of unknown length", // readv
+	18:  "629 places, 254 of them: append to a slice of unknown length", // pwrite64
+	296: "629 places, 254 of them: append to a slice of unknown length", // pwritev
+	328: "629 places, 254 of them: append to a slice of unknown length", // pwritev2
+	0:   "87 places, 39 of them: append to a slice of unknown length",   // read
+	19:  "629 places, 254 of them: append to a slice of unknown length", // readv
 	169: "24 places, 12 of them: loop without a bound",                  // reboot
 	216: "1 place: loop without a bound",                                // remap_file_pages
 	219: "3 places, 2 of them: make of a slice of unknown length",       // restart_syscall
@@ -370,15 +370,15 @@ var Unbounded = map[int]string{
 	64:  "1 place: make of a slice of unknown length",                   // semget
 	65:  "8 places, 3 of them: make of a slice of unknown length",       // semop
 	220: "8 places, 3 of them: make of a slice of unknown length",       // semtimedop
-	40:  "473 places, 188 of them: append to a slice of unknown length", // sendfile
+	40:  "630 places, 254 of them: append to a slice of unknown length", // sendfile
 	141: "5 places, 5 of them: append to a slice of unknown length",     // setpriority
-	275: "475 places, 188 of them: append to a slice of unknown length", // splice
+	275: "632 places, 254 of them: append to a slice of unknown length", // splice
 	162: "7 places, 3 of them: loop without a bound",                    // sync
 	103: "12 places, 6 of them: loop without a bound",                   // syslog
 	276: "1 place: loop without a bound",                                // tee
 	222: "2 places, 2 of them: map of unknown length grows",             // timer_create
 	166: "11 places, 4 of them: map of unknown length grows",            // umount2
 	153: "7 places, 4 of them: function outside Go that has no model",   // vhangup
-	1:   "472 places, 188 of them: append to a slice of unknown length", // write
-	20:  "472 places, 188 of them: append to a slice of unknown length", // writev
+	1:   "629 places, 254 of them: append to a slice of unknown length", // write
+	20:  "629 places, 254 of them: append to a slice of unknown length", // writev
 }

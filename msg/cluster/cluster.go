@@ -9,21 +9,19 @@
 package cluster
 
 import (
-	"bufio"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
 	abi "hardtack/abi/cluster"
 	"hardtack/msg"
+	"hardtack/msg/internal/stream"
 )
 
 // Scheme is what addresses start with.
@@ -166,20 +164,6 @@ func (l *listener) Addr() string { return l.addr }
 // Close implements msg.Listener.
 func (l *listener) Close() error { return l.f.Close() }
 
-// link implements msg.Link: each frame has its length before it.
-type link struct {
-	f    *os.File
-	addr string
-	who  abi.Peer
-
-	sendMu sync.Mutex
-	out    []byte // guarded by sendMu
-	broken error  // part of a frame was sent; guarded by sendMu
-
-	in    *bufio.Reader // of Recv, as frame
-	frame []byte
-}
-
 // newLink takes a channel, and its rings if it has some.
 func newLink(f *os.File, addr string, dialled bool) (msg.Link, error) {
 	p, err := whoIs(f)
@@ -187,102 +171,13 @@ func newLink(f *os.File, addr string, dialled bool) (msg.Link, error) {
 		f.Close()
 		return nil, err
 	}
-	k := &link{f: f, addr: addr, who: p, in: bufio.NewReaderSize(f, 8<<10)}
+	k := stream.New(f, msg.Peer{PID: int(p.PID), UID: int(p.UID), GID: int(p.GID), Scheme: Scheme, Addr: addr})
 	pages, err := number(f, abi.RingPages, 0)
 	if err == nil && pages > 0 {
-		return newRings(k, pages, dialled)
+		return newRings(k, f, pages, dialled)
 	}
 	return k, nil
 }
-
-// until has set give up when ctx ends; the function it returns ends that.
-func until(ctx context.Context, set func(time.Time) error) func() {
-	if ctx.Done() == nil {
-		return func() {}
-	}
-	stop := context.AfterFunc(ctx, func() { set(time.Unix(1, 0)) })
-	return func() {
-		if !stop() {
-			set(time.Time{})
-		}
-	}
-}
-
-// Send implements msg.Link.
-func (k *link) Send(ctx context.Context, frame []byte, files []*os.File) error {
-	if len(files) > 0 {
-		return msg.ErrNoCaps
-	}
-	if len(frame) > msg.MaxFrame {
-		return fmt.Errorf("msg/cluster: a frame of %d bytes", len(frame))
-	}
-	k.sendMu.Lock()
-	defer k.sendMu.Unlock()
-	if k.broken != nil {
-		return k.broken
-	}
-	k.out = append(binary.LittleEndian.AppendUint32(k.out[:0], uint32(len(frame))), frame...)
-	defer until(ctx, k.f.SetWriteDeadline)()
-	n, err := k.f.Write(k.out)
-	if err == nil {
-		return nil
-	}
-	if n > 0 {
-		k.broken = io.EOF
-	}
-	return reason(ctx, err)
-}
-
-// reason is what an error of the file means for a link.
-func reason(ctx context.Context, err error) error {
-	switch {
-	case errors.Is(err, os.ErrClosed):
-		return msg.ErrClosed
-	case errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() != nil:
-		return ctx.Err()
-	case errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.ErrUnexpectedEOF):
-		return io.EOF
-	}
-	return err
-}
-
-// Recv implements msg.Link.
-func (k *link) Recv(ctx context.Context) ([]byte, []*os.File, error) {
-	defer until(ctx, k.f.SetReadDeadline)()
-	head, err := k.in.Peek(4)
-	if err != nil {
-		return nil, nil, reason(ctx, err)
-	}
-	n := binary.LittleEndian.Uint32(head)
-	if n > msg.MaxFrame {
-		k.f.Close()
-		return nil, nil, &msg.PeerError{Reason: fmt.Sprintf("a frame of %d bytes", n)}
-	}
-	k.in.Discard(4)
-	if cap(k.frame) < int(n) {
-		k.frame = make([]byte, n)
-	}
-	k.frame = k.frame[:n]
-	if _, err := io.ReadFull(k.in, k.frame); err != nil {
-		k.f.Close() // the rest of the frame would be taken for a length
-		return nil, nil, reason(ctx, err)
-	}
-	return k.frame, nil, nil
-}
-
-// CanPass implements msg.Link.
-func (k *link) CanPass() bool { return false }
-
-// Peer implements msg.Link.
-func (k *link) Peer() msg.Peer {
-	return msg.Peer{PID: int(k.who.PID), UID: int(k.who.UID), GID: int(k.who.GID), Scheme: Scheme, Addr: k.addr}
-}
-
-// Shared implements msg.Link.
-func (k *link) Shared() msg.Shared { return nil }
-
-// Close implements msg.Link.
-func (k *link) Close() error { return k.f.Close() }
 
 // Resolver finds names in all clusters: first where base finds them, and then by asking the
 // other clusters in turn. A name is published with base, for its own cluster, and listens for

@@ -10,6 +10,7 @@ import (
 
 	abi "hardtack/abi/cluster"
 	"hardtack/msg"
+	"hardtack/msg/internal/stream"
 )
 
 const pageBytes = 4096
@@ -26,7 +27,7 @@ const maxWaiting = 64
 
 // ringLink is a link with rings, which both processes have mapped: msg.Shared.
 type ringLink struct {
-	*link
+	*stream.Link
 	bell   *os.File // to ring for the peer, and to hear of its rings
 	raw    syscall.RawConn
 	mem    []byte // unmapped when nobody can reach the link
@@ -37,14 +38,14 @@ type ringLink struct {
 	gate   gate
 }
 
-func newRings(k *link, pages int, dialled bool) (_ msg.Link, err error) {
-	l := &ringLink{link: k}
+func newRings(k *stream.Link, f *os.File, pages int, dialled bool) (_ msg.Link, err error) {
+	l := &ringLink{Link: k}
 	defer func() {
 		if err != nil {
 			l.Close()
 		}
 	}()
-	fd, err := number(k.f, abi.Rings, syscall.O_NONBLOCK|syscall.O_CLOEXEC)
+	fd, err := number(f, abi.Rings, syscall.O_NONBLOCK|syscall.O_CLOEXEC)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +77,7 @@ func (l *ringLink) Close() error {
 	if l.closed.Swap(true) {
 		return nil
 	}
-	err := l.link.Close()
+	err := l.Link.Close()
 	if l.bell != nil {
 		l.bell.Close()
 	}

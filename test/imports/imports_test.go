@@ -47,6 +47,7 @@ var may = map[string][]string{
 	"kernel/fd":            {"abi", "idl", "monitor", "msg", "kernel/base", "kernel/fs", "kernel/process"},
 	"kernel/tty":           {"abi", "kernel/base", "kernel/fs"},
 	"kernel/pseudofs":      {"abi", "kernel/disk", "kernel/base", "kernel/fs", "kernel/mm", "kernel/net", "kernel/process", "kernel/fd"},
+	"kernel/service":       {"abi", "idl", "msg", "kernel/base", "kernel/fs", "kernel/process", "kernel/fd"},
 	"kernel/syscall":       {"abi", "nucleus", "kernel"},
 	"kernel/trace":         {"abi", "kernel"},
 
@@ -70,6 +71,7 @@ var may = map[string][]string{
 
 	"test/guest/clusterrings": {"abi", "idl", "msg"},
 	"test/guest/clusterrun":   {"idl", "msg"},
+	"test/guest/services":     {"idl", "msg"},
 	"test/guest/clustermoves": {"task"},
 }
 

@@ -46,6 +46,7 @@ var nodes = []node{
 	{name: "stderr", mode: linux.S_IFLNK | 0o777, target: "/proc/self/fd/2"},
 	{name: "pts", mode: linux.S_IFDIR | 0o755},
 	{name: "shm", mode: linux.S_IFDIR | 0o1777},
+	{name: "kernel", mode: linux.S_IFDIR | 0o755},
 }
 
 // Type and PTSType are devtmpfs and devpts for mount(2).
@@ -83,10 +84,21 @@ func AddDisk(name string, dev uint64) linux.Errno {
 }
 
 // AddChar makes the node of a character device that all may open.
-func AddChar(name string, dev uint64) linux.Errno {
+func AddChar(name string, dev uint64) linux.Errno { return addChar(Dev().Root, name, dev) }
+
+// AddService makes the node of a service of the kernel, in the folder kernel.
+func AddService(name string, dev uint64) linux.Errno {
+	dir := Dev().Root.Child("kernel")
+	if dir == nil {
+		return linux.ENOENT
+	}
+	return addChar(dir, name, dev)
+}
+
+func addChar(dir *vfs.Dentry, name string, dev uint64) linux.Errno {
 	i, e := Dev().Make(&vfs.NewNode{Mode: linux.S_IFCHR | 0o666, Rdev: dev})
 	if e == 0 {
-		_, e = Dev().Root.AddChild(name, i)
+		_, e = dir.AddChild(name, i)
 	}
 	return e
 }

@@ -7,6 +7,8 @@ import (
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/caller"
+	"hardtack/kernel/base/creds"
+	"hardtack/kernel/base/settings"
 	"hardtack/kernel/base/wait"
 )
 
@@ -41,6 +43,39 @@ func (l *Log) Last(n int, clear bool) string {
 	slices.Reverse(parts)
 	return strings.Join(parts, "")
 }
+
+// Entry is a message of the log.
+type Entry struct {
+	Number   uint64
+	At       int64 // nanoseconds since boot
+	Priority uint32
+	Text     string
+}
+
+// Entry returns the first message from this number on that is there; false if none is.
+func (l *Log) Entry(from uint64) (e Entry, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := max(from, l.first)
+	if n >= l.end() {
+		return e, false
+	}
+	m := &l.list[n-l.first]
+	return Entry{n, m.at, m.prio, m.text}, true
+}
+
+// Bounds are the numbers of the oldest message and of the next that will come.
+func (l *Log) Bounds() (oldest, next uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.first, l.end()
+}
+
+// Queue is where messages are announced.
+func (l *Log) Queue() *wait.Queue { return &l.queue }
+
+// MayRead reports the right to read the log.
+func MayRead(cred *creds.Cred) bool { return settings.DmesgRestrict.Get() == 0 || MayReadLog(cred) }
 
 // Clear hides what the log has so far.
 func (l *Log) Clear() {

@@ -9,7 +9,6 @@ import (
 	"hardtack/kernel/base/caller"
 	"hardtack/kernel/base/clocks"
 	"hardtack/kernel/base/creds"
-	"hardtack/kernel/base/settings"
 	"hardtack/kernel/base/uio"
 	"hardtack/kernel/base/wait"
 	"hardtack/kernel/fs/vfs"
@@ -78,7 +77,7 @@ func (l *Log) end() uint64 {
 
 // openKmsg opens the log. Whoever may read the node may still not read the log.
 func openKmsg(c *caller.Ctx, flags uint32) (vfs.Ops, linux.Errno) {
-	if flags&linux.O_ACCMODE != linux.O_WRONLY && settings.DmesgRestrict.Get() != 0 && !MayReadLog(c.Cred()) {
+	if flags&linux.O_ACCMODE != linux.O_WRONLY && !MayRead(c.Cred()) {
 		return nil, linux.EPERM
 	}
 	Messages.mu.Lock()

@@ -323,5 +323,6 @@ type StartArgs struct {
 	Cred    *creds.Cred
 	Console *vfs.File // descriptors 0, 1, 2; may be nil. The reference is taken over.
 	FS      *vfs.FSContext
-	Reap    bool // process 1 is no init: see Process.reaps
+	Reap    bool    // process 1 is no init: see Process.reaps
+	origin  *Origin // nil: limits and the rest are process 1's
 }

@@ -85,6 +85,9 @@ func newRoot(a *StartArgs) *Thread {
 	p.sig.user = t.Ctx.User()
 	p.leader, p.first = t, t
 	p.threads = append(p.threads, t)
+	if a.origin != nil {
+		a.origin.give(t)
+	}
 	return t
 }
 
