@@ -157,3 +157,20 @@ func TestHotplugLate(t *testing.T) {
 		})
 	}
 }
+
+// TestHotplugMany has processors of a machine that has as many as there can be go and come under
+// load: each goes at least twice.
+func TestHotplugMany(t *testing.T) {
+	needGuest(t)
+	t.Parallel()
+	repo, dir := repository(t), t.TempDir()
+	if err := cBuild(filepath.Join(dir, "late"), filepath.Join(repo, "test/guest/plug/late.c")); err != nil {
+		t.Skip(err)
+	}
+	tool := command(t, repo, dir)
+	root := guestRoot(t, dir, "late")
+	out, err := inGuest(t, tool, root, 8*time.Minute, []string{"--cpus", "64", "--memory", "2G"}, "/late", "child", "130")
+	if err != nil || !strings.Contains(out, "rounds 130 wrong 0 stuck 0 ") {
+		t.Fatalf("%v\n%s", err, tail(out, 40))
+	}
+}
