@@ -50,6 +50,25 @@ func (r *plainRoom) release() {
 	}
 }
 
+// newRoom gives memory of n bytes for the segment's data. The smallest stays with the segment
+// when that is used again, which saves a turn of the pools.
+func (s *segment) newRoom(n int) *plainRoom {
+	if r := s.spare; r != nil && n <= plainSizes[0] {
+		s.spare = nil
+		return r
+	}
+	return newPlainRoom(n)
+}
+
+// freeRoom gives up the memory of the segment's data.
+func (s *segment) freeRoom() {
+	if s.room.class == 0 && s.spare == nil {
+		s.spare = s.room
+		return
+	}
+	s.room.release()
+}
+
 // plainData are the data of a segment that has no packet. They are read under the lock of
 // the endpoint.
 type plainData struct {
@@ -131,7 +150,7 @@ func (e *Endpoint) plainSYN(nic tcpip.NICID, b []byte) bool {
 	}
 	s.nic = nic
 	s.window = seqnum.Size(be.Uint16(t[14:]))
-	s.room = newPlainRoom(head - header.TCPMinimumSize)
+	s.room = s.newRoom(head - header.TCPMinimumSize)
 	s.options = s.room.bytes[:copy(s.room.bytes, t[header.TCPMinimumSize:])]
 	if !e.protocol.left.hears(e, s) {
 		e.queueNow(s)
@@ -190,7 +209,7 @@ func (s *segment) take(data []byte) {
 	if len(data) == 0 {
 		return
 	}
-	s.room = newPlainRoom(len(data))
+	s.room = s.newRoom(len(data))
 	s.data = s.room.bytes[:copy(s.room.bytes, data)]
 	s.dataMemSize = len(s.room.bytes)
 }

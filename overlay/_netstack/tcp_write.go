@@ -20,25 +20,25 @@ const plainWrite = 2048
 // +checklocks:e.mu
 // +checklocks:e.sndQueueInfo.sndQueueMu
 func (e *Endpoint) queuePlain(p tcpip.Payloader, n int) (*segment, int, tcpip.Error) {
-	room := newPlainRoom(n)
-	n, err := io.ReadFull(p, room.bytes[:n])
+	s := newSegment()
+	s.room = s.newRoom(n)
+	n, err := io.ReadFull(p, s.room.bytes[:n])
 	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
-		room.release()
+		s.DecRef()
 		return nil, 0, &tcpip.ErrBadBuffer{}
 	}
 	if n == 0 {
-		room.release()
+		s.DecRef()
 		return nil, 0, nil
 	}
 	e.sndQueueInfo.SndBufUsed += n
-	if tail := e.plainTail(room.bytes[:n]); tail != nil {
-		room.release()
+	if tail := e.plainTail(s.room.bytes[:n]); tail != nil {
+		s.DecRef()
 		return tail, n, nil
 	}
-	s := newSegment()
 	s.id = e.TransportEndpointInfo.ID
 	s.rcvdTime = e.stack.Clock().NowMonotonic()
-	s.room, s.data, s.dataMemSize = room, room.bytes[:n], len(room.bytes)
+	s.data, s.dataMemSize = s.room.bytes[:n], len(s.room.bytes)
 	s.setOwner(e, sendQ)
 	e.snd.writeList.PushBack(s)
 	return s, n, nil
@@ -86,7 +86,7 @@ func (s *segment) packet(e *Endpoint) *stack.PacketBuffer {
 		s.pkt = stack.NewPacketBuffer(o)
 		s.dataMemSize = s.pkt.MemSize()
 		if s.room != nil {
-			s.room.release()
+			s.freeRoom()
 			s.plainData = plainData{}
 		}
 	}

@@ -45,8 +45,7 @@ func (r *rxQueue) start() {
 }
 
 func (r *rxQueue) give(buffer uint16) {
-	s := [1]queue.Segment{{Phys: r.mem.Phys + uint64(buffer)*rxBufferSize, Len: rxBufferSize}}
-	r.q.Add(uint32(buffer), nil, s[:])
+	r.q.AddOne(uint32(buffer), queue.Segment{Phys: r.mem.Phys + uint64(buffer)*rxBufferSize, Len: rxBufferSize}, true)
 }
 
 func (r *rxQueue) buffer(i uint16, n uint32) []byte {

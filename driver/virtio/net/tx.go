@@ -148,6 +148,10 @@ func (t *txQueue) add(f *netdev.Frame) bool {
 	slot := first
 	b := t.slot(slot)
 	putHeader(b, f)
+	if slots == 1 && len(f.Parts) == 1 { // nearly always
+		copy(b[headerSize:], f.Parts[0])
+		return t.q.AddOne(uint32(first), t.segment(slot, uint32(length)), false) && t.took(first, slot, 1)
+	}
 	at, k, left := headerSize, 0, length
 	for _, p := range f.Parts {
 		for len(p) > 0 {
@@ -167,8 +171,13 @@ func (t *txQueue) add(f *netdev.Frame) bool {
 	if !t.q.Add(uint32(first), t.segs[:k+1], nil) {
 		return false // broken
 	}
+	return t.took(first, slot, slots)
+}
+
+// took notes that the slots from first to last have a frame.
+func (t *txQueue) took(first, last uint16, slots int) bool {
 	t.count[first] = uint16(slots)
-	t.free = t.next[slot]
+	t.free = t.next[last]
 	t.nfree -= slots
 	return true
 }

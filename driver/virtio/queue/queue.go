@@ -191,6 +191,21 @@ func (q *Queue) Add(token uint32, out, in []Segment) bool {
 	return true
 }
 
+// AddOne is Add of one segment, which the device reads or writes.
+func (q *Queue) AddOne(token uint32, s Segment, writes bool) bool {
+	if q.nfree == 0 || q.err != nil {
+		return false
+	}
+	head, flags, writable := q.free, uint16(0), uint32(0)
+	if writes {
+		flags, writable = descWrite, s.Len
+	}
+	q.ring.setDesc(head, s, flags, 0)
+	q.free = q.next[head]
+	q.commit(head, 1, writable, token)
+	return true
+}
+
 func (q *Queue) addIndirect(token uint32, out, in []Segment) bool {
 	if q.nfree == 0 {
 		return false

@@ -142,7 +142,7 @@ func New(cfg Config) *Net {
 		TransportProtocols: []stack.TransportProtocolFactory{
 			tcp.NewProtocol, udp.NewProtocol, icmp.NewProtocol4, icmp.NewProtocol6,
 		},
-		Clock:       clock{},
+		Clock:       new(clock),
 		HandleLocal: true,
 		RawFactory:  raw.EndpointFactory{},
 		RandSource:  randSource{},

@@ -76,7 +76,7 @@ func (n *Net) RemoveTap(t Tap) {
 
 // AfterFunc calls f after a time. All such calls come one after the other, and f must not
 // wait.
-func (n *Net) AfterFunc(d time.Duration, f func()) tcpip.Timer { return clock{}.AfterFunc(d, f) }
+func (n *Net) AfterFunc(d time.Duration, f func()) tcpip.Timer { return new(clock).AfterFunc(d, f) }
 
 // Tapped reports whether there is a Tap.
 func (n *Net) Tapped() bool { return n.taps.list.Load() != nil }
