@@ -15,11 +15,12 @@ type Report struct {
 	Linux, Machine, QEMU string
 	Repeats              int
 	Layers               map[string][]float64 // row → shares of the kernel's instructions
+	Two                  Figures              // some rows on two processors, of Hardtack
 }
 
 // cell is a row's median with its least and most, and the median.
-func (r *Report) cell(row string, system osbench.OS) (string, float64) {
-	per := slices.Sorted(slices.Values(r.Figures[row][system.String()]))
+func (f Figures) cell(row string, system osbench.OS) (string, float64) {
+	per := slices.Sorted(slices.Values(f[row][system.String()]))
 	if len(per) == 0 {
 		return "—", 0
 	}
@@ -62,8 +63,8 @@ either kernel computes them itself.
 `, r.Linux, r.QEMU, r.Machine, r.Repeats)
 	logs, n := 0.0, 0
 	for _, row := range Rows {
-		ours, x := r.cell(row.Name, osbench.OnHardtack)
-		linux, y := r.cell(row.Name, osbench.OnLinux)
+		ours, x := r.Figures.cell(row.Name, osbench.OnHardtack)
+		linux, y := r.Figures.cell(row.Name, osbench.OnLinux)
 		ratio := "—"
 		if x > 0 && y > 0 {
 			ratio = fmt.Sprintf("%.2f", x/y)
@@ -75,6 +76,31 @@ either kernel computes them itself.
 	if n > 0 {
 		fmt.Fprintf(b, "\nThe ratios' geometric mean is %.2f.\n", math.Exp(logs/float64(n)))
 	}
+	b.WriteString(r.twoTable())
 	b.WriteString(layersTable(r.Layers))
+	return b.String()
+}
+
+// twoTable is the part of the page that compares two processors with one.
+func (r *Report) twoTable() string {
+	if len(r.Two) == 0 {
+		return ""
+	}
+	b := new(strings.Builder)
+	b.WriteString(`
+## Two processors
+
+The same counted on two processors, all instructions of both: the spinner has one of them nearly
+always. The card has one queue, as this backend gives no more.
+
+| | one | two | ratio |
+| --- | ---: | ---: | ---: |
+`)
+	for _, row := range Rows {
+		if two, y := r.Two.cell(row.Name, osbench.OnHardtack); y > 0 {
+			one, x := r.Figures.cell(row.Name, osbench.OnHardtack)
+			fmt.Fprintf(b, "| %s | %s | %s | %.2f |\n", row.Title, one, two, y/x)
+		}
+	}
 	return b.String()
 }

@@ -65,17 +65,31 @@ func run() error {
 		}
 	}
 	var shares map[string][]float64
+	var two netbench.Figures
 	if len(b.Systems) == 2 {
+		if two, err = twoCPUs(c); err != nil {
+			return err
+		}
 		if shares, err = layers(&c, *seconds); err != nil {
 			return err
 		}
 	}
-	r := netbench.Report{Layers: shares, Figures: figures, Linux: b.Linux.Release, Machine: *machine, QEMU: qemu, Repeats: *reps}
+	r := netbench.Report{Layers: shares, Two: two, Figures: figures, Linux: b.Linux.Release, Machine: *machine, QEMU: qemu, Repeats: *reps}
 	fmt.Println(r.Markdown())
 	if len(b.Systems) != 2 || *only != "" {
 		return nil
 	}
 	return os.WriteFile(filepath.Join(b.Dirs.Repo, "docs", "bench", "net.md"), []byte(r.Markdown()), 0o644)
+}
+
+// twoCPUs counts the rows that a server is for on two processors.
+func twoCPUs(c netbench.Config) (netbench.Figures, error) {
+	if len(c.Only) > 0 {
+		return nil, nil
+	}
+	c.CPUs, c.Systems = 2, []osbench.OS{osbench.OnHardtack}
+	c.Only = []string{"tcpecho", "redis", "redis16", "nginx", "nginxconn", "nginx32k"}
+	return c.Measure()
 }
 
 // layers profiles the rows and sums the profiles up.
