@@ -111,6 +111,10 @@ func spoiled(t *testing.T, c *cable, runs int) {
 	}
 }
 
+// mostForSYNs is how much memory half-open connections may take, however many they are: a full
+// queue of the listener, and what its making left behind.
+const mostForSYNs = 48 << 20
+
 // flood sends SYNs from addresses that never answer; connections opened between them are
 // served.
 func flood(t *testing.T, c *cable, syns int) {
@@ -122,6 +126,7 @@ func flood(t *testing.T, c *cable, syns int) {
 	}
 	defer func() { c.segments = nil }()
 	r := rand.New(rand.NewPCG(1, 2))
+	before := free(t, c)
 	served := 0
 	for n := range syns {
 		from := [4]byte{10, 77, byte(r.Uint32()), byte(r.Uint32())}
@@ -144,7 +149,11 @@ func flood(t *testing.T, c *cable, syns int) {
 			served++
 		}
 	}
-	t.Logf("%d SYNs, %d of them and of SYN-ACKs sent again were answered; %d connections were served", syns, answers, served)
+	took := before - free(t, c)
+	t.Logf("%d SYNs, %d of them and of SYN-ACKs sent again were answered; %d connections were served; %d KiB are used", syns, answers, served, took>>10)
+	if took > mostForSYNs {
+		t.Errorf("half-open connections take %d bytes", took)
+	}
 	if answers == 0 || served < min(syns, 10) {
 		t.Error("the flood was none")
 	}
