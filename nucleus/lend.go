@@ -26,6 +26,7 @@ func ReserveCPUs(n int) {
 func serveReserve(n uint64) uint64 {
 	for i := numCPU.Load(); i < int32(n); i++ {
 		cpus[i].absent.Store(cpuGone)
+		cpus[i].idleSince.Store(1) // it has done nothing so far
 	}
 	guard.SetCores(uint32(n))
 	numCPU.Store(int32(n))

@@ -120,6 +120,7 @@ func startCPU(c *amd64.CPU) {
 	c.SetThread(&threads[idleIndex(c.Index)].Thread)
 	if cpus[n].absent.Load() == cpuRuns {
 		cpus[n].idle = 1
+		cpus[n].idleSince.Store(1) // it has done nothing so far
 	} else {
 		cpus[n].comeBack()
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/base/clocks"
 	"hardtack/kernel/base/mem"
 	"hardtack/kernel/process/proc"
 )
@@ -49,24 +48,6 @@ func softirqs() string {
 		fmt.Fprintf(&b, "%12s:", name)
 		b.WriteString(strings.Repeat(fmt.Sprintf(" %10d", 0), n))
 		b.WriteByte('\n')
-	}
-	return b.String()
-}
-
-// schedstat tells for how long threads ran and waited, and how often they had their
-// turn. A CPU's time is what it was not idle, the kernel's own threads included. What threads
-// waited, and their turns, the CPUs share evenly: they take threads from each other.
-func schedstat() string {
-	n, _ := proc.CPUs.Call()
-	each := int64(n)
-	switches := proc.TotalSwitches() / each
-	var b strings.Builder
-	fmt.Fprintf(&b, "version 15\ntimestamp %d\n", 4294892296+clocks.Monotonic()/4e6)
-	for i := range n {
-		if !proc.Online(i) {
-			continue
-		}
-		fmt.Fprintf(&b, "cpu%d 0 0 %d 0 0 0 %d %d %d\n", i, switches, max(clocks.Monotonic()-proc.CPUIdled.Call(i), 0), proc.Waited()/each, switches)
 	}
 	return b.String()
 }

@@ -2,10 +2,8 @@ package procfs
 
 import (
 	"fmt"
-	"math/bits"
 	"runtime"
 	"sort"
-	"strconv"
 	"strings"
 
 	"hardtack/abi/linux"
@@ -41,12 +39,6 @@ var (
 var bootTime = clocks.Monotonic()
 
 func uptime() int64 { return clocks.Monotonic() - bootTime }
-
-// idle returns for how many nanoseconds no thread ran, of all processors since boot.
-func idle() int64 {
-	user, sys := proc.Totals()
-	return max(uptime()*int64(bits.OnesCount64(proc.OnlineCPUs()))-user-sys, 0)
-}
 
 func file(name, text string) *entry { return &entry{name: name, mode: 0o444, read: fixed(text)} }
 
@@ -114,24 +106,10 @@ func cpuinfo() string {
 }
 
 func stat() string {
-	user, sys := proc.Totals()
-	on := proc.OnlineCPUs()
-	n := bits.OnesCount64(on)
-	idle := max(uptime()*int64(n)-user-sys, 0)
-	var b strings.Builder
-	line := func(name string, user, sys, idle int64) {
-		fmt.Fprintf(&b, "%s %d 0 %d %d 0 0 0 0 0 0\n", name, ticksOf(user), ticksOf(sys), ticksOf(idle))
-	}
-	line("cpu ", user, sys, idle)
-	for ; on != 0; on &= on - 1 {
-		i := bits.TrailingZeros64(on)
-		line("cpu"+strconv.Itoa(i), user/int64(n), sys/int64(n), idle/int64(n))
-	}
 	run := proc.Running()
 	_, blocked := DiskWait.Call()
 	boot := (clocks.RealtimeOffset() + bootTime) / 1e9
-	fmt.Fprintf(&b, "intr %d\nctxt %d\nbtime %d\nprocesses %d\nprocs_running %d\nprocs_blocked %d\nsoftirq 0 0 0 0 0 0 0 0 0 0 0\n", Interrupts.Call(), proc.TotalSwitches(), boot, proc.LastPID(), max(run, 1), blocked)
-	return b.String()
+	return cpuLines() + fmt.Sprintf("intr %d\nctxt %d\nbtime %d\nprocesses %d\nprocs_running %d\nprocs_blocked %d\nsoftirq 0 0 0 0 0 0 0 0 0 0 0\n", Interrupts.Call(), proc.TotalSwitches(), boot, proc.LastPID(), max(run, 1), blocked)
 }
 
 func devices() string {
