@@ -35,7 +35,7 @@ func (t *Thread) SetCPUs(cpus uint64) {
 	}
 	t.cpus.Store(cpus)
 	t.turn.Allow(cpus)
-	t.Bind(&t.turn.Turn, cpus != 0)
+	t.bind()
 	t.Proc.mu.Unlock()
 	if cpus != 0 {
 		t.User.Bar(^cpus)
@@ -47,9 +47,19 @@ func (t *Thread) inheritCPUs() {
 	if cpus := t.sched.Affinity; cpus != 0 && wait.HasTurns() {
 		t.cpus.Store(cpus)
 		t.turn.Allow(cpus)
-		t.Bind(&t.turn.Turn, true)
 		t.User.Away.Store(^cpus)
 	}
+}
+
+// bind says whether the thread is one that processors stand by for: it lives, and may not run on
+// all. One that never begins, or has ended, must not count. Called with Proc.mu held.
+func (t *Thread) bind() { t.Bind(&t.turn.Turn, t.turn.live && t.CPUs() != 0) }
+
+// setLive says that the thread begins or ends. Called with Proc.mu held.
+func (t *Thread) setLive(live bool) {
+	t.turn.live = live
+	t.bind()
+	t.turn.Live(live)
 }
 
 // moved is called when the nucleus did not let the thread enter user mode.

@@ -155,8 +155,7 @@ func (t *Thread) unlink() {
 	t.IO = t.ioCount()
 	p.deadIO.add(t.IO)
 	p.noteSwitches(t)
-	t.turn.Live(false)
-	t.Bind(nil, false)
+	t.setLive(false)
 	last := len(p.threads) == 0
 	if p.execing != nil {
 		p.execing.Wake()

@@ -80,6 +80,7 @@ type turn struct {
 	graces     int32 // how often its slice went on since its turn began
 	roundRobin bool  // SCHED_RR; guarded by Proc.mu, read freely
 	over       bool  // its slice is over
+	live       bool  // it has begun, and has not ended; guarded by Proc.mu
 }
 
 // charge brings the virtual time up to date.
@@ -389,7 +390,9 @@ func (t *Thread) firstTurn(c *wait.Clock) {
 	t.turn.Virtual = max(t.turn.Virtual, present()+owed) + one*(t.turn.rate-1)
 	t.turn.off = c.Mine()
 	t.turn.ran = ticks() - t.turn.off
-	t.turn.Live(true)
+	t.Proc.mu.Lock()
+	t.setLive(true)
+	t.Proc.mu.Unlock()
 }
 
 // newTurn goes on with the account on another goroutine's clock: the thread waited inside

@@ -52,3 +52,31 @@ func TestSleptKey(t *testing.T) {
 		}
 	}
 }
+
+// TestBind: processors stand by for a thread with a mask while it lives, and not for one that
+// never begins, or whose mask is set when it has ended.
+func TestBind(t *testing.T) {
+	th := &Thread{Proc: new(Process)}
+	bound := func() bool { return th.Home.Load() != nil }
+	th.cpus.Store(1)
+	if th.bind(); bound() {
+		t.Error("a thread that has not begun is bound")
+	}
+	if th.setLive(true); !bound() {
+		t.Error("a thread with a mask is not bound")
+	}
+	th.cpus.Store(0)
+	if th.bind(); bound() {
+		t.Error("a thread without a mask is bound")
+	}
+	th.cpus.Store(2)
+	if th.bind(); !bound() {
+		t.Error("a thread with another mask is not bound")
+	}
+	if th.setLive(false); bound() {
+		t.Error("a thread that has ended is bound")
+	}
+	if th.bind(); bound() {
+		t.Error("one that has ended is bound by a new mask")
+	}
+}
