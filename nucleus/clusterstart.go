@@ -58,7 +58,7 @@ type ClusterStart struct {
 	// boot.MaxRuns at most, and the first one begins where the plan does.
 	Memory   []Range
 	Cmdline  string
-	Archive  []byte // of its root file system
+	Archive  Range  // of its root file system, in the first one's memory; it stays there
 	Realtime uint64 // CLOCK_REALTIME at time 0 of the clock
 	Seed     [64]byte
 	Devices  []boot.Range // registers of the devices that are its own
@@ -123,8 +123,7 @@ func (b *clusterBuild) build() error {
 	gibs := (b.end-1)>>30 - b.base>>30 + 1
 	tables := 2 + gibs + 2 + (imageEnd+largeSize-1)>>21 - text>>21
 	data := boot.ClusterRoot + tables*pageSize
-	archive, ok := b.place(data + imageEnd - rodata)
-	if !ok {
+	if !b.fits(data + imageEnd - rodata) {
 		return errors.New("nucleus: the memory is too little for the cluster")
 	}
 	b.shift = b.base + data - (rodata - boot.ImageBase)
@@ -136,37 +135,23 @@ func (b *clusterBuild) build() error {
 	b.mapImage(root, text, rodata, imageEnd)
 	b.fillData(data, rodata, imageEnd)
 	clear(bytesAt(b.window+boot.ClusterStatus, pageSize))
-	b.fillInfo(archive)
-	const piece = 512 << 20
-	for done := 0; done < len(b.Archive); done += piece {
-		part := b.Archive[done:min(done+piece, len(b.Archive))]
-		b.open(archive+uint64(done), uint64(len(part)))
-		copy(bytesAt(b.window+uintptr((archive+uint64(done))%largeSize), len(part)), part)
-	}
+	b.fillInfo()
 	return nil
 }
 
-// ClusterNeeds is how much memory in a row is enough for a cluster to start in, with an
-// archive of so many bytes.
-func ClusterNeeds(archive uint64) uint64 {
+// ClusterNeeds is how much memory in a row is enough for a cluster to start in.
+func ClusterNeeds() uint64 {
 	_, _, rodata, imageEnd := imageBounds()
-	return imageEnd - rodata + 1<<20 + archive + minClusterMiB<<20
+	return imageEnd - rodata + 1<<20 + minClusterMiB<<20
 }
 
-// place finds room for the archive, in the last run that is large enough, behind what else the
-// cluster starts with and something to go on with.
-func (b *clusterBuild) place(data uint64) (archive uint64, ok bool) {
+// fits reports whether there is memory for what the cluster starts with, and something to go on with.
+func (b *clusterBuild) fits(data uint64) bool {
 	total := uint64(0)
-	for i, r := range b.Memory {
+	for _, r := range b.Memory {
 		total += r.End - r.Start
-		if i == 0 {
-			r.Start += data
-		}
-		if at := (r.End - uint64(len(b.Archive))) &^ (pageSize - 1); r.Start < r.End && at >= r.Start && at <= r.End {
-			archive, ok = at, true
-		}
 	}
-	return archive, ok && total >= data+uint64(len(b.Archive))+minClusterMiB/2<<20
+	return b.Memory[0].End-b.Memory[0].Start >= data && total >= data+minClusterMiB/2<<20
 }
 
 // open turns the window to physical memory, from a multiple of largeSize on.
@@ -231,7 +216,7 @@ func (b *clusterBuild) fillData(at, rodata, end uint64) {
 	zero(kspace.holeEnd, end)
 }
 
-func (b *clusterBuild) fillInfo(archive uint64) {
+func (b *clusterBuild) fillInfo() {
 	info := clusterInfo(b.window)
 	*info = boot.ClusterInfo{
 		Start: boot.StartInfo{Magic: boot.StartMagic, Version: 1, Flags: boot.ClusterFlag, MemMapEntries: uint32(len(b.Memory)),
@@ -246,9 +231,9 @@ func (b *clusterBuild) fillInfo(archive uint64) {
 	copy(info.APIC[:], b.APIC)
 	copy(info.Devices[:], b.Devices)
 	copy(info.Cmdline[:], b.Cmdline)
-	if len(b.Archive) > 0 {
+	if a := b.Archive; a.End > a.Start {
 		info.Start.Modules, info.Start.ModList = 1, b.base+infoArchive
-		info.Archive = boot.Module{Addr: archive, Size: uint64(len(b.Archive))}
+		info.Archive = boot.Module{Addr: a.Start, Size: a.End - a.Start}
 	}
 }
 

@@ -29,6 +29,9 @@ func mayMap(pa, size uint64) bool {
 	if size == pageSize && moved.shared[uint32(pa/pageSize)] {
 		return true
 	}
+	if pa >= moved.archive[0] && pa+size <= moved.archive[1] {
+		return true
+	}
 	all := true
 	for p := pa / largeSize; p <= (pa+size-1)/largeSize; p++ {
 		own, _ := ownMemory(max(pa, p*largeSize), min(pa+size, (p+1)*largeSize))
@@ -66,6 +69,14 @@ func ReachForeign() (reached, tries int) {
 	}
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	if cluster.index > 0 {
+		if pa := moved.archive[0]; pa != 0 { // that may be read only
+			tries++
+			func() {
+				defer func() { _ = recover() }()
+				store64(direct(pa), load64(direct(pa)))
+				reached++
+			}()
+		}
 		for _, pa := range [...]uint64{boot.StubBase, bootInfo.end - cluster.shift, cluster.base - 1, cluster.end, cluster.end + 1<<30} {
 			try(pa)
 		}

@@ -48,6 +48,7 @@ var moved struct {
 	sync.Mutex
 	given, taken map[uint32]bool // guarded by Mutex
 	shared       map[uint32]bool // frames of the first cluster; guarded by Mutex
+	archive      [2]uint64       // physical addresses of that cluster's boot archive, if it is mapped; guarded by Mutex
 }
 
 // change notes that a piece went or came; moved is locked.

@@ -5,7 +5,7 @@ import "hardtack/arch/amd64"
 // Frames of the first cluster are shared with another one that maps them singly, in its direct
 // map: the rings between processes of different clusters. The first one has taken them out of
 // its allocator in the ordinary way, and keeps them until the other has unmapped them, or its
-// processors have stopped.
+// processors have stopped. The boot archive is mapped by all, to be read, and stays for ever.
 
 // MapFrames maps frames of the first cluster. It reports false, and maps none of them, if there
 // is too little memory for the tables, or if one is not that cluster's to share.
@@ -25,7 +25,7 @@ func MapFrames(list []uint32) bool {
 			return false
 		}
 	}
-	if amd64.Syscall(sysShare, sliceAddr(list), uint64(len(list)), 1) == 0 {
+	if amd64.Syscall(sysShare, sliceAddr(list), uint64(len(list)), shareBoth) == 0 {
 		return false
 	}
 	if moved.shared == nil {
@@ -34,6 +34,31 @@ func MapFrames(list []uint32) bool {
 	for _, f := range list {
 		moved.shared[f] = true
 	}
+	return true
+}
+
+// MapArchive maps the first cluster's boot archive in another one, to be read. It reports false if
+// there is too little memory for the tables, or if the archive is not where it may be.
+func MapArchive() bool {
+	moved.Lock()
+	defer moved.Unlock()
+	first, end := bootInfo.initrd/pageSize, (bootInfo.initrd+bootInfo.initrdSz+pageSize-1)/pageSize
+	n := end - first
+	if cluster.index == 0 || n == 0 {
+		return true
+	}
+	for piece := first / PieceFrames; piece <= (end-1)/PieceFrames; piece++ {
+		if hasPiece(uint32(piece)) || !mayTake(uint32(piece)) {
+			return false
+		}
+	}
+	if uint64(MemoryInfo().Free) < n/128+64 {
+		return false
+	}
+	for ; first < end; first += PieceFrames {
+		amd64.Syscall(sysShare, first, min(PieceFrames, end-first), shareRead)
+	}
+	moved.archive = [2]uint64{bootInfo.initrd &^ (pageSize - 1), end * pageSize}
 	return true
 }
 
@@ -47,7 +72,7 @@ func UnmapFrames(list []uint32) {
 		}
 		delete(moved.shared, f)
 	}
-	amd64.Syscall(sysShare, sliceAddr(list), uint64(len(list)), 0)
+	amd64.Syscall(sysShare, sliceAddr(list), uint64(len(list)), shareNot)
 }
 
 // SharedFrames returns how many frames of the first cluster are mapped.
@@ -67,27 +92,41 @@ func sharesPiece(piece uint32) bool {
 	return false
 }
 
+// What serveShare does.
+const (
+	shareNot  = iota // unmaps the frames
+	shareBoth        // maps them
+	shareRead        // maps n frames from the one with this number on, to be read
+)
+
 // serveShare maps frames in the direct map, each with a reference count, or unmaps them. Alone.
-func serveShare(c *amd64.CPU, list, n, on uint64) uint64 {
-	if !touch(c, uintptr(list), int(4*n)) {
+func serveShare(c *amd64.CPU, list, n, how uint64) uint64 {
+	if how != shareRead && !touch(c, uintptr(list), int(4*n)) {
 		return 0
 	}
 	for i := range n {
-		frame := uint64(load32(uintptr(list + 4*i)))
+		frame := list + i
+		if how != shareRead {
+			frame = uint64(load32(uintptr(list + 4*i)))
+		}
 		e := directEntry(c, frame/PieceFrames)
 		if *e&ptePresent == 0 {
 			*e = kernelFrame(c) | ptePresent | pteWrite
 		}
 		entry := &table(*e & pteAddr)[frame%PieceFrames]
-		if on == 0 {
+		pa := frame * pageSize
+		switch how {
+		case shareNot:
 			*entry = 0
 			continue
+		case shareBoth:
+			*entry = pa | ptePresent | pteWrite | pteNX | pteGlobal
+		default:
+			*entry = pa | ptePresent | pteNX | pteGlobal
 		}
-		pa := frame * pageSize
-		*entry = pa | ptePresent | pteWrite | pteNX | pteGlobal
 		behind(c, countsBase+pa/countsPiece*pageSize)
 	}
-	if on == 0 {
+	if how == shareNot {
 		flushKernel(c)
 	}
 	return 1

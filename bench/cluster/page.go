@@ -110,7 +110,7 @@ func (r *Report) figures(b *strings.Builder) {
 | the same of an interface with long messages, in frames | %s instructions, %.1f × | |
 | a message one way within a kernel while both poll: sent, received, medians | %s + %s instructions | |
 | the same between two clusters | %s + %s instructions, %.2f × | 1.25 × |
-| memory of one more cluster, its copy of the archive included | %.1f MiB | 24 MiB |
+| memory of one more cluster, which shares the pages of the boot archive | %.1f MiB | 24 MiB |
 | a panic of one cluster: requests that a server in another one lost, of %s | %d | 0 |
 | the same: to the first answer of the next life, with its pause of 0.1 s or more before it; %d times | %s to %s ms | 1,000 ms |
 `, len(r.Restarts), millions(slices.Min(r.Restarts)), millions(slices.Max(r.Restarts)),

@@ -99,8 +99,7 @@ func (k *kernel) planClusters(all []acpi.CPU) []acpi.CPU {
 
 // leastMemory is how many pieces a cluster does not lend: it could not start without them.
 func leastMemory(p nucleus.ClusterPlan) uint32 {
-	_, archive := nucleus.Initrd()
-	least := nucleus.ClusterNeeds(archive) + room
+	least := nucleus.ClusterNeeds() + room
 	return uint32(min(least+broker.PieceSize-1, p.End-p.Base) / broker.PieceSize)
 }
 
@@ -138,7 +137,7 @@ func (k *kernel) clusterParameters() (list [][]string) {
 	return list
 }
 
-// startClusters starts the other clusters, each with a copy of the boot archive.
+// startClusters starts the other clusters.
 func (k *kernel) startClusters() {
 	if len(k.others.all) == 0 {
 		return
@@ -198,7 +197,7 @@ func (k *kernel) startCluster(o *otherCluster) (err error) {
 	apic, pieces := k.others.broker.Start(o.index)
 	s := nucleus.ClusterStart{Index: o.index, APIC: apic, Processors: k.processors, Memory: ranges(pieces), Realtime: uint64(clocks.RealtimeOffset())}
 	if pa, size := nucleus.Initrd(); size > 0 && !o.hasRoot() {
-		s.Archive = nucleus.RAM(pa, int(size))
+		s.Archive = nucleus.Range{Start: pa, End: pa + size}
 	}
 	for _, w := range strings.Fields(k.cmdline) {
 		name, _, _ := strings.Cut(w, "=")

@@ -32,35 +32,27 @@ func (k *kernel) unpackRoot() (*vfs.FSContext, *tmpfs.FS, *initramfs.BootConfig,
 	// that filled them, and then others would be, and process 1.
 	most := int64(mem.Total()/8*7) + int64(size/mem.PageSize)
 	fs := tmpfs.New(tmpfs.Options{Type: "rootfs", Mode: 0o755, MaxPages: most, Shared: true})
-	if len(k.others.all) > 0 && !k.copyArchive(&pa, size) {
-		return nil, nil, nil, errors.New("too little memory for a copy of the boot archive")
-	}
-	archive := nucleus.RAM(pa, int(size))
-	config, err := initramfs.Unpack(fs, archive, mem.FrameOf(pa), func(first mem.Frame, n int) {
+	free := func(first mem.Frame, n int) {
 		for i := range n {
 			nucleus.GiveFrame(uint32(first) + uint32(i))
 		}
-	})
+	}
+	lent := len(k.others.all) > 0 || nucleus.ClusterIndex() > 0
+	if lent { // it stays as it is, for all kernels and for clusters that start later
+		if free = nil; !nucleus.MapArchive() {
+			return nil, nil, nil, errors.New("the first cluster's boot archive cannot be mapped")
+		}
+	}
+	archive := nucleus.RAM(pa, int(size))
+	config, err := initramfs.Unpack(fs, archive, mem.FrameOf(pa), free)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if len(k.others.all) == 0 { // a copy's frames were counted before
+	if !lent {
 		mem.AddTotal(int(size+mem.PageSize-1) / mem.PageSize)
 	}
 	_, root := vfs.NewNamespace(fs.FileSystem, "rootfs")
 	return vfs.NewFSContext(root), fs, config, nil
-}
-
-// copyArchive leaves the archive as it is, for clusters that start later, and turns pa to
-// a copy.
-func (k *kernel) copyArchive(pa *uint64, size uint64) bool {
-	to := nucleus.AllocContiguous(int((size + mem.PageSize - 1) / mem.PageSize))
-	if to == 0 {
-		return false
-	}
-	copy(nucleus.RAM(to, int(size)), nucleus.RAM(*pa, int(size)))
-	*pa = to
-	return true
 }
 
 // diskRoot mounts the root file system from a disk, by the parameters that Linux

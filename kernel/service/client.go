@@ -38,7 +38,7 @@ const (
 // and memory for long messages in each direction that has had one. TestServices in test/guest compares
 // it with the heap.
 const (
-	baseBytes = 64 << 10
+	baseBytes = 112 << 10
 	longBytes = 64 << 10
 )
 

@@ -2,7 +2,7 @@
 //
 // The archive is in physical memory. Whole pages of file content that begin at a page
 // boundary become the files' pages where they lie; everything else is copied, and the
-// pages that are left over are given back. The archive is not trusted: damage gives an
+// pages that are left over are given back, unless others use the archive. The archive is not trusted: damage gives an
 // error.
 package initramfs
 
@@ -98,8 +98,12 @@ type gap struct {
 
 // Unpack fills fs from the archive, which begins at a page boundary with frame
 // first, and returns the boot record. free takes back frames that no file uses;
-// they are not touched any more.
+// they are not touched any more. If it is nil the archive is lent: its pages are read only, and a
+// file that is to be written to gets pages of its own.
 func Unpack(fs *tmpfs.FS, archive []byte, first mem.Frame, free func(first mem.Frame, n int)) (*BootConfig, error) {
+	if free == nil {
+		fs.Lend(first, (len(archive)+mem.PageSize-1)/mem.PageSize)
+	}
 	u := &unpacker{fs: fs, archive: archive, first: first, links: map[uint32]*vfs.Inode{}, dir: fs.Root, free: free}
 	boot := &BootConfig{}
 	for off, n := 0, 0; ; n++ {
@@ -127,7 +131,9 @@ func Unpack(fs *tmpfs.FS, archive []byte, first mem.Frame, free func(first mem.F
 	}
 	u.skipTo((len(archive) + mem.PageSize - 1) / mem.PageSize)
 	for _, g := range u.gaps {
-		free(g.first, g.n)
+		if free != nil {
+			free(g.first, g.n)
+		}
 	}
 	return boot, nil
 }

@@ -14,8 +14,14 @@ import (
 // were never in the allocator. The limit on the size does not count for them.
 func (fs *FS) Adopt(i *vfs.Inode, first mem.Frame, n int) {
 	f := i.Node.(*file)
+	if lent.has(first) {
+		f.seals |= sealLent
+	}
 	for k := range n {
 		mem.Adopt(first + mem.Frame(k))
+		if lent.has(first) {
+			(first + mem.Frame(k)).Get() // a reference for ever: it is not ours to free
+		}
 		f.pages.set(uint64(k), first+mem.Frame(k))
 	}
 	f.account.pages.Add(int64(n))

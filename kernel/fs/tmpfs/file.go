@@ -35,8 +35,15 @@ type file struct {
 	maps    mem.Mappings
 }
 
-// Open needs nothing of its own.
-func (f *file) Open(*caller.Ctx, vfs.Path, uint32) (vfs.Ops, linux.Errno) { return f, 0 }
+// Open gives a file pages of its own before it may be written to.
+func (f *file) Open(_ *caller.Ctx, _ vfs.Path, flags uint32) (vfs.Ops, linux.Errno) {
+	if lent.end != 0 && flags&linux.O_ACCMODE != linux.O_RDONLY {
+		if e := f.ownForWriting(); e != 0 {
+			return nil, e
+		}
+	}
+	return f, 0
+}
 
 // page returns page n with a reference, or 0 for a hole.
 func (f *file) page(n uint64) mem.Frame {
@@ -325,6 +332,11 @@ func (f *file) truncate(size int64) linux.Errno {
 	old := f.Size()
 	if size < old && f.seals&linux.F_SEAL_SHRINK != 0 || size > old && f.seals&linux.F_SEAL_GROW != 0 {
 		return linux.EPERM
+	}
+	if size > 0 && f.seals&sealLent != 0 {
+		if e := f.own(); e != 0 {
+			return e
+		}
 	}
 	f.mu.Lock()
 	f.SetSize(size)

@@ -73,6 +73,15 @@ func (p *pages) set(n uint64, f mem.Frame) {
 	l[n%leafPages] = f
 }
 
+// replace puts another frame where one is.
+func (p *pages) replace(n uint64, f mem.Frame) {
+	if n < firstPages {
+		p.first[n] = f
+	} else {
+		p.leaf(n >> leafShift)[n%leafPages] = f
+	}
+}
+
 // take takes the frame of page n out, 0 if there is none.
 func (p *pages) take(n uint64) mem.Frame {
 	f := p.get(n)

@@ -12,7 +12,7 @@ const (
 func (f *file) Seals() uint32 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.seals
+	return f.seals &^ sealLent
 }
 
 // AddSeals is F_ADD_SEALS. A file that somebody may still write to through a mapping
