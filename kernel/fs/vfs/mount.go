@@ -487,7 +487,8 @@ func (p Path) within(top Path) bool {
 }
 
 // String returns the absolute name of p as seen from root, and whether p can
-// be reached from there.
+// be reached from there. Of a name longer than PATH_MAX it returns the end, which is longer, too:
+// directories may be nested without a limit.
 func (p Path) String(root Path) (string, bool) {
 	var buf [256]byte
 	b := buf[:]
@@ -504,7 +505,7 @@ func (p Path) String(root Path) (string, bool) {
 		b[n] = '/'
 	}
 	reachable := true
-	for p != root {
+	for p != root && len(b)-n <= linux.PATH_MAX {
 		if p.Mnt != nil && p.Dentry == p.Mnt.Root {
 			at := p.Mnt.at.Load()
 			if at == nil {

@@ -95,7 +95,7 @@ func fdText(x *about) (string, linux.Errno) {
 		return "", e
 	}
 	defer f.Put()
-	return f.NameOf(x.root()), 0
+	return target(f.NameOf(x.root()))
 }
 
 func fdPath(x *about) (vfs.Path, linux.Errno) {

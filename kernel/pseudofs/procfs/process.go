@@ -117,8 +117,16 @@ func linkOf(path func(*about) (vfs.Path, linux.Errno)) func(*about) (string, lin
 		if e != 0 {
 			return "", e
 		}
-		return p.Text(x.root()), 0
+		return target(p.Text(x.root()))
 	}
+}
+
+// target is what a link leads to, which must be shorter than PATH_MAX.
+func target(path string) (string, linux.Errno) {
+	if len(path) >= linux.PATH_MAX {
+		return "", linux.ENAMETOOLONG
+	}
+	return path, 0
 }
 
 // root is the asker's root directory, from which names are shown.

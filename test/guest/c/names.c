@@ -191,3 +191,30 @@ TEST(gone, "in a directory that is gone")
 	err("rmdir .", rmdir("."));
 	err("stat ..", stat("..", (void *)b));
 }
+
+TEST(deep, "in a directory whose name is longer than PATH_MAX")
+{
+	char name[201], b[8192];
+	memset(name, 'n', 200);
+	name[200] = 0;
+	int depth = 0;
+	for (; depth < 30; depth++) {
+		if (mkdir(name, 0755) < 0 || chdir(name) < 0)
+			break;
+		if (depth != 17 && depth != 21)
+			continue;
+		int fd = open("f", O_CREAT | O_RDWR, 0644);
+		char link[40];
+		sprintf(link, "/proc/self/fd/%d", fd);
+		err("getcwd", syscall(SYS_getcwd, b, sizeof b) < 0 ? -1 : 0);
+		err("cwd", readlink("/proc/self/cwd", b, sizeof b) < 0 ? -1 : 0);
+		err("fd", readlink(link, b, sizeof b) < 0 ? -1 : 0);
+		err("unlink", unlink("f"));
+		close(fd);
+	}
+	num("depth", depth);
+	for (; depth > 0; depth--)
+		if (chdir("..") < 0 || rmdir(name) < 0)
+			break;
+	num("left", depth);
+}
