@@ -29,6 +29,8 @@ const (
 	gcFarTime   = 50      // nanoseconds that a goroutine marks for each byte that it is lent where the heap is far past its goal
 	gcFewTime   = 200     // the same where the machine has few pages left as well
 
+	gcAssistTime = 250_000 // nanoseconds that an allocation marks before threads in user mode have a turn
+
 	gcSweepBudget = 4 // spans of its size that an allocation sweeps before it takes a new one
 	gcSweepMost   = 8 // spans of all sizes that an allocation sweeps for the next collection
 
@@ -106,6 +108,26 @@ func gcFramesFew(n int64) bool { return gcFrames.left != nil && atomic.Loadint64
 // gcFramesLeft tells whether the machine has memory for the heap to grow during a collection.
 func gcFramesLeft() bool {
 	return gcFrames.left != nil && !gcFramesFew(gcFrames.few)
+}
+
+// gcTurn makes the thread that is next in user mode a runnable goroutine of this P, and reports
+// whether there is one. The kernel has set it, or it is nil.
+var gcTurn func() bool
+
+// collectorRests is how the kernel sets gcTurn; see allocated.
+//
+//go:linkname collectorRests hardtack/kernel/base/wait.collectorRests
+var collectorRests = func(turn func() bool) { gcTurn = turn }
+
+// gcAssistRests tells whether an allocation that has marked until rest is to give way to a thread
+// that waits for user mode. It moves rest on.
+func gcAssistRests(rest *int64) bool {
+	now := nanotime()
+	if gcTurn == nil || now < *rest || !gcTurn() {
+		return false
+	}
+	*rest = now + gcAssistTime
+	return true
 }
 
 // giveBack gives free pages of the heap back to the machine, about so many bytes at most, and

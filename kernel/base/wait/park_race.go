@@ -71,8 +71,8 @@ func HasTurns() bool { return false }
 // Wait is not called here.
 func (t *Turn) Wait() { panic("wait: no queue of threads") }
 
-// ReadyFirst has nothing to do here.
-func ReadyFirst() {}
+// ReadyFirst finds nobody here.
+func ReadyFirst() bool { return false }
 
 // SetRealTime has nothing to do here.
 func (t *Turn) SetRealTime(priority int32) {}

@@ -39,6 +39,9 @@ func SetTurns(h TurnHooks) {
 			h.Count(&turnQueue.look)
 		}
 		turns.next, turns.some, turns.due = nextTurn, someTurn, timerDue
+		if collectorRests != nil {
+			collectorRests(ReadyFirst)
+		}
 		if h.Pending != nil {
 			turns.stand, turns.look, turns.stood = stand, look, stood
 		}
@@ -59,14 +62,26 @@ func HasTurns() bool { return turns != nil }
 // returns when it is t's turn.
 func (t *Turn) Wait() { gopark(commitTurn, unsafe.Pointer(t), waitReason, 0, 2) }
 
-// ReadyFirst makes the thread that is next a runnable goroutine of this P.
-func ReadyFirst() {
+// collectorRests is filled by the linker where the image is built with the overlay's topic
+// "collector" (overlay/_runtime/collector_unsafe.go), and else stays nil.
+//
+//go:linkname collectorRests
+var collectorRests func(turn func() bool)
+
+// ReadyFirst makes the thread that is next a runnable goroutine of this P, and reports whether
+// there is one.
+func ReadyFirst() bool {
 	p := procPin()
-	if g, _ := popHere(); g != nil {
+	g, goesOn := popHere()
+	if g != nil {
+		if !goesOn && hooks.Begin != nil {
+			hooks.Begin()
+		}
 		casgstatus(g, gwaiting, grunnable)
 		runqput(allp[p], g, false)
 	}
 	procUnpin()
+	return g != nil
 }
 
 // commitTurn runs on the scheduler's stack when the goroutine no longer runs.
