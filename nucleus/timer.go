@@ -13,7 +13,7 @@ import (
 // when there are more of them than CPUs.
 const (
 	sliceUser   = 4e6
-	sliceAlone  = 1e6
+	sliceAlone  = 0.5e6
 	sliceRound  = 8e6
 	sliceLeast  = 0.5e6
 	sliceThread = 1e6

@@ -158,38 +158,54 @@ func (t *FDTable) Holds(s *ledger.Sum) {
 // sampleChunks chunks of a table are looked at for an estimate.
 const sampleChunks = 4
 
-// HoldsAbout is Holds in short time: of a large table it looks at a part of the files,
-// chosen at random.
-func (t *FDTable) HoldsAbout(s *ledger.Sum) {
+// HoldsAbout is Holds in short time: of a large table it looks at some chunks, chosen at random,
+// and there at about so many files at most.
+func (t *FDTable) HoldsAbout(s *ledger.Sum, most int) {
 	chunks := *t.chunks.Load()
-	used := 0
-	for k := range chunks {
-		if chunks[k].Load() != nil {
-			used++
-		}
-	}
-	if used <= sampleChunks {
-		t.Holds(s)
-		return
-	}
-	s.Add(ledger.Descriptors, tableBytes+ledger.Array[chunkRef](len(chunks))+int64(used)*chunkBytes)
-	own := ledger.Scratch()
-	step := used / sampleChunks
-	next := rand.IntN(step)
-	looked, i := 0, 0
+	var chosen [sampleChunks]int
+	used, n := 0, 0
 	for k := range chunks {
 		if chunks[k].Load() == nil {
 			continue
 		}
-		if i == next {
-			t.holdFiles(own, k<<chunkShift, (k+1)<<chunkShift)
-			looked++
-			next += step
+		used++
+		if n < sampleChunks {
+			chosen[n] = k
+			n++
+		} else if i := rand.IntN(used); i < sampleChunks {
+			chosen[i] = k
 		}
-		i++
 	}
-	s.AddScaled(own, int64(used), int64(looked))
+	s.Add(ledger.Descriptors, tableBytes+ledger.Array[chunkRef](len(chunks))+int64(used)*chunkBytes)
+	open := 0
+	for _, k := range chosen[:n] {
+		open += t.openIn(k)
+	}
+	step := max(open/max(most, 1), 1)
+	own := ledger.Scratch()
+	looked, at := 0, rand.IntN(step)
+	for _, k := range chosen[:n] {
+		last := (k+1)<<chunkShift - 1
+		for fd := t.nextOpen(k<<chunkShift, last); fd >= 0; fd = t.nextOpen(fd+1, last) {
+			if at--; at >= 0 {
+				continue
+			}
+			at = step - 1
+			looked++
+			t.holdFiles(own, fd, fd+1)
+		}
+	}
+	s.AddScaled(own, int64(open*used), int64(looked*n))
 	own.Done()
+}
+
+// openIn returns how many descriptors of a chunk are open.
+func (t *FDTable) openIn(chunk int) (n int) {
+	last := (chunk+1)<<chunkShift - 1
+	for fd := t.nextOpen(chunk<<chunkShift, last); fd >= 0; fd = t.nextOpen(fd+1, last) {
+		n++
+	}
+	return n
 }
 
 // holdFiles adds a part of each file from a descriptor on and before another one.

@@ -1,6 +1,7 @@
 package vm
 
 import (
+	"math/rand/v2"
 	"strings"
 
 	"hardtack/kernel/base/ledger"
@@ -17,17 +18,57 @@ type held struct {
 // Holds adds the space with its page tables and pages, and its part of what it maps. A
 // page that a fork shares counts in full in each space.
 func (s *Space) Holds(sum *ledger.Sum) {
-	sum.Add(ledger.Tables, (s.tables.Load()+1)*pageSize)
-	sum.Add(ledger.Pages, max(s.anon.Load(), 0)*pageSize)
-	s.mu.RLock()
-	sum.Add(ledger.Mappings, ledger.Of[Space]()+ledger.Array[vma](len(s.vmas.a)))
-	s.mu.RUnlock()
+	s.holdsItself(sum)
 	for at, more := uint64(0), true; more; {
 		at, more = s.holdsFrom(at, sum)
 		if more {
 			ledger.Pause()
 		}
 	}
+}
+
+// HoldsAbout is Holds in short time: of many mappings it looks at about so many at most, chosen at
+// random.
+func (s *Space) HoldsAbout(sum *ledger.Sum, most int) {
+	n := s.holdsItself(sum)
+	own := ledger.Scratch()
+	step, looked := max(n/max(most, 1), 1), 0
+	for i := rand.IntN(step); i < n && s.holdsAt(i, own); i += step {
+		looked++
+	}
+	sum.AddScaled(own, int64(n), int64(looked))
+	own.Done()
+}
+
+// holdsItself adds the space with its page tables and pages, and returns how many mappings it has.
+func (s *Space) holdsItself(sum *ledger.Sum) (mappings int) {
+	sum.Add(ledger.Tables, (s.tables.Load()+1)*pageSize)
+	sum.Add(ledger.Pages, max(s.anon.Load(), 0)*pageSize)
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	sum.Add(ledger.Mappings, ledger.Of[Space]()+ledger.Array[vma](len(s.vmas.a)))
+	return s.vmas.len()
+}
+
+// holdsAt adds what mapping i refers to, and reports whether there is one.
+func (s *Space) holdsAt(i int, sum *ledger.Sum) bool {
+	s.mu.RLock()
+	if i >= s.vmas.len() {
+		s.mu.RUnlock()
+		return false
+	}
+	v := s.vmas.at(i)
+	f := v.file
+	if f != nil {
+		f.Get()
+	} else {
+		v.holds(sum)
+	}
+	s.mu.RUnlock()
+	if f != nil {
+		held{f, 1}.add(sum)
+	}
+	return true
 }
 
 // holdsFrom adds what some mappings from an address on refer to, and returns where to go
@@ -59,12 +100,17 @@ func (s *Space) holdsFrom(at uint64, sum *ledger.Sum) (next uint64, more bool) {
 	}
 	s.mu.RUnlock()
 	for _, x := range files[:n] {
-		own := ledger.Scratch()
-		x.f.Holds(own)
-		sum.AddPartDone(own, x.n, x.f.Refs()-1)
-		x.f.Put()
+		x.add(sum)
 	}
 	return next, more
+}
+
+// add adds the file's part, and gives the reference back.
+func (x held) add(sum *ledger.Sum) {
+	own := ledger.Scratch()
+	x.f.Holds(own)
+	sum.AddPartDone(own, x.n, x.f.Refs()-1)
+	x.f.Put()
 }
 
 // holds adds the name of a mapping without a file, and its part of shared memory; called

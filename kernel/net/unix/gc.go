@@ -284,6 +284,7 @@ func collect() (garbage []*Sock) {
 		s.eachSock(func(x *Sock) { live = append(live, x) })
 	}
 	for s := range cand {
+		look()
 		garbage = append(garbage, s)
 	}
 	return garbage

@@ -97,7 +97,7 @@ func Kill(bytes int64) *Victims {
 			return true
 		}
 		if p.PID != 1 && p.OOMScoreAdj() != -1000 && !p.stuck() {
-			list = append(list, candidate{p: p, had: p.lately(now, false), adj: int64(p.OOMScoreAdj())})
+			list = append(list, candidate{p: p, had: p.lately(now, 0), adj: int64(p.OOMScoreAdj())})
 		}
 		return true
 	})

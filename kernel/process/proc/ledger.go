@@ -54,10 +54,11 @@ type reach struct {
 // Ledger adds up the kernel memory that lives because of the process, and its pages. An
 // object that others have too counts in part. Nothing of the process is locked while
 // files and mappings are looked at.
-func (p *Process) Ledger() (s ledger.Sum) { return p.ledger(false) }
+func (p *Process) Ledger() (s ledger.Sum) { return p.ledger(0) }
 
-// ledger is Ledger; with about, large tables of descriptors are estimated.
-func (p *Process) ledger(about bool) (s ledger.Sum) {
+// ledger is Ledger; unless most is 0 it looks at about so many files and mappings at most, and makes an
+// estimate of what there is more.
+func (p *Process) ledger(most int) (s ledger.Sum) {
 	var r reach
 	p.mu.Lock()
 	p.holds(&s, &r)
@@ -74,8 +75,8 @@ func (p *Process) ledger(about bool) (s ledger.Sum) {
 	}
 	for _, x := range r.tables {
 		own := ledger.Scratch()
-		if about {
-			x.of.HoldsAbout(own)
+		if most > 0 {
+			x.of.HoldsAbout(own, most)
 		} else {
 			x.of.Holds(own)
 		}
@@ -83,7 +84,11 @@ func (p *Process) ledger(about bool) (s ledger.Sum) {
 	}
 	for _, x := range r.spaces {
 		own := ledger.Scratch()
-		x.of.Holds(own)
+		if most > 0 {
+			x.of.HoldsAbout(own, most)
+		} else {
+			x.of.Holds(own)
+		}
 		s.AddPartDone(own, x.n, x.of.Users())
 		x.of.EndLook()
 	}

@@ -31,15 +31,15 @@ type held struct {
 }
 
 // lately is Holding, from the last survey if the process has not run since; else with about
-// an estimate. Called with killer.mu held.
-func (p *Process) lately(now int64, about bool) Holding {
+// an estimate from so many files and mappings, if most is not 0. Called with killer.mu held.
+func (p *Process) lately(now int64, most int) Holding {
 	user, system := p.CPUTime()
 	h := p.held.Load()
 	if h != nil && now-h.at < heldLately && user+system-h.ran < heldRan && h.had.UID == p.uid.Load() {
 		return h.had
 	}
-	if about {
-		return Holding{p.uid.Load(), p.ledger(true)}
+	if most > 0 {
+		return Holding{p.uid.Load(), p.ledger(most)}
 	}
 	if h == nil {
 		h = new(held)
@@ -78,6 +78,13 @@ func Survey() { survey(true) }
 // HeapHeld is Survey with exact sums. It returns what the processes hold of the kernel's heap.
 func HeapHeld() (heap int64) { return survey(false) }
 
+// looked is at how many files and mappings a survey looks in all for its estimate, and leastLooked at how
+// many of each process.
+const (
+	looked      = 128
+	leastLooked = 2
+)
+
 func survey(about bool) (heap int64) {
 	killer.mu.Lock()
 	defer killer.mu.Unlock()
@@ -90,8 +97,12 @@ func survey(about bool) (heap int64) {
 		return true
 	})
 	sums := map[uint32]int64{}
+	most := 0
+	if about {
+		most = max(looked/max(len(all), 1), leastLooked)
+	}
 	for _, p := range all {
-		had := p.lately(now, about)
+		had := p.lately(now, most)
 		sums[had.UID] += had.All()
 		heap += had.Heap()
 	}

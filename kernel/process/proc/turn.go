@@ -31,9 +31,10 @@ const (
 
 	// sleeperBonus is by how much virtual time a thread that slept may be behind those
 	// that wait at most, in nanoseconds; see bonus. When a thread enters user mode it may be
-	// ahead of them by granularity, or by a slice and sliceMargin: the end of a slice is to
-	// find it in user mode, not on its way there after it was woken. One that is young may
-	// be ahead by half a slice.
+	// ahead of them by a slice and sliceMargin: the end of a slice is to find it in user mode,
+	// not on its way there after it was woken. One that is young may be ahead by half a slice.
+	// Without threads of other users it may be ahead by granularity at least: those that wake each
+	// other in turn would else wait for all others as soon as they have used up the bonus.
 	sleeperBonus = 3e6
 	granularity  = 1e6
 	sliceMargin  = 0.25e6
@@ -231,7 +232,10 @@ func (t *Thread) ahead() bool {
 	if !some {
 		return false
 	}
-	may := max(granularity, nucleus.Slice()+sliceMargin)
+	may := nucleus.Slice() + sliceMargin
+	if !t.turn.Crowd.HasRivals() {
+		may = max(may, granularity)
+	}
 	if t.turn.young > 0 {
 		may = nucleus.Slice() / 2
 	}
