@@ -13,21 +13,34 @@ func (j *journal) ended() error {
 	return j.err
 }
 
+// closeUnused ends changes for good unless there are orphans: a change after a look at them could
+// leave one behind, whose user could not delete it any more. No handle is open.
+func (j *journal) closeUnused() error {
+	j.fs.orphanMu.Lock()
+	busy := len(j.fs.orphans) > 0
+	j.fs.orphanMu.Unlock()
+	if busy {
+		return linux.EBUSY
+	}
+	j.mu.Lock()
+	j.closing = true
+	j.mu.Unlock()
+	return nil
+}
+
 var errUnmounted = fmt.Errorf("unmounted: %w", linux.EROFS)
 
-// Remount makes a mounted file system writable, or read-only with a clean disk. The
-// caller ensures that nothing changes meanwhile. EBUSY if deleted files are still in use;
-// EROFS after an error that made the file system read-only.
+// Remount makes a mounted file system writable, or read-only with a clean disk. While it becomes
+// read-only, changes that begin get EROFS; while it becomes writable, the caller ensures that there
+// are none. EBUSY if deleted files are still in use; EROFS after an error that made
+// the file system read-only.
 func (fs *FS) Remount(readOnly bool) error {
 	if readOnly == fs.readOnly.Load() {
 		return nil
 	}
 	if readOnly {
-		fs.orphanMu.Lock()
-		busy := len(fs.orphans) > 0
-		fs.orphanMu.Unlock()
-		if busy {
-			return linux.EBUSY
+		if err := fs.j.alone(fs.j.closeUnused); err != nil {
+			return err
 		}
 		return fs.Unmount()
 	}

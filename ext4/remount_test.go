@@ -1,6 +1,8 @@
 package ext4
 
 import (
+	"runtime"
+	"sync"
 	"testing"
 
 	"hardtack/abi/linux"
@@ -42,4 +44,52 @@ func TestRemount(t *testing.T) {
 		}
 		must(t, fs.Unmount())
 	}
+}
+
+// Files without names come and go while the file system becomes read-only: none is left on the disk.
+func TestRemountRace(t *testing.T) {
+	dev := mkfsMem(t, 32<<20, 1024)
+	fs := mountWith(t, dev, Options{})
+	root, err := fs.Root()
+	must(t, err)
+	stop, done := make(chan struct{}), make(chan struct{})
+	var back sync.RWMutex // nothing changes while it becomes writable
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			back.RLock()
+			in, err := fs.Tmpfile(root, NewInode{Mode: linux.S_IFREG | 0o644})
+			back.RUnlock()
+			if err != nil {
+				runtime.Gosched() // read-only
+				continue
+			}
+			if err := fs.Put(in); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	for range 100 {
+		for err = linux.EBUSY; Errno(err) == linux.EBUSY; {
+			err = fs.Remount(true)
+		}
+		must(t, err)
+		if n, err := Check(dev, func(s string) { t.Log(s) }); n != 0 || err != nil {
+			t.Errorf("%d problems, %v", n, err)
+			break
+		}
+		back.Lock()
+		err = fs.Remount(false)
+		back.Unlock()
+		must(t, err)
+	}
+	close(stop)
+	<-done
+	must(t, fs.Put(root))
+	must(t, fs.Unmount())
 }
