@@ -134,12 +134,22 @@ func TestTake(t *testing.T) {
 	cpus[2].run.push(12, false)
 	cpus[0].run.push(13, false)
 	var got []int32
-	for i := cpus[2].take(); i >= 0; i = cpus[2].take() {
+	for i := cpus[2].take(false); i >= 0; i = cpus[2].take(false) {
 		got = append(got, i)
 	}
 	if want := []int32{12, 13, 10, 11}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
+	// One that has a thread leaves those alone that an idle CPU was given.
+	was := cpus[0].current
+	defer func() { cpus[0].current = was }()
+	cpus[0].run.push(10, false)
+	cpus[1].run.push(11, false)
+	cpus[0].current, cpus[1].current = idleIndex(0), 3
+	if i, j := cpus[2].take(true), cpus[2].take(true); i != 11 || j != -1 {
+		t.Errorf("took %d and %d, want 11 and none", i, j)
+	}
+	cpus[0].run.remove(10)
 }
 
 // Whoever makes a thread ready for an idle CPU makes that CPU busy, and has it told.

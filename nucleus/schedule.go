@@ -127,8 +127,9 @@ func (o *cpu) pop(me *cpu) int32 {
 	return i
 }
 
-// take returns a ready thread, the CPU's own first, or -1.
-func (me *cpu) take() int32 {
+// take returns a ready thread, the CPU's own first, or -1. A CPU that has a thread takes those
+// that it shares only.
+func (me *cpu) take(shared bool) int32 {
 	if i := me.pop(me); i >= 0 {
 		return i
 	}
@@ -137,12 +138,18 @@ func (me *cpu) take() int32 {
 		if j >= n {
 			j = 0
 		}
-		if i := cpus[j].pop(me); i >= 0 {
-			return i
+		if o := &cpus[j]; !shared || o.busy() {
+			if i := o.pop(me); i >= 0 {
+				return i
+			}
 		}
 	}
 	return -1
 }
+
+// busy tells whether a CPU runs a thread: those in its queue wait. One that an idle CPU was given
+// runs there at once, and to take it would only have the two change places.
+func (o *cpu) busy() bool { return atomic.LoadInt32(&o.current) != idleIndex(o.Index) }
 
 // waiting tells whether there is a thread that the CPU may take.
 func (me *cpu) waiting() bool {
@@ -154,13 +161,11 @@ func (me *cpu) waiting() bool {
 	return false
 }
 
-// shares tells whether a thread waits that the CPU is to run in turn with its own: one in the
-// queue of a CPU that is busy. One that an idle CPU was given runs there at once, and to take it
-// would only have the two change places.
+// shares tells whether a thread waits that the CPU is to run in turn with its own.
 func (me *cpu) shares() bool {
 	for j := range int(numCPU.Load()) {
 		o := &cpus[j]
-		if o.has(me) && (o == me || atomic.LoadInt32(&o.current) != idleIndex(o.Index)) {
+		if o.has(me) && (o == me || o.busy()) {
 			return true
 		}
 	}
@@ -206,7 +211,7 @@ func schedule(c *amd64.CPU) {
 			return
 		}
 		me.resched = false
-		if next := me.take(); next >= 0 {
+		if next := me.take(true); next >= 0 {
 			t := &threads[i]
 			t.timerDue = me.TimerDue
 			t.lock.Acquire()
@@ -223,7 +228,7 @@ func schedule(c *amd64.CPU) {
 	}
 	me.resched = false
 	for {
-		if next := me.take(); next >= 0 {
+		if next := me.take(false); next >= 0 {
 			me.start(next)
 			return
 		}
