@@ -142,8 +142,8 @@ func (f *File) Init(s Store, size *atomic.Int64, blockSize int, owner any) {
 // Pages returns how many pages are in memory.
 func (f *File) Pages() int64 { return f.pages.Load() }
 
-// Dirty returns how many of them are newer than on disk.
-func (f *File) Dirty() int64 { return f.dirty.Load() }
+// Unwritten reports whether one of them is newer than on disk, or on its way there.
+func (f *File) Unwritten() bool { return f.dirty.Load() != 0 || !cacheIdle(f) }
 
 // Reserved is how many blocks dirty pages may still take, for st_blocks.
 func (f *File) Reserved() int64 {

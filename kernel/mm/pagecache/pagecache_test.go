@@ -25,6 +25,7 @@ type disk struct {
 
 	reserved atomic.Int64
 	fail     atomic.Bool // writes fail
+	during   func()      // called while pages are written, or nil
 	reads    atomic.Int64
 	f        File
 	inode    sync.Mutex // as a file system has it
@@ -52,6 +53,9 @@ func (d *disk) ReadPages(pages [][]byte, off int64) linux.Errno {
 
 func (d *disk) WritePages(pages [][]byte, off, size, reserved int64) linux.Errno {
 	d.Unreserve(reserved)
+	if d.during != nil {
+		d.during()
+	}
 	if d.fail.Load() {
 		return linux.EIO
 	}
@@ -211,8 +215,8 @@ func model(t *rapid.T, d *disk) {
 	if !bytes.Equal(d.data[:len(want)], want) {
 		t.Fatal("the disk differs")
 	}
-	if d.f.Dirty() != 0 || d.f.Reserved() != 0 || d.reserved.Load() != 0 {
-		t.Fatalf("%d dirty, %d reserved, %d", d.f.Dirty(), d.f.Reserved(), d.reserved.Load())
+	if d.f.dirty.Load() != 0 || d.f.Reserved() != 0 || d.reserved.Load() != 0 {
+		t.Fatalf("%d dirty, %d reserved, %d", d.f.dirty.Load(), d.f.Reserved(), d.reserved.Load())
 	}
 	d.f.Drop()
 	if d.f.Pages() != 0 {
@@ -318,7 +322,7 @@ func TestErrors(t *testing.T) {
 			t.Errorf("the second error, %d: %v", i, e)
 		}
 	}
-	if d.f.Dirty() != 0 {
+	if d.f.dirty.Load() != 0 {
 		t.Error("pages that cannot be written stay dirty")
 	}
 }
@@ -330,8 +334,8 @@ func TestCutDirty(t *testing.T) {
 	d.cut(0)
 	d.f.since.Store(-1 << 62) // long ago
 	writeOld(0)
-	if d.f.listed || d.f.Dirty() != 0 {
-		t.Errorf("listed %v, %d dirty", d.f.listed, d.f.Dirty())
+	if d.f.listed || d.f.dirty.Load() != 0 {
+		t.Errorf("listed %v, %d dirty", d.f.listed, d.f.dirty.Load())
 	}
 }
 
@@ -387,5 +391,26 @@ func BenchmarkWrite(b *testing.B) {
 	for b.Loop() {
 		v.InitBytes(p)
 		d.f.Write(nil, &v, 0)
+	}
+}
+
+// A page on its way to the disk is not dirty any more, and not there: whoever reads past the cache has
+// to wait for it.
+func TestUnwritten(t *testing.T) {
+	d := newDisk(t, 4096)
+	if d.f.Unwritten() {
+		t.Error("an empty file has something to write")
+	}
+	d.write([]byte("x"), 0)
+	if !d.f.Unwritten() {
+		t.Error("a dirty page is written already")
+	}
+	under := false
+	d.during = func() { under = d.f.dirty.Load() == 0 && d.f.Unwritten() }
+	if e := d.f.WriteBack(0, 0); e != 0 || !under {
+		t.Errorf("%v; a page that is being written was unwritten: %v", e, under)
+	}
+	if d.f.Unwritten() {
+		t.Error("a page is still to be written")
 	}
 }

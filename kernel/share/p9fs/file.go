@@ -36,6 +36,7 @@ type file struct {
 
 	mu    sync.Mutex
 	users int // open files; guarded by mu
+	moves int // writes of pages under way; guarded by mu
 }
 
 // opened is an open regular file.
@@ -52,7 +53,7 @@ func (f *file) adoptFile(_ *caller.Ctx, a *p9.Attr) {
 		f.mu.Lock()
 		used := f.users > 0
 		f.mu.Unlock()
-		if used || f.pages.Dirty() > 0 { // what we have is newer
+		if used || f.pages.Unwritten() { // what we have is newer
 			_, mt, _ := f.Times()
 			f.adoptAll(a)
 			f.Apply(&vfs.Attr{Mask: vfs.AttrMtime, Mtime: max(mt, a.Stat.Mtime.Nano())})
@@ -150,9 +151,9 @@ func (fs *FS) opened(i *vfs.Inode, fid uint32) {
 	}
 }
 
-// shut ends the open numbers if nobody has the file open; mu is held.
+// shut ends the open numbers if nobody has the file open or writes its pages; mu is held.
 func (f *file) shut() {
-	if f.users > 0 {
+	if f.users > 0 || f.moves > 0 {
 		return
 	}
 	for i, fid := range f.names.open {
@@ -190,7 +191,7 @@ func (o *opened) Release(*vfs.File) {
 	f.mu.Lock()
 	last := f.users == 1
 	f.mu.Unlock()
-	if last && f.pages.Dirty() > 0 {
+	if last {
 		f.pages.WriteBack(0, ^uint64(0)) // what fails is in WriteErrors
 	}
 	f.mu.Lock()
@@ -245,7 +246,7 @@ func (f *file) readThrough(c *caller.Ctx, v *uio.Vec, off int64) (done int, e li
 	}
 	direct := !f.orphan.Load() && !f.fs.options.loose // the size is the server's
 	for v.Len() > 0 && e == 0 && !(done > 0 && caller.Killed(c)) {
-		if f.pages.Dirty() > 0 {
+		if f.pages.Pages() > 0 { // none may be dirty, and some on their way to the server
 			if e = f.pages.WriteBack(uint64(off)>>mem.PageShift, uint64(off+int64(v.Len()))>>mem.PageShift); e != 0 {
 				break
 			}
@@ -484,7 +485,7 @@ func (f *file) Cached(n uint64) (mem.Frame, bool) { return f.pages.Cached(n) }
 // SetAttr changes attributes, the size among them; Mu is held.
 func (f *file) SetAttr(c *caller.Ctx, _ *vfs.Inode, a *vfs.Attr) linux.Errno {
 	if a.Mask&vfs.AttrSize == 0 {
-		if f.pages.Dirty() > 0 && a.Mask&vfs.AttrMtime != 0 { // writing would set the time
+		if a.Mask&vfs.AttrMtime != 0 { // writing would set the time
 			f.pages.WriteBack(0, ^uint64(0))
 		}
 		return f.setAttr(c, a)
@@ -619,7 +620,10 @@ func (f *file) WritePages(pages [][]byte, off, size, _ int64) linux.Errno {
 		n += len(p)
 	}
 	n = int(min(int64(n), size-off))
-	fid, e := f.handle(nil, forWriting)
+	f.mu.Lock()
+	f.moves++ // whoever closes the file meanwhile leaves the number open
+	fid, e := f.handleLocked(nil, forWriting)
+	f.mu.Unlock()
 	for done := 0; e == 0 && n > 0; {
 		var k int
 		if k, e = f.fs.c.Write(nil, fid, pages, off, n); k == n || e != 0 {
@@ -632,6 +636,10 @@ func (f *file) WritePages(pages [][]byte, off, size, _ int64) linux.Errno {
 		done, n, off = done+k, n-k, off+int64(k)
 		pages = behind(pages, k)
 	}
+	f.mu.Lock()
+	f.moves--
+	f.shut()
+	f.mu.Unlock()
 	if e != 0 {
 		f.fs.WriteErrors.Set(e)
 	}
