@@ -62,6 +62,7 @@ type Client struct {
 	wake   chan struct{} // full when Recv or Send is to look again
 	room   chan struct{}
 	sendMu sync.Mutex // one frame at a time
+	readMu sync.Mutex // one reader at a time, who takes what he could copy
 
 	mu      sync.Mutex
 	up      buffer // to the service; guarded by mu, as all below
@@ -99,8 +100,10 @@ func (q *buffer) peek(p []byte) {
 
 func (q *buffer) take(p []byte) {
 	q.peek(p)
-	q.at, q.n = (q.at+len(p))%len(q.b), q.n-len(p)
+	q.drop(len(p))
 }
+
+func (q *buffer) drop(n int) { q.at, q.n = (q.at+n)%len(q.b), q.n-n }
 
 func poke(c chan struct{}) {
 	select {
@@ -151,20 +154,17 @@ func (x *Client) sleep(c *caller.Ctx, ev wait.Events, ready wait.Events) linux.E
 	}
 }
 
-// Read takes what the service has sent; nothing says that it has closed the connection.
+// Read takes what the service has sent, and at the end of the connection nothing. What cannot be copied
+// to the program stays.
 func (x *Client) Read(c *caller.Ctx, f *vfs.File, v *uio.Vec, _ int64) (int, linux.Errno) {
-	var buf [2048]byte
 	for v.Len() > 0 {
-		x.mu.Lock()
-		n, over := min(x.down.n, v.Len(), len(buf)), x.over
-		x.down.take(buf[:n])
-		x.mu.Unlock()
+		n, over, e := x.read(v)
 		switch {
 		case n > 0:
 			poke(x.room)
-			return v.CopyOut(buf[:n])
-		case over:
-			return 0, 0
+			return n, 0
+		case e != 0 || over:
+			return 0, e
 		case f.NonBlock():
 			return 0, linux.EAGAIN
 		}
@@ -173,6 +173,25 @@ func (x *Client) Read(c *caller.Ctx, f *vfs.File, v *uio.Vec, _ int64) (int, lin
 		}
 	}
 	return 0, 0
+}
+
+// read moves what is there to v, and tells whether nothing more comes.
+func (x *Client) read(v *uio.Vec) (n int, over bool, e linux.Errno) {
+	var buf [2048]byte
+	x.readMu.Lock()
+	defer x.readMu.Unlock()
+	x.mu.Lock()
+	n, over = min(x.down.n, v.Len(), len(buf)), x.over
+	x.down.peek(buf[:n])
+	x.mu.Unlock()
+	if n == 0 {
+		return 0, over, 0
+	}
+	n, e = v.CopyOut(buf[:n])
+	x.mu.Lock()
+	x.down.drop(n)
+	x.mu.Unlock()
+	return n, false, e
 }
 
 // Write gives the service bytes, all of them unless the file does not block.

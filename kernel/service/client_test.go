@@ -89,6 +89,29 @@ func TestFrames(t *testing.T) {
 	f.Put()
 }
 
+// unmapped is memory of a program that is not there.
+type unmapped struct{ uio.Memory }
+
+func (unmapped) CopyOut(uio.Addr, []byte) (int, linux.Errno) { return 0, linux.EFAULT }
+
+// What could not be copied to a program is still to be read.
+func TestReadFault(t *testing.T) {
+	x, f, c := newClient(t)
+	defer f.Put()
+	if err := x.Send(context.Background(), []byte("reply"), nil); err != nil {
+		t.Fatal(err)
+	}
+	var v uio.Vec
+	v.Init(unmapped{}, 4096, 100)
+	if n, e := x.Read(c, f, &v, 0); n != 0 || e != linux.EFAULT {
+		t.Errorf("to nowhere: %d bytes, %v", n, e)
+	}
+	buf := make([]byte, 100)
+	if n, e := x.Read(c, f, uio.Bytes(buf), 0); e != 0 || string(buf[:n]) != "\x05\x00\x00\x00reply" {
+		t.Errorf("then: %q, %v", buf[:n], e)
+	}
+}
+
 // What a program may write, and what is left when it goes.
 func TestHostile(t *testing.T) {
 	used := pool.Get().Used()

@@ -16,7 +16,8 @@
 //
 // # Lock order
 //
-// A handler's own locks, Client.sendMu, Client.mu, then the file's queue. listener.mu is a leaf.
+// A handler's own locks, Client.sendMu, Client.mu, then the file's queue. Client.readMu comes before
+// Client.mu, and the address space of who reads. listener.mu is a leaf.
 package service
 
 import (
