@@ -113,7 +113,7 @@ func run(t *testing.T, tool, root, kernel string, m machine, limit time.Duration
 		}
 	}
 	if err != nil {
-		t.Errorf("fuzz %v: %v\n%s", argv, err, words(text, 120))
+		t.Errorf("fuzz %v: %v\n%s", argv, err, words(text, 400))
 		if calls, err := lastCalls(ram); err != nil {
 			t.Logf("no last calls: %v", err)
 		} else {

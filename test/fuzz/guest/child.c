@@ -208,8 +208,12 @@ static void look(thread *t)
 		me.slot->seen[0] = cap[0], me.slot->seen[1] = cap[1], me.slot->seen[2] = cap[3];
 		me.slot->broken = BREACH + root_gained;
 	}
-	if (secret_in(me.buffers + below(t, buffer_pages) * page, page) || secret_in(t->slots, 64 * 512))
+	char *buffer = me.buffers + below(t, buffer_pages) * page;
+	if (secret_in(buffer, page) || secret_in(t->slots, 64 * 512)) {
+		me.slot->seen[0] = (uint64_t)buffer, me.slot->seen[1] = (uint64_t)t->number, me.slot->seen[2] = (uint64_t)t->slots;
 		me.slot->broken = BREACH + secret_seen;
+		raw(SYS_exit_group, 1, 0, 0, 0, 0, 0); // the parent shows the last calls
+	}
 	// Elsewhere other workers write. No argument names this place, and a call with too
 	// great a length for its buffer does not come here either: nothing is below.
 	long at = raw(SYS_mmap, (long)t->fresh, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_POPULATE, -1, 0);

@@ -224,6 +224,17 @@ static void watch(int i, totals *t, long long now)
 	}
 }
 
+// show_calls shows the last calls of a worker, the oldest first.
+static void show_calls(const ring *r)
+{
+	unsigned end = (unsigned)r->count;
+	for (unsigned i = end < ring_calls ? 0 : end - ring_calls; i != end; i++) {
+		const uint64_t *a = r->call[i % ring_calls].args;
+		printf("fuzz: %llu(%#llx, %#llx, %#llx, %#llx, %#llx, %#llx) = %lld\n", (unsigned long long)r->call[i % ring_calls].nr, (unsigned long long)a[0], (unsigned long long)a[1],
+		       (unsigned long long)a[2], (unsigned long long)a[3], (unsigned long long)a[4], (unsigned long long)a[5], (long long)r->call[i % ring_calls].result);
+	}
+}
+
 // judge tells what a child saw that must not be.
 static void judge(const slot *s)
 {
@@ -232,6 +243,9 @@ static void judge(const slot *s)
 	if (breach > 0 && breach < 4)
 		fail("child %llu %s (%#llx, %lld: %#llx)", (unsigned long long)s->ring[0].child, breaches[breach], (unsigned long long)s->seen[0],
 		     (long long)s->seen[1], (unsigned long long)s->seen[2]);
+	if (breach == secret_seen)
+		for (int i = 0; i < workers; i++)
+			show_calls(&s->ring[i]);
 }
 
 static void reap(totals *t)
