@@ -1,5 +1,11 @@
 package tcp
 
+import (
+	"runtime"
+
+	"hardtack/arch/amd64"
+)
+
 // processNow does a processor goroutine's work in the goroutine that received the
 // packet, which saves a hand-over per packet. It reports whether nothing is left for the
 // processor. While the endpoint is locked, there is work left.
@@ -20,4 +26,12 @@ func (e *Endpoint) processNow() bool {
 	}
 	// Whoever holds the endpoint checks the queue when releasing it.
 	return e.segmentQueue.empty() || e.isOwnedByUser()
+}
+
+// letHolder lets whoever has an endpoint go on, before a processor tries it again: it may wait
+// for this CPU, or for its turn if it was given the lock. The PAUSE has an emulator that runs
+// one CPU at a time go on to the holder's.
+func letHolder() {
+	amd64.Pause()
+	runtime.Gosched()
 }

@@ -88,7 +88,7 @@ func twoCPUs(c netbench.Config) (netbench.Figures, error) {
 		return nil, nil
 	}
 	c.CPUs, c.Systems = 2, []osbench.OS{osbench.OnHardtack}
-	c.Only = []string{"tcpecho", "redis", "redis16", "nginx", "nginx32k"}
+	c.Only = []string{"tcpecho", "redis", "redis16", "nginx", "nginxconn", "nginx32k"}
 	return c.Measure()
 }
 
