@@ -50,7 +50,8 @@ func (s *Datagram) Holds(sum *ledger.Sum) {
 }
 
 // queueBytes is what the datagrams take that wait in the socket. netstack tells of the
-// first one's length only, so the sum of lengths is read where netstack keeps it.
+// first one's length only, so the sum of lengths is read where netstack keeps it, without the
+// lock that is there: one word, for an estimate.
 func (s *Datagram) queueBytes(ep tcpip.Endpoint) int64 {
 	most := s.waiting()
 	v := reflect.ValueOf(ep)

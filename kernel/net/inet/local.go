@@ -163,7 +163,7 @@ func (s *TCP) join(c *caller.Ctx, j *lateJoin) linux.Errno {
 	l := j.l
 	x := s.net.bareTCP(c, l.Domain)
 	x.UID, x.GID = l.UID, l.GID
-	x.hereAddr, x.herePort = j.dst, l.bound.Port
+	x.hereAddr, x.herePort = j.dst, l.boundPort()
 	s.hereAddr, s.herePort = j.here.Addr, j.here.Port
 	x.state.Store(stLocal)
 	x.far.Store(s)
@@ -176,6 +176,13 @@ func (s *TCP) join(c *caller.Ctx, j *lateJoin) linux.Errno {
 	l.Q.Notify(evIn)
 	s.Q.Notify(evOut)
 	return 0
+}
+
+// boundPort is the port that a listener has; it may listen anew, elsewhere, meanwhile.
+func (s *TCP) boundPort() uint16 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.bound.Port
 }
 
 // putPort gives back the port that connect took.
