@@ -7,6 +7,7 @@ import (
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/ledger"
+	"hardtack/kernel/base/settings"
 	"hardtack/kernel/fs/vfs"
 	"hardtack/kernel/net/inet"
 	"hardtack/kernel/net/sock"
@@ -19,6 +20,10 @@ func TestSocketsOfManyThreads(tt *testing.T) {
 	if testing.Short() {
 		rounds = 60
 	}
+	defer settings.PingGroupHi.Set(settings.PingGroupHi.Get())
+	settings.PingGroupLo.Set(0)
+	defer settings.PingGroupLo.Set(1)
+	settings.PingGroupHi.Set(1 << 30)
 	for range rounds {
 		t := New(tt)
 		var socks []*vfs.File
