@@ -6,10 +6,8 @@ import (
 	"testing"
 
 	"hardtack/abi/linux"
-	"hardtack/kernel/base/ledger"
 	"hardtack/kernel/base/settings"
 	"hardtack/kernel/fs/vfs"
-	"hardtack/kernel/net/inet"
 	"hardtack/kernel/net/sock"
 	. "hardtack/kernel/net/socktest"
 )
@@ -24,6 +22,7 @@ func TestSocketsOfManyThreads(tt *testing.T) {
 	settings.PingGroupLo.Set(0)
 	defer settings.PingGroupLo.Set(1)
 	settings.PingGroupHi.Set(1 << 30)
+	levels := []int32{linux.SOL_SOCKET, linux.IPPROTO_TCP, linux.IPPROTO_IP, linux.IPPROTO_IPV6}
 	for range rounds {
 		t := New(tt)
 		var socks []*vfs.File
@@ -38,7 +37,12 @@ func TestSocketsOfManyThreads(tt *testing.T) {
 		var all sync.WaitGroup
 		for range 3 {
 			seed := rand.Uint64()
-			all.Go(func() { meddle(New(tt), rand.New(rand.NewPCG(seed, 1)), socks) })
+			all.Go(func() {
+				t, r := New(tt), rand.New(rand.NewPCG(seed, 1))
+				for range 60 {
+					Meddle(t, r, socks, levels, address)
+				}
+			})
 		}
 		all.Wait()
 		for _, f := range socks {
@@ -47,55 +51,19 @@ func TestSocketsOfManyThreads(tt *testing.T) {
 	}
 }
 
-// meddle makes random calls on sockets; none waits, and any error is right.
-func meddle(t *T, r *rand.Rand, socks []*vfs.File) {
-	for range 60 {
-		f := socks[r.IntN(len(socks))]
-		s := S(f)
-		var name sock.Addr
-		switch r.IntN(16) {
-		case 0:
-			a := In4(0, 0, 0, 0, 0)
-			if r.IntN(2) == 0 {
-				a = In6([16]byte{15: 1}, 0)
-			}
-			s.Bind(t.C, f, nil, a)
-		case 1, 2:
-			s.Listen(t.C, r.IntN(4))
-		case 3:
-			if g, e := s.Accept(t.C, true, 0); e == 0 {
-				t.WriteErr(g, "accepted")
-				g.Put()
-			}
-		case 4, 5:
-			S(socks[r.IntN(len(socks))]).LocalAddr(&name)
-			if r.IntN(4) == 0 {
-				name.Set(make([]byte, 16)) // disconnects
-			} else if name.Len == 16 && name.B[4] == 0 {
-				name.B[4], name.B[7] = 127, 1
-			}
-			s.Connect(t.C, nil, &name, true)
-		case 6:
-			s.Shutdown(t.C, int32(r.IntN(3)))
-		case 7:
-			s.PeerAddr(&name)
-		case 8:
-			t.Send(f, "some text", &sock.Msg{Flags: []int32{0, linux.MSG_MORE, linux.MSG_OOB}[r.IntN(3)] | linux.MSG_DONTWAIT | linux.MSG_NOSIGNAL})
-		case 9:
-			t.Recv(f, 100, []int32{0, linux.MSG_PEEK, linux.MSG_OOB}[r.IntN(3)]|linux.MSG_DONTWAIT)
-		case 10:
-			var sum ledger.Sum
-			if tcp, is := f.Ops.(*inet.TCP); is { // of the others an estimate is read without a lock
-				tcp.Holds(&sum)
-			}
-		case 11:
-			level := []int32{linux.SOL_SOCKET, linux.IPPROTO_TCP, linux.IPPROTO_IP}[r.IntN(3)]
-			s.SetOpt(t.C, level, int32(r.IntN(60)), []byte{byte(r.IntN(3)), 0, 0, 0, 0, 0, 0, 0}[:4+4*r.IntN(2)])
-		case 12:
-			level := []int32{linux.SOL_SOCKET, linux.IPPROTO_TCP, linux.IPPROTO_IP}[r.IntN(3)]
-			s.GetOpt(t.C, level, int32(r.IntN(60)), make([]byte, 256))
-		default:
-			Ready(f)
+// address returns where to bind to, or, with s, an address that leads to it.
+func address(r *rand.Rand, s sock.Socket) *sock.Addr {
+	if s == nil {
+		if r.IntN(2) == 0 {
+			return In6([16]byte{15: 1}, 0)
 		}
+		return In4(0, 0, 0, 0, 0)
 	}
+	a := new(sock.Addr)
+	if s.LocalAddr(a); r.IntN(4) == 0 {
+		a.Set(make([]byte, 16)) // disconnects
+	} else if a.Len == 16 && a.B[4] == 0 {
+		a.B[4], a.B[7] = 127, 1
+	}
+	return a
 }
