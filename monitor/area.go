@@ -5,7 +5,8 @@ import "sync/atomic"
 // An area is memory that two clusters map. It holds one link, in pages of 4 KiB:
 //
 //	0      what each side has written and read: a line of 64 bytes each, which only
-//	       that side writes, and behind them a line each that says it was rung
+//	       that side writes, behind them a line each that says it was rung, and the
+//	       bells of its channels
 //	1, 2   bytes of frames from the lower cluster, the link's side 0
 //	3, 4   bytes of frames from the higher one, its side 1
 //	5-8    the ring of messages from side 0
@@ -39,6 +40,14 @@ type control struct {
 		Set atomic.Uint32
 		_   [15]uint32
 	}
+	Bells [2]bells // set by the other side, cleared by this one
+}
+
+// bells say which of a side's channels were rung.
+type bells struct {
+	Set  atomic.Uint32 // a bit for each word of Rung that has changed since the side last looked
+	_    [15]uint32
+	Rung [maxChannels / 64]atomic.Uint64 // a bit for each channel, which its reader takes away
 }
 
 // area is an area as it is in memory.

@@ -3,6 +3,7 @@ package monitor
 import (
 	"errors"
 	"io"
+	"sync/atomic"
 
 	"hardtack/idl/monitor"
 )
@@ -48,14 +49,13 @@ type Channel struct {
 	told   bool // the peer knows that this end is closed
 	shut   bool // this end is closed
 	ended  error
-	queued bool   // in p.work
-	notify func() // after each change that a waiter might want
+	gone   atomic.Bool // shut or ended; read freely
+	queued bool        // in p.work
+	notify func()      // after each change that a waiter might want
 
-	answer  *monitor.Opened // of a channel that this kernel passes on: what the peer is to hear
-	opened  *monitor.Opened // of one that the first cluster passes on: what it has said
-	ringing bool            // the peer is to hear that the rings have changed
-	rung    bool            // they have, as the peer says
-	bell    func()          // after that, and the end
+	answer *monitor.Opened // of a channel that this kernel passes on: what the peer is to hear
+	opened *monitor.Opened // of one that the first cluster passes on: what it has said
+	bell   func()          // after the other end has rung, and the end
 }
 
 // buffer is a queue of bytes.
@@ -154,6 +154,7 @@ func (c *Channel) close() {
 		return
 	}
 	c.shut = true
+	c.gone.Store(true)
 	if c.rings != nil {
 		c.rings.Put()
 	}
@@ -170,6 +171,7 @@ func (c *Channel) close() {
 func (c *Channel) end(why error) {
 	if c.ended == nil {
 		c.ended = why
+		c.gone.Store(true)
 		c.out = buffer{}
 		if c.shut {
 			c.p.queue(c)
@@ -193,9 +195,6 @@ func (c *Channel) next() monitor.Msg {
 		m := c.answer
 		c.answer = nil
 		return m
-	case c.ringing && !c.shut:
-		c.ringing = false
-		return &monitor.Rung{Number: c.theirs}
 	case n > 0:
 		c.credit -= n
 		return &monitor.Data{Number: c.theirs, Bytes: c.out.take(n)}

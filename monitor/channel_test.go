@@ -164,7 +164,7 @@ func TestChannels(t *testing.T) {
 		for _, p := range m.peers {
 			for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 				p.mu.Lock()
-				left := len(p.channels)
+				left := p.live
 				p.mu.Unlock()
 				if left == 0 {
 					break
@@ -308,9 +308,9 @@ func TestHostileChannels(t *testing.T) {
 		broken("credit for what was not sent", y)
 	}
 	for n := range uint32(100) {
-		send(&monitor.Data{Number: n + 1000, Bytes: []byte("x")})
-		send(&monitor.Taken{Number: n + 1000, Bytes: 1})
-		send(&monitor.Closed{Number: n + 1000})
+		send(&monitor.Data{Number: n + 1<<20, Bytes: []byte("x")})
+		send(&monitor.Taken{Number: n + 1<<20, Bytes: 1})
+		send(&monitor.Closed{Number: n + 1<<20})
 	}
 	_, y = channel(t, a, b, "twice")
 	for range 3 {

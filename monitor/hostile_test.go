@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,7 +48,7 @@ func TestHostile(t *testing.T) {
 			mem := areas[r.IntN(2)]
 			at := r.IntN(len(mem)/4) * 4
 			if r.IntN(2) == 0 { // mostly where it matters
-				at = r.IntN(64) * 4
+				at = r.IntN(160) * 4
 			}
 			wordAt(mem, at).Store([]uint32{0, 1, r.Uint32(), 1 << 31, ^uint32(0)}[r.IntN(5)])
 			if r.IntN(10) == 0 {
@@ -63,5 +64,45 @@ func TestHostile(t *testing.T) {
 			m.mu.Unlock()
 		}
 		wg.Wait()
+	}
+}
+
+// A peer that sets any bell at any time wakes its own channels at most: once each, until they are read.
+func TestHostileBells(t *testing.T) {
+	for seed := range uint64(10) {
+		ms, hosts, areas := machine(t, 3)
+		fineX, fineY := ringed(t, ms, 2, 0, 1)
+		others := onRung(fineY)
+		var told, taken atomic.Int32
+		var mine []*Channel
+		for range 5 {
+			_, y := ringed(t, ms, 1, 0, 1)
+			y.OnRung(func() { told.Add(1) })
+			mine = append(mine, y)
+		}
+		r := rand.New(rand.NewPCG(seed, 10))
+		for range 2000 {
+			mem := areas[1][r.IntN(2)]
+			at := 256 + r.IntN(96)*4
+			wordAt(mem, at).Store([]uint32{0, 1, r.Uint32(), 1 << 31, ^uint32(0)}[r.IntN(5)])
+			ms[0].Rung(atOnce)
+			if r.IntN(3) == 0 {
+				mine[r.IntN(len(mine))].TakeRung()
+				taken.Add(1)
+			}
+		}
+		if n := told.Load(); n > taken.Load()+int32(len(mine)) {
+			t.Errorf("told %d times of bells that were taken %d times", n, taken.Load())
+		}
+		select {
+		case <-others:
+			t.Error("another kernel's channel was rung")
+		default:
+		}
+		fineX.Ring()
+		<-others
+		leave(ms[0], hosts[0].ram, 1)
+		fineX.Close()
+		fineY.Close()
 	}
 }

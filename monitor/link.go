@@ -28,7 +28,7 @@ type Link struct {
 	gone   atomic.Bool // the peer's kernel has ended
 	frame  []byte      // of the last Recv
 	wrong  atomic.Bool // the peer broke the rules
-	peer   *peer       // that calls on it; guarded by Monitor.mu
+	peer   *peer       // that calls on it; set before Rung is called
 
 	bells  atomic.Int32  // Bells that wait
 	heard  chan struct{} // full when one is to look
@@ -44,15 +44,18 @@ func NewLink(addr string, mem []byte, side int, ring func()) *Link {
 func (l *Link) mine() *sideWords   { return &l.a.control.Side[l.side] }
 func (l *Link) theirs() *sideWords { return &l.a.control.Side[1-l.side] }
 
-// Rung has this side look again if the peer rang for it. late is how long ago the interrupt was.
-func (l *Link) Rung(late time.Duration) {
+// Rung has this side look again if the peer rang for it. late says how long ago the interrupt was.
+func (l *Link) Rung(late func() time.Duration) {
+	if l.peer != nil {
+		l.peer.hearBells()
+	}
 	w := &l.a.control.Rung[l.side].Set
 	if w.Load() == 0 {
 		return
 	}
 	w.Store(0)
 	if asked := l.theirs().Asked.Load(); asked != l.mine().Heard.Load() {
-		l.mine().Took.Store(uint32(late))
+		l.mine().Took.Store(uint32(late()))
 		l.mine().Heard.Store(asked)
 		l.Wake()
 	}

@@ -103,12 +103,12 @@ func (m *Monitor) Join(ctx context.Context, index int, out, in *Link) error {
 	m.links = append(m.links, out, in)
 	m.lives++
 	in.addr = fmt.Sprintf("%s, life %d", in.addr, m.lives)
-	p := newPeer(m, index, in.addr, out)
+	p := newPeer(m, index, out, in)
 	m.from[p.from] = p
 	in.peer = p
 	m.mu.Unlock()
 	// The peer may have rung before anybody here listened, and does not ring again.
-	m.Rung(0)
+	m.Rung(func() time.Duration { return 0 })
 	m.driver.Add(index, out, in)
 	c, err := msg.Dial(ctx, m.driver.address(index), monitor.Interface, options(m.driver.scheme))
 	if err != nil {
@@ -157,8 +157,8 @@ func (m *Monitor) Leave(index int, links ...*Link) {
 	}
 }
 
-// Rung is the doorbell's bottom half: some cluster rang, so long ago.
-func (m *Monitor) Rung(late time.Duration) {
+// Rung is the doorbell's bottom half: some cluster rang, and late says how long ago.
+func (m *Monitor) Rung(late func() time.Duration) {
 	m.mu.Lock()
 	links := m.links
 	m.mu.Unlock()

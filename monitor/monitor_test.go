@@ -21,6 +21,7 @@ import (
 type testHost struct {
 	cpus    uint32
 	stopped atomic.Int32
+	rung    atomic.Int32  // how often it was interrupted
 	hang    chan struct{} // Stop waits for its end
 	broker.Kernel
 	kernelFrames
@@ -63,12 +64,13 @@ func machine(t *testing.T, n int) (ms []*Monitor, hosts []*testHost, areas [][2]
 		bells[i] = make(chan struct{}, 1)
 		go func() {
 			for range bells[i] {
-				ms[i].Rung(0)
+				ms[i].Rung(atOnce)
 			}
 		}()
 	}
 	bell := func(i int) func() {
 		return func() {
+			hosts[i].rung.Add(1)
 			select {
 			case bells[i] <- struct{}{}:
 			default:
@@ -166,8 +168,8 @@ func TestDeath(t *testing.T) {
 func TestFrames(t *testing.T) {
 	mem := pages(AreaPages)
 	var a, b *Link
-	a = NewLink("a", mem, 0, func() { go b.Rung(0) })
-	b = NewLink("b", mem, 1, func() { go a.Rung(0) })
+	a = NewLink("a", mem, 0, func() { go b.Rung(atOnce) })
+	b = NewLink("b", mem, 1, func() { go a.Rung(atOnce) })
 	ctx := context.Background()
 	r := rand.New(rand.NewPCG(1, 2))
 	var sent [][]byte
@@ -230,3 +232,5 @@ func TestLeaveFirst(t *testing.T) {
 		t.Errorf("the cluster is there: %v, %d links", err, len(a.links))
 	}
 }
+
+func atOnce() time.Duration { return 0 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"hardtack/idl/monitor"
 	"hardtack/msg"
@@ -251,7 +252,7 @@ func relay(a, b *Channel) {
 		c.OnRung(kick)
 		defer c.Close()
 	}
-	there, back := passage{from: a, to: b}, passage{from: b, to: a}
+	there, back := passage{from: a, to: b, again: kick}, passage{from: b, to: a, again: kick}
 	for {
 		if there.pass() || back.pass() {
 			return
@@ -263,15 +264,31 @@ func relay(a, b *Channel) {
 // passage is one direction of a relay.
 type passage struct {
 	from, to *Channel
+	again    func() // has pass called
+	later    *time.Timer
 	buf      [4096]byte
 	left     []byte // read, and not written yet
 }
 
-// pass carries what it can, and reports whether the end has come.
-func (x *passage) pass() (over bool) {
-	if x.from.TakeRung() {
+// passRing passes a ring on. While the last one is not taken there, one that comes is left where it
+// is, so that who rings interrupts no kernel, and is looked at again a little later.
+func (x *passage) passRing() {
+	switch rung, _ := x.from.Rung(); {
+	case !rung:
+	case x.to.Unheard():
+		if x.later == nil {
+			x.later = time.AfterFunc(time.Millisecond, x.again)
+		}
+		x.later.Reset(time.Millisecond)
+	default:
+		x.from.TakeRung()
 		x.to.Ring()
 	}
+}
+
+// pass carries what it can, and reports whether the end has come.
+func (x *passage) pass() (over bool) {
+	x.passRing()
 	for {
 		for len(x.left) > 0 {
 			n, err := x.to.Write(x.left)

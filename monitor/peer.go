@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 
 	"hardtack/idl/monitor"
@@ -16,20 +17,23 @@ type peer struct {
 	index int
 	from  string // where its calls come from
 	out   *Link  // on which this kernel calls
+	in    *Link  // on which the other one does
 
 	mu       sync.Mutex
-	channels map[uint32]*Channel // guarded by mu, as all below
-	last     uint32              // the number of the newest
-	work     []*Channel          // those that have something to send
-	unmapped [][]uint32          // what the first cluster is to hear that this kernel has unmapped
+	channels []*Channel               // by place; guarded by mu, as all below
+	live     int                      // how many there are
+	last     uint32                   // how many there were
+	told     [maxChannels / 64]uint64 // those whose bell is heard, and has to be taken yet
+	work     []*Channel               // those that have something to send
+	unmapped [][]uint32               // what the first cluster is to hear that this kernel has unmapped
 	over     bool
 
 	wake chan struct{} // full after work has grown
 	done chan struct{} // closed when the kernel has ended
 }
 
-func newPeer(m *Monitor, index int, from string, out *Link) *peer {
-	return &peer{m: m, index: index, from: from, out: out, channels: map[uint32]*Channel{}, wake: make(chan struct{}, 1), done: make(chan struct{})}
+func newPeer(m *Monitor, index int, out, in *Link) *peer {
+	return &peer{m: m, index: index, from: in.addr, out: out, in: in, wake: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
 // add makes an end; mu is held.
@@ -37,17 +41,36 @@ func (p *peer) add() (*Channel, error) {
 	if p.over {
 		return nil, ErrDied
 	}
-	if len(p.channels) >= maxChannels {
+	if p.live >= maxChannels {
 		return nil, monitor.ErrBusy
 	}
-	for p.last++; p.channels[p.last] != nil; p.last++ {
+	place := slices.Index(p.channels, nil)
+	if place < 0 {
+		place = len(p.channels)
+		p.channels = append(p.channels, nil)
 	}
-	c := &Channel{p: p, mine: p.last, far: p.index, credit: Window}
-	p.channels[c.mine] = c
+	p.last++
+	c := &Channel{p: p, mine: p.last*maxChannels + uint32(place), far: p.index, credit: Window}
+	p.channels[place] = c
+	p.live++
+	p.takeBell(c)
 	return c, nil
 }
 
-func (p *peer) forget(c *Channel) { delete(p.channels, c.mine) }
+// at is the channel with a number, nil if there is none.
+func (p *peer) at(number uint32) *Channel {
+	if i := int(number % maxChannels); i < len(p.channels) && p.channels[i] != nil && p.channels[i].mine == number {
+		return p.channels[i]
+	}
+	return nil
+}
+
+func (p *peer) forget(c *Channel) {
+	if p.at(c.mine) == c {
+		p.channels[c.mine%maxChannels] = nil
+		p.live--
+	}
+}
 
 // queue has the sender look at a channel; mu is held.
 func (p *peer) queue(c *Channel) {
@@ -137,10 +160,11 @@ func (p *peer) end() {
 	p.over = true
 	close(p.done)
 	for _, c := range p.channels {
-		c.end(ErrDied)
+		if c != nil {
+			c.end(ErrDied)
+		}
 	}
-	clear(p.channels)
-	p.work, p.unmapped = nil, nil
+	p.channels, p.live, p.work, p.unmapped = nil, 0, nil, nil
 }
 
 // of is the channel of a message. A number that is none is that of a channel that was
@@ -151,7 +175,7 @@ func (p *peer) of(number uint32, do func(c *Channel)) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if c := p.channels[number]; c != nil && c.ended == nil {
+	if c := p.at(number); c != nil && c.ended == nil {
 		do(c)
 	}
 }

@@ -74,54 +74,6 @@ func (c *Channel) Rings() *Rings {
 	return c.rings
 }
 
-// Ring has the other end hear that the rings have changed.
-func (c *Channel) Ring() {
-	c.p.mu.Lock()
-	defer c.p.mu.Unlock()
-	if !c.ringing && !c.shut && c.ended == nil {
-		c.ringing = true
-		c.p.queue(c)
-	}
-}
-
-// Rung tells whether the other end has rung since the last TakeRung, and whether it is gone.
-func (c *Channel) Rung() (rung, gone bool) {
-	c.p.mu.Lock()
-	defer c.p.mu.Unlock()
-	return c.rung, c.ended != nil || c.shut
-}
-
-// TakeRung reports whether the other end has rung since the last call.
-func (c *Channel) TakeRung() (rung bool) {
-	c.p.mu.Lock()
-	defer c.p.mu.Unlock()
-	rung, c.rung = c.rung, false
-	return rung
-}
-
-// OnRung has f called, which must not block, when the other end rings, and at the end.
-func (c *Channel) OnRung(f func()) {
-	c.p.mu.Lock()
-	c.bell = f
-	c.p.mu.Unlock()
-}
-
-func (c *Channel) tellBell() {
-	if c.bell != nil {
-		c.bell()
-	}
-}
-
-// Rung is a doorbell of the other end.
-func (h handler) Rung(_ context.Context, in monitor.Rung) {
-	h.p.of(in.Number, func(c *Channel) {
-		if !c.rung {
-			c.rung = true
-			c.tellBell()
-		}
-	})
-}
-
 // giveBack has the first cluster hear that this kernel does not map frames.
 func (p *peer) giveBack(frames []uint32) {
 	p.mu.Lock()

@@ -13,7 +13,8 @@ import (
 // more frequent than that never sleeps. If the peer is a process on the same core,
 // spinning would only keep the core from it; so nap instead, in futex(2), or at a
 // notification if the kernel is ours (LMP, package ump). These are the fastest ways to hand
-// over the core. Then park in Go's poller, for as long as it takes.
+// over the core. A peer that another kernel wakes from its nap has a core of its own; so
+// nap after the spin. Then park in Go's poller, for as long as it takes.
 
 const (
 	spinBlock = 64                    // polls between two looks at everything else
@@ -97,21 +98,11 @@ func (c *Conn) waitMessage(ctx context.Context) error {
 		r.shared.Wake()
 	}
 	r.ctx = ctx
-	if same {
-		if r.spin.last < napIf {
-			if r.naps++; r.naps%napYield == 0 {
-				runtime.Gosched()
-			}
-			limit := napTime
-			if end, ok := ctx.Deadline(); ok {
-				limit = min(limit, time.Until(end))
-			}
-			if c.nap(limit) {
-				return nil
-			}
-		}
-	} else if c.spin(&r.spin, r.rx, r.ready) {
+	if !same && c.spin(&r.spin, r.rx, r.ready) {
 		return ctx.Err()
+	}
+	if (same || r.hands != nil && !r.shared.Futex()) && r.spin.last < napIf && c.mayNap(ctx) {
+		return nil
 	}
 	start := time.Now()
 	defer func() { r.spin.last = time.Since(start) }()
@@ -127,6 +118,19 @@ func (c *Conn) waitMessage(ctx context.Context) error {
 		return cerr
 	}
 	return c.parked(ctx, err, attnRecv)
+}
+
+// mayNap naps, and reports whether a slot is full.
+func (c *Conn) mayNap(ctx context.Context) bool {
+	r := &c.recv
+	if r.naps++; r.naps%napYield == 0 {
+		runtime.Gosched()
+	}
+	limit := napTime
+	if end, ok := ctx.Deadline(); ok {
+		limit = min(limit, time.Until(end))
+	}
+	return c.nap(limit)
 }
 
 // nap sleeps until the peer, which is on this processor, has sent something, and

@@ -215,11 +215,13 @@ func endCluster(state, status uint32) {
 // doorbell is the vector of the interrupt slot that other clusters' rings go to, or 0.
 var doorbell atomic.Uint64
 
-// rang is when the last doorbell's interrupt came.
-var rang atomic.Int64
+// rang is when the last doorbell's interrupt came, in ticks.
+var rang atomic.Uint64
 
 // DoorbellDelay returns how long ago the last doorbell's interrupt came.
-func DoorbellDelay() time.Duration { return time.Duration(now() - rang.Load()) }
+func DoorbellDelay() time.Duration {
+	return time.Duration(now() - ticksToNS(rang.Load()-amd64.ClockBase))
+}
 
 // OnDoorbell has the bottom half fn called when another cluster has rung.
 func OnDoorbell(fn func()) error {

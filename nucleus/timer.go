@@ -94,10 +94,13 @@ func timerFired(c *amd64.CPU, user bool) {
 		}
 	}
 	if me.SliceEnd != 0 && me.SliceEnd <= t {
-		if !user && me.graces < MaxGraces && me.current != idleIndex(c.Index) {
+		switch {
+		case me.current == idleIndex(c.Index): // whose slice it was sleeps: the next one begins anew
+			me.SliceEnd, me.SliceArmed = 0, 0
+		case !user && me.graces < MaxGraces:
 			me.graces++
 			me.SliceEnd = t + grace()
-		} else {
+		default:
 			me.SliceEnd = 0
 			me.giveWay(SliceOver, user)
 		}

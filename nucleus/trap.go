@@ -29,7 +29,7 @@ func serveTrap(ac *amd64.CPU, vector, code uint64, user bool) {
 			eoi()
 			return
 		}
-		rang.Store(now())
+		rang.Store(amd64.TSC())
 	}
 	switch vector {
 	case vectorFlush:

@@ -20,6 +20,16 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+func TestBells(t *testing.T) {
+	b, err := readBells([]byte("mark 0 5 100 0 0 9\nmark 0 6 150 0 0 9\nmark 1 7 0 0 0 30\nmark 1 7 0 0 0 20\nmark 1 7 0 0 0 40\npc ff 3 0\n"))
+	if err != nil || b != (Bell{50, 30}) {
+		t.Errorf("%+v, %v", b, err)
+	}
+	if _, err := readBells([]byte("mark 0 5 100 0 0\n")); err == nil {
+		t.Error("no rings, no error")
+	}
+}
+
 func TestGaps(t *testing.T) {
 	got, err := between("[1] panics 10\n[1] first 5\n[1] first 30\n[1] panics 40\nx\n", "panics", "first")
 	if err != nil || !slices.Equal(got, []int64{20}) {

@@ -13,11 +13,13 @@ import (
 
 // Report is all that was measured.
 type Report struct {
+	Steps            []string // those that were measured
 	QEMU             string
 	Archive          int64 // bytes of the boot archive
 	Apart, ApartBusy *Churn
 	One, OneBusy     *Churn
 	Calls            Calls
+	Bell             Bell
 	Restarts         []int64
 	TalkNear         int64
 	TalkFar          int64
@@ -101,7 +103,8 @@ func (r *Report) figures(b *strings.Builder) {
 | | measured | goal |
 | --- | ---: | ---: |
 | another cluster, from `+"`restart`"+` to its first user instruction: stop, fill its memory, boot; %d times | %s to %s M instructions | 12 M (boot alone) |
-| a doorbell to a sleeping cluster: to ring, and from there to its bottom half | %s + %s instructions | 4,000 |
+| a doorbell between processes, both kernels asleep: the write that rings, and from the interrupt to the program that waits; medians | %s + %s instructions | 4,000 |
+| a doorbell between kernels: to ring, and from there to the other's bottom half | %s + %s instructions | |
 | the same with an answer by doorbell, each kernel asleep until the other rings | %s instructions | |
 | a call to another monitor and its answer, both kernels asleep | %s instructions | |
 | the same without a pause between calls | %s instructions | |
@@ -114,7 +117,7 @@ func (r *Report) figures(b *strings.Builder) {
 | a panic of one cluster: requests that a server in another one lost, of %s | %d | 0 |
 | the same: to the first answer of the next life, with its pause of 0.1 s or more before it; %d times | %s to %s ms | 1,000 ms |
 `, len(r.Restarts), millions(slices.Min(r.Restarts)), millions(slices.Max(r.Restarts)),
-		thousands(r.Calls.Ring), thousands(r.Calls.Wake), thousands(r.Calls.Back), thousands(r.Calls.Asleep), thousands(r.Calls.Awake), thousands(r.TalkNear), thousands(r.TalkFar), float64(r.TalkFar)/float64(r.TalkNear),
+		thousands(r.Bell.Ring), thousands(r.Bell.Wake), thousands(r.Calls.Ring), thousands(r.Calls.Wake), thousands(r.Calls.Back), thousands(r.Calls.Asleep), thousands(r.Calls.Awake), thousands(r.TalkNear), thousands(r.TalkFar), float64(r.TalkFar)/float64(r.TalkNear),
 		thousands(r.TalkFrames), float64(r.TalkFrames)/float64(r.TalkNear), thousands(r.Near.Send), thousands(r.Near.Receive),
 		thousands(r.Far.Send), thousands(r.Far.Receive), float64(r.Far.Send+r.Far.Receive)/float64(r.Near.Send+r.Near.Receive),
 		float64(otherMemory-r.Calls.Unused)/(1<<20), thousands(r.Panics.Sent), r.Panics.Lost,

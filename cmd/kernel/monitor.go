@@ -56,7 +56,7 @@ func (k *kernel) startMonitor() {
 	m, err := monitor.New(host{k, &k.estate})
 	if err == nil {
 		err = nucleus.OnDoorbell(func() {
-			m.Rung(nucleus.DoorbellDelay())
+			m.Rung(nucleus.DoorbellDelay)
 			k.others.net.Rung()
 		})
 	}

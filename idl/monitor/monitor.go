@@ -19,8 +19,8 @@ import (
 var Interface = &msg.Interface{
 	Name: "monitor",
 	Fingerprint: msg.Fingerprint{
-		0x96, 0x08, 0xcb, 0x3b, 0x7e, 0x81, 0x58, 0xda,
-		0x86, 0xfc, 0x11, 0xc1, 0xe7, 0xf4, 0xe9, 0xa5,
+		0xdd, 0x90, 0xb2, 0x50, 0x82, 0x36, 0xaa, 0x8d,
+		0x17, 0x43, 0x4c, 0x3e, 0xf9, 0x0e, 0x48, 0x76,
 	},
 	Messages: []msg.Message{
 		{Name: "ping", Kind: msg.Call, Min: 12, Max: 12, Caps: 0, Format: formatPingCall},
@@ -46,7 +46,6 @@ var Interface = &msg.Interface{
 		{Name: "opened", Kind: msg.OneWay, Min: 21, Max: 53, Caps: 0, Format: formatOpened},
 		{Name: "data", Kind: msg.OneWay, Min: 8, Max: 504, Caps: 0, Format: formatData},
 		{Name: "taken", Kind: msg.OneWay, Min: 8, Max: 8, Caps: 0, Format: formatTaken},
-		{Name: "rung", Kind: msg.OneWay, Min: 4, Max: 4, Caps: 0, Format: formatRung},
 		{Name: "closed", Kind: msg.OneWay, Min: 4, Max: 4, Caps: 0, Format: formatClosed},
 		{Name: "unmapped", Kind: msg.OneWay, Min: 4, Max: 36, Caps: 0, Format: formatUnmapped},
 	},
@@ -82,7 +81,6 @@ var Interface = &msg.Interface{
 //   - *Opened
 //   - *Data
 //   - *Taken
-//   - *Rung
 //   - *Closed
 //   - *Unmapped
 //
@@ -108,7 +106,6 @@ type Msg interface {
 //   - *Opened
 //   - *Data
 //   - *Taken
-//   - *Rung
 //   - *Closed
 //   - *Unmapped
 //
@@ -483,36 +480,25 @@ func (*Taken) Num() uint16 { return 23 }
 func (*Taken) sealed()     {}
 func (*Taken) toServer()   {}
 
-// Rung is the call rung, number 24.
-//
-// Something has changed in the rings of the channel with this number.
-type Rung struct {
-	Number uint32
-}
-
-func (*Rung) Num() uint16 { return 24 }
-func (*Rung) sealed()     {}
-func (*Rung) toServer()   {}
-
-// Closed is the call closed, number 25.
+// Closed is the call closed, number 24.
 //
 // Nobody reads or writes at the other end any more.
 type Closed struct {
 	Number uint32
 }
 
-func (*Closed) Num() uint16 { return 25 }
+func (*Closed) Num() uint16 { return 24 }
 func (*Closed) sealed()     {}
 func (*Closed) toServer()   {}
 
-// Unmapped is the call unmapped, number 26.
+// Unmapped is the call unmapped, number 25.
 //
 // The caller has unmapped frames of rings that the first cluster had given it.
 type Unmapped struct {
 	Frames []uint32 // at most 8
 }
 
-func (*Unmapped) Num() uint16 { return 26 }
+func (*Unmapped) Num() uint16 { return 25 }
 func (*Unmapped) sealed()     {}
 func (*Unmapped) toServer()   {}
 
@@ -544,9 +530,8 @@ type Conn struct {
 		m21 Opened
 		m22 Data
 		m23 Taken
-		m24 Rung
-		m25 Closed
-		m26 Unmapped
+		m24 Closed
+		m25 Unmapped
 	}
 }
 
@@ -653,8 +638,6 @@ func (c *Conn) Send(ctx context.Context, m Msg) error {
 		return c.SendData(ctx, m)
 	case *Taken:
 		return c.SendTaken(ctx, m)
-	case *Rung:
-		return c.SendRung(ctx, m)
 	case *Closed:
 		return c.SendClosed(ctx, m)
 	case *Unmapped:
@@ -792,14 +775,10 @@ func (c *Conn) Recv(ctx context.Context) (Msg, error) {
 		return m, nil
 	case 24:
 		m := &c.in.m24
-		getRung((*[4]byte)(body), m)
+		getClosed((*[4]byte)(body), m)
 		return m, nil
 	case 25:
 		m := &c.in.m25
-		getClosed((*[4]byte)(body), m)
-		return m, nil
-	case 26:
-		m := &c.in.m26
 		if err := takeUnmapped(body, nil, m); err != nil {
 			return nil, c.Fail(err)
 		}
@@ -938,14 +917,10 @@ func clone(c *msg.Conn, num uint16, body []byte) (Msg, error) {
 		getTaken((*[8]byte)(body), m)
 		return m, nil
 	case 24:
-		m := new(Rung)
-		getRung((*[4]byte)(body), m)
-		return m, nil
-	case 25:
 		m := new(Closed)
 		getClosed((*[4]byte)(body), m)
 		return m, nil
-	case 26:
+	case 25:
 		m := new(Unmapped)
 		if err := takeUnmapped(body, nil, m); err != nil {
 			return nil, c.Fail(err)
@@ -1351,17 +1326,6 @@ func (c *Conn) SendTaken(ctx context.Context, m *Taken) error {
 	return nil
 }
 
-// SendRung sends a message.
-func (c *Conn) SendRung(ctx context.Context, m *Rung) error {
-	slot, err := c.Begin(ctx)
-	if err != nil {
-		return err
-	}
-	putRung((*[4]byte)(slot[0:]), m)
-	c.Commit(24, 4)
-	return nil
-}
-
 // SendClosed sends a message.
 func (c *Conn) SendClosed(ctx context.Context, m *Closed) error {
 	slot, err := c.Begin(ctx)
@@ -1369,7 +1333,7 @@ func (c *Conn) SendClosed(ctx context.Context, m *Closed) error {
 		return err
 	}
 	putClosed((*[4]byte)(slot[0:]), m)
-	c.Commit(25, 4)
+	c.Commit(24, 4)
 	return nil
 }
 
@@ -1384,7 +1348,7 @@ func (c *Conn) SendUnmapped(ctx context.Context, m *Unmapped) error {
 		return err
 	}
 	appendUnmapped(b[:0], m)
-	return c.CommitLong(ctx, 26)
+	return c.CommitLong(ctx, 25)
 }
 
 // All are the messages that arrive, as Recv returns them, until the other end has
@@ -1464,10 +1428,6 @@ type Handler interface {
 	//
 	// So many bytes were read at the other end of the one with this number.
 	Taken(ctx context.Context, m Taken)
-	// Rung takes the call rung.
-	//
-	// Something has changed in the rings of the channel with this number.
-	Rung(ctx context.Context, m Rung)
 	// Closed takes the call closed.
 	//
 	// Nobody reads or writes at the other end any more.
@@ -1597,8 +1557,6 @@ func (c *Conn) Serve(ctx context.Context, h Handler) error {
 			h.Data(ctx, *m)
 		case *Taken:
 			h.Taken(ctx, *m)
-		case *Rung:
-			h.Rung(ctx, *m)
 		case *Closed:
 			h.Closed(ctx, *m)
 		case *Unmapped:
@@ -2389,23 +2347,6 @@ func formatTaken(body []byte) string {
 	}
 	getTaken((*[8]byte)(body), &m)
 	return wire.Format("taken", "number", m.Number, "bytes", m.Bytes)
-}
-
-func putRung(b *[4]byte, m *Rung) {
-	binary.LittleEndian.PutUint32(b[0:4], m.Number)
-}
-
-func getRung(b *[4]byte, m *Rung) {
-	m.Number = binary.LittleEndian.Uint32(b[0:4])
-}
-
-func formatRung(body []byte) string {
-	var m Rung
-	if len(body) != 4 {
-		return msg.BadBody("rung", wire.BadValue).Error()
-	}
-	getRung((*[4]byte)(body), &m)
-	return wire.Format("rung", "number", m.Number)
 }
 
 func putClosed(b *[4]byte, m *Closed) {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	abi "hardtack/abi/cluster"
 	"hardtack/msg"
@@ -34,7 +35,8 @@ type ringLink struct {
 	tx, rx []byte
 
 	closed atomic.Bool
-	hears  sync.Once // a goroutine waits for the peer's rings
+	naps   atomic.Bool // somebody may be in Await
+	hears  sync.Once   // a goroutine waits for the peer's rings
 	gate   gate
 }
 
@@ -94,15 +96,40 @@ func (l *ringLink) Close() error {
 // Pages implements msg.Shared.
 func (l *ringLink) Pages() (tx, rx []byte) { return l.tx, l.rx }
 
-var one = []byte{1}
-
 // Wake implements msg.Shared. The kernel notes the ring and interrupts the peer's kernel.
 func (l *ringLink) Wake() {
-	l.raw.Control(func(fd uintptr) { syscall.Write(int(fd), one) }) // an error: the end, of which Recv tells
+	l.raw.Control(ring) // an error: the end, of which Recv tells
 }
 
 // Kick implements msg.Shared.
-func (l *ringLink) Kick() { l.gate.kick() }
+func (l *ringLink) Kick() {
+	l.gate.kick()
+	if l.naps.Load() {
+		l.raw.Control(rouse)
+	}
+}
+
+// Hands implements msg.Handing: an end may wait in its kernel for the other's to wake it.
+func (l *ringLink) Hands() bool { return true }
+
+// Hand implements msg.Handing.
+func (l *ringLink) Hand() bool {
+	if !l.naps.Load() {
+		l.naps.Store(true)
+	}
+	return !l.closed.Load()
+}
+
+// Rouse implements msg.Handing.
+func (l *ringLink) Rouse() { l.Wake() }
+
+// Await implements msg.Handing. The ring that it takes may be for who sleeps in Park.
+func (l *ringLink) Await(d time.Duration) {
+	if d > 0 {
+		l.raw.Control(func(fd uintptr) { await(fd, d) })
+		l.gate.kick()
+	}
+}
 
 // Park implements msg.Shared.
 func (l *ringLink) Park(ready func() bool) error {
@@ -114,14 +141,15 @@ func (l *ringLink) Park(ready func() bool) error {
 	return nil
 }
 
-// hear has the sleepers look at each ring of the peer's, until the end.
+// hear has the sleepers look at each ring of the peer's, until the end; who is about to wait in Await,
+// too, for the ring may have been his.
 func (l *ringLink) hear() {
 	var b [1]byte
 	l.raw.Read(func(fd uintptr) bool {
 		for {
 			switch n, err := syscall.Read(int(fd), b[:]); {
 			case n > 0:
-				l.gate.kick()
+				l.Kick()
 			case err == syscall.EAGAIN:
 				return false
 			case err != syscall.EINTR:
@@ -155,12 +183,16 @@ func (l *ringLink) MapSend(*os.File, int) (msg.Region, error) { return msg.Regio
 
 // gate is where goroutines sleep until they are kicked; at most two do.
 type gate struct {
-	mu     sync.Mutex
-	asleep []chan struct{} // guarded by mu
-	spare  []chan struct{} // guarded by mu
+	mu       sync.Mutex
+	asleep   []chan struct{} // guarded by mu
+	spare    []chan struct{} // guarded by mu
+	sleepers atomic.Int32    // len(asleep)
 }
 
 func (g *gate) kick() {
+	if g.sleepers.Load() == 0 {
+		return
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, c := range g.asleep {
@@ -188,6 +220,7 @@ func (g *gate) enter() (wake chan struct{}) {
 		wake = make(chan struct{}, 1)
 	}
 	g.asleep = append(g.asleep, wake)
+	g.sleepers.Add(1)
 	return wake
 }
 
@@ -197,6 +230,7 @@ func (g *gate) leave(wake chan struct{}) {
 	for i, c := range g.asleep {
 		if c == wake {
 			g.asleep = append(g.asleep[:i], g.asleep[i+1:]...)
+			g.sleepers.Add(-1)
 			break
 		}
 	}

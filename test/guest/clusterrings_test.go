@@ -31,7 +31,7 @@ func TestClusterRings(t *testing.T) {
 	}
 	out, err := inGuest(t, tool, root, 15*time.Minute, flags, "/runner")
 	out = strings.ReplaceAll(out, "\r", "")
-	for _, text := range []string{"talks\n", "anywhere\n", "hostile\n", "copies\n", "ends\n", "storm\n", "moves\n", "the end\n"} {
+	for _, text := range []string{"talks\n", "anywhere\n", "hostile\n", "bells\n", "copies\n", "ends\n", "storm\n", "moves\n", "the end\n"} {
 		if !strings.Contains(out, text) {
 			t.Errorf("the console lacks %q", text)
 		}

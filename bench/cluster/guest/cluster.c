@@ -8,6 +8,8 @@
 //	live    says when its cluster came to its first program, in the machine's clock
 //	lives   starts that cluster again five times
 //	fail    is served a thousand times, and then its kernel panics
+//	bells   rings a thousand times for bell, which sleeps
+//	bell    waits for that; process 1 of cluster 1
 //	fails   is served meanwhile in cluster 0, until that has happened five times
 //
 // A request is a message over TCP within the machine, a look at a file by the server, and an
@@ -21,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -244,6 +247,61 @@ static void lives(void) {
 	pause_ms(300);
 }
 
+// Of abi/cluster.
+enum { LISTEN = 0x40444802, ACCEPT = 0x4803, CONNECT_RINGS = 0x40484805, RINGS = 0x4807, AWAIT = 0x4808 };
+
+struct address {
+	uint32_t cluster;
+	char name[64];
+	uint32_t pages;
+};
+
+static int device(void) {
+	int fd = open("/dev/cluster", O_RDWR);
+	if (fd < 0)
+		die("/dev/cluster");
+	return fd;
+}
+
+// bells marks 5 and 6 around each ring, bell 7 after it was woken. The pauses are long enough for both
+// kernels to sleep.
+static void bells(void) {
+	struct address a = {1, "bell", 1};
+	int fd = device();
+	while (ioctl(fd, CONNECT_RINGS, &a))
+		pause_ms(10);
+	int rings = ioctl(fd, RINGS, 0);
+	if (rings < 0)
+		die("rings");
+	for (int i = 0; i < WARM; i++) {
+		pause_ms(5);
+		MARK(5);
+		ssize_t n = write(rings, "", 1);
+		MARK(6);
+		if (n != 1)
+			die("ring");
+	}
+	pause_ms(50);
+}
+
+static void bell(void) {
+	struct address a = {0, "bell", 0};
+	int fd = device();
+	if (ioctl(fd, LISTEN, &a))
+		die("listen");
+	int c = ioctl(fd, ACCEPT, 0), rings = ioctl(c, RINGS, 0);
+	if (rings < 0)
+		die("rings");
+	for (;;) {
+		int got = ioctl(rings, AWAIT, 1000000000L);
+		MARK(7);
+		if (got && errno != ETIMEDOUT)
+			break;
+	}
+	for (;;)
+		pause();
+}
+
 static void fail(void) {
 	server();
 	if (!request())
@@ -306,6 +364,10 @@ int main(int argc, char **argv) {
 		fail();
 	} else if (!strcmp(name, "fails")) {
 		fails();
+	} else if (!strcmp(name, "bells")) {
+		bells();
+	} else if (!strcmp(name, "bell")) {
+		bell();
 	}
 	fflush(stdout);
 	return 0;

@@ -5,9 +5,9 @@
 //	-plugin count.so,out=FILE[,insns=on]
 //
 // A program marks a place with a long no-operation, nopl 0x4854NNNN(%rax,%rax,1), NNNN
-// being the number of the mark. Each execution writes a line `mark CPU NUMBER OWN HALTED ALL`:
-// the instructions of that processor so far, those of the others while it was halted, and
-// those of all. Between marks 3 and 4 it counts by address, too, and writes a line
+// being the number of the mark. Each execution writes a line `mark CPU NUMBER OWN HALTED ALL WOKEN`:
+// the instructions of that processor so far, those of the others while it was halted,
+// those of all, and those of that processor since it was last halted. Between marks 3 and 4 it counts by address, too, and writes a line
 // `pc ADDRESS INSTRUCTIONS CPU` for each block of code at the end, or with insns=on for each
 // instruction. A mark from 16 on writes `cpus NUMBER N…`, the instructions of each processor so far.
 //
@@ -44,7 +44,7 @@ int qemu_plugin_n_vcpus(void);
 enum { CPUS = 64, COUNT_ON = 3, COUNT_OFF = 4, SHOW_CPUS = 16 };
 
 static FILE *out;
-static uint64_t own[CPUS], halted[CPUS], halted_at[CPUS], all;
+static uint64_t own[CPUS], halted[CPUS], halted_at[CPUS], woken_at[CPUS], all;
 static bool is_halted[CPUS], counting, each;
 
 struct block {
@@ -66,6 +66,7 @@ static void on_block(unsigned cpu, void *data) {
 		return;
 	if (is_halted[cpu]) {
 		is_halted[cpu] = false;
+		woken_at[cpu] = own[cpu];
 		halted[cpu] += all - halted_at[cpu];
 	}
 	own[cpu] += b->insns;
@@ -95,7 +96,8 @@ static void on_mark(unsigned cpu, void *data) {
 		fprintf(out, "%s\n", line);
 		return;
 	}
-	fprintf(out, "mark %u %u %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", cpu, m->number, own[cpu] - m->behind, halted[cpu], all - m->behind);
+	fprintf(out, "mark %u %u %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", cpu, m->number, own[cpu] - m->behind, halted[cpu],
+		all - m->behind, own[cpu] - m->behind - woken_at[cpu]);
 }
 
 static void *must(void *p) {

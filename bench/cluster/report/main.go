@@ -3,6 +3,7 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"path/filepath"
 
@@ -14,6 +15,8 @@ import (
 func main() { report.Main(run) }
 
 func run() error {
+	file := flag.String("resume", "", "keep what was measured in this `FILE`, and do not measure again what is there")
+	flag.Parse()
 	d, err := osbench.FindDirs()
 	if err != nil {
 		return err
@@ -22,7 +25,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	r, err := b.Measure(report.Log)
+	r, err := b.Measure(report.Log, *file)
 	if err != nil {
 		return err
 	}

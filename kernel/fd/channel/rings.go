@@ -1,6 +1,10 @@
 package channel
 
 import (
+	"sync/atomic"
+	"time"
+
+	abi "hardtack/abi/cluster"
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/accounts"
 	"hardtack/kernel/base/caller"
@@ -22,6 +26,8 @@ type ringFile struct {
 	own      bool           // this is the first cluster
 	user     *accounts.User // who is charged
 	queue    wait.Queue
+	awaiting wait.Queue // who waits in Await; while somebody does, he alone is told
+	roused   atomic.Bool
 	mappings mem.Mappings
 }
 
@@ -81,7 +87,63 @@ func (x *file) newRings(u *accounts.User) (*ringFile, linux.Errno) {
 	return y, 0
 }
 
-func (y *ringFile) notify() { y.queue.Notify(readable | wait.Hup) }
+func (y *ringFile) notify() {
+	if !y.awaiting.Empty() {
+		y.awaiting.Notify(readable)
+		return
+	}
+	y.queue.Notify(readable | wait.Hup)
+}
+
+// Ioctl has the requests of abi/cluster for rings.
+func (y *ringFile) Ioctl(c *caller.Ctx, _ *vfs.File, cmd uint32, arg uint64) (uint64, linux.Errno) {
+	switch cmd {
+	case abi.Await:
+		return 0, y.await(c, arg)
+	case abi.Rouse:
+		y.roused.Store(true)
+		y.awaiting.Notify(readable)
+		return 0, 0
+	}
+	return 0, linux.ENOTTY
+}
+
+// await takes the rings that have come, or waits for one, for so many nanoseconds at most. A ring
+// that comes when it is about to return is told to the others.
+func (y *ringFile) await(c *caller.Ctx, most uint64) linux.Errno {
+	if rung, _ := y.channel.TakeRung(); rung {
+		return 0
+	}
+	deadline := wait.Now() + int64(min(most, uint64(maxAwait)))
+	y.awaiting.Add(&c.Entry, &c.Sleeper, readable)
+	e := y.awaitRung(c, deadline)
+	y.awaiting.Remove(&c.Entry)
+	if rung, gone := y.channel.Rung(); rung || gone {
+		y.queue.Notify(readable | wait.Hup)
+	}
+	return e
+}
+
+func (y *ringFile) awaitRung(c *caller.Ctx, deadline int64) linux.Errno {
+	for {
+		c.Arm()
+		switch rung, gone := y.channel.TakeRung(); {
+		case rung || y.roused.Load() && y.roused.Swap(false):
+			return 0
+		case gone:
+			return linux.EPIPE
+		}
+		switch c.Sleep(deadline) {
+		case wait.TimedOut:
+			return linux.ETIMEDOUT
+		case wait.Interrupted:
+			return linux.EINTR
+		}
+	}
+}
+
+// maxAwait is the longest time that Await waits.
+const maxAwait = time.Hour
 
 // Map gives the rings.
 func (y *ringFile) Map(*caller.Ctx, *vfs.File) (mem.Object, linux.Errno) { return y, 0 }
@@ -105,10 +167,9 @@ func (y *ringFile) Read(c *caller.Ctx, f *vfs.File, v *uio.Vec, _ int64) (int, l
 		return 0, 0
 	}
 	for {
-		if y.channel.TakeRung() {
+		switch rung, gone := y.channel.TakeRung(); {
+		case rung:
 			return v.CopyOut([]byte{1})
-		}
-		switch _, gone := y.channel.Rung(); {
 		case gone:
 			return 0, 0
 		case f.NonBlock():

@@ -68,6 +68,17 @@ func helper(args []string) {
 			fmt.Println(err)
 			os.Exit(1)
 		}
+	case "deaf":
+		if err := deaf(args[1]); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+	case "din":
+		n, _ := strconv.Atoi(args[2])
+		if err := din(n, args[1]); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
 	case "foreign":
 		b, _ := os.ReadFile("/proc/hardtack/protection")
 		fmt.Printf("%s", b)
@@ -250,6 +261,7 @@ func runner() {
 	talks()
 	anywhere()
 	hostile()
+	bells()
 	copied()
 	ends(one)
 	storm()
@@ -408,6 +420,129 @@ func hostile() {
 	}
 	awaitRings(0)
 	fmt.Println("hostile")
+}
+
+// bells: who rings without end for a program that does not listen hardly interrupts its kernel.
+func bells() {
+	server := started(there(1, "deaf", "deaf"))
+	if err := din(1, "deaf"); err != nil {
+		wrong("bells: %v", err)
+	}
+	if out, err := there(2, "din", "deaf", "1").CombinedOutput(); err != nil {
+		wrong("bells from 2: %s %v", out, err)
+	}
+	f, fd, err := ringsOf(1, "deaf")
+	if err != nil {
+		wrong("bells: %v", err)
+		return
+	}
+	if _, err := ioctlOf(fd, abi.Await, uintptr(time.Millisecond)); err != syscall.ETIMEDOUT {
+		wrong("await: %v", err)
+	}
+	ioctlOf(fd, abi.Rouse, 0)
+	if _, err := ioctlOf(fd, abi.Await, uintptr(time.Minute)); err != nil {
+		wrong("await after rouse: %v", err)
+	}
+	go func() {
+		time.Sleep(50 * time.Millisecond)
+		server.Process.Kill()
+		server.Wait()
+	}()
+	if _, err := ioctlOf(fd, abi.Await, uintptr(time.Minute)); err != syscall.EPIPE {
+		wrong("await at the end: %v", err)
+	}
+	syscall.Close(fd)
+	f.Close()
+	awaitRings(0)
+	fmt.Println("bells")
+}
+
+// ringsOf connects to a name, and returns the channel and its rings.
+func ringsOf(cluster int, name string) (f *os.File, fd int, err error) {
+	if f, err = os.OpenFile(abi.Device, os.O_RDWR, 0); err != nil {
+		return nil, 0, err
+	}
+	b := make([]byte, abi.RingAddressSize)
+	binary.LittleEndian.PutUint32(b, uint32(cluster))
+	copy(b[4:], name)
+	binary.LittleEndian.PutUint32(b[abi.AddressSize:], 1)
+	if err := connect(f, b); err != nil {
+		return nil, 0, fmt.Errorf("connect: %w", err)
+	}
+	fd, err = ioctl(f, abi.Rings, 0)
+	return f, fd, err
+}
+
+// interruptions is how often devices and other kernels have interrupted this one.
+func interruptions() (n uint64) {
+	b, _ := os.ReadFile("/proc/interrupts")
+	for line := range strings.Lines(string(b)) {
+		var k, count uint64
+		if i, _ := fmt.Sscanf(line, "%d: %d", &k, &count); i == 2 {
+			n += count
+		}
+	}
+	return n
+}
+
+// deaf has rings with who connects, and does not hear them. It tells how often its kernel was interrupted
+// when it is asked.
+func deaf(name string) error {
+	f, err := os.OpenFile(abi.Device, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	b := make([]byte, abi.RingAddressSize)
+	copy(b[4:], name)
+	if err := request(f, abi.Listen, b); err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	fmt.Println("ready")
+	for {
+		fd, err := ioctl(f, abi.Accept, 0)
+		if err != nil {
+			return fmt.Errorf("accept: %w", err)
+		}
+		c := os.NewFile(uintptr(fd), "channel")
+		rings, err := ioctl(c, abi.Rings, 0)
+		if err != nil {
+			return fmt.Errorf("rings: %w", err)
+		}
+		for {
+			if n, _ := c.Read(b[:1]); n == 0 {
+				break
+			}
+			c.Write(binary.LittleEndian.AppendUint64(nil, interruptions()))
+		}
+		syscall.Close(rings)
+		c.Close()
+	}
+}
+
+// din rings for deaf without end.
+func din(cluster int, name string) error {
+	f, fd, err := ringsOf(cluster, name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	defer syscall.Close(fd)
+	count := func() uint64 {
+		f.Write([]byte{1})
+		b := make([]byte, 8)
+		io.ReadFull(f, b)
+		return binary.LittleEndian.Uint64(b)
+	}
+	before := count()
+	for range 200000 {
+		if n, err := syscall.Write(fd, []byte{1}); n != 1 || err != nil {
+			return fmt.Errorf("ring: %d, %v", n, err)
+		}
+	}
+	if n := count() - before; n > 1000 {
+		return fmt.Errorf("%d interrupts", n)
+	}
+	return nil
 }
 
 func copied() {
