@@ -30,13 +30,54 @@ func serveMessage(c *amd64.CPU, u *amd64.UserState, op uint32, now int64) (next 
 	} else {
 		run = rendezvous.ReplyDirect(c.Index, i, endpointAt(k.at), k.id, u.Registers())
 	}
-	if run == 0 {
-		return serveOther(c, u, uint32(u.RAX)-abi.Base, now)
+	if run-1 >= ipc.MaxThreads-1 {
+		return unswitched(c, u, id, run, now)
 	}
 	if busy(u) {
 		cancelBusy(c, id)
 	}
 	return switchTo(c, run, now)
+}
+
+// unswitched is what comes after an operation of a call that gives the CPU no other
+// thread.
+func unswitched(c *amd64.CPU, u *amd64.UserState, id ipc.ID, run uint32, now int64) (*amd64.UserState, bool) {
+	switch {
+	case run&ipc.Queued != 0: // u may be another CPU's already
+		watchedEndpoints[run%ipc.MaxEndpoints].mark()
+		if busy(u) {
+			cancelBusy(c, id)
+		}
+		return standBy(c)
+	case run&ipc.GoesOn != 0:
+		partners[id.Index()%ipc.MaxThreads].since = 0
+		if run %= ipc.MaxThreads; !offer(run, isWhole) {
+			rendezvous.Requeue(c.Index, run)
+		}
+		return stay(c, u, true, false)
+	}
+	return serveOther(c, u, uint32(u.RAX)-abi.Base, now)
+}
+
+// stay has a thread go on whose call is over, whole if its result is in the registers.
+// soon: it has said that it will wait.
+func stay(c *amd64.CPU, u *amd64.UserState, whole, soon bool) (*amd64.UserState, bool) {
+	me := int32(c.Index) + 1
+	u.CPU.Store(me) // also the fence before the checks
+	d := attention.due.Load()
+	if d&dueNow == 0 && rendezvous.Waiting(c.Index) {
+		if numCPU.Load() == 1 { // nobody else could run it: perhaps the next call does
+			attention.due.Store(dueLater(c))
+		} else {
+			d = place(c, soon)
+		}
+	}
+	if d&dueNow != 0 || !whole || u.Kick.Load() != 0 {
+		return leave(u, whole), false
+	}
+	c.SetFPUOwner(u)
+	u.FPUCPU.Store(me)
+	return u, true
 }
 
 // directKinds are the kinds of targets of the operations of a call; nothing known is of
@@ -55,7 +96,7 @@ func switchTo(c *amd64.CPU, run uint32, now int64) (*amd64.UserState, bool) {
 	me := int32(c.Index) + 1
 	v.CPU.Store(me)
 	c.UserSpace.Store(q.space) // also the fence before the checks
-	if v.Kick.Load()|v.Work.Load()&^amd64.WorkLater|attention.due.Load()&dueNow|uint32(v.Away.Load()>>(c.Index&63))&1 != 0 {
+	if v.Kick.Load()|v.Work.Load()&^amd64.WorkLater|attention.due.Load()&dueNow|uint32(v.Away.Load()>>(c.Index&63))&1 != 0 && !move(c, v, q) {
 		return barred(c, v, run)
 	}
 	if gen := load64(q.gen); c.Space != q.space || c.Gen != gen {
@@ -129,22 +170,7 @@ func serveOther(c *amd64.CPU, u *amd64.UserState, op uint32, now int64) (next *a
 		if r.Err == linux.EBADF {
 			return elsewhere(u), false // was that the endpoint's end?
 		}
-		whole := take(u, i, r)
-		u.CPU.Store(int32(c.Index) + 1) // also the fence before the checks
-		d := attention.due.Load()
-		if d&dueNow == 0 && rendezvous.Waiting(c.Index) {
-			if numCPU.Load() == 1 { // nobody else could run it: perhaps the next call does
-				attention.due.Store(dueLater(c))
-			} else {
-				d = place(c, op == abi.Signal-abi.Base && uint32(u.RSI)&abi.Soon != 0)
-			}
-		}
-		if d&dueNow != 0 || !whole || u.Kick.Load() != 0 {
-			return leave(u, whole), false
-		}
-		c.SetFPUOwner(u)
-		u.FPUCPU.Store(int32(c.Index) + 1)
-		return u, true
+		return stay(c, u, take(u, i, r), op == abi.Signal-abi.Base && uint32(u.RSI)&abi.Soon != 0)
 	}
 	if run == 0 || !rendezvous.IsDirect(run) {
 		if rendezvous.Put(c.Index) {

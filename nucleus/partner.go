@@ -69,7 +69,9 @@ type partner struct {
 
 	call prepared // while Work says so
 
-	_ [160]byte // a power of two
+	told told
+
+	_ [144]byte // a power of two
 }
 
 // known is a descriptor that was used.

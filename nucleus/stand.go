@@ -1,6 +1,7 @@
 package nucleus
 
 import (
+	"math/bits"
 	"sync/atomic"
 
 	"hardtack/arch/amd64"
@@ -49,7 +50,7 @@ func offerAll(c *amd64.CPU) bool {
 		if i == 0 {
 			return true
 		}
-		if !rendezvous.IsDirect(i) || !offer(userStateAt(partners[i].state), i) {
+		if !rendezvous.IsDirect(i) || !offer(i, 0) {
 			rendezvous.Enter(c.Index, i)
 			rendezvous.Put(c.Index)
 			return false
@@ -59,17 +60,22 @@ func offerAll(c *amd64.CPU) bool {
 }
 
 // offer gives a thread, ready and in no queue, to a CPU that stands by and may run it,
-// the one it ran on last before others.
-func offer(u *amd64.UserState, what uint32) bool {
-	may := standing.Load() &^ u.Away.Load()
+// the one it ran on last before others. whole: isWhole, or 0.
+func offer(i, whole uint32) bool {
+	may := standing.Load()
 	if may == 0 {
+		return false
+	}
+	q, what := &partners[i%ipc.MaxThreads], i|whole
+	u := userStateAt(q.state)
+	if may &^= keptFrom(u, q); may == 0 {
 		return false
 	}
 	if last := uint32(u.LastCPU.Load()) & 63; may>>last&1 != 0 && standers[last].place.Offer(what) {
 		return true
 	}
-	for i := 0; may != 0; i, may = i+1, may>>1 {
-		if may&1 != 0 && standers[i].place.Offer(what) {
+	for ; may != 0; may &= may - 1 {
+		if standers[bits.TrailingZeros64(may)].place.Offer(what) {
 			return true
 		}
 	}
@@ -130,19 +136,21 @@ func goOn(c *amd64.CPU, run uint32, now int64) (*amd64.UserState, bool) {
 // something else to do.
 func (s *stander) wait(c *amd64.CPU) (what uint32) {
 	me := cpuPointer(c)
-	end := now() + standTime
+	t, start, most := &threads[me.current], amd64.TSC(), nsToTicks(standTime)
 	if me.timerAt != 0 {
-		end = min(end, me.timerAt)
+		most = min(most, nsToTicks(max(me.timerAt-ticksToNS(start-amd64.ClockBase), 0)))
 	}
 	for {
 		amd64.Await(s.place.Word(), stand.Open, 16)
 		if what = s.place.Offered(); what != 0 {
 			return what
 		}
-		if c.Kicked.Load() != 0 || attention.due.Load()&dueNow != 0 || threads[me.current].signalled() || now() > end {
+		if c.Kicked.Load()|attention.due.Load()&dueNow != 0 || t.signalled() || amd64.TSC()-start > most {
 			return 0
 		}
-		serveFlush(c)
+		if me.flush.Load() != 0 {
+			serveFlush(c)
+		}
 	}
 }
 
@@ -155,7 +163,7 @@ func barred(c *amd64.CPU, v *amd64.UserState, run uint32) (*amd64.UserState, boo
 	v.CPU.Store(0)
 	c.UserSpace.Store(0)
 	partners[run%ipc.MaxThreads].since = int64(amd64.TSC())
-	if offer(v, run|isWhole) {
+	if offer(run, isWhole) {
 		return standBy(c)
 	}
 	partners[run%ipc.MaxThreads].since = 0

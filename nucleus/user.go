@@ -239,8 +239,9 @@ func (as *AddressSpace) Invalidate(start, end uint64) {
 		if cpus[i].UserSpace.Load() == spaceAddr(as) {
 			amd64.Syscall(sysKick, uint64(i), 0, 0)
 			for cpus[i].UserSpace.Load() == spaceAddr(as) {
-				// A CPU that entered after gen grew has the new translations.
-				if spaceGen(i) == as.Gen.Load() {
+				// A CPU that entered after gen grew has the new translations. One that has
+				// not loaded the space yet has another's generation.
+				if loadedSpace(i) == spaceAddr(as) && spaceGen(i) == as.Gen.Load() {
 					break
 				}
 				amd64.Pause()

@@ -184,8 +184,10 @@ type UserState struct {
 	// not enter user mode on before its goroutine has looked (bit n for n): it may not run
 	// there, or has been told that it runs elsewhere. Sequences says that the goroutine
 	// looks whenever others were in user mode after an interrupt or a fault of this one.
+	// Allowed is the processors that it may run on; 0: all.
 	LastCPU   atomic.Int32
 	Away      atomic.Uint64
+	Allowed   atomic.Uint64
 	Sequences atomic.Uint32
 	_         uint32
 }

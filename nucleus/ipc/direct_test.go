@@ -16,6 +16,8 @@ type looseWorld struct {
 	regs  [6]Registers
 	plain bool // never the short way
 	short int
+
+	queued, goesOn int // of those
 }
 
 func newLoose(t *rapid.T, plain bool) *looseWorld {
@@ -48,10 +50,9 @@ func (w *looseWorld) after() {
 
 // came has what a thread got in its registers, the short way, where the long one
 // leaves it.
-func (w *looseWorld) came(next uint32) {
+func (w *looseWorld) came(next uint32, r *Registers) {
 	w.ready[next] = true
-	w.short++
-	t, r := w.n.Thread(next), &w.regs[next]
+	t := w.n.Thread(next)
 	t.Short = [ShortWords]uint64{r[r8], r[r9], r[r12], r[r13], r[r14], r[r15]}
 	t.result = Result{Info: Info(r[infoReg]), Badge: r[badgeReg], Token: Token(r[tokenReg])}
 }
@@ -59,8 +60,15 @@ func (w *looseWorld) came(next uint32) {
 func (w *looseWorld) call(self uint32, ep ID, badge uint64, regs *Registers) {
 	delete(w.ready, self)
 	if !w.plain {
-		if next := w.n.CallDirect(0, self, w.n.EndpointAt(ep), ep, badge, regs); next != 0 {
-			w.came(next)
+		next := w.n.CallDirect(0, self, w.n.EndpointAt(ep), ep, badge, regs)
+		switch {
+		case next == Queued|ep.Index():
+			w.queued++
+		case next != 0:
+			w.came(next, &w.regs[next])
+		}
+		if next != 0 {
+			w.short++
 			return
 		}
 	}
@@ -74,8 +82,22 @@ func (w *looseWorld) replyRecv(self uint32, tok Token, ep ID, regs *Registers) {
 	if !w.plain {
 		with := *regs
 		with[tokenReg] = uint64(tok)
-		if next := w.n.ReplyDirect(0, self, w.n.EndpointAt(ep), ep, &with); next != 0 {
-			w.came(next)
+		next := w.n.ReplyDirect(0, self, w.n.EndpointAt(ep), ep, &with)
+		switch {
+		case next&GoesOn != 0 && w.goesOn%2 == 0: // as where nobody takes the caller
+			w.goesOn++
+			w.came(self, &with)
+			w.n.Requeue(0, next&^GoesOn)
+			w.after()
+		case next&GoesOn != 0:
+			w.goesOn++
+			w.came(self, &with)
+			w.came(next&^GoesOn, &w.regs[next&^GoesOn])
+		case next != 0:
+			w.came(next, &w.regs[next])
+		}
+		if next != 0 {
+			w.short++
 			return
 		}
 	}
@@ -92,7 +114,7 @@ func (w *looseWorld) enter(self uint32, regs *Registers) {
 // The short way of a call does what the long one does, to everything, and takes itself
 // out where it cannot.
 func TestDirect(t *testing.T) {
-	short := 0
+	short, queued, goesOn := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := newLoose(t, false), newLoose(t, true)
 		worlds := []*looseWorld{a, b}
@@ -156,9 +178,9 @@ func TestDirect(t *testing.T) {
 				}
 			}
 		}
-		short += a.short
+		short, queued, goesOn = short+a.short, queued+a.queued, goesOn+a.goesOn
 	})
-	if short < enough(100) {
-		t.Errorf("the short way was taken %d times only", short)
+	if short < enough(100) || queued < enough(20) || goesOn < enough(20) {
+		t.Errorf("the short way was taken %d times only, %d to wait in the queue, %d to go on with the next call", short, queued, goesOn)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // ipcPrograms test Hardtack's own system calls. Linux has none of them, so the
 // programs say themselves what is right.
-var ipcPrograms = []string{"calls", "life", "forged", "races", "storm"}
+var ipcPrograms = []string{"calls", "life", "forged", "races", "storm", "moved"}
 
 // TestIPC runs the programs on machines with one processor and with more, and the Go
 // tests of the calls' wrappers.

@@ -52,7 +52,7 @@ In the second row, two clients on different CPUs call the server in turn, and it
 the caller's CPU each time. In the third, two clients call all the time, and the server
 works for 1,200 instructions, which are not counted. Where both CPUs compute, a woken thread
 waits for the end of a time slice, which is not counted either. A CPU that stands by for the
-next thread spins, and that is counted: while the server works, some 850 instructions.
+next thread spins, and that is counted: while the server works, some 870 instructions.
 `)
 	return b.String()
 }

@@ -39,6 +39,22 @@ func (s *Space) frame(va uint64, need pte) []byte {
 	return nil
 }
 
+// Place returns where a byte that can be written is in the kernel's memory, while the space
+// has a generation; 0: it is not there. Who uses the place is on a CPU that is about to enter
+// user mode with the space, and looks at the generation before.
+func (s *Space) Place(a uio.Addr) (at uintptr, gen uint64) {
+	gen = s.AS.Gen.Load()
+	if a >= userTop {
+		return 0, 0
+	}
+	s.pt.RLock()
+	defer s.pt.RUnlock()
+	if b := s.frame(uint64(a), pteP|pteW); b != nil {
+		return address(b), gen
+	}
+	return 0, 0
+}
+
 // CopyIn implements uio.Memory. ENOMEM means that a page was wanted and memory
 // is exhausted.
 func (s *Space) CopyIn(dst []byte, src uio.Addr) (int, linux.Errno) {

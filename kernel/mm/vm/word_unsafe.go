@@ -17,4 +17,7 @@ func swap32(b []byte, old, new uint32) bool {
 	return atomic.CompareAndSwapUint32((*uint32)(unsafe.Pointer(&b[0])), old, new)
 }
 
+// address is where user memory is in the kernel's.
+func address(b []byte) uintptr { return uintptr(unsafe.Pointer(&b[0])) }
+
 func load(p *pte) pte { return atomic.LoadUint64(p) }

@@ -12,7 +12,7 @@ import (
 // (UserState.Away), and waits for its turn in their queues (kernel/base/wait/groups.go).
 
 // CPUs returns the processors that the thread may run on; 0: all.
-func (t *Thread) CPUs() uint64 { return t.cpus.Load() }
+func (t *Thread) CPUs() uint64 { return t.User.Allowed.Load() }
 
 // LastCPU returns the processor that the thread was last in user mode on, or waits for if it
 // may not run there any more.
@@ -33,7 +33,7 @@ func (t *Thread) SetCPUs(cpus uint64) {
 		t.Proc.mu.Unlock()
 		return
 	}
-	t.cpus.Store(cpus)
+	t.User.Allowed.Store(cpus)
 	t.turn.Allow(cpus)
 	t.bind()
 	t.Proc.mu.Unlock()
@@ -45,7 +45,7 @@ func (t *Thread) SetCPUs(cpus uint64) {
 // inheritCPUs gives a new thread the processors of its parent.
 func (t *Thread) inheritCPUs() {
 	if cpus := t.sched.Affinity; cpus != 0 && wait.HasTurns() {
-		t.cpus.Store(cpus)
+		t.User.Allowed.Store(cpus)
 		t.turn.Allow(cpus)
 		t.User.Away.Store(^cpus)
 	}
@@ -92,6 +92,9 @@ func (t *Thread) settle(cpu int) bool {
 		if _, e := t.Space.CopyOut(a, b); e != 0 {
 			return false
 		}
+		t.User.Told(t.Space.Place(a))
+	} else {
+		t.User.Told(0, 0)
 	}
 	for {
 		cpus, away := t.CPUs(), elsewhere

@@ -143,7 +143,7 @@ func (t *Thread) leaveMask() bool {
 		return false
 	}
 	t.sched.Affinity = 0
-	t.cpus.Store(0)
+	t.User.Allowed.Store(0)
 	t.turn.Allow(0)
 	t.Bind(nil, false)
 	return true

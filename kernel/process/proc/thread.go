@@ -62,9 +62,8 @@ type Thread struct {
 	Faults   int64   // page faults
 	IO       IOCount // written by the thread
 	yields   uint32
-	refusals uint32        // mem.Refused when a call last failed for want of memory
-	turn     turn          // its share of the processors
-	cpus     atomic.Uint64 // that it may run on; 0: all
+	refusals uint32 // mem.Refused when a call last failed for want of memory
+	turn     turn   // its share of the processors
 	rseq     sequences
 	runner   *runner // the goroutine's, while it has one
 

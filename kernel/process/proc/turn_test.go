@@ -58,18 +58,18 @@ func TestSleptKey(t *testing.T) {
 func TestBind(t *testing.T) {
 	th := &Thread{Proc: new(Process)}
 	bound := func() bool { return th.Home.Load() != nil }
-	th.cpus.Store(1)
+	th.User.Allowed.Store(1)
 	if th.bind(); bound() {
 		t.Error("a thread that has not begun is bound")
 	}
 	if th.setLive(true); !bound() {
 		t.Error("a thread with a mask is not bound")
 	}
-	th.cpus.Store(0)
+	th.User.Allowed.Store(0)
 	if th.bind(); bound() {
 		t.Error("a thread without a mask is bound")
 	}
-	th.cpus.Store(2)
+	th.User.Allowed.Store(2)
 	if th.bind(); !bound() {
 		t.Error("a thread with another mask is not bound")
 	}
