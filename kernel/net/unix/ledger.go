@@ -74,7 +74,7 @@ func Ledger(charge ledger.Charge) {
 // many files under way the memory is added up: the others are taken to be like them.
 const (
 	keptFor    = 100_000_000
-	keptLooked = 512
+	keptLooked = 64
 )
 
 // kept is what the users' files under way took a moment ago, in bytes.
