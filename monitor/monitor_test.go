@@ -21,8 +21,9 @@ import (
 type testHost struct {
 	cpus    uint32
 	stopped atomic.Int32
-	rung    atomic.Int32  // how often it was interrupted
-	hang    chan struct{} // Stop waits for its end
+	rung    atomic.Int32           // how often it was interrupted
+	ringing atomic.Pointer[func()] // called before each time
+	hang    chan struct{}          // Stop waits for its end
 	broker.Kernel
 	kernelFrames
 }
@@ -71,6 +72,9 @@ func machine(t *testing.T, n int) (ms []*Monitor, hosts []*testHost, areas [][2]
 	bell := func(i int) func() {
 		return func() {
 			hosts[i].rung.Add(1)
+			if f := hosts[i].ringing.Load(); f != nil {
+				(*f)()
+			}
 			select {
 			case bells[i] <- struct{}{}:
 			default:

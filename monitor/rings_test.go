@@ -23,11 +23,12 @@ type ram struct {
 	lent   map[uint32]bool
 	mapped map[uint32][]int // the kernels beside the first
 	full   map[int]bool     // kernels that map no more
+	dead   map[int]bool     // kernels that have ended
 	busy   chan struct{}    // if it is there, UnmapFrames waits for its end
 }
 
 func newRAM(t *testing.T) *ram {
-	return &ram{t: t, next: 100, lent: map[uint32]bool{}, mapped: map[uint32][]int{}, full: map[int]bool{}}
+	return &ram{t: t, next: 100, lent: map[uint32]bool{}, mapped: map[uint32][]int{}, full: map[int]bool{}, dead: map[int]bool{}}
 }
 
 // kernelFrames is what a kernel does with them.
@@ -61,7 +62,7 @@ func (k kernelFrames) ReturnFrames(frames []uint32) {
 func (k kernelFrames) MapFrames(frames []uint32) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.full[k.index] {
+	if k.full[k.index] || k.dead[k.index] {
 		return false
 	}
 	for _, f := range frames {
@@ -88,6 +89,7 @@ func (k kernelFrames) UnmapFrames(frames []uint32) {
 func (r *ram) died(index int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.dead[index] = true
 	for f, list := range r.mapped {
 		r.mapped[f] = slices.DeleteFunc(list, func(i int) bool { return i == index })
 	}
