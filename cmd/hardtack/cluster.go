@@ -21,7 +21,7 @@ func newCluster() *cobra.Command {
 		Long: `Look after the kernels of a machine that was started with --cluster or --clusters. They are
 numbered; 0 is the first one, which runs the machine's command and cannot be ended alone.`,
 	}
-	cmd.AddCommand(newClusterLs(), newClusterRun())
+	cmd.AddCommand(newClusterLs(), newClusterRun(), newClusterMove("cores", "processors", "N", "2"), newClusterMove("memory", "memory", "SIZE", "32M"))
 	for _, c := range []struct{ name, short, long string }{
 		{"stop", "Ask a kernel to shut down", "Ask a kernel to shut down, and return."},
 		{"kill", "Take a kernel's processors away", "Take a kernel's processors away at once. With restart=always it does not start again by itself."},
@@ -96,6 +96,32 @@ func askCluster(ctx context.Context, what, machine, cluster string) error {
 		return err
 	}
 	return m.AskCluster(ctx, what, int(n))
+}
+
+// newClusterMove is the verb that moves something of which there is so much.
+func newClusterMove(name, what, much, example string) *cobra.Command {
+	var from, to uint8
+	cmd := &cobra.Command{
+		Use:   name + " MACHINE " + much + " --from CLUSTER --to CLUSTER",
+		Short: "Move " + what + " from one kernel of a machine to another",
+		Long: "Move " + what + ` from one kernel of a machine to another while programs run in both, and wait until that
+is done. What stays where it is, docs/clusters.md says.`,
+		Example:           "  hardtack cluster " + name + " web " + example + " --from 0 --to 1",
+		Args:              exactly(2, "a MACHINE and how much to move"),
+		ValidArgsFunction: firstMachine,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			m, err := named.Find(args[0])
+			if err != nil {
+				return err
+			}
+			return m.Move(cmd.Context(), name, args[1], int(from), int(to))
+		},
+	}
+	cmd.Flags().Uint8Var(&from, "from", 0, "the number of the `CLUSTER` that gives")
+	cmd.Flags().Uint8Var(&to, "to", 0, "the number of the `CLUSTER` that gets")
+	cmd.MarkFlagRequired("from")
+	cmd.MarkFlagRequired("to")
+	return cmd
 }
 
 func newClusterRun() *cobra.Command {

@@ -58,6 +58,21 @@ func TestClusterCommand(t *testing.T) {
 			t.Errorf("cluster %v: %d %q; want %d, %q", c.args, status, errs, c.status, c.text)
 		}
 	}
+	m.want("", 0, "cluster", "memory", "pair", "4M", "--from", "0", "--to", "1")
+	state("1 running lives 1 cpus 1 memory 132 MiB")
+	for _, c := range []struct {
+		text string
+		args []string
+	}{
+		{"but its first", []string{"cores", "pair", "1", "--from", "0", "--to", "1"}},
+		{"no such", []string{"cores", "pair", "x", "--from", "0", "--to", "1"}},
+		{"no such", []string{"memory", "pair", "3", "--from", "0", "--to", "1"}},
+		{"no such", []string{"memory", "pair", "4M", "--from", "0", "--to", "5"}},
+	} {
+		if _, errs, status := m.run("", append([]string{"cluster"}, c.args...)...); status == 0 || !strings.Contains(errs, c.text) {
+			t.Errorf("cluster %v: %d %q; want %q", c.args, status, errs, c.text)
+		}
+	}
 	t.Run("terminal", func(t *testing.T) {
 		m.terminal(t, "cluster", "run", "-it", "pair", "1", "/live", "tty")
 	})

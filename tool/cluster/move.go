@@ -57,17 +57,17 @@ func (m move) ask() int {
 	case errors.Is(err, syscall.EINVAL) && m.what == "memory" && m.from != m.to:
 		err = fmt.Errorf("there are no such clusters, or %q is no size in whole pieces of 2M", m.much)
 	case err != nil:
-		if why := lastMove(text); why != "" {
+		b, _ := os.ReadFile(moves)
+		if why := LastMove(b, text); why != "" {
 			err = errors.New(why)
 		}
 	}
 	return report(err)
 }
 
-// lastMove is how the last such request went, with what was done of it.
-func lastMove(text string) (how string) {
-	b, _ := os.ReadFile(moves)
-	for line := range strings.Lines(string(b)) {
+// LastMove is how the last such request went, with what was done of it, as the kernel's list of moves says.
+func LastMove(moves []byte, text string) (how string) {
+	for line := range strings.Lines(string(moves)) {
 		rest, ok := strings.CutPrefix(line, text+" moved ")
 		if !ok {
 			continue

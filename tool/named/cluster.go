@@ -7,11 +7,15 @@ import (
 	"syscall"
 
 	"hardtack/idl/live"
+	"hardtack/tool/cluster"
 	"hardtack/tool/fault"
 )
 
 // clustersFile is where a machine's first kernel tells of the others and is asked for them.
 const clustersFile = "/proc/hardtack/clusters"
+
+// movesFile is where it tells how requests to move went.
+const movesFile = "/proc/hardtack/moves"
 
 // Clusters returns a line for each of the machine's kernels.
 func (m *Machine) Clusters(ctx context.Context) ([]byte, error) {
@@ -60,13 +64,13 @@ func (m *Machine) noClusters(e syscall.Errno) error {
 }
 
 // AskCluster asks the machine's first kernel to stop, kill or restart another one.
-func (m *Machine) AskCluster(ctx context.Context, what string, cluster int) error {
+func (m *Machine) AskCluster(ctx context.Context, what string, number int) error {
 	c, done, err := m.Look(ctx)
 	if err != nil {
 		return err
 	}
 	defer done()
-	out, err := c.Write(ctx, live.WriteCall{Path: clustersFile, Data: fmt.Appendf(nil, "%s %d", what, cluster)})
+	out, err := c.Write(ctx, live.WriteCall{Path: clustersFile, Data: fmt.Appendf(nil, "%s %d", what, number)})
 	if err != nil {
 		return err
 	}
@@ -74,10 +78,37 @@ func (m *Machine) AskCluster(ctx context.Context, what string, cluster int) erro
 	case 0:
 		return nil
 	case syscall.EINVAL:
-		return fault.With(fault.Host, "the machine %q has no cluster %d", m.Name, cluster)
+		return fault.With(fault.Host, "the machine %q has no cluster %d", m.Name, number)
 	case syscall.EBUSY:
-		return fault.With(fault.Host, "cluster %d of the machine %q is busy with what was asked before", cluster, m.Name)
+		return fault.With(fault.Host, "cluster %d of the machine %q is busy with what was asked before", number, m.Name)
 	default:
+		return m.noClusters(e)
+	}
+}
+
+// Move has the machine's first kernel move processors ("cores", a number) or memory ("memory", a size)
+// from one of its kernels to another, and waits until that is done.
+func (m *Machine) Move(ctx context.Context, what, much string, from, to int) error {
+	c, done, err := m.Look(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	text := fmt.Sprintf("%s %s %d %d", what, much, from, to)
+	out, err := c.Write(ctx, live.WriteCall{Path: clustersFile, Data: []byte(text)})
+	if err != nil || out.Errno == 0 {
+		return err
+	}
+	switch e := syscall.Errno(out.Errno); e {
+	case syscall.ENOENT:
+		return m.noClusters(e)
+	case syscall.EINVAL:
+		return fault.With(fault.Host, "the machine %q has no such clusters, or %q is not a number of processors or a size in whole pieces of 2M", m.Name, much)
+	default:
+		list, err := c.Read(ctx, live.ReadCall{Path: movesFile})
+		if why := cluster.LastMove(list.Data, text); err == nil && list.Errno == 0 && why != "" {
+			return fault.With(fault.Host, "the machine %q: %s", m.Name, why)
+		}
 		return m.noClusters(e)
 	}
 }
