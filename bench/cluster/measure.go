@@ -49,7 +49,7 @@ func NewBench(d osbench.Dirs) (*Bench, error) {
 		}
 	}
 	t := osbench.Tree{}
-	for file, names := range map[string][]string{guest: programs, talk: {"talk", "serve-far"}, jobs: {"takes", "moves", "jobs"}} {
+	for file, names := range map[string][]string{guest: programs, talk: {"talk", "serve-far"}, jobs: {"takes", "moves", "jobs", "beside", "computes"}} {
 		program, err := os.ReadFile(file)
 		if err != nil {
 			return nil, err
@@ -430,12 +430,15 @@ func (b *Bench) Measure(log func(format string, args ...any), file string) (r *R
 		{"restarts", func() (err error) { r.Restarts, err = b.Restarts(); return err }},
 		{"panics", func() (err error) { r.Panics, err = b.Panics(); return err }},
 		{"messages in one kernel", func() (err error) { r.TalkNear, err = b.Talk(one, "talk", "near"); return err }},
+		{"calls of a service", func() (err error) { r.Service, err = b.Talk(one, "talk", "service"); return err }},
 		{"messages between two", func() (err error) { r.TalkFar, err = b.Talk(two("serve-far"), "talk"); return err }},
+		{"the same after pauses", func() (err error) { r.TalkPaused, err = b.Talk(two("serve-far"), "talk", "paused"); return err }},
 		{"the same in frames", func() (err error) { r.TalkFrames, err = b.Talk(two("serve-far"), "talk", "frames"); return err }},
 		{"messages while both poll", func() (err error) { r.Near, r.Far, err = b.Polls(); return err }},
 		{"moves", func() (err error) { r.Moved, err = b.Moves(); return err }},
 		{"Redis", func() (err error) { r.Redis, err = b.Redis(); return err }},
 		{"jobs", func() (err error) { r.Scales, err = b.Scales(); return err }},
+		{"jobs beside computing", func() (err error) { r.Beside, err = b.Besides(); return err }},
 		{"two clusters, idle", func() (err error) { r.Apart, err = b.Serve(two("serve"), "quiet"); return err }},
 		{"two clusters, churn", func() (err error) { r.ApartBusy, err = b.Serve(two("serve"), "churn"); return err }},
 		{"one kernel, idle", func() (err error) { r.One, err = b.Serve(one, "both", "quiet"); return err }},

@@ -88,23 +88,39 @@ const jobsOfEach = 150
 // Scale measures jobs on some clusters with so many processors each.
 func (b *Bench) Scale(clusters, cpus int) (s Scale, err error) {
 	s = Scale{Name: fmt.Sprintf("%d of %d", clusters, cpus), CPUs: clusters * cpus, Clusters: clusters}
+	_, counts, err := b.run(shared(clusters, cpus, "jobs"), "jobs", fmt.Sprint(clusters-1))
+	if err != nil {
+		return s, err
+	}
+	s.Job, err = perJob(counts, s.CPUs, jobsOfEach)
+	return s, err
+}
+
+// Beside measures jobs on one processor while those of so many other clusters only compute.
+func (b *Bench) Beside(others int) (s Scale, err error) {
+	s = Scale{Name: fmt.Sprintf("beside %d", others), CPUs: 1, Clusters: 1 + others}
+	_, counts, err := b.run(shared(1+others, 1, "computes"), "beside", fmt.Sprint(others))
+	if err != nil {
+		return s, err
+	}
+	s.Job, err = perJob(counts, s.CPUs, jobsOfEach)
+	return s, err
+}
+
+// shared is a machine of some clusters, with a process 1 for those beside the first.
+func shared(clusters, cpus int, program string) []string {
 	machine := []string{"--cpus", fmt.Sprint(cpus), "--memory", "768M"}
 	if clusters > 1 {
 		machine = nil
 		for i := range clusters {
 			c := fmt.Sprintf("cpus=%d,memory=128M", cpus)
 			if i > 0 {
-				c += ",init=/jobs"
+				c += ",init=/" + program
 			}
 			machine = append(machine, "--cluster", c)
 		}
 	}
-	_, counts, err := b.run(machine, "jobs", fmt.Sprint(clusters-1))
-	if err != nil {
-		return s, err
-	}
-	s.Job, err = perJob(counts, s.CPUs, jobsOfEach)
-	return s, err
+	return machine
 }
 
 // perJob is what each of so many jobs of each processor took, between marks 7 and 8.
@@ -143,6 +159,18 @@ func (b *Bench) Scales() (list []Scale, err error) {
 			return nil, fmt.Errorf("%d clusters of %d: %w", s.clusters, s.cpus, err)
 		}
 		list = append(list, one)
+	}
+	return list, nil
+}
+
+// Besides measures jobs beside clusters that compute.
+func (b *Bench) Besides() (list []Scale, err error) {
+	for _, others := range []int{1, 3, 7} {
+		s, err := b.Beside(others)
+		if err != nil {
+			return nil, fmt.Errorf("beside %d: %w", others, err)
+		}
+		list = append(list, s)
 	}
 	return list, nil
 }
@@ -253,6 +281,9 @@ takes on one processor.
 	for _, s := range r.Scales {
 		fmt.Fprintf(b, "| %d | %d | %s | %.2f |\n", s.Clusters, s.CPUs/s.Clusters, thousands(s.Job), float64(r.Scales[0].Job)/float64(s.Job))
 	}
+	for _, s := range r.Beside {
+		fmt.Fprintf(b, "| 1, and %d that only compute in user mode | 1 | %s | %.2f |\n", s.Clusters-1, thousands(s.Job), float64(r.Scales[0].Job)/float64(s.Job))
+	}
 	b.WriteString(r.model())
 	b.WriteString("\n![instructions a job, by processors](cluster-scale.svg)\n")
 	fmt.Fprintf(b, `
@@ -286,7 +317,8 @@ compute %s beside it (`+"`hardtack model`"+`, R² %.4f). It then predicts for on
 processor's work, for 32 %.1f, and never more than %.1f. Clusters have a lock each.
 The emulator runs its processors in turn, so waiting is counted by how often a processor polls in its turn. The
 clock of the machine goes on in the turns of all processors, so that the kernel's timers come more often in a
-job where there are more; that is probably what clusters lose. It was not shown.
+job where there are more. How much that is, the last rows say: clusters that compute in user mode have nothing
+that a job beside them could wait for.
 `, thousands(int64(fit.Service)), thousands(int64(fit.Think)), fit.R2, fit.At(16).Throughput/one, fit.At(32).Throughput/one, most/one)
 }
 

@@ -4,6 +4,8 @@
 //	moves   has a processor move to cluster 1 and back, ten times
 //	jobs    work for the kernel on each processor: fork, open, mmap, pipe; in cluster 0 until
 //	        the other clusters have done theirs. Arguments: how many other clusters
+//	beside  the same jobs in cluster 0 while the other clusters run computes, which does nothing else
+//	        than that in user mode
 //	redis   a Redis on each processor and a client beside it, in cluster 0 as jobs
 //	init    the same, as process 1 of Linux
 //
@@ -253,7 +255,18 @@ int main(int argc, char **argv) {
 		moves();
 	else if (!strcmp(name, "jobs"))
 		page(), share(argc > 1 ? atoi(argv[1]) : 0, nothing, job, JOBS);
-	else if (!strcmp(name, "redis"))
+	else if (!strcmp(name, "computes"))
+		for (;;)
+			__asm__ volatile("" ::: "memory");
+	else if (!strcmp(name, "beside")) {
+		for (int i = 1; i <= (argc > 1 ? atoi(argv[1]) : 0); i++) {
+			char line[32];
+			snprintf(line, sizeof line, "%d running", i);
+			await(clusters, line);
+		}
+		pause_ms(50);
+		page(), share(0, nothing, job, JOBS);
+	} else if (!strcmp(name, "redis"))
 		share(argc > 1 ? atoi(argv[1]) : 0, serve, request, REQUESTS);
 	else if (!strcmp(name, "init"))
 		linux_init();

@@ -2,8 +2,10 @@
 //
 //	serve-far   answers; process 1 of cluster 1
 //	talk        asks it many times, then prints `talk LEAST MEDIAN`, in nanoseconds
+//	talk paused as talk, after a pause of 5 ms each time, so that both wait in Go's poller
 //	talk near   the same with a server of its own kernel
 //	talk frames as talk, with an interface that has long messages, so that they pass in frames
+//	talk service asks the kernel that it runs under how many frames are free
 //	talk polls  sends and receives in rows, with either server, and prints `near SEND RECEIVE` and
 //	            `far SEND RECEIVE`, medians of the single calls
 //
@@ -20,16 +22,21 @@ import (
 	"slices"
 	"time"
 
+	"hardtack/idl/metrics"
 	"hardtack/idl/ping"
 	"hardtack/idl/shapes"
 	"hardtack/msg"
 	"hardtack/msg/cluster"
+	"hardtack/msg/kernel"
 )
 
 const (
 	rounds = 2000
 	row    = 32 // messages under way; a ring has room for 60
 )
+
+// pause is before each round.
+var pause time.Duration
 
 func main() {
 	what := filepath.Base(os.Args[0])
@@ -66,6 +73,10 @@ func run(what string) error {
 	switch what {
 	case "near":
 		return ask(ctx, options(true, -1))
+	case "paused":
+		pause = 5 * time.Millisecond
+	case "service":
+		return askService(ctx)
 	case "frames":
 		return askFrames(ctx, options(false, -1))
 	case "polls":
@@ -153,9 +164,23 @@ func askFrames(ctx context.Context, o *msg.Options) error {
 	})
 }
 
+func askService(ctx context.Context) error {
+	c, err := connect(func() (*metrics.Conn, error) { return metrics.Connect(ctx, "metrics", kernel.Options()) })
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	client := metrics.NewClient(c, nil)
+	return measure(func() error {
+		_, err := client.Frames(ctx, metrics.FramesCall{})
+		return err
+	})
+}
+
 func measure(round func() error) error {
 	took := make([]time.Duration, rounds)
 	for i := range took {
+		time.Sleep(pause)
 		begin := time.Now()
 		if err := round(); err != nil {
 			return err
