@@ -58,7 +58,7 @@ func Netstack(dir, root, module, version string) (string, error) {
 		if err == nil && e.IsDir() && (name == "pkg" || strings.HasPrefix(name, "pkg/")) {
 			return os.MkdirAll(inModule(name), 0o755)
 		}
-		if err == nil && e.Type().IsRegular() && !strings.HasSuffix(name, "_test.go") && (name == "go.mod" || strings.HasPrefix(name, "pkg/")) {
+		if err == nil && e.Type().IsRegular() && !strings.HasSuffix(name, "_test.go") && (name == "go.mod" || strings.HasPrefix(name, "pkg/")) && !saves(name) {
 			replace[inModule(name)] = filepath.Join(module, filepath.FromSlash(name))
 		}
 		return err
@@ -93,6 +93,12 @@ func Netstack(dir, root, module, version string) (string, error) {
 	}
 	name := filepath.Join(dir, "overlay.json")
 	return name, writeFile(name, list)
+}
+
+// saves reports whether a file is only there to save and restore a stack, which this kernel
+// never does.
+func saves(name string) bool {
+	return strings.HasSuffix(name, "_state_autogen.go") || name == "pkg/tcpip/transport/tcp/endpoint_state.go"
 }
 
 // patchedNetstack makes the new content of each file, by its path in the module.

@@ -5,15 +5,15 @@ import "gvisor.dev/gvisor/pkg/tcpip"
 // byDevice are the endpoints with an address, by the device that they are bound to: nearly
 // always one, bound to none. A map for that one is larger than what it held.
 type byDevice struct {
-	device tcpip.NICID
-	first  *multiPortEndpoint // nil without
+	device tcpip.NICID // of the first
+	has    bool        // the first
 	more   map[tcpip.NICID]*multiPortEndpoint
-	room   multiPortEndpoint // what first is made of
+	first  multiPortEndpoint
 }
 
 func (b *byDevice) get(device tcpip.NICID) (*multiPortEndpoint, bool) {
-	if b.first != nil && b.device == device {
-		return b.first, true
+	if b.has && b.device == device {
+		return &b.first, true
 	}
 	ep, ok := b.more[device]
 	return ep, ok
@@ -21,17 +21,17 @@ func (b *byDevice) get(device tcpip.NICID) (*multiPortEndpoint, bool) {
 
 // fresh makes an endpoint that is not among them yet.
 func (b *byDevice) fresh(d *transportDemuxer, net tcpip.NetworkProtocolNumber, transport tcpip.TransportProtocolNumber) *multiPortEndpoint {
-	ep := &b.room
-	if b.first != nil {
+	ep := &b.first
+	if b.has {
 		ep = new(multiPortEndpoint)
 	}
-	ep.demux, ep.netProto, ep.transProto = d, net, transport
+	ep.demux, ep.netProto, ep.transProto = d, uint16(net), uint8(transport)
 	return ep
 }
 
 func (b *byDevice) set(device tcpip.NICID, ep *multiPortEndpoint) {
-	if b.first == nil {
-		b.device, b.first = device, ep
+	if ep == &b.first {
+		b.device, b.has = device, true
 		return
 	}
 	if b.more == nil {
@@ -41,22 +41,27 @@ func (b *byDevice) set(device tcpip.NICID, ep *multiPortEndpoint) {
 }
 
 func (b *byDevice) remove(device tcpip.NICID) {
-	if b.first != nil && b.device == device {
-		b.first = nil
+	if b.has && b.device == device {
+		b.has = false
 		return
 	}
 	delete(b.more, device)
 }
 
-func (b *byDevice) empty() bool { return b.first == nil && len(b.more) == 0 }
+func (b *byDevice) empty() bool { return !b.has && len(b.more) == 0 }
 
 func (b *byDevice) all() []*multiPortEndpoint {
 	var all []*multiPortEndpoint
-	if b.first != nil {
-		all = append(all, b.first)
+	if b.has {
+		all = append(all, &b.first)
 	}
 	for _, ep := range b.more {
 		all = append(all, ep)
 	}
 	return all
+}
+
+// ids are the protocols of an endpoint.
+func (ep *multiPortEndpoint) ids() protocolIDs {
+	return protocolIDs{tcpip.NetworkProtocolNumber(ep.netProto), tcpip.TransportProtocolNumber(ep.transProto)}
 }

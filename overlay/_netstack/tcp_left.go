@@ -96,7 +96,7 @@ func (e *Endpoint) Leave() interface {
 func (e *Endpoint) leaveLocked() {
 	l, t := e.left, &e.protocol.left
 	_, window := e.rcv.getSendParams()
-	l.id, l.dest = e.TransportEndpointInfo.ID, e.boundDest
+	l.id, l.dest = e.TransportEndpointInfo.ID, e.boundDest.full()
 	l.nets, l.device, l.flags, l.reserved = e.effectiveNetProtos, e.boundBindToDevice, e.boundPortFlags, e.isPortReserved
 	l.stamped, l.offset, l.recent, l.heard = e.SendTSOk, e.TSOffset, e.RecentTS, e.recentTSTime
 	l.df = e.pmtud == tcpip.PMTUDiscoveryWant || e.pmtud == tcpip.PMTUDiscoveryDo || e.pmtud == tcpip.PMTUDiscoveryProbe

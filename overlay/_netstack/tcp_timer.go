@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
 )
 
 // What a connection is made of, without memory for what it may never need: five timers had
@@ -109,6 +110,46 @@ type rareStats struct {
 	ReceiveErrors ReceiveErrors
 	ReadErrors    tcpip.ReadErrors
 	WriteErrors   tcpip.WriteErrors
+	SendErrors    SendErrors
+
+	FailedConnectionAttempts tcpip.StatCounter
+}
+
+// control is the module of congestion control. It is made when a window first limits or
+// something is lost: most connections never ask.
+//
+// +checklocks:s.ep.mu
+func (s *sender) control() congestionControl {
+	if s.cc == nil {
+		if s.ep.cc == ccCubic {
+			s.cc = newCubicCC(s)
+		} else {
+			s.cc = newRenoCC(s)
+		}
+	}
+	return s.cc
+}
+
+// boundPeer is for which peer a port is reserved.
+type boundPeer struct {
+	addr tcpip.Address
+	port uint16
+}
+
+func (b boundPeer) full() tcpip.FullAddress { return tcpip.FullAddress{Addr: b.addr, Port: b.port} }
+
+// What onlyProto returns; nobody changes it.
+var (
+	onlyIPv4 = []tcpip.NetworkProtocolNumber{header.IPv4ProtocolNumber}
+	onlyIPv6 = []tcpip.NetworkProtocolNumber{header.IPv6ProtocolNumber}
+)
+
+// onlyProto are the protocols of an endpoint that uses one.
+func onlyProto(n tcpip.NetworkProtocolNumber) []tcpip.NetworkProtocolNumber {
+	if n == header.IPv4ProtocolNumber {
+		return onlyIPv4
+	}
+	return onlyIPv6
 }
 
 // limitedReaders are what data is read from users with.

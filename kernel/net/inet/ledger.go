@@ -12,8 +12,8 @@ import (
 // What netstack makes for an endpoint beside the endpoint itself: its queues, options,
 // timers and congestion control; a listener has a queue of connections as well.
 const (
-	tcpParts      = 1600
-	listenerParts = 160
+	tcpParts      = 1190
+	listenerParts = 560
 	udpParts      = 1392
 )
 
@@ -105,7 +105,10 @@ func (s *TCP) Holds(sum *ledger.Sum) {
 func (s *TCP) holdsTCP(sum *ledger.Sum) {
 	sum.Add(ledger.Sockets, ledger.Of[TCP]())
 	s.holdsOwn(sum, tcpParts)
-	s.in.Holds(sum)
+	if s.far.Load() != nil {
+		sum.Add(ledger.Sockets, ledger.Of[localEnd]())
+		s.in.Holds(sum)
+	}
 	p := s.ep.Load()
 	if p == nil {
 		return

@@ -163,8 +163,8 @@ func (s *TCP) join(c *caller.Ctx, j *lateJoin) linux.Errno {
 	l := j.l
 	x := s.net.bareTCP(c, l.Domain)
 	x.UID, x.GID = l.UID, l.GID
-	x.hereAddr, x.herePort = j.dst, l.boundPort()
-	s.hereAddr, s.herePort = j.here.Addr, j.here.Port
+	x.localEnd = newLocalEnd(x.user, tcpip.FullAddress{Addr: j.dst, Port: l.boundPort()})
+	s.localEnd = newLocalEnd(s.user, j.here)
 	x.state.Store(stLocal)
 	x.far.Store(s)
 	s.net.all.add(&x.inetSock)

@@ -26,7 +26,7 @@ func (s *TCP) noteGate(old, g *gate) {
 	}
 	if old != nil && old.admits != nil {
 		g.passed.Store(old.passed.Load())
-	} else {
+	} else if s.far.Load() != nil {
 		written, _ := s.in.Passed()
 		g.passed.Store(written)
 	}

@@ -106,21 +106,18 @@ type TCP struct {
 	opt   tcpOptions  // guarded by mu
 
 	// A connection within the machine (local.go).
-	in       sock.Flow
-	far      atomic.Pointer[TCP] // the other end; set once, and taken away by connect to AF_UNSPEC
-	finTime  atomic.Int64        // until when it keeps its port, closed before the other end
-	to       *lateJoin           // guarded by mu: what a late or deferred connection needs
-	hereAddr tcpip.Address       // own address; immutable once far is set
-	herePort uint16              // its port; immutable once far is set
-	port     uint16              // to give back to net.ports; 0 for none
-	begun    bool                // guarded by mu: connect said EINPROGRESS
-	bindPort bool                // guarded by mu: bind was asked for a port
-	shut     atomic.Uint32       // shutRd, shutWr
-	fin      atomic.Bool         // the other end has said that it sends no more
-	cut      atomic.Bool         // the other end is gone and one write was lost to it
-	first    atomic.Bool         // this end has sent its FIN first
-	spent    atomic.Bool         // a connection within the machine was cut by connect: the next goes through netstack
-	hold     holding             // what TCP_CORK and MSG_MORE keep back
+	*localEnd                     // immutable once far is set; nil before
+	far       atomic.Pointer[TCP] // the other end; set once, and taken away by connect to AF_UNSPEC
+	to        *lateJoin           // guarded by mu: what a late or deferred connection needs
+	port      uint16              // to give back to net.ports; 0 for none
+	begun     bool                // guarded by mu: connect said EINPROGRESS
+	bindPort  bool                // guarded by mu: bind was asked for a port
+	shut      atomic.Uint32       // shutRd, shutWr
+	fin       atomic.Bool         // the other end has said that it sends no more
+	cut       atomic.Bool         // the other end is gone and one write was lost to it
+	first     atomic.Bool         // this end has sent its FIN first
+	spent     atomic.Bool         // a connection within the machine was cut by connect: the next goes through netstack
+	hold      holding             // what TCP_CORK and MSG_MORE keep back
 
 	corked      atomic.Bool  // TCP_CORK, as in opt
 	inq         atomic.Bool  // TCP_INQ, as in opt
@@ -128,6 +125,20 @@ type TCP struct {
 	deferAccept atomic.Int32 // TCP_DEFER_ACCEPT, as in opt
 
 	*listening // a listening socket's; set by the first listen, guarded by mu
+}
+
+// localEnd is what only an end of a connection within the machine has.
+type localEnd struct {
+	in       sock.Flow
+	hereAddr tcpip.Address // own address; immutable
+	herePort uint16        // its port; immutable
+	finTime  atomic.Int64  // until when it keeps its port, closed before the other end
+}
+
+func newLocalEnd(u *accounts.User, here tcpip.FullAddress) *localEnd {
+	e := &localEnd{hereAddr: here.Addr, herePort: here.Port}
+	e.in.InitFlow(u, false)
+	return e
 }
 
 // here is the own address of an end of a connection within the machine.
@@ -176,7 +187,6 @@ func (n *Net) newTCP(c *caller.Ctx, domain int32) *TCP {
 // Net.all does not have yet.
 func (n *Net) bareTCP(c *caller.Ctx, domain int32) *TCP {
 	s := &TCP{}
-	s.in.InitFlow(c.User(), false)
 	s.init(c, n, domain, linux.SOCK_STREAM, linux.IPPROTO_TCP)
 	s.self = s
 	s.Filters = true
