@@ -96,8 +96,8 @@ func switchTo(c *amd64.CPU, run uint32, now int64) (*amd64.UserState, bool) {
 	me := int32(c.Index) + 1
 	v.CPU.Store(me)
 	c.UserSpace.Store(q.space) // also the fence before the checks
-	if v.Kick.Load()|v.Work.Load()&^amd64.WorkLater|attention.due.Load()&dueNow|uint32(v.Away.Load()>>(c.Index&63))&1 != 0 && !move(c, v, q) {
-		return barred(c, v, run)
+	if v.Kick.Load()|v.Work.Load()&^amd64.WorkLater|attention.due.Load()&dueNow|uint32(v.Away.Load()>>(c.Index&63))&1 != 0 {
+		return barred(c, v, run, now)
 	}
 	if gen := load64(q.gen); c.Space != q.space || c.Gen != gen {
 		c.NewRoot, c.Gen = q.root, gen

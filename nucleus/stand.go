@@ -156,7 +156,11 @@ func (s *stander) wait(c *amd64.CPU) (what uint32) {
 
 // barred is switchTo for a thread that cannot be continued here at once, its result in its
 // registers. One that may only not run on this CPU goes to another that stands by.
-func barred(c *amd64.CPU, v *amd64.UserState, run uint32) (*amd64.UserState, bool) {
+func barred(c *amd64.CPU, v *amd64.UserState, run uint32, now int64) (*amd64.UserState, bool) {
+	if q := &partners[run%ipc.MaxThreads]; move(c, v, q) {
+		q.since = now // all before is counted already
+		return switchTo(c, run, now)
+	}
 	if standers[c.Index].stands || v.Away.Load()>>(c.Index&63)&1 == 0 || v.Kick.Load()|v.Work.Load()&^amd64.WorkLater|attention.due.Load()&dueNow != 0 {
 		return leave(v, true), false
 	}
