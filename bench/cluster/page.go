@@ -168,6 +168,7 @@ const kept = `
 | the same with four | 51,211, 49,973, 49,871, 50,036 | |
 | the same with two, a storm of 600 s on 27 November: 14,331 programs, 1,044 processors and 1,814 pieces of memory moved, 753 ends | 51,529, 49,001, 49,029, 48,950 | |
 | the same with two, which share the archive's pages, a storm of 200 s on 27 November: 4,042 programs, 776 processors and 1,415 pieces of memory moved, 261 ends | 54,843, 52,435, 52,430, 52,180 | |
+| frames free in the first kernel before and after 1,000 restarts of another one, 27 November | 25,789; 25,609 | no leak |
 | longest request of a server beside a cluster that churns, five boots each, 27 November; mean of idle ones, of busy ones | 194,579; 202,554 instructions, +4.1 % | 1 % |
 | its 99.99 % in the same boots | 56,773; 58,441, +2.9 % | 1 % |
 | a further cluster of 128 MiB without a process, an archive of 14.5 MB, 27 November: memory that it uses; before it shared the archive's pages | 5.1 MiB; 19.8 MiB | 24 MiB |
