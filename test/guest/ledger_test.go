@@ -80,7 +80,7 @@ func (g *growth) check(t *testing.T) {
 	switch g.kind {
 	case "storm":
 		slack = g.heap/stormSlack + stormNoise
-	case "processes", "execs", "threads", "timerfds": // Go's records of goroutines, its tables of timers
+	case "processes", "execs", "threads", "timers", "timerfds": // Go's records of goroutines, its tables of timers
 		slack = max(g.heap/ledgerSlack, ledgerRuntime)
 		reused = g.heap / max(g.each, 1) * goroutineRecord
 	}

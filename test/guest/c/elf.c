@@ -116,7 +116,7 @@ TEST(lost, "found out when it is too late")
 	begin(ET_EXEC, 1), text(0), header->e_entry = 0, run("entry 0");
 	begin(ET_EXEC, 1), text(0), headers[0].p_flags = R, run("not executable");
 	begin(ET_EXEC, 1), text(0), headers[0].p_flags = 0, run("no permissions");
-	begin(ET_DYN, 2), text(0), segment(1, RW, 0, 0x7f0000000000, 0, 0x2000, 0x1000), run("a dynamic one that spans all");
+	begin(ET_DYN, 2), text(0), segment(1, RW, 0, 0x100000000000, 0, 0x2000, 0x1000), run("a dynamic one that spans much");
 }
 
 TEST(refused, "no program at all")

@@ -448,7 +448,11 @@ func bells() {
 		server.Process.Kill()
 		server.Wait()
 	}()
-	if _, err := ioctlOf(fd, abi.Await, uintptr(time.Minute)); err != syscall.EPIPE {
+	err = syscall.EINTR
+	for err == syscall.EINTR { // the server's end is a signal
+		_, err = ioctlOf(fd, abi.Await, uintptr(time.Minute))
+	}
+	if err != syscall.EPIPE {
 		wrong("await at the end: %v", err)
 	}
 	syscall.Close(fd)
