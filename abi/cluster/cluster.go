@@ -42,7 +42,7 @@ const (
 	// ENODATA: it has none; EBUSY: somebody has it.
 	Rings = 0x4807
 	// Await, of the file of the rings, is a read that waits, but at most for its argument, in
-	// nanoseconds: ETIMEDOUT. EPIPE is the channel's end. While somebody waits so, rings are
+	// nanoseconds: ETIMEDOUT. EINTR: a signal came; EPIPE is the channel's end. While somebody waits so, rings are
 	// his alone, and the file does not become readable for others.
 	Await = 0x4808
 	// Rouse, of the file of the rings, ends an Await, the next one if there is none.

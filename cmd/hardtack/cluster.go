@@ -105,7 +105,7 @@ func newClusterMove(name, what, much, example string) *cobra.Command {
 		Use:   name + " MACHINE " + much + " --from CLUSTER --to CLUSTER",
 		Short: "Move " + what + " from one kernel of a machine to another",
 		Long: "Move " + what + ` from one kernel of a machine to another while programs run in both, and wait until that
-is done. What stays where it is, docs/clusters.md says.`,
+is done. What cannot move is in docs/clusters.md.`,
 		Example:           "  hardtack cluster " + name + " web " + example + " --from 0 --to 1",
 		Args:              exactly(2, "a MACHINE and how much to move"),
 		ValidArgsFunction: firstMachine,

@@ -2,6 +2,8 @@ package socktest
 
 import (
 	"math/rand/v2"
+	"sync"
+	"testing"
 
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/ledger"
@@ -9,10 +11,23 @@ import (
 	"hardtack/kernel/net/sock"
 )
 
-// Meddle makes a random call on one of some sockets, which other threads use at the same time. It
-// never waits, and any error is right. address returns an address to bind to, or, with a
-// socket, one that leads to it; levels are those of options.
-func Meddle(t *T, r *rand.Rand, socks []*vfs.File, levels []int32, address func(*rand.Rand, sock.Socket) *sock.Addr) {
+// Meddle has three threads make random calls on some sockets, at once. No call waits, and any
+// error is right. address returns an address to bind to, or, with a socket, one that leads to
+// it; levels are those of options.
+func Meddle(tb testing.TB, socks []*vfs.File, levels []int32, address func(*rand.Rand, sock.Socket) *sock.Addr) {
+	var all sync.WaitGroup
+	for range 3 {
+		t, r := New(tb), rand.New(rand.NewPCG(rand.Uint64(), 1))
+		all.Go(func() {
+			for range 60 {
+				meddle(t, r, socks, levels, address)
+			}
+		})
+	}
+	all.Wait()
+}
+
+func meddle(t *T, r *rand.Rand, socks []*vfs.File, levels []int32, address func(*rand.Rand, sock.Socket) *sock.Addr) {
 	f, other := socks[r.IntN(len(socks))], socks[r.IntN(len(socks))]
 	s := S(f)
 	switch r.IntN(16) {
@@ -44,9 +59,8 @@ func Meddle(t *T, r *rand.Rand, socks []*vfs.File, levels []int32, address func(
 			putAll(m.Rights)
 		}
 	case 10:
-		if h, is := f.Ops.(interface{ Holds(*ledger.Sum) }); is && !(s.SockBase().Type == linux.SOCK_DGRAM && s.SockBase().Domain != linux.AF_UNIX) {
-			var sum ledger.Sum
-			h.Holds(&sum) // of datagrams of the internet it is an estimate that is read without a lock
+		if b := s.SockBase(); b.Domain == linux.AF_UNIX || b.Type == linux.SOCK_STREAM { // the others' estimate takes no lock
+			f.Ops.(interface{ Holds(*ledger.Sum) }).Holds(new(ledger.Sum))
 		}
 	case 11:
 		s.SetOpt(t.C, levels[r.IntN(len(levels))], int32(r.IntN(60)), []byte{byte(r.IntN(3)), 0, 0, 0, 0, 0, 0, 0}[:4+4*r.IntN(2)])

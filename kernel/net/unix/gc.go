@@ -223,13 +223,15 @@ func disposeSome(limit int) bool {
 			if i%somePut == somePut-1 && pace.Due() {
 				restDropper(&pace)
 			}
-			_, rights := s.in.Purge()
-			for _, a := range rights {
-				landed(a)
-				d.mu.Lock()
-				d.files = append(d.files, a.Rights...)
-				d.mu.Unlock()
-			}
+			s.eachFlow(func(f *sock.Flow) {
+				_, rights := f.Purge()
+				for _, a := range rights {
+					landed(a)
+					d.mu.Lock()
+					d.files = append(d.files, a.Rights...)
+					d.mu.Unlock()
+				}
+			})
 		}
 		d.mu.Lock()
 	}
@@ -293,16 +295,23 @@ func collect() (garbage []*Sock) {
 // eachSock calls fn for every socket that waits in s, or in the connections
 // that wait to be accepted from it.
 func (s *Sock) eachSock(fn func(*Sock)) {
-	each := func(f *vfs.File) {
-		if x, ok := f.Ops.(*Sock); ok {
-			fn(x)
-		}
-	}
-	s.in.EachRight(each)
+	s.eachFlow(func(f *sock.Flow) {
+		f.EachRight(func(f *vfs.File) {
+			if x, ok := f.Ops.(*Sock); ok {
+				fn(x)
+			}
+		})
+	})
+}
+
+// eachFlow calls fn for what waits in s, and in the connections that wait to be accepted
+// from it, which go with it.
+func (s *Sock) eachFlow(fn func(*sock.Flow)) {
+	fn(&s.in)
 	s.mu.Lock()
 	pending := append([]*Sock(nil), s.pending...)
 	s.mu.Unlock()
 	for _, x := range pending {
-		x.in.EachRight(each)
+		fn(&x.in)
 	}
 }

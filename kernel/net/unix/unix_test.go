@@ -333,6 +333,24 @@ func TestGarbageCycle(tt *testing.T) {
 	}
 }
 
+// A listener that waits in a connection to itself, which nobody can accept any more, is garbage.
+func TestGarbageListener(tt *testing.T) {
+	t := New(tt)
+	l := t.Socket(linux.AF_UNIX, linux.SOCK_STREAM, 0)
+	t.OK(S(l).Bind(t.C, l, nil, Abstract("garbage listener")), "bind")
+	t.OK(S(l).Listen(t.C, 5), "listen")
+	c := t.Socket(linux.AF_UNIX, linux.SOCK_STREAM, 0)
+	t.OK(S(c).Connect(t.C, nil, Abstract("garbage listener"), true), "connect")
+	l.Get()
+	_, e := t.Send(c, "x", &sock.Msg{Control: sock.Control{Rights: []*vfs.File{l}}})
+	t.OK(e, "send")
+	l.Put()
+	c.Put()
+	if n := unix.InFlight(); n != 0 {
+		t.Fatal(n, "files were not collected")
+	}
+}
+
 // What becomes garbage soon after the collector ran is collected, though no socket is
 // closed any more.
 func TestGarbageOfMany(tt *testing.T) {
