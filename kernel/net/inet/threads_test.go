@@ -7,11 +7,13 @@ import (
 	"hardtack/abi/linux"
 	"hardtack/kernel/base/settings"
 	"hardtack/kernel/fs/vfs"
+	"hardtack/kernel/net/inet"
 	"hardtack/kernel/net/sock"
 	. "hardtack/kernel/net/socktest"
 )
 
-// Several threads do with a few sockets, at once, whatever calls can do with one.
+// Several threads do with a few sockets, at once, whatever calls can do with one, and leave
+// nothing behind.
 func TestSocketsOfManyThreads(tt *testing.T) {
 	defer settings.PingGroupHi.Set(settings.PingGroupHi.Get())
 	settings.PingGroupLo.Set(0)
@@ -32,6 +34,9 @@ func TestSocketsOfManyThreads(tt *testing.T) {
 		Meddle(tt, socks, levels, address)
 		for _, f := range socks {
 			f.Put()
+		}
+		if p, a, b, n := inet.Kept(); p != 0 || a != 0 || b != 0 || n != 0 {
+			t.Errorf("kept: %d connections, %d and %d ports, %d sockets", p, a, b, n)
 		}
 	}
 }
