@@ -1,8 +1,13 @@
 package inet
 
-// Kept tells what is kept for sockets: connections that nobody has accepted, ports of TCP
-// and UDP, and the sockets themselves.
-func Kept() (pending, tcp, udp int64, sockets int) {
-	Default.Each(func(*Info) { sockets++ })
-	return pendingPool.Get().Used(), tcpPorts.Used(), udpPorts.Used(), sockets
+// Kept is what is kept for sockets.
+type Kept struct {
+	Pending, TCP, UDP int64 // connections that nobody has accepted; ports
+	Sockets           int
+}
+
+func KeptNow() (k Kept) {
+	Default.Each(func(*Info) { k.Sockets++ })
+	k.Pending, k.TCP, k.UDP = pendingPool.Get().Used(), tcpPorts.Used(), udpPorts.Used()
+	return k
 }
