@@ -48,6 +48,7 @@ type cable struct {
 	spoil    func(p []byte)                         // takes them before, if it is there
 	answers  []string                               // of the agent
 	ponged   uint16
+	heard    time.Time // when the guest's last segment came
 }
 
 // write sends a frame.
@@ -152,6 +153,7 @@ func (c *cable) ip(p []byte) {
 		if checksum(p, protoTCP) != 0xffff {
 			panic(fmt.Sprintf("the guest's checksum is wrong: % x", p))
 		}
+		c.heard = time.Now()
 		if c.spoil != nil {
 			c.spoil(p)
 		} else {

@@ -103,7 +103,8 @@ func (x *client) push() {
 	}
 }
 
-// until plays the connection until something holds; what is not acknowledged is sent again.
+// until plays the connection until something holds; what is not acknowledged is sent again. It
+// gives up when the guest has sent nothing for so long.
 func (x *client) until(limit time.Duration, holds func() bool) error {
 	old := x.c.segments
 	defer func() { x.c.segments = old }()
@@ -114,12 +115,13 @@ func (x *client) until(limit time.Duration, holds func() bool) error {
 			old(0, to, b)
 		}
 	}
-	for began, last := time.Now(), time.Now(); !holds(); {
+	x.c.heard = time.Now()
+	for last := time.Now(); !holds(); {
 		if x.reset {
 			return errors.New("the guest reset the connection")
 		}
-		if time.Since(began) > limit {
-			return fmt.Errorf("after %v: open %v, %d bytes not acknowledged, %d received", limit, x.open, len(x.pending), len(x.got))
+		if time.Since(x.c.heard) > limit {
+			return fmt.Errorf("nothing for %v: open %v, %d bytes not acknowledged, %d received", limit, x.open, len(x.pending), len(x.got))
 		}
 		x.push()
 		had := x.una + x.theirs
