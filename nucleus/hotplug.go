@@ -11,16 +11,17 @@ import (
 )
 
 // Processors go and come back. One that is to go gives its thread and its run queue to
-// others the next time it schedules, is called idle by nobody from then on, and parks: with
-// interrupts off, in code that only an INIT message ends, as processors do that belong to no
-// cluster. Its number, stacks and tables stay for its return.
+// others the next time it schedules, is called idle by nobody from then on, and parks: it
+// sleeps in its idle thread, and its local APIC lets one interrupt through, by which it comes
+// back. Its number, stacks and tables stay for that.
 
 // Stages of a processor's absence.
 const (
 	cpuRuns   = iota
 	cpuLeaves // it gives what it has to others
-	cpuParked // it touches nothing any more
-	cpuGone   // this kernel has no such processor (lend.go)
+	cpuParked // it sleeps until vectorReturn
+	cpuHalted // it belongs to nobody (lend.go), and only INIT has it go on
+	cpuGone   // this kernel has no such processor
 )
 
 // ParkCPU has a processor, other than the one that booted, run nothing any more. The caller
@@ -46,10 +47,10 @@ func ParkCPU(i int) error {
 	return nil
 }
 
-// parked tells whether a processor has said so in its mailbox.
+// parked tells whether a processor runs nothing, and is this kernel's to start.
 func parked(i int) bool {
-	o := &cpus[i]
-	return o.absent.Load() == cpuParked && amd64.Syscall(sysParkCPU, uint64(o.APICID), 2, 0) != 0
+	state := cpus[i].absent.Load()
+	return state == cpuParked || state == cpuHalted
 }
 
 // UnparkCPU brings a processor back that ParkCPU took. The caller raises GOMAXPROCS
@@ -131,7 +132,7 @@ func (me *cpu) handOver(i int32) {
 	me.after.ipi |= 1
 }
 
-// park is the last thing a processor does, outside of the control.
+// park is the last thing a processor does, outside of the control, before it sleeps.
 func (me *cpu) park() {
 	c := &me.CPU
 	giveUpFPU(c)
@@ -139,10 +140,12 @@ func (me *cpu) park() {
 	c.Space = 0
 	stopTimer()
 	me.timerAt, me.SliceEnd, me.SliceArmed, me.TimerDue = 0, 0, 0, 0
-	mailbox := mailboxes() + uintptr(me.APICID)*boot.MailboxSize
+	apicWrite(apicTPR, parkedPriority)
 	me.absent.Store(cpuParked)
-	amd64.Park(mailbox)
 }
+
+// parkedPriority keeps all interrupts of a parked processor waiting but vectorReturn.
+const parkedPriority = vectorReturn - 0x10
 
 // serveLeft takes over the timers that a parked processor had armed. Alone.
 func serveLeft(c *amd64.CPU, cpu uint64) uint64 {
@@ -160,9 +163,13 @@ func serveLeft(c *amd64.CPU, cpu uint64) uint64 {
 	return 0
 }
 
-// serveReturn starts a parked processor again; stage as for sendStart. Alone.
+// serveReturn starts a processor again that is parked or halted; stage as for sendStart. Alone.
 func serveReturn(cpu, stage uint64) uint64 {
 	o := &cpus[cpu]
+	if o.absent.Load() == cpuParked {
+		icr(o.APICID, vectorReturn|1<<14)
+		return 0
+	}
 	if stage == 0 {
 		store64(mailboxes()+uintptr(o.APICID)*boot.MailboxSize+24, 0)
 		o.Prepare(int(cpu), o.stacks.nucleus, o.stacks.ist)
@@ -172,7 +179,19 @@ func serveReturn(cpu, stage uint64) uint64 {
 	return 0
 }
 
-// comeBack is the first that a processor does which was parked.
+// returns serves vectorReturn: what a parked processor waits for.
+func (me *cpu) returns() {
+	switch me.absent.Load() {
+	case cpuParked:
+		apicWrite(apicTPR, 0)
+		me.comeBack()
+		me.online.Store(true)
+	case cpuHalted:
+		amd64.Park(mailboxes() + uintptr(me.APICID)*boot.MailboxSize)
+	}
+}
+
+// comeBack is the first that a processor does which was parked or halted.
 func (me *cpu) comeBack() {
 	flushAll()
 	me.flush.Store(0)

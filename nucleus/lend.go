@@ -3,6 +3,7 @@ package nucleus
 import (
 	"errors"
 	"math/bits"
+	"runtime"
 	"time"
 
 	"hardtack/abi/boot"
@@ -53,18 +54,34 @@ func CPUByAPIC(apic uint32) int {
 	return -1
 }
 
-// DropCPU gives up a processor that ParkCPU took. One caller at a time, as of the next.
+// DropCPU gives up a processor that ParkCPU took. One caller at a time, as of the next. The
+// processor leaves this kernel's code, stack and tables for those that all kernels share.
 func DropCPU(i int) error {
 	if i <= 0 || i >= NumCPU() || !parked(i) {
 		return errors.New("nucleus: there is no such parked processor")
 	}
 	amd64.Syscall(sysDrop, uint64(i), 0, 0)
+	for tries := 1; amd64.Syscall(sysParkCPU, uint64(cpus[i].APICID), 2, 0) == 0; tries++ {
+		amd64.Pause()
+		if tries%1000 == 0 {
+			runtime.Gosched()
+		}
+	}
+	amd64.Syscall(sysDrop, uint64(i), 1, 0)
 	return nil
 }
 
-// serveDrop forgets a processor. Alone: nobody is about to send it a message.
-func serveDrop(cpu uint64) uint64 {
-	cpus[cpu].absent.Store(cpuGone)
+// serveDrop has a parked processor halt; stage 1 forgets it. Alone: nobody is about to send it
+// a message.
+func serveDrop(cpu, stage uint64) uint64 {
+	o := &cpus[cpu]
+	if stage == 1 {
+		o.absent.Store(cpuGone)
+	} else if o.absent.Load() == cpuParked {
+		store64(mailboxes()+uintptr(o.APICID)*boot.MailboxSize+24, 0)
+		o.absent.Store(cpuHalted)
+		icr(o.APICID, vectorReturn|1<<14)
+	}
 	return 0
 }
 
@@ -91,7 +108,7 @@ func serveTake(c *amd64.CPU, cpu uint64, apic uint32) uint64 {
 	}
 	o.APICID = apic
 	store64(mailboxes()+uintptr(apic)*boot.MailboxSize+24, 1) // whatever it does, INIT ends it
-	o.absent.Store(cpuParked)
+	o.absent.Store(cpuHalted)
 	return 0
 }
 
@@ -104,7 +121,7 @@ func SeizeCPU(apic uint32) bool {
 	}
 	parked := seize([]uint32{apic})
 	if i := CPUByAPIC(apic); i > 0 && parked {
-		amd64.Syscall(sysDrop, uint64(i), 0, 0)
+		amd64.Syscall(sysDrop, uint64(i), 1, 0)
 	}
 	return parked
 }

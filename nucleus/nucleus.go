@@ -76,7 +76,7 @@ var (
 type cpu struct {
 	amd64.CPU
 	online     atomic.Bool
-	absent     atomic.Uint32 // cpuRuns, cpuLeaves or cpuParked
+	absent     atomic.Uint32 // cpuRuns … cpuGone
 	retire     atomic.Bool   // unload the address space at vectorFPU
 	flush      atomic.Uint32 // set: forget all kernel translations, then clear
 	Interrupts atomic.Uint64 // since boot

@@ -168,7 +168,7 @@ func serveAlone(c *amd64.CPU, t *thread, num, a, b, d, e, f uint64) uint64 {
 	case sysTake:
 		return serveTake(c, a, uint32(b))
 	case sysDrop:
-		return serveDrop(a)
+		return serveDrop(a, b)
 	case sysOffer:
 		return serveOffer(c, a, b, d)
 	case sysClaim:

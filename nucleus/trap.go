@@ -10,6 +10,7 @@ const (
 	vectorFlush    = 0xe2 // forget kernel translations
 	vectorFPU      = 0xe3 // write the x87 registers back to their owner
 	vectorDoorbell = 0xe4 // another cluster rings
+	vectorReturn   = 0xf0 // come back; of the highest priority, alone there
 	vectorSpurious = 0xff
 )
 
@@ -43,6 +44,8 @@ func serveTrap(ac *amd64.CPU, vector, code uint64, user bool) {
 		}
 		eoi()
 		return
+	case vectorReturn:
+		me.returns()
 	case vectorSpurious:
 		return
 	}
