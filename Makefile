@@ -295,12 +295,14 @@ uninstall:
 	rm -f '$(INSTALL_TO)/bin/hardtack' '$(INSTALL_TO)/lib/libhardtack.a' '$(INSTALL_TO)/lib/pkgconfig/hardtack.pc'
 	rm -rf '$(INSTALL_TO)/include/hardtack' '$(INSTALL_TO)/lib/hardtack' '$(INSTALL_TO)/share/hardtack' '$(INSTALL_TO)/share/doc/hardtack'
 
-# Interfaces that kernels serve.
-KERNEL_IDL = $(patsubst %,idl/%.if,monitor spawn live process clusters names klog metrics)
+# Interfaces that kernels serve to each other, and to programs.
+KERNEL_IDL  = $(patsubst %,idl/%.if,monitor spawn live)
+SERVICE_IDL = $(patsubst %,idl/%.if,process clusters names klog metrics)
 
 # The generated packages; a test compares them with what is committed.
 idl: bin/hardtack
-	bin/hardtack idl $(filter-out idl/types.if idl/machine.if $(KERNEL_IDL),$(wildcard idl/*.if))
+	bin/hardtack idl $(filter-out idl/types.if idl/machine.if $(KERNEL_IDL) $(SERVICE_IDL),$(wildcard idl/*.if))
+	bin/hardtack idl --no-transport $(SERVICE_IDL)
 	bin/hardtack idl --lang go --no-transport $(KERNEL_IDL)
 	bin/hardtack idl --lang go idl/machine.if
 

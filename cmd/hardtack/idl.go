@@ -31,7 +31,9 @@ func newIDL() *cobra.Command {
 package and a C11 header and source file each. For interface NAME these are
 
   NAME/NAME.go              beside the interface file, or below -o
-  NAME/c/NAME.h  NAME.c     to be compiled with the library in msg/c
+  NAME/c/NAME.h  NAME.c     to be compiled with the library in msg/c, which
+                            reaches services of the Hardtack kernel, too, as
+                            kernel:SERVICE
 
 The Go package imports msg from the module hardtack. If your module has its own copy
 of that library, --module gives the copy's import path.

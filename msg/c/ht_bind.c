@@ -202,8 +202,7 @@ static int wait_frame(struct ht_conn *c, int64_t until, struct ht_frame *f)
 	}
 }
 
-/* Takes in an answer to a greeting. */
-static int welcome(struct ht_conn *c, const struct ht_frame *f, struct ht_greeting *g)
+int ht_welcome(struct ht_conn *c, const struct ht_frame *f, struct ht_greeting *g)
 {
 	if (!ht_parse_greeting(f, g))
 		return ht_wrong("no greeting");
@@ -220,7 +219,8 @@ static int welcome(struct ht_conn *c, const struct ht_frame *f, struct ht_greeti
 		return ht_wrong("no welcome");
 	c->fence_them = g->flags & GREET_FENCE;
 	c->calls = g->flags & GREET_CALLS;
-	ht_conn_rings(c);
+	if (c->stream == NULL)
+		ht_conn_rings(c);
 	return 0;
 }
 
@@ -243,7 +243,7 @@ static int greet(struct ht_conn *c)
 			return err;
 	}
 	ht_frame_close(&f);
-	if ((err = welcome(c, &f, &g)) != 0)
+	if ((err = ht_welcome(c, &f, &g)) != 0)
 		return err;
 	memcpy(c->token, g.token, 16);
 	c->stage = HT_OPEN;
@@ -268,6 +268,8 @@ int ht_connect(struct ht_loop *l, const char *name, const struct ht_interface *i
 {
 	char path[sizeof(((struct ht_conn *)0)->addr)];
 	int64_t until = ht_now_ns() + (int64_t)CONNECT_MS * 1000000;
+	if (strncmp(name, "kernel:", 7) == 0)
+		return ht_stream_connect(l, name + 7, iface, events, self, conn);
 	for (;;) {
 		int err = resolve(l, name, iface, until, path, sizeof(path));
 		if (err != 0)
@@ -391,7 +393,7 @@ static int welcome_again(struct ht_conn *c, const struct ht_frame *f)
 	static const uint8_t bound = FRAME_BOUND;
 	struct ht_greeting g;
 	struct ht_conn *s = c->session;
-	int err = welcome(c, f, &g);
+	int err = ht_welcome(c, f, &g);
 	c->session = NULL;
 	if (s == NULL)
 		return HT_CLOSED_HERE; /* it has ended meanwhile */

@@ -118,6 +118,7 @@ void ht_conn_free(struct ht_conn *c)
 			n->session = NULL;
 	}
 	ht_conn_unlink(c);
+	ht_stream_free(c);
 	while (c->left != NULL) {
 		struct ht_left *l = c->left;
 		c->left = l->next;

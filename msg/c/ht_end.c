@@ -133,7 +133,7 @@ int ht_adopt(struct ht_loop *loop, struct ht_end *e, const struct ht_interface *
 int ht_detach(struct ht_conn *c, struct ht_end **end)
 {
 	size_t name = strlen(c->iface->name), n = 1 + name + 1 + 4 + FIXED + LINK_STATE;
-	if (c->end != 0 || c->stage != HT_OPEN)
+	if (c->end != 0 || c->stage != HT_OPEN || c->stream != NULL)
 		return c->end != 0 ? c->end : HT_BAD_CAP;
 	if (c->memfd < 0) {
 		errno = EMFILE; /* the loop has too many connections to keep what this takes */

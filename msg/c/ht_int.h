@@ -163,6 +163,8 @@ struct ht_conn {
 	bool missing; /* what belongs to the next message has not come */
 	bool busy, bye; /* in a handler; the peer said so, or is gone */
 	int end;        /* why it ended, or 0 */
+
+	struct ht_stream *stream; /* to a service of the kernel, which has no rings; else NULL */
 };
 
 struct ht_listener {
@@ -192,7 +194,7 @@ struct ht_loop {
 	size_t nhot, hot_cap;
 	size_t waiting;    /* connections with a deadline, about */
 	int64_t late;      /* no call's time is over before, in ns; 0: none has one */
-	int timed_out;     /* calls given up since the last look */
+	int handled;       /* since the last look, outside rings: calls given up, messages of services */
 	size_t kept, keep; /* memory files kept, so that an end can be moved, and how many may be */
 	int64_t look, full; /* when to look at deadlines, and at listeners again; ms */
 	int64_t swept;      /* ns */
@@ -268,6 +270,8 @@ int ht_conn_receive(struct ht_conn *c, int most);
 bool ht_calls_expire(struct ht_conn *c, int64_t now);
 /* Tells the peer what there was no room to tell it. */
 bool ht_calls_tell(struct ht_conn *c); /* whether nothing is left to tell */
+/* A whole message of the library's own. */
+int ht_receive_own(struct ht_conn *c, unsigned num, const uint8_t *body, size_t n);
 int ht_begin_own(struct ht_conn *c, size_t n, uint8_t **b); /* ht_begin for what calls are ended with */
 
 /* ht_loop.c */
@@ -279,6 +283,8 @@ int ht_take_in(struct ht_listener *n);
 int ht_set_up(struct ht_conn *c);
 int ht_offer(struct ht_conn *c, int pages);
 void ht_listener_free(struct ht_listener *n);
+/* Takes in an answer to a greeting. */
+int ht_welcome(struct ht_conn *c, const struct ht_frame *f, struct ht_greeting *g);
 
 /* ht_session.c */
 struct ht_conn *ht_session_find(struct ht_loop *loop, const struct ht_interface *iface, const uint8_t *token);
@@ -289,6 +295,15 @@ int ht_left_frames(struct ht_left *l);
 void ht_left_free(struct ht_left *l); /* what it holds, except for the socket */
 int ht_left_bye(struct ht_conn *c);   /* receives the last of a peer that closed on a link before; 0 if it did not */
 bool ht_session_returns(struct ht_conn *c); /* true: the peer may bind again though the link has ended */
+
+/* ht_stream.c */
+int ht_stream_connect(struct ht_loop *loop, const char *service, const struct ht_interface *iface,
+	const struct ht_events *events, void *self, struct ht_conn **conn);
+int ht_stream_begin(struct ht_conn *c, size_t n, uint8_t **b);
+int ht_stream_commit(struct ht_conn *c, uint16_t num);
+int ht_stream_frame(struct ht_conn *c, const uint8_t *b, size_t n); /* sends a frame beside messages */
+int ht_stream_events(struct ht_conn *c); /* reads and writes what it can; returns how many messages came */
+void ht_stream_free(struct ht_conn *c);
 
 /* ht_end.c */
 int ht_end_parse(const uint8_t *state, size_t n, const int *fds, size_t nfds, struct ht_end **end);

@@ -227,7 +227,7 @@ int ht_send_greeting(struct ht_conn *c, uint8_t kind, uint8_t reason, const uint
 	memset(b, 0, GREETING);
 	b[0] = kind;
 	b[1] = VERSION;
-	b[2] = (c->loop->barriers ? 0 : GREET_FENCE) | GREET_BOUND | GREET_CALLS;
+	b[2] = (c->loop->barriers || c->stream != NULL ? 0 : GREET_FENCE) | GREET_BOUND | GREET_CALLS;
 	b[3] = reason;
 	memcpy(b + 4, c->iface->fingerprint, 16);
 	if (token != NULL)
@@ -236,7 +236,7 @@ int ht_send_greeting(struct ht_conn *c, uint8_t kind, uint8_t reason, const uint
 	if (n > 255)
 		n = 255;
 	memcpy(b + GREETING, c->iface->name, n);
-	return ht_send_frame(c->sock, b, GREETING + n, NULL, 0);
+	return c->stream != NULL ? ht_stream_frame(c, b, GREETING + n) : ht_send_frame(c->sock, b, GREETING + n, NULL, 0);
 }
 
 void ht_refuse_version(struct ht_conn *c, const struct ht_frame *f)

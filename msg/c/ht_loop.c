@@ -100,7 +100,7 @@ void ht_conn_heat(struct ht_conn *c)
 {
 	struct ht_loop *l = c->loop;
 	c->active = l->tick;
-	if (c->hot != 0 || c->stage != HT_OPEN || c->end != 0)
+	if (c->hot != 0 || c->stage != HT_OPEN || c->end != 0 || c->stream != NULL)
 		return;
 	l->hot[l->nhot++] = c;
 	c->hot = l->nhot;
@@ -150,7 +150,9 @@ void ht_close(struct ht_conn *c)
 {
 	static const uint8_t bye = FRAME_BYE;
 	if (c->end == 0) {
-		if (c->stage == HT_OPEN)
+		if (c->stream != NULL)
+			ht_stream_frame(c, &bye, 1);
+		else if (c->stage == HT_OPEN)
 			ht_send_frame(c->sock, &bye, 1, NULL, 0);
 		ht_conn_end(c, HT_CLOSED_HERE);
 	}
@@ -302,6 +304,10 @@ static void on_socket(struct ht_conn *c)
 	int err;
 	if (c->end != 0)
 		return;
+	if (c->stream != NULL) {
+		c->loop->handled += ht_stream_events(c);
+		return;
+	}
 	if (c->stage != HT_OPEN) {
 		if ((err = ht_set_up(c)) != 0)
 			ht_conn_end(c, err);
@@ -358,7 +364,7 @@ static void late_calls(struct ht_loop *l)
 	struct ht_conn *c = l->conns;
 	while (c != NULL) {
 		if (ht_calls_expire(c, now)) {
-			l->timed_out++;
+			l->handled++;
 			c = l->conns;
 		} else {
 			c = c->next;
@@ -449,14 +455,14 @@ static int spin(struct ht_loop *l, int64_t *now, int64_t until)
 int ht_dispatch(struct ht_loop *l, int timeout)
 {
 	int n = 0, got;
-	l->timed_out = 0;
+	l->handled = 0;
 	reap(l);
 	if (++l->round % 64 == 0) {
 		if ((n = events(l, 0)) < 0)
 			return n;
 		sweep(l);
 	}
-	n += rings(l) + l->timed_out;
+	n += rings(l) + l->handled;
 	if (n == 0) {
 		int64_t now = ht_now_ns(), until = timeout < 0 ? INT64_MAX : now + (int64_t)timeout * 1000000;
 		while (n == 0) {
@@ -475,7 +481,7 @@ int ht_dispatch(struct ht_loop *l, int timeout)
 			if (woken - now < SPIN_MAX && l->spin < SPIN_MAX)
 				l->spin *= 2; /* it would have caught that */
 			now = woken;
-			n = rings(l) + l->timed_out;
+			n = rings(l) + l->handled;
 			if (late)
 				break;
 		}

@@ -20,6 +20,11 @@
  * Names are the sockets of a directory, as in Go without a name service:
  * $HARDTACK_MSG_DIR, else $XDG_RUNTIME_DIR/hardtack, else /tmp/hardtack-UID; or
  * those of the name service (ht_loop_names, ht_names.h). "unix:PATH" is an address.
+ *
+ * "kernel:SERVICE" is a service of the Hardtack kernel that the program runs under: process,
+ * clusters, names, log or metrics, with the stubs of idl/process.if and so on. Such a connection
+ * carries no descriptors, and cannot be moved or bound again. What the kernel has not taken yet
+ * when ht_close is called is lost.
  */
 #ifndef HT_MSG_H
 #define HT_MSG_H
@@ -138,7 +143,7 @@ struct ht_events {
 	void (*given_up)(void *self, uint32_t call);
 };
 
-/* Connects to the service called name, waiting up to ten seconds for it. */
+/* Connects to the service called name, waiting up to ten seconds for it; not for one of the kernel. */
 int ht_connect(struct ht_loop *loop, const char *name, const struct ht_interface *iface,
 	const struct ht_events *events, void *self, struct ht_conn **conn);
 

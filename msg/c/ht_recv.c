@@ -85,8 +85,7 @@ static bool can_reply(struct ht_conn *c, const struct ht_message *m)
 	}
 }
 
-/* Handles a whole message of the library's own. */
-static int receive_own(struct ht_conn *c, unsigned num, const uint8_t *body, size_t n)
+int ht_receive_own(struct ht_conn *c, unsigned num, const uint8_t *body, size_t n)
 {
 	char text[HT_MAX_ERROR_TEXT + 1];
 	uint32_t call = n >= GIVEN_UP_BYTES ? ht_get32(body) : 0;
@@ -288,7 +287,7 @@ static int receive_one(struct ht_conn *c, uint64_t h, bool *whole)
 	if (!(flags & HT_BULK)) /* a body in bulk is the peer's to keep until it was handled */
 		wake = ht_consume(&c->rx, &c->tx, h);
 	if (own)
-		err = receive_own(c, num, body, len);
+		err = ht_receive_own(c, num, body, len);
 	else
 		err = c->events->deliver(c->self, (uint16_t)num, body, len, came ? came->caps : NULL, came ? came->n : 0);
 	if (flags & HT_BULK)

@@ -94,6 +94,8 @@ int ht_begin_own(struct ht_conn *c, size_t n, uint8_t **b)
 		return HT_PEER_CLOSED;
 	if (c->stage != HT_OPEN)
 		return HT_FULL;
+	if (c->stream != NULL)
+		return ht_stream_begin(c, n, b);
 	if (n > HT_MAX_BODY)
 		return HT_TOO_LARGE;
 	bool bulk = n >= HT_MIN_BULK_BODY;
@@ -223,6 +225,8 @@ int ht_commit(struct ht_conn *c, uint16_t num, const struct ht_cap *caps, size_t
 	unsigned flags = 0;
 	bool wake = false;
 	size_t files = 0;
+	if (c->stream != NULL)
+		return ncaps > 0 ? HT_BAD_CAP : ht_stream_commit(c, num);
 	if (ncaps > 0) {
 		int err = send_caps(c, caps, ncaps, &files);
 		if (err != 0) {

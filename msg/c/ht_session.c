@@ -387,6 +387,8 @@ int ht_rebind(struct ht_conn *c, const char *addr)
 		return c->end;
 	if (c->stage != HT_OPEN)
 		return HT_FULL;
+	if (c->stream != NULL)
+		return HT_BAD_NAME; /* a service is in one place */
 	const char *path = strncmp(addr, "unix:", 5) == 0 ? addr + 5 : addr;
 	if (*path == 0)
 		path = c->addr;

@@ -65,7 +65,7 @@ func main() {
 		name string
 		do   func()
 	}{{"example", example}, {"process", programs}, {"clusters", overview}, {"names", register}, {"log", log},
-		{"metrics", figures}, {"user", user}, {"hostile", hostile}, {"left", left}, {"memory", memory}}
+		{"metrics", figures}, {"user", user}, {"hostile", hostile}, {"C", inC}, {"left", left}, {"memory", memory}}
 	for _, s := range steps {
 		s.do()
 		fmt.Println(s.name)
@@ -78,6 +78,20 @@ func example() {
 	text := string(out)
 	if err != nil || !strings.Contains(text, "cluster 0: ") || !strings.Contains(text, "hello 0\nprocess: status 7, signal 0\n") || !strings.Contains(text, "log: [") {
 		wrong("example: %v\n%s", err, text)
+	}
+}
+
+// inC runs the example in C, and a client of all services in C, if there are any.
+func inC() {
+	if _, err := os.Stat("/cexample"); err != nil {
+		return
+	}
+	out, err := exec.Command("/cexample", "/runner", "say", "hello").CombinedOutput()
+	if text := string(out); err != nil || !strings.Contains(text, "frames: ") || !strings.Contains(text, "hello 0\nprocess: status 7, signal 0\n") || !strings.Contains(text, "log: [") {
+		wrong("example in C: %v\n%s", err, text)
+	}
+	if out, err = exec.Command("/cclient").CombinedOutput(); err != nil || string(out) != "right\n" {
+		wrong("client in C: %v\n%s", err, out)
 	}
 }
 
