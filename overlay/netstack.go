@@ -38,6 +38,7 @@ var netstackPackages = map[string]string{
 	"tcp":   "pkg/tcpip/transport/tcp",
 	"udp":   "pkg/tcpip/transport/udp",
 	"ipv4":  "pkg/tcpip/network/ipv4",
+	"ipv6":  "pkg/tcpip/network/ipv6",
 	"stack": "pkg/tcpip/stack",
 
 	"network": "pkg/tcpip/transport/internal/network",

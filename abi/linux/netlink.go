@@ -103,6 +103,8 @@ const (
 	IFA_PROTO       = 11
 
 	IFAPROT_KERNEL_LO = 1
+	IFAPROT_KERNEL_RA = 2
+	IFAPROT_KERNEL_LL = 3
 
 	IFA_F_SECONDARY      = 0x01
 	IFA_F_NODAD          = 0x02
@@ -115,6 +117,7 @@ const (
 
 	RT_SCOPE_UNIVERSE = 0
 	RT_SCOPE_LINK     = 253
+	RT_SCOPE_SITE     = 200
 	RT_SCOPE_HOST     = 254
 	RT_SCOPE_NOWHERE  = 255
 	RT_TABLE_COMPAT   = 252
@@ -122,6 +125,7 @@ const (
 	RT_TABLE_MAIN     = 254
 	RT_TABLE_LOCAL    = 255
 	RTPROT_KERNEL     = 2
+	RTPROT_RA         = 9
 	RTPROT_BOOT       = 3
 	RTN_UNICAST       = 1
 	RTN_LOCAL         = 2

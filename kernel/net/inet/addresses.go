@@ -61,6 +61,8 @@ func (n *Net) Scope(i *Interface, a tcpip.Address) uint8 {
 		return linux.RT_SCOPE_HOST
 	case len(ip) == 16 && ip[0] == 0xfe && ip[1]&0xc0 == 0x80:
 		return linux.RT_SCOPE_LINK
+	case len(ip) == 16 && ip[0] == 0xfe && ip[1]&0xc0 == 0xc0:
+		return linux.RT_SCOPE_SITE
 	}
 	return linux.RT_SCOPE_UNIVERSE
 }
@@ -69,6 +71,11 @@ func (n *Net) Scope(i *Interface, a tcpip.Address) uint8 {
 func (n *Net) GiveAddress(by By, i *Interface, a tcpip.AddressWithPrefix, x AddressNote) linux.Errno {
 	n.changing.Lock()
 	defer n.changing.Unlock()
+	return n.giveAddress(by, i, a, x)
+}
+
+// giveAddress is GiveAddress with changing held.
+func (n *Net) giveAddress(by By, i *Interface, a tcpip.AddressWithPrefix, x AddressNote) linux.Errno {
 	for _, own := range n.Addresses(i.Index) {
 		if own.Address == a.Address {
 			return linux.EEXIST

@@ -141,6 +141,7 @@ func (n *Net) linkUp(i *Interface) {
 		n.connected(By{}, i, a)
 	}
 	i.addressesChanged()
+	n.configure(i)
 }
 
 // addressesChanged tells the link endpoint.

@@ -77,6 +77,7 @@ type Net struct {
 	binding   sync.Mutex                  // held from the check for a conflict to the bind
 	raw       atomic.Int32                // raw sockets and Taps
 	taps      taps                        // own lock
+	discovery discovery                   // own lock
 	audience  audience                    // own lock
 	counts    counters
 	rr        atomic.Uint32 // spreads connections over SO_REUSEPORT listeners
@@ -90,6 +91,7 @@ type Net struct {
 	// disable_ipv6 has taken them. Guarded by mu; the maps are immutable.
 	forward4, forward6 map[int32]bool
 	without6           map[int32][]tcpip.ProtocolAddress
+	routers            map[int32]raSettings // what is taken from routers, by interface; guarded by mu
 
 	notes        map[routeKey]RouteNote     // guarded by mu
 	addressNotes map[addressKey]AddressNote // guarded by mu
@@ -129,14 +131,16 @@ func New(cfg Config) *Net {
 	}
 	n := &Net{listeners: make(map[uint16][]*TCP), bound: make(map[uint32][]*inetSock), log: out,
 		forward4: map[int32]bool{}, forward6: map[int32]bool{}, without6: map[int32][]tcpip.ProtocolAddress{},
-		notes: map[routeKey]RouteNote{}, addressNotes: map[addressKey]AddressNote{}}
+		routers: map[int32]raSettings{-1: {0, 1}, 0: {0, 1}},
+		notes:   map[routeKey]RouteNote{}, addressNotes: map[addressKey]AddressNote{}}
+	n.discovery.n, n.discovery.known = n, map[learnedKey]*learned{}
 	n.Filter.IgnoreBroadcast.Set(1)
 	n.queued.init(cfg.MaxQueued)
 	n.ports.init()
 	n.Stack = stack.New(stack.Options{
 		NetworkProtocols: []stack.NetworkProtocolFactory{
 			ipv4.NewProtocol,
-			ipv6.NewProtocolWithOptions(ipv6.Options{NDPConfigs: quietNDP(), DADConfigs: stack.DADConfigurations{}}),
+			ipv6.NewProtocolWithOptions(ipv6.Options{NDPConfigs: raSettings{}.ndp(), NDPDisp: &n.discovery, DADConfigs: stack.DADConfigurations{}}),
 			arp.NewProtocol,
 		},
 		TransportProtocols: []stack.TransportProtocolFactory{
@@ -158,12 +162,6 @@ type randSource struct{}
 
 func (randSource) Int63() int64 { return int64(random.Uint64() >> 1) }
 func (randSource) Seed(int64)   {}
-
-func quietNDP() ipv6.NDPConfigurations {
-	c := ipv6.DefaultNDPConfigurations()
-	c.HandleRAs = ipv6.HandlingRAsDisabled
-	return c
-}
 
 // tune sets what differs from netstack's defaults.
 func (n *Net) tune(maxBuffer int) {
@@ -246,6 +244,8 @@ func (n *Net) AddInterface(i *Interface, ep stack.LinkEndpoint) tcpip.Error {
 	if _, off := n.without6[0]; off {
 		n.without6[i.Index] = nil
 	}
+	n.routers[i.Index] = n.routers[0]
+	n.applyNDP(i.Index)
 	n.mu.Unlock()
 	n.SetReversePath(&i.Settings, n.NewInterfaces.ReversePath.Get())
 	i.Settings.LogMartians.Set(n.NewInterfaces.LogMartians.Get())

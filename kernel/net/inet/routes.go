@@ -138,6 +138,11 @@ func (n *Net) connected(by By, i *Interface, a tcpip.AddressWithPrefix) {
 func (n *Net) GiveRoute(by By, r *tcpip.Route, x RouteNote, flags uint16) linux.Errno {
 	n.changing.Lock()
 	defer n.changing.Unlock()
+	return n.giveRoute(by, r, x, flags)
+}
+
+// giveRoute is GiveRoute with changing held.
+func (n *Net) giveRoute(by By, r *tcpip.Route, x RouteNote, flags uint16) linux.Errno {
 	if e := n.checkRoute(r, x); e != 0 {
 		return e
 	}
@@ -241,6 +246,11 @@ func (n *Net) wanted(o *tcpip.Route, w *Wanted) bool {
 func (n *Net) TakeRoute(by By, w Wanted) linux.Errno {
 	n.changing.Lock()
 	defer n.changing.Unlock()
+	return n.takeRoute(by, w)
+}
+
+// takeRoute is TakeRoute with changing held.
+func (n *Net) takeRoute(by By, w Wanted) linux.Errno {
 	list := n.Routes()
 	at := slices.IndexFunc(list, func(o tcpip.Route) bool { return n.wanted(&o, &w) })
 	if at < 0 {

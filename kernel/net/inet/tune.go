@@ -128,7 +128,9 @@ func (n *Net) disable6(index int32, off bool) {
 		if info, ok := n.Stack.SingleNICInfo(tcpip.NICID(index)); ok {
 			for _, a := range info.ProtocolAddresses {
 				if a.Protocol == header.IPv6ProtocolNumber {
-					gone = append(gone, a)
+					if n.addressNotes[addressKey{index, a.AddressWithPrefix.Address}].Proto != linux.IFAPROT_KERNEL_RA {
+						gone = append(gone, a)
+					}
 					n.Stack.RemoveAddress(tcpip.NICID(index), a.AddressWithPrefix.Address)
 				}
 			}
@@ -139,5 +141,9 @@ func (n *Net) disable6(index int32, off bool) {
 		for _, a := range gone {
 			n.addProtocolAddress(index, a)
 		}
+	}
+	if off != was && index > 0 {
+		n.applyNDP(index)
+		n.rediscover(index)
 	}
 }

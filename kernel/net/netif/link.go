@@ -69,6 +69,7 @@ func Add(n *inet.Net, d netdev.Device, name string) (*Link, error) {
 	}
 	l.plainTo, _ = any(n.Stack).(plainDeliverer)
 	d.SetReceiver(l.receive)
+	n.Configure(i)
 	return l, nil
 }
 

@@ -92,25 +92,48 @@ func conf6(at string, index int32) []sysctl.File {
 	}{
 		{"accept_redirects", "always 0: redirects are ignored"},
 		{"accept_source_route", "always 0: packets with a routing header are not forwarded"},
-		{"accept_ra", "always 0: addresses come from the boot parameters or netlink, not from routers"},
-		{"autoconf", "always 0: addresses come from the boot parameters or netlink, not from routers"},
 		{"use_tempaddr", "always 0: there are no temporary addresses"},
 		{"proxy_ndp", "always 0: only own addresses are answered for"},
 	} {
 		files = append(files, sysctl.Fixed(at+x.name, 0, x.note))
 	}
-	const routers = "kept: router advertisements are ignored"
+	const routers = "kept: of routers, prefixes and addresses ten each are taken from advertisements, without preferences; three solicitations are sent"
 	for _, x := range []struct {
 		name  string
 		value int64
-	}{{"accept_ra_defrtr", 1}, {"accept_ra_pinfo", 1}, {"accept_ra_rtr_pref", 1}, {"router_solicitations", 0}, {"max_addresses", 16}} {
+	}{{"accept_ra_defrtr", 1}, {"accept_ra_pinfo", 1}, {"accept_ra_rtr_pref", 1}, {"router_solicitations", -1}, {"max_addresses", 16}} {
 		files = append(files, sysctl.Kept(at+x.name, x.value, sysctl.MinInt, sysctl.MaxInt, routers))
 	}
+	files = append(files, fromRouters(at, index)...)
 	return append(files,
 		sysctl.Fixed(at+"dad_transmits", 0, "always 0: addresses are used at once"),
 		sysctl.Fixed(at+"accept_dad", 0, "always 0: addresses are used at once"),
 		sysctl.Number(at+"mc_forwarding", func() int64 { return 0 }),
 	)
+}
+
+// fromRouters says what counts of what routers advertise.
+func fromRouters(at string, index int32) []sysctl.File {
+	get := func() (accept, autoconf int64) {
+		if n := net(); n != nil {
+			return n.AcceptRA(index)
+		}
+		return 0, 1
+	}
+	return []sysctl.File{
+		sysctl.Hook(at+"accept_ra", sysctl.MinInt, sysctl.MaxInt, func() int64 { v, _ := get(); return v },
+			func(_ *caller.Ctx, v int64) linux.Errno {
+				_, autoconf := get()
+				net().SetAcceptRA(index, v, autoconf)
+				return 0
+			}),
+		sysctl.Hook(at+"autoconf", sysctl.MinInt, sysctl.MaxInt, func() int64 { _, v := get(); return v },
+			func(_ *caller.Ctx, v int64) linux.Errno {
+				accept, _ := get()
+				net().SetAcceptRA(index, accept, v)
+				return 0
+			}),
+	}
 }
 
 // neighbourFiles tune the table of neighbours.

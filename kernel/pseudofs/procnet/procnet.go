@@ -163,11 +163,8 @@ func addresses6(n *inet.Net) []byte {
 	for _, i := range n.Interfaces() {
 		for _, a := range n.Addresses(i.Index) {
 			if a.Address.Len() == 16 {
-				scope := 0
-				if i.Loopback {
-					scope = 0x10
-				}
-				fmt.Fprintf(&b, "%032x %02x %02x %02x 80 %8s\n", a.Address.AsSlice(), i.Index, a.PrefixLen, scope, i.Name)
+				scope := map[uint8]int{linux.RT_SCOPE_HOST: 0x10, linux.RT_SCOPE_LINK: 0x20, linux.RT_SCOPE_SITE: 0x40}[n.Scope(i, a.Address)]
+				fmt.Fprintf(&b, "%032x %02x %02x %02x %02x %8s\n", a.Address.AsSlice(), i.Index, a.PrefixLen, scope, uint8(n.AddressFlags(i, a)), i.Name)
 			}
 		}
 	}

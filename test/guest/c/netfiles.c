@@ -97,9 +97,16 @@ TEST(routes6, "routes of IPv6")
 	begin();
 	char line[300];
 	FILE *f = fopen("/proc/net/ipv6_route", "r");
-	while (f && fgets(line, sizeof line, f))
-		if (!strstr(line, "eth0"))
-			say("%.114s ... %s|", line, strtok(line + 132, "\n"));
+	// Without a router in the network there is one more that refuses the rest.
+	char refuses[300] = "";
+	while (f && fgets(line, sizeof line, f)) {
+		line[strcspn(line, "\n")] = 0;
+		if (strstr(line, "ffffffff"))
+			strcpy(refuses, line);
+		else if (!strstr(line, "eth0"))
+			say("%.114s ... %s|", line, line + 132);
+	}
+	say("%.114s ... %s|", refuses, refuses[0] ? refuses + 132 : "");
 }
 
 // first prints the first word of each line.

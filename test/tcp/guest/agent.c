@@ -6,7 +6,7 @@
 //	write S BYTES             oob S           read S BYTES        readoob S
 //	shutdown S HOW            close S         opt S LEVEL NAME VALUE
 //	state S                   queued S        poll S              sysctl PATH VALUE
-//	reset                     free (memory in KiB)
+//	reset                     free (memory in KiB)     file PATH (its begin)  lines PATH (how many)
 //
 // Calls that wait do so for three seconds at most.
 #define _GNU_SOURCE
@@ -183,6 +183,24 @@ static void memory(void)
 	say(kib);
 }
 
+static void file(const char *path, int count)
+{
+	FILE *f = fopen(path, "r");
+	long n = 0;
+	int c;
+	if (f == NULL) {
+		say(-1);
+		return;
+	}
+	if (count) {
+		while ((c = fgetc(f)) != EOF)
+			n += c == '\n';
+		say(n);
+	} else
+		answer[fread(answer, 1, sizeof answer - 1, f)] = 0;
+	fclose(f);
+}
+
 static void do_line(char *line)
 {
 	char verb[32] = "", b[128] = "", c[128] = "";
@@ -190,6 +208,10 @@ static void do_line(char *line)
 	sscanf(line, "%31s %127s %127s", verb, b, c);
 	if (strcmp(verb, "sysctl") == 0) {
 		control(b, c);
+		return;
+	}
+	if (strcmp(verb, "file") == 0 || strcmp(verb, "lines") == 0) {
+		file(b, verb[0] == 'l');
 		return;
 	}
 	s = atoi(b) & (SOCKETS - 1);
