@@ -28,7 +28,7 @@ type Bench struct {
 }
 
 // programs are the names of guest/cluster.c.
-var programs = []string{"serve", "churn", "quiet", "both", "calls", "live", "lives", "fail", "fails", "bells", "bell"}
+var programs = []string{"serve", "churn", "quiet", "spins", "both", "calls", "live", "lives", "fail", "fails", "bells", "bell"}
 
 // NewBench compiles the programs and the plugin.
 func NewBench(d osbench.Dirs) (*Bench, error) {
@@ -440,6 +440,7 @@ func (b *Bench) Measure(log func(format string, args ...any), file string) (r *R
 		{"jobs", func() (err error) { r.Scales, err = b.Scales(); return err }},
 		{"jobs beside computing", func() (err error) { r.Beside, err = b.Besides(); return err }},
 		{"two clusters, idle", func() (err error) { r.Apart, err = b.Serve(two("serve"), "quiet"); return err }},
+		{"two clusters, computing", func() (err error) { r.ApartComputes, err = b.Serve(two("serve"), "spins"); return err }},
 		{"two clusters, churn", func() (err error) { r.ApartBusy, err = b.Serve(two("serve"), "churn"); return err }},
 		{"one kernel, idle", func() (err error) { r.One, err = b.Serve(one, "both", "quiet"); return err }},
 		{"one kernel, churn", func() (err error) { r.OneBusy, err = b.Serve(one, "both"); return err }},

@@ -3,6 +3,7 @@
 //	serve   a server and its client, REQUESTS times; process 1 of cluster 1, ends with it
 //	churn   fills the kernel's heap and has it collected until cluster 1 has exited
 //	quiet   sleeps until then
+//	spins   computes in user mode until then
 //	both    churn, and serve on another processor, in one kernel; with an argument without churn
 //	calls   reads what a call to the monitor of cluster 1 takes, and how cluster 1 is
 //	live    says when its cluster came to its first program, in the machine's clock
@@ -350,6 +351,11 @@ int main(int argc, char **argv) {
 		await("1 running");
 		while (!exited())
 			pause_ms(100);
+	} else if (!strcmp(name, "spins")) {
+		await("1 running");
+		while (!exited())
+			for (volatile int i = 0; i < 20000000; i++)
+				;
 	} else if (!strcmp(name, "both")) {
 		both(argc > 1);
 	} else if (!strcmp(name, "calls")) {

@@ -314,7 +314,8 @@ func home(want, have []state) {
 	}
 }
 
-// free is how many frames are free when garbage has been collected.
+// free is how many frames are free when garbage has been collected, with those of this process, whose
+// heap grows by some in each part.
 func free() (n int) {
 	for range 2 {
 		os.WriteFile("/proc/hardtack/heap", []byte("1"), 0)
@@ -322,7 +323,10 @@ func free() (n int) {
 	}
 	_, rest, _ := strings.Cut(read("/proc/hardtack/frames"), "free ")
 	fmt.Sscan(rest, &n)
-	return n
+	_, rest, _ = strings.Cut(read("/proc/self/statm"), " ")
+	var own int
+	fmt.Sscan(rest, &own)
+	return n + own
 }
 
 // exhaust has a cluster run out of memory while programs go on in the others.
