@@ -60,15 +60,18 @@ func (n *Nucleus) CallDirect(core, self uint32, e *Endpoint, ep ID, badge uint64
 		}
 		to.lock.release()
 	} else if (r == 0 || !e.receivers) && e.is(ep) && !n.Waiting(core) {
-		next = n.queueCall(uint16(self), e, ep, badge, regs)
+		return n.queueCall(core, in, uint16(self), e, ep, badge, regs)
 	}
 	e.lock.release()
 	n.control.leave(core, in)
 	return next
 }
 
-// queueCall has self wait to send: the part of Call where nobody receives.
-func (n *Nucleus) queueCall(self uint16, e *Endpoint, ep ID, badge uint64, regs *Registers) uint32 {
+// queueCall has self wait to send, the part of Call where nobody receives, and ends the
+// operation: with nothing to do after it, CallDirect keeps nothing over the call.
+//
+//go:noinline
+func (n *Nucleus) queueCall(core uint32, in bool, self uint16, e *Endpoint, ep ID, badge uint64, regs *Registers) uint32 {
 	t := n.thread(self)
 	t.call++
 	t.info, t.badge, t.calls = Info(uint32(regs[sentReg])), badge, true
@@ -77,6 +80,8 @@ func (n *Nucleus) queueCall(self uint16, e *Endpoint, ep ID, badge uint64, regs 
 	e.receivers = false
 	n.push(&e.queue, self)
 	t.move(at(Sending, uint16(ep.index()))) // last: from here on others may act on it
+	e.lock.release()
+	n.control.leave(core, in)
 	return Queued | ep.index()
 }
 
@@ -104,10 +109,7 @@ func (n *Nucleus) ReplyDirect(core, self uint32, e *Endpoint, ep ID, regs *Regis
 				publish(&t.where, at(Receiving, uint16(ep.index())))
 				next = uint32(c)
 			} else if from := n.thread(s); from.calls && uint32(from.info) <= ShortBytes {
-				to.receive(there, regs, 0, 0)
-				n.pop(&e.queue, from)
-				n.takeCall(uint16(self), s, regs)
-				next = GoesOn | uint32(c)
+				return n.replyAndTake(core, in, uint16(self), c, e, regs)
 			}
 		}
 		to.lock.release()
@@ -115,6 +117,20 @@ func (n *Nucleus) ReplyDirect(core, self uint32, e *Endpoint, ep ID, regs *Regis
 	e.lock.release()
 	n.control.leave(core, in)
 	return next
+}
+
+// replyAndTake is ReplyDirect where a short call waits, and ends the operation as queueCall does.
+//
+//go:noinline
+func (n *Nucleus) replyAndTake(core uint32, in bool, self, c uint16, e *Endpoint, regs *Registers) uint32 {
+	to, sender := n.thread(c), e.queue.head
+	to.receive(n.regs[c%MaxThreads], regs, 0, 0)
+	n.pop(&e.queue, n.thread(sender))
+	n.takeCall(self, sender, regs)
+	to.lock.release()
+	e.lock.release()
+	n.control.leave(core, in)
+	return GoesOn | uint32(c)
 }
 
 // takeCall gives self the call of a sender, which is in no queue any more.
