@@ -38,7 +38,7 @@ var Table = [Size]Need{
 	3:   {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // close
 	436: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // close_range
 	42:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // connect
-	326: {},                                                                            // copy_file_range: 633
+	326: {},                                                                            // copy_file_range: 618
 	85:  {},                                                                            // creat: 75
 	32:  {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // dup
 	33:  {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // dup2
@@ -183,22 +183,22 @@ var Table = [Size]Need{
 	271: {},                                                                            // ppoll: 3
 	157: {Transient: 16, Lasting: 224, Allocated: 0, Known: true, Whole: false},        // prctl
 	17:  {},                                                                            // pread64: 90
-	295: {},                                                                            // preadv: 632
-	327: {},                                                                            // preadv2: 632
+	295: {},                                                                            // preadv: 617
+	327: {},                                                                            // preadv2: 617
 	302: {Transient: 112, Lasting: 128, Allocated: 0, Known: true, Whole: false},       // prlimit64
 	440: {},                                                                            // process_madvise: 7
 	448: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // process_mrelease
 	310: {Transient: 35840, Lasting: 5120, Allocated: 0, Known: true, Whole: false},    // process_vm_readv
 	311: {Transient: 35840, Lasting: 5120, Allocated: 0, Known: true, Whole: false},    // process_vm_writev
 	270: {},                                                                            // pselect6: 3
-	18:  {},                                                                            // pwrite64: 632
-	296: {},                                                                            // pwritev: 632
-	328: {},                                                                            // pwritev2: 632
+	18:  {},                                                                            // pwrite64: 617
+	296: {},                                                                            // pwritev: 617
+	328: {},                                                                            // pwritev2: 617
 	0:   {},                                                                            // read: 90
 	187: {Transient: 0, Lasting: 0, Allocated: 0, Known: true, Whole: false},           // readahead
 	89:  {Transient: 5120, Lasting: 5120, Allocated: 0, Known: true, Whole: false},     // readlink
 	267: {Transient: 5120, Lasting: 5120, Allocated: 0, Known: true, Whole: false},     // readlinkat
-	19:  {},                                                                            // readv: 632
+	19:  {},                                                                            // readv: 617
 	169: {},                                                                            // reboot: 24
 	45:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // recvfrom
 	299: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // recvmmsg
@@ -236,7 +236,7 @@ var Table = [Size]Need{
 	64:  {},                                                                            // semget: 1
 	65:  {},                                                                            // semop: 8
 	220: {},                                                                            // semtimedop: 8
-	40:  {},                                                                            // sendfile: 633
+	40:  {},                                                                            // sendfile: 618
 	307: {Transient: 112, Lasting: 0, Allocated: 0, Known: true, Whole: false},         // sendmmsg
 	46:  {Transient: 0, Lasting: 22528, Allocated: 0, Known: true, Whole: false},       // sendmsg
 	44:  {Transient: 0, Lasting: 5120, Allocated: 0, Known: true, Whole: false},        // sendto
@@ -274,7 +274,7 @@ var Table = [Size]Need{
 	289: {Transient: 112, Lasting: 144, Allocated: 0, Known: true, Whole: false},       // signalfd4
 	41:  {Transient: 128, Lasting: 1920, Allocated: 0, Known: true, Whole: false},      // socket
 	53:  {Transient: 128, Lasting: 1920, Allocated: 0, Known: true, Whole: false},      // socketpair
-	275: {},                                                                            // splice: 635
+	275: {},                                                                            // splice: 620
 	4:   {Transient: 128, Lasting: 576, Allocated: 0, Known: true, Whole: false},       // stat
 	137: {Transient: 128, Lasting: 704, Allocated: 0, Known: true, Whole: false},       // statfs
 	332: {Transient: 128, Lasting: 576, Allocated: 0, Known: true, Whole: false},       // statx
@@ -315,13 +315,13 @@ var Table = [Size]Need{
 	278: {Transient: 2048, Lasting: 16384, Allocated: 0, Known: true, Whole: false},    // vmsplice
 	61:  {Transient: 10240, Lasting: 30720, Allocated: 0, Known: true, Whole: false},   // wait4
 	247: {Transient: 10240, Lasting: 30720, Allocated: 0, Known: true, Whole: false},   // waitid
-	1:   {},                                                                            // write: 632
-	20:  {},                                                                            // writev: 632
+	1:   {},                                                                            // write: 617
+	20:  {},                                                                            // writev: 617
 }
 
 // Unbounded says why calls have no bound: how many places have none, and what most of them do.
 var Unbounded = map[int]string{
-	326: "633 places, 256 of them: append to a slice of unknown length", // copy_file_range
+	326: "618 places, 256 of them: append to a slice of unknown length", // copy_file_range
 	85:  "75 places, 19 of them: loop without a bound",                  // creat
 	233: "8 places, 6 of them: map of unknown length grows",             // epoll_ctl
 	59:  "183 places, 60 of them: loop without a bound",                 // execve
@@ -353,15 +353,15 @@ var Unbounded = map[int]string{
 	7:   "3 places, 2 of them: make of a slice of unknown length",       // poll
 	271: "3 places, 2 of them: make of a slice of unknown length",       // ppoll
 	17:  "90 places, 40 of them: append to a slice of unknown length",   // pread64
-	295: "632 places, 256 of them: append to a slice of unknown length", // preadv
-	327: "632 places, 256 of them: append to a slice of unknown length", // preadv2
+	295: "617 places, 256 of them: append to a slice of unknown length", // preadv
+	327: "617 places, 256 of them: append to a slice of unknown length", // preadv2
 	440: "7 places, 7 of them: loop without a bound",                    // process_madvise
 	270: "3 places, 2 of them: make of a slice of unknown length",       // pselect6
-	18:  "632 places, 256 of them: append to a slice of unknown length", // pwrite64
-	296: "632 places, 256 of them: append to a slice of unknown length", // pwritev
-	328: "632 places, 256 of them: append to a slice of unknown length", // pwritev2
+	18:  "617 places, 256 of them: append to a slice of unknown length", // pwrite64
+	296: "617 places, 256 of them: append to a slice of unknown length", // pwritev
+	328: "617 places, 256 of them: append to a slice of unknown length", // pwritev2
 	0:   "90 places, 40 of them: append to a slice of unknown length",   // read
-	19:  "632 places, 256 of them: append to a slice of unknown length", // readv
+	19:  "617 places, 256 of them: append to a slice of unknown length", // readv
 	169: "24 places, 12 of them: loop without a bound",                  // reboot
 	216: "1 place: loop without a bound",                                // remap_file_pages
 	219: "3 places, 2 of them: make of a slice of unknown length",       // restart_syscall
@@ -370,15 +370,15 @@ var Unbounded = map[int]string{
 	64:  "1 place: make of a slice of unknown length",                   // semget
 	65:  "8 places, 3 of them: make of a slice of unknown length",       // semop
 	220: "8 places, 3 of them: make of a slice of unknown length",       // semtimedop
-	40:  "633 places, 256 of them: append to a slice of unknown length", // sendfile
+	40:  "618 places, 256 of them: append to a slice of unknown length", // sendfile
 	141: "5 places, 5 of them: append to a slice of unknown length",     // setpriority
-	275: "635 places, 256 of them: append to a slice of unknown length", // splice
+	275: "620 places, 256 of them: append to a slice of unknown length", // splice
 	162: "7 places, 3 of them: loop without a bound",                    // sync
 	103: "12 places, 6 of them: loop without a bound",                   // syslog
 	276: "1 place: loop without a bound",                                // tee
 	222: "2 places, 2 of them: map of unknown length grows",             // timer_create
 	166: "11 places, 4 of them: map of unknown length grows",            // umount2
 	153: "7 places, 4 of them: function outside Go that has no model",   // vhangup
-	1:   "632 places, 256 of them: append to a slice of unknown length", // write
-	20:  "632 places, 256 of them: append to a slice of unknown length", // writev
+	1:   "617 places, 256 of them: append to a slice of unknown length", // write
+	20:  "617 places, 256 of them: append to a slice of unknown length", // writev
 }

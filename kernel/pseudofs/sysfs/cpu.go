@@ -162,21 +162,22 @@ func addOnline(cpu string, i, n int) {
 	own, bit := line("%d", i), procfs.CPUMaskOf(n, i)
 	core, pack := Levels.Call()
 	place := Place.Call(i)
-	Add(cpu+"topology/physical_package_id", line("%d", place>>pack))
+	at, _ := mkdirs(cpu + "topology/x")
+	add(at, "physical_package_id", line("%d", place>>pack))
 	for _, f := range []string{"die_id", "cluster_id"} {
-		Add(cpu+"topology/"+f, line("0"))
+		add(at, f, line("0"))
 	}
-	Add(cpu+"topology/core_id", line("%d", place&(1<<pack-1)>>core))
-	Add(cpu+"topology/cluster_cpus", line("%s", bit))
-	Add(cpu+"topology/cluster_cpus_list", own)
+	add(at, "core_id", line("%d", place&(1<<pack-1)>>core))
+	add(at, "cluster_cpus", line("%s", bit))
+	add(at, "cluster_cpus_list", own)
 	for _, level := range []struct {
 		bits  uint
 		files []string
 	}{{core, []string{"core_cpus", "thread_siblings"}}, {pack, []string{"core_siblings", "package_cpus", "die_cpus"}}} {
 		together := func() uint64 { return Together(i, level.bits) }
 		for _, f := range level.files {
-			Add(cpu+"topology/"+f, set(false, together))
-			Add(cpu+"topology/"+f+"_list", set(true, together))
+			add(at, f, set(false, together))
+			add(at, f+"_list", set(true, together))
 		}
 	}
 	addCaches(cpu, i)
@@ -184,18 +185,18 @@ func addOnline(cpu string, i, n int) {
 
 func addCaches(cpu string, i int) {
 	for k, c := range Caches.Call() {
-		at := fmt.Sprintf("%scache/index%d/", cpu, k)
+		at, _ := mkdirs(fmt.Sprintf("%scache/index%d/x", cpu, k))
 		shared := func() uint64 { return Together(i, uint(c.Bits)) }
-		Add(at+"level", line("%d", c.Level))
-		Add(at+"type", line("%s", c.Type))
-		Add(at+"size", line("%dK", c.Size>>10))
-		Add(at+"coherency_line_size", line("%d", c.Line))
-		Add(at+"ways_of_associativity", line("%d", c.Ways))
-		Add(at+"number_of_sets", line("%d", c.Sets))
-		Add(at+"physical_line_partition", line("%d", c.Partitions))
-		Add(at+"id", line("%d", Place.Call(i)>>c.Bits))
-		Add(at+"shared_cpu_list", set(true, shared))
-		Add(at+"shared_cpu_map", set(false, shared))
+		add(at, "level", line("%d", c.Level))
+		add(at, "type", line("%s", c.Type))
+		add(at, "size", line("%dK", c.Size>>10))
+		add(at, "coherency_line_size", line("%d", c.Line))
+		add(at, "ways_of_associativity", line("%d", c.Ways))
+		add(at, "number_of_sets", line("%d", c.Sets))
+		add(at, "physical_line_partition", line("%d", c.Partitions))
+		add(at, "id", line("%d", Place.Call(i)>>c.Bits))
+		add(at, "shared_cpu_list", set(true, shared))
+		add(at, "shared_cpu_map", set(false, shared))
 	}
 }
 

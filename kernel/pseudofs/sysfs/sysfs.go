@@ -158,6 +158,11 @@ func (l *link) ReadLink(*caller.Ctx, *vfs.Inode) (string, linux.Errno) { return 
 // Add makes a file, and the directories it is in; an existing one stays.
 func Add(path string, text func() string) {
 	parent, name := mkdirs(path)
+	add(parent, name, text)
+}
+
+// add makes a file in a directory; an existing one stays.
+func add(parent *vfs.Dentry, name string, text func() string) {
 	f := &file{text: text}
 	f.Init(fs, f, &vfs.NewNode{Mode: linux.S_IFREG | 0o444})
 	f.SetSize(4096)
