@@ -240,6 +240,9 @@ TEST(expiry, "an address goes by itself")
 	}
 	for (size_t i = 0; i < LEN(all); i++)
 		say("%s has gone: %d", all[i], until(!has(all[i])));
+	// Whoever changes addresses waits for a change under way to end, and for others to hear of it.
+	struct message m = address_message(all[0], 32);
+	change(s, &m, RTM_DELADDR, 0);
 	// What was heard of each, without what Linux may say twice.
 	for (int six = 0; six < 2; six++) {
 		int made = 0, old = 0, gone = 0;
