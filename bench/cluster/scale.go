@@ -285,6 +285,7 @@ takes on one processor.
 		fmt.Fprintf(b, "| 1, and %d that only compute in user mode | 1 | %s | %.2f |\n", s.Clusters-1, thousands(s.Job), float64(r.Scales[0].Job)/float64(s.Job))
 	}
 	b.WriteString(r.model())
+	b.WriteString(r.both())
 	b.WriteString("\n![instructions a job, by processors](cluster-scale.svg)\n")
 	fmt.Fprintf(b, `
 Four Redis on four processors, each with a client beside it that sends one SET after the other; instructions
@@ -320,6 +321,25 @@ clock of the machine goes on in the turns of all processors, so that the kernel'
 job where there are more. How much that is, the last rows say: clusters that compute in user mode have nothing
 that a job beside them could wait for.
 `, thousands(int64(fit.Service)), thousands(int64(fit.Think)), fit.R2, fit.At(16).Throughput/one, fit.At(32).Throughput/one, most/one)
+}
+
+// both says what four clusters of two would take if a kernel of two and the clock were all that
+// costs: then the clusters cost each other nothing.
+func (r *Report) both() string {
+	one := float64(r.Scales[0].Job)
+	share := func(list []Scale, cpus, clusters int) float64 {
+		i := slices.IndexFunc(list, func(s Scale) bool { return s.CPUs == cpus && s.Clusters == clusters })
+		if i < 0 {
+			return 0
+		}
+		return one / float64(list[i].Job)
+	}
+	lock, clock, together := share(r.Scales, 2, 1), share(r.Beside, 1, 8), share(r.Scales, 8, 4)
+	if lock*clock*together == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Four clusters of two have both, a kernel's lock (%.2f) and the clock of eight processors (%.2f): %.2f in all, and %.2f measured.\n",
+		lock, clock, lock*clock, together)
 }
 
 // ScaleSVG draws what a job takes by the number of processors.
