@@ -42,13 +42,24 @@ func (n *Net) AcceptRA(index int32) (accept, autoconf int64) {
 	return s.accept, s.autoconf
 }
 
-// SetAcceptRA changes both. An interface that begins to listen to routers asks them.
-func (n *Net) SetAcceptRA(index int32, accept, autoconf int64) {
+// SetAcceptRA changes accept_ra. An interface that begins to listen to routers asks them.
+func (n *Net) SetAcceptRA(index int32, accept int64) {
+	n.setRA(index, func(s *raSettings) { s.accept = accept })
+}
+
+// SetAutoconf changes autoconf.
+func (n *Net) SetAutoconf(index int32, on int64) {
+	n.setRA(index, func(s *raSettings) { s.autoconf = on })
+}
+
+func (n *Net) setRA(index int32, change func(*raSettings)) {
 	n.changing.Lock()
 	defer n.changing.Unlock()
 	n.mu.Lock()
-	was := n.routers[index].accept > 0
-	n.routers[index] = raSettings{accept, autoconf}
+	s := n.routers[index]
+	was := s.accept > 0
+	change(&s)
+	n.routers[index] = s
 	n.applyNDP(index)
 	n.mu.Unlock()
 	if i := n.InterfaceByIndex(index); i != nil && i.Up() && !was {

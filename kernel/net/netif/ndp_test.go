@@ -55,7 +55,7 @@ func advertisement(life uint32) netdev.Frame { return said{"fe80::7", "fd07::", 
 // withDevice is a network with an interface whose frames a test receives.
 func withDevice(t *T, tt *testing.T) (*inet.Net, *netif.Link, func([]netdev.Frame)) {
 	a, _, _, _ := machines(tt, 0)
-	a.SetAcceptRA(0, 1, 1)
+	a.SetAcceptRA(0, 1)
 	var recv func([]netdev.Frame)
 	l, err := netif.Add(a, &capture{set: func(fn func([]netdev.Frame)) { recv = fn }}, "eth1")
 	if err != nil {
@@ -118,16 +118,17 @@ func TestRouterAdvertisement(tt *testing.T) {
 	}
 	// Only what is asked for is taken.
 	a.DisableIPv6(l.Index(), false)
-	a.SetAcceptRA(l.Index(), 1, 0)
+	a.SetAutoconf(l.Index(), 0)
 	recv([]netdev.Frame{said{"fe80::7", "fd08::", 1800, 7200}.frame()})
 	within("the default route again", func() bool { _, e := a.PathTo(far); return e == 0 })
-	a.SetAcceptRA(l.Index(), 0, 1)
+	a.SetAcceptRA(l.Index(), 0)
+	a.SetAutoconf(l.Index(), 1)
 	recv([]netdev.Frame{said{"fe80::7", "fd09::", 0, 7200}.frame()})
 	if _, e := a.PathTo(far); e != 0 || has("fd08::ff:fe00:9") || has("fd09::ff:fe00:9") {
 		t.Fatal("a router was believed that should not be: ", a.Addresses(l.Index()))
 	}
 	// The interface goes down and comes up.
-	a.SetAcceptRA(l.Index(), 1, 1)
+	a.SetAcceptRA(l.Index(), 1)
 	t.OK(a.SetFlags(a.InterfaceByIndex(l.Index()), 0, linux.IFF_UP), "down")
 	t.OK(a.SetFlags(a.InterfaceByIndex(l.Index()), linux.IFF_UP, linux.IFF_UP), "up")
 	within("the link-local address again", func() bool { return has("fe80::ff:fe00:9") })

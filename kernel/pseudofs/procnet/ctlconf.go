@@ -121,18 +121,11 @@ func fromRouters(at string, index int32) []sysctl.File {
 		return 0, 1
 	}
 	return []sysctl.File{
-		sysctl.Hook(at+"accept_ra", sysctl.MinInt, sysctl.MaxInt, func() int64 { v, _ := get(); return v },
-			func(_ *caller.Ctx, v int64) linux.Errno {
-				_, autoconf := get()
-				net().SetAcceptRA(index, v, autoconf)
-				return 0
-			}),
+		noted(sysctl.Hook(at+"accept_ra", sysctl.MinInt, sysctl.MaxInt, func() int64 { v, _ := get(); return v },
+			func(_ *caller.Ctx, v int64) linux.Errno { net().SetAcceptRA(index, v); return 0 }),
+			"0 at first, where Linux has 1: a timer that waits costs every context switch"),
 		sysctl.Hook(at+"autoconf", sysctl.MinInt, sysctl.MaxInt, func() int64 { _, v := get(); return v },
-			func(_ *caller.Ctx, v int64) linux.Errno {
-				accept, _ := get()
-				net().SetAcceptRA(index, accept, v)
-				return 0
-			}),
+			func(_ *caller.Ctx, v int64) linux.Errno { net().SetAutoconf(index, v); return 0 }),
 	}
 }
 
