@@ -35,6 +35,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -143,7 +144,8 @@ func boot(t *testing.T, system osbench.OS) *cable {
 }
 
 // TestScripts plays all scripts. A guest that had no processor for a while sends again what
-// nobody acknowledged: a script whose trace is wrong is played again, and must be right once.
+// nobody acknowledged: a script whose trace is wrong and has a segment twice is played again, and
+// must be right once in five times.
 func TestScripts(t *testing.T) {
 	scripts, err := filepath.Glob("testdata/*" + *only + "*.tcp")
 	if err != nil || len(scripts) == 0 {
@@ -174,7 +176,7 @@ func TestScripts(t *testing.T) {
 				if wrong == "" {
 					return
 				}
-				if attempt == 5 {
+				if attempt == 5 || !sentAgain(trace) {
 					t.Fatalf("- as it should be, + as it is:\n%s", wrong)
 				}
 				t.Logf("- as it should be, + as it is, and it is played again:\n%s", wrong)
@@ -182,6 +184,22 @@ func TestScripts(t *testing.T) {
 			}
 		})
 	}
+}
+
+// sentAgain tells whether the guest has sent some data, SYN or FIN twice.
+func sentAgain(trace string) bool {
+	seen := map[string]bool{}
+	for line := range strings.Lines(trace) {
+		w := strings.Fields(line) // "< FA seq 1 ack 1 len 1000 ts"
+		if len(w) < 4 || w[0] != "<" || w[2] != "seq" || !strings.ContainsAny(w[1], "SF") && !slices.Contains(w, "len") {
+			continue
+		}
+		if seen[w[1]+w[3]] {
+			return true
+		}
+		seen[w[1]+w[3]] = true
+	}
+	return false
 }
 
 // port is where the i-th play begins; some need several.
