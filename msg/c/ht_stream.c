@@ -22,7 +22,7 @@
 enum {
 	FRAME_SLOTS = 8, FRAME_ACK = 9,
 	HEAD = 4, FRAME = 8 << 10, /* a length, and the longest frame */
-	RECORD = 8,                /* a body's length, its message, and that's number */
+	RECORD = 8,                /* a body's length, its message's kind and number */
 	OUT_SLOTS = 30, OUT_BYTES = 32 << 10, MAX_BODY = 16 << 10,
 	GREET_MS = 5000
 };

@@ -126,8 +126,7 @@ func hello(sa unix.Sockaddr) bool {
 }
 
 // TestCards talks over a tap device through each card, in packets of 1,500 and 9,000 bytes, over
-// IPv4 and IPv6, both ways. A
-// virtio card has a queue for each CPU; a machine with one CPU opens one.
+// IPv4 and IPv6, both ways. A virtio card has a queue for each CPU.
 func TestCards(t *testing.T) {
 	needGuest(t)
 	repo, dir := repository(t), t.TempDir()
